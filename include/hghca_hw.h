@@ -1,0 +1,870 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * JingZhao HCA: registers, commands, contexts, descriptors and events.
+ *
+ * docs/hardware-interface.rst is normative; this header follows it section by
+ * section and is shared by the kernel driver, the verbs provider and the
+ * device model.  It compiles as kernel C, as C11 and as C++20.
+ *
+ * Byte order: HCR registers, doorbells, WQEs and CQEs are little-endian;
+ * mailboxes and EQEs are big-endian.
+ */
+#ifndef HGHCA_HW_H
+#define HGHCA_HW_H
+
+#include <linux/types.h>
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#else
+#include <stddef.h>
+#include <assert.h>
+#endif
+
+/* The bits high..low of a 32-bit word. */
+#define HGHCA_MASK(high, low) ((0xffffffffU >> (31 - (high))) & (0xffffffffU << (low)))
+
+#define HGHCA_ASSERT_SIZE(type, bytes) \
+	static_assert(sizeof(struct type) == (bytes), #type ": wrong size")
+#define HGHCA_ASSERT_OFFSET(type, field, bytes) \
+	static_assert(offsetof(struct type, field) == (bytes), #type "." #field ": wrong offset")
+
+/* ------------------------------------------------------------------ */
+/* PCI                                                                  */
+
+#define HGHCA_PCI_VENDOR_ID		0x1af4
+#define HGHCA_PCI_DEVICE_ID		0x10f1
+#define HGHCA_PCI_CLASS			0x020700
+#define HGHCA_INTERFACE_REVISION	1
+
+#define HGHCA_BAR_HCR			0
+#define HGHCA_BAR_UAR			2
+#define HGHCA_BAR_MSIX			4
+#define HGHCA_BAR_HCR_SIZE		0x100000
+#define HGHCA_BAR_UAR_SIZE		0x800000
+
+/* ------------------------------------------------------------------ */
+/* BAR0: HCR and reset                                                  */
+
+#define HGHCA_HCR_BASE			0x80000
+#define HGHCA_HCR_SIZE			0x1c
+#define HGHCA_RESET			0xf0010
+#define HGHCA_RESET_START		1
+
+/* Offsets in the HCR. */
+#define HGHCA_HCR_IN_PARAM_H		0x00
+#define HGHCA_HCR_IN_PARAM_L		0x04
+#define HGHCA_HCR_IN_MODIFIER		0x08
+#define HGHCA_HCR_OUT_PARAM_H		0x0c
+#define HGHCA_HCR_OUT_PARAM_L		0x10
+#define HGHCA_HCR_TOKEN			0x14
+#define HGHCA_HCR_STATUS		0x18
+
+#define HGHCA_HCR_TOKEN_MASK		HGHCA_MASK(31, 16)
+#define HGHCA_HCR_STATUS_MASK		HGHCA_MASK(31, 24)
+#define HGHCA_HCR_GO			HGHCA_MASK(23, 23)
+#define HGHCA_HCR_EVENT			HGHCA_MASK(22, 22)
+#define HGHCA_HCR_OPMOD_MASK		HGHCA_MASK(19, 12)
+#define HGHCA_HCR_OP_MASK		HGHCA_MASK(11, 0)
+
+#define HGHCA_CMD_POLL_TOKEN		0xffff
+#define HGHCA_MAILBOX_SIZE		4096
+
+/* ------------------------------------------------------------------ */
+/* BAR2: UAR pages                                                      */
+
+#define HGHCA_UAR_PAGE_SIZE		4096
+#define HGHCA_UAR_PAGES			(HGHCA_BAR_UAR_SIZE / HGHCA_UAR_PAGE_SIZE)
+
+/* Offsets in a UAR page: each a 64-bit doorbell, or two 32-bit writes, low first. */
+#define HGHCA_UAR_SQ_DB			0x00
+#define HGHCA_UAR_CQ_ARM		0x10
+#define HGHCA_UAR_EQ_ARM		0x20
+
+/* SQ doorbell, low word. */
+#define HGHCA_SQ_DB_COUNT_MASK		HGHCA_MASK(31, 24)
+#define HGHCA_SQ_DB_HEAD_MASK		HGHCA_MASK(23, 8)
+#define HGHCA_SQ_DB_FENCE		HGHCA_MASK(5, 5)
+#define HGHCA_SQ_DB_OPCODE_MASK		HGHCA_MASK(4, 0)
+/* SQ doorbell, high word. */
+#define HGHCA_SQ_DB_QPN_MASK		HGHCA_MASK(31, 8)
+#define HGHCA_SQ_DB_SIZE0_MASK		HGHCA_MASK(7, 0)
+
+/* CQ arm doorbell: low word is the consumer index; high word: */
+#define HGHCA_CQ_ARM_CMD_MASK		HGHCA_MASK(31, 24)
+#define HGHCA_CQ_ARM_CQN_MASK		HGHCA_MASK(23, 0)
+#define HGHCA_CQ_ARM_SOLICITED		1
+#define HGHCA_CQ_ARM_NEXT		2
+
+/* EQ arm doorbell: low word is the consumer index; high word: */
+#define HGHCA_EQ_ARM_CMD_MASK		HGHCA_MASK(31, 24)
+#define HGHCA_EQ_ARM_EQN_MASK		HGHCA_MASK(7, 0)
+#define HGHCA_EQ_ARM_UPDATE		0
+#define HGHCA_EQ_ARM_ARM		1
+
+/* ------------------------------------------------------------------ */
+/* Commands                                                             */
+
+enum hghca_cmd_op {
+	HGHCA_CMD_QUERY_DEV_LIM		= 0x003,
+	HGHCA_CMD_QUERY_ADAPTER		= 0x006,
+	HGHCA_CMD_INIT_HCA		= 0x007,
+	HGHCA_CMD_CLOSE_HCA		= 0x008,
+	HGHCA_CMD_SET_PORT		= 0x00c,	/* extension */
+	HGHCA_CMD_SW2HW_MPT		= 0x00d,
+	HGHCA_CMD_HW2SW_MPT		= 0x00f,
+	HGHCA_CMD_WRITE_MTT		= 0x011,
+	HGHCA_CMD_MAP_EQ		= 0x012,
+	HGHCA_CMD_SW2HW_EQ		= 0x013,
+	HGHCA_CMD_HW2SW_EQ		= 0x014,
+	HGHCA_CMD_SW2HW_CQ		= 0x016,
+	HGHCA_CMD_HW2SW_CQ		= 0x017,
+	HGHCA_CMD_RST2INIT_QPEE		= 0x019,
+	HGHCA_CMD_INIT2RTR_QPEE		= 0x01a,
+	HGHCA_CMD_RTR2RTS_QPEE		= 0x01b,
+	HGHCA_CMD_RTS2RTS_QPEE		= 0x01c,
+	HGHCA_CMD_SQERR2RTS_QPEE	= 0x01d,
+	HGHCA_CMD_2ERR_QPEE		= 0x01e,
+	HGHCA_CMD_RTS2SQD_QPEE		= 0x01f,
+	HGHCA_CMD_SQD2RTS_QPEE		= 0x020,
+	HGHCA_CMD_ERR2RST_QPEE		= 0x021,
+	HGHCA_CMD_QUERY_QP		= 0x022,
+	HGHCA_CMD_CONF_SPECIAL_QP	= 0x023,
+	HGHCA_CMD_MAD_IFC		= 0x024,
+	HGHCA_CMD_RESIZE_CQ		= 0x02c,
+	HGHCA_CMD_INIT2INIT_QPEE	= 0x02d,
+	HGHCA_CMD_NOP			= 0x031,
+	HGHCA_CMD_SQD2SQD_QPEE		= 0x038,
+	HGHCA_CMD_SET_GID		= 0xe00,	/* extension */
+	HGHCA_CMD_QUERY_PORT		= 0xe01,	/* extension */
+	HGHCA_CMD_QUERY_STATS		= 0xe02,	/* extension */
+	HGHCA_CMD_UNMAP_ICM		= 0xff9,
+	HGHCA_CMD_MAP_ICM		= 0xffa,
+};
+
+enum hghca_cmd_status {
+	HGHCA_CMD_STAT_OK		= 0x00,
+	HGHCA_CMD_STAT_INTERNAL_ERR	= 0x01,
+	HGHCA_CMD_STAT_BAD_OP		= 0x02,
+	HGHCA_CMD_STAT_BAD_PARAM	= 0x03,
+	HGHCA_CMD_STAT_BAD_SYS_STATE	= 0x04,
+	HGHCA_CMD_STAT_BAD_NVMEM	= 0x05,
+	HGHCA_CMD_STAT_RESOURCE_BUSY	= 0x06,
+	HGHCA_CMD_STAT_EXCEED_LIM	= 0x08,
+	HGHCA_CMD_STAT_BAD_RES_STATE	= 0x09,
+	HGHCA_CMD_STAT_BAD_INDEX	= 0x0a,
+	HGHCA_CMD_STAT_BAD_QPEE_STATE	= 0x10,
+	HGHCA_CMD_STAT_BAD_SEG_PARAM	= 0x20,
+	HGHCA_CMD_STAT_REG_BOUND	= 0x21,
+	HGHCA_CMD_STAT_LAM_NOT_PRE	= 0x22,
+	HGHCA_CMD_STAT_BAD_SIZE		= 0x40,
+};
+
+/* op_modifier of MAP_ICM and UNMAP_ICM. */
+#define HGHCA_ICM_CONTEXT		1
+#define HGHCA_ICM_TPT			2
+
+/* op_modifier of the QP transitions. */
+#define HGHCA_QP_OPMOD_INBOX		0
+#define HGHCA_QP_OPMOD_NO_INBOX		3
+
+/* op_modifier of CONF_SPECIAL_QP. */
+#define HGHCA_SPECIAL_QP_SMI		0
+#define HGHCA_SPECIAL_QP_GSI		1
+#define HGHCA_SPECIAL_QP_RAW_ETH	3
+
+/* op_modifier of SET_GID. */
+#define HGHCA_GID_SET			0
+#define HGHCA_GID_CLEAR			1
+
+#define HGHCA_NOP_IN_MODIFIER		0x1f
+
+/* Extension capabilities: QUERY_DEV_LIM 3Ch, turned on by INIT_HCA 20h. */
+#define HGHCA_CAP_GID_TABLE		(1U << 0)	/* SET_GID; addressing by GID index */
+#define HGHCA_CAP_DBR			(1U << 1)	/* doorbell records of RQ and CQ */
+#define HGHCA_CAP_CQ_ARM		(1U << 2)	/* UAR doorbells 0x10, 0x20; EQs report */
+#define HGHCA_CAP_CQ_UPDATE		(1U << 3)	/* the C bit of a send WQE is live */
+#define HGHCA_CAP_PORT			(1U << 4)	/* QUERY_PORT, SET_PORT, raw Ethernet QP */
+#define HGHCA_CAP_QP_LIMITS		(1U << 5)	/* QPC word A8h is live */
+#define HGHCA_CAP_STATS			(1U << 6)	/* QUERY_STATS */
+#define HGHCA_CAP_ALL			HGHCA_MASK(6, 0)
+
+/* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
+struct hghca_dev_lim {
+	__u8	log_reserved_qps;	/* 00h */
+	__u8	log_reserved_cqs;
+	__u8	log_reserved_eqs;
+	__u8	log_reserved_mtts;
+	__u8	rsvd04;			/* 04h */
+	__u8	log_reserved_pds;
+	__u8	rsvd06;
+	__u8	log_reserved_lkeys;
+	__be16	log_max_qp_sz;		/* 08h */
+	__be16	log_max_cq_sz;
+	__u8	log_max_qps;		/* 0Ch */
+	__u8	log_max_cqs;
+	__u8	log_max_eqs;
+	__u8	log_max_mpts;
+	__u8	log_max_pds;		/* 10h */
+	__u8	rsvd11;
+	__u8	log_max_gids;
+	__u8	log_max_pkeys;
+	__u8	rsvd14;			/* 14h */
+	__u8	mtt_entry_sz;		/* bytes */
+	__be16	rsvd16;
+	__be16	qpc_entry_sz;		/* 18h, bytes */
+	__be16	cqc_entry_sz;
+	__be16	eqc_entry_sz;		/* 1Ch, bytes */
+	__be16	mpt_entry_sz;
+	__u8	ack_delay;		/* 20h, low nibble */
+	__u8	mtu_width;		/* max_mtu 7:4, max_port_width 3:0 */
+	__u8	rsvd22;
+	__u8	vl_ports;		/* max_vl 7:4, num_ports 3:0 */
+	__u8	rsvd24;			/* 24h */
+	__u8	log_min_page_sz;
+	__be16	rsvd26;
+	__u8	rsvd28;			/* 28h */
+	__u8	max_sg;			/* entries */
+	__be16	max_desc_sz;		/* bytes */
+	__u8	rsvd2c;			/* 2Ch */
+	__u8	max_sg_rq;
+	__be16	max_desc_sz_rq;
+	__be64	max_icm_sz;		/* 30h, bytes */
+	__be32	revision;		/* 38h, extension: HGHCA_INTERFACE_REVISION */
+	__be32	caps;			/* 3Ch, extension: HGHCA_CAP_* */
+	__u8	log_max_mtts;		/* 40h, extension */
+	__u8	max_rd_atomic;		/* per QP, as initiator; a number, not a log */
+	__u8	max_dest_rd_atomic;	/* per QP, as target */
+	__u8	log_max_uars;
+	__u8	log_max_msg;		/* 44h, extension: bytes */
+	__u8	log_max_page_sz;
+	__be16	num_vectors;		/* MSI-X vectors */
+	__be32	rsvd48[14];
+};
+HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_qps, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, qpc_entry_sz, 0x18);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, ack_delay, 0x20);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, max_sg, 0x29);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, max_icm_sz, 0x30);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, caps, 0x3c);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mtts, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_vectors, 0x46);
+
+#define HGHCA_DEV_LIM_MTU_MASK		0xf0
+#define HGHCA_DEV_LIM_WIDTH_MASK	0x0f
+#define HGHCA_DEV_LIM_VL_MASK		0xf0
+#define HGHCA_DEV_LIM_PORTS_MASK	0x0f
+
+/* QUERY_ADAPTER output, table 3-2-6. */
+struct hghca_adapter {
+	__be32	rsvd00[6];
+	__be64	board_id;		/* 18h */
+	__be64	node_guid;		/* 20h, extension */
+	__be32	fw_version;		/* 28h, extension: major 31:16, minor 15:0 */
+	__be32	rsvd2c[5];
+};
+HGHCA_ASSERT_SIZE(hghca_adapter, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_adapter, board_id, 0x18);
+HGHCA_ASSERT_OFFSET(hghca_adapter, node_guid, 0x20);
+
+/* INIT_HCA input, table 3-2-9. Bases: bits 63:8 the ICM address, bits 7:0 log2 of the entries. */
+struct hghca_init_hca {
+	__be64	rsvd00;
+	__be64	qpc_base;		/* 08h */
+	__be64	cqc_base;		/* 10h */
+	__be64	eqc_base;		/* 18h */
+	__be32	caps;			/* 20h, extension: HGHCA_CAP_* to turn on */
+	__be32	rsvd24[3];
+	__be64	mpt_base;		/* 30h */
+	__be64	mtt_base;		/* 38h, the address alone */
+};
+HGHCA_ASSERT_SIZE(hghca_init_hca, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_init_hca, eqc_base, 0x18);
+HGHCA_ASSERT_OFFSET(hghca_init_hca, caps, 0x20);
+HGHCA_ASSERT_OFFSET(hghca_init_hca, mpt_base, 0x30);
+
+#define HGHCA_INIT_HCA_LOG_MASK		0xffULL
+
+/* MAP_ICM input, table 3-2-13: pairs, the lower number at the higher offset. */
+struct hghca_icm_chunk {
+	__be64	virt;			/* ICM address, 4096-aligned */
+	__be64	page;			/* DMA address 63:12, number of 4096-byte pages 11:0 */
+};
+HGHCA_ASSERT_SIZE(hghca_icm_chunk, 16);
+
+#define HGHCA_ICM_PAGE_SIZE		4096
+#define HGHCA_ICM_CHUNK_PAGES_MASK	0xfffULL
+#define HGHCA_ICM_CHUNKS_MAX		(HGHCA_MAILBOX_SIZE / 16)
+/* Where entry i of a MAP_ICM mailbox stands. */
+#define HGHCA_ICM_CHUNK_SLOT(i)		((i) ^ 1)
+
+/* WRITE_MTT input, table 3-2-22: quads, the lower number at the higher offset. */
+struct hghca_mtt_mailbox {
+	__be64	rsvd00[3];
+	__be64	start_index;		/* 18h */
+	__be64	entry[508];		/* 20h */
+};
+HGHCA_ASSERT_SIZE(hghca_mtt_mailbox, HGHCA_MAILBOX_SIZE);
+HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
+
+#define HGHCA_MTT_PER_MAILBOX		508
+#define HGHCA_MTT_ADDR_MASK		(~0xfffULL)
+/* Where entry i of a WRITE_MTT mailbox stands. */
+#define HGHCA_MTT_SLOT(i)		((i) ^ 3)
+
+/* MPT, table 3-2-17. */
+struct hghca_mpt {
+	__be32	flags;			/* 00h */
+	__be32	page_size;		/* 04h, log2(bytes) - 12 */
+	__be32	key;			/* 08h, the index in the low bits, a tag above */
+	__be32	pd;			/* 0Ch */
+	__be64	start;			/* 10h, virtual address */
+	__be64	length;			/* 18h, bytes */
+	__be32	lkey;			/* 20h */
+	__be32	window_count;		/* 24h */
+	__be32	window_count_limit;	/* 28h */
+	__be32	mtt_seg_h;		/* 2Ch, index of the first MTT */
+	__be32	mtt_seg_l;		/* 30h */
+	__be32	mtt_sz;			/* 34h */
+	__be32	rsvd38[2];
+};
+HGHCA_ASSERT_SIZE(hghca_mpt, 64);
+HGHCA_ASSERT_OFFSET(hghca_mpt, start, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_seg_h, 0x2c);
+HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
+
+#define HGHCA_MPT_FLAG_SW_OWNS		(0xfU << 28)
+#define HGHCA_MPT_FLAG_MIO		(1U << 17)
+#define HGHCA_MPT_FLAG_BIND_ENABLE	(1U << 15)
+#define HGHCA_MPT_FLAG_PHYSICAL		(1U << 9)
+#define HGHCA_MPT_FLAG_REGION		(1U << 8)
+#define HGHCA_ACCESS_LOCAL_WRITE	(1U << 0)
+#define HGHCA_ACCESS_REMOTE_WRITE	(1U << 1)
+#define HGHCA_ACCESS_REMOTE_READ	(1U << 2)
+#define HGHCA_ACCESS_REMOTE_ATOMIC	(1U << 3)
+#define HGHCA_ACCESS_MW_BIND		(1U << 4)
+#define HGHCA_ACCESS_ZERO_BASED		(1U << 5)
+#define HGHCA_ACCESS_ON_DEMAND		(1U << 6)
+
+/* EQ context, table 3-2-27. */
+struct hghca_eqc {
+	__be32	flags;			/* 00h */
+	__be64	start __attribute__((packed, aligned(4)));	/* 04h */
+	__u8	logsize;		/* 0Ch */
+	__u8	rsvd0d[3];
+	__be32	rsvd10;
+	__u8	rsvd14[3];
+	__u8	intr;			/* 17h, MSI-X vector */
+	__be32	pd;			/* 18h */
+	__be32	lkey;			/* 1Ch */
+	__be32	rsvd20[2];
+	__be32	consumer_index;		/* 28h */
+	__be32	producer_index;		/* 2Ch */
+	__be32	rsvd30[4];
+};
+HGHCA_ASSERT_SIZE(hghca_eqc, 64);
+HGHCA_ASSERT_OFFSET(hghca_eqc, start, 0x04);
+HGHCA_ASSERT_OFFSET(hghca_eqc, intr, 0x17);
+HGHCA_ASSERT_OFFSET(hghca_eqc, consumer_index, 0x28);
+
+#define HGHCA_EQ_OWNER_HW		(1U << 24)
+#define HGHCA_EQ_FLAG_TR		(1U << 18)
+#define HGHCA_EQ_STATE_ARMED		(1U << 8)
+
+/* MAP_EQ in_modifier. */
+#define HGHCA_MAP_EQ_UNMAP		(1U << 31)
+
+/* CQ context, table 3-2-32. */
+struct hghca_cqc {
+	__be32	flags;			/* 00h */
+	__be64	start __attribute__((packed, aligned(4)));	/* 04h */
+	__be32	logsize_usrpage;	/* 0Ch: logsize 31:24, usrpage 23:0 */
+	__be32	comp_eqn;		/* 10h */
+	__be32	pd;			/* 14h */
+	__be32	lkey;			/* 18h */
+	__be32	rsvd1c[4];
+	__be32	cqn;			/* 2Ch */
+	__be64	dbr_addr;		/* 30h, extension: struct hghca_cq_dbr; bit 0: valid */
+	__be32	rsvd38[2];
+};
+HGHCA_ASSERT_SIZE(hghca_cqc, 64);
+HGHCA_ASSERT_OFFSET(hghca_cqc, logsize_usrpage, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_cqc, cqn, 0x2c);
+HGHCA_ASSERT_OFFSET(hghca_cqc, dbr_addr, 0x30);
+
+#define HGHCA_CQ_FLAG_TR		(1U << 18)
+#define HGHCA_CQ_STATE_ARMED		(1U << 8)
+#define HGHCA_CQC_LOGSIZE_MASK		HGHCA_MASK(31, 24)
+#define HGHCA_CQC_USRPAGE_MASK		HGHCA_MASK(23, 0)
+
+/* RESIZE_CQ input, table 3-2-37. */
+struct hghca_resize_cq {
+	__be32	logsize;		/* 00h: logsize 31:24 */
+	__be32	lkey;			/* 04h */
+	__be32	rsvd08[6];
+};
+HGHCA_ASSERT_SIZE(hghca_resize_cq, 0x20);
+
+/* QP context with its modify mask, table 3-2-40. */
+struct hghca_qpc {
+	__be32	opt_param_mask;		/* 00h, HGHCA_QP_ATTR_* */
+	__be32	rsvd04;
+	__be32	flags;			/* 08h */
+	__u8	mtu_msgmax;		/* 0Ch: MTU 7:5, log2 of the longest message 4:0 */
+	__u8	rq_entry_sz_log;
+	__u8	sq_entry_sz_log;
+	__u8	rlkey_sched_queue;
+	__be32	usr_page;		/* 10h, UAR page index */
+	__be32	local_qpn;		/* 14h */
+	__be32	remote_qpn;		/* 18h */
+	__be32	port_pkey;		/* 1Ch: port 26:24, P_Key index 6:0 */
+	__u8	rnr_retry;		/* 20h */
+	__u8	g_mylmc;		/* 21h: bit 7: addressed by GID index */
+	__be16	rsvd22;
+	__u8	ackto;			/* 24h: Local ACK Timeout 4:0 */
+	__u8	mgid_index;		/* source GID index */
+	__u8	static_rate;
+	__u8	hop_limit;
+	__be32	sl_tclass_flowlabel;	/* 28h: SL 31:28, traffic class 27:20, flow label 19:0 */
+	__u8	rgid[16];		/* 2Ch */
+	__be16	dlid;			/* 3Ch: destination MAC 15:0 */
+	__be16	slid;			/* 3Eh: source MAC 15:0 */
+	__be32	smac_h;			/* 40h: source MAC 47:16 */
+	__be32	dmac_h;			/* 44h: destination MAC 47:16 */
+	__be32	sip;			/* 48h */
+	__be32	dip;			/* 4Ch */
+	__be32	rsvd50[3];
+	__be32	pd;			/* 5Ch */
+	__be32	wqe_base;		/* 60h */
+	__be32	wqe_lkey;		/* 64h */
+	__be32	rsvd68;
+	__be32	next_send_psn;		/* 6Ch */
+	__be32	cqn_snd;		/* 70h */
+	__be32	snd_wqe_base_l;		/* 74h: key of the send queue's MR */
+	__be32	snd_wqe_len;		/* 78h: bytes */
+	__be32	last_acked_psn;		/* 7Ch */
+	__be32	ssn;			/* 80h */
+	__be32	rnr_nextrecvpsn;	/* 84h: min RNR timer 31:24, expected PSN 23:0 */
+	__be32	ra_buff_indx;		/* 88h */
+	__be32	cqn_rcv;		/* 8Ch */
+	__be32	rcv_wqe_base_l;		/* 90h: key of the receive queue's MR */
+	__be32	rcv_wqe_len;		/* 94h: bytes */
+	__be32	qkey;			/* 98h */
+	__be32	rmsn;			/* 9Ch */
+	__be64	dbr_addr;		/* A0h, extension: struct hghca_qp_dbr; bit 0: valid */
+	__be32	limits;			/* A8h, extension: HGHCA_QPC_LIMITS_* */
+	__be32	rsvdac[4];
+	__be16	rq_wqe_counter;		/* BCh */
+	__be16	sq_wqe_counter;		/* BEh */
+};
+HGHCA_ASSERT_SIZE(hghca_qpc, 192);
+HGHCA_ASSERT_OFFSET(hghca_qpc, flags, 0x08);
+HGHCA_ASSERT_OFFSET(hghca_qpc, port_pkey, 0x1c);
+HGHCA_ASSERT_OFFSET(hghca_qpc, rgid, 0x2c);
+HGHCA_ASSERT_OFFSET(hghca_qpc, dlid, 0x3c);
+HGHCA_ASSERT_OFFSET(hghca_qpc, pd, 0x5c);
+HGHCA_ASSERT_OFFSET(hghca_qpc, next_send_psn, 0x6c);
+HGHCA_ASSERT_OFFSET(hghca_qpc, cqn_rcv, 0x8c);
+HGHCA_ASSERT_OFFSET(hghca_qpc, dbr_addr, 0xa0);
+HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
+
+#define HGHCA_QPC_STATE_MASK		HGHCA_MASK(31, 28)
+#define HGHCA_QPC_ST_MASK		HGHCA_MASK(23, 16)
+#define HGHCA_QPC_MTU_MASK		0xe0
+#define HGHCA_QPC_MSGMAX_MASK		0x1f
+#define HGHCA_QPC_PORT_MASK		HGHCA_MASK(26, 24)
+#define HGHCA_QPC_PKEY_INDEX_MASK	HGHCA_MASK(6, 0)
+#define HGHCA_QPC_GRH			0x80
+#define HGHCA_QPC_SL_MASK		HGHCA_MASK(31, 28)
+#define HGHCA_QPC_TCLASS_MASK		HGHCA_MASK(27, 20)
+#define HGHCA_QPC_FLOWLABEL_MASK	HGHCA_MASK(19, 0)
+#define HGHCA_QPC_RNR_TIMER_MASK	HGHCA_MASK(31, 24)
+#define HGHCA_QPC_PSN_MASK		HGHCA_MASK(23, 0)
+#define HGHCA_QPC_LIMITS_RD_ATOMIC	HGHCA_MASK(31, 24)	/* as initiator */
+#define HGHCA_QPC_LIMITS_DEST_RD_ATOMIC	HGHCA_MASK(23, 16)	/* as target */
+#define HGHCA_QPC_LIMITS_SQD_NOTIFY	HGHCA_MASK(15, 15)
+#define HGHCA_QPC_LIMITS_RETRY_CNT	HGHCA_MASK(10, 8)
+#define HGHCA_QPC_LIMITS_ACCESS		HGHCA_MASK(7, 0)	/* HGHCA_ACCESS_REMOTE_* */
+
+enum hghca_qp_state {
+	HGHCA_QP_STATE_RST	= 0,
+	HGHCA_QP_STATE_INIT	= 1,
+	HGHCA_QP_STATE_RTR	= 2,
+	HGHCA_QP_STATE_RTS	= 3,
+	HGHCA_QP_STATE_SQE	= 4,
+	HGHCA_QP_STATE_SQD	= 5,
+	HGHCA_QP_STATE_ERR	= 6,
+};
+
+enum hghca_qp_st {
+	HGHCA_QP_ST_RC		= 0,
+	HGHCA_QP_ST_UC		= 1,
+	HGHCA_QP_ST_RD		= 2,
+	HGHCA_QP_ST_UD		= 3,
+	HGHCA_QP_ST_RAW		= 7,	/* extension: raw Ethernet */
+};
+
+/* opt_param_mask, table A1-3. */
+#define HGHCA_QP_ATTR_STATE			(1U << 0)
+#define HGHCA_QP_ATTR_CUR_STATE			(1U << 1)
+#define HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY	(1U << 2)
+#define HGHCA_QP_ATTR_ACCESS_FLAGS		(1U << 3)
+#define HGHCA_QP_ATTR_PKEY_INDEX		(1U << 4)
+#define HGHCA_QP_ATTR_PORT			(1U << 5)
+#define HGHCA_QP_ATTR_QKEY			(1U << 6)
+#define HGHCA_QP_ATTR_AV			(1U << 7)
+#define HGHCA_QP_ATTR_PATH_MTU			(1U << 8)
+#define HGHCA_QP_ATTR_TIMEOUT			(1U << 9)
+#define HGHCA_QP_ATTR_RETRY_CNT			(1U << 10)
+#define HGHCA_QP_ATTR_RNR_RETRY			(1U << 11)
+#define HGHCA_QP_ATTR_RQ_PSN			(1U << 12)
+#define HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC		(1U << 13)
+#define HGHCA_QP_ATTR_ALT_PATH			(1U << 14)
+#define HGHCA_QP_ATTR_MIN_RNR_TIMER		(1U << 15)
+#define HGHCA_QP_ATTR_SQ_PSN			(1U << 16)
+#define HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC	(1U << 17)
+#define HGHCA_QP_ATTR_PATH_MIG_STATE		(1U << 18)
+#define HGHCA_QP_ATTR_CAP			(1U << 19)
+#define HGHCA_QP_ATTR_DEST_QPN			(1U << 20)
+
+/* SET_GID input, extension. */
+struct hghca_gid_entry {
+	__u8	gid[16];		/* 00h; ::ffff:a.b.c.d goes out as IPv4 */
+	__be32	mac_h;			/* 10h: MAC 47:16 */
+	__be16	mac_l;			/* 14h: MAC 15:0 */
+	__be16	rsvd16;
+	__be32	vlan;			/* 18h: bit 31: tagged; 11:0 VLAN id */
+	__be32	rsvd1c;
+};
+HGHCA_ASSERT_SIZE(hghca_gid_entry, 0x20);
+HGHCA_ASSERT_OFFSET(hghca_gid_entry, vlan, 0x18);
+
+#define HGHCA_GID_VLAN_VALID		(1U << 31)
+#define HGHCA_GID_VLAN_ID_MASK		HGHCA_MASK(11, 0)
+
+/* QUERY_PORT output and SET_PORT input, extension. */
+struct hghca_port {
+	__be32	flags;			/* 00h, HGHCA_PORT_* */
+	__be32	mac_h;			/* 04h: MAC 47:16 */
+	__be16	mac_l;			/* 08h: MAC 15:0 */
+	__be16	rsvd0a;
+	__be32	mtu;			/* 0Ch: bytes above the Ethernet header */
+	__be32	speed;			/* 10h: Mbit/s; read only */
+	__be32	max_mtu;		/* 14h: bytes; read only */
+	__be32	rsvd18[10];
+};
+HGHCA_ASSERT_SIZE(hghca_port, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_port, mtu, 0x0c);
+
+#define HGHCA_PORT_LINK_UP		(1U << 0)	/* QUERY_PORT */
+#define HGHCA_PORT_PROMISC		(1U << 1)	/* both */
+#define HGHCA_PORT_ALLMULTI		(1U << 2)	/* both */
+
+/* ------------------------------------------------------------------ */
+/* Doorbell records, in host memory, 8-byte aligned                     */
+
+struct hghca_qp_dbr {
+	__le32	rq_head;		/* receive WQEs posted, free-running; low 16 bits count */
+	__le32	rsvd;
+};
+HGHCA_ASSERT_SIZE(hghca_qp_dbr, 8);
+
+struct hghca_cq_dbr {
+	__le32	consumer_index;		/* CQEs consumed, free-running */
+	__le32	rsvd;
+};
+HGHCA_ASSERT_SIZE(hghca_cq_dbr, 8);
+
+#define HGHCA_DBR_VALID			1ULL
+
+/* ------------------------------------------------------------------ */
+/* Work queue elements: units of 16 bytes                               */
+
+enum hghca_opcode {
+	HGHCA_OPCODE_NOP		= 0x00,
+	HGHCA_OPCODE_RDMA_WRITE		= 0x08,
+	HGHCA_OPCODE_RDMA_WRITE_IMM	= 0x09,
+	HGHCA_OPCODE_SEND		= 0x0a,
+	HGHCA_OPCODE_SEND_IMM		= 0x0b,
+	HGHCA_OPCODE_RDMA_READ		= 0x10,
+	HGHCA_OPCODE_ATOMIC_CS		= 0x11,
+	HGHCA_OPCODE_ATOMIC_FA		= 0x12,
+	HGHCA_OPCODE_BIND_MW		= 0x18,
+	HGHCA_OPCODE_RECV_ERROR		= 0xfe,
+	HGHCA_OPCODE_INVALID		= 0xff,
+};
+
+#define HGHCA_WQE_UNIT			16
+#define HGHCA_WQE_MIN_STRIDE_LOG	6
+#define HGHCA_WQE_MAX_STRIDE_LOG	10
+
+struct hghca_next_unit {
+	__le32	nda_nop;		/* 00h: next WQE's offset 31:6, its opcode 4:0 */
+	__le32	nee_nds;		/* 04h: fence 6, next WQE's size in units 5:0 */
+	__le32	flags;			/* 08h: HGHCA_WQE_* of this WQE */
+	__be32	imm_data;		/* 0Ch: immediate data of this WQE, as it goes on the wire */
+};
+HGHCA_ASSERT_SIZE(hghca_next_unit, 16);
+
+#define HGHCA_NEXT_NDA_MASK		HGHCA_MASK(31, 6)
+#define HGHCA_NEXT_NOP_MASK		HGHCA_MASK(4, 0)
+#define HGHCA_NEXT_DBD			HGHCA_MASK(7, 7)
+#define HGHCA_NEXT_FENCE		HGHCA_MASK(6, 6)
+#define HGHCA_NEXT_NDS_MASK		HGHCA_MASK(5, 0)
+#define HGHCA_WQE_SOLICIT		(1U << 1)
+#define HGHCA_WQE_EVENT			(1U << 2)
+#define HGHCA_WQE_CQ_UPDATE		(1U << 3)
+
+struct hghca_raddr_unit {
+	__le64	raddr;			/* 00h */
+	__le32	rkey;			/* 08h */
+	__le32	rsvd0c;
+};
+HGHCA_ASSERT_SIZE(hghca_raddr_unit, 16);
+
+struct hghca_atomic_unit {
+	__le64	swap_add;		/* 00h */
+	__le64	cmp;			/* 08h */
+};
+HGHCA_ASSERT_SIZE(hghca_atomic_unit, 16);
+
+/* The base form, table 3-4-8: MAC and IPv4 addresses stand in the WQE. */
+struct hghca_ud_unit {
+	__le32	port;			/* 00h */
+	__le32	lids;			/* 04h: destination MAC 15:0 at 31:16, source MAC 15:0 at 15:0 */
+	__le32	smac_h;			/* 08h: source MAC 47:16 */
+	__le32	dmac_h;			/* 0Ch: destination MAC 47:16 */
+	__le32	sip;			/* 10h */
+	__le32	dip;			/* 14h */
+	__le32	rsvd18[2];
+	__le32	dqpn;			/* 20h */
+	__le32	qkey;			/* 24h */
+	__le32	rsvd28[2];
+};
+HGHCA_ASSERT_SIZE(hghca_ud_unit, 48);
+HGHCA_ASSERT_OFFSET(hghca_ud_unit, dqpn, 0x20);
+
+/* The extended form (HGHCA_UD_GRH set in the first word): by GID. */
+struct hghca_ud_gid_unit {
+	__le32	port;			/* 00h: HGHCA_UD_* */
+	__le32	dmac_l;			/* 04h: destination MAC 15:0 at 31:16 */
+	__le32	sl_tclass_flowlabel;	/* 08h: as in the QPC */
+	__le32	dmac_h;			/* 0Ch: destination MAC 47:16 */
+	__u8	dgid[16];		/* 10h: wire order */
+	__le32	dqpn;			/* 20h */
+	__le32	qkey;			/* 24h */
+	__le32	rsvd28[2];
+};
+HGHCA_ASSERT_SIZE(hghca_ud_gid_unit, 48);
+HGHCA_ASSERT_OFFSET(hghca_ud_gid_unit, dgid, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_ud_gid_unit, dqpn, 0x20);
+
+#define HGHCA_UD_GRH			HGHCA_MASK(31, 31)
+#define HGHCA_UD_HOP_LIMIT_MASK		HGHCA_MASK(23, 16)
+#define HGHCA_UD_SGID_INDEX_MASK	HGHCA_MASK(15, 8)
+#define HGHCA_UD_PORT_MASK		HGHCA_MASK(7, 0)
+#define HGHCA_UD_DMAC_L_MASK		HGHCA_MASK(31, 16)
+
+/* An inline unit: this word, then the data, padded to a multiple of 16 bytes in all. */
+#define HGHCA_INLINE_FLAG		HGHCA_MASK(31, 31)
+#define HGHCA_INLINE_LENGTH_MASK	HGHCA_MASK(30, 0)
+
+struct hghca_data_unit {
+	__le32	byte_cnt;		/* 00h: bit 31 clear */
+	__le32	lkey;			/* 04h */
+	__le64	addr;			/* 08h */
+};
+HGHCA_ASSERT_SIZE(hghca_data_unit, 16);
+
+/* lkey that, with a byte count of 0, ends a receive WQE's scatter list. */
+#define HGHCA_INVALID_LKEY		0x100
+
+/* ------------------------------------------------------------------ */
+/* Completion queue elements                                            */
+
+struct hghca_cqe {
+	__le32	my_qpn;			/* 00h */
+	__le32	my_ee;			/* 04h */
+	__le32	rqpn;			/* 08h: source QP number of a datagram */
+	__le32	rlid_path_sl;		/* 0Ch: HGHCA_CQE_* */
+	__be32	imm;			/* 10h: immediate data as on the wire; error: HGHCA_CQE_ERR_* (LE) */
+	__le32	byte_cnt;		/* 14h */
+	__le32	wqe;			/* 18h: byte offset of the WQE in its queue */
+	__u8	opcode;			/* 1Ch */
+	__u8	is_send;		/* 1Dh */
+	__u8	rsvd1e;
+	__u8	owner;			/* 1Fh */
+};
+HGHCA_ASSERT_SIZE(hghca_cqe, 32);
+HGHCA_ASSERT_OFFSET(hghca_cqe, byte_cnt, 0x14);
+HGHCA_ASSERT_OFFSET(hghca_cqe, owner, 0x1f);
+
+struct hghca_err_cqe {
+	__le32	my_qpn;			/* 00h */
+	__le32	rsvd04[3];
+	__u8	syndrome;		/* 10h */
+	__u8	vendor_err;		/* 11h: HGHCA_VENDOR_ERR_* for the curious */
+	__le16	db_cnt;			/* 12h */
+	__le32	rsvd14;
+	__le32	wqe;			/* 18h */
+	__u8	opcode;			/* 1Ch: HGHCA_OPCODE_INVALID or _RECV_ERROR */
+	__u8	is_send;		/* 1Dh */
+	__u8	rsvd1e;
+	__u8	owner;			/* 1Fh */
+};
+HGHCA_ASSERT_SIZE(hghca_err_cqe, 32);
+HGHCA_ASSERT_OFFSET(hghca_err_cqe, syndrome, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_err_cqe, wqe, 0x18);
+
+#define HGHCA_CQE_SL_MASK		HGHCA_MASK(7, 4)
+#define HGHCA_CQE_GRH			HGHCA_MASK(15, 15)
+#define HGHCA_CQ_ENTRY_OWNER_SW		0x00
+#define HGHCA_CQ_ENTRY_OWNER_HW		0x80
+/* A receive CQE's opcode is the BTH opcode of the last packet; its low five bits: */
+#define HGHCA_CQE_RECV_OPCODE_MASK	0x1f
+
+enum hghca_syndrome {
+	HGHCA_SYNDROME_LOCAL_LENGTH_ERR		= 0x01,
+	HGHCA_SYNDROME_LOCAL_QP_OP_ERR		= 0x02,
+	HGHCA_SYNDROME_LOCAL_EEC_OP_ERR		= 0x03,
+	HGHCA_SYNDROME_LOCAL_PROT_ERR		= 0x04,
+	HGHCA_SYNDROME_WR_FLUSH_ERR		= 0x05,
+	HGHCA_SYNDROME_MW_BIND_ERR		= 0x06,
+	HGHCA_SYNDROME_BAD_RESP_ERR		= 0x10,
+	HGHCA_SYNDROME_LOCAL_ACCESS_ERR		= 0x11,
+	HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR	= 0x12,
+	HGHCA_SYNDROME_REMOTE_ACCESS_ERR	= 0x13,
+	HGHCA_SYNDROME_REMOTE_OP_ERR		= 0x14,
+	HGHCA_SYNDROME_RETRY_EXC_ERR		= 0x15,
+	HGHCA_SYNDROME_RNR_RETRY_EXC_ERR	= 0x16,
+	HGHCA_SYNDROME_LOCAL_RDD_VIOL_ERR	= 0x20,
+	HGHCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR	= 0x21,
+	HGHCA_SYNDROME_REMOTE_ABORTED_ERR	= 0x22,
+	HGHCA_SYNDROME_INVAL_EECN_ERR		= 0x23,
+	HGHCA_SYNDROME_INVAL_EEC_STATE_ERR	= 0x24,
+};
+
+/* ------------------------------------------------------------------ */
+/* Event queue elements: big-endian                                     */
+
+enum hghca_event_type {
+	HGHCA_EVENT_COMP		= 0x00,
+	HGHCA_EVENT_COMM_EST		= 0x02,
+	HGHCA_EVENT_SQ_DRAINED		= 0x03,
+	HGHCA_EVENT_CQ_ERROR		= 0x04,
+	HGHCA_EVENT_WQ_CATAS_ERROR	= 0x05,
+	HGHCA_EVENT_LOCAL_CATAS_ERROR	= 0x08,
+	HGHCA_EVENT_PORT_CHANGE		= 0x09,
+	HGHCA_EVENT_CMD			= 0x0a,
+	HGHCA_EVENT_EQ_OVERFLOW		= 0x0f,
+	HGHCA_EVENT_WQ_INVAL_REQ_ERROR	= 0x10,
+	HGHCA_EVENT_WQ_ACCESS_ERROR	= 0x11,
+};
+
+/* subtype of HGHCA_EVENT_PORT_CHANGE */
+#define HGHCA_PORT_CHANGE_DOWN		1
+#define HGHCA_PORT_CHANGE_UP		4
+
+/* syndrome of HGHCA_EVENT_CQ_ERROR */
+#define HGHCA_CQ_ERROR_OVERRUN		1
+#define HGHCA_CQ_ERROR_ACCESS		2
+
+struct hghca_eqe {
+	__u8	rsvd00;
+	__u8	type;			/* 01h */
+	__u8	rsvd02;
+	__u8	subtype;		/* 03h */
+	union {
+		__be32 raw[6];
+		struct {
+			__be32	cqn;		/* 04h */
+		} comp;
+		struct {
+			__be16	rsvd04;
+			__be16	token;		/* 06h */
+			__be32	rsvd08;
+			__u8	rsvd0c[3];
+			__u8	status;		/* 0Fh */
+			__be32	out_param_h;	/* 10h */
+			__be32	out_param_l;	/* 14h */
+		} cmd;
+		struct {
+			__be32	qpn;		/* 04h */
+		} qp;
+		struct {
+			__be32	cqn;		/* 04h */
+			__be32	rsvd08;
+			__u8	rsvd0c[3];
+			__u8	syndrome;	/* 0Fh */
+		} cq_err;
+		struct {
+			__be32	eqn;		/* 04h */
+		} eq_overflow;
+		struct {
+			__be32	rsvd04[2];
+			__be32	port;		/* 0Ch: port 31:28 */
+		} port_change;
+	} event;
+	__u8	rsvd1c[3];
+	__u8	owner;			/* 1Fh, as in a CQE */
+};
+HGHCA_ASSERT_SIZE(hghca_eqe, 32);
+HGHCA_ASSERT_OFFSET(hghca_eqe, event.cmd.token, 0x06);
+HGHCA_ASSERT_OFFSET(hghca_eqe, event.cmd.status, 0x0f);
+HGHCA_ASSERT_OFFSET(hghca_eqe, event.cmd.out_param_l, 0x14);
+HGHCA_ASSERT_OFFSET(hghca_eqe, event.port_change.port, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
+
+#define HGHCA_EVENT_PORT_MASK		HGHCA_MASK(31, 28)
+
+/* ------------------------------------------------------------------ */
+/* Counters: QUERY_STATS returns them as __be64 in this order           */
+
+#define HGHCA_COUNTERS(X) \
+	X(tx_packets,			"RoCE packets sent") \
+	X(rx_packets,			"RoCE packets accepted") \
+	X(tx_bytes,			"bytes of RoCE packets sent, without Ethernet FCS") \
+	X(rx_bytes,			"bytes of RoCE packets accepted") \
+	X(rx_too_short,			"packets dropped: shorter than their headers say") \
+	X(rx_bad_header,		"packets dropped: wrong IP, UDP or BTH field") \
+	X(rx_bad_icrc,			"packets dropped: wrong ICRC") \
+	X(rx_unknown_qp,		"packets dropped: no such QP, or it does not receive") \
+	X(rx_bad_address,		"packets dropped: source or destination not the QP's") \
+	X(rx_bad_pkey,			"packets dropped: P_Key mismatch") \
+	X(rx_bad_qkey,			"packets dropped: Q_Key mismatch") \
+	X(rx_no_wqe,			"datagrams dropped: no receive WQE") \
+	X(rx_too_long,			"datagrams dropped: longer than the receive WQE") \
+	X(duplicate_request,		"duplicate requests received") \
+	X(out_of_sequence,		"requests received ahead of the expected PSN") \
+	X(rnr_nak_sent,			"RNR NAKs sent") \
+	X(rnr_nak_received,		"RNR NAKs received") \
+	X(packet_seq_err,		"NAKs for a PSN sequence error received") \
+	X(implied_nak_seq_err,		"responses lost, as later ones tell") \
+	X(local_ack_timeout_err,	"Local ACK Timeouts") \
+	X(retransmitted,		"packets sent again") \
+	X(remote_access_nak_sent,	"NAKs sent for remote access errors") \
+	X(remote_invalid_nak_sent,	"NAKs sent for invalid requests") \
+	X(cqe_error,			"completions in error, flushes not counted") \
+	X(cqe_flush,			"completions flushed") \
+	X(cq_overrun,			"completions lost to a full CQ") \
+	X(eq_overrun,			"events lost to a full EQ") \
+	X(db_bad_page,			"doorbells ignored: not in the UAR page of the object") \
+	X(db_bad_object,		"doorbells ignored: no such QP, CQ or EQ") \
+	X(db_bad_state,			"doorbells ignored: the QP takes none in its state") \
+	X(wqe_bad,			"work requests refused as malformed") \
+	X(raw_tx_packets,		"frames sent by the raw Ethernet QP") \
+	X(raw_rx_packets,		"frames delivered to the raw Ethernet QP") \
+	X(raw_rx_dropped,		"frames for the raw Ethernet QP dropped: no receive WQE") \
+	X(context_hits,			"context cache hits") \
+	X(context_misses,		"context cache misses") \
+	X(context_evictions,		"context cache write-backs")
+
+enum hghca_counter {
+#define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,
+	HGHCA_COUNTERS(HGHCA_COUNTER_ENUM)
+#undef HGHCA_COUNTER_ENUM
+	HGHCA_COUNTER_NUM
+};
+
+#endif /* HGHCA_HW_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: what the verbs provider and the kernel driver say to each other. */
+#ifndef HGHCA_ABI_USER_H
+#define HGHCA_ABI_USER_H
+
+#include <linux/types.h>
+
+#define HGHCA_UVERBS_ABI_VERSION	1
+
+/*
+ * A user context: its UAR page is mapped with mmap at uar_mmap_offset,
+ * one page, writable, not readable by need.
+ */
+struct hghca_alloc_ucontext_resp {
+	__aligned_u64 uar_mmap_offset;
+	__u32 uar_index;
+	__u32 caps;		/* HGHCA_CAP_* turned on */
+	__u32 max_qp_wr;
+	__u32 max_cqe;
+	__u16 max_sge;
+	__u16 max_desc_sz;	/* bytes, send */
+	__u16 max_sge_rq;
+	__u16 max_desc_sz_rq;
+};
+
+struct hghca_alloc_pd_resp {
+	__u32 pdn;
+	__u32 reserved;
+};
+
+/* buf_addr: the CQ buffer; dbr_addr: its struct hghca_cq_dbr, 8-byte aligned. */
+struct hghca_create_cq {
+	__aligned_u64 buf_addr;
+	__aligned_u64 dbr_addr;
+};
+
+struct hghca_create_cq_resp {
+	__u32 cqn;
+	__u32 reserved;
+};
+
+struct hghca_resize_cq_cmd {
+	__aligned_u64 buf_addr;
+};
+
+/*
+ * buf_addr: page-aligned; the send queue of sq_wqe_cnt << log_sq_stride bytes
+ * at its start, the receive queue of rq_wqe_cnt << log_rq_stride bytes at the
+ * next multiple of 4096.  Counts are powers of two, or 0 for no such queue.
+ */
+struct hghca_create_qp {
+	__aligned_u64 buf_addr;
+	__aligned_u64 dbr_addr;
+	__u32 sq_wqe_cnt;
+	__u32 rq_wqe_cnt;
+	__u8 log_sq_stride;
+	__u8 log_rq_stride;
+	__u8 reserved[6];
+};
+
+struct hghca_create_qp_resp {
+	__u32 qpn;
+	__u32 reserved;
+};
+
+struct hghca_create_ah_resp {
+	__u8 dmac[6];
+	__u8 reserved[2];
+};
+
+#endif /* HGHCA_ABI_USER_H */

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The HCA: its parts, and the ways in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "counters.h"
+#include "host.h"
+#include "memory.h"
+#include "qp.h"
+
+namespace hghca {
+
+class Icm;
+class EventQueues;
+class CompletionQueues;
+class QpTable;
+class CommandInterface;
+class Transport;
+
+struct GidEntry {
+    bool valid;
+    bool tagged;
+    uint16_t vlan;
+    std::array<uint8_t, 16> gid;
+    std::array<uint8_t, 6> mac;
+    bool is_ipv4() const;      // ::ffff:a.b.c.d
+    uint32_t ipv4() const;     // host order
+};
+
+struct Port {
+    std::array<uint8_t, 6> permanent_mac;
+    std::array<uint8_t, 6> mac;
+    uint32_t mtu = 1500;
+    uint32_t max_mtu = 9216;
+    uint32_t speed_mbps = 100000;
+    bool link_up = true;
+    bool promisc = false;
+    bool allmulti = false;
+    static constexpr unsigned kGids = 128;
+    std::array<GidEntry, kGids> gids{};
+    uint16_t pkey = 0xffff;
+};
+
+struct Config {
+    std::array<uint8_t, 6> mac;
+    uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
+    uint32_t cache_entries = 0;    // contexts of each kind kept on chip; 0: no limit
+    uint64_t budget_bytes = 4u << 20;  // worked off in one entry before schedule()
+};
+
+// Entry points are called by one thread at a time. Each runs to completion
+// within the budget; what is left is asked for by Host::schedule().
+class Device {
+public:
+    Device(Host &host, const Config &config);
+    ~Device();
+
+    // Reset register, function-level reset, power-on.
+    void reset();
+
+    // BAR0. `size` in bytes; what the document does not allow has no effect.
+    uint64_t hcr_read(uint64_t offset, unsigned size);
+    void hcr_write(uint64_t offset, uint64_t value, unsigned size);
+    // BAR2.
+    void uar_write(uint64_t offset, uint64_t value, unsigned size);
+
+    // A frame from the link, without FCS. Never sends: replies go out in run().
+    // `parts` are only valid during the call.
+    void receive(const iovec *parts, int count);
+    // Work that is due: replies, sends. True: there is more.
+    bool run();
+    bool has_work() const;
+    void timer();
+    void link_ready();
+    void set_link(bool up);
+    // Guest memory was mapped anew.
+    void dma_changed();
+
+    const Counters &counters() const { return counters_; }
+
+    // For the parts.
+    Host &host;
+    const Config config;
+    Counters counters_;
+    Port port;
+    bool initialized = false;   // between INIT_HCA and CLOSE_HCA
+    uint32_t caps = 0;          // HGHCA_CAP_* turned on
+    std::unique_ptr<Icm> icm;
+    std::unique_ptr<MemoryTable> memory;
+    std::unique_ptr<EventQueues> eqs;
+    std::unique_ptr<CompletionQueues> cqs;
+    std::unique_ptr<QpTable> qps;
+    std::unique_ptr<CommandInterface> commands;
+    std::unique_ptr<Transport> transport;
+    uint32_t gsi_qpn = 0;       // 0: none
+    uint32_t raw_qpn = 0;
+
+private:
+    void finish_entry();        // trims caches, arms the timer, schedules
+    std::vector<uint32_t> uar_low_;  // latched low halves, one a doorbell a page
+};
+
+}  // namespace hghca

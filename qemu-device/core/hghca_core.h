@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The device core for callers in C. Each function is the Device method of its name (device.h). */
+#ifndef HGHCA_CORE_H
+#define HGHCA_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hghca_core;
+
+enum hghca_trace_level {
+	HGHCA_TRACE_SUCCESS,
+	HGHCA_TRACE_ERROR,
+	HGHCA_TRACE_UNDEFINED,
+};
+
+/* The Host seam (host.h) as function pointers. */
+struct hghca_host_ops {
+	uint8_t *(*map)(void *opaque, uint64_t dma, uint64_t len, bool write);
+	void (*dirty)(void *opaque, uint64_t dma, uint64_t len);
+	bool (*read)(void *opaque, uint64_t dma, void *buffer, uint64_t len);
+	bool (*write)(void *opaque, uint64_t dma, const void *buffer, uint64_t len);
+	void (*raise_vector)(void *opaque, unsigned vector);
+	bool (*send_frame)(void *opaque, const struct iovec *parts, int count);
+	void (*set_timer)(void *opaque, uint64_t deadline_ns);
+	uint64_t (*now_ns)(void *opaque);
+	uint64_t (*random)(void *opaque);
+	void (*schedule)(void *opaque);
+	bool (*tracing)(void *opaque);
+	void (*trace)(void *opaque, enum hghca_trace_level level, const char *text);
+};
+
+struct hghca_config {
+	uint8_t mac[6];
+	uint64_t node_guid;		/* 0: EUI-64 from the MAC */
+	uint32_t cache_entries;		/* 0: no limit */
+	uint64_t budget_bytes;		/* 0: the default */
+};
+
+/* NULL: out of memory. */
+struct hghca_core *hghca_core_new(const struct hghca_host_ops *ops, void *opaque,
+				  const struct hghca_config *config);
+void hghca_core_free(struct hghca_core *core);
+
+void hghca_core_reset(struct hghca_core *core);
+uint64_t hghca_core_hcr_read(struct hghca_core *core, uint64_t offset, unsigned size);
+void hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
+void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
+void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count);
+bool hghca_core_run(struct hghca_core *core);
+bool hghca_core_has_work(const struct hghca_core *core);
+void hghca_core_timer(struct hghca_core *core);
+void hghca_core_link_ready(struct hghca_core *core);
+void hghca_core_set_link(struct hghca_core *core, bool up);
+void hghca_core_dma_changed(struct hghca_core *core);
+
+/* Number of counters, and the name and value of counter i. */
+unsigned hghca_core_counters(void);
+const char *hghca_core_counter_name(unsigned i);
+uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The one seam between the device core and the world around it.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hghca {
+
+// Everything the core needs from outside. The core is deterministic: given the
+// same calls and the same answers from its Host it does the same.
+//
+// The core is called from one thread at a time. A Host method may call back into
+// *another* device (a frame sent is a frame received there), never into the
+// device that called it.
+class Host {
+public:
+    virtual ~Host() = default;
+
+    // Direct pointer to guest memory [dma, dma + len), or nullptr when it is not
+    // plain RAM or not contiguous on the host. Valid until Device::dma_changed().
+    virtual uint8_t *map(uint64_t dma, uint64_t len, bool write) = 0;
+    // Must follow every write through a pointer that map() gave.
+    virtual void dirty(uint64_t dma, uint64_t len) = 0;
+    // DMA by copy, for what map() refuses. False: no memory there, nothing moved.
+    virtual bool read(uint64_t dma, void *buffer, uint64_t len) = 0;
+    virtual bool write(uint64_t dma, const void *buffer, uint64_t len) = 0;
+
+    // Sends MSI-X message number `vector`.
+    virtual void raise_vector(unsigned vector) = 0;
+
+    // Sends an Ethernet frame without FCS. False: the link takes nothing now and
+    // the frame was not sent; the Host calls Device::link_ready() when it does.
+    virtual bool send_frame(const iovec *parts, int count) = 0;
+
+    // One timer: Device::timer() at or after `deadline_ns` on the clock of
+    // now_ns(); UINT64_MAX turns it off.
+    virtual void set_timer(uint64_t deadline_ns) = 0;
+    virtual uint64_t now_ns() = 0;
+    virtual uint64_t random() = 0;
+
+    // Asks for Device::run() soon, from outside any call into the device.
+    virtual void schedule() = 0;
+
+    enum class Trace { Success, Error, Undefined };
+    // One line for the trace log; only called when tracing() says so.
+    virtual bool tracing() { return false; }
+    virtual void trace(Trace, const char * /*text*/) {}
+};
+
+}  // namespace hghca

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Memory protection and translation: MPT and MTT (interface document, 4.5, 4.6).
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "hghca_hw.h"
+#include "host.h"
+
+namespace hghca {
+
+class Icm;
+struct Counters;
+
+// What the user of a key wants to do there.
+enum class Access : uint32_t {
+    LocalRead = 0,
+    LocalWrite = HGHCA_ACCESS_LOCAL_WRITE,
+    RemoteWrite = HGHCA_ACCESS_REMOTE_WRITE,
+    RemoteRead = HGHCA_ACCESS_REMOTE_READ,
+    RemoteAtomic = HGHCA_ACCESS_REMOTE_ATOMIC,
+};
+
+// A run of guest memory. pointer is nullptr where the host cannot map it: then
+// only read and write by copy at `dma` are possible.
+struct Segment {
+    uint8_t *pointer;
+    uint64_t dma;
+    uint32_t length;  // bytes
+};
+
+// Appends to a fixed array; full() tells that a list did not fit.
+template <size_t N>
+class SegmentArray {
+public:
+    void clear() { count_ = 0; }
+    bool push(const Segment &s)
+    {
+        if (count_ && merge(s))
+            return true;
+        if (count_ == N)
+            return false;
+        items_[count_++] = s;
+        return true;
+    }
+    size_t size() const { return count_; }
+    const Segment &operator[](size_t i) const { return items_[i]; }
+    const Segment *begin() const { return items_; }
+    const Segment *end() const { return items_ + count_; }
+
+private:
+    bool merge(const Segment &s)
+    {
+        Segment &last = items_[count_ - 1];
+        bool adjacent = last.dma + last.length == s.dma && bool(last.pointer) == bool(s.pointer) &&
+                        (!s.pointer || last.pointer + last.length == s.pointer) &&
+                        uint64_t(last.length) + s.length <= UINT32_MAX;
+        if (adjacent)
+            last.length += s.length;
+        return adjacent;
+    }
+    Segment items_[N];
+    size_t count_ = 0;
+};
+
+// The segments of one packet: up to 4096 bytes in 4 KB pages from up to 32 SGEs.
+using PacketSegments = SegmentArray<68>;
+
+// A validated MPT, in host byte order, as it stands in the device's cache.
+struct Mpt {
+    uint32_t flags;
+    uint32_t key;
+    uint32_t pd;
+    uint32_t page_shift;
+    uint64_t start;
+    uint64_t length;
+    uint64_t mtt_first;
+};
+
+class MemoryTable {
+public:
+    MemoryTable(Host &host, Icm &icm, Counters &counters) : host_(host), icm_(icm), counters_(counters) {}
+
+    // The table layout of INIT_HCA; clear() forgets all.
+    void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count);
+    void clear();
+    // Host pointers that are cached may be wrong from now on.
+    void dma_changed();
+
+    // Commands: each returns an HGHCA_CMD_STAT_*.
+    uint8_t sw2hw_mpt(uint32_t index, const hghca_mpt &mpt);
+    uint8_t hw2sw_mpt(uint32_t index);
+    uint8_t write_mtt(uint64_t first, const uint64_t *dma, uint32_t count);
+
+    // The MPT of `key`, or nullptr: no such key, stale tag, not in hardware
+    // ownership, ICM not mapped. Stable until trim().
+    const Mpt *find(uint32_t key);
+
+    // True when [va, va + length) of `key` may be used by `pd` for `access`.
+    // Length 0 checks the key, the PD and the right, not the bounds.
+    bool check(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access);
+
+    // check(), and appends the memory itself to `out`. False also when an MTT
+    // is not there or `out` is full; `out` is then undefined. O(pages).
+    template <size_t N>
+    bool translate(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access,
+                   SegmentArray<N> &out)
+    {
+        const Mpt *mpt = usable(key, pd, va, length, access);
+        if (!mpt)
+            return false;
+        while (length) {
+            Segment s;
+            if (!run(*mpt, va, length, access != Access::LocalRead && access != Access::RemoteRead, s) ||
+                !out.push(s))
+                return false;
+            va += s.length;
+            length -= s.length;
+        }
+        return true;
+    }
+
+    // Small control reads and writes (WQEs, CQEs, EQEs) through a key.
+    bool read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uint32_t length);
+    bool write(uint32_t key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length);
+
+    // Keeps the cache within its size; no reference survives it.
+    void trim(size_t capacity);
+
+private:
+    const Mpt *usable(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access);
+    // The longest run from va on, at most `length` bytes, that is contiguous.
+    bool run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out);
+
+    Host &host_;
+    Icm &icm_;
+    Counters &counters_;
+    uint64_t mpt_base_ = 0;
+    uint64_t mpt_count_ = 0;
+    uint64_t mtt_base_ = 0;
+    uint64_t mtt_count_ = 0;
+    std::unordered_map<uint32_t, Mpt> cache_;  // by index
+};
+
+}  // namespace hghca

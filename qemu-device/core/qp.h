@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A queue pair: what a QPC says, and where its requester and responder stand.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "hghca_hw.h"
+
+namespace hghca {
+
+// Where packets of a QP go, in host byte order where it is a number. Addresses are wire order.
+struct Path {
+    bool by_gid;  // rgid and sgid_index; otherwise sip, dip, smac
+    uint8_t sgid_index;
+    uint8_t hop_limit;
+    uint8_t tclass;
+    uint8_t sl;
+    uint8_t static_rate;
+    uint32_t flow_label;
+    std::array<uint8_t, 16> dgid;
+    std::array<uint8_t, 6> dmac;
+    std::array<uint8_t, 6> smac;
+    uint32_t sip, dip;  // IPv4, host order
+};
+
+// A work queue as the QPC gives it.
+struct WorkQueue {
+    uint32_t lkey;
+    uint32_t length;      // WQEs, a power of two, or 0
+    uint8_t stride_log;
+};
+
+enum class Special : uint8_t { None, Gsi, RawEthernet };
+
+// Set by commands alone.
+struct QpAttributes {
+    uint32_t qpn;
+    uint8_t service;  // hghca_qp_st
+    Special special;
+    uint32_t mtu;     // bytes
+    uint8_t log_max_msg;
+    uint32_t usr_page;
+    uint32_t pd;
+    WorkQueue sq, rq;
+    uint32_t cqn_send, cqn_recv;
+    uint64_t dbr_addr;  // 0: none
+    uint32_t remote_qpn;
+    uint16_t pkey_index;
+    uint32_t qkey;
+    Path path;
+    uint8_t ack_timeout;      // 0..31
+    uint8_t retry_count;      // 0..7
+    uint8_t rnr_retry;        // 0..7
+    uint8_t min_rnr_timer;    // code 0..31
+    uint8_t max_rd_atomic;    // as initiator, 1..16
+    uint8_t max_dest_rd_atomic;
+    uint8_t access;           // HGHCA_ACCESS_REMOTE_*
+    bool sqd_notify;
+};
+
+// A WQE as its predecessor or the doorbell announces it.
+struct WqeRef {
+    uint16_t index;    // free-running
+    uint8_t opcode;
+    uint8_t units;     // size, 16 bytes each
+    bool fence;
+    bool valid;
+};
+
+// The send side. PSNs are 24 bits. Between `oldest` and `next` stand the WQEs
+// that were sent and not yet completed; going back means starting at `oldest` again.
+struct RequesterState {
+    WqeRef oldest;            // first WQE not completed; invalid when none
+    uint32_t oldest_psn;      // its first PSN
+    uint32_t oldest_done;     // bytes of it that READ responses have brought
+    WqeRef next;              // WQE to send from; invalid at the end of the chain
+    uint32_t next_psn;        // PSN of the next packet to send
+    uint32_t next_wqe_psn;    // PSN of next's first packet
+    uint64_t next_offset;     // bytes of next that were sent already
+    uint16_t next_index;      // index of the WQE behind the last one started
+    uint16_t doorbell_limit;  // walking past this index needs another doorbell
+    WqeRef announced;         // what the last doorbell said, taken when the walk is at its end
+    uint32_t unacked_psn;     // lowest PSN not acknowledged
+    uint32_t highest_psn;     // one past the highest PSN ever sent
+    uint32_t reads_outstanding;
+    uint8_t retries_left;
+    uint8_t rnr_retries_left;
+    bool waiting_rnr;
+    uint16_t since_ack_request;
+    uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
+};
+
+struct AtomicResult {
+    uint32_t psn;
+    bool valid;
+    uint64_t value;
+};
+
+enum class ReplyKind : uint8_t { Ack, Read, Atomic, Nak, RnrNak };
+
+// A response that is due; READ responses are sent packet by packet from it.
+struct Reply {
+    ReplyKind kind;
+    uint8_t syndrome;    // AETH
+    uint32_t psn;        // next response packet's
+    uint32_t msn;
+    uint32_t rkey;
+    uint64_t va;
+    uint32_t length;     // bytes left
+    uint64_t value;      // atomic: the value before
+    bool first;          // READ: nothing was sent yet
+};
+
+// The receive side.
+struct ResponderState {
+    uint32_t expected_psn;
+    uint32_t msn;
+    uint16_t rq_index;        // next receive WQE, free-running
+    bool in_message;          // a SEND or WRITE has begun
+    bool message_is_write;
+    bool wqe_taken;           // the message holds receive WQE rq_index
+    uint64_t message_offset;  // bytes of the message that have arrived
+    uint64_t write_va;
+    uint32_t write_rkey;
+    uint32_t write_left;
+    bool nak_sent;            // a sequence error NAK is out; no second one
+    bool ack_due;
+    uint8_t atomic_head;
+    std::array<AtomicResult, 16> atomics;
+    uint8_t reply_head, reply_count;
+    std::array<Reply, 17> replies;  // ring: max_dest_rd_atomic and one more
+};
+
+// A QP, as cached and, byte for byte, as kept in its ICM entry (device-private;
+// what comes back from there is validated, for the guest can write to it).
+struct Qp {
+    QpAttributes a;
+    hghca_qp_state state;
+    bool scheduled;           // in the scheduler's ring
+    bool comm_est_sent;
+    bool drained_sent;
+    uint32_t deficit;         // scheduler: bytes
+    RequesterState req;
+    ResponderState resp;
+    hghca_qpc qpc;            // as last written by commands, for QUERY_QP
+};
+static_assert(std::is_trivially_copyable_v<Qp>);
+
+constexpr uint32_t kQpcEntrySize = 2048;
+static_assert(sizeof(Qp) + 16 <= kQpcEntrySize);
+
+constexpr uint32_t psn_add(uint32_t psn, uint32_t n) { return (psn + n) & 0xffffff; }
+// Signed distance a - b modulo 2^24, in -2^23 .. 2^23 - 1.
+constexpr int32_t psn_diff(uint32_t a, uint32_t b)
+{
+    return int32_t((a - b) << 8) >> 8;
+}
+
+}  // namespace hghca

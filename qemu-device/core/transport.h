@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// RDMA transport: requesters, responders, completers and their schedule.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+
+#include "qp.h"
+
+namespace hghca {
+
+class Device;
+
+// An SQ doorbell, decoded.
+struct SendDoorbell {
+    uint32_t uar_page;
+    uint32_t qpn;
+    uint16_t head;
+    uint8_t count;   // 0: walk
+    uint8_t opcode;
+    uint8_t units;   // size0; 0: only look at the queues (flush in ERR)
+    bool fence;
+};
+
+class Transport {
+public:
+    explicit Transport(Device &device);
+    ~Transport();
+
+    // Forget everything: all QPs are gone.
+    void clear();
+
+    void doorbell(const SendDoorbell &db);
+
+    // Called by QpTable after qp.state and qp.a have changed; on RST2INIT
+    // req and resp are zeroed and their indices set before the call.
+    // Entering ERR flushes; RST forgets timers and schedule; RTR takes
+    // a.expected (resp.expected_psn) as set; RTS and SQD start or stop sending.
+    void state_changed(Qp &qp, hghca_qp_state from);
+
+    // A RoCE v2 or other frame from the link. Never sends.
+    void receive(const iovec *parts, int count);
+
+    // Sends what is due, at most `budget_bytes`. True: there is more that could go now.
+    bool run(uint64_t budget_bytes);
+    bool has_work() const;
+
+    // The next deadline on Host::now_ns(), or UINT64_MAX; and what is due at it.
+    uint64_t next_deadline() const;
+    void expire(uint64_t now_ns);
+
+private:
+    struct State;
+    Device &device_;
+    State *state_;
+};
+
+}  // namespace hghca

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The build root: a Debian 13 with all compilers, headers and sources, in which everything is built.
+
+It is made once, with mmdebstrap, and never changed after: a command inside it
+sees the root read-only, a private /tmp, and the folders it was given below /mnt.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+
+from . import cache, host
+from .errors import ToolError
+
+SUITE = "trixie"
+SIZE_BYTES = 4 * cache.GIB
+PACKAGES = """
+    build-essential ninja-build meson cmake pkg-config flex bison bc xz-utils cpio kmod perl git
+    python3 python3-venv ca-certificates dpkg-dev e2fsprogs busybox-static
+    libglib2.0-dev libpixman-1-dev libslirp-dev libattr1-dev libcap-ng-dev zlib1g-dev libfdt-dev
+    seabios qemu-system-data ipxe-qemu
+    libnl-3-dev libnl-route-3-dev libudev-dev libibverbs-dev librdmacm-dev
+    linux-image-amd64 linux-headers-amd64 linux-source-6.12 libelf-dev libssl-dev
+    libgtest-dev libgmock-dev sparse pahole clang libclang-rt-19-dev clang-format
+    gnuplot-nox fonts-dejavu-core
+""".split()
+SOURCES = "/usr/src/hghca"
+# The tar ball alone is asked for where the archive lacks the small file that describes it.
+FETCH = f"""
+set -e
+sed -n 's/^deb /deb-src /p' /etc/apt/sources.list > /etc/apt/sources.list.d/hghca-src.list
+apt-get update
+mkdir -p {SOURCES}
+cd {SOURCES}
+apt-get source --download-only qemu
+apt-get source --download-only --tar-only rdma-core
+rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+"""
+NETWORK_CURE = ("check the network and the Debian mirror (HGHCA_MIRROR names another, "
+                "apt's proxy settings are taken over), then run the same command again")
+
+
+class BuildRoot:
+    """A finished build root at `path`, known by `key`."""
+
+    def __init__(self, path, key):
+        self.path = path
+        self.key = key
+
+    def kernel_version(self):
+        """The version of the stock kernel, whose headers and modules are in the root."""
+        versions = sorted(p.name for p in (self.path / "usr/lib/modules").iterdir() if (p / "build").is_symlink())
+        if not versions:
+            raise ToolError("the build root holds no kernel headers",
+                            f"remove {self.path} and run `tools/hghca setup` again")
+        return versions[-1]
+
+    def command(self, argv, binds=None, cwd="/", env=None):
+        """The host command that runs argv inside the root.
+
+        binds: name -> host folder, seen as /mnt/<name>, writable.
+        """
+        root = shlex.quote(str(self.path))
+        lines = [
+            "set -e",
+            f"mount --bind {root} {root}",
+            f"mount -o remount,ro,bind {root}",
+            f"mount -t tmpfs tmpfs {root}/mnt",
+            f"mount -t tmpfs tmpfs {root}/tmp",
+            f"mount -t proc proc {root}/proc",
+            f"mount --rbind /dev {root}/dev",
+        ]
+        for name, folder in (binds or {}).items():
+            lines += [f"mkdir -p {root}/mnt/{name}",
+                      f"mount --bind {shlex.quote(str(folder))} {root}/mnt/{name}"]
+        settings = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                    "HOME": "/tmp", "LC_ALL": "C.UTF-8", "TERM": "dumb", **(env or {})}
+        inner = ["env", "-i", *(f"{k}={v}" for k, v in settings.items()),
+                 "sh", "-c", 'cd "$0" && exec "$@"', cwd, *map(str, argv)]
+        lines.append(f"exec chroot {root} {shlex.join(inner)}")
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", "\n".join(lines)]
+
+    def run(self, argv, log, step, cure, binds=None, cwd="/", env=None):
+        """Run argv inside the root, its output in the log; fail as host.run_logged does."""
+        with open(log, "ab") as file:
+            file.write(f"$ {shlex.join(map(str, argv))}\n".encode())
+        host.run_logged(self.command(argv, binds, cwd, env), log, step, cure)
+
+    def output(self, argv, binds=None, cwd="/", env=None, timeout_s=600):
+        """Run argv inside the root; a CompletedProcess with text stdout and stderr."""
+        return subprocess.run(self.command(argv, binds, cwd, env), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace",
+                              env=host.environment(), timeout=timeout_s)
+
+
+def apt_options():
+    """The host's own ways to reach its mirror (proxy, time checks), with retries on top."""
+    options = ['Acquire::Retries "5"', 'Acquire::http::Timeout "60"']
+    dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, env=host.environment())
+    for line in dump.stdout.splitlines():
+        if line.startswith(("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-")) and '""' not in line:
+            options.append(line.rstrip(";"))
+    return options
+
+
+def debootstrap(target, packages, log, step, extra=()):
+    """Fill `target` with a minimal Debian 13 plus packages; tried three times."""
+    argv = ["mmdebstrap", "--variant=minbase", "--mode=root", f"--include={','.join(packages)}",
+            *(f"--aptopt={option}" for option in apt_options()), *extra, SUITE, str(target)]
+    if os.environ.get("HGHCA_MIRROR"):
+        argv.append(os.environ["HGHCA_MIRROR"])
+    for attempt in range(3):
+        shutil.rmtree(target, ignore_errors=True)
+        try:
+            host.run_logged(argv, log, step, NETWORK_CURE)
+            return
+        except ToolError:
+            if attempt == 2:
+                raise
+
+
+def root_key():
+    return cache.key(SUITE, *PACKAGES, FETCH)
+
+
+def is_made():
+    return cache.entry("buildroot", root_key()).is_dir()
+
+
+def make():
+    """The build root, made first when it is missing."""
+    step = "build root"
+    log = cache.log_path("buildroot")
+
+    def build(folder):
+        log.unlink(missing_ok=True)
+        root = folder / "root"
+        debootstrap(root, PACKAGES, log, step)
+        shutil.copyfile("/etc/resolv.conf", root / "etc/resolv.conf")
+        host.run_logged(["chroot", str(root), "sh", "-c", FETCH], log, step, NETWORK_CURE, tries=3)
+
+    folder = cache.make("buildroot", root_key(), build, SIZE_BYTES, step)
+    return BuildRoot(folder / "root", root_key())

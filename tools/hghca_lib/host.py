@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host: root, the few packages the tool itself needs, commands with a log."""
+
+import os
+import platform
+import shutil
+import subprocess
+import time
+
+from . import cache
+from .errors import ToolError
+
+# program -> Debian package that has it
+NEEDED = {
+    "mmdebstrap": "mmdebstrap",
+    "mke2fs": "e2fsprogs",
+    "unshare": "util-linux",
+    "mount": "mount",
+    "chroot": "coreutils",
+}
+SBIN = ["/usr/local/sbin", "/usr/sbin", "/sbin"]
+
+
+def find(program):
+    """The program's path, looked for in the sbin folders too; None when it is missing."""
+    path = os.pathsep.join([os.environ.get("PATH", "/usr/bin:/bin"), *SBIN])
+    return shutil.which(program, path=path)
+
+
+def environment():
+    """The environment for host programs: a plain locale, the sbin folders in PATH."""
+    env = dict(os.environ, LC_ALL="C", DEBIAN_FRONTEND="noninteractive")
+    env["PATH"] = os.pathsep.join([os.environ.get("PATH", "/usr/bin:/bin"), *SBIN])
+    return env
+
+
+def require_root():
+    if os.geteuid() != 0:
+        raise ToolError("this needs root: build roots are made with chroot and mounts",
+                        "run it again with sudo, or as root")
+
+
+def require_platform():
+    if platform.machine() != "x86_64":
+        raise ToolError(f"this machine is {platform.machine()}; the guest and its emulator are built for x86_64",
+                        "use an x86_64 machine")
+
+
+def missing():
+    return sorted({package for program, package in NEEDED.items() if not find(program)})
+
+
+def install():
+    """Install what the tool itself needs and the host lacks."""
+    packages = missing()
+    if not packages:
+        return
+    log = cache.log_path("host")
+    cure = f"install these packages yourself: {' '.join(packages)}"
+    if not find("apt-get"):
+        raise ToolError(f"these programs are missing and there is no apt-get: {' '.join(packages)}", cure)
+    run_logged(["apt-get", "update"], log, "host packages", cure)
+    run_logged(["apt-get", "install", "-y", "--no-install-recommends", *packages], log, "host packages", cure)
+    if missing():
+        raise ToolError(f"still missing after apt-get install: {' '.join(missing())}", cure, log)
+
+
+def run_logged(argv, log, step, cure, tries=1, timeout_s=3600):
+    """Run a host command with its output in a log; fail with the step's name, log and cure."""
+    for attempt in range(1, tries + 1):
+        with open(log, "ab") as file:
+            file.write(f"$ {' '.join(map(str, argv))}\n".encode())
+            file.flush()
+            try:
+                status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                                        env=environment(), timeout=timeout_s).returncode
+            except subprocess.TimeoutExpired:
+                raise ToolError(f"{step}: {argv[0]} did not end within {timeout_s} s", cure, log) from None
+        if status == 0:
+            return
+        if attempt < tries:
+            time.sleep(2 * attempt)
+    raise ToolError(f"{step}: {argv[0]} failed with status {status}: {last_line(log)}", cure, log)
+
+
+def last_line(log):
+    """The last line of a log that says something, preferably an error."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()[-60:] if line.strip()]
+    errors = [line for line in lines if line.startswith(("E:", "error", "ERROR")) or " error" in line.lower()]
+    return (errors or lines or ["(the log is empty)"])[-1][:300]
