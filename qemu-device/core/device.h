@@ -82,6 +82,9 @@ public:
 
     const Counters &counters() const { return counters_; }
 
+    // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).
+    void close();
+
     // For the parts.
     Host &host;
     const Config config;
@@ -100,8 +103,10 @@ public:
     uint32_t raw_qpn = 0;
 
 private:
+    void ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high);
     void finish_entry();        // trims caches, arms the timer, schedules
     std::vector<uint32_t> uar_low_;  // latched low halves, one a doorbell a page
+    uint64_t armed_ns_ = UINT64_MAX;  // what Host::set_timer() was told last
 };
 
 }  // namespace hghca

@@ -3,16 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "context_cache.h"
 #include "hghca_hw.h"
 #include "host.h"
 
 namespace hghca {
-
-class Icm;
-struct Counters;
 
 // What the user of a key wants to do there.
 enum class Access : uint32_t {
@@ -81,13 +78,15 @@ struct Mpt {
 
 class MemoryTable {
 public:
-    MemoryTable(Host &host, Icm &icm, Counters &counters) : host_(host), icm_(icm), counters_(counters) {}
+    MemoryTable(Host &host, Icm &icm, Counters &counters);
 
     // The table layout of INIT_HCA; clear() forgets all.
     void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count);
     void clear();
     // Host pointers that are cached may be wrong from now on.
     void dma_changed();
+    // Another number whenever a translation made before may be wrong.
+    uint64_t generation() const { return generation_; }
 
     // Commands: each returns an HGHCA_CMD_STAT_*.
     uint8_t sw2hw_mpt(uint32_t index, const hghca_mpt &mpt);
@@ -128,20 +127,43 @@ public:
 
     // Keeps the cache within its size; no reference survives it.
     void trim(size_t capacity);
+    // ICM [from, from + length) of the TPT space is about to be unmapped.
+    void flush(uint64_t from, uint64_t length);
 
 private:
+    struct Policy {
+        static constexpr IcmSpace kSpace = IcmSpace::Tpt;
+        static constexpr uint32_t kEntrySize = 64;
+        static constexpr uint32_t kMagic = 0x4d505431;
+        static constexpr uint32_t kReserved = 1;
+    };
+    // The host's pointer to a 4 KB page of guest memory, as last asked for.
+    struct HostPage {
+        uint64_t tag = 0;
+        uint64_t generation = 0;
+        uint8_t *pointer = nullptr;
+    };
+    static constexpr size_t kHostPages = 4096;  // 16 MB of guest memory
+
     const Mpt *usable(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access);
-    // The longest run from va on, at most `length` bytes, that is contiguous.
+    // A run from va on that ends with `length` or the 4 KB page.
     bool run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out);
+    bool page_of(const Mpt &mpt, uint64_t va, uint64_t &dma);
+    uint8_t *host_page(uint64_t dma, bool write);
+    bool valid(const Mpt &mpt, uint32_t index) const;
+    void forget();
 
     Host &host_;
     Icm &icm_;
-    Counters &counters_;
-    uint64_t mpt_base_ = 0;
-    uint64_t mpt_count_ = 0;
     uint64_t mtt_base_ = 0;
     uint64_t mtt_count_ = 0;
-    std::unordered_map<uint32_t, Mpt> cache_;  // by index
+    uint64_t generation_ = 1;
+    uint64_t host_generation_ = 1;
+    ContextCache<Mpt, Mpt, Policy> cache_;
+    const Mpt *last_ = nullptr;  // the last one found
+    uint32_t last_key_ = 0;
+    Counters &counters_;
+    std::vector<HostPage> host_pages_;
 };
 
 }  // namespace hghca

@@ -69,25 +69,35 @@ struct WqeRef {
     bool valid;
 };
 
-// The send side. PSNs are 24 bits. Between `oldest` and `next` stand the WQEs
-// that were sent and not yet completed; going back means starting at `oldest` again.
+// The send side. PSNs are 24 bits, WQE indices 16, and both wrap.
+//
+//      completed   | sent, not completed | to be sent     | not walked to
+//   ---------------+---------------------+----------------+-------------- WQEs
+//               oldest                 next
+//               oldest_psn             next_wqe_psn
+//
+// Between oldest_psn and next_wqe_psn the span of each WQE follows from the WQE
+// itself, so nothing is kept a WQE. Going back means that `next` moves to
+// `oldest` again, with next_psn at unacked_psn.
 struct RequesterState {
-    WqeRef oldest;            // first WQE not completed; invalid when none
+    WqeRef oldest;            // first WQE not completed; its index counts even when it is not valid
     uint32_t oldest_psn;      // its first PSN
-    uint32_t oldest_done;     // bytes of it that READ responses have brought
     WqeRef next;              // WQE to send from; invalid at the end of the chain
+    uint32_t next_wqe_psn;    // its first PSN
     uint32_t next_psn;        // PSN of the next packet to send
-    uint32_t next_wqe_psn;    // PSN of next's first packet
-    uint64_t next_offset;     // bytes of next that were sent already
-    uint16_t next_index;      // index of the WQE behind the last one started
-    uint16_t doorbell_limit;  // walking past this index needs another doorbell
+    uint16_t next_index;      // index of `next`, or where the walk has ended
+    uint16_t started_index;   // index behind the last WQE ever begun
+    uint16_t doorbell_limit;  // a walk that gets here loops
     WqeRef announced;         // what the last doorbell said, taken when the walk is at its end
-    uint32_t unacked_psn;     // lowest PSN not acknowledged
+    uint32_t unacked_psn;     // lowest PSN not acknowledged, or for a READ not answered
     uint32_t highest_psn;     // one past the highest PSN ever sent
-    uint32_t reads_outstanding;
+    uint32_t requests_in_flight;  // packets since the last going back, without an answer yet
+    uint32_t reads_outstanding;   // READs and atomics among them
+    uint8_t fault;            // hghca_syndrome that WQE next_index fails with when it is the oldest; 0: none
     uint8_t retries_left;
     uint8_t rnr_retries_left;
     bool waiting_rnr;
+    bool response_lost;       // went back for a response; later ones out of turn do not count
     uint16_t since_ack_request;
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
 };
@@ -118,14 +128,13 @@ struct ResponderState {
     uint32_t expected_psn;
     uint32_t msn;
     uint16_t rq_index;        // next receive WQE, free-running
-    bool in_message;          // a SEND or WRITE has begun
+    bool in_message;          // a SEND or WRITE has begun; a SEND holds receive WQE rq_index
     bool message_is_write;
-    bool wqe_taken;           // the message holds receive WQE rq_index
     uint64_t message_offset;  // bytes of the message that have arrived
-    uint64_t write_va;
+    uint64_t write_va;        // where the next of them go
     uint32_t write_rkey;
     uint32_t write_left;
-    bool nak_sent;            // a sequence error NAK is out; no second one
+    bool nak_sent;            // a NAK for expected_psn is out; no second one
     bool ack_due;
     uint8_t atomic_head;
     std::array<AtomicResult, 16> atomics;
@@ -138,13 +147,10 @@ struct ResponderState {
 struct Qp {
     QpAttributes a;
     hghca_qp_state state;
-    bool scheduled;           // in the scheduler's ring
     bool comm_est_sent;
-    bool drained_sent;
-    uint32_t deficit;         // scheduler: bytes
+    bool drained_sent;        // SQD: nothing is under way any more
     RequesterState req;
     ResponderState resp;
-    hghca_qpc qpc;            // as last written by commands, for QUERY_QP
 };
 static_assert(std::is_trivially_copyable_v<Qp>);
 

@@ -2,20 +2,30 @@
 // Completion and event queues, and the table of QPs (interface document, 4.7 to 4.9, 5.3, 5.4).
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <unordered_map>
+#include <deque>
 #include <vector>
 
+#include "context_cache.h"
 #include "hghca_hw.h"
 #include "qp.h"
+#include "queue_buffer.h"
 
 namespace hghca {
 
 class Device;
 
+constexpr unsigned kVectors = 64;
+constexpr unsigned kLogMaxQps = 16;
+constexpr unsigned kLogMaxCqs = 17;
+constexpr unsigned kLogMaxEqs = 6;
+constexpr unsigned kLogMaxCqSize = 22;
+constexpr unsigned kLogMaxEqSize = 20;
+
 class EventQueues {
 public:
-    explicit EventQueues(Device &device) : device_(device) {}
+    explicit EventQueues(Device &device);
     void configure(uint64_t base, unsigned log_count);
     void clear();
     uint8_t sw2hw(uint32_t eqn, const hghca_eqc &context);
@@ -32,16 +42,46 @@ public:
     void post_qp(hghca_event_type type, uint32_t qpn);
     void post_cq_error(uint32_t cqn, uint8_t syndrome);
     void post_port_change(bool up);
-    void trim(size_t capacity);
+    // CQ `cqn` is gone, and its event with it.
+    void forget_completion(uint32_t cqn);
+    uint64_t count() const { return cache_.count(); }
+    void trim(size_t capacity) { cache_.trim(capacity); }
+    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 
 private:
+    struct Context {
+        RingPlace ring;
+        uint32_t producer, consumer;  // free-running
+        uint8_t vector;
+        bool armed;
+        bool overflowed;   // lost an event, EQ_OVERFLOW still to be told
+    };
+    struct Cached : Context {
+        QueueBuffer buffer;
+    };
+    struct Policy {
+        static constexpr IcmSpace kSpace = IcmSpace::Context;
+        static constexpr uint32_t kEntrySize = 64;
+        static constexpr uint32_t kMagic = 0x45514331;
+        static constexpr uint32_t kReserved = 1;
+    };
+
+    static bool valid(const Context &eq, uint32_t eqn);
+    Cached *find(uint32_t eqn) { return cache_.find(eqn, valid); }
+    bool put(Cached &eq, const hghca_eqe &eqe);
+    void deliver(uint32_t eqn, Cached &eq);
+
     Device &device_;
-    // ... the owner of this file adds what it needs
+    ContextCache<Context, Cached, Policy> cache_;
+    std::array<uint32_t, 64> eq_of_type_{};   // 0: none
+    // Completion events that wait for room, each CQ once.
+    std::array<std::deque<uint32_t>, 1u << kLogMaxEqs> waiting_;
+    std::vector<bool> cq_waits_;
 };
 
 class CompletionQueues {
 public:
-    explicit CompletionQueues(Device &device) : device_(device) {}
+    explicit CompletionQueues(Device &device);
     void configure(uint64_t base, unsigned log_count);
     void clear();
     uint8_t sw2hw(uint32_t cqn, const hghca_cqc &context);
@@ -54,30 +94,69 @@ public:
     // failed, or it is full now (CQ_ERROR was sent): the caller moves the QP to ERR.
     bool post(uint32_t cqn, const hghca_cqe &cqe, bool solicited);
     bool exists(uint32_t cqn);
-    void trim(size_t capacity);
+    uint64_t count() const { return cache_.count(); }
+    void trim(size_t capacity) { cache_.trim(capacity); }
+    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 
 private:
+    struct Context {
+        RingPlace ring;
+        uint32_t eqn;
+        uint32_t usr_page;
+        uint32_t producer;       // free-running
+        uint32_t solicited_end;  // one past the last CQE that was solicited or an error
+        uint8_t armed;           // HGHCA_CQ_ARM_*, 0: not
+        bool failed;
+        uint64_t dbr_addr;       // 0: none
+    };
+    struct Cached : Context {
+        QueueBuffer buffer;
+    };
+    struct Policy {
+        static constexpr IcmSpace kSpace = IcmSpace::Context;
+        static constexpr uint32_t kEntrySize = 128;
+        static constexpr uint32_t kMagic = 0x43514331;
+        static constexpr uint32_t kReserved = 1;
+    };
+
+    static bool valid(const Context &cq, uint32_t cqn);
+    Cached *find(uint32_t cqn) { return cache_.find(cqn, valid); }
+    bool fail(uint32_t cqn, Cached &cq, uint8_t syndrome);
+    uint64_t outstanding(Cached &cq, uint64_t limit, bool &readable);
+
     Device &device_;
+    ContextCache<Context, Cached, Policy> cache_;
 };
 
 // QPs by number, with their ICM entries behind. References are stable until
 // trim(), which Device calls only between entries.
 class QpTable {
 public:
-    explicit QpTable(Device &device) : device_(device) {}
+    explicit QpTable(Device &device);
     void configure(uint64_t base, unsigned log_count);
     void clear();
     // nullptr: number out of range, ICM not mapped, or state RST.
     Qp *find(uint32_t qpn);
-    uint32_t count() const;
+    uint32_t count() const { return uint32_t(cache_.count()); }
 
     uint8_t transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, const hghca_qpc *context);
     uint8_t query(uint32_t qpn, hghca_qpc &out);
     uint8_t configure_special(uint32_t qpn, uint8_t type);
-    void trim(size_t capacity);
+    void trim(size_t capacity) { cache_.trim(capacity); }
+    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 
 private:
+    struct Policy {
+        static constexpr IcmSpace kSpace = IcmSpace::Context;
+        static constexpr uint32_t kEntrySize = kQpcEntrySize;
+        static constexpr uint32_t kMagic = 0x51504331;
+        static constexpr uint32_t kReserved = 1;   // 1 to 7: special QPs
+    };
+
+    void destroy(Qp &qp);
+
     Device &device_;
+    ContextCache<Qp, Qp, Policy> cache_;
 };
 
 }  // namespace hghca

@@ -83,9 +83,7 @@ class BuildRoot:
 
     def run(self, argv, log, step, cure, binds=None, cwd="/", env=None):
         """Run argv inside the root, its output in the log; fail as host.run_logged does."""
-        with open(log, "ab") as file:
-            file.write(f"$ {shlex.join(map(str, argv))}\n".encode())
-        host.run_logged(self.command(argv, binds, cwd, env), log, step, cure)
+        host.run_logged(self.command(argv, binds, cwd, env), log, step, cure, shown=argv)
 
     def output(self, argv, binds=None, cwd="/", env=None, timeout_s=600):
         """Run argv inside the root; a CompletedProcess with text stdout and stderr."""
@@ -96,7 +94,7 @@ class BuildRoot:
 
 def apt_options():
     """The host's own ways to reach its mirror (proxy, time checks), with retries on top."""
-    options = ['Acquire::Retries "5"', 'Acquire::http::Timeout "60"']
+    options = ['Acquire::Retries "3"', 'Acquire::http::Timeout "60"']
     dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, env=host.environment())
     for line in dump.stdout.splitlines():
         if line.startswith(("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-")) and '""' not in line:
@@ -111,7 +109,7 @@ def debootstrap(target, packages, log, step, extra=()):
     if os.environ.get("HGHCA_MIRROR"):
         argv.append(os.environ["HGHCA_MIRROR"])
     for attempt in range(3):
-        shutil.rmtree(target, ignore_errors=True)
+        cache.remove(target)
         try:
             host.run_logged(argv, log, step, NETWORK_CURE)
             return

@@ -12,13 +12,18 @@ import fcntl
 import hashlib
 import os
 import shutil
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from .errors import ToolError
 
 MIB = 1 << 20
 GIB = 1 << 30
+# How many entries of a kind are kept, the last used ones: few of the large kinds.
+KEEP = {"buildroot": 2, "image": 2, "qemu-tree": 2, "provider-tree": 2}
+KEEP_OTHERS = 8
 
 
 def root():
@@ -114,6 +119,14 @@ def need_space(what, size_bytes):
             "free some space, or point HGHCA_CACHE at a folder on a larger disk")
 
 
+def remove(folder):
+    """Remove a folder and all below it; what a killed run left mounted there is unmounted, not emptied."""
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for mount in reversed([path for path in mounts if f"{path}/".startswith(f"{folder}/")]):
+        subprocess.run(["umount", "--lazy", mount], check=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def log_path(name):
     """Where the log `name` of a step is kept."""
     folder = root() / "log"
@@ -132,21 +145,40 @@ def make(kind, entry_key, build, size_bytes=0, what=None):
     build(folder) fills an empty folder. Returns the entry's path.
     """
     place = entry(kind, entry_key)
-    if place.is_dir():
+    if _used(place):
         return place
     with lock(kind):
-        if place.is_dir():
+        if _used(place):
             return place
         need_space(what or kind, size_bytes)
         place.parent.mkdir(parents=True, exist_ok=True)
         for stale in place.parent.glob("new-*"):
-            shutil.rmtree(stale, ignore_errors=True)
+            remove(stale)
         folder = Path(tempfile.mkdtemp(prefix="new-", dir=place.parent))
         folder.chmod(0o755)
         try:
             build(folder)
             folder.rename(place)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             raise
+        _prune(kind)
     return place
+
+
+def _used(place):
+    """Whether the entry is there; if so, note that it was used now."""
+    try:
+        os.utime(place)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _prune(kind):
+    """Remove all but the last few used entries of a kind, never one used within the hour."""
+    entries = sorted((path for path in (root() / kind).iterdir() if not path.name.startswith("new-")),
+                     key=lambda path: path.stat().st_mtime, reverse=True)
+    for place in entries[KEEP.get(kind, KEEP_OTHERS):]:
+        if time.time() - place.stat().st_mtime > 3600:
+            remove(place)

@@ -3,6 +3,8 @@
 
 import os
 import platform
+import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -18,6 +20,7 @@ NEEDED = {
     "mount": "mount",
     "chroot": "coreutils",
 }
+ERROR = re.compile(r"^E: |\berror\b:|undefined reference|No space left", re.IGNORECASE)
 SBIN = ["/usr/local/sbin", "/usr/sbin", "/sbin"]
 
 
@@ -65,26 +68,31 @@ def install():
         raise ToolError(f"still missing after apt-get install: {' '.join(missing())}", cure, log)
 
 
-def run_logged(argv, log, step, cure, tries=1, timeout_s=3600):
-    """Run a host command with its output in a log; fail with the step's name, log and cure."""
+def run_logged(argv, log, step, cure, tries=1, timeout_s=3600, shown=None):
+    """Run a host command with its output in a log; fail with the step's name, log and cure.
+
+    shown: the command as log and failure name it, when argv only wraps it.
+    """
+    shown = shlex.join(map(str, shown or argv))
+    program = shown.split()[0]
     for attempt in range(1, tries + 1):
         with open(log, "ab") as file:
-            file.write(f"$ {' '.join(map(str, argv))}\n".encode())
+            file.write(f"$ {shown}\n".encode())
             file.flush()
             try:
                 status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                                         env=environment(), timeout=timeout_s).returncode
             except subprocess.TimeoutExpired:
-                raise ToolError(f"{step}: {argv[0]} did not end within {timeout_s} s", cure, log) from None
+                raise ToolError(f"{step}: {program} did not end within {timeout_s} s", cure, log) from None
         if status == 0:
             return
         if attempt < tries:
             time.sleep(2 * attempt)
-    raise ToolError(f"{step}: {argv[0]} failed with status {status}: {last_line(log)}", cure, log)
+    raise ToolError(f"{step}: {program} failed with status {status}: {last_line(log)}", cure, log)
 
 
 def last_line(log):
-    """The last line of a log that says something, preferably an error."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()[-60:] if line.strip()]
-    errors = [line for line in lines if line.startswith(("E:", "error", "ERROR")) or " error" in line.lower()]
-    return (errors or lines or ["(the log is empty)"])[-1][:300]
+    """The line of a log that tells most: the first error of its end, else the last line."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()[-300:] if line.strip()]
+    errors = [line for line in lines if ERROR.search(line)]
+    return (errors[:1] or lines[-1:] or ["(the log is empty)"])[0][:300]

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Packets on the wire: Ethernet, IP, UDP and the InfiniBand transport headers
+ * of RoCE v2 (docs/hardware-interface.rst, section 9).
+ *
+ * Byte-accurate and big-endian throughout, but for the ICRC. The clauses cited
+ * are of the InfiniBand Architecture Specification, volume 1.
+ */
+#ifndef HGHCA_WIRE_H
+#define HGHCA_WIRE_H
+
+#include "hghca_hw.h"
+
+#define HGHCA_PACKED __attribute__((packed))
+
+/* ------------------------------------------------------------------ */
+/* Ethernet, IP, UDP                                                    */
+
+#define HGHCA_ETH_TYPE_IPV4		0x0800
+#define HGHCA_ETH_TYPE_VLAN		0x8100
+#define HGHCA_ETH_TYPE_IPV6		0x86dd
+
+struct hghca_eth_header {
+	__u8	dmac[6];
+	__u8	smac[6];
+	__be16	type;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_eth_header, 14);
+
+/* Stands where the type of an Ethernet header says HGHCA_ETH_TYPE_VLAN. */
+struct hghca_vlan_tag {
+	__be16	tci;			/* PCP 15:13, DEI 12, VLAN id 11:0 */
+	__be16	type;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_vlan_tag, 4);
+
+#define HGHCA_VLAN_PCP_MASK		0xe000
+#define HGHCA_VLAN_ID_MASK		0x0fff
+
+struct hghca_ipv4_header {
+	__u8	version_ihl;
+	__u8	tos;
+	__be16	length;			/* header and all behind it */
+	__be16	id;
+	__be16	fragment;
+	__u8	ttl;
+	__u8	protocol;
+	__be16	checksum;
+	__u8	src[4];
+	__u8	dst[4];
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_ipv4_header, 20);
+HGHCA_ASSERT_OFFSET(hghca_ipv4_header, ttl, 8);
+HGHCA_ASSERT_OFFSET(hghca_ipv4_header, src, 12);
+
+#define HGHCA_IPV4_VERSION_IHL		0x45
+#define HGHCA_IPV4_DF			0x4000
+#define HGHCA_IPV4_FRAGMENT_MASK	0x3fff	/* MF and the offset: any of them says fragment */
+#define HGHCA_IP_UDP			17
+
+struct hghca_ipv6_header {
+	__be32	version_class_flow;
+	__be16	length;			/* all behind this header */
+	__u8	next_header;
+	__u8	hop_limit;
+	__u8	src[16];
+	__u8	dst[16];
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_ipv6_header, 40);
+HGHCA_ASSERT_OFFSET(hghca_ipv6_header, src, 8);
+
+#define HGHCA_IPV6_VERSION_MASK		HGHCA_MASK(31, 28)
+#define HGHCA_IPV6_CLASS_MASK		HGHCA_MASK(27, 20)
+#define HGHCA_IPV6_FLOW_MASK		HGHCA_MASK(19, 0)
+
+struct hghca_udp_header {
+	__be16	src_port;
+	__be16	dst_port;
+	__be16	length;			/* this header and all behind it */
+	__be16	checksum;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_udp_header, 8);
+
+#define HGHCA_ROCE_UDP_PORT		4791
+#define HGHCA_ROCE_SRC_PORT_BASE	0xc000	/* the low 14 bits spread flows */
+
+/* ------------------------------------------------------------------ */
+/* InfiniBand transport headers (chapter 9)                             */
+
+/* Base transport header, 9.2. */
+struct hghca_bth {
+	__u8	opcode;			/* service 7:5, HGHCA_BTH_OP_* */
+	__u8	flags;			/* HGHCA_BTH_* */
+	__be16	pkey;
+	__be32	qpn;			/* reserved 31:24, destination QP 23:0 */
+	__be32	psn;			/* AckReq 31, PSN 23:0 */
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_bth, 12);
+HGHCA_ASSERT_OFFSET(hghca_bth, qpn, 4);
+HGHCA_ASSERT_OFFSET(hghca_bth, psn, 8);
+
+#define HGHCA_BTH_SOLICITED		0x80
+#define HGHCA_BTH_MIGREQ		0x40
+#define HGHCA_BTH_PAD_MASK		0x30
+#define HGHCA_BTH_VERSION_MASK		0x0f
+#define HGHCA_BTH_QPN_MASK		HGHCA_MASK(23, 0)
+#define HGHCA_BTH_ACKREQ		HGHCA_MASK(31, 31)
+#define HGHCA_BTH_PSN_MASK		HGHCA_MASK(23, 0)
+
+/* RDMA extended transport header, 9.3.3. */
+struct hghca_reth {
+	__be64	va;
+	__be32	rkey;
+	__be32	length;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_reth, 16);
+
+/* Atomic extended transport header, 9.3.4. */
+struct hghca_atomic_eth {
+	__be64	va;
+	__be32	rkey;
+	__be64	swap_add;
+	__be64	compare;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_atomic_eth, 28);
+
+/* ACK extended transport header, 9.3.5. */
+struct hghca_aeth {
+	__be32	syndrome_msn;		/* syndrome 31:24, MSN 23:0 */
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_aeth, 4);
+
+#define HGHCA_AETH_SYNDROME_MASK	HGHCA_MASK(31, 24)
+#define HGHCA_AETH_MSN_MASK		HGHCA_MASK(23, 0)
+
+/* Atomic ACK extended transport header, 9.5.3. */
+struct hghca_atomic_ack_eth {
+	__be64	original;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_atomic_ack_eth, 8);
+
+/* Immediate extended transport header, 9.3.6. */
+struct hghca_immdt {
+	__be32	imm;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_immdt, 4);
+
+/* Invalidate extended transport header, 9.3.7. */
+struct hghca_ieth {
+	__be32	rkey;
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_ieth, 4);
+
+/* Datagram extended transport header, 9.3.2. */
+struct hghca_deth {
+	__be32	qkey;
+	__be32	src_qpn;		/* reserved 31:24, source QP 23:0 */
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_deth, 8);
+
+/* Invariant CRC, behind the payload and its pad; little-endian. */
+#define HGHCA_ICRC_SIZE			4
+
+/* BTH opcodes, table 38: the service in bits 7:5 ... */
+#define HGHCA_BTH_SERVICE_MASK		0xe0
+#define HGHCA_BTH_RC			0x00
+#define HGHCA_BTH_UD			0x60
+
+/* ... and the operation in bits 4:0. */
+enum hghca_bth_op {
+	HGHCA_BTH_OP_SEND_FIRST			= 0x00,
+	HGHCA_BTH_OP_SEND_MIDDLE		= 0x01,
+	HGHCA_BTH_OP_SEND_LAST			= 0x02,
+	HGHCA_BTH_OP_SEND_LAST_IMM		= 0x03,
+	HGHCA_BTH_OP_SEND_ONLY			= 0x04,
+	HGHCA_BTH_OP_SEND_ONLY_IMM		= 0x05,
+	HGHCA_BTH_OP_WRITE_FIRST		= 0x06,
+	HGHCA_BTH_OP_WRITE_MIDDLE		= 0x07,
+	HGHCA_BTH_OP_WRITE_LAST			= 0x08,
+	HGHCA_BTH_OP_WRITE_LAST_IMM		= 0x09,
+	HGHCA_BTH_OP_WRITE_ONLY			= 0x0a,
+	HGHCA_BTH_OP_WRITE_ONLY_IMM		= 0x0b,
+	HGHCA_BTH_OP_READ_REQUEST		= 0x0c,
+	HGHCA_BTH_OP_READ_RESPONSE_FIRST	= 0x0d,
+	HGHCA_BTH_OP_READ_RESPONSE_MIDDLE	= 0x0e,
+	HGHCA_BTH_OP_READ_RESPONSE_LAST		= 0x0f,
+	HGHCA_BTH_OP_READ_RESPONSE_ONLY		= 0x10,
+	HGHCA_BTH_OP_ACK			= 0x11,
+	HGHCA_BTH_OP_ATOMIC_ACK			= 0x12,
+	HGHCA_BTH_OP_COMPARE_SWAP		= 0x13,
+	HGHCA_BTH_OP_FETCH_ADD			= 0x14,
+	HGHCA_BTH_OP_SEND_LAST_INV		= 0x16,
+	HGHCA_BTH_OP_SEND_ONLY_INV		= 0x17,
+};
+
+/* AETH syndrome, table 43: what it is in bits 6:5, the value in 4:0. */
+#define HGHCA_AETH_TYPE_MASK		0x60
+#define HGHCA_AETH_VALUE_MASK		0x1f
+#define HGHCA_AETH_ACK			0x00
+#define HGHCA_AETH_RNR_NAK		0x20	/* value: timer code */
+#define HGHCA_AETH_NAK			0x60	/* value: HGHCA_NAK_* */
+#define HGHCA_AETH_CREDIT_UNLIMITED	0x1f	/* value of an ACK: no end-to-end flow control */
+
+/* NAK codes, table 44. */
+#define HGHCA_NAK_PSN_SEQUENCE		0
+#define HGHCA_NAK_INVALID_REQUEST	1
+#define HGHCA_NAK_REMOTE_ACCESS		2
+#define HGHCA_NAK_REMOTE_OPERATION	3
+
+/* RNR NAK timer codes 0 to 31 in microseconds, table 45. */
+#define HGHCA_RNR_TIMER_US { \
+	655360, 10, 20, 30, 40, 60, 80, 120, \
+	160, 240, 320, 480, 640, 960, 1280, 1920, \
+	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, \
+	40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520 }
+
+/* Q_Key of QP 1 (10.2.4.4), and the bit of a Q_Key that says: use the QP's own (10.2.5). */
+#define HGHCA_QP1_QKEY			0x80010000U
+#define HGHCA_QKEY_OWN			0x80000000U
+/* The default P_Key; bit 15: full member. */
+#define HGHCA_PKEY_DEFAULT		0xffff
+#define HGHCA_PKEY_FULL			0x8000
+
+#define HGHCA_QPN_GSI			1U
+#define HGHCA_QPN_MULTICAST		0xffffffU
+
+/* Global route header's size: what precedes the data of a received datagram. */
+#define HGHCA_GRH_SIZE			40
+
+#endif /* HGHCA_WIRE_H */

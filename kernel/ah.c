@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: address handles. They live in the driver alone. */
+
+#include "hghca.h"
+
+/**
+ * hghca_create_ah - create an address handle
+ * @ibah: the handle
+ * @init: its address
+ * @udata: of a user, who is told the destination MAC; otherwise NULL
+ *
+ * Does not sleep: handles of the kernel may be made in any context.
+ *
+ * Return: 0, or -EINVAL for an address without a GRH.
+ */
+int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
+{
+	struct rdma_ah_attr *attr = init->ah_attr;
+	struct hghca_create_ah_resp resp = {};
+	const u8 *dmac = rdma_ah_retrieve_dmac(attr);
+
+	if (!dmac || !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH)) {
+		ibdev_dbg(ibah->device, "address handle without a GRH\n");
+		return -EINVAL;
+	}
+
+	hghca_wqe_encode_av(&to_hah(ibah)->ud, attr, dmac);
+	if (!udata)
+		return 0;
+	ether_addr_copy(resp.dmac, dmac);
+	return hghca_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/**
+ * hghca_query_ah - the address of a handle
+ * @ibah: the handle
+ * @attr: the address is put here
+ *
+ * Return: 0.
+ */
+int hghca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	const struct hghca_ud_gid_unit *ud = &to_hah(ibah)->ud;
+	u32 port = le32_to_cpu(ud->port);
+	u32 class = le32_to_cpu(ud->sl_tclass_flowlabel);
+
+	memset(attr, 0, sizeof(*attr));
+	attr->type = ibah->type;
+	rdma_ah_set_port_num(attr, FIELD_GET(HGHCA_UD_PORT_MASK, port));
+	rdma_ah_set_sl(attr, FIELD_GET(HGHCA_QPC_SL_MASK, class));
+	rdma_ah_set_grh(attr, NULL, FIELD_GET(HGHCA_QPC_FLOWLABEL_MASK, class),
+			FIELD_GET(HGHCA_UD_SGID_INDEX_MASK, port),
+			FIELD_GET(HGHCA_UD_HOP_LIMIT_MASK, port),
+			FIELD_GET(HGHCA_QPC_TCLASS_MASK, class));
+	rdma_ah_set_dgid_raw(attr, (void *)ud->dgid);
+	put_unaligned_be32(le32_to_cpu(ud->dmac_h), attr->roce.dmac);
+	put_unaligned_be16(le32_get_bits(ud->dmac_l, HGHCA_UD_DMAC_L_MASK),
+			   attr->roce.dmac + 4);
+	return 0;
+}
+
+/**
+ * hghca_destroy_ah - destroy an address handle
+ * @ibah: the handle
+ * @flags: whether it may sleep
+ *
+ * Return: 0.
+ */
+int hghca_destroy_ah(struct ib_ah *ibah, u32 flags)
+{
+	return 0;
+}

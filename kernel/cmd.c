@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: mechanics of the command register.
+ *
+ * A command is posted to the HCR under hcr_lock.  Polled, the lock is held
+ * until the device is through.  By event, it is held until the device has
+ * taken the command; its end is told by an EQE with the command's token.
+ *
+ * A slot stands for a command under way by event:
+ *
+ *	FREE -> BUSY		a command takes it, with a token never seen before
+ *	BUSY -> DONE -> FREE	its EQE came, its caller has seen it
+ *	BUSY -> LOST		no EQE came in time
+ *
+ * A lost slot is not used again, and neither are its mailboxes: the device may
+ * still write there.  A device that loses a command is given up and reset.
+ */
+#include <linux/delay.h>
+#include <linux/dmapool.h>
+#include <linux/iopoll.h>
+#include <linux/slab.h>
+
+#include "hghca.h"
+
+/* A command may take long on a busy host; go falls much sooner. */
+#define HGHCA_CMD_TIMEOUT_MS	60000
+#define HGHCA_HCR_TIMEOUT_US	(10 * USEC_PER_SEC)
+#define HGHCA_HCR_SLEEP_US	20
+
+#define HGHCA_CMD_SLOT_MASK	(HGHCA_CMD_SLOTS - 1)
+
+static void hghca_hcr_write(struct hghca_dev *hdev, u32 offset, u32 value)
+{
+	writel(value, hdev->bus.regs + HGHCA_HCR_BASE + offset);
+}
+
+static u32 hghca_hcr_read(struct hghca_dev *hdev, u32 offset)
+{
+	return readl(hdev->bus.regs + HGHCA_HCR_BASE + offset);
+}
+
+/* The only place that knows what the device's status means to the kernel. */
+static int hghca_cmd_status_to_errno(u8 status)
+{
+	switch (status) {
+	case HGHCA_CMD_STAT_OK:
+		return 0;
+	case HGHCA_CMD_STAT_BAD_OP:
+		return -EOPNOTSUPP;
+	case HGHCA_CMD_STAT_BAD_PARAM:
+	case HGHCA_CMD_STAT_BAD_QPEE_STATE:
+		return -EINVAL;
+	case HGHCA_CMD_STAT_BAD_SYS_STATE:
+		return -ENXIO;
+	case HGHCA_CMD_STAT_RESOURCE_BUSY:
+	case HGHCA_CMD_STAT_REG_BOUND:
+		return -EBUSY;
+	case HGHCA_CMD_STAT_EXCEED_LIM:
+	case HGHCA_CMD_STAT_BAD_SIZE:
+		return -ENOMEM;
+	case HGHCA_CMD_STAT_BAD_RES_STATE:
+	case HGHCA_CMD_STAT_BAD_INDEX:
+		return -EBADF;
+	case HGHCA_CMD_STAT_BAD_SEG_PARAM:
+		return -EFAULT;
+	case HGHCA_CMD_STAT_LAM_NOT_PRE:
+		return -EAGAIN;
+	case HGHCA_CMD_STAT_INTERNAL_ERR:
+	case HGHCA_CMD_STAT_BAD_NVMEM:
+	default:
+		return -EIO;
+	}
+}
+
+/**
+ * hghca_mailbox_alloc - get a zeroed mailbox
+ * @hdev: the device
+ *
+ * Return: the mailbox, or an ERR_PTR().
+ */
+struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev)
+{
+	struct hghca_mailbox *mailbox;
+
+	mailbox = kzalloc(sizeof(*mailbox), GFP_KERNEL);
+	if (!mailbox)
+		return ERR_PTR(-ENOMEM);
+
+	mailbox->buf = dma_pool_zalloc(hdev->cmd.pool, GFP_KERNEL, &mailbox->dma);
+	if (!mailbox->buf) {
+		kfree(mailbox);
+		return ERR_PTR(-ENOMEM);
+	}
+	return mailbox;
+}
+
+static void hghca_mailbox_release(struct hghca_dev *hdev, struct hghca_mailbox *mailbox)
+{
+	dma_pool_free(hdev->cmd.pool, mailbox->buf, mailbox->dma);
+	kfree(mailbox);
+}
+
+/**
+ * hghca_mailbox_free - give a mailbox back
+ * @hdev: the device
+ * @mailbox: the mailbox
+ *
+ * One that a lost command may still use is kept until hghca_cmd_cleanup().
+ */
+void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+
+	if (mailbox->lost) {
+		spin_lock_irq(&ci->slot_lock);
+		list_add(&mailbox->node, &ci->lost);
+		spin_unlock_irq(&ci->slot_lock);
+		return;
+	}
+	hghca_mailbox_release(hdev, mailbox);
+}
+
+static void hghca_cmd_lose_mailboxes(struct hghca_cmd *cmd)
+{
+	if (cmd->in)
+		cmd->in->lost = true;
+	if (cmd->out)
+		cmd->out->lost = true;
+}
+
+/* Wait until go is 0; @ctrl gets the word at 18h. */
+static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
+{
+	int err;
+
+	lockdep_assert_held(&hdev->cmd.hcr_lock);
+
+	err = readl_poll_timeout(hdev->bus.regs + HGHCA_HCR_BASE + HGHCA_HCR_STATUS, *ctrl,
+				 !(*ctrl & HGHCA_HCR_GO) || *ctrl == U32_MAX,
+				 HGHCA_HCR_SLEEP_US, HGHCA_HCR_TIMEOUT_US);
+	if (*ctrl == U32_MAX)
+		return -ENODEV;
+	return err;
+}
+
+/* Document 3.1, steps 1 to 3. */
+static int hghca_hcr_post(struct hghca_dev *hdev, const struct hghca_cmd *cmd, u16 token,
+			  bool event)
+{
+	u64 in_param = cmd->in ? cmd->in->dma : cmd->in_param;
+	u64 out_param = cmd->out ? cmd->out->dma : 0;
+	u32 ctrl;
+	int err;
+
+	err = hghca_hcr_wait(hdev, &ctrl);
+	if (err)
+		return err;
+
+	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
+	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
+	hghca_hcr_write(hdev, HGHCA_HCR_IN_MODIFIER, cmd->in_modifier);
+	hghca_hcr_write(hdev, HGHCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
+	hghca_hcr_write(hdev, HGHCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
+	hghca_hcr_write(hdev, HGHCA_HCR_TOKEN, FIELD_PREP(HGHCA_HCR_TOKEN_MASK, token));
+	hghca_hcr_write(hdev, HGHCA_HCR_STATUS,
+			HGHCA_HCR_GO | (event ? HGHCA_HCR_EVENT : 0) |
+			FIELD_PREP(HGHCA_HCR_OPMOD_MASK, cmd->op_modifier) |
+			FIELD_PREP(HGHCA_HCR_OP_MASK, cmd->op));
+	return 0;
+}
+
+static int hghca_cmd_exec_polled(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
+{
+	u32 ctrl;
+	int err;
+
+	mutex_lock(&hdev->cmd.hcr_lock);
+	err = hghca_hcr_post(hdev, cmd, HGHCA_CMD_POLL_TOKEN, false);
+	if (err)
+		goto out_unlock;
+
+	err = hghca_hcr_wait(hdev, &ctrl);
+	if (err) {
+		hghca_cmd_lose_mailboxes(cmd);
+		goto out_unlock;
+	}
+
+	*status = FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl);
+	cmd->out_param = (u64)hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_H) << 32 |
+			 hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_L);
+out_unlock:
+	mutex_unlock(&hdev->cmd.hcr_lock);
+	return err;
+}
+
+/* Take a free slot; event_sem says that there is one. */
+static struct hghca_cmd_slot *hghca_cmd_slot_get(struct hghca_cmd_if *ci)
+{
+	struct hghca_cmd_slot *slot = NULL;
+	unsigned int i;
+
+	spin_lock_irq(&ci->slot_lock);
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++) {
+		if (ci->slots[i].state != HGHCA_CMD_SLOT_FREE)
+			continue;
+		slot = &ci->slots[i];
+		slot->state = HGHCA_CMD_SLOT_BUSY;
+		/* The upper bits tell a late completion from one of today. */
+		do {
+			slot->token = ci->next_gen++ * HGHCA_CMD_SLOTS + i;
+		} while (slot->token == HGHCA_CMD_POLL_TOKEN);
+		reinit_completion(&slot->done);
+		break;
+	}
+	spin_unlock_irq(&ci->slot_lock);
+	return slot;
+}
+
+static void hghca_cmd_slot_put(struct hghca_cmd_if *ci, struct hghca_cmd_slot *slot)
+{
+	spin_lock_irq(&ci->slot_lock);
+	slot->state = HGHCA_CMD_SLOT_FREE;
+	spin_unlock_irq(&ci->slot_lock);
+	up(&ci->event_sem);
+}
+
+/* False when the slot's EQE has not come: the slot is lost then. */
+static bool hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *slot)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	bool done;
+
+	if (wait_for_completion_timeout(&slot->done, msecs_to_jiffies(HGHCA_CMD_TIMEOUT_MS)))
+		return true;
+
+	/* Perhaps the EQE is there, and only its interrupt got lost. */
+	hghca_eq_poll_async(hdev);
+
+	spin_lock_irq(&ci->slot_lock);
+	done = slot->state == HGHCA_CMD_SLOT_DONE;
+	if (!done)
+		slot->state = HGHCA_CMD_SLOT_LOST;
+	spin_unlock_irq(&ci->slot_lock);
+	return done;
+}
+
+static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	struct hghca_cmd_slot *slot;
+	int err;
+
+	if (down_timeout(&ci->event_sem, msecs_to_jiffies(HGHCA_CMD_TIMEOUT_MS)))
+		return -ETIMEDOUT;
+
+	slot = hghca_cmd_slot_get(ci);
+	if (WARN_ON_ONCE(!slot)) {
+		up(&ci->event_sem);
+		return -EIO;
+	}
+
+	mutex_lock(&ci->hcr_lock);
+	err = hghca_hcr_post(hdev, cmd, slot->token, true);
+	mutex_unlock(&ci->hcr_lock);
+	if (err)
+		goto err_put_slot;
+
+	if (!hghca_cmd_slot_wait(hdev, slot)) {
+		hghca_cmd_lose_mailboxes(cmd);
+		return -ETIMEDOUT;
+	}
+
+	*status = slot->status;
+	cmd->out_param = slot->out_param;
+	hghca_cmd_slot_put(ci, slot);
+	return 0;
+
+err_put_slot:
+	hghca_cmd_slot_put(ci, slot);
+	return err;
+}
+
+/**
+ * hghca_cmd_exec - give the device a command and wait for its end
+ * @hdev: the device
+ * @cmd: the command; out_param is set
+ *
+ * A device that does not answer is given up: it is reset, so that nothing that
+ * the driver frees is written to any more.
+ *
+ * Return: 0, an errno for the device's status, -ETIMEDOUT or -ENODEV for a
+ * device that does not answer, -EIO for one that was given up before.
+ */
+int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
+{
+	u8 status = HGHCA_CMD_STAT_INTERNAL_ERR;
+	int err;
+
+	might_sleep();
+
+	cmd->out_param = 0;
+	if (READ_ONCE(hdev->failed))
+		return -EIO;
+
+	if (READ_ONCE(hdev->cmd.use_events))
+		err = hghca_cmd_exec_event(hdev, cmd, &status);
+	else
+		err = hghca_cmd_exec_polled(hdev, cmd, &status);
+
+	if (err) {
+		dev_err(hdev->bus.dev, "command %#x, modifiers %#x %#x: no answer: %d\n",
+			cmd->op, cmd->in_modifier, cmd->op_modifier, err);
+		hghca_dev_fail(hdev, "command not answered");
+		return err;
+	}
+
+	err = hghca_cmd_status_to_errno(status);
+	if (err == -EIO)
+		dev_err_ratelimited(hdev->bus.dev,
+				    "command %#x, modifiers %#x %#x: status %#x\n",
+				    cmd->op, cmd->in_modifier, cmd->op_modifier, status);
+	else if (err)
+		dev_dbg(hdev->bus.dev, "command %#x, modifiers %#x %#x: status %#x\n",
+			cmd->op, cmd->in_modifier, cmd->op_modifier, status);
+	return err;
+}
+
+/**
+ * hghca_cmd_event - a CMD event came
+ * @hdev: the device
+ * @token: which command; the device's word, so it is checked
+ * @status: enum hghca_cmd_status
+ * @out_param: immediate output
+ *
+ * Context: any.
+ */
+void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	struct hghca_cmd_slot *slot = &ci->slots[token & HGHCA_CMD_SLOT_MASK];
+	enum hghca_cmd_slot_state state;
+	unsigned long flags;
+	bool known;
+
+	spin_lock_irqsave(&ci->slot_lock, flags);
+	state = slot->state;
+	known = slot->token == token;
+	if (known && state == HGHCA_CMD_SLOT_BUSY) {
+		slot->status = status;
+		slot->out_param = out_param;
+		slot->state = HGHCA_CMD_SLOT_DONE;
+		complete(&slot->done);
+	}
+	spin_unlock_irqrestore(&ci->slot_lock, flags);
+
+	if (known && state == HGHCA_CMD_SLOT_BUSY)
+		return;
+	dev_err_ratelimited(hdev->bus.dev, "%s completion of a command, token %#x, status %#x\n",
+			    !known ? "unknown" :
+			    state == HGHCA_CMD_SLOT_LOST ? "late" : "second", token, status);
+}
+
+/**
+ * hghca_cmd_abort_all - end all commands under way, on a device that was given up
+ * @hdev: the device
+ *
+ * Context: any.
+ */
+void hghca_cmd_abort_all(struct hghca_dev *hdev)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&ci->slot_lock, flags);
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++) {
+		struct hghca_cmd_slot *slot = &ci->slots[i];
+
+		if (slot->state != HGHCA_CMD_SLOT_BUSY)
+			continue;
+		slot->status = HGHCA_CMD_STAT_INTERNAL_ERR;
+		slot->out_param = 0;
+		slot->state = HGHCA_CMD_SLOT_DONE;
+		complete(&slot->done);
+	}
+	spin_unlock_irqrestore(&ci->slot_lock, flags);
+}
+
+/**
+ * hghca_cmd_use_events - from now on, wait for EQEs instead of polling
+ * @hdev: the device, with an EQ that takes CMD events
+ */
+void hghca_cmd_use_events(struct hghca_dev *hdev)
+{
+	WRITE_ONCE(hdev->cmd.use_events, true);
+}
+
+/**
+ * hghca_cmd_use_polling - from now on, poll
+ * @hdev: the device; nobody but the caller gives it commands now
+ */
+void hghca_cmd_use_polling(struct hghca_dev *hdev)
+{
+	WRITE_ONCE(hdev->cmd.use_events, false);
+}
+
+/**
+ * hghca_cmd_init - make the command interface ready, polled
+ * @hdev: the device
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int hghca_cmd_init(struct hghca_dev *hdev)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	unsigned int i;
+
+	mutex_init(&ci->hcr_lock);
+	sema_init(&ci->event_sem, HGHCA_CMD_SLOTS);
+	spin_lock_init(&ci->slot_lock);
+	INIT_LIST_HEAD(&ci->lost);
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
+		init_completion(&ci->slots[i].done);
+
+	ci->pool = dma_pool_create("hghca-mailbox", hdev->bus.dev, HGHCA_MAILBOX_SIZE,
+				   HGHCA_MAILBOX_SIZE, 0);
+	return ci->pool ? 0 : -ENOMEM;
+}
+
+/**
+ * hghca_cmd_cleanup - undo hghca_cmd_init()
+ * @hdev: the device, closed or reset: it uses no mailbox any more
+ */
+void hghca_cmd_cleanup(struct hghca_dev *hdev)
+{
+	struct hghca_mailbox *mailbox, *next;
+
+	list_for_each_entry_safe(mailbox, next, &hdev->cmd.lost, node)
+		hghca_mailbox_release(hdev, mailbox);
+	dma_pool_destroy(hdev->cmd.pool);
+}

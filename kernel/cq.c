@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: completion queues. */
+
+#include <linux/log2.h>
+
+#include "hghca.h"
+
+#define HGHCA_CQ_MIN_LOG	1
+
+static size_t hghca_cq_bytes(u32 log_size)
+{
+	return ALIGN(sizeof(struct hghca_cqe) << log_size, PAGE_SIZE);
+}
+
+/* log2 of the buffer for @cqe CQEs; one entry more tells full from empty. */
+static u32 hghca_cq_log_size(u32 cqe)
+{
+	return max_t(u32, HGHCA_CQ_MIN_LOG, ilog2(roundup_pow_of_two(cqe + 1)));
+}
+
+/**
+ * hghca_cq_completion - a CQ has a completion its owner waits for
+ * @hwcq: the CQ
+ *
+ * Interrupt context.
+ */
+void hghca_cq_completion(struct hghca_hwcq *hwcq)
+{
+	struct ib_cq *ibcq = &container_of(hwcq, struct hghca_cq, hw)->ibcq;
+	/* ib_alloc_cq() sets it after creation; until then nothing is armed. */
+	ib_comp_handler handler = READ_ONCE(ibcq->comp_handler);
+
+	if (handler)
+		handler(ibcq, ibcq->cq_context);
+}
+
+/**
+ * hghca_cq_event - a CQ has failed
+ * @hwcq: the CQ
+ * @syndrome: HGHCA_CQ_ERROR_*
+ *
+ * Interrupt context.
+ */
+void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome)
+{
+	struct ib_cq *ibcq = &container_of(hwcq, struct hghca_cq, hw)->ibcq;
+	struct ib_event event = {
+		.device = ibcq->device,
+		.element.cq = ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	ibdev_err_ratelimited(ibcq->device, "CQ 0x%x failed: %s\n", hwcq->cqn,
+			      syndrome == HGHCA_CQ_ERROR_OVERRUN ?
+			      "overrun" : "no access to its buffer");
+	if (ibcq->event_handler)
+		ibcq->event_handler(&event, ibcq->cq_context);
+}
+
+/* Pins a user's buffer and puts it under an MR. */
+static int hghca_cq_map_user(struct hghca_dev *hdev, struct hghca_queue *queue,
+			     struct ib_umem **umem, u64 addr, u32 log_size)
+{
+	size_t bytes = hghca_cq_bytes(log_size);
+	int ret;
+
+	if (!PAGE_ALIGNED(addr)) {
+		ibdev_dbg(&hdev->ibdev, "CQ buffer is not page-aligned\n");
+		return -EINVAL;
+	}
+
+	*umem = ib_umem_get(&hdev->ibdev, addr, bytes, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(*umem)) {
+		ret = PTR_ERR(*umem);
+		*umem = NULL;
+		return ret;
+	}
+
+	ret = hghca_queue_map_user(hdev, queue, hdev->pdn, *umem, 0, bytes, true);
+	if (ret) {
+		ib_umem_release(*umem);
+		*umem = NULL;
+	}
+	return ret;
+}
+
+/* A kernel buffer, all of it the device's. */
+static int hghca_cq_alloc_kernel(struct hghca_dev *hdev, struct hghca_queue *queue,
+				 u32 log_size)
+{
+	int ret;
+
+	ret = hghca_queue_alloc(hdev, queue, hdev->pdn, hghca_cq_bytes(log_size), true);
+	if (ret)
+		return ret;
+	hghca_cq_hand_over(queue, log_size);
+	return 0;
+}
+
+static void hghca_cq_free_buffer(struct hghca_dev *hdev, struct hghca_queue *queue,
+				 struct ib_umem *umem)
+{
+	hghca_queue_free(hdev, queue);
+	ib_umem_release(umem);	/* NULL: a kernel buffer */
+}
+
+static int hghca_cq_init_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
+			      struct ib_udata *udata)
+{
+	struct hghca_create_cq cmd;
+	int ret;
+
+	hcq->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
+	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	if (ret)
+		return ret;
+
+	ret = hghca_cq_map_user(hdev, &hcq->queue, &hcq->umem, cmd.buf_addr,
+				hcq->log_size);
+	if (ret)
+		return ret;
+
+	ret = hghca_dbr_map_user(hcq->uctx, &hcq->dbr, cmd.dbr_addr);
+	if (ret)
+		goto err_free_buffer;
+	return 0;
+
+err_free_buffer:
+	hghca_cq_free_buffer(hdev, &hcq->queue, hcq->umem);
+	return ret;
+}
+
+static int hghca_cq_init_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq)
+{
+	int ret;
+
+	ret = hghca_cq_alloc_kernel(hdev, &hcq->queue, hcq->log_size);
+	if (ret)
+		return ret;
+
+	ret = hghca_dbr_alloc(hdev, &hcq->dbr);
+	if (ret)
+		goto err_free_buffer;
+	return 0;
+
+err_free_buffer:
+	hghca_cq_free_buffer(hdev, &hcq->queue, NULL);
+	return ret;
+}
+
+static int hghca_cq_to_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq,
+			  u32 comp_vector)
+{
+	struct hghca_cqc cqc = {};
+	u32 usrpage = hcq->uctx ? hcq->uctx->uar.index : 0;
+
+	cqc.logsize_usrpage =
+		cpu_to_be32(FIELD_PREP(HGHCA_CQC_LOGSIZE_MASK, hcq->log_size) |
+			    FIELD_PREP(HGHCA_CQC_USRPAGE_MASK, usrpage));
+	cqc.comp_eqn = cpu_to_be32(hghca_comp_eqn(hdev, comp_vector));
+	cqc.pd = cpu_to_be32(hdev->pdn);
+	cqc.lkey = cpu_to_be32(hcq->queue.mr.key);
+	cqc.cqn = cpu_to_be32(hcq->hw.cqn);
+	cqc.dbr_addr = cpu_to_be64(hcq->dbr.dma | HGHCA_DBR_VALID);
+	return hghca_cmd_sw2hw_cq(hdev, hcq->hw.cqn, &cqc);
+}
+
+/* After it no completion is written and no event runs. */
+static void hghca_cq_to_sw(struct hghca_dev *hdev, struct hghca_cq *hcq)
+{
+	int ret;
+
+	ret = hghca_cmd_hw2sw_cq(hdev, hcq->hw.cqn);
+	if (ret) {
+		ibdev_err(&hdev->ibdev, "CQ 0x%x is not given back: %d\n",
+			  hcq->hw.cqn, ret);
+		/* Its memory is freed next: nothing may be written there. */
+		hghca_dev_fail(hdev, "a CQ is not given back");
+	}
+	hghca_hwcq_del(hdev, &hcq->hw);
+}
+
+static void hghca_cq_release(struct hghca_dev *hdev, struct hghca_cq *hcq)
+{
+	hghca_dbr_free(hdev, hcq->uctx, &hcq->dbr);
+	hghca_cq_free_buffer(hdev, &hcq->queue, hcq->umem);
+	xa_destroy(&hcq->qps);
+	mutex_destroy(&hcq->resize_lock);
+}
+
+/**
+ * hghca_create_cq - create a CQ
+ * @ibcq: the CQ
+ * @attr: its size and vector
+ * @attrs: of a user; NULL for a kernel CQ
+ *
+ * Return: 0, or -EINVAL for a size or vector that is not possible, -EOPNOTSUPP
+ * for flags, and what memory and device answer.
+ */
+int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs)
+{
+	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
+	struct hghca_dev *hdev = to_hdev(ibcq->device);
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	struct hghca_create_cq_resp resp = {};
+	int ret;
+
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > hdev->limits.max_cqe ||
+	    attr->comp_vector >= hdev->num_comp_eqs) {
+		ibdev_dbg(ibcq->device, "CQ of %u CQEs, vector %u is not possible\n",
+			  attr->cqe, attr->comp_vector);
+		return -EINVAL;
+	}
+
+	mutex_init(&hcq->resize_lock);
+	spin_lock_init(&hcq->lock);
+	xa_init_flags(&hcq->qps, XA_FLAGS_LOCK_IRQ);
+	hcq->log_size = hghca_cq_log_size(attr->cqe);
+	hcq->hw.comp = hghca_cq_completion;
+	hcq->hw.event = hghca_cq_event;
+
+	ret = udata ? hghca_cq_init_user(hdev, hcq, udata) :
+		      hghca_cq_init_kernel(hdev, hcq);
+	if (ret)
+		return ret;
+
+	ret = hghca_hwcq_add(hdev, &hcq->hw);
+	if (ret)
+		goto err_release;
+
+	ret = hghca_cq_to_hw(hdev, hcq, attr->comp_vector);
+	if (ret)
+		goto err_del_number;
+
+	ibcq->cqe = BIT(hcq->log_size) - 1;
+	if (udata) {
+		resp.cqn = hcq->hw.cqn;
+		ret = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+		if (ret)
+			goto err_to_sw;
+	}
+	return 0;
+
+err_to_sw:
+	hghca_cq_to_sw(hdev, hcq);
+	goto err_release;
+err_del_number:
+	hghca_hwcq_del(hdev, &hcq->hw);
+err_release:
+	hghca_cq_release(hdev, hcq);
+	return ret;
+}
+
+/**
+ * hghca_pre_destroy_cq - end completions and events of a CQ
+ * @ibcq: the CQ
+ *
+ * Its poller may still be under way; it finds nothing more and arms nothing.
+ *
+ * Return: 0.
+ */
+int hghca_pre_destroy_cq(struct ib_cq *ibcq)
+{
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&hcq->lock, flags);
+	hcq->dead = true;	/* the CQN may be another CQ's soon */
+	spin_unlock_irqrestore(&hcq->lock, flags);
+
+	hghca_cq_to_sw(to_hdev(ibcq->device), hcq);
+	return 0;
+}
+
+/**
+ * hghca_post_destroy_cq - free a CQ after hghca_pre_destroy_cq()
+ * @ibcq: the CQ, which nobody polls any more
+ */
+void hghca_post_destroy_cq(struct ib_cq *ibcq)
+{
+	hghca_cq_release(to_hdev(ibcq->device), to_hcq(ibcq));
+}
+
+/**
+ * hghca_destroy_cq - destroy a CQ
+ * @ibcq: the CQ, which no QP uses
+ * @udata: of a user
+ *
+ * Return: 0.
+ */
+int hghca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	hghca_pre_destroy_cq(ibcq);
+	hghca_post_destroy_cq(ibcq);
+	return 0;
+}
+
+static int hghca_cq_resize_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq,
+			      const struct hghca_queue *queue, u32 log_size)
+{
+	struct hghca_resize_cq resize = {};
+	int ret;
+
+	resize.logsize = cpu_to_be32(FIELD_PREP(HGHCA_CQC_LOGSIZE_MASK, log_size));
+	resize.lkey = cpu_to_be32(queue->mr.key);
+	ret = hghca_cmd_resize_cq(hdev, hcq->hw.cqn, &resize);
+	/* BAD_SIZE: what is not polled yet has no room. */
+	if (ret == -ENOMEM && log_size < hcq->log_size)
+		return -EINVAL;
+	return ret;
+}
+
+/* The user holds its lock and moves what it has not consumed. */
+static int hghca_cq_resize_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
+				u32 log_size, struct ib_udata *udata)
+{
+	struct hghca_resize_cq_cmd cmd;
+	struct hghca_queue queue = {};
+	struct ib_umem *umem;
+	int ret;
+
+	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	if (ret)
+		return ret;
+
+	ret = hghca_cq_map_user(hdev, &queue, &umem, cmd.buf_addr, log_size);
+	if (ret)
+		return ret;
+
+	ret = hghca_cq_resize_hw(hdev, hcq, &queue, log_size);
+	if (ret)
+		goto err_free_buffer;
+
+	swap(hcq->queue, queue);
+	swap(hcq->umem, umem);
+	hcq->log_size = log_size;
+	hghca_cq_free_buffer(hdev, &queue, umem);
+	return 0;
+
+err_free_buffer:
+	hghca_cq_free_buffer(hdev, &queue, umem);
+	return ret;
+}
+
+/*
+ * The command sleeps, so no lock is held and the CQ goes on being polled:
+ * the poller looks into both buffers, see hghca_cq_next().
+ */
+static int hghca_cq_resize_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq,
+				  u32 log_size)
+{
+	struct hghca_queue queue = {};
+	int ret;
+
+	ret = hghca_cq_alloc_kernel(hdev, &queue, log_size);
+	if (ret)
+		return ret;
+
+	spin_lock_irq(&hcq->lock);
+	hcq->resize = &queue;
+	hcq->resize_log_size = log_size;
+	spin_unlock_irq(&hcq->lock);
+
+	ret = hghca_cq_resize_hw(hdev, hcq, &queue, log_size);
+
+	spin_lock_irq(&hcq->lock);
+	if (!ret)
+		hghca_cq_switch(hcq);	/* queue is the old one now */
+	hcq->resize = NULL;
+	spin_unlock_irq(&hcq->lock);
+
+	hghca_queue_free(hdev, &queue);
+	return ret;
+}
+
+/**
+ * hghca_resize_cq - give a CQ another size
+ * @ibcq: the CQ
+ * @cqe: CQEs it must hold at least
+ * @udata: of a user, otherwise NULL
+ *
+ * Return: 0, or -EINVAL for a size that is not possible or too small for the
+ * completions outstanding, and what memory and device answer.
+ */
+int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibcq->device);
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	u32 log_size;
+	int ret;
+
+	if (cqe < 1 || cqe > hdev->limits.max_cqe) {
+		ibdev_dbg(ibcq->device, "CQ of %d CQEs is not possible\n", cqe);
+		return -EINVAL;
+	}
+	log_size = hghca_cq_log_size(cqe);
+
+	mutex_lock(&hcq->resize_lock);
+	if (udata)
+		ret = hghca_cq_resize_user(hdev, hcq, log_size, udata);
+	else if (log_size == hcq->log_size)
+		ret = 0;
+	else
+		ret = hghca_cq_resize_kernel(hdev, hcq, log_size);
+	if (!ret)
+		ibcq->cqe = BIT(log_size) - 1;
+	mutex_unlock(&hcq->resize_lock);
+	return ret;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: user contexts, PDs, and what the device says about itself. */
+#include <linux/sysfs.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "hghca.h"
+
+/**
+ * hghca_copy_from_udata - take a verb's input from its user
+ * @hdev: the device
+ * @cmd: where to
+ * @size: bytes the driver needs
+ * @udata: the input
+ *
+ * Checks length, trailing bytes (which must be zeros), copies.  Reserved fields
+ * are the caller's to check.
+ *
+ * Return: 0, -EINVAL or -EFAULT.
+ */
+int hghca_copy_from_udata(struct hghca_dev *hdev, void *cmd, size_t size, struct ib_udata *udata)
+{
+	if (udata->inlen < size) {
+		ibdev_dbg(&hdev->ibdev, "input of %zu bytes, %zu needed\n", udata->inlen, size);
+		return -EINVAL;
+	}
+	if (udata->inlen > size && !ib_is_udata_cleared(udata, size, udata->inlen - size)) {
+		ibdev_dbg(&hdev->ibdev, "input beyond %zu bytes is not zero\n", size);
+		return -EINVAL;
+	}
+
+	return ib_copy_from_udata(cmd, udata, size);
+}
+
+/**
+ * hghca_copy_to_udata - give a verb's output to its user
+ * @udata: the user's room, which may be less than all
+ * @resp: the output
+ * @size: its bytes
+ *
+ * Return: 0 or -EFAULT.
+ */
+int hghca_copy_to_udata(struct ib_udata *udata, const void *resp, size_t size)
+{
+	return ib_copy_to_udata(udata, (void *)resp, min(size, udata->outlen));
+}
+
+/**
+ * hghca_alloc_ucontext - a process opens the device
+ * @ibuctx: its context
+ * @udata: out: struct hghca_alloc_ucontext_resp
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
+{
+	struct hghca_ucontext *uctx = to_huctx(ibuctx);
+	struct hghca_dev *hdev = to_hdev(ibuctx->device);
+	const struct hghca_limits *limits = &hdev->limits;
+	struct hghca_alloc_ucontext_resp resp = {};
+	int err;
+
+	if (udata->outlen < sizeof(resp)) {
+		ibdev_dbg(&hdev->ibdev, "alloc_ucontext: room for %zu bytes, %zu needed\n",
+			  udata->outlen, sizeof(resp));
+		return -EINVAL;
+	}
+	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
+		ibdev_dbg(&hdev->ibdev, "alloc_ucontext: input that is not zero\n");
+		return -EINVAL;
+	}
+
+	mutex_init(&uctx->dbr_lock);
+	INIT_LIST_HEAD(&uctx->dbr_pages);
+
+	err = hghca_uar_create(uctx);
+	if (err)
+		return err;
+
+	resp.uar_mmap_offset = rdma_user_mmap_get_offset(uctx->uar_entry);
+	resp.uar_index = uctx->uar.index;
+	resp.caps = limits->caps;
+	resp.max_qp_wr = limits->max_qp_wr;
+	resp.max_cqe = limits->max_cqe;
+	resp.max_sge = limits->max_sge;
+	resp.max_desc_sz = limits->max_desc_sz;
+	resp.max_sge_rq = limits->max_sge_rq;
+	resp.max_desc_sz_rq = limits->max_desc_sz_rq;
+
+	err = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+	if (err)
+		goto err_destroy_uar;
+	return 0;
+
+err_destroy_uar:
+	hghca_uar_destroy(uctx);
+	return err;
+}
+
+/**
+ * hghca_dealloc_ucontext - a process closes the device
+ * @ibuctx: its context; all its objects are gone
+ */
+void hghca_dealloc_ucontext(struct ib_ucontext *ibuctx)
+{
+	struct hghca_ucontext *uctx = to_huctx(ibuctx);
+
+	WARN_ON(!list_empty(&uctx->dbr_pages));
+	hghca_uar_destroy(uctx);
+	mutex_destroy(&uctx->dbr_lock);
+}
+
+/**
+ * hghca_disassociate_ucontext - the device goes while a process has it open
+ * @ibuctx: its context
+ *
+ * The core takes the UAR mapping away and destroys the objects; that it may do
+ * so is all that there is to say.
+ */
+void hghca_disassociate_ucontext(struct ib_ucontext *ibuctx)
+{
+}
+
+/**
+ * hghca_pdn_alloc - take a PD number
+ * @hdev: the device
+ * @pdn: the number
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_pdn_alloc(struct hghca_dev *hdev, u32 *pdn)
+{
+	int id = ida_alloc_range(&hdev->pd_ida, hdev->limits.first_pdn,
+				 hdev->limits.num_pds - 1, GFP_KERNEL);
+
+	if (id < 0)
+		return id == -ENOSPC ? -ENOMEM : id;
+	*pdn = id;
+	return 0;
+}
+
+/**
+ * hghca_pdn_free - give a PD number back
+ * @hdev: the device
+ * @pdn: the number
+ */
+void hghca_pdn_free(struct hghca_dev *hdev, u32 pdn)
+{
+	ida_free(&hdev->pd_ida, pdn);
+}
+
+/**
+ * hghca_alloc_pd - make a protection domain
+ * @ibpd: the PD
+ * @udata: out: struct hghca_alloc_pd_resp; NULL for the kernel's
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct hghca_alloc_pd_resp resp = {};
+	struct hghca_pd *pd = to_hpd(ibpd);
+	int err;
+
+	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
+		ibdev_dbg(&hdev->ibdev, "alloc_pd: input that is not zero\n");
+		return -EINVAL;
+	}
+
+	err = hghca_pdn_alloc(hdev, &pd->pdn);
+	if (err || !udata)
+		return err;
+
+	resp.pdn = pd->pdn;
+	err = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+	if (err)
+		hghca_pdn_free(hdev, pd->pdn);
+	return err;
+}
+
+/**
+ * hghca_dealloc_pd - destroy a protection domain
+ * @ibpd: the PD
+ * @udata: not used
+ *
+ * Return: 0.
+ */
+int hghca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	hghca_pdn_free(to_hdev(ibpd->device), to_hpd(ibpd)->pdn);
+	return 0;
+}
+
+/**
+ * hghca_query_device - limits and abilities
+ * @ibdev: the device
+ * @attr: the answer
+ * @udata: must be empty
+ *
+ * Return: 0 or -EINVAL.
+ */
+int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		       struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibdev);
+	const struct hghca_limits *limits = &hdev->limits;
+
+	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
+		ibdev_dbg(ibdev, "query_device: input that is not zero\n");
+		return -EINVAL;
+	}
+
+	memset(attr, 0, sizeof(*attr));
+	attr->fw_ver = (u64)(hdev->fw_version >> 16) << 32 | (hdev->fw_version & 0xffff);
+	attr->sys_image_guid = hdev->node_guid;
+	attr->max_mr_size = BIT_ULL(63);
+	attr->page_size_cap = GENMASK_ULL(limits->log_max_page, limits->log_min_page);
+	attr->vendor_id = hdev->bus.vendor_id;
+	attr->vendor_part_id = hdev->bus.vendor_part_id;
+	attr->hw_ver = hdev->bus.hw_rev;
+	attr->max_qp = limits->num_qps - limits->first_qpn;
+	attr->max_qp_wr = limits->max_qp_wr;
+	attr->device_cap_flags = IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |
+				 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |
+				 IB_DEVICE_BAD_QKEY_CNTR;
+	attr->max_send_sge = limits->max_sge;
+	attr->max_recv_sge = limits->max_sge_rq;
+	attr->max_sge_rd = attr->max_send_sge;
+	attr->max_cq = limits->num_cqs - limits->first_cqn;
+	attr->max_cqe = limits->max_cqe;
+	attr->max_mr = limits->num_mpts - limits->first_mpt;
+	attr->max_pd = limits->num_pds - limits->first_pdn;
+	attr->max_qp_rd_atom = limits->max_dest_rd_atomic;
+	attr->max_qp_init_rd_atom = limits->max_rd_atomic;
+	attr->max_res_rd_atom = min_t(u64, (u64)attr->max_qp_rd_atom * attr->max_qp, INT_MAX);
+	attr->atomic_cap = IB_ATOMIC_HCA;
+	attr->max_ah = INT_MAX;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = limits->ack_delay;
+	return 0;
+}
+
+/**
+ * hghca_get_dev_fw_str - firmware version as text
+ * @ibdev: the device
+ * @str: room for IB_FW_VERSION_NAME_MAX bytes
+ */
+void hghca_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	u32 version = to_hdev(ibdev)->fw_version;
+
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", version >> 16, version & 0xffff);
+}
+
+/**
+ * hghca_get_vector_affinity - where completions of a vector are served
+ * @ibdev: the device
+ * @vector: the completion vector
+ *
+ * Return: its CPUs, or NULL.
+ */
+const struct cpumask *hghca_get_vector_affinity(struct ib_device *ibdev, int vector)
+{
+	struct hghca_dev *hdev = to_hdev(ibdev);
+
+	if (vector < 0 || vector >= hdev->num_comp_eqs)
+		return NULL;
+	return &hdev->comp_eqs[vector].affinity;
+}
+
+static ssize_t hw_rev_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	struct hghca_dev *hdev = rdma_device_to_drv_device(device, struct hghca_dev, ibdev);
+
+	return sysfs_emit(buf, "%x\n", hdev->bus.hw_rev);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static ssize_t board_id_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	struct hghca_dev *hdev = rdma_device_to_drv_device(device, struct hghca_dev, ibdev);
+
+	return sysfs_emit(buf, "%016llx\n", hdev->board_id);
+}
+static DEVICE_ATTR_RO(board_id);
+
+static struct attribute *hghca_attrs[] = {
+	&dev_attr_hw_rev.attr,
+	&dev_attr_board_id.attr,
+	NULL
+};
+
+const struct attribute_group hghca_attr_group = {
+	.attrs = hghca_attrs,
+};

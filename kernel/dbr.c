@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: doorbell records.
+ *
+ * The kernel's come from a DMA pool, a cache line each.  A user's stand in
+ * memory of its own; the page is pinned once, however many records are in it.
+ */
+#include <linux/dmapool.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "hghca.h"
+
+#define HGHCA_DBR_STRIDE	64
+
+static_assert(sizeof(struct hghca_qp_dbr) == sizeof(struct hghca_cq_dbr));
+
+/* A page of a user's address space; protected by dbr_lock of its context. */
+struct hghca_user_page {
+	struct list_head node;
+	struct ib_umem *umem;
+	unsigned long addr;
+	u32 users;
+};
+
+/**
+ * hghca_dbr_init - make doorbell records possible
+ * @hdev: the device
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int hghca_dbr_init(struct hghca_dev *hdev)
+{
+	hdev->dbr_pool = dma_pool_create("hghca-dbr", hdev->bus.dev, HGHCA_DBR_STRIDE,
+					 HGHCA_DBR_STRIDE, 0);
+	return hdev->dbr_pool ? 0 : -ENOMEM;
+}
+
+/**
+ * hghca_dbr_cleanup - undo hghca_dbr_init()
+ * @hdev: the device
+ */
+void hghca_dbr_cleanup(struct hghca_dev *hdev)
+{
+	dma_pool_destroy(hdev->dbr_pool);
+}
+
+/**
+ * hghca_dbr_alloc - get a kernel doorbell record, zeroed
+ * @hdev: the device
+ * @dbr: the record
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int hghca_dbr_alloc(struct hghca_dev *hdev, struct hghca_dbr *dbr)
+{
+	dbr->page = NULL;
+	dbr->record = dma_pool_zalloc(hdev->dbr_pool, GFP_KERNEL, &dbr->dma);
+	return dbr->record ? 0 : -ENOMEM;
+}
+
+static struct hghca_user_page *hghca_user_page_find(struct hghca_ucontext *uctx,
+						    unsigned long addr)
+{
+	struct hghca_user_page *page;
+
+	list_for_each_entry(page, &uctx->dbr_pages, node)
+		if (page->addr == addr && page->umem->owning_mm == current->mm)
+			return page;
+	return NULL;
+}
+
+static struct hghca_user_page *hghca_user_page_pin(struct hghca_ucontext *uctx,
+						   unsigned long addr)
+{
+	struct hghca_user_page *page;
+	int err;
+
+	page = kzalloc(sizeof(*page), GFP_KERNEL);
+	if (!page)
+		return ERR_PTR(-ENOMEM);
+
+	/* Pinned for writing, so that a copy on write does not move it later. */
+	page->umem = ib_umem_get(uctx->ibuctx.device, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(page->umem)) {
+		err = PTR_ERR(page->umem);
+		kfree(page);
+		return ERR_PTR(err);
+	}
+	page->addr = addr;
+	list_add(&page->node, &uctx->dbr_pages);
+	return page;
+}
+
+/**
+ * hghca_dbr_map_user - let the device see a user's doorbell record
+ * @uctx: the user's context
+ * @dbr: the record
+ * @addr: its address
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_dbr_map_user(struct hghca_ucontext *uctx, struct hghca_dbr *dbr, u64 addr)
+{
+	struct hghca_user_page *page;
+	int err = 0;
+
+	if (!IS_ALIGNED(addr, sizeof(struct hghca_qp_dbr)) || addr != (unsigned long)addr)
+		return -EINVAL;
+
+	mutex_lock(&uctx->dbr_lock);
+	page = hghca_user_page_find(uctx, addr & PAGE_MASK);
+	if (!page)
+		page = hghca_user_page_pin(uctx, addr & PAGE_MASK);
+	if (IS_ERR(page)) {
+		err = PTR_ERR(page);
+		goto out_unlock;
+	}
+
+	page->users++;
+	dbr->page = page;
+	dbr->record = NULL;
+	dbr->dma = sg_dma_address(page->umem->sgt_append.sgt.sgl) + (addr & ~PAGE_MASK);
+out_unlock:
+	mutex_unlock(&uctx->dbr_lock);
+	return err;
+}
+
+/**
+ * hghca_dbr_free - give a doorbell record back
+ * @hdev: the device, which does not look at the record any more
+ * @uctx: context of a user's record
+ * @dbr: the record, of either kind; nothing happens to one of zeros
+ */
+void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_ucontext *uctx, struct hghca_dbr *dbr)
+{
+	if (dbr->record) {
+		dma_pool_free(hdev->dbr_pool, dbr->record, dbr->dma);
+	} else if (dbr->page) {
+		mutex_lock(&uctx->dbr_lock);
+		if (!--dbr->page->users) {
+			list_del(&dbr->page->node);
+			ib_umem_release(dbr->page->umem);
+			kfree(dbr->page);
+		}
+		mutex_unlock(&uctx->dbr_lock);
+	}
+	memset(dbr, 0, sizeof(*dbr));
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: event queues.
+ *
+ * One EQ takes asynchronous and command events; the others take completion
+ * events, one a vector, spread over the CPUs.  What an event names is the
+ * device's word: whoever takes it checks it.
+ */
+#include <linux/interrupt.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+
+#include "hghca.h"
+
+#define HGHCA_EQ_LOG_SIZE	12
+
+/* Tell the device of consumed entries now and then, so that it has room. */
+#define HGHCA_EQ_UPDATE_EVERY	256
+
+#define HGHCA_ASYNC_EVENTS	(BIT_ULL(HGHCA_EVENT_COMM_EST) | \
+				 BIT_ULL(HGHCA_EVENT_SQ_DRAINED) | \
+				 BIT_ULL(HGHCA_EVENT_CQ_ERROR) | \
+				 BIT_ULL(HGHCA_EVENT_WQ_CATAS_ERROR) | \
+				 BIT_ULL(HGHCA_EVENT_LOCAL_CATAS_ERROR) | \
+				 BIT_ULL(HGHCA_EVENT_PORT_CHANGE) | \
+				 BIT_ULL(HGHCA_EVENT_CMD) | \
+				 BIT_ULL(HGHCA_EVENT_EQ_OVERFLOW) | \
+				 BIT_ULL(HGHCA_EVENT_WQ_INVAL_REQ_ERROR) | \
+				 BIT_ULL(HGHCA_EVENT_WQ_ACCESS_ERROR))
+
+#define HGHCA_EVENT_NUMBER_MASK	0xffffff	/* a CQN or QPN */
+
+static struct hghca_eqe *hghca_eqe_at(const struct hghca_eq *eq, u32 index)
+{
+	u32 slot = index & (BIT(eq->log_size) - 1);
+
+	return hghca_queue_at(&eq->queue, slot * sizeof(struct hghca_eqe));
+}
+
+static void hghca_eq_ring(struct hghca_eq *eq, u32 cmd)
+{
+	hghca_ring(eq->hdev, HGHCA_UAR_EQ_ARM, eq->cons_index,
+		   FIELD_PREP(HGHCA_EQ_ARM_CMD_MASK, cmd) |
+		   FIELD_PREP(HGHCA_EQ_ARM_EQN_MASK, eq->eqn));
+}
+
+static void hghca_eq_dispatch(struct hghca_eq *eq, const struct hghca_eqe *eqe)
+{
+	struct hghca_dev *hdev = eq->hdev;
+	u32 number = be32_to_cpu(eqe->event.raw[0]) & HGHCA_EVENT_NUMBER_MASK;
+
+	switch (eqe->type) {
+	case HGHCA_EVENT_COMP:
+		hghca_cq_dispatch_comp(hdev, number);
+		break;
+	case HGHCA_EVENT_COMM_EST:
+	case HGHCA_EVENT_SQ_DRAINED:
+	case HGHCA_EVENT_WQ_CATAS_ERROR:
+	case HGHCA_EVENT_WQ_INVAL_REQ_ERROR:
+	case HGHCA_EVENT_WQ_ACCESS_ERROR:
+		hghca_qp_dispatch_event(hdev, number, eqe->type);
+		break;
+	case HGHCA_EVENT_CQ_ERROR:
+		hghca_cq_dispatch_event(hdev, number, eqe->event.cq_err.syndrome);
+		break;
+	case HGHCA_EVENT_CMD:
+		hghca_cmd_event(hdev, be16_to_cpu(eqe->event.cmd.token), eqe->event.cmd.status,
+				(u64)be32_to_cpu(eqe->event.cmd.out_param_h) << 32 |
+				be32_to_cpu(eqe->event.cmd.out_param_l));
+		break;
+	case HGHCA_EVENT_PORT_CHANGE:
+		hghca_port_changed(hdev);
+		break;
+	case HGHCA_EVENT_LOCAL_CATAS_ERROR:
+		hghca_dev_fail(hdev, "catastrophic error");
+		break;
+	case HGHCA_EVENT_EQ_OVERFLOW:
+		dev_err_ratelimited(hdev->bus.dev, "EQ %#x: events were lost\n", number);
+		break;
+	default:
+		dev_err_ratelimited(hdev->bus.dev, "EQ %#x: event of unknown type %#x\n",
+				    eq->eqn, eqe->type);
+		break;
+	}
+}
+
+/* At most one round: what comes meanwhile raises the interrupt again. */
+static unsigned int hghca_eq_consume(struct hghca_eq *eq)
+{
+	unsigned int budget = BIT(eq->log_size);
+	unsigned int done;
+
+	lockdep_assert_held(&eq->lock);
+
+	for (done = 0; done < budget; done++) {
+		struct hghca_eqe *eqe = hghca_eqe_at(eq, eq->cons_index);
+		struct hghca_eqe copy;
+
+		if (READ_ONCE(eqe->owner) & HGHCA_CQ_ENTRY_OWNER_HW)
+			break;
+		/* The entry is read after its owner, which the device writes last. */
+		dma_rmb();
+		copy = *eqe;
+		/* It goes back after it was read. */
+		smp_store_release(&eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+		eq->cons_index++;
+
+		hghca_eq_dispatch(eq, &copy);
+		if (done % HGHCA_EQ_UPDATE_EVERY == HGHCA_EQ_UPDATE_EVERY - 1)
+			hghca_eq_ring(eq, HGHCA_EQ_ARM_UPDATE);
+	}
+	hghca_eq_ring(eq, HGHCA_EQ_ARM_ARM);
+	return done;
+}
+
+static irqreturn_t hghca_eq_interrupt(int irq, void *data)
+{
+	struct hghca_eq *eq = data;
+	unsigned long flags;
+	unsigned int done;
+
+	spin_lock_irqsave(&eq->lock, flags);
+	done = hghca_eq_consume(eq);
+	spin_unlock_irqrestore(&eq->lock, flags);
+	return IRQ_RETVAL(done);
+}
+
+/**
+ * hghca_eq_poll_async - look at the asynchronous EQ without an interrupt
+ * @hdev: the device
+ */
+void hghca_eq_poll_async(struct hghca_dev *hdev)
+{
+	struct hghca_eq *eq = &hdev->async_eq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&eq->lock, flags);
+	if (eq->live && hghca_eq_consume(eq))
+		dev_warn_ratelimited(hdev->bus.dev, "EQ %#x: an interrupt got lost\n", eq->eqn);
+	spin_unlock_irqrestore(&eq->lock, flags);
+}
+
+static int hghca_eq_hand_over(struct hghca_eq *eq)
+{
+	struct hghca_dev *hdev = eq->hdev;
+	struct hghca_eqc eqc = {};
+
+	eqc.flags = cpu_to_be32(HGHCA_EQ_OWNER_HW | HGHCA_EQ_FLAG_TR | HGHCA_EQ_STATE_ARMED);
+	eqc.logsize = eq->log_size;
+	eqc.intr = eq->vector;
+	eqc.pd = cpu_to_be32(hdev->pdn);
+	eqc.lkey = cpu_to_be32(eq->queue.mr.key);
+	return hghca_cmd_sw2hw_eq(hdev, eq->eqn, &eqc);
+}
+
+static int hghca_eq_create(struct hghca_dev *hdev, struct hghca_eq *eq, u32 vector,
+			   const char *what)
+{
+	u32 i;
+	int err;
+
+	eq->hdev = hdev;
+	spin_lock_init(&eq->lock);
+	eq->eqn = hdev->limits.first_eqn + vector;
+	eq->vector = vector;
+	eq->log_size = HGHCA_EQ_LOG_SIZE;
+	eq->cons_index = 0;
+	snprintf(eq->name, sizeof(eq->name), "%s-%s%u@%s", HGHCA_DRV_NAME, what, vector,
+		 hdev->bus.name);
+
+	err = hghca_icm_get(hdev, HGHCA_ICM_EQC, eq->eqn, 1);
+	if (err)
+		return err;
+
+	err = hghca_queue_alloc(hdev, &eq->queue, hdev->pdn,
+				sizeof(struct hghca_eqe) << eq->log_size, true);
+	if (err)
+		goto err_put_icm;
+	for (i = 0; i < BIT(eq->log_size); i++)
+		hghca_eqe_at(eq, i)->owner = HGHCA_CQ_ENTRY_OWNER_HW;
+
+	err = request_irq(hdev->bus.irqs[vector], hghca_eq_interrupt, 0, eq->name, eq);
+	if (err)
+		goto err_free_queue;
+
+	err = hghca_eq_hand_over(eq);
+	if (err)
+		goto err_free_irq;
+	eq->live = true;
+	return 0;
+
+err_free_irq:
+	free_irq(hdev->bus.irqs[vector], eq);
+err_free_queue:
+	hghca_queue_free(hdev, &eq->queue);
+err_put_icm:
+	hghca_icm_put(hdev, HGHCA_ICM_EQC, eq->eqn, 1);
+	return err;
+}
+
+static void hghca_eq_destroy(struct hghca_eq *eq)
+{
+	struct hghca_dev *hdev = eq->hdev;
+	int err;
+
+	spin_lock_irq(&eq->lock);
+	eq->live = false;
+	spin_unlock_irq(&eq->lock);
+
+	err = hghca_cmd_hw2sw_eq(hdev, eq->eqn);
+	free_irq(hdev->bus.irqs[eq->vector], eq);
+	/* An EQ that the device did not give back keeps its memory. */
+	if (err) {
+		dev_err(hdev->bus.dev, "EQ %#x: not given back: %d\n", eq->eqn, err);
+		return;
+	}
+	hghca_queue_free(hdev, &eq->queue);
+	hghca_icm_put(hdev, HGHCA_ICM_EQC, eq->eqn, 1);
+}
+
+static int hghca_comp_eq_create(struct hghca_dev *hdev, unsigned int i)
+{
+	struct hghca_eq *eq = &hdev->comp_eqs[i];
+	u32 vector = i + 1;
+	int err;
+
+	err = hghca_eq_create(hdev, eq, vector, "comp");
+	if (err)
+		return err;
+
+	cpumask_set_cpu(cpumask_local_spread(i, dev_to_node(hdev->bus.dev)), &eq->affinity);
+	irq_set_affinity_and_hint(hdev->bus.irqs[vector], &eq->affinity);
+	return 0;
+}
+
+static void hghca_comp_eqs_destroy(struct hghca_dev *hdev, unsigned int count)
+{
+	while (count--) {
+		irq_update_affinity_hint(hdev->bus.irqs[hdev->comp_eqs[count].vector], NULL);
+		hghca_eq_destroy(&hdev->comp_eqs[count]);
+	}
+	kvfree(hdev->comp_eqs);
+	hdev->comp_eqs = NULL;
+}
+
+static int hghca_comp_eqs_create(struct hghca_dev *hdev)
+{
+	unsigned int i;
+	int err;
+
+	hdev->num_comp_eqs = min(hdev->bus.num_irqs - 1,
+				 hdev->limits.num_eqs - hdev->limits.first_eqn - 1);
+	hdev->comp_eqs = kvcalloc(hdev->num_comp_eqs, sizeof(*hdev->comp_eqs), GFP_KERNEL);
+	if (!hdev->comp_eqs)
+		return -ENOMEM;
+
+	for (i = 0; i < hdev->num_comp_eqs; i++) {
+		err = hghca_comp_eq_create(hdev, i);
+		if (err) {
+			hghca_comp_eqs_destroy(hdev, i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/**
+ * hghca_eqs_init - make the EQs, and let commands end by event
+ * @hdev: the device
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_eqs_init(struct hghca_dev *hdev)
+{
+	int err;
+
+	err = hghca_eq_create(hdev, &hdev->async_eq, 0, "async");
+	if (err)
+		return err;
+
+	err = hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, false);
+	if (err)
+		goto err_destroy_async;
+
+	hghca_cmd_use_events(hdev);
+	/* The first command by event tells whether interrupts arrive at all. */
+	err = hghca_cmd_nop(hdev);
+	if (err)
+		goto err_use_polling;
+
+	err = hghca_comp_eqs_create(hdev);
+	if (err)
+		goto err_use_polling;
+	return 0;
+
+err_use_polling:
+	hghca_cmd_use_polling(hdev);
+	hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, true);
+err_destroy_async:
+	hghca_eq_destroy(&hdev->async_eq);
+	return err;
+}
+
+/**
+ * hghca_eqs_cleanup - undo hghca_eqs_init()
+ * @hdev: the device, without CQs; commands are polled from now on
+ */
+void hghca_eqs_cleanup(struct hghca_dev *hdev)
+{
+	hghca_comp_eqs_destroy(hdev, hdev->num_comp_eqs);
+	hghca_cmd_use_polling(hdev);
+	hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, true);
+	hghca_eq_destroy(&hdev->async_eq);
+}

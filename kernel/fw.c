@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: one typed function a command. */
+#include "hghca.h"
+
+/* A command with @size bytes of input. */
+static int hghca_cmd_in(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
+			const void *data, size_t size)
+{
+	struct hghca_cmd cmd = {
+		.op = op,
+		.in_modifier = in_modifier,
+		.op_modifier = op_modifier,
+	};
+	int err;
+
+	cmd.in = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.in))
+		return PTR_ERR(cmd.in);
+
+	memcpy(cmd.in->buf, data, size);
+	err = hghca_cmd_exec(hdev, &cmd);
+	hghca_mailbox_free(hdev, cmd.in);
+	return err;
+}
+
+/* A command whose output starts with @size bytes for the caller. */
+static int hghca_cmd_out(struct hghca_dev *hdev, u16 op, u32 in_modifier, void *data, size_t size)
+{
+	struct hghca_cmd cmd = {
+		.op = op,
+		.in_modifier = in_modifier,
+	};
+	int err;
+
+	cmd.out = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.out))
+		return PTR_ERR(cmd.out);
+
+	err = hghca_cmd_exec(hdev, &cmd);
+	if (!err)
+		memcpy(data, cmd.out->buf, size);
+	hghca_mailbox_free(hdev, cmd.out);
+	return err;
+}
+
+static int hghca_cmd_plain(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
+			   u64 in_param)
+{
+	struct hghca_cmd cmd = {
+		.op = op,
+		.in_modifier = in_modifier,
+		.op_modifier = op_modifier,
+		.in_param = in_param,
+	};
+
+	return hghca_cmd_exec(hdev, &cmd);
+}
+
+/* A command that takes something from the device; its reset has taken all. */
+static int hghca_cmd_take(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
+			  u64 in_param)
+{
+	int err = hghca_cmd_plain(hdev, op, in_modifier, op_modifier, in_param);
+
+	return READ_ONCE(hdev->failed) ? 0 : err;
+}
+
+/**
+ * hghca_cmd_query_dev_lim - QUERY_DEV_LIM
+ * @hdev: the device
+ * @lim: its answer
+ *
+ * Return: 0 or a negative errno, see hghca_cmd_exec(); so do all here.
+ */
+int hghca_cmd_query_dev_lim(struct hghca_dev *hdev, struct hghca_dev_lim *lim)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_DEV_LIM, 0, lim, sizeof(*lim));
+}
+
+/**
+ * hghca_cmd_query_adapter - QUERY_ADAPTER
+ * @hdev: the device
+ * @adapter: its answer
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_adapter(struct hghca_dev *hdev, struct hghca_adapter *adapter)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_ADAPTER, 0, adapter, sizeof(*adapter));
+}
+
+/**
+ * hghca_cmd_init_hca - INIT_HCA
+ * @hdev: the device
+ * @init: layout of ICM, and capabilities to turn on
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_init_hca(struct hghca_dev *hdev, const struct hghca_init_hca *init)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_INIT_HCA, 0, 0, init, sizeof(*init));
+}
+
+/**
+ * hghca_cmd_close_hca - CLOSE_HCA
+ * @hdev: the device
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_close_hca(struct hghca_dev *hdev)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_CLOSE_HCA, 0, 0, 0);
+}
+
+/**
+ * hghca_cmd_map_icm - MAP_ICM
+ * @hdev: the device
+ * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
+ * @mailbox: its chunks, each at HGHCA_ICM_CHUNK_SLOT()
+ * @num_chunks: their number
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_map_icm(struct hghca_dev *hdev, u8 space, struct hghca_mailbox *mailbox,
+		      u32 num_chunks)
+{
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_MAP_ICM,
+		.in_modifier = num_chunks,
+		.op_modifier = space,
+		.in = mailbox,
+	};
+
+	return hghca_cmd_exec(hdev, &cmd);
+}
+
+/**
+ * hghca_cmd_unmap_icm - UNMAP_ICM
+ * @hdev: the device
+ * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
+ * @virt: ICM address
+ * @num_pages: 4096-byte pages
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_unmap_icm(struct hghca_dev *hdev, u8 space, u64 virt, u32 num_pages)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_UNMAP_ICM, num_pages, space, virt);
+}
+
+/**
+ * hghca_cmd_sw2hw_mpt - SW2HW_MPT
+ * @hdev: the device
+ * @index: MPT index
+ * @mpt: the entry
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_sw2hw_mpt(struct hghca_dev *hdev, u32 index, const struct hghca_mpt *mpt)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SW2HW_MPT, index, 0, mpt, sizeof(*mpt));
+}
+
+/**
+ * hghca_cmd_hw2sw_mpt - HW2SW_MPT
+ * @hdev: the device
+ * @index: MPT index
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_hw2sw_mpt(struct hghca_dev *hdev, u32 index)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_HW2SW_MPT, index, 0, 0);
+}
+
+/**
+ * hghca_cmd_write_mtt - WRITE_MTT
+ * @hdev: the device
+ * @mailbox: a struct hghca_mtt_mailbox, each entry at HGHCA_MTT_SLOT()
+ * @num_mtts: its entries, 1 to HGHCA_MTT_PER_MAILBOX
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u32 num_mtts)
+{
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_WRITE_MTT,
+		.in_modifier = num_mtts,
+		.in = mailbox,
+	};
+
+	return hghca_cmd_exec(hdev, &cmd);
+}
+
+/**
+ * hghca_cmd_map_eq - MAP_EQ
+ * @hdev: the device
+ * @eqn: the EQ
+ * @mask: bit t for event type t
+ * @unmap: take the types away from the EQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_map_eq(struct hghca_dev *hdev, u32 eqn, u64 mask, bool unmap)
+{
+	if (unmap)
+		return hghca_cmd_take(hdev, HGHCA_CMD_MAP_EQ, HGHCA_MAP_EQ_UNMAP | eqn, 0, mask);
+	return hghca_cmd_plain(hdev, HGHCA_CMD_MAP_EQ, eqn, 0, mask);
+}
+
+/**
+ * hghca_cmd_sw2hw_eq - SW2HW_EQ
+ * @hdev: the device
+ * @eqn: the EQ
+ * @eqc: its context
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_sw2hw_eq(struct hghca_dev *hdev, u32 eqn, const struct hghca_eqc *eqc)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SW2HW_EQ, eqn, 0, eqc, sizeof(*eqc));
+}
+
+/**
+ * hghca_cmd_hw2sw_eq - HW2SW_EQ
+ * @hdev: the device
+ * @eqn: the EQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_hw2sw_eq(struct hghca_dev *hdev, u32 eqn)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_HW2SW_EQ, eqn, 0, 0);
+}
+
+/**
+ * hghca_cmd_sw2hw_cq - SW2HW_CQ
+ * @hdev: the device
+ * @cqn: the CQ
+ * @cqc: its context
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *cqc)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SW2HW_CQ, cqn, 0, cqc, sizeof(*cqc));
+}
+
+/**
+ * hghca_cmd_hw2sw_cq - HW2SW_CQ
+ * @hdev: the device
+ * @cqn: the CQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_HW2SW_CQ, cqn, 0, 0);
+}
+
+/**
+ * hghca_cmd_resize_cq - RESIZE_CQ
+ * @hdev: the device
+ * @cqn: the CQ
+ * @resize: its new buffer
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_RESIZE_CQ, cqn, 0, resize, sizeof(*resize));
+}
+
+/**
+ * hghca_cmd_modify_qp - a QP transition
+ * @hdev: the device
+ * @op: HGHCA_CMD_RST2INIT_QPEE and so on
+ * @qpn: the QP
+ * @qpc: its context, or NULL (2ERR and ERR2RST alone)
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
+			const struct hghca_qpc *qpc)
+{
+	if (qpc)
+		return hghca_cmd_in(hdev, op, qpn, HGHCA_QP_OPMOD_INBOX, qpc, sizeof(*qpc));
+	return hghca_cmd_take(hdev, op, qpn, HGHCA_QP_OPMOD_NO_INBOX, 0);
+}
+
+/**
+ * hghca_cmd_query_qp - QUERY_QP
+ * @hdev: the device
+ * @qpn: the QP
+ * @qpc: its context
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_qp(struct hghca_dev *hdev, u32 qpn, struct hghca_qpc *qpc)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_QP, qpn, qpc, sizeof(*qpc));
+}
+
+/**
+ * hghca_cmd_conf_special_qp - CONF_SPECIAL_QP
+ * @hdev: the device
+ * @type: HGHCA_SPECIAL_QP_GSI or HGHCA_SPECIAL_QP_RAW_ETH
+ * @qpn: the QP, or 0 to withdraw
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_conf_special_qp(struct hghca_dev *hdev, u8 type, u32 qpn)
+{
+	if (!qpn)
+		return hghca_cmd_take(hdev, HGHCA_CMD_CONF_SPECIAL_QP, 0, type, 0);
+	return hghca_cmd_plain(hdev, HGHCA_CMD_CONF_SPECIAL_QP, qpn, type, 0);
+}
+
+/**
+ * hghca_cmd_set_gid - SET_GID
+ * @hdev: the device
+ * @index: GID index
+ * @gid: the entry, or NULL to clear it
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid)
+{
+	if (!gid)
+		return hghca_cmd_take(hdev, HGHCA_CMD_SET_GID, index, HGHCA_GID_CLEAR, 0);
+	return hghca_cmd_in(hdev, HGHCA_CMD_SET_GID, index, HGHCA_GID_SET, gid, sizeof(*gid));
+}
+
+/**
+ * hghca_cmd_query_port - QUERY_PORT
+ * @hdev: the device
+ * @port: its answer
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_PORT, HGHCA_PORT_NUM, port, sizeof(*port));
+}
+
+/**
+ * hghca_cmd_set_port - SET_PORT
+ * @hdev: the device
+ * @port: MAC, MTU and receive filter
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SET_PORT, HGHCA_PORT_NUM, 0, port, sizeof(*port));
+}
+
+/**
+ * hghca_cmd_query_stats - QUERY_STATS
+ * @hdev: the device
+ * @first: index of the first counter
+ * @values: its answer, in host order
+ * @count: how many, at most 512
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_stats(struct hghca_dev *hdev, u32 first, u64 *values, u32 count)
+{
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_QUERY_STATS,
+		.in_modifier = first,
+	};
+	__be64 *answer;
+	u32 i;
+	int err;
+
+	if (WARN_ON_ONCE(count > HGHCA_MAILBOX_SIZE / sizeof(*answer)))
+		return -EINVAL;
+
+	cmd.out = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.out))
+		return PTR_ERR(cmd.out);
+
+	err = hghca_cmd_exec(hdev, &cmd);
+	if (!err) {
+		answer = cmd.out->buf;
+		for (i = 0; i < count; i++)
+			values[i] = be64_to_cpu(answer[i]);
+	}
+	hghca_mailbox_free(hdev, cmd.out);
+	return err;
+}
+
+/**
+ * hghca_cmd_nop - NOP
+ * @hdev: the device
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_nop(struct hghca_dev *hdev)
+{
+	return hghca_cmd_plain(hdev, HGHCA_CMD_NOP, HGHCA_NOP_IN_MODIFIER, 0, 0);
+}

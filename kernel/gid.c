@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: the GID table. */
+#include <linux/unaligned.h>
+#include <rdma/ib_cache.h>
+
+#include "hghca.h"
+
+#define HGHCA_VLAN_NONE		0xffff
+
+/**
+ * hghca_add_gid - put a GID into the device's table
+ * @attr: the GID, its index and net device
+ * @context: not used
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct hghca_dev *hdev = to_hdev(attr->device);
+	struct hghca_gid_entry entry = {};
+	u16 vlan = HGHCA_VLAN_NONE;
+	u8 mac[ETH_ALEN];
+	int err;
+
+	if (attr->port_num != HGHCA_PORT_NUM || attr->index >= hdev->limits.num_gids ||
+	    attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP) {
+		ibdev_dbg(&hdev->ibdev, "GID %u of port %u: type %d\n", attr->index,
+			  attr->port_num, attr->gid_type);
+		return -EINVAL;
+	}
+
+	err = rdma_read_gid_l2_fields(attr, &vlan, mac);
+	if (err)
+		return err;
+
+	memcpy(entry.gid, attr->gid.raw, sizeof(entry.gid));
+	entry.mac_h = cpu_to_be32(get_unaligned_be32(mac));
+	entry.mac_l = cpu_to_be16(get_unaligned_be16(mac + 4));
+	if (vlan != HGHCA_VLAN_NONE)
+		entry.vlan = cpu_to_be32(HGHCA_GID_VLAN_VALID |
+					 FIELD_PREP(HGHCA_GID_VLAN_ID_MASK, vlan));
+	return hghca_cmd_set_gid(hdev, attr->index, &entry);
+}
+
+/**
+ * hghca_del_gid - take a GID out of the device's table
+ * @attr: the GID and its index
+ * @context: not used
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct hghca_dev *hdev = to_hdev(attr->device);
+
+	if (attr->index >= hdev->limits.num_gids)
+		return -EINVAL;
+	return hghca_cmd_set_gid(hdev, attr->index, NULL);
+}

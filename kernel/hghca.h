@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * JingZhao HCA driver: its state and what its files give each other.
+ *
+ * What the hardware sees is in <hghca_hw.h>; this header has only what the
+ * driver keeps for itself.
+ *
+ *	pci.c		the bus: BARs, DMA mask, vectors; nobody else knows PCI
+ *	main.c		start and stop of a device, its ib_device
+ *	profile.c	limits out of QUERY_DEV_LIM, layout of ICM
+ *	cmd.c		mechanics of the HCR
+ *	fw.c		one typed function a command
+ *	icm.c		host memory for contexts and tables, by need
+ *	res.c		numbers of CQs and QPs, and their lookup by events
+ *	eq.c		event queues
+ *	mr.c, queue.c	memory regions; memory of queues
+ *	uar.c, dbr.c	doorbell pages; doorbell records
+ *	ctx.c, gid.c, port.c, counters.c	smaller verbs; verbs.h
+ *	cq.c, poll.c	completion queues; their consumer side
+ *	qp.c, qpstate.c	queue pairs; their states and attributes
+ *	post.c, wqe.c	posting; work queue elements from verbs to bytes
+ *	ah.c		address handles
+ *	netdev.c, netring.c	the Ethernet side of the port
+ */
+#ifndef HGHCA_H
+#define HGHCA_H
+
+#include <linux/bitfield.h>
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/dma-mapping.h>
+#include <linux/idr.h>
+#include <linux/io.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/refcount.h>
+#include <linux/semaphore.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include <hghca_hw.h>
+#include <uapi/rdma/hghca-abi.h>
+
+#include "wqe.h"
+
+#define HGHCA_DRV_NAME		"hghca"
+
+#define HGHCA_PORT_NUM		1
+
+/* Queue pair numbers the driver gives a fixed use; others start at the reserved count. */
+#define HGHCA_QPN_GSI		1
+#define HGHCA_QPN_RAW_ETH	2
+
+struct hghca_dev;
+struct hghca_ucontext;
+
+/**
+ * struct hghca_limits - what the device can do, checked and decoded once
+ * @caps: HGHCA_CAP_* that are turned on
+ * @num_qps: QPs, a power of two, as are the other counts of table entries
+ * @num_cqs: CQs
+ * @num_eqs: EQs
+ * @num_mpts: memory regions
+ * @num_mtts: translation entries
+ * @num_pds: protection domains
+ * @num_uars: UAR pages
+ * @first_qpn: first QPN for ordinary QPs, as are the other firsts
+ * @first_cqn: first CQN
+ * @first_eqn: first EQN
+ * @first_mpt: first MPT index
+ * @first_mtt: first MTT index
+ * @first_pdn: first PD number
+ * @max_qp_wr: WQEs a queue
+ * @max_cqe: CQEs a CQ; one less than the largest buffer
+ * @max_sge: entries of a gather list
+ * @max_desc_sz: bytes of a send WQE
+ * @max_sge_rq: entries of a receive's scatter list
+ * @max_desc_sz_rq: bytes of a receive WQE
+ * @max_rd_atomic: outstanding READs and atomics, as initiator
+ * @max_dest_rd_atomic: the same as target
+ * @num_gids: entries of the GID table
+ * @max_mtu: largest path MTU
+ * @ack_delay: Local CA ACK Delay, code
+ * @log_max_msg: log2 of the longest message
+ * @log_min_page: log2 of the smallest page of an MR
+ * @log_max_page: log2 of the largest page of an MR
+ * @qpc_entry_sz: bytes of ICM a QP takes, as are the other entry sizes
+ * @cqc_entry_sz: bytes a CQ
+ * @eqc_entry_sz: bytes an EQ
+ * @mpt_entry_sz: bytes an MPT
+ * @mtt_entry_sz: bytes an MTT
+ * @icm_size: bytes of an ICM space
+ * @num_vectors: MSI-X vectors of the device
+ */
+struct hghca_limits {
+	u32 caps;
+	u32 num_qps;
+	u32 num_cqs;
+	u32 num_eqs;
+	u32 num_mpts;
+	u32 num_mtts;
+	u32 num_pds;
+	u32 num_uars;
+	u32 first_qpn;
+	u32 first_cqn;
+	u32 first_eqn;
+	u32 first_mpt;
+	u32 first_mtt;
+	u32 first_pdn;
+	u32 max_qp_wr;
+	u32 max_cqe;
+	u32 max_sge;
+	u32 max_desc_sz;
+	u32 max_sge_rq;
+	u32 max_desc_sz_rq;
+	u32 max_rd_atomic;
+	u32 max_dest_rd_atomic;
+	u32 num_gids;
+	enum ib_mtu max_mtu;
+	u8 ack_delay;
+	u8 log_max_msg;
+	u8 log_min_page;
+	u8 log_max_page;
+	u32 qpc_entry_sz;
+	u32 cqc_entry_sz;
+	u32 eqc_entry_sz;
+	u32 mpt_entry_sz;
+	u32 mtt_entry_sz;
+	u64 icm_size;
+	u32 num_vectors;
+};
+
+/* ------------------------------------------------------------------ */
+/* cmd.c: commands                                                      */
+
+/**
+ * struct hghca_mailbox - 4096 bytes for a command's input or output
+ * @buf: its memory
+ * @dma: its DMA address
+ * @node: member of &hghca_cmd_if.lost when the device never gave it back
+ * @lost: the command timed out; the device may still use the memory
+ */
+struct hghca_mailbox {
+	void *buf;
+	dma_addr_t dma;
+	struct list_head node;
+	bool lost;
+};
+
+/**
+ * struct hghca_cmd - one command
+ * @op: enum hghca_cmd_op
+ * @op_modifier: op_modifier
+ * @in_modifier: in_modifier
+ * @in: input mailbox, or NULL for @in_param
+ * @out: output mailbox, or NULL
+ * @in_param: immediate input
+ * @out_param: immediate output, set by hghca_cmd_exec()
+ */
+struct hghca_cmd {
+	u16 op;
+	u8 op_modifier;
+	u32 in_modifier;
+	struct hghca_mailbox *in;
+	struct hghca_mailbox *out;
+	u64 in_param;
+	u64 out_param;
+};
+
+enum hghca_cmd_slot_state {
+	HGHCA_CMD_SLOT_FREE,
+	HGHCA_CMD_SLOT_BUSY,
+	HGHCA_CMD_SLOT_DONE,
+	HGHCA_CMD_SLOT_LOST,	/* timed out: never used again */
+};
+
+/* A command under way by event. */
+struct hghca_cmd_slot {
+	enum hghca_cmd_slot_state state;
+	u16 token;
+	u8 status;
+	u64 out_param;
+	struct completion done;
+};
+
+#define HGHCA_CMD_SLOTS		16	/* a power of two */
+
+struct hghca_cmd_if {
+	struct mutex hcr_lock;		/* the HCR; while polling, the whole command */
+	struct semaphore event_sem;	/* free slots */
+	spinlock_t slot_lock;		/* slots[] and lost; taken in interrupts */
+	struct hghca_cmd_slot slots[HGHCA_CMD_SLOTS];
+	u16 next_gen;
+	bool use_events;
+	struct dma_pool *pool;
+	struct list_head lost;		/* mailboxes kept until the device is reset */
+};
+
+/* ------------------------------------------------------------------ */
+/* icm.c: memory for the device's contexts and tables                   */
+
+enum hghca_icm_kind {
+	HGHCA_ICM_QPC,
+	HGHCA_ICM_CQC,
+	HGHCA_ICM_EQC,
+	HGHCA_ICM_MPT,
+	HGHCA_ICM_MTT,
+	HGHCA_ICM_KINDS
+};
+
+#define HGHCA_ICM_BLOCK_SHIFT	18
+#define HGHCA_ICM_BLOCK_SIZE	BIT(HGHCA_ICM_BLOCK_SHIFT)
+
+struct hghca_icm_block;
+
+/**
+ * struct hghca_icm_table - one table in ICM
+ * @lock: protects the blocks and their counts of users
+ * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
+ * @base: ICM address
+ * @entry_sz: bytes an entry
+ * @num_entries: entries, a power of two
+ * @blocks: xarray of struct hghca_icm_block, by offset >> HGHCA_ICM_BLOCK_SHIFT
+ */
+struct hghca_icm_table {
+	struct mutex lock;		/* see above */
+	u8 space;
+	u64 base;
+	u32 entry_sz;
+	u32 num_entries;
+	struct xarray blocks;
+};
+
+/* ------------------------------------------------------------------ */
+/* mr.c, queue.c: memory regions, and the memory of queues              */
+
+/**
+ * struct hghca_hwmr - a memory region as the device knows it
+ * @key: lkey and rkey; 0 when there is none
+ * @mtt_first: first MTT
+ * @mtt_count: MTTs, 0 for a physical region
+ */
+struct hghca_hwmr {
+	u32 key;
+	u32 mtt_first;
+	u32 mtt_count;
+};
+
+/* What a region shall be. */
+struct hghca_hwmr_attr {
+	u32 pdn;
+	u32 access;		/* HGHCA_ACCESS_* */
+	u64 start;
+	u64 length;
+	u8 page_shift;
+	bool physical;
+};
+
+#define HGHCA_QUEUE_CHUNK_SHIFT	16
+#define HGHCA_QUEUE_CHUNK_SIZE	BIT(HGHCA_QUEUE_CHUNK_SHIFT)
+
+struct hghca_queue_chunk {
+	void *va;
+	dma_addr_t dma;
+};
+
+/**
+ * struct hghca_queue - the buffer of a SQ, RQ, CQ or EQ, under its own zero-based MR
+ * @mr: the region; its key goes into the queue's context
+ * @size: bytes, a multiple of 4096
+ * @num_chunks: kernel memory: number of chunks, all but a lone one of
+ *	HGHCA_QUEUE_CHUNK_SIZE; 0 for user memory
+ * @chunks: kernel memory
+ *
+ * An element (at most 1024 bytes, a power of two, aligned to its size) never
+ * crosses a chunk: reach it with hghca_queue_at().
+ */
+struct hghca_queue {
+	struct hghca_hwmr mr;
+	size_t size;
+	u32 num_chunks;
+	struct hghca_queue_chunk *chunks;
+};
+
+/* Element of a kernel queue at @offset bytes (below queue->size). */
+static inline void *hghca_queue_at(const struct hghca_queue *queue, u32 offset)
+{
+	return queue->chunks[offset >> HGHCA_QUEUE_CHUNK_SHIFT].va +
+	       (offset & (HGHCA_QUEUE_CHUNK_SIZE - 1));
+}
+
+/* ------------------------------------------------------------------ */
+/* dbr.c: doorbell records                                              */
+
+struct hghca_user_page;
+
+/**
+ * struct hghca_dbr - a doorbell record
+ * @record: kernel record, two words as in struct hghca_qp_dbr; NULL for a user's
+ * @dma: its DMA address; put @dma | HGHCA_DBR_VALID into the context
+ * @page: user record: the pinned page
+ */
+struct hghca_dbr {
+	__le32 *record;
+	dma_addr_t dma;
+	struct hghca_user_page *page;
+};
+
+/* ------------------------------------------------------------------ */
+/* res.c: CQs and QPs as events find them                               */
+
+/**
+ * struct hghca_hwcq - a CQ's number
+ * @cqn: set by hghca_hwcq_add()
+ * @refs: events that look at it now, and one
+ * @released: the last reference is gone
+ * @comp: completion event; interrupt context
+ * @event: CQ_ERROR event with its syndrome; interrupt context
+ */
+struct hghca_hwcq {
+	u32 cqn;
+	refcount_t refs;
+	struct completion released;
+	void (*comp)(struct hghca_hwcq *hwcq);
+	void (*event)(struct hghca_hwcq *hwcq, u8 syndrome);
+};
+
+/**
+ * struct hghca_hwqp - a QP's number
+ * @qpn: set by hghca_hwqp_add()
+ * @refs: events that look at it now, and one
+ * @released: the last reference is gone
+ * @event: asynchronous event of type enum hghca_event_type; interrupt context
+ */
+struct hghca_hwqp {
+	u32 qpn;
+	refcount_t refs;
+	struct completion released;
+	void (*event)(struct hghca_hwqp *hwqp, u8 type);
+};
+
+/* ------------------------------------------------------------------ */
+/* eq.c: event queues                                                   */
+
+#define HGHCA_EQ_NAME_LEN	32
+
+struct hghca_eq {
+	struct hghca_dev *hdev;
+	spinlock_t lock;		/* the consumer side */
+	u32 eqn;
+	u32 vector;			/* index of the interrupt */
+	u32 log_size;
+	u32 cons_index;
+	bool live;			/* the device writes to it */
+	struct hghca_queue queue;
+	cpumask_t affinity;
+	char name[HGHCA_EQ_NAME_LEN];
+};
+
+/* ------------------------------------------------------------------ */
+/* The device                                                           */
+
+struct hghca_uar {
+	u32 index;		/* page of HGHCA_UAR_PAGE_SIZE in BAR2 */
+};
+
+/**
+ * struct hghca_bus - what the bus front hands over; see pci.c
+ * @dev: the device to do DMA with
+ * @regs: BAR0, mapped
+ * @uar_phys: BAR2, bus address for the CPU
+ * @uar_size: BAR2, bytes
+ * @num_irqs: interrupts got; the first is for asynchronous events
+ * @irqs: Linux interrupt numbers
+ * @hw_rev: revision of the device on its bus
+ * @vendor_id: for ib_device_attr
+ * @vendor_part_id: for ib_device_attr
+ * @name: name on the bus
+ */
+struct hghca_bus {
+	struct device *dev;
+	void __iomem *regs;
+	phys_addr_t uar_phys;
+	resource_size_t uar_size;
+	unsigned int num_irqs;
+	int irqs[64];
+	u32 hw_rev;
+	u32 vendor_id;
+	u32 vendor_part_id;
+	const char *name;
+};
+
+/**
+ * struct hghca_dev - one adapter
+ * @ibdev: must be first
+ * @bus: what the bus front gave
+ * @uar: the kernel's UAR page, mapped
+ * @db_lock: keeps the two halves of a doorbell together where a 64-bit
+ *	write takes two; see hghca_ring()
+ * @limits: see &struct hghca_limits
+ * @failed: the device was given up and reset; commands give -EIO
+ * @cmd: the command interface
+ * @icm: tables
+ * @cqs: by CQN, struct hghca_hwcq; its lock is taken in interrupts
+ * @qps: by QPN, struct hghca_hwqp; its lock is taken in interrupts
+ * @next_qpn: where the search for a QPN starts
+ * @pd_ida: PD numbers
+ * @uar_ida: UAR pages
+ * @mpt_ida: MPT indices
+ * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
+ * @mtt_pool: MTT indices
+ * @dbr_pool: kernel doorbell records
+ * @pdn: PD of the driver's own objects: EQs, CQs, the raw Ethernet QP
+ * @num_comp_eqs: completion EQs
+ * @async_eq: asynchronous and command events
+ * @comp_eqs: completion EQs; hghca_comp_eqn()
+ * @netdev: the net device of the port
+ * @port_mbps: speed of the link
+ * @link_work: looks at the port after PORT_CHANGE
+ * @fail_work: tells ib_core of IB_EVENT_DEVICE_FATAL
+ * @flush_work: has what is posted to a failed device flushed; hghca_flush_work()
+ * @fw_version: major 31:16, minor 15:0
+ * @board_id: from QUERY_ADAPTER
+ * @node_guid: from QUERY_ADAPTER
+ * @registered: ib_register_device() has succeeded
+ */
+struct hghca_dev {
+	struct ib_device ibdev;
+	struct hghca_bus bus;
+	void __iomem *uar;
+	spinlock_t db_lock;		/* see above */
+	struct hghca_limits limits;
+	u32 failed;
+	struct hghca_cmd_if cmd;
+	struct hghca_icm_table icm[HGHCA_ICM_KINDS];
+
+	struct xarray cqs;
+	struct xarray qps;
+	u32 next_qpn;
+	struct ida pd_ida;
+	struct ida uar_ida;
+	struct ida mpt_ida;
+	u16 *mpt_tags;
+	struct gen_pool *mtt_pool;
+	struct dma_pool *dbr_pool;
+	u32 pdn;
+
+	unsigned int num_comp_eqs;
+	struct hghca_eq async_eq;
+	struct hghca_eq *comp_eqs;
+
+	struct net_device *netdev;
+	u32 port_mbps;
+	struct work_struct link_work;
+	struct work_struct fail_work;
+	struct work_struct flush_work;
+
+	u32 fw_version;
+	u64 board_id;
+	__be64 node_guid;
+	bool registered;
+};
+
+/* The device was given up: it was reset and answers no more. */
+static inline bool hghca_dev_has_failed(const struct hghca_dev *hdev)
+{
+	return READ_ONCE(hdev->failed);
+}
+
+/* EQN for completion vector @vector, which must be below num_comp_vectors. */
+static inline u32 hghca_comp_eqn(const struct hghca_dev *hdev, u32 vector)
+{
+	return hdev->comp_eqs[vector].eqn;
+}
+
+/**
+ * hghca_ring - ring a doorbell in the kernel's UAR page
+ * @hdev: the device
+ * @offset: HGHCA_UAR_*
+ * @low: low word
+ * @high: high word, which rings
+ *
+ * Orders all earlier writes to coherent memory before the doorbell, as
+ * writeq() and writel() do.  Any context.
+ */
+static inline void hghca_ring(struct hghca_dev *hdev, u32 offset, u32 low, u32 high)
+{
+#ifdef CONFIG_64BIT
+	writeq((u64)high << 32 | low, hdev->uar + offset);
+#else
+	unsigned long flags;
+
+	spin_lock_irqsave(&hdev->db_lock, flags);
+	writel(low, hdev->uar + offset);
+	writel(high, hdev->uar + offset + 4);
+	spin_unlock_irqrestore(&hdev->db_lock, flags);
+#endif
+}
+
+static inline void hghca_ring_sq(struct hghca_dev *hdev, u32 low, u32 qpn, u32 size0)
+{
+	hghca_ring(hdev, HGHCA_UAR_SQ_DB, low,
+		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qpn) |
+		   FIELD_PREP(HGHCA_SQ_DB_SIZE0_MASK, size0));
+}
+
+/* @cmd: HGHCA_CQ_ARM_SOLICITED or HGHCA_CQ_ARM_NEXT. */
+static inline void hghca_ring_cq(struct hghca_dev *hdev, u32 cqn, u32 cons_index, u32 cmd)
+{
+	hghca_ring(hdev, HGHCA_UAR_CQ_ARM, cons_index,
+		   FIELD_PREP(HGHCA_CQ_ARM_CMD_MASK, cmd) |
+		   FIELD_PREP(HGHCA_CQ_ARM_CQN_MASK, cqn));
+}
+
+/* main.c */
+struct hghca_dev *hghca_dev_alloc(void);
+void hghca_dev_free(struct hghca_dev *hdev);
+int hghca_dev_start(struct hghca_dev *hdev);
+void hghca_dev_stop(struct hghca_dev *hdev);
+void hghca_dev_shutdown(struct hghca_dev *hdev);
+void hghca_dev_reset(struct hghca_dev *hdev);
+void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
+
+/* pci.c */
+int hghca_pci_register(void);
+void hghca_pci_unregister(void);
+
+/* profile.c */
+int hghca_profile_init(struct hghca_dev *hdev);
+void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *init);
+
+/*
+ * cmd.c.  All may sleep.  hghca_cmd_exec() gives 0, the errno for the device's
+ * status (document 3.2), -ETIMEDOUT, or -EIO on a device that was given up.
+ */
+int hghca_cmd_init(struct hghca_dev *hdev);
+void hghca_cmd_cleanup(struct hghca_dev *hdev);
+void hghca_cmd_use_events(struct hghca_dev *hdev);
+void hghca_cmd_use_polling(struct hghca_dev *hdev);
+int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
+void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param);
+void hghca_cmd_abort_all(struct hghca_dev *hdev);
+struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
+void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
+
+/*
+ * fw.c: typed commands.  They copy the structure into a mailbox of their own.
+ * Those that take objects from the device succeed on a device that was given
+ * up: its reset has dropped them.
+ */
+int hghca_cmd_query_dev_lim(struct hghca_dev *hdev, struct hghca_dev_lim *lim);
+int hghca_cmd_query_adapter(struct hghca_dev *hdev, struct hghca_adapter *adapter);
+int hghca_cmd_init_hca(struct hghca_dev *hdev, const struct hghca_init_hca *init);
+int hghca_cmd_close_hca(struct hghca_dev *hdev);
+int hghca_cmd_map_icm(struct hghca_dev *hdev, u8 space, struct hghca_mailbox *mailbox,
+		      u32 num_chunks);
+int hghca_cmd_unmap_icm(struct hghca_dev *hdev, u8 space, u64 virt, u32 num_pages);
+int hghca_cmd_sw2hw_mpt(struct hghca_dev *hdev, u32 index, const struct hghca_mpt *mpt);
+int hghca_cmd_hw2sw_mpt(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u32 num_mtts);
+int hghca_cmd_map_eq(struct hghca_dev *hdev, u32 eqn, u64 mask, bool unmap);
+int hghca_cmd_sw2hw_eq(struct hghca_dev *hdev, u32 eqn, const struct hghca_eqc *eqc);
+int hghca_cmd_hw2sw_eq(struct hghca_dev *hdev, u32 eqn);
+int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *cqc);
+int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn);
+int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize);
+int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
+			const struct hghca_qpc *qpc);
+int hghca_cmd_query_qp(struct hghca_dev *hdev, u32 qpn, struct hghca_qpc *qpc);
+int hghca_cmd_conf_special_qp(struct hghca_dev *hdev, u8 type, u32 qpn);
+int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
+int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
+int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);
+int hghca_cmd_query_stats(struct hghca_dev *hdev, u32 first, u64 *values, u32 count);
+int hghca_cmd_nop(struct hghca_dev *hdev);
+
+/* icm.c.  May sleep.  Each get needs one put with the same arguments. */
+void hghca_icm_init(struct hghca_dev *hdev);
+void hghca_icm_cleanup(struct hghca_dev *hdev);
+int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
+void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
+
+/*
+ * res.c.  May sleep.  add: takes a number (a QP: @qpn, or any when it is 0) and
+ * its ICM, and lets events find the object; comp and event must be set.  del:
+ * after the device has let go of it; returns when no event looks at it any more.
+ */
+void hghca_res_init(struct hghca_dev *hdev);
+void hghca_res_cleanup(struct hghca_dev *hdev);
+int hghca_hwcq_add(struct hghca_dev *hdev, struct hghca_hwcq *hwcq);
+void hghca_hwcq_del(struct hghca_dev *hdev, struct hghca_hwcq *hwcq);
+int hghca_hwqp_add(struct hghca_dev *hdev, struct hghca_hwqp *hwqp, u32 qpn);
+void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp);
+void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn);
+void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome);
+void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type);
+
+/* eq.c */
+int hghca_eqs_init(struct hghca_dev *hdev);
+void hghca_eqs_cleanup(struct hghca_dev *hdev);
+void hghca_eq_poll_async(struct hghca_dev *hdev);
+
+/*
+ * mr.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
+ * of the page size) into @umem.
+ */
+int hghca_mr_init(struct hghca_dev *hdev);
+void hghca_mr_cleanup(struct hghca_dev *hdev);
+int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u32 pdn, u32 access);
+int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+			   const struct hghca_hwmr_attr *attr, struct ib_umem *umem, u64 offset);
+int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+			     const struct hghca_hwmr_attr *attr,
+			     const struct hghca_queue_chunk *chunks, u32 num_chunks);
+int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
+
+/*
+ * queue.c.  May sleep.
+ * alloc: zeroed kernel memory, rounded up to a power of two, under an MR in PD @pdn.
+ * map_user: an MR over @size bytes of @umem from @offset on, a multiple of 4096;
+ *	@umem stays the caller's, who releases it after hghca_queue_free().
+ * @hw_writes: CQs and EQs; SQs and RQs are only read by the device.
+ * A CQ's MR goes into hdev->pdn, those of a QP's queues into the QP's PD.
+ * free: also on a queue that is all zeros.
+ */
+int hghca_queue_alloc(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,
+		      size_t size, bool hw_writes);
+int hghca_queue_map_user(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,
+			 struct ib_umem *umem, u64 offset, size_t size, bool hw_writes);
+void hghca_queue_free(struct hghca_dev *hdev, struct hghca_queue *queue);
+
+/* uar.c */
+int hghca_uar_map_kernel(struct hghca_dev *hdev);
+void hghca_uar_unmap_kernel(struct hghca_dev *hdev);
+int hghca_uar_create(struct hghca_ucontext *uctx);
+void hghca_uar_destroy(struct hghca_ucontext *uctx);
+
+/*
+ * dbr.c.  May sleep.  User records: @addr must be 8-byte aligned; put needs the
+ * same context.  free: both kinds, and a record that is all zeros.
+ */
+int hghca_dbr_init(struct hghca_dev *hdev);
+void hghca_dbr_cleanup(struct hghca_dev *hdev);
+int hghca_dbr_alloc(struct hghca_dev *hdev, struct hghca_dbr *dbr);
+int hghca_dbr_map_user(struct hghca_ucontext *uctx, struct hghca_dbr *dbr, u64 addr);
+void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_ucontext *uctx, struct hghca_dbr *dbr);
+
+/* port.c */
+void hghca_port_changed(struct hghca_dev *hdev);
+void hghca_port_link_work(struct work_struct *work);
+void hghca_port_dispatch(struct hghca_dev *hdev, bool active);
+
+/*
+ * netdev.c, netring.c: a raw Ethernet QP of their own, straight over the
+ * commands, with a private struct hghca_hwcq and struct hghca_hwqp.
+ */
+int hghca_netdev_register(struct hghca_dev *hdev);
+void hghca_netdev_unregister(struct hghca_dev *hdev);
+void hghca_netdev_link(struct hghca_dev *hdev);
+
+#include "verbs.h"
+
+#endif /* HGHCA_H */

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: host memory that the device keeps its contexts and tables in.
+ *
+ * A table is cut into blocks of HGHCA_ICM_BLOCK_SIZE.  A block is there while
+ * some object has an entry in it: the first user allocates and maps it, the
+ * last one unmaps and frees it.
+ */
+#include <linux/slab.h>
+
+#include "hghca.h"
+
+#define HGHCA_ICM_PIECES_MAX	(HGHCA_ICM_BLOCK_SIZE / HGHCA_ICM_PAGE_SIZE)
+
+/* Memory contiguous for the device; a block is one such piece if it can be had. */
+struct hghca_icm_piece {
+	void *va;
+	dma_addr_t dma;
+	size_t size;
+};
+
+struct hghca_icm_block {
+	u32 users;
+	u32 num_pages;
+	u32 num_pieces;
+	struct hghca_icm_piece pieces[];
+};
+
+static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNKS_MAX);
+static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNK_PAGES_MASK);
+
+static void hghca_icm_block_free(struct hghca_dev *hdev, struct hghca_icm_block *block)
+{
+	u32 i;
+
+	for (i = 0; i < block->num_pieces; i++)
+		dma_free_coherent(hdev->bus.dev, block->pieces[i].size, block->pieces[i].va,
+				  block->pieces[i].dma);
+	kfree(block);
+}
+
+/* @size bytes, zeroed, in as few pieces as memory allows. */
+static struct hghca_icm_block *hghca_icm_block_alloc(struct hghca_dev *hdev, size_t size)
+{
+	struct hghca_icm_block *block;
+	size_t piece_sz = size;
+	size_t left = size;
+
+	block = kzalloc(struct_size(block, pieces, HGHCA_ICM_PIECES_MAX), GFP_KERNEL);
+	if (!block)
+		return NULL;
+
+	while (left) {
+		struct hghca_icm_piece *piece = &block->pieces[block->num_pieces];
+
+		piece_sz = min(piece_sz, left);
+		piece->va = dma_alloc_coherent(hdev->bus.dev, piece_sz, &piece->dma,
+					       GFP_KERNEL | __GFP_NOWARN);
+		if (!piece->va) {
+			if (piece_sz <= HGHCA_ICM_PAGE_SIZE)
+				goto err_free_block;
+			piece_sz = roundup_pow_of_two(piece_sz) / 2;
+			continue;
+		}
+		piece->size = piece_sz;
+		left -= piece_sz;
+		block->num_pieces++;
+	}
+	block->num_pages = size / HGHCA_ICM_PAGE_SIZE;
+	return block;
+
+err_free_block:
+	hghca_icm_block_free(hdev, block);
+	return NULL;
+}
+
+static int hghca_icm_block_map(struct hghca_dev *hdev, const struct hghca_icm_table *table,
+			       const struct hghca_icm_block *block, u64 virt)
+{
+	struct hghca_mailbox *mailbox;
+	struct hghca_icm_chunk *chunks;
+	u32 i;
+	int err;
+
+	mailbox = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+
+	chunks = mailbox->buf;
+	for (i = 0; i < block->num_pieces; i++) {
+		const struct hghca_icm_piece *piece = &block->pieces[i];
+		struct hghca_icm_chunk *chunk = &chunks[HGHCA_ICM_CHUNK_SLOT(i)];
+
+		chunk->virt = cpu_to_be64(virt);
+		chunk->page = cpu_to_be64(piece->dma | piece->size / HGHCA_ICM_PAGE_SIZE);
+		virt += piece->size;
+	}
+	err = hghca_cmd_map_icm(hdev, table->space, mailbox, block->num_pieces);
+	hghca_mailbox_free(hdev, mailbox);
+	return err;
+}
+
+static int hghca_icm_block_get(struct hghca_dev *hdev, struct hghca_icm_table *table,
+			       unsigned long index)
+{
+	u64 table_sz = round_up((u64)table->num_entries * table->entry_sz, HGHCA_ICM_PAGE_SIZE);
+	u64 offset = (u64)index << HGHCA_ICM_BLOCK_SHIFT;
+	struct hghca_icm_block *block;
+	int err;
+
+	lockdep_assert_held(&table->lock);
+
+	block = xa_load(&table->blocks, index);
+	if (block) {
+		block->users++;
+		return 0;
+	}
+
+	block = hghca_icm_block_alloc(hdev, min_t(u64, HGHCA_ICM_BLOCK_SIZE, table_sz - offset));
+	if (!block)
+		return -ENOMEM;
+
+	err = xa_err(xa_store(&table->blocks, index, block, GFP_KERNEL));
+	if (err)
+		goto err_free_block;
+
+	err = hghca_icm_block_map(hdev, table, block, table->base + offset);
+	if (err)
+		goto err_erase_block;
+	block->users = 1;
+	return 0;
+
+err_erase_block:
+	xa_erase(&table->blocks, index);
+err_free_block:
+	hghca_icm_block_free(hdev, block);
+	return err;
+}
+
+static void hghca_icm_block_put(struct hghca_dev *hdev, struct hghca_icm_table *table,
+				unsigned long index)
+{
+	u64 virt = table->base + ((u64)index << HGHCA_ICM_BLOCK_SHIFT);
+	struct hghca_icm_block *block;
+
+	lockdep_assert_held(&table->lock);
+
+	block = xa_load(&table->blocks, index);
+	if (WARN_ON_ONCE(!block || !block->users))
+		return;
+	if (--block->users)
+		return;
+
+	/* A block that stays mapped stays ours: the next user, or the end, has it. */
+	if (hghca_cmd_unmap_icm(hdev, table->space, virt, block->num_pages))
+		return;
+	xa_erase(&table->blocks, index);
+	hghca_icm_block_free(hdev, block);
+}
+
+static unsigned long hghca_icm_block_index(const struct hghca_icm_table *table, u32 entry)
+{
+	return ((u64)entry * table->entry_sz) >> HGHCA_ICM_BLOCK_SHIFT;
+}
+
+/**
+ * hghca_icm_get - see to it that entries of a table have memory
+ * @hdev: the device
+ * @kind: the table
+ * @first: first entry
+ * @count: number of entries, not 0
+ *
+ * Return: 0, or a negative errno, and then nothing is held.
+ */
+int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count)
+{
+	struct hghca_icm_table *table = &hdev->icm[kind];
+	unsigned long start, index, last;
+	int err = 0;
+
+	if (WARN_ON_ONCE(!count || first >= table->num_entries ||
+			 count > table->num_entries - first))
+		return -EINVAL;
+
+	start = hghca_icm_block_index(table, first);
+	last = hghca_icm_block_index(table, first + count - 1);
+
+	mutex_lock(&table->lock);
+	for (index = start; index <= last; index++) {
+		err = hghca_icm_block_get(hdev, table, index);
+		if (err)
+			goto err_put_blocks;
+	}
+	mutex_unlock(&table->lock);
+	return 0;
+
+err_put_blocks:
+	while (index-- > start)
+		hghca_icm_block_put(hdev, table, index);
+	mutex_unlock(&table->lock);
+	return err;
+}
+
+/**
+ * hghca_icm_put - entries of a table need their memory no more
+ * @hdev: the device
+ * @kind: the table
+ * @first: first entry
+ * @count: number of entries, as for hghca_icm_get()
+ */
+void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count)
+{
+	struct hghca_icm_table *table = &hdev->icm[kind];
+	unsigned long index, last;
+
+	last = hghca_icm_block_index(table, first + count - 1);
+
+	mutex_lock(&table->lock);
+	for (index = hghca_icm_block_index(table, first); index <= last; index++)
+		hghca_icm_block_put(hdev, table, index);
+	mutex_unlock(&table->lock);
+}
+
+/**
+ * hghca_icm_init - make the tables ready, with no memory yet
+ * @hdev: the device; hghca_profile_init() has set bases and sizes
+ */
+void hghca_icm_init(struct hghca_dev *hdev)
+{
+	unsigned int kind;
+
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
+		mutex_init(&hdev->icm[kind].lock);
+		xa_init(&hdev->icm[kind].blocks);
+	}
+}
+
+/**
+ * hghca_icm_cleanup - free what is left
+ * @hdev: the device, closed or reset: it uses no ICM any more
+ */
+void hghca_icm_cleanup(struct hghca_dev *hdev)
+{
+	struct hghca_icm_block *block;
+	unsigned long index;
+	unsigned int kind;
+
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
+		struct hghca_icm_table *table = &hdev->icm[kind];
+
+		xa_for_each(&table->blocks, index, block)
+			hghca_icm_block_free(hdev, block);
+		xa_destroy(&table->blocks);
+		mutex_destroy(&table->lock);
+	}
+}

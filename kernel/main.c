@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: start and stop of a device.
+ *
+ * Start follows document 3.3.  Stop undoes it in reverse: ib_core lets go of
+ * the device first, so that nobody makes anything new while it goes down.
+ */
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+
+#include "hghca.h"
+
+static const struct ib_device_ops hghca_dev_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = HGHCA_UVERBS_ABI_VERSION,
+	.device_group = &hghca_attr_group,
+
+	.add_gid = hghca_add_gid,
+	.alloc_pd = hghca_alloc_pd,
+	.alloc_ucontext = hghca_alloc_ucontext,
+	.create_ah = hghca_create_ah,
+	.create_cq = hghca_create_cq,
+	.create_qp = hghca_create_qp,
+	.create_user_ah = hghca_create_ah,
+	.dealloc_pd = hghca_dealloc_pd,
+	.dealloc_ucontext = hghca_dealloc_ucontext,
+	.del_gid = hghca_del_gid,
+	.dereg_mr = hghca_dereg_mr,
+	.destroy_ah = hghca_destroy_ah,
+	.destroy_cq = hghca_destroy_cq,
+	.destroy_qp = hghca_destroy_qp,
+	.disassociate_ucontext = hghca_disassociate_ucontext,
+	.get_dev_fw_str = hghca_get_dev_fw_str,
+	.get_dma_mr = hghca_get_dma_mr,
+	.get_link_layer = hghca_get_link_layer,
+	.get_port_immutable = hghca_get_port_immutable,
+	.get_vector_affinity = hghca_get_vector_affinity,
+	.mmap = hghca_mmap,
+	.mmap_free = hghca_mmap_free,
+	.modify_qp = hghca_modify_qp,
+	.poll_cq = hghca_poll_cq,
+	.post_destroy_cq = hghca_post_destroy_cq,
+	.post_recv = hghca_post_recv,
+	.post_send = hghca_post_send,
+	.pre_destroy_cq = hghca_pre_destroy_cq,
+	.query_ah = hghca_query_ah,
+	.query_device = hghca_query_device,
+	.query_pkey = hghca_query_pkey,
+	.query_port = hghca_query_port,
+	.query_qp = hghca_query_qp,
+	.reg_user_mr = hghca_reg_user_mr,
+	.req_notify_cq = hghca_req_notify_cq,
+	.resize_cq = hghca_resize_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, hghca_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_cq, hghca_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, hghca_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, hghca_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, hghca_ucontext, ibuctx),
+};
+
+/* For a device that counts. */
+static const struct ib_device_ops hghca_dev_stats_ops = {
+	.alloc_hw_port_stats = hghca_alloc_hw_port_stats,
+	.get_hw_stats = hghca_get_hw_stats,
+};
+
+static void hghca_dev_fail_work(struct work_struct *work)
+{
+	struct hghca_dev *hdev = container_of(work, struct hghca_dev, fail_work);
+	struct net_device *netdev = READ_ONCE(hdev->netdev);
+	struct ib_event event = {
+		.device = &hdev->ibdev,
+		.event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	if (netdev)
+		netif_carrier_off(netdev);
+	if (READ_ONCE(hdev->registered))
+		ib_dispatch_event(&event);
+	schedule_work(&hdev->flush_work);
+}
+
+/**
+ * hghca_dev_reset - reset the device: it drops all objects and does no more DMA
+ * @hdev: the device
+ *
+ * Context: any.
+ */
+void hghca_dev_reset(struct hghca_dev *hdev)
+{
+	writel(HGHCA_RESET_START, hdev->bus.regs + HGHCA_RESET);
+	/* The write has arrived when a read comes back. */
+	readl(hdev->bus.regs + HGHCA_RESET);
+}
+
+/**
+ * hghca_dev_fail - give the device up
+ * @hdev: the device
+ * @why: for the log
+ *
+ * Resets it, so that what the driver frees from now on is not written to.
+ * Commands under way end with an error, new ones are refused.  Only the
+ * driver's next start brings the device back.  Context: any.
+ */
+void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
+{
+	if (xchg(&hdev->failed, 1))
+		return;
+
+	dev_err(hdev->bus.dev, "given up: %s\n", why);
+	hghca_dev_reset(hdev);
+	hghca_cmd_abort_all(hdev);
+	schedule_work(&hdev->fail_work);
+}
+
+/**
+ * hghca_dev_alloc - memory for a device
+ *
+ * Return: the device, whose &struct hghca_bus is for the bus front to fill in,
+ * or NULL.
+ */
+struct hghca_dev *hghca_dev_alloc(void)
+{
+	struct hghca_dev *hdev = ib_alloc_device(hghca_dev, ibdev);
+
+	if (!hdev)
+		return NULL;
+
+	spin_lock_init(&hdev->db_lock);
+	ida_init(&hdev->pd_ida);
+	ida_init(&hdev->uar_ida);
+	ida_init(&hdev->mpt_ida);
+	INIT_WORK(&hdev->link_work, hghca_port_link_work);
+	INIT_WORK(&hdev->fail_work, hghca_dev_fail_work);
+	INIT_WORK(&hdev->flush_work, hghca_flush_work);
+	return hdev;
+}
+
+/**
+ * hghca_dev_free - undo hghca_dev_alloc()
+ * @hdev: the device, stopped
+ */
+void hghca_dev_free(struct hghca_dev *hdev)
+{
+	ida_destroy(&hdev->mpt_ida);
+	ida_destroy(&hdev->uar_ida);
+	ida_destroy(&hdev->pd_ida);
+	ib_dealloc_device(&hdev->ibdev);
+}
+
+/* Document 3.3, steps 1 to 4. */
+static int hghca_hca_open(struct hghca_dev *hdev)
+{
+	struct hghca_init_hca init = {};
+	int err;
+
+	hghca_dev_reset(hdev);
+
+	err = hghca_cmd_init(hdev);
+	if (err)
+		return err;
+
+	err = hghca_profile_init(hdev);
+	if (err)
+		goto err_cleanup_cmd;
+
+	hghca_profile_layout(hdev, &init);
+	err = hghca_cmd_init_hca(hdev, &init);
+	if (err)
+		goto err_cleanup_cmd;
+
+	hghca_icm_init(hdev);
+	hghca_res_init(hdev);
+	return 0;
+
+err_cleanup_cmd:
+	hghca_cmd_cleanup(hdev);
+	return err;
+}
+
+static void hghca_hca_close(struct hghca_dev *hdev)
+{
+	/* Without an answer, only a reset keeps the device off our memory. */
+	if (hghca_cmd_close_hca(hdev))
+		hghca_dev_reset(hdev);
+	hghca_res_cleanup(hdev);
+	hghca_icm_cleanup(hdev);
+	hghca_cmd_cleanup(hdev);
+}
+
+static int hghca_ib_register(struct hghca_dev *hdev)
+{
+	struct ib_device *ibdev = &hdev->ibdev;
+	int err;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = HGHCA_PORT_NUM;
+	ibdev->num_comp_vectors = hdev->num_comp_eqs;
+	ibdev->node_guid = hdev->node_guid;
+	ibdev->dev.parent = hdev->bus.dev;
+	strscpy(ibdev->node_desc, HGHCA_DRV_NAME, sizeof(ibdev->node_desc));
+	ib_set_device_ops(ibdev, &hghca_dev_ops);
+	if (hdev->limits.caps & HGHCA_CAP_STATS)
+		ib_set_device_ops(ibdev, &hghca_dev_stats_ops);
+
+	err = ib_device_set_netdev(ibdev, hdev->netdev, HGHCA_PORT_NUM);
+	if (err)
+		return err;
+
+	err = ib_register_device(ibdev, "hghca%d", hdev->bus.dev);
+	if (err)
+		goto err_unset_netdev;
+	WRITE_ONCE(hdev->registered, true);
+	return 0;
+
+err_unset_netdev:
+	ib_device_set_netdev(ibdev, NULL, HGHCA_PORT_NUM);
+	return err;
+}
+
+static void hghca_ib_unregister(struct hghca_dev *hdev)
+{
+	WRITE_ONCE(hdev->registered, false);
+	/* Who has seen it set tells ib_core of events: under RTNL, or in work. */
+	rtnl_lock();
+	rtnl_unlock();
+	flush_work(&hdev->link_work);
+	flush_work(&hdev->fail_work);
+	ib_unregister_device(&hdev->ibdev);
+}
+
+/**
+ * hghca_dev_start - bring the device up, as net device and RDMA device
+ * @hdev: the device; &struct hghca_bus is filled in
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_dev_start(struct hghca_dev *hdev)
+{
+	int err;
+
+	err = hghca_uar_map_kernel(hdev);
+	if (err)
+		return err;
+
+	err = hghca_hca_open(hdev);
+	if (err)
+		goto err_unmap_uar;
+
+	err = hghca_mr_init(hdev);
+	if (err)
+		goto err_close_hca;
+
+	err = hghca_dbr_init(hdev);
+	if (err)
+		goto err_cleanup_mr;
+
+	err = hghca_pdn_alloc(hdev, &hdev->pdn);
+	if (err)
+		goto err_cleanup_dbr;
+
+	err = hghca_eqs_init(hdev);
+	if (err)
+		goto err_free_pdn;
+
+	err = hghca_netdev_register(hdev);
+	if (err)
+		goto err_cleanup_eqs;
+
+	err = hghca_ib_register(hdev);
+	if (err)
+		goto err_unregister_netdev;
+	return 0;
+
+err_unregister_netdev:
+	hghca_netdev_unregister(hdev);
+err_cleanup_eqs:
+	hghca_eqs_cleanup(hdev);
+err_free_pdn:
+	hghca_pdn_free(hdev, hdev->pdn);
+err_cleanup_dbr:
+	hghca_dbr_cleanup(hdev);
+err_cleanup_mr:
+	hghca_mr_cleanup(hdev);
+err_close_hca:
+	hghca_hca_close(hdev);
+err_unmap_uar:
+	hghca_uar_unmap_kernel(hdev);
+	cancel_work_sync(&hdev->fail_work);
+	cancel_work_sync(&hdev->flush_work);
+	return err;
+}
+
+/**
+ * hghca_dev_stop - undo hghca_dev_start()
+ * @hdev: the device
+ */
+void hghca_dev_stop(struct hghca_dev *hdev)
+{
+	hghca_ib_unregister(hdev);
+	hghca_netdev_unregister(hdev);
+	hghca_eqs_cleanup(hdev);
+	hghca_pdn_free(hdev, hdev->pdn);
+	hghca_dbr_cleanup(hdev);
+	hghca_mr_cleanup(hdev);
+	hghca_hca_close(hdev);
+	hghca_uar_unmap_kernel(hdev);
+	cancel_work_sync(&hdev->fail_work);
+	cancel_work_sync(&hdev->flush_work);
+}
+
+/**
+ * hghca_dev_shutdown - the machine goes down: no more DMA
+ * @hdev: the device
+ */
+void hghca_dev_shutdown(struct hghca_dev *hdev)
+{
+	WRITE_ONCE(hdev->failed, 1);
+	hghca_dev_reset(hdev);
+	hghca_cmd_abort_all(hdev);
+}
+
+static int __init hghca_module_init(void)
+{
+	return hghca_pci_register();
+}
+module_init(hghca_module_init);
+
+static void __exit hghca_module_exit(void)
+{
+	hghca_pci_unregister();
+}
+module_exit(hghca_module_exit);
+
+MODULE_DESCRIPTION("JingZhao HCA");
+MODULE_AUTHOR("JingZhao HCA for Linux");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: the net device of the port. */
+#include <linux/etherdevice.h>
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+#include <linux/unaligned.h>
+
+#include "netdev.h"
+
+/* A QP that fails again and again does not keep the system busy. */
+#define HGHCA_NET_RESTART_DELAY	HZ
+
+/* Tell the device MAC, MTU and filter. */
+static int hghca_net_set_port(struct hghca_netdev *nd)
+{
+	struct hghca_port port = {};
+
+	lockdep_assert_held(&nd->port_lock);
+
+	port.flags = cpu_to_be32(nd->filter);
+	port.mac_h = cpu_to_be32(get_unaligned_be32(nd->mac));
+	port.mac_l = cpu_to_be16(get_unaligned_be16(nd->mac + 4));
+	port.mtu = cpu_to_be32(nd->mtu);
+	return hghca_cmd_set_port(nd->hdev, &port);
+}
+
+static void hghca_net_filter_work(struct work_struct *work)
+{
+	struct hghca_netdev *nd = container_of(work, struct hghca_netdev, filter_work);
+	unsigned int flags;
+	u32 filter = 0;
+
+	netif_addr_lock_bh(nd->netdev);
+	flags = nd->netdev->flags;
+	if (flags & IFF_PROMISC)
+		filter |= HGHCA_PORT_PROMISC;
+	/* The device knows no list of groups: one group is all of them. */
+	if (flags & IFF_ALLMULTI || !netdev_mc_empty(nd->netdev))
+		filter |= HGHCA_PORT_ALLMULTI;
+	/* Nor a list of addresses. */
+	if (!netdev_uc_empty(nd->netdev))
+		filter |= HGHCA_PORT_PROMISC;
+	netif_addr_unlock_bh(nd->netdev);
+
+	mutex_lock(&nd->port_lock);
+	if (filter != nd->filter) {
+		nd->filter = filter;
+		if (hghca_net_set_port(nd))
+			netdev_err(nd->netdev, "receive filter %#x: not taken\n", filter);
+	}
+	mutex_unlock(&nd->port_lock);
+}
+
+static void hghca_net_set_rx_mode(struct net_device *netdev)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+
+	/* A command sleeps, which is not allowed here. */
+	schedule_work(&nd->filter_work);
+}
+
+/**
+ * hghca_netdev_link - look whether the link is up, and tell whom it concerns
+ * @hdev: the device
+ */
+void hghca_netdev_link(struct hghca_dev *hdev)
+{
+	struct net_device *netdev = READ_ONCE(hdev->netdev);
+	struct hghca_port port;
+	bool up;
+
+	if (!netdev || hghca_cmd_query_port(hdev, &port))
+		return;
+
+	up = be32_to_cpu(port.flags) & HGHCA_PORT_LINK_UP;
+	WRITE_ONCE(hdev->port_mbps, be32_to_cpu(port.speed));
+	if (up == netif_carrier_ok(netdev))
+		return;
+
+	if (up)
+		netif_carrier_on(netdev);
+	else
+		netif_carrier_off(netdev);
+	if (netif_running(netdev))
+		hghca_port_dispatch(hdev, up);
+}
+
+static int hghca_net_open(struct net_device *netdev)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+	int err;
+
+	err = hghca_netring_open(nd);
+	if (err) {
+		netdev_err(netdev, "rings: %d\n", err);
+		return err;
+	}
+	netif_start_queue(netdev);
+	hghca_netdev_link(nd->hdev);
+	if (netif_carrier_ok(netdev))
+		hghca_port_dispatch(nd->hdev, true);
+	return 0;
+}
+
+static int hghca_net_stop(struct net_device *netdev)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+
+	netif_tx_disable(netdev);
+	hghca_netring_close(nd);
+	hghca_port_dispatch(nd->hdev, false);
+	return 0;
+}
+
+/* Make the rings anew; the device is running. */
+static int hghca_net_restart(struct hghca_netdev *nd)
+{
+	int err;
+
+	ASSERT_RTNL();
+
+	netif_tx_disable(nd->netdev);
+	hghca_netring_close(nd);
+	err = hghca_netring_open(nd);
+	if (!err)
+		netif_wake_queue(nd->netdev);
+	return err;
+}
+
+static void hghca_net_restart_work(struct work_struct *work)
+{
+	struct hghca_netdev *nd = container_of(to_delayed_work(work), struct hghca_netdev,
+					       restart_work);
+
+	rtnl_lock();
+	if (netif_running(nd->netdev) && !READ_ONCE(nd->hdev->failed)) {
+		netdev_warn(nd->netdev, "restarts its rings\n");
+		if (hghca_net_restart(nd)) {
+			netdev_err(nd->netdev, "rings do not come back\n");
+			hghca_netdev_fault(nd);
+		}
+	}
+	rtnl_unlock();
+}
+
+/**
+ * hghca_netdev_fault - the raw Ethernet QP or its CQ failed
+ * @nd: the net device
+ *
+ * Context: any.
+ */
+void hghca_netdev_fault(struct hghca_netdev *nd)
+{
+	schedule_delayed_work(&nd->restart_work, HGHCA_NET_RESTART_DELAY);
+}
+
+static void hghca_net_tx_timeout(struct net_device *netdev, unsigned int txqueue)
+{
+	hghca_netdev_fault(netdev_priv(netdev));
+}
+
+static int hghca_net_set_mac(struct net_device *netdev, void *addr)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+	const struct sockaddr *sa = addr;
+	u8 old[ETH_ALEN];
+	int err;
+
+	err = eth_prepare_mac_addr_change(netdev, addr);
+	if (err)
+		return err;
+
+	mutex_lock(&nd->port_lock);
+	ether_addr_copy(old, nd->mac);
+	ether_addr_copy(nd->mac, sa->sa_data);
+	err = hghca_net_set_port(nd);
+	if (err)
+		ether_addr_copy(nd->mac, old);
+	mutex_unlock(&nd->port_lock);
+	if (err)
+		return err;
+
+	eth_commit_mac_addr_change(netdev, addr);
+	return 0;
+}
+
+static int hghca_net_port_mtu(struct hghca_netdev *nd, u32 mtu)
+{
+	u32 old = nd->mtu;
+	int err;
+
+	mutex_lock(&nd->port_lock);
+	nd->mtu = mtu;
+	err = hghca_net_set_port(nd);
+	if (err)
+		nd->mtu = old;
+	mutex_unlock(&nd->port_lock);
+	return err;
+}
+
+static int hghca_net_change_mtu(struct net_device *netdev, int mtu)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+	int old = netdev->mtu;
+	int err;
+
+	err = hghca_net_port_mtu(nd, mtu);
+	if (err)
+		return err;
+
+	WRITE_ONCE(netdev->mtu, mtu);
+	if (!netif_running(netdev))
+		return 0;
+
+	/* Buffers have to be as long as the longest frame. */
+	err = hghca_net_restart(nd);
+	if (!err)
+		return 0;
+
+	WRITE_ONCE(netdev->mtu, old);
+	if (hghca_net_port_mtu(nd, old) || hghca_netring_open(nd))
+		hghca_netdev_fault(nd);
+	else
+		netif_wake_queue(netdev);
+	return err;
+}
+
+static const struct net_device_ops hghca_net_ops = {
+	.ndo_open = hghca_net_open,
+	.ndo_stop = hghca_net_stop,
+	.ndo_start_xmit = hghca_netring_xmit,
+	.ndo_tx_timeout = hghca_net_tx_timeout,
+	.ndo_set_rx_mode = hghca_net_set_rx_mode,
+	.ndo_set_mac_address = hghca_net_set_mac,
+	.ndo_validate_addr = eth_validate_addr,
+	.ndo_change_mtu = hghca_net_change_mtu,
+};
+
+static void hghca_net_get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+	u32 version = nd->hdev->fw_version;
+
+	strscpy(info->driver, HGHCA_DRV_NAME, sizeof(info->driver));
+	strscpy(info->bus_info, nd->hdev->bus.name, sizeof(info->bus_info));
+	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u", version >> 16,
+		 version & 0xffff);
+}
+
+static int hghca_net_get_link_ksettings(struct net_device *netdev,
+					struct ethtool_link_ksettings *ks)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+
+	ethtool_link_ksettings_zero_link_mode(ks, supported);
+	ethtool_link_ksettings_zero_link_mode(ks, advertising);
+	ks->base.speed = READ_ONCE(nd->hdev->port_mbps) ?: SPEED_UNKNOWN;
+	ks->base.duplex = DUPLEX_FULL;
+	ks->base.autoneg = AUTONEG_DISABLE;
+	ks->base.port = PORT_OTHER;
+	return 0;
+}
+
+static int hghca_net_get_sset_count(struct net_device *netdev, int sset)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+
+	if (sset != ETH_SS_STATS || !(nd->hdev->limits.caps & HGHCA_CAP_STATS))
+		return -EOPNOTSUPP;
+	return HGHCA_COUNTER_NUM;
+}
+
+static void hghca_net_get_strings(struct net_device *netdev, u32 sset, u8 *data)
+{
+	unsigned int i;
+
+	if (sset != ETH_SS_STATS)
+		return;
+	for (i = 0; i < HGHCA_COUNTER_NUM; i++)
+		ethtool_puts(&data, hghca_stat_descs[i].name);
+}
+
+static void hghca_net_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats,
+					u64 *data)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+
+	if (hghca_cmd_query_stats(nd->hdev, 0, data, HGHCA_COUNTER_NUM))
+		memset(data, 0, HGHCA_COUNTER_NUM * sizeof(*data));
+}
+
+static const struct ethtool_ops hghca_net_ethtool_ops = {
+	.get_drvinfo = hghca_net_get_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = hghca_net_get_link_ksettings,
+	.get_sset_count = hghca_net_get_sset_count,
+	.get_strings = hghca_net_get_strings,
+	.get_ethtool_stats = hghca_net_get_ethtool_stats,
+};
+
+/* MAC and limits as the device has them; the device gets the default MTU. */
+static int hghca_net_init_port(struct hghca_netdev *nd)
+{
+	struct net_device *netdev = nd->netdev;
+	struct hghca_port port;
+	u32 max_mtu;
+	int err;
+
+	err = hghca_cmd_query_port(nd->hdev, &port);
+	if (err)
+		return err;
+
+	max_mtu = be32_to_cpu(port.max_mtu);
+	if (max_mtu < ETH_DATA_LEN || max_mtu > ETH_MAX_MTU) {
+		dev_err(nd->hdev->bus.dev, "QUERY_PORT: max_mtu %u: not possible\n", max_mtu);
+		return -EPROTO;
+	}
+	netdev->mtu = ETH_DATA_LEN;
+	netdev->min_mtu = ETH_MIN_MTU;
+	netdev->max_mtu = max_mtu;
+
+	put_unaligned_be32(be32_to_cpu(port.mac_h), nd->mac);
+	put_unaligned_be16(be16_to_cpu(port.mac_l), nd->mac + 4);
+	if (is_valid_ether_addr(nd->mac)) {
+		eth_hw_addr_set(netdev, nd->mac);
+	} else {
+		eth_hw_addr_random(netdev);
+		ether_addr_copy(nd->mac, netdev->dev_addr);
+	}
+	WRITE_ONCE(nd->hdev->port_mbps, be32_to_cpu(port.speed));
+
+	mutex_lock(&nd->port_lock);
+	nd->mtu = netdev->mtu;
+	err = hghca_net_set_port(nd);
+	mutex_unlock(&nd->port_lock);
+	return err;
+}
+
+/**
+ * hghca_netdev_register - make the net device of the port
+ * @hdev: the device
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_netdev_register(struct hghca_dev *hdev)
+{
+	struct net_device *netdev;
+	struct hghca_netdev *nd;
+	int err;
+
+	netdev = alloc_etherdev(sizeof(*nd));
+	if (!netdev)
+		return -ENOMEM;
+
+	nd = netdev_priv(netdev);
+	nd->hdev = hdev;
+	nd->netdev = netdev;
+	mutex_init(&nd->port_lock);
+	INIT_WORK(&nd->filter_work, hghca_net_filter_work);
+	INIT_DELAYED_WORK(&nd->restart_work, hghca_net_restart_work);
+
+	SET_NETDEV_DEV(netdev, hdev->bus.dev);
+	netdev->netdev_ops = &hghca_net_ops;
+	netdev->ethtool_ops = &hghca_net_ethtool_ops;
+	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	netdev->features = NETIF_F_HIGHDMA;
+	netdev->hw_features = 0;
+	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
+	netif_napi_add(netdev, &nd->napi, hghca_netring_poll);
+	netif_carrier_off(netdev);
+
+	err = hghca_net_init_port(nd);
+	if (err)
+		goto err_free_netdev;
+
+	/* Buffers may be anywhere in memory. */
+	err = hghca_hwmr_create_physical(hdev, &nd->mr, hdev->pdn, HGHCA_ACCESS_LOCAL_WRITE);
+	if (err)
+		goto err_free_netdev;
+
+	err = register_netdev(netdev);
+	if (err)
+		goto err_destroy_mr;
+
+	WRITE_ONCE(hdev->netdev, netdev);
+	hghca_netdev_link(hdev);
+	return 0;
+
+err_destroy_mr:
+	hghca_hwmr_destroy(hdev, &nd->mr);
+err_free_netdev:
+	netif_napi_del(&nd->napi);
+	free_netdev(netdev);
+	return err;
+}
+
+/**
+ * hghca_netdev_unregister - undo hghca_netdev_register()
+ * @hdev: the device
+ */
+void hghca_netdev_unregister(struct hghca_dev *hdev)
+{
+	struct net_device *netdev = hdev->netdev;
+	struct hghca_netdev *nd = netdev_priv(netdev);
+
+	/* Work that comes from events finds no net device from now on. */
+	WRITE_ONCE(hdev->netdev, NULL);
+	flush_work(&hdev->link_work);
+	flush_work(&hdev->fail_work);
+
+	unregister_netdev(netdev);
+	cancel_work_sync(&nd->filter_work);
+	cancel_delayed_work_sync(&nd->restart_work);
+	hghca_hwmr_destroy(hdev, &nd->mr);
+	netif_napi_del(&nd->napi);
+	free_netdev(netdev);
+}

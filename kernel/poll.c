@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: the consumer side of kernel completion queues.
+ *
+ * A CQE is the device's word and is not trusted: it is copied once and then
+ * checked.  One that names a work request which is outstanding completes it,
+ * in error where the rest of it makes no sense; any other is dropped.
+ */
+
+#include <rdma/ib_pack.h>
+
+#include "hghca.h"
+
+#define HGHCA_QPN_MASK		HGHCA_MASK(23, 0)
+
+/* 0, which is IB_WC_SUCCESS: not a syndrome. */
+static const u8 hghca_wc_status[] = {
+	[HGHCA_SYNDROME_LOCAL_LENGTH_ERR]	= IB_WC_LOC_LEN_ERR,
+	[HGHCA_SYNDROME_LOCAL_QP_OP_ERR]	= IB_WC_LOC_QP_OP_ERR,
+	[HGHCA_SYNDROME_LOCAL_EEC_OP_ERR]	= IB_WC_LOC_EEC_OP_ERR,
+	[HGHCA_SYNDROME_LOCAL_PROT_ERR]		= IB_WC_LOC_PROT_ERR,
+	[HGHCA_SYNDROME_WR_FLUSH_ERR]		= IB_WC_WR_FLUSH_ERR,
+	[HGHCA_SYNDROME_MW_BIND_ERR]		= IB_WC_MW_BIND_ERR,
+	[HGHCA_SYNDROME_BAD_RESP_ERR]		= IB_WC_BAD_RESP_ERR,
+	[HGHCA_SYNDROME_LOCAL_ACCESS_ERR]	= IB_WC_LOC_ACCESS_ERR,
+	[HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR]	= IB_WC_REM_INV_REQ_ERR,
+	[HGHCA_SYNDROME_REMOTE_ACCESS_ERR]	= IB_WC_REM_ACCESS_ERR,
+	[HGHCA_SYNDROME_REMOTE_OP_ERR]		= IB_WC_REM_OP_ERR,
+	[HGHCA_SYNDROME_RETRY_EXC_ERR]		= IB_WC_RETRY_EXC_ERR,
+	[HGHCA_SYNDROME_RNR_RETRY_EXC_ERR]	= IB_WC_RNR_RETRY_EXC_ERR,
+	[HGHCA_SYNDROME_LOCAL_RDD_VIOL_ERR]	= IB_WC_LOC_RDD_VIOL_ERR,
+	[HGHCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR] = IB_WC_REM_INV_RD_REQ_ERR,
+	[HGHCA_SYNDROME_REMOTE_ABORTED_ERR]	= IB_WC_REM_ABORT_ERR,
+	[HGHCA_SYNDROME_INVAL_EECN_ERR]		= IB_WC_INV_EECN_ERR,
+	[HGHCA_SYNDROME_INVAL_EEC_STATE_ERR]	= IB_WC_INV_EEC_STATE_ERR,
+};
+
+static enum ib_wc_status hghca_syndrome_to_status(u8 syndrome)
+{
+	if (syndrome >= ARRAY_SIZE(hghca_wc_status) || !hghca_wc_status[syndrome])
+		return IB_WC_GENERAL_ERR;
+	return hghca_wc_status[syndrome];
+}
+
+static struct hghca_cqe *hghca_cqe_at(const struct hghca_queue *queue, u32 log_size,
+				      u32 index)
+{
+	u32 slot = index & (BIT(log_size) - 1);
+
+	return hghca_queue_at(queue, slot * sizeof(struct hghca_cqe));
+}
+
+static bool hghca_cqe_is_ours(const struct hghca_cqe *cqe)
+{
+	return READ_ONCE(cqe->owner) == HGHCA_CQ_ENTRY_OWNER_SW;
+}
+
+/*
+ * The next CQE, or NULL.  While the CQ is resized completions are in the old
+ * buffer first and in the new one from some index on.
+ */
+static struct hghca_cqe *hghca_cq_next(const struct hghca_cq *hcq)
+{
+	struct hghca_cqe *cqe;
+
+	cqe = hghca_cqe_at(&hcq->queue, hcq->log_size, hcq->cons_index);
+	if (hghca_cqe_is_ours(cqe))
+		return cqe;
+	if (!hcq->resize)
+		return NULL;
+	cqe = hghca_cqe_at(hcq->resize, hcq->resize_log_size, hcq->cons_index);
+	return hghca_cqe_is_ours(cqe) ? cqe : NULL;
+}
+
+static void hghca_cq_update_dbr(const struct hghca_cq *hcq)
+{
+	/* The CQEs must be the device's before it is told so. */
+	dma_wmb();
+	WRITE_ONCE(*hcq->dbr.record, cpu_to_le32(hcq->cons_index));
+}
+
+/**
+ * hghca_cq_hand_over - make every CQE of a kernel buffer the device's
+ * @queue: the buffer
+ * @log_size: log2 of its CQEs
+ */
+void hghca_cq_hand_over(struct hghca_queue *queue, u32 log_size)
+{
+	u32 i;
+
+	for (i = 0; i < BIT(log_size); i++)
+		hghca_cqe_at(queue, log_size, i)->owner = HGHCA_CQ_ENTRY_OWNER_HW;
+}
+
+/**
+ * hghca_cq_switch - end of RESIZE_CQ: go over to the new buffer
+ * @hcq: the CQ; its lock is held
+ *
+ * Moves what is not consumed, and exchanges *hcq->resize with hcq->queue.
+ */
+void hghca_cq_switch(struct hghca_cq *hcq)
+{
+	u32 room = min(BIT(hcq->log_size), BIT(hcq->resize_log_size));
+	u32 i;
+
+	lockdep_assert_held(&hcq->lock);
+
+	for (i = hcq->cons_index; i - hcq->cons_index < room; i++) {
+		struct hghca_cqe *from = hghca_cqe_at(&hcq->queue, hcq->log_size, i);
+
+		if (!hghca_cqe_is_ours(from))
+			break;
+		dma_rmb();	/* the CQE's body behind its owner */
+		memcpy(hghca_cqe_at(hcq->resize, hcq->resize_log_size, i), from,
+		       sizeof(*from));
+	}
+	swap(hcq->queue, *hcq->resize);
+	hcq->log_size = hcq->resize_log_size;
+}
+
+static int hghca_bad_cqe(const struct hghca_cq *hcq, const struct hghca_cqe *cqe,
+			 const char *why)
+{
+	ibdev_err_ratelimited(hcq->ibcq.device,
+			      "CQ 0x%x: CQE of QP 0x%x at 0x%x: %s\n",
+			      hcq->hw.cqn, le32_to_cpu(cqe->my_qpn),
+			      le32_to_cpu(cqe->wqe), why);
+	return -EINVAL;
+}
+
+/* The slot a CQE names, which is below the queue's length. */
+static int hghca_cqe_slot(const struct hghca_cqe *cqe, const struct hghca_wq *wq,
+			  u32 *slot)
+{
+	u32 offset = le32_to_cpu(cqe->wqe);
+
+	*slot = offset >> wq->log_stride;
+	if (*slot >= wq->num_wqes || offset & (BIT(wq->log_stride) - 1))
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * The request of a send CQE: sends complete in order, and with it those
+ * before it that made no CQE.
+ */
+static int hghca_complete_send(const struct hghca_cqe *cqe, struct hghca_wq *sq,
+			       struct hghca_wr *wr)
+{
+	u32 slot;
+	u32 skipped;
+
+	if (hghca_cqe_slot(cqe, sq, &slot))
+		return -EINVAL;
+	skipped = (slot - sq->tail) & (sq->num_wqes - 1);
+	/* Pairs with the poster's release: the entries up to head were written. */
+	if (skipped >= smp_load_acquire(&sq->head) - sq->tail)
+		return -EINVAL;
+	*wr = sq->wrs[slot];
+	/* The entry was read; the poster may use it from here on. */
+	smp_store_release(&sq->tail, sq->tail + skipped + 1);
+	return 0;
+}
+
+/* The request of a receive CQE: receives complete one by one. */
+static int hghca_complete_recv(const struct hghca_cqe *cqe, struct hghca_wq *rq,
+			       struct hghca_wr *wr)
+{
+	u32 slot;
+
+	if (hghca_cqe_slot(cqe, rq, &slot) || slot != (rq->tail & (rq->num_wqes - 1)))
+		return -EINVAL;
+	/* Pairs with the poster's release: the entries up to head were written. */
+	if (smp_load_acquire(&rq->head) == rq->tail)
+		return -EINVAL;
+	*wr = rq->wrs[slot];
+	/* The entry was read; the poster may use it from here on. */
+	smp_store_release(&rq->tail, rq->tail + 1);
+	return 0;
+}
+
+static void hghca_wc_error(struct hghca_qp *hqp, const struct hghca_cqe *cqe,
+			   struct ib_wc *wc)
+{
+	const struct hghca_err_cqe *err = (const struct hghca_err_cqe *)cqe;
+
+	wc->status = hghca_syndrome_to_status(err->syndrome);
+	wc->vendor_err = err->vendor_err;
+	/*
+	 * The device has gone to ERR by itself.  A fault in a send of a UD QP
+	 * leads to SQE instead, which does not touch receives.
+	 */
+	if (!cqe->is_send || hqp->ibqp.qp_type == IB_QPT_RC)
+		hghca_qp_flush(hqp);
+}
+
+static int hghca_wc_send_opcode(u8 opcode, struct ib_wc *wc)
+{
+	switch (opcode) {
+	case HGHCA_OPCODE_SEND:
+	case HGHCA_OPCODE_SEND_IMM:
+		wc->opcode = IB_WC_SEND;
+		return 0;
+	case HGHCA_OPCODE_RDMA_WRITE:
+	case HGHCA_OPCODE_RDMA_WRITE_IMM:
+		wc->opcode = IB_WC_RDMA_WRITE;
+		return 0;
+	case HGHCA_OPCODE_RDMA_READ:
+		wc->opcode = IB_WC_RDMA_READ;
+		return 0;
+	case HGHCA_OPCODE_ATOMIC_CS:
+		wc->opcode = IB_WC_COMP_SWAP;
+		return 0;
+	case HGHCA_OPCODE_ATOMIC_FA:
+		wc->opcode = IB_WC_FETCH_ADD;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int hghca_wc_send(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
+			 struct ib_wc *wc)
+{
+	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
+	if (cqe->opcode != wr->opcode || wc->byte_len > wr->length)
+		return -EINVAL;
+	return hghca_wc_send_opcode(cqe->opcode, wc);
+}
+
+static int hghca_wc_recv(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
+			 struct ib_wc *wc)
+{
+	u32 rlid_path_sl = le32_to_cpu(cqe->rlid_path_sl);
+	bool in_wqe = true;	/* the data is where the receive says */
+
+	switch (cqe->opcode & HGHCA_CQE_RECV_OPCODE_MASK) {
+	case IB_OPCODE_SEND_LAST:
+	case IB_OPCODE_SEND_ONLY:
+		wc->opcode = IB_WC_RECV;
+		break;
+	case IB_OPCODE_SEND_LAST_WITH_IMMEDIATE:
+	case IB_OPCODE_SEND_ONLY_WITH_IMMEDIATE:
+		wc->opcode = IB_WC_RECV;
+		wc->wc_flags = IB_WC_WITH_IMM;
+		break;
+	case IB_OPCODE_RDMA_WRITE_LAST_WITH_IMMEDIATE:
+	case IB_OPCODE_RDMA_WRITE_ONLY_WITH_IMMEDIATE:
+		wc->opcode = IB_WC_RECV_RDMA_WITH_IMM;
+		wc->wc_flags = IB_WC_WITH_IMM;
+		in_wqe = false;
+		break;
+	default:
+		return -EINVAL;
+	}
+
+	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
+	if (in_wqe && wc->byte_len > wr->length)
+		return -EINVAL;
+	if (wc->wc_flags & IB_WC_WITH_IMM)
+		wc->ex.imm_data = cqe->imm;
+	if (rlid_path_sl & HGHCA_CQE_GRH)
+		wc->wc_flags |= IB_WC_GRH;
+	wc->src_qp = le32_to_cpu(cqe->rqpn) & HGHCA_QPN_MASK;
+	wc->sl = FIELD_GET(HGHCA_CQE_SL_MASK, rlid_path_sl);
+	return 0;
+}
+
+static bool hghca_cqe_is_error(const struct hghca_cqe *cqe)
+{
+	return cqe->opcode == HGHCA_OPCODE_INVALID ||
+	       cqe->opcode == HGHCA_OPCODE_RECV_ERROR;
+}
+
+/* Turns a CQE into a work completion; -EINVAL for one to drop. */
+static int hghca_cqe_to_wc(struct hghca_cq *hcq, const struct hghca_cqe *cqe,
+			   struct ib_wc *wc)
+{
+	struct hghca_wr wr;
+	struct hghca_qp *hqp;
+	int ret;
+
+	hqp = xa_load(&hcq->qps, le32_to_cpu(cqe->my_qpn) & HGHCA_QPN_MASK);
+	if (!hqp)
+		return hghca_bad_cqe(hcq, cqe, "no such QP");
+
+	/* A QP may complete to two CQs: what is its send CQ may not be the other. */
+	if (cqe->is_send && hqp->ibqp.send_cq == &hcq->ibcq)
+		ret = hghca_complete_send(cqe, &hqp->sq, &wr);
+	else if (!cqe->is_send && hqp->ibqp.recv_cq == &hcq->ibcq)
+		ret = hghca_complete_recv(cqe, &hqp->rq, &wr);
+	else
+		ret = -EINVAL;
+	if (ret)
+		return hghca_bad_cqe(hcq, cqe, "no such work request");
+
+	*wc = (struct ib_wc) {
+		.wr_id = wr.wr_id,
+		.qp = &hqp->ibqp,
+		.port_num = HGHCA_PORT_NUM,
+	};
+	if (hghca_cqe_is_error(cqe)) {
+		hghca_wc_error(hqp, cqe, wc);
+		return 0;
+	}
+	ret = cqe->is_send ? hghca_wc_send(cqe, &wr, wc) : hghca_wc_recv(cqe, &wr, wc);
+	if (ret) {
+		hghca_bad_cqe(hcq, cqe, "not what was asked for");
+		wc->status = IB_WC_GENERAL_ERR;
+		wc->wc_flags = 0;
+		wc->byte_len = 0;
+	}
+	return 0;
+}
+
+/* Completes the oldest requests of a queue as flushed. */
+static int hghca_wq_flush(struct hghca_qp *hqp, struct hghca_wq *wq, int num_entries,
+			  struct ib_wc *wc)
+{
+	int n = 0;
+
+	/* Pairs with the poster's release: the entries up to head were written. */
+	while (n < num_entries && smp_load_acquire(&wq->head) != wq->tail) {
+		wc[n++] = (struct ib_wc) {
+			.wr_id = wq->wrs[wq->tail & (wq->num_wqes - 1)].wr_id,
+			.status = IB_WC_WR_FLUSH_ERR,
+			.qp = &hqp->ibqp,
+			.port_num = HGHCA_PORT_NUM,
+		};
+		/* The entry was read; the poster may use it from here on. */
+		smp_store_release(&wq->tail, wq->tail + 1);
+	}
+	return n;
+}
+
+/* What a device that was given up would have flushed. */
+static int hghca_cq_flush(struct hghca_cq *hcq, int num_entries, struct ib_wc *wc)
+{
+	struct hghca_qp *hqp;
+	unsigned long qpn;
+	int n = 0;
+
+	xa_for_each(&hcq->qps, qpn, hqp) {
+		if (hqp->ibqp.send_cq == &hcq->ibcq)
+			n += hghca_wq_flush(hqp, &hqp->sq, num_entries - n, wc + n);
+		if (hqp->ibqp.recv_cq == &hcq->ibcq)
+			n += hghca_wq_flush(hqp, &hqp->rq, num_entries - n, wc + n);
+	}
+	return n;
+}
+
+/**
+ * hghca_flush_work - let those who wait for completions of a lost device poll
+ * @work: &hghca_dev.flush_work
+ *
+ * The device makes no events any more; they find what hghca_poll_cq() flushes.
+ */
+void hghca_flush_work(struct work_struct *work)
+{
+	struct hghca_dev *hdev = container_of(work, struct hghca_dev, flush_work);
+	struct hghca_hwcq *hwcq;
+	unsigned long cqn;
+
+	xa_for_each(&hdev->cqs, cqn, hwcq) {
+		/* As from an interrupt: what it raises runs at the end of it. */
+		local_bh_disable();
+		hghca_cq_dispatch_comp(hdev, cqn);
+		local_bh_enable();
+	}
+}
+
+/**
+ * hghca_poll_cq - take completions
+ * @ibcq: a kernel CQ
+ * @num_entries: at most so many
+ * @wc: they are put here
+ *
+ * Any context.
+ *
+ * Return: their number.
+ */
+int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
+{
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	struct hghca_cqe *slot;
+	struct hghca_cqe cqe;
+	unsigned long flags;
+	u32 first;
+	int n = 0;
+
+	spin_lock_irqsave(&hcq->lock, flags);
+	first = hcq->cons_index;
+	/* Dropped CQEs are bounded too: a device may make them without end. */
+	while (n < num_entries && hcq->cons_index - first < BIT(hcq->log_size)) {
+		slot = hghca_cq_next(hcq);
+		if (!slot)
+			break;
+		dma_rmb();	/* the CQE's body behind its owner */
+		cqe = *slot;
+		/* Given back only when the copy is complete. */
+		smp_store_release(&slot->owner, (u8)HGHCA_CQ_ENTRY_OWNER_HW);
+		hcq->cons_index++;
+		if (!hghca_cqe_to_wc(hcq, &cqe, &wc[n]))
+			n++;
+	}
+	if (hcq->cons_index != first)
+		hghca_cq_update_dbr(hcq);
+	if (unlikely(hghca_dev_has_failed(to_hdev(ibcq->device))))
+		n += hghca_cq_flush(hcq, num_entries - n, wc + n);
+	spin_unlock_irqrestore(&hcq->lock, flags);
+	return n;
+}
+
+/**
+ * hghca_req_notify_cq - ask for an event at the next completion
+ * @ibcq: a kernel CQ
+ * @flags: which completion; whether to tell of those that are there
+ *
+ * The device sends the event at once for a completion that is there already.
+ *
+ * Return: 1 when asked to tell of completions and there is one, otherwise 0.
+ */
+int hghca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+	unsigned long irq_flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&hcq->lock, irq_flags);
+	if (!hcq->dead)
+		hghca_ring_cq(to_hdev(ibcq->device), hcq->hw.cqn, hcq->cons_index,
+			      solicited ? HGHCA_CQ_ARM_SOLICITED : HGHCA_CQ_ARM_NEXT);
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
+		ret = !!hghca_cq_next(hcq);
+	spin_unlock_irqrestore(&hcq->lock, irq_flags);
+	return ret;
+}
+
+/**
+ * hghca_cq_attach - let a CQ know a kernel QP that completes to it
+ * @hcq: the CQ
+ * @hqp: the QP; may be attached already, as its other direction
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int hghca_cq_attach(struct hghca_cq *hcq, struct hghca_qp *hqp)
+{
+	return xa_err(xa_store_irq(&hcq->qps, hqp->hw.qpn, hqp, GFP_KERNEL));
+}
+
+/* Drops the CQEs of a QP: those of others move up to where they were. */
+static void hghca_cq_purge_locked(struct hghca_cq *hcq, u32 qpn)
+{
+	u32 end = hcq->cons_index;
+	u32 purged = 0;
+	u32 i;
+
+	while (end - hcq->cons_index < BIT(hcq->log_size) &&
+	       hghca_cqe_is_ours(hghca_cqe_at(&hcq->queue, hcq->log_size, end)))
+		end++;
+	dma_rmb();	/* the CQEs' bodies behind their owners */
+
+	for (i = end; i-- != hcq->cons_index;) {
+		struct hghca_cqe *cqe = hghca_cqe_at(&hcq->queue, hcq->log_size, i);
+
+		if ((le32_to_cpu(cqe->my_qpn) & HGHCA_QPN_MASK) == qpn)
+			purged++;
+		else if (purged)
+			memcpy(hghca_cqe_at(&hcq->queue, hcq->log_size, i + purged),
+			       cqe, sizeof(*cqe));
+	}
+	if (!purged)
+		return;
+
+	for (i = 0; i < purged; i++) {
+		struct hghca_cqe *cqe;
+
+		cqe = hghca_cqe_at(&hcq->queue, hcq->log_size, hcq->cons_index++);
+		/* Given back only when the moves are complete. */
+		smp_store_release(&cqe->owner, (u8)HGHCA_CQ_ENTRY_OWNER_HW);
+	}
+	hghca_cq_update_dbr(hcq);
+}
+
+/**
+ * hghca_cq_purge - drop the completions of a QP
+ * @hcq: a CQ it completes to
+ * @hqp: a kernel QP in RESET
+ *
+ * May sleep.
+ */
+void hghca_cq_purge(struct hghca_cq *hcq, struct hghca_qp *hqp)
+{
+	mutex_lock(&hcq->resize_lock);	/* so that there is one buffer */
+	spin_lock_irq(&hcq->lock);
+	hghca_cq_purge_locked(hcq, hqp->hw.qpn);
+	spin_unlock_irq(&hcq->lock);
+	mutex_unlock(&hcq->resize_lock);
+}
+
+/**
+ * hghca_cq_detach - let a CQ forget a kernel QP, with its completions
+ * @hcq: the CQ
+ * @hqp: a QP in RESET; may be detached already, as its other direction
+ *
+ * May sleep.  No poller looks at the QP any more when it returns.
+ */
+void hghca_cq_detach(struct hghca_cq *hcq, struct hghca_qp *hqp)
+{
+	mutex_lock(&hcq->resize_lock);	/* so that there is one buffer */
+	spin_lock_irq(&hcq->lock);
+	hghca_cq_purge_locked(hcq, hqp->hw.qpn);
+	xa_lock(&hcq->qps);
+	__xa_erase(&hcq->qps, hqp->hw.qpn);
+	xa_unlock(&hcq->qps);
+	spin_unlock_irq(&hcq->lock);
+	mutex_unlock(&hcq->resize_lock);
+}

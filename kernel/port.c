@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: the port. */
+#include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_pma.h>
+
+#include "hghca.h"
+
+#define HGHCA_PKEY		0xffff
+
+/* The fastest width and speed of IB that an Ethernet link can be told as. */
+static const struct {
+	u32 mbps;
+	u8 width;
+	u16 speed;
+} hghca_speeds[] = {
+	{ 400000, IB_WIDTH_4X, IB_SPEED_NDR },
+	{ 200000, IB_WIDTH_4X, IB_SPEED_HDR },
+	{ 100000, IB_WIDTH_4X, IB_SPEED_EDR },
+	{ 50000, IB_WIDTH_2X, IB_SPEED_EDR },
+	{ 40000, IB_WIDTH_4X, IB_SPEED_FDR10 },
+	{ 25000, IB_WIDTH_1X, IB_SPEED_EDR },
+	{ 10000, IB_WIDTH_1X, IB_SPEED_FDR10 },
+	{ 0, IB_WIDTH_1X, IB_SPEED_SDR },
+};
+
+static void hghca_port_speed(struct hghca_dev *hdev, struct ib_port_attr *attr)
+{
+	u32 mbps = READ_ONCE(hdev->port_mbps);
+	unsigned int i = 0;
+
+	while (hghca_speeds[i].mbps > mbps)
+		i++;
+	attr->active_width = hghca_speeds[i].width;
+	attr->active_speed = hghca_speeds[i].speed;
+}
+
+/**
+ * hghca_query_port - state and abilities of the port
+ * @ibdev: the device
+ * @port: port number, which the core has checked
+ * @attr: the answer; the core has cleared it
+ *
+ * Return: 0.
+ */
+int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	struct hghca_dev *hdev = to_hdev(ibdev);
+	struct net_device *netdev = hdev->netdev;
+
+	if (netif_running(netdev) && netif_carrier_ok(netdev)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	} else {
+		attr->state = IB_PORT_DOWN;
+		attr->phys_state = IB_PORT_PHYS_STATE_DISABLED;
+	}
+
+	attr->max_mtu = hdev->limits.max_mtu;
+	attr->active_mtu = iboe_get_mtu(READ_ONCE(netdev->mtu)) ?: IB_MTU_256;
+	attr->active_mtu = min(attr->active_mtu, attr->max_mtu);
+	attr->phys_mtu = ib_mtu_enum_to_int(attr->active_mtu);
+	attr->gid_tbl_len = hdev->limits.num_gids;
+	attr->ip_gids = true;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->max_msg_sz = BIT(hdev->limits.log_max_msg);
+	attr->pkey_tbl_len = 1;
+	attr->max_vl_num = 1;
+	hghca_port_speed(hdev, attr);
+	return 0;
+}
+
+/**
+ * hghca_query_pkey - the port's P_Key
+ * @ibdev: the device
+ * @port: port number
+ * @index: index
+ * @pkey: the answer
+ *
+ * Return: 0, or -EINVAL beyond the one there is.
+ */
+int hghca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (index)
+		return -EINVAL;
+	*pkey = HGHCA_PKEY;
+	return 0;
+}
+
+/**
+ * hghca_get_port_immutable - what the port is for as long as it lives
+ * @ibdev: the device
+ * @port: port number
+ * @immutable: the answer
+ *
+ * Return: 0.
+ */
+int hghca_get_port_immutable(struct ib_device *ibdev, u32 port,
+			     struct ib_port_immutable *immutable)
+{
+	immutable->pkey_tbl_len = 1;
+	immutable->gid_tbl_len = to_hdev(ibdev)->limits.num_gids;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	return 0;
+}
+
+/**
+ * hghca_get_link_layer - the port's link layer
+ * @ibdev: the device
+ * @port: port number
+ *
+ * Return: Ethernet.
+ */
+enum rdma_link_layer hghca_get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+/**
+ * hghca_port_dispatch - tell ib_core's clients that the port came up or went down
+ * @hdev: the device
+ * @active: it came up
+ */
+void hghca_port_dispatch(struct hghca_dev *hdev, bool active)
+{
+	struct ib_event event = {
+		.device = &hdev->ibdev,
+		.event = active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+		.element.port_num = HGHCA_PORT_NUM,
+	};
+
+	if (READ_ONCE(hdev->registered))
+		ib_dispatch_event(&event);
+}
+
+/**
+ * hghca_port_changed - a PORT_CHANGE event came
+ * @hdev: the device
+ *
+ * What changed is asked by a command, which has to sleep.  Context: any.
+ */
+void hghca_port_changed(struct hghca_dev *hdev)
+{
+	queue_work(system_wq, &hdev->link_work);
+}
+
+/**
+ * hghca_port_link_work - look at the port's link
+ * @work: link_work of the device
+ */
+void hghca_port_link_work(struct work_struct *work)
+{
+	struct hghca_dev *hdev = container_of(work, struct hghca_dev, link_work);
+
+	hghca_netdev_link(hdev);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: posting to the queues of kernel QPs. */
+
+#include "hghca.h"
+
+static bool hghca_wq_is_full(const struct hghca_wq *wq)
+{
+	/* Pairs with the poller's release: the slot's entry was read. */
+	return wq->head - smp_load_acquire(&wq->tail) >= wq->num_wqes;
+}
+
+/* Lets the poller see the entry of the slot at head. */
+static void hghca_wq_advance(struct hghca_wq *wq)
+{
+	/* Pairs with the poller's acquire: the slot's entry was written. */
+	smp_store_release(&wq->head, wq->head + 1);
+}
+
+static u32 hghca_wq_slot(const struct hghca_wq *wq, u32 index)
+{
+	return index & (wq->num_wqes - 1);
+}
+
+static void *hghca_wqe_at(const struct hghca_wq *wq, u32 slot)
+{
+	return hghca_queue_at(&wq->queue, slot << wq->log_stride);
+}
+
+/*
+ * A device that was given up makes no event for what is posted.  What is
+ * posted while it is being given up is found with what is posted later, at the
+ * latest by a drain.
+ */
+static void hghca_post_check_device(struct hghca_dev *hdev)
+{
+	if (unlikely(hghca_dev_has_failed(hdev)))
+		schedule_work(&hdev->flush_work);
+}
+
+static bool hghca_qp_can_send(const struct hghca_qp *hqp)
+{
+	switch (READ_ONCE(hqp->state)) {
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+	case IB_QPS_ERR:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int hghca_wqe_encode(const struct hghca_qp *hqp, void *wqe,
+			    const struct ib_send_wr *wr, struct hghca_wqe_info *info)
+{
+	const struct ib_ud_wr *ud;
+
+	if (hqp->ibqp.qp_type == IB_QPT_RC)
+		return hghca_wqe_encode_rc(wqe, &hqp->sq.room, wr, info);
+
+	ud = ud_wr(wr);
+	if (!ud->ah)
+		return -EINVAL;
+	return hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
+}
+
+/* Writes the WQE at head and lets its predecessor name it. */
+static int hghca_post_one_send(struct hghca_qp *hqp, const struct ib_send_wr *wr,
+			       struct hghca_wqe_info *info)
+{
+	struct hghca_wq *sq = &hqp->sq;
+	u32 slot = hghca_wq_slot(sq, sq->head);
+	u32 prev = hghca_wq_slot(sq, sq->head - 1);
+	int ret;
+
+	ret = hghca_wqe_encode(hqp, hghca_wqe_at(sq, slot), wr, info);
+	if (ret)
+		return ret;
+
+	sq->wrs[slot] = (struct hghca_wr) {
+		.wr_id = wr->wr_id,
+		.length = info->length,
+		.opcode = info->opcode,
+	};
+	/* Once linked it may complete before this function returns. */
+	hghca_wq_advance(sq);
+	/*
+	 * In a queue of one WQE the predecessor's slot is this one; it has
+	 * completed, and the doorbell says all.
+	 */
+	if (prev != slot)
+		hghca_wqe_link(hghca_wqe_at(sq, prev), slot << sq->log_stride, info);
+	return 0;
+}
+
+/**
+ * hghca_post_send - post a list of sends
+ * @ibqp: a kernel QP
+ * @wr: the list
+ * @bad_wr: the first that was not posted
+ *
+ * Any context.  The list takes one doorbell.
+ *
+ * Return: 0, or -EINVAL for a request or state that is not possible, or -ENOMEM
+ * when the queue is full; those before *@bad_wr are posted.
+ */
+int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad_wr)
+{
+	struct hghca_qp *hqp = to_hqp(ibqp);
+	struct hghca_wqe_info first = {};
+	struct hghca_wq *sq = &hqp->sq;
+	struct hghca_wqe_info info;
+	unsigned int count = 0;
+	unsigned long flags;
+	u64 doorbell;
+	int ret = 0;
+	u32 index;
+
+	spin_lock_irqsave(&sq->lock, flags);
+	index = sq->head;
+	if (!hghca_qp_can_send(hqp)) {
+		ret = -EINVAL;
+		goto out;
+	}
+	for (; wr; wr = wr->next) {
+		if (hghca_wq_is_full(sq)) {
+			ret = -ENOMEM;
+			break;
+		}
+		ret = hghca_post_one_send(hqp, wr, &info);
+		if (ret)
+			break;
+		if (!count++)
+			first = info;
+	}
+	if (count) {
+		doorbell = hghca_wqe_sq_doorbell(hqp->hw.qpn, index, count, &first);
+		/* Orders the WQEs and links before itself. */
+		hghca_ring(to_hdev(ibqp->device), HGHCA_UAR_SQ_DB,
+			   lower_32_bits(doorbell), upper_32_bits(doorbell));
+	}
+out:
+	if (ret)
+		*bad_wr = wr;
+	spin_unlock_irqrestore(&sq->lock, flags);
+	hghca_post_check_device(to_hdev(ibqp->device));
+	return ret;
+}
+
+/**
+ * hghca_qp_flush - have receives flushed that are posted in ERR
+ * @hqp: a kernel QP in ERR
+ *
+ * Any context.  What is posted before the device is told is flushed with it;
+ * hghca_post_recv() asks for what is posted after.
+ */
+void hghca_qp_flush(struct hghca_qp *hqp)
+{
+	unsigned long flags;
+	bool flushing;
+
+	spin_lock_irqsave(&hqp->rq.lock, flags);
+	flushing = hqp->flush_recv;
+	hqp->flush_recv = true;
+	spin_unlock_irqrestore(&hqp->rq.lock, flags);
+
+	if (!flushing)
+		hghca_ring_sq(to_hdev(hqp->ibqp.device), 0, hqp->hw.qpn, 0);
+}
+
+static int hghca_post_one_recv(struct hghca_wq *rq, const struct ib_recv_wr *wr)
+{
+	u32 slot = hghca_wq_slot(rq, rq->head);
+	u32 length;
+	int ret;
+
+	ret = hghca_wqe_encode_recv(hghca_wqe_at(rq, slot), &rq->room, wr, &length);
+	if (ret)
+		return ret;
+	rq->wrs[slot] = (struct hghca_wr) {
+		.wr_id = wr->wr_id,
+		.length = length,
+	};
+	hghca_wq_advance(rq);
+	return 0;
+}
+
+/**
+ * hghca_post_recv - post a list of receives
+ * @ibqp: a kernel QP
+ * @wr: the list
+ * @bad_wr: the first that was not posted
+ *
+ * Any context.
+ *
+ * Return: 0, or -EINVAL for a request or state that is not possible, or -ENOMEM
+ * when the queue is full; those before *@bad_wr are posted.
+ */
+int hghca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad_wr)
+{
+	struct hghca_qp *hqp = to_hqp(ibqp);
+	struct hghca_wq *rq = &hqp->rq;
+	unsigned int count = 0;
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&rq->lock, flags);
+	if (READ_ONCE(hqp->state) == IB_QPS_RESET) {
+		ret = -EINVAL;
+		goto out;
+	}
+	for (; wr; wr = wr->next) {
+		if (hghca_wq_is_full(rq)) {
+			ret = -ENOMEM;
+			break;
+		}
+		ret = hghca_post_one_recv(rq, wr);
+		if (ret)
+			break;
+		count++;
+	}
+	if (count) {
+		/* The WQEs must be in memory before the record counts them. */
+		dma_wmb();
+		WRITE_ONCE(*hqp->dbr.record, cpu_to_le32(rq->head));
+		if (hqp->flush_recv)
+			hghca_ring_sq(to_hdev(ibqp->device), 0, hqp->hw.qpn, 0);
+	}
+out:
+	if (ret)
+		*bad_wr = wr;
+	spin_unlock_irqrestore(&rq->lock, flags);
+	hghca_post_check_device(to_hdev(ibqp->device));
+	return ret;
+}

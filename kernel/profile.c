@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: what the device can do, and the layout of ICM.
+ *
+ * All that comes from QUERY_DEV_LIM is checked here; the rest of the driver
+ * takes struct hghca_limits at its word.
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+
+#include "hghca.h"
+
+/* Nothing goes without these. */
+#define HGHCA_CAPS_REQUIRED	(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR | HGHCA_CAP_CQ_ARM | \
+				 HGHCA_CAP_CQ_UPDATE | HGHCA_CAP_PORT | HGHCA_CAP_QP_LIMITS)
+
+/* Numbers that fit what the hardware's fields hold. */
+#define HGHCA_LOG_MAX_QPS	24
+#define HGHCA_LOG_MAX_CQS	24
+#define HGHCA_LOG_MAX_EQS	8
+#define HGHCA_LOG_MAX_PDS	24
+#define HGHCA_LOG_MAX_MTTS	28
+#define HGHCA_LOG_MAX_QUEUE	16
+#define HGHCA_LOG_MAX_CQ	24
+
+/*
+ * MPTs the driver uses at most.  The fewer bits the index takes, the more are
+ * left for the tag of a key.
+ */
+#define HGHCA_LOG_USE_MPTS	18
+#define HGHCA_LOG_MIN_MTTS	20
+
+#define HGHCA_MIN_EQS		3	/* one more than EQ 0, asynchronous and completion */
+
+static int hghca_profile_bad(struct hghca_dev *hdev, const char *what, u64 value)
+{
+	dev_err(hdev->bus.dev, "QUERY_DEV_LIM: %s %llu: not possible\n", what, value);
+	return -EPROTO;
+}
+
+/* A table of 1 << @log entries, of which the first 1 << @log_reserved are not ours. */
+static int hghca_profile_table(struct hghca_dev *hdev, const char *what, u8 log, u8 log_limit,
+			       u8 log_reserved, u32 *num, u32 *first)
+{
+	if (log > log_limit || log_reserved >= log)
+		return hghca_profile_bad(hdev, what, log);
+	*num = 1U << log;
+	*first = 1U << log_reserved;
+	return 0;
+}
+
+static int hghca_profile_tables(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+	u8 log_mtts;
+	int err;
+
+	err = hghca_profile_table(hdev, "log_max_qps", lim->log_max_qps, HGHCA_LOG_MAX_QPS,
+				  lim->log_reserved_qps, &limits->num_qps, &limits->first_qpn);
+	if (err)
+		return err;
+	if (limits->first_qpn <= HGHCA_QPN_RAW_ETH)
+		return hghca_profile_bad(hdev, "log_reserved_qps", lim->log_reserved_qps);
+
+	err = hghca_profile_table(hdev, "log_max_cqs", lim->log_max_cqs, HGHCA_LOG_MAX_CQS,
+				  lim->log_reserved_cqs, &limits->num_cqs, &limits->first_cqn);
+	if (err)
+		return err;
+
+	err = hghca_profile_table(hdev, "log_max_eqs", lim->log_max_eqs, HGHCA_LOG_MAX_EQS,
+				  lim->log_reserved_eqs, &limits->num_eqs, &limits->first_eqn);
+	if (err)
+		return err;
+	if (limits->num_eqs - limits->first_eqn < HGHCA_MIN_EQS - 1)
+		return hghca_profile_bad(hdev, "log_max_eqs", lim->log_max_eqs);
+
+	err = hghca_profile_table(hdev, "log_max_pds", lim->log_max_pds, HGHCA_LOG_MAX_PDS,
+				  lim->log_reserved_pds, &limits->num_pds, &limits->first_pdn);
+	if (err)
+		return err;
+
+	err = hghca_profile_table(hdev, "log_max_mpts",
+				  min_t(u8, lim->log_max_mpts, HGHCA_LOG_USE_MPTS),
+				  HGHCA_LOG_USE_MPTS, lim->log_reserved_lkeys,
+				  &limits->num_mpts, &limits->first_mpt);
+	if (err)
+		return err;
+
+	/* Enough to register all of memory four times over, in small pages. */
+	log_mtts = max_t(u8, HGHCA_LOG_MIN_MTTS, order_base_2(totalram_pages()) + 2);
+	if (PAGE_SHIFT > 12)
+		log_mtts += PAGE_SHIFT - 12;
+	log_mtts = min3(log_mtts, lim->log_max_mtts, (u8)HGHCA_LOG_MAX_MTTS);
+	return hghca_profile_table(hdev, "log_max_mtts", log_mtts, HGHCA_LOG_MAX_MTTS,
+				   lim->log_reserved_mtts, &limits->num_mtts,
+				   &limits->first_mtt);
+}
+
+static int hghca_profile_queues(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+	u16 log_qp = be16_to_cpu(lim->log_max_qp_sz);
+	u16 log_cq = be16_to_cpu(lim->log_max_cq_sz);
+
+	if (!log_qp || log_qp > HGHCA_LOG_MAX_QUEUE)
+		return hghca_profile_bad(hdev, "log_max_qp_sz", log_qp);
+	limits->max_qp_wr = 1U << log_qp;
+
+	if (!log_cq || log_cq > HGHCA_LOG_MAX_CQ)
+		return hghca_profile_bad(hdev, "log_max_cq_sz", log_cq);
+	limits->max_cqe = (1U << log_cq) - 1;
+
+	limits->max_sge = lim->max_sg;
+	limits->max_desc_sz = be16_to_cpu(lim->max_desc_sz);
+	limits->max_sge_rq = lim->max_sg_rq;
+	limits->max_desc_sz_rq = be16_to_cpu(lim->max_desc_sz_rq);
+	if (!limits->max_sge || limits->max_desc_sz > 1U << HGHCA_WQE_MAX_STRIDE_LOG ||
+	    limits->max_desc_sz < 1U << HGHCA_WQE_MIN_STRIDE_LOG)
+		return hghca_profile_bad(hdev, "max_desc_sz", limits->max_desc_sz);
+	if (!limits->max_sge_rq || limits->max_desc_sz_rq > 1U << HGHCA_WQE_MAX_STRIDE_LOG ||
+	    limits->max_desc_sz_rq < 1U << HGHCA_WQE_MIN_STRIDE_LOG)
+		return hghca_profile_bad(hdev, "max_desc_sz_rq", limits->max_desc_sz_rq);
+
+	limits->max_rd_atomic = lim->max_rd_atomic;
+	limits->max_dest_rd_atomic = lim->max_dest_rd_atomic;
+	if (!limits->max_rd_atomic || !limits->max_dest_rd_atomic)
+		return hghca_profile_bad(hdev, "max_rd_atomic", 0);
+	return 0;
+}
+
+static int hghca_profile_rest(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+	u8 mtu = FIELD_GET(HGHCA_DEV_LIM_MTU_MASK, lim->mtu_width);
+	u8 ports = FIELD_GET(HGHCA_DEV_LIM_PORTS_MASK, lim->vl_ports);
+
+	if (mtu < IB_MTU_256 || mtu > IB_MTU_4096)
+		return hghca_profile_bad(hdev, "max_mtu", mtu);
+	limits->max_mtu = mtu;
+
+	if (ports != HGHCA_PORT_NUM)
+		return hghca_profile_bad(hdev, "num_ports", ports);
+
+	if (!lim->log_max_gids || lim->log_max_gids > 8)
+		return hghca_profile_bad(hdev, "log_max_gids", lim->log_max_gids);
+	limits->num_gids = 1U << lim->log_max_gids;
+
+	/* One UAR page is the kernel's, and a user needs one too. */
+	if (!lim->log_max_uars || lim->log_max_uars > 23)
+		return hghca_profile_bad(hdev, "log_max_uars", lim->log_max_uars);
+	limits->num_uars = min_t(u64, 1U << lim->log_max_uars,
+				 hdev->bus.uar_size / HGHCA_UAR_PAGE_SIZE);
+	if (limits->num_uars * HGHCA_UAR_PAGE_SIZE < 2 * PAGE_SIZE)
+		return hghca_profile_bad(hdev, "number of UAR pages", limits->num_uars);
+
+	if (lim->log_min_page_sz != 12 || lim->log_max_page_sz < 12 || lim->log_max_page_sz > 30)
+		return hghca_profile_bad(hdev, "log_max_page_sz", lim->log_max_page_sz);
+	limits->log_min_page = lim->log_min_page_sz;
+	limits->log_max_page = lim->log_max_page_sz;
+
+	if (lim->log_max_msg < 12 || lim->log_max_msg > 31)
+		return hghca_profile_bad(hdev, "log_max_msg", lim->log_max_msg);
+	limits->log_max_msg = lim->log_max_msg;
+	limits->ack_delay = lim->ack_delay & 0xf;
+	limits->num_vectors = be16_to_cpu(lim->num_vectors);
+	return 0;
+}
+
+/* Put the tables into their spaces, each at a multiple of its block size. */
+static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	const struct hghca_limits *limits = &hdev->limits;
+	const struct {
+		u8 space;
+		u32 entry_sz;
+		u32 num_entries;
+	} tables[HGHCA_ICM_KINDS] = {
+		[HGHCA_ICM_QPC] = { HGHCA_ICM_CONTEXT, be16_to_cpu(lim->qpc_entry_sz),
+				    limits->num_qps },
+		[HGHCA_ICM_CQC] = { HGHCA_ICM_CONTEXT, be16_to_cpu(lim->cqc_entry_sz),
+				    limits->num_cqs },
+		[HGHCA_ICM_EQC] = { HGHCA_ICM_CONTEXT, be16_to_cpu(lim->eqc_entry_sz),
+				    limits->num_eqs },
+		[HGHCA_ICM_MPT] = { HGHCA_ICM_TPT, be16_to_cpu(lim->mpt_entry_sz),
+				    limits->num_mpts },
+		[HGHCA_ICM_MTT] = { HGHCA_ICM_TPT, lim->mtt_entry_sz, limits->num_mtts },
+	};
+	u64 end[HGHCA_ICM_TPT + 1] = {};
+	u64 icm_size = be64_to_cpu(lim->max_icm_sz);
+	unsigned int kind;
+
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
+		struct hghca_icm_table *table = &hdev->icm[kind];
+		u64 *top = &end[tables[kind].space];
+
+		if (!is_power_of_2(tables[kind].entry_sz) || tables[kind].entry_sz < 8 ||
+		    tables[kind].entry_sz > HGHCA_ICM_PAGE_SIZE)
+			return hghca_profile_bad(hdev, "size of a table entry",
+						 tables[kind].entry_sz);
+		table->space = tables[kind].space;
+		table->entry_sz = tables[kind].entry_sz;
+		table->num_entries = tables[kind].num_entries;
+		table->base = *top;
+		*top += round_up((u64)table->num_entries * table->entry_sz, HGHCA_ICM_BLOCK_SIZE);
+		if (*top > icm_size)
+			return hghca_profile_bad(hdev, "max_icm_sz", icm_size);
+	}
+	return 0;
+}
+
+/**
+ * hghca_profile_init - ask the device what it can do, and lay out ICM
+ * @hdev: the device, with its command interface
+ *
+ * Return: 0, -EPROTO for limits that cannot be, -EOPNOTSUPP for a device that
+ * lacks what the driver needs, or what the commands give.
+ */
+int hghca_profile_init(struct hghca_dev *hdev)
+{
+	struct hghca_adapter adapter;
+	struct hghca_dev_lim lim;
+	u32 revision, caps;
+	int err;
+
+	err = hghca_cmd_query_dev_lim(hdev, &lim);
+	if (err)
+		return err;
+	err = hghca_cmd_query_adapter(hdev, &adapter);
+	if (err)
+		return err;
+
+	revision = be32_to_cpu(lim.revision);
+	caps = be32_to_cpu(lim.caps);
+	if (revision < HGHCA_INTERFACE_REVISION || (caps & HGHCA_CAPS_REQUIRED) !=
+	    HGHCA_CAPS_REQUIRED) {
+		dev_err(hdev->bus.dev,
+			"interface revision %u with capabilities %#x; revision %u with %#x needed\n",
+			revision, caps, HGHCA_INTERFACE_REVISION, (u32)HGHCA_CAPS_REQUIRED);
+		return -EOPNOTSUPP;
+	}
+	hdev->limits.caps = caps & HGHCA_CAP_ALL;
+
+	hdev->board_id = be64_to_cpu(adapter.board_id);
+	hdev->node_guid = adapter.node_guid;
+	hdev->fw_version = be32_to_cpu(adapter.fw_version);
+
+	err = hghca_profile_tables(hdev, &lim);
+	if (err)
+		return err;
+	err = hghca_profile_queues(hdev, &lim);
+	if (err)
+		return err;
+	err = hghca_profile_rest(hdev, &lim);
+	if (err)
+		return err;
+	return hghca_profile_place(hdev, &lim);
+}
+
+static __be64 hghca_profile_base(const struct hghca_icm_table *table)
+{
+	return cpu_to_be64(table->base | ilog2(table->num_entries));
+}
+
+/**
+ * hghca_profile_layout - fill in INIT_HCA's input
+ * @hdev: the device, after hghca_profile_init()
+ * @init: all zeros
+ */
+void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *init)
+{
+	init->qpc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_QPC]);
+	init->cqc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_CQC]);
+	init->eqc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_EQC]);
+	init->mpt_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_MPT]);
+	init->mtt_base = cpu_to_be64(hdev->icm[HGHCA_ICM_MTT].base);
+	init->caps = cpu_to_be32(hdev->limits.caps);
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: queue pairs, from creation to destruction. */
+
+#include <linux/log2.h>
+
+#include "hghca.h"
+
+/**
+ * hghca_qp_event - an asynchronous event of a QP
+ * @hwqp: the QP
+ * @type: HGHCA_EVENT_*
+ *
+ * Interrupt context.
+ */
+void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
+{
+	struct hghca_qp *hqp = container_of(hwqp, struct hghca_qp, hw);
+	struct ib_qp *ibqp = &hqp->ibqp;
+	struct ib_event event = {
+		.device = ibqp->device,
+		.element.qp = ibqp,
+	};
+	bool in_error = true;
+
+	switch (type) {
+	case HGHCA_EVENT_COMM_EST:
+		event.event = IB_EVENT_COMM_EST;
+		in_error = false;
+		break;
+	case HGHCA_EVENT_SQ_DRAINED:
+		event.event = IB_EVENT_SQ_DRAINED;
+		in_error = false;
+		break;
+	case HGHCA_EVENT_WQ_CATAS_ERROR:
+		event.event = IB_EVENT_QP_FATAL;
+		break;
+	case HGHCA_EVENT_WQ_INVAL_REQ_ERROR:
+		event.event = IB_EVENT_QP_REQ_ERR;
+		break;
+	case HGHCA_EVENT_WQ_ACCESS_ERROR:
+		event.event = IB_EVENT_QP_ACCESS_ERR;
+		break;
+	default:
+		ibdev_err_ratelimited(ibqp->device, "QP 0x%x: unknown event 0x%x\n",
+				      hwqp->qpn, type);
+		return;
+	}
+
+	if (in_error && !hqp->uctx)
+		hghca_qp_flush(hqp);
+	if (ibqp->event_handler)
+		ibqp->event_handler(&event, ibqp->qp_context);
+}
+
+static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_attr *init,
+			       bool user)
+{
+	const struct hghca_limits *limits = &hdev->limits;
+	const struct ib_qp_cap *cap = &init->cap;
+
+	switch (init->qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UD:
+		break;
+	case IB_QPT_GSI:
+		if (!user && init->port_num == HGHCA_PORT_NUM)
+			break;
+		return -EINVAL;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if (init->create_flags || init->srq || init->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+
+	if (cap->max_send_wr > limits->max_qp_wr ||
+	    cap->max_recv_wr > limits->max_qp_wr ||
+	    cap->max_send_sge > limits->max_sge ||
+	    cap->max_recv_sge > limits->max_sge_rq ||
+	    cap->max_inline_data >
+	    hghca_wqe_inline_room(init->qp_type, limits->max_desc_sz)) {
+		ibdev_dbg(&hdev->ibdev,
+			  "QP of %u+%u WQEs, %u+%u SGEs, %u bytes inline is not possible\n",
+			  cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge,
+			  cap->max_recv_sge, cap->max_inline_data);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static u32 hghca_wq_bytes(const struct hghca_wq *wq)
+{
+	return wq->num_wqes << wq->log_stride;
+}
+
+/* ------------------------------------------------------------------ */
+/* Queues of a user                                                     */
+
+static int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes,
+			      u8 log_stride, u32 max_wr)
+{
+	wq->log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
+	if (!num_wqes)
+		return max_wr ? -EINVAL : 0;
+
+	if (!is_power_of_2(num_wqes) || num_wqes > hdev->limits.max_qp_wr ||
+	    num_wqes < max_wr || log_stride < HGHCA_WQE_MIN_STRIDE_LOG ||
+	    log_stride > HGHCA_WQE_MAX_STRIDE_LOG)
+		return -EINVAL;
+	wq->num_wqes = num_wqes;
+	wq->log_stride = log_stride;
+	return 0;
+}
+
+static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
+			       const struct hghca_create_qp *cmd, const struct ib_qp_cap *cap)
+{
+	int ret;
+
+	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
+	    !PAGE_ALIGNED(cmd->buf_addr))
+		return -EINVAL;
+
+	ret = hghca_wq_init_user(hdev, &hqp->sq, cmd->sq_wqe_cnt, cmd->log_sq_stride,
+				 cap->max_send_wr);
+	if (ret)
+		return ret;
+	return hghca_wq_init_user(hdev, &hqp->rq, cmd->rq_wqe_cnt, cmd->log_rq_stride,
+				  cap->max_recv_wr);
+}
+
+/* The buffer of both queues, each under an MR of its own. */
+static int hghca_qp_map_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
+			     u64 buf_addr)
+{
+	u32 sq_bytes = ALIGN(hghca_wq_bytes(&hqp->sq), HGHCA_ICM_PAGE_SIZE);
+	u32 rq_bytes = ALIGN(hghca_wq_bytes(&hqp->rq), HGHCA_ICM_PAGE_SIZE);
+	int ret;
+
+	if (!(sq_bytes + rq_bytes))
+		return 0;
+	hqp->umem = ib_umem_get(&hdev->ibdev, buf_addr, sq_bytes + rq_bytes, 0);
+	if (IS_ERR(hqp->umem)) {
+		ret = PTR_ERR(hqp->umem);
+		hqp->umem = NULL;
+		return ret;
+	}
+
+	if (sq_bytes) {
+		ret = hghca_queue_map_user(hdev, &hqp->sq.queue, pdn, hqp->umem, 0,
+					   sq_bytes, false);
+		if (ret)
+			goto err_release_umem;
+	}
+	if (rq_bytes) {
+		ret = hghca_queue_map_user(hdev, &hqp->rq.queue, pdn, hqp->umem, sq_bytes,
+					   rq_bytes, false);
+		if (ret)
+			goto err_free_sq;
+	}
+	return 0;
+
+err_free_sq:
+	hghca_queue_free(hdev, &hqp->sq.queue);
+err_release_umem:
+	ib_umem_release(hqp->umem);
+	return ret;
+}
+
+static int hghca_qp_init_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
+			      const struct ib_qp_cap *cap, struct ib_udata *udata)
+{
+	struct hghca_create_qp cmd;
+	int ret;
+
+	hqp->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
+	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	if (ret)
+		return ret;
+	ret = hghca_qp_check_user(hdev, hqp, &cmd, cap);
+	if (ret) {
+		ibdev_dbg(&hdev->ibdev, "QP queues of %u << %u and %u << %u at 0x%llx\n",
+			  cmd.sq_wqe_cnt, cmd.log_sq_stride, cmd.rq_wqe_cnt,
+			  cmd.log_rq_stride, cmd.buf_addr);
+		return ret;
+	}
+
+	ret = hghca_qp_map_user(hdev, hqp, pdn, cmd.buf_addr);
+	if (ret)
+		return ret;
+	if (hqp->rq.num_wqes) {
+		ret = hghca_dbr_map_user(hqp->uctx, &hqp->dbr, cmd.dbr_addr);
+		if (ret)
+			goto err_unmap;
+	}
+	hqp->cap = *cap;
+	return 0;
+
+err_unmap:
+	hghca_queue_free(hdev, &hqp->rq.queue);
+	hghca_queue_free(hdev, &hqp->sq.queue);
+	ib_umem_release(hqp->umem);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ */
+/* Queues of the kernel                                                 */
+
+static int hghca_wq_init_kernel(struct hghca_dev *hdev, struct hghca_wq *wq, u32 pdn,
+				u32 num_wqes, u32 wqe_bytes, u32 max_desc_sz)
+{
+	u32 stride = max_t(u32, roundup_pow_of_two(wqe_bytes), BIT(HGHCA_WQE_MIN_STRIDE_LOG));
+	int ret;
+
+	wq->log_stride = ilog2(stride);
+	wq->room.units = min(stride, max_desc_sz) / HGHCA_WQE_UNIT;
+	if (!num_wqes)
+		return 0;
+
+	wq->num_wqes = roundup_pow_of_two(num_wqes);
+	wq->wrs = kvcalloc(wq->num_wqes, sizeof(*wq->wrs), GFP_KERNEL);
+	if (!wq->wrs)
+		return -ENOMEM;
+	ret = hghca_queue_alloc(hdev, &wq->queue, pdn, hghca_wq_bytes(wq), false);
+	if (ret)
+		goto err_free_wrs;
+	return 0;
+
+err_free_wrs:
+	kvfree(wq->wrs);
+	return ret;
+}
+
+static void hghca_wq_release_kernel(struct hghca_dev *hdev, struct hghca_wq *wq)
+{
+	hghca_queue_free(hdev, &wq->queue);
+	kvfree(wq->wrs);
+}
+
+static int hghca_qp_init_kernel(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
+				const struct ib_qp_init_attr *init)
+{
+	const struct hghca_limits *limits = &hdev->limits;
+	struct hghca_wqe_room *sq_room = &hqp->sq.room;
+	struct hghca_wqe_room *rq_room = &hqp->rq.room;
+	const struct ib_qp_cap *cap = &init->cap;
+	int ret;
+
+	ret = hghca_wq_init_kernel(hdev, &hqp->sq, pdn, cap->max_send_wr,
+				   hghca_wqe_send_bytes(init->qp_type, cap->max_send_sge,
+							cap->max_inline_data),
+				   limits->max_desc_sz);
+	if (ret)
+		return ret;
+	ret = hghca_wq_init_kernel(hdev, &hqp->rq, pdn, cap->max_recv_wr,
+				   hghca_wqe_recv_bytes(cap->max_recv_sge),
+				   limits->max_desc_sz_rq);
+	if (ret)
+		goto err_release_sq;
+	ret = hghca_dbr_alloc(hdev, &hqp->dbr);
+	if (ret)
+		goto err_release_rq;
+
+	/* What a slot has room for is given, not only what was asked for. */
+	sq_room->max_sge = min(hghca_wqe_sge_room(init->qp_type,
+						  sq_room->units * HGHCA_WQE_UNIT),
+			       limits->max_sge);
+	sq_room->max_inline = hghca_wqe_inline_room(init->qp_type,
+						    sq_room->units * HGHCA_WQE_UNIT);
+	rq_room->max_sge = min_t(u32, rq_room->units - 1, limits->max_sge_rq);
+	hqp->cap = (struct ib_qp_cap) {
+		.max_send_wr = hqp->sq.num_wqes,
+		.max_recv_wr = hqp->rq.num_wqes,
+		.max_send_sge = sq_room->max_sge,
+		.max_recv_sge = rq_room->max_sge,
+		.max_inline_data = sq_room->max_inline,
+		.max_rdma_ctxs = cap->max_rdma_ctxs,
+	};
+	return 0;
+
+err_release_rq:
+	hghca_wq_release_kernel(hdev, &hqp->rq);
+err_release_sq:
+	hghca_wq_release_kernel(hdev, &hqp->sq);
+	return ret;
+}
+
+static int hghca_qp_attach(struct hghca_qp *hqp)
+{
+	struct hghca_cq *send_cq = to_hcq(hqp->ibqp.send_cq);
+	int ret;
+
+	ret = hghca_cq_attach(send_cq, hqp);
+	if (ret)
+		return ret;
+	ret = hghca_cq_attach(to_hcq(hqp->ibqp.recv_cq), hqp);
+	if (ret)
+		hghca_cq_detach(send_cq, hqp);
+	return ret;
+}
+
+static void hghca_qp_detach(struct hghca_qp *hqp)
+{
+	hghca_cq_detach(to_hcq(hqp->ibqp.send_cq), hqp);
+	hghca_cq_detach(to_hcq(hqp->ibqp.recv_cq), hqp);
+}
+
+/* ------------------------------------------------------------------ */
+
+/* What RST2INIT takes besides attributes. */
+static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn)
+{
+	u32 service = hqp->ibqp.qp_type == IB_QPT_RC ? HGHCA_QP_ST_RC : HGHCA_QP_ST_UD;
+	struct hghca_qpc *qpc = &hqp->qpc;
+
+	qpc->flags = cpu_to_be32(FIELD_PREP(HGHCA_QPC_ST_MASK, service));
+	qpc->mtu_msgmax = FIELD_PREP(HGHCA_QPC_MSGMAX_MASK, hdev->limits.log_max_msg);
+	qpc->rq_entry_sz_log = hqp->rq.log_stride;
+	qpc->sq_entry_sz_log = hqp->sq.log_stride;
+	qpc->usr_page = cpu_to_be32(hqp->uctx ? hqp->uctx->uar.index : 0);
+	qpc->local_qpn = cpu_to_be32(hqp->hw.qpn);
+	qpc->port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM));
+	qpc->pd = cpu_to_be32(pdn);
+	qpc->cqn_snd = cpu_to_be32(to_hcq(hqp->ibqp.send_cq)->hw.cqn);
+	qpc->cqn_rcv = cpu_to_be32(to_hcq(hqp->ibqp.recv_cq)->hw.cqn);
+	qpc->snd_wqe_base_l = cpu_to_be32(hqp->sq.queue.mr.key);
+	qpc->snd_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->sq));
+	qpc->rcv_wqe_base_l = cpu_to_be32(hqp->rq.queue.mr.key);
+	qpc->rcv_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->rq));
+	if (hqp->dbr.dma)
+		qpc->dbr_addr = cpu_to_be64(hqp->dbr.dma | HGHCA_DBR_VALID);
+}
+
+static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
+{
+	hghca_dbr_free(hdev, hqp->uctx, &hqp->dbr);
+	hghca_wq_release_kernel(hdev, &hqp->rq);
+	hghca_wq_release_kernel(hdev, &hqp->sq);
+	ib_umem_release(hqp->umem);	/* NULL: a kernel QP */
+	mutex_destroy(&hqp->lock);
+}
+
+/**
+ * hghca_create_qp - create a QP
+ * @ibqp: the QP
+ * @init: its type, queues and CQs; the queues of a kernel QP may be larger
+ * @udata: of a user, otherwise NULL
+ *
+ * RC, UD, and the GSI QP.
+ *
+ * Return: 0, or -EOPNOTSUPP for a type or flag the device lacks, -EINVAL for what
+ * is beyond its limits or malformed, -EBUSY for a second GSI QP, and what memory
+ * and device answer.
+ */
+int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibqp->device);
+	struct hghca_create_qp_resp resp = {};
+	struct hghca_qp *hqp = to_hqp(ibqp);
+	u32 pdn = to_hpd(ibqp->pd)->pdn;
+	int ret;
+
+	ret = hghca_qp_check_init(hdev, init, !!udata);
+	if (ret)
+		return ret;
+
+	mutex_init(&hqp->lock);
+	spin_lock_init(&hqp->sq.lock);
+	spin_lock_init(&hqp->rq.lock);
+	hqp->state = IB_QPS_RESET;
+	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	hqp->hw.event = hghca_qp_event;
+
+	ret = udata ? hghca_qp_init_user(hdev, hqp, pdn, &init->cap, udata) :
+		      hghca_qp_init_kernel(hdev, hqp, pdn, init);
+	if (ret)
+		return ret;
+
+	ret = hghca_hwqp_add(hdev, &hqp->hw,
+			     init->qp_type == IB_QPT_GSI ? HGHCA_QPN_GSI : 0);
+	if (ret)
+		goto err_release;
+	if (!udata) {
+		ret = hghca_qp_attach(hqp);
+		if (ret)
+			goto err_del_number;
+	}
+
+	hghca_qp_init_context(hdev, hqp, pdn);
+	ibqp->qp_num = hqp->hw.qpn;
+	init->cap = hqp->cap;
+	if (udata) {
+		resp.qpn = hqp->hw.qpn;
+		ret = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+		if (ret)
+			goto err_del_number;
+	}
+	return 0;
+
+err_del_number:
+	hghca_hwqp_del(hdev, &hqp->hw);
+err_release:
+	hghca_qp_release(hdev, hqp);
+	return ret;
+}
+
+/**
+ * hghca_destroy_qp - destroy a QP
+ * @ibqp: the QP
+ * @udata: of a user, otherwise NULL
+ *
+ * Return: 0.
+ */
+int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibqp->device);
+	struct hghca_qp *hqp = to_hqp(ibqp);
+
+	mutex_lock(&hqp->lock);
+	hghca_qp_reset(hqp);
+	mutex_unlock(&hqp->lock);
+
+	/* Before its number may be another QP's. */
+	if (!hqp->uctx)
+		hghca_qp_detach(hqp);
+	hghca_hwqp_del(hdev, &hqp->hw);
+	hghca_qp_release(hdev, hqp);
+	return 0;
+}

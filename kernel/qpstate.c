@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: states and attributes of queue pairs.
+ *
+ *	         RST2INIT      INIT2RTR     RTR2RTS      RTS2SQD
+ *	RESET ------------> INIT ------> RTR ------> RTS <------> SQD
+ *	  ^                 |  ^                    ^  |         |  ^
+ *	  |           INIT2INIT                     |  RTS2RTS   SQD2SQD
+ *	  | ERR2RST                       SQERR2RTS |
+ *	any                                        SQE (UD, by the device)
+ *
+ *	any but RESET -- 2ERR --> ERR
+ */
+
+#include "hghca.h"
+
+#define HGHCA_QPN_MAX		0xffffff
+#define HGHCA_ACK_TIMEOUT_MAX	31
+#define HGHCA_RETRY_MAX		7
+#define HGHCA_RNR_TIMER_MAX	31
+#define HGHCA_QPC_SQ_DRAINING	HGHCA_MASK(27, 27)
+
+enum hghca_service {
+	HGHCA_SERVICE_RC,
+	HGHCA_SERVICE_UD,
+	HGHCA_SERVICES
+};
+
+/**
+ * struct hghca_qp_step - a transition with a mailbox, a row of the document's
+ *	table in 4.9
+ * @op: the command; 0 for no such transition
+ * @required: attributes the device wants, whether the verb names them or not
+ * @optional: attributes it takes
+ */
+struct hghca_qp_step {
+	u16 op;
+	u32 required[HGHCA_SERVICES];
+	u32 optional[HGHCA_SERVICES];
+};
+
+#define HGHCA_ATTRS_TO_INIT_RC	(HGHCA_QP_ATTR_PKEY_INDEX | \
+				 HGHCA_QP_ATTR_PORT | \
+				 HGHCA_QP_ATTR_ACCESS_FLAGS)
+#define HGHCA_ATTRS_TO_INIT_UD	(HGHCA_QP_ATTR_PKEY_INDEX | \
+				 HGHCA_QP_ATTR_PORT | \
+				 HGHCA_QP_ATTR_QKEY)
+#define HGHCA_ATTRS_TO_RTS_RC	(HGHCA_QP_ATTR_CUR_STATE | \
+				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
+				 HGHCA_QP_ATTR_MIN_RNR_TIMER | \
+				 HGHCA_QP_ATTR_PATH_MIG_STATE)
+#define HGHCA_ATTRS_TO_RTS_UD	(HGHCA_QP_ATTR_CUR_STATE | HGHCA_QP_ATTR_QKEY)
+
+static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1] = {
+	[IB_QPS_RESET][IB_QPS_INIT] = {
+		.op = HGHCA_CMD_RST2INIT_QPEE,
+		.required = { HGHCA_ATTRS_TO_INIT_RC, HGHCA_ATTRS_TO_INIT_UD },
+	},
+	[IB_QPS_INIT][IB_QPS_INIT] = {
+		.op = HGHCA_CMD_INIT2INIT_QPEE,
+		.required = { HGHCA_ATTRS_TO_INIT_RC, HGHCA_ATTRS_TO_INIT_UD },
+	},
+	[IB_QPS_INIT][IB_QPS_RTR] = {
+		.op = HGHCA_CMD_INIT2RTR_QPEE,
+		.required = {
+			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_AV |
+					     HGHCA_QP_ATTR_PATH_MTU |
+					     HGHCA_QP_ATTR_DEST_QPN |
+					     HGHCA_QP_ATTR_RQ_PSN |
+					     HGHCA_QP_ATTR_MIN_RNR_TIMER,
+		},
+		.optional = {
+			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
+					     HGHCA_QP_ATTR_PKEY_INDEX |
+					     HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
+			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
+					     HGHCA_QP_ATTR_QKEY,
+		},
+	},
+	[IB_QPS_RTR][IB_QPS_RTS] = {
+		.op = HGHCA_CMD_RTR2RTS_QPEE,
+		.required = {
+			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_TIMEOUT |
+					     HGHCA_QP_ATTR_RETRY_CNT |
+					     HGHCA_QP_ATTR_RNR_RETRY |
+					     HGHCA_QP_ATTR_SQ_PSN,
+			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_SQ_PSN,
+		},
+		.optional = {
+			[HGHCA_SERVICE_RC] = HGHCA_ATTRS_TO_RTS_RC |
+					     HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC,
+			[HGHCA_SERVICE_UD] = HGHCA_ATTRS_TO_RTS_UD,
+		},
+	},
+	[IB_QPS_RTS][IB_QPS_RTS] = {
+		.op = HGHCA_CMD_RTS2RTS_QPEE,
+		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UD },
+	},
+	[IB_QPS_RTS][IB_QPS_SQD] = {
+		.op = HGHCA_CMD_RTS2SQD_QPEE,
+		.optional = { HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
+			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY },
+	},
+	[IB_QPS_SQD][IB_QPS_RTS] = {
+		.op = HGHCA_CMD_SQD2RTS_QPEE,
+		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UD },
+	},
+	[IB_QPS_SQD][IB_QPS_SQD] = {
+		.op = HGHCA_CMD_SQD2SQD_QPEE,
+		.optional = {
+			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_PORT |
+					     HGHCA_QP_ATTR_AV |
+					     HGHCA_QP_ATTR_TIMEOUT |
+					     HGHCA_QP_ATTR_RETRY_CNT |
+					     HGHCA_QP_ATTR_RNR_RETRY |
+					     HGHCA_QP_ATTR_ACCESS_FLAGS |
+					     HGHCA_QP_ATTR_PKEY_INDEX |
+					     HGHCA_QP_ATTR_MIN_RNR_TIMER |
+					     HGHCA_QP_ATTR_PATH_MIG_STATE |
+					     HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC |
+					     HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
+			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
+					     HGHCA_QP_ATTR_QKEY,
+		},
+	},
+	[IB_QPS_SQE][IB_QPS_RTS] = {
+		.op = HGHCA_CMD_SQERR2RTS_QPEE,
+		.optional = {
+			[HGHCA_SERVICE_UD] = HGHCA_ATTRS_TO_RTS_UD,
+		},
+	},
+};
+
+/* Verbs attributes and what the device calls them. */
+static const struct {
+	u32 verbs;
+	u32 device;
+} hghca_qp_attrs[] = {
+	{ IB_QP_CUR_STATE,		HGHCA_QP_ATTR_CUR_STATE },
+	{ IB_QP_EN_SQD_ASYNC_NOTIFY,	HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY },
+	{ IB_QP_ACCESS_FLAGS,		HGHCA_QP_ATTR_ACCESS_FLAGS },
+	{ IB_QP_PKEY_INDEX,		HGHCA_QP_ATTR_PKEY_INDEX },
+	{ IB_QP_PORT,			HGHCA_QP_ATTR_PORT },
+	{ IB_QP_QKEY,			HGHCA_QP_ATTR_QKEY },
+	{ IB_QP_AV,			HGHCA_QP_ATTR_AV },
+	{ IB_QP_PATH_MTU,		HGHCA_QP_ATTR_PATH_MTU },
+	{ IB_QP_TIMEOUT,		HGHCA_QP_ATTR_TIMEOUT },
+	{ IB_QP_RETRY_CNT,		HGHCA_QP_ATTR_RETRY_CNT },
+	{ IB_QP_RNR_RETRY,		HGHCA_QP_ATTR_RNR_RETRY },
+	{ IB_QP_RQ_PSN,			HGHCA_QP_ATTR_RQ_PSN },
+	{ IB_QP_MAX_QP_RD_ATOMIC,	HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC },
+	{ IB_QP_MIN_RNR_TIMER,		HGHCA_QP_ATTR_MIN_RNR_TIMER },
+	{ IB_QP_SQ_PSN,			HGHCA_QP_ATTR_SQ_PSN },
+	{ IB_QP_MAX_DEST_RD_ATOMIC,	HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC },
+	{ IB_QP_PATH_MIG_STATE,		HGHCA_QP_ATTR_PATH_MIG_STATE },
+	{ IB_QP_DEST_QPN,		HGHCA_QP_ATTR_DEST_QPN },
+};
+
+static u32 hghca_qp_attrs_from_ib(int attr_mask)
+{
+	u32 attrs = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(hghca_qp_attrs); i++)
+		if (attr_mask & hghca_qp_attrs[i].verbs)
+			attrs |= hghca_qp_attrs[i].device;
+	return attrs;
+}
+
+static enum hghca_service hghca_qp_service(const struct hghca_qp *hqp)
+{
+	return hqp->ibqp.qp_type == IB_QPT_RC ? HGHCA_SERVICE_RC : HGHCA_SERVICE_UD;
+}
+
+/* ------------------------------------------------------------------ */
+/* Attributes into a context                                            */
+
+static bool hghca_qp_av_is_valid(const struct hghca_limits *limits,
+				 const struct rdma_ah_attr *ah)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
+
+	return ah->type == RDMA_AH_ATTR_TYPE_ROCE &&
+	       rdma_ah_get_ah_flags(ah) & IB_AH_GRH &&
+	       rdma_ah_get_port_num(ah) == HGHCA_PORT_NUM &&
+	       grh->sgid_index < limits->num_gids;
+}
+
+/* Attributes beyond what the device can do; attr_mask suits the transition. */
+static bool hghca_qp_attrs_are_valid(const struct hghca_limits *limits,
+				     const struct ib_qp_attr *attr, int mask)
+{
+	return !((mask & IB_QP_PORT && attr->port_num != HGHCA_PORT_NUM) ||
+		 (mask & IB_QP_PKEY_INDEX && attr->pkey_index) ||
+		 (mask & IB_QP_AV && !hghca_qp_av_is_valid(limits, &attr->ah_attr)) ||
+		 (mask & IB_QP_PATH_MTU && (attr->path_mtu < IB_MTU_256 ||
+					    attr->path_mtu > limits->max_mtu)) ||
+		 (mask & IB_QP_TIMEOUT && attr->timeout > HGHCA_ACK_TIMEOUT_MAX) ||
+		 (mask & IB_QP_RETRY_CNT && attr->retry_cnt > HGHCA_RETRY_MAX) ||
+		 (mask & IB_QP_RNR_RETRY && attr->rnr_retry > HGHCA_RETRY_MAX) ||
+		 (mask & IB_QP_MIN_RNR_TIMER &&
+		  attr->min_rnr_timer > HGHCA_RNR_TIMER_MAX) ||
+		 (mask & IB_QP_MAX_QP_RD_ATOMIC &&
+		  attr->max_rd_atomic > limits->max_rd_atomic) ||
+		 (mask & IB_QP_MAX_DEST_RD_ATOMIC &&
+		  attr->max_dest_rd_atomic > limits->max_dest_rd_atomic) ||
+		 (mask & IB_QP_DEST_QPN && attr->dest_qp_num > HGHCA_QPN_MAX) ||
+		 (mask & IB_QP_PATH_MIG_STATE &&
+		  attr->path_mig_state != IB_MIG_MIGRATED));
+}
+
+static void hghca_qpc_set_av(struct hghca_qpc *qpc, const struct rdma_ah_attr *ah)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
+	const u8 *dmac = ah->roce.dmac;
+
+	qpc->g_mylmc = HGHCA_QPC_GRH;
+	qpc->mgid_index = grh->sgid_index;
+	qpc->static_rate = rdma_ah_get_static_rate(ah);
+	qpc->hop_limit = grh->hop_limit;
+	qpc->sl_tclass_flowlabel =
+		cpu_to_be32(FIELD_PREP(HGHCA_QPC_SL_MASK, rdma_ah_get_sl(ah)) |
+			    FIELD_PREP(HGHCA_QPC_TCLASS_MASK, grh->traffic_class) |
+			    FIELD_PREP(HGHCA_QPC_FLOWLABEL_MASK, grh->flow_label));
+	memcpy(qpc->rgid, grh->dgid.raw, sizeof(qpc->rgid));
+	qpc->dmac_h = cpu_to_be32(get_unaligned_be32(dmac));
+	qpc->dlid = cpu_to_be16(get_unaligned_be16(dmac + 4));
+}
+
+/* What others may do through the QP; local rights are the MR's alone. */
+static u32 hghca_qp_access_from_ib(int access)
+{
+	return (access & IB_ACCESS_REMOTE_WRITE ? HGHCA_ACCESS_REMOTE_WRITE : 0) |
+	       (access & IB_ACCESS_REMOTE_READ ? HGHCA_ACCESS_REMOTE_READ : 0) |
+	       (access & IB_ACCESS_REMOTE_ATOMIC ? HGHCA_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+static void hghca_qpc_set_limits(struct hghca_qpc *qpc, const struct ib_qp_attr *attr, int mask)
+{
+	__be32 *limits = &qpc->limits;
+
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		be32p_replace_bits(limits, attr->max_rd_atomic, HGHCA_QPC_LIMITS_RD_ATOMIC);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		be32p_replace_bits(limits, attr->max_dest_rd_atomic,
+				   HGHCA_QPC_LIMITS_DEST_RD_ATOMIC);
+	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
+		be32p_replace_bits(limits, !!attr->en_sqd_async_notify,
+				   HGHCA_QPC_LIMITS_SQD_NOTIFY);
+	if (mask & IB_QP_RETRY_CNT)
+		be32p_replace_bits(limits, attr->retry_cnt, HGHCA_QPC_LIMITS_RETRY_CNT);
+	if (mask & IB_QP_ACCESS_FLAGS)
+		be32p_replace_bits(limits, hghca_qp_access_from_ib(attr->qp_access_flags),
+				   HGHCA_QPC_LIMITS_ACCESS);
+}
+
+static void hghca_qpc_set_attrs(struct hghca_qpc *qpc, const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_PKEY_INDEX)
+		be32p_replace_bits(&qpc->port_pkey, attr->pkey_index,
+				   HGHCA_QPC_PKEY_INDEX_MASK);
+	if (mask & IB_QP_PORT)
+		be32p_replace_bits(&qpc->port_pkey, attr->port_num, HGHCA_QPC_PORT_MASK);
+	if (mask & IB_QP_QKEY)
+		qpc->qkey = cpu_to_be32(attr->qkey);
+	if (mask & IB_QP_AV)
+		hghca_qpc_set_av(qpc, &attr->ah_attr);
+	if (mask & IB_QP_PATH_MTU)
+		u8p_replace_bits(&qpc->mtu_msgmax, attr->path_mtu, HGHCA_QPC_MTU_MASK);
+	if (mask & IB_QP_TIMEOUT)
+		qpc->ackto = attr->timeout;
+	if (mask & IB_QP_RNR_RETRY)
+		qpc->rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_RQ_PSN)
+		be32p_replace_bits(&qpc->rnr_nextrecvpsn, attr->rq_psn, HGHCA_QPC_PSN_MASK);
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		be32p_replace_bits(&qpc->rnr_nextrecvpsn, attr->min_rnr_timer,
+				   HGHCA_QPC_RNR_TIMER_MASK);
+	if (mask & IB_QP_SQ_PSN)
+		qpc->next_send_psn = cpu_to_be32(attr->sq_psn & HGHCA_QPC_PSN_MASK);
+	if (mask & IB_QP_DEST_QPN)
+		qpc->remote_qpn = cpu_to_be32(attr->dest_qp_num);
+	hghca_qpc_set_limits(qpc, attr, mask);
+}
+
+/*
+ * A datagram must fit one packet, and that one the link: its MTU when the QP
+ * is set up. The device takes it at RST2INIT alone.
+ */
+static enum ib_mtu hghca_qp_datagram_mtu(const struct hghca_dev *hdev)
+{
+	enum ib_mtu mtu = IB_MTU_256;
+
+	if (hdev->netdev)
+		mtu = iboe_get_mtu(READ_ONCE(hdev->netdev->mtu));
+	return clamp(mtu, IB_MTU_256, hdev->limits.max_mtu);
+}
+
+/* ------------------------------------------------------------------ */
+/* Transitions                                                          */
+
+static void hghca_qp_direct_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 qpn)
+{
+	int ret;
+
+	ret = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_GSI, qpn);
+	if (ret)
+		ibdev_err(&hdev->ibdev, "QP 1 is not directed to 0x%x: %d\n", qpn, ret);
+	hqp->special = qpn && !ret;
+}
+
+/**
+ * hghca_qp_reset - take a QP from any state to RESET
+ * @hqp: the QP; its lock is held
+ *
+ * Its completions are dropped and its queues are empty afterwards (those of a
+ * user are the user's to empty).
+ */
+void hghca_qp_reset(struct hghca_qp *hqp)
+{
+	struct hghca_dev *hdev = to_hdev(hqp->ibqp.device);
+	int ret;
+
+	lockdep_assert_held(&hqp->lock);
+
+	if (hqp->special)
+		hghca_qp_direct_gsi(hdev, hqp, 0);
+	if (hqp->state != IB_QPS_RESET) {
+		ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, hqp->hw.qpn, NULL);
+		if (ret) {
+			ibdev_err(&hdev->ibdev, "QP 0x%x is not reset: %d\n",
+				  hqp->hw.qpn, ret);
+			/* Its memory may be freed next: it must not be used. */
+			hghca_dev_fail(hdev, "a QP is not reset");
+		}
+	}
+	WRITE_ONCE(hqp->state, IB_QPS_RESET);
+	if (hqp->uctx)
+		return;
+
+	/* Posters see RESET from here on. */
+	spin_lock_irq(&hqp->sq.lock);
+	spin_unlock_irq(&hqp->sq.lock);
+	spin_lock_irq(&hqp->rq.lock);
+	hqp->flush_recv = false;
+	spin_unlock_irq(&hqp->rq.lock);
+	hghca_cq_purge(to_hcq(hqp->ibqp.send_cq), hqp);
+	hghca_cq_purge(to_hcq(hqp->ibqp.recv_cq), hqp);
+	/* Nobody posts and nothing completes. */
+	hqp->sq.head = 0;
+	hqp->sq.tail = 0;
+	hqp->rq.head = 0;
+	hqp->rq.tail = 0;
+	*hqp->dbr.record = 0;
+}
+
+static int hghca_qp_to_error(struct hghca_qp *hqp)
+{
+	int ret;
+
+	ret = hghca_cmd_modify_qp(to_hdev(hqp->ibqp.device), HGHCA_CMD_2ERR_QPEE,
+				  hqp->hw.qpn, NULL);
+	if (ret)
+		return ret;
+	WRITE_ONCE(hqp->state, IB_QPS_ERR);
+	if (!hqp->uctx)
+		hghca_qp_flush(hqp);
+	return 0;
+}
+
+static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
+			 const struct ib_qp_attr *attr, int attr_mask, enum ib_qp_state to)
+{
+	struct hghca_dev *hdev = to_hdev(hqp->ibqp.device);
+	enum hghca_service service = hghca_qp_service(hqp);
+	struct hghca_qpc qpc = hqp->qpc;
+	u32 attrs = hghca_qp_attrs_from_ib(attr_mask);
+	int ret;
+
+	/* What the device wants and the verb leaves out stands in hqp->qpc. */
+	attrs |= step->required[service];
+	if (attrs & ~(step->required[service] | step->optional[service])) {
+		ibdev_dbg(&hdev->ibdev, "QP 0x%x: attributes 0x%x not taken now\n",
+			  hqp->hw.qpn, attrs);
+		return -EINVAL;
+	}
+
+	hghca_qpc_set_attrs(&qpc, attr, attr_mask);
+	if (step->op == HGHCA_CMD_RST2INIT_QPEE && service == HGHCA_SERVICE_UD)
+		u8p_replace_bits(&qpc.mtu_msgmax, hghca_qp_datagram_mtu(hdev),
+				 HGHCA_QPC_MTU_MASK);
+	qpc.opt_param_mask = cpu_to_be32(attrs);
+	ret = hghca_cmd_modify_qp(hdev, step->op, hqp->hw.qpn, &qpc);
+	if (ret)
+		return ret;
+
+	hqp->qpc = qpc;
+	WRITE_ONCE(hqp->state, to);
+	if (hqp->ibqp.qp_type == IB_QPT_GSI && !hqp->special)
+		hghca_qp_direct_gsi(hdev, hqp, hqp->hw.qpn);
+	return 0;
+}
+
+static int hghca_modify_qp_locked(struct hghca_qp *hqp, const struct ib_qp_attr *attr, int mask)
+{
+	struct ib_device *ibdev = hqp->ibqp.device;
+	enum ib_qp_state from = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : hqp->state;
+	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
+	const struct hghca_qp_step *step;
+
+	if (!ib_modify_qp_is_ok(from, to, hqp->ibqp.qp_type, mask) ||
+	    !hghca_qp_attrs_are_valid(&to_hdev(ibdev)->limits, attr, mask)) {
+		ibdev_dbg(ibdev, "QP 0x%x: %d to %d with attributes 0x%x is not possible\n",
+			  hqp->hw.qpn, from, to, mask);
+		return -EINVAL;
+	}
+
+	if (to == IB_QPS_RESET) {
+		hghca_qp_reset(hqp);
+		return 0;
+	}
+	if (to == IB_QPS_ERR)
+		return hghca_qp_to_error(hqp);
+
+	step = &hghca_qp_steps[from][to];
+	if (!step->op)
+		return -EINVAL;
+	return hghca_qp_step(hqp, step, attr, mask, to);
+}
+
+/**
+ * hghca_modify_qp - change state and attributes of a QP
+ * @ibqp: the QP
+ * @attr: new values
+ * @attr_mask: IB_QP_*: which
+ * @udata: of a user, otherwise NULL
+ *
+ * Return: 0, or -EINVAL for a transition or value that is not possible,
+ * -EOPNOTSUPP for what the device lacks, and what the device answers.
+ */
+int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
+		    struct ib_udata *udata)
+{
+	struct hghca_qp *hqp = to_hqp(ibqp);
+	int ret;
+
+	if (attr_mask & ~IB_QP_ATTR_STANDARD_BITS ||
+	    attr_mask & (IB_QP_ALT_PATH | IB_QP_CAP))
+		return -EOPNOTSUPP;
+
+	mutex_lock(&hqp->lock);
+	ret = hghca_modify_qp_locked(hqp, attr, attr_mask);
+	mutex_unlock(&hqp->lock);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ */
+/* A context into attributes                                            */
+
+static int hghca_qp_state_to_ib(u32 state)
+{
+	switch (state) {
+	case HGHCA_QP_STATE_RST:
+		return IB_QPS_RESET;
+	case HGHCA_QP_STATE_INIT:
+		return IB_QPS_INIT;
+	case HGHCA_QP_STATE_RTR:
+		return IB_QPS_RTR;
+	case HGHCA_QP_STATE_RTS:
+		return IB_QPS_RTS;
+	case HGHCA_QP_STATE_SQE:
+		return IB_QPS_SQE;
+	case HGHCA_QP_STATE_SQD:
+		return IB_QPS_SQD;
+	case HGHCA_QP_STATE_ERR:
+		return IB_QPS_ERR;
+	default:
+		return -EIO;
+	}
+}
+
+static int hghca_qp_access_to_ib(u32 access)
+{
+	return (access & HGHCA_ACCESS_REMOTE_WRITE ? IB_ACCESS_REMOTE_WRITE : 0) |
+	       (access & HGHCA_ACCESS_REMOTE_READ ? IB_ACCESS_REMOTE_READ : 0) |
+	       (access & HGHCA_ACCESS_REMOTE_ATOMIC ? IB_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+static void hghca_qpc_get_av(const struct hghca_qpc *qpc, struct rdma_ah_attr *ah)
+{
+	u32 class = be32_to_cpu(qpc->sl_tclass_flowlabel);
+
+	if (!(qpc->g_mylmc & HGHCA_QPC_GRH))
+		return;
+	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_port_num(ah, HGHCA_PORT_NUM);
+	rdma_ah_set_sl(ah, FIELD_GET(HGHCA_QPC_SL_MASK, class));
+	rdma_ah_set_static_rate(ah, qpc->static_rate);
+	rdma_ah_set_grh(ah, NULL, FIELD_GET(HGHCA_QPC_FLOWLABEL_MASK, class),
+			qpc->mgid_index, qpc->hop_limit,
+			FIELD_GET(HGHCA_QPC_TCLASS_MASK, class));
+	rdma_ah_set_dgid_raw(ah, (void *)qpc->rgid);
+	put_unaligned_be32(be32_to_cpu(qpc->dmac_h), ah->roce.dmac);
+	put_unaligned_be16(be16_to_cpu(qpc->dlid), ah->roce.dmac + 4);
+}
+
+static void hghca_qpc_get_attrs(const struct hghca_qpc *qpc, struct ib_qp_attr *attr)
+{
+	__be32 limits = qpc->limits;
+
+	attr->path_mtu = u8_get_bits(qpc->mtu_msgmax, HGHCA_QPC_MTU_MASK);
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->qkey = be32_to_cpu(qpc->qkey);
+	attr->rq_psn = be32_get_bits(qpc->rnr_nextrecvpsn, HGHCA_QPC_PSN_MASK);
+	attr->min_rnr_timer = be32_get_bits(qpc->rnr_nextrecvpsn, HGHCA_QPC_RNR_TIMER_MASK);
+	attr->sq_psn = be32_to_cpu(qpc->next_send_psn) & HGHCA_QPC_PSN_MASK;
+	attr->dest_qp_num = be32_to_cpu(qpc->remote_qpn) & HGHCA_QPN_MAX;
+	attr->pkey_index = be32_get_bits(qpc->port_pkey, HGHCA_QPC_PKEY_INDEX_MASK);
+	attr->port_num = be32_get_bits(qpc->port_pkey, HGHCA_QPC_PORT_MASK);
+	attr->timeout = qpc->ackto;
+	attr->rnr_retry = qpc->rnr_retry;
+	attr->retry_cnt = be32_get_bits(limits, HGHCA_QPC_LIMITS_RETRY_CNT);
+	attr->max_rd_atomic = be32_get_bits(limits, HGHCA_QPC_LIMITS_RD_ATOMIC);
+	attr->max_dest_rd_atomic = be32_get_bits(limits, HGHCA_QPC_LIMITS_DEST_RD_ATOMIC);
+	attr->qp_access_flags =
+		hghca_qp_access_to_ib(be32_get_bits(limits, HGHCA_QPC_LIMITS_ACCESS));
+	attr->sq_draining = be32_get_bits(qpc->flags, HGHCA_QPC_SQ_DRAINING);
+	hghca_qpc_get_av(qpc, &attr->ah_attr);
+}
+
+static int hghca_query_qp_locked(struct hghca_qp *hqp, struct ib_qp_attr *attr)
+{
+	struct hghca_qpc qpc;
+	int ret;
+
+	attr->qp_state = IB_QPS_RESET;
+	if (hqp->state == IB_QPS_RESET)
+		return 0;
+
+	ret = hghca_cmd_query_qp(to_hdev(hqp->ibqp.device), hqp->hw.qpn, &qpc);
+	if (ret)
+		return ret;
+	ret = hghca_qp_state_to_ib(be32_get_bits(qpc.flags, HGHCA_QPC_STATE_MASK));
+	if (ret < 0)
+		return ret;
+	/* The device goes to SQE and ERR by itself. */
+	if (ret != IB_QPS_RESET)
+		WRITE_ONCE(hqp->state, ret);
+	if (ret == IB_QPS_ERR && !hqp->uctx)
+		hghca_qp_flush(hqp);
+	attr->qp_state = ret;
+	hghca_qpc_get_attrs(&qpc, attr);
+	return 0;
+}
+
+/**
+ * hghca_query_qp - the attributes of a QP
+ * @ibqp: the QP
+ * @attr: they are put here, all of them
+ * @attr_mask: which are wanted
+ * @init: what it was created with is put here
+ *
+ * Return: 0, or what the device answers.
+ */
+int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
+		   struct ib_qp_init_attr *init)
+{
+	struct hghca_qp *hqp = to_hqp(ibqp);
+	int ret;
+
+	memset(attr, 0, sizeof(*attr));
+	memset(init, 0, sizeof(*init));
+
+	mutex_lock(&hqp->lock);
+	ret = hghca_query_qp_locked(hqp, attr);
+	mutex_unlock(&hqp->lock);
+	if (ret)
+		return ret;
+
+	attr->cur_qp_state = attr->qp_state;
+	attr->cap = hqp->cap;
+	init->event_handler = ibqp->event_handler;
+	init->qp_context = ibqp->qp_context;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->qp_type = ibqp->qp_type;
+	init->sq_sig_type = hqp->sq.room.signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init->cap = hqp->cap;
+	init->port_num = HGHCA_PORT_NUM;
+	return 0;
+}

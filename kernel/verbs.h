@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * JingZhao HCA driver: verbs objects, and the verbs.
+ *
+ * Part of hghca.h, which includes it.
+ */
+#ifndef HGHCA_VERBS_H
+#define HGHCA_VERBS_H
+
+#include "hghca.h"
+
+struct hghca_ucontext {
+	struct ib_ucontext ibuctx;
+	struct hghca_uar uar;
+	struct rdma_user_mmap_entry *uar_entry;
+	struct mutex dbr_lock;		/* protects dbr_pages */
+	struct list_head dbr_pages;
+};
+
+struct hghca_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+struct hghca_mr {
+	struct ib_mr ibmr;
+	struct hghca_hwmr hw;
+	struct ib_umem *umem;		/* NULL: a DMA MR */
+};
+
+/* ah.c: the UD unit of a send to this address, without dqpn and qkey. */
+struct hghca_ah {
+	struct ib_ah ibah;
+	struct hghca_ud_gid_unit ud;
+};
+
+/**
+ * struct hghca_cq - a completion queue
+ * @ibcq: the verbs object
+ * @hw: its number
+ * @uctx: the user's context, or NULL for a kernel CQ
+ * @umem: user CQ: the buffer
+ * @dbr: the consumer index, as the device reads it
+ * @resize_lock: keeps RESIZE_CQ apart from another one and from
+ *	hghca_cq_purge(); taken before @lock
+ * @lock: the consumer side, that is all that follows; taken in interrupts,
+ *	before &hghca_wq.lock of a receive queue
+ * @queue: the buffer
+ * @log_size: log2 of its CQEs
+ * @resize: the buffer to come while RESIZE_CQ is under way, otherwise NULL
+ * @resize_log_size: log2 of its CQEs
+ * @cons_index: CQEs consumed, free-running
+ * @dead: being destroyed; must not be armed
+ * @qps: kernel QPs that complete to this CQ, by QPN; an entry is taken out
+ *	under @lock, so that a QP found under @lock stays
+ */
+struct hghca_cq {
+	struct ib_cq ibcq;
+	struct hghca_hwcq hw;
+	struct hghca_ucontext *uctx;
+	struct ib_umem *umem;
+	struct hghca_dbr dbr;
+	struct mutex resize_lock;	/* see above */
+	spinlock_t lock;		/* see above */
+	struct hghca_queue queue;
+	u32 log_size;
+	struct hghca_queue *resize;
+	u32 resize_log_size;
+	u32 cons_index;
+	bool dead;
+	struct xarray qps;
+};
+
+/**
+ * struct hghca_wr - what is kept of a posted work request until it completes
+ * @wr_id: the ULP's
+ * @length: bytes of its data list
+ * @opcode: of a send: HGHCA_OPCODE_*
+ */
+struct hghca_wr {
+	u64 wr_id;
+	u32 length;
+	u8 opcode;
+};
+
+/**
+ * struct hghca_wq - one direction of a QP
+ * @lock: posting: the slots, @head and @wrs of those not posted; taken in
+ *	interrupts
+ * @queue: the buffer
+ * @num_wqes: a power of two, or 0
+ * @log_stride: log2 of a slot's bytes
+ * @room: what a WQE may take; of a user's, only whether all are signaled
+ * @wrs: kernel QP: by slot
+ * @head: kernel QP: WQEs posted, free-running
+ * @tail: kernel QP: WQEs completed, free-running; written by the poller alone,
+ *	under the CQ's lock
+ */
+struct hghca_wq {
+	spinlock_t lock;		/* see above */
+	struct hghca_queue queue;
+	u32 num_wqes;
+	u32 log_stride;
+	struct hghca_wqe_room room;
+	struct hghca_wr *wrs;
+	u32 head;
+	u32 tail;
+};
+
+/**
+ * struct hghca_qp - a queue pair
+ * @ibqp: the verbs object
+ * @hw: its number
+ * @uctx: the user's context, or NULL for a kernel QP
+ * @umem: user QP: the buffer of both queues
+ * @dbr: WQEs posted to @rq, as the device reads it
+ * @lock: protects @state, @qpc and @special
+ * @state: as last set or seen; also read without the lock where posting
+ *	is refused
+ * @qpc: the context as last set, which the next transition starts from
+ * @special: QP 1 is directed here
+ * @cap: as the creator asked for it, or more
+ * @sq: send queue
+ * @rq: receive queue
+ * @flush_recv: the QP is in ERR: a receive posted now needs a doorbell to be
+ *	flushed; under @rq.lock
+ */
+struct hghca_qp {
+	struct ib_qp ibqp;
+	struct hghca_hwqp hw;
+	struct hghca_ucontext *uctx;
+	struct ib_umem *umem;
+	struct hghca_dbr dbr;
+	struct mutex lock;		/* see above */
+	enum ib_qp_state state;
+	struct hghca_qpc qpc;
+	bool special;
+	struct ib_qp_cap cap;
+	struct hghca_wq sq;
+	struct hghca_wq rq;
+	bool flush_recv;
+};
+
+static inline struct hghca_dev *to_hdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct hghca_dev, ibdev);
+}
+
+static inline struct hghca_ucontext *to_huctx(struct ib_ucontext *ibuctx)
+{
+	return container_of(ibuctx, struct hghca_ucontext, ibuctx);
+}
+
+static inline struct hghca_pd *to_hpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct hghca_pd, ibpd);
+}
+
+static inline struct hghca_mr *to_hmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct hghca_mr, ibmr);
+}
+
+static inline struct hghca_ah *to_hah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct hghca_ah, ibah);
+}
+
+static inline struct hghca_cq *to_hcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct hghca_cq, ibcq);
+}
+
+static inline struct hghca_qp *to_hqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct hghca_qp, ibqp);
+}
+
+/* ctx.c */
+int hghca_pdn_alloc(struct hghca_dev *hdev, u32 *pdn);
+void hghca_pdn_free(struct hghca_dev *hdev, u32 pdn);
+int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata);
+void hghca_dealloc_ucontext(struct ib_ucontext *ibuctx);
+void hghca_disassociate_ucontext(struct ib_ucontext *ibuctx);
+int hghca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int hghca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		       struct ib_udata *udata);
+void hghca_get_dev_fw_str(struct ib_device *ibdev, char *str);
+const struct cpumask *hghca_get_vector_affinity(struct ib_device *ibdev, int vector);
+extern const struct attribute_group hghca_attr_group;
+
+int hghca_copy_from_udata(struct hghca_dev *hdev, void *cmd, size_t size, struct ib_udata *udata);
+int hghca_copy_to_udata(struct ib_udata *udata, const void *resp, size_t size);
+
+/* gid.c */
+int hghca_add_gid(const struct ib_gid_attr *attr, void **context);
+int hghca_del_gid(const struct ib_gid_attr *attr, void **context);
+
+/* uar.c */
+int hghca_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma);
+void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
+
+/* mr.c */
+struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access);
+struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+				int ib_access, struct ib_udata *udata);
+int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* port.c */
+int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
+int hghca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+int hghca_get_port_immutable(struct ib_device *ibdev, u32 port,
+			     struct ib_port_immutable *immutable);
+enum rdma_link_layer hghca_get_link_layer(struct ib_device *ibdev, u32 port);
+
+/* counters.c */
+extern const struct rdma_stat_desc hghca_stat_descs[HGHCA_COUNTER_NUM];
+struct rdma_hw_stats *hghca_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
+int hghca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
+
+/* cq.c */
+int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs);
+int hghca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int hghca_pre_destroy_cq(struct ib_cq *ibcq);
+void hghca_post_destroy_cq(struct ib_cq *ibcq);
+int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+void hghca_cq_completion(struct hghca_hwcq *hwcq);
+void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome);
+
+/*
+ * poll.c.  attach and detach: a kernel QP to and from the CQs it completes to;
+ * detach also purges.  purge: drops what a QP in RESET has completed.
+ */
+void hghca_flush_work(struct work_struct *work);
+int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
+int hghca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+int hghca_cq_attach(struct hghca_cq *hcq, struct hghca_qp *hqp);
+void hghca_cq_detach(struct hghca_cq *hcq, struct hghca_qp *hqp);
+void hghca_cq_purge(struct hghca_cq *hcq, struct hghca_qp *hqp);
+void hghca_cq_hand_over(struct hghca_queue *queue, u32 log_size);
+void hghca_cq_switch(struct hghca_cq *hcq);
+
+/* qp.c */
+void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type);
+int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* qpstate.c.  May sleep.  reset: any state to RESET; cannot fail. */
+void hghca_qp_reset(struct hghca_qp *hqp);
+int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
+		    struct ib_udata *udata);
+int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
+		   struct ib_qp_init_attr *init_attr);
+
+/* post.c.  flush: the QP is in ERR now; has what is posted from here on flushed. */
+void hghca_qp_flush(struct hghca_qp *hqp);
+int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad_wr);
+int hghca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad_wr);
+
+/* ah.c */
+int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
+int hghca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int hghca_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+#endif /* HGHCA_VERBS_H */

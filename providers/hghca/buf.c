@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: buffers of queues, whole pages that a forked child does not share. */
+#include <config.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hghca.h"
+
+static void hghca_buf_release(struct hghca_buf *buf)
+{
+	if (!buf->giver)
+		munmap(buf->addr, buf->size);
+	else if (buf->giver->free)
+		buf->giver->free(&buf->giver->pd, buf->giver->pd_context,
+				 buf->addr, buf->res_type);
+}
+
+static int hghca_buf_map(struct hghca_buf *buf)
+{
+	buf->giver = NULL;
+	buf->addr = mmap(NULL, buf->size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return buf->addr == MAP_FAILED ? errno : 0;
+}
+
+/* Memory from the parent domain, or ours where it leaves that to us. */
+static int hghca_buf_ask(struct hghca_context *ctx, struct hghca_buf *buf)
+{
+	struct hghca_pd *giver = buf->giver;
+
+	buf->addr = giver->alloc(&giver->pd, giver->pd_context, buf->size,
+				 ctx->page_size, buf->res_type);
+	if (buf->addr == IBV_ALLOCATOR_USE_DEFAULT)
+		return hghca_buf_map(buf);
+	if (!buf->addr)
+		return ENOMEM;
+	if ((uintptr_t)buf->addr & (ctx->page_size - 1)) {
+		hghca_buf_release(buf);
+		return EINVAL;
+	}
+	memset(buf->addr, 0, buf->size);
+	return 0;
+}
+
+/*
+ * At least `size` bytes of zeroes, page-aligned.  Returns 0 or an errno.
+ * `giver`: the parent domain to ask first, or NULL.
+ */
+int hghca_buf_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
+		    size_t size, struct hghca_pd *giver,
+		    enum hghca_res_type res_type)
+{
+	int err;
+
+	buf->size = align(size ? size : 1, ctx->page_size);
+	buf->giver = giver;
+	buf->res_type = res_type;
+
+	err = giver && giver->alloc ? hghca_buf_ask(ctx, buf) : hghca_buf_map(buf);
+	if (err)
+		goto err_clear;
+
+	if (ibv_dontfork_range(buf->addr, buf->size)) {
+		hghca_buf_release(buf);
+		err = ENOMEM;
+		goto err_clear;
+	}
+	return 0;
+
+err_clear:
+	buf->addr = NULL;
+	return err;
+}
+
+void hghca_buf_free(struct hghca_buf *buf)
+{
+	if (!buf->addr)
+		return;
+	ibv_dofork_range(buf->addr, buf->size);
+	hghca_buf_release(buf);
+	buf->addr = NULL;
+}

@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: completion queues. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hghca.h"
+#include "hghca_abi.h"
+
+#define HGHCA_CQ_MIN_CQES	2
+
+#define HGHCA_CQ_WC_FLAGS	IBV_WC_STANDARD_FLAGS
+#define HGHCA_CQ_COMP_MASK	(IBV_CQ_INIT_ATTR_MASK_FLAGS | \
+				 IBV_CQ_INIT_ATTR_MASK_PD)
+
+/* Low five bits of the BTH opcode that ends a message to a receive WQE. */
+enum {
+	HGHCA_BTH_SEND_LAST_IMM		= 0x03,
+	HGHCA_BTH_SEND_ONLY_IMM		= 0x05,
+	HGHCA_BTH_WRITE_LAST_IMM	= 0x09,
+	HGHCA_BTH_WRITE_ONLY_IMM	= 0x0b,
+};
+
+/* ------------------------------------------------------------------ */
+/* One CQE                                                              */
+
+static const uint8_t hghca_status_of_syndrome[] = {
+	[HGHCA_SYNDROME_LOCAL_LENGTH_ERR] = IBV_WC_LOC_LEN_ERR,
+	[HGHCA_SYNDROME_LOCAL_QP_OP_ERR] = IBV_WC_LOC_QP_OP_ERR,
+	[HGHCA_SYNDROME_LOCAL_EEC_OP_ERR] = IBV_WC_LOC_EEC_OP_ERR,
+	[HGHCA_SYNDROME_LOCAL_PROT_ERR] = IBV_WC_LOC_PROT_ERR,
+	[HGHCA_SYNDROME_WR_FLUSH_ERR] = IBV_WC_WR_FLUSH_ERR,
+	[HGHCA_SYNDROME_MW_BIND_ERR] = IBV_WC_MW_BIND_ERR,
+	[HGHCA_SYNDROME_BAD_RESP_ERR] = IBV_WC_BAD_RESP_ERR,
+	[HGHCA_SYNDROME_LOCAL_ACCESS_ERR] = IBV_WC_LOC_ACCESS_ERR,
+	[HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR] = IBV_WC_REM_INV_REQ_ERR,
+	[HGHCA_SYNDROME_REMOTE_ACCESS_ERR] = IBV_WC_REM_ACCESS_ERR,
+	[HGHCA_SYNDROME_REMOTE_OP_ERR] = IBV_WC_REM_OP_ERR,
+	[HGHCA_SYNDROME_RETRY_EXC_ERR] = IBV_WC_RETRY_EXC_ERR,
+	[HGHCA_SYNDROME_RNR_RETRY_EXC_ERR] = IBV_WC_RNR_RETRY_EXC_ERR,
+	[HGHCA_SYNDROME_LOCAL_RDD_VIOL_ERR] = IBV_WC_LOC_RDD_VIOL_ERR,
+	[HGHCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR] = IBV_WC_REM_INV_RD_REQ_ERR,
+	[HGHCA_SYNDROME_REMOTE_ABORTED_ERR] = IBV_WC_REM_ABORT_ERR,
+	[HGHCA_SYNDROME_INVAL_EECN_ERR] = IBV_WC_INV_EECN_ERR,
+	[HGHCA_SYNDROME_INVAL_EEC_STATE_ERR] = IBV_WC_INV_EEC_STATE_ERR,
+};
+
+static inline const struct hghca_err_cqe *
+hghca_cqe_error(const struct hghca_cqe *cqe)
+{
+	if (cqe->opcode != HGHCA_OPCODE_INVALID &&
+	    cqe->opcode != HGHCA_OPCODE_RECV_ERROR)
+		return NULL;
+	return (const struct hghca_err_cqe *)cqe;
+}
+
+static enum ibv_wc_status hghca_cqe_status(const struct hghca_err_cqe *err)
+{
+	uint8_t syndrome = err->syndrome;
+
+	if (syndrome >= sizeof(hghca_status_of_syndrome) ||
+	    !hghca_status_of_syndrome[syndrome])
+		return IBV_WC_GENERAL_ERR;
+	return hghca_status_of_syndrome[syndrome];
+}
+
+static inline enum ibv_wc_opcode hghca_cqe_send_opcode(const struct hghca_cqe *cqe)
+{
+	switch (cqe->opcode) {
+	case HGHCA_OPCODE_RDMA_WRITE:
+	case HGHCA_OPCODE_RDMA_WRITE_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case HGHCA_OPCODE_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case HGHCA_OPCODE_ATOMIC_CS:
+		return IBV_WC_COMP_SWAP;
+	case HGHCA_OPCODE_ATOMIC_FA:
+		return IBV_WC_FETCH_ADD;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+/* In error the opcode tells no more than the direction. */
+static inline enum ibv_wc_opcode hghca_cqe_wc_opcode(const struct hghca_cqe *cqe)
+{
+	if (cqe->is_send)
+		return hghca_cqe_send_opcode(cqe);
+	if (cqe->opcode == HGHCA_OPCODE_RECV_ERROR)
+		return IBV_WC_RECV;
+
+	switch (cqe->opcode & HGHCA_CQE_RECV_OPCODE_MASK) {
+	case HGHCA_BTH_WRITE_LAST_IMM:
+	case HGHCA_BTH_WRITE_ONLY_IMM:
+		return IBV_WC_RECV_RDMA_WITH_IMM;
+	default:
+		return IBV_WC_RECV;
+	}
+}
+
+static inline unsigned int hghca_cqe_wc_flags(const struct hghca_cqe *cqe)
+{
+	unsigned int flags = 0;
+
+	if (cqe->is_send || cqe->opcode == HGHCA_OPCODE_RECV_ERROR)
+		return 0;
+
+	switch (cqe->opcode & HGHCA_CQE_RECV_OPCODE_MASK) {
+	case HGHCA_BTH_SEND_LAST_IMM:
+	case HGHCA_BTH_SEND_ONLY_IMM:
+	case HGHCA_BTH_WRITE_LAST_IMM:
+	case HGHCA_BTH_WRITE_ONLY_IMM:
+		flags |= IBV_WC_WITH_IMM;
+		break;
+	}
+	if (le32toh(cqe->rlid_path_sl) & HGHCA_CQE_GRH)
+		flags |= IBV_WC_GRH;
+	return flags;
+}
+
+static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
+{
+	return FIELD_GET(HGHCA_CQE_SL_MASK, le32toh(cqe->rlid_path_sl));
+}
+
+/* ------------------------------------------------------------------ */
+/* The ring                                                             */
+
+static inline struct hghca_cqe *hghca_cq_cqe(struct hghca_cq *cq, uint32_t index)
+{
+	return &cq->cqes[index & cq->mask];
+}
+
+static inline bool hghca_cqe_is_ours(struct hghca_cqe *cqe)
+{
+	return atomic_load_explicit((_Atomic(__u8) *)&cqe->owner,
+				    memory_order_relaxed) == HGHCA_CQ_ENTRY_OWNER_SW;
+}
+
+/* The oldest CQE that is complete, or NULL. */
+static inline struct hghca_cqe *hghca_cq_peek(struct hghca_cq *cq)
+{
+	struct hghca_cqe *cqe = hghca_cq_cqe(cq, cq->consumer_index);
+
+	if (!hghca_cqe_is_ours(cqe))
+		return NULL;
+	hghca_owner_before_body();
+	return cqe;
+}
+
+/* All reads of the CQE come before the device may write it again. */
+static inline void hghca_cqe_give_back(struct hghca_cqe *cqe)
+{
+	atomic_store_explicit((_Atomic(__u8) *)&cqe->owner,
+			      HGHCA_CQ_ENTRY_OWNER_HW, memory_order_release);
+}
+
+static inline void hghca_cq_advance(struct hghca_cq *cq, struct hghca_cqe *cqe)
+{
+	hghca_cqe_give_back(cqe);
+	cq->consumer_index++;
+}
+
+static inline void hghca_cq_tell_device(struct hghca_cq *cq)
+{
+	hghca_queue_before_record();
+	cq->dbr->consumer_index = htole32(cq->consumer_index);
+}
+
+/*
+ * Retire the WQE that a CQE is about and those before it, which asked for no
+ * completion.  The device's numbers are checked before they are used: 0, or
+ * EIO for a CQE that names no WQE under way, with nothing changed.
+ */
+static inline int hghca_cq_retire(struct hghca_cq *cq,
+				  const struct hghca_cqe *cqe,
+				  struct hghca_qp **owner, uint64_t *wr_id)
+{
+	uint32_t qpn = le32toh(cqe->my_qpn) & HGHCA_QPN_MASK;
+	struct hghca_qp *qp = cq->last_qp;
+	uint32_t slot, tail, passed;
+	struct hghca_wq *wq;
+
+	if (!qp || qp->vqp.qp.qp_num != qpn) {
+		qp = hghca_qp_table_find(to_hctx(cq->vcq.cq.context), qpn);
+		if (!qp)
+			return EIO;
+	}
+
+	wq = cqe->is_send ? &qp->sq : &qp->rq;
+	slot = le32toh(cqe->wqe) >> wq->stride_log;
+	tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
+	passed = (slot - tail) & wq->mask;
+	if (wq->cq != cq || slot >= wq->cnt || passed >= hghca_wq_head(wq) - tail)
+		return EIO;
+
+	cq->last_qp = qp;
+	*owner = qp;
+	*wr_id = wq->wr_ids[slot];
+	hghca_wq_set_tail(wq, tail + passed + 1);
+	return 0;
+}
+
+/* A CQE that cannot be right is told to the caller once and given back. */
+static int hghca_cq_drop(struct hghca_cq *cq, struct hghca_cqe *cqe)
+{
+	verbs_err(verbs_get_ctx(cq->vcq.cq.context),
+		  "CQ 0x%x: CQE 0x%x names no WQE under way (QP 0x%x, offset 0x%x)\n",
+		  cq->cqn, cq->consumer_index, le32toh(cqe->my_qpn),
+		  le32toh(cqe->wqe));
+	hghca_cq_advance(cq, cqe);
+	return EIO;
+}
+
+/* ------------------------------------------------------------------ */
+/* ibv_poll_cq                                                          */
+
+static inline int hghca_cq_take(struct hghca_cq *cq,
+				const struct hghca_cqe *cqe, struct ibv_wc *wc)
+{
+	const struct hghca_err_cqe *failed = hghca_cqe_error(cqe);
+	struct hghca_qp *qp;
+	int err;
+
+	err = hghca_cq_retire(cq, cqe, &qp, &wc->wr_id);
+	if (err)
+		return err;
+
+	wc->opcode = hghca_cqe_wc_opcode(cqe);
+	wc->qp_num = qp->vqp.qp.qp_num;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->dlid_path_bits = 0;
+	if (failed) {
+		wc->status = hghca_cqe_status(failed);
+		wc->vendor_err = failed->vendor_err;
+		wc->byte_len = 0;
+		wc->imm_data = 0;
+		wc->src_qp = 0;
+		wc->wc_flags = 0;
+		wc->sl = 0;
+		hghca_qp_note_error(qp);
+		return 0;
+	}
+	wc->status = IBV_WC_SUCCESS;
+	wc->vendor_err = 0;
+	wc->byte_len = le32toh(cqe->byte_cnt);
+	wc->imm_data = cqe->imm;
+	wc->src_qp = le32toh(cqe->rqpn) & HGHCA_QPN_MASK;
+	wc->wc_flags = hghca_cqe_wc_flags(cqe);
+	wc->sl = hghca_cqe_sl(cqe);
+	return 0;
+}
+
+/* Returns the number of completions, or a negative errno. */
+int hghca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct hghca_cq *cq = to_hcq(ibcq);
+	struct hghca_cqe *cqe;
+	int polled = 0;
+	int err = 0;
+
+	hghca_lock(&cq->lock);
+	while (polled < num_entries) {
+		cqe = hghca_cq_peek(cq);
+		if (!cqe)
+			break;
+		err = hghca_cq_take(cq, cqe, &wc[polled]);
+		if (err) {
+			/* What stands before it is told first, it next time. */
+			if (!polled)
+				hghca_cq_drop(cq, cqe);
+			break;
+		}
+		hghca_cq_advance(cq, cqe);
+		polled++;
+	}
+	if (polled || err)
+		hghca_cq_tell_device(cq);
+	hghca_unlock(&cq->lock);
+
+	return polled ? polled : -err;
+}
+
+/* ------------------------------------------------------------------ */
+/* ibv_start_poll, ibv_next_poll, ibv_end_poll                          */
+
+/* Make the oldest CQE the current one; 0, ENOENT for none, EIO. */
+static inline int hghca_cq_load(struct hghca_cq *cq)
+{
+	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
+	const struct hghca_err_cqe *failed;
+	struct hghca_cqe *cqe;
+	struct hghca_qp *qp;
+	int err;
+
+	cqe = hghca_cq_peek(cq);
+	if (!cqe)
+		return ENOENT;
+
+	err = hghca_cq_retire(cq, cqe, &qp, &ex->wr_id);
+	if (err)
+		return hghca_cq_drop(cq, cqe);
+
+	ex->status = IBV_WC_SUCCESS;
+	failed = hghca_cqe_error(cqe);
+	if (failed) {
+		ex->status = hghca_cqe_status(failed);
+		hghca_qp_note_error(qp);
+	}
+	cq->current = cqe;
+	return 0;
+}
+
+static inline void hghca_cq_unload(struct hghca_cq *cq)
+{
+	if (!cq->current)
+		return;
+	hghca_cq_advance(cq, cq->current);
+	cq->current = NULL;
+}
+
+static int hghca_start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
+{
+	struct hghca_cq *cq = to_hcq_ex(ibcq);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+
+	hghca_lock(&cq->lock);
+	err = hghca_cq_load(cq);
+	if (err) {
+		if (err != ENOENT)
+			hghca_cq_tell_device(cq);
+		hghca_unlock(&cq->lock);
+	}
+	return err;
+}
+
+static int hghca_next_poll(struct ibv_cq_ex *ibcq)
+{
+	struct hghca_cq *cq = to_hcq_ex(ibcq);
+
+	hghca_cq_unload(cq);
+	return hghca_cq_load(cq);
+}
+
+static void hghca_end_poll(struct ibv_cq_ex *ibcq)
+{
+	struct hghca_cq *cq = to_hcq_ex(ibcq);
+
+	hghca_cq_unload(cq);
+	hghca_cq_tell_device(cq);
+	hghca_unlock(&cq->lock);
+}
+
+static enum ibv_wc_opcode hghca_read_opcode(struct ibv_cq_ex *ibcq)
+{
+	return hghca_cqe_wc_opcode(to_hcq_ex(ibcq)->current);
+}
+
+static uint32_t hghca_read_vendor_err(struct ibv_cq_ex *ibcq)
+{
+	const struct hghca_err_cqe *failed;
+
+	failed = hghca_cqe_error(to_hcq_ex(ibcq)->current);
+	return failed ? failed->vendor_err : 0;
+}
+
+static unsigned int hghca_read_wc_flags(struct ibv_cq_ex *ibcq)
+{
+	return hghca_cqe_wc_flags(to_hcq_ex(ibcq)->current);
+}
+
+static uint32_t hghca_read_byte_len(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_hcq_ex(ibcq)->current->byte_cnt);
+}
+
+static __be32 hghca_read_imm_data(struct ibv_cq_ex *ibcq)
+{
+	return to_hcq_ex(ibcq)->current->imm;
+}
+
+static uint32_t hghca_read_qp_num(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_hcq_ex(ibcq)->current->my_qpn) & HGHCA_QPN_MASK;
+}
+
+static uint32_t hghca_read_src_qp(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_hcq_ex(ibcq)->current->rqpn) & HGHCA_QPN_MASK;
+}
+
+static uint8_t hghca_read_sl(struct ibv_cq_ex *ibcq)
+{
+	return hghca_cqe_sl(to_hcq_ex(ibcq)->current);
+}
+
+/* An Ethernet port has no LID. */
+static uint32_t hghca_read_slid(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static uint8_t hghca_read_dlid_path_bits(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static void hghca_cq_set_readers(struct ibv_cq_ex *ex, uint64_t wc_flags)
+{
+	ex->start_poll = hghca_start_poll;
+	ex->next_poll = hghca_next_poll;
+	ex->end_poll = hghca_end_poll;
+	ex->read_opcode = hghca_read_opcode;
+	ex->read_vendor_err = hghca_read_vendor_err;
+	ex->read_wc_flags = hghca_read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = hghca_read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = hghca_read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		ex->read_qp_num = hghca_read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		ex->read_src_qp = hghca_read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		ex->read_slid = hghca_read_slid;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		ex->read_sl = hghca_read_sl;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		ex->read_dlid_path_bits = hghca_read_dlid_path_bits;
+}
+
+/* ------------------------------------------------------------------ */
+/* Events                                                               */
+
+int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct hghca_context *ctx = to_hctx(ibcq->context);
+	struct hghca_cq *cq = to_hcq(ibcq);
+	uint32_t cmd = solicited_only ? HGHCA_CQ_ARM_SOLICITED : HGHCA_CQ_ARM_NEXT;
+	uint32_t high = FIELD_PREP(HGHCA_CQ_ARM_CMD_MASK, cmd) |
+			FIELD_PREP(HGHCA_CQ_ARM_CQN_MASK, cq->cqn);
+
+	hghca_lock(&cq->lock);
+	/* The CQEs that the index counts as seen are the device's by then. */
+	hghca_memory_before_doorbell();
+	hghca_ring((char *)ctx->uar + HGHCA_UAR_CQ_ARM, cq->consumer_index, high);
+	hghca_unlock(&cq->lock);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Create, resize, destroy                                              */
+
+/* An array of `cnt` CQEs, all the device's; 0 or an errno. */
+static int hghca_cqes_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
+			    uint32_t cnt, struct hghca_pd *giver)
+{
+	struct hghca_cqe *cqes;
+	uint32_t i;
+	int err;
+
+	err = hghca_buf_alloc(ctx, buf, (size_t)cnt * sizeof(*cqes), giver,
+			      HGHCA_RES_CQ);
+	if (err)
+		return err;
+	cqes = buf->addr;
+	for (i = 0; i < cnt; i++)
+		cqes[i].owner = HGHCA_CQ_ENTRY_OWNER_HW;
+	return 0;
+}
+
+/*
+ * The CQEs of the buffer, which the kernel reckons in the same way: a power of
+ * two, and one more than may be outstanding.  0 or EINVAL.
+ */
+static int hghca_cq_round(struct hghca_context *ctx, int64_t asked, uint32_t *cnt)
+{
+	if (asked < 1 || asked > ctx->max_cqe)
+		return EINVAL;
+	*cnt = roundup_pow_of_two(asked + 1);
+	if (*cnt < HGHCA_CQ_MIN_CQES)
+		*cnt = HGHCA_CQ_MIN_CQES;
+	return 0;
+}
+
+/* Returns NULL with errno set when that fails. */
+static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
+					int64_t asked,
+					struct ibv_comp_channel *channel,
+					int comp_vector, bool single_threaded,
+					struct hghca_pd *parent)
+{
+	struct hghca_context *ctx = to_hctx(context);
+	struct hghca_ucmd_create_cq_resp resp = {};
+	struct hghca_ucmd_create_cq cmd = {};
+	struct hghca_cq *cq;
+	uint32_t cnt;
+	int err;
+
+	err = hghca_cq_round(ctx, asked, &cnt);
+	if (err)
+		goto err_errno;
+
+	cq = calloc(1, sizeof(*cq));
+	if (!cq) {
+		err = ENOMEM;
+		goto err_errno;
+	}
+	err = hghca_cqes_alloc(ctx, &cq->buf, cnt, parent);
+	if (err)
+		goto err_cq;
+	cq->dbr = hghca_dbr_alloc(ctx);
+	if (!cq->dbr) {
+		err = ENOMEM;
+		goto err_buf;
+	}
+	cq->cqes = cq->buf.addr;
+	cq->mask = cnt - 1;
+	cq->parent = parent;
+	hghca_lock_init(&cq->lock, single_threaded || ctx->single_threaded);
+
+	cmd.drv_payload.buf_addr = (uintptr_t)cq->buf.addr;
+	cmd.drv_payload.dbr_addr = (uintptr_t)cq->dbr;
+	err = ibv_cmd_create_cq(context, cnt - 1, channel, comp_vector, &cq->vcq.cq,
+				&cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	if (err)
+		goto err_lock;
+	cq->cqn = resp.drv_payload.cqn;
+	if (parent)
+		atomic_fetch_add(&parent->users, 1);
+	return cq;
+
+err_lock:
+	hghca_lock_destroy(&cq->lock);
+	hghca_dbr_free(ctx, cq->dbr);
+err_buf:
+	hghca_buf_free(&cq->buf);
+err_cq:
+	free(cq);
+err_errno:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_cq *hghca_create_cq(struct ibv_context *context, int cqe,
+			       struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct hghca_cq *cq;
+
+	cq = hghca_cq_create(context, cqe, channel, comp_vector, false, NULL);
+	return cq ? &cq->vcq.cq : NULL;
+}
+
+struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
+				     struct ibv_cq_init_attr_ex *attr)
+{
+	struct hghca_pd *parent = NULL;
+	uint32_t flags = 0;
+	struct hghca_cq *cq;
+	bool single;
+
+	if (!check_comp_mask(attr->comp_mask, HGHCA_CQ_COMP_MASK) ||
+	    (attr->wc_flags & ~(uint64_t)HGHCA_CQ_WC_FLAGS)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		flags = attr->flags;
+	if (flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		parent = to_hpd(attr->parent_domain);
+		if (!parent->parent_of) {
+			errno = EINVAL;
+			return NULL;
+		}
+	}
+
+	single = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
+		 (parent && parent->td);
+	cq = hghca_cq_create(context, attr->cqe, attr->channel,
+			     attr->comp_vector, single, parent);
+	if (!cq)
+		return NULL;
+	hghca_cq_set_readers(&cq->vcq.cq_ex, attr->wc_flags);
+	return &cq->vcq.cq_ex;
+}
+
+/* CQEs that wait to be polled. */
+static uint32_t hghca_cq_waiting(struct hghca_cq *cq)
+{
+	uint32_t n = 0;
+
+	while (n <= cq->mask &&
+	       hghca_cqe_is_ours(hghca_cq_cqe(cq, cq->consumer_index + n)))
+		n++;
+	return n;
+}
+
+/* The CQE of an index stands in the slot of the same index, modulo the new size. */
+static void hghca_cq_move(struct hghca_cq *cq, struct hghca_cqe *to, uint32_t to_mask)
+{
+	uint32_t waiting = hghca_cq_waiting(cq);
+	uint32_t i, index;
+
+	hghca_owner_before_body();
+	for (i = 0; i < waiting; i++) {
+		index = cq->consumer_index + i;
+		to[index & to_mask] = *hghca_cq_cqe(cq, index);
+	}
+}
+
+int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct hghca_context *ctx = to_hctx(ibcq->context);
+	struct ib_uverbs_resize_cq_resp resp = {};
+	struct hghca_ucmd_resize_cq cmd = {};
+	struct hghca_cq *cq = to_hcq(ibcq);
+	struct hghca_buf buf, old;
+	uint32_t cnt;
+	int err;
+
+	err = hghca_cq_round(ctx, cqe, &cnt);
+	if (err)
+		return err;
+	if (cnt == cq->mask + 1)
+		return 0;
+
+	err = hghca_cqes_alloc(ctx, &buf, cnt, cq->parent);
+	if (err)
+		return err;
+
+	/*
+	 * From the command on the device writes to the new buffer: nobody may
+	 * poll until what waits in the old one has been moved.
+	 */
+	hghca_lock(&cq->lock);
+	if (hghca_cq_waiting(cq) >= cnt) {
+		err = EINVAL;
+		goto err_unlock;
+	}
+	cmd.drv_payload.buf_addr = (uintptr_t)buf.addr;
+	err = ibv_cmd_resize_cq(ibcq, cnt - 1, &cmd.ibv_cmd, sizeof(cmd),
+				&resp, sizeof(resp));
+	if (err)
+		goto err_unlock;
+
+	hghca_cq_move(cq, buf.addr, cnt - 1);
+	old = cq->buf;
+	cq->buf = buf;
+	cq->cqes = buf.addr;
+	cq->mask = cnt - 1;
+	hghca_unlock(&cq->lock);
+
+	hghca_buf_free(&old);
+	return 0;
+
+err_unlock:
+	hghca_unlock(&cq->lock);
+	hghca_buf_free(&buf);
+	return err;
+}
+
+int hghca_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct hghca_context *ctx = to_hctx(ibcq->context);
+	struct hghca_cq *cq = to_hcq(ibcq);
+	int err;
+
+	err = ibv_cmd_destroy_cq(ibcq);
+	if (err)
+		return err;
+
+	hghca_lock_destroy(&cq->lock);
+	hghca_dbr_free(ctx, cq->dbr);
+	hghca_buf_free(&cq->buf);
+	if (cq->parent)
+		atomic_fetch_sub(&cq->parent->users, 1);
+	free(cq);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* For a QP that goes away or starts anew                               */
+
+/* Both CQs of a QP, in the order of their numbers, so that no two wait in a ring. */
+void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b)
+{
+	if (a == b) {
+		hghca_lock(&a->lock);
+	} else if (a->cqn < b->cqn) {
+		hghca_lock(&a->lock);
+		hghca_lock(&b->lock);
+	} else {
+		hghca_lock(&b->lock);
+		hghca_lock(&a->lock);
+	}
+}
+
+void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b)
+{
+	hghca_unlock(&a->lock);
+	if (a != b)
+		hghca_unlock(&b->lock);
+}
+
+/*
+ * Take the CQEs of a QP out, with the lock held and the device done with the
+ * QP.  The others close up towards the newest, and what becomes free is at
+ * the consumer's end.
+ */
+void hghca_cq_purge(struct hghca_cq *cq, uint32_t qpn)
+{
+	uint32_t waiting = hghca_cq_waiting(cq);
+	uint32_t freed = 0;
+	struct hghca_cqe *cqe;
+	uint32_t i;
+
+	hghca_owner_before_body();
+	cq->last_qp = NULL;
+	for (i = waiting; i-- > 0;) {
+		cqe = hghca_cq_cqe(cq, cq->consumer_index + i);
+		if ((le32toh(cqe->my_qpn) & HGHCA_QPN_MASK) == qpn)
+			freed++;
+		else if (freed)
+			*hghca_cq_cqe(cq, cq->consumer_index + i + freed) = *cqe;
+	}
+	if (!freed)
+		return;
+
+	for (i = 0; i < freed; i++)
+		hghca_cq_advance(cq, hghca_cq_cqe(cq, cq->consumer_index));
+	hghca_cq_tell_device(cq);
+}

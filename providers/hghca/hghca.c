@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: the provider's registration, and the user context. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "hghca.h"
+#include "hghca_abi.h"
+
+static void hghca_free_context(struct ibv_context *context);
+
+static const struct verbs_context_ops hghca_context_ops = {
+	.alloc_parent_domain = hghca_alloc_parent_domain,
+	.alloc_pd = hghca_alloc_pd,
+	.alloc_td = hghca_alloc_td,
+	.attach_mcast = ibv_cmd_attach_mcast,
+	.create_ah = hghca_create_ah,
+	.create_cq = hghca_create_cq,
+	.create_cq_ex = hghca_create_cq_ex,
+	.create_qp = hghca_create_qp,
+	.create_qp_ex = hghca_create_qp_ex,
+	.dealloc_pd = hghca_dealloc_pd,
+	.dealloc_td = hghca_dealloc_td,
+	.dereg_mr = hghca_dereg_mr,
+	.destroy_ah = hghca_destroy_ah,
+	.destroy_cq = hghca_destroy_cq,
+	.destroy_qp = hghca_destroy_qp,
+	.detach_mcast = ibv_cmd_detach_mcast,
+	.free_context = hghca_free_context,
+	.modify_qp = hghca_modify_qp,
+	.poll_cq = hghca_poll_cq,
+	.post_recv = hghca_post_recv,
+	.post_send = hghca_post_send,
+	.query_device_ex = hghca_query_device_ex,
+	.query_port = hghca_query_port,
+	.query_qp = hghca_query_qp,
+	.reg_mr = hghca_reg_mr,
+	.req_notify_cq = hghca_req_notify_cq,
+	.resize_cq = hghca_resize_cq,
+};
+
+static int hghca_take_limits(struct hghca_context *ctx,
+			     const struct hghca_alloc_ucontext_resp *resp)
+{
+	if ((resp->caps & HGHCA_NEEDED_CAPS) != HGHCA_NEEDED_CAPS) {
+		verbs_err(&ctx->vctx,
+			  "the device lacks capabilities: has 0x%x, needed are 0x%x\n",
+			  resp->caps, HGHCA_NEEDED_CAPS);
+		return EOPNOTSUPP;
+	}
+	ctx->max_qp_wr = resp->max_qp_wr;
+	ctx->max_cqe = resp->max_cqe;
+	ctx->max_sge = resp->max_sge;
+	ctx->max_desc_sz = resp->max_desc_sz;
+	ctx->max_sge_rq = resp->max_sge_rq;
+	ctx->max_desc_sz_rq = resp->max_desc_sz_rq;
+	return 0;
+}
+
+static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
+						 int cmd_fd,
+						 void *private_data)
+{
+	struct hghca_ucmd_get_context_resp resp = {};
+	struct ibv_get_context cmd = {};
+	struct hghca_context *ctx;
+	int err;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
+				  &resp.ibv_resp, sizeof(resp));
+	if (err)
+		goto err_context;
+	err = hghca_take_limits(ctx, &resp.drv_payload);
+	if (err)
+		goto err_context;
+
+	ctx->page_size = sysconf(_SC_PAGESIZE);
+	ctx->single_threaded = check_env("HGHCA_SINGLE_THREADED");
+	ctx->uar = mmap(NULL, HGHCA_UAR_PAGE_SIZE, PROT_WRITE, MAP_SHARED,
+			cmd_fd, resp.drv_payload.uar_mmap_offset);
+	if (ctx->uar == MAP_FAILED) {
+		err = errno;
+		goto err_context;
+	}
+
+	pthread_mutex_init(&ctx->qp_table_lock, NULL);
+	pthread_mutex_init(&ctx->dbr_lock, NULL);
+	list_head_init(&ctx->dbr_pages);
+	verbs_set_ops(&ctx->vctx, &hghca_context_ops);
+	return &ctx->vctx;
+
+err_context:
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	errno = err;
+	return NULL;
+}
+
+static void hghca_free_context(struct ibv_context *context)
+{
+	struct hghca_context *ctx = to_hctx(context);
+
+	munmap(ctx->uar, HGHCA_UAR_PAGE_SIZE);
+	hghca_qp_table_free(ctx);
+	pthread_mutex_destroy(&ctx->dbr_lock);
+	pthread_mutex_destroy(&ctx->qp_table_lock);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static struct verbs_device *hghca_device_alloc(struct verbs_sysfs_dev *sysfs_dev)
+{
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void hghca_device_free(struct verbs_device *vdev)
+{
+	free(vdev);
+}
+
+static const struct verbs_match_ent hghca_match_table[] = {
+	VERBS_PCI_MATCH(HGHCA_PCI_VENDOR_ID, HGHCA_PCI_DEVICE_ID, NULL),
+	{},
+};
+
+static const struct verbs_device_ops hghca_device_ops = {
+	.name = "hghca",
+	.match_min_abi_version = HGHCA_UVERBS_ABI_VERSION,
+	.match_max_abi_version = HGHCA_UVERBS_ABI_VERSION,
+	.match_table = hghca_match_table,
+	.alloc_device = hghca_device_alloc,
+	.uninit_device = hghca_device_free,
+	.alloc_context = hghca_alloc_context,
+};
+PROVIDER_DRIVER(hghca, hghca_device_ops);

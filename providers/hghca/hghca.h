@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: the verbs provider's own state. */
+#ifndef HGHCA_PROVIDER_H
+#define HGHCA_PROVIDER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+#include <ccan/list.h>
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+#include <util/util.h>
+
+#include "hghca_hw.h"
+
+/* A table of all QPs by number: a root of leaves, 12 bits of the number each. */
+#define HGHCA_QP_LEAF_LOG	12
+#define HGHCA_QP_LEAF_SIZE	(1U << HGHCA_QP_LEAF_LOG)
+#define HGHCA_QP_ROOT_SIZE	(1U << (24 - HGHCA_QP_LEAF_LOG))
+#define HGHCA_QPN_MASK		0xffffffU
+
+/* Queues of a QP start at multiples of this. */
+#define HGHCA_QUEUE_ALIGN	4096
+
+/* What the resource_type of a parent domain's allocator says. */
+enum hghca_res_type {
+	HGHCA_RES_DBR = 0,
+	HGHCA_RES_QP = 1,
+	HGHCA_RES_CQ = 2,
+};
+
+/* A spinlock that an application which uses one thread can do without. */
+struct hghca_lock {
+	pthread_spinlock_t spin;
+	bool elided;
+};
+
+/* Capabilities that the data path stands on (struct hghca_alloc_ucontext_resp). */
+#define HGHCA_NEEDED_CAPS	(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR | \
+				 HGHCA_CAP_CQ_ARM | HGHCA_CAP_CQ_UPDATE)
+
+struct hghca_qp;
+typedef _Atomic(struct hghca_qp *) hghca_qp_slot;
+
+struct hghca_context {
+	struct verbs_context vctx;
+	void *uar;
+	size_t page_size;
+	uint32_t max_qp_wr;
+	uint32_t max_cqe;
+	uint16_t max_sge;
+	uint16_t max_desc_sz;
+	uint16_t max_sge_rq;
+	uint16_t max_desc_sz_rq;
+	bool single_threaded;
+
+	/*
+	 * Held around the commands that give out and take back a QP number,
+	 * so that the table never shows the previous owner of a number.
+	 * Readers take no lock: leaves stay until the context is closed.
+	 */
+	pthread_mutex_t qp_table_lock;
+	_Atomic(hghca_qp_slot *) qp_table[HGHCA_QP_ROOT_SIZE];
+
+	pthread_mutex_t dbr_lock;	/* protects dbr_pages */
+	struct list_head dbr_pages;
+};
+
+struct hghca_td {
+	struct ibv_td td;
+	atomic_int users;
+};
+
+/* A protection domain, or with `parent_of` set a parent domain. */
+struct hghca_pd {
+	struct ibv_pd pd;
+	atomic_int users;
+	struct hghca_pd *parent_of;
+	struct hghca_td *td;
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *pd_context;
+};
+
+/* Pages that the device reads and writes. */
+struct hghca_buf {
+	void *addr;
+	size_t size;
+	struct hghca_pd *giver;		/* the parent domain they came from, or NULL */
+	enum hghca_res_type res_type;
+};
+
+struct hghca_cq {
+	struct verbs_cq vcq;
+	struct hghca_lock lock;		/* protects all that polling changes */
+	struct hghca_cqe *cqes;
+	uint32_t mask;			/* number of CQEs - 1 */
+	uint32_t consumer_index;	/* free-running */
+	struct hghca_cq_dbr *dbr;
+	struct hghca_qp *last_qp;	/* the QP of the last CQE: mostly the next one's too */
+	struct hghca_cqe *current;	/* between start_poll and end_poll */
+	uint32_t cqn;
+	struct hghca_buf buf;
+	struct hghca_pd *parent;
+};
+
+struct hghca_wq {
+	struct hghca_lock lock;		/* protects what posting changes */
+	void *slots;
+	uint64_t *wr_ids;
+	struct hghca_cq *cq;
+	uint32_t cnt;			/* WQEs, a power of two, or 0 */
+	uint32_t mask;			/* cnt - 1 */
+	uint32_t max_sge;
+	uint32_t stride_log;
+	/*
+	 * Free-running; WQEs from tail to head are the device's.  The poster
+	 * advances head before the device hears of it, the poller advances
+	 * tail after it has taken the wr_id.
+	 */
+	atomic_uint head;
+	atomic_uint tail;
+};
+
+/*
+ * WQEs from index wq.head on that are written but not announced: linked to
+ * each other, while the WQE before them does not yet point to the first.
+ */
+struct hghca_sq_batch {
+	uint32_t count;
+	uint8_t first_opcode;
+	uint8_t first_units;
+	bool first_fence;
+};
+
+/* A batch in the making between ibv_wr_start and ibv_wr_complete. */
+struct hghca_wr_builder {
+	struct hghca_sq_batch batch;
+	void *wqe;			/* the one that setters write to, or NULL */
+	uint32_t header_units;		/* where its data list starts */
+	uint32_t units;
+	uint8_t opcode;
+	bool fence;
+	bool may_inline;
+	int err;
+};
+
+struct hghca_qp {
+	struct verbs_qp vqp;
+	struct hghca_wq sq;
+	struct hghca_wq rq;
+	void *uar;
+	struct hghca_qp_dbr *dbr;
+	uint32_t max_inline;
+	bool is_ud;
+	bool signal_all;
+	/*
+	 * The QP is in ERR, or soon: whoever posts a receive asks the device
+	 * to look.  Written with rq.lock held.
+	 */
+	bool flushing;
+	struct hghca_wr_builder wr;
+	struct ibv_qp_cap cap;
+	struct hghca_buf buf;
+	struct hghca_pd *pd;
+};
+
+struct hghca_ah {
+	struct ibv_ah ah;
+	bool in_kernel;
+	struct hghca_ud_gid_unit unit;	/* without dqpn and qkey */
+};
+
+static inline struct hghca_context *to_hctx(struct ibv_context *context)
+{
+	return container_of(context, struct hghca_context, vctx.context);
+}
+
+static inline struct hghca_pd *to_hpd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct hghca_pd, pd);
+}
+
+static inline struct hghca_td *to_htd(struct ibv_td *td)
+{
+	return container_of(td, struct hghca_td, td);
+}
+
+static inline struct hghca_cq *to_hcq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct hghca_cq, vcq.cq);
+}
+
+static inline struct hghca_cq *to_hcq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct hghca_cq, vcq.cq_ex);
+}
+
+static inline struct hghca_qp *to_hqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct hghca_qp, vqp.qp);
+}
+
+static inline struct hghca_qp *to_hqp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct hghca_qp, vqp.qp_ex);
+}
+
+static inline struct hghca_ah *to_hah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct hghca_ah, ah);
+}
+
+static inline void hghca_lock_init(struct hghca_lock *lock, bool elided)
+{
+	pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
+	lock->elided = elided;
+}
+
+static inline void hghca_lock_destroy(struct hghca_lock *lock)
+{
+	pthread_spin_destroy(&lock->spin);
+}
+
+static inline void hghca_lock(struct hghca_lock *lock)
+{
+	if (!lock->elided)
+		pthread_spin_lock(&lock->spin);
+}
+
+static inline void hghca_unlock(struct hghca_lock *lock)
+{
+	if (!lock->elided)
+		pthread_spin_unlock(&lock->spin);
+}
+
+/*
+ * Barriers, one for each purpose.  The UAR page is mapped uncached, so a
+ * doorbell leaves the CPU in order and needs no flush.
+ */
+
+/* Before a link or a doorbell: WQEs and payload are not seen later than it. */
+static inline void hghca_wqe_before_announcement(void)
+{
+	udma_to_device_barrier();
+}
+
+/* Between the words of a link: nda_nop is not seen later than nee_nds. */
+static inline void hghca_link_in_order(void)
+{
+	udma_ordering_write_barrier();
+}
+
+/* Before a doorbell record: WQEs or freed CQEs are not seen later than it. */
+static inline void hghca_queue_before_record(void)
+{
+	udma_ordering_write_barrier();
+}
+
+/* Before a doorbell: the link or doorbell record is not seen later than it. */
+static inline void hghca_memory_before_doorbell(void)
+{
+	udma_to_device_barrier();
+}
+
+/* After the owner of a CQE: its body and the payload are not read earlier. */
+static inline void hghca_owner_before_body(void)
+{
+	udma_from_device_barrier();
+}
+
+/* The device takes the doorbell as one 64-bit word, or two with the low first. */
+static inline void hghca_ring(void *doorbell, uint32_t low, uint32_t high)
+{
+	mmio_write64_le(doorbell, htole64((uint64_t)high << 32 | low));
+}
+
+static inline void *hghca_wq_slot(const struct hghca_wq *wq, uint32_t index)
+{
+	return (char *)wq->slots + ((size_t)(index & wq->mask) << wq->stride_log);
+}
+
+/* Posters alone write head, and pollers alone write tail. */
+static inline uint32_t hghca_wq_head(struct hghca_wq *wq)
+{
+	return atomic_load_explicit(&wq->head, memory_order_relaxed);
+}
+
+static inline void hghca_wq_set_head(struct hghca_wq *wq, uint32_t head)
+{
+	atomic_store_explicit(&wq->head, head, memory_order_relaxed);
+}
+
+static inline uint32_t hghca_wq_tail(struct hghca_wq *wq)
+{
+	return atomic_load_explicit(&wq->tail, memory_order_acquire);
+}
+
+static inline void hghca_wq_set_tail(struct hghca_wq *wq, uint32_t tail)
+{
+	atomic_store_explicit(&wq->tail, tail, memory_order_release);
+}
+
+/* There is no room for a WQE of this index. */
+static inline bool hghca_wq_full(struct hghca_wq *wq, uint32_t index)
+{
+	return index - hghca_wq_tail(wq) >= wq->cnt;
+}
+
+/* buf.c */
+int hghca_buf_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
+		    size_t size, struct hghca_pd *giver,
+		    enum hghca_res_type res_type);
+void hghca_buf_free(struct hghca_buf *buf);
+
+/* dbr.c */
+void *hghca_dbr_alloc(struct hghca_context *ctx);
+void hghca_dbr_free(struct hghca_context *ctx, void *record);
+
+/* qp_table.c */
+int hghca_qp_table_set(struct hghca_context *ctx, uint32_t qpn,
+		       struct hghca_qp *qp);
+void hghca_qp_table_clear(struct hghca_context *ctx, uint32_t qpn);
+void hghca_qp_table_free(struct hghca_context *ctx);
+
+static inline struct hghca_qp *hghca_qp_table_find(struct hghca_context *ctx,
+						   uint32_t qpn)
+{
+	hghca_qp_slot *leaf;
+
+	leaf = atomic_load_explicit(&ctx->qp_table[qpn >> HGHCA_QP_LEAF_LOG],
+				    memory_order_acquire);
+	if (!leaf)
+		return NULL;
+	return atomic_load_explicit(&leaf[qpn & (HGHCA_QP_LEAF_SIZE - 1)],
+				    memory_order_acquire);
+}
+
+/* device.c */
+int hghca_query_device_ex(struct ibv_context *context,
+			  const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t attr_size);
+int hghca_query_port(struct ibv_context *context, uint8_t port,
+		     struct ibv_port_attr *attr);
+
+/* pd.c */
+struct ibv_pd *hghca_alloc_pd(struct ibv_context *context);
+int hghca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *hghca_alloc_td(struct ibv_context *context,
+			      struct ibv_td_init_attr *attr);
+int hghca_dealloc_td(struct ibv_td *td);
+struct ibv_pd *hghca_alloc_parent_domain(struct ibv_context *context,
+					 struct ibv_parent_domain_init_attr *attr);
+
+/* mr.c */
+struct ibv_mr *hghca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			    uint64_t hca_va, int access);
+int hghca_dereg_mr(struct verbs_mr *vmr);
+
+/* ah.c */
+struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int hghca_destroy_ah(struct ibv_ah *ah);
+
+/* cq.c */
+struct ibv_cq *hghca_create_cq(struct ibv_context *context, int cqe,
+			       struct ibv_comp_channel *channel,
+			       int comp_vector);
+struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
+				     struct ibv_cq_init_attr_ex *attr);
+int hghca_resize_cq(struct ibv_cq *cq, int cqe);
+int hghca_destroy_cq(struct ibv_cq *cq);
+int hghca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b);
+void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b);
+void hghca_cq_purge(struct hghca_cq *cq, uint32_t qpn);
+
+/* qp.c */
+struct ibv_qp *hghca_create_qp(struct ibv_pd *pd,
+			       struct ibv_qp_init_attr *attr);
+struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr);
+int hghca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
+		    int attr_mask);
+int hghca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+		   struct ibv_qp_init_attr *init_attr);
+int hghca_destroy_qp(struct ibv_qp *qp);
+void hghca_qp_note_error(struct hghca_qp *qp);
+void hghca_qp_ring_flush(struct hghca_qp *qp);
+
+/* wqe.c */
+int hghca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr);
+int hghca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr);
+
+/* wr.c */
+int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops);
+
+#endif /* HGHCA_PROVIDER_H */

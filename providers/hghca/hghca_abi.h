@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * JingZhao HCA: the kernel driver's part of each command and response.
+ *
+ * It is always reached through drv_payload, so the loose copy of its fields,
+ * for which rdma-core generates a header, is not needed.
+ */
+#ifndef HGHCA_PROVIDER_ABI_H
+#define HGHCA_PROVIDER_ABI_H
+
+#include <infiniband/kern-abi.h>
+#include <rdma/hghca-abi.h>
+
+#define _STRUCT_hghca_alloc_ucontext_resp	struct {}
+#define _STRUCT_hghca_alloc_pd_resp		struct {}
+#define _STRUCT_hghca_create_cq			struct {}
+#define _STRUCT_hghca_create_cq_resp		struct {}
+#define _STRUCT_hghca_resize_cq_cmd		struct {}
+#define _STRUCT_hghca_create_qp			struct {}
+#define _STRUCT_hghca_create_qp_resp		struct {}
+#define _STRUCT_hghca_create_ah_resp		struct {}
+
+DECLARE_DRV_CMD(hghca_ucmd_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
+		empty, hghca_alloc_ucontext_resp);
+DECLARE_DRV_CMD(hghca_ucmd_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD,
+		empty, hghca_alloc_pd_resp);
+DECLARE_DRV_CMD(hghca_ucmd_create_cq, IB_USER_VERBS_CMD_CREATE_CQ,
+		hghca_create_cq, hghca_create_cq_resp);
+DECLARE_DRV_CMD(hghca_ucmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
+		hghca_resize_cq_cmd, empty);
+DECLARE_DRV_CMD(hghca_ucmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
+		hghca_create_qp, hghca_create_qp_resp);
+DECLARE_DRV_CMD(hghca_ucmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,
+		empty, hghca_create_ah_resp);
+
+#endif /* HGHCA_PROVIDER_ABI_H */

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: queue pairs. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hghca.h"
+#include "hghca_abi.h"
+
+/* A WQE is linked into the one before it: that must be another slot. */
+#define HGHCA_SQ_MIN_WQES	2
+
+#define HGHCA_QP_COMP_MASK	(IBV_QP_INIT_ATTR_PD | \
+				 IBV_QP_INIT_ATTR_CREATE_FLAGS | \
+				 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+/* Bytes before the data list of a send WQE: the most that the service needs. */
+#define HGHCA_RC_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
+				 sizeof(struct hghca_raddr_unit))
+#define HGHCA_UD_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
+				 sizeof(struct hghca_ud_gid_unit))
+#define HGHCA_INLINE_WORD_BYTES	4
+
+/* An atomic has one unit more and one data unit: it fits the smallest slot. */
+static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_atomic_unit) +
+	      sizeof(struct hghca_data_unit) <= 1 << HGHCA_WQE_MIN_STRIDE_LOG,
+	      "an atomic needs more than the smallest slot");
+
+/* ------------------------------------------------------------------ */
+/* Sizes                                                                */
+
+/* log2 of the smallest slot of at least `bytes`. */
+static uint32_t hghca_stride_log(uint32_t bytes)
+{
+	uint32_t log = HGHCA_WQE_MIN_STRIDE_LOG;
+
+	while ((1U << log) < bytes)
+		log++;
+	return log;
+}
+
+static uint32_t hghca_usable_bytes(uint32_t stride_log, uint32_t max_desc_sz)
+{
+	uint32_t stride = 1U << stride_log;
+
+	return stride < max_desc_sz ? stride : max_desc_sz;
+}
+
+static uint32_t hghca_min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Choose the send queue for cap, and make cap say what it really holds. */
+static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
+			 struct ibv_qp_cap *cap)
+{
+	uint32_t header = qp->is_ud ? HGHCA_UD_HEADER_BYTES : HGHCA_RC_HEADER_BYTES;
+	uint32_t sge_bytes, inline_bytes = 0, usable;
+
+	if (cap->max_send_wr > ctx->max_qp_wr ||
+	    cap->max_send_sge > ctx->max_sge ||
+	    cap->max_inline_data > ctx->max_desc_sz)
+		return EINVAL;
+
+	sge_bytes = cap->max_send_sge * sizeof(struct hghca_data_unit);
+	if (cap->max_inline_data)
+		inline_bytes = HGHCA_INLINE_WORD_BYTES + cap->max_inline_data;
+	if (header + sge_bytes > ctx->max_desc_sz ||
+	    header + inline_bytes > ctx->max_desc_sz)
+		return EINVAL;
+
+	qp->sq.stride_log = hghca_stride_log(header + (sge_bytes > inline_bytes ?
+						       sge_bytes : inline_bytes));
+	usable = hghca_usable_bytes(qp->sq.stride_log, ctx->max_desc_sz) - header;
+	qp->sq.max_sge = hghca_min_u32(usable / sizeof(struct hghca_data_unit),
+				       ctx->max_sge);
+	qp->max_inline = usable - HGHCA_INLINE_WORD_BYTES;
+	if (cap->max_send_wr) {
+		qp->sq.cnt = roundup_pow_of_two(cap->max_send_wr);
+		if (qp->sq.cnt < HGHCA_SQ_MIN_WQES)
+			qp->sq.cnt = HGHCA_SQ_MIN_WQES;
+	}
+	qp->sq.mask = qp->sq.cnt - 1;
+
+	cap->max_send_wr = qp->sq.cnt;
+	cap->max_send_sge = qp->sq.max_sge;
+	cap->max_inline_data = qp->max_inline;
+	return 0;
+}
+
+static int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp,
+			 struct ibv_qp_cap *cap)
+{
+	uint32_t header = sizeof(struct hghca_next_unit);
+	uint32_t bytes, usable;
+
+	if (cap->max_recv_wr > ctx->max_qp_wr ||
+	    cap->max_recv_sge > ctx->max_sge_rq)
+		return EINVAL;
+
+	bytes = header + cap->max_recv_sge * sizeof(struct hghca_data_unit);
+	if (bytes > ctx->max_desc_sz_rq)
+		return EINVAL;
+
+	qp->rq.stride_log = hghca_stride_log(bytes);
+	usable = hghca_usable_bytes(qp->rq.stride_log, ctx->max_desc_sz_rq) - header;
+	qp->rq.max_sge = hghca_min_u32(usable / sizeof(struct hghca_data_unit),
+				       ctx->max_sge_rq);
+	if (cap->max_recv_wr)
+		qp->rq.cnt = roundup_pow_of_two(cap->max_recv_wr);
+	qp->rq.mask = qp->rq.cnt - 1;
+
+	cap->max_recv_wr = qp->rq.cnt;
+	cap->max_recv_sge = qp->rq.max_sge;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Memory                                                               */
+
+static int hghca_wq_init(struct hghca_wq *wq, struct hghca_cq *cq, bool elided)
+{
+	wq->cq = cq;
+	if (wq->cnt) {
+		wq->wr_ids = calloc(wq->cnt, sizeof(*wq->wr_ids));
+		if (!wq->wr_ids)
+			return ENOMEM;
+	}
+	hghca_lock_init(&wq->lock, elided);
+	return 0;
+}
+
+static void hghca_wq_fini(struct hghca_wq *wq)
+{
+	hghca_lock_destroy(&wq->lock);
+	free(wq->wr_ids);
+}
+
+/* The send queue at the start, the receive queue at the next multiple of 4096. */
+static int hghca_qp_alloc_queues(struct hghca_context *ctx, struct hghca_qp *qp,
+				 struct hghca_pd *parent)
+{
+	size_t sq_bytes = (size_t)qp->sq.cnt << qp->sq.stride_log;
+	size_t rq_bytes = (size_t)qp->rq.cnt << qp->rq.stride_log;
+	size_t rq_offset = align(sq_bytes, HGHCA_QUEUE_ALIGN);
+	int err;
+
+	err = hghca_buf_alloc(ctx, &qp->buf, rq_offset + rq_bytes, parent,
+			      HGHCA_RES_QP);
+	if (err)
+		return err;
+	qp->sq.slots = qp->buf.addr;
+	qp->rq.slots = (char *)qp->buf.addr + rq_offset;
+	return 0;
+}
+
+static int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
+			  struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent)
+{
+	bool elided = ctx->single_threaded || (parent && parent->td);
+	int err;
+
+	err = hghca_qp_alloc_queues(ctx, qp, parent);
+	if (err)
+		return err;
+	qp->dbr = hghca_dbr_alloc(ctx);
+	if (!qp->dbr) {
+		err = ENOMEM;
+		goto err_buf;
+	}
+	err = hghca_wq_init(&qp->sq, to_hcq(attr->send_cq), elided);
+	if (err)
+		goto err_dbr;
+	err = hghca_wq_init(&qp->rq, to_hcq(attr->recv_cq), elided);
+	if (err)
+		goto err_sq;
+	return 0;
+
+err_sq:
+	hghca_wq_fini(&qp->sq);
+err_dbr:
+	hghca_dbr_free(ctx, qp->dbr);
+err_buf:
+	hghca_buf_free(&qp->buf);
+	return err;
+}
+
+static void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp)
+{
+	hghca_wq_fini(&qp->rq);
+	hghca_wq_fini(&qp->sq);
+	hghca_dbr_free(ctx, qp->dbr);
+	hghca_buf_free(&qp->buf);
+}
+
+/* ------------------------------------------------------------------ */
+/* Create                                                               */
+
+static int hghca_qp_check_attr(struct ibv_qp_init_attr_ex *attr)
+{
+	if (!check_comp_mask(attr->comp_mask, HGHCA_QP_COMP_MASK))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+		return EOPNOTSUPP;
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (attr->srq)
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
+	    !attr->send_cq || !attr->recv_cq)
+		return EINVAL;
+	return 0;
+}
+
+/* The command, and the QP's place in the table, under one lock. */
+static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
+			     struct ibv_qp_init_attr_ex *attr)
+{
+	struct hghca_context *ctx = to_hctx(context);
+	struct hghca_ucmd_create_qp_resp resp = {};
+	struct hghca_ucmd_create_qp cmd = {};
+	int err;
+
+	cmd.drv_payload.buf_addr = (uintptr_t)qp->buf.addr;
+	cmd.drv_payload.dbr_addr = (uintptr_t)qp->dbr;
+	cmd.drv_payload.sq_wqe_cnt = qp->sq.cnt;
+	cmd.drv_payload.rq_wqe_cnt = qp->rq.cnt;
+	cmd.drv_payload.log_sq_stride = qp->sq.stride_log;
+	cmd.drv_payload.log_rq_stride = qp->rq.stride_log;
+
+	pthread_mutex_lock(&ctx->qp_table_lock);
+	err = ibv_cmd_create_qp_ex(context, &qp->vqp, attr,
+				   &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp));
+	if (!err) {
+		err = hghca_qp_table_set(ctx, qp->vqp.qp.qp_num, qp);
+		if (err)
+			ibv_cmd_destroy_qp(&qp->vqp.qp);
+	}
+	pthread_mutex_unlock(&ctx->qp_table_lock);
+	return err;
+}
+
+struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr)
+{
+	struct hghca_context *ctx = to_hctx(context);
+	struct ibv_qp_init_attr_ex kattr = *attr;
+	struct hghca_pd *parent;
+	struct hghca_qp *qp;
+	int err;
+
+	err = hghca_qp_check_attr(attr);
+	if (err)
+		goto err_errno;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp) {
+		err = ENOMEM;
+		goto err_errno;
+	}
+	qp->uar = ctx->uar;
+	qp->is_ud = attr->qp_type == IBV_QPT_UD;
+	qp->signal_all = attr->sq_sig_all;
+	qp->cap = attr->cap;
+	err = hghca_sq_size(ctx, qp, &qp->cap);
+	if (err)
+		goto err_qp;
+	err = hghca_rq_size(ctx, qp, &qp->cap);
+	if (err)
+		goto err_qp;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		err = hghca_wr_set_ops(qp, attr->send_ops_flags);
+		if (err)
+			goto err_qp;
+	}
+
+	parent = to_hpd(attr->pd)->parent_of ? to_hpd(attr->pd) : NULL;
+	err = hghca_qp_alloc(ctx, qp, attr, parent);
+	if (err)
+		goto err_qp;
+
+	/* Creation flags are all zero here; the plain command has none. */
+	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	err = hghca_qp_register(context, qp, &kattr);
+	if (err)
+		goto err_alloc;
+
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	if (parent) {
+		qp->pd = parent;
+		atomic_fetch_add(&parent->users, 1);
+	}
+	attr->cap = qp->cap;
+	return &qp->vqp.qp;
+
+err_alloc:
+	hghca_qp_free(ctx, qp);
+err_qp:
+	free(qp);
+err_errno:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_qp *hghca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex attr_ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp;
+
+	qp = hghca_create_qp_ex(pd->context, &attr_ex);
+	if (qp)
+		attr->cap = attr_ex.cap;
+	return qp;
+}
+
+/* ------------------------------------------------------------------ */
+/* Flushing of receives (interface document, section 8)                 */
+
+/* An SQ doorbell of size 0 asks for no send, but for a look at both queues. */
+void hghca_qp_ring_flush(struct hghca_qp *qp)
+{
+	hghca_memory_before_doorbell();
+	hghca_ring((char *)qp->uar + HGHCA_UAR_SQ_DB, 0,
+		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qp->vqp.qp.qp_num));
+}
+
+static bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
+{
+	bool was;
+
+	hghca_lock(&qp->rq.lock);
+	was = qp->flushing;
+	qp->flushing = flushing;
+	hghca_unlock(&qp->rq.lock);
+	return was;
+}
+
+/*
+ * An error completion tells that the device has left the states in which it
+ * takes receives.  Those posted since then, and before this, wait for a look.
+ * The lock makes sure that a receive posted at this moment either is seen by
+ * this doorbell or sees the flag.
+ */
+void hghca_qp_note_error(struct hghca_qp *qp)
+{
+	if (qp->flushing)
+		return;
+	hghca_qp_set_flushing(qp, true);
+	hghca_qp_ring_flush(qp);
+}
+
+/* ------------------------------------------------------------------ */
+/* Modify, query, destroy                                               */
+
+static void hghca_wq_restart(struct hghca_wq *wq)
+{
+	hghca_wq_set_head(wq, 0);
+	hghca_wq_set_tail(wq, 0);
+}
+
+/* The device has dropped all work and counts from 0 again. */
+static void hghca_qp_restart(struct hghca_qp *qp)
+{
+	uint32_t qpn = qp->vqp.qp.qp_num;
+
+	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
+	hghca_cq_purge(qp->sq.cq, qpn);
+	if (qp->rq.cq != qp->sq.cq)
+		hghca_cq_purge(qp->rq.cq, qpn);
+	hghca_wq_restart(&qp->sq);
+	hghca_wq_restart(&qp->rq);
+	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
+	qp->dbr->rq_head = 0;
+}
+
+int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct hghca_qp *qp = to_hqp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	bool was_flushing = false;
+	int err;
+
+	/* Before the command: no receive slips in between it and the flag. */
+	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
+		was_flushing = hghca_qp_set_flushing(qp, true);
+
+	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+
+	if (!(attr_mask & IBV_QP_STATE))
+		return err;
+	if (attr->qp_state == IBV_QPS_ERR) {
+		if (err)
+			hghca_qp_set_flushing(qp, was_flushing);
+		return err;
+	}
+	if (err)
+		return err;
+
+	if (attr->qp_state == IBV_QPS_RESET)
+		hghca_qp_restart(qp);
+	hghca_qp_set_flushing(qp, false);
+	return 0;
+}
+
+int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		   struct ibv_qp_init_attr *init_attr)
+{
+	struct hghca_qp *qp = to_hqp(ibqp);
+	struct ibv_query_qp cmd;
+	int err;
+
+	err = ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr,
+			       &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	init_attr->cap = qp->cap;
+	attr->cap = qp->cap;
+	return 0;
+}
+
+int hghca_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct hghca_context *ctx = to_hctx(ibqp->context);
+	struct hghca_qp *qp = to_hqp(ibqp);
+	uint32_t qpn = ibqp->qp_num;
+	int err;
+
+	pthread_mutex_lock(&ctx->qp_table_lock);
+	err = ibv_cmd_destroy_qp(ibqp);
+	if (err) {
+		pthread_mutex_unlock(&ctx->qp_table_lock);
+		return err;
+	}
+	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
+	hghca_cq_purge(qp->sq.cq, qpn);
+	if (qp->rq.cq != qp->sq.cq)
+		hghca_cq_purge(qp->rq.cq, qpn);
+	hghca_qp_table_clear(ctx, qpn);
+	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
+	pthread_mutex_unlock(&ctx->qp_table_lock);
+
+	hghca_qp_free(ctx, qp);
+	if (qp->pd)
+		atomic_fetch_sub(&qp->pd->users, 1);
+	free(qp);
+	return 0;
+}

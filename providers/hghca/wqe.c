@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: ibv_post_send and ibv_post_recv. */
+#include <config.h>
+
+#include <errno.h>
+
+#include "hghca.h"
+#include "wqe.h"
+
+struct hghca_send_op {
+	uint8_t opcode;			/* HGHCA_OPCODE_*, NOP for none */
+	uint8_t needs;			/* HGHCA_OP_* */
+};
+
+static const struct hghca_send_op hghca_send_ops[] = {
+	[IBV_WR_RDMA_WRITE] = {
+		HGHCA_OPCODE_RDMA_WRITE,
+		HGHCA_OP_RADDR | HGHCA_OP_GATHER,
+	},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
+		HGHCA_OPCODE_RDMA_WRITE_IMM,
+		HGHCA_OP_RADDR | HGHCA_OP_GATHER | HGHCA_OP_IMM,
+	},
+	[IBV_WR_SEND] = {
+		HGHCA_OPCODE_SEND,
+		HGHCA_OP_GATHER | HGHCA_OP_UD,
+	},
+	[IBV_WR_SEND_WITH_IMM] = {
+		HGHCA_OPCODE_SEND_IMM,
+		HGHCA_OP_GATHER | HGHCA_OP_IMM | HGHCA_OP_UD,
+	},
+	[IBV_WR_RDMA_READ] = {
+		HGHCA_OPCODE_RDMA_READ,
+		HGHCA_OP_RADDR,
+	},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
+		HGHCA_OPCODE_ATOMIC_CS,
+		HGHCA_OP_RADDR | HGHCA_OP_ATOMIC,
+	},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
+		HGHCA_OPCODE_ATOMIC_FA,
+		HGHCA_OP_RADDR | HGHCA_OP_ATOMIC,
+	},
+};
+
+/* NULL for what the QP's service cannot do. */
+static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *qp,
+							enum ibv_wr_opcode opcode)
+{
+	const struct hghca_send_op *op;
+
+	if ((unsigned int)opcode >= sizeof(hghca_send_ops) / sizeof(*op))
+		return NULL;
+	op = &hghca_send_ops[opcode];
+	if (op->opcode == HGHCA_OPCODE_NOP)
+		return NULL;
+	if (qp->is_ud && !(op->needs & HGHCA_OP_UD))
+		return NULL;
+	return op;
+}
+
+/* The units between the next unit and the data list; the unit where that starts. */
+static inline uint32_t hghca_encode_header(const struct hghca_qp *qp, void *wqe,
+					   const struct hghca_send_op *op,
+					   const struct ibv_send_wr *wr)
+{
+	uint32_t unit = HGHCA_NEXT_UNITS;
+
+	if (qp->is_ud) {
+		hghca_wqe_set_ud(wqe, to_hah(wr->wr.ud.ah),
+				 wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		return unit + HGHCA_UD_UNITS;
+	}
+	if (op->needs & HGHCA_OP_ATOMIC) {
+		hghca_wqe_set_raddr(wqe, wr->wr.atomic.remote_addr,
+				    wr->wr.atomic.rkey);
+		if (op->opcode == HGHCA_OPCODE_ATOMIC_CS)
+			hghca_wqe_set_atomic(wqe, wr->wr.atomic.swap,
+					     wr->wr.atomic.compare_add);
+		else
+			hghca_wqe_set_atomic(wqe, wr->wr.atomic.compare_add, 0);
+		return unit + HGHCA_RADDR_UNITS + HGHCA_ATOMIC_UNITS;
+	}
+	if (op->needs & HGHCA_OP_RADDR) {
+		hghca_wqe_set_raddr(wqe, wr->wr.rdma.remote_addr,
+				    wr->wr.rdma.rkey);
+		return unit + HGHCA_RADDR_UNITS;
+	}
+	return unit;
+}
+
+/* All data of the list behind one length word; its units, or a negative errno. */
+static inline int hghca_encode_inline(const struct hghca_qp *qp, void *unit,
+				      const struct ibv_send_wr *wr)
+{
+	char *to = (char *)unit + HGHCA_INLINE_WORD;
+	uint32_t length = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > qp->max_inline - length)
+			return -EINVAL;
+		memcpy(to + length, (void *)(uintptr_t)sge->addr, sge->length);
+		length += sge->length;
+	}
+	return hghca_wqe_set_inline_length(unit, length);
+}
+
+/* The list as data units; their number, or a negative errno. */
+static inline int hghca_encode_sges(struct hghca_data_unit *unit, uint32_t max_sge,
+				    const struct ibv_sge *sge, int num_sge)
+{
+	int i;
+
+	if ((uint32_t)num_sge > max_sge)
+		return -EINVAL;
+	for (i = 0; i < num_sge; i++, sge++) {
+		if (!hghca_sge_valid(sge->length))
+			return -EINVAL;
+		hghca_wqe_set_data(&unit[i], sge->addr, sge->lkey, sge->length);
+	}
+	return num_sge;
+}
+
+/* Write one WQE and put it into the batch; 0 or an errno. */
+static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *batch,
+				    const struct ibv_send_wr *wr)
+{
+	uint32_t index = hghca_wq_head(&qp->sq) + batch->count;
+	const struct hghca_send_op *op;
+	uint32_t unit;
+	void *wqe;
+	int units;
+
+	op = hghca_send_op(qp, wr->opcode);
+	if (!op)
+		return EINVAL;
+	if (hghca_wq_full(&qp->sq, index))
+		return ENOMEM;
+
+	wqe = hghca_wqe_start(qp, index, wr->wr_id, wr->send_flags,
+			      op->needs & HGHCA_OP_IMM ? wr->imm_data : 0);
+	unit = hghca_encode_header(qp, wqe, op, wr);
+
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		if (!(op->needs & HGHCA_OP_GATHER))
+			return EINVAL;
+		units = hghca_encode_inline(qp, hghca_wqe_unit(wqe, unit), wr);
+	} else {
+		if ((op->needs & HGHCA_OP_ATOMIC) && wr->num_sge != 1)
+			return EINVAL;
+		units = hghca_encode_sges(hghca_wqe_unit(wqe, unit), qp->sq.max_sge,
+					  wr->sg_list, wr->num_sge);
+	}
+	if (units < 0)
+		return -units;
+
+	hghca_sq_append(qp, batch, op->opcode, unit + units,
+			wr->send_flags & IBV_SEND_FENCE);
+	return 0;
+}
+
+int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr)
+{
+	struct hghca_qp *qp = to_hqp(ibqp);
+	struct hghca_sq_batch batch = {};
+	int err = 0;
+
+	if (!hghca_qp_can_send(qp)) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+
+	hghca_lock(&qp->sq.lock);
+	for (; wr; wr = wr->next) {
+		err = hghca_encode_send(qp, &batch, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	hghca_sq_announce(qp, &batch);
+	hghca_unlock(&qp->sq.lock);
+	return err;
+}
+
+/* One receive WQE; its next unit stays as zero as the buffer came.  0 or an errno. */
+static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
+				    const struct ibv_recv_wr *wr)
+{
+	struct hghca_data_unit *unit;
+	uint32_t room;
+	int units;
+
+	if (hghca_wq_full(rq, index))
+		return ENOMEM;
+
+	unit = hghca_wqe_unit(hghca_wq_slot(rq, index), HGHCA_NEXT_UNITS);
+	units = hghca_encode_sges(unit, rq->max_sge, wr->sg_list, wr->num_sge);
+	if (units < 0)
+		return -units;
+
+	room = (1U << rq->stride_log) / HGHCA_WQE_UNIT - HGHCA_NEXT_UNITS;
+	if ((uint32_t)units < room)
+		hghca_wqe_set_data(&unit[units], 0, HGHCA_INVALID_LKEY, 0);
+	rq->wr_ids[index & rq->mask] = wr->wr_id;
+	return 0;
+}
+
+int hghca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr)
+{
+	struct hghca_qp *qp = to_hqp(ibqp);
+	struct hghca_wq *rq = &qp->rq;
+	uint32_t first, head;
+	int err = 0;
+
+	if (ibqp->state == IBV_QPS_RESET) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+
+	hghca_lock(&rq->lock);
+	first = hghca_wq_head(rq);
+	for (head = first; wr; wr = wr->next, head++) {
+		err = hghca_encode_recv(rq, head, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (head != first) {
+		hghca_wq_set_head(rq, head);
+		hghca_queue_before_record();
+		qp->dbr->rq_head = htole32(head);
+		/* Nothing arrives at a QP in ERR: it must be told to look. */
+		if (qp->flushing)
+			hghca_qp_ring_flush(qp);
+	}
+	hghca_unlock(&rq->lock);
+	return err;
+}

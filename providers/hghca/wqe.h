@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * JingZhao HCA: send WQEs, unit by unit, and how a batch of them is announced.
+ *
+ * Steps are those of the interface document, section 5.1.  A batch is written
+ * and linked in itself first; until hghca_sq_announce() the device cannot
+ * reach any of it, so a batch can still be dropped.
+ */
+#ifndef HGHCA_PROVIDER_WQE_H
+#define HGHCA_PROVIDER_WQE_H
+
+#include <string.h>
+
+#include "hghca.h"
+
+/* What an opcode needs. */
+#define HGHCA_OP_IMM		(1U << 0)	/* carries immediate data */
+#define HGHCA_OP_RADDR		(1U << 1)	/* has a raddr unit */
+#define HGHCA_OP_ATOMIC		(1U << 2)	/* has an atomic unit */
+#define HGHCA_OP_GATHER		(1U << 3)	/* sends the data list: it may be inline */
+#define HGHCA_OP_UD		(1U << 4)	/* a datagram can do it */
+
+/* Counts of 16-byte units. */
+#define HGHCA_UNITS(type)	(sizeof(type) / HGHCA_WQE_UNIT)
+#define HGHCA_NEXT_UNITS	HGHCA_UNITS(struct hghca_next_unit)
+#define HGHCA_RADDR_UNITS	HGHCA_UNITS(struct hghca_raddr_unit)
+#define HGHCA_ATOMIC_UNITS	HGHCA_UNITS(struct hghca_atomic_unit)
+#define HGHCA_UD_UNITS		HGHCA_UNITS(struct hghca_ud_gid_unit)
+#define HGHCA_INLINE_WORD	4	/* bytes before inline data */
+#define HGHCA_SQ_DB_COUNT_MAX	255
+
+/* Opcode, units and fence of a WQE stand in the link to it, or in the doorbell. */
+static inline __le32 hghca_link_nda_nop(const struct hghca_wq *sq, uint32_t index,
+					uint8_t opcode)
+{
+	return htole32((index & sq->mask) << sq->stride_log | opcode);
+}
+
+static inline __le32 hghca_link_nee_nds(uint32_t units, bool fence)
+{
+	return htole32(units | (fence ? HGHCA_NEXT_FENCE : 0));
+}
+
+/* Nothing may be sent before RTS: the device would ignore the doorbell. */
+static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
+{
+	return qp->vqp.qp.state > IBV_QPS_RTR;
+}
+
+/* Start WQE `index`: its own next unit, which does not point on. */
+static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
+				    uint64_t wr_id, unsigned int send_flags,
+				    __be32 imm_data)
+{
+	struct hghca_next_unit *next = hghca_wq_slot(&qp->sq, index);
+	uint32_t flags = 0;
+
+	if (qp->signal_all || (send_flags & IBV_SEND_SIGNALED))
+		flags |= HGHCA_WQE_CQ_UPDATE;
+	if (send_flags & IBV_SEND_SOLICITED)
+		flags |= HGHCA_WQE_SOLICIT;
+
+	next->nda_nop = 0;
+	next->nee_nds = 0;
+	next->flags = htole32(flags);
+	next->imm_data = imm_data;
+	qp->sq.wr_ids[index & qp->sq.mask] = wr_id;
+	return next;
+}
+
+static inline void *hghca_wqe_unit(void *wqe, uint32_t unit)
+{
+	return (char *)wqe + unit * HGHCA_WQE_UNIT;
+}
+
+static inline void hghca_wqe_set_raddr(void *wqe, uint64_t raddr, uint32_t rkey)
+{
+	struct hghca_raddr_unit *unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS);
+
+	unit->raddr = htole64(raddr);
+	unit->rkey = htole32(rkey);
+	unit->rsvd0c = 0;
+}
+
+static inline void hghca_wqe_set_atomic(void *wqe, uint64_t swap_add, uint64_t cmp)
+{
+	struct hghca_atomic_unit *unit;
+
+	unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS + HGHCA_RADDR_UNITS);
+	unit->swap_add = htole64(swap_add);
+	unit->cmp = htole64(cmp);
+}
+
+static inline void hghca_wqe_set_ud(void *wqe, const struct hghca_ah *ah,
+				    uint32_t qpn, uint32_t qkey)
+{
+	struct hghca_ud_gid_unit *unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS);
+
+	*unit = ah->unit;
+	unit->dqpn = htole32(qpn);
+	unit->qkey = htole32(qkey);
+}
+
+static inline void hghca_wqe_set_data(struct hghca_data_unit *unit, uint64_t addr,
+				      uint32_t lkey, uint32_t length)
+{
+	unit->byte_cnt = htole32(length);
+	unit->lkey = htole32(lkey);
+	unit->addr = htole64(addr);
+}
+
+/* A length with bit 31 would turn the data unit into an inline unit. */
+static inline bool hghca_sge_valid(uint32_t length)
+{
+	return !(length & HGHCA_INLINE_FLAG);
+}
+
+/* The word before inline data; returns the units that both take. */
+static inline uint32_t hghca_wqe_set_inline_length(void *unit, uint32_t length)
+{
+	__le32 word = htole32(HGHCA_INLINE_FLAG | length);
+
+	if (!length)
+		return 0;
+	memcpy(unit, &word, sizeof(word));
+	return (HGHCA_INLINE_WORD + length + HGHCA_WQE_UNIT - 1) / HGHCA_WQE_UNIT;
+}
+
+/* Put WQE wq.head + batch->count, written already, at the end of the batch. */
+static inline void hghca_sq_append(struct hghca_qp *qp, struct hghca_sq_batch *batch,
+				   uint8_t opcode, uint32_t units, bool fence)
+{
+	uint32_t index = hghca_wq_head(&qp->sq) + batch->count;
+	struct hghca_next_unit *prev;
+
+	if (batch->count++) {
+		prev = hghca_wq_slot(&qp->sq, index - 1);
+		prev->nda_nop = hghca_link_nda_nop(&qp->sq, index, opcode);
+		prev->nee_nds = hghca_link_nee_nds(units, fence);
+		return;
+	}
+	batch->first_opcode = opcode;
+	batch->first_units = units;
+	batch->first_fence = fence;
+}
+
+/* Hand the batch to the device: the link to its first WQE, and one doorbell. */
+static inline void hghca_sq_announce(struct hghca_qp *qp,
+				     const struct hghca_sq_batch *batch)
+{
+	struct hghca_wq *sq = &qp->sq;
+	uint32_t first = hghca_wq_head(sq);
+	struct hghca_next_unit *prev;
+	uint32_t low;
+
+	if (!batch->count)
+		return;
+
+	hghca_wq_set_head(sq, first + batch->count);
+
+	prev = hghca_wq_slot(sq, first - 1);
+	hghca_wqe_before_announcement();
+	prev->nda_nop = hghca_link_nda_nop(sq, first, batch->first_opcode);
+	hghca_link_in_order();
+	prev->nee_nds = hghca_link_nee_nds(batch->first_units, batch->first_fence);
+
+	low = FIELD_PREP(HGHCA_SQ_DB_HEAD_MASK, first) |
+	      FIELD_PREP(HGHCA_SQ_DB_FENCE, batch->first_fence) |
+	      FIELD_PREP(HGHCA_SQ_DB_OPCODE_MASK, batch->first_opcode);
+	if (batch->count <= HGHCA_SQ_DB_COUNT_MAX)
+		low |= FIELD_PREP(HGHCA_SQ_DB_COUNT_MASK, batch->count);
+	hghca_memory_before_doorbell();
+	hghca_ring((char *)qp->uar + HGHCA_UAR_SQ_DB, low,
+		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qp->vqp.qp.qp_num) |
+		   FIELD_PREP(HGHCA_SQ_DB_SIZE0_MASK, batch->first_units));
+}
+
+#endif /* HGHCA_PROVIDER_WQE_H */

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: the send operations of struct ibv_qp_ex. */
+#include <config.h>
+
+#include <errno.h>
+
+#include "hghca.h"
+#include "wqe.h"
+
+#define HGHCA_SEND_OPS_UD	((uint64_t)(IBV_QP_EX_WITH_SEND | \
+					    IBV_QP_EX_WITH_SEND_WITH_IMM))
+#define HGHCA_SEND_OPS_RC	(HGHCA_SEND_OPS_UD | \
+				 IBV_QP_EX_WITH_RDMA_WRITE | \
+				 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+				 IBV_QP_EX_WITH_RDMA_READ | \
+				 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
+				 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+/* The WQE in the making is complete: it joins the batch. */
+static inline void hghca_wr_close(struct hghca_qp *qp)
+{
+	struct hghca_wr_builder *wr = &qp->wr;
+
+	if (!wr->wqe)
+		return;
+	hghca_sq_append(qp, &wr->batch, wr->opcode, wr->units, wr->fence);
+	wr->wqe = NULL;
+}
+
+/* Open the next WQE, whose data list starts at `units`; NULL after an error. */
+static inline void *hghca_wr_open(struct ibv_qp_ex *ibqp, uint8_t opcode,
+				  uint32_t units, bool may_inline, __be32 imm_data)
+{
+	struct hghca_qp *qp = to_hqp_ex(ibqp);
+	struct hghca_wr_builder *wr = &qp->wr;
+	uint32_t index;
+
+	if (wr->err)
+		return NULL;
+	hghca_wr_close(qp);
+
+	index = hghca_wq_head(&qp->sq) + wr->batch.count;
+	if (hghca_wq_full(&qp->sq, index)) {
+		wr->err = ENOMEM;
+		return NULL;
+	}
+	wr->wqe = hghca_wqe_start(qp, index, ibqp->wr_id, ibqp->wr_flags, imm_data);
+	wr->opcode = opcode;
+	wr->fence = ibqp->wr_flags & IBV_SEND_FENCE;
+	wr->may_inline = may_inline;
+	wr->header_units = units;
+	wr->units = units;
+	return wr->wqe;
+}
+
+static inline uint32_t hghca_wr_send_header(struct ibv_qp_ex *ibqp)
+{
+	return HGHCA_NEXT_UNITS + (to_hqp_ex(ibqp)->is_ud ? HGHCA_UD_UNITS : 0);
+}
+
+static void hghca_wr_send(struct ibv_qp_ex *ibqp)
+{
+	hghca_wr_open(ibqp, HGHCA_OPCODE_SEND, hghca_wr_send_header(ibqp),
+		      true, 0);
+}
+
+static void hghca_wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
+{
+	hghca_wr_open(ibqp, HGHCA_OPCODE_SEND_IMM, hghca_wr_send_header(ibqp),
+		      true, imm_data);
+}
+
+static inline void hghca_wr_rdma(struct ibv_qp_ex *ibqp, uint8_t opcode,
+				 bool may_inline, __be32 imm_data,
+				 uint32_t rkey, uint64_t remote_addr)
+{
+	void *wqe;
+
+	wqe = hghca_wr_open(ibqp, opcode, HGHCA_NEXT_UNITS + HGHCA_RADDR_UNITS,
+			    may_inline, imm_data);
+	if (wqe)
+		hghca_wqe_set_raddr(wqe, remote_addr, rkey);
+}
+
+static void hghca_wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				uint64_t remote_addr)
+{
+	hghca_wr_rdma(ibqp, HGHCA_OPCODE_RDMA_WRITE, true, 0, rkey, remote_addr);
+}
+
+static void hghca_wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				    uint64_t remote_addr, __be32 imm_data)
+{
+	hghca_wr_rdma(ibqp, HGHCA_OPCODE_RDMA_WRITE_IMM, true, imm_data, rkey,
+		      remote_addr);
+}
+
+static void hghca_wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			       uint64_t remote_addr)
+{
+	hghca_wr_rdma(ibqp, HGHCA_OPCODE_RDMA_READ, false, 0, rkey, remote_addr);
+}
+
+static inline void hghca_wr_atomic(struct ibv_qp_ex *ibqp, uint8_t opcode,
+				   uint32_t rkey, uint64_t remote_addr,
+				   uint64_t swap_add, uint64_t cmp)
+{
+	void *wqe;
+
+	wqe = hghca_wr_open(ibqp, opcode, HGHCA_NEXT_UNITS + HGHCA_RADDR_UNITS +
+			    HGHCA_ATOMIC_UNITS, false, 0);
+	if (!wqe)
+		return;
+	hghca_wqe_set_raddr(wqe, remote_addr, rkey);
+	hghca_wqe_set_atomic(wqe, swap_add, cmp);
+}
+
+static void hghca_wr_atomic_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				    uint64_t remote_addr, uint64_t compare,
+				    uint64_t swap)
+{
+	hghca_wr_atomic(ibqp, HGHCA_OPCODE_ATOMIC_CS, rkey, remote_addr, swap,
+			compare);
+}
+
+static void hghca_wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				      uint64_t remote_addr, uint64_t add)
+{
+	hghca_wr_atomic(ibqp, HGHCA_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0);
+}
+
+/* The builder, when there is a WQE to set something in. */
+static inline struct hghca_wr_builder *hghca_wr_building(struct ibv_qp_ex *ibqp)
+{
+	struct hghca_wr_builder *wr = &to_hqp_ex(ibqp)->wr;
+
+	return wr->err || !wr->wqe ? NULL : wr;
+}
+
+static void hghca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
+				 uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct hghca_wr_builder *wr = hghca_wr_building(ibqp);
+
+	if (wr)
+		hghca_wqe_set_ud(wr->wqe, to_hah(ah), remote_qpn, remote_qkey);
+}
+
+static void hghca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
+				  const struct ibv_sge *sg_list)
+{
+	struct hghca_wr_builder *wr = hghca_wr_building(ibqp);
+	struct hghca_data_unit *unit;
+	size_t i;
+
+	if (!wr)
+		return;
+	if (num_sge > to_hqp_ex(ibqp)->sq.max_sge) {
+		wr->err = EINVAL;
+		return;
+	}
+	unit = hghca_wqe_unit(wr->wqe, wr->header_units);
+	for (i = 0; i < num_sge; i++) {
+		if (!hghca_sge_valid(sg_list[i].length)) {
+			wr->err = EINVAL;
+			return;
+		}
+		hghca_wqe_set_data(&unit[i], sg_list[i].addr, sg_list[i].lkey,
+				   sg_list[i].length);
+	}
+	wr->units = wr->header_units + num_sge;
+}
+
+static void hghca_wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
+			     uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	hghca_wr_set_sge_list(ibqp, 1, &sge);
+}
+
+static void hghca_wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
+					  const struct ibv_data_buf *buf_list)
+{
+	struct hghca_wr_builder *wr = hghca_wr_building(ibqp);
+	uint32_t max_inline = to_hqp_ex(ibqp)->max_inline;
+	uint32_t length = 0;
+	void *unit;
+	size_t i;
+
+	if (!wr)
+		return;
+	if (!wr->may_inline) {
+		wr->err = EINVAL;
+		return;
+	}
+	unit = hghca_wqe_unit(wr->wqe, wr->header_units);
+	for (i = 0; i < num_buf; i++) {
+		if (buf_list[i].length > max_inline - length) {
+			wr->err = EINVAL;
+			return;
+		}
+		memcpy((char *)unit + HGHCA_INLINE_WORD + length,
+		       buf_list[i].addr, buf_list[i].length);
+		length += buf_list[i].length;
+	}
+	wr->units = wr->header_units + hghca_wqe_set_inline_length(unit, length);
+}
+
+static void hghca_wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
+				     size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	hghca_wr_set_inline_data_list(ibqp, 1, &buf);
+}
+
+static void hghca_wr_start(struct ibv_qp_ex *ibqp)
+{
+	struct hghca_qp *qp = to_hqp_ex(ibqp);
+	struct hghca_wr_builder *wr = &qp->wr;
+
+	hghca_lock(&qp->sq.lock);
+	wr->batch.count = 0;
+	wr->wqe = NULL;
+	wr->err = hghca_qp_can_send(qp) ? 0 : EINVAL;
+}
+
+/* All of the batch, or after an error nothing, reaches the device. */
+static int hghca_wr_complete(struct ibv_qp_ex *ibqp)
+{
+	struct hghca_qp *qp = to_hqp_ex(ibqp);
+	int err = qp->wr.err;
+
+	if (!err) {
+		hghca_wr_close(qp);
+		hghca_sq_announce(qp, &qp->wr.batch);
+	}
+	hghca_unlock(&qp->sq.lock);
+	return err;
+}
+
+static void hghca_wr_abort(struct ibv_qp_ex *ibqp)
+{
+	hghca_unlock(&to_hqp_ex(ibqp)->sq.lock);
+}
+
+/* Set the operations asked for; 0, or EOPNOTSUPP. */
+int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops)
+{
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+
+	if (send_ops & ~(qp->is_ud ? HGHCA_SEND_OPS_UD : HGHCA_SEND_OPS_RC))
+		return EOPNOTSUPP;
+
+	ex->wr_start = hghca_wr_start;
+	ex->wr_complete = hghca_wr_complete;
+	ex->wr_abort = hghca_wr_abort;
+	ex->wr_set_sge = hghca_wr_set_sge;
+	ex->wr_set_sge_list = hghca_wr_set_sge_list;
+	ex->wr_set_inline_data = hghca_wr_set_inline_data;
+	ex->wr_set_inline_data_list = hghca_wr_set_inline_data_list;
+	if (qp->is_ud)
+		ex->wr_set_ud_addr = hghca_wr_set_ud_addr;
+
+	if (send_ops & IBV_QP_EX_WITH_SEND)
+		ex->wr_send = hghca_wr_send;
+	if (send_ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
+		ex->wr_send_imm = hghca_wr_send_imm;
+	if (send_ops & IBV_QP_EX_WITH_RDMA_WRITE)
+		ex->wr_rdma_write = hghca_wr_rdma_write;
+	if (send_ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+		ex->wr_rdma_write_imm = hghca_wr_rdma_write_imm;
+	if (send_ops & IBV_QP_EX_WITH_RDMA_READ)
+		ex->wr_rdma_read = hghca_wr_rdma_read;
+	if (send_ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+		ex->wr_atomic_cmp_swp = hghca_wr_atomic_cmp_swp;
+	if (send_ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+		ex->wr_atomic_fetch_add = hghca_wr_atomic_fetch_add;
+	return 0;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The device core for callers in C: no exception gets past this file.
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <new>
+
+#include "device.h"
+#include "hghca_core.h"
+
+namespace {
+
+class OpsHost : public hghca::Host {
+public:
+    OpsHost(const hghca_host_ops *ops, void *opaque) : ops_(*ops), opaque_(opaque) {}
+
+    uint8_t *map(uint64_t dma, uint64_t len, bool write) override { return ops_.map(opaque_, dma, len, write); }
+    void dirty(uint64_t dma, uint64_t len) override { ops_.dirty(opaque_, dma, len); }
+    bool read(uint64_t dma, void *buffer, uint64_t len) override { return ops_.read(opaque_, dma, buffer, len); }
+    bool write(uint64_t dma, const void *buffer, uint64_t len) override
+    {
+        return ops_.write(opaque_, dma, buffer, len);
+    }
+    void raise_vector(unsigned vector) override { ops_.raise_vector(opaque_, vector); }
+    bool send_frame(const iovec *parts, int count) override { return ops_.send_frame(opaque_, parts, count); }
+    void set_timer(uint64_t deadline_ns) override { ops_.set_timer(opaque_, deadline_ns); }
+    uint64_t now_ns() override { return ops_.now_ns(opaque_); }
+    uint64_t random() override { return ops_.random(opaque_); }
+    void schedule() override { ops_.schedule(opaque_); }
+    bool tracing() override { return ops_.tracing && ops_.tracing(opaque_); }
+    void trace(Trace level, const char *text) override
+    {
+        constexpr hghca_trace_level kLevels[] = {HGHCA_TRACE_SUCCESS, HGHCA_TRACE_ERROR, HGHCA_TRACE_UNDEFINED};
+        if (ops_.trace)
+            ops_.trace(opaque_, kLevels[unsigned(level)], text);
+    }
+
+private:
+    const hghca_host_ops ops_;
+    void *const opaque_;
+};
+
+hghca::Config make_config(const hghca_config &in)
+{
+    hghca::Config config{};
+    std::copy(std::begin(in.mac), std::end(in.mac), config.mac.begin());
+    config.node_guid = in.node_guid;
+    config.cache_entries = in.cache_entries;
+    if (in.budget_bytes)
+        config.budget_bytes = in.budget_bytes;
+    return config;
+}
+
+}  // namespace
+
+struct hghca_core {
+    hghca_core(const hghca_host_ops *ops, void *opaque, const hghca_config *config)
+        : host(ops, opaque), device(host, make_config(*config))
+    {
+    }
+
+    OpsHost host;
+    hghca::Device device;
+    bool failed = false;
+};
+
+namespace {
+
+// Only memory that has run out gets here. What the device was at is half done:
+// it stays silent until it is reset.
+template <class Result, class Body>
+Result guarded(hghca_core *core, Result otherwise, Body &&body) noexcept
+{
+    if (core->failed)
+        return otherwise;
+    try {
+        return body(core->device);
+    } catch (const std::exception &e) {
+        core->failed = true;
+        core->host.trace(hghca::Host::Trace::Error, e.what());
+        return otherwise;
+    }
+}
+
+template <class Body>
+void guarded(hghca_core *core, Body &&body) noexcept
+{
+    guarded(core, 0, [&](hghca::Device &device) {
+        body(device);
+        return 0;
+    });
+}
+
+struct CounterRow {
+    const char *name;
+    uint64_t hghca::Counters::*value;
+};
+
+constexpr CounterRow kCounters[] = {
+#define HGHCA_COUNTER_ROW(name, text) {#name, &hghca::Counters::name},
+    HGHCA_COUNTERS(HGHCA_COUNTER_ROW)
+#undef HGHCA_COUNTER_ROW
+};
+
+}  // namespace
+
+extern "C" {
+
+struct hghca_core *hghca_core_new(const struct hghca_host_ops *ops, void *opaque,
+                                  const struct hghca_config *config)
+{
+    try {
+        return new (std::nothrow) hghca_core(ops, opaque, config);
+    } catch (const std::exception &) {
+        return nullptr;
+    }
+}
+
+void hghca_core_free(struct hghca_core *core) { delete core; }
+
+void hghca_core_reset(struct hghca_core *core)
+{
+    core->failed = false;
+    guarded(core, [](auto &device) { device.reset(); });
+}
+
+uint64_t hghca_core_hcr_read(struct hghca_core *core, uint64_t offset, unsigned size)
+{
+    return guarded(core, uint64_t(0), [=](auto &device) { return device.hcr_read(offset, size); });
+}
+
+void hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size)
+{
+    if (core->failed && offset == HGHCA_RESET && size == 4 && value == HGHCA_RESET_START)
+        core->failed = false;
+    guarded(core, [=](auto &device) { device.hcr_write(offset, value, size); });
+}
+
+void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size)
+{
+    guarded(core, [=](auto &device) { device.uar_write(offset, value, size); });
+}
+
+void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count)
+{
+    guarded(core, [=](auto &device) { device.receive(parts, count); });
+}
+
+bool hghca_core_run(struct hghca_core *core)
+{
+    return guarded(core, false, [](auto &device) { return device.run(); });
+}
+
+bool hghca_core_has_work(const struct hghca_core *core) { return !core->failed && core->device.has_work(); }
+
+void hghca_core_timer(struct hghca_core *core)
+{
+    guarded(core, [](auto &device) { device.timer(); });
+}
+
+void hghca_core_link_ready(struct hghca_core *core)
+{
+    guarded(core, [](auto &device) { device.link_ready(); });
+}
+
+void hghca_core_set_link(struct hghca_core *core, bool up)
+{
+    guarded(core, [=](auto &device) { device.set_link(up); });
+}
+
+void hghca_core_dma_changed(struct hghca_core *core)
+{
+    guarded(core, [](auto &device) { device.dma_changed(); });
+}
+
+unsigned hghca_core_counters(void) { return HGHCA_COUNTER_NUM; }
+
+const char *hghca_core_counter_name(unsigned i) { return i < HGHCA_COUNTER_NUM ? kCounters[i].name : nullptr; }
+
+uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i)
+{
+    return i < HGHCA_COUNTER_NUM ? core->device.counters().*kCounters[i].value : 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What each command does (interface document, 4).
+#include <algorithm>
+#include <array>
+
+#include "byte_order.h"
+#include "command_table.h"
+#include "device.h"
+#include "icm.h"
+#include "queues.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr unsigned kLogMaxMpts = 19;
+constexpr unsigned kLogMaxMtts = 27;
+constexpr uint64_t kMttSize = 8;
+constexpr uint64_t kBoardId = 0x4847484341000001;  // "HGHCA", 1
+constexpr uint32_t kFirmware = 1u << 16;           // 1.0
+constexpr uint32_t kMinMtu = 68;
+constexpr uint32_t kPortNumber = 1;
+
+constexpr uint32_t op_modifiers(unsigned a, unsigned b) { return 1u << a | 1u << b; }
+constexpr uint32_t kTransition = op_modifiers(HGHCA_QP_OPMOD_INBOX, HGHCA_QP_OPMOD_NO_INBOX);
+constexpr uint32_t kSpaces = op_modifiers(HGHCA_ICM_CONTEXT, HGHCA_ICM_TPT);
+
+IcmSpace space_of(uint8_t op_modifier)
+{
+    return op_modifier == HGHCA_ICM_CONTEXT ? IcmSpace::Context : IcmSpace::Tpt;
+}
+
+}  // namespace
+
+const CommandInterface::Row *CommandInterface::find(uint16_t op)
+{
+    static constexpr Row kRows[] = {
+        {HGHCA_CMD_QUERY_DEV_LIM, &CommandInterface::query_dev_lim, kOutput | kBeforeInit | kFixedModifier},
+        {HGHCA_CMD_QUERY_ADAPTER, &CommandInterface::query_adapter, kOutput | kBeforeInit | kFixedModifier},
+        {HGHCA_CMD_INIT_HCA, &CommandInterface::init_hca, kInput | kBeforeInit | kFixedModifier},
+        {HGHCA_CMD_CLOSE_HCA, &CommandInterface::close_hca, kFixedModifier},
+        {HGHCA_CMD_MAP_ICM, &CommandInterface::map_icm, kInput | kBeforeInit, kSpaces},
+        {HGHCA_CMD_UNMAP_ICM, &CommandInterface::unmap_icm, kBeforeInit, kSpaces},
+        {HGHCA_CMD_SW2HW_MPT, &CommandInterface::sw2hw_mpt, kInput},
+        {HGHCA_CMD_HW2SW_MPT, &CommandInterface::hw2sw_mpt, 0},
+        {HGHCA_CMD_WRITE_MTT, &CommandInterface::write_mtt, kInput},
+        {HGHCA_CMD_MAP_EQ, &CommandInterface::map_eq, 0},
+        {HGHCA_CMD_SW2HW_EQ, &CommandInterface::sw2hw_eq, kInput},
+        {HGHCA_CMD_HW2SW_EQ, &CommandInterface::hw2sw_eq, 0},
+        {HGHCA_CMD_SW2HW_CQ, &CommandInterface::sw2hw_cq, kInput},
+        {HGHCA_CMD_HW2SW_CQ, &CommandInterface::hw2sw_cq, 0},
+        {HGHCA_CMD_RESIZE_CQ, &CommandInterface::resize_cq, kInput},
+        {HGHCA_CMD_RST2INIT_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_INIT2INIT_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_INIT2RTR_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_RTR2RTS_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_RTS2RTS_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_SQERR2RTS_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_RTS2SQD_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_SQD2SQD_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_SQD2RTS_QPEE, &CommandInterface::modify_qp, kInput},
+        {HGHCA_CMD_2ERR_QPEE, &CommandInterface::modify_qp, kInput, kTransition, 0, 0, 1u << HGHCA_QP_OPMOD_NO_INBOX},
+        {HGHCA_CMD_ERR2RST_QPEE, &CommandInterface::modify_qp, kInput, kTransition, 0, 0,
+         1u << HGHCA_QP_OPMOD_NO_INBOX},
+        {HGHCA_CMD_QUERY_QP, &CommandInterface::query_qp, kOutput},
+        {HGHCA_CMD_CONF_SPECIAL_QP, &CommandInterface::conf_special_qp, 0, kAnyModifier},
+        {HGHCA_CMD_MAD_IFC, &CommandInterface::mad_ifc, 0, kAnyModifier},
+        {HGHCA_CMD_NOP, &CommandInterface::nop, kBeforeInit | kFixedModifier, 1, HGHCA_NOP_IN_MODIFIER},
+        {HGHCA_CMD_SET_PORT, &CommandInterface::set_port, kInput | kFixedModifier, 1, kPortNumber, HGHCA_CAP_PORT},
+        {HGHCA_CMD_QUERY_PORT, &CommandInterface::query_port, kOutput | kBeforeInit | kFixedModifier, 1, kPortNumber},
+        {HGHCA_CMD_SET_GID, &CommandInterface::set_gid, kInput, op_modifiers(HGHCA_GID_SET, HGHCA_GID_CLEAR), 0,
+         HGHCA_CAP_GID_TABLE, 1u << HGHCA_GID_CLEAR},
+        {HGHCA_CMD_QUERY_STATS, &CommandInterface::query_stats, kOutput, 1, 0, HGHCA_CAP_STATS},
+    };
+    for (const Row &row : kRows)
+        if (row.op == op)
+            return &row;
+    return nullptr;
+}
+
+// ---- 4.1 limits and identity
+
+uint8_t CommandInterface::query_dev_lim(const Command &)
+{
+    hghca_dev_lim lim{};
+    lim.log_reserved_qps = 3;
+    lim.log_max_qp_sz = be16(14);
+    lim.log_max_cq_sz = be16(kLogMaxCqSize);
+    lim.log_max_qps = kLogMaxQps;
+    lim.log_max_cqs = kLogMaxCqs;
+    lim.log_max_eqs = kLogMaxEqs;
+    lim.log_max_mpts = kLogMaxMpts;
+    lim.log_max_pds = 20;
+    lim.log_max_gids = 7;
+    lim.log_max_pkeys = 0;
+    lim.mtt_entry_sz = kMttSize;
+    lim.qpc_entry_sz = be16(kQpcEntrySize);
+    lim.cqc_entry_sz = be16(128);
+    lim.eqc_entry_sz = be16(64);
+    lim.mpt_entry_sz = be16(64);
+    lim.mtu_width = 5 << 4 | 2;  // 4096 bytes; 4X, as RoCE ports say
+    lim.vl_ports = 1 << 4 | 1;
+    lim.log_min_page_sz = 12;
+    lim.max_sg = 32;
+    lim.max_desc_sz = be16(1008);
+    lim.max_sg_rq = 32;
+    lim.max_desc_sz_rq = be16(1008);
+    lim.max_icm_sz = be64(Icm::kSize);
+    lim.revision = be32(HGHCA_INTERFACE_REVISION);
+    lim.caps = be32(HGHCA_CAP_ALL);
+    lim.log_max_mtts = kLogMaxMtts;
+    lim.max_rd_atomic = 16;
+    lim.max_dest_rd_atomic = 16;
+    lim.log_max_uars = 11;
+    lim.log_max_msg = 31;
+    lim.log_max_page_sz = 30;
+    lim.num_vectors = be16(kVectors);
+    out(lim);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::query_adapter(const Command &)
+{
+    uint64_t guid = device_.config.node_guid;
+    if (!guid) {  // EUI-64 of the MAC address
+        const auto &m = device_.port.permanent_mac;
+        const uint8_t eui[8] = {uint8_t(m[0] ^ 2), m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]};
+        for (uint8_t byte : eui)
+            guid = guid << 8 | byte;
+    }
+    hghca_adapter adapter{};
+    adapter.board_id = be64(kBoardId);
+    adapter.node_guid = be64(guid);
+    adapter.fw_version = be32(kFirmware);
+    out(adapter);
+    return HGHCA_CMD_STAT_OK;
+}
+
+// ---- 4.2, 4.3 the table layout
+
+namespace {
+
+struct Region {
+    uint64_t from, to;
+    unsigned log;
+    bool overlaps(const Region &r) const { return from < r.to && r.from < to; }
+};
+
+// False: too many entries, or beyond the end of ICM.
+bool region_of(uint64_t base, unsigned log_max, uint64_t entry_size, Region &r)
+{
+    r.log = unsigned(base & HGHCA_INIT_HCA_LOG_MASK);
+    r.from = base & ~HGHCA_INIT_HCA_LOG_MASK;
+    if (r.log > log_max || r.from >= Icm::kSize || entry_size << r.log > Icm::kSize - r.from)
+        return false;
+    r.to = r.from + (entry_size << r.log);
+    return true;
+}
+
+}  // namespace
+
+uint8_t CommandInterface::init_hca(const Command &)
+{
+    if (device_.initialized)
+        return HGHCA_CMD_STAT_BAD_SYS_STATE;
+    auto init = in<hghca_init_hca>();
+    uint32_t caps = be32(init.caps);
+    uint64_t mtt_base = be64(init.mtt_base);
+    Region qpc, cqc, eqc, mpt;
+    if (caps & ~HGHCA_CAP_ALL || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
+        !region_of(be64(init.cqc_base), kLogMaxCqs, 128, cqc) ||
+        !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
+        !region_of(be64(init.mpt_base), kLogMaxMpts, 64, mpt) || mtt_base & HGHCA_INIT_HCA_LOG_MASK ||
+        mtt_base >= Icm::kSize)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    // The MTTs go on to the MPTs or the end of ICM, as no number is given for them.
+    uint64_t mtt_end = mtt_base < mpt.from ? mpt.from : Icm::kSize;
+    if (qpc.overlaps(cqc) || qpc.overlaps(eqc) || cqc.overlaps(eqc) ||
+        (mtt_base >= mpt.from && mtt_base < mpt.to))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+
+    device_.initialized = true;
+    device_.caps = caps;
+    device_.qps->configure(qpc.from, qpc.log);
+    device_.cqs->configure(cqc.from, cqc.log);
+    device_.eqs->configure(eqc.from, eqc.log);
+    device_.memory->configure(mpt.from, mpt.log, mtt_base,
+                              std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts));
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::close_hca(const Command &)
+{
+    device_.close();
+    return HGHCA_CMD_STAT_OK;
+}
+
+// ---- 4.4 ICM
+
+uint8_t CommandInterface::map_icm(const Command &command)
+{
+    uint32_t count = command.in_modifier;
+    if (!count || count > HGHCA_ICM_CHUNKS_MAX)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    auto mailbox = in<std::array<hghca_icm_chunk, HGHCA_ICM_CHUNKS_MAX>>();
+    std::array<Icm::Chunk, HGHCA_ICM_CHUNKS_MAX> chunks;
+    for (uint32_t i = 0; i < count; i++) {
+        const hghca_icm_chunk &c = mailbox[HGHCA_ICM_CHUNK_SLOT(i)];
+        uint64_t page = be64(c.page);
+        chunks[i] = {be64(c.virt), page & ~HGHCA_ICM_CHUNK_PAGES_MASK, uint32_t(page & HGHCA_ICM_CHUNK_PAGES_MASK)};
+    }
+    return device_.icm->map(space_of(command.op_modifier), chunks.data(), count);
+}
+
+uint8_t CommandInterface::unmap_icm(const Command &command)
+{
+    IcmSpace space = space_of(command.op_modifier);
+    uint64_t address = command.in_param, pages = command.in_modifier;
+    if (uint8_t status = device_.icm->check_unmap(space, address, pages))
+        return status;
+    // What the device holds of it goes back first; afterwards nothing is written there.
+    uint64_t length = pages * Icm::kPage;
+    if (space == IcmSpace::Context) {
+        device_.qps->flush(address, length);
+        device_.cqs->flush(address, length);
+        device_.eqs->flush(address, length);
+    } else {
+        device_.memory->flush(address, length);
+    }
+    device_.icm->unmap(space, address, pages);
+    return HGHCA_CMD_STAT_OK;
+}
+
+// ---- 4.5, 4.6 memory regions
+
+uint8_t CommandInterface::sw2hw_mpt(const Command &command)
+{
+    return device_.memory->sw2hw_mpt(command.in_modifier, in<hghca_mpt>());
+}
+
+uint8_t CommandInterface::hw2sw_mpt(const Command &command) { return device_.memory->hw2sw_mpt(command.in_modifier); }
+
+uint8_t CommandInterface::write_mtt(const Command &command)
+{
+    uint32_t count = command.in_modifier;
+    if (!count || count > HGHCA_MTT_PER_MAILBOX)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    auto mailbox = in<hghca_mtt_mailbox>();
+    std::array<uint64_t, HGHCA_MTT_PER_MAILBOX> dma;
+    for (uint32_t i = 0; i < count; i++)
+        dma[i] = be64(mailbox.entry[HGHCA_MTT_SLOT(i)]);
+    return device_.memory->write_mtt(be64(mailbox.start_index), dma.data(), count);
+}
+
+// ---- 4.7 event queues
+
+uint8_t CommandInterface::map_eq(const Command &command)
+{
+    return device_.eqs->map(command.in_modifier & ~HGHCA_MAP_EQ_UNMAP, command.in_param,
+                            command.in_modifier & HGHCA_MAP_EQ_UNMAP);
+}
+
+uint8_t CommandInterface::sw2hw_eq(const Command &command)
+{
+    return device_.eqs->sw2hw(command.in_modifier, in<hghca_eqc>());
+}
+
+uint8_t CommandInterface::hw2sw_eq(const Command &command) { return device_.eqs->hw2sw(command.in_modifier); }
+
+// ---- 4.8 completion queues
+
+uint8_t CommandInterface::sw2hw_cq(const Command &command)
+{
+    return device_.cqs->sw2hw(command.in_modifier, in<hghca_cqc>());
+}
+
+uint8_t CommandInterface::hw2sw_cq(const Command &command) { return device_.cqs->hw2sw(command.in_modifier); }
+
+uint8_t CommandInterface::resize_cq(const Command &command)
+{
+    auto mailbox = in<hghca_resize_cq>();
+    return device_.cqs->resize(command.in_modifier, uint8_t(be32(mailbox.logsize) >> 24), be32(mailbox.lkey));
+}
+
+// ---- 4.9, 4.10, 4.11 queue pairs
+
+uint8_t CommandInterface::modify_qp(const Command &command)
+{
+    auto context = in<hghca_qpc>();
+    return device_.qps->transition(command.op, command.in_modifier, command.op_modifier,
+                                   command.op_modifier == HGHCA_QP_OPMOD_INBOX ? &context : nullptr);
+}
+
+uint8_t CommandInterface::query_qp(const Command &command)
+{
+    hghca_qpc context;
+    uint8_t status = device_.qps->query(command.in_modifier, context);
+    if (!status)
+        out(context);
+    return status;
+}
+
+uint8_t CommandInterface::conf_special_qp(const Command &command)
+{
+    return device_.qps->configure_special(command.in_modifier, command.op_modifier);
+}
+
+uint8_t CommandInterface::mad_ifc(const Command &) { return HGHCA_CMD_STAT_BAD_OP; }
+
+uint8_t CommandInterface::nop(const Command &) { return HGHCA_CMD_STAT_OK; }
+
+// ---- 4.12 to 4.14 port and statistics
+
+namespace {
+
+std::array<uint8_t, 6> mac_of(uint32_t high, uint16_t low)
+{
+    return {uint8_t(high >> 24), uint8_t(high >> 16), uint8_t(high >> 8),
+            uint8_t(high),       uint8_t(low >> 8),   uint8_t(low)};
+}
+
+}  // namespace
+
+uint8_t CommandInterface::set_gid(const Command &command)
+{
+    if (command.in_modifier >= Port::kGids)
+        return HGHCA_CMD_STAT_BAD_INDEX;
+    GidEntry &entry = device_.port.gids[command.in_modifier];
+    if (command.op_modifier == HGHCA_GID_CLEAR) {
+        entry = {};
+        return HGHCA_CMD_STAT_OK;
+    }
+    auto mailbox = in<hghca_gid_entry>();
+    uint32_t vlan = be32(mailbox.vlan);
+    entry.valid = true;
+    entry.tagged = vlan & HGHCA_GID_VLAN_VALID;
+    entry.vlan = entry.tagged ? uint16_t(field_get(HGHCA_GID_VLAN_ID_MASK, vlan)) : 0;
+    std::copy(std::begin(mailbox.gid), std::end(mailbox.gid), entry.gid.begin());
+    entry.mac = mac_of(be32(mailbox.mac_h), be16(mailbox.mac_l));
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::set_port(const Command &)
+{
+    auto mailbox = in<hghca_port>();
+    Port &port = device_.port;
+    uint32_t mtu = be32(mailbox.mtu), flags = be32(mailbox.flags);
+    auto mac = mac_of(be32(mailbox.mac_h), be16(mailbox.mac_l));
+    constexpr uint8_t kMulticast = 1;
+    if (mtu < kMinMtu || mtu > port.max_mtu || mac[0] & kMulticast)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    port.mac = mac;
+    port.mtu = mtu;
+    port.promisc = flags & HGHCA_PORT_PROMISC;
+    port.allmulti = flags & HGHCA_PORT_ALLMULTI;
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::query_port(const Command &)
+{
+    const Port &port = device_.port;
+    const auto &m = port.mac;
+    hghca_port answer{};
+    answer.flags = be32((port.link_up ? HGHCA_PORT_LINK_UP : 0) | (port.promisc ? HGHCA_PORT_PROMISC : 0) |
+                        (port.allmulti ? HGHCA_PORT_ALLMULTI : 0));
+    answer.mac_h = be32(uint32_t(m[0]) << 24 | uint32_t(m[1]) << 16 | uint32_t(m[2]) << 8 | m[3]);
+    answer.mac_l = be16(uint16_t(m[4] << 8 | m[5]));
+    answer.mtu = be32(port.mtu);
+    answer.speed = be32(port.speed_mbps);
+    answer.max_mtu = be32(port.max_mtu);
+    out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::query_stats(const Command &command)
+{
+    const uint64_t counters[] = {
+#define HGHCA_COUNTER_VALUE(name, text) device_.counters_.name,
+        HGHCA_COUNTERS(HGHCA_COUNTER_VALUE)
+#undef HGHCA_COUNTER_VALUE
+    };
+    std::array<uint64_t, HGHCA_MAILBOX_SIZE / 8> answer{};
+    for (size_t i = 0; i < answer.size() && command.in_modifier + i < std::size(counters); i++)
+        answer[i] = be64(counters[command.in_modifier + i]);
+    out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+}  // namespace hghca

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Completion queues (interface document, 4.8, 5.3, 7).
+#include "byte_order.h"
+#include "device.h"
+#include "queues.h"
+
+namespace hghca {
+
+CompletionQueues::CompletionQueues(Device &device) : device_(device), cache_(*device.icm, device.counters_) {}
+
+void CompletionQueues::configure(uint64_t base, unsigned log_count) { cache_.configure(base, 1ull << log_count); }
+
+void CompletionQueues::clear() { cache_.clear(); }
+
+bool CompletionQueues::valid(const Context &cq, uint32_t)
+{
+    return cq.ring.logsize >= 1 && cq.ring.logsize <= kLogMaxCqSize && cq.armed <= HGHCA_CQ_ARM_NEXT &&
+           is_bool(cq.failed);
+}
+
+uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
+{
+    if (uint8_t status = cache_.check(cqn))
+        return status;
+    uint32_t logsize = field_get(HGHCA_CQC_LOGSIZE_MASK, be32(in.logsize_usrpage));
+    if (logsize < 1 || logsize > kLogMaxCqSize)
+        return HGHCA_CMD_STAT_BAD_SIZE;
+    Context cq{};
+    cq.ring = {be32(in.lkey), be32(in.pd), uint8_t(logsize)};
+    if (be32(in.cqn) != cqn ||
+        !device_.memory->check(cq.ring.lkey, cq.ring.pd, 0, cq.ring.bytes(), Access::LocalWrite))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    // What an extension makes live is not looked at without it.
+    if (device_.caps & HGHCA_CAP_CQ_ARM) {
+        cq.eqn = be32(in.comp_eqn);
+        cq.usr_page = field_get(HGHCA_CQC_USRPAGE_MASK, be32(in.logsize_usrpage));
+        cq.armed = be32(in.flags) & HGHCA_CQ_STATE_ARMED ? HGHCA_CQ_ARM_NEXT : 0;
+        if (cq.eqn >= device_.eqs->count() || cq.usr_page >= HGHCA_UAR_PAGES)
+            return HGHCA_CMD_STAT_BAD_PARAM;
+    }
+    uint64_t dbr = be64(in.dbr_addr);
+    if (device_.caps & HGHCA_CAP_DBR && dbr & HGHCA_DBR_VALID) {
+        cq.dbr_addr = dbr & ~HGHCA_DBR_VALID;
+        if (!cq.dbr_addr || cq.dbr_addr % sizeof(hghca_cq_dbr))
+            return HGHCA_CMD_STAT_BAD_PARAM;
+    }
+    if (find(cqn))
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    cache_.insert(cqn, cq);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CompletionQueues::hw2sw(uint32_t cqn)
+{
+    if (uint8_t status = cache_.check(cqn))
+        return status;
+    if (!find(cqn))
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    device_.eqs->forget_completion(cqn);
+    cache_.erase(cqn);
+    return HGHCA_CMD_STAT_OK;
+}
+
+// CQEs written and not consumed. Without a doorbell record the owner bytes tell,
+// looked at from the newest on until there are more than `limit`.
+uint64_t CompletionQueues::outstanding(Cached &cq, uint64_t limit, bool &readable)
+{
+    readable = true;
+    if (cq.dbr_addr) {
+        hghca_cq_dbr dbr;
+        readable = device_.host.read(cq.dbr_addr, &dbr, sizeof(dbr));
+        return cq.producer - le32(dbr.consumer_index);
+    }
+    uint64_t n = 0;
+    while (n <= limit && n < 1ull << cq.ring.logsize) {
+        auto slot = cq.buffer.probe(device_.host, *device_.memory, cq.ring, uint32_t(cq.producer - 1 - n));
+        if (slot == QueueBuffer::Result::Ok)
+            break;
+        if (slot == QueueBuffer::Result::Fault) {
+            readable = false;
+            break;
+        }
+        n++;
+    }
+    return n;
+}
+
+uint8_t CompletionQueues::resize(uint32_t cqn, uint8_t logsize, uint32_t lkey)
+{
+    if (uint8_t status = cache_.check(cqn))
+        return status;
+    Cached *cq = find(cqn);
+    if (!cq)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    if (logsize < 1 || logsize > kLogMaxCqSize)
+        return HGHCA_CMD_STAT_BAD_SIZE;
+    RingPlace ring{lkey, cq->ring.pd, logsize};
+    if (!device_.memory->check(lkey, ring.pd, 0, ring.bytes(), Access::LocalWrite))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    bool readable;
+    uint64_t n = outstanding(*cq, 1ull << logsize, readable);
+    if (!readable)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    if (n > 1ull << logsize)
+        return HGHCA_CMD_STAT_BAD_SIZE;
+    cache_.mark_dirty(*cq);
+    cq->ring = ring;
+    cq->buffer = {};
+    return HGHCA_CMD_STAT_OK;
+}
+
+bool CompletionQueues::fail(uint32_t cqn, Cached &cq, uint8_t syndrome)
+{
+    cache_.mark_dirty(cq);
+    cq.failed = true;
+    device_.eqs->post_cq_error(cqn, syndrome);
+    return false;
+}
+
+bool CompletionQueues::exists(uint32_t cqn) { return find(cqn); }
+
+bool CompletionQueues::post(uint32_t cqn, const hghca_cqe &cqe, bool solicited)
+{
+    Cached *cq = find(cqn);
+    if (!cq)
+        return false;
+    if (cq->failed) {
+        device_.counters_.cq_overrun++;
+        return false;
+    }
+    switch (cq->buffer.write(device_.host, *device_.memory, cq->ring, cq->producer, &cqe)) {
+    case QueueBuffer::Result::Full:
+        device_.counters_.cq_overrun++;
+        return fail(cqn, *cq, HGHCA_CQ_ERROR_OVERRUN);
+    case QueueBuffer::Result::Fault:
+        return fail(cqn, *cq, HGHCA_CQ_ERROR_ACCESS);
+    case QueueBuffer::Result::Ok:
+        break;
+    }
+    cache_.mark_dirty(*cq);
+    cq->producer++;
+    // The last solicited one is kept within reach of a signed comparison.
+    constexpr uint32_t kReach = 1u << 30;
+    if (solicited)
+        cq->solicited_end = cq->producer;
+    else if (cq->producer - cq->solicited_end > kReach)
+        cq->solicited_end = cq->producer - kReach;
+    if (cq->armed == HGHCA_CQ_ARM_NEXT || (cq->armed == HGHCA_CQ_ARM_SOLICITED && solicited)) {
+        cq->armed = 0;
+        device_.eqs->post_completion(cq->eqn, cqn);
+    }
+    return true;
+}
+
+void CompletionQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)
+{
+    if (!(device_.caps & HGHCA_CAP_CQ_ARM))
+        return;
+    uint32_t cqn = field_get(HGHCA_CQ_ARM_CQN_MASK, high);
+    uint32_t command = field_get(HGHCA_CQ_ARM_CMD_MASK, high);
+    Cached *cq = find(cqn);
+    if (!cq) {
+        device_.counters_.db_bad_object++;
+        return;
+    }
+    if (cq->usr_page != uar_page) {
+        device_.counters_.db_bad_page++;
+        return;
+    }
+    if (command != HGHCA_CQ_ARM_SOLICITED && command != HGHCA_CQ_ARM_NEXT)
+        return;
+    cache_.mark_dirty(*cq);
+    uint32_t end = command == HGHCA_CQ_ARM_SOLICITED ? cq->solicited_end : cq->producer;
+    if (int32_t(end - low) > 0) {
+        cq->armed = 0;
+        device_.eqs->post_completion(cq->eqn, cqn);
+    } else if (cq->armed != HGHCA_CQ_ARM_NEXT) {
+        // One that waits for any completion is not narrowed by a later wish for a solicited one.
+        cq->armed = uint8_t(command);
+    }
+}
+
+}  // namespace hghca

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "datagram.h"
+
+#include "engine.h"
+
+namespace hghca {
+
+uint32_t Datagrams::qkey_of(const Qp &qp)
+{
+    return qp.a.special == Special::Gsi ? HGHCA_QP1_QKEY : qp.a.qkey;
+}
+
+Turn Datagrams::run(Qp &qp, int32_t &credit)
+{
+    RequesterState &r = qp.req;
+    SendQueue &queue = engine_.send_queue;
+    while (credit > 0) {
+        if (!queue.ready(qp) || !queue.allowed(qp) || !queue.load(qp, send_wqe_)) {
+            queue.raise_fault(qp);
+            return Turn::Idle;
+        }
+        const uint32_t bytes = uint32_t(send_wqe_.list.length);
+        PacketSegments payload;
+        if (!send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, 0, bytes, payload)) {
+            queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+            return Turn::Idle;
+        }
+        TransportHeader h{};
+        h.opcode = HGHCA_BTH_UD | (send_wqe_.has_imm() ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_ONLY);
+        h.solicited = send_wqe_.solicited;
+        h.pkey = engine_.device.port.pkey;
+        h.qpn = send_wqe_.dqpn;
+        h.psn = r.next_psn;
+        h.imm = send_wqe_.imm;
+        h.qkey = send_wqe_.qkey & HGHCA_QKEY_OWN ? qkey_of(qp) : send_wqe_.qkey;
+        h.src_qpn = qp.a.special == Special::Gsi ? HGHCA_QPN_GSI : qp.a.qpn;
+
+        Route route;
+        const bool reachable = engine_.link.route(send_wqe_.path, qp.a.qpn ^ send_wqe_.dqpn << 8, route);
+        const hghca_qp_state state = qp.state;
+        switch (engine_.send_packet(reachable ? &route : nullptr, h, payload, bytes)) {
+        case Sent::Yes:
+            break;
+        case Sent::Blocked:
+            return Turn::Blocked;
+        case Sent::Unreadable:
+            queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+            return Turn::Idle;
+        }
+        credit -= int32_t(bytes + kMaxHeader);
+        if (qp.state != state)
+            return Turn::Idle;   // received by itself, and that went wrong
+        r.next_psn = psn_add(r.next_psn, 1);
+        queue.begin(qp);
+        queue.advance(qp);
+        if (!queue.complete(qp, send_wqe_, 1, bytes))
+            return Turn::Idle;
+    }
+    return Turn::More;
+}
+
+void Datagrams::receive(Qp &qp, const Packet &packet)
+{
+    Counters &counters = engine_.counters;
+    const uint32_t bytes = uint32_t(packet.payload.length);
+    if (!(packet.flags & kSend) || bytes > qp.a.mtu) {
+        counters.rx_bad_header++;
+        return;
+    }
+    switch (engine_.reader.receive_posted(qp.a, qp.resp.rq_index)) {
+    case WqeReader::Posted::Yes:
+        break;
+    case WqeReader::Posted::No:
+        counters.rx_no_wqe++;
+        return;
+    case WqeReader::Posted::Unreadable:
+        engine_.catastrophe(qp);
+        return;
+    }
+    const WqeFault fault = engine_.reader.read_receive(qp.a, qp.resp.rq_index, receive_wqe_);
+    if (fault == WqeFault::Unreadable) {
+        engine_.catastrophe(qp);
+        return;
+    }
+    if (fault == WqeFault::None && receive_wqe_.list.length < kGrhBytes + bytes) {
+        counters.rx_too_long++;
+        return;
+    }
+    std::array<uint8_t, kGrhBytes> grh;
+    engine_.link.global_header(packet.head.data(), packet.arrival, grh);
+    const iovec part{grh.data(), grh.size()};
+    PacketSegments grh_to, to;
+    const DataList &list = receive_wqe_.list;
+    MemoryTable &memory = *engine_.device.memory;
+    if (fault != WqeFault::None ||
+        !list.resolve(memory, qp.a.pd, Access::LocalWrite, 0, kGrhBytes, grh_to) ||
+        !list.resolve(memory, qp.a.pd, Access::LocalWrite, kGrhBytes, bytes, to) ||
+        !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to) || !engine_.scatter(packet.payload, 0, to)) {
+        engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
+                                                               : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        engine_.enter_error(qp);
+        return;
+    }
+    Received message{packet.h.opcode, uint32_t(kGrhBytes + bytes)};
+    message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
+    message.src_qpn = packet.h.src_qpn;
+    message.global_header = true;
+    message.sl = packet.arrival.sl;
+    message.solicited = packet.h.solicited;
+    if (!engine_.receive_queue.complete(qp, message))
+        engine_.catastrophe(qp);
+}
+
+}  // namespace hghca

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "device.h"
+
+#include <algorithm>
+
+#include "byte_order.h"
+#include "hcr.h"
+#include "icm.h"
+#include "queues.h"
+#include "transport.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr uint32_t kDoorbells = 3;  // at 0x00, 0x10 and 0x20 of a UAR page
+constexpr uint32_t kDoorbellStride = 0x10;
+
+constexpr std::array<uint8_t, 12> kMappedIpv4 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+}  // namespace
+
+bool GidEntry::is_ipv4() const { return std::equal(kMappedIpv4.begin(), kMappedIpv4.end(), gid.begin()); }
+
+uint32_t GidEntry::ipv4() const
+{
+    return uint32_t(gid[12]) << 24 | uint32_t(gid[13]) << 16 | uint32_t(gid[14]) << 8 | gid[15];
+}
+
+Device::Device(Host &host, const Config &config)
+    : host(host), config(config), icm(std::make_unique<Icm>(host)),
+      memory(std::make_unique<MemoryTable>(host, *icm, counters_)), eqs(std::make_unique<EventQueues>(*this)),
+      cqs(std::make_unique<CompletionQueues>(*this)), qps(std::make_unique<QpTable>(*this)),
+      commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),
+      uar_low_(HGHCA_UAR_PAGES * kDoorbells)
+{
+    port.permanent_mac = config.mac;
+    reset();
+}
+
+Device::~Device() = default;
+
+void Device::close()
+{
+    // The transport first: it may look at what it forgets.
+    transport->clear();
+    qps->clear();
+    cqs->clear();
+    eqs->clear();
+    memory->clear();
+    icm->clear();
+    gsi_qpn = raw_qpn = 0;
+    caps = 0;
+    initialized = false;
+    // What the capabilities that were on have set up goes with them.
+    Port fresh;
+    fresh.permanent_mac = fresh.mac = port.permanent_mac;
+    fresh.link_up = port.link_up;
+    port = fresh;
+}
+
+void Device::reset()
+{
+    close();
+    commands->reset();
+    counters_ = {};
+    std::fill(uar_low_.begin(), uar_low_.end(), 0);
+    armed_ns_ = UINT64_MAX;
+    host.set_timer(UINT64_MAX);
+}
+
+// ---- BAR0
+
+uint64_t Device::hcr_read(uint64_t offset, unsigned size)
+{
+    if (size != 4 || offset % 4 || offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
+        return 0;
+    return commands->read(unsigned(offset - HGHCA_HCR_BASE));
+}
+
+void Device::hcr_write(uint64_t offset, uint64_t value, unsigned size)
+{
+    if (size != 4 || offset % 4)
+        return;
+    if (offset == HGHCA_RESET) {
+        if (uint32_t(value) == HGHCA_RESET_START)
+            reset();
+        return;
+    }
+    if (offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
+        return;
+    commands->write(unsigned(offset - HGHCA_HCR_BASE), uint32_t(value));
+    finish_entry();
+}
+
+// ---- BAR2
+
+void Device::uar_write(uint64_t offset, uint64_t value, unsigned size)
+{
+    if (offset >= HGHCA_BAR_UAR_SIZE)
+        return;
+    auto page = uint32_t(offset / HGHCA_UAR_PAGE_SIZE);
+    auto within = uint32_t(offset % HGHCA_UAR_PAGE_SIZE);
+    uint32_t doorbell = within / kDoorbellStride;
+    uint32_t half = within % kDoorbellStride;
+    if (doorbell >= kDoorbells)
+        return;
+    uint32_t &latch = uar_low_[page * kDoorbells + doorbell];
+    if (size == 8 && half == 0)
+        ring(page, doorbell, uint32_t(value), uint32_t(value >> 32));
+    else if (size == 4 && half == 0)
+        latch = uint32_t(value);
+    else if (size == 4 && half == 4)
+        ring(page, doorbell, latch, uint32_t(value));
+}
+
+void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
+{
+    switch (doorbell * kDoorbellStride) {
+    case HGHCA_UAR_SQ_DB:
+        transport->doorbell({page, field_get(HGHCA_SQ_DB_QPN_MASK, high),
+                             uint16_t(field_get(HGHCA_SQ_DB_HEAD_MASK, low)),
+                             uint8_t(field_get(HGHCA_SQ_DB_COUNT_MASK, low)),
+                             uint8_t(field_get(HGHCA_SQ_DB_OPCODE_MASK, low)),
+                             uint8_t(field_get(HGHCA_SQ_DB_SIZE0_MASK, high)), bool(low & HGHCA_SQ_DB_FENCE)});
+        // Run to completion: the work is done in the context that rang.
+        transport->run(config.budget_bytes);
+        break;
+    case HGHCA_UAR_CQ_ARM:
+        cqs->doorbell(page, low, high);
+        break;
+    case HGHCA_UAR_EQ_ARM:
+        eqs->doorbell(page, low, high);
+        break;
+    }
+    finish_entry();
+}
+
+// ---- the link, time
+
+void Device::receive(const iovec *parts, int count)
+{
+    transport->receive(parts, count);
+    finish_entry();
+}
+
+bool Device::run()
+{
+    bool more = transport->run(config.budget_bytes);
+    finish_entry();
+    return more;
+}
+
+bool Device::has_work() const { return transport->has_work(); }
+
+void Device::timer()
+{
+    armed_ns_ = UINT64_MAX;  // it has fired
+    transport->expire(host.now_ns());
+    transport->run(config.budget_bytes);
+    finish_entry();
+}
+
+void Device::link_ready()
+{
+    transport->run(config.budget_bytes);
+    finish_entry();
+}
+
+void Device::set_link(bool up)
+{
+    if (up == port.link_up)
+        return;
+    port.link_up = up;
+    eqs->post_port_change(up);
+    finish_entry();
+}
+
+void Device::dma_changed()
+{
+    icm->dma_changed();
+    memory->dma_changed();
+}
+
+void Device::finish_entry()
+{
+    if (size_t capacity = config.cache_entries) {
+        memory->trim(capacity);
+        eqs->trim(capacity);
+        cqs->trim(capacity);
+        qps->trim(capacity);
+    }
+    uint64_t deadline = transport->next_deadline();
+    if (deadline != armed_ns_) {
+        armed_ns_ = deadline;
+        host.set_timer(deadline);
+    }
+    if (transport->has_work())
+        host.schedule();
+}
+
+}  // namespace hghca

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "engine.h"
+
+#include "byte_order.h"
+#include "icrc.h"
+#include "queues.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
+
+}  // namespace
+
+Engine::Engine(Device &device)
+    : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
+      scheduler(kMaxQps), timers(kMaxQps), send_queue(*this), receive_queue(*this), requester(*this),
+      completer(*this), responder(*this), datagrams(*this), raw(*this)
+{
+}
+
+void Engine::clear()
+{
+    scheduler.clear();
+    timers.clear();
+    link_full = false;
+}
+
+// ---- out
+
+bool Engine::add_payload(const PacketSegments &payload, iovec *parts, int &count)
+{
+    size_t bounced = 0;
+    for (const Segment &s : payload) {
+        uint8_t *bytes = s.pointer;
+        if (!bytes) {
+            if (s.length > kBounceBytes - bounced || !device.host.read(s.dma, &bounce_[bounced], s.length))
+                return false;
+            bytes = &bounce_[bounced];
+            bounced += s.length;
+        }
+        parts[count++] = {bytes, s.length};
+    }
+    return true;
+}
+
+Route *Engine::route_of(const Qp &qp)
+{
+    if (route_state_ == RouteState::Unknown)
+        route_state_ = link.route(qp.a.path, qp.a.qpn ^ qp.a.remote_qpn << 8, route_) ? RouteState::Good
+                                                                                       : RouteState::None;
+    return route_state_ == RouteState::Good ? &route_ : nullptr;
+}
+
+Sent Engine::send_packet(Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes)
+{
+    constexpr size_t kTrailer = 3 + HGHCA_ICRC_SIZE;
+    iovec parts[1 + 68 + 1];
+    int count = 1;
+    if (!add_payload(payload, parts, count))
+        return Sent::Unreadable;
+    h.pad = uint8_t(-payload_bytes & 3);
+
+    uint8_t header[kMaxHeader];
+    if (!route)
+        return Sent::Yes;
+    uint8_t *transport = header + route->layout.transport_offset;
+    const size_t transport_bytes = put_transport_header(h, transport);
+    link.finish(*route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
+    std::memcpy(header, route->header.data(), route->layout.transport_offset);
+    parts[0] = {header, route->layout.transport_offset + transport_bytes};
+
+    uint8_t trailer[kTrailer] = {};
+    parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
+    counters.tx_packets++;
+    counters.tx_bytes += route->layout.frame_bytes;
+    if (route->to_self) {
+        receive_frame({parts, count + 1, 0, route->layout.frame_bytes}, true);
+        return Sent::Yes;
+    }
+    if (!device.port.link_up)
+        return Sent::Yes;   // lost on the way
+    uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
+    for (int i = 1; i < count; i++)
+        crc = crc32_update(crc, parts[i].iov_base, parts[i].iov_len);
+    crc = le32(~crc32_update(crc, trailer, h.pad));
+    std::memcpy(trailer + h.pad, &crc, sizeof(crc));
+    if (device.host.send_frame(parts, count + 1))
+        return Sent::Yes;
+    counters.tx_packets--;
+    counters.tx_bytes -= route->layout.frame_bytes;
+    return Sent::Blocked;
+}
+
+Sent Engine::send_frame(const PacketSegments &frame, uint32_t frame_bytes)
+{
+    iovec parts[68];
+    int count = 0;
+    if (!add_payload(frame, parts, count))
+        return Sent::Unreadable;
+    const FrameView view{parts, count, 0, frame_bytes};
+    uint8_t dmac[6];
+    view.copy(0, dmac, sizeof(dmac));
+    if (link.own_address(dmac)) {
+        // Made by software, so nothing in it is trusted.
+        receive_frame(view, false);
+        return Sent::Yes;
+    }
+    return !device.port.link_up || device.host.send_frame(parts, count) ? Sent::Yes : Sent::Blocked;
+}
+
+// ---- in
+
+bool Engine::scatter(const FrameView &view, size_t from, const PacketSegments &to)
+{
+    bool good = true;
+    for (const Segment &s : to) {
+        uint64_t dma = s.dma;
+        uint8_t *pointer = s.pointer;
+        view.for_each(from, s.length, [&](const uint8_t *bytes, size_t n) {
+            if (pointer) {
+                std::memcpy(pointer, bytes, n);
+                pointer += n;
+            } else {
+                good = good && device.host.write(dma, bytes, n);
+            }
+            dma += n;
+        });
+        if (s.pointer)
+            device.host.dirty(s.dma, s.length);
+        from += s.length;
+    }
+    return good;
+}
+
+void Engine::receive(const iovec *parts, int count)
+{
+    FrameView frame{parts, count, 0, 0};
+    for (int i = 0; i < count; i++)
+        frame.length += parts[i].iov_len;
+    now_ns = device.host.now_ns();
+    receive_frame(frame, false);
+}
+
+void Engine::receive_frame(const FrameView &frame, bool trusted)
+{
+    Packet packet;
+    const size_t head_bytes = std::min(frame.length, packet.head.size());
+    frame.copy(0, packet.head.data(), head_bytes);
+    std::memset(packet.head.data() + head_bytes, 0, packet.head.size() - head_bytes);
+    Drop why = nullptr;
+    switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
+    case Verdict::Other:
+        raw.receive(frame, packet.head.data());
+        return;
+    case Verdict::Engine:
+        why = parse_packet(frame, trusted, link, packet);
+        break;
+    case Verdict::Drop:
+        break;
+    }
+    if (why)
+        (counters.*why)++;
+    else
+        dispatch(packet);
+}
+
+// The checks from the destination QP on, in the order of the interface document, section 9.
+void Engine::dispatch(Packet &packet)
+{
+    const TransportHeader &h = packet.h;
+    const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? device.gsi_qpn : h.qpn;
+    Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
+    const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
+    const bool receives = qp && qp->state >= HGHCA_QP_STATE_RTR && qp->state != HGHCA_QP_STATE_ERR;
+    if (!receives || (service == HGHCA_BTH_RC   ? qp->a.service != HGHCA_QP_ST_RC
+                      : service == HGHCA_BTH_UD ? qp->a.service != HGHCA_QP_ST_UD
+                                                : true)) {
+        counters.rx_unknown_qp++;
+        return;
+    }
+    if (service == HGHCA_BTH_RC && !link.from_peer(packet.arrival, qp->a.path)) {
+        counters.rx_bad_address++;
+        return;
+    }
+    // IBA vol 1, 10.9.3: the same key, and not two limited members.
+    const uint16_t own_pkey = device.port.pkey;
+    if ((h.pkey ^ own_pkey) & ~HGHCA_PKEY_FULL || !((h.pkey | own_pkey) & HGHCA_PKEY_FULL)) {
+        counters.rx_bad_pkey++;
+        return;
+    }
+    if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
+        counters.rx_bad_qkey++;
+        return;
+    }
+    counters.rx_packets++;
+    counters.rx_bytes += packet.frame_bytes;
+    if (qp->state == HGHCA_QP_STATE_RTR && !qp->comm_est_sent) {
+        qp->comm_est_sent = true;
+        device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qp->a.qpn);
+    }
+    if (service == HGHCA_BTH_UD)
+        datagrams.receive(*qp, packet);
+    else if (packet.flags & kResponse)
+        completer.receive(*qp, packet);
+    else
+        responder.receive(*qp, packet);
+}
+
+// ---- turns and timers
+
+Turn Engine::serve(Qp &qp, int32_t &credit)
+{
+    route_state_ = RouteState::Unknown;
+    if (qp.a.service != HGHCA_QP_ST_RC) {
+        if (qp.state == HGHCA_QP_STATE_SQE) {
+            send_queue.flush(qp);
+            return Turn::Idle;
+        }
+        return qp.a.service == HGHCA_QP_ST_UD ? datagrams.run(qp, credit) : raw.run(qp, credit);
+    }
+    Turn turn = responder.run(qp, credit);
+    if (turn == Turn::Idle && (qp.state == HGHCA_QP_STATE_RTS || qp.state == HGHCA_QP_STATE_SQD))
+        turn = requester.run(qp, credit);
+    // What it sent to itself may have made a reply due.
+    return turn == Turn::Idle && Responder::due(qp) ? Turn::More : turn;
+}
+
+bool Engine::run(uint64_t budget_bytes)
+{
+    now_ns = device.host.now_ns();
+    link_full = false;
+    for (auto budget = int64_t(budget_bytes); budget > 0 && !scheduler.empty();) {
+        Qp *qp = device.qps->find(scheduler.front());
+        if (!qp || qp->state < HGHCA_QP_STATE_RTR) {
+            scheduler.remove();
+            continue;
+        }
+        int32_t &credit = scheduler.credit();
+        const int32_t before = credit;
+        const Turn turn = serve(*qp, credit);
+        budget -= before - credit;
+        if (turn == Turn::Blocked) {
+            link_full = true;
+            return false;
+        }
+        if (turn == Turn::More)
+            scheduler.rotate();
+        else
+            scheduler.remove();
+    }
+    return !scheduler.empty();
+}
+
+void Engine::set_deadline(Qp &qp, uint64_t deadline_ns)
+{
+    qp.req.deadline_ns = deadline_ns;
+    if (deadline_ns)
+        timers.arm(qp.a.qpn, deadline_ns);
+}
+
+void Engine::expire(uint64_t now)
+{
+    now_ns = now;
+    while (timers.next() <= now) {
+        Qp *qp = device.qps->find(timers.pop());
+        if (!qp || !qp->req.deadline_ns)
+            continue;
+        if (qp->req.deadline_ns > now)
+            timers.arm(qp->a.qpn, qp->req.deadline_ns);   // had moved out meanwhile
+        else if (qp->state == HGHCA_QP_STATE_RTS || qp->state == HGHCA_QP_STATE_SQD)
+            requester.timeout(*qp);
+    }
+}
+
+// ---- states
+
+void Engine::enter_error(Qp &qp, bool keep_replies)
+{
+    ResponderState &s = qp.resp;
+    qp.state = HGHCA_QP_STATE_ERR;
+    s.in_message = false;
+    if (!keep_replies) {
+        s.reply_count = 0;
+        s.ack_due = false;
+    }
+    send_queue.flush(qp);
+    receive_queue.flush(qp);
+}
+
+void Engine::catastrophe(Qp &qp)
+{
+    device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
+    enter_error(qp);
+}
+
+void Engine::check_drained(Qp &qp)
+{
+    if (qp.state != HGHCA_QP_STATE_SQD || qp.drained_sent || qp.req.oldest.index != qp.req.started_index)
+        return;
+    qp.drained_sent = true;
+    if (qp.a.sqd_notify)
+        device.eqs->post_qp(HGHCA_EVENT_SQ_DRAINED, qp.a.qpn);
+}
+
+void Engine::state_changed(Qp &qp, hghca_qp_state from)
+{
+    RequesterState &r = qp.req;
+    now_ns = device.host.now_ns();
+    switch (qp.state) {
+    case HGHCA_QP_STATE_RST:
+        // Its turn and its timer, if any, will find no such QP.
+        return;
+    case HGHCA_QP_STATE_INIT:
+        if (from == HGHCA_QP_STATE_RST) {
+            r.oldest.index = r.started_index = r.next_index;
+            r.doorbell_limit = r.next_index;
+        }
+        return;
+    case HGHCA_QP_STATE_RTR:
+        qp.comm_est_sent = false;
+        return;
+    case HGHCA_QP_STATE_ERR:
+        enter_error(qp);
+        return;
+    case HGHCA_QP_STATE_RTS:
+        if (from == HGHCA_QP_STATE_RTR)
+            requester.reset_retries(qp);
+        break;
+    case HGHCA_QP_STATE_SQD:
+        if (from == HGHCA_QP_STATE_RTS)
+            qp.drained_sent = false;
+        check_drained(qp);
+        break;
+    case HGHCA_QP_STATE_SQE:
+        break;
+    }
+    schedule(qp);
+}
+
+}  // namespace hghca

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the parts of the transport share: the way out, the way in, the schedule
+// and the parts themselves.
+//
+//   doorbell -> SendQueue -> Requester, Datagrams, RawEthernet -> send_packet()
+//   receive() -> Responder -> replies, sent by run()
+//             -> Completer -> completions, and SendQueue goes on
+//             -> Datagrams, RawEthernet
+//
+// receive() never sends. So a packet to the port itself can be received in the
+// middle of run(): it changes QPs, even the one that is sending, but never
+// starts another packet.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+
+#include "completer.h"
+#include "datagram.h"
+#include "device.h"
+#include "link.h"
+#include "packet.h"
+#include "raw_eth.h"
+#include "receive_queue.h"
+#include "requester.h"
+#include "responder.h"
+#include "scheduler.h"
+#include "send_queue.h"
+#include "wqe.h"
+
+namespace hghca {
+
+// How a turn of a QP has ended.
+enum class Turn {
+    Idle,     // nothing it could send now
+    More,     // its credit is used up
+    Blocked,  // the link takes nothing now
+};
+
+enum class Sent {
+    Yes,         // or lost, for the path leads nowhere
+    Blocked,     // not sent: the link takes nothing now
+    Unreadable,  // not sent: the payload cannot be read
+};
+
+class Engine {
+public:
+    explicit Engine(Device &device);
+
+    void receive(const iovec *parts, int count);
+    bool run(uint64_t budget_bytes);
+    void expire(uint64_t now_ns);
+    void state_changed(Qp &qp, hghca_qp_state from);
+    void clear();
+
+    // Finishes the headers (pad, lengths, ICRC) and sends, or receives when the
+    // route leads back here. `route` nullptr: there is no way out.
+    Sent send_packet(Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes);
+    // Sends a frame as it is.
+    Sent send_frame(const PacketSegments &frame, uint32_t frame_bytes);
+    // Writes bytes [from, from + segments) of `view` to guest memory. False: DMA failed.
+    bool scatter(const FrameView &view, size_t from, const PacketSegments &to);
+
+    // The way out of an RC QP in its turn; nullptr: there is none.
+    Route *route_of(const Qp &qp);
+    // Will be asked for packets when its turn comes.
+    void schedule(const Qp &qp) { scheduler.add(qp.a.qpn); }
+    // The QP's deadline (0: none) is seen by expire().
+    void set_deadline(Qp &qp, uint64_t deadline_ns);
+
+    // To ERR: flushes both queues, forgets what was under way. Replies stay due
+    // with `keep_replies`, for the NAK that tells the peer why.
+    void enter_error(Qp &qp, bool keep_replies = false);
+    // A queue of the QP cannot be read, or its CQ has failed.
+    void catastrophe(Qp &qp);
+    // A reason to send SQ_DRAINED?
+    void check_drained(Qp &qp);
+
+    Device &device;
+    Counters &counters;
+    EthernetLink link;
+    WqeReader reader;
+    Scheduler scheduler;
+    TimerHeap timers;
+    uint64_t now_ns = 0;
+    bool link_full = false;
+
+    SendQueue send_queue;
+    ReceiveQueue receive_queue;
+    Requester requester;
+    Completer completer;
+    Responder responder;
+    Datagrams datagrams;
+    RawEthernet raw;
+
+private:
+    // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
+    bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
+    void receive_frame(const FrameView &frame, bool trusted);
+    void dispatch(Packet &packet);
+    Turn serve(Qp &qp, int32_t &credit);
+
+    Route route_;
+    enum class RouteState { Unknown, Good, None } route_state_ = RouteState::Unknown;
+    static constexpr size_t kBounceBytes = 16384;
+    std::array<uint8_t, kBounceBytes> bounce_;
+};
+
+// Distance from `from` on to `psn`, modulo 2^24.
+constexpr uint32_t psn_distance(uint32_t psn, uint32_t from)
+{
+    return (psn - from) & 0xffffff;
+}
+// Is index a before index b, modulo 2^16?
+constexpr bool index_before(uint16_t a, uint16_t b)
+{
+    return int16_t(a - b) < 0;
+}
+
+}  // namespace hghca

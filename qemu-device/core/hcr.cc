@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "hcr.h"
+
+#include <cstdio>
+
+#include "byte_order.h"
+#include "command_table.h"
+#include "device.h"
+#include "queues.h"
+
+namespace hghca {
+
+void CommandInterface::reset() { regs_.fill(0); }
+
+uint32_t CommandInterface::read(unsigned reg) const { return regs_[reg / 4]; }
+
+void CommandInterface::write(unsigned reg, uint32_t value)
+{
+    switch (reg) {
+    case HGHCA_HCR_STATUS:
+        regs_[reg / 4] = (regs_[reg / 4] & HGHCA_HCR_STATUS_MASK) |
+                         (value & (HGHCA_HCR_EVENT | HGHCA_HCR_OPMOD_MASK | HGHCA_HCR_OP_MASK));
+        if (value & HGHCA_HCR_GO)
+            run(value);
+        break;
+    case HGHCA_HCR_TOKEN:
+        regs_[reg / 4] = value & HGHCA_HCR_TOKEN_MASK;
+        break;
+    default:
+        regs_[reg / 4] = value;
+    }
+}
+
+void CommandInterface::run(uint32_t word)
+{
+    auto reg = [this](unsigned r) { return regs_[r / 4]; };
+    Command command{};
+    command.op = uint16_t(field_get(HGHCA_HCR_OP_MASK, word));
+    command.op_modifier = uint8_t(field_get(HGHCA_HCR_OPMOD_MASK, word));
+    command.in_modifier = reg(HGHCA_HCR_IN_MODIFIER);
+    command.in_param = uint64_t(reg(HGHCA_HCR_IN_PARAM_H)) << 32 | reg(HGHCA_HCR_IN_PARAM_L);
+    command.out_param = uint64_t(reg(HGHCA_HCR_OUT_PARAM_H)) << 32 | reg(HGHCA_HCR_OUT_PARAM_L);
+    auto token = uint16_t(field_get(HGHCA_HCR_TOKEN_MASK, reg(HGHCA_HCR_TOKEN)));
+
+    uint8_t status;
+    if (word & HGHCA_HCR_EVENT && !device_.eqs->takes(HGHCA_EVENT_CMD)) {
+        status = HGHCA_CMD_STAT_BAD_SYS_STATE;
+        word &= ~HGHCA_HCR_EVENT;
+    } else {
+        status = execute(command);
+    }
+    trace(command, status);
+    report(word, token, status);
+}
+
+// Tells the end of a command: by an EQE, or in the HCR when it was polled and
+// when the command itself took the EQ away.
+void CommandInterface::report(uint32_t word, uint16_t token, uint8_t status)
+{
+    if (word & HGHCA_HCR_EVENT && device_.eqs->takes(HGHCA_EVENT_CMD)) {
+        hghca_eqe eqe{};
+        eqe.type = HGHCA_EVENT_CMD;
+        eqe.event.cmd.token = be16(token);
+        eqe.event.cmd.status = status;
+        eqe.event.cmd.out_param_h = be32(regs_[HGHCA_HCR_OUT_PARAM_H / 4]);
+        eqe.event.cmd.out_param_l = be32(regs_[HGHCA_HCR_OUT_PARAM_L / 4]);
+        device_.eqs->post_async(eqe);
+        return;
+    }
+    uint32_t &reg = regs_[HGHCA_HCR_STATUS / 4];
+    reg = (reg & ~HGHCA_HCR_STATUS_MASK) | field_put(HGHCA_HCR_STATUS_MASK, status);
+}
+
+uint8_t CommandInterface::execute(const Command &command)
+{
+    const Row *row = find(command.op);
+    if (!row)
+        return HGHCA_CMD_STAT_BAD_OP;
+    if (!(row->flags & kBeforeInit) && !device_.initialized)
+        return HGHCA_CMD_STAT_BAD_SYS_STATE;
+    if (row->caps & ~device_.caps)
+        return HGHCA_CMD_STAT_BAD_OP;
+    bool known_modifier = command.op_modifier < 32 && row->op_modifiers >> command.op_modifier & 1;
+    if ((!known_modifier && row->op_modifiers != kAnyModifier) ||
+        (row->flags & kFixedModifier && command.in_modifier != row->in_modifier))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+
+    bool no_inbox = known_modifier && row->no_inbox >> command.op_modifier & 1;
+    bool input = row->flags & kInput && !no_inbox;
+    if (input && (command.in_param % HGHCA_MAILBOX_SIZE ||
+                  !device_.host.read(command.in_param, in_.data(), in_.size())))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    if (row->flags & kOutput) {
+        if (command.out_param % HGHCA_MAILBOX_SIZE)
+            return HGHCA_CMD_STAT_BAD_PARAM;
+        out_.fill(0);
+    }
+    if (uint8_t status = (this->*row->handler)(command))
+        return status;
+    // Commands with an output only ask: nothing is to be undone here.
+    if (row->flags & kOutput && !device_.host.write(command.out_param, out_.data(), out_.size()))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    return HGHCA_CMD_STAT_OK;
+}
+
+void CommandInterface::trace(const Command &command, uint8_t status) const
+{
+    if (!device_.host.tracing())
+        return;
+    char text[128];
+    std::snprintf(text, sizeof(text), "command op 0x%03x modifier 0x%x op_modifier %u in 0x%llx: status 0x%02x",
+                  command.op, command.in_modifier, command.op_modifier,
+                  static_cast<unsigned long long>(command.in_param), status);
+    device_.host.trace(status ? Host::Trace::Error : Host::Trace::Success, text);
+}
+
+}  // namespace hghca

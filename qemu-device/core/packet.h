@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Transport packets: headers as numbers, the opcode table, and frames taken apart.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "counters.h"
+#include "hghca_wire.h"
+#include "link.h"
+
+namespace hghca {
+
+// Why a packet is dropped: the counter that tells. nullptr: it is not.
+using Drop = uint64_t Counters::*;
+
+// What an opcode says about its packet. Extension headers stand behind the BTH
+// in the order of the bits.
+enum OpcodeFlag : uint16_t {
+    kDeth = 1 << 0,
+    kReth = 1 << 1,
+    kAtomicEth = 1 << 2,
+    kAeth = 1 << 3,
+    kAtomicAckEth = 1 << 4,
+    kImmDt = 1 << 5,
+    kIeth = 1 << 6,
+    kSend = 1 << 7,
+    kWrite = 1 << 8,
+    kRead = 1 << 9,       // request
+    kAtomic = 1 << 10,    // request
+    kResponse = 1 << 11,
+    kFirst = 1 << 12,     // begins a message
+    kLast = 1 << 13,      // ends it; both: the only packet
+    kKnown = 1 << 14,
+};
+
+// By BTH opcode; 0 for what this device does not know.
+extern const std::array<uint16_t, 256> kOpcodes;
+size_t extension_bytes(uint16_t opcode_flags);
+
+// BTH and extension headers in host byte order. Which of the latter are live
+// follows from the opcode.
+struct TransportHeader {
+    uint8_t opcode;
+    uint8_t pad;
+    bool solicited;
+    bool ack_request;
+    uint16_t pkey;
+    uint32_t qpn;
+    uint32_t psn;
+    uint64_t va;          // RETH, AtomicETH
+    uint32_t rkey;
+    uint32_t length;      // RETH
+    uint64_t swap_add;    // AtomicETH
+    uint64_t compare;
+    uint8_t syndrome;     // AETH
+    uint32_t msn;
+    uint64_t original;    // AtomicAckETH
+    uint32_t imm;         // ImmDt, in wire order
+    uint32_t qkey;        // DETH
+    uint32_t src_qpn;
+};
+
+constexpr size_t kMaxTransportHeader = sizeof(hghca_bth) + sizeof(hghca_atomic_eth);
+constexpr size_t kMaxHeader = kMaxLinkHeader + kMaxTransportHeader;
+
+// Writes `h`; returns its bytes, at most kMaxTransportHeader.
+size_t put_transport_header(const TransportHeader &h, uint8_t *out);
+// Reads what put_transport_header writes; `bth` is followed by the extension headers.
+void get_transport_header(const uint8_t *bth, TransportHeader &h);
+
+// A piece of a frame that stays where the link left it.
+struct FrameView {
+    const iovec *parts;
+    int count;
+    size_t offset;   // of the piece, from the start of the parts
+    size_t length;
+
+    // Calls f(pointer, bytes) for each contiguous run of [from, from + bytes).
+    template <class F>
+    void for_each(size_t from, size_t bytes, F &&f) const
+    {
+        size_t skip = offset + from;
+        for (int i = 0; i < count && bytes; i++) {
+            if (skip >= parts[i].iov_len) {
+                skip -= parts[i].iov_len;
+                continue;
+            }
+            size_t n = std::min(bytes, parts[i].iov_len - skip);
+            f(static_cast<const uint8_t *>(parts[i].iov_base) + skip, n);
+            skip = 0;
+            bytes -= n;
+        }
+    }
+    void copy(size_t from, void *out, size_t bytes) const
+    {
+        auto *to = static_cast<uint8_t *>(out);
+        for_each(from, bytes, [&](const uint8_t *p, size_t n) {
+            std::memcpy(to, p, n);
+            to += n;
+        });
+    }
+};
+
+// A received packet. Headers were copied out of the frame once, and only the
+// copy is looked at: the frame may be in memory that somebody writes to.
+struct Packet {
+    std::array<uint8_t, kMaxHeader> head;
+    Arrival arrival;
+    TransportHeader h;
+    uint16_t flags;       // kOpcodes[h.opcode]
+    FrameView payload;
+    uint32_t frame_bytes;
+};
+
+// Takes the frame apart whose network headers `packet.arrival` describes and
+// whose first bytes are in packet.head. Checks lengths, BTH version and, unless
+// `trusted`, the ICRC.
+Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
+
+// The register of the ICRC when all headers have passed: network headers as
+// Link::invariant_header gives them, `transport` the bytes from the BTH on.
+uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
+                         const uint8_t *transport, size_t transport_bytes);
+
+}  // namespace hghca

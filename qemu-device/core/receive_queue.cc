@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "receive_queue.h"
+
+#include "byte_order.h"
+#include "engine.h"
+#include "queues.h"
+
+namespace hghca {
+
+bool ReceiveQueue::complete(Qp &qp, const Received &message)
+{
+    hghca_cqe cqe{};
+    cqe.my_qpn = le32(qp.a.qpn);
+    cqe.rqpn = le32(message.src_qpn);
+    cqe.rlid_path_sl = le32(field_put(HGHCA_CQE_SL_MASK, message.sl) | (message.global_header ? HGHCA_CQE_GRH : 0));
+    cqe.imm = message.imm;
+    cqe.byte_cnt = le32(message.byte_count);
+    cqe.wqe = le32(wqe_offset(qp.a.rq, qp.resp.rq_index++));
+    cqe.opcode = message.bth_opcode;
+    return engine_.device.cqs->post(qp.a.cqn_recv, cqe, message.solicited);
+}
+
+bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
+{
+    hghca_err_cqe error{};
+    error.my_qpn = le32(qp.a.qpn);
+    error.syndrome = syndrome;
+    error.wqe = le32(wqe_offset(qp.a.rq, qp.resp.rq_index++));
+    error.opcode = HGHCA_OPCODE_RECV_ERROR;
+    hghca_cqe cqe;
+    static_assert(sizeof(cqe) == sizeof(error));
+    std::memcpy(&cqe, &error, sizeof(cqe));
+    (syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? engine_.counters.cqe_flush : engine_.counters.cqe_error)++;
+    return engine_.device.cqs->post(qp.a.cqn_recv, cqe, true);
+}
+
+void ReceiveQueue::flush(Qp &qp)
+{
+    for (uint32_t n = 0; n < qp.a.rq.length; n++)
+        if (engine_.reader.receive_posted(qp.a, qp.resp.rq_index) != WqeReader::Posted::Yes ||
+            !fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR))
+            break;
+}
+
+}  // namespace hghca

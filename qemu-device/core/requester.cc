@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "requester.h"
+
+#include "engine.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr uint32_t kWindowPackets = 256;   // interface document, section 9
+constexpr uint16_t kAckRequestEvery = 64;
+// IBA vol 1, 9.7.3.1: outstanding PSNs stay within half of their space.
+constexpr uint32_t kWindowPsns = 1u << 23;
+constexpr int32_t kNopCost = 64;
+
+constexpr uint32_t kRnrTimerUs[32] = HGHCA_RNR_TIMER_US;
+
+uint8_t opcode_of(const SendWqe &wqe, bool first, bool last)
+{
+    switch (wqe.opcode) {
+    case HGHCA_OPCODE_RDMA_READ:
+        return HGHCA_BTH_OP_READ_REQUEST;
+    case HGHCA_OPCODE_ATOMIC_CS:
+        return HGHCA_BTH_OP_COMPARE_SWAP;
+    case HGHCA_OPCODE_ATOMIC_FA:
+        return HGHCA_BTH_OP_FETCH_ADD;
+    case HGHCA_OPCODE_RDMA_WRITE:
+    case HGHCA_OPCODE_RDMA_WRITE_IMM:
+        if (!last)
+            return first ? HGHCA_BTH_OP_WRITE_FIRST : HGHCA_BTH_OP_WRITE_MIDDLE;
+        if (wqe.has_imm())
+            return first ? HGHCA_BTH_OP_WRITE_ONLY_IMM : HGHCA_BTH_OP_WRITE_LAST_IMM;
+        return first ? HGHCA_BTH_OP_WRITE_ONLY : HGHCA_BTH_OP_WRITE_LAST;
+    default:
+        if (!last)
+            return first ? HGHCA_BTH_OP_SEND_FIRST : HGHCA_BTH_OP_SEND_MIDDLE;
+        if (wqe.has_imm())
+            return first ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_LAST_IMM;
+        return first ? HGHCA_BTH_OP_SEND_ONLY : HGHCA_BTH_OP_SEND_LAST;
+    }
+}
+
+}  // namespace
+
+uint64_t Requester::timeout_ns(const Qp &qp) const
+{
+    // IBA vol 1, 9.7.6.1.3.
+    return uint64_t(4096) << qp.a.ack_timeout;
+}
+
+void Requester::reset_retries(Qp &qp)
+{
+    qp.req.retries_left = qp.a.retry_count;
+    qp.req.rnr_retries_left = qp.a.rnr_retry;
+}
+
+void Requester::progress(Qp &qp)
+{
+    RequesterState &r = qp.req;
+    reset_retries(qp);
+    r.response_lost = false;
+    if (r.waiting_rnr)
+        return;
+    const bool outstanding = r.unacked_psn != r.highest_psn && qp.a.ack_timeout;
+    engine_.set_deadline(qp, outstanding ? engine_.now_ns + timeout_ns(qp) : 0);
+}
+
+void Requester::timeout(Qp &qp)
+{
+    RequesterState &r = qp.req;
+    r.deadline_ns = 0;
+    if (r.waiting_rnr) {
+        r.waiting_rnr = false;
+        engine_.schedule(qp);
+        return;
+    }
+    if (r.unacked_psn == r.highest_psn || !r.oldest.valid)
+        return;
+    engine_.counters.local_ack_timeout_err++;
+    r.response_lost = false;
+    retry(qp);
+}
+
+void Requester::retry(Qp &qp)
+{
+    // IBA vol 1, 9.9.2.1.1: one counter for time-outs, sequence errors and lost responses.
+    if (!qp.req.retries_left) {
+        engine_.send_queue.fail(qp, HGHCA_SYNDROME_RETRY_EXC_ERR);
+        return;
+    }
+    qp.req.retries_left--;
+    engine_.send_queue.go_back(qp);
+    // The timer starts again with the first packet sent again.
+    engine_.set_deadline(qp, 0);
+    engine_.schedule(qp);
+}
+
+void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
+{
+    RequesterState &r = qp.req;
+    // IBA vol 1, 9.7.5.2.8: 7 stands for ever.
+    if (qp.a.rnr_retry != 7) {
+        if (!r.rnr_retries_left) {
+            engine_.send_queue.fail(qp, HGHCA_SYNDROME_RNR_RETRY_EXC_ERR);
+            return;
+        }
+        r.rnr_retries_left--;
+    }
+    engine_.send_queue.go_back(qp);
+    r.waiting_rnr = true;
+    engine_.set_deadline(qp, engine_.now_ns + uint64_t(kRnrTimerUs[timer_code & 31]) * 1000);
+}
+
+bool Requester::may_send(const Qp &qp, bool begins) const
+{
+    const RequesterState &r = qp.req;
+    if (wqe_.opcode == HGHCA_OPCODE_NOP)
+        return !(r.next.fence && r.reads_outstanding);
+    if (r.requests_in_flight >= kWindowPackets)
+        return false;
+    if (begins && r.next.fence && r.reads_outstanding)
+        return false;
+    if ((wqe_.is_read() || wqe_.is_atomic()) && r.reads_outstanding >= qp.a.max_rd_atomic)
+        return false;
+    const uint32_t outstanding = psn_distance(r.next_psn, r.unacked_psn);
+    const uint32_t end_psn = psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu));
+    const uint32_t needed = wqe_.is_read() ? psn_distance(end_psn, r.next_psn) : 1;
+    return !outstanding || outstanding + needed <= kWindowPsns;
+}
+
+Turn Requester::run(Qp &qp, int32_t &credit)
+{
+    RequesterState &r = qp.req;
+    SendQueue &queue = engine_.send_queue;
+    // A WQE is read once a turn, not once a packet.
+    bool loaded = false;
+    uint16_t loaded_index = 0;
+    while (credit > 0) {
+        if (r.waiting_rnr)
+            return Turn::Idle;
+        if (!queue.ready(qp)) {
+            queue.raise_fault(qp);
+            return Turn::Idle;
+        }
+        if (!queue.allowed(qp))
+            return Turn::Idle;
+        if (!loaded || loaded_index != r.next_index) {
+            if (!queue.load(qp, wqe_)) {
+                queue.raise_fault(qp);
+                return Turn::Idle;
+            }
+            loaded = true;
+            loaded_index = r.next_index;
+        }
+        if (!may_send(qp, r.next_psn == r.next_wqe_psn))
+            return Turn::Idle;
+        queue.begin(qp);
+        if (wqe_.opcode == HGHCA_OPCODE_NOP) {
+            credit -= kNopCost;
+            queue.advance(qp);
+            // Completes at once when nothing before it is under way.
+            engine_.completer.acknowledge(qp, r.unacked_psn);
+        } else {
+            Turn turn = send(qp, credit);
+            if (turn != Turn::More)
+                return turn;
+        }
+        if (qp.state != HGHCA_QP_STATE_RTS && qp.state != HGHCA_QP_STATE_SQD)
+            return Turn::Idle;
+    }
+    return Turn::More;
+}
+
+// One request packet of wqe_. More: go on.
+Turn Requester::send(Qp &qp, int32_t &credit)
+{
+    RequesterState &r = qp.req;
+    const uint32_t mtu = qp.a.mtu;
+    const uint64_t offset = uint64_t(psn_distance(r.next_psn, r.next_wqe_psn)) * mtu;
+    const bool one_packet = wqe_.is_read() || wqe_.is_atomic();
+    const uint64_t left = wqe_.list.length - offset;
+    if (offset > wqe_.list.length)
+        return Turn::Idle;   // the guest has made it shorter; acknowledgements will tell
+    const uint32_t payload_bytes = one_packet ? 0 : uint32_t(std::min<uint64_t>(left, mtu));
+    const bool last = one_packet || left <= mtu;
+
+    PacketSegments payload;
+    if (payload_bytes && !wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, offset,
+                                            payload_bytes, payload)) {
+        r.fault = HGHCA_SYNDROME_LOCAL_PROT_ERR;
+        engine_.send_queue.raise_fault(qp);
+        return Turn::Idle;
+    }
+
+    TransportHeader h{};
+    h.opcode = opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last);
+    h.solicited = last && wqe_.solicited && !one_packet;
+    h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
+                    r.requests_in_flight + 1 >= kWindowPackets;
+    h.pkey = engine_.device.port.pkey;
+    h.qpn = qp.a.remote_qpn;
+    h.psn = r.next_psn;
+    h.imm = wqe_.imm;
+    h.rkey = wqe_.rkey;
+    h.va = wqe_.raddr + (wqe_.is_read() ? offset : 0);
+    h.length = uint32_t(wqe_.is_read() ? left : wqe_.list.length);
+    h.swap_add = wqe_.swap_add;
+    h.compare = wqe_.compare;
+
+    // The state moves before the packet does: a packet to the QP itself changes
+    // it again. Only the link can refuse, and then nothing else has happened.
+    const RequesterState before = r;
+    const uint32_t ahead = psn_distance(r.highest_psn, r.unacked_psn);
+    const bool again = psn_distance(r.next_psn, r.unacked_psn) < ahead;
+    r.next_psn = wqe_.is_read() ? psn_add(r.next_wqe_psn, wqe_.psn_span(mtu)) : psn_add(r.next_psn, 1);
+    if (psn_distance(r.next_psn, r.unacked_psn) > ahead)
+        r.highest_psn = r.next_psn;
+    r.requests_in_flight++;
+    r.reads_outstanding += one_packet;
+    r.since_ack_request = h.ack_request ? 0 : uint16_t(r.since_ack_request + 1);
+    if (last)
+        engine_.send_queue.advance(qp);
+    if (!r.deadline_ns && qp.a.ack_timeout)
+        engine_.set_deadline(qp, engine_.now_ns + timeout_ns(qp));
+
+    Route *route = engine_.route_of(qp);
+    switch (engine_.send_packet(route, h, payload, payload_bytes)) {
+    case Sent::Yes:
+        break;
+    case Sent::Blocked:
+        r = before;
+        return Turn::Blocked;
+    case Sent::Unreadable:
+        r = before;
+        r.fault = HGHCA_SYNDROME_LOCAL_PROT_ERR;
+        engine_.send_queue.raise_fault(qp);
+        return Turn::Idle;
+    }
+    credit -= int32_t(payload_bytes + kMaxHeader);
+    engine_.counters.retransmitted += again;
+    return Turn::More;
+}
+
+}  // namespace hghca

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The sending side of a reliable connection (IBA vol 1, 9.7.2 to 9.7.3).
+#pragma once
+
+#include "qp.h"
+#include "wqe.h"
+
+namespace hghca {
+
+class Engine;
+enum class Turn;
+
+class Requester {
+public:
+    explicit Requester(Engine &engine) : engine_(engine) {}
+
+    // Sends requests until `credit` bytes are used up or nothing can go.
+    Turn run(Qp &qp, int32_t &credit);
+    // The Local ACK or RNR timer has ended.
+    void timeout(Qp &qp);
+    // Something was lost: sends again from the oldest packet without an answer,
+    // or gives up.
+    void retry(Qp &qp);
+    void wait_rnr(Qp &qp, uint8_t timer_code);
+    // The retry counters and the timer start afresh: the peer has answered.
+    void progress(Qp &qp);
+    void reset_retries(Qp &qp);
+
+private:
+    bool may_send(const Qp &qp, bool begins) const;
+    Turn send(Qp &qp, int32_t &credit);
+    uint64_t timeout_ns(const Qp &qp) const;
+
+    Engine &engine_;
+    SendWqe wqe_;
+};
+
+}  // namespace hghca

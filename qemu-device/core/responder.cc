@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "responder.h"
+
+#include "byte_order.h"
+#include "engine.h"
+#include "queues.h"
+
+namespace hghca {
+
+struct Responder::Refusal {
+    uint8_t nak;
+    uint8_t event;       // hghca_event_type, or 0
+    uint8_t syndrome;    // of the receive WQE that the message holds
+};
+
+// IBA vol 1, 9.9.3: the classes of responder errors.
+const Responder::Refusal Responder::kInvalidRequest = {
+    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR};
+const Responder::Refusal Responder::kAccess = {
+    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, HGHCA_SYNDROME_REMOTE_ACCESS_ERR};
+const Responder::Refusal Responder::kMemory = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR};
+const Responder::Refusal Responder::kTooLong = {HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR};
+const Responder::Refusal Responder::kBadWqe = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR};
+
+void Responder::receive(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const uint32_t distance = psn_distance(packet.h.psn, s.expected_psn);
+    if (distance) {
+        // IBA vol 1, 9.7.4.1.2: half of the PSNs are ahead, half are old.
+        if (distance >= 1u << 23) {
+            duplicate(qp, packet);
+            return;
+        }
+        engine_.counters.out_of_sequence++;
+        if (!s.nak_sent)
+            push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
+        return;
+    }
+    s.nak_sent = false;
+    if (!in_sequence(qp, packet.flags) || !good_length(qp, packet))
+        refuse(qp, kInvalidRequest);
+    else if (packet.flags & kSend)
+        receive_send(qp, packet);
+    else if (packet.flags & kWrite)
+        receive_write(qp, packet);
+    else if (packet.flags & kRead)
+        receive_read(qp, packet);
+    else if (packet.flags & kAtomic)
+        receive_atomic(qp, packet);
+    else
+        refuse(qp, kInvalidRequest);   // an opcode this device does not have
+}
+
+// IBA vol 1, 9.7.4.1.3, 9.7.4.1.4: does the opcode follow the one before?
+bool Responder::in_sequence(const Qp &qp, uint16_t flags) const
+{
+    const ResponderState &s = qp.resp;
+    if (!s.in_message)
+        return flags & kFirst;
+    return !(flags & kFirst) && flags & (s.message_is_write ? kWrite : kSend);
+}
+
+// IBA vol 1, 9.7.4.1.6: what each place in a message may carry.
+bool Responder::good_length(const Qp &qp, const Packet &packet) const
+{
+    const size_t bytes = packet.payload.length;
+    if (!(packet.flags & (kSend | kWrite)))
+        return bytes == 0;
+    if (!(packet.flags & kLast))
+        return bytes == qp.a.mtu && !packet.h.pad;
+    return bytes <= qp.a.mtu && (bytes || packet.flags & kFirst);
+}
+
+void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
+{
+    ResponderState &s = qp.resp;
+    s.expected_psn = psn_add(s.expected_psn, psns);
+    s.in_message = !(packet.flags & kLast);
+    if (packet.flags & kLast)
+        s.msn = psn_add(s.msn, 1);
+}
+
+bool Responder::has_receive_wqe(Qp &qp)
+{
+    switch (engine_.reader.receive_posted(qp.a, qp.resp.rq_index)) {
+    case WqeReader::Posted::Yes:
+        return true;
+    case WqeReader::Posted::No:
+        engine_.counters.rnr_nak_sent++;
+        push_nak(qp, ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer));
+        return false;
+    case WqeReader::Posted::Unreadable:
+        break;
+    }
+    push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
+    engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
+    engine_.enter_error(qp, true);
+    return false;
+}
+
+void Responder::complete(Qp &qp, const Packet &packet, uint64_t byte_count)
+{
+    Received message{packet.h.opcode, uint32_t(byte_count)};
+    message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
+    message.sl = packet.arrival.sl;
+    message.solicited = packet.h.solicited;
+    if (!engine_.receive_queue.complete(qp, message))
+        engine_.catastrophe(qp);
+}
+
+void Responder::receive_send(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const uint32_t bytes = uint32_t(packet.payload.length);
+    if (packet.flags & kFirst) {
+        if (!has_receive_wqe(qp))
+            return;
+        s.message_is_write = false;
+        s.message_offset = 0;
+        s.in_message = true;
+    }
+    const WqeFault fault = engine_.reader.read_receive(qp.a, s.rq_index, wqe_);
+    if (fault != WqeFault::None) {
+        if (fault == WqeFault::Unreadable)
+            engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
+        refuse(qp, kBadWqe);
+        return;
+    }
+    // IBA vol 1, 9.7.4.1.6: too long for the receive buffer.
+    if (s.message_offset + bytes > std::min(wqe_.list.length, kMaxMessage)) {
+        refuse(qp, kTooLong);
+        return;
+    }
+    PacketSegments to;
+    if (!wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, s.message_offset, bytes, to) ||
+        !engine_.scatter(packet.payload, 0, to)) {
+        refuse(qp, kMemory);
+        return;
+    }
+    s.message_offset += bytes;
+    accept(qp, packet, 1);
+    s.ack_due |= packet.h.ack_request;
+    engine_.schedule(qp);
+    if (packet.flags & kLast)
+        complete(qp, packet, s.message_offset);
+}
+
+void Responder::receive_write(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    MemoryTable &memory = *engine_.device.memory;
+    const uint32_t bytes = uint32_t(packet.payload.length);
+    const bool first = packet.flags & kFirst, last = packet.flags & kLast;
+    const uint32_t left = first ? packet.h.length : s.write_left;
+    // IBA vol 1, 9.7.4.1.6: the length of the RETH is what all packets carry.
+    if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
+        refuse(qp, kInvalidRequest);
+        return;
+    }
+    if (first) {
+        // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
+        // at the key of a message of no bytes.
+        if (!(qp.a.access & HGHCA_ACCESS_REMOTE_WRITE) ||
+            (left && !memory.check(packet.h.rkey, qp.a.pd, packet.h.va, left, Access::RemoteWrite))) {
+            refuse(qp, kAccess);
+            return;
+        }
+    }
+    // IBA vol 1, 9.7.5.2.8: a WRITE that needs a receive WQE finds it before its data is placed.
+    if (packet.flags & kImmDt && !has_receive_wqe(qp))
+        return;
+    if (first) {
+        s.message_is_write = true;
+        s.message_offset = 0;
+        s.write_va = packet.h.va;
+        s.write_rkey = packet.h.rkey;
+        s.write_left = left;
+    }
+    PacketSegments to;
+    if (bytes && (!memory.translate(s.write_rkey, qp.a.pd, s.write_va, bytes, Access::RemoteWrite, to) ||
+                  !engine_.scatter(packet.payload, 0, to))) {
+        refuse(qp, kAccess);
+        return;
+    }
+    s.message_offset += bytes;
+    s.write_va += bytes;
+    s.write_left -= bytes;
+    accept(qp, packet, 1);
+    s.ack_due |= packet.h.ack_request;
+    engine_.schedule(qp);
+    if (packet.flags & kImmDt)
+        complete(qp, packet, s.message_offset);
+}
+
+// IBA vol 1, 9.7.4.1.8: no more at a time than was agreed.
+bool Responder::room_for_read(const Qp &qp) const
+{
+    return qp.resp.reply_count < qp.a.max_dest_rd_atomic;
+}
+
+void Responder::receive_read(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const TransportHeader &h = packet.h;
+    if (h.length > kMaxMessage || !room_for_read(qp)) {
+        refuse(qp, kInvalidRequest);
+        return;
+    }
+    if (!(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
+        (h.length && !engine_.device.memory->check(h.rkey, qp.a.pd, h.va, h.length, Access::RemoteRead))) {
+        refuse(qp, kAccess);
+        return;
+    }
+    const uint32_t psn = s.expected_psn;
+    const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
+    accept(qp, packet, psns);
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, h.rkey, h.va, h.length, 0,
+              true});
+}
+
+bool Responder::execute_atomic(const Packet &packet, const Segment &at, uint64_t &original)
+{
+    Host &host = engine_.device.host;
+    auto result = [&packet](uint64_t value) {
+        if (packet.h.opcode == HGHCA_BTH_OP_FETCH_ADD)
+            return value + packet.h.swap_add;
+        return value == packet.h.compare ? packet.h.swap_add : value;
+    };
+    if (at.pointer && !(reinterpret_cast<uintptr_t>(at.pointer) & 7)) {
+        // Atomic for the CPUs of the guest too.
+        auto *word = reinterpret_cast<uint64_t *>(at.pointer);
+        uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+        // Bounded: a guest that keeps on writing there must not hold the device up.
+        for (int i = 0; i < 1000; i++) {
+            if (__atomic_compare_exchange_n(word, &old, le64(result(le64(old))), false, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_RELAXED))
+                break;
+        }
+        original = le64(old);
+        host.dirty(at.dma, sizeof(uint64_t));
+        return true;
+    }
+    uint64_t word;
+    if (!host.read(at.dma, &word, sizeof(word)))
+        return false;
+    original = le64(word);
+    word = le64(result(original));
+    return host.write(at.dma, &word, sizeof(word));
+}
+
+void Responder::receive_atomic(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const TransportHeader &h = packet.h;
+    // IBA vol 1, 9.4.5: aligned to eight bytes.
+    if (h.va % 8 || !room_for_read(qp)) {
+        refuse(qp, kInvalidRequest);
+        return;
+    }
+    SegmentArray<1> at;
+    uint64_t original = 0;
+    if (!(qp.a.access & HGHCA_ACCESS_REMOTE_ATOMIC) ||
+        !engine_.device.memory->translate(h.rkey, qp.a.pd, h.va, sizeof(original), Access::RemoteAtomic, at) ||
+        !execute_atomic(packet, at[0], original)) {
+        refuse(qp, kAccess);
+        return;
+    }
+    const uint32_t psn = s.expected_psn;
+    accept(qp, packet, 1);
+    s.atomics[s.atomic_head] = {psn, true, original};
+    s.atomic_head = uint8_t((s.atomic_head + 1) % s.atomics.size());
+    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, original, true});
+}
+
+// ---- duplicates (IBA vol 1, 9.7.5.1.4 and 9.7.5.1.5)
+
+void Responder::duplicate(Qp &qp, const Packet &packet)
+{
+    engine_.counters.duplicate_request++;
+    if (packet.flags & kRead) {
+        duplicate_read(qp, packet);
+    } else if (packet.flags & kAtomic) {
+        duplicate_atomic(qp, packet);
+    } else if (packet.flags & (kSend | kWrite)) {
+        // Not executed again. The ACK is for all that was executed.
+        qp.resp.ack_due = true;
+        engine_.schedule(qp);
+    }
+}
+
+// A READ may be asked for again from its middle on.
+void Responder::duplicate_read(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const TransportHeader &h = packet.h;
+    if (h.length > kMaxMessage || packet.payload.length || !(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
+        (h.length && !engine_.device.memory->check(h.rkey, qp.a.pd, h.va, h.length, Access::RemoteRead)))
+        return;
+    const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
+    const uint32_t end_psn = psn_add(h.psn, psns);
+    if (psn_distance(s.expected_psn, h.psn) < psns)
+        return;   // reaches beyond what was requested before: not a duplicate of anything
+
+    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, h.psn, s.msn, h.rkey, h.va,
+                      h.length, 0, true};
+    for (uint8_t i = 0; i < s.reply_count; i++) {
+        Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
+        if (due.kind == ReplyKind::Read) {
+            const uint32_t left = std::max(1u, uint32_t((uint64_t(due.length) + qp.a.mtu - 1) / qp.a.mtu));
+            if (psn_add(due.psn, left) == end_psn) {
+                // The same READ, not yet sent to its end: at most, start over.
+                if (psn_distance(end_psn, h.psn) > left)
+                    due = again;
+                return;
+            }
+        }
+        if (psn_distance(due.psn, h.psn) < 1u << 23) {
+            // Older than what is due from here on. The requester went back and will
+            // ask for that again too; answered now it would come before its turn.
+            s.reply_count = i;
+            break;
+        }
+    }
+    push(qp, again);
+}
+
+void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const uint32_t psn = packet.h.psn;
+    for (uint8_t i = 0; i < s.reply_count; i++) {
+        const Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
+        if (due.kind == ReplyKind::Atomic && due.psn == psn)
+            return;
+        if (psn_distance(due.psn, psn) < 1u << 23) {
+            s.reply_count = i;
+            break;
+        }
+    }
+    for (const AtomicResult &result : s.atomics) {
+        if (result.valid && result.psn == psn) {
+            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0,
+                      result.value, true});
+            return;
+        }
+    }
+}
+
+// ---- replies
+
+void Responder::push(Qp &qp, const Reply &reply)
+{
+    ResponderState &s = qp.resp;
+    if (s.reply_count < s.replies.size())
+        s.replies[(s.reply_head + s.reply_count++) % s.replies.size()] = reply;
+    engine_.schedule(qp);
+}
+
+// For expected_psn. Acknowledges all before it, and is the last word until that arrives.
+void Responder::push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome)
+{
+    ResponderState &s = qp.resp;
+    s.nak_sent = true;
+    s.ack_due = false;
+    push(qp, {kind, syndrome, s.expected_psn, s.msn, 0, 0, 0, 0, true});
+}
+
+// The message cannot be executed: NAK, event, receive WQE, and the QP is in error.
+void Responder::refuse(Qp &qp, const Refusal &refusal)
+{
+    ResponderState &s = qp.resp;
+    if (refusal.nak == HGHCA_NAK_INVALID_REQUEST)
+        engine_.counters.remote_invalid_nak_sent++;
+    else if (refusal.nak == HGHCA_NAK_REMOTE_ACCESS)
+        engine_.counters.remote_access_nak_sent++;
+    push_nak(qp, ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak));
+    const bool holds_wqe = s.in_message && !s.message_is_write;
+    if (holds_wqe && !engine_.receive_queue.fail(qp, refusal.syndrome)) {
+        engine_.catastrophe(qp);
+        return;
+    }
+    if (refusal.event)
+        engine_.device.eqs->post_qp(hghca_event_type(refusal.event), qp.a.qpn);
+    engine_.enter_error(qp, true);
+}
+
+Turn Responder::run(Qp &qp, int32_t &credit)
+{
+    while (credit > 0) {
+        Turn turn = Turn::Idle;
+        if (qp.resp.reply_count) {
+            const Reply &reply = qp.resp.replies[qp.resp.reply_head];
+            turn = reply.kind == ReplyKind::Read ? send_read(qp, credit) : send_reply(qp, credit);
+        } else if (qp.resp.ack_due) {
+            turn = send_ack(qp, credit);
+        }
+        if (turn != Turn::More)
+            return turn;
+    }
+    return due(qp) ? Turn::More : Turn::Idle;
+}
+
+TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const
+{
+    TransportHeader h{};
+    h.opcode = opcode;
+    h.pkey = engine_.device.port.pkey;
+    h.qpn = qp.a.remote_qpn;
+    h.psn = psn;
+    h.syndrome = HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED;
+    return h;
+}
+
+// In each of these the state moves before the packet: see Requester::send().
+
+Turn Responder::send_ack(Qp &qp, int32_t &credit)
+{
+    ResponderState &s = qp.resp;
+    TransportHeader h = reply_header(qp, HGHCA_BTH_OP_ACK, psn_add(s.expected_psn, 0xffffff));
+    h.msn = s.msn;
+    s.ack_due = false;
+    if (engine_.send_packet(engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
+        s.ack_due = true;
+        return Turn::Blocked;
+    }
+    credit -= kMaxHeader;
+    return Turn::More;
+}
+
+Turn Responder::send_reply(Qp &qp, int32_t &credit)
+{
+    ResponderState &s = qp.resp;
+    const Reply &reply = s.replies[s.reply_head];
+    TransportHeader h = reply_header(
+        qp, reply.kind == ReplyKind::Atomic ? HGHCA_BTH_OP_ATOMIC_ACK : HGHCA_BTH_OP_ACK, reply.psn);
+    h.syndrome = reply.syndrome;
+    h.msn = reply.msn;
+    h.original = reply.value;
+    const uint8_t head = s.reply_head, count = s.reply_count;
+    s.reply_head = uint8_t((head + 1) % s.replies.size());
+    s.reply_count--;
+    if (engine_.send_packet(engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
+        s.reply_head = head;
+        s.reply_count = count;
+        return Turn::Blocked;
+    }
+    credit -= kMaxHeader;
+    return Turn::More;
+}
+
+Turn Responder::send_read(Qp &qp, int32_t &credit)
+{
+    ResponderState &s = qp.resp;
+    Reply &reply = s.replies[s.reply_head];
+    const uint32_t bytes = std::min(reply.length, qp.a.mtu);
+    const bool last = reply.length <= qp.a.mtu;
+    const uint8_t opcode = last ? (reply.first ? HGHCA_BTH_OP_READ_RESPONSE_ONLY : HGHCA_BTH_OP_READ_RESPONSE_LAST)
+                                : (reply.first ? HGHCA_BTH_OP_READ_RESPONSE_FIRST : HGHCA_BTH_OP_READ_RESPONSE_MIDDLE);
+    TransportHeader h = reply_header(qp, opcode, reply.psn);
+    h.msn = reply.msn;
+
+    PacketSegments payload;
+    bool readable = !bytes || engine_.device.memory->translate(reply.rkey, qp.a.pd, reply.va, bytes,
+                                                                Access::RemoteRead, payload);
+    Sent sent = Sent::Unreadable;
+    if (readable) {
+        const Reply before = reply;
+        const uint8_t head = s.reply_head, count = s.reply_count;
+        reply.psn = psn_add(reply.psn, 1);
+        reply.va += bytes;
+        reply.length -= bytes;
+        reply.first = false;
+        if (last) {
+            s.reply_head = uint8_t((head + 1) % s.replies.size());
+            s.reply_count--;
+        }
+        sent = engine_.send_packet(engine_.route_of(qp), h, payload, bytes);
+        if (sent != Sent::Yes) {
+            s.replies[head] = before;
+            s.reply_head = head;
+            s.reply_count = count;
+        }
+    }
+    if (sent == Sent::Blocked)
+        return Turn::Blocked;
+    if (sent == Sent::Unreadable) {
+        // IBA vol 1, 9.7.4.1.5: the region has gone since the request was checked.
+        // A NAK in the place of the response; nothing after it.
+        s.reply_count = 0;
+        engine_.counters.remote_access_nak_sent++;
+        push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, true});
+        if (qp.state != HGHCA_QP_STATE_ERR) {
+            engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_ACCESS_ERROR, qp.a.qpn);
+            engine_.enter_error(qp, true);
+        }
+        return Turn::More;
+    }
+    credit -= int32_t(bytes + kMaxHeader);
+    return Turn::More;
+}
+
+}  // namespace hghca

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The receiving side of a reliable connection (IBA vol 1, 9.7.4, 9.7.5.1).
+#pragma once
+
+#include "packet.h"
+#include "qp.h"
+#include "wqe.h"
+
+namespace hghca {
+
+class Engine;
+enum class Turn;
+
+class Responder {
+public:
+    explicit Responder(Engine &engine) : engine_(engine) {}
+
+    // A request packet.
+    void receive(Qp &qp, const Packet &packet);
+    // Sends replies until `credit` bytes are used up or none is due.
+    Turn run(Qp &qp, int32_t &credit);
+    static bool due(const Qp &qp) { return qp.resp.reply_count || qp.resp.ack_due; }
+
+private:
+    // How a message fails: the NAK code, the event, and what its receive WQE gets.
+    struct Refusal;
+    static const Refusal kInvalidRequest, kAccess, kMemory, kTooLong, kBadWqe;
+
+    void receive_send(Qp &qp, const Packet &packet);
+    void receive_write(Qp &qp, const Packet &packet);
+    void receive_read(Qp &qp, const Packet &packet);
+    void receive_atomic(Qp &qp, const Packet &packet);
+    void duplicate(Qp &qp, const Packet &packet);
+    void duplicate_read(Qp &qp, const Packet &packet);
+    void duplicate_atomic(Qp &qp, const Packet &packet);
+
+    bool in_sequence(const Qp &qp, uint16_t flags) const;
+    bool good_length(const Qp &qp, const Packet &packet) const;
+    bool room_for_read(const Qp &qp) const;
+    // Is there a receive WQE? Otherwise has answered with an RNR NAK or failed.
+    bool has_receive_wqe(Qp &qp);
+    // The packet is executed: PSN, message and acknowledgement go on.
+    void accept(Qp &qp, const Packet &packet, uint32_t psns);
+    void complete(Qp &qp, const Packet &packet, uint64_t byte_count);
+    bool execute_atomic(const Packet &packet, const Segment &at, uint64_t &original);
+
+    void refuse(Qp &qp, const Refusal &refusal);
+    void push(Qp &qp, const Reply &reply);
+    void push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome);
+    Turn send_reply(Qp &qp, int32_t &credit);
+    Turn send_ack(Qp &qp, int32_t &credit);
+    Turn send_read(Qp &qp, int32_t &credit);
+    TransportHeader reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const;
+
+    Engine &engine_;
+    RecvWqe wqe_;
+};
+
+}  // namespace hghca

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "transport.h"
+
+#include "device.h"
+#include "engine.h"
+#include "queues.h"
+
+namespace hghca {
+
+struct Transport::State {
+    explicit State(Device &device) : engine(device) {}
+    Engine engine;
+};
+
+Transport::Transport(Device &device) : device_(device), state_(new State(device)) {}
+
+Transport::~Transport()
+{
+    delete state_;
+}
+
+void Transport::clear()
+{
+    state_->engine.clear();
+}
+
+void Transport::doorbell(const SendDoorbell &db)
+{
+    Engine &engine = state_->engine;
+    Qp *qp = device_.initialized ? device_.qps->find(db.qpn) : nullptr;
+    if (!qp) {
+        device_.counters_.db_bad_object++;
+        return;
+    }
+    if (qp->a.usr_page != db.uar_page) {
+        device_.counters_.db_bad_page++;
+        return;
+    }
+    if (qp->state < HGHCA_QP_STATE_RTS) {
+        device_.counters_.db_bad_state++;
+        return;
+    }
+    engine.send_queue.ring(*qp, db);
+    if (qp->state == HGHCA_QP_STATE_ERR) {
+        engine.send_queue.flush(*qp);
+        engine.receive_queue.flush(*qp);
+    } else {
+        engine.schedule(*qp);
+    }
+}
+
+void Transport::state_changed(Qp &qp, hghca_qp_state from)
+{
+    state_->engine.state_changed(qp, from);
+}
+
+void Transport::receive(const iovec *parts, int count)
+{
+    if (device_.initialized)
+        state_->engine.receive(parts, count);
+}
+
+bool Transport::run(uint64_t budget_bytes)
+{
+    return device_.initialized && state_->engine.run(budget_bytes);
+}
+
+bool Transport::has_work() const
+{
+    const Engine &engine = state_->engine;
+    return !engine.link_full && !engine.scheduler.empty();
+}
+
+uint64_t Transport::next_deadline() const
+{
+    return state_->engine.timers.next();
+}
+
+void Transport::expire(uint64_t now_ns)
+{
+    if (device_.initialized)
+        state_->engine.expire(now_ns);
+}
+
+}  // namespace hghca

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "wqe.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "byte_order.h"
+#include "hghca_wire.h"
+
+namespace hghca {
+
+namespace {
+
+template <class T>
+T unit_at(const uint8_t *bytes, size_t offset)
+{
+    T unit;
+    std::memcpy(&unit, bytes + offset, sizeof(unit));
+    return unit;
+}
+
+constexpr size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) & ~(to - 1);
+}
+
+bool append(DataList &list, const ListEntry &entry)
+{
+    if (list.count == kMaxListEntries)
+        return false;
+    list.entries[list.count++] = entry;
+    list.length += entry.length;
+    return true;
+}
+
+enum class ListKind { Gather, Scatter, Receive };
+
+// Takes the list in bytes [at, end) apart. False: malformed.
+bool decode_list(const uint8_t *bytes, size_t at, size_t end, ListKind kind, DataList &list)
+{
+    list.count = 0;
+    list.length = 0;
+    while (at + HGHCA_WQE_UNIT <= end) {
+        const auto unit = unit_at<hghca_data_unit>(bytes, at);
+        const uint32_t word = le32(unit.byte_cnt);
+        if (word & HGHCA_INLINE_FLAG) {
+            const uint32_t length = word & HGHCA_INLINE_LENGTH_MASK;
+            if (kind != ListKind::Gather || length > end - at - 4)
+                return false;
+            if (length && !append(list, {length, 0, 0, bytes + at + 4}))
+                return false;
+            at += round_up(4 + size_t(length), HGHCA_WQE_UNIT);
+            continue;
+        }
+        if (kind == ListKind::Receive && !word && le32(unit.lkey) == HGHCA_INVALID_LKEY)
+            return true;
+        if (word && !append(list, {word, le32(unit.lkey), le64(unit.addr), nullptr}))
+            return false;
+        at += HGHCA_WQE_UNIT;
+    }
+    return true;
+}
+
+constexpr bool service_has(uint8_t service, uint8_t opcode)
+{
+    switch (opcode) {
+    case HGHCA_OPCODE_SEND:
+        return true;
+    case HGHCA_OPCODE_SEND_IMM:
+        return service != HGHCA_QP_ST_RAW;
+    case HGHCA_OPCODE_NOP:
+    case HGHCA_OPCODE_RDMA_WRITE:
+    case HGHCA_OPCODE_RDMA_WRITE_IMM:
+    case HGHCA_OPCODE_RDMA_READ:
+    case HGHCA_OPCODE_ATOMIC_CS:
+    case HGHCA_OPCODE_ATOMIC_FA:
+        return service == HGHCA_QP_ST_RC;
+    default:
+        return false;
+    }
+}
+
+std::array<uint8_t, 6> mac_of(uint32_t high, uint32_t low)
+{
+    return {uint8_t(high >> 24), uint8_t(high >> 16), uint8_t(high >> 8),
+            uint8_t(high),       uint8_t(low >> 8),   uint8_t(low)};
+}
+
+void decode_ud(const uint8_t *bytes, SendWqe &out)
+{
+    const auto gid = unit_at<hghca_ud_gid_unit>(bytes, sizeof(hghca_next_unit));
+    const auto base = unit_at<hghca_ud_unit>(bytes, sizeof(hghca_next_unit));
+    const uint32_t port = le32(gid.port);
+    Path &path = out.path;
+    path = {};
+    path.by_gid = port & HGHCA_UD_GRH;
+    if (path.by_gid) {
+        const uint32_t word = le32(gid.sl_tclass_flowlabel);
+        path.sgid_index = uint8_t(field_get(HGHCA_UD_SGID_INDEX_MASK, port));
+        path.hop_limit = uint8_t(field_get(HGHCA_UD_HOP_LIMIT_MASK, port));
+        path.sl = uint8_t(field_get(HGHCA_QPC_SL_MASK, word));
+        path.tclass = uint8_t(field_get(HGHCA_QPC_TCLASS_MASK, word));
+        path.flow_label = field_get(HGHCA_QPC_FLOWLABEL_MASK, word);
+        path.dmac = mac_of(le32(gid.dmac_h), field_get(HGHCA_UD_DMAC_L_MASK, le32(gid.dmac_l)));
+        std::copy(std::begin(gid.dgid), std::end(gid.dgid), path.dgid.begin());
+    } else {
+        const uint32_t lids = le32(base.lids);
+        path.dmac = mac_of(le32(base.dmac_h), lids >> 16);
+        path.smac = mac_of(le32(base.smac_h), lids & 0xffff);
+        path.sip = le32(base.sip);
+        path.dip = le32(base.dip);
+    }
+    out.dqpn = le32(gid.dqpn) & HGHCA_BTH_QPN_MASK;
+    out.qkey = le32(gid.qkey);
+}
+
+}  // namespace
+
+bool DataList::check(MemoryTable &memory, uint32_t pd, Access access) const
+{
+    return std::all_of(entries.begin(), entries.begin() + count, [&](const ListEntry &e) {
+        return e.inline_data || memory.check(e.lkey, pd, e.va, e.length, access);
+    });
+}
+
+bool DataList::resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t offset, uint32_t bytes,
+                       PacketSegments &out) const
+{
+    for (unsigned i = 0; i < count && bytes; i++) {
+        const ListEntry &e = entries[i];
+        if (offset >= e.length) {
+            offset -= e.length;
+            continue;
+        }
+        const uint32_t n = uint32_t(std::min<uint64_t>(bytes, e.length - offset));
+        if (e.inline_data) {
+            if (!out.push({const_cast<uint8_t *>(e.inline_data) + offset, 0, n}))
+                return false;
+        } else if (!memory.translate(e.lkey, pd, e.va + offset, n, access, out)) {
+            return false;
+        }
+        offset = 0;
+        bytes -= n;
+    }
+    return bytes == 0;
+}
+
+uint32_t SendWqe::psn_span(uint32_t mtu) const
+{
+    if (opcode == HGHCA_OPCODE_NOP)
+        return 0;
+    if (is_atomic() || !list.length)
+        return 1;
+    return uint32_t((list.length + mtu - 1) / mtu);
+}
+
+WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t frame_limit, bool every_completes,
+                              SendWqe &out)
+{
+    const size_t end = size_t(ref.units) * HGHCA_WQE_UNIT;
+    if (end < sizeof(hghca_next_unit) || end > 1u << a.sq.stride_log || !service_has(a.service, ref.opcode))
+        return WqeFault::Operation;
+    uint8_t *bytes = out.bytes.data();
+    if (!memory_.read(a.sq.lkey, a.pd, wqe_offset(a.sq, ref.index), bytes, uint32_t(end)))
+        return WqeFault::Unreadable;
+
+    const auto next = unit_at<hghca_next_unit>(bytes, 0);
+    out.opcode = ref.opcode;
+    out.solicited = le32(next.flags) & HGHCA_WQE_SOLICIT;
+    out.completes = every_completes || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
+    out.imm = next.imm_data;
+    out.next_word0 = le32(next.nda_nop);
+    out.next_word1 = le32(next.nee_nds);
+    out.list.count = 0;
+    out.list.length = 0;
+    if (ref.opcode == HGHCA_OPCODE_NOP)
+        return WqeFault::None;
+
+    size_t at = sizeof(next);
+    const size_t fixed = (out.is_read() || out.is_write() || out.is_atomic() ? sizeof(hghca_raddr_unit) : 0) +
+                         (out.is_atomic() ? sizeof(hghca_atomic_unit) : 0) +
+                         (a.service == HGHCA_QP_ST_UD ? sizeof(hghca_ud_unit) : 0);
+    if (end < at + fixed)
+        return WqeFault::Operation;
+    if (a.service == HGHCA_QP_ST_UD) {
+        decode_ud(bytes, out);
+    } else if (fixed) {
+        const auto raddr = unit_at<hghca_raddr_unit>(bytes, at);
+        out.raddr = le64(raddr.raddr);
+        out.rkey = le32(raddr.rkey);
+        if (out.is_atomic()) {
+            const auto atomic = unit_at<hghca_atomic_unit>(bytes, at + sizeof(raddr));
+            out.swap_add = le64(atomic.swap_add);
+            out.compare = le64(atomic.cmp);
+        }
+    }
+    at += fixed;
+    if (!decode_list(bytes, at, end, out.access() == Access::LocalWrite ? ListKind::Scatter : ListKind::Gather,
+                     out.list))
+        return WqeFault::Operation;
+    if (out.is_atomic() && (out.list.count != 1 || out.list.length != 8))
+        return WqeFault::Operation;
+
+    uint64_t longest = std::min(kMaxMessage, uint64_t(1) << (a.log_max_msg & 31));
+    if (a.service == HGHCA_QP_ST_UD)
+        longest = a.mtu;
+    else if (a.service == HGHCA_QP_ST_RAW)
+        longest = frame_limit;
+    const uint64_t shortest = a.service == HGHCA_QP_ST_RAW ? sizeof(hghca_eth_header) : 0;
+    if (out.list.length > longest || out.list.length < shortest)
+        return WqeFault::Length;
+    return WqeFault::None;
+}
+
+bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint32_t word0, uint32_t word1, WqeRef &following)
+{
+    following = {};
+    following.index = uint16_t(index + 1);
+    following.units = uint8_t(field_get(HGHCA_NEXT_NDS_MASK, word1));
+    if (!following.units)
+        return true;
+    following.opcode = uint8_t(field_get(HGHCA_NEXT_NOP_MASK, word0));
+    following.fence = word1 & HGHCA_NEXT_FENCE;
+    following.valid = true;
+    return (word0 & HGHCA_NEXT_NDA_MASK) == wqe_offset(a.sq, following.index);
+}
+
+bool WqeReader::read_link(const QpAttributes &a, uint16_t index, WqeRef &following)
+{
+    // Software writes nda_nop, then nee_nds. One 64-bit load sees them in that
+    // order too; where there is no pointer, a copy of eight bytes has to do.
+    SegmentArray<1> at;
+    uint64_t both = 0;
+    following = {};
+    following.index = uint16_t(index + 1);
+    if (!memory_.translate(a.sq.lkey, a.pd, wqe_offset(a.sq, index), sizeof(both), Access::LocalRead, at))
+        return false;
+    if (at[0].pointer && !(reinterpret_cast<uintptr_t>(at[0].pointer) & 7))
+        both = __atomic_load_n(reinterpret_cast<const uint64_t *>(at[0].pointer), __ATOMIC_ACQUIRE);
+    else if (!host_.read(at[0].dma, &both, sizeof(both)))
+        return false;
+    both = le64(both);
+    return decode_link(a, index, uint32_t(both), uint32_t(both >> 32), following);
+}
+
+bool WqeReader::read_record(uint64_t dma, uint16_t &head)
+{
+    uint32_t word = 0;
+    const uint8_t *pointer = host_.map(dma, sizeof(word), false);
+    if (pointer && !(reinterpret_cast<uintptr_t>(pointer) & 3))
+        word = __atomic_load_n(reinterpret_cast<const uint32_t *>(pointer), __ATOMIC_ACQUIRE);
+    else if (!host_.read(dma, &word, sizeof(word)))
+        return false;
+    head = uint16_t(le32(word));
+    return true;
+}
+
+WqeReader::Posted WqeReader::receive_posted(const QpAttributes &a, uint16_t index)
+{
+    if (!a.rq.length)
+        return Posted::No;
+    if (a.dbr_addr) {
+        uint16_t head;
+        if (!read_record(a.dbr_addr, head))
+            return Posted::Unreadable;
+        // More than the queue holds cannot be: no WQE is better than a stale one.
+        const uint16_t posted = uint16_t(head - index);
+        return posted && posted <= a.rq.length ? Posted::Yes : Posted::No;
+    }
+    uint64_t start[2];
+    if (!memory_.read(a.rq.lkey, a.pd, wqe_offset(a.rq, index), start, sizeof(start)))
+        return Posted::Unreadable;
+    return start[0] | start[1] ? Posted::Yes : Posted::No;
+}
+
+WqeFault WqeReader::read_receive(const QpAttributes &a, uint16_t index, RecvWqe &out)
+{
+    const uint32_t end = 1u << a.rq.stride_log;
+    if (!a.rq.length || !memory_.read(a.rq.lkey, a.pd, wqe_offset(a.rq, index), out.bytes.data(), end))
+        return WqeFault::Unreadable;
+    return decode_list(out.bytes.data(), sizeof(hghca_next_unit), end, ListKind::Receive, out.list)
+               ? WqeFault::None
+               : WqeFault::Operation;
+}
+
+}  // namespace hghca

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Work queue elements, read once from guest memory and taken apart (interface document, section 6).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "memory.h"
+#include "qp.h"
+
+namespace hghca {
+
+constexpr unsigned kMaxListEntries = 32;
+constexpr size_t kMaxWqeBytes = 1u << HGHCA_WQE_MAX_STRIDE_LOG;
+constexpr uint64_t kMaxMessage = 1ull << 31;
+
+// One entry of a gather or scatter list that has any bytes.
+struct ListEntry {
+    uint32_t length;
+    uint32_t lkey;
+    uint64_t va;
+    const uint8_t *inline_data;   // in the copy of the WQE; nullptr: memory of `lkey`
+};
+
+// A gather or scatter list.
+struct DataList {
+    std::array<ListEntry, kMaxListEntries> entries;
+    unsigned count;
+    uint64_t length;   // bytes of all entries
+
+    // Are all keys good for `access`? Inline data always is.
+    bool check(MemoryTable &memory, uint32_t pd, Access access) const;
+    // Appends bytes [offset, offset + bytes) of the list to `out`. False: a key,
+    // a bound or a page is wrong.
+    bool resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t offset, uint32_t bytes,
+                 PacketSegments &out) const;
+};
+
+// Outcome of reading a WQE: 0, or why not.
+enum class WqeFault : uint8_t {
+    None = 0,
+    Length = HGHCA_SYNDROME_LOCAL_LENGTH_ERR,
+    Operation = HGHCA_SYNDROME_LOCAL_QP_OP_ERR,
+    Unreadable = 0xff,   // the queue itself cannot be read
+};
+
+struct SendWqe {
+    uint8_t opcode;
+    bool solicited;
+    bool completes;      // makes a CQE when it succeeds
+    uint32_t imm;        // wire order
+    uint64_t raddr;
+    uint32_t rkey;
+    uint64_t swap_add, compare;
+    Path path;           // UD
+    uint32_t dqpn, qkey;
+    DataList list;
+    // What the next unit says of the WQE behind.
+    uint32_t next_word0, next_word1;
+    alignas(16) std::array<uint8_t, kMaxWqeBytes> bytes;
+
+    bool is_read() const { return opcode == HGHCA_OPCODE_RDMA_READ; }
+    bool is_atomic() const { return opcode == HGHCA_OPCODE_ATOMIC_CS || opcode == HGHCA_OPCODE_ATOMIC_FA; }
+    bool is_write() const { return opcode == HGHCA_OPCODE_RDMA_WRITE || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
+    bool has_imm() const { return opcode == HGHCA_OPCODE_SEND_IMM || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
+    // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for NOP.
+    uint32_t psn_span(uint32_t mtu) const;
+    // The right its list needs.
+    Access access() const { return is_read() || is_atomic() ? Access::LocalWrite : Access::LocalRead; }
+};
+
+struct RecvWqe {
+    DataList list;
+    alignas(16) std::array<uint8_t, kMaxWqeBytes> bytes;
+};
+
+// Byte offset of WQE `index` in its queue.
+constexpr uint32_t wqe_offset(const WorkQueue &queue, uint16_t index)
+{
+    return (index & (queue.length - 1)) << queue.stride_log;
+}
+
+class WqeReader {
+public:
+    WqeReader(Host &host, MemoryTable &memory) : host_(host), memory_(memory) {}
+
+    // Reads and judges the WQE that `ref` announces; `every_completes`: no C bit.
+    // Keys are not looked at, except that of the queue.
+    WqeFault read_send(const QpAttributes &a, const WqeRef &ref, uint32_t frame_limit, bool every_completes,
+                       SendWqe &out);
+    // The next WQE, from words of WQE `index`'s next unit. False: it is wrong.
+    // Otherwise following.valid tells whether there is one.
+    static bool decode_link(const QpAttributes &a, uint16_t index, uint32_t word0, uint32_t word1, WqeRef &following);
+    // The same from memory, now. False also when it cannot be read.
+    bool read_link(const QpAttributes &a, uint16_t index, WqeRef &following);
+
+    enum class Posted { Yes, No, Unreadable };
+    // Has software posted receive WQE `index`?
+    Posted receive_posted(const QpAttributes &a, uint16_t index);
+    WqeFault read_receive(const QpAttributes &a, uint16_t index, RecvWqe &out);
+
+private:
+    bool read_record(uint64_t dma, uint16_t &head);
+
+    Host &host_;
+    MemoryTable &memory_;
+};
+
+}  // namespace hghca

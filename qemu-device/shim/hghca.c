@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The JingZhao HCA: PCI function, registers, properties and statistics.
+ *
+ *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
+ *
+ * docs/hardware-interface.rst of the project describes the device.
+ */
+
+#include "qemu/osdep.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pcie.h"
+#include "hw/qdev-properties.h"
+#include "hw/resettable.h"
+#include "migration/vmstate.h"
+#include "net/eth.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "qemu/guest-random.h"
+#include "qemu/log.h"
+#include "qemu/module.h"
+#include "qemu/units.h"
+#include "hghca_hw.h"
+#include "hghca_shim.h"
+#include "trace.h"
+
+#define HGHCA_BAR_MSIX_SIZE     (8 * KiB)
+#define HGHCA_MSIX_TABLE        0
+#define HGHCA_MSIX_PBA          (4 * KiB)
+#define HGHCA_BUDGET_DEFAULT    (4 * MiB)
+#define HGHCA_BUDGET_MAX        (1 * GiB)
+
+/* ------------------------------------------------------------------ */
+/* What the core asks of us (host.h)                                   */
+
+static void hghca_raise_vector(void *opaque, unsigned vector)
+{
+    HghcaState *s = opaque;
+
+    if (vector < HGHCA_VECTORS) {
+        s->vectors_due |= BIT_ULL(vector);
+    }
+}
+
+static uint64_t hghca_now_ns(void *opaque)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static void hghca_set_timer(void *opaque, uint64_t deadline_ns)
+{
+    HghcaState *s = opaque;
+
+    if (s->closing) {
+        return;
+    }
+    if (deadline_ns == UINT64_MAX) {
+        timer_del(s->timer);
+    } else {
+        timer_mod_ns(s->timer, MIN(deadline_ns, INT64_MAX));
+    }
+}
+
+static void hghca_timer_fired(void *opaque)
+{
+    HghcaState *s = opaque;
+
+    if (hghca_enter(s)) {
+        hghca_core_timer(s->core);
+        hghca_leave(s);
+    }
+}
+
+static uint64_t hghca_random(void *opaque)
+{
+    uint64_t value;
+
+    qemu_guest_getrandom_nofail(&value, sizeof(value));
+    return value;
+}
+
+static bool hghca_tracing(void *opaque)
+{
+    return trace_event_get_state_backends(TRACE_HGHCA_SUCCESS) ||
+           trace_event_get_state_backends(TRACE_HGHCA_ERR) ||
+           trace_event_get_state_backends(TRACE_HGHCA_UB) ||
+           qemu_loglevel_mask(LOG_GUEST_ERROR);
+}
+
+static void hghca_trace(void *opaque, enum hghca_trace_level level, const char *text)
+{
+    HghcaState *s = opaque;
+
+    switch (level) {
+    case HGHCA_TRACE_SUCCESS:
+        trace_hghca_success(s->name, text);
+        break;
+    case HGHCA_TRACE_ERROR:
+        trace_hghca_err(s->name, text);
+        break;
+    case HGHCA_TRACE_UNDEFINED:
+        trace_hghca_ub(s->name, text);
+        qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->name, text);
+        break;
+    }
+}
+
+static const struct hghca_host_ops hghca_host_ops = {
+    .map = hghca_dma_map,
+    .dirty = hghca_dma_dirty,
+    .read = hghca_dma_read,
+    .write = hghca_dma_write,
+    .raise_vector = hghca_raise_vector,
+    .send_frame = hghca_net_send,
+    .set_timer = hghca_set_timer,
+    .now_ns = hghca_now_ns,
+    .random = hghca_random,
+    .schedule = hghca_poke,
+    .tracing = hghca_tracing,
+    .trace = hghca_trace,
+};
+
+/* ------------------------------------------------------------------ */
+/* BARs: every width reaches the core, which knows what has an effect  */
+
+static uint64_t hghca_hcr_read(void *opaque, hwaddr offset, unsigned size)
+{
+    HghcaState *s = opaque;
+    uint64_t value = 0;
+
+    if (!s->busy && !s->closing) {
+        value = hghca_core_hcr_read(s->core, offset, size);
+    }
+    trace_hghca_hcr_read(s->name, offset, size, value);
+    return value;
+}
+
+static void hghca_hcr_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
+{
+    HghcaState *s = opaque;
+
+    trace_hghca_hcr_write(s->name, offset, size, value);
+    if (hghca_enter(s)) {
+        hghca_core_hcr_write(s->core, offset, value, size);
+        hghca_leave(s);
+    }
+}
+
+static uint64_t hghca_uar_read(void *opaque, hwaddr offset, unsigned size)
+{
+    HghcaState *s = opaque;
+
+    trace_hghca_ub_uar_read(s->name, offset, size);
+    return 0;
+}
+
+static void hghca_uar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
+{
+    HghcaState *s = opaque;
+
+    trace_hghca_uar_write(s->name, offset / HGHCA_UAR_PAGE_SIZE,
+                          offset % HGHCA_UAR_PAGE_SIZE, size, value);
+    if (hghca_enter(s)) {
+        hghca_core_uar_write(s->core, offset, value, size);
+        hghca_leave(s);
+    }
+}
+
+static const MemoryRegionOps hghca_hcr_ops = {
+    .read = hghca_hcr_read,
+    .write = hghca_hcr_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+    .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+};
+
+static const MemoryRegionOps hghca_uar_ops = {
+    .read = hghca_uar_read,
+    .write = hghca_uar_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+    .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+};
+
+/* ------------------------------------------------------------------ */
+/* PCI                                                                 */
+
+static void hghca_write_config(PCIDevice *pci, uint32_t address, uint32_t value, int len)
+{
+    pci_default_write_config(pci, address, value, len);
+    pcie_cap_flr_write_config(pci, address, value, len);
+}
+
+static bool hghca_init_capabilities(PCIDevice *pci, Error **errp)
+{
+    int pm = pci_pm_init(pci, 0, errp);
+
+    if (pm < 0) {
+        return false;
+    }
+    pci_set_word(pci->config + pm + PCI_PM_PMC, 3);     /* PCI PM 1.2: D0 and D3hot */
+    pci_set_word(pci->config + pm + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
+    pci_set_word(pci->wmask + pm + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
+
+    if (pcie_endpoint_cap_init(pci, 0) < 0) {
+        error_setg(errp, "there is no room for the PCI Express capability");
+        return false;
+    }
+    pcie_cap_fill_link_ep_usp(pci, QEMU_PCI_EXP_LNK_X16, QEMU_PCI_EXP_LNK_16GT);
+    pcie_cap_deverr_init(pci);
+    pcie_cap_flr_init(pci);
+    return true;
+}
+
+static bool hghca_init_msix(HghcaState *s, Error **errp)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+
+    memory_region_init(&s->msix, OBJECT(s), "hghca-msix", HGHCA_BAR_MSIX_SIZE);
+    if (msix_init(pci, HGHCA_VECTORS, &s->msix, HGHCA_BAR_MSIX, HGHCA_MSIX_TABLE,
+                  &s->msix, HGHCA_BAR_MSIX, HGHCA_MSIX_PBA, 0, errp) < 0) {
+        return false;
+    }
+    for (unsigned i = 0; i < HGHCA_VECTORS; i++) {
+        msix_vector_use(pci, i);
+    }
+    return true;
+}
+
+static void hghca_init_bars(HghcaState *s)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+    uint8_t type = PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64;
+
+    memory_region_init_io(&s->hcr, OBJECT(s), &hghca_hcr_ops, s, "hghca-hcr",
+                          HGHCA_BAR_HCR_SIZE);
+    memory_region_init_io(&s->uar, OBJECT(s), &hghca_uar_ops, s, "hghca-uar",
+                          HGHCA_BAR_UAR_SIZE);
+    pci_register_bar(pci, HGHCA_BAR_HCR, type, &s->hcr);
+    pci_register_bar(pci, HGHCA_BAR_UAR, type, &s->uar);
+    pci_register_bar(pci, HGHCA_BAR_MSIX, type, &s->msix);
+}
+
+static bool hghca_check_properties(HghcaState *s, Error **errp)
+{
+    if (!s->budget_bytes || s->budget_bytes > HGHCA_BUDGET_MAX) {
+        error_setg(errp, "property 'budget' must be from 1 byte to 1 GiB, not %" PRIu64
+                   " bytes", s->budget_bytes);
+        return false;
+    }
+    if (is_multicast_ether_addr(s->nic_conf.macaddr.a)) {
+        error_setg(errp, "property 'mac' must be a unicast address");
+        return false;
+    }
+    return true;
+}
+
+static bool hghca_new_core(HghcaState *s, Error **errp)
+{
+    struct hghca_config config = {
+        .node_guid = s->node_guid,
+        .cache_entries = s->cache_entries,
+        .budget_bytes = s->budget_bytes,
+    };
+
+    memcpy(config.mac, s->nic_conf.macaddr.a, sizeof(config.mac));
+    s->core = hghca_core_new(&hghca_host_ops, s, &config);
+    if (!s->core) {
+        error_setg(errp, "out of memory for the device core");
+    }
+    return s->core;
+}
+
+static void hghca_realize(PCIDevice *pci, Error **errp)
+{
+    HghcaState *s = HGHCA(pci);
+    DeviceState *dev = DEVICE(pci);
+
+    if (!hghca_check_properties(s, errp) || !hghca_init_capabilities(pci, errp) ||
+        !hghca_init_msix(s, errp)) {
+        return;
+    }
+    qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
+    g_free(s->name);
+    s->name = dev->id ? g_strdup(dev->id)
+                      : g_strdup_printf("hghca@%02x.%x", PCI_SLOT(pci->devfn),
+                                        PCI_FUNC(pci->devfn));
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, hghca_timer_fired, s);
+    if (!hghca_new_core(s, errp)) {
+        timer_free(s->timer);
+        msix_uninit(pci, &s->msix, &s->msix);
+        return;
+    }
+    hghca_init_bars(s);
+    hghca_entry_open(s);
+    hghca_net_open(s);
+    hghca_dma_open(s);
+}
+
+static void hghca_exit(PCIDevice *pci)
+{
+    HghcaState *s = HGHCA(pci);
+
+    hghca_entry_close(s);
+    hghca_dma_close(s);
+    hghca_net_close(s);
+    timer_free(s->timer);
+    s->timer = NULL;
+    msix_uninit(pci, &s->msix, &s->msix);
+    pcie_cap_exit(pci);
+    hghca_end(s);
+}
+
+static void hghca_finalize(Object *object)
+{
+    g_free(HGHCA(object)->name);
+}
+
+static void hghca_reset_hold(Object *object, ResetType type)
+{
+    pcie_cap_deverr_reset(PCI_DEVICE(object));
+    hghca_reset(HGHCA(object));
+}
+
+/* ------------------------------------------------------------------ */
+/* The type                                                            */
+
+/* All counters of the core as one object, name to number. */
+static void hghca_get_stats(Object *object, Visitor *v, const char *name, void *opaque,
+                            Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    bool ok = true;
+
+    if (!visit_start_struct(v, name, NULL, 0, errp)) {
+        return;
+    }
+    for (unsigned i = 0; ok && i < hghca_core_counters(); i++) {
+        uint64_t value = s->core ? hghca_core_counter(s->core, i) : 0;
+
+        ok = visit_type_uint64(v, hghca_core_counter_name(i), &value, errp);
+    }
+    if (ok) {
+        visit_check_struct(v, errp);
+    }
+    visit_end_struct(v, NULL);
+}
+
+static const Property hghca_properties[] = {
+    DEFINE_NIC_PROPERTIES(HghcaState, nic_conf),
+    DEFINE_PROP_UINT32("cache-entries", HghcaState, cache_entries, 0),
+    DEFINE_PROP_SIZE("budget", HghcaState, budget_bytes, HGHCA_BUDGET_DEFAULT),
+    DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
+};
+
+/* The core has no form in which its state could be saved yet. */
+static const VMStateDescription hghca_vmstate = {
+    .name = "hghca",
+    .unmigratable = 1,
+};
+
+static void hghca_class_init(ObjectClass *class, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(class);
+    PCIDeviceClass *pc = PCI_DEVICE_CLASS(class);
+    ResettableClass *rc = RESETTABLE_CLASS(class);
+
+    pc->vendor_id = HGHCA_PCI_VENDOR_ID;
+    pc->device_id = HGHCA_PCI_DEVICE_ID;
+    pc->class_id = HGHCA_PCI_CLASS >> 8;
+    pc->revision = HGHCA_INTERFACE_REVISION;
+    pc->realize = hghca_realize;
+    pc->exit = hghca_exit;
+    pc->config_write = hghca_write_config;
+    rc->phases.hold = hghca_reset_hold;
+    dc->desc = "JingZhao HCA (RDMA over Ethernet)";
+    dc->vmsd = &hghca_vmstate;
+    device_class_set_props(dc, hghca_properties);
+    set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+
+    object_class_property_set_description(class, "cache-entries",
+        "Contexts of each kind kept on chip; 0 is no limit");
+    object_class_property_set_description(class, "budget",
+        "Bytes worked off in one go before others have a turn");
+    object_class_property_set_description(class, "node-guid",
+        "Node GUID; 0 derives it from the MAC");
+    object_class_property_add(class, "stats", "HghcaStats", hghca_get_stats, NULL,
+                              NULL, NULL);
+    object_class_property_set_description(class, "stats",
+        "Counters of the device since reset");
+}
+
+static const TypeInfo hghca_info = {
+    .name = TYPE_HGHCA,
+    .parent = TYPE_PCI_DEVICE,
+    .instance_size = sizeof(HghcaState),
+    .instance_finalize = hghca_finalize,
+    .class_init = hghca_class_init,
+    .interfaces = (InterfaceInfo[]) {
+        { INTERFACE_PCIE_DEVICE },
+        { }
+    },
+};
+
+static void hghca_register_types(void)
+{
+    type_register_static(&hghca_info);
+}
+
+type_init(hghca_register_types)

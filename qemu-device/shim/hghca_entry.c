@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The ways into the core, and whose turn it is.
+ *
+ * A frame that HCA A sends is received by HCA B inside A's call. B's receive
+ * never sends: B is noted as due, and when the outermost entry of any HCA in
+ * this process ends, the due ones take turns in that same context until none
+ * has work or the budget is used up. The rest goes on in a bottom half. So the
+ * answer to a doorbell needs no other thread, the stack stays flat and every
+ * entry is bounded.
+ *
+ * While a core is busy nothing else reaches it: a frame for it waits in the net
+ * layer; a reset, a change of the link and a new memory map wait for the end of
+ * the entry. MSI-X messages are held until no core at all is busy, since the
+ * guest may aim them at any register, even at one that unplugs an HCA.
+ */
+
+#include "qemu/osdep.h"
+#include "hw/pci/msix.h"
+#include "net/net.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "system/runstate.h"
+#include "hghca_shim.h"
+#include "trace.h"
+
+/* Turns in which nothing is sent must end too. */
+#define HGHCA_TURNS_MAX 256
+
+static struct {
+    unsigned depth;         /* entries under way, of all HCAs */
+    uint64_t sent_bytes;    /* since the turns began */
+    QTAILQ_HEAD(, HghcaState) due;
+} hghca_all = { .due = QTAILQ_HEAD_INITIALIZER(hghca_all.due) };
+
+static void hghca_set_due(HghcaState *s)
+{
+    if (!s->due && !s->closing) {
+        s->due = true;
+        QTAILQ_INSERT_TAIL(&hghca_all.due, s, next_due);
+    }
+}
+
+static void hghca_clear_due(HghcaState *s)
+{
+    if (s->due) {
+        s->due = false;
+        QTAILQ_REMOVE(&hghca_all.due, s, next_due);
+    }
+}
+
+static void hghca_reset_core(HghcaState *s)
+{
+    trace_hghca_reset(s->name);
+    s->reset_due = false;
+    s->vectors_due = 0;
+    s->busy = true;
+    hghca_core_reset(s->core);
+    hghca_core_set_link(s->core, hghca_net_link_up(s));
+    s->busy = false;
+}
+
+static void hghca_update_link(HghcaState *s)
+{
+    bool up = hghca_net_link_up(s);
+
+    trace_hghca_link(s->name, up);
+    s->link_change_due = false;
+    s->busy = true;
+    hghca_core_set_link(s->core, up);
+    s->busy = false;
+}
+
+static bool hghca_has_work(HghcaState *s)
+{
+    return s->link_ready_due || hghca_core_has_work(s->core);
+}
+
+/* Ends an entry into the core: does what had to wait for it. */
+static void hghca_settle(HghcaState *s)
+{
+    s->busy = false;
+    if (s->closing) {
+        hghca_end(s);
+        return;
+    }
+    if (s->dma.stale) {
+        hghca_dma_rebuild(s);
+    }
+    if (s->reset_due) {
+        hghca_reset_core(s);
+    }
+    if (s->link_change_due) {
+        hghca_update_link(s);
+    }
+    if (s->rx_waiting) {
+        s->rx_waiting = false;
+        qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    }
+    if (s->vectors_due || hghca_has_work(s)) {
+        hghca_set_due(s);
+    }
+}
+
+/*
+ * A message can lead to anything, up to hghca_end(). Memory regions keep the
+ * object itself until the BQL is dropped.
+ */
+static void hghca_signal(HghcaState *s)
+{
+    while (s->vectors_due) {
+        unsigned vector = ctz64(s->vectors_due);
+
+        s->vectors_due &= s->vectors_due - 1;
+        trace_hghca_signal(s->name, vector);
+        msix_notify(PCI_DEVICE(s), vector);
+    }
+}
+
+static void hghca_take_turn(HghcaState *s)
+{
+    hghca_clear_due(s);
+    if (hghca_has_work(s)) {
+        s->busy = true;
+        if (s->link_ready_due) {
+            s->link_ready_due = false;
+            hghca_core_link_ready(s->core);
+        }
+        hghca_core_run(s->core);
+        hghca_settle(s);
+    }
+    hghca_signal(s);
+}
+
+static void hghca_postpone_turns(void)
+{
+    HghcaState *s;
+
+    QTAILQ_FOREACH(s, &hghca_all.due, next_due) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+static void hghca_take_turns(uint64_t budget_bytes)
+{
+    unsigned turns = 0;
+
+    if (!runstate_is_running()) {
+        return;     /* hghca_vm_state_changed() goes on */
+    }
+    hghca_all.sent_bytes = 0;
+    while (!QTAILQ_EMPTY(&hghca_all.due) && turns < HGHCA_TURNS_MAX &&
+           hghca_all.sent_bytes < budget_bytes) {
+        hghca_take_turn(QTAILQ_FIRST(&hghca_all.due));
+        turns++;
+    }
+    hghca_postpone_turns();
+}
+
+/* Begins an entry into the core. False: it must not be called. */
+bool hghca_enter(HghcaState *s)
+{
+    if (s->closing) {
+        return false;       /* a CPU was on its way here when the device was unplugged */
+    }
+    if (s->busy) {
+        trace_hghca_ub_reentered(s->name);
+        qemu_log_mask(LOG_GUEST_ERROR, "%s: entered by its own doing, ignored\n",
+                      s->name);
+        return false;
+    }
+    s->busy = true;
+    hghca_all.depth++;
+    return true;
+}
+
+/* Ends an entry. The device may be gone when this returns. */
+void hghca_leave(HghcaState *s)
+{
+    uint64_t budget_bytes = s->budget_bytes;
+
+    hghca_settle(s);
+    if (hghca_all.depth == 1 && !QTAILQ_EMPTY(&hghca_all.due)) {
+        hghca_take_turns(budget_bytes);
+    }
+    hghca_all.depth--;
+}
+
+/* Ends an entry whose caller bears no answer within its call: turns come later. */
+void hghca_leave_quietly(HghcaState *s)
+{
+    hghca_settle(s);
+    if (hghca_all.depth == 1) {
+        hghca_postpone_turns();
+    }
+    hghca_all.depth--;
+}
+
+/* Gives the device a turn, when the entry under way ends or from the main loop. */
+void hghca_poke(void *opaque)
+{
+    HghcaState *s = opaque;
+
+    hghca_set_due(s);
+    if (!hghca_all.depth) {
+        hghca_postpone_turns();
+    }
+}
+
+void hghca_reset(HghcaState *s)
+{
+    if (s->busy) {
+        s->reset_due = true;
+    } else {
+        hghca_reset_core(s);
+    }
+}
+
+void hghca_link_changed(HghcaState *s)
+{
+    if (s->busy) {
+        s->link_change_due = true;
+    } else {
+        hghca_update_link(s);
+        hghca_poke(s);      /* there may be an event to tell */
+    }
+}
+
+void hghca_count_sent(size_t bytes)
+{
+    hghca_all.sent_bytes += bytes;
+}
+
+static void hghca_bottom_half(void *opaque)
+{
+    HghcaState *s = opaque;
+
+    /* An event loop inside an entry must not get here: turns come at the entry's end. */
+    if (s->due && !hghca_all.depth) {
+        hghca_all.depth++;
+        hghca_take_turns(s->budget_bytes);
+        hghca_all.depth--;
+    }
+}
+
+static void hghca_vm_state_changed(void *opaque, bool running, RunState state)
+{
+    HghcaState *s = opaque;
+
+    if (running && s->due) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+void hghca_entry_open(HghcaState *s)
+{
+    s->bh = qemu_bh_new_guarded(hghca_bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
+    s->vm_state = qemu_add_vm_change_state_handler(hghca_vm_state_changed, s);
+}
+
+/* From here on the device takes no turn, sends no frame and no message. */
+void hghca_entry_close(HghcaState *s)
+{
+    s->closing = true;
+    hghca_clear_due(s);
+    s->vectors_due = 0;
+    qemu_del_vm_change_state_handler(s->vm_state);
+    qemu_bh_delete(s->bh);
+}
+
+/* The last step of unplugging; when the core is busy, hghca_settle() takes it. */
+void hghca_end(HghcaState *s)
+{
+    if (s->busy) {
+        return;
+    }
+    hghca_dma_rebuild(s);
+    g_free(s->dma.ram);
+    s->dma.ram = NULL;
+    hghca_core_free(s->core);
+    s->core = NULL;
+}

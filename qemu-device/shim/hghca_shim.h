@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The JingZhao HCA in QEMU: what the files of the shim share.
+ *
+ * The shim adapts the device core (hghca_core.h) to QEMU and holds no device
+ * logic. Everything here runs under the BQL.
+ */
+#ifndef HW_HGHCA_SHIM_H
+#define HW_HGHCA_SHIM_H
+
+#include "exec/memory.h"
+#include "hw/pci/pci_device.h"
+#include "net/net.h"
+#include "qemu/timer.h"
+#include "hghca_core.h"
+
+#define TYPE_HGHCA "hghca"
+OBJECT_DECLARE_SIMPLE_TYPE(HghcaState, HGHCA)
+
+#define HGHCA_VECTORS 64
+
+typedef struct HghcaRam HghcaRam;
+
+/* The plain RAM that the device reaches: a table sorted by DMA address. */
+typedef struct HghcaDma {
+    MemoryListener listener;
+    HghcaRam *ram;
+    unsigned count;
+    unsigned last;      /* where the last look-up ended */
+    bool changed;       /* the transaction under way changes the address space */
+    bool stale;         /* changed during an entry: only the copy path is right */
+} HghcaDma;
+
+struct HghcaState {
+    PCIDevice parent_obj;
+
+    /* Properties */
+    NICConf nic_conf;
+    uint32_t cache_entries;
+    uint64_t budget_bytes;
+    uint64_t node_guid;
+
+    MemoryRegion hcr;
+    MemoryRegion uar;
+    MemoryRegion msix;
+    struct hghca_core *core;
+    char *name;                     /* in messages and traces */
+    HghcaDma dma;
+
+    NICState *nic;
+    bool tx_pending;                /* the net layer keeps a frame of ours */
+    bool rx_waiting;                /* it may keep frames for us */
+
+    QEMUTimer *timer;
+
+    /* Entries and turns, see hghca_entry.c */
+    bool closing;
+    bool busy;                      /* in the core */
+    bool due;                       /* in the list of those that want a turn */
+    bool reset_due;
+    bool link_change_due;
+    bool link_ready_due;
+    uint64_t vectors_due;           /* bit n: message n is to be sent */
+    QEMUBH *bh;
+    VMChangeStateEntry *vm_state;
+    QTAILQ_ENTRY(HghcaState) next_due;
+};
+
+/* hghca_entry.c */
+bool hghca_enter(HghcaState *s);
+void hghca_leave(HghcaState *s);
+void hghca_leave_quietly(HghcaState *s);
+void hghca_poke(void *opaque);
+void hghca_reset(HghcaState *s);
+void hghca_link_changed(HghcaState *s);
+void hghca_count_sent(size_t bytes);
+void hghca_entry_open(HghcaState *s);
+void hghca_entry_close(HghcaState *s);
+void hghca_end(HghcaState *s);
+
+/* hghca_dma.c */
+void hghca_dma_open(HghcaState *s);
+void hghca_dma_close(HghcaState *s);
+void hghca_dma_rebuild(HghcaState *s);
+uint8_t *hghca_dma_map(void *opaque, uint64_t dma, uint64_t len, bool write);
+void hghca_dma_dirty(void *opaque, uint64_t dma, uint64_t len);
+bool hghca_dma_read(void *opaque, uint64_t dma, void *buffer, uint64_t len);
+bool hghca_dma_write(void *opaque, uint64_t dma, const void *buffer, uint64_t len);
+
+/* hghca_net.c */
+void hghca_net_open(HghcaState *s);
+void hghca_net_close(HghcaState *s);
+bool hghca_net_link_up(HghcaState *s);
+bool hghca_net_send(void *opaque, const struct iovec *parts, int count);
+
+#endif

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the families of guest tests stand on: the register of tests, the rig they run on, the checks after each.
+
+A test is a function that takes a Rig and raises Failure (or any exception)
+when it finds something wrong. It is entered with @test, one entry a line of
+output. After each test, passed or not, the rig makes sure that nothing it
+started still runs, that the kernel's list of RDMA resources is what it was
+before, and that the kernel log holds no new warning.
+"""
+
+import contextlib
+import dataclasses
+import re
+import time
+
+from hghca_lib.guest import GuestDied, GuestError
+
+LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
+FOUR = "four"          # one guest, four HCAs on one link
+VMS = "vms"            # two guests with one HCA each
+SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
+COMMAND_S = 60
+
+REGISTER = []
+
+
+class Failure(Exception):
+    """A judge said no, or the device did what it must not."""
+
+
+@dataclasses.dataclass
+class Test:
+    """One line of output.
+
+    machine:  LINK, FOUR or VMS.
+    limit_s:  the whole test must end within this.
+    subjects: names of the subjects it makes sense for.
+    expected_log: regular expressions of kernel log lines it may cause.
+    """
+    name: str
+    run: object
+    machine: str = LINK
+    limit_s: float = 60
+    subjects: tuple = ("hghca", "rxe")
+    expected_log: tuple = ()
+
+
+def test(name, run=None, **options):
+    """Enter a test; as a decorator when `run` is not given."""
+    if run is not None:
+        REGISTER.append(Test(name, run, **options))
+        return run
+    return lambda function: test(name, function, **options)
+
+
+@dataclasses.dataclass
+class Side:
+    """One end of the link: a device where it can be used."""
+    device: str
+    address: str
+    guest: object
+    netns: str | None = None
+    netdev: str = ""
+    gids: dict = dataclasses.field(default_factory=dict)
+
+    def gid(self, kind):
+        """The index of a RoCE v2 GID: `ipv4`, or `link-local` for the IPv6 one."""
+        if kind not in self.gids:
+            raise Failure(f"{self.device} has no RoCE v2 GID of kind {kind}")
+        return self.gids[kind]
+
+
+class Rig:
+    """Booted guests and the two sides tests run between.
+
+    client: the first HCA; server: the second, in its own namespace or guest.
+    """
+
+    def __init__(self, guests, subject, programs):
+        self.guests = guests
+        self.guest = guests[0]
+        self.subject = subject
+        self.programs = programs
+        self.port = 20000
+        self.deadline = None
+        self.running = []
+        self.notes = []
+        self.client, self.server = subject.sides(self)
+        self.sides = [self.client, self.server]
+        for side in self.sides:
+            self.look_up(side)
+        self.log_seen = [len(guest.kmsg()) for guest in guests]
+
+    # Running commands.
+
+    def left(self, limit_s=None):
+        """Seconds this test still has, at most limit_s."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise Failure("the time limit of the test has passed")
+        return min(left, limit_s or left)
+
+    def start(self, command, side=None, **more):
+        """Start a command on a side (the first guest when None); it is killed at the end of the test."""
+        side = side or self.client
+        started = side.guest.start(command, netns=side.netns, **more)
+        started.send(b"")
+        self.running.append(started)
+        return started
+
+    def try_run(self, command, side=None, timeout=COMMAND_S):
+        """Run a command to its end; its Result, whatever it is."""
+        started = self.start(command, side)
+        result = started.wait(self.left(timeout))
+        self.running.remove(started)
+        return result
+
+    def run(self, command, side=None, timeout=COMMAND_S):
+        """Run a command that must succeed; its standard output."""
+        return succeeded(command, self.try_run(command, side, timeout)).stdout
+
+    def next_port(self):
+        """A TCP port no test has used."""
+        self.port += 1
+        return self.port
+
+    def wait_until(self, condition, what, timeout=20):
+        """Wait for a condition inside the guests, asked again and again; Failure when it does not come."""
+        limit = time.monotonic() + self.left(timeout)
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > limit:
+                raise Failure(f"{what}: not within {timeout} s")
+            time.sleep(0.02)
+
+    def wait_listening(self, port, side, server, kind="either"):
+        """Wait until `server` listens on the port: a `tcp` socket, a connection manager's identifier (`cm`)."""
+        checks = {"tcp": f"""grep -q "$(printf ':%04X .*:0000 0A' {port})" /proc/net/tcp /proc/net/tcp6""",
+                  "cm": f"rdma resource show cm_id | grep -Eq 'state LISTEN.*:{port}( |$)'"}
+        condition = checks.get(kind) or " || ".join(checks.values())
+        script = f"until {condition}; do sleep 0.03; done"
+        waiter = self.start(script, side)
+        self.wait_until(lambda: not waiter.running() or not server.running(), f"listening on port {port}")
+        waiter.kill()
+        if not server.running():
+            raise Failure(f"the server ended early with status {server.status}: {tail(server.output)}")
+
+    def pair(self, server_command, client_command, port, server=None, client=None, timeout=COMMAND_S):
+        """Run a server and a client that both must succeed; their Results (server, client)."""
+        server, client = server or self.server, client or self.client
+        serving = self.start(server_command, server)
+        self.wait_listening(port, server, serving)
+        done = self.start(client_command, client)
+        client_result = done.wait(self.left(timeout))
+        if client_result.status:
+            serving.kill()
+            said = serving.wait(10)
+            raise Failure(f"client `{client_command}` ended with status {client_result.status}: "
+                          f"{tail(client_result.output)}\nserver: {tail(said.output)}")
+        return succeeded(server_command, serving.wait(self.left(20))), client_result
+
+    def note(self, text):
+        """A line for the report that is no verdict."""
+        self.notes.append(text)
+
+    # What the kernel knows.
+
+    def look_up(self, side):
+        """Fill in the names and numbers that the kernel gave a side's device."""
+        script = f"""
+            cd /sys/class/infiniband/{side.device}/ports/1
+            cat gid_attrs/ndevs/0
+            for file in gids/*; do
+                index=${{file#gids/}}
+                echo "$index $(cat $file) $(cat gid_attrs/types/$index 2>/dev/null)"
+            done | grep 'RoCE v2'
+        """
+        result = side.guest.run(script, netns=side.netns)
+        lines = result.stdout.splitlines()
+        if result.status or len(lines) < 2:
+            raise Failure(f"{side.device} has no GIDs: {result.output}")
+        side.netdev = lines[0].strip()
+        wanted = "".join(f"{int(byte):02x}" for byte in side.address.split("."))
+        for line in lines[1:]:
+            index, gid, _ = line.split(" ", 2)
+            gid = gid.replace(":", "")
+            if gid.startswith("fe80"):
+                side.gids.setdefault("link-local", int(index))
+            elif gid == "0" * 20 + "ffff" + wanted:
+                side.gids["ipv4"] = int(index)
+
+    def resources(self):
+        """The kernel's RDMA resources in all guests and namespaces, and its taint, as text."""
+        script = "rdma resource show; cat /proc/sys/kernel/tainted"
+        texts = []
+        for side in self.sides:
+            result = side.guest.run(["sh", "-c", script], netns=side.netns, timeout=20)
+            texts.append(result.output)
+        return "\n".join(texts)
+
+    def resource_details(self):
+        script = "for kind in ctx pd mr cq qp cm_id; do rdma resource show $kind; done"
+        return "".join(side.guest.run(["sh", "-c", script], netns=side.netns, timeout=20).output
+                       for side in self.sides)
+
+    def new_log(self):
+        """Kernel log records since the last call."""
+        records = []
+        for number, guest in enumerate(self.guests):
+            log = guest.kmsg()
+            records += log[self.log_seen[number]:]
+            self.log_seen[number] = len(log)
+        return records
+
+    # One test.
+
+    def perform(self, entry):
+        """Run one test and the checks after it; a list of what is wrong, and whether the rig is still sound."""
+        self.notes = []
+        wrong = []
+        before = self.resources()
+        self.new_log()
+        self.deadline = time.monotonic() + entry.limit_s
+        try:
+            entry.run(self)
+        except GuestDied as error:
+            return [str(error)], False
+        except Exception as error:  # whatever a test raises is that test's failure
+            wrong.append(describe(error))
+        try:
+            self.kill_leftovers(wrong)
+            sound = self.check_resources(before, wrong)
+            self.check_log(entry, wrong)
+        except GuestError as error:
+            return [*wrong, str(error)], False
+        return wrong, sound
+
+    def kill_leftovers(self, wrong):
+        for command in self.running:
+            if command.running():
+                command.kill()
+                if command.wait(5).status is None:
+                    wrong.append("a process could not be killed")
+        self.running = []
+
+    def check_resources(self, before, wrong):
+        limit = time.monotonic() + SETTLE_S
+        while True:
+            after = self.resources()
+            if after == before:
+                return True
+            if time.monotonic() > limit:
+                break
+            time.sleep(0.05)
+        wrong.append(f"RDMA resources before the test:\n{before}after it:\n{after}{self.resource_details()}")
+        return False
+
+    def check_log(self, entry, wrong):
+        for record in self.new_log():
+            if not is_warning(record):
+                continue
+            if not any(re.search(pattern, record.text) for pattern in entry.expected_log):
+                wrong.append(f"kernel log: <{record.level}> {record.text}")
+
+
+WARNING = re.compile(r"WARNING:|BUG:|\bOops\b|Call Trace|cut here|general protection|blocked for more than|"
+                     r"stall|soft lockup|hard LOCKUP|refcount_t|UBSAN|KASAN|list_(add|del) corruption|"
+                     r"unregister_netdevice: waiting|hghca.*(error|fail|timed out|timeout)", re.IGNORECASE)
+
+
+def is_warning(record):
+    """Whether a kernel log record is one that no healthy run has."""
+    return record.level <= 4 or WARNING.search(record.text) is not None
+
+
+def succeeded(command, result):
+    """The result when it is a success, else a Failure."""
+    if result.timed_out:
+        raise Failure(f"`{command}` did not end in time; so far: {tail(result.output)}")
+    if result.status:
+        raise Failure(f"`{command}` ended with status {result.status}: {tail(result.output)}")
+    return result
+
+
+def expect(condition, what):
+    """An assertion with a sentence."""
+    if not condition:
+        raise Failure(what)
+
+
+def tail(text, limit=1200):
+    text = text.strip()
+    return text if len(text) <= limit else "..." + text[-limit:]
+
+
+def describe(error):
+    if isinstance(error, (Failure, GuestError)):
+        return str(error)
+    import traceback
+    return "".join(traceback.format_exception(error)[-4:])
+
+
+@contextlib.contextmanager
+def killed_at_end(command):
+    """A command that is to run only as long as the block."""
+    try:
+        yield command
+    finally:
+        if command.running():
+            command.kill()
+            command.wait(10)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""libibverbs' own ping-pong programs, with the data checked (-c)."""
+
+import re
+
+from framework import expect, test
+
+# name, program, GID, options, message bytes, messages, device MTU needed
+CASES = [
+    ("rc 1000003 bytes", "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 300),
+    ("rc 1000003 bytes, IPv6", "ibv_rc_pingpong", "link-local", "-m 4096", 1000003, 300),
+    ("rc 1000003 bytes, events", "ibv_rc_pingpong", "ipv4", "-e -m 4096", 1000003, 300),
+    ("rc MTU 256", "ibv_rc_pingpong", "ipv4", "-m 256", 1000003, 50),
+    ("rc MTU 512", "ibv_rc_pingpong", "ipv4", "-m 512", 1000003, 50),
+    ("rc MTU 1024", "ibv_rc_pingpong", "ipv4", "-m 1024", 1000003, 50),
+    ("rc MTU 2048", "ibv_rc_pingpong", "ipv4", "-m 2048", 1000003, 50),
+    ("rc 1 byte", "ibv_rc_pingpong", "ipv4", "-m 1024", 1, 5000),
+    ("rc 1 byte, events, IPv6", "ibv_rc_pingpong", "link-local", "-e -m 1024", 1, 1000),
+    ("rc one receive posted", "ibv_rc_pingpong", "ipv4", "-r 1 -m 4096", 65536, 500),
+    ("ud 2048 bytes", "ibv_ud_pingpong", "ipv4", "", 2048, 2000),
+    ("ud 2048 bytes, IPv6", "ibv_ud_pingpong", "link-local", "", 2048, 2000),
+    ("ud 2048 bytes, events", "ibv_ud_pingpong", "ipv4", "-e", 2048, 1000),
+    ("ud 4096 bytes", "ibv_ud_pingpong", "ipv4", "", 4096, 1000),
+]
+
+
+def command(program, side, gid, options, size, count, port):
+    return f"{program} -d {side.device} -g {side.gid(gid)} -c -s {size} -n {count} -p {port} {options}"
+
+
+def pingpong(rig, program, gid, options, size, count, server=None, client=None):
+    """One run; both ends must have moved all bytes and found the data right."""
+    server, client = server or rig.server, client or rig.client
+    port = rig.next_port()
+    arguments = (program, gid, options, size, count)
+    ends = rig.pair(command(program, server, *arguments[1:], port),
+                    command(program, client, *arguments[1:], port) + f" {server.address}", port, server, client)
+    for end in ends:
+        expect("invalid data" not in end.output, f"wrong data: {end.output[-500:]}")
+        expect(re.search(rf"^{2 * size * count} bytes in ", end.stdout, re.MULTILINE),
+               f"not all bytes moved: {end.output[-500:]}")
+        expect(re.search(rf"^{count} iters in ", end.stdout, re.MULTILINE), f"not all messages: {end.output[-500:]}")
+
+
+for case_name, *case in CASES:
+    test(f"pingpong: {case_name}", lambda rig, case=case: pingpong(rig, *case))
+
+
+@test("pingpong: rc, an HCA to itself")
+def to_itself(rig):
+    for side in rig.sides:
+        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100, side, side)
+
+
+@test("pingpong: ud, an HCA to itself")
+def ud_to_itself(rig):
+    for side in rig.sides:
+        pingpong(rig, "ibv_ud_pingpong", "ipv4", "", 2048, 500, side, side)

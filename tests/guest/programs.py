@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The project's own test programs: compiled in the build root, shared into the guests as /share."""
+
+from pathlib import Path
+
+from hghca_lib import cache, repo
+
+HERE = Path(__file__).resolve().parent
+# program -> its C files in src/
+PROGRAMS = {
+    "badverbs": ["badverbs.c", "rig.c"],
+    "badwqe": ["badwqe.c", "raw.c", "rig.c"],
+}
+FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
+
+
+def make(buildroot):
+    """The folder with the programs and the Python scripts for the guest."""
+    sources = [HERE / "src", HERE / "inguest", repo.path("include")]
+    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), cache.tree_key(repo.ROOT, *sources))
+
+    def build(folder):
+        log = cache.log_path("guest-programs")
+        log.unlink(missing_ok=True)
+        binds = {"src": HERE / "src", "include": repo.path("include"), "out": folder}
+        for program, files in PROGRAMS.items():
+            command = f"gcc {FLAGS} -o /mnt/out/{program} {' '.join(files)} -libverbs"
+            buildroot.run(["sh", "-c", command], log, "guest test programs",
+                          "the error is in tests/guest/src of this checkout; correct it there", binds, "/mnt/src")
+        for script in (HERE / "inguest").glob("*.py"):
+            (folder / script.name).write_bytes(script.read_bytes())
+
+    return cache.make("guest-programs", key, build, 64 * cache.MIB, "guest test programs")

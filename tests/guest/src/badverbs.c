@@ -1,0 +1,821 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Work requests that must fail, posted through libibverbs: each has one exact
+ * completion status at the requester, and where the standard says so at the
+ * responder, and leaves the neighbouring QPs alone.
+ *
+ * badverbs DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
+ *
+ * With one device the pair is on this device; with two, the requester is on
+ * the first and the responder on the second.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "rig.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define FIRST		1
+#define SECOND		2
+#define NO_SUCH_KEY	0xdeadbeefU
+
+static struct rig_side side_a, side_b;
+static struct rig_side *peer_side = &side_a;
+static struct rig_pair neighbour;
+
+static struct ibv_sge sge_of(const struct rig_qp *q, size_t offset, size_t size)
+{
+	return (struct ibv_sge) { (uintptr_t)q->buf + offset, size, q->mr->lkey };
+}
+
+static struct ibv_send_wr wr_of(enum ibv_wr_opcode opcode, struct ibv_sge *sge, uint64_t addr, uint32_t rkey)
+{
+	struct ibv_send_wr wr = { .wr_id = FIRST, .sg_list = sge, .num_sge = 1, .opcode = opcode };
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.rkey = rkey;
+	} else {
+		wr.wr.rdma.remote_addr = addr;
+		wr.wr.rdma.rkey = rkey;
+	}
+	return wr;
+}
+
+static bool post_send(struct rig_qp *q, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int error = ibv_post_send(q->qp, wr, &bad);
+
+	if (error)
+		rig_fail("ibv_post_send: %s", strerror(error));
+	return !error;
+}
+
+static bool post_recv(struct rig_qp *q, uint64_t id, struct ibv_sge sge)
+{
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
+	int error = ibv_post_recv(q->qp, &wr, &bad);
+
+	if (error)
+		rig_fail("ibv_post_recv: %s", strerror(error));
+	return !error;
+}
+
+/*
+ * Posts wr and a sound SEND behind it. The first must end with `status`, the
+ * second be flushed, and the QP be in error.
+ */
+static void must_fail(struct rig_pair *p, struct ibv_send_wr wr, enum ibv_wc_status status)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 64);
+	struct ibv_send_wr second = { .wr_id = SECOND, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+
+	wr.next = &second;
+	if (!post_send(&p->a, &wr))
+		return;
+	rig_expect(p->a.scq, FIRST, status, "the request");
+	rig_expect(p->a.scq, SECOND, IBV_WC_WR_FLUSH_ERR, "the request behind it");
+	rig_expect_state(&p->a, IBV_QPS_ERR, "the requester");
+}
+
+static void create(struct rig_pair *p)
+{
+	struct rig_opts opts = rig_pair_defaults();
+
+	rig_pair_create(p, &side_a, peer_side, &opts);
+}
+
+/* A request whose own data cannot be read or written. */
+static void local_fault(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct rig_pair *p))
+{
+	struct rig_pair p;
+	struct ibv_sge sge;
+
+	create(&p);
+	sge = make(&p);
+	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_LOC_PROT_ERR);
+	rig_expect_state(&p.b, IBV_QPS_RTS, "the responder, which saw nothing wrong");
+	rig_pair_destroy(&p);
+}
+
+static struct ibv_sge wrong_lkey(struct rig_pair *p)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 64);
+
+	sge.lkey = NO_SUCH_KEY;
+	return sge;
+}
+
+/* The index of a live MR with a tag it does not have. */
+static struct ibv_sge wrong_tag(struct rig_pair *p)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 64);
+
+	sge.lkey ^= 1U << 31;
+	return sge;
+}
+
+static struct ibv_sge one_past_end(struct rig_pair *p)
+{
+	return sge_of(&p->a, RIG_BUF_BYTES - 63, 64);
+}
+
+static struct ibv_sge before_start(struct rig_pair *p)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 64);
+
+	sge.addr -= 1;
+	return sge;
+}
+
+static struct ibv_sge wraps(struct rig_pair *p)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 4096);
+
+	sge.addr = -64ULL;
+	return sge;
+}
+
+static struct ibv_sge deregistered(struct rig_pair *p)
+{
+	struct ibv_mr *mr = ibv_reg_mr(p->a.side->pd, p->a.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge;
+
+	if (!mr)
+		rig_die("ibv_reg_mr");
+	sge = (struct ibv_sge) { (uintptr_t)p->a.buf, 64, mr->lkey };
+	if (ibv_dereg_mr(mr))
+		rig_die("ibv_dereg_mr");
+	return sge;
+}
+
+static void lkey_wrong(void)		{ local_fault(IBV_WR_SEND, wrong_lkey); }
+static void lkey_wrong_tag(void)	{ local_fault(IBV_WR_RDMA_WRITE, wrong_tag); }
+static void lkey_deregistered(void)	{ local_fault(IBV_WR_SEND, deregistered); }
+static void sge_past_end(void)		{ local_fault(IBV_WR_SEND, one_past_end); }
+static void sge_before_start(void)	{ local_fault(IBV_WR_RDMA_WRITE, before_start); }
+static void sge_wraps(void)		{ local_fault(IBV_WR_SEND, wraps); }
+
+/* An MR of another PD, or with other rights, used by requester a. */
+static void with_own_mr(struct ibv_pd *pd, unsigned int access, enum ibv_wr_opcode opcode)
+{
+	struct rig_pair p;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+
+	create(&p);
+	mr = ibv_reg_mr(pd, p.a.buf, 4096, access);
+	if (!mr)
+		rig_die("ibv_reg_mr");
+	sge = (struct ibv_sge) { (uintptr_t)p.a.buf, 64, mr->lkey };
+	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_LOC_PROT_ERR);
+	if (ibv_dereg_mr(mr))
+		rig_die("ibv_dereg_mr");
+	rig_pair_destroy(&p);
+}
+
+static void lkey_of_other_pd(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(side_a.ctx);
+
+	if (!pd)
+		rig_die("ibv_alloc_pd");
+	with_own_mr(pd, RIG_ACCESS_ALL, IBV_WR_SEND);
+	if (ibv_dealloc_pd(pd))
+		rig_die("ibv_dealloc_pd");
+}
+
+static void read_into_read_only(void)
+{
+	with_own_mr(side_a.pd, 0, IBV_WR_RDMA_READ);
+}
+
+/* The second entry of a list is wrong: nothing of the message may be taken for sound. */
+static void second_sge_wrong(void)
+{
+	struct rig_pair p;
+	struct ibv_sge sge[2];
+	struct ibv_send_wr wr;
+
+	create(&p);
+	sge[0] = sge_of(&p.a, 0, 5000);
+	sge[1] = wrong_lkey(&p);
+	wr = wr_of(IBV_WR_RDMA_WRITE, sge, (uintptr_t)p.b.buf, p.b.mr->rkey);
+	wr.num_sge = 2;
+	must_fail(&p, wr, IBV_WC_LOC_PROT_ERR);
+	rig_pair_destroy(&p);
+}
+
+/* A request that the responder must refuse. */
+struct remote_case {
+	enum ibv_wr_opcode opcode;
+	unsigned int mr_access;		/* 0: all rights */
+	unsigned int qp_access;		/* 0: all rights */
+	bool bad_key;
+	bool bad_tag;
+	int64_t offset;
+	uint32_t size;
+	enum ibv_wc_status status;
+};
+
+static void remote_fault(struct remote_case c)
+{
+	enum ibv_event_type event = c.status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR;
+	struct rig_opts opts = rig_pair_defaults();
+	struct rig_pair p;
+	struct ibv_sge sge;
+	uint8_t *image;
+	uint32_t rkey;
+
+	if (c.mr_access)
+		opts.mr_access = c.mr_access;
+	if (c.qp_access)
+		opts.qp_access = c.qp_access;
+	rig_pair_create(&p, &side_a, peer_side, &opts);
+	rkey = c.bad_key ? NO_SUCH_KEY : p.b.mr->rkey ^ (c.bad_tag ? 1U << 31 : 0);
+	memset(p.a.buf, 0x5a, RIG_BUF_BYTES);
+	image = malloc(RIG_BUF_BYTES);
+	memset(p.b.buf, 0xc3, RIG_BUF_BYTES);
+	memcpy(image, p.b.buf, RIG_BUF_BYTES);
+	sge = sge_of(&p.a, 0, c.size);
+	must_fail(&p, wr_of(c.opcode, &sge, (uintptr_t)p.b.buf + c.offset, rkey), c.status);
+	if (memcmp(image, p.b.buf, RIG_BUF_BYTES))
+		rig_fail("the responder's memory was changed");
+	rig_expect_async(p.b.side, event, p.b.qp, "the responder");
+	rig_expect_state(&p.b, IBV_QPS_ERR, "the responder");
+	free(image);
+	rig_pair_destroy(&p);
+}
+
+static void rkey_wrong_write(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .bad_key = true, .size = 64,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void rkey_wrong_read(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_READ, .bad_key = true, .size = 64,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void rkey_wrong_atomic(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .bad_key = true, .size = 8,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void rkey_wrong_tag(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .bad_tag = true, .size = 64,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void write_past_end(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .offset = RIG_BUF_BYTES - 63, .size = 64,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+/* Many packets, of which only the last would be outside: refused at the first. */
+static void write_long_past_end(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .offset = 1, .size = RIG_BUF_BYTES,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void read_past_end(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_READ, .offset = RIG_BUF_BYTES - 63, .size = 64,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void read_before_start(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_READ, .offset = -1, .size = 64,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void write_not_allowed_by_mr(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .size = 64,
+					    .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void read_not_allowed_by_mr(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_READ, .size = 64,
+					    .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+static void atomic_not_allowed_by_mr(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .size = 8,
+					    .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+							 IBV_ACCESS_REMOTE_READ,
+					    .status = IBV_WC_REM_ACCESS_ERR });
+}
+
+/* Table 58 of the InfiniBand specification: a request the QP is not configured for is an invalid one. */
+static void write_not_allowed_by_qp(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .size = 64,
+					    .qp_access = IBV_ACCESS_REMOTE_READ, .status = IBV_WC_REM_INV_REQ_ERR });
+}
+
+static void read_not_allowed_by_qp(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_READ, .size = 64,
+					    .qp_access = IBV_ACCESS_REMOTE_WRITE, .status = IBV_WC_REM_INV_REQ_ERR });
+}
+
+static void atomic_not_allowed_by_qp(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .size = 8,
+					    .qp_access = IBV_ACCESS_REMOTE_WRITE, .status = IBV_WC_REM_INV_REQ_ERR });
+}
+
+static void atomic_misaligned(void)
+{
+	remote_fault((struct remote_case) { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .offset = 4, .size = 8,
+					    .status = IBV_WC_REM_INV_REQ_ERR });
+}
+
+static void rkey_of_other_pd(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(peer_side->ctx);
+	struct rig_pair p;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+
+	create(&p);
+	mr = pd ? ibv_reg_mr(pd, p.b.buf, 4096, RIG_ACCESS_ALL) : NULL;
+	if (!mr)
+		rig_die("ibv_reg_mr");
+	sge = sge_of(&p.a, 0, 64);
+	must_fail(&p, wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, mr->rkey), IBV_WC_REM_ACCESS_ERR);
+	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
+		rig_die("ibv_dereg_mr");
+	rig_pair_destroy(&p);
+}
+
+/* A key is not looked at when no byte is moved. */
+static void rkey_wrong_zero_bytes(void)
+{
+	struct rig_pair p;
+	struct ibv_send_wr wr;
+
+	create(&p);
+	wr = wr_of(IBV_WR_RDMA_WRITE, NULL, 0, NO_SUCH_KEY);
+	wr.num_sge = 0;
+	if (post_send(&p.a, &wr))
+		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a WRITE of 0 bytes");
+	rig_check_traffic(&p, "the same QP");
+	rig_pair_destroy(&p);
+}
+
+static void send_too_long(void)
+{
+	struct rig_pair p;
+	struct ibv_sge sge;
+
+	create(&p);
+	memset(p.a.buf, 0x5a, RIG_BUF_BYTES);
+	if (post_recv(&p.b, 9, sge_of(&p.b, 0, 5000))) {
+		sge = sge_of(&p.a, 0, 5001);
+		must_fail(&p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_INV_REQ_ERR);
+		rig_expect(p.b.rcq, 9, IBV_WC_LOC_LEN_ERR, "the receive");
+		rig_expect_state(&p.b, IBV_QPS_ERR, "the responder");
+		if (p.b.buf[5000])
+			rig_fail("data was written behind the receive buffer");
+	}
+	rig_pair_destroy(&p);
+}
+
+static void receive_into(struct ibv_sge (*make)(struct rig_pair *p))
+{
+	struct rig_pair p, turned;
+	struct ibv_sge sge;
+
+	create(&p);
+	turned = (struct rig_pair) { p.b, p.a };
+	if (post_recv(&p.b, 9, make(&turned))) {
+		sge = sge_of(&p.a, 0, 64);
+		must_fail(&p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_OP_ERR);
+		rig_expect(p.b.rcq, 9, IBV_WC_LOC_PROT_ERR, "the receive");
+		rig_expect_state(&p.b, IBV_QPS_ERR, "the responder");
+	}
+	rig_pair_destroy(&p);
+}
+
+static void receive_wrong_lkey(void)	{ receive_into(wrong_lkey); }
+static void receive_past_end(void)	{ receive_into(one_past_end); }
+
+static void no_receive(void)
+{
+	struct rig_pair p;
+	struct ibv_sge sge;
+
+	create(&p);
+	sge = sge_of(&p.a, 0, 64);
+	must_fail(&p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_RNR_RETRY_EXC_ERR);
+	rig_expect_state(&p.b, IBV_QPS_RTS, "the responder");
+	rig_pair_destroy(&p);
+}
+
+static void no_such_peer(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct rig_pair p;
+	struct ibv_sge sge;
+
+	opts.dest_qpn = 0xabcdef;
+	opts.timeout = 10;
+	opts.retry_cnt = 1;
+	rig_pair_create(&p, &side_a, peer_side, &opts);
+	sge = sge_of(&p.a, 0, 64);
+	must_fail(&p, wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_RETRY_EXC_ERR);
+	rig_expect_state(&p.b, IBV_QPS_RTS, "the QP that was not addressed");
+	rig_pair_destroy(&p);
+}
+
+/* Both queues are flushed in order, and so is what is posted afterwards. */
+static void flush_in_order(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct rig_pair p;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	int i;
+
+	create(&p);
+	for (i = 0; i < 5; i++)
+		post_recv(&p.a, 100 + i, sge_of(&p.a, 0, 64));
+	if (ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE))
+		rig_fail("the QP cannot be put into ERR");
+	for (i = 0; i < 5; i++)
+		rig_expect(p.a.rcq, 100 + i, IBV_WC_WR_FLUSH_ERR, "a receive posted before");
+	for (i = 0; i < 3; i++) {
+		sge = sge_of(&p.a, 0, 64);
+		wr = wr_of(IBV_WR_SEND, &sge, 0, 0);
+		wr.wr_id = 200 + i;
+		post_send(&p.a, &wr);
+		post_recv(&p.a, 300 + i, sge_of(&p.a, 0, 64));
+	}
+	for (i = 0; i < 3; i++) {
+		rig_expect(p.a.scq, 200 + i, IBV_WC_WR_FLUSH_ERR, "a send posted in ERR");
+		rig_expect(p.a.rcq, 300 + i, IBV_WC_WR_FLUSH_ERR, "a receive posted in ERR");
+	}
+	rig_expect_none(p.a.scq, "sends");
+	rig_expect_none(p.a.rcq, "receives");
+	rig_pair_destroy(&p);
+}
+
+/* What can be refused when it is posted is refused then, and bad_wr names it. */
+static void post_refused(void)
+{
+	struct ibv_send_wr wr[64], *bad = NULL;
+	struct rig_pair p;
+	struct ibv_sge sge[64];
+	int i, error;
+
+	create(&p);
+	for (i = 0; i < 64; i++) {
+		sge[i] = sge_of(&p.a, 0, 1);
+		wr[i] = wr_of(IBV_WR_RDMA_WRITE, &sge[i], (uintptr_t)p.b.buf, p.b.mr->rkey);
+		wr[i].wr_id = i;
+	}
+	wr[1].num_sge = 64;
+	wr[0].next = &wr[1];
+	wr[1].next = &wr[2];
+	error = ibv_post_send(p.a.qp, &wr[0], &bad);
+	if (!error || bad != &wr[1])
+		rig_fail("64 SGEs: error %d, bad_wr is number %td, expected 1", error, bad ? bad - wr : -1);
+	rig_expect(p.a.scq, 0, IBV_WC_SUCCESS, "the one before it");
+	wr[1].num_sge = 1;
+	wr[1].opcode = 99;
+	wr[0].next = &wr[1];
+	error = ibv_post_send(p.a.qp, &wr[0], &bad);
+	if (!error || bad != &wr[1])
+		rig_fail("unknown opcode: error %d, bad_wr is number %td, expected 1", error, bad ? bad - wr : -1);
+	rig_expect(p.a.scq, 0, IBV_WC_SUCCESS, "the one before it");
+	rig_expect_none(p.a.scq, "nothing else was posted");
+	rig_check_traffic(&p, "the same QP");
+	rig_pair_destroy(&p);
+}
+
+/* The send queue takes what it was made for, and refuses the first beyond it. */
+static void queue_full(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_send_wr wr, *bad;
+	struct ibv_qp_attr attr;
+	struct rig_pair p;
+	struct ibv_sge sge;
+	uint32_t posted = 0;
+
+	create(&p);
+	if (ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init))
+		rig_die("ibv_query_qp");
+	sge = sge_of(&p.a, 0, 8);
+	wr = wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey);
+	while (posted <= 65536 && !ibv_post_send(p.a.qp, &wr, &bad))
+		posted++;
+	if (posted < attr.cap.max_send_wr || posted > 65535)
+		rig_fail("%u requests fitted in a queue of %u", posted, attr.cap.max_send_wr);
+	if (posted > 64)
+		posted = 0;	/* more than the CQ holds */
+	while (posted--)
+		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a request that fitted");
+	rig_check_traffic(&p, "the same QP");
+	rig_pair_destroy(&p);
+}
+
+static void objects_refused(void)
+{
+	struct ibv_device_attr dev;
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	struct ibv_cq *cq;
+	uint8_t *gone;
+
+	if (ibv_query_device(side_a.ctx, &dev))
+		rig_die("ibv_query_device");
+	cq = ibv_create_cq(side_a.ctx, 16, NULL, NULL, 0);
+	init.send_cq = cq;
+	init.recv_cq = cq;
+	init.cap = (struct ibv_qp_cap) { .max_send_wr = dev.max_qp_wr + 1, .max_recv_wr = 1, .max_send_sge = 1,
+					 .max_recv_sge = 1 };
+	if (ibv_create_qp(side_a.pd, &init))
+		rig_fail("a QP with %d send requests was made", init.cap.max_send_wr);
+	init.cap = (struct ibv_qp_cap) { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = dev.max_sge + 1,
+					 .max_recv_sge = 1 };
+	if (ibv_create_qp(side_a.pd, &init))
+		rig_fail("a QP with %d SGEs was made", init.cap.max_send_sge);
+	if (ibv_destroy_cq(cq))
+		rig_die("ibv_destroy_cq");
+	if (ibv_create_cq(side_a.ctx, dev.max_cqe + 1, NULL, NULL, 0))
+		rig_fail("a CQ with %d entries was made", dev.max_cqe + 1);
+	if (ibv_create_cq(side_a.ctx, 0, NULL, NULL, 0))
+		rig_fail("a CQ with 0 entries was made");
+	if (ibv_create_cq(side_a.ctx, 16, NULL, NULL, side_a.ctx->num_comp_vectors))
+		rig_fail("a CQ on a vector that does not exist was made");
+	gone = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(gone, 65536);
+	if (ibv_reg_mr(side_a.pd, gone, 65536, IBV_ACCESS_LOCAL_WRITE))
+		rig_fail("memory that is not there was registered");
+	if (ibv_reg_mr(side_a.pd, &dev, sizeof(dev), IBV_ACCESS_REMOTE_WRITE))
+		rig_fail("REMOTE_WRITE without LOCAL_WRITE was granted");
+}
+
+/* Wrong steps between states are refused and leave the state as it was. */
+static void transitions_refused(void)
+{
+	static const struct { enum ibv_qp_state to; int mask; } steps[] = {
+		{ IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS },
+		{ IBV_QPS_RTR, IBV_QP_STATE },
+		{ IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_PATH_MTU },
+		{ IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_QKEY },
+		{ IBV_QPS_SQE, IBV_QP_STATE },
+	};
+	struct ibv_qp_attr attr = { .port_num = 1 };
+	struct rig_pair p;
+	size_t i;
+
+	create(&p);
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		attr.qp_state = steps[i].to;
+		if (!ibv_modify_qp(p.a.qp, &attr, steps[i].mask))
+			rig_fail("step %zu, RTS to %d, was taken", i, steps[i].to);
+		rig_expect_state(&p.a, IBV_QPS_RTS, "after a refused step");
+	}
+	rig_check_traffic(&p, "the same QP");
+	rig_pair_destroy(&p);
+}
+
+struct ud_pair {
+	struct rig_qp a, b;
+	struct ibv_ah *ah;
+};
+
+static void ud_start(struct rig_qp *q, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
+
+	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+		rig_die("UD QP to INIT");
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTR };
+	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
+		rig_die("UD QP to RTR");
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS };
+	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
+		rig_die("UD QP to RTS");
+}
+
+static void ud_create(struct ud_pair *p)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = peer_side->gid, .sgid_index = side_a.gid_index, .hop_limit = 64 },
+	};
+
+	rig_qp_create(&p->a, &side_a, IBV_QPT_UD, &opts);
+	rig_qp_create(&p->b, peer_side, IBV_QPT_UD, &opts);
+	ud_start(&p->a, 0x1234);
+	ud_start(&p->b, 0x1234);
+	p->ah = ibv_create_ah(side_a.pd, &attr);
+	if (!p->ah)
+		rig_die("ibv_create_ah");
+}
+
+static void ud_destroy(struct ud_pair *p)
+{
+	if (ibv_destroy_ah(p->ah))
+		rig_die("ibv_destroy_ah");
+	rig_qp_destroy(&p->a);
+	rig_qp_destroy(&p->b);
+}
+
+static bool ud_send(struct ud_pair *p, struct ibv_sge sge, uint32_t qpn, uint32_t qkey)
+{
+	struct ibv_send_wr wr = { .wr_id = FIRST, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+
+	wr.wr.ud.ah = p->ah;
+	wr.wr.ud.remote_qpn = qpn;
+	wr.wr.ud.remote_qkey = qkey;
+	return post_send(&p->a, &wr);
+}
+
+/* A good datagram must arrive, and be the only one that did. */
+static void ud_only_good_arrives(struct ud_pair *p)
+{
+	memset(p->a.buf, 0x77, 64);
+	if (!ud_send(p, sge_of(&p->a, 0, 64), p->b.qp->qp_num, 0x1234))
+		return;
+	rig_expect(p->a.scq, FIRST, IBV_WC_SUCCESS, "a good datagram");
+	rig_expect(p->b.rcq, 9, IBV_WC_SUCCESS, "the receive of the good datagram");
+	if (p->b.buf[40] != 0x77 || p->b.buf[40 + 63] != 0x77)
+		rig_fail("the receive holds other data");
+	rig_expect_none(p->b.rcq, "the bad datagrams");
+}
+
+static void ud_dropped(void)
+{
+	struct ud_pair p;
+
+	ud_create(&p);
+	post_recv(&p.b, 9, sge_of(&p.b, 0, 1024));
+	if (ud_send(&p, sge_of(&p.a, 0, 64), p.b.qp->qp_num, 0x4321))
+		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram with a wrong Q_Key");
+	if (ud_send(&p, sge_of(&p.a, 0, 64), 0xabcdef, 0x1234))
+		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram to a QP that is not there");
+	ud_only_good_arrives(&p);
+	if (ud_send(&p, sge_of(&p.a, 0, 64), p.b.qp->qp_num, 0x1234))
+		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram without a receive");
+	post_recv(&p.b, 9, sge_of(&p.b, 0, 1024));
+	ud_only_good_arrives(&p);
+	ud_destroy(&p);
+}
+
+/* A fault in a send puts a UD QP into SQE, from which it comes back. */
+static void ud_send_error(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct ibv_sge sge;
+	struct ud_pair p;
+
+	ud_create(&p);
+	post_recv(&p.b, 9, sge_of(&p.b, 0, 1024));
+	sge = sge_of(&p.a, 0, 64);
+	sge.lkey = NO_SUCH_KEY;
+	if (ud_send(&p, sge, p.b.qp->qp_num, 0x1234))
+		rig_expect(p.a.scq, FIRST, IBV_WC_LOC_PROT_ERR, "a datagram with a wrong lkey");
+	rig_expect_state(&p.a, IBV_QPS_SQE, "the sender");
+	if (ud_send(&p, sge_of(&p.a, 0, 64), p.b.qp->qp_num, 0x1234))
+		rig_expect(p.a.scq, FIRST, IBV_WC_WR_FLUSH_ERR, "a send in SQE");
+	if (ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE))
+		rig_fail("SQE to RTS was refused");
+	ud_only_good_arrives(&p);
+	ud_destroy(&p);
+}
+
+static void ud_too_long(void)
+{
+	uint32_t mtu = 128U << side_a.mtu;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct ud_pair p;
+
+	ud_create(&p);
+	post_recv(&p.b, 9, sge_of(&p.b, 0, 8192));
+	if (ud_send(&p, sge_of(&p.a, 0, mtu + 1), p.b.qp->qp_num, 0x1234))
+		rig_expect(p.a.scq, FIRST, IBV_WC_LOC_LEN_ERR, "a datagram longer than the MTU");
+	rig_expect_state(&p.a, IBV_QPS_SQE, "the sender");
+	if (ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE))
+		rig_fail("SQE to RTS was refused");
+	ud_only_good_arrives(&p);
+	ud_destroy(&p);
+}
+
+/* More completions than the CQ holds: an event, the QP in error, nothing else harmed. */
+static void cq_overrun(void)
+{
+	struct ibv_send_wr wr, *bad;
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct rig_opts opts = rig_pair_defaults();
+	struct rig_pair p;
+	struct ibv_sge sge;
+	int i;
+
+	opts.max_send_wr = 256;
+	rig_pair_create(&p, &side_a, peer_side, &opts);
+	if (ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init))
+		rig_die("ibv_query_qp");
+	sge = sge_of(&p.a, 0, 8);
+	wr = wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey);
+	for (i = 0; i < 256; i++)
+		if (ibv_post_send(p.a.qp, &wr, &bad))
+			rig_fail("request %d was refused", i);
+	rig_expect_async(&side_a, IBV_EVENT_CQ_ERR, NULL, "a CQ that ran over");
+	rig_expect_state(&p.a, IBV_QPS_ERR, "its QP");
+	rig_pair_destroy(&p);
+}
+
+static void check_neighbour(void)
+{
+	rig_check_traffic(&neighbour, "the neighbour");
+}
+
+static const struct rig_case cases[] = {
+	{ "send, wrong lkey", lkey_wrong },
+	{ "write, lkey with a wrong tag", lkey_wrong_tag },
+	{ "send, lkey of a deregistered MR", lkey_deregistered },
+	{ "send, lkey of another PD", lkey_of_other_pd },
+	{ "send, SGE one byte past the end of its MR", sge_past_end },
+	{ "write, SGE one byte before the start of its MR", sge_before_start },
+	{ "send, SGE that wraps around the address space", sge_wraps },
+	{ "write, second SGE wrong", second_sge_wrong },
+	{ "read into an MR without LOCAL_WRITE", read_into_read_only },
+	{ "write, wrong rkey", rkey_wrong_write },
+	{ "read, wrong rkey", rkey_wrong_read },
+	{ "atomic, wrong rkey", rkey_wrong_atomic },
+	{ "write, rkey with a wrong tag", rkey_wrong_tag },
+	{ "write, rkey of another PD", rkey_of_other_pd },
+	{ "write of 0 bytes, wrong rkey", rkey_wrong_zero_bytes },
+	{ "write one byte past the end of the MR", write_past_end },
+	{ "write of many packets past the end of the MR", write_long_past_end },
+	{ "read one byte past the end of the MR", read_past_end },
+	{ "read one byte before the start of the MR", read_before_start },
+	{ "write, MR without REMOTE_WRITE", write_not_allowed_by_mr },
+	{ "read, MR without REMOTE_READ", read_not_allowed_by_mr },
+	{ "atomic, MR without REMOTE_ATOMIC", atomic_not_allowed_by_mr },
+	{ "write, QP without REMOTE_WRITE", write_not_allowed_by_qp },
+	{ "read, QP without REMOTE_READ", read_not_allowed_by_qp },
+	{ "atomic, QP without REMOTE_ATOMIC", atomic_not_allowed_by_qp },
+	{ "atomic, address not a multiple of 8", atomic_misaligned },
+	{ "send longer than the receive", send_too_long },
+	{ "receive with a wrong lkey", receive_wrong_lkey },
+	{ "receive past the end of its MR", receive_past_end },
+	{ "send without a receive", no_receive },
+	{ "request to a QP that is not there", no_such_peer },
+	{ "flush in order", flush_in_order },
+	{ "requests refused when posted", post_refused },
+	{ "send queue full", queue_full },
+	{ "objects beyond the limits", objects_refused },
+	{ "wrong transitions", transitions_refused },
+	{ "datagrams that must be dropped", ud_dropped },
+	{ "datagram with a wrong lkey", ud_send_error },
+	{ "datagram longer than the MTU", ud_too_long },
+	{ "CQ overrun", cq_overrun },
+};
+
+int main(int argc, char **argv)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	int split, i, status;
+
+	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
+		;
+	if (split != 3 && split != 6) {
+		fprintf(stderr, "usage: badverbs DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
+		return 2;
+	}
+	rig_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
+	if (split == 6) {
+		rig_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
+		peer_side = &side_b;
+	}
+	rig_pair_create(&neighbour, &side_a, peer_side, &opts);
+	i = split < argc ? split + 1 : argc;
+	status = rig_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, check_neighbour);
+	rig_pair_destroy(&neighbour);
+	return status;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The device without its provider: objects are made through the kernel's
+ * uverbs commands with the driver's ABI, descriptors and doorbells are
+ * written by hand. So everything a provider would never do can be done.
+ */
+#ifndef RAW_H
+#define RAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <hghca_hw.h>
+#include <uapi/rdma/hghca-abi.h>
+
+#define RAW_WQES	16
+#define RAW_LOG_STRIDE	7
+#define RAW_STRIDE	(1U << RAW_LOG_STRIDE)
+#define RAW_UNITS	(RAW_STRIDE / HGHCA_WQE_UNIT)
+#define RAW_BUF_BYTES	65536
+
+struct raw_ctx {
+	int fd;
+	int async_fd;
+	struct hghca_alloc_ucontext_resp caps;
+	void *uar;
+	uint32_t pd_handle;
+	uint32_t pdn;
+	uint8_t *buf;
+	struct ib_uverbs_reg_mr_resp mr;
+};
+
+struct raw_cq {
+	uint32_t handle;
+	uint32_t cqn;
+	struct hghca_cqe *cqe;
+	uint32_t entries;
+	uint32_t consumer;
+	struct hghca_cq_dbr *dbr;
+};
+
+struct raw_qp {
+	struct raw_ctx *ctx;
+	struct raw_cq cq;
+	uint32_t handle;
+	uint32_t qpn;
+	uint8_t *queues;
+	struct hghca_qp_dbr *dbr;
+};
+
+/* How a completion ended: its syndrome, 0 for success. */
+struct raw_wc {
+	uint32_t qpn;
+	uint32_t slot;		/* index of the WQE's slot */
+	bool is_send;
+	uint8_t syndrome;
+};
+
+/* One write command of the kernel's uverbs interface; 0 or an errno. */
+int raw_command(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, size_t resp_size);
+/* The same, where failing means that the test cannot go on. */
+void raw_must(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, size_t resp_size, const char *what);
+
+void *raw_pages(size_t bytes);
+void raw_open(struct raw_ctx *ctx, const char *device);
+void raw_close(struct raw_ctx *ctx);
+
+int raw_try_create_cq(struct raw_ctx *ctx, uint32_t cqe, struct hghca_create_cq *driver, size_t driver_size,
+		      uint32_t *handle);
+int raw_try_create_qp(struct raw_ctx *ctx, const struct raw_cq *cq, struct hghca_create_qp *driver,
+		      size_t driver_size, uint32_t *handle, uint32_t *qpn);
+struct hghca_create_qp raw_qp_driver_data(const struct raw_qp *qp);
+
+void raw_cq_create(struct raw_cq *cq, struct raw_ctx *ctx);
+void raw_cq_destroy(struct raw_cq *cq, struct raw_ctx *ctx);
+void raw_qp_create(struct raw_qp *qp, struct raw_ctx *ctx);
+void raw_qp_destroy(struct raw_qp *qp);
+void raw_qp_to_init(struct raw_qp *qp);
+void raw_qp_to_rtr(struct raw_qp *qp, const uint8_t *gid, int gid_index, enum ibv_mtu mtu, uint32_t dest_qpn);
+void raw_qp_to_rts(struct raw_qp *qp);
+int raw_qp_state(struct raw_qp *qp);
+int raw_destroy_cq_handle(struct raw_ctx *ctx, uint32_t handle);
+int raw_destroy_qp_handle(struct raw_ctx *ctx, uint32_t handle);
+
+void *raw_send_slot(struct raw_qp *qp, unsigned int index);
+void *raw_recv_slot(struct raw_qp *qp, unsigned int index);
+
+/* The parts of a WQE; `unit` counts 16 bytes from the start of the slot. */
+void raw_put_next(void *slot, uint32_t flags);
+void raw_put_link(void *slot, uint32_t offset, unsigned int opcode, unsigned int size);
+void raw_put_raddr(void *slot, unsigned int unit, uint64_t raddr, uint32_t rkey);
+void raw_put_data(void *slot, unsigned int unit, const void *addr, uint32_t bytes, uint32_t lkey);
+
+uint64_t raw_sq_doorbell(uint32_t qpn, uint16_t head, unsigned int opcode, unsigned int size, unsigned int count);
+void raw_ring(void *uar, uint64_t doorbell);
+
+bool raw_cq_poll(struct raw_cq *cq, struct raw_wc *wc);
+
+#endif /* RAW_H */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the bad-input programs share: a verbs side (one device, one GID, one
+ * protection domain), a pair of connected RC QPs, and a table of cases that
+ * are printed as TAP.
+ *
+ * Setting up must work: a failure there ends the program with status 2. What
+ * a case finds wrong is said with rig_fail and makes that case "not ok".
+ */
+#ifndef RIG_H
+#define RIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+#define RIG_WAIT_MS		10000
+#define RIG_BUF_BYTES		(64 * 1024)
+#define RIG_ACCESS_ALL		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+				 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* One opened device. */
+struct rig_side {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	int gid_index;
+	union ibv_gid gid;
+	enum ibv_mtu mtu;
+};
+
+/* One QP with its own CQs and buffer. */
+struct rig_qp {
+	struct rig_side *side;
+	struct ibv_cq *scq;
+	struct ibv_cq *rcq;
+	struct ibv_qp *qp;
+	uint8_t *buf;
+	struct ibv_mr *mr;
+	uint32_t max_inline;	/* bytes the QP was given */
+};
+
+/* How a pair is connected; rig_pair_defaults fills it. */
+struct rig_opts {
+	unsigned int qp_access;		/* of the responder, b */
+	unsigned int mr_access;		/* of b's buffer */
+	uint32_t dest_qpn;		/* where a sends to; 0 for b */
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	int max_send_wr;
+	int max_send_sge;
+	int max_inline;
+};
+
+struct rig_pair {
+	struct rig_qp a;	/* the requester */
+	struct rig_qp b;	/* the responder */
+};
+
+struct rig_case {
+	const char *name;
+	void (*run)(void);
+};
+
+void rig_die(const char *what, ...) __attribute__((noreturn, format(printf, 1, 2)));
+void rig_fail(const char *what, ...) __attribute__((format(printf, 1, 2)));
+bool rig_failed(void);
+int rig_run(const struct rig_case *cases, size_t count, int argc, char **argv, void (*after_each)(void));
+
+int64_t rig_now_ms(void);
+
+/* netns: name of the network namespace the device is in, NULL for ours. */
+void rig_side_open(struct rig_side *side, const char *device, int gid_index, const char *netns);
+void rig_enter_netns(const char *netns);
+
+struct rig_opts rig_pair_defaults(void);
+void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type type, const struct rig_opts *opts);
+void rig_qp_destroy(struct rig_qp *q);
+void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct rig_opts *opts, unsigned int access,
+		    uint32_t dest_qpn);
+void rig_pair_create(struct rig_pair *p, struct rig_side *a, struct rig_side *b, const struct rig_opts *opts);
+void rig_pair_destroy(struct rig_pair *p);
+
+/* Waits for one completion; false, and the case failed, when none comes. */
+bool rig_poll(struct ibv_cq *cq, struct ibv_wc *wc, const char *what);
+bool rig_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *what);
+bool rig_expect_none(struct ibv_cq *cq, const char *what);
+bool rig_expect_state(struct rig_qp *q, enum ibv_qp_state state, const char *what);
+bool rig_expect_async(struct rig_side *side, enum ibv_event_type type, const struct ibv_qp *qp, const char *what);
+
+/* SEND, WRITE, READ and atomic over the pair, with the data checked. */
+bool rig_check_traffic(struct rig_pair *p, const char *who);
+
+#endif /* RIG_H */

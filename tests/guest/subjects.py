@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests are run on: our HCA, or the kernel's rxe to try the tests themselves.
+
+rxe is only ever used when it is asked for by name. It shows whether a judge
+passes on a known implementation; a failure there is not ours.
+"""
+
+from hghca_lib import accel, guest, machine
+
+from framework import FOUR, LINK, VMS, Failure, Side
+
+CONFIGS = {
+    LINK: {"hcas": 2},
+    FOUR: {"hcas": 4},
+    VMS: {"guests": 2},
+}
+
+
+class Hghca:
+    """Two HCAs of one guest on one link, or one in each of two guests."""
+    name = "hghca"
+    machines = (LINK, FOUR, VMS)
+
+    def boot(self, setup, kind, share):
+        config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind])
+        return guest.boot(setup, config)
+
+    def sides(self, rig):
+        first = Side("hghca0", "10.10.0.1", rig.guests[0])
+        if len(rig.guests) == 2:
+            return first, Side("hghca0", "10.10.0.2", rig.guests[1])
+        return first, Side("hghca1", "10.10.0.2", rig.guests[0], netns="b")
+
+
+RXE_SETUP = """
+set -e
+modprobe rdma_rxe
+ip link add veth0 type veth peer name veth1
+ip link set veth0 mtu 4200 up
+ip link set veth1 mtu 4200 up
+ip address add 10.10.0.1/24 dev veth0
+rdma link add rxe0 type rxe netdev veth0
+"""
+
+
+class Rxe:
+    """rxe talking to itself: it knows no network namespaces in this kernel."""
+    name = "rxe"
+    machines = (LINK,)
+
+    def boot(self, setup, kind, share):
+        return guest.boot(setup, machine.Config(hcas=0, share=str(share), accel=accel.choose(setup)))
+
+    def sides(self, rig):
+        result = rig.guest.run(RXE_SETUP)
+        if result.status:
+            raise Failure(f"rxe cannot be set up: {result.output}")
+        # The link-local address is tentative for a second or two.
+        ready = rig.guest.run("for i in $(seq 200); do ip -6 address show dev veth0 tentative | grep -q inet6 || "
+                              "exit 0; sleep 0.05; done; exit 1")
+        if ready.status:
+            raise Failure("rxe's address stays tentative")
+        side = Side("rxe0", "10.10.0.1", rig.guest)
+        return side, side
+
+
+SUBJECTS = {subject.name: subject for subject in (Hghca(), Rxe())}

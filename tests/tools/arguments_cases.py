@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Wrong arguments: status 2, a sentence that says what is wrong, nothing started."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tool import fails, hghca, same
+
+from hghca_lib import cli
+
+
+def test_no_command():
+    """No command: usage"""
+    fails(hghca(), 2, "usage:")
+
+
+def test_unknown_command():
+    """An unknown command is refused"""
+    fails(hghca("fly"), 2, "fly")
+
+
+def test_exec_without_command():
+    """exec without a command is refused"""
+    fails(hghca("exec"), 2, "exec needs a command", "cure:")
+    fails(hghca("exec", "--"), 2, "exec needs a command")
+    fails(hghca("exec", "--vms", 2, "--on", 1, "--", "true", "--on", 2, "--"), 2, "exec needs a command")
+
+
+def test_wrong_numbers():
+    """Numbers out of range are refused"""
+    for option, value in [("--vms", "0"), ("--vms", "nine"), ("--hcas", "-1"), ("--memory", "lots"),
+                          ("--memory", "0"), ("--timeout", "0"), ("--timeout", "soon"), ("--timeout", "nan")]:
+        fails(hghca("exec", f"{option}={value}", "--", "true"), 2, option)
+
+
+def test_unknown_guest():
+    """--on a guest that is not there is refused"""
+    fails(hghca("exec", "--on", 2, "--", "true"), 2, "there is no such guest", "--vms 2")
+    fails(hghca("exec", "--on", "x", "--", "true"), 2, "number of a guest")
+
+
+def test_missing_kernel():
+    """A kernel image that does not exist is refused"""
+    fails(hghca("exec", "--kernel", "/nonexistent/bzImage", "--", "true"), 2, "no kernel image", "cure:")
+
+
+def test_kernel_without_tree():
+    """A kernel image outside its build tree is refused, since no driver can be built for it"""
+    with tempfile.TemporaryDirectory() as folder:
+        image = Path(folder) / "bzImage"
+        image.write_bytes(b"")
+        fails(hghca("exec", "--kernel", image, "--", "true"), 125, "does not lie in the tree", "cure:")
+
+
+def test_missing_share():
+    """A shared folder that does not exist is refused"""
+    fails(hghca("exec", "--share", "/nonexistent", "--", "true"), 2, "no folder", "cure:")
+
+
+def test_log_not_writable():
+    """A kernel log that cannot be written is refused"""
+    fails(hghca("exec", "--dmesg", "/nonexistent/log", "--", "true"), 2, "cannot write the kernel log", "cure:")
+
+
+def test_unknown_suite():
+    """An unknown test suite is refused with the list of suites"""
+    fails(hghca("test", "nothing"), 2, "no test suite nothing", "tools")
+
+
+def test_shell_without_terminal():
+    """shell without a terminal is refused"""
+    fails(hghca("shell"), 2, "needs a terminal", "exec")
+
+
+def test_command_where_none_belongs():
+    """A command after -- is refused where none belongs"""
+    fails(hghca("setup", "--", "true"), 2, "takes no command")
+
+
+def test_groups():
+    """Commands are split into groups only at --on N --"""
+    for line, wanted in [
+        ("exec -- a b", (["exec"], [(1, ["a", "b"])])),
+        ("exec --vms 2 --on 2 -- a", (["exec", "--vms", "2"], [(2, ["a"])])),
+        ("exec --on 1 -- a --on 2 -- b -- c", (["exec"], [(1, ["a"]), (2, ["b", "--", "c"])])),
+        ("exec -- a --on b", (["exec"], [(1, ["a", "--on", "b"])])),
+        ("test abi", (["test", "abi"], [])),
+    ]:
+        same(cli.split_groups(line.split()), wanted, line)
+
+
+def test_python_version():
+    """The tool runs on the Python that runs this test"""
+    assert sys.version_info >= (3, 11), sys.version

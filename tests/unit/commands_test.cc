@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The command register and the commands that stand alone (interface document, 3.1 to 4.3, 4.10 to 4.14).
+#include <algorithm>
+#include <set>
+
+#include "fixture.h"
+
+namespace hghca::test {
+namespace {
+
+class Commands : public DeviceTest {
+protected:
+    Commands() { driver.reset(); }
+    static constexpr uint64_t kNowhere = 0x1000;  // no memory there
+};
+
+// Section 4: which commands exist, and which work before INIT_HCA.
+constexpr uint32_t kBeforeInit[] = {0x003, 0x006, 0x007, 0x031, 0xffa, 0xff9, 0xe01};
+constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x014, 0x016, 0x017, 0x02c,
+                                   0x019, 0x01a, 0x01b, 0x01c, 0x01d, 0x01e, 0x01f, 0x020, 0x021, 0x02d,
+                                   0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02};
+
+TEST_F(Commands, EveryOpcode)
+{
+    for (uint32_t op = 0; op < 0x1000; op++) {
+        bool before = std::count(std::begin(kBeforeInit), std::end(kBeforeInit), op);
+        bool after = std::count(std::begin(kAfterInit), std::end(kAfterInit), op);
+        uint8_t status = driver.command(op, 1, 0, 0xff, 1).status;
+        if (after)
+            EXPECT_EQ(status, HGHCA_CMD_STAT_BAD_SYS_STATE) << std::hex << op;
+        else if (before)
+            EXPECT_EQ(status, HGHCA_CMD_STAT_BAD_PARAM) << std::hex << op;
+        else
+            EXPECT_EQ(status, HGHCA_CMD_STAT_BAD_OP) << std::hex << op;
+    }
+}
+
+TEST_F(Commands, MailboxMustBeAlignedAndThere)
+{
+    driver.start();
+    struct {
+        uint32_t op, modifier, op_modifier;
+        bool input;
+    } rows[] = {
+        {HGHCA_CMD_MAP_ICM, 1, 1, true},         {HGHCA_CMD_SW2HW_MPT, 9, 0, true},
+        {HGHCA_CMD_WRITE_MTT, 1, 0, true},       {HGHCA_CMD_SW2HW_EQ, 5, 0, true},
+        {HGHCA_CMD_SW2HW_CQ, 5, 0, true},        {HGHCA_CMD_RESIZE_CQ, 5, 0, true},
+        {HGHCA_CMD_RST2INIT_QPEE, 9, 0, true},   {HGHCA_CMD_2ERR_QPEE, 9, 0, true},
+        {HGHCA_CMD_SET_PORT, 1, 0, true},        {HGHCA_CMD_SET_GID, 0, 0, true},
+        {HGHCA_CMD_QUERY_DEV_LIM, 0, 0, false},  {HGHCA_CMD_QUERY_ADAPTER, 0, 0, false},
+        {HGHCA_CMD_QUERY_QP, 9, 0, false},       {HGHCA_CMD_QUERY_PORT, 1, 0, false},
+        {HGHCA_CMD_QUERY_STATS, 0, 0, false},
+    };
+    uint64_t good = host.alloc(4096);
+    uint64_t last_page = host.end() - 4096;
+    for (auto &row : rows) {
+        for (uint64_t bad : std::initializer_list<uint64_t>{0, kNowhere, good + 8, good + 2048, host.end(), ~0ull,
+                                                            ~0xfffull}) {
+            uint64_t in = row.input ? bad : 0, out = row.input ? 0 : bad;
+            EXPECT_EQ(driver.command(row.op, in, row.modifier, row.op_modifier, out).status,
+                      HGHCA_CMD_STAT_BAD_PARAM)
+                << std::hex << row.op << " " << bad;
+        }
+        host.bus_master = false;
+        EXPECT_EQ(driver.command(row.op, good, row.modifier, row.op_modifier, good).status,
+                  HGHCA_CMD_STAT_BAD_PARAM);
+        host.bus_master = true;
+        if (!row.input) {
+            EXPECT_EQ(driver.command(row.op, 0, row.modifier, row.op_modifier, last_page).status, 0);
+        }
+    }
+}
+
+TEST_F(Commands, AnOutputMailboxThatIsHalfThereIsNotTouched)
+{
+    uint64_t at = host.alloc(8192);
+    host.holes.push_back({at + 2048, 1});
+    EXPECT_EQ(driver.command(HGHCA_CMD_QUERY_DEV_LIM, 0, 0, 0, at).status, HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(host.at(at)[0x0c], 0);
+}
+
+TEST_F(Commands, OpModifierIsChecked)
+{
+    driver.start();
+    // The commands of section 4 whose op_modifier column says 0.
+    for (uint32_t op : {0x003u, 0x006u, 0x008u, 0x00du, 0x00fu, 0x011u, 0x012u, 0x013u, 0x014u, 0x016u, 0x017u,
+                        0x02cu, 0x022u, 0x031u, 0x00cu, 0xe01u, 0xe02u, 0x019u, 0x01au, 0x01bu, 0x01cu, 0x01du,
+                        0x01fu, 0x020u, 0x02du, 0x038u})
+        for (uint32_t m : {1u, 3u, 31u, 32u, 0xffu})
+            EXPECT_EQ(driver.command(op, driver.in_mailbox(), 0, m, driver.out_mailbox()).status,
+                      HGHCA_CMD_STAT_BAD_PARAM)
+                << std::hex << op << " " << m;
+    for (uint32_t op : {0xffau, 0xff9u})
+        for (uint32_t m : {0u, 3u, 33u, 34u, 0xffu})
+            EXPECT_EQ(driver.command(op, driver.in_mailbox(), 1, m).status, HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(driver.command(HGHCA_CMD_SET_GID, driver.in_mailbox(), 0, 2).status, HGHCA_CMD_STAT_BAD_PARAM);
+    for (uint32_t m : {1u, 2u, 4u})
+        EXPECT_EQ(driver.command(HGHCA_CMD_2ERR_QPEE, driver.in_mailbox(), 9, m).status, HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_TRUE(device.initialized);
+}
+
+TEST_F(Commands, Nop)
+{
+    driver.start();
+    EXPECT_EQ(driver.command(HGHCA_CMD_NOP, 0, HGHCA_NOP_IN_MODIFIER).status, 0);
+    EXPECT_EQ(driver.command(HGHCA_CMD_NOP, 0, 0x1e).status, HGHCA_CMD_STAT_BAD_PARAM);
+}
+
+TEST_F(Commands, MadIfcIsRefusedClearly)
+{
+    EXPECT_EQ(driver.command(HGHCA_CMD_MAD_IFC).status, HGHCA_CMD_STAT_BAD_SYS_STATE);
+    driver.start();
+    for (uint32_t m : {0u, 1u, 3u, 0xffu})
+        EXPECT_EQ(driver.command(HGHCA_CMD_MAD_IFC, driver.in_mailbox(), 1, m, driver.out_mailbox()).status,
+                  HGHCA_CMD_STAT_BAD_OP);
+}
+
+// ---- QUERY_DEV_LIM, QUERY_ADAPTER
+
+TEST_F(Commands, DeviceLimits)
+{
+    hghca_dev_lim lim;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_DEV_LIM, lim), 0);
+    // The table of 4.1.
+    EXPECT_EQ(lim.log_max_qps, 16);
+    EXPECT_EQ(lim.log_reserved_qps, 3);
+    EXPECT_EQ(lim.log_max_cqs, 17);
+    EXPECT_EQ(lim.log_reserved_cqs, 0);
+    EXPECT_EQ(lim.log_max_eqs, 6);
+    EXPECT_EQ(lim.log_reserved_eqs, 0);
+    EXPECT_EQ(lim.log_max_mpts, 19);
+    EXPECT_EQ(lim.log_reserved_lkeys, 0);
+    EXPECT_EQ(lim.log_max_mtts, 27);
+    EXPECT_EQ(lim.log_reserved_mtts, 0);
+    EXPECT_EQ(lim.log_max_pds, 20);
+    EXPECT_EQ(lim.log_reserved_pds, 0);
+    EXPECT_EQ(be16(lim.log_max_qp_sz), 14);
+    EXPECT_EQ(be16(lim.log_max_cq_sz), 22);
+    EXPECT_EQ(lim.log_max_gids, 7);
+    EXPECT_EQ(lim.log_max_pkeys, 0);
+    EXPECT_EQ(lim.mtt_entry_sz, 8);
+    EXPECT_EQ(be16(lim.qpc_entry_sz), 2048);
+    EXPECT_EQ(be16(lim.cqc_entry_sz), 128);
+    EXPECT_EQ(be16(lim.eqc_entry_sz), 64);
+    EXPECT_EQ(be16(lim.mpt_entry_sz), 64);
+    EXPECT_EQ(field_get(HGHCA_DEV_LIM_MTU_MASK, lim.mtu_width), 5u);
+    EXPECT_EQ(field_get(HGHCA_DEV_LIM_PORTS_MASK, lim.vl_ports), 1u);
+    EXPECT_EQ(lim.log_min_page_sz, 12);
+    EXPECT_EQ(lim.log_max_page_sz, 30);
+    EXPECT_EQ(lim.max_sg, 32);
+    EXPECT_EQ(be16(lim.max_desc_sz), 1008);
+    EXPECT_EQ(lim.max_sg_rq, 32);
+    EXPECT_EQ(be16(lim.max_desc_sz_rq), 1008);
+    EXPECT_EQ(lim.max_rd_atomic, 16);
+    EXPECT_EQ(lim.max_dest_rd_atomic, 16);
+    EXPECT_EQ(lim.log_max_msg, 31);
+    EXPECT_EQ(lim.log_max_uars, 11);
+    EXPECT_EQ(be16(lim.num_vectors), 64);
+    EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
+    EXPECT_EQ(be32(lim.revision), 1u);
+    EXPECT_EQ(be32(lim.caps), 0x7fu);
+    // The rest of the mailbox is zero.
+    for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
+        ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;
+}
+
+TEST_F(Commands, Adapter)
+{
+    hghca_adapter adapter;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_ADAPTER, adapter), 0);
+    EXPECT_EQ(be64(adapter.node_guid), 0x001122fffe334455u);  // EUI-64 of 02:11:22:33:44:55
+    EXPECT_NE(adapter.board_id, 0u);
+
+    FakeHost other(1 << 20);
+    Config config = test_config();
+    config.node_guid = 0x1122334455667788;
+    Device named(other, config);
+    TestDriver d(other, named);
+    ASSERT_EQ(d.query(HGHCA_CMD_QUERY_ADAPTER, adapter), 0);
+    EXPECT_EQ(be64(adapter.node_guid), 0x1122334455667788u);
+}
+
+TEST_F(Commands, FixedInModifier)
+{
+    EXPECT_EQ(driver.command(HGHCA_CMD_QUERY_DEV_LIM, 0, 1, 0, driver.out_mailbox()).status,
+              HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(driver.command(HGHCA_CMD_QUERY_PORT, 0, 2, 0, driver.out_mailbox()).status, HGHCA_CMD_STAT_BAD_PARAM);
+}
+
+// ---- INIT_HCA, CLOSE_HCA
+
+TEST_F(Commands, InitOnceOnly)
+{
+    EXPECT_EQ(driver.command(HGHCA_CMD_CLOSE_HCA).status, HGHCA_CMD_STAT_BAD_SYS_STATE);
+    EXPECT_EQ(driver.init_hca(), 0);
+    EXPECT_EQ(driver.init_hca(), HGHCA_CMD_STAT_BAD_SYS_STATE);
+    EXPECT_EQ(driver.command(HGHCA_CMD_CLOSE_HCA).status, 0);
+    EXPECT_EQ(driver.command(HGHCA_CMD_CLOSE_HCA).status, HGHCA_CMD_STAT_BAD_SYS_STATE);
+    EXPECT_EQ(driver.init_hca(), 0);
+    driver.reset();
+    EXPECT_EQ(driver.init_hca(), 0);
+}
+
+struct InitCase {
+    const char *what;
+    uint64_t qpc, cqc, eqc, mpt, mtt;
+    uint32_t caps;
+    uint8_t status;
+};
+
+constexpr uint64_t kMega = 1 << 20;
+constexpr uint64_t kIcm = 1ull << 32;
+
+const InitCase kInitCases[] = {
+    {"small", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 0x7f, 0},
+    {"no capability", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 0, 0},
+    {"largest", 0 | 16, 128 * kMega | 17, 144 * kMega | 6, 0 | 19, 32 * kMega, 0x7f, 0},
+    {"one entry each", 0, 4096, 8192, 0, 4096, 0, 0},
+    {"256-aligned, not more", 0x100 | 8, kMega | 8, 0xc0100 | 4, 0x100 | 10, kMega, 0, 0},
+    {"MTTs before the MPTs", 0 | 8, kMega | 8, 2 * kMega | 4, kMega | 10, 0, 0, 0},
+    {"up to the end", (kIcm - 2048 * 256) | 8, 0 | 8, kMega | 4, (kIcm - 65536) | 10, 0, 0, 0},
+    {"unknown capability", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 0x80, HGHCA_CMD_STAT_BAD_PARAM},
+    {"high capability", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 1u << 31, HGHCA_CMD_STAT_BAD_PARAM},
+    {"too many QPs", 0 | 17, 512 * kMega | 8, 600 * kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"too many CQs", 0 | 8, kMega | 18, 512 * kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"too many EQs", 0 | 8, kMega | 8, 2 * kMega | 7, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"too many MPTs", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 20, 256 * kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"log 64", 0 | 64, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"log 255", 0 | 8, kMega | 255, 2 * kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"QPC past the end", (kIcm - 2048 * 255 - 256) | 8, 0 | 8, kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"CQC outside", 0 | 8, kIcm | 8, kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"EQC far outside", 0 | 8, kMega | 8, ~0xffull | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"MTT outside", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kIcm, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"MTT with a count", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega | 10, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"QPC over CQC", 0 | 10, kMega | 8, 4 * kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"CQC over EQC", 0 | 8, kMega | 8, (kMega + 1024) | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"QPC over EQC", 0 | 8, kMega | 8, 4096 | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"MTT in the MPTs", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, 65536 - 256, 0, HGHCA_CMD_STAT_BAD_PARAM},
+    {"MTT behind the MPTs", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, 65536, 0, 0},
+};
+
+TEST_F(Commands, InitLayouts)
+{
+    for (const InitCase &c : kInitCases) {
+        driver.reset();
+        hghca_init_hca init{};
+        init.qpc_base = be64(c.qpc);
+        init.cqc_base = be64(c.cqc);
+        init.eqc_base = be64(c.eqc);
+        init.mpt_base = be64(c.mpt);
+        init.mtt_base = be64(c.mtt);
+        init.caps = be32(c.caps);
+        EXPECT_EQ(driver.post(HGHCA_CMD_INIT_HCA, init), c.status) << c.what;
+        EXPECT_EQ(device.initialized, c.status == 0) << c.what;
+        EXPECT_EQ(device.caps, c.status ? 0 : c.caps) << c.what;
+    }
+}
+
+TEST_F(Commands, CapabilitiesThatAreOffTakeTheirCommandsAway)
+{
+    struct {
+        uint32_t op, cap;
+    } rows[] = {{HGHCA_CMD_SET_GID, HGHCA_CAP_GID_TABLE},
+                {HGHCA_CMD_SET_PORT, HGHCA_CAP_PORT},
+                {HGHCA_CMD_QUERY_STATS, HGHCA_CAP_STATS}};
+    hghca_port port{};
+    port.mtu = be32(1500);
+    for (auto &row : rows) {
+        driver.init(HGHCA_CAP_ALL & ~row.cap);
+        driver.post(HGHCA_CMD_NOP, port, HGHCA_NOP_IN_MODIFIER);  // leaves a mailbox that would do
+        EXPECT_EQ(driver.command(row.op, driver.in_mailbox(), 1, 0, driver.out_mailbox()).status,
+                  HGHCA_CMD_STAT_BAD_OP);
+        driver.init(row.cap);
+        driver.post(HGHCA_CMD_NOP, port, HGHCA_NOP_IN_MODIFIER);
+        EXPECT_EQ(driver.command(row.op, driver.in_mailbox(), 1, 0, driver.out_mailbox()).status, 0);
+    }
+}
+
+TEST_F(Commands, CloseDropsEverything)
+{
+    driver.start();
+    auto mr = driver.create_mr(0x10000, 8192);
+    auto cq = driver.create_cq(4);
+    auto qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
+    ASSERT_EQ(driver.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, qp.qpn, HGHCA_SPECIAL_QP_GSI).status, 0);
+    ASSERT_EQ(driver.command(HGHCA_CMD_CLOSE_HCA).status, 0);
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_FALSE(device.cqs->exists(cq.cqn));
+    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    EXPECT_FALSE(device.eqs->takes(HGHCA_EVENT_CMD));
+    EXPECT_EQ(device.gsi_qpn, 0u);
+    // ICM is gone too: mapping the same addresses is not busy.
+    ASSERT_EQ(driver.init_hca(), 0);
+    driver.map_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 4096);
+}
+
+// ---- commands by event
+
+class EventCommands : public DeviceTest {};
+
+TEST_F(EventCommands, ToldByAnEqe)
+{
+    driver.start();
+    host.vectors.clear();
+    auto polled_status = driver.hcr(HGHCA_HCR_STATUS) >> 24;
+    auto r = driver.command(HGHCA_CMD_HW2SW_MPT, 0, 1000, 0, 0x1234567812345678, true, 0x4321);
+    EXPECT_EQ(r.status, polled_status);
+    EXPECT_EQ(host.take_vectors(0), 1u);
+    hghca_eqe eqe;
+    ASSERT_TRUE(driver.poll(driver.async, eqe));
+    EXPECT_EQ(eqe.type, HGHCA_EVENT_CMD);
+    EXPECT_EQ(be16(eqe.event.cmd.token), 0x4321);
+    EXPECT_EQ(eqe.event.cmd.status, HGHCA_CMD_STAT_BAD_RES_STATE);
+    EXPECT_EQ(be32(eqe.event.cmd.out_param_h), 0x12345678u);
+    EXPECT_EQ(be32(eqe.event.cmd.out_param_l), 0x12345678u);
+    EXPECT_FALSE(driver.poll(driver.async, eqe));
+}
+
+TEST_F(EventCommands, ManyUnderWay)
+{
+    driver.start();
+    for (uint16_t token = 1; token <= 100; token++)
+        driver.command(token % 2 ? HGHCA_CMD_NOP : 0x777, 0, HGHCA_NOP_IN_MODIFIER, 0, 0, true, token);
+    hghca_eqe eqe;
+    for (uint16_t token = 1; token <= 100; token++) {
+        ASSERT_TRUE(driver.poll(driver.async, eqe));
+        EXPECT_EQ(be16(eqe.event.cmd.token), token);
+        EXPECT_EQ(eqe.event.cmd.status, token % 2 ? HGHCA_CMD_STAT_OK : HGHCA_CMD_STAT_BAD_OP);
+    }
+}
+
+TEST_F(EventCommands, WithoutAnEqOrTheCapabilityItFailsAsIfPolled)
+{
+    driver.reset();
+    EXPECT_EQ(driver.command(HGHCA_CMD_QUERY_DEV_LIM, 0, 0, 0, driver.out_mailbox(), true).status,
+              HGHCA_CMD_STAT_BAD_SYS_STATE);
+    driver.init();
+    EXPECT_EQ(driver.command(HGHCA_CMD_NOP, 0, HGHCA_NOP_IN_MODIFIER, 0, 0, true).status,
+              HGHCA_CMD_STAT_BAD_SYS_STATE);
+    driver.start(HGHCA_CAP_ALL & ~HGHCA_CAP_CQ_ARM);
+    EXPECT_EQ(driver.command(HGHCA_CMD_NOP, 0, HGHCA_NOP_IN_MODIFIER, 0, 0, true).status,
+              HGHCA_CMD_STAT_BAD_SYS_STATE);
+    driver.start();
+    ASSERT_EQ(driver.map_eq(driver.async.eqn, 1ull << HGHCA_EVENT_CMD, true), 0);
+    EXPECT_EQ(driver.command(HGHCA_CMD_NOP, 0, HGHCA_NOP_IN_MODIFIER, 0, 0, true).status,
+              HGHCA_CMD_STAT_BAD_SYS_STATE);
+}
+
+TEST_F(EventCommands, TheOneThatTakesTheEqAwayIsToldInTheHcr)
+{
+    driver.start();
+    EXPECT_EQ(driver.command(0x777).status, HGHCA_CMD_STAT_BAD_OP);
+    EXPECT_EQ(driver.command(HGHCA_CMD_CLOSE_HCA, 0, 0, 0, 0, true).status, 0);
+    EXPECT_FALSE(device.initialized);
+}
+
+// ---- SET_GID, ports, statistics
+
+class PortCommands : public DeviceTest {
+protected:
+    PortCommands() { driver.start(); }
+    static constexpr uint8_t kMac[6] = {0x02, 1, 2, 3, 4, 5};
+};
+
+TEST_F(PortCommands, SetAndClearGid)
+{
+    uint8_t v4[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 10, 0, 1};
+    uint8_t v6[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    ASSERT_EQ(driver.set_gid(0, v4, kMac), 0);
+    ASSERT_EQ(driver.set_gid(127, v6, kMac, 4095), 0);
+    EXPECT_EQ(driver.set_gid(128, v6, kMac), HGHCA_CMD_STAT_BAD_INDEX);
+    EXPECT_EQ(driver.set_gid(~0u, v6, kMac), HGHCA_CMD_STAT_BAD_INDEX);
+    const GidEntry &a = device.port.gids[0], &b = device.port.gids[127];
+    EXPECT_TRUE(a.valid && a.is_ipv4() && !a.tagged);
+    EXPECT_EQ(a.ipv4(), 0x0a0a0001u);
+    EXPECT_EQ(a.mac, (std::array<uint8_t, 6>{0x02, 1, 2, 3, 4, 5}));
+    EXPECT_TRUE(b.valid && !b.is_ipv4() && b.tagged);
+    EXPECT_EQ(b.vlan, 4095);
+    // Clearing takes no mailbox.
+    EXPECT_EQ(driver.command(HGHCA_CMD_SET_GID, 1, 0, HGHCA_GID_CLEAR).status, 0);
+    EXPECT_FALSE(device.port.gids[0].valid);
+    EXPECT_TRUE(device.port.gids[127].valid);
+    driver.reset();
+    EXPECT_FALSE(device.port.gids[127].valid);
+}
+
+TEST_F(PortCommands, SetAndQueryPort)
+{
+    hghca_port p;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_PORT, p, 1), 0);
+    EXPECT_EQ(be32(p.mac_h), 0x02112233u);
+    EXPECT_EQ(be16(p.mac_l), 0x4455);
+    EXPECT_TRUE(be32(p.flags) & HGHCA_PORT_LINK_UP);
+    uint32_t max = be32(p.max_mtu);
+    EXPECT_GE(max, 9000u);
+    ASSERT_EQ(driver.set_port(kMac, max, HGHCA_PORT_PROMISC | HGHCA_PORT_ALLMULTI), 0);
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_PORT, p, 1), 0);
+    EXPECT_EQ(be32(p.flags), HGHCA_PORT_LINK_UP | HGHCA_PORT_PROMISC | HGHCA_PORT_ALLMULTI);
+    EXPECT_EQ(be32(p.mac_h), 0x02010203u);
+    EXPECT_EQ(be16(p.mac_l), 0x0405);
+    EXPECT_EQ(be32(p.mtu), max);
+    EXPECT_EQ(driver.set_port(kMac, 68), 0);
+    EXPECT_EQ(driver.set_port(kMac, 67), HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(driver.set_port(kMac, max + 1), HGHCA_CMD_STAT_BAD_PARAM);
+    uint8_t multicast[6] = {1, 0, 0x5e, 0, 0, 1};
+    EXPECT_EQ(driver.set_port(multicast, 1500), HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(driver.command(HGHCA_CMD_SET_PORT, driver.in_mailbox(), 2).status, HGHCA_CMD_STAT_BAD_PARAM);
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_PORT, p, 1), 0);
+    EXPECT_EQ(be32(p.mtu), 68u);  // what was refused changed nothing
+    driver.reset();
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_PORT, p, 1), 0);
+    EXPECT_EQ(be32(p.mac_h), 0x02112233u);
+    EXPECT_EQ(be32(p.mtu), 1500u);
+}
+
+TEST_F(PortCommands, LinkChangesAreToldOnce)
+{
+    hghca_eqe eqe;
+    device.set_link(true);
+    EXPECT_FALSE(driver.poll(driver.async, eqe));
+    device.set_link(false);
+    ASSERT_TRUE(driver.poll(driver.async, eqe));
+    EXPECT_EQ(eqe.type, HGHCA_EVENT_PORT_CHANGE);
+    EXPECT_EQ(eqe.subtype, HGHCA_PORT_CHANGE_DOWN);
+    EXPECT_EQ(be32(eqe.event.port_change.port), 1u << 28);
+    hghca_port p;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_PORT, p, 1), 0);
+    EXPECT_FALSE(be32(p.flags) & HGHCA_PORT_LINK_UP);
+    device.set_link(true);
+    ASSERT_TRUE(driver.poll(driver.async, eqe));
+    EXPECT_EQ(eqe.subtype, HGHCA_PORT_CHANGE_UP);
+    // The link does not care about resets.
+    device.set_link(false);
+    driver.reset();
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_PORT, p, 1), 0);
+    EXPECT_FALSE(be32(p.flags) & HGHCA_PORT_LINK_UP);
+}
+
+TEST_F(PortCommands, Statistics)
+{
+    uint64_t stats[512];
+    device.counters_.tx_packets = 7;
+    device.counters_.rx_packets = 0x1122334455667788;
+    device.counters_.wqe_bad = 9;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_STATS, stats), 0);
+    EXPECT_EQ(be64(stats[HGHCA_COUNTER_tx_packets]), 7u);
+    EXPECT_EQ(be64(stats[HGHCA_COUNTER_rx_packets]), 0x1122334455667788u);
+    EXPECT_EQ(be64(stats[HGHCA_COUNTER_wqe_bad]), 9u);
+    for (unsigned i = HGHCA_COUNTER_NUM; i < 512; i++)
+        EXPECT_EQ(stats[i], 0u);
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_STATS, stats, HGHCA_COUNTER_wqe_bad), 0);
+    EXPECT_EQ(be64(stats[0]), 9u);
+    for (uint32_t first : {uint32_t(HGHCA_COUNTER_NUM), 1u << 31, ~0u}) {
+        ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_STATS, stats, first), 0);
+        for (uint64_t s : stats)
+            EXPECT_EQ(s, 0u);
+    }
+}
+
+TEST_F(PortCommands, TracingSaysWhatACommandDid)
+{
+    host.trace_on = true;
+    driver.command(0x777);
+    ASSERT_EQ(host.traces.size(), 1u);
+    EXPECT_NE(host.traces[0].find("0x777"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hghca::test

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A world for one device: flat guest memory, a manual clock, and a record of all that comes out.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "host.h"
+
+namespace hghca::test {
+
+struct Range {
+    uint64_t dma;
+    uint64_t length;
+    bool overlaps(uint64_t at, uint64_t len) const { return at < dma + length && dma < at + len; }
+};
+
+// Guest memory is [kBase, kBase + size); nothing else can be reached by DMA.
+class FakeHost : public Host {
+public:
+    static constexpr uint64_t kBase = 0x40000000;
+    static constexpr uint64_t kPage = 4096;
+
+    explicit FakeHost(size_t size = 64u << 20) : size_(size)
+    {
+        void *ram = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (ram == MAP_FAILED)
+            throw std::bad_alloc();
+        ram_ = static_cast<uint8_t *>(ram);
+    }
+    ~FakeHost() override { munmap(ram_, size_); }
+    FakeHost(const FakeHost &) = delete;
+    FakeHost &operator=(const FakeHost &) = delete;
+
+    // ---- for tests: memory
+    // The next free, zeroed memory. Never given back.
+    uint64_t alloc(uint64_t length, uint64_t align = kPage)
+    {
+        next_ = (next_ + align - 1) & ~(align - 1);
+        uint64_t dma = kBase + next_;
+        if (next_ + length > size_)
+            throw std::bad_alloc();
+        next_ += length;
+        return dma;
+    }
+    uint8_t *at(uint64_t dma) { return ram_ + (dma - kBase); }
+    template <class T>
+    T *as(uint64_t dma)
+    {
+        return reinterpret_cast<T *>(at(dma));
+    }
+    uint64_t end() const { return kBase + size_; }
+
+    // ---- for tests: faults
+    bool copy_only = false;               // map() refuses everything
+    bool bus_master = true;               // false: every DMA fails
+    std::vector<Range> unmappable;        // map() refuses these
+    std::vector<Range> holes;             // nothing there at all
+    bool link_full = false;               // send_frame() refuses
+
+    // ---- for tests: what came out
+    std::vector<unsigned> vectors;        // raised, in order
+    std::vector<std::vector<uint8_t>> frames;
+    std::function<void(const std::vector<uint8_t> &)> on_frame;  // instead of `frames`
+    uint64_t deadline_ns = UINT64_MAX;
+    uint64_t clock_ns = 1000000;
+    uint64_t random_state = 1;
+    unsigned scheduled = 0;
+    uint64_t writes = 0;                  // by copy
+    uint64_t maps = 0;                    // calls of map()
+    std::vector<Range> dirtied;           // only when record_dirty
+    bool record_dirty = false;
+    bool trace_on = false;
+    std::vector<std::string> traces;
+
+    // Number of times `vector` was raised; forgets all vectors.
+    size_t take_vectors(unsigned vector)
+    {
+        size_t n = 0;
+        for (unsigned v : vectors)
+            n += v == vector;
+        vectors.clear();
+        return n;
+    }
+
+    // ---- Host
+    uint8_t *map(uint64_t dma, uint64_t len, bool) override
+    {
+        maps++;
+        if (copy_only || !reachable(dma, len) || in(unmappable, dma, len))
+            return nullptr;
+        return at(dma);
+    }
+    void dirty(uint64_t dma, uint64_t len) override
+    {
+        if (record_dirty)
+            dirtied.push_back({dma, len});
+    }
+    bool read(uint64_t dma, void *buffer, uint64_t len) override
+    {
+        if (!reachable(dma, len))
+            return false;
+        std::memcpy(buffer, at(dma), len);
+        return true;
+    }
+    bool write(uint64_t dma, const void *buffer, uint64_t len) override
+    {
+        if (!reachable(dma, len))
+            return false;
+        std::memcpy(at(dma), buffer, len);
+        writes++;
+        if (record_dirty)
+            dirtied.push_back({dma, len});
+        return true;
+    }
+    void raise_vector(unsigned vector) override { vectors.push_back(vector); }
+    bool send_frame(const iovec *parts, int count) override
+    {
+        if (link_full)
+            return false;
+        std::vector<uint8_t> frame;
+        for (int i = 0; i < count; i++) {
+            const auto *bytes = static_cast<const uint8_t *>(parts[i].iov_base);
+            frame.insert(frame.end(), bytes, bytes + parts[i].iov_len);
+        }
+        if (on_frame)
+            on_frame(frame);
+        else
+            frames.push_back(std::move(frame));
+        return true;
+    }
+    void set_timer(uint64_t deadline) override { deadline_ns = deadline; }
+    uint64_t now_ns() override { return clock_ns; }
+    uint64_t random() override
+    {
+        uint64_t z = (random_state += 0x9e3779b97f4a7c15);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+        return z ^ (z >> 31);
+    }
+    void schedule() override { scheduled++; }
+    bool tracing() override { return trace_on; }
+    void trace(Trace, const char *text) override { traces.emplace_back(text); }
+
+private:
+    bool reachable(uint64_t dma, uint64_t len) const
+    {
+        return bus_master && dma >= kBase && len <= size_ && dma - kBase <= size_ - len &&
+               !in(holes, dma, len);
+    }
+    static bool in(const std::vector<Range> &ranges, uint64_t dma, uint64_t len)
+    {
+        for (const Range &r : ranges)
+            if (r.overlaps(dma, len))
+                return true;
+        return false;
+    }
+
+    uint8_t *ram_;
+    size_t size_;
+    uint64_t next_ = 0;
+};
+
+}  // namespace hghca::test

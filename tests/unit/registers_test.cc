@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// BAR0 and BAR2: every offset and width (interface document, 3, 5).
+#include "fixture.h"
+
+namespace hghca::test {
+namespace {
+
+class Registers : public DeviceTest {};
+
+constexpr uint64_t kBar0Size = HGHCA_BAR_HCR_SIZE;
+
+bool in_hcr(uint64_t offset) { return offset >= 0x80000 && offset < 0x8001c; }
+
+struct HcrRegister {
+    unsigned offset;
+    uint32_t writable;  // read back as written
+};
+
+// Section 3.1. Of 18h status is read-only, go is never left set, 21:20 are nothing.
+constexpr HcrRegister kHcr[] = {
+    {0x00, 0xffffffff}, {0x04, 0xffffffff}, {0x08, 0xffffffff}, {0x0c, 0xffffffff},
+    {0x10, 0xffffffff}, {0x14, 0xffff0000}, {0x18, 0x004fffff},
+};
+
+TEST_F(Registers, HcrReadsBackWhatIsWritten)
+{
+    for (const HcrRegister &r : kHcr) {
+        for (uint32_t pattern : {0xff7fffffu, 0xa53aa55au, 0x00000000u, 0x12345678u}) {
+            device.hcr_write(0x80000 + r.offset, pattern & ~HGHCA_HCR_GO, 4);
+            EXPECT_EQ(device.hcr_read(0x80000 + r.offset, 4), pattern & r.writable & ~HGHCA_HCR_GO)
+                << std::hex << r.offset;
+        }
+    }
+}
+
+TEST_F(Registers, EachHcrRegisterIsItsOwn)
+{
+    for (const HcrRegister &r : kHcr)
+        device.hcr_write(0x80000 + r.offset, 0x01010000u * (r.offset / 4 + 1), 4);
+    for (const HcrRegister &r : kHcr)
+        EXPECT_EQ(device.hcr_read(0x80000 + r.offset, 4), 0x01010000u * (r.offset / 4 + 1) & r.writable);
+}
+
+TEST_F(Registers, OtherWidthsAndMisalignedHaveNoEffectAndReadZero)
+{
+    for (const HcrRegister &r : kHcr)
+        device.hcr_write(0x80000 + r.offset, 0x12345678 & ~HGHCA_HCR_GO, 4);
+    for (uint64_t offset = 0x7fff8; offset < 0x80024; offset++) {
+        for (unsigned size : {1u, 2u, 4u, 8u}) {
+            if (size == 4 && offset % 4 == 0)
+                continue;
+            device.hcr_write(offset, ~0ull & ~uint64_t(HGHCA_HCR_GO), size);
+            EXPECT_EQ(device.hcr_read(offset, size), 0u) << std::hex << offset << " " << size;
+        }
+    }
+    for (const HcrRegister &r : kHcr)
+        EXPECT_EQ(device.hcr_read(0x80000 + r.offset, 4), 0x12345678u & r.writable & ~HGHCA_HCR_GO);
+}
+
+TEST_F(Registers, AllOtherOffsetsReadZeroAndIgnoreWrites)
+{
+    driver.start();
+    for (uint64_t offset = 0; offset < kBar0Size; offset += 4) {
+        if (in_hcr(offset) || offset == HGHCA_RESET)
+            continue;
+        device.hcr_write(offset, 0xffffffff, 4);
+        ASSERT_EQ(device.hcr_read(offset, 4), 0u) << std::hex << offset;
+    }
+    // Far outside too.
+    for (uint64_t offset : {kBar0Size, uint64_t(0x100000000), ~uint64_t(3)}) {
+        device.hcr_write(offset, 1, 4);
+        EXPECT_EQ(device.hcr_read(offset, 4), 0u);
+    }
+    EXPECT_TRUE(device.initialized);
+}
+
+TEST_F(Registers, ResetTakesOneAndOnly32Bits)
+{
+    driver.start();
+    for (uint32_t value : {0u, 2u, 0x80000000u, 0x10001u})
+        device.hcr_write(HGHCA_RESET, value, 4);
+    for (unsigned size : {1u, 2u, 8u})
+        device.hcr_write(HGHCA_RESET, 1, size);
+    for (uint64_t offset : {HGHCA_RESET - 4, HGHCA_RESET + 4, HGHCA_RESET + 1})
+        device.hcr_write(offset, 1, 4);
+    EXPECT_TRUE(device.initialized);
+    EXPECT_EQ(device.hcr_read(HGHCA_RESET, 4), 0u);
+    device.hcr_write(HGHCA_RESET, 1, 4);
+    EXPECT_FALSE(device.initialized);
+    EXPECT_EQ(device.hcr_read(HGHCA_RESET, 4), 0u);
+}
+
+TEST_F(Registers, ResetClearsTheHcrAndTheCounters)
+{
+    driver.start();
+    driver.command(0xfff, 1, 2, 3, 4);
+    device.counters_.tx_packets = 5;
+    driver.reset();
+    for (unsigned reg = 0; reg < HGHCA_HCR_SIZE; reg += 4)
+        EXPECT_EQ(driver.hcr(reg), 0u) << reg;
+    EXPECT_EQ(device.counters().tx_packets, 0u);
+    EXPECT_EQ(device.caps, 0u);
+}
+
+TEST_F(Registers, StatusIsReadOnly)
+{
+    driver.reset();
+    EXPECT_EQ(driver.command(0xfff).status, HGHCA_CMD_STAT_BAD_OP);
+    driver.hcr(HGHCA_HCR_STATUS, 0x7f000000 | HGHCA_CMD_NOP);
+    EXPECT_EQ(driver.hcr(HGHCA_HCR_STATUS), uint32_t(HGHCA_CMD_STAT_BAD_OP) << 24 | HGHCA_CMD_NOP);
+}
+
+// ---- doorbells, told apart by the counters they move
+
+class Doorbells : public DeviceTest {
+protected:
+    // Counts any doorbell that was heard: for objects that do not exist, or in a wrong page.
+    uint64_t heard() const { return device.counters().db_bad_object + device.counters().db_bad_page; }
+    static constexpr uint64_t kNoQp = uint64_t(9 << 8) << 32;
+};
+
+TEST_F(Doorbells, OnlyTheThreeOffsetsAndWidths)
+{
+    driver.start();
+    for (uint64_t page : {0ull, 1ull, 2047ull}) {
+        for (unsigned offset = 0; offset < 4096; offset++) {
+            for (unsigned size : {1u, 2u, 4u, 8u}) {
+                bool is_doorbell = offset == 0x00 || offset == 0x10 || offset == 0x20;
+                bool is_high = offset == 0x04 || offset == 0x14 || offset == 0x24;
+                uint64_t before = heard();
+                device.uar_write(page * 4096 + offset, kNoQp, size);
+                bool rings = (is_doorbell && size == 8) || (is_high && size == 4);
+                ASSERT_EQ(heard() - before, rings ? 1u : 0u) << std::hex << page << " " << offset << " " << size;
+            }
+        }
+    }
+    uint64_t before = heard();
+    device.uar_write(HGHCA_BAR_UAR_SIZE, kNoQp, 8);
+    device.uar_write(~0ull - 7, kNoQp, 8);
+    EXPECT_EQ(heard(), before);
+}
+
+TEST_F(Doorbells, TwoHalvesAreOneDoorbell)
+{
+    driver.start();
+    auto eq = driver.create_eq(4, 1);
+    device.eqs->post_completion(eq.eqn, 1);
+    hghca_eqe eqe;
+    ASSERT_TRUE(driver.poll(eq, eqe));
+    host.vectors.clear();
+    // Consumer index 1 in the low half: had it been lost, the vector were raised at once.
+    device.uar_write(HGHCA_UAR_EQ_ARM, eq.consumer, 4);
+    EXPECT_TRUE(host.vectors.empty());
+    device.uar_write(HGHCA_UAR_EQ_ARM + 4, HGHCA_EQ_ARM_ARM << 24 | eq.eqn, 4);
+    EXPECT_TRUE(host.vectors.empty());
+    device.eqs->post_completion(eq.eqn, 2);
+    EXPECT_EQ(host.take_vectors(1), 1u);
+}
+
+TEST_F(Doorbells, HalvesOfOtherPagesAndDoorbellsDoNotMix)
+{
+    driver.start();
+    auto eq = driver.create_eq(4, 1);
+    device.eqs->post_completion(eq.eqn, 1);
+    hghca_eqe eqe;
+    ASSERT_TRUE(driver.poll(eq, eqe));
+    host.vectors.clear();
+    device.uar_write(HGHCA_UAR_EQ_ARM, eq.consumer, 4);
+    device.uar_write(HGHCA_UAR_CQ_ARM, 0, 4);
+    device.uar_write(4096 + HGHCA_UAR_EQ_ARM, 0, 4);
+    device.uar_write(HGHCA_UAR_EQ_ARM + 4, HGHCA_EQ_ARM_ARM << 24 | eq.eqn, 4);
+    EXPECT_TRUE(host.vectors.empty());
+}
+
+TEST_F(Doorbells, BeforeInitialisationNothingHappens)
+{
+    driver.reset();
+    for (unsigned offset : {0x00u, 0x10u, 0x20u})
+        device.uar_write(offset, ~0ull, 8);
+    EXPECT_TRUE(host.vectors.empty());
+    EXPECT_TRUE(host.frames.empty());
+}
+
+}  // namespace
+}  // namespace hghca::test

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: subcommands, their options, exit statuses."""
+
+import argparse
+import importlib.util
+import re
+import signal
+import sys
+
+from . import demo, machine, run, setup, suites
+from .errors import ToolError, UsageError
+
+STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
+EXEC_EPILOG = """\
+CMD runs as root in the first guest; its output is passed through and its status is the exit
+status. A single argument is given to the shell of the guest. Other statuses: 124 the time limit
+passed, 125 the guest could not be set up or died, 2 wrong arguments.
+
+One guest (the default): hghca0 has 10.10.0.1, hghca1 has 10.10.0.2 in the network namespace b:
+  tools/hghca exec -- ibv_devinfo
+  tools/hghca exec -- 'ip netns exec b ibv_rc_pingpong -d hghca1 -g 1 & sleep 1; ibv_rc_pingpong -d hghca0 -g 1 10.10.0.2'
+
+--kernel <tree>/arch/x86/boot/bzImage: the driver is built for that tree, too. The kernel needs what
+it takes to boot and run without modules: virtio (PCI, block, console), ext4, the RDMA core and its
+user access, the connection manager; 9p for --share.
+
+Several guests, guest N at 10.10.0.N; commands run at the same time, the output lines carry the
+number of their guest, the first status that is not 0 is the exit status:
+  tools/hghca exec --vms 2 --on 2 -- ip address
+  tools/hghca exec --vms 2 --on 1 -- ping -c 3 10.10.0.2 --on 2 -- sleep 5
+"""
+
+
+def main(argv):
+    """Run the tool; the exit status."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)
+    try:
+        return dispatch(argv)
+    except UsageError as error:
+        print(f"hghca: {error}", file=sys.stderr)
+        return STATUS_USAGE
+    except ToolError as error:
+        print(f"hghca: {error}", file=sys.stderr)
+        return run.STATUS_TOOL_FAILED if argv[0] in ("exec", "shell") else STATUS_FAILED
+    except KeyboardInterrupt:
+        print("hghca: interrupted", file=sys.stderr)
+        return STATUS_INTERRUPTED
+
+
+def dispatch(argv):
+    options, groups = split_groups(argv)
+    parsed = parser().parse_args(options)
+    if groups and parsed.command != "exec":
+        raise UsageError(f"{parsed.command} takes no command after --", "use `tools/hghca exec -- CMD...`")
+    parsed.groups = groups
+    return parsed.do(parsed)
+
+
+def split_groups(argv):
+    """Split the options from the commands: [(guest number, command)], each after `[--on N] --`."""
+    if "--" not in argv:
+        return argv, []
+    first = argv.index("--")
+    options, rest = argv[:first], argv[first + 1:]
+    number = 1
+    if len(options) >= 2 and options[-2] == "--on":
+        number = guest_number(options[-1])
+        options = options[:-2]
+    groups, command = [], []
+    while rest:
+        if len(rest) >= 3 and rest[0] == "--on" and rest[1].isdigit() and rest[2] == "--":
+            groups.append((number, command))
+            number, command, rest = guest_number(rest[1]), [], rest[3:]
+        else:
+            command.append(rest.pop(0))
+    return options, [*groups, (number, command)]
+
+
+def guest_number(text):
+    if not text.isdigit() or int(text) < 1:
+        raise UsageError(f"--on takes the number of a guest, from 1; not {text!r}")
+    return int(text)
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="hghca", description="JingZhao HCA for Linux: set up, run, test.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name, do, text, **more):
+        command = commands.add_parser(name, help=text, description=text, **more)
+        command.set_defaults(do=do)
+        return command
+
+    add("setup", do_setup, "build all that is missing: QEMU, driver, provider, guest")
+    add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
+    execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
+                  formatter_class=argparse.RawDescriptionHelpFormatter,
+                  usage="hghca exec [options] [--on N] -- CMD... [--on N -- CMD...]...")
+    add_guest_options(execute)
+    execute.add_argument("--timeout", type=positive_number, default=600, metavar="S",
+                         help="kill CMD after S seconds (default 600)")
+    shell = add("shell", run.shell, "boot a guest and open a shell in it")
+    add_guest_options(shell)
+    shell.add_argument("--on", type=int, default=1, metavar="N", help="the guest to open it in (default 1)")
+    test = add("test", suites.main, "run all or the named test suites")
+    test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all)")
+    if importlib.util.find_spec("hghca_lib.bench"):
+        from . import bench
+        bench.add_options(add("bench", bench.main, "measure beside rxe and memcpy"))
+    return top
+
+
+def add_guest_options(command):
+    command.add_argument("--vms", type=count, default=1, metavar="N", help="guests on one link (default 1)")
+    command.add_argument("--hcas", type=count_or_none, metavar="N",
+                         help="HCAs in each guest (default 2 in a single guest, else 1)")
+    command.add_argument("--kernel", default="stock", metavar="stock|BZIMAGE",
+                         help="the guest's kernel: Debian's, or <tree>/arch/x86/boot/bzImage")
+    command.add_argument("--memory", type=memory, default="2G", metavar="M", help="of each guest (default 2G)")
+    command.add_argument("--share", metavar="DIR", help="folder to appear as /share, read-write")
+    command.add_argument("--dmesg", metavar="FILE", help="where the kernel log goes (guest N > 1: FILE.N)")
+    command.add_argument("--qemu-arg", action="append", default=[], metavar="ARG",
+                         help="one more argument for QEMU; may be repeated; write --qemu-arg=-device")
+
+
+def count(text):
+    if not text.isdigit() or not 1 <= int(text) <= 8:
+        raise argparse.ArgumentTypeError("a number from 1 to 8 is wanted")
+    return int(text)
+
+
+def count_or_none(text):
+    if not text.isdigit() or int(text) > 8:
+        raise argparse.ArgumentTypeError("a number from 0 to 8 is wanted")
+    return int(text)
+
+
+def positive_number(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError("a number of seconds is wanted")
+    return value
+
+
+def memory(text):
+    if not re.fullmatch(r"[1-9]\d*[MG]?", text):
+        raise argparse.ArgumentTypeError("a size such as 2G or 512M is wanted")
+    return text
+
+
+def guest_config(options):
+    """The machine.Config of the guest options."""
+    return machine.Config(guests=options.vms, hcas=options.hcas, memory=options.memory, share=options.share,
+                          serial=options.dmesg, qemu_args=tuple(options.qemu_arg),
+                          kernel=None if options.kernel == "stock" else options.kernel)
+
+
+def do_setup(_):
+    setup.make(verbose=True)
+    return 0

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`tools/hghca demo`: stock programs move data between two HCAs of one guest."""
+
+import re
+import time
+
+from . import machine, pair, run
+
+PINGPONG = "ibv_rc_pingpong -d {device} -g {gid} -c -s 65536 -n 1000"
+PERFTESTS = [
+    ("ib_write_bw", "-s 65536 -n 2000", "bandwidth"),
+    ("ib_read_lat", "-s 8 -n 1000", "latency"),
+    ("ib_send_bw", "-s 65536 -n 2000", "bandwidth"),
+]
+
+
+def main(_):
+    start = time.monotonic()
+    with run.booted(machine.Config()) as guests:
+        machine_ready_s = time.monotonic() - start
+        print(f"One guest with two HCAs on one Ethernet link, ready after {machine_ready_s:.0f} s.")
+        rows = tests(guests[0])
+    print_table(rows)
+    return 0 if all(passed for _, _, passed in rows) else 1
+
+
+def tests(g):
+    """Run everything; rows of (test, result, passed)."""
+    rows = [device_info(g)]
+    if not rows[0][2]:
+        return rows
+    gids = pair.client_gid(g), pair.server_gid(g)
+    rows.append(pingpong(g, gids))
+    rows.append(rping(g))
+    for name, options, kind in PERFTESTS:
+        rows.append(perftest(g, gids, name, options, kind))
+    rows.append(kernel_log(g))
+    return rows
+
+
+def show(title, result):
+    """What a program printed, under its command."""
+    print(f"\n$ {title}")
+    for line in result.output.strip().splitlines():
+        print(f"  {line}")
+
+
+def device_info(g):
+    shown = [g.run(f"ibv_devinfo -d {pair.CLIENT_DEVICE}"),
+             g.run(f"ibv_devinfo -d {pair.SERVER_DEVICE}", netns=pair.SERVER_SPACE)]
+    for device, result in zip((pair.CLIENT_DEVICE, pair.SERVER_DEVICE), shown):
+        show(f"ibv_devinfo -d {device}", result)
+    active = sum("PORT_ACTIVE" in result.stdout for result in shown)
+    return "ibv_devinfo", f"{active} of 2 ports active", active == 2
+
+
+def pingpong(g, gids):
+    """1000 round trips of 64 KiB; -c has both sides check the data."""
+    client, server = (PINGPONG.format(device=device, gid=gid)
+                      for device, gid in zip((pair.CLIENT_DEVICE, pair.SERVER_DEVICE), gids))
+    served, done = pair.run(g, server, f"{client} {pair.SERVER_ADDRESS}", 18515)
+    show(client, done)
+    found = re.search(r"= ([\d.]+) Mbit/sec", done.stdout)
+    passed = bool(found) and served.status == done.status == 0 and "invalid data" not in done.output + served.output
+    return "ibv_rc_pingpong -c", f"{float(found.group(1)) / 8:.0f} MB/s, data checked" if found else "failed", passed
+
+
+def rping(g):
+    """100 pings over one connection made by the connection manager; -V compares the data."""
+    client = f"rping -c -a {pair.SERVER_ADDRESS} -C 100 -S 4096 -V"
+    served, done = pair.run(g, f"rping -s -a {pair.SERVER_ADDRESS} -C 100 -S 4096 -V", client, 7174)
+    show(client, done)
+    passed = served.status == done.status == 0
+    return "rping -V", "100 pings of 4 KiB, data checked" if passed else f"status {done.status}", passed
+
+
+def perftest(g, gids, name, options, kind):
+    served, done = pair.perftest(g, name, options, gids=gids)
+    show(f"{name} {options}", done)
+    rows = pair.perftest_rows(done.stdout)
+    passed = served.status == done.status == 0 and bool(rows)
+    if not passed:
+        return name, f"status {done.status}", False
+    row = rows[-1]
+    if kind == "bandwidth":
+        return name, f"{row[3]:.0f} MiB/s at {row[0] / 1024:.0f} KiB", True
+    return name, f"{row[4]:.1f} us at {row[0]:.0f} B, typical", True
+
+
+def kernel_log(g):
+    warnings = g.warnings()
+    for record in warnings:
+        print(f"  kernel: {record.text}")
+    return "kernel log", f"{len(warnings)} warnings", not warnings
+
+
+def print_table(rows):
+    rows = [(test, result, "pass" if passed else "FAIL") for test, result, passed in rows]
+    rows = [("test", "result", "verdict"), *rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    print()
+    for number, row in enumerate(rows):
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+        if number == 0:
+            print("  ".join("-" * width for width in widths))

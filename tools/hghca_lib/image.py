@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest's disk: a stock Debian 13 with the modules of the build root's kernel.
+
+Nothing of this project is in it; that comes on the payload disk.
+"""
+
+import shutil
+
+from . import buildroot as buildroot_module
+from . import cache, host
+
+STEP = "guest image"
+SIZE_BYTES = 6 * cache.GIB
+DISK_SIZE = "4G"
+PACKAGES = """
+    rdma-core libibverbs1 ibverbs-utils ibverbs-providers librdmacm1 rdmacm-utils libibumad3
+    perftest qperf python3 python3-pyverbs
+    iproute2 iputils-ping iputils-arping ethtool pciutils kmod procps psmisc util-linux mount
+    udhcpc udhcpd openssh-server openssh-client netcat-openbsd iperf3 tcpdump strace gdb
+    fio nvme-cli bash less nano
+""".split()
+# Unpacked in the image: xz costs seconds of boot time in an emulated machine.
+PLAIN_MODULES = ["drivers/infiniband", "drivers/nvme", "drivers/block", "drivers/target", "fs", "net", "lib", "crypto"]
+INSTALL = """
+set -e
+version=$1
+cp -a /usr/lib/modules/$version /mnt/guest/usr/lib/modules/
+rm -f /mnt/guest/usr/lib/modules/$version/build /mnt/guest/usr/lib/modules/$version/source
+cd /mnt/guest/usr/lib/modules/$version/kernel
+shift
+find "$@" -name '*.ko.xz' -print0 | xargs -0 -P2 -n32 unxz
+depmod -b /mnt/guest $version
+mkdir -p /mnt/guest/usr/share/rdma-core-tests
+tar -xzf /usr/src/hghca/rdma-core_*.orig.tar.gz -C /mnt/guest/usr/share/rdma-core-tests \\
+    --strip-components=1 --wildcards '*/tests/*.py'
+"""
+CURE = "remove the folder `image` of the cache and run `tools/hghca setup` again"
+
+
+def image_key(buildroot):
+    return cache.key(buildroot.key, *PACKAGES, *PLAIN_MODULES, INSTALL, DISK_SIZE)
+
+
+def is_made(buildroot):
+    return cache.entry("image", image_key(buildroot)).is_dir()
+
+
+def make(buildroot):
+    """The path of the guest's disk, made first when it is missing."""
+    version = buildroot.kernel_version()
+
+    def build(folder):
+        log = cache.log_path("image")
+        log.unlink(missing_ok=True)
+        root = folder / "root"
+        buildroot_module.debootstrap(root, PACKAGES, log, STEP)
+        _adapt(root)
+        buildroot.run(["sh", "-c", INSTALL, "sh", version, *PLAIN_MODULES], log, STEP, CURE, {"guest": root})
+        host.run_logged(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(root),
+                         str(folder / "disk.ext4"), DISK_SIZE], log, STEP, CURE)
+        shutil.rmtree(root)
+
+    return cache.make("image", image_key(buildroot), build, SIZE_BYTES, STEP) / "disk.ext4"
+
+
+def _adapt(root):
+    """The few files in which the guest differs from a fresh Debian."""
+    (root / "opt/hghca").mkdir(parents=True, exist_ok=True)
+    (root / "share").mkdir(exist_ok=True)
+    (root / "usr/lib/modules").mkdir(exist_ok=True)
+    (root / "etc/hostname").write_text("guest\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n127.0.1.1 guest\n"
+                                    "10.10.0.1 guest1\n10.10.0.2 guest2\n")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest's stock kernel and a small initrd, both out of the build root.
+
+Kernel, modules and the headers the driver is built with are thereby of one
+version by construction.
+"""
+
+from . import cache, repo
+
+STEP = "guest kernel"
+CURE = "remove the folder `kernel` of the cache and run `tools/hghca setup` again"
+INITRD_MODULES = ["virtio_blk", "ext4"]
+SCRIPT = """
+set -e
+version=$1
+shift
+mkdir -p /tmp/initrd/bin /tmp/initrd/modules /tmp/initrd/dev /tmp/initrd/disk
+cp /bin/busybox /tmp/initrd/bin/
+cp /mnt/scripts/initrd-init /tmp/initrd/init
+number=10
+for module in "$@"; do
+    modprobe -S $version --show-depends $module
+done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r file; do
+    xz -dc $file > /tmp/initrd/modules/$number-$(basename $file .xz)
+    number=$((number + 1))
+done
+cd /tmp/initrd
+find . | cpio --quiet -o -H newc > /mnt/out/initrd
+cp /boot/vmlinuz-$version /mnt/out/vmlinuz
+"""
+
+
+class Kernel:
+    """The stock kernel's files as host paths, and its version."""
+
+    def __init__(self, folder, version):
+        self.image = folder / "vmlinuz"
+        self.initrd = folder / "initrd"
+        self.version = version
+
+
+def kernel_key(buildroot):
+    return cache.key(buildroot.key, SCRIPT, *INITRD_MODULES, repo.path("tools/guest/initrd-init"))
+
+
+def is_made(buildroot):
+    return cache.entry("kernel", kernel_key(buildroot)).is_dir()
+
+
+def make(buildroot):
+    """Kernel and initrd, made first when they are missing."""
+    version = buildroot.kernel_version()
+
+    def build(folder):
+        log = cache.log_path("kernel")
+        log.unlink(missing_ok=True)
+        buildroot.run(["sh", "-c", SCRIPT, "sh", version, *INITRD_MODULES], log, STEP, CURE,
+                      {"out": folder, "scripts": repo.path("tools/guest")})
+
+    return Kernel(cache.make("kernel", kernel_key(buildroot), build, 128 * cache.MIB, STEP), version)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The QEMU command line of the guests, and the wiring between them."""
+
+import dataclasses
+import socket
+
+BASE = """
+    -nodefaults -no-user-config -display none -nographic -no-reboot -machine q35 -smp 2
+    -device virtio-rng-pci
+""".split()
+ACCELERATORS = {
+    "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max"],
+    "kvm": ["-accel", "kvm", "-cpu", "host"],
+}
+# panic and oops end the machine at once; the rest saves boot time in an emulated machine.
+KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr no_timer_check nmi_watchdog=0 "
+                    "random.trust_cpu=on cryptomgr.notests log_buf_len=4M rcupdate.rcu_expedited=1 net.ifnames=0")
+LINK_BUFFER_BYTES = 4 << 20
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+
+
+@dataclasses.dataclass
+class Config:
+    """What to boot.
+
+    guests:    machines on one link.
+    hcas:      HCAs in each; None means 2 in a single guest and 1 in each of several.
+    kernel:    path of a bzImage, None for the stock kernel.
+    memory:    as QEMU writes it.
+    share:     host folder seen as /share, or None.
+    serial:    file for the serial console, which is the kernel log; None for a temporary one.
+    qemu_args: further arguments for QEMU.
+    accel:     "tcg" or "kvm".
+    """
+    guests: int = 1
+    hcas: int | None = None
+    kernel: str | None = None
+    memory: str = "2G"
+    share: str | None = None
+    serial: str | None = None
+    qemu_args: tuple = ()
+    accel: str = "tcg"
+
+    def hca_count(self):
+        if self.hcas is not None:
+            return self.hcas
+        return 2 if self.guests == 1 else 1
+
+
+def link_guests(count):
+    """Sockets of the Ethernet link between the guests, as one list of sockets a guest.
+
+    The first guest is the middle of a star; the others have one socket each.
+    """
+    sockets = [[] for _ in range(count)]
+    for other in range(1, count):
+        for end, owner in zip(socket.socketpair(), (0, other)):
+            end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, LINK_BUFFER_BYTES)
+            end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, LINK_BUFFER_BYTES)
+            sockets[owner].append(end)
+    return sockets
+
+
+def network_arguments(config, number, sockets):
+    """The HCAs of guest `number` (from 1) and what their ports are plugged into.
+
+    One HCA and one socket are joined directly; anything else meets on a hub.
+    """
+    hcas = config.hca_count()
+    arguments = []
+    for index in range(1, hcas + 1):
+        mac = f"52:54:00:12:{0x33 + number:02x}:{index:02x}"
+        arguments += ["-device", f"hghca,netdev=h{index},mac={mac}"]
+    if hcas == 1 and len(sockets) == 1:
+        return ["-netdev", _stream("h1", sockets[0]), *arguments]
+    ports = []
+    for index in range(1, hcas + 1):
+        ports += ["-netdev", f"hubport,hubid=1,id=h{index}"]
+    for index, link in enumerate(sockets, 1):
+        ports += ["-netdev", _stream(f"s{index}", link), "-netdev", f"hubport,hubid=1,id=p{index},netdev=s{index}"]
+    return ports + arguments
+
+
+def _stream(name, link):
+    return f"stream,id={name},server=off,addr.type=fd,addr.str={link.fileno()}"
+
+
+def kernel_arguments(config, number):
+    text = f"{KERNEL_ARGUMENTS} hghca.guest={number} hghca.guests={config.guests} hghca.hcas={config.hca_count()}"
+    return text + (" hghca.share=1" if config.share else "")
+
+
+def arguments(config, number, setup, sockets, agent, qmp, serial):
+    """The whole command line of guest `number`.
+
+    setup: what setup.make returned. agent, qmp: this machine's ends of two
+    socket pairs, inherited by QEMU. serial: file of the serial console.
+    """
+    line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], "-m", config.memory,
+            "-kernel", str(config.kernel or setup.kernel.image), "-initrd", str(setup.kernel.initrd),
+            "-append", kernel_arguments(config, number),
+            "-drive", f"file={escape(setup.image)},format=raw,if=none,id=disk,snapshot=on,cache=unsafe",
+            "-device", "virtio-blk-pci,drive=disk,addr=0x1d",
+            "-drive", f"file={escape(setup.payload)},format=raw,if=none,id=payload,readonly=on",
+            "-device", "virtio-blk-pci,drive=payload,addr=0x1e",
+            "-device", "virtio-serial-pci,id=serial",
+            "-chardev", f"socket,id=agent,fd={agent.fileno()}",
+            "-device", "virtserialport,chardev=agent,name=org.hghca.agent",
+            "-chardev", f"socket,id=qmp,fd={qmp.fileno()}", "-mon", "chardev=qmp,mode=control",
+            "-chardev", f"file,id=console,path={escape(serial)}", "-serial", "chardev:console"]
+    if config.share:
+        line += ["-virtfs", f"local,path={escape(config.share)},mount_tag=share,security_model=none,multidevs=remap"]
+    return [*line, *network_arguments(config, number, sockets), *config.qemu_args]
+
+
+def escape(path):
+    """A path as QEMU's option syntax wants it."""
+    return str(path).replace(",", ",,")

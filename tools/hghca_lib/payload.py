@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The payload disk: all of this project that goes into the guest, made in a second.
+
+Guest scripts, driver and provider; seen in the guest as /opt/hghca, read-only.
+"""
+
+import shutil
+
+from . import cache, host, repo
+
+STEP = "payload disk"
+SCRIPTS = ["init", "agent.py"]
+CURE = "see the log"
+
+
+def files(module, provider):
+    """Name on the disk -> host file."""
+    found = {name: repo.path(f"tools/guest/{name}") for name in SCRIPTS}
+    found["hghca.ko"] = module
+    found.update({path.name: path for path in sorted(provider.iterdir())})
+    return found
+
+
+def payload_key(contents):
+    return cache.key(*[part for name, path in contents.items() for part in (name, path)])
+
+
+def is_made(module, provider):
+    return cache.entry("payload", payload_key(files(module, provider))).is_dir()
+
+
+def make(module, provider):
+    """The disk with the driver's file and the files of the provider's folder."""
+    contents = files(module, provider)
+
+    def build(folder):
+        log = cache.log_path("payload")
+        log.unlink(missing_ok=True)
+        root = folder / "root"
+        root.mkdir()
+        for name, path in contents.items():
+            shutil.copy(path, root / name)
+        size_kib = 1024 + 2 * sum(path.stat().st_size for path in contents.values()) // 1024
+        host.run_logged(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(root),
+                         str(folder / "payload.ext4"), f"{size_kib}k"], log, STEP, CURE)
+        shutil.rmtree(root)
+
+    return cache.make("payload", payload_key(contents), build, 64 * cache.MIB, STEP) / "payload.ext4"

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`tools/hghca test`: run the suites below tests/ and count their results.
+
+A suite is a folder with an executable `run`, which prints the Test Anything
+Protocol on standard output and finds the tool as $HGHCA_TOOL and the cache as
+$HGHCA_CACHE. Nothing is skipped: a result marked SKIP or TODO has failed. A
+suite that prints no plan, another number of results than planned, or that
+ends with a status other than 0 without a failed result, has one more failure.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from . import cache, repo, setup
+from .errors import ToolError, UsageError
+
+LIMIT_S = 1800
+RESULT = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:- )?(.*?)\s*$")
+PLAN = re.compile(r"^1\.\.(\d+)")
+DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)", re.IGNORECASE)
+
+
+class Count:
+    """Results so far; `last_failed` says whether notes that follow are worth showing."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = 0
+        self.plan = None
+        self.last_failed = True
+
+
+def available():
+    return sorted(run.parent.name for run in repo.path("tests").glob("*/run") if os.access(run, os.X_OK))
+
+
+def main(options):
+    names = options.suites or available()
+    for name in names:
+        if name not in available():
+            raise UsageError(f"there is no test suite {name}", f"choose from: {' '.join(available())}")
+    passed, failed = 0, 0
+    try:
+        setup.make(verbose=True)
+        for name in names:
+            count = run_suite(name)
+            passed += count.passed
+            failed += count.failed
+    except ToolError as error:
+        failed += 1
+        print(f"hghca: {error}", file=sys.stderr)
+    print(f"{passed} passed, {failed} failed")
+    return 0 if passed and not failed else 1
+
+
+def run_suite(name):
+    """Run one suite, printing each result as it comes; its Count."""
+    log = cache.log_path(f"test-{name}")
+    start = time.monotonic()
+    print(f"== {name} (log: {log})")
+    env = dict(os.environ, HGHCA_TOOL=str(repo.path("tools/hghca")), HGHCA_CACHE=str(cache.root()))
+    count = Count()
+    with open(log, "wb") as file:
+        process = subprocess.Popen([repo.path(f"tests/{name}/run")], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=file, env=env, start_new_session=True)
+        timer = threading.Timer(LIMIT_S, end, [process])
+        timer.start()
+        try:
+            for line in process.stdout:
+                file.write(line)
+                file.flush()
+                take(count, name, line.decode(errors="replace").rstrip("\n"))
+            status = process.wait()
+        finally:
+            timer.cancel()
+            end(process)
+    conclude(count, name, status, log)
+    print(f"== {name}: {count.passed} passed, {count.failed} failed, {time.monotonic() - start:.0f} s")
+    return count
+
+
+def end(process):
+    """End the suite and what it started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def take(count, name, line):
+    """Book one line of a suite's output."""
+    result, plan = RESULT.match(line), PLAN.match(line)
+    if result:
+        good = result.group(1) == "ok" and not DIRECTIVE.search(result.group(3))
+        count.passed += good
+        count.failed += not good
+        count.last_failed = not good
+        print(f"{'ok' if good else 'not ok'} {name}: {result.group(3)}")
+    elif plan:
+        count.plan = int(plan.group(1))
+    elif line.startswith("Bail out!"):
+        fail(count, name, line)
+    elif line.startswith("#") and count.last_failed:
+        print(f"    {line}")
+
+
+def fail(count, name, why):
+    count.failed += 1
+    count.last_failed = True
+    print(f"not ok {name}: {why}")
+
+
+def conclude(count, name, status, log):
+    """Whether the suite as a whole ended as it should."""
+    results = count.passed + count.failed
+    if count.plan is None:
+        fail(count, name, f"the suite ended with status {status} without a plan; see {log}")
+    elif results != count.plan:
+        fail(count, name, f"{count.plan} results were planned, {results} came; see {log}")
+    elif status and not count.failed:
+        fail(count, name, f"the suite ended with status {status}; see {log}")
+    elif not results:
+        fail(count, name, "the suite has no tests")

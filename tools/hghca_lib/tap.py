@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Writing test results in the Test Anything Protocol, for suites written in Python."""
+
+import sys
+
+
+class Report:
+    """Counts and prints results; finish() prints the plan and ends the process."""
+
+    def __init__(self, stream=None):
+        self.stream = stream or sys.stdout
+        self.count = 0
+        self.failed = 0
+
+    def result(self, passed, name, details=""):
+        """One result; `details` are printed when it failed."""
+        self.count += 1
+        self.failed += not passed
+        self._print(f"{'ok' if passed else 'not ok'} {self.count} - {name}")
+        if not passed and details:
+            self.note(details)
+
+    def note(self, text):
+        """Lines that are no results."""
+        for line in text.rstrip().splitlines():
+            self._print(f"# {line}")
+
+    def run(self, name, test, *arguments):
+        """Run a test function: it passes unless it raises; an AssertionError tells why."""
+        try:
+            test(*arguments)
+        except Exception as error:  # noqa: BLE001 - any failure is one failed test
+            self.result(False, name, f"{type(error).__name__}: {error}")
+        else:
+            self.result(True, name)
+
+    def finish(self):
+        self._print(f"1..{self.count}")
+        sys.exit(1 if self.failed or not self.count else 0)
+
+    def _print(self, line):
+        print(line, file=self.stream, flush=True)
