@@ -13,7 +13,7 @@ ACCELERATORS = {
     "kvm": ["-accel", "kvm", "-cpu", "host"],
 }
 # panic and oops end the machine at once; the rest saves boot time in an emulated machine.
-KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr no_timer_check nmi_watchdog=0 "
+KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr no_timer_check tsc=reliable nmi_watchdog=0 "
                     "random.trust_cpu=on cryptomgr.notests log_buf_len=4M rcupdate.rcu_expedited=1 net.ifnames=0")
 LINK_BUFFER_BYTES = 4 << 20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
