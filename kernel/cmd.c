@@ -259,6 +259,12 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 		return -EIO;
 	}
 
+	/* Given up meanwhile: hghca_cmd_abort_all() may not have seen the slot. */
+	if (READ_ONCE(hdev->failed)) {
+		err = -EIO;
+		goto err_put_slot;
+	}
+
 	mutex_lock(&ci->hcr_lock);
 	err = hghca_hcr_post(hdev, cmd, slot->token, true);
 	mutex_unlock(&ci->hcr_lock);
@@ -308,6 +314,8 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 		err = hghca_cmd_exec_polled(hdev, cmd, &status);
 
 	if (err) {
+		if (READ_ONCE(hdev->failed))
+			return -EIO;
 		dev_err(hdev->bus.dev, "command %#x, modifiers %#x %#x: no answer: %d\n",
 			cmd->op, cmd->in_modifier, cmd->op_modifier, err);
 		hghca_dev_fail(hdev, "command not answered");

@@ -211,7 +211,7 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	}
 
 	memset(attr, 0, sizeof(*attr));
-	attr->fw_ver = (u64)(hdev->fw_version >> 16) << 32 | (hdev->fw_version & 0xffff);
+	attr->fw_ver = hdev->fw_version;
 	attr->sys_image_guid = hdev->node_guid;
 	attr->max_mr_size = BIT_ULL(63);
 	attr->page_size_cap = GENMASK_ULL(limits->log_max_page, limits->log_min_page);

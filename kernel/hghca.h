@@ -264,7 +264,7 @@ struct hghca_hwmr_attr {
 	bool physical;
 };
 
-#define HGHCA_QUEUE_CHUNK_SHIFT	16
+#define HGHCA_QUEUE_CHUNK_SHIFT	15
 #define HGHCA_QUEUE_CHUNK_SIZE	BIT(HGHCA_QUEUE_CHUNK_SHIFT)
 
 struct hghca_queue_chunk {

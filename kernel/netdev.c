@@ -95,7 +95,6 @@ static int hghca_net_open(struct net_device *netdev)
 		netdev_err(netdev, "rings: %d\n", err);
 		return err;
 	}
-	netif_start_queue(netdev);
 	hghca_netdev_link(nd->hdev);
 	if (netif_carrier_ok(netdev))
 		hghca_port_dispatch(nd->hdev, true);
@@ -106,25 +105,9 @@ static int hghca_net_stop(struct net_device *netdev)
 {
 	struct hghca_netdev *nd = netdev_priv(netdev);
 
-	netif_tx_disable(netdev);
 	hghca_netring_close(nd);
 	hghca_port_dispatch(nd->hdev, false);
 	return 0;
-}
-
-/* Make the rings anew; the device is running. */
-static int hghca_net_restart(struct hghca_netdev *nd)
-{
-	int err;
-
-	ASSERT_RTNL();
-
-	netif_tx_disable(nd->netdev);
-	hghca_netring_close(nd);
-	err = hghca_netring_open(nd);
-	if (!err)
-		netif_wake_queue(nd->netdev);
-	return err;
 }
 
 static void hghca_net_restart_work(struct work_struct *work)
@@ -135,7 +118,8 @@ static void hghca_net_restart_work(struct work_struct *work)
 	rtnl_lock();
 	if (netif_running(nd->netdev) && !READ_ONCE(nd->hdev->failed)) {
 		netdev_warn(nd->netdev, "restarts its rings\n");
-		if (hghca_net_restart(nd)) {
+		hghca_netring_close(nd);
+		if (hghca_netring_open(nd)) {
 			netdev_err(nd->netdev, "rings do not come back\n");
 			hghca_netdev_fault(nd);
 		}
@@ -184,7 +168,8 @@ static int hghca_net_set_mac(struct net_device *netdev, void *addr)
 	return 0;
 }
 
-static int hghca_net_port_mtu(struct hghca_netdev *nd, u32 mtu)
+/* The device's MTU and the stack's. */
+static int hghca_net_set_mtu(struct hghca_netdev *nd, int mtu)
 {
 	u32 old = nd->mtu;
 	int err;
@@ -195,33 +180,34 @@ static int hghca_net_port_mtu(struct hghca_netdev *nd, u32 mtu)
 	if (err)
 		nd->mtu = old;
 	mutex_unlock(&nd->port_lock);
+
+	if (!err)
+		WRITE_ONCE(nd->netdev->mtu, mtu);
 	return err;
 }
 
+/* Rings hold buffers, and frames, of the old length: they go first. */
 static int hghca_net_change_mtu(struct net_device *netdev, int mtu)
 {
 	struct hghca_netdev *nd = netdev_priv(netdev);
 	int old = netdev->mtu;
 	int err;
 
-	err = hghca_net_port_mtu(nd, mtu);
-	if (err)
-		return err;
-
-	WRITE_ONCE(netdev->mtu, mtu);
 	if (!netif_running(netdev))
-		return 0;
+		return hghca_net_set_mtu(nd, mtu);
 
-	/* Buffers have to be as long as the longest frame. */
-	err = hghca_net_restart(nd);
+	hghca_netring_close(nd);
+	err = hghca_net_set_mtu(nd, mtu);
+	if (err)
+		goto out_open;
+
+	err = hghca_netring_open(nd);
 	if (!err)
 		return 0;
-
-	WRITE_ONCE(netdev->mtu, old);
-	if (hghca_net_port_mtu(nd, old) || hghca_netring_open(nd))
+	hghca_net_set_mtu(nd, old);
+out_open:
+	if (hghca_netring_open(nd))
 		hghca_netdev_fault(nd);
-	else
-		netif_wake_queue(netdev);
 	return err;
 }
 

@@ -47,7 +47,7 @@ struct hghca_net_rx {
 	struct hghca_dbr dbr;
 	struct page_pool *pool;
 	struct page **pages;
-	u32 buf_len;			/* longest frame, bytes */
+	u32 buf_len;			/* longest frame, bytes; of both directions */
 	u32 head;
 	u32 tail;
 };

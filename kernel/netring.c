@@ -127,6 +127,12 @@ netdev_tx_t hghca_netring_xmit(struct sk_buff *skb, struct net_device *netdev)
 	dma_addr_t dma;
 	bool ring;
 
+	/* Queued before the MTU went down. */
+	if (unlikely(skb->len > nd->rx.buf_len)) {
+		dev_kfree_skb_any(skb);
+		goto out_drop;
+	}
+
 	if (unlikely(!hghca_net_tx_room(tx))) {
 		netif_tx_stop_queue(txq);
 		hghca_net_tx_ring(nd);
@@ -398,7 +404,8 @@ static void hghca_net_cqe_fault(struct hghca_netdev *nd, const struct hghca_cqe 
 {
 	const struct hghca_err_cqe *err_cqe = (const struct hghca_err_cqe *)cqe;
 
-	if (net_ratelimit())
+	/* The first fault tells more than what it has flushed. */
+	if (err_cqe->syndrome != HGHCA_SYNDROME_WR_FLUSH_ERR && net_ratelimit())
 		netdev_err(nd->netdev,
 			   "%s completion: QP %#x, WQE at %#x, opcode %#x, syndrome %#x\n",
 			   cqe->is_send ? "send" : "receive", le32_to_cpu(cqe->my_qpn),
@@ -595,7 +602,7 @@ static void hghca_net_qp_stop(struct hghca_netdev *nd)
 
 /**
  * hghca_netring_open - make the rings and let frames flow
- * @nd: the net device; the stack does not send yet
+ * @nd: the net device; the stack sends as soon as the rings are there
  *
  * Return: 0 or a negative errno.
  */
@@ -632,6 +639,7 @@ int hghca_netring_open(struct hghca_netdev *nd)
 		goto err_del_hwqp;
 
 	nd->open = true;
+	netif_wake_queue(nd->netdev);
 	napi_enable(&nd->napi);
 	hghca_ring_cq(hdev, nd->cq.hw.cqn, nd->cq.cons_index, HGHCA_CQ_ARM_NEXT);
 	return 0;
@@ -649,7 +657,7 @@ err_destroy_cq:
 
 /**
  * hghca_netring_close - undo hghca_netring_open()
- * @nd: the net device; the stack sends no more
+ * @nd: the net device
  *
  * Nothing happens when a restart has left no rings.
  */
@@ -658,7 +666,9 @@ void hghca_netring_close(struct hghca_netdev *nd)
 	if (!nd->open)
 		return;
 	nd->open = false;
+	/* NAPI first: it would wake the transmit queue. */
 	napi_disable(&nd->napi);
+	netif_tx_disable(nd->netdev);
 	hghca_net_qp_stop(nd);
 	hghca_hwqp_del(nd->hdev, &nd->hwqp);
 	hghca_net_rx_free(nd);

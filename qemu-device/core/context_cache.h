@@ -84,7 +84,7 @@ public:
             touch(it->second);
             return &it->second;
         }
-        if (index < Policy::kReserved || index >= count_)
+        if (check(index))
             return nullptr;
         ContextHeader header;
         if (!icm_.load(Policy::kSpace, address(index), &header, sizeof(header)) || header.magic != Policy::kMagic ||

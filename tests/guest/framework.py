@@ -61,6 +61,7 @@ class Side:
     guest: object
     netns: str | None = None
     netdev: str = ""
+    pci: str = ""
     gids: dict = dataclasses.field(default_factory=dict)
 
     def gid(self, kind):
@@ -68,6 +69,11 @@ class Side:
         if kind not in self.gids:
             raise Failure(f"{self.device} has no RoCE v2 GID of kind {kind}")
         return self.gids[kind]
+
+    @property
+    def counters(self):
+        """Folder of the device's counters in sysfs, "" for a device without."""
+        return f"/sys/class/infiniband/{self.device}/ports/1/hw_counters" if self.pci else ""
 
 
 class Rig:
@@ -82,13 +88,13 @@ class Rig:
         self.subject = subject
         self.programs = programs
         self.port = 20000
-        self.deadline = None
+        self.deadline = time.monotonic() + COMMAND_S
         self.running = []
         self.notes = []
         self.client, self.server = subject.sides(self)
         self.sides = [self.client, self.server]
         for side in self.sides:
-            self.look_up(side)
+            self.await_gids(side)
         self.log_seen = [len(guest.kmsg()) for guest in guests]
 
     # Running commands.
@@ -165,23 +171,51 @@ class Rig:
         """A line for the report that is no verdict."""
         self.notes.append(text)
 
+    def configure(self, side):
+        """Give a device that has just come back its namespace, address and MTU, as the guest's init does."""
+        space = f"-n {side.netns}" if side.netns else ""
+        moves = f"""
+            ip link set $interface netns {side.netns}
+            rdma dev set {side.device} netns {side.netns}""" if side.netns else ""
+        script = f"""
+            set -e
+            interface=$(ls /sys/bus/pci/devices/{side.pci}/net){moves}
+            ip {space} link set $interface mtu 4200
+            ip {space} address add {side.address}/24 dev $interface
+            ip {space} link set $interface up
+        """
+        succeeded("configure", side.guest.run(script, timeout=20))
+        self.await_gids(side)
+
+    def await_gids(self, side):
+        """Wait for the GIDs of both addresses; the kernel probes a link-local one for a second or two."""
+        self.wait_until(lambda: self.look_up(side) or {"ipv4", "link-local"} <= set(side.gids),
+                        f"GIDs of {side.device}")
+
+    def counter(self, side, name):
+        """A counter of the device, as it is now."""
+        return int(self.run(f"echo 0 > {side.counters}/lifespan; cat {side.counters}/{name}", side))
+
     # What the kernel knows.
 
     def look_up(self, side):
         """Fill in the names and numbers that the kernel gave a side's device."""
         script = f"""
             cd /sys/class/infiniband/{side.device}/ports/1
-            cat gid_attrs/ndevs/0
+            echo $(cat gid_attrs/ndevs/0) $(basename $(readlink /sys/class/infiniband/{side.device}/device))
             for file in gids/*; do
                 index=${{file#gids/}}
                 echo "$index $(cat $file) $(cat gid_attrs/types/$index 2>/dev/null)"
-            done | grep 'RoCE v2'
+            done | grep 'RoCE v2$'
+            true
         """
         result = side.guest.run(script, netns=side.netns)
         lines = result.stdout.splitlines()
-        if result.status or len(lines) < 2:
-            raise Failure(f"{side.device} has no GIDs: {result.output}")
-        side.netdev = lines[0].strip()
+        if not lines:
+            raise Failure(f"{side.device} is not there: {result.output}")
+        side.netdev, *pci = lines[0].split()
+        side.pci = pci[0] if pci else ""
+        side.gids = {}
         wanted = "".join(f"{int(byte):02x}" for byte in side.address.split("."))
         for line in lines[1:]:
             index, gid, _ = line.split(" ", 2)

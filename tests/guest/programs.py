@@ -10,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 PROGRAMS = {
     "badverbs": ["badverbs.c", "rig.c"],
     "badwqe": ["badwqe.c", "raw.c", "rig.c"],
+    "datacheck": ["datacheck.c", "rig.c"],
 }
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
 

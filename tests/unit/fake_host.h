@@ -124,10 +124,13 @@ public:
     {
         if (link_full)
             return false;
-        std::vector<uint8_t> frame;
+        size_t length = 0;
+        for (int i = 0; i < count; i++)
+            length += parts[i].iov_len;
+        std::vector<uint8_t> frame(length);
         for (int i = 0; i < count; i++) {
-            const auto *bytes = static_cast<const uint8_t *>(parts[i].iov_base);
-            frame.insert(frame.end(), bytes, bytes + parts[i].iov_len);
+            std::memcpy(frame.data() + frame.size() - length, parts[i].iov_base, parts[i].iov_len);
+            length -= parts[i].iov_len;
         }
         if (on_frame)
             on_frame(frame);

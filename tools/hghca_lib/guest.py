@@ -50,7 +50,6 @@ USUAL_WARNINGS = (
     "hrtimer: interrupt took",
 )
 
-
 Record = collections.namedtuple("Record", "level usec text")
 
 # QEMU is to die with the tool. Linux ties that to the thread that started it,

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bad input from programs, peers and administrators: a clear error, and nothing else is harmed."""
+
+import re
+
+from data import over_link, run_program, to_itself
+from framework import Failure, expect, succeeded, test
+from pingpong import pingpong
+
+OURS = {"subjects": ("hghca",)}
+
+
+@test("bad input: work requests that must fail, an HCA to itself", limit_s=120)
+def verbs_to_itself(rig):
+    run_program(rig, "badverbs", to_itself(rig))
+
+
+@test("bad input: work requests that must fail, over the link", limit_s=120, **OURS)
+def verbs_over_link(rig):
+    run_program(rig, "badverbs", over_link(rig))
+
+
+@test("bad input: descriptors, doorbells and driver calls that no provider makes", limit_s=120, **OURS)
+def descriptors(rig):
+    side = rig.client
+    rig.run(f"echo 0 > {side.counters}/lifespan")
+    run_program(rig, "badwqe", f"{to_itself(rig)} {side.counters}")
+
+
+@test("bad input: frames that no sound peer sends", limit_s=120, **OURS)
+def packets(rig):
+    """From the interface of the second HCA to the first, with sound traffic around them."""
+    target, sender = rig.client, rig.server
+    mac = rig.run(f"cat /sys/class/net/{target.netdev}/address", target).strip()
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
+    result = rig.try_run(f"python3 /share/badpackets.py {sender.netdev} {target.device} - {sender.address} "
+                         f"{target.address} {mac}", sender, timeout=100)
+    lines = [line for line in result.stdout.splitlines() if not line.startswith("ok ")]
+    expect(result.status == 0, "\n".join(lines) + result.stderr[-1000:])
+    rig.note(f"{result.stdout.count('ok ')} cases")
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
+
+
+def traffic(rig, program, server_side, client_side):
+    """Start endless traffic; (server, client) once packets flow."""
+    port = rig.next_port()
+
+    def command(side):
+        return f"exec {program} -d {side.device} -x {side.gid('ipv4')} -F -D 60 -p {port}"
+
+    server = rig.start(command(server_side), server_side)
+    rig.wait_listening(port, server_side, server, "tcp")
+    before = rig.counter(client_side, "tx_packets") + rig.counter(server_side, "tx_packets")
+    client = rig.start(f"{command(client_side)} {server_side.address}", client_side)
+    rig.wait_until(lambda: rig.counter(client_side, "tx_packets") + rig.counter(server_side, "tx_packets")
+                   > before + 5000, f"traffic of {program}")
+    if not (server.running() and client.running()):
+        raise Failure(f"{program} ended early: {server.output[-400:]}{client.output[-400:]}")
+    return server, client
+
+
+def killed(rig, program, victim):
+    """Kill one end in full traffic: the other ends by itself, with an error, and all works again."""
+    server, client = traffic(rig, program, rig.server, rig.client)
+    first, second = (client, server) if victim == "client" else (server, client)
+    first.kill()
+    first.wait(10)
+    survivor = second.wait(rig.left(30))
+    expect(not survivor.timed_out, f"the other end did not notice: {survivor.output[-400:]}")
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
+
+
+for judge in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
+    for end in ("client", "server"):
+        test(f"bad input: {judge}, {end} killed in full traffic",
+             lambda rig, judge=judge, end=end: killed(rig, judge, end), **OURS)
+
+
+@test("bad input: both ends killed at once, ten times", **OURS)
+def killed_together(rig):
+    for _ in range(10):
+        server, client = traffic(rig, "ib_write_bw", rig.server, rig.client)
+        server.kill()
+        client.kill()
+        server.wait(10)
+        client.wait(10)
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
+
+
+@test("bad input: rping killed on both sides", **OURS)
+def rping_killed(rig):
+    for victim in ("client", "server"):
+        port = rig.next_port()
+        server = rig.start(f"exec rping -s -a {rig.server.address} -p {port} -S 1000", rig.server)
+        rig.wait_listening(port, rig.server, server, "cm")
+        client = rig.start(f"exec rping -c -v -a {rig.server.address} -p {port} -S 1000")
+        client.wait_for("ping data")
+        first, second = (client, server) if victim == "client" else (server, client)
+        first.kill()
+        first.wait(10)
+        survivor = second.wait(rig.left(30))
+        expect(not survivor.timed_out, f"the other end did not notice: {survivor.output[-400:]}")
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
+
+
+@test("bad input: rmmod under traffic", **OURS)
+def rmmod_under_traffic(rig):
+    """Refused: the module is in use, and the traffic does not even notice."""
+    server, client = traffic(rig, "ib_write_bw", rig.server, rig.client)
+    result = rig.try_run("rmmod hghca")
+    expect(result.status != 0 and "in use" in result.output, f"status {result.status}: {result.output}")
+    before = rig.counter(rig.client, "tx_packets")
+    rig.wait_until(lambda: rig.counter(rig.client, "tx_packets") > before + 1000, "traffic after the refused rmmod")
+    expect(server.running() and client.running(), "the traffic ended")
+    client.kill()
+    server.kill()
+    client.wait(10)
+    server.wait(10)
+
+
+@test("bad input: driver unbound under traffic", limit_s=120, **OURS)
+def unbind_under_traffic(rig):
+    """Clean, as when a device is unplugged: programs get an error and end, the device comes back."""
+    server, client = traffic(rig, "ib_write_bw", rig.server, rig.client)
+    unbinding = rig.start(f"echo {rig.client.pci} > /sys/bus/pci/drivers/hghca/unbind")
+    rig.wait_until(lambda: not unbinding.running() or not client.running()
+                   or rig.try_run(f"test -e /sys/class/infiniband/{rig.client.device}").status, "the device going")
+    if client.running() and not rig_ends(rig, unbinding):
+        client.kill()
+    client.wait(rig.left(30))
+    server.kill()
+    server.wait(10)
+    succeeded("unbind", unbinding.wait(rig.left(30)))
+    rig.run(f"echo {rig.client.pci} > /sys/bus/pci/drivers/hghca/bind")
+    rig.configure(rig.client)
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
+
+
+def rig_ends(rig, command, limit_s=10):
+    try:
+        rig.wait_until(lambda: not command.running(), "", limit_s)
+    except Failure:
+        return False
+    return True
+
+
+@test("bad input: commands the device must refuse", limit_s=120, **OURS)
+def commands(rig):
+    """With no driver bound, a program of ours writes the HCR of the second HCA."""
+    side = rig.server
+    rig.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind")
+    try:
+        result = rig.try_run(f"python3 /share/badcmd.py {side.pci}", rig.client, timeout=90)
+    finally:
+        rig.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
+        rig.configure(side)
+    lines = [line for line in result.stdout.splitlines() if not line.startswith("ok ")]
+    expect(result.status == 0, "\n".join(lines)[-5000:] + result.stderr[-1000:])
+    rig.note(f"{len(re.findall('^ok ', result.stdout, re.MULTILINE))} cases")
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The device as a PCI device: configuration space, resets, several of it, interrupts, and its driver coming and going."""
+
+import re
+
+from data import run_program, to_itself
+from framework import FOUR, Side, expect, test
+from pingpong import pingpong
+
+OURS = {"subjects": ("hghca",)}
+
+
+@test("hardware: lspci is clean", **OURS)
+def lspci(rig):
+    for side in rig.sides:
+        result = rig.try_run(f"lspci -s {side.pci} -vvv -nn", side)
+        text = result.stdout
+        expect(result.status == 0 and not result.stderr, f"lspci complained: {result.stderr}")
+        for wanted in (r"InfiniBand \[0207\].*\[1af4:10f1\]", r"Kernel driver in use: hghca",
+                       r"Region 0: Memory at \w+ \(64-bit, (non-)?prefetchable\) \[size=1M\]",
+                       r"Region 2: Memory at \w+ \(64-bit, (non-)?prefetchable\) \[size=8M\]",
+                       r"Region 4: Memory at \w+ \(64-bit, (non-)?prefetchable\)",
+                       r"MSI-X: Enable\+ Count=64 Masked-", r"Express \(v2\) Endpoint", r"FLReset\+",
+                       r"DevSta:\s+CorrErr- NonFatalErr- FatalErr- UnsupReq-", r"Power Management version \d",
+                       r"Control:.*BusMaster\+", r"(?!.*<unassigned>)"):
+            expect(re.search(wanted, text), f"lspci shows no `{wanted}`:\n{text}")
+        for unwanted in ("!!!", "<access denied>", "unassigned", "<chain broken>", "<chain looped>",
+                         "Unknown header", "<TAbort+", ">TAbort+", "<MAbort+", ">SERR+"):
+            expect(unwanted not in text, f"lspci shows `{unwanted}`:\n{text}")
+        dump = rig.run(f"lspci -s {side.pci} -xxxx | wc -l", side)
+        expect(int(dump) > 250, "the extended configuration space is missing")
+
+
+def interrupts(rig, side):
+    """Counts of the device's vectors: {vector line: [count on each CPU]}."""
+    irqs = set(rig.run(f"ls /sys/bus/pci/devices/{side.pci}/msi_irqs").split())
+    found = {}
+    for line in rig.run("cat /proc/interrupts").splitlines()[1:]:
+        number, _, rest = line.partition(":")
+        if number.strip() in irqs:
+            words = rest.split()
+            found[number.strip()] = [int(word) for word in words[:2]]
+    return found
+
+
+@test("hardware: event queues on several vectors, spread over the CPUs", **OURS)
+def vectors(rig):
+    side = rig.client
+    before = interrupts(rig, side)
+    expect(len(before) >= 3, f"vectors: {before}")
+    said = run_program(rig, "datacheck", f"{to_itself(rig)} -- 'completion vectors'")
+    count = int(re.search(r"# (\d+) vectors", said).group(1))
+    after = interrupts(rig, side)
+    rose = [irq for irq in after if sum(after[irq]) - sum(before[irq]) >= 20]
+    expect(count >= 2, f"{count} completion vectors on 2 CPUs")
+    expect(len(rose) >= count, f"{count} completion vectors, but interrupts rose on {rose}: {before} -> {after}")
+    cpus = {cpu for irq in rose for cpu in (0, 1) if after[irq][cpu] - before[irq][cpu] >= 20}
+    expect(cpus == {0, 1}, f"interrupts came on the CPUs {cpus} alone: {before} -> {after}")
+
+
+def reload_driver(rig):
+    rig.run("rmmod hghca")
+    expect(rig.run("ls /sys/class/infiniband | wc -l").strip() == "0", "a device is left without its driver")
+    rig.run("insmod /opt/hghca/hghca.ko")
+    for side in rig.sides:
+        rig.configure(side)
+
+
+@test("hardware: driver unloaded and loaded five times", limit_s=120, **OURS,
+      expected_log=(r"hghca: (loading out-of-tree|module verification)",))
+def reload(rig):
+    for _ in range(5):
+        reload_driver(rig)
+        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+
+
+@test("hardware: driver unbound and bound, one device at a time", limit_s=120, **OURS)
+def rebind(rig):
+    for side in rig.sides:
+        rig.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind")
+        rig.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
+        rig.configure(side)
+        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+
+
+@test("hardware: function-level reset", limit_s=120, **OURS)
+def function_level_reset(rig):
+    """Without a driver; what the device had been told before is forgotten, and the driver starts it again."""
+    side = rig.server
+    folder = f"/sys/bus/pci/devices/{side.pci}"
+    rig.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind")
+    try:
+        methods = rig.run(f"cat {folder}/reset_method", rig.client)
+        expect("flr" in methods.split(), f"reset methods: {methods}")
+        rig.run(f"echo flr > {folder}/reset_method && python3 /share/flr.py {side.pci}", rig.client)
+    finally:
+        rig.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
+        rig.configure(side)
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
+
+
+@test("hardware: four HCAs in one machine", machine=FOUR, **OURS)
+def four(rig):
+    """Traffic between all neighbours at the same time."""
+    sides = [*rig.sides, Side("hghca2", "10.10.0.3", rig.guest, netns="c"),
+             Side("hghca3", "10.10.0.4", rig.guest, netns="d")]
+    running = []
+    for side in sides[2:]:
+        rig.look_up(side)
+    for number, server in enumerate(sides):
+        client = sides[(number + 1) % 4]
+        port = rig.next_port()
+        options = f"-c -s 100003 -n 300 -m 4096 -p {port}"
+        serving = rig.start(f"ibv_rc_pingpong -d {server.device} -g {server.gid('ipv4')} {options}", server)
+        rig.wait_listening(port, server, serving, "tcp")
+        running += [serving, rig.start(f"ibv_rc_pingpong -d {client.device} -g {client.gid('ipv4')} {options} "
+                                       f"{server.address}", client)]
+    for command in running:
+        result = command.wait(rig.left(50))
+        expect(result.status == 0 and "300 iters" in result.stdout and "invalid" not in result.output,
+               f"status {result.status}: {result.output[-400:]}")
+    macs = {rig.run(f"cat /sys/class/net/{side.netdev}/address", side) for side in sides}
+    guids = {rig.run(f"cat /sys/class/infiniband/{side.device}/node_guid", side) for side in sides}
+    expect(len(macs) == 4 and len(guids) == 4, f"MACs {macs}, GUIDs {guids}")

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands that the device must refuse, written to the HCR through sysfs while no driver is bound.
+
+usage: badcmd.py PCI-ADDRESS
+
+The bytes and numbers are those of docs/hardware-interface.rst; nothing is
+shared with the driver. All memory the device is told about is this program's
+own, or none at all. Prints the Test Anything Protocol.
+"""
+
+import ctypes
+import mmap
+import os
+import random
+import struct
+import sys
+import time
+
+PAGE = 4096
+HCR, RESET = 0x80000, 0xF0010
+GO, EVENT = 1 << 23, 1 << 22
+NOWHERE = 1 << 50
+
+OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE, BUSY = 0x00, 0x02, 0x03, 0x04, 0x06
+BAD_RES_STATE, BAD_INDEX, BAD_QP_STATE, BAD_SEG, NOT_MAPPED = 0x09, 0x0A, 0x10, 0x20, 0x22
+
+QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, CLOSE_HCA, SET_PORT = 0x003, 0x006, 0x007, 0x008, 0x00C
+SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ = 0x00D, 0x00F, 0x011, 0x012, 0x013, 0x014
+SW2HW_CQ, HW2SW_CQ, RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS = 0x016, 0x017, 0x019, 0x01A, 0x01B, 0x01C
+SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP = 0x01D, 0x01E, 0x01F, 0x020, 0x021, 0x022
+CONF_SPECIAL_QP, MAD_IFC, RESIZE_CQ, INIT2INIT, NOP, SQD2SQD = 0x023, 0x024, 0x02C, 0x02D, 0x031, 0x038
+SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF9, 0xFFA
+NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
+             RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
+             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS]
+KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
+CONTEXT, TPT = 1, 2
+ICM_PAGES = 16
+MPT_REGION = 1 << 8
+
+libc = ctypes.CDLL(None, use_errno=True)
+number = failed = 0
+
+
+def result(name, wrong):
+    global number, failed
+    number += 1
+    for line in wrong:
+        print(f"# {line}")
+    failed += bool(wrong)
+    print(f"{'not ok' if wrong else 'ok'} {number} - {name}", flush=True)
+
+
+class Memory:
+    """Locked pages of our own and where they are for the device (there is no IOMMU in this guest)."""
+
+    def __init__(self, pages):
+        self.map = mmap.mmap(-1, pages * PAGE)
+        self.map[:] = b"\1" * len(self.map)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        if libc.mlock(ctypes.c_void_p(address), ctypes.c_size_t(len(self.map))):
+            raise OSError(ctypes.get_errno(), "mlock")
+        self.map[:] = bytes(len(self.map))
+        with open("/proc/self/pagemap", "rb") as file:
+            file.seek(address // PAGE * 8)
+            frames = struct.unpack(f"<{pages}Q", file.read(8 * pages))
+        self.dma = [(frame & (1 << 55) - 1) * PAGE for frame in frames]
+
+    def put(self, data, page=0):
+        self.map[page * PAGE:(page + 1) * PAGE] = data.ljust(PAGE, b"\0")
+
+    def get(self, page=0):
+        return self.map[page * PAGE:(page + 1) * PAGE]
+
+
+class Device:
+    """BAR0 of an unbound device, with memory and bus mastering on."""
+
+    def __init__(self, address):
+        self.folder = f"/sys/bus/pci/devices/{address}"
+        if os.path.exists(f"{self.folder}/driver"):
+            sys.exit("Bail out! a driver is bound to the device")
+        self.configure(0x6)
+        fd = os.open(f"{self.folder}/resource0", os.O_RDWR | os.O_SYNC)
+        self.bar = mmap.mmap(fd, 1 << 20)
+        self.word = memoryview(self.bar).cast("I")
+        self.byte = memoryview(self.bar)
+        self.half = memoryview(self.bar).cast("H")
+        self.quad = memoryview(self.bar).cast("Q")
+        self.reset()
+
+    def configure(self, command):
+        with open(f"{self.folder}/config", "r+b", buffering=0) as file:
+            file.seek(4)
+            file.write(struct.pack("<H", command))
+
+    def reset(self):
+        self.word[RESET // 4] = 1
+
+    def hcr(self, index, value=None):
+        if value is None:
+            return self.word[HCR // 4 + index]
+        self.word[HCR // 4 + index] = value
+
+    def command(self, op, in_param=0, out_param=0, modifier=0, op_modifier=0, event=False):
+        """Run a polled command; its status."""
+        for index, value in enumerate((in_param >> 32, in_param & 0xFFFFFFFF, modifier,
+                                       out_param >> 32, out_param & 0xFFFFFFFF, 0xFFFF << 16)):
+            self.hcr(index, value)
+        self.hcr(6, GO | (EVENT if event else 0) | op_modifier << 12 | op)
+        limit = time.monotonic() + 10
+        while self.hcr(6) & GO:
+            if time.monotonic() > limit:
+                raise TimeoutError(f"command 0x{op:03x} did not end")
+        return self.hcr(6) >> 24
+
+
+class Tests:
+    def __init__(self, device):
+        self.device = device
+        self.box = Memory(4)
+        self.icm = Memory(ICM_PAGES)
+        self.limits = {}
+
+    def expect(self, wrong, what, status, op, **arguments):
+        """The command must end with one of the statuses."""
+        allowed = status if isinstance(status, tuple) else (status,)
+        got = self.device.command(op, **arguments)
+        if got not in allowed:
+            names = " or ".join(f"0x{one:02x}" for one in allowed)
+            wrong.append(f"{what}: command 0x{op:03x} ended with status 0x{got:02x}, expected {names}")
+        return got
+
+    def mailbox(self, data=b""):
+        self.box.put(data)
+        return self.box.dma[0]
+
+    def alive(self, wrong):
+        """The device still answers, and answers right."""
+        self.box.put(b"\xff" * PAGE, 1)
+        self.expect(wrong, "afterwards", OK, QUERY_DEV_LIM, out_param=self.box.dma[1])
+        if self.box.get(1)[0x0C:0x10] != bytes([16, 17, 6, 19]):
+            wrong.append(f"QUERY_DEV_LIM answers {self.box.get(1)[:0x20].hex()}")
+
+    def run(self):
+        for name in dir(self):
+            if name.startswith("test_"):
+                self.device.reset()
+                wrong = []
+                try:
+                    getattr(self, name)(wrong)
+                    self.alive(wrong)
+                except TimeoutError as error:
+                    wrong.append(str(error))
+                result(getattr(self, name).__doc__, wrong)
+        self.device.reset()
+
+    # INIT_HCA with tables of 256 QPs, CQs, 64 EQs, 256 MPTs.
+
+    def init_box(self, qpc=0 | 8, cqc=0x100000 | 8, eqc=0x200000 | 6, caps=0x7F, mpt=0 | 8, mtt=0x100000):
+        return struct.pack(">QQQQIIIIQQ", 0, qpc, cqc, eqc, caps, 0, 0, 0, mpt, mtt)
+
+    def init(self, wrong):
+        self.expect(wrong, "a sound INIT_HCA", OK, INIT_HCA, in_param=self.mailbox(self.init_box()))
+
+    def chunk_box(self, chunks):
+        """Chunks (ICM address, DMA address, pages): pairs stand high to low."""
+        box = bytearray(PAGE)
+        for index, (virt, dma, pages) in enumerate(chunks):
+            struct.pack_into(">QQ", box, 16 * (index ^ 1), virt, dma | pages)
+        return bytes(box)
+
+    def map_icm(self, space, virt, page):
+        return self.device.command(MAP_ICM, in_param=self.mailbox(self.chunk_box([(virt, self.icm.dma[page], 1)])),
+                                   modifier=1, op_modifier=space)
+
+    def test_ops(self, wrong):
+        "unknown opcodes"
+        self.mailbox()
+        for when in ("before INIT_HCA", "after INIT_HCA"):
+            for op in sorted(set(range(0x1000)) - KNOWN):
+                self.expect(wrong, when, BAD_OP, op, in_param=self.box.dma[0], out_param=self.box.dma[1])
+            if when.startswith("before"):
+                self.init(wrong)
+
+    def test_before_init(self, wrong):
+        "commands before INIT_HCA"
+        for op in NEED_INIT:
+            self.expect(wrong, "before INIT_HCA", BAD_SYS_STATE, op, in_param=self.mailbox(),
+                        out_param=self.box.dma[1], modifier=1)
+        self.expect(wrong, "NOP", OK, NOP, modifier=0x1F)
+
+    def test_mailboxes(self, wrong):
+        "mailboxes outside memory, and crooked ones"
+        bad = [NOWHERE, 0xFFFFFFFFFFFFF000, 1 << 63, self.box.dma[0] + 64, self.box.dma[0] + 1, self.box.dma[0] + 2048]
+        for address in bad:
+            self.expect(wrong, f"out {address:#x}", BAD_PARAM, QUERY_DEV_LIM, out_param=address)
+            self.expect(wrong, f"out {address:#x}", BAD_PARAM, QUERY_ADAPTER, out_param=address)
+            self.expect(wrong, f"in {address:#x}", BAD_PARAM, INIT_HCA, in_param=address)
+            self.expect(wrong, f"in {address:#x}", BAD_PARAM, MAP_ICM, in_param=address, modifier=1, op_modifier=CONTEXT)
+        self.init(wrong)
+        for address in bad:
+            for op in (SW2HW_MPT, WRITE_MTT, SW2HW_EQ, SW2HW_CQ, SET_GID, SET_PORT):
+                self.expect(wrong, f"in {address:#x}", BAD_PARAM, op, in_param=address, modifier=1)
+            self.expect(wrong, f"out {address:#x}", BAD_PARAM, QUERY_STATS, out_param=address)
+        # The BARs of the device itself are no memory for mailboxes.
+        with open(f"{self.device.folder}/resource") as file:
+            bar = int(file.readline().split()[0], 16)
+        self.expect(wrong, "in its own BAR", BAD_PARAM, INIT_HCA, in_param=bar + HCR)
+
+    def test_modifiers(self, wrong):
+        "bad in_modifier and op_modifier"
+        self.expect(wrong, "MAP_ICM of 0 chunks", BAD_PARAM, MAP_ICM, in_param=self.mailbox(), op_modifier=CONTEXT)
+        self.expect(wrong, "MAP_ICM of 257 chunks", BAD_PARAM, MAP_ICM, in_param=self.mailbox(), modifier=257,
+                    op_modifier=CONTEXT)
+        for space in (0, 3, 255):
+            box = self.mailbox(self.chunk_box([(0, self.icm.dma[0], 1)]))
+            self.expect(wrong, f"MAP_ICM in space {space}", BAD_PARAM, MAP_ICM, in_param=box, modifier=1,
+                        op_modifier=space)
+            self.expect(wrong, f"UNMAP_ICM in space {space}", BAD_PARAM, UNMAP_ICM, modifier=1, op_modifier=space)
+        for port in (0, 2, 0xFFFFFFFF):
+            self.expect(wrong, f"QUERY_PORT of port {port}", BAD_PARAM, QUERY_PORT, out_param=self.box.dma[1],
+                        modifier=port)
+        self.init(wrong)
+        for count in (0, 509, 0xFFFFFFFF):
+            self.expect(wrong, f"WRITE_MTT of {count}", BAD_PARAM, WRITE_MTT, in_param=self.mailbox(), modifier=count)
+        for special in (0, 2, 4, 255):
+            self.expect(wrong, f"CONF_SPECIAL_QP {special}", BAD_PARAM, CONF_SPECIAL_QP, modifier=1,
+                        op_modifier=special)
+        self.expect(wrong, "MAD_IFC", BAD_OP, MAD_IFC, in_param=self.mailbox(), out_param=self.box.dma[1])
+        self.expect(wrong, "RST2INIT with op_modifier 3", BAD_PARAM, RST2INIT, modifier=8, op_modifier=3)
+        self.expect(wrong, "SET_GID with op_modifier 2", BAD_PARAM, SET_GID, in_param=self.mailbox(), op_modifier=2)
+
+    def test_indices(self, wrong):
+        "indices beyond the tables"
+        self.init(wrong)
+        for op, count in ((SW2HW_MPT, 256), (HW2SW_MPT, 256), (SW2HW_EQ, 64), (HW2SW_EQ, 64), (SW2HW_CQ, 256),
+                          (HW2SW_CQ, 256), (RESIZE_CQ, 256), (QUERY_QP, 256), (TO_ERR, 256)):
+            for index in (count, count + 1, 0xFFFFFFFF):
+                self.expect(wrong, f"index {index}", BAD_INDEX, op, in_param=self.mailbox(),
+                            out_param=self.box.dma[1], modifier=index)
+        self.expect(wrong, "GID 128", (BAD_INDEX, BAD_PARAM), SET_GID, in_param=self.mailbox(), modifier=128)
+        box = struct.pack(">QQQQ", 0, 0, 0, 1 << 27)
+        self.expect(wrong, "MTT 2^27", BAD_INDEX, WRITE_MTT, in_param=self.mailbox(box), modifier=1)
+        box = struct.pack(">QQQQ", 0, 0, 0, (1 << 64) - 1)
+        self.expect(wrong, "MTT 2^64 - 1", BAD_INDEX, WRITE_MTT, in_param=self.mailbox(box), modifier=2)
+
+    def test_init(self, wrong):
+        "INIT_HCA with a bad layout"
+        for what, change in (("2^17 QPs", {"qpc": 17}), ("2^18 CQs", {"cqc": 0x100000 | 18}),
+                             ("2^7 EQs", {"eqc": 0x200000 | 7}), ("2^20 MPTs", {"mpt": 20}),
+                             ("2^255 QPs", {"qpc": 255}), ("QPs beyond ICM", {"qpc": 1 << 32 | 8}),
+                             ("QPs at the end of ICM", {"qpc": (1 << 32) - 4096 | 8}),
+                             ("CQs over QPs", {"cqc": 0x1000 | 8}), ("MTTs over MPTs", {"mtt": 0x100}),
+                             ("an unknown capability", {"caps": 1 << 7}), ("all capabilities", {"caps": 0xFFFFFFFF})):
+            self.expect(wrong, what, BAD_PARAM, INIT_HCA, in_param=self.mailbox(self.init_box(**change)))
+        self.init(wrong)
+        self.expect(wrong, "INIT_HCA again", BAD_SYS_STATE, INIT_HCA, in_param=self.mailbox(self.init_box()))
+        self.expect(wrong, "CLOSE_HCA", OK, CLOSE_HCA)
+        self.expect(wrong, "CLOSE_HCA again", BAD_SYS_STATE, CLOSE_HCA)
+        self.init(wrong)
+
+    def test_icm(self, wrong):
+        "ICM mapped badly, and tables used without it"
+        self.init(wrong)
+        for what, chunk in (("0 pages", (0, self.icm.dma[0], 0)), ("crooked", (64, self.icm.dma[0], 1)),
+                            ("beyond ICM", (1 << 32, self.icm.dma[0], 1)),
+                            ("over the end of ICM", ((1 << 32) - 4096, self.icm.dma[0], 2)),
+                            ("at 2^64 - 4096", ((1 << 64) - 4096, self.icm.dma[0], 2))):
+            self.expect(wrong, what, BAD_PARAM, MAP_ICM, in_param=self.mailbox(self.chunk_box([chunk])), modifier=1,
+                        op_modifier=TPT)
+        self.expect(wrong, "UNMAP_ICM of what is not mapped", BAD_PARAM, UNMAP_ICM, modifier=1, op_modifier=TPT)
+        box = self.mailbox(struct.pack(">IIIIQQ", MPT_REGION, 0, 1, 1, 0, PAGE))
+        self.expect(wrong, "an MPT without ICM", NOT_MAPPED, SW2HW_MPT, in_param=box, modifier=1)
+        two = self.chunk_box([(0, self.icm.dma[0], 1), (0, self.icm.dma[1], 1)])
+        self.expect(wrong, "two chunks at one place", (BUSY, BAD_PARAM), MAP_ICM, in_param=self.mailbox(two), modifier=2,
+                    op_modifier=TPT)
+        for virt, page in ((0, 0), (4096, 1), (8192, 2), (12288, 3)):
+            if self.map_icm(TPT, virt, page) != OK:
+                wrong.append(f"page {virt:#x} cannot be mapped")
+        if self.map_icm(TPT, 4096, 4) != BUSY:
+            wrong.append("a page was mapped twice")
+        box = self.mailbox(struct.pack(">IIIIQQ", MPT_REGION, 0, 1, 1, 0, PAGE))
+        self.expect(wrong, "an MPT with ICM", OK, SW2HW_MPT, in_param=box, modifier=1)
+        self.expect(wrong, "the same again", BAD_RES_STATE, SW2HW_MPT, in_param=box, modifier=1)
+        self.expect(wrong, "HW2SW_MPT", OK, HW2SW_MPT, modifier=1)
+        self.expect(wrong, "HW2SW_MPT again", BAD_RES_STATE, HW2SW_MPT, modifier=1)
+        # The MPTs' 256 entries take four pages, all of them mapped; what is not there stays refused.
+        self.expect(wrong, "UNMAP_ICM past what is mapped", BAD_PARAM, UNMAP_ICM, modifier=5, op_modifier=TPT)
+        self.expect(wrong, "UNMAP_ICM", OK, UNMAP_ICM, modifier=4, op_modifier=TPT)
+        self.expect(wrong, "an MPT after UNMAP_ICM", NOT_MAPPED, SW2HW_MPT, in_param=box, modifier=1)
+
+    def test_mpts(self, wrong):
+        "memory regions with bad contents"
+        self.init(wrong)
+        self.map_icm(TPT, 0, 0)
+        for what, box in (("a key of another index", (MPT_REGION, 0, 2, 1, 0, PAGE)),
+                          ("pages of 2^31 bytes", (MPT_REGION, 19, 1, 1, 0, PAGE)),
+                          ("no region", (0, 0, 1, 1, 0, PAGE)),
+                          ("owned by software", (0xF << 28 | MPT_REGION, 0, 1, 1, 0, PAGE))):
+            self.expect(wrong, what, (BAD_PARAM, BAD_SEG), SW2HW_MPT, in_param=self.mailbox(struct.pack(">IIIIQQ", *box)),
+                        modifier=1)
+        self.expect(wrong, "HW2SW_MPT of what is not there", BAD_RES_STATE, HW2SW_MPT, modifier=1)
+
+    def test_queues(self, wrong):
+        "queues with bad contents"
+        self.init(wrong)
+        for page in range(4):
+            self.map_icm(TPT, page * PAGE, page)
+        for index, virt in enumerate((0, 0x100000, 0x200000)):
+            self.map_icm(CONTEXT, virt, 4 + index)
+        # EQ: logsize, vector, key.
+        def eq(logsize, vector, key):
+            return struct.pack(">IQB3xI3xBIIII", 1 << 24, 0, logsize, 0, vector, 1, key, 0, 0)
+        for what, box in (("a vector that is not there", eq(4, 64, 1)), ("2^0 entries", eq(0, 1, 1)),
+                          ("2^21 entries", eq(21, 1, 1)), ("2^255 entries", eq(255, 1, 1))):
+            self.expect(wrong, f"an EQ with {what}", BAD_PARAM, SW2HW_EQ, in_param=self.mailbox(box), modifier=1)
+        def cq(logsize, number, eqn=1):
+            return struct.pack(">IQIIIIIIIII", 0, 0, logsize << 24, eqn, 1, 1, 0, 0, 0, 0, number)
+        for what, box in (("2^0 entries", cq(0, 1)), ("2^23 entries", cq(23, 1)), ("another number", cq(4, 2))):
+            self.expect(wrong, f"a CQ with {what}", BAD_PARAM, SW2HW_CQ, in_param=self.mailbox(box), modifier=1)
+        self.expect(wrong, "HW2SW_EQ of what is not there", BAD_RES_STATE, HW2SW_EQ, modifier=1)
+        self.expect(wrong, "HW2SW_CQ of what is not there", BAD_RES_STATE, HW2SW_CQ, modifier=1)
+        self.expect(wrong, "RESIZE_CQ of what is not there", BAD_RES_STATE, RESIZE_CQ, in_param=self.mailbox(),
+                    modifier=1)
+        for op in (INIT2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2SQD, SQD2RTS):
+            self.expect(wrong, "a transition of a QP in RESET", (BAD_QP_STATE, BAD_PARAM), op, in_param=self.mailbox(),
+                        modifier=1)
+        self.expect(wrong, "RST2INIT with nothing in it", BAD_PARAM, RST2INIT, in_param=self.mailbox(), modifier=1)
+
+    def test_event_mode(self, wrong):
+        "a command by event without an event queue"
+        self.expect(wrong, "before INIT_HCA", BAD_SYS_STATE, NOP, modifier=0x1F, event=True)
+        self.init(wrong)
+        self.expect(wrong, "after INIT_HCA", BAD_SYS_STATE, NOP, modifier=0x1F, event=True)
+
+    def test_widths(self, wrong):
+        "accesses of a wrong width or to nowhere"
+        device = self.device
+        for index in range(6):
+            device.hcr(index, 0)
+        for write, unit in ((device.byte, 1), (device.half, 2), (device.quad, 8)):
+            for offset in range(0, 24, max(unit, 4)):
+                write[(HCR + offset) // unit] = 0x5A
+        if any(device.hcr(index) for index in range(6)):
+            wrong.append(f"HCR after writes of other widths: {[hex(device.hcr(i)) for i in range(6)]}")
+        device.hcr(2, 0x12345678)
+        reads = [device.byte[HCR + 8], device.half[(HCR + 8) // 2], device.quad[(HCR + 8) // 8]]
+        if any(reads):
+            wrong.append(f"reads of other widths: {reads}")
+        if device.hcr(2) != 0x12345678:
+            wrong.append("a word of the HCR does not keep its value")
+        for offset in (0, 0x1FFC, 0x40000, HCR - 4, HCR + 0x1C, RESET - 4, RESET, RESET + 4, 0xFFFFC):
+            if device.word[offset // 4]:
+                wrong.append(f"offset {offset:#x} reads {device.word[offset // 4]:#x}")
+            if offset != RESET:
+                device.word[offset // 4] = 0xFFFFFFFF
+        self.init(wrong)
+        for value in (0, 2, 0xFFFFFFFE):
+            device.word[RESET // 4] = value & ~1
+        device.half[RESET // 2] = 1
+        device.byte[RESET] = 1
+        self.expect(wrong, "nothing was a reset", BAD_SYS_STATE, INIT_HCA, in_param=self.mailbox(self.init_box()))
+        device.reset()
+        self.expect(wrong, "a reset", OK, INIT_HCA, in_param=self.mailbox(self.init_box()))
+
+    def test_bus_master(self, wrong):
+        "mailboxes with bus mastering off"
+        self.device.configure(0x2)
+        try:
+            self.box.put(b"\xff" * PAGE, 1)
+            self.expect(wrong, "QUERY_DEV_LIM", BAD_PARAM, QUERY_DEV_LIM, out_param=self.box.dma[1])
+            self.expect(wrong, "INIT_HCA", BAD_PARAM, INIT_HCA, in_param=self.mailbox(self.init_box()))
+            if self.box.get(1) != b"\xff" * PAGE:
+                wrong.append("memory was written without bus mastering")
+        finally:
+            self.device.configure(0x6)
+
+    def test_noise(self, wrong):
+        "20000 random commands"
+        seed = random.Random(20)
+        self.init(wrong)
+        known = sorted(KNOWN - {MAP_ICM})
+        boxes = [NOWHERE, self.box.dma[0], self.box.dma[1], 0xFFFFFFFFFFFFF000, self.box.dma[1] + 8]
+        self.box.put(b"")
+        for _ in range(20000):
+            op = seed.choice(known) if seed.random() < 0.9 else seed.randrange(0x1000)
+            if op == MAP_ICM:
+                continue
+            modifier = seed.choice([0, 1, 2, 8, 63, 64, 255, 256, 1 << 24, 0x7FFFFFFF, 0xFFFFFFFF, seed.getrandbits(32)])
+            self.device.command(op, in_param=seed.choice(boxes), out_param=seed.choice(boxes[:1] + boxes[2:]),
+                                modifier=modifier, op_modifier=seed.choice([0, 0, 0, 1, 2, 3, 255]),
+                                event=seed.random() < 0.05)
+        self.device.reset()
+
+
+if __name__ == "__main__":
+    Tests(Device(sys.argv[1])).run()
+    print(f"1..{number}")
+    sys.exit(1 if failed else 0)

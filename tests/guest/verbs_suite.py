@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rdma-core 56.1's own tests, module by module, on one HCA that talks to itself.
+
+expected.json names for each module the tests that must pass, and those that
+are skipped with the reason the suite gives. A test that fails, crashes, is
+missing, or is skipped though it should pass, fails the module; so does one
+that is in neither list, so that the lists stay true. `record(rig)` makes the
+file from what really happens.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from framework import expect, tail, test
+
+EXPECTED = Path(__file__).resolve().parent / "expected.json"
+MODULES = ["addr", "atomic", "cq", "cq_events", "cqex", "device", "pd", "qp", "rdmacm", "mr"]
+FOLDER = "/usr/share/rdma-core-tests/tests"
+RESULT = re.compile(r"^(test_\w+) \(([\w.]+)\)(?:\n[^\n]*?)?? \.\.\. (ok|FAIL|ERROR|skipped .*)$", re.MULTILINE)
+
+
+def run_module(rig, module):
+    """Run a module; ({test: "ok" | "FAIL" | "ERROR" | "skipped ..."}, whole output, status)."""
+    side = rig.client
+    command = (f"cd {FOLDER} && PYTHONDONTWRITEBYTECODE=1 python3 run_tests.py --dev {side.device} "
+               f"--gid {side.gid('ipv4')} -v -k test_{module}.")
+    result = rig.try_run(command, side, timeout=240)
+    found = {}
+    for name, where, verdict in RESULT.findall(result.output):
+        owner = where.removeprefix("tests.").removesuffix(f".{name}").split(".", 1)[-1]
+        found[f"{owner}.{name}"] = verdict
+    return found, result
+
+
+def run_and_compare(rig, module):
+    expected = json.loads(EXPECTED.read_text())[f"test_{module}"]
+    found, result = run_module(rig, module)
+    wrong = []
+    for name in expected["ok"]:
+        if found.get(name) != "ok":
+            wrong.append(f"{name}: {found.get(name, 'did not run')}")
+    for name, verdict in found.items():
+        if name in expected["ok"]:
+            continue
+        if not verdict.startswith("skipped"):
+            wrong.append(f"{name}: {verdict}")
+        elif name not in expected["skipped"]:
+            wrong.append(f"{name}: {verdict}, which expected.json does not allow")
+    passed = sum(verdict == "ok" for verdict in found.values())
+    rig.note(f"{passed} ok, {len(found) - passed} others")
+    expect(not wrong, "\n".join([*wrong, tail(result.output, 3000)]))
+    expect(result.status == 0, f"the suite ended with status {result.status}: {tail(result.output)}")
+    expect(passed, "not one test passed")
+
+
+def record(rig):
+    """Write expected.json from a run; to be looked at before it is kept."""
+    expected = {}
+    for module in MODULES:
+        found, result = run_module(rig, module)
+        expected[f"test_{module}"] = {
+            "ok": sorted(name for name, verdict in found.items() if verdict == "ok"),
+            "skipped": {name: verdict.removeprefix("skipped ").strip("'\"")
+                        for name, verdict in sorted(found.items()) if verdict.startswith("skipped")},
+        }
+        bad = [f"{name}: {verdict}" for name, verdict in found.items() if verdict in ("FAIL", "ERROR")]
+        print(f"# test_{module}: status {result.status}, {len(found)} tests, bad: {bad}")
+    EXPECTED.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
+
+
+for suite_module in MODULES:
+    test(f"verbs suite: test_{suite_module}", lambda rig, module=suite_module: run_and_compare(rig, module),
+         limit_s=300, subjects=("hghca",))

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Contexts live in ICM: eviction, unmapping, reset, and what a guest can do to the memory.
+#include "fixture.h"
+
+namespace hghca::test {
+namespace {
+
+// The size of the cache; 0: no limit.
+class CacheTest : public DeviceTest, public ::testing::WithParamInterface<uint32_t> {
+protected:
+    CacheTest() : DeviceTest(GetParam()) { driver.start(); }
+};
+
+TEST_P(CacheTest, ContextsComeBackAsTheyWere)
+{
+    constexpr unsigned kEach = 6;
+    std::vector<TestDriver::Cq> cqs;
+    std::vector<TestDriver::Eq> eqs;
+    std::vector<TestDriver::Qp> qps;
+    std::vector<TestDriver::Mr> mrs;
+    for (unsigned i = 0; i < kEach; i++) {
+        eqs.push_back(driver.create_eq(4, 10 + i));
+        cqs.push_back(driver.create_cq(4, eqs[i].eqn));
+        qps.push_back(driver.create_qp(i % 2 ? HGHCA_QP_ST_RC : HGHCA_QP_ST_UD, cqs[i], cqs[i]));
+        mrs.push_back(driver.create_mr(0x1000 * (i + 1), 4096));
+    }
+    host.vectors.clear();
+    TestDriver::Peer peer{8, {}, {}, 1, 2};
+    for (unsigned i = 1; i < kEach; i += 2)
+        driver.rc_to_rts(qps[i], peer, i, 0xff0000 + i);
+    for (unsigned round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < kEach; i++) {
+            driver.arm(cqs[i]);
+            hghca_cqe cqe{};
+            cqe.my_qpn = le32(round * 100 + i);
+            ASSERT_TRUE(device.cqs->post(cqs[i].cqn, cqe, round % 2));
+            device.run();  // the end of an entry: the caches shrink
+            hghca_cqe out;
+            ASSERT_TRUE(driver.poll(cqs[i], out));
+            EXPECT_EQ(le32(out.my_qpn), round * 100 + i);
+            hghca_eqe eqe;
+            ASSERT_TRUE(driver.poll(eqs[i], eqe));
+            EXPECT_EQ(be32(eqe.event.comp.cqn), cqs[i].cqn);
+            EXPECT_EQ(host.take_vectors(10 + i), 1u);
+            driver.arm(eqs[i]);
+            EXPECT_EQ(host.take_vectors(10 + i), 0u);
+            hghca_qpc q;
+            ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_QP, q, qps[i].qpn), 0);
+            EXPECT_EQ(be32(q.flags) >> 28, i % 2 ? 3u : 1u);
+            EXPECT_EQ(be32(q.rnr_nextrecvpsn) & 0xffffff, i % 2 ? i : 0);
+            EXPECT_EQ(be32(q.snd_wqe_base_l), qps[i].sq.key);
+            uint32_t word = round, back = ~0u;
+            ASSERT_TRUE(device.memory->write(mrs[i].key, TestDriver::kPd, 0x1000 * (i + 1) + 8, &word, 4));
+            device.run();
+            ASSERT_TRUE(device.memory->read(mrs[i].key, TestDriver::kPd, 0x1000 * (i + 1) + 8, &back, 4));
+            EXPECT_EQ(back, round);
+        }
+    }
+    for (unsigned i = 0; i < kEach; i++) {
+        EXPECT_EQ(driver.to_reset(qps[i].qpn), 0);
+        EXPECT_EQ(driver.state(qps[i].qpn), 0u);
+        EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_CQ, 0, cqs[i].cqn).status, 0);
+        EXPECT_FALSE(device.cqs->exists(cqs[i].cqn));
+        EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_EQ, 0, eqs[i].eqn).status, 0);
+        EXPECT_EQ(driver.destroy_mr(mrs[i]), 0);
+        EXPECT_EQ(device.memory->find(mrs[i].key), nullptr);
+    }
+    const Counters &c = device.counters();
+    if (GetParam()) {
+        EXPECT_GT(c.context_evictions, 0u);
+        EXPECT_GT(c.context_misses, 0u);
+    } else {
+        EXPECT_EQ(c.context_evictions, 0u);
+        EXPECT_EQ(c.context_misses, 0u);
+    }
+    EXPECT_GT(c.context_hits, 0u);
+}
+
+TEST_P(CacheTest, ResetWithLiveObjectsWritesNothing)
+{
+    auto cq = driver.create_cq(4);
+    auto qp = driver.create_qp(HGHCA_QP_ST_RC, cq, cq);
+    auto mr = driver.create_mr(0, 4096);
+    host.record_dirty = true;
+    driver.reset();
+    EXPECT_TRUE(host.dirtied.empty());
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    EXPECT_FALSE(device.cqs->exists(cq.cqn));
+    host.record_dirty = false;
+    driver.start();
+    EXPECT_EQ(driver.state(qp.qpn), 0u);
+}
+
+TEST_P(CacheTest, WhatAnEarlierLifeLeftInIcmIsNotOurs)
+{
+    auto cq = driver.create_cq(4);
+    auto qp = driver.create_qp(HGHCA_QP_ST_RC, cq, cq);
+    auto mr = driver.create_mr(0, 4096);
+    // Written back by unmapping, and mapped again as it is, without the zeroes a driver owes.
+    auto remap = [&] {
+        driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, driver.qpc_dma, 128);
+        driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.cqc, driver.cqc_dma, 8);
+        driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.eqc, driver.eqc_dma, 1);
+        driver.map_chunk(HGHCA_ICM_TPT, driver.layout.mpt, driver.mpt_dma, 16);
+    };
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.cqc, 8), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.eqc, 1), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16), 0);
+    driver.reset();
+    ASSERT_EQ(driver.init_hca(), 0);
+    remap();
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_FALSE(device.cqs->exists(cq.cqn));
+    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+}
+
+TEST_P(CacheTest, UnmapWithLiveContexts)
+{
+    auto cq = driver.create_cq(4);
+    auto qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
+    auto mr = driver.create_mr(0, 4096);
+    auto eq = driver.create_eq(4, 1);
+    host.record_dirty = true;
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.cqc, 8), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.eqc, 1), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16), 0);
+    // From here on the memory is the driver's.
+    host.dirtied.clear();
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    hghca_cqe cqe{};
+    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, true));
+    device.eqs->post_completion(eq.eqn, 1);
+    device.eqs->post_qp(HGHCA_EVENT_COMM_EST, 1);
+    driver.arm(cq);
+    driver.arm(eq);
+    driver.ring_sq(qp, 0, HGHCA_OPCODE_SEND, 4);
+    EXPECT_EQ(driver.to_reset(qp.qpn), HGHCA_CMD_STAT_LAM_NOT_PRE);
+    EXPECT_EQ(driver.destroy_mr(mr), HGHCA_CMD_STAT_LAM_NOT_PRE);
+    device.run();
+    EXPECT_TRUE(host.dirtied.empty());
+    // Mapped again with its content, all is as before.
+    driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, driver.qpc_dma, 128);
+    driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.cqc, driver.cqc_dma, 8);
+    driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.eqc, driver.eqc_dma, 1);
+    driver.map_chunk(HGHCA_ICM_TPT, driver.layout.mpt, driver.mpt_dma, 16);
+    EXPECT_NE(device.memory->find(mr.key), nullptr);
+    EXPECT_TRUE(device.cqs->post(cq.cqn, cqe, true));
+    EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_INIT));
+}
+
+TEST_P(CacheTest, UnmappingHalfAnEntryTakesItAway)
+{
+    // QPC entries that straddle pages: the base is 256-aligned, no more.
+    driver.layout.qpc = 0x100;
+    driver.layout.cqc = 4 << 20;
+    driver.reset();
+    ASSERT_EQ(driver.init_hca(), 0);
+    driver.map_icm(HGHCA_ICM_CONTEXT, 0, 129 * 4096);
+    driver.map_icm(HGHCA_ICM_CONTEXT, driver.layout.cqc, 8 * 4096);
+    driver.map_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16 * 4096);
+    driver.map_icm(HGHCA_ICM_TPT, driver.layout.mtt, 4096);
+    auto cq = driver.create_cq(4);
+    for (int i = 0; i < 8; i++) {
+        auto qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
+        hghca_qpc q;
+        ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_QP, q, qp.qpn), 0);
+        EXPECT_EQ(be32(q.snd_wqe_base_l), qp.sq.key);
+    }
+    // QP 9 stands at 0x4900 to 0x5100.
+    EXPECT_NE(device.qps->find(9), nullptr);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, 0x5000, 1), 0);
+    EXPECT_EQ(device.qps->find(9), nullptr);
+    EXPECT_EQ(device.qps->find(10), nullptr);
+    EXPECT_NE(device.qps->find(8), nullptr);
+    EXPECT_NE(device.qps->find(12), nullptr);
+    EXPECT_EQ(driver.to_reset(9), HGHCA_CMD_STAT_LAM_NOT_PRE);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CacheTest, ::testing::Values(0u, 1u, 2u, 5u));
+
+// ---- the guest writes to ICM
+
+class ScribbleTest : public DeviceTest {
+protected:
+    ScribbleTest() : DeviceTest(1) { driver.start(); }
+
+    // Puts all contexts out of the cache, into ICM.
+    void evict()
+    {
+        device.qps->trim(0);
+        device.cqs->trim(0);
+        device.eqs->trim(0);
+        device.memory->trim(0);
+    }
+};
+
+TEST_F(ScribbleTest, EveryByteOfAQpContext)
+{
+    auto cq = driver.create_cq(4);
+    auto qp = driver.create_qp(HGHCA_QP_ST_RC, cq, cq);
+    TestDriver::Peer peer{8, {}, {}, 1, 2};
+    driver.rc_to_rts(qp, peer);
+    evict();
+    uint8_t *entry = host.at(driver.qpc_dma + qp.qpn * 2048ull);
+    std::vector<uint8_t> good(entry, entry + 2048);
+    unsigned refused = 0, taken = 0;
+    for (size_t i = 0; i < 16 + sizeof(Qp); i++) {
+        for (uint8_t byte : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
+            memcpy(entry, good.data(), good.size());
+            entry[i] = byte;
+            uint64_t misses = device.counters().context_misses;
+            // Whatever is there: found whole and sane, or absent and not counted.
+            if (const Qp *q = device.qps->find(qp.qpn)) {
+                taken++;
+                EXPECT_EQ(q->a.qpn, qp.qpn);
+                EXPECT_TRUE(q->a.mtu >= 256 && q->a.mtu <= 4096);
+                EXPECT_LE(q->a.sq.length, 16384u);
+                EXPECT_LT(q->a.path.sgid_index, Port::kGids);
+                EXPECT_LT(q->resp.reply_head, q->resp.replies.size());
+                EXPECT_LE(q->resp.reply_count, q->resp.replies.size());
+                EXPECT_LT(q->resp.atomic_head, q->resp.atomics.size());
+                EXPECT_TRUE(q->state >= HGHCA_QP_STATE_INIT && q->state <= HGHCA_QP_STATE_ERR);
+            } else {
+                refused++;
+                EXPECT_EQ(device.counters().context_misses, misses);
+            }
+            // Dropped without being written back.
+            driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128);
+            driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, driver.qpc_dma, 128);
+        }
+    }
+    EXPECT_GT(refused, 200u);
+    EXPECT_GT(taken, 200u);
+}
+
+TEST_F(ScribbleTest, NoiseInEveryTable)
+{
+    auto cq = driver.create_cq(4);
+    auto qp = driver.create_qp(HGHCA_QP_ST_RC, cq, cq);
+    auto mr = driver.create_mr(0, 4096);
+    auto eq = driver.create_eq(4, 1);
+    struct {
+        uint64_t dma;
+        uint64_t length;
+    } tables[] = {{driver.qpc_dma + qp.qpn * 2048ull, 2048},
+                  {driver.cqc_dma + cq.cqn * 128ull, 128},
+                  {driver.eqc_dma + eq.eqn * 64ull, 64},
+                  {driver.mpt_dma + driver.mpt_index(mr.key) * 64ull, 64}};
+    for (int round = 0; round < 3000; round++) {
+        evict();
+        auto &table = tables[round % 4];
+        // A few random bytes, behind the header mostly: the header is easy to get wrong.
+        for (int n = 0; n < 1 + round % 7; n++)
+            *host.at(table.dma + (round % 50 ? 16 : 0) + host.random() % (table.length - 16)) = uint8_t(host.random());
+        hghca_cqe cqe{};
+        hghca_qpc q;
+        uint32_t word;
+        device.cqs->post(cq.cqn, cqe, true);
+        driver.arm(cq);
+        device.eqs->post_completion(eq.eqn, cq.cqn);
+        driver.arm(eq);
+        driver.query(HGHCA_CMD_QUERY_QP, q, qp.qpn);
+        driver.ring_sq(qp, uint16_t(round), HGHCA_OPCODE_SEND, 4);
+        device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4);
+        device.memory->read(mr.key, TestDriver::kPd, 4000, &word, 4);
+        hghca_cqe out;
+        driver.poll(cq, out);
+        take_events(driver, eq, 0);
+        take_events(driver, driver.async, 0);
+        host.vectors.clear();
+        host.frames.clear();
+        if (round % 10 == 9) {  // fresh again
+            driver.to_reset(qp.qpn);
+            driver.command(HGHCA_CMD_HW2SW_CQ, 0, cq.cqn);
+            driver.command(HGHCA_CMD_HW2SW_EQ, 0, eq.eqn);
+            driver.destroy_mr(mr);
+            driver.post(HGHCA_CMD_SW2HW_MPT, driver.mpt_mailbox(mr.key, 0, 4096, mr.first_mtt), driver.mpt_index(mr.key));
+            driver.post(HGHCA_CMD_SW2HW_EQ, driver.eqc_mailbox(4, eq.buffer.key, 1), eq.eqn);
+            driver.post(HGHCA_CMD_SW2HW_CQ, driver.cqc_mailbox(cq.cqn, 4, cq.buffer.key, eq.eqn), cq.cqn);
+            driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, driver.init_qpc(qp, HGHCA_QP_ST_RC, cq, cq));
+            TestDriver::Peer peer{8, {}, {}, 1, 2};
+            driver.modify(HGHCA_CMD_INIT2RTR_QPEE, qp.qpn, driver.rtr_qpc(peer, 0));
+            driver.modify(HGHCA_CMD_RTR2RTS_QPEE, qp.qpn, driver.rts_qpc(0));
+            cq.consumer = eq.consumer = 0;
+            for (unsigned i = 0; i < 16; i++) {
+                host.as<hghca_cqe>(cq.buffer.dma)[i].owner = 0x80;
+                host.as<hghca_eqe>(eq.buffer.dma)[i].owner = 0x80;
+            }
+        }
+    }
+}
+
+TEST_F(ScribbleTest, MttsAndIcmPagesThatPointNowhere)
+{
+    auto mr = driver.create_mr(0, 8192);
+    for (uint64_t entry : std::initializer_list<uint64_t>{1, ~0ull, 0x1001, host.end() | 1}) {
+        *host.as<uint64_t>(driver.mtt_dma + mr.first_mtt * 8) = le64(entry);
+        uint32_t word = 0;
+        EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+        EXPECT_FALSE(device.memory->write(mr.key, TestDriver::kPd, 4092, &word, 4));
+        EXPECT_TRUE(device.memory->read(mr.key, TestDriver::kPd, 4096, &word, 4));
+    }
+    // ICM itself where there is no memory: a table that cannot be read is absent.
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
+    ASSERT_EQ(driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, 0x1000, 128), 0);
+    EXPECT_EQ(device.qps->find(9), nullptr);
+    auto cq = driver.create_cq(4);
+    auto qp = driver.new_qp();
+    driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq));
+    device.run();
+    device.qps->trim(0);
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+}
+
+TEST_F(ScribbleTest, BusMasterOff)
+{
+    auto cq = driver.create_cq(4);
+    auto qp = driver.create_qp(HGHCA_QP_ST_RC, cq, cq);
+    auto mr = driver.create_mr(0, 4096);
+    host.bus_master = false;
+    device.dma_changed();
+    hghca_cqe cqe{};
+    uint32_t word = 0;
+    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, false));
+    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    evict();
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(driver.to_error(qp.qpn), HGHCA_CMD_STAT_BAD_QPEE_STATE);
+    host.bus_master = true;
+    device.dma_changed();
+}
+
+}  // namespace
+}  // namespace hghca::test
