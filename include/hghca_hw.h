@@ -470,6 +470,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, dbr_addr, 0xa0);
 HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
 #define HGHCA_QPC_STATE_MASK		HGHCA_MASK(31, 28)
+#define HGHCA_QPC_SQ_DRAINING		HGHCA_MASK(27, 27)	/* QUERY_QP */
 #define HGHCA_QPC_ST_MASK		HGHCA_MASK(23, 16)
 #define HGHCA_QPC_MTU_MASK		0xe0
 #define HGHCA_QPC_MSGMAX_MASK		0x1f

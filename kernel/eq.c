@@ -117,12 +117,12 @@ static irqreturn_t hghca_eq_interrupt(int irq, void *data)
 {
 	struct hghca_eq *eq = data;
 	unsigned long flags;
-	unsigned int done;
 
 	spin_lock_irqsave(&eq->lock, flags);
-	done = hghca_eq_consume(eq);
+	hghca_eq_consume(eq);
 	spin_unlock_irqrestore(&eq->lock, flags);
-	return IRQ_RETVAL(done);
+	/* A vector is ours alone, and its events may have been polled before it came. */
+	return IRQ_HANDLED;
 }
 
 /**

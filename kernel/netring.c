@@ -60,7 +60,7 @@ static struct hghca_cqe *hghca_net_cqe(struct hghca_net_cq *cq, u32 index)
 static u32 hghca_net_tx_room(const struct hghca_net_tx *tx)
 {
 	/* One slot stays empty: a full ring is not taken for a walk of more than a queue. */
-	return HGHCA_NET_TX_SLOTS - 1 - (tx->head - READ_ONCE(tx->tail));
+	return HGHCA_NET_TX_SLOTS - 1 - (READ_ONCE(tx->head) - READ_ONCE(tx->tail));
 }
 
 /* Document 5.1: write the WQE, then link it to the one before. */
@@ -91,7 +91,8 @@ static void hghca_net_tx_post(struct hghca_netdev *nd, dma_addr_t dma, u32 len)
 
 	if (!tx->batch_count++)
 		tx->batch_first = tx->head;
-	tx->head++;
+	/* Completions are taken for slots below head: this one is filled in. */
+	smp_store_release(&tx->head, tx->head + 1);
 }
 
 static void hghca_net_tx_ring(struct hghca_netdev *nd)
@@ -351,12 +352,14 @@ static bool hghca_net_tx_complete(struct hghca_netdev *nd, const struct hghca_cq
 {
 	struct hghca_net_tx *tx = &nd->tx;
 	struct hghca_net_tx_slot *slot = &tx->slots[tx->tail & (HGHCA_NET_TX_SLOTS - 1)];
-	struct sk_buff *skb = slot->skb;
+	struct sk_buff *skb;
 
-	if (!skb || le32_to_cpu(cqe->wqe) != hghca_net_offset(tx->tail, HGHCA_NET_TX_SLOTS) ||
-	    cqe->opcode == HGHCA_OPCODE_INVALID)
+	/* Pairs with the release in hghca_net_tx_post(). */
+	if (tx->tail == smp_load_acquire(&tx->head) || cqe->opcode == HGHCA_OPCODE_INVALID ||
+	    le32_to_cpu(cqe->wqe) != hghca_net_offset(tx->tail, HGHCA_NET_TX_SLOTS))
 		return false;
 
+	skb = slot->skb;
 	work->tx_packets++;
 	work->tx_bytes += slot->len;
 	hghca_net_tx_unmap(nd, slot);

@@ -354,18 +354,24 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 	*hqp->dbr.record = 0;
 }
 
-static int hghca_qp_to_error(struct hghca_qp *hqp)
+/*
+ * From any state but RESET: cannot fail, for what is outstanding must complete.
+ * On a device that was given up the poller flushes it.
+ */
+static void hghca_qp_to_error(struct hghca_qp *hqp)
 {
+	struct hghca_dev *hdev = to_hdev(hqp->ibqp.device);
 	int ret;
 
-	ret = hghca_cmd_modify_qp(to_hdev(hqp->ibqp.device), HGHCA_CMD_2ERR_QPEE,
-				  hqp->hw.qpn, NULL);
-	if (ret)
-		return ret;
+	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_2ERR_QPEE, hqp->hw.qpn, NULL);
+	if (ret) {
+		ibdev_err(&hdev->ibdev, "QP 0x%x does not go to ERR: %d\n",
+			  hqp->hw.qpn, ret);
+		hghca_dev_fail(hdev, "a QP does not go to ERR");
+	}
 	WRITE_ONCE(hqp->state, IB_QPS_ERR);
 	if (!hqp->uctx)
 		hghca_qp_flush(hqp);
-	return 0;
 }
 
 static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
@@ -419,8 +425,10 @@ static int hghca_modify_qp_locked(struct hghca_qp *hqp, const struct ib_qp_attr 
 		hghca_qp_reset(hqp);
 		return 0;
 	}
-	if (to == IB_QPS_ERR)
-		return hghca_qp_to_error(hqp);
+	if (to == IB_QPS_ERR) {
+		hghca_qp_to_error(hqp);
+		return 0;
+	}
 
 	step = &hghca_qp_steps[from][to];
 	if (!step->op)

@@ -209,7 +209,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     unsigned code = unsigned(std::countr_zero(a.mtu / kMtuBase));
     out = {};
     out.flags = be32(field_put(HGHCA_QPC_STATE_MASK, qp.state) | field_put(HGHCA_QPC_ST_MASK, a.service) |
-                     (draining ? kQpcSqDraining : 0));
+                     (draining ? HGHCA_QPC_SQ_DRAINING : 0));
     out.mtu_msgmax = uint8_t(field_put(HGHCA_QPC_MTU_MASK, code) | a.log_max_msg);
     out.rq_entry_sz_log = a.rq.stride_log;
     out.sq_entry_sz_log = a.sq.stride_log;

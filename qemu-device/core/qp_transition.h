@@ -37,7 +37,5 @@ void encode_context(const Qp &qp, hghca_qpc &out);
 // Whether `qp`, which comes from ICM, can be used without fear.
 bool plausible(const Qp &qp, uint32_t qpn, uint32_t cqs);
 
-// flags of the QP context, answered by QUERY_QP: SQD, and work still under way.
-constexpr uint32_t kQpcSqDraining = HGHCA_MASK(27, 27);
 
 }  // namespace hghca

@@ -87,7 +87,7 @@ def cmtime(rig):
     server = rig.start(f"cmtime -p {port} -c 50", rig.server)
     rig.wait_listening(port, rig.server, server, "tcp")
     said = rig.run(f"cmtime -s {rig.server.address} -p {port} -c 50")
-    row = re.search(r"^connect\s.*$", said, re.MULTILINE)
+    row = re.search(r"^cm connect\s.*$", said, re.MULTILINE)
     expect(row, f"cmtime said: {said[-800:]}")
     rig.note(row.group(0))
     result = server.wait(rig.left(20))

@@ -312,6 +312,8 @@ TEST_P(RcLocal, FailsInItsTurnAndSendsNothing)
     EXPECT_EQ(net.a.counters().tx_packets, 1u);
     EXPECT_EQ(p.b.state(), unsigned(HGHCA_QP_STATE_RTS));
     EXPECT_EQ(net.a.counters().wqe_bad, c.syndrome == HGHCA_SYNDROME_LOCAL_PROT_ERR ? 0u : 1u);
+    net.settle();   // its timer, if one is left, ends without a word
+    EXPECT_FALSE(p.a.poll());
     EXPECT_EQ(net.a.host.deadline_ns, UINT64_MAX);
 }
 
@@ -581,7 +583,6 @@ TEST_F(RcError, ErrFlushesBothQueuesInOrderAndWhatIsPostedLater)
         EXPECT_EQ(c.slot, c.is_send ? sends++ : receives++);
     }
     EXPECT_EQ(sends, 3u);
-    EXPECT_EQ(net.a.host.deadline_ns == UINT64_MAX || net.a.host.deadline_ns > net.now(), true);
     // Later: a send by its own doorbell, a receive by one that sends nothing.
     p.a.post(wqe);
     auto late = p.a.poll_all();

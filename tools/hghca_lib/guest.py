@@ -139,13 +139,13 @@ class Command:
 class Guest:
     """One booted machine. `number` counts from 1; `serial` is the file of its serial console."""
 
-    def __init__(self, number, argv, inherited, agent, qmp, serial, temporary_serial):
+    def __init__(self, number, argv, inherited, port, qmp, serial, temporary_serial):
         self.number = number
         self.serial = Path(serial)
         self._temporary_serial = temporary_serial
         self.failed = None
         self.boot_s = None
-        self._agent = agent
+        self._port = port
         self._qmp_socket = qmp
         self._qmp_file = None
         self._changed = threading.Condition()
@@ -240,10 +240,10 @@ class Guest:
             self._process.kill()
         self._process.wait()
         self._reader.join(10)
-        for file in (self._agent, self._qmp_socket, self._errors):
+        for file in (self._port, self._qmp_socket, self._errors):
             file.close()
 
-    # The agent's port.
+    # The port to the command server.
 
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
         """Wait for the end of the boot; GuestError when the driver or its devices did not come up."""
@@ -274,7 +274,7 @@ class Guest:
         data = json.dumps(message).encode() + b"\n"
         try:
             with self._send_lock:
-                self._agent.sendall(data)
+                self._port.sendall(data)
         except OSError:
             self._reader.join(5)
             raise self._death() from None
@@ -283,7 +283,7 @@ class Guest:
         pending = b""
         while True:
             try:
-                data = self._agent.recv(1 << 20)
+                data = self._port.recv(1 << 20)
             except OSError:
                 data = b""
             if not data:
@@ -296,7 +296,7 @@ class Guest:
             self._changed.notify_all()
 
     def _take(self, message):
-        """Book one message of the agent."""
+        """Book one message of the command server."""
         event, number = message["ev"], message.get("id")
         command = self._commands.get(number)
         if event == "out" and command is not None:
@@ -377,12 +377,12 @@ def _boot_one(setup, config, number, sockets, folder):
     serial = folder / f"serial{number}.log"
     if config.serial:
         serial = Path(config.serial if number == 1 else f"{config.serial}.{number}")
-    agent, agent_far = socket.socketpair()
+    port, port_far = socket.socketpair()
     qmp, qmp_far = socket.socketpair()
-    inherited = [*sockets, agent_far, qmp_far]
-    argv = machine.arguments(config, number, setup, sockets, agent_far, qmp_far, serial)
+    inherited = [*sockets, port_far, qmp_far]
+    argv = machine.arguments(config, number, setup, sockets, port_far, qmp_far, serial)
     try:
-        return Guest(number, argv, inherited, agent, qmp, serial, temporary_serial=not config.serial)
+        return Guest(number, argv, inherited, port, qmp, serial, temporary_serial=not config.serial)
     finally:
         for end in inherited:
             end.close()

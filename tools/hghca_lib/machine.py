@@ -90,10 +90,10 @@ def kernel_arguments(config, number):
     return text + (" hghca.share=1" if config.share else "")
 
 
-def arguments(config, number, setup, sockets, agent, qmp, serial):
+def arguments(config, number, setup, sockets, port, qmp, serial):
     """The whole command line of guest `number`.
 
-    setup: what setup.make returned. agent, qmp: this machine's ends of two
+    setup: what setup.make returned. port, qmp: this machine's ends of two
     socket pairs, inherited by QEMU. serial: file of the serial console.
     """
     line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], "-m", config.memory,
@@ -104,8 +104,8 @@ def arguments(config, number, setup, sockets, agent, qmp, serial):
             "-drive", f"file={escape(setup.payload)},format=raw,if=none,id=payload,readonly=on",
             "-device", "virtio-blk-pci,drive=payload,addr=0x1e",
             "-device", "virtio-serial-pci,id=serial",
-            "-chardev", f"socket,id=agent,fd={agent.fileno()}",
-            "-device", "virtserialport,chardev=agent,name=org.hghca.agent",
+            "-chardev", f"socket,id=commands,fd={port.fileno()}",
+            "-device", "virtserialport,chardev=commands,name=org.hghca.commands",
             "-chardev", f"socket,id=qmp,fd={qmp.fileno()}", "-mon", "chardev=qmp,mode=control",
             "-chardev", f"file,id=console,path={escape(serial)}", "-serial", "chardev:console"]
     if config.share:

@@ -9,7 +9,7 @@ import shutil
 from . import cache, host, repo
 
 STEP = "payload disk"
-SCRIPTS = ["init", "agent.py"]
+SCRIPTS = ["init", "server.py"]
 CURE = "see the log"
 
 

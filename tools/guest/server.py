@@ -29,7 +29,7 @@ import struct
 import subprocess
 import termios
 
-PORT_NAME = "org.hghca.agent"
+PORT_NAME = "org.hghca.commands"
 READ_BYTES = 65536
 POWER_OFF = 0x4321FEDC
 
@@ -101,7 +101,7 @@ class Command:
         return 128 - code if code < 0 else code
 
 
-class Agent:
+class Server:
     def __init__(self):
         self.port = Port()
         self.commands = {}
@@ -296,6 +296,6 @@ def power_off():
 
 
 try:
-    Agent().serve()
+    Server().serve()
 except HostGone:
     power_off()

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A guest and a peer that mean harm: random work requests, doorbells and packets.
+// The device may refuse all of it; it must not crash, hang, or touch what it
+// was not given. Each run repeats exactly, by its seed.
+#include <gtest/gtest.h>
+
+#include "icrc.h"
+#include "packet.h"
+#include "verbs.h"
+
+namespace hghca::test {
+namespace {
+
+using Options = Endpoint::Options;
+
+class Random {
+public:
+    explicit Random(uint64_t seed) : state_(seed * 2654435761u + 1) {}
+    uint32_t operator()(uint32_t n)
+    {
+        state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+        return uint32_t(state_ >> 33) % n;
+    }
+
+private:
+    uint64_t state_;
+};
+
+// Makes IPv4 checksum and ICRC right, so that the change is looked at.
+void seal(Frame &f)
+{
+    if (f.size() < 62 || f[12] != 8 || f[14] != 0x45)
+        return;
+    uint32_t sum = 0;
+    f[24] = f[25] = 0;
+    for (size_t i = 14; i < 34; i += 2)
+        sum += uint32_t(f[i] << 8 | f[i + 1]);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~(sum + (sum >> 16));
+    f[24] = uint8_t(sum >> 8);
+    f[25] = uint8_t(sum);
+    uint8_t ones[8];
+    std::memset(ones, 0xff, 8);
+    Frame m(f.begin() + 14, f.end() - 4);
+    m[1] = m[8] = m[10] = m[11] = m[26] = m[27] = m[32] = 0xff;
+    uint32_t crc = ~crc32_update(crc32_update(kCrcStart, ones, 8), m.data(), m.size());
+    for (int i = 0; i < 4; i++)
+        f[f.size() - 4 + size_t(i)] = uint8_t(crc >> 8 * i);
+}
+
+class Hostile : public ::testing::TestWithParam<unsigned> {
+protected:
+    // Memory that no key gives: it must stay as it is.
+    struct Guard {
+        explicit Guard(Node &node) : host(node.host), dma(node.host.alloc(65536))
+        {
+            std::memset(host.at(dma), 0x5c, 65536);
+        }
+        bool intact() const
+        {
+            for (int i = 0; i < 65536; i++)
+                if (host.at(dma)[i] != 0x5c)
+                    return false;
+            return true;
+        }
+        FakeHost &host;
+        uint64_t dma;
+    };
+};
+
+// Packets that were good once, changed anywhere behind the UDP header, with all checksums right.
+TEST_P(Hostile, PacketsWithEveryChecksumRight)
+{
+    Random random(GetParam());
+    Network net;
+    Guard before(net.b);
+    Options options;
+    options.mtu_code = 1;
+    options.ack_timeout = 8;
+    auto pair = std::make_unique<Pair>(net.a, net.b, options);
+    Guard behind(net.b);
+    for (unsigned round = 0; round < 400; round++) {
+        for (int i = 0; i < 4; i++)
+            if (uint16_t(pair->b.rq_head - 0) < 60)
+                pair->b.post_recv(pair->b.sge(random(1000), random(2000)));
+        net.filter = [&](const Node &, Frame &f) {
+            if (f.size() > 62 && random(2)) {
+                const unsigned changes = 1 + random(3);
+                for (unsigned i = 0; i < changes; i++) {
+                    const size_t at = 42 + random(std::min<uint32_t>(uint32_t(f.size()) - 46, 44));
+                    // The destination stays: a packet for nobody proves nothing.
+                    if (at < 47 || at > 49)
+                        f[at] = uint8_t(random(4) ? f[at] ^ 1 << random(8) : random(256));
+                }
+                seal(f);
+            }
+            return Fate{random(10) ? 1u : random(3)};
+        };
+        const uint32_t size = random(1200);
+        Wqe list[] = {
+            send(pair->a.sge(0, size)),
+            write_to(pair->a.sge(0, size), pair->b.va(random(100000)), pair->b.buffer.key),
+            read_from(pair->a.sge(0, size), pair->b.va(random(100000)), pair->b.buffer.key),
+            Wqe(HGHCA_OPCODE_ATOMIC_CS).raddr(pair->b.va(8), pair->b.buffer.key).atomic(1, 2).data(pair->a.sge(0, 8)),
+        };
+        pair->a.post(list[random(4)]);
+        net.settle(20 * (4096ull << 8));
+        pair->a.poll_all();
+        pair->b.poll_all();
+        if (pair->a.state() == HGHCA_QP_STATE_ERR || pair->b.state() == HGHCA_QP_STATE_ERR ||
+            pair->a.sq_head > 60000 || pair->b.rq_head >= 60) {
+            if (net.a.driver.device.counters().tx_packets > 100000)
+                break;
+            // Old QPs stay in error; a few hundred fit.
+            pair->a.node.driver.to_reset(pair->a.qp.qpn);
+            pair->b.node.driver.to_reset(pair->b.qp.qpn);
+            if (round > 200)
+                break;
+            net.filter = nullptr;
+            try {
+                pair = std::make_unique<Pair>(net.a, net.b, options);
+            } catch (const std::exception &) {
+                break;   // out of test memory
+            }
+        }
+    }
+    EXPECT_TRUE(before.intact());
+    EXPECT_TRUE(behind.intact());
+}
+
+// Frames of noise, and good frames with any byte changed and nothing made right again.
+TEST_P(Hostile, FramesOfNoise)
+{
+    Random random(GetParam());
+    Network net;
+    Options raw_options;
+    raw_options.service = HGHCA_QP_ST_RAW;
+    Endpoint raw(net.b, raw_options);
+    TestDriver::must(
+        net.b.driver.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, raw.qp.qpn, HGHCA_SPECIAL_QP_RAW_ETH).status, "RAW");
+    TestDriver::must(net.b.driver.set_port(Node::mac_of(2).data(), 1500, HGHCA_PORT_PROMISC), "SET_PORT");
+    Pair p(net.a, net.b, Options{});
+    net.keep_log = true;
+    p.a.post({write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key), read_from(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key)});
+    net.pump();
+    const std::vector<Frame> samples = net.log;
+    net.keep_log = false;
+    for (unsigned i = 0; i < 3000; i++) {
+        Frame f = samples[random(uint32_t(samples.size()))];
+        switch (random(4)) {
+        case 0:
+            for (uint8_t &byte : f)
+                byte = uint8_t(random(256));
+            break;
+        case 1:
+            f.resize(random(uint32_t(f.size()) + 1));
+            break;
+        case 2:
+            f.resize(f.size() + random(9300));
+            break;
+        default:
+            break;
+        }
+        for (unsigned n = random(4); n && !f.empty(); n--)
+            f[random(uint32_t(f.size()))] = uint8_t(random(256));
+        if (random(3) == 0)
+            raw.post_recv(raw.sge(0, random(2000)));
+        Network::deliver(net.b, f);
+        raw.poll_all();
+        p.b.poll_all();
+    }
+    net.settle(1'000'000'000);
+}
+
+// WQEs, links and doorbells of noise.
+TEST_P(Hostile, WorkRequestsOfNoise)
+{
+    Random random(GetParam());
+    Network net;
+    for (unsigned round = 0; round < 60; round++) {
+        Options options;
+        options.sq_wqes = options.rq_wqes = 8;
+        options.ack_timeout = 6;
+        options.buffer_bytes = 65536;
+        options.service = uint8_t(round % 3 == 0 ? HGHCA_QP_ST_UD : round % 3 == 1 ? HGHCA_QP_ST_RAW : HGHCA_QP_ST_RC);
+        options.cq_log = 10;
+        Pair p(net.a, net.b, options, options.service == HGHCA_QP_ST_RC);
+        Guard guard(net.b);
+        const uint8_t opcodes[] = {0, 8, 9, 0xa, 0xb, 0x10, 0x11, 0x12};
+        for (unsigned step = 0; step < 40; step++) {
+            // A queue of plausible WQEs with some of it changed.
+            for (int i = 0; i < 4; i++)
+                p.b.post_recv(p.b.sge(random(60000), random(8000)));
+            const uint8_t opcode = random(8) ? opcodes[random(8)] : uint8_t(random(32));
+            Wqe wqe(opcode, random(16), random(1000));
+            if (options.service == HGHCA_QP_ST_UD)
+                wqe.ud(random(4) ? p.b.qp.qpn : random(1 << 24), 0x11111111, 1 + random(2), random(4));
+            else if (opcode >= 8 && opcode != 0xa && opcode != 0xb)
+                wqe.raddr(p.b.va(random(60000)), p.b.buffer.key);
+            if (opcode == 0x11 || opcode == 0x12)
+                wqe.atomic(1, 1).data(p.a.sge(random(8000) * 8, 8));
+            else
+                for (unsigned n = random(4); n; n--)
+                    wqe.data(p.a.sge(random(60000), random(5000)));
+            if (random(4) == 0)
+                wqe.bytes[random(uint32_t(wqe.bytes.size()))] = uint8_t(random(256));
+            wqe.fence = !random(4);
+            const uint16_t head = p.a.sq_head;
+            p.a.write(wqe);
+            if (random(6) == 0)
+                for (unsigned n = random(40); n; n--)
+                    *(p.a.send_slot(0) + random(8u << 8)) = uint8_t(random(256));
+            if (random(8) == 0)
+                net.a.driver.ring_sq(p.a.qp, uint16_t(head + random(9) - 4), uint8_t(random(32)), uint8_t(random(256)),
+                                     uint8_t(random(256)), random(2));
+            else
+                p.a.ring(head, wqe, 1);
+            if (random(10) == 0)
+                net.a.host.as<hghca_qp_dbr>(p.a.qp.dbr)->rq_head = random(0x10000);
+            if (random(20) == 0)
+                net.a.driver.to_error(p.a.qp.qpn);
+            if (random(20) == 0)
+                net.a.driver.modify(HGHCA_CMD_RTS2SQD_QPEE, p.a.qp.qpn, hghca_qpc{});
+            if (random(10) == 0)
+                net.a.driver.modify(random(2) ? HGHCA_CMD_SQD2RTS_QPEE : HGHCA_CMD_SQERR2RTS_QPEE, p.a.qp.qpn,
+                                    hghca_qpc{});
+            net.settle(30 * (4096ull << 6));
+            p.a.poll_all();
+            p.b.poll_all();
+        }
+        net.a.driver.to_reset(p.a.qp.qpn);
+        net.b.driver.to_reset(p.b.qp.qpn);
+        EXPECT_TRUE(guard.intact());
+    }
+}
+
+// The guest writes into what it has lent the device: contexts come back changed.
+TEST_P(Hostile, ContextsOfNoise)
+{
+    Random random(GetParam());
+    Network net(1);
+    Options options;
+    options.ack_timeout = 6;
+    options.mtu_code = 1;
+    std::vector<std::unique_ptr<Pair>> pairs;
+    for (int i = 0; i < 3; i++)
+        pairs.push_back(std::make_unique<Pair>(net.a, net.b, options));
+    net.filter = [&](const Node &, Frame &) { return Fate{random(10) ? 1u : 0u}; };
+    for (unsigned step = 0; step < 300; step++) {
+        Pair &p = *pairs[random(3)];
+        p.b.post_recv(p.b.sge(0, 3000));
+        Wqe list[] = {send(p.a.sge(0, random(3000))),
+                      write_to(p.a.sge(0, random(3000)), p.b.va(0), p.b.buffer.key),
+                      read_from(p.a.sge(0, random(3000)), p.b.va(0), p.b.buffer.key)};
+        p.a.post(list[random(3)]);
+        for (Node *node : {&net.a, &net.b}) {
+            const uint32_t qpn = random(2) ? p.a.qp.qpn : p.b.qp.qpn;
+            uint8_t *entry = node->host.at(node->driver.qpc_dma + uint64_t(qpn) * 2048);
+            for (unsigned n = random(4); n; n--)
+                entry[16 + random(1200)] ^= uint8_t(1 << random(8));
+        }
+        net.settle(40 * (4096ull << 6));
+        p.a.poll_all();
+        p.b.poll_all();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Hostile, ::testing::Range(0u, 12u));
+
+}  // namespace
+}  // namespace hghca::test
