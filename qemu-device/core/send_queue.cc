@@ -16,7 +16,9 @@ void SendQueue::ring(Qp &qp, const SendDoorbell &db)
     const uint16_t limit = uint16_t(db.head + qp.a.sq.length);
     if (index_before(r.doorbell_limit, limit))
         r.doorbell_limit = limit;
-    if (!index_before(db.head, r.next_index))
+    // An earlier announcement that still waits leads to this one along its chain.
+    const bool waits = r.announced.valid && !index_before(r.announced.index, r.next_index);
+    if (!index_before(db.head, r.next_index) && !(waits && index_before(r.announced.index, db.head)))
         r.announced = {db.head, db.opcode, db.units, db.fence, true};
 }
 

@@ -598,6 +598,29 @@ TEST_F(Rc, AFullLinkLosesNothing)
     EXPECT_EQ(net.a.counters().retransmitted, 0u);
 }
 
+TEST_F(Rc, DoorbellsThatWaitForTheirTurnAreAllHeard)
+{
+    Pair first(net.a, net.b, Options{}), second(net.a, net.b, Options{});
+    net.a.host.link_full = true;
+    first.a.post(write_to(first.a.sge(0, 8), first.b.va(0), first.b.buffer.key));
+    // The one in front cannot go on, so these are not looked at before the third is rung.
+    for (unsigned i = 0; i < 3; i++) {
+        second.a.fill(100 * i, 100, i);
+        second.a.post(write_to(second.a.sge(100 * i, 100), second.b.va(100 * i), second.b.buffer.key));
+    }
+    net.a.host.link_full = false;
+    net.a.device.link_ready();
+    net.pump();
+    EXPECT_EQ(good(first.a).bytes, 8u);
+    auto all = second.a.poll_all();
+    ASSERT_EQ(all.size(), 3u);
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_FALSE(all[i].error);
+        EXPECT_EQ(all[i].slot, i);
+        EXPECT_TRUE(second.b.holds(100 * i, 100, i));
+    }
+}
+
 TEST_F(Rc, QpsTakeTurns)
 {
     Options options;
