@@ -234,7 +234,7 @@ static bool hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *s
 		return true;
 
 	/* Perhaps the EQE is there, and only its interrupt got lost. */
-	hghca_eq_poll_async(hdev);
+	hghca_eq_poll_cmd(hdev);
 
 	spin_lock_irq(&ci->slot_lock);
 	done = slot->state == HGHCA_CMD_SLOT_DONE;

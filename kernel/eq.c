@@ -2,9 +2,10 @@
 /*
  * JingZhao HCA: event queues.
  *
- * One EQ takes asynchronous and command events; the others take completion
- * events, one a vector, spread over the CPUs.  What an event names is the
- * device's word: whoever takes it checks it.
+ * One EQ takes command events, one asynchronous events: no flood of the latter
+ * makes the device lose the end of a command.  They share a vector.  The others
+ * take completion events, one a vector, spread over the CPUs.  What an event
+ * names is the device's word: whoever takes it checks it.
  */
 #include <linux/interrupt.h>
 #include <linux/slab.h>
@@ -13,6 +14,7 @@
 #include "hghca.h"
 
 #define HGHCA_EQ_LOG_SIZE	12
+#define HGHCA_CMD_EQ_LOG_SIZE	8	/* more than there are commands under way */
 
 /* Tell the device of consumed entries now and then, so that it has room. */
 #define HGHCA_EQ_UPDATE_EVERY	256
@@ -23,12 +25,22 @@
 				 BIT_ULL(HGHCA_EVENT_WQ_CATAS_ERROR) | \
 				 BIT_ULL(HGHCA_EVENT_LOCAL_CATAS_ERROR) | \
 				 BIT_ULL(HGHCA_EVENT_PORT_CHANGE) | \
-				 BIT_ULL(HGHCA_EVENT_CMD) | \
 				 BIT_ULL(HGHCA_EVENT_EQ_OVERFLOW) | \
 				 BIT_ULL(HGHCA_EVENT_WQ_INVAL_REQ_ERROR) | \
 				 BIT_ULL(HGHCA_EVENT_WQ_ACCESS_ERROR))
 
+#define HGHCA_CMD_EVENTS	BIT_ULL(HGHCA_EVENT_CMD)
+
+static_assert(BIT(HGHCA_CMD_EQ_LOG_SIZE) > HGHCA_CMD_SLOTS);
+
 #define HGHCA_EVENT_NUMBER_MASK	0xffffff	/* a CQN or QPN */
+
+/* Our EQs in the device's table, from the first that is not reserved. */
+enum {
+	HGHCA_EQ_CMD,
+	HGHCA_EQ_ASYNC,
+	HGHCA_EQ_COMP,
+};
 
 static struct hghca_eqe *hghca_eqe_at(const struct hghca_eq *eq, u32 index)
 {
@@ -121,17 +133,17 @@ static irqreturn_t hghca_eq_interrupt(int irq, void *data)
 	spin_lock_irqsave(&eq->lock, flags);
 	hghca_eq_consume(eq);
 	spin_unlock_irqrestore(&eq->lock, flags);
-	/* A vector is ours alone, and its events may have been polled before it came. */
+	/* EQs share a vector only among themselves; events may have been polled, too. */
 	return IRQ_HANDLED;
 }
 
 /**
- * hghca_eq_poll_async - look at the asynchronous EQ without an interrupt
+ * hghca_eq_poll_cmd - look at the EQ of commands without an interrupt
  * @hdev: the device
  */
-void hghca_eq_poll_async(struct hghca_dev *hdev)
+void hghca_eq_poll_cmd(struct hghca_dev *hdev)
 {
-	struct hghca_eq *eq = &hdev->async_eq;
+	struct hghca_eq *eq = &hdev->cmd_eq;
 	unsigned long flags;
 
 	spin_lock_irqsave(&eq->lock, flags);
@@ -153,19 +165,20 @@ static int hghca_eq_hand_over(struct hghca_eq *eq)
 	return hghca_cmd_sw2hw_eq(hdev, eq->eqn, &eqc);
 }
 
-static int hghca_eq_create(struct hghca_dev *hdev, struct hghca_eq *eq, u32 vector,
-			   const char *what)
+/* EQ number @index of ours. */
+static int hghca_eq_create(struct hghca_dev *hdev, struct hghca_eq *eq, u32 index, u32 vector,
+			   u32 log_size, const char *what)
 {
 	u32 i;
 	int err;
 
 	eq->hdev = hdev;
 	spin_lock_init(&eq->lock);
-	eq->eqn = hdev->limits.first_eqn + vector;
+	eq->eqn = hdev->limits.first_eqn + index;
 	eq->vector = vector;
-	eq->log_size = HGHCA_EQ_LOG_SIZE;
+	eq->log_size = log_size;
 	eq->cons_index = 0;
-	snprintf(eq->name, sizeof(eq->name), "%s-%s%u@%s", HGHCA_DRV_NAME, what, vector,
+	snprintf(eq->name, sizeof(eq->name), "%s-%s%u@%s", HGHCA_DRV_NAME, what, index,
 		 hdev->bus.name);
 
 	err = hghca_icm_get(hdev, HGHCA_ICM_EQC, eq->eqn, 1);
@@ -179,7 +192,7 @@ static int hghca_eq_create(struct hghca_dev *hdev, struct hghca_eq *eq, u32 vect
 	for (i = 0; i < BIT(eq->log_size); i++)
 		hghca_eqe_at(eq, i)->owner = HGHCA_CQ_ENTRY_OWNER_HW;
 
-	err = request_irq(hdev->bus.irqs[vector], hghca_eq_interrupt, 0, eq->name, eq);
+	err = request_irq(hdev->bus.irqs[vector], hghca_eq_interrupt, IRQF_SHARED, eq->name, eq);
 	if (err)
 		goto err_free_queue;
 
@@ -224,7 +237,7 @@ static int hghca_comp_eq_create(struct hghca_dev *hdev, unsigned int i)
 	u32 vector = i + 1;
 	int err;
 
-	err = hghca_eq_create(hdev, eq, vector, "comp");
+	err = hghca_eq_create(hdev, eq, HGHCA_EQ_COMP + i, vector, HGHCA_EQ_LOG_SIZE, "comp");
 	if (err)
 		return err;
 
@@ -249,7 +262,7 @@ static int hghca_comp_eqs_create(struct hghca_dev *hdev)
 	int err;
 
 	hdev->num_comp_eqs = min(hdev->bus.num_irqs - 1,
-				 hdev->limits.num_eqs - hdev->limits.first_eqn - 1);
+				 hdev->limits.num_eqs - hdev->limits.first_eqn - HGHCA_EQ_COMP);
 	hdev->comp_eqs = kvcalloc(hdev->num_comp_eqs, sizeof(*hdev->comp_eqs), GFP_KERNEL);
 	if (!hdev->comp_eqs)
 		return -ENOMEM;
@@ -264,6 +277,62 @@ static int hghca_comp_eqs_create(struct hghca_dev *hdev)
 	return 0;
 }
 
+static int hghca_cmd_eq_create(struct hghca_dev *hdev)
+{
+	struct hghca_eq *eq = &hdev->cmd_eq;
+	int err;
+
+	err = hghca_eq_create(hdev, eq, HGHCA_EQ_CMD, 0, HGHCA_CMD_EQ_LOG_SIZE, "cmd");
+	if (err)
+		return err;
+
+	err = hghca_cmd_map_eq(hdev, eq->eqn, HGHCA_CMD_EVENTS, false);
+	if (err)
+		goto err_destroy_eq;
+
+	hghca_cmd_use_events(hdev);
+	/* The first command by event tells whether interrupts arrive at all. */
+	err = hghca_cmd_nop(hdev);
+	if (err)
+		goto err_use_polling;
+	return 0;
+
+err_use_polling:
+	hghca_cmd_use_polling(hdev);
+	hghca_cmd_map_eq(hdev, eq->eqn, HGHCA_CMD_EVENTS, true);
+err_destroy_eq:
+	hghca_eq_destroy(eq);
+	return err;
+}
+
+static void hghca_cmd_eq_destroy(struct hghca_dev *hdev)
+{
+	hghca_cmd_use_polling(hdev);
+	hghca_cmd_map_eq(hdev, hdev->cmd_eq.eqn, HGHCA_CMD_EVENTS, true);
+	hghca_eq_destroy(&hdev->cmd_eq);
+}
+
+static int hghca_async_eq_create(struct hghca_dev *hdev)
+{
+	struct hghca_eq *eq = &hdev->async_eq;
+	int err;
+
+	err = hghca_eq_create(hdev, eq, HGHCA_EQ_ASYNC, 0, HGHCA_EQ_LOG_SIZE, "async");
+	if (err)
+		return err;
+
+	err = hghca_cmd_map_eq(hdev, eq->eqn, HGHCA_ASYNC_EVENTS, false);
+	if (err)
+		hghca_eq_destroy(eq);
+	return err;
+}
+
+static void hghca_async_eq_destroy(struct hghca_dev *hdev)
+{
+	hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, true);
+	hghca_eq_destroy(&hdev->async_eq);
+}
+
 /**
  * hghca_eqs_init - make the EQs, and let commands end by event
  * @hdev: the device
@@ -274,30 +343,23 @@ int hghca_eqs_init(struct hghca_dev *hdev)
 {
 	int err;
 
-	err = hghca_eq_create(hdev, &hdev->async_eq, 0, "async");
+	err = hghca_cmd_eq_create(hdev);
 	if (err)
 		return err;
 
-	err = hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, false);
+	err = hghca_async_eq_create(hdev);
 	if (err)
-		goto err_destroy_async;
-
-	hghca_cmd_use_events(hdev);
-	/* The first command by event tells whether interrupts arrive at all. */
-	err = hghca_cmd_nop(hdev);
-	if (err)
-		goto err_use_polling;
+		goto err_destroy_cmd;
 
 	err = hghca_comp_eqs_create(hdev);
 	if (err)
-		goto err_use_polling;
+		goto err_destroy_async;
 	return 0;
 
-err_use_polling:
-	hghca_cmd_use_polling(hdev);
-	hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, true);
 err_destroy_async:
-	hghca_eq_destroy(&hdev->async_eq);
+	hghca_async_eq_destroy(hdev);
+err_destroy_cmd:
+	hghca_cmd_eq_destroy(hdev);
 	return err;
 }
 
@@ -308,7 +370,6 @@ err_destroy_async:
 void hghca_eqs_cleanup(struct hghca_dev *hdev)
 {
 	hghca_comp_eqs_destroy(hdev, hdev->num_comp_eqs);
-	hghca_cmd_use_polling(hdev);
-	hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, true);
-	hghca_eq_destroy(&hdev->async_eq);
+	hghca_async_eq_destroy(hdev);
+	hghca_cmd_eq_destroy(hdev);
 }

@@ -378,7 +378,7 @@ struct hghca_uar {
  * @regs: BAR0, mapped
  * @uar_phys: BAR2, bus address for the CPU
  * @uar_size: BAR2, bytes
- * @num_irqs: interrupts got; the first is for asynchronous events
+ * @num_irqs: interrupts got; the first is for command and asynchronous events
  * @irqs: Linux interrupt numbers
  * @hw_rev: revision of the device on its bus
  * @vendor_id: for ib_device_attr
@@ -420,7 +420,8 @@ struct hghca_bus {
  * @dbr_pool: kernel doorbell records
  * @pdn: PD of the driver's own objects: EQs, CQs, the raw Ethernet QP
  * @num_comp_eqs: completion EQs
- * @async_eq: asynchronous and command events
+ * @cmd_eq: command events
+ * @async_eq: asynchronous events
  * @comp_eqs: completion EQs; hghca_comp_eqn()
  * @netdev: the net device of the port
  * @port_mbps: speed of the link
@@ -454,6 +455,7 @@ struct hghca_dev {
 	u32 pdn;
 
 	unsigned int num_comp_eqs;
+	struct hghca_eq cmd_eq;
 	struct hghca_eq async_eq;
 	struct hghca_eq *comp_eqs;
 
@@ -606,7 +608,7 @@ void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type);
 /* eq.c */
 int hghca_eqs_init(struct hghca_dev *hdev);
 void hghca_eqs_cleanup(struct hghca_dev *hdev);
-void hghca_eq_poll_async(struct hghca_dev *hdev);
+void hghca_eq_poll_cmd(struct hghca_dev *hdev);
 
 /*
  * mr.c.  May sleep.  A region over user memory starts @offset bytes (a multiple

@@ -11,7 +11,7 @@
 #include "hghca.h"
 
 #define HGHCA_PCI_BARS		(BIT(HGHCA_BAR_HCR) | BIT(HGHCA_BAR_UAR))
-#define HGHCA_PCI_MIN_IRQS	2	/* asynchronous, and one for completions */
+#define HGHCA_PCI_MIN_IRQS	2	/* one for completions */
 
 static int hghca_pci_check_bar(struct pci_dev *pdev, int bar, resource_size_t size)
 {

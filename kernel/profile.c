@@ -30,7 +30,7 @@
 #define HGHCA_LOG_USE_MPTS	18
 #define HGHCA_LOG_MIN_MTTS	20
 
-#define HGHCA_MIN_EQS		3	/* one more than EQ 0, asynchronous and completion */
+#define HGHCA_MIN_EQS		3	/* commands, asynchronous events, completions */
 
 static int hghca_profile_bad(struct hghca_dev *hdev, const char *what, u64 value)
 {
@@ -71,7 +71,7 @@ static int hghca_profile_tables(struct hghca_dev *hdev, const struct hghca_dev_l
 				  lim->log_reserved_eqs, &limits->num_eqs, &limits->first_eqn);
 	if (err)
 		return err;
-	if (limits->num_eqs - limits->first_eqn < HGHCA_MIN_EQS - 1)
+	if (limits->num_eqs - limits->first_eqn < HGHCA_MIN_EQS)
 		return hghca_profile_bad(hdev, "log_max_eqs", lim->log_max_eqs);
 
 	err = hghca_profile_table(hdev, "log_max_pds", lim->log_max_pds, HGHCA_LOG_MAX_PDS,

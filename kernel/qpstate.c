@@ -18,7 +18,6 @@
 #define HGHCA_ACK_TIMEOUT_MAX	31
 #define HGHCA_RETRY_MAX		7
 #define HGHCA_RNR_TIMER_MAX	31
-#define HGHCA_QPC_SQ_DRAINING	HGHCA_MASK(27, 27)
 
 enum hghca_service {
 	HGHCA_SERVICE_RC,

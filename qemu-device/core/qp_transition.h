@@ -37,5 +37,4 @@ void encode_context(const Qp &qp, hghca_qpc &out);
 // Whether `qp`, which comes from ICM, can be used without fear.
 bool plausible(const Qp &qp, uint32_t qpn, uint32_t cqs);
 
-
 }  // namespace hghca

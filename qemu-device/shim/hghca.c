@@ -292,6 +292,7 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
         return;
     }
     hghca_init_bars(s);
+    hghca_bql_open();
     hghca_entry_open(s);
     hghca_net_open(s);
     hghca_dma_open(s);

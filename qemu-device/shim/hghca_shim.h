@@ -78,6 +78,9 @@ void hghca_entry_open(HghcaState *s);
 void hghca_entry_close(HghcaState *s);
 void hghca_end(HghcaState *s);
 
+/* hghca_bql.c */
+void hghca_bql_open(void);
+
 /* hghca_dma.c */
 void hghca_dma_open(HghcaState *s);
 void hghca_dma_close(HghcaState *s);

@@ -200,35 +200,37 @@ class Rig:
 
     def look_up(self, side):
         """Fill in the names and numbers that the kernel gave a side's device."""
-        script = f"""
-            cd /sys/class/infiniband/{side.device}/ports/1
-            echo $(cat gid_attrs/ndevs/0) $(basename $(readlink /sys/class/infiniband/{side.device}/device))
-            for file in gids/*; do
-                index=${{file#gids/}}
-                echo "$index $(cat $file) $(cat gid_attrs/types/$index 2>/dev/null)"
-            done | grep 'RoCE v2$'
-            true
-        """
-        result = side.guest.run(script, netns=side.netns)
-        lines = result.stdout.splitlines()
-        if not lines:
-            raise Failure(f"{side.device} is not there: {result.output}")
-        side.netdev, *pci = lines[0].split()
-        side.pci = pci[0] if pci else ""
+        names = self.ask(side, f"cd /sys/class/infiniband/{side.device} && cat ports/1/gid_attrs/ndevs/0 && "
+                               "basename $(readlink device)").split()
+        if not names:
+            raise Failure(f"{side.device} is not there")
+        side.netdev = names[0]
+        side.pci = names[1] if len(names) > 1 else ""
         side.gids = {}
-        wanted = "".join(f"{int(byte):02x}" for byte in side.address.split("."))
-        for line in lines[1:]:
-            index, gid, _ = line.split(" ", 2)
-            gid = gid.replace(":", "")
-            if gid.startswith("fe80"):
-                side.gids.setdefault("link-local", int(index))
-            elif gid == "0" * 20 + "ffff" + wanted:
-                side.gids["ipv4"] = int(index)
+        gids = self.roce_gids(side)
+        local = [index for index, gid in sorted(gids.items()) if gid.startswith("fe80")]
+        if local:
+            side.gids["link-local"] = local[0]
+        for index, gid in gids.items():
+            if gid == mapped(side.address):
+                side.gids["ipv4"] = index
+
+    def roce_gids(self, side):
+        """The device's RoCE v2 GIDs: {index: GID as 32 digits}."""
+        said = self.ask(side, f"cd /sys/class/infiniband/{side.device}/ports/1; grep -sH . gids/* gid_attrs/types/*")
+        version2 = set(re.findall(r"^gid_attrs/types/(\d+):RoCE v2$", said, re.MULTILINE))
+        return {int(index): gid.replace(":", "")
+                for index, gid in re.findall(r"^gids/(\d+):(.*)$", said, re.MULTILINE) if index in version2}
+
+    @staticmethod
+    def ask(side, script):
+        """Run a script that asks something of the kernel, whatever its status; its standard output."""
+        return side.guest.run(script, netns=side.netns, timeout=20).stdout
 
     def resources(self):
         """The kernel's RDMA resources in all guests and namespaces, and its taint, as text."""
         script = "rdma resource show; cat /proc/sys/kernel/tainted"
-        text = "".join(side.guest.run(script, netns=side.netns, timeout=20).output for side in self.sides)
+        text = "".join(self.ask(side, script) for side in self.sides)
         return re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)  # the index of a device that came back is another
 
     def counters(self):
@@ -238,15 +240,16 @@ class Rig:
             if not side.pci:
                 continue
             script = f"cd {side.counters}; echo 0 > lifespan; grep . *"
-            for line in side.guest.run(script, netns=side.netns, timeout=20).stdout.splitlines():
+            for line in self.ask(side, script).splitlines():
                 name, _, value = line.partition(":")
+                if not value.isdigit():
+                    continue
                 found[f"{'client' if number == 0 else 'server'} {name}"] = int(value)
         return found
 
     def resource_details(self):
         script = "for kind in ctx pd mr cq qp cm_id; do rdma resource show $kind; done"
-        return "".join(side.guest.run(["sh", "-c", script], netns=side.netns, timeout=20).output
-                       for side in self.sides)
+        return "".join(self.ask(side, script) for side in self.sides)
 
     def new_log(self):
         """Kernel log records since the last call."""
@@ -338,6 +341,11 @@ def succeeded(command, result):
     if result.status:
         raise Failure(f"`{command}` ended with status {result.status}: {tail(result.output)}")
     return result
+
+
+def mapped(address):
+    """The GID of an IPv4 address, as 32 digits."""
+    return "0" * 20 + "ffff" + "".join(f"{int(byte):02x}" for byte in address.split("."))
 
 
 def expect(condition, what):

@@ -4,7 +4,7 @@
 import contextlib
 import re
 
-from framework import Failure, expect, succeeded, test
+from framework import expect, mapped, succeeded, test
 from pingpong import pingpong
 
 OURS = {"subjects": ("hghca",)}
@@ -250,7 +250,7 @@ def vlan(rig):
                 "ip link set v5 up", side)
     try:
         rig.run(f"ping -n -c 5 -i 0.02 -W 5 {addresses[1]}")
-        gids = [vlan_gid(rig, side, address) for side, address in zip(rig.sides, addresses)]
+        gids = [gid_of(rig, side, address) for side, address in zip(rig.sides, addresses)]
         port = rig.next_port()
         options = f"-c -m 4096 -s 100003 -n 200 -p {port}"
         ends = rig.pair(f"ibv_rc_pingpong -d {rig.server.device} -g {gids[1]} {options}",
@@ -263,23 +263,14 @@ def vlan(rig):
             rig.run("ip link del v5", side)
 
 
-def vlan_gid(rig, side, address):
-    wanted = "ffff:{:02x}{:02x}:{:02x}{:02x}".format(*map(int, address.split(".")))
-    script = f"""
-        cd /sys/class/infiniband/{side.device}/ports/1
-        for file in gids/*; do
-            index=${{file#gids/}}
-            grep -q '{wanted}$' $file && grep -q 'RoCE v2' gid_attrs/types/$index && echo $index
-        done; true
-    """
-
+def gid_of(rig, side, address):
+    """Wait for the one GID of an address; its index."""
     def find():
-        return rig.run(script, side).split()
+        return [index for index, gid in rig.roce_gids(side).items() if gid == mapped(address)]
 
     found = rig.wait_until(find, f"a GID of {address}")
-    if len(found) != 1:
-        raise Failure(f"GIDs of {address}: {found}")
-    return int(found[0])
+    expect(len(found) == 1, f"GIDs of {address}: {found}")
+    return found[0]
 
 
 @netdev_test("address added and removed")
@@ -288,14 +279,13 @@ def address_changes(rig):
     side = rig.client
     rig.run(f"ip address add 10.10.0.77/24 dev {side.netdev}", side)
     try:
-        index = vlan_gid(rig, side, "10.10.0.77")
+        index = gid_of(rig, side, "10.10.0.77")
         port = rig.next_port()
         rig.pair(f"ibv_rc_pingpong -d {rig.server.device} -g {rig.server.gid('ipv4')} -c -s 50000 -n 50 -p {port}",
                  f"ibv_rc_pingpong -d {side.device} -g {index} -c -s 50000 -n 50 -p {port} {rig.server.address}", port)
     finally:
         rig.run(f"ip address del 10.10.0.77/24 dev {side.netdev}", side)
-    rig.wait_until(lambda: "0a0a:004d" not in rig.run(f"cat /sys/class/infiniband/{side.device}/ports/1/gids/*", side),
-                   "the GID gone")
+    rig.wait_until(lambda: mapped("10.10.0.77") not in rig.roce_gids(side).values(), "the GID gone")
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 50000, 20)
 
 

@@ -181,6 +181,7 @@ TEST_P(Hostile, WorkRequestsOfNoise)
         Options options;
         options.sq_wqes = options.rq_wqes = 8;
         options.ack_timeout = 6;
+        options.retry = options.rnr_retry = 3;
         options.buffer_bytes = 65536;
         options.service = uint8_t(round % 3 == 0 ? HGHCA_QP_ST_UD : round % 3 == 1 ? HGHCA_QP_ST_RAW : HGHCA_QP_ST_RC);
         options.cq_log = 10;
@@ -224,7 +225,7 @@ TEST_P(Hostile, WorkRequestsOfNoise)
             if (random(10) == 0)
                 net.a.driver.modify(random(2) ? HGHCA_CMD_SQD2RTS_QPEE : HGHCA_CMD_SQERR2RTS_QPEE, p.a.qp.qpn,
                                     hghca_qpc{});
-            net.settle(30 * (4096ull << 6));
+            net.settle(6 * (4096ull << 6));
             p.a.poll_all();
             p.b.poll_all();
         }
@@ -241,6 +242,7 @@ TEST_P(Hostile, ContextsOfNoise)
     Network net(1);
     Options options;
     options.ack_timeout = 6;
+    options.retry = options.rnr_retry = 3;
     options.mtu_code = 1;
     std::vector<std::unique_ptr<Pair>> pairs;
     for (int i = 0; i < 3; i++)
@@ -259,7 +261,7 @@ TEST_P(Hostile, ContextsOfNoise)
             for (unsigned n = random(4); n; n--)
                 entry[16 + random(1200)] ^= uint8_t(1 << random(8));
         }
-        net.settle(40 * (4096ull << 6));
+        net.settle(4 * (4096ull << 6));
         p.a.poll_all();
         p.b.poll_all();
     }

@@ -22,7 +22,7 @@ GO, EVENT = 1 << 23, 1 << 22
 NOWHERE = 1 << 50
 
 OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE, BUSY = 0x00, 0x02, 0x03, 0x04, 0x06
-BAD_RES_STATE, BAD_INDEX, BAD_QP_STATE, BAD_SEG, NOT_MAPPED = 0x09, 0x0A, 0x10, 0x20, 0x22
+BAD_RES_STATE, BAD_INDEX, BAD_QP_STATE, BAD_SEG, NOT_MAPPED, BAD_SIZE = 0x09, 0x0A, 0x10, 0x20, 0x22, 0x40
 
 QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, CLOSE_HCA, SET_PORT = 0x003, 0x006, 0x007, 0x008, 0x00C
 SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ = 0x00D, 0x00F, 0x011, 0x012, 0x013, 0x014
@@ -113,6 +113,14 @@ class Device:
             if time.monotonic() > limit:
                 raise TimeoutError(f"command 0x{op:03x} did not end")
         return self.hcr(6) >> 24
+
+
+def eq_box(logsize, vector=0, key=1):
+    return struct.pack(">IQB3xI3xBIIII", 1 << 24, 0, logsize, 0, vector, 1, key, 0, 0)
+
+
+def cq_box(logsize, number, eqn=1, key=1):
+    return struct.pack(">IQIIIIIIIII", 0, 0, logsize << 24, eqn, 1, key, 0, 0, 0, 0, number)
 
 
 class Tests:
@@ -298,8 +306,8 @@ class Tests:
                           ("pages of 2^31 bytes", (MPT_REGION, 19, 1, 1, 0, PAGE)),
                           ("no region", (0, 0, 1, 1, 0, PAGE)),
                           ("owned by software", (0xF << 28 | MPT_REGION, 0, 1, 1, 0, PAGE))):
-            self.expect(wrong, what, (BAD_PARAM, BAD_SEG), SW2HW_MPT, in_param=self.mailbox(struct.pack(">IIIIQQ", *box)),
-                        modifier=1)
+            self.expect(wrong, what, BAD_SEG if "pages" in what else BAD_PARAM, SW2HW_MPT,
+                        in_param=self.mailbox(struct.pack(">IIIIQQ", *box)), modifier=1)
         self.expect(wrong, "HW2SW_MPT of what is not there", BAD_RES_STATE, HW2SW_MPT, modifier=1)
 
     def test_queues(self, wrong):
@@ -309,16 +317,13 @@ class Tests:
             self.map_icm(TPT, page * PAGE, page)
         for index, virt in enumerate((0, 0x100000, 0x200000)):
             self.map_icm(CONTEXT, virt, 4 + index)
-        # EQ: logsize, vector, key.
-        def eq(logsize, vector, key):
-            return struct.pack(">IQB3xI3xBIIII", 1 << 24, 0, logsize, 0, vector, 1, key, 0, 0)
-        for what, box in (("a vector that is not there", eq(4, 64, 1)), ("2^0 entries", eq(0, 1, 1)),
-                          ("2^21 entries", eq(21, 1, 1)), ("2^255 entries", eq(255, 1, 1))):
-            self.expect(wrong, f"an EQ with {what}", BAD_PARAM, SW2HW_EQ, in_param=self.mailbox(box), modifier=1)
-        def cq(logsize, number, eqn=1):
-            return struct.pack(">IQIIIIIIIII", 0, 0, logsize << 24, eqn, 1, 1, 0, 0, 0, 0, number)
-        for what, box in (("2^0 entries", cq(0, 1)), ("2^23 entries", cq(23, 1)), ("another number", cq(4, 2))):
-            self.expect(wrong, f"a CQ with {what}", BAD_PARAM, SW2HW_CQ, in_param=self.mailbox(box), modifier=1)
+        for what, status, box in (("a vector that is not there", BAD_PARAM, eq_box(4, 64)),
+                                  ("2^0 entries", BAD_SIZE, eq_box(0)), ("2^21 entries", BAD_SIZE, eq_box(21)),
+                                  ("2^255 entries", BAD_SIZE, eq_box(255)), ("no buffer", BAD_PARAM, eq_box(4))):
+            self.expect(wrong, f"an EQ with {what}", status, SW2HW_EQ, in_param=self.mailbox(box), modifier=1)
+        for what, status, box in (("2^0 entries", BAD_SIZE, cq_box(0, 1)), ("2^23 entries", BAD_SIZE, cq_box(23, 1)),
+                                  ("another number", BAD_PARAM, cq_box(4, 2)), ("no buffer", BAD_PARAM, cq_box(4, 1))):
+            self.expect(wrong, f"a CQ with {what}", status, SW2HW_CQ, in_param=self.mailbox(box), modifier=1)
         self.expect(wrong, "HW2SW_EQ of what is not there", BAD_RES_STATE, HW2SW_EQ, modifier=1)
         self.expect(wrong, "HW2SW_CQ of what is not there", BAD_RES_STATE, HW2SW_CQ, modifier=1)
         self.expect(wrong, "RESIZE_CQ of what is not there", BAD_RES_STATE, RESIZE_CQ, in_param=self.mailbox(),

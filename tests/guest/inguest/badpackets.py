@@ -21,6 +21,8 @@ UD_SEND_ONLY, RC_SEND_ONLY, RC_WRITE_ONLY, RC_ACK = 0x64, 0x04, 0x0A, 0x11
 GSI_QKEY = 0x80010000
 COUNTERS = ["rx_packets", "rx_too_short", "rx_bad_header", "rx_bad_icrc", "rx_unknown_qp", "rx_bad_pkey",
             "rx_bad_qkey", "raw_rx_packets", "raw_rx_dropped"]
+# A management datagram of the connection manager with an attribute that does not exist: taken, and ignored.
+MAD = struct.pack(">BBBBIQHHI", 1, 0x07, 2, 0x03, 0, 1, 0x7FFF, 0, 0).ljust(256, b"\0")
 number = failed = 0
 
 wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -55,7 +57,7 @@ def icrc(ip, rest):
     return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(masked)))
 
 
-def frame(opcode=UD_SEND_ONLY, version=0, pkey=0xFFFF, qpn=1, qkey=GSI_QKEY, payload=bytes(256), bad_icrc=False,
+def frame(opcode=UD_SEND_ONLY, version=0, pkey=0xFFFF, qpn=1, qkey=GSI_QKEY, payload=MAD, bad_icrc=False,
           udp_length=None, ip_length=None, cut=None, ip_version=0x45, headers=None, fragment=0x4000, pad=0):
     """A RoCE v2 frame over IPv4, right in all that is not asked to be wrong."""
     bth = struct.pack(">BBHII", opcode, pad << 4 | version, pkey, qpn, 1)
