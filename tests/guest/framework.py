@@ -18,6 +18,8 @@ from hghca_lib.guest import GuestDied, GuestError
 LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
 FOUR = "four"          # one guest, four HCAs on one link
 VMS = "vms"            # two guests with one HCA each
+IOMMU = "iommu"        # as LINK, behind an IOMMU
+CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
 SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
 COMMAND_S = 60
 
@@ -32,7 +34,7 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR or VMS.
+    machine:  LINK, FOUR, VMS, IOMMU or CACHE.
     limit_s:  the whole test must end within this.
     subjects: names of the subjects it makes sense for.
     expected_log: regular expressions of kernel log lines it may cause.

@@ -31,6 +31,18 @@ def lspci(rig):
         expect(int(dump) > 250, "the extended configuration space is missing")
 
 
+@test("hardware: statistics over QMP are those the guest sees", **OURS)
+def statistics(rig):
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+    seen = rig.counters()
+    for index, end in enumerate(("client", "server"), 1):
+        stats = rig.guest.qmp("qom-get", path=f"/machine/peripheral/hca{index}", property="stats")
+        # The RDMA engine is idle; the net device may speak at any time.
+        for name in ("tx_packets", "rx_packets", "tx_bytes", "rx_bytes", "rx_bad_icrc", "cqe_error"):
+            expect(stats[name] == seen[f"{end} {name}"], f"{end} {name}: {stats[name]} by QMP, {seen}")
+        expect(stats["tx_packets"] > 20, f"{end}: {stats}")
+
+
 def interrupts(rig, side):
     """Counts of the device's vectors: {vector line: [count on each CPU]}."""
     irqs = set(rig.run(f"ls /sys/bus/pci/devices/{side.pci}/msi_irqs").split())

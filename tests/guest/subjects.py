@@ -7,19 +7,21 @@ passes on a known implementation; a failure there is not ours.
 
 from hghca_lib import accel, guest, machine
 
-from framework import FOUR, LINK, VMS, Failure, Side
+from framework import CACHE, FOUR, IOMMU, LINK, VMS, Failure, Side
 
 CONFIGS = {
     LINK: {"hcas": 2},
     FOUR: {"hcas": 4},
     VMS: {"guests": 2},
+    IOMMU: {"hcas": 2, "iommu": True},
+    CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
 }
 
 
 class Hghca:
     """Two HCAs of one guest on one link, or one in each of two guests."""
     name = "hghca"
-    machines = (LINK, FOUR, VMS)
+    machines = tuple(CONFIGS)
 
     def boot(self, setup, kind, share):
         config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind])

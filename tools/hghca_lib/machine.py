@@ -30,6 +30,8 @@ class Config:
     share:     host folder seen as /share, or None.
     serial:    file for the serial console, which is the kernel log; None for a temporary one.
     qemu_args: further arguments for QEMU.
+    hca_options: further properties of each HCA, as `name=value,...`.
+    iommu:     put an IOMMU between the devices and memory, and have the kernel use it.
     accel:     "tcg" or "kvm".
     """
     guests: int = 1
@@ -39,6 +41,8 @@ class Config:
     share: str | None = None
     serial: str | None = None
     qemu_args: tuple = ()
+    hca_options: str = ""
+    iommu: bool = False
     accel: str = "tcg"
 
     def hca_count(self):
@@ -70,7 +74,8 @@ def network_arguments(config, number, sockets):
     arguments = []
     for index in range(1, hcas + 1):
         mac = f"52:54:00:12:{0x33 + number:02x}:{index:02x}"
-        arguments += ["-device", f"hghca,netdev=h{index},mac={mac}"]
+        options = f",{config.hca_options}" if config.hca_options else ""
+        arguments += ["-device", f"hghca,id=hca{index},netdev=h{index},mac={mac}{options}"]
     if hcas == 1 and len(sockets) == 1:
         return ["-netdev", _stream("h1", sockets[0]), *arguments]
     ports = []
@@ -87,6 +92,7 @@ def _stream(name, link):
 
 def kernel_arguments(config, number):
     text = f"{KERNEL_ARGUMENTS} hghca.guest={number} hghca.guests={config.guests} hghca.hcas={config.hca_count()}"
+    text += " intel_iommu=on iommu.passthrough=0" if config.iommu else ""
     return text + (" hghca.share=1" if config.share else "")
 
 
@@ -96,7 +102,9 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
     setup: what setup.make returned. port, qmp: this machine's ends of two
     socket pairs, inherited by QEMU. serial: file of the serial console.
     """
-    line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], "-m", config.memory,
+    # An IOMMU comes before the devices it stands in front of.
+    iommu = ["-device", "intel-iommu,intremap=off"] if config.iommu else []
+    line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], *iommu, "-m", config.memory,
             "-kernel", str(config.kernel or setup.kernel.image), "-initrd", str(setup.kernel.initrd),
             "-append", kernel_arguments(config, number),
             "-drive", f"file={escape(setup.image)},format=raw,if=none,id=disk,snapshot=on,cache=unsafe",

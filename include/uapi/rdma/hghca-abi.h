@@ -28,7 +28,10 @@ struct hghca_alloc_pd_resp {
 	__u32 reserved;
 };
 
-/* buf_addr: the CQ buffer; dbr_addr: its struct hghca_cq_dbr, 8-byte aligned. */
+/*
+ * buf_addr: the CQ buffer, page-aligned, of the smallest power of two of CQEs
+ * above the number asked for; dbr_addr: its struct hghca_cq_dbr, 8-byte aligned.
+ */
 struct hghca_create_cq {
 	__aligned_u64 buf_addr;
 	__aligned_u64 dbr_addr;
