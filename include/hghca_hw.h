@@ -720,6 +720,8 @@ HGHCA_ASSERT_OFFSET(hghca_err_cqe, wqe, 0x18);
 
 #define HGHCA_CQE_SL_MASK		HGHCA_MASK(7, 4)
 #define HGHCA_CQE_GRH			HGHCA_MASK(15, 15)
+#define HGHCA_CQE_VLAN_ID_MASK		HGHCA_MASK(27, 16)	/* a datagram's, on an Ethernet port */
+#define HGHCA_CQE_VLAN_VALID		HGHCA_MASK(31, 31)
 #define HGHCA_CQ_ENTRY_OWNER_SW		0x00
 #define HGHCA_CQ_ENTRY_OWNER_HW		0x80
 /* A receive CQE's opcode is the BTH opcode of the last packet; its low five bits: */

@@ -263,6 +263,11 @@ static int hghca_wc_recv(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
 		wc->wc_flags |= IB_WC_GRH;
 	wc->src_qp = le32_to_cpu(cqe->rqpn) & HGHCA_QPN_MASK;
 	wc->sl = FIELD_GET(HGHCA_CQE_SL_MASK, rlid_path_sl);
+	/* By it ib_core finds the net device, and so the CM its listener. */
+	if (rlid_path_sl & HGHCA_CQE_VLAN_VALID) {
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+		wc->vlan_id = FIELD_GET(HGHCA_CQE_VLAN_ID_MASK, rlid_path_sl);
+	}
 	return 0;
 }
 

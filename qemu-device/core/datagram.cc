@@ -106,6 +106,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     message.src_qpn = packet.h.src_qpn;
     message.global_header = true;
     message.sl = packet.arrival.sl;
+    message.vlan = packet.arrival.vlan;
     message.solicited = packet.h.solicited;
     if (!engine_.receive_queue.complete(qp, message))
         engine_.catastrophe(qp);

@@ -191,14 +191,14 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
         return Verdict::Other;
     auto get16 = [head](size_t offset) { return uint16_t(head[offset] << 8 | head[offset + 1]); };
     uint16_t type = get16(12);
-    int vlan = -1;
+    out.vlan = -1;
     out.sl = 0;
     if (type == HGHCA_ETH_TYPE_VLAN) {
         const uint16_t tci = get16(14);
         out.sl = uint8_t(field_get(HGHCA_VLAN_PCP_MASK, tci));
         // VLAN 0 is a priority tag alone (IEEE 802.1Q, 9.6).
         if (tci & HGHCA_VLAN_ID_MASK)
-            vlan = tci & HGHCA_VLAN_ID_MASK;
+            out.vlan = tci & HGHCA_VLAN_ID_MASK;
         type = get16(16);
         at += sizeof(hghca_vlan_tag);
     }
@@ -239,7 +239,7 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
     // A base driver has no GIDs: there the QP alone knows its address.
     out.gid_index = -1;
     if (device_.caps & HGHCA_CAP_GID_TABLE) {
-        out.gid_index = find_gid(out.dgid, vlan);
+        out.gid_index = find_gid(out.dgid, out.vlan);
         if (out.gid_index < 0)
             return Verdict::Other;
     }

@@ -37,6 +37,7 @@ struct Arrival {
     NetworkLayout layout;
     std::array<uint8_t, 16> sgid, dgid;   // IPv4 as ::ffff:a.b.c.d
     uint8_t sl;
+    int vlan;                             // VLAN id; -1: none
     int gid_index;                        // of dgid; -1: no GID table
 };
 

@@ -7,12 +7,26 @@
 
 namespace hghca {
 
+namespace {
+
+uint32_t path_word(const Received &message)
+{
+    uint32_t word = field_put(HGHCA_CQE_SL_MASK, message.sl);
+    if (message.global_header)
+        word |= HGHCA_CQE_GRH;
+    if (message.vlan >= 0)
+        word |= HGHCA_CQE_VLAN_VALID | field_put(HGHCA_CQE_VLAN_ID_MASK, uint32_t(message.vlan));
+    return word;
+}
+
+}  // namespace
+
 bool ReceiveQueue::complete(Qp &qp, const Received &message)
 {
     hghca_cqe cqe{};
     cqe.my_qpn = le32(qp.a.qpn);
     cqe.rqpn = le32(message.src_qpn);
-    cqe.rlid_path_sl = le32(field_put(HGHCA_CQE_SL_MASK, message.sl) | (message.global_header ? HGHCA_CQE_GRH : 0));
+    cqe.rlid_path_sl = le32(path_word(message));
     cqe.imm = message.imm;
     cqe.byte_cnt = le32(message.byte_count);
     cqe.wqe = le32(wqe_offset(qp.a.rq, qp.resp.rq_index++));

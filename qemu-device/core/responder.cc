@@ -38,7 +38,7 @@ void Responder::receive(Qp &qp, const Packet &packet)
         return;
     }
     s.nak_sent = false;
-    if (!in_sequence(qp, packet.flags) || !good_length(qp, packet))
+    if (!in_sequence(qp, packet.flags) || !good_length(qp, packet) || !function_allowed(qp, packet.flags))
         refuse(qp, kInvalidRequest);
     else if (packet.flags & kSend)
         receive_send(qp, packet);
@@ -50,6 +50,16 @@ void Responder::receive(Qp &qp, const Packet &packet)
         receive_atomic(qp, packet);
     else
         refuse(qp, kInvalidRequest);   // an opcode this device does not have
+}
+
+// IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
+bool Responder::function_allowed(const Qp &qp, uint16_t flags) const
+{
+    const uint32_t needed = flags & kWrite    ? HGHCA_ACCESS_REMOTE_WRITE
+                            : flags & kRead   ? HGHCA_ACCESS_REMOTE_READ
+                            : flags & kAtomic ? HGHCA_ACCESS_REMOTE_ATOMIC
+                                              : 0;
+    return !(needed & ~qp.a.access);
 }
 
 // IBA vol 1, 9.7.4.1.3, 9.7.4.1.4: does the opcode follow the one before?
@@ -161,8 +171,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     if (first) {
         // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
         // at the key of a message of no bytes.
-        if (!(qp.a.access & HGHCA_ACCESS_REMOTE_WRITE) ||
-            (left && !memory.check(packet.h.rkey, qp.a.pd, packet.h.va, left, Access::RemoteWrite))) {
+        if (left && !memory.check(packet.h.rkey, qp.a.pd, packet.h.va, left, Access::RemoteWrite)) {
             refuse(qp, kAccess);
             return;
         }
@@ -207,8 +216,7 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
         refuse(qp, kInvalidRequest);
         return;
     }
-    if (!(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
-        (h.length && !engine_.device.memory->check(h.rkey, qp.a.pd, h.va, h.length, Access::RemoteRead))) {
+    if (h.length && !engine_.device.memory->check(h.rkey, qp.a.pd, h.va, h.length, Access::RemoteRead)) {
         refuse(qp, kAccess);
         return;
     }
@@ -219,33 +227,40 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
               true});
 }
 
+namespace {
+
+// Atomic for the CPUs of the guest too; the word as it was.
+uint64_t atomically(const TransportHeader &h, uint64_t *word)
+{
+    if (h.opcode == HGHCA_BTH_OP_COMPARE_SWAP) {
+        uint64_t old = le64(h.compare);
+        __atomic_compare_exchange_n(word, &old, le64(h.swap_add), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        return le64(old);
+    }
+    // One instruction: a guest that keeps on writing there does not hold the device up.
+    if constexpr (std::endian::native == std::endian::little)
+        return __atomic_fetch_add(word, h.swap_add, __ATOMIC_SEQ_CST);
+    uint64_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    while (!__atomic_compare_exchange_n(word, &old, le64(le64(old) + h.swap_add), true, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+        ;
+    return le64(old);
+}
+
+}  // namespace
+
 bool Responder::execute_atomic(const Packet &packet, const Segment &at, uint64_t &original)
 {
     Host &host = engine_.device.host;
-    auto result = [&packet](uint64_t value) {
-        if (packet.h.opcode == HGHCA_BTH_OP_FETCH_ADD)
-            return value + packet.h.swap_add;
-        return value == packet.h.compare ? packet.h.swap_add : value;
-    };
     if (at.pointer && !(reinterpret_cast<uintptr_t>(at.pointer) & 7)) {
-        // Atomic for the CPUs of the guest too.
-        auto *word = reinterpret_cast<uint64_t *>(at.pointer);
-        uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
-        // Bounded: a guest that keeps on writing there must not hold the device up.
-        for (int i = 0; i < 1000; i++) {
-            if (__atomic_compare_exchange_n(word, &old, le64(result(le64(old))), false, __ATOMIC_SEQ_CST,
-                                            __ATOMIC_RELAXED))
-                break;
-        }
-        original = le64(old);
+        original = atomically(packet.h, reinterpret_cast<uint64_t *>(at.pointer));
         host.dirty(at.dma, sizeof(uint64_t));
         return true;
     }
     uint64_t word;
     if (!host.read(at.dma, &word, sizeof(word)))
         return false;
-    original = le64(word);
-    word = le64(result(original));
+    original = atomically(packet.h, &word);
     return host.write(at.dma, &word, sizeof(word));
 }
 
@@ -260,8 +275,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     }
     SegmentArray<1> at;
     uint64_t original = 0;
-    if (!(qp.a.access & HGHCA_ACCESS_REMOTE_ATOMIC) ||
-        !engine_.device.memory->translate(h.rkey, qp.a.pd, h.va, sizeof(original), Access::RemoteAtomic, at) ||
+    if (!engine_.device.memory->translate(h.rkey, qp.a.pd, h.va, sizeof(original), Access::RemoteAtomic, at) ||
         !execute_atomic(packet, at[0], original)) {
         refuse(qp, kAccess);
         return;

@@ -35,6 +35,7 @@ private:
     void duplicate_atomic(Qp &qp, const Packet &packet);
 
     bool in_sequence(const Qp &qp, uint16_t flags) const;
+    bool function_allowed(const Qp &qp, uint16_t flags) const;
     bool good_length(const Qp &qp, const Packet &packet) const;
     bool room_for_read(const Qp &qp) const;
     // Is there a receive WQE? Otherwise has answered with an RNR NAK or failed.

@@ -190,9 +190,15 @@ class Rig:
         self.await_gids(side)
 
     def await_gids(self, side):
-        """Wait for the GIDs of both addresses; the kernel probes a link-local one for a second or two."""
+        """Wait for the GIDs of both addresses, and until the addresses may be used.
+
+        The kernel lists the GID of a link-local address at once, but routes nothing from it while it still
+        looks for a duplicate, a second or two.
+        """
         self.wait_until(lambda: self.look_up(side) or {"ipv4", "link-local"} <= set(side.gids),
                         f"GIDs of {side.device}")
+        self.wait_until(lambda: not self.ask(side, f"ip -6 -o address show dev {side.netdev} tentative"),
+                        f"addresses of {side.netdev}")
 
     def counter(self, side, name):
         """A counter of the device, as it is now."""

@@ -150,7 +150,7 @@ TEST_F(RcError, TheQpsOwnRightsCount)
             ASSERT_TRUE(done);
             EXPECT_EQ(done->error, !allowed);
             if (!allowed) {
-                EXPECT_EQ(int(done->syndrome), kAccess);
+                EXPECT_EQ(int(done->syndrome), kInvalid);
             }
         }
     }

@@ -101,6 +101,7 @@ struct Completion {
     uint32_t slot;      // of the WQE in its queue
     uint32_t src_qpn;
     bool grh;
+    int vlan;           // -1: none
     uint32_t qpn;
 };
 
@@ -257,6 +258,8 @@ public:
         c.slot = le32(cqe.wqe) >> qp.stride_log;
         c.src_qpn = le32(cqe.rqpn);
         c.grh = le32(cqe.rlid_path_sl) & HGHCA_CQE_GRH;
+        c.vlan = le32(cqe.rlid_path_sl) & HGHCA_CQE_VLAN_VALID
+                     ? int(field_get(HGHCA_CQE_VLAN_ID_MASK, le32(cqe.rlid_path_sl))) : -1;
         c.qpn = le32(cqe.my_qpn);
         return c;
     }
