@@ -604,7 +604,7 @@ struct hghca_next_unit {
 	__le32	nda_nop;		/* 00h: next WQE's offset 31:6, its opcode 4:0 */
 	__le32	nee_nds;		/* 04h: fence 6, next WQE's size in units 5:0 */
 	__le32	flags;			/* 08h: HGHCA_WQE_* of this WQE */
-	__be32	imm_data;		/* 0Ch: immediate data of this WQE, as it goes on the wire */
+	__be32	imm_data;		/* 0Ch: immediate data, as it goes on the wire */
 };
 HGHCA_ASSERT_SIZE(hghca_next_unit, 16);
 
@@ -633,7 +633,7 @@ HGHCA_ASSERT_SIZE(hghca_atomic_unit, 16);
 /* The base form, table 3-4-8: MAC and IPv4 addresses stand in the WQE. */
 struct hghca_ud_unit {
 	__le32	port;			/* 00h */
-	__le32	lids;			/* 04h: destination MAC 15:0 at 31:16, source MAC 15:0 at 15:0 */
+	__le32	lids;			/* 04h: 31:16 destination, 15:0 source MAC 15:0 */
 	__le32	smac_h;			/* 08h: source MAC 47:16 */
 	__le32	dmac_h;			/* 0Ch: destination MAC 47:16 */
 	__le32	sip;			/* 10h */
@@ -689,7 +689,7 @@ struct hghca_cqe {
 	__le32	my_ee;			/* 04h */
 	__le32	rqpn;			/* 08h: source QP number of a datagram */
 	__le32	rlid_path_sl;		/* 0Ch: HGHCA_CQE_* */
-	__be32	imm;			/* 10h: immediate data as on the wire; error: HGHCA_CQE_ERR_* (LE) */
+	__be32	imm;			/* 10h: immediate data, as on the wire */
 	__le32	byte_cnt;		/* 14h */
 	__le32	wqe;			/* 18h: byte offset of the WQE in its queue */
 	__u8	opcode;			/* 1Ch */
@@ -720,7 +720,7 @@ HGHCA_ASSERT_OFFSET(hghca_err_cqe, wqe, 0x18);
 
 #define HGHCA_CQE_SL_MASK		HGHCA_MASK(7, 4)
 #define HGHCA_CQE_GRH			HGHCA_MASK(15, 15)
-#define HGHCA_CQE_VLAN_ID_MASK		HGHCA_MASK(27, 16)	/* a datagram's, on an Ethernet port */
+#define HGHCA_CQE_VLAN_ID_MASK		HGHCA_MASK(27, 16)	/* a datagram's */
 #define HGHCA_CQE_VLAN_VALID		HGHCA_MASK(31, 31)
 #define HGHCA_CQ_ENTRY_OWNER_SW		0x00
 #define HGHCA_CQ_ENTRY_OWNER_HW		0x80

@@ -233,12 +233,12 @@ def print_tables(results):
         sizes = BANDWIDTH_SIZES if test in BANDWIDTH_TESTS else LATENCY_SIZES
         unit = value[test, sizes[0], "hghca"]["unit"]
         print(f"\n{test}, {unit}: median (least to most)")
-        print(f"{'bytes':>9}" + "".join(f"{subject:>26}" for subject in SUBJECTS) +
+        print(f"{'bytes':>9}" + "".join(f"{subject:>30}" for subject in SUBJECTS) +
               f"{'hghca/rxe':>11}{'hghca/memcpy':>14}")
         for size in sizes:
             row = [value[test, size, subject] for subject in SUBJECTS]
             ratios = (row[0]["value"] / row[2]["value"], row[0]["value"] / row[3]["value"])
-            print(f"{size:>9}" + "".join(f"{cell(one):>26}" for one in row) + f"{ratios[0]:>11.3g}{ratios[1]:>14.3g}")
+            print(f"{size:>9}" + "".join(f"{cell(one):>30}" for one in row) + f"{ratios[0]:>11.3g}{ratios[1]:>14.3g}")
     print()
     for what, test, size, reached, wanted in GOALS:
         ratio = value[test, size, "hghca"]["value"] / value[test, size, "rxe"]["value"]
@@ -246,4 +246,8 @@ def print_tables(results):
 
 
 def cell(row):
-    return f"{row['value']:.4g} ({row['min']:.4g} to {row['max']:.4g})"
+    return f"{figure(row['value'])} ({figure(row['min'])} to {figure(row['max'])})"
+
+
+def figure(value):
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"

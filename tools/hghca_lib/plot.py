@@ -34,10 +34,12 @@ set title "latency, typical"
 unset logscale x
 set logscale y 10
 set xrange [-0.6:{last}]
-set yrange [*:*]
 set xlabel ""
 set ylabel "us"
 set boxwidth 0.2
+set key inside top left horizontal
+set bmargin 4
+set yrange [*:300]
 set style fill solid 0.9 noborder
 set xtics rotate by 0 ({tics})
 plot {boxes}
