@@ -2,6 +2,8 @@
 /* JingZhao HCA: one typed function a command. */
 #include "hghca.h"
 
+#define HGHCA_CMD_TAKE_TRIES	3
+
 /* A command with @size bytes of input. */
 static int hghca_cmd_in(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
 			const void *data, size_t size)
@@ -56,13 +58,24 @@ static int hghca_cmd_plain(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 o
 	return hghca_cmd_exec(hdev, &cmd);
 }
 
-/* A command that takes something from the device; its reset has taken all. */
+/*
+ * A command that takes something from the device; its reset has taken all.
+ *
+ * Most who destroy something cannot be told that it failed, and memory that the
+ * device still has is lost to all.  So an internal error is no answer at once.
+ */
 static int hghca_cmd_take(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
 			  u64 in_param)
 {
-	int err = hghca_cmd_plain(hdev, op, in_modifier, op_modifier, in_param);
+	int tries = HGHCA_CMD_TAKE_TRIES;
+	int err;
 
-	return READ_ONCE(hdev->failed) ? 0 : err;
+	do {
+		err = hghca_cmd_plain(hdev, op, in_modifier, op_modifier, in_param);
+		if (READ_ONCE(hdev->failed))
+			return 0;
+	} while (err == -EIO && --tries);
+	return err;
 }
 
 /**

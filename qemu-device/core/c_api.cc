@@ -6,6 +6,7 @@
 #include <new>
 
 #include "device.h"
+#include "hcr.h"
 #include "hghca_core.h"
 
 namespace {
@@ -172,6 +173,12 @@ void hghca_core_dma_changed(struct hghca_core *core)
 {
     guarded(core, [](auto &device) { device.dma_changed(); });
 }
+
+void hghca_core_fail_command(struct hghca_core *core, uint64_t nth) { core->device.commands->fail(nth); }
+
+uint64_t hghca_core_until_fault(const struct hghca_core *core) { return core->device.commands->until_fault(); }
+
+uint64_t hghca_core_commands(const struct hghca_core *core) { return core->device.commands->executed(); }
 
 unsigned hghca_core_counters(void) { return HGHCA_COUNTER_NUM; }
 

@@ -46,11 +46,22 @@ void CommandInterface::run(uint32_t word)
     if (word & HGHCA_HCR_EVENT && !device_.eqs->takes(HGHCA_EVENT_CMD)) {
         status = HGHCA_CMD_STAT_BAD_SYS_STATE;
         word &= ~HGHCA_HCR_EVENT;
+    } else if (fault_is_due()) {
+        status = HGHCA_CMD_STAT_INTERNAL_ERR;
     } else {
         status = execute(command);
     }
+    executed_++;
     trace(command, status);
     report(word, token, status);
+}
+
+bool CommandInterface::fault_is_due()
+{
+    if (!until_fault_)
+        return false;
+    until_fault_--;
+    return !until_fault_;
 }
 
 // Tells the end of a command: by an EQE, or in the HCR when it was polled and
@@ -108,9 +119,10 @@ void CommandInterface::trace(const Command &command, uint8_t status) const
     if (!device_.host.tracing())
         return;
     char text[128];
-    std::snprintf(text, sizeof(text), "command op 0x%03x modifier 0x%x op_modifier %u in 0x%llx: status 0x%02x",
-                  command.op, command.in_modifier, command.op_modifier,
-                  static_cast<unsigned long long>(command.in_param), status);
+    (void)std::snprintf(text, sizeof(text),
+                        "command op 0x%03x modifier 0x%x op_modifier %u in 0x%llx: status 0x%02x", command.op,
+                        command.in_modifier, command.op_modifier, static_cast<unsigned long long>(command.in_param),
+                        status);
     device_.host.trace(status ? Host::Trace::Error : Host::Trace::Success, text);
 }
 

@@ -23,6 +23,12 @@ public:
     uint32_t read(unsigned reg) const;
     void write(unsigned reg, uint32_t value);
 
+    // A fault for the tests of drivers: the `nth` command from now on does
+    // nothing and ends with INTERNAL_ERR, once. 0: none. Outlives a reset.
+    void fail(uint64_t nth) { until_fault_ = nth; }
+    uint64_t until_fault() const { return until_fault_; }
+    uint64_t executed() const { return executed_; }   // commands since the start
+
 private:
     using Mailbox = std::array<uint8_t, HGHCA_MAILBOX_SIZE>;
 
@@ -39,6 +45,7 @@ private:
     static const Row *find(uint16_t op);  // nullptr: unknown
 
     void run(uint32_t word);
+    bool fault_is_due();
     uint8_t execute(const Command &command);
     void report(uint32_t word, uint16_t token, uint8_t status);
     void trace(const Command &command, uint8_t status) const;
@@ -85,7 +92,9 @@ private:
 
     Device &device_;
     std::array<uint32_t, HGHCA_HCR_SIZE / 4> regs_{};
-    Mailbox in_, out_;
+    Mailbox in_{}, out_{};
+    uint64_t until_fault_ = 0;
+    uint64_t executed_ = 0;
 };
 
 }  // namespace hghca

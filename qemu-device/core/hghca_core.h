@@ -60,6 +60,14 @@ void hghca_core_link_ready(struct hghca_core *core);
 void hghca_core_set_link(struct hghca_core *core, bool up);
 void hghca_core_dma_changed(struct hghca_core *core);
 
+/*
+ * For tests of drivers: the nth command from now on (0: none) does nothing and
+ * ends with INTERNAL_ERR; how many are left until then; how many there were.
+ */
+void hghca_core_fail_command(struct hghca_core *core, uint64_t nth);
+uint64_t hghca_core_until_fault(const struct hghca_core *core);
+uint64_t hghca_core_commands(const struct hghca_core *core);
+
 /* Number of counters, and the name and value of counter i. */
 unsigned hghca_core_counters(void);
 const char *hghca_core_counter_name(unsigned i);

@@ -3,6 +3,7 @@
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
  *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
+ *                [,fail-command=N]
  *
  * docs/hardware-interface.rst of the project describes the device.
  */
@@ -267,8 +268,10 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
     s->core = hghca_core_new(&hghca_host_ops, s, &config);
     if (!s->core) {
         error_setg(errp, "out of memory for the device core");
+        return false;
     }
-    return s->core;
+    hghca_core_fail_command(s->core, s->fail_command);
+    return true;
 }
 
 static void hghca_realize(PCIDevice *pci, Error **errp)
@@ -347,6 +350,35 @@ static void hghca_get_stats(Object *object, Visitor *v, const char *name, void *
     visit_end_struct(v, NULL);
 }
 
+static void hghca_get_fail_command(Object *object, Visitor *v, const char *name, void *opaque,
+                                   Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    uint64_t nth = s->core ? hghca_core_until_fault(s->core) : s->fail_command;
+
+    visit_type_uint64(v, name, &nth, errp);
+}
+
+/* Before the core is there the number waits for it. */
+static void hghca_set_fail_command(Object *object, Visitor *v, const char *name, void *opaque,
+                                   Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+
+    if (visit_type_uint64(v, name, &s->fail_command, errp) && s->core) {
+        hghca_core_fail_command(s->core, s->fail_command);
+    }
+}
+
+static void hghca_get_commands(Object *object, Visitor *v, const char *name, void *opaque,
+                               Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    uint64_t count = s->core ? hghca_core_commands(s->core) : 0;
+
+    visit_type_uint64(v, name, &count, errp);
+}
+
 static const Property hghca_properties[] = {
     DEFINE_NIC_PROPERTIES(HghcaState, nic_conf),
     DEFINE_PROP_UINT32("cache-entries", HghcaState, cache_entries, 0),
@@ -389,6 +421,13 @@ static void hghca_class_init(ObjectClass *class, void *data)
                               NULL, NULL);
     object_class_property_set_description(class, "stats",
         "Counters of the device since reset");
+    object_class_property_add(class, "fail-command", "uint64", hghca_get_fail_command,
+                              hghca_set_fail_command, NULL, NULL);
+    object_class_property_set_description(class, "fail-command",
+        "For tests of drivers: the Nth command from now on fails, once; 0 is none");
+    object_class_property_add(class, "commands", "uint64", hghca_get_commands, NULL, NULL,
+                              NULL);
+    object_class_property_set_description(class, "commands", "Commands since the start");
 }
 
 static const TypeInfo hghca_info = {

@@ -39,6 +39,7 @@ struct HghcaState {
     uint32_t cache_entries;
     uint64_t budget_bytes;
     uint64_t node_guid;
+    uint64_t fail_command;
 
     MemoryRegion hcr;
     MemoryRegion uar;

@@ -11,6 +11,7 @@ PROGRAMS = {
     "badverbs": ["badverbs.c", "rig.c"],
     "badwqe": ["badwqe.c", "raw.c", "rig.c"],
     "datacheck": ["datacheck.c", "rig.c"],
+    "faults": ["faults.c", "rig.c"],
 }
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
 

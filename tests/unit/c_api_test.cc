@@ -67,6 +67,24 @@ TEST_F(CApi, CommandsAndReset)
     EXPECT_EQ(hghca_core_hcr_read(core, HGHCA_HCR_BASE + HGHCA_HCR_STATUS, 4), 0u);
 }
 
+TEST_F(CApi, OneCommandFailsWhenAskedFor)
+{
+    EXPECT_EQ(hghca_core_until_fault(core), 0u);
+    hghca_core_fail_command(core, 2);
+    hghca_core_reset(core);
+    EXPECT_EQ(hghca_core_until_fault(core), 2u);
+    EXPECT_EQ(run(HGHCA_CMD_QUERY_PORT, 1), 0u);
+    std::memset(host.at(mailbox), 0xee, HGHCA_MAILBOX_SIZE);
+    EXPECT_EQ(run(HGHCA_CMD_QUERY_PORT, 1), HGHCA_CMD_STAT_INTERNAL_ERR);
+    EXPECT_EQ(*host.at(mailbox), 0xee);
+    EXPECT_EQ(hghca_core_until_fault(core), 0u);
+    EXPECT_EQ(run(HGHCA_CMD_QUERY_PORT, 1), 0u);
+    EXPECT_EQ(hghca_core_commands(core), 3u);
+    hghca_core_fail_command(core, 1);
+    hghca_core_fail_command(core, 0);
+    EXPECT_EQ(run(HGHCA_CMD_QUERY_PORT, 1), 0u);
+}
+
 TEST_F(CApi, EveryEntryIsSafeWhenNothingIsSetUp)
 {
     uint8_t bytes[64] = {};

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults at every place in turn: each command of the device, each allocation of the kernel.
+
+Every case must end in a clean error, leave nothing behind, and work when it is
+tried again. The programs' side of it is src/faults.c.
+"""
+
+import time
+
+from data import to_itself
+from framework import expect, test
+from pingpong import pingpong
+
+OURS = {"subjects": ("hghca",)}
+# What the driver may say of a command that failed; a splat never begins so.
+TOLD = (r"^hghca \S+: ", r"^hghca \S+ hghca\d: ", r"^hghca\d: ", r"^infiniband hghca\d: ", r"^hghca_cmd_exec: \d+ callbacks suppressed$",
+        r"^__ib_cache_gid_add: unable to add gid \S+ error=-5$")
+HCA = "/machine/peripheral/hca1"
+
+
+def device(rig, name):
+    return rig.guest.qmp("qom-get", path=HCA, property=name)
+
+
+def fail_command(rig, nth):
+    """Let the nth command from now on fail; 0: none."""
+    rig.guest.qmp("qom-set", path=HCA, property="fail-command", value=nth)
+
+
+def settle(rig):
+    """Wait until no more commands come by themselves, as those for the GIDs of a new device do."""
+    def stands_still():
+        before = device(rig, "commands")
+        time.sleep(0.1)
+        return before == device(rig, "commands")
+
+    rig.wait_until(stands_still, "an idle command interface")
+
+
+def each_command(rig, action, undo=lambda: None):
+    """Repeat an action, its first command failing, then its second, and so on; how often it told of the fault.
+
+    action() returns whether it failed, and undo() takes back one that did not.
+    """
+    before = device(rig, "commands")
+    expect(not action(), "it failed without a fault")
+    count = device(rig, "commands") - before
+    undo()
+    told = 0
+    try:
+        for nth in range(1, count + 1):
+            fail_command(rig, nth)
+            failed = action()
+            expect(device(rig, "fail-command") == 0, f"command {nth} of {count} did not come")
+            told += failed
+            if not failed:
+                undo()
+    finally:
+        fail_command(rig, 0)
+    rig.note(f"{count} commands, {told} faults told, {count - told} without effect")
+    return told
+
+
+@test("faults: each command of a program's life", limit_s=150, expected_log=TOLD, **OURS)
+def program(rig):
+    def life():
+        return "# fault told by: " in rig.run(f"/share/faults once {to_itself(rig)}")
+
+    expect(each_command(rig, life) > 20, "hardly a fault was told")
+    expect(not life(), "a fault is left over")
+
+
+def driver_file(rig, name):
+    """Write the address of the client's device; whether that failed."""
+    return rig.try_run(f"echo {rig.client.pci} > /sys/bus/pci/drivers/hghca/{name}").status != 0
+
+
+def bind(rig):
+    failed = driver_file(rig, "bind")
+    there = rig.try_run(f"test -e /sys/bus/pci/drivers/hghca/{rig.client.pci}").status == 0
+    expect(failed != there, "a probe that failed is bound" if failed else "a probe that passed is not bound")
+    settle(rig)
+    return failed
+
+
+def unbind(rig):
+    expect(not driver_file(rig, "unbind"), "the device was not unbound")
+    settle(rig)
+    return False
+
+
+def works_again(rig):
+    expect(not bind(rig), "the device cannot be probed any more")
+    rig.configure(rig.client)
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
+
+
+@test("faults: each command of a probe", limit_s=150, expected_log=TOLD, **OURS)
+def probe(rig):
+    unbind(rig)
+    told = each_command(rig, lambda: bind(rig), lambda: unbind(rig))
+    expect(told > 20, "hardly a fault was told")
+    works_again(rig)
+
+
+@test("faults: each command of a removal", limit_s=150, expected_log=TOLD, **OURS)
+def removal(rig):
+    """A removal cannot fail: whatever the device says, it ends, and the next probe works."""
+    # The first removal has addresses to forget that the others have not.
+    unbind(rig)
+    expect(not bind(rig), "the device cannot be probed any more")
+    each_command(rig, lambda: unbind(rig), lambda: expect(not bind(rig), "the next probe failed"))
+    unbind(rig)
+    works_again(rig)

@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The life of what a program or an administrator makes, with faults.
+ *
+ *   faults once DEVICE GID-INDEX     everything a program makes and takes down,
+ *                                    while somebody makes one command of the
+ *                                    device fail: what fails is tried again
+ *   faults nth DEVICE GID-INDEX      the same, while each allocation of each
+ *                                    step fails once in turn
+ *   faults bind PCI-ADDRESS          probe and removal of one device, likewise
+ *   faults insmod MODULE             loading and unloading, likewise
+ *
+ * Prints one result in the Test Anything Protocol for each step. A step that
+ * fails must say so with the right errno, leave nothing behind, and work when
+ * it is tried again. "nth" and what follows it need a kernel with
+ * CONFIG_FAULT_INJECTION; the allocation to fail is chosen by the kernel's
+ * fail-nth file, which counts the allocations of the calling thread alone.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "rig.h"
+
+#define LONG_BYTES	(8 << 20)
+#define LONG_OFFSET	4096
+#define NTH_MAX		20000	/* no step makes so many allocations */
+#define DRIVER		"/sys/bus/pci/drivers/hghca/"
+
+/* A step of a life and the way back; 0 or an errno. */
+struct step {
+	const char *name;
+	int (*make)(void);
+	const char *back;
+	int (*unmake)(void);
+};
+
+/* How faults come, and what a step that met one may say. */
+struct faults {
+	int (*attempt)(const char *name, int (*go)(void), int (*undo)(void));
+	int errno_of_fault;
+};
+
+static const struct faults *faults;
+static int fail_nth = -1;
+static int results, bad;
+
+static int error_of(const void *made)
+{
+	return made ? 0 : errno ? errno : -1;
+}
+
+static void result(bool good, const char *name, int met, int harmless)
+{
+	bad += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", ++results, name);
+	printf("# %s: %d faults told, %d without effect\n", name, met, harmless);
+}
+
+static bool right_errno(const char *name, int nth, int error)
+{
+	if (error == faults->errno_of_fault)
+		return true;
+	rig_fail("%s, fault %d: \"%s\", expected \"%s\"", name, nth, strerror(error), strerror(faults->errno_of_fault));
+	return false;
+}
+
+/* One fault at most, at a time of somebody else's choice. */
+static int attempt_once(const char *name, int (*go)(void), int (*undo)(void))
+{
+	int error = go();
+	bool good = true;
+
+	(void)undo;
+	if (error) {
+		good = right_errno(name, 1, error);
+		printf("# fault told by: %s\n", name);
+		error = go();
+		if (error) {
+			rig_fail("%s, tried again: \"%s\"", name, strerror(error));
+			good = false;
+		}
+	}
+	result(good, name, 0, 0);
+	return error;
+}
+
+static void arm(int nth)
+{
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%d", nth);
+
+	if (pwrite(fail_nth, text, length, 0) != length)
+		rig_die("writing fail-nth");
+}
+
+/* Whether the fault that was armed has happened. */
+static bool disarm(void)
+{
+	char text[16] = "";
+
+	if (pread(fail_nth, text, sizeof(text) - 1, 0) <= 0)
+		rig_die("reading fail-nth");
+	arm(0);
+	return !atoi(text);
+}
+
+/* Each allocation of the step in turn, until there is no further one. */
+static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
+{
+	int met = 0, harmless = 0, nth, error;
+	bool good = true, happened;
+
+	for (nth = 1; nth < NTH_MAX; nth++) {
+		arm(nth);
+		error = go();
+		happened = disarm();
+		if (!error && !happened)
+			break;
+		if (error) {
+			if (!happened) {
+				rig_fail("%s: \"%s\" without a fault", name, strerror(error));
+				good = false;
+				break;
+			}
+			good &= right_errno(name, nth, error);
+			met++;
+			continue;
+		}
+		harmless++;
+		error = undo();
+		if (error) {
+			rig_fail("%s, undone after fault %d: \"%s\"", name, nth, strerror(error));
+			good = false;
+			break;
+		}
+	}
+	if (nth == NTH_MAX) {
+		rig_fail("%s: no end of allocations", name);
+		good = false;
+	}
+	result(good, name, met, harmless);
+	return error;
+}
+
+static const struct faults once_faults = { attempt_once, EIO };
+static const struct faults nth_faults = { attempt_nth, ENOMEM };
+
+/* All steps forwards, `whole` when everything is there, all steps backwards. */
+static int live(const struct step *steps, size_t count, void (*whole)(void))
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (faults->attempt(steps[i].name, steps[i].make, steps[i].unmake))
+			return 1;
+	if (whole)
+		whole();
+	while (i--)
+		if (faults->attempt(steps[i].back, steps[i].unmake, steps[i].make))
+			return 1;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* What a program makes                                                */
+
+static struct ibv_device *device;
+static int gid_index;
+static struct rig_side side;
+static struct rig_pair pair;
+static struct ibv_comp_channel *channel;
+static struct ibv_qp *ud;
+static struct ibv_ah *ah;
+static struct ibv_mr *long_mr;
+static uint8_t *long_buf;
+
+static int open_device(void)
+{
+	errno = 0;
+	side.ctx = ibv_open_device(device);
+	return error_of(side.ctx);
+}
+
+static int close_device(void)
+{
+	return ibv_close_device(side.ctx) ? errno : 0;
+}
+
+static int alloc_pd(void)
+{
+	errno = 0;
+	side.pd = ibv_alloc_pd(side.ctx);
+	return error_of(side.pd);
+}
+
+static int dealloc_pd(void)
+{
+	return ibv_dealloc_pd(side.pd);
+}
+
+static int create_channel(void)
+{
+	errno = 0;
+	channel = ibv_create_comp_channel(side.ctx);
+	return error_of(channel);
+}
+
+static int destroy_channel(void)
+{
+	return ibv_destroy_comp_channel(channel) ? errno : 0;
+}
+
+static int create_cq(struct ibv_cq **cq)
+{
+	errno = 0;
+	*cq = ibv_create_cq(side.ctx, 64, NULL, channel, 0);
+	return error_of(*cq);
+}
+
+static int create_cq_a(void)
+{
+	return create_cq(&pair.a.scq);
+}
+
+static int destroy_cq_a(void)
+{
+	return ibv_destroy_cq(pair.a.scq);
+}
+
+static int create_cq_b(void)
+{
+	return create_cq(&pair.b.scq);
+}
+
+static int destroy_cq_b(void)
+{
+	return ibv_destroy_cq(pair.b.scq);
+}
+
+static int resize_cq(void)
+{
+	return ibv_resize_cq(pair.a.scq, 500);
+}
+
+static int resize_cq_back(void)
+{
+	return ibv_resize_cq(pair.a.scq, 64);
+}
+
+static int reg_mr(struct rig_qp *q)
+{
+	errno = 0;
+	q->mr = ibv_reg_mr(side.pd, q->buf, RIG_BUF_BYTES, RIG_ACCESS_ALL);
+	return error_of(q->mr);
+}
+
+static int reg_mr_a(void)
+{
+	return reg_mr(&pair.a);
+}
+
+static int dereg_mr_a(void)
+{
+	return ibv_dereg_mr(pair.a.mr);
+}
+
+static int reg_mr_b(void)
+{
+	return reg_mr(&pair.b);
+}
+
+static int dereg_mr_b(void)
+{
+	return ibv_dereg_mr(pair.b.mr);
+}
+
+static int reg_long_mr(void)
+{
+	errno = 0;
+	long_mr = ibv_reg_mr(side.pd, long_buf + LONG_OFFSET, LONG_BYTES - LONG_OFFSET - 1, RIG_ACCESS_ALL);
+	return error_of(long_mr);
+}
+
+static int dereg_long_mr(void)
+{
+	return ibv_dereg_mr(long_mr);
+}
+
+static int create_qp(struct ibv_qp **qp, struct ibv_cq *cq, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 2, .max_recv_sge = 2 },
+		.qp_type = type,
+		.sq_sig_all = 1,
+	};
+
+	errno = 0;
+	*qp = ibv_create_qp(side.pd, &init);
+	return error_of(*qp);
+}
+
+static int create_qp_a(void)
+{
+	return create_qp(&pair.a.qp, pair.a.scq, IBV_QPT_RC);
+}
+
+static int destroy_qp_a(void)
+{
+	return ibv_destroy_qp(pair.a.qp);
+}
+
+static int create_qp_b(void)
+{
+	return create_qp(&pair.b.qp, pair.b.scq, IBV_QPT_RC);
+}
+
+static int destroy_qp_b(void)
+{
+	return ibv_destroy_qp(pair.b.qp);
+}
+
+static int create_ud(void)
+{
+	return create_qp(&ud, pair.a.scq, IBV_QPT_UD);
+}
+
+static int destroy_ud(void)
+{
+	return ibv_destroy_qp(ud);
+}
+
+static struct ibv_ah_attr path(void)
+{
+	return (struct ibv_ah_attr) {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = side.gid, .sgid_index = gid_index, .hop_limit = 64 },
+	};
+}
+
+static int create_ah(void)
+{
+	struct ibv_ah_attr attr = path();
+
+	errno = 0;
+	ah = ibv_create_ah(side.pd, &attr);
+	return error_of(ah);
+}
+
+static int destroy_ah(void)
+{
+	return ibv_destroy_ah(ah);
+}
+
+static int to_reset(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+static int to_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = RIG_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
+	};
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static int to_rtr(struct ibv_qp *qp, const struct ibv_qp *peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer->qp_num,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.ah_attr = path(),
+	};
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+static int to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+	};
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static int init_a(void)
+{
+	return to_init(pair.a.qp);
+}
+
+static int reset_a(void)
+{
+	return to_reset(pair.a.qp);
+}
+
+/* A transition has no way back but from the start. */
+static int rtr_a(void)
+{
+	return to_rtr(pair.a.qp, pair.b.qp);
+}
+
+static int init_a_again(void)
+{
+	int error = to_reset(pair.a.qp);
+
+	return error ? error : to_init(pair.a.qp);
+}
+
+static int rts_a(void)
+{
+	return to_rts(pair.a.qp);
+}
+
+static int rtr_a_again(void)
+{
+	int error = init_a_again();
+
+	return error ? error : rtr_a();
+}
+
+static int connect_b(void)
+{
+	int error = to_init(pair.b.qp);
+
+	error = error ? error : to_rtr(pair.b.qp, pair.a.qp);
+	error = error ? error : to_rts(pair.b.qp);
+	if (error)
+		to_reset(pair.b.qp);
+	return error;
+}
+
+static int reset_b(void)
+{
+	return to_reset(pair.b.qp);
+}
+
+static int query_qp(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(pair.a.qp, &attr, IBV_QP_STATE, &init);
+}
+
+static const struct step program_life[] = {
+	{ "open the device", open_device, "close the device", close_device },
+	{ "allocate a PD", alloc_pd, "deallocate the PD", dealloc_pd },
+	{ "create a completion channel", create_channel, "destroy the completion channel", destroy_channel },
+	{ "create a CQ", create_cq_a, "destroy the CQ", destroy_cq_a },
+	{ "create a second CQ", create_cq_b, "destroy the second CQ", destroy_cq_b },
+	{ "register an MR", reg_mr_a, "deregister the MR", dereg_mr_a },
+	{ "register a second MR", reg_mr_b, "deregister the second MR", dereg_mr_b },
+	{ "register a long MR", reg_long_mr, "deregister the long MR", dereg_long_mr },
+	{ "create an RC QP", create_qp_a, "destroy the RC QP", destroy_qp_a },
+	{ "create a second RC QP", create_qp_b, "destroy the second RC QP", destroy_qp_b },
+	{ "create a UD QP", create_ud, "destroy the UD QP", destroy_ud },
+	{ "create an AH", create_ah, "destroy the AH", destroy_ah },
+	{ "RESET to INIT", init_a, "to RESET", reset_a },
+	{ "INIT to RTR", rtr_a, "RTR to RESET to INIT", init_a_again },
+	{ "RTR to RTS", rts_a, "RTS to RESET to INIT to RTR", rtr_a_again },
+	{ "connect the second QP", connect_b, "reset the second QP", reset_b },
+	{ "query the QP", query_qp, "query the QP again", query_qp },
+	{ "resize the CQ", resize_cq, "resize the CQ back", resize_cq_back },
+};
+
+static void move_data(void)
+{
+	pair.a.rcq = pair.a.scq;
+	pair.b.rcq = pair.b.scq;
+	result(rig_check_traffic(&pair, "the connected QPs"), "data moves", 0, 0);
+}
+
+static uint8_t *memory(size_t bytes)
+{
+	uint8_t *area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (area == MAP_FAILED)
+		rig_die("mmap");
+	return area;
+}
+
+static void live_as_program(const char *name, int index)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			device = list[i];
+	if (!device)
+		rig_die("no device %s", name);
+	gid_index = index;
+	open_device();
+	if (!side.ctx || ibv_query_gid(side.ctx, 1, index, &side.gid) || close_device())
+		rig_die("%s has no GID %d", name, index);
+	side.gid_index = index;
+	side.mtu = IBV_MTU_1024;
+	pair.a.side = &side;
+	pair.b.side = &side;
+	pair.a.buf = memory(RIG_BUF_BYTES);
+	pair.b.buf = memory(RIG_BUF_BYTES);
+	long_buf = memory(LONG_BYTES);
+	live(program_life, sizeof(program_life) / sizeof(*program_life), move_data);
+}
+
+/* ------------------------------------------------------------------ */
+/* What an administrator does                                          */
+
+static int bind_file, unbind_file, module_file;
+static const char *address;
+
+static int write_address(int file)
+{
+	return pwrite(file, address, strlen(address), 0) < 0 ? errno : 0;
+}
+
+static int probe(void)
+{
+	return write_address(bind_file);
+}
+
+static int remove_device(void)
+{
+	return write_address(unbind_file);
+}
+
+static const struct step device_life[] = {
+	{ "probe", probe, "removal", remove_device },
+};
+
+static int load(void)
+{
+	return syscall(SYS_finit_module, module_file, "", 0) ? errno : 0;
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "hghca", O_NONBLOCK) ? errno : 0;
+}
+
+static const struct step module_life[] = {
+	{ "load the module", load, "unload the module", unload },
+};
+
+static int open_file(const char *path, int flags)
+{
+	int file = open(path, flags | O_CLOEXEC);
+
+	if (file < 0)
+		rig_die("%s", path);
+	return file;
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 3)
+		rig_die("usage: faults once|nth DEVICE GID-INDEX, faults bind PCI-ADDRESS, faults insmod MODULE");
+	faults = &once_faults;
+	if (strcmp(argv[1], "once")) {
+		fail_nth = open_file("/proc/thread-self/fail-nth", O_RDWR);
+		faults = &nth_faults;
+	}
+	if (!strcmp(argv[1], "bind")) {
+		address = argv[2];
+		bind_file = open_file(DRIVER "bind", O_WRONLY);
+		unbind_file = open_file(DRIVER "unbind", O_WRONLY);
+		live(device_life, 1, NULL);
+	} else if (!strcmp(argv[1], "insmod")) {
+		module_file = open_file(argv[2], O_RDONLY);
+		live(module_life, 1, NULL);
+	} else if (argc == 4) {
+		live_as_program(argv[2], atoi(argv[3]));
+	} else {
+		rig_die("which GID?");
+	}
+	printf("1..%d\n", results);
+	return bad || !results;
+}
