@@ -3,11 +3,12 @@
 
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 from tool import fails, hghca, same
 
-from hghca_lib import cli
+from hghca_lib import cli, repo
 
 
 def test_no_command():
@@ -88,6 +89,16 @@ def test_groups():
         ("test abi", (["test", "abi"], [])),
     ]:
         same(cli.split_groups(line.split()), wanted, line)
+
+
+def test_python_warnings():
+    """No Python file makes the interpreter warn"""
+    programs = [path for path in repo.path("tests").glob("*/run") if "python3" in path.read_text().splitlines()[0]]
+    files = [repo.path("tools/hghca"), *programs, *repo.path("tools").rglob("*.py"), *repo.path("tests").rglob("*.py")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for file in files:
+            compile(file.read_text(), str(file), "exec")
 
 
 def test_python_version():

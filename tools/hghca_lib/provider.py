@@ -10,9 +10,9 @@ CURE = "the error is in providers/hghca or include/ of this checkout; correct it
 TREE_CURE = "remove the folder `provider-tree` of the cache and run `tools/hghca setup` again"
 ANCHOR = "add_subdirectory(providers/mthca)\n"
 UNPACK = "mkdir rdma-core && tar -xzf /usr/src/hghca/rdma-core_*.orig.tar.gz -C rdma-core --strip-components=1"
-CONFIGURE = """
+CONFIGURE = r"""
     cmake -G Ninja -S rdma-core -B build -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DCMAKE_BUILD_TYPE=Release
-    -DCMAKE_C_FLAGS=-g\ -I/mnt/tree/include\\ -I/mnt/tree/include/uapi
+    -DCMAKE_C_FLAGS=-g\ -I/mnt/tree/include\ -I/mnt/tree/include/uapi
 """.strip().replace("\n", " ")
 
 
