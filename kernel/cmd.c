@@ -137,7 +137,7 @@ static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 
 	err = readl_poll_timeout(hdev->bus.regs + HGHCA_HCR_BASE + HGHCA_HCR_STATUS, *ctrl,
 				 !(*ctrl & HGHCA_HCR_GO) || *ctrl == U32_MAX,
-				 HGHCA_HCR_SLEEP_US, HGHCA_HCR_TIMEOUT_US);
+				 HGHCA_HCR_SLEEP_US, hdev->cmd.hcr_timeout_us);
 	if (*ctrl == U32_MAX)
 		return -ENODEV;
 	return err;
@@ -230,7 +230,7 @@ static bool hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *s
 	struct hghca_cmd_if *ci = &hdev->cmd;
 	bool done;
 
-	if (wait_for_completion_timeout(&slot->done, msecs_to_jiffies(HGHCA_CMD_TIMEOUT_MS)))
+	if (wait_for_completion_timeout(&slot->done, msecs_to_jiffies(ci->timeout_ms)))
 		return true;
 
 	/* Perhaps the EQE is there, and only its interrupt got lost. */
@@ -250,7 +250,7 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 	struct hghca_cmd_slot *slot;
 	int err;
 
-	if (down_timeout(&ci->event_sem, msecs_to_jiffies(HGHCA_CMD_TIMEOUT_MS)))
+	if (down_timeout(&ci->event_sem, msecs_to_jiffies(ci->timeout_ms)))
 		return -ETIMEDOUT;
 
 	slot = hghca_cmd_slot_get(ci);
@@ -427,6 +427,8 @@ int hghca_cmd_init(struct hghca_dev *hdev)
 	sema_init(&ci->event_sem, HGHCA_CMD_SLOTS);
 	spin_lock_init(&ci->slot_lock);
 	INIT_LIST_HEAD(&ci->lost);
+	ci->timeout_ms = HGHCA_CMD_TIMEOUT_MS;
+	ci->hcr_timeout_us = HGHCA_HCR_TIMEOUT_US;
 	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
 		init_completion(&ci->slots[i].done);
 

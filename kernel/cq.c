@@ -307,10 +307,10 @@ static int hghca_cq_resize_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq
 	resize.logsize = cpu_to_be32(FIELD_PREP(HGHCA_CQC_LOGSIZE_MASK, log_size));
 	resize.lkey = cpu_to_be32(queue->mr.key);
 	ret = hghca_cmd_resize_cq(hdev, hcq->hw.cqn, &resize);
-	/* BAD_SIZE: what is not polled yet has no room. */
-	if (ret == -ENOMEM && log_size < hcq->log_size)
-		return -EINVAL;
-	return ret;
+	if (ret != -ENOSPC)
+		return ret;
+	/* What is not polled yet has no room in a smaller one. */
+	return log_size < hcq->log_size ? -EINVAL : -ENOMEM;
 }
 
 /* The user holds its lock and moves what it has not consumed. */

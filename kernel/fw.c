@@ -277,11 +277,25 @@ int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn)
  * @cqn: the CQ
  * @resize: its new buffer
  *
- * Return: 0 or a negative errno.
+ * Return: 0, -ENOSPC when the device refuses the size, or a negative errno.
  */
 int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize)
 {
-	return hghca_cmd_in(hdev, HGHCA_CMD_RESIZE_CQ, cqn, 0, resize, sizeof(*resize));
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_RESIZE_CQ,
+		.in_modifier = cqn,
+	};
+	int err;
+
+	cmd.in = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.in))
+		return PTR_ERR(cmd.in);
+
+	memcpy(cmd.in->buf, resize, sizeof(*resize));
+	err = hghca_cmd_exec(hdev, &cmd);
+	hghca_mailbox_free(hdev, cmd.in);
+	/* BAD_SIZE, which is not the same as no memory for the mailbox. */
+	return err == -ENOMEM ? -ENOSPC : err;
 }
 
 /**

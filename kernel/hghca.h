@@ -200,6 +200,8 @@ struct hghca_cmd_if {
 	struct hghca_cmd_slot slots[HGHCA_CMD_SLOTS];
 	u16 next_gen;
 	bool use_events;
+	unsigned int timeout_ms;	/* for a free slot, and for the end of a command */
+	unsigned int hcr_timeout_us;	/* for go to fall */
 	struct dma_pool *pool;
 	struct list_head lost;		/* mailboxes kept until the device is reset */
 };

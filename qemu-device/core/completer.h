@@ -36,7 +36,7 @@ private:
     bool under_way(const Qp &qp) const;
 
     Engine &engine_;
-    SendWqe wqe_;
+    SendWqe wqe_{};
 };
 
 }  // namespace hghca

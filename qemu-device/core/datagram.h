@@ -22,8 +22,8 @@ public:
 
 private:
     Engine &engine_;
-    SendWqe send_wqe_;
-    RecvWqe receive_wqe_;
+    SendWqe send_wqe_{};
+    RecvWqe receive_wqe_{};
 };
 
 }  // namespace hghca

@@ -32,7 +32,7 @@ Device::Device(Host &host, const Config &config)
       memory(std::make_unique<MemoryTable>(host, *icm, counters_)), eqs(std::make_unique<EventQueues>(*this)),
       cqs(std::make_unique<CompletionQueues>(*this)), qps(std::make_unique<QpTable>(*this)),
       commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),
-      uar_low_(HGHCA_UAR_PAGES * kDoorbells)
+      uar_low_(size_t(HGHCA_UAR_PAGES) * kDoorbells)
 {
     port.permanent_mac = config.mac;
     reset();
@@ -132,6 +132,8 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
     case HGHCA_UAR_EQ_ARM:
         eqs->doorbell(page, low, high);
         break;
+    default:
+        break;   // uar_write() lets no other through
     }
     finish_entry();
 }

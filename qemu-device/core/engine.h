@@ -101,10 +101,10 @@ private:
     void dispatch(Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
 
-    Route route_;
+    Route route_{};
     enum class RouteState { Unknown, Good, None } route_state_ = RouteState::Unknown;
     static constexpr size_t kBounceBytes = 16384;
-    std::array<uint8_t, kBounceBytes> bounce_;
+    std::array<uint8_t, kBounceBytes> bounce_{};
 };
 
 // Distance from `from` on to `psn`, modulo 2^24.

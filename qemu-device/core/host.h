@@ -12,9 +12,15 @@ namespace hghca {
 // Everything the core needs from outside. The core is deterministic: given the
 // same calls and the same answers from its Host it does the same.
 //
-// The core is called from one thread at a time. A Host method may call back into
-// *another* device (a frame sent is a frame received there), never into the
-// device that called it.
+// The core is called from one thread at a time, by any thread, under a lock that
+// is the caller's: in QEMU the BQL. A Host method may call back into *another*
+// device (a frame sent is a frame received there), never into the device that
+// called it; so all devices on one link are under one lock. Counters are read
+// under it too. Devices that never meet share nothing, and need no common lock.
+//
+// Guest memory is under no lock. What software and the device use at the same
+// time there is read and written in one access, and in order: the owner of a CQE
+// or EQE, doorbell records, the link from a WQE to the next one.
 class Host {
 public:
     virtual ~Host() = default;

@@ -8,7 +8,7 @@ namespace hghca {
 
 namespace {
 
-constexpr std::array<uint16_t, 256> make_opcodes()
+constexpr std::array<uint16_t, 256> make_opcodes() noexcept
 {
     std::array<uint16_t, 256> t{};
     auto rc = [&t](hghca_bth_op op, unsigned flags) { t[HGHCA_BTH_RC | op] = uint16_t(kKnown | flags); };
@@ -60,7 +60,7 @@ const uint8_t *take(const uint8_t *at, T &header)
 
 }  // namespace
 
-const std::array<uint16_t, 256> kOpcodes = make_opcodes();
+constinit const std::array<uint16_t, 256> kOpcodes = make_opcodes();
 
 size_t extension_bytes(uint16_t flags)
 {

@@ -23,8 +23,8 @@ private:
     bool wanted(const uint8_t *dmac) const;
 
     Engine &engine_;
-    SendWqe send_wqe_;
-    RecvWqe receive_wqe_;
+    SendWqe send_wqe_{};
+    RecvWqe receive_wqe_{};
 };
 
 }  // namespace hghca

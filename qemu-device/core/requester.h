@@ -32,7 +32,7 @@ private:
     uint64_t timeout_ns(const Qp &qp) const;
 
     Engine &engine_;
-    SendWqe wqe_;
+    SendWqe wqe_{};
 };
 
 }  // namespace hghca

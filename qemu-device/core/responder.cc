@@ -38,7 +38,9 @@ void Responder::receive(Qp &qp, const Packet &packet)
         return;
     }
     s.nak_sent = false;
-    if (!in_sequence(qp, packet.flags) || !good_length(qp, packet) || !function_allowed(qp, packet.flags))
+    // One that is none of the four is an opcode this device does not have.
+    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic)) || !in_sequence(qp, packet.flags) ||
+        !good_length(qp, packet) || !function_allowed(qp, packet.flags))
         refuse(qp, kInvalidRequest);
     else if (packet.flags & kSend)
         receive_send(qp, packet);
@@ -46,10 +48,8 @@ void Responder::receive(Qp &qp, const Packet &packet)
         receive_write(qp, packet);
     else if (packet.flags & kRead)
         receive_read(qp, packet);
-    else if (packet.flags & kAtomic)
-        receive_atomic(qp, packet);
     else
-        refuse(qp, kInvalidRequest);   // an opcode this device does not have
+        receive_atomic(qp, packet);
 }
 
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.

@@ -54,7 +54,7 @@ private:
     TransportHeader reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const;
 
     Engine &engine_;
-    RecvWqe wqe_;
+    RecvWqe wqe_{};
 };
 
 }  // namespace hghca

@@ -12,12 +12,9 @@ struct Transport::State {
     Engine engine;
 };
 
-Transport::Transport(Device &device) : device_(device), state_(new State(device)) {}
+Transport::Transport(Device &device) : device_(device), state_(std::make_unique<State>(device)) {}
 
-Transport::~Transport()
-{
-    delete state_;
-}
+Transport::~Transport() = default;
 
 void Transport::clear()
 {

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "qp.h"
 
@@ -53,7 +54,7 @@ public:
 private:
     struct State;
     Device &device_;
-    State *state_;
+    std::unique_ptr<State> state_;
 };
 
 }  // namespace hghca

@@ -160,8 +160,12 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     const size_t end = size_t(ref.units) * HGHCA_WQE_UNIT;
     if (end < sizeof(hghca_next_unit) || end > 1u << a.sq.stride_log || !service_has(a.service, ref.opcode))
         return WqeFault::Operation;
+    // A WQE lies in one page, as both begin at a multiple of their size.
+    SegmentArray<1> at_host;
+    uint64_t link;
     uint8_t *bytes = out.bytes.data();
-    if (!memory_.read(a.sq.lkey, a.pd, wqe_offset(a.sq, ref.index), bytes, uint32_t(end)))
+    if (!memory_.translate(a.sq.lkey, a.pd, wqe_offset(a.sq, ref.index), end, Access::LocalRead, at_host) ||
+        !load_link(at_host[0], link) || !load_behind_link(at_host[0], bytes, end))
         return WqeFault::Unreadable;
 
     const auto next = unit_at<hghca_next_unit>(bytes, 0);
@@ -169,8 +173,8 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     out.solicited = le32(next.flags) & HGHCA_WQE_SOLICIT;
     out.completes = every_completes || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
     out.imm = next.imm_data;
-    out.next_word0 = le32(next.nda_nop);
-    out.next_word1 = le32(next.nee_nds);
+    out.next_word0 = uint32_t(link);
+    out.next_word1 = uint32_t(link >> 32);
     out.list.count = 0;
     out.list.length = 0;
     if (ref.opcode == HGHCA_OPCODE_NOP)
@@ -227,20 +231,35 @@ bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint32_t word
 
 bool WqeReader::read_link(const QpAttributes &a, uint16_t index, WqeRef &following)
 {
-    // Software writes nda_nop, then nee_nds. One 64-bit load sees them in that
-    // order too; where there is no pointer, a copy of eight bytes has to do.
     SegmentArray<1> at;
-    uint64_t both = 0;
+    uint64_t link;
     following = {};
     following.index = uint16_t(index + 1);
-    if (!memory_.translate(a.sq.lkey, a.pd, wqe_offset(a.sq, index), sizeof(both), Access::LocalRead, at))
+    return memory_.translate(a.sq.lkey, a.pd, wqe_offset(a.sq, index), sizeof(link), Access::LocalRead, at) &&
+           load_link(at[0], link) && decode_link(a, index, uint32_t(link), uint32_t(link >> 32), following);
+}
+
+// Software writes nda_nop, then nee_nds, also while the WQE is under way. One
+// 64-bit load sees them in that order too; where there is no pointer, a copy of
+// eight bytes has to do.
+bool WqeReader::load_link(const Segment &wqe, uint64_t &link)
+{
+    if (wqe.pointer && !(reinterpret_cast<uintptr_t>(wqe.pointer) & 7))
+        link = __atomic_load_n(reinterpret_cast<const uint64_t *>(wqe.pointer), __ATOMIC_ACQUIRE);
+    else if (!host_.read(wqe.dma, &link, sizeof(link)))
         return false;
-    if (at[0].pointer && !(reinterpret_cast<uintptr_t>(at[0].pointer) & 7))
-        both = __atomic_load_n(reinterpret_cast<const uint64_t *>(at[0].pointer), __ATOMIC_ACQUIRE);
-    else if (!host_.read(at[0].dma, &both, sizeof(both)))
-        return false;
-    both = le64(both);
-    return decode_link(a, index, uint32_t(both), uint32_t(both >> 32), following);
+    link = le64(link);
+    return true;
+}
+
+// All but the link, of a WQE of `end` bytes, to where it stands in `bytes`.
+bool WqeReader::load_behind_link(const Segment &wqe, uint8_t *bytes, size_t end)
+{
+    constexpr size_t kLink = sizeof(uint64_t);
+    if (!wqe.pointer)
+        return host_.read(wqe.dma + kLink, bytes + kLink, end - kLink);
+    std::memcpy(bytes + kLink, wqe.pointer + kLink, end - kLink);
+    return true;
 }
 
 bool WqeReader::read_record(uint64_t dma, uint16_t &head)

@@ -100,6 +100,8 @@ public:
     WqeFault read_receive(const QpAttributes &a, uint16_t index, RecvWqe &out);
 
 private:
+    bool load_link(const Segment &wqe, uint64_t &link);
+    bool load_behind_link(const Segment &wqe, uint8_t *bytes, size_t end);
     bool read_record(uint64_t dma, uint16_t &head);
 
     Host &host_;

@@ -5,10 +5,11 @@ Every case must end in a clean error, leave nothing behind, and work when it is
 tried again. The programs' side of it is src/faults.c.
 """
 
+import os
 import time
 
-from data import to_itself
-from framework import expect, test
+from data import run_program, to_itself
+from framework import FAULTS, expect, test
 from pingpong import pingpong
 
 OURS = {"subjects": ("hghca",)}
@@ -112,3 +113,60 @@ def removal(rig):
     each_command(rig, lambda: unbind(rig), lambda: expect(not bind(rig), "the next probe failed"))
     unbind(rig)
     works_again(rig)
+
+
+# Allocations that may wait fail too, and single pages; the number of the one to fail is each thread's own.
+EVERY_ALLOCATION = """
+cd /sys/kernel/debug
+for kind in failslab fail_page_alloc; do
+    echo N > $kind/ignore-gfp-wait
+    echo 0 > $kind/verbose
+done
+echo N > fail_page_alloc/ignore-gfp-highmem
+echo 0 > fail_page_alloc/min-order
+"""
+
+
+# What the kernel's own parts say when they get no memory.
+TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refcount_t|corruption|Oops|hghca))",
+                  r"^DMA-API: cacheline tracking ENOMEM, dma-debug disabled$", r"driver_sysfs_add failed$",
+                  r"^kobject: kobject_add_internal failed for hghca \(error: -12 ",
+                  r"^bus_add_driver: failed to create module links for hghca$")
+# A probe takes a second there, and has thousands of allocations.
+MOST = 30 if os.environ.get("HGHCA_SELECTION") else 600
+
+
+def allocations(name, **options):
+    """Enter a test of fail-nth, which the stock kernel does not have."""
+    return test(f"faults: allocations of {name}", machine=FAULTS, kernels=("debug",),
+                expected_log=TOLD + TOLD_BY_OTHERS, **OURS, **options)
+
+
+def each_allocation(rig, arguments):
+    rig.run(EVERY_ALLOCATION)
+    rig.note(run_program(rig, "faults", arguments, timeout=600))
+
+
+@allocations("a program's life", limit_s=100)
+def program_allocations(rig):
+    each_allocation(rig, f"nth {to_itself(rig)}")
+
+
+@allocations("a probe and a removal", limit_s=150)
+def probe_allocations(rig):
+    unbind(rig)
+    each_allocation(rig, f"bind {rig.client.pci} {MOST}")
+    works_again(rig)
+
+
+@allocations("loading and unloading", limit_s=100)
+def load_allocations(rig):
+    """With no probe in it, which has a test of its own."""
+    rig.run("echo 0 > /sys/bus/pci/drivers_autoprobe; rmmod hghca")
+    try:
+        each_allocation(rig, f"insmod /opt/hghca/hghca.ko {MOST}")
+    finally:
+        rig.run("echo 1 > /sys/bus/pci/drivers_autoprobe")
+    rig.run("insmod /opt/hghca/hghca.ko")
+    for side in rig.sides:
+        rig.configure(side)

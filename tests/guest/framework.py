@@ -19,9 +19,16 @@ LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, o
 FOUR = "four"          # one guest, four HCAs on one link
 VMS = "vms"            # two guests with one HCA each
 IOMMU = "iommu"        # as LINK, behind an IOMMU
+FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
+LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
+DMA_ERRORS = 50        # so many the debugging of DMA may tell in one test
 SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
 COMMAND_S = 60
+# By how much all time limits grow under a kernel that checks itself on emulated CPUs.
+SLOWNESS = {"stock": 1, "debug": 6, "kcsan": 10}
+
+TAINT_WARN = 1 << 9
 
 REGISTER = []
 
@@ -34,9 +41,10 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, IOMMU or CACHE.
+    machine:  LINK, FOUR, VMS, IOMMU, CACHE or FAULTS.
     limit_s:  the whole test must end within this.
     subjects: names of the subjects it makes sense for.
+    kernels:  the kernels it makes sense on.
     expected_log: regular expressions of kernel log lines it may cause.
     """
     name: str
@@ -44,6 +52,7 @@ class Test:
     machine: str = LINK
     limit_s: float = 60
     subjects: tuple = ("hghca", "rxe")
+    kernels: tuple = ("stock", "debug", "kcsan")
     expected_log: tuple = ()
 
 
@@ -84,13 +93,15 @@ class Rig:
     client: the first HCA; server: the second, in its own namespace or guest.
     """
 
-    def __init__(self, guests, subject, programs):
+    def __init__(self, guests, subject, programs, kernel="stock"):
+        self.kernel = kernel
+        self.slowness = SLOWNESS[kernel]
         self.guests = guests
         self.guest = guests[0]
         self.subject = subject
         self.programs = programs
         self.port = 20000
-        self.deadline = time.monotonic() + COMMAND_S
+        self.deadline = time.monotonic() + COMMAND_S * self.slowness
         self.running = []
         self.notes = []
         self.client, self.server = subject.sides(self)
@@ -106,7 +117,7 @@ class Rig:
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise Failure("the time limit of the test has passed")
-        return min(left, limit_s or left)
+        return min(left, limit_s * self.slowness if limit_s else left)
 
     def start(self, command, side=None, **more):
         """Start a command on a side (the first guest when None); it is killed at the end of the test."""
@@ -236,8 +247,11 @@ class Rig:
         return side.guest.run(script, netns=side.netns, timeout=20).stdout
 
     def resources(self):
-        """The kernel's RDMA resources in all guests and namespaces, and its taint, as text."""
-        script = "rdma resource show; cat /proc/sys/kernel/tainted"
+        """The kernel's RDMA resources in all guests and namespaces, and its taint, as text.
+
+        But for the taint of a warning: the log tells which.
+        """
+        script = f"rdma resource show; echo $(($(cat /proc/sys/kernel/tainted) & ~{TAINT_WARN}))"
         text = "".join(self.ask(side, script) for side in self.sides)
         return re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)  # the index of a device that came back is another
 
@@ -268,6 +282,15 @@ class Rig:
             self.log_seen[number] = len(log)
         return records
 
+    def leaks(self):
+        """What kmemleak has found in the guests, as text; also what kept it from looking."""
+        # An object counts only when it is some seconds old, and lost in two scans.
+        script = f"cd /sys/kernel/debug; sleep {LEAK_AGE_S}; echo scan > kmemleak; echo scan > kmemleak; cat kmemleak"
+        try:
+            return "".join(guest.run(script, timeout=60 * self.slowness).output for guest in self.guests)
+        except GuestError as error:
+            return str(error)
+
     # One test.
 
     def perform(self, entry):
@@ -276,8 +299,9 @@ class Rig:
         wrong = []
         before = self.resources()
         counters = self.counters()
+        self.rearm()
         self.new_log()
-        self.deadline = time.monotonic() + entry.limit_s
+        self.deadline = time.monotonic() + entry.limit_s * self.slowness
         try:
             entry.run(self)
         except GuestDied as error:
@@ -287,12 +311,31 @@ class Rig:
         try:
             self.kill_leftovers(wrong)
             sound = self.check_resources(before, wrong)
-            self.check_log(entry, wrong)
+            wrong += complaints(self.new_log(), entry.expected_log)
+            sound = self.check_checkers(wrong) and sound
             if wrong:
                 wrong.append(f"counters: {rises(counters, self.counters())}")
         except GuestError as error:
             return [*wrong, str(error)], False
         return wrong, sound
+
+    def rearm(self):
+        """The debugging of DMA tells as many errors as it is asked to, and counts on without a word."""
+        for guest in self.guests:
+            guest.run(f"cd /sys/kernel/debug/dma-api 2>/dev/null && echo {DMA_ERRORS} > num_errors", timeout=20)
+
+    def check_checkers(self, wrong):
+        """Whether the kernel's checkers still look on; some end with the first error they find."""
+        script = """
+            cd /sys/kernel/debug/dma-api 2>/dev/null || exit 0
+            grep -q '^0' num_errors && echo "more DMA-API errors than the log tells"
+            grep -q Y disabled && echo "the debugging of DMA is off"
+            grep -q 'debug_locks: *0' /proc/lockdep_stats && echo "lockdep is off"
+        """
+        said = "".join(guest.run(script, timeout=20).stdout for guest in self.guests)
+        if "more DMA-API errors" in said:
+            wrong.append(said)
+        return not said
 
     def kill_leftovers(self, wrong):
         for command in self.running:
@@ -303,7 +346,7 @@ class Rig:
         self.running = []
 
     def check_resources(self, before, wrong):
-        limit = time.monotonic() + SETTLE_S
+        limit = time.monotonic() + SETTLE_S * self.slowness
         while True:
             after = self.resources()
             if after == before:
@@ -313,13 +356,6 @@ class Rig:
             time.sleep(0.05)
         wrong.append(f"RDMA resources before the test:\n{before}after it:\n{after}{self.resource_details()}")
         return False
-
-    def check_log(self, entry, wrong):
-        for record in self.new_log():
-            if not is_warning(record):
-                continue
-            if not any(re.search(pattern, record.text) for pattern in entry.expected_log):
-                wrong.append(f"kernel log: <{record.level}> {record.text}")
 
 
 def rises(before, after):
@@ -340,6 +376,41 @@ def is_warning(record):
     if PLATFORM.search(record.text):
         return False
     return record.level <= 4 or WARNING.search(record.text) is not None
+
+
+def complaints(records, expected=()):
+    """What is wrong by the kernel log, but for the expected, as lines of the report."""
+    return [f"kernel log: <{record.level}> {record.text}" for record in without_overlaps(records)
+            if is_warning(record) and not any(re.search(pattern, record.text) for pattern in expected)]
+
+
+# A program may register memory again that is registered already. The debugging of DMA takes that for a driver's error.
+OVERLAP = re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)")
+SPLAT_BEGINS, SPLAT_ENDS = "cut here ]---", "---[ end trace "
+AFTER_OVERLAP = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
+
+
+def without_overlaps(records):
+    """The records but for the splats about user memory that is registered more than once."""
+    kept, splat, after = [], None, False
+    for record in records:
+        if splat is not None:
+            splat.append(record)
+            if SPLAT_ENDS in record.text:
+                after = is_overlap(splat)
+                kept += [] if after else splat
+                splat = None
+        elif SPLAT_BEGINS in record.text:
+            splat = [record]
+        elif not (after and AFTER_OVERLAP.match(record.text)):
+            after = False
+            kept.append(record)
+    return kept + (splat or [])
+
+
+def is_overlap(splat):
+    text = "\n".join(record.text for record in splat)
+    return OVERLAP.search(text) is not None and "ib_umem_get+" in text
 
 
 def succeeded(command, result):

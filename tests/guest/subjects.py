@@ -7,13 +7,14 @@ passes on a known implementation; a failure there is not ours.
 
 from hghca_lib import accel, guest, machine
 
-from framework import CACHE, FOUR, IOMMU, LINK, VMS, Failure, Side
+from framework import CACHE, FAULTS, FOUR, IOMMU, LINK, VMS, Failure, Side
 
 CONFIGS = {
     LINK: {"hcas": 2},
     FOUR: {"hcas": 4},
     VMS: {"guests": 2},
     IOMMU: {"hcas": 2, "iommu": True},
+    FAULTS: {"hcas": 2},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
 }
 

@@ -85,6 +85,74 @@ TEST_F(CApi, OneCommandFailsWhenAskedFor)
     EXPECT_EQ(run(HGHCA_CMD_QUERY_PORT, 1), 0u);
 }
 
+// An event goes by way of most of what the core asks of its host: memory, written and dirty, and a vector.
+TEST_F(CApi, AnEventReachesTheHost)
+{
+    auto post = [&](uint32_t op, const auto &input, uint32_t modifier = 0, uint32_t op_modifier = 0) {
+        std::memset(host.at(mailbox), 0, HGHCA_MAILBOX_SIZE);
+        std::memcpy(host.at(mailbox), &input, sizeof(input));
+        return run(op | op_modifier << 12, modifier);
+    };
+    auto map = [&](uint64_t address, unsigned space) {
+        hghca_icm_chunk chunk[2]{};
+        chunk[HGHCA_ICM_CHUNK_SLOT(0)] = {be64(address), be64(host.alloc(4096) | 1)};
+        return post(HGHCA_CMD_MAP_ICM, chunk, 1, space);
+    };
+    constexpr uint64_t kEqc = 2 << 20, kMtt = 1 << 20;
+    hghca_init_hca init{};
+    init.qpc_base = be64(3);
+    init.cqc_base = be64(1 << 20 | 1);
+    init.eqc_base = be64(kEqc | 1);
+    init.mpt_base = be64(1);
+    init.mtt_base = be64(kMtt);
+    init.caps = be32(HGHCA_CAP_ALL);
+    ASSERT_EQ(post(HGHCA_CMD_INIT_HCA, init), 0u);
+    ASSERT_EQ(map(kEqc, HGHCA_ICM_CONTEXT), 0u);
+    ASSERT_EQ(map(0, HGHCA_ICM_TPT), 0u);
+    ASSERT_EQ(map(kMtt, HGHCA_ICM_TPT), 0u);
+
+    const uint64_t ring = host.alloc(4096);
+    hghca_mtt_mailbox mtt{};
+    mtt.entry[HGHCA_MTT_SLOT(0)] = be64(ring);
+    ASSERT_EQ(post(HGHCA_CMD_WRITE_MTT, mtt, 1), 0u);
+    hghca_mpt mpt{};
+    mpt.flags = be32(HGHCA_MPT_FLAG_REGION | HGHCA_ACCESS_LOCAL_WRITE);
+    mpt.key = be32(1);
+    mpt.length = be64(4096);
+    ASSERT_EQ(post(HGHCA_CMD_SW2HW_MPT, mpt, 1), 0u);
+    auto *eqe = host.as<hghca_eqe>(ring);
+    eqe->owner = HGHCA_CQ_ENTRY_OWNER_HW;
+    hghca_eqc eqc{};
+    eqc.flags = be32(HGHCA_EQ_OWNER_HW | HGHCA_EQ_STATE_ARMED);
+    eqc.logsize = 1;
+    eqc.intr = 5;
+    eqc.lkey = be32(1);
+    ASSERT_EQ(post(HGHCA_CMD_SW2HW_EQ, eqc, 1), 0u);
+    // MAP_EQ's mask is the input parameter itself.
+    const uint64_t base = HGHCA_HCR_BASE;
+    hghca_core_hcr_write(core, base + HGHCA_HCR_IN_PARAM_L, 1u << HGHCA_EVENT_PORT_CHANGE, 4);
+    hghca_core_hcr_write(core, base + HGHCA_HCR_IN_MODIFIER, 1, 4);
+    hghca_core_hcr_write(core, base + HGHCA_HCR_STATUS, HGHCA_HCR_GO | HGHCA_CMD_MAP_EQ, 4);
+    ASSERT_EQ(hghca_core_hcr_read(core, base + HGHCA_HCR_STATUS, 4) >> 24, 0u);
+
+    host.record_dirty = true;
+    hghca_core_set_link(core, false);
+    EXPECT_EQ(eqe->type, HGHCA_EVENT_PORT_CHANGE);
+    EXPECT_EQ(eqe->subtype, HGHCA_PORT_CHANGE_DOWN);
+    EXPECT_EQ(eqe->owner, HGHCA_CQ_ENTRY_OWNER_SW);
+    EXPECT_EQ(host.vectors, std::vector<unsigned>{5});
+    ASSERT_EQ(host.dirtied.size(), 1u);
+    EXPECT_EQ(host.dirtied[0].dma, ring);
+}
+
+TEST_F(CApi, OutOfMemoryAtTheStart)
+{
+    hghca_host_ops ops = kOps;
+    ops.random = [](void *) -> uint64_t { throw std::bad_alloc(); };
+    hghca_config config{};
+    EXPECT_EQ(hghca_core_new(&ops, &host, &config), nullptr);
+}
+
 TEST_F(CApi, EveryEntryIsSafeWhenNothingIsSetUp)
 {
     uint8_t bytes[64] = {};

@@ -15,6 +15,19 @@
 
 namespace hghca::test {
 
+// Guest memory that the device may look at in the same moment is read and
+// written in one access, and in order: what the barriers of a real driver do.
+template <class T>
+T load_acquire(const T &place)
+{
+    return __atomic_load_n(&place, __ATOMIC_ACQUIRE);
+}
+template <class T>
+void store_release(T &place, T value)
+{
+    __atomic_store_n(&place, value, __ATOMIC_RELEASE);
+}
+
 class TestDriver {
 public:
     struct Outcome {
@@ -233,6 +246,16 @@ public:
              "SW2HW_MPT");
         return {key, pd, va, length, dma, first};
     }
+    // A region whose MTTs nobody has written.
+    Mr create_mr_without_pages(uint64_t va, uint64_t length)
+    {
+        uint64_t pages = ((va & 4095) + length + 4095) / 4096;
+        uint64_t first = next_mtt_;
+        next_mtt_ += pages;
+        uint32_t key = 0xab0000u << 8 | next_mpt_++;
+        must(post(HGHCA_CMD_SW2HW_MPT, mpt_mailbox(key, va, length, first), mpt_index(key)), "SW2HW_MPT");
+        return {key, kPd, va, length, 0, first};
+    }
     uint8_t destroy_mr(const Mr &mr) { return command(HGHCA_CMD_HW2SW_MPT, 0, mpt_index(mr.key)).status; }
 
     // ---- event queues
@@ -263,10 +286,10 @@ public:
     bool poll(Eq &eq, hghca_eqe &out)
     {
         hghca_eqe *eqe = host.as<hghca_eqe>(eq.buffer.dma) + (eq.consumer & ((1u << eq.log) - 1));
-        if (eqe->owner)
+        if (load_acquire(eqe->owner))
             return false;
         out = *eqe;
-        eqe->owner = HGHCA_CQ_ENTRY_OWNER_HW;
+        store_release<uint8_t>(eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
         eq.consumer++;
         return true;
     }
@@ -306,12 +329,12 @@ public:
     bool poll(Cq &cq, hghca_cqe &out)
     {
         hghca_cqe *cqe = host.as<hghca_cqe>(cq.buffer.dma) + (cq.consumer & ((1u << cq.log) - 1));
-        if (cqe->owner)
+        if (load_acquire(cqe->owner))
             return false;
         out = *cqe;
-        cqe->owner = HGHCA_CQ_ENTRY_OWNER_HW;
+        store_release<uint8_t>(cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
         cq.consumer++;
-        host.as<hghca_cq_dbr>(cq.dbr)->consumer_index = le32(cq.consumer);
+        store_release(host.as<hghca_cq_dbr>(cq.dbr)->consumer_index, le32(cq.consumer));
         return true;
     }
     void arm(const Cq &cq, uint32_t command = HGHCA_CQ_ARM_NEXT, uint32_t page = kUarPage)

@@ -503,6 +503,59 @@ TEST_F(RcError, ASendQueueThatCannotBeRead)
     EXPECT_EQ(net.a.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
 }
 
+// The keys are good, and the memory behind them is not there.
+TEST_F(RcError, MemoryThatIsNotThere)
+{
+    for (bool hole : {false, true}) {
+        SCOPED_TRACE(hole);
+        Pair p(net.a, net.b, Options{});
+        Sge here = p.a.sge(8192, 100);
+        if (hole) {
+            net.a.host.holes.push_back({p.a.buffer.dma + 8192, 4096});
+        } else {
+            auto no_pages = net.a.driver.create_mr_without_pages(0x10000, 4096);
+            here = {100, no_pages.key, no_pages.va};
+        }
+        p.a.post({write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key), write_to(here, p.b.va(0), p.b.buffer.key),
+                  write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key)});
+        net.pump();
+        auto first = p.a.poll();
+        ASSERT_TRUE(first);
+        EXPECT_FALSE(first->error);
+        expect_failed(p.a, HGHCA_SYNDROME_LOCAL_PROT_ERR, 1);
+    }
+}
+
+TEST_F(RcError, AnAnswerThatCannotBePlaced)
+{
+    for (bool atomic : {false, true}) {
+        SCOPED_TRACE(atomic);
+        Pair p(net.a, net.b, Options{});
+        net.a.host.holes.push_back({p.a.buffer.dma + 8192, 4096});
+        const Sge here = p.a.sge(8192, 8);
+        p.a.post(atomic ? Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(0), p.b.buffer.key).atomic(1, 0).data(here)
+                        : read_from(here, p.b.va(0), p.b.buffer.key));
+        net.pump();
+        expect_failed(p.a, HGHCA_SYNDROME_LOCAL_PROT_ERR, 0);
+    }
+}
+
+TEST_F(RcError, ATargetThatIsNotThere)
+{
+    for (bool atomic : {false, true}) {
+        SCOPED_TRACE(atomic);
+        Pair p(net.a, net.b, Options{});
+        net.b.host.holes.push_back({p.b.buffer.dma + 8192, 4096});
+        p.a.post(atomic ? Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(8192), p.b.buffer.key).atomic(1, 0)
+                              .data(p.a.sge(0, 8))
+                        : write_to(p.a.sge(0, 8), p.b.va(8192), p.b.buffer.key));
+        net.pump();
+        expect_failed(p.a, HGHCA_SYNDROME_REMOTE_ACCESS_ERR, 0);
+        EXPECT_EQ(p.b.state(), unsigned(HGHCA_QP_STATE_ERR));
+        EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_ACCESS_ERROR), 1u);
+    }
+}
+
 // The guest rewrites what is in flight: it hurts itself alone.
 TEST_F(RcError, WorkRewrittenInFlight)
 {

@@ -2,6 +2,7 @@
 // Reliable connections on a link that loses, doubles, reorders and corrupts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "verbs.h"
@@ -323,6 +324,193 @@ TEST_F(RcLoss, EveryFrameTwice)
     expect_good(p.b, 8);
     EXPECT_EQ(*reinterpret_cast<uint64_t *>(p.b.at(8192)), 8u);
     EXPECT_TRUE(p.a.holds(4096, 2000, 2));
+}
+
+// The link of the responder takes nothing: replies wait, and none is lost.
+TEST_F(RcLoss, RepliesWaitForTheLink)
+{
+    Options options;
+    options.mtu_code = 1;
+    Pair p(net.a, net.b, options);
+    const Wqe fetch = Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(8192), p.b.buffer.key).atomic(5, 0)
+                          .data(p.a.sge(8192, 8));
+    p.b.fill(4096, 600, 2);
+    p.a.fill(0, 600, 1);
+    *reinterpret_cast<uint64_t *>(p.b.at(8192)) = 7;
+    for (const Wqe &wqe : {write_to(p.a.sge(0, 600), p.b.va(0), p.b.buffer.key),
+                           read_from(p.a.sge(4096, 600), p.b.va(4096), p.b.buffer.key), fetch}) {
+        SCOPED_TRACE(int(wqe.opcode));
+        net.b.host.link_full = true;
+        p.a.post(wqe);
+        net.pump();
+        EXPECT_FALSE(p.a.poll());
+        net.b.host.link_full = false;
+        net.b.device.link_ready();
+        net.pump();
+        expect_good(p.a, 1);
+    }
+    EXPECT_TRUE(p.b.holds(0, 600, 1));
+    EXPECT_TRUE(p.a.holds(4096, 600, 2));
+    EXPECT_EQ(*reinterpret_cast<uint64_t *>(p.a.at(8192)), 7u);
+    EXPECT_EQ(net.a.counters().retransmitted, 0u);
+}
+
+// Requests come again while their replies still wait for the link.
+class RcWaiting : public RcLoss {
+protected:
+    static constexpr uint32_t kBytes = 600;   // three responses
+
+    RcWaiting() : p(net.a, net.b, options())
+    {
+        p.b.fill(4096, kBytes, 2);
+        *reinterpret_cast<uint64_t *>(p.b.at(8192)) = 7;
+        net.keep_log = true;
+    }
+    static Options options()
+    {
+        Options o;
+        o.mtu_code = 1;
+        return o;
+    }
+    Wqe request(uint64_t to, bool atomic)
+    {
+        if (atomic)
+            return Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(8192), p.b.buffer.key).atomic(1, 0).data(p.a.sge(to, 8));
+        return read_from(p.a.sge(to, kBytes), p.b.va(4096), p.b.buffer.key);
+    }
+    // The requests that were sent so far.
+    std::vector<Frame> requests() const
+    {
+        std::vector<Frame> found;
+        for (const Frame &f : net.log)
+            if (View(f).is_request())
+                found.push_back(f);
+        return found;
+    }
+    // PSNs of the responses that were sent so far.
+    std::vector<uint32_t> responses() const
+    {
+        std::vector<uint32_t> found;
+        for (const Frame &f : net.log)
+            if (!View(f).is_request())
+                found.push_back(View(f).psn);
+        return found;
+    }
+    void unblock()
+    {
+        net.b.host.link_full = false;
+        net.b.device.link_ready();
+        net.pump();
+    }
+    Pair p;
+};
+class RcWaitingEach : public RcWaiting, public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(ReadAndAtomic, RcWaitingEach, ::testing::Bool());
+
+TEST_P(RcWaitingEach, AreAnsweredOnce)
+{
+    net.b.host.link_full = true;
+    p.a.post({request(0, GetParam()), request(1024, GetParam())});
+    net.pump();
+    // The first alone: the second keeps its place behind it.
+    Network::deliver(net.b, requests().at(0));
+    EXPECT_EQ(net.b.counters().duplicate_request, 1u);
+    unblock();
+    expect_good(p.a, 2);
+    EXPECT_EQ(responses().size(), GetParam() ? 2u : 6u);
+    EXPECT_EQ(*reinterpret_cast<uint64_t *>(p.b.at(8192)), GetParam() ? 9u : 7u);
+}
+
+TEST_P(RcWaitingEach, TheOlderOneIsAnsweredFirst)
+{
+    // The first reply is lost, the second waits; then both requests come again, in their order.
+    const uint32_t span = GetParam() ? 1 : 3;
+    uint32_t sent = 0;
+    net.filter = [&](const Node &from, Frame &) {
+        if (from.number == 1)
+            return Fate{};
+        net.b.host.link_full = ++sent == span;
+        return Fate{sent <= span ? 0u : 1u};
+    };
+    p.a.post({request(0, GetParam()), request(1024, GetParam())});
+    net.pump();
+    ASSERT_EQ(sent, span);
+    for (const Frame &f : requests())
+        Network::deliver(net.b, f);
+    net.log.clear();
+    unblock();
+    expect_good(p.a, 2);
+    std::vector<uint32_t> psns;
+    for (uint32_t i = 0; i < 2 * span; i++)
+        psns.push_back(0x100 + i);
+    EXPECT_EQ(responses(), psns);
+    EXPECT_EQ(*reinterpret_cast<uint64_t *>(p.b.at(8192)), GetParam() ? 9u : 7u);
+    if (!GetParam()) {
+        EXPECT_TRUE(p.a.holds(0, kBytes, 2));
+        EXPECT_TRUE(p.a.holds(1024, kBytes, 2));
+    }
+}
+
+TEST_F(RcWaiting, AReadHalfSentStartsOver)
+{
+    unsigned sent = 0;
+    net.filter = [&](const Node &from, Frame &) {
+        if (from.number == 2)
+            net.b.host.link_full = ++sent == 1;
+        return Fate{from.number == 2 && sent == 1 ? 0u : 1u};
+    };
+    p.a.post(request(0, false));
+    net.pump();
+    ASSERT_EQ(sent, 1u);
+    Network::deliver(net.b, requests().at(0));
+    unblock();
+    expect_good(p.a, 1);
+    EXPECT_EQ(responses(), (std::vector<uint32_t>{0x100, 0x100, 0x101, 0x102}));
+    EXPECT_TRUE(p.a.holds(0, kBytes, 2));
+}
+
+// An ACK comes after the time-out, when its packets wait to be sent again: what it
+// acknowledges is not.
+TEST_F(RcLoss, ALateAckSparesTheRetransmission)
+{
+    constexpr uint32_t kPackets = 70, kMtu = 256;
+    Options options;
+    options.mtu_code = 1;
+    for (unsigned late : {0u, 1u, 2u}) {   // of a part of the first message, of one, of both
+        SCOPED_TRACE(late);
+        Pair p(net.a, net.b, options);
+        std::vector<Frame> acks;
+        net.filter = [&](const Node &from, Frame &f) {
+            if (from.number == 1)
+                return Fate{};
+            acks.push_back(f);
+            return Fate{0};
+        };
+        p.a.fill(0, kPackets * kMtu, late);
+        const Wqe wqe = write_to(p.a.sge(0, kPackets * kMtu), p.b.va(0), p.b.buffer.key);
+        p.a.post({wqe, wqe});
+        net.pump();
+        auto end_of = [&](const Frame &f) { return (View(f).psn - options.sq_psn) + 1; };
+        const uint32_t wanted = late * kPackets;
+        const auto ack = std::find_if(acks.begin(), acks.end(), [&](const Frame &f) {
+            return late ? end_of(f) == wanted : end_of(f) < kPackets;
+        });
+        ASSERT_NE(ack, acks.end());
+        const uint32_t acked = end_of(*ack);
+        const uint64_t before = net.a.counters().retransmitted;
+        net.a.host.link_full = true;
+        net.at(net.a.host.deadline_ns);
+        Network::deliver(net.a, *ack);
+        EXPECT_EQ(p.a.poll_all().size(), acked / kPackets);
+        net.a.host.link_full = false;
+        net.filter = nullptr;
+        net.a.device.link_ready();
+        net.pump();
+        expect_good(p.a, 2 - acked / kPackets);
+        EXPECT_EQ(net.a.counters().retransmitted - before, 2 * kPackets - acked);
+        EXPECT_TRUE(p.b.holds(0, kPackets * kMtu, late));
+    }
 }
 
 TEST_F(RcLoss, ACorruptPacketHasNoEffect)

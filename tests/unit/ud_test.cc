@@ -2,6 +2,8 @@
 // Datagrams, QP 1 and the raw Ethernet QP.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "verbs.h"
 
 namespace hghca::test {
@@ -191,6 +193,113 @@ TEST_F(Ud, ABadReceiveEntryIsTheReceiversError)
     EXPECT_EQ(int(all[0].syndrome), HGHCA_SYNDROME_LOCAL_PROT_ERR);
     EXPECT_EQ(int(all[1].syndrome), HGHCA_SYNDROME_WR_FLUSH_ERR);
     EXPECT_EQ(b.state(), unsigned(HGHCA_QP_STATE_ERR));
+}
+
+// The keys are good, and the memory behind them is not there.
+TEST_F(Ud, MemoryThatIsNotThere)
+{
+    Endpoint a(net.a, ud()), b(net.b, ud());
+    auto no_pages = net.a.driver.create_mr_without_pages(0x10000, 4096);
+    net.a.host.holes.push_back({a.buffer.dma + 8192, 4096});
+    for (const Sge &s : {Sge{10, no_pages.key, no_pages.va}, a.sge(8192, 10)}) {
+        a.post(to(b, s));
+        net.pump();
+        auto all = a.poll_all();
+        ASSERT_EQ(all.size(), 1u);
+        EXPECT_EQ(int(all[0].syndrome), HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        EXPECT_EQ(a.state(), unsigned(HGHCA_QP_STATE_SQE));
+        a.modify(HGHCA_CMD_SQERR2RTS_QPEE);
+    }
+    EXPECT_EQ(net.sent, 0u);
+}
+
+TEST_F(Ud, ABlockedLinkHoldsDatagrams)
+{
+    Endpoint a(net.a, ud()), b(net.b, ud());
+    b.post_recv(b.sge(0, 1000));
+    a.fill(0, 100, 9);
+    net.a.host.link_full = true;
+    a.post(to(b, a.sge(0, 100)));
+    net.pump();
+    EXPECT_FALSE(a.poll());
+    EXPECT_EQ(net.a.counters().tx_packets, 0u);
+    net.a.host.link_full = false;
+    net.a.device.link_ready();
+    net.pump();
+    EXPECT_EQ(a.poll_all().size(), 1u);
+    EXPECT_TRUE(b.holds(40, 100, 9));
+    EXPECT_EQ(net.a.counters().tx_packets, 1u);
+}
+
+TEST_F(Ud, LongListsTakeTurns)
+{
+    Endpoint a(net.a, ud()), c(net.a, ud()), b(net.b, ud());
+    std::vector<Wqe> list(40, to(b, a.sge(0, 4096)));
+    // Both wait for the link; then neither is done before the other has begun.
+    net.a.host.link_full = true;
+    a.post(list);
+    c.post(std::vector<Wqe>(40, to(b, c.sge(0, 4096))));
+    net.a.host.link_full = false;
+    std::vector<uint32_t> order;
+    net.filter = [&](const Node &, Frame &f) {
+        const View view(f);
+        order.push_back(uint32_t(f.at(view.bth + 17) << 16 | f.at(view.bth + 18) << 8 | f.at(view.bth + 19)));
+        return Fate{};
+    };
+    net.a.device.link_ready();
+    net.pump();
+    ASSERT_EQ(order.size(), 80u);
+    EXPECT_EQ(std::count(order.begin(), order.end(), a.qp.qpn), 40);
+    const auto first_of_c = std::find(order.begin(), order.end(), c.qp.qpn);
+    EXPECT_LT(first_of_c - order.begin(), 40);
+    EXPECT_EQ(a.poll_all().size(), 40u);
+    EXPECT_EQ(c.poll_all().size(), 40u);
+}
+
+TEST_F(Ud, ACqThatIsFull)
+{
+    Options small = ud();
+    small.cq_log = 1;
+    Endpoint a(net.a, small), b(net.b, small);
+    for (int i = 0; i < 5; i++)
+        b.post_recv(b.sge(0, 100));
+    a.post(std::vector<Wqe>(4, to(b, a.sge(0, 10))));
+    net.pump();
+    for (Endpoint *e : {&a, &b}) {
+        SCOPED_TRACE(e->node.number);
+        EXPECT_EQ(e->poll_all().size(), 2u);
+        EXPECT_EQ(e->state(), unsigned(HGHCA_QP_STATE_ERR));
+        EXPECT_EQ(e->node.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
+    }
+}
+
+TEST_F(Ud, MoreThanTheReceiversMtuIsDropped)
+{
+    Options small = ud();
+    small.mtu_msgmax = uint8_t(3 << 5 | 31);   // 1024
+    Endpoint a(net.a, ud()), b(net.b, small);
+    b.post_recv(b.sge(0, 5000));
+    a.post(to(b, a.sge(0, 1025)));
+    net.pump();
+    EXPECT_EQ(net.b.counters().rx_bad_header, 1u);
+    EXPECT_FALSE(b.poll());
+}
+
+TEST_F(Ud, AReceiveQueueThatCannotBeRead)
+{
+    for (bool record : {true, false}) {
+        SCOPED_TRACE(record);
+        Endpoint a(net.a, ud()), b(net.b, ud());
+        b.post_recv(b.sge(0, 100));
+        if (record)
+            net.b.host.holes.push_back({b.qp.dbr, 8});
+        else
+            TestDriver::must(net.b.driver.destroy_mr(b.qp.rq), "HW2SW_MPT");
+        a.post(to(b, a.sge(0, 10)));
+        net.pump();
+        EXPECT_EQ(b.state(), unsigned(HGHCA_QP_STATE_ERR));
+        EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
+    }
 }
 
 TEST_F(Ud, AnRcPacketToADatagramQpIsDropped)
@@ -425,6 +534,106 @@ TEST_F(Raw, RoceMadeBySoftwareIsCheckedEvenWhenItComesBack)
     *a.at(copy.size() - 1) ^= 1;
     a.post(send(a.sge(0, uint32_t(copy.size()))));
     EXPECT_EQ(v.poll_all().size(), 1u);
+}
+
+TEST_F(Raw, MemoryThatIsNotThere)
+{
+    auto no_pages = net.a.driver.create_mr_without_pages(0x10000, 4096);
+    net.a.host.holes.push_back({a.buffer.dma + 8192, 4096});
+    for (const Sge &s : {Sge{60, no_pages.key, no_pages.va}, a.sge(8192, 60)}) {
+        a.post(send(s));
+        net.pump();
+        auto all = a.poll_all();
+        ASSERT_EQ(all.size(), 1u);
+        EXPECT_EQ(int(all[0].syndrome), HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        EXPECT_EQ(a.state(), unsigned(HGHCA_QP_STATE_SQE));
+        a.modify(HGHCA_CMD_SQERR2RTS_QPEE);
+    }
+    EXPECT_EQ(net.sent, 0u);
+}
+
+TEST_F(Raw, ABadReceiveEntryIsTheReceiversError)
+{
+    for (bool malformed : {false, true}) {
+        SCOPED_TRACE(malformed);
+        Endpoint c(net.b, raw());
+        configure_special(c, HGHCA_SPECIAL_QP_RAW_ETH);
+        c.post_recv(Sge{malformed ? HGHCA_INLINE_FLAG | 100 : 100, 0x12345, 0});
+        c.post_recv(c.sge(0, 100));
+        frame(a, Node::mac_of(2), 60);
+        auto all = c.poll_all();
+        ASSERT_EQ(all.size(), 2u);
+        EXPECT_EQ(int(all[0].syndrome),
+                  malformed ? HGHCA_SYNDROME_LOCAL_QP_OP_ERR : HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        EXPECT_EQ(int(all[1].syndrome), HGHCA_SYNDROME_WR_FLUSH_ERR);
+        EXPECT_EQ(c.state(), unsigned(HGHCA_QP_STATE_ERR));
+        // Such a QP takes nothing more, not even into a drop that is counted.
+        frame(a, Node::mac_of(2), 60);
+        EXPECT_EQ(net.b.counters().raw_rx_dropped, 0u);
+    }
+}
+
+TEST_F(Raw, ASendToItselfThatFailsThere)
+{
+    a.post_recv(Sge{100, 0x12345, 0});
+    frame(a, Node::mac_of(1), 60);
+    auto all = a.poll_all();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_FALSE(all[0].is_send);
+    EXPECT_EQ(int(all[0].syndrome), HGHCA_SYNDROME_LOCAL_PROT_ERR);
+    EXPECT_TRUE(all[1].is_send);
+    EXPECT_EQ(int(all[1].syndrome), HGHCA_SYNDROME_WR_FLUSH_ERR);
+    EXPECT_EQ(a.state(), unsigned(HGHCA_QP_STATE_ERR));
+}
+
+TEST_F(Raw, AReceiveQueueThatCannotBeRead)
+{
+    b.post_recv(b.sge(0, 100));
+    TestDriver::must(net.b.driver.destroy_mr(b.qp.rq), "HW2SW_MPT");
+    frame(a, Node::mac_of(2), 60);
+    EXPECT_EQ(b.state(), unsigned(HGHCA_QP_STATE_ERR));
+    EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
+}
+
+TEST_F(Raw, ACqThatIsFull)
+{
+    Options small = raw();
+    small.cq_log = 1;
+    Endpoint c(net.a, small), d(net.b, small);
+    configure_special(c, HGHCA_SPECIAL_QP_RAW_ETH);
+    configure_special(d, HGHCA_SPECIAL_QP_RAW_ETH);
+    for (int i = 0; i < 5; i++)
+        d.post_recv(d.sge(0, 100));
+    for (int i = 0; i < 4; i++)
+        frame(c, Node::mac_of(2), 60);
+    for (Endpoint *e : {&c, &d}) {
+        SCOPED_TRACE(e->node.number);
+        EXPECT_EQ(e->poll_all().size(), 2u);
+        EXPECT_EQ(e->state(), unsigned(HGHCA_QP_STATE_ERR));
+        EXPECT_EQ(e->node.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
+    }
+}
+
+TEST_F(Raw, LongListsTakeTurnsWithDatagrams)
+{
+    Endpoint u(net.a, ud()), v(net.b, ud());
+    a.fill(0, 1514, 1);
+    std::memcpy(a.at(0), Node::mac_of(2).data(), 6);
+    std::vector<Wqe> list(60, send(a.sge(0, 1514)));
+    net.a.host.link_full = true;
+    a.post(list);
+    u.post(to(v, u.sge(0, 10)));
+    net.a.host.link_full = false;
+    std::vector<size_t> sizes;
+    net.filter = [&](const Node &, Frame &f) {
+        sizes.push_back(f.size());
+        return Fate{};
+    };
+    net.a.device.link_ready();
+    net.pump();
+    ASSERT_EQ(sizes.size(), 61u);
+    EXPECT_EQ(sizes.back(), 1514u) << "the datagram came last";
+    EXPECT_EQ(a.poll_all().size(), 60u);
 }
 
 TEST_F(Raw, ABlockedLinkHoldsFrames)

@@ -198,9 +198,10 @@ public:
     {
         std::memcpy(send_slot(sq_head), wqe.bytes.data(), wqe.bytes.size());
         if (qp.sq_wqes > 1) {
-            auto *before = reinterpret_cast<hghca_next_unit *>(send_slot(uint16_t(sq_head - 1)));
-            before->nda_nop = le32((sq_head & (qp.sq_wqes - 1)) << qp.stride_log | wqe.opcode);
-            before->nee_nds = le32((wqe.fence ? HGHCA_NEXT_FENCE : 0) | uint32_t(wqe.bytes.size() / 16));
+            // nda_nop and nee_nds at once.
+            const uint64_t low = (sq_head & (qp.sq_wqes - 1)) << qp.stride_log | wqe.opcode;
+            const uint64_t high = (wqe.fence ? HGHCA_NEXT_FENCE : 0) | uint32_t(wqe.bytes.size() / 16);
+            store_release(*reinterpret_cast<uint64_t *>(send_slot(uint16_t(sq_head - 1))), le64(high << 32 | low));
         }
         sq_head++;
     }
@@ -235,7 +236,7 @@ public:
         }
         rq_head++;
         if (qp.dbr) {
-            node.host.as<hghca_qp_dbr>(qp.dbr)->rq_head = le32(rq_head);
+            store_release(node.host.as<hghca_qp_dbr>(qp.dbr)->rq_head, le32(rq_head));
         } else {
             std::memset(recv_slot(rq_head), 0, 16);
             slot[0] = 1;

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import demo, machine, run, setup, suites
+from . import coverage, demo, machine, run, setup, suites
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -106,6 +106,7 @@ def parser():
     shell.add_argument("--on", type=int, default=1, metavar="N", help="the guest to open it in (default 1)")
     test = add("test", suites.main, "run all or the named test suites")
     test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all)")
+    coverage.add_options(add("coverage", coverage.main, "tell which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench
         bench.add_options(add("bench", bench.main, "measure beside rxe and memcpy"))
@@ -116,8 +117,10 @@ def add_guest_options(command):
     command.add_argument("--vms", type=count, default=1, metavar="N", help="guests on one link (default 1)")
     command.add_argument("--hcas", type=count_or_none, metavar="N",
                          help="HCAs in each guest (default 2 in a single guest, else 1)")
-    command.add_argument("--kernel", default="stock", metavar="stock|BZIMAGE",
-                         help="the guest's kernel: Debian's, or <tree>/arch/x86/boot/bzImage")
+    command.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|BZIMAGE",
+                         help="the guest's kernel: Debian's, one with the kernel's own checkers (built when first "
+                              "asked for), or <tree>/arch/x86/boot/bzImage")
+    command.add_argument("--modules", metavar="DIR", help="modules of the BZIMAGE: its folder lib/modules/<release>")
     command.add_argument("--memory", type=memory, default="2G", metavar="M", help="of each guest (default 2G)")
     command.add_argument("--share", metavar="DIR", help="folder to appear as /share, read-write")
     command.add_argument("--dmesg", metavar="FILE", help="where the kernel log goes (guest N > 1: FILE.N)")
@@ -157,7 +160,7 @@ def guest_config(options):
     """The machine.Config of the guest options."""
     return machine.Config(guests=options.vms, hcas=options.hcas, memory=options.memory, share=options.share,
                           serial=options.dmesg, qemu_args=tuple(options.qemu_arg),
-                          kernel=None if options.kernel == "stock" else options.kernel)
+                          kernel=None if options.kernel == "stock" else options.kernel, modules=options.modules)
 
 
 def do_setup(_):

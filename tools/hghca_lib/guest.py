@@ -35,7 +35,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import cache, machine
+from . import cache, gcov, machine
 from .errors import ToolError
 
 BOOT_TIMEOUT_S = 180
@@ -369,6 +369,7 @@ def boot(setup, config=None, timeout=BOOT_TIMEOUT_S, check=True):
         yield guests
     finally:
         for guest in guests:
+            gcov.collect(guest)
             guest.close()
         shutil.rmtree(folder, ignore_errors=True)
 

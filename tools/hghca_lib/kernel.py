@@ -5,6 +5,9 @@ Kernel, modules and the headers the driver is built with are thereby of one
 version by construction.
 """
 
+import dataclasses
+from pathlib import Path
+
 from . import cache, repo
 
 STEP = "guest kernel"
@@ -30,13 +33,12 @@ cp /boot/vmlinuz-$version /mnt/out/vmlinuz
 """
 
 
+@dataclasses.dataclass
 class Kernel:
-    """The stock kernel's files as host paths, and its version."""
-
-    def __init__(self, folder, version):
-        self.image = folder / "vmlinuz"
-        self.initrd = folder / "initrd"
-        self.version = version
+    """What to boot, as host paths; `version` is that of the stock kernel, whose initrd all use."""
+    image: Path
+    initrd: Path
+    version: str
 
 
 def kernel_key(buildroot):
@@ -57,4 +59,5 @@ def make(buildroot):
         buildroot.run(["sh", "-c", SCRIPT, "sh", version, *INITRD_MODULES], log, STEP, CURE,
                       {"out": folder, "scripts": repo.path("tools/guest")})
 
-    return Kernel(cache.make("kernel", kernel_key(buildroot), build, 128 * cache.MIB, STEP), version)
+    folder = cache.make("kernel", kernel_key(buildroot), build, 128 * cache.MIB, STEP)
+    return Kernel(folder / "vmlinuz", folder / "initrd", version)

@@ -12,9 +12,11 @@ ACCELERATORS = {
     "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max"],
     "kvm": ["-accel", "kvm", "-cpu", "host"],
 }
-# panic and oops end the machine at once; the rest saves boot time in an emulated machine.
-KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr no_timer_check tsc=reliable nmi_watchdog=0 "
-                    "random.trust_cpu=on cryptomgr.notests log_buf_len=4M rcupdate.rcu_expedited=1 net.ifnames=0")
+# panic and oops end the machine at once; KASAN, where it is, tells more than the first error; the rest saves boot time
+# in an emulated machine.
+KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic kasan_multi_shot mitigations=off nokaslr no_timer_check "
+                    "tsc=reliable nmi_watchdog=0 random.trust_cpu=on cryptomgr.notests log_buf_len=4M "
+                    "rcupdate.rcu_expedited=1 net.ifnames=0")
 LINK_BUFFER_BYTES = 4 << 20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 
@@ -25,7 +27,8 @@ class Config:
 
     guests:    machines on one link.
     hcas:      HCAs in each; None means 2 in a single guest and 1 in each of several.
-    kernel:    path of a bzImage, None for the stock kernel.
+    kernel:    as setup.make takes it, and was given it: None for the stock kernel.
+    modules:   disk image with the kernel's modules, or None.
     memory:    as QEMU writes it.
     share:     host folder seen as /share, or None.
     serial:    file for the serial console, which is the kernel log; None for a temporary one.
@@ -37,6 +40,7 @@ class Config:
     guests: int = 1
     hcas: int | None = None
     kernel: str | None = None
+    modules: str | None = None
     memory: str = "2G"
     share: str | None = None
     serial: str | None = None
@@ -93,6 +97,7 @@ def _stream(name, link):
 def kernel_arguments(config, number):
     text = f"{KERNEL_ARGUMENTS} hghca.guest={number} hghca.guests={config.guests} hghca.hcas={config.hca_count()}"
     text += " intel_iommu=on iommu.passthrough=0" if config.iommu else ""
+    text += " hghca.modules=1" if config.modules else ""
     return text + (" hghca.share=1" if config.share else "")
 
 
@@ -105,17 +110,20 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
     # An IOMMU comes before the devices it stands in front of.
     iommu = ["-device", "intel-iommu,intremap=off"] if config.iommu else []
     line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], *iommu, "-m", config.memory,
-            "-kernel", str(config.kernel or setup.kernel.image), "-initrd", str(setup.kernel.initrd),
+            "-kernel", str(setup.kernel.image), "-initrd", str(setup.kernel.initrd),
             "-append", kernel_arguments(config, number),
             "-drive", f"file={escape(setup.image)},format=raw,if=none,id=disk,snapshot=on,cache=unsafe",
-            "-device", "virtio-blk-pci,drive=disk,addr=0x1d",
+            "-device", "virtio-blk-pci,drive=disk,addr=0x1b",
             "-drive", f"file={escape(setup.payload)},format=raw,if=none,id=payload,readonly=on",
-            "-device", "virtio-blk-pci,drive=payload,addr=0x1e",
+            "-device", "virtio-blk-pci,drive=payload,addr=0x1c",
             "-device", "virtio-serial-pci,id=serial",
             "-chardev", f"socket,id=commands,fd={port.fileno()}",
             "-device", "virtserialport,chardev=commands,name=org.hghca.commands",
             "-chardev", f"socket,id=qmp,fd={qmp.fileno()}", "-mon", "chardev=qmp,mode=control",
             "-chardev", f"file,id=console,path={escape(serial)}", "-serial", "chardev:console"]
+    if config.modules:
+        line += ["-drive", f"file={escape(config.modules)},format=raw,if=none,id=modules,readonly=on",
+                 "-device", "virtio-blk-pci,drive=modules,addr=0x1d"]
     if config.share:
         line += ["-virtfs", f"local,path={escape(config.share)},mount_tag=share,security_model=none,multidevs=remap"]
     return [*line, *network_arguments(config, number, sockets), *config.qemu_args]

@@ -4,10 +4,14 @@
 import shutil
 from pathlib import Path
 
-from . import cache, repo
+from . import cache, gcov, repo
 from .errors import ToolError
 
 STEP = "kernel module"
+# What tells one kernel from another, for its modules.
+TREE_FILES = ["include/config/kernel.release", "include/generated/autoconf.h", "Module.symvers"]
+# For gdb, also where the kernel itself has none.
+DEBUG_INFO = "KCFLAGS=-g"
 CURE = "the error is in kernel/, include/ or Kbuild of this checkout; correct it there"
 
 
@@ -16,8 +20,9 @@ def source_paths():
 
 
 def module_key(buildroot, tree=None):
-    kernel = cache.key(tree / "include/config/kernel.release", tree / "Module.symvers") if tree else ""
-    return cache.key(buildroot.key, kernel, cache.tree_key(repo.ROOT, *source_paths()))
+    kernel = cache.key(*(tree / file for file in TREE_FILES)) if tree else ""
+    return cache.key(buildroot.key, kernel, DEBUG_INFO, cache.tree_key(repo.ROOT, *source_paths()),
+                     *gcov.make_arguments())
 
 
 def is_made(buildroot, tree=None):
@@ -31,7 +36,7 @@ def make(buildroot, tree=None):
     def build(folder):
         log = cache.log_path("module")
         log.unlink(missing_ok=True)
-        work = cache.root() / "module-tree" / cache.key(buildroot.key, str(tree))
+        work = cache.root() / "module-tree" / cache.key(buildroot.key, str(tree), *gcov.make_arguments())
         work.mkdir(parents=True, exist_ok=True)
         cache.sync_tree(repo.ROOT, source_paths(), work)
         binds = {"module": work}
@@ -39,18 +44,23 @@ def make(buildroot, tree=None):
         if tree:
             binds["kernel"] = tree
             headers = "/mnt/kernel"
-        buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", "modules"], log, STEP, CURE, binds)
+        buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", DEBUG_INFO, *gcov.make_arguments(), "modules"],
+                      log, STEP, CURE, binds)
         shutil.copy(work / "hghca.ko", folder / "hghca.ko")
+        gcov.keep_notes(work, folder)
 
     return cache.make("module", key, build, 128 * cache.MIB, STEP) / "hghca.ko"
 
 
-def kernel_tree(bzimage):
-    """The build tree that a bzImage lies in, as <tree>/arch/x86/boot/bzImage."""
+def kernel_tree(bzimage, modules=None):
+    """The build tree of a kernel: the one its bzImage lies in, or the one its folder of modules links to."""
     image = Path(bzimage).resolve()
-    tree = image.parents[3] if len(image.parents) > 3 else image.parent
-    if not (tree / "include/config/kernel.release").is_file() or not (tree / "Module.symvers").is_file():
-        raise ToolError(f"{bzimage} does not lie in the tree it was built in, so no driver can be built for it",
-                        "give the path <tree>/arch/x86/boot/bzImage of a tree in which "
-                        "`make bzImage modules` has run")
-    return tree
+    candidates = [image.parents[3] if len(image.parents) > 3 else image.parent]
+    if modules:
+        candidates.insert(0, (Path(modules) / "build").resolve())
+    for tree in candidates:
+        if all((tree / file).is_file() for file in TREE_FILES):
+            return tree
+    raise ToolError(f"{bzimage} does not lie in the tree it was built in, so no driver can be built for it",
+                    "give the path <tree>/arch/x86/boot/bzImage of a tree in which `make bzImage modules` has run, "
+                    "or a folder of its modules, with its link `build`, as --modules")

@@ -6,13 +6,14 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import termios
 import threading
 import time
 import tty
 from pathlib import Path
 
-from . import accel, cli, guest, module, setup
+from . import accel, cache, cli, debug_kernel, guest, host, setup
 from .errors import ToolError, UsageError
 
 STATUS_TOOL_FAILED = 125
@@ -22,18 +23,40 @@ STATUS_TOOL_FAILED = 125
 def booted(config):
     """Set up, check the configuration, boot; yields the guests."""
     check(config)
-    tree = module.kernel_tree(config.kernel) if config.kernel else None
-    made = setup.make(kernel_tree=tree)
+    made = setup.make(kernel=config.kernel, modules=config.modules)
     config.accel = accel.choose(made)
-    with guest.boot(made, config) as guests:
+    with modules_disk(config.modules) as config.modules, guest.boot(made, config) as guests:
         yield guests
+
+
+@contextlib.contextmanager
+def modules_disk(folder):
+    """A disk with what is in a folder of kernel modules, without its links to the sources; None for None."""
+    if not folder:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="hghca-modules-", dir=cache.root()) as name:
+        copy = Path(name) / "modules"
+        shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns("build", "source"))
+        size_kib = 16384 + 2 * sum(path.stat().st_size for path in copy.rglob("*") if path.is_file()) // 1024
+        disk = Path(name) / "modules.ext4"
+        host.run_logged(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(copy), str(disk),
+                         f"{size_kib}k"], cache.log_path("modules"), "disk of the modules", "see the log")
+        yield str(disk)
 
 
 def check(config):
     """Find what is wrong with the configuration before anything is built or booted."""
-    if config.kernel and not Path(config.kernel).is_file():
+    if config.kernel and config.kernel not in debug_kernel.FRAGMENTS and not Path(config.kernel).is_file():
         raise UsageError(f"there is no kernel image {config.kernel}",
-                         "give --kernel stock, or the path of a bzImage")
+                         f"give --kernel stock, {', '.join(debug_kernel.FRAGMENTS)}, or the path of a bzImage")
+    if config.modules and not config.kernel:
+        raise UsageError("--modules without --kernel", "give the kernel that the modules are of")
+    if config.modules and config.kernel in debug_kernel.FRAGMENTS:
+        raise UsageError(f"the {config.kernel} kernel needs no modules", "leave --modules out")
+    if config.modules and not (Path(config.modules) / "modules.dep").is_file():
+        raise UsageError(f"{config.modules} is no folder of kernel modules: it has no modules.dep",
+                         "give the folder lib/modules/<release> that `make modules_install` makes")
     if config.share:
         if not Path(config.share).is_dir():
             raise UsageError(f"there is no folder {config.share} to share", "make it first")

@@ -5,7 +5,8 @@ import dataclasses
 from pathlib import Path
 
 from . import buildroot as buildroot_module
-from . import host, image, kernel, module, payload, provider, qemu
+from . import debug_kernel, host, image, module, payload, provider, qemu
+from . import kernel as kernel_module
 from .progress import Progress
 
 
@@ -19,28 +20,37 @@ class Setup:
     payload: Path
 
 
-def make(verbose=False, kernel_tree=None):
+def make(verbose=False, kernel=None, modules=None):
     """Make what is missing; a Setup.
 
-    verbose:     print a line also for the steps that had nothing to do.
-    kernel_tree: build the driver for the kernel in this build tree, not for the stock one.
+    verbose: print a line also for the steps that had nothing to do.
+    kernel:  None for the stock kernel, the name of one of debug_kernel.FRAGMENTS, or the path of a bzImage;
+             the driver is built for it.
+    modules: folder of the modules of a bzImage, or None.
     """
     host.require_root()
     host.require_platform()
-    progress = Progress(7, verbose)
+    named = kernel in debug_kernel.FRAGMENTS
+    progress = Progress(7 + named, verbose)
     with progress.step("host packages", cached=not host.missing()):
         host.install()
     with progress.step("build root (Debian 13, compilers, sources)", buildroot_module.is_made()):
         root = buildroot_module.make()
-    with progress.step("guest image (Debian 13)", image.is_made(root) and kernel.is_made(root)):
+    with progress.step("guest image (Debian 13)", image.is_made(root) and kernel_module.is_made(root)):
         disk = image.make(root)
-        stock = kernel.make(root)
+        chosen, tree = kernel_module.make(root), None
+    if named:
+        with progress.step(f"{kernel} kernel (the first time: some 6 minutes)", debug_kernel.is_made(root, kernel)):
+            built = debug_kernel.make(root, kernel)
+            chosen, tree = dataclasses.replace(chosen, image=built.image), built.tree
+    elif kernel:
+        chosen, tree = dataclasses.replace(chosen, image=Path(kernel)), module.kernel_tree(kernel, modules)
     with progress.step("QEMU with the device", qemu.is_made(root)):
         emulator = qemu.make(root)
-    with progress.step("kernel module", module.is_made(root, kernel_tree)):
-        driver = module.make(root, kernel_tree)
+    with progress.step("kernel module", module.is_made(root, tree)):
+        driver = module.make(root, tree)
     with progress.step("verbs provider", provider.is_made(root)):
         plugin = provider.make(root)
     with progress.step("payload disk", payload.is_made(driver, plugin)):
         extra = payload.make(driver, plugin)
-    return Setup(root, stock, disk, emulator, extra)
+    return Setup(root, chosen, disk, emulator, extra)

@@ -3,7 +3,7 @@
 
 A suite is a folder with an executable `run`, which prints the Test Anything
 Protocol on standard output and finds the tool as $HGHCA_TOOL and the cache as
-$HGHCA_CACHE. Nothing is skipped: a result marked SKIP or TODO has failed. A
+$HGHCA_CACHE; $HGHCA_SELECTION is not empty when no suite was named. Nothing is skipped: a result marked SKIP or TODO has failed. A
 suite that prints no plan, another number of results than planned, or that
 ends with a status other than 0 without a failed result, has one more failure.
 """
@@ -48,7 +48,7 @@ def main(options):
     try:
         setup.make(verbose=True)
         for name in names:
-            count = run_suite(name)
+            count = run_suite(name, selection=not options.suites)
             passed += count.passed
             failed += count.failed
     except ToolError as error:
@@ -58,12 +58,16 @@ def main(options):
     return 0 if passed and not failed else 1
 
 
-def run_suite(name):
-    """Run one suite, printing each result as it comes; its Count."""
+def run_suite(name, selection):
+    """Run one suite, printing each result as it comes; its Count.
+
+    selection: a suite that takes very long may run a part of itself.
+    """
     log = cache.log_path(f"test-{name}")
     start = time.monotonic()
     print(f"== {name} (log: {log})")
-    env = dict(os.environ, HGHCA_TOOL=str(repo.path("tools/hghca")), HGHCA_CACHE=str(cache.root()))
+    env = dict(os.environ, HGHCA_TOOL=str(repo.path("tools/hghca")), HGHCA_CACHE=str(cache.root()),
+               HGHCA_SELECTION="1" if selection else "")
     count = Count()
     with open(log, "wb") as file:
         process = subprocess.Popen([repo.path(f"tests/{name}/run")], stdin=subprocess.DEVNULL,

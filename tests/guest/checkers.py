@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel's checkers are on, and what they say fails a test.
+
+A module commits one fault after another, tests/debug/provoke; each must be
+told in the kernel log by its checker, and the framework must take it for a
+failure.
+"""
+
+import re
+
+from hghca_lib import buildroot, cache, debug_kernel, repo
+
+from framework import complaints, expect, test
+
+SOURCE = "tests/debug/provoke"
+FILE = "/sys/kernel/debug/hghca-provoke"
+# What a checker says that has its say at once: (its name, the fault, its words). Lockdep ends with its first
+# report, and so does the guest.
+FAULTS = [
+    ("a warning", "warning", r"WARNING: CPU: \d+ PID: \d+ at .*hghca_provoke"),
+    ("KASAN, past the end of an allocation", "past-end", r"BUG: KASAN: slab-out-of-bounds in "),
+    ("KASAN, after the free", "after-free", r"BUG: KASAN: slab-use-after-free in "),
+    ("KASAN, past the end of a vmalloc area", "past-vmalloc", r"BUG: KASAN: vmalloc-out-of-bounds in "),
+    ("KASAN, past the end of a local array", "past-stack", r"BUG: KASAN: stack-out-of-bounds in "),
+    ("UBSAN, a shift", "shift", r"UBSAN: shift-out-of-bounds in "),
+    ("UBSAN, an index", "index", r"UBSAN: array-index-out-of-bounds in "),
+    ("DEBUG_LIST", "list", r"list_add corruption"),
+    ("refcount_t", "refcount", r"refcount_t: addition on 0; use-after-free"),
+    ("DEBUG_OBJECTS, a timer", "timer", r"ODEBUG: free active .* object type: timer_list"),
+    ("DEBUG_OBJECTS, a work", "work", r"ODEBUG: free active .* object type: work_struct"),
+    ("DMA_API_DEBUG", "dma", r"DMA-API: hghca .* tries to free DMA memory it has not allocated"),
+    ("DEBUG_ATOMIC_SLEEP", "sleep", r"BUG: sleeping function called from invalid context"),
+    ("PROVE_LOCKING", "locks", r"WARNING: possible circular locking dependency detected"),
+]
+
+
+def checker(name, kernel="debug"):
+    return test(f"checkers: {name}", subjects=("hghca",), kernels=(kernel,))
+
+
+def module(kernel):
+    """The module of faults, built for the kernel of that name."""
+    root = buildroot.make()
+    tree = debug_kernel.make(root, kernel).tree
+    source = repo.path(SOURCE)
+    key = cache.key(str(tree), cache.tree_key(repo.ROOT, source))
+
+    def build(folder):
+        log = cache.log_path("provoke")
+        log.unlink(missing_ok=True)
+        cache.sync_tree(source, [source], folder)
+        root.run(["make", "-C", "/mnt/kernel", "M=/mnt/module", "modules"], log, "module of faults",
+                 f"the error is in {SOURCE} of this checkout; correct it there", {"kernel": tree, "module": folder})
+
+    return cache.make("provoke", key, build, 16 * cache.MIB, "module of faults") / "hghca_provoke.ko"
+
+
+def provoke(rig, fault):
+    """Commit a fault."""
+    if rig.try_run(f"test -e {FILE}").status:
+        sent = rig.guest.run("cat > /run/hghca_provoke.ko && insmod /run/hghca_provoke.ko",
+                             input=module(rig.kernel).read_bytes())
+        expect(sent.status == 0, f"the module of faults cannot be loaded: {sent.output}")
+    rig.run(f"echo {fault} > {FILE}")
+
+
+def told(rig, words):
+    """The first line with the words that the kernel log has gained and that fails a test, or None."""
+    found = next((line for line in complaints(rig.new_log()) if re.search(words, line)), None)
+    if found:
+        rig.note(found)
+    return found
+
+
+def must_tell(fault, words):
+    def run(rig):
+        provoke(rig, fault)
+        expect(told(rig, words), f"no word of it in the kernel log that would fail a test: {words}")
+    return run
+
+
+for _name, _fault, _words in FAULTS[:-1]:
+    checker(_name)(must_tell(_fault, _words))
+
+
+@checker("DETECT_HUNG_TASK")
+def hung_task(rig):
+    setting = "/proc/sys/kernel/hung_task_timeout_secs"
+    usual = rig.run(f"cat {setting}")
+    rig.run(f"echo 2 > {setting}")
+    provoke(rig, "hang")
+    try:
+        rig.wait_until(lambda: told(rig, r"INFO: task hghca-hanging:\d+ blocked for more than \d+ seconds"),
+                       "a hung task told", timeout=10)
+    finally:
+        rig.run(f"echo {usual.strip()} > {setting}")
+
+
+@checker("KMEMLEAK")
+def leak(rig):
+    expect(not rig.leaks(), "there were leaks before")
+    provoke(rig, "leak")
+    found = rig.leaks()
+    rig.run("echo clear > /sys/kernel/debug/kmemleak")
+    expect(found.count("unreferenced object") >= 5 and "provoke_leak+" in found, f"of 10 leaks only: {found}")
+    expect(not rig.leaks(), "the leaks were not forgotten")
+
+
+checker(FAULTS[-1][0])(must_tell(*FAULTS[-1][1:]))
+
+
+@checker("KCSAN", "kcsan")
+def race(rig):
+    provoke(rig, "race")
+    rig.wait_until(lambda: told(rig, r"BUG: KCSAN: data-race in provoke_racing"), "a data race told", timeout=20)

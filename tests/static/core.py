@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The device core as clang-tidy (with .clang-tidy of this checkout) and cppcheck see it."""
+
+import re
+
+from findings import Exceptions
+from hghca_lib import repo
+
+CORE = "qemu-device/core"
+# As CMakeLists.txt compiles it.
+COMPILE = ["-std=c++20", "-Iinclude", f"-I{CORE}", "-O2"]
+TIDY = """
+printf '%s\\n' "$@" | xargs -P2 -n1 sh -c '
+    clang-tidy --quiet --config-file=.clang-tidy "$0" -- """ + " ".join(COMPILE) + """ > /tmp/$(basename "$0").tidy 2>&1
+    echo "$0 $?" >> /tmp/statuses'
+cat /tmp/*.tidy
+echo "== statuses"
+cat /tmp/statuses
+"""
+TIDY_FINDING = re.compile(r"^\S+:\d+:\d+: (?:warning|error): .*\[[\w.,-]+\]$")
+CPPCHECK = ["cppcheck", "-j2", "--enable=warning,performance,portability", "--check-level=exhaustive",
+            "--std=c++20", "--language=c++", "-U__KERNEL__", "-Iinclude", f"-I{CORE}",
+            "--template={file}:{line}: {id}: {severity}: {message}", CORE]
+CPPCHECK_FINDING = re.compile(r"^\S+:\d+: (\w+): (?:error|warning|performance|portability|style): ")
+CPPCHECK_READ = re.compile(r"^Checking (\S+?)(?: \.\.\.|: )", re.MULTILINE)
+
+
+def check(report, root):
+    source = {"source": repo.ROOT}
+    files = sorted(str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).glob("*.cc"))
+    headers = {str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).glob("*.h")}
+    check_includes(report, root, source, files, headers)
+    check_tidy(report, root, source, files)
+    check_cppcheck(report, root, source, files)
+
+
+def check_includes(report, root, source, files, headers):
+    """A header is read by way of the file that includes it; so each must be included."""
+    done = root.output(["g++", *COMPILE, "-MM", *files], source, "/mnt/source")
+    missed = sorted(headers - set(done.stdout.split()))
+    report.result(done.returncode == 0 and not missed, f"core: all {len(headers)} headers are read with its files",
+                  f"not included: {missed}\n{done.stderr}")
+
+
+def check_tidy(report, root, source, files):
+    done = root.output(["sh", "-c", TIDY, "sh", *files], source, "/mnt/source")
+    said, _, statuses = done.stdout.partition("== statuses\n")
+    ended = dict(line.rsplit(" ", 1) for line in statuses.splitlines())
+    findings = sorted({line for line in said.splitlines() if TIDY_FINDING.match(line)})
+    report.result(not findings, "clang-tidy: no finding in the core", "\n".join(findings))
+    wrong = [f"{name}: {ended.get(name, 'not read')}" for name in files if ended.get(name) != "0"]
+    report.result(not wrong, f"clang-tidy: all {len(files)} files read to their end",
+                  "\n".join([*wrong, said[-2000:], done.stderr]))
+
+
+def check_cppcheck(report, root, source, files):
+    exceptions = Exceptions("cppcheck")
+    done = root.output(CPPCHECK, source, "/mnt/source")
+    said = (done.stdout + done.stderr).splitlines()
+    bad = [line for line in said if (match := CPPCHECK_FINDING.match(line))
+           and not exceptions.cover(match.group(1), line)]
+    missed = sorted(set(files) - set(CPPCHECK_READ.findall(done.stdout)))
+    report.result(not bad, "cppcheck: no finding in the core", "\n".join(bad))
+    report.result(done.returncode == 0 and not missed, f"cppcheck: all {len(files)} files read",
+                  f"not read: {missed}\n{done.stderr[-2000:]}")
+    exceptions.report(report)

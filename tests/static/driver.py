@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The driver as the kernel's own checkers see it: W=1, sparse, checkpatch --strict, coccicheck."""
+
+import re
+import tempfile
+from pathlib import Path
+
+from findings import Exceptions
+from hghca_lib import cache, module, repo
+
+# Steps of a build that say nothing.
+BUILD_STEP = re.compile(r"^\s+(CC|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
+                        r"^warning: the compiler differs|^\s+(The kernel was built by|You are using):")
+STYLE_FINDING = re.compile(r"^\S+:\d+: (?:ERROR|WARNING|CHECK):([A-Z_0-9]+): ")
+# This ends every whole report of checkpatch.
+VERDICT = re.compile(r"^total: \d+ errors, .* [1-9]\d* lines checked$", re.MULTILINE)
+SCRIPTS = ["checkpatch.pl", "spelling.txt", "const_structs.checkpatch", "coccinelle"]
+UNPACK = """
+set -e
+mkdir /tmp/source
+tar -xJf /usr/src/linux-source-6.12.tar.xz -C /tmp/source --strip-components=2 "$@"
+mv /tmp/source/* /mnt/out/
+"""
+# Each semantic patch with the options it asks for itself, as `make coccicheck` runs it.
+COCCICHECK = """
+find /mnt/scripts/coccinelle -name '*.cocci' | sort | xargs -P2 -I{} sh -c '
+    name=$(basename {} .cocci)
+    options=$(sed -n "s,^// *Options: *,,p" {} | sed "s,--very-quiet,,")
+    spatch -D report --no-show-diff --cocci-file {} $options --dir kernel -I include \\
+        > /mnt/out/$name.out 2> /mnt/out/$name.log
+    echo $? > /mnt/out/$name.status'
+spatch --parse-c kernel > /mnt/out/parse 2>&1
+"""
+# They are written in OCaml, of which the build root has no compiler; the first is about another driver.
+WITHOUT = {"check_bq27xxx_data", "badzero"}
+# How coccinelle names a file it was given: searched, or left alone as no word of the patch is in it.
+READ = re.compile(r"^(?:HANDLING|Skipping): (\S+)", re.MULTILINE)
+PARSED = re.compile(r"^NB total files = (\d+); perfect = (\d+); pbs = 0; timeout = 0;", re.MULTILINE)
+COCCI_FINDING = re.compile(r"^\S+:\d+")
+
+
+def check(report, root):
+    build_with_checks(report, root)
+    folder = scripts(root)
+    check_style(report, root, folder)
+    check_semantics(report, root, folder)
+
+
+def build_with_checks(report, root):
+    """A build of everything with all warnings, each object also read by sparse."""
+    with tempfile.TemporaryDirectory() as folder:
+        cache.sync_tree(repo.ROOT, module.source_paths(), Path(folder))
+        headers = f"/usr/lib/modules/{root.kernel_version()}/build"
+        done = root.output(["make", "-j2", "-C", headers, "M=/mnt/module", "W=1", "C=2", "CF=-D__CHECK_ENDIAN__",
+                            "modules"], {"module": folder})
+        objects = [line for line in done.stdout.splitlines() if re.match(r"^\s+CHECK ", line)]
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line and not BUILD_STEP.match(line)]
+    sources = list(repo.path("kernel").glob("*.c"))
+    checked = {line.split("/")[-1] for line in objects}
+    missed = [source.name for source in sources if source.name not in checked]
+    report.result(done.returncode == 0 and not said, "kernel: no warning with W=1, none from sparse", "\n".join(said))
+    report.result(not missed, f"kernel: sparse has read all {len(sources)} files", f"not read: {missed}")
+
+
+def scripts(root):
+    """The folder with checkpatch, its word lists and the semantic patches, from the kernel's source package."""
+    def build(folder):
+        names = [f"linux-source-6.12/scripts/{name}" for name in SCRIPTS]
+        root.run(["sh", "-c", UNPACK, "sh", *names], cache.log_path("checkers"), "kernel checkers",
+                 "remove the build root and run the same command again", {"out": folder})
+
+    return cache.make("checkers", cache.key(root.key, UNPACK, *SCRIPTS), build, 8 * cache.MIB, "kernel checkers")
+
+
+def check_style(report, root, folder):
+    exceptions = Exceptions("checkpatch")
+    sources = [repo.path("Kbuild"), *sorted(path for name in ("kernel", "include")
+                                            for path in repo.path(name).rglob("*.[ch]"))]
+    for source in sources:
+        name = str(source.relative_to(repo.ROOT))
+        done = root.output(["perl", "/mnt/scripts/checkpatch.pl", "--strict", "--no-tree", "--emacs", "--show-types",
+                            "-f", name], {"scripts": folder, "source": repo.ROOT}, "/mnt/source")
+        findings = [(match.group(1), line) for line in done.stdout.splitlines()
+                    if (match := STYLE_FINDING.match(line))]
+        bad = [line for kind, line in findings if not exceptions.cover(kind, line)]
+        whole = VERDICT.search(done.stdout)
+        report.result(whole and not bad, f"checkpatch --strict: {name}", "\n".join(bad) or done.stdout + done.stderr)
+    exceptions.report(report)
+
+
+def check_semantics(report, root, folder):
+    """Every semantic patch of the kernel on every file of the driver."""
+    exceptions = Exceptions("coccicheck")
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place)
+        root.output(["sh", "-c", COCCICHECK], {"scripts": folder, "source": repo.ROOT, "out": out}, "/mnt/source")
+        parsed = PARSED.search((out / "parse").read_text(errors="replace"))
+        patches = sorted(path.stem for path in (folder / "coccinelle").rglob("*.cocci") if path.stem not in WITHOUT)
+        sources = {str(path.relative_to(repo.ROOT)) for path in repo.path("kernel").rglob("*.c")}
+        bad, failed, unread = [], [], []
+        for name in patches:
+            said, log = (read(out / f"{name}.{kind}") for kind in ("out", "log"))
+            bad += [line for line in said.splitlines() if COCCI_FINDING.match(line)
+                    and not exceptions.cover(name, line)]
+            if read(out / f"{name}.status").strip() != "0":
+                failed.append(f"{name}: {log[-500:]}")
+            unread += [f"{name}: {missed}" for missed in sources - set(READ.findall(log))]
+    report.result(not bad, f"coccicheck: none of {len(patches)} semantic patches finds anything", "\n".join(bad))
+    report.result(patches and not failed, "coccicheck: every semantic patch ran to its end", "\n".join(failed))
+    report.result(not unread and parsed and int(parsed.group(2)) == len(sources),
+                  f"coccicheck: all {len(sources)} files parsed without a gap and tried by each",
+                  "\n".join([*unread, str(parsed and parsed.group(0))]))
+    exceptions.report(report)
+
+
+def read(path):
+    """A file's text, "" when it is not there."""
+    return path.read_text(errors="replace") if path.is_file() else ""

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests with another kernel: the debug kernel, one of the user's own, and all that can be wrong with them."""
+
+import contextlib
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tool import fails, hghca, holds, same
+
+from hghca_lib import accel, cache, debug_kernel, guest, machine, repo, setup
+from hghca_lib.errors import ToolError
+
+IMAGE = "arch/x86/boot/bzImage"
+
+
+@contextlib.contextmanager
+def stock_tree(image):
+    """A build tree of the stock kernel, with a boot image of the test's choice in it; the image's path."""
+    made = setup.make()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(made.buildroot.path / f"usr/src/linux-headers-{made.kernel.version}", tree, symlinks=True)
+        (tree / IMAGE).parent.mkdir(parents=True, exist_ok=True)
+        (tree / IMAGE).write_bytes(image(made))
+        yield tree / IMAGE
+
+
+def stock_image(made):
+    return made.kernel.image.read_bytes()
+
+
+def debug_image(made):
+    return debug_kernel.make(made.buildroot).image.read_bytes()
+
+
+def log_of(ended):
+    """The log that an error names."""
+    named = re.search(r"^ +log: +(\S+)$", ended.stderr, re.MULTILINE)
+    assert named, f"no log is named in {ended.stderr[-1500:]!r}"
+    return Path(named.group(1)).read_text(errors="replace")
+
+
+def test_debug_kernel():
+    """--kernel debug boots with the checkers and the driver built for it"""
+    ended = hghca("exec", "--kernel", "debug", "--",
+                  "lsmod | grep -c ^hghca; cat /proc/self/fail-nth; head -c 0 /sys/kernel/debug/kmemleak && "
+                  "grep -o 'debug_locks: *1' /proc/lockdep_stats && cat /sys/kernel/debug/dma-api/disabled", timeout=3000)
+    same((ended.status, ended.stdout.split()), (0, ["1", "0", "debug_locks:", "1", "N"]), "status and output")
+
+
+def test_own_kernel():
+    """A kernel image in its build tree is booted, with the driver built for it"""
+    with stock_tree(stock_image) as image:
+        ended = hghca("exec", "--kernel", image, "--", "uname -r; lsmod | grep -c ^hghca")
+        same((ended.status, ended.stdout), (0, f"{setup.make().kernel.version}\n1\n"))
+
+
+def test_own_modules():
+    """--modules: they are the guest's, and their link to the build tree is what the driver is built with"""
+    made = setup.make()
+    stock = made.buildroot.path / "usr/lib/modules" / made.kernel.version
+    dummy, = stock.rglob("dummy.ko.xz")
+    with stock_tree(stock_image) as image, tempfile.TemporaryDirectory() as folder:
+        modules, alone = Path(folder) / made.kernel.version, Path(folder) / "bzImage"
+        shutil.copy(image, alone)
+        modules.mkdir()
+        shutil.copy(dummy, modules)
+        (modules / "modules.dep").write_text("dummy.ko.xz:\n")
+        (modules / "build").symlink_to(image.parents[3])
+        ended = hghca("exec", "--kernel", alone, "--modules", modules, "--hcas", 0, "--",
+                      "modprobe dummy && ls /sys/module/dummy/initstate /lib/modules/$(uname -r); modprobe veth")
+        same(ended.status, 1, "status of modprobe for a module that is not in the folder")
+        holds(ended.stdout, "/sys/module/dummy/initstate", "dummy.ko.xz\n", "modules.dep\n")
+        assert "build" not in ended.stdout, ended.stdout
+
+
+def test_wrong_modules():
+    """--modules without a kernel, or a folder without modules, is refused"""
+    with tempfile.TemporaryDirectory() as folder:
+        image = Path(folder) / "bzImage"
+        image.write_bytes(b"")
+        fails(hghca("exec", "--modules", folder, "--", "true"), 2, "--modules without --kernel", "cure:")
+        fails(hghca("exec", "--modules", folder, "--kernel", "debug", "--", "true"), 2, "needs no modules", "cure:")
+        fails(hghca("exec", "--modules", folder, "--kernel", image, "--", "true"), 2, "no modules.dep", "cure:")
+
+
+def test_no_kernel_image():
+    """A file that is no kernel image is QEMU's error: status 125"""
+    with stock_tree(lambda made: b"no kernel\n" * 1000) as image:
+        ended = hghca("exec", "--kernel", image, "--", "true")
+        fails(ended, 125, "QEMU", "kernel")
+        assert ended.seconds < 60, f"{ended.seconds:.0f} s"
+
+
+def test_broken_kernel_image():
+    """A kernel image that does not boot is given up after the time limit, with the kernel log's place"""
+    def broken(made):
+        """The stock image, with its packed kernel overwritten in the middle."""
+        image = bytearray(stock_image(made))
+        middle = len(image) // 2
+        image[middle:middle + 4096] = bytes(4096)
+        return bytes(image)
+
+    with stock_tree(broken) as image:
+        made = setup.make(kernel=str(image))
+        config = machine.Config(hcas=0, kernel=str(image), accel=accel.choose(made))
+        try:
+            with guest.boot(made, config, timeout=15):
+                raise AssertionError("it booted")
+        except guest.GuestError as error:
+            holds(str(error), "did not boot within 15 s", "log:")
+            assert Path(error.log).is_file(), error.log
+
+
+def test_module_of_another_kernel():
+    """A driver that does not match the kernel is told, with the kernel log that says why: status 125"""
+    with stock_tree(debug_image) as image:
+        ended = hghca("exec", "--kernel", image, "--", "true", timeout=3000)
+        fails(ended, 125, "insmod hghca.ko failed", "version magic", "log:")
+        holds(log_of(ended), "version magic")
+
+
+def test_dropped_option():
+    """An option that Kconfig drops fails the build of a debug kernel, by name"""
+    with tempfile.TemporaryDirectory() as folder:
+        config, first, second = (Path(folder) / name for name in ("config", "first", "second"))
+        first.write_text("CONFIG_KASAN=y\n# CONFIG_SLUB_TINY is not set\nCONFIG_NR_CPUS=8\n# a remark\n")
+        second.write_text("# CONFIG_KASAN is not set\nCONFIG_KCSAN=y\n")
+        config.write_text("CONFIG_KASAN=y\nCONFIG_NR_CPUS=8\n")
+        debug_kernel.check(config, [first], "debug kernel")
+        config.write_text("# CONFIG_KASAN is not set\nCONFIG_NR_CPUS=64\nCONFIG_SLUB_TINY=y\n")
+        try:
+            debug_kernel.check(config, [first], "debug kernel")
+            raise AssertionError("dropped options were not noticed")
+        except ToolError as error:
+            holds(str(error), "CONFIG_KASAN=y", "CONFIG_SLUB_TINY is not set", "CONFIG_NR_CPUS=8", "cure:")
+        config.write_text("CONFIG_NR_CPUS=8\nCONFIG_KCSAN=y\n")
+        debug_kernel.check(config, [first, second], "kcsan kernel")
+
+
+def test_debug_kernel_without_space():
+    """A debug kernel that the disk has no room for is refused before it is built"""
+    setup.make()
+    with tempfile.TemporaryDirectory() as folder:
+        # A small disk with all there is in the cache, but no debug kernel.
+        script = f"""
+            mount -t tmpfs -o size=16m tmpfs {folder}
+            for kind in {cache.root()}/*/; do
+                name=$(basename $kind)
+                [ $name != debug-kernel ] || continue
+                mkdir {folder}/$name
+                mount --bind $kind {folder}/$name
+            done
+            exec "$@"
+        """
+        ended = hghca("exec", "--kernel", "debug", "--", "true", env={"HGHCA_CACHE": folder},
+                      wrap=["unshare", "--mount", "sh", "-e", "-c", script, "sh"])
+        fails(ended, 125, "debug kernel: no disk space", "GiB free", "cure:")
+        assert ended.seconds < 30, f"{ended.seconds:.0f} s"
+
+
+def test_debug_kernel_that_does_not_build():
+    """A debug kernel whose build fails is an error that names its log, and leaves nothing"""
+    setup.make()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "checkout"
+        shutil.copytree(repo.path("tools"), copy / "tools")
+        with open(copy / "tools/kernel/debug.config", "a", encoding="utf-8") as file:
+            file.write("CONFIG_NO_SUCH_OPTION=y\n")
+        program = ("import sys; sys.path.insert(0, sys.argv[1]); sys.dont_write_bytecode = True\n"
+                   "from hghca_lib import buildroot, debug_kernel\n"
+                   "debug_kernel.make(buildroot.make())\n")
+        before = sorted((cache.root() / "debug-kernel").glob("*"))
+        done = subprocess.run(["python3", "-c", program, copy / "tools"], capture_output=True, text=True, timeout=300)
+        assert done.returncode, "it was built"
+        holds(done.stderr, "Kconfig did not take CONFIG_NO_SUCH_OPTION=y", "debug-kernel.log", "cure:")
+        same(sorted((cache.root() / "debug-kernel").glob("*")), before, "entries of the cache")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the framework of the guest's tests takes for trouble in a kernel log, line by line."""
+
+import sys
+
+from tool import same
+
+from hghca_lib import repo
+from hghca_lib.guest import Record
+
+sys.path.insert(0, str(repo.path("tests/guest")))
+import framework  # noqa: E402
+
+# In the kernel's words, whatever the level; the checkers that can be provoked are tests of the guest suite.
+TROUBLE = [
+    (3, "BUG: KASAN: slab-use-after-free in hghca_poll_cq+0x1a0/0x5c0 [hghca]"),
+    (3, "UBSAN: shift-out-of-bounds in kernel/mr.c:100:12"),
+    (4, "WARNING: possible circular locking dependency detected"),
+    (4, "WARNING: possible recursive locking detected"),
+    (4, "WARNING: inconsistent lock state"),
+    (4, "WARNING: suspicious RCU usage"),
+    (3, "BUG: sleeping function called from invalid context at mm/slab.h:321"),
+    (3, "BUG: scheduling while atomic: ib_write_bw/812/0x00000002"),
+    (4, "ODEBUG: free active (active state 0) object: ff11000008d6fa80 object type: timer_list hint: hghca_eq_poll"),
+    (3, "DMA-API: hghca 0000:00:04.0: device driver has pending DMA allocations while released from device [count=1]"),
+    (3, "list_del corruption. prev->next should be ff1100000a, but was ff1100000b. (prev=ff1100000c)"),
+    (4, "refcount_t: underflow; use-after-free."),
+    (3, "INFO: task rmmod:812 blocked for more than 60 seconds."),
+    (0, "watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [ib_write_bw:812]"),
+    (3, "rcu: INFO: rcu_sched self-detected stall on CPU"),
+    (0, "unregister_netdevice: waiting for eth0 to become free. Usage count = 2"),
+    (3, "BUG: unable to handle page fault for address: ffffc90000a00000"),
+    (4, "Oops: general protection fault, probably for non-canonical address 0xdead000000000122: 0000 [#1] SMP KASAN"),
+    (4, "BUG: KCSAN: data-race in hghca_poll_cq / hghca_cq_switch"),
+    (4, "kmemleak: Cannot allocate a kmemleak_object structure"),
+    (6, "hghca 0000:00:04.0: command 0x1a timed out"),
+]
+QUIET = [
+    (6, "hghca 0000:00:04.0 ibp0: link up"),
+    (4, "hrtimer: interrupt took 12345678 ns"),
+    (5, "8021q: adding VLAN 0 to HW filter on device eth0"),
+]
+
+
+def records(lines):
+    return [Record(level, 0, text) for level, text in lines]
+
+
+def test_trouble():
+    """Every kind of trouble fails a test, and nothing else"""
+    same([record.text for record in records(TROUBLE) if not framework.complaints([record])], [], "trouble not seen")
+    same([record.text for record in records(QUIET) if framework.complaints([record])], [], "trouble seen in")
+
+
+def test_expected():
+    """What a test expects does not fail it, and the rest does"""
+    said = framework.complaints(records(TROUBLE), expected=(r"^WARNING: ", r"^BUG: "))
+    same(len(said), sum(not text.startswith(("WARNING: ", "BUG: ")) for _, text in TROUBLE), "complaints")
+
+
+def splat(what, caller):
+    return [(4, "------------[ cut here ]------------"), (4, what),
+            (4, "WARNING: CPU: 0 PID: 239 at kernel/dma/debug.c:601 add_dma_entry+0x39b/0x3e0"), (4, "Call Trace:"),
+            (4, " <TASK>"), (4, " dma_map_sgtable+0x7b/0xc0"), (4, f" {caller}+0x543/0x5f0"), (4, " </TASK>"),
+            (4, "---[ end trace 0000000000000000 ]---")]
+
+
+ORIGIN = [(4, "DMA-API: Mapped at:"), (4, " debug_dma_map_sg+0x1b6/0x620"), (4, " dma_map_sgtable+0x7b/0xc0")]
+OVERLAP = "DMA-API: hghca 0000:00:04.0: cacheline tracking EEXIST, overlapping mappings aren't supported"
+EXCEEDED = "DMA-API: exceeded 7 overlapping mappings of cacheline 0x0000000000483940"
+NOT_OURS = "DMA-API: hghca 0000:00:04.0: device driver tries to free DMA memory it has not allocated"
+
+
+def count(*parts):
+    return len(framework.complaints(records([line for part in parts for line in part])))
+
+
+def test_overlaps():
+    """User memory that is registered twice is no trouble; every other complaint about DMA is"""
+    same(count(splat(OVERLAP, "ib_umem_get"), ORIGIN, splat(EXCEEDED, "ib_umem_get")), 0, "complaints")
+    whole = len(splat("", ""))
+    same(count(splat(OVERLAP, "hghca_queue_alloc"), ORIGIN), whole + len(ORIGIN), "complaints")
+    same(count(splat(NOT_OURS, "ib_umem_get")), whole, "complaints")
+    same(count(splat(OVERLAP, "ib_umem_get"), splat(NOT_OURS, "ib_umem_get"), ORIGIN), whole + len(ORIGIN),
+         "complaints")
+    same(count(splat(OVERLAP, "ib_umem_get"), ORIGIN, TROUBLE[:1]), 1, "complaints")
+    same(count(splat(OVERLAP, "ib_umem_get")[:-1]), whole - 1, "complaints of a splat without its end")

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels with the kernel's own checkers, built from Debian's source package when first asked for.
+
+Each is tinyconfig with the fragments of tools/kernel. What is kept of a build
+is what booting takes, and what building a module against it takes.
+"""
+
+import dataclasses
+import re
+from pathlib import Path
+
+from . import cache, repo
+from .errors import ToolError
+
+FRAGMENTS = {
+    "debug": ["debug.config"],
+    "kcsan": ["debug.config", "kcsan.config"],
+}
+SOURCE = "/usr/src/linux-source-6.12.tar.xz"
+SIZE_BYTES = 4 * cache.GIB
+IMAGE = "arch/x86/boot/bzImage"
+CONFIGURE = """
+set -e
+tar -xJf $1 --strip-components=1 --exclude='*/Documentation/*/*' --exclude='*/tools/testing/*'
+shift
+make tinyconfig
+scripts/kconfig/merge_config.sh -m .config "$@"
+make olddefconfig
+"""
+BUILD = "make -j$(nproc) bzImage modules"
+# What a module is built with stays: headers, scripts, objtool, the symbols' versions.
+PRUNE = """
+find . -name '*.a' -delete
+find . -path ./scripts -prune -o -path ./tools/objtool -prune -o -name '*.o' -print -o -name '*.c' -print \\
+    -o -name '.*.cmd' -print | xargs -d '\\n' rm -f
+"""
+OPTION = re.compile(r"^(?:# )?(CONFIG_\w+)(?:=| is not set)")
+
+
+@dataclasses.dataclass
+class DebugKernel:
+    """A built kernel: its boot image, and the tree to build modules against."""
+    image: Path
+    tree: Path
+
+
+def fragments(name):
+    return [repo.path(f"tools/kernel/{file}") for file in FRAGMENTS[name]]
+
+
+def tree_key(buildroot, name):
+    return cache.key(buildroot.key, name, CONFIGURE, BUILD, PRUNE, *fragments(name))
+
+
+def is_made(buildroot, name="debug"):
+    return cache.entry("debug-kernel", tree_key(buildroot, name)).is_dir()
+
+
+def make(buildroot, name="debug"):
+    """The kernel of that name, built first when it is missing."""
+    step = f"{name} kernel"
+
+    def build(folder):
+        log = cache.log_path(f"{name}-kernel")
+        log.unlink(missing_ok=True)
+        binds = {"tree": folder, "fragments": repo.path("tools/kernel")}
+        cure = "the log tells why; a fragment in tools/kernel of this checkout may be wrong"
+        files = [f"/mnt/fragments/{file}" for file in FRAGMENTS[name]]
+        buildroot.run(["sh", "-c", CONFIGURE, "sh", SOURCE, *files], log, step, cure, binds, "/mnt/tree")
+        check(folder / ".config", fragments(name), step)
+        buildroot.run(["sh", "-c", BUILD], log, step, cure, binds, "/mnt/tree")
+        buildroot.run(["sh", "-c", PRUNE], log, step, cure, binds, "/mnt/tree")
+
+    tree = cache.make("debug-kernel", tree_key(buildroot, name), build, SIZE_BYTES, step)
+    return DebugKernel(tree / IMAGE, tree)
+
+
+def options(path):
+    """The lines of a configuration: option -> its whole line."""
+    return {match.group(1): line for line in path.read_text().splitlines() if (match := OPTION.match(line))}
+
+
+def check(config, wanted, step):
+    """Kconfig drops an option whose conditions are not met without a word; here it is an error."""
+    asked = {}
+    for fragment in wanted:
+        asked.update(options(fragment))
+    got = options(config)
+    # An option whose conditions are not met at all is not written, and so is not set.
+    dropped = [line for option, line in asked.items()
+               if got.get(option, f"# {option} is not set") != line]
+    if dropped:
+        raise ToolError(f"{step}: Kconfig did not take {', '.join(dropped)}",
+                        "a condition of the option is not met; see it with scripts/kconfig in the kernel's source")
