@@ -1,0 +1,981 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * KUnit tests of the command layer: the HCR as section 3.1 of the interface
+ * document has it, and what becomes of commands that do not end as they should.
+ */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/slab.h>
+
+#include "fake.h"
+
+#define COMMANDS_TOKENS		500
+#define COMMANDS_MANY		24
+
+/* Every command by event, and every one polled, where the two shall not differ. */
+static const struct commands_mode {
+	const char *name;
+	bool by_event;
+} commands_modes[] = {
+	{ "polled", false },
+	{ "by event", true },
+};
+
+static void commands_mode_name(const struct commands_mode *mode, char *desc)
+{
+	strscpy(desc, mode->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(commands_mode, commands_modes, commands_mode_name);
+
+static struct fake *commands_in_mode(struct kunit *test)
+{
+	const struct commands_mode *mode = test->param_value;
+	struct fake *fake = test->priv;
+
+	if (mode->by_event)
+		KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	return fake;
+}
+
+static enum fake_end commands_silent(struct fake *fake, const struct fake_command *cmd,
+				     struct fake_answer *answer)
+{
+	return FAKE_SILENT;
+}
+
+static enum fake_end commands_stuck(struct fake *fake, const struct fake_command *cmd,
+				    struct fake_answer *answer)
+{
+	return FAKE_STUCK;
+}
+
+static enum fake_end commands_gone(struct fake *fake, const struct fake_command *cmd,
+				   struct fake_answer *answer)
+{
+	return FAKE_GONE;
+}
+
+/* For commands that shall not end in time. */
+static void commands_hurry(struct fake *fake)
+{
+	fake->hdev->cmd.timeout_ms = FAKE_TIMEOUT_MS;
+	fake->hdev->cmd.hcr_timeout_us = FAKE_TIMEOUT_MS * USEC_PER_MSEC;
+}
+
+static void commands_expect_given_up(struct kunit *test, struct fake *fake)
+{
+	u32 mark = fake_mark(fake);
+
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(fake->hdev));
+	/* Document 3: the reset register. */
+	KUNIT_EXPECT_EQ(test, 1, readl((void __iomem *)fake->regs + 0xf0010));
+	KUNIT_EXPECT_EQ(test, -EIO, hghca_cmd_nop(fake->hdev));
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(fake));
+}
+
+/* ------------------------------------------------------------------ */
+/* Status                                                               */
+
+/* Document 3.2. */
+static const struct commands_status {
+	const char *name;
+	u8 status;
+	int err;
+} commands_statuses[] = {
+	{ "OK", 0x00, 0 },
+	{ "INTERNAL_ERR", 0x01, -EIO },
+	{ "BAD_OP", 0x02, -EOPNOTSUPP },
+	{ "BAD_PARAM", 0x03, -EINVAL },
+	{ "BAD_SYS_STATE", 0x04, -ENXIO },
+	{ "BAD_NVMEM", 0x05, -EIO },
+	{ "RESOURCE_BUSY", 0x06, -EBUSY },
+	{ "a status that is none", 0x07, -EIO },
+	{ "EXCEED_LIM", 0x08, -ENOMEM },
+	{ "BAD_RES_STATE", 0x09, -EBADF },
+	{ "BAD_INDEX", 0x0a, -EBADF },
+	{ "BAD_QPEE_STATE", 0x10, -EINVAL },
+	{ "BAD_SEG_PARAM", 0x20, -EFAULT },
+	{ "REG_BOUND", 0x21, -EBUSY },
+	{ "LAM_NOT_PRE", 0x22, -EAGAIN },
+	{ "BAD_SIZE", 0x40, -ENOMEM },
+	{ "all ones", 0xff, -EIO },
+};
+
+static void commands_status_name(const struct commands_status *status, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s: %d", status->name, status->err);
+}
+
+KUNIT_ARRAY_PARAM(commands_status, commands_statuses, commands_status_name);
+
+static enum fake_end commands_answer_status(struct fake *fake, const struct fake_command *cmd,
+					    struct fake_answer *answer)
+{
+	answer->status = *(u8 *)fake->priv;
+	return FAKE_ANSWERED;
+}
+
+static void commands_test_status(struct kunit *test)
+{
+	const struct commands_status *param = test->param_value;
+	struct fake *fake = test->priv;
+	u8 status = param->status;
+
+	fake->priv = &status;
+	fake->answer = commands_answer_status;
+	KUNIT_EXPECT_EQ(test, param->err, hghca_cmd_nop(fake->hdev));
+	/* A status is an answer: the device goes on. */
+	fake->answer = NULL;
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(fake->hdev));
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_nop(fake->hdev));
+}
+
+static void commands_status_polled(struct kunit *test)
+{
+	commands_test_status(test);
+}
+
+static void commands_status_by_event(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	commands_test_status(test);
+}
+
+/* ------------------------------------------------------------------ */
+/* What stands in the HCR and in mailboxes                              */
+
+static enum fake_end commands_answer_param(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	answer->out_param = 0x8899aabbccddeeff;
+	return FAKE_ANSWERED;
+}
+
+static void commands_registers(struct kunit *test)
+{
+	const struct commands_mode *mode = test->param_value;
+	struct fake *fake = commands_in_mode(test);
+	struct hghca_cmd cmd = {
+		.op = 0x5a5,
+		.op_modifier = 0xc3,
+		.in_modifier = 0x12345678,
+		.in_param = 0x0123456789abcdef,
+		.out_param = 0x1111111111111111,
+	};
+	struct fake_command *seen;
+	u32 mark = fake_mark(fake);
+
+	fake->answer = commands_answer_param;
+	KUNIT_ASSERT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
+	KUNIT_EXPECT_EQ(test, 0x8899aabbccddeeff, cmd.out_param);
+
+	seen = fake_nth(fake, mark);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	KUNIT_EXPECT_EQ(test, 0x01234567, seen->words[0]);	/* 00h */
+	KUNIT_EXPECT_EQ(test, 0x89abcdef, seen->words[1]);	/* 04h */
+	KUNIT_EXPECT_EQ(test, 0x12345678, seen->words[2]);	/* 08h */
+	KUNIT_EXPECT_EQ(test, 0, seen->words[3]);		/* 0Ch: no output mailbox */
+	KUNIT_EXPECT_EQ(test, 0, seen->words[4]);		/* 10h */
+	/* 14h: token 31:16 */
+	KUNIT_EXPECT_EQ(test, 0, seen->words[5] & 0xffff);
+	if (mode->by_event)
+		KUNIT_EXPECT_NE(test, 0xffff0000, seen->words[5]);
+	else
+		KUNIT_EXPECT_EQ(test, 0xffff0000, seen->words[5]);
+	/* 18h: go 23, E 22, op_modifier 19:12, op 11:0 */
+	KUNIT_EXPECT_EQ(test, mode->by_event ? 0x00cc35a5 : 0x008c35a5, seen->words[6]);
+}
+
+static void commands_pattern(u8 *buf, u8 seed)
+{
+	u32 i;
+
+	for (i = 0; i < HGHCA_MAILBOX_SIZE; i++)
+		buf[i] = seed + i * 7 + (i >> 8);
+}
+
+static enum fake_end commands_answer_mailbox(struct fake *fake, const struct fake_command *cmd,
+					     struct fake_answer *answer)
+{
+	if (fake->out)
+		commands_pattern(fake->out, 0x5a);
+	return FAKE_ANSWERED;
+}
+
+static void commands_mailbox_in(struct kunit *test)
+{
+	struct fake *fake = commands_in_mode(test);
+	struct hghca_cmd cmd = { .op = HGHCA_CMD_WRITE_MTT, .in_modifier = 1 };
+	u8 *pattern = kunit_kzalloc(test, HGHCA_MAILBOX_SIZE, GFP_KERNEL);
+	struct fake_command *seen;
+	u32 mark = fake_mark(fake);
+
+	KUNIT_ASSERT_NOT_NULL(test, pattern);
+	commands_pattern(pattern, 0xa5);
+	cmd.in = hghca_mailbox_alloc(fake->hdev);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(cmd.in));
+	KUNIT_EXPECT_NULL(test, memchr_inv(cmd.in->buf, 0, HGHCA_MAILBOX_SIZE));
+	KUNIT_EXPECT_EQ(test, 0, cmd.in->dma & 0xfff);
+	memcpy(cmd.in->buf, pattern, HGHCA_MAILBOX_SIZE);
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
+
+	seen = fake_nth(fake, mark);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	KUNIT_EXPECT_EQ(test, cmd.in->dma, seen->in_param);
+	KUNIT_EXPECT_EQ(test, 0, seen->out_param);
+	KUNIT_EXPECT_MEMEQ(test, pattern, seen->mailbox, HGHCA_MAILBOX_SIZE);
+	hghca_mailbox_free(fake->hdev, cmd.in);
+}
+
+static void commands_mailbox_out(struct kunit *test)
+{
+	struct fake *fake = commands_in_mode(test);
+	struct hghca_cmd cmd = { .op = HGHCA_CMD_QUERY_QP, .in_modifier = 9 };
+	u8 *pattern = kunit_kzalloc(test, HGHCA_MAILBOX_SIZE, GFP_KERNEL);
+	struct fake_command *seen;
+	u32 mark = fake_mark(fake);
+
+	KUNIT_ASSERT_NOT_NULL(test, pattern);
+	commands_pattern(pattern, 0x5a);
+	fake->answer = commands_answer_mailbox;
+	cmd.out = hghca_mailbox_alloc(fake->hdev);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(cmd.out));
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
+
+	seen = fake_nth(fake, mark);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	KUNIT_EXPECT_EQ(test, cmd.out->dma, seen->out_param);
+	KUNIT_EXPECT_MEMEQ(test, pattern, (u8 *)cmd.out->buf, HGHCA_MAILBOX_SIZE);
+	hghca_mailbox_free(fake->hdev, cmd.out);
+}
+
+/* A mailbox that has been used before comes back as zeros. */
+static void commands_mailbox_is_zeroed(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_mailbox *mailbox;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		mailbox = hghca_mailbox_alloc(fake->hdev);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mailbox));
+		KUNIT_EXPECT_NULL(test, memchr_inv(mailbox->buf, 0, HGHCA_MAILBOX_SIZE));
+		memset(mailbox->buf, 0xff, HGHCA_MAILBOX_SIZE);
+		hghca_mailbox_free(fake->hdev, mailbox);
+	}
+}
+
+/* ------------------------------------------------------------------ */
+/* The typed commands, against the table of document 4                  */
+
+static int typed_query_dev_lim(struct hghca_dev *hdev)
+{
+	struct hghca_dev_lim lim;
+
+	return hghca_cmd_query_dev_lim(hdev, &lim);
+}
+
+static int typed_query_adapter(struct hghca_dev *hdev)
+{
+	struct hghca_adapter adapter;
+
+	return hghca_cmd_query_adapter(hdev, &adapter);
+}
+
+static int typed_init_hca(struct hghca_dev *hdev)
+{
+	struct hghca_init_hca init;
+
+	memset(&init, 0x77, sizeof(init));
+	return hghca_cmd_init_hca(hdev, &init);
+}
+
+static int typed_unmap_icm(struct hghca_dev *hdev)
+{
+	return hghca_cmd_unmap_icm(hdev, 2, 0x123456000, 64);
+}
+
+static int typed_map_icm(struct hghca_dev *hdev)
+{
+	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev);
+	int err;
+
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+	memset(mailbox->buf, 0x77, 16);
+	err = hghca_cmd_map_icm(hdev, 1, mailbox, 3);
+	hghca_mailbox_free(hdev, mailbox);
+	return err;
+}
+
+static int typed_write_mtt(struct hghca_dev *hdev)
+{
+	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev);
+	int err;
+
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+	memset(mailbox->buf, 0x77, 16);
+	err = hghca_cmd_write_mtt(hdev, mailbox, 508);
+	hghca_mailbox_free(hdev, mailbox);
+	return err;
+}
+
+static int typed_sw2hw_mpt(struct hghca_dev *hdev)
+{
+	struct hghca_mpt mpt;
+
+	memset(&mpt, 0x77, sizeof(mpt));
+	return hghca_cmd_sw2hw_mpt(hdev, 0x1234, &mpt);
+}
+
+static int typed_hw2sw_mpt(struct hghca_dev *hdev)
+{
+	return hghca_cmd_hw2sw_mpt(hdev, 0x1234);
+}
+
+static int typed_map_eq(struct hghca_dev *hdev)
+{
+	return hghca_cmd_map_eq(hdev, 5, 0x30f3d, false);
+}
+
+static int typed_unmap_eq(struct hghca_dev *hdev)
+{
+	return hghca_cmd_map_eq(hdev, 5, 0x30f3d, true);
+}
+
+static int typed_sw2hw_eq(struct hghca_dev *hdev)
+{
+	struct hghca_eqc eqc;
+
+	memset(&eqc, 0x77, sizeof(eqc));
+	return hghca_cmd_sw2hw_eq(hdev, 5, &eqc);
+}
+
+static int typed_hw2sw_eq(struct hghca_dev *hdev)
+{
+	return hghca_cmd_hw2sw_eq(hdev, 5);
+}
+
+static int typed_sw2hw_cq(struct hghca_dev *hdev)
+{
+	struct hghca_cqc cqc;
+
+	memset(&cqc, 0x77, sizeof(cqc));
+	return hghca_cmd_sw2hw_cq(hdev, 0x12345, &cqc);
+}
+
+static int typed_hw2sw_cq(struct hghca_dev *hdev)
+{
+	return hghca_cmd_hw2sw_cq(hdev, 0x12345);
+}
+
+static int typed_resize_cq(struct hghca_dev *hdev)
+{
+	struct hghca_resize_cq resize;
+
+	memset(&resize, 0x77, sizeof(resize));
+	return hghca_cmd_resize_cq(hdev, 0x12345, &resize);
+}
+
+static int typed_rst2init(struct hghca_dev *hdev)
+{
+	struct hghca_qpc *qpc = kmalloc(sizeof(*qpc), GFP_KERNEL);
+	int err;
+
+	if (!qpc)
+		return -ENOMEM;
+	memset(qpc, 0x77, sizeof(*qpc));
+	err = hghca_cmd_modify_qp(hdev, 0x19, 0xabcd, qpc);
+	kfree(qpc);
+	return err;
+}
+
+static int typed_2err(struct hghca_dev *hdev)
+{
+	return hghca_cmd_modify_qp(hdev, 0x1e, 0xabcd, NULL);
+}
+
+static int typed_query_qp(struct hghca_dev *hdev)
+{
+	struct hghca_qpc *qpc = kmalloc(sizeof(*qpc), GFP_KERNEL);
+	int err;
+
+	if (!qpc)
+		return -ENOMEM;
+	err = hghca_cmd_query_qp(hdev, 0xabcd, qpc);
+	kfree(qpc);
+	return err;
+}
+
+static int typed_direct_gsi(struct hghca_dev *hdev)
+{
+	return hghca_cmd_conf_special_qp(hdev, 1, 0xabcd);
+}
+
+static int typed_withdraw_raw(struct hghca_dev *hdev)
+{
+	return hghca_cmd_conf_special_qp(hdev, 3, 0);
+}
+
+static int typed_set_gid(struct hghca_dev *hdev)
+{
+	struct hghca_gid_entry entry;
+
+	memset(&entry, 0x77, sizeof(entry));
+	return hghca_cmd_set_gid(hdev, 100, &entry);
+}
+
+static int typed_clear_gid(struct hghca_dev *hdev)
+{
+	return hghca_cmd_set_gid(hdev, 100, NULL);
+}
+
+static int typed_query_port(struct hghca_dev *hdev)
+{
+	struct hghca_port port;
+
+	return hghca_cmd_query_port(hdev, &port);
+}
+
+static int typed_set_port(struct hghca_dev *hdev)
+{
+	struct hghca_port port;
+
+	memset(&port, 0x77, sizeof(port));
+	return hghca_cmd_set_port(hdev, &port);
+}
+
+static int typed_query_stats(struct hghca_dev *hdev)
+{
+	u64 values[4];
+
+	return hghca_cmd_query_stats(hdev, 12, values, 4);
+}
+
+/*
+ * Of each: op, op_modifier, in_modifier, whether in_param is a mailbox (and how
+ * long what stands in it is) or the value, whether there is an output; and
+ * whether it takes something from the device, which one that was given up has
+ * let go of already.
+ */
+static const struct typed_command {
+	const char *name;
+	int (*run)(struct hghca_dev *hdev);
+	u16 op;
+	u8 op_modifier;
+	u32 in_modifier;
+	u32 in_bytes;
+	u64 in_param;
+	bool out;
+	bool takes;
+} typed_commands[] = {
+	{ "QUERY_DEV_LIM", typed_query_dev_lim, 0x003, .out = true },
+	{ "QUERY_ADAPTER", typed_query_adapter, 0x006, .out = true },
+	{ "INIT_HCA", typed_init_hca, 0x007, .in_bytes = 0x40 },
+	{ "CLOSE_HCA", hghca_cmd_close_hca, 0x008, .takes = true },
+	{ "MAP_ICM", typed_map_icm, 0xffa, 1, 3, .in_bytes = 16 },
+	{ "UNMAP_ICM", typed_unmap_icm, 0xff9, 2, 64, .in_param = 0x123456000, .takes = true },
+	{ "SW2HW_MPT", typed_sw2hw_mpt, 0x00d, 0, 0x1234, .in_bytes = 64 },
+	{ "HW2SW_MPT", typed_hw2sw_mpt, 0x00f, 0, 0x1234, .takes = true },
+	{ "WRITE_MTT", typed_write_mtt, 0x011, 0, 508, .in_bytes = 16 },
+	{ "MAP_EQ", typed_map_eq, 0x012, 0, 5, .in_param = 0x30f3d },
+	{ "MAP_EQ away", typed_unmap_eq, 0x012, 0, 0x80000005, .in_param = 0x30f3d,
+	  .takes = true },
+	{ "SW2HW_EQ", typed_sw2hw_eq, 0x013, 0, 5, .in_bytes = 64 },
+	{ "HW2SW_EQ", typed_hw2sw_eq, 0x014, 0, 5, .takes = true },
+	{ "SW2HW_CQ", typed_sw2hw_cq, 0x016, 0, 0x12345, .in_bytes = 64 },
+	{ "HW2SW_CQ", typed_hw2sw_cq, 0x017, 0, 0x12345, .takes = true },
+	{ "RESIZE_CQ", typed_resize_cq, 0x02c, 0, 0x12345, .in_bytes = 32 },
+	{ "RST2INIT_QPEE", typed_rst2init, 0x019, 0, 0xabcd, .in_bytes = 192 },
+	{ "2ERR_QPEE", typed_2err, 0x01e, 3, 0xabcd, .takes = true },
+	{ "QUERY_QP", typed_query_qp, 0x022, 0, 0xabcd, .out = true },
+	{ "CONF_SPECIAL_QP, GSI", typed_direct_gsi, 0x023, 1, 0xabcd },
+	{ "CONF_SPECIAL_QP, raw Ethernet withdrawn", typed_withdraw_raw, 0x023, 3, 0,
+	  .takes = true },
+	{ "NOP", hghca_cmd_nop, 0x031, 0, 0x1f },
+	{ "SET_PORT", typed_set_port, 0x00c, 0, 1, .in_bytes = 0x40 },
+	{ "SET_GID", typed_set_gid, 0xe00, 0, 100, .in_bytes = 0x20 },
+	{ "SET_GID, clear", typed_clear_gid, 0xe00, 1, 100, .takes = true },
+	{ "QUERY_PORT", typed_query_port, 0xe01, 0, 1, .out = true },
+	{ "QUERY_STATS", typed_query_stats, 0xe02, 0, 12, .out = true },
+};
+
+static void typed_name(const struct typed_command *command, char *desc)
+{
+	strscpy(desc, command->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(typed, typed_commands, typed_name);
+
+static void commands_typed(struct kunit *test)
+{
+	const struct typed_command *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct fake_command *seen;
+	u32 mark = fake_mark(fake);
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, 0, param->run(fake->hdev));
+	KUNIT_EXPECT_EQ(test, mark + 1, fake_mark(fake));
+	seen = fake_nth(fake, mark);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	KUNIT_EXPECT_EQ(test, param->op, seen->op);
+	KUNIT_EXPECT_EQ(test, param->op_modifier, seen->op_modifier);
+	KUNIT_EXPECT_EQ(test, param->in_modifier, seen->in_modifier);
+	if (param->in_bytes) {
+		for (i = 0; i < param->in_bytes; i++)
+			KUNIT_EXPECT_EQ(test, 0x77, seen->mailbox[i]);
+		KUNIT_EXPECT_NULL(test, memchr_inv(seen->mailbox + param->in_bytes, 0,
+						   HGHCA_MAILBOX_SIZE - param->in_bytes));
+	} else {
+		KUNIT_EXPECT_EQ(test, param->in_param, seen->in_param);
+	}
+	KUNIT_EXPECT_EQ(test, param->out, !!seen->out_param);
+}
+
+/* Each passes on what the device answers. */
+static void commands_typed_refused(struct kunit *test)
+{
+	const struct typed_command *param = test->param_value;
+	struct fake *fake = test->priv;
+	u8 status = 0x20;
+
+	fake->priv = &status;
+	fake->answer = commands_answer_status;
+	KUNIT_EXPECT_EQ(test, -EFAULT, param->run(fake->hdev));
+}
+
+/* On a device that was given up: what is taken from it is taken. */
+static void commands_typed_given_up(struct kunit *test)
+{
+	const struct typed_command *param = test->param_value;
+	struct fake *fake = test->priv;
+	u32 mark;
+
+	hghca_dev_fail(fake->hdev, "a test");
+	mark = fake_mark(fake);
+	KUNIT_EXPECT_EQ(test, param->takes ? 0 : -EIO, param->run(fake->hdev));
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(fake));
+}
+
+/* Big-endian 64-bit numbers, from the first on. */
+static enum fake_end commands_answer_stats(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	__be64 *counters = fake->out;
+	int i;
+
+	for (i = 0; i < 512; i++)
+		counters[i] = cpu_to_be64(0x0102030405060000 + i);
+	return FAKE_ANSWERED;
+}
+
+static void commands_stats(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	u64 *values = kunit_kcalloc(test, 513, sizeof(*values), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, values);
+	fake->answer = commands_answer_stats;
+	KUNIT_ASSERT_EQ(test, 0, hghca_cmd_query_stats(fake->hdev, 0, values, 512));
+	for (i = 0; i < 512; i++)
+		KUNIT_EXPECT_EQ(test, 0x0102030405060000 + i, values[i]);
+	KUNIT_EXPECT_EQ(test, 0, values[512]);
+}
+
+/* ------------------------------------------------------------------ */
+/* Commands that do not end                                             */
+
+static struct hghca_mailbox *commands_lose_one(struct kunit *test, struct fake *fake, int err)
+{
+	struct hghca_cmd cmd = { .op = HGHCA_CMD_QUERY_QP };
+
+	cmd.out = hghca_mailbox_alloc(fake->hdev);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(cmd.out));
+	KUNIT_EXPECT_EQ(test, err, hghca_cmd_exec(fake->hdev, &cmd));
+	return cmd.out;
+}
+
+/* The mailbox of a command without end is not given to another one. */
+static void commands_expect_mailbox_kept(struct kunit *test, struct fake *fake,
+					 struct hghca_mailbox *mailbox)
+{
+	KUNIT_EXPECT_TRUE(test, mailbox->lost);
+	hghca_mailbox_free(fake->hdev, mailbox);
+	KUNIT_EXPECT_PTR_EQ(test, &mailbox->node, fake->hdev->cmd.lost.next);
+}
+
+static void commands_time_out(struct kunit *test)
+{
+	struct fake *fake = commands_in_mode(test);
+	struct hghca_mailbox *mailbox;
+
+	commands_hurry(fake);
+	fake->answer = commands_silent;
+	mailbox = commands_lose_one(test, fake, -ETIMEDOUT);
+	commands_expect_given_up(test, fake);
+	commands_expect_mailbox_kept(test, fake, mailbox);
+}
+
+/* Go never falls: the command after it finds the HCR taken. */
+static void commands_hcr_stuck(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_mailbox *mailbox;
+
+	commands_hurry(fake);
+	WRITE_ONCE(fake->stuck, true);
+	writel(BIT(23), (void __iomem *)fake->regs + 0x80018);
+	mailbox = commands_lose_one(test, fake, -ETIMEDOUT);
+	commands_expect_given_up(test, fake);
+	/* It was never posted. */
+	KUNIT_EXPECT_FALSE(test, mailbox->lost);
+	hghca_mailbox_free(fake->hdev, mailbox);
+}
+
+/* Where an event does not come since go does not fall, the next command waits in vain. */
+static void commands_event_stuck(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	commands_hurry(fake);
+	fake->answer = commands_stuck;
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, hghca_cmd_nop(fake->hdev));
+	commands_expect_given_up(test, fake);
+}
+
+static void commands_gone_before(struct kunit *test)
+{
+	struct fake *fake = commands_in_mode(test);
+	struct hghca_mailbox *mailbox;
+
+	memset(fake->regs + 0x80000, 0xff, 0x1c);
+	mailbox = commands_lose_one(test, fake, -ENODEV);
+	commands_expect_given_up(test, fake);
+	KUNIT_EXPECT_FALSE(test, mailbox->lost);
+	hghca_mailbox_free(fake->hdev, mailbox);
+}
+
+static void commands_gone_meanwhile(struct kunit *test)
+{
+	struct fake *fake = commands_in_mode(test);
+	const struct commands_mode *mode = test->param_value;
+	struct hghca_mailbox *mailbox;
+
+	commands_hurry(fake);
+	fake->answer = commands_gone;
+	/* By event nobody looks at the HCR until the time is over. */
+	mailbox = commands_lose_one(test, fake, mode->by_event ? -ETIMEDOUT : -ENODEV);
+	commands_expect_given_up(test, fake);
+	commands_expect_mailbox_kept(test, fake, mailbox);
+}
+
+/* ------------------------------------------------------------------ */
+/* Events that come late, twice, or for nobody                          */
+
+static struct hghca_cmd_slot *commands_slot(struct fake *fake, u16 token)
+{
+	return &fake->hdev->cmd.slots[token % HGHCA_CMD_SLOTS];
+}
+
+static void commands_late_completion(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_cmd_slot *slot;
+	u32 mark = fake_mark(fake);
+	u16 token;
+
+	commands_hurry(fake);
+	fake->answer = commands_silent;
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, hghca_cmd_nop(fake->hdev));
+	KUNIT_ASSERT_NOT_NULL(test, fake_nth(fake, mark));
+	token = fake_nth(fake, mark)->token;
+	slot = commands_slot(fake, token);
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOT_LOST, slot->state);
+
+	fake_cmd_event(fake, token, 0, 0x1234, true);
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOT_LOST, slot->state);
+	KUNIT_EXPECT_NE(test, 0x1234, slot->out_param);
+	KUNIT_EXPECT_FALSE(test, completion_done(&slot->done));
+}
+
+static enum fake_end commands_no_interrupt(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	answer->status = 0x06;
+	answer->no_interrupt = true;
+	return FAKE_ANSWERED;
+}
+
+/* The EQE is there: the command has ended, and the device goes on. */
+static void commands_lost_interrupt(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+
+	commands_hurry(fake);
+	fake->answer = commands_no_interrupt;
+	KUNIT_EXPECT_EQ(test, -EBUSY, hghca_cmd_nop(fake->hdev));
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(fake->hdev));
+	fake->hdev->cmd.timeout_ms = 60 * MSEC_PER_SEC;
+	fake->answer = NULL;
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_nop(fake->hdev));
+}
+
+/* A command's end is told before it is: by the EQE of the one that had its slot before. */
+static enum fake_end commands_answer_twice(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	u16 *before = fake->priv;
+
+	fake_cmd_event(fake, *before, 0x03, 0xbad, true);
+	answer->out_param = 0x600d;
+	return FAKE_ANSWERED;
+}
+
+static void commands_duplicate_completion(struct kunit *test)
+{
+	struct hghca_cmd cmd = { .op = HGHCA_CMD_NOP, .in_modifier = 0x1f };
+	struct fake *fake = test->priv;
+	struct hghca_cmd_slot *slot;
+	u32 mark = fake_mark(fake);
+	u16 token;
+
+	KUNIT_ASSERT_EQ(test, 0, hghca_cmd_nop(fake->hdev));
+	token = fake_nth(fake, mark)->token;
+	slot = commands_slot(fake, token);
+
+	/* With nobody under way: the slot stays free. */
+	fake_cmd_event(fake, token, 0, 0, true);
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOT_FREE, slot->state);
+
+	/* While the slot is another command's: that one's own end counts. */
+	fake->priv = &token;
+	fake->answer = commands_answer_twice;
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
+	KUNIT_EXPECT_EQ(test, 0x600d, cmd.out_param);
+	KUNIT_EXPECT_PTR_EQ(test, slot, commands_slot(fake, fake_nth(fake, mark + 1)->token));
+	KUNIT_EXPECT_EQ(test, 0, down_trylock(&fake->hdev->cmd.event_sem));
+	up(&fake->hdev->cmd.event_sem);
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOTS, fake->hdev->cmd.event_sem.count);
+}
+
+static void commands_unknown_token(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	u32 token;
+
+	/* One of every slot, of a time to come; and the one that polling uses. */
+	for (token = 0x7770; token < 0x7780; token++)
+		fake_cmd_event(fake, token, 0, 0, true);
+	fake_cmd_event(fake, 0xffff, 0, 0, true);
+	for (token = 0; token < HGHCA_CMD_SLOTS; token++)
+		KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOT_FREE, fake->hdev->cmd.slots[token].state);
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_nop(fake->hdev));
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOTS, fake->hdev->cmd.event_sem.count);
+}
+
+/* A token rests for a whole round before it comes back. */
+static void commands_token_reuse(struct kunit *test)
+{
+	unsigned long *seen = kunit_kzalloc(test, BITS_TO_LONGS(65536) * sizeof(long), GFP_KERNEL);
+	struct fake *fake = test->priv;
+	u32 mark = fake_mark(fake);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	for (i = 0; i < COMMANDS_TOKENS; i++) {
+		u16 token;
+
+		KUNIT_ASSERT_EQ(test, 0, hghca_cmd_nop(fake->hdev));
+		token = fake_nth(fake, mark + i)->token;
+		KUNIT_ASSERT_FALSE_MSG(test, test_and_set_bit(token, seen), "%#x again", token);
+	}
+}
+
+/* The token that polled commands carry is no command's by event. */
+static void commands_token_of_polling(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_cmd_if *ci = &fake->hdev->cmd;
+	u32 mark = fake_mark(fake);
+	int i;
+
+	for (i = 0; i < HGHCA_CMD_SLOTS - 1; i++)
+		ci->slots[i].state = HGHCA_CMD_SLOT_LOST;
+	ci->next_gen = 0x0fff;	/* which gives 0xffff in the last slot */
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_nop(fake->hdev));
+	KUNIT_ASSERT_NOT_NULL(test, fake_nth(fake, mark));
+	KUNIT_EXPECT_EQ(test, 0x000f, fake_nth(fake, mark)->token);
+	for (i = 0; i < HGHCA_CMD_SLOTS - 1; i++)
+		ci->slots[i].state = HGHCA_CMD_SLOT_FREE;
+}
+
+/* ------------------------------------------------------------------ */
+/* Many at a time                                                       */
+
+struct commands_caller {
+	struct fake *fake;
+	struct hghca_cmd cmd;
+	int err;
+	struct completion done;
+};
+
+static int commands_call(void *data)
+{
+	struct commands_caller *caller = data;
+
+	caller->err = hghca_cmd_exec(caller->fake->hdev, &caller->cmd);
+	complete(&caller->done);
+	return 0;
+}
+
+static struct commands_caller *commands_call_many(struct kunit *test, struct fake *fake, int count)
+{
+	struct commands_caller *callers;
+	struct task_struct *thread;
+	int i;
+
+	callers = kunit_kcalloc(test, count, sizeof(*callers), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, callers);
+	for (i = 0; i < count; i++) {
+		callers[i].fake = fake;
+		callers[i].err = 1;
+		callers[i].cmd.op = HGHCA_CMD_NOP;
+		callers[i].cmd.in_param = 0x1000 + i;
+		init_completion(&callers[i].done);
+		thread = kthread_run(commands_call, &callers[i], "hghca-kunit-%d", i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	}
+	return callers;
+}
+
+static void commands_join(struct kunit *test, struct commands_caller *callers, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		KUNIT_ASSERT_NE(test, 0, wait_for_completion_timeout(&callers[i].done, 30 * HZ));
+}
+
+/* All slots busy, ends told last first, each with its own answer; then the rest. */
+static void commands_many(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct commands_caller *callers;
+	u32 mark = fake_mark(fake);
+	u32 i, j;
+
+	fake->answer = commands_silent;
+	callers = commands_call_many(test, fake, COMMANDS_MANY);
+	KUNIT_ASSERT_TRUE(test, fake_wait(fake, mark + HGHCA_CMD_SLOTS));
+	msleep(50);
+	/* No more than there are slots; and each with a token of its own. */
+	KUNIT_EXPECT_EQ(test, mark + HGHCA_CMD_SLOTS, fake_mark(fake));
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
+		for (j = 0; j < i; j++)
+			KUNIT_EXPECT_NE(test, fake_nth(fake, mark + i)->token,
+					fake_nth(fake, mark + j)->token);
+
+	for (i = HGHCA_CMD_SLOTS; i-- > 0;) {
+		struct fake_command *seen = fake_nth(fake, mark + i);
+
+		fake_cmd_event(fake, seen->token, 0, ~seen->in_param, true);
+	}
+	KUNIT_ASSERT_TRUE(test, fake_wait(fake, mark + COMMANDS_MANY));
+	for (i = HGHCA_CMD_SLOTS; i < COMMANDS_MANY; i++) {
+		struct fake_command *seen = fake_nth(fake, mark + i);
+
+		fake_cmd_event(fake, seen->token, 0, ~seen->in_param, true);
+	}
+	commands_join(test, callers, COMMANDS_MANY);
+	for (i = 0; i < COMMANDS_MANY; i++) {
+		KUNIT_EXPECT_EQ(test, 0, callers[i].err);
+		KUNIT_EXPECT_EQ(test, ~(0x1000ULL + i), callers[i].cmd.out_param);
+	}
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOTS, fake->hdev->cmd.event_sem.count);
+}
+
+/* Those under way end at once when the device is given up, and so do those that wait. */
+static void commands_given_up(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct commands_caller *callers;
+	u32 mark = fake_mark(fake);
+	int i;
+
+	fake->answer = commands_silent;
+	callers = commands_call_many(test, fake, COMMANDS_MANY);
+	KUNIT_ASSERT_TRUE(test, fake_wait(fake, mark + HGHCA_CMD_SLOTS));
+	hghca_dev_fail(fake->hdev, "a test");
+	commands_join(test, callers, COMMANDS_MANY);
+	for (i = 0; i < COMMANDS_MANY; i++)
+		KUNIT_EXPECT_EQ(test, -EIO, callers[i].err);
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOTS, fake->hdev->cmd.event_sem.count);
+}
+
+/* One that waits for a slot in vain does not wait for ever. */
+static void commands_no_slot(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	int i;
+
+	commands_hurry(fake);
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
+		down(&fake->hdev->cmd.event_sem);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, hghca_cmd_nop(fake->hdev));
+	commands_expect_given_up(test, fake);
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
+		up(&fake->hdev->cmd.event_sem);
+}
+
+static struct kunit_case commands_cases[] = {
+	KUNIT_CASE_PARAM(commands_status_polled, commands_status_gen_params),
+	KUNIT_CASE_PARAM(commands_status_by_event, commands_status_gen_params),
+	KUNIT_CASE_PARAM(commands_registers, commands_mode_gen_params),
+	KUNIT_CASE_PARAM(commands_mailbox_in, commands_mode_gen_params),
+	KUNIT_CASE_PARAM(commands_mailbox_out, commands_mode_gen_params),
+	KUNIT_CASE(commands_mailbox_is_zeroed),
+	KUNIT_CASE_PARAM(commands_typed, typed_gen_params),
+	KUNIT_CASE_PARAM(commands_typed_refused, typed_gen_params),
+	KUNIT_CASE_PARAM(commands_typed_given_up, typed_gen_params),
+	KUNIT_CASE(commands_stats),
+	KUNIT_CASE_PARAM(commands_time_out, commands_mode_gen_params),
+	KUNIT_CASE(commands_hcr_stuck),
+	KUNIT_CASE(commands_event_stuck),
+	KUNIT_CASE_PARAM(commands_gone_before, commands_mode_gen_params),
+	KUNIT_CASE_PARAM(commands_gone_meanwhile, commands_mode_gen_params),
+	{}
+};
+
+static struct kunit_suite commands_suite = {
+	.name = "hghca_commands",
+	.init = fake_test_init,
+	.test_cases = commands_cases,
+};
+
+static struct kunit_case command_events_cases[] = {
+	KUNIT_CASE(commands_late_completion),
+	KUNIT_CASE(commands_lost_interrupt),
+	KUNIT_CASE(commands_duplicate_completion),
+	KUNIT_CASE(commands_unknown_token),
+	KUNIT_CASE(commands_token_reuse),
+	KUNIT_CASE(commands_token_of_polling),
+	KUNIT_CASE(commands_many),
+	KUNIT_CASE(commands_given_up),
+	KUNIT_CASE(commands_no_slot),
+	{}
+};
+
+static struct kunit_suite command_events_suite = {
+	.name = "hghca_command_events",
+	.init = fake_test_init_events,
+	.test_cases = command_events_cases,
+};
+
+kunit_test_suites(&commands_suite, &command_events_suite);

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* KUnit tests of the driver: a device that is not there; see fake.h. */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
+#include <linux/kthread.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "fake.h"
+
+#define FAKE_POLL_US	20
+#define FAKE_WAIT_MS	10000
+
+/* The numbers of the interface document, 4.1. */
+static const struct hghca_dev_lim fake_limits = {
+	.log_reserved_qps = 3,
+	.log_reserved_cqs = 0,
+	.log_reserved_eqs = 0,
+	.log_reserved_mtts = 0,
+	.log_reserved_pds = 0,
+	.log_reserved_lkeys = 0,
+	.log_max_qp_sz = cpu_to_be16(14),
+	.log_max_cq_sz = cpu_to_be16(22),
+	.log_max_qps = 16,
+	.log_max_cqs = 17,
+	.log_max_eqs = 6,
+	.log_max_mpts = 19,
+	.log_max_pds = 20,
+	.log_max_gids = 7,
+	.mtt_entry_sz = 8,
+	.qpc_entry_sz = cpu_to_be16(2048),
+	.cqc_entry_sz = cpu_to_be16(128),
+	.eqc_entry_sz = cpu_to_be16(64),
+	.mpt_entry_sz = cpu_to_be16(64),
+	.ack_delay = 15,
+	.mtu_width = 0x52,
+	.vl_ports = 0x11,
+	.log_min_page_sz = 12,
+	.max_sg = 32,
+	.max_desc_sz = cpu_to_be16(1008),
+	.max_sg_rq = 32,
+	.max_desc_sz_rq = cpu_to_be16(1008),
+	.max_icm_sz = cpu_to_be64(1ULL << 32),
+	.revision = cpu_to_be32(1),
+	.caps = cpu_to_be32(0x7f),
+	.log_max_mtts = 20,	/* fewer than the document's: less to set up */
+	.max_rd_atomic = 16,
+	.max_dest_rd_atomic = 16,
+	.log_max_uars = 11,
+	.log_max_msg = 31,
+	.log_max_page_sz = 30,
+	.num_vectors = cpu_to_be16(64),
+};
+
+/* ------------------------------------------------------------------ */
+/* The device's side                                                    */
+
+static void *fake_hcr(struct fake *fake, u32 offset)
+{
+	return fake->regs + 0x80000 + offset;
+}
+
+/* Interface document, 4: the commands whose input is a mailbox. */
+static bool fake_has_input(u16 op, u8 op_modifier)
+{
+	switch (op) {
+	case 0x007:	/* INIT_HCA */
+	case 0x00c:	/* SET_PORT */
+	case 0x00d:	/* SW2HW_MPT */
+	case 0x011:	/* WRITE_MTT */
+	case 0x013:	/* SW2HW_EQ */
+	case 0x016:	/* SW2HW_CQ */
+	case 0x02c:	/* RESIZE_CQ */
+	case 0xffa:	/* MAP_ICM */
+		return true;
+	case 0xe00:	/* SET_GID */
+	case 0x019 ... 0x021:	/* QP transitions */
+	case 0x02d:	/* INIT2INIT */
+	case 0x038:	/* SQD2SQD */
+		return !op_modifier;
+	default:
+		return false;
+	}
+}
+
+/* ... and those whose output is one. */
+static bool fake_has_output(u16 op)
+{
+	return op == 0x003 || op == 0x006 || op == 0x022 || op == 0xe01 || op == 0xe02;
+}
+
+static void fake_default_output(struct fake *fake, const struct fake_command *cmd)
+{
+	switch (cmd->op) {
+	case 0x003:
+		memcpy(fake->out, &fake->limits, sizeof(fake->limits));
+		break;
+	case 0x006:
+		memcpy(fake->out, &fake->adapter, sizeof(fake->adapter));
+		break;
+	case 0xe01:
+		memcpy(fake->out, &fake->port, sizeof(fake->port));
+		break;
+	}
+}
+
+static void fake_read_command(struct fake *fake, struct fake_command *cmd)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cmd->words); i++)
+		cmd->words[i] = readl((void __iomem *)fake_hcr(fake, 4 * i));
+	cmd->in_param = (u64)cmd->words[0] << 32 | cmd->words[1];
+	cmd->in_modifier = cmd->words[2];
+	cmd->out_param = (u64)cmd->words[3] << 32 | cmd->words[4];
+	cmd->token = cmd->words[5] >> 16;
+	cmd->by_event = cmd->words[6] >> 22 & 1;
+	cmd->op_modifier = cmd->words[6] >> 12 & 0xff;
+	cmd->op = cmd->words[6] & 0xfff;
+	if (fake_has_input(cmd->op, cmd->op_modifier))
+		memcpy(cmd->mailbox, fake_memory(cmd->in_param), sizeof(cmd->mailbox));
+	else
+		memset(cmd->mailbox, 0, sizeof(cmd->mailbox));
+}
+
+static void fake_take(struct fake *fake)
+{
+	struct fake_command *cmd = &fake->log[fake->logged % FAKE_LOG];
+	enum fake_end end = FAKE_ANSWERED;
+	struct fake_answer answer = {};
+	void *hcr = fake_hcr(fake, 0);
+
+	fake_read_command(fake, cmd);
+	fake->out = fake_has_output(cmd->op) ? fake_memory(cmd->out_param) : NULL;
+	fake_default_output(fake, cmd);
+	/* A new EQ starts at its start; the driver's first has number 1. */
+	if (cmd->op == 0x13 && cmd->in_modifier - 1 < FAKE_EQS)
+		fake->eq_index[cmd->in_modifier - 1] = 0;
+	if (fake->answer)
+		end = fake->answer(fake, cmd, &answer);
+
+	/* Whoever sees the command's end sees it in the log, too. */
+	smp_store_release(&fake->logged, fake->logged + 1);
+	if (end == FAKE_GONE) {
+		memset(hcr, 0xff, 0x1c);
+	} else if (end == FAKE_STUCK || (end == FAKE_SILENT && !cmd->by_event)) {
+		fake->stuck = true;
+	} else if (cmd->by_event) {
+		writel(0, (void __iomem *)hcr + 0x18);
+	} else {
+		writel(answer.out_param >> 32, (void __iomem *)hcr + 0x0c);
+		writel(answer.out_param, (void __iomem *)hcr + 0x10);
+		writel((u32)answer.status << 24, (void __iomem *)hcr + 0x18);
+	}
+	if (end == FAKE_ANSWERED && cmd->by_event)
+		fake_cmd_event(fake, cmd->token, answer.status, answer.out_param,
+			       !answer.no_interrupt);
+}
+
+static int fake_thread(void *data)
+{
+	struct fake *fake = data;
+
+	while (!kthread_should_stop()) {
+		u32 ctrl = readl((void __iomem *)fake_hcr(fake, 0x18));
+
+		if (ctrl & BIT(23) && ctrl != U32_MAX && !READ_ONCE(fake->stuck))
+			fake_take(fake);
+		else
+			usleep_range(FAKE_POLL_US, 2 * FAKE_POLL_US);
+	}
+	return 0;
+}
+
+struct hghca_eq *fake_eq(struct fake *fake, unsigned int eq)
+{
+	switch (eq) {
+	case 0:
+		return &fake->hdev->cmd_eq;
+	case 1:
+		return &fake->hdev->async_eq;
+	default:
+		return &fake->hdev->comp_eqs[eq - 2];
+	}
+}
+
+void fake_event(struct fake *fake, unsigned int eq, const void *eqe, bool interrupt)
+{
+	struct hghca_eq *heq = fake_eq(fake, eq);
+	u8 *slot;
+	u32 index;
+
+	spin_lock(&fake->eq_lock);
+	index = fake->eq_index[eq]++ & (BIT(heq->log_size) - 1);
+	slot = hghca_queue_at(&heq->queue, index * 32);
+	memcpy(slot, eqe, 31);
+	/* The owner is written last. */
+	smp_store_release(&slot[31], 0);
+	spin_unlock(&fake->eq_lock);
+	if (interrupt)
+		fake_interrupt(fake, eq);
+}
+
+void fake_interrupt(struct fake *fake, unsigned int eq)
+{
+	generic_handle_irq_safe(fake->irqs[fake_eq(fake, eq)->vector]);
+}
+
+/* Document 10: type at 01h, token at 06h, status at 0Fh, out_param from 10h on. */
+void fake_cmd_event(struct fake *fake, u16 token, u8 status, u64 out_param, bool interrupt)
+{
+	u8 eqe[32] = { [0x01] = 0x0a, [0x06] = token >> 8, [0x07] = token, [0x0f] = status };
+	int i;
+
+	for (i = 0; i < 8; i++)
+		eqe[0x10 + i] = out_param >> (56 - 8 * i);
+	fake_event(fake, 0, eqe, interrupt);
+}
+
+u64 fake_doorbell(struct fake *fake, u32 offset)
+{
+	u64 *doorbell = fake->uar + offset;
+
+	return xchg(doorbell, 0);
+}
+
+u32 fake_mark(struct fake *fake)
+{
+	/* Pairs with the device's release: the command was read. */
+	return smp_load_acquire(&fake->logged);
+}
+
+struct fake_command *fake_nth(struct fake *fake, u32 number)
+{
+	if (fake_mark(fake) - number > FAKE_LOG || number >= fake_mark(fake))
+		return NULL;
+	return &fake->log[number % FAKE_LOG];
+}
+
+bool fake_wait(struct fake *fake, u32 number)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(FAKE_WAIT_MS);
+
+	while ((s32)(fake_mark(fake) - number) < 0) {
+		if (time_after(jiffies, end))
+			return false;
+		usleep_range(100, 200);
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------ */
+/* Its life                                                             */
+
+static void fake_free_irqs(struct fake *fake)
+{
+	int i;
+
+	for (i = 0; i < FAKE_IRQS && fake->irqs[i] > 0; i++)
+		irq_free_desc(fake->irqs[i]);
+}
+
+static int fake_alloc_irqs(struct fake *fake)
+{
+	int i;
+
+	for (i = 0; i < FAKE_IRQS; i++) {
+		fake->irqs[i] = irq_alloc_desc(NUMA_NO_NODE);
+		if (fake->irqs[i] < 0)
+			return fake->irqs[i];
+		irq_set_chip_and_handler(fake->irqs[i], &dummy_irq_chip, handle_simple_irq);
+		irq_clear_status_flags(fake->irqs[i], IRQ_NOREQUEST);
+	}
+	return 0;
+}
+
+static void fake_fill_bus(struct fake *fake)
+{
+	struct hghca_bus *bus = &fake->hdev->bus;
+	int i;
+
+	bus->dev = &fake->pdev->dev;
+	bus->regs = (void __iomem *)fake->regs;
+	bus->uar_size = HGHCA_BAR_UAR_SIZE;
+	bus->num_irqs = FAKE_IRQS;
+	for (i = 0; i < FAKE_IRQS; i++)
+		bus->irqs[i] = fake->irqs[i];
+	bus->name = dev_name(bus->dev);
+	fake->hdev->uar = (void __iomem *)fake->uar;
+	fake->hdev->ibdev.dev.parent = bus->dev;
+	fake->hdev->ibdev.phys_port_cnt = 1;
+	dev_set_name(&fake->hdev->ibdev.dev, "fake");
+}
+
+struct fake *fake_create(void)
+{
+	struct fake *fake = kzalloc(sizeof(*fake), GFP_KERNEL);
+
+	if (!fake)
+		return NULL;
+	spin_lock_init(&fake->eq_lock);
+	fake->limits = fake_limits;
+	fake->regs = vzalloc(HGHCA_BAR_HCR_SIZE);
+	fake->uar = kzalloc(HGHCA_UAR_PAGE_SIZE, GFP_KERNEL);
+	fake->log = vzalloc(array_size(FAKE_LOG, sizeof(*fake->log)));
+	if (!fake->regs || !fake->uar || !fake->log || fake_alloc_irqs(fake))
+		goto err_destroy;
+
+	fake->pdev = platform_device_register_simple("hghca-kunit", PLATFORM_DEVID_AUTO, NULL, 0);
+	if (IS_ERR(fake->pdev)) {
+		fake->pdev = NULL;
+		goto err_destroy;
+	}
+	if (dma_set_mask_and_coherent(&fake->pdev->dev, DMA_BIT_MASK(64)))
+		goto err_destroy;
+
+	fake->hdev = hghca_dev_alloc();
+	if (!fake->hdev)
+		goto err_destroy;
+	fake_fill_bus(fake);
+
+	fake->thread = kthread_run(fake_thread, fake, "hghca-kunit");
+	if (IS_ERR(fake->thread)) {
+		fake->thread = NULL;
+		goto err_destroy;
+	}
+	return fake;
+
+err_destroy:
+	fake_destroy(fake);
+	return NULL;
+}
+
+static int fake_open_tables(struct fake *fake)
+{
+	struct hghca_dev *hdev = fake->hdev;
+	int err;
+
+	err = hghca_profile_init(hdev);
+	if (err)
+		return err;
+	hghca_icm_init(hdev);
+	hghca_res_init(hdev);
+	fake->opened = 2;
+
+	err = hghca_mr_init(hdev);
+	if (err)
+		return err;
+	fake->opened = 3;
+
+	err = hghca_dbr_init(hdev);
+	if (err)
+		return err;
+	fake->opened = 4;
+	return hghca_pdn_alloc(hdev, &hdev->pdn);
+}
+
+int fake_open(struct fake *fake)
+{
+	int err;
+
+	err = hghca_cmd_init(fake->hdev);
+	if (err)
+		return err;
+	fake->opened = 1;
+	return fake_open_tables(fake);
+}
+
+int fake_events(struct fake *fake)
+{
+	int err;
+
+	err = hghca_eqs_init(fake->hdev);
+	if (!err)
+		fake->opened = 5;
+	return err;
+}
+
+static void fake_close(struct fake *fake)
+{
+	struct hghca_dev *hdev = fake->hdev;
+
+	fake->answer = NULL;
+	/* A device that is stuck or gone is so for the driver, too. */
+	memset(fake_hcr(fake, 0), 0, 0x1c);
+	WRITE_ONCE(fake->stuck, false);
+	cancel_work_sync(&hdev->fail_work);
+	if (fake->opened >= 5)
+		hghca_eqs_cleanup(hdev);
+	if (fake->opened >= 4) {
+		hghca_pdn_free(hdev, hdev->pdn);
+		hghca_dbr_cleanup(hdev);
+	}
+	if (fake->opened >= 3)
+		hghca_mr_cleanup(hdev);
+	if (fake->opened >= 2) {
+		hghca_res_cleanup(hdev);
+		hghca_icm_cleanup(hdev);
+	}
+	if (fake->opened >= 1)
+		hghca_cmd_cleanup(hdev);
+	cancel_work_sync(&hdev->fail_work);
+	cancel_work_sync(&hdev->link_work);
+	cancel_work_sync(&hdev->flush_work);
+}
+
+void fake_destroy(struct fake *fake)
+{
+	if (fake->hdev && fake->thread)
+		fake_close(fake);
+	if (fake->thread)
+		kthread_stop(fake->thread);
+	if (fake->hdev)
+		hghca_dev_free(fake->hdev);
+	platform_device_unregister(fake->pdev);
+	fake_free_irqs(fake);
+	vfree(fake->log);
+	kfree(fake->uar);
+	vfree(fake->regs);
+	kfree(fake);
+}
+
+KUNIT_DEFINE_ACTION_WRAPPER(fake_destroy_action, fake_destroy, struct fake *);
+
+int fake_test_init(struct kunit *test)
+{
+	struct fake *fake = fake_create();
+
+	if (!fake || kunit_add_action_or_reset(test, fake_destroy_action, fake))
+		return -ENOMEM;
+	test->priv = fake;
+	return fake_open(fake);
+}
+
+int fake_test_init_events(struct kunit *test)
+{
+	int err = fake_test_init(test);
+
+	return err ?: fake_events(test->priv);
+}
+
+/* ------------------------------------------------------------------ */
+/* Objects                                                              */
+
+struct hghca_pd *fake_new_pd(struct fake *fake)
+{
+	struct hghca_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL);
+
+	if (!pd)
+		return NULL;
+	pd->ibpd.device = &fake->hdev->ibdev;
+	if (!hghca_alloc_pd(&pd->ibpd, NULL))
+		return pd;
+	kfree(pd);
+	return NULL;
+}
+
+void fake_del_pd(struct hghca_pd *pd)
+{
+	hghca_dealloc_pd(&pd->ibpd, NULL);
+	kfree(pd);
+}
+
+struct hghca_cq *fake_new_cq(struct fake *fake, int cqe)
+{
+	struct hghca_cq *hcq = kzalloc(sizeof(*hcq), GFP_KERNEL);
+	struct ib_cq_init_attr attr = { .cqe = cqe };
+
+	if (!hcq)
+		return NULL;
+	hcq->ibcq.device = &fake->hdev->ibdev;
+	if (!hghca_create_cq(&hcq->ibcq, &attr, NULL))
+		return hcq;
+	kfree(hcq);
+	return NULL;
+}
+
+void fake_del_cq(struct hghca_cq *hcq)
+{
+	hghca_destroy_cq(&hcq->ibcq, NULL);
+	kfree(hcq);
+}
+
+struct hghca_qp *fake_new_qp(struct hghca_pd *pd, struct hghca_cq *send_cq,
+			     struct hghca_cq *recv_cq, const struct fake_qp_attr *attr)
+{
+	struct hghca_qp *hqp = kzalloc(sizeof(*hqp), GFP_KERNEL);
+	struct ib_qp_init_attr init = {
+		.send_cq = &send_cq->ibcq,
+		.recv_cq = &recv_cq->ibcq,
+		.cap = attr->cap,
+		.sq_sig_type = attr->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
+		.qp_type = attr->type,
+		.port_num = 1,
+	};
+
+	if (!hqp)
+		return NULL;
+	hqp->ibqp.device = pd->ibpd.device;
+	hqp->ibqp.pd = &pd->ibpd;
+	hqp->ibqp.send_cq = &send_cq->ibcq;
+	hqp->ibqp.recv_cq = &recv_cq->ibcq;
+	hqp->ibqp.qp_type = attr->type;
+	if (!hghca_create_qp(&hqp->ibqp, &init, NULL))
+		return hqp;
+	kfree(hqp);
+	return NULL;
+}
+
+void fake_del_qp(struct hghca_qp *hqp)
+{
+	hghca_destroy_qp(&hqp->ibqp, NULL);
+	kfree(hqp);
+}
+
+KUNIT_DEFINE_ACTION_WRAPPER(fake_del_pd_action, fake_del_pd, struct hghca_pd *);
+KUNIT_DEFINE_ACTION_WRAPPER(fake_del_cq_action, fake_del_cq, struct hghca_cq *);
+KUNIT_DEFINE_ACTION_WRAPPER(fake_del_qp_action, fake_del_qp, struct hghca_qp *);
+
+struct hghca_pd *fake_pd(struct kunit *test, struct fake *fake)
+{
+	struct hghca_pd *pd = fake_new_pd(fake);
+
+	KUNIT_ASSERT_NOT_NULL(test, pd);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_del_pd_action, pd));
+	return pd;
+}
+
+struct hghca_cq *fake_cq(struct kunit *test, struct fake *fake, int cqe)
+{
+	struct hghca_cq *hcq = fake_new_cq(fake, cqe);
+
+	KUNIT_ASSERT_NOT_NULL(test, hcq);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_del_cq_action, hcq));
+	return hcq;
+}
+
+struct hghca_qp *fake_qp(struct kunit *test, struct hghca_pd *pd, struct hghca_cq *send_cq,
+			 struct hghca_cq *recv_cq, const struct fake_qp_attr *attr)
+{
+	struct hghca_qp *hqp = fake_new_qp(pd, send_cq, recv_cq, attr);
+
+	KUNIT_ASSERT_NOT_NULL(test, hqp);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_del_qp_action, hqp));
+	return hqp;
+}

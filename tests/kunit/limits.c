@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * KUnit tests of what the driver makes of QUERY_DEV_LIM: the layout of ICM, and
+ * limits that no device should have (interface document, 4.1 and 4.2).
+ */
+#include "fake.h"
+
+static int limits_init(struct kunit *test)
+{
+	struct fake *fake = fake_create();
+
+	if (!fake)
+		return -ENOMEM;
+	test->priv = fake;
+	return 0;
+}
+
+static void limits_exit(struct kunit *test)
+{
+	if (test->priv)
+		fake_destroy(test->priv);
+}
+
+/* INIT_HCA: bases with log2 of the entries; QPC, CQC, EQC in one space, MPT, MTT in the other. */
+static void limits_layout(struct kunit *test)
+{
+	struct hghca_init_hca init = {};
+	struct fake *fake = test->priv;
+
+	fake->adapter.board_id = cpu_to_be64(0x0123456789abcdef);
+	fake->adapter.node_guid = cpu_to_be64(0xfedcba9876543210);
+	fake->adapter.fw_version = cpu_to_be32(0x00020003);
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	hghca_profile_layout(fake->hdev, &init);
+	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
+	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
+	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
+	KUNIT_EXPECT_EQ(test, 0x7f, be32_at(&init, 0x20));
+	/* No more than 2^18 MPTs: the rest of the key is its tag. */
+	KUNIT_EXPECT_EQ(test, 0x0000000 | 18, be64_at(&init, 0x30));
+	KUNIT_EXPECT_EQ(test, 0x1000000, be64_at(&init, 0x38));
+
+	KUNIT_EXPECT_EQ(test, 0x0123456789abcdef, fake->hdev->board_id);
+	KUNIT_EXPECT_EQ(test, 0xfedcba9876543210, be64_to_cpu(fake->hdev->node_guid));
+	KUNIT_EXPECT_EQ(test, 0x00020003, fake->hdev->fw_version);
+}
+
+static void limits_decoded(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	const struct hghca_limits *limits = &fake->hdev->limits;
+
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_EXPECT_EQ(test, 0x7f, limits->caps);
+	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
+	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
+	KUNIT_EXPECT_EQ(test, 131072, limits->num_cqs);
+	KUNIT_EXPECT_EQ(test, 1, limits->first_cqn);
+	KUNIT_EXPECT_EQ(test, 64, limits->num_eqs);
+	KUNIT_EXPECT_EQ(test, 1, limits->first_eqn);
+	KUNIT_EXPECT_EQ(test, 262144, limits->num_mpts);
+	KUNIT_EXPECT_EQ(test, 1, limits->first_mpt);
+	KUNIT_EXPECT_EQ(test, 1, limits->first_mtt);
+	KUNIT_EXPECT_EQ(test, 1 << 20, limits->num_pds);
+	KUNIT_EXPECT_EQ(test, 2048, limits->num_uars);
+	KUNIT_EXPECT_EQ(test, 16384, limits->max_qp_wr);
+	KUNIT_EXPECT_EQ(test, 4194303, limits->max_cqe);
+	KUNIT_EXPECT_EQ(test, 32, limits->max_sge);
+	KUNIT_EXPECT_EQ(test, 1008, limits->max_desc_sz);
+	KUNIT_EXPECT_EQ(test, 32, limits->max_sge_rq);
+	KUNIT_EXPECT_EQ(test, 1008, limits->max_desc_sz_rq);
+	KUNIT_EXPECT_EQ(test, 16, limits->max_rd_atomic);
+	KUNIT_EXPECT_EQ(test, 16, limits->max_dest_rd_atomic);
+	KUNIT_EXPECT_EQ(test, 128, limits->num_gids);
+	KUNIT_EXPECT_EQ(test, IB_MTU_4096, limits->max_mtu);
+	KUNIT_EXPECT_EQ(test, 15, limits->ack_delay);
+	KUNIT_EXPECT_EQ(test, 31, limits->log_max_msg);
+	KUNIT_EXPECT_EQ(test, 12, limits->log_min_page);
+	KUNIT_EXPECT_EQ(test, 30, limits->log_max_page);
+	KUNIT_EXPECT_EQ(test, 64, limits->num_vectors);
+}
+
+/* ------------------------------------------------------------------ */
+/* Limits that cannot be                                                */
+
+/* A byte of QUERY_DEV_LIM's output that is @value instead. */
+static const struct limits_bad {
+	const char *name;
+	u32 offset;
+	u8 value;
+	int err;
+} limits_bads[] = {
+	{ "no QPs", 0x0c, 0, -EPROTO },
+	{ "2^25 QPs", 0x0c, 25, -EPROTO },
+	{ "all QPs reserved", 0x00, 16, -EPROTO },
+	{ "QP 2 not reserved", 0x00, 1, -EPROTO },
+	{ "2^255 QPs", 0x0c, 255, -EPROTO },
+	{ "no CQs", 0x0d, 0, -EPROTO },
+	{ "2^25 CQs", 0x0d, 25, -EPROTO },
+	{ "all CQs reserved", 0x01, 17, -EPROTO },
+	{ "no EQs", 0x0e, 0, -EPROTO },
+	{ "2 EQs, of which one reserved", 0x0e, 1, -EPROTO },
+	{ "2^9 EQs", 0x0e, 9, -EPROTO },
+	{ "no MPTs", 0x0f, 0, -EPROTO },
+	{ "all MPTs reserved", 0x07, 18, -EPROTO },
+	{ "no PDs", 0x10, 0, -EPROTO },
+	{ "2^25 PDs", 0x10, 25, -EPROTO },
+	{ "no MTTs", 0x40, 0, -EPROTO },
+	{ "all MTTs reserved", 0x03, 20, -EPROTO },
+	{ "WQEs: 2^0 a queue", 0x09, 0, -EPROTO },
+	{ "WQEs: 2^17 a queue", 0x09, 17, -EPROTO },
+	{ "WQEs: 2^270 a queue", 0x08, 1, -EPROTO },
+	{ "CQEs: 2^0", 0x0b, 0, -EPROTO },
+	{ "CQEs: 2^25", 0x0b, 25, -EPROTO },
+	{ "no SGEs of a send", 0x29, 0, -EPROTO },
+	{ "a send WQE of 2,032 bytes", 0x2a, 7, -EPROTO },
+	{ "a send WQE of 240 bytes is well", 0x2a, 0, 0 },
+	{ "no SGEs of a receive", 0x2d, 0, -EPROTO },
+	{ "a receive WQE of 2,032 bytes", 0x2e, 7, -EPROTO },
+	{ "no READs as initiator", 0x41, 0, -EPROTO },
+	{ "no READs as target", 0x42, 0, -EPROTO },
+	{ "MTU code 0", 0x21, 0x02, -EPROTO },
+	{ "MTU code 6", 0x21, 0x62, -EPROTO },
+	{ "no port", 0x23, 0x10, -EPROTO },
+	{ "two ports", 0x23, 0x12, -EPROTO },
+	{ "one GID", 0x12, 0, -EPROTO },
+	{ "512 GIDs", 0x12, 9, -EPROTO },
+	{ "one UAR page", 0x43, 0, -EPROTO },
+	{ "2^24 UAR pages", 0x43, 24, -EPROTO },
+	{ "2^20 UAR pages: no more than the BAR has", 0x43, 20, 0 },
+	{ "smallest page 8 KiB", 0x25, 13, -EPROTO },
+	{ "largest page 2 KiB", 0x45, 11, -EPROTO },
+	{ "largest page 2 GiB", 0x45, 31, -EPROTO },
+	{ "messages of 2 KiB", 0x44, 11, -EPROTO },
+	{ "messages of 4 GiB", 0x44, 32, -EPROTO },
+	{ "QPCs of 2,049 bytes", 0x19, 1, -EPROTO },
+	{ "CQCs of no bytes", 0x1b, 0, -EPROTO },
+	{ "EQCs of 4 bytes", 0x1d, 4, -EPROTO },
+	{ "MPTs of 16,448 bytes", 0x1e, 0x40, -EPROTO },
+	{ "MTTs of 9 bytes", 0x15, 9, -EPROTO },
+	{ "ICM too small for the tables", 0x33, 0, -EPROTO },
+	{ "revision 0: a base device", 0x3b, 0, -EOPNOTSUPP },
+	{ "revision 2: one to come", 0x3b, 2, 0 },
+	{ "without GID_TABLE", 0x3f, 0x7e, -EOPNOTSUPP },
+	{ "without DBR", 0x3f, 0x7d, -EOPNOTSUPP },
+	{ "without CQ_ARM", 0x3f, 0x7b, -EOPNOTSUPP },
+	{ "without CQ_UPDATE", 0x3f, 0x77, -EOPNOTSUPP },
+	{ "without PORT", 0x3f, 0x6f, -EOPNOTSUPP },
+	{ "without QP_LIMITS", 0x3f, 0x5f, -EOPNOTSUPP },
+	{ "without STATS: no need", 0x3f, 0x3f, 0 },
+	{ "with a capability to come", 0x3f, 0xff, 0 },
+};
+
+static void limits_bad_name(const struct limits_bad *bad, char *desc)
+{
+	strscpy(desc, bad->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(limits_bad, limits_bads, limits_bad_name);
+
+static void limits_bad(struct kunit *test)
+{
+	const struct limits_bad *param = test->param_value;
+	struct fake *fake = test->priv;
+
+	((u8 *)&fake->limits)[param->offset] = param->value;
+	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
+	if (!param->err) {
+		/* Only what the driver knows is turned on. */
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x7f);
+		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
+	}
+}
+
+static enum fake_end limits_refuse_adapter(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	answer->status = cmd->op == *(u16 *)fake->priv ? 0x04 : 0;
+	return FAKE_ANSWERED;
+}
+
+/* The queries themselves fail. */
+static void limits_refused(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	u16 op = 0x003;
+
+	fake->priv = &op;
+	fake->answer = limits_refuse_adapter;
+	KUNIT_ASSERT_EQ(test, 0, hghca_cmd_init(fake->hdev));
+	fake->opened = 1;
+	KUNIT_EXPECT_EQ(test, -ENXIO, hghca_profile_init(fake->hdev));
+	op = 0x006;
+	KUNIT_EXPECT_EQ(test, -ENXIO, hghca_profile_init(fake->hdev));
+	op = 0;
+	KUNIT_EXPECT_EQ(test, 0, hghca_profile_init(fake->hdev));
+}
+
+static struct kunit_case limits_cases[] = {
+	KUNIT_CASE(limits_layout),
+	KUNIT_CASE(limits_decoded),
+	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
+	KUNIT_CASE(limits_refused),
+	{}
+};
+
+static struct kunit_suite limits_suite = {
+	.name = "hghca_limits",
+	.init = limits_init,
+	.exit = limits_exit,
+	.test_cases = limits_cases,
+};
+
+kunit_test_suite(limits_suite);

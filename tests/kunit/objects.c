@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * KUnit tests of objects as they come and go: what cannot be created, creation
+ * that the device refuses halfway, and numbers that run out.
+ */
+#include <linux/genalloc.h>
+#include <linux/slab.h>
+
+#include "fake.h"
+
+#define OBJECTS_COMMANDS_MAX	100
+
+static const struct fake_qp_attr objects_rc = {
+	.type = IB_QPT_RC,
+	.cap = { .max_send_wr = 3, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1 },
+};
+
+/* ------------------------------------------------------------------ */
+/* What cannot be                                                       */
+
+static const struct objects_bad_qp {
+	const char *name;
+	enum ib_qp_type type;
+	struct ib_qp_cap cap;
+	u32 create_flags;
+	u32 port;
+	int err;
+} objects_bad_qps[] = {
+	{ "UC", IB_QPT_UC, {}, 0, 1, -EOPNOTSUPP },
+	{ "XRC", IB_QPT_XRC_INI, {}, 0, 1, -EOPNOTSUPP },
+	{ "raw packets", IB_QPT_RAW_PACKET, {}, 0, 1, -EOPNOTSUPP },
+	{ "SMI", IB_QPT_SMI, {}, 0, 1, -EOPNOTSUPP },
+	{ "a type beyond all", IB_QPT_MAX, {}, 0, 1, -EOPNOTSUPP },
+	{ "GSI of port 2", IB_QPT_GSI, {}, 0, 2, -EINVAL },
+	{ "flags", IB_QPT_RC, {}, IB_QP_CREATE_NETIF_QP, 1, -EOPNOTSUPP },
+	{ "one send too many", IB_QPT_RC, { .max_send_wr = 16385 }, 0, 1, -EINVAL },
+	{ "one receive too many", IB_QPT_RC, { .max_recv_wr = 16385 }, 0, 1, -EINVAL },
+	{ "one SGE of a send too many", IB_QPT_RC, { .max_send_sge = 33 }, 0, 1, -EINVAL },
+	{ "one SGE of a receive too many", IB_QPT_RC, { .max_recv_sge = 33 }, 0, 1, -EINVAL },
+	{ "one inline byte too many, RC", IB_QPT_RC, { .max_inline_data = 973 }, 0, 1, -EINVAL },
+	{ "one inline byte too many, UD", IB_QPT_UD, { .max_inline_data = 941 }, 0, 1, -EINVAL },
+	{ "all ones", IB_QPT_RC, { U32_MAX, U32_MAX, U32_MAX, U32_MAX, U32_MAX }, 0, 1, -EINVAL },
+};
+
+static void objects_bad_qp_name(const struct objects_bad_qp *qp, char *desc)
+{
+	strscpy(desc, qp->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(objects_bad_qp, objects_bad_qps, objects_bad_qp_name);
+
+static void objects_bad_qp(struct kunit *test)
+{
+	const struct objects_bad_qp *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_pd(test, fake);
+	struct hghca_cq *hcq = fake_cq(test, fake, 7);
+	struct hghca_qp *hqp = kunit_kzalloc(test, sizeof(*hqp), GFP_KERNEL);
+	struct ib_qp_init_attr init = {
+		.send_cq = &hcq->ibcq, .recv_cq = &hcq->ibcq, .qp_type = param->type,
+		.cap = param->cap, .create_flags = param->create_flags, .port_num = param->port,
+	};
+	u32 mark = fake_mark(fake);
+
+	KUNIT_ASSERT_NOT_NULL(test, hqp);
+	hqp->ibqp.device = &fake->hdev->ibdev;
+	hqp->ibqp.pd = &pd->ibpd;
+	hqp->ibqp.send_cq = &hcq->ibcq;
+	hqp->ibqp.recv_cq = &hcq->ibcq;
+	hqp->ibqp.qp_type = param->type;
+	KUNIT_EXPECT_EQ(test, param->err, hghca_create_qp(&hqp->ibqp, &init, NULL));
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(fake));
+}
+
+/* More is given than was asked for, where a slot has room. */
+static const struct objects_cap {
+	const char *name;
+	enum ib_qp_type type;
+	struct ib_qp_cap asked;
+	struct ib_qp_cap given;	/* send and receive WQEs, send and receive SGEs, inline */
+} objects_caps[] = {
+	{ "RC, the least", IB_QPT_RC, { 1, 1, 1, 1, 0 }, { 1, 1, 2, 3, 28 } },
+	{ "RC, odd numbers of WQEs", IB_QPT_RC, { 3, 5, 1, 1, 0 }, { 4, 8, 2, 3, 28 } },
+	{ "RC, 3 SGEs", IB_QPT_RC, { 2, 2, 3, 4, 0 }, { 2, 2, 6, 7, 92 } },
+	{ "RC, 100 bytes inline", IB_QPT_RC, { 2, 2, 1, 1, 100 }, { 2, 2, 14, 3, 220 } },
+	{ "RC, the most", IB_QPT_RC, { 2, 2, 32, 32, 972 }, { 2, 2, 32, 32, 972 } },
+	{ "UD, the least", IB_QPT_UD, { 1, 1, 1, 1, 0 }, { 1, 1, 4, 3, 60 } },
+	{ "UD, the most", IB_QPT_UD, { 2, 2, 32, 32, 940 }, { 2, 2, 32, 32, 940 } },
+	{ "no receives", IB_QPT_RC, { 1, 0, 1, 0, 0 }, { 1, 0, 2, 3, 28 } },
+};
+
+static void objects_cap_name(const struct objects_cap *cap, char *desc)
+{
+	strscpy(desc, cap->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(objects_cap, objects_caps, objects_cap_name);
+
+static void objects_cap(struct kunit *test)
+{
+	const struct objects_cap *param = test->param_value;
+	const struct fake_qp_attr attr = { .type = param->type, .cap = param->asked };
+	struct fake *fake = test->priv;
+	struct hghca_cq *hcq = fake_cq(test, fake, 7);
+	struct hghca_qp *hqp = fake_qp(test, fake_pd(test, fake), hcq, hcq, &attr);
+
+	KUNIT_EXPECT_EQ(test, param->given.max_send_wr, hqp->cap.max_send_wr);
+	KUNIT_EXPECT_EQ(test, param->given.max_recv_wr, hqp->cap.max_recv_wr);
+	KUNIT_EXPECT_EQ(test, param->given.max_send_sge, hqp->cap.max_send_sge);
+	KUNIT_EXPECT_EQ(test, param->given.max_recv_sge, hqp->cap.max_recv_sge);
+	KUNIT_EXPECT_EQ(test, param->given.max_inline_data, hqp->cap.max_inline_data);
+}
+
+/* ------------------------------------------------------------------ */
+/* Refused halfway                                                      */
+
+struct objects_fault {
+	u32 number;	/* of the command that is refused, from 0 */
+	u32 seen;
+};
+
+static enum fake_end objects_refuse_one(struct fake *fake, const struct fake_command *cmd,
+					struct fake_answer *answer)
+{
+	struct objects_fault *fault = fake->priv;
+
+	if (fault->seen++ == fault->number)
+		answer->status = 0x08;
+	return FAKE_ANSWERED;
+}
+
+/* What the tables and pools hold: the same before and after. */
+struct objects_held {
+	size_t mtts;
+	u32 blocks[HGHCA_ICM_KINDS];
+	bool cqs, qps;
+};
+
+static struct objects_held objects_held(struct hghca_dev *hdev)
+{
+	struct objects_held held = {
+		.mtts = gen_pool_avail(hdev->mtt_pool),
+		.cqs = !xa_empty(&hdev->cqs),
+		.qps = !xa_empty(&hdev->qps),
+	};
+	unsigned long index;
+	u32 *users;	/* first in a block */
+	int kind;
+
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
+		xa_for_each(&hdev->icm[kind].blocks, index, users)
+			held.blocks[kind] += *users;
+	return held;
+}
+
+static void objects_expect_held(struct kunit *test, struct hghca_dev *hdev,
+				const struct objects_held *before)
+{
+	const struct objects_held now = objects_held(hdev);
+
+	KUNIT_EXPECT_EQ(test, before->mtts, now.mtts);
+	KUNIT_EXPECT_EQ(test, before->cqs, now.cqs);
+	KUNIT_EXPECT_EQ(test, before->qps, now.qps);
+	KUNIT_EXPECT_MEMEQ(test, before->blocks, now.blocks, sizeof(now.blocks));
+}
+
+/* Each command of a creation is refused in turn: nothing stays, and the next try succeeds. */
+static void objects_cq_refused(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	const struct objects_held before = objects_held(fake->hdev);
+	struct objects_fault fault = {};
+	struct hghca_cq *hcq = NULL;
+
+	fake->priv = &fault;
+	for (; !hcq && fault.number < OBJECTS_COMMANDS_MAX; fault.number++) {
+		fault.seen = 0;
+		fake->answer = objects_refuse_one;
+		hcq = fake_new_cq(fake, 100);
+		fake->answer = NULL;
+		if (!hcq)
+			objects_expect_held(test, fake->hdev, &before);
+	}
+	KUNIT_ASSERT_NOT_NULL(test, hcq);
+	/* WRITE_MTT, SW2HW_MPT, MAP_ICM, SW2HW_CQ */
+	KUNIT_EXPECT_EQ(test, 5, fault.number);
+	fake_del_cq(hcq);
+	objects_expect_held(test, fake->hdev, &before);
+}
+
+static void objects_qp_refused(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_pd(test, fake);
+	struct hghca_cq *hcq = fake_cq(test, fake, 7);
+	const struct objects_held before = objects_held(fake->hdev);
+	struct objects_fault fault = {};
+	struct hghca_qp *hqp = NULL;
+
+	fake->priv = &fault;
+	for (; !hqp && fault.number < OBJECTS_COMMANDS_MAX; fault.number++) {
+		fault.seen = 0;
+		fake->answer = objects_refuse_one;
+		hqp = fake_new_qp(pd, hcq, hcq, &objects_rc);
+		fake->answer = NULL;
+		if (!hqp)
+			objects_expect_held(test, fake->hdev, &before);
+	}
+	KUNIT_ASSERT_NOT_NULL(test, hqp);
+	/* WRITE_MTT and SW2HW_MPT of both queues, MAP_ICM */
+	KUNIT_EXPECT_EQ(test, 6, fault.number);
+	KUNIT_EXPECT_TRUE(test, xa_load(&hcq->qps, hqp->hw.qpn) == hqp);
+	fake_del_qp(hqp);
+	objects_expect_held(test, fake->hdev, &before);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&hcq->qps));
+}
+
+static enum fake_end objects_keep_cq(struct fake *fake, const struct fake_command *cmd,
+				     struct fake_answer *answer)
+{
+	if (cmd->op == 0x017)
+		answer->status = 0x06;
+	return FAKE_ANSWERED;
+}
+
+/* Its memory is freed next: a device that keeps it is reset. */
+static void objects_cq_kept(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_cq *hcq = fake_new_cq(fake, 7);
+
+	KUNIT_ASSERT_NOT_NULL(test, hcq);
+	fake->answer = objects_keep_cq;
+	fake_del_cq(hcq);
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(fake->hdev));
+	KUNIT_EXPECT_EQ(test, 1, readl((void __iomem *)fake->regs + 0xf0010));
+}
+
+/* ------------------------------------------------------------------ */
+/* Numbers                                                              */
+
+static void objects_one_gsi(struct kunit *test)
+{
+	static const struct fake_qp_attr attr = { .type = IB_QPT_GSI };
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_pd(test, fake);
+	struct hghca_cq *hcq = fake_cq(test, fake, 7);
+	struct hghca_qp *first = fake_qp(test, pd, hcq, hcq, &attr);
+
+	KUNIT_EXPECT_EQ(test, 1, first->ibqp.qp_num);
+	KUNIT_EXPECT_NULL(test, fake_new_qp(pd, hcq, hcq, &attr));
+}
+
+/* A QPN rests before it comes back: late packets find no other QP. */
+static void objects_qpn_rests(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_pd(test, fake);
+	struct hghca_cq *hcq = fake_cq(test, fake, 7);
+	u32 last = 0;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		struct hghca_qp *hqp = fake_new_qp(pd, hcq, hcq, &objects_rc);
+
+		KUNIT_ASSERT_NOT_NULL(test, hqp);
+		KUNIT_EXPECT_GE(test, hqp->hw.qpn, 8);
+		KUNIT_EXPECT_GT(test, hqp->hw.qpn, last);
+		last = hqp->hw.qpn;
+		fake_del_qp(hqp);
+	}
+}
+
+static struct kunit_case objects_cases[] = {
+	KUNIT_CASE_PARAM(objects_bad_qp, objects_bad_qp_gen_params),
+	KUNIT_CASE_PARAM(objects_cap, objects_cap_gen_params),
+	KUNIT_CASE(objects_cq_refused),
+	KUNIT_CASE(objects_qp_refused),
+	KUNIT_CASE(objects_cq_kept),
+	KUNIT_CASE(objects_one_gsi),
+	KUNIT_CASE(objects_qpn_rests),
+	{}
+};
+
+static struct kunit_suite objects_suite = {
+	.name = "hghca_objects",
+	.init = fake_test_init_events,
+	.test_cases = objects_cases,
+};
+
+/* A device of few: the first number is not the driver's to give. */
+static int objects_few_init(struct kunit *test)
+{
+	struct fake *fake = fake_create();
+
+	if (!fake)
+		return -ENOMEM;
+	test->priv = fake;
+	fake->limits.log_max_pds = 2;
+	fake->limits.log_max_cqs = 2;
+	fake->limits.log_max_qps = 4;
+	return fake_open(fake) ?: fake_events(fake);
+}
+
+static void objects_few_exit(struct kunit *test)
+{
+	if (test->priv)
+		fake_destroy(test->priv);
+}
+
+/* Of four PDs one is reserved, one the driver's. */
+static void objects_pds_run_out(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_pd *first = fake_new_pd(fake);
+	struct hghca_pd *second = fake_new_pd(fake);
+
+	KUNIT_EXPECT_NOT_NULL(test, first);
+	KUNIT_EXPECT_NOT_NULL(test, second);
+	KUNIT_EXPECT_NULL(test, fake_new_pd(fake));
+	fake_del_pd(first);
+	first = fake_new_pd(fake);
+	KUNIT_EXPECT_NOT_NULL(test, first);
+	fake_del_pd(first);
+	fake_del_pd(second);
+}
+
+static void objects_cqs_run_out(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	const struct objects_held before = objects_held(fake->hdev);
+	struct hghca_cq *cqs[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		cqs[i] = fake_new_cq(fake, 7);
+		KUNIT_ASSERT_NOT_NULL(test, cqs[i]);
+	}
+	KUNIT_EXPECT_NULL(test, fake_new_cq(fake, 7));
+	for (i = 0; i < 3; i++)
+		fake_del_cq(cqs[i]);
+	objects_expect_held(test, fake->hdev, &before);
+}
+
+/* Eight of 16 are for special QPs. */
+static void objects_qps_run_out(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_new_pd(fake);
+	struct hghca_cq *hcq = fake_new_cq(fake, 7);
+	struct hghca_qp *qps[8];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pd);
+	KUNIT_ASSERT_NOT_NULL(test, hcq);
+	for (i = 0; i < 8; i++) {
+		qps[i] = fake_new_qp(pd, hcq, hcq, &objects_rc);
+		KUNIT_ASSERT_NOT_NULL(test, qps[i]);
+		KUNIT_EXPECT_EQ(test, 8 + i, qps[i]->hw.qpn);
+	}
+	KUNIT_EXPECT_NULL(test, fake_new_qp(pd, hcq, hcq, &objects_rc));
+	for (i = 0; i < 8; i++)
+		fake_del_qp(qps[i]);
+	fake_del_cq(hcq);
+	fake_del_pd(pd);
+}
+
+static struct kunit_case objects_few_cases[] = {
+	KUNIT_CASE(objects_pds_run_out),
+	KUNIT_CASE(objects_cqs_run_out),
+	KUNIT_CASE(objects_qps_run_out),
+	{}
+};
+
+static struct kunit_suite objects_few_suite = {
+	.name = "hghca_numbers",
+	.init = objects_few_init,
+	.exit = objects_few_exit,
+	.test_cases = objects_few_cases,
+};
+
+kunit_test_suites(&objects_suite, &objects_few_suite);
