@@ -30,6 +30,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -39,6 +40,10 @@ from . import cache, gcov, machine
 from .errors import ToolError
 
 BOOT_TIMEOUT_S = 180
+# A race in QEMU 10.0 between emulated CPUs and the memory map that the firmware or the kernel changes while it
+# finds PCI devices: an assertion of QEMU's core, which no device is part of. Such a boot is tried again.
+EMULATOR_RACE = "iotlb_to_section: Assertion"
+BOOT_TRIES = 3
 TIMED_OUT = 124
 PR_SET_PDEATHSIG = 1
 WARNING = 4
@@ -355,23 +360,40 @@ def boot(setup, config=None, timeout=BOOT_TIMEOUT_S, check=True):
     folder = Path(tempfile.mkdtemp(prefix="hghca-"))
     guests = []
     try:
-        links = machine.link_guests(config.guests)
-        for number, sockets in enumerate(links, 1):
-            guests.append(_boot_one(setup, config, number, sockets, folder))
-        for guest in guests:
+        for attempt in range(1, BOOT_TRIES + 1):
             try:
-                guest.wait_ready(timeout)
-            except GuestDied:
-                raise
-            except GuestError:
-                if check or guest.failed is None:
+                _start_all(setup, config, folder, guests, timeout, check)
+                break
+            except GuestDied as error:
+                if EMULATOR_RACE not in str(error) or attempt == BOOT_TRIES:
                     raise
+                print("hghca: QEMU ended by a race of its own; the guest is booted again", file=sys.stderr)
+                _close_all(guests)
         yield guests
     finally:
-        for guest in guests:
-            gcov.collect(guest)
-            guest.close()
+        _close_all(guests)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_all(setup, config, folder, guests, timeout, check):
+    """Start all machines, put them into the list `guests`, and wait until they are ready."""
+    for number, sockets in enumerate(machine.link_guests(config.guests), 1):
+        guests.append(_boot_one(setup, config, number, sockets, folder))
+    for guest in guests:
+        try:
+            guest.wait_ready(timeout)
+        except GuestDied:
+            raise
+        except GuestError:
+            if check or guest.failed is None:
+                raise
+
+
+def _close_all(guests):
+    while guests:
+        guest = guests.pop()
+        gcov.collect(guest)
+        guest.close()
 
 
 def _boot_one(setup, config, number, sockets, folder):
