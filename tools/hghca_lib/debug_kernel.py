@@ -28,11 +28,20 @@ scripts/kconfig/merge_config.sh -m .config "$@"
 make olddefconfig
 """
 BUILD = "make -j$(nproc) bzImage modules"
-# What a module is built with stays: headers, scripts, objtool, the symbols' versions.
+# What a module is built with stays: the configuration, headers, scripts, objtool, the symbols' versions. So does
+# vmlinux, for gdb.
 PRUNE = """
-find . -name '*.a' -delete
-find . -path ./scripts -prune -o -path ./tools/objtool -prune -o -name '*.o' -print -o -name '*.c' -print \\
-    -o -name '.*.cmd' -print | xargs -d '\\n' rm -f
+set -e
+only() {
+    folder=$1
+    shift
+    ls -A $folder | grep -vxF "$(printf '%s\\n' "$@")" | sed "s,^,$folder/," | xargs -d '\\n' rm -rf
+}
+only . .config Kbuild Makefile Module.symvers System.map arch include scripts tools vmlinux
+only arch x86
+only tools objtool
+find arch/x86 -name '*.[ao]' -o -name 'vmlinux*' -o -name '.*.cmd' | xargs rm -f
+find arch/x86 tools -name '*.c' | xargs rm -f
 """
 OPTION = re.compile(r"^(?:# )?(CONFIG_\w+)(?:=| is not set)")
 
@@ -67,7 +76,7 @@ def make(buildroot, name="debug"):
         cure = "the log tells why; a fragment in tools/kernel of this checkout may be wrong"
         files = [f"/mnt/fragments/{file}" for file in FRAGMENTS[name]]
         buildroot.run(["sh", "-c", CONFIGURE, "sh", SOURCE, *files], log, step, cure, binds, "/mnt/tree")
-        check(folder / ".config", fragments(name), step)
+        check(folder / ".config", fragments(name), step, log)
         buildroot.run(["sh", "-c", BUILD], log, step, cure, binds, "/mnt/tree")
         buildroot.run(["sh", "-c", PRUNE], log, step, cure, binds, "/mnt/tree")
 
@@ -80,7 +89,7 @@ def options(path):
     return {match.group(1): line for line in path.read_text().splitlines() if (match := OPTION.match(line))}
 
 
-def check(config, wanted, step):
+def check(config, wanted, step, log=None):
     """Kconfig drops an option whose conditions are not met without a word; here it is an error."""
     asked = {}
     for fragment in wanted:
@@ -91,4 +100,4 @@ def check(config, wanted, step):
                if got.get(option, f"# {option} is not set") != line]
     if dropped:
         raise ToolError(f"{step}: Kconfig did not take {', '.join(dropped)}",
-                        "a condition of the option is not met; see it with scripts/kconfig in the kernel's source")
+                        "a condition of it is not met; look it up in the Kconfig files of the kernel's source", log)
