@@ -28,7 +28,8 @@ COMMAND_S = 60
 # By how much all time limits grow under a kernel that checks itself on emulated CPUs.
 SLOWNESS = {"stock": 1, "debug": 6, "kcsan": 10}
 
-TAINT_WARN = 1 << 9
+# Taints that a line in the kernel log comes with: of a bad page, which is KASAN's, and of a warning.
+TAINTS_TOLD = 1 << 5 | 1 << 9
 
 REGISTER = []
 
@@ -249,9 +250,9 @@ class Rig:
     def resources(self):
         """The kernel's RDMA resources in all guests and namespaces, and its taint, as text.
 
-        But for the taint of a warning: the log tells which.
+        But for the taints that the log tells of.
         """
-        script = f"rdma resource show; echo $(($(cat /proc/sys/kernel/tainted) & ~{TAINT_WARN}))"
+        script = f"rdma resource show; echo $(($(cat /proc/sys/kernel/tainted) & ~{TAINTS_TOLD}))"
         text = "".join(self.ask(side, script) for side in self.sides)
         return re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)  # the index of a device that came back is another
 
@@ -380,37 +381,47 @@ def is_warning(record):
 
 def complaints(records, expected=()):
     """What is wrong by the kernel log, but for the expected, as lines of the report."""
-    return [f"kernel log: <{record.level}> {record.text}" for record in without_overlaps(records)
+    return [f"kernel log: <{record.level}> {record.text}" for record in without_known(records)
             if is_warning(record) and not any(re.search(pattern, record.text) for pattern in expected)]
 
 
-# A program may register memory again that is registered already. The debugging of DMA takes that for a driver's error.
-OVERLAP = re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)")
-SPLAT_BEGINS, SPLAT_ENDS = "cut here ]---", "---[ end trace "
-AFTER_OVERLAP = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
+# Where a splat of the kernel begins, and where it ends: a warning, and what lockdep has to say.
+SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TASK>")]
+# What the kernel's checkers say of the kernel's own RDMA core, by what stands in the splat.
+#   A program may register memory again that is registered already; the debugging of DMA takes that for an error of
+#   the driver. After the splat comes a backtrace of its own.
+#   The core of 6.12 takes the lock that guards disassociation inside mmap_lock when a process forks, and the other
+#   way round when a device goes: rdma_umap_open() and uverbs_user_mmap_disassociate().
+KNOWN = [
+    (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
+     "ib_umem_get+"),
+    (re.compile(r"possible circular locking dependency detected"), "at: uverbs_user_mmap_disassociate+"),
+]
+AFTER_KNOWN = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
 
 
-def without_overlaps(records):
-    """The records but for the splats about user memory that is registered more than once."""
-    kept, splat, after = [], None, False
+def without_known(records):
+    """The records but for the splats that are known and not the driver's, and for empty ones."""
+    kept, splat, end, after = [], [], None, False
     for record in records:
-        if splat is not None:
+        begins = next((last for first, last in SPLATS if first in record.text), None)
+        if end is None and begins:
+            splat, end = [record], begins
+        elif end is not None:
             splat.append(record)
-            if SPLAT_ENDS in record.text:
-                after = is_overlap(splat)
+            if end in record.text:
+                after = is_known(splat)
                 kept += [] if after else splat
-                splat = None
-        elif SPLAT_BEGINS in record.text:
-            splat = [record]
-        elif not (after and AFTER_OVERLAP.match(record.text)):
+                splat, end = [], None
+        elif not (after and AFTER_KNOWN.match(record.text)) and record.text.strip():
             after = False
             kept.append(record)
-    return kept + (splat or [])
+    return kept + splat
 
 
-def is_overlap(splat):
+def is_known(splat):
     text = "\n".join(record.text for record in splat)
-    return OVERLAP.search(text) is not None and "ib_umem_get+" in text
+    return any(words.search(text) and place in text for words, place in KNOWN)
 
 
 def succeeded(command, result):

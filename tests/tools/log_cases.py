@@ -85,3 +85,27 @@ def test_overlaps():
          "complaints")
     same(count(splat(OVERLAP, "ib_umem_get"), ORIGIN, TROUBLE[:1]), 1, "complaints")
     same(count(splat(OVERLAP, "ib_umem_get")[:-1]), whole - 1, "complaints of a splat without its end")
+
+
+KNOWN = [
+    (4, "======================================================"),
+    (4, "WARNING: possible circular locking dependency detected"),
+    (4, "ff11 (&mm->mmap_lock){++++}-{3:3}, at: uverbs_user_mmap_disassociate+0x210/0x440"),
+    (4, " </TASK>"),
+    (4, ""),
+    (4, "------------[ cut here ]------------"),
+    (4, "DMA-API: hghca 0000:00:04.0: cacheline tracking EEXIST, overlapping mappings aren't supported"),
+    (4, " ib_umem_get+0x543/0x5f0"),
+    (4, "---[ end trace 0000000000000000 ]---"),
+    (4, "DMA-API: Mapped at:"),
+    (4, " debug_dma_map_sg+0x1b6/0x620"),
+]
+
+
+def test_known():
+    """A complaint about the kernel's own RDMA core is let pass, the same about the driver is not"""
+    same(framework.complaints(records(KNOWN)), [], "complaints")
+    ours = [(level, text.replace("uverbs_user_mmap_disassociate", "hghca_mmap").replace("ib_umem_get", "hghca_map"))
+            for level, text in KNOWN]
+    same(len(framework.complaints(records(ours))), len(KNOWN) - 1, "complaints")
+    same(len(framework.complaints(records(KNOWN[:3]))), 3, "complaints of a splat that has no end")
