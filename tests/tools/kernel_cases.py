@@ -5,6 +5,7 @@ import contextlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from tool import fails, hghca, holds, same
 
 from hghca_lib import accel, cache, debug_kernel, guest, machine, repo, setup
 from hghca_lib.errors import ToolError
+
+sys.path.insert(0, str(repo.path("tests/guest")))
+import checkers  # noqa: E402
 
 IMAGE = "arch/x86/boot/bzImage"
 
@@ -30,10 +34,6 @@ def stock_tree(image):
 
 def stock_image(made):
     return made.kernel.image.read_bytes()
-
-
-def debug_image(made):
-    return debug_kernel.make(made.buildroot).image.read_bytes()
 
 
 def log_of(ended):
@@ -61,19 +61,21 @@ def test_own_kernel():
 def test_own_modules():
     """--modules: they are the guest's, and their link to the build tree is what the driver is built with"""
     made = setup.make()
-    stock = made.buildroot.path / "usr/lib/modules" / made.kernel.version
-    dummy, = stock.rglob("dummy.ko.xz")
-    with stock_tree(stock_image) as image, tempfile.TemporaryDirectory() as folder:
-        modules, alone = Path(folder) / made.kernel.version, Path(folder) / "bzImage"
-        shutil.copy(image, alone)
-        modules.mkdir()
-        shutil.copy(dummy, modules)
-        (modules / "modules.dep").write_text("dummy.ko.xz:\n")
-        (modules / "build").symlink_to(image.parents[3])
-        ended = hghca("exec", "--kernel", alone, "--modules", modules, "--hcas", 0, "--",
-                      "modprobe dummy && ls /sys/module/dummy/initstate /lib/modules/$(uname -r); modprobe veth")
-        same(ended.status, 1, "status of modprobe for a module that is not in the folder")
-        holds(ended.stdout, "/sys/module/dummy/initstate", "dummy.ko.xz\n", "modules.dep\n")
+    kernel = debug_kernel.make(made.buildroot)
+    release = (kernel.tree / "include/config/kernel.release").read_text().strip()
+    with tempfile.TemporaryDirectory() as folder:
+        modules, alone = Path(folder) / "lib/modules" / release, Path(folder) / "bzImage"
+        shutil.copy(kernel.image, alone)
+        modules.mkdir(parents=True)
+        shutil.copy(checkers.module("debug"), modules)
+        (modules / "build").symlink_to(kernel.tree)
+        made.buildroot.run(["depmod", "--basedir", "/mnt/root", release], cache.log_path("test-depmod"), "depmod",
+                           "see the log", {"root": folder})
+        ended = hghca("exec", "--kernel", alone, "--modules", modules, "--",
+                      "lsmod | grep -c ^hghca; modprobe hghca_provoke && lsmod | grep -c ^hghca; "
+                      "ls /lib/modules/$(uname -r); modprobe no_such_module", timeout=3000)
+        same((ended.status, ended.stdout.split()[:2]), (1, ["1", "2"]), "status and modules")
+        holds(ended.stdout, "hghca_provoke.ko\n", "modules.dep\n")
         assert "build" not in ended.stdout, ended.stdout
 
 
@@ -117,9 +119,16 @@ def test_broken_kernel_image():
 
 def test_module_of_another_kernel():
     """A driver that does not match the kernel is told, with the kernel log that says why: status 125"""
-    with stock_tree(debug_image) as image:
-        ended = hghca("exec", "--kernel", image, "--", "true", timeout=3000)
-        fails(ended, 125, "insmod hghca.ko failed", "version magic", "log:")
+    kernel = debug_kernel.make(setup.make().buildroot)
+    with tempfile.TemporaryDirectory() as folder:
+        # A tree that was configured anew after its kernel was built.
+        tree = Path(folder) / "tree"
+        shutil.copytree(kernel.tree, tree, symlinks=True, ignore=shutil.ignore_patterns("vmlinux"))
+        for file in ("include/generated/utsrelease.h", "include/config/kernel.release"):
+            text = (tree / file).read_text()
+            (tree / file).write_text(re.sub(r"(\d)(\"?\n)", r"\1-other\2", text))
+        ended = hghca("exec", "--kernel", tree / IMAGE, "--", "true", timeout=3000)
+        fails(ended, 125, "insmod hghca.ko failed", "version magic", "-other", "log:")
         holds(log_of(ended), "version magic")
 
 
