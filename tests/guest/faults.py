@@ -115,12 +115,15 @@ def removal(rig):
     works_again(rig)
 
 
-# Allocations that may wait fail too, and single pages; the number of the one to fail is each thread's own.
+# Allocations that may wait fail too, and single pages; the number of the one to fail is each thread's own. Those of
+# the debugging of DMA do not fail, or it would switch itself off.
 EVERY_ALLOCATION = """
 cd /sys/kernel/debug
 for kind in failslab fail_page_alloc; do
     echo N > $kind/ignore-gfp-wait
     echo 0 > $kind/verbose
+    awk '$3 == "add_dma_entry" { print "0x" $1 }' /proc/kallsyms > $kind/reject-start
+    awk 'begun { print "0x" $1; exit } $3 == "add_dma_entry" { begun = 1 }' /proc/kallsyms > $kind/reject-end
 done
 echo N > fail_page_alloc/ignore-gfp-highmem
 echo 0 > fail_page_alloc/min-order
@@ -129,7 +132,7 @@ echo 0 > fail_page_alloc/min-order
 
 # What the kernel's own parts say when they get no memory.
 TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refcount_t|corruption|Oops|hghca))",
-                  r"^DMA-API: cacheline tracking ENOMEM, dma-debug disabled$", r"driver_sysfs_add failed$",
+                  r"driver_sysfs_add failed$",
                   r"^kobject: kobject_add_internal failed for \w+ \(error: -12 ",
                   r"^bus_add_driver: .*hghca")
 # A probe takes a second there, and has thousands of allocations.

@@ -19,9 +19,12 @@ def source_paths():
     return [repo.path("Kbuild"), repo.path("kernel"), repo.path("include")]
 
 
+def kernel_key(buildroot, tree):
+    return cache.key(buildroot.key, *[tree / file for file in TREE_FILES] if tree else [])
+
+
 def module_key(buildroot, tree=None):
-    kernel = cache.key(*(tree / file for file in TREE_FILES)) if tree else ""
-    return cache.key(buildroot.key, kernel, DEBUG_INFO, cache.tree_key(repo.ROOT, *source_paths()),
+    return cache.key(kernel_key(buildroot, tree), DEBUG_INFO, cache.tree_key(repo.ROOT, *source_paths()),
                      *gcov.make_arguments())
 
 
@@ -36,7 +39,7 @@ def make(buildroot, tree=None):
     def build(folder):
         log = cache.log_path("module")
         log.unlink(missing_ok=True)
-        work = cache.root() / "module-tree" / cache.key(buildroot.key, str(tree), *gcov.make_arguments())
+        work = cache.root() / "module-tree" / cache.key(kernel_key(buildroot, tree), *gcov.make_arguments())
         work.mkdir(parents=True, exist_ok=True)
         cache.sync_tree(repo.ROOT, source_paths(), work)
         binds = {"module": work}
