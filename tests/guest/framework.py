@@ -402,25 +402,39 @@ AFTER_KNOWN = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
 
 
 def without_known(records):
-    """The records but for the splats that are known and not the driver's, and for empty ones."""
+    """The records but for the splats that are known and not the driver's, and for empty ones.
+
+    Threads that complain at once mix their lines, so each one's are looked at by themselves.
+    """
+    threads = {}
+    for numbered in enumerate(records):
+        threads.setdefault(numbered[1].caller, []).append(numbered)
+    kept = [numbered for said in threads.values() for numbered in of_one_thread(said)]
+    return [record for _, record in sorted(kept, key=lambda numbered: numbered[0])]
+
+
+def of_one_thread(numbered):
+    """What without_known() keeps of the (number, record) of one thread."""
     kept, splat, end, after = [], [], None, False
-    for record in records:
+    for item in numbered:
+        _, record = item
         begins = next((last for first, last in SPLATS if first in record.text), None)
         if end is None and begins:
-            splat, end = [record], begins
+            splat, end = [item], begins
         elif end is not None:
-            splat.append(record)
+            splat.append(item)
             if end in record.text:
-                after = is_known(splat)
+                after = is_known(record for _, record in splat)
                 kept += [] if after else splat
                 splat, end = [], None
         elif not (after and AFTER_KNOWN.match(record.text)) and record.text.strip():
             after = False
-            kept.append(record)
+            kept.append(item)
     return kept + splat
 
 
 def is_known(splat):
+    """Whether the records of a splat show one of KNOWN."""
     text = "\n".join(record.text for record in splat)
     return any(words.search(text) and place in text for words, place in KNOWN)
 

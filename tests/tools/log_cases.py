@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the framework of the guest's tests takes for trouble in a kernel log, line by line."""
 
+import itertools
 import sys
 
 from tool import same
@@ -109,3 +110,13 @@ def test_known():
             for level, text in KNOWN]
     same(len(framework.complaints(records(ours))), len(KNOWN) - 1, "complaints")
     same(len(framework.complaints(records(KNOWN[:3]))), 3, "complaints of a splat that has no end")
+
+
+def test_mixed():
+    """Complaints of two threads at the same time are told apart by who says each line"""
+    overlap, other = splat(OVERLAP, "ib_umem_get") + ORIGIN, splat(NOT_OURS, "ib_umem_get")
+    lines = [Record(line[0], 0, line[1], caller) for pair in itertools.zip_longest(overlap, other)
+             for line, caller in zip(pair, ("caller=T7", "caller=T8")) if line]
+    said = framework.complaints(lines)
+    same(said, framework.complaints(records(other)), "complaints of the thread that is in the wrong")
+    same(framework.complaints([line for line in lines if line.caller == "caller=T7"]), [], "complaints of the other")

@@ -13,7 +13,7 @@ Guest to host:
   {"ev": "ready", "failed": text}          once; what init could not do
   {"ev": "out", "id": N, "fd": 1 or 2, "data": B}
   {"ev": "exit", "id": N, "status": S}     128 + signal for a killed command
-  {"ev": "kmsg", "id": N, "records": [[level, usec, text], ..]}
+  {"ev": "kmsg", "id": N, "records": [[level, usec, text, caller], ..]}
 
 When the host goes away, the guest powers itself off.
 """
@@ -175,8 +175,9 @@ class Server:
                     prefix, _, text = os.read(fd, 8192).decode(errors="replace").partition(";")
                 except BrokenPipeError:
                     continue
-                priority, _, usec = prefix.split(",")[:3]
-                records.append([int(priority) & 7, int(usec), text.split("\n")[0]])
+                priority, _, usec, *more = prefix.split(",")
+                caller = next((field for field in more if field.startswith("caller=")), "")
+                records.append([int(priority) & 7, int(usec), text.split("\n")[0], caller])
         except BlockingIOError:
             pass
         finally:

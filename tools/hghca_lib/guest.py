@@ -55,7 +55,8 @@ USUAL_WARNINGS = (
     "hrtimer: interrupt took",
 )
 
-Record = collections.namedtuple("Record", "level usec text")
+# caller: the thread or, in an interrupt, the CPU that said it, where the kernel tells (CONFIG_PRINTK_CALLER).
+Record = collections.namedtuple("Record", "level usec text caller", defaults=("",))
 
 # QEMU is to die with the tool. Linux ties that to the thread that started it,
 # so one thread that lives as long as the process starts them all.
@@ -197,7 +198,7 @@ class Guest:
         return started.wait(timeout)
 
     def kmsg(self, timeout=20):
-        """The kernel log since boot as a list of Record(level, usec, text); level 4 is a warning, lower is worse."""
+        """The kernel log since boot as a list of Record; level 4 is a warning, lower is worse."""
         number = next(self._numbers)
         self._send({"op": "kmsg", "id": number})
         if not self.wait_for_state(lambda: number in self._answers, timeout):

@@ -20,9 +20,6 @@ from . import cache, repo, setup
 from .errors import ToolError, UsageError
 
 LIMIT_S = 1800
-# Suites that run only when they are named. Now and then the debug kernel does not get through its boot: KASAN reports
-# something in the kernel's own start, before any driver, and the guest hangs.
-BY_NAME = {"debug", "kunit"}
 RESULT = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:- )?(.*?)\s*$")
 PLAN = re.compile(r"^1\.\.(\d+)")
 DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)", re.IGNORECASE)
@@ -43,7 +40,7 @@ def available():
 
 
 def main(options):
-    names = options.suites or [name for name in available() if name not in BY_NAME]
+    names = options.suites or available()
     for name in names:
         if name not in available():
             raise UsageError(f"there is no test suite {name}", f"choose from: {' '.join(available())}")
