@@ -393,10 +393,12 @@ SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TA
 #   the driver. After the splat comes a backtrace of its own.
 #   The core of 6.12 takes the lock that guards disassociation inside mmap_lock when a process forks, and the other
 #   way round when a device goes: rdma_umap_open() and uverbs_user_mmap_disassociate().
+#   Dynamic debugging warns when it has no memory for a module.
 KNOWN = [
     (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
      "ib_umem_get+"),
     (re.compile(r"possible circular locking dependency detected"), "at: uverbs_user_mmap_disassociate+"),
+    (re.compile(r"WARNING: .* at lib/dynamic_debug\.c:\d+ ddebug_module_notify\+"), "Failed to allocate memory"),
 ]
 AFTER_KNOWN = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
 
@@ -437,6 +439,17 @@ def is_known(splat):
     """Whether the records of a splat show one of KNOWN."""
     text = "\n".join(record.text for record in splat)
     return any(words.search(text) and place in text for words, place in KNOWN)
+
+
+# The core of 6.12 forgets a reference to the task when a user context cannot be made (UVERBS_METHOD_GET_CONTEXT), so
+# what hangs on a task is lost where the allocations for contexts fail: itself, its signals and its credentials.
+LEAKED_TASK = re.compile(r" (copy_process|prepare_creds)\+")
+
+
+def leaks_but_tasks(leaks):
+    """What kmemleak tells, as text, without tasks and what belongs to them."""
+    blocks = re.split(r"^(?=unreferenced object )", leaks, flags=re.MULTILINE)
+    return "".join(block for block in blocks if not LEAKED_TASK.search(block))
 
 
 def succeeded(command, result):
