@@ -134,7 +134,12 @@ enum hghca_cmd_op {
 	HGHCA_CMD_RESIZE_CQ		= 0x02c,
 	HGHCA_CMD_INIT2INIT_QPEE	= 0x02d,
 	HGHCA_CMD_NOP			= 0x031,
+	HGHCA_CMD_SW2HW_SRQ		= 0x035,	/* extension */
+	HGHCA_CMD_HW2SW_SRQ		= 0x036,	/* extension */
+	HGHCA_CMD_QUERY_SRQ		= 0x037,	/* extension */
 	HGHCA_CMD_SQD2SQD_QPEE		= 0x038,
+	HGHCA_CMD_ARM_SRQ		= 0x040,	/* extension */
+	HGHCA_CMD_RESIZE_SRQ		= 0x044,	/* extension */
 	HGHCA_CMD_SET_GID		= 0xe00,	/* extension */
 	HGHCA_CMD_QUERY_PORT		= 0xe01,	/* extension */
 	HGHCA_CMD_QUERY_STATS		= 0xe02,	/* extension */
@@ -187,7 +192,9 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_PORT			(1U << 4)	/* QUERY_PORT, SET_PORT, raw Ethernet QP */
 #define HGHCA_CAP_QP_LIMITS		(1U << 5)	/* QPC word A8h is live */
 #define HGHCA_CAP_STATS			(1U << 6)	/* QUERY_STATS */
-#define HGHCA_CAP_ALL			HGHCA_MASK(6, 0)
+#define HGHCA_CAP_SRQ			(1U << 7)	/* shared receive queues */
+#define HGHCA_CAP_UC			(1U << 8)	/* service type UC */
+#define HGHCA_CAP_ALL			HGHCA_MASK(8, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -239,7 +246,13 @@ struct hghca_dev_lim {
 	__u8	log_max_msg;		/* 44h, extension: bytes */
 	__u8	log_max_page_sz;
 	__be16	num_vectors;		/* MSI-X vectors */
-	__be32	rsvd48[14];
+	__u8	log_max_srqs;		/* 48h, extension SRQ */
+	__u8	log_max_srq_sz;		/* WQEs */
+	__u8	max_sg_srq;		/* entries */
+	__u8	rsvd4b;
+	__be16	srqc_entry_sz;		/* 4Ch, bytes */
+	__be16	rsvd4e;
+	__be32	rsvd50[12];
 };
 HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_qps, 0x0c);
@@ -250,6 +263,7 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, max_icm_sz, 0x30);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, caps, 0x3c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mtts, 0x40);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_vectors, 0x46);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, srqc_entry_sz, 0x4c);
 
 #define HGHCA_DEV_LIM_MTU_MASK		0xf0
 #define HGHCA_DEV_LIM_WIDTH_MASK	0x0f
@@ -275,13 +289,15 @@ struct hghca_init_hca {
 	__be64	cqc_base;		/* 10h */
 	__be64	eqc_base;		/* 18h */
 	__be32	caps;			/* 20h, extension: HGHCA_CAP_* to turn on */
-	__be32	rsvd24[3];
+	__be32	rsvd24;
+	__be64	srqc_base;		/* 28h, extension SRQ */
 	__be64	mpt_base;		/* 30h */
 	__be64	mtt_base;		/* 38h, the address alone */
 };
 HGHCA_ASSERT_SIZE(hghca_init_hca, 0x40);
 HGHCA_ASSERT_OFFSET(hghca_init_hca, eqc_base, 0x18);
 HGHCA_ASSERT_OFFSET(hghca_init_hca, caps, 0x20);
+HGHCA_ASSERT_OFFSET(hghca_init_hca, srqc_base, 0x28);
 HGHCA_ASSERT_OFFSET(hghca_init_hca, mpt_base, 0x30);
 
 #define HGHCA_INIT_HCA_LOG_MASK		0xffULL
@@ -406,6 +422,39 @@ struct hghca_resize_cq {
 };
 HGHCA_ASSERT_SIZE(hghca_resize_cq, 0x20);
 
+/* SRQ context, extension. */
+struct hghca_srqc {
+	__be32	flags;			/* 00h: HGHCA_SRQ_FAILED; read only */
+	__be32	srqn;			/* 04h */
+	__be32	pd;			/* 08h */
+	__be32	lkey;			/* 0Ch: key of the queue's MR */
+	__u8	logsize;		/* 10h: WQEs */
+	__u8	entry_sz_log;		/* bytes */
+	__be16	limit;			/* 12h: WQEs; 0: not armed */
+	__be32	next;			/* 14h: byte offset of the WQE to be taken next */
+	__be16	taken;			/* 18h: WQEs taken so far, free-running */
+	__be16	rsvd1a;
+	__be32	rsvd1c;
+	__be64	dbr_addr;		/* 20h: struct hghca_srq_dbr; bit 0: valid */
+	__be32	rsvd28[6];
+};
+HGHCA_ASSERT_SIZE(hghca_srqc, 64);
+HGHCA_ASSERT_OFFSET(hghca_srqc, logsize, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_srqc, next, 0x14);
+HGHCA_ASSERT_OFFSET(hghca_srqc, taken, 0x18);
+HGHCA_ASSERT_OFFSET(hghca_srqc, dbr_addr, 0x20);
+
+#define HGHCA_SRQ_FAILED		(1U << 31)
+
+/* RESIZE_SRQ input, extension. */
+struct hghca_resize_srq {
+	__u8	logsize;		/* 00h: WQEs */
+	__u8	rsvd01[3];
+	__be32	lkey;			/* 04h */
+	__be32	rsvd08[6];
+};
+HGHCA_ASSERT_SIZE(hghca_resize_srq, 0x20);
+
 /* QP context with its modify mask, table 3-2-40. */
 struct hghca_qpc {
 	__be32	opt_param_mask;		/* 00h, HGHCA_QP_ATTR_* */
@@ -454,7 +503,8 @@ struct hghca_qpc {
 	__be32	rmsn;			/* 9Ch */
 	__be64	dbr_addr;		/* A0h, extension: struct hghca_qp_dbr; bit 0: valid */
 	__be32	limits;			/* A8h, extension: HGHCA_QPC_LIMITS_* */
-	__be32	rsvdac[4];
+	__be32	srqn;			/* ACh, extension: its SRQ; 0: a receive queue of its own */
+	__be32	rsvdb0[3];
 	__be16	rq_wqe_counter;		/* BCh */
 	__be16	sq_wqe_counter;		/* BEh */
 };
@@ -467,6 +517,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, pd, 0x5c);
 HGHCA_ASSERT_OFFSET(hghca_qpc, next_send_psn, 0x6c);
 HGHCA_ASSERT_OFFSET(hghca_qpc, cqn_rcv, 0x8c);
 HGHCA_ASSERT_OFFSET(hghca_qpc, dbr_addr, 0xa0);
+HGHCA_ASSERT_OFFSET(hghca_qpc, srqn, 0xac);
 HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
 #define HGHCA_QPC_STATE_MASK		HGHCA_MASK(31, 28)
@@ -570,6 +621,12 @@ struct hghca_qp_dbr {
 	__le32	rsvd;
 };
 HGHCA_ASSERT_SIZE(hghca_qp_dbr, 8);
+
+struct hghca_srq_dbr {
+	__le32	posted;			/* WQEs posted, free-running; low 16 bits count */
+	__le32	rsvd;
+};
+HGHCA_ASSERT_SIZE(hghca_srq_dbr, 8);
 
 struct hghca_cq_dbr {
 	__le32	consumer_index;		/* CQEs consumed, free-running */
@@ -686,7 +743,7 @@ HGHCA_ASSERT_SIZE(hghca_data_unit, 16);
 
 struct hghca_cqe {
 	__le32	my_qpn;			/* 00h */
-	__le32	my_ee;			/* 04h */
+	__le32	my_ee;			/* 04h, extension: of a receive, its SRQ, or 0 */
 	__le32	rqpn;			/* 08h: source QP number of a datagram */
 	__le32	rlid_path_sl;		/* 0Ch: HGHCA_CQE_* */
 	__be32	imm;			/* 10h: immediate data, as on the wire */
@@ -703,7 +760,8 @@ HGHCA_ASSERT_OFFSET(hghca_cqe, owner, 0x1f);
 
 struct hghca_err_cqe {
 	__le32	my_qpn;			/* 00h */
-	__le32	rsvd04[3];
+	__le32	my_ee;			/* 04h, as in a CQE */
+	__le32	rsvd08[2];
 	__u8	syndrome;		/* 10h */
 	__u8	vendor_err;		/* 11h: HGHCA_VENDOR_ERR_* for the curious */
 	__le16	db_cnt;			/* 12h */
@@ -763,6 +821,9 @@ enum hghca_event_type {
 	HGHCA_EVENT_EQ_OVERFLOW		= 0x0f,
 	HGHCA_EVENT_WQ_INVAL_REQ_ERROR	= 0x10,
 	HGHCA_EVENT_WQ_ACCESS_ERROR	= 0x11,
+	HGHCA_EVENT_SRQ_CATAS_ERROR	= 0x12,
+	HGHCA_EVENT_SRQ_QP_LAST_WQE	= 0x13,
+	HGHCA_EVENT_SRQ_LIMIT		= 0x14,
 };
 
 /* subtype of HGHCA_EVENT_PORT_CHANGE */
@@ -795,6 +856,9 @@ struct hghca_eqe {
 		struct {
 			__be32	qpn;		/* 04h */
 		} qp;
+		struct {
+			__be32	srqn;		/* 04h */
+		} srq;
 		struct {
 			__be32	cqn;		/* 04h */
 			__be32	rsvd08;
@@ -836,7 +900,7 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(rx_bad_address,		"packets dropped: source or destination not the QP's") \
 	X(rx_bad_pkey,			"packets dropped: P_Key mismatch") \
 	X(rx_bad_qkey,			"packets dropped: Q_Key mismatch") \
-	X(rx_no_wqe,			"datagrams dropped: no receive WQE") \
+	X(rx_no_wqe,			"UD and UC messages dropped: no receive WQE") \
 	X(rx_too_long,			"datagrams dropped: longer than the receive WQE") \
 	X(duplicate_request,		"duplicate requests received") \
 	X(out_of_sequence,		"requests received ahead of the expected PSN") \
@@ -861,7 +925,8 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(raw_rx_dropped,		"frames for the raw Ethernet QP dropped: no receive WQE") \
 	X(context_hits,			"context cache hits") \
 	X(context_misses,		"context cache misses") \
-	X(context_evictions,		"context cache write-backs")
+	X(context_evictions,		"context cache write-backs") \
+	X(uc_dropped,			"UC messages dropped: cut short or refused")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

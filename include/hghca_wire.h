@@ -164,6 +164,7 @@ HGHCA_ASSERT_SIZE(hghca_deth, 8);
 /* BTH opcodes, table 38: the service in bits 7:5 ... */
 #define HGHCA_BTH_SERVICE_MASK		0xe0
 #define HGHCA_BTH_RC			0x00
+#define HGHCA_BTH_UC			0x20
 #define HGHCA_BTH_UD			0x60
 
 /* ... and the operation in bits 4:0. */

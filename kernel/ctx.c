@@ -5,6 +5,10 @@
 
 #include "hghca.h"
 
+/* A provider older than SRQs has no room for what is said of them. */
+#define HGHCA_UCONTEXT_RESP_MIN \
+	offsetofend(struct hghca_alloc_ucontext_resp, max_desc_sz_rq)
+
 /**
  * hghca_copy_from_udata - take a verb's input from its user
  * @hdev: the device
@@ -59,9 +63,9 @@ int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 	struct hghca_alloc_ucontext_resp resp = {};
 	int err;
 
-	if (udata->outlen < sizeof(resp)) {
+	if (udata->outlen < HGHCA_UCONTEXT_RESP_MIN) {
 		ibdev_dbg(&hdev->ibdev, "alloc_ucontext: room for %zu bytes, %zu needed\n",
-			  udata->outlen, sizeof(resp));
+			  udata->outlen, HGHCA_UCONTEXT_RESP_MIN);
 		return -EINVAL;
 	}
 	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
@@ -85,6 +89,8 @@ int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 	resp.max_desc_sz = limits->max_desc_sz;
 	resp.max_sge_rq = limits->max_sge_rq;
 	resp.max_desc_sz_rq = limits->max_desc_sz_rq;
+	resp.max_srq_wr = limits->max_srq_wr;
+	resp.max_srq_sge = limits->max_srq_sge;
 
 	err = hghca_copy_to_udata(udata, &resp, sizeof(resp));
 	if (err)
@@ -223,12 +229,17 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->device_cap_flags = IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |
 				 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |
 				 IB_DEVICE_BAD_QKEY_CNTR;
+	if (limits->caps & HGHCA_CAP_SRQ)
+		attr->device_cap_flags |= IB_DEVICE_SRQ_RESIZE;
 	attr->max_send_sge = limits->max_sge;
 	attr->max_recv_sge = limits->max_sge_rq;
 	attr->max_sge_rd = attr->max_send_sge;
 	attr->max_cq = limits->num_cqs - limits->first_cqn;
 	attr->max_cqe = limits->max_cqe;
 	attr->max_mr = limits->num_mpts - limits->first_mpt;
+	attr->max_srq = limits->num_srqs - limits->first_srqn;
+	attr->max_srq_wr = limits->max_srq_wr;
+	attr->max_srq_sge = limits->max_srq_sge;
 	attr->max_pd = limits->num_pds - limits->first_pdn;
 	attr->max_qp_rd_atom = limits->max_dest_rd_atomic;
 	attr->max_qp_init_rd_atom = limits->max_rd_atomic;

@@ -14,6 +14,7 @@
 #define HGHCA_DBR_STRIDE	64
 
 static_assert(sizeof(struct hghca_qp_dbr) == sizeof(struct hghca_cq_dbr));
+static_assert(sizeof(struct hghca_qp_dbr) == sizeof(struct hghca_srq_dbr));
 
 /* A page of a user's address space; protected by dbr_lock of its context. */
 struct hghca_user_page {

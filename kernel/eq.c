@@ -29,11 +29,16 @@
 				 BIT_ULL(HGHCA_EVENT_WQ_INVAL_REQ_ERROR) | \
 				 BIT_ULL(HGHCA_EVENT_WQ_ACCESS_ERROR))
 
+/* Where the device has SRQs. */
+#define HGHCA_SRQ_EVENTS	(BIT_ULL(HGHCA_EVENT_SRQ_CATAS_ERROR) | \
+				 BIT_ULL(HGHCA_EVENT_SRQ_QP_LAST_WQE) | \
+				 BIT_ULL(HGHCA_EVENT_SRQ_LIMIT))
+
 #define HGHCA_CMD_EVENTS	BIT_ULL(HGHCA_EVENT_CMD)
 
 static_assert(BIT(HGHCA_CMD_EQ_LOG_SIZE) > HGHCA_CMD_SLOTS);
 
-#define HGHCA_EVENT_NUMBER_MASK	0xffffff	/* a CQN or QPN */
+#define HGHCA_EVENT_NUMBER_MASK	0xffffff	/* a CQN, QPN or SRQN */
 
 /* Our EQs in the device's table, from the first that is not reserved. */
 enum {
@@ -70,7 +75,12 @@ static void hghca_eq_dispatch(struct hghca_eq *eq, const struct hghca_eqe *eqe)
 	case HGHCA_EVENT_WQ_CATAS_ERROR:
 	case HGHCA_EVENT_WQ_INVAL_REQ_ERROR:
 	case HGHCA_EVENT_WQ_ACCESS_ERROR:
+	case HGHCA_EVENT_SRQ_QP_LAST_WQE:
 		hghca_qp_dispatch_event(hdev, number, eqe->type);
+		break;
+	case HGHCA_EVENT_SRQ_CATAS_ERROR:
+	case HGHCA_EVENT_SRQ_LIMIT:
+		hghca_srq_dispatch_event(hdev, number, eqe->type);
 		break;
 	case HGHCA_EVENT_CQ_ERROR:
 		hghca_cq_dispatch_event(hdev, number, eqe->event.cq_err.syndrome);
@@ -312,6 +322,13 @@ static void hghca_cmd_eq_destroy(struct hghca_dev *hdev)
 	hghca_eq_destroy(&hdev->cmd_eq);
 }
 
+static u64 hghca_async_events(const struct hghca_dev *hdev)
+{
+	if (hdev->limits.caps & HGHCA_CAP_SRQ)
+		return HGHCA_ASYNC_EVENTS | HGHCA_SRQ_EVENTS;
+	return HGHCA_ASYNC_EVENTS;
+}
+
 static int hghca_async_eq_create(struct hghca_dev *hdev)
 {
 	struct hghca_eq *eq = &hdev->async_eq;
@@ -321,7 +338,7 @@ static int hghca_async_eq_create(struct hghca_dev *hdev)
 	if (err)
 		return err;
 
-	err = hghca_cmd_map_eq(hdev, eq->eqn, HGHCA_ASYNC_EVENTS, false);
+	err = hghca_cmd_map_eq(hdev, eq->eqn, hghca_async_events(hdev), false);
 	if (err)
 		hghca_eq_destroy(eq);
 	return err;
@@ -329,7 +346,7 @@ static int hghca_async_eq_create(struct hghca_dev *hdev)
 
 static void hghca_async_eq_destroy(struct hghca_dev *hdev)
 {
-	hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, HGHCA_ASYNC_EVENTS, true);
+	hghca_cmd_map_eq(hdev, hdev->async_eq.eqn, hghca_async_events(hdev), true);
 	hghca_eq_destroy(&hdev->async_eq);
 }
 

@@ -344,6 +344,70 @@ int hghca_cmd_conf_special_qp(struct hghca_dev *hdev, u8 type, u32 qpn)
 }
 
 /**
+ * hghca_cmd_sw2hw_srq - SW2HW_SRQ
+ * @hdev: the device
+ * @srqn: the SRQ
+ * @srqc: its context
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_sw2hw_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_srqc *srqc)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SW2HW_SRQ, srqn, 0, srqc, sizeof(*srqc));
+}
+
+/**
+ * hghca_cmd_hw2sw_srq - HW2SW_SRQ
+ * @hdev: the device
+ * @srqn: the SRQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_hw2sw_srq(struct hghca_dev *hdev, u32 srqn)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_HW2SW_SRQ, srqn, 0, 0);
+}
+
+/**
+ * hghca_cmd_query_srq - QUERY_SRQ
+ * @hdev: the device
+ * @srqn: the SRQ
+ * @srqc: its context
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_srq(struct hghca_dev *hdev, u32 srqn, struct hghca_srqc *srqc)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_SRQ, srqn, srqc, sizeof(*srqc));
+}
+
+/**
+ * hghca_cmd_arm_srq - ARM_SRQ
+ * @hdev: the device
+ * @srqn: the SRQ
+ * @limit: SRQ_LIMIT is sent once fewer WQEs than that are left; 0: never
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_arm_srq(struct hghca_dev *hdev, u32 srqn, u16 limit)
+{
+	return hghca_cmd_plain(hdev, HGHCA_CMD_ARM_SRQ, srqn, 0, limit);
+}
+
+/**
+ * hghca_cmd_resize_srq - RESIZE_SRQ
+ * @hdev: the device
+ * @srqn: the SRQ
+ * @resize: its new buffer
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_resize_srq *resize)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_RESIZE_SRQ, srqn, 0, resize, sizeof(*resize));
+}
+
+/**
  * hghca_cmd_set_gid - SET_GID
  * @hdev: the device
  * @index: GID index

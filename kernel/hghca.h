@@ -11,13 +11,14 @@
  *	cmd.c		mechanics of the HCR
  *	fw.c		one typed function a command
  *	icm.c		host memory for contexts and tables, by need
- *	res.c		numbers of CQs and QPs, and their lookup by events
+ *	res.c		numbers of CQs, QPs and SRQs, and their lookup by events
  *	eq.c		event queues
  *	mr.c, queue.c	memory regions; memory of queues
  *	uar.c, dbr.c	doorbell pages; doorbell records
  *	ctx.c, gid.c, port.c, counters.c	smaller verbs; verbs.h
  *	cq.c, poll.c	completion queues; their consumer side
  *	qp.c, qpstate.c	queue pairs; their states and attributes
+ *	srq.c		shared receive queues
  *	post.c, wqe.c	posting; work queue elements from verbs to bytes
  *	ah.c		address handles
  *	netdev.c, netring.c	the Ethernet side of the port
@@ -70,6 +71,7 @@ struct hghca_ucontext;
  * @num_eqs: EQs
  * @num_mpts: memory regions
  * @num_mtts: translation entries
+ * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
  * @num_pds: protection domains
  * @num_uars: UAR pages
  * @first_qpn: first QPN for ordinary QPs, as are the other firsts
@@ -77,6 +79,7 @@ struct hghca_ucontext;
  * @first_eqn: first EQN
  * @first_mpt: first MPT index
  * @first_mtt: first MTT index
+ * @first_srqn: first SRQ number
  * @first_pdn: first PD number
  * @max_qp_wr: WQEs a queue
  * @max_cqe: CQEs a CQ; one less than the largest buffer
@@ -84,6 +87,8 @@ struct hghca_ucontext;
  * @max_desc_sz: bytes of a send WQE
  * @max_sge_rq: entries of a receive's scatter list
  * @max_desc_sz_rq: bytes of a receive WQE
+ * @max_srq_wr: work requests an SRQ; one less than the longest queue has WQEs
+ * @max_srq_sge: entries of a scatter list of an SRQ
  * @max_rd_atomic: outstanding READs and atomics, as initiator
  * @max_dest_rd_atomic: the same as target
  * @num_gids: entries of the GID table
@@ -107,6 +112,7 @@ struct hghca_limits {
 	u32 num_eqs;
 	u32 num_mpts;
 	u32 num_mtts;
+	u32 num_srqs;
 	u32 num_pds;
 	u32 num_uars;
 	u32 first_qpn;
@@ -114,6 +120,7 @@ struct hghca_limits {
 	u32 first_eqn;
 	u32 first_mpt;
 	u32 first_mtt;
+	u32 first_srqn;
 	u32 first_pdn;
 	u32 max_qp_wr;
 	u32 max_cqe;
@@ -121,6 +128,8 @@ struct hghca_limits {
 	u32 max_desc_sz;
 	u32 max_sge_rq;
 	u32 max_desc_sz_rq;
+	u32 max_srq_wr;
+	u32 max_srq_sge;
 	u32 max_rd_atomic;
 	u32 max_dest_rd_atomic;
 	u32 num_gids;
@@ -213,6 +222,7 @@ enum hghca_icm_kind {
 	HGHCA_ICM_QPC,
 	HGHCA_ICM_CQC,
 	HGHCA_ICM_EQC,
+	HGHCA_ICM_SRQC,		/* no entries without HGHCA_CAP_SRQ */
 	HGHCA_ICM_MPT,
 	HGHCA_ICM_MTT,
 	HGHCA_ICM_KINDS
@@ -229,7 +239,7 @@ struct hghca_icm_block;
  * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
  * @base: ICM address
  * @entry_sz: bytes an entry
- * @num_entries: entries, a power of two
+ * @num_entries: entries, a power of two, or 0
  * @blocks: xarray of struct hghca_icm_block, by offset >> HGHCA_ICM_BLOCK_SHIFT
  */
 struct hghca_icm_table {
@@ -275,7 +285,7 @@ struct hghca_queue_chunk {
 };
 
 /**
- * struct hghca_queue - the buffer of a SQ, RQ, CQ or EQ, under its own zero-based MR
+ * struct hghca_queue - the buffer of a SQ, RQ, SRQ, CQ or EQ, under its own zero-based MR
  * @mr: the region; its key goes into the queue's context
  * @size: bytes, a multiple of 4096
  * @num_chunks: kernel memory: number of chunks, all but a lone one of
@@ -317,7 +327,7 @@ struct hghca_dbr {
 };
 
 /* ------------------------------------------------------------------ */
-/* res.c: CQs and QPs as events find them                               */
+/* res.c: CQs, QPs and SRQs as events find them                         */
 
 /**
  * struct hghca_hwcq - a CQ's number
@@ -347,6 +357,20 @@ struct hghca_hwqp {
 	refcount_t refs;
 	struct completion released;
 	void (*event)(struct hghca_hwqp *hwqp, u8 type);
+};
+
+/**
+ * struct hghca_hwsrq - an SRQ's number
+ * @srqn: set by hghca_hwsrq_add()
+ * @refs: events that look at it now, and one
+ * @released: the last reference is gone
+ * @event: asynchronous event of type enum hghca_event_type; interrupt context
+ */
+struct hghca_hwsrq {
+	u32 srqn;
+	refcount_t refs;
+	struct completion released;
+	void (*event)(struct hghca_hwsrq *hwsrq, u8 type);
 };
 
 /* ------------------------------------------------------------------ */
@@ -413,6 +437,7 @@ struct hghca_bus {
  * @icm: tables
  * @cqs: by CQN, struct hghca_hwcq; its lock is taken in interrupts
  * @qps: by QPN, struct hghca_hwqp; its lock is taken in interrupts
+ * @srqs: by SRQN, struct hghca_hwsrq; its lock is taken in interrupts
  * @next_qpn: where the search for a QPN starts
  * @pd_ida: PD numbers
  * @uar_ida: UAR pages
@@ -447,6 +472,7 @@ struct hghca_dev {
 
 	struct xarray cqs;
 	struct xarray qps;
+	struct xarray srqs;
 	u32 next_qpn;
 	struct ida pd_ida;
 	struct ida uar_ida;
@@ -580,6 +606,11 @@ int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
 			const struct hghca_qpc *qpc);
 int hghca_cmd_query_qp(struct hghca_dev *hdev, u32 qpn, struct hghca_qpc *qpc);
 int hghca_cmd_conf_special_qp(struct hghca_dev *hdev, u8 type, u32 qpn);
+int hghca_cmd_sw2hw_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_srqc *srqc);
+int hghca_cmd_hw2sw_srq(struct hghca_dev *hdev, u32 srqn);
+int hghca_cmd_query_srq(struct hghca_dev *hdev, u32 srqn, struct hghca_srqc *srqc);
+int hghca_cmd_arm_srq(struct hghca_dev *hdev, u32 srqn, u16 limit);
+int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_resize_srq *resize);
 int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
 int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
 int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);
@@ -603,9 +634,12 @@ int hghca_hwcq_add(struct hghca_dev *hdev, struct hghca_hwcq *hwcq);
 void hghca_hwcq_del(struct hghca_dev *hdev, struct hghca_hwcq *hwcq);
 int hghca_hwqp_add(struct hghca_dev *hdev, struct hghca_hwqp *hwqp, u32 qpn);
 void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp);
+int hghca_hwsrq_add(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq);
+void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq);
 void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn);
 void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome);
 void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type);
+void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type);
 
 /* eq.c */
 int hghca_eqs_init(struct hghca_dev *hdev);
@@ -631,8 +665,8 @@ int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
  * alloc: zeroed kernel memory, rounded up to a power of two, under an MR in PD @pdn.
  * map_user: an MR over @size bytes of @umem from @offset on, a multiple of 4096;
  *	@umem stays the caller's, who releases it after hghca_queue_free().
- * @hw_writes: CQs and EQs; SQs and RQs are only read by the device.
- * A CQ's MR goes into hdev->pdn, those of a QP's queues into the QP's PD.
+ * @hw_writes: CQs and EQs; SQs, RQs and SRQs are only read by the device.
+ * A CQ's MR goes into hdev->pdn, those of a QP's queues and an SRQ's into its PD.
  * free: also on a queue that is all zeros.
  */
 int hghca_queue_alloc(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,

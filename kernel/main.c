@@ -66,6 +66,17 @@ static const struct ib_device_ops hghca_dev_stats_ops = {
 	.get_hw_stats = hghca_get_hw_stats,
 };
 
+/* For a device that has shared receive queues. */
+static const struct ib_device_ops hghca_dev_srq_ops = {
+	.create_srq = hghca_create_srq,
+	.destroy_srq = hghca_destroy_srq,
+	.modify_srq = hghca_modify_srq,
+	.post_srq_recv = hghca_post_srq_recv,
+	.query_srq = hghca_query_srq,
+
+	INIT_RDMA_OBJ_SIZE(ib_srq, hghca_srq, ibsrq),
+};
+
 static void hghca_dev_fail_work(struct work_struct *work)
 {
 	struct hghca_dev *hdev = container_of(work, struct hghca_dev, fail_work);
@@ -204,6 +215,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 	ib_set_device_ops(ibdev, &hghca_dev_ops);
 	if (hdev->limits.caps & HGHCA_CAP_STATS)
 		ib_set_device_ops(ibdev, &hghca_dev_stats_ops);
+	if (hdev->limits.caps & HGHCA_CAP_SRQ)
+		ib_set_device_ops(ibdev, &hghca_dev_srq_ops);
 
 	err = ib_device_set_netdev(ibdev, hdev->netdev, HGHCA_PORT_NUM);
 	if (err)

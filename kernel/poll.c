@@ -12,6 +12,7 @@
 #include "hghca.h"
 
 #define HGHCA_QPN_MASK		HGHCA_MASK(23, 0)
+#define HGHCA_SRQN_MASK		HGHCA_MASK(23, 0)
 
 /* 0, which is IB_WC_SUCCESS: not a syndrome. */
 static const u8 hghca_wc_status[] = {
@@ -179,6 +180,28 @@ static int hghca_complete_recv(const struct hghca_cqe *cqe, struct hghca_wq *rq,
 	return 0;
 }
 
+/* The request of a receive CQE of a QP with an SRQ: they complete in no order. */
+static int hghca_complete_shared(const struct hghca_cqe *cqe, struct hghca_srq *hsrq,
+				 struct hghca_wr *wr)
+{
+	if ((le32_to_cpu(cqe->my_ee) & HGHCA_SRQN_MASK) != hsrq->hw.srqn)
+		return -EINVAL;
+	return hghca_srq_complete(hsrq, le32_to_cpu(cqe->wqe), wr);
+}
+
+static int hghca_complete(struct hghca_cq *hcq, struct hghca_qp *hqp,
+			  const struct hghca_cqe *cqe, struct hghca_wr *wr)
+{
+	/* A QP may complete to two CQs: what is its send CQ may not be the other. */
+	if (cqe->is_send && hqp->ibqp.send_cq == &hcq->ibcq)
+		return hghca_complete_send(cqe, &hqp->sq, wr);
+	if (cqe->is_send || hqp->ibqp.recv_cq != &hcq->ibcq)
+		return -EINVAL;
+	if (hqp->ibqp.srq)
+		return hghca_complete_shared(cqe, to_hsrq(hqp->ibqp.srq), wr);
+	return hghca_complete_recv(cqe, &hqp->rq, wr);
+}
+
 static void hghca_wc_error(struct hghca_qp *hqp, const struct hghca_cqe *cqe,
 			   struct ib_wc *wc)
 {
@@ -187,8 +210,8 @@ static void hghca_wc_error(struct hghca_qp *hqp, const struct hghca_cqe *cqe,
 	wc->status = hghca_syndrome_to_status(err->syndrome);
 	wc->vendor_err = err->vendor_err;
 	/*
-	 * The device has gone to ERR by itself.  A fault in a send of a UD QP
-	 * leads to SQE instead, which does not touch receives.
+	 * The device has gone to ERR by itself.  A fault in a send of a UC or
+	 * UD QP leads to SQE instead, which does not touch receives.
 	 */
 	if (!cqe->is_send || hqp->ibqp.qp_type == IB_QPT_RC)
 		hghca_qp_flush(hqp);
@@ -289,14 +312,7 @@ static int hghca_cqe_to_wc(struct hghca_cq *hcq, const struct hghca_cqe *cqe,
 	if (!hqp)
 		return hghca_bad_cqe(hcq, cqe, "no such QP");
 
-	/* A QP may complete to two CQs: what is its send CQ may not be the other. */
-	if (cqe->is_send && hqp->ibqp.send_cq == &hcq->ibcq)
-		ret = hghca_complete_send(cqe, &hqp->sq, &wr);
-	else if (!cqe->is_send && hqp->ibqp.recv_cq == &hcq->ibcq)
-		ret = hghca_complete_recv(cqe, &hqp->rq, &wr);
-	else
-		ret = -EINVAL;
-	if (ret)
+	if (hghca_complete(hcq, hqp, cqe, &wr))
 		return hghca_bad_cqe(hcq, cqe, "no such work request");
 
 	*wc = (struct ib_wc) {
@@ -338,7 +354,10 @@ static int hghca_wq_flush(struct hghca_qp *hqp, struct hghca_wq *wq, int num_ent
 	return n;
 }
 
-/* What a device that was given up would have flushed. */
+/*
+ * What a device that was given up would have flushed.  What is posted to an SRQ
+ * is no QP's: it completes with none.
+ */
 static int hghca_cq_flush(struct hghca_cq *hcq, int num_entries, struct ib_wc *wc)
 {
 	struct hghca_qp *hqp;
@@ -454,8 +473,19 @@ int hghca_cq_attach(struct hghca_cq *hcq, struct hghca_qp *hqp)
 	return xa_err(xa_store_irq(&hcq->qps, hqp->hw.qpn, hqp, GFP_KERNEL));
 }
 
+/* The WQE of a receive that nobody will poll goes back to its SRQ. */
+static void hghca_cqe_drop(struct hghca_cq *hcq, struct hghca_qp *hqp,
+			   const struct hghca_cqe *cqe)
+{
+	struct hghca_cqe copy = *cqe;	/* what is checked is what is used */
+	struct hghca_wr wr;
+
+	if (hqp->ibqp.srq && !copy.is_send)
+		hghca_complete(hcq, hqp, &copy, &wr);
+}
+
 /* Drops the CQEs of a QP: those of others move up to where they were. */
-static void hghca_cq_purge_locked(struct hghca_cq *hcq, u32 qpn)
+static void hghca_cq_purge_locked(struct hghca_cq *hcq, struct hghca_qp *hqp)
 {
 	u32 end = hcq->cons_index;
 	u32 purged = 0;
@@ -469,11 +499,13 @@ static void hghca_cq_purge_locked(struct hghca_cq *hcq, u32 qpn)
 	for (i = end; i-- != hcq->cons_index;) {
 		struct hghca_cqe *cqe = hghca_cqe_at(&hcq->queue, hcq->log_size, i);
 
-		if ((le32_to_cpu(cqe->my_qpn) & HGHCA_QPN_MASK) == qpn)
+		if ((le32_to_cpu(cqe->my_qpn) & HGHCA_QPN_MASK) == hqp->hw.qpn) {
+			hghca_cqe_drop(hcq, hqp, cqe);
 			purged++;
-		else if (purged)
+		} else if (purged) {
 			memcpy(hghca_cqe_at(&hcq->queue, hcq->log_size, i + purged),
 			       cqe, sizeof(*cqe));
+		}
 	}
 	if (!purged)
 		return;
@@ -499,7 +531,7 @@ void hghca_cq_purge(struct hghca_cq *hcq, struct hghca_qp *hqp)
 {
 	mutex_lock(&hcq->resize_lock);	/* so that there is one buffer */
 	spin_lock_irq(&hcq->lock);
-	hghca_cq_purge_locked(hcq, hqp->hw.qpn);
+	hghca_cq_purge_locked(hcq, hqp);
 	spin_unlock_irq(&hcq->lock);
 	mutex_unlock(&hcq->resize_lock);
 }
@@ -515,7 +547,7 @@ void hghca_cq_detach(struct hghca_cq *hcq, struct hghca_qp *hqp)
 {
 	mutex_lock(&hcq->resize_lock);	/* so that there is one buffer */
 	spin_lock_irq(&hcq->lock);
-	hghca_cq_purge_locked(hcq, hqp->hw.qpn);
+	hghca_cq_purge_locked(hcq, hqp);
 	xa_lock(&hcq->qps);
 	__xa_erase(&hcq->qps, hqp->hw.qpn);
 	xa_unlock(&hcq->qps);

@@ -57,6 +57,8 @@ static int hghca_wqe_encode(const struct hghca_qp *hqp, void *wqe,
 
 	if (hqp->ibqp.qp_type == IB_QPT_RC)
 		return hghca_wqe_encode_rc(wqe, &hqp->sq.room, wr, info);
+	if (hqp->ibqp.qp_type == IB_QPT_UC)
+		return hghca_wqe_encode_uc(wqe, &hqp->sq.room, wr, info);
 
 	ud = ud_wr(wr);
 	if (!ud->ah)
@@ -188,7 +190,7 @@ static int hghca_post_one_recv(struct hghca_wq *rq, const struct ib_recv_wr *wr)
 
 /**
  * hghca_post_recv - post a list of receives
- * @ibqp: a kernel QP
+ * @ibqp: a kernel QP with a receive queue of its own
  * @wr: the list
  * @bad_wr: the first that was not posted
  *
@@ -207,7 +209,7 @@ int hghca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	int ret = 0;
 
 	spin_lock_irqsave(&rq->lock, flags);
-	if (READ_ONCE(hqp->state) == IB_QPS_RESET) {
+	if (READ_ONCE(hqp->state) == IB_QPS_RESET || ibqp->srq) {
 		ret = -EINVAL;
 		goto out;
 	}

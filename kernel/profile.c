@@ -18,6 +18,7 @@
 #define HGHCA_LOG_MAX_QPS	24
 #define HGHCA_LOG_MAX_CQS	24
 #define HGHCA_LOG_MAX_EQS	8
+#define HGHCA_LOG_MAX_SRQS	24
 #define HGHCA_LOG_MAX_PDS	24
 #define HGHCA_LOG_MAX_MTTS	28
 #define HGHCA_LOG_MAX_QUEUE	16
@@ -31,6 +32,7 @@
 #define HGHCA_LOG_MIN_MTTS	20
 
 #define HGHCA_MIN_EQS		3	/* commands, asynchronous events, completions */
+#define HGHCA_FIRST_SRQN	1	/* 0 in a QPC is no SRQ */
 
 static int hghca_profile_bad(struct hghca_dev *hdev, const char *what, u64 value)
 {
@@ -47,6 +49,11 @@ static int hghca_profile_table(struct hghca_dev *hdev, const char *what, u8 log,
 	*num = 1U << log;
 	*first = 1U << log_reserved;
 	return 0;
+}
+
+static bool hghca_profile_entry_is_valid(u32 entry_sz)
+{
+	return is_power_of_2(entry_sz) && entry_sz >= 8 && entry_sz <= HGHCA_ICM_PAGE_SIZE;
 }
 
 static int hghca_profile_tables(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
@@ -166,6 +173,40 @@ static int hghca_profile_rest(struct hghca_dev *hdev, const struct hghca_dev_lim
 	return 0;
 }
 
+/* What SRQs need to be of use; -EPROTO for limits that cannot be. */
+static int hghca_profile_check_srqs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	u32 entry_sz = be16_to_cpu(lim->srqc_entry_sz);
+
+	if (!lim->log_max_srqs || lim->log_max_srqs > HGHCA_LOG_MAX_SRQS)
+		return hghca_profile_bad(hdev, "log_max_srqs", lim->log_max_srqs);
+	/* Of a queue's WQEs one always stays free. */
+	if (!lim->log_max_srq_sz || lim->log_max_srq_sz > HGHCA_LOG_MAX_QUEUE)
+		return hghca_profile_bad(hdev, "log_max_srq_sz", lim->log_max_srq_sz);
+	if (!lim->max_sg_srq ||
+	    hghca_wqe_recv_bytes(lim->max_sg_srq) > hdev->limits.max_desc_sz_rq)
+		return hghca_profile_bad(hdev, "max_sg_srq", lim->max_sg_srq);
+	if (!hghca_profile_entry_is_valid(entry_sz))
+		return hghca_profile_bad(hdev, "srqc_entry_sz", entry_sz);
+	return 0;
+}
+
+/* A device whose SRQs cannot be is one without. */
+static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+
+	if (limits->caps & HGHCA_CAP_SRQ && hghca_profile_check_srqs(hdev, lim))
+		limits->caps &= ~HGHCA_CAP_SRQ;
+	if (!(limits->caps & HGHCA_CAP_SRQ))
+		return;
+
+	limits->num_srqs = 1U << lim->log_max_srqs;
+	limits->first_srqn = HGHCA_FIRST_SRQN;
+	limits->max_srq_wr = (1U << lim->log_max_srq_sz) - 1;
+	limits->max_srq_sge = lim->max_sg_srq;
+}
+
 /* Put the tables into their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -181,6 +222,8 @@ static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_li
 				    limits->num_cqs },
 		[HGHCA_ICM_EQC] = { HGHCA_ICM_CONTEXT, be16_to_cpu(lim->eqc_entry_sz),
 				    limits->num_eqs },
+		[HGHCA_ICM_SRQC] = { HGHCA_ICM_CONTEXT, be16_to_cpu(lim->srqc_entry_sz),
+				     limits->num_srqs },
 		[HGHCA_ICM_MPT] = { HGHCA_ICM_TPT, be16_to_cpu(lim->mpt_entry_sz),
 				    limits->num_mpts },
 		[HGHCA_ICM_MTT] = { HGHCA_ICM_TPT, lim->mtt_entry_sz, limits->num_mtts },
@@ -193,8 +236,8 @@ static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_li
 		struct hghca_icm_table *table = &hdev->icm[kind];
 		u64 *top = &end[tables[kind].space];
 
-		if (!is_power_of_2(tables[kind].entry_sz) || tables[kind].entry_sz < 8 ||
-		    tables[kind].entry_sz > HGHCA_ICM_PAGE_SIZE)
+		if (tables[kind].num_entries &&
+		    !hghca_profile_entry_is_valid(tables[kind].entry_sz))
 			return hghca_profile_bad(hdev, "size of a table entry",
 						 tables[kind].entry_sz);
 		table->space = tables[kind].space;
@@ -253,6 +296,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	err = hghca_profile_rest(hdev, &lim);
 	if (err)
 		return err;
+	hghca_profile_srqs(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);
 }
 
@@ -271,6 +315,8 @@ void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *i
 	init->qpc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_QPC]);
 	init->cqc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_CQC]);
 	init->eqc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_EQC]);
+	if (hdev->limits.caps & HGHCA_CAP_SRQ)
+		init->srqc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_SRQC]);
 	init->mpt_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_MPT]);
 	init->mtt_base = cpu_to_be64(hdev->icm[HGHCA_ICM_MTT].base);
 	init->caps = cpu_to_be32(hdev->limits.caps);

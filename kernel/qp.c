@@ -10,7 +10,7 @@
  * @hwqp: the QP
  * @type: HGHCA_EVENT_*
  *
- * Interrupt context.
+ * Interrupt context, or a QP's that goes to ERR on a device that was given up.
  */
 void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
 {
@@ -40,6 +40,9 @@ void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
 	case HGHCA_EVENT_WQ_ACCESS_ERROR:
 		event.event = IB_EVENT_QP_ACCESS_ERR;
 		break;
+	case HGHCA_EVENT_SRQ_QP_LAST_WQE:
+		event.event = IB_EVENT_QP_LAST_WQE_REACHED;
+		break;
 	default:
 		ibdev_err_ratelimited(ibqp->device, "QP 0x%x: unknown event 0x%x\n",
 				      hwqp->qpn, type);
@@ -52,16 +55,30 @@ void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
 		ibqp->event_handler(&event, ibqp->qp_context);
 }
 
+/* An SRQ in place of a receive queue. */
+static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)
+{
+	if (init->qp_type == IB_QPT_GSI)
+		return -EOPNOTSUPP;
+	/* Who polls for the QP is who gives WQEs back to the SRQ. */
+	return user == !!to_hsrq(init->srq)->uctx ? 0 : -EINVAL;
+}
+
 static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_attr *init,
 			       bool user)
 {
 	const struct hghca_limits *limits = &hdev->limits;
 	const struct ib_qp_cap *cap = &init->cap;
+	int ret;
 
 	switch (init->qp_type) {
 	case IB_QPT_RC:
 	case IB_QPT_UD:
 		break;
+	case IB_QPT_UC:
+		if (limits->caps & HGHCA_CAP_UC)
+			break;
+		return -EOPNOTSUPP;
 	case IB_QPT_GSI:
 		if (!user && init->port_num == HGHCA_PORT_NUM)
 			break;
@@ -69,8 +86,13 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 	default:
 		return -EOPNOTSUPP;
 	}
-	if (init->create_flags || init->srq || init->rwq_ind_tbl)
+	if (init->create_flags || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
+	if (init->srq) {
+		ret = hghca_qp_check_srq(init, user);
+		if (ret)
+			return ret;
+	}
 
 	if (cap->max_send_wr > limits->max_qp_wr ||
 	    cap->max_recv_wr > limits->max_qp_wr ||
@@ -117,7 +139,7 @@ static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 	int ret;
 
 	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
-	    !PAGE_ALIGNED(cmd->buf_addr))
+	    !PAGE_ALIGNED(cmd->buf_addr) || (hqp->ibqp.srq && cmd->rq_wqe_cnt))
 		return -EINVAL;
 
 	ret = hghca_wq_init_user(hdev, &hqp->sq, cmd->sq_wqe_cnt, cmd->log_sq_stride,
@@ -271,7 +293,7 @@ static int hghca_qp_init_kernel(struct hghca_dev *hdev, struct hghca_qp *hqp, u3
 		.max_send_wr = hqp->sq.num_wqes,
 		.max_recv_wr = hqp->rq.num_wqes,
 		.max_send_sge = sq_room->max_sge,
-		.max_recv_sge = rq_room->max_sge,
+		.max_recv_sge = init->srq ? 0 : rq_room->max_sge,
 		.max_inline_data = sq_room->max_inline,
 		.max_rdma_ctxs = cap->max_rdma_ctxs,
 	};
@@ -306,10 +328,22 @@ static void hghca_qp_detach(struct hghca_qp *hqp)
 
 /* ------------------------------------------------------------------ */
 
+static u32 hghca_qp_st(const struct hghca_qp *hqp)
+{
+	switch (hqp->ibqp.qp_type) {
+	case IB_QPT_RC:
+		return HGHCA_QP_ST_RC;
+	case IB_QPT_UC:
+		return HGHCA_QP_ST_UC;
+	default:
+		return HGHCA_QP_ST_UD;
+	}
+}
+
 /* What RST2INIT takes besides attributes. */
 static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn)
 {
-	u32 service = hqp->ibqp.qp_type == IB_QPT_RC ? HGHCA_QP_ST_RC : HGHCA_QP_ST_UD;
+	u32 service = hghca_qp_st(hqp);
 	struct hghca_qpc *qpc = &hqp->qpc;
 
 	qpc->flags = cpu_to_be32(FIELD_PREP(HGHCA_QPC_ST_MASK, service));
@@ -326,6 +360,8 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 	qpc->snd_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->sq));
 	qpc->rcv_wqe_base_l = cpu_to_be32(hqp->rq.queue.mr.key);
 	qpc->rcv_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->rq));
+	if (hqp->ibqp.srq)
+		qpc->srqn = cpu_to_be32(to_hsrq(hqp->ibqp.srq)->hw.srqn);
 	if (hqp->dbr.dma)
 		qpc->dbr_addr = cpu_to_be64(hqp->dbr.dma | HGHCA_DBR_VALID);
 }
@@ -342,10 +378,10 @@ static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
 /**
  * hghca_create_qp - create a QP
  * @ibqp: the QP
- * @init: its type, queues and CQs; the queues of a kernel QP may be larger
+ * @init: its type, queues, CQs and SRQ; the queues of a kernel QP may be larger
  * @udata: of a user, otherwise NULL
  *
- * RC, UD, and the GSI QP.
+ * RC, UC, UD, and the GSI QP.
  *
  * Return: 0, or -EOPNOTSUPP for a type or flag the device lacks, -EINVAL for what
  * is beyond its limits or malformed, -EBUSY for a second GSI QP, and what memory
@@ -359,6 +395,11 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	u32 pdn = to_hpd(ibqp->pd)->pdn;
 	int ret;
 
+	/* What is asked of a receive queue says nothing where there is none. */
+	if (init->srq) {
+		init->cap.max_recv_wr = 0;
+		init->cap.max_recv_sge = 0;
+	}
 	ret = hghca_qp_check_init(hdev, init, !!udata);
 	if (ret)
 		return ret;

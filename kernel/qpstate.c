@@ -7,7 +7,7 @@
  *	  ^                 |  ^                    ^  |         |  ^
  *	  |           INIT2INIT                     |  RTS2RTS   SQD2SQD
  *	  | ERR2RST                       SQERR2RTS |
- *	any                                        SQE (UD, by the device)
+ *	any                                        SQE (UC, UD, by the device)
  *
  *	any but RESET -- 2ERR --> ERR
  */
@@ -21,6 +21,7 @@
 
 enum hghca_service {
 	HGHCA_SERVICE_RC,
+	HGHCA_SERVICE_UC,
 	HGHCA_SERVICE_UD,
 	HGHCA_SERVICES
 };
@@ -38,7 +39,7 @@ struct hghca_qp_step {
 	u32 optional[HGHCA_SERVICES];
 };
 
-#define HGHCA_ATTRS_TO_INIT_RC	(HGHCA_QP_ATTR_PKEY_INDEX | \
+#define HGHCA_ATTRS_TO_INIT_C	(HGHCA_QP_ATTR_PKEY_INDEX | \
 				 HGHCA_QP_ATTR_PORT | \
 				 HGHCA_QP_ATTR_ACCESS_FLAGS)
 #define HGHCA_ATTRS_TO_INIT_UD	(HGHCA_QP_ATTR_PKEY_INDEX | \
@@ -48,16 +49,21 @@ struct hghca_qp_step {
 				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
 				 HGHCA_QP_ATTR_MIN_RNR_TIMER | \
 				 HGHCA_QP_ATTR_PATH_MIG_STATE)
+#define HGHCA_ATTRS_TO_RTS_UC	(HGHCA_QP_ATTR_CUR_STATE | \
+				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
+				 HGHCA_QP_ATTR_PATH_MIG_STATE)
 #define HGHCA_ATTRS_TO_RTS_UD	(HGHCA_QP_ATTR_CUR_STATE | HGHCA_QP_ATTR_QKEY)
 
 static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1] = {
 	[IB_QPS_RESET][IB_QPS_INIT] = {
 		.op = HGHCA_CMD_RST2INIT_QPEE,
-		.required = { HGHCA_ATTRS_TO_INIT_RC, HGHCA_ATTRS_TO_INIT_UD },
+		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
+			      HGHCA_ATTRS_TO_INIT_UD },
 	},
 	[IB_QPS_INIT][IB_QPS_INIT] = {
 		.op = HGHCA_CMD_INIT2INIT_QPEE,
-		.required = { HGHCA_ATTRS_TO_INIT_RC, HGHCA_ATTRS_TO_INIT_UD },
+		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
+			      HGHCA_ATTRS_TO_INIT_UD },
 	},
 	[IB_QPS_INIT][IB_QPS_RTR] = {
 		.op = HGHCA_CMD_INIT2RTR_QPEE,
@@ -67,11 +73,17 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 					     HGHCA_QP_ATTR_DEST_QPN |
 					     HGHCA_QP_ATTR_RQ_PSN |
 					     HGHCA_QP_ATTR_MIN_RNR_TIMER,
+			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_AV |
+					     HGHCA_QP_ATTR_PATH_MTU |
+					     HGHCA_QP_ATTR_DEST_QPN |
+					     HGHCA_QP_ATTR_RQ_PSN,
 		},
 		.optional = {
 			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
 					     HGHCA_QP_ATTR_PKEY_INDEX |
 					     HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
+			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
+					     HGHCA_QP_ATTR_PKEY_INDEX,
 			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
 					     HGHCA_QP_ATTR_QKEY,
 		},
@@ -83,26 +95,31 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 					     HGHCA_QP_ATTR_RETRY_CNT |
 					     HGHCA_QP_ATTR_RNR_RETRY |
 					     HGHCA_QP_ATTR_SQ_PSN,
+			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_SQ_PSN,
 			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_SQ_PSN,
 		},
 		.optional = {
 			[HGHCA_SERVICE_RC] = HGHCA_ATTRS_TO_RTS_RC |
 					     HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC,
+			[HGHCA_SERVICE_UC] = HGHCA_ATTRS_TO_RTS_UC,
 			[HGHCA_SERVICE_UD] = HGHCA_ATTRS_TO_RTS_UD,
 		},
 	},
 	[IB_QPS_RTS][IB_QPS_RTS] = {
 		.op = HGHCA_CMD_RTS2RTS_QPEE,
-		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UD },
+		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UC,
+			      HGHCA_ATTRS_TO_RTS_UD },
 	},
 	[IB_QPS_RTS][IB_QPS_SQD] = {
 		.op = HGHCA_CMD_RTS2SQD_QPEE,
 		.optional = { HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
+			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
 			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY },
 	},
 	[IB_QPS_SQD][IB_QPS_RTS] = {
 		.op = HGHCA_CMD_SQD2RTS_QPEE,
-		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UD },
+		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UC,
+			      HGHCA_ATTRS_TO_RTS_UD },
 	},
 	[IB_QPS_SQD][IB_QPS_SQD] = {
 		.op = HGHCA_CMD_SQD2SQD_QPEE,
@@ -118,6 +135,10 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 					     HGHCA_QP_ATTR_PATH_MIG_STATE |
 					     HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC |
 					     HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
+			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_AV |
+					     HGHCA_QP_ATTR_ACCESS_FLAGS |
+					     HGHCA_QP_ATTR_PKEY_INDEX |
+					     HGHCA_QP_ATTR_PATH_MIG_STATE,
 			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
 					     HGHCA_QP_ATTR_QKEY,
 		},
@@ -125,6 +146,8 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 	[IB_QPS_SQE][IB_QPS_RTS] = {
 		.op = HGHCA_CMD_SQERR2RTS_QPEE,
 		.optional = {
+			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_CUR_STATE |
+					     HGHCA_QP_ATTR_ACCESS_FLAGS,
 			[HGHCA_SERVICE_UD] = HGHCA_ATTRS_TO_RTS_UD,
 		},
 	},
@@ -168,7 +191,14 @@ static u32 hghca_qp_attrs_from_ib(int attr_mask)
 
 static enum hghca_service hghca_qp_service(const struct hghca_qp *hqp)
 {
-	return hqp->ibqp.qp_type == IB_QPT_RC ? HGHCA_SERVICE_RC : HGHCA_SERVICE_UD;
+	switch (hqp->ibqp.qp_type) {
+	case IB_QPT_RC:
+		return HGHCA_SERVICE_RC;
+	case IB_QPT_UC:
+		return HGHCA_SERVICE_UC;
+	default:
+		return HGHCA_SERVICE_UD;
+	}
 }
 
 /* ------------------------------------------------------------------ */
@@ -371,6 +401,9 @@ static void hghca_qp_to_error(struct hghca_qp *hqp)
 	WRITE_ONCE(hqp->state, IB_QPS_ERR);
 	if (!hqp->uctx)
 		hghca_qp_flush(hqp);
+	/* It takes nothing more from its SRQ; who waits for that waits for an event. */
+	if (hqp->ibqp.srq && hghca_dev_has_failed(hdev))
+		hghca_qp_event(&hqp->hw, HGHCA_EVENT_SRQ_QP_LAST_WQE);
 }
 
 static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
@@ -590,6 +623,7 @@ int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 	init->qp_context = ibqp->qp_context;
 	init->send_cq = ibqp->send_cq;
 	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
 	init->qp_type = ibqp->qp_type;
 	init->sq_sig_type = hqp->sq.room.signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	init->cap = hqp->cap;

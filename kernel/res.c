@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: numbers of CQs and QPs, and how events find them.
+ * JingZhao HCA: numbers of CQs, QPs and SRQs, and how events find them.
  *
  * An event takes a reference under the array's lock; an object leaves the
  * array first and then waits for the references to go, so that no event ever
@@ -17,18 +17,21 @@ void hghca_res_init(struct hghca_dev *hdev)
 {
 	xa_init_flags(&hdev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&hdev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&hdev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 }
 
 /**
  * hghca_res_cleanup - undo hghca_res_init()
- * @hdev: the device, without CQs and QPs
+ * @hdev: the device, without CQs, QPs and SRQs
  */
 void hghca_res_cleanup(struct hghca_dev *hdev)
 {
 	WARN_ON(!xa_empty(&hdev->cqs));
 	WARN_ON(!xa_empty(&hdev->qps));
+	WARN_ON(!xa_empty(&hdev->srqs));
 	xa_destroy(&hdev->cqs);
 	xa_destroy(&hdev->qps);
+	xa_destroy(&hdev->srqs);
 }
 
 /* Let events find @entry; the number is reserved already. */
@@ -168,6 +171,64 @@ void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp)
 	xa_erase_irq(&hdev->qps, hwqp->qpn);
 }
 
+/**
+ * hghca_hwsrq_add - give an SRQ a number, ICM and events
+ * @hdev: the device, which has SRQs
+ * @hwsrq: the SRQ, with its callback
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_hwsrq_add(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq)
+{
+	int err;
+
+	refcount_set(&hwsrq->refs, 1);
+	init_completion(&hwsrq->released);
+
+	err = xa_alloc_irq(&hdev->srqs, &hwsrq->srqn, NULL,
+			   XA_LIMIT(hdev->limits.first_srqn, hdev->limits.num_srqs - 1),
+			   GFP_KERNEL);
+	if (err)
+		return err == -EBUSY ? -ENOMEM : err;
+
+	err = hghca_icm_get(hdev, HGHCA_ICM_SRQC, hwsrq->srqn, 1);
+	if (err)
+		goto err_erase;
+
+	err = hghca_res_publish(&hdev->srqs, hwsrq->srqn, hwsrq);
+	if (err)
+		goto err_put_icm;
+	return 0;
+
+err_put_icm:
+	hghca_icm_put(hdev, HGHCA_ICM_SRQC, hwsrq->srqn, 1);
+err_erase:
+	xa_erase_irq(&hdev->srqs, hwsrq->srqn);
+	return err;
+}
+
+static void hghca_hwsrq_put(struct hghca_hwsrq *hwsrq)
+{
+	if (refcount_dec_and_test(&hwsrq->refs))
+		complete(&hwsrq->released);
+}
+
+/**
+ * hghca_hwsrq_del - undo hghca_hwsrq_add()
+ * @hdev: the device
+ * @hwsrq: the SRQ, which the device does not know any more
+ *
+ * Context: may sleep.  When it returns no callback runs, and none will.
+ */
+void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq)
+{
+	hghca_res_hide(&hdev->srqs, hwsrq->srqn);
+	hghca_hwsrq_put(hwsrq);
+	wait_for_completion(&hwsrq->released);
+	hghca_icm_put(hdev, HGHCA_ICM_SRQC, hwsrq->srqn, 1);
+	xa_erase_irq(&hdev->srqs, hwsrq->srqn);
+}
+
 static struct hghca_hwcq *hghca_hwcq_get(struct hghca_dev *hdev, u32 cqn)
 {
 	struct hghca_hwcq *hwcq = NULL;
@@ -257,4 +318,38 @@ void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type)
 	}
 	hwqp->event(hwqp, type);
 	hghca_hwqp_put(hwqp);
+}
+
+/**
+ * hghca_srq_dispatch_event - an asynchronous event of an SRQ came
+ * @hdev: the device
+ * @srqn: which SRQ; the device's word, so it is checked
+ * @type: enum hghca_event_type
+ *
+ * Context: any.
+ */
+void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type)
+{
+	struct hghca_hwsrq *hwsrq = NULL;
+	unsigned long flags;
+
+	if (srqn >= hdev->limits.num_srqs) {
+		dev_err_ratelimited(hdev->bus.dev, "event %#x for SRQ %#x: beyond the table\n",
+				    type, srqn);
+		return;
+	}
+
+	xa_lock_irqsave(&hdev->srqs, flags);
+	hwsrq = xa_load(&hdev->srqs, srqn);
+	if (hwsrq)
+		refcount_inc(&hwsrq->refs);
+	xa_unlock_irqrestore(&hdev->srqs, flags);
+
+	if (!hwsrq) {
+		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for SRQ %#x: there is none\n",
+				    type, srqn);
+		return;
+	}
+	hwsrq->event(hwsrq, type);
+	hghca_hwsrq_put(hwsrq);
 }

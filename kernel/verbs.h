@@ -44,7 +44,7 @@ struct hghca_ah {
  * @resize_lock: keeps RESIZE_CQ apart from another one and from
  *	hghca_cq_purge(); taken before @lock
  * @lock: the consumer side, that is all that follows; taken in interrupts,
- *	before &hghca_wq.lock of a receive queue
+ *	before &hghca_wq.lock of a receive queue and &hghca_srq.lock
  * @queue: the buffer
  * @log_size: log2 of its CQEs
  * @resize: the buffer to come while RESIZE_CQ is under way, otherwise NULL
@@ -121,7 +121,7 @@ struct hghca_wq {
  * @special: QP 1 is directed here
  * @cap: as the creator asked for it, or more
  * @sq: send queue
- * @rq: receive queue
+ * @rq: receive queue, of no WQEs where the QP has an SRQ
  * @flush_recv: the QP is in ERR: a receive posted now needs a doorbell to be
  *	flushed; under @rq.lock
  */
@@ -139,6 +139,58 @@ struct hghca_qp {
 	struct hghca_wq sq;
 	struct hghca_wq rq;
 	bool flush_recv;
+};
+
+/**
+ * struct hghca_srq_slot - a slot of a kernel SRQ
+ * @wr_id: the ULP's, of what is posted
+ * @length: bytes of its scatter list
+ * @next: of a free slot: the one after it in the chain
+ * @posted: the device has it; otherwise it is in the chain of free ones
+ */
+struct hghca_srq_slot {
+	u64 wr_id;
+	u32 length;
+	u32 next;
+	bool posted;
+};
+
+/**
+ * struct hghca_srq - a shared receive queue
+ * @ibsrq: the verbs object
+ * @hw: its number
+ * @uctx: the user's context, or NULL for a kernel SRQ
+ * @umem: user SRQ: the buffer
+ * @dbr: WQEs posted, as the device reads it
+ * @modify_lock: protects @queue, @umem and @num_wqes, which RESIZE_SRQ changes
+ *	for a user
+ * @queue: the buffer
+ * @num_wqes: a power of two of at least 2; one WQE always stays free
+ * @log_stride: log2 of a slot's bytes
+ * @room: what a WQE may take
+ * @lock: kernel SRQ: the chain of free slots, that is all that follows; taken
+ *	in interrupts, after &hghca_cq.lock
+ * @slots: each of the queue's
+ * @first_free: what is posted next
+ * @last_free: where what completes goes
+ * @posted: WQEs posted, free-running
+ */
+struct hghca_srq {
+	struct ib_srq ibsrq;
+	struct hghca_hwsrq hw;
+	struct hghca_ucontext *uctx;
+	struct ib_umem *umem;
+	struct hghca_dbr dbr;
+	struct mutex modify_lock;	/* see above */
+	struct hghca_queue queue;
+	u32 num_wqes;
+	u32 log_stride;
+	struct hghca_wqe_room room;
+	spinlock_t lock;		/* see above */
+	struct hghca_srq_slot *slots;
+	u32 first_free;
+	u32 last_free;
+	u32 posted;
 };
 
 static inline struct hghca_dev *to_hdev(struct ib_device *ibdev)
@@ -174,6 +226,11 @@ static inline struct hghca_cq *to_hcq(struct ib_cq *ibcq)
 static inline struct hghca_qp *to_hqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct hghca_qp, ibqp);
+}
+
+static inline struct hghca_srq *to_hsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct hghca_srq, ibsrq);
 }
 
 /* ctx.c */
@@ -260,6 +317,17 @@ int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad_wr);
 int hghca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		    const struct ib_recv_wr **bad_wr);
+
+/* srq.c.  complete: takes a posted WQE back; any context, interrupts off. */
+void hghca_srq_event(struct hghca_hwsrq *hwsrq, u8 type);
+int hghca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
+int hghca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		     enum ib_srq_attr_mask attr_mask, struct ib_udata *udata);
+int hghca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int hghca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int hghca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad_wr);
+int hghca_srq_complete(struct hghca_srq *hsrq, u32 offset, struct hghca_wr *wr);
 
 /* ah.c */
 int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);

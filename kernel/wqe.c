@@ -26,6 +26,7 @@
 struct hghca_wqe_kind {
 	u8 opcode;
 	bool rc;
+	bool uc;
 	bool ud;
 	bool raddr;
 	bool atomic;
@@ -35,17 +36,18 @@ struct hghca_wqe_kind {
 
 static const struct hghca_wqe_kind hghca_wqe_kinds[] = {
 	[IB_WR_RDMA_WRITE] = {
-		.opcode = HGHCA_OPCODE_RDMA_WRITE, .rc = true, .raddr = true,
+		.opcode = HGHCA_OPCODE_RDMA_WRITE, .rc = true, .uc = true,
+		.raddr = true,
 	},
 	[IB_WR_RDMA_WRITE_WITH_IMM] = {
-		.opcode = HGHCA_OPCODE_RDMA_WRITE_IMM, .rc = true,
+		.opcode = HGHCA_OPCODE_RDMA_WRITE_IMM, .rc = true, .uc = true,
 		.raddr = true, .imm = true,
 	},
 	[IB_WR_SEND] = {
-		.opcode = HGHCA_OPCODE_SEND, .rc = true, .ud = true,
+		.opcode = HGHCA_OPCODE_SEND, .rc = true, .uc = true, .ud = true,
 	},
 	[IB_WR_SEND_WITH_IMM] = {
-		.opcode = HGHCA_OPCODE_SEND_IMM, .rc = true, .ud = true,
+		.opcode = HGHCA_OPCODE_SEND_IMM, .rc = true, .uc = true, .ud = true,
 		.imm = true,
 	},
 	[IB_WR_RDMA_READ] = {
@@ -199,26 +201,13 @@ static int hghca_wqe_finish(const void *wqe, const void *end,
 	return 0;
 }
 
-/**
- * hghca_wqe_encode_rc - write a send WQE of an RC QP
- * @wqe: the slot, of at least @room->units units
- * @room: what it may take
- * @wr: the work request
- * @info: how to announce it
- *
- * Return: 0, or -EINVAL for a work request the QP cannot do; the slot is then
- * undefined.
- */
-int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
-			const struct ib_send_wr *wr,
-			struct hghca_wqe_info *info)
+static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *room,
+				      const struct hghca_wqe_kind *kind,
+				      const struct ib_send_wr *wr,
+				      struct hghca_wqe_info *info)
 {
-	const struct hghca_wqe_kind *kind = hghca_wqe_kind(wr->opcode);
 	void *at = wqe + sizeof(struct hghca_next_unit);
 	int ret;
-
-	if (!kind || !kind->rc)
-		return -EINVAL;
 
 	hghca_wqe_put_next(wqe, room, wr, kind);
 	if (kind->raddr) {
@@ -244,6 +233,48 @@ int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
 	if (ret)
 		return ret;
 	return hghca_wqe_finish(wqe, at, room, kind, wr, info);
+}
+
+/**
+ * hghca_wqe_encode_rc - write a send WQE of an RC QP
+ * @wqe: the slot, of at least @room->units units
+ * @room: what it may take
+ * @wr: the work request
+ * @info: how to announce it
+ *
+ * Return: 0, or -EINVAL for a work request the QP cannot do; the slot is then
+ * undefined.
+ */
+int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
+			const struct ib_send_wr *wr,
+			struct hghca_wqe_info *info)
+{
+	const struct hghca_wqe_kind *kind = hghca_wqe_kind(wr->opcode);
+
+	if (!kind || !kind->rc)
+		return -EINVAL;
+	return hghca_wqe_encode_connected(wqe, room, kind, wr, info);
+}
+
+/**
+ * hghca_wqe_encode_uc - write a send WQE of a UC QP
+ * @wqe: the slot, of at least @room->units units
+ * @room: what it may take
+ * @wr: the work request
+ * @info: how to announce it
+ *
+ * Return: 0, or -EINVAL for a work request the QP cannot do; the slot is then
+ * undefined.
+ */
+int hghca_wqe_encode_uc(void *wqe, const struct hghca_wqe_room *room,
+			const struct ib_send_wr *wr,
+			struct hghca_wqe_info *info)
+{
+	const struct hghca_wqe_kind *kind = hghca_wqe_kind(wr->opcode);
+
+	if (!kind || !kind->uc)
+		return -EINVAL;
+	return hghca_wqe_encode_connected(wqe, room, kind, wr, info);
 }
 
 /**
@@ -398,7 +429,7 @@ u64 hghca_wqe_sq_doorbell(u32 qpn, u16 index, unsigned int count,
 
 static u32 hghca_wqe_head(enum ib_qp_type type)
 {
-	return type == IB_QPT_RC ? HGHCA_WQE_HEAD_RC : HGHCA_WQE_HEAD_UD;
+	return type == IB_QPT_RC || type == IB_QPT_UC ? HGHCA_WQE_HEAD_RC : HGHCA_WQE_HEAD_UD;
 }
 
 /**

@@ -48,6 +48,9 @@ struct hghca_wqe_info {
 int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
 			const struct ib_send_wr *wr,
 			struct hghca_wqe_info *info);
+int hghca_wqe_encode_uc(void *wqe, const struct hghca_wqe_room *room,
+			const struct ib_send_wr *wr,
+			struct hghca_wqe_info *info);
 int hghca_wqe_encode_ud(void *wqe, const struct hghca_wqe_room *room,
 			const struct hghca_ud_gid_unit *av,
 			const struct ib_ud_wr *wr,

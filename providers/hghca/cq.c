@@ -169,10 +169,21 @@ static inline void hghca_cq_tell_device(struct hghca_cq *cq)
 	cq->dbr->consumer_index = htole32(cq->consumer_index);
 }
 
+/* Retire the WQE of a shared receive queue that a CQE is about; 0, or EIO as below. */
+static inline int hghca_cq_retire_shared(const struct hghca_qp *qp,
+					 const struct hghca_cqe *cqe,
+					 uint64_t *wr_id)
+{
+	if (le32toh(cqe->my_ee) != qp->srq->srqn)
+		return EIO;
+	return hghca_srq_retire(qp->srq, le32toh(cqe->wqe), wr_id);
+}
+
 /*
- * Retire the WQE that a CQE is about and those before it, which asked for no
- * completion.  The device's numbers are checked before they are used: 0, or
- * EIO for a CQE that names no WQE under way, with nothing changed.
+ * Retire the WQE that a CQE is about and, in a queue of the QP's own, those
+ * before it, which asked for no completion.  The device's numbers are checked
+ * before they are used: 0, or EIO for a CQE that names no WQE under way, with
+ * nothing changed.
  */
 static inline int hghca_cq_retire(struct hghca_cq *cq,
 				  const struct hghca_cqe *cqe,
@@ -182,6 +193,7 @@ static inline int hghca_cq_retire(struct hghca_cq *cq,
 	struct hghca_qp *qp = cq->last_qp;
 	uint32_t slot, tail, passed;
 	struct hghca_wq *wq;
+	int err;
 
 	if (!qp || qp->vqp.qp.qp_num != qpn) {
 		qp = hghca_qp_table_find(to_hctx(cq->vcq.cq.context), qpn);
@@ -190,10 +202,21 @@ static inline int hghca_cq_retire(struct hghca_cq *cq,
 	}
 
 	wq = cqe->is_send ? &qp->sq : &qp->rq;
+	if (wq->cq != cq)
+		return EIO;
+	if (wq == &qp->rq && qp->srq) {
+		err = hghca_cq_retire_shared(qp, cqe, wr_id);
+		if (err)
+			return err;
+		cq->last_qp = qp;
+		*owner = qp;
+		return 0;
+	}
+
 	slot = le32toh(cqe->wqe) >> wq->stride_log;
 	tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
 	passed = (slot - tail) & wq->mask;
-	if (wq->cq != cq || slot >= wq->cnt || passed >= hghca_wq_head(wq) - tail)
+	if (slot >= wq->cnt || passed >= hghca_wq_head(wq) - tail)
 		return EIO;
 
 	cq->last_qp = qp;
@@ -715,24 +738,29 @@ void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b)
 
 /*
  * Take the CQEs of a QP out, with the lock held and the device done with the
- * QP.  The others close up towards the newest, and what becomes free is at
- * the consumer's end.
+ * QP.  What it had taken from a shared receive queue goes back there.  The
+ * others close up towards the newest, and what becomes free is at the
+ * consumer's end.
  */
-void hghca_cq_purge(struct hghca_cq *cq, uint32_t qpn)
+void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp)
 {
 	uint32_t waiting = hghca_cq_waiting(cq);
 	uint32_t freed = 0;
 	struct hghca_cqe *cqe;
+	uint64_t wr_id;
 	uint32_t i;
 
 	hghca_owner_before_body();
 	cq->last_qp = NULL;
 	for (i = waiting; i-- > 0;) {
 		cqe = hghca_cq_cqe(cq, cq->consumer_index + i);
-		if ((le32toh(cqe->my_qpn) & HGHCA_QPN_MASK) == qpn)
+		if ((le32toh(cqe->my_qpn) & HGHCA_QPN_MASK) == qp->vqp.qp.qp_num) {
+			if (qp->srq && !cqe->is_send)
+				hghca_cq_retire_shared(qp, cqe, &wr_id);
 			freed++;
-		else if (freed)
+		} else if (freed) {
 			*hghca_cq_cqe(cq, cq->consumer_index + i + freed) = *cqe;
+		}
 	}
 	if (!freed)
 		return;

@@ -20,6 +20,7 @@ struct hghca_dbr_page {
 };
 
 static_assert(sizeof(struct hghca_qp_dbr) <= HGHCA_DBR_SPACING, "records overlap");
+static_assert(sizeof(struct hghca_srq_dbr) <= HGHCA_DBR_SPACING, "records overlap");
 static_assert(sizeof(struct hghca_cq_dbr) <= HGHCA_DBR_SPACING, "records overlap");
 
 static struct hghca_dbr_page *hghca_dbr_page_add(struct hghca_context *ctx)

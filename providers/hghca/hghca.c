@@ -22,21 +22,27 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.create_cq_ex = hghca_create_cq_ex,
 	.create_qp = hghca_create_qp,
 	.create_qp_ex = hghca_create_qp_ex,
+	.create_srq = hghca_create_srq,
+	.create_srq_ex = hghca_create_srq_ex,
 	.dealloc_pd = hghca_dealloc_pd,
 	.dealloc_td = hghca_dealloc_td,
 	.dereg_mr = hghca_dereg_mr,
 	.destroy_ah = hghca_destroy_ah,
 	.destroy_cq = hghca_destroy_cq,
 	.destroy_qp = hghca_destroy_qp,
+	.destroy_srq = hghca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = hghca_free_context,
 	.modify_qp = hghca_modify_qp,
+	.modify_srq = hghca_modify_srq,
 	.poll_cq = hghca_poll_cq,
 	.post_recv = hghca_post_recv,
 	.post_send = hghca_post_send,
+	.post_srq_recv = hghca_post_srq_recv,
 	.query_device_ex = hghca_query_device_ex,
 	.query_port = hghca_query_port,
 	.query_qp = hghca_query_qp,
+	.query_srq = hghca_query_srq,
 	.reg_mr = hghca_reg_mr,
 	.req_notify_cq = hghca_req_notify_cq,
 	.resize_cq = hghca_resize_cq,
@@ -57,6 +63,8 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	ctx->max_desc_sz = resp->max_desc_sz;
 	ctx->max_sge_rq = resp->max_sge_rq;
 	ctx->max_desc_sz_rq = resp->max_desc_sz_rq;
+	ctx->max_srq_wr = resp->caps & HGHCA_CAP_SRQ ? resp->max_srq_wr : 0;
+	ctx->max_srq_sge = resp->max_srq_sge;
 	return 0;
 }
 

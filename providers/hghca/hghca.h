@@ -29,6 +29,7 @@ enum hghca_res_type {
 	HGHCA_RES_DBR = 0,
 	HGHCA_RES_QP = 1,
 	HGHCA_RES_CQ = 2,
+	HGHCA_RES_SRQ = 3,
 };
 
 /* A spinlock that an application which uses one thread can do without. */
@@ -54,6 +55,8 @@ struct hghca_context {
 	uint16_t max_desc_sz;
 	uint16_t max_sge_rq;
 	uint16_t max_desc_sz_rq;
+	uint32_t max_srq_wr;
+	uint16_t max_srq_sge;
 	bool single_threaded;
 
 	/*
@@ -126,6 +129,37 @@ struct hghca_wq {
 	atomic_uint tail;
 };
 
+/* What is known of a slot of a shared receive queue. */
+struct hghca_srq_slot {
+	uint64_t wr_id;
+	uint32_t next;			/* the slot after it in the chain, as in its WQE */
+	bool under_way;			/* posted, and no CQE has told its end */
+};
+
+/*
+ * WQEs end in no order, so the slots that are free are a chain too: the poster
+ * takes the first, the poller appends behind the last.  The last is never
+ * posted, as the link of a posted WQE must be there and it has none yet.
+ */
+struct hghca_srq {
+	struct verbs_srq vsrq;
+	struct hghca_lock lock;		/* protects all that follows but constants; inside a CQ's */
+	void *wqes;
+	struct hghca_srq_slot *slots;
+	uint32_t cnt;			/* slots, a power of two */
+	uint32_t first_free;
+	uint32_t last_free;
+	uint32_t under_way;		/* slots that are */
+	uint32_t posted;		/* free-running */
+	struct hghca_buf buf;
+	struct hghca_srq_dbr *dbr;	/* from here on constant */
+	uint32_t max_sge;
+	uint32_t stride_log;
+	uint32_t srqn;
+	struct hghca_pd *parent;
+	pthread_mutex_t resizing;	/* held while cnt changes, around lock */
+};
+
 /*
  * WQEs from index wq.head on that are written but not announced: linked to
  * each other, while the WQE before them does not yet point to the first.
@@ -152,11 +186,13 @@ struct hghca_wr_builder {
 struct hghca_qp {
 	struct verbs_qp vqp;
 	struct hghca_wq sq;
-	struct hghca_wq rq;
+	struct hghca_wq rq;		/* without slots when there is an srq */
+	struct hghca_srq *srq;		/* or NULL */
 	void *uar;
 	struct hghca_qp_dbr *dbr;
 	uint32_t max_inline;
 	bool is_ud;
+	bool is_uc;
 	bool signal_all;
 	/*
 	 * The QP is in ERR, or soon: whoever posts a receive asks the device
@@ -208,6 +244,11 @@ static inline struct hghca_qp *to_hqp(struct ibv_qp *qp)
 static inline struct hghca_qp *to_hqp_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct hghca_qp, vqp.qp_ex);
+}
+
+static inline struct hghca_srq *to_hsrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct hghca_srq, vsrq.srq);
 }
 
 static inline struct hghca_ah *to_hah(struct ibv_ah *ah)
@@ -377,9 +418,24 @@ int hghca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b);
 void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b);
-void hghca_cq_purge(struct hghca_cq *cq, uint32_t qpn);
+void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp);
+
+/* srq.c */
+struct ibv_srq *hghca_create_srq(struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *attr);
+struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
+				    struct ibv_srq_init_attr_ex *attr);
+int hghca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		     int attr_mask);
+int hghca_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int hghca_destroy_srq(struct ibv_srq *srq);
+int hghca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr);
+int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id);
 
 /* qp.c */
+uint32_t hghca_stride_log(uint32_t bytes);
+uint32_t hghca_recv_sges(uint32_t stride_log, uint32_t max_desc_sz, uint32_t max_sge);
 struct ibv_qp *hghca_create_qp(struct ibv_pd *pd,
 			       struct ibv_qp_init_attr *attr);
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,

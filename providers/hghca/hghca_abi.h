@@ -18,6 +18,9 @@
 #define _STRUCT_hghca_resize_cq_cmd		struct {}
 #define _STRUCT_hghca_create_qp			struct {}
 #define _STRUCT_hghca_create_qp_resp		struct {}
+#define _STRUCT_hghca_create_srq		struct {}
+#define _STRUCT_hghca_create_srq_resp		struct {}
+#define _STRUCT_hghca_modify_srq		struct {}
 #define _STRUCT_hghca_create_ah_resp		struct {}
 
 DECLARE_DRV_CMD(hghca_ucmd_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
@@ -30,6 +33,10 @@ DECLARE_DRV_CMD(hghca_ucmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		hghca_resize_cq_cmd, empty);
 DECLARE_DRV_CMD(hghca_ucmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		hghca_create_qp, hghca_create_qp_resp);
+DECLARE_DRV_CMD(hghca_ucmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
+		hghca_create_srq, hghca_create_srq_resp);
+DECLARE_DRV_CMD(hghca_ucmd_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
+		hghca_modify_srq, empty);
 DECLARE_DRV_CMD(hghca_ucmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,
 		empty, hghca_create_ah_resp);
 

@@ -32,7 +32,7 @@ static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_atomic_unit) +
 /* Sizes                                                                */
 
 /* log2 of the smallest slot of at least `bytes`. */
-static uint32_t hghca_stride_log(uint32_t bytes)
+uint32_t hghca_stride_log(uint32_t bytes)
 {
 	uint32_t log = HGHCA_WQE_MIN_STRIDE_LOG;
 
@@ -51,6 +51,15 @@ static uint32_t hghca_usable_bytes(uint32_t stride_log, uint32_t max_desc_sz)
 static uint32_t hghca_min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Entries that the scatter list of a receive WQE has room for. */
+uint32_t hghca_recv_sges(uint32_t stride_log, uint32_t max_desc_sz, uint32_t max_sge)
+{
+	uint32_t usable = hghca_usable_bytes(stride_log, max_desc_sz) -
+			  sizeof(struct hghca_next_unit);
+
+	return hghca_min_u32(usable / sizeof(struct hghca_data_unit), max_sge);
 }
 
 /* Choose the send queue for cap, and make cap say what it really holds. */
@@ -94,21 +103,27 @@ static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 static int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 			 struct ibv_qp_cap *cap)
 {
-	uint32_t header = sizeof(struct hghca_next_unit);
-	uint32_t bytes, usable;
+	uint32_t bytes;
 
+	/* Its receives come from elsewhere, so what is asked for does not count. */
+	if (qp->srq) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	}
 	if (cap->max_recv_wr > ctx->max_qp_wr ||
 	    cap->max_recv_sge > ctx->max_sge_rq)
 		return EINVAL;
 
-	bytes = header + cap->max_recv_sge * sizeof(struct hghca_data_unit);
+	bytes = sizeof(struct hghca_next_unit) +
+		cap->max_recv_sge * sizeof(struct hghca_data_unit);
 	if (bytes > ctx->max_desc_sz_rq)
 		return EINVAL;
 
 	qp->rq.stride_log = hghca_stride_log(bytes);
-	usable = hghca_usable_bytes(qp->rq.stride_log, ctx->max_desc_sz_rq) - header;
-	qp->rq.max_sge = hghca_min_u32(usable / sizeof(struct hghca_data_unit),
-				       ctx->max_sge_rq);
+	if (!qp->srq)
+		qp->rq.max_sge = hghca_recv_sges(qp->rq.stride_log,
+						 ctx->max_desc_sz_rq,
+						 ctx->max_sge_rq);
 	if (cap->max_recv_wr)
 		qp->rq.cnt = roundup_pow_of_two(cap->max_recv_wr);
 	qp->rq.mask = qp->rq.cnt - 1;
@@ -205,9 +220,8 @@ static int hghca_qp_check_attr(struct ibv_qp_init_attr_ex *attr)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EOPNOTSUPP;
-	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
-	if (attr->srq)
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+	    attr->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
 	    !attr->send_cq || !attr->recv_cq)
@@ -264,7 +278,9 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	}
 	qp->uar = ctx->uar;
 	qp->is_ud = attr->qp_type == IBV_QPT_UD;
+	qp->is_uc = attr->qp_type == IBV_QPT_UC;
 	qp->signal_all = attr->sq_sig_all;
+	qp->srq = attr->srq ? to_hsrq(attr->srq) : NULL;
 	qp->cap = attr->cap;
 	err = hghca_sq_size(ctx, qp, &qp->cap);
 	if (err)
@@ -285,6 +301,10 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 
 	/* Creation flags are all zero here; the plain command has none. */
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	if (qp->srq) {
+		kattr.cap.max_recv_wr = 0;
+		kattr.cap.max_recv_sge = 0;
+	}
 	err = hghca_qp_register(context, qp, &kattr);
 	if (err)
 		goto err_alloc;
@@ -352,13 +372,14 @@ static bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
 
 /*
  * An error completion tells that the device has left the states in which it
- * takes receives.  Those posted since then, and before this, wait for a look.
+ * takes receives.  Those posted since then, and before this, wait for a look,
+ * unless they were posted to an SRQ: there they wait for the other QPs.
  * The lock makes sure that a receive posted at this moment either is seen by
  * this doorbell or sees the flag.
  */
 void hghca_qp_note_error(struct hghca_qp *qp)
 {
-	if (qp->flushing)
+	if (qp->flushing || qp->srq)
 		return;
 	hghca_qp_set_flushing(qp, true);
 	hghca_qp_ring_flush(qp);
@@ -376,12 +397,10 @@ static void hghca_wq_restart(struct hghca_wq *wq)
 /* The device has dropped all work and counts from 0 again. */
 static void hghca_qp_restart(struct hghca_qp *qp)
 {
-	uint32_t qpn = qp->vqp.qp.qp_num;
-
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
-	hghca_cq_purge(qp->sq.cq, qpn);
+	hghca_cq_purge(qp->sq.cq, qp);
 	if (qp->rq.cq != qp->sq.cq)
-		hghca_cq_purge(qp->rq.cq, qpn);
+		hghca_cq_purge(qp->rq.cq, qp);
 	hghca_wq_restart(&qp->sq);
 	hghca_wq_restart(&qp->rq);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
@@ -437,7 +456,6 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct hghca_context *ctx = to_hctx(ibqp->context);
 	struct hghca_qp *qp = to_hqp(ibqp);
-	uint32_t qpn = ibqp->qp_num;
 	int err;
 
 	pthread_mutex_lock(&ctx->qp_table_lock);
@@ -447,10 +465,10 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 		return err;
 	}
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
-	hghca_cq_purge(qp->sq.cq, qpn);
+	hghca_cq_purge(qp->sq.cq, qp);
 	if (qp->rq.cq != qp->sq.cq)
-		hghca_cq_purge(qp->rq.cq, qpn);
-	hghca_qp_table_clear(ctx, qpn);
+		hghca_cq_purge(qp->rq.cq, qp);
+	hghca_qp_table_clear(ctx, ibqp->qp_num);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
 	pthread_mutex_unlock(&ctx->qp_table_lock);
 

@@ -15,19 +15,19 @@ struct hghca_send_op {
 static const struct hghca_send_op hghca_send_ops[] = {
 	[IBV_WR_RDMA_WRITE] = {
 		HGHCA_OPCODE_RDMA_WRITE,
-		HGHCA_OP_RADDR | HGHCA_OP_GATHER,
+		HGHCA_OP_RADDR | HGHCA_OP_GATHER | HGHCA_OP_UC,
 	},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
 		HGHCA_OPCODE_RDMA_WRITE_IMM,
-		HGHCA_OP_RADDR | HGHCA_OP_GATHER | HGHCA_OP_IMM,
+		HGHCA_OP_RADDR | HGHCA_OP_GATHER | HGHCA_OP_IMM | HGHCA_OP_UC,
 	},
 	[IBV_WR_SEND] = {
 		HGHCA_OPCODE_SEND,
-		HGHCA_OP_GATHER | HGHCA_OP_UD,
+		HGHCA_OP_GATHER | HGHCA_OP_UD | HGHCA_OP_UC,
 	},
 	[IBV_WR_SEND_WITH_IMM] = {
 		HGHCA_OPCODE_SEND_IMM,
-		HGHCA_OP_GATHER | HGHCA_OP_IMM | HGHCA_OP_UD,
+		HGHCA_OP_GATHER | HGHCA_OP_IMM | HGHCA_OP_UD | HGHCA_OP_UC,
 	},
 	[IBV_WR_RDMA_READ] = {
 		HGHCA_OPCODE_RDMA_READ,
@@ -54,7 +54,8 @@ static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *q
 	op = &hghca_send_ops[opcode];
 	if (op->opcode == HGHCA_OPCODE_NOP)
 		return NULL;
-	if (qp->is_ud && !(op->needs & HGHCA_OP_UD))
+	if ((qp->is_ud && !(op->needs & HGHCA_OP_UD)) ||
+	    (qp->is_uc && !(op->needs & HGHCA_OP_UC)))
 		return NULL;
 	return op;
 }
@@ -108,22 +109,6 @@ static inline int hghca_encode_inline(const struct hghca_qp *qp, void *unit,
 	return hghca_wqe_set_inline_length(unit, length);
 }
 
-/* The list as data units; their number, or a negative errno. */
-static inline int hghca_encode_sges(struct hghca_data_unit *unit, uint32_t max_sge,
-				    const struct ibv_sge *sge, int num_sge)
-{
-	int i;
-
-	if ((uint32_t)num_sge > max_sge)
-		return -EINVAL;
-	for (i = 0; i < num_sge; i++, sge++) {
-		if (!hghca_sge_valid(sge->length))
-			return -EINVAL;
-		hghca_wqe_set_data(&unit[i], sge->addr, sge->lkey, sge->length);
-	}
-	return num_sge;
-}
-
 /* Write one WQE and put it into the batch; 0 or an errno. */
 static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				    const struct ibv_send_wr *wr)
@@ -151,8 +136,8 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 	} else {
 		if ((op->needs & HGHCA_OP_ATOMIC) && wr->num_sge != 1)
 			return EINVAL;
-		units = hghca_encode_sges(hghca_wqe_unit(wqe, unit), qp->sq.max_sge,
-					  wr->sg_list, wr->num_sge);
+		units = hghca_wqe_set_sges(hghca_wqe_unit(wqe, unit), qp->sq.max_sge,
+					   wr->sg_list, wr->num_sge);
 	}
 	if (units < 0)
 		return -units;
@@ -191,21 +176,15 @@ int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 				    const struct ibv_recv_wr *wr)
 {
-	struct hghca_data_unit *unit;
-	uint32_t room;
-	int units;
+	int err;
 
 	if (hghca_wq_full(rq, index))
 		return ENOMEM;
 
-	unit = hghca_wqe_unit(hghca_wq_slot(rq, index), HGHCA_NEXT_UNITS);
-	units = hghca_encode_sges(unit, rq->max_sge, wr->sg_list, wr->num_sge);
-	if (units < 0)
-		return -units;
-
-	room = (1U << rq->stride_log) / HGHCA_WQE_UNIT - HGHCA_NEXT_UNITS;
-	if ((uint32_t)units < room)
-		hghca_wqe_set_data(&unit[units], 0, HGHCA_INVALID_LKEY, 0);
+	err = hghca_wqe_set_scatter(hghca_wq_slot(rq, index), rq->stride_log,
+				    rq->max_sge, wr);
+	if (err)
+		return err;
 	rq->wr_ids[index & rq->mask] = wr->wr_id;
 	return 0;
 }
@@ -218,7 +197,7 @@ int hghca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	uint32_t first, head;
 	int err = 0;
 
-	if (ibqp->state == IBV_QPS_RESET) {
+	if (ibqp->state == IBV_QPS_RESET || qp->srq) {
 		*bad_wr = wr;
 		return EINVAL;
 	}

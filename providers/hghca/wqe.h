@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * JingZhao HCA: send WQEs, unit by unit, and how a batch of them is announced.
+ * JingZhao HCA: WQEs, unit by unit, and how a batch of sends is announced.
  *
  * Steps are those of the interface document, section 5.1.  A batch is written
  * and linked in itself first; until hghca_sq_announce() the device cannot
@@ -9,6 +9,7 @@
 #ifndef HGHCA_PROVIDER_WQE_H
 #define HGHCA_PROVIDER_WQE_H
 
+#include <errno.h>
 #include <string.h>
 
 #include "hghca.h"
@@ -19,6 +20,7 @@
 #define HGHCA_OP_ATOMIC		(1U << 2)	/* has an atomic unit */
 #define HGHCA_OP_GATHER		(1U << 3)	/* sends the data list: it may be inline */
 #define HGHCA_OP_UD		(1U << 4)	/* a datagram can do it */
+#define HGHCA_OP_UC		(1U << 5)	/* an unreliable connection can do it */
 
 /* Counts of 16-byte units. */
 #define HGHCA_UNITS(type)	(sizeof(type) / HGHCA_WQE_UNIT)
@@ -113,6 +115,38 @@ static inline void hghca_wqe_set_data(struct hghca_data_unit *unit, uint64_t add
 static inline bool hghca_sge_valid(uint32_t length)
 {
 	return !(length & HGHCA_INLINE_FLAG);
+}
+
+/* The list as data units; their number, or a negative errno. */
+static inline int hghca_wqe_set_sges(struct hghca_data_unit *unit, uint32_t max_sge,
+				     const struct ibv_sge *sge, int num_sge)
+{
+	int i;
+
+	if ((uint32_t)num_sge > max_sge)
+		return -EINVAL;
+	for (i = 0; i < num_sge; i++, sge++) {
+		if (!hghca_sge_valid(sge->length))
+			return -EINVAL;
+		hghca_wqe_set_data(&unit[i], sge->addr, sge->lkey, sge->length);
+	}
+	return num_sge;
+}
+
+/* The scatter list of a receive WQE; its next unit is left alone.  0 or an errno. */
+static inline int hghca_wqe_set_scatter(void *wqe, uint32_t stride_log, uint32_t max_sge,
+					const struct ibv_recv_wr *wr)
+{
+	struct hghca_data_unit *unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS);
+	uint32_t room = (1U << stride_log) / HGHCA_WQE_UNIT - HGHCA_NEXT_UNITS;
+	int units;
+
+	units = hghca_wqe_set_sges(unit, max_sge, wr->sg_list, wr->num_sge);
+	if (units < 0)
+		return -units;
+	if ((uint32_t)units < room)
+		hghca_wqe_set_data(&unit[units], 0, HGHCA_INVALID_LKEY, 0);
+	return 0;
 }
 
 /* The word before inline data; returns the units that both take. */

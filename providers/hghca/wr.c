@@ -9,9 +9,10 @@
 
 #define HGHCA_SEND_OPS_UD	((uint64_t)(IBV_QP_EX_WITH_SEND | \
 					    IBV_QP_EX_WITH_SEND_WITH_IMM))
-#define HGHCA_SEND_OPS_RC	(HGHCA_SEND_OPS_UD | \
+#define HGHCA_SEND_OPS_UC	(HGHCA_SEND_OPS_UD | \
 				 IBV_QP_EX_WITH_RDMA_WRITE | \
-				 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+				 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+#define HGHCA_SEND_OPS_RC	(HGHCA_SEND_OPS_UC | \
 				 IBV_QP_EX_WITH_RDMA_READ | \
 				 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
 				 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
@@ -245,12 +246,19 @@ static void hghca_wr_abort(struct ibv_qp_ex *ibqp)
 	hghca_unlock(&to_hqp_ex(ibqp)->sq.lock);
 }
 
+static uint64_t hghca_wr_service_ops(const struct hghca_qp *qp)
+{
+	if (qp->is_ud)
+		return HGHCA_SEND_OPS_UD;
+	return qp->is_uc ? HGHCA_SEND_OPS_UC : HGHCA_SEND_OPS_RC;
+}
+
 /* Set the operations asked for; 0, or EOPNOTSUPP. */
 int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops)
 {
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
-	if (send_ops & ~(qp->is_ud ? HGHCA_SEND_OPS_UD : HGHCA_SEND_OPS_RC))
+	if (send_ops & ~hghca_wr_service_ops(qp))
 		return EOPNOTSUPP;
 
 	ex->wr_start = hghca_wr_start;

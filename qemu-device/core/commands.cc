@@ -8,6 +8,7 @@
 #include "device.h"
 #include "icm.h"
 #include "queues.h"
+#include "srq.h"
 
 namespace hghca {
 
@@ -64,6 +65,11 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
          1u << HGHCA_QP_OPMOD_NO_INBOX},
         {HGHCA_CMD_QUERY_QP, &CommandInterface::query_qp, kOutput},
         {HGHCA_CMD_CONF_SPECIAL_QP, &CommandInterface::conf_special_qp, 0, kAnyModifier},
+        {HGHCA_CMD_SW2HW_SRQ, &CommandInterface::sw2hw_srq, kInput, 1, 0, HGHCA_CAP_SRQ},
+        {HGHCA_CMD_HW2SW_SRQ, &CommandInterface::hw2sw_srq, 0, 1, 0, HGHCA_CAP_SRQ},
+        {HGHCA_CMD_QUERY_SRQ, &CommandInterface::query_srq, kOutput, 1, 0, HGHCA_CAP_SRQ},
+        {HGHCA_CMD_ARM_SRQ, &CommandInterface::arm_srq, 0, 1, 0, HGHCA_CAP_SRQ},
+        {HGHCA_CMD_RESIZE_SRQ, &CommandInterface::resize_srq, kInput, 1, 0, HGHCA_CAP_SRQ},
         {HGHCA_CMD_MAD_IFC, &CommandInterface::mad_ifc, 0, kAnyModifier},
         {HGHCA_CMD_NOP, &CommandInterface::nop, kBeforeInit | kFixedModifier, 1, HGHCA_NOP_IN_MODIFIER},
         {HGHCA_CMD_SET_PORT, &CommandInterface::set_port, kInput | kFixedModifier, 1, kPortNumber, HGHCA_CAP_PORT},
@@ -115,6 +121,10 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.log_max_msg = 31;
     lim.log_max_page_sz = 30;
     lim.num_vectors = be16(kVectors);
+    lim.log_max_srqs = kLogMaxSrqs;
+    lim.log_max_srq_sz = kLogMaxSrqSize;
+    lim.max_sg_srq = 32;
+    lim.srqc_entry_sz = be16(kSrqcEntrySize);
     out(lim);
     return HGHCA_CMD_STAT_OK;
 }
@@ -166,16 +176,18 @@ uint8_t CommandInterface::init_hca(const Command &)
     auto init = in<hghca_init_hca>();
     uint32_t caps = be32(init.caps);
     uint64_t mtt_base = be64(init.mtt_base);
-    Region qpc, cqc, eqc, mpt;
+    Region qpc, cqc, eqc, mpt, srqc{};
     if (caps & ~HGHCA_CAP_ALL || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
         !region_of(be64(init.cqc_base), kLogMaxCqs, 128, cqc) ||
         !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
+        (caps & HGHCA_CAP_SRQ && !region_of(be64(init.srqc_base), kLogMaxSrqs, kSrqcEntrySize, srqc)) ||
         !region_of(be64(init.mpt_base), kLogMaxMpts, 64, mpt) || mtt_base & HGHCA_INIT_HCA_LOG_MASK ||
         mtt_base >= Icm::kSize)
         return HGHCA_CMD_STAT_BAD_PARAM;
     // The MTTs go on to the MPTs or the end of ICM, as no number is given for them.
     uint64_t mtt_end = mtt_base < mpt.from ? mpt.from : Icm::kSize;
-    if (qpc.overlaps(cqc) || qpc.overlaps(eqc) || cqc.overlaps(eqc) ||
+    if (qpc.overlaps(cqc) || qpc.overlaps(eqc) || cqc.overlaps(eqc) || srqc.overlaps(qpc) ||
+        srqc.overlaps(cqc) || srqc.overlaps(eqc) ||
         (mtt_base >= mpt.from && mtt_base < mpt.to))
         return HGHCA_CMD_STAT_BAD_PARAM;
 
@@ -184,6 +196,8 @@ uint8_t CommandInterface::init_hca(const Command &)
     device_.qps->configure(qpc.from, qpc.log);
     device_.cqs->configure(cqc.from, cqc.log);
     device_.eqs->configure(eqc.from, eqc.log);
+    if (caps & HGHCA_CAP_SRQ)
+        device_.srqs->configure(srqc.from, srqc.log);
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
                               std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts));
     return HGHCA_CMD_STAT_OK;
@@ -223,6 +237,7 @@ uint8_t CommandInterface::unmap_icm(const Command &command)
     if (space == IcmSpace::Context) {
         device_.qps->flush(address, length);
         device_.cqs->flush(address, length);
+        device_.srqs->flush(address, length);
         device_.eqs->flush(address, length);
     } else {
         device_.memory->flush(address, length);
@@ -303,6 +318,34 @@ uint8_t CommandInterface::query_qp(const Command &command)
 uint8_t CommandInterface::conf_special_qp(const Command &command)
 {
     return device_.qps->configure_special(command.in_modifier, command.op_modifier);
+}
+
+// ---- 4.15 shared receive queues
+
+uint8_t CommandInterface::sw2hw_srq(const Command &command)
+{
+    return device_.srqs->sw2hw(command.in_modifier, in<hghca_srqc>());
+}
+
+uint8_t CommandInterface::hw2sw_srq(const Command &command) { return device_.srqs->hw2sw(command.in_modifier); }
+
+uint8_t CommandInterface::query_srq(const Command &command)
+{
+    hghca_srqc context;
+    uint8_t status = device_.srqs->query(command.in_modifier, context);
+    if (!status)
+        out(context);
+    return status;
+}
+
+uint8_t CommandInterface::arm_srq(const Command &command)
+{
+    return device_.srqs->arm(command.in_modifier, command.in_param);
+}
+
+uint8_t CommandInterface::resize_srq(const Command &command)
+{
+    return device_.srqs->resize(command.in_modifier, in<hghca_resize_srq>());
 }
 
 uint8_t CommandInterface::mad_ifc(const Command &) { return HGHCA_CMD_STAT_BAD_OP; }

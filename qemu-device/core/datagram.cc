@@ -67,7 +67,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         counters.rx_bad_header++;
         return;
     }
-    switch (engine_.reader.receive_posted(qp.a, qp.resp.rq_index)) {
+    switch (engine_.receive_queue.posted(qp)) {
     case WqeReader::Posted::Yes:
         break;
     case WqeReader::Posted::No:
@@ -77,7 +77,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         engine_.catastrophe(qp);
         return;
     }
-    const WqeFault fault = engine_.reader.read_receive(qp.a, qp.resp.rq_index, receive_wqe_);
+    const WqeFault fault = engine_.receive_queue.read(qp, receive_wqe_);
     if (fault == WqeFault::Unreadable) {
         engine_.catastrophe(qp);
         return;
@@ -93,8 +93,8 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     const DataList &list = receive_wqe_.list;
     MemoryTable &memory = *engine_.device.memory;
     if (fault != WqeFault::None ||
-        !list.resolve(memory, qp.a.pd, Access::LocalWrite, 0, kGrhBytes, grh_to) ||
-        !list.resolve(memory, qp.a.pd, Access::LocalWrite, kGrhBytes, bytes, to) ||
+        !list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, 0, kGrhBytes, grh_to) ||
+        !list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, kGrhBytes, bytes, to) ||
         !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to) || !engine_.scatter(packet.payload, 0, to)) {
         engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
                                                                : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);

@@ -7,6 +7,7 @@
 #include "hcr.h"
 #include "icm.h"
 #include "queues.h"
+#include "srq.h"
 #include "transport.h"
 
 namespace hghca {
@@ -30,7 +31,7 @@ uint32_t GidEntry::ipv4() const
 Device::Device(Host &host, const Config &config)
     : host(host), config(config), icm(std::make_unique<Icm>(host)),
       memory(std::make_unique<MemoryTable>(host, *icm, counters_)), eqs(std::make_unique<EventQueues>(*this)),
-      cqs(std::make_unique<CompletionQueues>(*this)), qps(std::make_unique<QpTable>(*this)),
+      cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)), qps(std::make_unique<QpTable>(*this)),
       commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),
       uar_low_(size_t(HGHCA_UAR_PAGES) * kDoorbells)
 {
@@ -45,6 +46,7 @@ void Device::close()
     // The transport first: it may look at what it forgets.
     transport->clear();
     qps->clear();
+    srqs->clear();
     cqs->clear();
     eqs->clear();
     memory->clear();
@@ -190,6 +192,7 @@ void Device::finish_entry()
         memory->trim(capacity);
         eqs->trim(capacity);
         cqs->trim(capacity);
+        srqs->trim(capacity);
         qps->trim(capacity);
     }
     uint64_t deadline = transport->next_deadline();

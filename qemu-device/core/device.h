@@ -17,6 +17,7 @@ namespace hghca {
 class Icm;
 class EventQueues;
 class CompletionQueues;
+class SharedReceiveQueues;
 class QpTable;
 class CommandInterface;
 class Transport;
@@ -96,6 +97,7 @@ public:
     std::unique_ptr<MemoryTable> memory;
     std::unique_ptr<EventQueues> eqs;
     std::unique_ptr<CompletionQueues> cqs;
+    std::unique_ptr<SharedReceiveQueues> srqs;
     std::unique_ptr<QpTable> qps;
     std::unique_ptr<CommandInterface> commands;
     std::unique_ptr<Transport> transport;

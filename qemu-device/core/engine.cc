@@ -16,7 +16,7 @@ constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
       scheduler(kMaxQps), timers(kMaxQps), send_queue(*this), receive_queue(*this), requester(*this),
-      completer(*this), responder(*this), datagrams(*this), raw(*this)
+      completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
 {
 }
 
@@ -175,12 +175,13 @@ void Engine::dispatch(Packet &packet)
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
     const bool receives = qp && qp->state >= HGHCA_QP_STATE_RTR && qp->state != HGHCA_QP_STATE_ERR;
     if (!receives || (service == HGHCA_BTH_RC   ? qp->a.service != HGHCA_QP_ST_RC
+                      : service == HGHCA_BTH_UC ? qp->a.service != HGHCA_QP_ST_UC
                       : service == HGHCA_BTH_UD ? qp->a.service != HGHCA_QP_ST_UD
                                                 : true)) {
         counters.rx_unknown_qp++;
         return;
     }
-    if (service == HGHCA_BTH_RC && !link.from_peer(packet.arrival, qp->a.path)) {
+    if (service != HGHCA_BTH_UD && !link.from_peer(packet.arrival, qp->a.path)) {
         counters.rx_bad_address++;
         return;
     }
@@ -202,6 +203,8 @@ void Engine::dispatch(Packet &packet)
     }
     if (service == HGHCA_BTH_UD)
         datagrams.receive(*qp, packet);
+    else if (service == HGHCA_BTH_UC)
+        unreliable.receive(*qp, packet);
     else if (packet.flags & kResponse)
         completer.receive(*qp, packet);
     else
@@ -218,7 +221,9 @@ Turn Engine::serve(Qp &qp, int32_t &credit)
             send_queue.flush(qp);
             return Turn::Idle;
         }
-        return qp.a.service == HGHCA_QP_ST_UD ? datagrams.run(qp, credit) : raw.run(qp, credit);
+        return qp.a.service == HGHCA_QP_ST_UD   ? datagrams.run(qp, credit)
+               : qp.a.service == HGHCA_QP_ST_UC ? unreliable.run(qp, credit)
+                                                : raw.run(qp, credit);
     }
     Turn turn = responder.run(qp, credit);
     if (turn == Turn::Idle && (qp.state == HGHCA_QP_STATE_RTS || qp.state == HGHCA_QP_STATE_SQD))
@@ -287,6 +292,11 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
     }
     send_queue.flush(qp);
     receive_queue.flush(qp);
+    // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
+    if (qp.a.srqn && !s.last_wqe_told) {
+        s.last_wqe_told = true;
+        device.eqs->post_qp(HGHCA_EVENT_SRQ_QP_LAST_WQE, qp.a.qpn);
+    }
 }
 
 void Engine::catastrophe(Qp &qp)

@@ -27,6 +27,7 @@
 #include "responder.h"
 #include "scheduler.h"
 #include "send_queue.h"
+#include "uc.h"
 #include "wqe.h"
 
 namespace hghca {
@@ -91,6 +92,7 @@ public:
     Requester requester;
     Completer completer;
     Responder responder;
+    UnreliableConnections unreliable;
     Datagrams datagrams;
     RawEthernet raw;
 

@@ -167,6 +167,14 @@ void EventQueues::post_qp(hghca_event_type type, uint32_t qpn)
     post_async(eqe);
 }
 
+void EventQueues::post_srq(hghca_event_type type, uint32_t srqn)
+{
+    hghca_eqe eqe{};
+    eqe.type = uint8_t(type);
+    eqe.event.srq.srqn = be32(srqn);
+    post_async(eqe);
+}
+
 void EventQueues::post_cq_error(uint32_t cqn, uint8_t syndrome)
 {
     hghca_eqe eqe{};

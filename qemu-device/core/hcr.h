@@ -83,6 +83,11 @@ private:
     uint8_t modify_qp(const Command &);
     uint8_t query_qp(const Command &);
     uint8_t conf_special_qp(const Command &);
+    uint8_t sw2hw_srq(const Command &);
+    uint8_t hw2sw_srq(const Command &);
+    uint8_t query_srq(const Command &);
+    uint8_t arm_srq(const Command &);
+    uint8_t resize_srq(const Command &);
     uint8_t mad_ifc(const Command &);
     uint8_t nop(const Command &);
     uint8_t set_port(const Command &);

@@ -13,20 +13,24 @@ constexpr std::array<uint16_t, 256> make_opcodes() noexcept
     std::array<uint16_t, 256> t{};
     auto rc = [&t](hghca_bth_op op, unsigned flags) { t[HGHCA_BTH_RC | op] = uint16_t(kKnown | flags); };
     auto ud = [&t](hghca_bth_op op, unsigned flags) { t[HGHCA_BTH_UD | op] = uint16_t(kKnown | kDeth | flags); };
+    // What both connected services have.
+    auto connected = [&t](hghca_bth_op op, unsigned flags) {
+        t[HGHCA_BTH_RC | op] = t[HGHCA_BTH_UC | op] = uint16_t(kKnown | flags);
+    };
     constexpr unsigned kOnly = kFirst | kLast;
 
-    rc(HGHCA_BTH_OP_SEND_FIRST, kSend | kFirst);
-    rc(HGHCA_BTH_OP_SEND_MIDDLE, kSend);
-    rc(HGHCA_BTH_OP_SEND_LAST, kSend | kLast);
-    rc(HGHCA_BTH_OP_SEND_LAST_IMM, kSend | kLast | kImmDt);
-    rc(HGHCA_BTH_OP_SEND_ONLY, kSend | kOnly);
-    rc(HGHCA_BTH_OP_SEND_ONLY_IMM, kSend | kOnly | kImmDt);
-    rc(HGHCA_BTH_OP_WRITE_FIRST, kWrite | kFirst | kReth);
-    rc(HGHCA_BTH_OP_WRITE_MIDDLE, kWrite);
-    rc(HGHCA_BTH_OP_WRITE_LAST, kWrite | kLast);
-    rc(HGHCA_BTH_OP_WRITE_LAST_IMM, kWrite | kLast | kImmDt);
-    rc(HGHCA_BTH_OP_WRITE_ONLY, kWrite | kOnly | kReth);
-    rc(HGHCA_BTH_OP_WRITE_ONLY_IMM, kWrite | kOnly | kReth | kImmDt);
+    connected(HGHCA_BTH_OP_SEND_FIRST, kSend | kFirst);
+    connected(HGHCA_BTH_OP_SEND_MIDDLE, kSend);
+    connected(HGHCA_BTH_OP_SEND_LAST, kSend | kLast);
+    connected(HGHCA_BTH_OP_SEND_LAST_IMM, kSend | kLast | kImmDt);
+    connected(HGHCA_BTH_OP_SEND_ONLY, kSend | kOnly);
+    connected(HGHCA_BTH_OP_SEND_ONLY_IMM, kSend | kOnly | kImmDt);
+    connected(HGHCA_BTH_OP_WRITE_FIRST, kWrite | kFirst | kReth);
+    connected(HGHCA_BTH_OP_WRITE_MIDDLE, kWrite);
+    connected(HGHCA_BTH_OP_WRITE_LAST, kWrite | kLast);
+    connected(HGHCA_BTH_OP_WRITE_LAST_IMM, kWrite | kLast | kImmDt);
+    connected(HGHCA_BTH_OP_WRITE_ONLY, kWrite | kOnly | kReth);
+    connected(HGHCA_BTH_OP_WRITE_ONLY_IMM, kWrite | kOnly | kReth | kImmDt);
     rc(HGHCA_BTH_OP_READ_REQUEST, kRead | kOnly | kReth);
     rc(HGHCA_BTH_OP_READ_RESPONSE_FIRST, kResponse | kFirst | kAeth);
     rc(HGHCA_BTH_OP_READ_RESPONSE_MIDDLE, kResponse);

@@ -46,6 +46,7 @@ struct QpAttributes {
     WorkQueue sq, rq;
     uint32_t cqn_send, cqn_recv;
     uint64_t dbr_addr;  // 0: none
+    uint32_t srqn;      // 0: none, it has a receive queue of its own
     uint32_t remote_qpn;
     uint16_t pkey_index;
     uint32_t qkey;
@@ -128,7 +129,10 @@ struct ResponderState {
     uint32_t expected_psn;
     uint32_t msn;
     uint16_t rq_index;        // next receive WQE, free-running
-    bool in_message;          // a SEND or WRITE has begun; a SEND holds receive WQE rq_index
+    bool in_message;          // a SEND or WRITE has begun; a SEND holds a receive WQE: rq_index, or an SRQ's
+    bool holds_shared;        // WQE shared_offset of the SRQ is this QP's
+    bool last_wqe_told;       // SRQ_QP_LAST_WQE was sent
+    uint32_t shared_offset;
     bool message_is_write;
     uint64_t message_offset;  // bytes of the message that have arrived
     uint64_t write_va;        // where the next of them go

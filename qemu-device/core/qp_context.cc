@@ -74,13 +74,19 @@ bool plausible_queue(const WorkQueue &q)
                          q.stride_log >= HGHCA_WQE_MIN_STRIDE_LOG && q.stride_log <= HGHCA_WQE_MAX_STRIDE_LOG);
 }
 
-bool plausible_attributes(const QpAttributes &a, uint32_t qpn, uint32_t cqs)
+bool is_service(uint8_t service)
+{
+    return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC || service == HGHCA_QP_ST_UD ||
+           service == HGHCA_QP_ST_RAW;
+}
+
+bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &limits)
 {
     return a.qpn == qpn &&
-           (a.service == HGHCA_QP_ST_RC || a.service == HGHCA_QP_ST_UD || a.service == HGHCA_QP_ST_RAW) &&
+           is_service(a.service) &&
            a.special <= Special::RawEthernet && std::has_single_bit(a.mtu) && a.mtu >= 256 && a.mtu <= 4096 &&
            a.log_max_msg <= 31 && a.usr_page < HGHCA_UAR_PAGES && plausible_queue(a.sq) && plausible_queue(a.rq) &&
-           a.cqn_send < cqs && a.cqn_recv < cqs && a.remote_qpn <= 0xffffff && a.pkey_index == 0 &&
+           a.cqn_send < limits.cqs && a.cqn_recv < limits.cqs && (!a.srqn || a.srqn < limits.srqs) && a.remote_qpn <= 0xffffff && a.pkey_index == 0 &&
            is_bool(a.path.by_gid) && a.path.sgid_index < Port::kGids && a.path.sl <= 15 &&
            a.path.flow_label <= 0xfffff && a.ack_timeout <= 31 && a.retry_count <= 7 && a.rnr_retry <= 7 &&
            a.min_rnr_timer <= 31 && a.max_rd_atomic >= 1 && a.max_rd_atomic <= kMaxRdAtomic &&
@@ -106,6 +112,7 @@ bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
 bool plausible_responder(const ResponderState &r)
 {
     bool good = plausible_psns({r.expected_psn, r.msn}) && is_bool(r.in_message) && is_bool(r.message_is_write) &&
+                is_bool(r.holds_shared) && is_bool(r.last_wqe_told) &&
                 r.message_offset <= kMaxMessage && r.write_left <= kMaxMessage &&
                 is_bool(r.nak_sent) && is_bool(r.ack_due) && r.atomic_head < r.atomics.size() &&
                 r.reply_head < r.replies.size() && r.reply_count <= r.replies.size();
@@ -124,18 +131,23 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     a = {};
     a.qpn = qpn;
     a.service = uint8_t(field_get(HGHCA_QPC_ST_MASK, be32(in.flags)));
-    bool known = a.service == HGHCA_QP_ST_RC || a.service == HGHCA_QP_ST_UD ||
-                 (a.service == HGHCA_QP_ST_RAW && limits.caps & HGHCA_CAP_PORT);
+    const uint32_t needed = a.service == HGHCA_QP_ST_RAW  ? HGHCA_CAP_PORT
+                            : a.service == HGHCA_QP_ST_UC ? HGHCA_CAP_UC
+                                                          : 0;
+    const bool known = is_service(a.service) && !(needed & ~limits.caps);
     a.usr_page = be32(in.usr_page);
     a.pd = be32(in.pd);
     a.cqn_send = be32(in.cqn_snd);
     a.cqn_recv = be32(in.cqn_rcv);
+    if (limits.caps & HGHCA_CAP_SRQ && a.service != HGHCA_QP_ST_RAW)
+        a.srqn = be32(in.srqn);
     uint64_t dbr = be64(in.dbr_addr);
     if (limits.caps & HGHCA_CAP_DBR && dbr & HGHCA_DBR_VALID)
         a.dbr_addr = dbr & ~HGHCA_DBR_VALID;
     unsigned code = mtu_code(in);
     if (!known || be32(in.local_qpn) != qpn || a.usr_page >= HGHCA_UAR_PAGES || a.cqn_send >= limits.cqs ||
-        a.cqn_recv >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode)
+        a.cqn_recv >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
+        (a.srqn && in.rcv_wqe_len))
         return HGHCA_CMD_STAT_BAD_PARAM;
     a.mtu = kMtuBase << (code ? code : kMtuMaxCode);
     a.log_max_msg = in.mtu_msgmax & HGHCA_QPC_MSGMAX_MASK;
@@ -250,17 +262,18 @@ void encode_context(const Qp &qp, hghca_qpc &out)
                       field_put(HGHCA_QPC_LIMITS_DEST_RD_ATOMIC, a.max_dest_rd_atomic) |
                       (a.sqd_notify ? HGHCA_QPC_LIMITS_SQD_NOTIFY : 0) |
                       field_put(HGHCA_QPC_LIMITS_RETRY_CNT, a.retry_count) | a.access);
+    out.srqn = be32(a.srqn);
     out.rq_wqe_counter = be16(qp.resp.rq_index);
     out.sq_wqe_counter = be16(qp.req.next_index);
 }
 
-bool plausible(const Qp &qp, uint32_t qpn, uint32_t cqs)
+bool plausible(const Qp &qp, uint32_t qpn, const QpLimits &limits)
 {
     uint32_t state;
     static_assert(sizeof(state) == sizeof(qp.state));
     std::memcpy(&state, &qp.state, sizeof(state));
     return state >= HGHCA_QP_STATE_INIT && state <= HGHCA_QP_STATE_ERR &&
-           is_bool(qp.comm_est_sent) && is_bool(qp.drained_sent) && plausible_attributes(qp.a, qpn, cqs) &&
+           is_bool(qp.comm_est_sent) && is_bool(qp.drained_sent) && plausible_attributes(qp.a, qpn, limits) &&
            plausible_requester(qp.req, qp.a.sq) && plausible_responder(qp.resp);
 }
 

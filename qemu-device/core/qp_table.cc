@@ -3,6 +3,7 @@
 #include "device.h"
 #include "qp_transition.h"
 #include "queues.h"
+#include "srq.h"
 #include "byte_order.h"
 #include "transport.h"
 
@@ -16,8 +17,7 @@ void QpTable::clear() { cache_.clear(); }
 
 Qp *QpTable::find(uint32_t qpn)
 {
-    uint32_t cqs = uint32_t(device_.cqs->count());
-    Qp *qp = cache_.find(qpn, [cqs](const Qp &q, uint32_t n) { return plausible(q, n, cqs); });
+    Qp *qp = cache_.find(qpn, [this](const Qp &q, uint32_t n) { return plausible(q, n, limits()); });
     if (!qp)
         return nullptr;
     cache_.mark_dirty(*qp);  // the transport changes what it finds
@@ -26,6 +26,11 @@ Qp *QpTable::find(uint32_t qpn)
                     : qpn == device_.raw_qpn ? Special::RawEthernet
                                              : Special::None;
     return qp;
+}
+
+QpLimits QpTable::limits() const
+{
+    return {device_.caps, uint32_t(device_.cqs->count()), uint32_t(device_.srqs->count())};
 }
 
 // RST: the QP ceases to exist.
@@ -59,19 +64,21 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
 
     uint32_t mask = context ? be32(context->opt_param_mask) : 0;
-    QpLimits limits{device_.caps, uint32_t(device_.cqs->count())};
     QpAttributes a{};
-    if (qp)
+    if (qp) {
         a = qp->a;
-    else if (t->to == HGHCA_QP_STATE_INIT)
-        if (uint8_t status = decode_new_qp(*context, qpn, limits, a))
+    } else if (t->to == HGHCA_QP_STATE_INIT) {
+        if (uint8_t status = decode_new_qp(*context, qpn, limits(), a))
             return status;
+        if (a.srqn && !device_.srqs->exists(a.srqn))
+            return HGHCA_CMD_STAT_BAD_PARAM;
+    }
     if (!attributes_allowed(op, a.service, mask, device_.caps))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (t->to == HGHCA_QP_STATE_SQD && from == HGHCA_QP_STATE_RTS)
         a.sqd_notify = false;  // asked for anew each time
     if (mask)
-        if (uint8_t status = decode_attributes(*context, mask, limits, a))
+        if (uint8_t status = decode_attributes(*context, mask, limits(), a))
             return status;
 
     if (t->to == HGHCA_QP_STATE_RST) {

@@ -25,6 +25,7 @@ bool attributes_allowed(uint16_t op, uint8_t service, uint32_t mask, uint32_t ca
 struct QpLimits {
     uint32_t caps;
     uint32_t cqs;
+    uint32_t srqs;
 };
 
 // What RST2INIT takes beside attributes. An HGHCA_CMD_STAT_*.
@@ -35,6 +36,6 @@ uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &li
 void encode_context(const Qp &qp, hghca_qpc &out);
 
 // Whether `qp`, which comes from ICM, can be used without fear.
-bool plausible(const Qp &qp, uint32_t qpn, uint32_t cqs);
+bool plausible(const Qp &qp, uint32_t qpn, const QpLimits &limits);
 
 }  // namespace hghca

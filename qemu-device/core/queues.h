@@ -15,6 +15,7 @@
 namespace hghca {
 
 class Device;
+struct QpLimits;
 
 constexpr unsigned kVectors = 64;
 constexpr unsigned kLogMaxQps = 16;
@@ -40,6 +41,7 @@ public:
     bool takes(hghca_event_type type) const;  // some EQ is mapped for it
 
     void post_qp(hghca_event_type type, uint32_t qpn);
+    void post_srq(hghca_event_type type, uint32_t srqn);
     void post_cq_error(uint32_t cqn, uint8_t syndrome);
     void post_port_change(bool up);
     // CQ `cqn` is gone, and its event with it.
@@ -153,6 +155,7 @@ private:
         static constexpr uint32_t kReserved = 1;   // 1 to 7: special QPs
     };
 
+    QpLimits limits() const;
     void destroy(Qp &qp);
 
     Device &device_;

@@ -60,13 +60,13 @@ void RawEthernet::receive(const FrameView &frame, const uint8_t *head)
     if (!qp || qp->a.service != HGHCA_QP_ST_RAW || qp->state < HGHCA_QP_STATE_RTR ||
         qp->state == HGHCA_QP_STATE_ERR)
         return;
-    const WqeReader::Posted posted = engine_.reader.receive_posted(qp->a, qp->resp.rq_index);
+    const WqeReader::Posted posted = engine_.receive_queue.posted(*qp);
     if (posted == WqeReader::Posted::No) {
         counters.raw_rx_dropped++;
         return;
     }
     const WqeFault fault = posted == WqeReader::Posted::Yes
-                               ? engine_.reader.read_receive(qp->a, qp->resp.rq_index, receive_wqe_)
+                               ? engine_.receive_queue.read(*qp, receive_wqe_)
                                : WqeFault::Unreadable;
     if (fault == WqeFault::Unreadable) {
         engine_.catastrophe(*qp);
@@ -81,7 +81,7 @@ void RawEthernet::receive(const FrameView &frame, const uint8_t *head)
     }
     PacketSegments to;
     if (fault != WqeFault::None ||
-        !list.resolve(*device.memory, qp->a.pd, Access::LocalWrite, 0, uint32_t(frame.length), to) ||
+        !list.resolve(*device.memory, receive_wqe_.pd, Access::LocalWrite, 0, uint32_t(frame.length), to) ||
         !engine_.scatter(frame, 0, to)) {
         engine_.receive_queue.fail(*qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
                                                                 : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);

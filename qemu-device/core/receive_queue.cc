@@ -4,6 +4,7 @@
 #include "byte_order.h"
 #include "engine.h"
 #include "queues.h"
+#include "srq.h"
 
 namespace hghca {
 
@@ -21,6 +22,48 @@ uint32_t path_word(const Received &message)
 
 }  // namespace
 
+WqeReader::Posted ReceiveQueue::posted(const Qp &qp)
+{
+    return qp.a.srqn ? engine_.device.srqs->posted(qp.a.srqn)
+                     : engine_.reader.receive_posted(qp.a, qp.resp.rq_index);
+}
+
+bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
+{
+    const QpAttributes &a = qp.a;
+    if (a.srqn) {
+        SharedReceiveQueues &srqs = *engine_.device.srqs;
+        return qp.resp.holds_shared ? srqs.slot_at(a.srqn, qp.resp.shared_offset, out) : srqs.next_slot(a.srqn, out);
+    }
+    if (!a.rq.length)
+        return false;
+    out = {a.rq.lkey, a.pd, wqe_offset(a.rq, qp.resp.rq_index), 1u << a.rq.stride_log};
+    return true;
+}
+
+WqeFault ReceiveQueue::read(const Qp &qp, RecvWqe &out)
+{
+    ReceiveSlot slot;
+    return place(qp, slot) ? engine_.reader.read_receive(slot, out) : WqeFault::Unreadable;
+}
+
+void ReceiveQueue::hold(Qp &qp)
+{
+    if (!qp.a.srqn || qp.resp.holds_shared)
+        return;
+    qp.resp.shared_offset = engine_.device.srqs->take(qp.a.srqn);
+    qp.resp.holds_shared = true;
+}
+
+uint32_t ReceiveQueue::consume(Qp &qp)
+{
+    if (!qp.a.srqn)
+        return wqe_offset(qp.a.rq, qp.resp.rq_index++);
+    hold(qp);
+    qp.resp.holds_shared = false;
+    return qp.resp.shared_offset;
+}
+
 bool ReceiveQueue::complete(Qp &qp, const Received &message)
 {
     hghca_cqe cqe{};
@@ -29,7 +72,8 @@ bool ReceiveQueue::complete(Qp &qp, const Received &message)
     cqe.rlid_path_sl = le32(path_word(message));
     cqe.imm = message.imm;
     cqe.byte_cnt = le32(message.byte_count);
-    cqe.wqe = le32(wqe_offset(qp.a.rq, qp.resp.rq_index++));
+    cqe.my_ee = le32(qp.a.srqn);
+    cqe.wqe = le32(consume(qp));
     cqe.opcode = message.bth_opcode;
     return engine_.device.cqs->post(qp.a.cqn_recv, cqe, message.solicited);
 }
@@ -39,7 +83,8 @@ bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
     hghca_err_cqe error{};
     error.my_qpn = le32(qp.a.qpn);
     error.syndrome = syndrome;
-    error.wqe = le32(wqe_offset(qp.a.rq, qp.resp.rq_index++));
+    error.my_ee = le32(qp.a.srqn);
+    error.wqe = le32(consume(qp));
     error.opcode = HGHCA_OPCODE_RECV_ERROR;
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
@@ -50,6 +95,8 @@ bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
 
 void ReceiveQueue::flush(Qp &qp)
 {
+    if (qp.resp.holds_shared)
+        fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR);
     for (uint32_t n = 0; n < qp.a.rq.length; n++)
         if (engine_.reader.receive_posted(qp.a, qp.resp.rq_index) != WqeReader::Posted::Yes ||
             !fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR))

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Receive WQEs and their completions (interface document, 5.2, 7, 8).
+// Receive WQEs and their completions (interface document, 5.2, 7, 8): those of a
+// QP's own queue, or of the SRQ it is attached to.
 #pragma once
 
 #include <cstdint>
 
 #include "qp.h"
+#include "wqe.h"
 
 namespace hghca {
 
@@ -26,13 +28,23 @@ class ReceiveQueue {
 public:
     explicit ReceiveQueue(Engine &engine) : engine_(engine) {}
 
-    // Completes the receive WQE rq_index. False: its CQ has failed.
+    // Is there a WQE for a message that begins?
+    WqeReader::Posted posted(const Qp &qp);
+    // Reads the WQE the QP holds, or the one it would take.
+    WqeFault read(const Qp &qp, RecvWqe &out);
+    // The message takes more than one packet: the WQE of an SRQ is this QP's until it is completed.
+    void hold(Qp &qp);
+    // Completes the WQE held, or the next. False: its CQ has failed.
     bool complete(Qp &qp, const Received &message);
     bool fail(Qp &qp, uint8_t syndrome);
-    // WR_FLUSH_ERR for all that is posted.
+    // WR_FLUSH_ERR for all that is posted; with an SRQ for what the QP holds.
     void flush(Qp &qp);
 
 private:
+    bool place(const Qp &qp, ReceiveSlot &out);
+    // The byte offset of the WQE to complete, which is then done with.
+    uint32_t consume(Qp &qp);
+
     Engine &engine_;
 };
 

@@ -24,23 +24,28 @@ uint8_t opcode_of(const SendWqe &wqe, bool first, bool last)
         return HGHCA_BTH_OP_COMPARE_SWAP;
     case HGHCA_OPCODE_ATOMIC_FA:
         return HGHCA_BTH_OP_FETCH_ADD;
-    case HGHCA_OPCODE_RDMA_WRITE:
-    case HGHCA_OPCODE_RDMA_WRITE_IMM:
+    default:
+        return message_opcode(wqe, first, last);
+    }
+}
+
+}  // namespace
+
+uint8_t message_opcode(const SendWqe &wqe, bool first, bool last)
+{
+    if (wqe.is_write()) {
         if (!last)
             return first ? HGHCA_BTH_OP_WRITE_FIRST : HGHCA_BTH_OP_WRITE_MIDDLE;
         if (wqe.has_imm())
             return first ? HGHCA_BTH_OP_WRITE_ONLY_IMM : HGHCA_BTH_OP_WRITE_LAST_IMM;
         return first ? HGHCA_BTH_OP_WRITE_ONLY : HGHCA_BTH_OP_WRITE_LAST;
-    default:
-        if (!last)
-            return first ? HGHCA_BTH_OP_SEND_FIRST : HGHCA_BTH_OP_SEND_MIDDLE;
-        if (wqe.has_imm())
-            return first ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_LAST_IMM;
-        return first ? HGHCA_BTH_OP_SEND_ONLY : HGHCA_BTH_OP_SEND_LAST;
     }
+    if (!last)
+        return first ? HGHCA_BTH_OP_SEND_FIRST : HGHCA_BTH_OP_SEND_MIDDLE;
+    if (wqe.has_imm())
+        return first ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_LAST_IMM;
+    return first ? HGHCA_BTH_OP_SEND_ONLY : HGHCA_BTH_OP_SEND_LAST;
 }
-
-}  // namespace
 
 uint64_t Requester::timeout_ns(const Qp &qp) const
 {

@@ -7,6 +7,9 @@
 
 namespace hghca {
 
+// BTH opcode, without the service, of a packet of a SEND or WRITE.
+uint8_t message_opcode(const SendWqe &wqe, bool first, bool last);
+
 class Engine;
 enum class Turn;
 

@@ -93,7 +93,7 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
 
 bool Responder::has_receive_wqe(Qp &qp)
 {
-    switch (engine_.reader.receive_posted(qp.a, qp.resp.rq_index)) {
+    switch (engine_.receive_queue.posted(qp)) {
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
@@ -129,8 +129,9 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         s.message_is_write = false;
         s.message_offset = 0;
         s.in_message = true;
+        engine_.receive_queue.hold(qp);
     }
-    const WqeFault fault = engine_.reader.read_receive(qp.a, s.rq_index, wqe_);
+    const WqeFault fault = engine_.receive_queue.read(qp, wqe_);
     if (fault != WqeFault::None) {
         if (fault == WqeFault::Unreadable)
             engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
@@ -143,7 +144,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         return;
     }
     PacketSegments to;
-    if (!wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, s.message_offset, bytes, to) ||
+    if (!wqe_.list.resolve(*engine_.device.memory, wqe_.pd, Access::LocalWrite, s.message_offset, bytes, to) ||
         !engine_.scatter(packet.payload, 0, to)) {
         refuse(qp, kMemory);
         return;

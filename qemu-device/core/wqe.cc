@@ -68,9 +68,10 @@ constexpr bool service_has(uint8_t service, uint8_t opcode)
         return true;
     case HGHCA_OPCODE_SEND_IMM:
         return service != HGHCA_QP_ST_RAW;
-    case HGHCA_OPCODE_NOP:
     case HGHCA_OPCODE_RDMA_WRITE:
     case HGHCA_OPCODE_RDMA_WRITE_IMM:
+        return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC;
+    case HGHCA_OPCODE_NOP:
     case HGHCA_OPCODE_RDMA_READ:
     case HGHCA_OPCODE_ATOMIC_CS:
     case HGHCA_OPCODE_ATOMIC_FA:
@@ -262,13 +263,13 @@ bool WqeReader::load_behind_link(const Segment &wqe, uint8_t *bytes, size_t end)
     return true;
 }
 
-bool WqeReader::read_record(uint64_t dma, uint16_t &head)
+bool read_record(Host &host, uint64_t dma, uint16_t &head)
 {
     uint32_t word = 0;
-    const uint8_t *pointer = host_.map(dma, sizeof(word), false);
+    const uint8_t *pointer = host.map(dma, sizeof(word), false);
     if (pointer && !(reinterpret_cast<uintptr_t>(pointer) & 3))
         word = __atomic_load_n(reinterpret_cast<const uint32_t *>(pointer), __ATOMIC_ACQUIRE);
-    else if (!host_.read(dma, &word, sizeof(word)))
+    else if (!host.read(dma, &word, sizeof(word)))
         return false;
     head = uint16_t(le32(word));
     return true;
@@ -280,7 +281,7 @@ WqeReader::Posted WqeReader::receive_posted(const QpAttributes &a, uint16_t inde
         return Posted::No;
     if (a.dbr_addr) {
         uint16_t head;
-        if (!read_record(a.dbr_addr, head))
+        if (!read_record(host_, a.dbr_addr, head))
             return Posted::Unreadable;
         // More than the queue holds cannot be: no WQE is better than a stale one.
         const uint16_t posted = uint16_t(head - index);
@@ -292,12 +293,12 @@ WqeReader::Posted WqeReader::receive_posted(const QpAttributes &a, uint16_t inde
     return start[0] | start[1] ? Posted::Yes : Posted::No;
 }
 
-WqeFault WqeReader::read_receive(const QpAttributes &a, uint16_t index, RecvWqe &out)
+WqeFault WqeReader::read_receive(const ReceiveSlot &slot, RecvWqe &out)
 {
-    const uint32_t end = 1u << a.rq.stride_log;
-    if (!a.rq.length || !memory_.read(a.rq.lkey, a.pd, wqe_offset(a.rq, index), out.bytes.data(), end))
+    if (!memory_.read(slot.lkey, slot.pd, slot.offset, out.bytes.data(), slot.bytes))
         return WqeFault::Unreadable;
-    return decode_list(out.bytes.data(), sizeof(hghca_next_unit), end, ListKind::Receive, out.list)
+    out.pd = slot.pd;
+    return decode_list(out.bytes.data(), sizeof(hghca_next_unit), slot.bytes, ListKind::Receive, out.list)
                ? WqeFault::None
                : WqeFault::Operation;
 }

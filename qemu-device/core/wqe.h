@@ -71,7 +71,16 @@ struct SendWqe {
 
 struct RecvWqe {
     DataList list;
+    uint32_t pd;   // of its list
     alignas(16) std::array<uint8_t, kMaxWqeBytes> bytes;
+};
+
+// Where a receive WQE stands: a byte offset in a zero-based MR, and the bytes it has room for.
+struct ReceiveSlot {
+    uint32_t lkey;
+    uint32_t pd;
+    uint32_t offset;
+    uint32_t bytes;
 };
 
 // Byte offset of WQE `index` in its queue.
@@ -79,6 +88,9 @@ constexpr uint32_t wqe_offset(const WorkQueue &queue, uint16_t index)
 {
     return (index & (queue.length - 1)) << queue.stride_log;
 }
+
+// A doorbell record, now: its low 16 bits. False: it cannot be read.
+bool read_record(Host &host, uint64_t dma, uint16_t &head);
 
 class WqeReader {
 public:
@@ -97,12 +109,11 @@ public:
     enum class Posted { Yes, No, Unreadable };
     // Has software posted receive WQE `index`?
     Posted receive_posted(const QpAttributes &a, uint16_t index);
-    WqeFault read_receive(const QpAttributes &a, uint16_t index, RecvWqe &out);
+    WqeFault read_receive(const ReceiveSlot &slot, RecvWqe &out);
 
 private:
     bool load_link(const Segment &wqe, uint64_t &link);
     bool load_behind_link(const Segment &wqe, uint8_t *bytes, size_t end);
-    bool read_record(uint64_t dma, uint16_t &head);
 
     Host &host_;
     MemoryTable &memory_;

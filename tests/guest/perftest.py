@@ -20,6 +20,8 @@ OPTIONS = {
     "ib_atomic_lat": "Re",
 }
 UD = {"ib_send_bw": "aReq", "ib_send_lat": "aRe"}
+# What RC has shown of -R and -e is not shown again.
+UC = {"ib_write_bw": "aq", "ib_write_lat": "", "ib_send_bw": "aeq", "ib_send_lat": ""}
 VALUE = {"q": " 16"}
 ALL_SIZES = [1 << power for power in range(1, 24)]
 UD_SIZES = [1 << power for power in range(1, 13)]
@@ -80,6 +82,8 @@ def enter(program, connection, flags):
 
 for tool, tool_flags in OPTIONS.items():
     enter(tool, "RC", tool_flags)
+for tool, tool_flags in UC.items():
+    enter(tool, "UC", tool_flags)
 for tool, tool_flags in UD.items():
     enter(tool, "UD", tool_flags)
 

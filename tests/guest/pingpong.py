@@ -17,6 +17,9 @@ CASES = [
     ("rc 1 byte", "ibv_rc_pingpong", "ipv4", "-m 1024", 1, 1000),
     ("rc 1 byte, events, IPv6", "ibv_rc_pingpong", "link-local", "-e -m 1024", 1, 500),
     ("rc one receive posted", "ibv_rc_pingpong", "ipv4", "-r 1 -m 4096", 65536, 500),
+    ("uc 1000003 bytes", "ibv_uc_pingpong", "ipv4", "-m 4096", 1000003, 300),
+    ("uc 1000003 bytes, IPv6, events", "ibv_uc_pingpong", "link-local", "-e -m 1024", 1000003, 100),
+    ("uc 1 byte", "ibv_uc_pingpong", "ipv4", "-m 1024", 1, 1000),
     ("ud 2048 bytes", "ibv_ud_pingpong", "ipv4", "", 2048, 2000),
     ("ud 2048 bytes, IPv6", "ibv_ud_pingpong", "link-local", "", 2048, 2000),
     ("ud 2048 bytes, events", "ibv_ud_pingpong", "ipv4", "-e", 2048, 1000),
@@ -50,6 +53,12 @@ for case_name, *case in CASES:
 def to_itself(rig):
     for side in rig.sides:
         pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100, side, side)
+
+
+@test("pingpong: uc, an HCA to itself")
+def uc_to_itself(rig):
+    for side in rig.sides:
+        pingpong(rig, "ibv_uc_pingpong", "ipv4", "-m 4096", 1000003, 100, side, side)
 
 
 @test("pingpong: ud, an HCA to itself")

@@ -15,7 +15,7 @@ from pathlib import Path
 from framework import expect, tail, test
 
 EXPECTED = Path(__file__).resolve().parent / "expected.json"
-MODULES = ["addr", "atomic", "cq", "cq_events", "cqex", "device", "pd", "qp", "rdmacm", "mr"]
+MODULES = ["addr", "atomic", "cq", "cq_events", "cqex", "device", "pd", "qp", "srq", "rdmacm", "mr"]
 FOLDER = "/usr/share/rdma-core-tests/tests"
 RESULT = re.compile(r"^(test_\w+) \(([\w.]+)\)(?:\n[^\n]*?)?? \.\.\. (ok|FAIL|ERROR|skipped .*)$", re.MULTILINE)
 

@@ -421,6 +421,39 @@ static int typed_withdraw_raw(struct hghca_dev *hdev)
 	return hghca_cmd_conf_special_qp(hdev, 3, 0);
 }
 
+static int typed_sw2hw_srq(struct hghca_dev *hdev)
+{
+	struct hghca_srqc srqc;
+
+	memset(&srqc, 0x77, sizeof(srqc));
+	return hghca_cmd_sw2hw_srq(hdev, 0x5678, &srqc);
+}
+
+static int typed_hw2sw_srq(struct hghca_dev *hdev)
+{
+	return hghca_cmd_hw2sw_srq(hdev, 0x5678);
+}
+
+static int typed_query_srq(struct hghca_dev *hdev)
+{
+	struct hghca_srqc srqc;
+
+	return hghca_cmd_query_srq(hdev, 0x5678, &srqc);
+}
+
+static int typed_arm_srq(struct hghca_dev *hdev)
+{
+	return hghca_cmd_arm_srq(hdev, 0x5678, 0xfedc);
+}
+
+static int typed_resize_srq(struct hghca_dev *hdev)
+{
+	struct hghca_resize_srq resize;
+
+	memset(&resize, 0x77, sizeof(resize));
+	return hghca_cmd_resize_srq(hdev, 0x5678, &resize);
+}
+
 static int typed_set_gid(struct hghca_dev *hdev)
 {
 	struct hghca_gid_entry entry;
@@ -496,6 +529,11 @@ static const struct typed_command {
 	{ "CONF_SPECIAL_QP, GSI", typed_direct_gsi, 0x023, 1, 0xabcd },
 	{ "CONF_SPECIAL_QP, raw Ethernet withdrawn", typed_withdraw_raw, 0x023, 3, 0,
 	  .takes = true },
+	{ "SW2HW_SRQ", typed_sw2hw_srq, 0x035, 0, 0x5678, .in_bytes = 64 },
+	{ "HW2SW_SRQ", typed_hw2sw_srq, 0x036, 0, 0x5678, .takes = true },
+	{ "QUERY_SRQ", typed_query_srq, 0x037, 0, 0x5678, .out = true },
+	{ "ARM_SRQ", typed_arm_srq, 0x040, 0, 0x5678, .in_param = 0xfedc },
+	{ "RESIZE_SRQ", typed_resize_srq, 0x044, 0, 0x5678, .in_bytes = 32 },
 	{ "NOP", hghca_cmd_nop, 0x031, 0, 0x1f },
 	{ "SET_PORT", typed_set_port, 0x00c, 0, 1, .in_bytes = 0x40 },
 	{ "SET_GID", typed_set_gid, 0xe00, 0, 100, .in_bytes = 0x20 },

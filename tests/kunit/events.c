@@ -86,6 +86,7 @@ static const struct events_qp {
 	{ "WQ_CATAS_ERROR", 0x05, IB_EVENT_QP_FATAL, true },
 	{ "WQ_INVAL_REQ_ERROR", 0x10, IB_EVENT_QP_REQ_ERR, true },
 	{ "WQ_ACCESS_ERROR", 0x11, IB_EVENT_QP_ACCESS_ERR, true },
+	{ "SRQ_QP_LAST_WQE", 0x13, IB_EVENT_QP_LAST_WQE_REACHED, true },
 };
 
 static void events_qp_name(const struct events_qp *qp, char *desc)
@@ -192,10 +193,15 @@ static const struct events_stray {
 	{ "COMM_EST of the last QP", EVENTS_ASYNC_EQ, 0x02, 65535 },
 	{ "COMM_EST of a QP beyond the table", EVENTS_ASYNC_EQ, 0x02, 65536 },
 	{ "WQ_ACCESS_ERROR of QP ffffffh", EVENTS_ASYNC_EQ, 0x11, 0xffffff },
+	{ "SRQ_CATAS_ERROR of an SRQ that is not there", EVENTS_ASYNC_EQ, 0x12, 77 },
+	{ "SRQ_LIMIT of SRQ 0", EVENTS_ASYNC_EQ, 0x14, 0 },
+	{ "SRQ_LIMIT of the last SRQ", EVENTS_ASYNC_EQ, 0x14, 65535 },
+	{ "SRQ_LIMIT of an SRQ beyond the table", EVENTS_ASYNC_EQ, 0x14, 65536 },
+	{ "SRQ_QP_LAST_WQE of a QP beyond the table", EVENTS_ASYNC_EQ, 0x13, 65536 },
 	{ "EQ_OVERFLOW", EVENTS_ASYNC_EQ, 0x0f, 2 },
 	{ "EQ_OVERFLOW of an EQ beyond the table", EVENTS_ASYNC_EQ, 0x0f, 0xffffffff },
 	{ "a type that is none: 01h", EVENTS_ASYNC_EQ, 0x01, 8 },
-	{ "a type that is none: 12h", EVENTS_ASYNC_EQ, 0x12, 8 },
+	{ "a type that is none: 15h", EVENTS_ASYNC_EQ, 0x15, 8 },
 	{ "a type that is none: ffh", EVENTS_COMP_EQ, 0xff, 8 },
 };
 
@@ -380,8 +386,8 @@ static const struct events_set_up {
 	u64 mask;	/* of MAP_EQ, 0: none */
 } events_set_ups[] = {
 	{ "commands", 0, 8, 0, 0x400 },
-	/* 02h to 05h, 08h, 09h, 0fh to 11h */
-	{ "asynchronous events", 1, 12, 0, 0x3833c },
+	/* 02h to 05h, 08h, 09h, 0fh to 14h */
+	{ "asynchronous events", 1, 12, 0, 0x1f833c },
 	{ "completions, the first", 2, 12, 1, 0 },
 	{ "completions, the second", 3, 12, 2, 0 },
 };

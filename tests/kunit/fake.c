@@ -44,7 +44,7 @@ static const struct hghca_dev_lim fake_limits = {
 	.max_desc_sz_rq = cpu_to_be16(1008),
 	.max_icm_sz = cpu_to_be64(1ULL << 32),
 	.revision = cpu_to_be32(1),
-	.caps = cpu_to_be32(0x7f),
+	.caps = cpu_to_be32(0x1ff),
 	.log_max_mtts = 20,	/* fewer than the document's: less to set up */
 	.max_rd_atomic = 16,
 	.max_dest_rd_atomic = 16,
@@ -52,6 +52,10 @@ static const struct hghca_dev_lim fake_limits = {
 	.log_max_msg = 31,
 	.log_max_page_sz = 30,
 	.num_vectors = cpu_to_be16(64),
+	.log_max_srqs = 16,
+	.log_max_srq_sz = 14,
+	.max_sg_srq = 32,
+	.srqc_entry_sz = cpu_to_be16(128),
 };
 
 /* ------------------------------------------------------------------ */
@@ -73,6 +77,8 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 	case 0x013:	/* SW2HW_EQ */
 	case 0x016:	/* SW2HW_CQ */
 	case 0x02c:	/* RESIZE_CQ */
+	case 0x035:	/* SW2HW_SRQ */
+	case 0x044:	/* RESIZE_SRQ */
 	case 0xffa:	/* MAP_ICM */
 		return true;
 	case 0xe00:	/* SET_GID */
@@ -88,7 +94,8 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 /* ... and those whose output is one. */
 static bool fake_has_output(u16 op)
 {
-	return op == 0x003 || op == 0x006 || op == 0x022 || op == 0xe01 || op == 0xe02;
+	return op == 0x003 || op == 0x006 || op == 0x022 || op == 0x037 || op == 0xe01 ||
+	       op == 0xe02;
 }
 
 static void fake_default_output(struct fake *fake, const struct fake_command *cmd)
@@ -483,6 +490,30 @@ void fake_del_cq(struct hghca_cq *hcq)
 	kfree(hcq);
 }
 
+struct hghca_srq *fake_new_srq(struct hghca_pd *pd, u32 max_wr, u32 max_sge)
+{
+	struct hghca_srq *hsrq = kzalloc(sizeof(*hsrq), GFP_KERNEL);
+	struct ib_srq_init_attr init = {
+		.attr = { .max_wr = max_wr, .max_sge = max_sge },
+		.srq_type = IB_SRQT_BASIC,
+	};
+
+	if (!hsrq)
+		return NULL;
+	hsrq->ibsrq.device = pd->ibpd.device;
+	hsrq->ibsrq.pd = &pd->ibpd;
+	if (!hghca_create_srq(&hsrq->ibsrq, &init, NULL))
+		return hsrq;
+	kfree(hsrq);
+	return NULL;
+}
+
+void fake_del_srq(struct hghca_srq *hsrq)
+{
+	hghca_destroy_srq(&hsrq->ibsrq, NULL);
+	kfree(hsrq);
+}
+
 struct hghca_qp *fake_new_qp(struct hghca_pd *pd, struct hghca_cq *send_cq,
 			     struct hghca_cq *recv_cq, const struct fake_qp_attr *attr)
 {
@@ -490,6 +521,7 @@ struct hghca_qp *fake_new_qp(struct hghca_pd *pd, struct hghca_cq *send_cq,
 	struct ib_qp_init_attr init = {
 		.send_cq = &send_cq->ibcq,
 		.recv_cq = &recv_cq->ibcq,
+		.srq = attr->srq ? &attr->srq->ibsrq : NULL,
 		.cap = attr->cap,
 		.sq_sig_type = attr->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.qp_type = attr->type,
@@ -502,6 +534,7 @@ struct hghca_qp *fake_new_qp(struct hghca_pd *pd, struct hghca_cq *send_cq,
 	hqp->ibqp.pd = &pd->ibpd;
 	hqp->ibqp.send_cq = &send_cq->ibcq;
 	hqp->ibqp.recv_cq = &recv_cq->ibcq;
+	hqp->ibqp.srq = init.srq;
 	hqp->ibqp.qp_type = attr->type;
 	if (!hghca_create_qp(&hqp->ibqp, &init, NULL))
 		return hqp;
@@ -517,6 +550,7 @@ void fake_del_qp(struct hghca_qp *hqp)
 
 KUNIT_DEFINE_ACTION_WRAPPER(fake_del_pd_action, fake_del_pd, struct hghca_pd *);
 KUNIT_DEFINE_ACTION_WRAPPER(fake_del_cq_action, fake_del_cq, struct hghca_cq *);
+KUNIT_DEFINE_ACTION_WRAPPER(fake_del_srq_action, fake_del_srq, struct hghca_srq *);
 KUNIT_DEFINE_ACTION_WRAPPER(fake_del_qp_action, fake_del_qp, struct hghca_qp *);
 
 struct hghca_pd *fake_pd(struct kunit *test, struct fake *fake)
@@ -535,6 +569,15 @@ struct hghca_cq *fake_cq(struct kunit *test, struct fake *fake, int cqe)
 	KUNIT_ASSERT_NOT_NULL(test, hcq);
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_del_cq_action, hcq));
 	return hcq;
+}
+
+struct hghca_srq *fake_srq(struct kunit *test, struct hghca_pd *pd, u32 max_wr, u32 max_sge)
+{
+	struct hghca_srq *hsrq = fake_new_srq(pd, max_wr, max_sge);
+
+	KUNIT_ASSERT_NOT_NULL(test, hsrq);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_del_srq_action, hsrq));
+	return hsrq;
 }
 
 struct hghca_qp *fake_qp(struct kunit *test, struct hghca_pd *pd, struct hghca_cq *send_cq,

@@ -147,6 +147,7 @@ struct fake_qp_attr {
 	enum ib_qp_type type;
 	struct ib_qp_cap cap;
 	bool signal_all;
+	struct hghca_srq *srq;
 };
 
 /*
@@ -156,13 +157,16 @@ struct fake_qp_attr {
  */
 struct hghca_pd *fake_new_pd(struct fake *fake);
 struct hghca_cq *fake_new_cq(struct fake *fake, int cqe);
+struct hghca_srq *fake_new_srq(struct hghca_pd *pd, u32 max_wr, u32 max_sge);
 struct hghca_qp *fake_new_qp(struct hghca_pd *pd, struct hghca_cq *send_cq,
 			     struct hghca_cq *recv_cq, const struct fake_qp_attr *attr);
 void fake_del_pd(struct hghca_pd *pd);
 void fake_del_cq(struct hghca_cq *hcq);
+void fake_del_srq(struct hghca_srq *hsrq);
 void fake_del_qp(struct hghca_qp *hqp);
 struct hghca_pd *fake_pd(struct kunit *test, struct fake *fake);
 struct hghca_cq *fake_cq(struct kunit *test, struct fake *fake, int cqe);
+struct hghca_srq *fake_srq(struct kunit *test, struct hghca_pd *pd, u32 max_wr, u32 max_sge);
 struct hghca_qp *fake_qp(struct kunit *test, struct hghca_pd *pd, struct hghca_cq *send_cq,
 			 struct hghca_cq *recv_cq, const struct fake_qp_attr *attr);
 

@@ -4,7 +4,7 @@
  * that MAP_ICM and UNMAP_ICM say so (interface document, 4.4).
  *
  * Addresses follow from the limits of 4.1: QPC 2048 bytes x 65,536 at 0, CQC
- * 128 x 131,072 and EQC 64 x 64 behind it; MPT 64 x 262,144 (the driver uses no
+ * 128 x 131,072, EQC 64 x 64 and SRQC 128 x 65,536 behind it; MPT 64 x 262,144 (the driver uses no
  * more) at 0, MTT 8 x 1,048,576 behind it. A block has 256 KiB.
  */
 #include "fake.h"
@@ -12,6 +12,7 @@
 #define ICM_QPC_BASE	0x0
 #define ICM_CQC_BASE	0x8000000
 #define ICM_EQC_BASE	0x9000000
+#define ICM_SRQC_BASE	0x9040000
 #define ICM_MPT_BASE	0x0
 #define ICM_MTT_BASE	0x1000000
 
@@ -93,6 +94,8 @@ static const struct icm_range {
 	{ "CQC, the last", HGHCA_ICM_CQC, 131071, 1, 1, 0x8fc0000, 1, 64 },
 	{ "EQC, a table smaller than a block", HGHCA_ICM_EQC, 1, 1, 1, ICM_EQC_BASE, 1, 1 },
 	{ "EQC, the last", HGHCA_ICM_EQC, 63, 1, 1, ICM_EQC_BASE, 1, 1 },
+	{ "SRQC, the first", HGHCA_ICM_SRQC, 1, 1, 1, ICM_SRQC_BASE, 1, 64 },
+	{ "SRQC, the last", HGHCA_ICM_SRQC, 65535, 1, 1, 0x9800000, 1, 64 },
 	{ "MPT, the first", HGHCA_ICM_MPT, 1, 1, 2, ICM_MPT_BASE, 1, 64 },
 	{ "MPT, the last", HGHCA_ICM_MPT, 262143, 1, 2, 0xfc0000, 1, 64 },
 	{ "MTT, the first", HGHCA_ICM_MTT, 8, 1, 2, ICM_MTT_BASE, 1, 64 },

@@ -21,7 +21,7 @@ static void limits_exit(struct kunit *test)
 		fake_destroy(test->priv);
 }
 
-/* INIT_HCA: bases with log2 of the entries; QPC, CQC, EQC in one space, MPT, MTT in the other. */
+/* INIT_HCA: bases with log2 of the entries; QPC to SRQC in one space, MPT, MTT in the other. */
 static void limits_layout(struct kunit *test)
 {
 	struct hghca_init_hca init = {};
@@ -35,7 +35,8 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
 	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
-	KUNIT_EXPECT_EQ(test, 0x7f, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x1ff, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
 	/* No more than 2^18 MPTs: the rest of the key is its tag. */
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 18, be64_at(&init, 0x30));
 	KUNIT_EXPECT_EQ(test, 0x1000000, be64_at(&init, 0x38));
@@ -51,7 +52,7 @@ static void limits_decoded(struct kunit *test)
 	const struct hghca_limits *limits = &fake->hdev->limits;
 
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x7f, limits->caps);
+	KUNIT_EXPECT_EQ(test, 0x1ff, limits->caps);
 	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
 	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
 	KUNIT_EXPECT_EQ(test, 131072, limits->num_cqs);
@@ -78,6 +79,10 @@ static void limits_decoded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 12, limits->log_min_page);
 	KUNIT_EXPECT_EQ(test, 30, limits->log_max_page);
 	KUNIT_EXPECT_EQ(test, 64, limits->num_vectors);
+	KUNIT_EXPECT_EQ(test, 65536, limits->num_srqs);
+	KUNIT_EXPECT_EQ(test, 1, limits->first_srqn);
+	KUNIT_EXPECT_EQ(test, 16383, limits->max_srq_wr);
+	KUNIT_EXPECT_EQ(test, 32, limits->max_srq_sge);
 }
 
 /* ------------------------------------------------------------------ */
@@ -141,14 +146,16 @@ static const struct limits_bad {
 	{ "ICM too small for the tables", 0x33, 0, -EPROTO },
 	{ "revision 0: a base device", 0x3b, 0, -EOPNOTSUPP },
 	{ "revision 2: one to come", 0x3b, 2, 0 },
-	{ "without GID_TABLE", 0x3f, 0x7e, -EOPNOTSUPP },
-	{ "without DBR", 0x3f, 0x7d, -EOPNOTSUPP },
-	{ "without CQ_ARM", 0x3f, 0x7b, -EOPNOTSUPP },
-	{ "without CQ_UPDATE", 0x3f, 0x77, -EOPNOTSUPP },
-	{ "without PORT", 0x3f, 0x6f, -EOPNOTSUPP },
-	{ "without QP_LIMITS", 0x3f, 0x5f, -EOPNOTSUPP },
-	{ "without STATS: no need", 0x3f, 0x3f, 0 },
-	{ "with a capability to come", 0x3f, 0xff, 0 },
+	{ "without GID_TABLE", 0x3f, 0xfe, -EOPNOTSUPP },
+	{ "without DBR", 0x3f, 0xfd, -EOPNOTSUPP },
+	{ "without CQ_ARM", 0x3f, 0xfb, -EOPNOTSUPP },
+	{ "without CQ_UPDATE", 0x3f, 0xf7, -EOPNOTSUPP },
+	{ "without PORT", 0x3f, 0xef, -EOPNOTSUPP },
+	{ "without QP_LIMITS", 0x3f, 0xdf, -EOPNOTSUPP },
+	{ "without STATS: no need", 0x3f, 0xbf, 0 },
+	{ "without SRQ: no need", 0x3f, 0x7f, 0 },
+	{ "without UC: no need", 0x3e, 0x00, 0 },
+	{ "with a capability to come", 0x3e, 0x80, 0 },
 };
 
 static void limits_bad_name(const struct limits_bad *bad, char *desc)
@@ -167,9 +174,43 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x7f);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x1ff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
+}
+
+/* The same of what SRQs need: the device is one without them. */
+static const struct limits_bad limits_bad_srqs[] = {
+	{ "no SRQs", 0x48, 0 },
+	{ "2^25 SRQs", 0x48, 25 },
+	{ "WQEs: 2^0 an SRQ", 0x49, 0 },
+	{ "WQEs: 2^17 an SRQ", 0x49, 17 },
+	{ "no SGEs of an SRQ", 0x4a, 0 },
+	{ "more SGEs of an SRQ than a WQE holds", 0x4a, 63 },
+	{ "SRQCs of no bytes", 0x4d, 0 },
+	{ "SRQCs of 129 bytes", 0x4d, 129 },
+	{ "SRQCs of 4 bytes", 0x4d, 4 },
+	{ "SRQCs of 8,320 bytes", 0x4c, 0x20 },
+	{ "not turned on", 0x3f, 0x7f },
+};
+
+KUNIT_ARRAY_PARAM(limits_bad_srq, limits_bad_srqs, limits_bad_name);
+
+static void limits_bad_srq(struct kunit *test)
+{
+	const struct limits_bad *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct hghca_init_hca init = {};
+
+	((u8 *)&fake->limits)[param->offset] = param->value;
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_EXPECT_EQ(test, 0x17f, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.num_srqs);
+	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_wr);
+	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_sge);
+	hghca_profile_layout(fake->hdev, &init);
+	KUNIT_EXPECT_EQ(test, 0x17f, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x28));
 }
 
 static enum fake_end limits_refuse_adapter(struct fake *fake, const struct fake_command *cmd,
@@ -200,6 +241,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_layout),
 	KUNIT_CASE(limits_decoded),
 	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
+	KUNIT_CASE_PARAM(limits_bad_srq, limits_bad_srq_gen_params),
 	KUNIT_CASE(limits_refused),
 	{}
 };

@@ -26,7 +26,6 @@ static const struct objects_bad_qp {
 	u32 port;
 	int err;
 } objects_bad_qps[] = {
-	{ "UC", IB_QPT_UC, {}, 0, 1, -EOPNOTSUPP },
 	{ "XRC", IB_QPT_XRC_INI, {}, 0, 1, -EOPNOTSUPP },
 	{ "raw packets", IB_QPT_RAW_PACKET, {}, 0, 1, -EOPNOTSUPP },
 	{ "SMI", IB_QPT_SMI, {}, 0, 1, -EOPNOTSUPP },
@@ -133,7 +132,7 @@ static enum fake_end objects_refuse_one(struct fake *fake, const struct fake_com
 struct objects_held {
 	size_t mtts;
 	u32 blocks[HGHCA_ICM_KINDS];
-	bool cqs, qps;
+	bool cqs, qps, srqs;
 };
 
 static struct objects_held objects_held(struct hghca_dev *hdev)
@@ -142,6 +141,7 @@ static struct objects_held objects_held(struct hghca_dev *hdev)
 		.mtts = gen_pool_avail(hdev->mtt_pool),
 		.cqs = !xa_empty(&hdev->cqs),
 		.qps = !xa_empty(&hdev->qps),
+		.srqs = !xa_empty(&hdev->srqs),
 	};
 	unsigned long index;
 	u32 *users;	/* first in a block */
@@ -161,6 +161,7 @@ static void objects_expect_held(struct kunit *test, struct hghca_dev *hdev,
 	KUNIT_EXPECT_EQ(test, before->mtts, now.mtts);
 	KUNIT_EXPECT_EQ(test, before->cqs, now.cqs);
 	KUNIT_EXPECT_EQ(test, before->qps, now.qps);
+	KUNIT_EXPECT_EQ(test, before->srqs, now.srqs);
 	KUNIT_EXPECT_MEMEQ(test, before->blocks, now.blocks, sizeof(now.blocks));
 }
 
@@ -215,6 +216,31 @@ static void objects_qp_refused(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&hcq->qps));
 }
 
+static void objects_srq_refused(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_pd(test, fake);
+	const struct objects_held before = objects_held(fake->hdev);
+	struct objects_fault fault = {};
+	struct hghca_srq *hsrq = NULL;
+
+	fake->priv = &fault;
+	for (; !hsrq && fault.number < OBJECTS_COMMANDS_MAX; fault.number++) {
+		fault.seen = 0;
+		fake->answer = objects_refuse_one;
+		hsrq = fake_new_srq(pd, 100, 1);
+		fake->answer = NULL;
+		if (!hsrq)
+			objects_expect_held(test, fake->hdev, &before);
+	}
+	KUNIT_ASSERT_NOT_NULL(test, hsrq);
+	/* WRITE_MTT, SW2HW_MPT, MAP_ICM, SW2HW_SRQ */
+	KUNIT_EXPECT_EQ(test, 5, fault.number);
+	KUNIT_EXPECT_TRUE(test, xa_load(&fake->hdev->srqs, hsrq->hw.srqn) == &hsrq->hw);
+	fake_del_srq(hsrq);
+	objects_expect_held(test, fake->hdev, &before);
+}
+
 static enum fake_end objects_keep_cq(struct fake *fake, const struct fake_command *cmd,
 				     struct fake_answer *answer)
 {
@@ -223,7 +249,27 @@ static enum fake_end objects_keep_cq(struct fake *fake, const struct fake_comman
 	return FAKE_ANSWERED;
 }
 
+static enum fake_end objects_keep_srq(struct fake *fake, const struct fake_command *cmd,
+				      struct fake_answer *answer)
+{
+	if (cmd->op == 0x036)
+		answer->status = 0x06;
+	return FAKE_ANSWERED;
+}
+
 /* Its memory is freed next: a device that keeps it is reset. */
+static void objects_srq_kept(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_srq *hsrq = fake_new_srq(fake_pd(test, fake), 7, 1);
+
+	KUNIT_ASSERT_NOT_NULL(test, hsrq);
+	fake->answer = objects_keep_srq;
+	fake_del_srq(hsrq);
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(fake->hdev));
+	KUNIT_EXPECT_EQ(test, 1, readl((void __iomem *)fake->regs + 0xf0010));
+}
+
 static void objects_cq_kept(struct kunit *test)
 {
 	struct fake *fake = test->priv;
@@ -276,7 +322,9 @@ static struct kunit_case objects_cases[] = {
 	KUNIT_CASE_PARAM(objects_cap, objects_cap_gen_params),
 	KUNIT_CASE(objects_cq_refused),
 	KUNIT_CASE(objects_qp_refused),
+	KUNIT_CASE(objects_srq_refused),
 	KUNIT_CASE(objects_cq_kept),
+	KUNIT_CASE(objects_srq_kept),
 	KUNIT_CASE(objects_one_gsi),
 	KUNIT_CASE(objects_qpn_rests),
 	{}
@@ -299,6 +347,7 @@ static int objects_few_init(struct kunit *test)
 	fake->limits.log_max_pds = 2;
 	fake->limits.log_max_cqs = 2;
 	fake->limits.log_max_qps = 4;
+	fake->limits.log_max_srqs = 2;
 	return fake_open(fake) ?: fake_events(fake);
 }
 
@@ -342,6 +391,28 @@ static void objects_cqs_run_out(struct kunit *test)
 	objects_expect_held(test, fake->hdev, &before);
 }
 
+/* Of four SRQs one is reserved. */
+static void objects_srqs_run_out(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_new_pd(fake);
+	const struct objects_held before = objects_held(fake->hdev);
+	struct hghca_srq *srqs[3];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pd);
+	for (i = 0; i < 3; i++) {
+		srqs[i] = fake_new_srq(pd, 7, 1);
+		KUNIT_ASSERT_NOT_NULL(test, srqs[i]);
+		KUNIT_EXPECT_EQ(test, 1 + i, srqs[i]->hw.srqn);
+	}
+	KUNIT_EXPECT_NULL(test, fake_new_srq(pd, 7, 1));
+	for (i = 0; i < 3; i++)
+		fake_del_srq(srqs[i]);
+	objects_expect_held(test, fake->hdev, &before);
+	fake_del_pd(pd);
+}
+
 /* Eight of 16 are for special QPs. */
 static void objects_qps_run_out(struct kunit *test)
 {
@@ -368,6 +439,7 @@ static void objects_qps_run_out(struct kunit *test)
 static struct kunit_case objects_few_cases[] = {
 	KUNIT_CASE(objects_pds_run_out),
 	KUNIT_CASE(objects_cqs_run_out),
+	KUNIT_CASE(objects_srqs_run_out),
 	KUNIT_CASE(objects_qps_run_out),
 	{}
 };

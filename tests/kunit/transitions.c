@@ -99,9 +99,9 @@ static struct ib_qp_attr transition_values(void)
 /* ------------------------------------------------------------------ */
 /* The table                                                            */
 
-enum transition_type { RC, UD, GSI, TRANSITION_TYPES };
+enum transition_type { RC, UC, UD, GSI, TRANSITION_TYPES };
 
-static const char * const transition_type_names[] = { "RC", "UD", "GSI" };
+static const char * const transition_type_names[] = { "RC", "UC", "UD", "GSI" };
 
 static const char * const transition_state_names[] = {
 	[IB_QPS_RESET] = "RESET", [IB_QPS_INIT] = "INIT", [IB_QPS_RTR] = "RTR",
@@ -149,6 +149,27 @@ static const struct transition {
 		      IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX | IB_QP_MIN_RNR_TIMER |
 		      IB_QP_PATH_MIG_STATE },
 
+	{ UC, IB_QPS_RESET, IB_QPS_INIT, 0x19,
+	  .required = IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS },
+	{ UC, IB_QPS_INIT, IB_QPS_INIT, 0x2d,
+	  .optional = IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
+	  .device = BIT(4) | BIT(5) | BIT(3) },
+	{ UC, IB_QPS_INIT, IB_QPS_RTR, 0x1a,
+	  .required = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN,
+	  .optional = IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX },
+	{ UC, IB_QPS_RTR, IB_QPS_RTS, 0x1b, .required = IB_QP_SQ_PSN,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PATH_MIG_STATE },
+	{ UC, IB_QPS_RTS, IB_QPS_RTS, 0x1c,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PATH_MIG_STATE },
+	{ UC, IB_QPS_RTS, IB_QPS_SQD, 0x1f, .optional = IB_QP_EN_SQD_ASYNC_NOTIFY },
+	{ UC, IB_QPS_SQD, IB_QPS_RTS, 0x20,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PATH_MIG_STATE },
+	{ UC, IB_QPS_SQD, IB_QPS_SQD, 0x38,
+	  .optional = IB_QP_AV | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX |
+		      IB_QP_PATH_MIG_STATE },
+	{ UC, IB_QPS_SQE, IB_QPS_RTS, 0x1d,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS },
+
 	{ UD, IB_QPS_RESET, IB_QPS_INIT, 0x19,
 	  .required = IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY },
 	{ UD, IB_QPS_INIT, IB_QPS_INIT, 0x2d,
@@ -185,7 +206,8 @@ static const struct transition {
 	{ type, IB_QPS_RESET, IB_QPS_RESET, 0 }, { type, IB_QPS_INIT, IB_QPS_RESET, 0x21 }, \
 	{ type, IB_QPS_RTR, IB_QPS_RESET, 0x21 }, { type, IB_QPS_RTS, IB_QPS_RESET, 0x21 }, \
 	{ type, IB_QPS_SQD, IB_QPS_RESET, 0x21 }, { type, IB_QPS_ERR, IB_QPS_RESET, 0x21 }
-	TRANSITIONS_OUT(RC), TRANSITIONS_OUT(UD), TRANSITIONS_OUT(GSI),
+	TRANSITIONS_OUT(RC), TRANSITIONS_OUT(UC), TRANSITIONS_OUT(UD), TRANSITIONS_OUT(GSI),
+	{ UC, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { UC, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 	{ UD, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { UD, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 	{ GSI, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { GSI, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 };
@@ -222,7 +244,7 @@ static void transition_suite_exit(struct kunit_suite *suite)
 static int transition_suite_init(struct kunit_suite *suite)
 {
 	static const enum ib_qp_type types[] = {
-		[RC] = IB_QPT_RC, [UD] = IB_QPT_UD, [GSI] = IB_QPT_GSI,
+		[RC] = IB_QPT_RC, [UC] = IB_QPT_UC, [UD] = IB_QPT_UD, [GSI] = IB_QPT_GSI,
 	};
 	int type, err;
 
@@ -358,7 +380,7 @@ static void transition_expect_context(struct kunit *test, const struct transitio
 
 		/* A datagram's MTU is taken at RST2INIT: 256 where there is no net device. */
 		if (field->verbs == IB_QP_PATH_MTU && transition->op == 0x19 &&
-		    transition->type != RC)
+		    (transition->type == UD || transition->type == GSI))
 			value = 0x20000000;
 		transition_expect_field(test, context, field, value);
 	}
@@ -670,6 +692,7 @@ static void transition_service_types(struct kunit *test)
 {
 	/* Service type 23:16. */
 	KUNIT_EXPECT_EQ(test, 0x00000000, be32_at(&transition_contexts[RC], 0x08));
+	KUNIT_EXPECT_EQ(test, 0x00010000, be32_at(&transition_contexts[UC], 0x08));
 	KUNIT_EXPECT_EQ(test, 0x00030000, be32_at(&transition_contexts[UD], 0x08));
 	KUNIT_EXPECT_EQ(test, 0x00030000, be32_at(&transition_contexts[GSI], 0x08));
 	KUNIT_EXPECT_EQ(test, 1, be32_at(&transition_contexts[GSI], 0x14));

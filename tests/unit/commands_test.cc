@@ -18,7 +18,8 @@ protected:
 constexpr uint32_t kBeforeInit[] = {0x003, 0x006, 0x007, 0x031, 0xffa, 0xff9, 0xe01};
 constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x014, 0x016, 0x017, 0x02c,
                                    0x019, 0x01a, 0x01b, 0x01c, 0x01d, 0x01e, 0x01f, 0x020, 0x021, 0x02d,
-                                   0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02};
+                                   0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02,
+                                   0x035, 0x036, 0x037, 0x040, 0x044};
 
 TEST_F(Commands, EveryOpcode)
 {
@@ -158,7 +159,11 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x7fu);
+    EXPECT_EQ(be32(lim.caps), 0x1ffu);
+    EXPECT_EQ(lim.log_max_srqs, 16);
+    EXPECT_EQ(lim.log_max_srq_sz, 14);
+    EXPECT_EQ(lim.max_sg_srq, 32);
+    EXPECT_EQ(be16(lim.srqc_entry_sz), 128);
     // The rest of the mailbox is zero.
     for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
         ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;

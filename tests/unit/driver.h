@@ -64,10 +64,17 @@ public:
         uint32_t usr_page;
         uint64_t dbr;
     };
+    struct Srq {
+        uint32_t srqn;
+        Mr buffer;
+        unsigned log;
+        unsigned stride_log;
+        uint64_t dbr;
+    };
     // Log2 of the number of entries, and where they stand.
     struct Layout {
-        unsigned log_qps = 8, log_cqs = 8, log_eqs = 4, log_mpts = 10;
-        uint64_t qpc = 0, cqc = 1 << 20, eqc = 2 << 20;
+        unsigned log_qps = 8, log_cqs = 8, log_eqs = 4, log_srqs = 4, log_mpts = 10;
+        uint64_t qpc = 0, cqc = 1 << 20, eqc = 2 << 20, srqc = 3 << 20;
         uint64_t mpt = 0, mtt = 1 << 20;
         uint64_t mtt_bytes = 1 << 20;  // mapped by start(): 131072 MTTs
     };
@@ -89,7 +96,7 @@ public:
     void reset()
     {
         device.hcr_write(HGHCA_RESET, HGHCA_RESET_START, 4);
-        next_mpt_ = next_mtt_ = next_cq_ = next_eq_ = 1;
+        next_mpt_ = next_mtt_ = next_cq_ = next_eq_ = next_srq_ = 1;
         next_qp_ = 8;
     }
     // Writes the HCR as 3.1 says, polled unless `event`.
@@ -141,6 +148,7 @@ public:
         init.qpc_base = be64(layout.qpc | layout.log_qps);
         init.cqc_base = be64(layout.cqc | layout.log_cqs);
         init.eqc_base = be64(layout.eqc | layout.log_eqs);
+        init.srqc_base = be64(layout.srqc | layout.log_srqs);
         init.mpt_base = be64(layout.mpt | layout.log_mpts);
         init.mtt_base = be64(layout.mtt);
         init.caps = be32(caps);
@@ -179,11 +187,11 @@ public:
         reset();
         must(init_hca(caps), "INIT_HCA");
         const uint64_t bytes[] = {2048ull << layout.log_qps, 128ull << layout.log_cqs, 64ull << layout.log_eqs,
-                                  64ull << layout.log_mpts, layout.mtt_bytes};
-        const uint64_t address[] = {layout.qpc, layout.cqc, layout.eqc, layout.mpt, layout.mtt};
-        uint64_t *dma[] = {&qpc_dma, &cqc_dma, &eqc_dma, &mpt_dma, &mtt_dma};
-        for (unsigned i = 0; i < 5; i++) {
-            *dma[i] = map_icm(i < 3 ? HGHCA_ICM_CONTEXT : HGHCA_ICM_TPT, address[i], bytes[i],
+                                  128ull << layout.log_srqs, 64ull << layout.log_mpts, layout.mtt_bytes};
+        const uint64_t address[] = {layout.qpc, layout.cqc, layout.eqc, layout.srqc, layout.mpt, layout.mtt};
+        uint64_t *dma[] = {&qpc_dma, &cqc_dma, &eqc_dma, &srqc_dma, &mpt_dma, &mtt_dma};
+        for (unsigned i = 0; i < 6; i++) {
+            *dma[i] = map_icm(i < 4 ? HGHCA_ICM_CONTEXT : HGHCA_ICM_TPT, address[i], bytes[i],
                               bytes[i] == icm_bytes_[i] ? *dma[i] : 0);
             icm_bytes_[i] = bytes[i];
         }
@@ -343,12 +351,36 @@ public:
                          8);
     }
 
+    // ---- shared receive queues
+    hghca_srqc srqc_mailbox(const Srq &srq) const
+    {
+        hghca_srqc c{};
+        c.srqn = be32(srq.srqn);
+        c.pd = be32(srq.buffer.pd);
+        c.lkey = be32(srq.buffer.key);
+        c.logsize = uint8_t(srq.log);
+        c.entry_sz_log = uint8_t(srq.stride_log);
+        c.dbr_addr = be64(srq.dbr | HGHCA_DBR_VALID);
+        return c;
+    }
+    // The queue of an SRQ with the next number; no command yet.
+    Srq new_srq(unsigned log = 4, unsigned stride_log = 7, uint32_t pd = kPd)
+    {
+        return {next_srq_++, create_mr(0, 1ull << (log + stride_log), 0, pd), log, stride_log, host.alloc(64, 64)};
+    }
+    Srq create_srq(unsigned log = 4, unsigned stride_log = 7, uint32_t pd = kPd)
+    {
+        Srq srq = new_srq(log, stride_log, pd);
+        must(post(HGHCA_CMD_SW2HW_SRQ, srqc_mailbox(srq), srq.srqn), "SW2HW_SRQ");
+        return srq;
+    }
+
     // ---- queue pairs
     // What RST2INIT takes; queues of 64-byte (stride_log 6) or larger WQEs.
     hghca_qpc init_qpc(const Qp &qp, uint8_t service, const Cq &send, const Cq &recv) const
     {
         hghca_qpc c{};
-        c.opt_param_mask = be32(service == HGHCA_QP_ST_RC ? HGHCA_QP_ATTR_PKEY_INDEX | HGHCA_QP_ATTR_PORT |
+        c.opt_param_mask = be32(service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC ? HGHCA_QP_ATTR_PKEY_INDEX | HGHCA_QP_ATTR_PORT |
                                                                 HGHCA_QP_ATTR_ACCESS_FLAGS
                                 : service == HGHCA_QP_ST_UD ? HGHCA_QP_ATTR_PKEY_INDEX | HGHCA_QP_ATTR_PORT |
                                                                   HGHCA_QP_ATTR_QKEY
@@ -506,12 +538,12 @@ public:
     Device &device;
     Layout layout;
     Eq async{};
-    uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
+    uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
 
 private:
     uint64_t in_, out_;
-    uint64_t icm_bytes_[5] = {};
-    uint32_t next_mpt_ = 1, next_cq_ = 1, next_eq_ = 1, next_qp_ = 8;
+    uint64_t icm_bytes_[6] = {};
+    uint32_t next_mpt_ = 1, next_cq_ = 1, next_eq_ = 1, next_srq_ = 1, next_qp_ = 8;
     uint64_t next_mtt_ = 1;
 };
 

@@ -298,7 +298,6 @@ TEST_F(QpTest, WhatRst2InitChecks)
         uint8_t status;
     } cases[] = {
         {"good", [](hghca_qpc &) {}, 0},
-        {"UC", [](hghca_qpc &c) { c.flags = be32(1 << 16); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"RD", [](hghca_qpc &c) { c.flags = be32(2 << 16); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"service 4", [](hghca_qpc &c) { c.flags = be32(4 << 16); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"service 0x83", [](hghca_qpc &c) { c.flags = be32(0x83 << 16); }, HGHCA_CMD_STAT_BAD_PARAM},

@@ -124,6 +124,7 @@ public:
         bool by_gid = true;
         bool sqd_notify = false;
         uint8_t mtu_msgmax = 31;
+        uint32_t srqn = 0;              // then no receive queue
     };
 
     Endpoint(Node &node, const Options &options)
@@ -131,14 +132,15 @@ public:
           buffer(node.driver.create_mr(0x7000000000, options.buffer_bytes))
     {
         TestDriver &d = node.driver;
-        qp = d.new_qp(options.sq_wqes, options.rq_wqes, options.stride_log);
+        qp = d.new_qp(options.sq_wqes, options.srqn ? 0 : options.rq_wqes, options.stride_log);
         if (!options.dbr)
             qp.dbr = 0;
         hghca_qpc c = d.init_qpc(qp, options.service, cq, cq);
         c.limits = be32(options.access);
         c.mtu_msgmax = options.mtu_msgmax;
+        c.srqn = be32(options.srqn);
         TestDriver::must(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), "RST2INIT");
-        if (options.service != HGHCA_QP_ST_RC)
+        if (options.service != HGHCA_QP_ST_RC && options.service != HGHCA_QP_ST_UC)
             d.to_rts(qp, options.sq_psn);
     }
 
@@ -162,6 +164,8 @@ public:
         c.rnr_nextrecvpsn = be32(options.rnr_timer << 24 | options.rq_psn);
         if (!(node.device.caps & HGHCA_CAP_QP_LIMITS))
             c.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC);
+        if (options.service == HGHCA_QP_ST_UC)
+            c.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC | HGHCA_QP_ATTR_MIN_RNR_TIMER);
         TestDriver::must(node.driver.modify(HGHCA_CMD_INIT2RTR_QPEE, qp.qpn, c), "INIT2RTR");
     }
     void to_rts()
@@ -170,6 +174,8 @@ public:
                                           options.rd_atomic);
         if (!(node.device.caps & HGHCA_CAP_QP_LIMITS))
             c.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC);
+        if (options.service == HGHCA_QP_ST_UC)
+            c.opt_param_mask = be32(HGHCA_QP_ATTR_SQ_PSN);
         TestDriver::must(node.driver.modify(HGHCA_CMD_RTR2RTS_QPEE, qp.qpn, c), "RTR2RTS");
     }
     void to_sqd(bool notify)
@@ -298,7 +304,7 @@ public:
     uint16_t sq_head = 0, rq_head = 0;
 };
 
-// Two RC QPs, connected.
+// Two QPs, connected.
 struct Pair {
     Pair(Node &left, Node &right, const Endpoint::Options &options, bool connect_now = true)
         : Pair(left, right, options, options, connect_now)

@@ -21,6 +21,9 @@ struct hghca_alloc_ucontext_resp {
 	__u16 max_desc_sz;	/* bytes, send */
 	__u16 max_sge_rq;
 	__u16 max_desc_sz_rq;
+	__u32 max_srq_wr;	/* work requests an SRQ takes; 0 without HGHCA_CAP_SRQ */
+	__u16 max_srq_sge;
+	__u16 reserved;
 };
 
 struct hghca_alloc_pd_resp {
@@ -63,6 +66,34 @@ struct hghca_create_qp {
 
 struct hghca_create_qp_resp {
 	__u32 qpn;
+	__u32 reserved;
+};
+
+/*
+ * buf_addr: page-aligned, wqe_cnt << log_stride bytes; dbr_addr: its struct
+ * hghca_srq_dbr, 8-byte aligned.  wqe_cnt is a power of two of at least 2, and
+ * more than the work requests asked for: the chain of WQEs keeps one free.
+ */
+struct hghca_create_srq {
+	__aligned_u64 buf_addr;
+	__aligned_u64 dbr_addr;
+	__u32 wqe_cnt;
+	__u8 log_stride;
+	__u8 reserved[3];
+};
+
+struct hghca_create_srq_resp {
+	__u32 srqn;
+	__u32 reserved;
+};
+
+/*
+ * For IBV_SRQ_MAX_WR: the new buffer, with the WQEs of the old one at the same
+ * offsets; wqe_cnt, a power of two, is not below the old one.
+ */
+struct hghca_modify_srq {
+	__aligned_u64 buf_addr;
+	__u32 wqe_cnt;
 	__u32 reserved;
 };
 

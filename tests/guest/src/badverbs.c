@@ -604,20 +604,6 @@ struct ud_pair {
 	struct ibv_ah *ah;
 };
 
-static void ud_start(struct rig_qp *q, uint32_t qkey)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
-
-	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
-		rig_die("UD QP to INIT");
-	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTR };
-	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
-		rig_die("UD QP to RTR");
-	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS };
-	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		rig_die("UD QP to RTS");
-}
-
 static void ud_create(struct ud_pair *p)
 {
 	struct rig_opts opts = rig_pair_defaults();
@@ -629,8 +615,8 @@ static void ud_create(struct ud_pair *p)
 
 	rig_qp_create(&p->a, &side_a, IBV_QPT_UD, &opts);
 	rig_qp_create(&p->b, peer_side, IBV_QPT_UD, &opts);
-	ud_start(&p->a, 0x1234);
-	ud_start(&p->b, 0x1234);
+	rig_ud_start(&p->a, 0x1234);
+	rig_ud_start(&p->b, 0x1234);
 	p->ah = ibv_create_ah(side_a.pd, &attr);
 	if (!p->ah)
 		rig_die("ibv_create_ah");

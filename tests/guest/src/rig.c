@@ -186,11 +186,13 @@ void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type typ
 	memset(q, 0, sizeof(*q));
 	q->side = side;
 	q->scq = ibv_create_cq(side->ctx, CQ_ENTRIES, NULL, NULL, 0);
-	q->rcq = ibv_create_cq(side->ctx, CQ_ENTRIES, NULL, NULL, 0);
+	q->borrowed_rcq = opts->recv_cq;
+	q->rcq = opts->recv_cq ? opts->recv_cq : ibv_create_cq(side->ctx, CQ_ENTRIES, NULL, NULL, 0);
 	if (!q->scq || !q->rcq)
 		rig_die("ibv_create_cq");
 	init.send_cq = q->scq;
 	init.recv_cq = q->rcq;
+	init.srq = opts->srq;
 	q->qp = ibv_create_qp(side->pd, &init);
 	if (!q->qp)
 		rig_die("ibv_create_qp");
@@ -206,7 +208,8 @@ void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type typ
 /* Events are acknowledged when they are read, so nothing here waits. */
 void rig_qp_destroy(struct rig_qp *q)
 {
-	if (ibv_destroy_qp(q->qp) || ibv_destroy_cq(q->scq) || ibv_destroy_cq(q->rcq) || ibv_dereg_mr(q->mr))
+	if (ibv_destroy_qp(q->qp) || ibv_destroy_cq(q->scq) || (!q->borrowed_rcq && ibv_destroy_cq(q->rcq)) ||
+	    ibv_dereg_mr(q->mr))
 		rig_die("taking down a QP");
 	free(q->buf);
 }
@@ -253,6 +256,20 @@ void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct ri
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		rig_die("QP to RTS");
+}
+
+void rig_ud_start(struct rig_qp *q, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
+
+	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+		rig_die("UD QP to INIT");
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTR };
+	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
+		rig_die("UD QP to RTR");
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS };
+	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
+		rig_die("UD QP to RTS");
 }
 
 void rig_pair_create(struct rig_pair *p, struct rig_side *a, struct rig_side *b, const struct rig_opts *opts)

@@ -34,6 +34,7 @@ struct rig_qp {
 	struct rig_side *side;
 	struct ibv_cq *scq;
 	struct ibv_cq *rcq;
+	bool borrowed_rcq;
 	struct ibv_qp *qp;
 	uint8_t *buf;
 	struct ibv_mr *mr;
@@ -51,6 +52,8 @@ struct rig_opts {
 	int max_send_wr;
 	int max_send_sge;
 	int max_inline;
+	struct ibv_srq *srq;		/* of b; NULL for a queue of its own */
+	struct ibv_cq *recv_cq;		/* of b, which stays the caller's; NULL for one of its own */
 };
 
 struct rig_pair {
@@ -79,6 +82,7 @@ void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type typ
 void rig_qp_destroy(struct rig_qp *q);
 void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct rig_opts *opts, unsigned int access,
 		    uint32_t dest_qpn);
+void rig_ud_start(struct rig_qp *q, uint32_t qkey);
 void rig_pair_create(struct rig_pair *p, struct rig_side *a, struct rig_side *b, const struct rig_opts *opts);
 void rig_pair_destroy(struct rig_pair *p);
 

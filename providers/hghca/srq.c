@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: shared receive queues (interface document, section 5.2, Shared). */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hghca.h"
+#include "hghca_abi.h"
+#include "wqe.h"
+
+#define HGHCA_SRQ_COMP_MASK	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)
+#define HGHCA_SRQ_ATTR_MASK	(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)
+
+/* ------------------------------------------------------------------ */
+/* The chain                                                            */
+
+static inline void *hghca_srq_wqe(const struct hghca_srq *srq, uint32_t slot)
+{
+	return (char *)srq->wqes + ((size_t)slot << srq->stride_log);
+}
+
+/* `next` follows `slot`: for us, and for the device in the WQE. */
+static inline void hghca_srq_link(struct hghca_srq *srq, uint32_t slot, uint32_t next)
+{
+	struct hghca_next_unit *unit = hghca_srq_wqe(srq, slot);
+
+	srq->slots[slot].next = next;
+	unit->nda_nop = htole32(next << srq->stride_log);
+}
+
+static inline void hghca_srq_append_free(struct hghca_srq *srq, uint32_t slot)
+{
+	hghca_srq_link(srq, srq->last_free, slot);
+	srq->last_free = slot;
+}
+
+/*
+ * The WQE at an offset has ended: its slot is free again.  The device's number
+ * is checked before it is used: 0, or EIO for no WQE under way, with nothing
+ * changed.
+ */
+int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id)
+{
+	uint32_t slot = offset >> srq->stride_log;
+	int err = EIO;
+
+	hghca_lock(&srq->lock);
+	if (slot < srq->cnt && srq->slots[slot].under_way) {
+		*wr_id = srq->slots[slot].wr_id;
+		srq->slots[slot].under_way = false;
+		srq->under_way--;
+		hghca_srq_append_free(srq, slot);
+		err = 0;
+	}
+	hghca_unlock(&srq->lock);
+	return err;
+}
+
+/* Write one WQE, whose link stands there already; 0 or an errno. */
+static inline int hghca_srq_encode(struct hghca_srq *srq, const struct ibv_recv_wr *wr)
+{
+	uint32_t slot = srq->first_free;
+	int err;
+
+	if (slot == srq->last_free)
+		return ENOMEM;
+
+	err = hghca_wqe_set_scatter(hghca_srq_wqe(srq, slot), srq->stride_log,
+				    srq->max_sge, wr);
+	if (err)
+		return err;
+	srq->slots[slot].wr_id = wr->wr_id;
+	srq->slots[slot].under_way = true;
+	srq->under_way++;
+	srq->first_free = srq->slots[slot].next;
+	return 0;
+}
+
+int hghca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr)
+{
+	struct hghca_srq *srq = to_hsrq(ibsrq);
+	uint32_t posted;
+	int err = 0;
+
+	hghca_lock(&srq->lock);
+	for (posted = srq->posted; wr; wr = wr->next, posted++) {
+		err = hghca_srq_encode(srq, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (posted != srq->posted) {
+		srq->posted = posted;
+		hghca_queue_before_record();
+		srq->dbr->posted = htole32(posted);
+	}
+	hghca_unlock(&srq->lock);
+	return err;
+}
+
+/* ------------------------------------------------------------------ */
+/* Sizes and memory                                                     */
+
+/* Slots for so many work requests, one of them always free; 0 or an errno. */
+static int hghca_srq_round(const struct hghca_context *ctx, uint32_t asked, uint32_t *cnt)
+{
+	if (!asked || asked > ctx->max_srq_wr)
+		return EINVAL;
+	*cnt = roundup_pow_of_two(asked + 1);
+	return 0;
+}
+
+/* Choose slots and their size for attr. */
+static int hghca_srq_size(const struct hghca_context *ctx, struct hghca_srq *srq,
+			  const struct ibv_srq_attr *attr)
+{
+	uint32_t bytes;
+
+	if (attr->max_sge > ctx->max_srq_sge)
+		return EINVAL;
+	bytes = sizeof(struct hghca_next_unit) +
+		attr->max_sge * sizeof(struct hghca_data_unit);
+	if (bytes > ctx->max_desc_sz_rq)
+		return EINVAL;
+
+	srq->stride_log = hghca_stride_log(bytes);
+	srq->max_sge = hghca_recv_sges(srq->stride_log, ctx->max_desc_sz_rq,
+				       ctx->max_srq_sge);
+	return hghca_srq_round(ctx, attr->max_wr, &srq->cnt);
+}
+
+static int hghca_srq_alloc(struct hghca_context *ctx, struct hghca_srq *srq)
+{
+	int err;
+
+	err = hghca_buf_alloc(ctx, &srq->buf, (size_t)srq->cnt << srq->stride_log,
+			      srq->parent, HGHCA_RES_SRQ);
+	if (err)
+		return err;
+	err = ENOMEM;
+	srq->dbr = hghca_dbr_alloc(ctx);
+	if (!srq->dbr)
+		goto err_buf;
+	srq->slots = calloc(srq->cnt, sizeof(*srq->slots));
+	if (!srq->slots)
+		goto err_dbr;
+	srq->wqes = srq->buf.addr;
+	hghca_lock_init(&srq->lock, ctx->single_threaded ||
+			(srq->parent && srq->parent->td));
+	pthread_mutex_init(&srq->resizing, NULL);
+	return 0;
+
+err_dbr:
+	hghca_dbr_free(ctx, srq->dbr);
+err_buf:
+	hghca_buf_free(&srq->buf);
+	return err;
+}
+
+static void hghca_srq_free(struct hghca_context *ctx, struct hghca_srq *srq)
+{
+	pthread_mutex_destroy(&srq->resizing);
+	hghca_lock_destroy(&srq->lock);
+	free(srq->slots);
+	hghca_dbr_free(ctx, srq->dbr);
+	hghca_buf_free(&srq->buf);
+}
+
+/* The slots from `first` on are new: they go behind those that are free. */
+static void hghca_srq_add_slots(struct hghca_srq *srq, uint32_t first)
+{
+	uint32_t slot;
+
+	for (slot = first; slot < srq->cnt; slot++)
+		hghca_srq_append_free(srq, slot);
+}
+
+/* What the queue really holds. */
+static void hghca_srq_tell(const struct hghca_srq *srq, struct ibv_srq_attr *attr)
+{
+	attr->max_wr = srq->cnt - 1;
+	attr->max_sge = srq->max_sge;
+}
+
+/* ------------------------------------------------------------------ */
+/* Create, query, destroy                                               */
+
+static int hghca_srq_register(struct ibv_pd *pd, struct hghca_srq *srq,
+			      struct ibv_srq_init_attr *attr)
+{
+	struct hghca_ucmd_create_srq_resp resp = {};
+	struct hghca_ucmd_create_srq cmd = {};
+	int err;
+
+	cmd.drv_payload.buf_addr = (uintptr_t)srq->buf.addr;
+	cmd.drv_payload.dbr_addr = (uintptr_t)srq->dbr;
+	cmd.drv_payload.wqe_cnt = srq->cnt;
+	cmd.drv_payload.log_stride = srq->stride_log;
+	err = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr,
+				 &cmd.ibv_cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp));
+	if (err)
+		return err;
+	srq->srqn = resp.drv_payload.srqn;
+	return 0;
+}
+
+struct ibv_srq *hghca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct hghca_context *ctx = to_hctx(pd->context);
+	struct hghca_srq *srq;
+	int err;
+
+	if (!ctx->max_srq_wr) {
+		err = EOPNOTSUPP;
+		goto err_errno;
+	}
+	srq = calloc(1, sizeof(*srq));
+	if (!srq) {
+		err = ENOMEM;
+		goto err_errno;
+	}
+	srq->parent = to_hpd(pd)->parent_of ? to_hpd(pd) : NULL;
+	err = hghca_srq_size(ctx, srq, &attr->attr);
+	if (err)
+		goto err_srq;
+	err = hghca_srq_alloc(ctx, srq);
+	if (err)
+		goto err_srq;
+	/* The chain is in order at first; slot 0 starts it. */
+	hghca_srq_add_slots(srq, 1);
+
+	err = hghca_srq_register(pd, srq, attr);
+	if (err)
+		goto err_alloc;
+	if (srq->parent)
+		atomic_fetch_add(&srq->parent->users, 1);
+	hghca_srq_tell(srq, &attr->attr);
+	return &srq->vsrq.srq;
+
+err_alloc:
+	hghca_srq_free(ctx, srq);
+err_srq:
+	free(srq);
+err_errno:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
+				    struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr plain = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+	};
+	struct ibv_srq *srq;
+
+	if (!check_comp_mask(attr->comp_mask, HGHCA_SRQ_COMP_MASK) ||
+	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	     attr->srq_type != IBV_SRQT_BASIC)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	srq = hghca_create_srq(attr->pd, &plain);
+	if (!srq)
+		return NULL;
+	srq->srq_context = attr->srq_context;
+	srq->pd = attr->pd;
+	attr->attr = plain.attr;
+	return srq;
+}
+
+int hghca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct hghca_srq *srq = to_hsrq(ibsrq);
+	struct ibv_query_srq cmd;
+	int err;
+
+	err = ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	hghca_lock(&srq->lock);
+	hghca_srq_tell(srq, attr);
+	hghca_unlock(&srq->lock);
+	return 0;
+}
+
+int hghca_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct hghca_context *ctx = to_hctx(ibsrq->context);
+	struct hghca_srq *srq = to_hsrq(ibsrq);
+	int err;
+
+	err = ibv_cmd_destroy_srq(ibsrq);
+	if (err)
+		return err;
+
+	hghca_srq_free(ctx, srq);
+	if (srq->parent)
+		atomic_fetch_sub(&srq->parent->users, 1);
+	free(srq);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Modify                                                               */
+
+/*
+ * Exchange the buffer: with the lock held around the command nobody posts to
+ * the old one that the device has left, nor to the new one before.
+ */
+static int hghca_srq_exchange(struct hghca_srq *srq, struct ibv_srq_attr *attr,
+			      int attr_mask, const struct hghca_buf *buf,
+			      struct hghca_srq_slot *slots, uint32_t cnt)
+{
+	struct hghca_ucmd_modify_srq cmd = {};
+	uint32_t old_cnt = srq->cnt;
+	int err;
+
+	memcpy(buf->addr, srq->wqes, (size_t)old_cnt << srq->stride_log);
+	memcpy(slots, srq->slots, old_cnt * sizeof(*slots));
+
+	cmd.drv_payload.buf_addr = (uintptr_t)buf->addr;
+	cmd.drv_payload.wqe_cnt = cnt;
+	err = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd,
+				 sizeof(cmd));
+	if (err)
+		return err;
+
+	srq->wqes = buf->addr;
+	srq->slots = slots;
+	srq->cnt = cnt;
+	hghca_srq_add_slots(srq, old_cnt);
+	return 0;
+}
+
+/* More slots, with `resizing` held; 0 or an errno. */
+static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
+			  int attr_mask, uint32_t cnt)
+{
+	struct hghca_context *ctx = to_hctx(srq->vsrq.srq.context);
+	struct hghca_srq_slot *slots, *old_slots = srq->slots;
+	struct hghca_buf buf, old_buf = srq->buf;
+	int err;
+
+	err = hghca_buf_alloc(ctx, &buf, (size_t)cnt << srq->stride_log,
+			      srq->parent, HGHCA_RES_SRQ);
+	if (err)
+		return err;
+	slots = calloc(cnt, sizeof(*slots));
+	if (!slots) {
+		hghca_buf_free(&buf);
+		return ENOMEM;
+	}
+
+	hghca_lock(&srq->lock);
+	err = hghca_srq_exchange(srq, attr, attr_mask, &buf, slots, cnt);
+	if (!err)
+		srq->buf = buf;
+	hghca_unlock(&srq->lock);
+
+	free(err ? slots : old_slots);
+	hghca_buf_free(err ? &buf : &old_buf);
+	return err;
+}
+
+static int hghca_srq_set_limit(struct hghca_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct ibv_modify_srq cmd;
+
+	return ibv_cmd_modify_srq(&srq->vsrq.srq, attr, IBV_SRQ_LIMIT,
+				  &cmd, sizeof(cmd));
+}
+
+/* A queue never shrinks; asking for less is in order when the requests under way fit. */
+static bool hghca_srq_fits(struct hghca_srq *srq, uint32_t max_wr)
+{
+	bool fits;
+
+	hghca_lock(&srq->lock);
+	fits = srq->under_way <= max_wr;
+	hghca_unlock(&srq->lock);
+	return fits;
+}
+
+static int hghca_srq_modify(struct hghca_srq *srq, struct ibv_srq_attr *attr,
+			    int attr_mask)
+{
+	uint32_t cnt = srq->cnt, max_wr = cnt - 1;
+	int err;
+
+	if (attr_mask & IBV_SRQ_MAX_WR) {
+		max_wr = attr->max_wr;
+		err = hghca_srq_round(to_hctx(srq->vsrq.srq.context), max_wr, &cnt);
+		if (err)
+			return err;
+		if (!hghca_srq_fits(srq, max_wr))
+			return EINVAL;
+	}
+	if ((attr_mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
+		return EINVAL;
+
+	if (cnt > srq->cnt)
+		return hghca_srq_grow(srq, attr, attr_mask, cnt);
+	if (attr_mask & IBV_SRQ_LIMIT)
+		return hghca_srq_set_limit(srq, attr);
+	return 0;
+}
+
+int hghca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
+{
+	struct hghca_srq *srq = to_hsrq(ibsrq);
+	int err;
+
+	if (attr_mask & ~HGHCA_SRQ_ATTR_MASK)
+		return EINVAL;
+
+	pthread_mutex_lock(&srq->resizing);
+	err = hghca_srq_modify(srq, attr, attr_mask);
+	pthread_mutex_unlock(&srq->resizing);
+	return err;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Shared receive queues (interface document, 4.15, 5.2).
+#pragma once
+
+#include <cstdint>
+
+#include "context_cache.h"
+#include "hghca_hw.h"
+#include "wqe.h"
+
+namespace hghca {
+
+class Device;
+
+constexpr unsigned kLogMaxSrqs = 16;
+constexpr unsigned kLogMaxSrqSize = 14;
+constexpr uint32_t kSrqcEntrySize = 128;
+
+class SharedReceiveQueues {
+public:
+    explicit SharedReceiveQueues(Device &device);
+    void configure(uint64_t base, unsigned log_count);
+    void clear();
+    uint8_t sw2hw(uint32_t srqn, const hghca_srqc &context);
+    uint8_t hw2sw(uint32_t srqn);
+    uint8_t query(uint32_t srqn, hghca_srqc &out);
+    uint8_t arm(uint32_t srqn, uint64_t limit);
+    uint8_t resize(uint32_t srqn, const hghca_resize_srq &in);
+
+    bool exists(uint32_t srqn) { return find(srqn); }
+    // Is there a WQE? Unreadable: there is no such SRQ, or it has failed.
+    WqeReader::Posted posted(uint32_t srqn);
+    // The slot of the WQE that would be taken next. False: there is no such SRQ.
+    bool next_slot(uint32_t srqn, ReceiveSlot &out);
+    // The slot at a byte offset that take() gave. False: there is no such SRQ.
+    bool slot_at(uint32_t srqn, uint32_t offset, ReceiveSlot &out);
+    // Takes the next WQE, which posted() has seen; its byte offset.
+    uint32_t take(uint32_t srqn);
+
+    uint64_t count() const { return cache_.count(); }
+    void trim(size_t capacity) { cache_.trim(capacity); }
+    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
+
+private:
+    struct Context {
+        uint32_t lkey;
+        uint32_t pd;
+        uint8_t log_wqes;
+        uint8_t stride_log;
+        uint16_t taken;      // free-running
+        uint16_t limit;      // 0: not armed
+        bool failed;
+        uint32_t next;       // byte offset of the WQE to take
+        uint64_t dbr_addr;
+
+        uint64_t bytes() const { return uint64_t(1) << (log_wqes + stride_log); }
+        bool is_slot(uint32_t offset) const
+        {
+            return offset < bytes() && !(offset & ((1u << stride_log) - 1));
+        }
+    };
+    struct Policy {
+        static constexpr IcmSpace kSpace = IcmSpace::Context;
+        static constexpr uint32_t kEntrySize = kSrqcEntrySize;
+        static constexpr uint32_t kMagic = 0x53514331;
+        static constexpr uint32_t kReserved = 1;
+    };
+
+    static bool valid(const Context &srq, uint32_t srqn);
+    Context *find(uint32_t srqn) { return cache_.find(srqn, valid); }
+    // WQEs posted and not taken. False: the record cannot be read.
+    bool waiting(const Context &srq, uint32_t &out);
+    void check_limit(uint32_t srqn, Context &srq);
+    void fail(uint32_t srqn, Context &srq);
+
+    Device &device_;
+    ContextCache<Context, Context, Policy> cache_;
+};
+
+}  // namespace hghca

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shared receive queues: ibv_srq_pingpong, perftest with --use-srq, and src/srq.c, which compares every byte."""
+
+import badinput
+from data import over_link, run_program, to_itself
+from framework import CACHE, IOMMU, expect, test
+from perftest import ALL_SIZES, COUNT, UD_SIZES, perftest
+from pingpong import pingpong
+
+OURS = {"subjects": ("hghca",)}
+
+# name, GID, options, message bytes, messages. What it compares with -c is all zeroes: it proves little of the data.
+CASES = [
+    ("one QP", "ipv4", "-q 1", 4096, 1000),
+    ("defaults", "ipv4", "", 4096, 3000),
+    ("defaults, IPv6", "link-local", "", 4096, 3000),
+    ("16 QPs, events", "ipv4", "-q 16 -e", 4096, 3000),
+    ("16 QPs, MTU 1024, 65536 bytes", "ipv4", "-q 16 -m 1024", 65536, 500),
+    ("16 QPs, MTU 4096, 1000003 bytes", "ipv4", "-q 16 -m 4096", 1000003, 100),
+    ("16 QPs, 1 byte, 20000 messages", "ipv4", "-q 16", 1, 20000),
+    ("16 QPs, 31 receives", "ipv4", "-q 16 -r 31", 4096, 3000),
+    ("128 QPs, events", "ipv4", "-q 128 -r 1000 -e", 2048, 5000),
+]
+
+for case_name, *case in CASES:
+    test(f"srq: ibv_srq_pingpong, {case_name}", lambda rig, case=case: pingpong(rig, "ibv_srq_pingpong", *case))
+
+
+@test("srq: ibv_srq_pingpong, an HCA to itself")
+def pingpong_to_itself(rig):
+    for side in rig.sides:
+        pingpong(rig, "ibv_srq_pingpong", "ipv4", "-q 16", 4096, 2000, side, side)
+
+
+# What perftest can do with an SRQ.
+RUNS = [(program, connection, options)
+        for program in ("ib_send_bw", "ib_send_lat")
+        for connection in ("RC", "UD")
+        for options in ("", "-a", "-e")]
+RUNS += [("ib_send_bw", "RC", "-q 16"), ("ib_send_bw", "RC", "-R")]
+
+
+def with_srq(rig, program, connection, options):
+    sizes, count = None, COUNT
+    if options == "-a":
+        sizes, count = (UD_SIZES if connection == "UD" else ALL_SIZES), 100
+    elif connection == "UD":
+        options += " -s 2048"
+    found = perftest(rig, program, f"-c {connection} --use-srq {options}", count, cm=options == "-R")
+    expect(len(found) == (len(sizes) if sizes else 1), f"{len(found)} result rows")
+    if sizes:
+        expect([row[0] for row in found] == sizes, f"sizes {[int(row[0]) for row in found]}, expected {sizes}")
+    expect(all(row[3] > 0 for row in found), f"rows: {found}")
+    column = 3 if program.endswith("_bw") else 4
+    rig.note(", ".join(f"{row[0]:.0f} B: {row[column]:g}" for row in found))
+
+
+for run_program_, run_connection, run_options in RUNS:
+    test(f"srq: {run_program_} {run_connection} --use-srq {run_options}".rstrip(),
+         lambda rig, run=(run_program_, run_connection, run_options): with_srq(rig, *run))
+
+
+# rxe tells of a limit only when a receive is taken, keeps no slot until its CQE is polled, makes a queue smaller when
+# it is asked to, has other words for receives that fail and logs them, and knows neither SRQs in other PDs than their
+# QPs nor parent domains.
+ON_RXE = ("-- 'a CQ each' 'one CQ' 'extended CQ' 'fewer receives' immediate 'one event' 'last WQE' refilled "
+          "'under traffic' 'too many' datagrams")
+
+
+@test("srq: all an SRQ can do, an HCA to itself", limit_s=120)
+def program_to_itself(rig):
+    run_program(rig, "srq", to_itself(rig) + (f" {ON_RXE}" if rig.subject.name == "rxe" else ""))
+
+
+@test("srq: all an SRQ can do, over the link", limit_s=120, **OURS)
+def program_over_link(rig):
+    run_program(rig, "srq", over_link(rig))
+
+
+@test("srq: all an SRQ can do, behind an IOMMU", machine=IOMMU, limit_s=150, **OURS)
+def program_behind_an_iommu(rig):
+    run_program(rig, "srq", over_link(rig))
+
+
+@test("srq: all an SRQ can do, four contexts on chip", machine=CACHE, limit_s=150, **OURS)
+def program_with_few_contexts(rig):
+    run_program(rig, "srq", over_link(rig))
+
+
+@test("srq: ib_send_bw --use-srq, both ends killed in full traffic, five times", limit_s=90, **OURS)
+def killed(rig):
+    for _ in range(5):
+        server, client = badinput.traffic(rig, "ib_send_bw --use-srq", rig.server, rig.client)
+        server.kill()
+        client.kill()
+        server.wait(10)
+        client.wait(10)
+    pingpong(rig, "ibv_srq_pingpong", "ipv4", "-q 16", 4096, 500)
