@@ -152,6 +152,8 @@ bool hghca_core_run(struct hghca_core *core)
     return guarded(core, false, [](auto &device) { return device.run(); });
 }
 
+uint64_t hghca_core_sent_bytes(const struct hghca_core *core) { return core->device.sent_bytes(); }
+
 bool hghca_core_has_work(const struct hghca_core *core) { return !core->failed && core->device.has_work(); }
 
 void hghca_core_timer(struct hghca_core *core)

@@ -157,6 +157,8 @@ bool Device::run()
 
 bool Device::has_work() const { return transport->has_work(); }
 
+uint64_t Device::sent_bytes() const { return transport->sent_bytes(); }
+
 void Device::timer()
 {
     armed_ns_ = UINT64_MAX;  // it has fired

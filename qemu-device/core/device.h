@@ -75,6 +75,7 @@ public:
     // Work that is due: replies, sends. True: there is more.
     bool run();
     bool has_work() const;
+    uint64_t sent_bytes() const;
     void timer();
     void link_ready();
     void set_link(bool up);

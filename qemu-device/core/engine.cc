@@ -246,6 +246,7 @@ bool Engine::run(uint64_t budget_bytes)
         const int32_t before = credit;
         const Turn turn = serve(*qp, credit);
         budget -= before - credit;
+        sent_bytes += uint64_t(before - credit);
         if (turn == Turn::Blocked) {
             link_full = true;
             return false;

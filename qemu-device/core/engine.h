@@ -85,6 +85,7 @@ public:
     Scheduler scheduler;
     TimerHeap timers;
     uint64_t now_ns = 0;
+    uint64_t sent_bytes = 0;   // in turns of QPs, to others and to itself, since the beginning
     bool link_full = false;
 
     SendQueue send_queue;

@@ -55,6 +55,8 @@ void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t val
 void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count);
 bool hghca_core_run(struct hghca_core *core);
 bool hghca_core_has_work(const struct hghca_core *core);
+/* Bytes sent so far, also to itself; what config.budget_bytes is counted in. */
+uint64_t hghca_core_sent_bytes(const struct hghca_core *core);
 void hghca_core_timer(struct hghca_core *core);
 void hghca_core_link_ready(struct hghca_core *core);
 void hghca_core_set_link(struct hghca_core *core, bool up);

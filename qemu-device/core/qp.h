@@ -98,6 +98,7 @@ struct RequesterState {
     uint8_t retries_left;
     uint8_t rnr_retries_left;
     bool waiting_rnr;
+    bool probing;             // after an RNR NAK one packet at a time goes, until one is acknowledged
     bool response_lost;       // went back for a response; later ones out of turn do not count
     uint16_t since_ack_request;
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none

@@ -106,7 +106,8 @@ bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
            plausible_psns({r.oldest_psn, r.next_psn, r.next_wqe_psn, r.unacked_psn, r.highest_psn}) &&
            r.reads_outstanding <= kMaxRdAtomic &&
            (!r.oldest.valid || uint16_t(r.next_index - r.oldest.index) <= sq.length) && r.retries_left <= 7 &&
-           r.rnr_retries_left <= 7 && is_bool(r.waiting_rnr) && is_bool(r.response_lost);
+           r.rnr_retries_left <= 7 && is_bool(r.waiting_rnr) && is_bool(r.probing) &&
+           is_bool(r.response_lost);
 }
 
 bool plausible_responder(const ResponderState &r)

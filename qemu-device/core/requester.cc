@@ -15,6 +15,9 @@ constexpr int32_t kNopCost = 64;
 
 constexpr uint32_t kRnrTimerUs[32] = HGHCA_RNR_TIMER_US;
 
+// Packets that may be under way.
+uint32_t window(const RequesterState &r) { return r.probing ? 1 : kWindowPackets; }
+
 uint8_t opcode_of(const SendWqe &wqe, bool first, bool last)
 {
     switch (wqe.opcode) {
@@ -64,6 +67,7 @@ void Requester::progress(Qp &qp)
     RequesterState &r = qp.req;
     reset_retries(qp);
     r.response_lost = false;
+    r.probing = false;
     if (r.waiting_rnr)
         return;
     const bool outstanding = r.unacked_psn != r.highest_psn && qp.a.ack_timeout;
@@ -113,6 +117,8 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
     }
     engine_.send_queue.go_back(qp);
     r.waiting_rnr = true;
+    // What follows the first packet would be dropped too, if there is still no receive.
+    r.probing = true;
     engine_.set_deadline(qp, engine_.now_ns + uint64_t(kRnrTimerUs[timer_code & 31]) * 1000);
 }
 
@@ -121,7 +127,7 @@ bool Requester::may_send(const Qp &qp, bool begins) const
     const RequesterState &r = qp.req;
     if (wqe_.opcode == HGHCA_OPCODE_NOP)
         return !(r.next.fence && r.reads_outstanding);
-    if (r.requests_in_flight >= kWindowPackets)
+    if (r.requests_in_flight >= window(r))
         return false;
     if (begins && r.next.fence && r.reads_outstanding)
         return false;
@@ -201,7 +207,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     h.opcode = opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last);
     h.solicited = last && wqe_.solicited && !one_packet;
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
-                    r.requests_in_flight + 1 >= kWindowPackets;
+                    r.requests_in_flight + 1 >= window(r);
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;

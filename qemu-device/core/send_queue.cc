@@ -242,7 +242,7 @@ void SendQueue::flush(Qp &qp)
     r.highest_psn = r.next_psn;
     r.requests_in_flight = r.reads_outstanding = 0;
     r.fault = 0;
-    r.waiting_rnr = false;
+    r.waiting_rnr = r.probing = false;
     r.deadline_ns = 0;
 }
 

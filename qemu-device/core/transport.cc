@@ -68,6 +68,8 @@ bool Transport::has_work() const
     return !engine.link_full && !engine.scheduler.empty();
 }
 
+uint64_t Transport::sent_bytes() const { return state_->engine.sent_bytes; }
+
 uint64_t Transport::next_deadline() const
 {
     return state_->engine.timers.next();

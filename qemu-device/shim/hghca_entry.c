@@ -29,7 +29,7 @@
 
 static struct {
     unsigned depth;         /* entries under way, of all HCAs */
-    uint64_t sent_bytes;    /* since the turns began */
+    uint64_t sent_bytes;    /* since the turns began, frames an HCA sends itself too */
     QTAILQ_HEAD(, HghcaState) due;
 } hghca_all = { .due = QTAILQ_HEAD_INITIALIZER(hghca_all.due) };
 
@@ -121,12 +121,15 @@ static void hghca_take_turn(HghcaState *s)
 {
     hghca_clear_due(s);
     if (hghca_has_work(s)) {
+        uint64_t before = hghca_core_sent_bytes(s->core);
+
         s->busy = true;
         if (s->link_ready_due) {
             s->link_ready_due = false;
             hghca_core_link_ready(s->core);
         }
         hghca_core_run(s->core);
+        hghca_all.sent_bytes += hghca_core_sent_bytes(s->core) - before;
         hghca_settle(s);
     }
     hghca_signal(s);
@@ -226,11 +229,6 @@ void hghca_link_changed(HghcaState *s)
     }
 }
 
-void hghca_count_sent(size_t bytes)
-{
-    hghca_all.sent_bytes += bytes;
-}
-
 static void hghca_bottom_half(void *opaque)
 {
     HghcaState *s = opaque;
@@ -240,6 +238,9 @@ static void hghca_bottom_half(void *opaque)
         hghca_all.depth++;
         hghca_take_turns(s->budget_bytes);
         hghca_all.depth--;
+        if (!QTAILQ_EMPTY(&hghca_all.due)) {
+            hghca_bql_give_way();
+        }
     }
 }
 

@@ -80,7 +80,6 @@ bool hghca_net_send(void *opaque, const struct iovec *parts, int count)
         return true;
     }
     trace_hghca_frame_send(s->name, size);
-    hghca_count_sent(size);
     if (!qemu_sendv_packet_async(qemu_get_queue(s->nic), parts, count, hghca_net_sent)) {
         /* This frame is taken, and kept there; the next one is not. */
         trace_hghca_link_full(s->name);

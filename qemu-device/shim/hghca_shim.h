@@ -74,13 +74,13 @@ void hghca_leave_quietly(HghcaState *s);
 void hghca_poke(void *opaque);
 void hghca_reset(HghcaState *s);
 void hghca_link_changed(HghcaState *s);
-void hghca_count_sent(size_t bytes);
 void hghca_entry_open(HghcaState *s);
 void hghca_entry_close(HghcaState *s);
 void hghca_end(HghcaState *s);
 
 /* hghca_bql.c */
 void hghca_bql_open(void);
+void hghca_bql_give_way(void);
 
 /* hghca_dma.c */
 void hghca_dma_open(HghcaState *s);

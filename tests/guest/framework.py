@@ -366,8 +366,9 @@ def rises(before, after):
                      if value != before.get(name, 0) and name != "lifespan")
 
 
-# What the host's load does to the clock of an emulated machine; it says nothing about the driver.
-PLATFORM = re.compile(r"^hrtimer: interrupt took \d+ ns$|^clocksource: ")
+# What the host's load does to the clock of an emulated machine; it says nothing about the driver. The scheduler has a
+# word on it, once, when an emulated CPU got no time of the host's for more than a second.
+PLATFORM = re.compile(r"^hrtimer: interrupt took \d+ ns$|^clocksource: |^sched: DL replenish lagged too much$")
 WARNING = re.compile(r"WARNING:|BUG:|\bOops\b|Call Trace|cut here|general protection|blocked for more than|"
                      r"stall|soft lockup|hard LOCKUP|refcount_t|UBSAN|KASAN|list_(add|del) corruption|"
                      r"unregister_netdevice: waiting|hghca.*(error|fail|timed out|timeout)", re.IGNORECASE)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "verbs.h"
 
@@ -300,6 +301,46 @@ TEST_F(RcLoss, RequestsBehindAnRnrNakAreDroppedSilently)
     net.settle(1'000'000);
     expect_good(p.a, 3);
     expect_good(p.b, 3);
+}
+
+TEST_F(RcLoss, AfterAnRnrNakOnePacketGoesUntilItIsAcknowledged)
+{
+    constexpr uint32_t kPackets = 16;
+    Options options;
+    options.mtu_code = 1;
+    Pair p(net.a, net.b, options);
+    p.a.fill(0, 256 * kPackets, 1);
+    p.a.post(send(p.a.sge(0, 256 * kPackets)));
+    net.settle(1'000'000);
+    const uint64_t naks = net.b.counters().rnr_nak_sent;
+    EXPECT_GT(naks, 1u);
+    // All packets the first time, later the first alone.
+    EXPECT_EQ(net.a.counters().tx_packets, kPackets + naks - 1);
+    p.b.post_recv(p.b.sge(0, 256 * kPackets));
+    net.settle(1'000'000);
+    expect_good(p.a, 1);
+    expect_good(p.b, 1);
+    EXPECT_TRUE(p.b.holds(0, 256 * kPackets, 1));
+    EXPECT_EQ(net.a.counters().tx_packets, kPackets + naks + kPackets - 1);
+}
+
+TEST_F(RcLoss, ALostProbeAfterAnRnrNakIsSentAgain)
+{
+    Pair p(net.a, net.b, Options{});
+    p.a.post({send(p.a.sge(0, 10)), send(p.a.sge(0, 10))});
+    net.pump();
+    ASSERT_EQ(net.a.counters().rnr_nak_received, 1u);
+    p.b.post_recv(p.b.sge(0, 10));
+    p.b.post_recv(p.b.sge(0, 10));
+    bool lost = false;
+    net.filter = [&](const Node &from, Frame &) {
+        return Fate{&from == &net.a && !std::exchange(lost, true) ? 0u : 1u};
+    };
+    net.settle(1'000'000'000);
+    EXPECT_TRUE(lost);
+    EXPECT_EQ(net.a.counters().local_ack_timeout_err, 1u);
+    expect_good(p.a, 2);
+    expect_good(p.b, 2);
 }
 
 // ---- duplicates and disorder

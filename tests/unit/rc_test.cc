@@ -464,7 +464,7 @@ TEST_F(Rc, LoopbackNeverTouchesTheLink)
         x.to_rts();
         if (!itself)
             y.to_rts();
-        const uint64_t on_link = net.sent;
+        const uint64_t on_link = net.sent, budgeted = net.a.device.sent_bytes();
         x.fill(0, 100000, 9);
         peer.fill(400000, 50000, 10);
         peer.post_recv(peer.sge(200000, 100000));
@@ -479,6 +479,7 @@ TEST_F(Rc, LoopbackNeverTouchesTheLink)
         EXPECT_TRUE(peer.holds(600000, 5000, 9));
         EXPECT_EQ(*reinterpret_cast<uint64_t *>(peer.at(700000)), 5u);
         EXPECT_EQ(net.sent, on_link);
+        EXPECT_GE(net.a.device.sent_bytes() - budgeted, 155000u);
     }
 }
 

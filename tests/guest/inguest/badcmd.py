@@ -29,14 +29,17 @@ SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ = 0x00D, 0x00F, 0x01
 SW2HW_CQ, HW2SW_CQ, RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS = 0x016, 0x017, 0x019, 0x01A, 0x01B, 0x01C
 SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP = 0x01D, 0x01E, 0x01F, 0x020, 0x021, 0x022
 CONF_SPECIAL_QP, MAD_IFC, RESIZE_CQ, INIT2INIT, NOP, SQD2SQD = 0x023, 0x024, 0x02C, 0x02D, 0x031, 0x038
+SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ = 0x035, 0x036, 0x037, 0x040, 0x044
 SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF9, 0xFFA
+SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
-             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS]
+             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
 MPT_REGION = 1 << 8
+CAP_SRQ = 1 << 7
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -123,6 +126,10 @@ def cq_box(logsize, number, eqn=1, key=1):
     return struct.pack(">IQIIIIIIIII", 0, 0, logsize << 24, eqn, 1, key, 0, 0, 0, 0, number)
 
 
+def srq_box(logsize=4, srqn=1, entry=6, record=0x1001, key=1):
+    return struct.pack(">IIIIBBHIHHIQ", 0, srqn, 1, key, logsize, entry, 0, 0, 0, 0, 0, record)
+
+
 class Tests:
     def __init__(self, device):
         self.device = device
@@ -165,11 +172,11 @@ class Tests:
 
     # INIT_HCA with tables of 256 QPs, CQs, 64 EQs, 256 MPTs.
 
-    def init_box(self, qpc=0 | 8, cqc=0x100000 | 8, eqc=0x200000 | 6, caps=0x7F, mpt=0 | 8, mtt=0x100000):
-        return struct.pack(">QQQQIIIIQQ", 0, qpc, cqc, eqc, caps, 0, 0, 0, mpt, mtt)
+    def init_box(self, qpc=0 | 8, cqc=0x100000 | 8, eqc=0x200000 | 6, caps=0x7F, srqc=0, mpt=0 | 8, mtt=0x100000):
+        return struct.pack(">QQQQIIQQQ", 0, qpc, cqc, eqc, caps, 0, srqc, mpt, mtt)
 
-    def init(self, wrong):
-        self.expect(wrong, "a sound INIT_HCA", OK, INIT_HCA, in_param=self.mailbox(self.init_box()))
+    def init(self, wrong, **changed):
+        self.expect(wrong, "a sound INIT_HCA", OK, INIT_HCA, in_param=self.mailbox(self.init_box(**changed)))
 
     def chunk_box(self, chunks):
         """Chunks (ICM address, DMA address, pages): pairs stand high to low."""
@@ -332,6 +339,40 @@ class Tests:
             self.expect(wrong, "a transition of a QP in RESET", (BAD_QP_STATE, BAD_PARAM), op, in_param=self.mailbox(),
                         modifier=1)
         self.expect(wrong, "RST2INIT with nothing in it", BAD_PARAM, RST2INIT, in_param=self.mailbox(), modifier=1)
+
+    def test_srqs(self, wrong):
+        "SRQs with bad contents, or where they are not turned on"
+        self.init(wrong)
+        for op in SRQ_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(),
+                        out_param=self.box.dma[1], modifier=1)
+        self.device.reset()
+        for what, srqc in (("twice the largest table", 0x300000 | 17), ("beyond ICM", 1 << 40 | 8),
+                           ("on top of the QPs", 0 | 8)):
+            self.expect(wrong, f"a table {what}", BAD_PARAM, INIT_HCA,
+                        in_param=self.mailbox(self.init_box(caps=CAP_SRQ, srqc=srqc)))
+        self.init(wrong, caps=CAP_SRQ, srqc=0x300000 | 8)
+        self.expect(wrong, "an SRQ without ICM", NOT_MAPPED, SW2HW_SRQ, in_param=self.mailbox(srq_box()), modifier=1)
+        self.map_icm(CONTEXT, 0x300000, 0)
+        for page in range(4):
+            self.map_icm(TPT, page * PAGE, 1 + page)
+        for what, status, box in (("2^17 WQEs", BAD_SIZE, srq_box(logsize=17)),
+                                  ("2^255 WQEs", BAD_SIZE, srq_box(logsize=255)),
+                                  ("WQEs of 32 bytes", BAD_PARAM, srq_box(entry=5)),
+                                  ("WQEs of 2048 bytes", BAD_PARAM, srq_box(entry=11)),
+                                  ("another number", BAD_PARAM, srq_box(srqn=2)),
+                                  ("no record", BAD_PARAM, srq_box(record=0)),
+                                  ("a crooked record", BAD_PARAM, srq_box(record=3)),
+                                  ("no such key", BAD_PARAM, srq_box()),
+                                  ("nothing in it", BAD_PARAM, b"")):
+            self.expect(wrong, f"an SRQ with {what}", status, SW2HW_SRQ, in_param=self.mailbox(box), modifier=1)
+        for number in (0, 256, 0xFFFFFF, 0xFFFFFFFF):
+            for op in SRQ_OPS:
+                self.expect(wrong, f"SRQ {number:#x}", BAD_INDEX, op, in_param=self.mailbox(srq_box(srqn=number)),
+                            out_param=self.box.dma[1], modifier=number)
+        for op in SRQ_OPS[1:]:
+            self.expect(wrong, "an SRQ that is not there", BAD_RES_STATE, op, in_param=self.mailbox(srq_box()),
+                        out_param=self.box.dma[1], modifier=1)
 
     def test_event_mode(self, wrong):
         "a command by event without an event queue"
