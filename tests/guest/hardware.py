@@ -8,6 +8,8 @@ from framework import FOUR, Side, expect, test
 from pingpong import pingpong
 
 OURS = {"subjects": ("hghca",)}
+# Of a kernel that has no modules but the driver's.
+NO_MODULES = "lspci: Unable to load libkmod resources: error -2\n"
 
 
 @test("hardware: lspci is clean", **OURS)
@@ -15,7 +17,8 @@ def lspci(rig):
     for side in rig.sides:
         result = rig.try_run(f"lspci -s {side.pci} -vvv -nn", side)
         text = result.stdout
-        expect(result.status == 0 and not result.stderr, f"lspci complained: {result.stderr}")
+        said = result.stderr.replace(NO_MODULES, "")
+        expect(result.status == 0 and not said, f"lspci complained: {said}")
         for wanted in (r"Infini[Bb]and controller \[0207\].*\[1af4:10f1\]", r"Kernel driver in use: hghca",
                        r"Region 0: Memory at \w+ \(64-bit, (non-)?prefetchable\) \[size=1M\]",
                        r"Region 2: Memory at \w+ \(64-bit, (non-)?prefetchable\) \[size=8M\]",

@@ -78,9 +78,11 @@ class BuildRoot:
         settings = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                     "HOME": "/tmp", "LC_ALL": "C.UTF-8", "TERM": "dumb", **(env or {})}
         inner = ["env", "-i", *(f"{k}={v}" for k, v in settings.items()),
-                 "sh", "-c", 'cd "$0" && exec "$@"', cwd, *map(str, argv)]
+                 "sh", "-c", 'cd "$0" && "$@"', cwd, *map(str, argv)]
         lines.append(f"exec chroot {root} {shlex.join(inner)}")
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", "\n".join(lines)]
+        # A build ends with whoever wants it: all of it is below this process, which ends with ours.
+        return ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private",
+                "--pid", "--fork", "--kill-child=KILL", "sh", "-c", "\n".join(lines)]
 
     def run(self, argv, log, step, cure, binds=None, cwd="/", env=None):
         """Run argv inside the root, its output in the log; fail as host.run_logged does."""

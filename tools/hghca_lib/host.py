@@ -17,6 +17,7 @@ NEEDED = {
     "mmdebstrap": "mmdebstrap",
     "mke2fs": "e2fsprogs",
     "unshare": "util-linux",
+    "setpriv": "util-linux",
     "mount": "mount",
     "chroot": "coreutils",
 }
