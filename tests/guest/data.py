@@ -29,12 +29,12 @@ def over_link(rig):
 
 
 
-@test("data: all operations, sizes and shapes, an HCA to itself", limit_s=150)
+@test("data: all operations, sizes and shapes, an HCA to itself", limit_s=150, aliases=True)
 def data_to_itself(rig):
     with_huge_pages(rig, to_itself(rig))
 
 
-@test("data: all operations, sizes and shapes, over the link", subjects=("hghca",), limit_s=150)
+@test("data: all operations, sizes and shapes, over the link", subjects=("hghca",), limit_s=150, aliases=True)
 def data_over_link(rig):
     with_huge_pages(rig, over_link(rig))
 

@@ -134,7 +134,9 @@ echo 0 > fail_page_alloc/min-order
 TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refcount_t|corruption|Oops|hghca))",
                   r"driver_sysfs_add failed$", r"^dyndbg: error adding module: hghca$",
                   r"^kobject: kobject_add_internal failed for \w+ \(error: -12 ",
-                  r"^bus_add_driver: .*hghca")
+                  r"^bus_add_driver: .*hghca",
+                  # Where it was: a line of a backtrace. What a splat begins with is none.
+                  r"^ (\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( \[hghca\])?$")
 # A probe takes a second there, and has thousands of allocations.
 MOST = 30 if os.environ.get("HGHCA_SELECTION") else 600
 

@@ -32,6 +32,7 @@
 #define LONG_BYTES	(8 << 20)
 #define LONG_OFFSET	4096
 #define NTH_MAX		20000	/* no step makes so many allocations */
+#define OTHERS		3
 #define DRIVER		"/sys/bus/pci/drivers/hghca/"
 
 /* A step of a life and the way back; 0 or an errno. */
@@ -40,7 +41,7 @@ struct step {
 	int (*make)(void);
 	const char *back;
 	int (*unmake)(void);
-	int other_errno;	/* what those around the driver make of a fault of their own; 0: the same as it */
+	int other_errnos[OTHERS];	/* what those around the driver make of a fault of their own; 0: the same as it */
 };
 
 /* How faults come, and what a step that met one may say. */
@@ -50,7 +51,7 @@ struct faults {
 };
 
 static const struct faults *faults;
-static int other_errno;
+static const int *other_errnos;
 static int fail_nth = -1;
 static int most;		/* faults of a step; 0: all */
 static int results, bad;
@@ -69,7 +70,12 @@ static void result(bool good, const char *name, int met, int harmless)
 
 static bool right_errno(const char *name, int nth, int error)
 {
-	if (error == faults->errno_of_fault || (other_errno && error == other_errno))
+	int i;
+
+	for (i = 0; i < OTHERS; i++)
+		if (error == other_errnos[i])
+			return true;
+	if (error == faults->errno_of_fault)
 		return true;
 	rig_fail("%s, fault %d: \"%s\", expected \"%s\"", name, nth, strerror(error), strerror(faults->errno_of_fault));
 	return false;
@@ -187,14 +193,14 @@ static int live(const struct step *steps, size_t count, void (*whole)(void))
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		other_errno = steps[i].other_errno;
+		other_errnos = steps[i].other_errnos;
 		if (faults->attempt(steps[i].name, steps[i].make, steps[i].unmake))
 			return 1;
 	}
 	if (whole)
 		whole();
 	while (i--) {
-		other_errno = steps[i].other_errno;
+		other_errnos = steps[i].other_errnos;
 		if (faults->attempt(steps[i].back, steps[i].unmake, steps[i].make))
 			return 1;
 	}
@@ -212,6 +218,9 @@ static struct ibv_comp_channel *channel;
 static struct ibv_qp *ud;
 static struct ibv_ah *ah;
 static struct ibv_mr *long_mr;
+static struct ibv_srq *srq;
+static uint32_t srq_wr = 60;
+static struct ibv_qp *sharing;
 static uint8_t *long_buf;
 
 static int open_device(void)
@@ -319,6 +328,75 @@ static int reg_long_mr(void)
 	errno = 0;
 	long_mr = ibv_reg_mr(side.pd, long_buf + LONG_OFFSET, LONG_BYTES - LONG_OFFSET - 1, RIG_ACCESS_ALL);
 	return error_of(long_mr);
+}
+
+static int create_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 30, .max_sge = 2 } };
+
+	errno = 0;
+	srq = ibv_create_srq(side.pd, &init);
+	return error_of(srq);
+}
+
+static int destroy_srq(void)
+{
+	return ibv_destroy_srq(srq);
+}
+
+/* It grows only: a second time there may be nothing to do. */
+static int resize_srq(void)
+{
+	struct ibv_srq_attr attr = { .max_wr = srq_wr };
+	int error = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
+
+	if (!error && srq_wr < 8000)
+		srq_wr += srq_wr;
+	return error;
+}
+
+static int query_srq(void)
+{
+	struct ibv_srq_attr attr;
+
+	return ibv_query_srq(srq, &attr);
+}
+
+static int limit_srq(uint32_t limit)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	return ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT);
+}
+
+static int arm_srq(void)
+{
+	return limit_srq(1);
+}
+
+static int disarm_srq(void)
+{
+	return limit_srq(0);
+}
+
+static int create_sharing(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = pair.a.scq,
+		.recv_cq = pair.b.scq,
+		.srq = srq,
+		.cap = { .max_send_wr = 10, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	errno = 0;
+	sharing = ibv_create_qp(side.pd, &init);
+	return error_of(sharing);
+}
+
+static int destroy_sharing(void)
+{
+	return ibv_destroy_qp(sharing);
 }
 
 static int dereg_long_mr(void)
@@ -502,25 +580,29 @@ static int query_qp(void)
 
 static const struct step program_life[] = {
 	/* libibverbs takes a node that it cannot open for one that is not there. */
-	{ "open the device", open_device, "close the device", close_device, ENOENT },
-	{ "allocate a PD", alloc_pd, "deallocate the PD", dealloc_pd, 0 },
-	{ "create a completion channel", create_channel, "destroy the completion channel", destroy_channel, 0 },
-	{ "create a CQ", create_cq_a, "destroy the CQ", destroy_cq_a, 0 },
-	{ "create a second CQ", create_cq_b, "destroy the second CQ", destroy_cq_b, 0 },
-	{ "register an MR", reg_mr_a, "deregister the MR", dereg_mr_a, 0 },
-	{ "register a second MR", reg_mr_b, "deregister the second MR", dereg_mr_b, 0 },
-	{ "register a long MR", reg_long_mr, "deregister the long MR", dereg_long_mr, 0 },
-	{ "create an RC QP", create_qp_a, "destroy the RC QP", destroy_qp_a, 0 },
-	{ "create a second RC QP", create_qp_b, "destroy the second RC QP", destroy_qp_b, 0 },
-	{ "create a UD QP", create_ud, "destroy the UD QP", destroy_ud, 0 },
+	{ "open the device", open_device, "close the device", close_device, { ENOENT } },
+	{ "allocate a PD", alloc_pd, "deallocate the PD", dealloc_pd, { 0 } },
+	{ "create a completion channel", create_channel, "destroy the completion channel", destroy_channel, { 0 } },
+	{ "create a CQ", create_cq_a, "destroy the CQ", destroy_cq_a, { 0 } },
+	{ "create a second CQ", create_cq_b, "destroy the second CQ", destroy_cq_b, { 0 } },
+	{ "register an MR", reg_mr_a, "deregister the MR", dereg_mr_a, { 0 } },
+	{ "register a second MR", reg_mr_b, "deregister the second MR", dereg_mr_b, { 0 } },
+	{ "register a long MR", reg_long_mr, "deregister the long MR", dereg_long_mr, { 0 } },
+	{ "create an SRQ", create_srq, "destroy the SRQ", destroy_srq, { 0 } },
+	{ "resize the SRQ", resize_srq, "query the SRQ", query_srq, { 0 } },
+	{ "arm the SRQ", arm_srq, "disarm the SRQ", disarm_srq, { 0 } },
+	{ "create a QP with the SRQ", create_sharing, "destroy the QP with the SRQ", destroy_sharing, { 0 } },
+	{ "create an RC QP", create_qp_a, "destroy the RC QP", destroy_qp_a, { 0 } },
+	{ "create a second RC QP", create_qp_b, "destroy the second RC QP", destroy_qp_b, { 0 } },
+	{ "create a UD QP", create_ud, "destroy the UD QP", destroy_ud, { 0 } },
 	/* Where an address is resolved, routing has an errno of its own. */
-	{ "create an AH", create_ah, "destroy the AH", destroy_ah, ENOBUFS },
-	{ "RESET to INIT", init_a, "to RESET", reset_a, 0 },
-	{ "INIT to RTR", rtr_a, "RTR to RESET to INIT", init_a_again, ENOBUFS },
-	{ "RTR to RTS", rts_a, "RTS to RESET to INIT to RTR", rtr_a_again, ENOBUFS },
-	{ "connect the second QP", connect_b, "reset the second QP", reset_b, ENOBUFS },
-	{ "query the QP", query_qp, "query the QP again", query_qp, 0 },
-	{ "resize the CQ", resize_cq, "resize the CQ back", resize_cq_back, 0 },
+	{ "create an AH", create_ah, "destroy the AH", destroy_ah, { ENOBUFS } },
+	{ "RESET to INIT", init_a, "to RESET", reset_a, { 0 } },
+	{ "INIT to RTR", rtr_a, "RTR to RESET to INIT", init_a_again, { ENOBUFS } },
+	{ "RTR to RTS", rts_a, "RTS to RESET to INIT to RTR", rtr_a_again, { ENOBUFS } },
+	{ "connect the second QP", connect_b, "reset the second QP", reset_b, { ENOBUFS } },
+	{ "query the QP", query_qp, "query the QP again", query_qp, { 0 } },
+	{ "resize the CQ", resize_cq, "resize the CQ back", resize_cq_back, { 0 } },
 };
 
 static void move_data(void)
@@ -585,8 +667,8 @@ static int remove_device(void)
 }
 
 static const struct step device_life[] = {
-	/* ACPI, which PCI asks for power, says EIO. */
-	{ "probe", probe, "removal", remove_device, EIO },
+	/* ACPI, which PCI asks for power, says EIO; PCI, asked for vectors, ENOSPC; IP, told of a netdev, ENOBUFS. */
+	{ "probe", probe, "removal", remove_device, { EIO, ENOSPC, ENOBUFS } },
 };
 
 static int load(void)
@@ -601,7 +683,7 @@ static int unload(void)
 
 static const struct step module_life[] = {
 	/* The driver core says EINVAL when a folder of its own gets no memory. */
-	{ "load the module", load, "unload the module", unload, EINVAL },
+	{ "load the module", load, "unload the module", unload, { EINVAL } },
 };
 
 static int open_file(const char *path, int flags)
