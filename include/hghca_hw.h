@@ -194,7 +194,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_STATS			(1U << 6)	/* QUERY_STATS */
 #define HGHCA_CAP_SRQ			(1U << 7)	/* shared receive queues */
 #define HGHCA_CAP_UC			(1U << 8)	/* service type UC */
-#define HGHCA_CAP_ALL			HGHCA_MASK(8, 0)
+#define HGHCA_CAP_MEM_MGT		(1U << 9)	/* REG_MR, LOCAL_INV, SEND_INV, windows; keys */
+#define HGHCA_CAP_ALL			HGHCA_MASK(9, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -333,7 +334,7 @@ HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
 struct hghca_mpt {
 	__be32	flags;			/* 00h */
 	__be32	page_size;		/* 04h, log2(bytes) - 12 */
-	__be32	key;			/* 08h, the index in the low bits, a tag above */
+	__be32	key;			/* 08h, an index and a tag: HGHCA_KEY_* or the seed's rule */
 	__be32	pd;			/* 0Ch */
 	__be64	start;			/* 10h, virtual address */
 	__be64	length;			/* 18h, bytes */
@@ -350,9 +351,16 @@ HGHCA_ASSERT_OFFSET(hghca_mpt, start, 0x10);
 HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_seg_h, 0x2c);
 HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
 
+/* Keys with HGHCA_CAP_MEM_MGT; without, the index stands in the low bits, the tag above. */
+#define HGHCA_KEY_INDEX_MASK		HGHCA_MASK(31, 8)
+#define HGHCA_KEY_TAG_MASK		HGHCA_MASK(7, 0)
+
 #define HGHCA_MPT_FLAG_SW_OWNS		(0xfU << 28)
 #define HGHCA_MPT_FLAG_MIO		(1U << 17)
 #define HGHCA_MPT_FLAG_BIND_ENABLE	(1U << 15)
+#define HGHCA_MPT_FLAG_WINDOW_QP	(1U << 12)	/* extension: a window of type 2B */
+#define HGHCA_MPT_FLAG_FREE		(1U << 11)	/* extension: no access before REG_MR or BIND_MW */
+#define HGHCA_MPT_FLAG_FAST_REG		(1U << 10)	/* extension: a region for REG_MR and LOCAL_INV */
 #define HGHCA_MPT_FLAG_PHYSICAL		(1U << 9)
 #define HGHCA_MPT_FLAG_REGION		(1U << 8)
 #define HGHCA_ACCESS_LOCAL_WRITE	(1U << 0)
@@ -504,7 +512,8 @@ struct hghca_qpc {
 	__be64	dbr_addr;		/* A0h, extension: struct hghca_qp_dbr; bit 0: valid */
 	__be32	limits;			/* A8h, extension: HGHCA_QPC_LIMITS_* */
 	__be32	srqn;			/* ACh, extension: its SRQ; 0: a receive queue of its own */
-	__be32	rsvdb0[3];
+	__be32	trust;			/* B0h, extension: HGHCA_QPC_TRUST_* */
+	__be32	rsvdb4[2];
 	__be16	rq_wqe_counter;		/* BCh */
 	__be16	sq_wqe_counter;		/* BEh */
 };
@@ -518,8 +527,10 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, next_send_psn, 0x6c);
 HGHCA_ASSERT_OFFSET(hghca_qpc, cqn_rcv, 0x8c);
 HGHCA_ASSERT_OFFSET(hghca_qpc, dbr_addr, 0xa0);
 HGHCA_ASSERT_OFFSET(hghca_qpc, srqn, 0xac);
+HGHCA_ASSERT_OFFSET(hghca_qpc, trust, 0xb0);
 HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
+#define HGHCA_QPC_TRUST_REG_MR		HGHCA_MASK(31, 31)	/* its owner may name DMA addresses */
 #define HGHCA_QPC_STATE_MASK		HGHCA_MASK(31, 28)
 #define HGHCA_QPC_SQ_DRAINING		HGHCA_MASK(27, 27)	/* QUERY_QP */
 #define HGHCA_QPC_ST_MASK		HGHCA_MASK(23, 16)
@@ -645,10 +656,13 @@ enum hghca_opcode {
 	HGHCA_OPCODE_RDMA_WRITE_IMM	= 0x09,
 	HGHCA_OPCODE_SEND		= 0x0a,
 	HGHCA_OPCODE_SEND_IMM		= 0x0b,
+	HGHCA_OPCODE_SEND_INV		= 0x0c,	/* extension */
 	HGHCA_OPCODE_RDMA_READ		= 0x10,
 	HGHCA_OPCODE_ATOMIC_CS		= 0x11,
 	HGHCA_OPCODE_ATOMIC_FA		= 0x12,
 	HGHCA_OPCODE_BIND_MW		= 0x18,
+	HGHCA_OPCODE_REG_MR		= 0x19,	/* extension */
+	HGHCA_OPCODE_LOCAL_INV		= 0x1a,	/* extension */
 	HGHCA_OPCODE_RECV_ERROR		= 0xfe,
 	HGHCA_OPCODE_INVALID		= 0xff,
 };
@@ -661,7 +675,7 @@ struct hghca_next_unit {
 	__le32	nda_nop;		/* 00h: next WQE's offset 31:6, its opcode 4:0 */
 	__le32	nee_nds;		/* 04h: fence 6, next WQE's size in units 5:0 */
 	__le32	flags;			/* 08h: HGHCA_WQE_* of this WQE */
-	__be32	imm_data;		/* 0Ch: immediate data, as it goes on the wire */
+	__be32	imm_data;		/* 0Ch: immediate data or, SEND_INV, the key, as on the wire */
 };
 HGHCA_ASSERT_SIZE(hghca_next_unit, 16);
 
@@ -686,6 +700,42 @@ struct hghca_atomic_unit {
 	__le64	cmp;			/* 08h */
 };
 HGHCA_ASSERT_SIZE(hghca_atomic_unit, 16);
+
+/* Extension: REG_MR. */
+struct hghca_reg_unit {
+	__le32	key;			/* 00h: the region, with its tag from now on */
+	__le32	access;			/* 04h: HGHCA_ACCESS_* */
+	__le64	start;			/* 08h: virtual address */
+	__le64	length;			/* 10h: bytes */
+	__le64	list;			/* 18h: DMA address of the pages' DMA addresses, __le64 each */
+	__le32	pages;			/* 20h: their number */
+	__le32	page_size;		/* 24h: log2(bytes) - 12 */
+	__le32	rsvd28[2];
+};
+HGHCA_ASSERT_SIZE(hghca_reg_unit, 48);
+HGHCA_ASSERT_OFFSET(hghca_reg_unit, list, 0x18);
+HGHCA_ASSERT_OFFSET(hghca_reg_unit, page_size, 0x24);
+
+/* Extension: LOCAL_INV. */
+struct hghca_inv_unit {
+	__le32	key;			/* 00h: the region or window */
+	__le32	rsvd04[3];
+};
+HGHCA_ASSERT_SIZE(hghca_inv_unit, 16);
+
+/* Extension: BIND_MW. */
+struct hghca_bind_unit {
+	__le32	access;			/* 00h: HGHCA_ACCESS_REMOTE_*, HGHCA_ACCESS_ZERO_BASED */
+	__le32	rsvd04;
+	__le32	rkey;			/* 08h: the window, with its tag from now on */
+	__le32	lkey;			/* 0Ch: the region */
+	__le64	addr;			/* 10h: in the region */
+	__le64	length;			/* 18h: bytes; 0 unbinds a window of type 1 */
+};
+HGHCA_ASSERT_SIZE(hghca_bind_unit, 32);
+HGHCA_ASSERT_OFFSET(hghca_bind_unit, addr, 0x10);
+
+#define HGHCA_REG_MR_PAGES_MAX		65536
 
 /* The base form, table 3-4-8: MAC and IPv4 addresses stand in the WQE. */
 struct hghca_ud_unit {
@@ -746,7 +796,7 @@ struct hghca_cqe {
 	__le32	my_ee;			/* 04h, extension: of a receive, its SRQ, or 0 */
 	__le32	rqpn;			/* 08h: source QP number of a datagram */
 	__le32	rlid_path_sl;		/* 0Ch: HGHCA_CQE_* */
-	__be32	imm;			/* 10h: immediate data, as on the wire */
+	__be32	imm;			/* 10h: immediate data or invalidated key, as on the wire */
 	__le32	byte_cnt;		/* 14h */
 	__le32	wqe;			/* 18h: byte offset of the WQE in its queue */
 	__u8	opcode;			/* 1Ch */
@@ -926,7 +976,9 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(context_hits,			"context cache hits") \
 	X(context_misses,		"context cache misses") \
 	X(context_evictions,		"context cache write-backs") \
-	X(uc_dropped,			"UC messages dropped: cut short or refused")
+	X(uc_dropped,			"UC messages dropped: cut short or refused") \
+	X(regions_registered,		"REG_MR and BIND_MW executed") \
+	X(keys_invalidated,		"keys invalidated by LOCAL_INV or by a peer")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,
