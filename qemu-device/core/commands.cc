@@ -199,7 +199,8 @@ uint8_t CommandInterface::init_hca(const Command &)
     if (caps & HGHCA_CAP_SRQ)
         device_.srqs->configure(srqc.from, srqc.log);
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
-                              std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts));
+                              std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts),
+                              caps & HGHCA_CAP_MEM_MGT);
     return HGHCA_CMD_STAT_OK;
 }
 

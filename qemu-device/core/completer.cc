@@ -73,7 +73,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
             if (covered < span)
                 break;
         }
-        const uint32_t byte_count = wqe_.opcode == HGHCA_OPCODE_NOP ? 0 : uint32_t(wqe_.list.length);
+        const uint32_t byte_count = uint32_t(wqe_.list.length);
         if (!engine_.send_queue.complete(qp, wqe_, span, byte_count))
             return Outcome::Stopped;
     }

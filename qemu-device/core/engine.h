@@ -110,6 +110,9 @@ private:
     std::array<uint8_t, kBounceBytes> bounce_{};
 };
 
+// The peer of a QP as the user of a key.
+inline KeyUser peer_of(const Qp &qp) { return {qp.a.pd, qp.a.qpn}; }
+
 // Distance from `from` on to `psn`, modulo 2^24.
 constexpr uint32_t psn_distance(uint32_t psn, uint32_t from)
 {

@@ -5,20 +5,32 @@
 #include <cstring>
 
 #include "byte_order.h"
+#include "mtt.h"
 
 namespace hghca {
 
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMttSize = 8;
-// An MTT in ICM is little-endian, with this bit beside the address: zeroed memory holds no MTT.
-constexpr uint64_t kMttPresent = 1;
-constexpr uint32_t kMaxPageShift = 30;
-constexpr uint32_t kRights = HGHCA_ACCESS_LOCAL_WRITE | HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
-                             HGHCA_ACCESS_REMOTE_ATOMIC;
+constexpr uint32_t kKept = kRights | HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL;
 
-// The number of MTTs of a region, or 0 when its bounds make no sense.
+// What an MPT says of itself that must hold for a command, flags aside.
+bool good_flags(uint32_t flags, bool extended)
+{
+    const uint32_t extension = HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE | HGHCA_MPT_FLAG_WINDOW_QP;
+    if (flags & HGHCA_MPT_FLAG_SW_OWNS)
+        return false;
+    if (!extended)
+        return flags & HGHCA_MPT_FLAG_REGION && !(flags & extension);
+    if (!(flags & HGHCA_MPT_FLAG_REGION))
+        return flags & HGHCA_MPT_FLAG_FREE && !(flags & (HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_PHYSICAL));
+    if (flags & HGHCA_MPT_FLAG_FAST_REG)
+        return !(flags & (HGHCA_MPT_FLAG_PHYSICAL | HGHCA_MPT_FLAG_WINDOW_QP));
+    return !(flags & extension);
+}
+
+}  // namespace
+
 uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift)
 {
     uint64_t lead = start & ((1ull << page_shift) - 1);
@@ -26,16 +38,16 @@ uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift)
     return last < lead ? 0 : (last >> page_shift) + 1;
 }
 
-}  // namespace
-
 MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters)
     : host_(host), icm_(icm), cache_(icm, counters), counters_(counters), host_pages_(kHostPages)
 {
 }
 
-void MemoryTable::configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count)
+void MemoryTable::configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count,
+                            bool tags_below)
 {
     forget();
+    tags_below_ = tags_below;
     cache_.configure(mpt_base, 1ull << log_mpts);
     mtt_base_ = mtt_base;
     mtt_count_ = mtt_count;
@@ -74,36 +86,54 @@ void MemoryTable::flush(uint64_t from, uint64_t length)
     cache_.flush(from, length);
 }
 
-// What comes back from ICM must be something sw2hw_mpt() accepts.
+uint32_t MemoryTable::index_of(uint32_t key) const
+{
+    return tags_below_ ? field_get(HGHCA_KEY_INDEX_MASK, key) : key & uint32_t(cache_.count() - 1);
+}
+
+// What comes back from ICM must be something a command or a WQE has made.
 bool MemoryTable::valid(const Mpt &mpt, uint32_t index) const
 {
-    if ((mpt.key & (cache_.count() - 1)) != index || mpt.page_shift < 12 || mpt.page_shift > kMaxPageShift)
+    if (index_of(mpt.key) != index || mpt.page_shift < 12 || mpt.page_shift > kMaxPageShift)
         return false;
     if (mpt.length && mpt.start + (mpt.length - 1) < mpt.start)
         return false;
-    if (!mpt.length || mpt.flags & HGHCA_MPT_FLAG_PHYSICAL)
+    const bool fast = mpt.flags & HGHCA_MPT_FLAG_FAST_REG;
+    if (fast && !mtts_exist(mpt.mtt_first, mpt.mtt_count))
+        return false;
+    if (!mpt.length || mpt.is_free() || !mpt.is_region() || mpt.flags & HGHCA_MPT_FLAG_PHYSICAL)
         return true;
-    uint64_t pages = pages_of(mpt.start, mpt.length, mpt.page_shift);
-    return pages && mpt.mtt_first <= mtt_count_ && pages <= mtt_count_ - mpt.mtt_first;
+    const uint64_t pages = pages_of(mpt.start, mpt.length, mpt.page_shift);
+    return pages && (fast ? pages <= mpt.mtt_count : mtts_exist(mpt.mtt_first, pages));
 }
 
 uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
 {
     if (uint8_t status = cache_.check(index))
         return status;
-    uint32_t flags = be32(in.flags);
-    uint32_t key = be32(in.key);
-    uint32_t page_size = be32(in.page_size);
-    if ((key & (cache_.count() - 1)) != index || !(flags & HGHCA_MPT_FLAG_REGION) ||
-        flags & HGHCA_MPT_FLAG_SW_OWNS)
+    const uint32_t flags = be32(in.flags);
+    const uint32_t page_size = be32(in.page_size);
+    Mpt mpt{};
+    mpt.key = be32(in.key);
+    mpt.pd = be32(in.pd);
+    if (index_of(mpt.key) != index || !good_flags(flags, tags_below_))
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (page_size > kMaxPageShift - 12)
-        return HGHCA_CMD_STAT_BAD_SEG_PARAM;
-    Mpt mpt{flags & (kRights | HGHCA_MPT_FLAG_PHYSICAL), key, be32(in.pd), page_size + 12, be64(in.start),
-            be64(in.length), uint64_t(be32(in.mtt_seg_h)) << 32 | be32(in.mtt_seg_l)};
+    if (flags & HGHCA_MPT_FLAG_REGION) {
+        if (page_size > kMaxPageShift - 12)
+            return HGHCA_CMD_STAT_BAD_SEG_PARAM;
+        mpt.flags = flags & (kKept | HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE);
+        mpt.page_shift = page_size + 12;
+        mpt.start = be64(in.start);
+        mpt.length = be64(in.length);
+        mpt.mtt_first = uint64_t(be32(in.mtt_seg_h)) << 32 | be32(in.mtt_seg_l);
+        mpt.mtt_count = be32(in.mtt_sz);
+    } else {
+        mpt.flags = flags & (HGHCA_MPT_FLAG_FREE | HGHCA_MPT_FLAG_WINDOW_QP);
+        mpt.page_shift = 12;
+    }
     if (!valid(mpt, index))
         return HGHCA_CMD_STAT_BAD_SEG_PARAM;
-    if (cache_.find(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); }))
+    if (entry(mpt.key))
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     cache_.insert(index, mpt);
     forget();
@@ -114,8 +144,12 @@ uint8_t MemoryTable::hw2sw_mpt(uint32_t index)
 {
     if (uint8_t status = cache_.check(index))
         return status;
-    if (!cache_.find(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); }))
+    const Mpt *mpt = cache_.find(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); });
+    if (!mpt)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
+    if (mpt->is_region() && mpt->windows)
+        return HGHCA_CMD_STAT_REG_BOUND;
+    release_region(*mpt);
     forget();
     cache_.erase(index);
     return HGHCA_CMD_STAT_OK;
@@ -144,10 +178,7 @@ const Mpt *MemoryTable::find(uint32_t key)
         counters_.context_hits++;
         return last_;
     }
-    if (!cache_.count())
-        return nullptr;
-    uint32_t index = key & uint32_t(cache_.count() - 1);
-    const Mpt *mpt = cache_.find(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); });
+    const Mpt *mpt = entry(key);
     if (!mpt || mpt->key != key)
         return nullptr;
     last_ = mpt;
@@ -155,19 +186,42 @@ const Mpt *MemoryTable::find(uint32_t key)
     return mpt;
 }
 
-const Mpt *MemoryTable::usable(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access)
+Mpt *MemoryTable::entry(uint32_t key)
+{
+    if (!cache_.count())
+        return nullptr;
+    return cache_.find(index_of(key), [this](const Mpt &m, uint32_t i) { return valid(m, i); });
+}
+
+const Mpt *MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access)
 {
     const Mpt *mpt = find(key);
-    if (!mpt || mpt->pd != pd || uint32_t(access) & ~mpt->flags)
+    if (!mpt || mpt->pd != user.pd || mpt->is_free() || uint32_t(access) & ~mpt->flags)
         return nullptr;
     if (length && (va < mpt->start || length > mpt->length || va - mpt->start > mpt->length - length))
         return nullptr;
-    return mpt;
+    return mpt->is_region() ? mpt : behind_window(*mpt, user, va, length, access);
 }
 
-bool MemoryTable::check(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access)
+// The region may have gone, or have been registered anew: all but the rights, which are the window's, counts again.
+const Mpt *MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access)
 {
-    return usable(key, pd, va, length, access);
+    const bool remote = uint32_t(access) & (HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
+                                            HGHCA_ACCESS_REMOTE_ATOMIC);
+    if (!remote || (window.flags & HGHCA_MPT_FLAG_WINDOW_QP && window.qpn != user.qpn))
+        return nullptr;
+    const uint64_t at = window.base + (va - window.start);
+    const Mpt *region = find(window.lkey);
+    if (!region || !region->is_region() || region->is_free() || region->pd != user.pd ||
+        (length && (at < region->start || length > region->length || at - region->start > region->length - length)))
+        return nullptr;
+    va = at;
+    return region;
+}
+
+bool MemoryTable::check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access)
+{
+    return usable(key, user, va, length, access);
 }
 
 // The DMA address of `va`.

@@ -65,15 +65,57 @@ private:
 // The segments of one packet: up to 4096 bytes in 4 KB pages from up to 32 SGEs.
 using PacketSegments = SegmentArray<68>;
 
-// A validated MPT, in host byte order, as it stands in the device's cache.
+// A validated MPT, in host byte order, as it stands in the device's cache: a
+// region, or a window on one.
 struct Mpt {
-    uint32_t flags;
+    uint32_t flags;        // HGHCA_MPT_FLAG_* and HGHCA_ACCESS_*
     uint32_t key;
     uint32_t pd;
     uint32_t page_shift;
     uint64_t start;
     uint64_t length;
-    uint64_t mtt_first;
+    union {
+        uint64_t mtt_first;
+        uint64_t base;     // window: address in the region at which it begins
+    };
+    union {
+        uint32_t mtt_count;   // of a region for fast registration
+        uint32_t lkey;        // window: the region's
+    };
+    union {
+        uint32_t windows;  // bound to the region
+        uint32_t qpn;      // window of type 2B: the QP it was bound through
+    };
+
+    bool is_region() const { return flags & HGHCA_MPT_FLAG_REGION; }
+    bool is_free() const { return flags & HGHCA_MPT_FLAG_FREE; }
+};
+
+// Who uses a key: a PD and, for what a peer asks for, the QP it came to.
+struct KeyUser {
+    KeyUser(uint32_t pd, uint32_t qpn = 0) : pd(pd), qpn(qpn) {}
+    uint32_t pd;
+    uint32_t qpn;
+};
+
+// What a REG_MR WQE says.
+struct Registration {
+    uint32_t key;
+    uint32_t access;      // HGHCA_ACCESS_*
+    uint64_t start;
+    uint64_t length;
+    uint64_t list;        // DMA address of `pages` little-endian DMA addresses
+    uint32_t pages;
+    uint32_t page_size;   // log2(bytes) - 12
+};
+
+// What a BIND_MW WQE says.
+struct Binding {
+    uint32_t access;
+    uint32_t rkey;
+    uint32_t lkey;
+    uint64_t va;
+    uint64_t length;
 };
 
 class MemoryTable {
@@ -81,7 +123,8 @@ public:
     MemoryTable(Host &host, Icm &icm, Counters &counters);
 
     // The table layout of INIT_HCA; clear() forgets all.
-    void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count);
+    // With `tags_below` the index of a key stands above its tag (MEM_MGT).
+    void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count, bool tags_below);
     void clear();
     // Host pointers that are cached may be wrong from now on.
     void dma_changed();
@@ -93,21 +136,29 @@ public:
     uint8_t hw2sw_mpt(uint32_t index);
     uint8_t write_mtt(uint64_t first, const uint64_t *dma, uint32_t count);
 
+    // WQEs of the memory management extensions (interface document, 4.16). False:
+    // refused, and nothing has changed. O(pages) for the first, O(1) for the others.
+    bool register_region(uint32_t pd, const Registration &r);
+    bool bind_window(KeyUser user, const Binding &b);
+    bool invalidate(uint32_t pd, uint32_t key);
+    // By a SEND with Invalidate of a peer.
+    bool invalidate_remotely(KeyUser user, uint32_t key);
+
     // The MPT of `key`, or nullptr: no such key, stale tag, not in hardware
     // ownership, ICM not mapped. Stable until trim().
     const Mpt *find(uint32_t key);
 
-    // True when [va, va + length) of `key` may be used by `pd` for `access`.
+    // True when [va, va + length) of `key` may be used by `user` for `access`.
     // Length 0 checks the key, the PD and the right, not the bounds.
-    bool check(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access);
+    bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access);
 
     // check(), and appends the memory itself to `out`. False also when an MTT
     // is not there or `out` is full; `out` is then undefined. O(pages).
     template <size_t N>
-    bool translate(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access,
+    bool translate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access,
                    SegmentArray<N> &out)
     {
-        const Mpt *mpt = usable(key, pd, va, length, access);
+        const Mpt *mpt = usable(key, user, va, length, access);
         if (!mpt)
             return false;
         while (length) {
@@ -145,18 +196,31 @@ private:
     };
     static constexpr size_t kHostPages = 4096;  // 16 MB of guest memory
 
-    const Mpt *usable(uint32_t key, uint32_t pd, uint64_t va, uint64_t length, Access access);
+    // The region, with `va` in it where the key is that of a window; nullptr: refused.
+    const Mpt *usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access);
+    const Mpt *behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access);
+    uint32_t index_of(uint32_t key) const;
+    // The MPT of `key`'s index, whatever its tag; nullptr: absent.
+    Mpt *entry(uint32_t key);
+    // The same, to be changed.
+    Mpt *entry_to_change(uint32_t key);
+    bool can_invalidate(const Mpt &mpt) const;
+    void release_region(const Mpt &window);
+    void make_free(Mpt &mpt);
+    bool copy_pages(const Mpt &mpt, const Registration &r);
     // A run from va on that ends with `length` or the 4 KB page.
     bool run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out);
     bool page_of(const Mpt &mpt, uint64_t va, uint64_t &dma);
     uint8_t *host_page(uint64_t dma, bool write);
     bool valid(const Mpt &mpt, uint32_t index) const;
+    bool mtts_exist(uint64_t first, uint64_t count) const { return first <= mtt_count_ && count <= mtt_count_ - first; }
     void forget();
 
     Host &host_;
     Icm &icm_;
     uint64_t mtt_base_ = 0;
     uint64_t mtt_count_ = 0;
+    bool tags_below_ = false;
     uint64_t generation_ = 1;
     uint64_t host_generation_ = 1;
     ContextCache<Mpt, Mpt, Policy> cache_;

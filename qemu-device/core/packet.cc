@@ -40,9 +40,8 @@ constexpr std::array<uint16_t, 256> make_opcodes() noexcept
     rc(HGHCA_BTH_OP_ATOMIC_ACK, kResponse | kOnly | kAeth | kAtomicAckEth);
     rc(HGHCA_BTH_OP_COMPARE_SWAP, kAtomic | kOnly | kAtomicEth);
     rc(HGHCA_BTH_OP_FETCH_ADD, kAtomic | kOnly | kAtomicEth);
-    // SEND with invalidate is taken apart, and refused as an invalid request.
-    rc(HGHCA_BTH_OP_SEND_LAST_INV, kLast | kIeth);
-    rc(HGHCA_BTH_OP_SEND_ONLY_INV, kOnly | kIeth);
+    rc(HGHCA_BTH_OP_SEND_LAST_INV, kSend | kLast | kIeth);
+    rc(HGHCA_BTH_OP_SEND_ONLY_INV, kSend | kOnly | kIeth);
     ud(HGHCA_BTH_OP_SEND_ONLY, kSend | kOnly);
     ud(HGHCA_BTH_OP_SEND_ONLY_IMM, kSend | kOnly | kImmDt);
     return t;
@@ -98,6 +97,8 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
         at = append(at, hghca_atomic_ack_eth{be64(h.original)});
     if (flags & kImmDt)
         at = append(at, hghca_immdt{h.imm});
+    if (flags & kIeth)
+        at = append(at, hghca_ieth{h.imm});
     return size_t(at - out);
 }
 
@@ -149,6 +150,11 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
         hghca_immdt immdt;
         take(at, immdt);
         h.imm = immdt.imm;
+    }
+    if (flags & kIeth) {
+        hghca_ieth ieth;
+        take(at, ieth);
+        h.imm = ieth.rkey;
     }
 }
 

@@ -60,7 +60,7 @@ struct TransportHeader {
     uint8_t syndrome;     // AETH
     uint32_t msn;
     uint64_t original;    // AtomicAckETH
-    uint32_t imm;         // ImmDt, in wire order
+    uint32_t imm;         // ImmDt, or the key of an IETH, in wire order
     uint32_t qkey;        // DETH
     uint32_t src_qpn;
 };

@@ -59,6 +59,7 @@ struct QpAttributes {
     uint8_t max_dest_rd_atomic;
     uint8_t access;           // HGHCA_ACCESS_REMOTE_*
     bool sqd_notify;
+    bool trusted;             // may post REG_MR
 };
 
 // A WQE as its predecessor or the doorbell announces it.

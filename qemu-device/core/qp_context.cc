@@ -90,7 +90,7 @@ bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &l
            is_bool(a.path.by_gid) && a.path.sgid_index < Port::kGids && a.path.sl <= 15 &&
            a.path.flow_label <= 0xfffff && a.ack_timeout <= 31 && a.retry_count <= 7 && a.rnr_retry <= 7 &&
            a.min_rnr_timer <= 31 && a.max_rd_atomic >= 1 && a.max_rd_atomic <= kMaxRdAtomic &&
-           a.max_dest_rd_atomic <= kMaxRdAtomic && !(a.access & ~kRemoteRights) && is_bool(a.sqd_notify);
+           a.max_dest_rd_atomic <= kMaxRdAtomic && !(a.access & ~kRemoteRights) && is_bool(a.sqd_notify) && is_bool(a.trusted);
 }
 
 bool plausible_psns(std::initializer_list<uint32_t> psns)
@@ -142,6 +142,7 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     a.cqn_recv = be32(in.cqn_rcv);
     if (limits.caps & HGHCA_CAP_SRQ && a.service != HGHCA_QP_ST_RAW)
         a.srqn = be32(in.srqn);
+    a.trusted = limits.caps & HGHCA_CAP_MEM_MGT && be32(in.trust) & HGHCA_QPC_TRUST_REG_MR;
     uint64_t dbr = be64(in.dbr_addr);
     if (limits.caps & HGHCA_CAP_DBR && dbr & HGHCA_DBR_VALID)
         a.dbr_addr = dbr & ~HGHCA_DBR_VALID;
@@ -264,6 +265,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
                       (a.sqd_notify ? HGHCA_QPC_LIMITS_SQD_NOTIFY : 0) |
                       field_put(HGHCA_QPC_LIMITS_RETRY_CNT, a.retry_count) | a.access);
     out.srqn = be32(a.srqn);
+    out.trust = be32(a.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
     out.rq_wqe_counter = be16(qp.resp.rq_index);
     out.sq_wqe_counter = be16(qp.req.next_index);
 }

@@ -11,7 +11,7 @@ constexpr uint32_t kWindowPackets = 256;   // interface document, section 9
 constexpr uint16_t kAckRequestEvery = 64;
 // IBA vol 1, 9.7.3.1: outstanding PSNs stay within half of their space.
 constexpr uint32_t kWindowPsns = 1u << 23;
-constexpr int32_t kNopCost = 64;
+constexpr int32_t kLocalCost = 64;   // of a WQE without a packet
 
 constexpr uint32_t kRnrTimerUs[32] = HGHCA_RNR_TIMER_US;
 
@@ -45,6 +45,8 @@ uint8_t message_opcode(const SendWqe &wqe, bool first, bool last)
     }
     if (!last)
         return first ? HGHCA_BTH_OP_SEND_FIRST : HGHCA_BTH_OP_SEND_MIDDLE;
+    if (wqe.opcode == HGHCA_OPCODE_SEND_INV)
+        return first ? HGHCA_BTH_OP_SEND_ONLY_INV : HGHCA_BTH_OP_SEND_LAST_INV;
     if (wqe.has_imm())
         return first ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_LAST_IMM;
     return first ? HGHCA_BTH_OP_SEND_ONLY : HGHCA_BTH_OP_SEND_LAST;
@@ -125,7 +127,10 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
 bool Requester::may_send(const Qp &qp, bool begins) const
 {
     const RequesterState &r = qp.req;
-    if (wqe_.opcode == HGHCA_OPCODE_NOP)
+    // What was sent with a key may have to be sent again, so that goes before its invalidation.
+    if (wqe_.opcode == HGHCA_OPCODE_LOCAL_INV)
+        return r.oldest.index == r.next_index;
+    if (wqe_.is_local())
         return !(r.next.fence && r.reads_outstanding);
     if (r.requests_in_flight >= window(r))
         return false;
@@ -165,9 +170,13 @@ Turn Requester::run(Qp &qp, int32_t &credit)
         }
         if (!may_send(qp, r.next_psn == r.next_wqe_psn))
             return Turn::Idle;
+        if (wqe_.changes_keys() && !queue.change_keys(qp, wqe_)) {
+            queue.raise_fault(qp);
+            return Turn::Idle;
+        }
         queue.begin(qp);
-        if (wqe_.opcode == HGHCA_OPCODE_NOP) {
-            credit -= kNopCost;
+        if (wqe_.is_local()) {
+            credit -= kLocalCost;
             queue.advance(qp);
             // Completes at once when nothing before it is under way.
             engine_.completer.acknowledge(qp, r.unacked_psn);

@@ -18,6 +18,7 @@ const Responder::Refusal Responder::kInvalidRequest = {
     HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR};
 const Responder::Refusal Responder::kAccess = {
     HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, HGHCA_SYNDROME_REMOTE_ACCESS_ERR};
+const Responder::Refusal Responder::kInvalidate = {HGHCA_NAK_REMOTE_ACCESS, 0, HGHCA_SYNDROME_LOCAL_ACCESS_ERR};
 const Responder::Refusal Responder::kMemory = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR};
 const Responder::Refusal Responder::kTooLong = {HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR};
 const Responder::Refusal Responder::kBadWqe = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR};
@@ -55,6 +56,8 @@ void Responder::receive(Qp &qp, const Packet &packet)
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
 bool Responder::function_allowed(const Qp &qp, uint16_t flags) const
 {
+    if (flags & kIeth && !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
+        return false;
     const uint32_t needed = flags & kWrite    ? HGHCA_ACCESS_REMOTE_WRITE
                             : flags & kRead   ? HGHCA_ACCESS_REMOTE_READ
                             : flags & kAtomic ? HGHCA_ACCESS_REMOTE_ATOMIC
@@ -112,7 +115,7 @@ bool Responder::has_receive_wqe(Qp &qp)
 void Responder::complete(Qp &qp, const Packet &packet, uint64_t byte_count)
 {
     Received message{packet.h.opcode, uint32_t(byte_count)};
-    message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
+    message.imm = packet.flags & (kImmDt | kIeth) ? packet.h.imm : 0;
     message.sl = packet.arrival.sl;
     message.solicited = packet.h.solicited;
     if (!engine_.receive_queue.complete(qp, message))
@@ -149,6 +152,10 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         refuse(qp, kMemory);
         return;
     }
+    if (packet.flags & kIeth && !engine_.device.memory->invalidate_remotely(peer_of(qp), be32(packet.h.imm))) {
+        refuse(qp, kInvalidate);
+        return;
+    }
     s.message_offset += bytes;
     accept(qp, packet, 1);
     s.ack_due |= packet.h.ack_request;
@@ -172,7 +179,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     if (first) {
         // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
         // at the key of a message of no bytes.
-        if (left && !memory.check(packet.h.rkey, qp.a.pd, packet.h.va, left, Access::RemoteWrite)) {
+        if (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)) {
             refuse(qp, kAccess);
             return;
         }
@@ -188,7 +195,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         s.write_left = left;
     }
     PacketSegments to;
-    if (bytes && (!memory.translate(s.write_rkey, qp.a.pd, s.write_va, bytes, Access::RemoteWrite, to) ||
+    if (bytes && (!memory.translate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to) ||
                   !engine_.scatter(packet.payload, 0, to))) {
         refuse(qp, kAccess);
         return;
@@ -217,7 +224,7 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
         refuse(qp, kInvalidRequest);
         return;
     }
-    if (h.length && !engine_.device.memory->check(h.rkey, qp.a.pd, h.va, h.length, Access::RemoteRead)) {
+    if (h.length && !engine_.device.memory->check(h.rkey, peer_of(qp), h.va, h.length, Access::RemoteRead)) {
         refuse(qp, kAccess);
         return;
     }
@@ -276,7 +283,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     }
     SegmentArray<1> at;
     uint64_t original = 0;
-    if (!engine_.device.memory->translate(h.rkey, qp.a.pd, h.va, sizeof(original), Access::RemoteAtomic, at) ||
+    if (!engine_.device.memory->translate(h.rkey, peer_of(qp), h.va, sizeof(original), Access::RemoteAtomic, at) ||
         !execute_atomic(packet, at[0], original)) {
         refuse(qp, kAccess);
         return;
@@ -310,7 +317,7 @@ void Responder::duplicate_read(Qp &qp, const Packet &packet)
     ResponderState &s = qp.resp;
     const TransportHeader &h = packet.h;
     if (h.length > kMaxMessage || packet.payload.length || !(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
-        (h.length && !engine_.device.memory->check(h.rkey, qp.a.pd, h.va, h.length, Access::RemoteRead)))
+        (h.length && !engine_.device.memory->check(h.rkey, peer_of(qp), h.va, h.length, Access::RemoteRead)))
         return;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
     const uint32_t end_psn = psn_add(h.psn, psns);
@@ -476,7 +483,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     h.msn = reply.msn;
 
     PacketSegments payload;
-    bool readable = !bytes || engine_.device.memory->translate(reply.rkey, qp.a.pd, reply.va, bytes,
+    bool readable = !bytes || engine_.device.memory->translate(reply.rkey, peer_of(qp), reply.va, bytes,
                                                                 Access::RemoteRead, payload);
     Sent sent = Sent::Unreadable;
     if (readable) {

@@ -24,7 +24,7 @@ public:
 private:
     // How a message fails: the NAK code, the event, and what its receive WQE gets.
     struct Refusal;
-    static const Refusal kInvalidRequest, kAccess, kMemory, kTooLong, kBadWqe;
+    static const Refusal kInvalidRequest, kAccess, kInvalidate, kMemory, kTooLong, kBadWqe;
 
     void receive_send(Qp &qp, const Packet &packet);
     void receive_write(Qp &qp, const Packet &packet);

@@ -85,6 +85,14 @@ void SendQueue::advance(Qp &qp)
     }
 }
 
+// What depends on what INIT_HCA has turned on, and on who owns the QP.
+bool SendQueue::offered(const Qp &qp, const SendWqe &wqe) const
+{
+    if ((wqe.changes_keys() || wqe.opcode == HGHCA_OPCODE_SEND_INV) && !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
+        return false;
+    return wqe.opcode != HGHCA_OPCODE_REG_MR || qp.a.trusted;
+}
+
 bool SendQueue::load(Qp &qp, SendWqe &out)
 {
     Device &device = engine_.device;
@@ -97,11 +105,28 @@ bool SendQueue::load(Qp &qp, SendWqe &out)
         set_fault(qp, fault == WqeFault::Length ? HGHCA_SYNDROME_LOCAL_LENGTH_ERR : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
         return false;
     }
+    if (!offered(qp, out)) {
+        set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        return false;
+    }
     if (!out.list.check(*device.memory, qp.a.pd, out.access())) {
         set_fault(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return false;
     }
     return true;
+}
+
+bool SendQueue::change_keys(Qp &qp, const SendWqe &wqe)
+{
+    if (index_before(qp.req.next_index, qp.req.started_index))
+        return true;
+    MemoryTable &memory = *engine_.device.memory;
+    const bool good = wqe.opcode == HGHCA_OPCODE_REG_MR    ? memory.register_region(qp.a.pd, wqe.registration)
+                      : wqe.opcode == HGHCA_OPCODE_BIND_MW ? memory.bind_window({qp.a.pd, qp.a.qpn}, wqe.binding)
+                                                           : memory.invalidate(qp.a.pd, wqe.rkey);
+    if (!good)
+        set_fault(qp, HGHCA_SYNDROME_MW_BIND_ERR);
+    return good;
 }
 
 void SendQueue::raise_fault(Qp &qp)

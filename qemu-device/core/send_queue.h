@@ -26,6 +26,9 @@ public:
     void advance(Qp &qp);
     // Reads `next` and checks its keys. False: `fault` is set.
     bool load(Qp &qp, SendWqe &out);
+    // Executes `wqe`, which is `next` and changes keys, unless that was done before
+    // the QP went back. False: `fault` is set.
+    bool change_keys(Qp &qp, const SendWqe &wqe);
     // If WQE next_index is wrong and its turn to complete has come: completes it in error.
     void raise_fault(Qp &qp);
     // Sends from the oldest WQE not completed again.
@@ -41,6 +44,7 @@ public:
 private:
     // The WQE behind `index`, as far as can be told.
     WqeRef behind(const Qp &qp, uint16_t index);
+    bool offered(const Qp &qp, const SendWqe &wqe) const;
     void set_fault(Qp &qp, uint8_t syndrome);
     bool post_error(Qp &qp, uint16_t index, uint8_t syndrome);
 

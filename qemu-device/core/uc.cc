@@ -27,11 +27,27 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
             loaded = true;
             loaded_index = qp.req.next_index;
         }
-        const Turn turn = send(qp, credit);
+        const Turn turn = send_wqe_.changes_keys() ? execute(qp, credit) : send(qp, credit);
         if (turn != Turn::More)
             return turn;
     }
     return Turn::More;
+}
+
+// send_wqe_, which takes no packet.
+Turn UnreliableConnections::execute(Qp &qp, int32_t &credit)
+{
+    SendQueue &queue = engine_.send_queue;
+    if (!queue.change_keys(qp, send_wqe_)) {
+        queue.raise_fault(qp);
+        return Turn::Idle;
+    }
+    credit -= kMaxHeader;
+    queue.begin(qp);
+    queue.advance(qp);
+    const bool good = queue.complete(qp, send_wqe_, 0, 0);
+    engine_.check_drained(qp);
+    return good ? Turn::More : Turn::Idle;
 }
 
 // One packet of send_wqe_. More: go on.
@@ -205,7 +221,7 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
         return false;
     // IBA vol 1, 9.9.3: what the QP or the region does not allow is dropped without a word.
     if (first && (!(qp.a.access & HGHCA_ACCESS_REMOTE_WRITE) ||
-                  (left && !memory.check(packet.h.rkey, qp.a.pd, packet.h.va, left, Access::RemoteWrite))))
+                  (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite))))
         return false;
     if (packet.flags & kImmDt && !s.holds_shared && !has_receive_wqe(qp))
         return false;
@@ -217,7 +233,7 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
         s.write_left = left;
     }
     PacketSegments to;
-    if (bytes && (!memory.translate(s.write_rkey, qp.a.pd, s.write_va, bytes, Access::RemoteWrite, to) ||
+    if (bytes && (!memory.translate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to) ||
                   !engine_.scatter(packet.payload, 0, to)))
         return false;
     s.message_offset += bytes;

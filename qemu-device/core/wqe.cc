@@ -70,8 +70,12 @@ constexpr bool service_has(uint8_t service, uint8_t opcode)
         return service != HGHCA_QP_ST_RAW;
     case HGHCA_OPCODE_RDMA_WRITE:
     case HGHCA_OPCODE_RDMA_WRITE_IMM:
+    case HGHCA_OPCODE_REG_MR:
+    case HGHCA_OPCODE_LOCAL_INV:
+    case HGHCA_OPCODE_BIND_MW:
         return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC;
     case HGHCA_OPCODE_NOP:
+    case HGHCA_OPCODE_SEND_INV:
     case HGHCA_OPCODE_RDMA_READ:
     case HGHCA_OPCODE_ATOMIC_CS:
     case HGHCA_OPCODE_ATOMIC_FA:
@@ -115,6 +119,36 @@ void decode_ud(const uint8_t *bytes, SendWqe &out)
     out.qkey = le32(gid.qkey);
 }
 
+// What is executed here. False: too short.
+bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
+{
+    constexpr size_t at = sizeof(hghca_next_unit);
+    switch (out.opcode) {
+    case HGHCA_OPCODE_REG_MR: {
+        if (end < at + sizeof(hghca_reg_unit))
+            return false;
+        const auto unit = unit_at<hghca_reg_unit>(bytes, at);
+        out.registration = {le32(unit.key),  le32(unit.access), le64(unit.start),    le64(unit.length),
+                            le64(unit.list), le32(unit.pages),  le32(unit.page_size)};
+        return true;
+    }
+    case HGHCA_OPCODE_LOCAL_INV:
+        if (end < at + sizeof(hghca_inv_unit))
+            return false;
+        out.rkey = le32(unit_at<hghca_inv_unit>(bytes, at).key);
+        return true;
+    case HGHCA_OPCODE_BIND_MW: {
+        if (end < at + sizeof(hghca_bind_unit))
+            return false;
+        const auto unit = unit_at<hghca_bind_unit>(bytes, at);
+        out.binding = {le32(unit.access), le32(unit.rkey), le32(unit.lkey), le64(unit.addr), le64(unit.length)};
+        return true;
+    }
+    default:
+        return true;   // NOP
+    }
+}
+
 }  // namespace
 
 bool DataList::check(MemoryTable &memory, uint32_t pd, Access access) const
@@ -148,7 +182,7 @@ bool DataList::resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t
 
 uint32_t SendWqe::psn_span(uint32_t mtu) const
 {
-    if (opcode == HGHCA_OPCODE_NOP)
+    if (is_local())
         return 0;
     if (is_atomic() || !list.length)
         return 1;
@@ -178,8 +212,8 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     out.next_word1 = uint32_t(link >> 32);
     out.list.count = 0;
     out.list.length = 0;
-    if (ref.opcode == HGHCA_OPCODE_NOP)
-        return WqeFault::None;
+    if (out.is_local())
+        return decode_local(bytes, end, out) ? WqeFault::None : WqeFault::Operation;
 
     size_t at = sizeof(next);
     const size_t fixed = (out.is_read() || out.is_write() || out.is_atomic() ? sizeof(hghca_raddr_unit) : 0) +

@@ -48,10 +48,12 @@ struct SendWqe {
     uint8_t opcode;
     bool solicited;
     bool completes;      // makes a CQE when it succeeds
-    uint32_t imm;        // wire order
+    uint32_t imm;        // wire order; SEND_INV: the key
     uint64_t raddr;
-    uint32_t rkey;
+    uint32_t rkey;       // LOCAL_INV too
     uint64_t swap_add, compare;
+    Registration registration;
+    Binding binding;
     Path path;           // UD
     uint32_t dqpn, qkey;
     DataList list;
@@ -63,7 +65,13 @@ struct SendWqe {
     bool is_atomic() const { return opcode == HGHCA_OPCODE_ATOMIC_CS || opcode == HGHCA_OPCODE_ATOMIC_FA; }
     bool is_write() const { return opcode == HGHCA_OPCODE_RDMA_WRITE || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
     bool has_imm() const { return opcode == HGHCA_OPCODE_SEND_IMM || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
-    // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for NOP.
+    // Executed here, without a packet.
+    bool is_local() const { return changes_keys() || opcode == HGHCA_OPCODE_NOP; }
+    bool changes_keys() const
+    {
+        return opcode == HGHCA_OPCODE_REG_MR || opcode == HGHCA_OPCODE_LOCAL_INV || opcode == HGHCA_OPCODE_BIND_MW;
+    }
+    // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for what is executed here.
     uint32_t psn_span(uint32_t mtu) const;
     // The right its list needs.
     Access access() const { return is_read() || is_atomic() ? Access::LocalWrite : Access::LocalRead; }

@@ -118,7 +118,7 @@ TEST_F(CApi, AnEventReachesTheHost)
     ASSERT_EQ(post(HGHCA_CMD_WRITE_MTT, mtt, 1), 0u);
     hghca_mpt mpt{};
     mpt.flags = be32(HGHCA_MPT_FLAG_REGION | HGHCA_ACCESS_LOCAL_WRITE);
-    mpt.key = be32(1);
+    mpt.key = be32(1 << 8);
     mpt.length = be64(4096);
     ASSERT_EQ(post(HGHCA_CMD_SW2HW_MPT, mpt, 1), 0u);
     auto *eqe = host.as<hghca_eqe>(ring);
@@ -127,7 +127,7 @@ TEST_F(CApi, AnEventReachesTheHost)
     eqc.flags = be32(HGHCA_EQ_OWNER_HW | HGHCA_EQ_STATE_ARMED);
     eqc.logsize = 1;
     eqc.intr = 5;
-    eqc.lkey = be32(1);
+    eqc.lkey = be32(1 << 8);
     ASSERT_EQ(post(HGHCA_CMD_SW2HW_EQ, eqc, 1), 0u);
     // MAP_EQ's mask is the input parameter itself.
     const uint64_t base = HGHCA_HCR_BASE;

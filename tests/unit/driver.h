@@ -227,7 +227,13 @@ public:
         mpt.mtt_seg_l = be32(uint32_t(first_mtt));
         return mpt;
     }
-    uint32_t mpt_index(uint32_t key) const { return key & ((1u << layout.log_mpts) - 1); }
+    bool tags_below() const { return device.caps & HGHCA_CAP_MEM_MGT; }
+    uint32_t mpt_index(uint32_t key) const { return tags_below() ? key >> 8 : key & ((1u << layout.log_mpts) - 1); }
+    uint32_t new_key()
+    {
+        const uint32_t index = next_mpt_++;
+        return tags_below() ? index << 8 | 0xab : 0xab0000u << 8 | index;
+    }
     // A region over fresh, contiguous memory; va and that memory agree modulo 4096.
     Mr create_mr(uint64_t va, uint64_t length, uint32_t access = kRw, uint32_t pd = kPd)
     {
@@ -249,7 +255,7 @@ public:
             must(write_mtt(first + done, list, n), "WRITE_MTT");
             done += n;
         }
-        uint32_t key = 0xab0000u << 8 | next_mpt_++;
+        uint32_t key = new_key();
         must(post(HGHCA_CMD_SW2HW_MPT, mpt_mailbox(key, va, length, first, access, pd), mpt_index(key)),
              "SW2HW_MPT");
         return {key, pd, va, length, dma, first};
@@ -260,10 +266,36 @@ public:
         uint64_t pages = ((va & 4095) + length + 4095) / 4096;
         uint64_t first = next_mtt_;
         next_mtt_ += pages;
-        uint32_t key = 0xab0000u << 8 | next_mpt_++;
+        uint32_t key = new_key();
         must(post(HGHCA_CMD_SW2HW_MPT, mpt_mailbox(key, va, length, first), mpt_index(key)), "SW2HW_MPT");
         return {key, kPd, va, length, 0, first};
     }
+    // A FREE region for REG_MR with `pages` MTTs that nobody has written; zero-length till then.
+    Mr create_fast_mr(uint32_t pages, uint32_t pd = kPd)
+    {
+        hghca_mpt mpt{};
+        const Mr mr{new_key(), pd, 0, 0, 0, next_mtt_};
+        next_mtt_ += pages;
+        mpt.flags = be32(HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE);
+        mpt.key = be32(mr.key);
+        mpt.pd = be32(pd);
+        mpt.mtt_seg_l = be32(uint32_t(mr.first_mtt));
+        mpt.mtt_sz = be32(pages);
+        must(post(HGHCA_CMD_SW2HW_MPT, mpt, mpt_index(mr.key)), "SW2HW_MPT");
+        return mr;
+    }
+    // A window, not bound; its key.
+    uint32_t create_window(bool one_qp, uint32_t pd = kPd)
+    {
+        hghca_mpt mpt{};
+        const uint32_t key = new_key();
+        mpt.flags = be32(HGHCA_MPT_FLAG_FREE | (one_qp ? HGHCA_MPT_FLAG_WINDOW_QP : 0));
+        mpt.key = be32(key);
+        mpt.pd = be32(pd);
+        must(post(HGHCA_CMD_SW2HW_MPT, mpt, mpt_index(key)), "SW2HW_MPT");
+        return key;
+    }
+    uint8_t destroy_key(uint32_t key) { return command(HGHCA_CMD_HW2SW_MPT, 0, mpt_index(key)).status; }
     uint8_t destroy_mr(const Mr &mr) { return command(HGHCA_CMD_HW2SW_MPT, 0, mpt_index(mr.key)).status; }
 
     // ---- event queues

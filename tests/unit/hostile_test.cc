@@ -185,18 +185,33 @@ TEST_P(Hostile, WorkRequestsOfNoise)
         options.buffer_bytes = 65536;
         options.service = uint8_t(round % 3 == 0 ? HGHCA_QP_ST_UD : round % 3 == 1 ? HGHCA_QP_ST_RAW : HGHCA_QP_ST_RC);
         options.cq_log = 10;
+        options.trusted = random(2);
         Pair p(net.a, net.b, options, options.service == HGHCA_QP_ST_RC);
         Guard guard(net.b);
-        const uint8_t opcodes[] = {0, 8, 9, 0xa, 0xb, 0x10, 0x11, 0x12};
+        TestDriver &d = net.a.driver;
+        const uint32_t keys[] = {d.create_fast_mr(4).key, d.create_window(false), d.create_window(true), p.a.buffer.key,
+                                 d.create_mr(0x5000, 4096, TestDriver::kRw | HGHCA_ACCESS_MW_BIND).key};
+        const uint64_t list = net.a.host.alloc(4096);
+        const uint8_t opcodes[] = {0, 8, 9, 0xa, 0xb, 0x10, 0x11, 0x12, 0xc, 0x18, 0x19, 0x1a};
         for (unsigned step = 0; step < 40; step++) {
             // A queue of plausible WQEs with some of it changed.
             for (int i = 0; i < 4; i++)
                 p.b.post_recv(p.b.sge(random(60000), random(8000)));
-            const uint8_t opcode = random(8) ? opcodes[random(8)] : uint8_t(random(32));
+            const uint8_t opcode = random(8) ? opcodes[random(12)] : uint8_t(random(32));
+            const uint32_t key = random(4) ? keys[random(5)] : random(0x10000);
             Wqe wqe(opcode, random(16), random(1000));
             if (options.service == HGHCA_QP_ST_UD)
                 wqe.ud(random(4) ? p.b.qp.qpn : random(1 << 24), 0x11111111, 1 + random(2), random(4));
-            else if (opcode >= 8 && opcode != 0xa && opcode != 0xb)
+            else if (opcode == 0x18)
+                wqe.put(hghca_bind_unit{le32(random(0x80)), 0, le32(key ^ random(2)), le32(keys[random(5)]),
+                                        le64(0x5000 + random(5000)), le64(random(5000))});
+            else if (opcode == 0x19)
+                wqe.put(hghca_reg_unit{le32(key ^ random(2)), le32(random(0x80)), le64(random(0x8000)),
+                                       le64(random(20000)), le64(random(8) ? list : random(0x10000)), le32(random(6)),
+                                       le32(random(3)), {}});
+            else if (opcode == 0x1a)
+                wqe.put(hghca_inv_unit{le32(key ^ random(2)), {}});
+            else if (opcode >= 8 && (opcode < 0xa || opcode > 0xc))
                 wqe.raddr(p.b.va(random(60000)), p.b.buffer.key);
             if (opcode == 0x11 || opcode == 0x12)
                 wqe.atomic(1, 1).data(p.a.sge(random(8000) * 8, 8));

@@ -8,10 +8,12 @@ namespace hghca::test {
 namespace {
 
 constexpr uint32_t kPd = TestDriver::kPd;
+// The rule of the seed: the index in the low bits of a key.
+constexpr uint32_t kSeedKeys = HGHCA_CAP_ALL & ~HGHCA_CAP_MEM_MGT;
 
 class MemoryTest : public DeviceTest {
 protected:
-    MemoryTest() { driver.init(); }
+    MemoryTest() { driver.init(kSeedKeys); }
 
     MemoryTable &memory() { return *device.memory; }
     uint8_t sw2hw(const hghca_mpt &mpt, uint32_t index) { return driver.post(HGHCA_CMD_SW2HW_MPT, mpt, index); }
@@ -67,7 +69,7 @@ TEST_F(MemoryTest, MptCommands)
          0},
     };
     for (auto &c : cases) {
-        driver.init();
+        driver.init(kSeedKeys);
         hghca_mpt mpt = driver.mpt_mailbox(5, 0x10000, 0x1000, 1);
         c.change(mpt);
         EXPECT_EQ(sw2hw(mpt, c.index), c.status) << c.what;
@@ -159,7 +161,7 @@ TEST_F(MemoryTest, TheMptsEndTheMtts)
 {
     driver.layout.mtt = 0;
     driver.layout.mpt = 1 << 20;
-    driver.init();
+    driver.init(kSeedKeys);
     uint64_t dma[2] = {FakeHost::kBase, FakeHost::kBase};
     EXPECT_EQ(driver.write_mtt((1 << 17) - 1, dma, 1), 0);
     EXPECT_EQ(driver.write_mtt((1 << 17) - 1, dma, 2), HGHCA_CMD_STAT_BAD_INDEX);
@@ -271,7 +273,7 @@ TEST_F(MemoryTest, PageSizesAndOddOffsets)
         uint64_t page = 1ull << shift;
         for (uint64_t lead : std::initializer_list<uint64_t>{0, 1, 0x123, page / 2 + 7, page - 1}) {
             // Three pages, far apart and not in order; addresses only, no memory.
-            driver.init();
+            driver.init(kSeedKeys);
             uint64_t start = 0x10000000000 + lead;
             const uint64_t pages[3] = {0x20000000000, 0x10000000000, 0x30000000000};
             ASSERT_EQ(driver.write_mtt(50, pages, 3), 0);
@@ -400,7 +402,7 @@ TEST_F(MemoryTest, TableSizeOfOneAndBeforeInit)
     EXPECT_EQ(memory().find(0), nullptr);
     EXPECT_EQ(memory().find(5), nullptr);
     driver.layout.log_mpts = 0;
-    driver.init();
+    driver.init(kSeedKeys);
     EXPECT_EQ(memory().find(5), nullptr);
     EXPECT_EQ(sw2hw(driver.mpt_mailbox(0, 0, 4096, 1), 0), HGHCA_CMD_STAT_BAD_INDEX);
 }

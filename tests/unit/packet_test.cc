@@ -473,7 +473,6 @@ TEST_F(ByHand, InvalidRequests)
         {"write over 2 GB", [&] { return Frames{packet(0x06, 0x100, reth(0x80000001), 1024)}; }},
         {"read over 2 GB", [&] { return Frames{packet(0x0c, 0x100, reth(0x80000001), 0)}; }},
         {"read with data", [&] { return Frames{packet(0x0c, 0x100, reth(10), 4)}; }},
-        {"send with invalidate", [&] { return Frames{packet(0x17, 0x100, Bytes(4), 10)}; }},
         {"unknown opcode", [&] { return Frames{packet(0x1f, 0x100, {}, 0)}; }},
         {"resync", [&] { return Frames{packet(0x15, 0x100, {}, 0)}; }},
     };

@@ -125,6 +125,7 @@ public:
         bool sqd_notify = false;
         uint8_t mtu_msgmax = 31;
         uint32_t srqn = 0;              // then no receive queue
+        bool trusted = false;           // may post REG_MR
     };
 
     Endpoint(Node &node, const Options &options)
@@ -139,6 +140,7 @@ public:
         c.limits = be32(options.access);
         c.mtu_msgmax = options.mtu_msgmax;
         c.srqn = be32(options.srqn);
+        c.trust = be32(options.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
         TestDriver::must(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), "RST2INIT");
         if (options.service != HGHCA_QP_ST_RC && options.service != HGHCA_QP_ST_UC)
             d.to_rts(qp, options.sq_psn);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Translation entries as they stand in ICM, and the arithmetic of pages.
+#pragma once
+
+#include <cstdint>
+
+#include "hghca_hw.h"
+
+namespace hghca {
+
+constexpr uint64_t kMttSize = 8;
+// An MTT in ICM is little-endian, with this bit beside the address: zeroed memory holds no MTT.
+constexpr uint64_t kMttPresent = 1;
+constexpr uint32_t kMaxPageShift = 30;
+// The rights a region may give.
+constexpr uint32_t kRights = HGHCA_ACCESS_LOCAL_WRITE | HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
+                             HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_MW_BIND;
+
+// The number of MTTs of a region, or 0 when its bounds make no sense.
+uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift);
+
+}  // namespace hghca
