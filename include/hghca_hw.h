@@ -194,7 +194,7 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_STATS			(1U << 6)	/* QUERY_STATS */
 #define HGHCA_CAP_SRQ			(1U << 7)	/* shared receive queues */
 #define HGHCA_CAP_UC			(1U << 8)	/* service type UC */
-#define HGHCA_CAP_MEM_MGT		(1U << 9)	/* REG_MR, LOCAL_INV, SEND_INV, windows; keys */
+#define HGHCA_CAP_MEM_MGT		(1U << 9)	/* registration by WQEs, windows */
 #define HGHCA_CAP_ALL			HGHCA_MASK(9, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
@@ -334,7 +334,7 @@ HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
 struct hghca_mpt {
 	__be32	flags;			/* 00h */
 	__be32	page_size;		/* 04h, log2(bytes) - 12 */
-	__be32	key;			/* 08h, an index and a tag: HGHCA_KEY_* or the seed's rule */
+	__be32	key;			/* 08h: an index and a tag, HGHCA_KEY_*, or as in the seed */
 	__be32	pd;			/* 0Ch */
 	__be64	start;			/* 10h, virtual address */
 	__be64	length;			/* 18h, bytes */
@@ -359,8 +359,8 @@ HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
 #define HGHCA_MPT_FLAG_MIO		(1U << 17)
 #define HGHCA_MPT_FLAG_BIND_ENABLE	(1U << 15)
 #define HGHCA_MPT_FLAG_WINDOW_QP	(1U << 12)	/* extension: a window of type 2B */
-#define HGHCA_MPT_FLAG_FREE		(1U << 11)	/* extension: no access before REG_MR or BIND_MW */
-#define HGHCA_MPT_FLAG_FAST_REG		(1U << 10)	/* extension: a region for REG_MR and LOCAL_INV */
+#define HGHCA_MPT_FLAG_FREE		(1U << 11)	/* extension: its key opens nothing */
+#define HGHCA_MPT_FLAG_FAST_REG		(1U << 10)	/* extension: a region for REG_MR */
 #define HGHCA_MPT_FLAG_PHYSICAL		(1U << 9)
 #define HGHCA_MPT_FLAG_REGION		(1U << 8)
 #define HGHCA_ACCESS_LOCAL_WRITE	(1U << 0)
@@ -530,7 +530,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, srqn, 0xac);
 HGHCA_ASSERT_OFFSET(hghca_qpc, trust, 0xb0);
 HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
-#define HGHCA_QPC_TRUST_REG_MR		HGHCA_MASK(31, 31)	/* its owner may name DMA addresses */
+#define HGHCA_QPC_TRUST_REG_MR		HGHCA_MASK(31, 31)	/* may name DMA addresses */
 #define HGHCA_QPC_STATE_MASK		HGHCA_MASK(31, 28)
 #define HGHCA_QPC_SQ_DRAINING		HGHCA_MASK(27, 27)	/* QUERY_QP */
 #define HGHCA_QPC_ST_MASK		HGHCA_MASK(23, 16)
@@ -675,7 +675,7 @@ struct hghca_next_unit {
 	__le32	nda_nop;		/* 00h: next WQE's offset 31:6, its opcode 4:0 */
 	__le32	nee_nds;		/* 04h: fence 6, next WQE's size in units 5:0 */
 	__le32	flags;			/* 08h: HGHCA_WQE_* of this WQE */
-	__be32	imm_data;		/* 0Ch: immediate data or, SEND_INV, the key, as on the wire */
+	__be32	imm_data;		/* 0Ch: immediate data or (SEND_INV) key, as on the wire */
 };
 HGHCA_ASSERT_SIZE(hghca_next_unit, 16);
 
@@ -707,7 +707,7 @@ struct hghca_reg_unit {
 	__le32	access;			/* 04h: HGHCA_ACCESS_* */
 	__le64	start;			/* 08h: virtual address */
 	__le64	length;			/* 10h: bytes */
-	__le64	list;			/* 18h: DMA address of the pages' DMA addresses, __le64 each */
+	__le64	list;			/* 18h: DMA address of those of the pages, __le64 each */
 	__le32	pages;			/* 20h: their number */
 	__le32	page_size;		/* 24h: log2(bytes) - 12 */
 	__le32	rsvd28[2];

@@ -231,6 +231,12 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				 IB_DEVICE_BAD_QKEY_CNTR;
 	if (limits->caps & HGHCA_CAP_SRQ)
 		attr->device_cap_flags |= IB_DEVICE_SRQ_RESIZE;
+	if (limits->caps & HGHCA_CAP_MEM_MGT) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_MEM_WINDOW |
+					  IB_DEVICE_MEM_WINDOW_TYPE_2B;
+		attr->max_fast_reg_page_list_len = HGHCA_FAST_REG_PAGES_MAX;
+		attr->max_mw = limits->num_mpts - limits->first_mpt;
+	}
 	attr->max_send_sge = limits->max_sge;
 	attr->max_recv_sge = limits->max_sge_rq;
 	attr->max_sge_rd = attr->max_send_sge;

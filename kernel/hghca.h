@@ -13,7 +13,9 @@
  *	icm.c		host memory for contexts and tables, by need
  *	res.c		numbers of CQs, QPs and SRQs, and their lookup by events
  *	eq.c		event queues
- *	mr.c, queue.c	memory regions; memory of queues
+ *	mr.c, queue.c	memory regions as the device knows them; memory of queues
+ *	usermr.c, fastreg.c, mw.c	regions of users' memory; regions for
+ *			REG_MR; memory windows
  *	uar.c, dbr.c	doorbell pages; doorbell records
  *	ctx.c, gid.c, port.c, counters.c	smaller verbs; verbs.h
  *	cq.c, poll.c	completion queues; their consumer side
@@ -69,7 +71,7 @@ struct hghca_ucontext;
  * @num_qps: QPs, a power of two, as are the other counts of table entries
  * @num_cqs: CQs
  * @num_eqs: EQs
- * @num_mpts: memory regions
+ * @num_mpts: memory regions and windows; at most 24 bits with HGHCA_CAP_MEM_MGT
  * @num_mtts: translation entries
  * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
  * @num_pds: protection domains
@@ -255,25 +257,35 @@ struct hghca_icm_table {
 /* mr.c, queue.c: memory regions, and the memory of queues              */
 
 /**
- * struct hghca_hwmr - a memory region as the device knows it
+ * struct hghca_hwmr - a memory region or window as the device knows it
  * @key: lkey and rkey; 0 when there is none
  * @mtt_first: first MTT
- * @mtt_count: MTTs, 0 for a physical region
+ * @mtt_count: MTTs, 0 for a physical region or a window
+ * @enabled: the device has it; otherwise the key opens nothing
  */
 struct hghca_hwmr {
 	u32 key;
 	u32 mtt_first;
 	u32 mtt_count;
+	bool enabled;
+};
+
+enum hghca_hwmr_kind {
+	HGHCA_HWMR_MAPPED,	/* its MTTs say where it is */
+	HGHCA_HWMR_PHYSICAL,	/* all DMA addresses */
+	HGHCA_HWMR_FAST_REG,	/* REG_MR says what it is */
+	HGHCA_HWMR_WINDOW_1,	/* BIND_MW says what it is */
+	HGHCA_HWMR_WINDOW_2B,
 };
 
 /* What a region shall be. */
 struct hghca_hwmr_attr {
+	enum hghca_hwmr_kind kind;
 	u32 pdn;
 	u32 access;		/* HGHCA_ACCESS_* */
 	u64 start;
 	u64 length;
 	u8 page_shift;
-	bool physical;
 };
 
 #define HGHCA_QUEUE_CHUNK_SHIFT	15
@@ -652,12 +664,17 @@ void hghca_eq_poll_cmd(struct hghca_dev *hdev);
  */
 int hghca_mr_init(struct hghca_dev *hdev);
 void hghca_mr_cleanup(struct hghca_dev *hdev);
+int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+		      const struct hghca_hwmr_attr *attr, u32 num_mtts);
 int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u32 pdn, u32 access);
 int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			   const struct hghca_hwmr_attr *attr, struct ib_umem *umem, u64 offset);
 int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_hwmr_attr *attr,
 			     const struct hghca_queue_chunk *chunks, u32 num_chunks);
+int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
+		      struct ib_umem *umem);
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 
 /*

@@ -50,7 +50,9 @@ static const struct ib_device_ops hghca_dev_ops = {
 	.query_port = hghca_query_port,
 	.query_qp = hghca_query_qp,
 	.reg_user_mr = hghca_reg_user_mr,
+	.reg_user_mr_dmabuf = hghca_reg_user_mr_dmabuf,
 	.req_notify_cq = hghca_req_notify_cq,
+	.rereg_user_mr = hghca_rereg_user_mr,
 	.resize_cq = hghca_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, hghca_ah, ibah),
@@ -75,6 +77,16 @@ static const struct ib_device_ops hghca_dev_srq_ops = {
 	.query_srq = hghca_query_srq,
 
 	INIT_RDMA_OBJ_SIZE(ib_srq, hghca_srq, ibsrq),
+};
+
+/* For a device that has fast registration and memory windows. */
+static const struct ib_device_ops hghca_dev_mem_mgt_ops = {
+	.alloc_mr = hghca_alloc_mr,
+	.alloc_mw = hghca_alloc_mw,
+	.dealloc_mw = hghca_dealloc_mw,
+	.map_mr_sg = hghca_map_mr_sg,
+
+	INIT_RDMA_OBJ_SIZE(ib_mw, hghca_mw, ibmw),
 };
 
 static void hghca_dev_fail_work(struct work_struct *work)
@@ -217,6 +229,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_stats_ops);
 	if (hdev->limits.caps & HGHCA_CAP_SRQ)
 		ib_set_device_ops(ibdev, &hghca_dev_srq_ops);
+	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
+		ib_set_device_ops(ibdev, &hghca_dev_mem_mgt_ops);
 
 	err = ib_device_set_netdev(ibdev, hdev->netdev, HGHCA_PORT_NUM);
 	if (err)

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: memory regions.
+ * JingZhao HCA: memory regions and windows as the device knows them.
  *
- * A key is an MPT index with a tag above it.  The tag changes each time the
- * index comes to use again, so that a key kept too long does not open another
- * region.  It is never 0, so that no key equals HGHCA_INVALID_LKEY.
+ * A key is an MPT index and a tag.  The tag changes each time the index comes
+ * to use again, so that a key kept too long does not open another region.  A
+ * new key's tag is never 0, so that none equals HGHCA_INVALID_LKEY.
+ *
+ * With HGHCA_CAP_MEM_MGT the tag stands in the low eight bits, which the owner
+ * of a key changes with REG_MR and BIND_MW, to 0 too: the index whose key would
+ * be HGHCA_INVALID_LKEY then is not used.  Without it stands above the index.
  */
 #include <linux/genalloc.h>
 #include <linux/log2.h>
@@ -19,8 +23,15 @@
 #define HGHCA_MTT_UNIT_SHIFT	3
 #define HGHCA_MTT_UNIT		BIT(HGHCA_MTT_UNIT_SHIFT)
 
-#define HGHCA_MR_ACCESS_SUPPORTED	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
-					 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
+/* What the MPT of each kind says besides rights. */
+static const u32 hghca_mpt_flags[] = {
+	[HGHCA_HWMR_MAPPED] = HGHCA_MPT_FLAG_REGION,
+	[HGHCA_HWMR_PHYSICAL] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL,
+	[HGHCA_HWMR_FAST_REG] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_FAST_REG |
+				HGHCA_MPT_FLAG_FREE,
+	[HGHCA_HWMR_WINDOW_1] = HGHCA_MPT_FLAG_FREE,
+	[HGHCA_HWMR_WINDOW_2B] = HGHCA_MPT_FLAG_FREE | HGHCA_MPT_FLAG_WINDOW_QP,
+};
 
 /* Fills MTTs from the first on, a mailbox at a time. */
 struct hghca_mtt_writer {
@@ -78,33 +89,65 @@ void hghca_mr_cleanup(struct hghca_dev *hdev)
 	vfree(hdev->mpt_tags);
 }
 
+static bool hghca_key_tag_is_low(const struct hghca_dev *hdev)
+{
+	return hdev->limits.caps & HGHCA_CAP_MEM_MGT;
+}
+
 static u32 hghca_key_index(const struct hghca_dev *hdev, u32 key)
 {
+	if (hghca_key_tag_is_low(hdev))
+		return FIELD_GET(HGHCA_KEY_INDEX_MASK, key);
 	return key & (hdev->limits.num_mpts - 1);
+}
+
+static u32 hghca_key_tag(const struct hghca_dev *hdev, u32 key)
+{
+	if (hghca_key_tag_is_low(hdev))
+		return FIELD_GET(HGHCA_KEY_TAG_MASK, key);
+	return key / hdev->limits.num_mpts;
+}
+
+static u32 hghca_key_last_tag(const struct hghca_dev *hdev)
+{
+	if (hghca_key_tag_is_low(hdev))
+		return FIELD_MAX(HGHCA_KEY_TAG_MASK);
+	return min_t(u32, U32_MAX / hdev->limits.num_mpts, U16_MAX);
+}
+
+static u32 hghca_key_make(const struct hghca_dev *hdev, u32 index, u32 tag)
+{
+	if (hghca_key_tag_is_low(hdev))
+		return FIELD_PREP(HGHCA_KEY_INDEX_MASK, index) |
+		       FIELD_PREP(HGHCA_KEY_TAG_MASK, tag);
+	return tag * hdev->limits.num_mpts + index;
 }
 
 static int hghca_key_alloc(struct hghca_dev *hdev, u32 *key)
 {
-	u32 num_mpts = hdev->limits.num_mpts;
-	u32 last_tag = U32_MAX / num_mpts;
 	int index;
 	u16 tag;
 
-	index = ida_alloc_range(&hdev->mpt_ida, hdev->limits.first_mpt, num_mpts - 1, GFP_KERNEL);
+	index = ida_alloc_range(&hdev->mpt_ida, hdev->limits.first_mpt,
+				hdev->limits.num_mpts - 1, GFP_KERNEL);
 	if (index < 0)
 		return index == -ENOSPC ? -ENOMEM : index;
 
 	/* The index is ours: nobody else looks at its tag. */
 	tag = hdev->mpt_tags[index];
-	tag = tag >= min_t(u32, last_tag, U16_MAX) ? 1 : tag + 1;
+	tag = tag >= hghca_key_last_tag(hdev) ? 1 : tag + 1;
 	hdev->mpt_tags[index] = tag;
-	*key = tag * num_mpts + index;
+	*key = hghca_key_make(hdev, index, tag);
 	return 0;
 }
 
+/* The tag may be another than the one given out: the next is not to be the same. */
 static void hghca_key_free(struct hghca_dev *hdev, u32 key)
 {
-	ida_free(&hdev->mpt_ida, hghca_key_index(hdev, key));
+	u32 index = hghca_key_index(hdev, key);
+
+	hdev->mpt_tags[index] = hghca_key_tag(hdev, key);
+	ida_free(&hdev->mpt_ida, index);
 }
 
 /* Take @count MTTs, with their ICM. */
@@ -243,13 +286,13 @@ out_cleanup:
 }
 
 /* Hand the region over to the device; key and MTTs are there. */
-static int hghca_hwmr_enable(struct hghca_dev *hdev, const struct hghca_hwmr *mr,
+static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_hwmr_attr *attr)
 {
 	struct hghca_mpt mpt = {};
+	int err;
 
-	mpt.flags = cpu_to_be32(HGHCA_MPT_FLAG_REGION | attr->access |
-				(attr->physical ? HGHCA_MPT_FLAG_PHYSICAL : 0));
+	mpt.flags = cpu_to_be32(hghca_mpt_flags[attr->kind] | attr->access);
 	mpt.page_size = cpu_to_be32(attr->page_shift - 12);
 	mpt.key = cpu_to_be32(mr->key);
 	mpt.pd = cpu_to_be32(attr->pdn);
@@ -258,7 +301,27 @@ static int hghca_hwmr_enable(struct hghca_dev *hdev, const struct hghca_hwmr *mr
 	mpt.lkey = cpu_to_be32(mr->key);
 	mpt.mtt_seg_l = cpu_to_be32(mr->mtt_first);
 	mpt.mtt_sz = cpu_to_be32(mr->mtt_count);
-	return hghca_cmd_sw2hw_mpt(hdev, hghca_key_index(hdev, mr->key), &mpt);
+	err = hghca_cmd_sw2hw_mpt(hdev, hghca_key_index(hdev, mr->key), &mpt);
+	mr->enabled = !err;
+	return err;
+}
+
+/* Take the region back. One with windows bound to it is its user's to keep. */
+static int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
+{
+	int err;
+
+	if (!mr->enabled)
+		return 0;
+
+	err = hghca_cmd_hw2sw_mpt(hdev, hghca_key_index(hdev, mr->key));
+	if (err == -EBUSY)
+		ibdev_dbg(&hdev->ibdev, "MR %#x: windows are bound to it\n", mr->key);
+	else if (err)
+		dev_err_ratelimited(hdev->bus.dev, "MR %#x: not given back: %d\n", mr->key, err);
+	else
+		mr->enabled = false;
+	return err;
 }
 
 /* Key and MPT memory. */
@@ -295,6 +358,42 @@ static u64 hghca_hwmr_num_pages(const struct hghca_hwmr_attr *attr)
 }
 
 /**
+ * hghca_hwmr_create - a region or window of which the driver writes no MTTs
+ * @hdev: the device
+ * @mr: the region
+ * @attr: what it shall be
+ * @num_mtts: MTTs it shall own, which REG_MR fills; 0 for none
+ *
+ * Return: 0 or a negative errno, and then @mr is all zeros.
+ */
+int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+		      const struct hghca_hwmr_attr *attr, u32 num_mtts)
+{
+	int err;
+
+	err = hghca_hwmr_reserve(hdev, mr);
+	if (err)
+		return err;
+
+	if (num_mtts) {
+		err = hghca_mtts_alloc(hdev, mr, num_mtts);
+		if (err)
+			goto err_release;
+	}
+
+	err = hghca_hwmr_enable(hdev, mr, attr);
+	if (err)
+		goto err_free_mtts;
+	return 0;
+
+err_free_mtts:
+	hghca_mtts_free(hdev, mr);
+err_release:
+	hghca_hwmr_release(hdev, mr);
+	return err;
+}
+
+/**
  * hghca_hwmr_create_physical - a region of all DMA addresses
  * @hdev: the device
  * @mr: the region
@@ -306,22 +405,14 @@ static u64 hghca_hwmr_num_pages(const struct hghca_hwmr_attr *attr)
 int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u32 pdn, u32 access)
 {
 	const struct hghca_hwmr_attr attr = {
+		.kind = HGHCA_HWMR_PHYSICAL,
 		.pdn = pdn,
 		.access = access,
 		.length = U64_MAX,
 		.page_shift = 12,
-		.physical = true,
 	};
-	int err;
 
-	err = hghca_hwmr_reserve(hdev, mr);
-	if (err)
-		return err;
-
-	err = hghca_hwmr_enable(hdev, mr, &attr);
-	if (err)
-		hghca_hwmr_release(hdev, mr);
-	return err;
+	return hghca_hwmr_create(hdev, mr, &attr, 0);
 }
 
 /**
@@ -407,12 +498,64 @@ err_release:
 }
 
 /**
+ * hghca_hwmr_change - make a region another one under the same key
+ * @hdev: the device
+ * @mr: the region
+ * @from: what it is
+ * @to: what it shall be
+ * @umem: its memory, when its MTTs have to be written anew; otherwise NULL
+ *
+ * While the region changes the device finds none.
+ *
+ * Return: 0; or a negative errno, and then @mr is what it was, or, if the device
+ * does not take that back either, it is not enabled and its key opens nothing.
+ */
+int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
+		      struct ib_umem *umem)
+{
+	struct hghca_hwmr changed = *mr;
+	bool was_enabled = mr->enabled;
+	int err;
+
+	if (umem) {
+		err = hghca_mtts_alloc(hdev, &changed, hghca_hwmr_num_pages(to));
+		if (err)
+			return err;
+		err = hghca_mtts_write_umem(hdev, &changed, umem, to->page_shift, 0);
+		if (err)
+			goto err_free_mtts;
+	}
+
+	err = hghca_hwmr_disable(hdev, mr);
+	if (err)
+		goto err_free_mtts;
+	err = hghca_hwmr_enable(hdev, &changed, to);
+	if (err)
+		goto err_enable_old;
+
+	if (umem)
+		hghca_mtts_free(hdev, mr);
+	*mr = changed;
+	return 0;
+
+err_enable_old:
+	if (was_enabled && hghca_hwmr_enable(hdev, mr, from))
+		dev_err_ratelimited(hdev->bus.dev, "MR %#x: lost as it was changed\n", mr->key);
+err_free_mtts:
+	if (umem)
+		hghca_mtts_free(hdev, &changed);
+	return err;
+}
+
+/**
  * hghca_hwmr_destroy - take a region from the device
  * @hdev: the device
  * @mr: the region; nothing happens to one of zeros
  *
- * Return: 0, and @mr is all zeros; or a negative errno, and the device still
- * has the region: its memory must not be freed.
+ * Return: 0, and @mr is all zeros; or a negative errno, -EBUSY for a region
+ * with windows bound to it, and the device still has the region: its memory
+ * must not be freed.
  */
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
@@ -421,17 +564,21 @@ int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	if (!mr->key)
 		return 0;
 
-	err = hghca_cmd_hw2sw_mpt(hdev, hghca_key_index(hdev, mr->key));
-	if (err) {
-		dev_err_ratelimited(hdev->bus.dev, "MR %#x: not given back: %d\n", mr->key, err);
+	err = hghca_hwmr_disable(hdev, mr);
+	if (err)
 		return err;
-	}
 	hghca_mtts_free(hdev, mr);
 	hghca_hwmr_release(hdev, mr);
 	return 0;
 }
 
-static u32 hghca_access_from_ib(int ib_access)
+/**
+ * hghca_access_from_ib - rights of a region, as the device has them
+ * @ib_access: IB_ACCESS_*; what the device does not know is left out
+ *
+ * Return: HGHCA_ACCESS_*.
+ */
+u32 hghca_access_from_ib(int ib_access)
 {
 	u32 access = 0;
 
@@ -443,6 +590,10 @@ static u32 hghca_access_from_ib(int ib_access)
 		access |= HGHCA_ACCESS_REMOTE_READ;
 	if (ib_access & IB_ACCESS_REMOTE_ATOMIC)
 		access |= HGHCA_ACCESS_REMOTE_ATOMIC;
+	if (ib_access & IB_ACCESS_MW_BIND)
+		access |= HGHCA_ACCESS_MW_BIND;
+	if (ib_access & IB_ZERO_BASED)
+		access |= HGHCA_ACCESS_ZERO_BASED;
 	return access;
 }
 
@@ -475,96 +626,26 @@ struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access)
 }
 
 /**
- * hghca_reg_user_mr - register memory of a user
- * @ibpd: its PD
- * @start: where it is
- * @length: bytes
- * @virt_addr: where it shall seem to be to the device
- * @ib_access: its rights
- * @udata: must be empty
- *
- * Return: the region, or an ERR_PTR().
- */
-struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-				int ib_access, struct ib_udata *udata)
-{
-	struct hghca_dev *hdev = to_hdev(ibpd->device);
-	struct hghca_hwmr_attr attr = {
-		.pdn = to_hpd(ibpd)->pdn,
-		.start = virt_addr,
-		.length = length,
-	};
-	unsigned long page_sz;
-	struct hghca_mr *mr;
-	int err;
-
-	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
-		ibdev_dbg(&hdev->ibdev, "reg_user_mr: input that is not zero\n");
-		return ERR_PTR(-EINVAL);
-	}
-
-	ib_access &= ~IB_ACCESS_OPTIONAL;
-	if (ib_access & ~HGHCA_MR_ACCESS_SUPPORTED) {
-		ibdev_dbg(&hdev->ibdev, "reg_user_mr: access %#x is not supported\n", ib_access);
-		return ERR_PTR(-EOPNOTSUPP);
-	}
-
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-
-	mr->umem = ib_umem_get(&hdev->ibdev, start, length, ib_access);
-	if (IS_ERR(mr->umem)) {
-		err = PTR_ERR(mr->umem);
-		ibdev_dbg(&hdev->ibdev, "reg_user_mr: %llu bytes cannot be pinned: %d\n",
-			  length, err);
-		goto err_free_mr;
-	}
-
-	page_sz = ib_umem_find_best_pgsz(mr->umem,
-					 GENMASK(hdev->limits.log_max_page,
-						 hdev->limits.log_min_page), virt_addr);
-	if (!page_sz) {
-		ibdev_dbg(&hdev->ibdev, "reg_user_mr: no page size fits\n");
-		err = -EINVAL;
-		goto err_release_umem;
-	}
-
-	attr.access = hghca_access_from_ib(ib_access);
-	attr.page_shift = order_base_2(page_sz);
-	err = hghca_hwmr_create_umem(hdev, &mr->hw, &attr, mr->umem, 0);
-	if (err)
-		goto err_release_umem;
-
-	mr->ibmr.lkey = mr->hw.key;
-	mr->ibmr.rkey = mr->hw.key;
-	mr->ibmr.length = length;
-	mr->ibmr.iova = virt_addr;
-	mr->ibmr.page_size = page_sz;
-	return &mr->ibmr;
-
-err_release_umem:
-	ib_umem_release(mr->umem);
-err_free_mr:
-	kfree(mr);
-	return ERR_PTR(err);
-}
-
-/**
  * hghca_dereg_mr - deregister a region
  * @ibmr: the region
  * @udata: not used
  *
- * Return: 0, or a negative errno when the device does not give it back.
+ * Return: 0; -EBUSY for a region with windows bound to it, which stays as it
+ * is, or another negative errno when the device does not give it back.
  */
 int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
+	struct hghca_dev *hdev = to_hdev(ibmr->device);
 	struct hghca_mr *mr = to_hmr(ibmr);
 	int err;
 
-	err = hghca_hwmr_destroy(to_hdev(ibmr->device), &mr->hw);
+	/* Its user has changed the tag since. */
+	if (mr->pages.list)
+		u32p_replace_bits(&mr->hw.key, ibmr->rkey, HGHCA_KEY_TAG_MASK);
+	err = hghca_hwmr_destroy(hdev, &mr->hw);
 	if (err)
 		return err;
+	hghca_fast_pages_free(hdev, &mr->pages);
 	ib_umem_release(mr->umem);
 	kfree(mr);
 	return 0;

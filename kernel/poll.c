@@ -222,6 +222,7 @@ static int hghca_wc_send_opcode(u8 opcode, struct ib_wc *wc)
 	switch (opcode) {
 	case HGHCA_OPCODE_SEND:
 	case HGHCA_OPCODE_SEND_IMM:
+	case HGHCA_OPCODE_SEND_INV:
 		wc->opcode = IB_WC_SEND;
 		return 0;
 	case HGHCA_OPCODE_RDMA_WRITE:
@@ -236,6 +237,12 @@ static int hghca_wc_send_opcode(u8 opcode, struct ib_wc *wc)
 		return 0;
 	case HGHCA_OPCODE_ATOMIC_FA:
 		wc->opcode = IB_WC_FETCH_ADD;
+		return 0;
+	case HGHCA_OPCODE_REG_MR:
+		wc->opcode = IB_WC_REG_MR;
+		return 0;
+	case HGHCA_OPCODE_LOCAL_INV:
+		wc->opcode = IB_WC_LOCAL_INV;
 		return 0;
 	default:
 		return -EINVAL;
@@ -267,6 +274,11 @@ static int hghca_wc_recv(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
 		wc->opcode = IB_WC_RECV;
 		wc->wc_flags = IB_WC_WITH_IMM;
 		break;
+	case IB_OPCODE_SEND_LAST_WITH_INVALIDATE:
+	case IB_OPCODE_SEND_ONLY_WITH_INVALIDATE:
+		wc->opcode = IB_WC_RECV;
+		wc->wc_flags = IB_WC_WITH_INVALIDATE;
+		break;
 	case IB_OPCODE_RDMA_WRITE_LAST_WITH_IMMEDIATE:
 	case IB_OPCODE_RDMA_WRITE_ONLY_WITH_IMMEDIATE:
 		wc->opcode = IB_WC_RECV_RDMA_WITH_IMM;
@@ -282,6 +294,8 @@ static int hghca_wc_recv(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
 		return -EINVAL;
 	if (wc->wc_flags & IB_WC_WITH_IMM)
 		wc->ex.imm_data = cqe->imm;
+	if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
+		wc->ex.invalidate_rkey = be32_to_cpu(cqe->imm);
 	if (rlid_path_sl & HGHCA_CQE_GRH)
 		wc->wc_flags |= IB_WC_GRH;
 	wc->src_qp = le32_to_cpu(cqe->rqpn) & HGHCA_QPN_MASK;

@@ -50,20 +50,49 @@ static bool hghca_qp_can_send(const struct hghca_qp *hqp)
 	}
 }
 
-static int hghca_wqe_encode(const struct hghca_qp *hqp, void *wqe,
-			    const struct ib_send_wr *wr, struct hghca_wqe_info *info)
+static int hghca_wqe_encode_connected(const struct hghca_qp *hqp, void *wqe,
+				      const struct ib_send_wr *wr,
+				      struct hghca_wqe_info *info)
+{
+	const struct hghca_limits *limits = &to_hdev(hqp->ibqp.device)->limits;
+	const struct hghca_wqe_room *room = &hqp->sq.room;
+	struct hghca_wqe_reg reg;
+	int ret;
+
+	if (wr->opcode == IB_WR_REG_MR) {
+		ret = hghca_fast_reg_describe(limits, reg_wr(wr), &reg);
+		return ret ?: hghca_wqe_encode_reg(wqe, room, &reg, wr, info);
+	}
+	if (hqp->ibqp.qp_type == IB_QPT_RC)
+		return hghca_wqe_encode_rc(wqe, room, wr, info);
+	return hghca_wqe_encode_uc(wqe, room, wr, info);
+}
+
+static int hghca_wqe_encode_datagram(const struct hghca_qp *hqp, void *wqe,
+				     const struct ib_send_wr *wr,
+				     struct hghca_wqe_info *info)
 {
 	const struct ib_ud_wr *ud;
 
-	if (hqp->ibqp.qp_type == IB_QPT_RC)
-		return hghca_wqe_encode_rc(wqe, &hqp->sq.room, wr, info);
-	if (hqp->ibqp.qp_type == IB_QPT_UC)
-		return hghca_wqe_encode_uc(wqe, &hqp->sq.room, wr, info);
-
+	/* Another request may end where a datagram's has its address. */
+	if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
+		return -EINVAL;
 	ud = ud_wr(wr);
 	if (!ud->ah)
 		return -EINVAL;
 	return hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
+}
+
+static int hghca_wqe_encode(const struct hghca_qp *hqp, void *wqe,
+			    const struct ib_send_wr *wr, struct hghca_wqe_info *info)
+{
+	switch (hqp->ibqp.qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+		return hghca_wqe_encode_connected(hqp, wqe, wr, info);
+	default:
+		return hghca_wqe_encode_datagram(hqp, wqe, wr, info);
+	}
 }
 
 /* Writes the WQE at head and lets its predecessor name it. */
@@ -103,8 +132,9 @@ static int hghca_post_one_send(struct hghca_qp *hqp, const struct ib_send_wr *wr
  *
  * Any context.  The list takes one doorbell.
  *
- * Return: 0, or -EINVAL for a request or state that is not possible, or -ENOMEM
- * when the queue is full; those before *@bad_wr are posted.
+ * Return: 0, or -EINVAL for a request or state that is not possible, -EOPNOTSUPP
+ * for a request the device lacks, or -ENOMEM when the queue is full; those before
+ * *@bad_wr are posted.
  */
 int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad_wr)

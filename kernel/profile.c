@@ -26,13 +26,16 @@
 
 /*
  * MPTs the driver uses at most.  The fewer bits the index takes, the more are
- * left for the tag of a key.
+ * left for the tag of a key; with HGHCA_CAP_MEM_MGT the index has 24 anyhow.
  */
 #define HGHCA_LOG_USE_MPTS	18
+#define HGHCA_LOG_MAX_MPTS	24
 #define HGHCA_LOG_MIN_MTTS	20
 
 #define HGHCA_MIN_EQS		3	/* commands, asynchronous events, completions */
 #define HGHCA_FIRST_SRQN	1	/* 0 in a QPC is no SRQ */
+/* With HGHCA_CAP_MEM_MGT: index 1 with the tag 0 is HGHCA_INVALID_LKEY. */
+#define HGHCA_FIRST_MPT		2
 
 static int hghca_profile_bad(struct hghca_dev *hdev, const char *what, u64 value)
 {
@@ -54,6 +57,25 @@ static int hghca_profile_table(struct hghca_dev *hdev, const char *what, u8 log,
 static bool hghca_profile_entry_is_valid(u32 entry_sz)
 {
 	return is_power_of_2(entry_sz) && entry_sz >= 8 && entry_sz <= HGHCA_ICM_PAGE_SIZE;
+}
+
+static int hghca_profile_mpts(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+	bool mem_mgt = limits->caps & HGHCA_CAP_MEM_MGT;
+	u8 log_limit = mem_mgt ? HGHCA_LOG_MAX_MPTS : HGHCA_LOG_USE_MPTS;
+	u8 log_mpts = min(lim->log_max_mpts, log_limit);
+	int err;
+
+	err = hghca_profile_table(hdev, "log_max_mpts", log_mpts, log_limit,
+				  lim->log_reserved_lkeys, &limits->num_mpts,
+				  &limits->first_mpt);
+	if (err || !mem_mgt)
+		return err;
+	limits->first_mpt = max(limits->first_mpt, HGHCA_FIRST_MPT);
+	if (limits->first_mpt >= limits->num_mpts)
+		return hghca_profile_bad(hdev, "log_max_mpts", log_mpts);
+	return 0;
 }
 
 static int hghca_profile_tables(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
@@ -86,10 +108,7 @@ static int hghca_profile_tables(struct hghca_dev *hdev, const struct hghca_dev_l
 	if (err)
 		return err;
 
-	err = hghca_profile_table(hdev, "log_max_mpts",
-				  min_t(u8, lim->log_max_mpts, HGHCA_LOG_USE_MPTS),
-				  HGHCA_LOG_USE_MPTS, lim->log_reserved_lkeys,
-				  &limits->num_mpts, &limits->first_mpt);
+	err = hghca_profile_mpts(hdev, lim);
 	if (err)
 		return err;
 

@@ -288,6 +288,7 @@ static int hghca_qp_init_kernel(struct hghca_dev *hdev, struct hghca_qp *hqp, u3
 			       limits->max_sge);
 	sq_room->max_inline = hghca_wqe_inline_room(init->qp_type,
 						    sq_room->units * HGHCA_WQE_UNIT);
+	sq_room->mem_mgt = limits->caps & HGHCA_CAP_MEM_MGT;
 	rq_room->max_sge = min_t(u32, rq_room->units - 1, limits->max_sge_rq);
 	hqp->cap = (struct ib_qp_cap) {
 		.max_send_wr = hqp->sq.num_wqes,
@@ -364,6 +365,9 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 		qpc->srqn = cpu_to_be32(to_hsrq(hqp->ibqp.srq)->hw.srqn);
 	if (hqp->dbr.dma)
 		qpc->dbr_addr = cpu_to_be64(hqp->dbr.dma | HGHCA_DBR_VALID);
+	/* REG_MR reaches all memory that the device does: never a user's. */
+	if (!hqp->uctx && hdev->limits.caps & HGHCA_CAP_MEM_MGT)
+		qpc->trust = cpu_to_be32(HGHCA_QPC_TRUST_REG_MR);
 }
 
 static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)

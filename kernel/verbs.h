@@ -22,10 +22,43 @@ struct hghca_pd {
 	u32 pdn;
 };
 
+/**
+ * struct hghca_fast_pages - the page list of a region for fast registration
+ * @list: DMA addresses of pages, which REG_MR names; NULL for another region
+ * @dma: its DMA address
+ * @max: pages it has room for
+ * @count: pages that hghca_map_mr_sg() has put there
+ */
+struct hghca_fast_pages {
+	__le64 *list;
+	dma_addr_t dma;
+	u32 max;
+	u32 count;
+};
+
+/**
+ * struct hghca_mr - a memory region
+ * @ibmr: the verbs object
+ * @hw: as the device knows it
+ * @umem: a user's: the memory; otherwise NULL
+ * @attr: a user's: what it is
+ * @virt_addr: a user's: where its user says that it starts
+ * @access: a user's: its IB_ACCESS_* without optional ones
+ * @pages: for fast registration
+ */
 struct hghca_mr {
 	struct ib_mr ibmr;
 	struct hghca_hwmr hw;
-	struct ib_umem *umem;		/* NULL: a DMA MR */
+	struct ib_umem *umem;
+	struct hghca_hwmr_attr attr;
+	u64 virt_addr;
+	int access;
+	struct hghca_fast_pages pages;
+};
+
+struct hghca_mw {
+	struct ib_mw ibmw;
+	struct hghca_hwmr hw;
 };
 
 /* ah.c: the UD unit of a send to this address, without dqpn and qkey. */
@@ -213,6 +246,11 @@ static inline struct hghca_mr *to_hmr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct hghca_mr, ibmr);
 }
 
+static inline struct hghca_mw *to_hmw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct hghca_mw, ibmw);
+}
+
 static inline struct hghca_ah *to_hah(struct ib_ah *ibah)
 {
 	return container_of(ibah, struct hghca_ah, ibah);
@@ -259,10 +297,34 @@ int hghca_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma);
 void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 
 /* mr.c */
+#define HGHCA_MR_ACCESS_SUPPORTED	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
+					 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
+					 IB_ZERO_BASED)
+u32 hghca_access_from_ib(int ib_access);
 struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access);
+int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* usermr.c */
 struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 				int ib_access, struct ib_udata *udata);
-int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				       int fd, int ib_access, struct uverbs_attr_bundle *attrs);
+struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				  u64 virt_addr, int ib_access, struct ib_pd *ibpd,
+				  struct ib_udata *udata);
+
+/* fastreg.c.  describe: any context. */
+#define HGHCA_FAST_REG_PAGES_MAX	1024
+struct ib_mr *hghca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
+int hghca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		    unsigned int *sg_offset);
+void hghca_fast_pages_free(struct hghca_dev *hdev, struct hghca_fast_pages *pages);
+int hghca_fast_reg_describe(const struct hghca_limits *limits, const struct ib_reg_wr *wr,
+			    struct hghca_wqe_reg *reg);
+
+/* mw.c */
+int hghca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int hghca_dealloc_mw(struct ib_mw *ibmw);
 
 /* port.c */
 int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);

@@ -20,6 +20,8 @@
 #define HGHCA_WQE_ATOMIC \
 	(HGHCA_WQE_HEAD_RC + sizeof(struct hghca_atomic_unit) + \
 	 sizeof(struct hghca_data_unit))
+#define HGHCA_WQE_REG \
+	(sizeof(struct hghca_next_unit) + sizeof(struct hghca_reg_unit))
 #define HGHCA_INLINE_HEAD	sizeof(__le32)
 
 /* What a verbs opcode needs; the services that have it. */
@@ -32,6 +34,8 @@ struct hghca_wqe_kind {
 	bool atomic;
 	bool imm;
 	bool scatter;		/* the data list is written: no inline */
+	bool inv;		/* a key in the place of immediate data */
+	bool local_inv;		/* a unit with a key, and no data list */
 };
 
 static const struct hghca_wqe_kind hghca_wqe_kinds[] = {
@@ -62,6 +66,18 @@ static const struct hghca_wqe_kind hghca_wqe_kinds[] = {
 		.opcode = HGHCA_OPCODE_ATOMIC_FA, .rc = true, .raddr = true,
 		.atomic = true, .scatter = true,
 	},
+	[IB_WR_SEND_WITH_INV] = {
+		.opcode = HGHCA_OPCODE_SEND_INV, .rc = true, .inv = true,
+	},
+	[IB_WR_LOCAL_INV] = {
+		.opcode = HGHCA_OPCODE_LOCAL_INV, .rc = true, .uc = true,
+		.local_inv = true,
+	},
+};
+
+/* A request of its own: see hghca_wqe_encode_reg(). */
+static const struct hghca_wqe_kind hghca_wqe_kind_reg = {
+	.opcode = HGHCA_OPCODE_REG_MR,
 };
 
 static const struct hghca_wqe_kind *hghca_wqe_kind(enum ib_wr_opcode opcode)
@@ -71,6 +87,22 @@ static const struct hghca_wqe_kind *hghca_wqe_kind(enum ib_wr_opcode opcode)
 	    !hghca_wqe_kinds[opcode].opcode)
 		return NULL;
 	return &hghca_wqe_kinds[opcode];
+}
+
+/* What a device may lack; it has no READ that invalidates. */
+static int hghca_wqe_check_mem_mgt(const struct hghca_wqe_room *room,
+				   enum ib_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IB_WR_RDMA_READ_WITH_INV:
+		return -EOPNOTSUPP;
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+	case IB_WR_REG_MR:
+		return room->mem_mgt ? 0 : -EOPNOTSUPP;
+	default:
+		return 0;
+	}
 }
 
 /* The next unit, with no successor: nds and F are 0. */
@@ -89,7 +121,12 @@ static void hghca_wqe_put_next(struct hghca_next_unit *next,
 	next->nda_nop = 0;
 	next->nee_nds = 0;
 	next->flags = cpu_to_le32(flags);
-	next->imm_data = kind->imm ? wr->ex.imm_data : 0;
+	if (kind->imm)
+		next->imm_data = wr->ex.imm_data;
+	else if (kind->inv)
+		next->imm_data = cpu_to_be32(wr->ex.invalidate_rkey);
+	else
+		next->imm_data = 0;
 }
 
 static void hghca_wqe_put_data(struct hghca_data_unit *data,
@@ -201,15 +238,36 @@ static int hghca_wqe_finish(const void *wqe, const void *end,
 	return 0;
 }
 
+static void *hghca_wqe_put_inv(void *at, u32 key)
+{
+	struct hghca_inv_unit *unit = at;
+
+	memset(unit, 0, sizeof(*unit));
+	unit->key = cpu_to_le32(key);
+	return unit + 1;
+}
+
+/* @has_it: the service has requests of this kind. */
 static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *room,
-				      const struct hghca_wqe_kind *kind,
+				      const struct hghca_wqe_kind *kind, bool has_it,
 				      const struct ib_send_wr *wr,
 				      struct hghca_wqe_info *info)
 {
 	void *at = wqe + sizeof(struct hghca_next_unit);
 	int ret;
 
+	ret = hghca_wqe_check_mem_mgt(room, wr->opcode);
+	if (ret)
+		return ret;
+	if (!has_it)
+		return -EINVAL;
+
 	hghca_wqe_put_next(wqe, room, wr, kind);
+	if (kind->local_inv) {
+		info->length = 0;
+		at = hghca_wqe_put_inv(at, wr->ex.invalidate_rkey);
+		return hghca_wqe_finish(wqe, at, room, kind, wr, info);
+	}
 	if (kind->raddr) {
 		struct hghca_raddr_unit *raddr = at;
 
@@ -242,8 +300,8 @@ static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *ro
  * @wr: the work request
  * @info: how to announce it
  *
- * Return: 0, or -EINVAL for a work request the QP cannot do; the slot is then
- * undefined.
+ * Return: 0, or -EINVAL for a work request the QP cannot do, -EOPNOTSUPP for one
+ * the device lacks; the slot is then undefined.
  */
 int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
 			const struct ib_send_wr *wr,
@@ -251,9 +309,7 @@ int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
 {
 	const struct hghca_wqe_kind *kind = hghca_wqe_kind(wr->opcode);
 
-	if (!kind || !kind->rc)
-		return -EINVAL;
-	return hghca_wqe_encode_connected(wqe, room, kind, wr, info);
+	return hghca_wqe_encode_connected(wqe, room, kind, kind && kind->rc, wr, info);
 }
 
 /**
@@ -263,8 +319,8 @@ int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
  * @wr: the work request
  * @info: how to announce it
  *
- * Return: 0, or -EINVAL for a work request the QP cannot do; the slot is then
- * undefined.
+ * Return: 0, or -EINVAL for a work request the QP cannot do, -EOPNOTSUPP for one
+ * the device lacks; the slot is then undefined.
  */
 int hghca_wqe_encode_uc(void *wqe, const struct hghca_wqe_room *room,
 			const struct ib_send_wr *wr,
@@ -272,9 +328,42 @@ int hghca_wqe_encode_uc(void *wqe, const struct hghca_wqe_room *room,
 {
 	const struct hghca_wqe_kind *kind = hghca_wqe_kind(wr->opcode);
 
-	if (!kind || !kind->uc)
-		return -EINVAL;
-	return hghca_wqe_encode_connected(wqe, room, kind, wr, info);
+	return hghca_wqe_encode_connected(wqe, room, kind, kind && kind->uc, wr, info);
+}
+
+/**
+ * hghca_wqe_encode_reg - write a REG_MR WQE of an RC or UC QP
+ * @wqe: the slot, of at least @room->units units
+ * @room: what it may take
+ * @reg: the registration
+ * @wr: the work request
+ * @info: how to announce it
+ *
+ * Return: 0, or -EOPNOTSUPP where the device lacks it; the slot is then untouched.
+ */
+int hghca_wqe_encode_reg(void *wqe, const struct hghca_wqe_room *room,
+			 const struct hghca_wqe_reg *reg,
+			 const struct ib_send_wr *wr,
+			 struct hghca_wqe_info *info)
+{
+	struct hghca_reg_unit *unit = wqe + sizeof(struct hghca_next_unit);
+	int ret;
+
+	ret = hghca_wqe_check_mem_mgt(room, wr->opcode);
+	if (ret)
+		return ret;
+
+	hghca_wqe_put_next(wqe, room, wr, &hghca_wqe_kind_reg);
+	memset(unit, 0, sizeof(*unit));
+	unit->key = cpu_to_le32(reg->key);
+	unit->access = cpu_to_le32(reg->access);
+	unit->start = cpu_to_le64(reg->start);
+	unit->length = cpu_to_le64(reg->length);
+	unit->list = cpu_to_le64(reg->list);
+	unit->pages = cpu_to_le32(reg->pages);
+	unit->page_size = cpu_to_le32(reg->page_shift - 12);
+	info->length = 0;
+	return hghca_wqe_finish(wqe, unit + 1, room, &hghca_wqe_kind_reg, wr, info);
 }
 
 /**
@@ -452,6 +541,8 @@ u32 hghca_wqe_send_bytes(enum ib_qp_type type, unsigned int sges,
 	bytes = hghca_wqe_head(type) + list;
 	if (type == IB_QPT_RC)
 		bytes = max_t(u32, bytes, HGHCA_WQE_ATOMIC);
+	if (type == IB_QPT_RC || type == IB_QPT_UC)
+		bytes = max_t(u32, bytes, HGHCA_WQE_REG);
 	return bytes;
 }
 

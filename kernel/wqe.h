@@ -23,12 +23,14 @@
  * @max_sge: data units
  * @max_inline: bytes of inline data
  * @signal_all: every WQE makes a CQE
+ * @mem_mgt: the device has HGHCA_CAP_MEM_MGT turned on
  */
 struct hghca_wqe_room {
 	u16 units;
 	u16 max_sge;
 	u16 max_inline;
 	bool signal_all;
+	bool mem_mgt;
 };
 
 /**
@@ -45,12 +47,36 @@ struct hghca_wqe_info {
 	bool fence;
 };
 
+/**
+ * struct hghca_wqe_reg - what REG_MR makes of a region
+ * @key: its key from now on
+ * @access: HGHCA_ACCESS_*
+ * @start: virtual address
+ * @length: bytes
+ * @list: DMA address of the list of pages
+ * @pages: their number
+ * @page_shift: log2 of a page's bytes
+ */
+struct hghca_wqe_reg {
+	u32 key;
+	u32 access;
+	u64 start;
+	u64 length;
+	u64 list;
+	u32 pages;
+	u8 page_shift;
+};
+
 int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
 			const struct ib_send_wr *wr,
 			struct hghca_wqe_info *info);
 int hghca_wqe_encode_uc(void *wqe, const struct hghca_wqe_room *room,
 			const struct ib_send_wr *wr,
 			struct hghca_wqe_info *info);
+int hghca_wqe_encode_reg(void *wqe, const struct hghca_wqe_room *room,
+			 const struct hghca_wqe_reg *reg,
+			 const struct ib_send_wr *wr,
+			 struct hghca_wqe_info *info);
 int hghca_wqe_encode_ud(void *wqe, const struct hghca_wqe_room *room,
 			const struct hghca_ud_gid_unit *av,
 			const struct ib_ud_wr *wr,

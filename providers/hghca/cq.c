@@ -21,6 +21,8 @@ enum {
 	HGHCA_BTH_SEND_ONLY_IMM		= 0x05,
 	HGHCA_BTH_WRITE_LAST_IMM	= 0x09,
 	HGHCA_BTH_WRITE_ONLY_IMM	= 0x0b,
+	HGHCA_BTH_SEND_LAST_INV		= 0x16,
+	HGHCA_BTH_SEND_ONLY_INV		= 0x17,
 };
 
 /* ------------------------------------------------------------------ */
@@ -78,6 +80,10 @@ static inline enum ibv_wc_opcode hghca_cqe_send_opcode(const struct hghca_cqe *c
 		return IBV_WC_COMP_SWAP;
 	case HGHCA_OPCODE_ATOMIC_FA:
 		return IBV_WC_FETCH_ADD;
+	case HGHCA_OPCODE_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case HGHCA_OPCODE_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -114,10 +120,22 @@ static inline unsigned int hghca_cqe_wc_flags(const struct hghca_cqe *cqe)
 	case HGHCA_BTH_WRITE_ONLY_IMM:
 		flags |= IBV_WC_WITH_IMM;
 		break;
+	case HGHCA_BTH_SEND_LAST_INV:
+	case HGHCA_BTH_SEND_ONLY_INV:
+		flags |= IBV_WC_WITH_INV;
+		break;
 	}
 	if (le32toh(cqe->rlid_path_sl) & HGHCA_CQE_GRH)
 		flags |= IBV_WC_GRH;
 	return flags;
+}
+
+/* Immediate data as on the wire; the key that was invalidated is a number of the host. */
+static inline __be32 hghca_cqe_imm(const struct hghca_cqe *cqe, unsigned int wc_flags)
+{
+	if (wc_flags & IBV_WC_WITH_INV)
+		return (__force __be32)be32toh(cqe->imm);
+	return cqe->imm;
 }
 
 static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
@@ -270,9 +288,9 @@ static inline int hghca_cq_take(struct hghca_cq *cq,
 	wc->status = IBV_WC_SUCCESS;
 	wc->vendor_err = 0;
 	wc->byte_len = le32toh(cqe->byte_cnt);
-	wc->imm_data = cqe->imm;
-	wc->src_qp = le32toh(cqe->rqpn) & HGHCA_QPN_MASK;
 	wc->wc_flags = hghca_cqe_wc_flags(cqe);
+	wc->imm_data = hghca_cqe_imm(cqe, wc->wc_flags);
+	wc->src_qp = le32toh(cqe->rqpn) & HGHCA_QPN_MASK;
 	wc->sl = hghca_cqe_sl(cqe);
 	return 0;
 }
@@ -403,9 +421,12 @@ static uint32_t hghca_read_byte_len(struct ibv_cq_ex *ibcq)
 	return le32toh(to_hcq_ex(ibcq)->current->byte_cnt);
 }
 
+/* Also read by ibv_wc_read_invalidated_rkey. */
 static __be32 hghca_read_imm_data(struct ibv_cq_ex *ibcq)
 {
-	return to_hcq_ex(ibcq)->current->imm;
+	const struct hghca_cqe *cqe = to_hcq_ex(ibcq)->current;
+
+	return hghca_cqe_imm(cqe, hghca_cqe_wc_flags(cqe));
 }
 
 static uint32_t hghca_read_qp_num(struct ibv_cq_ex *ibcq)

@@ -13,10 +13,12 @@
 static void hghca_free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops hghca_context_ops = {
+	.alloc_mw = hghca_alloc_mw,
 	.alloc_parent_domain = hghca_alloc_parent_domain,
 	.alloc_pd = hghca_alloc_pd,
 	.alloc_td = hghca_alloc_td,
 	.attach_mcast = ibv_cmd_attach_mcast,
+	.bind_mw = hghca_bind_mw,
 	.create_ah = hghca_create_ah,
 	.create_cq = hghca_create_cq,
 	.create_cq_ex = hghca_create_cq_ex,
@@ -24,6 +26,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.create_qp_ex = hghca_create_qp_ex,
 	.create_srq = hghca_create_srq,
 	.create_srq_ex = hghca_create_srq_ex,
+	.dealloc_mw = hghca_dealloc_mw,
 	.dealloc_pd = hghca_dealloc_pd,
 	.dealloc_td = hghca_dealloc_td,
 	.dereg_mr = hghca_dereg_mr,
@@ -33,6 +36,8 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.destroy_srq = hghca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = hghca_free_context,
+	.import_mr = hghca_import_mr,
+	.import_pd = hghca_import_pd,
 	.modify_qp = hghca_modify_qp,
 	.modify_srq = hghca_modify_srq,
 	.poll_cq = hghca_poll_cq,
@@ -43,9 +48,13 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.query_port = hghca_query_port,
 	.query_qp = hghca_query_qp,
 	.query_srq = hghca_query_srq,
+	.reg_dmabuf_mr = hghca_reg_dmabuf_mr,
 	.reg_mr = hghca_reg_mr,
 	.req_notify_cq = hghca_req_notify_cq,
+	.rereg_mr = hghca_rereg_mr,
 	.resize_cq = hghca_resize_cq,
+	.unimport_mr = hghca_unimport_mr,
+	.unimport_pd = hghca_unimport_pd,
 };
 
 static int hghca_take_limits(struct hghca_context *ctx,
@@ -65,6 +74,7 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	ctx->max_desc_sz_rq = resp->max_desc_sz_rq;
 	ctx->max_srq_wr = resp->caps & HGHCA_CAP_SRQ ? resp->max_srq_wr : 0;
 	ctx->max_srq_sge = resp->max_srq_sge;
+	ctx->has_mem_mgt = resp->caps & HGHCA_CAP_MEM_MGT;
 	return 0;
 }
 

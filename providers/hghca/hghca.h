@@ -57,6 +57,7 @@ struct hghca_context {
 	uint16_t max_desc_sz_rq;
 	uint32_t max_srq_wr;
 	uint16_t max_srq_sge;
+	bool has_mem_mgt;		/* windows, invalidation, keys whose tag is in the low bits */
 	bool single_threaded;
 
 	/*
@@ -177,6 +178,7 @@ struct hghca_wr_builder {
 	void *wqe;			/* the one that setters write to, or NULL */
 	uint32_t header_units;		/* where its data list starts */
 	uint32_t units;
+	uint32_t max_sge;		/* that it takes */
 	uint8_t opcode;
 	bool fence;
 	bool may_inline;
@@ -193,6 +195,7 @@ struct hghca_qp {
 	uint32_t max_inline;
 	bool is_ud;
 	bool is_uc;
+	bool has_mem_mgt;
 	bool signal_all;
 	/*
 	 * The QP is in ERR, or soon: whoever posts a receive asks the device
@@ -391,6 +394,8 @@ int hghca_query_port(struct ibv_context *context, uint8_t port,
 /* pd.c */
 struct ibv_pd *hghca_alloc_pd(struct ibv_context *context);
 int hghca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *hghca_import_pd(struct ibv_context *context, uint32_t pd_handle);
+void hghca_unimport_pd(struct ibv_pd *pd);
 struct ibv_td *hghca_alloc_td(struct ibv_context *context,
 			      struct ibv_td_init_attr *attr);
 int hghca_dealloc_td(struct ibv_td *td);
@@ -401,6 +406,17 @@ struct ibv_pd *hghca_alloc_parent_domain(struct ibv_context *context,
 struct ibv_mr *hghca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access);
 int hghca_dereg_mr(struct verbs_mr *vmr);
+int hghca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr,
+		   size_t length, int access);
+struct ibv_mr *hghca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+				   uint64_t iova, int fd, int access);
+struct ibv_mr *hghca_import_mr(struct ibv_pd *pd, uint32_t mr_handle);
+void hghca_unimport_mr(struct ibv_mr *mr);
+
+/* mw.c */
+struct ibv_mw *hghca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int hghca_dealloc_mw(struct ibv_mw *mw);
+int hghca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* ah.c */
 struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
@@ -453,6 +469,7 @@ int hghca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr);
 int hghca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr);
+int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr);
 
 /* wr.c */
 int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops);

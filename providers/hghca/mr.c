@@ -7,6 +7,16 @@
 
 #include "hghca.h"
 
+/*
+ * The address of a region's first byte.  The device finds a byte's page by the
+ * address modulo the page's size, so a zero-based region starts with a page;
+ * the kernel refuses another with EINVAL.
+ */
+static uint64_t hghca_mr_start(uint64_t hca_va, int access)
+{
+	return access & IBV_ACCESS_ZERO_BASED ? 0 : hca_va;
+}
+
 struct ibv_mr *hghca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access)
 {
@@ -19,8 +29,8 @@ struct ibv_mr *hghca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	if (!vmr)
 		return NULL;
 
-	err = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr,
-			     &cmd, sizeof(cmd), &resp, sizeof(resp));
+	err = ibv_cmd_reg_mr(pd, addr, length, hghca_mr_start(hca_va, access), access,
+			     vmr, &cmd, sizeof(cmd), &resp, sizeof(resp));
 	if (err) {
 		free(vmr);
 		errno = err;
@@ -38,4 +48,66 @@ int hghca_dereg_mr(struct verbs_mr *vmr)
 		return err;
 	free(vmr);
 	return 0;
+}
+
+int hghca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr,
+		   size_t length, int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct ibv_rereg_mr cmd;
+	uint64_t start;
+	int err;
+
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		start = hghca_mr_start((uintptr_t)addr, vmr->access);
+	else
+		start = hghca_mr_start((uintptr_t)addr, access);
+	err = ibv_cmd_rereg_mr(vmr, flags, addr, length, start, access, pd,
+			       &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (!err && (flags & IBV_REREG_MR_CHANGE_ACCESS))
+		vmr->access = access;
+	return err;
+}
+
+struct ibv_mr *hghca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+				   uint64_t iova, int fd, int access)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, hghca_mr_start(iova, access), fd,
+				    access, vmr, NULL);
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+struct ibv_mr *hghca_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	err = ibv_cmd_query_mr(pd, vmr, mr_handle);
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+void hghca_unimport_mr(struct ibv_mr *mr)
+{
+	free(verbs_get_mr(mr));
 }

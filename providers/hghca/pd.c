@@ -50,6 +50,24 @@ int hghca_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
+/* The kernel looks at the handle when the PD is used. */
+struct ibv_pd *hghca_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	struct hghca_pd *hpd;
+
+	hpd = calloc(1, sizeof(*hpd));
+	if (!hpd)
+		return NULL;
+	hpd->pd.context = context;
+	hpd->pd.handle = pd_handle;
+	return &hpd->pd;
+}
+
+void hghca_unimport_pd(struct ibv_pd *pd)
+{
+	free(to_hpd(pd));
+}
+
 struct ibv_td *hghca_alloc_td(struct ibv_context *context,
 			      struct ibv_td_init_attr *attr)
 {

@@ -27,6 +27,9 @@
 static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_atomic_unit) +
 	      sizeof(struct hghca_data_unit) <= 1 << HGHCA_WQE_MIN_STRIDE_LOG,
 	      "an atomic needs more than the smallest slot");
+static_assert(sizeof(struct hghca_next_unit) + sizeof(struct hghca_bind_unit) <=
+	      1 << HGHCA_WQE_MIN_STRIDE_LOG,
+	      "a bind needs more than the smallest slot");
 
 /* ------------------------------------------------------------------ */
 /* Sizes                                                                */
@@ -279,6 +282,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	qp->uar = ctx->uar;
 	qp->is_ud = attr->qp_type == IBV_QPT_UD;
 	qp->is_uc = attr->qp_type == IBV_QPT_UC;
+	qp->has_mem_mgt = ctx->has_mem_mgt;
 	qp->signal_all = attr->sq_sig_all;
 	qp->srq = attr->srq ? to_hsrq(attr->srq) : NULL;
 	qp->cap = attr->cap;

@@ -41,6 +41,18 @@ static const struct hghca_send_op hghca_send_ops[] = {
 		HGHCA_OPCODE_ATOMIC_FA,
 		HGHCA_OP_RADDR | HGHCA_OP_ATOMIC,
 	},
+	[IBV_WR_LOCAL_INV] = {
+		HGHCA_OPCODE_LOCAL_INV,
+		HGHCA_OP_KEY | HGHCA_OP_MEM_MGT | HGHCA_OP_UC,
+	},
+	[IBV_WR_BIND_MW] = {
+		HGHCA_OPCODE_BIND_MW,
+		HGHCA_OP_KEY | HGHCA_OP_MEM_MGT | HGHCA_OP_UC,
+	},
+	[IBV_WR_SEND_WITH_INV] = {
+		HGHCA_OPCODE_SEND_INV,
+		HGHCA_OP_GATHER | HGHCA_OP_MEM_MGT,
+	},
 };
 
 /* NULL for what the QP's service cannot do. */
@@ -55,7 +67,8 @@ static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *q
 	if (op->opcode == HGHCA_OPCODE_NOP)
 		return NULL;
 	if ((qp->is_ud && !(op->needs & HGHCA_OP_UD)) ||
-	    (qp->is_uc && !(op->needs & HGHCA_OP_UC)))
+	    (qp->is_uc && !(op->needs & HGHCA_OP_UC)) ||
+	    (!qp->has_mem_mgt && (op->needs & HGHCA_OP_MEM_MGT)))
 		return NULL;
 	return op;
 }
@@ -109,6 +122,43 @@ static inline int hghca_encode_inline(const struct hghca_qp *qp, void *unit,
 	return hghca_wqe_set_inline_length(unit, length);
 }
 
+/* What stands in the place of immediate data. */
+static inline __be32 hghca_encode_imm(const struct hghca_send_op *op,
+				      const struct ibv_send_wr *wr)
+{
+	if (op->needs & HGHCA_OP_IMM)
+		return wr->imm_data;
+	if (op->opcode == HGHCA_OPCODE_SEND_INV)
+		return htobe32(wr->invalidate_rkey);
+	return 0;
+}
+
+/* A WQE that changes a key; its units.  The data list is not looked at. */
+static inline uint32_t hghca_encode_key(void *wqe, const struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_LOCAL_INV) {
+		hghca_wqe_set_inv(wqe, wr->invalidate_rkey);
+		return HGHCA_NEXT_UNITS + HGHCA_INV_UNITS;
+	}
+	hghca_wqe_set_bind(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	return HGHCA_NEXT_UNITS + HGHCA_BIND_UNITS;
+}
+
+/* The list behind the header, inline or not; its units, or a negative errno. */
+static inline int hghca_encode_list(const struct hghca_qp *qp, void *unit,
+				    const struct hghca_send_op *op,
+				    const struct ibv_send_wr *wr)
+{
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		if (!(op->needs & HGHCA_OP_GATHER))
+			return -EINVAL;
+		return hghca_encode_inline(qp, unit, wr);
+	}
+	if ((op->needs & HGHCA_OP_ATOMIC) && wr->num_sge != 1)
+		return -EINVAL;
+	return hghca_wqe_set_sges(unit, qp->sq.max_sge, wr->sg_list, wr->num_sge);
+}
+
 /* Write one WQE and put it into the batch; 0 or an errno. */
 static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				    const struct ibv_send_wr *wr)
@@ -117,27 +167,23 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 	const struct hghca_send_op *op;
 	uint32_t unit;
 	void *wqe;
-	int units;
+	int units = 0;
 
 	op = hghca_send_op(qp, wr->opcode);
 	if (!op)
+		return EINVAL;
+	if ((op->needs & HGHCA_OP_KEY) && (wr->send_flags & IBV_SEND_INLINE))
 		return EINVAL;
 	if (hghca_wq_full(&qp->sq, index))
 		return ENOMEM;
 
 	wqe = hghca_wqe_start(qp, index, wr->wr_id, wr->send_flags,
-			      op->needs & HGHCA_OP_IMM ? wr->imm_data : 0);
-	unit = hghca_encode_header(qp, wqe, op, wr);
-
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		if (!(op->needs & HGHCA_OP_GATHER))
-			return EINVAL;
-		units = hghca_encode_inline(qp, hghca_wqe_unit(wqe, unit), wr);
+			      hghca_encode_imm(op, wr));
+	if (op->needs & HGHCA_OP_KEY) {
+		unit = hghca_encode_key(wqe, wr);
 	} else {
-		if ((op->needs & HGHCA_OP_ATOMIC) && wr->num_sge != 1)
-			return EINVAL;
-		units = hghca_wqe_set_sges(hghca_wqe_unit(wqe, unit), qp->sq.max_sge,
-					   wr->sg_list, wr->num_sge);
+		unit = hghca_encode_header(qp, wqe, op, wr);
+		units = hghca_encode_list(qp, hghca_wqe_unit(wqe, unit), op, wr);
 	}
 	if (units < 0)
 		return -units;
@@ -145,6 +191,30 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 	hghca_sq_append(qp, batch, op->opcode, unit + units,
 			wr->send_flags & IBV_SEND_FENCE);
 	return 0;
+}
+
+/* Post one bind, of a window of any type and checked already; 0 or an errno. */
+int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct hghca_sq_batch batch = {};
+	int err;
+
+	if (!hghca_qp_can_send(qp))
+		return EINVAL;
+
+	hghca_lock(&qp->sq.lock);
+	err = hghca_encode_send(qp, &batch, wr);
+	hghca_sq_announce(qp, &batch);
+	hghca_unlock(&qp->sq.lock);
+	return err;
+}
+
+/* ibv_bind_mw binds windows of type 1, ibv_post_send those of type 2. */
+static inline bool hghca_wr_valid(const struct ibv_send_wr *wr)
+{
+	return wr->opcode != IBV_WR_BIND_MW ||
+	       hghca_bind2_valid(wr->bind_mw.mw, wr->bind_mw.rkey,
+				 &wr->bind_mw.bind_info);
 }
 
 int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
@@ -161,7 +231,7 @@ int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 
 	hghca_lock(&qp->sq.lock);
 	for (; wr; wr = wr->next) {
-		err = hghca_encode_send(qp, &batch, wr);
+		err = hghca_wr_valid(wr) ? hghca_encode_send(qp, &batch, wr) : EINVAL;
 		if (err) {
 			*bad_wr = wr;
 			break;

@@ -21,6 +21,8 @@
 #define HGHCA_OP_GATHER		(1U << 3)	/* sends the data list: it may be inline */
 #define HGHCA_OP_UD		(1U << 4)	/* a datagram can do it */
 #define HGHCA_OP_UC		(1U << 5)	/* an unreliable connection can do it */
+#define HGHCA_OP_MEM_MGT	(1U << 6)	/* the device can do it with HGHCA_CAP_MEM_MGT */
+#define HGHCA_OP_KEY		(1U << 7)	/* changes a key: it has neither address nor data */
 
 /* Counts of 16-byte units. */
 #define HGHCA_UNITS(type)	(sizeof(type) / HGHCA_WQE_UNIT)
@@ -28,8 +30,22 @@
 #define HGHCA_RADDR_UNITS	HGHCA_UNITS(struct hghca_raddr_unit)
 #define HGHCA_ATOMIC_UNITS	HGHCA_UNITS(struct hghca_atomic_unit)
 #define HGHCA_UD_UNITS		HGHCA_UNITS(struct hghca_ud_gid_unit)
+#define HGHCA_INV_UNITS		HGHCA_UNITS(struct hghca_inv_unit)
+#define HGHCA_BIND_UNITS	HGHCA_UNITS(struct hghca_bind_unit)
 #define HGHCA_INLINE_WORD	4	/* bytes before inline data */
 #define HGHCA_SQ_DB_COUNT_MAX	255
+
+/* The rights of verbs and of the device are the same bits. */
+#define HGHCA_BIND_ACCESS	(HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ | \
+				 HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_ZERO_BASED)
+static_assert((unsigned int)IBV_ACCESS_REMOTE_WRITE == HGHCA_ACCESS_REMOTE_WRITE &&
+	      (unsigned int)IBV_ACCESS_REMOTE_READ == HGHCA_ACCESS_REMOTE_READ &&
+	      (unsigned int)IBV_ACCESS_REMOTE_ATOMIC == HGHCA_ACCESS_REMOTE_ATOMIC &&
+	      (unsigned int)IBV_ACCESS_ZERO_BASED == HGHCA_ACCESS_ZERO_BASED,
+	      "the rights of a window need translating");
+
+/* Local write is a right of the region, which some name for the window too. */
+#define HGHCA_BIND_ACCESS_TAKEN	(HGHCA_BIND_ACCESS | HGHCA_ACCESS_LOCAL_WRITE)
 
 /* Opcode, units and fence of a WQE stand in the link to it, or in the doorbell. */
 static inline __le32 hghca_link_nda_nop(const struct hghca_wq *sq, uint32_t index,
@@ -70,6 +86,22 @@ static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
 	return next;
 }
 
+/* The new key must be the window's but for the tag: by it the device finds the window. */
+static inline bool hghca_bind_valid(const struct ibv_mw *mw, uint32_t rkey,
+				    const struct ibv_mw_bind_info *info)
+{
+	return !((rkey ^ mw->rkey) & HGHCA_KEY_INDEX_MASK) &&
+	       !(info->mw_access_flags & ~HGHCA_BIND_ACCESS_TAKEN);
+}
+
+/* A type 2 window is bound to something, and unbound by invalidation alone (IBA 10.6.7.2). */
+static inline bool hghca_bind2_valid(const struct ibv_mw *mw, uint32_t rkey,
+				     const struct ibv_mw_bind_info *info)
+{
+	return mw->type == IBV_MW_TYPE_2 && info->mr && info->length &&
+	       hghca_bind_valid(mw, rkey, info);
+}
+
 static inline void *hghca_wqe_unit(void *wqe, uint32_t unit)
 {
 	return (char *)wqe + unit * HGHCA_WQE_UNIT;
@@ -101,6 +133,28 @@ static inline void hghca_wqe_set_ud(void *wqe, const struct hghca_ah *ah,
 	*unit = ah->unit;
 	unit->dqpn = htole32(qpn);
 	unit->qkey = htole32(qkey);
+}
+
+static inline void hghca_wqe_set_inv(void *wqe, uint32_t rkey)
+{
+	struct hghca_inv_unit *unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS);
+
+	*unit = (struct hghca_inv_unit) { .key = htole32(rkey) };
+}
+
+/* Without a region the window loses the one it has. */
+static inline void hghca_wqe_set_bind(void *wqe, uint32_t rkey,
+				      const struct ibv_mw_bind_info *info)
+{
+	struct hghca_bind_unit *unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS);
+
+	*unit = (struct hghca_bind_unit) {
+		.access = htole32(info->mw_access_flags & HGHCA_BIND_ACCESS),
+		.rkey = htole32(rkey),
+		.lkey = htole32(info->mr ? info->mr->lkey : 0),
+		.addr = htole64(info->addr),
+		.length = htole64(info->length),
+	};
 }
 
 static inline void hghca_wqe_set_data(struct hghca_data_unit *unit, uint64_t addr,
@@ -192,11 +246,17 @@ static inline void hghca_sq_announce(struct hghca_qp *qp,
 
 	hghca_wq_set_head(sq, first + batch->count);
 
-	prev = hghca_wq_slot(sq, first - 1);
-	hghca_wqe_before_announcement();
-	prev->nda_nop = hghca_link_nda_nop(sq, first, batch->first_opcode);
-	hghca_link_in_order();
-	prev->nee_nds = hghca_link_nee_nds(batch->first_units, batch->first_fence);
+	/*
+	 * A batch as long as the queue starts where the device has passed all
+	 * before it: the doorbell is enough, and the slot before is its last WQE.
+	 */
+	if (batch->count < sq->cnt) {
+		prev = hghca_wq_slot(sq, first - 1);
+		hghca_wqe_before_announcement();
+		prev->nda_nop = hghca_link_nda_nop(sq, first, batch->first_opcode);
+		hghca_link_in_order();
+		prev->nee_nds = hghca_link_nee_nds(batch->first_units, batch->first_fence);
+	}
 
 	low = FIELD_PREP(HGHCA_SQ_DB_HEAD_MASK, first) |
 	      FIELD_PREP(HGHCA_SQ_DB_FENCE, batch->first_fence) |

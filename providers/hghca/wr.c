@@ -11,11 +11,17 @@
 					    IBV_QP_EX_WITH_SEND_WITH_IMM))
 #define HGHCA_SEND_OPS_UC	(HGHCA_SEND_OPS_UD | \
 				 IBV_QP_EX_WITH_RDMA_WRITE | \
-				 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+				 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+				 IBV_QP_EX_WITH_LOCAL_INV | \
+				 IBV_QP_EX_WITH_BIND_MW)
 #define HGHCA_SEND_OPS_RC	(HGHCA_SEND_OPS_UC | \
 				 IBV_QP_EX_WITH_RDMA_READ | \
 				 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
-				 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+				 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | \
+				 IBV_QP_EX_WITH_SEND_WITH_INV)
+#define HGHCA_SEND_OPS_MEM_MGT	((uint64_t)(IBV_QP_EX_WITH_LOCAL_INV | \
+					    IBV_QP_EX_WITH_BIND_MW | \
+					    IBV_QP_EX_WITH_SEND_WITH_INV))
 
 /* The WQE in the making is complete: it joins the batch. */
 static inline void hghca_wr_close(struct hghca_qp *qp)
@@ -26,6 +32,21 @@ static inline void hghca_wr_close(struct hghca_qp *qp)
 		return;
 	hghca_sq_append(qp, &wr->batch, wr->opcode, wr->units, wr->fence);
 	wr->wqe = NULL;
+}
+
+/* What takes no data, and what has less room for it than the others. */
+static inline uint32_t hghca_wr_max_sge(const struct hghca_qp *qp, uint8_t opcode)
+{
+	switch (opcode) {
+	case HGHCA_OPCODE_LOCAL_INV:
+	case HGHCA_OPCODE_BIND_MW:
+		return 0;
+	case HGHCA_OPCODE_ATOMIC_CS:
+	case HGHCA_OPCODE_ATOMIC_FA:
+		return 1;
+	default:
+		return qp->sq.max_sge;
+	}
 }
 
 /* Open the next WQE, whose data list starts at `units`; NULL after an error. */
@@ -49,6 +70,7 @@ static inline void *hghca_wr_open(struct ibv_qp_ex *ibqp, uint8_t opcode,
 	wr->opcode = opcode;
 	wr->fence = ibqp->wr_flags & IBV_SEND_FENCE;
 	wr->may_inline = may_inline;
+	wr->max_sge = hghca_wr_max_sge(qp, opcode);
 	wr->header_units = units;
 	wr->units = units;
 	return wr->wqe;
@@ -69,6 +91,38 @@ static void hghca_wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
 {
 	hghca_wr_open(ibqp, HGHCA_OPCODE_SEND_IMM, hghca_wr_send_header(ibqp),
 		      true, imm_data);
+}
+
+static void hghca_wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	hghca_wr_open(ibqp, HGHCA_OPCODE_SEND_INV, hghca_wr_send_header(ibqp),
+		      true, htobe32(invalidate_rkey));
+}
+
+static void hghca_wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	void *wqe;
+
+	wqe = hghca_wr_open(ibqp, HGHCA_OPCODE_LOCAL_INV,
+			    HGHCA_NEXT_UNITS + HGHCA_INV_UNITS, false, 0);
+	if (wqe)
+		hghca_wqe_set_inv(wqe, invalidate_rkey);
+}
+
+static void hghca_wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
+			     const struct ibv_mw_bind_info *bind_info)
+{
+	void *wqe;
+
+	wqe = hghca_wr_open(ibqp, HGHCA_OPCODE_BIND_MW,
+			    HGHCA_NEXT_UNITS + HGHCA_BIND_UNITS, false, 0);
+	if (!wqe)
+		return;
+	if (!hghca_bind2_valid(mw, rkey, bind_info)) {
+		to_hqp_ex(ibqp)->wr.err = EINVAL;
+		return;
+	}
+	hghca_wqe_set_bind(wqe, rkey, bind_info);
 }
 
 static inline void hghca_wr_rdma(struct ibv_qp_ex *ibqp, uint8_t opcode,
@@ -156,7 +210,7 @@ static void hghca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 
 	if (!wr)
 		return;
-	if (num_sge > to_hqp_ex(ibqp)->sq.max_sge) {
+	if (num_sge > wr->max_sge) {
 		wr->err = EINVAL;
 		return;
 	}
@@ -248,9 +302,11 @@ static void hghca_wr_abort(struct ibv_qp_ex *ibqp)
 
 static uint64_t hghca_wr_service_ops(const struct hghca_qp *qp)
 {
+	uint64_t ops = qp->is_uc ? HGHCA_SEND_OPS_UC : HGHCA_SEND_OPS_RC;
+
 	if (qp->is_ud)
 		return HGHCA_SEND_OPS_UD;
-	return qp->is_uc ? HGHCA_SEND_OPS_UC : HGHCA_SEND_OPS_RC;
+	return qp->has_mem_mgt ? ops : ops & ~HGHCA_SEND_OPS_MEM_MGT;
 }
 
 /* Set the operations asked for; 0, or EOPNOTSUPP. */
@@ -285,5 +341,11 @@ int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops)
 		ex->wr_atomic_cmp_swp = hghca_wr_atomic_cmp_swp;
 	if (send_ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 		ex->wr_atomic_fetch_add = hghca_wr_atomic_fetch_add;
+	if (send_ops & IBV_QP_EX_WITH_SEND_WITH_INV)
+		ex->wr_send_inv = hghca_wr_send_inv;
+	if (send_ops & IBV_QP_EX_WITH_LOCAL_INV)
+		ex->wr_local_inv = hghca_wr_local_inv;
+	if (send_ops & IBV_QP_EX_WITH_BIND_MW)
+		ex->wr_bind_mw = hghca_wr_bind_mw;
 	return 0;
 }

@@ -12,6 +12,8 @@ PROGRAMS = {
     "badwqe": ["badwqe.c", "raw.c", "rig.c"],
     "datacheck": ["datacheck.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],
+    "mr": ["mr.c", "link.c", "rig.c"],
+    "mw": ["mw.c", "link.c", "rig.c"],
     "srq": ["srq.c", "rig.c"],
 }
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"

@@ -18,6 +18,7 @@ struct completions {
 	struct hghca_cq *hcq;
 	struct hghca_qp *hqp;	/* RC */
 	struct hghca_qp *other;	/* UD */
+	struct ib_mr *mr;	/* for fast registration, with one page */
 	u32 produced;
 };
 
@@ -52,6 +53,7 @@ static const struct fake_qp_attr completions_ud = {
 static int completions_init(struct kunit *test)
 {
 	struct completions *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
+	struct scatterlist sg;
 	struct hghca_pd *pd;
 	int err;
 
@@ -67,8 +69,13 @@ static int completions_init(struct kunit *test)
 	this->other = fake_qp(test, pd, this->hcq, this->hcq, &completions_ud);
 	this->hqp->state = IB_QPS_RTS;
 	this->other->state = IB_QPS_RTS;
+	this->mr = fake_mr(test, pd, 1);
+	this->mr->page_size = 4096;
+	sg_init_table(&sg, 1);
+	sg_dma_address(&sg) = 0x123456000;
+	sg_dma_len(&sg) = 4096;
 	test->priv = this;
-	return 0;
+	return hghca_map_mr_sg(this->mr, &sg, 1, NULL) == 1 ? 0 : -EINVAL;
 }
 
 /* Document 7, byte by byte. */
@@ -110,8 +117,15 @@ static void completions_post(struct kunit *test, struct hghca_qp *hqp, enum ib_w
 	struct ib_atomic_wr wr = { .wr = {
 		.wr_id = wr_id, .opcode = opcode, .sg_list = &sge, .num_sge = 1,
 	} };
+	struct completions *this = test->priv;
+	struct ib_reg_wr reg = { .wr = { .wr_id = wr_id, .opcode = opcode }, .mr = this->mr,
+				 .key = this->mr->rkey };
 	const struct ib_send_wr *bad_wr;
 
+	if (opcode == IB_WR_REG_MR) {
+		KUNIT_ASSERT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &reg.wr, &bad_wr));
+		return;
+	}
 	if (opcode == IB_WR_ATOMIC_CMP_AND_SWP || opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
 		sge.length = 8;
 	KUNIT_ASSERT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
@@ -246,6 +260,9 @@ static const struct completions_send {
 	{ "RDMA_READ", IB_WR_RDMA_READ, 0x10, 1000, IB_WC_RDMA_READ },
 	{ "ATOMIC_CS", IB_WR_ATOMIC_CMP_AND_SWP, 0x11, 8, IB_WC_COMP_SWAP },
 	{ "ATOMIC_FA", IB_WR_ATOMIC_FETCH_AND_ADD, 0x12, 8, IB_WC_FETCH_ADD },
+	{ "SEND_INV", IB_WR_SEND_WITH_INV, 0x0c, 1000, IB_WC_SEND },
+	{ "REG_MR", IB_WR_REG_MR, 0x19, 0, IB_WC_REG_MR },
+	{ "LOCAL_INV", IB_WR_LOCAL_INV, 0x1a, 0, IB_WC_LOCAL_INV },
 };
 
 static void completions_send_name(const struct completions_send *send, char *desc)
@@ -305,6 +322,7 @@ static const struct completions_recv {
 	u8 opcode;
 	enum ib_wc_opcode wc;	/* 0: not that of a receive */
 	bool imm;
+	bool inv;
 } completions_recvs[] = {
 	{ "SEND_FIRST", 0x00 },
 	{ "SEND_MIDDLE", 0x01 },
@@ -327,8 +345,10 @@ static const struct completions_recv {
 	{ "ATOMIC_ACKNOWLEDGE", 0x12 },
 	{ "COMPARE_SWAP", 0x13 },
 	{ "FETCH_ADD", 0x14 },
-	{ "SEND_LAST with invalidate", 0x16 },
-	{ "SEND_ONLY with invalidate", 0x17 },
+	{ "no opcode: 15h", 0x15 },
+	{ "SEND_LAST with invalidate", 0x16, IB_WC_RECV, .inv = true },
+	{ "SEND_ONLY with invalidate", 0x17, IB_WC_RECV, .inv = true },
+	{ "no opcode: 18h", 0x18 },
 	{ "no opcode: 1fh", 0x1f },
 	{ "UD SEND_ONLY", 0x64, IB_WC_RECV },
 	{ "UD SEND_ONLY with immediate", 0x65, IB_WC_RECV, true },
@@ -364,7 +384,10 @@ static void completions_recv_opcode(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
 	KUNIT_EXPECT_EQ(test, param->wc, wc.opcode);
 	KUNIT_EXPECT_EQ(test, 1000, wc.byte_len);
-	KUNIT_EXPECT_EQ(test, param->imm ? IB_WC_WITH_IMM : 0, wc.wc_flags);
+	KUNIT_EXPECT_EQ(test, param->imm ? IB_WC_WITH_IMM : param->inv ? IB_WC_WITH_INVALIDATE : 0,
+			wc.wc_flags);
+	if (param->inv)
+		KUNIT_EXPECT_EQ(test, 0xdeadbeef, wc.ex.invalidate_rkey);
 	if (param->imm)
 		KUNIT_EXPECT_EQ(test, 0xdeadbeef, be32_to_cpu(wc.ex.imm_data));
 }
@@ -455,6 +478,10 @@ static const struct completions_hostile {
 	  IN_ERROR, 1 },
 	{ "a SEND of all ones bytes", { .opcode = 0x0a, .is_send = 1, .byte_cnt = 0xffffffff },
 	  IN_ERROR, 1 },
+	{ "a SEND that says it was SEND_INV", { .opcode = 0x0c, .is_send = 1 }, IN_ERROR, 1 },
+	{ "a SEND that says it was REG_MR", { .opcode = 0x19, .is_send = 1 }, IN_ERROR, 1 },
+	{ "an invalidating receive longer than its room", { .opcode = 0x17, .byte_cnt = 1001 },
+	  IN_ERROR, 11 },
 	{ "a SEND shorter than it was", { .opcode = 0x0a, .is_send = 1, .byte_cnt = 999 },
 	  WELL, 1 },
 	{ "a receive longer than its room", { .opcode = 0x04, .byte_cnt = 1001 }, IN_ERROR, 11 },

@@ -5,6 +5,7 @@
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
 #include <linux/kthread.h>
+#include <linux/mman.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -44,7 +45,7 @@ static const struct hghca_dev_lim fake_limits = {
 	.max_desc_sz_rq = cpu_to_be16(1008),
 	.max_icm_sz = cpu_to_be64(1ULL << 32),
 	.revision = cpu_to_be32(1),
-	.caps = cpu_to_be32(0x1ff),
+	.caps = cpu_to_be32(0x3ff),
 	.log_max_mtts = 20,	/* fewer than the document's: less to set up */
 	.max_rd_atomic = 16,
 	.max_dest_rd_atomic = 16,
@@ -297,6 +298,7 @@ static void fake_fill_bus(struct fake *fake)
 	bus->name = dev_name(bus->dev);
 	fake->hdev->uar = (void __iomem *)fake->uar;
 	fake->hdev->ibdev.dev.parent = bus->dev;
+	fake->hdev->ibdev.dma_device = bus->dev;
 	fake->hdev->ibdev.phys_port_cnt = 1;
 	dev_set_name(&fake->hdev->ibdev.dev, "fake");
 }
@@ -431,11 +433,20 @@ void fake_destroy(struct fake *fake)
 
 KUNIT_DEFINE_ACTION_WRAPPER(fake_destroy_action, fake_destroy, struct fake *);
 
-int fake_test_init(struct kunit *test)
+struct fake *fake_test_create(struct kunit *test)
 {
 	struct fake *fake = fake_create();
 
 	if (!fake || kunit_add_action_or_reset(test, fake_destroy_action, fake))
+		return NULL;
+	return fake;
+}
+
+int fake_test_init(struct kunit *test)
+{
+	struct fake *fake = fake_test_create(test);
+
+	if (!fake)
 		return -ENOMEM;
 	test->priv = fake;
 	return fake_open(fake);
@@ -548,6 +559,34 @@ void fake_del_qp(struct hghca_qp *hqp)
 	kfree(hqp);
 }
 
+/* A region for fast registration. */
+struct ib_mr *fake_new_mr(struct hghca_pd *pd, u32 pages)
+{
+	struct ib_mr *ibmr = hghca_alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, pages);
+
+	if (IS_ERR(ibmr))
+		return NULL;
+	ibmr->device = pd->ibpd.device;
+	ibmr->pd = &pd->ibpd;
+	return ibmr;
+}
+
+static void fake_del_mr(struct ib_mr *ibmr)
+{
+	hghca_dereg_mr(ibmr, NULL);
+}
+
+unsigned long fake_user_memory(struct kunit *test, size_t size, int prot)
+{
+	unsigned long start = kunit_vm_mmap(test, NULL, 0, size, prot,
+					    MAP_ANONYMOUS | MAP_PRIVATE, 0);
+
+	KUNIT_ASSERT_NE(test, 0, start);
+	KUNIT_ASSERT_LT(test, start, TASK_SIZE);
+	return start;
+}
+
+KUNIT_DEFINE_ACTION_WRAPPER(fake_del_mr_action, fake_del_mr, struct ib_mr *);
 KUNIT_DEFINE_ACTION_WRAPPER(fake_del_pd_action, fake_del_pd, struct hghca_pd *);
 KUNIT_DEFINE_ACTION_WRAPPER(fake_del_cq_action, fake_del_cq, struct hghca_cq *);
 KUNIT_DEFINE_ACTION_WRAPPER(fake_del_srq_action, fake_del_srq, struct hghca_srq *);
@@ -560,6 +599,15 @@ struct hghca_pd *fake_pd(struct kunit *test, struct fake *fake)
 	KUNIT_ASSERT_NOT_NULL(test, pd);
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_del_pd_action, pd));
 	return pd;
+}
+
+struct ib_mr *fake_mr(struct kunit *test, struct hghca_pd *pd, u32 pages)
+{
+	struct ib_mr *ibmr = fake_new_mr(pd, pages);
+
+	KUNIT_ASSERT_NOT_NULL(test, ibmr);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fake_del_mr_action, ibmr));
+	return ibmr;
 }
 
 struct hghca_cq *fake_cq(struct kunit *test, struct fake *fake, int cqe)

@@ -113,6 +113,9 @@ int fake_open(struct fake *fake);
 int fake_events(struct fake *fake);
 void fake_destroy(struct fake *fake);
 
+/* A device that goes with the test, or NULL. */
+struct fake *fake_test_create(struct kunit *test);
+
 /* For suites whose tests begin with an open device in test->priv; it goes with the test. */
 int fake_test_init(struct kunit *test);
 int fake_test_init_events(struct kunit *test);
@@ -160,15 +163,23 @@ struct hghca_cq *fake_new_cq(struct fake *fake, int cqe);
 struct hghca_srq *fake_new_srq(struct hghca_pd *pd, u32 max_wr, u32 max_sge);
 struct hghca_qp *fake_new_qp(struct hghca_pd *pd, struct hghca_cq *send_cq,
 			     struct hghca_cq *recv_cq, const struct fake_qp_attr *attr);
+struct ib_mr *fake_new_mr(struct hghca_pd *pd, u32 pages);
 void fake_del_pd(struct hghca_pd *pd);
 void fake_del_cq(struct hghca_cq *hcq);
 void fake_del_srq(struct hghca_srq *hsrq);
 void fake_del_qp(struct hghca_qp *hqp);
 struct hghca_pd *fake_pd(struct kunit *test, struct fake *fake);
+struct ib_mr *fake_mr(struct kunit *test, struct hghca_pd *pd, u32 pages);
 struct hghca_cq *fake_cq(struct kunit *test, struct fake *fake, int cqe);
 struct hghca_srq *fake_srq(struct kunit *test, struct hghca_pd *pd, u32 max_wr, u32 max_sge);
 struct hghca_qp *fake_qp(struct kunit *test, struct hghca_pd *pd, struct hghca_cq *send_cq,
 			 struct hghca_cq *recv_cq, const struct fake_qp_attr *attr);
+
+/*
+ * Memory of a user, in an address space that goes with the test: @size bytes of
+ * zeros with PROT_*.
+ */
+unsigned long fake_user_memory(struct kunit *test, size_t size, int prot);
 
 /* A big- or little-endian number at byte @offset of what the device was given. */
 static inline u32 be32_at(const void *from, u32 offset)
@@ -184,6 +195,11 @@ static inline u64 be64_at(const void *from, u32 offset)
 static inline u32 le32_at(const void *from, u32 offset)
 {
 	return le32_to_cpup(from + offset);
+}
+
+static inline u64 le64_at(const void *from, u32 offset)
+{
+	return le64_to_cpup(from + offset);
 }
 
 #endif /* HGHCA_FAKE_H */

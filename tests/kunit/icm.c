@@ -14,7 +14,7 @@
 #define ICM_EQC_BASE	0x9000000
 #define ICM_SRQC_BASE	0x9040000
 #define ICM_MPT_BASE	0x0
-#define ICM_MTT_BASE	0x1000000
+#define ICM_MTT_BASE	0x2000000
 
 #define ICM_QPS_A_BLOCK	128
 
@@ -97,11 +97,11 @@ static const struct icm_range {
 	{ "SRQC, the first", HGHCA_ICM_SRQC, 1, 1, 1, ICM_SRQC_BASE, 1, 64 },
 	{ "SRQC, the last", HGHCA_ICM_SRQC, 65535, 1, 1, 0x9800000, 1, 64 },
 	{ "MPT, the first", HGHCA_ICM_MPT, 1, 1, 2, ICM_MPT_BASE, 1, 64 },
-	{ "MPT, the last", HGHCA_ICM_MPT, 262143, 1, 2, 0xfc0000, 1, 64 },
+	{ "MPT, the last", HGHCA_ICM_MPT, 524287, 1, 2, 0x1fc0000, 1, 64 },
 	{ "MTT, the first", HGHCA_ICM_MTT, 8, 1, 2, ICM_MTT_BASE, 1, 64 },
 	{ "MTT, across two blocks", HGHCA_ICM_MTT, 32767, 2, 2, ICM_MTT_BASE, 2, 64 },
-	{ "MTT, five blocks", HGHCA_ICM_MTT, 40000, 4 * 32768, 2, 0x1040000, 5, 64 },
-	{ "MTT, the last", HGHCA_ICM_MTT, 1048575, 1, 2, 0x17c0000, 1, 64 },
+	{ "MTT, five blocks", HGHCA_ICM_MTT, 40000, 4 * 32768, 2, 0x2040000, 5, 64 },
+	{ "MTT, the last", HGHCA_ICM_MTT, 1048575, 1, 2, 0x27c0000, 1, 64 },
 };
 
 static void icm_range_name(const struct icm_range *range, char *desc)

@@ -35,15 +35,59 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
 	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
-	KUNIT_EXPECT_EQ(test, 0x1ff, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x3ff, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
-	/* No more than 2^18 MPTs: the rest of the key is its tag. */
-	KUNIT_EXPECT_EQ(test, 0x0000000 | 18, be64_at(&init, 0x30));
-	KUNIT_EXPECT_EQ(test, 0x1000000, be64_at(&init, 0x38));
+	KUNIT_EXPECT_EQ(test, 0x0000000 | 19, be64_at(&init, 0x30));
+	KUNIT_EXPECT_EQ(test, 0x2000000, be64_at(&init, 0x38));
 
 	KUNIT_EXPECT_EQ(test, 0x0123456789abcdef, fake->hdev->board_id);
 	KUNIT_EXPECT_EQ(test, 0xfedcba9876543210, be64_to_cpu(fake->hdev->node_guid));
 	KUNIT_EXPECT_EQ(test, 0x00020003, fake->hdev->fw_version);
+}
+
+static const struct limits_mpts {
+	const char *name;
+	u32 caps;
+	u8 log_max_mpts;
+	u8 log_reserved;
+	int err;
+	u32 num;
+	u32 first;
+} limits_mpts[] = {
+	/* Of a key 24 bits are the index; 0 and 1 are in no key. */
+	{ "MEM_MGT, 2^19 MPTs", 0x3ff, 19, 0, 0, 1 << 19, 2 },
+	{ "MEM_MGT, 2^24 MPTs", 0x3ff, 24, 0, 0, 1 << 24, 2 },
+	{ "MEM_MGT, 2^25 MPTs: no more than a key holds", 0x3ff, 25, 0, 0, 1 << 24, 2 },
+	{ "MEM_MGT, 2^255 MPTs", 0x3ff, 255, 0, 0, 1 << 24, 2 },
+	{ "MEM_MGT, 4 MPTs", 0x3ff, 2, 0, 0, 4, 2 },
+	{ "MEM_MGT, 2 MPTs", 0x3ff, 1, 0, -EPROTO },
+	{ "MEM_MGT, 8 reserved", 0x3ff, 19, 3, 0, 1 << 19, 8 },
+	/* No more than 2^18: the rest of the key is its tag. */
+	{ "without, 2^18 MPTs", 0x1ff, 18, 0, 0, 1 << 18, 1 },
+	{ "without, 2^19 MPTs", 0x1ff, 19, 0, 0, 1 << 18, 1 },
+	{ "without, 2 MPTs", 0x1ff, 1, 0, 0, 2, 1 },
+};
+
+static void limits_mpts_name(const struct limits_mpts *mpts, char *desc)
+{
+	strscpy(desc, mpts->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(limits_mpts, limits_mpts, limits_mpts_name);
+
+static void limits_num_mpts(struct kunit *test)
+{
+	const struct limits_mpts *param = test->param_value;
+	struct fake *fake = test->priv;
+
+	fake->limits.caps = cpu_to_be32(param->caps);
+	fake->limits.log_max_mpts = param->log_max_mpts;
+	fake->limits.log_reserved_lkeys = param->log_reserved;
+	KUNIT_ASSERT_EQ(test, param->err, fake_open(fake));
+	if (param->err)
+		return;
+	KUNIT_EXPECT_EQ(test, param->num, fake->hdev->limits.num_mpts);
+	KUNIT_EXPECT_EQ(test, param->first, fake->hdev->limits.first_mpt);
 }
 
 static void limits_decoded(struct kunit *test)
@@ -52,15 +96,15 @@ static void limits_decoded(struct kunit *test)
 	const struct hghca_limits *limits = &fake->hdev->limits;
 
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x1ff, limits->caps);
+	KUNIT_EXPECT_EQ(test, 0x3ff, limits->caps);
 	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
 	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
 	KUNIT_EXPECT_EQ(test, 131072, limits->num_cqs);
 	KUNIT_EXPECT_EQ(test, 1, limits->first_cqn);
 	KUNIT_EXPECT_EQ(test, 64, limits->num_eqs);
 	KUNIT_EXPECT_EQ(test, 1, limits->first_eqn);
-	KUNIT_EXPECT_EQ(test, 262144, limits->num_mpts);
-	KUNIT_EXPECT_EQ(test, 1, limits->first_mpt);
+	KUNIT_EXPECT_EQ(test, 524288, limits->num_mpts);
+	KUNIT_EXPECT_EQ(test, 2, limits->first_mpt);
 	KUNIT_EXPECT_EQ(test, 1, limits->first_mtt);
 	KUNIT_EXPECT_EQ(test, 1 << 20, limits->num_pds);
 	KUNIT_EXPECT_EQ(test, 2048, limits->num_uars);
@@ -107,7 +151,7 @@ static const struct limits_bad {
 	{ "2 EQs, of which one reserved", 0x0e, 1, -EPROTO },
 	{ "2^9 EQs", 0x0e, 9, -EPROTO },
 	{ "no MPTs", 0x0f, 0, -EPROTO },
-	{ "all MPTs reserved", 0x07, 18, -EPROTO },
+	{ "all MPTs reserved", 0x07, 19, -EPROTO },
 	{ "no PDs", 0x10, 0, -EPROTO },
 	{ "2^25 PDs", 0x10, 25, -EPROTO },
 	{ "no MTTs", 0x40, 0, -EPROTO },
@@ -154,7 +198,8 @@ static const struct limits_bad {
 	{ "without QP_LIMITS", 0x3f, 0xdf, -EOPNOTSUPP },
 	{ "without STATS: no need", 0x3f, 0xbf, 0 },
 	{ "without SRQ: no need", 0x3f, 0x7f, 0 },
-	{ "without UC: no need", 0x3e, 0x00, 0 },
+	{ "without UC: no need", 0x3e, 0x02, 0 },
+	{ "without MEM_MGT: no need", 0x3e, 0x01, 0 },
 	{ "with a capability to come", 0x3e, 0x80, 0 },
 };
 
@@ -174,7 +219,7 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x1ff);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x3ff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
 }
@@ -204,12 +249,12 @@ static void limits_bad_srq(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x17f, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x37f, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.num_srqs);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_wr);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_sge);
 	hghca_profile_layout(fake->hdev, &init);
-	KUNIT_EXPECT_EQ(test, 0x17f, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x37f, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x28));
 }
 
@@ -239,6 +284,7 @@ static void limits_refused(struct kunit *test)
 
 static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_layout),
+	KUNIT_CASE_PARAM(limits_num_mpts, limits_mpts_gen_params),
 	KUNIT_CASE(limits_decoded),
 	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_srq, limits_bad_srq_gen_params),

@@ -371,7 +371,7 @@ static void regions_mpt_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000010b, be32_at(this->mpt, 0x00));	/* region, rights */
 	KUNIT_EXPECT_EQ(test, 1, be32_at(this->mpt, 0x04));
 	KUNIT_EXPECT_EQ(test, mr.key, be32_at(this->mpt, 0x08));
-	KUNIT_EXPECT_EQ(test, this->mpt_index, mr.key & 0x3ffff);
+	KUNIT_EXPECT_EQ(test, this->mpt_index, mr.key >> 8);
 	KUNIT_EXPECT_EQ(test, 0x54321, be32_at(this->mpt, 0x0c));
 	KUNIT_EXPECT_EQ(test, 0x123456789abcd002, be64_at(this->mpt, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x2ffe, be64_at(this->mpt, 0x18));
@@ -395,8 +395,11 @@ static const struct regions_access {
 	{ "remote write", IB_ACCESS_REMOTE_WRITE, 0x02 },
 	{ "remote read", IB_ACCESS_REMOTE_READ, 0x04 },
 	{ "remote atomic", IB_ACCESS_REMOTE_ATOMIC, 0x08 },
+	{ "window binding", IB_ACCESS_MW_BIND, 0x10 },
+	{ "zero-based", IB_ZERO_BASED, 0x20 },
 	{ "all", IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
-	  IB_ACCESS_REMOTE_ATOMIC, 0x0f },
+	  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED, 0x3f },
+	{ "relaxed ordering, which is optional", IB_ACCESS_RELAXED_ORDERING, 0x00 },
 };
 
 static void regions_access_name(const struct regions_access *access, char *desc)
@@ -427,32 +430,61 @@ static void regions_dma_mr(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
 }
 
-/* The tag above the index is another at each use, and never 0. */
-static void regions_keys(struct kunit *test)
-{
-	struct regions *this = test->priv;
-	struct hghca_dev *hdev = this->fake->hdev;
-	struct hghca_hwmr mr;
-	u32 last = 0, index = 0;
-	int i;
+/* Document 4.5: where index and tag stand in a key. */
+static const struct regions_key {
+	const char *name;
+	u32 caps;
+	u32 first;	/* index that a key can have */
+	u32 index_shift, index_mask;
+	u32 tag_shift, tag_mask;
+} regions_keys[] = {
+	{ "with MEM_MGT", 0x3ff, 2, 8, 0xffffff, 0, 0xff },
+	{ "without", 0x1ff, 1, 0, 0x3ffff, 18, 0x3fff },
+};
 
-	for (i = 0; i < 5; i++) {
-		KUNIT_ASSERT_EQ(test, 0, hghca_hwmr_create_physical(hdev, &mr, 1, 1));
-		KUNIT_EXPECT_NE(test, last, mr.key);
-		KUNIT_EXPECT_NE(test, 0, mr.key >> 18);
-		KUNIT_EXPECT_NE(test, 0x100, mr.key);
-		KUNIT_EXPECT_EQ(test, this->mpt_index, mr.key & 0x3ffff);
-		if (i)
-			KUNIT_EXPECT_EQ(test, index, this->mpt_index);
-		index = this->mpt_index;
-		last = mr.key;
-		KUNIT_EXPECT_EQ(test, 0, hghca_hwmr_destroy(hdev, &mr));
+static void regions_key_name(const struct regions_key *key, char *desc)
+{
+	strscpy(desc, key->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(regions_key, regions_keys, regions_key_name);
+
+/* The tag is another at each use of an index, and never 0; then it starts again. */
+static void regions_key(struct kunit *test)
+{
+	const struct regions_key *param = test->param_value;
+	struct fake *fake = fake_test_create(test);
+	struct regions *this = test->priv;
+	u32 tag, i, uses = param->tag_mask + 3;
+	struct hghca_hwmr mr, other;
+
+	KUNIT_ASSERT_NOT_NULL(test, fake);
+	fake->limits.caps = cpu_to_be32(param->caps);
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	fake->priv = this;
+	fake->answer = regions_answer;
+	for (i = 0; i < uses; i++) {
+		/* Long tags: from near their end on. */
+		if (i == 3 && param->tag_mask > 0xff) {
+			i = param->tag_mask - 2;
+			fake->hdev->mpt_tags[param->first] = i;
+		}
+		KUNIT_ASSERT_EQ(test, 0, hghca_hwmr_create_physical(fake->hdev, &mr, 1, 1));
+		tag = mr.key >> param->tag_shift & param->tag_mask;
+		KUNIT_EXPECT_EQ(test, param->first, this->mpt_index);
+		KUNIT_EXPECT_EQ(test, param->first,
+				mr.key >> param->index_shift & param->index_mask);
+		KUNIT_EXPECT_EQ(test, i % param->tag_mask + 1, tag);
+		KUNIT_EXPECT_EQ(test, mr.key, be32_at(this->mpt, 0x08));
+		KUNIT_EXPECT_EQ(test, 0, hghca_hwmr_destroy(fake->hdev, &mr));
 	}
-	/* Of 14 bits: after the last comes the first. */
-	hdev->mpt_tags[index] = 0x3fff;
-	KUNIT_ASSERT_EQ(test, 0, hghca_hwmr_create_physical(hdev, &mr, 1, 1));
-	KUNIT_EXPECT_EQ(test, BIT(18) | index, mr.key);
-	KUNIT_EXPECT_EQ(test, 0, hghca_hwmr_destroy(hdev, &mr));
+	/* The next index has a tag of its own. */
+	KUNIT_ASSERT_EQ(test, 0, hghca_hwmr_create_physical(fake->hdev, &mr, 1, 1));
+	KUNIT_ASSERT_EQ(test, 0, hghca_hwmr_create_physical(fake->hdev, &other, 1, 1));
+	KUNIT_EXPECT_EQ(test, (param->first + 1) << param->index_shift | 1 << param->tag_shift,
+			other.key);
+	KUNIT_EXPECT_EQ(test, 0, hghca_hwmr_destroy(fake->hdev, &other));
+	KUNIT_EXPECT_EQ(test, 0, hghca_hwmr_destroy(fake->hdev, &mr));
 }
 
 /* ------------------------------------------------------------------ */
@@ -699,7 +731,7 @@ static struct kunit_case regions_cases[] = {
 	KUNIT_CASE_PARAM(regions_many_mtts, regions_count_gen_params),
 	KUNIT_CASE(regions_mpt_bytes),
 	KUNIT_CASE_PARAM(regions_dma_mr, regions_access_gen_params),
-	KUNIT_CASE(regions_keys),
+	KUNIT_CASE_PARAM(regions_key, regions_key_gen_params),
 	KUNIT_CASE_PARAM(regions_kernel_queue, regions_queue_gen_params),
 	KUNIT_CASE_PARAM(regions_create_fails, regions_failure_gen_params),
 	KUNIT_CASE(regions_queue_fails),

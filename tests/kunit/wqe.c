@@ -14,7 +14,9 @@
 #define WQE_UNTOUCHED	0xcc
 
 /* Room for three data units behind the longest head, or 44 bytes inline. */
-static const struct hghca_wqe_room wqe_room = { .units = 7, .max_sge = 3, .max_inline = 44 };
+static const struct hghca_wqe_room wqe_room = {
+	.units = 7, .max_sge = 3, .max_inline = 44, .mem_mgt = true,
+};
 
 static const u8 wqe_text[64] = "The quick brown fox jumps over the lazy dog, again and again.";
 
@@ -122,6 +124,19 @@ static const struct wqe_golden wqe_rc[] = {
 		     /* the value to add */
 		     0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0xc0,
 		     0, 0, 0, 0, 0, 0, 0, 0, BYTES_SGE_8 } },
+	/* The key stands where immediate data does, as it goes on the wire. */
+	{ "SEND_INV", IB_WR_SEND_WITH_INV, IB_SEND_SIGNALED | IB_SEND_SOLICITED, 1, { WQE_SGE },
+	  .device_opcode = 0x0c, .length = 0x1234, .units = 2,
+	  .bytes = { BYTES_NEXT_IMM(WQE_FLAG_C | WQE_FLAG_S), BYTES_SGE } },
+	{ "SEND_INV inline", IB_WR_SEND_WITH_INV, IB_SEND_INLINE, 1, { WQE_TEXT(0, 3) },
+	  .device_opcode = 0x0c, .length = 3, .units = 2,
+	  .bytes = { BYTES_NEXT_IMM(0), 0x03, 0, 0, 0x80, 'T', 'h', 'e' } },
+	{ "LOCAL_INV", IB_WR_LOCAL_INV, IB_SEND_SIGNALED, 0,
+	  .device_opcode = 0x1a, .units = 2,
+	  .bytes = { BYTES_NEXT(WQE_FLAG_C), 0xef, 0xbe, 0xad, 0xde } },
+	{ "LOCAL_INV, fenced, its list not looked at", IB_WR_LOCAL_INV, IB_SEND_FENCE, 99,
+	  .device_opcode = 0x1a, .fence = true, .units = 2,
+	  .bytes = { BYTES_NEXT(0), 0xef, 0xbe, 0xad, 0xde } },
 	{ "SEND inline, 1 byte", IB_WR_SEND, IB_SEND_INLINE, 1, { WQE_TEXT(0, 1) },
 	  .device_opcode = 0x0a, .length = 1, .units = 2,
 	  .bytes = { BYTES_NEXT(0), 0x01, 0, 0, 0x80, 'T' } },
@@ -209,7 +224,10 @@ static void wqe_build(union wqe_wr *any, const struct wqe_golden *golden, struct
 	wr->send_flags = golden->send_flags;
 	wr->num_sge = golden->num_sge;
 	wr->sg_list = sge;
-	wr->ex.imm_data = cpu_to_be32(0xdeadbeef);
+	if (golden->opcode == IB_WR_SEND_WITH_INV || golden->opcode == IB_WR_LOCAL_INV)
+		wr->ex.invalidate_rkey = 0xdeadbeef;
+	else
+		wr->ex.imm_data = cpu_to_be32(0xdeadbeef);
 }
 
 static void wqe_build_rc(union wqe_wr *any, const struct wqe_golden *golden, struct ib_sge *sge)
@@ -344,10 +362,9 @@ static const struct wqe_golden wqe_rc_refused[] = {
 	  { { .length = 4 }, { .length = 4 } } },
 	{ "ATOMIC_FA to nowhere", IB_WR_ATOMIC_FETCH_AND_ADD, 0, 0 },
 	{ "LSO", IB_WR_LSO, 0, 1, { WQE_SGE } },
-	{ "SEND_WITH_INV", IB_WR_SEND_WITH_INV, 0, 1, { WQE_SGE } },
-	{ "RDMA_READ_WITH_INV", IB_WR_RDMA_READ_WITH_INV, 0, 1, { WQE_SGE } },
-	{ "LOCAL_INV", IB_WR_LOCAL_INV, 0, 0 },
-	{ "REG_MR", IB_WR_REG_MR, 0, 0 },
+	{ "SEND_INV, one SGE too many", IB_WR_SEND_WITH_INV, 0, 4,
+	  { WQE_SGE, WQE_SGE, WQE_SGE, WQE_SGE } },
+	{ "REG_MR, which has an encoder of its own", IB_WR_REG_MR, 0, 0 },
 	{ "masked ATOMIC_CS", IB_WR_MASKED_ATOMIC_CMP_AND_SWP, 0, 1, { WQE_SGE_8 } },
 	{ "an opcode beyond all", (enum ib_wr_opcode)0x7fffffff, 0, 1, { WQE_SGE } },
 	{ "an opcode below all", (enum ib_wr_opcode)-1, 0, 1, { WQE_SGE } },
@@ -362,6 +379,10 @@ static const struct wqe_golden wqe_ud_refused[] = {
 	{ "ATOMIC_CS", IB_WR_ATOMIC_CMP_AND_SWP, 0, 1, { WQE_SGE_8 } },
 	{ "ATOMIC_FA", IB_WR_ATOMIC_FETCH_AND_ADD, 0, 1, { WQE_SGE_8 } },
 	{ "LSO", IB_WR_LSO, 0, 1, { WQE_SGE } },
+	{ "SEND_INV", IB_WR_SEND_WITH_INV, 0, 1, { WQE_SGE } },
+	{ "LOCAL_INV", IB_WR_LOCAL_INV, 0, 0 },
+	{ "REG_MR", IB_WR_REG_MR, 0, 0 },
+	{ "RDMA_READ_WITH_INV", IB_WR_RDMA_READ_WITH_INV, 0, 1, { WQE_SGE } },
 };
 
 static const struct wqe_golden wqe_recv_refused[] = {
@@ -418,6 +439,79 @@ static void wqe_recv_is_refused(struct kunit *test)
 	wr.sg_list = sge;
 	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_wqe_encode_recv(slot, &room, &wr, &length));
 	KUNIT_EXPECT_NULL(test, memchr_inv(slot + 64, WQE_UNTOUCHED, WQE_SLOT - 64));
+}
+
+/* What the device may lack, and what it lacks always. */
+static const struct wqe_missing {
+	const char *name;
+	enum ib_wr_opcode opcode;
+	bool mem_mgt;
+	int rc;
+	int uc;
+} wqe_missings[] = {
+	{ "SEND_INV", IB_WR_SEND_WITH_INV, true, 0, -EINVAL },
+	{ "LOCAL_INV", IB_WR_LOCAL_INV, true, 0, 0 },
+	{ "RDMA_READ_WITH_INV", IB_WR_RDMA_READ_WITH_INV, true, -EOPNOTSUPP, -EOPNOTSUPP },
+	{ "SEND", IB_WR_SEND, true, 0, 0 },
+	{ "without MEM_MGT: SEND_INV", IB_WR_SEND_WITH_INV, false, -EOPNOTSUPP, -EOPNOTSUPP },
+	{ "without MEM_MGT: LOCAL_INV", IB_WR_LOCAL_INV, false, -EOPNOTSUPP, -EOPNOTSUPP },
+	{ "without MEM_MGT: RDMA_READ_WITH_INV", IB_WR_RDMA_READ_WITH_INV, false, -EOPNOTSUPP,
+	  -EOPNOTSUPP },
+	{ "without MEM_MGT: SEND", IB_WR_SEND, false, 0, 0 },
+};
+
+static void wqe_missing_name(const struct wqe_missing *missing, char *desc)
+{
+	strscpy(desc, missing->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wqe_missing, wqe_missings, wqe_missing_name);
+
+static void wqe_missing(struct kunit *test)
+{
+	const struct wqe_missing *missing = test->param_value;
+	const struct ib_send_wr wr = { .opcode = missing->opcode };
+	struct hghca_wqe_room room = wqe_room;
+	struct hghca_wqe_info info;
+	u8 *slot = wqe_slot(test);
+
+	room.mem_mgt = missing->mem_mgt;
+	KUNIT_EXPECT_EQ(test, missing->rc, hghca_wqe_encode_rc(slot, &room, &wr, &info));
+	KUNIT_EXPECT_EQ(test, missing->uc, hghca_wqe_encode_uc(slot, &room, &wr, &info));
+}
+
+/* next unit; key, access, start, length, list, pages, page size, reserved */
+static void wqe_reg_bytes(struct kunit *test)
+{
+	static const struct wqe_golden golden = {
+		.device_opcode = 0x19, .units = 4, .fence = true,
+		.bytes = { BYTES_NEXT(WQE_FLAG_C),
+			   0xd4, 0xc3, 0xb2, 0xa1, 0x0f, 0x00, 0x00, 0x00,
+			   0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+			   0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
+			   0x00, 0xf0, 0xde, 0xbc, 0x9a, 0x00, 0x00, 0x00,
+			   0x00, 0x04, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00,
+			   0, 0, 0, 0, 0, 0, 0, 0 },
+	};
+	static const struct hghca_wqe_reg reg = {
+		.key = 0xa1b2c3d4, .access = 0x0f, .start = 0x1122334455667788,
+		.length = 0x0102030405060708, .list = 0x9abcdef000, .pages = 1024,
+		.page_shift = 21,
+	};
+	const struct ib_send_wr wr = {
+		.opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED | IB_SEND_FENCE,
+		.num_sge = 99,
+	};
+	struct hghca_wqe_room room = wqe_room;
+	struct hghca_wqe_info info;
+	u8 *slot = wqe_slot(test);
+
+	room.mem_mgt = false;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, hghca_wqe_encode_reg(slot, &room, &reg, &wr, &info));
+	KUNIT_EXPECT_NULL(test, memchr_inv(slot, WQE_UNTOUCHED, WQE_SLOT));
+	KUNIT_ASSERT_EQ(test, 0, hghca_wqe_encode_reg(slot, &wqe_room, &reg, &wr, &info));
+	wqe_expect(test, slot, &golden);
+	wqe_expect_info(test, &info, &golden);
 }
 
 /* A QPN has 24 bits; the port has one P_Key. */
@@ -525,6 +619,10 @@ static const struct wqe_size {
 	{ "RC, nothing but an atomic", IB_QPT_RC, 0, 0, 64 },
 	{ "RC, 2 SGEs: an atomic is as long", IB_QPT_RC, 2, 0, 64 },
 	{ "RC, 3 SGEs", IB_QPT_RC, 3, 0, 80 },
+	/* next 16, reg 48 */
+	{ "UC, nothing but REG_MR", IB_QPT_UC, 0, 0, 64 },
+	{ "UC, 2 SGEs: REG_MR is as long", IB_QPT_UC, 2, 0, 64 },
+	{ "UC, 3 SGEs", IB_QPT_UC, 3, 0, 80 },
 	{ "RC, 32 SGEs", IB_QPT_RC, 32, 0, 544 },
 	{ "RC, 28 bytes inline", IB_QPT_RC, 1, 28, 64 },
 	{ "RC, 29 bytes inline", IB_QPT_RC, 1, 29, 80 },
@@ -573,6 +671,8 @@ static struct kunit_case wqe_cases[] = {
 	KUNIT_CASE_PARAM(wqe_rc_is_refused, wqe_rc_refused_gen_params),
 	KUNIT_CASE_PARAM(wqe_ud_is_refused, wqe_ud_refused_gen_params),
 	KUNIT_CASE_PARAM(wqe_recv_is_refused, wqe_recv_refused_gen_params),
+	KUNIT_CASE_PARAM(wqe_missing, wqe_missing_gen_params),
+	KUNIT_CASE(wqe_reg_bytes),
 	KUNIT_CASE(wqe_ud_bad_address),
 	KUNIT_CASE_PARAM(wqe_link_bytes, wqe_link_gen_params),
 	KUNIT_CASE_PARAM(wqe_doorbell_value, wqe_doorbell_gen_params),

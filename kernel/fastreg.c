@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: regions for fast registration, of the kernel.
+ *
+ * The device knows such a region by its MTTs alone until REG_MR gives it an
+ * address and pages.  The pages are listed in memory of the region's own, where
+ * the device reads them as it executes REG_MR; see post.c.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "hghca.h"
+
+static int hghca_fast_pages_alloc(struct hghca_dev *hdev, struct hghca_fast_pages *pages, u32 max)
+{
+	pages->list = dma_alloc_coherent(hdev->bus.dev, max * sizeof(*pages->list),
+					 &pages->dma, GFP_KERNEL);
+	if (!pages->list)
+		return -ENOMEM;
+	pages->max = max;
+	return 0;
+}
+
+/**
+ * hghca_fast_pages_free - free a region's page list
+ * @hdev: the device, which has no REG_MR under way that names it
+ * @pages: the list; nothing happens to one of zeros
+ */
+void hghca_fast_pages_free(struct hghca_dev *hdev, struct hghca_fast_pages *pages)
+{
+	if (pages->list)
+		dma_free_coherent(hdev->bus.dev, pages->max * sizeof(*pages->list),
+				  pages->list, pages->dma);
+}
+
+/**
+ * hghca_alloc_mr - a region for fast registration
+ * @ibpd: its PD
+ * @type: IB_MR_TYPE_MEM_REG
+ * @max_num_sg: pages it can have, at most HGHCA_FAST_REG_PAGES_MAX
+ *
+ * Return: the region, or an ERR_PTR(): -EOPNOTSUPP for another type, -EINVAL for
+ * a number of pages that is not possible, and what memory and device answer.
+ */
+struct ib_mr *hghca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	const struct hghca_hwmr_attr attr = {
+		.kind = HGHCA_HWMR_FAST_REG,
+		.pdn = to_hpd(ibpd)->pdn,
+		.page_shift = 12,
+	};
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct hghca_mr *mr;
+	int err;
+
+	if (type != IB_MR_TYPE_MEM_REG) {
+		ibdev_dbg(&hdev->ibdev, "alloc_mr: type %d is not supported\n", type);
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	if (!max_num_sg || max_num_sg > HGHCA_FAST_REG_PAGES_MAX) {
+		ibdev_dbg(&hdev->ibdev, "alloc_mr: %u pages are not possible\n", max_num_sg);
+		return ERR_PTR(-EINVAL);
+	}
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	err = hghca_fast_pages_alloc(hdev, &mr->pages, max_num_sg);
+	if (err)
+		goto err_free_mr;
+
+	err = hghca_hwmr_create(hdev, &mr->hw, &attr, max_num_sg);
+	if (err)
+		goto err_free_pages;
+	mr->ibmr.lkey = mr->hw.key;
+	mr->ibmr.rkey = mr->hw.key;
+	return &mr->ibmr;
+
+err_free_pages:
+	hghca_fast_pages_free(hdev, &mr->pages);
+err_free_mr:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+static int hghca_fast_pages_push(struct ib_mr *ibmr, u64 dma)
+{
+	struct hghca_fast_pages *pages = &to_hmr(ibmr)->pages;
+
+	if (pages->count == pages->max)
+		return -ENOMEM;
+	pages->list[pages->count++] = cpu_to_le64(dma);
+	return 0;
+}
+
+static bool hghca_fast_page_size_is_valid(const struct hghca_limits *limits,
+					  unsigned int page_size)
+{
+	return is_power_of_2(page_size) && ilog2(page_size) >= limits->log_min_page &&
+	       ilog2(page_size) <= limits->log_max_page;
+}
+
+/**
+ * hghca_map_mr_sg - list the pages that the next REG_MR registers
+ * @ibmr: a region for fast registration; its page_size is set
+ * @sg: mapped memory
+ * @sg_nents: its entries
+ * @sg_offset: where in the first one to start, and where in the first one that
+ *	is left over the rest starts; may be NULL
+ *
+ * No REG_MR that names the region may be under way.
+ *
+ * Return: the number of entries that found room, or -EINVAL for a page size or
+ * region that is not possible, -ENOMEM when not one entry has room.
+ */
+int hghca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		    unsigned int *sg_offset)
+{
+	struct hghca_dev *hdev = to_hdev(ibmr->device);
+	struct hghca_mr *mr = to_hmr(ibmr);
+
+	if (!mr->pages.list ||
+	    !hghca_fast_page_size_is_valid(&hdev->limits, ibmr->page_size)) {
+		ibdev_dbg(&hdev->ibdev, "map_mr_sg: MR %#x with pages of %u bytes\n",
+			  mr->hw.key, ibmr->page_size);
+		return -EINVAL;
+	}
+
+	mr->pages.count = 0;
+	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, hghca_fast_pages_push);
+}
+
+/**
+ * hghca_fast_reg_describe - what REG_MR shall say of a region
+ * @limits: the device's
+ * @wr: the work request; its region was mapped
+ * @reg: the answer
+ *
+ * Its user may have moved the region to another address since it was mapped.
+ * A list that ended within an entry may have a page more than there are bytes.
+ *
+ * Return: 0, or -EINVAL for a region, key or right that is not possible.
+ */
+int hghca_fast_reg_describe(const struct hghca_limits *limits, const struct ib_reg_wr *wr,
+			    struct hghca_wqe_reg *reg)
+{
+	const struct hghca_mr *mr = to_hmr(wr->mr);
+	const struct ib_mr *ibmr = &mr->ibmr;
+	u64 in_page, pages;
+	u8 page_shift;
+
+	if (!mr->pages.list || (wr->key ^ mr->hw.key) & HGHCA_KEY_INDEX_MASK ||
+	    wr->access & ~(HGHCA_MR_ACCESS_SUPPORTED | IB_ACCESS_OPTIONAL) ||
+	    !hghca_fast_page_size_is_valid(limits, ibmr->page_size))
+		return -EINVAL;
+
+	page_shift = ilog2(ibmr->page_size);
+	in_page = ibmr->iova & (ibmr->page_size - 1);
+	/* Bounds first: what is within them adds up. */
+	if (!ibmr->length || ibmr->length > (u64)mr->pages.count << page_shift ||
+	    ibmr->length - 1 > U64_MAX - ibmr->iova)
+		return -EINVAL;
+	pages = (in_page + ibmr->length + ibmr->page_size - 1) >> page_shift;
+	if (pages > mr->pages.count)
+		return -EINVAL;
+
+	*reg = (struct hghca_wqe_reg) {
+		.key = wr->key,
+		.access = hghca_access_from_ib(wr->access),
+		.start = ibmr->iova,
+		.length = ibmr->length,
+		.list = mr->pages.dma,
+		.pages = pages,
+		.page_shift = page_shift,
+	};
+	return 0;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: memory windows.
+ *
+ * A window is an MPT without a region.  Its user binds it with BIND_MW, and
+ * changes the tag of its key with that; the driver has no part in it.
+ */
+#include "hghca.h"
+
+/**
+ * hghca_alloc_mw - make a memory window, which is not bound
+ * @ibmw: the window; its type and PD are set
+ * @udata: must be empty
+ *
+ * A window of type 2 is one of type 2B.
+ *
+ * Return: 0, -EINVAL for input, and what memory and device answer.
+ */
+int hghca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibmw->device);
+	struct hghca_mw *mw = to_hmw(ibmw);
+	const struct hghca_hwmr_attr attr = {
+		.kind = ibmw->type == IB_MW_TYPE_1 ? HGHCA_HWMR_WINDOW_1 : HGHCA_HWMR_WINDOW_2B,
+		.pdn = to_hpd(ibmw->pd)->pdn,
+		.page_shift = 12,
+	};
+	int err;
+
+	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
+		ibdev_dbg(&hdev->ibdev, "alloc_mw: input that is not zero\n");
+		return -EINVAL;
+	}
+
+	err = hghca_hwmr_create(hdev, &mw->hw, &attr, 0);
+	if (err)
+		return err;
+	ibmw->rkey = mw->hw.key;
+	return 0;
+}
+
+/**
+ * hghca_dealloc_mw - destroy a memory window, bound or not
+ * @ibmw: the window
+ *
+ * Return: 0, or a negative errno when the device does not give it back.
+ */
+int hghca_dealloc_mw(struct ib_mw *ibmw)
+{
+	return hghca_hwmr_destroy(to_hdev(ibmw->device), &to_hmw(ibmw)->hw);
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: memory regions of users: registered, and registered anew. */
+#include <linux/log2.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "hghca.h"
+
+static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *udata)
+{
+	if (!udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen))
+		return 0;
+	ibdev_dbg(&hdev->ibdev, "region: input that is not zero\n");
+	return -EINVAL;
+}
+
+/* Gives the rights of @ib_access that have to be heeded, or -EOPNOTSUPP. */
+static int hghca_usermr_check_access(struct hghca_dev *hdev, int ib_access)
+{
+	int supported = HGHCA_MR_ACCESS_SUPPORTED;
+
+	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
+		supported |= IB_ACCESS_MW_BIND;
+	ib_access &= ~IB_ACCESS_OPTIONAL;
+	if (!(ib_access & ~supported))
+		return ib_access;
+	ibdev_dbg(&hdev->ibdev, "region: access %#x is not supported\n", ib_access);
+	return -EOPNOTSUPP;
+}
+
+static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 length,
+					int ib_access)
+{
+	struct ib_umem *umem = ib_umem_get(&hdev->ibdev, start, length, ib_access);
+
+	if (IS_ERR(umem))
+		ibdev_dbg(&hdev->ibdev, "region: %llu bytes cannot be pinned: %ld\n", length,
+			  PTR_ERR(umem));
+	return umem;
+}
+
+/*
+ * What a region of this memory is.  The device adds an address to the first
+ * page's start, so that address and memory must agree in what is below a page:
+ * a zero-based region starts where a page does.
+ */
+static int hghca_usermr_describe(struct hghca_dev *hdev, struct hghca_hwmr_attr *attr,
+				 struct ib_umem *umem, u32 pdn, u64 virt_addr, int ib_access)
+{
+	unsigned long sizes = GENMASK(hdev->limits.log_max_page, hdev->limits.log_min_page);
+	unsigned long page_sz;
+
+	*attr = (struct hghca_hwmr_attr) {
+		.pdn = pdn,
+		.access = hghca_access_from_ib(ib_access),
+		.start = ib_access & IB_ZERO_BASED ? 0 : virt_addr,
+		.length = umem->length,
+	};
+	/* In this order: what the umem is asked for it counts its pages by. */
+	if ((umem->address ^ attr->start) & ~PAGE_MASK) {
+		ibdev_dbg(&hdev->ibdev, "region: %#llx and memory differ within a page\n",
+			  attr->start);
+		return -EINVAL;
+	}
+	page_sz = ib_umem_find_best_pgsz(umem, sizes, attr->start);
+	if (!page_sz) {
+		ibdev_dbg(&hdev->ibdev, "region: no page size fits\n");
+		return -EINVAL;
+	}
+	attr->page_shift = order_base_2(page_sz);
+	return 0;
+}
+
+/* What others see of a region that the device has. */
+static void hghca_usermr_publish(struct hghca_mr *mr, struct ib_umem *umem,
+				 const struct hghca_hwmr_attr *attr, u64 virt_addr, int ib_access)
+{
+	mr->umem = umem;
+	mr->attr = *attr;
+	mr->virt_addr = virt_addr;
+	mr->access = ib_access;
+	mr->ibmr.lkey = mr->hw.key;
+	mr->ibmr.rkey = mr->hw.key;
+	mr->ibmr.length = attr->length;
+	mr->ibmr.iova = virt_addr;
+	mr->ibmr.page_size = BIT(attr->page_shift);
+}
+
+/* A region over @umem, which is released when there is none. */
+static struct ib_mr *hghca_usermr_create(struct ib_pd *ibpd, struct ib_umem *umem,
+					 u64 virt_addr, int ib_access)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct hghca_hwmr_attr attr;
+	struct hghca_mr *mr;
+	int err;
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr) {
+		err = -ENOMEM;
+		goto err_release_umem;
+	}
+
+	err = hghca_usermr_describe(hdev, &attr, umem, to_hpd(ibpd)->pdn, virt_addr, ib_access);
+	if (err)
+		goto err_free_mr;
+
+	err = hghca_hwmr_create_umem(hdev, &mr->hw, &attr, umem, 0);
+	if (err)
+		goto err_free_mr;
+
+	hghca_usermr_publish(mr, umem, &attr, virt_addr, ib_access);
+	return &mr->ibmr;
+
+err_free_mr:
+	kfree(mr);
+err_release_umem:
+	ib_umem_release(umem);
+	return ERR_PTR(err);
+}
+
+/**
+ * hghca_reg_user_mr - register memory of a user
+ * @ibpd: its PD
+ * @start: where it is
+ * @length: bytes
+ * @virt_addr: where it shall seem to be to the device, unless it is zero-based
+ * @ib_access: its rights
+ * @udata: must be empty
+ *
+ * Return: the region, or an ERR_PTR().
+ */
+struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+				int ib_access, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct ib_umem *umem;
+	int err;
+
+	err = hghca_usermr_check_input(hdev, udata);
+	if (err)
+		return ERR_PTR(err);
+
+	ib_access = hghca_usermr_check_access(hdev, ib_access);
+	if (ib_access < 0)
+		return ERR_PTR(ib_access);
+
+	umem = hghca_usermr_pin(hdev, start, length, ib_access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	return hghca_usermr_create(ibpd, umem, virt_addr, ib_access);
+}
+
+/**
+ * hghca_reg_user_mr_dmabuf - register a part of a dma-buf, which is pinned
+ * @ibpd: its PD
+ * @offset: where the part starts
+ * @length: bytes
+ * @virt_addr: where it shall seem to be to the device
+ * @fd: the dma-buf
+ * @ib_access: its rights
+ * @attrs: not used
+ *
+ * Return: the region, or an ERR_PTR().
+ */
+struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				       int fd, int ib_access, struct uverbs_attr_bundle *attrs)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct ib_umem_dmabuf *dmabuf;
+
+	ib_access = hghca_usermr_check_access(hdev, ib_access);
+	if (ib_access < 0)
+		return ERR_PTR(ib_access);
+
+	dmabuf = ib_umem_dmabuf_get_pinned(&hdev->ibdev, offset, length, fd, ib_access);
+	if (IS_ERR(dmabuf)) {
+		ibdev_dbg(&hdev->ibdev, "region: %llu bytes of dma-buf %d cannot be pinned: %ld\n",
+			  length, fd, PTR_ERR(dmabuf));
+		return ERR_CAST(dmabuf);
+	}
+	return hghca_usermr_create(ibpd, &dmabuf->umem, virt_addr, ib_access);
+}
+
+/*
+ * The memory of a region that is registered anew: other memory, or what it has.
+ * Memory that was pinned to be read alone has to be pinned once more to be
+ * written; only its own process can do that, and not with a dma-buf.
+ */
+static struct ib_umem *hghca_usermr_repin(struct hghca_dev *hdev, const struct hghca_mr *mr,
+					  int flags, u64 start, u64 length, int ib_access)
+{
+	struct ib_umem *umem = mr->umem;
+
+	if (flags & IB_MR_REREG_TRANS)
+		return hghca_usermr_pin(hdev, start, length, ib_access);
+	if (umem->writable || !ib_access_writable(ib_access))
+		return umem;
+	if (umem->is_dmabuf || umem->owning_mm != current->mm)
+		return ERR_PTR(-EACCES);
+	return hghca_usermr_pin(hdev, umem->address, umem->length, ib_access);
+}
+
+/* The MTTs that a region has say where these pages are, too. */
+static bool hghca_usermr_same_pages(const struct hghca_hwmr_attr *a,
+				    const struct hghca_hwmr_attr *b)
+{
+	return a->page_shift == b->page_shift &&
+	       !((a->start ^ b->start) & (BIT_ULL(a->page_shift) - 1));
+}
+
+/**
+ * hghca_rereg_user_mr - change a region of a user; its keys stay
+ * @ibmr: the region
+ * @flags: IB_MR_REREG_*: what changes
+ * @start: with _TRANS: where its memory is
+ * @length: with _TRANS: bytes
+ * @virt_addr: with _TRANS: where it shall seem to be to the device
+ * @ib_access: with _ACCESS: its rights
+ * @ibpd: with _PD: its PD
+ * @udata: must be empty
+ *
+ * Return: NULL, or an ERR_PTR(): -EBUSY for a region with windows bound to it,
+ * -EACCES for memory that cannot be made writable.  The region is then what it
+ * was; only when the device takes neither what it shall be nor what it was, its
+ * key opens nothing until it is registered anew or deregistered.
+ */
+struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				  u64 virt_addr, int ib_access, struct ib_pd *ibpd,
+				  struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibmr->device);
+	struct hghca_mr *mr = to_hmr(ibmr);
+	u32 pdn = flags & IB_MR_REREG_PD ? to_hpd(ibpd)->pdn : mr->attr.pdn;
+	struct hghca_hwmr_attr attr;
+	struct ib_umem *umem;
+	bool new_pages;
+	int err;
+
+	err = hghca_usermr_check_input(hdev, udata);
+	if (err)
+		return ERR_PTR(err);
+
+	if (flags & ~IB_MR_REREG_SUPPORTED)
+		return ERR_PTR(-EOPNOTSUPP);
+	ib_access = flags & IB_MR_REREG_ACCESS ? hghca_usermr_check_access(hdev, ib_access) :
+						 mr->access;
+	if (ib_access < 0)
+		return ERR_PTR(ib_access);
+	if (!(flags & IB_MR_REREG_TRANS))
+		virt_addr = mr->virt_addr;
+
+	umem = hghca_usermr_repin(hdev, mr, flags, start, length, ib_access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+
+	err = hghca_usermr_describe(hdev, &attr, umem, pdn, virt_addr, ib_access);
+	if (err)
+		goto err_release_umem;
+
+	new_pages = umem != mr->umem || !hghca_usermr_same_pages(&attr, &mr->attr);
+	err = hghca_hwmr_change(hdev, &mr->hw, &mr->attr, &attr, new_pages ? umem : NULL);
+	if (err)
+		goto err_release_umem;
+
+	if (umem != mr->umem)
+		ib_umem_release(mr->umem);
+	hghca_usermr_publish(mr, umem, &attr, virt_addr, ib_access);
+	return NULL;
+
+err_release_umem:
+	if (umem != mr->umem)
+		ib_umem_release(umem);
+	return ERR_PTR(err);
+}

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RDMA users inside the stock kernel that need fast registration: NVMe over Fabrics, and RDS.
+
+They speak from the first network namespace alone, so the target is either in
+the second guest, or the HCA's own: then everything goes from the HCA to itself.
+"""
+
+import contextlib
+import dataclasses
+import re
+
+from framework import VMS, expect, tail, test
+
+NQN = "nqn.2014-08.org.nvmexpress:hghca"
+HOST = "--hostnqn nqn.2014-08.org.nvmexpress:hghca-host --hostid 3a0f2f0e-7a3c-4f6e-9f6b-4f1a6c1f7b10"
+PORT = 4420
+OURS = {"subjects": ("hghca",), "limit_s": 180}
+
+
+@dataclasses.dataclass
+class Disk:
+    """What the target exports; the stock kernel's disk in memory has sectors of 512 bytes, a file blocks of 4 KiB."""
+    path: str
+    mib: int
+    sector: int
+
+
+RAM = Disk("/dev/ram0", 48, 512)
+FILE = Disk("/tmp/namespace", 32, 4096)
+
+EXPORT = """
+set -e
+mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+cd /sys/kernel/config/nvmet
+mkdir subsystems/{nqn}
+echo 1 > subsystems/{nqn}/attr_allow_any_host
+mkdir subsystems/{nqn}/namespaces/1
+echo -n {path} > subsystems/{nqn}/namespaces/1/device_path
+echo {buffered} > subsystems/{nqn}/namespaces/1/buffered_io
+echo 1 > subsystems/{nqn}/namespaces/1/enable
+mkdir ports/1
+cd ports/1
+echo rdma > addr_trtype
+echo ipv4 > addr_adrfam
+echo {address} > addr_traddr
+echo {port} > addr_trsvcid
+echo {inline} > param_inline_data_size
+ln -s /sys/kernel/config/nvmet/subsystems/{nqn} subsystems/{nqn}
+"""
+WITHDRAW = """
+cd /sys/kernel/config/nvmet
+rm -f ports/1/subsystems/{nqn}
+rmdir ports/1
+echo 0 > subsystems/{nqn}/namespaces/1/enable
+rmdir subsystems/{nqn}/namespaces/1 subsystems/{nqn}
+cd /
+umount /sys/kernel/config
+"""
+# The disk of our subsystem's controller, whatever its number, once it is there.
+DISK = """
+for i in $(seq 100); do
+    for controller in /sys/class/nvme/nvme*; do
+        [ "$(cat $controller/subsysnqn 2>/dev/null)" = {nqn} ] || continue
+        for disk in /sys/class/nvme-subsystem/nvme-subsys*/nvme*n1 $controller/nvme*n1; do
+            [ -b /dev/$(basename $disk) ] && echo /dev/$(basename $disk) && exit
+        done
+    done
+    sleep 0.05
+done
+exit 1
+"""
+
+
+def disk_of(rig):
+    """The debug kernels have no disk in memory."""
+    return RAM if rig.kernel == "stock" else FILE
+
+
+def prepare(rig, side):
+    """What the target exports, and the modules, which the debug kernels have built in."""
+    disk = disk_of(rig)
+    if rig.kernel == "stock":
+        rig.run(f"modprobe -a configfs nvmet nvmet-rdma && modprobe brd rd_nr=1 rd_size={disk.mib * 1024}", side)
+    else:
+        rig.run(f"head -c {disk.mib}M /dev/zero > {disk.path}", side)
+
+
+@contextlib.contextmanager
+def target(rig, side, inline=4096):
+    """An NVMe subsystem with one disk that listens at the side's address.
+
+    inline: bytes of a command's data that the target takes with the command itself.
+    """
+    away = "modprobe -r nvmet-rdma nvmet brd" if rig.kernel == "stock" else f"rm -f {FILE.path}"
+    try:
+        prepare(rig, side)
+        disk = disk_of(rig)
+        rig.run(EXPORT.format(nqn=NQN, address=side.address, port=PORT, path=disk.path, buffered=int(disk is FILE),
+                              inline=inline), side)
+        yield
+    finally:
+        # Run to its end whatever fails: a later test must not find it.
+        said = side.guest.run(WITHDRAW.format(nqn=NQN) + away, timeout=60)
+    expect(not said.status, f"the target could not be withdrawn: {said.output}")
+
+
+@contextlib.contextmanager
+def connected(rig, host, address, options=""):
+    """The path of the target's disk on the host, as long as it is connected."""
+    if rig.kernel == "stock":
+        rig.run("modprobe nvme-rdma", host)
+    always = rig.run("cat /sys/module/nvme_rdma/parameters/register_always", host).strip()
+    expect(always == "Y", f"register_always is {always}: not every transfer is registered")
+    try:
+        # Under the debug kernels with a short queue: the debugging of DMA has a word on many an entry.
+        options = options if rig.kernel == "stock" else "-i 1 -Q 16"
+        rig.run(f"nvme connect -t rdma -a {address} -s {PORT} -n {NQN} {HOST} {options}", host)
+        try:
+            yield rig.run(DISK.format(nqn=NQN), host).strip()
+        finally:
+            said = host.guest.run(f"nvme disconnect -n {NQN}", timeout=60)
+        expect(not said.status and "disconnected 1 controller" in said.output, f"nvme disconnect: {said.output}")
+    finally:
+        if rig.kernel == "stock":
+            host.guest.run("modprobe -r nvme-rdma nvme-fabrics", timeout=30)
+
+
+def checksum(rig, side, disk, block="1M"):
+    """Of the whole disk, read from the device and not from memory that has it still."""
+    rig.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
+    return rig.run(f"dd if={disk} bs={block} iflag=direct status=none | sha256sum", side).split()[0]
+
+
+def write_random(rig, host, disk, block):
+    """Fill the disk with random bytes; their checksum, taken before they went to the disk."""
+    return rig.run(f"set -e; head -c {disk_of(rig).mib}M /dev/urandom > /tmp/random; sha256sum /tmp/random; "
+                   f"dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random", host).split()[0]
+
+
+def copy_and_compare(rig, host, server):
+    """Random data out and in again, by the host's own checksum, the host's reading, and what the target has."""
+    with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
+        for block in ("1M", "64k", "4M"):
+            before = fast(rig, host)
+            written = write_random(rig, host, disk, block)
+            expect(checksum(rig, host, disk, block) == written, f"{block}: read back other data than were written")
+            expect(checksum(rig, server, disk_of(rig).path) == written, f"{block}: the target has other data")
+            # Out and in again, by requests of 4 MiB at most.
+            check_fast(rig, host, before, disk_of(rig).mib // 2)
+
+
+def fast(rig, host):
+    """How often the host registered memory, and how often a key was invalidated, by it or by the target."""
+    return [rig.counter(host, name) for name in ("regions_registered", "keys_invalidated")]
+
+
+def check_fast(rig, host, before, least):
+    """The host's memory was registered by work requests, and each key was made invalid."""
+    registered, invalidated = (after - start for start, after in zip(before, fast(rig, host)))
+    rig.note(f"{registered} regions registered, {invalidated} keys invalidated")
+    expect(registered >= least, f"{registered} regions were registered, expected at least {least}")
+    expect(invalidated >= registered, f"{registered} regions were registered, and {invalidated} keys invalidated")
+
+
+def fio(rig, host, disk, options):
+    """fio writes, reads and compares all it wrote; what it says of itself."""
+    size = disk_of(rig)
+    options = options.format(sector=size.sector)
+    said = rig.run(f"fio --name=verify --filename={disk} --ioengine=libaio --direct=1 --verify=crc32c "
+                   f"--verify_fatal=1 --do_verify=1 --size={size.mib}M --group_reporting {options}", host, timeout=120)
+    expect("err= 0" in said and not re.search(r"verify: bad|verify failed", said), said[-2000:])
+    rates = re.findall(r"^\s+(read|write): IOPS=([^,]+), BW=(\S+)", said, re.MULTILINE)
+    expect({kind for kind, *_ in rates} == {"read", "write"}, f"fio did not both write and read: {said[-1000:]}")
+    rig.note(", ".join(f"{kind}: {iops} IOPS, {bandwidth}" for kind, iops, bandwidth in rates))
+
+
+# What fio is asked to do: sizes from one sector to 1 MiB, many commands under way.
+FIO = {
+    "a sector to 1 MiB, 64 under way": "--rw=randwrite --bsrange={sector}-1M --iodepth=64",
+    "4 KiB, 64 under way": "--rw=randwrite --bs=4k --iodepth=64 --io_size=16M",
+    "256 KiB in sequence, 16 under way": "--rw=write --bs=256k --iodepth=16",
+}
+
+
+def verify(rig, host, server, options, inline=4096):
+    with target(rig, server, inline), connected(rig, host, server.address, "-i 2 -Q 64") as disk:
+        before = fast(rig, host)
+        fio(rig, host, disk, options)
+        check_fast(rig, host, before, 32)
+
+
+def reconnect(rig, host, server):
+    """Ten connections after one another; what the first wrote, the last reads."""
+    with target(rig, server):
+        with connected(rig, host, server.address, "-i 2") as disk:
+            written = write_random(rig, host, disk, "1M")
+        for _ in range(8):
+            with connected(rig, host, server.address, "-i 1") as disk:
+                rig.run(f"dd if={disk} of=/dev/null bs=64k count=16 iflag=direct status=none", host)
+        with connected(rig, host, server.address, "-i 2") as disk:
+            expect(checksum(rig, host, disk) == written, "the last connection read other data than the first wrote")
+
+
+def without_inline(rig, host, server):
+    """A target that takes no data with the command: it reads each byte that is written from the host's memory."""
+    verify(rig, host, server, "--rw=randwrite --bsrange={sector}-16k --iodepth=32 --io_size=8M", inline=0)
+
+
+def files(rig, host, server):
+    """A file system on the disk: a copy of the one that came with the guest, with further files in it."""
+    numbers = "$(seq 20)"
+    with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
+        rig.run(f"dd if=$(findmnt -n -o SOURCE /opt/hghca) of={disk} bs=64k oflag=direct conv=fsync status=none", host)
+        rig.run(f"mount -t ext4 {disk} /mnt", host)
+        try:
+            sums = rig.run(f"cd /mnt; for i in {numbers}; do head -c $((i * 4321)) /dev/urandom > $i || exit; done; "
+                           f"sha256sum {numbers}", host)
+        finally:
+            rig.run("umount /mnt", host)
+        rig.run(f"echo 3 > /proc/sys/vm/drop_caches; mount -t ext4 -o ro {disk} /mnt", host)
+        try:
+            expect(rig.run(f"cd /mnt; sha256sum {numbers}", host) == sums, "the files are not what was written")
+            rig.run("cd /opt/hghca; for file in *; do [ ! -f $file ] || cmp $file /mnt/$file || exit; done", host)
+        finally:
+            rig.run("umount /mnt", host)
+
+
+def to_itself(name, run):
+    test(f"kernel users: NVMe over Fabrics, an HCA to itself, {name}",
+         lambda rig: run(rig, rig.client, rig.client), **OURS)
+
+
+def two_machines(name, run):
+    test(f"kernel users: NVMe over Fabrics, two machines, {name}", lambda rig: run(rig, rig.client, rig.server),
+         machine=VMS, **OURS)
+
+
+to_itself("data written, read and compared", copy_and_compare)
+two_machines("data written, read and compared", copy_and_compare)
+two_machines("data written, read and compared, the other way",
+             lambda rig, client, server: copy_and_compare(rig, server, client))
+for fio_name, fio_options in FIO.items():
+    two_machines(f"fio, {fio_name}", lambda rig, host, server, options=fio_options: verify(rig, host, server, options))
+two_machines("fio, nothing with the command", without_inline)
+two_machines("ten connections", reconnect)
+two_machines("files", files)
+to_itself("fio", lambda rig, host, server: verify(rig, host, server, next(iter(FIO.values()))))
+
+
+@test("kernel users: RDS, two machines, messages and RDMA", machine=VMS, expected_log=(r"^RDS/",), kernels=("stock",),
+      **OURS)
+def rds(rig):
+    """RDS registers the memory that a program lends its peer by a work request, and invalidates its key after use."""
+    before = fast(rig, rig.client)
+    try:
+        for side in rig.sides:
+            rig.run("modprobe rds_rdma", side)
+        server = rig.start(f"exec python3 /share/rds.py serve {rig.server.address}", rig.server)
+        expect(server.wait_for("ready"), f"the server ended early: {server.output}")
+        said = rig.try_run(f"python3 /share/rds.py ask {rig.client.address} {rig.server.address}", timeout=120)
+        expect(said.status == 0 and "not ok" not in said.stdout, tail(said.output + server.output, 3000))
+        expect(server.wait(rig.left(20)).status == 0, f"the server said: {tail(server.output)}")
+        count = said.stdout.count("ok ")
+        expect(count == 21, f"{count} cases")
+        rig.wait_until(lambda: fast(rig, rig.client)[1] > before[1], "a key invalidated")
+        registered = fast(rig, rig.client)[0] - before[0]
+        # Two kinds of RDMA, seven lengths, five times each.
+        expect(registered >= 70, f"{registered} regions were registered, expected at least 70")
+        rig.note(f"{count} cases, {registered} regions registered")
+    finally:
+        for side in rig.sides:
+            side.guest.run("modprobe -r rds_rdma rds", timeout=60)

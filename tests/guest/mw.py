@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Keys: src/mw.c, memory windows and invalidation; src/mr.c, regions that are changed or made in other ways."""
+
+from badinput import traffic
+from data import over_link, run_program, to_itself
+from framework import CACHE, IOMMU, expect, test
+
+OURS = {"subjects": ("hghca",), "limit_s": 150}
+# Through ibv_post_send and ibv_poll_cq, and through struct ibv_qp_ex and struct ibv_cq_ex.
+WAYS = ("plain", "extended")
+COUNTED = ("regions_registered", "keys_invalidated")
+
+
+def windows(rig, way, ends):
+    """All cases, and that the device which has the windows counted what it did."""
+    owner = rig.client if ends is to_itself else rig.server
+    before = [rig.counter(owner, name) for name in COUNTED]
+    run_program(rig, "mw", f"{way} {ends(rig)}", timeout=140)
+    for name, value in zip(COUNTED, before):
+        rose = rig.counter(owner, name) - value
+        rig.note(f"{name}: {rose}")
+        expect(rose > 0, f"the owner of the windows did not count {name}")
+
+
+def regions(rig, way, ends):
+    run_program(rig, "mr", f"{way} {ends(rig)}", timeout=140)
+
+
+for subject, run in (("windows", windows), ("regions", regions)):
+    for way in WAYS:
+        test(f"{subject}: all, an HCA to itself, {way}",
+             lambda rig, run=run, way=way: run(rig, way, to_itself), **OURS)
+        test(f"{subject}: all, over the link, {way}",
+             lambda rig, run=run, way=way: run(rig, way, over_link), **OURS)
+    test(f"{subject}: all, behind an IOMMU", lambda rig, run=run: run(rig, "plain", over_link), machine=IOMMU, **OURS)
+    test(f"{subject}: all, four contexts on chip", lambda rig, run=run: run(rig, "extended", over_link),
+         machine=CACHE, **OURS)
+
+
+@test("windows: all, beside traffic of other QPs", **OURS)
+def beside_traffic(rig):
+    server, client = traffic(rig, "ib_write_bw", rig.server, rig.client)
+    windows(rig, "plain", over_link)
+    expect(server.running() and client.running(), f"the traffic ended: {server.output[-400:]}{client.output[-400:]}")
+    for end in (client, server):
+        end.kill()
+        end.wait(10)
+
+
+@test("regions: of a dma-buf", kernels=("stock",), **OURS)
+def dma_buf(rig):
+    """The debug kernels have no heap that gives out dma-bufs."""
+    regions(rig, "dma-buf", to_itself)
+    regions(rig, "dma-buf", over_link)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the tests of keys share: a link is two connected QPs of which one, a,
+ * asks, and the other, b, owns memory; a second image of that memory says what
+ * it must hold, and every byte is compared with it.  Posting and polling go
+ * one of two ways: through ibv_post_send and ibv_poll_cq, or through struct
+ * ibv_qp_ex and struct ibv_cq_ex.
+ */
+#ifndef LINK_H
+#define LINK_H
+
+#include "rig.h"
+
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+#define LINK_SQ_WRS		32
+#define LINK_WINDOWS		(32 * 1024)	/* of b's buffer; behind it messages are received */
+#define LINK_RECEIVES		(40 * 1024)
+#define LINK_LONG		20000		/* bytes of some packets at every MTU */
+#define LINK_REMOTE		(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define LINK_BINDABLE		(RIG_ACCESS_ALL | IBV_ACCESS_MW_BIND)
+
+/* wr_id of each kind of work request. */
+enum { SEND_ID = 1, RECV_ID, BIND_ID, INV_ID, ASK_ID };
+
+struct link {
+	struct rig_pair p;
+	struct rig_opts opts;
+	uint8_t *image;			/* what b's buffer must hold */
+};
+
+struct end_opts {
+	enum ibv_qp_type type;
+	int sq_wrs;
+	bool signal_some;		/* not every send makes a completion */
+	struct ibv_comp_channel *channel;
+};
+
+extern const struct end_opts link_usual;
+extern struct rig_side link_asker;	/* where a is */
+extern struct rig_side *link_owner;	/* where b is: the same side, or another */
+extern bool link_extended;		/* the second way */
+
+/*
+ * The whole program: PROGRAM plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
+ * With one device everything is on it; with two, a is on the first, b on the second.
+ */
+int link_run(const struct rig_case *cases, size_t count, int argc, char **argv);
+
+void link_errno(int error, int expected, const char *what);
+/* The errno of posting a list. */
+int link_post(struct rig_qp *q, struct ibv_send_wr *wr);
+bool link_posted(struct rig_qp *q, struct ibv_send_wr *wr, const char *what);
+void link_post_recv(struct rig_qp *q, size_t at, uint32_t length);
+/* The next completion is this one: all that tells one from another is compared. */
+bool link_expect_wc(struct rig_qp *q, struct ibv_cq *cq, const struct ibv_wc *want, const char *what);
+bool link_expect_sent(struct rig_qp *q, uint64_t wr_id, enum ibv_wc_opcode opcode, enum ibv_wc_status status,
+		      uint32_t bytes, const char *what);
+
+struct ibv_cq *link_make_cq(struct rig_side *side, struct ibv_comp_channel *channel);
+void link_end_open(struct rig_qp *q, struct rig_side *side, const struct end_opts *opts);
+void link_open_with(struct link *l, const struct end_opts *opts);
+void link_connect(struct link *l);
+void link_open(struct link *l);
+void link_close(struct link *l);
+/* After an error: both ends start anew. */
+void link_revive(struct link *l);
+/* b's memory is what the image says. */
+void link_check(const struct link *l, const char *what);
+/* The address of a byte of b's buffer. */
+uint64_t link_at(const struct link *l, size_t at);
+void link_fill(uint8_t *to, size_t length);
+
+/* What a asks of b's memory: with success, and the bytes are those `at` of b's buffer, ... */
+bool link_ask(struct link *l, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, uint32_t length,
+	      enum ibv_wc_status status, const char *what);
+void link_write(struct link *l, uint32_t rkey, uint64_t addr, size_t at, uint32_t length, const char *what);
+void link_read(struct link *l, uint32_t rkey, uint64_t addr, size_t at, uint32_t length, const char *what);
+void link_add(struct link *l, uint32_t rkey, uint64_t addr, size_t at, const char *what);
+void link_opens(struct link *l, uint32_t rkey, uint64_t addr, size_t at, uint32_t length, const char *what);
+void link_check_bounds(struct link *l, uint32_t rkey, uint64_t base, size_t at, uint32_t length);
+/* ... or refused with a remote access error, and the link starts anew. */
+void link_refused(struct link *l, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, uint32_t length,
+		  const char *what);
+void link_dead(struct link *l, uint32_t rkey, uint64_t addr, const char *what);
+
+/* Windows of b; a bind sets mw->rkey whatever the window's type. */
+struct ibv_mw *link_window_in(struct ibv_pd *pd, enum ibv_mw_type type);
+struct ibv_mw *link_window(enum ibv_mw_type type);
+void link_close_window(struct ibv_mw *mw);
+struct ibv_send_wr link_bind_wr(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
+				unsigned int access);
+int link_post_bind(struct rig_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
+		   unsigned int access);
+void link_bind_region(struct link *l, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
+		      unsigned int access, const char *what);
+
+#endif /* LINK_H */

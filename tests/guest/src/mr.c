@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Memory regions that are changed or made in other ways: registered anew,
+ * zero-based, imported, of a dma-buf.  Every byte compared.
+ *
+ * mr plain|extended|dma-buf DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
+ *
+ * `dma-buf` is what needs a heap that gives out dma-bufs, which not every
+ * kernel has.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/dma-heap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "link.h"
+
+/* ------------------------------------------------------------------ */
+/* Regions that are changed                                             */
+
+/* A page-aligned buffer that is to become the second place of a region. */
+static uint8_t *spare_buffer(void)
+{
+	uint8_t *buf;
+
+	if (posix_memalign((void **)&buf, 4096, RIG_BUF_BYTES))
+		rig_die("posix_memalign");
+	memset(buf, 0x5a, RIG_BUF_BYTES);
+	return buf;
+}
+
+/* The peer's WRITE through a region's key lands in the buffer and nowhere else. */
+static void lands_in(struct link *l, struct ibv_mr *mr, uint64_t addr, uint8_t *where, const char *what)
+{
+	link_fill(l->p.a.buf, LINK_LONG);
+	if (!link_ask(l, IBV_WR_RDMA_WRITE, mr->rkey, addr, LINK_LONG, IBV_WC_SUCCESS, what))
+		return;
+	if (memcmp(where, l->p.a.buf, LINK_LONG))
+		rig_fail("%s: the data are not where they should be", what);
+	if (where >= l->p.b.buf && where < l->p.b.buf + RIG_BUF_BYTES)
+		memcpy(l->image + (where - l->p.b.buf), l->p.a.buf, LINK_LONG);
+	link_check(l, what);
+}
+
+/* b can send from there by the region's lkey. */
+static void sends_from(struct link *l, struct ibv_mr *mr, uint64_t addr, const uint8_t *data, const char *what)
+{
+	struct ibv_sge sge = { addr, LINK_LONG, mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = SEND_ID, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	struct ibv_wc want = { .wr_id = RECV_ID, .opcode = IBV_WC_RECV, .byte_len = LINK_LONG };
+
+	memset(l->p.a.buf + LINK_RECEIVES, 0, LINK_LONG);
+	link_post_recv(&l->p.a, LINK_RECEIVES, LINK_LONG);
+	if (!link_posted(&l->p.b, &wr, what))
+		return;
+	link_expect_sent(&l->p.b, SEND_ID, IBV_WC_SEND, IBV_WC_SUCCESS, 0, what);
+	link_expect_wc(&l->p.a, l->p.a.rcq, &want, what);
+	if (memcmp(l->p.a.buf + LINK_RECEIVES, data, LINK_LONG))
+		rig_fail("%s: wrong data were sent", what);
+}
+
+static void rereg(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access,
+		  const char *what)
+{
+	int code;
+
+	errno = 0;
+	code = ibv_rereg_mr(mr, flags, pd, addr, length, access);
+	if (code)
+		rig_fail("%s: ibv_rereg_mr gave %d, %s", what, code, strerror(errno));
+}
+
+/*
+ * The link's own region is exchanged for one with this access, and closed with the link.  Two at once would make the
+ * debugging of DMA tell of every page that is mapped twice.
+ */
+static struct ibv_mr *region_in(struct link *l, struct ibv_pd *pd, int access)
+{
+	if (ibv_dereg_mr(l->p.b.mr))
+		rig_die("ibv_dereg_mr");
+	l->p.b.mr = ibv_reg_mr(pd, l->p.b.buf, LINK_WINDOWS, access);
+	if (!l->p.b.mr)
+		rig_die("ibv_reg_mr");
+	return l->p.b.mr;
+}
+
+static struct ibv_mr *region(struct link *l, int access)
+{
+	return region_in(l, link_owner->pd, access);
+}
+
+static void rereg_access(void)
+{
+	struct ibv_mr *mr;
+	struct link l;
+
+	link_open(&l);
+	mr = region(&l, RIG_ACCESS_ALL);
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region");
+	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+	      "READ alone");
+	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, link_at(&l, 0), 8, "WRITE, no more allowed");
+	link_refused(&l, IBV_WR_ATOMIC_FETCH_AND_ADD, mr->rkey, link_at(&l, 0), 8, "FETCH ADD, no more allowed");
+	link_read(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "READ, still allowed");
+	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0, "local reading alone");
+	link_dead(&l, mr->rkey, link_at(&l, 0), "a region that is only read, and locally");
+	sends_from(&l, mr, link_at(&l, 0), l.image, "local reading");
+	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL, "all access again");
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region as it was");
+	link_close(&l);
+}
+
+static void rereg_pd(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(link_owner->ctx);
+	struct ibv_mr *mr;
+	struct link l;
+
+	if (!pd)
+		rig_die("ibv_alloc_pd");
+	link_open(&l);
+	mr = region(&l, RIG_ACCESS_ALL);
+	rereg(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0, "another PD");
+	if (mr->pd != pd)
+		rig_fail("the region does not say its new PD");
+	link_dead(&l, mr->rkey, link_at(&l, 0), "a region of another PD");
+	link_errno(ibv_dealloc_pd(pd), EBUSY, "ibv_dealloc_pd of the region's new PD");
+	rereg(mr, IBV_REREG_MR_CHANGE_PD, link_owner->pd, NULL, 0, 0, "the old PD");
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region back in its PD");
+	link_errno(ibv_dealloc_pd(pd), 0, "ibv_dealloc_pd of the PD it has left");
+	link_close(&l);
+}
+
+static void rereg_address(void)
+{
+	uint8_t *spare = spare_buffer();
+	struct ibv_mr *mr;
+	struct link l;
+
+	link_open(&l);
+	mr = region(&l, RIG_ACCESS_ALL);
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region");
+	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare, RIG_BUF_BYTES, 0, "another place, longer");
+	if (mr->addr != spare || mr->length != RIG_BUF_BYTES)
+		rig_fail("the region does not say its new place");
+	link_dead(&l, mr->rkey, link_at(&l, 0), "the old addresses");
+	lands_in(&l, mr, (uintptr_t)spare + LINK_WINDOWS, spare + LINK_WINDOWS, "the new place, where it is longer");
+	sends_from(&l, mr, (uintptr_t)spare + LINK_WINDOWS, spare + LINK_WINDOWS, "from the new place");
+	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare + 123, LINK_LONG, 0, "shorter, between pages");
+	lands_in(&l, mr, (uintptr_t)spare + 123, spare + 123, "the shorter place");
+	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, (uintptr_t)spare + 122, 1, "the byte before it");
+	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, (uintptr_t)spare + 123 + LINK_LONG, 1, "the byte behind it");
+	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, l.p.b.buf, LINK_WINDOWS, 0, "the old place");
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region as it was");
+	link_close(&l);
+	free(spare);
+}
+
+static void rereg_all(void)
+{
+	const int all = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+	struct ibv_pd *pd = ibv_alloc_pd(link_owner->ctx);
+	uint8_t *spare = spare_buffer();
+	struct ibv_mr *mr;
+	struct link l;
+	int i;
+
+	if (!pd)
+		rig_die("ibv_alloc_pd");
+	link_open(&l);
+	mr = region(&l, RIG_ACCESS_ALL);
+	for (i = 0; i < 20 && !rig_failed(); i++) {
+		rereg(mr, all, pd, spare, LINK_LONG, 0, "PD, place and access at once");
+		link_dead(&l, mr->rkey, (uintptr_t)spare, "a region of another PD");
+		rereg(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS, link_owner->pd, NULL, 0,
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, "PD and access");
+		lands_in(&l, mr, (uintptr_t)spare, spare, "WRITE to the new place");
+		link_refused(&l, IBV_WR_RDMA_READ, mr->rkey, (uintptr_t)spare, 8, "READ from there");
+		rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, l.p.b.buf, LINK_WINDOWS,
+		      RIG_ACCESS_ALL, "place and access");
+		link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region as it was");
+	}
+	link_errno(ibv_dealloc_pd(pd), 0, "ibv_dealloc_pd");
+	link_close(&l);
+	free(spare);
+}
+
+static void expect_rereg(struct ibv_mr *mr, int flags, void *addr, size_t length, int access, int code, int error,
+			 const char *what)
+{
+	int got;
+
+	errno = 0;
+	got = ibv_rereg_mr(mr, flags, NULL, addr, length, access);
+	if (got != code || errno != error)
+		rig_fail("%s: ibv_rereg_mr gave %d, \"%s\"; expected %d, \"%s\"", what, got, strerror(errno), code,
+			 strerror(error));
+}
+
+static void rereg_refused(void)
+{
+	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);
+	struct ibv_mr *mr;
+	struct link l;
+
+	link_open(&l);
+	mr = region(&l, LINK_BINDABLE);
+	expect_rereg(mr, 1 << 5, NULL, 0, 0, IBV_REREG_MR_ERR_INPUT, EINVAL, "a flag that is not there");
+	expect_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, 4096, 0, IBV_REREG_MR_ERR_INPUT, EINVAL, "no address");
+	expect_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, l.p.b.buf, 0, 0, IBV_REREG_MR_ERR_INPUT, EINVAL, "no length");
+	expect_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, IBV_ACCESS_REMOTE_WRITE, IBV_REREG_MR_ERR_CMD, EINVAL,
+		     "remote write without local write");
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region after that");
+	link_bind_region(&l, mw, mr, link_at(&l, 0), 64, LINK_REMOTE, "bind");
+	expect_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, RIG_ACCESS_ALL, IBV_REREG_MR_ERR_CMD, EBUSY,
+		     "a region with a window");
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region with a window");
+	link_opens(&l, mw->rkey, link_at(&l, 0), 0, 64, "its window");
+	link_close_window(mw);
+	link_close(&l);
+}
+
+/* ------------------------------------------------------------------ */
+/* Other ways to a region                                               */
+
+static void zero_based_region(void)
+{
+	struct ibv_mw *one = link_window(IBV_MW_TYPE_1), *two = link_window(IBV_MW_TYPE_2);
+	uint8_t *spare = spare_buffer();
+	struct ibv_mr *mr;
+	struct link l;
+
+	link_open(&l);
+	mr = region(&l, LINK_BINDABLE | IBV_ACCESS_ZERO_BASED);
+	link_check_bounds(&l, mr->rkey, 0, 0, LINK_WINDOWS);
+	link_opens(&l, mr->rkey, 0, 0, LINK_WINDOWS, "the region by offsets");
+	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, link_at(&l, 0), 8, "the region by address");
+	sends_from(&l, mr, 4097, l.image + 4097, "local use by offset");
+	link_bind_region(&l, one, mr, 1000, 5000, LINK_REMOTE, "bind by offset");
+	link_check_bounds(&l, one->rkey, 1000, 1000, 5000);
+	link_bind_region(&l, two, mr, 1000, 5000, LINK_REMOTE | IBV_ACCESS_ZERO_BASED, "bind, zero-based both");
+	link_check_bounds(&l, two->rkey, 0, 1000, 5000);
+	link_close_window(one);
+	link_close_window(two);
+	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare, RIG_BUF_BYTES, 0, "another place");
+	lands_in(&l, mr, 0, spare, "the region in another place, by offsets");
+	link_close(&l);
+	free(spare);
+}
+
+/* The order of writes is the device's business; the data are the same. */
+static void relaxed(void)
+{
+	struct ibv_mr *mr;
+	struct link l;
+
+	link_open(&l);
+	mr = region(&l, RIG_ACCESS_ALL | IBV_ACCESS_RELAXED_ORDERING);
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "a region with relaxed ordering");
+	sends_from(&l, mr, link_at(&l, 0), l.image, "local use");
+	link_close(&l);
+}
+
+static void imported(void)
+{
+	struct ibv_mr *mr, *again;
+	struct ibv_pd *pd;
+	struct link l;
+
+	link_open(&l);
+	pd = ibv_import_pd(link_owner->ctx, link_owner->pd->handle);
+	if (!pd)
+		rig_die("ibv_import_pd");
+	mr = region_in(&l, pd, RIG_ACCESS_ALL);
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "a region of an imported PD");
+	again = ibv_import_mr(pd, mr->handle);
+	if (!again)
+		rig_die("ibv_import_mr");
+	if (again->lkey != mr->lkey || again->rkey != mr->rkey || again->length != mr->length || again->addr)
+		rig_fail("the imported region is another");
+	link_opens(&l, again->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "an imported region");
+	ibv_unimport_mr(again);
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region after that");
+	errno = 0;
+	again = ibv_import_mr(pd, mr->handle + 1000);
+	if (again)
+		rig_fail("a region that is not there was imported");
+	else
+		link_errno(errno, ENOENT, "ibv_import_mr of what is not there");
+	mr = region(&l, RIG_ACCESS_ALL);
+	ibv_unimport_pd(pd);
+	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the PD after that");
+	link_close(&l);
+}
+
+static void no_dma_buf(int fd, uint64_t offset, size_t length, int error, const char *what)
+{
+	struct ibv_mr *mr;
+
+	errno = 0;
+	mr = ibv_reg_dmabuf_mr(link_owner->pd, offset, length, offset, fd, RIG_ACCESS_ALL);
+	if (mr) {
+		rig_fail("%s: it was registered", what);
+		ibv_dereg_mr(mr);
+	} else {
+		link_errno(errno, error, what);
+	}
+}
+
+static void dma_buf(void)
+{
+	struct dma_heap_allocation_data alloc = { .len = RIG_BUF_BYTES, .fd_flags = O_RDWR | O_CLOEXEC };
+	static const uint64_t iova = 0x7000000000;
+	int heap = open("/dev/dma_heap/system", O_RDONLY | O_CLOEXEC);
+	struct ibv_mr *mr;
+	struct link l;
+	uint8_t *buf;
+	size_t at;
+
+	if (heap < 0 || ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &alloc))
+		rig_die("/dev/dma_heap/system");
+	buf = mmap(NULL, RIG_BUF_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
+	if (buf == MAP_FAILED)
+		rig_die("mmap of a dma-buf");
+	link_open(&l);
+	for (at = 0; at <= 8192; at += 4096) {
+		mr = ibv_reg_dmabuf_mr(link_owner->pd, at, RIG_BUF_BYTES - at, iova + at, alloc.fd, RIG_ACCESS_ALL);
+		if (!mr) {
+			rig_fail("ibv_reg_dmabuf_mr: %s", strerror(errno));
+			break;
+		}
+		lands_in(&l, mr, iova + at + 100, buf + at + 100, "a dma-buf");
+		sends_from(&l, mr, iova + at + 100, buf + at + 100, "from a dma-buf");
+		link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, iova + RIG_BUF_BYTES, 1, "the byte behind it");
+		link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+	}
+	no_dma_buf(alloc.fd, 0, RIG_BUF_BYTES + 4096, EINVAL, "more than the dma-buf");
+	no_dma_buf(alloc.fd, RIG_BUF_BYTES, 4096, EINVAL, "behind the dma-buf");
+	no_dma_buf(heap, 0, 4096, EINVAL, "a file that is no dma-buf");
+	no_dma_buf(-1, 0, 4096, EBADF, "no file");
+	link_close(&l);
+	munmap(buf, RIG_BUF_BYTES);
+	close(alloc.fd);
+	close(heap);
+}
+
+/* ------------------------------------------------------------------ */
+
+static const struct rig_case cases[] = {
+	{ "re-registered: access", rereg_access },
+	{ "re-registered: PD", rereg_pd },
+	{ "re-registered: address", rereg_address },
+	{ "re-registered: all at once", rereg_all },
+	{ "re-registered: refused", rereg_refused },
+	{ "zero-based region", zero_based_region },
+	{ "relaxed ordering", relaxed },
+	{ "imported PD and region", imported },
+};
+
+static const struct rig_case dma_buf_cases[] = {
+	{ "dma-buf", dma_buf },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "dma-buf"))
+		return link_run(dma_buf_cases, ARRAY_SIZE(dma_buf_cases), argc, argv);
+	return link_run(cases, ARRAY_SIZE(cases), argc, argv);
+}
