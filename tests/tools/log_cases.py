@@ -133,5 +133,5 @@ unreferenced object 0xffff8880094f0000 (size 64):
 
 def test_leaked_tasks():
     """A task that the kernel's own RDMA core loses is no leak of the driver's, and hides none"""
-    same(framework.leaks_but_tasks(LEAKS), LEAKS[LEAKS.index("unreferenced", 1):], "leaks")
-    same(framework.leaks_but_tasks("the guest died"), "the guest died", "what is no report")
+    same(framework.leaks_of_ours(LEAKS), LEAKS[LEAKS.index("unreferenced", 1):], "leaks")
+    same(framework.leaks_of_ours("the guest died"), "the guest died", "what is no report")

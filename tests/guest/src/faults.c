@@ -32,7 +32,7 @@
 #define LONG_BYTES	(8 << 20)
 #define LONG_OFFSET	4096
 #define NTH_MAX		20000	/* no step makes so many allocations */
-#define OTHERS		3
+#define OTHERS		5
 #define DRIVER		"/sys/bus/pci/drivers/hghca/"
 
 /* A step of a life and the way back; 0 or an errno. */
@@ -667,8 +667,11 @@ static int remove_device(void)
 }
 
 static const struct step device_life[] = {
-	/* ACPI, which PCI asks for power, says EIO; PCI, asked for vectors, ENOSPC; IP, told of a netdev, ENOBUFS. */
-	{ "probe", probe, "removal", remove_device, { EIO, ENOSPC, ENOBUFS } },
+	/*
+	 * ACPI, which PCI asks for power, says EIO; PCI EBUSY, asked for regions, and ENOSPC or ENODEV, asked for
+	 * vectors; IP, told of a netdev, ENOBUFS.
+	 */
+	{ "probe", probe, "removal", remove_device, { EIO, EBUSY, ENOSPC, ENODEV, ENOBUFS } },
 };
 
 static int load(void)
