@@ -24,6 +24,7 @@
 #define OK		0
 #define SIGNALED	HGHCA_WQE_CQ_UPDATE
 #define WRITE_UNITS	3
+#define REG_UNITS	4
 #define FUZZ_ROUNDS	300
 
 static const char *device;
@@ -219,11 +220,17 @@ static void two_halves(void)
 
 static void opcode_unknown(void)
 {
-	static const unsigned int opcodes[] = { 0x01, 0x07, 0x0c, 0x0f, 0x13, 0x18, 0x1f };
+	static const unsigned int opcodes[] = { 0x01, 0x07, 0x0d, 0x0f, 0x13, 0x17, 0x1b, 0x1f };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(opcodes); i++)
 		refused(NULL, opcodes[i], WRITE_UNITS, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+}
+
+/* Who could register pages by their DMA addresses would have all memory. */
+static void registration(void)
+{
+	refused(NULL, HGHCA_OPCODE_REG_MR, REG_UNITS, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
 }
 
 static void opcode_unknown_linked(void)
@@ -819,6 +826,7 @@ static const struct rig_case cases[] = {
 	{ "doorbell in two halves", two_halves },
 	{ "unknown opcodes", opcode_unknown },
 	{ "unknown opcode, linked", opcode_unknown_linked },
+	{ "registration by DMA addresses", registration },
 	{ "link to a wrong slot", link_elsewhere },
 	{ "chain that loops", link_ring },
 	{ "size over the slot", size_over_slot },
