@@ -334,7 +334,7 @@ HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
 struct hghca_mpt {
 	__be32	flags;			/* 00h */
 	__be32	page_size;		/* 04h, log2(bytes) - 12 */
-	__be32	key;			/* 08h: an index and a tag, HGHCA_KEY_*, or as in the seed */
+	__be32	key;			/* 08h: an index and a tag, by HGHCA_KEY_* or the seed */
 	__be32	pd;			/* 0Ch */
 	__be64	start;			/* 10h, virtual address */
 	__be64	length;			/* 18h, bytes */
