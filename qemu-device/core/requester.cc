@@ -11,7 +11,6 @@ constexpr uint32_t kWindowPackets = 256;   // interface document, section 9
 constexpr uint16_t kAckRequestEvery = 64;
 // IBA vol 1, 9.7.3.1: outstanding PSNs stay within half of their space.
 constexpr uint32_t kWindowPsns = 1u << 23;
-constexpr int32_t kLocalCost = 64;   // of a WQE without a packet
 
 constexpr uint32_t kRnrTimerUs[32] = HGHCA_RNR_TIMER_US;
 
@@ -176,7 +175,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
         }
         queue.begin(qp);
         if (wqe_.is_local()) {
-            credit -= kLocalCost;
+            credit -= wqe_.local_cost();
             queue.advance(qp);
             // Completes at once when nothing before it is under way.
             engine_.completer.acknowledge(qp, r.unacked_psn);

@@ -42,7 +42,7 @@ Turn UnreliableConnections::execute(Qp &qp, int32_t &credit)
         queue.raise_fault(qp);
         return Turn::Idle;
     }
-    credit -= kMaxHeader;
+    credit -= send_wqe_.local_cost();
     queue.begin(qp);
     queue.advance(qp);
     const bool good = queue.complete(qp, send_wqe_, 0, 0);

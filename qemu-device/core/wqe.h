@@ -2,6 +2,7 @@
 // Work queue elements, read once from guest memory and taken apart (interface document, section 6).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -70,6 +71,12 @@ struct SendWqe {
     bool changes_keys() const
     {
         return opcode == HGHCA_OPCODE_REG_MR || opcode == HGHCA_OPCODE_LOCAL_INV || opcode == HGHCA_OPCODE_BIND_MW;
+    }
+    // What it takes of a turn, in bytes, when it is executed here: its page list counts.
+    int32_t local_cost() const
+    {
+        const bool has_list = opcode == HGHCA_OPCODE_REG_MR;
+        return 64 + (has_list ? int32_t(std::min<uint32_t>(registration.pages, HGHCA_REG_MR_PAGES_MAX) * 8) : 0);
     }
     // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for what is executed here.
     uint32_t psn_span(uint32_t mtu) const;
