@@ -49,8 +49,7 @@ def beside_traffic(rig):
         end.wait(10)
 
 
-@test("regions: of a dma-buf", kernels=("stock",), **OURS)
+@test("regions: of a dma-buf", **OURS)
 def dma_buf(rig):
-    """The debug kernels have no heap that gives out dma-bufs."""
     regions(rig, "dma-buf", to_itself)
     regions(rig, "dma-buf", over_link)

@@ -7,10 +7,11 @@
  *                                    device fail: what fails is tried again
  *   faults nth DEVICE GID-INDEX      the same, while each allocation of each
  *                                    step fails once in turn
- *   faults bind PCI-ADDRESS MOST     probe and removal of one device, likewise;
- *                                    MOST of the allocations, evenly spread, or
- *                                    0 for all
- *   faults insmod MODULE MOST        loading and unloading, likewise
+ *   faults bind PCI-ADDRESS FIRST/EACH
+ *                                    probe and removal of one device, likewise:
+ *                                    the allocation FIRST and each EACH-th after
+ *                                    it; 1/1 for all
+ *   faults insmod MODULE FIRST/EACH  loading and unloading, likewise
  *
  * Prints one result in the Test Anything Protocol for each step. A step that
  * fails must say so with the right errno, leave nothing behind, and work when
@@ -21,9 +22,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/dma-heap.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,7 +56,7 @@ struct faults {
 static const struct faults *faults;
 static const int *other_errnos;
 static int fail_nth = -1;
-static int most;		/* faults of a step; 0: all */
+static int first_nth = 1, each_nth = 1;	/* the allocations that fail */
 static int results, bad;
 
 static int error_of(const void *made)
@@ -129,30 +132,13 @@ static bool disarm(void)
 	return happened;
 }
 
-/* How many allocations lie between one fault and the next, so that there are `most` of them. */
-static int stride(const char *name, int (*go)(void), int (*undo)(void))
-{
-	int count, error;
-
-	if (!most)
-		return 1;
-	arm(NTH_MAX);
-	error = go();
-	count = NTH_MAX - left();
-	arm(0);
-	if (error || undo())
-		rig_die("%s, without a fault", name);
-	printf("# %s: %d allocations\n", name, count);
-	return count / most + 1;
-}
-
 /* Each allocation of the step in turn, until there is no further one. */
 static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
 {
-	int met = 0, harmless = 0, step = stride(name, go, undo), nth, error;
+	int met = 0, harmless = 0, nth, error = 0;
 	bool good = true, happened;
 
-	for (nth = 1; nth < NTH_MAX; nth += step) {
+	for (nth = first_nth; nth < NTH_MAX; nth += each_nth) {
 		arm(nth);
 		error = go();
 		happened = disarm();
@@ -180,7 +166,13 @@ static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
 		rig_fail("%s: no end of allocations", name);
 		good = false;
 	}
+	/* Steps that allocate nothing are of programs, whose allocations all fail. */
+	if (!met && !harmless && each_nth > 1) {
+		rig_fail("%s: no fault happened", name);
+		good = false;
+	}
 	result(good, name, met, harmless);
+	printf("# %s: %s%d allocations\n", name, each_nth > 1 ? "about " : "", nth - each_nth);
 	return error;
 }
 
@@ -217,11 +209,13 @@ static struct rig_pair pair;
 static struct ibv_comp_channel *channel;
 static struct ibv_qp *ud;
 static struct ibv_ah *ah;
-static struct ibv_mr *long_mr;
+static struct ibv_mr *long_mr, *dmabuf_mr;
+static struct ibv_pd *other_pd;
+static struct ibv_mw *type1, *type2;
 static struct ibv_srq *srq;
-static uint32_t srq_wr = 60;
 static struct ibv_qp *sharing;
 static uint8_t *long_buf;
+static int dmabuf;
 
 static int open_device(void)
 {
@@ -330,6 +324,90 @@ static int reg_long_mr(void)
 	return error_of(long_mr);
 }
 
+static int alloc_other_pd(void)
+{
+	errno = 0;
+	other_pd = ibv_alloc_pd(side.ctx);
+	return error_of(other_pd);
+}
+
+static int dealloc_other_pd(void)
+{
+	return ibv_dealloc_pd(other_pd);
+}
+
+static int rereg_long(int flags, struct ibv_pd *pd, size_t offset, int access)
+{
+	errno = 0;
+	return ibv_rereg_mr(long_mr, flags, pd, long_buf + offset, LONG_BYTES - offset, access) ? errno : 0;
+}
+
+static int rereg_access(void)
+{
+	return rereg_long(IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, IBV_ACCESS_REMOTE_READ);
+}
+
+static int rereg_access_back(void)
+{
+	return rereg_long(IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, RIG_ACCESS_ALL);
+}
+
+static int rereg_pd(void)
+{
+	return rereg_long(IBV_REREG_MR_CHANGE_PD, other_pd, 0, 0);
+}
+
+static int rereg_pd_back(void)
+{
+	return rereg_long(IBV_REREG_MR_CHANGE_PD, side.pd, 0, 0);
+}
+
+static int rereg_address(void)
+{
+	return rereg_long(IBV_REREG_MR_CHANGE_TRANSLATION, NULL, LONG_BYTES / 2, 0);
+}
+
+static int rereg_address_back(void)
+{
+	return rereg_long(IBV_REREG_MR_CHANGE_TRANSLATION, NULL, LONG_OFFSET, 0);
+}
+
+static int reg_dmabuf(void)
+{
+	errno = 0;
+	dmabuf_mr = ibv_reg_dmabuf_mr(side.pd, 0, RIG_BUF_BYTES, 0, dmabuf, RIG_ACCESS_ALL);
+	return error_of(dmabuf_mr);
+}
+
+static int dereg_dmabuf(void)
+{
+	return ibv_dereg_mr(dmabuf_mr);
+}
+
+static int alloc_type1(void)
+{
+	errno = 0;
+	type1 = ibv_alloc_mw(side.pd, IBV_MW_TYPE_1);
+	return error_of(type1);
+}
+
+static int dealloc_type1(void)
+{
+	return ibv_dealloc_mw(type1);
+}
+
+static int alloc_type2(void)
+{
+	errno = 0;
+	type2 = ibv_alloc_mw(side.pd, IBV_MW_TYPE_2);
+	return error_of(type2);
+}
+
+static int dealloc_type2(void)
+{
+	return ibv_dealloc_mw(type2);
+}
+
 static int create_srq(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 30, .max_sge = 2 } };
@@ -344,15 +422,19 @@ static int destroy_srq(void)
 	return ibv_destroy_srq(srq);
 }
 
-/* It grows only: a second time there may be nothing to do. */
 static int resize_srq(void)
 {
-	struct ibv_srq_attr attr = { .max_wr = srq_wr };
-	int error = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
+	struct ibv_srq_attr attr = { .max_wr = 500 };
 
-	if (!error && srq_wr < 8000)
-		srq_wr += srq_wr;
-	return error;
+	return ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+/* It grows only. */
+static int renew_srq(void)
+{
+	int error = srq ? destroy_srq() : 0;
+
+	return error ? error : create_srq();
 }
 
 static int query_srq(void)
@@ -588,8 +670,16 @@ static const struct step program_life[] = {
 	{ "register an MR", reg_mr_a, "deregister the MR", dereg_mr_a, { 0 } },
 	{ "register a second MR", reg_mr_b, "deregister the second MR", dereg_mr_b, { 0 } },
 	{ "register a long MR", reg_long_mr, "deregister the long MR", dereg_long_mr, { 0 } },
+	{ "register a dma-buf", reg_dmabuf, "deregister the dma-buf", dereg_dmabuf, { 0 } },
+	{ "allocate another PD", alloc_other_pd, "deallocate the other PD", dealloc_other_pd, { 0 } },
+	{ "change the long MR's access", rereg_access, "change it back", rereg_access_back, { 0 } },
+	{ "change the long MR's PD", rereg_pd, "change the PD back", rereg_pd_back, { 0 } },
+	{ "change the long MR's address", rereg_address, "change the address back", rereg_address_back, { 0 } },
+	{ "allocate an MW of type 1", alloc_type1, "deallocate the MW of type 1", dealloc_type1, { 0 } },
+	{ "allocate an MW of type 2", alloc_type2, "deallocate the MW of type 2", dealloc_type2, { 0 } },
 	{ "create an SRQ", create_srq, "destroy the SRQ", destroy_srq, { 0 } },
-	{ "resize the SRQ", resize_srq, "query the SRQ", query_srq, { 0 } },
+	{ "resize the SRQ", resize_srq, "create the SRQ anew", renew_srq, { 0 } },
+	{ "query the SRQ", query_srq, "query the SRQ again", query_srq, { 0 } },
 	{ "arm the SRQ", arm_srq, "disarm the SRQ", disarm_srq, { 0 } },
 	{ "create a QP with the SRQ", create_sharing, "destroy the QP with the SRQ", destroy_sharing, { 0 } },
 	{ "create an RC QP", create_qp_a, "destroy the RC QP", destroy_qp_a, { 0 } },
@@ -621,6 +711,17 @@ static uint8_t *memory(size_t bytes)
 	return area;
 }
 
+static int new_dmabuf(size_t bytes)
+{
+	struct dma_heap_allocation_data alloc = { .len = bytes, .fd_flags = O_RDWR | O_CLOEXEC };
+	int heap = open("/dev/dma_heap/system", O_RDONLY | O_CLOEXEC);
+
+	if (heap < 0 || ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &alloc))
+		rig_die("/dev/dma_heap/system");
+	close(heap);
+	return alloc.fd;
+}
+
 static void live_as_program(const char *name, int index)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -642,6 +743,7 @@ static void live_as_program(const char *name, int index)
 	pair.a.buf = memory(RIG_BUF_BYTES);
 	pair.b.buf = memory(RIG_BUF_BYTES);
 	long_buf = memory(LONG_BYTES);
+	dmabuf = new_dmabuf(RIG_BUF_BYTES);
 	live(program_life, sizeof(program_life) / sizeof(*program_life), move_data);
 }
 
@@ -698,11 +800,21 @@ static int open_file(const char *path, int flags)
 	return file;
 }
 
+/* FIRST/EACH */
+static void choose_allocations(const char *text)
+{
+	char rest;
+
+	if (sscanf(text, "%d/%d%c", &first_nth, &each_nth, &rest) != 2 || first_nth < 1 || each_nth < 1)
+		rig_die("not FIRST/EACH: %s", text);
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc != 4)
-		rig_die("usage: faults once|nth DEVICE GID-INDEX, faults bind PCI-ADDRESS MOST, faults insmod MODULE MOST");
+		rig_die("usage: faults once|nth DEVICE GID-INDEX, "
+			"faults bind PCI-ADDRESS FIRST/EACH, faults insmod MODULE FIRST/EACH");
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
 		rig_die("mlockall");
 	faults = &once_faults;
@@ -712,12 +824,12 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "bind")) {
 		address = argv[2];
-		most = atoi(argv[3]);
+		choose_allocations(argv[3]);
 		bind_file = open_file(DRIVER "bind", O_WRONLY);
 		unbind_file = open_file(DRIVER "unbind", O_WRONLY);
 		live(device_life, 1, NULL);
 	} else if (!strcmp(argv[1], "insmod")) {
-		most = atoi(argv[3]);
+		choose_allocations(argv[3]);
 		module_file = open_file(argv[2], O_RDONLY);
 		live(module_life, 1, NULL);
 	} else {
