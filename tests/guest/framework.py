@@ -411,7 +411,8 @@ SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TA
 #   The NVMe host maps completions of 16 bytes one by one, several in a cache line; so much overlapping harms nobody
 #   where caches are coherent.
 #   The core of 6.12 takes the lock that guards disassociation inside mmap_lock when a process forks, and the other
-#   way round when a device goes: rdma_umap_open() and uverbs_user_mmap_disassociate().
+#   way round when a device goes: rdma_umap_open() and uverbs_user_mmap_disassociate(). It is told where the second of
+#   them happens, whichever that is.
 #   Dynamic debugging warns when it has no memory for a module.
 #   What /proc/irq/N has no memory for when an interrupt comes it misses when that goes.
 KNOWN = [
@@ -419,6 +420,8 @@ KNOWN = [
      "ib_umem_get+"),
     (re.compile(r"DMA-API: .*overlapping mappings aren't supported"), "nvme_rdma_alloc_qe+"),
     (re.compile(r"possible circular locking dependency detected"), "at: uverbs_user_mmap_disassociate+"),
+    (re.compile(r"possible circular locking dependency detected(.|\n)* uverbs_user_mmap_disassociate\+"),
+     "at: rdma_umap_open+"),
     (re.compile(r"WARNING: .* at fs/proc/generic\.c:\d+ remove_proc_entry\+"), "unregister_irq_proc+"),
     (re.compile(r"WARNING: .* at lib/dynamic_debug\.c:\d+ ddebug_module_notify\+"), "Failed to allocate memory"),
 ]

@@ -112,6 +112,19 @@ def test_known():
     same(len(framework.complaints(records(KNOWN[:3]))), 3, "complaints of a splat that has no end")
 
 
+def test_either_order():
+    """The inversion of the core's locks is known from either end, and from no other place"""
+    def circle(at, behind):
+        return [(4, "======================================================"),
+                (4, "WARNING: possible circular locking dependency detected"),
+                (4, f"ff11 (&file->disassociation_lock){{+.+.}}-{{3:3}}, at: {at}+0xc2/0x210"),
+                (4, "-> #1 (&mm->mmap_lock){++++}-{3:3}:"), (4, f"       {behind}+0x210/0x440"), (4, " </TASK>")]
+
+    same(count(circle("rdma_umap_open", "uverbs_user_mmap_disassociate")), 0, "complaints")
+    same(count(circle("rdma_umap_open", "hghca_mmap")), 6, "complaints")
+    same(count(circle("hghca_mmap", "uverbs_user_mmap_disassociate")), 6, "complaints")
+
+
 def test_mixed():
     """Complaints of two threads at the same time are told apart by who says each line"""
     overlap, other = splat(OVERLAP, "ib_umem_get") + ORIGIN, splat(NOT_OURS, "ib_umem_get")
