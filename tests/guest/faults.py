@@ -62,7 +62,8 @@ def each_command(rig, action, undo=lambda: None):
     return told
 
 
-@test("faults: each command of a program's life", limit_s=150, expected_log=TOLD, **OURS)
+# Memory that is registered anew is pinned a second time before it is let go of.
+@test("faults: each command of a program's life", limit_s=150, expected_log=TOLD, aliases=True, **OURS)
 def program(rig):
     def life():
         return "# fault told by: " in rig.run(f"/share/faults once {to_itself(rig)}")
@@ -145,7 +146,7 @@ PROBE_SHARES = 8
 def allocations(name, **options):
     """Enter a test of fail-nth, which the stock kernel does not have."""
     return test(f"faults: allocations of {name}", machine=FAULTS, kernels=("debug",),
-                expected_log=TOLD + TOLD_BY_OTHERS, **OURS, **options)
+                expected_log=TOLD + TOLD_BY_OTHERS, aliases=True, **OURS, **options)
 
 
 def each_allocation(rig, arguments):
