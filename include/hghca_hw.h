@@ -195,7 +195,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_SRQ			(1U << 7)	/* shared receive queues */
 #define HGHCA_CAP_UC			(1U << 8)	/* service type UC */
 #define HGHCA_CAP_MEM_MGT		(1U << 9)	/* registration by WQEs, windows */
-#define HGHCA_CAP_ALL			HGHCA_MASK(9, 0)
+#define HGHCA_CAP_XRC			(1U << 10)	/* service type XRC; needs SRQ */
+#define HGHCA_CAP_ALL			HGHCA_MASK(10, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -253,7 +254,9 @@ struct hghca_dev_lim {
 	__u8	rsvd4b;
 	__be16	srqc_entry_sz;		/* 4Ch, bytes */
 	__be16	rsvd4e;
-	__be32	rsvd50[12];
+	__u8	log_max_xrcds;		/* 50h, extension XRC */
+	__u8	rsvd51[3];
+	__be32	rsvd54[11];
 };
 HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_qps, 0x0c);
@@ -432,7 +435,7 @@ HGHCA_ASSERT_SIZE(hghca_resize_cq, 0x20);
 
 /* SRQ context, extension. */
 struct hghca_srqc {
-	__be32	flags;			/* 00h: HGHCA_SRQ_FAILED; read only */
+	__be32	flags;			/* 00h: HGHCA_SRQ_* */
 	__be32	srqn;			/* 04h */
 	__be32	pd;			/* 08h */
 	__be32	lkey;			/* 0Ch: key of the queue's MR */
@@ -444,7 +447,9 @@ struct hghca_srqc {
 	__be16	rsvd1a;
 	__be32	rsvd1c;
 	__be64	dbr_addr;		/* 20h: struct hghca_srq_dbr; bit 0: valid */
-	__be32	rsvd28[6];
+	__be32	xrcd;			/* 28h: its XRC domain, with HGHCA_SRQ_XRC */
+	__be32	cqn;			/* 2Ch: its CQ, likewise */
+	__be32	rsvd30[4];
 };
 HGHCA_ASSERT_SIZE(hghca_srqc, 64);
 HGHCA_ASSERT_OFFSET(hghca_srqc, logsize, 0x10);
@@ -452,7 +457,8 @@ HGHCA_ASSERT_OFFSET(hghca_srqc, next, 0x14);
 HGHCA_ASSERT_OFFSET(hghca_srqc, taken, 0x18);
 HGHCA_ASSERT_OFFSET(hghca_srqc, dbr_addr, 0x20);
 
-#define HGHCA_SRQ_FAILED		(1U << 31)
+#define HGHCA_SRQ_FAILED		(1U << 31)	/* read only */
+#define HGHCA_SRQ_XRC			(1U << 0)
 
 /* RESIZE_SRQ input, extension. */
 struct hghca_resize_srq {
@@ -513,7 +519,8 @@ struct hghca_qpc {
 	__be32	limits;			/* A8h, extension: HGHCA_QPC_LIMITS_* */
 	__be32	srqn;			/* ACh, extension: its SRQ; 0: a receive queue of its own */
 	__be32	trust;			/* B0h, extension: HGHCA_QPC_TRUST_* */
-	__be32	rsvdb4[2];
+	__be32	xrcd;			/* B4h, extension: XRC domain of a target; 0: none */
+	__be32	rsvdb8;
 	__be16	rq_wqe_counter;		/* BCh */
 	__be16	sq_wqe_counter;		/* BEh */
 };
@@ -565,6 +572,7 @@ enum hghca_qp_st {
 	HGHCA_QP_ST_UC		= 1,
 	HGHCA_QP_ST_RD		= 2,
 	HGHCA_QP_ST_UD		= 3,
+	HGHCA_QP_ST_XRC		= 6,	/* extension */
 	HGHCA_QP_ST_RAW		= 7,	/* extension: raw Ethernet */
 };
 
@@ -687,6 +695,7 @@ HGHCA_ASSERT_SIZE(hghca_next_unit, 16);
 #define HGHCA_WQE_SOLICIT		(1U << 1)
 #define HGHCA_WQE_EVENT			(1U << 2)
 #define HGHCA_WQE_CQ_UPDATE		(1U << 3)
+#define HGHCA_WQE_XRC_SRQN_MASK		HGHCA_MASK(31, 8)	/* XRC: SRQ at the peer */
 
 struct hghca_raddr_unit {
 	__le64	raddr;			/* 00h */

@@ -158,14 +158,22 @@ struct hghca_deth {
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_deth, 8);
 
+struct hghca_xrceth {
+	__be32	srqn;			/* reserved 31:24, XRC SRQ 23:0 */
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
+#define HGHCA_XRCETH_SRQN_MASK		0xffffffU
+
 /* Invariant CRC, behind the payload and its pad; little-endian. */
 #define HGHCA_ICRC_SIZE			4
 
 /* BTH opcodes, table 38: the service in bits 7:5 ... */
 #define HGHCA_BTH_SERVICE_MASK		0xe0
+#define HGHCA_BTH_OP_MASK		0x1f
 #define HGHCA_BTH_RC			0x00
 #define HGHCA_BTH_UC			0x20
 #define HGHCA_BTH_UD			0x60
+#define HGHCA_BTH_XRC			0xa0
 
 /* ... and the operation in bits 4:0. */
 enum hghca_bth_op {

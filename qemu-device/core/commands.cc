@@ -122,6 +122,7 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.log_max_page_sz = 30;
     lim.num_vectors = be16(kVectors);
     lim.log_max_srqs = kLogMaxSrqs;
+    lim.log_max_xrcds = kLogMaxXrcds;
     lim.log_max_srq_sz = kLogMaxSrqSize;
     lim.max_sg_srq = 32;
     lim.srqc_entry_sz = be16(kSrqcEntrySize);
@@ -181,6 +182,7 @@ uint8_t CommandInterface::init_hca(const Command &)
         !region_of(be64(init.cqc_base), kLogMaxCqs, 128, cqc) ||
         !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
         (caps & HGHCA_CAP_SRQ && !region_of(be64(init.srqc_base), kLogMaxSrqs, kSrqcEntrySize, srqc)) ||
+        (caps & HGHCA_CAP_XRC && !(caps & HGHCA_CAP_SRQ)) ||
         !region_of(be64(init.mpt_base), kLogMaxMpts, 64, mpt) || mtt_base & HGHCA_INIT_HCA_LOG_MASK ||
         mtt_base >= Icm::kSize)
         return HGHCA_CMD_STAT_BAD_PARAM;

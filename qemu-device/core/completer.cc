@@ -123,7 +123,7 @@ void Completer::receive(Qp &qp, const Packet &packet)
     if (!alive(qp) ||
         psn_distance(packet.h.psn, r.unacked_psn) >= psn_distance(r.highest_psn, r.unacked_psn))
         return;
-    switch (packet.h.opcode) {
+    switch (packet.h.opcode & HGHCA_BTH_OP_MASK) {
     case HGHCA_BTH_OP_ACK:
         receive_ack(qp, packet.h);
         break;

@@ -166,6 +166,15 @@ void Engine::receive_frame(const FrameView &frame, bool trusted)
         dispatch(packet);
 }
 
+// Is a packet of this service and kind for such a QP? An XRC QP is either initiator, which responds to nothing,
+// or target, which requests nothing (IBA vol 1, A14.2).
+bool Engine::takes(const Qp &qp, uint8_t service, uint16_t flags) const
+{
+    if (qp.a.service == HGHCA_QP_ST_RAW || service != bth_service(qp.a.service))
+        return false;
+    return qp.a.service != HGHCA_QP_ST_XRC || bool(flags & kResponse) == !qp.a.xrcd;
+}
+
 // The checks from the destination QP on, in the order of the interface document, section 9.
 void Engine::dispatch(Packet &packet)
 {
@@ -174,10 +183,7 @@ void Engine::dispatch(Packet &packet)
     Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
     const bool receives = qp && qp->state >= HGHCA_QP_STATE_RTR && qp->state != HGHCA_QP_STATE_ERR;
-    if (!receives || (service == HGHCA_BTH_RC   ? qp->a.service != HGHCA_QP_ST_RC
-                      : service == HGHCA_BTH_UC ? qp->a.service != HGHCA_QP_ST_UC
-                      : service == HGHCA_BTH_UD ? qp->a.service != HGHCA_QP_ST_UD
-                                                : true)) {
+    if (!receives || !takes(*qp, service, packet.flags)) {
         counters.rx_unknown_qp++;
         return;
     }
@@ -216,7 +222,7 @@ void Engine::dispatch(Packet &packet)
 Turn Engine::serve(Qp &qp, int32_t &credit)
 {
     route_state_ = RouteState::Unknown;
-    if (qp.a.service != HGHCA_QP_ST_RC) {
+    if (!is_reliable(qp.a.service)) {
         if (qp.state == HGHCA_QP_STATE_SQE) {
             send_queue.flush(qp);
             return Turn::Idle;
@@ -294,7 +300,7 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
     send_queue.flush(qp);
     receive_queue.flush(qp);
     // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
-    if (qp.a.srqn && !s.last_wqe_told) {
+    if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_told) {
         s.last_wqe_told = true;
         device.eqs->post_qp(HGHCA_EVENT_SRQ_QP_LAST_WQE, qp.a.qpn);
     }

@@ -101,6 +101,7 @@ private:
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
     void receive_frame(const FrameView &frame, bool trusted);
+    bool takes(const Qp &qp, uint8_t service, uint16_t flags) const;
     void dispatch(Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
 

@@ -11,11 +11,16 @@ namespace {
 constexpr std::array<uint16_t, 256> make_opcodes() noexcept
 {
     std::array<uint16_t, 256> t{};
-    auto rc = [&t](hghca_bth_op op, unsigned flags) { t[HGHCA_BTH_RC | op] = uint16_t(kKnown | flags); };
+    // IBA vol 1, A14.3: XRC is RC with a header more in each request.
+    auto rc = [&t](hghca_bth_op op, unsigned flags) {
+        t[HGHCA_BTH_RC | op] = uint16_t(kKnown | flags);
+        t[HGHCA_BTH_XRC | op] = uint16_t(kKnown | flags | (flags & kResponse ? 0 : kXrceth));
+    };
     auto ud = [&t](hghca_bth_op op, unsigned flags) { t[HGHCA_BTH_UD | op] = uint16_t(kKnown | kDeth | flags); };
-    // What both connected services have.
-    auto connected = [&t](hghca_bth_op op, unsigned flags) {
-        t[HGHCA_BTH_RC | op] = t[HGHCA_BTH_UC | op] = uint16_t(kKnown | flags);
+    // What all connected services have.
+    auto connected = [&t, &rc](hghca_bth_op op, unsigned flags) {
+        rc(op, flags);
+        t[HGHCA_BTH_UC | op] = uint16_t(kKnown | flags);
     };
     constexpr unsigned kOnly = kFirst | kLast;
 
@@ -67,7 +72,8 @@ constinit const std::array<uint16_t, 256> kOpcodes = make_opcodes();
 
 size_t extension_bytes(uint16_t flags)
 {
-    return (flags & kDeth ? sizeof(hghca_deth) : 0) + (flags & kReth ? sizeof(hghca_reth) : 0) +
+    return (flags & kDeth ? sizeof(hghca_deth) : 0) + (flags & kXrceth ? sizeof(hghca_xrceth) : 0) +
+           (flags & kReth ? sizeof(hghca_reth) : 0) +
            (flags & kAtomicEth ? sizeof(hghca_atomic_eth) : 0) + (flags & kAeth ? sizeof(hghca_aeth) : 0) +
            (flags & kAtomicAckEth ? sizeof(hghca_atomic_ack_eth) : 0) +
            (flags & kImmDt ? sizeof(hghca_immdt) : 0) + (flags & kIeth ? sizeof(hghca_ieth) : 0);
@@ -86,6 +92,8 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
     uint8_t *at = append(out, bth);
     if (flags & kDeth)
         at = append(at, hghca_deth{be32(h.qkey), be32(h.src_qpn & HGHCA_BTH_QPN_MASK)});
+    if (flags & kXrceth)
+        at = append(at, hghca_xrceth{be32(h.srqn & HGHCA_XRCETH_SRQN_MASK)});
     if (flags & kReth)
         at = append(at, hghca_reth{be64(h.va), be32(h.rkey), be32(h.length)});
     if (flags & kAtomicEth)
@@ -119,6 +127,11 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
         at = take(at, deth);
         h.qkey = be32(deth.qkey);
         h.src_qpn = be32(deth.src_qpn) & HGHCA_BTH_QPN_MASK;
+    }
+    if (flags & kXrceth) {
+        hghca_xrceth xrceth;
+        at = take(at, xrceth);
+        h.srqn = be32(xrceth.srqn) & HGHCA_XRCETH_SRQN_MASK;
     }
     if (flags & kReth) {
         hghca_reth reth;

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "counters.h"
+#include "hghca_hw.h"
 #include "hghca_wire.h"
 #include "link.h"
 
@@ -22,21 +23,37 @@ using Drop = uint64_t Counters::*;
 // in the order of the bits.
 enum OpcodeFlag : uint16_t {
     kDeth = 1 << 0,
-    kReth = 1 << 1,
-    kAtomicEth = 1 << 2,
-    kAeth = 1 << 3,
-    kAtomicAckEth = 1 << 4,
-    kImmDt = 1 << 5,
-    kIeth = 1 << 6,
-    kSend = 1 << 7,
-    kWrite = 1 << 8,
-    kRead = 1 << 9,       // request
-    kAtomic = 1 << 10,    // request
-    kResponse = 1 << 11,
-    kFirst = 1 << 12,     // begins a message
-    kLast = 1 << 13,      // ends it; both: the only packet
-    kKnown = 1 << 14,
+    kXrceth = 1 << 1,
+    kReth = 1 << 2,
+    kAtomicEth = 1 << 3,
+    kAeth = 1 << 4,
+    kAtomicAckEth = 1 << 5,
+    kImmDt = 1 << 6,
+    kIeth = 1 << 7,
+    kSend = 1 << 8,
+    kWrite = 1 << 9,
+    kRead = 1 << 10,      // request
+    kAtomic = 1 << 11,    // request
+    kResponse = 1 << 12,
+    kFirst = 1 << 13,     // begins a message
+    kLast = 1 << 14,      // ends it; both: the only packet
+    kKnown = 1 << 15,
 };
+
+// The service bits of the opcodes a QP of this service type sends and takes; RAW has none.
+constexpr uint8_t bth_service(uint8_t service)
+{
+    switch (service) {
+    case HGHCA_QP_ST_UC:
+        return HGHCA_BTH_UC;
+    case HGHCA_QP_ST_UD:
+        return HGHCA_BTH_UD;
+    case HGHCA_QP_ST_XRC:
+        return HGHCA_BTH_XRC;
+    default:
+        return HGHCA_BTH_RC;
+    }
+}
 
 // By BTH opcode; 0 for what this device does not know.
 extern const std::array<uint16_t, 256> kOpcodes;
@@ -63,9 +80,10 @@ struct TransportHeader {
     uint32_t imm;         // ImmDt, or the key of an IETH, in wire order
     uint32_t qkey;        // DETH
     uint32_t src_qpn;
+    uint32_t srqn;        // XRCETH
 };
 
-constexpr size_t kMaxTransportHeader = sizeof(hghca_bth) + sizeof(hghca_atomic_eth);
+constexpr size_t kMaxTransportHeader = sizeof(hghca_bth) + sizeof(hghca_xrceth) + sizeof(hghca_atomic_eth);
 constexpr size_t kMaxHeader = kMaxLinkHeader + kMaxTransportHeader;
 
 // Writes `h`; returns its bytes, at most kMaxTransportHeader.

@@ -10,6 +10,8 @@
 
 namespace hghca {
 
+constexpr uint32_t kMaxXrcd = 0xffffff;
+
 // Where packets of a QP go, in host byte order where it is a number. Addresses are wire order.
 struct Path {
     bool by_gid;  // rgid and sgid_index; otherwise sip, dip, smac
@@ -47,6 +49,7 @@ struct QpAttributes {
     uint32_t cqn_send, cqn_recv;
     uint64_t dbr_addr;  // 0: none
     uint32_t srqn;      // 0: none, it has a receive queue of its own
+    uint32_t xrcd;      // of an XRC target; 0: it is none
     uint32_t remote_qpn;
     uint16_t pkey_index;
     uint32_t qkey;
@@ -122,8 +125,15 @@ struct Reply {
     uint32_t rkey;
     uint64_t va;
     uint32_t length;     // bytes left
+    uint32_t pd;         // READ: of the key
     uint64_t value;      // atomic: the value before
     bool first;          // READ: nothing was sent yet
+};
+
+// A WQE that was taken from an SRQ.
+struct SharedWqe {
+    uint32_t offset;          // bytes, in its queue
+    uint32_t epoch;           // of the SRQ: another one of the same number has another
 };
 
 // The receive side.
@@ -132,9 +142,10 @@ struct ResponderState {
     uint32_t msn;
     uint16_t rq_index;        // next receive WQE, free-running
     bool in_message;          // a SEND or WRITE has begun; a SEND holds a receive WQE: rq_index, or an SRQ's
-    bool holds_shared;        // WQE shared_offset of the SRQ is this QP's
+    bool holds_shared;        // `shared` is this QP's
     bool last_wqe_told;       // SRQ_QP_LAST_WQE was sent
-    uint32_t shared_offset;
+    SharedWqe shared;
+    uint32_t xrc_srqn;        // XRC: the SRQ of the message under way
     bool message_is_write;
     uint64_t message_offset;  // bytes of the message that have arrived
     uint64_t write_va;        // where the next of them go
@@ -162,6 +173,9 @@ static_assert(std::is_trivially_copyable_v<Qp>);
 
 constexpr uint32_t kQpcEntrySize = 2048;
 static_assert(sizeof(Qp) + 16 <= kQpcEntrySize);
+
+// Do its messages get acknowledged?
+constexpr bool is_reliable(uint8_t service) { return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_XRC; }
 
 constexpr uint32_t psn_add(uint32_t psn, uint32_t n) { return (psn + n) & 0xffffff; }
 // Signed distance a - b modulo 2^24, in -2^23 .. 2^23 - 1.

@@ -77,7 +77,7 @@ bool plausible_queue(const WorkQueue &q)
 bool is_service(uint8_t service)
 {
     return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC || service == HGHCA_QP_ST_UD ||
-           service == HGHCA_QP_ST_RAW;
+           service == HGHCA_QP_ST_XRC || service == HGHCA_QP_ST_RAW;
 }
 
 bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &limits)
@@ -86,7 +86,8 @@ bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &l
            is_service(a.service) &&
            a.special <= Special::RawEthernet && std::has_single_bit(a.mtu) && a.mtu >= 256 && a.mtu <= 4096 &&
            a.log_max_msg <= 31 && a.usr_page < HGHCA_UAR_PAGES && plausible_queue(a.sq) && plausible_queue(a.rq) &&
-           a.cqn_send < limits.cqs && a.cqn_recv < limits.cqs && (!a.srqn || a.srqn < limits.srqs) && a.remote_qpn <= 0xffffff && a.pkey_index == 0 &&
+           a.cqn_send < limits.cqs && a.cqn_recv < limits.cqs && (!a.srqn || a.srqn < limits.srqs) &&
+           a.xrcd <= kMaxXrcd && (!a.xrcd || a.service == HGHCA_QP_ST_XRC) && a.remote_qpn <= 0xffffff && a.pkey_index == 0 &&
            is_bool(a.path.by_gid) && a.path.sgid_index < Port::kGids && a.path.sl <= 15 &&
            a.path.flow_label <= 0xfffff && a.ack_timeout <= 31 && a.retry_count <= 7 && a.rnr_retry <= 7 &&
            a.min_rnr_timer <= 31 && a.max_rd_atomic >= 1 && a.max_rd_atomic <= kMaxRdAtomic &&
@@ -132,16 +133,20 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     a = {};
     a.qpn = qpn;
     a.service = uint8_t(field_get(HGHCA_QPC_ST_MASK, be32(in.flags)));
-    const uint32_t needed = a.service == HGHCA_QP_ST_RAW  ? HGHCA_CAP_PORT
-                            : a.service == HGHCA_QP_ST_UC ? HGHCA_CAP_UC
-                                                          : 0;
+    const uint32_t needed = a.service == HGHCA_QP_ST_RAW   ? HGHCA_CAP_PORT
+                            : a.service == HGHCA_QP_ST_UC  ? HGHCA_CAP_UC
+                            : a.service == HGHCA_QP_ST_XRC ? HGHCA_CAP_XRC
+                                                           : 0;
     const bool known = is_service(a.service) && !(needed & ~limits.caps);
     a.usr_page = be32(in.usr_page);
     a.pd = be32(in.pd);
     a.cqn_send = be32(in.cqn_snd);
     a.cqn_recv = be32(in.cqn_rcv);
+    const bool xrc = a.service == HGHCA_QP_ST_XRC;
     if (limits.caps & HGHCA_CAP_SRQ && a.service != HGHCA_QP_ST_RAW)
         a.srqn = be32(in.srqn);
+    if (xrc)
+        a.xrcd = be32(in.xrcd);
     a.trusted = limits.caps & HGHCA_CAP_MEM_MGT && be32(in.trust) & HGHCA_QPC_TRUST_REG_MR;
     uint64_t dbr = be64(in.dbr_addr);
     if (limits.caps & HGHCA_CAP_DBR && dbr & HGHCA_DBR_VALID)
@@ -149,7 +154,7 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     unsigned code = mtu_code(in);
     if (!known || be32(in.local_qpn) != qpn || a.usr_page >= HGHCA_UAR_PAGES || a.cqn_send >= limits.cqs ||
         a.cqn_recv >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
-        (a.srqn && in.rcv_wqe_len))
+        ((a.srqn || xrc) && in.rcv_wqe_len) || (xrc && a.srqn) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len))
         return HGHCA_CMD_STAT_BAD_PARAM;
     a.mtu = kMtuBase << (code ? code : kMtuMaxCode);
     a.log_max_msg = in.mtu_msgmax & HGHCA_QPC_MSGMAX_MASK;
@@ -265,6 +270,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
                       (a.sqd_notify ? HGHCA_QPC_LIMITS_SQD_NOTIFY : 0) |
                       field_put(HGHCA_QPC_LIMITS_RETRY_CNT, a.retry_count) | a.access);
     out.srqn = be32(a.srqn);
+    out.xrcd = be32(a.xrcd);
     out.trust = be32(a.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
     out.rq_wqe_counter = be16(qp.resp.rq_index);
     out.sq_wqe_counter = be16(qp.req.next_index);

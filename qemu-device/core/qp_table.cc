@@ -70,7 +70,7 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     } else if (t->to == HGHCA_QP_STATE_INIT) {
         if (uint8_t status = decode_new_qp(*context, qpn, limits(), a))
             return status;
-        if (a.srqn && !device_.srqs->exists(a.srqn))
+        if (a.srqn && !device_.srqs->is_basic(a.srqn))
             return HGHCA_CMD_STAT_BAD_PARAM;
     }
     if (!attributes_allowed(op, a.service, mask, device_.caps))

@@ -22,18 +22,25 @@ uint32_t path_word(const Received &message)
 
 }  // namespace
 
+uint32_t ReceiveQueue::srqn_of(const Qp &qp) { return qp.a.xrcd ? qp.resp.xrc_srqn : qp.a.srqn; }
+
+uint32_t ReceiveQueue::cqn_of(const Qp &qp)
+{
+    return qp.a.xrcd ? engine_.device.srqs->cqn(qp.resp.xrc_srqn) : qp.a.cqn_recv;
+}
+
 WqeReader::Posted ReceiveQueue::posted(const Qp &qp)
 {
-    return qp.a.srqn ? engine_.device.srqs->posted(qp.a.srqn)
-                     : engine_.reader.receive_posted(qp.a, qp.resp.rq_index);
+    const uint32_t srqn = srqn_of(qp);
+    return srqn ? engine_.device.srqs->posted(srqn) : engine_.reader.receive_posted(qp.a, qp.resp.rq_index);
 }
 
 bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
 {
     const QpAttributes &a = qp.a;
-    if (a.srqn) {
+    if (const uint32_t srqn = srqn_of(qp)) {
         SharedReceiveQueues &srqs = *engine_.device.srqs;
-        return qp.resp.holds_shared ? srqs.slot_at(a.srqn, qp.resp.shared_offset, out) : srqs.next_slot(a.srqn, out);
+        return qp.resp.holds_shared ? srqs.slot_at(srqn, qp.resp.shared, out) : srqs.next_slot(srqn, out);
     }
     if (!a.rq.length)
         return false;
@@ -49,19 +56,20 @@ WqeFault ReceiveQueue::read(const Qp &qp, RecvWqe &out)
 
 void ReceiveQueue::hold(Qp &qp)
 {
-    if (!qp.a.srqn || qp.resp.holds_shared)
+    const uint32_t srqn = srqn_of(qp);
+    if (!srqn || qp.resp.holds_shared)
         return;
-    qp.resp.shared_offset = engine_.device.srqs->take(qp.a.srqn);
+    qp.resp.shared = engine_.device.srqs->take(srqn);
     qp.resp.holds_shared = true;
 }
 
 uint32_t ReceiveQueue::consume(Qp &qp)
 {
-    if (!qp.a.srqn)
+    if (!srqn_of(qp))
         return wqe_offset(qp.a.rq, qp.resp.rq_index++);
     hold(qp);
     qp.resp.holds_shared = false;
-    return qp.resp.shared_offset;
+    return qp.resp.shared.offset;
 }
 
 bool ReceiveQueue::complete(Qp &qp, const Received &message)
@@ -72,10 +80,10 @@ bool ReceiveQueue::complete(Qp &qp, const Received &message)
     cqe.rlid_path_sl = le32(path_word(message));
     cqe.imm = message.imm;
     cqe.byte_cnt = le32(message.byte_count);
-    cqe.my_ee = le32(qp.a.srqn);
+    cqe.my_ee = le32(srqn_of(qp));
     cqe.wqe = le32(consume(qp));
     cqe.opcode = message.bth_opcode;
-    return engine_.device.cqs->post(qp.a.cqn_recv, cqe, message.solicited);
+    return engine_.device.cqs->post(cqn_of(qp), cqe, message.solicited);
 }
 
 bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
@@ -83,20 +91,23 @@ bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
     hghca_err_cqe error{};
     error.my_qpn = le32(qp.a.qpn);
     error.syndrome = syndrome;
-    error.my_ee = le32(qp.a.srqn);
+    error.my_ee = le32(srqn_of(qp));
     error.wqe = le32(consume(qp));
     error.opcode = HGHCA_OPCODE_RECV_ERROR;
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     std::memcpy(&cqe, &error, sizeof(cqe));
     (syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? engine_.counters.cqe_flush : engine_.counters.cqe_error)++;
-    return engine_.device.cqs->post(qp.a.cqn_recv, cqe, true);
+    return engine_.device.cqs->post(cqn_of(qp), cqe, true);
 }
 
 void ReceiveQueue::flush(Qp &qp)
 {
-    if (qp.resp.holds_shared)
+    ReceiveSlot slot;
+    // Of an SRQ that has gone, software has all its WQEs back.
+    if (qp.resp.holds_shared && place(qp, slot))
         fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR);
+    qp.resp.holds_shared = false;
     for (uint32_t n = 0; n < qp.a.rq.length; n++)
         if (engine_.reader.receive_posted(qp.a, qp.resp.rq_index) != WqeReader::Posted::Yes ||
             !fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR))

@@ -41,6 +41,10 @@ public:
     void flush(Qp &qp);
 
 private:
+    // The SRQ that serves the QP, or for XRC the message under way; 0: its own queue does.
+    static uint32_t srqn_of(const Qp &qp);
+    // The CQ that receives complete to.
+    uint32_t cqn_of(const Qp &qp);
     bool place(const Qp &qp, ReceiveSlot &out);
     // The byte offset of the WQE to complete, which is then done with.
     uint32_t consume(Qp &qp);

@@ -212,7 +212,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     }
 
     TransportHeader h{};
-    h.opcode = opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last);
+    h.opcode = uint8_t(bth_service(qp.a.service) | opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last));
     h.solicited = last && wqe_.solicited && !one_packet;
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
                     r.requests_in_flight + 1 >= window(r);
@@ -220,6 +220,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
     h.imm = wqe_.imm;
+    h.srqn = wqe_.srqn;
     h.rkey = wqe_.rkey;
     h.va = wqe_.raddr + (wqe_.is_read() ? offset : 0);
     h.length = uint32_t(wqe_.is_read() ? left : wqe_.list.length);

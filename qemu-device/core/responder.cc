@@ -4,6 +4,7 @@
 #include "byte_order.h"
 #include "engine.h"
 #include "queues.h"
+#include "srq.h"
 
 namespace hghca {
 
@@ -40,9 +41,11 @@ void Responder::receive(Qp &qp, const Packet &packet)
     }
     s.nak_sent = false;
     // One that is none of the four is an opcode this device does not have.
-    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic)) || !in_sequence(qp, packet.flags) ||
+    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic)) || !in_sequence(qp, packet) ||
         !good_length(qp, packet) || !function_allowed(qp, packet.flags))
         refuse(qp, kInvalidRequest);
+    else if (!admit(qp, packet.h))
+        refuse(qp, kAccess);
     else if (packet.flags & kSend)
         receive_send(qp, packet);
     else if (packet.flags & kWrite)
@@ -65,12 +68,22 @@ bool Responder::function_allowed(const Qp &qp, uint16_t flags) const
     return !(needed & ~qp.a.access);
 }
 
+// IBA vol 1, A14.3: an XRC request uses the keys of the SRQ it names, which is of the target's domain.
+bool Responder::admit(const Qp &qp, const TransportHeader &h)
+{
+    peer_ = peer_of(qp);
+    return !qp.a.xrcd || engine_.device.srqs->xrc_target(h.srqn, qp.a.xrcd, peer_.pd);
+}
+
 // IBA vol 1, 9.7.4.1.3, 9.7.4.1.4: does the opcode follow the one before?
-bool Responder::in_sequence(const Qp &qp, uint16_t flags) const
+bool Responder::in_sequence(const Qp &qp, const Packet &packet) const
 {
     const ResponderState &s = qp.resp;
+    const uint16_t flags = packet.flags;
     if (!s.in_message)
         return flags & kFirst;
+    if (qp.a.xrcd && packet.h.srqn != s.xrc_srqn)
+        return false;
     return !(flags & kFirst) && flags & (s.message_is_write ? kWrite : kSend);
 }
 
@@ -127,6 +140,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
     ResponderState &s = qp.resp;
     const uint32_t bytes = uint32_t(packet.payload.length);
     if (packet.flags & kFirst) {
+        s.xrc_srqn = packet.h.srqn;
         if (!has_receive_wqe(qp))
             return;
         s.message_is_write = false;
@@ -152,7 +166,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         refuse(qp, kMemory);
         return;
     }
-    if (packet.flags & kIeth && !engine_.device.memory->invalidate_remotely(peer_of(qp), be32(packet.h.imm))) {
+    if (packet.flags & kIeth && !engine_.device.memory->invalidate_remotely(peer_, be32(packet.h.imm))) {
         refuse(qp, kInvalidate);
         return;
     }
@@ -177,9 +191,10 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         return;
     }
     if (first) {
+        s.xrc_srqn = packet.h.srqn;
         // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
         // at the key of a message of no bytes.
-        if (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)) {
+        if (left && !memory.check(packet.h.rkey, peer_, packet.h.va, left, Access::RemoteWrite)) {
             refuse(qp, kAccess);
             return;
         }
@@ -195,7 +210,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         s.write_left = left;
     }
     PacketSegments to;
-    if (bytes && (!memory.translate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to) ||
+    if (bytes && (!memory.translate(s.write_rkey, peer_, s.write_va, bytes, Access::RemoteWrite, to) ||
                   !engine_.scatter(packet.payload, 0, to))) {
         refuse(qp, kAccess);
         return;
@@ -224,15 +239,15 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
         refuse(qp, kInvalidRequest);
         return;
     }
-    if (h.length && !engine_.device.memory->check(h.rkey, peer_of(qp), h.va, h.length, Access::RemoteRead)) {
+    if (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)) {
         refuse(qp, kAccess);
         return;
     }
     const uint32_t psn = s.expected_psn;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
     accept(qp, packet, psns);
-    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, h.rkey, h.va, h.length, 0,
-              true});
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, h.rkey, h.va, h.length,
+              peer_.pd, 0, true});
 }
 
 namespace {
@@ -240,7 +255,7 @@ namespace {
 // Atomic for the CPUs of the guest too; the word as it was.
 uint64_t atomically(const TransportHeader &h, uint64_t *word)
 {
-    if (h.opcode == HGHCA_BTH_OP_COMPARE_SWAP) {
+    if ((h.opcode & HGHCA_BTH_OP_MASK) == HGHCA_BTH_OP_COMPARE_SWAP) {
         uint64_t old = le64(h.compare);
         __atomic_compare_exchange_n(word, &old, le64(h.swap_add), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         return le64(old);
@@ -283,7 +298,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     }
     SegmentArray<1> at;
     uint64_t original = 0;
-    if (!engine_.device.memory->translate(h.rkey, peer_of(qp), h.va, sizeof(original), Access::RemoteAtomic, at) ||
+    if (!engine_.device.memory->translate(h.rkey, peer_, h.va, sizeof(original), Access::RemoteAtomic, at) ||
         !execute_atomic(packet, at[0], original)) {
         refuse(qp, kAccess);
         return;
@@ -292,7 +307,8 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     accept(qp, packet, 1);
     s.atomics[s.atomic_head] = {psn, true, original};
     s.atomic_head = uint8_t((s.atomic_head + 1) % s.atomics.size());
-    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, original, true});
+    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, 0, original,
+              true});
 }
 
 // ---- duplicates (IBA vol 1, 9.7.5.1.4 and 9.7.5.1.5)
@@ -300,6 +316,8 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
 void Responder::duplicate(Qp &qp, const Packet &packet)
 {
     engine_.counters.duplicate_request++;
+    if (!admit(qp, packet.h))
+        return;   // not what was asked for before
     if (packet.flags & kRead) {
         duplicate_read(qp, packet);
     } else if (packet.flags & kAtomic) {
@@ -317,7 +335,7 @@ void Responder::duplicate_read(Qp &qp, const Packet &packet)
     ResponderState &s = qp.resp;
     const TransportHeader &h = packet.h;
     if (h.length > kMaxMessage || packet.payload.length || !(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
-        (h.length && !engine_.device.memory->check(h.rkey, peer_of(qp), h.va, h.length, Access::RemoteRead)))
+        (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)))
         return;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
     const uint32_t end_psn = psn_add(h.psn, psns);
@@ -325,7 +343,7 @@ void Responder::duplicate_read(Qp &qp, const Packet &packet)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
     const Reply again{ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, h.psn, s.msn, h.rkey, h.va,
-                      h.length, 0, true};
+                      h.length, peer_.pd, 0, true};
     for (uint8_t i = 0; i < s.reply_count; i++) {
         Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
         if (due.kind == ReplyKind::Read) {
@@ -362,7 +380,7 @@ void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
     }
     for (const AtomicResult &result : s.atomics) {
         if (result.valid && result.psn == psn) {
-            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0,
+            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, 0,
                       result.value, true});
             return;
         }
@@ -385,7 +403,7 @@ void Responder::push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome)
     ResponderState &s = qp.resp;
     s.nak_sent = true;
     s.ack_due = false;
-    push(qp, {kind, syndrome, s.expected_psn, s.msn, 0, 0, 0, 0, true});
+    push(qp, {kind, syndrome, s.expected_psn, s.msn, 0, 0, 0, 0, 0, true});
 }
 
 // The message cannot be executed: NAK, event, receive WQE, and the QP is in error.
@@ -426,7 +444,7 @@ Turn Responder::run(Qp &qp, int32_t &credit)
 TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const
 {
     TransportHeader h{};
-    h.opcode = opcode;
+    h.opcode = uint8_t(bth_service(qp.a.service) | opcode);
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = psn;
@@ -483,7 +501,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     h.msn = reply.msn;
 
     PacketSegments payload;
-    bool readable = !bytes || engine_.device.memory->translate(reply.rkey, peer_of(qp), reply.va, bytes,
+    bool readable = !bytes || engine_.device.memory->translate(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes,
                                                                 Access::RemoteRead, payload);
     Sent sent = Sent::Unreadable;
     if (readable) {
@@ -511,7 +529,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         // A NAK in the place of the response; nothing after it.
         s.reply_count = 0;
         engine_.counters.remote_access_nak_sent++;
-        push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, true});
+        push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, 0, true});
         if (qp.state != HGHCA_QP_STATE_ERR) {
             engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_ACCESS_ERROR, qp.a.qpn);
             engine_.enter_error(qp, true);

@@ -34,7 +34,9 @@ private:
     void duplicate_read(Qp &qp, const Packet &packet);
     void duplicate_atomic(Qp &qp, const Packet &packet);
 
-    bool in_sequence(const Qp &qp, uint16_t flags) const;
+    // Finds out whose keys the request may use. False: it is for an XRC SRQ that is not the QP's to use.
+    bool admit(const Qp &qp, const TransportHeader &h);
+    bool in_sequence(const Qp &qp, const Packet &packet) const;
     bool function_allowed(const Qp &qp, uint16_t flags) const;
     bool good_length(const Qp &qp, const Packet &packet) const;
     bool room_for_read(const Qp &qp) const;
@@ -55,6 +57,7 @@ private:
 
     Engine &engine_;
     RecvWqe wqe_{};
+    KeyUser peer_{0};   // of the packet at hand
 };
 
 }  // namespace hghca

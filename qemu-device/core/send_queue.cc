@@ -170,7 +170,7 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
     if (uint16_t(index + 1) == r.next_index) {
         following = r.next;
         following.index = r.next_index;
-        good = qp.a.service != HGHCA_QP_ST_RC || end_psn == r.next_wqe_psn;
+        good = !is_reliable(qp.a.service) || end_psn == r.next_wqe_psn;
     } else {
         good = WqeReader::decode_link(qp.a, index, wqe.next_word0, wqe.next_word1, following) &&
                (following.valid || following.index == r.started_index);
@@ -237,7 +237,7 @@ void SendQueue::fail(Qp &qp, uint8_t syndrome)
         return;
     }
     // IBA vol 1, 10.3.1: only a connected QP is lost by a send that fails.
-    if (qp.a.service == HGHCA_QP_ST_RC) {
+    if (is_reliable(qp.a.service)) {
         engine_.enter_error(qp);
         return;
     }

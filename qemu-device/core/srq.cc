@@ -16,7 +16,8 @@ void SharedReceiveQueues::clear() { cache_.clear(); }
 bool SharedReceiveQueues::valid(const Context &srq, uint32_t)
 {
     return srq.log_wqes <= kLogMaxSrqSize && srq.stride_log >= HGHCA_WQE_MIN_STRIDE_LOG &&
-           srq.stride_log <= HGHCA_WQE_MAX_STRIDE_LOG && is_bool(srq.failed) && srq.is_slot(srq.next);
+           srq.stride_log <= HGHCA_WQE_MAX_STRIDE_LOG && is_bool(srq.failed) && srq.is_slot(srq.next) &&
+           srq.xrcd <= kMaxXrcd;
 }
 
 // ---- commands
@@ -37,6 +38,14 @@ uint8_t SharedReceiveQueues::sw2hw(uint32_t srqn, const hghca_srqc &in)
     srq.limit = be16(in.limit);
     srq.next = be32(in.next);
     srq.dbr_addr = dbr & ~HGHCA_DBR_VALID;
+    srq.epoch = ++epoch_;
+    const bool xrc = be32(in.flags) & HGHCA_SRQ_XRC;
+    if (xrc) {
+        srq.xrcd = be32(in.xrcd);
+        srq.cqn = be32(in.cqn);
+        if (!(device_.caps & HGHCA_CAP_XRC) || !srq.xrcd || !device_.cqs->exists(srq.cqn))
+            return HGHCA_CMD_STAT_BAD_PARAM;
+    }
     if (be32(in.srqn) != srqn || !valid(srq, srqn) || !(dbr & HGHCA_DBR_VALID) || !srq.dbr_addr ||
         srq.dbr_addr % sizeof(hghca_srq_dbr) ||
         !device_.memory->check(srq.lkey, srq.pd, 0, srq.bytes(), Access::LocalRead))
@@ -65,7 +74,9 @@ uint8_t SharedReceiveQueues::query(uint32_t srqn, hghca_srqc &out)
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     out = {};
-    out.flags = be32(srq->failed ? HGHCA_SRQ_FAILED : 0);
+    out.flags = be32((srq->failed ? HGHCA_SRQ_FAILED : 0) | (srq->xrcd ? HGHCA_SRQ_XRC : 0));
+    out.xrcd = be32(srq->xrcd);
+    out.cqn = be32(srq->cqn);
     out.srqn = be32(srqn);
     out.pd = be32(srq->pd);
     out.lkey = be32(srq->lkey);
@@ -114,6 +125,27 @@ uint8_t SharedReceiveQueues::resize(uint32_t srqn, const hghca_resize_srq &in)
 
 // ---- for the QPs
 
+bool SharedReceiveQueues::is_basic(uint32_t srqn)
+{
+    const Context *srq = find(srqn);
+    return srq && !srq->xrcd;
+}
+
+bool SharedReceiveQueues::xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd)
+{
+    const Context *srq = find(srqn);
+    if (!srq || srq->xrcd != xrcd)
+        return false;
+    pd = srq->pd;
+    return true;
+}
+
+uint32_t SharedReceiveQueues::cqn(uint32_t srqn)
+{
+    const Context *srq = find(srqn);
+    return srq ? srq->cqn : 0;
+}
+
 bool SharedReceiveQueues::waiting(const Context &srq, uint32_t &out)
 {
     uint16_t head;
@@ -155,38 +187,38 @@ WqeReader::Posted SharedReceiveQueues::posted(uint32_t srqn)
     return left ? WqeReader::Posted::Yes : WqeReader::Posted::No;
 }
 
-bool SharedReceiveQueues::slot_at(uint32_t srqn, uint32_t offset, ReceiveSlot &out)
+bool SharedReceiveQueues::slot_at(uint32_t srqn, const SharedWqe &wqe, ReceiveSlot &out)
 {
     const Context *srq = find(srqn);
-    if (!srq)
+    if (!srq || srq->epoch != wqe.epoch)
         return false;
-    out = {srq->lkey, srq->pd, offset, 1u << srq->stride_log};
+    out = {srq->lkey, srq->pd, wqe.offset, 1u << srq->stride_log};
     return true;
 }
 
 bool SharedReceiveQueues::next_slot(uint32_t srqn, ReceiveSlot &out)
 {
     const Context *srq = find(srqn);
-    return srq && slot_at(srqn, srq->next, out);
+    return srq && slot_at(srqn, {srq->next, srq->epoch}, out);
 }
 
-uint32_t SharedReceiveQueues::take(uint32_t srqn)
+SharedWqe SharedReceiveQueues::take(uint32_t srqn)
 {
     Context *srq = find(srqn);
     if (!srq)
-        return 0;
-    const uint32_t offset = srq->next;
+        return {};
+    const SharedWqe taken{srq->next, srq->epoch};
     cache_.mark_dirty(*srq);
     srq->taken++;
     // The link stands in the WQE since before it was posted. A bad one fails the WQE behind, not this one.
     uint32_t word;
-    if (device_.memory->read(srq->lkey, srq->pd, offset, &word, sizeof(word)) &&
+    if (device_.memory->read(srq->lkey, srq->pd, taken.offset, &word, sizeof(word)) &&
         srq->is_slot(le32(word) & HGHCA_NEXT_NDA_MASK))
         srq->next = le32(word) & HGHCA_NEXT_NDA_MASK;
     else
         fail(srqn, *srq);
     check_limit(srqn, *srq);
-    return offset;
+    return taken;
 }
 
 }  // namespace hghca

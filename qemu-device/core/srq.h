@@ -6,6 +6,7 @@
 
 #include "context_cache.h"
 #include "hghca_hw.h"
+#include "qp.h"
 #include "wqe.h"
 
 namespace hghca {
@@ -15,6 +16,7 @@ class Device;
 constexpr unsigned kLogMaxSrqs = 16;
 constexpr unsigned kLogMaxSrqSize = 14;
 constexpr uint32_t kSrqcEntrySize = 128;
+constexpr unsigned kLogMaxXrcds = 24;
 
 class SharedReceiveQueues {
 public:
@@ -27,15 +29,19 @@ public:
     uint8_t arm(uint32_t srqn, uint64_t limit);
     uint8_t resize(uint32_t srqn, const hghca_resize_srq &in);
 
-    bool exists(uint32_t srqn) { return find(srqn); }
+    bool is_basic(uint32_t srqn);
+    // The PD whose keys a request for XRC SRQ `srqn` may use. False: there is none in that domain.
+    bool xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd);
+    // The CQ of an XRC SRQ; 0: there is no such SRQ.
+    uint32_t cqn(uint32_t srqn);
     // Is there a WQE? Unreadable: there is no such SRQ, or it has failed.
     WqeReader::Posted posted(uint32_t srqn);
     // The slot of the WQE that would be taken next. False: there is no such SRQ.
     bool next_slot(uint32_t srqn, ReceiveSlot &out);
-    // The slot at a byte offset that take() gave. False: there is no such SRQ.
-    bool slot_at(uint32_t srqn, uint32_t offset, ReceiveSlot &out);
-    // Takes the next WQE, which posted() has seen; its byte offset.
-    uint32_t take(uint32_t srqn);
+    // The slot of a WQE that take() gave. False: that SRQ is gone.
+    bool slot_at(uint32_t srqn, const SharedWqe &wqe, ReceiveSlot &out);
+    // Takes the next WQE, which posted() has seen.
+    SharedWqe take(uint32_t srqn);
 
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity) { cache_.trim(capacity); }
@@ -50,6 +56,9 @@ private:
         uint16_t taken;      // free-running
         uint16_t limit;      // 0: not armed
         bool failed;
+        uint32_t epoch;
+        uint32_t xrcd;       // 0: it is a basic one
+        uint32_t cqn;        // XRC
         uint32_t next;       // byte offset of the WQE to take
         uint64_t dbr_addr;
 
@@ -75,6 +84,7 @@ private:
 
     Device &device_;
     ContextCache<Context, Context, Policy> cache_;
+    uint32_t epoch_ = 0;   // of the last SRQ that was made
 };
 
 }  // namespace hghca

@@ -73,13 +73,13 @@ constexpr bool service_has(uint8_t service, uint8_t opcode)
     case HGHCA_OPCODE_REG_MR:
     case HGHCA_OPCODE_LOCAL_INV:
     case HGHCA_OPCODE_BIND_MW:
-        return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC;
+        return is_reliable(service) || service == HGHCA_QP_ST_UC;
     case HGHCA_OPCODE_NOP:
     case HGHCA_OPCODE_SEND_INV:
     case HGHCA_OPCODE_RDMA_READ:
     case HGHCA_OPCODE_ATOMIC_CS:
     case HGHCA_OPCODE_ATOMIC_FA:
-        return service == HGHCA_QP_ST_RC;
+        return is_reliable(service);
     default:
         return false;
     }
@@ -208,6 +208,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     out.solicited = le32(next.flags) & HGHCA_WQE_SOLICIT;
     out.completes = every_completes || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
     out.imm = next.imm_data;
+    out.srqn = field_get(HGHCA_WQE_XRC_SRQN_MASK, le32(next.flags));
     out.next_word0 = uint32_t(link);
     out.next_word1 = uint32_t(link >> 32);
     out.list.count = 0;

@@ -50,6 +50,7 @@ struct SendWqe {
     bool solicited;
     bool completes;      // makes a CQE when it succeeds
     uint32_t imm;        // wire order; SEND_INV: the key
+    uint32_t srqn;       // XRC: at the peer
     uint64_t raddr;
     uint32_t rkey;       // LOCAL_INV too
     uint64_t swap_add, compare;

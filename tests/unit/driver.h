@@ -70,6 +70,8 @@ public:
         unsigned log;
         unsigned stride_log;
         uint64_t dbr;
+        uint32_t xrcd = 0;   // 0: a basic one
+        uint32_t cqn = 0;
     };
     // Log2 of the number of entries, and where they stand.
     struct Layout {
@@ -393,6 +395,9 @@ public:
         c.logsize = uint8_t(srq.log);
         c.entry_sz_log = uint8_t(srq.stride_log);
         c.dbr_addr = be64(srq.dbr | HGHCA_DBR_VALID);
+        c.flags = be32(srq.xrcd ? HGHCA_SRQ_XRC : 0);
+        c.xrcd = be32(srq.xrcd);
+        c.cqn = be32(srq.cqn);
         return c;
     }
     // The queue of an SRQ with the next number; no command yet.
@@ -400,20 +405,26 @@ public:
     {
         return {next_srq_++, create_mr(0, 1ull << (log + stride_log), 0, pd), log, stride_log, host.alloc(64, 64)};
     }
-    Srq create_srq(unsigned log = 4, unsigned stride_log = 7, uint32_t pd = kPd)
+    Srq create_srq(unsigned log = 4, unsigned stride_log = 7, uint32_t pd = kPd, uint32_t xrcd = 0, uint32_t cqn = 0)
     {
         Srq srq = new_srq(log, stride_log, pd);
+        srq.xrcd = xrcd;
+        srq.cqn = cqn;
         must(post(HGHCA_CMD_SW2HW_SRQ, srqc_mailbox(srq), srq.srqn), "SW2HW_SRQ");
         return srq;
     }
 
     // ---- queue pairs
+    static bool is_connected(uint8_t service)
+    {
+        return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC || service == HGHCA_QP_ST_XRC;
+    }
     // What RST2INIT takes; queues of 64-byte (stride_log 6) or larger WQEs.
     hghca_qpc init_qpc(const Qp &qp, uint8_t service, const Cq &send, const Cq &recv) const
     {
         hghca_qpc c{};
-        c.opt_param_mask = be32(service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC ? HGHCA_QP_ATTR_PKEY_INDEX | HGHCA_QP_ATTR_PORT |
-                                                                HGHCA_QP_ATTR_ACCESS_FLAGS
+        c.opt_param_mask = be32(is_connected(service)       ? HGHCA_QP_ATTR_PKEY_INDEX | HGHCA_QP_ATTR_PORT |
+                                                                  HGHCA_QP_ATTR_ACCESS_FLAGS
                                 : service == HGHCA_QP_ST_UD ? HGHCA_QP_ATTR_PKEY_INDEX | HGHCA_QP_ATTR_PORT |
                                                                   HGHCA_QP_ATTR_QKEY
                                                             : HGHCA_QP_ATTR_PORT);

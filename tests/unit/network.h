@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "driver.h"
 #include "fake_host.h"
 #include "hghca_wire.h"
+#include "icrc.h"
 #include "queues.h"
 
 namespace hghca::test {
@@ -209,5 +211,27 @@ struct View {
     uint8_t syndrome;
     bool is_request() const { return opcode <= HGHCA_BTH_OP_READ_REQUEST || opcode >= HGHCA_BTH_OP_COMPARE_SWAP; }
 };
+
+// Makes checksum and ICRC of an IPv4 frame right, so that a change to it is looked at.
+inline void seal(Frame &f)
+{
+    if (f.size() < 62 || f[12] != 8 || f[14] != 0x45)
+        return;
+    uint32_t sum = 0;
+    f[24] = f[25] = 0;
+    for (size_t i = 14; i < 34; i += 2)
+        sum += uint32_t(f[i] << 8 | f[i + 1]);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~(sum + (sum >> 16));
+    f[24] = uint8_t(sum >> 8);
+    f[25] = uint8_t(sum);
+    uint8_t ones[8];
+    std::memset(ones, 0xff, 8);
+    Frame m(f.begin() + 14, f.end() - 4);
+    m[1] = m[8] = m[10] = m[11] = m[26] = m[27] = m[32] = 0xff;
+    uint32_t crc = ~crc32_update(crc32_update(kCrcStart, ones, 8), m.data(), m.size());
+    for (int i = 0; i < 4; i++)
+        f[f.size() - 4 + size_t(i)] = uint8_t(crc >> 8 * i);
+}
 
 }  // namespace hghca::test

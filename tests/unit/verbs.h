@@ -125,6 +125,7 @@ public:
         bool sqd_notify = false;
         uint8_t mtu_msgmax = 31;
         uint32_t srqn = 0;              // then no receive queue
+        uint32_t xrcd = 0;              // XRC target of this domain; XRC without one: initiator
         bool trusted = false;           // may post REG_MR
     };
 
@@ -133,16 +134,20 @@ public:
           buffer(node.driver.create_mr(0x7000000000, options.buffer_bytes))
     {
         TestDriver &d = node.driver;
-        qp = d.new_qp(options.sq_wqes, options.srqn ? 0 : options.rq_wqes, options.stride_log);
+        const bool xrc = options.service == HGHCA_QP_ST_XRC;
+        qp = d.new_qp(options.sq_wqes, options.srqn || xrc ? 0 : options.rq_wqes, options.stride_log);
         if (!options.dbr)
             qp.dbr = 0;
         hghca_qpc c = d.init_qpc(qp, options.service, cq, cq);
         c.limits = be32(options.access);
         c.mtu_msgmax = options.mtu_msgmax;
         c.srqn = be32(options.srqn);
+        c.xrcd = be32(options.xrcd);
+        if (options.xrcd)
+            c.snd_wqe_len = 0;
         c.trust = be32(options.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
         TestDriver::must(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), "RST2INIT");
-        if (options.service != HGHCA_QP_ST_RC && options.service != HGHCA_QP_ST_UC)
+        if (!TestDriver::is_connected(options.service))
             d.to_rts(qp, options.sq_psn);
     }
 
