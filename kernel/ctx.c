@@ -231,6 +231,8 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				 IB_DEVICE_BAD_QKEY_CNTR;
 	if (limits->caps & HGHCA_CAP_SRQ)
 		attr->device_cap_flags |= IB_DEVICE_SRQ_RESIZE;
+	if (limits->caps & HGHCA_CAP_XRC)
+		attr->device_cap_flags |= IB_DEVICE_XRC;
 	if (limits->caps & HGHCA_CAP_MEM_MGT) {
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_MEM_WINDOW |
 					  IB_DEVICE_MEM_WINDOW_TYPE_2B;

@@ -75,6 +75,7 @@ struct hghca_ucontext;
  * @num_mtts: translation entries
  * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
  * @num_pds: protection domains
+ * @max_xrcdn: largest number of an XRC domain
  * @num_uars: UAR pages
  * @first_qpn: first QPN for ordinary QPs, as are the other firsts
  * @first_cqn: first CQN
@@ -116,6 +117,7 @@ struct hghca_limits {
 	u32 num_mtts;
 	u32 num_srqs;
 	u32 num_pds;
+	u32 max_xrcdn;
 	u32 num_uars;
 	u32 first_qpn;
 	u32 first_cqn;
@@ -452,6 +454,7 @@ struct hghca_bus {
  * @srqs: by SRQN, struct hghca_hwsrq; its lock is taken in interrupts
  * @next_qpn: where the search for a QPN starts
  * @pd_ida: PD numbers
+ * @xrcd_ida: numbers of XRC domains
  * @uar_ida: UAR pages
  * @mpt_ida: MPT indices
  * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
@@ -487,6 +490,7 @@ struct hghca_dev {
 	struct xarray srqs;
 	u32 next_qpn;
 	struct ida pd_ida;
+	struct ida xrcd_ida;
 	struct ida uar_ida;
 	struct ida mpt_ida;
 	u16 *mpt_tags;

@@ -79,6 +79,14 @@ static const struct ib_device_ops hghca_dev_srq_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, hghca_srq, ibsrq),
 };
 
+/* For a device that has extended reliable connections. */
+static const struct ib_device_ops hghca_dev_xrc_ops = {
+	.alloc_xrcd = hghca_alloc_xrcd,
+	.dealloc_xrcd = hghca_dealloc_xrcd,
+
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, hghca_xrcd, ibxrcd),
+};
+
 /* For a device that has fast registration and memory windows. */
 static const struct ib_device_ops hghca_dev_mem_mgt_ops = {
 	.alloc_mr = hghca_alloc_mr,
@@ -153,6 +161,7 @@ struct hghca_dev *hghca_dev_alloc(void)
 
 	spin_lock_init(&hdev->db_lock);
 	ida_init(&hdev->pd_ida);
+	ida_init(&hdev->xrcd_ida);
 	ida_init(&hdev->uar_ida);
 	ida_init(&hdev->mpt_ida);
 	INIT_WORK(&hdev->link_work, hghca_port_link_work);
@@ -169,6 +178,7 @@ void hghca_dev_free(struct hghca_dev *hdev)
 {
 	ida_destroy(&hdev->mpt_ida);
 	ida_destroy(&hdev->uar_ida);
+	ida_destroy(&hdev->xrcd_ida);
 	ida_destroy(&hdev->pd_ida);
 	ib_dealloc_device(&hdev->ibdev);
 }
@@ -229,6 +239,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_stats_ops);
 	if (hdev->limits.caps & HGHCA_CAP_SRQ)
 		ib_set_device_ops(ibdev, &hghca_dev_srq_ops);
+	if (hdev->limits.caps & HGHCA_CAP_XRC)
+		ib_set_device_ops(ibdev, &hghca_dev_xrc_ops);
 	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
 		ib_set_device_ops(ibdev, &hghca_dev_mem_mgt_ops);
 

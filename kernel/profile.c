@@ -18,6 +18,7 @@
 #define HGHCA_LOG_MAX_QPS	24
 #define HGHCA_LOG_MAX_CQS	24
 #define HGHCA_LOG_MAX_EQS	8
+#define HGHCA_LOG_MAX_XRCDS		24	/* what QPC and SRQ context have room for */
 #define HGHCA_LOG_MAX_SRQS	24
 #define HGHCA_LOG_MAX_PDS	24
 #define HGHCA_LOG_MAX_MTTS	28
@@ -210,6 +211,22 @@ static int hghca_profile_check_srqs(struct hghca_dev *hdev, const struct hghca_d
 	return 0;
 }
 
+/* XRC is of use with SRQs alone. */
+static void hghca_profile_xrcds(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+
+	if (limits->caps & HGHCA_CAP_XRC &&
+	    (!lim->log_max_xrcds || lim->log_max_xrcds > HGHCA_LOG_MAX_XRCDS)) {
+		hghca_profile_bad(hdev, "log_max_xrcds", lim->log_max_xrcds);
+		limits->caps &= ~HGHCA_CAP_XRC;
+	}
+	if (!(limits->caps & HGHCA_CAP_SRQ))
+		limits->caps &= ~HGHCA_CAP_XRC;
+	if (limits->caps & HGHCA_CAP_XRC)
+		limits->max_xrcdn = BIT(lim->log_max_xrcds) - 1;
+}
+
 /* A device whose SRQs cannot be is one without. */
 static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -217,6 +234,7 @@ static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_li
 
 	if (limits->caps & HGHCA_CAP_SRQ && hghca_profile_check_srqs(hdev, lim))
 		limits->caps &= ~HGHCA_CAP_SRQ;
+	hghca_profile_xrcds(hdev, lim);
 	if (!(limits->caps & HGHCA_CAP_SRQ))
 		return;
 

@@ -49,7 +49,7 @@ void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
 		return;
 	}
 
-	if (in_error && !hqp->uctx)
+	if (in_error && !hqp->user)
 		hghca_qp_flush(hqp);
 	if (ibqp->event_handler)
 		ibqp->event_handler(&event, ibqp->qp_context);
@@ -60,6 +60,8 @@ static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)
 {
 	if (init->qp_type == IB_QPT_GSI)
 		return -EOPNOTSUPP;
+	if (init->srq->srq_type != IB_SRQT_BASIC)
+		return -EINVAL;
 	/* Who polls for the QP is who gives WQEs back to the SRQ. */
 	return user == !!to_hsrq(init->srq)->uctx ? 0 : -EINVAL;
 }
@@ -77,6 +79,11 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 		break;
 	case IB_QPT_UC:
 		if (limits->caps & HGHCA_CAP_UC)
+			break;
+		return -EOPNOTSUPP;
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
+		if (user && limits->caps & HGHCA_CAP_XRC)
 			break;
 		return -EOPNOTSUPP;
 	case IB_QPT_GSI:
@@ -114,6 +121,22 @@ static u32 hghca_wq_bytes(const struct hghca_wq *wq)
 	return wq->num_wqes << wq->log_stride;
 }
 
+/*
+ * What is asked of a queue says nothing where there is none: with an SRQ, and in
+ * XRC, where an initiator has nothing to receive with and a target has no queue.
+ */
+static void hghca_qp_trim_init(struct ib_qp_init_attr *init)
+{
+	struct ib_qp_cap *cap = &init->cap;
+
+	if (init->qp_type == IB_QPT_XRC_TGT) {
+		*cap = (struct ib_qp_cap) { };
+	} else if (init->srq || init->qp_type == IB_QPT_XRC_INI) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	}
+}
+
 /* ------------------------------------------------------------------ */
 /* Queues of a user                                                     */
 
@@ -139,7 +162,8 @@ static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 	int ret;
 
 	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
-	    !PAGE_ALIGNED(cmd->buf_addr) || (hqp->ibqp.srq && cmd->rq_wqe_cnt))
+	    !PAGE_ALIGNED(cmd->buf_addr) ||
+	    (cmd->rq_wqe_cnt && (hqp->ibqp.srq || hqp->ibqp.qp_type == IB_QPT_XRC_INI)))
 		return -EINVAL;
 
 	ret = hghca_wq_init_user(hdev, &hqp->sq, cmd->sq_wqe_cnt, cmd->log_sq_stride,
@@ -307,6 +331,19 @@ err_release_sq:
 	return ret;
 }
 
+static int hghca_qp_init_queues(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
+				const struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	if (udata)
+		return hghca_qp_init_user(hdev, hqp, pdn, &init->cap, udata);
+	if (!hqp->user)
+		return hghca_qp_init_kernel(hdev, hqp, pdn, init);
+	/* An XRC target has none. */
+	hqp->sq.log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
+	hqp->rq.log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
+	return 0;
+}
+
 static int hghca_qp_attach(struct hghca_qp *hqp)
 {
 	struct hghca_cq *send_cq = to_hcq(hqp->ibqp.send_cq);
@@ -336,13 +373,23 @@ static u32 hghca_qp_st(const struct hghca_qp *hqp)
 		return HGHCA_QP_ST_RC;
 	case IB_QPT_UC:
 		return HGHCA_QP_ST_UC;
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
+		return HGHCA_QP_ST_XRC;
 	default:
 		return HGHCA_QP_ST_UD;
 	}
 }
 
-/* What RST2INIT takes besides attributes. */
-static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn)
+/* 0 for none: XRC initiators do not receive, targets have the CQs of their SRQs. */
+static u32 hghca_qp_cqn(struct ib_cq *ibcq)
+{
+	return ibcq ? to_hcq(ibcq)->hw.cqn : 0;
+}
+
+/* What RST2INIT takes besides attributes; @xrcdn: of an XRC target, otherwise 0. */
+static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
+				  u32 xrcdn)
 {
 	u32 service = hghca_qp_st(hqp);
 	struct hghca_qpc *qpc = &hqp->qpc;
@@ -355,18 +402,19 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 	qpc->local_qpn = cpu_to_be32(hqp->hw.qpn);
 	qpc->port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM));
 	qpc->pd = cpu_to_be32(pdn);
-	qpc->cqn_snd = cpu_to_be32(to_hcq(hqp->ibqp.send_cq)->hw.cqn);
-	qpc->cqn_rcv = cpu_to_be32(to_hcq(hqp->ibqp.recv_cq)->hw.cqn);
+	qpc->cqn_snd = cpu_to_be32(hghca_qp_cqn(hqp->ibqp.send_cq));
+	qpc->cqn_rcv = cpu_to_be32(hghca_qp_cqn(hqp->ibqp.recv_cq));
 	qpc->snd_wqe_base_l = cpu_to_be32(hqp->sq.queue.mr.key);
 	qpc->snd_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->sq));
 	qpc->rcv_wqe_base_l = cpu_to_be32(hqp->rq.queue.mr.key);
 	qpc->rcv_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->rq));
 	if (hqp->ibqp.srq)
 		qpc->srqn = cpu_to_be32(to_hsrq(hqp->ibqp.srq)->hw.srqn);
+	qpc->xrcd = cpu_to_be32(xrcdn);
 	if (hqp->dbr.dma)
 		qpc->dbr_addr = cpu_to_be64(hqp->dbr.dma | HGHCA_DBR_VALID);
 	/* REG_MR reaches all memory that the device does: never a user's. */
-	if (!hqp->uctx && hdev->limits.caps & HGHCA_CAP_MEM_MGT)
+	if (!hqp->user && hdev->limits.caps & HGHCA_CAP_MEM_MGT)
 		qpc->trust = cpu_to_be32(HGHCA_QPC_TRUST_REG_MR);
 }
 
@@ -383,9 +431,9 @@ static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
  * hghca_create_qp - create a QP
  * @ibqp: the QP
  * @init: its type, queues, CQs and SRQ; the queues of a kernel QP may be larger
- * @udata: of a user, otherwise NULL
+ * @udata: of a user, otherwise NULL; an XRC target is ib_core's for its users
  *
- * RC, UC, UD, and the GSI QP.
+ * RC, UC, UD, XRC of users, and the GSI QP.
  *
  * Return: 0, or -EOPNOTSUPP for a type or flag the device lacks, -EINVAL for what
  * is beyond its limits or malformed, -EBUSY for a second GSI QP, and what memory
@@ -396,15 +444,15 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	struct hghca_dev *hdev = to_hdev(ibqp->device);
 	struct hghca_create_qp_resp resp = {};
 	struct hghca_qp *hqp = to_hqp(ibqp);
-	u32 pdn = to_hpd(ibqp->pd)->pdn;
+	bool target = init->qp_type == IB_QPT_XRC_TGT;
+	/* ib_core keeps targets, for the processes of their domain: there is no udata. */
+	bool user = udata || target;
+	u32 pdn = target ? 0 : to_hpd(ibqp->pd)->pdn;
+	u32 xrcdn = target ? to_hxrcd(init->xrcd)->xrcdn : 0;
 	int ret;
 
-	/* What is asked of a receive queue says nothing where there is none. */
-	if (init->srq) {
-		init->cap.max_recv_wr = 0;
-		init->cap.max_recv_sge = 0;
-	}
-	ret = hghca_qp_check_init(hdev, init, !!udata);
+	hghca_qp_trim_init(init);
+	ret = hghca_qp_check_init(hdev, init, user);
 	if (ret)
 		return ret;
 
@@ -414,9 +462,9 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	hqp->state = IB_QPS_RESET;
 	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	hqp->hw.event = hghca_qp_event;
+	hqp->user = user;
 
-	ret = udata ? hghca_qp_init_user(hdev, hqp, pdn, &init->cap, udata) :
-		      hghca_qp_init_kernel(hdev, hqp, pdn, init);
+	ret = hghca_qp_init_queues(hdev, hqp, pdn, init, udata);
 	if (ret)
 		return ret;
 
@@ -424,13 +472,13 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 			     init->qp_type == IB_QPT_GSI ? HGHCA_QPN_GSI : 0);
 	if (ret)
 		goto err_release;
-	if (!udata) {
+	if (!user) {
 		ret = hghca_qp_attach(hqp);
 		if (ret)
 			goto err_del_number;
 	}
 
-	hghca_qp_init_context(hdev, hqp, pdn);
+	hghca_qp_init_context(hdev, hqp, pdn, xrcdn);
 	ibqp->qp_num = hqp->hw.qpn;
 	init->cap = hqp->cap;
 	if (udata) {
@@ -465,7 +513,7 @@ int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	mutex_unlock(&hqp->lock);
 
 	/* Before its number may be another QP's. */
-	if (!hqp->uctx)
+	if (!hqp->user)
 		hghca_qp_detach(hqp);
 	hghca_hwqp_del(hdev, &hqp->hw);
 	hghca_qp_release(hdev, hqp);

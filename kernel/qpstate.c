@@ -23,6 +23,7 @@ enum hghca_service {
 	HGHCA_SERVICE_RC,
 	HGHCA_SERVICE_UC,
 	HGHCA_SERVICE_UD,
+	HGHCA_SERVICE_XRC,
 	HGHCA_SERVICES
 };
 
@@ -49,6 +50,17 @@ struct hghca_qp_step {
 				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
 				 HGHCA_QP_ATTR_MIN_RNR_TIMER | \
 				 HGHCA_QP_ATTR_PATH_MIG_STATE)
+#define HGHCA_ATTRS_IN_SQD_RC	(HGHCA_QP_ATTR_PORT | \
+				 HGHCA_QP_ATTR_AV | \
+				 HGHCA_QP_ATTR_TIMEOUT | \
+				 HGHCA_QP_ATTR_RETRY_CNT | \
+				 HGHCA_QP_ATTR_RNR_RETRY | \
+				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
+				 HGHCA_QP_ATTR_PKEY_INDEX | \
+				 HGHCA_QP_ATTR_MIN_RNR_TIMER | \
+				 HGHCA_QP_ATTR_PATH_MIG_STATE | \
+				 HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC | \
+				 HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC)
 #define HGHCA_ATTRS_TO_RTS_UC	(HGHCA_QP_ATTR_CUR_STATE | \
 				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
 				 HGHCA_QP_ATTR_PATH_MIG_STATE)
@@ -58,12 +70,12 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 	[IB_QPS_RESET][IB_QPS_INIT] = {
 		.op = HGHCA_CMD_RST2INIT_QPEE,
 		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_ATTRS_TO_INIT_UD },
+			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C },
 	},
 	[IB_QPS_INIT][IB_QPS_INIT] = {
 		.op = HGHCA_CMD_INIT2INIT_QPEE,
 		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_ATTRS_TO_INIT_UD },
+			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C },
 	},
 	[IB_QPS_INIT][IB_QPS_RTR] = {
 		.op = HGHCA_CMD_INIT2RTR_QPEE,
@@ -77,6 +89,10 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 					     HGHCA_QP_ATTR_PATH_MTU |
 					     HGHCA_QP_ATTR_DEST_QPN |
 					     HGHCA_QP_ATTR_RQ_PSN,
+			[HGHCA_SERVICE_XRC] = HGHCA_QP_ATTR_AV |
+					      HGHCA_QP_ATTR_PATH_MTU |
+					      HGHCA_QP_ATTR_DEST_QPN |
+					      HGHCA_QP_ATTR_RQ_PSN,
 		},
 		.optional = {
 			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
@@ -86,6 +102,10 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 					     HGHCA_QP_ATTR_PKEY_INDEX,
 			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
 					     HGHCA_QP_ATTR_QKEY,
+			[HGHCA_SERVICE_XRC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
+					      HGHCA_QP_ATTR_PKEY_INDEX |
+					      HGHCA_QP_ATTR_MIN_RNR_TIMER |
+					      HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
 		},
 	},
 	[IB_QPS_RTR][IB_QPS_RTS] = {
@@ -97,50 +117,48 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 					     HGHCA_QP_ATTR_SQ_PSN,
 			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_SQ_PSN,
 			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_SQ_PSN,
+			[HGHCA_SERVICE_XRC] = HGHCA_QP_ATTR_TIMEOUT |
+					      HGHCA_QP_ATTR_SQ_PSN,
 		},
 		.optional = {
 			[HGHCA_SERVICE_RC] = HGHCA_ATTRS_TO_RTS_RC |
 					     HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC,
 			[HGHCA_SERVICE_UC] = HGHCA_ATTRS_TO_RTS_UC,
 			[HGHCA_SERVICE_UD] = HGHCA_ATTRS_TO_RTS_UD,
+			[HGHCA_SERVICE_XRC] = HGHCA_ATTRS_TO_RTS_RC |
+					      HGHCA_QP_ATTR_RETRY_CNT |
+					      HGHCA_QP_ATTR_RNR_RETRY |
+					      HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC,
 		},
 	},
 	[IB_QPS_RTS][IB_QPS_RTS] = {
 		.op = HGHCA_CMD_RTS2RTS_QPEE,
 		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UC,
-			      HGHCA_ATTRS_TO_RTS_UD },
+			      HGHCA_ATTRS_TO_RTS_UD, HGHCA_ATTRS_TO_RTS_RC },
 	},
 	[IB_QPS_RTS][IB_QPS_SQD] = {
 		.op = HGHCA_CMD_RTS2SQD_QPEE,
 		.optional = { HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
+			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
 			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
 			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY },
 	},
 	[IB_QPS_SQD][IB_QPS_RTS] = {
 		.op = HGHCA_CMD_SQD2RTS_QPEE,
 		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UC,
-			      HGHCA_ATTRS_TO_RTS_UD },
+			      HGHCA_ATTRS_TO_RTS_UD, HGHCA_ATTRS_TO_RTS_RC },
 	},
 	[IB_QPS_SQD][IB_QPS_SQD] = {
 		.op = HGHCA_CMD_SQD2SQD_QPEE,
 		.optional = {
-			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_PORT |
-					     HGHCA_QP_ATTR_AV |
-					     HGHCA_QP_ATTR_TIMEOUT |
-					     HGHCA_QP_ATTR_RETRY_CNT |
-					     HGHCA_QP_ATTR_RNR_RETRY |
-					     HGHCA_QP_ATTR_ACCESS_FLAGS |
-					     HGHCA_QP_ATTR_PKEY_INDEX |
-					     HGHCA_QP_ATTR_MIN_RNR_TIMER |
-					     HGHCA_QP_ATTR_PATH_MIG_STATE |
-					     HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC |
-					     HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
+			[HGHCA_SERVICE_RC] = HGHCA_ATTRS_IN_SQD_RC,
 			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_AV |
 					     HGHCA_QP_ATTR_ACCESS_FLAGS |
 					     HGHCA_QP_ATTR_PKEY_INDEX |
 					     HGHCA_QP_ATTR_PATH_MIG_STATE,
 			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
 					     HGHCA_QP_ATTR_QKEY,
+			[HGHCA_SERVICE_XRC] = HGHCA_ATTRS_IN_SQD_RC,
 		},
 	},
 	[IB_QPS_SQE][IB_QPS_RTS] = {
@@ -196,6 +214,9 @@ static enum hghca_service hghca_qp_service(const struct hghca_qp *hqp)
 		return HGHCA_SERVICE_RC;
 	case IB_QPT_UC:
 		return HGHCA_SERVICE_UC;
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
+		return HGHCA_SERVICE_XRC;
 	default:
 		return HGHCA_SERVICE_UD;
 	}
@@ -364,7 +385,7 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 		}
 	}
 	WRITE_ONCE(hqp->state, IB_QPS_RESET);
-	if (hqp->uctx)
+	if (hqp->user)
 		return;
 
 	/* Posters see RESET from here on. */
@@ -399,10 +420,10 @@ static void hghca_qp_to_error(struct hghca_qp *hqp)
 		hghca_dev_fail(hdev, "a QP does not go to ERR");
 	}
 	WRITE_ONCE(hqp->state, IB_QPS_ERR);
-	if (!hqp->uctx)
+	if (!hqp->user)
 		hghca_qp_flush(hqp);
-	/* It takes nothing more from its SRQ; who waits for that waits for an event. */
-	if (hqp->ibqp.srq && hghca_dev_has_failed(hdev))
+	/* It takes nothing more from SRQs; who waits for that waits for an event. */
+	if ((hqp->ibqp.srq || hqp->ibqp.qp_type == IB_QPT_XRC_TGT) && hghca_dev_has_failed(hdev))
 		hghca_qp_event(&hqp->hw, HGHCA_EVENT_SRQ_QP_LAST_WQE);
 }
 
@@ -586,7 +607,7 @@ static int hghca_query_qp_locked(struct hghca_qp *hqp, struct ib_qp_attr *attr)
 	/* The device goes to SQE and ERR by itself. */
 	if (ret != IB_QPS_RESET)
 		WRITE_ONCE(hqp->state, ret);
-	if (ret == IB_QPS_ERR && !hqp->uctx)
+	if (ret == IB_QPS_ERR && !hqp->user)
 		hghca_qp_flush(hqp);
 	attr->qp_state = ret;
 	hghca_qpc_get_attrs(&qpc, attr);

@@ -46,12 +46,20 @@ void hghca_srq_event(struct hghca_hwsrq *hwsrq, u8 type)
 		ibsrq->event_handler(&event, ibsrq->srq_context);
 }
 
-static int hghca_srq_check_init(struct hghca_dev *hdev, const struct ib_srq_init_attr *init)
+/* A kernel XRC SRQ would want its QPs found by who polls, which nobody needs. */
+static bool hghca_srq_has_type(const struct hghca_limits *limits, enum ib_srq_type type, bool user)
+{
+	return type == IB_SRQT_BASIC ||
+	       (type == IB_SRQT_XRC && user && limits->caps & HGHCA_CAP_XRC);
+}
+
+static int hghca_srq_check_init(struct hghca_dev *hdev, const struct ib_srq_init_attr *init,
+				bool user)
 {
 	const struct hghca_limits *limits = &hdev->limits;
 	const struct ib_srq_attr *attr = &init->attr;
 
-	if (!(limits->caps & HGHCA_CAP_SRQ) || init->srq_type != IB_SRQT_BASIC)
+	if (!(limits->caps & HGHCA_CAP_SRQ) || !hghca_srq_has_type(limits, init->srq_type, user))
 		return -EOPNOTSUPP;
 
 	if (!attr->max_wr || attr->max_wr > limits->max_srq_wr ||
@@ -231,6 +239,11 @@ static int hghca_srq_to_hw(struct hghca_dev *hdev, const struct hghca_srq *hsrq)
 	srqc.logsize = ilog2(hsrq->num_wqes);
 	srqc.entry_sz_log = hsrq->log_stride;
 	srqc.dbr_addr = cpu_to_be64(hsrq->dbr.dma | HGHCA_DBR_VALID);
+	if (hsrq->ibsrq.srq_type == IB_SRQT_XRC) {
+		srqc.flags = cpu_to_be32(HGHCA_SRQ_XRC);
+		srqc.xrcd = cpu_to_be32(to_hxrcd(hsrq->ibsrq.ext.xrc.xrcd)->xrcdn);
+		srqc.cqn = cpu_to_be32(to_hcq(hsrq->ibsrq.ext.cq)->hw.cqn);
+	}
 	return hghca_cmd_sw2hw_srq(hdev, hsrq->hw.srqn, &srqc);
 }
 
@@ -274,7 +287,7 @@ int hghca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 	struct hghca_srq *hsrq = to_hsrq(ibsrq);
 	int ret;
 
-	ret = hghca_srq_check_init(hdev, init);
+	ret = hghca_srq_check_init(hdev, init, !!udata);
 	if (ret)
 		return ret;
 
@@ -302,6 +315,8 @@ int hghca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 		if (ret)
 			goto err_to_sw;
 	}
+	if (ibsrq->srq_type == IB_SRQT_XRC)
+		ibsrq->ext.xrc.srq_num = hsrq->hw.srqn;
 	init->attr.max_wr = hghca_srq_max_wr(hsrq);
 	init->attr.max_sge = hsrq->room.max_sge;
 	return 0;

@@ -22,6 +22,11 @@ struct hghca_pd {
 	u32 pdn;
 };
 
+struct hghca_xrcd {
+	struct ib_xrcd ibxrcd;
+	u32 xrcdn;
+};
+
 /**
  * struct hghca_fast_pages - the page list of a region for fast registration
  * @list: DMA addresses of pages, which REG_MR names; NULL for another region
@@ -144,7 +149,9 @@ struct hghca_wq {
  * struct hghca_qp - a queue pair
  * @ibqp: the verbs object
  * @hw: its number
- * @uctx: the user's context, or NULL for a kernel QP
+ * @user: a user's, or kept for users, as an XRC target is
+ * @uctx: the user's context; NULL for a kernel QP, and for an XRC target, which
+ *	may outlive the process that made it
  * @umem: user QP: the buffer of both queues
  * @dbr: WQEs posted to @rq, as the device reads it
  * @lock: protects @state, @qpc and @special
@@ -161,6 +168,7 @@ struct hghca_wq {
 struct hghca_qp {
 	struct ib_qp ibqp;
 	struct hghca_hwqp hw;
+	bool user;
 	struct hghca_ucontext *uctx;
 	struct ib_umem *umem;
 	struct hghca_dbr dbr;
@@ -264,6 +272,11 @@ static inline struct hghca_cq *to_hcq(struct ib_cq *ibcq)
 static inline struct hghca_qp *to_hqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct hghca_qp, ibqp);
+}
+
+static inline struct hghca_xrcd *to_hxrcd(struct ib_xrcd *ibxrcd)
+{
+	return container_of(ibxrcd, struct hghca_xrcd, ibxrcd);
 }
 
 static inline struct hghca_srq *to_hsrq(struct ib_srq *ibsrq)
@@ -390,6 +403,10 @@ int hghca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 int hghca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			const struct ib_recv_wr **bad_wr);
 int hghca_srq_complete(struct hghca_srq *hsrq, u32 offset, struct hghca_wr *wr);
+
+/* xrcd.c */
+int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int hghca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* ah.c */
 int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);

@@ -518,7 +518,7 @@ u64 hghca_wqe_sq_doorbell(u32 qpn, u16 index, unsigned int count,
 
 static u32 hghca_wqe_head(enum ib_qp_type type)
 {
-	return type == IB_QPT_RC || type == IB_QPT_UC ? HGHCA_WQE_HEAD_RC : HGHCA_WQE_HEAD_UD;
+	return type == IB_QPT_UD || type == IB_QPT_GSI ? HGHCA_WQE_HEAD_UD : HGHCA_WQE_HEAD_RC;
 }
 
 /**

@@ -35,7 +35,7 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
 	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
-	KUNIT_EXPECT_EQ(test, 0x3ff, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x7ff, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 19, be64_at(&init, 0x30));
 	KUNIT_EXPECT_EQ(test, 0x2000000, be64_at(&init, 0x38));
@@ -96,7 +96,7 @@ static void limits_decoded(struct kunit *test)
 	const struct hghca_limits *limits = &fake->hdev->limits;
 
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x3ff, limits->caps);
+	KUNIT_EXPECT_EQ(test, 0x7ff, limits->caps);
 	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
 	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
 	KUNIT_EXPECT_EQ(test, 131072, limits->num_cqs);
@@ -219,7 +219,7 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x3ff);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x7ff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
 }
@@ -258,6 +258,26 @@ static void limits_bad_srq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x28));
 }
 
+/* The same of XRC. */
+static const struct limits_bad limits_bad_xrcds[] = {
+	{ "no domains", 0x50, 0 },
+	{ "2^25 domains", 0x50, 25 },
+	{ "not turned on", 0x3e, 0x03 },
+};
+
+KUNIT_ARRAY_PARAM(limits_bad_xrcd, limits_bad_xrcds, limits_bad_name);
+
+static void limits_bad_xrcd(struct kunit *test)
+{
+	const struct limits_bad *param = test->param_value;
+	struct fake *fake = test->priv;
+
+	((u8 *)&fake->limits)[param->offset] = param->value;
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_EXPECT_EQ(test, 0x3ff, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_xrcdn);
+}
+
 static enum fake_end limits_refuse_adapter(struct fake *fake, const struct fake_command *cmd,
 					   struct fake_answer *answer)
 {
@@ -288,6 +308,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_decoded),
 	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_srq, limits_bad_srq_gen_params),
+	KUNIT_CASE_PARAM(limits_bad_xrcd, limits_bad_xrcd_gen_params),
 	KUNIT_CASE(limits_refused),
 	{}
 };

@@ -99,9 +99,10 @@ static struct ib_qp_attr transition_values(void)
 /* ------------------------------------------------------------------ */
 /* The table                                                            */
 
-enum transition_type { RC, UC, UD, GSI, TRANSITION_TYPES };
+enum transition_type { RC, UC, UD, GSI, INI, TGT, TRANSITION_TYPES };
 
-static const char * const transition_type_names[] = { "RC", "UC", "UD", "GSI" };
+static const char * const transition_type_names[] = { "RC", "UC", "UD", "GSI", "XRC initiator",
+						       "XRC target" };
 
 static const char * const transition_state_names[] = {
 	[IB_QPS_RESET] = "RESET", [IB_QPS_INIT] = "INIT", [IB_QPS_RTR] = "RTR",
@@ -198,7 +199,53 @@ static const struct transition {
 	{ GSI, IB_QPS_SQD, IB_QPS_SQD, 0x38, .optional = IB_QP_PKEY_INDEX | IB_QP_QKEY },
 	{ GSI, IB_QPS_SQE, IB_QPS_RTS, 0x1d, .optional = IB_QP_CUR_STATE | IB_QP_QKEY },
 
-	/* An RC QP does not enter SQE. */
+	{ INI, IB_QPS_RESET, IB_QPS_INIT, 0x19,
+	  .required = IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS },
+	{ INI, IB_QPS_INIT, IB_QPS_INIT, 0x2d,
+	  .optional = IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
+	  .device = BIT(4) | BIT(5) | BIT(3) },
+	{ INI, IB_QPS_INIT, IB_QPS_RTR, 0x1a,
+	  .required = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN,
+	  .optional = IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX },
+	{ INI, IB_QPS_RTR, IB_QPS_RTS, 0x1b,
+	  .required = IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+		      IB_QP_MAX_QP_RD_ATOMIC,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PATH_MIG_STATE },
+	{ INI, IB_QPS_RTS, IB_QPS_RTS, 0x1c,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PATH_MIG_STATE },
+	{ INI, IB_QPS_RTS, IB_QPS_SQD, 0x1f, .optional = IB_QP_EN_SQD_ASYNC_NOTIFY },
+	{ INI, IB_QPS_SQD, IB_QPS_RTS, 0x20,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PATH_MIG_STATE },
+	{ INI, IB_QPS_SQD, IB_QPS_SQD, 0x38,
+	  .optional = IB_QP_PORT | IB_QP_AV | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+		      IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_ACCESS_FLAGS |
+		      IB_QP_PKEY_INDEX | IB_QP_PATH_MIG_STATE },
+
+	{ TGT, IB_QPS_RESET, IB_QPS_INIT, 0x19,
+	  .required = IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS },
+	{ TGT, IB_QPS_INIT, IB_QPS_INIT, 0x2d,
+	  .optional = IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
+	  .device = BIT(4) | BIT(5) | BIT(3) },
+	{ TGT, IB_QPS_INIT, IB_QPS_RTR, 0x1a,
+	  .required = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+		      IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
+	  .optional = IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX },
+	{ TGT, IB_QPS_RTR, IB_QPS_RTS, 0x1b, .required = IB_QP_TIMEOUT | IB_QP_SQ_PSN,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER |
+		      IB_QP_PATH_MIG_STATE },
+	{ TGT, IB_QPS_RTS, IB_QPS_RTS, 0x1c,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER |
+		      IB_QP_PATH_MIG_STATE },
+	{ TGT, IB_QPS_RTS, IB_QPS_SQD, 0x1f, .optional = IB_QP_EN_SQD_ASYNC_NOTIFY },
+	{ TGT, IB_QPS_SQD, IB_QPS_RTS, 0x20,
+	  .optional = IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER |
+		      IB_QP_PATH_MIG_STATE },
+	{ TGT, IB_QPS_SQD, IB_QPS_SQD, 0x38,
+	  .optional = IB_QP_PORT | IB_QP_AV | IB_QP_TIMEOUT | IB_QP_MAX_DEST_RD_ATOMIC |
+		      IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX | IB_QP_MIN_RNR_TIMER |
+		      IB_QP_PATH_MIG_STATE },
+
+	/* An RC QP does not enter SQE, nor does one of XRC. */
 #define TRANSITIONS_OUT(type) \
 	{ type, IB_QPS_INIT, IB_QPS_ERR, 0x1e }, { type, IB_QPS_RTR, IB_QPS_ERR, 0x1e }, \
 	{ type, IB_QPS_RTS, IB_QPS_ERR, 0x1e }, { type, IB_QPS_SQD, IB_QPS_ERR, 0x1e }, \
@@ -207,6 +254,7 @@ static const struct transition {
 	{ type, IB_QPS_RTR, IB_QPS_RESET, 0x21 }, { type, IB_QPS_RTS, IB_QPS_RESET, 0x21 }, \
 	{ type, IB_QPS_SQD, IB_QPS_RESET, 0x21 }, { type, IB_QPS_ERR, IB_QPS_RESET, 0x21 }
 	TRANSITIONS_OUT(RC), TRANSITIONS_OUT(UC), TRANSITIONS_OUT(UD), TRANSITIONS_OUT(GSI),
+	TRANSITIONS_OUT(INI), TRANSITIONS_OUT(TGT),
 	{ UC, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { UC, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 	{ UD, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { UD, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 	{ GSI, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { GSI, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
@@ -245,6 +293,8 @@ static int transition_suite_init(struct kunit_suite *suite)
 {
 	static const enum ib_qp_type types[] = {
 		[RC] = IB_QPT_RC, [UC] = IB_QPT_UC, [UD] = IB_QPT_UD, [GSI] = IB_QPT_GSI,
+		/* Those of XRC are made for users alone: as RC QPs that say they are. */
+		[INI] = IB_QPT_RC, [TGT] = IB_QPT_RC,
 	};
 	int type, err;
 
@@ -273,6 +323,8 @@ static int transition_suite_init(struct kunit_suite *suite)
 			return -ENOMEM;
 		transition_contexts[type] = transition_qps[type]->qpc;
 	}
+	transition_qps[INI]->ibqp.qp_type = IB_QPT_XRC_INI;
+	transition_qps[TGT]->ibqp.qp_type = IB_QPT_XRC_TGT;
 	return 0;
 }
 

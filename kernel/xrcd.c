@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: XRC domains, which are numbers: SRQs and target QPs of one
+ * find each other, and those of another do not.
+ */
+
+#include "hghca.h"
+
+/**
+ * hghca_alloc_xrcd - make an XRC domain
+ * @ibxrcd: the domain
+ * @udata: of a user; no input
+ *
+ * Return: 0, -EINVAL for input that is not zero, -ENOSPC for no number left, or
+ * -ENOMEM.
+ */
+int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibxrcd->device);
+	int id;
+
+	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
+		ibdev_dbg(&hdev->ibdev, "alloc_xrcd: input that is not zero\n");
+		return -EINVAL;
+	}
+	id = ida_alloc_range(&hdev->xrcd_ida, 1, hdev->limits.max_xrcdn, GFP_KERNEL);
+	if (id < 0)
+		return id;
+	to_hxrcd(ibxrcd)->xrcdn = id;
+	return 0;
+}
+
+/**
+ * hghca_dealloc_xrcd - destroy an XRC domain
+ * @ibxrcd: the domain, of which nothing is left
+ * @udata: of a user
+ *
+ * Return: 0.
+ */
+int hghca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	ida_free(&to_hdev(ibxrcd->device)->xrcd_ida, to_hxrcd(ibxrcd)->xrcdn);
+	return 0;
+}
