@@ -187,6 +187,19 @@ static inline void hghca_cq_tell_device(struct hghca_cq *cq)
 	cq->dbr->consumer_index = htole32(cq->consumer_index);
 }
 
+/* The XRC SRQ whose WQE a CQE is about, or NULL. */
+static inline struct hghca_srq *hghca_cq_xrc_srq(struct hghca_cq *cq,
+						 const struct hghca_cqe *cqe)
+{
+	uint32_t srqn = le32toh(cqe->my_ee) & HGHCA_NUMBER_MASK;
+	struct hghca_srq *srq;
+
+	if (cqe->is_send || !srqn)
+		return NULL;
+	srq = hghca_table_find(&to_hctx(cq->vcq.cq.context)->xrc_srqs, srqn);
+	return srq && srq->cq == cq ? srq : NULL;
+}
+
 /* Retire the WQE of a shared receive queue that a CQE is about; 0, or EIO as below. */
 static inline int hghca_cq_retire_shared(const struct hghca_qp *qp,
 					 const struct hghca_cqe *cqe,
@@ -201,20 +214,26 @@ static inline int hghca_cq_retire_shared(const struct hghca_qp *qp,
  * Retire the WQE that a CQE is about and, in a queue of the QP's own, those
  * before it, which asked for no completion.  The device's numbers are checked
  * before they are used: 0, or EIO for a CQE that names no WQE under way, with
- * nothing changed.
+ * nothing changed.  *owner is NULL for an XRC SRQ: the target QP may be another
+ * process's.
  */
 static inline int hghca_cq_retire(struct hghca_cq *cq,
 				  const struct hghca_cqe *cqe,
 				  struct hghca_qp **owner, uint64_t *wr_id)
 {
-	uint32_t qpn = le32toh(cqe->my_qpn) & HGHCA_QPN_MASK;
+	uint32_t qpn = le32toh(cqe->my_qpn) & HGHCA_NUMBER_MASK;
+	struct hghca_srq *xrc_srq = hghca_cq_xrc_srq(cq, cqe);
 	struct hghca_qp *qp = cq->last_qp;
 	uint32_t slot, tail, passed;
 	struct hghca_wq *wq;
 	int err;
 
+	if (xrc_srq) {
+		*owner = NULL;
+		return hghca_srq_retire(xrc_srq, le32toh(cqe->wqe), wr_id);
+	}
 	if (!qp || qp->vqp.qp.qp_num != qpn) {
-		qp = hghca_qp_table_find(to_hctx(cq->vcq.cq.context), qpn);
+		qp = hghca_table_find(&to_hctx(cq->vcq.cq.context)->qps, qpn);
 		if (!qp)
 			return EIO;
 	}
@@ -270,7 +289,7 @@ static inline int hghca_cq_take(struct hghca_cq *cq,
 		return err;
 
 	wc->opcode = hghca_cqe_wc_opcode(cqe);
-	wc->qp_num = qp->vqp.qp.qp_num;
+	wc->qp_num = le32toh(cqe->my_qpn) & HGHCA_NUMBER_MASK;
 	wc->pkey_index = 0;
 	wc->slid = 0;
 	wc->dlid_path_bits = 0;
@@ -282,7 +301,8 @@ static inline int hghca_cq_take(struct hghca_cq *cq,
 		wc->src_qp = 0;
 		wc->wc_flags = 0;
 		wc->sl = 0;
-		hghca_qp_note_error(qp);
+		if (qp)
+			hghca_qp_note_error(qp);
 		return 0;
 	}
 	wc->status = IBV_WC_SUCCESS;
@@ -290,7 +310,7 @@ static inline int hghca_cq_take(struct hghca_cq *cq,
 	wc->byte_len = le32toh(cqe->byte_cnt);
 	wc->wc_flags = hghca_cqe_wc_flags(cqe);
 	wc->imm_data = hghca_cqe_imm(cqe, wc->wc_flags);
-	wc->src_qp = le32toh(cqe->rqpn) & HGHCA_QPN_MASK;
+	wc->src_qp = le32toh(cqe->rqpn) & HGHCA_NUMBER_MASK;
 	wc->sl = hghca_cqe_sl(cqe);
 	return 0;
 }
@@ -349,7 +369,8 @@ static inline int hghca_cq_load(struct hghca_cq *cq)
 	failed = hghca_cqe_error(cqe);
 	if (failed) {
 		ex->status = hghca_cqe_status(failed);
-		hghca_qp_note_error(qp);
+		if (qp)
+			hghca_qp_note_error(qp);
 	}
 	cq->current = cqe;
 	return 0;
@@ -431,12 +452,12 @@ static __be32 hghca_read_imm_data(struct ibv_cq_ex *ibcq)
 
 static uint32_t hghca_read_qp_num(struct ibv_cq_ex *ibcq)
 {
-	return le32toh(to_hcq_ex(ibcq)->current->my_qpn) & HGHCA_QPN_MASK;
+	return le32toh(to_hcq_ex(ibcq)->current->my_qpn) & HGHCA_NUMBER_MASK;
 }
 
 static uint32_t hghca_read_src_qp(struct ibv_cq_ex *ibcq)
 {
-	return le32toh(to_hcq_ex(ibcq)->current->rqpn) & HGHCA_QPN_MASK;
+	return le32toh(to_hcq_ex(ibcq)->current->rqpn) & HGHCA_NUMBER_MASK;
 }
 
 static uint8_t hghca_read_sl(struct ibv_cq_ex *ibcq)
@@ -758,30 +779,25 @@ void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b)
 }
 
 /*
- * Take the CQEs of a QP out, with the lock held and the device done with the
- * QP.  What it had taken from a shared receive queue goes back there.  The
- * others close up towards the newest, and what becomes free is at the
- * consumer's end.
+ * Take the CQEs out of which `belongs` says so, with the lock held.  The others
+ * close up towards the newest, and what becomes free is at the consumer's end.
  */
-void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp)
+static void hghca_cq_take_out(struct hghca_cq *cq, const void *owner,
+			      bool (*belongs)(struct hghca_cq *cq, const void *owner,
+					      const struct hghca_cqe *cqe))
 {
 	uint32_t waiting = hghca_cq_waiting(cq);
 	uint32_t freed = 0;
 	struct hghca_cqe *cqe;
-	uint64_t wr_id;
 	uint32_t i;
 
 	hghca_owner_before_body();
-	cq->last_qp = NULL;
 	for (i = waiting; i-- > 0;) {
 		cqe = hghca_cq_cqe(cq, cq->consumer_index + i);
-		if ((le32toh(cqe->my_qpn) & HGHCA_QPN_MASK) == qp->vqp.qp.qp_num) {
-			if (qp->srq && !cqe->is_send)
-				hghca_cq_retire_shared(qp, cqe, &wr_id);
+		if (belongs(cq, owner, cqe))
 			freed++;
-		} else if (freed) {
+		else if (freed)
 			*hghca_cq_cqe(cq, cq->consumer_index + i + freed) = *cqe;
-		}
 	}
 	if (!freed)
 		return;
@@ -789,4 +805,39 @@ void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp)
 	for (i = 0; i < freed; i++)
 		hghca_cq_advance(cq, hghca_cq_cqe(cq, cq->consumer_index));
 	hghca_cq_tell_device(cq);
+}
+
+/* What the QP had taken from a shared receive queue goes back there. */
+static bool hghca_cqe_is_of_qp(struct hghca_cq *cq, const void *owner,
+			       const struct hghca_cqe *cqe)
+{
+	const struct hghca_qp *qp = owner;
+	uint64_t wr_id;
+
+	/* The number may have been an XRC target's before. */
+	if ((le32toh(cqe->my_qpn) & HGHCA_NUMBER_MASK) != qp->vqp.qp.qp_num ||
+	    hghca_cq_xrc_srq(cq, cqe))
+		return false;
+	if (qp->srq && !cqe->is_send)
+		hghca_cq_retire_shared(qp, cqe, &wr_id);
+	return true;
+}
+
+/* Take the CQEs of a QP out, with the lock held and the device done with the QP. */
+void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp)
+{
+	cq->last_qp = NULL;
+	hghca_cq_take_out(cq, qp, hghca_cqe_is_of_qp);
+}
+
+static bool hghca_cqe_is_of_srq(struct hghca_cq *cq, const void *owner,
+				const struct hghca_cqe *cqe)
+{
+	return hghca_cq_xrc_srq(cq, cqe) == owner;
+}
+
+/* The same for an XRC SRQ. */
+void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq)
+{
+	hghca_cq_take_out(cq, srq, hghca_cqe_is_of_srq);
 }

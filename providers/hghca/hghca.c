@@ -19,6 +19,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.alloc_td = hghca_alloc_td,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = hghca_bind_mw,
+	.close_xrcd = hghca_close_xrcd,
 	.create_ah = hghca_create_ah,
 	.create_cq = hghca_create_cq,
 	.create_cq_ex = hghca_create_cq_ex,
@@ -36,10 +37,13 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.destroy_srq = hghca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = hghca_free_context,
+	.get_srq_num = hghca_get_srq_num,
 	.import_mr = hghca_import_mr,
 	.import_pd = hghca_import_pd,
 	.modify_qp = hghca_modify_qp,
 	.modify_srq = hghca_modify_srq,
+	.open_qp = hghca_open_qp,
+	.open_xrcd = hghca_open_xrcd,
 	.poll_cq = hghca_poll_cq,
 	.post_recv = hghca_post_recv,
 	.post_send = hghca_post_send,
@@ -75,6 +79,7 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	ctx->max_srq_wr = resp->caps & HGHCA_CAP_SRQ ? resp->max_srq_wr : 0;
 	ctx->max_srq_sge = resp->max_srq_sge;
 	ctx->has_mem_mgt = resp->caps & HGHCA_CAP_MEM_MGT;
+	ctx->has_xrc = resp->caps & HGHCA_CAP_XRC;
 	return 0;
 }
 
@@ -109,7 +114,7 @@ static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
 		goto err_context;
 	}
 
-	pthread_mutex_init(&ctx->qp_table_lock, NULL);
+	pthread_mutex_init(&ctx->table_lock, NULL);
 	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	list_head_init(&ctx->dbr_pages);
 	verbs_set_ops(&ctx->vctx, &hghca_context_ops);
@@ -127,9 +132,10 @@ static void hghca_free_context(struct ibv_context *context)
 	struct hghca_context *ctx = to_hctx(context);
 
 	munmap(ctx->uar, HGHCA_UAR_PAGE_SIZE);
-	hghca_qp_table_free(ctx);
+	hghca_table_free(&ctx->xrc_srqs);
+	hghca_table_free(&ctx->qps);
 	pthread_mutex_destroy(&ctx->dbr_lock);
-	pthread_mutex_destroy(&ctx->qp_table_lock);
+	pthread_mutex_destroy(&ctx->table_lock);
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
 }

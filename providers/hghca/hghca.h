@@ -15,11 +15,11 @@
 
 #include "hghca_hw.h"
 
-/* A table of all QPs by number: a root of leaves, 12 bits of the number each. */
-#define HGHCA_QP_LEAF_LOG	12
-#define HGHCA_QP_LEAF_SIZE	(1U << HGHCA_QP_LEAF_LOG)
-#define HGHCA_QP_ROOT_SIZE	(1U << (24 - HGHCA_QP_LEAF_LOG))
-#define HGHCA_QPN_MASK		0xffffffU
+/* A table of objects by number: a root of leaves, 12 bits of the number each. */
+#define HGHCA_TABLE_LEAF_LOG	12
+#define HGHCA_TABLE_LEAF_SIZE	(1U << HGHCA_TABLE_LEAF_LOG)
+#define HGHCA_TABLE_ROOT_SIZE	(1U << (24 - HGHCA_TABLE_LEAF_LOG))
+#define HGHCA_NUMBER_MASK	0xffffffU
 
 /* Queues of a QP start at multiples of this. */
 #define HGHCA_QUEUE_ALIGN	4096
@@ -43,7 +43,12 @@ struct hghca_lock {
 				 HGHCA_CAP_CQ_ARM | HGHCA_CAP_CQ_UPDATE)
 
 struct hghca_qp;
-typedef _Atomic(struct hghca_qp *) hghca_qp_slot;
+typedef _Atomic(void *) hghca_table_slot;
+
+/* Readers take no lock: leaves stay until the context is closed. */
+struct hghca_table {
+	_Atomic(hghca_table_slot *) leaves[HGHCA_TABLE_ROOT_SIZE];
+};
 
 struct hghca_context {
 	struct verbs_context vctx;
@@ -58,15 +63,16 @@ struct hghca_context {
 	uint32_t max_srq_wr;
 	uint16_t max_srq_sge;
 	bool has_mem_mgt;		/* windows, invalidation, keys whose tag is in the low bits */
+	bool has_xrc;
 	bool single_threaded;
 
 	/*
-	 * Held around the commands that give out and take back a QP number,
-	 * so that the table never shows the previous owner of a number.
-	 * Readers take no lock: leaves stay until the context is closed.
+	 * Held around the commands that give out and take back a number of a
+	 * table, so that it never shows the previous owner of a number.
 	 */
-	pthread_mutex_t qp_table_lock;
-	_Atomic(hghca_qp_slot *) qp_table[HGHCA_QP_ROOT_SIZE];
+	pthread_mutex_t table_lock;
+	struct hghca_table qps;		/* but for XRC targets */
+	struct hghca_table xrc_srqs;
 
 	pthread_mutex_t dbr_lock;	/* protects dbr_pages */
 	struct list_head dbr_pages;
@@ -157,6 +163,7 @@ struct hghca_srq {
 	uint32_t max_sge;
 	uint32_t stride_log;
 	uint32_t srqn;
+	struct hghca_cq *cq;		/* of an XRC SRQ, otherwise NULL */
 	struct hghca_pd *parent;
 	pthread_mutex_t resizing;	/* held while cnt changes, around lock */
 };
@@ -195,6 +202,8 @@ struct hghca_qp {
 	uint32_t max_inline;
 	bool is_ud;
 	bool is_uc;
+	bool is_xrc;			/* initiator */
+	bool is_target;			/* of XRC: a handle, nothing else here is live */
 	bool has_mem_mgt;
 	bool signal_all;
 	/*
@@ -365,22 +374,20 @@ void hghca_buf_free(struct hghca_buf *buf);
 void *hghca_dbr_alloc(struct hghca_context *ctx);
 void hghca_dbr_free(struct hghca_context *ctx, void *record);
 
-/* qp_table.c */
-int hghca_qp_table_set(struct hghca_context *ctx, uint32_t qpn,
-		       struct hghca_qp *qp);
-void hghca_qp_table_clear(struct hghca_context *ctx, uint32_t qpn);
-void hghca_qp_table_free(struct hghca_context *ctx);
+/* table.c */
+int hghca_table_set(struct hghca_table *table, uint32_t number, void *object);
+void hghca_table_clear(struct hghca_table *table, uint32_t number);
+void hghca_table_free(struct hghca_table *table);
 
-static inline struct hghca_qp *hghca_qp_table_find(struct hghca_context *ctx,
-						   uint32_t qpn)
+static inline void *hghca_table_find(struct hghca_table *table, uint32_t number)
 {
-	hghca_qp_slot *leaf;
+	hghca_table_slot *leaf;
 
-	leaf = atomic_load_explicit(&ctx->qp_table[qpn >> HGHCA_QP_LEAF_LOG],
+	leaf = atomic_load_explicit(&table->leaves[number >> HGHCA_TABLE_LEAF_LOG],
 				    memory_order_acquire);
 	if (!leaf)
 		return NULL;
-	return atomic_load_explicit(&leaf[qpn & (HGHCA_QP_LEAF_SIZE - 1)],
+	return atomic_load_explicit(&leaf[number & (HGHCA_TABLE_LEAF_SIZE - 1)],
 				    memory_order_acquire);
 }
 
@@ -435,6 +442,7 @@ int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b);
 void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b);
 void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp);
+void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq);
 
 /* srq.c */
 struct ibv_srq *hghca_create_srq(struct ibv_pd *pd,
@@ -444,6 +452,7 @@ struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
 int hghca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 		     int attr_mask);
 int hghca_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int hghca_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 int hghca_destroy_srq(struct ibv_srq *srq);
 int hghca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad_wr);
@@ -463,6 +472,15 @@ int hghca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 int hghca_destroy_qp(struct ibv_qp *qp);
 void hghca_qp_note_error(struct hghca_qp *qp);
 void hghca_qp_ring_flush(struct hghca_qp *qp);
+
+/* xrc.c */
+struct ibv_xrcd *hghca_open_xrcd(struct ibv_context *context,
+				 struct ibv_xrcd_init_attr *attr);
+int hghca_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *hghca_create_target(struct ibv_context *context,
+				   struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *hghca_open_qp(struct ibv_context *context,
+			     struct ibv_qp_open_attr *attr);
 
 /* wqe.c */
 int hghca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,

@@ -35,6 +35,8 @@ DECLARE_DRV_CMD(hghca_ucmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		hghca_create_qp, hghca_create_qp_resp);
 DECLARE_DRV_CMD(hghca_ucmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
 		hghca_create_srq, hghca_create_srq_resp);
+DECLARE_DRV_CMD(hghca_ucmd_create_xrc_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
+		hghca_create_srq, hghca_create_srq_resp);
 DECLARE_DRV_CMD(hghca_ucmd_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		hghca_modify_srq, empty);
 DECLARE_DRV_CMD(hghca_ucmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,

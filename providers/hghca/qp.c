@@ -103,13 +103,18 @@ static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 	return 0;
 }
 
+static bool hghca_qp_receives(const struct hghca_qp *qp)
+{
+	return !qp->srq && !qp->is_xrc;
+}
+
 static int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 			 struct ibv_qp_cap *cap)
 {
 	uint32_t bytes;
 
 	/* Its receives come from elsewhere, so what is asked for does not count. */
-	if (qp->srq) {
+	if (!hghca_qp_receives(qp)) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
 	}
@@ -123,7 +128,7 @@ static int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 		return EINVAL;
 
 	qp->rq.stride_log = hghca_stride_log(bytes);
-	if (!qp->srq)
+	if (hghca_qp_receives(qp))
 		qp->rq.max_sge = hghca_recv_sges(qp->rq.stride_log,
 						 ctx->max_desc_sz_rq,
 						 ctx->max_sge_rq);
@@ -192,7 +197,9 @@ static int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 	err = hghca_wq_init(&qp->sq, to_hcq(attr->send_cq), elided);
 	if (err)
 		goto err_dbr;
-	err = hghca_wq_init(&qp->rq, to_hcq(attr->recv_cq), elided);
+	/* An initiator may name no CQ for receives: there is none to be polled for. */
+	err = hghca_wq_init(&qp->rq, to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq),
+			    elided);
 	if (err)
 		goto err_sq;
 	return 0;
@@ -217,17 +224,33 @@ static void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp)
 /* ------------------------------------------------------------------ */
 /* Create                                                               */
 
-static int hghca_qp_check_attr(struct ibv_qp_init_attr_ex *attr)
+static bool hghca_qp_has_type(const struct hghca_context *ctx, enum ibv_qp_type type)
 {
+	switch (type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		return true;
+	case IBV_QPT_XRC_SEND:
+		return ctx->has_xrc;
+	default:
+		return false;
+	}
+}
+
+static int hghca_qp_check_attr(const struct hghca_context *ctx,
+			       const struct ibv_qp_init_attr_ex *attr)
+{
+	bool receives = attr->qp_type != IBV_QPT_XRC_SEND;
+
 	if (!check_comp_mask(attr->comp_mask, HGHCA_QP_COMP_MASK))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EOPNOTSUPP;
-	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
-	    attr->qp_type != IBV_QPT_UD)
+	if (!hghca_qp_has_type(ctx, attr->qp_type))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
-	    !attr->send_cq || !attr->recv_cq)
+	    !attr->send_cq || (receives && !attr->recv_cq) || (!receives && attr->srq))
 		return EINVAL;
 	return 0;
 }
@@ -248,16 +271,16 @@ static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 	cmd.drv_payload.log_sq_stride = qp->sq.stride_log;
 	cmd.drv_payload.log_rq_stride = qp->rq.stride_log;
 
-	pthread_mutex_lock(&ctx->qp_table_lock);
+	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_create_qp_ex(context, &qp->vqp, attr,
 				   &cmd.ibv_cmd, sizeof(cmd),
 				   &resp.ibv_resp, sizeof(resp));
 	if (!err) {
-		err = hghca_qp_table_set(ctx, qp->vqp.qp.qp_num, qp);
+		err = hghca_table_set(&ctx->qps, qp->vqp.qp.qp_num, qp);
 		if (err)
 			ibv_cmd_destroy_qp(&qp->vqp.qp);
 	}
-	pthread_mutex_unlock(&ctx->qp_table_lock);
+	pthread_mutex_unlock(&ctx->table_lock);
 	return err;
 }
 
@@ -270,7 +293,9 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	struct hghca_qp *qp;
 	int err;
 
-	err = hghca_qp_check_attr(attr);
+	if (attr->qp_type == IBV_QPT_XRC_RECV && ctx->has_xrc)
+		return hghca_create_target(context, attr);
+	err = hghca_qp_check_attr(ctx, attr);
 	if (err)
 		goto err_errno;
 
@@ -282,6 +307,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	qp->uar = ctx->uar;
 	qp->is_ud = attr->qp_type == IBV_QPT_UD;
 	qp->is_uc = attr->qp_type == IBV_QPT_UC;
+	qp->is_xrc = attr->qp_type == IBV_QPT_XRC_SEND;
 	qp->has_mem_mgt = ctx->has_mem_mgt;
 	qp->signal_all = attr->sq_sig_all;
 	qp->srq = attr->srq ? to_hsrq(attr->srq) : NULL;
@@ -305,7 +331,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 
 	/* Creation flags are all zero here; the plain command has none. */
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	if (qp->srq) {
+	if (!hghca_qp_receives(qp)) {
 		kattr.cap.max_recv_wr = 0;
 		kattr.cap.max_recv_sge = 0;
 	}
@@ -418,6 +444,9 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 	bool was_flushing = false;
 	int err;
 
+	if (qp->is_target)
+		return ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+
 	/* Before the command: no receive slips in between it and the flag. */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		was_flushing = hghca_qp_set_flushing(qp, true);
@@ -456,25 +485,37 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
+static int hghca_destroy_target(struct hghca_qp *qp)
+{
+	int err = ibv_cmd_destroy_qp(&qp->vqp.qp);
+
+	if (!err)
+		free(qp);
+	return err;
+}
+
 int hghca_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct hghca_context *ctx = to_hctx(ibqp->context);
 	struct hghca_qp *qp = to_hqp(ibqp);
 	int err;
 
-	pthread_mutex_lock(&ctx->qp_table_lock);
+	if (qp->is_target)
+		return hghca_destroy_target(qp);
+
+	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_destroy_qp(ibqp);
 	if (err) {
-		pthread_mutex_unlock(&ctx->qp_table_lock);
+		pthread_mutex_unlock(&ctx->table_lock);
 		return err;
 	}
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
 	if (qp->rq.cq != qp->sq.cq)
 		hghca_cq_purge(qp->rq.cq, qp);
-	hghca_qp_table_clear(ctx, ibqp->qp_num);
+	hghca_table_clear(&ctx->qps, ibqp->qp_num);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
-	pthread_mutex_unlock(&ctx->qp_table_lock);
+	pthread_mutex_unlock(&ctx->table_lock);
 
 	hghca_qp_free(ctx, qp);
 	if (qp->pd)

@@ -11,6 +11,8 @@
 #include "wqe.h"
 
 #define HGHCA_SRQ_COMP_MASK	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)
+#define HGHCA_XRC_SRQ_COMP_MASK	(HGHCA_SRQ_COMP_MASK | IBV_SRQ_INIT_ATTR_XRCD | \
+				 IBV_SRQ_INIT_ATTR_CQ)
 #define HGHCA_SRQ_ATTR_MASK	(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)
 
 /* ------------------------------------------------------------------ */
@@ -189,18 +191,25 @@ static void hghca_srq_tell(const struct hghca_srq *srq, struct ibv_srq_attr *att
 /* ------------------------------------------------------------------ */
 /* Create, query, destroy                                               */
 
-static int hghca_srq_register(struct ibv_pd *pd, struct hghca_srq *srq,
-			      struct ibv_srq_init_attr *attr)
+/* What the kernel wants to know of the queue. */
+static struct hghca_create_srq hghca_srq_describe(const struct hghca_srq *srq)
 {
+	return (struct hghca_create_srq) {
+		.buf_addr = (uintptr_t)srq->buf.addr,
+		.dbr_addr = (uintptr_t)srq->dbr,
+		.wqe_cnt = srq->cnt,
+		.log_stride = srq->stride_log,
+	};
+}
+
+static int hghca_srq_register(struct hghca_srq *srq, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr plain = { attr->srq_context, attr->attr };
 	struct hghca_ucmd_create_srq_resp resp = {};
-	struct hghca_ucmd_create_srq cmd = {};
+	struct hghca_ucmd_create_srq cmd = { .drv_payload = hghca_srq_describe(srq) };
 	int err;
 
-	cmd.drv_payload.buf_addr = (uintptr_t)srq->buf.addr;
-	cmd.drv_payload.dbr_addr = (uintptr_t)srq->dbr;
-	cmd.drv_payload.wqe_cnt = srq->cnt;
-	cmd.drv_payload.log_stride = srq->stride_log;
-	err = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr,
+	err = ibv_cmd_create_srq(attr->pd, &srq->vsrq.srq, &plain,
 				 &cmd.ibv_cmd, sizeof(cmd),
 				 &resp.ibv_resp, sizeof(resp));
 	if (err)
@@ -209,22 +218,71 @@ static int hghca_srq_register(struct ibv_pd *pd, struct hghca_srq *srq,
 	return 0;
 }
 
-struct ibv_srq *hghca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+/* The command, and the SRQ's place in the table, under one lock. */
+static int hghca_srq_register_xrc(struct ibv_context *context, struct hghca_srq *srq,
+				  struct ibv_srq_init_attr_ex *attr)
 {
-	struct hghca_context *ctx = to_hctx(pd->context);
+	struct hghca_context *ctx = to_hctx(context);
+	struct hghca_ucmd_create_xrc_srq_resp resp = {};
+	struct hghca_ucmd_create_xrc_srq cmd = { .drv_payload = hghca_srq_describe(srq) };
+	int err;
+
+	pthread_mutex_lock(&ctx->table_lock);
+	err = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr,
+				    &cmd.ibv_cmd, sizeof(cmd),
+				    &resp.ibv_resp, sizeof(resp));
+	if (!err) {
+		srq->srqn = resp.drv_payload.srqn;
+		srq->cq = to_hcq(attr->cq);
+		err = hghca_table_set(&ctx->xrc_srqs, srq->srqn, srq);
+		if (err)
+			ibv_cmd_destroy_srq(&srq->vsrq.srq);
+	}
+	pthread_mutex_unlock(&ctx->table_lock);
+	return err;
+}
+
+static bool hghca_srq_is_xrc(const struct ibv_srq_init_attr_ex *attr)
+{
+	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	       attr->srq_type == IBV_SRQT_XRC;
+}
+
+static int hghca_srq_check_attr(const struct hghca_context *ctx,
+				const struct ibv_srq_init_attr_ex *attr)
+{
+	bool xrc = hghca_srq_is_xrc(attr);
+
+	if (!ctx->max_srq_wr || (xrc && !ctx->has_xrc) ||
+	    !check_comp_mask(attr->comp_mask, xrc ? HGHCA_XRC_SRQ_COMP_MASK :
+						    HGHCA_SRQ_COMP_MASK) ||
+	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && !xrc &&
+	     attr->srq_type != IBV_SRQT_BASIC))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return EINVAL;
+	if (xrc && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
+		    !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq))
+		return EINVAL;
+	return 0;
+}
+
+struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
+				    struct ibv_srq_init_attr_ex *attr)
+{
+	struct hghca_context *ctx = to_hctx(context);
 	struct hghca_srq *srq;
 	int err;
 
-	if (!ctx->max_srq_wr) {
-		err = EOPNOTSUPP;
+	err = hghca_srq_check_attr(ctx, attr);
+	if (err)
 		goto err_errno;
-	}
 	srq = calloc(1, sizeof(*srq));
 	if (!srq) {
 		err = ENOMEM;
 		goto err_errno;
 	}
-	srq->parent = to_hpd(pd)->parent_of ? to_hpd(pd) : NULL;
+	srq->parent = to_hpd(attr->pd)->parent_of ? to_hpd(attr->pd) : NULL;
 	err = hghca_srq_size(ctx, srq, &attr->attr);
 	if (err)
 		goto err_srq;
@@ -234,11 +292,14 @@ struct ibv_srq *hghca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	/* The chain is in order at first; slot 0 starts it. */
 	hghca_srq_add_slots(srq, 1);
 
-	err = hghca_srq_register(pd, srq, attr);
+	err = hghca_srq_is_xrc(attr) ? hghca_srq_register_xrc(context, srq, attr) :
+				       hghca_srq_register(srq, attr);
 	if (err)
 		goto err_alloc;
 	if (srq->parent)
 		atomic_fetch_add(&srq->parent->users, 1);
+	srq->vsrq.srq.srq_context = attr->srq_context;
+	srq->vsrq.srq.pd = attr->pd;
 	hghca_srq_tell(srq, &attr->attr);
 	return &srq->vsrq.srq;
 
@@ -251,33 +312,31 @@ err_errno:
 	return NULL;
 }
 
-struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
-				    struct ibv_srq_init_attr_ex *attr)
+struct ibv_srq *hghca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	struct ibv_srq_init_attr plain = {
+	struct ibv_srq_init_attr_ex attr_ex = {
 		.srq_context = attr->srq_context,
 		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD,
+		.pd = pd,
 	};
 	struct ibv_srq *srq;
 
-	if (!check_comp_mask(attr->comp_mask, HGHCA_SRQ_COMP_MASK) ||
-	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
-	     attr->srq_type != IBV_SRQT_BASIC)) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
-		errno = EINVAL;
-		return NULL;
-	}
-
-	srq = hghca_create_srq(attr->pd, &plain);
-	if (!srq)
-		return NULL;
-	srq->srq_context = attr->srq_context;
-	srq->pd = attr->pd;
-	attr->attr = plain.attr;
+	srq = hghca_create_srq_ex(pd->context, &attr_ex);
+	if (srq)
+		attr->attr = attr_ex.attr;
 	return srq;
+}
+
+/* For whoever sends to an XRC SRQ; others have no number of use. */
+int hghca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
+{
+	const struct hghca_srq *srq = to_hsrq(ibsrq);
+
+	if (!srq->cq)
+		return EOPNOTSUPP;
+	*srq_num = srq->srqn;
+	return 0;
 }
 
 int hghca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
@@ -295,13 +354,31 @@ int hghca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	return 0;
 }
 
+/* What its CQ still tells of it would be told of the next SRQ of its number. */
+static int hghca_srq_unregister_xrc(struct hghca_context *ctx, struct hghca_srq *srq)
+{
+	int err;
+
+	pthread_mutex_lock(&ctx->table_lock);
+	err = ibv_cmd_destroy_srq(&srq->vsrq.srq);
+	if (!err) {
+		hghca_lock(&srq->cq->lock);
+		hghca_cq_purge_srq(srq->cq, srq);
+		hghca_table_clear(&ctx->xrc_srqs, srq->srqn);
+		hghca_unlock(&srq->cq->lock);
+	}
+	pthread_mutex_unlock(&ctx->table_lock);
+	return err;
+}
+
 int hghca_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct hghca_context *ctx = to_hctx(ibsrq->context);
 	struct hghca_srq *srq = to_hsrq(ibsrq);
 	int err;
 
-	err = ibv_cmd_destroy_srq(ibsrq);
+	err = srq->cq ? hghca_srq_unregister_xrc(ctx, srq) :
+			ibv_cmd_destroy_srq(ibsrq);
 	if (err)
 		return err;
 

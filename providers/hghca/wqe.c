@@ -178,7 +178,8 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 		return ENOMEM;
 
 	wqe = hghca_wqe_start(qp, index, wr->wr_id, wr->send_flags,
-			      hghca_encode_imm(op, wr));
+			      hghca_encode_imm(op, wr),
+			      qp->is_xrc ? wr->qp_type.xrc.remote_srqn : 0);
 	if (op->needs & HGHCA_OP_KEY) {
 		unit = hghca_encode_key(wqe, wr);
 	} else {
@@ -267,7 +268,7 @@ int hghca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	uint32_t first, head;
 	int err = 0;
 
-	if (ibqp->state == IBV_QPS_RESET || qp->srq) {
+	if (ibqp->state == IBV_QPS_RESET || qp->srq || qp->is_xrc || qp->is_target) {
 		*bad_wr = wr;
 		return EINVAL;
 	}

@@ -59,19 +59,19 @@ static inline __le32 hghca_link_nee_nds(uint32_t units, bool fence)
 	return htole32(units | (fence ? HGHCA_NEXT_FENCE : 0));
 }
 
-/* Nothing may be sent before RTS: the device would ignore the doorbell. */
+/* Nothing may be sent before RTS: the device would ignore the doorbell.  A target has no queue. */
 static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 {
-	return qp->vqp.qp.state > IBV_QPS_RTR;
+	return qp->vqp.qp.state > IBV_QPS_RTR && !qp->is_target;
 }
 
-/* Start WQE `index`: its own next unit, which does not point on. */
+/* Start WQE `index`: its own next unit, which does not point on.  `srqn`: of XRC, otherwise 0. */
 static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
 				    uint64_t wr_id, unsigned int send_flags,
-				    __be32 imm_data)
+				    __be32 imm_data, uint32_t srqn)
 {
 	struct hghca_next_unit *next = hghca_wq_slot(&qp->sq, index);
-	uint32_t flags = 0;
+	uint32_t flags = FIELD_PREP(HGHCA_WQE_XRC_SRQN_MASK, srqn);
 
 	if (qp->signal_all || (send_flags & IBV_SEND_SIGNALED))
 		flags |= HGHCA_WQE_CQ_UPDATE;
@@ -84,6 +84,14 @@ static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
 	next->imm_data = imm_data;
 	qp->sq.wr_ids[index & qp->sq.mask] = wr_id;
 	return next;
+}
+
+static inline void hghca_wqe_set_srqn(void *wqe, uint32_t srqn)
+{
+	struct hghca_next_unit *next = wqe;
+	uint32_t flags = le32toh(next->flags) & ~HGHCA_WQE_XRC_SRQN_MASK;
+
+	next->flags = htole32(flags | FIELD_PREP(HGHCA_WQE_XRC_SRQN_MASK, srqn));
 }
 
 /* The new key must be the window's but for the tag: by it the device finds the window. */

@@ -66,7 +66,7 @@ static inline void *hghca_wr_open(struct ibv_qp_ex *ibqp, uint8_t opcode,
 		wr->err = ENOMEM;
 		return NULL;
 	}
-	wr->wqe = hghca_wqe_start(qp, index, ibqp->wr_id, ibqp->wr_flags, imm_data);
+	wr->wqe = hghca_wqe_start(qp, index, ibqp->wr_id, ibqp->wr_flags, imm_data, 0);
 	wr->opcode = opcode;
 	wr->fence = ibqp->wr_flags & IBV_SEND_FENCE;
 	wr->may_inline = may_inline;
@@ -201,6 +201,14 @@ static void hghca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 		hghca_wqe_set_ud(wr->wqe, to_hah(ah), remote_qpn, remote_qkey);
 }
 
+static void hghca_wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t remote_srqn)
+{
+	struct hghca_wr_builder *wr = hghca_wr_building(ibqp);
+
+	if (wr)
+		hghca_wqe_set_srqn(wr->wqe, remote_srqn);
+}
+
 static void hghca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 				  const struct ibv_sge *sg_list)
 {
@@ -326,6 +334,8 @@ int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops)
 	ex->wr_set_inline_data_list = hghca_wr_set_inline_data_list;
 	if (qp->is_ud)
 		ex->wr_set_ud_addr = hghca_wr_set_ud_addr;
+	if (qp->is_xrc)
+		ex->wr_set_xrc_srqn = hghca_wr_set_xrc_srqn;
 
 	if (send_ops & IBV_QP_EX_WITH_SEND)
 		ex->wr_send = hghca_wr_send;
