@@ -14,6 +14,8 @@ struct rig_side *link_owner = &link_asker;
 bool link_extended;
 
 static struct rig_side other_side;
+static const char *owner_device, *owner_netns;	/* netns NULL: ours */
+static int owner_gid_index;
 static struct rig_pair neighbour;
 
 void link_errno(int error, int expected, const char *what)
@@ -42,6 +44,9 @@ static void build(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 	case IBV_WR_SEND:
 		ibv_wr_send(qp);
 		break;
+	case IBV_WR_SEND_WITH_IMM:
+		ibv_wr_send_imm(qp, wr->imm_data);
+		break;
 	case IBV_WR_RDMA_WRITE:
 		ibv_wr_rdma_write(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 		break;
@@ -54,9 +59,15 @@ static void build(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		ibv_wr_atomic_fetch_add(qp, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, wr->wr.atomic.compare_add);
 		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		ibv_wr_atomic_cmp_swp(qp, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, wr->wr.atomic.compare_add,
+				      wr->wr.atomic.swap);
+		break;
 	default:
 		rig_die("opcode %d", wr->opcode);
 	}
+	if (qp->qp_base.qp_type == IBV_QPT_XRC_SEND)
+		ibv_wr_set_xrc_srqn(qp, wr->qp_type.xrc.remote_srqn);
 	if (wr->send_flags & IBV_SEND_INLINE)
 		ibv_wr_set_inline_data(qp, (void *)(uintptr_t)wr->sg_list[0].addr, wr->sg_list[0].length);
 	else
@@ -110,7 +121,7 @@ static void read_wc(struct ibv_cq_ex *cq, struct ibv_wc *wc)
 		wc->imm_data = ibv_wc_read_imm_data(cq);
 }
 
-static bool next_wc(struct ibv_cq *cq, struct ibv_wc *wc, const char *what)
+bool link_next_wc(struct ibv_cq *cq, struct ibv_wc *wc, const char *what)
 {
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq;
 	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
@@ -136,7 +147,7 @@ bool link_expect_wc(struct rig_qp *q, struct ibv_cq *cq, const struct ibv_wc *wa
 	struct ibv_wc wc;
 	bool same;
 
-	if (!next_wc(cq, &wc, what))
+	if (!link_next_wc(cq, &wc, what))
 		return false;
 	same = wc.wr_id == want->wr_id && wc.status == want->status && wc.qp_num == q->qp->qp_num;
 	if (same && want->status == IBV_WC_SUCCESS) {
@@ -202,7 +213,8 @@ static uint64_t send_ops(enum ibv_qp_type type)
 	       IBV_QP_EX_WITH_LOCAL_INV;
 	if (type == IBV_QPT_UC)
 		return ops;
-	return ops | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+	return ops | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+	       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
 }
 
 void link_end_open(struct rig_qp *q, struct rig_side *side, const struct end_opts *opts)
@@ -513,6 +525,11 @@ static void check_neighbour(void)
 	rig_check_traffic(&neighbour, "the neighbour");
 }
 
+void link_open_owner_again(struct rig_side *side)
+{
+	rig_side_open(side, owner_device, owner_gid_index, owner_netns);
+}
+
 int link_run(const struct rig_case *cases, size_t count, int argc, char **argv)
 {
 	struct rig_opts opts = rig_pair_defaults();
@@ -526,8 +543,11 @@ int link_run(const struct rig_case *cases, size_t count, int argc, char **argv)
 	}
 	link_extended = !strcmp(argv[1], "extended");
 	rig_side_open(&link_asker, argv[2], atoi(argv[3]), NULL);
+	owner_device = argv[split == 7 ? 4 : 2];
+	owner_gid_index = atoi(argv[split == 7 ? 5 : 3]);
 	if (split == 7) {
-		rig_side_open(&other_side, argv[4], atoi(argv[5]), argv[6]);
+		owner_netns = argv[6];
+		rig_side_open(&other_side, owner_device, owner_gid_index, owner_netns);
 		link_owner = &other_side;
 	}
 	rig_pair_create(&neighbour, &link_asker, link_owner, &opts);

@@ -38,6 +38,8 @@ struct end_opts {
 extern const struct end_opts link_usual;
 extern struct rig_side link_asker;	/* where a is */
 extern struct rig_side *link_owner;	/* where b is: the same side, or another */
+/* Another context of the owner's device, as another process has it. */
+void link_open_owner_again(struct rig_side *side);
 extern bool link_extended;		/* the second way */
 
 /*
@@ -51,6 +53,7 @@ void link_errno(int error, int expected, const char *what);
 int link_post(struct rig_qp *q, struct ibv_send_wr *wr);
 bool link_posted(struct rig_qp *q, struct ibv_send_wr *wr, const char *what);
 void link_post_recv(struct rig_qp *q, size_t at, uint32_t length);
+bool link_next_wc(struct ibv_cq *cq, struct ibv_wc *wc, const char *what);
 /* The next completion is this one: all that tells one from another is compared. */
 bool link_expect_wc(struct rig_qp *q, struct ibv_cq *cq, const struct ibv_wc *want, const char *what);
 bool link_expect_sent(struct rig_qp *q, uint64_t wr_id, enum ibv_wc_opcode opcode, enum ibv_wc_status status,

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Extended reliable connections: ibv_xsrq_pingpong, and src/xrc.c, which compares every byte."""
+
+import re
+
+from data import over_link, run_program, to_itself
+from framework import CACHE, IOMMU, expect, test
+
+OURS = {"subjects": ("hghca",), "limit_s": 120}
+
+
+def xsrq_pingpong(rig, options, size, count, clients=1, server=None, client=None):
+    """One server with `clients` clients, each with as many receivers as the server has."""
+    server, client = server or rig.server, client or rig.client
+    port = rig.next_port()
+    common = f"-s {size} -n {count} -p {port} -c {clients} {options}"
+    ends = rig.pair(f"ibv_xsrq_pingpong -d {server.device} -g {server.gid('ipv4')} {common}",
+                    f"ibv_xsrq_pingpong -d {client.device} -g {client.gid('ipv4')} {common} {server.address}",
+                    port, server, client)
+    for end in ends:
+        expect(re.search("^success$", end.stdout, re.MULTILINE), f"no success: {end.output[-500:]}")
+
+
+for case_name, *case in [("defaults", "", 4096, 1000), ("events", "-e", 4096, 500),
+                         ("MTU 1024, 100000 bytes", "-m 1024", 100000, 200), ("1 byte", "", 1, 2000)]:
+    test(f"xrc: ibv_xsrq_pingpong, {case_name}", lambda rig, case=case: xsrq_pingpong(rig, *case))
+
+for way in ("plain", "extended"):
+    test(f"xrc: all, an HCA to itself, {way}", lambda rig, way=way: run_program(rig, "xrc", f"{way} {to_itself(rig)}"),
+         **OURS)
+    test(f"xrc: all, over the link, {way}", lambda rig, way=way: run_program(rig, "xrc", f"{way} {over_link(rig)}"),
+         **OURS)
+
+
+@test("xrc: all, behind an IOMMU", machine=IOMMU, **OURS)
+def behind_an_iommu(rig):
+    run_program(rig, "xrc", f"plain {over_link(rig)}")
+
+
+@test("xrc: all, four contexts on chip", machine=CACHE, **OURS)
+def with_few_contexts(rig):
+    run_program(rig, "xrc", f"extended {over_link(rig)}")
