@@ -547,8 +547,9 @@ static bool transition_exists(const struct transition_pair *pair)
 {
 	u32 i;
 
-	/* What an RC QP would do in SQE is nobody's matter. */
-	if (pair->type == RC && pair->from == IB_QPS_SQE)
+	/* A reliable service does not enter SQE: what it would do there is nobody's matter. */
+	if (pair->from == IB_QPS_SQE &&
+	    (pair->type == RC || pair->type == INI || pair->type == TGT))
 		return true;
 	for (i = 0; i < ARRAY_SIZE(transitions); i++)
 		if (transitions[i].type == pair->type && transitions[i].from == pair->from &&
