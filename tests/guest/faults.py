@@ -138,7 +138,7 @@ TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refco
                   r"^bus_add_driver: .*hghca",
                   # Where it was: a line of a backtrace. What a splat begins with is none.
                   r"^ (\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( \[hghca\])?$")
-SELECTION = "HGHCA_SELECTION" in os.environ
+SELECTION = bool(os.environ.get("HGHCA_SELECTION"))
 # Half a second each, and there are some 4800: in so many tests.
 PROBE_SHARES = 8
 
