@@ -112,6 +112,7 @@ enum hghca_cmd_op {
 	HGHCA_CMD_CLOSE_HCA		= 0x008,
 	HGHCA_CMD_SET_PORT		= 0x00c,	/* extension */
 	HGHCA_CMD_SW2HW_MPT		= 0x00d,
+	HGHCA_CMD_QUERY_MPT		= 0x00e,	/* extension */
 	HGHCA_CMD_HW2SW_MPT		= 0x00f,
 	HGHCA_CMD_WRITE_MTT		= 0x011,
 	HGHCA_CMD_MAP_EQ		= 0x012,
@@ -119,6 +120,7 @@ enum hghca_cmd_op {
 	HGHCA_CMD_HW2SW_EQ		= 0x014,
 	HGHCA_CMD_SW2HW_CQ		= 0x016,
 	HGHCA_CMD_HW2SW_CQ		= 0x017,
+	HGHCA_CMD_QUERY_CQ		= 0x018,	/* extension */
 	HGHCA_CMD_RST2INIT_QPEE		= 0x019,
 	HGHCA_CMD_INIT2RTR_QPEE		= 0x01a,
 	HGHCA_CMD_RTR2RTS_QPEE		= 0x01b,
@@ -143,6 +145,8 @@ enum hghca_cmd_op {
 	HGHCA_CMD_SET_GID		= 0xe00,	/* extension */
 	HGHCA_CMD_QUERY_PORT		= 0xe01,	/* extension */
 	HGHCA_CMD_QUERY_STATS		= 0xe02,	/* extension */
+	HGHCA_CMD_SET_QP_COUNTER	= 0xe03,	/* extension */
+	HGHCA_CMD_QUERY_COUNTER_SET	= 0xe04,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
 };
@@ -182,6 +186,14 @@ enum hghca_cmd_status {
 #define HGHCA_GID_SET			0
 #define HGHCA_GID_CLEAR			1
 
+/* op_modifier of QUERY_STATS. */
+#define HGHCA_STATS_ALL			0
+#define HGHCA_STATS_OUTSIDE_SETS	1	/* extension: less what counter sets have counted */
+
+/* op_modifier of QUERY_COUNTER_SET. */
+#define HGHCA_COUNTER_SET_READ		0
+#define HGHCA_COUNTER_SET_CLEAR		1	/* after reading */
+
 #define HGHCA_NOP_IN_MODIFIER		0x1f
 
 /* Extension capabilities: QUERY_DEV_LIM 3Ch, turned on by INIT_HCA 20h. */
@@ -196,7 +208,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_UC			(1U << 8)	/* service type UC */
 #define HGHCA_CAP_MEM_MGT		(1U << 9)	/* registration by WQEs, windows */
 #define HGHCA_CAP_XRC			(1U << 10)	/* service type XRC; needs SRQ */
-#define HGHCA_CAP_ALL			HGHCA_MASK(10, 0)
+#define HGHCA_CAP_QP_COUNTERS		(1U << 12)	/* counter sets; QUERY_CQ, QUERY_MPT */
+#define HGHCA_CAP_ALL			(HGHCA_MASK(10, 0) | HGHCA_CAP_QP_COUNTERS)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -256,7 +269,10 @@ struct hghca_dev_lim {
 	__be16	rsvd4e;
 	__u8	log_max_xrcds;		/* 50h, extension XRC */
 	__u8	rsvd51[3];
-	__be32	rsvd54[11];
+	__be32	rsvd54;
+	__be16	num_counter_sets;	/* 58h, extension QP_COUNTERS; set 0 is none */
+	__be16	rsvd5a;
+	__be32	rsvd5c[9];
 };
 HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_qps, 0x0c);
@@ -268,6 +284,7 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, caps, 0x3c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mtts, 0x40);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_vectors, 0x46);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, srqc_entry_sz, 0x4c);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_counter_sets, 0x58);
 
 #define HGHCA_DEV_LIM_MTU_MASK		0xf0
 #define HGHCA_DEV_LIM_WIDTH_MASK	0x0f
@@ -410,18 +427,24 @@ struct hghca_cqc {
 	__be32	comp_eqn;		/* 10h */
 	__be32	pd;			/* 14h */
 	__be32	lkey;			/* 18h */
-	__be32	rsvd1c[4];
+	__be32	rsvd1c;
+	__be32	solicited_index;	/* 20h, extension, as the next two: QUERY_CQ */
+	__be32	consumer_index;		/* 24h, of the doorbell record */
+	__be32	producer_index;		/* 28h */
 	__be32	cqn;			/* 2Ch */
 	__be64	dbr_addr;		/* 30h, extension: struct hghca_cq_dbr; bit 0: valid */
 	__be32	rsvd38[2];
 };
 HGHCA_ASSERT_SIZE(hghca_cqc, 64);
 HGHCA_ASSERT_OFFSET(hghca_cqc, logsize_usrpage, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_cqc, producer_index, 0x28);
 HGHCA_ASSERT_OFFSET(hghca_cqc, cqn, 0x2c);
 HGHCA_ASSERT_OFFSET(hghca_cqc, dbr_addr, 0x30);
 
 #define HGHCA_CQ_FLAG_TR		(1U << 18)
 #define HGHCA_CQ_STATE_ARMED		(1U << 8)
+#define HGHCA_CQ_STATE_ARMED_SOL	(1U << 10)	/* QUERY_CQ */
+#define HGHCA_CQ_FAILED			(1U << 31)	/* QUERY_CQ */
 #define HGHCA_CQC_LOGSIZE_MASK		HGHCA_MASK(31, 24)
 #define HGHCA_CQC_USRPAGE_MASK		HGHCA_MASK(23, 0)
 
@@ -520,7 +543,7 @@ struct hghca_qpc {
 	__be32	srqn;			/* ACh, extension: its SRQ; 0: a receive queue of its own */
 	__be32	trust;			/* B0h, extension: HGHCA_QPC_TRUST_* */
 	__be32	xrcd;			/* B4h, extension: XRC domain of a target; 0: none */
-	__be32	rsvdb8;
+	__be32	counter_set;		/* B8h, extension: 0: none */
 	__be16	rq_wqe_counter;		/* BCh */
 	__be16	sq_wqe_counter;		/* BEh */
 };
@@ -535,6 +558,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, cqn_rcv, 0x8c);
 HGHCA_ASSERT_OFFSET(hghca_qpc, dbr_addr, 0xa0);
 HGHCA_ASSERT_OFFSET(hghca_qpc, srqn, 0xac);
 HGHCA_ASSERT_OFFSET(hghca_qpc, trust, 0xb0);
+HGHCA_ASSERT_OFFSET(hghca_qpc, counter_set, 0xb8);
 HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
 #define HGHCA_QPC_TRUST_REG_MR		HGHCA_MASK(31, 31)	/* may name DMA addresses */
@@ -987,13 +1011,54 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(context_evictions,		"context cache write-backs") \
 	X(uc_dropped,			"UC messages dropped: cut short or refused") \
 	X(regions_registered,		"REG_MR and BIND_MW executed") \
-	X(keys_invalidated,		"keys invalidated by LOCAL_INV or by a peer")
+	X(keys_invalidated,		"keys invalidated by LOCAL_INV or by a peer") \
+	X(rx_send_requests,		"SENDs received whole, datagrams among them") \
+	X(rx_write_requests,		"WRITEs received whole") \
+	X(rx_read_requests,		"READs accepted") \
+	X(rx_atomic_requests,		"atomics executed")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,
 	HGHCA_COUNTERS(HGHCA_COUNTER_ENUM)
 #undef HGHCA_COUNTER_ENUM
 	HGHCA_COUNTER_NUM
+};
+
+/* Those of a counter set: QUERY_COUNTER_SET returns them as __be64 in this order. */
+#define HGHCA_QP_COUNTERS(X) \
+	X(tx_packets) \
+	X(rx_packets) \
+	X(tx_bytes) \
+	X(rx_bytes) \
+	X(rx_bad_address) \
+	X(rx_bad_pkey) \
+	X(rx_bad_qkey) \
+	X(rx_no_wqe) \
+	X(rx_too_long) \
+	X(duplicate_request) \
+	X(out_of_sequence) \
+	X(rnr_nak_sent) \
+	X(rnr_nak_received) \
+	X(packet_seq_err) \
+	X(implied_nak_seq_err) \
+	X(local_ack_timeout_err) \
+	X(retransmitted) \
+	X(remote_access_nak_sent) \
+	X(remote_invalid_nak_sent) \
+	X(cqe_error) \
+	X(cqe_flush) \
+	X(wqe_bad) \
+	X(uc_dropped) \
+	X(rx_send_requests) \
+	X(rx_write_requests) \
+	X(rx_read_requests) \
+	X(rx_atomic_requests)
+
+enum hghca_qp_counter {
+#define HGHCA_COUNTER_ENUM(name) HGHCA_QP_COUNTER_##name,
+	HGHCA_QP_COUNTERS(HGHCA_COUNTER_ENUM)
+#undef HGHCA_COUNTER_ENUM
+	HGHCA_QP_COUNTER_NUM
 };
 
 #endif /* HGHCA_HW_H */
