@@ -43,6 +43,7 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_MAP_ICM, &CommandInterface::map_icm, kInput | kBeforeInit, kSpaces},
         {HGHCA_CMD_UNMAP_ICM, &CommandInterface::unmap_icm, kBeforeInit, kSpaces},
         {HGHCA_CMD_SW2HW_MPT, &CommandInterface::sw2hw_mpt, kInput},
+        {HGHCA_CMD_QUERY_MPT, &CommandInterface::query_mpt, kOutput, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_HW2SW_MPT, &CommandInterface::hw2sw_mpt, 0},
         {HGHCA_CMD_WRITE_MTT, &CommandInterface::write_mtt, kInput},
         {HGHCA_CMD_MAP_EQ, &CommandInterface::map_eq, 0},
@@ -50,6 +51,7 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_HW2SW_EQ, &CommandInterface::hw2sw_eq, 0},
         {HGHCA_CMD_SW2HW_CQ, &CommandInterface::sw2hw_cq, kInput},
         {HGHCA_CMD_HW2SW_CQ, &CommandInterface::hw2sw_cq, 0},
+        {HGHCA_CMD_QUERY_CQ, &CommandInterface::query_cq, kOutput, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_RESIZE_CQ, &CommandInterface::resize_cq, kInput},
         {HGHCA_CMD_RST2INIT_QPEE, &CommandInterface::modify_qp, kInput},
         {HGHCA_CMD_INIT2INIT_QPEE, &CommandInterface::modify_qp, kInput},
@@ -76,7 +78,11 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_QUERY_PORT, &CommandInterface::query_port, kOutput | kBeforeInit | kFixedModifier, 1, kPortNumber},
         {HGHCA_CMD_SET_GID, &CommandInterface::set_gid, kInput, op_modifiers(HGHCA_GID_SET, HGHCA_GID_CLEAR), 0,
          HGHCA_CAP_GID_TABLE, 1u << HGHCA_GID_CLEAR},
-        {HGHCA_CMD_QUERY_STATS, &CommandInterface::query_stats, kOutput, 1, 0, HGHCA_CAP_STATS},
+        {HGHCA_CMD_QUERY_STATS, &CommandInterface::query_stats, kOutput,
+         op_modifiers(HGHCA_STATS_ALL, HGHCA_STATS_OUTSIDE_SETS), 0, HGHCA_CAP_STATS},
+        {HGHCA_CMD_SET_QP_COUNTER, &CommandInterface::set_qp_counter, 0, 1, 0, HGHCA_CAP_QP_COUNTERS},
+        {HGHCA_CMD_QUERY_COUNTER_SET, &CommandInterface::query_counter_set, kOutput,
+         op_modifiers(HGHCA_COUNTER_SET_READ, HGHCA_COUNTER_SET_CLEAR), 0, HGHCA_CAP_QP_COUNTERS},
     };
     for (const Row &row : kRows)
         if (row.op == op)
@@ -126,6 +132,7 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.log_max_srq_sz = kLogMaxSrqSize;
     lim.max_sg_srq = 32;
     lim.srqc_entry_sz = be16(kSrqcEntrySize);
+    lim.num_counter_sets = be16(kCounterSets);
     out(lim);
     return HGHCA_CMD_STAT_OK;
 }
@@ -258,6 +265,15 @@ uint8_t CommandInterface::sw2hw_mpt(const Command &command)
 
 uint8_t CommandInterface::hw2sw_mpt(const Command &command) { return device_.memory->hw2sw_mpt(command.in_modifier); }
 
+uint8_t CommandInterface::query_mpt(const Command &command)
+{
+    hghca_mpt mpt;
+    uint8_t status = device_.memory->query_mpt(command.in_modifier, mpt);
+    if (!status)
+        out(mpt);
+    return status;
+}
+
 uint8_t CommandInterface::write_mtt(const Command &command)
 {
     uint32_t count = command.in_modifier;
@@ -293,6 +309,15 @@ uint8_t CommandInterface::sw2hw_cq(const Command &command)
 }
 
 uint8_t CommandInterface::hw2sw_cq(const Command &command) { return device_.cqs->hw2sw(command.in_modifier); }
+
+uint8_t CommandInterface::query_cq(const Command &command)
+{
+    hghca_cqc context;
+    uint8_t status = device_.cqs->query(command.in_modifier, context);
+    if (!status)
+        out(context);
+    return status;
+}
 
 uint8_t CommandInterface::resize_cq(const Command &command)
 {
@@ -355,7 +380,7 @@ uint8_t CommandInterface::mad_ifc(const Command &) { return HGHCA_CMD_STAT_BAD_O
 
 uint8_t CommandInterface::nop(const Command &) { return HGHCA_CMD_STAT_OK; }
 
-// ---- 4.12 to 4.14 port and statistics
+// ---- 4.12 to 4.14, 4.19 port and statistics
 
 namespace {
 
@@ -420,8 +445,17 @@ uint8_t CommandInterface::query_port(const Command &)
 
 uint8_t CommandInterface::query_stats(const Command &command)
 {
+    Counters c = device_.counters_;
+    if (command.op_modifier == HGHCA_STATS_OUTSIDE_SETS) {
+        if (!(device_.caps & HGHCA_CAP_QP_COUNTERS))
+            return HGHCA_CMD_STAT_BAD_PARAM;
+        const CounterSet &in_sets = device_.counter_sets.all();
+#define HGHCA_COUNTER_SUBTRACT(name) c.name -= in_sets.name;
+        HGHCA_QP_COUNTERS(HGHCA_COUNTER_SUBTRACT)
+#undef HGHCA_COUNTER_SUBTRACT
+    }
     const uint64_t counters[] = {
-#define HGHCA_COUNTER_VALUE(name, text) device_.counters_.name,
+#define HGHCA_COUNTER_VALUE(name, text) c.name,
         HGHCA_COUNTERS(HGHCA_COUNTER_VALUE)
 #undef HGHCA_COUNTER_VALUE
     };
@@ -429,6 +463,28 @@ uint8_t CommandInterface::query_stats(const Command &command)
     for (size_t i = 0; i < answer.size() && command.in_modifier + i < std::size(counters); i++)
         answer[i] = be64(counters[command.in_modifier + i]);
     out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::set_qp_counter(const Command &command)
+{
+    return device_.qps->set_counter(command.in_modifier, command.in_param);
+}
+
+uint8_t CommandInterface::query_counter_set(const Command &command)
+{
+    const uint32_t set = command.in_modifier;
+    if (!set || set >= kCounterSets)
+        return HGHCA_CMD_STAT_BAD_INDEX;
+    const CounterSet &counted = device_.counter_sets.set(set);
+    const std::array<uint64_t, HGHCA_QP_COUNTER_NUM> answer = {
+#define HGHCA_COUNTER_VALUE(name) be64(counted.name),
+        HGHCA_QP_COUNTERS(HGHCA_COUNTER_VALUE)
+#undef HGHCA_COUNTER_VALUE
+    };
+    out(answer);
+    if (command.op_modifier == HGHCA_COUNTER_SET_CLEAR)
+        device_.counter_sets.clear(set);
     return HGHCA_CMD_STAT_OK;
 }
 

@@ -45,7 +45,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
         if (engine_.reader.read_send(qp.a, r.oldest, UINT32_MAX, !(engine_.device.caps & HGHCA_CAP_CQ_UPDATE),
                                      wqe_) != WqeFault::None) {
             // It was good when it was sent: the guest has rewritten it.
-            engine_.counters.wqe_bad++;
+            engine_.count(qp, qp_counter::wqe_bad);
             engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
             return Outcome::Stopped;
         }
@@ -110,7 +110,7 @@ void Completer::response_lost(Qp &qp)
 {
     if (qp.req.response_lost)
         return;
-    engine_.counters.implied_nak_seq_err++;
+    engine_.count(qp, qp_counter::implied_nak_seq_err);
     engine_.requester.retry(qp);
     qp.req.response_lost = true;
 }
@@ -143,7 +143,7 @@ void Completer::receive_ack(Qp &qp, const TransportHeader &h)
         acknowledge_before(qp, psn_add(h.psn, 1));
         break;
     case HGHCA_AETH_RNR_NAK:
-        engine_.counters.rnr_nak_received++;
+        engine_.count(qp, qp_counter::rnr_nak_received);
         if (acknowledge_before(qp, h.psn) && !qp.req.waiting_rnr) {
             qp.req.retries_left = qp.a.retry_count;
             engine_.requester.wait_rnr(qp, value);
@@ -151,7 +151,7 @@ void Completer::receive_ack(Qp &qp, const TransportHeader &h)
         break;
     case HGHCA_AETH_NAK:
         if (value == HGHCA_NAK_PSN_SEQUENCE)
-            engine_.counters.packet_seq_err++;
+            engine_.count(qp, qp_counter::packet_seq_err);
         if (!acknowledge_before(qp, h.psn))
             break;
         if (value == HGHCA_NAK_PSN_SEQUENCE)

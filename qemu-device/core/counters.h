@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "hghca_hw.h"
 
@@ -12,6 +13,51 @@ struct Counters {
 #define HGHCA_COUNTER_MEMBER(name, text) uint64_t name = 0;
     HGHCA_COUNTERS(HGHCA_COUNTER_MEMBER)
 #undef HGHCA_COUNTER_MEMBER
+};
+
+// Those of HGHCA_QP_COUNTERS, for the QPs that name the set (interface document, 4.19).
+struct CounterSet {
+#define HGHCA_COUNTER_MEMBER(name) uint64_t name = 0;
+    HGHCA_QP_COUNTERS(HGHCA_COUNTER_MEMBER)
+#undef HGHCA_COUNTER_MEMBER
+};
+
+// A counter that QPs have: where it stands in total, and in a set.
+struct QpCounter {
+    uint64_t Counters::*total;
+    uint64_t CounterSet::*own;
+};
+
+namespace qp_counter {
+#define HGHCA_COUNTER_PLACE(name) inline constexpr QpCounter name{&Counters::name, &CounterSet::name};
+HGHCA_QP_COUNTERS(HGHCA_COUNTER_PLACE)
+#undef HGHCA_COUNTER_PLACE
+}  // namespace qp_counter
+
+constexpr uint32_t kCounterSets = 256;  // set 0 is none
+
+class CounterSets {
+public:
+    // `set`: 1 to kCounterSets - 1.
+    void add(uint32_t set, uint64_t CounterSet::*which, uint64_t n)
+    {
+        sets_[set].*which += n;
+        all_.*which += n;
+    }
+    const CounterSet &set(uint32_t set) const { return sets_[set]; }
+    void clear(uint32_t set) { sets_[set] = {}; }
+    void clear() { sets_.assign(kCounterSets, {}); }
+    // What all sets together have ever counted, since reset.
+    const CounterSet &all() const { return all_; }
+    void reset()
+    {
+        clear();
+        all_ = {};
+    }
+
+private:
+    std::vector<CounterSet> sets_{kCounterSets};
+    CounterSet all_{};
 };
 
 }  // namespace hghca

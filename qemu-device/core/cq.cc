@@ -61,6 +61,33 @@ uint8_t CompletionQueues::hw2sw(uint32_t cqn)
     return HGHCA_CMD_STAT_OK;
 }
 
+uint8_t CompletionQueues::query(uint32_t cqn, hghca_cqc &out)
+{
+    if (uint8_t status = cache_.check(cqn))
+        return status;
+    const Cached *cq = find(cqn);
+    if (!cq)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    out = {};
+    out.flags = be32((cq->failed ? HGHCA_CQ_FAILED : 0) |
+                     (cq->armed == HGHCA_CQ_ARM_NEXT        ? HGHCA_CQ_STATE_ARMED
+                      : cq->armed == HGHCA_CQ_ARM_SOLICITED ? HGHCA_CQ_STATE_ARMED_SOL
+                                                            : 0));
+    out.logsize_usrpage = be32(field_put(HGHCA_CQC_LOGSIZE_MASK, cq->ring.logsize) |
+                               field_put(HGHCA_CQC_USRPAGE_MASK, cq->usr_page));
+    out.comp_eqn = be32(cq->eqn);
+    out.pd = be32(cq->ring.pd);
+    out.lkey = be32(cq->ring.lkey);
+    out.solicited_index = be32(cq->solicited_end);
+    out.producer_index = be32(cq->producer);
+    hghca_cq_dbr dbr;
+    if (cq->dbr_addr && device_.host.read(cq->dbr_addr, &dbr, sizeof(dbr)))
+        out.consumer_index = be32(le32(dbr.consumer_index));
+    out.cqn = be32(cqn);
+    out.dbr_addr = be64(cq->dbr_addr ? cq->dbr_addr | HGHCA_DBR_VALID : 0);
+    return HGHCA_CMD_STAT_OK;
+}
+
 // CQEs written and not consumed. Without a doorbell record the owner bytes tell,
 // looked at from the newest on until there are more than `limit`.
 uint64_t CompletionQueues::outstanding(Cached &cq, uint64_t limit, bool &readable)

@@ -38,7 +38,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         Route route;
         const bool reachable = engine_.link.route(send_wqe_.path, qp.a.qpn ^ send_wqe_.dqpn << 8, route);
         const hghca_qp_state state = qp.state;
-        switch (engine_.send_packet(reachable ? &route : nullptr, h, payload, bytes)) {
+        switch (engine_.send_packet(qp, reachable ? &route : nullptr, h, payload, bytes)) {
         case Sent::Yes:
             break;
         case Sent::Blocked:
@@ -61,17 +61,16 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
 
 void Datagrams::receive(Qp &qp, const Packet &packet)
 {
-    Counters &counters = engine_.counters;
     const uint32_t bytes = uint32_t(packet.payload.length);
     if (!(packet.flags & kSend) || bytes > qp.a.mtu) {
-        counters.rx_bad_header++;
+        engine_.counters.rx_bad_header++;
         return;
     }
     switch (engine_.receive_queue.posted(qp)) {
     case WqeReader::Posted::Yes:
         break;
     case WqeReader::Posted::No:
-        counters.rx_no_wqe++;
+        engine_.count(qp, qp_counter::rx_no_wqe);
         return;
     case WqeReader::Posted::Unreadable:
         engine_.catastrophe(qp);
@@ -83,7 +82,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         return;
     }
     if (fault == WqeFault::None && receive_wqe_.list.length < kGrhBytes + bytes) {
-        counters.rx_too_long++;
+        engine_.count(qp, qp_counter::rx_too_long);
         return;
     }
     std::array<uint8_t, kGrhBytes> grh;
@@ -108,6 +107,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     message.sl = packet.arrival.sl;
     message.vlan = packet.arrival.vlan;
     message.solicited = packet.h.solicited;
+    engine_.count(qp, qp_counter::rx_send_requests);
     if (!engine_.receive_queue.complete(qp, message))
         engine_.catastrophe(qp);
 }

@@ -51,6 +51,7 @@ void Device::close()
     eqs->clear();
     memory->clear();
     icm->clear();
+    counter_sets.clear();
     gsi_qpn = raw_qpn = 0;
     caps = 0;
     initialized = false;
@@ -66,6 +67,7 @@ void Device::reset()
     close();
     commands->reset();
     counters_ = {};
+    counter_sets.reset();
     std::fill(uar_low_.begin(), uar_low_.end(), 0);
     armed_ns_ = UINT64_MAX;
     host.set_timer(UINT64_MAX);

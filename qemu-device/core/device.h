@@ -91,6 +91,7 @@ public:
     Host &host;
     const Config config;
     Counters counters_;
+    CounterSets counter_sets;
     Port port;
     bool initialized = false;   // between INIT_HCA and CLOSE_HCA
     uint32_t caps = 0;          // HGHCA_CAP_* turned on

@@ -53,7 +53,14 @@ Route *Engine::route_of(const Qp &qp)
     return route_state_ == RouteState::Good ? &route_ : nullptr;
 }
 
-Sent Engine::send_packet(Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes)
+void Engine::count_sent(const Qp &qp, const Route &route)
+{
+    count(qp, qp_counter::tx_packets);
+    count(qp, qp_counter::tx_bytes, route.layout.frame_bytes);
+}
+
+Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload,
+                         uint32_t payload_bytes)
 {
     constexpr size_t kTrailer = 3 + HGHCA_ICRC_SIZE;
     iovec parts[1 + 68 + 1];
@@ -73,24 +80,24 @@ Sent Engine::send_packet(Route *route, TransportHeader &h, const PacketSegments 
 
     uint8_t trailer[kTrailer] = {};
     parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
-    counters.tx_packets++;
-    counters.tx_bytes += route->layout.frame_bytes;
     if (route->to_self) {
+        count_sent(qp, *route);
         receive_frame({parts, count + 1, 0, route->layout.frame_bytes}, true);
         return Sent::Yes;
     }
-    if (!device.port.link_up)
+    if (!device.port.link_up) {
+        count_sent(qp, *route);
         return Sent::Yes;   // lost on the way
+    }
     uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
     for (int i = 1; i < count; i++)
         crc = crc32_update(crc, parts[i].iov_base, parts[i].iov_len);
     crc = le32(~crc32_update(crc, trailer, h.pad));
     std::memcpy(trailer + h.pad, &crc, sizeof(crc));
-    if (device.host.send_frame(parts, count + 1))
-        return Sent::Yes;
-    counters.tx_packets--;
-    counters.tx_bytes -= route->layout.frame_bytes;
-    return Sent::Blocked;
+    if (!device.host.send_frame(parts, count + 1))
+        return Sent::Blocked;
+    count_sent(qp, *route);
+    return Sent::Yes;
 }
 
 Sent Engine::send_frame(const PacketSegments &frame, uint32_t frame_bytes)
@@ -188,21 +195,21 @@ void Engine::dispatch(Packet &packet)
         return;
     }
     if (service != HGHCA_BTH_UD && !link.from_peer(packet.arrival, qp->a.path)) {
-        counters.rx_bad_address++;
+        count(*qp, qp_counter::rx_bad_address);
         return;
     }
     // IBA vol 1, 10.9.3: the same key, and not two limited members.
     const uint16_t own_pkey = device.port.pkey;
     if ((h.pkey ^ own_pkey) & ~HGHCA_PKEY_FULL || !((h.pkey | own_pkey) & HGHCA_PKEY_FULL)) {
-        counters.rx_bad_pkey++;
+        count(*qp, qp_counter::rx_bad_pkey);
         return;
     }
     if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
-        counters.rx_bad_qkey++;
+        count(*qp, qp_counter::rx_bad_qkey);
         return;
     }
-    counters.rx_packets++;
-    counters.rx_bytes += packet.frame_bytes;
+    count(*qp, qp_counter::rx_packets);
+    count(*qp, qp_counter::rx_bytes, packet.frame_bytes);
     if (qp->state == HGHCA_QP_STATE_RTR && !qp->comm_est_sent) {
         qp->comm_est_sent = true;
         device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qp->a.qpn);

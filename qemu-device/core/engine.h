@@ -57,11 +57,19 @@ public:
 
     // Finishes the headers (pad, lengths, ICRC) and sends, or receives when the
     // route leads back here. `route` nullptr: there is no way out.
-    Sent send_packet(Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes);
+    Sent send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes);
     // Sends a frame as it is.
     Sent send_frame(const PacketSegments &frame, uint32_t frame_bytes);
     // Writes bytes [from, from + segments) of `view` to guest memory. False: DMA failed.
     bool scatter(const FrameView &view, size_t from, const PacketSegments &to);
+
+    // Counts for the QP: in total, and in its set if it has one.
+    void count(const Qp &qp, const QpCounter &which, uint64_t n = 1)
+    {
+        counters.*which.total += n;
+        if (qp.a.counter_set)
+            device.counter_sets.add(qp.a.counter_set, which.own, n);
+    }
 
     // The way out of an RC QP in its turn; nullptr: there is none.
     Route *route_of(const Qp &qp);
@@ -104,6 +112,7 @@ private:
     bool takes(const Qp &qp, uint8_t service, uint16_t flags) const;
     void dispatch(Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
+    void count_sent(const Qp &qp, const Route &route);
 
     Route route_{};
     enum class RouteState { Unknown, Good, None } route_state_ = RouteState::Unknown;

@@ -72,6 +72,7 @@ private:
     uint8_t map_icm(const Command &);
     uint8_t unmap_icm(const Command &);
     uint8_t sw2hw_mpt(const Command &);
+    uint8_t query_mpt(const Command &);
     uint8_t hw2sw_mpt(const Command &);
     uint8_t write_mtt(const Command &);
     uint8_t map_eq(const Command &);
@@ -79,6 +80,7 @@ private:
     uint8_t hw2sw_eq(const Command &);
     uint8_t sw2hw_cq(const Command &);
     uint8_t hw2sw_cq(const Command &);
+    uint8_t query_cq(const Command &);
     uint8_t resize_cq(const Command &);
     uint8_t modify_qp(const Command &);
     uint8_t query_qp(const Command &);
@@ -94,6 +96,8 @@ private:
     uint8_t query_port(const Command &);
     uint8_t set_gid(const Command &);
     uint8_t query_stats(const Command &);
+    uint8_t set_qp_counter(const Command &);
+    uint8_t query_counter_set(const Command &);
 
     Device &device_;
     std::array<uint32_t, HGHCA_HCR_SIZE / 4> regs_{};

@@ -155,6 +155,31 @@ uint8_t MemoryTable::hw2sw_mpt(uint32_t index)
     return HGHCA_CMD_STAT_OK;
 }
 
+uint8_t MemoryTable::query_mpt(uint32_t index, hghca_mpt &out)
+{
+    if (uint8_t status = cache_.check(index))
+        return status;
+    const Mpt *mpt = cache_.find(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); });
+    if (!mpt)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    out = {};
+    out.flags = be32(mpt->flags);
+    out.page_size = be32(mpt->page_shift - 12);
+    out.key = be32(mpt->key);
+    out.pd = be32(mpt->pd);
+    out.start = be64(mpt->start);
+    out.length = be64(mpt->length);
+    if (mpt->is_region()) {
+        out.window_count = be32(mpt->windows);
+        out.mtt_seg_h = be32(uint32_t(mpt->mtt_first >> 32));
+        out.mtt_seg_l = be32(uint32_t(mpt->mtt_first));
+        out.mtt_sz = be32(mpt->mtt_count);
+    } else {
+        out.lkey = be32(mpt->lkey);
+    }
+    return HGHCA_CMD_STAT_OK;
+}
+
 uint8_t MemoryTable::write_mtt(uint64_t first, const uint64_t *dma, uint32_t count)
 {
     if (!count || count > HGHCA_MTT_PER_MAILBOX)

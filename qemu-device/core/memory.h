@@ -134,6 +134,7 @@ public:
     // Commands: each returns an HGHCA_CMD_STAT_*.
     uint8_t sw2hw_mpt(uint32_t index, const hghca_mpt &mpt);
     uint8_t hw2sw_mpt(uint32_t index);
+    uint8_t query_mpt(uint32_t index, hghca_mpt &out);
     uint8_t write_mtt(uint64_t first, const uint64_t *dma, uint32_t count);
 
     // WQEs of the memory management extensions (interface document, 4.16). False:

@@ -63,6 +63,7 @@ struct QpAttributes {
     uint8_t access;           // HGHCA_ACCESS_REMOTE_*
     bool sqd_notify;
     bool trusted;             // may post REG_MR
+    uint16_t counter_set;     // 0: none
 };
 
 // A WQE as its predecessor or the doorbell announces it.

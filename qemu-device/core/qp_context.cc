@@ -91,7 +91,8 @@ bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &l
            is_bool(a.path.by_gid) && a.path.sgid_index < Port::kGids && a.path.sl <= 15 &&
            a.path.flow_label <= 0xfffff && a.ack_timeout <= 31 && a.retry_count <= 7 && a.rnr_retry <= 7 &&
            a.min_rnr_timer <= 31 && a.max_rd_atomic >= 1 && a.max_rd_atomic <= kMaxRdAtomic &&
-           a.max_dest_rd_atomic <= kMaxRdAtomic && !(a.access & ~kRemoteRights) && is_bool(a.sqd_notify) && is_bool(a.trusted);
+           a.max_dest_rd_atomic <= kMaxRdAtomic && !(a.access & ~kRemoteRights) && is_bool(a.sqd_notify) && is_bool(a.trusted) &&
+           a.counter_set < kCounterSets;
 }
 
 bool plausible_psns(std::initializer_list<uint32_t> psns)
@@ -148,13 +149,16 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     if (xrc)
         a.xrcd = be32(in.xrcd);
     a.trusted = limits.caps & HGHCA_CAP_MEM_MGT && be32(in.trust) & HGHCA_QPC_TRUST_REG_MR;
+    const uint32_t counter_set = limits.caps & HGHCA_CAP_QP_COUNTERS ? be32(in.counter_set) : 0;
+    a.counter_set = uint16_t(counter_set);
     uint64_t dbr = be64(in.dbr_addr);
     if (limits.caps & HGHCA_CAP_DBR && dbr & HGHCA_DBR_VALID)
         a.dbr_addr = dbr & ~HGHCA_DBR_VALID;
     unsigned code = mtu_code(in);
     if (!known || be32(in.local_qpn) != qpn || a.usr_page >= HGHCA_UAR_PAGES || a.cqn_send >= limits.cqs ||
         a.cqn_recv >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
-        ((a.srqn || xrc) && in.rcv_wqe_len) || (xrc && a.srqn) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len))
+        ((a.srqn || xrc) && in.rcv_wqe_len) || (xrc && a.srqn) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len) ||
+        counter_set >= kCounterSets)
         return HGHCA_CMD_STAT_BAD_PARAM;
     a.mtu = kMtuBase << (code ? code : kMtuMaxCode);
     a.log_max_msg = in.mtu_msgmax & HGHCA_QPC_MSGMAX_MASK;
@@ -272,6 +276,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     out.srqn = be32(a.srqn);
     out.xrcd = be32(a.xrcd);
     out.trust = be32(a.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
+    out.counter_set = be32(a.counter_set);
     out.rq_wqe_counter = be16(qp.resp.rq_index);
     out.sq_wqe_counter = be16(qp.req.next_index);
 }

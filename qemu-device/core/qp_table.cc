@@ -138,4 +138,17 @@ uint8_t QpTable::configure_special(uint32_t qpn, uint8_t type)
     return HGHCA_CMD_STAT_OK;
 }
 
+uint8_t QpTable::set_counter(uint32_t qpn, uint64_t set)
+{
+    if (uint8_t status = cache_.check(qpn))
+        return status;
+    if (set >= kCounterSets)
+        return HGHCA_CMD_STAT_BAD_INDEX;
+    Qp *qp = find(qpn);
+    if (!qp)
+        return HGHCA_CMD_STAT_BAD_QPEE_STATE;
+    qp->a.counter_set = uint16_t(set);
+    return HGHCA_CMD_STAT_OK;
+}
+
 }  // namespace hghca

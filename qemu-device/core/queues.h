@@ -88,6 +88,7 @@ public:
     void clear();
     uint8_t sw2hw(uint32_t cqn, const hghca_cqc &context);
     uint8_t hw2sw(uint32_t cqn);
+    uint8_t query(uint32_t cqn, hghca_cqc &out);
     uint8_t resize(uint32_t cqn, uint8_t logsize, uint32_t lkey);
     void doorbell(uint32_t uar_page, uint32_t low, uint32_t high);
 
@@ -144,6 +145,7 @@ public:
     uint8_t transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, const hghca_qpc *context);
     uint8_t query(uint32_t qpn, hghca_qpc &out);
     uint8_t configure_special(uint32_t qpn, uint8_t type);
+    uint8_t set_counter(uint32_t qpn, uint64_t set);
     void trim(size_t capacity) { cache_.trim(capacity); }
     void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 

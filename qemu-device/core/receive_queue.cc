@@ -97,7 +97,7 @@ bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     std::memcpy(&cqe, &error, sizeof(cqe));
-    (syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? engine_.counters.cqe_flush : engine_.counters.cqe_error)++;
+    engine_.count(qp, syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return engine_.device.cqs->post(cqn_of(qp), cqe, true);
 }
 

@@ -86,7 +86,7 @@ void Requester::timeout(Qp &qp)
     }
     if (r.unacked_psn == r.highest_psn || !r.oldest.valid)
         return;
-    engine_.counters.local_ack_timeout_err++;
+    engine_.count(qp, qp_counter::local_ack_timeout_err);
     r.response_lost = false;
     retry(qp);
 }
@@ -244,7 +244,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
         engine_.set_deadline(qp, engine_.now_ns + timeout_ns(qp));
 
     Route *route = engine_.route_of(qp);
-    switch (engine_.send_packet(route, h, payload, payload_bytes)) {
+    switch (engine_.send_packet(qp, route, h, payload, payload_bytes)) {
     case Sent::Yes:
         break;
     case Sent::Blocked:
@@ -257,7 +257,8 @@ Turn Requester::send(Qp &qp, int32_t &credit)
         return Turn::Idle;
     }
     credit -= int32_t(payload_bytes + kMaxHeader);
-    engine_.counters.retransmitted += again;
+    if (again)
+        engine_.count(qp, qp_counter::retransmitted);
     return Turn::More;
 }
 

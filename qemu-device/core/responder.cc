@@ -34,7 +34,7 @@ void Responder::receive(Qp &qp, const Packet &packet)
             duplicate(qp, packet);
             return;
         }
-        engine_.counters.out_of_sequence++;
+        engine_.count(qp, qp_counter::out_of_sequence);
         if (!s.nak_sent)
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
         return;
@@ -103,8 +103,13 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
     ResponderState &s = qp.resp;
     s.expected_psn = psn_add(s.expected_psn, psns);
     s.in_message = !(packet.flags & kLast);
-    if (packet.flags & kLast)
-        s.msn = psn_add(s.msn, 1);
+    if (!(packet.flags & kLast))
+        return;
+    s.msn = psn_add(s.msn, 1);
+    engine_.count(qp, packet.flags & kSend    ? qp_counter::rx_send_requests
+                      : packet.flags & kWrite ? qp_counter::rx_write_requests
+                      : packet.flags & kRead  ? qp_counter::rx_read_requests
+                                              : qp_counter::rx_atomic_requests);
 }
 
 bool Responder::has_receive_wqe(Qp &qp)
@@ -113,7 +118,7 @@ bool Responder::has_receive_wqe(Qp &qp)
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
-        engine_.counters.rnr_nak_sent++;
+        engine_.count(qp, qp_counter::rnr_nak_sent);
         push_nak(qp, ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer));
         return false;
     case WqeReader::Posted::Unreadable:
@@ -315,7 +320,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
 
 void Responder::duplicate(Qp &qp, const Packet &packet)
 {
-    engine_.counters.duplicate_request++;
+    engine_.count(qp, qp_counter::duplicate_request);
     if (!admit(qp, packet.h))
         return;   // not what was asked for before
     if (packet.flags & kRead) {
@@ -411,9 +416,9 @@ void Responder::refuse(Qp &qp, const Refusal &refusal)
 {
     ResponderState &s = qp.resp;
     if (refusal.nak == HGHCA_NAK_INVALID_REQUEST)
-        engine_.counters.remote_invalid_nak_sent++;
+        engine_.count(qp, qp_counter::remote_invalid_nak_sent);
     else if (refusal.nak == HGHCA_NAK_REMOTE_ACCESS)
-        engine_.counters.remote_access_nak_sent++;
+        engine_.count(qp, qp_counter::remote_access_nak_sent);
     push_nak(qp, ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak));
     const bool holds_wqe = s.in_message && !s.message_is_write;
     if (holds_wqe && !engine_.receive_queue.fail(qp, refusal.syndrome)) {
@@ -460,7 +465,7 @@ Turn Responder::send_ack(Qp &qp, int32_t &credit)
     TransportHeader h = reply_header(qp, HGHCA_BTH_OP_ACK, psn_add(s.expected_psn, 0xffffff));
     h.msn = s.msn;
     s.ack_due = false;
-    if (engine_.send_packet(engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
+    if (engine_.send_packet(qp, engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
         s.ack_due = true;
         return Turn::Blocked;
     }
@@ -480,7 +485,7 @@ Turn Responder::send_reply(Qp &qp, int32_t &credit)
     const uint8_t head = s.reply_head, count = s.reply_count;
     s.reply_head = uint8_t((head + 1) % s.replies.size());
     s.reply_count--;
-    if (engine_.send_packet(engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
+    if (engine_.send_packet(qp, engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
         s.reply_head = head;
         s.reply_count = count;
         return Turn::Blocked;
@@ -515,7 +520,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
             s.reply_head = uint8_t((head + 1) % s.replies.size());
             s.reply_count--;
         }
-        sent = engine_.send_packet(engine_.route_of(qp), h, payload, bytes);
+        sent = engine_.send_packet(qp, engine_.route_of(qp), h, payload, bytes);
         if (sent != Sent::Yes) {
             s.replies[head] = before;
             s.reply_head = head;
@@ -528,7 +533,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         // IBA vol 1, 9.7.4.1.5: the region has gone since the request was checked.
         // A NAK in the place of the response; nothing after it.
         s.reply_count = 0;
-        engine_.counters.remote_access_nak_sent++;
+        engine_.count(qp, qp_counter::remote_access_nak_sent);
         push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, 0, true});
         if (qp.state != HGHCA_QP_STATE_ERR) {
             engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_ACCESS_ERROR, qp.a.qpn);

@@ -25,7 +25,7 @@ void SendQueue::ring(Qp &qp, const SendDoorbell &db)
 void SendQueue::set_fault(Qp &qp, uint8_t syndrome)
 {
     if (syndrome != HGHCA_SYNDROME_LOCAL_PROT_ERR)
-        engine_.counters.wqe_bad++;
+        engine_.count(qp, qp_counter::wqe_bad);
     qp.req.fault = syndrome;
 }
 
@@ -200,7 +200,7 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
     }
     if (!good) {
         // The guest has rewritten what was in flight.
-        engine_.counters.wqe_bad++;
+        engine_.count(qp, qp_counter::wqe_bad);
         fail(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
         return false;
     }
@@ -218,7 +218,7 @@ bool SendQueue::post_error(Qp &qp, uint16_t index, uint8_t syndrome)
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     std::memcpy(&cqe, &error, sizeof(cqe));
-    (syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? engine_.counters.cqe_flush : engine_.counters.cqe_error)++;
+    engine_.count(qp, syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return engine_.device.cqs->post(qp.a.cqn_send, cqe, true);
 }
 

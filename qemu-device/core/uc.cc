@@ -83,7 +83,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
 
     const hghca_qp_state state = qp.state;
     queue.begin(qp);
-    switch (engine_.send_packet(engine_.route_of(qp), h, payload, bytes)) {
+    switch (engine_.send_packet(qp, engine_.route_of(qp), h, payload, bytes)) {
     case Sent::Yes:
         break;
     case Sent::Blocked:
@@ -117,7 +117,9 @@ void UnreliableConnections::receive(Qp &qp, const Packet &packet)
                                                   : bytes == qp.a.mtu && !packet.h.pad;
     const bool good = good_length && (packet.flags & kSend ? receive_send(qp, packet) : receive_write(qp, packet));
     if (!good)
-        engine_.counters.uc_dropped++;
+        engine_.count(qp, qp_counter::uc_dropped);
+    else if (packet.flags & kLast)
+        engine_.count(qp, packet.flags & kSend ? qp_counter::rx_send_requests : qp_counter::rx_write_requests);
     s.in_message = good && !(packet.flags & kLast) && qp.state != HGHCA_QP_STATE_ERR;
 }
 
@@ -133,7 +135,7 @@ bool UnreliableConnections::in_sequence(Qp &qp, const Packet &packet)
     if (known && goes_on)
         return true;
     if (s.in_message)
-        engine_.counters.uc_dropped++;   // the one that was under way
+        engine_.count(qp, qp_counter::uc_dropped);   // the one that was under way
     s.in_message = false;
     return known && begins;
 }
@@ -144,7 +146,7 @@ bool UnreliableConnections::has_receive_wqe(Qp &qp)
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
-        engine_.counters.rx_no_wqe++;
+        engine_.count(qp, qp_counter::rx_no_wqe);
         return false;
     case WqeReader::Posted::Unreadable:
         break;

@@ -19,7 +19,8 @@ constexpr uint32_t kBeforeInit[] = {0x003, 0x006, 0x007, 0x031, 0xffa, 0xff9, 0x
 constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x014, 0x016, 0x017, 0x02c,
                                    0x019, 0x01a, 0x01b, 0x01c, 0x01d, 0x01e, 0x01f, 0x020, 0x021, 0x02d,
                                    0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02,
-                                   0x035, 0x036, 0x037, 0x040, 0x044};
+                                   0x035, 0x036, 0x037, 0x040, 0x044,
+                                   0x00e, 0x018, 0xe03, 0xe04};
 
 TEST_F(Commands, EveryOpcode)
 {
@@ -50,7 +51,7 @@ TEST_F(Commands, MailboxMustBeAlignedAndThere)
         {HGHCA_CMD_SET_PORT, 1, 0, true},        {HGHCA_CMD_SET_GID, 0, 0, true},
         {HGHCA_CMD_QUERY_DEV_LIM, 0, 0, false},  {HGHCA_CMD_QUERY_ADAPTER, 0, 0, false},
         {HGHCA_CMD_QUERY_QP, 9, 0, false},       {HGHCA_CMD_QUERY_PORT, 1, 0, false},
-        {HGHCA_CMD_QUERY_STATS, 0, 0, false},
+        {HGHCA_CMD_QUERY_STATS, 0, 0, false},    {HGHCA_CMD_QUERY_COUNTER_SET, 1, 0, false},
     };
     uint64_t good = host.alloc(4096);
     uint64_t last_page = host.end() - 4096;
@@ -85,7 +86,7 @@ TEST_F(Commands, OpModifierIsChecked)
     driver.start();
     // The commands of section 4 whose op_modifier column says 0.
     for (uint32_t op : {0x003u, 0x006u, 0x008u, 0x00du, 0x00fu, 0x011u, 0x012u, 0x013u, 0x014u, 0x016u, 0x017u,
-                        0x02cu, 0x022u, 0x031u, 0x00cu, 0xe01u, 0xe02u, 0x019u, 0x01au, 0x01bu, 0x01cu, 0x01du,
+                        0x02cu, 0x022u, 0x031u, 0x00cu, 0xe01u, 0x00eu, 0x018u, 0xe03u, 0x019u, 0x01au, 0x01bu, 0x01cu, 0x01du,
                         0x01fu, 0x020u, 0x02du, 0x038u})
         for (uint32_t m : {1u, 3u, 31u, 32u, 0xffu})
             EXPECT_EQ(driver.command(op, driver.in_mailbox(), 0, m, driver.out_mailbox()).status,
@@ -95,6 +96,9 @@ TEST_F(Commands, OpModifierIsChecked)
         for (uint32_t m : {0u, 3u, 33u, 34u, 0xffu})
             EXPECT_EQ(driver.command(op, driver.in_mailbox(), 1, m).status, HGHCA_CMD_STAT_BAD_PARAM);
     EXPECT_EQ(driver.command(HGHCA_CMD_SET_GID, driver.in_mailbox(), 0, 2).status, HGHCA_CMD_STAT_BAD_PARAM);
+    for (uint32_t op : {0xe02u, 0xe04u})
+        for (uint32_t m : {2u, 3u, 32u, 33u, 0xffu})
+            EXPECT_EQ(driver.command(op, 0, 1, m, driver.out_mailbox()).status, HGHCA_CMD_STAT_BAD_PARAM);
     for (uint32_t m : {1u, 2u, 4u})
         EXPECT_EQ(driver.command(HGHCA_CMD_2ERR_QPEE, driver.in_mailbox(), 9, m).status, HGHCA_CMD_STAT_BAD_PARAM);
     EXPECT_TRUE(device.initialized);
@@ -159,11 +163,12 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x7ffu);
+    EXPECT_EQ(be32(lim.caps), 0x17ffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);
     EXPECT_EQ(be16(lim.srqc_entry_sz), 128);
+    EXPECT_EQ(be16(lim.num_counter_sets), 256);
     // The rest of the mailbox is zero.
     for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
         ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;

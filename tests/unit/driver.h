@@ -128,10 +128,10 @@ public:
     }
     // With an output mailbox.
     template <class T>
-    uint8_t query(uint32_t op, T &out, uint32_t modifier = 0)
+    uint8_t query(uint32_t op, T &out, uint32_t modifier = 0, uint32_t op_modifier = 0)
     {
         std::memset(host.at(out_), 0xa5, HGHCA_MAILBOX_SIZE);
-        uint8_t status = command(op, 0, modifier, 0, out_).status;
+        uint8_t status = command(op, 0, modifier, op_modifier, out_).status;
         std::memcpy(&out, host.at(out_), sizeof(T));
         return status;
     }
