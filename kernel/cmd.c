@@ -144,8 +144,7 @@ static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 }
 
 /* Document 3.1, steps 1 to 3. */
-static int hghca_hcr_post(struct hghca_dev *hdev, const struct hghca_cmd *cmd, u16 token,
-			  bool event)
+static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 token, bool event)
 {
 	u64 in_param = cmd->in ? cmd->in->dma : cmd->in_param;
 	u64 out_param = cmd->out ? cmd->out->dma : 0;
@@ -156,6 +155,8 @@ static int hghca_hcr_post(struct hghca_dev *hdev, const struct hghca_cmd *cmd, u
 	if (err)
 		return err;
 
+	cmd->token = token;
+	trace_hghca_cmd_post(hdev, cmd, event);
 	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
 	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
 	hghca_hcr_write(hdev, HGHCA_HCR_IN_MODIFIER, cmd->in_modifier);
@@ -289,7 +290,7 @@ err_put_slot:
 /**
  * hghca_cmd_exec - give the device a command and wait for its end
  * @hdev: the device
- * @cmd: the command; out_param is set
+ * @cmd: the command; out_param and token are set
  *
  * A device that does not answer is given up: it is reset, so that nothing that
  * the driver frees is written to any more.
@@ -300,6 +301,7 @@ err_put_slot:
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 {
 	u8 status = HGHCA_CMD_STAT_INTERNAL_ERR;
+	u64 start;
 	int err;
 
 	might_sleep();
@@ -308,10 +310,12 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	if (READ_ONCE(hdev->failed))
 		return -EIO;
 
+	start = trace_hghca_cmd_done_enabled() ? ktime_get_ns() : 0;
 	if (READ_ONCE(hdev->cmd.use_events))
 		err = hghca_cmd_exec_event(hdev, cmd, &status);
 	else
 		err = hghca_cmd_exec_polled(hdev, cmd, &status);
+	trace_hghca_cmd_done(hdev, cmd, status, err, start);
 
 	if (err) {
 		if (READ_ONCE(hdev->failed))

@@ -56,6 +56,7 @@ static struct hghca_eqe *hghca_eqe_at(const struct hghca_eq *eq, u32 index)
 
 static void hghca_eq_ring(struct hghca_eq *eq, u32 cmd)
 {
+	trace_hghca_ring_eq(eq->hdev, eq->eqn, eq->cons_index, cmd);
 	hghca_ring(eq->hdev, HGHCA_UAR_EQ_ARM, eq->cons_index,
 		   FIELD_PREP(HGHCA_EQ_ARM_CMD_MASK, cmd) |
 		   FIELD_PREP(HGHCA_EQ_ARM_EQN_MASK, eq->eqn));
@@ -125,6 +126,7 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 		copy = *eqe;
 		/* It goes back after it was read. */
 		smp_store_release(&eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+		trace_hghca_event(eq, eq->cons_index, &copy);
 		eq->cons_index++;
 
 		hghca_eq_dispatch(eq, &copy);

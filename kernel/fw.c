@@ -25,6 +25,36 @@ static int hghca_cmd_in(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_m
 	return err;
 }
 
+/* A command whose output starts with @count numbers for the caller, in host order. */
+static int hghca_cmd_out_u64(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
+			     u64 *values, u32 count)
+{
+	struct hghca_cmd cmd = {
+		.op = op,
+		.in_modifier = in_modifier,
+		.op_modifier = op_modifier,
+	};
+	__be64 *answer;
+	u32 i;
+	int err;
+
+	if (WARN_ON_ONCE(count > HGHCA_MAILBOX_SIZE / sizeof(*answer)))
+		return -EINVAL;
+
+	cmd.out = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.out))
+		return PTR_ERR(cmd.out);
+
+	err = hghca_cmd_exec(hdev, &cmd);
+	if (!err) {
+		answer = cmd.out->buf;
+		for (i = 0; i < count; i++)
+			values[i] = be64_to_cpu(answer[i]);
+	}
+	hghca_mailbox_free(hdev, cmd.out);
+	return err;
+}
+
 /* A command whose output starts with @size bytes for the caller. */
 static int hghca_cmd_out(struct hghca_dev *hdev, u16 op, u32 in_modifier, void *data, size_t size)
 {
@@ -187,6 +217,19 @@ int hghca_cmd_hw2sw_mpt(struct hghca_dev *hdev, u32 index)
 }
 
 /**
+ * hghca_cmd_query_mpt - QUERY_MPT
+ * @hdev: the device
+ * @index: MPT index
+ * @mpt: the entry
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_mpt(struct hghca_dev *hdev, u32 index, struct hghca_mpt *mpt)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_MPT, index, mpt, sizeof(*mpt));
+}
+
+/**
  * hghca_cmd_write_mtt - WRITE_MTT
  * @hdev: the device
  * @mailbox: a struct hghca_mtt_mailbox, each entry at HGHCA_MTT_SLOT()
@@ -269,6 +312,19 @@ int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *
 int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn)
 {
 	return hghca_cmd_take(hdev, HGHCA_CMD_HW2SW_CQ, cqn, 0, 0);
+}
+
+/**
+ * hghca_cmd_query_cq - QUERY_CQ
+ * @hdev: the device
+ * @cqn: the CQ
+ * @cqc: its context
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_cq(struct hghca_dev *hdev, u32 cqn, struct hghca_cqc *cqc)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_CQ, cqn, cqc, sizeof(*cqc));
 }
 
 /**
@@ -449,37 +505,46 @@ int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port)
 /**
  * hghca_cmd_query_stats - QUERY_STATS
  * @hdev: the device
- * @first: index of the first counter
+ * @which: HGHCA_STATS_ALL or HGHCA_STATS_OUTSIDE_SETS
  * @values: its answer, in host order
  * @count: how many, at most 512
  *
  * Return: 0 or a negative errno.
  */
-int hghca_cmd_query_stats(struct hghca_dev *hdev, u32 first, u64 *values, u32 count)
+int hghca_cmd_query_stats(struct hghca_dev *hdev, u8 which, u64 *values, u32 count)
 {
-	struct hghca_cmd cmd = {
-		.op = HGHCA_CMD_QUERY_STATS,
-		.in_modifier = first,
-	};
-	__be64 *answer;
-	u32 i;
-	int err;
+	return hghca_cmd_out_u64(hdev, HGHCA_CMD_QUERY_STATS, 0, which, values, count);
+}
 
-	if (WARN_ON_ONCE(count > HGHCA_MAILBOX_SIZE / sizeof(*answer)))
-		return -EINVAL;
+/**
+ * hghca_cmd_set_qp_counter - SET_QP_COUNTER
+ * @hdev: the device
+ * @qpn: the QP
+ * @set: the counter set it counts in from now on, or 0 for none
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_set_qp_counter(struct hghca_dev *hdev, u32 qpn, u32 set)
+{
+	if (!set)
+		return hghca_cmd_take(hdev, HGHCA_CMD_SET_QP_COUNTER, qpn, 0, 0);
+	return hghca_cmd_plain(hdev, HGHCA_CMD_SET_QP_COUNTER, qpn, 0, set);
+}
 
-	cmd.out = hghca_mailbox_alloc(hdev);
-	if (IS_ERR(cmd.out))
-		return PTR_ERR(cmd.out);
-
-	err = hghca_cmd_exec(hdev, &cmd);
-	if (!err) {
-		answer = cmd.out->buf;
-		for (i = 0; i < count; i++)
-			values[i] = be64_to_cpu(answer[i]);
-	}
-	hghca_mailbox_free(hdev, cmd.out);
-	return err;
+/**
+ * hghca_cmd_query_counter_set - QUERY_COUNTER_SET
+ * @hdev: the device
+ * @set: the counter set
+ * @values: HGHCA_QP_COUNTER_NUM numbers, in host order
+ * @clear: make them 0 after reading
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_counter_set(struct hghca_dev *hdev, u32 set, u64 *values, bool clear)
+{
+	return hghca_cmd_out_u64(hdev, HGHCA_CMD_QUERY_COUNTER_SET, set,
+				 clear ? HGHCA_COUNTER_SET_CLEAR : HGHCA_COUNTER_SET_READ,
+				 values, HGHCA_QP_COUNTER_NUM);
 }
 
 /**

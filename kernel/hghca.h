@@ -17,7 +17,10 @@
  *	usermr.c, fastreg.c, mw.c	regions of users' memory; regions for
  *			REG_MR; memory windows
  *	uar.c, dbr.c	doorbell pages; doorbell records
- *	ctx.c, gid.c, port.c, counters.c	smaller verbs; verbs.h
+ *	ctx.c, gid.c, port.c	smaller verbs; verbs.h
+ *	counters.c, restrack.c, mad.c	what can be seen from outside: counters,
+ *			objects, the port's performance management
+ *	trace.h		tracepoints
  *	cq.c, poll.c	completion queues; their consumer side
  *	qp.c, qpstate.c	queue pairs; their states and attributes
  *	srq.c		shared receive queues
@@ -52,6 +55,7 @@
 #include <hghca_hw.h>
 #include <uapi/rdma/hghca-abi.h>
 
+#include "trace.h"
 #include "wqe.h"
 
 #define HGHCA_DRV_NAME		"hghca"
@@ -74,6 +78,7 @@ struct hghca_ucontext;
  * @num_mpts: memory regions and windows; at most 24 bits with HGHCA_CAP_MEM_MGT
  * @num_mtts: translation entries
  * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
+ * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
  * @num_pds: protection domains
  * @max_xrcdn: largest number of an XRC domain
  * @num_uars: UAR pages
@@ -116,6 +121,7 @@ struct hghca_limits {
 	u32 num_mpts;
 	u32 num_mtts;
 	u32 num_srqs;
+	u32 num_counter_sets;
 	u32 num_pds;
 	u32 max_xrcdn;
 	u32 num_uars;
@@ -177,6 +183,7 @@ struct hghca_mailbox {
  * @out: output mailbox, or NULL
  * @in_param: immediate input
  * @out_param: immediate output, set by hghca_cmd_exec()
+ * @token: what the device knows it by, set by hghca_cmd_exec()
  */
 struct hghca_cmd {
 	u16 op;
@@ -186,6 +193,7 @@ struct hghca_cmd {
 	struct hghca_mailbox *out;
 	u64 in_param;
 	u64 out_param;
+	u16 token;
 };
 
 enum hghca_cmd_slot_state {
@@ -457,6 +465,7 @@ struct hghca_bus {
  * @xrcd_ida: numbers of XRC domains
  * @uar_ida: UAR pages
  * @mpt_ida: MPT indices
+ * @counter_ida: counter sets
  * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
  * @mtt_pool: MTT indices
  * @dbr_pool: kernel doorbell records
@@ -493,6 +502,7 @@ struct hghca_dev {
 	struct ida xrcd_ida;
 	struct ida uar_ida;
 	struct ida mpt_ida;
+	struct ida counter_ida;
 	u16 *mpt_tags;
 	struct gen_pool *mtt_pool;
 	struct dma_pool *dbr_pool;
@@ -553,6 +563,7 @@ static inline void hghca_ring(struct hghca_dev *hdev, u32 offset, u32 low, u32 h
 
 static inline void hghca_ring_sq(struct hghca_dev *hdev, u32 low, u32 qpn, u32 size0)
 {
+	trace_hghca_ring_sq(hdev, qpn, low, size0);
 	hghca_ring(hdev, HGHCA_UAR_SQ_DB, low,
 		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qpn) |
 		   FIELD_PREP(HGHCA_SQ_DB_SIZE0_MASK, size0));
@@ -561,6 +572,7 @@ static inline void hghca_ring_sq(struct hghca_dev *hdev, u32 low, u32 qpn, u32 s
 /* @cmd: HGHCA_CQ_ARM_SOLICITED or HGHCA_CQ_ARM_NEXT. */
 static inline void hghca_ring_cq(struct hghca_dev *hdev, u32 cqn, u32 cons_index, u32 cmd)
 {
+	trace_hghca_ring_cq(hdev, cqn, cons_index, cmd);
 	hghca_ring(hdev, HGHCA_UAR_CQ_ARM, cons_index,
 		   FIELD_PREP(HGHCA_CQ_ARM_CMD_MASK, cmd) |
 		   FIELD_PREP(HGHCA_CQ_ARM_CQN_MASK, cqn));
@@ -611,12 +623,14 @@ int hghca_cmd_map_icm(struct hghca_dev *hdev, u8 space, struct hghca_mailbox *ma
 int hghca_cmd_unmap_icm(struct hghca_dev *hdev, u8 space, u64 virt, u32 num_pages);
 int hghca_cmd_sw2hw_mpt(struct hghca_dev *hdev, u32 index, const struct hghca_mpt *mpt);
 int hghca_cmd_hw2sw_mpt(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_query_mpt(struct hghca_dev *hdev, u32 index, struct hghca_mpt *mpt);
 int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u32 num_mtts);
 int hghca_cmd_map_eq(struct hghca_dev *hdev, u32 eqn, u64 mask, bool unmap);
 int hghca_cmd_sw2hw_eq(struct hghca_dev *hdev, u32 eqn, const struct hghca_eqc *eqc);
 int hghca_cmd_hw2sw_eq(struct hghca_dev *hdev, u32 eqn);
 int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *cqc);
 int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn);
+int hghca_cmd_query_cq(struct hghca_dev *hdev, u32 cqn, struct hghca_cqc *cqc);
 int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize);
 int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
 			const struct hghca_qpc *qpc);
@@ -630,7 +644,9 @@ int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_re
 int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
 int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
 int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);
-int hghca_cmd_query_stats(struct hghca_dev *hdev, u32 first, u64 *values, u32 count);
+int hghca_cmd_query_stats(struct hghca_dev *hdev, u8 which, u64 *values, u32 count);
+int hghca_cmd_set_qp_counter(struct hghca_dev *hdev, u32 qpn, u32 set);
+int hghca_cmd_query_counter_set(struct hghca_dev *hdev, u32 set, u64 *values, bool clear);
 int hghca_cmd_nop(struct hghca_dev *hdev);
 
 /* icm.c.  May sleep.  Each get needs one put with the same arguments. */
@@ -679,6 +695,7 @@ int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
 		      struct ib_umem *umem);
+int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct hghca_mpt *mpt);
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 
 /*

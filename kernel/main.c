@@ -31,6 +31,10 @@ static const struct ib_device_ops hghca_dev_ops = {
 	.destroy_cq = hghca_destroy_cq,
 	.destroy_qp = hghca_destroy_qp,
 	.disassociate_ucontext = hghca_disassociate_ucontext,
+	.fill_res_cq_entry = hghca_fill_res_cq_entry,
+	.fill_res_mr_entry = hghca_fill_res_mr_entry,
+	.fill_res_qp_entry = hghca_fill_res_qp_entry,
+	.fill_res_qp_entry_raw = hghca_fill_res_qp_entry_raw,
 	.get_dev_fw_str = hghca_get_dev_fw_str,
 	.get_dma_mr = hghca_get_dma_mr,
 	.get_link_layer = hghca_get_link_layer,
@@ -64,14 +68,29 @@ static const struct ib_device_ops hghca_dev_ops = {
 
 /* For a device that counts. */
 static const struct ib_device_ops hghca_dev_stats_ops = {
+	.alloc_hw_device_stats = hghca_alloc_hw_device_stats,
 	.alloc_hw_port_stats = hghca_alloc_hw_port_stats,
 	.get_hw_stats = hghca_get_hw_stats,
+	.process_mad = hghca_process_mad,
+};
+
+/* For a device that counts for QPs, and tells of CQs and MRs. */
+static const struct ib_device_ops hghca_dev_qp_counter_ops = {
+	.counter_alloc_stats = hghca_counter_alloc_stats,
+	.counter_bind_qp = hghca_counter_bind_qp,
+	.counter_dealloc = hghca_counter_dealloc,
+	.counter_unbind_qp = hghca_counter_unbind_qp,
+	.counter_update_stats = hghca_counter_update_stats,
+	.fill_res_cq_entry_raw = hghca_fill_res_cq_entry_raw,
+	.fill_res_mr_entry_raw = hghca_fill_res_mr_entry_raw,
 };
 
 /* For a device that has shared receive queues. */
 static const struct ib_device_ops hghca_dev_srq_ops = {
 	.create_srq = hghca_create_srq,
 	.destroy_srq = hghca_destroy_srq,
+	.fill_res_srq_entry = hghca_fill_res_srq_entry,
+	.fill_res_srq_entry_raw = hghca_fill_res_srq_entry_raw,
 	.modify_srq = hghca_modify_srq,
 	.post_srq_recv = hghca_post_srq_recv,
 	.query_srq = hghca_query_srq,
@@ -140,6 +159,7 @@ void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
 	if (xchg(&hdev->failed, 1))
 		return;
 
+	trace_hghca_fail(hdev, why);
 	dev_err(hdev->bus.dev, "given up: %s\n", why);
 	hghca_dev_reset(hdev);
 	hghca_cmd_abort_all(hdev);
@@ -164,6 +184,7 @@ struct hghca_dev *hghca_dev_alloc(void)
 	ida_init(&hdev->xrcd_ida);
 	ida_init(&hdev->uar_ida);
 	ida_init(&hdev->mpt_ida);
+	ida_init(&hdev->counter_ida);
 	INIT_WORK(&hdev->link_work, hghca_port_link_work);
 	INIT_WORK(&hdev->fail_work, hghca_dev_fail_work);
 	INIT_WORK(&hdev->flush_work, hghca_flush_work);
@@ -176,6 +197,7 @@ struct hghca_dev *hghca_dev_alloc(void)
  */
 void hghca_dev_free(struct hghca_dev *hdev)
 {
+	ida_destroy(&hdev->counter_ida);
 	ida_destroy(&hdev->mpt_ida);
 	ida_destroy(&hdev->uar_ida);
 	ida_destroy(&hdev->xrcd_ida);
@@ -237,6 +259,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 	ib_set_device_ops(ibdev, &hghca_dev_ops);
 	if (hdev->limits.caps & HGHCA_CAP_STATS)
 		ib_set_device_ops(ibdev, &hghca_dev_stats_ops);
+	if (hdev->limits.caps & HGHCA_CAP_QP_COUNTERS)
+		ib_set_device_ops(ibdev, &hghca_dev_qp_counter_ops);
 	if (hdev->limits.caps & HGHCA_CAP_SRQ)
 		ib_set_device_ops(ibdev, &hghca_dev_srq_ops);
 	if (hdev->limits.caps & HGHCA_CAP_XRC)

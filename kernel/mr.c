@@ -549,6 +549,20 @@ err_free_mtts:
 }
 
 /**
+ * hghca_hwmr_query - a region as the device has it
+ * @hdev: the device
+ * @mr: the region
+ * @mpt: its entry
+ *
+ * Return: 0, -EBADF for a region that the device does not have now, or a
+ * negative errno.
+ */
+int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct hghca_mpt *mpt)
+{
+	return hghca_cmd_query_mpt(hdev, hghca_key_index(hdev, mr->key), mpt);
+}
+
+/**
  * hghca_hwmr_destroy - take a region from the device
  * @hdev: the device
  * @mr: the region; nothing happens to one of zeros

@@ -118,6 +118,7 @@ static void hghca_net_restart_work(struct work_struct *work)
 	rtnl_lock();
 	if (netif_running(nd->netdev) && !READ_ONCE(nd->hdev->failed)) {
 		netdev_warn(nd->netdev, "restarts its rings\n");
+		nd->restarts++;
 		hghca_netring_close(nd);
 		if (hghca_netring_open(nd)) {
 			netdev_err(nd->netdev, "rings do not come back\n");
@@ -247,38 +248,123 @@ static int hghca_net_get_link_ksettings(struct net_device *netdev,
 	return 0;
 }
 
+static void hghca_net_get_ringparam(struct net_device *netdev, struct ethtool_ringparam *ring,
+				    struct kernel_ethtool_ringparam *kernel_ring,
+				    struct netlink_ext_ack *extack)
+{
+	ring->rx_max_pending = HGHCA_NET_RX_SLOTS;
+	ring->rx_pending = HGHCA_NET_RX_SLOTS;
+	ring->tx_max_pending = HGHCA_NET_TX_SLOTS;
+	ring->tx_pending = HGHCA_NET_TX_SLOTS;
+}
+
+static void hghca_net_get_channels(struct net_device *netdev, struct ethtool_channels *channels)
+{
+	channels->max_combined = 1;
+	channels->combined_count = 1;
+}
+
+static void hghca_net_get_eth_mac_stats(struct net_device *netdev,
+					struct ethtool_eth_mac_stats *mac)
+{
+	struct rtnl_link_stats64 stats;
+
+	dev_get_stats(netdev, &stats);
+	mac->FramesTransmittedOK = stats.tx_packets;
+	mac->FramesReceivedOK = stats.rx_packets;
+	mac->OctetsTransmittedOK = stats.tx_bytes;
+	mac->OctetsReceivedOK = stats.rx_bytes;
+}
+
+/* The rings' own, behind the device's counters. */
+enum {
+	HGHCA_RING_TX_PACKETS,
+	HGHCA_RING_TX_BYTES,
+	HGHCA_RING_TX_DROPPED,
+	HGHCA_RING_TX_STOPS,
+	HGHCA_RING_RX_PACKETS,
+	HGHCA_RING_RX_BYTES,
+	HGHCA_RING_RX_DROPPED,
+	HGHCA_RING_RX_NO_MEMORY,
+	HGHCA_RING_RESTARTS,
+	HGHCA_RING_STATS
+};
+
+static const char * const hghca_ring_stats[HGHCA_RING_STATS] = {
+	[HGHCA_RING_TX_PACKETS]		= "ring_tx_packets",
+	[HGHCA_RING_TX_BYTES]		= "ring_tx_bytes",
+	[HGHCA_RING_TX_DROPPED]		= "ring_tx_dropped",
+	[HGHCA_RING_TX_STOPS]		= "ring_tx_stops",
+	[HGHCA_RING_RX_PACKETS]		= "ring_rx_packets",
+	[HGHCA_RING_RX_BYTES]		= "ring_rx_bytes",
+	[HGHCA_RING_RX_DROPPED]		= "ring_rx_dropped",
+	[HGHCA_RING_RX_NO_MEMORY]	= "ring_rx_no_memory",
+	[HGHCA_RING_RESTARTS]		= "ring_restarts",
+};
+
+static void hghca_net_get_ring_stats(struct hghca_netdev *nd, u64 *data)
+{
+	struct rtnl_link_stats64 stats;
+
+	dev_get_stats(nd->netdev, &stats);
+	data[HGHCA_RING_TX_PACKETS] = stats.tx_packets;
+	data[HGHCA_RING_TX_BYTES] = stats.tx_bytes;
+	data[HGHCA_RING_TX_DROPPED] = stats.tx_dropped;
+	data[HGHCA_RING_TX_STOPS] = READ_ONCE(nd->tx.stops);
+	data[HGHCA_RING_RX_PACKETS] = stats.rx_packets;
+	data[HGHCA_RING_RX_BYTES] = stats.rx_bytes;
+	data[HGHCA_RING_RX_DROPPED] = stats.rx_dropped;
+	data[HGHCA_RING_RX_NO_MEMORY] = READ_ONCE(nd->rx.no_memory);
+	data[HGHCA_RING_RESTARTS] = nd->restarts;
+}
+
+/* How many counters of the device there are. */
+static unsigned int hghca_net_num_counters(const struct hghca_netdev *nd)
+{
+	return nd->hdev->limits.caps & HGHCA_CAP_STATS ? HGHCA_COUNTER_NUM : 0;
+}
+
 static int hghca_net_get_sset_count(struct net_device *netdev, int sset)
 {
 	struct hghca_netdev *nd = netdev_priv(netdev);
 
-	if (sset != ETH_SS_STATS || !(nd->hdev->limits.caps & HGHCA_CAP_STATS))
+	if (sset != ETH_SS_STATS)
 		return -EOPNOTSUPP;
-	return HGHCA_COUNTER_NUM;
+	return hghca_net_num_counters(nd) + HGHCA_RING_STATS;
 }
 
 static void hghca_net_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 {
+	unsigned int num_counters = hghca_net_num_counters(netdev_priv(netdev));
 	unsigned int i;
 
 	if (sset != ETH_SS_STATS)
 		return;
-	for (i = 0; i < HGHCA_COUNTER_NUM; i++)
+	for (i = 0; i < num_counters; i++)
 		ethtool_puts(&data, hghca_stat_descs[i].name);
+	for (i = 0; i < HGHCA_RING_STATS; i++)
+		ethtool_puts(&data, hghca_ring_stats[i]);
 }
 
 static void hghca_net_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats,
 					u64 *data)
 {
 	struct hghca_netdev *nd = netdev_priv(netdev);
+	unsigned int num_counters = hghca_net_num_counters(nd);
 
-	if (hghca_cmd_query_stats(nd->hdev, 0, data, HGHCA_COUNTER_NUM))
-		memset(data, 0, HGHCA_COUNTER_NUM * sizeof(*data));
+	if (num_counters &&
+	    hghca_cmd_query_stats(nd->hdev, HGHCA_STATS_ALL, data, num_counters))
+		memset(data, 0, num_counters * sizeof(*data));
+	hghca_net_get_ring_stats(nd, data + num_counters);
 }
 
 static const struct ethtool_ops hghca_net_ethtool_ops = {
+	.get_channels = hghca_net_get_channels,
 	.get_drvinfo = hghca_net_get_drvinfo,
+	.get_eth_mac_stats = hghca_net_get_eth_mac_stats,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = hghca_net_get_link_ksettings,
+	.get_ringparam = hghca_net_get_ringparam,
 	.get_sset_count = hghca_net_get_sset_count,
 	.get_strings = hghca_net_get_strings,
 	.get_ethtool_stats = hghca_net_get_ethtool_stats,

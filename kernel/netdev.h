@@ -39,6 +39,7 @@ struct hghca_net_tx {
 	u32 tail;			/* WQEs completed, free-running */
 	u32 batch_first;		/* first WQE the device was not told of */
 	u32 batch_count;
+	u64 stops;			/* frames that found the queue full or made it so */
 };
 
 /* NAPI alone. */
@@ -50,6 +51,7 @@ struct hghca_net_rx {
 	u32 buf_len;			/* longest frame, bytes; of both directions */
 	u32 head;
 	u32 tail;
+	u64 no_memory;			/* buffers that there was no memory for */
 };
 
 struct hghca_net_cq {
@@ -77,6 +79,7 @@ struct hghca_netdev {
 	u32 filter;			/* HGHCA_PORT_PROMISC, HGHCA_PORT_ALLMULTI */
 	struct work_struct filter_work;
 	struct delayed_work restart_work;	/* after a fault of the QP */
+	u64 restarts;			/* under RTNL */
 };
 
 /* netring.c */

@@ -159,8 +159,10 @@ netdev_tx_t hghca_netring_xmit(struct sk_buff *skb, struct net_device *netdev)
 
 	ring = __netdev_tx_sent_queue(txq, slot->len, netdev_xmit_more());
 	if (!netif_txq_maybe_stop(txq, hghca_net_tx_room(tx), HGHCA_NET_TX_STOP,
-				  HGHCA_NET_TX_WAKE))
+				  HGHCA_NET_TX_WAKE)) {
+		tx->stops++;
 		ring = true;
+	}
 	if (ring)
 		hghca_net_tx_ring(nd);
 	return NETDEV_TX_OK;
@@ -204,8 +206,10 @@ static void hghca_net_rx_fill(struct hghca_netdev *nd)
 	while (rx->head - rx->tail < HGHCA_NET_RX_SLOTS) {
 		struct page *page = page_pool_dev_alloc_pages(rx->pool);
 
-		if (!page)
+		if (!page) {
+			rx->no_memory++;
 			break;
+		}
 		hghca_net_rx_post(nd, page);
 	}
 	if (rx->head == head)
@@ -388,8 +392,9 @@ static bool hghca_net_rx_complete(struct hghca_netdev *nd, const struct hghca_cq
 }
 
 /* False when the next entry is the device's. */
-static bool hghca_net_cq_next(struct hghca_net_cq *cq, struct hghca_cqe *copy)
+static bool hghca_net_cq_next(struct hghca_netdev *nd, struct hghca_cqe *copy)
 {
+	struct hghca_net_cq *cq = &nd->cq;
 	struct hghca_cqe *cqe = hghca_net_cqe(cq, cq->cons_index);
 
 	if (READ_ONCE(cqe->owner) & HGHCA_CQ_ENTRY_OWNER_HW)
@@ -399,6 +404,7 @@ static bool hghca_net_cq_next(struct hghca_net_cq *cq, struct hghca_cqe *copy)
 	*copy = *cqe;
 	/* It goes back after it was read. */
 	smp_store_release(&cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+	trace_hghca_cqe(nd->hdev, cq->hw.cqn, cq->cons_index, copy);
 	cq->cons_index++;
 	return true;
 }
@@ -424,7 +430,7 @@ static void hghca_net_cq_consume(struct hghca_netdev *nd, struct hghca_net_work 
 	for (i = 0; i < BIT(HGHCA_NET_CQ_LOG) && work->rx_packets < budget; i++) {
 		bool good = false;
 
-		if (!hghca_net_cq_next(&nd->cq, &cqe))
+		if (!hghca_net_cq_next(nd, &cqe))
 			break;
 		if (le32_to_cpu(cqe.my_qpn) == nd->hwqp.qpn)
 			good = cqe.is_send ? hghca_net_tx_complete(nd, &cqe, work, budget) :

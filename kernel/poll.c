@@ -437,6 +437,7 @@ int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 		cqe = *slot;
 		/* Given back only when the copy is complete. */
 		smp_store_release(&slot->owner, (u8)HGHCA_CQ_ENTRY_OWNER_HW);
+		trace_hghca_cqe(to_hdev(ibcq->device), hcq->hw.cqn, hcq->cons_index, &cqe);
 		hcq->cons_index++;
 		if (!hghca_cqe_to_wc(hcq, &cqe, &wc[n]))
 			n++;

@@ -244,6 +244,21 @@ static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_li
 	limits->max_srq_sge = lim->max_sg_srq;
 }
 
+/* Sets are added to the port's counters, so there must be those; and more than set 0. */
+static void hghca_profile_counter_sets(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+	u16 sets = be16_to_cpu(lim->num_counter_sets);
+
+	if (limits->caps & HGHCA_CAP_QP_COUNTERS &&
+	    (sets < 2 || !(limits->caps & HGHCA_CAP_STATS))) {
+		hghca_profile_bad(hdev, "num_counter_sets", sets);
+		limits->caps &= ~HGHCA_CAP_QP_COUNTERS;
+	}
+	if (limits->caps & HGHCA_CAP_QP_COUNTERS)
+		limits->num_counter_sets = sets;
+}
+
 /* Put the tables into their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -334,6 +349,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	if (err)
 		return err;
 	hghca_profile_srqs(hdev, &lim);
+	hghca_profile_counter_sets(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);
 }
 

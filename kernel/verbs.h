@@ -348,8 +348,30 @@ enum rdma_link_layer hghca_get_link_layer(struct ib_device *ibdev, u32 port);
 
 /* counters.c */
 extern const struct rdma_stat_desc hghca_stat_descs[HGHCA_COUNTER_NUM];
+struct rdma_hw_stats *hghca_alloc_hw_device_stats(struct ib_device *ibdev);
 struct rdma_hw_stats *hghca_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int hghca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
+
+int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int hghca_counter_unbind_qp(struct ib_qp *ibqp);
+int hghca_counter_dealloc(struct rdma_counter *counter);
+struct rdma_hw_stats *hghca_counter_alloc_stats(struct rdma_counter *counter);
+int hghca_counter_update_stats(struct rdma_counter *counter);
+
+/* restrack.c */
+int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int hghca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
+int hghca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int hghca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
+int hghca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int hghca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
+int hghca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int hghca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
+
+/* mad.c */
+int hghca_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct ib_wc *in_wc,
+		      const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
+		      size_t *out_size, u16 *out_pkey_index);
 
 /* cq.c */
 int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

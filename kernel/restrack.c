@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: what "rdma resource" shows of an object besides what ib_core
+ * knows: details, which are the driver's, and raw dumps, which are contexts as the
+ * device answers them (document 4.9, 4.15, 4.19), big-endian.
+ */
+#include <rdma/rdma_netlink.h>
+#include <rdma/restrack.h>
+
+#include "hghca.h"
+
+enum hghca_detail_form {
+	HGHCA_DETAIL_NUMBER,
+	HGHCA_DETAIL_HEX,
+};
+
+struct hghca_detail {
+	const char *name;
+	u64 value;
+	enum hghca_detail_form form;
+};
+
+/* 0 or -EMSGSIZE. */
+static int hghca_put_details(struct sk_buff *msg, const struct hghca_detail *details,
+			     unsigned int count)
+{
+	struct nlattr *table;
+	unsigned int i;
+	int ret;
+
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!table)
+		return -EMSGSIZE;
+	for (i = 0; i < count; i++) {
+		if (details[i].form == HGHCA_DETAIL_HEX)
+			ret = rdma_nl_put_driver_u64_hex(msg, details[i].name, details[i].value);
+		else
+			ret = rdma_nl_put_driver_u64(msg, details[i].name, details[i].value);
+		if (ret)
+			goto err_cancel;
+	}
+	nla_nest_end(msg, table);
+	return 0;
+
+err_cancel:
+	nla_nest_cancel(msg, table);
+	return -EMSGSIZE;
+}
+
+/*
+ * The end of a raw dump; @ret is what the query gave.  An object that the device
+ * does not have now is left out: an error would end the dump of all others.
+ */
+static int hghca_put_raw(struct sk_buff *msg, const void *context, size_t size, int ret)
+{
+	if (ret == -EBADF)
+		return -EAGAIN;
+	return ret ?: nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, size, context);
+}
+
+/**
+ * hghca_fill_res_qp_entry - details of a QP
+ * @msg: they are put here
+ * @ibqp: the QP
+ *
+ * Return: 0 or -EMSGSIZE; so do all here for details.
+ */
+int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	const struct hghca_qp *hqp = to_hqp(ibqp);
+	const struct hghca_detail details[] = {
+		{ "sq_wqes", hqp->sq.num_wqes },
+		{ "sq_stride", BIT(hqp->sq.log_stride) },
+		{ "rq_wqes", hqp->rq.num_wqes },
+		{ "rq_stride", BIT(hqp->rq.log_stride) },
+		{ "uar_page", hqp->uctx ? hqp->uctx->uar.index : 0 },
+		{ "send_cqn", to_hcq(ibqp->send_cq)->hw.cqn, HGHCA_DETAIL_HEX },
+		{ "recv_cqn", to_hcq(ibqp->recv_cq)->hw.cqn, HGHCA_DETAIL_HEX },
+		{ "srqn", ibqp->srq ? to_hsrq(ibqp->srq)->hw.srqn : 0, HGHCA_DETAIL_HEX },
+		/* Of a kernel QP alone: a user counts for itself. */
+		{ "sq_posted", READ_ONCE(hqp->sq.head) },
+		{ "sq_completed", READ_ONCE(hqp->sq.tail) },
+		{ "rq_posted", READ_ONCE(hqp->rq.head) },
+		{ "rq_completed", READ_ONCE(hqp->rq.tail) },
+	};
+
+	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hqp->uctx ? 4 : 0));
+}
+
+/**
+ * hghca_fill_res_qp_entry_raw - the context of a QP, struct hghca_qpc
+ * @msg: it is put here
+ * @ibqp: the QP
+ *
+ * Return: 0, -EMSGSIZE, -EAGAIN for an object that the device does not have, or
+ * what the device answers; so do all here for raw dumps.
+ */
+int hghca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct hghca_qpc qpc;
+	int ret;
+
+	ret = hghca_cmd_query_qp(to_hdev(ibqp->device), to_hqp(ibqp)->hw.qpn, &qpc);
+	return hghca_put_raw(msg, &qpc, sizeof(qpc), ret);
+}
+
+/**
+ * hghca_fill_res_cq_entry - details of a CQ
+ * @msg: they are put here
+ * @ibcq: the CQ
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int hghca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	const struct hghca_detail details[] = {
+		{ "hw_cqn", hcq->hw.cqn, HGHCA_DETAIL_HEX },
+		{ "hw_cqes", BIT(READ_ONCE(hcq->log_size)) },
+		{ "uar_page", hcq->uctx ? hcq->uctx->uar.index : 0 },
+		/* Of a kernel CQ alone. */
+		{ "consumed", READ_ONCE(hcq->cons_index) },
+	};
+
+	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hcq->uctx ? 1 : 0));
+}
+
+/**
+ * hghca_fill_res_cq_entry_raw - the context of a CQ, struct hghca_cqc
+ * @msg: it is put here
+ * @ibcq: the CQ
+ *
+ * Return: see hghca_fill_res_qp_entry_raw().
+ */
+int hghca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct hghca_cqc cqc;
+	int ret;
+
+	ret = hghca_cmd_query_cq(to_hdev(ibcq->device), to_hcq(ibcq)->hw.cqn, &cqc);
+	return hghca_put_raw(msg, &cqc, sizeof(cqc), ret);
+}
+
+/**
+ * hghca_fill_res_mr_entry - details of an MR
+ * @msg: they are put here
+ * @ibmr: the MR
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int hghca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	const struct hghca_mr *hmr = to_hmr(ibmr);
+	const struct hghca_detail details[] = {
+		{ "mtts", hmr->hw.mtt_count },
+		{ "first_mtt", hmr->hw.mtt_first },
+		/* Of a user's alone. */
+		{ "iova", hmr->virt_addr, HGHCA_DETAIL_HEX },
+		{ "access", hmr->access, HGHCA_DETAIL_HEX },
+		{ "page_size", BIT_ULL(hmr->attr.page_shift) },
+	};
+
+	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hmr->umem ? 0 : 3));
+}
+
+/**
+ * hghca_fill_res_mr_entry_raw - the entry of an MR, struct hghca_mpt
+ * @msg: it is put here
+ * @ibmr: the MR
+ *
+ * Return: see hghca_fill_res_qp_entry_raw().
+ */
+int hghca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct hghca_mpt mpt;
+	int ret;
+
+	ret = hghca_hwmr_query(to_hdev(ibmr->device), &to_hmr(ibmr)->hw, &mpt);
+	return hghca_put_raw(msg, &mpt, sizeof(mpt), ret);
+}
+
+/**
+ * hghca_fill_res_srq_entry - details of an SRQ
+ * @msg: they are put here
+ * @ibsrq: the SRQ
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int hghca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct hghca_srq *hsrq = to_hsrq(ibsrq);
+	const struct hghca_detail details[] = {
+		{ "hw_srqn", hsrq->hw.srqn, HGHCA_DETAIL_HEX },
+		{ "wqes", READ_ONCE(hsrq->num_wqes) },
+		{ "stride", BIT(hsrq->log_stride) },
+		/* Of a kernel SRQ alone. */
+		{ "posted", READ_ONCE(hsrq->posted) },
+	};
+
+	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hsrq->uctx ? 1 : 0));
+}
+
+/**
+ * hghca_fill_res_srq_entry_raw - the context of an SRQ, struct hghca_srqc
+ * @msg: it is put here
+ * @ibsrq: the SRQ
+ *
+ * Return: see hghca_fill_res_qp_entry_raw().
+ */
+int hghca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct hghca_srqc srqc;
+	int ret;
+
+	ret = hghca_cmd_query_srq(to_hdev(ibsrq->device), to_hsrq(ibsrq)->hw.srqn, &srqc);
+	return hghca_put_raw(msg, &srqc, sizeof(srqc), ret);
+}

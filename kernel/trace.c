@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* JingZhao HCA: the code behind the tracepoints of trace.h. */
+#include "hghca.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
