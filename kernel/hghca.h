@@ -561,12 +561,19 @@ static inline void hghca_ring(struct hghca_dev *hdev, u32 offset, u32 low, u32 h
 #endif
 }
 
+/* @doorbell: both words. */
+static inline void hghca_ring_sq_words(struct hghca_dev *hdev, u64 doorbell)
+{
+	trace_hghca_ring_sq(hdev, doorbell);
+	hghca_ring(hdev, HGHCA_UAR_SQ_DB, lower_32_bits(doorbell), upper_32_bits(doorbell));
+}
+
 static inline void hghca_ring_sq(struct hghca_dev *hdev, u32 low, u32 qpn, u32 size0)
 {
-	trace_hghca_ring_sq(hdev, qpn, low, size0);
-	hghca_ring(hdev, HGHCA_UAR_SQ_DB, low,
-		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qpn) |
-		   FIELD_PREP(HGHCA_SQ_DB_SIZE0_MASK, size0));
+	u32 high = FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qpn) |
+		   FIELD_PREP(HGHCA_SQ_DB_SIZE0_MASK, size0);
+
+	hghca_ring_sq_words(hdev, (u64)high << 32 | low);
 }
 
 /* @cmd: HGHCA_CQ_ARM_SOLICITED or HGHCA_CQ_ARM_NEXT. */

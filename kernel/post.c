@@ -169,8 +169,7 @@ int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	if (count) {
 		doorbell = hghca_wqe_sq_doorbell(hqp->hw.qpn, index, count, &first);
 		/* Orders the WQEs and links before itself. */
-		hghca_ring(to_hdev(ibqp->device), HGHCA_UAR_SQ_DB,
-			   lower_32_bits(doorbell), upper_32_bits(doorbell));
+		hghca_ring_sq_words(to_hdev(ibqp->device), doorbell);
 	}
 out:
 	if (ret)

@@ -83,10 +83,10 @@ TRACE_EVENT(hghca_cmd_done,
 		  __entry->token, __entry->status, __entry->err, __entry->latency_ns)
 );
 
-/* @low, @size0: as in the doorbell */
+/* @doorbell: both words */
 TRACE_EVENT(hghca_ring_sq,
-	TP_PROTO(const struct hghca_dev *hdev, u32 qpn, u32 low, u32 size0),
-	TP_ARGS(hdev, qpn, low, size0),
+	TP_PROTO(const struct hghca_dev *hdev, u64 doorbell),
+	TP_ARGS(hdev, doorbell),
 	TP_STRUCT__entry(
 		__array(char, dev, HGHCA_TRACE_NAME_LEN)
 		__field(u32, qpn)
@@ -97,12 +97,15 @@ TRACE_EVENT(hghca_ring_sq,
 		__field(bool, fence)
 	),
 	TP_fast_assign(
+		u32 low = lower_32_bits(doorbell);
+		u32 high = upper_32_bits(doorbell);
+
 		strscpy(__entry->dev, hdev->bus.name, HGHCA_TRACE_NAME_LEN);
-		__entry->qpn = qpn;
+		__entry->qpn = FIELD_GET(HGHCA_SQ_DB_QPN_MASK, high);
 		__entry->head = FIELD_GET(HGHCA_SQ_DB_HEAD_MASK, low);
 		__entry->count = FIELD_GET(HGHCA_SQ_DB_COUNT_MASK, low);
 		__entry->opcode = FIELD_GET(HGHCA_SQ_DB_OPCODE_MASK, low);
-		__entry->size0 = size0;
+		__entry->size0 = FIELD_GET(HGHCA_SQ_DB_SIZE0_MASK, high);
 		__entry->fence = low & HGHCA_SQ_DB_FENCE;
 	),
 	TP_printk("%s qpn=0x%x head=%u count=%u opcode=0x%x size0=%u%s",
