@@ -39,7 +39,7 @@ static void hghca_pma_class_port_info(struct ib_class_port_info *info)
 	info->base_version = IB_MGMT_BASE_VERSION;
 	info->class_version = HGHCA_PMA_VERSION;
 	/* 64 bits, but unicast and multicast are not told apart. */
-	info->capability_mask = IB_PMA_CLASS_CAP_EXT_WIDTH_NOIETF;
+	info->capability_mask = IB_PMA_CLASS_CAP_ALLPORTSELECT | IB_PMA_CLASS_CAP_EXT_WIDTH_NOIETF;
 	ib_set_cpi_resp_time(info, HGHCA_PMA_RESP_TIME);
 }
 
@@ -47,7 +47,6 @@ static void hghca_pma_class_port_info(struct ib_class_port_info *info)
 static void hghca_pma_port_counters(const struct hghca_dev *hdev, const u64 *counters,
 				    struct ib_pma_portcounters *port)
 {
-	port->port_select = HGHCA_PORT_NUM;
 	port->link_downed_counter =
 		min_t(u32, atomic_read(&hdev->netdev->carrier_down_count), U8_MAX);
 	port->port_rcv_errors = hghca_pma_16(hghca_pma_rcv_errors(counters));
@@ -60,7 +59,6 @@ static void hghca_pma_port_counters(const struct hghca_dev *hdev, const u64 *cou
 
 static void hghca_pma_port_counters_ext(const u64 *counters, struct ib_pma_portcounters_ext *port)
 {
-	port->port_select = HGHCA_PORT_NUM;
 	port->port_xmit_data = cpu_to_be64(counters[HGHCA_COUNTER_tx_bytes] / 4);
 	port->port_rcv_data = cpu_to_be64(counters[HGHCA_COUNTER_rx_bytes] / 4);
 	port->port_xmit_packets = cpu_to_be64(counters[HGHCA_COUNTER_tx_packets]);
@@ -72,6 +70,7 @@ static int hghca_pma_counters(struct hghca_dev *hdev, const struct ib_pma_mad *i
 			      struct ib_pma_mad *out, __be16 *status)
 {
 	const struct ib_pma_portcounters *asked = (const void *)in->data;
+	struct ib_pma_portcounters *answer = (void *)out->data;
 	u64 *counters;
 	int err;
 
@@ -84,8 +83,9 @@ static int hghca_pma_counters(struct hghca_dev *hdev, const struct ib_pma_mad *i
 	if (!counters)
 		return -ENOMEM;
 	err = hghca_cmd_query_stats(hdev, HGHCA_STATS_ALL, counters, HGHCA_COUNTER_NUM);
+	answer->port_select = asked->port_select;
 	if (!err && in->mad_hdr.attr_id == IB_PMA_PORT_COUNTERS)
-		hghca_pma_port_counters(hdev, counters, (void *)out->data);
+		hghca_pma_port_counters(hdev, counters, answer);
 	else if (!err)
 		hghca_pma_port_counters_ext(counters, (void *)out->data);
 	kfree(counters);

@@ -486,7 +486,52 @@ static int typed_query_stats(struct hghca_dev *hdev)
 {
 	u64 values[4];
 
-	return hghca_cmd_query_stats(hdev, 12, values, 4);
+	return hghca_cmd_query_stats(hdev, 0, values, 4);
+}
+
+static int typed_query_stats_outside(struct hghca_dev *hdev)
+{
+	u64 values[4];
+
+	return hghca_cmd_query_stats(hdev, 1, values, 4);
+}
+
+static int typed_query_mpt(struct hghca_dev *hdev)
+{
+	struct hghca_mpt mpt;
+
+	return hghca_cmd_query_mpt(hdev, 0x1234, &mpt);
+}
+
+static int typed_query_cq(struct hghca_dev *hdev)
+{
+	struct hghca_cqc cqc;
+
+	return hghca_cmd_query_cq(hdev, 0x12345, &cqc);
+}
+
+static int typed_set_qp_counter(struct hghca_dev *hdev)
+{
+	return hghca_cmd_set_qp_counter(hdev, 0xabcd, 0xfe);
+}
+
+static int typed_clear_qp_counter(struct hghca_dev *hdev)
+{
+	return hghca_cmd_set_qp_counter(hdev, 0xabcd, 0);
+}
+
+static int typed_query_counter_set(struct hghca_dev *hdev)
+{
+	u64 values[HGHCA_QP_COUNTER_NUM];
+
+	return hghca_cmd_query_counter_set(hdev, 0xfe, values, false);
+}
+
+static int typed_clear_counter_set(struct hghca_dev *hdev)
+{
+	u64 values[HGHCA_QP_COUNTER_NUM];
+
+	return hghca_cmd_query_counter_set(hdev, 0xfe, values, true);
 }
 
 /*
@@ -539,7 +584,14 @@ static const struct typed_command {
 	{ "SET_GID", typed_set_gid, 0xe00, 0, 100, .in_bytes = 0x20 },
 	{ "SET_GID, clear", typed_clear_gid, 0xe00, 1, 100, .takes = true },
 	{ "QUERY_PORT", typed_query_port, 0xe01, 0, 1, .out = true },
-	{ "QUERY_STATS", typed_query_stats, 0xe02, 0, 12, .out = true },
+	{ "QUERY_STATS", typed_query_stats, 0xe02, 0, 0, .out = true },
+	{ "QUERY_STATS, outside sets", typed_query_stats_outside, 0xe02, 1, 0, .out = true },
+	{ "QUERY_MPT", typed_query_mpt, 0x00e, 0, 0x1234, .out = true },
+	{ "QUERY_CQ", typed_query_cq, 0x018, 0, 0x12345, .out = true },
+	{ "SET_QP_COUNTER", typed_set_qp_counter, 0xe03, 0, 0xabcd, .in_param = 0xfe },
+	{ "SET_QP_COUNTER, none", typed_clear_qp_counter, 0xe03, 0, 0xabcd, .takes = true },
+	{ "QUERY_COUNTER_SET", typed_query_counter_set, 0xe04, 0, 0xfe, .out = true },
+	{ "QUERY_COUNTER_SET, clear", typed_clear_counter_set, 0xe04, 1, 0xfe, .out = true },
 };
 
 static void typed_name(const struct typed_command *command, char *desc)

@@ -45,7 +45,7 @@ static const struct hghca_dev_lim fake_limits = {
 	.max_desc_sz_rq = cpu_to_be16(1008),
 	.max_icm_sz = cpu_to_be64(1ULL << 32),
 	.revision = cpu_to_be32(1),
-	.caps = cpu_to_be32(0x7ff),
+	.caps = cpu_to_be32(0x17ff),
 	.log_max_mtts = 20,	/* fewer than the document's: less to set up */
 	.max_rd_atomic = 16,
 	.max_dest_rd_atomic = 16,
@@ -58,6 +58,7 @@ static const struct hghca_dev_lim fake_limits = {
 	.log_max_srq_sz = 14,
 	.max_sg_srq = 32,
 	.srqc_entry_sz = cpu_to_be16(128),
+	.num_counter_sets = cpu_to_be16(256),
 };
 
 /* ------------------------------------------------------------------ */
@@ -96,8 +97,8 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 /* ... and those whose output is one. */
 static bool fake_has_output(u16 op)
 {
-	return op == 0x003 || op == 0x006 || op == 0x022 || op == 0x037 || op == 0xe01 ||
-	       op == 0xe02;
+	return op == 0x003 || op == 0x006 || op == 0x00e || op == 0x018 || op == 0x022 ||
+	       op == 0x037 || op == 0xe01 || op == 0xe02 || op == 0xe04;
 }
 
 static void fake_default_output(struct fake *fake, const struct fake_command *cmd)

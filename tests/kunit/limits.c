@@ -35,7 +35,7 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
 	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
-	KUNIT_EXPECT_EQ(test, 0x7ff, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x17ff, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 19, be64_at(&init, 0x30));
 	KUNIT_EXPECT_EQ(test, 0x2000000, be64_at(&init, 0x38));
@@ -96,7 +96,8 @@ static void limits_decoded(struct kunit *test)
 	const struct hghca_limits *limits = &fake->hdev->limits;
 
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x7ff, limits->caps);
+	KUNIT_EXPECT_EQ(test, 0x17ff, limits->caps);
+	KUNIT_EXPECT_EQ(test, 256, limits->num_counter_sets);
 	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
 	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
 	KUNIT_EXPECT_EQ(test, 131072, limits->num_cqs);
@@ -219,7 +220,7 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x7ff);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x17ff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
 }
@@ -249,12 +250,12 @@ static void limits_bad_srq(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x37f, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x137f, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.num_srqs);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_wr);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_sge);
 	hghca_profile_layout(fake->hdev, &init);
-	KUNIT_EXPECT_EQ(test, 0x37f, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x137f, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x28));
 }
 
@@ -262,7 +263,7 @@ static void limits_bad_srq(struct kunit *test)
 static const struct limits_bad limits_bad_xrcds[] = {
 	{ "no domains", 0x50, 0 },
 	{ "2^25 domains", 0x50, 25 },
-	{ "not turned on", 0x3e, 0x03 },
+	{ "not turned on", 0x3e, 0x13 },
 };
 
 KUNIT_ARRAY_PARAM(limits_bad_xrcd, limits_bad_xrcds, limits_bad_name);
@@ -274,8 +275,46 @@ static void limits_bad_xrcd(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x3ff, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x13ff, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_xrcdn);
+}
+
+/* The same of counter sets, which need the port's counters. */
+static const struct limits_sets {
+	const char *name;
+	u16 sets;
+	u32 caps;
+	u32 caps_left;
+	u32 sets_left;
+} limits_sets[] = {
+	{ "2 counter sets", 2, 0x13ff, 0x13ff, 2 },
+	{ "65,535 counter sets", 65535, 0x13ff, 0x13ff, 65535 },
+	{ "set 0 alone", 1, 0x13ff, 0x3ff, 0 },
+	{ "no counter sets", 0, 0x13ff, 0x3ff, 0 },
+	{ "counter sets without STATS", 256, 0x13bf, 0x3bf, 0 },
+	{ "not turned on", 256, 0x3ff, 0x3ff, 0 },
+};
+
+static void limits_sets_name(const struct limits_sets *sets, char *desc)
+{
+	strscpy(desc, sets->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(limits_sets, limits_sets, limits_sets_name);
+
+static void limits_counter_sets(struct kunit *test)
+{
+	const struct limits_sets *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct hghca_init_hca init = {};
+
+	fake->limits.num_counter_sets = cpu_to_be16(param->sets);
+	fake->limits.caps = cpu_to_be32(param->caps);
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_EXPECT_EQ(test, param->caps_left, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, param->sets_left, fake->hdev->limits.num_counter_sets);
+	hghca_profile_layout(fake->hdev, &init);
+	KUNIT_EXPECT_EQ(test, param->caps_left, be32_at(&init, 0x20));
 }
 
 static enum fake_end limits_refuse_adapter(struct fake *fake, const struct fake_command *cmd,
@@ -309,6 +348,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_srq, limits_bad_srq_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_xrcd, limits_bad_xrcd_gen_params),
+	KUNIT_CASE_PARAM(limits_counter_sets, limits_sets_gen_params),
 	KUNIT_CASE(limits_refused),
 	{}
 };
