@@ -31,15 +31,18 @@ SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP = 0x01D, 0x01E, 0x01F, 0x
 CONF_SPECIAL_QP, MAD_IFC, RESIZE_CQ, INIT2INIT, NOP, SQD2SQD = 0x023, 0x024, 0x02C, 0x02D, 0x031, 0x038
 SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ = 0x035, 0x036, 0x037, 0x040, 0x044
 SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF9, 0xFFA
+QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0xE04
 SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
+COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
-             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS]
+             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *COUNTER_OPS]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
 MPT_REGION = 1 << 8
 CAP_SRQ = 1 << 7
+CAP_QP_COUNTERS = 1 << 12
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -373,6 +376,34 @@ class Tests:
         for op in SRQ_OPS[1:]:
             self.expect(wrong, "an SRQ that is not there", BAD_RES_STATE, op, in_param=self.mailbox(srq_box()),
                         out_param=self.box.dma[1], modifier=1)
+
+    def test_counters(self, wrong):
+        "counter sets and queries of what is not there, or where they are not turned on"
+        self.init(wrong)
+        for op in COUNTER_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=1, out_param=self.box.dma[1], modifier=1)
+        self.expect(wrong, "without the capability", BAD_PARAM, QUERY_STATS, out_param=self.box.dma[1], op_modifier=1)
+        self.device.reset()
+        self.init(wrong, caps=CAP_QP_COUNTERS)
+        for number in (0, 256, 0x10001, 0xFFFFFFFF):
+            self.expect(wrong, f"set {number:#x}", BAD_INDEX, QUERY_COUNTER_SET, out_param=self.box.dma[1],
+                        modifier=number)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, QUERY_COUNTER_SET, out_param=NOWHERE, modifier=1)
+        self.expect(wrong, "op_modifier 2", BAD_PARAM, QUERY_COUNTER_SET, out_param=self.box.dma[1], modifier=1,
+                    op_modifier=2)
+        for op in (SET_QP_COUNTER, QUERY_CQ, QUERY_MPT):
+            for number in (0, 256, 0xFFFFFF, 0xFFFFFFFF):
+                self.expect(wrong, f"number {number:#x}", BAD_INDEX, op, in_param=1, out_param=self.box.dma[1],
+                            modifier=number)
+            self.expect(wrong, "no ICM", NOT_MAPPED, op, in_param=1, out_param=self.box.dma[1], modifier=1)
+        self.map_icm(CONTEXT, 0, 0)
+        self.map_icm(CONTEXT, 0x100000, 1)
+        self.map_icm(TPT, 0, 2)
+        for number in (256, 1 << 32 | 1, 0xFFFFFFFFFFFFFFFF):
+            self.expect(wrong, f"set {number:#x}", BAD_INDEX, SET_QP_COUNTER, in_param=number, modifier=1)
+        self.expect(wrong, "a QP in RST", BAD_QP_STATE, SET_QP_COUNTER, in_param=1, modifier=1)
+        for op in (QUERY_CQ, QUERY_MPT):
+            self.expect(wrong, "not there", BAD_RES_STATE, op, out_param=self.box.dma[1], modifier=1)
 
     def test_event_mode(self, wrong):
         "a command by event without an event queue"
