@@ -504,6 +504,36 @@ def port_counters(rig):
     rig.await_gids(side)
 
 
+@seen_test("port counters as another machine asks for them")
+def asked_for(rig):
+    """Over the wire, by QP 1; what is no request for a counter gets the status of IBA vol 1, 13.4.7."""
+    def ask(*requests):
+        lines = "".join(json.dumps(request) + "\n" for request in requests)
+        said = rig.run(f"python3 /share/pma.py {rig.client.device} {rig.client.gid('ipv4')} ::ffff:{rig.server.address} "
+                       f"<<'EOF'\n{lines}EOF")
+        return [json.loads(line) for line in said.splitlines()]
+
+    refused = [({"attr": 0x10}, 0x0C), ({"method": 2}, 0x0C), ({"data": "0002"}, 0x1C), ({"data": "0000"}, 0x1C),
+               ({"attr": 0xFFFF}, 0x0C)]
+    before = sysfs(rig, rig.server, "ports/1/counters")
+    answers = ask({}, {"attr": 0x1D}, {"attr": 1}, *(request for request, _ in refused))
+    after = sysfs(rig, rig.server, "ports/1/counters")
+    expect(all(answer["method"] == 0x81 and answer["class"] == 4 and answer["same"] for answer in answers), f"{answers}")
+    for answer, (request, status) in zip(answers[3:], refused):
+        expect(answer["status"] == status, f"{request}: {answer}")
+    # The MADs themselves are among what is counted.
+    data = [bytes.fromhex(answer["data"]) for answer in answers]
+    expect([answer["status"] for answer in answers[:3]] == [0, 0, 0], f"{answers[:3]}")
+    for counted, (offset, form) in (("port_xmit_packets", (32, ">I")), ("port_rcv_packets", (36, ">I"))):
+        value, = struct.unpack_from(form, data[0], offset)
+        expect(before[counted] <= value <= after[counted], f"{counted}: {before[counted]} {value} {after[counted]}")
+    value, = struct.unpack_from(">Q", data[1], 32)
+    expect(before["port_rcv_packets"] < value <= after["port_rcv_packets"], f"port_rcv_packets: {value}")
+    expect(after["port_rcv_packets"] - before["port_rcv_packets"] == len(answers) and
+           after["port_xmit_packets"] - before["port_xmit_packets"] == len(answers), f"{before} {after}")
+    expect(data[2][:4] == b"\x01\x01\x05\x00", f"ClassPortInfo: {data[2].hex()}")
+
+
 # ---- ethtool
 
 def ethtool_counters(rig, side):
