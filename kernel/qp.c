@@ -381,12 +381,6 @@ static u32 hghca_qp_st(const struct hghca_qp *hqp)
 	}
 }
 
-/* 0 for none: XRC initiators do not receive, targets have the CQs of their SRQs. */
-static u32 hghca_qp_cqn(struct ib_cq *ibcq)
-{
-	return ibcq ? to_hcq(ibcq)->hw.cqn : 0;
-}
-
 /* What RST2INIT takes besides attributes; @xrcdn: of an XRC target, otherwise 0. */
 static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
 				  u32 xrcdn)
@@ -402,8 +396,8 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 	qpc->local_qpn = cpu_to_be32(hqp->hw.qpn);
 	qpc->port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM));
 	qpc->pd = cpu_to_be32(pdn);
-	qpc->cqn_snd = cpu_to_be32(hghca_qp_cqn(hqp->ibqp.send_cq));
-	qpc->cqn_rcv = cpu_to_be32(hghca_qp_cqn(hqp->ibqp.recv_cq));
+	qpc->cqn_snd = cpu_to_be32(hghca_cqn_of(hqp->ibqp.send_cq));
+	qpc->cqn_rcv = cpu_to_be32(hghca_cqn_of(hqp->ibqp.recv_cq));
 	qpc->snd_wqe_base_l = cpu_to_be32(hqp->sq.queue.mr.key);
 	qpc->snd_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->sq));
 	qpc->rcv_wqe_base_l = cpu_to_be32(hqp->rq.queue.mr.key);

@@ -74,8 +74,8 @@ int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "rq_wqes", hqp->rq.num_wqes },
 		{ "rq_stride", BIT(hqp->rq.log_stride) },
 		{ "uar_page", hqp->uctx ? hqp->uctx->uar.index : 0 },
-		{ "send_cqn", to_hcq(ibqp->send_cq)->hw.cqn, HGHCA_DETAIL_HEX },
-		{ "recv_cqn", to_hcq(ibqp->recv_cq)->hw.cqn, HGHCA_DETAIL_HEX },
+		{ "send_cqn", hghca_cqn_of(ibqp->send_cq), HGHCA_DETAIL_HEX },
+		{ "recv_cqn", hghca_cqn_of(ibqp->recv_cq), HGHCA_DETAIL_HEX },
 		{ "srqn", ibqp->srq ? to_hsrq(ibqp->srq)->hw.srqn : 0, HGHCA_DETAIL_HEX },
 		/* Of a kernel QP alone: a user counts for itself. */
 		{ "sq_posted", READ_ONCE(hqp->sq.head) },
@@ -84,7 +84,7 @@ int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "rq_completed", READ_ONCE(hqp->rq.tail) },
 	};
 
-	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hqp->uctx ? 4 : 0));
+	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hqp->user ? 4 : 0));
 }
 
 /**

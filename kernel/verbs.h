@@ -274,6 +274,12 @@ static inline struct hghca_qp *to_hqp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct hghca_qp, ibqp);
 }
 
+/* 0 for none: XRC initiators do not receive, targets have the CQs of their SRQs. */
+static inline u32 hghca_cqn_of(struct ib_cq *ibcq)
+{
+	return ibcq ? to_hcq(ibcq)->hw.cqn : 0;
+}
+
 static inline struct hghca_xrcd *to_hxrcd(struct ib_xrcd *ibxrcd)
 {
 	return container_of(ibxrcd, struct hghca_xrcd, ibxrcd);
