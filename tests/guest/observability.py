@@ -155,7 +155,7 @@ def resources(rig):
 
         srqs = of_pid(rdma(rig, f"-dd resource show srq dev {device}"), pid)
         expect(len(srqs) == 1 and srqs[0]["type"] == "BASIC" and srqs[0]["pdn"] == pds[0]["pdn"] and
-               srqs[0]["lqpn"] == [str(program.made["shared"])] and srqs[0]["drv_wqes"] >= 50, f"SRQs: {srqs}")
+               [str(qpn) for qpn in srqs[0]["lqpn"]] == [str(program.made["shared"])] and srqs[0]["drv_wqes"] >= 50, f"SRQs: {srqs}")
 
         # And the kernel's own.
         gsi = one(rdma(rig, f"-dd resource show qp {link}"), lqpn=1)
@@ -176,7 +176,7 @@ def connections(rig):
     client.wait_for("ping data")
     shown = one(rdma(rig, "resource show cm_id"), **{"dst-addr": f"{rig.server.address}:{port}"})
     qps = rdma(rig, f"resource show qp link {rig.client.device}/1")
-    expect(shown["state"] == "CONNECT" and shown.get("type") == "RC" and
+    expect(shown["state"] == "CONNECT" and shown.get("qp-type") == "RC" and
            shown["src-addr"].startswith(f"{rig.client.address}:"), f"connected: {shown}")
     one(qps, lqpn=shown["lqpn"], pid=shown["pid"], state="RTS")
 
@@ -346,7 +346,7 @@ def automatic(rig):
     def mode():
         return one(rdma(rig, f"statistic qp mode link {device}/1"))["mode"]
 
-    expect(mode() == "qp auto off", f"mode: {mode()}")
+    expect(mode().startswith("qp auto off"), f"mode: {mode()}")
     program = Program(rig, rig.client)
     try:
         statistic(rig, f"set link {device}/1 auto type on")
@@ -379,7 +379,7 @@ def automatic(rig):
         program.do("destroy", qpns=mine)
     finally:
         statistic(rig, f"set link {device}/1 auto off")
-    expect(mode() == "qp auto off", f"mode: {mode()}")
+    expect(mode().startswith("qp auto off"), f"mode: {mode()}")
     program.end()
     expect(rig.run(f"rdma statistic mode supported link {device}/1").strip() in ("", f"link {device}/1"),
            "counters that can be switched")
