@@ -113,14 +113,18 @@ static int hghca_process_pma(struct hghca_dev *hdev, const struct ib_pma_mad *in
 {
 	__be16 status = 0;
 
+	/* A response is for whoever has asked, and is never answered. */
+	if (in->mad_hdr.method & IB_MGMT_METHOD_RESP)
+		return IB_MAD_RESULT_SUCCESS;
+
 	switch (in->mad_hdr.method) {
 	case IB_MGMT_METHOD_GET:
 	case IB_MGMT_METHOD_SET:
 		break;
-	case IB_MGMT_METHOD_GET_RESP:
+	case IB_MGMT_METHOD_SEND:
 	case IB_MGMT_METHOD_TRAP:
 	case IB_MGMT_METHOD_TRAP_REPRESS:
-		/* No request: for whoever has asked. */
+		/* Nor are these. */
 		return IB_MAD_RESULT_SUCCESS;
 	default:
 		status = cpu_to_be16(IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD);

@@ -12,7 +12,7 @@
 
 #include "fake.h"
 
-#define OBSERVE_COUNTERS	44
+#define OBSERVE_COUNTERS	HGHCA_COUNTER_NUM
 #define OBSERVE_SET		27
 
 /* The document's HGHCA_QP_COUNTERS, in order. */
@@ -360,6 +360,8 @@ static const struct observe_pma observe_pmas[] = {
 	{ "another version", 4, 2, 1, 0x0012, 1, 3, 0x04 },
 	{ "a method that is none", 4, 1, 0x33, 0x0012, 1, 3, 0x08 },
 	{ "GetResp", 4, 1, 0x81, 0x0012, 1, 1 },
+	{ "another response", 4, 1, 0xb3, 0x0012, 1, 1 },
+	{ "Send", 4, 1, 3, 0x0012, 1, 1 },
 	{ "Trap", 4, 1, 5, 0x0002, 1, 1 },
 	{ "TrapRepress", 4, 1, 7, 0x0002, 1, 1 },
 	{ "subnet administration", 3, 2, 1, 0x0001, 1, 1 },
