@@ -133,6 +133,9 @@ enum hghca_cmd_op {
 	HGHCA_CMD_QUERY_QP		= 0x022,
 	HGHCA_CMD_CONF_SPECIAL_QP	= 0x023,
 	HGHCA_CMD_MAD_IFC		= 0x024,
+	HGHCA_CMD_READ_MGM		= 0x025,	/* extension */
+	HGHCA_CMD_WRITE_MGM		= 0x026,	/* extension */
+	HGHCA_CMD_MGID_HASH		= 0x027,	/* extension */
 	HGHCA_CMD_RESIZE_CQ		= 0x02c,
 	HGHCA_CMD_INIT2INIT_QPEE	= 0x02d,
 	HGHCA_CMD_NOP			= 0x031,
@@ -208,8 +211,9 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_UC			(1U << 8)	/* service type UC */
 #define HGHCA_CAP_MEM_MGT		(1U << 9)	/* registration by WQEs, windows */
 #define HGHCA_CAP_XRC			(1U << 10)	/* service type XRC; needs SRQ */
+#define HGHCA_CAP_MULTICAST		(1U << 11)	/* multicast groups */
 #define HGHCA_CAP_QP_COUNTERS		(1U << 12)	/* counter sets; QUERY_CQ, QUERY_MPT */
-#define HGHCA_CAP_ALL			(HGHCA_MASK(10, 0) | HGHCA_CAP_QP_COUNTERS)
+#define HGHCA_CAP_ALL			HGHCA_MASK(12, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -269,7 +273,9 @@ struct hghca_dev_lim {
 	__be16	rsvd4e;
 	__u8	log_max_xrcds;		/* 50h, extension XRC */
 	__u8	rsvd51[3];
-	__be32	rsvd54;
+	__u8	log_max_mcgs;		/* 54h, extension MULTICAST: entries of the group table */
+	__u8	qps_per_mcg;		/* a number, not a log */
+	__be16	mcg_entry_sz;		/* 56h, bytes */
 	__be16	num_counter_sets;	/* 58h, extension QP_COUNTERS; set 0 is none */
 	__be16	rsvd5a;
 	__be32	rsvd5c[9];
@@ -284,6 +290,8 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, caps, 0x3c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mtts, 0x40);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_vectors, 0x46);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, srqc_entry_sz, 0x4c);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mcgs, 0x54);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, mcg_entry_sz, 0x56);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_counter_sets, 0x58);
 
 #define HGHCA_DEV_LIM_MTU_MASK		0xf0
@@ -305,7 +313,7 @@ HGHCA_ASSERT_OFFSET(hghca_adapter, node_guid, 0x20);
 
 /* INIT_HCA input, table 3-2-9. Bases: bits 63:8 the ICM address, bits 7:0 log2 of the entries. */
 struct hghca_init_hca {
-	__be64	rsvd00;
+	__be64	mcg_base;		/* 00h, extension MULTICAST */
 	__be64	qpc_base;		/* 08h */
 	__be64	cqc_base;		/* 10h */
 	__be64	eqc_base;		/* 18h */
@@ -622,6 +630,29 @@ enum hghca_qp_st {
 #define HGHCA_QP_ATTR_PATH_MIG_STATE		(1U << 18)
 #define HGHCA_QP_ATTR_CAP			(1U << 19)
 #define HGHCA_QP_ATTR_DEST_QPN			(1U << 20)
+
+/* READ_MGM output and WRITE_MGM input, extension: an entry of the table of multicast groups. */
+#define HGHCA_MGM_QPS			56
+
+struct hghca_mgm {
+	__be32	next;			/* 00h: index of the next entry of the chain; 0: none */
+	__be32	rsvd04[3];
+	__u8	gid[16];		/* 10h */
+	__be32	qp[HGHCA_MGM_QPS];	/* 20h: HGHCA_MGM_QP_VALID and a QPN each */
+};
+HGHCA_ASSERT_SIZE(hghca_mgm, 256);
+HGHCA_ASSERT_OFFSET(hghca_mgm, gid, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_mgm, qp, 0x20);
+
+#define HGHCA_MGM_QP_VALID		HGHCA_MASK(31, 31)
+#define HGHCA_MGM_QPN_MASK		HGHCA_MASK(23, 0)
+#define HGHCA_MGM_CHAIN_MAX		32	/* entries of a chain that the device looks at */
+
+/* MGID_HASH input, extension. */
+struct hghca_mgid {
+	__u8	gid[16];
+};
+HGHCA_ASSERT_SIZE(hghca_mgid, 16);
 
 /* SET_GID input, extension. */
 struct hghca_gid_entry {
@@ -1015,7 +1046,10 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(rx_send_requests,		"SENDs received whole, datagrams among them") \
 	X(rx_write_requests,		"WRITEs received whole") \
 	X(rx_read_requests,		"READs accepted") \
-	X(rx_atomic_requests,		"atomics executed")
+	X(rx_atomic_requests,		"atomics executed") \
+	X(multicast_sent,		"datagrams sent to multicast groups") \
+	X(multicast_received,		"datagrams of multicast groups received") \
+	X(multicast_copies,		"copies of them handed to QPs")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,
