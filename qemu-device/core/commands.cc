@@ -7,6 +7,7 @@
 #include "command_table.h"
 #include "device.h"
 #include "icm.h"
+#include "multicast.h"
 #include "queues.h"
 #include "srq.h"
 
@@ -72,6 +73,9 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_QUERY_SRQ, &CommandInterface::query_srq, kOutput, 1, 0, HGHCA_CAP_SRQ},
         {HGHCA_CMD_ARM_SRQ, &CommandInterface::arm_srq, 0, 1, 0, HGHCA_CAP_SRQ},
         {HGHCA_CMD_RESIZE_SRQ, &CommandInterface::resize_srq, kInput, 1, 0, HGHCA_CAP_SRQ},
+        {HGHCA_CMD_READ_MGM, &CommandInterface::read_mgm, kOutput, 1, 0, HGHCA_CAP_MULTICAST},
+        {HGHCA_CMD_WRITE_MGM, &CommandInterface::write_mgm, kInput, 1, 0, HGHCA_CAP_MULTICAST},
+        {HGHCA_CMD_MGID_HASH, &CommandInterface::mgid_hash, kInput | kFixedModifier, 1, 0, HGHCA_CAP_MULTICAST},
         {HGHCA_CMD_MAD_IFC, &CommandInterface::mad_ifc, 0, kAnyModifier},
         {HGHCA_CMD_NOP, &CommandInterface::nop, kBeforeInit | kFixedModifier, 1, HGHCA_NOP_IN_MODIFIER},
         {HGHCA_CMD_SET_PORT, &CommandInterface::set_port, kInput | kFixedModifier, 1, kPortNumber, HGHCA_CAP_PORT},
@@ -133,6 +137,9 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.max_sg_srq = 32;
     lim.srqc_entry_sz = be16(kSrqcEntrySize);
     lim.num_counter_sets = be16(kCounterSets);
+    lim.log_max_mcgs = kLogMaxMcgs;
+    lim.qps_per_mcg = HGHCA_MGM_QPS;
+    lim.mcg_entry_sz = be16(kMcgEntrySize);
     out(lim);
     return HGHCA_CMD_STAT_OK;
 }
@@ -184,19 +191,22 @@ uint8_t CommandInterface::init_hca(const Command &)
     auto init = in<hghca_init_hca>();
     uint32_t caps = be32(init.caps);
     uint64_t mtt_base = be64(init.mtt_base);
-    Region qpc, cqc, eqc, mpt, srqc{};
+    Region qpc, cqc, eqc, mpt, srqc{}, mcg{};
     if (caps & ~HGHCA_CAP_ALL || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
         !region_of(be64(init.cqc_base), kLogMaxCqs, 128, cqc) ||
         !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
         (caps & HGHCA_CAP_SRQ && !region_of(be64(init.srqc_base), kLogMaxSrqs, kSrqcEntrySize, srqc)) ||
         (caps & HGHCA_CAP_XRC && !(caps & HGHCA_CAP_SRQ)) ||
+        (caps & HGHCA_CAP_MULTICAST &&
+         (!region_of(be64(init.mcg_base), kLogMaxMcgs, kMcgEntrySize, mcg) || !mcg.log)) ||
         !region_of(be64(init.mpt_base), kLogMaxMpts, 64, mpt) || mtt_base & HGHCA_INIT_HCA_LOG_MASK ||
         mtt_base >= Icm::kSize)
         return HGHCA_CMD_STAT_BAD_PARAM;
     // The MTTs go on to the MPTs or the end of ICM, as no number is given for them.
     uint64_t mtt_end = mtt_base < mpt.from ? mpt.from : Icm::kSize;
     if (qpc.overlaps(cqc) || qpc.overlaps(eqc) || cqc.overlaps(eqc) || srqc.overlaps(qpc) ||
-        srqc.overlaps(cqc) || srqc.overlaps(eqc) ||
+        srqc.overlaps(cqc) || srqc.overlaps(eqc) || mcg.overlaps(qpc) || mcg.overlaps(cqc) || mcg.overlaps(eqc) ||
+        mcg.overlaps(srqc) ||
         (mtt_base >= mpt.from && mtt_base < mpt.to))
         return HGHCA_CMD_STAT_BAD_PARAM;
 
@@ -207,6 +217,8 @@ uint8_t CommandInterface::init_hca(const Command &)
     device_.eqs->configure(eqc.from, eqc.log);
     if (caps & HGHCA_CAP_SRQ)
         device_.srqs->configure(srqc.from, srqc.log);
+    if (caps & HGHCA_CAP_MULTICAST)
+        device_.groups->configure(mcg.from, mcg.log);
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
                               std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts),
                               caps & HGHCA_CAP_MEM_MGT);
@@ -248,6 +260,7 @@ uint8_t CommandInterface::unmap_icm(const Command &command)
         device_.qps->flush(address, length);
         device_.cqs->flush(address, length);
         device_.srqs->flush(address, length);
+        device_.groups->flush(address, length);
         device_.eqs->flush(address, length);
     } else {
         device_.memory->flush(address, length);
@@ -376,6 +389,31 @@ uint8_t CommandInterface::resize_srq(const Command &command)
     return device_.srqs->resize(command.in_modifier, in<hghca_resize_srq>());
 }
 
+// ---- 4.18 multicast groups
+
+uint8_t CommandInterface::read_mgm(const Command &command)
+{
+    hghca_mgm entry;
+    uint8_t status = device_.groups->read(command.in_modifier, entry);
+    if (!status)
+        out(entry);
+    return status;
+}
+
+uint8_t CommandInterface::write_mgm(const Command &command)
+{
+    return device_.groups->write(command.in_modifier, in<hghca_mgm>());
+}
+
+uint8_t CommandInterface::mgid_hash(const Command &)
+{
+    uint32_t bucket;
+    uint8_t status = device_.groups->hash(in<hghca_mgid>(), bucket);
+    if (!status)
+        out_immediate(bucket);
+    return status;
+}
+
 uint8_t CommandInterface::mad_ifc(const Command &) { return HGHCA_CMD_STAT_BAD_OP; }
 
 uint8_t CommandInterface::nop(const Command &) { return HGHCA_CMD_STAT_OK; }
@@ -449,10 +487,10 @@ uint8_t CommandInterface::query_stats(const Command &command)
     if (command.op_modifier == HGHCA_STATS_OUTSIDE_SETS) {
         if (!(device_.caps & HGHCA_CAP_QP_COUNTERS))
             return HGHCA_CMD_STAT_BAD_PARAM;
-        const CounterSet &in_sets = device_.counter_sets.all();
-#define HGHCA_COUNTER_SUBTRACT(name) c.name -= in_sets.name;
-        HGHCA_QP_COUNTERS(HGHCA_COUNTER_SUBTRACT)
-#undef HGHCA_COUNTER_SUBTRACT
+        const CounterSet &outside = device_.counter_sets.set(0);
+#define HGHCA_COUNTER_REPLACE(name) c.name = outside.name;
+        HGHCA_QP_COUNTERS(HGHCA_COUNTER_REPLACE)
+#undef HGHCA_COUNTER_REPLACE
     }
     const uint64_t counters[] = {
 #define HGHCA_COUNTER_VALUE(name, text) c.name,

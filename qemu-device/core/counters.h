@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -34,30 +35,20 @@ HGHCA_QP_COUNTERS(HGHCA_COUNTER_PLACE)
 #undef HGHCA_COUNTER_PLACE
 }  // namespace qp_counter
 
-constexpr uint32_t kCounterSets = 256;  // set 0 is none
+constexpr uint32_t kCounterSets = 256;  // set 0: what QPs without a set count
 
 class CounterSets {
 public:
-    // `set`: 1 to kCounterSets - 1.
-    void add(uint32_t set, uint64_t CounterSet::*which, uint64_t n)
-    {
-        sets_[set].*which += n;
-        all_.*which += n;
-    }
+    // `set`: less than kCounterSets.
+    void add(uint32_t set, uint64_t CounterSet::*which, uint64_t n) { sets_[set].*which += n; }
     const CounterSet &set(uint32_t set) const { return sets_[set]; }
     void clear(uint32_t set) { sets_[set] = {}; }
-    void clear() { sets_.assign(kCounterSets, {}); }
-    // What all sets together have ever counted, since reset.
-    const CounterSet &all() const { return all_; }
-    void reset()
-    {
-        clear();
-        all_ = {};
-    }
+    // All but set 0, which counts since reset.
+    void clear() { std::fill(sets_.begin() + 1, sets_.end(), CounterSet{}); }
+    void reset() { std::fill(sets_.begin(), sets_.end(), CounterSet{}); }
 
 private:
-    std::vector<CounterSet> sets_{kCounterSets};
-    CounterSet all_{};
+    std::vector<CounterSet> sets_ = std::vector<CounterSet>(kCounterSets);
 };
 
 }  // namespace hghca

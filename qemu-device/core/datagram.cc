@@ -38,6 +38,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         Route route;
         const bool reachable = engine_.link.route(send_wqe_.path, qp.a.qpn ^ send_wqe_.dqpn << 8, route);
         const hghca_qp_state state = qp.state;
+        const uint64_t copies = engine_.counters.multicast_copies;
         switch (engine_.send_packet(qp, reachable ? &route : nullptr, h, payload, bytes)) {
         case Sent::Yes:
             break;
@@ -47,7 +48,8 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
             queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
             return Turn::Idle;
         }
-        credit -= int32_t(bytes + kMaxHeader);
+        // The copies for QPs of this HCA are work as well.
+        credit -= int32_t((bytes + kMaxHeader) * (1 + engine_.counters.multicast_copies - copies));
         if (qp.state != state)
             return Turn::Idle;   // received by itself, and that went wrong
         r.next_psn = psn_add(r.next_psn, 1);

@@ -6,6 +6,7 @@
 #include "byte_order.h"
 #include "hcr.h"
 #include "icm.h"
+#include "multicast.h"
 #include "queues.h"
 #include "srq.h"
 #include "transport.h"
@@ -31,7 +32,8 @@ uint32_t GidEntry::ipv4() const
 Device::Device(Host &host, const Config &config)
     : host(host), config(config), icm(std::make_unique<Icm>(host)),
       memory(std::make_unique<MemoryTable>(host, *icm, counters_)), eqs(std::make_unique<EventQueues>(*this)),
-      cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)), qps(std::make_unique<QpTable>(*this)),
+      cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)),
+      groups(std::make_unique<MulticastGroups>(*this)), qps(std::make_unique<QpTable>(*this)),
       commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),
       uar_low_(size_t(HGHCA_UAR_PAGES) * kDoorbells)
 {
@@ -47,6 +49,7 @@ void Device::close()
     transport->clear();
     qps->clear();
     srqs->clear();
+    groups->clear();
     cqs->clear();
     eqs->clear();
     memory->clear();
@@ -197,6 +200,7 @@ void Device::finish_entry()
         eqs->trim(capacity);
         cqs->trim(capacity);
         srqs->trim(capacity);
+        groups->trim(capacity);
         qps->trim(capacity);
     }
     uint64_t deadline = transport->next_deadline();

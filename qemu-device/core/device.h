@@ -18,6 +18,7 @@ class Icm;
 class EventQueues;
 class CompletionQueues;
 class SharedReceiveQueues;
+class MulticastGroups;
 class QpTable;
 class CommandInterface;
 class Transport;
@@ -100,6 +101,7 @@ public:
     std::unique_ptr<EventQueues> eqs;
     std::unique_ptr<CompletionQueues> cqs;
     std::unique_ptr<SharedReceiveQueues> srqs;
+    std::unique_ptr<MulticastGroups> groups;
     std::unique_ptr<QpTable> qps;
     std::unique_ptr<CommandInterface> commands;
     std::unique_ptr<Transport> transport;

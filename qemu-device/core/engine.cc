@@ -85,18 +85,21 @@ Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const P
         receive_frame({parts, count + 1, 0, route->layout.frame_bytes}, true);
         return Sent::Yes;
     }
-    if (!device.port.link_up) {
-        count_sent(qp, *route);
-        return Sent::Yes;   // lost on the way
+    if (device.port.link_up) {   // otherwise it is lost on the way
+        uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
+        for (int i = 1; i < count; i++)
+            crc = crc32_update(crc, parts[i].iov_base, parts[i].iov_len);
+        crc = le32(~crc32_update(crc, trailer, h.pad));
+        std::memcpy(trailer + h.pad, &crc, sizeof(crc));
+        if (!device.host.send_frame(parts, count + 1))
+            return Sent::Blocked;
     }
-    uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
-    for (int i = 1; i < count; i++)
-        crc = crc32_update(crc, parts[i].iov_base, parts[i].iov_len);
-    crc = le32(~crc32_update(crc, trailer, h.pad));
-    std::memcpy(trailer + h.pad, &crc, sizeof(crc));
-    if (!device.host.send_frame(parts, count + 1))
-        return Sent::Blocked;
     count_sent(qp, *route);
+    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth &&
+        device.caps & HGHCA_CAP_MULTICAST) {
+        counters.multicast_sent++;
+        receive_frame({parts, count + 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
+    }
     return Sent::Yes;
 }
 
@@ -150,7 +153,7 @@ void Engine::receive(const iovec *parts, int count)
     receive_frame(frame, false);
 }
 
-void Engine::receive_frame(const FrameView &frame, bool trusted)
+void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender)
 {
     Packet packet;
     const size_t head_bytes = std::min(frame.length, packet.head.size());
@@ -159,7 +162,8 @@ void Engine::receive_frame(const FrameView &frame, bool trusted)
     Drop why = nullptr;
     switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
     case Verdict::Other:
-        raw.receive(frame, packet.head.data());
+        if (!sender)
+            raw.receive(frame, packet.head.data());
         return;
     case Verdict::Engine:
         why = parse_packet(frame, trusted, link, packet);
@@ -169,28 +173,37 @@ void Engine::receive_frame(const FrameView &frame, bool trusted)
     }
     if (why)
         (counters.*why)++;
+    else if (packet.arrival.members)
+        dispatch_to_group(packet, sender);
     else
         dispatch(packet);
 }
 
-// Is a packet of this service and kind for such a QP? An XRC QP is either initiator, which responds to nothing,
-// or target, which requests nothing (IBA vol 1, A14.2).
-bool Engine::takes(const Qp &qp, uint8_t service, uint16_t flags) const
+// Is a packet of this service and kind for such a QP in its state? An XRC QP is either initiator, which
+// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
+bool Engine::takes(const Qp *qp, uint8_t service, uint16_t flags) const
 {
-    if (qp.a.service == HGHCA_QP_ST_RAW || service != bth_service(qp.a.service))
+    if (!qp || qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR ||
+        qp->a.service == HGHCA_QP_ST_RAW || service != bth_service(qp->a.service))
         return false;
-    return qp.a.service != HGHCA_QP_ST_XRC || bool(flags & kResponse) == !qp.a.xrcd;
+    return qp->a.service != HGHCA_QP_ST_XRC || bool(flags & kResponse) == !qp->a.xrcd;
+}
+
+// IBA vol 1, 10.9.3: the same key, and not two limited members.
+bool Engine::pkey_matches(const TransportHeader &h) const
+{
+    const uint16_t own_pkey = device.port.pkey;
+    return !((h.pkey ^ own_pkey) & ~HGHCA_PKEY_FULL) && (h.pkey | own_pkey) & HGHCA_PKEY_FULL;
 }
 
 // The checks from the destination QP on, in the order of the interface document, section 9.
-void Engine::dispatch(Packet &packet)
+void Engine::dispatch(const Packet &packet)
 {
     const TransportHeader &h = packet.h;
     const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? device.gsi_qpn : h.qpn;
     Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
-    const bool receives = qp && qp->state >= HGHCA_QP_STATE_RTR && qp->state != HGHCA_QP_STATE_ERR;
-    if (!receives || !takes(*qp, service, packet.flags)) {
+    if (!takes(qp, service, packet.flags)) {
         counters.rx_unknown_qp++;
         return;
     }
@@ -198,9 +211,7 @@ void Engine::dispatch(Packet &packet)
         count(*qp, qp_counter::rx_bad_address);
         return;
     }
-    // IBA vol 1, 10.9.3: the same key, and not two limited members.
-    const uint16_t own_pkey = device.port.pkey;
-    if ((h.pkey ^ own_pkey) & ~HGHCA_PKEY_FULL || !((h.pkey | own_pkey) & HGHCA_PKEY_FULL)) {
+    if (!pkey_matches(h)) {
         count(*qp, qp_counter::rx_bad_pkey);
         return;
     }
@@ -210,18 +221,65 @@ void Engine::dispatch(Packet &packet)
     }
     count(*qp, qp_counter::rx_packets);
     count(*qp, qp_counter::rx_bytes, packet.frame_bytes);
-    if (qp->state == HGHCA_QP_STATE_RTR && !qp->comm_est_sent) {
-        qp->comm_est_sent = true;
-        device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qp->a.qpn);
+    deliver(*qp, packet);
+}
+
+// IBA vol 1, 10.5: each QP of the group has a copy, but for the one that sent it.
+// What one of them lacks is no matter of the others.
+void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
+{
+    const TransportHeader &h = packet.h;
+    if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
+        counters.rx_unknown_qp++;
+        return;
     }
-    if (service == HGHCA_BTH_UD)
-        datagrams.receive(*qp, packet);
-    else if (service == HGHCA_BTH_UC)
-        unreliable.receive(*qp, packet);
+    if (!pkey_matches(h)) {
+        counters.rx_bad_pkey++;
+        return;
+    }
+    if (!(packet.flags & kSend)) {
+        counters.rx_bad_header++;
+        return;
+    }
+    bool taken = false;
+    for (const uint32_t qpn : *packet.arrival.members) {
+        if (!qpn || qpn == sender)
+            continue;
+        Qp *qp = device.qps->find(qpn);
+        if (!takes(qp, HGHCA_BTH_UD, packet.flags)) {
+            counters.rx_unknown_qp++;
+        } else if (h.qkey != Datagrams::qkey_of(*qp)) {
+            count(*qp, qp_counter::rx_bad_qkey);
+        } else {
+            taken = true;
+            counters.multicast_copies++;
+            device.counter_sets.add(qp->a.counter_set, &CounterSet::rx_packets, 1);
+            device.counter_sets.add(qp->a.counter_set, &CounterSet::rx_bytes, packet.frame_bytes);
+            deliver(*qp, packet);
+        }
+    }
+    if (!taken)
+        return;
+    counters.multicast_received++;
+    counters.rx_packets++;
+    counters.rx_bytes += packet.frame_bytes;
+}
+
+// The packet is one that the QP takes in its state.
+void Engine::deliver(Qp &qp, const Packet &packet)
+{
+    if (qp.state == HGHCA_QP_STATE_RTR && !qp.comm_est_sent) {
+        qp.comm_est_sent = true;
+        device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qp.a.qpn);
+    }
+    if (qp.a.service == HGHCA_QP_ST_UD)
+        datagrams.receive(qp, packet);
+    else if (qp.a.service == HGHCA_QP_ST_UC)
+        unreliable.receive(qp, packet);
     else if (packet.flags & kResponse)
-        completer.receive(*qp, packet);
+        completer.receive(qp, packet);
     else
-        responder.receive(*qp, packet);
+        responder.receive(qp, packet);
 }
 
 // ---- turns and timers

@@ -56,19 +56,19 @@ public:
     void clear();
 
     // Finishes the headers (pad, lengths, ICRC) and sends, or receives when the
-    // route leads back here. `route` nullptr: there is no way out.
+    // route leads back here; a datagram to a group does both. `route` nullptr:
+    // there is no way out.
     Sent send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes);
     // Sends a frame as it is.
     Sent send_frame(const PacketSegments &frame, uint32_t frame_bytes);
     // Writes bytes [from, from + segments) of `view` to guest memory. False: DMA failed.
     bool scatter(const FrameView &view, size_t from, const PacketSegments &to);
 
-    // Counts for the QP: in total, and in its set if it has one.
+    // Counts for the QP: in total, and in its set.
     void count(const Qp &qp, const QpCounter &which, uint64_t n = 1)
     {
         counters.*which.total += n;
-        if (qp.a.counter_set)
-            device.counter_sets.add(qp.a.counter_set, which.own, n);
+        device.counter_sets.add(qp.a.counter_set, which.own, n);
     }
 
     // The way out of an RC QP in its turn; nullptr: there is none.
@@ -108,9 +108,13 @@ public:
 private:
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
-    void receive_frame(const FrameView &frame, bool trusted);
-    bool takes(const Qp &qp, uint8_t service, uint16_t flags) const;
-    void dispatch(Packet &packet);
+    // `sender`: the QP whose own datagram to a group it is, which gets no copy; 0: it is none such.
+    void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
+    bool takes(const Qp *qp, uint8_t service, uint16_t flags) const;
+    bool pkey_matches(const TransportHeader &h) const;
+    void dispatch(const Packet &packet);
+    void dispatch_to_group(const Packet &packet, uint32_t sender);
+    void deliver(Qp &qp, const Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
     void count_sent(const Qp &qp, const Route &route);
 

@@ -15,11 +15,6 @@ namespace {
 constexpr uint8_t kDefaultHopLimit = 64;
 constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-bool is_mapped(const std::array<uint8_t, 16> &gid)
-{
-    return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), gid.begin());
-}
-
 std::array<uint8_t, 16> mapped(const uint8_t ipv4[4])
 {
     std::array<uint8_t, 16> gid;
@@ -53,7 +48,20 @@ uint16_t source_port(uint32_t flow)
     return uint16_t(HGHCA_ROCE_SRC_PORT_BASE | h >> 18);
 }
 
+// Where frames to a multicast group go: RFC 1112, 6.4, and RFC 2464, 7.
+std::array<uint8_t, 6> group_mac(const std::array<uint8_t, 16> &gid)
+{
+    if (is_mapped(gid))
+        return {0x01, 0x00, 0x5e, uint8_t(gid[13] & 0x7f), gid[14], gid[15]};
+    return {0x33, 0x33, gid[12], gid[13], gid[14], gid[15]};
+}
+
 }  // namespace
+
+bool is_mapped(const std::array<uint8_t, 16> &gid)
+{
+    return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), gid.begin());
+}
 
 bool EthernetLink::own_address(const uint8_t *mac) const
 {
@@ -79,6 +87,7 @@ bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
         vlan = source.tagged ? source.vlan : -1;
     }
     out.to_self = own_address(path.dmac.data());
+    out.to_group = is_multicast(dgid);
     out.layout.ipv6 = !(is_mapped(sgid) && is_mapped(dgid));
 
     uint8_t *at = out.header.data();
@@ -181,13 +190,35 @@ int EthernetLink::find_gid(const std::array<uint8_t, 16> &gid, int vlan)
     return -1;
 }
 
+bool EthernetLink::in_vlan(int vlan)
+{
+    auto matches = [vlan](const GidEntry &e) { return e.valid && (e.tagged ? e.vlan : -1) == vlan; };
+    const auto &gids = device_.port.gids;
+    if (matches(gids[last_vlan_]))
+        return true;
+    const auto found = std::find_if(gids.begin(), gids.end(), matches);
+    if (found == gids.end())
+        return false;
+    last_vlan_ = unsigned(found - gids.begin());
+    return true;
+}
+
+const GroupMembers *EthernetLink::find_group(const uint8_t *dmac, const Arrival &arrival)
+{
+    if (!is_multicast(arrival.dgid) || std::memcmp(dmac, group_mac(arrival.dgid).data(), 6) ||
+        (device_.caps & HGHCA_CAP_GID_TABLE && !in_vlan(arrival.vlan)))
+        return nullptr;
+    return device_.groups->find(arrival.dgid);
+}
+
 Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
                                uint64_t Counters::*&why)
 {
     // First: is it for the engine at all? Whatever cannot be told is not.
     NetworkLayout &layout = out.layout;
     size_t at = sizeof(hghca_eth_header);
-    if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header) || !own_address(head))
+    const bool to_group = head[0] & 1 && device_.caps & HGHCA_CAP_MULTICAST;
+    if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header) || !(to_group || own_address(head)))
         return Verdict::Other;
     auto get16 = [head](size_t offset) { return uint16_t(head[offset] << 8 | head[offset + 1]); };
     uint16_t type = get16(12);
@@ -236,9 +267,13 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
     std::memcpy(&udp, head + at + ip_bytes, sizeof(udp));
     if (be16(udp.dst_port) != HGHCA_ROCE_UDP_PORT)
         return Verdict::Other;
-    // A base driver has no GIDs: there the QP alone knows its address.
     out.gid_index = -1;
-    if (device_.caps & HGHCA_CAP_GID_TABLE) {
+    out.members = nullptr;
+    if (to_group) {
+        out.members = find_group(head, out);
+        if (!out.members)
+            return Verdict::Other;
+    } else if (device_.caps & HGHCA_CAP_GID_TABLE) {   // a base driver has no GIDs: the QP alone knows its address
         out.gid_index = find_gid(out.dgid, out.vlan);
         if (out.gid_index < 0)
             return Verdict::Other;

@@ -64,6 +64,11 @@ private:
         static_assert(sizeof(T) <= HGHCA_MAILBOX_SIZE);
         std::memcpy(out_.data(), &value, sizeof(T));
     }
+    void out_immediate(uint64_t value)
+    {
+        regs_[HGHCA_HCR_OUT_PARAM_H / 4] = uint32_t(value >> 32);
+        regs_[HGHCA_HCR_OUT_PARAM_L / 4] = uint32_t(value);
+    }
 
     uint8_t query_dev_lim(const Command &);
     uint8_t query_adapter(const Command &);
@@ -90,6 +95,9 @@ private:
     uint8_t query_srq(const Command &);
     uint8_t arm_srq(const Command &);
     uint8_t resize_srq(const Command &);
+    uint8_t read_mgm(const Command &);
+    uint8_t write_mgm(const Command &);
+    uint8_t mgid_hash(const Command &);
     uint8_t mad_ifc(const Command &);
     uint8_t nop(const Command &);
     uint8_t set_port(const Command &);

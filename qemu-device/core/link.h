@@ -7,12 +7,16 @@
 #include <cstdint>
 
 #include "counters.h"
+#include "multicast.h"
 #include "qp.h"
 
 namespace hghca {
 
 class Device;
 struct Port;
+
+// ::ffff:a.b.c.d
+bool is_mapped(const std::array<uint8_t, 16> &gid);
 
 constexpr size_t kMaxLinkHeader = 72;   // Ethernet, VLAN, IPv6, UDP; rounded up
 constexpr size_t kGrhBytes = 40;
@@ -30,6 +34,7 @@ struct Route {
     std::array<uint8_t, kMaxLinkHeader> header;
     NetworkLayout layout;
     bool to_self;   // the destination is this port
+    bool to_group;  // it is a multicast group
 };
 
 // What the network headers of a received frame say.
@@ -38,7 +43,8 @@ struct Arrival {
     std::array<uint8_t, 16> sgid, dgid;   // IPv4 as ::ffff:a.b.c.d
     uint8_t sl;
     int vlan;                             // VLAN id; -1: none
-    int gid_index;                        // of dgid; -1: no GID table
+    int gid_index;                        // of dgid; -1: no GID table, or a multicast group
+    const GroupMembers *members;          // of the group that dgid is; nullptr: it is none
 };
 
 enum class Verdict { Engine, Other, Drop };
@@ -86,9 +92,14 @@ public:
 private:
     // Index of the GID that is `gid` in VLAN `vlan` (-1: untagged), or -1.
     int find_gid(const std::array<uint8_t, 16> &gid, int vlan);
+    // Has the port a GID in VLAN `vlan` (-1: untagged)?
+    bool in_vlan(int vlan);
+    // The members of the group that a frame to `dmac` is for; nullptr: it is for none.
+    const GroupMembers *find_group(const uint8_t *dmac, const Arrival &arrival);
 
     const Device &device_;
     unsigned last_gid_ = 0;   // the one that matched last, most often the next one too
+    unsigned last_vlan_ = 0;  // the same for in_vlan()
 };
 
 }  // namespace hghca

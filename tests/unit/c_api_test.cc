@@ -104,6 +104,7 @@ TEST_F(CApi, AnEventReachesTheHost)
     init.cqc_base = be64(1 << 20 | 1);
     init.eqc_base = be64(kEqc | 1);
     init.srqc_base = be64(3 << 20);
+    init.mcg_base = be64(5 << 20 | 1);
     init.mpt_base = be64(1);
     init.mtt_base = be64(kMtt);
     init.caps = be32(HGHCA_CAP_ALL);

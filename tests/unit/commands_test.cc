@@ -19,7 +19,7 @@ constexpr uint32_t kBeforeInit[] = {0x003, 0x006, 0x007, 0x031, 0xffa, 0xff9, 0x
 constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x014, 0x016, 0x017, 0x02c,
                                    0x019, 0x01a, 0x01b, 0x01c, 0x01d, 0x01e, 0x01f, 0x020, 0x021, 0x02d,
                                    0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02,
-                                   0x035, 0x036, 0x037, 0x040, 0x044,
+                                   0x035, 0x036, 0x037, 0x040, 0x044, 0x025, 0x026, 0x027,
                                    0x00e, 0x018, 0xe03, 0xe04};
 
 TEST_F(Commands, EveryOpcode)
@@ -52,6 +52,8 @@ TEST_F(Commands, MailboxMustBeAlignedAndThere)
         {HGHCA_CMD_QUERY_DEV_LIM, 0, 0, false},  {HGHCA_CMD_QUERY_ADAPTER, 0, 0, false},
         {HGHCA_CMD_QUERY_QP, 9, 0, false},       {HGHCA_CMD_QUERY_PORT, 1, 0, false},
         {HGHCA_CMD_QUERY_STATS, 0, 0, false},    {HGHCA_CMD_QUERY_COUNTER_SET, 1, 0, false},
+        {HGHCA_CMD_QUERY_STATS, 0, 0, false},    {HGHCA_CMD_WRITE_MGM, 0, 0, true},
+        {HGHCA_CMD_MGID_HASH, 0, 0, true},       {HGHCA_CMD_READ_MGM, 0, 0, false},
     };
     uint64_t good = host.alloc(4096);
     uint64_t last_page = host.end() - 4096;
@@ -163,12 +165,15 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x17ffu);
+    EXPECT_EQ(be32(lim.caps), 0x1fffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);
     EXPECT_EQ(be16(lim.srqc_entry_sz), 128);
     EXPECT_EQ(be16(lim.num_counter_sets), 256);
+    EXPECT_EQ(lim.log_max_mcgs, 13);
+    EXPECT_EQ(lim.qps_per_mcg, 56);
+    EXPECT_EQ(be16(lim.mcg_entry_sz), 256);
     // The rest of the mailbox is zero.
     for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
         ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;

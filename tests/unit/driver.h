@@ -75,8 +75,8 @@ public:
     };
     // Log2 of the number of entries, and where they stand.
     struct Layout {
-        unsigned log_qps = 8, log_cqs = 8, log_eqs = 4, log_srqs = 4, log_mpts = 10;
-        uint64_t qpc = 0, cqc = 1 << 20, eqc = 2 << 20, srqc = 3 << 20;
+        unsigned log_qps = 8, log_cqs = 8, log_eqs = 4, log_srqs = 4, log_mcgs = 4, log_mpts = 10;
+        uint64_t qpc = 0, cqc = 1 << 20, eqc = 2 << 20, srqc = 3 << 20, mcg = 5 << 20;
         uint64_t mpt = 0, mtt = 1 << 20;
         uint64_t mtt_bytes = 1 << 20;  // mapped by start(): 131072 MTTs
     };
@@ -151,6 +151,7 @@ public:
         init.cqc_base = be64(layout.cqc | layout.log_cqs);
         init.eqc_base = be64(layout.eqc | layout.log_eqs);
         init.srqc_base = be64(layout.srqc | layout.log_srqs);
+        init.mcg_base = be64(layout.mcg | layout.log_mcgs);
         init.mpt_base = be64(layout.mpt | layout.log_mpts);
         init.mtt_base = be64(layout.mtt);
         init.caps = be32(caps);
@@ -189,11 +190,13 @@ public:
         reset();
         must(init_hca(caps), "INIT_HCA");
         const uint64_t bytes[] = {2048ull << layout.log_qps, 128ull << layout.log_cqs, 64ull << layout.log_eqs,
-                                  128ull << layout.log_srqs, 64ull << layout.log_mpts, layout.mtt_bytes};
-        const uint64_t address[] = {layout.qpc, layout.cqc, layout.eqc, layout.srqc, layout.mpt, layout.mtt};
-        uint64_t *dma[] = {&qpc_dma, &cqc_dma, &eqc_dma, &srqc_dma, &mpt_dma, &mtt_dma};
-        for (unsigned i = 0; i < 6; i++) {
-            *dma[i] = map_icm(i < 4 ? HGHCA_ICM_CONTEXT : HGHCA_ICM_TPT, address[i], bytes[i],
+                                  128ull << layout.log_srqs, 256ull << layout.log_mcgs, 64ull << layout.log_mpts,
+                                  layout.mtt_bytes};
+        const uint64_t address[] = {layout.qpc,  layout.cqc, layout.eqc, layout.srqc,
+                                    layout.mcg, layout.mpt, layout.mtt};
+        uint64_t *dma[] = {&qpc_dma, &cqc_dma, &eqc_dma, &srqc_dma, &mcg_dma, &mpt_dma, &mtt_dma};
+        for (unsigned i = 0; i < 7; i++) {
+            *dma[i] = map_icm(i < 5 ? HGHCA_ICM_CONTEXT : HGHCA_ICM_TPT, address[i], bytes[i],
                               bytes[i] == icm_bytes_[i] ? *dma[i] : 0);
             icm_bytes_[i] = bytes[i];
         }
@@ -581,11 +584,11 @@ public:
     Device &device;
     Layout layout;
     Eq async{};
-    uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
+    uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mcg_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
 
 private:
     uint64_t in_, out_;
-    uint64_t icm_bytes_[6] = {};
+    uint64_t icm_bytes_[7] = {};
     uint32_t next_mpt_ = 1, next_cq_ = 1, next_eq_ = 1, next_srq_ = 1, next_qp_ = 8;
     uint64_t next_mtt_ = 1;
 };
