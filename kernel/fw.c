@@ -94,18 +94,30 @@ static int hghca_cmd_plain(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 o
  * Most who destroy something cannot be told that it failed, and memory that the
  * device still has is lost to all.  So an internal error is no answer at once.
  */
-static int hghca_cmd_take(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
-			  u64 in_param)
+static int hghca_cmd_exec_take(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 {
 	int tries = HGHCA_CMD_TAKE_TRIES;
 	int err;
 
 	do {
-		err = hghca_cmd_plain(hdev, op, in_modifier, op_modifier, in_param);
+		err = hghca_cmd_exec(hdev, cmd);
 		if (READ_ONCE(hdev->failed))
 			return 0;
 	} while (err == -EIO && --tries);
 	return err;
+}
+
+static int hghca_cmd_take(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
+			  u64 in_param)
+{
+	struct hghca_cmd cmd = {
+		.op = op,
+		.in_modifier = in_modifier,
+		.op_modifier = op_modifier,
+		.in_param = in_param,
+	};
+
+	return hghca_cmd_exec_take(hdev, &cmd);
 }
 
 /**
@@ -461,6 +473,53 @@ int hghca_cmd_arm_srq(struct hghca_dev *hdev, u32 srqn, u16 limit)
 int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_resize_srq *resize)
 {
 	return hghca_cmd_in(hdev, HGHCA_CMD_RESIZE_SRQ, srqn, 0, resize, sizeof(*resize));
+}
+
+/**
+ * hghca_cmd_write_mgm - WRITE_MGM
+ * @hdev: the device
+ * @index: index of the entry
+ * @mailbox: a struct hghca_mgm
+ * @take: a QP goes: tried again when the device fails, and done when it was given up
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_write_mgm(struct hghca_dev *hdev, u32 index, struct hghca_mailbox *mailbox,
+			bool take)
+{
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_WRITE_MGM,
+		.in_modifier = index,
+		.in = mailbox,
+	};
+
+	return take ? hghca_cmd_exec_take(hdev, &cmd) : hghca_cmd_exec(hdev, &cmd);
+}
+
+/**
+ * hghca_cmd_mgid_hash - MGID_HASH
+ * @hdev: the device
+ * @mgid: GID of a group
+ * @hash: the bucket, as the device says
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u64 *hash)
+{
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_MGID_HASH,
+	};
+	int err;
+
+	cmd.in = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.in))
+		return PTR_ERR(cmd.in);
+
+	memcpy(cmd.in->buf, mgid, sizeof(*mgid));
+	err = hghca_cmd_exec(hdev, &cmd);
+	*hash = cmd.out_param;
+	hghca_mailbox_free(hdev, cmd.in);
+	return err;
 }
 
 /**

@@ -24,6 +24,7 @@
  *	cq.c, poll.c	completion queues; their consumer side
  *	qp.c, qpstate.c	queue pairs; their states and attributes
  *	srq.c		shared receive queues
+ *	mcast.c		multicast groups
  *	post.c, wqe.c	posting; work queue elements from verbs to bytes
  *	ah.c		address handles
  *	netdev.c, netring.c	the Ethernet side of the port
@@ -41,6 +42,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/semaphore.h>
 #include <linux/spinlock.h>
@@ -79,6 +81,7 @@ struct hghca_ucontext;
  * @num_mtts: translation entries
  * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
  * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
+ * @num_mcgs: entries of the table of multicast groups; 0 without HGHCA_CAP_MULTICAST
  * @num_pds: protection domains
  * @max_xrcdn: largest number of an XRC domain
  * @num_uars: UAR pages
@@ -97,6 +100,7 @@ struct hghca_ucontext;
  * @max_desc_sz_rq: bytes of a receive WQE
  * @max_srq_wr: work requests an SRQ; one less than the longest queue has WQEs
  * @max_srq_sge: entries of a scatter list of an SRQ
+ * @max_mcg_qps: QPs of a multicast group
  * @max_rd_atomic: outstanding READs and atomics, as initiator
  * @max_dest_rd_atomic: the same as target
  * @num_gids: entries of the GID table
@@ -122,6 +126,7 @@ struct hghca_limits {
 	u32 num_mtts;
 	u32 num_srqs;
 	u32 num_counter_sets;
+	u32 num_mcgs;
 	u32 num_pds;
 	u32 max_xrcdn;
 	u32 num_uars;
@@ -140,6 +145,7 @@ struct hghca_limits {
 	u32 max_desc_sz_rq;
 	u32 max_srq_wr;
 	u32 max_srq_sge;
+	u32 max_mcg_qps;
 	u32 max_rd_atomic;
 	u32 max_dest_rd_atomic;
 	u32 num_gids;
@@ -235,6 +241,7 @@ enum hghca_icm_kind {
 	HGHCA_ICM_CQC,
 	HGHCA_ICM_EQC,
 	HGHCA_ICM_SRQC,		/* no entries without HGHCA_CAP_SRQ */
+	HGHCA_ICM_MCG,		/* nor these without HGHCA_CAP_MULTICAST */
 	HGHCA_ICM_MPT,
 	HGHCA_ICM_MTT,
 	HGHCA_ICM_KINDS
@@ -396,6 +403,23 @@ struct hghca_hwsrq {
 };
 
 /* ------------------------------------------------------------------ */
+/* mcast.c: multicast groups                                            */
+
+/**
+ * struct hghca_mcast - the table of multicast groups
+ * @lock: protects all of it, and what the device has of it
+ * @groups: struct hghca_mcast_group, by GID
+ * @entries: the same by index of their entries
+ * @mailbox: for WRITE_MGM
+ */
+struct hghca_mcast {
+	struct mutex lock;		/* see above */
+	struct rb_root groups;
+	struct xarray entries;
+	struct hghca_mailbox *mailbox;
+};
+
+/* ------------------------------------------------------------------ */
 /* eq.c: event queues                                                   */
 
 #define HGHCA_EQ_NAME_LEN	32
@@ -460,6 +484,7 @@ struct hghca_bus {
  * @cqs: by CQN, struct hghca_hwcq; its lock is taken in interrupts
  * @qps: by QPN, struct hghca_hwqp; its lock is taken in interrupts
  * @srqs: by SRQN, struct hghca_hwsrq; its lock is taken in interrupts
+ * @mcast: multicast groups
  * @next_qpn: where the search for a QPN starts
  * @pd_ida: PD numbers
  * @xrcd_ida: numbers of XRC domains
@@ -497,6 +522,7 @@ struct hghca_dev {
 	struct xarray cqs;
 	struct xarray qps;
 	struct xarray srqs;
+	struct hghca_mcast mcast;
 	u32 next_qpn;
 	struct ida pd_ida;
 	struct ida xrcd_ida;
@@ -648,6 +674,9 @@ int hghca_cmd_hw2sw_srq(struct hghca_dev *hdev, u32 srqn);
 int hghca_cmd_query_srq(struct hghca_dev *hdev, u32 srqn, struct hghca_srqc *srqc);
 int hghca_cmd_arm_srq(struct hghca_dev *hdev, u32 srqn, u16 limit);
 int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_resize_srq *resize);
+int hghca_cmd_write_mgm(struct hghca_dev *hdev, u32 index, struct hghca_mailbox *mailbox,
+			bool take);
+int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u64 *hash);
 int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
 int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
 int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);
@@ -679,6 +708,10 @@ void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn);
 void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome);
 void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type);
 void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type);
+
+/* mcast.c.  May sleep. */
+int hghca_mcast_init(struct hghca_dev *hdev);
+void hghca_mcast_cleanup(struct hghca_dev *hdev);
 
 /* eq.c */
 int hghca_eqs_init(struct hghca_dev *hdev);

@@ -106,6 +106,12 @@ static const struct ib_device_ops hghca_dev_xrc_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, hghca_xrcd, ibxrcd),
 };
 
+/* For a device that has multicast groups. */
+static const struct ib_device_ops hghca_dev_mcast_ops = {
+	.attach_mcast = hghca_attach_mcast,
+	.detach_mcast = hghca_detach_mcast,
+};
+
 /* For a device that has fast registration and memory windows. */
 static const struct ib_device_ops hghca_dev_mem_mgt_ops = {
 	.alloc_mr = hghca_alloc_mr,
@@ -265,6 +271,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_srq_ops);
 	if (hdev->limits.caps & HGHCA_CAP_XRC)
 		ib_set_device_ops(ibdev, &hghca_dev_xrc_ops);
+	if (hdev->limits.caps & HGHCA_CAP_MULTICAST)
+		ib_set_device_ops(ibdev, &hghca_dev_mcast_ops);
 	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
 		ib_set_device_ops(ibdev, &hghca_dev_mem_mgt_ops);
 
@@ -320,9 +328,13 @@ int hghca_dev_start(struct hghca_dev *hdev)
 	if (err)
 		goto err_cleanup_mr;
 
-	err = hghca_pdn_alloc(hdev, &hdev->pdn);
+	err = hghca_mcast_init(hdev);
 	if (err)
 		goto err_cleanup_dbr;
+
+	err = hghca_pdn_alloc(hdev, &hdev->pdn);
+	if (err)
+		goto err_cleanup_mcast;
 
 	err = hghca_eqs_init(hdev);
 	if (err)
@@ -343,6 +355,8 @@ err_cleanup_eqs:
 	hghca_eqs_cleanup(hdev);
 err_free_pdn:
 	hghca_pdn_free(hdev, hdev->pdn);
+err_cleanup_mcast:
+	hghca_mcast_cleanup(hdev);
 err_cleanup_dbr:
 	hghca_dbr_cleanup(hdev);
 err_cleanup_mr:
@@ -366,6 +380,7 @@ void hghca_dev_stop(struct hghca_dev *hdev)
 	hghca_netdev_unregister(hdev);
 	hghca_eqs_cleanup(hdev);
 	hghca_pdn_free(hdev, hdev->pdn);
+	hghca_mcast_cleanup(hdev);
 	hghca_dbr_cleanup(hdev);
 	hghca_mr_cleanup(hdev);
 	hghca_hca_close(hdev);

@@ -20,6 +20,7 @@
 #define HGHCA_LOG_MAX_EQS	8
 #define HGHCA_LOG_MAX_XRCDS		24	/* what QPC and SRQ context have room for */
 #define HGHCA_LOG_MAX_SRQS	24
+#define HGHCA_LOG_MAX_MCGS	16
 #define HGHCA_LOG_MAX_PDS	24
 #define HGHCA_LOG_MAX_MTTS	28
 #define HGHCA_LOG_MAX_QUEUE	16
@@ -259,6 +260,29 @@ static void hghca_profile_counter_sets(struct hghca_dev *hdev, const struct hghc
 		limits->num_counter_sets = sets;
 }
 
+/* A device whose groups cannot be is one without. */
+static void hghca_profile_mcgs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+	u32 entry_sz = be16_to_cpu(lim->mcg_entry_sz);
+
+	if (!(limits->caps & HGHCA_CAP_MULTICAST))
+		return;
+
+	if (!lim->log_max_mcgs || lim->log_max_mcgs > HGHCA_LOG_MAX_MCGS) {
+		hghca_profile_bad(hdev, "log_max_mcgs", lim->log_max_mcgs);
+	} else if (!lim->qps_per_mcg || lim->qps_per_mcg > HGHCA_MGM_QPS) {
+		hghca_profile_bad(hdev, "qps_per_mcg", lim->qps_per_mcg);
+	} else if (!hghca_profile_entry_is_valid(entry_sz)) {
+		hghca_profile_bad(hdev, "mcg_entry_sz", entry_sz);
+	} else {
+		limits->num_mcgs = 1U << lim->log_max_mcgs;
+		limits->max_mcg_qps = lim->qps_per_mcg;
+		return;
+	}
+	limits->caps &= ~HGHCA_CAP_MULTICAST;
+}
+
 /* Put the tables into their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -276,6 +300,8 @@ static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_li
 				    limits->num_eqs },
 		[HGHCA_ICM_SRQC] = { HGHCA_ICM_CONTEXT, be16_to_cpu(lim->srqc_entry_sz),
 				     limits->num_srqs },
+		[HGHCA_ICM_MCG] = { HGHCA_ICM_CONTEXT, be16_to_cpu(lim->mcg_entry_sz),
+				    limits->num_mcgs },
 		[HGHCA_ICM_MPT] = { HGHCA_ICM_TPT, be16_to_cpu(lim->mpt_entry_sz),
 				    limits->num_mpts },
 		[HGHCA_ICM_MTT] = { HGHCA_ICM_TPT, lim->mtt_entry_sz, limits->num_mtts },
@@ -350,6 +376,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 		return err;
 	hghca_profile_srqs(hdev, &lim);
 	hghca_profile_counter_sets(hdev, &lim);
+	hghca_profile_mcgs(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);
 }
 
@@ -370,6 +397,8 @@ void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *i
 	init->eqc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_EQC]);
 	if (hdev->limits.caps & HGHCA_CAP_SRQ)
 		init->srqc_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_SRQC]);
+	if (hdev->limits.caps & HGHCA_CAP_MULTICAST)
+		init->mcg_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_MCG]);
 	init->mpt_base = hghca_profile_base(&hdev->icm[HGHCA_ICM_MPT]);
 	init->mtt_base = cpu_to_be64(hdev->icm[HGHCA_ICM_MTT].base);
 	init->caps = cpu_to_be32(hdev->limits.caps);

@@ -436,6 +436,10 @@ int hghca_srq_complete(struct hghca_srq *hsrq, u32 offset, struct hghca_wr *wr);
 int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int hghca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
+/* mcast.c.  May sleep. */
+int hghca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int hghca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
 /* ah.c */
 int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 int hghca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);

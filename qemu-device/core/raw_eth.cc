@@ -76,7 +76,7 @@ void RawEthernet::receive(const FrameView &frame, const uint8_t *head)
     constexpr size_t kLinkHeader = sizeof(hghca_eth_header) + sizeof(hghca_vlan_tag);
     if (fault == WqeFault::None &&
         (frame.length > list.length || frame.length > device.port.max_mtu + kLinkHeader)) {
-        counters.rx_too_long++;
+        engine_.count(*qp, qp_counter::rx_too_long);
         return;
     }
     PacketSegments to;

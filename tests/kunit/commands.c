@@ -429,6 +429,38 @@ static int typed_sw2hw_srq(struct hghca_dev *hdev)
 	return hghca_cmd_sw2hw_srq(hdev, 0x5678, &srqc);
 }
 
+static int typed_mgm(struct hghca_dev *hdev, bool take)
+{
+	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev);
+	int err;
+
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+	memset(mailbox->buf, 0x77, 256);
+	err = hghca_cmd_write_mgm(hdev, 0x1abc, mailbox, take);
+	hghca_mailbox_free(hdev, mailbox);
+	return err;
+}
+
+static int typed_write_mgm(struct hghca_dev *hdev)
+{
+	return typed_mgm(hdev, false);
+}
+
+static int typed_take_mgm(struct hghca_dev *hdev)
+{
+	return typed_mgm(hdev, true);
+}
+
+static int typed_mgid_hash(struct hghca_dev *hdev)
+{
+	struct hghca_mgid mgid;
+	u64 hash;
+
+	memset(&mgid, 0x77, sizeof(mgid));
+	return hghca_cmd_mgid_hash(hdev, &mgid, &hash);
+}
+
 static int typed_hw2sw_srq(struct hghca_dev *hdev)
 {
 	return hghca_cmd_hw2sw_srq(hdev, 0x5678);
@@ -579,6 +611,10 @@ static const struct typed_command {
 	{ "QUERY_SRQ", typed_query_srq, 0x037, 0, 0x5678, .out = true },
 	{ "ARM_SRQ", typed_arm_srq, 0x040, 0, 0x5678, .in_param = 0xfedc },
 	{ "RESIZE_SRQ", typed_resize_srq, 0x044, 0, 0x5678, .in_bytes = 32 },
+	{ "WRITE_MGM", typed_write_mgm, 0x026, 0, 0x1abc, .in_bytes = 256 },
+	{ "WRITE_MGM, a QP goes", typed_take_mgm, 0x026, 0, 0x1abc, .in_bytes = 256,
+	  .takes = true },
+	{ "MGID_HASH", typed_mgid_hash, 0x027, 0, 0, .in_bytes = 16 },
 	{ "NOP", hghca_cmd_nop, 0x031, 0, 0x1f },
 	{ "SET_PORT", typed_set_port, 0x00c, 0, 1, .in_bytes = 0x40 },
 	{ "SET_GID", typed_set_gid, 0xe00, 0, 100, .in_bytes = 0x20 },

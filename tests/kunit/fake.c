@@ -45,7 +45,7 @@ static const struct hghca_dev_lim fake_limits = {
 	.max_desc_sz_rq = cpu_to_be16(1008),
 	.max_icm_sz = cpu_to_be64(1ULL << 32),
 	.revision = cpu_to_be32(1),
-	.caps = cpu_to_be32(0x17ff),
+	.caps = cpu_to_be32(0x1fff),
 	.log_max_mtts = 20,	/* fewer than the document's: less to set up */
 	.max_rd_atomic = 16,
 	.max_dest_rd_atomic = 16,
@@ -59,6 +59,9 @@ static const struct hghca_dev_lim fake_limits = {
 	.max_sg_srq = 32,
 	.srqc_entry_sz = cpu_to_be16(128),
 	.num_counter_sets = cpu_to_be16(256),
+	.log_max_mcgs = 13,
+	.qps_per_mcg = 56,
+	.mcg_entry_sz = cpu_to_be16(256),
 };
 
 /* ------------------------------------------------------------------ */
@@ -79,6 +82,8 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 	case 0x011:	/* WRITE_MTT */
 	case 0x013:	/* SW2HW_EQ */
 	case 0x016:	/* SW2HW_CQ */
+	case 0x026:	/* WRITE_MGM */
+	case 0x027:	/* MGID_HASH */
 	case 0x02c:	/* RESIZE_CQ */
 	case 0x035:	/* SW2HW_SRQ */
 	case 0x044:	/* RESIZE_SRQ */
@@ -365,6 +370,11 @@ static int fake_open_tables(struct fake *fake)
 	if (err)
 		return err;
 	fake->opened = 4;
+
+	err = hghca_mcast_init(hdev);
+	if (err)
+		return err;
+	fake->opened = 5;
 	return hghca_pdn_alloc(hdev, &hdev->pdn);
 }
 
@@ -385,7 +395,7 @@ int fake_events(struct fake *fake)
 
 	err = hghca_eqs_init(fake->hdev);
 	if (!err)
-		fake->opened = 5;
+		fake->opened = 6;
 	return err;
 }
 
@@ -398,12 +408,14 @@ static void fake_close(struct fake *fake)
 	memset(fake_hcr(fake, 0), 0, 0x1c);
 	WRITE_ONCE(fake->stuck, false);
 	cancel_work_sync(&hdev->fail_work);
-	if (fake->opened >= 5)
+	if (fake->opened >= 6)
 		hghca_eqs_cleanup(hdev);
-	if (fake->opened >= 4) {
+	if (fake->opened >= 5) {
 		hghca_pdn_free(hdev, hdev->pdn);
-		hghca_dbr_cleanup(hdev);
+		hghca_mcast_cleanup(hdev);
 	}
+	if (fake->opened >= 4)
+		hghca_dbr_cleanup(hdev);
 	if (fake->opened >= 3)
 		hghca_mr_cleanup(hdev);
 	if (fake->opened >= 2) {

@@ -35,7 +35,7 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
 	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
-	KUNIT_EXPECT_EQ(test, 0x17ff, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x1fff, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 19, be64_at(&init, 0x30));
 	KUNIT_EXPECT_EQ(test, 0x2000000, be64_at(&init, 0x38));
@@ -96,7 +96,7 @@ static void limits_decoded(struct kunit *test)
 	const struct hghca_limits *limits = &fake->hdev->limits;
 
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x17ff, limits->caps);
+	KUNIT_EXPECT_EQ(test, 0x1fff, limits->caps);
 	KUNIT_EXPECT_EQ(test, 256, limits->num_counter_sets);
 	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
 	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
@@ -220,7 +220,7 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x17ff);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x1fff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
 }
