@@ -254,6 +254,8 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_res_rd_atom = min_t(u64, (u64)attr->max_qp_rd_atom * attr->max_qp, INT_MAX);
 	attr->atomic_cap = IB_ATOMIC_HCA;
 	attr->max_ah = INT_MAX;
+	if (limits->caps & HGHCA_CAP_MULTICAST)
+		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
 	/* Half of the entries are buckets, of which some may stay empty. */
 	attr->max_mcast_grp = limits->num_mcgs / 2;
 	attr->max_mcast_qp_attach = limits->max_mcg_qps;

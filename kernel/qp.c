@@ -66,6 +66,13 @@ static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)
 	return user == !!to_hsrq(init->srq)->uctx ? 0 : -EINVAL;
 }
 
+/* No QP gets what it sends to a group itself, also without being asked to. */
+static u32 hghca_qp_create_flags(const struct hghca_dev *hdev, enum ib_qp_type type)
+{
+	return type == IB_QPT_UD && hdev->limits.caps & HGHCA_CAP_MULTICAST ?
+	       IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+}
+
 static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_attr *init,
 			       bool user)
 {
@@ -93,7 +100,8 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 	default:
 		return -EOPNOTSUPP;
 	}
-	if (init->create_flags || init->rwq_ind_tbl)
+	if (init->create_flags & ~hghca_qp_create_flags(hdev, init->qp_type) ||
+	    init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (init->srq) {
 		ret = hghca_qp_check_srq(init, user);

@@ -245,7 +245,10 @@ static int hghca_qp_check_attr(const struct hghca_context *ctx,
 
 	if (!check_comp_mask(attr->comp_mask, HGHCA_QP_COMP_MASK))
 		return EOPNOTSUPP;
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+	/* No QP gets what it sends to a group itself, also without being asked to. */
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags &&
+	    (attr->create_flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
+	     attr->qp_type != IBV_QPT_UD))
 		return EOPNOTSUPP;
 	if (!hghca_qp_has_type(ctx, attr->qp_type))
 		return EOPNOTSUPP;
@@ -329,7 +332,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	if (err)
 		goto err_qp;
 
-	/* Creation flags are all zero here; the plain command has none. */
+	/* The kernel need not know of the creation flag there is; the plain command has none. */
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	if (!hghca_qp_receives(qp)) {
 		kattr.cap.max_recv_wr = 0;

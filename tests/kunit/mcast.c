@@ -501,6 +501,7 @@ static void mcast_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 4096, attr.max_mcast_grp);
 	KUNIT_EXPECT_EQ(test, 56, attr.max_mcast_qp_attach);
 	KUNIT_EXPECT_EQ(test, 4096 * 56, attr.max_total_mcast_qp_attach);
+	KUNIT_EXPECT_TRUE(test, attr.kernel_cap_flags & IBK_BLOCK_MULTICAST_LOOPBACK);
 }
 
 static const struct mcast_limit {
@@ -546,6 +547,57 @@ static void mcast_bad_limits(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&fake->hdev->ibdev, &attr, &udata));
 	KUNIT_EXPECT_EQ(test, 0, attr.max_mcast_grp);
 	KUNIT_EXPECT_EQ(test, 0, attr.max_mcast_qp_attach);
+	KUNIT_EXPECT_FALSE(test, attr.kernel_cap_flags & IBK_BLOCK_MULTICAST_LOOPBACK);
+}
+
+/* ------------------------------------------------------------------ */
+/* QPs that want nothing of their own                                   */
+
+static const struct mcast_flag {
+	const char *name;
+	enum ib_qp_type type;
+	u32 create_flags;
+	u32 caps;	/* taken from the device */
+	int err;
+} mcast_flags[] = {
+	{ "UD", IB_QPT_UD, IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK, 0, 0 },
+	{ "UD, on a device without groups", IB_QPT_UD, IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK,
+	  HGHCA_CAP_MULTICAST, -EOPNOTSUPP },
+	{ "UD, and more", IB_QPT_UD, IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_QP_CREATE_NETIF_QP,
+	  0, -EOPNOTSUPP },
+	{ "RC", IB_QPT_RC, IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK, 0, -EOPNOTSUPP },
+	{ "GSI", IB_QPT_GSI, IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK, 0, -EOPNOTSUPP },
+};
+
+static void mcast_flag_name(const struct mcast_flag *flag, char *desc)
+{
+	strscpy(desc, flag->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(mcast_flag, mcast_flags, mcast_flag_name);
+
+static void mcast_create_flags(struct kunit *test)
+{
+	const struct mcast_flag *param = test->param_value;
+	struct mcast *this = test->priv;
+	struct hghca_pd *pd = fake_pd(test, this->fake);
+	struct hghca_cq *hcq = fake_cq(test, this->fake, 7);
+	struct hghca_qp *hqp = kunit_kzalloc(test, sizeof(*hqp), GFP_KERNEL);
+	struct ib_qp_init_attr init = {
+		.send_cq = &hcq->ibcq, .recv_cq = &hcq->ibcq, .qp_type = param->type,
+		.cap = { 1, 1, 1, 1 }, .create_flags = param->create_flags, .port_num = 1,
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, hqp);
+	this->fake->hdev->limits.caps &= ~param->caps;
+	hqp->ibqp.device = &this->fake->hdev->ibdev;
+	hqp->ibqp.pd = &pd->ibpd;
+	hqp->ibqp.send_cq = &hcq->ibcq;
+	hqp->ibqp.recv_cq = &hcq->ibcq;
+	hqp->ibqp.qp_type = param->type;
+	KUNIT_ASSERT_EQ(test, param->err, hghca_create_qp(&hqp->ibqp, &init, NULL));
+	if (!param->err)
+		KUNIT_EXPECT_EQ(test, 0, hghca_destroy_qp(&hqp->ibqp, NULL));
 }
 
 static struct kunit_case mcast_cases[] = {
@@ -562,6 +614,7 @@ static struct kunit_case mcast_cases[] = {
 	KUNIT_CASE(mcast_detach_kept),
 	KUNIT_CASE(mcast_limits),
 	KUNIT_CASE_PARAM(mcast_bad_limits, mcast_limit_gen_params),
+	KUNIT_CASE_PARAM(mcast_create_flags, mcast_flag_gen_params),
 	{}
 };
 
