@@ -879,6 +879,35 @@ TEST_P(Chains, WhatAGuestMakesOfItsIcm)
     EXPECT_TRUE(reaches(b, group));
 }
 
+// Tables that nobody would make: whatever stands there, each datagram comes to an end.
+TEST_P(Chains, RandomTables)
+{
+    uint32_t state = 7;
+    auto random = [&state](uint32_t n) {
+        state = state * 1664525 + 1013904223;
+        return (state >> 8) % n;
+    };
+    unsigned taken = 0, refused = 0;
+    const uint64_t sent = net.a.counters().multicast_sent;
+    for (unsigned round = 0; round < 2000; round++) {
+        hghca_mgm entry = entry_of(random(4) ? ipv4_group(random(20)) : ipv6_group(random(20)), {});
+        entry.next = be32(random(8) ? random(kEntries + 2) : 0);
+        for (unsigned i = random(6); i; i--)
+            entry.qp[random(HGHCA_MGM_QPS)] = be32((random(8) ? kValid : 0) | (8 + random(6)));
+        const uint8_t status = d.post(HGHCA_CMD_WRITE_MGM, entry, random(kEntries));
+        ASSERT_TRUE(status == 0 || status == HGHCA_CMD_STAT_BAD_PARAM) << int(status);
+        (status ? refused : taken)++;
+        const Gid group = ipv4_group(random(20));
+        a.post(to_group(group, a.sge(0, 10)));
+        net.pump();
+        ASSERT_EQ(a.poll_all().size(), 1u);
+    }
+    EXPECT_GT(taken, 200u);
+    EXPECT_GT(refused, 200u);
+    EXPECT_EQ(net.a.counters().multicast_sent - sent, 2000u);
+    EXPECT_GT(net.b.counters().multicast_copies, 100u);
+}
+
 constexpr auto kCaches = {0u, 1u};
 INSTANTIATE_TEST_SUITE_P(Multicast, Groups, ::testing::ValuesIn(kCaches));
 INSTANTIATE_TEST_SUITE_P(Multicast, Strays, ::testing::ValuesIn(kCaches));
