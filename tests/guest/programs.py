@@ -12,6 +12,7 @@ PROGRAMS = {
     "badwqe": ["badwqe.c", "raw.c", "rig.c"],
     "datacheck": ["datacheck.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],
+    "mcast": ["mcast.c", "rig.c"],
     "mr": ["mr.c", "link.c", "rig.c"],
     "mw": ["mw.c", "link.c", "rig.c"],
     "srq": ["srq.c", "rig.c"],

@@ -32,17 +32,20 @@ CONF_SPECIAL_QP, MAD_IFC, RESIZE_CQ, INIT2INIT, NOP, SQD2SQD = 0x023, 0x024, 0x0
 SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ = 0x035, 0x036, 0x037, 0x040, 0x044
 SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF9, 0xFFA
 QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0xE04
+READ_MGM, WRITE_MGM, MGID_HASH = 0x025, 0x026, 0x027
 SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
+GROUP_OPS = [READ_MGM, WRITE_MGM, MGID_HASH]
 COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
-             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *COUNTER_OPS]
+             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *GROUP_OPS, *COUNTER_OPS]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
 MPT_REGION = 1 << 8
 CAP_SRQ = 1 << 7
 CAP_QP_COUNTERS = 1 << 12
+CAP_MULTICAST = 1 << 11
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -175,8 +178,8 @@ class Tests:
 
     # INIT_HCA with tables of 256 QPs, CQs, 64 EQs, 256 MPTs.
 
-    def init_box(self, qpc=0 | 8, cqc=0x100000 | 8, eqc=0x200000 | 6, caps=0x7F, srqc=0, mpt=0 | 8, mtt=0x100000):
-        return struct.pack(">QQQQIIQQQ", 0, qpc, cqc, eqc, caps, 0, srqc, mpt, mtt)
+    def init_box(self, qpc=0 | 8, cqc=0x100000 | 8, eqc=0x200000 | 6, caps=0x7F, srqc=0, mpt=0 | 8, mtt=0x100000, mcg=0):
+        return struct.pack(">QQQQIIQQQ", mcg, qpc, cqc, eqc, caps, 0, srqc, mpt, mtt)
 
     def init(self, wrong, **changed):
         self.expect(wrong, "a sound INIT_HCA", OK, INIT_HCA, in_param=self.mailbox(self.init_box(**changed)))
@@ -404,6 +407,39 @@ class Tests:
         self.expect(wrong, "a QP in RST", BAD_QP_STATE, SET_QP_COUNTER, in_param=1, modifier=1)
         for op in (QUERY_CQ, QUERY_MPT):
             self.expect(wrong, "not there", BAD_RES_STATE, op, out_param=self.box.dma[1], modifier=1)
+
+    def test_groups(self, wrong):
+        "multicast commands without and with the capability, and what must be refused"
+        self.init(wrong)
+        for op in GROUP_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(), out_param=self.box.dma[1])
+        for what, base in (("one entry", 0x300000), ("2^14 entries", 0x300000 | 14), ("over the QPs", 4)):
+            self.device.reset()
+            box = self.init_box(caps=0x7F | CAP_MULTICAST, mcg=base)
+            self.expect(wrong, what, BAD_PARAM, INIT_HCA, in_param=self.mailbox(box))
+        self.device.reset()
+        self.init(wrong, caps=0x7F | CAP_MULTICAST, mcg=0x300000 | 4)
+
+        def entry(gid, *words, next_index=0):
+            return struct.pack(">I12x16s", next_index, gid) + b"".join(word.to_bytes(4, "big") for word in words)
+
+        group, qp = bytes.fromhex("ff0e" + "00" * 13 + "01"), 1 << 31 | 8
+        self.expect(wrong, "an entry without ICM", NOT_MAPPED, WRITE_MGM, in_param=self.mailbox(entry(group, qp)))
+        if self.map_icm(CONTEXT, 0x300000, 0) != OK:
+            wrong.append("MAP_ICM of the groups was refused")
+        for what, box in (("QP 0", entry(group, 1 << 31)), ("QP 256", entry(group, 1 << 31 | 256)),
+                          ("a QP twice", entry(group, qp, qp)), ("no group", entry(bytes(16), qp)),
+                          ("the next in a bucket", entry(group, qp, next_index=1)),
+                          ("the next beyond the table", entry(group, qp, next_index=16)),
+                          ("the next far beyond it", entry(group, qp, next_index=0xFFFFFFFF))):
+            self.expect(wrong, f"an entry with {what}", BAD_PARAM, WRITE_MGM, in_param=self.mailbox(box))
+        for index in (16, 17, 0xFFFFFFFF):
+            for op in (READ_MGM, WRITE_MGM):
+                self.expect(wrong, f"entry {index:#x}", BAD_INDEX, op, in_param=self.mailbox(entry(group, qp)),
+                            out_param=self.box.dma[1], modifier=index)
+        self.expect(wrong, "the bucket of no group", BAD_PARAM, MGID_HASH, in_param=self.mailbox())
+        self.expect(wrong, "a bucket with a modifier", BAD_PARAM, MGID_HASH, in_param=self.mailbox(group), modifier=1)
+        self.expect(wrong, "a sound entry", OK, WRITE_MGM, in_param=self.mailbox(entry(group, qp)), modifier=3)
 
     def test_event_mode(self, wrong):
         "a command by event without an event queue"

@@ -531,6 +531,30 @@ static int destroy_ud(void)
 	return ibv_destroy_qp(ud);
 }
 
+/* Groups of both kinds: 239.1.2.3 and ff0e::1:2:3. */
+static const union ibv_gid ipv4_group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 3 } };
+static const union ibv_gid ipv6_group = { .raw = { 0xff, 0x0e, [11] = 1, [13] = 2, [15] = 3 } };
+
+static int attach_ipv4(void)
+{
+	return ibv_attach_mcast(ud, &ipv4_group, 0);
+}
+
+static int detach_ipv4(void)
+{
+	return ibv_detach_mcast(ud, &ipv4_group, 0);
+}
+
+static int attach_ipv6(void)
+{
+	return ibv_attach_mcast(ud, &ipv6_group, 0);
+}
+
+static int detach_ipv6(void)
+{
+	return ibv_detach_mcast(ud, &ipv6_group, 0);
+}
+
 static struct ibv_ah_attr path(void)
 {
 	return (struct ibv_ah_attr) {
@@ -685,6 +709,8 @@ static const struct step program_life[] = {
 	{ "create an RC QP", create_qp_a, "destroy the RC QP", destroy_qp_a, { 0 } },
 	{ "create a second RC QP", create_qp_b, "destroy the second RC QP", destroy_qp_b, { 0 } },
 	{ "create a UD QP", create_ud, "destroy the UD QP", destroy_ud, { 0 } },
+	{ "attach to a group", attach_ipv4, "detach from the group", detach_ipv4, { 0 } },
+	{ "attach to an IPv6 group", attach_ipv6, "detach from the IPv6 group", detach_ipv6, { 0 } },
 	/* Where an address is resolved, routing has an errno of its own. */
 	{ "create an AH", create_ah, "destroy the AH", destroy_ah, { ENOBUFS } },
 	{ "RESET to INIT", init_a, "to RESET", reset_a, { 0 } },
