@@ -250,12 +250,12 @@ static void limits_bad_srq(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x137f, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x1b7f, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.num_srqs);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_wr);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_sge);
 	hghca_profile_layout(fake->hdev, &init);
-	KUNIT_EXPECT_EQ(test, 0x137f, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x1b7f, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x28));
 }
 
@@ -263,7 +263,7 @@ static void limits_bad_srq(struct kunit *test)
 static const struct limits_bad limits_bad_xrcds[] = {
 	{ "no domains", 0x50, 0 },
 	{ "2^25 domains", 0x50, 25 },
-	{ "not turned on", 0x3e, 0x13 },
+	{ "not turned on", 0x3e, 0x1b },
 };
 
 KUNIT_ARRAY_PARAM(limits_bad_xrcd, limits_bad_xrcds, limits_bad_name);
@@ -275,7 +275,7 @@ static void limits_bad_xrcd(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x13ff, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x1bff, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_xrcdn);
 }
 
