@@ -1049,7 +1049,8 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(rx_atomic_requests,		"atomics executed") \
 	X(multicast_sent,		"datagrams sent to multicast groups") \
 	X(multicast_received,		"datagrams of multicast groups received") \
-	X(multicast_copies,		"copies of them handed to QPs")
+	X(multicast_copies,		"copies of them handed to QPs") \
+	X(multicast_extra_bytes,	"bytes of rx_bytes that are of second and further copies")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

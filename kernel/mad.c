@@ -34,6 +34,20 @@ static u64 hghca_pma_rcv_errors(const u64 *counters)
 	       counters[HGHCA_COUNTER_rx_bad_icrc];
 }
 
+/* What came in from the link: a packet to a group is counted once for each QP that has a copy. */
+static u64 hghca_pma_rcv_packets(const u64 *counters)
+{
+	return counters[HGHCA_COUNTER_rx_packets] + counters[HGHCA_COUNTER_multicast_received] -
+	       counters[HGHCA_COUNTER_multicast_copies];
+}
+
+/* In units of four octets. */
+static u64 hghca_pma_rcv_data(const u64 *counters)
+{
+	return (counters[HGHCA_COUNTER_rx_bytes] -
+		counters[HGHCA_COUNTER_multicast_extra_bytes]) / 4;
+}
+
 static void hghca_pma_class_port_info(struct ib_class_port_info *info)
 {
 	info->base_version = IB_MGMT_BASE_VERSION;
@@ -52,17 +66,17 @@ static void hghca_pma_port_counters(const struct hghca_dev *hdev, const u64 *cou
 	port->port_rcv_errors = hghca_pma_16(hghca_pma_rcv_errors(counters));
 	/* Octets / 4 */
 	port->port_xmit_data = hghca_pma_32(counters[HGHCA_COUNTER_tx_bytes] / 4);
-	port->port_rcv_data = hghca_pma_32(counters[HGHCA_COUNTER_rx_bytes] / 4);
+	port->port_rcv_data = hghca_pma_32(hghca_pma_rcv_data(counters));
 	port->port_xmit_packets = hghca_pma_32(counters[HGHCA_COUNTER_tx_packets]);
-	port->port_rcv_packets = hghca_pma_32(counters[HGHCA_COUNTER_rx_packets]);
+	port->port_rcv_packets = hghca_pma_32(hghca_pma_rcv_packets(counters));
 }
 
 static void hghca_pma_port_counters_ext(const u64 *counters, struct ib_pma_portcounters_ext *port)
 {
 	port->port_xmit_data = cpu_to_be64(counters[HGHCA_COUNTER_tx_bytes] / 4);
-	port->port_rcv_data = cpu_to_be64(counters[HGHCA_COUNTER_rx_bytes] / 4);
+	port->port_rcv_data = cpu_to_be64(hghca_pma_rcv_data(counters));
 	port->port_xmit_packets = cpu_to_be64(counters[HGHCA_COUNTER_tx_packets]);
-	port->port_rcv_packets = cpu_to_be64(counters[HGHCA_COUNTER_rx_packets]);
+	port->port_rcv_packets = cpu_to_be64(hghca_pma_rcv_packets(counters));
 }
 
 /* Data of PortCounters or PortCountersExtended, which begin alike. */

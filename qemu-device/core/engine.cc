@@ -59,6 +59,12 @@ void Engine::count_sent(const Qp &qp, const Route &route)
     count(qp, qp_counter::tx_bytes, route.layout.frame_bytes);
 }
 
+void Engine::count_received(const Qp &qp, const Packet &packet)
+{
+    count(qp, qp_counter::rx_packets);
+    count(qp, qp_counter::rx_bytes, packet.frame_bytes);
+}
+
 Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload,
                          uint32_t payload_bytes)
 {
@@ -219,8 +225,7 @@ void Engine::dispatch(const Packet &packet)
         count(*qp, qp_counter::rx_bad_qkey);
         return;
     }
-    count(*qp, qp_counter::rx_packets);
-    count(*qp, qp_counter::rx_bytes, packet.frame_bytes);
+    count_received(*qp, packet);
     deliver(*qp, packet);
 }
 
@@ -241,7 +246,7 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
         counters.rx_bad_header++;
         return;
     }
-    bool taken = false;
+    uint32_t copies = 0;
     for (const uint32_t qpn : *packet.arrival.members) {
         if (!qpn || qpn == sender)
             continue;
@@ -251,18 +256,16 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
         } else if (h.qkey != Datagrams::qkey_of(*qp)) {
             count(*qp, qp_counter::rx_bad_qkey);
         } else {
-            taken = true;
-            counters.multicast_copies++;
-            device.counter_sets.add(qp->a.counter_set, &CounterSet::rx_packets, 1);
-            device.counter_sets.add(qp->a.counter_set, &CounterSet::rx_bytes, packet.frame_bytes);
+            copies++;
+            count_received(*qp, packet);
             deliver(*qp, packet);
         }
     }
-    if (!taken)
+    if (!copies)
         return;
     counters.multicast_received++;
-    counters.rx_packets++;
-    counters.rx_bytes += packet.frame_bytes;
+    counters.multicast_copies += copies;
+    counters.multicast_extra_bytes += uint64_t(copies - 1) * packet.frame_bytes;
 }
 
 // The packet is one that the QP takes in its state.

@@ -117,6 +117,7 @@ private:
     void deliver(Qp &qp, const Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
     void count_sent(const Qp &qp, const Route &route);
+    void count_received(const Qp &qp, const Packet &packet);
 
     Route route_{};
     enum class RouteState { Unknown, Good, None } route_state_ = RouteState::Unknown;

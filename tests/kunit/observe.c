@@ -485,6 +485,14 @@ static void observe_pma_values(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 7, be64_at(data, 32));
 	KUNIT_EXPECT_NULL(test, memchr_inv(data + 40, 0, 152));
 
+	/* Three datagrams of groups came in, and QPs have had five copies. */
+	this->values[HGHCA_COUNTER_multicast_received] = 3;
+	this->values[HGHCA_COUNTER_multicast_copies] = 5;
+	this->values[HGHCA_COUNTER_multicast_extra_bytes] = 4ULL << 32;
+	KUNIT_ASSERT_EQ(test, 3, observe_process(test, &observe_pmas[3], mads));
+	KUNIT_EXPECT_EQ(test, 4ULL << 32, be64_at(data, 16));
+	KUNIT_EXPECT_EQ(test, 5, be64_at(data, 32));
+
 	/* All ports may be asked for, and 64 bits without the four of the IETF; about a second. */
 	KUNIT_ASSERT_EQ(test, 3, observe_process(test, &observe_pmas[0], mads));
 	KUNIT_EXPECT_EQ(test, 0x01010500, be32_at(data, 0));
