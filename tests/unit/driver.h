@@ -451,7 +451,7 @@ public:
     }
     uint8_t modify(uint32_t op, uint32_t qpn, const hghca_qpc &context) { return post(op, context, qpn); }
     // The queues of a QP with the next number; no command yet.
-    Qp new_qp(uint32_t sq_wqes = 64, uint32_t rq_wqes = 64, unsigned stride_log = 7)
+    Qp new_qp(uint32_t sq_wqes = 64, uint32_t rq_wqes = 64, unsigned stride_log = 7, uint32_t pd = kPd)
     {
         Qp qp{};
         qp.qpn = next_qp_++;
@@ -461,9 +461,9 @@ public:
         qp.usr_page = kUarPage;
         qp.dbr = host.alloc(64, 64);
         if (sq_wqes)
-            qp.sq = create_mr(0, uint64_t(sq_wqes) << stride_log);
+            qp.sq = create_mr(0, uint64_t(sq_wqes) << stride_log, kRw, pd);
         if (rq_wqes)
-            qp.rq = create_mr(0, uint64_t(rq_wqes) << stride_log);
+            qp.rq = create_mr(0, uint64_t(rq_wqes) << stride_log, kRw, pd);
         return qp;
     }
     // In state INIT.

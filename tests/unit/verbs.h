@@ -127,18 +127,21 @@ public:
         uint32_t srqn = 0;              // then no receive queue
         uint32_t xrcd = 0;              // XRC target of this domain; XRC without one: initiator
         bool trusted = false;           // may post REG_MR
+        uint32_t pd = TestDriver::kPd;  // of the QP, its queues and its buffer
     };
 
     Endpoint(Node &node, const Options &options)
         : node(node), options(options), cq(node.driver.create_cq(options.cq_log)),
-          buffer(node.driver.create_mr(0x7000000000, options.buffer_bytes))
+          buffer(node.driver.create_mr(0x7000000000, options.buffer_bytes, TestDriver::kRw, options.pd))
     {
         TestDriver &d = node.driver;
         const bool xrc = options.service == HGHCA_QP_ST_XRC;
-        qp = d.new_qp(options.sq_wqes, options.srqn || xrc ? 0 : options.rq_wqes, options.stride_log);
+        qp = d.new_qp(options.sq_wqes, options.srqn || xrc ? 0 : options.rq_wqes, options.stride_log,
+                      options.pd);
         if (!options.dbr)
             qp.dbr = 0;
         hghca_qpc c = d.init_qpc(qp, options.service, cq, cq);
+        c.pd = be32(options.pd);
         c.limits = be32(options.access);
         c.mtu_msgmax = options.mtu_msgmax;
         c.srqn = be32(options.srqn);
