@@ -11,6 +11,8 @@ PROGRAMS = {
     "badverbs": ["badverbs.c", "rig.c"],
     "badwqe": ["badwqe.c", "raw.c", "rig.c"],
     "datacheck": ["datacheck.c", "rig.c"],
+    "isolation": ["isolation.c", "isolation_doorbells.c", "isolation_handles.c", "isolation_keys.c", "raw.c",
+                  "rig.c"],
     "faults": ["faults.c", "rig.c"],
     "mcast": ["mcast.c", "rig.c"],
     "mr": ["mr.c", "link.c", "rig.c"],

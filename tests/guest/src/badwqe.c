@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "raw.h"
 #include "rig.h"
@@ -71,33 +70,9 @@ static void connected(struct pair *p)
 	pair_to_rts(p);
 }
 
-/* The kernel answers from memory when it has read the counters in the same tick. */
-static void wait_for_tick(void)
-{
-	struct timespec start, now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &start);
-	do
-		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	while (now.tv_sec == start.tv_sec && now.tv_nsec - start.tv_nsec < 8000000);
-}
-
 static long counter(const char *name)
 {
-	char path[512];
-	long value = -1;
-	FILE *file;
-
-	if (!*counters)
-		return 0;
-	wait_for_tick();
-	snprintf(path, sizeof(path), "%s/%s", counters, name);
-	file = fopen(path, "r");
-	if (!file || fscanf(file, "%ld", &value) != 1)
-		rig_fail("counter %s cannot be read", path);
-	if (file)
-		fclose(file);
-	return value;
+	return *counters ? raw_counter(counters, name) : 0;
 }
 
 static void counted(const char *name, long before, long by)
@@ -108,23 +83,9 @@ static void counted(const char *name, long before, long by)
 		rig_fail("counter %s rose by %ld, expected %ld", name, now - before, by);
 }
 
-/* The next completion must be of slot `slot` with this syndrome. */
 static bool expect(struct raw_qp *qp, unsigned int slot, uint8_t syndrome, const char *what)
 {
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
-	struct raw_wc wc;
-
-	while (!raw_cq_poll(&qp->cq, &wc)) {
-		if (rig_now_ms() > limit) {
-			rig_fail("%s: no completion within %d ms", what, RIG_WAIT_MS);
-			return false;
-		}
-	}
-	if (wc.qpn == qp->qpn && wc.slot == slot && wc.syndrome == syndrome)
-		return true;
-	rig_fail("%s: QP 0x%x slot %u syndrome 0x%02x; expected QP 0x%x slot %u syndrome 0x%02x", what, wc.qpn,
-		 wc.slot, wc.syndrome, qp->qpn, slot, syndrome);
-	return false;
+	return raw_expect(qp, slot, syndrome, what);
 }
 
 static void expect_state(struct raw_qp *qp, int state, const char *what)

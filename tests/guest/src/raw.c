@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include "raw.h"
 #include "rig.h"
@@ -43,6 +44,31 @@ void raw_must(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, 
 		rig_die("%s", what);
 }
 
+int raw_ex_command(int fd, uint32_t command, const void *cmd, size_t core_size, size_t driver_size, void *resp,
+		   size_t resp_core_size, size_t resp_driver_size)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_ex_cmd_hdr ex;
+		uint8_t body[512];
+	} message = {
+		.hdr = {
+			.command = IB_USER_VERBS_CMD_FLAG_EXTENDED | command,
+			.in_words = core_size / 8,
+			.out_words = resp_core_size / 8,
+		},
+		.ex = {
+			.response = (uintptr_t)resp,
+			.provider_in_words = driver_size / 8,
+			.provider_out_words = resp_driver_size / 8,
+		},
+	};
+	ssize_t bytes = sizeof(message.hdr) + sizeof(message.ex) + core_size + driver_size;
+
+	memcpy(message.body, cmd, core_size + driver_size);
+	return write(fd, &message, bytes) == bytes ? 0 : errno;
+}
+
 void *raw_pages(size_t bytes)
 {
 	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -50,6 +76,33 @@ void *raw_pages(size_t bytes)
 	if (pages == MAP_FAILED)
 		rig_die("mmap");
 	return pages;
+}
+
+/* The kernel answers from memory when it has read the counters in the same tick. */
+static void wait_for_tick(void)
+{
+	struct timespec start, now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &start);
+	do
+		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	while (now.tv_sec == start.tv_sec && now.tv_nsec - start.tv_nsec < 8000000);
+}
+
+long raw_counter(const char *folder, const char *name)
+{
+	char path[512];
+	long value = -1;
+	FILE *file;
+
+	wait_for_tick();
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%ld", &value) != 1)
+		rig_fail("counter %s cannot be read", path);
+	if (file)
+		fclose(file);
+	return value;
 }
 
 static int open_uverbs(const char *device)
@@ -208,25 +261,13 @@ void raw_cq_destroy(struct raw_cq *cq, struct raw_ctx *ctx)
 	munmap(cq->dbr, PAGE_BYTES);
 }
 
-int raw_try_create_qp(struct raw_ctx *ctx, const struct raw_cq *cq, struct hghca_create_qp *driver,
-		      size_t driver_size, uint32_t *handle, uint32_t *qpn)
+int raw_try_create_qp_of(struct raw_ctx *ctx, const struct ib_uverbs_create_qp *core, const void *driver,
+			 size_t driver_size, uint32_t *handle, uint32_t *qpn)
 {
 	struct {
 		struct ib_uverbs_create_qp core;
 		uint8_t driver[64];
-	} cmd = {
-		.core = {
-			.pd_handle = ctx->pd_handle,
-			.send_cq_handle = cq->handle,
-			.recv_cq_handle = cq->handle,
-			.max_send_wr = RAW_WQES,
-			.max_recv_wr = RAW_WQES,
-			.max_send_sge = 2,
-			.max_recv_sge = 2,
-			.sq_sig_all = 1,
-			.qp_type = IBV_QPT_RC,
-		},
-	};
+	} cmd = { .core = *core };
 	struct {
 		struct ib_uverbs_create_qp_resp core;
 		struct hghca_create_qp_resp driver;
@@ -243,9 +284,36 @@ int raw_try_create_qp(struct raw_ctx *ctx, const struct raw_cq *cq, struct hghca
 	return 0;
 }
 
+int raw_try_create_qp(struct raw_ctx *ctx, const struct raw_cq *cq, struct hghca_create_qp *driver,
+		      size_t driver_size, uint32_t *handle, uint32_t *qpn)
+{
+	struct raw_qp plain = { .ctx = ctx, .type = IBV_QPT_RC, .cq = *cq };
+	struct ib_uverbs_create_qp core;
+
+	raw_qp_core_data(&plain, &core);
+	return raw_try_create_qp_of(ctx, &core, driver, driver_size, handle, qpn);
+}
+
 static size_t queue_bytes(void)
 {
 	return (RAW_WQES * RAW_STRIDE + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+void raw_qp_core_data(const struct raw_qp *qp, struct ib_uverbs_create_qp *core)
+{
+	*core = (struct ib_uverbs_create_qp) {
+		.pd_handle = qp->ctx->pd_handle,
+		.send_cq_handle = qp->cq.handle,
+		.recv_cq_handle = qp->cq.handle,
+		.srq_handle = qp->srq ? qp->srq->handle : 0,
+		.is_srq = qp->srq != NULL,
+		.max_send_wr = RAW_WQES,
+		.max_recv_wr = qp->srq ? 0 : RAW_WQES,
+		.max_send_sge = 2,
+		.max_recv_sge = qp->srq ? 0 : 2,
+		.sq_sig_all = 1,
+		.qp_type = qp->type,
+	};
 }
 
 struct hghca_create_qp raw_qp_driver_data(const struct raw_qp *qp)
@@ -254,25 +322,85 @@ struct hghca_create_qp raw_qp_driver_data(const struct raw_qp *qp)
 		.buf_addr = (uintptr_t)qp->queues,
 		.dbr_addr = (uintptr_t)qp->dbr,
 		.sq_wqe_cnt = RAW_WQES,
-		.rq_wqe_cnt = RAW_WQES,
+		.rq_wqe_cnt = qp->srq ? 0 : RAW_WQES,
 		.log_sq_stride = RAW_LOG_STRIDE,
 		.log_rq_stride = RAW_LOG_STRIDE,
 	};
 }
 
-void raw_qp_create(struct raw_qp *qp, struct raw_ctx *ctx)
+void raw_qp_create_of(struct raw_qp *qp, struct raw_ctx *ctx, enum ibv_qp_type type, struct raw_srq *srq)
 {
+	struct ib_uverbs_create_qp core;
 	struct hghca_create_qp driver;
 
 	memset(qp, 0, sizeof(*qp));
 	qp->ctx = ctx;
+	qp->type = type;
+	qp->srq = srq;
 	raw_cq_create(&qp->cq, ctx);
 	qp->queues = raw_pages(2 * queue_bytes());
 	qp->dbr = raw_pages(PAGE_BYTES);
+	raw_qp_core_data(qp, &core);
 	driver = raw_qp_driver_data(qp);
-	errno = raw_try_create_qp(ctx, &qp->cq, &driver, sizeof(driver), &qp->handle, &qp->qpn);
+	errno = raw_try_create_qp_of(ctx, &core, &driver, sizeof(driver), &qp->handle, &qp->qpn);
 	if (errno)
 		rig_die("CREATE_QP");
+}
+
+void raw_qp_create(struct raw_qp *qp, struct raw_ctx *ctx)
+{
+	raw_qp_create_of(qp, ctx, IBV_QPT_RC, NULL);
+}
+
+int raw_try_create_srq(struct raw_ctx *ctx, uint32_t pd_handle, const struct hghca_create_srq *driver,
+		       uint32_t *handle, uint32_t *srqn)
+{
+	struct {
+		struct ib_uverbs_create_srq core;
+		struct hghca_create_srq driver;
+	} cmd = { .core = { .pd_handle = pd_handle, .max_wr = RAW_WQES - 1, .max_sge = 2 }, .driver = *driver };
+	struct {
+		struct ib_uverbs_create_srq_resp core;
+		struct hghca_create_srq_resp driver;
+	} resp = {};
+	int error;
+
+	error = raw_command(ctx->fd, IB_USER_VERBS_CMD_CREATE_SRQ, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (error)
+		return error;
+	*handle = resp.core.srq_handle;
+	*srqn = resp.driver.srqn;
+	return 0;
+}
+
+/* Its chain of slots runs through the queue in order. */
+void raw_srq_create(struct raw_srq *srq, struct raw_ctx *ctx)
+{
+	struct hghca_create_srq driver = { .wqe_cnt = RAW_WQES, .log_stride = RAW_LOG_STRIDE };
+	unsigned int i;
+
+	memset(srq, 0, sizeof(*srq));
+	srq->ctx = ctx;
+	srq->queue = raw_pages(queue_bytes());
+	srq->dbr = raw_pages(PAGE_BYTES);
+	for (i = 0; i < RAW_WQES; i++)
+		((struct hghca_next_unit *)(srq->queue + i * RAW_STRIDE))->nda_nop =
+			htole32((i + 1) % RAW_WQES * RAW_STRIDE);
+	driver.buf_addr = (uintptr_t)srq->queue;
+	driver.dbr_addr = (uintptr_t)srq->dbr;
+	errno = raw_try_create_srq(ctx, ctx->pd_handle, &driver, &srq->handle, &srq->srqn);
+	if (errno)
+		rig_die("CREATE_SRQ");
+}
+
+void raw_srq_destroy(struct raw_srq *srq)
+{
+	struct ib_uverbs_destroy_srq cmd = { .srq_handle = srq->handle };
+	struct ib_uverbs_destroy_srq_resp resp;
+
+	raw_must(srq->ctx->fd, IB_USER_VERBS_CMD_DESTROY_SRQ, &cmd, sizeof(cmd), &resp, sizeof(resp), "DESTROY_SRQ");
+	munmap(srq->queue, queue_bytes());
+	munmap(srq->dbr, PAGE_BYTES);
 }
 
 int raw_destroy_qp_handle(struct raw_ctx *ctx, uint32_t handle)
@@ -311,11 +439,17 @@ void raw_qp_to_init(struct raw_qp *qp)
 	modify(qp, &cmd, "QP to INIT");
 }
 
+/* What an RC QP needs and a UC QP must not name. */
+static uint32_t rc_alone(const struct raw_qp *qp, uint32_t mask)
+{
+	return qp->type == IBV_QPT_RC ? mask : 0;
+}
+
 void raw_qp_to_rtr(struct raw_qp *qp, const uint8_t *gid, int gid_index, enum ibv_mtu mtu, uint32_t dest_qpn)
 {
 	struct ib_uverbs_modify_qp cmd = {
 		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+			     rc_alone(qp, IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu,
 		.dest_qp_num = dest_qpn,
@@ -332,8 +466,9 @@ void raw_qp_to_rtr(struct raw_qp *qp, const uint8_t *gid, int gid_index, enum ib
 void raw_qp_to_rts(struct raw_qp *qp)
 {
 	struct ib_uverbs_modify_qp cmd = {
-		.attr_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			     IBV_QP_MAX_QP_RD_ATOMIC,
+		.attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN |
+			     rc_alone(qp, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					  IBV_QP_MAX_QP_RD_ATOMIC),
 		.qp_state = IBV_QPS_RTS,
 		.timeout = 14,
 		.retry_cnt = 7,
@@ -342,6 +477,22 @@ void raw_qp_to_rts(struct raw_qp *qp)
 	};
 
 	modify(qp, &cmd, "QP to RTS");
+}
+
+void raw_ud_start(struct raw_qp *qp, uint32_t qkey)
+{
+	struct ib_uverbs_modify_qp init = {
+		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = qkey,
+	};
+	struct ib_uverbs_modify_qp rtr = { .attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_RTR };
+	struct ib_uverbs_modify_qp rts = { .attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN, .qp_state = IBV_QPS_RTS };
+
+	modify(qp, &init, "UD QP to INIT");
+	modify(qp, &rtr, "UD QP to RTR");
+	modify(qp, &rts, "UD QP to RTS");
 }
 
 int raw_qp_state(struct raw_qp *qp)
@@ -361,6 +512,21 @@ void *raw_send_slot(struct raw_qp *qp, unsigned int index)
 void *raw_recv_slot(struct raw_qp *qp, unsigned int index)
 {
 	return qp->queues + queue_bytes() + (size_t)(index % RAW_WQES) * RAW_STRIDE;
+}
+
+void raw_post_recv(struct raw_qp *qp, unsigned int index, const void *addr, uint32_t bytes, uint32_t lkey)
+{
+	uint8_t *slot = qp->srq ? qp->srq->queue + (size_t)(index % RAW_WQES) * RAW_STRIDE : raw_recv_slot(qp, index);
+
+	/* In an SRQ the first unit is the link to the next. */
+	memset(slot + sizeof(struct hghca_next_unit), 0, RAW_STRIDE - sizeof(struct hghca_next_unit));
+	raw_put_data(slot, 1, addr, bytes, lkey);
+	raw_put_data(slot, 2, NULL, 0, HGHCA_INVALID_LKEY);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (qp->srq)
+		qp->srq->dbr->posted = htole32(index + 1);
+	else
+		qp->dbr->rq_head = htole32(index + 1);
 }
 
 void raw_put_next(void *slot, uint32_t flags)
@@ -427,4 +593,22 @@ bool raw_cq_poll(struct raw_cq *cq, struct raw_wc *wc)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	cq->dbr->consumer_index = htole32(++cq->consumer);
 	return true;
+}
+
+bool raw_expect(struct raw_qp *qp, unsigned int slot, uint8_t syndrome, const char *what)
+{
+	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	struct raw_wc wc;
+
+	while (!raw_cq_poll(&qp->cq, &wc)) {
+		if (rig_now_ms() > limit) {
+			rig_fail("%s: no completion within %d ms", what, RIG_WAIT_MS);
+			return false;
+		}
+	}
+	if (wc.qpn == qp->qpn && wc.slot == slot && wc.syndrome == syndrome)
+		return true;
+	rig_fail("%s: QP 0x%x slot %u syndrome 0x%02x; expected QP 0x%x slot %u syndrome 0x%02x", what, wc.qpn,
+		 wc.slot, wc.syndrome, qp->qpn, slot, syndrome);
+	return false;
 }

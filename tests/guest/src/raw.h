@@ -40,8 +40,18 @@ struct raw_cq {
 	struct hghca_cq_dbr *dbr;
 };
 
+struct raw_srq {
+	struct raw_ctx *ctx;
+	uint32_t handle;
+	uint32_t srqn;
+	uint8_t *queue;
+	struct hghca_srq_dbr *dbr;
+};
+
 struct raw_qp {
 	struct raw_ctx *ctx;
+	enum ibv_qp_type type;
+	struct raw_srq *srq;		/* NULL: a receive queue of its own */
 	struct raw_cq cq;
 	uint32_t handle;
 	uint32_t qpn;
@@ -61,8 +71,16 @@ struct raw_wc {
 int raw_command(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, size_t resp_size);
 /* The same, where failing means that the test cannot go on. */
 void raw_must(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, size_t resp_size, const char *what);
+/*
+ * An extended command. cmd and resp hold the core's part and then the driver's,
+ * each a multiple of 8 bytes; the driver's may be 0. 0 or an errno.
+ */
+int raw_ex_command(int fd, uint32_t command, const void *cmd, size_t core_size, size_t driver_size, void *resp,
+		   size_t resp_core_size, size_t resp_driver_size);
 
 void *raw_pages(size_t bytes);
+/* A counter of the device, from its folder in sysfs, as it is now. */
+long raw_counter(const char *folder, const char *name);
 void raw_open(struct raw_ctx *ctx, const char *device);
 void raw_close(struct raw_ctx *ctx);
 
@@ -70,21 +88,34 @@ int raw_try_create_cq(struct raw_ctx *ctx, uint32_t cqe, struct hghca_create_cq 
 		      uint32_t *handle);
 int raw_try_create_qp(struct raw_ctx *ctx, const struct raw_cq *cq, struct hghca_create_qp *driver,
 		      size_t driver_size, uint32_t *handle, uint32_t *qpn);
+int raw_try_create_qp_of(struct raw_ctx *ctx, const struct ib_uverbs_create_qp *core, const void *driver,
+			 size_t driver_size, uint32_t *handle, uint32_t *qpn);
+int raw_try_create_srq(struct raw_ctx *ctx, uint32_t pd_handle, const struct hghca_create_srq *driver,
+		       uint32_t *handle, uint32_t *srqn);
 struct hghca_create_qp raw_qp_driver_data(const struct raw_qp *qp);
 
 void raw_cq_create(struct raw_cq *cq, struct raw_ctx *ctx);
 void raw_cq_destroy(struct raw_cq *cq, struct raw_ctx *ctx);
+void raw_qp_core_data(const struct raw_qp *qp, struct ib_uverbs_create_qp *core);
+void raw_srq_create(struct raw_srq *srq, struct raw_ctx *ctx);
+void raw_srq_destroy(struct raw_srq *srq);
+/* An RC QP; or one of a type RC, UC or UD, with an SRQ unless that is NULL. */
 void raw_qp_create(struct raw_qp *qp, struct raw_ctx *ctx);
+void raw_qp_create_of(struct raw_qp *qp, struct raw_ctx *ctx, enum ibv_qp_type type, struct raw_srq *srq);
 void raw_qp_destroy(struct raw_qp *qp);
 void raw_qp_to_init(struct raw_qp *qp);
 void raw_qp_to_rtr(struct raw_qp *qp, const uint8_t *gid, int gid_index, enum ibv_mtu mtu, uint32_t dest_qpn);
 void raw_qp_to_rts(struct raw_qp *qp);
+/* A UD QP, from RESET to RTS. */
+void raw_ud_start(struct raw_qp *qp, uint32_t qkey);
 int raw_qp_state(struct raw_qp *qp);
 int raw_destroy_cq_handle(struct raw_ctx *ctx, uint32_t handle);
 int raw_destroy_qp_handle(struct raw_ctx *ctx, uint32_t handle);
 
 void *raw_send_slot(struct raw_qp *qp, unsigned int index);
 void *raw_recv_slot(struct raw_qp *qp, unsigned int index);
+/* One scatter entry in slot `index` of a fresh queue, announced: as receive number `index`. */
+void raw_post_recv(struct raw_qp *qp, unsigned int index, const void *addr, uint32_t bytes, uint32_t lkey);
 
 /* The parts of a WQE; `unit` counts 16 bytes from the start of the slot. */
 void raw_put_next(void *slot, uint32_t flags);
@@ -96,5 +127,7 @@ uint64_t raw_sq_doorbell(uint32_t qpn, uint16_t head, unsigned int opcode, unsig
 void raw_ring(void *uar, uint64_t doorbell);
 
 bool raw_cq_poll(struct raw_cq *cq, struct raw_wc *wc);
+/* Waits: the next completion must be of slot `slot` with this syndrome, otherwise the case has failed. */
+bool raw_expect(struct raw_qp *qp, unsigned int slot, uint8_t syndrome, const char *what);
 
 #endif /* RAW_H */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One process against another.  The owner is the program itself, with objects
+ * of its own and traffic between them; the intruder is another process, which
+ * has the device open by itself and knows every number of the owner's: of its
+ * UAR page, QPs, CQs and keys, its addresses and its handles, from a board in
+ * memory that both see.  It does its worst, and ends or is killed; then the
+ * owner looks at what it has.
+ */
+#ifndef ISOLATION_H
+#define ISOLATION_H
+
+#include <sys/types.h>
+#include "raw.h"
+#include "rig.h"
+
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+#define PAGE_BYTES		4096
+#define ISO_ADDRESS		0x600000000000ULL /* of the owner's region; nobody else has memory there */
+#define ISO_BYTES		65536
+#define ISO_PATTERN		0x5c		/* what the owner's region is filled with */
+#define ISO_QKEY		0x1234
+#define ISO_FIRST_HANDLE	300		/* more than any intruder has */
+#define WRITE_UNITS		3
+#define WQE_BYTES		64		/* of data that a request moves */
+
+/* A kind of object that commands take by its handle. */
+enum iso_kind { ISO_PD, ISO_CQ, ISO_QP, ISO_SRQ, ISO_MR, ISO_MW, ISO_AH, ISO_KINDS };
+
+/* What the intruder knows; written by the owner, but for `left_qpn` and `step`. */
+struct iso_board {
+	union ibv_gid gid;
+	int gid_index;
+	enum ibv_mtu mtu;
+	uint32_t uar_index;
+	uint32_t qpn;			/* a QP with an RDMA WRITE in slot 0 that is not rung */
+	uint32_t cqn;			/* a CQ that is not armed */
+	uint32_t region;		/* key of the region at ISO_ADDRESS */
+	uint32_t bindable;		/* of a region there that has windows */
+	uint32_t windows[2];		/* of type 1 and 2B, bound */
+	uint32_t handles[ISO_KINDS];
+	int channel;			/* descriptor of a completion channel */
+	uint32_t left_qpn;		/* a QP that a process left behind */
+	uint32_t step;			/* counts what the intruder does, so that it can be killed in its midst */
+};
+
+/* The owner's program. */
+struct iso {
+	const char *device;
+	const char *counters;		/* folder in sysfs */
+	struct rig_side side;
+	struct rig_pair neighbour;	/* traffic over the provider */
+	struct raw_ctx ctx;
+	struct iso_board *board;
+};
+
+extern struct iso iso;
+
+/* Two QPs of one context, connected. */
+struct iso_link {
+	struct raw_qp a, b;
+};
+
+void iso_link_create(struct iso_link *l, struct raw_ctx *ctx, enum ibv_qp_type type, struct raw_srq *srq_of_b);
+void iso_link_connect(struct iso_link *l);
+void iso_link_destroy(struct iso_link *l);
+
+typedef void iso_act(struct raw_ctx *own);
+
+/* Another process does it, to its end.  What it finds wrong fails the case. */
+void iso_intrude(iso_act *act);
+/* It does it again and again, and is killed `rounds` times, each time at another step. */
+void iso_kill_amidst(iso_act *act, int rounds);
+
+long iso_counter(const char *name);
+void iso_counted(const char *name, long before, long by);
+/* The owner's traffic goes on, in every operation. */
+void iso_traffic(void);
+
+/* A request in slot `index`; it is rung by raw_ring or iso_ring. */
+void iso_build_write(struct raw_qp *qp, unsigned int index, const void *from, uint32_t lkey, uint64_t to,
+		     uint32_t rkey);
+void iso_ring(struct raw_qp *qp, unsigned int index, unsigned int opcode, unsigned int units);
+
+extern const struct rig_case iso_doorbell_cases[], iso_key_cases[], iso_handle_cases[];
+extern const size_t iso_doorbell_count, iso_key_count, iso_handle_count;
+
+#endif /* ISOLATION_H */
