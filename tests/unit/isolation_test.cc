@@ -224,6 +224,12 @@ protected:
             .put(hghca_bind_unit{le32(kRemote), 0, le32(rkey), le32(lkey), le64(0x100000), le64(4096)});
     }
     static Wqe local_inv(uint32_t key) { return Wqe(HGHCA_OPCODE_LOCAL_INV).put(hghca_inv_unit{le32(key), {}}); }
+    // Of one page.
+    static Wqe reg_mr(uint32_t key, uint64_t list)
+    {
+        return Wqe(HGHCA_OPCODE_REG_MR)
+            .put(hghca_reg_unit{le32(key), le32(TestDriver::kRw), 0, le64(4096), le64(list), le32(1), 0, {}});
+    }
     void must(Endpoint &e, const Wqe &wqe)
     {
         e.post(wqe);
@@ -419,8 +425,7 @@ TEST_F(ForeignKeys, AreNotChanged)
             refused(kPd, denied, [&](Pair &) { return local_inv(tagged); }, true);
             refused(kPd, denied, [&](Pair &) { return bind(tagged, own.key); }, true);
             refused(kPd, HGHCA_SYNDROME_LOCAL_QP_OP_ERR, [&](Pair &) {   // no trust, no look at the key
-                return Wqe(HGHCA_OPCODE_REG_MR)
-                    .put(hghca_reg_unit{le32(tagged), le32(TestDriver::kRw), 0, le64(4096), le64(list), le32(1), 0, {}});
+                return reg_mr(tagged, list);
             }, true);
         }
         for (uint32_t window : own_windows)
@@ -446,8 +451,7 @@ TEST_F(ForeignKeys, TrustIsNoOtherPd)
     Pair pair(net.a, net.b, in_pd(kPd), trusted);
     const auto fast = net.b.driver.create_fast_mr(1, kOther);
     const uint64_t list = net.b.host.alloc(4096);
-    pair.b.post(Wqe(HGHCA_OPCODE_REG_MR)
-                    .put(hghca_reg_unit{le32(fast.key), le32(TestDriver::kRw), 0, le64(4096), le64(list), le32(1), 0, {}}));
+    pair.b.post(reg_mr(fast.key, list));
     auto done = pair.b.poll();
     ASSERT_TRUE(done);
     EXPECT_EQ(int(done->syndrome), HGHCA_SYNDROME_MW_BIND_ERR);

@@ -84,6 +84,7 @@ void iso_ring(struct raw_qp *qp, unsigned int index, unsigned int opcode, unsign
 
 struct order {
 	iso_act *act;
+	bool bare;			/* the process opens nothing */
 	bool for_ever;
 };
 
@@ -95,9 +96,11 @@ static void run_act(const struct order *order)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	do {
-		raw_open(&own, iso.device);
-		order->act(&own);
-		raw_close(&own);
+		if (!order->bare)
+			raw_open(&own, iso.device);
+		order->act(order->bare ? NULL : &own);
+		if (!order->bare)
+			raw_close(&own);
 	} while (order->for_ever);
 	exit(rig_failed());
 }
@@ -172,6 +175,11 @@ static void intrude(struct order order)
 void iso_intrude(iso_act *act)
 {
 	intrude((struct order) { .act = act });
+}
+
+void iso_intrude_bare(iso_act *act)
+{
+	intrude((struct order) { .act = act, .bare = true });
 }
 
 static uint32_t steps_done(void)
@@ -328,6 +336,7 @@ static void create_estate(void)
 	bind_window(1);
 	create_ah();
 	board->uar_index = iso.ctx.caps.uar_index;
+	memcpy(board->node, iso.ctx.node, sizeof(board->node));
 	board->handles[ISO_PD] = iso.ctx.pd_handle;
 	board->handles[ISO_CQ] = estate.rc.a.cq.handle;
 	board->handles[ISO_QP] = estate.rc.a.handle;
@@ -422,7 +431,8 @@ int main(int argc, char **argv)
 {
 	static const struct { const struct rig_case *cases; const size_t *count; } tables[] = {
 		{ iso_doorbell_cases, &iso_doorbell_count }, { iso_key_cases, &iso_key_count },
-		{ iso_handle_cases, &iso_handle_count },
+		{ iso_handle_cases, &iso_handle_count }, { iso_memory_cases, &iso_memory_count },
+		{ iso_right_cases, &iso_right_count },
 	};
 	struct rig_opts opts = rig_pair_defaults();
 	struct rig_case all[128];

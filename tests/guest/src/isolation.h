@@ -40,6 +40,8 @@ struct iso_board {
 	uint32_t windows[2];		/* of type 1 and 2B, bound */
 	uint32_t handles[ISO_KINDS];
 	int channel;			/* descriptor of a completion channel */
+	uint32_t cm_id;			/* of the connection manager */
+	char node[64];			/* path of the device's node */
 	uint32_t left_qpn;		/* a QP that a process left behind */
 	uint32_t step;			/* counts what the intruder does, so that it can be killed in its midst */
 };
@@ -69,6 +71,8 @@ typedef void iso_act(struct raw_ctx *own);
 
 /* Another process does it, to its end.  What it finds wrong fails the case. */
 void iso_intrude(iso_act *act);
+/* The same, where the process opens nothing: act gets NULL. */
+void iso_intrude_bare(iso_act *act);
 /* It does it again and again, and is killed `rounds` times, each time at another step. */
 void iso_kill_amidst(iso_act *act, int rounds);
 
@@ -82,7 +86,8 @@ void iso_build_write(struct raw_qp *qp, unsigned int index, const void *from, ui
 		     uint32_t rkey);
 void iso_ring(struct raw_qp *qp, unsigned int index, unsigned int opcode, unsigned int units);
 
-extern const struct rig_case iso_doorbell_cases[], iso_key_cases[], iso_handle_cases[];
-extern const size_t iso_doorbell_count, iso_key_count, iso_handle_count;
+extern const struct rig_case iso_doorbell_cases[], iso_key_cases[], iso_handle_cases[], iso_memory_cases[],
+	iso_right_cases[];
+extern const size_t iso_doorbell_count, iso_key_count, iso_handle_count, iso_memory_count, iso_right_count;
 
 #endif /* ISOLATION_H */

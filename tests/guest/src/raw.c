@@ -105,7 +105,8 @@ long raw_counter(const char *folder, const char *name)
 	return value;
 }
 
-static int open_uverbs(const char *device)
+/* `node` gets the path, of 63 characters at most. */
+static int open_uverbs(const char *device, char *node)
 {
 	char path[512], name[64];
 	struct dirent *entry;
@@ -124,10 +125,10 @@ static int open_uverbs(const char *device)
 		fclose(file);
 		if (strcmp(name, device))
 			continue;
-		snprintf(path, sizeof(path), "/dev/infiniband/%s", entry->d_name);
-		fd = open(path, O_RDWR | O_CLOEXEC);
+		snprintf(node, 64, "/dev/infiniband/%.40s", entry->d_name);
+		fd = open(node, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
-			rig_die("%s", path);
+			rig_die("%s", node);
 		closedir(dir);
 		return fd;
 	}
@@ -170,7 +171,7 @@ void raw_open(struct raw_ctx *ctx, const char *device)
 		.access_flags = RIG_ACCESS_ALL,
 	};
 
-	ctx->fd = open_uverbs(device);
+	ctx->fd = open_uverbs(device, ctx->node);
 	get_context(ctx);
 	alloc_pd(ctx);
 	ctx->buf = raw_pages(RAW_BUF_BYTES);

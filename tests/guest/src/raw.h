@@ -23,6 +23,7 @@
 struct raw_ctx {
 	int fd;
 	int async_fd;
+	char node[64];			/* path of the device's node */
 	struct hghca_alloc_ucontext_resp caps;
 	void *uar;
 	uint32_t pd_handle;

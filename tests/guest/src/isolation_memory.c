@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Memory that is not ours to give: for queues, doorbell records and regions. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "isolation.h"
+
+#define SPARE_BYTES	65536
+#define SPARE_RECORDS	32768		/* offset of doorbell records in the spare memory */
+
+static uint64_t noise_state;
+
+static uint32_t noise(void)
+{
+	noise_state = noise_state * 6364136223846793005 + 1442695040888963407;
+	return noise_state >> 33;
+}
+
+/* ---- objects at an address */
+
+static int cq_at(struct raw_ctx *own, uint64_t buf, uint64_t dbr)
+{
+	struct hghca_create_cq driver = { .buf_addr = buf, .dbr_addr = dbr };
+	uint32_t handle;
+	int error = raw_try_create_cq(own, 63, &driver, sizeof(driver), &handle);
+
+	if (!error && raw_destroy_cq_handle(own, handle))
+		rig_fail("DESTROY_CQ");
+	return error;
+}
+
+static int srq_at(struct raw_ctx *own, uint64_t buf, uint64_t dbr)
+{
+	struct hghca_create_srq driver = { .buf_addr = buf, .dbr_addr = dbr, .wqe_cnt = RAW_WQES,
+					   .log_stride = RAW_LOG_STRIDE };
+	struct ib_uverbs_destroy_srq cmd;
+	struct ib_uverbs_destroy_srq_resp resp;
+	uint32_t srqn;
+	int error = raw_try_create_srq(own, own->pd_handle, &driver, &cmd.srq_handle, &srqn);
+
+	if (!error)
+		raw_must(own->fd, IB_USER_VERBS_CMD_DESTROY_SRQ, &cmd, sizeof(cmd), &resp, sizeof(resp), "DESTROY_SRQ");
+	return error;
+}
+
+static int qp_at(struct raw_ctx *own, uint64_t buf, uint64_t dbr)
+{
+	struct hghca_create_qp driver;
+	struct raw_qp qp = { .ctx = own };
+	uint32_t handle, qpn;
+	struct raw_cq cq;
+	int error;
+
+	raw_cq_create(&cq, own);
+	driver = raw_qp_driver_data(&qp);
+	driver.buf_addr = buf;
+	driver.dbr_addr = dbr;
+	error = raw_try_create_qp(own, &cq, &driver, sizeof(driver), &handle, &qpn);
+	if (!error && raw_destroy_qp_handle(own, handle))
+		rig_fail("DESTROY_QP");
+	raw_cq_destroy(&cq, own);
+	return error;
+}
+
+static int resized_at(struct raw_ctx *own, uint64_t buf)
+{
+	struct {
+		struct ib_uverbs_resize_cq core;
+		struct hghca_resize_cq_cmd driver;
+	} cmd = { .core = { .cqe = 63 }, .driver = { .buf_addr = buf } };
+	struct ib_uverbs_resize_cq_resp resp;
+	struct raw_cq cq;
+	int error;
+
+	raw_cq_create(&cq, own);
+	cmd.core.cq_handle = cq.handle;
+	error = raw_command(own->fd, IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	raw_cq_destroy(&cq, own);
+	return error;
+}
+
+static int srq_resized_at(struct raw_ctx *own, uint64_t buf)
+{
+	struct {
+		struct ib_uverbs_modify_srq core;
+		struct hghca_modify_srq driver;
+	} cmd = {
+		.core = { .attr_mask = IBV_SRQ_MAX_WR, .max_wr = 2 * RAW_WQES - 1 },
+		.driver = { .buf_addr = buf, .wqe_cnt = 2 * RAW_WQES },
+	};
+	struct raw_srq srq;
+	int error;
+
+	raw_srq_create(&srq, own);
+	cmd.core.srq_handle = srq.handle;
+	error = raw_command(own->fd, IB_USER_VERBS_CMD_MODIFY_SRQ, &cmd, sizeof(cmd), NULL, 0);
+	raw_srq_destroy(&srq);
+	return error;
+}
+
+static int region_at(struct raw_ctx *own, uint64_t start, uint64_t bytes, unsigned int access)
+{
+	struct ib_uverbs_reg_mr cmd = { .start = start, .hca_va = start, .length = bytes, .access_flags = access,
+					.pd_handle = own->pd_handle };
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ib_uverbs_dereg_mr dereg;
+	int error = raw_command(own->fd, IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp));
+
+	if (error)
+		return error;
+	dereg.mr_handle = resp.mr_handle;
+	raw_must(own->fd, IB_USER_VERBS_CMD_DEREG_MR, &dereg, sizeof(dereg), NULL, 0, "DEREG_MR");
+	return 0;
+}
+
+static bool is_refusal(int error)
+{
+	return error == EFAULT || error == EINVAL || error == ENOMEM;
+}
+
+static void refused(int error, const char *what, const char *where, uint64_t address)
+{
+	if (!is_refusal(error))
+		rig_fail("%s %s, 0x%llx: %s", what, where, (unsigned long long)address,
+			 error ? strerror(error) : "success");
+}
+
+/* Nothing at all can be there; `read_only`: all can be but what is written to. */
+static void try_address(struct raw_ctx *own, uint64_t at, const char *where, bool read_only)
+{
+	uint64_t good = (uintptr_t)raw_pages(SPARE_BYTES);
+	int error;
+
+	refused(cq_at(own, at, good), "a CQ", where, at);
+	refused(resized_at(own, at), "a CQ's new buffer", where, at);
+	refused(cq_at(own, good, at), "a CQ's record", where, at);
+	refused(qp_at(own, good, at), "a QP's record", where, at);
+	refused(srq_at(own, good, at), "an SRQ's record", where, at);
+	refused(region_at(own, at, PAGE_BYTES, RIG_ACCESS_ALL), "a region", where, at);
+	if (read_only) {
+		error = qp_at(own, at, good);
+		if (error)
+			rig_fail("a QP's queues %s: %s", where, strerror(error));
+		error = region_at(own, at, PAGE_BYTES, 0);
+		if (error)
+			rig_fail("a region to be read %s: %s", where, strerror(error));
+	} else {
+		refused(qp_at(own, at, good), "a QP's queues", where, at);
+		refused(srq_at(own, at, good), "an SRQ", where, at);
+		refused(srq_resized_at(own, at), "an SRQ's new buffer", where, at);
+		refused(region_at(own, at, PAGE_BYTES, 0), "a region to be read", where, at);
+	}
+	munmap((void *)good, SPARE_BYTES);
+	iso.board->step++;
+}
+
+static uint64_t hole(void)
+{
+	void *page = raw_pages(SPARE_BYTES);
+
+	munmap(page, SPARE_BYTES);
+	return (uintptr_t)page;
+}
+
+static uint64_t read_only_pages(void)
+{
+	void *pages = mmap(NULL, SPARE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED)
+		rig_die("mmap");
+	return (uintptr_t)pages;
+}
+
+static uint64_t closed_pages(void)
+{
+	void *pages = mmap(NULL, SPARE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED)
+		rig_die("mmap");
+	return (uintptr_t)pages;
+}
+
+static void try_addresses(struct raw_ctx *own)
+{
+	uint64_t read_only = read_only_pages(), closed = closed_pages();
+
+	try_address(own, 0xffff888000000000, "in the kernel's map of all memory", false);
+	try_address(own, 0xffffffff81000000, "in the kernel's code", false);
+	try_address(own, 0xfffffffffffff000, "in the last page there is", false);
+	try_address(own, 0x8000000000000000, "at no canonical address", false);
+	try_address(own, 0x7ffffffff000, "behind the memory of programs", false);
+	try_address(own, 0, "at 0", false);
+	try_address(own, hole(), "in a hole", false);
+	try_address(own, ISO_ADDRESS, "in the owner's region", false);
+	try_address(own, (uintptr_t)own->uar, "in our own UAR page", false);
+	try_address(own, closed, "in memory that nobody may read", false);
+	try_address(own, read_only, "in memory to be read", true);
+	munmap((void *)read_only, SPARE_BYTES);
+	munmap((void *)closed, SPARE_BYTES);
+}
+
+/* Lengths that end where they must not. */
+static void try_lengths(struct raw_ctx *own)
+{
+	uint8_t *pages = raw_pages(SPARE_BYTES);
+	uint64_t at = (uintptr_t)pages;
+
+	munmap(pages + PAGE_BYTES, SPARE_BYTES - PAGE_BYTES);
+	refused(region_at(own, at, PAGE_BYTES + 1, 0), "a region", "with a hole at its end", at);
+	refused(region_at(own, at, 1ULL << 40, 0), "a region", "of 1 TiB", at);
+	refused(region_at(own, at, -at, 0), "a region", "up to the end of all addresses", at);
+	refused(region_at(own, at, ~0ULL, 0), "a region", "around all addresses", at);
+	refused(region_at(own, at, 0, 0), "a region", "of no bytes", at);
+	refused(qp_at(own, at, at), "a QP's queues", "with a hole in them", at);
+	munmap(pages, PAGE_BYTES);
+	iso.board->step++;
+}
+
+static void addresses(void)
+{
+	iso_intrude(try_addresses);
+	iso_intrude(try_lengths);
+}
+
+/* ---- memory that serves two purposes, or changes under the device: whose it is suffers alone */
+
+static void ring_some(struct iso_link *l)
+{
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		iso_build_write(&l->a, i, l->a.ctx->buf, l->a.ctx->mr.lkey, (uintptr_t)l->a.ctx->buf + PAGE_BYTES,
+				l->a.ctx->mr.rkey);
+		iso_ring(&l->a, i, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
+	}
+}
+
+/* A pair whose QPs have their queues, records and CQ where the caller says. */
+static void link_in(struct raw_ctx *own, uint8_t *queues, uint8_t *record, uint8_t *cqes, uint8_t *cq_record)
+{
+	struct hghca_create_cq cq_data = { .buf_addr = (uintptr_t)cqes, .dbr_addr = (uintptr_t)cq_record };
+	struct iso_link l = { .a = { .ctx = own, .type = IBV_QPT_RC }, .b = { .ctx = own, .type = IBV_QPT_RC } };
+	struct raw_qp *ends[] = { &l.a, &l.b };
+	struct hghca_create_qp driver;
+	size_t i;
+
+	memset(cqes, HGHCA_CQ_ENTRY_OWNER_HW, 64 * sizeof(struct hghca_cqe));
+	for (i = 0; i < 2; i++) {
+		errno = raw_try_create_cq(own, 63, &cq_data, sizeof(cq_data), &ends[i]->cq.handle);
+		if (errno)
+			rig_die("CREATE_CQ");
+		ends[i]->queues = queues;
+		ends[i]->dbr = (void *)record;
+		driver = raw_qp_driver_data(ends[i]);
+		errno = raw_try_create_qp(own, &ends[i]->cq, &driver, sizeof(driver), &ends[i]->handle, &ends[i]->qpn);
+		if (errno)
+			rig_die("CREATE_QP");
+	}
+	iso_link_connect(&l);
+	ring_some(&l);
+	for (i = 0; i < 2; i++)
+		if (raw_destroy_qp_handle(own, ends[i]->handle) || raw_destroy_cq_handle(own, ends[i]->cq.handle))
+			rig_die("taking down a QP");
+	iso.board->step++;
+}
+
+static void overlap(struct raw_ctx *own)
+{
+	uint8_t *pages = raw_pages(SPARE_BYTES);
+	uint8_t *apart = pages + 16384;
+
+	link_in(own, pages, apart, pages, apart + 8);			/* queues in the CQ */
+	link_in(own, pages, pages, apart, apart + PAGE_BYTES);		/* the record in the queue */
+	link_in(own, pages, apart, apart, apart);			/* all records in the CQ */
+	link_in(own, pages, apart, pages + PAGE_BYTES, pages + 2 * PAGE_BYTES);
+	link_in(own, pages, pages, pages, pages);
+	link_in(own, own->buf, own->buf, own->buf, own->buf);		/* in what is written to */
+	munmap(pages, SPARE_BYTES);
+}
+
+static void overlapping(void)
+{
+	iso_intrude(overlap);
+}
+
+static int shrink(struct raw_ctx *own, struct raw_cq *cq, uint8_t *pages)
+{
+	struct {
+		struct ib_uverbs_resize_cq core;
+		struct hghca_resize_cq_cmd driver;
+	} cmd = { .core = { .cq_handle = cq->handle, .cqe = 3 }, .driver = { .buf_addr = (uintptr_t)pages } };
+	struct ib_uverbs_resize_cq_resp resp;
+
+	return raw_command(own->fd, IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp));
+}
+
+/* Records say what cannot be, all the time while there are requests. */
+static void garble_records(struct raw_ctx *own)
+{
+	uint8_t *pages = raw_pages(SPARE_BYTES);
+	struct raw_srq srq;
+	struct iso_link l;
+	int i, error;
+
+	noise_state = iso.board->step;
+	raw_srq_create(&srq, own);
+	iso_link_create(&l, own, IBV_QPT_RC, &srq);
+	iso_link_connect(&l);
+	for (i = 0; i < 200; i++) {
+		l.a.dbr->rq_head = htole32(noise());
+		srq.dbr->posted = htole32(noise() % 4 ? noise() : RAW_WQES + noise() % 8);
+		l.a.cq.dbr->consumer_index = htole32(noise());
+		iso_build_write(&l.a, i, own->buf, own->mr.lkey, (uintptr_t)own->buf + PAGE_BYTES, own->mr.rkey);
+		iso_ring(&l.a, i, i % 3 ? HGHCA_OPCODE_RDMA_WRITE : HGHCA_OPCODE_SEND, i % 3 ? WRITE_UNITS : 2);
+		if (i % 10)
+			continue;
+		error = shrink(own, &l.a.cq, pages);
+		if (error && error != EINVAL)
+			rig_fail("RESIZE_CQ: %s", strerror(error));
+		iso.board->step++;
+	}
+	iso_link_destroy(&l);
+	raw_srq_destroy(&srq);
+	munmap(pages, SPARE_BYTES);
+}
+
+/* A CQ whose record is ahead of what the device has written: it says so when it is to shrink. */
+static void record_ahead(struct raw_ctx *own)
+{
+	uint8_t *pages = raw_pages(SPARE_BYTES);
+	struct raw_cq cq;
+	int error;
+
+	raw_cq_create(&cq, own);
+	cq.dbr->consumer_index = htole32(5);
+	error = shrink(own, &cq, pages);
+	if (error != EINVAL)
+		rig_fail("a CQ with more consumed than produced was resized: %s", strerror(error));
+	cq.dbr->consumer_index = 0;
+	error = shrink(own, &cq, pages);
+	if (error)
+		rig_fail("a CQ could not be resized: %s", strerror(error));
+	errno = raw_destroy_cq_handle(own, cq.handle);
+	if (errno)
+		rig_die("DESTROY_CQ");
+	munmap(pages, SPARE_BYTES);
+}
+
+static void garbled(void)
+{
+	iso_intrude(garble_records);
+	iso_intrude(record_ahead);
+}
+
+/* ---- memory of a process that has ended */
+
+/* Made by a process that shares our descriptor of the device, in memory of its own; it ends. */
+static void make_and_end(struct raw_ctx *own, struct raw_qp *qp, struct ib_uverbs_reg_mr_resp *mr)
+{
+	struct ib_uverbs_reg_mr cmd = { .hca_va = ISO_ADDRESS, .length = PAGE_BYTES, .access_flags = RIG_ACCESS_ALL,
+					.pd_handle = own->pd_handle };
+	int status;
+	pid_t child;
+
+	child = fork();
+	if (!child) {
+		void *pages = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		memset(pages, 0x33, PAGE_BYTES);
+		cmd.start = (uintptr_t)pages;
+		raw_must(own->fd, IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), mr, sizeof(*mr), "REG_MR");
+		raw_qp_create(qp, own);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || status)
+		rig_die("a process that ends");
+}
+
+static void use_of_the_dead(struct raw_ctx *own)
+{
+	struct shared {
+		struct raw_qp qp;
+		struct ib_uverbs_reg_mr_resp mr;
+	} *left = raw_pages(sizeof(*left));
+	struct ib_uverbs_dereg_mr dereg;
+	struct iso_link l;
+
+	make_and_end(own, &left->qp, &left->mr);
+	/* Its pages stay pinned: what is written there goes nowhere else, and can be read again. */
+	iso_link_create(&l, own, IBV_QPT_RC, NULL);
+	iso_link_connect(&l);
+	memset(own->buf, 0x44, WQE_BYTES);
+	iso_build_write(&l.a, 0, own->buf + PAGE_BYTES, own->mr.lkey, ISO_ADDRESS + WQE_BYTES, left->mr.rkey);
+	iso_ring(&l.a, 0, HGHCA_OPCODE_RDMA_READ, WRITE_UNITS);
+	if (raw_expect(&l.a, 0, 0, "RDMA READ of a dead process's region") && own->buf[PAGE_BYTES] != 0x33)
+		rig_fail("it read 0x%02x", own->buf[PAGE_BYTES]);
+	iso_build_write(&l.a, 1, own->buf, own->mr.lkey, ISO_ADDRESS, left->mr.rkey);
+	iso_ring(&l.a, 1, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
+	raw_expect(&l.a, 1, 0, "RDMA WRITE to it");
+	iso_build_write(&l.a, 2, own->buf + PAGE_BYTES, own->mr.lkey, ISO_ADDRESS, left->mr.rkey);
+	iso_ring(&l.a, 2, HGHCA_OPCODE_RDMA_READ, WRITE_UNITS);
+	if (raw_expect(&l.a, 2, 0, "RDMA READ of it") && own->buf[PAGE_BYTES] != 0x44)
+		rig_fail("it read 0x%02x afterwards", own->buf[PAGE_BYTES]);
+	iso_link_destroy(&l);
+	/* The QP reads its queue and record, which nobody can write any more. */
+	raw_qp_to_init(&left->qp);
+	raw_qp_to_rtr(&left->qp, iso.board->gid.raw, iso.board->gid_index, iso.board->mtu, left->qp.qpn);
+	raw_qp_to_rts(&left->qp);
+	iso_ring(&left->qp, 0, HGHCA_OPCODE_NOP, 1);
+	if (raw_destroy_qp_handle(own, left->qp.handle) || raw_destroy_cq_handle(own, left->qp.cq.handle))
+		rig_fail("a dead process's QP cannot be destroyed");
+	dereg.mr_handle = left->mr.mr_handle;
+	raw_must(own->fd, IB_USER_VERBS_CMD_DEREG_MR, &dereg, sizeof(dereg), NULL, 0, "DEREG_MR");
+	munmap(left, sizeof(*left));
+	iso.board->step++;
+}
+
+/* The last of the owner's memory is an intruder's next. */
+static void dead(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		iso_intrude(use_of_the_dead);
+}
+
+static void killed(void)
+{
+	static iso_act *const acts[] = { try_addresses, try_lengths, overlap, garble_records, use_of_the_dead };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(acts); i++)
+		iso_kill_amidst(acts[i], 3);
+}
+
+const struct rig_case iso_memory_cases[] = {
+	{ "memory: addresses that are not ours", addresses },
+	{ "memory: for two purposes at once", overlapping },
+	{ "memory: records that say what cannot be", garbled },
+	{ "memory: of a process that has ended", dead },
+	{ "memory: killed amidst", killed },
+};
+const size_t iso_memory_count = ARRAY_SIZE(iso_memory_cases);
