@@ -14,6 +14,7 @@
 
 #define SPARE_BYTES	65536
 #define SPARE_RECORDS	32768		/* offset of doorbell records in the spare memory */
+#define HOLE		0x10000000000	/* far from all that the kernel maps by itself */
 
 static uint64_t noise_state;
 
@@ -161,14 +162,6 @@ static void try_address(struct raw_ctx *own, uint64_t at, const char *where, boo
 	iso.board->step++;
 }
 
-static uint64_t hole(void)
-{
-	void *page = raw_pages(SPARE_BYTES);
-
-	munmap(page, SPARE_BYTES);
-	return (uintptr_t)page;
-}
-
 static uint64_t read_only_pages(void)
 {
 	void *pages = mmap(NULL, SPARE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -197,7 +190,7 @@ static void try_addresses(struct raw_ctx *own)
 	try_address(own, 0x8000000000000000, "at no canonical address", false);
 	try_address(own, 0x7ffffffff000, "behind the memory of programs", false);
 	try_address(own, 0, "at 0", false);
-	try_address(own, hole(), "in a hole", false);
+	try_address(own, HOLE, "in a hole", false);
 	try_address(own, ISO_ADDRESS, "in the owner's region", false);
 	try_address(own, (uintptr_t)own->uar, "in our own UAR page", false);
 	try_address(own, closed, "in memory that nobody may read", false);
@@ -359,81 +352,11 @@ static void garbled(void)
 	iso_intrude(record_ahead);
 }
 
-/* ---- memory of a process that has ended */
-
-/* Made by a process that shares our descriptor of the device, in memory of its own; it ends. */
-static void make_and_end(struct raw_ctx *own, struct raw_qp *qp, struct ib_uverbs_reg_mr_resp *mr)
-{
-	struct ib_uverbs_reg_mr cmd = { .hca_va = ISO_ADDRESS, .length = PAGE_BYTES, .access_flags = RIG_ACCESS_ALL,
-					.pd_handle = own->pd_handle };
-	int status;
-	pid_t child;
-
-	child = fork();
-	if (!child) {
-		void *pages = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		memset(pages, 0x33, PAGE_BYTES);
-		cmd.start = (uintptr_t)pages;
-		raw_must(own->fd, IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), mr, sizeof(*mr), "REG_MR");
-		raw_qp_create(qp, own);
-		_exit(0);
-	}
-	if (child < 0 || waitpid(child, &status, 0) != child || status)
-		rig_die("a process that ends");
-}
-
-static void use_of_the_dead(struct raw_ctx *own)
-{
-	struct shared {
-		struct raw_qp qp;
-		struct ib_uverbs_reg_mr_resp mr;
-	} *left = raw_pages(sizeof(*left));
-	struct ib_uverbs_dereg_mr dereg;
-	struct iso_link l;
-
-	make_and_end(own, &left->qp, &left->mr);
-	/* Its pages stay pinned: what is written there goes nowhere else, and can be read again. */
-	iso_link_create(&l, own, IBV_QPT_RC, NULL);
-	iso_link_connect(&l);
-	memset(own->buf, 0x44, WQE_BYTES);
-	iso_build_write(&l.a, 0, own->buf + PAGE_BYTES, own->mr.lkey, ISO_ADDRESS + WQE_BYTES, left->mr.rkey);
-	iso_ring(&l.a, 0, HGHCA_OPCODE_RDMA_READ, WRITE_UNITS);
-	if (raw_expect(&l.a, 0, 0, "RDMA READ of a dead process's region") && own->buf[PAGE_BYTES] != 0x33)
-		rig_fail("it read 0x%02x", own->buf[PAGE_BYTES]);
-	iso_build_write(&l.a, 1, own->buf, own->mr.lkey, ISO_ADDRESS, left->mr.rkey);
-	iso_ring(&l.a, 1, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
-	raw_expect(&l.a, 1, 0, "RDMA WRITE to it");
-	iso_build_write(&l.a, 2, own->buf + PAGE_BYTES, own->mr.lkey, ISO_ADDRESS, left->mr.rkey);
-	iso_ring(&l.a, 2, HGHCA_OPCODE_RDMA_READ, WRITE_UNITS);
-	if (raw_expect(&l.a, 2, 0, "RDMA READ of it") && own->buf[PAGE_BYTES] != 0x44)
-		rig_fail("it read 0x%02x afterwards", own->buf[PAGE_BYTES]);
-	iso_link_destroy(&l);
-	/* The QP reads its queue and record, which nobody can write any more. */
-	raw_qp_to_init(&left->qp);
-	raw_qp_to_rtr(&left->qp, iso.board->gid.raw, iso.board->gid_index, iso.board->mtu, left->qp.qpn);
-	raw_qp_to_rts(&left->qp);
-	iso_ring(&left->qp, 0, HGHCA_OPCODE_NOP, 1);
-	if (raw_destroy_qp_handle(own, left->qp.handle) || raw_destroy_cq_handle(own, left->qp.cq.handle))
-		rig_fail("a dead process's QP cannot be destroyed");
-	dereg.mr_handle = left->mr.mr_handle;
-	raw_must(own->fd, IB_USER_VERBS_CMD_DEREG_MR, &dereg, sizeof(dereg), NULL, 0, "DEREG_MR");
-	munmap(left, sizeof(*left));
-	iso.board->step++;
-}
-
-/* The last of the owner's memory is an intruder's next. */
-static void dead(void)
-{
-	int i;
-
-	for (i = 0; i < 3; i++)
-		iso_intrude(use_of_the_dead);
-}
+/* ---- */
 
 static void killed(void)
 {
-	static iso_act *const acts[] = { try_addresses, try_lengths, overlap, garble_records, use_of_the_dead };
+	static iso_act *const acts[] = { try_addresses, try_lengths, overlap, garble_records };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(acts); i++)
@@ -444,7 +367,6 @@ const struct rig_case iso_memory_cases[] = {
 	{ "memory: addresses that are not ours", addresses },
 	{ "memory: for two purposes at once", overlapping },
 	{ "memory: records that say what cannot be", garbled },
-	{ "memory: of a process that has ended", dead },
 	{ "memory: killed amidst", killed },
 };
 const size_t iso_memory_count = ARRAY_SIZE(iso_memory_cases);
