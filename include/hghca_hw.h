@@ -80,6 +80,7 @@
 #define HGHCA_UAR_SQ_DB			0x00
 #define HGHCA_UAR_CQ_ARM		0x10
 #define HGHCA_UAR_EQ_ARM		0x20
+#define HGHCA_UAR_CLOCK			0x30	/* extension CLOCK: 64 bits, to read */
 
 /* SQ doorbell, low word. */
 #define HGHCA_SQ_DB_COUNT_MASK		HGHCA_MASK(31, 24)
@@ -150,6 +151,7 @@ enum hghca_cmd_op {
 	HGHCA_CMD_QUERY_STATS		= 0xe02,	/* extension */
 	HGHCA_CMD_SET_QP_COUNTER	= 0xe03,	/* extension */
 	HGHCA_CMD_QUERY_COUNTER_SET	= 0xe04,	/* extension */
+	HGHCA_CMD_MODERATE_CQ		= 0xe07,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
 };
@@ -213,7 +215,9 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_XRC			(1U << 10)	/* service type XRC; needs SRQ */
 #define HGHCA_CAP_MULTICAST		(1U << 11)	/* multicast groups */
 #define HGHCA_CAP_QP_COUNTERS		(1U << 12)	/* counter sets; QUERY_CQ, QUERY_MPT */
-#define HGHCA_CAP_ALL			HGHCA_MASK(12, 0)
+#define HGHCA_CAP_CLOCK			(1U << 14)	/* clock, CQs with timestamps */
+#define HGHCA_CAP_MODERATION		(1U << 15)	/* MODERATE_CQ */
+#define HGHCA_CAP_ALL			(HGHCA_MASK(12, 0) | HGHCA_MASK(15, 14))
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -278,7 +282,9 @@ struct hghca_dev_lim {
 	__be16	mcg_entry_sz;		/* 56h, bytes */
 	__be16	num_counter_sets;	/* 58h, extension QP_COUNTERS; set 0 is none */
 	__be16	rsvd5a;
-	__be32	rsvd5c[9];
+	__be32	rsvd5c;
+	__be32	clock_khz;		/* 60h, extension CLOCK: ticks a millisecond */
+	__be32	rsvd64[7];
 };
 HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_qps, 0x0c);
@@ -293,6 +299,7 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, srqc_entry_sz, 0x4c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mcgs, 0x54);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, mcg_entry_sz, 0x56);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_counter_sets, 0x58);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, clock_khz, 0x60);
 
 #define HGHCA_DEV_LIM_MTU_MASK		0xf0
 #define HGHCA_DEV_LIM_WIDTH_MASK	0x0f
@@ -450,6 +457,7 @@ HGHCA_ASSERT_OFFSET(hghca_cqc, cqn, 0x2c);
 HGHCA_ASSERT_OFFSET(hghca_cqc, dbr_addr, 0x30);
 
 #define HGHCA_CQ_FLAG_TR		(1U << 18)
+#define HGHCA_CQ_FLAG_TIMESTAMP		(1U << 19)	/* extension CLOCK: struct hghca_timed_cqe */
 #define HGHCA_CQ_STATE_ARMED		(1U << 8)
 #define HGHCA_CQ_STATE_ARMED_SOL	(1U << 10)	/* QUERY_CQ */
 #define HGHCA_CQ_FAILED			(1U << 31)	/* QUERY_CQ */
@@ -463,6 +471,10 @@ struct hghca_resize_cq {
 	__be32	rsvd08[6];
 };
 HGHCA_ASSERT_SIZE(hghca_resize_cq, 0x20);
+
+/* in_param of MODERATE_CQ, extension. */
+#define HGHCA_CQ_MODERATION_COUNT_MASK	HGHCA_MASK(31, 16)	/* completions */
+#define HGHCA_CQ_MODERATION_PERIOD_MASK	HGHCA_MASK(15, 0)	/* us */
 
 /* SRQ context, extension. */
 struct hghca_srqc {
@@ -889,6 +901,15 @@ struct hghca_err_cqe {
 HGHCA_ASSERT_SIZE(hghca_err_cqe, 32);
 HGHCA_ASSERT_OFFSET(hghca_err_cqe, syndrome, 0x10);
 HGHCA_ASSERT_OFFSET(hghca_err_cqe, wqe, 0x18);
+
+/* An entry of a CQ with timestamps, extension CLOCK. */
+struct hghca_timed_cqe {
+	__le64	timestamp;		/* 00h: of the device's clock */
+	__le32	rsvd08[6];
+	struct hghca_cqe cqe;		/* 20h: or an hghca_err_cqe */
+};
+HGHCA_ASSERT_SIZE(hghca_timed_cqe, 64);
+HGHCA_ASSERT_OFFSET(hghca_timed_cqe, cqe, 0x20);
 
 #define HGHCA_CQE_SL_MASK		HGHCA_MASK(7, 4)
 #define HGHCA_CQE_GRH			HGHCA_MASK(15, 15)
