@@ -137,6 +137,11 @@ void hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t val
     guarded(core, [=](auto &device) { device.hcr_write(offset, value, size); });
 }
 
+uint64_t hghca_core_uar_read(struct hghca_core *core, uint64_t offset, unsigned size)
+{
+    return guarded(core, uint64_t(0), [=](auto &device) { return device.uar_read(offset, size); });
+}
+
 void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size)
 {
     guarded(core, [=](auto &device) { device.uar_write(offset, value, size); });

@@ -54,6 +54,7 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_HW2SW_CQ, &CommandInterface::hw2sw_cq, 0},
         {HGHCA_CMD_QUERY_CQ, &CommandInterface::query_cq, kOutput, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_RESIZE_CQ, &CommandInterface::resize_cq, kInput},
+        {HGHCA_CMD_MODERATE_CQ, &CommandInterface::moderate_cq, 0, 1, 0, HGHCA_CAP_MODERATION},
         {HGHCA_CMD_RST2INIT_QPEE, &CommandInterface::modify_qp, kInput},
         {HGHCA_CMD_INIT2INIT_QPEE, &CommandInterface::modify_qp, kInput},
         {HGHCA_CMD_INIT2RTR_QPEE, &CommandInterface::modify_qp, kInput},
@@ -137,6 +138,7 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.max_sg_srq = 32;
     lim.srqc_entry_sz = be16(kSrqcEntrySize);
     lim.num_counter_sets = be16(kCounterSets);
+    lim.clock_khz = be32(kClockKhz);
     lim.log_max_mcgs = kLogMaxMcgs;
     lim.qps_per_mcg = HGHCA_MGM_QPS;
     lim.mcg_entry_sz = be16(kMcgEntrySize);
@@ -336,6 +338,16 @@ uint8_t CommandInterface::resize_cq(const Command &command)
 {
     auto mailbox = in<hghca_resize_cq>();
     return device_.cqs->resize(command.in_modifier, uint8_t(be32(mailbox.logsize) >> 24), be32(mailbox.lkey));
+}
+
+uint8_t CommandInterface::moderate_cq(const Command &command)
+{
+    if (command.in_param >> 32)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    const auto moderation = uint32_t(command.in_param);
+    return device_.cqs->moderate(command.in_modifier,
+                                 uint16_t(field_get(HGHCA_CQ_MODERATION_COUNT_MASK, moderation)),
+                                 uint16_t(field_get(HGHCA_CQ_MODERATION_PERIOD_MASK, moderation)));
 }
 
 // ---- 4.9, 4.10, 4.11 queue pairs

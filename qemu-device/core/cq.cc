@@ -6,16 +6,24 @@
 
 namespace hghca {
 
-CompletionQueues::CompletionQueues(Device &device) : device_(device), cache_(*device.icm, device.counters_) {}
+CompletionQueues::CompletionQueues(Device &device)
+    : device_(device), cache_(*device.icm, device.counters_), timers_(1u << kLogMaxCqs)
+{
+}
 
 void CompletionQueues::configure(uint64_t base, unsigned log_count) { cache_.configure(base, 1ull << log_count); }
 
-void CompletionQueues::clear() { cache_.clear(); }
+void CompletionQueues::clear()
+{
+    cache_.clear();
+    timers_.clear();
+}
 
 bool CompletionQueues::valid(const Context &cq, uint32_t)
 {
-    return cq.ring.logsize >= 1 && cq.ring.logsize <= kLogMaxCqSize && cq.armed <= HGHCA_CQ_ARM_NEXT &&
-           is_bool(cq.failed);
+    return cq.ring.logsize >= 1 && cq.ring.logsize <= kLogMaxCqSize &&
+           (cq.ring.log_entry == kLogEntry || cq.ring.log_entry == kLogTimedEntry) &&
+           cq.armed <= HGHCA_CQ_ARM_NEXT && is_bool(cq.failed);
 }
 
 uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
@@ -26,7 +34,8 @@ uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
     if (logsize < 1 || logsize > kLogMaxCqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
     Context cq{};
-    cq.ring = {be32(in.lkey), be32(in.pd), uint8_t(logsize)};
+    const bool timed = device_.caps & HGHCA_CAP_CLOCK && be32(in.flags) & HGHCA_CQ_FLAG_TIMESTAMP;
+    cq.ring = {be32(in.lkey), be32(in.pd), uint8_t(logsize), timed ? kLogTimedEntry : kLogEntry};
     if (be32(in.cqn) != cqn ||
         !device_.memory->check(cq.ring.lkey, cq.ring.pd, 0, cq.ring.bytes(), Access::LocalWrite))
         return HGHCA_CMD_STAT_BAD_PARAM;
@@ -70,6 +79,7 @@ uint8_t CompletionQueues::query(uint32_t cqn, hghca_cqc &out)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     out = {};
     out.flags = be32((cq->failed ? HGHCA_CQ_FAILED : 0) |
+                     (cq->ring.log_entry == kLogTimedEntry ? HGHCA_CQ_FLAG_TIMESTAMP : 0) |
                      (cq->armed == HGHCA_CQ_ARM_NEXT        ? HGHCA_CQ_STATE_ARMED
                       : cq->armed == HGHCA_CQ_ARM_SOLICITED ? HGHCA_CQ_STATE_ARMED_SOL
                                                             : 0));
@@ -121,7 +131,7 @@ uint8_t CompletionQueues::resize(uint32_t cqn, uint8_t logsize, uint32_t lkey)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     if (logsize < 1 || logsize > kLogMaxCqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
-    RingPlace ring{lkey, cq->ring.pd, logsize};
+    RingPlace ring{lkey, cq->ring.pd, logsize, cq->ring.log_entry};
     if (!device_.memory->check(lkey, ring.pd, 0, ring.bytes(), Access::LocalWrite))
         return HGHCA_CMD_STAT_BAD_PARAM;
     bool readable;
@@ -155,7 +165,12 @@ bool CompletionQueues::post(uint32_t cqn, const hghca_cqe &cqe, bool solicited)
         device_.counters_.cq_overrun++;
         return false;
     }
-    switch (cq->buffer.write(device_.host, *device_.memory, cq->ring, cq->producer, &cqe)) {
+    const bool timed = cq->ring.log_entry == kLogTimedEntry;
+    hghca_timed_cqe timed_cqe{};
+    if (timed)
+        timed_cqe = {le64(device_.host.now_ns()), {}, cqe};
+    switch (cq->buffer.write(device_.host, *device_.memory, cq->ring, cq->producer,
+                             timed ? static_cast<const void *>(&timed_cqe) : &cqe)) {
     case QueueBuffer::Result::Full:
         device_.counters_.cq_overrun++;
         return fail(cqn, *cq, HGHCA_CQ_ERROR_OVERRUN);
@@ -172,11 +187,65 @@ bool CompletionQueues::post(uint32_t cqn, const hghca_cqe &cqe, bool solicited)
         cq->solicited_end = cq->producer;
     else if (cq->producer - cq->solicited_end > kReach)
         cq->solicited_end = cq->producer - kReach;
-    if (cq->armed == HGHCA_CQ_ARM_NEXT || (cq->armed == HGHCA_CQ_ARM_SOLICITED && solicited)) {
-        cq->armed = 0;
-        device_.eqs->post_completion(cq->eqn, cqn);
-    }
+    if (cq->armed == HGHCA_CQ_ARM_NEXT || (cq->armed == HGHCA_CQ_ARM_SOLICITED && solicited))
+        tell(cqn, *cq);
     return true;
+}
+
+// The CQ is armed, and has a completion that it is armed for.
+void CompletionQueues::tell(uint32_t cqn, Cached &cq)
+{
+    cache_.mark_dirty(cq);
+    if (cq.armed == HGHCA_CQ_ARM_NEXT && waits(cqn, cq))
+        return;
+    cq.armed = 0;
+    cq.deadline_ns = 0;
+    device_.eqs->post_completion(cq.eqn, cqn);
+}
+
+// Moderation: whether the event waits for more completions. The first of them starts the clock.
+bool CompletionQueues::waits(uint32_t cqn, Cached &cq)
+{
+    if (!cq.period_us || cq.producer - cq.armed_index >= cq.max_count)
+        return false;   // count 0 too
+    const uint64_t now_ns = device_.host.now_ns();
+    if (!cq.deadline_ns) {
+        cq.deadline_ns = now_ns + uint64_t(cq.period_us) * 1000;
+        timers_.arm(cqn, cq.deadline_ns);
+    }
+    return now_ns < cq.deadline_ns;
+}
+
+uint8_t CompletionQueues::moderate(uint32_t cqn, uint16_t count, uint16_t period_us)
+{
+    if (uint8_t status = cache_.check(cqn))
+        return status;
+    Cached *cq = find(cqn);
+    if (!cq)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    cache_.mark_dirty(*cq);
+    cq->max_count = count;
+    cq->period_us = period_us;
+    // What waits by the old rule does so by the new one from now on.
+    if (cq->deadline_ns) {
+        cq->deadline_ns = 0;
+        tell(cqn, *cq);
+    }
+    return HGHCA_CMD_STAT_OK;
+}
+
+void CompletionQueues::expire(uint64_t now_ns)
+{
+    while (timers_.next() <= now_ns) {
+        const uint32_t cqn = timers_.pop();
+        Cached *cq = find(cqn);
+        if (!cq || !cq->deadline_ns)
+            continue;
+        if (cq->deadline_ns > now_ns)
+            timers_.arm(cqn, cq->deadline_ns);
+        else
+            tell(cqn, *cq);
+    }
 }
 
 void CompletionQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)
@@ -197,14 +266,16 @@ void CompletionQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)
     if (command != HGHCA_CQ_ARM_SOLICITED && command != HGHCA_CQ_ARM_NEXT)
         return;
     cache_.mark_dirty(*cq);
-    uint32_t end = command == HGHCA_CQ_ARM_SOLICITED ? cq->solicited_end : cq->producer;
-    if (int32_t(end - low) > 0) {
-        cq->armed = 0;
-        device_.eqs->post_completion(cq->eqn, cqn);
-    } else if (cq->armed != HGHCA_CQ_ARM_NEXT) {
-        // One that waits for any completion is not narrowed by a later wish for a solicited one.
+    // One that waits for any completion is not narrowed by a later wish for a solicited one.
+    if (cq->armed != HGHCA_CQ_ARM_NEXT)
         cq->armed = uint8_t(command);
+    if (command == HGHCA_CQ_ARM_NEXT) {
+        cq->armed_index = low;
+        cq->deadline_ns = 0;
     }
+    const uint32_t end = command == HGHCA_CQ_ARM_SOLICITED ? cq->solicited_end : cq->producer;
+    if (int32_t(end - low) > 0)
+        tell(cqn, *cq);
 }
 
 }  // namespace hghca

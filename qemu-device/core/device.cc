@@ -102,6 +102,18 @@ void Device::hcr_write(uint64_t offset, uint64_t value, unsigned size)
 
 // ---- BAR2
 
+uint64_t Device::uar_read(uint64_t offset, unsigned size)
+{
+    const uint64_t within = offset % HGHCA_UAR_PAGE_SIZE;
+    if (!(caps & HGHCA_CAP_CLOCK) || offset >= HGHCA_BAR_UAR_SIZE)
+        return 0;
+    if (within == HGHCA_UAR_CLOCK && size == 8)
+        return host.now_ns();
+    if (within == HGHCA_UAR_CLOCK && size == 4)
+        return uint32_t(host.now_ns());
+    return within == HGHCA_UAR_CLOCK + 4 && size == 4 ? host.now_ns() >> 32 : 0;
+}
+
 void Device::uar_write(uint64_t offset, uint64_t value, unsigned size)
 {
     if (offset >= HGHCA_BAR_UAR_SIZE)
@@ -168,6 +180,7 @@ void Device::timer()
 {
     armed_ns_ = UINT64_MAX;  // it has fired
     transport->expire(host.now_ns());
+    cqs->expire(host.now_ns());
     transport->run(config.budget_bytes);
     finish_entry();
 }
@@ -203,7 +216,7 @@ void Device::finish_entry()
         groups->trim(capacity);
         qps->trim(capacity);
     }
-    uint64_t deadline = transport->next_deadline();
+    uint64_t deadline = std::min(transport->next_deadline(), cqs->next_deadline());
     if (deadline != armed_ns_) {
         armed_ns_ = deadline;
         host.set_timer(deadline);

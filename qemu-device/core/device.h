@@ -47,6 +47,8 @@ struct Port {
     uint16_t pkey = 0xffff;
 };
 
+constexpr uint32_t kClockKhz = 1000000;   // of Host::now_ns()
+
 struct Config {
     std::array<uint8_t, 6> mac;
     uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
@@ -67,7 +69,8 @@ public:
     // BAR0. `size` in bytes; what the document does not allow has no effect.
     uint64_t hcr_read(uint64_t offset, unsigned size);
     void hcr_write(uint64_t offset, uint64_t value, unsigned size);
-    // BAR2.
+    // BAR2. The clock alone answers; all other reads give 0.
+    uint64_t uar_read(uint64_t offset, unsigned size);
     void uar_write(uint64_t offset, uint64_t value, unsigned size);
 
     // A frame from the link, without FCS. Never sends: replies go out in run().

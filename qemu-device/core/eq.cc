@@ -30,7 +30,7 @@ void EventQueues::clear()
 
 bool EventQueues::valid(const Context &eq, uint32_t)
 {
-    return eq.ring.logsize >= 1 && eq.ring.logsize <= kLogMaxEqSize && eq.vector < kVectors && is_bool(eq.armed) &&
+    return eq.ring.logsize >= 1 && eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry && eq.vector < kVectors && is_bool(eq.armed) &&
            is_bool(eq.overflowed);
 }
 

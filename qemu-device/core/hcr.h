@@ -87,6 +87,7 @@ private:
     uint8_t hw2sw_cq(const Command &);
     uint8_t query_cq(const Command &);
     uint8_t resize_cq(const Command &);
+    uint8_t moderate_cq(const Command &);
     uint8_t modify_qp(const Command &);
     uint8_t query_qp(const Command &);
     uint8_t conf_special_qp(const Command &);

@@ -51,6 +51,7 @@ void hghca_core_free(struct hghca_core *core);
 void hghca_core_reset(struct hghca_core *core);
 uint64_t hghca_core_hcr_read(struct hghca_core *core, uint64_t offset, unsigned size);
 void hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
+uint64_t hghca_core_uar_read(struct hghca_core *core, uint64_t offset, unsigned size);
 void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
 void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count);
 bool hghca_core_run(struct hghca_core *core);

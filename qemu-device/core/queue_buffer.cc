@@ -12,16 +12,13 @@ namespace hghca {
 namespace {
 
 constexpr uint32_t kPage = 4096;
-constexpr uint32_t kEntry = 32;
-constexpr uint32_t kOwner = 31;
 
 }  // namespace
 
 bool QueueBuffer::locate(MemoryTable &memory, const RingPlace &ring, uint32_t index, Segment &out)
 {
-    constexpr uint32_t kPerPage = kPage / kEntry;
-    uint32_t slot = ring.slot(index);
-    uint32_t page = slot / kPerPage;
+    const uint64_t at = uint64_t(ring.slot(index)) << ring.log_entry;
+    const uint32_t page = uint32_t(at / kPage);
     if (generation_ != memory.generation() || page_ != page) {
         // All of the ring in this page at once, as the next slots are not checked again.
         SegmentArray<1> segments;
@@ -34,8 +31,8 @@ bool QueueBuffer::locate(MemoryTable &memory, const RingPlace &ring, uint32_t in
         pointer_ = segments[0].pointer;
         dma_ = segments[0].dma;
     }
-    uint32_t offset = slot % kPerPage * kEntry;
-    out = {pointer_ ? pointer_ + offset : nullptr, dma_ + offset, kEntry};
+    const uint32_t offset = at % kPage;
+    out = {pointer_ ? pointer_ + offset : nullptr, dma_ + offset, ring.entry_bytes()};
     return true;
 }
 
@@ -45,9 +42,10 @@ QueueBuffer::Result QueueBuffer::probe(Host &host, MemoryTable &memory, const Ri
     uint8_t owner;
     if (!locate(memory, ring, index, s))
         return Result::Fault;
+    const uint32_t last = s.length - 1;
     if (s.pointer)
-        owner = std::atomic_ref<uint8_t>(s.pointer[kOwner]).load(std::memory_order_acquire);
-    else if (!host.read(s.dma + kOwner, &owner, 1))
+        owner = std::atomic_ref<uint8_t>(s.pointer[last]).load(std::memory_order_acquire);
+    else if (!host.read(s.dma + last, &owner, 1))
         return Result::Fault;
     return owner == HGHCA_CQ_ENTRY_OWNER_HW ? Result::Ok : Result::Full;
 }
@@ -61,18 +59,19 @@ QueueBuffer::Result QueueBuffer::write(Host &host, MemoryTable &memory, const Ri
         return room;
     // Software polls the owner from another thread: the body must stand before
     // it, and before that the payload which the entry reports.
+    const uint32_t last = s.length - 1;
     if (s.pointer) {
-        std::memcpy(s.pointer, entry, kOwner);
-        std::atomic_ref<uint8_t>(s.pointer[kOwner]).store(HGHCA_CQ_ENTRY_OWNER_SW, std::memory_order_release);
-        host.dirty(s.dma, kEntry);
+        std::memcpy(s.pointer, entry, last);
+        std::atomic_ref<uint8_t>(s.pointer[last]).store(HGHCA_CQ_ENTRY_OWNER_SW, std::memory_order_release);
+        host.dirty(s.dma, s.length);
         return Result::Ok;
     }
     constexpr uint8_t owner = HGHCA_CQ_ENTRY_OWNER_SW;
     std::atomic_thread_fence(std::memory_order_release);
-    if (!host.write(s.dma, entry, kOwner))
+    if (!host.write(s.dma, entry, last))
         return Result::Fault;
     std::atomic_thread_fence(std::memory_order_release);
-    return host.write(s.dma + kOwner, &owner, 1) ? Result::Ok : Result::Fault;
+    return host.write(s.dma + last, &owner, 1) ? Result::Ok : Result::Fault;
 }
 
 }  // namespace hghca

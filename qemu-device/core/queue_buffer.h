@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The ring of 32-byte entries under a CQ or an EQ: owner byte last, 0x80 the device's.
+// The ring of entries under a CQ or an EQ: owner byte last, 0x80 the device's.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,17 @@
 
 namespace hghca {
 
+constexpr uint8_t kLogEntry = 5;         // of most rings: 32 bytes
+constexpr uint8_t kLogTimedEntry = 6;    // of CQs with timestamps
+
 // Where a ring stands: 1 << logsize entries at offset 0 of a zero-based MR.
 struct RingPlace {
     uint32_t lkey;
     uint32_t pd;
     uint8_t logsize;
-    uint64_t bytes() const { return uint64_t(32) << logsize; }
+    uint8_t log_entry = kLogEntry;
+    uint32_t entry_bytes() const { return 1u << log_entry; }
+    uint64_t bytes() const { return uint64_t(1) << (logsize + log_entry); }
     uint32_t slot(uint32_t index) const { return index & ((1u << logsize) - 1); }
 };
 
@@ -21,7 +26,7 @@ class QueueBuffer {
 public:
     enum class Result { Ok, Full, Fault };
 
-    // Writes `entry` (32 bytes) as number `index`, its owner byte last. Full:
+    // Writes `entry`, of the ring's size, as number `index`, its owner byte last. Full:
     // software still owns the slot.
     Result write(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index, const void *entry);
     // Ok when the device owns the slot of number `index`.

@@ -11,6 +11,7 @@
 #include "hghca_hw.h"
 #include "qp.h"
 #include "queue_buffer.h"
+#include "scheduler.h"
 
 namespace hghca {
 
@@ -90,7 +91,12 @@ public:
     uint8_t hw2sw(uint32_t cqn);
     uint8_t query(uint32_t cqn, hghca_cqc &out);
     uint8_t resize(uint32_t cqn, uint8_t logsize, uint32_t lkey);
+    // Events wait for `count` completions or for `period_us`; 0: they do not wait.
+    uint8_t moderate(uint32_t cqn, uint16_t count, uint16_t period_us);
     void doorbell(uint32_t uar_page, uint32_t low, uint32_t high);
+    // The next event that is only waited for in time, on Host::now_ns(), or UINT64_MAX; sends those due.
+    uint64_t next_deadline() const { return timers_.next(); }
+    void expire(uint64_t now_ns);
 
     // Writes a CQE (owner is set here, last) and sends the event it is armed for.
     // `solicited`: a solicited event or an error. False: no such CQ, it has
@@ -111,6 +117,10 @@ private:
         uint8_t armed;           // HGHCA_CQ_ARM_*, 0: not
         bool failed;
         uint64_t dbr_addr;       // 0: none
+        uint16_t max_count;      // moderation: completions, and
+        uint16_t period_us;      // 0: there is none
+        uint32_t armed_index;    // consumer index of the arming
+        uint64_t deadline_ns;    // of the event; 0: no completion waits
     };
     struct Cached : Context {
         QueueBuffer buffer;
@@ -125,10 +135,13 @@ private:
     static bool valid(const Context &cq, uint32_t cqn);
     Cached *find(uint32_t cqn) { return cache_.find(cqn, valid); }
     bool fail(uint32_t cqn, Cached &cq, uint8_t syndrome);
+    void tell(uint32_t cqn, Cached &cq);
+    bool waits(uint32_t cqn, Cached &cq);
     uint64_t outstanding(Cached &cq, uint64_t limit, bool &readable);
 
     Device &device_;
     ContextCache<Context, Cached, Policy> cache_;
+    TimerHeap timers_;           // of moderated CQs
 };
 
 // QPs by number, with their ICM entries behind. References are stable until

@@ -74,8 +74,8 @@ private:
     uint32_t head_ = kNone, tail_ = kNone;
 };
 
-// One deadline a QP at most, the earliest first. A deadline that moves out is
-// left where it is: whoever takes it too early sets it again.
+// One deadline a QP at most, or a CQ in a heap of theirs, the earliest first. A deadline that
+// moves out is left where it is: whoever takes it too early sets it again.
 class TimerHeap {
 public:
     explicit TimerHeap(uint32_t qps) : place_(qps, kNone) { heap_.reserve(qps); }

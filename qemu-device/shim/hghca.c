@@ -150,9 +150,14 @@ static void hghca_hcr_write(void *opaque, hwaddr offset, uint64_t value, unsigne
 static uint64_t hghca_uar_read(void *opaque, hwaddr offset, unsigned size)
 {
     HghcaState *s = opaque;
+    uint64_t value = 0;
 
-    trace_hghca_ub_uar_read(s->name, offset, size);
-    return 0;
+    if (!s->busy && !s->closing) {
+        value = hghca_core_uar_read(s->core, offset, size);
+    }
+    trace_hghca_uar_read(s->name, offset / HGHCA_UAR_PAGE_SIZE,
+                         offset % HGHCA_UAR_PAGE_SIZE, size, value);
+    return value;
 }
 
 static void hghca_uar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)

@@ -20,7 +20,7 @@ constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x0
                                    0x019, 0x01a, 0x01b, 0x01c, 0x01d, 0x01e, 0x01f, 0x020, 0x021, 0x02d,
                                    0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02,
                                    0x035, 0x036, 0x037, 0x040, 0x044, 0x025, 0x026, 0x027,
-                                   0x00e, 0x018, 0xe03, 0xe04};
+                                   0x00e, 0x018, 0xe03, 0xe04, 0xe07};
 
 TEST_F(Commands, EveryOpcode)
 {
@@ -165,7 +165,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x1fffu);
+    EXPECT_EQ(be32(lim.caps), 0xdfffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);
@@ -174,6 +174,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(lim.log_max_mcgs, 13);
     EXPECT_EQ(lim.qps_per_mcg, 56);
     EXPECT_EQ(be16(lim.mcg_entry_sz), 256);
+    EXPECT_EQ(be32(lim.clock_khz), 1000000u);
     // The rest of the mailbox is zero.
     for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
         ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;
