@@ -7,9 +7,9 @@
 
 #define HGHCA_CQ_MIN_LOG	1
 
-static size_t hghca_cq_bytes(u32 log_size)
+static size_t hghca_cq_bytes(const struct hghca_cq *hcq, u32 log_size)
 {
-	return ALIGN(sizeof(struct hghca_cqe) << log_size, PAGE_SIZE);
+	return ALIGN(BIT(hcq->log_cqe + log_size), PAGE_SIZE);
 }
 
 /* log2 of the buffer for @cqe CQEs; one entry more tells full from empty. */
@@ -58,10 +58,11 @@ void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome)
 }
 
 /* Pins a user's buffer and puts it under an MR. */
-static int hghca_cq_map_user(struct hghca_dev *hdev, struct hghca_queue *queue,
-			     struct ib_umem **umem, u64 addr, u32 log_size)
+static int hghca_cq_map_user(struct hghca_dev *hdev, const struct hghca_cq *hcq,
+			     struct hghca_queue *queue, struct ib_umem **umem, u64 addr,
+			     u32 log_size)
 {
-	size_t bytes = hghca_cq_bytes(log_size);
+	size_t bytes = hghca_cq_bytes(hcq, log_size);
 	int ret;
 
 	if (!PAGE_ALIGNED(addr)) {
@@ -85,12 +86,12 @@ static int hghca_cq_map_user(struct hghca_dev *hdev, struct hghca_queue *queue,
 }
 
 /* A kernel buffer, all of it the device's. */
-static int hghca_cq_alloc_kernel(struct hghca_dev *hdev, struct hghca_queue *queue,
-				 u32 log_size)
+static int hghca_cq_alloc_kernel(struct hghca_dev *hdev, const struct hghca_cq *hcq,
+				 struct hghca_queue *queue, u32 log_size)
 {
 	int ret;
 
-	ret = hghca_queue_alloc(hdev, queue, hdev->pdn, hghca_cq_bytes(log_size), true);
+	ret = hghca_queue_alloc(hdev, queue, hdev->pdn, hghca_cq_bytes(hcq, log_size), true);
 	if (ret)
 		return ret;
 	hghca_cq_hand_over(queue, log_size);
@@ -115,7 +116,7 @@ static int hghca_cq_init_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	if (ret)
 		return ret;
 
-	ret = hghca_cq_map_user(hdev, &hcq->queue, &hcq->umem, cmd.buf_addr,
+	ret = hghca_cq_map_user(hdev, hcq, &hcq->queue, &hcq->umem, cmd.buf_addr,
 				hcq->log_size);
 	if (ret)
 		return ret;
@@ -134,7 +135,7 @@ static int hghca_cq_init_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq)
 {
 	int ret;
 
-	ret = hghca_cq_alloc_kernel(hdev, &hcq->queue, hcq->log_size);
+	ret = hghca_cq_alloc_kernel(hdev, hcq, &hcq->queue, hcq->log_size);
 	if (ret)
 		return ret;
 
@@ -154,6 +155,8 @@ static int hghca_cq_to_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 	struct hghca_cqc cqc = {};
 	u32 usrpage = hcq->uctx ? hcq->uctx->uar.index : 0;
 
+	if (hcq->log_cqe == ilog2(sizeof(struct hghca_timed_cqe)))
+		cqc.flags = cpu_to_be32(HGHCA_CQ_FLAG_TIMESTAMP);
 	cqc.logsize_usrpage =
 		cpu_to_be32(FIELD_PREP(HGHCA_CQC_LOGSIZE_MASK, hcq->log_size) |
 			    FIELD_PREP(HGHCA_CQC_USRPAGE_MASK, usrpage));
@@ -206,8 +209,13 @@ int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct hghca_create_cq_resp resp = {};
 	int ret;
 
-	if (attr->flags)
-		return -EOPNOTSUPP;
+	hcq->log_cqe = ilog2(sizeof(struct hghca_cqe));
+	if (attr->flags) {
+		if (attr->flags != IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION || !udata ||
+		    !(hdev->limits.caps & HGHCA_CAP_CLOCK))
+			return -EOPNOTSUPP;
+		hcq->log_cqe = ilog2(sizeof(struct hghca_timed_cqe));
+	}
 	if (!attr->cqe || attr->cqe > hdev->limits.max_cqe ||
 	    attr->comp_vector >= hdev->num_comp_eqs) {
 		ibdev_dbg(ibcq->device, "CQ of %u CQEs, vector %u is not possible\n",
@@ -326,7 +334,7 @@ static int hghca_cq_resize_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	if (ret)
 		return ret;
 
-	ret = hghca_cq_map_user(hdev, &queue, &umem, cmd.buf_addr, log_size);
+	ret = hghca_cq_map_user(hdev, hcq, &queue, &umem, cmd.buf_addr, log_size);
 	if (ret)
 		return ret;
 
@@ -355,7 +363,7 @@ static int hghca_cq_resize_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	struct hghca_queue queue = {};
 	int ret;
 
-	ret = hghca_cq_alloc_kernel(hdev, &queue, log_size);
+	ret = hghca_cq_alloc_kernel(hdev, hcq, &queue, log_size);
 	if (ret)
 		return ret;
 
@@ -409,4 +417,19 @@ int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 		ibcq->cqe = BIT(log_size) - 1;
 	mutex_unlock(&hcq->resize_lock);
 	return ret;
+}
+
+/**
+ * hghca_modify_cq - have events of a CQ wait for more completions
+ * @ibcq: the CQ
+ * @count: for so many completions
+ * @period: but no longer than this after the first, in us
+ *
+ * Events do not wait when either is 0.
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	return hghca_cmd_moderate_cq(to_hdev(ibcq->device), to_hcq(ibcq)->hw.cqn, count, period);
 }

@@ -261,6 +261,14 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_mcast_qp_attach = limits->max_mcg_qps;
 	attr->max_total_mcast_qp_attach = attr->max_mcast_grp * attr->max_mcast_qp_attach;
 	attr->max_pkeys = 1;
+	if (limits->caps & HGHCA_CAP_CLOCK) {
+		attr->timestamp_mask = U64_MAX;
+		attr->hca_core_clock = limits->clock_khz;
+	}
+	if (limits->caps & HGHCA_CAP_MODERATION) {
+		attr->cq_caps.max_cq_moderation_count = U16_MAX;
+		attr->cq_caps.max_cq_moderation_period = U16_MAX;
+	}
 	attr->local_ca_ack_delay = limits->ack_delay;
 	return 0;
 }

@@ -591,6 +591,22 @@ int hghca_cmd_set_qp_counter(struct hghca_dev *hdev, u32 qpn, u32 set)
 }
 
 /**
+ * hghca_cmd_moderate_cq - MODERATE_CQ
+ * @hdev: the device
+ * @cqn: the CQ
+ * @count: completions that an event waits for
+ * @period: how long it waits at most, in us
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_moderate_cq(struct hghca_dev *hdev, u32 cqn, u16 count, u16 period)
+{
+	return hghca_cmd_plain(hdev, HGHCA_CMD_MODERATE_CQ, cqn, 0,
+			       FIELD_PREP(HGHCA_CQ_MODERATION_COUNT_MASK, count) |
+			       FIELD_PREP(HGHCA_CQ_MODERATION_PERIOD_MASK, period));
+}
+
+/**
  * hghca_cmd_query_counter_set - QUERY_COUNTER_SET
  * @hdev: the device
  * @set: the counter set

@@ -82,6 +82,7 @@ struct hghca_ucontext;
  * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
  * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
  * @num_mcgs: entries of the table of multicast groups; 0 without HGHCA_CAP_MULTICAST
+ * @clock_khz: of the device's clock; 0 without HGHCA_CAP_CLOCK
  * @num_pds: protection domains
  * @max_xrcdn: largest number of an XRC domain
  * @num_uars: UAR pages
@@ -127,6 +128,7 @@ struct hghca_limits {
 	u32 num_srqs;
 	u32 num_counter_sets;
 	u32 num_mcgs;
+	u32 clock_khz;
 	u32 num_pds;
 	u32 max_xrcdn;
 	u32 num_uars;
@@ -665,6 +667,7 @@ int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *
 int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn);
 int hghca_cmd_query_cq(struct hghca_dev *hdev, u32 cqn, struct hghca_cqc *cqc);
 int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize);
+int hghca_cmd_moderate_cq(struct hghca_dev *hdev, u32 cqn, u16 count, u16 period);
 int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
 			const struct hghca_qpc *qpc);
 int hghca_cmd_query_qp(struct hghca_dev *hdev, u32 qpn, struct hghca_qpc *qpc);

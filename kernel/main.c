@@ -85,6 +85,11 @@ static const struct ib_device_ops hghca_dev_qp_counter_ops = {
 	.fill_res_mr_entry_raw = hghca_fill_res_mr_entry_raw,
 };
 
+/* For a device whose events wait for more completions. */
+static const struct ib_device_ops hghca_dev_moderation_ops = {
+	.modify_cq = hghca_modify_cq,
+};
+
 /* For a device that has shared receive queues. */
 static const struct ib_device_ops hghca_dev_srq_ops = {
 	.create_srq = hghca_create_srq,
@@ -267,6 +272,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_stats_ops);
 	if (hdev->limits.caps & HGHCA_CAP_QP_COUNTERS)
 		ib_set_device_ops(ibdev, &hghca_dev_qp_counter_ops);
+	if (hdev->limits.caps & HGHCA_CAP_MODERATION)
+		ib_set_device_ops(ibdev, &hghca_dev_moderation_ops);
 	if (hdev->limits.caps & HGHCA_CAP_SRQ)
 		ib_set_device_ops(ibdev, &hghca_dev_srq_ops);
 	if (hdev->limits.caps & HGHCA_CAP_XRC)

@@ -260,6 +260,20 @@ static void hghca_profile_counter_sets(struct hghca_dev *hdev, const struct hghc
 		limits->num_counter_sets = sets;
 }
 
+/* A clock that does not run is none. */
+static void hghca_profile_clock(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+
+	if (!(limits->caps & HGHCA_CAP_CLOCK))
+		return;
+	limits->clock_khz = be32_to_cpu(lim->clock_khz);
+	if (!limits->clock_khz) {
+		hghca_profile_bad(hdev, "clock_khz", 0);
+		limits->caps &= ~HGHCA_CAP_CLOCK;
+	}
+}
+
 /* A device whose groups cannot be is one without. */
 static void hghca_profile_mcgs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -376,6 +390,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 		return err;
 	hghca_profile_srqs(hdev, &lim);
 	hghca_profile_counter_sets(hdev, &lim);
+	hghca_profile_clock(hdev, &lim);
 	hghca_profile_mcgs(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);
 }

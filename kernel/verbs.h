@@ -85,6 +85,7 @@ struct hghca_ah {
  *	before &hghca_wq.lock of a receive queue and &hghca_srq.lock
  * @queue: the buffer
  * @log_size: log2 of its CQEs
+ * @log_cqe: log2 of a CQE's bytes; those of a kernel CQ have no timestamps
  * @resize: the buffer to come while RESIZE_CQ is under way, otherwise NULL
  * @resize_log_size: log2 of its CQEs
  * @cons_index: CQEs consumed, free-running
@@ -102,6 +103,7 @@ struct hghca_cq {
 	spinlock_t lock;		/* see above */
 	struct hghca_queue queue;
 	u32 log_size;
+	u32 log_cqe;
 	struct hghca_queue *resize;
 	u32 resize_log_size;
 	u32 cons_index;
@@ -386,6 +388,7 @@ int hghca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int hghca_pre_destroy_cq(struct ib_cq *ibcq);
 void hghca_post_destroy_cq(struct ib_cq *ibcq);
 int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int hghca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 void hghca_cq_completion(struct hghca_hwcq *hwcq);
 void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome);
 

@@ -381,6 +381,11 @@ static int typed_resize_cq(struct hghca_dev *hdev)
 	return hghca_cmd_resize_cq(hdev, 0x12345, &resize);
 }
 
+static int typed_moderate_cq(struct hghca_dev *hdev)
+{
+	return hghca_cmd_moderate_cq(hdev, 0x12345, 0xabcd, 0x4321);
+}
+
 static int typed_rst2init(struct hghca_dev *hdev)
 {
 	struct hghca_qpc *qpc = kmalloc(sizeof(*qpc), GFP_KERNEL);
@@ -600,6 +605,7 @@ static const struct typed_command {
 	{ "SW2HW_CQ", typed_sw2hw_cq, 0x016, 0, 0x12345, .in_bytes = 64 },
 	{ "HW2SW_CQ", typed_hw2sw_cq, 0x017, 0, 0x12345, .takes = true },
 	{ "RESIZE_CQ", typed_resize_cq, 0x02c, 0, 0x12345, .in_bytes = 32 },
+	{ "MODERATE_CQ", typed_moderate_cq, 0xe07, 0, 0x12345, .in_param = 0xabcd4321 },
 	{ "RST2INIT_QPEE", typed_rst2init, 0x019, 0, 0xabcd, .in_bytes = 192 },
 	{ "2ERR_QPEE", typed_2err, 0x01e, 3, 0xabcd, .takes = true },
 	{ "QUERY_QP", typed_query_qp, 0x022, 0, 0xabcd, .out = true },

@@ -895,7 +895,9 @@ static const struct completions_bad_create {
 	{ "no CQE", { .cqe = 0 }, -EINVAL },
 	{ "more CQEs than there may be", { .cqe = 1 << 22 }, -EINVAL },
 	{ "a vector that is not there", { .cqe = 1, .comp_vector = 2 }, -EINVAL },
-	{ "flags", { .cqe = 1, .flags = 1 }, -EOPNOTSUPP },
+	{ "timestamps for the kernel", { .cqe = 1, .flags = 1 }, -EOPNOTSUPP },
+	{ "overrun ignored", { .cqe = 1, .flags = 2 }, -EOPNOTSUPP },
+	{ "flags to come", { .cqe = 1, .flags = 4 }, -EOPNOTSUPP },
 };
 
 static void completions_bad_create_name(const struct completions_bad_create *param, char *desc)

@@ -35,7 +35,7 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
 	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
-	KUNIT_EXPECT_EQ(test, 0x1fff, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0xdfff, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 19, be64_at(&init, 0x30));
 	KUNIT_EXPECT_EQ(test, 0x2000000, be64_at(&init, 0x38));
@@ -96,7 +96,7 @@ static void limits_decoded(struct kunit *test)
 	const struct hghca_limits *limits = &fake->hdev->limits;
 
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x1fff, limits->caps);
+	KUNIT_EXPECT_EQ(test, 0xdfff, limits->caps);
 	KUNIT_EXPECT_EQ(test, 256, limits->num_counter_sets);
 	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
 	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
@@ -201,7 +201,7 @@ static const struct limits_bad {
 	{ "without SRQ: no need", 0x3f, 0x7f, 0 },
 	{ "without UC: no need", 0x3e, 0x02, 0 },
 	{ "without MEM_MGT: no need", 0x3e, 0x01, 0 },
-	{ "with a capability to come", 0x3e, 0x80, 0 },
+	{ "with a capability to come", 0x3d, 0x80, 0 },
 };
 
 static void limits_bad_name(const struct limits_bad *bad, char *desc)
@@ -220,7 +220,7 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x1fff);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0xdfff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
 }
@@ -250,12 +250,12 @@ static void limits_bad_srq(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x1b7f, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0xdb7f, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.num_srqs);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_wr);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_sge);
 	hghca_profile_layout(fake->hdev, &init);
-	KUNIT_EXPECT_EQ(test, 0x1b7f, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0xdb7f, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x28));
 }
 
@@ -263,7 +263,7 @@ static void limits_bad_srq(struct kunit *test)
 static const struct limits_bad limits_bad_xrcds[] = {
 	{ "no domains", 0x50, 0 },
 	{ "2^25 domains", 0x50, 25 },
-	{ "not turned on", 0x3e, 0x1b },
+	{ "not turned on", 0x3e, 0xdb },
 };
 
 KUNIT_ARRAY_PARAM(limits_bad_xrcd, limits_bad_xrcds, limits_bad_name);
@@ -275,7 +275,7 @@ static void limits_bad_xrcd(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x1bff, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0xdbff, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_xrcdn);
 }
 
@@ -317,6 +317,45 @@ static void limits_counter_sets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->caps_left, be32_at(&init, 0x20));
 }
 
+/* The same of the clock. */
+static const struct limits_bad limits_bad_clocks[] = {
+	{ "that stands still", 0x62, 0 },
+	{ "not turned on", 0x3e, 0x9f },
+};
+
+KUNIT_ARRAY_PARAM(limits_bad_clock, limits_bad_clocks, limits_bad_name);
+
+static void limits_bad_clock(struct kunit *test)
+{
+	const struct limits_bad *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct ib_udata udata = {};
+	struct ib_device_attr attr;
+
+	fake->limits.clock_khz = cpu_to_be32(0x100);
+	((u8 *)&fake->limits)[param->offset] = param->value;
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_EXPECT_EQ(test, 0x9fff, fake->hdev->limits.caps);
+	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&fake->hdev->ibdev, &attr, &udata));
+	KUNIT_EXPECT_EQ(test, 0, attr.timestamp_mask);
+	KUNIT_EXPECT_EQ(test, 0, attr.hca_core_clock);
+}
+
+static void limits_clock(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct ib_udata udata = {};
+	struct ib_device_attr attr;
+
+	fake->limits.clock_khz = cpu_to_be32(156250);
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&fake->hdev->ibdev, &attr, &udata));
+	KUNIT_EXPECT_EQ(test, U64_MAX, attr.timestamp_mask);
+	KUNIT_EXPECT_EQ(test, 156250, attr.hca_core_clock);
+	KUNIT_EXPECT_EQ(test, U16_MAX, attr.cq_caps.max_cq_moderation_count);
+	KUNIT_EXPECT_EQ(test, U16_MAX, attr.cq_caps.max_cq_moderation_period);
+}
+
 static enum fake_end limits_refuse_adapter(struct fake *fake, const struct fake_command *cmd,
 					   struct fake_answer *answer)
 {
@@ -349,6 +388,8 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_bad_srq, limits_bad_srq_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_xrcd, limits_bad_xrcd_gen_params),
 	KUNIT_CASE_PARAM(limits_counter_sets, limits_sets_gen_params),
+	KUNIT_CASE_PARAM(limits_bad_clock, limits_bad_clock_gen_params),
+	KUNIT_CASE(limits_clock),
 	KUNIT_CASE(limits_refused),
 	{}
 };
