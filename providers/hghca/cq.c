@@ -10,8 +10,15 @@
 #include "hghca_abi.h"
 
 #define HGHCA_CQ_MIN_CQES	2
+#define HGHCA_LOG_CQE		5	/* bytes */
+#define HGHCA_LOG_TIMED_CQE	6
 
-#define HGHCA_CQ_WC_FLAGS	IBV_WC_STANDARD_FLAGS
+static_assert(sizeof(struct hghca_cqe) == 1 << HGHCA_LOG_CQE, "size of a CQE");
+static_assert(sizeof(struct hghca_timed_cqe) == 1 << HGHCA_LOG_TIMED_CQE,
+	      "size of a CQE with a timestamp");
+
+#define HGHCA_CQ_WC_FLAGS	(IBV_WC_STANDARD_FLAGS | \
+				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 #define HGHCA_CQ_COMP_MASK	(IBV_CQ_INIT_ATTR_MASK_FLAGS | \
 				 IBV_CQ_INIT_ATTR_MASK_PD)
 
@@ -146,9 +153,26 @@ static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
 /* ------------------------------------------------------------------ */
 /* The ring                                                             */
 
+/* In an array of CQEs of the CQ's size. */
+static inline struct hghca_cqe *hghca_cqe_of(const struct hghca_cq *cq,
+					     uint8_t *cqes, uint32_t slot)
+{
+	return (struct hghca_cqe *)(cqes + ((size_t)slot << cq->log_cqe));
+}
+
 static inline struct hghca_cqe *hghca_cq_cqe(struct hghca_cq *cq, uint32_t index)
 {
-	return &cq->cqes[index & cq->mask];
+	return hghca_cqe_of(cq, cq->cqes, index & cq->mask);
+}
+
+/* All of an entry: the CQE, and the timestamp before it. */
+static inline void hghca_cq_copy(const struct hghca_cq *cq, struct hghca_cqe *to,
+				 const struct hghca_cqe *from)
+{
+	size_t size = (size_t)1 << cq->log_cqe;
+	size_t before = size - sizeof(*from);
+
+	memcpy((uint8_t *)to - before, (const uint8_t *)from - before, size);
 }
 
 static inline bool hghca_cqe_is_ours(struct hghca_cqe *cqe)
@@ -465,6 +489,15 @@ static uint8_t hghca_read_sl(struct ibv_cq_ex *ibcq)
 	return hghca_cqe_sl(to_hcq_ex(ibcq)->current);
 }
 
+static uint64_t hghca_read_completion_ts(struct ibv_cq_ex *ibcq)
+{
+	const struct hghca_timed_cqe *timed;
+
+	timed = container_of(to_hcq_ex(ibcq)->current,
+			     const struct hghca_timed_cqe, cqe);
+	return le64toh(timed->timestamp);
+}
+
 /* An Ethernet port has no LID. */
 static uint32_t hghca_read_slid(struct ibv_cq_ex *ibcq)
 {
@@ -492,6 +525,8 @@ static void hghca_cq_set_readers(struct ibv_cq_ex *ex, uint64_t wc_flags)
 		ex->read_qp_num = hghca_read_qp_num;
 	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
 		ex->read_src_qp = hghca_read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = hghca_read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_SLID)
 		ex->read_slid = hghca_read_slid;
 	if (wc_flags & IBV_WC_EX_WITH_SL)
@@ -522,21 +557,30 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 /* ------------------------------------------------------------------ */
 /* Create, resize, destroy                                              */
 
-/* An array of `cnt` CQEs, all the device's; 0 or an errno. */
-static int hghca_cqes_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
-			    uint32_t cnt, struct hghca_pd *giver)
+/* Where the first CQE stands in a buffer: behind its timestamp if it has one. */
+static uint8_t *hghca_cqes_of(const struct hghca_cq *cq,
+			      const struct hghca_buf *buf)
 {
-	struct hghca_cqe *cqes;
+	size_t before = ((size_t)1 << cq->log_cqe) - sizeof(struct hghca_cqe);
+
+	return (uint8_t *)buf->addr + before;
+}
+
+/* An array of `cnt` CQEs, all the device's; 0 or an errno. */
+static int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
+			    struct hghca_buf *buf, uint32_t cnt)
+{
+	uint8_t *cqes;
 	uint32_t i;
 	int err;
 
-	err = hghca_buf_alloc(ctx, buf, (size_t)cnt * sizeof(*cqes), giver,
+	err = hghca_buf_alloc(ctx, buf, (size_t)cnt << cq->log_cqe, cq->parent,
 			      HGHCA_RES_CQ);
 	if (err)
 		return err;
-	cqes = buf->addr;
+	cqes = hghca_cqes_of(cq, buf);
 	for (i = 0; i < cnt; i++)
-		cqes[i].owner = HGHCA_CQ_ENTRY_OWNER_HW;
+		hghca_cqe_of(cq, cqes, i)->owner = HGHCA_CQ_ENTRY_OWNER_HW;
 	return 0;
 }
 
@@ -556,19 +600,24 @@ static int hghca_cq_round(struct hghca_context *ctx, int64_t asked, uint32_t *cn
 
 /* Returns NULL with errno set when that fails. */
 static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
-					int64_t asked,
-					struct ibv_comp_channel *channel,
-					int comp_vector, bool single_threaded,
+					const struct ibv_cq_init_attr_ex *asked,
+					bool single_threaded,
 					struct hghca_pd *parent)
 {
+	bool timed = asked->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
 	struct hghca_context *ctx = to_hctx(context);
 	struct hghca_ucmd_create_cq_resp resp = {};
+	struct ibv_cq_init_attr_ex attr = *asked;
 	struct hghca_ucmd_create_cq cmd = {};
 	struct hghca_cq *cq;
 	uint32_t cnt;
 	int err;
 
-	err = hghca_cq_round(ctx, asked, &cnt);
+	if (timed && !ctx->has_clock) {
+		err = EOPNOTSUPP;
+		goto err_errno;
+	}
+	err = hghca_cq_round(ctx, asked->cqe, &cnt);
 	if (err)
 		goto err_errno;
 
@@ -577,7 +626,9 @@ static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
 		err = ENOMEM;
 		goto err_errno;
 	}
-	err = hghca_cqes_alloc(ctx, &cq->buf, cnt, parent);
+	cq->log_cqe = timed ? HGHCA_LOG_TIMED_CQE : HGHCA_LOG_CQE;
+	cq->parent = parent;
+	err = hghca_cqes_alloc(ctx, cq, &cq->buf, cnt);
 	if (err)
 		goto err_cq;
 	cq->dbr = hghca_dbr_alloc(ctx);
@@ -585,16 +636,16 @@ static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
 		err = ENOMEM;
 		goto err_buf;
 	}
-	cq->cqes = cq->buf.addr;
+	cq->cqes = hghca_cqes_of(cq, &cq->buf);
 	cq->mask = cnt - 1;
-	cq->parent = parent;
 	hghca_lock_init(&cq->lock, single_threaded || ctx->single_threaded);
 
 	cmd.drv_payload.buf_addr = (uintptr_t)cq->buf.addr;
 	cmd.drv_payload.dbr_addr = (uintptr_t)cq->dbr;
-	err = ibv_cmd_create_cq(context, cnt - 1, channel, comp_vector, &cq->vcq.cq,
-				&cmd.ibv_cmd, sizeof(cmd),
-				&resp.ibv_resp, sizeof(resp));
+	attr.cqe = cnt - 1;
+	err = ibv_cmd_create_cq_ex(context, &attr, &cq->vcq,
+				   &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp), 0);
 	if (err)
 		goto err_lock;
 	cq->cqn = resp.drv_payload.cqn;
@@ -617,9 +668,15 @@ err_errno:
 struct ibv_cq *hghca_create_cq(struct ibv_context *context, int cqe,
 			       struct ibv_comp_channel *channel, int comp_vector)
 {
+	struct ibv_cq_init_attr_ex attr = {
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
 	struct hghca_cq *cq;
 
-	cq = hghca_cq_create(context, cqe, channel, comp_vector, false, NULL);
+	/* No number that is negative becomes a large one. */
+	attr.cqe = cqe < 0 ? 0 : cqe;
+	cq = hghca_cq_create(context, &attr, false, NULL);
 	return cq ? &cq->vcq.cq : NULL;
 }
 
@@ -652,8 +709,7 @@ struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 
 	single = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
 		 (parent && parent->td);
-	cq = hghca_cq_create(context, attr->cqe, attr->channel,
-			     attr->comp_vector, single, parent);
+	cq = hghca_cq_create(context, attr, single, parent);
 	if (!cq)
 		return NULL;
 	hghca_cq_set_readers(&cq->vcq.cq_ex, attr->wc_flags);
@@ -672,7 +728,7 @@ static uint32_t hghca_cq_waiting(struct hghca_cq *cq)
 }
 
 /* The CQE of an index stands in the slot of the same index, modulo the new size. */
-static void hghca_cq_move(struct hghca_cq *cq, struct hghca_cqe *to, uint32_t to_mask)
+static void hghca_cq_move(struct hghca_cq *cq, uint8_t *to, uint32_t to_mask)
 {
 	uint32_t waiting = hghca_cq_waiting(cq);
 	uint32_t i, index;
@@ -680,7 +736,8 @@ static void hghca_cq_move(struct hghca_cq *cq, struct hghca_cqe *to, uint32_t to
 	hghca_owner_before_body();
 	for (i = 0; i < waiting; i++) {
 		index = cq->consumer_index + i;
-		to[index & to_mask] = *hghca_cq_cqe(cq, index);
+		hghca_cq_copy(cq, hghca_cqe_of(cq, to, index & to_mask),
+			      hghca_cq_cqe(cq, index));
 	}
 }
 
@@ -700,7 +757,7 @@ int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (cnt == cq->mask + 1)
 		return 0;
 
-	err = hghca_cqes_alloc(ctx, &buf, cnt, cq->parent);
+	err = hghca_cqes_alloc(ctx, cq, &buf, cnt);
 	if (err)
 		return err;
 
@@ -719,10 +776,10 @@ int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (err)
 		goto err_unlock;
 
-	hghca_cq_move(cq, buf.addr, cnt - 1);
+	hghca_cq_move(cq, hghca_cqes_of(cq, &buf), cnt - 1);
 	old = cq->buf;
 	cq->buf = buf;
-	cq->cqes = buf.addr;
+	cq->cqes = hghca_cqes_of(cq, &buf);
 	cq->mask = cnt - 1;
 	hghca_unlock(&cq->lock);
 
@@ -733,6 +790,13 @@ err_unlock:
 	hghca_unlock(&cq->lock);
 	hghca_buf_free(&buf);
 	return err;
+}
+
+int hghca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
 int hghca_destroy_cq(struct ibv_cq *ibcq)
@@ -797,7 +861,8 @@ static void hghca_cq_take_out(struct hghca_cq *cq, const void *owner,
 		if (belongs(cq, owner, cqe))
 			freed++;
 		else if (freed)
-			*hghca_cq_cqe(cq, cq->consumer_index + i + freed) = *cqe;
+			hghca_cq_copy(cq, hghca_cq_cqe(cq, cq->consumer_index + i + freed),
+				      cqe);
 	}
 	if (!freed)
 		return;

@@ -26,6 +26,49 @@ int hghca_query_device_ex(struct ibv_context *context,
 	return 0;
 }
 
+#if SIZEOF_LONG == 8
+static uint64_t hghca_read_clock(const char *clock)
+{
+	return le64toh(mmio_read64_le(clock));
+}
+#else
+/* By halves, until the high one has not changed meanwhile. */
+static uint64_t hghca_read_clock(const char *clock)
+{
+	uint32_t high = le32toh(mmio_read32_le(clock + 4));
+	uint32_t before, low;
+
+	do {
+		before = high;
+		low = le32toh(mmio_read32_le(clock));
+		high = le32toh(mmio_read32_le(clock + 4));
+	} while (high != before);
+	return (uint64_t)high << 32 | low;
+}
+#endif
+
+/* The device's clock, whose ticks CQEs with timestamps tell too. */
+int hghca_query_rt_values(struct ibv_context *context,
+			  struct ibv_values_ex *values)
+{
+	struct hghca_context *ctx = to_hctx(context);
+	uint32_t asked = values->comp_mask;
+
+	values->comp_mask = 0;
+	if (!check_comp_mask(asked, IBV_VALUES_MASK_RAW_CLOCK))
+		return EINVAL;
+	if (!asked)
+		return 0;
+	if (!ctx->has_clock)
+		return EOPNOTSUPP;
+
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec =
+		hghca_read_clock((char *)ctx->uar + HGHCA_UAR_CLOCK);
+	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	return 0;
+}
+
 int hghca_query_port(struct ibv_context *context, uint8_t port,
 		     struct ibv_port_attr *attr)
 {

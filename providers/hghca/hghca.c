@@ -40,6 +40,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.get_srq_num = hghca_get_srq_num,
 	.import_mr = hghca_import_mr,
 	.import_pd = hghca_import_pd,
+	.modify_cq = hghca_modify_cq,
 	.modify_qp = hghca_modify_qp,
 	.modify_srq = hghca_modify_srq,
 	.open_qp = hghca_open_qp,
@@ -51,6 +52,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.query_device_ex = hghca_query_device_ex,
 	.query_port = hghca_query_port,
 	.query_qp = hghca_query_qp,
+	.query_rt_values = hghca_query_rt_values,
 	.query_srq = hghca_query_srq,
 	.reg_dmabuf_mr = hghca_reg_dmabuf_mr,
 	.reg_mr = hghca_reg_mr,
@@ -80,6 +82,7 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	ctx->max_srq_sge = resp->max_srq_sge;
 	ctx->has_mem_mgt = resp->caps & HGHCA_CAP_MEM_MGT;
 	ctx->has_xrc = resp->caps & HGHCA_CAP_XRC;
+	ctx->has_clock = resp->caps & HGHCA_CAP_CLOCK;
 	return 0;
 }
 
@@ -107,7 +110,7 @@ static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
 
 	ctx->page_size = sysconf(_SC_PAGESIZE);
 	ctx->single_threaded = check_env("HGHCA_SINGLE_THREADED");
-	ctx->uar = mmap(NULL, HGHCA_UAR_PAGE_SIZE, PROT_WRITE, MAP_SHARED,
+	ctx->uar = mmap(NULL, HGHCA_UAR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
 			cmd_fd, resp.drv_payload.uar_mmap_offset);
 	if (ctx->uar == MAP_FAILED) {
 		err = errno;

@@ -64,6 +64,7 @@ struct hghca_context {
 	uint16_t max_srq_sge;
 	bool has_mem_mgt;		/* windows, invalidation, keys whose tag is in the low bits */
 	bool has_xrc;
+	bool has_clock;			/* timestamps of completions */
 	bool single_threaded;
 
 	/*
@@ -107,7 +108,8 @@ struct hghca_buf {
 struct hghca_cq {
 	struct verbs_cq vcq;
 	struct hghca_lock lock;		/* protects all that polling changes */
-	struct hghca_cqe *cqes;
+	uint8_t *cqes;			/* the first, behind its timestamp if it has one */
+	uint32_t log_cqe;		/* bytes from one to the next */
 	uint32_t mask;			/* number of CQEs - 1 */
 	uint32_t consumer_index;	/* free-running */
 	struct hghca_cq_dbr *dbr;
@@ -395,6 +397,8 @@ static inline void *hghca_table_find(struct hghca_table *table, uint32_t number)
 int hghca_query_device_ex(struct ibv_context *context,
 			  const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);
+int hghca_query_rt_values(struct ibv_context *context,
+			  struct ibv_values_ex *values);
 int hghca_query_port(struct ibv_context *context, uint8_t port,
 		     struct ibv_port_attr *attr);
 
@@ -436,6 +440,7 @@ struct ibv_cq *hghca_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *attr);
 int hghca_resize_cq(struct ibv_cq *cq, int cqe);
+int hghca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int hghca_destroy_cq(struct ibv_cq *cq);
 int hghca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);

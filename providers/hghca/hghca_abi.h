@@ -27,7 +27,7 @@ DECLARE_DRV_CMD(hghca_ucmd_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, hghca_alloc_ucontext_resp);
 DECLARE_DRV_CMD(hghca_ucmd_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD,
 		empty, hghca_alloc_pd_resp);
-DECLARE_DRV_CMD(hghca_ucmd_create_cq, IB_USER_VERBS_CMD_CREATE_CQ,
+DECLARE_DRV_CMD(hghca_ucmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,
 		hghca_create_cq, hghca_create_cq_resp);
 DECLARE_DRV_CMD(hghca_ucmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		hghca_resize_cq_cmd, empty);
