@@ -18,6 +18,7 @@ PROGRAMS = {
     "mr": ["mr.c", "link.c", "rig.c"],
     "mw": ["mw.c", "link.c", "rig.c"],
     "srq": ["srq.c", "rig.c"],
+    "timed": ["timed.c", "link.c", "rig.c"],
     "xrc": ["xrc.c", "link.c", "rig.c"],
 }
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"

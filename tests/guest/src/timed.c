@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The device's clock, CQs with timestamps, and moderation of a CQ's events, on
+ * an HCA that sends to itself: PROGRAM DEVICE GID-INDEX [-- CASE...]
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "link.h"
+
+#define CQ_ENTRIES	64
+#define MESSAGE		100
+#define PERIOD_US	60000		/* of moderation */
+#define NS_PER_US	1000ull
+
+/* A pair whose receiver b completes to a CQ with timestamps. */
+struct timed {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq_ex *cq;
+	struct rig_pair pair;
+	unsigned int armed_events;	/* taken, to be acknowledged */
+};
+
+static struct rig_side side;
+static struct timed neighbour;
+
+static uint64_t now(void)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	if (ibv_query_rt_values_ex(side.ctx, &values) || values.comp_mask != IBV_VALUES_MASK_RAW_CLOCK)
+		rig_die("ibv_query_rt_values_ex");
+	return values.raw_clock.tv_nsec;
+}
+
+static struct ibv_cq_ex *make_cq(int entries, uint64_t wc_flags, struct ibv_comp_channel *channel)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = entries, .channel = channel, .wc_flags = wc_flags };
+
+	return ibv_create_cq_ex(side.ctx, &attr);
+}
+
+static void open_timed(struct timed *t)
+{
+	struct rig_opts opts = rig_pair_defaults();
+
+	memset(t, 0, sizeof(*t));
+	t->channel = ibv_create_comp_channel(side.ctx);
+	if (!t->channel)
+		rig_die("ibv_create_comp_channel");
+	t->cq = make_cq(CQ_ENTRIES, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_BYTE_LEN, t->channel);
+	if (!t->cq)
+		rig_die("ibv_create_cq_ex: %s", strerror(errno));
+	opts.recv_cq = ibv_cq_ex_to_cq(t->cq);
+	rig_pair_create(&t->pair, &side, &side, &opts);
+}
+
+static void close_timed(struct timed *t)
+{
+	ibv_ack_cq_events(ibv_cq_ex_to_cq(t->cq), t->armed_events);
+	rig_pair_destroy(&t->pair);
+	if (ibv_destroy_cq(ibv_cq_ex_to_cq(t->cq)) || ibv_destroy_comp_channel(t->channel))
+		rig_die("closing: %s", strerror(errno));
+}
+
+static void post_recv(struct timed *t, uint64_t wr_id)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)t->pair.b.buf, .length = MESSAGE, .lkey = t->pair.b.mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	if (ibv_post_recv(t->pair.b.qp, &wr, &bad))
+		rig_die("ibv_post_recv");
+}
+
+/* A message to b, whole when this returns. */
+static void send_one(struct timed *t, uint64_t wr_id)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)t->pair.a.buf, .length = MESSAGE, .lkey = t->pair.a.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	post_recv(t, wr_id);
+	if (ibv_post_send(t->pair.a.qp, &wr, &bad))
+		rig_die("ibv_post_send");
+	rig_expect(t->pair.a.scq, wr_id, IBV_WC_SUCCESS, "a send");
+}
+
+/* The next completion is this one; its timestamp. */
+static uint64_t take(struct timed *t, uint64_t wr_id, enum ibv_wc_status status)
+{
+	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	struct ibv_poll_cq_attr attr = {};
+	uint64_t timestamp;
+	int error;
+
+	do {
+		error = ibv_start_poll(t->cq, &attr);
+	} while (error == ENOENT && rig_now_ms() < limit);
+	if (error) {
+		rig_fail("no completion %llu: %s", (unsigned long long)wr_id, strerror(error));
+		return 0;
+	}
+	timestamp = ibv_wc_read_completion_ts(t->cq);
+	if (t->cq->wr_id != wr_id || t->cq->status != status ||
+	    (status == IBV_WC_SUCCESS && ibv_wc_read_byte_len(t->cq) != MESSAGE))
+		rig_fail("completion %llu, \"%s\"; expected %llu, \"%s\"", (unsigned long long)t->cq->wr_id,
+			 ibv_wc_status_str(t->cq->status), (unsigned long long)wr_id, ibv_wc_status_str(status));
+	ibv_end_poll(t->cq);
+	return timestamp;
+}
+
+static void expect_between(uint64_t low, uint64_t timestamp, uint64_t high, const char *what)
+{
+	if (timestamp < low || timestamp > high)
+		rig_fail("%s: %llu, not from %llu to %llu", what, (unsigned long long)timestamp,
+			 (unsigned long long)low, (unsigned long long)high);
+}
+
+/* ------------------------------------------------------------------ */
+/* The clock, and timestamps                                            */
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* It goes on at the rate that it tells; the guest's own clock need not be as good. */
+static void raw_clock(void)
+{
+	struct ibv_device_attr_ex attr;
+	uint64_t start, start_ns, last, ticks, expected;
+	int i;
+
+	if (ibv_query_device_ex(side.ctx, NULL, &attr))
+		rig_die("ibv_query_device_ex");
+	if (attr.completion_timestamp_mask != UINT64_MAX || !attr.hca_core_clock) {
+		rig_fail("mask 0x%llx, clock %llu kHz", (unsigned long long)attr.completion_timestamp_mask,
+			 (unsigned long long)attr.hca_core_clock);
+		return;
+	}
+	start_ns = monotonic_ns();
+	start = last = now();
+	for (i = 0; i < 2000; i++) {
+		uint64_t tick = now();
+
+		expect_between(last, tick, UINT64_MAX, "the next tick");
+		last = tick;
+	}
+	usleep(300000);
+	ticks = now() - start;
+	expected = (monotonic_ns() - start_ns) * attr.hca_core_clock / 1000000;
+	expect_between(expected - expected / 5, ticks, expected + expected / 5, "ticks since the start");
+}
+
+static void timestamps(void)
+{
+	uint64_t before, after, timestamp, last = 0;
+	struct timed t;
+	int i;
+
+	open_timed(&t);
+	for (i = 0; i < 3 * CQ_ENTRIES; i++) {
+		before = now();
+		send_one(&t, i);
+		after = now();
+		timestamp = take(&t, i, IBV_WC_SUCCESS);
+		expect_between(before, timestamp, after, "timestamp");
+		expect_between(last, timestamp, UINT64_MAX, "timestamp after the one before");
+		last = timestamp;
+	}
+	close_timed(&t);
+}
+
+/* Taken late, a timestamp is that of the completion, not of the polling. */
+static void polled_late(void)
+{
+	uint64_t after[8], timestamp;
+	struct timed t;
+	int i;
+
+	open_timed(&t);
+	for (i = 0; i < 8; i++) {
+		send_one(&t, i);
+		after[i] = now();
+		usleep(2000);
+	}
+	for (i = 0; i < 8; i++) {
+		timestamp = take(&t, i, IBV_WC_SUCCESS);
+		expect_between(i ? after[i - 1] : 0, timestamp, after[i], "timestamp");
+	}
+	close_timed(&t);
+}
+
+static void of_flushed(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	uint64_t before;
+	struct timed t;
+
+	open_timed(&t);
+	post_recv(&t, 1);
+	post_recv(&t, 2);
+	before = now();
+	if (ibv_modify_qp(t.pair.b.qp, &attr, IBV_QP_STATE))
+		rig_die("to error");
+	expect_between(before, take(&t, 1, IBV_WC_WR_FLUSH_ERR), now(), "the first flushed");
+	expect_between(before, take(&t, 2, IBV_WC_WR_FLUSH_ERR), now(), "the second flushed");
+	close_timed(&t);
+}
+
+/* What waits moves with its timestamp. */
+static void resized(void)
+{
+	static const int sizes[] = { 200, 20, 63, 1000 };
+	uint64_t before, after, number = 0;
+	struct timed t;
+	size_t i;
+	int k;
+
+	open_timed(&t);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		before = now();
+		for (k = 0; k < 10; k++)
+			send_one(&t, number + k);
+		after = now();
+		if (ibv_resize_cq(ibv_cq_ex_to_cq(t.cq), sizes[i]))
+			rig_fail("resizing to %d", sizes[i]);
+		send_one(&t, number + 10);
+		for (k = 0; k < 10; k++)
+			expect_between(before, take(&t, number + k, IBV_WC_SUCCESS), after, "timestamp");
+		expect_between(after, take(&t, number + 10, IBV_WC_SUCCESS), now(), "timestamp after resizing");
+		number += 11;
+	}
+	close_timed(&t);
+}
+
+/* A QP that goes takes its completions with it; those of others keep their timestamps. */
+static void purged(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct rig_pair gone;
+	uint64_t times[2];
+	struct timed t;
+
+	open_timed(&t);
+	opts.recv_cq = ibv_cq_ex_to_cq(t.cq);
+	rig_pair_create(&gone, &side, &side, &opts);
+	if (!rig_check_traffic(&gone, "the pair that goes"))
+		rig_fail("no traffic");
+	times[0] = now();
+	send_one(&t, 1);
+	{
+		struct ibv_sge sge = { .addr = (uintptr_t)gone.b.buf, .length = MESSAGE, .lkey = gone.b.mr->lkey };
+		struct ibv_recv_wr wr = { .wr_id = 99, .sg_list = &sge, .num_sge = 1 }, *bad;
+		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+		if (ibv_post_recv(gone.b.qp, &wr, &bad) || ibv_modify_qp(gone.b.qp, &attr, IBV_QP_STATE))
+			rig_die("the pair that goes");
+	}
+	times[1] = now();
+	send_one(&t, 2);
+	rig_pair_destroy(&gone);
+	expect_between(times[0], take(&t, 1, IBV_WC_SUCCESS), times[1], "before those of the QP that went");
+	expect_between(times[1], take(&t, 2, IBV_WC_SUCCESS), now(), "after those of the QP that went");
+	rig_expect_none(ibv_cq_ex_to_cq(t.cq), "of the QP that went");
+	close_timed(&t);
+}
+
+/* ibv_poll_cq of a CQ with timestamps tells all but them. */
+static void polled_plainly(void)
+{
+	struct timed t;
+
+	open_timed(&t);
+	send_one(&t, 7);
+	rig_expect(ibv_cq_ex_to_cq(t.cq), 7, IBV_WC_SUCCESS, "polled plainly");
+	send_one(&t, 8);
+	take(&t, 8, IBV_WC_SUCCESS);
+	close_timed(&t);
+}
+
+/* ------------------------------------------------------------------ */
+/* Moderation                                                           */
+
+static void moderate(struct timed *t, uint16_t count, uint16_t period_us)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = count, .cq_period = period_us },
+	};
+
+	if (ibv_modify_cq(ibv_cq_ex_to_cq(t->cq), &attr))
+		rig_fail("ibv_modify_cq %u %u: %s", count, period_us, strerror(errno));
+}
+
+static void arm(struct timed *t)
+{
+	if (ibv_req_notify_cq(ibv_cq_ex_to_cq(t->cq), 0))
+		rig_die("ibv_req_notify_cq");
+}
+
+/* Whether an event comes in so many ms; when it has come, on the device's clock. */
+static bool event(struct timed *t, int ms, uint64_t *when)
+{
+	struct pollfd fd = { .fd = t->channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&fd, 1, ms) != 1)
+		return false;
+	*when = now();
+	if (ibv_get_cq_event(t->channel, &cq, &context))
+		rig_die("ibv_get_cq_event");
+	t->armed_events++;
+	return true;
+}
+
+/* With fewer completions than it waits for, an event comes when the period is over, no earlier. */
+static void by_time(void)
+{
+	uint64_t when, first;
+	struct timed t;
+
+	open_timed(&t);
+	moderate(&t, 30, PERIOD_US);
+	arm(&t);
+	if (event(&t, 200, &when))
+		rig_fail("an event of nothing");
+	send_one(&t, 1);
+	send_one(&t, 2);
+	if (!event(&t, RIG_WAIT_MS, &when)) {
+		rig_fail("no event");
+	} else {
+		first = take(&t, 1, IBV_WC_SUCCESS);
+		expect_between(first + PERIOD_US * NS_PER_US, when, UINT64_MAX, "the event");
+		take(&t, 2, IBV_WC_SUCCESS);
+	}
+	if (event(&t, 200, &when))
+		rig_fail("a second event for one arming");
+	close_timed(&t);
+}
+
+/* The last of the completions that it waits for sends the event: it waits for no time. */
+static void by_number(void)
+{
+	enum { COUNT = 5 };
+	uint64_t when, stamps[COUNT];
+	bool early = false;
+	struct timed t;
+	int round, i;
+
+	open_timed(&t);
+	moderate(&t, COUNT, UINT16_MAX);
+	for (round = 0; round < 20 && !early; round++) {
+		arm(&t);
+		for (i = 0; i < COUNT; i++)
+			send_one(&t, i);
+		if (!event(&t, RIG_WAIT_MS, &when)) {
+			rig_fail("no event of %d completions", COUNT);
+			break;
+		}
+		for (i = 0; i < COUNT; i++)
+			stamps[i] = take(&t, i, IBV_WC_SUCCESS);
+		/* In one round of many at least, whatever else the machine does. */
+		early = when < stamps[0] + UINT16_MAX * NS_PER_US;
+	}
+	if (!early)
+		rig_fail("each event has waited for its period");
+	close_timed(&t);
+}
+
+static void none(void)
+{
+	uint64_t when;
+	struct timed t;
+
+	open_timed(&t);
+	moderate(&t, 1000, UINT16_MAX);
+	moderate(&t, 0, 0);
+	arm(&t);
+	send_one(&t, 1);
+	if (!event(&t, RIG_WAIT_MS, &when))
+		rig_fail("no event");
+	take(&t, 1, IBV_WC_SUCCESS);
+	close_timed(&t);
+}
+
+/* ------------------------------------------------------------------ */
+/* Bad input                                                            */
+
+static void refused(void)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 1 << 5 };
+	struct ibv_modify_cq_attr attr = { .attr_mask = 1 << 7 };
+	struct ibv_cq_ex *cq;
+	struct timed t;
+
+	errno = 0;
+	cq = make_cq(10, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, NULL);
+	link_errno(cq ? 0 : errno, EOPNOTSUPP, "timestamps of the wall clock");
+	link_errno(ibv_query_rt_values_ex(side.ctx, &values), EINVAL, "values that are none");
+	open_timed(&t);
+	link_errno(ibv_modify_cq(ibv_cq_ex_to_cq(t.cq), &attr), EOPNOTSUPP, "an attribute that is none");
+	link_errno(ibv_resize_cq(ibv_cq_ex_to_cq(t.cq), 0), EINVAL, "no entries");
+	send_one(&t, 1);
+	take(&t, 1, IBV_WC_SUCCESS);
+	close_timed(&t);
+}
+
+static const struct rig_case cases[] = {
+	{ "raw clock", raw_clock },
+	{ "timestamps", timestamps },
+	{ "polled late", polled_late },
+	{ "of flushed", of_flushed },
+	{ "resized", resized },
+	{ "purged", purged },
+	{ "polled plainly", polled_plainly },
+	{ "moderation by time", by_time },
+	{ "moderation by number", by_number },
+	{ "no moderation", none },
+	{ "refused", refused },
+};
+
+static void check_neighbour(void)
+{
+	send_one(&neighbour, 1);
+	take(&neighbour, 1, IBV_WC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	if (argc < 3)
+		rig_die("timed DEVICE GID-INDEX [-- CASE...]");
+	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	open_timed(&neighbour);
+	status = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, check_neighbour);
+	close_timed(&neighbour);
+	return status;
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Time: src/timed.c, the device's clock, timestamps of completions, and events that wait; ibv_rc_pingpong -t."""
+
+from data import run_program, to_itself
+from framework import CACHE, IOMMU, test
+from pingpong import pingpong
+
+OURS = {"subjects": ("hghca",), "limit_s": 90}
+
+
+@test("timed: all, an HCA to itself", **OURS)
+def by_itself(rig):
+    run_program(rig, "timed", to_itself(rig))
+
+
+@test("timed: all, behind an IOMMU", machine=IOMMU, **OURS)
+def behind_an_iommu(rig):
+    run_program(rig, "timed", to_itself(rig))
+
+
+@test("timed: all, four contexts on chip", machine=CACHE, **OURS)
+def with_few_contexts(rig):
+    run_program(rig, "timed", to_itself(rig))
+
+
+for case_name, options, size, count in [("timestamps", "-t", 65536, 300), ("timestamps, events", "-t -e", 1, 500),
+                                        ("timestamps, struct ibv_qp_ex", "-t -N", 1000003, 50)]:
+    test(f"timed: ibv_rc_pingpong, {case_name}",
+         lambda rig, options=f"-m 4096 {options}", size=size, count=count:
+         pingpong(rig, "ibv_rc_pingpong", "ipv4", options, size, count), **OURS)
