@@ -23,8 +23,8 @@ def with_few_contexts(rig):
     run_program(rig, "timed", to_itself(rig))
 
 
-for case_name, options, size, count in [("timestamps", "-t", 65536, 300), ("timestamps, events", "-t -e", 1, 500),
-                                        ("timestamps, struct ibv_qp_ex", "-t -N", 1000003, 50)]:
+# Not with -e: an event whose completions it has polled already ends the program.
+for case_name, options, size, count in [("timestamps", "-t", 65536, 300), ("timestamps, struct ibv_qp_ex", "-t -N", 1000003, 50)]:
     test(f"timed: ibv_rc_pingpong, {case_name}",
          lambda rig, options=f"-m 4096 {options}", size=size, count=count:
          pingpong(rig, "ibv_rc_pingpong", "ipv4", options, size, count), **OURS)

@@ -355,7 +355,8 @@ TEST_F(Moderation, NewValuesForAnEventThatWaits)
     EXPECT_EQ(count_until_event(3), 0u);
     ASSERT_EQ(moderate(cq.cqn, 0, 0), 0);
     EXPECT_EQ(events(), 1u);
-    EXPECT_EQ(host.deadline_ns, UINT64_MAX);
+    pass(1000);   // what the timer was set for has been told
+    EXPECT_EQ(events(), 0u);
 }
 
 TEST_F(Moderation, RefusedCommands)

@@ -323,7 +323,7 @@ static void stretch_page(struct raw_ctx *own)
 		rig_fail("our own page cannot be mapped a second time");
 	words = page;
 	for (i = 0; page != MAP_FAILED && i < PAGE_BYTES / 4; i++)
-		if (words[i])
+		if (words[i] && i != HGHCA_UAR_CLOCK / 4 && i != HGHCA_UAR_CLOCK / 4 + 1)
 			rig_fail("word %d of the page reads 0x%x", i, words[i]);
 	if (page != MAP_FAILED)
 		munmap(page, PAGE_BYTES);
