@@ -217,7 +217,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_QP_COUNTERS		(1U << 12)	/* counter sets; QUERY_CQ, QUERY_MPT */
 #define HGHCA_CAP_CLOCK			(1U << 14)	/* clock, CQs with timestamps */
 #define HGHCA_CAP_MODERATION		(1U << 15)	/* MODERATE_CQ */
-#define HGHCA_CAP_ALL			(HGHCA_MASK(12, 0) | HGHCA_MASK(15, 14))
+#define HGHCA_CAP_PLACEMENT		(1U << 16)	/* FLUSH, ATOMIC_WRITE */
+#define HGHCA_CAP_ALL			(HGHCA_MASK(12, 0) | HGHCA_MASK(16, 14))
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -405,6 +406,7 @@ HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
 #define HGHCA_ACCESS_MW_BIND		(1U << 4)
 #define HGHCA_ACCESS_ZERO_BASED		(1U << 5)
 #define HGHCA_ACCESS_ON_DEMAND		(1U << 6)
+#define HGHCA_ACCESS_FLUSH_GLOBAL	(1U << 7)	/* extension PLACEMENT */
 
 /* EQ context, table 3-2-27. */
 struct hghca_eqc {
@@ -735,6 +737,8 @@ enum hghca_opcode {
 	HGHCA_OPCODE_RDMA_READ		= 0x10,
 	HGHCA_OPCODE_ATOMIC_CS		= 0x11,
 	HGHCA_OPCODE_ATOMIC_FA		= 0x12,
+	HGHCA_OPCODE_ATOMIC_WRITE	= 0x13,	/* extension */
+	HGHCA_OPCODE_FLUSH		= 0x14,	/* extension */
 	HGHCA_OPCODE_BIND_MW		= 0x18,
 	HGHCA_OPCODE_REG_MR		= 0x19,	/* extension */
 	HGHCA_OPCODE_LOCAL_INV		= 0x1a,	/* extension */
@@ -770,6 +774,22 @@ struct hghca_raddr_unit {
 	__le32	rsvd0c;
 };
 HGHCA_ASSERT_SIZE(hghca_raddr_unit, 16);
+
+/* Behind the raddr unit of a FLUSH, extension. */
+struct hghca_flush_unit {
+	__le32	length;			/* 00h: of the range */
+	__le32	what;			/* 04h: HGHCA_FLUSH_*, as on the wire */
+	__le32	rsvd08[2];
+};
+HGHCA_ASSERT_SIZE(hghca_flush_unit, 16);
+
+/* What a FLUSH is of and to (IBA vol 1, A19). */
+#define HGHCA_FLUSH_TYPE_MASK		HGHCA_MASK(3, 0)
+#define HGHCA_FLUSH_GLOBAL		(1U << 0)	/* type: global visibility */
+#define HGHCA_FLUSH_PERSISTENT		(1U << 1)	/* and persistence */
+#define HGHCA_FLUSH_SELECTIVITY_MASK	HGHCA_MASK(5, 4)
+#define HGHCA_FLUSH_RANGE		0	/* selectivity: the range that is named */
+#define HGHCA_FLUSH_REGION		1	/* all of the region */
 
 struct hghca_atomic_unit {
 	__le64	swap_add;		/* 00h */

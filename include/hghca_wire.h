@@ -115,6 +115,12 @@ struct hghca_reth {
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_reth, 16);
 
+/* FLUSH extended transport header, annex A19. */
+struct hghca_feth {
+	__be32	what;			/* HGHCA_FLUSH_* */
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_feth, 4);
+
 /* Atomic extended transport header, 9.3.4. */
 struct hghca_atomic_eth {
 	__be64	va;
@@ -200,6 +206,8 @@ enum hghca_bth_op {
 	HGHCA_BTH_OP_FETCH_ADD			= 0x14,
 	HGHCA_BTH_OP_SEND_LAST_INV		= 0x16,
 	HGHCA_BTH_OP_SEND_ONLY_INV		= 0x17,
+	HGHCA_BTH_OP_FLUSH		= 0x1c,
+	HGHCA_BTH_OP_ATOMIC_WRITE	= 0x1d,
 };
 
 /* AETH syndrome, table 43: what it is in bits 6:5, the value in 4:0. */
