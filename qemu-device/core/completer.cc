@@ -50,10 +50,9 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
             return Outcome::Stopped;
         }
         const uint32_t span = wqe_.psn_span(qp.a.mtu);
-        const bool answered_apart = wqe_.is_read() || wqe_.is_atomic();
         const bool in_this_round = index_before(r.oldest.index, r.next_index);
         uint32_t covered;
-        if (answered_apart) {
+        if (wqe_.is_answered()) {
             // IBA vol 1, 9.7.5.1.5: only its own response completes it.
             covered = psn_distance(r.unacked_psn, r.oldest_psn);
             if (covered < span) {
@@ -175,8 +174,10 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     const uint32_t span = wqe_.psn_span(mtu);
     const bool last = place + 1 == span;
     const uint64_t offset = uint64_t(place) * mtu;
-    if (!wqe_.is_read() || place >= span || last != bool(packet.flags & kLast) ||
-        packet.payload.length != (last ? wqe_.list.length - offset : mtu)) {
+    // IBA vol 1, A19: what answers a FLUSH or an ATOMIC WRITE is a READ response of no bytes.
+    const uint64_t answer_bytes = wqe_.is_read() ? wqe_.list.length : 0;
+    if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
+        packet.payload.length != (last ? answer_bytes - offset : mtu)) {
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_BAD_RESP_ERR);
         return;
     }

@@ -187,7 +187,7 @@ void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender
 
 // Is a packet of this service and kind for such a QP in its state? An XRC QP is either initiator, which
 // responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
-bool Engine::takes(const Qp *qp, uint8_t service, uint16_t flags) const
+bool Engine::takes(const Qp *qp, uint8_t service, uint32_t flags) const
 {
     if (!qp || qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR ||
         qp->a.service == HGHCA_QP_ST_RAW || service != bth_service(qp->a.service))

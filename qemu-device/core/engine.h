@@ -110,7 +110,7 @@ private:
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
     // `sender`: the QP whose own datagram to a group it is, which gets no copy; 0: it is none such.
     void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
-    bool takes(const Qp *qp, uint8_t service, uint16_t flags) const;
+    bool takes(const Qp *qp, uint8_t service, uint32_t flags) const;
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
     void dispatch_to_group(const Packet &packet, uint32_t sender);

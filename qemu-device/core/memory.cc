@@ -232,7 +232,7 @@ const Mpt *MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_
 const Mpt *MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access)
 {
     const bool remote = uint32_t(access) & (HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
-                                            HGHCA_ACCESS_REMOTE_ATOMIC);
+                                            HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_FLUSH_GLOBAL);
     if (!remote || (window.flags & HGHCA_MPT_FLAG_WINDOW_QP && window.qpn != user.qpn))
         return nullptr;
     const uint64_t at = window.base + (va - window.start);

@@ -18,6 +18,7 @@ enum class Access : uint32_t {
     RemoteWrite = HGHCA_ACCESS_REMOTE_WRITE,
     RemoteRead = HGHCA_ACCESS_REMOTE_READ,
     RemoteAtomic = HGHCA_ACCESS_REMOTE_ATOMIC,
+    Flush = HGHCA_ACCESS_FLUSH_GLOBAL,
 };
 
 // A run of guest memory. pointer is nullptr where the host cannot map it: then

@@ -14,7 +14,7 @@ constexpr uint64_t kMttPresent = 1;
 constexpr uint32_t kMaxPageShift = 30;
 // The rights a region may give.
 constexpr uint32_t kRights = HGHCA_ACCESS_LOCAL_WRITE | HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
-                             HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_MW_BIND;
+                             HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_MW_BIND | HGHCA_ACCESS_FLUSH_GLOBAL;
 
 // The number of MTTs of a region, or 0 when its bounds make no sense.
 uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift);

@@ -8,19 +8,19 @@ namespace hghca {
 
 namespace {
 
-constexpr std::array<uint16_t, 256> make_opcodes() noexcept
+constexpr std::array<uint32_t, 256> make_opcodes() noexcept
 {
-    std::array<uint16_t, 256> t{};
+    std::array<uint32_t, 256> t{};
     // IBA vol 1, A14.3: XRC is RC with a header more in each request.
     auto rc = [&t](hghca_bth_op op, unsigned flags) {
-        t[HGHCA_BTH_RC | op] = uint16_t(kKnown | flags);
-        t[HGHCA_BTH_XRC | op] = uint16_t(kKnown | flags | (flags & kResponse ? 0 : kXrceth));
+        t[HGHCA_BTH_RC | op] = uint32_t(kKnown | flags);
+        t[HGHCA_BTH_XRC | op] = uint32_t(kKnown | flags | (flags & kResponse ? 0u : unsigned(kXrceth)));
     };
-    auto ud = [&t](hghca_bth_op op, unsigned flags) { t[HGHCA_BTH_UD | op] = uint16_t(kKnown | kDeth | flags); };
+    auto ud = [&t](hghca_bth_op op, unsigned flags) { t[HGHCA_BTH_UD | op] = uint32_t(kKnown | kDeth | flags); };
     // What all connected services have.
     auto connected = [&t, &rc](hghca_bth_op op, unsigned flags) {
         rc(op, flags);
-        t[HGHCA_BTH_UC | op] = uint16_t(kKnown | flags);
+        t[HGHCA_BTH_UC | op] = uint32_t(kKnown | flags);
     };
     constexpr unsigned kOnly = kFirst | kLast;
 
@@ -45,6 +45,8 @@ constexpr std::array<uint16_t, 256> make_opcodes() noexcept
     rc(HGHCA_BTH_OP_ATOMIC_ACK, kResponse | kOnly | kAeth | kAtomicAckEth);
     rc(HGHCA_BTH_OP_COMPARE_SWAP, kAtomic | kOnly | kAtomicEth);
     rc(HGHCA_BTH_OP_FETCH_ADD, kAtomic | kOnly | kAtomicEth);
+    rc(HGHCA_BTH_OP_ATOMIC_WRITE, kAtomicWrite | kOnly | kReth);
+    rc(HGHCA_BTH_OP_FLUSH, kFlush | kOnly | kFeth | kReth);
     rc(HGHCA_BTH_OP_SEND_LAST_INV, kSend | kLast | kIeth);
     rc(HGHCA_BTH_OP_SEND_ONLY_INV, kSend | kOnly | kIeth);
     ud(HGHCA_BTH_OP_SEND_ONLY, kSend | kOnly);
@@ -68,12 +70,12 @@ const uint8_t *take(const uint8_t *at, T &header)
 
 }  // namespace
 
-constinit const std::array<uint16_t, 256> kOpcodes = make_opcodes();
+constinit const std::array<uint32_t, 256> kOpcodes = make_opcodes();
 
-size_t extension_bytes(uint16_t flags)
+size_t extension_bytes(uint32_t flags)
 {
     return (flags & kDeth ? sizeof(hghca_deth) : 0) + (flags & kXrceth ? sizeof(hghca_xrceth) : 0) +
-           (flags & kReth ? sizeof(hghca_reth) : 0) +
+           (flags & kFeth ? sizeof(hghca_feth) : 0) + (flags & kReth ? sizeof(hghca_reth) : 0) +
            (flags & kAtomicEth ? sizeof(hghca_atomic_eth) : 0) + (flags & kAeth ? sizeof(hghca_aeth) : 0) +
            (flags & kAtomicAckEth ? sizeof(hghca_atomic_ack_eth) : 0) +
            (flags & kImmDt ? sizeof(hghca_immdt) : 0) + (flags & kIeth ? sizeof(hghca_ieth) : 0);
@@ -81,7 +83,7 @@ size_t extension_bytes(uint16_t flags)
 
 size_t put_transport_header(const TransportHeader &h, uint8_t *out)
 {
-    const uint16_t flags = kOpcodes[h.opcode];
+    const uint32_t flags = kOpcodes[h.opcode];
     hghca_bth bth{};
     bth.opcode = h.opcode;
     bth.flags = uint8_t((h.solicited ? HGHCA_BTH_SOLICITED : 0) | HGHCA_BTH_MIGREQ |
@@ -94,6 +96,8 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
         at = append(at, hghca_deth{be32(h.qkey), be32(h.src_qpn & HGHCA_BTH_QPN_MASK)});
     if (flags & kXrceth)
         at = append(at, hghca_xrceth{be32(h.srqn & HGHCA_XRCETH_SRQN_MASK)});
+    if (flags & kFeth)
+        at = append(at, hghca_feth{be32(h.flush)});
     if (flags & kReth)
         at = append(at, hghca_reth{be64(h.va), be32(h.rkey), be32(h.length)});
     if (flags & kAtomicEth)
@@ -121,7 +125,7 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
     h.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
     h.psn = be32(bth.psn) & HGHCA_BTH_PSN_MASK;
     h.ack_request = be32(bth.psn) & HGHCA_BTH_ACKREQ;
-    const uint16_t flags = kOpcodes[h.opcode];
+    const uint32_t flags = kOpcodes[h.opcode];
     if (flags & kDeth) {
         hghca_deth deth;
         at = take(at, deth);
@@ -132,6 +136,11 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
         hghca_xrceth xrceth;
         at = take(at, xrceth);
         h.srqn = be32(xrceth.srqn) & HGHCA_XRCETH_SRQN_MASK;
+    }
+    if (flags & kFeth) {
+        hghca_feth feth;
+        at = take(at, feth);
+        h.flush = be32(feth.what);
     }
     if (flags & kReth) {
         hghca_reth reth;

@@ -21,23 +21,26 @@ using Drop = uint64_t Counters::*;
 
 // What an opcode says about its packet. Extension headers stand behind the BTH
 // in the order of the bits.
-enum OpcodeFlag : uint16_t {
+enum OpcodeFlag : uint32_t {
     kDeth = 1 << 0,
     kXrceth = 1 << 1,
-    kReth = 1 << 2,
-    kAtomicEth = 1 << 3,
-    kAeth = 1 << 4,
-    kAtomicAckEth = 1 << 5,
-    kImmDt = 1 << 6,
-    kIeth = 1 << 7,
-    kSend = 1 << 8,
-    kWrite = 1 << 9,
-    kRead = 1 << 10,      // request
-    kAtomic = 1 << 11,    // request
-    kResponse = 1 << 12,
-    kFirst = 1 << 13,     // begins a message
-    kLast = 1 << 14,      // ends it; both: the only packet
-    kKnown = 1 << 15,
+    kFeth = 1 << 2,
+    kReth = 1 << 3,
+    kAtomicEth = 1 << 4,
+    kAeth = 1 << 5,
+    kAtomicAckEth = 1 << 6,
+    kImmDt = 1 << 7,
+    kIeth = 1 << 8,
+    kSend = 1 << 9,
+    kWrite = 1 << 10,
+    kRead = 1 << 11,      // request
+    kAtomic = 1 << 12,    // request
+    kAtomicWrite = 1 << 13,
+    kFlush = 1 << 14,     // request
+    kResponse = 1 << 15,
+    kFirst = 1 << 16,     // begins a message
+    kLast = 1 << 17,      // ends it; both: the only packet
+    kKnown = 1 << 18,
 };
 
 // The service bits of the opcodes a QP of this service type sends and takes; RAW has none.
@@ -56,8 +59,8 @@ constexpr uint8_t bth_service(uint8_t service)
 }
 
 // By BTH opcode; 0 for what this device does not know.
-extern const std::array<uint16_t, 256> kOpcodes;
-size_t extension_bytes(uint16_t opcode_flags);
+extern const std::array<uint32_t, 256> kOpcodes;
+size_t extension_bytes(uint32_t opcode_flags);
 
 // BTH and extension headers in host byte order. Which of the latter are live
 // follows from the opcode.
@@ -72,6 +75,7 @@ struct TransportHeader {
     uint64_t va;          // RETH, AtomicETH
     uint32_t rkey;
     uint32_t length;      // RETH
+    uint32_t flush;       // FETH
     uint64_t swap_add;    // AtomicETH
     uint64_t compare;
     uint8_t syndrome;     // AETH
@@ -130,7 +134,7 @@ struct Packet {
     std::array<uint8_t, kMaxHeader> head;
     Arrival arrival;
     TransportHeader h;
-    uint16_t flags;       // kOpcodes[h.opcode]
+    uint32_t flags;       // kOpcodes[h.opcode]
     FrameView payload;
     uint32_t frame_bytes;
 };

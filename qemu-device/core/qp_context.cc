@@ -184,7 +184,9 @@ uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &li
         good = good && a.pkey_index == 0;
     }
     if (mask & HGHCA_QP_ATTR_ACCESS_FLAGS)
-        a.access = live_limits ? uint8_t(field_get(HGHCA_QPC_LIMITS_ACCESS, word) & kRemoteRights) : kRemoteRights;
+        a.access = live_limits ? uint8_t(field_get(HGHCA_QPC_LIMITS_ACCESS, word) &
+                                         (kRemoteRights | HGHCA_ACCESS_FLUSH_GLOBAL))
+                               : kRemoteRights;
     if (mask & HGHCA_QP_ATTR_QKEY)
         a.qkey = be32(in.qkey);
     if (mask & HGHCA_QP_ATTR_AV) {

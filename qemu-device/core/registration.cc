@@ -10,7 +10,8 @@ namespace hghca {
 
 namespace {
 
-constexpr uint32_t kRemoteRights = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ | HGHCA_ACCESS_REMOTE_ATOMIC;
+constexpr uint32_t kRemoteRights = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
+                                   HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_FLUSH_GLOBAL;
 
 }  // namespace
 

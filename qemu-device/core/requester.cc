@@ -26,6 +26,10 @@ uint8_t opcode_of(const SendWqe &wqe, bool first, bool last)
         return HGHCA_BTH_OP_COMPARE_SWAP;
     case HGHCA_OPCODE_ATOMIC_FA:
         return HGHCA_BTH_OP_FETCH_ADD;
+    case HGHCA_OPCODE_ATOMIC_WRITE:
+        return HGHCA_BTH_OP_ATOMIC_WRITE;
+    case HGHCA_OPCODE_FLUSH:
+        return HGHCA_BTH_OP_FLUSH;
     default:
         return message_opcode(wqe, first, last);
     }
@@ -135,7 +139,7 @@ bool Requester::may_send(const Qp &qp, bool begins) const
         return false;
     if (begins && r.next.fence && r.reads_outstanding)
         return false;
-    if ((wqe_.is_read() || wqe_.is_atomic()) && r.reads_outstanding >= qp.a.max_rd_atomic)
+    if (wqe_.is_answered() && r.reads_outstanding >= qp.a.max_rd_atomic)
         return false;
     const uint32_t outstanding = psn_distance(r.next_psn, r.unacked_psn);
     const uint32_t end_psn = psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu));
@@ -196,11 +200,12 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     RequesterState &r = qp.req;
     const uint32_t mtu = qp.a.mtu;
     const uint64_t offset = uint64_t(psn_distance(r.next_psn, r.next_wqe_psn)) * mtu;
-    const bool one_packet = wqe_.is_read() || wqe_.is_atomic();
+    const bool one_packet = wqe_.is_answered();
     const uint64_t left = wqe_.list.length - offset;
     if (offset > wqe_.list.length)
         return Turn::Idle;   // the guest has made it shorter; acknowledgements will tell
-    const uint32_t payload_bytes = one_packet ? 0 : uint32_t(std::min<uint64_t>(left, mtu));
+    const bool has_payload = !one_packet || wqe_.is_atomic_write();
+    const uint32_t payload_bytes = has_payload ? uint32_t(std::min<uint64_t>(left, mtu)) : 0;
     const bool last = one_packet || left <= mtu;
 
     PacketSegments payload;
@@ -223,7 +228,8 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     h.srqn = wqe_.srqn;
     h.rkey = wqe_.rkey;
     h.va = wqe_.raddr + (wqe_.is_read() ? offset : 0);
-    h.length = uint32_t(wqe_.is_read() ? left : wqe_.list.length);
+    h.length = uint32_t(wqe_.is_read() ? left : wqe_.is_flush() ? wqe_.flush_length : wqe_.list.length);
+    h.flush = wqe_.flush;
     h.swap_add = wqe_.swap_add;
     h.compare = wqe_.compare;
 

@@ -40,8 +40,8 @@ void Responder::receive(Qp &qp, const Packet &packet)
         return;
     }
     s.nak_sent = false;
-    // One that is none of the four is an opcode this device does not have.
-    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic)) || !in_sequence(qp, packet) ||
+    // One that is none of these is an opcode this device does not have.
+    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)) || !in_sequence(qp, packet) ||
         !good_length(qp, packet) || !function_allowed(qp, packet.flags))
         refuse(qp, kInvalidRequest);
     else if (!admit(qp, packet.h))
@@ -52,19 +52,26 @@ void Responder::receive(Qp &qp, const Packet &packet)
         receive_write(qp, packet);
     else if (packet.flags & kRead)
         receive_read(qp, packet);
-    else
+    else if (packet.flags & kAtomic)
         receive_atomic(qp, packet);
+    else if (packet.flags & kAtomicWrite)
+        receive_atomic_write(qp, packet);
+    else
+        receive_flush(qp, packet);
 }
 
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
-bool Responder::function_allowed(const Qp &qp, uint16_t flags) const
+bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
 {
     if (flags & kIeth && !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
         return false;
-    const uint32_t needed = flags & kWrite    ? HGHCA_ACCESS_REMOTE_WRITE
-                            : flags & kRead   ? HGHCA_ACCESS_REMOTE_READ
-                            : flags & kAtomic ? HGHCA_ACCESS_REMOTE_ATOMIC
-                                              : 0;
+    if (flags & (kAtomicWrite | kFlush) && !(engine_.device.caps & HGHCA_CAP_PLACEMENT))
+        return false;
+    const uint32_t needed = flags & (kWrite | kAtomicWrite) ? HGHCA_ACCESS_REMOTE_WRITE
+                            : flags & kRead                 ? HGHCA_ACCESS_REMOTE_READ
+                            : flags & kAtomic               ? HGHCA_ACCESS_REMOTE_ATOMIC
+                            : flags & kFlush                ? HGHCA_ACCESS_FLUSH_GLOBAL
+                                                            : 0;
     return !(needed & ~qp.a.access);
 }
 
@@ -79,7 +86,7 @@ bool Responder::admit(const Qp &qp, const TransportHeader &h)
 bool Responder::in_sequence(const Qp &qp, const Packet &packet) const
 {
     const ResponderState &s = qp.resp;
-    const uint16_t flags = packet.flags;
+    const uint32_t flags = packet.flags;
     if (!s.in_message)
         return flags & kFirst;
     if (qp.a.xrcd && packet.h.srqn != s.xrc_srqn)
@@ -91,6 +98,8 @@ bool Responder::in_sequence(const Qp &qp, const Packet &packet) const
 bool Responder::good_length(const Qp &qp, const Packet &packet) const
 {
     const size_t bytes = packet.payload.length;
+    if (packet.flags & kAtomicWrite)
+        return bytes == sizeof(uint64_t) && packet.h.length == bytes;
     if (!(packet.flags & (kSend | kWrite)))
         return bytes == 0;
     if (!(packet.flags & kLast))
@@ -106,10 +115,10 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
     if (!(packet.flags & kLast))
         return;
     s.msn = psn_add(s.msn, 1);
-    engine_.count(qp, packet.flags & kSend    ? qp_counter::rx_send_requests
-                      : packet.flags & kWrite ? qp_counter::rx_write_requests
-                      : packet.flags & kRead  ? qp_counter::rx_read_requests
-                                              : qp_counter::rx_atomic_requests);
+    engine_.count(qp, packet.flags & kSend                     ? qp_counter::rx_send_requests
+                      : packet.flags & (kWrite | kAtomicWrite) ? qp_counter::rx_write_requests
+                      : packet.flags & (kRead | kFlush)        ? qp_counter::rx_read_requests
+                                                               : qp_counter::rx_atomic_requests);
 }
 
 bool Responder::has_receive_wqe(Qp &qp)
@@ -316,6 +325,64 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
               true});
 }
 
+// ---- memory placement extensions (IBA vol 1, A19)
+
+void Responder::answer_empty(Qp &qp, const Packet &packet)
+{
+    const uint32_t psn = qp.resp.expected_psn;
+    accept(qp, packet, 1);
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, qp.resp.msn, 0, 0, 0, 0, 0, true});
+}
+
+// No CPU of the guest sees a part of the eight bytes.
+bool Responder::store_atomically(const Packet &packet, const Segment &at)
+{
+    uint64_t value;
+    packet.payload.copy(0, &value, sizeof(value));
+    if (at.pointer && !(reinterpret_cast<uintptr_t>(at.pointer) & 7)) {
+        __atomic_store_n(reinterpret_cast<uint64_t *>(at.pointer), value, __ATOMIC_RELEASE);
+        engine_.device.host.dirty(at.dma, sizeof(value));
+        return true;
+    }
+    return engine_.device.host.write(at.dma, &value, sizeof(value));
+}
+
+void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
+{
+    const TransportHeader &h = packet.h;
+    if (h.va % 8 || !room_for_read(qp)) {
+        refuse(qp, kInvalidRequest);
+        return;
+    }
+    SegmentArray<1> at;
+    if (!engine_.device.memory->translate(h.rkey, peer_, h.va, sizeof(uint64_t), Access::RemoteWrite, at) ||
+        !store_atomically(packet, at[0])) {
+        refuse(qp, kAccess);
+        return;
+    }
+    answer_empty(qp, packet);
+}
+
+// All that came before is in memory, where everybody sees it: there is nothing left to do but to say so.
+void Responder::receive_flush(Qp &qp, const Packet &packet)
+{
+    const TransportHeader &h = packet.h;
+    const uint32_t type = field_get(HGHCA_FLUSH_TYPE_MASK, h.flush);
+    const uint32_t selectivity = field_get(HGHCA_FLUSH_SELECTIVITY_MASK, h.flush);
+    if (!type || selectivity > HGHCA_FLUSH_REGION || h.length > kMaxMessage || !room_for_read(qp)) {
+        refuse(qp, kInvalidRequest);
+        return;
+    }
+    const uint32_t length = selectivity == HGHCA_FLUSH_RANGE ? h.length : 0;
+    // Nothing here is persistent.
+    if (type != HGHCA_FLUSH_GLOBAL ||
+        !engine_.device.memory->check(h.rkey, peer_, h.va, length, Access::Flush)) {
+        refuse(qp, kAccess);
+        return;
+    }
+    answer_empty(qp, packet);
+}
+
 // ---- duplicates (IBA vol 1, 9.7.5.1.4 and 9.7.5.1.5)
 
 void Responder::duplicate(Qp &qp, const Packet &packet)
@@ -325,6 +392,9 @@ void Responder::duplicate(Qp &qp, const Packet &packet)
         return;   // not what was asked for before
     if (packet.flags & kRead) {
         duplicate_read(qp, packet);
+    } else if (packet.flags & (kAtomicWrite | kFlush)) {
+        // Executed before, and not again.
+        answer_again(qp, packet.h, 0);
     } else if (packet.flags & kAtomic) {
         duplicate_atomic(qp, packet);
     } else if (packet.flags & (kSend | kWrite)) {
@@ -337,18 +407,23 @@ void Responder::duplicate(Qp &qp, const Packet &packet)
 // A READ may be asked for again from its middle on.
 void Responder::duplicate_read(Qp &qp, const Packet &packet)
 {
-    ResponderState &s = qp.resp;
     const TransportHeader &h = packet.h;
     if (h.length > kMaxMessage || packet.payload.length || !(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
         (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)))
         return;
-    const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
+    answer_again(qp, h, h.length);
+}
+
+void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
+{
+    ResponderState &s = qp.resp;
+    const uint32_t psns = std::max(1u, uint32_t((uint64_t(length) + qp.a.mtu - 1) / qp.a.mtu));
     const uint32_t end_psn = psn_add(h.psn, psns);
     if (psn_distance(s.expected_psn, h.psn) < psns)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
     const Reply again{ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, h.psn, s.msn, h.rkey, h.va,
-                      h.length, peer_.pd, 0, true};
+                      length, peer_.pd, 0, true};
     for (uint8_t i = 0; i < s.reply_count; i++) {
         Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
         if (due.kind == ReplyKind::Read) {

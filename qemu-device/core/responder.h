@@ -30,14 +30,17 @@ private:
     void receive_write(Qp &qp, const Packet &packet);
     void receive_read(Qp &qp, const Packet &packet);
     void receive_atomic(Qp &qp, const Packet &packet);
+    void receive_atomic_write(Qp &qp, const Packet &packet);
+    void receive_flush(Qp &qp, const Packet &packet);
     void duplicate(Qp &qp, const Packet &packet);
     void duplicate_read(Qp &qp, const Packet &packet);
+    void answer_again(Qp &qp, const TransportHeader &h, uint32_t length);
     void duplicate_atomic(Qp &qp, const Packet &packet);
 
     // Finds out whose keys the request may use. False: it is for an XRC SRQ that is not the QP's to use.
     bool admit(const Qp &qp, const TransportHeader &h);
     bool in_sequence(const Qp &qp, const Packet &packet) const;
-    bool function_allowed(const Qp &qp, uint16_t flags) const;
+    bool function_allowed(const Qp &qp, uint32_t flags) const;
     bool good_length(const Qp &qp, const Packet &packet) const;
     bool room_for_read(const Qp &qp) const;
     // Is there a receive WQE? Otherwise has answered with an RNR NAK or failed.
@@ -46,6 +49,9 @@ private:
     void accept(Qp &qp, const Packet &packet, uint32_t psns);
     void complete(Qp &qp, const Packet &packet, uint64_t byte_count);
     bool execute_atomic(const Packet &packet, const Segment &at, uint64_t &original);
+    bool store_atomically(const Packet &packet, const Segment &at);
+    // A READ response of no bytes is due for the packet.
+    void answer_empty(Qp &qp, const Packet &packet);
 
     void refuse(Qp &qp, const Refusal &refusal);
     void push(Qp &qp, const Reply &reply);

@@ -90,6 +90,8 @@ bool SendQueue::offered(const Qp &qp, const SendWqe &wqe) const
 {
     if ((wqe.changes_keys() || wqe.opcode == HGHCA_OPCODE_SEND_INV) && !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
         return false;
+    if ((wqe.is_flush() || wqe.is_atomic_write()) && !(engine_.device.caps & HGHCA_CAP_PLACEMENT))
+        return false;
     return wqe.opcode != HGHCA_OPCODE_REG_MR || qp.a.trusted;
 }
 

@@ -79,6 +79,8 @@ constexpr bool service_has(uint8_t service, uint8_t opcode)
     case HGHCA_OPCODE_RDMA_READ:
     case HGHCA_OPCODE_ATOMIC_CS:
     case HGHCA_OPCODE_ATOMIC_FA:
+    case HGHCA_OPCODE_ATOMIC_WRITE:
+    case HGHCA_OPCODE_FLUSH:
         return is_reliable(service);
     default:
         return false;
@@ -217,8 +219,9 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
         return decode_local(bytes, end, out) ? WqeFault::None : WqeFault::Operation;
 
     size_t at = sizeof(next);
-    const size_t fixed = (out.is_read() || out.is_write() || out.is_atomic() ? sizeof(hghca_raddr_unit) : 0) +
+    const size_t fixed = (out.is_answered() || out.is_write() ? sizeof(hghca_raddr_unit) : 0) +
                          (out.is_atomic() ? sizeof(hghca_atomic_unit) : 0) +
+                         (out.is_flush() ? sizeof(hghca_flush_unit) : 0) +
                          (a.service == HGHCA_QP_ST_UD ? sizeof(hghca_ud_unit) : 0);
     if (end < at + fixed)
         return WqeFault::Operation;
@@ -232,13 +235,18 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
             const auto atomic = unit_at<hghca_atomic_unit>(bytes, at + sizeof(raddr));
             out.swap_add = le64(atomic.swap_add);
             out.compare = le64(atomic.cmp);
+        } else if (out.is_flush()) {
+            const auto flush = unit_at<hghca_flush_unit>(bytes, at + sizeof(raddr));
+            out.flush_length = le32(flush.length);
+            out.flush = le32(flush.what) & (HGHCA_FLUSH_TYPE_MASK | HGHCA_FLUSH_SELECTIVITY_MASK);
         }
     }
     at += fixed;
     if (!decode_list(bytes, at, end, out.access() == Access::LocalWrite ? ListKind::Scatter : ListKind::Gather,
                      out.list))
         return WqeFault::Operation;
-    if (out.is_atomic() && (out.list.count != 1 || out.list.length != 8))
+    if ((out.is_atomic() && (out.list.count != 1 || out.list.length != 8)) ||
+        (out.is_atomic_write() && out.list.length != 8) || (out.is_flush() && out.list.length))
         return WqeFault::Operation;
 
     uint64_t longest = std::min(kMaxMessage, uint64_t(1) << (a.log_max_msg & 31));

@@ -54,6 +54,7 @@ struct SendWqe {
     uint64_t raddr;
     uint32_t rkey;       // LOCAL_INV too
     uint64_t swap_add, compare;
+    uint32_t flush_length, flush;   // HGHCA_FLUSH_*
     Registration registration;
     Binding binding;
     Path path;           // UD
@@ -65,6 +66,10 @@ struct SendWqe {
 
     bool is_read() const { return opcode == HGHCA_OPCODE_RDMA_READ; }
     bool is_atomic() const { return opcode == HGHCA_OPCODE_ATOMIC_CS || opcode == HGHCA_OPCODE_ATOMIC_FA; }
+    bool is_atomic_write() const { return opcode == HGHCA_OPCODE_ATOMIC_WRITE; }
+    bool is_flush() const { return opcode == HGHCA_OPCODE_FLUSH; }
+    // One packet, which a response of its own completes, no acknowledgement.
+    bool is_answered() const { return is_read() || is_atomic() || is_atomic_write() || is_flush(); }
     bool is_write() const { return opcode == HGHCA_OPCODE_RDMA_WRITE || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
     bool has_imm() const { return opcode == HGHCA_OPCODE_SEND_IMM || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
     // Executed here, without a packet.

@@ -35,6 +35,13 @@ public:
         hghca_raddr_unit unit{le64(va), le32(rkey), 0};
         return put(unit);
     }
+    Wqe &flush(uint32_t length, uint32_t type = HGHCA_FLUSH_GLOBAL, uint32_t selectivity = HGHCA_FLUSH_RANGE)
+    {
+        hghca_flush_unit unit{};
+        unit.length = le32(length);
+        unit.what = le32(field_put(HGHCA_FLUSH_TYPE_MASK, type) | field_put(HGHCA_FLUSH_SELECTIVITY_MASK, selectivity));
+        return put(unit);
+    }
     Wqe &atomic(uint64_t swap_add, uint64_t compare)
     {
         hghca_atomic_unit unit{le64(swap_add), le64(compare)};
