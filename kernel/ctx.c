@@ -239,6 +239,8 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->max_fast_reg_page_list_len = HGHCA_FAST_REG_PAGES_MAX;
 		attr->max_mw = limits->num_mpts - limits->first_mpt;
 	}
+	if (limits->caps & HGHCA_CAP_PLACEMENT)
+		attr->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE;
 	attr->max_send_sge = limits->max_sge;
 	attr->max_recv_sge = limits->max_sge_rq;
 	attr->max_sge_rd = attr->max_send_sge;

@@ -608,6 +608,8 @@ u32 hghca_access_from_ib(int ib_access)
 		access |= HGHCA_ACCESS_MW_BIND;
 	if (ib_access & IB_ZERO_BASED)
 		access |= HGHCA_ACCESS_ZERO_BASED;
+	if (ib_access & IB_ACCESS_FLUSH_GLOBAL)
+		access |= HGHCA_ACCESS_FLUSH_GLOBAL;
 	return access;
 }
 

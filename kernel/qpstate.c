@@ -282,7 +282,8 @@ static u32 hghca_qp_access_from_ib(int access)
 {
 	return (access & IB_ACCESS_REMOTE_WRITE ? HGHCA_ACCESS_REMOTE_WRITE : 0) |
 	       (access & IB_ACCESS_REMOTE_READ ? HGHCA_ACCESS_REMOTE_READ : 0) |
-	       (access & IB_ACCESS_REMOTE_ATOMIC ? HGHCA_ACCESS_REMOTE_ATOMIC : 0);
+	       (access & IB_ACCESS_REMOTE_ATOMIC ? HGHCA_ACCESS_REMOTE_ATOMIC : 0) |
+	       (access & IB_ACCESS_FLUSH_GLOBAL ? HGHCA_ACCESS_FLUSH_GLOBAL : 0);
 }
 
 static void hghca_qpc_set_limits(struct hghca_qpc *qpc, const struct ib_qp_attr *attr, int mask)
@@ -544,7 +545,8 @@ static int hghca_qp_access_to_ib(u32 access)
 {
 	return (access & HGHCA_ACCESS_REMOTE_WRITE ? IB_ACCESS_REMOTE_WRITE : 0) |
 	       (access & HGHCA_ACCESS_REMOTE_READ ? IB_ACCESS_REMOTE_READ : 0) |
-	       (access & HGHCA_ACCESS_REMOTE_ATOMIC ? IB_ACCESS_REMOTE_ATOMIC : 0);
+	       (access & HGHCA_ACCESS_REMOTE_ATOMIC ? IB_ACCESS_REMOTE_ATOMIC : 0) |
+	       (access & HGHCA_ACCESS_FLUSH_GLOBAL ? IB_ACCESS_FLUSH_GLOBAL : 0);
 }
 
 static void hghca_qpc_get_av(const struct hghca_qpc *qpc, struct rdma_ah_attr *ah)

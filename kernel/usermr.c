@@ -21,6 +21,8 @@ static int hghca_usermr_check_access(struct hghca_dev *hdev, int ib_access)
 
 	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
 		supported |= IB_ACCESS_MW_BIND;
+	if (hdev->limits.caps & HGHCA_CAP_PLACEMENT)
+		supported |= IB_ACCESS_FLUSH_GLOBAL;
 	ib_access &= ~IB_ACCESS_OPTIONAL;
 	if (!(ib_access & ~supported))
 		return ib_access;

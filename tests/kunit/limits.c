@@ -35,7 +35,7 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 16, be64_at(&init, 0x08));
 	KUNIT_EXPECT_EQ(test, 0x8000000 | 17, be64_at(&init, 0x10));
 	KUNIT_EXPECT_EQ(test, 0x9000000 | 6, be64_at(&init, 0x18));
-	KUNIT_EXPECT_EQ(test, 0xdfff, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x1dfff, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 19, be64_at(&init, 0x30));
 	KUNIT_EXPECT_EQ(test, 0x2000000, be64_at(&init, 0x38));
@@ -96,7 +96,7 @@ static void limits_decoded(struct kunit *test)
 	const struct hghca_limits *limits = &fake->hdev->limits;
 
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0xdfff, limits->caps);
+	KUNIT_EXPECT_EQ(test, 0x1dfff, limits->caps);
 	KUNIT_EXPECT_EQ(test, 256, limits->num_counter_sets);
 	KUNIT_EXPECT_EQ(test, 65536, limits->num_qps);
 	KUNIT_EXPECT_EQ(test, 8, limits->first_qpn);
@@ -220,7 +220,7 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0xdfff);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x1dfff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
 }
@@ -250,12 +250,12 @@ static void limits_bad_srq(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0xdb7f, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x1db7f, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.num_srqs);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_wr);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_srq_sge);
 	hghca_profile_layout(fake->hdev, &init);
-	KUNIT_EXPECT_EQ(test, 0xdb7f, be32_at(&init, 0x20));
+	KUNIT_EXPECT_EQ(test, 0x1db7f, be32_at(&init, 0x20));
 	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x28));
 }
 
@@ -275,7 +275,7 @@ static void limits_bad_xrcd(struct kunit *test)
 
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0xdbff, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x1dbff, fake->hdev->limits.caps);
 	KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.max_xrcdn);
 }
 
@@ -335,7 +335,7 @@ static void limits_bad_clock(struct kunit *test)
 	fake->limits.clock_khz = cpu_to_be32(0x100);
 	((u8 *)&fake->limits)[param->offset] = param->value;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
-	KUNIT_EXPECT_EQ(test, 0x9fff, fake->hdev->limits.caps);
+	KUNIT_EXPECT_EQ(test, 0x19fff, fake->hdev->limits.caps);
 	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&fake->hdev->ibdev, &attr, &udata));
 	KUNIT_EXPECT_EQ(test, 0, attr.timestamp_mask);
 	KUNIT_EXPECT_EQ(test, 0, attr.hca_core_clock);
