@@ -87,6 +87,10 @@ static inline enum ibv_wc_opcode hghca_cqe_send_opcode(const struct hghca_cqe *c
 		return IBV_WC_COMP_SWAP;
 	case HGHCA_OPCODE_ATOMIC_FA:
 		return IBV_WC_FETCH_ADD;
+	case HGHCA_OPCODE_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
+	case HGHCA_OPCODE_FLUSH:
+		return IBV_WC_FLUSH;
 	case HGHCA_OPCODE_BIND_MW:
 		return IBV_WC_BIND_MW;
 	case HGHCA_OPCODE_LOCAL_INV:

@@ -83,6 +83,7 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	ctx->has_mem_mgt = resp->caps & HGHCA_CAP_MEM_MGT;
 	ctx->has_xrc = resp->caps & HGHCA_CAP_XRC;
 	ctx->has_clock = resp->caps & HGHCA_CAP_CLOCK;
+	ctx->has_placement = resp->caps & HGHCA_CAP_PLACEMENT;
 	return 0;
 }
 

@@ -65,6 +65,7 @@ struct hghca_context {
 	bool has_mem_mgt;		/* windows, invalidation, keys whose tag is in the low bits */
 	bool has_xrc;
 	bool has_clock;			/* timestamps of completions */
+	bool has_placement;		/* FLUSH, ATOMIC WRITE */
 	bool single_threaded;
 
 	/*
@@ -207,6 +208,7 @@ struct hghca_qp {
 	bool is_xrc;			/* initiator */
 	bool is_target;			/* of XRC: a handle, nothing else here is live */
 	bool has_mem_mgt;
+	bool has_placement;
 	bool signal_all;
 	/*
 	 * The QP is in ERR, or soon: whoever posts a receive asks the device

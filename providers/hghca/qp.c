@@ -312,6 +312,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	qp->is_uc = attr->qp_type == IBV_QPT_UC;
 	qp->is_xrc = attr->qp_type == IBV_QPT_XRC_SEND;
 	qp->has_mem_mgt = ctx->has_mem_mgt;
+	qp->has_placement = ctx->has_placement;
 	qp->signal_all = attr->sq_sig_all;
 	qp->srq = attr->srq ? to_hsrq(attr->srq) : NULL;
 	qp->cap = attr->cap;

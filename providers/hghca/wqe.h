@@ -29,6 +29,7 @@
 #define HGHCA_NEXT_UNITS	HGHCA_UNITS(struct hghca_next_unit)
 #define HGHCA_RADDR_UNITS	HGHCA_UNITS(struct hghca_raddr_unit)
 #define HGHCA_ATOMIC_UNITS	HGHCA_UNITS(struct hghca_atomic_unit)
+#define HGHCA_FLUSH_UNITS	HGHCA_UNITS(struct hghca_flush_unit)
 #define HGHCA_UD_UNITS		HGHCA_UNITS(struct hghca_ud_gid_unit)
 #define HGHCA_INV_UNITS		HGHCA_UNITS(struct hghca_inv_unit)
 #define HGHCA_BIND_UNITS	HGHCA_UNITS(struct hghca_bind_unit)
@@ -122,6 +123,20 @@ static inline void hghca_wqe_set_raddr(void *wqe, uint64_t raddr, uint32_t rkey)
 	unit->raddr = htole64(raddr);
 	unit->rkey = htole32(rkey);
 	unit->rsvd0c = 0;
+}
+
+/* The type and level of verbs are those of the wire. */
+static inline void hghca_wqe_set_flush(void *wqe, uint32_t length, uint8_t type,
+				       uint8_t level)
+{
+	struct hghca_flush_unit *unit;
+
+	unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS + HGHCA_RADDR_UNITS);
+	*unit = (struct hghca_flush_unit) {
+		.length = htole32(length),
+		.what = htole32(FIELD_PREP(HGHCA_FLUSH_TYPE_MASK, type) |
+				FIELD_PREP(HGHCA_FLUSH_SELECTIVITY_MASK, level)),
+	};
 }
 
 static inline void hghca_wqe_set_atomic(void *wqe, uint64_t swap_add, uint64_t cmp)

@@ -18,10 +18,17 @@
 				 IBV_QP_EX_WITH_RDMA_READ | \
 				 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
 				 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | \
-				 IBV_QP_EX_WITH_SEND_WITH_INV)
+				 IBV_QP_EX_WITH_SEND_WITH_INV | \
+				 IBV_QP_EX_WITH_FLUSH | \
+				 IBV_QP_EX_WITH_ATOMIC_WRITE)
 #define HGHCA_SEND_OPS_MEM_MGT	((uint64_t)(IBV_QP_EX_WITH_LOCAL_INV | \
 					    IBV_QP_EX_WITH_BIND_MW | \
 					    IBV_QP_EX_WITH_SEND_WITH_INV))
+#define HGHCA_SEND_OPS_PLACEMENT ((uint64_t)(IBV_QP_EX_WITH_FLUSH | \
+					     IBV_QP_EX_WITH_ATOMIC_WRITE))
+#define HGHCA_FLUSH_TYPES	(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)
+#define HGHCA_FLUSH_MAX		(1U << 31)	/* bytes of a range */
+#define HGHCA_ATOMIC_WRITE_BYTES 8
 
 /* The WQE in the making is complete: it joins the batch. */
 static inline void hghca_wr_close(struct hghca_qp *qp)
@@ -40,6 +47,8 @@ static inline uint32_t hghca_wr_max_sge(const struct hghca_qp *qp, uint8_t opcod
 	switch (opcode) {
 	case HGHCA_OPCODE_LOCAL_INV:
 	case HGHCA_OPCODE_BIND_MW:
+	case HGHCA_OPCODE_FLUSH:
+	case HGHCA_OPCODE_ATOMIC_WRITE:	/* has its data already */
 		return 0;
 	case HGHCA_OPCODE_ATOMIC_CS:
 	case HGHCA_OPCODE_ATOMIC_FA:
@@ -184,6 +193,42 @@ static void hghca_wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	hghca_wr_atomic(ibqp, HGHCA_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0);
 }
 
+/* The eight bytes are in the WQE: whoever posts it may change them at once. */
+static void hghca_wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				  uint64_t remote_addr, const void *value)
+{
+	const uint32_t header = HGHCA_NEXT_UNITS + HGHCA_RADDR_UNITS;
+	struct hghca_wr_builder *wr = &to_hqp_ex(ibqp)->wr;
+	void *wqe, *unit;
+
+	wqe = hghca_wr_open(ibqp, HGHCA_OPCODE_ATOMIC_WRITE, header, false, 0);
+	if (!wqe)
+		return;
+	hghca_wqe_set_raddr(wqe, remote_addr, rkey);
+	unit = hghca_wqe_unit(wqe, header);
+	memcpy((char *)unit + HGHCA_INLINE_WORD, value, HGHCA_ATOMIC_WRITE_BYTES);
+	wr->units = header + hghca_wqe_set_inline_length(unit, HGHCA_ATOMIC_WRITE_BYTES);
+}
+
+static void hghca_wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			   uint64_t remote_addr, size_t len, uint8_t type,
+			   uint8_t level)
+{
+	void *wqe;
+
+	wqe = hghca_wr_open(ibqp, HGHCA_OPCODE_FLUSH, HGHCA_NEXT_UNITS +
+			    HGHCA_RADDR_UNITS + HGHCA_FLUSH_UNITS, false, 0);
+	if (!wqe)
+		return;
+	if (!type || (type & ~HGHCA_FLUSH_TYPES) || level > IBV_FLUSH_MR ||
+	    len > HGHCA_FLUSH_MAX) {
+		to_hqp_ex(ibqp)->wr.err = EINVAL;
+		return;
+	}
+	hghca_wqe_set_raddr(wqe, remote_addr, rkey);
+	hghca_wqe_set_flush(wqe, len, type, level);
+}
+
 /* The builder, when there is a WQE to set something in. */
 static inline struct hghca_wr_builder *hghca_wr_building(struct ibv_qp_ex *ibqp)
 {
@@ -314,7 +359,11 @@ static uint64_t hghca_wr_service_ops(const struct hghca_qp *qp)
 
 	if (qp->is_ud)
 		return HGHCA_SEND_OPS_UD;
-	return qp->has_mem_mgt ? ops : ops & ~HGHCA_SEND_OPS_MEM_MGT;
+	if (!qp->has_mem_mgt)
+		ops &= ~HGHCA_SEND_OPS_MEM_MGT;
+	if (!qp->has_placement)
+		ops &= ~HGHCA_SEND_OPS_PLACEMENT;
+	return ops;
 }
 
 /* Set the operations asked for; 0, or EOPNOTSUPP. */
@@ -357,5 +406,9 @@ int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops)
 		ex->wr_local_inv = hghca_wr_local_inv;
 	if (send_ops & IBV_QP_EX_WITH_BIND_MW)
 		ex->wr_bind_mw = hghca_wr_bind_mw;
+	if (send_ops & IBV_QP_EX_WITH_FLUSH)
+		ex->wr_flush = hghca_wr_flush;
+	if (send_ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		ex->wr_atomic_write = hghca_wr_atomic_write;
 	return 0;
 }
