@@ -17,6 +17,7 @@ PROGRAMS = {
     "mcast": ["mcast.c", "rig.c"],
     "mr": ["mr.c", "link.c", "rig.c"],
     "mw": ["mw.c", "link.c", "rig.c"],
+    "placement": ["placement.c", "link.c", "rig.c"],
     "srq": ["srq.c", "rig.c"],
     "timed": ["timed.c", "link.c", "rig.c"],
     "xrc": ["xrc.c", "link.c", "rig.c"],

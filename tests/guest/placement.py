@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory placement extensions: src/placement.c, FLUSH and ATOMIC WRITE."""
+
+from data import over_link, run_program, to_itself
+from framework import CACHE, IOMMU, test
+
+# The memory of the receiving end is registered twice, with the right to flush it and without.
+OURS = {"subjects": ("hghca",), "limit_s": 90, "aliases": True}
+
+
+@test("placement: all, an HCA to itself", **OURS)
+def by_itself(rig):
+    run_program(rig, "placement", f"extended {to_itself(rig)}")
+
+
+@test("placement: all, over the link", **OURS)
+def through_the_link(rig):
+    run_program(rig, "placement", f"extended {over_link(rig)}")
+
+
+@test("placement: all, behind an IOMMU", machine=IOMMU, **OURS)
+def behind_an_iommu(rig):
+    run_program(rig, "placement", f"extended {over_link(rig)}")
+
+
+@test("placement: all, four contexts on chip", machine=CACHE, **OURS)
+def with_few_contexts(rig):
+    run_program(rig, "placement", f"extended {over_link(rig)}")
