@@ -235,7 +235,7 @@ static void refused_at_once(void)
 	rig_expect_none(t.p.a.scq, "of what was refused");
 	errno = 0;
 	mr = ibv_reg_mr(link_owner->pd, t.p.b.buf, 4096, IBV_ACCESS_FLUSH_PERSISTENT);
-	link_errno(mr ? 0 : errno, EINVAL, "a region that may be made persistent");
+	link_errno(mr ? 0 : errno, EOPNOTSUPP, "a region that may be made persistent");
 	start(&t);
 	build_store(&t, 0, &value);
 	link_errno(finish(&t), 0, "a store after all that");
