@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Performance management MADs to another port, through /dev/infiniband/umad*.
 
-usage: pma.py DEVICE GID-INDEX GID
+usage: pma.py DEVICE GID-INDEX GID, in 32 hexadecimal digits
 
 Each line of input is a JSON object with what differs from a Get of
 PortCounters (IBA vol 1, 16.1); each is answered by one with the method, the
@@ -10,7 +10,6 @@ those of <rdma/ib_user_mad.h>.
 """
 
 import fcntl
-import ipaddress
 import json
 import os
 import select
@@ -60,7 +59,7 @@ def ask(file, agent, gid_index, gid, transaction, what):
 
 
 def main():
-    device, gid_index, gid = sys.argv[1], int(sys.argv[2]), ipaddress.ip_address(sys.argv[3]).packed
+    device, gid_index, gid = sys.argv[1], int(sys.argv[2]), bytes.fromhex(sys.argv[3])
     file = open_port(device)
     agents = {}
     for number, line in enumerate(sys.stdin, 1):
