@@ -19,8 +19,9 @@ constexpr uint32_t kMaxRdAtomic = 16;
 constexpr uint32_t kPort = 1;
 constexpr uint32_t kMtuBase = 128;   // code c: 128 << c bytes
 constexpr unsigned kMtuMaxCode = 5;
-constexpr uint32_t kRemoteRights =
-    HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ | HGHCA_ACCESS_REMOTE_ATOMIC;
+// What a QP may allow its peer; without QP_LIMITS those of the base.
+constexpr uint32_t kBaseRights = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ | HGHCA_ACCESS_REMOTE_ATOMIC;
+constexpr uint32_t kRemoteRights = kBaseRights | HGHCA_ACCESS_FLUSH_GLOBAL;
 constexpr uint32_t kMaxMessage = 1u << 31;
 
 unsigned mtu_code(const hghca_qpc &in) { return field_get(HGHCA_QPC_MTU_MASK, in.mtu_msgmax); }
@@ -184,9 +185,7 @@ uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &li
         good = good && a.pkey_index == 0;
     }
     if (mask & HGHCA_QP_ATTR_ACCESS_FLAGS)
-        a.access = live_limits ? uint8_t(field_get(HGHCA_QPC_LIMITS_ACCESS, word) &
-                                         (kRemoteRights | HGHCA_ACCESS_FLUSH_GLOBAL))
-                               : kRemoteRights;
+        a.access = live_limits ? uint8_t(field_get(HGHCA_QPC_LIMITS_ACCESS, word) & kRemoteRights) : kBaseRights;
     if (mask & HGHCA_QP_ATTR_QKEY)
         a.qkey = be32(in.qkey);
     if (mask & HGHCA_QP_ATTR_AV) {

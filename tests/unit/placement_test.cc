@@ -208,7 +208,7 @@ TEST_P(Lossy, EachPacketLostOnce)
         list.push_back(s.flush(8 * i, 8));
     }
     s.p.a.post(list);
-    net.pump();
+    net.settle();
     EXPECT_EQ(s.p.a.poll_all().size(), 8u);
     EXPECT_EQ(s.p.a.state(), unsigned(HGHCA_QP_STATE_RTS));
     EXPECT_EQ(std::memcmp(s.at(0), s.p.a.at(0), 32), 0);
@@ -229,7 +229,7 @@ TEST_F(Placing, ADuplicateIsAnsweredAndNotExecuted)
     };
     s.p.a.fill(0, 8, 4);
     s.p.a.post(s.store(0));
-    net.pump();
+    net.settle();
     expect_done(s.p.a, {HGHCA_OPCODE_ATOMIC_WRITE});
     EXPECT_TRUE(lost);
     EXPECT_EQ(s.word(0), 0x1234u);
@@ -357,6 +357,7 @@ TEST_F(PlacingOnASmallChip, OutlivesEviction)
 {
     Placement s(net), other(net);
     for (int i = 0; i < 50; i++) {
+        SCOPED_TRACE(i);
         s.p.a.fill(0, 8, uint32_t(i));
         other.p.a.fill(0, 8, uint32_t(i + 1));
         s.p.a.post({s.store(0), s.flush(0, 8)});
