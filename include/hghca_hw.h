@@ -459,7 +459,7 @@ HGHCA_ASSERT_OFFSET(hghca_cqc, cqn, 0x2c);
 HGHCA_ASSERT_OFFSET(hghca_cqc, dbr_addr, 0x30);
 
 #define HGHCA_CQ_FLAG_TR		(1U << 18)
-#define HGHCA_CQ_FLAG_TIMESTAMP		(1U << 19)	/* extension CLOCK: struct hghca_timed_cqe */
+#define HGHCA_CQ_FLAG_TIMESTAMP		(1U << 19)	/* ext. CLOCK: struct hghca_timed_cqe */
 #define HGHCA_CQ_STATE_ARMED		(1U << 8)
 #define HGHCA_CQ_STATE_ARMED_SOL	(1U << 10)	/* QUERY_CQ */
 #define HGHCA_CQ_FAILED			(1U << 31)	/* QUERY_CQ */
