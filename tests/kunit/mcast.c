@@ -580,15 +580,20 @@ static void mcast_create_flags(struct kunit *test)
 {
 	const struct mcast_flag *param = test->param_value;
 	struct mcast *this = test->priv;
-	struct hghca_pd *pd = fake_pd(test, this->fake);
-	struct hghca_cq *hcq = fake_cq(test, this->fake, 7);
 	struct hghca_qp *hqp = kunit_kzalloc(test, sizeof(*hqp), GFP_KERNEL);
 	struct ib_qp_init_attr init = {
-		.send_cq = &hcq->ibcq, .recv_cq = &hcq->ibcq, .qp_type = param->type,
-		.cap = { 1, 1, 1, 1 }, .create_flags = param->create_flags, .port_num = 1,
+		.qp_type = param->type, .cap = { 1, 1, 1, 1 },
+		.create_flags = param->create_flags, .port_num = 1,
 	};
+	struct hghca_pd *pd;
+	struct hghca_cq *hcq;
 
 	KUNIT_ASSERT_NOT_NULL(test, hqp);
+	KUNIT_ASSERT_EQ(test, 0, fake_events(this->fake));
+	pd = fake_pd(test, this->fake);
+	hcq = fake_cq(test, this->fake, 7);
+	init.send_cq = &hcq->ibcq;
+	init.recv_cq = &hcq->ibcq;
 	this->fake->hdev->limits.caps &= ~param->caps;
 	hqp->ibqp.device = &this->fake->hdev->ibdev;
 	hqp->ibqp.pd = &pd->ibpd;

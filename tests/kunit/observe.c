@@ -75,7 +75,7 @@ static int observe_init(struct kunit *test)
 
 	if (!this)
 		return -ENOMEM;
-	err = fake_test_init(test);
+	err = fake_test_init_events(test);
 	if (err)
 		return err;
 	this->fake = test->priv;

@@ -176,7 +176,7 @@ static const struct windows_region {
 	{ "relaxed ordering", IB_ACCESS_RELAXED_ORDERING | IB_ACCESS_LOCAL_WRITE, 0x123, 0, 0x101 },
 	{ "all optional rights", IB_ACCESS_OPTIONAL, 0x123, 0, 0x100 },
 	{ "on-demand paging", IB_ACCESS_ON_DEMAND, 0, -EOPNOTSUPP },
-	{ "flush", IB_ACCESS_FLUSH_GLOBAL, 0, -EOPNOTSUPP },
+	{ "flush to persistence", IB_ACCESS_FLUSH_PERSISTENT, 0, -EOPNOTSUPP },
 };
 
 static void windows_region_name(const struct windows_region *region, char *desc)
