@@ -205,7 +205,7 @@ bool EthernetLink::in_vlan(int vlan)
 
 const GroupMembers *EthernetLink::find_group(const uint8_t *dmac, const Arrival &arrival)
 {
-    if (!is_multicast(arrival.dgid) || std::memcmp(dmac, group_mac(arrival.dgid).data(), 6) ||
+    if (!is_multicast(arrival.dgid) || std::memcmp(dmac, group_mac(arrival.dgid).data(), 6) != 0 ||
         (device_.caps & HGHCA_CAP_GID_TABLE && !in_vlan(arrival.vlan)))
         return nullptr;
     return device_.groups->find(arrival.dgid);
