@@ -415,6 +415,7 @@ SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TA
 #   them happens, whichever that is.
 #   Dynamic debugging warns when it has no memory for a module.
 #   What /proc/irq/N has no memory for when an interrupt comes it misses when that goes.
+#   What tracing has no memory for when a module comes it misses when that goes.
 KNOWN = [
     (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
      "ib_umem_get+"),
@@ -424,6 +425,8 @@ KNOWN = [
      "at: rdma_umap_open+"),
     (re.compile(r"WARNING: .* at fs/proc/generic\.c:\d+ remove_proc_entry\+"), "unregister_irq_proc+"),
     (re.compile(r"WARNING: .* at lib/dynamic_debug\.c:\d+ ddebug_module_notify\+"), "Failed to allocate memory"),
+    (re.compile(r"WARNING: .* at kernel/trace/trace_events\.c:\d+ (event_define_fields|event_file_put)\+"),
+     "trace_module_notify+"),
 ]
 AFTER_KNOWN = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
 
