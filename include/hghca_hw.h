@@ -193,7 +193,7 @@ enum hghca_cmd_status {
 
 /* op_modifier of QUERY_STATS. */
 #define HGHCA_STATS_ALL			0
-#define HGHCA_STATS_OUTSIDE_SETS	1	/* extension: less what counter sets have counted */
+#define HGHCA_STATS_OUTSIDE_SETS	1	/* extension: of QPs without a counter set */
 
 /* op_modifier of QUERY_COUNTER_SET. */
 #define HGHCA_COUNTER_SET_READ		0
