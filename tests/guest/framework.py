@@ -23,7 +23,7 @@ IOMMU = "iommu"        # as LINK, behind an IOMMU
 FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
 LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
-DMA_ERRORS = 50        # so many the debugging of DMA may tell in one test
+DMA_ERRORS = 1000      # so many the debugging of DMA may tell in one test
 SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
 COMMAND_S = 60
 # By how much all time limits grow under a kernel that checks itself. Of the tests that take more than 2 s under the
@@ -413,6 +413,9 @@ SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TA
 #   The core of 6.12 takes the lock that guards disassociation inside mmap_lock when a process forks, and the other
 #   way round when a device goes: rdma_umap_open() and uverbs_user_mmap_disassociate(). It is told where the second of
 #   them happens, whichever that is.
+#   The NVMe target of 6.12 takes its configuration's lock while the CM handles an event, where a command came before
+#   the connection was established, and destroys a CM ID inside that lock when its last subsystem leaves a port. It is
+#   told where the second of them happens, whichever that is.
 #   Dynamic debugging warns when it has no memory for a module.
 #   What /proc/irq/N has no memory for when an interrupt comes it misses when that goes.
 #   What tracing has no memory for when a module comes it misses when that goes.
@@ -423,6 +426,8 @@ KNOWN = [
     (re.compile(r"possible circular locking dependency detected"), "at: uverbs_user_mmap_disassociate+"),
     (re.compile(r"possible circular locking dependency detected(.|\n)* uverbs_user_mmap_disassociate\+"),
      "at: rdma_umap_open+"),
+    (re.compile(r"possible circular locking dependency detected(.|\n)* nvmet_execute_io_connect\+"),
+     " nvmet_rdma_disable_port+"),
     (re.compile(r"WARNING: .* at fs/proc/generic\.c:\d+ remove_proc_entry\+"), "unregister_irq_proc+"),
     (re.compile(r"WARNING: .* at lib/dynamic_debug\.c:\d+ ddebug_module_notify\+"), "Failed to allocate memory"),
     (re.compile(r"WARNING: .* at kernel/trace/trace_events\.c:\d+ (event_define_fields|event_file_put)\+"),

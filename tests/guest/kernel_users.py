@@ -247,8 +247,7 @@ two_machines("data written, read and compared, the other way",
 for fio_name, fio_options in FIO.items():
     two_machines(f"fio, {fio_name}", lambda rig, host, server, options=fio_options: verify(rig, host, server, options))
 two_machines("fio, nothing with the command", without_inline)
-# Each connection has commands whose memory shares cache lines with that of others.
-two_machines("ten connections", reconnect, aliases=True)
+two_machines("ten connections", reconnect)
 # The copied file system has blocks that are smaller than those of the debug kernels' disk.
 two_machines("files", files, kernels=("stock",))
 to_itself("fio", lambda rig, host, server: verify(rig, host, server, next(iter(FIO.values()))))
