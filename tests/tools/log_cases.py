@@ -11,6 +11,7 @@ from hghca_lib.guest import Record
 
 sys.path.insert(0, str(repo.path("tests/guest")))
 import framework  # noqa: E402
+import perftest  # noqa: E402
 
 # In the kernel's words, whatever the level; the checkers that can be provoked are tests of the guest suite.
 TROUBLE = [
@@ -113,7 +114,7 @@ def test_known():
 
 
 def test_either_order():
-    """The inversion of the core's locks is known from either end, and from no other place"""
+    """Inversions of the locks of the core and of the NVMe target are known from either end, and from no other place"""
     def circle(at, behind):
         return [(4, "======================================================"),
                 (4, "WARNING: possible circular locking dependency detected"),
@@ -123,6 +124,9 @@ def test_either_order():
     same(count(circle("rdma_umap_open", "uverbs_user_mmap_disassociate")), 0, "complaints")
     same(count(circle("rdma_umap_open", "hghca_mmap")), 6, "complaints")
     same(count(circle("hghca_mmap", "uverbs_user_mmap_disassociate")), 6, "complaints")
+    target = ["nvmet_rdma_disable_port", "nvmet_execute_io_connect"]
+    same([count(circle(" " + at, " " + behind)) for at, behind in itertools.permutations(target)], [0, 0], "complaints")
+    same([count(circle(" hghca_remove", " " + behind)) for behind in target], [6, 6], "complaints")
 
 
 def test_mixed():
@@ -148,3 +152,12 @@ def test_leaked_tasks():
     """A task that the kernel's own RDMA core loses is no leak of the driver's, and hides none"""
     same(framework.leaks_of_ours(LEAKS), LEAKS[LEAKS.index("unreferenced", 1):], "leaks")
     same(framework.leaks_of_ours("the guest died"), "the guest died", "what is no report")
+
+
+def test_clock():
+    """A figure of perftest's may be missing only where perftest said that it had no clock for it"""
+    found = [[2, 100, 1.5, 0.0], [4, 100, 2.5, 1.5], [8, 100, 2.5, 0.0]]
+    said = f"{perftest.CLOCK_UNKNOWN}0.431 < 0.9\n"
+    same(perftest.without_figures(found, 3, said * 2), [], "rows")
+    same(perftest.without_figures(found, 3, said), [found[0], found[2]], "rows")
+    same(perftest.without_figures(found[1:2], 3, ""), [], "rows")
