@@ -161,3 +161,6 @@ def test_clock():
     same(perftest.without_figures(found, 3, said * 2), [], "rows")
     same(perftest.without_figures(found, 3, said), [found[0], found[2]], "rows")
     same(perftest.without_figures(found[1:2], 3, ""), [], "rows")
+    rows = perftest.rows(" 2       100          inf            inf        -nan\n 4       100          1.5            2\n")
+    same([row[:2] for row in rows], [[2, 100], [4, 100]], "sizes and iterations")
+    same([len(perftest.without_figures(rows, 2, words)) for words in (said, "")], [0, 1], "rows without a figure")
