@@ -8,7 +8,7 @@ from framework import expect, tail, test
 
 def run_program(rig, program, arguments, timeout=100):
     """Run one of our own TAP-printing programs from /share; its output. All its cases must be ok."""
-    result = rig.try_run(f"/share/{program} {arguments}", timeout=timeout)
+    result = rig.try_run(f"SLOWNESS={rig.slowness} /share/{program} {arguments}", timeout=timeout)
     failed = re.findall(r"^not ok \d+ - (.*)$", result.stdout, re.MULTILINE)
     passed = len(re.findall(r"^ok ", result.stdout, re.MULTILINE))
     plan = re.search(r"^1\.\.(\d+)$", result.stdout, re.MULTILINE)

@@ -23,7 +23,7 @@ IOMMU = "iommu"        # as LINK, behind an IOMMU
 FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
 LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
-DMA_ERRORS = 1000      # so many the debugging of DMA may tell in one test
+DMA_ERRORS = 300       # so many the debugging of DMA may tell in one test; the log has room for twice as many
 SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
 COMMAND_S = 60
 # By how much all time limits grow under a kernel that checks itself. Of the tests that take more than 2 s under the

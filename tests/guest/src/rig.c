@@ -87,6 +87,13 @@ int64_t rig_now_ms(void)
 	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
+int rig_slowness(void)
+{
+	const char *value = getenv("SLOWNESS");
+
+	return value ? atoi(value) : 1;
+}
+
 static void set_netns(int fd)
 {
 	if (setns(fd, CLONE_NEWNET))

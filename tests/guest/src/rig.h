@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
-#define RIG_WAIT_MS		10000
+#define RIG_WAIT_MS		(10000 * rig_slowness())
 #define RIG_BUF_BYTES		(64 * 1024)
 #define RIG_ACCESS_ALL		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 				 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -72,6 +72,8 @@ bool rig_failed(void);
 int rig_run(const struct rig_case *cases, size_t count, int argc, char **argv, void (*after_each)(void));
 
 int64_t rig_now_ms(void);
+/* By how much limits grow under a kernel that checks itself, as $SLOWNESS says; 1 without. */
+int rig_slowness(void);
 
 /* netns: name of the network namespace the device is in, NULL for ours. */
 void rig_side_open(struct rig_side *side, const char *device, int gid_index, const char *netns);
