@@ -139,6 +139,26 @@ def test_guest_class():
         holds(str([record.text for record in g.warnings()]), "an error of ours")
 
 
+def test_long_log():
+    """The kernel log is known beyond what the kernel keeps of it, and what was lost is told"""
+    flood = ("echo on > /proc/sys/kernel/printk_devkmsg; yes '{0}' | head -n {1} | while read -r line; do "
+             "echo \"$line\" > /dev/kmsg; done; echo '<4>after {1}' > /dev/kmsg")
+    with booted(hcas=0) as guests:
+        g = guests[0]
+        begin = len(g.kmsg())
+        # Some 3 MB of the 4 that the kernel keeps, twice; then more than it keeps.
+        for lines in (4000, 4001):
+            g.run(flood.format("<6>" + "a" * 700, lines))
+            g.kmsg()
+        texts = [record.text for record in g.kmsg()[begin:]]
+        same((texts.count("a" * 700), texts[-1]), (8001, "after 4001"), "records")
+        same([text for text in texts if "lost" in text], [], "lost records")
+        g.run(flood.format("<6>" + "b" * 700, 12000))
+        texts = [record.text for record in g.warnings()]
+        same((texts[-1], len([text for text in texts if text.endswith("records of the kernel log were lost")])),
+             ("after 12000", 1), "warnings")
+
+
 def test_binary_output():
     """Output passes unchanged, whatever its bytes"""
     data = bytes(range(256)) * 8192

@@ -8,7 +8,7 @@ Host to guest:
   {"op": "input", "id": N, "data": B}      an empty B closes standard input
   {"op": "kill", "id": N, "signal": S}     to the command's whole session group
   {"op": "size", "id": N, "rows": R, "columns": C}
-  {"op": "kmsg", "id": N}
+  {"op": "kmsg", "id": N}                  what the kernel has logged since the last time
 Guest to host:
   {"ev": "ready", "failed": text}          once; what init could not do
   {"ev": "out", "id": N, "fd": 1 or 2, "data": B}
@@ -32,6 +32,7 @@ import termios
 PORT_NAME = "org.hghca.commands"
 READ_BYTES = 65536
 POWER_OFF = 0x4321FEDC
+LOST = 3            # level of the record that tells of others: an error
 
 
 class HostGone(Exception):
@@ -106,6 +107,8 @@ class Server:
         self.port = Port()
         self.commands = {}
         self.inputs = {}
+        self.kmsg_fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        self.kmsg_next = 0      # number of the record to come
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.port.fd, selectors.EVENT_READ, self._on_port)
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -168,20 +171,19 @@ class Server:
 
     def _do_kmsg(self, id):
         records = []
-        fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            while True:
-                try:
-                    prefix, _, text = os.read(fd, 8192).decode(errors="replace").partition(";")
-                except BrokenPipeError:
-                    continue
-                priority, _, usec, *more = prefix.split(",")
-                caller = next((field for field in more if field.startswith("caller=")), "")
-                records.append([int(priority) & 7, int(usec), text.split("\n")[0], caller])
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(fd)
+        while True:
+            try:
+                prefix, _, text = os.read(self.kmsg_fd, 8192).decode(errors="replace").partition(";")
+            except BrokenPipeError:
+                continue        # some were lost; the next one's number tells how many
+            except BlockingIOError:
+                break
+            priority, number, usec, *more = prefix.split(",")
+            lost, self.kmsg_next = int(number) - self.kmsg_next, int(number) + 1
+            if lost:
+                records.append([LOST, int(usec), f"{lost} records of the kernel log were lost", ""])
+            caller = next((field for field in more if field.startswith("caller=")), "")
+            records.append([int(priority) & 7, int(usec), text.split("\n")[0], caller])
         self.port.send({"ev": "kmsg", "id": id, "records": records})
 
     # What the commands do.

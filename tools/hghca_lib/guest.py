@@ -168,6 +168,7 @@ class Guest:
         self._numbers = itertools.count(1)
         self._commands = {}
         self._answers = {}
+        self._log = []
         self._dead = False
         self._errors = tempfile.TemporaryFile()
         self._start = time.monotonic()
@@ -206,12 +207,16 @@ class Guest:
         return started.wait(timeout)
 
     def kmsg(self, timeout=20):
-        """The kernel log since boot as a list of Record; level 4 is a warning, lower is worse."""
+        """The kernel log since boot as a list of Record; level 4 is a warning, lower is worse.
+
+        It is longer than the kernel keeps it: each call fetches what is new. What was lost in between is an error.
+        """
         number = next(self._numbers)
         self._send({"op": "kmsg", "id": number})
         if not self.wait_for_state(lambda: number in self._answers, timeout):
             raise GuestError(f"the guest did not give its kernel log within {timeout} s")
-        return [Record(*record) for record in self._answers.pop(number)]
+        self._log += [Record(*record) for record in self._answers.pop(number)]
+        return self._log
 
     def warnings(self):
         """The kernel's warnings and worse since init began, without the usual ones of an unsigned driver."""
