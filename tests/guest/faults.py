@@ -134,7 +134,8 @@ echo 0 > fail_page_alloc/min-order
 # What the kernel's own parts say when they get no memory.
 TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refcount_t|corruption|Oops|hghca))",
                   r"driver_sysfs_add failed$", r"^dyndbg: error adding module: hghca$",
-                  r"^Could not (create tracefs 'hghca\w*' |initialize trace point events/hghca)",
+                  r"^(Failed to create system directory |No memory to create event subsystem |"
+                  r"Could not (create tracefs '|initialize trace (point )?events/|create directory for event ))hghca",
                   r"^kobject: kobject_add_internal failed for \w+ \(error: -12 ",
                   r"^bus_add_driver: .*hghca",
                   # Where it was: a line of a backtrace. What a splat begins with is none.
