@@ -8,7 +8,9 @@
 #include "hghca.h"
 #include "hghca_abi.h"
 
-#define HGHCA_TARGET_COMP_MASK	(IBV_QP_INIT_ATTR_XRCD | \
+/* A PD has nothing to say, but librdmacm gives one, and has it back as the QP's. */
+#define HGHCA_TARGET_COMP_MASK	(IBV_QP_INIT_ATTR_PD | \
+				 IBV_QP_INIT_ATTR_XRCD | \
 				 IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
 struct ibv_xrcd *hghca_open_xrcd(struct ibv_context *context,

@@ -110,17 +110,21 @@ static void receive(struct service *s, uint64_t slot)
 /* ------------------------------------------------------------------ */
 /* Connections                                                          */
 
-static struct ibv_qp *create_target(struct ibv_context *ctx, struct ibv_xrcd *xrcd)
+/* pd: one that has nothing to say, as librdmacm gives, or NULL. */
+static struct ibv_qp *create_target(struct ibv_context *ctx, struct ibv_xrcd *xrcd, struct ibv_pd *pd)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_RECV,
-		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD | (pd ? IBV_QP_INIT_ATTR_PD : 0),
+		.pd = pd,
 		.xrcd = xrcd,
 	};
 	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
 
 	if (!qp)
 		rig_die("creating a target");
+	if (qp->pd != pd)
+		rig_fail("the target has another PD than it was given");
 	return qp;
 }
 
@@ -186,10 +190,12 @@ static void connect_lane(struct lane *l)
 
 static void open_lane(struct lane *l, struct ibv_xrcd *xrcd)
 {
+	static bool with_pd;	/* every other one */
 	const struct end_opts opts = { .type = IBV_QPT_XRC_SEND, .sq_wrs = LINK_SQ_WRS };
 
 	link_end_open(&l->a, &link_asker, &opts);
-	l->target = create_target(link_owner->ctx, xrcd);
+	with_pd = !with_pd;
+	l->target = create_target(link_owner->ctx, xrcd, with_pd ? link_owner->pd : NULL);
 	connect_lane(l);
 }
 
@@ -606,7 +612,7 @@ static void bad_input(void)
 
 	if (!cq || !basic)
 		rig_die("creating a CQ and an SRQ");
-	no_target(&qp, EOPNOTSUPP, "a target with a PD");
+	no_target(&qp, EINVAL, "a target with a PD and no domain");
 	qp.comp_mask = 0;
 	no_target(&qp, EINVAL, "a target without a domain");
 	qp = (struct ibv_qp_init_attr_ex) {
