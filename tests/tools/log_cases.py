@@ -154,13 +154,28 @@ def test_leaked_tasks():
     same(framework.leaks_of_ours("the guest died"), "the guest died", "what is no report")
 
 
+# What a row of perftest's looks like when it has a clock, and when it has none.
+ROWS = """
+ 2       100              0.41               0.00               0.000000
+ 4       100              0.00               0.00               0.000000
+ 8       100              -nan               0.00               0.000000
+ 16      100              9.97               7.16               0.469123
+"""
+LATENCY_ROWS = """
+ 2       1000          2.91           14.10        3.08   	       3.20     	0.42   		3.90    		14.10
+ 4       1000          inf            inf          inf    	       inf      	-nan   		inf     		inf
+"""
+
+
 def test_clock():
     """A figure of perftest's may be missing only where perftest said that it had no clock for it"""
-    found = [[2, 100, 1.5, 0.0], [4, 100, 2.5, 1.5], [8, 100, 2.5, 0.0]]
     said = f"{perftest.CLOCK_UNKNOWN}0.431 < 0.9\n"
-    same(perftest.without_figures(found, 3, said * 2), [], "rows")
-    same(perftest.without_figures(found, 3, said), [found[0], found[2]], "rows")
-    same(perftest.without_figures(found[1:2], 3, ""), [], "rows")
-    rows = perftest.rows(" 2       100          inf            inf        -nan\n 4       100          1.5            2\n")
-    same([row[:2] for row in rows], [[2, 100], [4, 100]], "sizes and iterations")
-    same([len(perftest.without_figures(rows, 2, words)) for words in (said, "")], [0, 1], "rows without a figure")
+    found = perftest.rows(ROWS)
+    same([row[0] for row in found], [2, 4, 8, 16], "sizes")
+    for lines, missing in ((0, 3), (1, 3), (2, 3), (3, 0), (4, 0)):
+        same(len(perftest.without_figures(found, 3, said * lines)), missing, f"rows without a figure, {lines} words")
+    same(perftest.without_figures(found[3:], 3, ""), [], "rows without a figure")
+    found = perftest.rows(LATENCY_ROWS)
+    same([row[0] for row in found], [2, 4], "sizes")
+    same(perftest.without_figures(found, 4, "another word\n"), found[1:], "rows without a figure")
+    same(perftest.without_figures(found, 4, said), [], "rows without a figure")
