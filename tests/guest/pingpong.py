@@ -16,6 +16,8 @@ CASES = [
     ("rc MTU 2048", "ibv_rc_pingpong", "ipv4", "-m 2048", 1000003, 50),
     ("rc 1 byte", "ibv_rc_pingpong", "ipv4", "-m 1024", 1, 1000),
     ("rc 1 byte, events, IPv6", "ibv_rc_pingpong", "link-local", "-e -m 1024", 1, 500),
+    ("rc struct ibv_qp_ex", "ibv_rc_pingpong", "ipv4", "-N -m 1024", 1000003, 100),
+    ("rc struct ibv_qp_ex, events, IPv6", "ibv_rc_pingpong", "link-local", "-N -e -m 4096", 65536, 300),
     ("rc one receive posted", "ibv_rc_pingpong", "ipv4", "-r 1 -m 4096", 65536, 500),
     ("uc 1000003 bytes", "ibv_uc_pingpong", "ipv4", "-m 4096", 1000003, 300),
     ("uc 1000003 bytes, IPv6, events", "ibv_uc_pingpong", "link-local", "-e -m 1024", 1000003, 100),

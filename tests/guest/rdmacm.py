@@ -1,15 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""librdmacm's own programs: connections, datagrams and the data they carry."""
+"""librdmacm's own programs: connections, datagrams, sockets and the data they carry."""
 
+import contextlib
+import ipaddress
 import re
 
-from framework import expect, test
+from framework import expect, killed_at_end, test
+
+PREFIX = "fd00:6867:6863:6100::"
 
 
-def rping(rig, options, count, server_options=""):
+@contextlib.contextmanager
+def ipv6_addresses(rig):
+    """The server's IPv6 address, of those that both sides have for the time of the block."""
+    sides = {side.device: (side, f"{PREFIX}{number}") for number, side in enumerate(rig.sides, 1)}
+    try:
+        for side, address in sides.values():
+            rig.run(f"ip address add {address}/64 dev {side.netdev} nodad", side)
+            gid = f"{int(ipaddress.ip_address(address)):032x}"
+            rig.wait_until(lambda side=side, gid=gid: gid in rig.roce_gids(side).values(), f"the GID of {address}")
+        yield sides[rig.server.device][1]
+    finally:
+        for side, address in sides.values():
+            side.guest.run(f"ip address del {address}/64 dev {side.netdev}", netns=side.netns, timeout=20)
+
+
+def rping(rig, options, count, server_options="", address=None):
     """rping -V compares every byte of every answer."""
     port = rig.next_port()
-    address = rig.server.address
+    address = address or rig.server.address
     server, client = rig.pair(f"rping -s -a {address} -p {port} -C {count} -V {options} {server_options}",
                               f"rping -c -a {address} -p {port} -C {count} -V {options}", port)
     for end in (server, client):
@@ -59,19 +78,22 @@ def refused(rig):
     expect("REJECTED" in result.output or "rejected" in result.output.lower(), f"no rejection: {result.output}")
 
 
-@test("rdmacm: ucmatose")
-def ucmatose(rig):
+@test("rdmacm: rping -V, IPv6")
+def rping_ipv6(rig):
+    with ipv6_addresses(rig) as address:
+        rping(rig, "-S 4097", 100, address=address)
+
+
+def ucmatose(rig, address):
     port = rig.next_port()
     options = f"-p {port} -c 20 -C 50 -S 4000"
-    for end in rig.pair(f"ucmatose {options}", f"ucmatose -s {rig.server.address} {options}", port):
+    for end in rig.pair(f"ucmatose -b {address} {options}", f"ucmatose -s {address} {options}", port):
         expect("data transfers complete" in end.stdout and "return status 0" in end.stdout,
                f"ucmatose said: {end.output[-500:]}")
 
 
-@test("rdmacm: udaddy")
-def udaddy(rig):
+def udaddy(rig, address):
     options = "-c 10 -C 50 -S 2000"
-    address = rig.server.address
     server = rig.start(f"udaddy -b {address} {options}", rig.server)
     rig.wait_until(lambda: not server.running() or "LISTEN" in rig.run("rdma resource show cm_id", rig.server),
                    "udaddy listening")
@@ -81,14 +103,106 @@ def udaddy(rig):
     expect("data transfers complete" in client and "return status 0" in client, f"the client said: {client[-500:]}")
 
 
-@test("rdmacm: cmtime, 50 connections")
-def cmtime(rig):
+def cmtime(rig, address):
     port = rig.next_port()
-    server = rig.start(f"cmtime -p {port} -c 50", rig.server)
+    server = rig.start(f"cmtime -b {address} -p {port} -c 50", rig.server)
     rig.wait_listening(port, rig.server, server, "tcp")
-    said = rig.run(f"cmtime -s {rig.server.address} -p {port} -c 50")
+    said = rig.run(f"cmtime -s {address} -p {port} -c 50")
     row = re.search(r"^cm connect\s.*$", said, re.MULTILINE)
     expect(row, f"cmtime said: {said[-800:]}")
     rig.note(row.group(0))
     result = server.wait(rig.left(20))
     expect(result.status == 0, f"the server ended with status {result.status}: {result.output[-500:]}")
+
+
+def over_ipv6(rig, run):
+    with ipv6_addresses(rig) as address:
+        run(rig, address)
+
+
+for name, program in (("ucmatose", ucmatose), ("udaddy", udaddy), ("cmtime, 50 connections", cmtime)):
+    test(f"rdmacm: {name}", lambda rig, program=program: program(rig, rig.server.address))
+    test(f"rdmacm: {name}, IPv6", lambda rig, program=program: over_ipv6(rig, program))
+
+
+# Sockets over RDMA. With `-T v` both ends know each byte that must come.
+
+# name, program, options, bytes, messages in a row, times there and back
+STREAMS = [
+    ("rstream, 1 byte", "rstream", "", 1, 2000, 1),
+    ("rstream, 1000003 bytes", "rstream", "", 1000003, 20, 1),
+    ("rstream, 4097 bytes, blocking", "rstream", "-T b", 4097, 200, 2),
+    ("rstream, 65536 bytes through 16 KiB, nothing inline", "rstream", "-B 16384 -i 0", 65536, 100, 1),
+    ("riostream, 64 bytes", "riostream", "", 64, 1000, 1),
+    ("riostream, 1000003 bytes", "riostream", "", 1000003, 20, 1),
+    ("riostream, 4097 bytes, blocking", "riostream", "-T b", 4097, 200, 2),
+]
+
+
+def stream(rig, program, options, size, count, times, address=None):
+    """Bytes both ways through a socket, each compared."""
+    port = rig.next_port()
+    address = address or rig.server.address
+    options += f" -T v -p {port} -S {size} -C {count} -I {times}"
+    for end in rig.pair(f"{program} -b {address} {options}", f"{program} -s {address} {options}", port):
+        expect(re.search(r"^custom .* [\d.]+s +[\d.]+ +[\d.]+$", end.stdout, re.MULTILINE),
+               f"{program} has no result: {end.output[-500:]}")
+        expect("verification failed" not in end.output, f"{program} said: {end.output[-500:]}")
+
+
+for case_name, *case in STREAMS:
+    test(f"rdmacm: {case_name}", lambda rig, case=case: stream(rig, *case))
+
+
+@test("rdmacm: rstream, all its sizes")
+def stream_all(rig):
+    """64 bytes to 1 MiB, for latency over one connection and for bandwidth over another; each result is printed."""
+    port, address = rig.next_port(), rig.server.address
+    options = f"-T v -p {port}"
+    wanted = [f"{size}_{kind}" for kind in ("lat", "bw") for size in ("64", "4k", "64k", "1m")]
+    for end in rig.pair(f"rstream -b {address} {options}", f"rstream -s {address} {options}", port):
+        found = re.findall(r"^(\w+_(?:lat|bw)) ", end.stdout, re.MULTILINE)
+        expect(found == wanted and "verification failed" not in end.output, f"rstream said: {end.output[-1000:]}")
+
+
+@test("rdmacm: rstream, IPv6")
+def stream_ipv6(rig):
+    with ipv6_addresses(rig) as address:
+        stream(rig, "rstream", "", 100000, 20, 1, address)
+
+
+@test("rdmacm: rcopy, files compared by SHA-256")
+def rcopy(rig):
+    port = rig.next_port()
+    server = rig.start(f"rcopy -p {port}", rig.server)
+    with killed_at_end(server):
+        for size in (1, 4096, 5000001):
+            rig.wait_listening(port, rig.server, server)
+            rig.run(f"head -c {size} /dev/urandom > /tmp/rcopy.from; rm -f /tmp/rcopy.to")
+            said = rig.run(f"rcopy /tmp/rcopy.from {rig.server.address}:/tmp/rcopy.to -p {port}")
+            expect(f"{size} bytes in" in said, f"rcopy said: {said[-500:]}")
+            sums = [rig.run(f"sha256sum < {path}", side)
+                    for path, side in (("/tmp/rcopy.from", rig.client), ("/tmp/rcopy.to", rig.server))]
+            expect(sums[0] == sums[1], f"the copy of {size} bytes has another checksum")
+    for side, path in ((rig.client, "from"), (rig.server, "to")):
+        rig.run(f"rm -f /tmp/rcopy.{path}", side)
+
+
+# librdmacm's endpoints: one message each way or one way, over RC and, with the SRQ's number told by the CM, over XRC.
+ENDPOINTS = [
+    ("rdma_server, rdma_client", "rdma_server -s {address} -p {port}", "rdma_client -s {address} -p {port}"),
+    ("rdma_xserver, rdma_xclient, RC", "rdma_xserver -p {port} -c r", "rdma_xclient -s {address} -p {port} -c r"),
+    ("rdma_xserver, rdma_xclient, XRC", "rdma_xserver -p {port} -c x", "rdma_xclient -s {address} -p {port} -c x"),
+]
+
+
+def endpoint(rig, server, client):
+    port = rig.next_port()
+    values = {"address": rig.server.address, "port": port}
+    for end in rig.pair(server.format(**values), client.format(**values), port):
+        expect(re.search(r"^rdma_\w+: end 0$", end.stdout, re.MULTILINE), f"no good end: {end.output[-500:]}")
+
+
+for case_name, *case in ENDPOINTS:
+    test(f"rdmacm: {case_name}", lambda rig, case=case: endpoint(rig, *case),
+         subjects=("hghca",) if "XRC" in case_name else ("hghca", "rxe"))

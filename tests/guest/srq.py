@@ -37,11 +37,14 @@ RUNS = [(program, connection, options)
         for program in ("ib_send_bw", "ib_send_lat")
         for connection in ("RC", "UD")
         for options in ("", "-a", "-e")]
-RUNS += [("ib_send_bw", "RC", "-q 16"), ("ib_send_bw", "RC", "-R")]
+# With as many receives as come: what finds none is lost.
+RUNS += [("ib_send_bw", "UC", f"-r {COUNT}"), ("ib_send_lat", "UC", "")]
+RUNS += [("ib_send_bw", "RC", "-q 16"), ("ib_send_bw", "RC", "-q 128 -s 4096"), ("ib_send_bw", "RC", "-b"),
+         ("ib_send_bw", "RC", "-R")]
 
 
 def with_srq(rig, program, connection, options):
-    sizes, count = None, COUNT
+    sizes, count = None, 50 if "-q 128" in options else COUNT
     if options == "-a":
         sizes, count = (UD_SIZES if connection == "UD" else ALL_SIZES), 100
     elif connection == "UD":
