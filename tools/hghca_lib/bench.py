@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`tools/hghca bench`: our HCA, rxe and memcpy side by side, in one run in one guest.
 
-Subjects:
-  hghca       from the first HCA of the guest to the second, over the link
-  hghca-self  the first HCA to itself
-  rxe         the kernel's software RDMA on an interface with the same MTU, to
-              itself: it knows no network namespaces in this kernel, and spares
-              itself the interface that way, so this is its fastest path
-  memcpy      this machine's memcpy at the same size, outside the guest
-
-Every figure is the median over several rounds; in each round the subjects take
-turns, in another order each time. perftest's two ends run on a CPU each.
+What is measured, on which subjects, is in figures.py. Every figure is the median over several rounds; in each round
+the subjects take turns, in another order each time.
 """
 
 import json
@@ -24,21 +16,10 @@ from pathlib import Path
 
 from . import accel, cache, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
+from .figures import FIGURES, RXE_ADDRESS, RunFailed
 
-MIB = 1 << 20
-BANDWIDTH_TESTS = ["ib_write_bw", "ib_read_bw", "ib_send_bw"]
-LATENCY_TESTS = ["ib_write_lat", "ib_read_lat", "ib_send_lat"]
-BANDWIDTH_SIZES = [64 << shift for shift in range(0, 17, 2)]
-LATENCY_SIZES = [8, 4096]
-SUBJECTS = ["hghca", "hghca-self", "rxe", "memcpy"]
 ROUNDS = 3
-RUN_TIMEOUT_S = 60
 TRIES = 3
-LATENCY_COUNT = 1000
-# How much a bandwidth run moves: enough to measure, little enough to be done in time.
-RUN_BYTES = {"hghca": 256 * MIB, "hghca-self": 256 * MIB, "rxe": 8 * MIB}
-COUNT_LEAST, COUNT_MOST = {"hghca": 50, "hghca-self": 50, "rxe": 5}, {"hghca": 10000, "hghca-self": 10000, "rxe": 2000}
-RXE_ADDRESS = "10.99.0.1"
 RXE_SETUP = f"""
 set -e
 modprobe rdma_rxe
@@ -52,15 +33,30 @@ GOALS = [("bandwidth at 64 KiB, hghca over rxe", "ib_write_bw", 65536, lambda ra
          ("write latency at 8 B, hghca over rxe", "ib_write_lat", 8, lambda ratio: ratio <= 0.5, "at most 0.5")]
 
 
-class RunFailed(Exception):
-    """One run of a perftest program did not give a figure."""
-
-
 def add_options(parser):
+    parser.add_argument("figures", nargs="*", metavar="FIGURE",
+                        help=f"measure only these, FIGURE:BYTES at one size only (default: all); "
+                             f"{', '.join(figure.name for figure in FIGURES)}")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     parser.add_argument("--png", metavar="FILE", help="draw them there")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N",
                         help=f"runs of everything, at least 3 (default {ROUNDS})")
+
+
+def chosen(names):
+    """The figures of the names, all when there is none, as [(Figure, its sizes)] in the order of FIGURES."""
+    wanted = {}
+    for name in names or [figure.name for figure in FIGURES]:
+        name, _, size = name.partition(":")
+        figure = next((figure for figure in FIGURES if figure.name == name), None)
+        if figure is None:
+            raise UsageError(f"there is no figure {name}", f"one of {', '.join(figure.name for figure in FIGURES)}")
+        sizes = [one for one in figure.sizes if not size or str(one) == size]
+        if not sizes:
+            raise UsageError(f"{name} is not measured at {size} bytes",
+                             f"at one of {', '.join(map(str, figure.sizes))}")
+        wanted[name] = sorted({*wanted.get(name, ()), *sizes})
+    return [(figure, wanted[figure.name]) for figure in FIGURES if figure.name in wanted]
 
 
 def main(options):
@@ -69,13 +65,14 @@ def main(options):
     for name in (options.json, options.png):
         if name and not Path(name).absolute().parent.is_dir():
             raise UsageError(f"there is no folder for {name}", "make it first")
+    wanted = chosen(options.figures)
     made = setup.make()
-    config = machine.Config(accel=accel.choose(made))
-    copier = make_copier(made.buildroot)
+    programs = make_programs(made.buildroot)
+    config = machine.Config(share=str(programs), accel=accel.choose(made))
     with guest.boot(made, config) as guests:
-        bench = Bench(guests[0], copier)
+        bench = Bench(guests[0], programs / "memcpy")
         environment = describe(made, config, guests[0])
-        bench.run(options.rounds)
+        bench.run(wanted, options.rounds)
     results = bench.results()
     print_tables(results)
     report = {"results": results, "environment": environment, "rounds": options.rounds, "failed_runs": bench.failures}
@@ -86,18 +83,27 @@ def main(options):
     return 0
 
 
-def make_copier(buildroot):
-    """The path of the program that measures memcpy; static, to run outside the build root."""
-    source = repo.path("tools/bench/memcpy.c")
-    key = cache.key(buildroot.key, source)
+BUILD = """
+set -e
+gcc -O2 -Wall -Wextra -Werror -static -o /mnt/out/memcpy memcpy.c
+gcc -O2 -Wall -Wextra -Werror -o /mnt/out/objects objects.c -libverbs
+cp nvme.sh /mnt/out
+"""
+
+
+def make_programs(buildroot):
+    """The folder with the measuring programs: `memcpy`, static, for the host, and others for the guest's /share."""
+    source = repo.path("tools/bench")
+    key = cache.key(buildroot.key, BUILD, cache.tree_key(repo.ROOT, source))
 
     def build(folder):
         log = cache.log_path("bench")
-        buildroot.run(["gcc", "-O2", "-static", "-o", "/mnt/out/memcpy", "/mnt/bench/memcpy.c"], log, "memcpy program",
+        log.unlink(missing_ok=True)
+        buildroot.run(["sh", "-c", BUILD], log, "measuring programs",
                       "the error is in tools/bench of this checkout; correct it there",
-                      {"out": folder, "bench": source.parent})
+                      {"out": folder, "bench": source}, "/mnt/bench")
 
-    return cache.make("bench", key, build, 16 * MIB, "memcpy program") / "memcpy"
+    return cache.make("bench", key, build, 16 * cache.MIB, "measuring programs")
 
 
 def describe(made, config, machine_):
@@ -129,13 +135,18 @@ def describe(made, config, machine_):
 
 
 class Bench:
-    """Runs and collects: samples[(test, bytes, subject)] is a list of figures."""
+    """Runs and collects: samples[(figure, bytes, subject)] is a list of values.
+
+    ends: of each subject of the guest, (device, GID index, namespace, address) of the server and of the client.
+    exported: whether the guest's disk is there for NVMe hosts.
+    """
 
     def __init__(self, machine_, copier):
         self.guest = machine_
         self.copier = copier
         self.samples = {}
         self.failures = []
+        self.exported = False
         self.port = 20000
         result = self.guest.run(RXE_SETUP)
         if result.status:
@@ -145,109 +156,104 @@ class Bench:
         rxe = ("rxe0", pair.gid_index(self.guest, "rxe0", address=RXE_ADDRESS), None, RXE_ADDRESS)
         self.ends = {"hghca": (server, client), "hghca-self": (client, client), "rxe": (rxe, rxe)}
 
-    def run(self, rounds):
-        """All rounds, with a progress line for each test; the first, unmeasured runs warm everything up."""
+    def run(self, wanted, rounds):
+        """All rounds of what chosen() has, a progress line a figure; the first, unmeasured runs warm everything up."""
         start = time.monotonic()
-        for subject in self.ends:
-            self.measure("ib_write_bw", 65536, subject)
+        for figure, sizes in wanted[:1]:
+            for subject in self.in_guest(figure):
+                self.measure(figure, sizes[-1], subject)
         for number in range(rounds):
-            order = [*self.ends][number % 3:] + [*self.ends][:number % 3]
-            for test, sizes in (*((test, BANDWIDTH_SIZES) for test in BANDWIDTH_TESTS),
-                                *((test, LATENCY_SIZES) for test in LATENCY_TESTS)):
+            for figure, sizes in wanted:
+                subjects = self.in_guest(figure)
+                order = subjects[number % len(subjects):] + subjects[:number % len(subjects)]
                 for size in sizes:
                     for subject in order:
-                        self.take(test, size, subject, self.measure(test, size, subject))
-                print(f"round {number + 1}/{rounds}: {test} ... {time.monotonic() - start:.0f} s", flush=True)
-            self.copy_memory()
+                        self.take(figure, size, subject, self.measure(figure, size, subject))
+                print(f"round {number + 1}/{rounds}: {figure.name} ... {time.monotonic() - start:.0f} s", flush=True)
+            self.copy_memory([(figure, sizes) for figure, sizes in wanted if "memcpy" in figure.subjects])
 
-    def take(self, test, size, subject, value):
-        self.samples.setdefault((test, size, subject), []).append(value)
+    def in_guest(self, figure):
+        return [subject for subject in figure.subjects if subject in self.ends]
 
-    def measure(self, test, size, subject):
-        """One figure, tried again when a run fails; every failed run is told and kept."""
-        for attempt in range(TRIES):
+    def take(self, figure, size, subject, value):
+        self.samples.setdefault((figure, size, subject), []).append(value)
+
+    def measure(self, figure, size, subject):
+        """One value, tried again when a run fails; every failed run is told and kept."""
+        for _ in range(TRIES):
             try:
-                return self.perftest(test, size, subject)
+                return figure.take(self, figure, size, subject)
             except RunFailed as error:
-                self.failures.append({"test": test, "bytes": size, "subject": subject, "why": str(error)})
-                print(f"failed run: {test}, {size} bytes, {subject}: {error}", flush=True)
-        raise ToolError(f"{test} with {size} bytes on {subject} failed {TRIES} times")
+                self.failures.append({"test": figure.name, "bytes": size, "subject": subject, "why": str(error)})
+                print(f"failed run: {figure.name}, {size} bytes, {subject}: {error}", flush=True)
+        raise ToolError(f"{figure.name} with {size} bytes on {subject} failed {TRIES} times")
 
-    def perftest(self, test, size, subject):
-        """Run both ends; MiB/s on average, or the typical latency in us."""
-        bandwidth = test in BANDWIDTH_TESTS
-        count = LATENCY_COUNT
-        if bandwidth:
-            count = max(COUNT_LEAST[subject], min(COUNT_MOST[subject], RUN_BYTES[subject] // size))
+    def next_port(self):
+        """A TCP port that nothing has used."""
         self.port += 1
-        (device, gid, space, address), (own_device, own_gid, own_space, _) = self.ends[subject]
-        options = f"-F -s {size} -n {count} -p {self.port}"
-        server = self.guest.start(f"exec taskset 2 {test} -d {device} -x {gid} {options}", netns=space)
-        self.guest.run(["sh", "-c", LISTENING, "sh", str(self.port)], netns=space, timeout=10)
-        client = self.guest.run(f"exec taskset 1 {test} -d {own_device} -x {own_gid} {options} {address}",
-                                netns=own_space, timeout=RUN_TIMEOUT_S)
-        if client.status:
-            server.kill()
-        said = server.wait(10)
-        rows = pair.perftest_rows(client.stdout)
-        if client.status or said.status or len(rows) != 1:
-            raise RunFailed(f"status {client.status} and {said.status}: {last_words(client)} / {last_words(said)}")
-        return rows[0][3] if bandwidth else rows[0][4]
+        return self.port
 
-    def copy_memory(self):
+    def listening(self, port, space):
+        """Wait until a TCP socket listens on the port."""
+        self.guest.run(["sh", "-c", LISTENING, "sh", str(port)], netns=space, timeout=10)
+
+    def copy_memory(self, wanted):
         """The host's memcpy at all sizes; it has no verbs, so it stands beside each of them."""
-        sizes = sorted({*BANDWIDTH_SIZES, *LATENCY_SIZES})
+        sizes = sorted({size for _, sizes in wanted for size in sizes})
+        if not sizes:
+            return
         said = subprocess.run([self.copier, *map(str, sizes)], capture_output=True, text=True, check=True).stdout
         for line in said.splitlines():
             size, rate, span = line.split()
-            for tests, wanted, value in ((BANDWIDTH_TESTS, BANDWIDTH_SIZES, rate), (LATENCY_TESTS, LATENCY_SIZES, span)):
-                if int(size) in wanted:
-                    for test in tests:
-                        self.take(test, int(size), "memcpy", float(value))
+            for figure, own_sizes in wanted:
+                if int(size) in own_sizes:
+                    self.take(figure, int(size), "memcpy", float(span if figure.unit == "us" else rate))
 
     def results(self):
-        """The list for the JSON file, in the order of tests, sizes and subjects."""
-        return [{"test": test, "bytes": size, "subject": subject, "value": statistics.median(values),
-                 "unit": "MiB/s" if test in BANDWIDTH_TESTS else "us", "min": min(values), "max": max(values),
-                 "runs": len(values)}
-                for (test, size, subject), values in sorted(self.samples.items(), key=lambda item: place(*item[0]))]
+        """The list for the JSON file, in the order of figures, sizes and subjects."""
+        return [{"test": figure.name, "bytes": size, "subject": subject, "value": statistics.median(values),
+                 "unit": figure.unit, "min": min(values), "max": max(values), "runs": len(values)}
+                for (figure, size, subject), values in sorted(self.samples.items(), key=lambda item: place(*item[0]))]
 
 
 # Wait until something listens on the port; the caller bounds the time.
-LISTENING = "hex=$(printf ':%04X .*:0000 0A' $1); until grep -q \"$hex\" /proc/net/tcp; do sleep 0.01; done"
+LISTENING = """
+hex=$(printf ':%04X .*:0000 0A' $1)
+until grep -q "$hex" /proc/net/tcp /proc/net/tcp6; do sleep 0.01; done
+"""
 
 
-def last_words(result):
-    lines = [line for line in result.output.splitlines() if line.strip(" -")]
-    return " ".join(lines[-2:])[-200:] if lines else "no output"
-
-
-def place(test, size, subject):
-    return (BANDWIDTH_TESTS + LATENCY_TESTS).index(test), size, SUBJECTS.index(subject)
+def place(figure, size, subject):
+    return FIGURES.index(figure), size, figure.subjects.index(subject)
 
 
 def print_tables(results):
-    """A table a test: a row a size, a column a subject, and the ratios that matter."""
+    """A table a figure: a row a size, a column a subject, and the ratios that matter."""
     value = {(row["test"], row["bytes"], row["subject"]): row for row in results}
-    for test in BANDWIDTH_TESTS + LATENCY_TESTS:
-        sizes = BANDWIDTH_SIZES if test in BANDWIDTH_TESTS else LATENCY_SIZES
-        unit = value[test, sizes[0], "hghca"]["unit"]
-        print(f"\n{test}, {unit}: median (least to most)")
-        print(f"{'bytes':>9}" + "".join(f"{subject:>30}" for subject in SUBJECTS) +
-              f"{'hghca/rxe':>11}{'hghca/memcpy':>14}")
-        for size in sizes:
-            row = [value[test, size, subject] for subject in SUBJECTS]
-            ratios = (row[0]["value"] / row[2]["value"], row[0]["value"] / row[3]["value"])
-            print(f"{size:>9}" + "".join(f"{cell(one):>30}" for one in row) + f"{ratios[0]:>11.3g}{ratios[1]:>14.3g}")
+    for test in dict.fromkeys(row["test"] for row in results):
+        rows = [row for row in results if row["test"] == test]
+        subjects = list(dict.fromkeys(row["subject"] for row in rows))
+        ours, others = subjects[0], [subject for subject in ("rxe", "memcpy") if subject in subjects]
+        print(f"\n{test}, {rows[0]['unit']}: median (least to most)")
+        print(f"{'bytes':>9}" + "".join(f"{subject:>30}" for subject in subjects) +
+              "".join(f"{f'{ours}/{other}':>16}" for other in others))
+        for size in dict.fromkeys(row["bytes"] for row in rows):
+            print(f"{size or '-':>9}" + "".join(f"{cell(value[test, size, subject]):>30}" for subject in subjects) +
+                  "".join(f"{ratio(value, test, size, ours, other):>16.3g}" for other in others))
     print()
     for what, test, size, reached, wanted in GOALS:
-        ratio = value[test, size, "hghca"]["value"] / value[test, size, "rxe"]["value"]
-        print(f"{what}: {ratio:.3g} (goal: {wanted}) {'reached' if reached(ratio) else 'MISSED'}")
+        if (test, size, "hghca") in value:
+            found = ratio(value, test, size, "hghca", "rxe")
+            print(f"{what}: {found:.3g} (goal: {wanted}) {'reached' if reached(found) else 'MISSED'}")
+
+
+def ratio(value, test, size, ours, other):
+    return value[test, size, ours]["value"] / value[test, size, other]["value"]
 
 
 def cell(row):
-    return f"{figure(row['value'])} ({figure(row['min'])} to {figure(row['max'])})"
+    return f"{rounded(row['value'])} ({rounded(row['min'])} to {rounded(row['max'])})"
 
 
-def figure(value):
+def rounded(value):
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The figures of `tools/hghca bench` as a picture, drawn by the build root's gnuplot."""
 
+import math
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,37 +10,40 @@ from .errors import ToolError
 
 COLOURS = {"hghca": "#0060ad", "hghca-self": "#56b4e9", "rxe": "#d55e00", "memcpy": "#777777"}
 POINTS = {"hghca": 7, "hghca-self": 6, "rxe": 5, "memcpy": 0}
+PANEL_WIDTH, PANEL_HEIGHT = 750, 500
+TITLE = "JingZhao HCA, rxe and memcpy: medians, bars from least to most"
 HEAD = """
-set terminal pngcairo size 1500,1000 font "DejaVu Sans,11" noenhanced
+set terminal pngcairo size {width},{height} font "DejaVu Sans,11" noenhanced
 set output "/mnt/work/bench.png"
-set multiplot layout 2,2 title "JingZhao HCA, rxe and memcpy: medians, bars from least to most" font "DejaVu Sans,14"
-set style data linespoints
+set multiplot layout {rows},{columns} title "{title}" font "DejaVu Sans,14"
 set grid ytics mytics lc rgb "#dddddd"
-set key outside bottom center horizontal
 set bars 0.6
-"""
-BANDWIDTH = """
-set title "{test}"
-set logscale x 2
 set logscale y 10
-set xrange [45:6291456]
+"""
+# Over the sizes of messages or regions.
+LINES = """
+set title "{test}"
+set style data linespoints
+set logscale x 2
+set xrange [{least}:{most}]
 set yrange [*:*]
-set xlabel "message size"
-set ylabel "MiB/s"
-set xtics rotate by 0 ("64 B" 64, "256" 256, "1 KiB" 1024, "4" 4096, "16" 16384, "64" 65536, "256" 262144, "1 MiB" 1048576, "4" 4194304)
+set xlabel ""
+set ylabel "{unit}"
+set key outside bottom center horizontal
+set xtics rotate by 0 ({tics})
 plot {curves}
 """
-LATENCY = """
-set title "latency, typical"
+# Side by side, for what has one size or two.
+BOXES = """
+set title "{title}"
 unset logscale x
-set logscale y 10
 set xrange [-0.6:{last}]
 set xlabel ""
-set ylabel "us"
+set ylabel "{unit}"
 set boxwidth 0.2
 set key inside top left horizontal
 set bmargin 4
-set yrange [*:300]
+set yrange [*:{top}]
 set style fill solid 0.9 noborder
 set xtics rotate by 0 ({tics})
 plot {boxes}
@@ -50,43 +54,74 @@ def draw(buildroot, results, target):
     """Draw the results of a bench into the PNG file `target`."""
     with tempfile.TemporaryDirectory(prefix="hghca-plot-") as name:
         folder = Path(name)
-        script = HEAD + "".join(bandwidth(folder, results, test) for test in tests(results, "MiB/s"))
-        (folder / "bench.gp").write_text(script + latency(folder, results))
+        drawn = panels(folder, results)
+        columns = min(len(drawn), 2 if len(drawn) <= 4 else 3)
+        rows = math.ceil(len(drawn) / columns)
+        head = HEAD.format(title=TITLE, rows=rows, columns=columns, width=columns * PANEL_WIDTH,
+                           height=rows * PANEL_HEIGHT)
+        (folder / "bench.gp").write_text(head + "".join(drawn))
         done = buildroot.output(["gnuplot", "/mnt/work/bench.gp"], {"work": folder})
         if done.returncode or not (folder / "bench.png").exists():
             raise ToolError(f"gnuplot could not draw: {done.stderr.strip()}")
         shutil.copyfile(folder / "bench.png", target)
 
 
-def tests(results, unit):
-    return list(dict.fromkeys(row["test"] for row in results if row["unit"] == unit))
+def panels(folder, results):
+    """gnuplot's text for each panel: curves for what has many sizes, boxes for the rest."""
+    tests = list(dict.fromkeys(row["test"] for row in results))
+    by_test = {test: [row for row in results if row["test"] == test] for test in tests}
+    curves = [test for test in tests if len({row["bytes"] for row in by_test[test]}) > 2]
+    rest = [row for row in results if row["test"] not in curves]
+    drawn = [lines(folder, test, by_test[test]) for test in curves]
+    for title, chosen in (("latency, typical", [row for row in rest if row["unit"] == "us"]),
+                          ("rates", [row for row in rest if row["unit"] != "us"])):
+        if chosen:
+            drawn.append(boxes(folder, title, chosen))
+    return drawn
 
 
-def write(folder, name, lines):
-    (folder / name).write_text("\n".join(lines) + "\n")
+def write(folder, name, rows):
+    (folder / name).write_text("\n".join(rows) + "\n")
     return f'"/mnt/work/{name}"'
 
 
-def bandwidth(folder, results, test):
+def size_name(size):
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size // factor} {unit}"
+    return f"{size} B"
+
+
+def lines(folder, test, rows):
+    sizes = sorted({row["bytes"] for row in rows})
     curves = []
     for subject, colour in COLOURS.items():
-        rows = [row for row in results if row["test"] == test and row["subject"] == subject]
-        data = write(folder, f"{test}-{subject}.dat",
-                     [f"{row['bytes']} {row['value']} {row['min']} {row['max']}" for row in rows])
-        curves.append(f'{data} using 1:2 title "{subject}" lw 2 pt {POINTS[subject]} lc rgb "{colour}", '
-                      f'{data} using 1:2:3:4 with yerrorbars notitle pt 0 lc rgb "{colour}"')
-    return BANDWIDTH.format(test=test, curves=", ".join(curves))
+        own = [row for row in rows if row["subject"] == subject]
+        if own:
+            data = write(folder, f"{test}-{subject}.dat",
+                         [f"{row['bytes']} {row['value']} {row['min']} {row['max']}" for row in own])
+            curves.append(f'{data} using 1:2 title "{subject}" lw 2 pt {POINTS[subject]} lc rgb "{colour}", '
+                          f'{data} using 1:2:3:4 with yerrorbars notitle pt 0 lc rgb "{colour}"')
+    return LINES.format(test=test, unit=rows[0]["unit"], least=sizes[0] * 0.7, most=sizes[-1] * 1.5,
+                        tics=", ".join(f'"{size_name(size)}" {size}' for size in sizes), curves=", ".join(curves))
 
 
-def latency(folder, results):
-    places = list(dict.fromkeys((row["test"], row["bytes"]) for row in results if row["unit"] == "us"))
-    tics = ", ".join(f'"{test}\\n{size} B" {number}' for number, (test, size) in enumerate(places))
-    boxes = []
+def boxes(folder, title, rows):
+    places = list(dict.fromkeys((row["test"], row["bytes"]) for row in rows))
+    units = list(dict.fromkeys(row["unit"] for row in rows))
+    at = {(row["test"], row["bytes"], row["subject"]): row for row in rows}
+    drawn = []
     for index, subject in enumerate(subject for subject in COLOURS if subject != "memcpy"):
-        rows = {(row["test"], row["bytes"]): row for row in results if row["unit"] == "us" and row["subject"] == subject}
-        lines = [f"{number + (index - 1) * 0.22} {rows[place]['value']} {rows[place]['min']} {rows[place]['max']}"
-                 for number, place in enumerate(places)]
-        data = write(folder, f"latency-{subject}.dat", lines)
-        boxes.append(f'{data} using 1:2 with boxes title "{subject}" lc rgb "{COLOURS[subject]}", '
-                     f'{data} using 1:2:3:4 with yerrorbars notitle pt 0 lc rgb "#333333"')
-    return LATENCY.format(last=len(places) - 0.4, tics=tics, boxes=", ".join(boxes))
+        own = [(number, at[*place, subject]) for number, place in enumerate(places) if (*place, subject) in at]
+        if own:
+            data = write(folder, f"{title.split(',')[0]}-{subject}.dat",
+                         [f"{number + (index - 1) * 0.22} {row['value']} {row['min']} {row['max']}"
+                          for number, row in own])
+            drawn.append(f'{data} using 1:2 with boxes title "{subject}" lc rgb "{COLOURS[subject]}", '
+                         f'{data} using 1:2:3:4 with yerrorbars notitle pt 0 lc rgb "#333333"')
+    tics = ", ".join(f'"{test}\\n{size_name(size) if size else ""}" {number}'
+                     for number, (test, size) in enumerate(places))
+    # Room above for the key.
+    top = 10 ** math.ceil(math.log10(max(row["max"] for row in rows)) + 0.7)
+    return BOXES.format(title=title, unit=", ".join(units), last=len(places) - 0.4, top=top, tics=tics,
+                        boxes=", ".join(drawn))
