@@ -23,6 +23,11 @@ def verbs_over_link(rig):
     run_program(rig, "badverbs", over_link(rig))
 
 
+@test("bad input: calls that must be refused", **OURS)
+def calls(rig):
+    run_program(rig, "badcalls", to_itself(rig))
+
+
 @test("bad input: descriptors, doorbells and driver calls that no provider makes", limit_s=120, expected_log=OVERRUN,
       **OURS)
 def descriptors(rig):

@@ -8,6 +8,7 @@ from hghca_lib import cache, repo
 HERE = Path(__file__).resolve().parent
 # program -> its C files in src/
 PROGRAMS = {
+    "badcalls": ["badcalls.c", "rig.c"],
     "badverbs": ["badverbs.c", "rig.c"],
     "badwqe": ["badwqe.c", "raw.c", "rig.c"],
     "datacheck": ["datacheck.c", "rig.c"],

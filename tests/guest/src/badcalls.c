@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Calls that must be refused at once: wrong state, wrong value, zero, one more
+ * than the most, a full queue, an object in use. Each has one exact errno, the
+ * most itself is taken, and what was refused leaves its object as it was.
+ *
+ * badcalls DEVICE GID-INDEX [CASE...]
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "rig.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define INIT_MASK	(IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define RTR_MASK	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+			 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
+			 IBV_QP_MAX_QP_RD_ATOMIC)
+#define HELD_MS		200
+
+static struct rig_side side;
+static struct ibv_device_attr dev;
+static struct rig_pair neighbour;
+
+static void expect(int error, int wanted, const char *what)
+{
+	if (error != wanted)
+		rig_fail("%s: %s, expected %s", what, strerror(error), strerror(wanted));
+}
+
+/* ------------------------------------------------------------------ */
+/* Posting                                                              */
+
+static int post_send(struct rig_qp *q, const struct rig_qp *peer, enum ibv_wr_opcode opcode, uint32_t bytes,
+		     unsigned int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)q->buf, bytes, q->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = flags };
+	struct ibv_send_wr *bad = NULL;
+	int error;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)peer->buf;
+		wr.wr.atomic.rkey = peer->mr->rkey;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)peer->buf;
+		wr.wr.rdma.rkey = peer->mr->rkey;
+	}
+	error = ibv_post_send(q->qp, &wr, &bad);
+	if (error && bad != &wr)
+		rig_fail("bad_wr is not the request that was refused");
+	return error;
+}
+
+static int post_recv(struct rig_qp *q, int num_sge)
+{
+	struct ibv_sge sge[256] = { 0 };
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = sge, .num_sge = num_sge }, *bad = NULL;
+	int error, i;
+
+	for (i = 0; i < num_sge; i++)
+		sge[i] = (struct ibv_sge) { (uintptr_t)q->buf, 16, q->mr->lkey };
+	error = ibv_post_recv(q->qp, &wr, &bad);
+	if (error && bad != &wr)
+		rig_fail("bad_wr is not the receive that was refused");
+	return error;
+}
+
+static struct ibv_qp_attr init_attr(void)
+{
+	return (struct ibv_qp_attr) { .qp_state = IBV_QPS_INIT, .port_num = 1,
+				      .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+}
+
+static struct ibv_qp_attr rtr_attr(const struct rig_qp *peer)
+{
+	return (struct ibv_qp_attr) {
+		.qp_state = IBV_QPS_RTR, .path_mtu = side.mtu, .dest_qp_num = peer->qp->qp_num,
+		.max_dest_rd_atomic = 1, .min_rnr_timer = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 } },
+	};
+}
+
+static struct ibv_qp_attr rts_attr(void)
+{
+	return (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
+				      .max_rd_atomic = 1 };
+}
+
+/* Nothing is received before INIT, nothing sent before RTS. */
+static void posted_early(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_qp_attr attr = init_attr();
+	struct rig_qp q;
+
+	rig_qp_create(&q, &side, IBV_QPT_RC, &opts);
+	expect(post_recv(&q, 1), EINVAL, "a receive in RESET");
+	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), EINVAL, "a send in RESET");
+	expect(ibv_modify_qp(q.qp, &attr, INIT_MASK), 0, "RESET to INIT");
+	expect(post_recv(&q, 1), 0, "a receive in INIT");
+	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), EINVAL, "a send in INIT");
+	attr = rtr_attr(&q);
+	expect(ibv_modify_qp(q.qp, &attr, RTR_MASK), 0, "INIT to RTR");
+	expect(post_recv(&q, 1), 0, "a receive in RTR");
+	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), EINVAL, "a send in RTR");
+	rig_expect_none(q.scq, "what was refused");
+	/* Connected to itself: what it sends it receives. */
+	attr = rts_attr();
+	expect(ibv_modify_qp(q.qp, &attr, RTS_MASK), 0, "RTR to RTS");
+	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), 0, "a send in RTS");
+	rig_expect(q.scq, 1, IBV_WC_SUCCESS, "the send in RTS");
+	rig_expect(q.rcq, 1, IBV_WC_SUCCESS, "the receive of INIT");
+	rig_qp_destroy(&q);
+}
+
+/* What is posted in SQD is taken, and waits for RTS. */
+static void drained(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct rig_opts opts = rig_pair_defaults();
+	struct rig_pair p;
+	struct ibv_wc wc;
+	int64_t until;
+
+	rig_pair_create(&p, &side, &side, &opts);
+	expect(ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0, "RTS to SQD");
+	rig_expect_async(&side, IBV_EVENT_SQ_DRAINED, p.a.qp, "RTS to SQD");
+	rig_expect_state(&p.a, IBV_QPS_SQD, "the drained QP");
+	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_WRITE, 8, 0), 0, "a write in SQD");
+	for (until = rig_now_ms() + HELD_MS; rig_now_ms() < until;)
+		if (ibv_poll_cq(p.a.scq, 1, &wc) != 0)
+			rig_fail("the write was not held in SQD");
+	attr.qp_state = IBV_QPS_INIT;
+	expect(ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE), EINVAL, "SQD to INIT");
+	rig_expect_state(&p.a, IBV_QPS_SQD, "after a refused step");
+	attr.qp_state = IBV_QPS_RTS;
+	expect(ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE), 0, "SQD to RTS");
+	rig_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the write of SQD");
+	rig_check_traffic(&p, "the resumed QP");
+	rig_pair_destroy(&p);
+}
+
+/* The receive queue takes what it was made for; then ENOMEM, and nothing is lost of what is in it. */
+static void receive_queue(void)
+{
+	struct ibv_qp_attr attr = init_attr();
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_qp_init_attr init;
+	uint32_t posted = 0, flushed;
+	struct rig_qp q;
+
+	rig_qp_create(&q, &side, IBV_QPT_RC, &opts);
+	expect(ibv_modify_qp(q.qp, &attr, INIT_MASK), 0, "RESET to INIT");
+	expect(ibv_query_qp(q.qp, &attr, IBV_QP_CAP, &init), 0, "ibv_query_qp");
+	expect(post_recv(&q, (int)attr.cap.max_recv_sge + 1), EINVAL, "a receive of one SGE too many");
+	while (posted <= 65536 && post_recv(&q, (int)attr.cap.max_recv_sge) == 0)
+		posted++;
+	if (posted != attr.cap.max_recv_wr)
+		rig_fail("%u receives fitted in a queue of %u", posted, attr.cap.max_recv_wr);
+	expect(post_recv(&q, 1), ENOMEM, "one receive more");
+	attr.qp_state = IBV_QPS_ERR;
+	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_STATE), 0, "INIT to ERR");
+	for (flushed = 0; flushed < posted && rig_expect(q.rcq, 1, IBV_WC_WR_FLUSH_ERR, "a receive"); flushed++)
+		;
+	rig_expect_none(q.rcq, "the receive that was refused");
+	rig_qp_destroy(&q);
+}
+
+static void shapes(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	static const uint32_t wrong[] = { 0, 4, 7, 9, 16 };
+	struct rig_pair p;
+	size_t i;
+
+	opts.max_inline = 64;
+	rig_pair_create(&p, &side, &side, &opts);
+	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_WRITE, p.a.max_inline + 1, IBV_SEND_INLINE), EINVAL,
+	       "one byte more inline than the most");
+	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_READ, 8, IBV_SEND_INLINE), EINVAL, "an inline READ");
+	expect(post_send(&p.a, &p.b, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_SEND_INLINE), EINVAL, "an inline atomic");
+	rig_expect_none(p.a.scq, "what was refused");
+	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_WRITE, p.a.max_inline, IBV_SEND_INLINE), 0, "the most inline");
+	rig_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the most inline");
+	rig_check_traffic(&p, "the same QP");
+	rig_pair_destroy(&p);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		rig_pair_create(&p, &side, &side, &opts);
+		expect(post_send(&p.a, &p.b, IBV_WR_ATOMIC_FETCH_AND_ADD, wrong[i], 0), 0, "an atomic not of 8 bytes");
+		rig_expect(p.a.scq, 1, IBV_WC_LOC_QP_OP_ERR, "an atomic not of 8 bytes");
+		rig_expect_state(&p.a, IBV_QPS_ERR, "its QP");
+		rig_pair_destroy(&p);
+	}
+}
+
+/* ------------------------------------------------------------------ */
+/* Objects                                                              */
+
+static int try_qp(struct ibv_cq *cq, struct ibv_qp_cap cap)
+{
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .cap = cap, .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp;
+
+	errno = 0;
+	qp = ibv_create_qp(side.pd, &init);
+	if (!qp)
+		return errno;
+	if (init.cap.max_send_wr < cap.max_send_wr || init.cap.max_recv_wr < cap.max_recv_wr ||
+	    init.cap.max_send_sge < cap.max_send_sge || init.cap.max_recv_sge < cap.max_recv_sge)
+		rig_fail("the QP has less than was asked for");
+	expect(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
+	return 0;
+}
+
+static void queue_pairs(void)
+{
+	const struct ibv_qp_cap least = { 1, 1, 1, 1, 0 };
+	const uint32_t wrs = dev.max_qp_wr, sges = dev.max_sge;
+	struct ibv_cq *cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
+	struct {
+		uint32_t *field;
+		uint32_t most;
+		const char *what;
+	} limits[4];
+	struct ibv_qp_cap cap = least;
+	size_t i;
+
+	if (!cq)
+		rig_die("ibv_create_cq");
+	memcpy(limits, (typeof(limits)) {
+		{ &cap.max_send_wr, wrs, "send requests" }, { &cap.max_recv_wr, wrs, "receives" },
+		{ &cap.max_send_sge, sges, "SGEs of a request" }, { &cap.max_recv_sge, sges, "SGEs of a receive" },
+	}, sizeof(limits));
+	expect(try_qp(cq, (struct ibv_qp_cap) { 0 }), 0, "a QP with nothing");
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		cap = least;
+		*limits[i].field = limits[i].most;
+		expect(try_qp(cq, cap), 0, limits[i].what);
+		*limits[i].field = limits[i].most + 1;
+		expect(try_qp(cq, cap), EINVAL, limits[i].what);
+		*limits[i].field = UINT32_MAX;
+		expect(try_qp(cq, cap), EINVAL, limits[i].what);
+	}
+	cap = least;
+	cap.max_inline_data = 1U << 20;
+	expect(try_qp(cq, cap), EINVAL, "a MiB of inline data");
+	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+}
+
+static int try_cq(int entries, int vector)
+{
+	struct ibv_cq *cq;
+
+	errno = 0;
+	cq = ibv_create_cq(side.ctx, entries, NULL, NULL, vector);
+	if (!cq)
+		return errno;
+	if (cq->cqe < entries)
+		rig_fail("a CQ of %d entries has %d", entries, cq->cqe);
+	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+	return 0;
+}
+
+static void completion_queues(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
+	int before;
+
+	if (!cq)
+		rig_die("ibv_create_cq");
+	expect(try_cq(1, 0), 0, "a CQ of one entry");
+	expect(try_cq(dev.max_cqe, 0), 0, "the largest CQ");
+	expect(try_cq(dev.max_cqe + 1, 0), EINVAL, "one entry more");
+	expect(try_cq(0, 0), EINVAL, "a CQ of nothing");
+	expect(try_cq(-1, 0), EINVAL, "a CQ of -1");
+	expect(try_cq(16, side.ctx->num_comp_vectors - 1), 0, "the last vector");
+	expect(try_cq(16, side.ctx->num_comp_vectors), EINVAL, "one vector more");
+	expect(try_cq(16, -1), EINVAL, "vector -1");
+	before = cq->cqe;
+	expect(ibv_resize_cq(cq, 0), EINVAL, "resized to nothing");
+	expect(ibv_resize_cq(cq, dev.max_cqe + 1), EINVAL, "resized to one more than the most");
+	if (cq->cqe != before)
+		rig_fail("the CQ of %d entries has %d after what was refused", before, cq->cqe);
+	expect(ibv_resize_cq(cq, dev.max_cqe), 0, "resized to the most");
+	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+}
+
+static int try_mr(void *address, size_t bytes, unsigned int access)
+{
+	struct ibv_mr *mr;
+
+	errno = 0;
+	mr = ibv_reg_mr(side.pd, address, bytes, access);
+	if (!mr)
+		return errno;
+	expect(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+	return 0;
+}
+
+static void *map(size_t bytes, int protection)
+{
+	void *memory = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		rig_die("mmap");
+	return memory;
+}
+
+static void regions(void)
+{
+	const size_t bytes = 65536;
+	void *writable = map(bytes, PROT_READ | PROT_WRITE);
+	void *constant = map(bytes, PROT_READ);
+	void *gone = map(bytes, PROT_READ);
+
+	if (munmap(gone, bytes))
+		rig_die("munmap");
+	expect(try_mr(writable, 1, 0), 0, "one byte");
+	expect(try_mr(writable, 0, 0), EINVAL, "nothing");
+	expect(try_mr(writable, SIZE_MAX, 0), EINVAL, "more than there are addresses");
+	expect(try_mr(gone, bytes, 0), EFAULT, "what is not there");
+	expect(try_mr(constant, bytes, 0), 0, "to be read only");
+	expect(try_mr(constant, bytes, IBV_ACCESS_LOCAL_WRITE), EFAULT, "to be written, where nobody may write");
+	expect(try_mr(writable, bytes, IBV_ACCESS_REMOTE_WRITE), EINVAL, "REMOTE_WRITE without LOCAL_WRITE");
+	expect(try_mr(writable, bytes, IBV_ACCESS_REMOTE_ATOMIC), EINVAL, "REMOTE_ATOMIC without LOCAL_WRITE");
+	if (!try_mr(writable, bytes, 1U << 19))
+		rig_fail("a right that there is none of was granted");
+	munmap(writable, bytes);
+	munmap(constant, bytes);
+}
+
+/* What others stand on cannot go, and works on. */
+static void in_use(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_pd *pd = ibv_alloc_pd(side.ctx);
+	static uint8_t memory[64];
+	struct rig_pair p;
+	struct ibv_mr *mr;
+
+	if (!pd)
+		rig_die("ibv_alloc_pd");
+	mr = ibv_reg_mr(pd, memory, sizeof(memory), 0);
+	if (!mr)
+		rig_die("ibv_reg_mr");
+	expect(ibv_dealloc_pd(pd), EBUSY, "a PD with a region");
+	expect(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+	expect(ibv_dealloc_pd(pd), 0, "a PD without");
+	rig_pair_create(&p, &side, &side, &opts);
+	expect(ibv_destroy_cq(p.a.scq), EBUSY, "a CQ of a send queue");
+	expect(ibv_destroy_cq(p.b.rcq), EBUSY, "a CQ of a receive queue");
+	rig_check_traffic(&p, "the same QP");
+	rig_pair_destroy(&p);
+}
+
+/* ------------------------------------------------------------------ */
+/* Attributes                                                           */
+
+struct wrong_value {
+	const char *what;
+	void (*set)(struct ibv_qp_attr *attr);
+	int error;
+	int more;	/* attributes beside those of the step */
+};
+
+static void port_0(struct ibv_qp_attr *a)	{ a->port_num = 0; }
+static void port_2(struct ibv_qp_attr *a)	{ a->port_num = 2; }
+static void pkey_1(struct ibv_qp_attr *a)	{ a->pkey_index = 1; }
+static void qkey(struct ibv_qp_attr *a)		{ a->qkey = 1; }
+
+static void mtu_0(struct ibv_qp_attr *a)	{ a->path_mtu = 0; }
+static void mtu_8192(struct ibv_qp_attr *a)	{ a->path_mtu = IBV_MTU_4096 + 1; }
+static void qpn(struct ibv_qp_attr *a)		{ a->dest_qp_num = 1U << 24; }
+static void responders(struct ibv_qp_attr *a)	{ a->max_dest_rd_atomic = dev.max_qp_rd_atom + 1; }
+static void rnr_timer(struct ibv_qp_attr *a)	{ a->min_rnr_timer = 32; }
+static void no_grh(struct ibv_qp_attr *a)	{ a->ah_attr.is_global = 0; }
+static void ah_port_0(struct ibv_qp_attr *a)	{ a->ah_attr.port_num = 0; }
+static void ah_port_2(struct ibv_qp_attr *a)	{ a->ah_attr.port_num = 2; }
+static void sgid(struct ibv_qp_attr *a)		{ a->ah_attr.grh.sgid_index = 255; }
+static void alternate(struct ibv_qp_attr *a)	{ a->alt_ah_attr = a->ah_attr; a->alt_port_num = 1; }
+
+static void timeout(struct ibv_qp_attr *a)	{ a->timeout = 32; }
+static void retries(struct ibv_qp_attr *a)	{ a->retry_cnt = 8; }
+static void rnr_retries(struct ibv_qp_attr *a)	{ a->rnr_retry = 8; }
+static void initiators(struct ibv_qp_attr *a)	{ a->max_rd_atomic = dev.max_qp_init_rd_atom + 1; }
+
+static const struct wrong_value to_init[] = {
+	{ .what = "port 0", port_0, EINVAL }, { .what = "port 2", port_2, EINVAL },
+	{ .what = "P_Key index 1", pkey_1, EINVAL }, { .what = "a Q_Key of an RC QP", qkey, EINVAL, IBV_QP_QKEY },
+};
+
+static const struct wrong_value to_rtr[] = {
+	{ .what = "path MTU 0", mtu_0, EINVAL }, { .what = "path MTU 8192", mtu_8192, EINVAL },
+	{ .what = "QPN of 25 bits", qpn, EINVAL }, { .what = "too many responders", responders, EINVAL },
+	{ .what = "RNR timer 32", rnr_timer, EINVAL }, { .what = "no GRH", no_grh, EINVAL },
+	{ .what = "port 0 of a path", ah_port_0, EINVAL }, { .what = "port 2 of a path", ah_port_2, EINVAL },
+	{ .what = "GID index 255", sgid, EINVAL },
+};
+
+static const struct wrong_value to_rts[] = {
+	{ .what = "timeout 32", timeout, EINVAL }, { .what = "8 retries", retries, EINVAL },
+	{ .what = "8 RNR retries", rnr_retries, EINVAL }, { .what = "too many initiators", initiators, EINVAL },
+};
+
+/* Each wrong value is refused, and the right ones are taken after. */
+static void step(struct rig_qp *q, struct ibv_qp_attr right, int mask, const struct wrong_value *wrong, size_t count)
+{
+	struct ibv_qp_attr now, attr;
+	struct ibv_qp_init_attr init;
+	enum ibv_qp_state before;
+	size_t i;
+
+	expect(ibv_query_qp(q->qp, &now, IBV_QP_STATE, &init), 0, "ibv_query_qp");
+	before = now.qp_state;
+	for (i = 0; i < count; i++) {
+		attr = right;
+		wrong[i].set(&attr);
+		expect(ibv_modify_qp(q->qp, &attr, mask | wrong[i].more), wrong[i].error, wrong[i].what);
+		rig_expect_state(q, before, wrong[i].what);
+	}
+	for (i = 0; i < 32; i++) {
+		if (!(mask & 1 << i) || 1 << i == IBV_QP_STATE)
+			continue;
+		attr = right;
+		expect(ibv_modify_qp(q->qp, &attr, mask & ~(1 << i)), EINVAL, "one attribute missing");
+		rig_expect_state(q, before, "one attribute missing");
+	}
+	attr = right;
+	expect(ibv_modify_qp(q->qp, &attr, mask), 0, "the right values");
+	rig_expect_state(q, right.qp_state, "the right values");
+}
+
+static void attributes(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_qp_attr attr;
+	struct rig_qp q;
+
+	rig_qp_create(&q, &side, IBV_QPT_RC, &opts);
+	step(&q, init_attr(), INIT_MASK, to_init, ARRAY_SIZE(to_init));
+	step(&q, rtr_attr(&q), RTR_MASK, to_rtr, ARRAY_SIZE(to_rtr));
+	step(&q, rts_attr(), RTS_MASK, to_rts, ARRAY_SIZE(to_rts));
+	/* Alternate paths there are none. */
+	attr = rtr_attr(&q);
+	alternate(&attr);
+	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), EOPNOTSUPP, "an alternate path");
+	expect(post_recv(&q, 1), 0, "a receive");
+	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), 0, "a send");
+	rig_expect(q.scq, 1, IBV_WC_SUCCESS, "the send");
+	rig_expect(q.rcq, 1, IBV_WC_SUCCESS, "the receive");
+	rig_qp_destroy(&q);
+}
+
+static int try_ah(struct ibv_ah_attr attr)
+{
+	struct ibv_ah *ah;
+
+	errno = 0;
+	ah = ibv_create_ah(side.pd, &attr);
+	if (!ah)
+		return errno;
+	expect(ibv_destroy_ah(ah), 0, "ibv_destroy_ah");
+	return 0;
+}
+
+static void addresses(void)
+{
+	const struct ibv_qp_attr right = rtr_attr(&neighbour.a);
+	struct ibv_ah_attr attr = right.ah_attr;
+
+	expect(try_ah(attr), 0, "an address");
+	attr.is_global = 0;
+	expect(try_ah(attr), EINVAL, "an address without a GRH");
+	attr = right.ah_attr;
+	attr.port_num = 0;
+	expect(try_ah(attr), EINVAL, "an address at port 0");
+	attr.port_num = 2;
+	expect(try_ah(attr), EINVAL, "an address at port 2");
+	attr = right.ah_attr;
+	attr.grh.sgid_index = 255;
+	expect(try_ah(attr), EINVAL, "an address from GID 255");
+	attr = right.ah_attr;
+	memset(&attr.grh.dgid, 0, sizeof(attr.grh.dgid));
+	if (!try_ah(attr))
+		rig_fail("an address of nobody was made");
+}
+
+static void queries(void)
+{
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	__be16 pkey;
+
+	expect(ibv_query_port(side.ctx, 0, &port), EINVAL, "port 0");
+	expect(ibv_query_port(side.ctx, 2, &port), EINVAL, "port 2");
+	expect(ibv_query_port(side.ctx, 1, &port), 0, "port 1");
+	if (ibv_query_gid(side.ctx, 1, port.gid_tbl_len - 1, &gid) ||
+	    !ibv_query_gid(side.ctx, 1, port.gid_tbl_len, &gid))
+		rig_fail("GIDs do not end at %d", port.gid_tbl_len);
+	if (ibv_query_pkey(side.ctx, 1, port.pkey_tbl_len - 1, &pkey) ||
+	    !ibv_query_pkey(side.ctx, 1, port.pkey_tbl_len, &pkey))
+		rig_fail("P_Keys do not end at %d", port.pkey_tbl_len);
+}
+
+static void check_neighbour(void)
+{
+	rig_check_traffic(&neighbour, "the neighbour");
+}
+
+static const struct rig_case cases[] = {
+	{ "posted in RESET, INIT and RTR", posted_early },
+	{ "posted in SQD", drained },
+	{ "receive queue full, receive of too many SGEs", receive_queue },
+	{ "inline data and atomics of wrong shapes", shapes },
+	{ "QPs of the most and one more", queue_pairs },
+	{ "CQs of the most and one more", completion_queues },
+	{ "regions that cannot be", regions },
+	{ "PDs and CQs in use", in_use },
+	{ "QP attributes wrong or missing", attributes },
+	{ "addresses that are none", addresses },
+	{ "ports, GIDs and P_Keys that are none", queries },
+};
+
+int main(int argc, char **argv)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	int status;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: badcalls DEVICE GID-INDEX [CASE...]\n");
+		return 2;
+	}
+	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	if (ibv_query_device(side.ctx, &dev))
+		rig_die("ibv_query_device");
+	rig_pair_create(&neighbour, &side, &side, &opts);
+	status = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, check_neighbour);
+	rig_pair_destroy(&neighbour);
+	return status;
+}
