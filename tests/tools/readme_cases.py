@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the documents name as proof exists."""
+
+import re
+import subprocess
+import sys
+
+from tool import same
+
+from hghca_lib import repo
+
+GUEST = repo.path("tests/guest")
+
+
+def tables(path, heading):
+    """The rows, as lists of cells, of the first table below a heading of a document."""
+    text = path.read_text()
+    text = text[text.index(f"\n## {heading}\n"):]
+    table = re.search(r"^\|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE).group(1)
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.splitlines()]
+
+
+def missing(proofs, names):
+    """Those of the proofs that are none: no test of the guest's, no case of a program there, no file."""
+    return [proof for proof in proofs if not exists(proof, names)]
+
+
+def exists(proof, names):
+    file, _, case = proof.partition(": ")
+    if file.startswith("src/"):
+        source = GUEST / file
+        if not case or not source.is_file():
+            return source.is_file()
+        return re.search(rf'^\t\{{ "[^"]*{re.escape(case)}', source.read_text(), re.MULTILINE) is not None
+    if "/" in proof:
+        return (repo.ROOT / proof).exists()
+    pattern = ".*".join(map(re.escape, proof.split("...")))
+    return any(re.search(pattern, name) for name in names)
+
+
+def registered():
+    said = subprocess.run([sys.executable, GUEST / "run", "--list"], capture_output=True, text=True, check=True)
+    return said.stdout.splitlines()
+
+
+def proofs_of(rows):
+    """What stands between backquotes in the last cells; a row without any is an error."""
+    found = []
+    for row in rows:
+        named = re.findall(r"`([^`]+)`", row[-1])
+        assert named, f"no proof for {row[0]}"
+        found += named
+    return found
+
+
+def test_verbs():
+    """Each test that the README's table of verbs names exists"""
+    same(missing(proofs_of(tables(repo.path("README.md"), "Verbs")), registered()), [], "missing tests")
+
+
+def test_guest_tables():
+    """Each test that the tables of the guest tests' document name exists"""
+    path, names = GUEST / "README.md", registered()
+    for heading in ("Isolation: what shows it", "Bad input: what shows it"):
+        same(missing(proofs_of(tables(path, heading)), names), [], f"missing tests of {heading}")
+
+
+def test_missing():
+    """A test, a case or a file that does not exist is found"""
+    wrong = ["pingpong: of another kind", "src/mr.c: no such case", "src/none.c: access", "tests/none",
+             "windows: ... none"]
+    sound = ["pingpong", "windows: all, ... extended", "src/mr.c: imported", "tests/kunit", "src/isolation.c"]
+    same(missing(wrong + sound, registered()), wrong, "what does not exist")
+
+
+def test_bench():
+    """The README's table has each figure of the bench, and no other"""
+    from hghca_lib import figures
+    rows = tables(repo.path("README.md"), "Tests and figures")
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+    same(named, [figure.name for figure in figures.FIGURES], "figures")
