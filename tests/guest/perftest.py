@@ -130,7 +130,8 @@ def enter(program, connection, flags):
     """A test without an option, and one with each of the flags, with each of its values."""
     for option in ["", *(f"-{flag}{value}" for flag in flags for value in VALUES.get(flag, ("",)))]:
         test(f"perftest: {program} {connection} {option}".rstrip(),
-             lambda rig, option=option: check(rig, program, connection, option))
+             lambda rig, option=option: check(rig, program, connection, option),
+             subjects=("hghca",) if connection == "XRC" else ("hghca", "rxe"))
 
 
 for transport, tools in TRANSPORTS.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tool import fails, hghca, same
 
-from hghca_lib import cli, repo
+from hghca_lib import bench, cli, repo
 
 
 def test_no_command():
@@ -67,6 +67,24 @@ def test_log_not_writable():
 def test_unknown_suite():
     """An unknown test suite is refused with the list of suites"""
     fails(hghca("test", "nothing"), 2, "no test suite nothing", "tools")
+
+
+def test_unknown_figure():
+    """A figure that the bench does not measure, or not at that size, is refused with the list of those it does"""
+    fails(hghca("bench", "nothing"), 2, "there is no figure nothing", "registrations")
+    fails(hghca("bench", "ib_write_bw:65"), 2, "not measured at 65 bytes", "65536")
+    fails(hghca("bench", "--rounds", 2), 2, "at least 3 rounds")
+
+
+def test_chosen_figures():
+    """Figures are measured in their own order, once, each at the sizes asked for"""
+    def taken(*names):
+        return [(figure.name, list(sizes)) for figure, sizes in bench.chosen(names)]
+
+    same(taken("registrations:65536", "ib_write_lat", "registrations:4096"),
+         [("ib_write_lat", [8, 4096]), ("registrations", [4096, 65536])])
+    same(taken("queue-pairs"), [("queue-pairs", [0])])
+    same([name for name, _ in taken()], [figure.name for figure in bench.FIGURES])
 
 
 def test_shell_without_terminal():
