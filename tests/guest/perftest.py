@@ -30,10 +30,10 @@ TRANSPORTS = {"RC": OPTIONS, "UC": UC, "UD": UD, "XRC": XRC}
 VALUES = {"q": (" 16", " 128")}
 ALL_SIZES = [1 << power for power in range(1, 24)]
 UD_SIZES = [1 << power for power in range(1, 13)]
-# Iterations: with -a the large sizes decide how long it takes. An unreliable receiver has 512 receives, and what comes
-# when they are used up is lost: so many, and no more, may come from a sender that does not wait for it.
-COUNT, COUNT_ALL, COUNT_BOTH_WAYS = 1000, 100, 500
-COUNT_QPS = {16: 200, 128: 50}
+# Iterations: with -a the large sizes decide how long it takes. With -q it is those of each QP, and never less than QPs:
+# an SRQ has as many receives as there are iterations.
+COUNT, COUNT_ALL = 1000, 100
+COUNT_QPS = {16: 200, 128: 150}
 MTUS = (256, 512, 1024, 2048, 4096)
 
 
@@ -105,8 +105,6 @@ def check(rig, program, connection, option="", gid="ipv4"):
     options, sizes, count, qps = option, None, COUNT, 1
     if option == "-a":
         sizes, count = (UD_SIZES if connection == "UD" else ALL_SIZES), COUNT_ALL
-    if option == "-b":
-        count = COUNT_BOTH_WAYS
     if option.startswith("-q"):
         qps = int(option.split()[1])
         count = COUNT_QPS[qps]
