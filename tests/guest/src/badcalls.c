@@ -508,6 +508,18 @@ static void queries(void)
 		rig_fail("P_Keys do not end at %d", port.pkey_tbl_len);
 }
 
+/* The device has no enhanced connection establishment, and says so by the errno that the CM takes for that. */
+static void no_ece(void)
+{
+	struct ibv_ece ece = { .vendor_id = 1 };
+
+	expect(ibv_query_ece(neighbour.a.qp, &ece), EOPNOTSUPP, "ibv_query_ece");
+	ece.vendor_id = 1;
+	expect(ibv_set_ece(neighbour.a.qp, &ece), EOPNOTSUPP, "ibv_set_ece");
+	if (ibv_query_qp_data_in_order(neighbour.a.qp, IBV_WR_RDMA_WRITE, 0))
+		rig_fail("data are promised to be written in order");
+}
+
 static void check_neighbour(void)
 {
 	rig_check_traffic(&neighbour, "the neighbour");
@@ -525,6 +537,7 @@ static const struct rig_case cases[] = {
 	{ "QP attributes wrong or missing", attributes },
 	{ "addresses that are none", addresses },
 	{ "ports, GIDs and P_Keys that are none", queries },
+	{ "ECE and order of data, which there are none", no_ece },
 };
 
 int main(int argc, char **argv)
