@@ -86,11 +86,21 @@ def hung_task(rig):
     usual = rig.run(f"cat {setting}")
     rig.run(f"echo 2 > {setting}")
     provoke(rig, "hang")
+    lines = []
+
+    def last(words):
+        """Where the last line with the words stands in what the kernel log has gained and fails a test; -1: nowhere."""
+        lines.extend(complaints(rig.new_log()))
+        return max((number for number, line in enumerate(lines) if re.search(words, line)), default=-1)
+
+    hung = r"INFO: task hghca-hanging:\d+ blocked for more than \d+ seconds"
     try:
-        rig.wait_until(lambda: told(rig, r"INFO: task hghca-hanging:\d+ blocked for more than \d+ seconds"),
-                       "a hung task told", timeout=10)
+        rig.wait_until(lambda: last(hung) >= 0, "a hung task told", timeout=10)
     finally:
         rig.run(f"echo {usual.strip()} > {setting}")
+    rig.note(lines[last(hung)])
+    # Each report goes on with all locks that are held, down to a double line.
+    rig.wait_until(lambda: last(r"> =+") > last(hung), "the end of the report", timeout=10)
 
 
 @checker("KMEMLEAK")
