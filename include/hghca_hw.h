@@ -42,6 +42,9 @@
 #define HGHCA_BAR_MSIX			4
 #define HGHCA_BAR_HCR_SIZE		0x100000
 #define HGHCA_BAR_UAR_SIZE		0x800000
+#define HGHCA_DEVICE_MEMORY_OFFSET	HGHCA_BAR_UAR_SIZE	/* in BAR2, extension */
+#define HGHCA_DEVICE_MEMORY_MAX		0x800000		/* bytes */
+#define HGHCA_BAR2_SIZE			(HGHCA_DEVICE_MEMORY_OFFSET + HGHCA_DEVICE_MEMORY_MAX)
 
 /* ------------------------------------------------------------------ */
 /* BAR0: HCR and reset                                                  */
@@ -218,7 +221,9 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_CLOCK			(1U << 14)	/* clock, CQs with timestamps */
 #define HGHCA_CAP_MODERATION		(1U << 15)	/* MODERATE_CQ */
 #define HGHCA_CAP_PLACEMENT		(1U << 16)	/* FLUSH, ATOMIC_WRITE */
-#define HGHCA_CAP_ALL			(HGHCA_MASK(12, 0) | HGHCA_MASK(16, 14))
+#define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
+#define HGHCA_CAP_ALL			(HGHCA_MASK(12, 0) | HGHCA_MASK(16, 14) | \
+					 HGHCA_CAP_DEVICE_MEMORY)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -285,7 +290,9 @@ struct hghca_dev_lim {
 	__be16	rsvd5a;
 	__be32	rsvd5c;
 	__be32	clock_khz;		/* 60h, extension CLOCK: ticks a millisecond */
-	__be32	rsvd64[7];
+	__u8	log_device_memory;	/* 64h, extension DEVICE_MEMORY: bytes */
+	__u8	rsvd65[3];
+	__be32	rsvd68[6];
 };
 HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_qps, 0x0c);
@@ -301,6 +308,7 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mcgs, 0x54);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, mcg_entry_sz, 0x56);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_counter_sets, 0x58);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, clock_khz, 0x60);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_device_memory, 0x64);
 
 #define HGHCA_DEV_LIM_MTU_MASK		0xf0
 #define HGHCA_DEV_LIM_WIDTH_MASK	0x0f
@@ -377,7 +385,7 @@ struct hghca_mpt {
 	__be32	lkey;			/* 20h */
 	__be32	window_count;		/* 24h */
 	__be32	window_count_limit;	/* 28h */
-	__be32	mtt_seg_h;		/* 2Ch, index of the first MTT */
+	__be32	mtt_seg_h;		/* 2Ch, index of the first MTT; with DEVICE a byte's */
 	__be32	mtt_seg_l;		/* 30h */
 	__be32	mtt_sz;			/* 34h */
 	__be32	rsvd38[2];
@@ -394,6 +402,7 @@ HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
 #define HGHCA_MPT_FLAG_SW_OWNS		(0xfU << 28)
 #define HGHCA_MPT_FLAG_MIO		(1U << 17)
 #define HGHCA_MPT_FLAG_BIND_ENABLE	(1U << 15)
+#define HGHCA_MPT_FLAG_DEVICE		(1U << 13)	/* extension: in memory on the device */
 #define HGHCA_MPT_FLAG_WINDOW_QP	(1U << 12)	/* extension: a window of type 2B */
 #define HGHCA_MPT_FLAG_FREE		(1U << 11)	/* extension: its key opens nothing */
 #define HGHCA_MPT_FLAG_FAST_REG		(1U << 10)	/* extension: a region for REG_MR */

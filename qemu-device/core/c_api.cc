@@ -41,6 +41,8 @@ private:
     void *const opaque_;
 };
 
+static_assert(hghca::kDeviceMemoryBase == HGHCA_DEVICE_MEMORY_BASE);
+
 hghca::Config make_config(const hghca_config &in)
 {
     hghca::Config config{};
@@ -49,6 +51,7 @@ hghca::Config make_config(const hghca_config &in)
     config.cache_entries = in.cache_entries;
     if (in.budget_bytes)
         config.budget_bytes = in.budget_bytes;
+    config.device_memory = {in.device_memory, in.device_memory_bytes};
     return config;
 }
 

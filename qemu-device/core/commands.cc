@@ -2,6 +2,7 @@
 // What each command does (interface document, 4).
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "byte_order.h"
 #include "command_table.h"
@@ -30,6 +31,11 @@ constexpr uint32_t kSpaces = op_modifiers(HGHCA_ICM_CONTEXT, HGHCA_ICM_TPT);
 IcmSpace space_of(uint8_t op_modifier)
 {
     return op_modifier == HGHCA_ICM_CONTEXT ? IcmSpace::Context : IcmSpace::Tpt;
+}
+
+uint32_t capabilities(const Config &config)
+{
+    return config.device_memory.bytes ? HGHCA_CAP_ALL : HGHCA_CAP_ALL & ~HGHCA_CAP_DEVICE_MEMORY;
 }
 
 }  // namespace
@@ -124,7 +130,7 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.max_desc_sz_rq = be16(1008);
     lim.max_icm_sz = be64(Icm::kSize);
     lim.revision = be32(HGHCA_INTERFACE_REVISION);
-    lim.caps = be32(HGHCA_CAP_ALL);
+    lim.caps = be32(capabilities(device_.config));
     lim.log_max_mtts = kLogMaxMtts;
     lim.max_rd_atomic = 16;
     lim.max_dest_rd_atomic = 16;
@@ -139,6 +145,8 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.srqc_entry_sz = be16(kSrqcEntrySize);
     lim.num_counter_sets = be16(kCounterSets);
     lim.clock_khz = be32(kClockKhz);
+    if (device_.config.device_memory.bytes)
+        lim.log_device_memory = uint8_t(std::countr_zero(device_.config.device_memory.bytes));
     lim.log_max_mcgs = kLogMaxMcgs;
     lim.qps_per_mcg = HGHCA_MGM_QPS;
     lim.mcg_entry_sz = be16(kMcgEntrySize);
@@ -194,7 +202,7 @@ uint8_t CommandInterface::init_hca(const Command &)
     uint32_t caps = be32(init.caps);
     uint64_t mtt_base = be64(init.mtt_base);
     Region qpc, cqc, eqc, mpt, srqc{}, mcg{};
-    if (caps & ~HGHCA_CAP_ALL || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
+    if (caps & ~capabilities(device_.config) || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
         !region_of(be64(init.cqc_base), kLogMaxCqs, 128, cqc) ||
         !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
         (caps & HGHCA_CAP_SRQ && !region_of(be64(init.srqc_base), kLogMaxSrqs, kSrqcEntrySize, srqc)) ||
@@ -223,7 +231,7 @@ uint8_t CommandInterface::init_hca(const Command &)
         device_.groups->configure(mcg.from, mcg.log);
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
                               std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts),
-                              caps & HGHCA_CAP_MEM_MGT);
+                              caps & HGHCA_CAP_MEM_MGT, caps & HGHCA_CAP_DEVICE_MEMORY);
     return HGHCA_CMD_STAT_OK;
 }
 

@@ -31,7 +31,7 @@ uint32_t GidEntry::ipv4() const
 
 Device::Device(Host &host, const Config &config)
     : host(host), config(config), icm(std::make_unique<Icm>(host)),
-      memory(std::make_unique<MemoryTable>(host, *icm, counters_)), eqs(std::make_unique<EventQueues>(*this)),
+      memory(std::make_unique<MemoryTable>(host, *icm, counters_, config.device_memory)), eqs(std::make_unique<EventQueues>(*this)),
       cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)),
       groups(std::make_unique<MulticastGroups>(*this)), qps(std::make_unique<QpTable>(*this)),
       commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),

@@ -54,6 +54,7 @@ struct Config {
     uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
     uint32_t cache_entries = 0;    // contexts of each kind kept on chip; 0: no limit
     uint64_t budget_bytes = 4u << 20;  // worked off in one entry before schedule()
+    DeviceMemory device_memory;    // outlives the Device
 };
 
 // Entry points are called by one thread at a time. Each runs to completion

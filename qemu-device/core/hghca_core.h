@@ -20,6 +20,9 @@ enum hghca_trace_level {
 	HGHCA_TRACE_UNDEFINED,
 };
 
+/* dirty() has device memory at DMA addresses from here on. */
+#define HGHCA_DEVICE_MEMORY_BASE	(1ULL << 63)
+
 /* The Host seam (host.h) as function pointers. */
 struct hghca_host_ops {
 	uint8_t *(*map)(void *opaque, uint64_t dma, uint64_t len, bool write);
@@ -41,6 +44,8 @@ struct hghca_config {
 	uint64_t node_guid;		/* 0: EUI-64 from the MAC */
 	uint32_t cache_entries;		/* 0: no limit */
 	uint64_t budget_bytes;		/* 0: the default */
+	uint8_t *device_memory;		/* the caller's, for as long as the core lives */
+	uint64_t device_memory_bytes;	/* 0: none; a power of two, 4096 to HGHCA_DEVICE_MEMORY_MAX */
 };
 
 /* NULL: out of memory. */

@@ -12,14 +12,17 @@ namespace hghca {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint32_t kKept = kRights | HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL;
+constexpr uint32_t kKept = kRights | HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL | HGHCA_MPT_FLAG_DEVICE;
 
 // What an MPT says of itself that must hold for a command, flags aside.
-bool good_flags(uint32_t flags, bool extended)
+bool good_flags(uint32_t flags, bool extended, bool uses_device)
 {
     const uint32_t extension = HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE | HGHCA_MPT_FLAG_WINDOW_QP;
+    const uint32_t others = extension | HGHCA_MPT_FLAG_PHYSICAL;
     if (flags & HGHCA_MPT_FLAG_SW_OWNS)
         return false;
+    if (flags & HGHCA_MPT_FLAG_DEVICE)
+        return uses_device && flags & HGHCA_MPT_FLAG_REGION && !(flags & others);
     if (!extended)
         return flags & HGHCA_MPT_FLAG_REGION && !(flags & extension);
     if (!(flags & HGHCA_MPT_FLAG_REGION))
@@ -38,16 +41,18 @@ uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift)
     return last < lead ? 0 : (last >> page_shift) + 1;
 }
 
-MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters)
-    : host_(host), icm_(icm), cache_(icm, counters), counters_(counters), host_pages_(kHostPages)
+MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters, const DeviceMemory &on_device)
+    : host_(host), icm_(icm), on_device_(on_device), cache_(icm, counters), counters_(counters),
+      host_pages_(kHostPages)
 {
 }
 
 void MemoryTable::configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count,
-                            bool tags_below)
+                            bool tags_below, bool uses_device)
 {
     forget();
     tags_below_ = tags_below;
+    uses_device_ = uses_device;
     cache_.configure(mpt_base, 1ull << log_mpts);
     mtt_base_ = mtt_base;
     mtt_count_ = mtt_count;
@@ -98,6 +103,8 @@ bool MemoryTable::valid(const Mpt &mpt, uint32_t index) const
         return false;
     if (mpt.length && mpt.start + (mpt.length - 1) < mpt.start)
         return false;
+    if (mpt.is_on_device())
+        return mpt.offset <= on_device_.bytes && mpt.length <= on_device_.bytes - mpt.offset;
     const bool fast = mpt.flags & HGHCA_MPT_FLAG_FAST_REG;
     if (fast && !mtts_exist(mpt.mtt_first, mpt.mtt_count))
         return false;
@@ -116,7 +123,7 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
     Mpt mpt{};
     mpt.key = be32(in.key);
     mpt.pd = be32(in.pd);
-    if (index_of(mpt.key) != index || !good_flags(flags, tags_below_))
+    if (index_of(mpt.key) != index || !good_flags(flags, tags_below_, uses_device_))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (flags & HGHCA_MPT_FLAG_REGION) {
         if (page_size > kMaxPageShift - 12)
@@ -256,6 +263,10 @@ bool MemoryTable::page_of(const Mpt &mpt, uint64_t va, uint64_t &dma)
         dma = va;
         return true;
     }
+    if (mpt.is_on_device()) {
+        dma = kDeviceMemoryBase + mpt.offset + (va - mpt.start);
+        return true;
+    }
     uint64_t mask = (1ull << mpt.page_shift) - 1;
     uint64_t offset = va - (mpt.start & ~mask);
     uint64_t address = mtt_base_ + (mpt.mtt_first + (offset >> mpt.page_shift)) * kMttSize;
@@ -285,7 +296,7 @@ bool MemoryTable::run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, 
     if (!page_of(mpt, va, dma))
         return false;
     uint64_t offset = dma % kPage;
-    uint8_t *page = host_page(dma, write);
+    uint8_t *page = mpt.is_on_device() ? on_device_.pointer + (dma - kDeviceMemoryBase - offset) : host_page(dma, write);
     out = {page ? page + offset : nullptr, dma, uint32_t(std::min(length, kPage - offset))};
     return true;
 }

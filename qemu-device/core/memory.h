@@ -63,6 +63,14 @@ private:
     size_t count_ = 0;
 };
 
+// Memory on the device (interface document, 4.24). It is the Host's; none: 0 bytes.
+struct DeviceMemory {
+    uint8_t *pointer = nullptr;
+    uint64_t bytes = 0;  // 0, or a power of two from 4096 to HGHCA_DEVICE_MEMORY_MAX
+};
+// Where it stands among DMA addresses, which the Host knows from Host::dirty(): no bus reaches up to there.
+constexpr uint64_t kDeviceMemoryBase = 1ull << 63;
+
 // The segments of one packet: up to 4096 bytes in 4 KB pages from up to 32 SGEs.
 using PacketSegments = SegmentArray<68>;
 
@@ -77,6 +85,7 @@ struct Mpt {
     uint64_t length;
     union {
         uint64_t mtt_first;
+        uint64_t offset;   // region in memory on the device: where it begins
         uint64_t base;     // window: address in the region at which it begins
     };
     union {
@@ -90,6 +99,7 @@ struct Mpt {
 
     bool is_region() const { return flags & HGHCA_MPT_FLAG_REGION; }
     bool is_free() const { return flags & HGHCA_MPT_FLAG_FREE; }
+    bool is_on_device() const { return flags & HGHCA_MPT_FLAG_DEVICE; }
 };
 
 // Who uses a key: a PD and, for what a peer asks for, the QP it came to.
@@ -121,11 +131,13 @@ struct Binding {
 
 class MemoryTable {
 public:
-    MemoryTable(Host &host, Icm &icm, Counters &counters);
+    MemoryTable(Host &host, Icm &icm, Counters &counters, const DeviceMemory &on_device);
 
     // The table layout of INIT_HCA; clear() forgets all.
-    // With `tags_below` the index of a key stands above its tag (MEM_MGT).
-    void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count, bool tags_below);
+    // With `tags_below` the index of a key stands above its tag (MEM_MGT); with `uses_device` regions may be in
+    // memory on the device (DEVICE_MEMORY).
+    void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count, bool tags_below,
+                   bool uses_device);
     void clear();
     // Host pointers that are cached may be wrong from now on.
     void dma_changed();
@@ -220,9 +232,11 @@ private:
 
     Host &host_;
     Icm &icm_;
+    const DeviceMemory on_device_;
     uint64_t mtt_base_ = 0;
     uint64_t mtt_count_ = 0;
     bool tags_below_ = false;
+    bool uses_device_ = false;
     uint64_t generation_ = 1;
     uint64_t host_generation_ = 1;
     ContextCache<Mpt, Mpt, Policy> cache_;

@@ -3,7 +3,7 @@
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
  *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
- *                [,fail-command=N]
+ *                [,device-memory=SIZE][,fail-command=N]
  *
  * docs/hardware-interface.rst of the project describes the device.
  */
@@ -30,6 +30,8 @@
 #define HGHCA_MSIX_PBA          (4 * KiB)
 #define HGHCA_BUDGET_DEFAULT    (4 * MiB)
 #define HGHCA_BUDGET_MAX        (1 * GiB)
+#define HGHCA_MEMORY_DEFAULT    (1 * MiB)
+#define HGHCA_MEMORY_MIN        (4 * KiB)
 
 /* ------------------------------------------------------------------ */
 /* What the core asks of us (host.h)                                   */
@@ -233,6 +235,12 @@ static bool hghca_init_msix(HghcaState *s, Error **errp)
     return true;
 }
 
+static bool hghca_init_memory(HghcaState *s, Error **errp)
+{
+    return !s->memory_bytes ||
+           memory_region_init_ram(&s->memory, OBJECT(s), "hghca-memory", s->memory_bytes, errp);
+}
+
 static void hghca_init_bars(HghcaState *s)
 {
     PCIDevice *pci = PCI_DEVICE(s);
@@ -242,8 +250,13 @@ static void hghca_init_bars(HghcaState *s)
                           HGHCA_BAR_HCR_SIZE);
     memory_region_init_io(&s->uar, OBJECT(s), &hghca_uar_ops, s, "hghca-uar",
                           HGHCA_BAR_UAR_SIZE);
+    memory_region_init(&s->bar2, OBJECT(s), "hghca-bar2", HGHCA_BAR2_SIZE);
+    memory_region_add_subregion(&s->bar2, 0, &s->uar);
+    if (s->memory_bytes) {
+        memory_region_add_subregion(&s->bar2, HGHCA_DEVICE_MEMORY_OFFSET, &s->memory);
+    }
     pci_register_bar(pci, HGHCA_BAR_HCR, type, &s->hcr);
-    pci_register_bar(pci, HGHCA_BAR_UAR, type, &s->uar);
+    pci_register_bar(pci, HGHCA_BAR_UAR, type, &s->bar2);
     pci_register_bar(pci, HGHCA_BAR_MSIX, type, &s->msix);
 }
 
@@ -252,6 +265,12 @@ static bool hghca_check_properties(HghcaState *s, Error **errp)
     if (!s->budget_bytes || s->budget_bytes > HGHCA_BUDGET_MAX) {
         error_setg(errp, "property 'budget' must be from 1 byte to 1 GiB, not %" PRIu64
                    " bytes", s->budget_bytes);
+        return false;
+    }
+    if (s->memory_bytes && (!is_power_of_2(s->memory_bytes) || s->memory_bytes < HGHCA_MEMORY_MIN ||
+                            s->memory_bytes > HGHCA_DEVICE_MEMORY_MAX)) {
+        error_setg(errp, "property 'device-memory' must be 0 or a power of two from 4 KiB to 8 MiB,"
+                   " not %" PRIu64 " bytes", s->memory_bytes);
         return false;
     }
     if (is_multicast_ether_addr(s->nic_conf.macaddr.a)) {
@@ -267,6 +286,8 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
         .node_guid = s->node_guid,
         .cache_entries = s->cache_entries,
         .budget_bytes = s->budget_bytes,
+        .device_memory = s->memory_bytes ? memory_region_get_ram_ptr(&s->memory) : NULL,
+        .device_memory_bytes = s->memory_bytes,
     };
 
     memcpy(config.mac, s->nic_conf.macaddr.a, sizeof(config.mac));
@@ -284,8 +305,8 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
     HghcaState *s = HGHCA(pci);
     DeviceState *dev = DEVICE(pci);
 
-    if (!hghca_check_properties(s, errp) || !hghca_init_capabilities(pci, errp) ||
-        !hghca_init_msix(s, errp)) {
+    if (!hghca_check_properties(s, errp) || !hghca_init_memory(s, errp) ||
+        !hghca_init_capabilities(pci, errp) || !hghca_init_msix(s, errp)) {
         return;
     }
     qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
@@ -389,6 +410,7 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_UINT32("cache-entries", HghcaState, cache_entries, 0),
     DEFINE_PROP_SIZE("budget", HghcaState, budget_bytes, HGHCA_BUDGET_DEFAULT),
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
+    DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
 };
 
 /* The core has no form in which its state could be saved yet. */
@@ -422,6 +444,8 @@ static void hghca_class_init(ObjectClass *class, void *data)
         "Bytes worked off in one go before others have a turn");
     object_class_property_set_description(class, "node-guid",
         "Node GUID; 0 derives it from the MAC");
+    object_class_property_set_description(class, "device-memory",
+        "Bytes of memory on the device that programs can allocate; 0 is none");
     object_class_property_add(class, "stats", "HghcaStats", hghca_get_stats, NULL,
                               NULL, NULL);
     object_class_property_set_description(class, "stats",

@@ -71,6 +71,10 @@ void hghca_dma_dirty(void *opaque, uint64_t dma, uint64_t len)
 {
     HghcaState *s = opaque;
 
+    if (dma >= HGHCA_DEVICE_MEMORY_BASE) {
+        memory_region_set_dirty(&s->memory, dma - HGHCA_DEVICE_MEMORY_BASE, len);
+        return;
+    }
     /* Two sections can lie side by side in the host too, and be written as one. */
     while (len) {
         HghcaRam *ram = hghca_ram_find(&s->dma, dma);

@@ -39,10 +39,13 @@ struct HghcaState {
     uint32_t cache_entries;
     uint64_t budget_bytes;
     uint64_t node_guid;
+    uint64_t memory_bytes;
     uint64_t fail_command;
 
     MemoryRegion hcr;
     MemoryRegion uar;
+    MemoryRegion memory;            /* on the device */
+    MemoryRegion bar2;              /* UAR pages and memory */
     MemoryRegion msix;
     struct hghca_core *core;
     char *name;                     /* in messages and traces */

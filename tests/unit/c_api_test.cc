@@ -37,6 +37,8 @@ protected:
     {
         hghca_config config{};
         config.mac[5] = 9;
+        config.device_memory = host.on_device().pointer;
+        config.device_memory_bytes = host.on_device().bytes;
         core = hghca_core_new(&kOps, &host, &config);
         mailbox = host.alloc(4096);
     }

@@ -165,7 +165,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x1dfffu);
+    EXPECT_EQ(be32(lim.caps), 0x5dfffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);
@@ -175,6 +175,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(lim.qps_per_mcg, 56);
     EXPECT_EQ(be16(lim.mcg_entry_sz), 256);
     EXPECT_EQ(be32(lim.clock_khz), 1000000u);
+    EXPECT_EQ(lim.log_device_memory, 16);
     // The rest of the mailbox is zero.
     for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
         ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;
@@ -188,7 +189,7 @@ TEST_F(Commands, Adapter)
     EXPECT_NE(adapter.board_id, 0u);
 
     FakeHost other(1 << 20);
-    Config config = test_config();
+    Config config = test_config(other);
     config.node_guid = 0x1122334455667788;
     Device named(other, config);
     TestDriver d(other, named);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host.h"
+#include "memory.h"
 
 namespace hghca::test {
 
@@ -56,6 +57,9 @@ public:
         return reinterpret_cast<T *>(at(dma));
     }
     uint64_t end() const { return kBase + size_; }
+
+    // The memory on the device, to give it in its Config.
+    DeviceMemory on_device() { return {on_device_.data(), on_device_.size()}; }
 
     // ---- for tests: faults
     bool copy_only = false;               // map() refuses everything
@@ -166,6 +170,7 @@ private:
     }
 
     uint8_t *ram_;
+    std::vector<uint8_t> on_device_ = std::vector<uint8_t>(64 << 10);
     size_t size_;
     uint64_t next_ = 0;
 };

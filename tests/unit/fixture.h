@@ -11,17 +11,18 @@
 
 namespace hghca::test {
 
-inline Config test_config(uint32_t cache_entries = 0)
+inline Config test_config(FakeHost &host, uint32_t cache_entries = 0)
 {
     Config config{};
     config.mac = {0x02, 0x11, 0x22, 0x33, 0x44, 0x55};
     config.cache_entries = cache_entries;
+    config.device_memory = host.on_device();
     return config;
 }
 
 class DeviceTest : public ::testing::Test {
 protected:
-    explicit DeviceTest(uint32_t cache_entries = 0) : device(host, test_config(cache_entries)), driver(host, device) {}
+    explicit DeviceTest(uint32_t cache_entries = 0) : device(host, test_config(host, cache_entries)), driver(host, device) {}
 
     FakeHost host;
     Device device;

@@ -24,11 +24,12 @@ using Gid = std::array<uint8_t, 16>;
 
 // One machine: 02:00:00:00:00:n with GID 0 10.10.0.n, GID 1 fd00::n, GID 2 10.20.0.n in VLAN 5.
 struct Node {
-    static Config config_of(unsigned n, uint32_t cache_entries)
+    static Config config_of(FakeHost &host, unsigned n, uint32_t cache_entries)
     {
         Config config{};
         config.mac = mac_of(n);
         config.cache_entries = cache_entries;
+        config.device_memory = host.on_device();
         return config;
     }
     static Mac mac_of(unsigned n) { return {2, 0, 0, 0, 0, uint8_t(n)}; }
@@ -40,7 +41,7 @@ struct Node {
     }
 
     explicit Node(unsigned n, uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL)
-        : number(n), device(host, config_of(n, cache_entries)), driver(host, device)
+        : number(n), device(host, config_of(host, n, cache_entries)), driver(host, device)
     {
         driver.start(caps);
         if (caps & HGHCA_CAP_GID_TABLE)
