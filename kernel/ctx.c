@@ -48,6 +48,42 @@ int hghca_copy_to_udata(struct ib_udata *udata, const void *resp, size_t size)
 	return ib_copy_to_udata(udata, (void *)resp, min(size, udata->outlen));
 }
 
+static void hghca_describe_ucontext(struct hghca_ucontext *uctx,
+				    struct hghca_alloc_ucontext_resp *resp)
+{
+	const struct hghca_limits *limits = &to_hdev(uctx->ibuctx.device)->limits;
+
+	*resp = (struct hghca_alloc_ucontext_resp) {
+		.uar_mmap_offset = rdma_user_mmap_get_offset(uctx->uar_entry),
+		.uar_index = uctx->uar.index,
+		.caps = limits->caps,
+		.max_qp_wr = limits->max_qp_wr,
+		.max_cqe = limits->max_cqe,
+		.max_sge = limits->max_sge,
+		.max_desc_sz = limits->max_desc_sz,
+		.max_sge_rq = limits->max_sge_rq,
+		.max_desc_sz_rq = limits->max_desc_sz_rq,
+		.max_srq_wr = limits->max_srq_wr,
+		.max_srq_sge = limits->max_srq_sge,
+	};
+}
+
+/**
+ * hghca_query_ucontext - the context again, for another who has its file
+ * @ibuctx: the context
+ * @attrs: out: struct hghca_alloc_ucontext_resp
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_query_ucontext(struct ib_ucontext *ibuctx, struct uverbs_attr_bundle *attrs)
+{
+	struct hghca_alloc_ucontext_resp resp;
+
+	hghca_describe_ucontext(to_huctx(ibuctx), &resp);
+	return uverbs_copy_to_struct_or_zero(attrs, HGHCA_ATTR_QUERY_CONTEXT_RESP, &resp,
+					     sizeof(resp));
+}
+
 /**
  * hghca_alloc_ucontext - a process opens the device
  * @ibuctx: its context
@@ -59,8 +95,7 @@ int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 {
 	struct hghca_ucontext *uctx = to_huctx(ibuctx);
 	struct hghca_dev *hdev = to_hdev(ibuctx->device);
-	const struct hghca_limits *limits = &hdev->limits;
-	struct hghca_alloc_ucontext_resp resp = {};
+	struct hghca_alloc_ucontext_resp resp;
 	int err;
 
 	if (udata->outlen < HGHCA_UCONTEXT_RESP_MIN) {
@@ -80,18 +115,7 @@ int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 	if (err)
 		return err;
 
-	resp.uar_mmap_offset = rdma_user_mmap_get_offset(uctx->uar_entry);
-	resp.uar_index = uctx->uar.index;
-	resp.caps = limits->caps;
-	resp.max_qp_wr = limits->max_qp_wr;
-	resp.max_cqe = limits->max_cqe;
-	resp.max_sge = limits->max_sge;
-	resp.max_desc_sz = limits->max_desc_sz;
-	resp.max_sge_rq = limits->max_sge_rq;
-	resp.max_desc_sz_rq = limits->max_desc_sz_rq;
-	resp.max_srq_wr = limits->max_srq_wr;
-	resp.max_srq_sge = limits->max_srq_sge;
-
+	hghca_describe_ucontext(uctx, &resp);
 	err = hghca_copy_to_udata(udata, &resp, sizeof(resp));
 	if (err)
 		goto err_destroy_uar;
@@ -271,6 +295,7 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->cq_caps.max_cq_moderation_count = U16_MAX;
 		attr->cq_caps.max_cq_moderation_period = U16_MAX;
 	}
+	attr->max_dm_size = limits->device_memory;
 	attr->local_ca_ack_delay = limits->ack_delay;
 	return 0;
 }

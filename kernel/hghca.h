@@ -83,6 +83,7 @@ struct hghca_ucontext;
  * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
  * @num_mcgs: entries of the table of multicast groups; 0 without HGHCA_CAP_MULTICAST
  * @clock_khz: of the device's clock; 0 without HGHCA_CAP_CLOCK
+ * @device_memory: bytes, 0 without HGHCA_CAP_DEVICE_MEMORY
  * @num_pds: protection domains
  * @max_xrcdn: largest number of an XRC domain
  * @num_uars: UAR pages
@@ -129,6 +130,7 @@ struct hghca_limits {
 	u32 num_counter_sets;
 	u32 num_mcgs;
 	u32 clock_khz;
+	u32 device_memory;
 	u32 num_pds;
 	u32 max_xrcdn;
 	u32 num_uars;
@@ -279,7 +281,7 @@ struct hghca_icm_table {
  * struct hghca_hwmr - a memory region or window as the device knows it
  * @key: lkey and rkey; 0 when there is none
  * @mtt_first: first MTT
- * @mtt_count: MTTs, 0 for a physical region or a window
+ * @mtt_count: MTTs, 0 for a physical region, one in device memory or a window
  * @enabled: the device has it; otherwise the key opens nothing
  */
 struct hghca_hwmr {
@@ -292,6 +294,7 @@ struct hghca_hwmr {
 enum hghca_hwmr_kind {
 	HGHCA_HWMR_MAPPED,	/* its MTTs say where it is */
 	HGHCA_HWMR_PHYSICAL,	/* all DMA addresses */
+	HGHCA_HWMR_DEVICE,	/* in device memory */
 	HGHCA_HWMR_FAST_REG,	/* REG_MR says what it is */
 	HGHCA_HWMR_WINDOW_1,	/* BIND_MW says what it is */
 	HGHCA_HWMR_WINDOW_2B,
@@ -304,6 +307,7 @@ struct hghca_hwmr_attr {
 	u32 access;		/* HGHCA_ACCESS_* */
 	u64 start;
 	u64 length;
+	u32 device_offset;	/* in device memory: where it begins */
 	u8 page_shift;
 };
 
@@ -495,6 +499,8 @@ struct hghca_bus {
  * @counter_ida: counter sets
  * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
  * @mtt_pool: MTT indices
+ * @dm_pool: device memory, by its offset in BAR2; NULL without
+ * @dm: device memory, mapped
  * @dbr_pool: kernel doorbell records
  * @pdn: PD of the driver's own objects: EQs, CQs, the raw Ethernet QP
  * @num_comp_eqs: completion EQs
@@ -533,6 +539,8 @@ struct hghca_dev {
 	struct ida counter_ida;
 	u16 *mpt_tags;
 	struct gen_pool *mtt_pool;
+	struct gen_pool *dm_pool;
+	void __iomem *dm;
 	struct dma_pool *dbr_pool;
 	u32 pdn;
 

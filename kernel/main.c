@@ -53,6 +53,7 @@ static const struct ib_device_ops hghca_dev_ops = {
 	.query_pkey = hghca_query_pkey,
 	.query_port = hghca_query_port,
 	.query_qp = hghca_query_qp,
+	.query_ucontext = hghca_query_ucontext,
 	.reg_user_mr = hghca_reg_user_mr,
 	.reg_user_mr_dmabuf = hghca_reg_user_mr_dmabuf,
 	.req_notify_cq = hghca_req_notify_cq,
@@ -115,6 +116,13 @@ static const struct ib_device_ops hghca_dev_xrc_ops = {
 static const struct ib_device_ops hghca_dev_mcast_ops = {
 	.attach_mcast = hghca_attach_mcast,
 	.detach_mcast = hghca_detach_mcast,
+};
+
+/* For a device that has memory of its own. */
+static const struct ib_device_ops hghca_dev_dm_ops = {
+	.alloc_dm = hghca_alloc_dm,
+	.dealloc_dm = hghca_dealloc_dm,
+	.reg_dm_mr = hghca_reg_dm_mr,
 };
 
 /* For a device that has fast registration and memory windows. */
@@ -282,6 +290,10 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_mcast_ops);
 	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
 		ib_set_device_ops(ibdev, &hghca_dev_mem_mgt_ops);
+	if (hdev->limits.caps & HGHCA_CAP_DEVICE_MEMORY)
+		ib_set_device_ops(ibdev, &hghca_dev_dm_ops);
+	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
+		ibdev->driver_def = hghca_uapi_defs;
 
 	err = ib_device_set_netdev(ibdev, hdev->netdev, HGHCA_PORT_NUM);
 	if (err)
@@ -331,9 +343,13 @@ int hghca_dev_start(struct hghca_dev *hdev)
 	if (err)
 		goto err_close_hca;
 
-	err = hghca_dbr_init(hdev);
+	err = hghca_dm_init(hdev);
 	if (err)
 		goto err_cleanup_mr;
+
+	err = hghca_dbr_init(hdev);
+	if (err)
+		goto err_cleanup_dm;
 
 	err = hghca_mcast_init(hdev);
 	if (err)
@@ -366,6 +382,8 @@ err_cleanup_mcast:
 	hghca_mcast_cleanup(hdev);
 err_cleanup_dbr:
 	hghca_dbr_cleanup(hdev);
+err_cleanup_dm:
+	hghca_dm_cleanup(hdev);
 err_cleanup_mr:
 	hghca_mr_cleanup(hdev);
 err_close_hca:
@@ -389,6 +407,7 @@ void hghca_dev_stop(struct hghca_dev *hdev)
 	hghca_pdn_free(hdev, hdev->pdn);
 	hghca_mcast_cleanup(hdev);
 	hghca_dbr_cleanup(hdev);
+	hghca_dm_cleanup(hdev);
 	hghca_mr_cleanup(hdev);
 	hghca_hca_close(hdev);
 	hghca_uar_unmap_kernel(hdev);

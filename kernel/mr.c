@@ -27,6 +27,7 @@
 static const u32 hghca_mpt_flags[] = {
 	[HGHCA_HWMR_MAPPED] = HGHCA_MPT_FLAG_REGION,
 	[HGHCA_HWMR_PHYSICAL] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL,
+	[HGHCA_HWMR_DEVICE] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_DEVICE,
 	[HGHCA_HWMR_FAST_REG] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_FAST_REG |
 				HGHCA_MPT_FLAG_FREE,
 	[HGHCA_HWMR_WINDOW_1] = HGHCA_MPT_FLAG_FREE,
@@ -299,7 +300,8 @@ static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	mpt.start = cpu_to_be64(attr->start);
 	mpt.length = cpu_to_be64(attr->length);
 	mpt.lkey = cpu_to_be32(mr->key);
-	mpt.mtt_seg_l = cpu_to_be32(mr->mtt_first);
+	mpt.mtt_seg_l = cpu_to_be32(attr->kind == HGHCA_HWMR_DEVICE ? attr->device_offset :
+								      mr->mtt_first);
 	mpt.mtt_sz = cpu_to_be32(mr->mtt_count);
 	err = hghca_cmd_sw2hw_mpt(hdev, hghca_key_index(hdev, mr->key), &mpt);
 	mr->enabled = !err;
@@ -611,6 +613,28 @@ u32 hghca_access_from_ib(int ib_access)
 	if (ib_access & IB_ACCESS_FLUSH_GLOBAL)
 		access |= HGHCA_ACCESS_FLUSH_GLOBAL;
 	return access;
+}
+
+/**
+ * hghca_mr_check_access - rights that a user asks for
+ * @hdev: the device
+ * @ib_access: IB_ACCESS_*
+ *
+ * Return: those of them that have to be heeded, or -EOPNOTSUPP.
+ */
+int hghca_mr_check_access(struct hghca_dev *hdev, int ib_access)
+{
+	int supported = HGHCA_MR_ACCESS_SUPPORTED;
+
+	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
+		supported |= IB_ACCESS_MW_BIND;
+	if (hdev->limits.caps & HGHCA_CAP_PLACEMENT)
+		supported |= IB_ACCESS_FLUSH_GLOBAL;
+	ib_access &= ~IB_ACCESS_OPTIONAL;
+	if (!(ib_access & ~supported))
+		return ib_access;
+	ibdev_dbg(&hdev->ibdev, "region: access %#x is not supported\n", ib_access);
+	return -EOPNOTSUPP;
 }
 
 /**

@@ -274,6 +274,25 @@ static void hghca_profile_clock(struct hghca_dev *hdev, const struct hghca_dev_l
 	}
 }
 
+/* Memory that is not in the BAR is none. */
+static void hghca_profile_device_memory(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+	u64 end;
+
+	if (!(limits->caps & HGHCA_CAP_DEVICE_MEMORY))
+		return;
+	end = HGHCA_DEVICE_MEMORY_OFFSET + BIT_ULL(min_t(u8, lim->log_device_memory, 32));
+	if (lim->log_device_memory < PAGE_SHIFT ||
+	    end > HGHCA_DEVICE_MEMORY_OFFSET + HGHCA_DEVICE_MEMORY_MAX ||
+	    end > hdev->bus.uar_size) {
+		hghca_profile_bad(hdev, "log_device_memory", lim->log_device_memory);
+		limits->caps &= ~HGHCA_CAP_DEVICE_MEMORY;
+		return;
+	}
+	limits->device_memory = BIT(lim->log_device_memory);
+}
+
 /* A device whose groups cannot be is one without. */
 static void hghca_profile_mcgs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -391,6 +410,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	hghca_profile_srqs(hdev, &lim);
 	hghca_profile_counter_sets(hdev, &lim);
 	hghca_profile_clock(hdev, &lim);
+	hghca_profile_device_memory(hdev, &lim);
 	hghca_profile_mcgs(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);
 }

@@ -13,7 +13,7 @@
 #define HGHCA_UARS_PER_PAGE	(PAGE_SIZE / HGHCA_UAR_PAGE_SIZE)
 
 struct hghca_uar_entry {
-	struct rdma_user_mmap_entry rdma_entry;
+	struct hghca_mmap_entry mmap;
 	struct hghca_uar uar;
 };
 
@@ -55,6 +55,15 @@ static void hghca_uar_free(struct hghca_dev *hdev, const struct hghca_uar *uar)
 	ida_free(&hdev->uar_ida, uar->index / HGHCA_UARS_PER_PAGE);
 }
 
+/* The last user of the page is gone. */
+static void hghca_uar_entry_free(struct hghca_dev *hdev, struct hghca_mmap_entry *mmap)
+{
+	struct hghca_uar_entry *entry = container_of(mmap, struct hghca_uar_entry, mmap);
+
+	hghca_uar_free(hdev, &entry->uar);
+	kfree(entry);
+}
+
 /**
  * hghca_uar_create - give a user context its UAR page
  * @uctx: the context
@@ -77,12 +86,15 @@ int hghca_uar_create(struct hghca_ucontext *uctx)
 	if (err)
 		goto err_free_entry;
 
-	err = rdma_user_mmap_entry_insert(&uctx->ibuctx, &entry->rdma_entry, PAGE_SIZE);
+	entry->mmap.phys = hdev->bus.uar_phys +
+			   (phys_addr_t)entry->uar.index * HGHCA_UAR_PAGE_SIZE;
+	entry->mmap.free = hghca_uar_entry_free;
+	err = rdma_user_mmap_entry_insert(&uctx->ibuctx, &entry->mmap.rdma_entry, PAGE_SIZE);
 	if (err)
 		goto err_free_uar;
 
 	uctx->uar = entry->uar;
-	uctx->uar_entry = &entry->rdma_entry;
+	uctx->uar_entry = &entry->mmap.rdma_entry;
 	return 0;
 
 err_free_uar:
@@ -107,17 +119,16 @@ void hghca_uar_destroy(struct hghca_ucontext *uctx)
  */
 void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
-	struct hghca_uar_entry *entry = container_of(rdma_entry, struct hghca_uar_entry,
-						     rdma_entry);
+	struct hghca_mmap_entry *entry = container_of(rdma_entry, struct hghca_mmap_entry,
+						      rdma_entry);
 
-	hghca_uar_free(to_hdev(rdma_entry->ucontext->device), &entry->uar);
-	kfree(entry);
+	entry->free(to_hdev(rdma_entry->ucontext->device), entry);
 }
 
 /**
- * hghca_mmap - map the context's UAR page
+ * hghca_mmap - map the context's UAR page, or device memory
  * @ibuctx: the context
- * @vma: one page, shared, at the offset that alloc_ucontext told
+ * @vma: all of it, shared, at the offset that its creation told
  *
  * Return: 0 or a negative errno.
  */
@@ -125,8 +136,7 @@ int hghca_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma)
 {
 	struct hghca_dev *hdev = to_hdev(ibuctx->device);
 	struct rdma_user_mmap_entry *rdma_entry;
-	struct hghca_uar_entry *entry;
-	phys_addr_t phys;
+	struct hghca_mmap_entry *entry;
 	int err;
 
 	rdma_entry = rdma_user_mmap_entry_get(ibuctx, vma);
@@ -142,9 +152,9 @@ int hghca_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma)
 	}
 	vm_flags_clear(vma, VM_MAYEXEC);
 
-	entry = container_of(rdma_entry, struct hghca_uar_entry, rdma_entry);
-	phys = hdev->bus.uar_phys + (phys_addr_t)entry->uar.index * HGHCA_UAR_PAGE_SIZE;
-	err = rdma_user_mmap_io(ibuctx, vma, PHYS_PFN(phys), PAGE_SIZE,
+	entry = container_of(rdma_entry, struct hghca_mmap_entry, rdma_entry);
+	err = rdma_user_mmap_io(ibuctx, vma, PHYS_PFN(entry->phys),
+				rdma_entry->npages << PAGE_SHIFT,
 				pgprot_noncached(vma->vm_page_prot), rdma_entry);
 out_put_entry:
 	rdma_user_mmap_entry_put(rdma_entry);

@@ -14,22 +14,6 @@ static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *uda
 	return -EINVAL;
 }
 
-/* Gives the rights of @ib_access that have to be heeded, or -EOPNOTSUPP. */
-static int hghca_usermr_check_access(struct hghca_dev *hdev, int ib_access)
-{
-	int supported = HGHCA_MR_ACCESS_SUPPORTED;
-
-	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
-		supported |= IB_ACCESS_MW_BIND;
-	if (hdev->limits.caps & HGHCA_CAP_PLACEMENT)
-		supported |= IB_ACCESS_FLUSH_GLOBAL;
-	ib_access &= ~IB_ACCESS_OPTIONAL;
-	if (!(ib_access & ~supported))
-		return ib_access;
-	ibdev_dbg(&hdev->ibdev, "region: access %#x is not supported\n", ib_access);
-	return -EOPNOTSUPP;
-}
-
 static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 length,
 					int ib_access)
 {
@@ -143,7 +127,7 @@ struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 	if (err)
 		return ERR_PTR(err);
 
-	ib_access = hghca_usermr_check_access(hdev, ib_access);
+	ib_access = hghca_mr_check_access(hdev, ib_access);
 	if (ib_access < 0)
 		return ERR_PTR(ib_access);
 
@@ -171,7 +155,7 @@ struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 	struct hghca_dev *hdev = to_hdev(ibpd->device);
 	struct ib_umem_dmabuf *dmabuf;
 
-	ib_access = hghca_usermr_check_access(hdev, ib_access);
+	ib_access = hghca_mr_check_access(hdev, ib_access);
 	if (ib_access < 0)
 		return ERR_PTR(ib_access);
 
@@ -245,7 +229,7 @@ struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(-EOPNOTSUPP);
-	ib_access = flags & IB_MR_REREG_ACCESS ? hghca_usermr_check_access(hdev, ib_access) :
+	ib_access = flags & IB_MR_REREG_ACCESS ? hghca_mr_check_access(hdev, ib_access) :
 						 mr->access;
 	if (ib_access < 0)
 		return ERR_PTR(ib_access);

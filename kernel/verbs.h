@@ -17,6 +17,24 @@ struct hghca_ucontext {
 	struct list_head dbr_pages;
 };
 
+/**
+ * struct hghca_mmap_entry - what a user can map
+ * @rdma_entry: its offset and size
+ * @phys: where it is for the CPU
+ * @free: nobody uses it any more: gives it back, and the entry
+ */
+struct hghca_mmap_entry {
+	struct rdma_user_mmap_entry rdma_entry;
+	phys_addr_t phys;
+	void (*free)(struct hghca_dev *hdev, struct hghca_mmap_entry *entry);
+};
+
+/* Device memory of a user; @mmap is there until nobody maps it either. */
+struct hghca_dm {
+	struct ib_dm ibdm;
+	struct hghca_mmap_entry *mmap;
+};
+
 struct hghca_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
@@ -251,6 +269,11 @@ static inline struct hghca_pd *to_hpd(struct ib_pd *ibpd)
 	return container_of(ibpd, struct hghca_pd, ibpd);
 }
 
+static inline struct hghca_dm *to_hdm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct hghca_dm, ibdm);
+}
+
 static inline struct hghca_mr *to_hmr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct hghca_mr, ibmr);
@@ -295,6 +318,7 @@ static inline struct hghca_srq *to_hsrq(struct ib_srq *ibsrq)
 /* ctx.c */
 int hghca_pdn_alloc(struct hghca_dev *hdev, u32 *pdn);
 void hghca_pdn_free(struct hghca_dev *hdev, u32 pdn);
+int hghca_query_ucontext(struct ib_ucontext *ibuctx, struct uverbs_attr_bundle *attrs);
 int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata);
 void hghca_dealloc_ucontext(struct ib_ucontext *ibuctx);
 void hghca_disassociate_ucontext(struct ib_ucontext *ibuctx);
@@ -322,6 +346,7 @@ void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 					 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 					 IB_ZERO_BASED)
 u32 hghca_access_from_ib(int ib_access);
+int hghca_mr_check_access(struct hghca_dev *hdev, int ib_access);
 struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access);
 int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
@@ -333,6 +358,19 @@ struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				  u64 virt_addr, int ib_access, struct ib_pd *ibpd,
 				  struct ib_udata *udata);
+
+/* dm.c */
+int hghca_dm_init(struct hghca_dev *hdev);
+void hghca_dm_cleanup(struct hghca_dev *hdev);
+struct ib_dm *hghca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuctx,
+			     struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs);
+void hghca_dm_describe(const struct hghca_dm *dm, u64 length, struct hghca_dm_resp *resp);
+int hghca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
+struct ib_mr *hghca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
+			      struct uverbs_attr_bundle *attrs);
+
+/* uapi.c: what the driver adds to the verbs of users */
+extern const struct uapi_definition hghca_uapi_defs[];
 
 /* fastreg.c.  describe: any context. */
 #define HGHCA_FAST_REG_PAGES_MAX	1024

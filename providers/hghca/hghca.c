@@ -7,12 +7,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <infiniband/cmd_ioctl.h>
+
 #include "hghca.h"
 #include "hghca_abi.h"
 
 static void hghca_free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops hghca_context_ops = {
+	.alloc_dm = hghca_alloc_dm,
 	.alloc_mw = hghca_alloc_mw,
 	.alloc_parent_domain = hghca_alloc_parent_domain,
 	.alloc_pd = hghca_alloc_pd,
@@ -37,7 +40,9 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.destroy_srq = hghca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = hghca_free_context,
+	.free_dm = hghca_free_dm,
 	.get_srq_num = hghca_get_srq_num,
+	.import_dm = hghca_import_dm,
 	.import_mr = hghca_import_mr,
 	.import_pd = hghca_import_pd,
 	.modify_cq = hghca_modify_cq,
@@ -54,11 +59,13 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.query_qp = hghca_query_qp,
 	.query_rt_values = hghca_query_rt_values,
 	.query_srq = hghca_query_srq,
+	.reg_dm_mr = hghca_reg_dm_mr,
 	.reg_dmabuf_mr = hghca_reg_dmabuf_mr,
 	.reg_mr = hghca_reg_mr,
 	.req_notify_cq = hghca_req_notify_cq,
 	.rereg_mr = hghca_rereg_mr,
 	.resize_cq = hghca_resize_cq,
+	.unimport_dm = hghca_unimport_dm,
 	.unimport_mr = hghca_unimport_mr,
 	.unimport_pd = hghca_unimport_pd,
 };
@@ -87,6 +94,38 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	return 0;
 }
 
+/* Sets up all but what the kernel has been asked for; 0 or an errno. */
+static int hghca_start_context(struct hghca_context *ctx,
+			       const struct hghca_alloc_ucontext_resp *resp)
+{
+	int err;
+
+	err = hghca_take_limits(ctx, resp);
+	if (err)
+		return err;
+
+	ctx->page_size = sysconf(_SC_PAGESIZE);
+	ctx->single_threaded = check_env("HGHCA_SINGLE_THREADED");
+	ctx->uar = mmap(NULL, HGHCA_UAR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			ctx->vctx.context.cmd_fd, resp->uar_mmap_offset);
+	if (ctx->uar == MAP_FAILED)
+		return errno;
+
+	pthread_mutex_init(&ctx->table_lock, NULL);
+	pthread_mutex_init(&ctx->dbr_lock, NULL);
+	list_head_init(&ctx->dbr_pages);
+	verbs_set_ops(&ctx->vctx, &hghca_context_ops);
+	return 0;
+}
+
+static struct verbs_context *hghca_abandon_context(struct hghca_context *ctx, int err)
+{
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	errno = err;
+	return NULL;
+}
+
 static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
 						 int cmd_fd,
 						 void *private_data)
@@ -103,32 +142,29 @@ static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
 
 	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
 				  &resp.ibv_resp, sizeof(resp));
-	if (err)
-		goto err_context;
-	err = hghca_take_limits(ctx, &resp.drv_payload);
-	if (err)
-		goto err_context;
+	if (!err)
+		err = hghca_start_context(ctx, &resp.drv_payload);
+	return err ? hghca_abandon_context(ctx, err) : &ctx->vctx;
+}
 
-	ctx->page_size = sysconf(_SC_PAGESIZE);
-	ctx->single_threaded = check_env("HGHCA_SINGLE_THREADED");
-	ctx->uar = mmap(NULL, HGHCA_UAR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-			cmd_fd, resp.drv_payload.uar_mmap_offset);
-	if (ctx->uar == MAP_FAILED) {
-		err = errno;
-		goto err_context;
-	}
+/* Another context on a file that has one: the UAR page is the same. */
+static struct verbs_context *hghca_import_context(struct ibv_device *device, int cmd_fd)
+{
+	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1);
+	struct hghca_alloc_ucontext_resp resp = {};
+	struct hghca_context *ctx;
+	int err;
 
-	pthread_mutex_init(&ctx->table_lock, NULL);
-	pthread_mutex_init(&ctx->dbr_lock, NULL);
-	list_head_init(&ctx->dbr_pages);
-	verbs_set_ops(&ctx->vctx, &hghca_context_ops);
-	return &ctx->vctx;
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
 
-err_context:
-	verbs_uninit_context(&ctx->vctx);
-	free(ctx);
-	errno = err;
-	return NULL;
+	fill_attr_out_ptr(cmdb, HGHCA_ATTR_QUERY_CONTEXT_RESP, &resp);
+	err = ibv_cmd_query_context(&ctx->vctx.context, cmdb);
+	if (!err)
+		err = hghca_start_context(ctx, &resp);
+	return err ? hghca_abandon_context(ctx, err) : &ctx->vctx;
 }
 
 static void hghca_free_context(struct ibv_context *context)
@@ -167,5 +203,6 @@ static const struct verbs_device_ops hghca_device_ops = {
 	.alloc_device = hghca_device_alloc,
 	.uninit_device = hghca_device_free,
 	.alloc_context = hghca_alloc_context,
+	.import_context = hghca_import_context,
 };
 PROVIDER_DRIVER(hghca, hghca_device_ops);

@@ -80,6 +80,14 @@ struct hghca_context {
 	struct list_head dbr_pages;
 };
 
+/* Device memory, mapped. */
+struct hghca_dm {
+	struct verbs_dm vdm;
+	void *mapped;
+	size_t mapped_bytes;
+	uint64_t length;		/* what its user has asked for */
+};
+
 struct hghca_td {
 	struct ibv_td td;
 	atomic_int users;
@@ -235,6 +243,11 @@ static inline struct hghca_context *to_hctx(struct ibv_context *context)
 static inline struct hghca_pd *to_hpd(struct ibv_pd *pd)
 {
 	return container_of(pd, struct hghca_pd, pd);
+}
+
+static inline struct hghca_dm *to_hdm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct hghca_dm, vdm.dm);
 }
 
 static inline struct hghca_td *to_htd(struct ibv_td *td)
@@ -425,6 +438,14 @@ struct ibv_mr *hghca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t le
 				   uint64_t iova, int fd, int access);
 struct ibv_mr *hghca_import_mr(struct ibv_pd *pd, uint32_t mr_handle);
 void hghca_unimport_mr(struct ibv_mr *mr);
+
+/* dm.c */
+struct ibv_dm *hghca_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int hghca_free_dm(struct ibv_dm *dm);
+struct ibv_dm *hghca_import_dm(struct ibv_context *context, uint32_t dm_handle);
+void hghca_unimport_dm(struct ibv_dm *dm);
+struct ibv_mr *hghca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
+			       size_t length, unsigned int access);
 
 /* mw.c */
 struct ibv_mw *hghca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

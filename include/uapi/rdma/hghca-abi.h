@@ -4,6 +4,7 @@
 #define HGHCA_ABI_USER_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 #define HGHCA_UVERBS_ABI_VERSION	1
 
@@ -24,6 +25,34 @@ struct hghca_alloc_ucontext_resp {
 	__u32 max_srq_wr;	/* work requests an SRQ takes; 0 without HGHCA_CAP_SRQ */
 	__u16 max_srq_sge;
 	__u16 reserved;
+};
+
+/* UVERBS_METHOD_QUERY_CONTEXT gives the same again: struct hghca_alloc_ucontext_resp. */
+enum hghca_query_context_attrs {
+	HGHCA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+/*
+ * Device memory of length bytes: mapped with mmap at mmap_offset, as many whole
+ * pages as it takes.
+ */
+struct hghca_dm_resp {
+	__aligned_u64 mmap_offset;
+	__aligned_u64 length;
+};
+
+/* UVERBS_METHOD_DM_ALLOC tells of it, and so does a method of the driver's own. */
+enum hghca_dm_alloc_attrs {
+	HGHCA_ATTR_DM_ALLOC_RESP = (1U << UVERBS_ID_NS_SHIFT),		/* hghca_dm_resp */
+};
+
+enum hghca_dm_methods {
+	HGHCA_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum hghca_dm_query_attrs {
+	HGHCA_ATTR_DM_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	HGHCA_ATTR_DM_QUERY_RESP,					/* hghca_dm_resp */
 };
 
 struct hghca_alloc_pd_resp {
