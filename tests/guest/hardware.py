@@ -21,7 +21,7 @@ def lspci(rig):
         expect(result.status == 0 and not said, f"lspci complained: {said}")
         for wanted in (r"Infini[Bb]and controller \[0207\].*\[1af4:10f1\]", r"Kernel driver in use: hghca",
                        r"Region 0: Memory at \w+ \(64-bit, (non-)?prefetchable\) \[size=1M\]",
-                       r"Region 2: Memory at \w+ \(64-bit, (non-)?prefetchable\) \[size=8M\]",
+                       r"Region 2: Memory at \w+ \(64-bit, (non-)?prefetchable\) \[size=16M\]",
                        r"Region 4: Memory at \w+ \(64-bit, (non-)?prefetchable\)",
                        r"MSI-X: Enable\+ Count=64 Masked-", r"Express \(v2\) (Root Complex Integrated )?Endpoint", r"FLReset\+",
                        r"DevSta:\s+CorrErr- NonFatalErr- FatalErr- UnsupReq-", r"Power Management version \d",

@@ -530,6 +530,11 @@ void link_open_owner_again(struct rig_side *side)
 	rig_side_open(side, owner_device, owner_gid_index, owner_netns);
 }
 
+int link_visit_owner(void)
+{
+	return rig_visit_netns(owner_netns);
+}
+
 int link_run(const struct rig_case *cases, size_t count, int argc, char **argv)
 {
 	struct rig_opts opts = rig_pair_defaults();

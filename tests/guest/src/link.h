@@ -40,6 +40,8 @@ extern struct rig_side link_asker;	/* where a is */
 extern struct rig_side *link_owner;	/* where b is: the same side, or another */
 /* Another context of the owner's device, as another process has it. */
 void link_open_owner_again(struct rig_side *side);
+/* As rig_visit_netns(): the network namespace of the owner's device, where it is looked for. */
+int link_visit_owner(void);
 extern bool link_extended;		/* the second way */
 
 /*

@@ -118,6 +118,27 @@ void rig_enter_netns(const char *netns)
 	close(fd);
 }
 
+int rig_visit_netns(const char *netns)
+{
+	int home;
+
+	if (!netns)
+		return -1;
+	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (home < 0)
+		rig_die("/proc/self/ns/net");
+	rig_enter_netns(netns);
+	return home;
+}
+
+void rig_return_netns(int home)
+{
+	if (home < 0)
+		return;
+	set_netns(home);
+	close(home);
+}
+
 static struct ibv_context *open_device(const char *name)
 {
 	struct ibv_context *ctx = NULL;
@@ -139,12 +160,8 @@ static struct ibv_context *open_device(const char *name)
 void rig_side_open(struct rig_side *side, const char *device, int gid_index, const char *netns)
 {
 	struct ibv_port_attr port;
-	int home = -1;
+	int home = rig_visit_netns(netns);
 
-	if (netns) {
-		home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-		rig_enter_netns(netns);
-	}
 	side->ctx = open_device(device);
 	side->gid_index = gid_index;
 	if (ibv_query_gid(side->ctx, 1, gid_index, &side->gid))
@@ -157,10 +174,7 @@ void rig_side_open(struct rig_side *side, const char *device, int gid_index, con
 		rig_die("ibv_alloc_pd");
 	if (fcntl(side->ctx->async_fd, F_SETFL, O_NONBLOCK))
 		rig_die("fcntl");
-	if (home >= 0) {
-		set_netns(home);
-		close(home);
-	}
+	rig_return_netns(home);
 }
 
 struct rig_opts rig_pair_defaults(void)

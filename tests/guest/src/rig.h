@@ -78,6 +78,9 @@ int rig_slowness(void);
 /* netns: name of the network namespace the device is in, NULL for ours. */
 void rig_side_open(struct rig_side *side, const char *device, int gid_index, const char *netns);
 void rig_enter_netns(const char *netns);
+/* Enter a namespace for a while, or none for NULL; what it returns leads back. */
+int rig_visit_netns(const char *netns);
+void rig_return_netns(int home);
 
 struct rig_opts rig_pair_defaults(void);
 void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type type, const struct rig_opts *opts);

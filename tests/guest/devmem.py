@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory on the device, and contexts that are imported: src/devmem.c."""
+
+from data import over_link, run_program, to_itself
+from framework import CACHE, IOMMU, test
+
+OURS = {"subjects": ("hghca",), "limit_s": 90}
+
+
+@test("device memory: all, an HCA to itself", **OURS)
+def by_itself(rig):
+    run_program(rig, "devmem", f"plain {to_itself(rig)}")
+
+
+@test("device memory: all, over the link", **OURS)
+def through_the_link(rig):
+    run_program(rig, "devmem", f"extended {over_link(rig)}")
+
+
+@test("device memory: all, behind an IOMMU", machine=IOMMU, **OURS)
+def behind_an_iommu(rig):
+    run_program(rig, "devmem", f"plain {over_link(rig)}")
+
+
+@test("device memory: all, four contexts on chip", machine=CACHE, **OURS)
+def with_few_contexts(rig):
+    run_program(rig, "devmem", f"plain {over_link(rig)}")
