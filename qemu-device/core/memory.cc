@@ -104,7 +104,8 @@ bool MemoryTable::valid(const Mpt &mpt, uint32_t index) const
     if (mpt.length && mpt.start + (mpt.length - 1) < mpt.start)
         return false;
     if (mpt.is_on_device())
-        return mpt.offset <= on_device_.bytes && mpt.length <= on_device_.bytes - mpt.offset;
+        return good_flags(mpt.flags, tags_below_, uses_device_) && mpt.offset <= on_device_.bytes &&
+               mpt.length <= on_device_.bytes - mpt.offset;
     const bool fast = mpt.flags & HGHCA_MPT_FLAG_FAST_REG;
     if (fast && !mtts_exist(mpt.mtt_first, mpt.mtt_count))
         return false;
@@ -259,12 +260,12 @@ bool MemoryTable::check(uint32_t key, KeyUser user, uint64_t va, uint64_t length
 // The DMA address of `va`.
 bool MemoryTable::page_of(const Mpt &mpt, uint64_t va, uint64_t &dma)
 {
-    if (mpt.flags & HGHCA_MPT_FLAG_PHYSICAL) {
-        dma = va;
-        return true;
-    }
     if (mpt.is_on_device()) {
         dma = kDeviceMemoryBase + mpt.offset + (va - mpt.start);
+        return true;
+    }
+    if (mpt.flags & HGHCA_MPT_FLAG_PHYSICAL) {
+        dma = va;
         return true;
     }
     uint64_t mask = (1ull << mpt.page_shift) - 1;

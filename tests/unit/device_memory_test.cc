@@ -128,6 +128,45 @@ TEST_F(OnDevice, AQueryGivesTheOffset)
     EXPECT_EQ(be64(mpt.length), kSize - 40);
 }
 
+// What a guest has made of an entry that was put out to its memory, where no command would have let it.
+class OnDeviceForged : public OnDevice {
+protected:
+    OnDeviceForged() : OnDevice(1) {}
+
+    // The flags of the one entry in ICM that is a region on the device.
+    static uint32_t *flags_in_icm(FakeHost &host)
+    {
+        constexpr uint32_t kMptMagic = 0x4d505431, kHeader = 16;
+        for (uint64_t dma = FakeHost::kBase; dma < host.end(); dma += 64) {
+            auto *flags = host.as<uint32_t>(dma + kHeader);
+            if (*host.as<uint32_t>(dma) == kMptMagic && *flags & HGHCA_MPT_FLAG_DEVICE)
+                return flags;
+        }
+        return nullptr;
+    }
+};
+
+TEST_F(OnDeviceForged, IsNoRegion)
+{
+    constexpr uint32_t kForged[] = {HGHCA_MPT_FLAG_PHYSICAL, HGHCA_MPT_FLAG_FAST_REG, HGHCA_MPT_FLAG_FREE};
+    MemoryTable &memory = *net.a.device.memory;
+    const uint32_t key = region(net.a);
+    const auto other = net.a.driver.create_mr(0x1000, 4096);
+    PacketSegments s;
+    for (const uint32_t flag : kForged) {
+        memory.trim(0);
+        uint32_t *flags = flags_in_icm(net.a.host);
+        ASSERT_NE(flags, nullptr);
+        *flags |= flag;
+        s.clear();
+        EXPECT_FALSE(memory.translate(key, kPd, 0, 8, Access::LocalRead, s)) << flag;
+        *flags &= ~flag;
+        s.clear();
+        EXPECT_TRUE(memory.translate(key, kPd, 0, 8, Access::LocalRead, s)) << flag;
+        EXPECT_TRUE(memory.check(other.key, kPd, 0x1000, 8, Access::LocalRead));
+    }
+}
+
 // All that goes over the link, from device memory to device memory, also where contexts are evicted all the time.
 class OnDeviceTraffic : public OnDevice, public ::testing::WithParamInterface<uint32_t> {
 protected:
