@@ -8,9 +8,9 @@ started still runs, that the kernel's list of RDMA resources is what it was
 before, and that the kernel log holds no new warning.
 """
 
-import collections
 import contextlib
 import dataclasses
+import json
 import re
 import time
 
@@ -93,6 +93,29 @@ class Side:
         return f"/sys/class/infiniband/{self.device}/ports/1/hw_counters" if self.pci else ""
 
 
+class Witness:
+    """inguest/witness.py in a side's namespace, as long as the guest runs: who asks often starts no process for it."""
+
+    def __init__(self, side):
+        self.side = side
+        self.command = None
+
+    def ask(self, question, limit_s):
+        """The answer to a question; GuestError when there is none."""
+        if self.command is None or not self.command.running():
+            self.command = self.side.guest.start("exec python3 /share/witness.py", netns=self.side.netns)
+        self.command.send(f"{question}\n")
+        self.side.guest.wait_for_state(lambda: "\n" in self.command.text(1) or not self.command.running(), limit_s)
+        answer, ended, _ = self.command.text(1).partition("\n")
+        if not ended:
+            # What it may say later would be taken for the next answer.
+            silent, self.command = self.command, None
+            silent.kill()
+            raise GuestError(f"{self.side.device}: no answer to `{question}`: {tail(silent.text(2))}")
+        self.command.forget()
+        return json.loads(answer)
+
+
 class Rig:
     """Booted guests and the two sides tests run between.
 
@@ -112,9 +135,11 @@ class Rig:
         self.notes = []
         self.client, self.server = subject.sides(self)
         self.sides = [self.client, self.server]
+        self.witnesses = {}
         for side in self.sides:
             self.await_gids(side)
         self.log_seen = [len(guest.kmsg()) for guest in guests]
+        self.checkers()
 
     # Running commands.
 
@@ -162,13 +187,14 @@ class Rig:
 
     def wait_listening(self, port, side, server, kind="either"):
         """Wait until `server` listens on the port: a `tcp` socket, a connection manager's identifier (`cm`)."""
-        checks = {"tcp": f"""grep -q "$(printf ':%04X .*:0000 0A' {port})" /proc/net/tcp /proc/net/tcp6""",
-                  "cm": f"rdma resource show cm_id | grep -Eq 'state LISTEN.*:{port}( |$)'"}
-        condition = checks.get(kind) or " || ".join(checks.values())
-        script = f"until {condition}; do sleep 0.03; done"
-        waiter = self.start(script, side)
-        self.wait_until(lambda: not waiter.running() or not server.running(), f"listening on port {port}")
-        waiter.kill()
+        witness = self.witness(side)
+        kinds = [kind] if kind != "either" else ["tcp", "cm"]
+
+        def listens():
+            ports = witness.ask("listening", self.left())
+            return not server.running() or any(port in ports[kind] for kind in kinds)
+
+        self.wait_until(listens, f"listening on port {port}")
         if not server.running():
             raise Failure(f"the server ended early with status {server.status}: {tail(server.output)}")
 
@@ -252,29 +278,28 @@ class Rig:
         """Run a script that asks something of the kernel, whatever its status; its standard output."""
         return side.guest.run(script, netns=side.netns, timeout=20).stdout
 
-    def resources(self):
+    def witness(self, side):
+        return self.witnesses.setdefault((side.guest, side.netns), Witness(side))
+
+    def look(self):
+        """What the kernel knows on every side."""
+        return [self.witness(side).ask("look", 20 * self.slowness) for side in self.sides]
+
+    @staticmethod
+    def resources(looks):
         """The kernel's RDMA resources in all guests and namespaces, and its taint, as text.
 
         But for the taints that the log tells of, and CQs in the pool of the kernel's RDMA core.
         """
-        script = f"rdma resource show; echo $(($(cat /proc/sys/kernel/tainted) & ~{TAINTS_TOLD}))"
-        text = "".join(without_pool(self.ask(side, script), self.ask(side, "rdma resource show cq"))
-                       for side in self.sides)
-        return re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)  # the index of a device that came back is another
+        return "".join(f"{device}: {' '.join(f'{kind} {number}' for kind, number in kinds.items())}\n"
+                       for look in looks for device, kinds in sorted(look["resources"].items())) + \
+            "".join(f"taint {look['taint'] & ~TAINTS_TOLD}\n" for look in looks)
 
-    def counters(self):
-        """All counters of all devices, by device and name."""
-        found = {}
-        for number, side in enumerate(self.sides):
-            if not side.pci:
-                continue
-            script = f"cd {side.counters}; echo 0 > lifespan; grep . *"
-            for line in self.ask(side, script).splitlines():
-                name, _, value = line.partition(":")
-                if not value.isdigit():
-                    continue
-                found[f"{'client' if number == 0 else 'server'} {name}"] = int(value)
-        return found
+    def counters(self, looks=None):
+        """All counters of both sides' devices, by side and name."""
+        return {f"{name} {counter}": value
+                for name, side, look in zip(("client", "server"), self.sides, looks or self.look()) if side.pci
+                for counter, value in look["counters"].get(side.device, {}).items()}
 
     def resource_details(self):
         script = "for kind in ctx pd mr cq qp cm_id; do rdma resource show $kind; done"
@@ -304,9 +329,7 @@ class Rig:
         """Run one test and the checks after it; a list of what is wrong, and whether the rig is still sound."""
         self.notes = []
         wrong = []
-        before = self.resources()
-        counters = self.counters()
-        self.rearm()
+        before = self.look()
         self.new_log()
         self.deadline = time.monotonic() + entry.limit_s * self.slowness
         try:
@@ -321,28 +344,27 @@ class Rig:
             wrong += complaints(self.new_log(), entry.expected_log)
             sound = self.check_checkers(entry, wrong) and sound
             if wrong:
-                wrong.append(f"counters: {rises(counters, self.counters())}")
+                wrong.append(f"counters: {rises(self.counters(before), self.counters())}")
         except GuestError as error:
             return [*wrong, str(error)], False
         return wrong, sound
 
-    def rearm(self):
-        """The debugging of DMA tells as many errors as it is asked to, and counts on without a word."""
-        for guest in self.guests:
-            guest.run(f"cd /sys/kernel/debug/dma-api 2>/dev/null && echo {DMA_ERRORS} > num_errors", timeout=20)
-
     def check_checkers(self, entry, wrong):
         """Whether the kernel's checkers still look on; some end with the first error they find."""
-        script = """
-            cd /sys/kernel/debug/dma-api 2>/dev/null || exit 0
-            grep -q '^0' num_errors && echo "more DMA-API errors than the log tells"
-            grep -q Y disabled && echo "the debugging of DMA is off"
-            grep -q 'debug_locks: *0' /proc/lockdep_stats && echo "lockdep is off"
-        """
-        said = "".join(guest.run(script, timeout=20).stdout for guest in self.guests)
-        if "more DMA-API errors" in said and not entry.aliases:
-            wrong.append(said)
+        said = self.checkers()
+        # Why lockdep and the debugging of DMA end by themselves, the log tells.
+        wrong += [text for text in said if "more DMA-API errors" in text and not entry.aliases]
         return not said
+
+    def checkers(self):
+        """Which of the kernel's checkers look on no more.
+
+        The debugging of DMA tells as many errors as it is asked to, and counts on without a word; after this it
+        tells DMA_ERRORS again.
+        """
+        # Debugfs is to be seen in the first namespace alone.
+        return [text for side in self.sides if not side.netns
+                for text in self.witness(side).ask(f"check {DMA_ERRORS}", 20 * self.slowness)["said"]]
 
     def kill_leftovers(self, wrong):
         for command in self.running:
@@ -353,9 +375,10 @@ class Rig:
         self.running = []
 
     def check_resources(self, before, wrong):
+        before = self.resources(before)
         limit = time.monotonic() + SETTLE_S * self.slowness
         while True:
-            after = self.resources()
+            after = self.resources(self.look())
             if after == before:
                 return True
             if time.monotonic() > limit:
@@ -365,21 +388,10 @@ class Rig:
         return False
 
 
-# A CQ that the kernel's RDMA core has made for its users and keeps for the next one, as long as the device lives.
-POOLED = re.compile(r"^dev (\S+) .*\busers 0 .*\bcomm \[ib_core\]", re.MULTILINE)
-
-
-def without_pool(resources, cqs):
-    """The summary of `rdma resource show` without the CQs that, by its list of CQs, wait for a user."""
-    pooled = collections.Counter(POOLED.findall(cqs))
-    return re.sub(r"(?<=: )(\S+)(: pd \d+ cq )(\d+)",
-                  lambda found: f"{found[1]}{found[2]}{int(found[3]) - pooled[found[1]]}", resources)
-
-
 def rises(before, after):
     """What the counters that changed rose by, as text."""
     return ", ".join(f"{name} {value - before.get(name, 0):+d}" for name, value in after.items()
-                     if value != before.get(name, 0) and name != "lifespan")
+                     if value != before.get(name, 0))
 
 
 # What the host's load does to the clock of an emulated machine; it says nothing about the driver. The scheduler has a

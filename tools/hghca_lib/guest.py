@@ -111,6 +111,11 @@ class Command:
         """What it has printed so far, stdout before stderr."""
         return self.text(1) + self.text(2)
 
+    def forget(self):
+        """Drop the output so far, of a command that talks on and on."""
+        self.chunks[1].clear()
+        self.chunks[2].clear()
+
     def running(self):
         return self.status is None
 
