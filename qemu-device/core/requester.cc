@@ -104,6 +104,8 @@ void Requester::retry(Qp &qp)
     }
     qp.req.retries_left--;
     engine_.send_queue.go_back(qp);
+    // One timer serves both waits: what ends this one ends that for an RNR NAK, too.
+    qp.req.waiting_rnr = false;
     // The timer starts again with the first packet sent again.
     engine_.set_deadline(qp, 0);
     engine_.schedule(qp);

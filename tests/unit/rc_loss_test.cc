@@ -343,6 +343,35 @@ TEST_F(RcLoss, ALostProbeAfterAnRnrNakIsSentAgain)
     expect_good(p.b, 2);
 }
 
+// A NAK for a lost request that comes late, out of turn with an RNR NAK: sends again at once, and goes on.
+TEST_F(RcLoss, ASequenceNakWhileAnRnrTimerRuns)
+{
+    Options options;
+    options.ack_timeout = 0;
+    options.rnr_timer = 12;
+    Pair p(net.a, net.b, options);
+    Frame nak;
+    net.filter = [&](const Node &from, Frame &frame) {
+        if (&from == &net.b && nak.empty())
+            nak = frame;
+        return Fate{};
+    };
+    p.a.post(send(p.a.sge(0, 10)));
+    net.pump();
+    ASSERT_EQ(net.a.counters().rnr_nak_received, 1u);
+    View v(nak);
+    ASSERT_EQ(v.syndrome & HGHCA_AETH_TYPE_MASK, HGHCA_AETH_RNR_NAK);
+    nak[v.bth + 12] = HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE;
+    seal(nak);
+
+    p.b.post_recv(p.b.sge(0, 10));
+    Network::deliver(net.a, nak);
+    EXPECT_EQ(net.a.counters().packet_seq_err, 1u);
+    net.settle(1'000'000'000);
+    expect_good(p.a, 1);
+    expect_good(p.b, 1);
+}
+
 // ---- duplicates and disorder
 
 TEST_F(RcLoss, EveryFrameTwice)
