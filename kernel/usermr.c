@@ -6,9 +6,10 @@
 
 #include "hghca.h"
 
+/* ib_reg_user_mr() registers for the kernel, which gives no input. */
 static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *udata)
 {
-	if (!udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (!udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen))
 		return 0;
 	ibdev_dbg(&hdev->ibdev, "region: input that is not zero\n");
 	return -EINVAL;
@@ -112,7 +113,7 @@ err_release_umem:
  * @length: bytes
  * @virt_addr: where it shall seem to be to the device, unless it is zero-based
  * @ib_access: its rights
- * @udata: must be empty
+ * @udata: must be empty; NULL for a user of the kernel's
  *
  * Return: the region, or an ERR_PTR().
  */

@@ -699,6 +699,21 @@ static void rereg_bad_dmabuf(struct kunit *test)
 	rereg_buffer_expect_gone(test, &buffer);
 }
 
+/* As ib_reg_user_mr() asks for it, which has no input to give. */
+static void rereg_for_kernel(struct kunit *test)
+{
+	struct rereg *this = test->priv;
+
+	this->memory = rereg_memory(test, 0);
+	this->ibmr = hghca_reg_user_mr(&this->pd->ibpd, this->memory, REREG_BYTES, this->memory,
+				       IB_ACCESS_LOCAL_WRITE, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(this->ibmr));
+	this->ibmr->device = this->pd->ibpd.device;
+	this->key = this->ibmr->lkey;
+	rereg_expect_memory(test, this->memory, REREG_PAGES, 0);
+	rereg_expect_gone(test);
+}
+
 static struct kunit_case rereg_cases[] = {
 	KUNIT_CASE_PARAM(rereg_each, rereg_param_gen_params),
 	KUNIT_CASE(rereg_zero_based),
@@ -713,6 +728,7 @@ static struct kunit_case rereg_cases[] = {
 	KUNIT_CASE(rereg_dmabuf),
 	KUNIT_CASE(rereg_dmabuf_replaced),
 	KUNIT_CASE_PARAM(rereg_bad_dmabuf, rereg_bad_buffer_gen_params),
+	KUNIT_CASE(rereg_for_kernel),
 	{}
 };
 
