@@ -283,7 +283,7 @@ class Rig:
 
     def look(self):
         """What the kernel knows on every side."""
-        return [self.witness(side).ask("look", 20 * self.slowness) for side in self.sides]
+        return [self.witness(side).ask("look", COMMAND_S * self.slowness) for side in self.sides]
 
     @staticmethod
     def resources(looks):
@@ -364,7 +364,7 @@ class Rig:
         """
         # Debugfs is to be seen in the first namespace alone.
         return [text for side in self.sides if not side.netns
-                for text in self.witness(side).ask(f"check {DMA_ERRORS}", 20 * self.slowness)["said"]]
+                for text in self.witness(side).ask(f"check {DMA_ERRORS}", COMMAND_S * self.slowness)["said"]]
 
     def kill_leftovers(self, wrong):
         for command in self.running:
