@@ -117,9 +117,15 @@ def removal(rig):
 
 
 # Allocations that may wait fail too, and single pages; the number of the one to fail is each thread's own. Those of
-# the debugging of DMA do not fail, or it would switch itself off.
+# the debugging of DMA do not fail, or it would switch itself off, nor those of the leak checker, one for each of
+# others', and of the debugging of objects: both have reserves, so that nothing would come of it.
 EVERY_ALLOCATION = """
+set -e
+cd /sys/kernel/slab
+for cache in *; do echo 1 > $cache/failslab; done
+for cache in kmemleak_object kmemleak_scan_area debug_objects_cache; do echo 0 > $cache/failslab; done
 cd /sys/kernel/debug
+echo Y > failslab/cache-filter
 for kind in failslab fail_page_alloc; do
     echo N > $kind/ignore-gfp-wait
     echo 0 > $kind/verbose
@@ -141,7 +147,7 @@ TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refco
                   # Where it was: a line of a backtrace. What a splat begins with is none.
                   r"^ (\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( \[hghca\])?$")
 SELECTION = bool(os.environ.get("HGHCA_SELECTION"))
-# Half a second each, and there are some 4800: in so many tests.
+# Half a second each, and there are some 2400: in so many tests.
 PROBE_SHARES = 8
 
 
@@ -166,7 +172,7 @@ def probe_allocations(share):
     @allocations(f"a probe and a removal, {share} of {PROBE_SHARES}", limit_s=150)
     def run(rig):
         unbind(rig)
-        each_allocation(rig, f"bind {rig.client.pci} {share}/{160 if SELECTION else PROBE_SHARES}")
+        each_allocation(rig, f"bind {rig.client.pci} {share}/{80 if SELECTION else PROBE_SHARES}")
         works_again(rig)
 
 
@@ -179,7 +185,7 @@ def load_allocations(rig):
     """With no probe in it, which has tests of its own."""
     rig.run("echo 0 > /sys/bus/pci/drivers_autoprobe; rmmod hghca")
     try:
-        each_allocation(rig, f"insmod /opt/hghca/hghca.ko {'1/12' if SELECTION else '1/1'}")
+        each_allocation(rig, f"insmod /opt/hghca/hghca.ko {'1/6' if SELECTION else '1/1'}")
     finally:
         rig.run("echo 1 > /sys/bus/pci/drivers_autoprobe")
     rig.run("insmod /opt/hghca/hghca.ko")
