@@ -102,6 +102,7 @@ struct RequesterState {
     uint8_t fault;            // hghca_syndrome that WQE next_index fails with when it is the oldest; 0: none
     uint8_t retries_left;
     uint8_t rnr_retries_left;
+    uint8_t rnr_in_row;       // RNR NAKs since the last progress
     bool waiting_rnr;
     bool probing;             // after an RNR NAK one packet at a time goes, until one is acknowledged
     bool response_lost;       // went back for a response; later ones out of turn do not count

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "requester.h"
 
+#include <algorithm>
+
 #include "engine.h"
 
 namespace hghca {
@@ -13,6 +15,16 @@ constexpr uint16_t kAckRequestEvery = 64;
 constexpr uint32_t kWindowPsns = 1u << 23;
 
 constexpr uint32_t kRnrTimerUs[32] = HGHCA_RNR_TIMER_US;
+// What short timers grow to while a receiver stays not ready.
+constexpr uint64_t kRnrBackoffNs = 1'000'000;
+
+// IBA vol 1, 9.7.5.2.8 asks for the timer's value at least. A receiver that has not become ready meanwhile is given
+// twice as long each time: retries at 10 us would take the host's processors from the very guest that is to post.
+uint64_t rnr_wait_ns(uint8_t timer_code, uint8_t in_row)
+{
+    const uint64_t timer = uint64_t(kRnrTimerUs[timer_code & 31]) * 1000;
+    return std::max(timer, std::min(timer << std::min<uint8_t>(in_row, 7), kRnrBackoffNs));
+}
 
 // Packets that may be under way.
 uint32_t window(const RequesterState &r) { return r.probing ? 1 : kWindowPackets; }
@@ -65,6 +77,7 @@ void Requester::reset_retries(Qp &qp)
 {
     qp.req.retries_left = qp.a.retry_count;
     qp.req.rnr_retries_left = qp.a.rnr_retry;
+    qp.req.rnr_in_row = 0;
 }
 
 void Requester::progress(Qp &qp)
@@ -126,7 +139,9 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
     r.waiting_rnr = true;
     // What follows the first packet would be dropped too, if there is still no receive.
     r.probing = true;
-    engine_.set_deadline(qp, engine_.now_ns + uint64_t(kRnrTimerUs[timer_code & 31]) * 1000);
+    engine_.set_deadline(qp, engine_.now_ns + rnr_wait_ns(timer_code, r.rnr_in_row));
+    if (r.rnr_in_row < UINT8_MAX)
+        r.rnr_in_row++;
 }
 
 bool Requester::may_send(const Qp &qp, bool begins) const

@@ -257,12 +257,39 @@ TEST_F(RcLoss, RnrRetrySevenIsForEver)
 {
     Pair p(net.a, net.b, Options{});
     p.a.post(send(p.a.sge(0, 10)));
-    net.settle(1'000'000);
+    net.settle(100'000'000);
     EXPECT_GT(net.b.counters().rnr_nak_sent, 50u);
     EXPECT_FALSE(p.a.poll());
     p.b.post_recv(p.b.sge(0, 10));
     net.settle(1'000'000);
     expect_good(p.a, 1);
+}
+
+TEST_F(RcLoss, RnrWaitsDoubleUpToAMillisecondUntilThereIsProgress)
+{
+    constexpr uint32_t kTimer[32] = HGHCA_RNR_TIMER_US;
+    for (unsigned code : {1u, 12u, 14u, 15u, 31u, 0u}) {
+        SCOPED_TRACE(code);
+        Options options;
+        options.rnr_timer = code;
+        options.ack_timeout = 31;
+        Pair p(net.a, net.b, options);
+        const uint64_t timer = kTimer[code] * 1000ull;
+        for (int message = 0; message < 2; message++) {
+            p.a.post(send(p.a.sge(0, 10)));
+            net.pump();
+            uint64_t wait = timer;
+            for (int i = 0; i < 300; i++) {
+                ASSERT_EQ(net.a.host.deadline_ns, net.now() + wait) << i;
+                net.settle(wait);
+                wait = std::max(timer, std::min<uint64_t>(2 * wait, 1'000'000));
+            }
+            p.b.post_recv(p.b.sge(0, 10));
+            net.settle(wait);
+            expect_good(p.a, 1);
+            expect_good(p.b, 1);
+        }
+    }
 }
 
 TEST_F(RcLoss, AWriteWithImmediateWaitsWithItsLastPacketAlone)
