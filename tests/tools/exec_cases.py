@@ -141,19 +141,24 @@ def test_guest_class():
 
 def test_long_log():
     """The kernel log is known beyond what the kernel keeps of it, and what was lost is told"""
-    flood = ("echo on > /proc/sys/kernel/printk_devkmsg; yes '{0}' | head -n {1} | while read -r line; do "
-             "echo \"$line\" > /dev/kmsg; done; echo '<4>after {1}' > /dev/kmsg")
+    def flood(guest, letter, lines):
+        """Write `lines` records of 700 letters, and a warning. A write(2) is a record: dd's blocks are lines."""
+        said = guest.run(f"echo on > /proc/sys/kernel/printk_devkmsg; yes '<6>{letter * 700}' | "
+                         f"dd of=/dev/kmsg bs=704 count={lines} iflag=fullblock status=none; "
+                         f"echo '<4>after {lines}' > /dev/kmsg")
+        same((said.status, said.stderr), (0, ""), "the flood's end")
+
     with booted(hcas=0) as guests:
         g = guests[0]
         begin = len(g.kmsg())
         # Some 3 MB of the 4 that the kernel keeps, twice; then more than it keeps.
         for lines in (4000, 4001):
-            g.run(flood.format("<6>" + "a" * 700, lines))
+            flood(g, "a", lines)
             g.kmsg()
         texts = [record.text for record in g.kmsg()[begin:]]
         same((texts.count("a" * 700), texts[-1]), (8001, "after 4001"), "records")
         same([text for text in texts if "lost" in text], [], "lost records")
-        g.run(flood.format("<6>" + "b" * 700, 12000))
+        flood(g, "b", 12000)
         texts = [record.text for record in g.warnings()]
         same((texts[-1], len([text for text in texts if text.endswith("records of the kernel log were lost")])),
              ("after 12000", 1), "warnings")

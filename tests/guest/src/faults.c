@@ -35,7 +35,7 @@
 #define LONG_BYTES	(8 << 20)
 #define LONG_OFFSET	4096
 #define NTH_MAX		20000	/* no step makes so many allocations */
-#define OTHERS		5
+#define OTHERS		6
 #define DRIVER		"/sys/bus/pci/drivers/hghca/"
 
 /* A step of a life and the way back; 0 or an errno. */
@@ -797,9 +797,10 @@ static int remove_device(void)
 static const struct step device_life[] = {
 	/*
 	 * ACPI, which PCI asks for power, says EIO; PCI EBUSY, asked for regions, and ENOSPC or ENODEV, asked for
-	 * vectors; IP, told of a netdev, ENOBUFS.
+	 * vectors; IP, told of a netdev, ENOBUFS; the driver core EINVAL for a netdev whose device got no name, which
+	 * netdev_register_kobject() does not look at.
 	 */
-	{ "probe", probe, "removal", remove_device, { EIO, EBUSY, ENOSPC, ENODEV, ENOBUFS } },
+	{ "probe", probe, "removal", remove_device, { EIO, EBUSY, ENOSPC, ENODEV, ENOBUFS, EINVAL } },
 };
 
 static int load(void)
