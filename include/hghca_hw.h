@@ -154,6 +154,8 @@ enum hghca_cmd_op {
 	HGHCA_CMD_QUERY_STATS		= 0xe02,	/* extension */
 	HGHCA_CMD_SET_QP_COUNTER	= 0xe03,	/* extension */
 	HGHCA_CMD_QUERY_COUNTER_SET	= 0xe04,	/* extension */
+	HGHCA_CMD_FLOW_ATTACH		= 0xe05,	/* extension */
+	HGHCA_CMD_FLOW_DETACH		= 0xe06,	/* extension */
 	HGHCA_CMD_MODERATE_CQ		= 0xe07,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
@@ -218,12 +220,12 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_XRC			(1U << 10)	/* service type XRC; needs SRQ */
 #define HGHCA_CAP_MULTICAST		(1U << 11)	/* multicast groups */
 #define HGHCA_CAP_QP_COUNTERS		(1U << 12)	/* counter sets; QUERY_CQ, QUERY_MPT */
+#define HGHCA_CAP_RAW_PACKET		(1U << 13)	/* flow rules for raw Ethernet QPs */
 #define HGHCA_CAP_CLOCK			(1U << 14)	/* clock, CQs with timestamps */
 #define HGHCA_CAP_MODERATION		(1U << 15)	/* MODERATE_CQ */
 #define HGHCA_CAP_PLACEMENT		(1U << 16)	/* FLUSH, ATOMIC_WRITE */
 #define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
-#define HGHCA_CAP_ALL			(HGHCA_MASK(12, 0) | HGHCA_MASK(16, 14) | \
-					 HGHCA_CAP_DEVICE_MEMORY)
+#define HGHCA_CAP_ALL			(HGHCA_MASK(16, 0) | HGHCA_CAP_DEVICE_MEMORY)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -288,7 +290,10 @@ struct hghca_dev_lim {
 	__be16	mcg_entry_sz;		/* 56h, bytes */
 	__be16	num_counter_sets;	/* 58h, extension QP_COUNTERS; set 0 is none */
 	__be16	rsvd5a;
-	__be32	rsvd5c;
+	__u8	log_max_flows;		/* 5Ch, extension RAW_PACKET: flow rules */
+	__u8	max_flow_masks;		/* a number, not a log, as is the next */
+	__u8	qps_per_flow;
+	__u8	rsvd5f;
 	__be32	clock_khz;		/* 60h, extension CLOCK: ticks a millisecond */
 	__u8	log_device_memory;	/* 64h, extension DEVICE_MEMORY: bytes */
 	__u8	rsvd65[3];
@@ -307,6 +312,7 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, srqc_entry_sz, 0x4c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_mcgs, 0x54);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, mcg_entry_sz, 0x56);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_counter_sets, 0x58);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_flows, 0x5c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, clock_khz, 0x60);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_device_memory, 0x64);
 
@@ -676,6 +682,59 @@ struct hghca_mgid {
 	__u8	gid[16];
 };
 HGHCA_ASSERT_SIZE(hghca_mgid, 16);
+
+/*
+ * What a flow rule compares, extension: fields of a frame, in wire order.  A frame that has
+ * none of a kind has zeros there.
+ */
+struct hghca_flow_fields {
+	__u8	dmac[6];		/* 00h */
+	__u8	smac[6];		/* 06h */
+	__be16	ether_type;		/* 0Ch: behind the VLAN tag, if there is one */
+	__be16	vlan_tci;		/* 0Eh: of the tag */
+	__u8	src_ip[16];		/* 10h: an IPv4 address in the last four bytes */
+	__u8	dst_ip[16];		/* 20h */
+	__be32	flow_label;		/* 30h: 19:0, of IPv6 */
+	__u8	protocol;		/* 34h: of IPv4; the next header of IPv6 */
+	__u8	tclass;			/* TOS or traffic class */
+	__u8	hop_limit;		/* TTL or hop limit */
+	__u8	kinds;			/* HGHCA_FLOW_*: what the frame has */
+	__be16	src_port;		/* 38h: of UDP or TCP */
+	__be16	dst_port;
+	__be32	rsvd3c;
+};
+HGHCA_ASSERT_SIZE(hghca_flow_fields, 64);
+HGHCA_ASSERT_OFFSET(hghca_flow_fields, src_ip, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_flow_fields, flow_label, 0x30);
+HGHCA_ASSERT_OFFSET(hghca_flow_fields, kinds, 0x37);
+
+#define HGHCA_FLOW_TAGGED		(1U << 0)	/* a VLAN tag */
+#define HGHCA_FLOW_IPV4			(1U << 1)
+#define HGHCA_FLOW_IPV6			(1U << 2)
+#define HGHCA_FLOW_UDP			(1U << 3)
+#define HGHCA_FLOW_TCP			(1U << 4)
+#define HGHCA_FLOW_LABEL_MASK		HGHCA_MASK(19, 0)
+
+/* FLOW_ATTACH input, extension. */
+struct hghca_flow {
+	__be32	qpn;			/* 00h */
+	__be16	priority;		/* 04h: 0 is the highest */
+	__u8	type;			/* 06h: enum hghca_flow_type */
+	__u8	rsvd07;
+	__be32	rsvd08[2];
+	struct hghca_flow_fields value;	/* 10h */
+	struct hghca_flow_fields mask;	/* 50h: the bits of them that count */
+};
+HGHCA_ASSERT_SIZE(hghca_flow, 0x90);
+HGHCA_ASSERT_OFFSET(hghca_flow, type, 0x06);
+HGHCA_ASSERT_OFFSET(hghca_flow, value, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_flow, mask, 0x50);
+
+enum hghca_flow_type {
+	HGHCA_FLOW_NORMAL	= 0,
+	HGHCA_FLOW_ALL_DEFAULT	= 1,	/* what no other rule takes */
+	HGHCA_FLOW_MC_DEFAULT	= 2,	/* multicast that no NORMAL rule takes */
+};
 
 /* SET_GID input, extension. */
 struct hghca_gid_entry {
@@ -1065,7 +1124,7 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(rx_bad_pkey,			"packets dropped: P_Key mismatch") \
 	X(rx_bad_qkey,			"packets dropped: Q_Key mismatch") \
 	X(rx_no_wqe,			"UD and UC messages dropped: no receive WQE") \
-	X(rx_too_long,			"datagrams dropped: longer than the receive WQE") \
+	X(rx_too_long,			"datagrams and frames dropped: longer than the receive WQE") \
 	X(duplicate_request,		"duplicate requests received") \
 	X(out_of_sequence,		"requests received ahead of the expected PSN") \
 	X(rnr_nak_sent,			"RNR NAKs sent") \
@@ -1084,9 +1143,9 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(db_bad_object,		"doorbells ignored: no such QP, CQ or EQ") \
 	X(db_bad_state,			"doorbells ignored: the QP takes none in its state") \
 	X(wqe_bad,			"work requests refused as malformed") \
-	X(raw_tx_packets,		"frames sent by the raw Ethernet QP") \
-	X(raw_rx_packets,		"frames delivered to the raw Ethernet QP") \
-	X(raw_rx_dropped,		"frames for the raw Ethernet QP dropped: no receive WQE") \
+	X(raw_tx_packets,		"frames sent by raw Ethernet QPs") \
+	X(raw_rx_packets,		"frames delivered to raw Ethernet QPs") \
+	X(raw_rx_dropped,		"frames for raw Ethernet QPs dropped: no receive WQE") \
 	X(context_hits,			"context cache hits") \
 	X(context_misses,		"context cache misses") \
 	X(context_evictions,		"context cache write-backs") \
@@ -1100,7 +1159,9 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(multicast_sent,		"datagrams sent to multicast groups") \
 	X(multicast_received,		"datagrams of multicast groups received") \
 	X(multicast_copies,		"copies of them handed to QPs") \
-	X(multicast_extra_bytes,	"bytes of rx_bytes that are of second and further copies")
+	X(multicast_extra_bytes,	"bytes of rx_bytes that are of second and further copies") \
+	X(flow_rx_packets,		"those of raw_rx_packets that flow rules have steered") \
+	X(flow_rx_no_qp,		"frames of flow rules dropped: the QP does not receive")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

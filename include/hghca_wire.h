@@ -56,6 +56,7 @@ HGHCA_ASSERT_OFFSET(hghca_ipv4_header, src, 12);
 #define HGHCA_IPV4_VERSION_IHL		0x45
 #define HGHCA_IPV4_DF			0x4000
 #define HGHCA_IPV4_FRAGMENT_MASK	0x3fff	/* MF and the offset: any of them says fragment */
+#define HGHCA_IP_TCP			6
 #define HGHCA_IP_UDP			17
 
 struct hghca_ipv6_header {
@@ -80,6 +81,8 @@ struct hghca_udp_header {
 	__be16	checksum;
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_udp_header, 8);
+
+#define HGHCA_TCP_HEADER_SIZE		20	/* without options */
 
 #define HGHCA_ROCE_UDP_PORT		4791
 #define HGHCA_ROCE_SRC_PORT_BASE	0xc000	/* the low 14 bits spread flows */

@@ -7,6 +7,7 @@
 #include "byte_order.h"
 #include "command_table.h"
 #include "device.h"
+#include "flow.h"
 #include "icm.h"
 #include "multicast.h"
 #include "queues.h"
@@ -83,6 +84,8 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_READ_MGM, &CommandInterface::read_mgm, kOutput, 1, 0, HGHCA_CAP_MULTICAST},
         {HGHCA_CMD_WRITE_MGM, &CommandInterface::write_mgm, kInput, 1, 0, HGHCA_CAP_MULTICAST},
         {HGHCA_CMD_MGID_HASH, &CommandInterface::mgid_hash, kInput | kFixedModifier, 1, 0, HGHCA_CAP_MULTICAST},
+        {HGHCA_CMD_FLOW_ATTACH, &CommandInterface::flow_attach, kInput, 1, 0, HGHCA_CAP_RAW_PACKET},
+        {HGHCA_CMD_FLOW_DETACH, &CommandInterface::flow_detach, 0, 1, 0, HGHCA_CAP_RAW_PACKET},
         {HGHCA_CMD_MAD_IFC, &CommandInterface::mad_ifc, 0, kAnyModifier},
         {HGHCA_CMD_NOP, &CommandInterface::nop, kBeforeInit | kFixedModifier, 1, HGHCA_NOP_IN_MODIFIER},
         {HGHCA_CMD_SET_PORT, &CommandInterface::set_port, kInput | kFixedModifier, 1, kPortNumber, HGHCA_CAP_PORT},
@@ -150,6 +153,9 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.log_max_mcgs = kLogMaxMcgs;
     lim.qps_per_mcg = HGHCA_MGM_QPS;
     lim.mcg_entry_sz = be16(kMcgEntrySize);
+    lim.log_max_flows = kLogMaxFlows;
+    lim.max_flow_masks = kMaxFlowMasks;
+    lim.qps_per_flow = kQpsPerFlow;
     out(lim);
     return HGHCA_CMD_STAT_OK;
 }
@@ -229,6 +235,8 @@ uint8_t CommandInterface::init_hca(const Command &)
         device_.srqs->configure(srqc.from, srqc.log);
     if (caps & HGHCA_CAP_MULTICAST)
         device_.groups->configure(mcg.from, mcg.log);
+    if (caps & HGHCA_CAP_RAW_PACKET)
+        device_.flows->configure();
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
                               std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts),
                               caps & HGHCA_CAP_MEM_MGT, caps & HGHCA_CAP_DEVICE_MEMORY);
@@ -433,6 +441,15 @@ uint8_t CommandInterface::mgid_hash(const Command &)
         out_immediate(bucket);
     return status;
 }
+
+// ---- 4.20 flow rules
+
+uint8_t CommandInterface::flow_attach(const Command &command)
+{
+    return device_.flows->attach(command.in_modifier, in<hghca_flow>());
+}
+
+uint8_t CommandInterface::flow_detach(const Command &command) { return device_.flows->detach(command.in_modifier); }
 
 uint8_t CommandInterface::mad_ifc(const Command &) { return HGHCA_CMD_STAT_BAD_OP; }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "byte_order.h"
+#include "flow.h"
 #include "hcr.h"
 #include "icm.h"
 #include "multicast.h"
@@ -33,7 +34,8 @@ Device::Device(Host &host, const Config &config)
     : host(host), config(config), icm(std::make_unique<Icm>(host)),
       memory(std::make_unique<MemoryTable>(host, *icm, counters_, config.device_memory)), eqs(std::make_unique<EventQueues>(*this)),
       cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)),
-      groups(std::make_unique<MulticastGroups>(*this)), qps(std::make_unique<QpTable>(*this)),
+      groups(std::make_unique<MulticastGroups>(*this)), flows(std::make_unique<FlowTable>(*this)),
+      qps(std::make_unique<QpTable>(*this)),
       commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),
       uar_low_(size_t(HGHCA_UAR_PAGES) * kDoorbells)
 {
@@ -50,6 +52,7 @@ void Device::close()
     qps->clear();
     srqs->clear();
     groups->clear();
+    flows->clear();
     cqs->clear();
     eqs->clear();
     memory->clear();

@@ -19,6 +19,7 @@ class EventQueues;
 class CompletionQueues;
 class SharedReceiveQueues;
 class MulticastGroups;
+class FlowTable;
 class QpTable;
 class CommandInterface;
 class Transport;
@@ -106,6 +107,7 @@ public:
     std::unique_ptr<CompletionQueues> cqs;
     std::unique_ptr<SharedReceiveQueues> srqs;
     std::unique_ptr<MulticastGroups> groups;
+    std::unique_ptr<FlowTable> flows;
     std::unique_ptr<QpTable> qps;
     std::unique_ptr<CommandInterface> commands;
     std::unique_ptr<Transport> transport;

@@ -109,21 +109,26 @@ Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const P
     return Sent::Yes;
 }
 
-Sent Engine::send_frame(const PacketSegments &frame, uint32_t frame_bytes)
+Sent Engine::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t frame_bytes)
 {
     iovec parts[68];
     int count = 0;
     if (!add_payload(frame, parts, count))
         return Sent::Unreadable;
     const FrameView view{parts, count, 0, frame_bytes};
-    uint8_t dmac[6];
-    view.copy(0, dmac, sizeof(dmac));
-    if (link.own_address(dmac)) {
+    std::array<uint8_t, kMaxHeader> head;
+    const size_t head_bytes = std::min<size_t>(frame_bytes, head.size());
+    view.copy(0, head.data(), head_bytes);
+    if (link.own_address(head.data())) {
         // Made by software, so nothing in it is trusted.
         receive_frame(view, false);
         return Sent::Yes;
     }
-    return !device.port.link_up || device.host.send_frame(parts, count) ? Sent::Yes : Sent::Blocked;
+    if (device.port.link_up && !device.host.send_frame(parts, count))
+        return Sent::Blocked;
+    if (head[0] & 1)
+        raw.receive_own(view, head.data(), head_bytes, qp.a.qpn);
+    return Sent::Yes;
 }
 
 // ---- in
@@ -169,7 +174,7 @@ void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender
     switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
     case Verdict::Other:
         if (!sender)
-            raw.receive(frame, packet.head.data());
+            raw.receive(frame, packet.head.data(), head_bytes);
         return;
     case Verdict::Engine:
         why = parse_packet(frame, trusted, link, packet);

@@ -59,8 +59,9 @@ public:
     // route leads back here; a datagram to a group does both. `route` nullptr:
     // there is no way out.
     Sent send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes);
-    // Sends a frame as it is.
-    Sent send_frame(const PacketSegments &frame, uint32_t frame_bytes);
+    // Sends a frame of a raw Ethernet QP as it is, or receives it when it is for the
+    // port; one that is multicast is for rules of other QPs here as well.
+    Sent send_frame(const Qp &qp, const PacketSegments &frame, uint32_t frame_bytes);
     // Writes bytes [from, from + segments) of `view` to guest memory. False: DMA failed.
     bool scatter(const FrameView &view, size_t from, const PacketSegments &to);
 

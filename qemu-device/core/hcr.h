@@ -99,6 +99,8 @@ private:
     uint8_t read_mgm(const Command &);
     uint8_t write_mgm(const Command &);
     uint8_t mgid_hash(const Command &);
+    uint8_t flow_attach(const Command &);
+    uint8_t flow_detach(const Command &);
     uint8_t mad_ifc(const Command &);
     uint8_t nop(const Command &);
     uint8_t set_port(const Command &);

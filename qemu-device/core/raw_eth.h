@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The raw Ethernet QP: the port as a NIC (interface document, 4.10, 4.13).
+// Raw Ethernet QPs: that of the net device, which makes the port a NIC (interface
+// document, 4.10, 4.13), and those that flow rules name (4.20).
 #pragma once
 
 #include "packet.h"
@@ -16,11 +17,15 @@ public:
     explicit RawEthernet(Engine &engine) : engine_(engine) {}
 
     Turn run(Qp &qp, int32_t &credit);
-    // A frame that is not for the RDMA engine. `head` holds its first bytes.
-    void receive(const FrameView &frame, const uint8_t *head);
+    // A frame that is not for the RDMA engine. `head` holds its first `head_bytes`.
+    void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes);
+    // A multicast frame that QP `sender` has sent: for the QPs of rules, but not for that one.
+    void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender);
 
 private:
     bool wanted(const uint8_t *dmac) const;
+    bool steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender);
+    bool deliver(Qp &qp, const FrameView &frame);
 
     Engine &engine_;
     SendWqe send_wqe_{};
