@@ -265,6 +265,10 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	}
 	if (limits->caps & HGHCA_CAP_PLACEMENT)
 		attr->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE;
+	if (limits->caps & HGHCA_CAP_RAW_PACKET) {
+		attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
+		attr->max_raw_ethy_qp = attr->max_qp;
+	}
 	attr->max_send_sge = limits->max_sge;
 	attr->max_recv_sge = limits->max_sge_rq;
 	attr->max_sge_rd = attr->max_send_sge;

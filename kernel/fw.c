@@ -523,6 +523,31 @@ int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u
 }
 
 /**
+ * hghca_cmd_flow_attach - FLOW_ATTACH
+ * @hdev: the device
+ * @index: index of the rule
+ * @flow: the rule
+ *
+ * Return: 0 or a negative errno; -EBUSY: the QP has the same rule already.
+ */
+int hghca_cmd_flow_attach(struct hghca_dev *hdev, u32 index, const struct hghca_flow *flow)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_FLOW_ATTACH, index, 0, flow, sizeof(*flow));
+}
+
+/**
+ * hghca_cmd_flow_detach - FLOW_DETACH
+ * @hdev: the device
+ * @index: index of the rule
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_flow_detach(struct hghca_dev *hdev, u32 index)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_FLOW_DETACH, index, 0, 0);
+}
+
+/**
  * hghca_cmd_set_gid - SET_GID
  * @hdev: the device
  * @index: GID index

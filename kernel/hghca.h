@@ -25,6 +25,7 @@
  *	qp.c, qpstate.c	queue pairs; their states and attributes
  *	srq.c		shared receive queues
  *	mcast.c		multicast groups
+ *	flow.c		flow rules of raw packet QPs
  *	post.c, wqe.c	posting; work queue elements from verbs to bytes
  *	ah.c		address handles
  *	netdev.c, netring.c	the Ethernet side of the port
@@ -82,6 +83,7 @@ struct hghca_ucontext;
  * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
  * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
  * @num_mcgs: entries of the table of multicast groups; 0 without HGHCA_CAP_MULTICAST
+ * @num_flows: flow rules; 0 without HGHCA_CAP_RAW_PACKET
  * @clock_khz: of the device's clock; 0 without HGHCA_CAP_CLOCK
  * @device_memory: bytes, 0 without HGHCA_CAP_DEVICE_MEMORY
  * @num_pds: protection domains
@@ -129,6 +131,7 @@ struct hghca_limits {
 	u32 num_srqs;
 	u32 num_counter_sets;
 	u32 num_mcgs;
+	u32 num_flows;
 	u32 clock_khz;
 	u32 device_memory;
 	u32 num_pds;
@@ -497,6 +500,7 @@ struct hghca_bus {
  * @uar_ida: UAR pages
  * @mpt_ida: MPT indices
  * @counter_ida: counter sets
+ * @flow_ida: flow rules
  * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
  * @mtt_pool: MTT indices
  * @dm_pool: device memory, by its offset in BAR2; NULL without
@@ -537,6 +541,7 @@ struct hghca_dev {
 	struct ida uar_ida;
 	struct ida mpt_ida;
 	struct ida counter_ida;
+	struct ida flow_ida;
 	u16 *mpt_tags;
 	struct gen_pool *mtt_pool;
 	struct gen_pool *dm_pool;
@@ -688,6 +693,8 @@ int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_re
 int hghca_cmd_write_mgm(struct hghca_dev *hdev, u32 index, struct hghca_mailbox *mailbox,
 			bool take);
 int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u64 *hash);
+int hghca_cmd_flow_attach(struct hghca_dev *hdev, u32 index, const struct hghca_flow *flow);
+int hghca_cmd_flow_detach(struct hghca_dev *hdev, u32 index);
 int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
 int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
 int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);

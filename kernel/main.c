@@ -118,6 +118,12 @@ static const struct ib_device_ops hghca_dev_mcast_ops = {
 	.detach_mcast = hghca_detach_mcast,
 };
 
+/* For a device that steers frames to raw packet QPs. */
+static const struct ib_device_ops hghca_dev_flow_ops = {
+	.create_flow = hghca_create_flow,
+	.destroy_flow = hghca_destroy_flow,
+};
+
 /* For a device that has memory of its own. */
 static const struct ib_device_ops hghca_dev_dm_ops = {
 	.alloc_dm = hghca_alloc_dm,
@@ -204,6 +210,7 @@ struct hghca_dev *hghca_dev_alloc(void)
 	ida_init(&hdev->uar_ida);
 	ida_init(&hdev->mpt_ida);
 	ida_init(&hdev->counter_ida);
+	ida_init(&hdev->flow_ida);
 	INIT_WORK(&hdev->link_work, hghca_port_link_work);
 	INIT_WORK(&hdev->fail_work, hghca_dev_fail_work);
 	INIT_WORK(&hdev->flush_work, hghca_flush_work);
@@ -216,6 +223,7 @@ struct hghca_dev *hghca_dev_alloc(void)
  */
 void hghca_dev_free(struct hghca_dev *hdev)
 {
+	ida_destroy(&hdev->flow_ida);
 	ida_destroy(&hdev->counter_ida);
 	ida_destroy(&hdev->mpt_ida);
 	ida_destroy(&hdev->uar_ida);
@@ -288,6 +296,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_xrc_ops);
 	if (hdev->limits.caps & HGHCA_CAP_MULTICAST)
 		ib_set_device_ops(ibdev, &hghca_dev_mcast_ops);
+	if (hdev->limits.caps & HGHCA_CAP_RAW_PACKET)
+		ib_set_device_ops(ibdev, &hghca_dev_flow_ops);
 	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
 		ib_set_device_ops(ibdev, &hghca_dev_mem_mgt_ops);
 	if (hdev->limits.caps & HGHCA_CAP_DEVICE_MEMORY)

@@ -21,6 +21,7 @@
 #define HGHCA_LOG_MAX_XRCDS		24	/* what QPC and SRQ context have room for */
 #define HGHCA_LOG_MAX_SRQS	24
 #define HGHCA_LOG_MAX_MCGS	16
+#define HGHCA_LOG_MAX_FLOWS	24
 #define HGHCA_LOG_MAX_PDS	24
 #define HGHCA_LOG_MAX_MTTS	28
 #define HGHCA_LOG_MAX_QUEUE	16
@@ -316,6 +317,27 @@ static void hghca_profile_mcgs(struct hghca_dev *hdev, const struct hghca_dev_li
 	limits->caps &= ~HGHCA_CAP_MULTICAST;
 }
 
+/* Without a rule no raw packet QP of a user has anything to receive. */
+static void hghca_profile_flows(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+
+	if (!(limits->caps & HGHCA_CAP_RAW_PACKET))
+		return;
+
+	if (lim->log_max_flows > HGHCA_LOG_MAX_FLOWS) {
+		hghca_profile_bad(hdev, "log_max_flows", lim->log_max_flows);
+	} else if (!lim->max_flow_masks) {
+		hghca_profile_bad(hdev, "max_flow_masks", 0);
+	} else if (!lim->qps_per_flow) {
+		hghca_profile_bad(hdev, "qps_per_flow", 0);
+	} else {
+		limits->num_flows = 1U << lim->log_max_flows;
+		return;
+	}
+	limits->caps &= ~HGHCA_CAP_RAW_PACKET;
+}
+
 /* Put the tables into their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -412,6 +434,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	hghca_profile_clock(hdev, &lim);
 	hghca_profile_device_memory(hdev, &lim);
 	hghca_profile_mcgs(hdev, &lim);
+	hghca_profile_flows(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);
 }
 

@@ -58,7 +58,7 @@ void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
 /* An SRQ in place of a receive queue. */
 static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)
 {
-	if (init->qp_type == IB_QPT_GSI)
+	if (init->qp_type == IB_QPT_GSI || init->qp_type == IB_QPT_RAW_PACKET)
 		return -EOPNOTSUPP;
 	if (init->srq->srq_type != IB_SRQT_BASIC)
 		return -EINVAL;
@@ -69,8 +69,8 @@ static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)
 /* No QP gets what it sends to a group itself, also without being asked to. */
 static u32 hghca_qp_create_flags(const struct hghca_dev *hdev, enum ib_qp_type type)
 {
-	return type == IB_QPT_UD && hdev->limits.caps & HGHCA_CAP_MULTICAST ?
-	       IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+	return (type == IB_QPT_UD && hdev->limits.caps & HGHCA_CAP_MULTICAST) ||
+	       type == IB_QPT_RAW_PACKET ? IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
 }
 
 static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_attr *init,
@@ -91,6 +91,10 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 	case IB_QPT_XRC_INI:
 	case IB_QPT_XRC_TGT:
 		if (user && limits->caps & HGHCA_CAP_XRC)
+			break;
+		return -EOPNOTSUPP;
+	case IB_QPT_RAW_PACKET:
+		if (user && limits->caps & HGHCA_CAP_RAW_PACKET)
 			break;
 		return -EOPNOTSUPP;
 	case IB_QPT_GSI:
@@ -384,6 +388,8 @@ static u32 hghca_qp_st(const struct hghca_qp *hqp)
 	case IB_QPT_XRC_INI:
 	case IB_QPT_XRC_TGT:
 		return HGHCA_QP_ST_XRC;
+	case IB_QPT_RAW_PACKET:
+		return HGHCA_QP_ST_RAW;
 	default:
 		return HGHCA_QP_ST_UD;
 	}
@@ -435,7 +441,8 @@ static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
  * @init: its type, queues, CQs and SRQ; the queues of a kernel QP may be larger
  * @udata: of a user, otherwise NULL; an XRC target is ib_core's for its users
  *
- * RC, UC, UD, XRC of users, and the GSI QP.
+ * RC, UC, UD, XRC and raw packet QPs of users, and the GSI QP.  The core has seen
+ * that who asks for a raw packet QP has CAP_NET_RAW.
  *
  * Return: 0, or -EOPNOTSUPP for a type or flag the device lacks, -EINVAL for what
  * is beyond its limits or malformed, -EBUSY for a second GSI QP, and what memory

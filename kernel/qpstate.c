@@ -7,7 +7,7 @@
  *	  ^                 |  ^                    ^  |         |  ^
  *	  |           INIT2INIT                     |  RTS2RTS   SQD2SQD
  *	  | ERR2RST                       SQERR2RTS |
- *	any                                        SQE (UC, UD, by the device)
+ *	any                                 SQE (UC, UD, raw, by the device)
  *
  *	any but RESET -- 2ERR --> ERR
  */
@@ -24,6 +24,7 @@ enum hghca_service {
 	HGHCA_SERVICE_UC,
 	HGHCA_SERVICE_UD,
 	HGHCA_SERVICE_XRC,
+	HGHCA_SERVICE_RAW,
 	HGHCA_SERVICES
 };
 
@@ -70,12 +71,14 @@ static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1]
 	[IB_QPS_RESET][IB_QPS_INIT] = {
 		.op = HGHCA_CMD_RST2INIT_QPEE,
 		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C },
+			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C,
+			      HGHCA_QP_ATTR_PORT },
 	},
 	[IB_QPS_INIT][IB_QPS_INIT] = {
 		.op = HGHCA_CMD_INIT2INIT_QPEE,
 		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C },
+			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C,
+			      HGHCA_QP_ATTR_PORT },
 	},
 	[IB_QPS_INIT][IB_QPS_RTR] = {
 		.op = HGHCA_CMD_INIT2RTR_QPEE,
@@ -217,6 +220,8 @@ static enum hghca_service hghca_qp_service(const struct hghca_qp *hqp)
 	case IB_QPT_XRC_INI:
 	case IB_QPT_XRC_TGT:
 		return HGHCA_SERVICE_XRC;
+	case IB_QPT_RAW_PACKET:
+		return HGHCA_SERVICE_RAW;
 	default:
 		return HGHCA_SERVICE_UD;
 	}

@@ -481,6 +481,12 @@ int hghca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int hghca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int hghca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 
+/* flow.c.  May sleep. */
+int hghca_flow_from_ib(struct hghca_flow *flow, const struct ib_flow_attr *attr);
+struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
+				  struct ib_udata *udata);
+int hghca_destroy_flow(struct ib_flow *ibflow);
+
 /* ah.c */
 int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 int hghca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);

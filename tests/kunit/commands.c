@@ -491,6 +491,19 @@ static int typed_resize_srq(struct hghca_dev *hdev)
 	return hghca_cmd_resize_srq(hdev, 0x5678, &resize);
 }
 
+static int typed_flow_attach(struct hghca_dev *hdev)
+{
+	struct hghca_flow flow;
+
+	memset(&flow, 0x77, sizeof(flow));
+	return hghca_cmd_flow_attach(hdev, 0xfed, &flow);
+}
+
+static int typed_flow_detach(struct hghca_dev *hdev)
+{
+	return hghca_cmd_flow_detach(hdev, 0xfed);
+}
+
 static int typed_set_gid(struct hghca_dev *hdev)
 {
 	struct hghca_gid_entry entry;
@@ -621,6 +634,8 @@ static const struct typed_command {
 	{ "WRITE_MGM, a QP goes", typed_take_mgm, 0x026, 0, 0x1abc, .in_bytes = 256,
 	  .takes = true },
 	{ "MGID_HASH", typed_mgid_hash, 0x027, 0, 0, .in_bytes = 16 },
+	{ "FLOW_ATTACH", typed_flow_attach, 0xe05, 0, 0xfed, .in_bytes = 0x90 },
+	{ "FLOW_DETACH", typed_flow_detach, 0xe06, 0, 0xfed, .takes = true },
 	{ "NOP", hghca_cmd_nop, 0x031, 0, 0x1f },
 	{ "SET_PORT", typed_set_port, 0x00c, 0, 1, .in_bytes = 0x40 },
 	{ "SET_GID", typed_set_gid, 0xe00, 0, 100, .in_bytes = 0x20 },

@@ -99,10 +99,10 @@ static struct ib_qp_attr transition_values(void)
 /* ------------------------------------------------------------------ */
 /* The table                                                            */
 
-enum transition_type { RC, UC, UD, GSI, INI, TGT, TRANSITION_TYPES };
+enum transition_type { RC, UC, UD, GSI, INI, TGT, RAW, TRANSITION_TYPES };
 
 static const char * const transition_type_names[] = { "RC", "UC", "UD", "GSI", "XRC initiator",
-						       "XRC target" };
+						       "XRC target", "raw packet" };
 
 static const char * const transition_state_names[] = {
 	[IB_QPS_RESET] = "RESET", [IB_QPS_INIT] = "INIT", [IB_QPS_RTR] = "RTR",
@@ -245,6 +245,16 @@ static const struct transition {
 		      IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX | IB_QP_MIN_RNR_TIMER |
 		      IB_QP_PATH_MIG_STATE },
 
+	{ RAW, IB_QPS_RESET, IB_QPS_INIT, 0x19, .required = IB_QP_PORT },
+	{ RAW, IB_QPS_INIT, IB_QPS_INIT, 0x2d, .device = BIT(5) },
+	{ RAW, IB_QPS_INIT, IB_QPS_RTR, 0x1a },
+	{ RAW, IB_QPS_RTR, IB_QPS_RTS, 0x1b },
+	{ RAW, IB_QPS_RTS, IB_QPS_RTS, 0x1c },
+	{ RAW, IB_QPS_RTS, IB_QPS_SQD, 0x1f },
+	{ RAW, IB_QPS_SQD, IB_QPS_RTS, 0x20 },
+	{ RAW, IB_QPS_SQD, IB_QPS_SQD, 0x38 },
+	{ RAW, IB_QPS_SQE, IB_QPS_RTS, 0x1d },
+
 	/* An RC QP does not enter SQE, nor does one of XRC. */
 #define TRANSITIONS_OUT(type) \
 	{ type, IB_QPS_INIT, IB_QPS_ERR, 0x1e }, { type, IB_QPS_RTR, IB_QPS_ERR, 0x1e }, \
@@ -254,10 +264,11 @@ static const struct transition {
 	{ type, IB_QPS_RTR, IB_QPS_RESET, 0x21 }, { type, IB_QPS_RTS, IB_QPS_RESET, 0x21 }, \
 	{ type, IB_QPS_SQD, IB_QPS_RESET, 0x21 }, { type, IB_QPS_ERR, IB_QPS_RESET, 0x21 }
 	TRANSITIONS_OUT(RC), TRANSITIONS_OUT(UC), TRANSITIONS_OUT(UD), TRANSITIONS_OUT(GSI),
-	TRANSITIONS_OUT(INI), TRANSITIONS_OUT(TGT),
+	TRANSITIONS_OUT(INI), TRANSITIONS_OUT(TGT), TRANSITIONS_OUT(RAW),
 	{ UC, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { UC, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 	{ UD, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { UD, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 	{ GSI, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { GSI, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
+	{ RAW, IB_QPS_SQE, IB_QPS_ERR, 0x1e }, { RAW, IB_QPS_SQE, IB_QPS_RESET, 0x21 },
 };
 
 /* ------------------------------------------------------------------ */
@@ -293,8 +304,8 @@ static int transition_suite_init(struct kunit_suite *suite)
 {
 	static const enum ib_qp_type types[] = {
 		[RC] = IB_QPT_RC, [UC] = IB_QPT_UC, [UD] = IB_QPT_UD, [GSI] = IB_QPT_GSI,
-		/* Those of XRC are made for users alone: as RC QPs that say they are. */
-		[INI] = IB_QPT_RC, [TGT] = IB_QPT_RC,
+		/* Those of XRC and of raw packets are users' alone: as RC QPs that say they are. */
+		[INI] = IB_QPT_RC, [TGT] = IB_QPT_RC, [RAW] = IB_QPT_RC,
 	};
 	int type, err;
 
@@ -325,6 +336,7 @@ static int transition_suite_init(struct kunit_suite *suite)
 	}
 	transition_qps[INI]->ibqp.qp_type = IB_QPT_XRC_INI;
 	transition_qps[TGT]->ibqp.qp_type = IB_QPT_XRC_TGT;
+	transition_qps[RAW]->ibqp.qp_type = IB_QPT_RAW_PACKET;
 	return 0;
 }
 
