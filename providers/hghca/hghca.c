@@ -26,6 +26,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.create_ah = hghca_create_ah,
 	.create_cq = hghca_create_cq,
 	.create_cq_ex = hghca_create_cq_ex,
+	.create_flow = hghca_create_flow,
 	.create_qp = hghca_create_qp,
 	.create_qp_ex = hghca_create_qp_ex,
 	.create_srq = hghca_create_srq,
@@ -36,6 +37,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.dereg_mr = hghca_dereg_mr,
 	.destroy_ah = hghca_destroy_ah,
 	.destroy_cq = hghca_destroy_cq,
+	.destroy_flow = hghca_destroy_flow,
 	.destroy_qp = hghca_destroy_qp,
 	.destroy_srq = hghca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
@@ -91,6 +93,7 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	ctx->has_xrc = resp->caps & HGHCA_CAP_XRC;
 	ctx->has_clock = resp->caps & HGHCA_CAP_CLOCK;
 	ctx->has_placement = resp->caps & HGHCA_CAP_PLACEMENT;
+	ctx->has_raw = resp->caps & HGHCA_CAP_RAW_PACKET;
 	return 0;
 }
 

@@ -66,6 +66,7 @@ struct hghca_context {
 	bool has_xrc;
 	bool has_clock;			/* timestamps of completions */
 	bool has_placement;		/* FLUSH, ATOMIC WRITE */
+	bool has_raw;			/* raw packet QPs */
 	bool single_threaded;
 
 	/*
@@ -213,6 +214,7 @@ struct hghca_qp {
 	uint32_t max_inline;
 	bool is_ud;
 	bool is_uc;
+	bool is_raw;
 	bool is_xrc;			/* initiator */
 	bool is_target;			/* of XRC: a handle, nothing else here is live */
 	bool has_mem_mgt;
@@ -485,6 +487,10 @@ int hghca_destroy_srq(struct ibv_srq *srq);
 int hghca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad_wr);
 int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id);
+
+/* flow.c */
+struct ibv_flow *hghca_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int hghca_destroy_flow(struct ibv_flow *flow);
 
 /* qp.c */
 uint32_t hghca_stride_log(uint32_t bytes);

@@ -233,6 +233,8 @@ static bool hghca_qp_has_type(const struct hghca_context *ctx, enum ibv_qp_type 
 		return true;
 	case IBV_QPT_XRC_SEND:
 		return ctx->has_xrc;
+	case IBV_QPT_RAW_PACKET:
+		return ctx->has_raw;
 	default:
 		return false;
 	}
@@ -248,9 +250,10 @@ static int hghca_qp_check_attr(const struct hghca_context *ctx,
 	/* No QP gets what it sends to a group itself, also without being asked to. */
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags &&
 	    (attr->create_flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
-	     attr->qp_type != IBV_QPT_UD))
+	     (attr->qp_type != IBV_QPT_UD && attr->qp_type != IBV_QPT_RAW_PACKET)))
 		return EOPNOTSUPP;
-	if (!hghca_qp_has_type(ctx, attr->qp_type))
+	if (!hghca_qp_has_type(ctx, attr->qp_type) ||
+	    (attr->qp_type == IBV_QPT_RAW_PACKET && attr->srq))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
 	    !attr->send_cq || (receives && !attr->recv_cq) || (!receives && attr->srq))
@@ -310,6 +313,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	qp->uar = ctx->uar;
 	qp->is_ud = attr->qp_type == IBV_QPT_UD;
 	qp->is_uc = attr->qp_type == IBV_QPT_UC;
+	qp->is_raw = attr->qp_type == IBV_QPT_RAW_PACKET;
 	qp->is_xrc = attr->qp_type == IBV_QPT_XRC_SEND;
 	qp->has_mem_mgt = ctx->has_mem_mgt;
 	qp->has_placement = ctx->has_placement;

@@ -68,6 +68,7 @@ static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *q
 		return NULL;
 	if ((qp->is_ud && !(op->needs & HGHCA_OP_UD)) ||
 	    (qp->is_uc && !(op->needs & HGHCA_OP_UC)) ||
+	    (qp->is_raw && op->opcode != HGHCA_OPCODE_SEND) ||
 	    (!qp->has_mem_mgt && (op->needs & HGHCA_OP_MEM_MGT)))
 		return NULL;
 	return op;
@@ -170,7 +171,7 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 	int units = 0;
 
 	op = hghca_send_op(qp, wr->opcode);
-	if (!op)
+	if (!op || !hghca_send_flags_valid(qp, wr->send_flags))
 		return EINVAL;
 	if ((op->needs & HGHCA_OP_KEY) && (wr->send_flags & IBV_SEND_INLINE))
 		return EINVAL;

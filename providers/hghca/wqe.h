@@ -60,6 +60,12 @@ static inline __le32 hghca_link_nee_nds(uint32_t units, bool fence)
 	return htole32(units | (fence ? HGHCA_NEXT_FENCE : 0));
 }
 
+/* The device makes no checksums for who sends whole frames. */
+static inline bool hghca_send_flags_valid(const struct hghca_qp *qp, unsigned int send_flags)
+{
+	return !qp->is_raw || !(send_flags & IBV_SEND_IP_CSUM);
+}
+
 /* Nothing may be sent before RTS: the device would ignore the doorbell.  A target has no queue. */
 static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 {

@@ -7,6 +7,7 @@
 #include "hghca.h"
 #include "wqe.h"
 
+#define HGHCA_SEND_OPS_RAW	((uint64_t)IBV_QP_EX_WITH_SEND)
 #define HGHCA_SEND_OPS_UD	((uint64_t)(IBV_QP_EX_WITH_SEND | \
 					    IBV_QP_EX_WITH_SEND_WITH_IMM))
 #define HGHCA_SEND_OPS_UC	(HGHCA_SEND_OPS_UD | \
@@ -70,6 +71,10 @@ static inline void *hghca_wr_open(struct ibv_qp_ex *ibqp, uint8_t opcode,
 		return NULL;
 	hghca_wr_close(qp);
 
+	if (!hghca_send_flags_valid(qp, ibqp->wr_flags)) {
+		wr->err = EINVAL;
+		return NULL;
+	}
 	index = hghca_wq_head(&qp->sq) + wr->batch.count;
 	if (hghca_wq_full(&qp->sq, index)) {
 		wr->err = ENOMEM;
@@ -357,6 +362,8 @@ static uint64_t hghca_wr_service_ops(const struct hghca_qp *qp)
 {
 	uint64_t ops = qp->is_uc ? HGHCA_SEND_OPS_UC : HGHCA_SEND_OPS_RC;
 
+	if (qp->is_raw)
+		return HGHCA_SEND_OPS_RAW;
 	if (qp->is_ud)
 		return HGHCA_SEND_OPS_UD;
 	if (!qp->has_mem_mgt)
