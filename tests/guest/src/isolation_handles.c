@@ -574,7 +574,7 @@ static const struct command commands[] = {
 	{ "extended CREATE_QP", ex_create_qp, PD | CQ, 0 },
 	{ "extended MODIFY_QP", ex_modify_qp, QP, 0 },
 	{ "extended MODIFY_CQ", ex_modify_cq, CQ, MAYBE },
-	{ "extended CREATE_FLOW", ex_create_flow, QP, EINVAL },
+	{ "extended CREATE_FLOW", ex_create_flow, QP, EOPNOTSUPP },
 	{ "extended CREATE_WQ", ex_create_wq, PD | CQ, EINVAL },
 	{ "PD_DESTROY", pd_destroy, PD, 0 },
 	{ "MR_DESTROY", mr_destroy, MR, 0 },
