@@ -157,6 +157,8 @@ enum hghca_cmd_op {
 	HGHCA_CMD_FLOW_ATTACH		= 0xe05,	/* extension */
 	HGHCA_CMD_FLOW_DETACH		= 0xe06,	/* extension */
 	HGHCA_CMD_MODERATE_CQ		= 0xe07,	/* extension */
+	HGHCA_CMD_RESUME_QP		= 0xe08,	/* extension */
+	HGHCA_CMD_CLEAR_MTT		= 0xe09,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
 };
@@ -224,8 +226,9 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_CLOCK			(1U << 14)	/* clock, CQs with timestamps */
 #define HGHCA_CAP_MODERATION		(1U << 15)	/* MODERATE_CQ */
 #define HGHCA_CAP_PLACEMENT		(1U << 16)	/* FLUSH, ATOMIC_WRITE */
+#define HGHCA_CAP_ODP			(1U << 17)	/* regions paged on demand */
 #define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
-#define HGHCA_CAP_ALL			(HGHCA_MASK(16, 0) | HGHCA_CAP_DEVICE_MEMORY)
+#define HGHCA_CAP_ALL			HGHCA_MASK(18, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -377,8 +380,18 @@ HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
 
 #define HGHCA_MTT_PER_MAILBOX		508
 #define HGHCA_MTT_ADDR_MASK		(~0xfffULL)
+#define HGHCA_MTT_ABSENT		(1ULL << 0)	/* extension ODP: there is no page */
+#define HGHCA_MTT_READ_ONLY		(1ULL << 1)	/* extension ODP: none to write to */
 /* Where entry i of a WRITE_MTT mailbox stands. */
 #define HGHCA_MTT_SLOT(i)		((i) ^ 3)
+
+/* CLEAR_MTT, extension ODP: in_param is the index of the first, in_modifier their number. */
+#define HGHCA_CLEAR_MTT_MAX		65536
+
+/* in_param of RESUME_QP, extension ODP; the bits above are 0. */
+#define HGHCA_RESUME_TOKEN_MASK		HGHCA_MASK(31, 16)	/* of the PAGE_FAULT event */
+#define HGHCA_RESUME_RESPONDER		(1U << 1)	/* the receive side; otherwise the send side */
+#define HGHCA_RESUME_FAILED		(1U << 0)	/* there is no such page */
 
 /* MPT, table 3-2-17. */
 struct hghca_mpt {
@@ -420,7 +433,7 @@ HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
 #define HGHCA_ACCESS_REMOTE_ATOMIC	(1U << 3)
 #define HGHCA_ACCESS_MW_BIND		(1U << 4)
 #define HGHCA_ACCESS_ZERO_BASED		(1U << 5)
-#define HGHCA_ACCESS_ON_DEMAND		(1U << 6)
+#define HGHCA_ACCESS_ON_DEMAND		(1U << 6)	/* extension ODP: pages may be absent */
 #define HGHCA_ACCESS_FLUSH_GLOBAL	(1U << 7)	/* extension PLACEMENT */
 
 /* EQ context, table 3-2-27. */
@@ -1047,6 +1060,7 @@ enum hghca_event_type {
 	HGHCA_EVENT_SRQ_CATAS_ERROR	= 0x12,
 	HGHCA_EVENT_SRQ_QP_LAST_WQE	= 0x13,
 	HGHCA_EVENT_SRQ_LIMIT		= 0x14,
+	HGHCA_EVENT_PAGE_FAULT		= 0x18,		/* extension */
 };
 
 /* subtype of HGHCA_EVENT_PORT_CHANGE */
@@ -1095,6 +1109,14 @@ struct hghca_eqe {
 			__be32	rsvd04[2];
 			__be32	port;		/* 0Ch: port 31:28 */
 		} port_change;
+		struct {
+			__be32	qpn;		/* 04h */
+			__be32	what;		/* 08h: HGHCA_PAGE_FAULT_* */
+			__be32	key;		/* 0Ch: of the region */
+			__be32	addr_h;		/* 10h: in it */
+			__be32	addr_l;
+			__be32	length;		/* 18h: bytes wanted from there on */
+		} page_fault;
 	} event;
 	__u8	rsvd1c[3];
 	__u8	owner;			/* 1Fh, as in a CQE */
@@ -1104,9 +1126,13 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, event.cmd.token, 0x06);
 HGHCA_ASSERT_OFFSET(hghca_eqe, event.cmd.status, 0x0f);
 HGHCA_ASSERT_OFFSET(hghca_eqe, event.cmd.out_param_l, 0x14);
 HGHCA_ASSERT_OFFSET(hghca_eqe, event.port_change.port, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_eqe, event.page_fault.length, 0x18);
 HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 
 #define HGHCA_EVENT_PORT_MASK		HGHCA_MASK(31, 28)
+#define HGHCA_PAGE_FAULT_TOKEN_MASK	HGHCA_MASK(31, 16)	/* for RESUME_QP */
+#define HGHCA_PAGE_FAULT_RESPONDER	(1U << 1)	/* the receive side; otherwise the send side */
+#define HGHCA_PAGE_FAULT_WRITE		(1U << 0)	/* to be written to */
 
 /* ------------------------------------------------------------------ */
 /* Counters: QUERY_STATS returns them as __be64 in this order           */
@@ -1161,7 +1187,9 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(multicast_copies,		"copies of them handed to QPs") \
 	X(multicast_extra_bytes,	"bytes of rx_bytes that are of second and further copies") \
 	X(flow_rx_packets,		"those of raw_rx_packets that flow rules have steered") \
-	X(flow_rx_no_qp,		"frames of flow rules dropped: the QP does not receive")
+	X(flow_rx_no_qp,		"frames of flow rules dropped: the QP does not receive") \
+	X(page_faults,			"PAGE_FAULT events sent") \
+	X(rx_page_absent,		"datagrams and UC messages dropped: a page was absent")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

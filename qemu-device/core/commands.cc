@@ -54,6 +54,7 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_QUERY_MPT, &CommandInterface::query_mpt, kOutput, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_HW2SW_MPT, &CommandInterface::hw2sw_mpt, 0},
         {HGHCA_CMD_WRITE_MTT, &CommandInterface::write_mtt, kInput},
+        {HGHCA_CMD_CLEAR_MTT, &CommandInterface::clear_mtt, 0, 1, 0, HGHCA_CAP_ODP},
         {HGHCA_CMD_MAP_EQ, &CommandInterface::map_eq, 0},
         {HGHCA_CMD_SW2HW_EQ, &CommandInterface::sw2hw_eq, kInput},
         {HGHCA_CMD_HW2SW_EQ, &CommandInterface::hw2sw_eq, 0},
@@ -75,6 +76,7 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_ERR2RST_QPEE, &CommandInterface::modify_qp, kInput, kTransition, 0, 0,
          1u << HGHCA_QP_OPMOD_NO_INBOX},
         {HGHCA_CMD_QUERY_QP, &CommandInterface::query_qp, kOutput},
+        {HGHCA_CMD_RESUME_QP, &CommandInterface::resume_qp, 0, 1, 0, HGHCA_CAP_ODP},
         {HGHCA_CMD_CONF_SPECIAL_QP, &CommandInterface::conf_special_qp, 0, kAnyModifier},
         {HGHCA_CMD_SW2HW_SRQ, &CommandInterface::sw2hw_srq, kInput, 1, 0, HGHCA_CAP_SRQ},
         {HGHCA_CMD_HW2SW_SRQ, &CommandInterface::hw2sw_srq, 0, 1, 0, HGHCA_CAP_SRQ},
@@ -239,7 +241,7 @@ uint8_t CommandInterface::init_hca(const Command &)
         device_.flows->configure();
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
                               std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts),
-                              caps & HGHCA_CAP_MEM_MGT, caps & HGHCA_CAP_DEVICE_MEMORY);
+                              caps & HGHCA_CAP_MEM_MGT, caps & HGHCA_CAP_DEVICE_MEMORY, caps & HGHCA_CAP_ODP);
     return HGHCA_CMD_STAT_OK;
 }
 
@@ -311,10 +313,15 @@ uint8_t CommandInterface::write_mtt(const Command &command)
     if (!count || count > HGHCA_MTT_PER_MAILBOX)
         return HGHCA_CMD_STAT_BAD_PARAM;
     auto mailbox = in<hghca_mtt_mailbox>();
-    std::array<uint64_t, HGHCA_MTT_PER_MAILBOX> dma;
+    std::array<uint64_t, HGHCA_MTT_PER_MAILBOX> entries;
     for (uint32_t i = 0; i < count; i++)
-        dma[i] = be64(mailbox.entry[HGHCA_MTT_SLOT(i)]);
-    return device_.memory->write_mtt(be64(mailbox.start_index), dma.data(), count);
+        entries[i] = be64(mailbox.entry[HGHCA_MTT_SLOT(i)]);
+    return device_.memory->write_mtt(be64(mailbox.start_index), entries.data(), count);
+}
+
+uint8_t CommandInterface::clear_mtt(const Command &command)
+{
+    return device_.memory->clear_mtt(command.in_param, command.in_modifier);
 }
 
 // ---- 4.7 event queues
@@ -382,6 +389,14 @@ uint8_t CommandInterface::query_qp(const Command &command)
     if (!status)
         out(context);
     return status;
+}
+
+uint8_t CommandInterface::resume_qp(const Command &command)
+{
+    constexpr uint64_t kKnown = HGHCA_RESUME_TOKEN_MASK | HGHCA_RESUME_RESPONDER | HGHCA_RESUME_FAILED;
+    if (command.in_param & ~kKnown)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    return device_.qps->resume(command.in_modifier, uint32_t(command.in_param));
 }
 
 uint8_t CommandInterface::conf_special_qp(const Command &command)

@@ -114,6 +114,18 @@ void Completer::response_lost(Qp &qp)
     qp.req.response_lost = true;
 }
 
+bool Completer::ask_again(Qp &qp, const AbsentPage &absent)
+{
+    // All goes again from the answer on; what the peer has executed it does not execute twice.
+    engine_.send_queue.go_back(qp);
+    engine_.set_deadline(qp, 0);
+    if (!engine_.page_faults.wait(qp, absent))
+        return false;
+    // The answers behind it that are under way are no loss.
+    qp.req.response_lost = true;
+    return true;
+}
+
 void Completer::receive(Qp &qp, const Packet &packet)
 {
     const RequesterState &r = qp.req;
@@ -143,7 +155,7 @@ void Completer::receive_ack(Qp &qp, const TransportHeader &h)
         break;
     case HGHCA_AETH_RNR_NAK:
         engine_.count(qp, qp_counter::rnr_nak_received);
-        if (acknowledge_before(qp, h.psn) && !qp.req.waiting_rnr) {
+        if (acknowledge_before(qp, h.psn) && !qp.req.waiting_timer) {
             qp.req.retries_left = qp.a.retry_count;
             engine_.requester.wait_rnr(qp, value);
         }
@@ -182,9 +194,12 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
         return;
     }
     PacketSegments to;
-    if (!wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, offset,
-                           uint32_t(packet.payload.length), to) ||
-        !engine_.scatter(packet.payload, 0, to)) {
+    AbsentPage absent;
+    const Found found = wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, offset,
+                                          uint32_t(packet.payload.length), to, absent);
+    if (found == Found::Absent && ask_again(qp, absent))
+        return;
+    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return;
     }
@@ -207,8 +222,12 @@ void Completer::receive_atomic(Qp &qp, const TransportHeader &h)
     uint64_t original = le64(h.original);
     const iovec part{&original, sizeof(original)};
     PacketSegments to;
-    if (!wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, 0, sizeof(original), to) ||
-        !engine_.scatter({&part, 1, 0, sizeof(original)}, 0, to)) {
+    AbsentPage absent;
+    const Found found = wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, 0, sizeof(original),
+                                          to, absent);
+    if (found == Found::Absent && ask_again(qp, absent))
+        return;
+    if (found != Found::Yes || !engine_.scatter({&part, 1, 0, sizeof(original)}, 0, to)) {
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return;
     }

@@ -33,6 +33,8 @@ private:
     // acknowledge(), and what is to be done when it is not Done.
     bool acknowledge_before(Qp &qp, uint32_t psn);
     void response_lost(Qp &qp);
+    // Has an answer whose place is absent asked for again. False: there will be none.
+    bool ask_again(Qp &qp, const AbsentPage &absent);
     bool under_way(const Qp &qp) const;
 
     Engine &engine_;

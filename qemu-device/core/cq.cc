@@ -37,7 +37,7 @@ uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
     const bool timed = device_.caps & HGHCA_CAP_CLOCK && be32(in.flags) & HGHCA_CQ_FLAG_TIMESTAMP;
     cq.ring = {be32(in.lkey), be32(in.pd), uint8_t(logsize), timed ? kLogTimedEntry : kLogEntry};
     if (be32(in.cqn) != cqn ||
-        !device_.memory->check(cq.ring.lkey, cq.ring.pd, 0, cq.ring.bytes(), Access::LocalWrite))
+        !device_.memory->check_queue(cq.ring.lkey, cq.ring.pd, cq.ring.bytes(), Access::LocalWrite))
         return HGHCA_CMD_STAT_BAD_PARAM;
     // What an extension makes live is not looked at without it.
     if (device_.caps & HGHCA_CAP_CQ_ARM) {
@@ -132,7 +132,7 @@ uint8_t CompletionQueues::resize(uint32_t cqn, uint8_t logsize, uint32_t lkey)
     if (logsize < 1 || logsize > kLogMaxCqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
     RingPlace ring{lkey, cq->ring.pd, logsize, cq->ring.log_entry};
-    if (!device_.memory->check(lkey, ring.pd, 0, ring.bytes(), Access::LocalWrite))
+    if (!device_.memory->check_queue(lkey, ring.pd, ring.bytes(), Access::LocalWrite))
         return HGHCA_CMD_STAT_BAD_PARAM;
     bool readable;
     uint64_t n = outstanding(*cq, 1ull << logsize, readable);

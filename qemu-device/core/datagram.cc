@@ -21,7 +21,12 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         }
         const uint32_t bytes = uint32_t(send_wqe_.list.length);
         PacketSegments payload;
-        if (!send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, 0, bytes, payload)) {
+        AbsentPage absent;
+        const Found found =
+            send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, 0, bytes, payload, absent);
+        if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
+            return Turn::Idle;
+        if (found != Found::Yes) {
             queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
             return Turn::Idle;
         }
@@ -93,10 +98,18 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     PacketSegments grh_to, to;
     const DataList &list = receive_wqe_.list;
     MemoryTable &memory = *engine_.device.memory;
-    if (fault != WqeFault::None ||
-        !list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, 0, kGrhBytes, grh_to) ||
-        !list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, kGrhBytes, bytes, to) ||
-        !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to) || !engine_.scatter(packet.payload, 0, to)) {
+    AbsentPage absent;
+    Found found = Found::No;
+    if (fault == WqeFault::None)
+        found = list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, 0, kGrhBytes, grh_to, absent);
+    if (found == Found::Yes)
+        found = list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, kGrhBytes, bytes, to, absent);
+    if (found == Found::Absent && engine_.page_faults.defer(qp, absent)) {
+        engine_.counters.rx_page_absent++;
+        return;
+    }
+    if (found != Found::Yes || !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to) ||
+        !engine_.scatter(packet.payload, 0, to)) {
         engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
                                                                : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
         engine_.enter_error(qp);

@@ -15,7 +15,7 @@ constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
 
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
-      scheduler(kMaxQps), timers(kMaxQps), send_queue(*this), receive_queue(*this), requester(*this),
+      scheduler(kMaxQps), timers(kMaxQps), page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this),
       completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
 {
 }
@@ -366,6 +366,7 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
     ResponderState &s = qp.resp;
     qp.state = HGHCA_QP_STATE_ERR;
     s.in_message = false;
+    s.page = {};
     if (!keep_replies) {
         s.reply_count = 0;
         s.ack_due = false;

@@ -21,6 +21,7 @@
 #include "device.h"
 #include "link.h"
 #include "packet.h"
+#include "page_faults.h"
 #include "raw_eth.h"
 #include "receive_queue.h"
 #include "requester.h"
@@ -97,6 +98,7 @@ public:
     uint64_t sent_bytes = 0;   // in turns of QPs, to others and to itself, since the beginning
     bool link_full = false;
 
+    PageFaults page_faults;
     SendQueue send_queue;
     ReceiveQueue receive_queue;
     Requester requester;

@@ -47,7 +47,7 @@ uint8_t EventQueues::sw2hw(uint32_t eqn, const hghca_eqc &in)
     if (in.logsize < 1 || in.logsize > kLogMaxEqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
     if (in.intr >= kVectors ||
-        !device_.memory->check(eq.ring.lkey, eq.ring.pd, 0, eq.ring.bytes(), Access::LocalWrite))
+        !device_.memory->check_queue(eq.ring.lkey, eq.ring.pd, eq.ring.bytes(), Access::LocalWrite))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (find(eqn))
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -145,18 +145,19 @@ void EventQueues::post_completion(uint32_t eqn, uint32_t cqn)
     deliver(eqn, *eq);
 }
 
-void EventQueues::post_async(const hghca_eqe &eqe)
+bool EventQueues::post_async(const hghca_eqe &eqe)
 {
     uint32_t eqn = device_.caps & HGHCA_CAP_CQ_ARM ? eq_of_type_[eqe.type % eq_of_type_.size()] : 0;
     Cached *eq = find(eqn);
     if (!eq)
-        return;
+        return false;
     deliver(eqn, *eq);
-    if (!put(*eq, eqe)) {
-        eq->overflowed = true;
-        cache_.mark_dirty(*eq);
-        device_.counters_.eq_overrun++;
-    }
+    if (put(*eq, eqe))
+        return true;
+    eq->overflowed = true;
+    cache_.mark_dirty(*eq);
+    device_.counters_.eq_overrun++;
+    return false;
 }
 
 void EventQueues::post_qp(hghca_event_type type, uint32_t qpn)

@@ -14,16 +14,20 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint32_t kKept = kRights | HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL | HGHCA_MPT_FLAG_DEVICE;
 
-// What an MPT says of itself that must hold for a command, flags aside.
-bool good_flags(uint32_t flags, bool extended, bool uses_device)
+}  // namespace
+
+// Flags that a command may set together.
+bool MemoryTable::good_flags(uint32_t flags) const
 {
     const uint32_t extension = HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE | HGHCA_MPT_FLAG_WINDOW_QP;
     const uint32_t others = extension | HGHCA_MPT_FLAG_PHYSICAL;
     if (flags & HGHCA_MPT_FLAG_SW_OWNS)
         return false;
+    if (flags & HGHCA_ACCESS_ON_DEMAND && uses_demand_)
+        return flags & HGHCA_MPT_FLAG_REGION && !(flags & (others | HGHCA_MPT_FLAG_DEVICE));
     if (flags & HGHCA_MPT_FLAG_DEVICE)
-        return uses_device && flags & HGHCA_MPT_FLAG_REGION && !(flags & others);
-    if (!extended)
+        return uses_device_ && flags & HGHCA_MPT_FLAG_REGION && !(flags & others);
+    if (!tags_below_)
         return flags & HGHCA_MPT_FLAG_REGION && !(flags & extension);
     if (!(flags & HGHCA_MPT_FLAG_REGION))
         return flags & HGHCA_MPT_FLAG_FREE && !(flags & (HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_PHYSICAL));
@@ -31,8 +35,6 @@ bool good_flags(uint32_t flags, bool extended, bool uses_device)
         return !(flags & (HGHCA_MPT_FLAG_PHYSICAL | HGHCA_MPT_FLAG_WINDOW_QP));
     return !(flags & extension);
 }
-
-}  // namespace
 
 uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift)
 {
@@ -48,11 +50,12 @@ MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters, const DeviceM
 }
 
 void MemoryTable::configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count,
-                            bool tags_below, bool uses_device)
+                            bool tags_below, bool uses_device, bool uses_demand)
 {
     forget();
     tags_below_ = tags_below;
     uses_device_ = uses_device;
+    uses_demand_ = uses_demand;
     cache_.configure(mpt_base, 1ull << log_mpts);
     mtt_base_ = mtt_base;
     mtt_count_ = mtt_count;
@@ -103,8 +106,10 @@ bool MemoryTable::valid(const Mpt &mpt, uint32_t index) const
         return false;
     if (mpt.length && mpt.start + (mpt.length - 1) < mpt.start)
         return false;
+    if (mpt.is_on_demand() && (!uses_demand_ || !good_flags(mpt.flags)))
+        return false;
     if (mpt.is_on_device())
-        return good_flags(mpt.flags, tags_below_, uses_device_) && mpt.offset <= on_device_.bytes &&
+        return good_flags(mpt.flags) && mpt.offset <= on_device_.bytes &&
                mpt.length <= on_device_.bytes - mpt.offset;
     const bool fast = mpt.flags & HGHCA_MPT_FLAG_FAST_REG;
     if (fast && !mtts_exist(mpt.mtt_first, mpt.mtt_count))
@@ -124,12 +129,13 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
     Mpt mpt{};
     mpt.key = be32(in.key);
     mpt.pd = be32(in.pd);
-    if (index_of(mpt.key) != index || !good_flags(flags, tags_below_, uses_device_))
+    if (index_of(mpt.key) != index || !good_flags(flags))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (flags & HGHCA_MPT_FLAG_REGION) {
         if (page_size > kMaxPageShift - 12)
             return HGHCA_CMD_STAT_BAD_SEG_PARAM;
-        mpt.flags = flags & (kKept | HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE);
+        mpt.flags = flags & (kKept | HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE |
+                             (uses_demand_ ? HGHCA_ACCESS_ON_DEMAND : 0));
         mpt.page_shift = page_size + 12;
         mpt.start = be64(in.start);
         mpt.length = be64(in.length);
@@ -188,21 +194,50 @@ uint8_t MemoryTable::query_mpt(uint32_t index, hghca_mpt &out)
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t MemoryTable::write_mtt(uint64_t first, const uint64_t *dma, uint32_t count)
+uint64_t MemoryTable::mtt_address(uint64_t index) const { return mtt_base_ + index * kMttSize; }
+
+uint8_t MemoryTable::check_mtts(uint64_t first, uint64_t count) const
+{
+    if (first >= mtt_count_ || count > mtt_count_ - first)
+        return HGHCA_CMD_STAT_BAD_INDEX;
+    return icm_.mapped(IcmSpace::Tpt, mtt_address(first), count * kMttSize) ? HGHCA_CMD_STAT_OK
+                                                                             : HGHCA_CMD_STAT_LAM_NOT_PRE;
+}
+
+uint8_t MemoryTable::write_mtt(uint64_t first, const uint64_t *entries, uint32_t count)
 {
     if (!count || count > HGHCA_MTT_PER_MAILBOX)
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (first >= mtt_count_ || count > mtt_count_ - first)
-        return HGHCA_CMD_STAT_BAD_INDEX;
-    uint64_t address = mtt_base_ + first * kMttSize;
-    if (!icm_.mapped(IcmSpace::Tpt, address, count * kMttSize))
-        return HGHCA_CMD_STAT_LAM_NOT_PRE;
-    uint64_t entries[HGHCA_MTT_PER_MAILBOX];
-    for (uint32_t i = 0; i < count; i++)
-        entries[i] = le64((dma[i] & HGHCA_MTT_ADDR_MASK) | kMttPresent);
+    if (uint8_t status = check_mtts(first, count))
+        return status;
+    const uint64_t live = uses_demand_ ? HGHCA_MTT_ABSENT | HGHCA_MTT_READ_ONLY : 0;
+    uint64_t stored[HGHCA_MTT_PER_MAILBOX];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t flags = entries[i] & live;
+        stored[i] = flags & HGHCA_MTT_ABSENT
+                        ? 0
+                        : le64((entries[i] & HGHCA_MTT_ADDR_MASK) | kMttPresent |
+                               (flags & HGHCA_MTT_READ_ONLY ? 0 : kMttWritable));
+    }
     forget();
-    return icm_.store(IcmSpace::Tpt, address, entries, count * kMttSize) ? HGHCA_CMD_STAT_OK
-                                                                          : HGHCA_CMD_STAT_INTERNAL_ERR;
+    return icm_.store(IcmSpace::Tpt, mtt_address(first), stored, count * kMttSize) ? HGHCA_CMD_STAT_OK
+                                                                                    : HGHCA_CMD_STAT_INTERNAL_ERR;
+}
+
+uint8_t MemoryTable::clear_mtt(uint64_t first, uint32_t count)
+{
+    constexpr uint32_t kAtOnce = 512;
+    static constexpr uint64_t kAbsent[kAtOnce] = {};
+    if (!count || count > HGHCA_CLEAR_MTT_MAX)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    if (uint8_t status = check_mtts(first, count))
+        return status;
+    forget();
+    for (uint32_t done = 0; done < count; done += kAtOnce)
+        if (!icm_.store(IcmSpace::Tpt, mtt_address(first + done), kAbsent,
+                        std::min(kAtOnce, count - done) * kMttSize))
+            return HGHCA_CMD_STAT_INTERNAL_ERR;
+    return HGHCA_CMD_STAT_OK;
 }
 
 const Mpt *MemoryTable::find(uint32_t key)
@@ -257,29 +292,43 @@ bool MemoryTable::check(uint32_t key, KeyUser user, uint64_t va, uint64_t length
     return usable(key, user, va, length, access);
 }
 
+bool MemoryTable::check_queue(uint32_t key, uint32_t pd, uint64_t bytes, Access access)
+{
+    return check(key, pd, 0, bytes, access) && !on_demand(key);
+}
+
+bool MemoryTable::on_demand(uint32_t key)
+{
+    const Mpt *mpt = find(key);
+    return mpt && mpt->is_on_demand();
+}
+
 // The DMA address of `va`.
-bool MemoryTable::page_of(const Mpt &mpt, uint64_t va, uint64_t &dma)
+Found MemoryTable::page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma)
 {
     if (mpt.is_on_device()) {
         dma = kDeviceMemoryBase + mpt.offset + (va - mpt.start);
-        return true;
+        return Found::Yes;
     }
     if (mpt.flags & HGHCA_MPT_FLAG_PHYSICAL) {
         dma = va;
-        return true;
+        return Found::Yes;
     }
     uint64_t mask = (1ull << mpt.page_shift) - 1;
     uint64_t offset = va - (mpt.start & ~mask);
-    uint64_t address = mtt_base_ + (mpt.mtt_first + (offset >> mpt.page_shift)) * kMttSize;
+    uint64_t address = mtt_address(mpt.mtt_first + (offset >> mpt.page_shift));
     uint64_t entry;
     // 8 | 256 | mtt_base_: an MTT stands in one page.
     if (const uint8_t *p = icm_.pointer(IcmSpace::Tpt, address))
         std::memcpy(&entry, p, sizeof(entry));
     else if (!icm_.load(IcmSpace::Tpt, address, &entry, sizeof(entry)))
-        return false;
+        return Found::No;
     entry = le64(entry);
     dma = (entry & HGHCA_MTT_ADDR_MASK) + (offset & mask);
-    return entry & kMttPresent;
+    const uint64_t needed = kMttPresent | (write && mpt.is_on_demand() ? kMttWritable : 0);
+    if ((entry & needed) == needed)
+        return Found::Yes;
+    return mpt.is_on_demand() ? Found::Absent : Found::No;
 }
 
 uint8_t *MemoryTable::host_page(uint64_t dma, bool write)
@@ -291,24 +340,25 @@ uint8_t *MemoryTable::host_page(uint64_t dma, bool write)
     return page.pointer;
 }
 
-bool MemoryTable::run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out)
+Found MemoryTable::run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out)
 {
     uint64_t dma;
-    if (!page_of(mpt, va, dma))
-        return false;
+    const Found found = page_of(mpt, va, write, dma);
+    if (found != Found::Yes)
+        return found;
     uint64_t offset = dma % kPage;
     uint8_t *page = mpt.is_on_device() ? on_device_.pointer + (dma - kDeviceMemoryBase - offset) : host_page(dma, write);
     out = {page ? page + offset : nullptr, dma, uint32_t(std::min(length, kPage - offset))};
-    return true;
+    return Found::Yes;
 }
 
 bool MemoryTable::read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uint32_t length)
 {
-    const Mpt *mpt = usable(key, pd, va, length, Access::LocalRead);
+    const Mpt *mpt = on_demand(key) ? nullptr : usable(key, pd, va, length, Access::LocalRead);
     auto *out = static_cast<uint8_t *>(buffer);
     while (mpt && length) {
         Segment s;
-        if (!run(*mpt, va, length, false, s))
+        if (run(*mpt, va, length, false, s) != Found::Yes)
             return false;
         if (s.pointer)
             std::memcpy(out, s.pointer, s.length);
@@ -323,11 +373,11 @@ bool MemoryTable::read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uin
 
 bool MemoryTable::write(uint32_t key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length)
 {
-    const Mpt *mpt = usable(key, pd, va, length, Access::LocalWrite);
+    const Mpt *mpt = on_demand(key) ? nullptr : usable(key, pd, va, length, Access::LocalWrite);
     auto *in = static_cast<const uint8_t *>(buffer);
     while (mpt && length) {
         Segment s;
-        if (!run(*mpt, va, length, true, s))
+        if (run(*mpt, va, length, true, s) != Found::Yes)
             return false;
         if (s.pointer) {
             std::memcpy(s.pointer, in, s.length);

@@ -63,6 +63,21 @@ private:
     size_t count_ = 0;
 };
 
+// A page that a region on demand lacks (interface document, 4.23).
+struct AbsentPage {
+    uint32_t key;      // of the region
+    uint64_t va;       // in it
+    uint64_t length;   // bytes wanted from there on
+    bool write;
+};
+
+// What comes of looking for memory.
+enum class Found : uint8_t {
+    Yes,
+    No,       // a key, a bound, a right or an entry is wrong
+    Absent,   // nothing is wrong, but a page of a region on demand is not there
+};
+
 // Memory on the device (interface document, 4.24). It is the Host's; none: 0 bytes.
 struct DeviceMemory {
     uint8_t *pointer = nullptr;
@@ -100,6 +115,7 @@ struct Mpt {
     bool is_region() const { return flags & HGHCA_MPT_FLAG_REGION; }
     bool is_free() const { return flags & HGHCA_MPT_FLAG_FREE; }
     bool is_on_device() const { return flags & HGHCA_MPT_FLAG_DEVICE; }
+    bool is_on_demand() const { return flags & HGHCA_ACCESS_ON_DEMAND; }
 };
 
 // Who uses a key: a PD and, for what a peer asks for, the QP it came to.
@@ -135,9 +151,9 @@ public:
 
     // The table layout of INIT_HCA; clear() forgets all.
     // With `tags_below` the index of a key stands above its tag (MEM_MGT); with `uses_device` regions may be in
-    // memory on the device (DEVICE_MEMORY).
+    // memory on the device (DEVICE_MEMORY), with `uses_demand` paged on demand (ODP).
     void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count, bool tags_below,
-                   bool uses_device);
+                   bool uses_device, bool uses_demand);
     void clear();
     // Host pointers that are cached may be wrong from now on.
     void dma_changed();
@@ -148,7 +164,10 @@ public:
     uint8_t sw2hw_mpt(uint32_t index, const hghca_mpt &mpt);
     uint8_t hw2sw_mpt(uint32_t index);
     uint8_t query_mpt(uint32_t index, hghca_mpt &out);
-    uint8_t write_mtt(uint64_t first, const uint64_t *dma, uint32_t count);
+    // `entries`: DMA addresses, with HGHCA_MTT_* in their low bits where ODP is on.
+    uint8_t write_mtt(uint64_t first, const uint64_t *entries, uint32_t count);
+    // No access is made by the old entries once this returns: what was translated before was moved, too.
+    uint8_t clear_mtt(uint64_t first, uint32_t count);
 
     // WQEs of the memory management extensions (interface document, 4.16). False:
     // refused, and nothing has changed. O(pages) for the first, O(1) for the others.
@@ -165,28 +184,44 @@ public:
     // True when [va, va + length) of `key` may be used by `user` for `access`.
     // Length 0 checks the key, the PD and the right, not the bounds.
     bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access);
+    // check() for the first `bytes` of a region that is always there: a queue must not be paged on demand.
+    bool check_queue(uint32_t key, uint32_t pd, uint64_t bytes, Access access);
+    // Is the region behind `key`, if there is one, paged on demand?
+    bool on_demand(uint32_t key);
 
-    // check(), and appends the memory itself to `out`. False also when an MTT
-    // is not there or `out` is full; `out` is then undefined. O(pages).
+    // check(), and appends the memory itself to `out`. No also when `out` is full. `absent` is set with Absent
+    // alone, `out` is undefined with all but Yes. O(pages).
     template <size_t N>
-    bool translate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access,
-                   SegmentArray<N> &out)
+    Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out,
+                 AbsentPage &absent)
     {
         const Mpt *mpt = usable(key, user, va, length, access);
         if (!mpt)
-            return false;
+            return Found::No;
+        const bool write = access != Access::LocalRead && access != Access::RemoteRead;
         while (length) {
             Segment s;
-            if (!run(*mpt, va, length, access != Access::LocalRead && access != Access::RemoteRead, s) ||
-                !out.push(s))
-                return false;
+            const Found found = run(*mpt, va, length, write, s);
+            if (found == Found::Absent)
+                absent = {mpt->key, va, length, write};
+            if (found != Found::Yes)
+                return found;
+            if (!out.push(s))
+                return Found::No;
             va += s.length;
             length -= s.length;
         }
-        return true;
+        return Found::Yes;
+    }
+    // The same for queues. False also for a region on demand.
+    template <size_t N>
+    bool translate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out)
+    {
+        AbsentPage absent;
+        return !on_demand(key) && locate(key, user, va, length, access, out, absent) == Found::Yes;
     }
 
-    // Small control reads and writes (WQEs, CQEs, EQEs) through a key.
+    // Small control reads and writes (WQEs, CQEs, EQEs) through a key; none in a region on demand.
     bool read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uint32_t length);
     bool write(uint32_t key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length);
 
@@ -223,8 +258,12 @@ private:
     void make_free(Mpt &mpt);
     bool copy_pages(const Mpt &mpt, const Registration &r);
     // A run from va on that ends with `length` or the 4 KB page.
-    bool run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out);
-    bool page_of(const Mpt &mpt, uint64_t va, uint64_t &dma);
+    Found run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out);
+    Found page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma);
+    bool good_flags(uint32_t flags) const;
+    uint64_t mtt_address(uint64_t index) const;
+    // For a command about MTTs: are there such, and memory for them?
+    uint8_t check_mtts(uint64_t first, uint64_t count) const;
     uint8_t *host_page(uint64_t dma, bool write);
     bool valid(const Mpt &mpt, uint32_t index) const;
     bool mtts_exist(uint64_t first, uint64_t count) const { return first <= mtt_count_ && count <= mtt_count_ - first; }
@@ -237,6 +276,7 @@ private:
     uint64_t mtt_count_ = 0;
     bool tags_below_ = false;
     bool uses_device_ = false;
+    bool uses_demand_ = false;
     uint64_t generation_ = 1;
     uint64_t host_generation_ = 1;
     ContextCache<Mpt, Mpt, Policy> cache_;

@@ -11,6 +11,8 @@ namespace hghca {
 constexpr uint64_t kMttSize = 8;
 // An MTT in ICM is little-endian, with this bit beside the address: zeroed memory holds no MTT.
 constexpr uint64_t kMttPresent = 1;
+// Of a page that is there to be written as well; for regions on demand alone.
+constexpr uint64_t kMttWritable = 2;
 constexpr uint32_t kMaxPageShift = 30;
 // The rights a region may give.
 constexpr uint32_t kRights = HGHCA_ACCESS_LOCAL_WRITE | HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |

@@ -75,6 +75,18 @@ struct WqeRef {
     bool valid;
 };
 
+// The page that one side of the QP has asked software for (interface document, 4.23).
+struct PageFault {
+    enum class State : uint8_t {
+        None,
+        Told,     // a PAGE_FAULT event is out, no RESUME_QP has come
+        Failed,   // there is no such page
+    } state;
+    uint16_t token;   // RESUME_QP names it
+    uint32_t key;     // of the region
+    uint64_t va;      // of the page of 4 KB
+};
+
 // The send side. PSNs are 24 bits, WQE indices 16, and both wrap.
 //
 //      completed   | sent, not completed | to be sent     | not walked to
@@ -103,11 +115,12 @@ struct RequesterState {
     uint8_t retries_left;
     uint8_t rnr_retries_left;
     uint8_t rnr_in_row;       // RNR NAKs since the last progress
-    bool waiting_rnr;
+    bool waiting_timer;       // for deadline_ns: after an RNR NAK, or to ask for a page once more
     bool probing;             // after an RNR NAK one packet at a time goes, until one is acknowledged
     bool response_lost;       // went back for a response; later ones out of turn do not count
     uint16_t since_ack_request;
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
+    PageFault page;           // nothing is sent while it is Told
 };
 
 struct AtomicResult {
@@ -159,6 +172,7 @@ struct ResponderState {
     std::array<AtomicResult, 16> atomics;
     uint8_t reply_head, reply_count;
     std::array<Reply, 17> replies;  // ring: max_dest_rd_atomic and one more
+    PageFault page;
 };
 
 // A QP, as cached and, byte for byte, as kept in its ICM entry (device-private;

@@ -101,6 +101,13 @@ bool plausible_psns(std::initializer_list<uint32_t> psns)
     return std::all_of(psns.begin(), psns.end(), [](uint32_t psn) { return psn <= 0xffffff; });
 }
 
+bool plausible_page(const PageFault &page)
+{
+    uint8_t state;
+    std::memcpy(&state, &page.state, sizeof(state));
+    return state <= uint8_t(PageFault::State::Failed);
+}
+
 bool plausible_ref(const WqeRef &ref) { return is_bool(ref.fence) && is_bool(ref.valid); }
 
 bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
@@ -109,13 +116,13 @@ bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
            plausible_psns({r.oldest_psn, r.next_psn, r.next_wqe_psn, r.unacked_psn, r.highest_psn}) &&
            r.reads_outstanding <= kMaxRdAtomic &&
            (!r.oldest.valid || uint16_t(r.next_index - r.oldest.index) <= sq.length) && r.retries_left <= 7 &&
-           r.rnr_retries_left <= 7 && is_bool(r.waiting_rnr) && is_bool(r.probing) &&
-           is_bool(r.response_lost);
+           r.rnr_retries_left <= 7 && is_bool(r.waiting_timer) && is_bool(r.probing) &&
+           is_bool(r.response_lost) && plausible_page(r.page);
 }
 
 bool plausible_responder(const ResponderState &r)
 {
-    bool good = plausible_psns({r.expected_psn, r.msn}) && is_bool(r.in_message) && is_bool(r.message_is_write) &&
+    bool good = plausible_psns({r.expected_psn, r.msn}) && plausible_page(r.page) && is_bool(r.in_message) && is_bool(r.message_is_write) &&
                 is_bool(r.holds_shared) && is_bool(r.last_wqe_told) &&
                 r.message_offset <= kMaxMessage && r.write_left <= kMaxMessage &&
                 is_bool(r.nak_sent) && is_bool(r.ack_due) && r.atomic_head < r.atomics.size() &&

@@ -138,6 +138,16 @@ uint8_t QpTable::configure_special(uint32_t qpn, uint8_t type)
     return HGHCA_CMD_STAT_OK;
 }
 
+uint8_t QpTable::resume(uint32_t qpn, uint32_t what)
+{
+    if (uint8_t status = cache_.check(qpn))
+        return status;
+    Qp *qp = find(qpn);
+    if (!qp)
+        return HGHCA_CMD_STAT_BAD_QPEE_STATE;
+    return device_.transport->resume(*qp, what);
+}
+
 uint8_t QpTable::set_counter(uint32_t qpn, uint64_t set)
 {
     if (uint8_t status = cache_.check(qpn))

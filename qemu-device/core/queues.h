@@ -37,8 +37,8 @@ public:
 
     // A completion event of CQ `cqn` on EQ `eqn`; waits in the device when the EQ is full.
     void post_completion(uint32_t eqn, uint32_t cqn);
-    // An asynchronous event, to the EQ its type is mapped to. eqe.type and event are filled in.
-    void post_async(const hghca_eqe &eqe);
+    // An asynchronous event, to the EQ its type is mapped to. eqe.type and event are filled in. False: lost.
+    bool post_async(const hghca_eqe &eqe);
     bool takes(hghca_event_type type) const;  // some EQ is mapped for it
 
     void post_qp(hghca_event_type type, uint32_t qpn);
@@ -159,6 +159,8 @@ public:
     uint8_t query(uint32_t qpn, hghca_qpc &out);
     uint8_t configure_special(uint32_t qpn, uint8_t type);
     uint8_t set_counter(uint32_t qpn, uint64_t set);
+    // `what`: HGHCA_RESUME_*.
+    uint8_t resume(uint32_t qpn, uint32_t what);
     void trim(size_t capacity) { cache_.trim(capacity); }
     void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 

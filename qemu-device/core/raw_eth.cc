@@ -17,7 +17,9 @@ Turn RawEthernet::run(Qp &qp, int32_t &credit)
         }
         const uint32_t bytes = uint32_t(send_wqe_.list.length);
         PacketSegments frame;
-        if (!send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, 0, bytes, frame)) {
+        AbsentPage absent;
+        if (send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, 0, bytes, frame, absent) !=
+            Found::Yes) {
             queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
             return Turn::Idle;
         }
@@ -122,8 +124,10 @@ bool RawEthernet::deliver(Qp &qp, const FrameView &frame)
         return false;
     }
     PacketSegments to;
+    AbsentPage absent;
     if (fault != WqeFault::None ||
-        !list.resolve(*device.memory, receive_wqe_.pd, Access::LocalWrite, 0, uint32_t(frame.length), to) ||
+        list.resolve(*device.memory, receive_wqe_.pd, Access::LocalWrite, 0, uint32_t(frame.length), to, absent) !=
+            Found::Yes ||
         !engine_.scatter(frame, 0, to)) {
         engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
                                                                : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);

@@ -99,7 +99,8 @@ bool MemoryTable::bind_window(KeyUser user, const Binding &b)
     const uint32_t changes = b.access & (HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_ATOMIC);
     const uint32_t needed = HGHCA_ACCESS_MW_BIND | (changes ? uint32_t(HGHCA_ACCESS_LOCAL_WRITE) : 0);
     Mpt *region = entry_to_change(b.lkey);
-    if (!region || region->key != b.lkey || !region->is_region() || region->is_free() || region->pd != user.pd ||
+    if (!region || region->key != b.lkey || !region->is_region() || region->is_free() || region->is_on_demand() ||
+        region->pd != user.pd ||
         needed & ~region->flags || b.va < region->start || b.length > region->length ||
         b.va - region->start > region->length - b.length)
         return false;

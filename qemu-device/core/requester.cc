@@ -86,7 +86,7 @@ void Requester::progress(Qp &qp)
     reset_retries(qp);
     r.response_lost = false;
     r.probing = false;
-    if (r.waiting_rnr)
+    if (r.waiting_timer)
         return;
     const bool outstanding = r.unacked_psn != r.highest_psn && qp.a.ack_timeout;
     engine_.set_deadline(qp, outstanding ? engine_.now_ns + timeout_ns(qp) : 0);
@@ -96,12 +96,13 @@ void Requester::timeout(Qp &qp)
 {
     RequesterState &r = qp.req;
     r.deadline_ns = 0;
-    if (r.waiting_rnr) {
-        r.waiting_rnr = false;
+    if (r.waiting_timer) {
+        r.waiting_timer = false;
         engine_.schedule(qp);
         return;
     }
-    if (r.unacked_psn == r.highest_psn || !r.oldest.valid)
+    // Nothing could be sent again now; what goes next starts the timer anew.
+    if (r.unacked_psn == r.highest_psn || !r.oldest.valid || PageFaults::waits(qp))
         return;
     engine_.count(qp, qp_counter::local_ack_timeout_err);
     r.response_lost = false;
@@ -118,7 +119,7 @@ void Requester::retry(Qp &qp)
     qp.req.retries_left--;
     engine_.send_queue.go_back(qp);
     // One timer serves both waits: what ends this one ends that for an RNR NAK, too.
-    qp.req.waiting_rnr = false;
+    qp.req.waiting_timer = false;
     // The timer starts again with the first packet sent again.
     engine_.set_deadline(qp, 0);
     engine_.schedule(qp);
@@ -136,7 +137,7 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
         r.rnr_retries_left--;
     }
     engine_.send_queue.go_back(qp);
-    r.waiting_rnr = true;
+    r.waiting_timer = true;
     // What follows the first packet would be dropped too, if there is still no receive.
     r.probing = true;
     engine_.set_deadline(qp, engine_.now_ns + rnr_wait_ns(timer_code, r.rnr_in_row));
@@ -172,8 +173,6 @@ Turn Requester::run(Qp &qp, int32_t &credit)
     bool loaded = false;
     uint16_t loaded_index = 0;
     while (credit > 0) {
-        if (r.waiting_rnr)
-            return Turn::Idle;
         if (!queue.ready(qp)) {
             queue.raise_fault(qp);
             return Turn::Idle;
@@ -226,11 +225,22 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     const bool last = one_packet || left <= mtu;
 
     PacketSegments payload;
-    if (payload_bytes && !wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, offset,
-                                            payload_bytes, payload)) {
-        r.fault = HGHCA_SYNDROME_LOCAL_PROT_ERR;
-        engine_.send_queue.raise_fault(qp);
-        return Turn::Idle;
+    // An answer must have a place to go: looking for it now costs less than asking twice.
+    const bool wants_place = wqe_.on_demand && wqe_.access() == Access::LocalWrite;
+    const uint32_t bytes = wants_place ? uint32_t(std::min<uint64_t>(left, mtu)) : payload_bytes;
+    if (bytes) {
+        AbsentPage absent;
+        const Found found =
+            wqe_.list.resolve(*engine_.device.memory, qp.a.pd, wqe_.access(), offset, bytes, payload, absent);
+        if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
+            return Turn::Idle;
+        if (found != Found::Yes) {
+            r.fault = HGHCA_SYNDROME_LOCAL_PROT_ERR;
+            engine_.send_queue.raise_fault(qp);
+            return Turn::Idle;
+        }
+        if (wants_place)
+            payload.clear();
     }
 
     TransportHeader h{};

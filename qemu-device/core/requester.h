@@ -19,7 +19,7 @@ public:
 
     // Sends requests until `credit` bytes are used up or nothing can go.
     Turn run(Qp &qp, int32_t &credit);
-    // The Local ACK or RNR timer has ended.
+    // The timer has ended that the QP waits for, or else the Local ACK timer.
     void timeout(Qp &qp);
     // Something was lost: sends again from the oldest packet without an answer,
     // or gives up.

@@ -127,8 +127,7 @@ bool Responder::has_receive_wqe(Qp &qp)
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
-        engine_.count(qp, qp_counter::rnr_nak_sent);
-        push_nak(qp, ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer));
+        push_rnr_nak(qp);
         return false;
     case WqeReader::Posted::Unreadable:
         break;
@@ -137,6 +136,14 @@ bool Responder::has_receive_wqe(Qp &qp)
     engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
     engine_.enter_error(qp, true);
     return false;
+}
+
+bool Responder::later(Qp &qp, const AbsentPage &absent)
+{
+    if (!engine_.page_faults.defer(qp, absent))
+        return false;
+    push_rnr_nak(qp);
+    return true;
 }
 
 void Responder::complete(Qp &qp, const Packet &packet, uint64_t byte_count)
@@ -153,16 +160,29 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
 {
     ResponderState &s = qp.resp;
     const uint32_t bytes = uint32_t(packet.payload.length);
-    if (packet.flags & kFirst) {
+    const bool first = packet.flags & kFirst;
+    if (first) {
         s.xrc_srqn = packet.h.srqn;
         if (!has_receive_wqe(qp))
             return;
-        s.message_is_write = false;
         s.message_offset = 0;
+    }
+    const WqeFault fault = engine_.receive_queue.read(qp, wqe_);
+    const bool fits = fault == WqeFault::None && s.message_offset + bytes <= std::min(wqe_.list.length, kMaxMessage);
+    PacketSegments to;
+    AbsentPage absent;
+    Found found = Found::No;
+    if (fits)
+        found = wqe_.list.resolve(*engine_.device.memory, wqe_.pd, Access::LocalWrite, s.message_offset, bytes, to,
+                                  absent);
+    if (found == Found::Absent && later(qp, absent))
+        return;
+    // From here on the message has its WQE, for better or worse.
+    if (first) {
+        s.message_is_write = false;
         s.in_message = true;
         engine_.receive_queue.hold(qp);
     }
-    const WqeFault fault = engine_.receive_queue.read(qp, wqe_);
     if (fault != WqeFault::None) {
         if (fault == WqeFault::Unreadable)
             engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
@@ -170,13 +190,11 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         return;
     }
     // IBA vol 1, 9.7.4.1.6: too long for the receive buffer.
-    if (s.message_offset + bytes > std::min(wqe_.list.length, kMaxMessage)) {
+    if (!fits) {
         refuse(qp, kTooLong);
         return;
     }
-    PacketSegments to;
-    if (!wqe_.list.resolve(*engine_.device.memory, wqe_.pd, Access::LocalWrite, s.message_offset, bytes, to) ||
-        !engine_.scatter(packet.payload, 0, to)) {
+    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
         refuse(qp, kMemory);
         return;
     }
@@ -224,8 +242,16 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         s.write_left = left;
     }
     PacketSegments to;
-    if (bytes && (!memory.translate(s.write_rkey, peer_, s.write_va, bytes, Access::RemoteWrite, to) ||
-                  !engine_.scatter(packet.payload, 0, to))) {
+    AbsentPage absent;
+    Found found = Found::Yes;
+    if (bytes)
+        found = memory.locate(s.write_rkey, peer_, s.write_va, bytes, Access::RemoteWrite, to, absent);
+    if (found == Found::Absent) {
+        absent.length += s.write_left - bytes;
+        if (later(qp, absent))
+            return;
+    }
+    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
         refuse(qp, kAccess);
         return;
     }
@@ -256,6 +282,23 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
     if (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)) {
         refuse(qp, kAccess);
         return;
+    }
+    // What its answer begins with must be there, so that nothing behind it is executed before. The rest is
+    // seen in its turn.
+    if (h.length && engine_.device.memory->on_demand(h.rkey)) {
+        PacketSegments from;
+        AbsentPage absent;
+        const uint32_t bytes = std::min(h.length, qp.a.mtu);
+        const Found found = engine_.device.memory->locate(h.rkey, peer_, h.va, bytes, Access::RemoteRead, from, absent);
+        if (found == Found::Absent) {
+            absent.length += h.length - bytes;
+            if (later(qp, absent))
+                return;
+        }
+        if (found != Found::Yes) {
+            refuse(qp, kAccess);
+            return;
+        }
     }
     const uint32_t psn = s.expected_psn;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
@@ -311,9 +354,13 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
         return;
     }
     SegmentArray<1> at;
+    AbsentPage absent;
     uint64_t original = 0;
-    if (!engine_.device.memory->translate(h.rkey, peer_, h.va, sizeof(original), Access::RemoteAtomic, at) ||
-        !execute_atomic(packet, at[0], original)) {
+    const Found found =
+        engine_.device.memory->locate(h.rkey, peer_, h.va, sizeof(original), Access::RemoteAtomic, at, absent);
+    if (found == Found::Absent && later(qp, absent))
+        return;
+    if (found != Found::Yes || !execute_atomic(packet, at[0], original)) {
         refuse(qp, kAccess);
         return;
     }
@@ -355,8 +402,12 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
         return;
     }
     SegmentArray<1> at;
-    if (!engine_.device.memory->translate(h.rkey, peer_, h.va, sizeof(uint64_t), Access::RemoteWrite, at) ||
-        !store_atomically(packet, at[0])) {
+    AbsentPage absent;
+    const Found found =
+        engine_.device.memory->locate(h.rkey, peer_, h.va, sizeof(uint64_t), Access::RemoteWrite, at, absent);
+    if (found == Found::Absent && later(qp, absent))
+        return;
+    if (found != Found::Yes || !store_atomically(packet, at[0])) {
         refuse(qp, kAccess);
         return;
     }
@@ -486,6 +537,12 @@ void Responder::push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome)
     push(qp, {kind, syndrome, s.expected_psn, s.msn, 0, 0, 0, 0, 0, true});
 }
 
+void Responder::push_rnr_nak(Qp &qp)
+{
+    engine_.count(qp, qp_counter::rnr_nak_sent);
+    push_nak(qp, ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer));
+}
+
 // The message cannot be executed: NAK, event, receive WQE, and the QP is in error.
 void Responder::refuse(Qp &qp, const Refusal &refusal)
 {
@@ -581,10 +638,27 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     h.msn = reply.msn;
 
     PacketSegments payload;
-    bool readable = !bytes || engine_.device.memory->translate(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes,
-                                                                Access::RemoteRead, payload);
+    AbsentPage absent;
+    Found found = Found::Yes;
+    if (bytes)
+        found = engine_.device.memory->locate(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead,
+                                              payload, absent);
+    // A QP in error takes no request again.
+    if (found == Found::Absent && qp.state != HGHCA_QP_STATE_ERR) {
+        absent.length += reply.length - bytes;
+        if (engine_.page_faults.defer(qp, absent)) {
+            // In the place of the answer. What is due behind it is asked for again as well, and an ACK would
+            // tell of an answer lost.
+            s.reply_count = 0;
+            s.ack_due = false;
+            engine_.count(qp, qp_counter::rnr_nak_sent);
+            push(qp, {ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer), h.psn, h.msn, 0, 0, 0, 0,
+                      0, true});
+            return Turn::More;
+        }
+    }
     Sent sent = Sent::Unreadable;
-    if (readable) {
+    if (found == Found::Yes) {
         const Reply before = reply;
         const uint8_t head = s.reply_head, count = s.reply_count;
         reply.psn = psn_add(reply.psn, 1);

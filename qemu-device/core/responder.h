@@ -45,6 +45,9 @@ private:
     bool room_for_read(const Qp &qp) const;
     // Is there a receive WQE? Otherwise has answered with an RNR NAK or failed.
     bool has_receive_wqe(Qp &qp);
+    // A page for the request is absent. True: it is to come again, an RNR NAK says so.
+    bool later(Qp &qp, const AbsentPage &absent);
+    void push_rnr_nak(Qp &qp);
     // The packet is executed: PSN, message and acknowledgement go on.
     void accept(Qp &qp, const Packet &packet, uint32_t psns);
     void complete(Qp &qp, const Packet &packet, uint64_t byte_count);

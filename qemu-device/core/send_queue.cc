@@ -56,6 +56,8 @@ bool SendQueue::ready(Qp &qp)
 
 bool SendQueue::allowed(const Qp &qp) const
 {
+    if (qp.req.waiting_timer || PageFaults::waits(qp))
+        return false;
     // SQD: what has begun goes on, nothing new begins.
     return qp.state == HGHCA_QP_STATE_RTS ||
            (qp.state == HGHCA_QP_STATE_SQD && index_before(qp.req.next_index, qp.req.started_index));
@@ -111,7 +113,7 @@ bool SendQueue::load(Qp &qp, SendWqe &out)
         set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
         return false;
     }
-    if (!out.list.check(*device.memory, qp.a.pd, out.access())) {
+    if (!out.list.check(*device.memory, qp.a.pd, out.access(), out.on_demand)) {
         set_fault(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return false;
     }
@@ -269,8 +271,9 @@ void SendQueue::flush(Qp &qp)
     r.highest_psn = r.next_psn;
     r.requests_in_flight = r.reads_outstanding = 0;
     r.fault = 0;
-    r.waiting_rnr = r.probing = false;
+    r.waiting_timer = r.probing = false;
     r.deadline_ns = 0;
+    r.page = {};
 }
 
 }  // namespace hghca

@@ -18,7 +18,7 @@ public:
     void ring(Qp &qp, const SendDoorbell &db);
     // Is there a WQE to send from? At the end of the chain, takes what was announced.
     bool ready(Qp &qp);
-    // The WQE `next` may be begun or gone on with, as far as the state goes.
+    // The WQE `next` may be begun or gone on with, as far as the state goes and what the QP waits for.
     bool allowed(const Qp &qp) const;
     // `next` begins.
     void begin(Qp &qp);

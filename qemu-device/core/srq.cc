@@ -48,7 +48,7 @@ uint8_t SharedReceiveQueues::sw2hw(uint32_t srqn, const hghca_srqc &in)
     }
     if (be32(in.srqn) != srqn || !valid(srq, srqn) || !(dbr & HGHCA_DBR_VALID) || !srq.dbr_addr ||
         srq.dbr_addr % sizeof(hghca_srq_dbr) ||
-        !device_.memory->check(srq.lkey, srq.pd, 0, srq.bytes(), Access::LocalRead))
+        !device_.memory->check_queue(srq.lkey, srq.pd, srq.bytes(), Access::LocalRead))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (find(srqn))
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -116,7 +116,7 @@ uint8_t SharedReceiveQueues::resize(uint32_t srqn, const hghca_resize_srq &in)
     Context larger = *srq;
     larger.log_wqes = in.logsize;
     larger.lkey = be32(in.lkey);
-    if (!device_.memory->check(larger.lkey, larger.pd, 0, larger.bytes(), Access::LocalRead))
+    if (!device_.memory->check_queue(larger.lkey, larger.pd, larger.bytes(), Access::LocalRead))
         return HGHCA_CMD_STAT_BAD_PARAM;
     cache_.mark_dirty(*srq);
     *srq = larger;

@@ -51,6 +51,8 @@ void Transport::state_changed(Qp &qp, hghca_qp_state from)
     state_->engine.state_changed(qp, from);
 }
 
+uint8_t Transport::resume(Qp &qp, uint32_t what) { return state_->engine.page_faults.resume(qp, what); }
+
 void Transport::receive(const iovec *parts, int count)
 {
     if (device_.initialized)

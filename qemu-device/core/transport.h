@@ -40,6 +40,9 @@ public:
     // a.expected (resp.expected_psn) as set; RTS and SQD start or stop sending.
     void state_changed(Qp &qp, hghca_qp_state from);
 
+    // RESUME_QP; `what` is HGHCA_RESUME_*. An HGHCA_CMD_STAT_*.
+    uint8_t resume(Qp &qp, uint32_t what);
+
     // A RoCE v2 or other frame from the link. Never sends.
     void receive(const iovec *parts, int count);
 

@@ -66,7 +66,12 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     const uint32_t bytes = uint32_t(std::min<uint64_t>(left, qp.a.mtu));
     const bool last = left <= qp.a.mtu;
     PacketSegments payload;
-    if (!send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, offset, bytes, payload)) {
+    AbsentPage absent;
+    const Found found =
+        send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, offset, bytes, payload, absent);
+    if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
+        return Turn::Idle;
+    if (found != Found::Yes) {
         queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return Turn::Idle;
     }
@@ -200,9 +205,14 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         return false;
     }
     PacketSegments to;
-    if (!receive_wqe_.list.resolve(*engine_.device.memory, receive_wqe_.pd, Access::LocalWrite, s.message_offset,
-                                   bytes, to) ||
-        !engine_.scatter(packet.payload, 0, to)) {
+    AbsentPage absent;
+    const Found found = receive_wqe_.list.resolve(*engine_.device.memory, receive_wqe_.pd, Access::LocalWrite,
+                                                  s.message_offset, bytes, to, absent);
+    if (found == Found::Absent && engine_.page_faults.defer(qp, absent)) {
+        engine_.counters.rx_page_absent++;
+        return false;
+    }
+    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
         fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return false;
     }
@@ -235,8 +245,15 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
         s.write_left = left;
     }
     PacketSegments to;
-    if (bytes && (!memory.translate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to) ||
-                  !engine_.scatter(packet.payload, 0, to)))
+    AbsentPage absent;
+    Found found = Found::Yes;
+    if (bytes)
+        found = memory.locate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to, absent);
+    if (found == Found::Absent) {
+        absent.length += s.write_left - bytes;
+        engine_.counters.rx_page_absent += engine_.page_faults.defer(qp, absent);
+    }
+    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to))
         return false;
     s.message_offset += bytes;
     s.write_va += bytes;

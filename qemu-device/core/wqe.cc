@@ -153,15 +153,19 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
 
 }  // namespace
 
-bool DataList::check(MemoryTable &memory, uint32_t pd, Access access) const
+bool DataList::check(MemoryTable &memory, uint32_t pd, Access access, bool &on_demand) const
 {
+    on_demand = false;
     return std::all_of(entries.begin(), entries.begin() + count, [&](const ListEntry &e) {
-        return e.inline_data || memory.check(e.lkey, pd, e.va, e.length, access);
+        if (e.inline_data)
+            return true;
+        on_demand |= memory.on_demand(e.lkey);
+        return memory.check(e.lkey, pd, e.va, e.length, access);
     });
 }
 
-bool DataList::resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t offset, uint32_t bytes,
-                       PacketSegments &out) const
+Found DataList::resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t offset, uint32_t bytes,
+                        PacketSegments &out, AbsentPage &absent) const
 {
     for (unsigned i = 0; i < count && bytes; i++) {
         const ListEntry &e = entries[i];
@@ -172,14 +176,17 @@ bool DataList::resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t
         const uint32_t n = uint32_t(std::min<uint64_t>(bytes, e.length - offset));
         if (e.inline_data) {
             if (!out.push({const_cast<uint8_t *>(e.inline_data) + offset, 0, n}))
-                return false;
-        } else if (!memory.translate(e.lkey, pd, e.va + offset, n, access, out)) {
-            return false;
+                return Found::No;
+        } else if (Found found = memory.locate(e.lkey, pd, e.va + offset, n, access, out, absent);
+                   found != Found::Yes) {
+            if (found == Found::Absent)
+                absent.length += e.length - offset - n;
+            return found;
         }
         offset = 0;
         bytes -= n;
     }
-    return bytes == 0;
+    return bytes ? Found::No : Found::Yes;
 }
 
 uint32_t SendWqe::psn_span(uint32_t mtu) const
