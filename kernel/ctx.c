@@ -300,6 +300,7 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->cq_caps.max_cq_moderation_period = U16_MAX;
 	}
 	attr->max_dm_size = limits->device_memory;
+	hghca_odp_describe(hdev, attr);
 	attr->local_ca_ack_delay = limits->ack_delay;
 	return 0;
 }

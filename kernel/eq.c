@@ -2,9 +2,9 @@
 /*
  * JingZhao HCA: event queues.
  *
- * One EQ takes command events, one asynchronous events: no flood of the latter
- * makes the device lose the end of a command.  They share a vector.  The others
- * take completion events, one a vector, spread over the CPUs.  What an event
+ * One EQ takes command events, one asynchronous events, and one page faults: no
+ * flood of the latter makes the device lose the end of a command.  They share a
+ * vector.  The others take completion events, one a vector, spread over the CPUs.  What an event
  * names is the device's word: whoever takes it checks it.
  */
 #include <linux/interrupt.h>
@@ -35,6 +35,7 @@
 				 BIT_ULL(HGHCA_EVENT_SRQ_LIMIT))
 
 #define HGHCA_CMD_EVENTS	BIT_ULL(HGHCA_EVENT_CMD)
+#define HGHCA_FAULT_EVENTS	BIT_ULL(HGHCA_EVENT_PAGE_FAULT)
 
 static_assert(BIT(HGHCA_CMD_EQ_LOG_SIZE) > HGHCA_CMD_SLOTS);
 
@@ -62,6 +63,19 @@ static void hghca_eq_ring(struct hghca_eq *eq, u32 cmd)
 		   FIELD_PREP(HGHCA_EQ_ARM_EQN_MASK, eq->eqn));
 }
 
+static void hghca_eq_dispatch_fault(struct hghca_dev *hdev, u32 qpn, const struct hghca_eqe *eqe)
+{
+	const struct hghca_page page = {
+		.key = be32_to_cpu(eqe->event.page_fault.key),
+		.addr = (u64)be32_to_cpu(eqe->event.page_fault.addr_h) << 32 |
+			be32_to_cpu(eqe->event.page_fault.addr_l),
+		.length = be32_to_cpu(eqe->event.page_fault.length),
+		.what = be32_to_cpu(eqe->event.page_fault.what),
+	};
+
+	hghca_qp_dispatch_fault(hdev, qpn, &page);
+}
+
 static void hghca_eq_dispatch(struct hghca_eq *eq, const struct hghca_eqe *eqe)
 {
 	struct hghca_dev *hdev = eq->hdev;
@@ -85,6 +99,9 @@ static void hghca_eq_dispatch(struct hghca_eq *eq, const struct hghca_eqe *eqe)
 		break;
 	case HGHCA_EVENT_CQ_ERROR:
 		hghca_cq_dispatch_event(hdev, number, eqe->event.cq_err.syndrome);
+		break;
+	case HGHCA_EVENT_PAGE_FAULT:
+		hghca_eq_dispatch_fault(hdev, number, eqe);
 		break;
 	case HGHCA_EVENT_CMD:
 		hghca_cmd_event(hdev, be16_to_cpu(eqe->event.cmd.token), eqe->event.cmd.status,
@@ -268,13 +285,20 @@ static void hghca_comp_eqs_destroy(struct hghca_dev *hdev, unsigned int count)
 	hdev->comp_eqs = NULL;
 }
 
+/* The EQ of page faults stands behind them. */
+static u32 hghca_comp_eqs_room(const struct hghca_dev *hdev)
+{
+	u32 room = hdev->limits.num_eqs - hdev->limits.first_eqn - HGHCA_EQ_COMP;
+
+	return hdev->limits.caps & HGHCA_CAP_ODP ? room - 1 : room;
+}
+
 static int hghca_comp_eqs_create(struct hghca_dev *hdev)
 {
 	unsigned int i;
 	int err;
 
-	hdev->num_comp_eqs = min(hdev->bus.num_irqs - 1,
-				 hdev->limits.num_eqs - hdev->limits.first_eqn - HGHCA_EQ_COMP);
+	hdev->num_comp_eqs = min(hdev->bus.num_irqs - 1, hghca_comp_eqs_room(hdev));
 	hdev->comp_eqs = kvcalloc(hdev->num_comp_eqs, sizeof(*hdev->comp_eqs), GFP_KERNEL);
 	if (!hdev->comp_eqs)
 		return -ENOMEM;
@@ -352,6 +376,33 @@ static void hghca_async_eq_destroy(struct hghca_dev *hdev)
 	hghca_eq_destroy(&hdev->async_eq);
 }
 
+static int hghca_fault_eq_create(struct hghca_dev *hdev)
+{
+	struct hghca_eq *eq = &hdev->fault_eq;
+	int err;
+
+	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
+		return 0;
+
+	err = hghca_eq_create(hdev, eq, HGHCA_EQ_COMP + hdev->num_comp_eqs, 0, HGHCA_EQ_LOG_SIZE,
+			      "fault");
+	if (err)
+		return err;
+
+	err = hghca_cmd_map_eq(hdev, eq->eqn, HGHCA_FAULT_EVENTS, false);
+	if (err)
+		hghca_eq_destroy(eq);
+	return err;
+}
+
+static void hghca_fault_eq_destroy(struct hghca_dev *hdev)
+{
+	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
+		return;
+	hghca_cmd_map_eq(hdev, hdev->fault_eq.eqn, HGHCA_FAULT_EVENTS, true);
+	hghca_eq_destroy(&hdev->fault_eq);
+}
+
 /**
  * hghca_eqs_init - make the EQs, and let commands end by event
  * @hdev: the device
@@ -373,8 +424,14 @@ int hghca_eqs_init(struct hghca_dev *hdev)
 	err = hghca_comp_eqs_create(hdev);
 	if (err)
 		goto err_destroy_async;
+
+	err = hghca_fault_eq_create(hdev);
+	if (err)
+		goto err_destroy_comp;
 	return 0;
 
+err_destroy_comp:
+	hghca_comp_eqs_destroy(hdev, hdev->num_comp_eqs);
 err_destroy_async:
 	hghca_async_eq_destroy(hdev);
 err_destroy_cmd:
@@ -388,6 +445,7 @@ err_destroy_cmd:
  */
 void hghca_eqs_cleanup(struct hghca_dev *hdev)
 {
+	hghca_fault_eq_destroy(hdev);
 	hghca_comp_eqs_destroy(hdev, hdev->num_comp_eqs);
 	hghca_async_eq_destroy(hdev);
 	hghca_cmd_eq_destroy(hdev);

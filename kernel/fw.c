@@ -261,6 +261,34 @@ int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u
 }
 
 /**
+ * hghca_cmd_clear_mtt - CLEAR_MTT
+ * @hdev: the device
+ * @first: index of the first MTT
+ * @num_mtts: their number, 1 to HGHCA_CLEAR_MTT_MAX
+ *
+ * Allocates nothing: memory may be what is wanted.
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_clear_mtt(struct hghca_dev *hdev, u32 first, u32 num_mtts)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_CLEAR_MTT, num_mtts, 0, first);
+}
+
+/**
+ * hghca_cmd_resume_qp - RESUME_QP
+ * @hdev: the device
+ * @qpn: the QP
+ * @what: HGHCA_RESUME_*
+ *
+ * Return: 0, -EBADF for a QP that does not wait for this, or a negative errno.
+ */
+int hghca_cmd_resume_qp(struct hghca_dev *hdev, u32 qpn, u32 what)
+{
+	return hghca_cmd_plain(hdev, HGHCA_CMD_RESUME_QP, qpn, 0, what);
+}
+
+/**
  * hghca_cmd_map_eq - MAP_EQ
  * @hdev: the device
  * @eqn: the EQ

@@ -16,6 +16,7 @@
  *	mr.c, queue.c	memory regions as the device knows them; memory of queues
  *	usermr.c, fastreg.c, mw.c	regions of users' memory; regions for
  *			REG_MR; memory windows
+ *	odp.c		regions paged on demand
  *	uar.c, dbr.c	doorbell pages; doorbell records
  *	ctx.c, gid.c, port.c	smaller verbs; verbs.h
  *	counters.c, restrack.c, mad.c	what can be seen from outside: counters,
@@ -298,6 +299,7 @@ enum hghca_hwmr_kind {
 	HGHCA_HWMR_MAPPED,	/* its MTTs say where it is */
 	HGHCA_HWMR_PHYSICAL,	/* all DMA addresses */
 	HGHCA_HWMR_DEVICE,	/* in device memory */
+	HGHCA_HWMR_ON_DEMAND,	/* its MTTs say where it is, as far as it is anywhere */
 	HGHCA_HWMR_FAST_REG,	/* REG_MR says what it is */
 	HGHCA_HWMR_WINDOW_1,	/* BIND_MW says what it is */
 	HGHCA_HWMR_WINDOW_2B,
@@ -383,18 +385,53 @@ struct hghca_hwcq {
 	void (*event)(struct hghca_hwcq *hwcq, u8 syndrome);
 };
 
+struct hghca_hwqp;
+
+/**
+ * struct hghca_page - a page that a QP needs, as a PAGE_FAULT event says
+ * @key: of the region
+ * @addr: in it
+ * @length: bytes wanted from there on
+ * @what: HGHCA_PAGE_FAULT_*
+ */
+struct hghca_page {
+	u32 key;
+	u64 addr;
+	u32 length;
+	u32 what;
+};
+
+/**
+ * struct hghca_fault - one side of a QP that waits for a page
+ * @hdev: the device
+ * @hwqp: the QP; a reference is held while @busy
+ * @busy: @page waits for @work, or @work looks at it
+ * @page: what is needed
+ * @work: brings it
+ */
+struct hghca_fault {
+	struct hghca_dev *hdev;
+	struct hghca_hwqp *hwqp;
+	unsigned long busy;
+	struct hghca_page page;
+	struct work_struct work;
+};
+
 /**
  * struct hghca_hwqp - a QP's number
  * @qpn: set by hghca_hwqp_add()
  * @refs: events that look at it now, and one
  * @released: the last reference is gone
  * @event: asynchronous event of type enum hghca_event_type; interrupt context
+ * @faults: of the send side and of the receive side, or NULL for a QP without
+ *	regions on demand; set by hghca_odp_init_qp()
  */
 struct hghca_hwqp {
 	u32 qpn;
 	refcount_t refs;
 	struct completion released;
 	void (*event)(struct hghca_hwqp *hwqp, u8 type);
+	struct hghca_fault *faults;
 };
 
 /**
@@ -503,6 +540,8 @@ struct hghca_bus {
  * @flow_ida: flow rules
  * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
  * @mtt_pool: MTT indices
+ * @odp_mrs: regions on demand by MPT index, struct hghca_mr
+ * @odp_wq: brings their pages; NULL without HGHCA_CAP_ODP
  * @dm_pool: device memory, by its offset in BAR2; NULL without
  * @dm: device memory, mapped
  * @dbr_pool: kernel doorbell records
@@ -510,6 +549,7 @@ struct hghca_bus {
  * @num_comp_eqs: completion EQs
  * @cmd_eq: command events
  * @async_eq: asynchronous events
+ * @fault_eq: PAGE_FAULT events, with HGHCA_CAP_ODP
  * @comp_eqs: completion EQs; hghca_comp_eqn()
  * @netdev: the net device of the port
  * @port_mbps: speed of the link
@@ -544,6 +584,8 @@ struct hghca_dev {
 	struct ida flow_ida;
 	u16 *mpt_tags;
 	struct gen_pool *mtt_pool;
+	struct xarray odp_mrs;
+	struct workqueue_struct *odp_wq;
 	struct gen_pool *dm_pool;
 	void __iomem *dm;
 	struct dma_pool *dbr_pool;
@@ -552,6 +594,7 @@ struct hghca_dev {
 	unsigned int num_comp_eqs;
 	struct hghca_eq cmd_eq;
 	struct hghca_eq async_eq;
+	struct hghca_eq fault_eq;
 	struct hghca_eq *comp_eqs;
 
 	struct net_device *netdev;
@@ -673,6 +716,8 @@ int hghca_cmd_sw2hw_mpt(struct hghca_dev *hdev, u32 index, const struct hghca_mp
 int hghca_cmd_hw2sw_mpt(struct hghca_dev *hdev, u32 index);
 int hghca_cmd_query_mpt(struct hghca_dev *hdev, u32 index, struct hghca_mpt *mpt);
 int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u32 num_mtts);
+int hghca_cmd_clear_mtt(struct hghca_dev *hdev, u32 first, u32 num_mtts);
+int hghca_cmd_resume_qp(struct hghca_dev *hdev, u32 qpn, u32 what);
 int hghca_cmd_map_eq(struct hghca_dev *hdev, u32 eqn, u64 mask, bool unmap);
 int hghca_cmd_sw2hw_eq(struct hghca_dev *hdev, u32 eqn, const struct hghca_eqc *eqc);
 int hghca_cmd_hw2sw_eq(struct hghca_dev *hdev, u32 eqn);
@@ -725,6 +770,8 @@ void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq);
 void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn);
 void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome);
 void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type);
+void hghca_qp_dispatch_fault(struct hghca_dev *hdev, u32 qpn, const struct hghca_page *page);
+void hghca_hwqp_put(struct hghca_hwqp *hwqp);
 void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type);
 
 /* mcast.c.  May sleep. */
@@ -738,8 +785,9 @@ void hghca_eq_poll_cmd(struct hghca_dev *hdev);
 
 /*
  * mr.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
- * of the page size) into @umem.
+ * of the page size) into @umem.  disable: the device lets go of it, its MTTs stay.
  */
+u32 hghca_key_index(const struct hghca_dev *hdev, u32 key);
 int hghca_mr_init(struct hghca_dev *hdev);
 void hghca_mr_cleanup(struct hghca_dev *hdev);
 int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
@@ -754,7 +802,9 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
 		      struct ib_umem *umem);
 int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct hghca_mpt *mpt);
+int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
+int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_hwmr *mr, u32 from, u32 count);
 
 /*
  * queue.c.  May sleep.

@@ -131,6 +131,14 @@ static const struct ib_device_ops hghca_dev_dm_ops = {
 	.reg_dm_mr = hghca_reg_dm_mr,
 };
 
+#if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
+/* For a device that has regions paged on demand. */
+static const struct ib_device_ops hghca_dev_odp_ops = {
+	.advise_mr = hghca_advise_mr,
+	.fill_stat_mr_entry = hghca_fill_stat_mr_entry,
+};
+#endif
+
 /* For a device that has fast registration and memory windows. */
 static const struct ib_device_ops hghca_dev_mem_mgt_ops = {
 	.alloc_mr = hghca_alloc_mr,
@@ -302,6 +310,10 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_mem_mgt_ops);
 	if (hdev->limits.caps & HGHCA_CAP_DEVICE_MEMORY)
 		ib_set_device_ops(ibdev, &hghca_dev_dm_ops);
+#if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
+	if (hdev->limits.caps & HGHCA_CAP_ODP)
+		ib_set_device_ops(ibdev, &hghca_dev_odp_ops);
+#endif
 	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
 		ibdev->driver_def = hghca_uapi_defs;
 
@@ -369,9 +381,13 @@ int hghca_dev_start(struct hghca_dev *hdev)
 	if (err)
 		goto err_cleanup_mcast;
 
-	err = hghca_eqs_init(hdev);
+	err = hghca_odp_init(hdev);
 	if (err)
 		goto err_free_pdn;
+
+	err = hghca_eqs_init(hdev);
+	if (err)
+		goto err_cleanup_odp;
 
 	err = hghca_netdev_register(hdev);
 	if (err)
@@ -386,6 +402,8 @@ err_unregister_netdev:
 	hghca_netdev_unregister(hdev);
 err_cleanup_eqs:
 	hghca_eqs_cleanup(hdev);
+err_cleanup_odp:
+	hghca_odp_cleanup(hdev);
 err_free_pdn:
 	hghca_pdn_free(hdev, hdev->pdn);
 err_cleanup_mcast:
@@ -414,6 +432,7 @@ void hghca_dev_stop(struct hghca_dev *hdev)
 	hghca_ib_unregister(hdev);
 	hghca_netdev_unregister(hdev);
 	hghca_eqs_cleanup(hdev);
+	hghca_odp_cleanup(hdev);
 	hghca_pdn_free(hdev, hdev->pdn);
 	hghca_mcast_cleanup(hdev);
 	hghca_dbr_cleanup(hdev);

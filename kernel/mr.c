@@ -27,6 +27,7 @@
 static const u32 hghca_mpt_flags[] = {
 	[HGHCA_HWMR_MAPPED] = HGHCA_MPT_FLAG_REGION,
 	[HGHCA_HWMR_PHYSICAL] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL,
+	[HGHCA_HWMR_ON_DEMAND] = HGHCA_MPT_FLAG_REGION | HGHCA_ACCESS_ON_DEMAND,
 	[HGHCA_HWMR_DEVICE] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_DEVICE,
 	[HGHCA_HWMR_FAST_REG] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_FAST_REG |
 				HGHCA_MPT_FLAG_FREE,
@@ -95,7 +96,14 @@ static bool hghca_key_tag_is_low(const struct hghca_dev *hdev)
 	return hdev->limits.caps & HGHCA_CAP_MEM_MGT;
 }
 
-static u32 hghca_key_index(const struct hghca_dev *hdev, u32 key)
+/**
+ * hghca_key_index - the MPT that a key leads to
+ * @hdev: the device
+ * @key: the key, of this device
+ *
+ * Return: its index.
+ */
+u32 hghca_key_index(const struct hghca_dev *hdev, u32 key)
 {
 	if (hghca_key_tag_is_low(hdev))
 		return FIELD_GET(HGHCA_KEY_INDEX_MASK, key);
@@ -286,6 +294,31 @@ out_cleanup:
 	return err;
 }
 
+/**
+ * hghca_mtts_clear - take pages of a region on demand from the device
+ * @hdev: the device
+ * @mr: the region
+ * @from: the first, counted from the region's first MTT
+ * @count: their number
+ *
+ * Context: may sleep, but allocates nothing.
+ *
+ * Return: 0, and the device uses them no more; or a negative errno.
+ */
+int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_hwmr *mr, u32 from, u32 count)
+{
+	while (count) {
+		u32 now = min_t(u32, count, HGHCA_CLEAR_MTT_MAX);
+		int err = hghca_cmd_clear_mtt(hdev, mr->mtt_first + from, now);
+
+		if (err)
+			return err;
+		from += now;
+		count -= now;
+	}
+	return 0;
+}
+
 /* Hand the region over to the device; key and MTTs are there. */
 static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_hwmr_attr *attr)
@@ -308,8 +341,15 @@ static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	return err;
 }
 
-/* Take the region back. One with windows bound to it is its user's to keep. */
-static int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
+/**
+ * hghca_hwmr_disable - take a region back from the device
+ * @hdev: the device
+ * @mr: the region, whose key opens nothing from then on; its MTTs stay its own
+ *
+ * Return: 0; -EBUSY for a region with windows bound to it, which is its user's to
+ * keep; or another negative errno.
+ */
+int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
 	int err;
 
@@ -364,7 +404,8 @@ static u64 hghca_hwmr_num_pages(const struct hghca_hwmr_attr *attr)
  * @hdev: the device
  * @mr: the region
  * @attr: what it shall be
- * @num_mtts: MTTs it shall own, which REG_MR fills; 0 for none
+ * @num_mtts: MTTs it shall own, which REG_MR fills, or, of a region on demand,
+ *	whoever brings its pages; 0 for none
  *
  * Return: 0 or a negative errno, and then @mr is all zeros.
  */
@@ -381,6 +422,13 @@ int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		err = hghca_mtts_alloc(hdev, mr, num_mtts);
 		if (err)
 			goto err_release;
+	}
+
+	/* What another region has left there is not its own. */
+	if (attr->kind == HGHCA_HWMR_ON_DEMAND) {
+		err = hghca_mtts_clear(hdev, mr, 0, mr->mtt_count);
+		if (err)
+			goto err_free_mtts;
 	}
 
 	err = hghca_hwmr_enable(hdev, mr, attr);
@@ -678,6 +726,9 @@ int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct hghca_dev *hdev = to_hdev(ibmr->device);
 	struct hghca_mr *mr = to_hmr(ibmr);
 	int err;
+
+	if (mr->odp)
+		return hghca_odp_dereg_mr(mr);
 
 	/* Its user has changed the tag since. */
 	if (mr->pages.list)

@@ -294,6 +294,16 @@ static void hghca_profile_device_memory(struct hghca_dev *hdev, const struct hgh
 	limits->device_memory = BIT(lim->log_device_memory);
 }
 
+/* Pages are brought by the kernel's paging, and asked for through an EQ more. */
+static void hghca_profile_odp(struct hghca_dev *hdev)
+{
+	struct hghca_limits *limits = &hdev->limits;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) ||
+	    limits->num_eqs - limits->first_eqn <= HGHCA_MIN_EQS)
+		limits->caps &= ~HGHCA_CAP_ODP;
+}
+
 /* A device whose groups cannot be is one without. */
 static void hghca_profile_mcgs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -433,6 +443,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	hghca_profile_counter_sets(hdev, &lim);
 	hghca_profile_clock(hdev, &lim);
 	hghca_profile_device_memory(hdev, &lim);
+	hghca_profile_odp(hdev);
 	hghca_profile_mcgs(hdev, &lim);
 	hghca_profile_flows(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);

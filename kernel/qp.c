@@ -471,6 +471,7 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	hqp->state = IB_QPS_RESET;
 	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	hqp->hw.event = hghca_qp_event;
+	hghca_odp_init_qp(hdev, hqp);
 	hqp->user = user;
 
 	ret = hghca_qp_init_queues(hdev, hqp, pdn, init, udata);

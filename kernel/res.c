@@ -149,7 +149,13 @@ err_erase:
 	return err;
 }
 
-static void hghca_hwqp_put(struct hghca_hwqp *hwqp)
+/**
+ * hghca_hwqp_put - give a reference back
+ * @hwqp: the QP
+ *
+ * Context: any.
+ */
+void hghca_hwqp_put(struct hghca_hwqp *hwqp)
 {
 	if (refcount_dec_and_test(&hwqp->refs))
 		complete(&hwqp->released);
@@ -286,6 +292,29 @@ void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome)
 	hghca_hwcq_put(hwcq);
 }
 
+static struct hghca_hwqp *hghca_hwqp_get(struct hghca_dev *hdev, u32 qpn, u8 type)
+{
+	struct hghca_hwqp *hwqp = NULL;
+	unsigned long flags;
+
+	if (qpn >= hdev->limits.num_qps) {
+		dev_err_ratelimited(hdev->bus.dev, "event %#x for QP %#x: beyond the table\n",
+				    type, qpn);
+		return NULL;
+	}
+
+	xa_lock_irqsave(&hdev->qps, flags);
+	hwqp = xa_load(&hdev->qps, qpn);
+	if (hwqp)
+		refcount_inc(&hwqp->refs);
+	xa_unlock_irqrestore(&hdev->qps, flags);
+
+	if (!hwqp)
+		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for QP %#x: there is none\n",
+				    type, qpn);
+	return hwqp;
+}
+
 /**
  * hghca_qp_dispatch_event - an asynchronous event of a QP came
  * @hdev: the device
@@ -296,28 +325,40 @@ void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome)
  */
 void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type)
 {
-	struct hghca_hwqp *hwqp = NULL;
-	unsigned long flags;
+	struct hghca_hwqp *hwqp = hghca_hwqp_get(hdev, qpn, type);
 
-	if (qpn >= hdev->limits.num_qps) {
-		dev_err_ratelimited(hdev->bus.dev, "event %#x for QP %#x: beyond the table\n",
-				    type, qpn);
+	if (!hwqp)
 		return;
-	}
-
-	xa_lock_irqsave(&hdev->qps, flags);
-	hwqp = xa_load(&hdev->qps, qpn);
-	if (hwqp)
-		refcount_inc(&hwqp->refs);
-	xa_unlock_irqrestore(&hdev->qps, flags);
-
-	if (!hwqp) {
-		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for QP %#x: there is none\n",
-				    type, qpn);
-		return;
-	}
 	hwqp->event(hwqp, type);
 	hghca_hwqp_put(hwqp);
+}
+
+/**
+ * hghca_qp_dispatch_fault - a PAGE_FAULT event came
+ * @hdev: the device
+ * @qpn: which QP; the device's word, so it is checked
+ * @page: what it needs; the same
+ *
+ * The QP does not go before its page was looked for.  Context: any.
+ */
+void hghca_qp_dispatch_fault(struct hghca_dev *hdev, u32 qpn, const struct hghca_page *page)
+{
+	struct hghca_hwqp *hwqp = hghca_hwqp_get(hdev, qpn, HGHCA_EVENT_PAGE_FAULT);
+	struct hghca_fault *fault;
+
+	if (!hwqp)
+		return;
+
+	fault = hwqp->faults ? &hwqp->faults[!!(page->what & HGHCA_PAGE_FAULT_RESPONDER)] : NULL;
+	if (!fault || test_and_set_bit_lock(0, &fault->busy)) {
+		dev_err_ratelimited(hdev->bus.dev, "event %#x for QP %#x: %s\n",
+				    HGHCA_EVENT_PAGE_FAULT, qpn,
+				    fault ? "it waits already" : "it has no such regions");
+		hghca_hwqp_put(hwqp);
+		return;
+	}
+	fault->page = *page;
+	queue_work(hdev->odp_wq, &fault->work);
 }
 
 /**

@@ -128,6 +128,9 @@ struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 	if (err)
 		return ERR_PTR(err);
 
+	if (ib_access & IB_ACCESS_ON_DEMAND)
+		return hghca_odp_reg_mr(ibpd, start, length, virt_addr, ib_access);
+
 	ib_access = hghca_mr_check_access(hdev, ib_access);
 	if (ib_access < 0)
 		return ERR_PTR(ib_access);
@@ -208,9 +211,10 @@ static bool hghca_usermr_same_pages(const struct hghca_hwmr_attr *a,
  * @udata: must be empty
  *
  * Return: NULL, or an ERR_PTR(): -EBUSY for a region with windows bound to it,
- * -EACCES for memory that cannot be made writable.  The region is then what it
- * was; only when the device takes neither what it shall be nor what it was, its
- * key opens nothing until it is registered anew or deregistered.
+ * -EOPNOTSUPP for one on demand, -EACCES for memory that cannot be made writable.
+ * The region is then what it was; only when the device takes neither what it
+ * shall be nor what it was, its key opens nothing until it is registered anew or
+ * deregistered.
  */
 struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				  u64 virt_addr, int ib_access, struct ib_pd *ibpd,
@@ -230,6 +234,11 @@ struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(-EOPNOTSUPP);
+	/* Nor does hghca_mr_check_access() let a region become one on demand. */
+	if (mr->odp) {
+		ibdev_dbg(&hdev->ibdev, "region: one on demand stays what it is\n");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
 	ib_access = flags & IB_MR_REREG_ACCESS ? hghca_mr_check_access(hdev, ib_access) :
 						 mr->access;
 	if (ib_access < 0)

@@ -59,6 +59,8 @@ struct hghca_fast_pages {
 	u32 count;
 };
 
+struct hghca_odp;
+
 /**
  * struct hghca_mr - a memory region
  * @ibmr: the verbs object
@@ -68,6 +70,7 @@ struct hghca_fast_pages {
  * @virt_addr: a user's: where its user says that it starts
  * @access: a user's: its IB_ACCESS_* without optional ones
  * @pages: for fast registration
+ * @odp: of a region on demand, otherwise NULL; @umem is its umem then
  */
 struct hghca_mr {
 	struct ib_mr ibmr;
@@ -77,6 +80,7 @@ struct hghca_mr {
 	u64 virt_addr;
 	int access;
 	struct hghca_fast_pages pages;
+	struct hghca_odp *odp;
 };
 
 struct hghca_mw {
@@ -184,6 +188,7 @@ struct hghca_wq {
  * @rq: receive queue, of no WQEs where the QP has an SRQ
  * @flush_recv: the QP is in ERR: a receive posted now needs a doorbell to be
  *	flushed; under @rq.lock
+ * @faults: pages that its sides wait for
  */
 struct hghca_qp {
 	struct ib_qp ibqp;
@@ -200,6 +205,7 @@ struct hghca_qp {
 	struct hghca_wq sq;
 	struct hghca_wq rq;
 	bool flush_recv;
+	struct hghca_fault faults[2];
 };
 
 /**
@@ -358,6 +364,44 @@ struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				  u64 virt_addr, int ib_access, struct ib_pd *ibpd,
 				  struct ib_udata *udata);
+
+/*
+ * odp.c: regions paged on demand, where kernel and device have them.  advise and
+ * stats: for ib_device_ops.
+ */
+#if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
+int hghca_odp_init(struct hghca_dev *hdev);
+void hghca_odp_cleanup(struct hghca_dev *hdev);
+void hghca_odp_init_qp(struct hghca_dev *hdev, struct hghca_qp *hqp);
+void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *attr);
+struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+			       int ib_access);
+int hghca_odp_dereg_mr(struct hghca_mr *mr);
+int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		    struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
+int hghca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+u64 hghca_odp_entry(dma_addr_t dma);
+#else
+static inline int hghca_odp_init(struct hghca_dev *hdev)
+{
+	return 0;
+}
+
+static inline void hghca_odp_cleanup(struct hghca_dev *hdev) {}
+static inline void hghca_odp_init_qp(struct hghca_dev *hdev, struct hghca_qp *hqp) {}
+static inline void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *attr) {}
+
+static inline struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
+					     u64 virt_addr, int ib_access)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline int hghca_odp_dereg_mr(struct hghca_mr *mr)
+{
+	return -EOPNOTSUPP;
+}
+#endif
 
 /* dm.c */
 int hghca_dm_init(struct hghca_dev *hdev);

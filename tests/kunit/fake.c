@@ -197,6 +197,8 @@ struct hghca_eq *fake_eq(struct fake *fake, unsigned int eq)
 		return &fake->hdev->cmd_eq;
 	case 1:
 		return &fake->hdev->async_eq;
+	case FAKE_FAULT_EQ:
+		return &fake->hdev->fault_eq;
 	default:
 		return &fake->hdev->comp_eqs[eq - 2];
 	}
@@ -376,6 +378,9 @@ static int fake_open_tables(struct fake *fake)
 	if (err)
 		return err;
 	fake->opened = 5;
+	err = hghca_odp_init(hdev);
+	if (err)
+		return err;
 	return hghca_pdn_alloc(hdev, &hdev->pdn);
 }
 
@@ -412,6 +417,7 @@ static void fake_close(struct fake *fake)
 	if (fake->opened >= 6)
 		hghca_eqs_cleanup(hdev);
 	if (fake->opened >= 5) {
+		hghca_odp_cleanup(hdev);
 		hghca_pdn_free(hdev, hdev->pdn);
 		hghca_mcast_cleanup(hdev);
 	}

@@ -18,7 +18,8 @@
 
 #define FAKE_LOG	64	/* commands kept */
 #define FAKE_IRQS	3
-#define FAKE_EQS	(FAKE_IRQS + 1)	/* commands and asynchronous events share one */
+#define FAKE_EQS	(FAKE_IRQS + 2)	/* commands, asynchronous events and faults share one */
+#define FAKE_FAULT_EQ	(FAKE_EQS - 1)	/* of page faults, where they are turned on */
 
 /* Short enough to wait for, long enough for a busy host. */
 #define FAKE_TIMEOUT_MS	1000
@@ -129,7 +130,7 @@ bool fake_wait(struct fake *fake, u32 number);
 
 /*
  * An EQE of 32 bytes, without owner, for the EQ of our number @eq (0 commands, 1
- * asynchronous, 2 completions); its interrupt is raised when @interrupt.
+ * asynchronous, 2 completions, FAKE_FAULT_EQ); its interrupt is raised when @interrupt.
  */
 void fake_event(struct fake *fake, unsigned int eq, const void *eqe, bool interrupt);
 void fake_cmd_event(struct fake *fake, u16 token, u8 status, u64 out_param, bool interrupt);

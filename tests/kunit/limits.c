@@ -220,7 +220,7 @@ static void limits_bad(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err, fake_open(fake));
 	if (!param->err) {
 		/* Only what the driver knows is turned on. */
-		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x1dfff);
+		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x3dfff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
 }

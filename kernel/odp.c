@@ -1,0 +1,693 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: regions paged on demand (document 4.23).
+ *
+ * Nothing of such a region is pinned.  A QP that needs a page says so by
+ * PAGE_FAULT; work of that QP maps the page, writes its MTT and resumes the QP.
+ * When the process's mapping changes, the MTTs are cleared before the pages go.
+ *
+ * The umem's mutex keeps both apart: what is mapped under it is what the device
+ * has in its MTTs.  It is also taken when memory is reclaimed, so nothing is
+ * allocated under it: the mailbox comes first, and CLEAR_MTT needs none.
+ *
+ * Who looks at a region holds a reference to it.  A region that goes is hidden
+ * first, then waits for the references, is taken from the device, and only then
+ * lets go of its umem and MTTs: until then the notifier may clear these.
+ */
+#include <linux/mmu_notifier.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem_odp.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_netlink.h>
+#include <rdma/restrack.h>
+
+#include "hghca.h"
+
+/**
+ * struct hghca_odp - what a region on demand has besides
+ * @refs: who looks at it now, and one
+ * @released: the last reference is gone
+ * @leaving: it is being deregistered
+ * @faults: PAGE_FAULT events served
+ * @failed: those whose page there was not
+ * @prefetched: pages brought because of an advice
+ * @invalidations: times that pages were taken away
+ */
+struct hghca_odp {
+	refcount_t refs;
+	struct completion released;
+	bool leaving;
+	atomic64_t faults;
+	atomic64_t failed;
+	atomic64_t prefetched;
+	atomic64_t invalidations;
+};
+
+/* A part of a region that shall be brought. */
+struct hghca_odp_part {
+	struct hghca_mr *mr;
+	u64 offset;		/* in the region, bytes */
+	u64 length;
+};
+
+/**
+ * struct hghca_prefetch - an advice
+ * @work: follows it when nobody waits for that
+ * @hdev: the device
+ * @access: ODP_READ_ALLOWED_BIT and ODP_WRITE_ALLOWED_BIT
+ * @fault: bring also what is not in memory
+ * @num_parts: their number
+ * @parts: each with a reference to its region
+ */
+struct hghca_prefetch {
+	struct work_struct work;
+	struct hghca_dev *hdev;
+	u64 access;
+	bool fault;
+	u32 num_parts;
+	struct hghca_odp_part parts[] __counted_by(num_parts);
+};
+
+static void hghca_odp_put(struct hghca_mr *mr)
+{
+	if (refcount_dec_and_test(&mr->odp->refs))
+		complete(&mr->odp->released);
+}
+
+/* The region of @key, with a reference; NULL when it is none on demand. */
+static struct hghca_mr *hghca_odp_get(struct hghca_dev *hdev, u32 key)
+{
+	struct hghca_mr *mr;
+
+	xa_lock(&hdev->odp_mrs);
+	mr = xa_load(&hdev->odp_mrs, hghca_key_index(hdev, key));
+	if (mr && mr->hw.key == key)
+		refcount_inc(&mr->odp->refs);
+	else
+		mr = NULL;
+	xa_unlock(&hdev->odp_mrs);
+	return mr;
+}
+
+/* Let others find the region. */
+static int hghca_odp_publish(struct hghca_dev *hdev, struct hghca_mr *mr)
+{
+	refcount_set(&mr->odp->refs, 1);
+	init_completion(&mr->odp->released);
+	WRITE_ONCE(mr->odp->leaving, false);
+	return xa_err(xa_store(&hdev->odp_mrs, hghca_key_index(hdev, mr->hw.key), mr,
+			       GFP_KERNEL));
+}
+
+/* Others find nothing any more, and none looks at it.  The place is kept, to publish it again. */
+static void hghca_odp_hide(struct hghca_dev *hdev, struct hghca_mr *mr)
+{
+	WRITE_ONCE(mr->odp->leaving, true);
+	xa_store(&hdev->odp_mrs, hghca_key_index(hdev, mr->hw.key), XA_ZERO_ENTRY, GFP_KERNEL);
+	hghca_odp_put(mr);
+	wait_for_completion(&mr->odp->released);
+}
+
+/* ------------------------------------------------------------------ */
+/* Pages that go                                                        */
+
+static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
+				 const struct mmu_notifier_range *range, unsigned long cur_seq)
+{
+	struct ib_umem_odp *umem_odp = container_of(notifier, struct ib_umem_odp, notifier);
+	struct hghca_dev *hdev = to_hdev(umem_odp->umem.ibdev);
+	struct hghca_mr *mr;
+	u64 start, end;
+	u32 first;
+
+	if (!mmu_notifier_range_blockable(range))
+		return false;
+
+	mutex_lock(&umem_odp->umem_mutex);
+	mmu_interval_set_seq(notifier, cur_seq);
+	/* Also a region that is not yet one. */
+	if (!umem_odp->npages)
+		goto out_unlock;
+
+	mr = umem_odp->private;
+	start = max_t(u64, ib_umem_start(umem_odp), range->start);
+	end = min_t(u64, ib_umem_end(umem_odp), range->end);
+	start = round_down(start, BIT_ULL(umem_odp->page_shift));
+	end = round_up(end, BIT_ULL(umem_odp->page_shift));
+	first = (start - ib_umem_start(umem_odp)) >> umem_odp->page_shift;
+	/* The pages are another's once this returns: a device that keeps them is given up. */
+	if (hghca_mtts_clear(hdev, &mr->hw, first, (end - start) >> umem_odp->page_shift))
+		hghca_dev_fail(hdev, "pages are not given back");
+	ib_umem_odp_unmap_dma_pages(umem_odp, start, end);
+	atomic64_inc(&mr->odp->invalidations);
+out_unlock:
+	mutex_unlock(&umem_odp->umem_mutex);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops hghca_odp_ops = {
+	.invalidate = hghca_odp_invalidate,
+};
+
+/* ------------------------------------------------------------------ */
+/* Pages that come                                                      */
+
+/**
+ * hghca_odp_entry - a page as WRITE_MTT has it
+ * @dma: its DMA address, with ODP_READ_ALLOWED_BIT and ODP_WRITE_ALLOWED_BIT; 0
+ *	for none
+ *
+ * Return: the MTT.
+ */
+u64 hghca_odp_entry(dma_addr_t dma)
+{
+	if (!(dma & ODP_READ_ALLOWED_BIT))
+		return HGHCA_MTT_ABSENT;
+	return (dma & HGHCA_MTT_ADDR_MASK) |
+	       (dma & ODP_WRITE_ALLOWED_BIT ? 0 : HGHCA_MTT_READ_ONLY);
+}
+
+/* Bytes from @offset on, of @length, that a mailbox has MTTs for. */
+static u64 hghca_odp_batch(const struct ib_umem_odp *umem_odp, u64 offset, u64 length)
+{
+	u64 page = BIT_ULL(umem_odp->page_shift);
+	u64 in_page = (umem_odp->umem.address + offset) & (page - 1);
+
+	return min(length, HGHCA_MTT_PER_MAILBOX * page - in_page);
+}
+
+/* Map @length bytes from @offset on, a batch at most, and tell the device: pages, or an errno. */
+static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_mr *mr,
+			 struct hghca_mailbox *mailbox, u64 offset, u64 length, u64 access,
+			 bool fault)
+{
+	struct ib_umem_odp *umem_odp = to_ib_umem_odp(mr->umem);
+	struct hghca_mtt_mailbox *mtts = mailbox->buf;
+	u64 address = mr->umem->address + offset;
+	u32 first, i;
+	int pages;
+	int err;
+
+	pages = ib_umem_odp_map_dma_and_lock(umem_odp, address, length, access, fault);
+	if (pages < 0)
+		return pages;
+
+	first = (address - ib_umem_start(umem_odp)) >> umem_odp->page_shift;
+	for (i = 0; i < pages; i++)
+		mtts->entry[HGHCA_MTT_SLOT(i)] =
+			cpu_to_be64(hghca_odp_entry(umem_odp->dma_list[first + i]));
+	mtts->start_index = cpu_to_be64(mr->hw.mtt_first + first);
+	err = hghca_cmd_write_mtt(hdev, mailbox, pages);
+	mutex_unlock(&umem_odp->umem_mutex);
+	return err ?: pages;
+}
+
+/*
+ * What a QP needs of a region, and as much of what it will go on to as is there:
+ * behind it there may be no memory, and perhaps the request does not get there.
+ */
+static int hghca_odp_map_page(struct hghca_dev *hdev, struct hghca_mr *mr,
+			      const struct hghca_page *page)
+{
+	struct ib_umem_odp *umem_odp = to_ib_umem_odp(mr->umem);
+	u64 offset = page->addr - mr->attr.start;
+	u64 access = ODP_READ_ALLOWED_BIT;
+	struct hghca_mailbox *mailbox;
+	u64 length;
+	int ret;
+
+	if (offset >= mr->attr.length)
+		return -EFAULT;
+	if (page->what & HGHCA_PAGE_FAULT_WRITE) {
+		if (!mr->umem->writable)
+			return -EACCES;
+		access |= ODP_WRITE_ALLOWED_BIT;
+	}
+
+	mailbox = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+
+	length = clamp_t(u64, page->length, 1, mr->attr.length - offset);
+	length = hghca_odp_batch(umem_odp, offset, length);
+	ret = hghca_odp_map(hdev, mr, mailbox, offset, length, access, true);
+	if (ret < 0 && length > 1)
+		ret = hghca_odp_map(hdev, mr, mailbox, offset, 1, access, true);
+	hghca_mailbox_free(hdev, mailbox);
+	return ret;
+}
+
+static int hghca_odp_serve(struct hghca_dev *hdev, const struct hghca_page *page)
+{
+	struct hghca_mr *mr = hghca_odp_get(hdev, page->key);
+	int ret;
+
+	if (!mr)
+		return -ENOENT;
+
+	ret = hghca_odp_map_page(hdev, mr, page);
+	atomic64_inc(&mr->odp->faults);
+	/* The mapping changes all the time: the QP may ask again. */
+	if (ret == -EBUSY || ret == -EAGAIN)
+		ret = 0;
+	if (ret < 0)
+		atomic64_inc(&mr->odp->failed);
+	hghca_odp_put(mr);
+	return ret;
+}
+
+static void hghca_odp_fault_work(struct work_struct *work)
+{
+	struct hghca_fault *fault = container_of(work, struct hghca_fault, work);
+	struct hghca_page page = fault->page;
+	struct hghca_hwqp *hwqp = fault->hwqp;
+	struct hghca_dev *hdev = fault->hdev;
+	u32 what;
+	int ret;
+
+	what = FIELD_PREP(HGHCA_RESUME_TOKEN_MASK,
+			  FIELD_GET(HGHCA_PAGE_FAULT_TOKEN_MASK, page.what));
+	if (page.what & HGHCA_PAGE_FAULT_RESPONDER)
+		what |= HGHCA_RESUME_RESPONDER;
+	ret = hghca_odp_serve(hdev, &page);
+	if (ret < 0) {
+		ibdev_dbg(&hdev->ibdev, "QP %#x: no page at %#llx of region %#x: %d\n", hwqp->qpn,
+			  page.addr, page.key, ret);
+		what |= HGHCA_RESUME_FAILED;
+	}
+
+	/* Once it is resumed, the QP may need the next page. */
+	clear_bit_unlock(0, &fault->busy);
+	ret = hghca_cmd_resume_qp(hdev, hwqp->qpn, what);
+	if (ret)
+		ibdev_dbg(&hdev->ibdev, "QP %#x: not resumed: %d\n", hwqp->qpn, ret);
+	hghca_hwqp_put(hwqp);
+}
+
+/**
+ * hghca_odp_init_qp - let a QP use regions on demand
+ * @hdev: the device
+ * @hqp: the QP, which has no number yet
+ */
+void hghca_odp_init_qp(struct hghca_dev *hdev, struct hghca_qp *hqp)
+{
+	unsigned int i;
+
+	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
+		return;
+	for (i = 0; i < ARRAY_SIZE(hqp->faults); i++) {
+		hqp->faults[i].hdev = hdev;
+		hqp->faults[i].hwqp = &hqp->hw;
+		INIT_WORK(&hqp->faults[i].work, hghca_odp_fault_work);
+	}
+	hqp->hw.faults = hqp->faults;
+}
+
+/* ------------------------------------------------------------------ */
+/* Advice                                                               */
+
+static int hghca_prefetch_part(struct hghca_prefetch *prefetch, const struct hghca_odp_part *part,
+			       struct hghca_mailbox *mailbox)
+{
+	struct ib_umem_odp *umem_odp = to_ib_umem_odp(part->mr->umem);
+	u64 offset = part->offset;
+	u64 left = part->length;
+
+	while (left && !READ_ONCE(part->mr->odp->leaving)) {
+		u64 length = hghca_odp_batch(umem_odp, offset, left);
+		int ret;
+
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		ret = hghca_odp_map(prefetch->hdev, part->mr, mailbox, offset, length,
+				    prefetch->access, prefetch->fault);
+		if (ret < 0)
+			return ret;
+		atomic64_add(ret, &part->mr->odp->prefetched);
+		offset += length;
+		left -= length;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int hghca_prefetch_run(struct hghca_prefetch *prefetch)
+{
+	struct hghca_mailbox *mailbox;
+	int ret = 0;
+	u32 i;
+
+	mailbox = hghca_mailbox_alloc(prefetch->hdev);
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+	for (i = 0; i < prefetch->num_parts && !ret; i++)
+		ret = hghca_prefetch_part(prefetch, &prefetch->parts[i], mailbox);
+	hghca_mailbox_free(prefetch->hdev, mailbox);
+	return ret;
+}
+
+static void hghca_prefetch_free(struct hghca_prefetch *prefetch)
+{
+	u32 i;
+
+	for (i = 0; i < prefetch->num_parts; i++)
+		if (prefetch->parts[i].mr)
+			hghca_odp_put(prefetch->parts[i].mr);
+	kvfree(prefetch);
+}
+
+static void hghca_prefetch_work(struct work_struct *work)
+{
+	struct hghca_prefetch *prefetch = container_of(work, struct hghca_prefetch, work);
+	int ret = hghca_prefetch_run(prefetch);
+
+	if (ret)
+		ibdev_dbg(&prefetch->hdev->ibdev, "advice not followed to its end: %d\n", ret);
+	hghca_prefetch_free(prefetch);
+}
+
+static int hghca_prefetch_add(struct hghca_prefetch *prefetch, struct hghca_odp_part *part,
+			      u32 pdn, const struct ib_sge *sge)
+{
+	struct hghca_mr *mr = hghca_odp_get(prefetch->hdev, sge->lkey);
+
+	if (!mr)
+		return -ENOENT;
+	/* The reference goes with the advice. */
+	part->mr = mr;
+	part->offset = sge->addr - mr->attr.start;
+	part->length = sge->length;
+	if (mr->attr.pdn != pdn)
+		return -EPERM;
+	if (prefetch->access & ODP_WRITE_ALLOWED_BIT && !mr->umem->writable)
+		return -EPERM;
+	if (part->offset > mr->attr.length || part->length > mr->attr.length - part->offset)
+		return -EFAULT;
+	return 0;
+}
+
+/**
+ * hghca_advise_mr - bring pages of regions on demand before they are needed
+ * @ibpd: the PD of the regions
+ * @advice: with faults, to read or to write, or without
+ * @flags: IB_UVERBS_ADVISE_MR_FLAG_FLUSH: return when it is done
+ * @sg_list: the memory
+ * @num_sge: its entries
+ * @attrs: not used
+ *
+ * Return: 0; -EOPNOTSUPP for another advice; -ENOENT for a key of no region on
+ * demand; -EPERM for a region of another PD, or one that is not to be written;
+ * -EFAULT for memory beyond a region, or, with FLUSH, that there is not; -EINVAL,
+ * -ENOMEM, or -EINTR.
+ */
+int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		    struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct hghca_prefetch *prefetch;
+	int ret = 0;
+	u32 i;
+
+	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH &&
+	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	if (flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+		return -EINVAL;
+
+	prefetch = kvzalloc(struct_size(prefetch, parts, num_sge), GFP_KERNEL);
+	if (!prefetch)
+		return -ENOMEM;
+	prefetch->hdev = hdev;
+	prefetch->num_parts = num_sge;
+	prefetch->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+	prefetch->access = ODP_READ_ALLOWED_BIT;
+	if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE)
+		prefetch->access |= ODP_WRITE_ALLOWED_BIT;
+	INIT_WORK(&prefetch->work, hghca_prefetch_work);
+	for (i = 0; i < num_sge && !ret; i++)
+		ret = hghca_prefetch_add(prefetch, &prefetch->parts[i], to_hpd(ibpd)->pdn,
+					 &sg_list[i]);
+
+	if (!ret && !(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+		queue_work(hdev->odp_wq, &prefetch->work);
+		return 0;
+	}
+	if (!ret)
+		ret = hghca_prefetch_run(prefetch);
+	hghca_prefetch_free(prefetch);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ */
+/* Regions                                                              */
+
+/* IB_ACCESS_* of a region on demand that have to be heeded, or -EOPNOTSUPP. */
+static int hghca_odp_check_access(struct hghca_dev *hdev, u64 start, u64 length, int ib_access)
+{
+	const int own = IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB;
+	int access;
+
+	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
+		return -EOPNOTSUPP;
+	if (ib_access & IB_ACCESS_MW_BIND) {
+		ibdev_dbg(&hdev->ibdev, "region: no windows are bound to one on demand\n");
+		return -EOPNOTSUPP;
+	}
+	if (!start && length == U64_MAX) {
+		ibdev_dbg(&hdev->ibdev, "region: one of all memory is not supported\n");
+		return -EOPNOTSUPP;
+	}
+	access = hghca_mr_check_access(hdev, ib_access & ~own);
+	return access < 0 ? access : access | (ib_access & own);
+}
+
+/* See hghca_usermr_describe() for what is below a page. */
+static int hghca_odp_describe_mr(struct hghca_dev *hdev, struct hghca_hwmr_attr *attr,
+				 const struct ib_umem_odp *umem_odp, u32 pdn, u64 virt_addr,
+				 int ib_access)
+{
+	*attr = (struct hghca_hwmr_attr) {
+		.kind = HGHCA_HWMR_ON_DEMAND,
+		.pdn = pdn,
+		.access = hghca_access_from_ib(ib_access),
+		.start = ib_access & IB_ZERO_BASED ? 0 : virt_addr,
+		.length = umem_odp->umem.length,
+		.page_shift = umem_odp->page_shift,
+	};
+	if ((umem_odp->umem.address ^ attr->start) & (BIT_ULL(attr->page_shift) - 1)) {
+		ibdev_dbg(&hdev->ibdev, "region: %#llx and memory differ within a page\n",
+			  attr->start);
+		return -EINVAL;
+	}
+	return attr->page_shift > hdev->limits.log_max_page ? -EINVAL : 0;
+}
+
+static struct hghca_mr *hghca_odp_alloc_mr(void)
+{
+	struct hghca_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	if (!mr)
+		return NULL;
+	mr->odp = kzalloc(sizeof(*mr->odp), GFP_KERNEL);
+	if (mr->odp)
+		return mr;
+	kfree(mr);
+	return NULL;
+}
+
+static void hghca_odp_free_mr(struct hghca_mr *mr)
+{
+	kfree(mr->odp);
+	kfree(mr);
+}
+
+/**
+ * hghca_odp_reg_mr - register memory of a user, whose pages come when they are needed
+ * @ibpd: its PD
+ * @start: where it is
+ * @length: bytes
+ * @virt_addr: where it shall seem to be to the device, unless it is zero-based
+ * @ib_access: its rights, IB_ACCESS_ON_DEMAND among them
+ *
+ * Return: the region, or an ERR_PTR().
+ */
+struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+			       int ib_access)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct ib_umem_odp *umem_odp;
+	struct hghca_mr *mr;
+	int err;
+
+	ib_access = hghca_odp_check_access(hdev, start, length, ib_access);
+	if (ib_access < 0)
+		return ERR_PTR(ib_access);
+	if (!length)
+		return ERR_PTR(-EINVAL);
+	if (!(ib_access & IB_ACCESS_HUGETLB) && length >> PAGE_SHIFT > hdev->limits.num_mtts)
+		return ERR_PTR(-ENOMEM);
+
+	mr = hghca_odp_alloc_mr();
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	umem_odp = ib_umem_odp_get(&hdev->ibdev, start, length, ib_access, &hghca_odp_ops);
+	if (IS_ERR(umem_odp)) {
+		err = PTR_ERR(umem_odp);
+		goto err_free_mr;
+	}
+
+	err = hghca_odp_describe_mr(hdev, &mr->attr, umem_odp, to_hpd(ibpd)->pdn, virt_addr,
+				    ib_access);
+	if (err)
+		goto err_release_umem;
+	if (ib_umem_odp_num_pages(umem_odp) > hdev->limits.num_mtts) {
+		err = -ENOMEM;
+		goto err_release_umem;
+	}
+
+	err = hghca_hwmr_create(hdev, &mr->hw, &mr->attr, ib_umem_odp_num_pages(umem_odp));
+	if (err)
+		goto err_release_umem;
+
+	umem_odp->private = mr;
+	mr->umem = &umem_odp->umem;
+	mr->virt_addr = virt_addr;
+	mr->access = ib_access;
+	mr->ibmr.lkey = mr->hw.key;
+	mr->ibmr.rkey = mr->hw.key;
+	mr->ibmr.length = length;
+	mr->ibmr.iova = virt_addr;
+	mr->ibmr.page_size = BIT(mr->attr.page_shift);
+	err = hghca_odp_publish(hdev, mr);
+	if (err)
+		goto err_destroy_hwmr;
+	return &mr->ibmr;
+
+err_destroy_hwmr:
+	/* Nobody has its key: a device that keeps it finds no page there. */
+	hghca_hwmr_destroy(hdev, &mr->hw);
+err_release_umem:
+	ib_umem_odp_release(umem_odp);
+err_free_mr:
+	hghca_odp_free_mr(mr);
+	return ERR_PTR(err);
+}
+
+/**
+ * hghca_odp_dereg_mr - deregister a region on demand
+ * @mr: the region
+ *
+ * Return: 0, or a negative errno when the device does not give it back, and then
+ * it is what it was.
+ */
+int hghca_odp_dereg_mr(struct hghca_mr *mr)
+{
+	struct ib_umem_odp *umem_odp = to_ib_umem_odp(mr->umem);
+	struct hghca_dev *hdev = to_hdev(mr->umem->ibdev);
+	u32 index = hghca_key_index(hdev, mr->hw.key);
+	int err;
+
+	hghca_odp_hide(hdev, mr);
+	err = hghca_hwmr_disable(hdev, &mr->hw);
+	if (err) {
+		/* Its place was kept: this takes no memory. */
+		hghca_odp_publish(hdev, mr);
+		return err;
+	}
+
+	ib_umem_odp_release(umem_odp);
+	xa_erase(&hdev->odp_mrs, index);
+	hghca_hwmr_destroy(hdev, &mr->hw);
+	hghca_odp_free_mr(mr);
+	return 0;
+}
+
+/**
+ * hghca_odp_describe - what can be done with regions on demand
+ * @hdev: the device
+ * @attr: the answer
+ *
+ * A UC or UD message that finds no page is lost, so their receives and WRITEs are
+ * not announced.
+ */
+void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *attr)
+{
+	const u32 reliable = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
+			     IB_ODP_SUPPORT_ATOMIC;
+	u32 srq_recv = hdev->limits.caps & HGHCA_CAP_SRQ ? IB_ODP_SUPPORT_SRQ_RECV : 0;
+
+	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
+		return;
+	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	attr->odp_caps.general_caps = IB_ODP_SUPPORT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IB_ODP_SUPPORT_RECV | srq_recv;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
+	if (hdev->limits.caps & HGHCA_CAP_UC)
+		attr->odp_caps.per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	if (hdev->limits.caps & HGHCA_CAP_XRC)
+		attr->odp_caps.per_transport_caps.xrc_odp_caps = reliable | srq_recv;
+}
+
+/**
+ * hghca_fill_stat_mr_entry - counters of a region on demand
+ * @msg: they are put here
+ * @ibmr: the region; nothing is told of another
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int hghca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct hghca_odp *odp = to_hmr(ibmr)->odp;
+	struct nlattr *table;
+
+	if (!odp)
+		return 0;
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	if (!table)
+		return -EMSGSIZE;
+	if (rdma_nl_stat_hwcounter_entry(msg, "page_faults", atomic64_read(&odp->faults)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_faults_failed",
+					 atomic64_read(&odp->failed)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_invalidations",
+					 atomic64_read(&odp->invalidations)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_prefetch",
+					 atomic64_read(&odp->prefetched))) {
+		nla_nest_cancel(msg, table);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
+	return 0;
+}
+
+/**
+ * hghca_odp_init - make regions on demand possible
+ * @hdev: the device
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int hghca_odp_init(struct hghca_dev *hdev)
+{
+	xa_init(&hdev->odp_mrs);
+	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
+		return 0;
+	/* Pages are waited for, of one process longer than of another: no order among QPs. */
+	hdev->odp_wq = alloc_workqueue("%s-odp", WQ_UNBOUND, 0, hdev->bus.name);
+	return hdev->odp_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * hghca_odp_cleanup - undo hghca_odp_init()
+ * @hdev: the device, without regions and QPs of users, and without events
+ */
+void hghca_odp_cleanup(struct hghca_dev *hdev)
+{
+	if (hdev->odp_wq)
+		destroy_workqueue(hdev->odp_wq);
+	hdev->odp_wq = NULL;
+	WARN_ON(!xa_empty(&hdev->odp_mrs));
+	xa_destroy(&hdev->odp_mrs);
+}
