@@ -15,6 +15,7 @@
 static void hghca_free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops hghca_context_ops = {
+	.advise_mr = hghca_advise_mr,
 	.alloc_dm = hghca_alloc_dm,
 	.alloc_mw = hghca_alloc_mw,
 	.alloc_parent_domain = hghca_alloc_parent_domain,

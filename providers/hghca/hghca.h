@@ -434,6 +434,8 @@ struct ibv_pd *hghca_alloc_parent_domain(struct ibv_context *context,
 struct ibv_mr *hghca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access);
 int hghca_dereg_mr(struct verbs_mr *vmr);
+int hghca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		    struct ibv_sge *sg_list, uint32_t num_sge);
 int hghca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr,
 		   size_t length, int access);
 struct ibv_mr *hghca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
