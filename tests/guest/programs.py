@@ -13,6 +13,7 @@ PROGRAMS = {
     "badwqe": ["badwqe.c", "raw.c", "rig.c"],
     "datacheck": ["datacheck.c", "rig.c"],
     "devmem": ["devmem.c", "link.c", "rig.c"],
+    "odp": ["odp.c", "link.c", "rig.c"],
     "isolation": ["isolation.c", "isolation_doorbells.c", "isolation_handles.c", "isolation_keys.c",
                   "isolation_memory.c", "isolation_rights.c", "raw.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],
