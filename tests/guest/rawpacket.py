@@ -40,11 +40,11 @@ def with_few_contexts(rig):
     run_program(rig, "rawpacket", f"plain {over_link(rig)}")
 
 
-# Program: the options of a run, and where its result row has a figure.
+# Program: the options of a run, and where its result row has a figure. raw_ethernet_burst_lat does not start on a
+# device that cannot limit the rate of a QP.
 PERFTEST = {
     "raw_ethernet_bw": ("-s 1024", 3),
     "raw_ethernet_lat": ("-s 64", 4),
-    "raw_ethernet_burst_lat": ("-s 64", 4),
 }
 COUNT, RECEIVES = 1000, 1024
 # From the state of its QP, which can be seen, to the receives that it posts next, which cannot.
