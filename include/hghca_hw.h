@@ -390,7 +390,7 @@ HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
 
 /* in_param of RESUME_QP, extension ODP; the bits above are 0. */
 #define HGHCA_RESUME_TOKEN_MASK		HGHCA_MASK(31, 16)	/* of the PAGE_FAULT event */
-#define HGHCA_RESUME_RESPONDER		(1U << 1)	/* the receive side; otherwise the send side */
+#define HGHCA_RESUME_RESPONDER		(1U << 1)	/* the receive side, or the send side */
 #define HGHCA_RESUME_FAILED		(1U << 0)	/* there is no such page */
 
 /* MPT, table 3-2-17. */
@@ -1131,7 +1131,7 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 
 #define HGHCA_EVENT_PORT_MASK		HGHCA_MASK(31, 28)
 #define HGHCA_PAGE_FAULT_TOKEN_MASK	HGHCA_MASK(31, 16)	/* for RESUME_QP */
-#define HGHCA_PAGE_FAULT_RESPONDER	(1U << 1)	/* the receive side; otherwise the send side */
+#define HGHCA_PAGE_FAULT_RESPONDER	(1U << 1)	/* the receive side, or the send side */
 #define HGHCA_PAGE_FAULT_WRITE		(1U << 0)	/* to be written to */
 
 /* ------------------------------------------------------------------ */
@@ -1150,7 +1150,7 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(rx_bad_pkey,			"packets dropped: P_Key mismatch") \
 	X(rx_bad_qkey,			"packets dropped: Q_Key mismatch") \
 	X(rx_no_wqe,			"UD and UC messages dropped: no receive WQE") \
-	X(rx_too_long,			"datagrams and frames dropped: longer than the receive WQE") \
+	X(rx_too_long,			"datagrams, frames dropped: longer than the receive WQE") \
 	X(duplicate_request,		"duplicate requests received") \
 	X(out_of_sequence,		"requests received ahead of the expected PSN") \
 	X(rnr_nak_sent,			"RNR NAKs sent") \
