@@ -33,14 +33,16 @@ SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ = 0x035, 0x036, 0x037, 0x04
 SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF9, 0xFFA
 QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0xE04
 READ_MGM, WRITE_MGM, MGID_HASH = 0x025, 0x026, 0x027
-MODERATE_CQ = 0xE07
+FLOW_ATTACH, FLOW_DETACH, MODERATE_CQ, RESUME_QP, CLEAR_MTT = 0xE05, 0xE06, 0xE07, 0xE08, 0xE09
 SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
 GROUP_OPS = [READ_MGM, WRITE_MGM, MGID_HASH]
+FLOW_OPS = [FLOW_ATTACH, FLOW_DETACH]
+PAGING_OPS = [RESUME_QP, CLEAR_MTT]
 COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
              CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *GROUP_OPS, *COUNTER_OPS,
-             MODERATE_CQ]
+             *FLOW_OPS, *PAGING_OPS, MODERATE_CQ]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
@@ -48,6 +50,8 @@ MPT_REGION = 1 << 8
 CAP_SRQ = 1 << 7
 CAP_QP_COUNTERS = 1 << 12
 CAP_MULTICAST = 1 << 11
+CAP_RAW_PACKET = 1 << 13
+CAP_ODP = 1 << 17
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -409,6 +413,65 @@ class Tests:
         self.expect(wrong, "a QP in RST", BAD_QP_STATE, SET_QP_COUNTER, in_param=1, modifier=1)
         for op in (QUERY_CQ, QUERY_MPT):
             self.expect(wrong, "not there", BAD_RES_STATE, op, out_param=self.box.dma[1], modifier=1)
+
+    def test_flows(self, wrong):
+        "flow rules without and with the capability, and what must be refused"
+        self.init(wrong)
+        for op in FLOW_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(), modifier=1)
+        self.device.reset()
+        self.init(wrong, caps=CAP_RAW_PACKET)
+
+        def fields(at, data):
+            return bytes(at) + data + bytes(64 - at - len(data))
+
+        def rule(qpn=8, kind=0, value=bytes(64), mask=bytes(64)):
+            return struct.pack(">IHB9x64s64s", qpn, 0, kind, value, mask)
+
+        dmac, kinds = 0, 0x37
+        mac = rule(value=fields(dmac, b"\2\0\0\0\0\1"), mask=fields(dmac, b"\xff" * 6))
+        for index in (4096, 4097, 0xFFFFFFFF):
+            for op in FLOW_OPS:
+                self.expect(wrong, f"rule {index:#x}", BAD_INDEX, op, in_param=self.mailbox(mac), modifier=index)
+        self.expect(wrong, "a rule that is not there", BAD_RES_STATE, FLOW_DETACH, modifier=1)
+        for what, box in (("QP 0", rule(qpn=0)), ("QP 256", rule(qpn=256)), ("QP 2^32 - 1", rule(qpn=0xFFFFFFFF)),
+                          ("type 3", rule(kind=3)), ("type 255", rule(kind=255)),
+                          ("a mask, of all frames", rule(kind=1, mask=fields(dmac, b"\1"))),
+                          ("a value without a mask", rule(value=fields(dmac, b"\1"))),
+                          ("a VLAN of untagged frames", rule(mask=fields(0x0E, b"\x0f\xff"))),
+                          ("addresses without IP", rule(mask=fields(0x1C, b"\xff"))),
+                          ("16 bytes of an IPv4 address",
+                           rule(value=fields(kinds, b"\2"), mask=fields(0x10, b"\xff" + bytes(0x26) + b"\2"))),
+                          ("ports without UDP or TCP", rule(mask=fields(0x38, b"\xff"))),
+                          ("a kind that does not exist", rule(mask=fields(kinds, b"\x20"))),
+                          ("a reserved field", rule(mask=fields(0x3C, b"\1")))):
+            self.expect(wrong, f"a rule of {what}", BAD_PARAM, FLOW_ATTACH, in_param=self.mailbox(box), modifier=1)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, FLOW_ATTACH, in_param=NOWHERE, modifier=1)
+        self.expect(wrong, "a sound rule", OK, FLOW_ATTACH, in_param=self.mailbox(mac), modifier=1)
+        self.expect(wrong, "a rule's place", BAD_RES_STATE, FLOW_ATTACH, in_param=self.mailbox(mac), modifier=1)
+        self.expect(wrong, "the same rule", BUSY, FLOW_ATTACH, in_param=self.mailbox(mac), modifier=2)
+        self.expect(wrong, "FLOW_DETACH", OK, FLOW_DETACH, modifier=1)
+        self.expect(wrong, "FLOW_DETACH again", BAD_RES_STATE, FLOW_DETACH, modifier=1)
+
+    def test_on_demand(self, wrong):
+        "commands of regions on demand without and with the capability, and what must be refused"
+        self.init(wrong)
+        for op in PAGING_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, modifier=1)
+        self.device.reset()
+        self.init(wrong, caps=CAP_ODP)
+        for count in (0, 65537, 0xFFFFFFFF):
+            self.expect(wrong, f"{count} MTTs", BAD_PARAM, CLEAR_MTT, in_param=0, modifier=count)
+        for first in (1 << 27, 1 << 32, (1 << 64) - 1):
+            self.expect(wrong, f"MTT {first:#x}", BAD_INDEX, CLEAR_MTT, in_param=first, modifier=2)
+        self.expect(wrong, "MTTs without ICM", NOT_MAPPED, CLEAR_MTT, in_param=0, modifier=1)
+        self.expect(wrong, "a QP without ICM", NOT_MAPPED, RESUME_QP, modifier=1)
+        self.map_icm(CONTEXT, 0, 0)
+        for number in (256, 0xFFFFFF, 0xFFFFFFFF):
+            self.expect(wrong, f"QP {number:#x}", BAD_INDEX, RESUME_QP, modifier=number)
+        for bits in (4, 1 << 15, 1 << 32, 1 << 63):
+            self.expect(wrong, f"bits {bits:#x}", BAD_PARAM, RESUME_QP, in_param=bits, modifier=1)
+        self.expect(wrong, "a QP in RST", BAD_QP_STATE, RESUME_QP, modifier=1)
 
     def test_groups(self, wrong):
         "multicast commands without and with the capability, and what must be refused"
