@@ -7,6 +7,17 @@
 
 namespace hghca {
 
+namespace {
+
+// Does the QP take frames in its state?
+bool receives(const Qp *qp)
+{
+    return qp && qp->a.service == HGHCA_QP_ST_RAW && qp->state >= HGHCA_QP_STATE_RTR &&
+           qp->state != HGHCA_QP_STATE_ERR;
+}
+
+}  // namespace
+
 Turn RawEthernet::run(Qp &qp, int32_t &credit)
 {
     SendQueue &queue = engine_.send_queue;
@@ -53,13 +64,6 @@ bool RawEthernet::wanted(const uint8_t *dmac) const
     constexpr uint8_t kBroadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     return port.promisc || !std::memcmp(dmac, port.mac.data(), 6) || !std::memcmp(dmac, kBroadcast, 6) ||
            (port.allmulti && dmac[0] & 1);
-}
-
-// Does the QP take frames in its state?
-static bool receives(const Qp *qp)
-{
-    return qp && qp->a.service == HGHCA_QP_ST_RAW && qp->state >= HGHCA_QP_STATE_RTR &&
-           qp->state != HGHCA_QP_STATE_ERR;
 }
 
 void RawEthernet::receive(const FrameView &frame, const uint8_t *head, size_t head_bytes)
