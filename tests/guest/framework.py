@@ -434,6 +434,8 @@ SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TA
 KNOWN = [
     (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
      "ib_umem_get+"),
+    (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
+     "ib_umem_odp_map_dma_and_lock+"),
     (re.compile(r"DMA-API: .*overlapping mappings aren't supported"), "nvme_rdma_alloc_qe+"),
     (re.compile(r"possible circular locking dependency detected"), "at: uverbs_user_mmap_disassociate+"),
     (re.compile(r"possible circular locking dependency detected(.|\n)* uverbs_user_mmap_disassociate\+"),
