@@ -169,6 +169,7 @@ TEST_F(MemoryTest, TheMptsEndTheMtts)
 
 TEST_F(MemoryTest, LowBitsOfAnMttAreIgnored)
 {
+    driver.init(kSeedKeys & ~HGHCA_CAP_ODP);
     uint64_t dma = FakeHost::kBase + 0x5fff;
     ASSERT_EQ(driver.write_mtt(1, &dma, 1), 0);
     ASSERT_EQ(sw2hw(driver.mpt_mailbox(5, 0, 4096, 1), 5), 0);
