@@ -40,11 +40,13 @@ def with_few_contexts(rig):
     run_program(rig, "rawpacket", f"plain {over_link(rig)}")
 
 
-# Program: the options of a run, and where its result row has a figure. raw_ethernet_burst_lat does not start on a
-# device that cannot limit the rate of a QP.
+# Program: the options of a run, and where its result row has a figure. Bursts are of a limited rate: the program first
+# asks for the static rate of an InfiniBand link, and then keeps to it by itself. It leaves out answers, and then waits
+# for them for ever, unless as many sends may be under way.
 PERFTEST = {
     "raw_ethernet_bw": ("-s 1024", 3),
     "raw_ethernet_lat": ("-s 64", 4),
+    "raw_ethernet_burst_lat": ("-s 64 -t 1024 --rate_limit=10 --rate_units=g --burst_size=100", 4),
 }
 COUNT, RECEIVES = 1000, 1024
 # From the state of its QP, which can be seen, to the receives that it posts next, which cannot.
