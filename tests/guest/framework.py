@@ -418,8 +418,9 @@ def complaints(records, expected=()):
 # Where a splat of the kernel begins, and where it ends: a warning, and what lockdep has to say.
 SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TASK>")]
 # What the kernel's checkers say of the kernel's own RDMA core, by what stands in the splat.
-#   A program may register memory again that is registered already; the debugging of DMA takes that for an error of
-#   the driver. After the splat comes a backtrace of its own.
+#   A program may register memory again that is registered already, and pages that it has only read are all the same
+#   one of zeros; the debugging of DMA takes that for an error of the driver. After the splat comes a backtrace of its
+#   own.
 #   The NVMe host maps completions of 16 bytes one by one, several in a cache line; so much overlapping harms nobody
 #   where caches are coherent.
 #   The core of 6.12 takes the lock that guards disassociation inside mmap_lock when a process forks, and the other
@@ -434,6 +435,8 @@ SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TA
 KNOWN = [
     (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
      "ib_umem_get+"),
+    (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
+     "ib_umem_odp_map_dma_and_lock+"),
     (re.compile(r"DMA-API: .*overlapping mappings aren't supported"), "nvme_rdma_alloc_qe+"),
     (re.compile(r"possible circular locking dependency detected"), "at: uverbs_user_mmap_disassociate+"),
     (re.compile(r"possible circular locking dependency detected(.|\n)* uverbs_user_mmap_disassociate\+"),

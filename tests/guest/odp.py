@@ -5,7 +5,7 @@ from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, test
 from pingpong import pingpong
 
-OURS = {"subjects": ("hghca",), "limit_s": 150}
+OURS = {"subjects": ("hghca",), "limit_s": 150, "aliases": True}
 
 
 @test("paging on demand: all, an HCA to itself", **OURS)
