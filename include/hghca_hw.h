@@ -159,6 +159,8 @@ enum hghca_cmd_op {
 	HGHCA_CMD_MODERATE_CQ		= 0xe07,	/* extension */
 	HGHCA_CMD_RESUME_QP		= 0xe08,	/* extension */
 	HGHCA_CMD_CLEAR_MTT		= 0xe09,	/* extension */
+	HGHCA_CMD_CREATE_RSS		= 0xe0a,	/* extension */
+	HGHCA_CMD_DESTROY_RSS		= 0xe0b,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
 };
@@ -228,7 +230,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_PLACEMENT		(1U << 16)	/* FLUSH, ATOMIC_WRITE */
 #define HGHCA_CAP_ODP			(1U << 17)	/* regions paged on demand */
 #define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
-#define HGHCA_CAP_ALL			HGHCA_MASK(18, 0)
+#define HGHCA_CAP_RSS			(1U << 19)	/* RSS groups, which flow rules name */
+#define HGHCA_CAP_ALL			HGHCA_MASK(19, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -300,7 +303,10 @@ struct hghca_dev_lim {
 	__be32	clock_khz;		/* 60h, extension CLOCK: ticks a millisecond */
 	__u8	log_device_memory;	/* 64h, extension DEVICE_MEMORY: bytes */
 	__u8	rsvd65[3];
-	__be32	rsvd68[6];
+	__u8	log_max_rss;		/* 68h, extension RSS: groups */
+	__u8	log_max_rss_size;	/* entries of a group */
+	__be16	rsvd6a;
+	__be32	rsvd6c[5];
 };
 HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_qps, 0x0c);
@@ -318,6 +324,7 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, num_counter_sets, 0x58);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_flows, 0x5c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, clock_khz, 0x60);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_device_memory, 0x64);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_rss, 0x68);
 
 #define HGHCA_DEV_LIM_MTU_MASK		0xf0
 #define HGHCA_DEV_LIM_WIDTH_MASK	0x0f
@@ -730,7 +737,7 @@ HGHCA_ASSERT_OFFSET(hghca_flow_fields, kinds, 0x37);
 
 /* FLOW_ATTACH input, extension. */
 struct hghca_flow {
-	__be32	qpn;			/* 00h */
+	__be32	qpn;			/* 00h: or HGHCA_FLOW_RSS and the index of a group */
 	__be16	priority;		/* 04h: 0 is the highest */
 	__u8	type;			/* 06h: enum hghca_flow_type */
 	__u8	rsvd07;
@@ -748,6 +755,40 @@ enum hghca_flow_type {
 	HGHCA_FLOW_ALL_DEFAULT	= 1,	/* what no other rule takes */
 	HGHCA_FLOW_MC_DEFAULT	= 2,	/* multicast that no NORMAL rule takes */
 };
+
+#define HGHCA_FLOW_RSS			HGHCA_MASK(31, 31)	/* extension RSS */
+
+/* CREATE_RSS input, extension: QPs over which frames are spread by a hash. */
+#define HGHCA_RSS_KEY_BYTES		40
+#define HGHCA_RSS_LOG_MAX_SIZE		9	/* what the mailbox has room for */
+
+struct hghca_rss {
+	__be32	fields;			/* 00h: HGHCA_RSS_* */
+	__u8	function;		/* 04h: enum hghca_rss_function */
+	__u8	log_size;		/* 05h: entries of qpn that count */
+	__be16	rsvd06;
+	__u8	key[HGHCA_RSS_KEY_BYTES];	/* 08h */
+	__be32	qpn[1 << HGHCA_RSS_LOG_MAX_SIZE];	/* 30h */
+};
+HGHCA_ASSERT_SIZE(hghca_rss, 0x830);
+HGHCA_ASSERT_OFFSET(hghca_rss, function, 0x04);
+HGHCA_ASSERT_OFFSET(hghca_rss, key, 0x08);
+HGHCA_ASSERT_OFFSET(hghca_rss, qpn, 0x30);
+
+enum hghca_rss_function {
+	HGHCA_RSS_TOEPLITZ	= 1,
+};
+
+/* What of a frame is hashed, as far as it has it; in this order. */
+#define HGHCA_RSS_SRC_IPV4		(1U << 0)
+#define HGHCA_RSS_DST_IPV4		(1U << 1)
+#define HGHCA_RSS_SRC_IPV6		(1U << 2)
+#define HGHCA_RSS_DST_IPV6		(1U << 3)
+#define HGHCA_RSS_SRC_PORT_TCP		(1U << 4)
+#define HGHCA_RSS_DST_PORT_TCP		(1U << 5)
+#define HGHCA_RSS_SRC_PORT_UDP		(1U << 6)
+#define HGHCA_RSS_DST_PORT_UDP		(1U << 7)
+#define HGHCA_RSS_FIELDS		HGHCA_MASK(7, 0)
 
 /* SET_GID input, extension. */
 struct hghca_gid_entry {

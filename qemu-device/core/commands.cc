@@ -11,6 +11,7 @@
 #include "icm.h"
 #include "multicast.h"
 #include "queues.h"
+#include "rss.h"
 #include "srq.h"
 
 namespace hghca {
@@ -88,6 +89,8 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_MGID_HASH, &CommandInterface::mgid_hash, kInput | kFixedModifier, 1, 0, HGHCA_CAP_MULTICAST},
         {HGHCA_CMD_FLOW_ATTACH, &CommandInterface::flow_attach, kInput, 1, 0, HGHCA_CAP_RAW_PACKET},
         {HGHCA_CMD_FLOW_DETACH, &CommandInterface::flow_detach, 0, 1, 0, HGHCA_CAP_RAW_PACKET},
+        {HGHCA_CMD_CREATE_RSS, &CommandInterface::create_rss, kInput, 1, 0, HGHCA_CAP_RSS},
+        {HGHCA_CMD_DESTROY_RSS, &CommandInterface::destroy_rss, 0, 1, 0, HGHCA_CAP_RSS},
         {HGHCA_CMD_MAD_IFC, &CommandInterface::mad_ifc, 0, kAnyModifier},
         {HGHCA_CMD_NOP, &CommandInterface::nop, kBeforeInit | kFixedModifier, 1, HGHCA_NOP_IN_MODIFIER},
         {HGHCA_CMD_SET_PORT, &CommandInterface::set_port, kInput | kFixedModifier, 1, kPortNumber, HGHCA_CAP_PORT},
@@ -158,6 +161,8 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.log_max_flows = kLogMaxFlows;
     lim.max_flow_masks = kMaxFlowMasks;
     lim.qps_per_flow = kQpsPerFlow;
+    lim.log_max_rss = kLogMaxRss;
+    lim.log_max_rss_size = kLogMaxRssSize;
     out(lim);
     return HGHCA_CMD_STAT_OK;
 }
@@ -465,6 +470,15 @@ uint8_t CommandInterface::flow_attach(const Command &command)
 }
 
 uint8_t CommandInterface::flow_detach(const Command &command) { return device_.flows->detach(command.in_modifier); }
+
+// ---- 4.25 RSS groups
+
+uint8_t CommandInterface::create_rss(const Command &command)
+{
+    return device_.rss->create(command.in_modifier, in<hghca_rss>());
+}
+
+uint8_t CommandInterface::destroy_rss(const Command &command) { return device_.rss->destroy(command.in_modifier); }
 
 uint8_t CommandInterface::mad_ifc(const Command &) { return HGHCA_CMD_STAT_BAD_OP; }
 

@@ -9,6 +9,7 @@
 #include "icm.h"
 #include "multicast.h"
 #include "queues.h"
+#include "rss.h"
 #include "srq.h"
 #include "transport.h"
 
@@ -35,6 +36,7 @@ Device::Device(Host &host, const Config &config)
       memory(std::make_unique<MemoryTable>(host, *icm, counters_, config.device_memory)), eqs(std::make_unique<EventQueues>(*this)),
       cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)),
       groups(std::make_unique<MulticastGroups>(*this)), flows(std::make_unique<FlowTable>(*this)),
+      rss(std::make_unique<RssTable>(*this)),
       qps(std::make_unique<QpTable>(*this)),
       commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),
       uar_low_(size_t(HGHCA_UAR_PAGES) * kDoorbells)
@@ -53,6 +55,7 @@ void Device::close()
     srqs->clear();
     groups->clear();
     flows->clear();
+    rss->clear();
     cqs->clear();
     eqs->clear();
     memory->clear();

@@ -20,6 +20,7 @@ class CompletionQueues;
 class SharedReceiveQueues;
 class MulticastGroups;
 class FlowTable;
+class RssTable;
 class QpTable;
 class CommandInterface;
 class Transport;
@@ -108,6 +109,7 @@ public:
     std::unique_ptr<SharedReceiveQueues> srqs;
     std::unique_ptr<MulticastGroups> groups;
     std::unique_ptr<FlowTable> flows;
+    std::unique_ptr<RssTable> rss;
     std::unique_ptr<QpTable> qps;
     std::unique_ptr<CommandInterface> commands;
     std::unique_ptr<Transport> transport;

@@ -10,10 +10,10 @@
 #include "device.h"
 #include "hghca_wire.h"
 #include "queues.h"
+#include "rss.h"
 
 namespace hghca {
 
-static_assert(kLogMaxQps <= 16);          // as rules keep them
 static_assert(kMaxFlowMasks <= 64);       // the bits of used_masks_
 static_assert(kLogMaxFlows < 16);         // kNone is no rule's number
 
@@ -187,13 +187,9 @@ uint16_t &FlowTable::place_of(unsigned mask, const Key &value)
 
 // ---- commands
 
-uint8_t FlowTable::check_qp(uint32_t qpn) const
+bool FlowTable::exists(uint32_t taker) const
 {
-    if (!qpn || qpn >= device_.qps->count() || qpn == device_.raw_qpn)
-        return HGHCA_CMD_STAT_BAD_PARAM;
-    // One in RST may become anything; that is seen again with each frame.
-    const Qp *qp = device_.qps->find(qpn);
-    return qp && qp->a.service != HGHCA_QP_ST_RAW ? HGHCA_CMD_STAT_BAD_PARAM : HGHCA_CMD_STAT_OK;
+    return taker & HGHCA_FLOW_RSS ? device_.rss->exists(taker & ~HGHCA_FLOW_RSS) : device_.qps->may_be_raw(taker);
 }
 
 unsigned FlowTable::find_mask(const Key &bits) const
@@ -206,13 +202,13 @@ unsigned FlowTable::find_mask(const Key &bits) const
     return unsigned(std::countr_one(used_masks_));
 }
 
-uint8_t FlowTable::check_room(uint16_t first, uint32_t rank, uint16_t qpn) const
+uint8_t FlowTable::check_room(uint16_t first, uint32_t rank, uint32_t taker) const
 {
     unsigned alike = 0;
     for (uint16_t i = first; i != kNone; i = rules_[i].next_same) {
         if (rules_[i].rank != rank)
             continue;
-        if (rules_[i].qpn == qpn)
+        if (rules_[i].taker == taker)
             return HGHCA_CMD_STAT_RESOURCE_BUSY;
         alike++;
     }
@@ -248,9 +244,9 @@ uint8_t FlowTable::attach(uint32_t index, const hghca_flow &in)
     if (in.type > HGHCA_FLOW_MC_DEFAULT || masked(value, bits) != value ||
         (in.type != HGHCA_FLOW_NORMAL && bits != kZero) || !consistent(in))
         return HGHCA_CMD_STAT_BAD_PARAM;
-    const uint32_t qpn = be32(in.qpn);
-    if (uint8_t status = check_qp(qpn))
-        return status;
+    const uint32_t taker = be32(in.qpn);
+    if (!exists(taker))
+        return HGHCA_CMD_STAT_BAD_PARAM;
     if (in.type == HGHCA_FLOW_MC_DEFAULT) {
         hghca_flow_fields group{};
         group.dmac[0] = 1;
@@ -262,14 +258,16 @@ uint8_t FlowTable::attach(uint32_t index, const hghca_flow &in)
         return HGHCA_CMD_STAT_EXCEED_LIM;
     const uint32_t rank = rank_of(in.type, be16(in.priority));
     if (used_masks_ >> mask & 1)
-        if (uint8_t status = check_room(place_of(mask, value), rank, uint16_t(qpn)))
+        if (uint8_t status = check_room(place_of(mask, value), rank, taker))
             return status;
 
     used_masks_ |= 1ull << mask;
     masks_[mask].bits = bits;
     masks_[mask].rules++;
-    rules_[index] = {true, uint8_t(mask), uint16_t(qpn), rank, value, kNone, kNone};
+    rules_[index] = {true, uint8_t(mask), taker, rank, value, kNone, kNone};
     link(uint16_t(index));
+    if (taker & HGHCA_FLOW_RSS)
+        device_.rss->hold(taker & ~HGHCA_FLOW_RSS);
     return HGHCA_CMD_STAT_OK;
 }
 
@@ -293,13 +291,15 @@ uint8_t FlowTable::detach(uint32_t index)
     }
     if (!--masks_[rule.mask].rules)
         used_masks_ &= ~(1ull << rule.mask);
+    if (rule.taker & HGHCA_FLOW_RSS)
+        device_.rss->release(rule.taker & ~HGHCA_FLOW_RSS);
     rule = {};
     return HGHCA_CMD_STAT_OK;
 }
 
 // ---- for frames
 
-const std::vector<uint16_t> &FlowTable::find(const hghca_flow_fields &frame)
+const std::vector<uint32_t> &FlowTable::find(const hghca_flow_fields &frame)
 {
     const Key key = key_of(frame);
     uint32_t best = kNoRank;
@@ -314,9 +314,9 @@ const std::vector<uint16_t> &FlowTable::find(const hghca_flow_fields &frame)
             takers_.clear();
         }
         for (; i != kNone && rules_[i].rank == best; i = rules_[i].next_same)
-            takers_.push_back(rules_[i].qpn);
+            takers_.push_back(rules_[i].taker);
     }
-    // Rules of several masks may name the same QP, which has one copy.
+    // Rules of several masks may name the same QP or group, which has one copy.
     std::sort(takers_.begin(), takers_.end());
     takers_.erase(std::unique(takers_.begin(), takers_.end()), takers_.end());
     return takers_;

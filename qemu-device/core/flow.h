@@ -14,7 +14,7 @@ class Device;
 
 constexpr unsigned kLogMaxFlows = 12;
 constexpr unsigned kMaxFlowMasks = 64;
-constexpr unsigned kQpsPerFlow = 56;   // with the same fields, mask, type and priority
+constexpr unsigned kQpsPerFlow = 56;   // or groups, with the same fields, mask, type and priority
 
 // What the first `head_bytes` of a frame at `head` say; at least an Ethernet header.
 hghca_flow_fields flow_fields(const uint8_t *head, size_t head_bytes);
@@ -37,9 +37,9 @@ public:
     uint8_t detach(uint32_t index);
 
     bool empty() const { return !used_masks_; }
-    // The QPs of the rules that take such a frame, each once; empty: none does.
-    // Good until the next call of anything here.
-    const std::vector<uint16_t> &find(const hghca_flow_fields &frame);
+    // Whom the rules name that take such a frame, each once: QPNs, and HGHCA_FLOW_RSS with
+    // the index of a group; empty: none does. Good until the next call of anything here.
+    const std::vector<uint32_t> &find(const hghca_flow_fields &frame);
 
 private:
     using Key = std::array<uint64_t, sizeof(hghca_flow_fields) / 8>;
@@ -52,7 +52,7 @@ private:
     struct Rule {
         bool live;
         uint8_t mask;         // index in masks_
-        uint16_t qpn;
+        uint32_t taker;       // a QPN, or HGHCA_FLOW_RSS and the index of a group
         uint32_t rank;        // type above priority; the lowest is best
         Key value;
         uint16_t next_key;    // of the first rule of a key: the first of the next one
@@ -68,10 +68,10 @@ private:
     uint32_t bucket_of(unsigned mask, const Key &value) const;
     // Where the number of the first rule of a key stands, or would be put.
     uint16_t &place_of(unsigned mask, const Key &value);
-    uint8_t check_qp(uint32_t qpn) const;
+    bool exists(uint32_t taker) const;
     // The index of `bits`, or of a free place for it; kMaxFlowMasks: there is none.
     unsigned find_mask(const Key &bits) const;
-    uint8_t check_room(uint16_t first, uint32_t rank, uint16_t qpn) const;
+    uint8_t check_room(uint16_t first, uint32_t rank, uint32_t taker) const;
     void link(uint16_t index);
 
     Device &device_;
@@ -80,7 +80,7 @@ private:
     std::array<Mask, kMaxFlowMasks> masks_{};
     std::vector<Rule> rules_;
     std::vector<uint16_t> buckets_;
-    std::vector<uint16_t> takers_;
+    std::vector<uint32_t> takers_;
 };
 
 }  // namespace hghca

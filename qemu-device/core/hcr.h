@@ -101,6 +101,8 @@ private:
     uint8_t mgid_hash(const Command &);
     uint8_t flow_attach(const Command &);
     uint8_t flow_detach(const Command &);
+    uint8_t create_rss(const Command &);
+    uint8_t destroy_rss(const Command &);
     uint8_t mad_ifc(const Command &);
     uint8_t nop(const Command &);
     uint8_t set_port(const Command &);

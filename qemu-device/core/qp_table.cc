@@ -28,6 +28,15 @@ Qp *QpTable::find(uint32_t qpn)
     return qp;
 }
 
+bool QpTable::may_be_raw(uint32_t qpn)
+{
+    if (!qpn || qpn >= count() || qpn == device_.raw_qpn)
+        return false;
+    // One in RST may become anything; that is seen again with each frame.
+    const Qp *qp = find(qpn);
+    return !qp || qp->a.service == HGHCA_QP_ST_RAW;
+}
+
 QpLimits QpTable::limits() const
 {
     return {device_.caps, uint32_t(device_.cqs->count()), uint32_t(device_.srqs->count())};

@@ -154,6 +154,8 @@ public:
     // nullptr: number out of range, ICM not mapped, or state RST.
     Qp *find(uint32_t qpn);
     uint32_t count() const { return uint32_t(cache_.count()); }
+    // Whether a flow rule or an RSS group may name it: it is no QP of another service, nor the net device's.
+    bool may_be_raw(uint32_t qpn);
 
     uint8_t transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, const hghca_qpc *context);
     uint8_t query(uint32_t qpn, hghca_qpc &out);

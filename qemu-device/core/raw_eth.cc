@@ -4,6 +4,7 @@
 #include "engine.h"
 #include "flow.h"
 #include "queues.h"
+#include "rss.h"
 
 namespace hghca {
 
@@ -89,12 +90,14 @@ bool RawEthernet::steer(const FrameView &frame, const uint8_t *head, size_t head
     FlowTable &flows = *device.flows;
     if (flows.empty())
         return false;
-    const std::vector<uint16_t> &takers = flows.find(flow_fields(head, head_bytes));
-    for (const uint32_t qpn : takers) {
+    const hghca_flow_fields fields = flow_fields(head, head_bytes);
+    const std::vector<uint32_t> &takers = flows.find(fields);
+    for (const uint32_t taker : takers) {
+        const uint32_t qpn = taker & HGHCA_FLOW_RSS ? device.rss->select(taker & ~HGHCA_FLOW_RSS, fields) : taker;
         if (qpn == sender)
             continue;
         Qp *qp = device.qps->find(qpn);
-        // Its number may have been another QP's when the rule was made.
+        // Its number may have been another QP's when the rule or the group was made.
         if (!receives(qp) || qp->a.special != Special::None)
             engine_.counters.flow_rx_no_qp++;
         else if (deliver(*qp, frame))

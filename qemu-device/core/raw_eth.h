@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Raw Ethernet QPs: that of the net device, which makes the port a NIC (interface
-// document, 4.10, 4.13), and those that flow rules name (4.20).
+// document, 4.10, 4.13), and those that flow rules name (4.20), by themselves or in groups (4.25).
 #pragma once
 
 #include "packet.h"

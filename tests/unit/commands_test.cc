@@ -21,7 +21,7 @@ constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x0
                                    0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02,
                                    0x035, 0x036, 0x037, 0x040, 0x044, 0x025, 0x026, 0x027,
                                    0x00e, 0x018, 0xe03, 0xe04, 0xe05, 0xe06, 0xe07,
-                                   0xe08, 0xe09};
+                                   0xe08, 0xe09, 0xe0a, 0xe0b};
 
 TEST_F(Commands, EveryOpcode)
 {
@@ -55,7 +55,7 @@ TEST_F(Commands, MailboxMustBeAlignedAndThere)
         {HGHCA_CMD_QUERY_STATS, 0, 0, false},    {HGHCA_CMD_QUERY_COUNTER_SET, 1, 0, false},
         {HGHCA_CMD_QUERY_STATS, 0, 0, false},    {HGHCA_CMD_WRITE_MGM, 0, 0, true},
         {HGHCA_CMD_MGID_HASH, 0, 0, true},       {HGHCA_CMD_READ_MGM, 0, 0, false},
-        {HGHCA_CMD_FLOW_ATTACH, 0, 0, true},
+        {HGHCA_CMD_FLOW_ATTACH, 0, 0, true},      {HGHCA_CMD_CREATE_RSS, 0, 0, true},
     };
     uint64_t good = host.alloc(4096);
     uint64_t last_page = host.end() - 4096;
@@ -90,8 +90,8 @@ TEST_F(Commands, OpModifierIsChecked)
     driver.start();
     // The commands of section 4 whose op_modifier column says 0.
     for (uint32_t op : {0x003u, 0x006u, 0x008u, 0x00du, 0x00fu, 0x011u, 0x012u, 0x013u, 0x014u, 0x016u, 0x017u,
-                        0x02cu, 0x022u, 0x031u, 0x00cu, 0xe01u, 0x00eu, 0x018u, 0xe03u, 0xe05u, 0xe06u, 0x019u, 0x01au, 0x01bu, 0x01cu, 0x01du,
-                        0x01fu, 0x020u, 0x02du, 0x038u})
+                        0x02cu, 0x022u, 0x031u, 0x00cu, 0xe01u, 0x00eu, 0x018u, 0xe03u, 0xe05u, 0xe06u,
+                        0xe0au, 0xe0bu, 0x019u, 0x01au, 0x01bu, 0x01cu, 0x01du, 0x01fu, 0x020u, 0x02du, 0x038u})
         for (uint32_t m : {1u, 3u, 31u, 32u, 0xffu})
             EXPECT_EQ(driver.command(op, driver.in_mailbox(), 0, m, driver.out_mailbox()).status,
                       HGHCA_CMD_STAT_BAD_PARAM)
@@ -167,7 +167,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x7ffffu);
+    EXPECT_EQ(be32(lim.caps), 0xfffffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);
@@ -181,6 +181,8 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(lim.qps_per_flow, 56);
     EXPECT_EQ(be32(lim.clock_khz), 1000000u);
     EXPECT_EQ(lim.log_device_memory, 16);
+    EXPECT_EQ(lim.log_max_rss, 10);
+    EXPECT_EQ(lim.log_max_rss_size, 9);
     // The rest of the mailbox is zero.
     for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
         ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;
