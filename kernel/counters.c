@@ -122,7 +122,8 @@ static int hghca_qp_use_counter_set(struct hghca_qp *hqp, u32 set)
  * @counter: the counter; it gets a set with its first QP
  * @ibqp: the QP
  *
- * Return: 0, -ENOSPC when all sets are in use, or what the device answers.
+ * Return: 0, -ENOSPC when all sets are in use, -EOPNOTSUPP for a QP that is none
+ * for the device, as it has a table of others, or what the device answers.
  */
 int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 {
@@ -130,6 +131,8 @@ int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 	bool first = !counter->id;
 	int ret;
 
+	if (ibqp->rwq_ind_tbl)
+		return -EOPNOTSUPP;
 	if (first) {
 		ret = hghca_counter_set_get(hdev);
 		if (ret < 0)

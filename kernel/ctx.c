@@ -269,6 +269,12 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
 		attr->max_raw_ethy_qp = attr->max_qp;
 	}
+	if (limits->caps & HGHCA_CAP_RSS) {
+		attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
+		attr->rss_caps.max_rwq_indirection_tables = limits->num_rss;
+		attr->rss_caps.max_rwq_indirection_table_size = BIT(limits->log_max_rss_size);
+		attr->max_wq_type_rq = attr->max_qp;
+	}
 	attr->max_send_sge = limits->max_sge;
 	attr->max_recv_sge = limits->max_sge_rq;
 	attr->max_sge_rd = attr->max_send_sge;

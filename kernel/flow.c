@@ -248,7 +248,8 @@ struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 			  attr->type, attr->num_of_specs, ret);
 		return ERR_PTR(ret);
 	}
-	flow.qpn = cpu_to_be32(to_hqp(ibqp)->hw.qpn);
+	flow.qpn = cpu_to_be32(ibqp->rwq_ind_tbl ? HGHCA_FLOW_RSS | to_hqp(ibqp)->rss_group :
+						   to_hqp(ibqp)->hw.qpn);
 
 	hflow = kzalloc(sizeof(*hflow), GFP_KERNEL);
 	if (!hflow)

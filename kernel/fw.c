@@ -576,6 +576,31 @@ int hghca_cmd_flow_detach(struct hghca_dev *hdev, u32 index)
 }
 
 /**
+ * hghca_cmd_create_rss - CREATE_RSS
+ * @hdev: the device
+ * @index: index of the group
+ * @rss: the group
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_create_rss(struct hghca_dev *hdev, u32 index, const struct hghca_rss *rss)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_CREATE_RSS, index, 0, rss, sizeof(*rss));
+}
+
+/**
+ * hghca_cmd_destroy_rss - DESTROY_RSS
+ * @hdev: the device
+ * @index: index of the group
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_destroy_rss(struct hghca_dev *hdev, u32 index)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_DESTROY_RSS, index, 0, 0);
+}
+
+/**
  * hghca_cmd_set_gid - SET_GID
  * @hdev: the device
  * @index: GID index

@@ -27,6 +27,7 @@
  *	srq.c		shared receive queues
  *	mcast.c		multicast groups
  *	flow.c		flow rules of raw packet QPs
+ *	rwq.c		receive work queues, and QPs that spread frames over them
  *	post.c, wqe.c	posting; work queue elements from verbs to bytes
  *	ah.c		address handles
  *	netdev.c, netring.c	the Ethernet side of the port
@@ -85,6 +86,8 @@ struct hghca_ucontext;
  * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
  * @num_mcgs: entries of the table of multicast groups; 0 without HGHCA_CAP_MULTICAST
  * @num_flows: flow rules; 0 without HGHCA_CAP_RAW_PACKET
+ * @num_rss: RSS groups; 0 without HGHCA_CAP_RSS
+ * @log_max_rss_size: log2 of the entries of a group
  * @clock_khz: of the device's clock; 0 without HGHCA_CAP_CLOCK
  * @device_memory: bytes, 0 without HGHCA_CAP_DEVICE_MEMORY
  * @num_pds: protection domains
@@ -133,6 +136,8 @@ struct hghca_limits {
 	u32 num_counter_sets;
 	u32 num_mcgs;
 	u32 num_flows;
+	u32 num_rss;
+	u32 log_max_rss_size;
 	u32 clock_khz;
 	u32 device_memory;
 	u32 num_pds;
@@ -538,6 +543,8 @@ struct hghca_bus {
  * @mpt_ida: MPT indices
  * @counter_ida: counter sets
  * @flow_ida: flow rules
+ * @rss_ida: RSS groups
+ * @rwq_table_ida: tables of receive work queues
  * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
  * @mtt_pool: MTT indices
  * @odp_mrs: regions on demand by MPT index, struct hghca_mr
@@ -582,6 +589,8 @@ struct hghca_dev {
 	struct ida mpt_ida;
 	struct ida counter_ida;
 	struct ida flow_ida;
+	struct ida rss_ida;
+	struct ida rwq_table_ida;
 	u16 *mpt_tags;
 	struct gen_pool *mtt_pool;
 	struct xarray odp_mrs;
@@ -740,6 +749,8 @@ int hghca_cmd_write_mgm(struct hghca_dev *hdev, u32 index, struct hghca_mailbox 
 int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u64 *hash);
 int hghca_cmd_flow_attach(struct hghca_dev *hdev, u32 index, const struct hghca_flow *flow);
 int hghca_cmd_flow_detach(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_create_rss(struct hghca_dev *hdev, u32 index, const struct hghca_rss *rss);
+int hghca_cmd_destroy_rss(struct hghca_dev *hdev, u32 index);
 int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
 int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
 int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);

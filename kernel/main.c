@@ -124,6 +124,17 @@ static const struct ib_device_ops hghca_dev_flow_ops = {
 	.destroy_flow = hghca_destroy_flow,
 };
 
+/* For a device that spreads frames over receive work queues. */
+static const struct ib_device_ops hghca_dev_rss_ops = {
+	.create_rwq_ind_table = hghca_create_rwq_ind_table,
+	.create_wq = hghca_create_wq,
+	.destroy_rwq_ind_table = hghca_destroy_rwq_ind_table,
+	.destroy_wq = hghca_destroy_wq,
+	.modify_wq = hghca_modify_wq,
+
+	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, hghca_rwq_table, ibtable),
+};
+
 /* For a device that has memory of its own. */
 static const struct ib_device_ops hghca_dev_dm_ops = {
 	.alloc_dm = hghca_alloc_dm,
@@ -219,6 +230,8 @@ struct hghca_dev *hghca_dev_alloc(void)
 	ida_init(&hdev->mpt_ida);
 	ida_init(&hdev->counter_ida);
 	ida_init(&hdev->flow_ida);
+	ida_init(&hdev->rss_ida);
+	ida_init(&hdev->rwq_table_ida);
 	INIT_WORK(&hdev->link_work, hghca_port_link_work);
 	INIT_WORK(&hdev->fail_work, hghca_dev_fail_work);
 	INIT_WORK(&hdev->flush_work, hghca_flush_work);
@@ -231,6 +244,8 @@ struct hghca_dev *hghca_dev_alloc(void)
  */
 void hghca_dev_free(struct hghca_dev *hdev)
 {
+	ida_destroy(&hdev->rwq_table_ida);
+	ida_destroy(&hdev->rss_ida);
 	ida_destroy(&hdev->flow_ida);
 	ida_destroy(&hdev->counter_ida);
 	ida_destroy(&hdev->mpt_ida);
@@ -306,6 +321,8 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_mcast_ops);
 	if (hdev->limits.caps & HGHCA_CAP_RAW_PACKET)
 		ib_set_device_ops(ibdev, &hghca_dev_flow_ops);
+	if (hdev->limits.caps & HGHCA_CAP_RSS)
+		ib_set_device_ops(ibdev, &hghca_dev_rss_ops);
 	if (hdev->limits.caps & HGHCA_CAP_MEM_MGT)
 		ib_set_device_ops(ibdev, &hghca_dev_mem_mgt_ops);
 	if (hdev->limits.caps & HGHCA_CAP_DEVICE_MEMORY)

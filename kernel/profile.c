@@ -22,6 +22,7 @@
 #define HGHCA_LOG_MAX_SRQS	24
 #define HGHCA_LOG_MAX_MCGS	16
 #define HGHCA_LOG_MAX_FLOWS	24
+#define HGHCA_LOG_MAX_RSS	24
 #define HGHCA_LOG_MAX_PDS	24
 #define HGHCA_LOG_MAX_MTTS	28
 #define HGHCA_LOG_MAX_QUEUE	16
@@ -348,6 +349,28 @@ static void hghca_profile_flows(struct hghca_dev *hdev, const struct hghca_dev_l
 	limits->caps &= ~HGHCA_CAP_RAW_PACKET;
 }
 
+/* Flows alone lead to groups. */
+static void hghca_profile_rss(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
+{
+	struct hghca_limits *limits = &hdev->limits;
+
+	if (!(limits->caps & HGHCA_CAP_RAW_PACKET))
+		limits->caps &= ~HGHCA_CAP_RSS;
+	if (!(limits->caps & HGHCA_CAP_RSS))
+		return;
+
+	if (lim->log_max_rss > HGHCA_LOG_MAX_RSS) {
+		hghca_profile_bad(hdev, "log_max_rss", lim->log_max_rss);
+	} else if (lim->log_max_rss_size > HGHCA_RSS_LOG_MAX_SIZE) {
+		hghca_profile_bad(hdev, "log_max_rss_size", lim->log_max_rss_size);
+	} else {
+		limits->num_rss = 1U << lim->log_max_rss;
+		limits->log_max_rss_size = lim->log_max_rss_size;
+		return;
+	}
+	limits->caps &= ~HGHCA_CAP_RSS;
+}
+
 /* Put the tables into their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -446,6 +469,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	hghca_profile_odp(hdev);
 	hghca_profile_mcgs(hdev, &lim);
 	hghca_profile_flows(hdev, &lim);
+	hghca_profile_rss(hdev, &lim);
 	return hghca_profile_place(hdev, &lim);
 }
 

@@ -104,8 +104,7 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 	default:
 		return -EOPNOTSUPP;
 	}
-	if (init->create_flags & ~hghca_qp_create_flags(hdev, init->qp_type) ||
-	    init->rwq_ind_tbl)
+	if (init->create_flags & ~hghca_qp_create_flags(hdev, init->qp_type))
 		return -EOPNOTSUPP;
 	if (init->srq) {
 		ret = hghca_qp_check_srq(init, user);
@@ -128,11 +127,6 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 	return 0;
 }
 
-static u32 hghca_wq_bytes(const struct hghca_wq *wq)
-{
-	return wq->num_wqes << wq->log_stride;
-}
-
 /*
  * What is asked of a queue says nothing where there is none: with an SRQ, and in
  * XRC, where an initiator has nothing to receive with and a target has no queue.
@@ -152,8 +146,18 @@ static void hghca_qp_trim_init(struct ib_qp_init_attr *init)
 /* ------------------------------------------------------------------ */
 /* Queues of a user                                                     */
 
-static int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes,
-			      u8 log_stride, u32 max_wr)
+/**
+ * hghca_wq_init_user - the size of one direction, as its user has it
+ * @hdev: the device
+ * @wq: it is put here
+ * @num_wqes: a power of two, or 0 for none
+ * @log_stride: log2 of a slot's bytes
+ * @max_wr: work requests that are asked for
+ *
+ * Return: 0 or -EINVAL.
+ */
+int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,
+		       u32 max_wr)
 {
 	wq->log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
 	if (!num_wqes)
@@ -442,7 +446,8 @@ static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
  * @udata: of a user, otherwise NULL; an XRC target is ib_core's for its users
  *
  * RC, UC, UD, XRC and raw packet QPs of users, and the GSI QP.  The core has seen
- * that who asks for a raw packet QP has CAP_NET_RAW.
+ * that who asks for a raw packet QP has CAP_NET_RAW.  With a table of receive work
+ * queues: see hghca_create_rss_qp().
  *
  * Return: 0, or -EOPNOTSUPP for a type or flag the device lacks, -EINVAL for what
  * is beyond its limits or malformed, -EBUSY for a second GSI QP, and what memory
@@ -459,6 +464,9 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	u32 pdn = target ? 0 : to_hpd(ibqp->pd)->pdn;
 	u32 xrcdn = target ? to_hxrcd(init->xrcd)->xrcdn : 0;
 	int ret;
+
+	if (init->rwq_ind_tbl)
+		return hghca_create_rss_qp(ibqp, init, udata);
 
 	hghca_qp_trim_init(init);
 	ret = hghca_qp_check_init(hdev, init, user);
@@ -517,6 +525,11 @@ int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct hghca_dev *hdev = to_hdev(ibqp->device);
 	struct hghca_qp *hqp = to_hqp(ibqp);
+
+	if (ibqp->rwq_ind_tbl) {
+		hghca_destroy_rss_qp(ibqp);
+		return 0;
+	}
 
 	mutex_lock(&hqp->lock);
 	hghca_qp_reset(hqp);

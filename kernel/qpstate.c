@@ -503,7 +503,8 @@ static int hghca_modify_qp_locked(struct hghca_qp *hqp, const struct ib_qp_attr 
  * @udata: of a user, otherwise NULL
  *
  * Return: 0, or -EINVAL for a transition or value that is not possible,
- * -EOPNOTSUPP for what the device lacks, and what the device answers.
+ * -EOPNOTSUPP for what the device lacks and for a QP with a table of receive work
+ * queues, which has no state, and what the device answers.
  */
 int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 		    struct ib_udata *udata)
@@ -512,7 +513,7 @@ int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 	int ret;
 
 	if (attr_mask & ~IB_QP_ATTR_STANDARD_BITS ||
-	    attr_mask & (IB_QP_ALT_PATH | IB_QP_CAP))
+	    attr_mask & (IB_QP_ALT_PATH | IB_QP_CAP) || ibqp->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 
 	mutex_lock(&hqp->lock);
@@ -635,6 +636,11 @@ int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 {
 	struct hghca_qp *hqp = to_hqp(ibqp);
 	int ret;
+
+	if (ibqp->rwq_ind_tbl) {
+		hghca_query_rss_qp(ibqp, attr, init);
+		return 0;
+	}
 
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));

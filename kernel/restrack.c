@@ -58,6 +58,19 @@ static int hghca_put_raw(struct sk_buff *msg, const void *context, size_t size, 
 	return ret ?: nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, size, context);
 }
 
+/* Of a QP that has receive work queues in place of its own. */
+static int hghca_fill_res_rss_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	const struct hghca_qp *hqp = to_hqp(ibqp);
+	const struct hghca_detail details[] = {
+		{ "rss_group", hqp->rss_group },
+		{ "rss_entries", BIT(ibqp->rwq_ind_tbl->log_ind_tbl_size) },
+		{ "uar_page", hqp->uctx->uar.index },
+	};
+
+	return hghca_put_details(msg, details, ARRAY_SIZE(details));
+}
+
 /**
  * hghca_fill_res_qp_entry - details of a QP
  * @msg: they are put here
@@ -84,6 +97,8 @@ int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "rq_completed", READ_ONCE(hqp->rq.tail) },
 	};
 
+	if (ibqp->rwq_ind_tbl)
+		return hghca_fill_res_rss_qp_entry(msg, ibqp);
 	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hqp->user ? 4 : 0));
 }
 
@@ -100,6 +115,9 @@ int hghca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct hghca_qpc qpc;
 	int ret;
 
+	/* It has no context. */
+	if (ibqp->rwq_ind_tbl)
+		return -EAGAIN;
 	ret = hghca_cmd_query_qp(to_hdev(ibqp->device), to_hqp(ibqp)->hw.qpn, &qpc);
 	return hghca_put_raw(msg, &qpc, sizeof(qpc), ret);
 }

@@ -189,6 +189,8 @@ struct hghca_wq {
  * @flush_recv: the QP is in ERR: a receive posted now needs a doorbell to be
  *	flushed; under @rq.lock
  * @faults: pages that its sides wait for
+ * @rss_group: of a QP with a table of receive work queues, which has nothing else
+ *	here but @ibqp, @hw, @user and @uctx
  */
 struct hghca_qp {
 	struct ib_qp ibqp;
@@ -206,6 +208,32 @@ struct hghca_qp {
 	struct hghca_wq rq;
 	bool flush_recv;
 	struct hghca_fault faults[2];
+	u32 rss_group;
+};
+
+/**
+ * struct hghca_rwq - a receive work queue, of a user
+ * @ibwq: the verbs object
+ * @hw: its number, which is one of a QP
+ * @uctx: the user's context
+ * @umem: the buffer
+ * @dbr: WQEs posted, as the device reads it
+ * @lock: protects the state in @ibwq, and what the device has of it
+ * @rq: the buffer as the device has it
+ */
+struct hghca_rwq {
+	struct ib_wq ibwq;
+	struct hghca_hwqp hw;
+	struct hghca_ucontext *uctx;
+	struct ib_umem *umem;
+	struct hghca_dbr dbr;
+	struct mutex lock;		/* see above */
+	struct hghca_wq rq;
+};
+
+/* A table of receive work queues: ib_core has all there is of it. */
+struct hghca_rwq_table {
+	struct ib_rwq_ind_table ibtable;
 };
 
 /**
@@ -259,6 +287,11 @@ struct hghca_srq {
 	u32 last_free;
 	u32 posted;
 };
+
+static inline u32 hghca_wq_bytes(const struct hghca_wq *wq)
+{
+	return wq->num_wqes << wq->log_stride;
+}
 
 static inline struct hghca_dev *to_hdev(struct ib_device *ibdev)
 {
@@ -487,8 +520,10 @@ void hghca_cq_purge(struct hghca_cq *hcq, struct hghca_qp *hqp);
 void hghca_cq_hand_over(struct hghca_queue *queue, u32 log_size);
 void hghca_cq_switch(struct hghca_cq *hcq);
 
-/* qp.c */
+/* qp.c.  wq_init_user: the size of one direction, as its user has it. */
 void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type);
+int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,
+		       u32 max_wr);
 int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
 int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
@@ -530,6 +565,21 @@ int hghca_flow_from_ib(struct hghca_flow *flow, const struct ib_flow_attr *attr)
 struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 				  struct ib_udata *udata);
 int hghca_destroy_flow(struct ib_flow *ibflow);
+
+/* rwq.c.  May sleep, but for event. */
+void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type);
+struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
+			      struct ib_udata *udata);
+int hghca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 attr_mask,
+		    struct ib_udata *udata);
+int hghca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata);
+int hghca_create_rwq_ind_table(struct ib_rwq_ind_table *ibtable,
+			       struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata);
+int hghca_destroy_rwq_ind_table(struct ib_rwq_ind_table *ibtable);
+int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+void hghca_destroy_rss_qp(struct ib_qp *ibqp);
+void hghca_query_rss_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr,
+			struct ib_qp_init_attr *init);
 
 /* ah.c */
 int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);

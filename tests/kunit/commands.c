@@ -504,6 +504,24 @@ static int typed_flow_detach(struct hghca_dev *hdev)
 	return hghca_cmd_flow_detach(hdev, 0xfed);
 }
 
+static int typed_create_rss(struct hghca_dev *hdev)
+{
+	struct hghca_rss *rss = kmalloc(sizeof(*rss), GFP_KERNEL);
+	int err;
+
+	if (!rss)
+		return -ENOMEM;
+	memset(rss, 0x77, sizeof(*rss));
+	err = hghca_cmd_create_rss(hdev, 0x3ed, rss);
+	kfree(rss);
+	return err;
+}
+
+static int typed_destroy_rss(struct hghca_dev *hdev)
+{
+	return hghca_cmd_destroy_rss(hdev, 0x3ed);
+}
+
 static int typed_set_gid(struct hghca_dev *hdev)
 {
 	struct hghca_gid_entry entry;
@@ -636,6 +654,8 @@ static const struct typed_command {
 	{ "MGID_HASH", typed_mgid_hash, 0x027, 0, 0, .in_bytes = 16 },
 	{ "FLOW_ATTACH", typed_flow_attach, 0xe05, 0, 0xfed, .in_bytes = 0x90 },
 	{ "FLOW_DETACH", typed_flow_detach, 0xe06, 0, 0xfed, .takes = true },
+	{ "CREATE_RSS", typed_create_rss, 0xe0a, 0, 0x3ed, .in_bytes = 0x830 },
+	{ "DESTROY_RSS", typed_destroy_rss, 0xe0b, 0, 0x3ed, .takes = true },
 	{ "NOP", hghca_cmd_nop, 0x031, 0, 0x1f },
 	{ "SET_PORT", typed_set_port, 0x00c, 0, 1, .in_bytes = 0x40 },
 	{ "SET_GID", typed_set_gid, 0xe00, 0, 100, .in_bytes = 0x20 },

@@ -89,6 +89,7 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 	case 0x035:	/* SW2HW_SRQ */
 	case 0x044:	/* RESIZE_SRQ */
 	case 0xe05:	/* FLOW_ATTACH */
+	case 0xe0a:	/* CREATE_RSS */
 	case 0xffa:	/* MAP_ICM */
 		return true;
 	case 0xe00:	/* SET_GID */

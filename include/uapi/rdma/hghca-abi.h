@@ -93,6 +93,19 @@ struct hghca_create_qp {
 	__u8 reserved[6];
 };
 
+/*
+ * A raw packet QP with a table of receive work queues, in the place of struct
+ * hghca_create_qp: how frames are spread.  rx_hash_function: enum
+ * hghca_rss_function; rx_hash_fields_mask: HGHCA_RSS_*; both as verbs have them.
+ */
+struct hghca_create_rss_qp {
+	__aligned_u64 rx_hash_fields_mask;
+	__u8 rx_hash_function;
+	__u8 rx_hash_key_len;	/* bytes: 40 */
+	__u8 reserved[6];
+	__u8 rx_hash_key[40];
+};
+
 struct hghca_create_qp_resp {
 	__u32 qpn;
 	__u32 reserved;
@@ -124,6 +137,18 @@ struct hghca_modify_srq {
 	__aligned_u64 buf_addr;
 	__u32 wqe_cnt;
 	__u32 reserved;
+};
+
+/*
+ * buf_addr: page-aligned, wqe_cnt << log_stride bytes; dbr_addr: its struct
+ * hghca_qp_dbr, 8-byte aligned.  wqe_cnt is a power of two.
+ */
+struct hghca_create_wq {
+	__aligned_u64 buf_addr;
+	__aligned_u64 dbr_addr;
+	__u32 wqe_cnt;
+	__u8 log_stride;
+	__u8 reserved[3];
 };
 
 struct hghca_create_ah_resp {

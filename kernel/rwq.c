@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: receive work queues, tables of them, and the QPs that spread
+ * frames over a table (RSS).
+ *
+ * A receive work queue is a raw packet QP without a send queue for the device
+ * (document 4.25), from RDY on; in RESET the device has nothing of it but its
+ * number.  A table is ib_core's alone.  A QP with a table is an RSS group: it has
+ * neither queue nor state, and its number is one that no other QP has.
+ *
+ *	RESET ---> RDY ---> ERR (also by the device)
+ *	  ^         |        |
+ *	  +---------+--------+
+ *
+ * ib_core keeps queues as long as a table names them, a table as long as a QP
+ * does, and that QP as long as it has flows.
+ */
+#include <linux/bits.h>
+#include <linux/slab.h>
+
+#include "hghca.h"
+
+static struct hghca_rwq *to_hrwq(struct ib_wq *ibwq)
+{
+	return container_of(ibwq, struct hghca_rwq, ibwq);
+}
+
+/**
+ * hghca_rwq_event - an asynchronous event of a receive work queue
+ * @hwqp: its number
+ * @type: HGHCA_EVENT_*
+ *
+ * Interrupt context.
+ */
+void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type)
+{
+	struct ib_wq *ibwq = &container_of(hwqp, struct hghca_rwq, hw)->ibwq;
+	struct ib_event event = {
+		.device = ibwq->device,
+		.element.wq = ibwq,
+		.event = IB_EVENT_WQ_FATAL,
+	};
+
+	if (type != HGHCA_EVENT_WQ_CATAS_ERROR) {
+		ibdev_err_ratelimited(ibwq->device, "WQ 0x%x: unknown event 0x%x\n",
+				      hwqp->qpn, type);
+		return;
+	}
+	if (ibwq->event_handler)
+		ibwq->event_handler(&event, ibwq->wq_context);
+}
+
+/* ------------------------------------------------------------------ */
+/* States                                                               */
+
+/* The context of a queue that starts, empty. */
+static void hghca_rwq_init_context(struct hghca_dev *hdev, const struct hghca_rwq *hrwq,
+				   struct hghca_qpc *qpc)
+{
+	u32 cqn = to_hcq(hrwq->ibwq.cq)->hw.cqn;
+
+	*qpc = (struct hghca_qpc) {
+		.opt_param_mask = cpu_to_be32(HGHCA_QP_ATTR_PORT),
+		.flags = cpu_to_be32(FIELD_PREP(HGHCA_QPC_ST_MASK, HGHCA_QP_ST_RAW)),
+		.mtu_msgmax = FIELD_PREP(HGHCA_QPC_MSGMAX_MASK, hdev->limits.log_max_msg),
+		.rq_entry_sz_log = hrwq->rq.log_stride,
+		.sq_entry_sz_log = HGHCA_WQE_MIN_STRIDE_LOG,
+		.usr_page = cpu_to_be32(hrwq->uctx->uar.index),
+		.local_qpn = cpu_to_be32(hrwq->hw.qpn),
+		.port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM)),
+		.pd = cpu_to_be32(to_hpd(hrwq->ibwq.pd)->pdn),
+		.cqn_snd = cpu_to_be32(cqn),
+		.cqn_rcv = cpu_to_be32(cqn),
+		.rcv_wqe_base_l = cpu_to_be32(hrwq->rq.queue.mr.key),
+		.rcv_wqe_len = cpu_to_be32(hghca_wq_bytes(&hrwq->rq)),
+		.dbr_addr = cpu_to_be64(hrwq->dbr.dma | HGHCA_DBR_VALID),
+	};
+}
+
+/* From any state; cannot fail. */
+static void hghca_rwq_reset(struct hghca_rwq *hrwq)
+{
+	struct hghca_dev *hdev = to_hdev(hrwq->ibwq.device);
+	int ret;
+
+	lockdep_assert_held(&hrwq->lock);
+
+	if (hrwq->ibwq.state == IB_WQS_RESET)
+		return;
+	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, hrwq->hw.qpn, NULL);
+	if (ret) {
+		ibdev_err(&hdev->ibdev, "WQ 0x%x is not reset: %d\n", hrwq->hw.qpn, ret);
+		/* Its memory may be freed next: it must not be used. */
+		hghca_dev_fail(hdev, "a WQ is not reset");
+	}
+	WRITE_ONCE(hrwq->ibwq.state, IB_WQS_RESET);
+}
+
+static int hghca_rwq_start(struct hghca_rwq *hrwq)
+{
+	struct hghca_dev *hdev = to_hdev(hrwq->ibwq.device);
+	struct hghca_qpc qpc;
+	int ret;
+
+	hghca_rwq_init_context(hdev, hrwq, &qpc);
+	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_RST2INIT_QPEE, hrwq->hw.qpn, &qpc);
+	if (ret)
+		return ret;
+
+	WRITE_ONCE(hrwq->ibwq.state, IB_WQS_RDY);
+	qpc = (struct hghca_qpc) { };
+	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_INIT2RTR_QPEE, hrwq->hw.qpn, &qpc);
+	if (ret)
+		hghca_rwq_reset(hrwq);
+	return ret;
+}
+
+/* From RDY or ERR; cannot fail, for what is outstanding must complete. */
+static void hghca_rwq_to_error(struct hghca_rwq *hrwq)
+{
+	struct hghca_dev *hdev = to_hdev(hrwq->ibwq.device);
+	int ret;
+
+	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_2ERR_QPEE, hrwq->hw.qpn, NULL);
+	if (ret) {
+		ibdev_err(&hdev->ibdev, "WQ 0x%x does not go to ERR: %d\n", hrwq->hw.qpn, ret);
+		hghca_dev_fail(hdev, "a WQ does not go to ERR");
+	}
+	WRITE_ONCE(hrwq->ibwq.state, IB_WQS_ERR);
+}
+
+/* The device goes to ERR by itself.  One that does not answer leaves all as it was. */
+static void hghca_rwq_refresh(struct hghca_rwq *hrwq)
+{
+	struct hghca_qpc qpc;
+
+	if (hrwq->ibwq.state != IB_WQS_RDY ||
+	    hghca_cmd_query_qp(to_hdev(hrwq->ibwq.device), hrwq->hw.qpn, &qpc))
+		return;
+	if (be32_get_bits(qpc.flags, HGHCA_QPC_STATE_MASK) == HGHCA_QP_STATE_ERR)
+		WRITE_ONCE(hrwq->ibwq.state, IB_WQS_ERR);
+}
+
+static int hghca_rwq_move(struct hghca_rwq *hrwq, enum ib_wq_state to)
+{
+	enum ib_wq_state from = hrwq->ibwq.state;
+
+	switch (to) {
+	case IB_WQS_RESET:
+		hghca_rwq_reset(hrwq);
+		return 0;
+	case IB_WQS_RDY:
+		if (from == IB_WQS_RESET)
+			return hghca_rwq_start(hrwq);
+		return from == IB_WQS_RDY ? 0 : -EINVAL;
+	case IB_WQS_ERR:
+		if (from == IB_WQS_RESET)
+			return -EINVAL;
+		hghca_rwq_to_error(hrwq);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/**
+ * hghca_modify_wq - change the state of a receive work queue
+ * @ibwq: the queue
+ * @attr: the new state, and the present one
+ * @attr_mask: IB_WQ_*: which are given
+ * @udata: of its user
+ *
+ * From any state to RESET, which empties it; from RESET to RDY, from RDY to ERR.
+ *
+ * Return: 0, -EOPNOTSUPP for flags, -EINVAL for a step that there is not or
+ * another present state, and what the device answers.
+ */
+int hghca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 attr_mask,
+		    struct ib_udata *udata)
+{
+	struct hghca_rwq *hrwq = to_hrwq(ibwq);
+	int ret = 0;
+
+	if (attr_mask & ~(IB_WQ_STATE | IB_WQ_CUR_STATE))
+		return -EOPNOTSUPP;
+
+	mutex_lock(&hrwq->lock);
+	hghca_rwq_refresh(hrwq);
+	if (attr_mask & IB_WQ_CUR_STATE && attr->curr_wq_state != ibwq->state)
+		ret = -EINVAL;
+	else if (attr_mask & IB_WQ_STATE)
+		ret = hghca_rwq_move(hrwq, attr->wq_state);
+	mutex_unlock(&hrwq->lock);
+	return ret;
+}
+
+/* ------------------------------------------------------------------ */
+/* Creation, destruction                                                */
+
+static int hghca_rwq_check_init(struct hghca_dev *hdev, const struct ib_wq_init_attr *init)
+{
+	const struct hghca_limits *limits = &hdev->limits;
+
+	if (init->wq_type != IB_WQT_RQ || init->create_flags)
+		return -EOPNOTSUPP;
+	/* A user may leave the CQ out, and the core hands that on. */
+	if (IS_ERR_OR_NULL(init->cq) || !init->max_wr || init->max_wr > limits->max_qp_wr ||
+	    init->max_sge > limits->max_sge_rq) {
+		ibdev_dbg(&hdev->ibdev, "WQ of %u WQEs, %u SGEs is not possible\n",
+			  init->max_wr, init->max_sge);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int hghca_rwq_check_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq,
+				const struct hghca_create_wq *cmd,
+				const struct ib_wq_init_attr *init)
+{
+	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
+	    !PAGE_ALIGNED(cmd->buf_addr) ||
+	    hghca_wq_init_user(hdev, &hrwq->rq, cmd->wqe_cnt, cmd->log_stride, init->max_wr) ||
+	    hghca_wqe_recv_bytes(init->max_sge) > BIT(hrwq->rq.log_stride)) {
+		ibdev_dbg(&hdev->ibdev, "WQ of %u << %u at 0x%llx\n",
+			  cmd->wqe_cnt, cmd->log_stride, cmd->buf_addr);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int hghca_rwq_map_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq,
+			      const struct hghca_create_wq *cmd)
+{
+	size_t bytes = ALIGN(hghca_wq_bytes(&hrwq->rq), HGHCA_ICM_PAGE_SIZE);
+	int ret;
+
+	hrwq->umem = ib_umem_get(&hdev->ibdev, cmd->buf_addr, bytes, 0);
+	if (IS_ERR(hrwq->umem))
+		return PTR_ERR(hrwq->umem);
+
+	ret = hghca_queue_map_user(hdev, &hrwq->rq.queue, to_hpd(hrwq->ibwq.pd)->pdn, hrwq->umem,
+				   0, bytes, false);
+	if (ret)
+		goto err_release_umem;
+
+	ret = hghca_dbr_map_user(hrwq->uctx, &hrwq->dbr, cmd->dbr_addr);
+	if (ret)
+		goto err_free_queue;
+	return 0;
+
+err_free_queue:
+	hghca_queue_free(hdev, &hrwq->rq.queue);
+err_release_umem:
+	ib_umem_release(hrwq->umem);
+	return ret;
+}
+
+static void hghca_rwq_unmap_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq)
+{
+	hghca_dbr_free(hdev, hrwq->uctx, &hrwq->dbr);
+	hghca_queue_free(hdev, &hrwq->rq.queue);
+	ib_umem_release(hrwq->umem);
+}
+
+/* What a slot has room for is given, not only what was asked for. */
+static void hghca_rwq_tell(struct hghca_dev *hdev, const struct hghca_rwq *hrwq,
+			   struct ib_wq_init_attr *init)
+{
+	const struct hghca_limits *limits = &hdev->limits;
+	u32 units = min_t(u32, BIT(hrwq->rq.log_stride), limits->max_desc_sz_rq) / HGHCA_WQE_UNIT;
+
+	init->max_wr = hrwq->rq.num_wqes;
+	init->max_sge = min(units - 1, limits->max_sge_rq);
+}
+
+/**
+ * hghca_create_wq - create a receive work queue, in RESET
+ * @ibpd: its PD
+ * @init: its CQ and size, which is set to what is given
+ * @udata: in: struct hghca_create_wq
+ *
+ * Return: the queue, or ERR_PTR: -EOPNOTSUPP for flags, -EINVAL for what is
+ * beyond the device's limits or malformed, and what memory and device answer.
+ */
+struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
+			      struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct hghca_create_wq cmd;
+	struct hghca_rwq *hrwq;
+	int ret;
+
+	ret = hghca_rwq_check_init(hdev, init);
+	if (ret)
+		return ERR_PTR(ret);
+	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	if (ret)
+		return ERR_PTR(ret);
+
+	hrwq = kzalloc(sizeof(*hrwq), GFP_KERNEL);
+	if (!hrwq)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&hrwq->lock);
+	hrwq->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
+	hrwq->hw.event = hghca_rwq_event;
+	hrwq->ibwq.device = ibpd->device;
+	hrwq->ibwq.pd = ibpd;
+	hrwq->ibwq.cq = init->cq;
+	hrwq->ibwq.state = IB_WQS_RESET;
+	hrwq->ibwq.event_handler = init->event_handler;
+
+	ret = hghca_rwq_check_user(hdev, hrwq, &cmd, init);
+	if (ret)
+		goto err_free;
+	ret = hghca_rwq_map_user(hdev, hrwq, &cmd);
+	if (ret)
+		goto err_free;
+	ret = hghca_hwqp_add(hdev, &hrwq->hw, 0);
+	if (ret)
+		goto err_unmap;
+
+	hrwq->ibwq.wq_num = hrwq->hw.qpn;
+	hghca_rwq_tell(hdev, hrwq, init);
+	return &hrwq->ibwq;
+
+err_unmap:
+	hghca_rwq_unmap_user(hdev, hrwq);
+err_free:
+	mutex_destroy(&hrwq->lock);
+	kfree(hrwq);
+	return ERR_PTR(ret);
+}
+
+/**
+ * hghca_destroy_wq - undo hghca_create_wq()
+ * @ibwq: the queue, which no table names
+ * @udata: of its user
+ *
+ * Return: 0.
+ */
+int hghca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibwq->device);
+	struct hghca_rwq *hrwq = to_hrwq(ibwq);
+
+	mutex_lock(&hrwq->lock);
+	hghca_rwq_reset(hrwq);
+	mutex_unlock(&hrwq->lock);
+
+	hghca_hwqp_del(hdev, &hrwq->hw);
+	hghca_rwq_unmap_user(hdev, hrwq);
+	mutex_destroy(&hrwq->lock);
+	kfree(hrwq);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Tables                                                               */
+
+/**
+ * hghca_create_rwq_ind_table - create a table of receive work queues
+ * @ibtable: the table
+ * @init: its size and its queues, which ib_core keeps
+ * @udata: of a user; no input
+ *
+ * Return: 0, -EINVAL for more entries than the device takes, -ENOMEM for no
+ * table left.
+ */
+int hghca_create_rwq_ind_table(struct ib_rwq_ind_table *ibtable,
+			       struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibtable->device);
+	int ret;
+
+	if (init->log_ind_tbl_size > hdev->limits.log_max_rss_size) {
+		ibdev_dbg(&hdev->ibdev, "table of 1 << %u entries is not possible\n",
+			  init->log_ind_tbl_size);
+		return -EINVAL;
+	}
+	ret = ida_alloc_max(&hdev->rwq_table_ida, hdev->limits.num_rss - 1, GFP_KERNEL);
+	if (ret < 0)
+		return ret == -ENOSPC ? -ENOMEM : ret;
+	ibtable->ind_tbl_num = ret;
+	return 0;
+}
+
+/**
+ * hghca_destroy_rwq_ind_table - undo hghca_create_rwq_ind_table()
+ * @ibtable: the table, which no QP uses
+ *
+ * Return: 0.
+ */
+int hghca_destroy_rwq_ind_table(struct ib_rwq_ind_table *ibtable)
+{
+	ida_free(&to_hdev(ibtable->device)->rwq_table_ida, ibtable->ind_tbl_num);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* QPs with a table                                                     */
+
+static int hghca_rss_check_init(struct hghca_dev *hdev, const struct ib_qp_init_attr *init,
+				bool user)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	/* There is nothing to send with, so whether its own come back is no matter. */
+	if (!user || init->qp_type != IB_QPT_RAW_PACKET ||
+	    !(hdev->limits.caps & HGHCA_CAP_RSS) ||
+	    init->create_flags & ~IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK ||
+	    cap->max_send_wr || cap->max_send_sge || cap->max_inline_data)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static int hghca_rss_check_user(struct hghca_dev *hdev, const struct hghca_create_rss_qp *cmd,
+				u32 log_size)
+{
+	int ret = 0;
+
+	if (cmd->rx_hash_function != HGHCA_RSS_TOEPLITZ ||
+	    cmd->rx_hash_fields_mask & ~(u64)HGHCA_RSS_FIELDS)
+		ret = -EOPNOTSUPP;
+	/* With nothing to hash, all entries but the first would be in vain. */
+	else if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
+		 cmd->rx_hash_key_len != HGHCA_RSS_KEY_BYTES ||
+		 (!cmd->rx_hash_fields_mask && log_size))
+		ret = -EINVAL;
+	if (ret)
+		ibdev_dbg(&hdev->ibdev, "RSS by function %u, fields 0x%llx, a key of %u bytes\n",
+			  cmd->rx_hash_function, cmd->rx_hash_fields_mask,
+			  cmd->rx_hash_key_len);
+	return ret;
+}
+
+static int hghca_rss_add(struct hghca_dev *hdev, struct hghca_qp *hqp,
+			 const struct ib_rwq_ind_table *ibtable,
+			 const struct hghca_create_rss_qp *cmd)
+{
+	struct hghca_rss *rss;
+	unsigned int i;
+	int ret;
+
+	rss = kzalloc(sizeof(*rss), GFP_KERNEL);
+	if (!rss)
+		return -ENOMEM;
+	rss->fields = cpu_to_be32(cmd->rx_hash_fields_mask);
+	rss->function = cmd->rx_hash_function;
+	rss->log_size = ibtable->log_ind_tbl_size;
+	memcpy(rss->key, cmd->rx_hash_key, sizeof(rss->key));
+	for (i = 0; i < BIT(ibtable->log_ind_tbl_size); i++)
+		rss->qpn[i] = cpu_to_be32(to_hrwq(ibtable->ind_tbl[i])->hw.qpn);
+
+	ret = ida_alloc_max(&hdev->rss_ida, hdev->limits.num_rss - 1, GFP_KERNEL);
+	if (ret < 0) {
+		ret = ret == -ENOSPC ? -ENOMEM : ret;
+		goto out_free;
+	}
+	hqp->rss_group = ret;
+	ret = hghca_cmd_create_rss(hdev, hqp->rss_group, rss);
+	if (ret)
+		ida_free(&hdev->rss_ida, hqp->rss_group);
+out_free:
+	kfree(rss);
+	return ret;
+}
+
+static void hghca_rss_del(struct hghca_dev *hdev, struct hghca_qp *hqp)
+{
+	int ret;
+
+	ret = hghca_cmd_destroy_rss(hdev, hqp->rss_group);
+	if (ret) {
+		ibdev_err(&hdev->ibdev, "RSS group %u is not destroyed: %d\n",
+			  hqp->rss_group, ret);
+		/* The numbers of its queues may be others' next. */
+		hghca_dev_fail(hdev, "an RSS group is not destroyed");
+	}
+	ida_free(&hdev->rss_ida, hqp->rss_group);
+}
+
+/**
+ * hghca_create_rss_qp - create a QP that spreads frames over a table of queues
+ * @ibqp: the QP
+ * @init: its table; it has no queues of its own
+ * @udata: in: struct hghca_create_rss_qp
+ *
+ * It receives what flows give it from now on, as far as the queues do.
+ *
+ * Return: 0, -EOPNOTSUPP for another type than a raw packet QP, a send queue,
+ * and a hash that the device lacks, -EINVAL for what is malformed, -ENOMEM for no
+ * group left, and what memory and device answer.
+ */
+int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibqp->device);
+	struct hghca_create_qp_resp resp = {};
+	struct hghca_create_rss_qp cmd;
+	struct hghca_qp *hqp = to_hqp(ibqp);
+	int ret;
+
+	ret = hghca_rss_check_init(hdev, init, !!udata);
+	if (ret)
+		return ret;
+	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	if (ret)
+		return ret;
+	ret = hghca_rss_check_user(hdev, &cmd, init->rwq_ind_tbl->log_ind_tbl_size);
+	if (ret)
+		return ret;
+
+	hqp->user = true;
+	hqp->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
+	hqp->hw.event = hghca_qp_event;
+	/* For the number alone: the device has no context under it. */
+	ret = hghca_hwqp_add(hdev, &hqp->hw, 0);
+	if (ret)
+		return ret;
+	ret = hghca_rss_add(hdev, hqp, init->rwq_ind_tbl, &cmd);
+	if (ret)
+		goto err_del_number;
+
+	ibqp->qp_num = hqp->hw.qpn;
+	resp.qpn = hqp->hw.qpn;
+	ret = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+	if (ret)
+		goto err_del_group;
+	return 0;
+
+err_del_group:
+	hghca_rss_del(hdev, hqp);
+err_del_number:
+	hghca_hwqp_del(hdev, &hqp->hw);
+	return ret;
+}
+
+/**
+ * hghca_destroy_rss_qp - undo hghca_create_rss_qp()
+ * @ibqp: the QP, which has no flows
+ */
+void hghca_destroy_rss_qp(struct ib_qp *ibqp)
+{
+	struct hghca_dev *hdev = to_hdev(ibqp->device);
+	struct hghca_qp *hqp = to_hqp(ibqp);
+
+	hghca_rss_del(hdev, hqp);
+	hghca_hwqp_del(hdev, &hqp->hw);
+}
+
+/**
+ * hghca_query_rss_qp - the attributes of a QP with a table
+ * @ibqp: the QP
+ * @attr: they are put here: it receives, and that does not change
+ * @init: what it was created with is put here
+ */
+void hghca_query_rss_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr,
+			struct ib_qp_init_attr *init)
+{
+	*attr = (struct ib_qp_attr) {
+		.qp_state = IB_QPS_RTR,
+		.cur_qp_state = IB_QPS_RTR,
+		.port_num = HGHCA_PORT_NUM,
+	};
+	*init = (struct ib_qp_init_attr) {
+		.event_handler = ibqp->event_handler,
+		.qp_context = ibqp->qp_context,
+		.qp_type = ibqp->qp_type,
+		.rwq_ind_tbl = ibqp->rwq_ind_tbl,
+		.port_num = HGHCA_PORT_NUM,
+	};
+}
