@@ -6,6 +6,15 @@
 
 #include "hghca.h"
 
+/* What is hashed, and how, is no part of the kernel's answer. */
+static void hghca_describe_rss(struct ibv_rss_caps *caps)
+{
+	if (!caps->supported_qpts)
+		return;
+	caps->rx_hash_fields_mask = HGHCA_RSS_FIELDS;
+	caps->rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+}
+
 int hghca_query_device_ex(struct ibv_context *context,
 			  const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -23,6 +32,9 @@ int hghca_query_device_ex(struct ibv_context *context,
 	fw = (uint32_t)resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 		 "%u.%u", fw >> 16, fw & 0xffff);
+	/* A caller may be older than these are, and have no room for them. */
+	if (attr_size >= offsetofend(struct ibv_device_attr_ex, rss_caps))
+		hghca_describe_rss(&attr->rss_caps);
 	return 0;
 }
 

@@ -30,8 +30,10 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.create_flow = hghca_create_flow,
 	.create_qp = hghca_create_qp,
 	.create_qp_ex = hghca_create_qp_ex,
+	.create_rwq_ind_table = hghca_create_rwq_ind_table,
 	.create_srq = hghca_create_srq,
 	.create_srq_ex = hghca_create_srq_ex,
+	.create_wq = hghca_create_wq,
 	.dealloc_mw = hghca_dealloc_mw,
 	.dealloc_pd = hghca_dealloc_pd,
 	.dealloc_td = hghca_dealloc_td,
@@ -40,7 +42,9 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.destroy_cq = hghca_destroy_cq,
 	.destroy_flow = hghca_destroy_flow,
 	.destroy_qp = hghca_destroy_qp,
+	.destroy_rwq_ind_table = hghca_destroy_rwq_ind_table,
 	.destroy_srq = hghca_destroy_srq,
+	.destroy_wq = hghca_destroy_wq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = hghca_free_context,
 	.free_dm = hghca_free_dm,
@@ -51,6 +55,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.modify_cq = hghca_modify_cq,
 	.modify_qp = hghca_modify_qp,
 	.modify_srq = hghca_modify_srq,
+	.modify_wq = hghca_modify_wq,
 	.open_qp = hghca_open_qp,
 	.open_xrcd = hghca_open_xrcd,
 	.poll_cq = hghca_poll_cq,
@@ -95,6 +100,7 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	ctx->has_clock = resp->caps & HGHCA_CAP_CLOCK;
 	ctx->has_placement = resp->caps & HGHCA_CAP_PLACEMENT;
 	ctx->has_raw = resp->caps & HGHCA_CAP_RAW_PACKET;
+	ctx->has_rss = resp->caps & HGHCA_CAP_RSS;
 	return 0;
 }
 

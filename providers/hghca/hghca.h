@@ -67,6 +67,7 @@ struct hghca_context {
 	bool has_clock;			/* timestamps of completions */
 	bool has_placement;		/* FLUSH, ATOMIC WRITE */
 	bool has_raw;			/* raw packet QPs */
+	bool has_rss;			/* receive work queues, QPs with tables of them */
 	bool single_threaded;
 
 	/*
@@ -74,7 +75,7 @@ struct hghca_context {
 	 * table, so that it never shows the previous owner of a number.
 	 */
 	pthread_mutex_t table_lock;
-	struct hghca_table qps;		/* but for XRC targets */
+	struct hghca_table qps;		/* but for handles; receive work queues too */
 	struct hghca_table xrc_srqs;
 
 	pthread_mutex_t dbr_lock;	/* protects dbr_pages */
@@ -216,7 +217,8 @@ struct hghca_qp {
 	bool is_uc;
 	bool is_raw;
 	bool is_xrc;			/* initiator */
-	bool is_target;			/* of XRC: a handle, nothing else here is live */
+	/* An XRC target, or a QP with a table of others: nothing else here is live. */
+	bool is_handle;
 	bool has_mem_mgt;
 	bool has_placement;
 	bool signal_all;
@@ -506,6 +508,13 @@ int hghca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 int hghca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		   struct ibv_qp_init_attr *init_attr);
 int hghca_destroy_qp(struct ibv_qp *qp);
+int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_cap *cap);
+int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
+		   const struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent);
+void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp);
+void hghca_qp_restart(struct hghca_qp *qp);
+void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp);
+bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing);
 void hghca_qp_note_error(struct hghca_qp *qp);
 void hghca_qp_ring_flush(struct hghca_qp *qp);
 
@@ -518,11 +527,23 @@ struct ibv_qp *hghca_create_target(struct ibv_context *context,
 struct ibv_qp *hghca_open_qp(struct ibv_context *context,
 			     struct ibv_qp_open_attr *attr);
 
+/* rwq.c */
+struct ibv_wq *hghca_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr);
+int hghca_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int hghca_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *hghca_create_rwq_ind_table(struct ibv_context *context,
+						     struct ibv_rwq_ind_table_init_attr *attr);
+int hghca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
+				   struct ibv_qp_init_attr_ex *attr);
+
 /* wqe.c */
 int hghca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr);
 int hghca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr);
+int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
 int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr);
 
 /* wr.c */

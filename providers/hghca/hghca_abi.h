@@ -18,6 +18,8 @@
 #define _STRUCT_hghca_resize_cq_cmd		struct {}
 #define _STRUCT_hghca_create_qp			struct {}
 #define _STRUCT_hghca_create_qp_resp		struct {}
+#define _STRUCT_hghca_create_rss_qp		struct {}
+#define _STRUCT_hghca_create_wq			struct {}
 #define _STRUCT_hghca_create_srq		struct {}
 #define _STRUCT_hghca_create_srq_resp		struct {}
 #define _STRUCT_hghca_modify_srq		struct {}
@@ -33,6 +35,10 @@ DECLARE_DRV_CMD(hghca_ucmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		hghca_resize_cq_cmd, empty);
 DECLARE_DRV_CMD(hghca_ucmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		hghca_create_qp, hghca_create_qp_resp);
+DECLARE_DRV_CMD(hghca_ucmd_create_rss_qp, IB_USER_VERBS_EX_CMD_CREATE_QP,
+		hghca_create_rss_qp, hghca_create_qp_resp);
+DECLARE_DRV_CMD(hghca_ucmd_create_wq, IB_USER_VERBS_EX_CMD_CREATE_WQ,
+		hghca_create_wq, empty);
 DECLARE_DRV_CMD(hghca_ucmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
 		hghca_create_srq, hghca_create_srq_resp);
 DECLARE_DRV_CMD(hghca_ucmd_create_xrc_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,

@@ -108,8 +108,8 @@ static bool hghca_qp_receives(const struct hghca_qp *qp)
 	return !qp->srq && !qp->is_xrc;
 }
 
-static int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp,
-			 struct ibv_qp_cap *cap)
+/* Choose the receive queue, in the same way. */
+int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_cap *cap)
 {
 	uint32_t bytes;
 
@@ -180,8 +180,9 @@ static int hghca_qp_alloc_queues(struct hghca_context *ctx, struct hghca_qp *qp,
 	return 0;
 }
 
-static int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
-			  struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent)
+/* Memory for the queues that have a size; of attr the CQs count. */
+int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
+		   const struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent)
 {
 	bool elided = ctx->single_threaded || (parent && parent->td);
 	int err;
@@ -213,7 +214,7 @@ err_buf:
 	return err;
 }
 
-static void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp)
+void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp)
 {
 	hghca_wq_fini(&qp->rq);
 	hghca_wq_fini(&qp->sq);
@@ -301,6 +302,8 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV && ctx->has_xrc)
 		return hghca_create_target(context, attr);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		return hghca_create_rss_qp(context, attr);
 	err = hghca_qp_check_attr(ctx, attr);
 	if (err)
 		goto err_errno;
@@ -397,7 +400,8 @@ void hghca_qp_ring_flush(struct hghca_qp *qp)
 		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qp->vqp.qp.qp_num));
 }
 
-static bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
+/* Returns what it was. */
+bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
 {
 	bool was;
 
@@ -433,7 +437,7 @@ static void hghca_wq_restart(struct hghca_wq *wq)
 }
 
 /* The device has dropped all work and counts from 0 again. */
-static void hghca_qp_restart(struct hghca_qp *qp)
+void hghca_qp_restart(struct hghca_qp *qp)
 {
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
@@ -452,7 +456,7 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 	bool was_flushing = false;
 	int err;
 
-	if (qp->is_target)
+	if (qp->is_handle)
 		return ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
 
 	/* Before the command: no receive slips in between it and the flag. */
@@ -493,7 +497,21 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
-static int hghca_destroy_target(struct hghca_qp *qp)
+/*
+ * The device is done with the QP: completions do not find it any more, for its
+ * number may be another's next.  With table_lock held.
+ */
+void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp)
+{
+	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
+	hghca_cq_purge(qp->sq.cq, qp);
+	if (qp->rq.cq != qp->sq.cq)
+		hghca_cq_purge(qp->rq.cq, qp);
+	hghca_table_clear(&ctx->qps, qp->vqp.qp.qp_num);
+	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
+}
+
+static int hghca_destroy_handle(struct hghca_qp *qp)
 {
 	int err = ibv_cmd_destroy_qp(&qp->vqp.qp);
 
@@ -508,22 +526,16 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 	struct hghca_qp *qp = to_hqp(ibqp);
 	int err;
 
-	if (qp->is_target)
-		return hghca_destroy_target(qp);
+	if (qp->is_handle)
+		return hghca_destroy_handle(qp);
 
 	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_destroy_qp(ibqp);
-	if (err) {
-		pthread_mutex_unlock(&ctx->table_lock);
-		return err;
-	}
-	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
-	hghca_cq_purge(qp->sq.cq, qp);
-	if (qp->rq.cq != qp->sq.cq)
-		hghca_cq_purge(qp->rq.cq, qp);
-	hghca_table_clear(&ctx->qps, ibqp->qp_num);
-	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
+	if (!err)
+		hghca_qp_forget(ctx, qp);
 	pthread_mutex_unlock(&ctx->table_lock);
+	if (err)
+		return err;
 
 	hghca_qp_free(ctx, qp);
 	if (qp->pd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: QPs and XRC SRQs by number.  Writers hold table_lock. */
+/* JingZhao HCA: QPs, receive work queues and XRC SRQs by number.  Writers hold table_lock. */
 #include <config.h>
 
 #include <errno.h>

@@ -261,18 +261,13 @@ static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 	return 0;
 }
 
-int hghca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
-		    struct ibv_recv_wr **bad_wr)
+/* To a queue of its own, which is not in RESET. */
+int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
 {
-	struct hghca_qp *qp = to_hqp(ibqp);
 	struct hghca_wq *rq = &qp->rq;
 	uint32_t first, head;
 	int err = 0;
-
-	if (ibqp->state == IBV_QPS_RESET || qp->srq || qp->is_xrc || qp->is_target) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
 
 	hghca_lock(&rq->lock);
 	first = hghca_wq_head(rq);
@@ -293,4 +288,16 @@ int hghca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	}
 	hghca_unlock(&rq->lock);
 	return err;
+}
+
+int hghca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr)
+{
+	struct hghca_qp *qp = to_hqp(ibqp);
+
+	if (ibqp->state == IBV_QPS_RESET || qp->srq || qp->is_xrc || qp->is_handle) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return hghca_qp_post_recv(qp, wr, bad_wr);
 }

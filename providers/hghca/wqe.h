@@ -66,10 +66,10 @@ static inline bool hghca_send_flags_valid(const struct hghca_qp *qp, unsigned in
 	return !qp->is_raw || !(send_flags & IBV_SEND_IP_CSUM);
 }
 
-/* Nothing may be sent before RTS: the device would ignore the doorbell.  A target has no queue. */
+/* Nothing may be sent before RTS: the device would ignore the doorbell.  A handle has no queue. */
 static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 {
-	return qp->vqp.qp.state > IBV_QPS_RTR && !qp->is_target;
+	return qp->vqp.qp.state > IBV_QPS_RTR && !qp->is_handle;
 }
 
 /* Start WQE `index`: its own next unit, which does not point on.  `srqn`: of XRC, otherwise 0. */

@@ -69,7 +69,7 @@ struct ibv_qp *hghca_create_target(struct ibv_context *context,
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	qp->is_target = true;
+	qp->is_handle = true;
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	kattr.cap = (struct ibv_qp_cap) {};
 	err = ibv_cmd_create_qp_ex(context, &qp->vqp, &kattr, &cmd, sizeof(cmd),
@@ -94,7 +94,7 @@ struct ibv_qp *hghca_open_qp(struct ibv_context *context,
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	qp->is_target = true;
+	qp->is_handle = true;
 	err = ibv_cmd_open_qp(context, &qp->vqp, sizeof(qp->vqp), attr,
 			      &cmd, sizeof(cmd), &resp, sizeof(resp));
 	if (err) {
