@@ -21,7 +21,7 @@ PROGRAMS = {
     "mr": ["mr.c", "link.c", "rig.c"],
     "mw": ["mw.c", "link.c", "rig.c"],
     "placement": ["placement.c", "link.c", "rig.c"],
-    "rawpacket": ["rawpacket.c", "link.c", "rig.c"],
+    "rawpacket": ["rawpacket.c", "rss.c", "link.c", "rig.c"],
     "srq": ["srq.c", "rig.c"],
     "timed": ["timed.c", "link.c", "rig.c"],
     "xrc": ["xrc.c", "link.c", "rig.c"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Raw packet QPs and flows: src/rawpacket.c, and the programs of perftest that send frames.
+"""Raw packet QPs, flows and RSS: src/rawpacket.c, src/rss.c, and the programs of perftest that send frames.
 
 perftest's two ends of this kind do not speak with each other: who receives must be there first, and have
 receives for all that comes.
@@ -12,7 +12,7 @@ from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, succeeded, tail, test
 from perftest import rows
 
-OURS = {"subjects": ("hghca",), "limit_s": 90}
+OURS = {"subjects": ("hghca",), "limit_s": 120}
 
 
 @test("raw packets: all, an HCA to itself", **OURS)

@@ -4,10 +4,8 @@
 expected.json names for each module the tests that must pass, and those that
 are skipped with the reason the suite gives. A test that fails, crashes, is
 missing, or is skipped though it should pass, fails the module; so does one
-that is in neither list, so that the lists stay true. A third list, `refused`,
-has tests that do not look first whether the HCA can do what they ask, with the
-words of the error they must end with. `record(rig)` makes the file from what
-really happens.
+that is in neither list, so that the lists stay true. `record(rig)` makes the
+file from what really happens.
 """
 
 import json
@@ -49,14 +47,12 @@ def run_module(rig, module, kind="ipv4"):
 def run_and_compare(rig, module, kind="ipv4"):
     expected = json.loads(EXPECTED.read_text())[f"test_{module}"]
     found, result = run_module(rig, module, kind)
-    refused = expected.get("refused", {})
-    wrong = [f"{name}: {found.get(name, 'did not run')}, or not with the words: {words}"
-             for name, words in refused.items() if found.get(name) != "ERROR" or words not in result.output]
+    wrong = []
     for name in expected["ok"]:
         if found.get(name) != "ok":
             wrong.append(f"{name}: {found.get(name, 'did not run')}")
     for name, verdict in found.items():
-        if name in expected["ok"] or name in refused:
+        if name in expected["ok"]:
             continue
         if not verdict.startswith("skipped"):
             wrong.append(f"{name}: {verdict}")
@@ -65,14 +61,14 @@ def run_and_compare(rig, module, kind="ipv4"):
     passed = sum(verdict == "ok" for verdict in found.values())
     rig.note(f"{passed} ok, {len(found) - passed} others")
     expect(not wrong, "\n".join([*wrong, tail(result.output, 3000)]))
-    expect(bool(result.status) == bool(refused), f"the suite ended with status {result.status}: {tail(result.output)}")
+    expect(result.status == 0, f"the suite ended with status {result.status}: {tail(result.output)}")
     expect(passed or not expected["ok"], "not one test passed")
     expect(found, "the module has no tests")
 
 
 def record(rig):
     """Write expected.json from a run; to be looked at before it is kept."""
-    before, expected = json.loads(EXPECTED.read_text()), {}
+    expected = {}
     for module in MODULES:
         found, result = run_module(rig, module)
         expected[f"test_{module}"] = {
@@ -80,9 +76,6 @@ def record(rig):
             "skipped": {name: verdict.removeprefix("skipped ").strip("'\"")
                         for name, verdict in sorted(found.items()) if verdict.startswith("skipped")},
         }
-        refused = before.get(f"test_{module}", {}).get("refused")
-        if refused:
-            expected[f"test_{module}"]["refused"] = refused
         bad = [f"{name}: {verdict}" for name, verdict in found.items() if verdict in ("FAIL", "ERROR")]
         print(f"# test_{module}: status {result.status}, {len(found)} tests, bad: {bad}")
     EXPECTED.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")

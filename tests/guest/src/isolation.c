@@ -306,6 +306,18 @@ static void create_ah(void)
 	memcpy(estate.dmac, resp.driver.dmac, sizeof(estate.dmac));
 }
 
+/* A receive work queue, and another one in a table. */
+static void create_queues(void)
+{
+	uint32_t *handles = iso.board->handles, cq = estate.rc.a.cq.handle, in_table;
+
+	if (raw_try_create_wq(&iso.ctx, iso.ctx.pd_handle, cq, raw_pages(RAW_WQ_BYTES), &handles[ISO_WQ]) ||
+	    raw_try_create_wq(&iso.ctx, iso.ctx.pd_handle, cq, raw_pages(RAW_WQ_BYTES), &in_table))
+		rig_die("CREATE_WQ");
+	if (raw_try_create_table(&iso.ctx, in_table, &handles[ISO_TABLE]))
+		rig_die("CREATE_RWQ_IND_TBL");
+}
+
 static void create_estate(void)
 {
 	const unsigned int bindable = RIG_ACCESS_ALL | IBV_ACCESS_MW_BIND;
@@ -335,6 +347,7 @@ static void create_estate(void)
 	bind_window(0);
 	bind_window(1);
 	create_ah();
+	create_queues();
 	board->uar_index = iso.ctx.caps.uar_index;
 	memcpy(board->node, iso.ctx.node, sizeof(board->node));
 	board->handles[ISO_PD] = iso.ctx.pd_handle;

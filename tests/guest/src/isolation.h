@@ -25,7 +25,7 @@
 #define WQE_BYTES		64		/* of data that a request moves */
 
 /* A kind of object that commands take by its handle. */
-enum iso_kind { ISO_PD, ISO_CQ, ISO_QP, ISO_SRQ, ISO_MR, ISO_MW, ISO_AH, ISO_KINDS };
+enum iso_kind { ISO_PD, ISO_CQ, ISO_QP, ISO_SRQ, ISO_MR, ISO_MW, ISO_AH, ISO_WQ, ISO_TABLE, ISO_KINDS };
 
 /* What the intruder knows; written by the owner, but for `left_qpn` and `step`. */
 struct iso_board {

@@ -26,8 +26,10 @@
 #define MR	(1U << ISO_MR)
 #define MW	(1U << ISO_MW)
 #define AH	(1U << ISO_AH)
+#define WQ	(1U << ISO_WQ)
+#define TABLE	(1U << ISO_TABLE)
 
-static const char *const kind_names[ISO_KINDS] = { "PD", "CQ", "QP", "SRQ", "MR", "MW", "AH" };
+static const char *const kind_names[ISO_KINDS] = { "PD", "CQ", "QP", "SRQ", "MR", "MW", "AH", "WQ", "table" };
 
 /* One object of each kind of our own, made anew for every command. */
 struct own_set {
@@ -36,7 +38,7 @@ struct own_set {
 	struct raw_cq cq;
 	struct raw_qp qp;		/* UD, in RTS */
 	struct raw_srq srq;
-	uint8_t *spare;			/* memory for queues that a command makes */
+	uint8_t *spare;			/* memory for queues that a command makes: RAW_WQ_BYTES */
 };
 
 static void make_own(struct own_set *own, struct raw_ctx *ctx)
@@ -61,10 +63,11 @@ static void make_own(struct own_set *own, struct raw_ctx *ctx)
 		struct ib_uverbs_create_ah_resp core;
 		struct hghca_create_ah_resp driver;
 	} ah = {};
+	uint32_t in_table;
 
 	memset(own, 0, sizeof(*own));
 	own->ctx = ctx;
-	own->spare = raw_pages(65536);
+	own->spare = raw_pages(RAW_WQ_BYTES);
 	/* A PD that nothing is in: it can be deallocated. */
 	raw_must(ctx->fd, IB_USER_VERBS_CMD_ALLOC_PD, &alloc_pd, sizeof(alloc_pd), &pd, sizeof(pd), "ALLOC_PD");
 	raw_must(ctx->fd, IB_USER_VERBS_CMD_REG_MR, &reg, sizeof(reg), &mr, sizeof(mr), "REG_MR");
@@ -75,6 +78,12 @@ static void make_own(struct own_set *own, struct raw_ctx *ctx)
 	raw_qp_create_of(&own->qp, ctx, IBV_QPT_UD, NULL);
 	raw_ud_start(&own->qp, ISO_QKEY);
 	raw_srq_create(&own->srq, ctx);
+	/* Nothing keeps the first queue, nor the CQ that is `cq`. */
+	if (raw_try_create_wq(ctx, ctx->pd_handle, own->qp.cq.handle, raw_pages(RAW_WQ_BYTES),
+			      &own->handles[ISO_WQ]) ||
+	    raw_try_create_wq(ctx, ctx->pd_handle, own->qp.cq.handle, raw_pages(RAW_WQ_BYTES), &in_table) ||
+	    raw_try_create_table(ctx, in_table, &own->handles[ISO_TABLE]))
+		rig_die("CREATE_WQ, CREATE_RWQ_IND_TBL");
 	own->handles[ISO_PD] = pd.core.pd_handle;
 	own->handles[ISO_CQ] = own->cq.handle;
 	own->handles[ISO_QP] = own->qp.handle;
@@ -435,12 +444,66 @@ static int ex_create_flow(struct own_set *own, const uint32_t *h)
 
 static int ex_create_wq(struct own_set *own, const uint32_t *h)
 {
-	struct ib_uverbs_ex_create_wq cmd = { .pd_handle = h[ISO_PD], .cq_handle = h[ISO_CQ], .max_wr = 1,
-					      .max_sge = 1 };
-	struct ib_uverbs_ex_create_wq_resp resp;
+	uint32_t handle;
 
-	return raw_ex_command(own->ctx->fd, IB_USER_VERBS_EX_CMD_CREATE_WQ, &cmd, sizeof(cmd), 0, &resp,
+	return raw_try_create_wq(own->ctx, h[ISO_PD], h[ISO_CQ], own->spare, &handle);
+}
+
+static int ex_modify_wq(struct own_set *own, const uint32_t *h)
+{
+	struct ib_uverbs_ex_modify_wq cmd = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_handle = h[ISO_WQ],
+					      .wq_state = IBV_WQS_RDY };
+
+	return raw_ex_command(own->ctx->fd, IB_USER_VERBS_EX_CMD_MODIFY_WQ, &cmd, sizeof(cmd), 0, NULL, 0, 0);
+}
+
+static int ex_destroy_wq(struct own_set *own, const uint32_t *h)
+{
+	struct ib_uverbs_ex_destroy_wq cmd = { .wq_handle = h[ISO_WQ] };
+	struct ib_uverbs_ex_destroy_wq_resp resp;
+
+	return raw_ex_command(own->ctx->fd, IB_USER_VERBS_EX_CMD_DESTROY_WQ, &cmd, sizeof(cmd), 0, &resp,
 			      sizeof(resp), 0);
+}
+
+static int ex_create_table(struct own_set *own, const uint32_t *h)
+{
+	uint32_t handle;
+
+	return raw_try_create_table(own->ctx, h[ISO_WQ], &handle);
+}
+
+static int ex_destroy_table(struct own_set *own, const uint32_t *h)
+{
+	struct ib_uverbs_ex_destroy_rwq_ind_table cmd = { .ind_tbl_handle = h[ISO_TABLE] };
+
+	return raw_ex_command(own->ctx->fd, IB_USER_VERBS_EX_CMD_DESTROY_RWQ_IND_TBL, &cmd, sizeof(cmd), 0, NULL, 0,
+			      0);
+}
+
+/* Frames are spread over the queues of a table. */
+static int ex_create_rss_qp(struct own_set *own, const uint32_t *h)
+{
+	struct {
+		struct ib_uverbs_ex_create_qp core;
+		struct hghca_create_rss_qp driver;
+	} cmd = {
+		.core = {
+			.pd_handle = h[ISO_PD], .qp_type = IBV_QPT_RAW_PACKET, .rwq_ind_tbl_handle = h[ISO_TABLE],
+			.comp_mask = IB_UVERBS_CREATE_QP_MASK_IND_TABLE,
+		},
+		.driver = {
+			.rx_hash_fields_mask = HGHCA_RSS_FIELDS, .rx_hash_function = HGHCA_RSS_TOEPLITZ,
+			.rx_hash_key_len = HGHCA_RSS_KEY_BYTES,
+		},
+	};
+	struct {
+		struct ib_uverbs_ex_create_qp_resp core;
+		struct hghca_create_qp_resp driver;
+	} resp;
+
+	return raw_ex_command(own->ctx->fd, IB_USER_VERBS_EX_CMD_CREATE_QP, &cmd, sizeof(cmd.core),
+			      sizeof(cmd.driver), &resp, sizeof(resp.core), sizeof(resp.driver));
 }
 
 /* ---- methods */
@@ -520,6 +583,20 @@ static int srq_destroy(struct own_set *own, const uint32_t *h)
 		      h[ISO_SRQ], 1, bytes);
 }
 
+static int wq_destroy(struct own_set *own, const uint32_t *h)
+{
+	static const uint16_t bytes[] = { sizeof(uint32_t) };
+
+	return invoke(own->ctx->fd, UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_DESTROY, UVERBS_ATTR_DESTROY_WQ_HANDLE,
+		      h[ISO_WQ], 1, bytes);
+}
+
+static int table_destroy(struct own_set *own, const uint32_t *h)
+{
+	return invoke(own->ctx->fd, UVERBS_OBJECT_RWQ_IND_TBL, UVERBS_METHOD_RWQ_IND_TBL_DESTROY,
+		      UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, h[ISO_TABLE], 0, NULL);
+}
+
 static int mr_query(struct own_set *own, const uint32_t *h)
 {
 	static const uint16_t bytes[] = { 4, 4, 8, 8 };
@@ -575,7 +652,12 @@ static const struct command commands[] = {
 	{ "extended MODIFY_QP", ex_modify_qp, QP, 0 },
 	{ "extended MODIFY_CQ", ex_modify_cq, CQ, MAYBE },
 	{ "extended CREATE_FLOW", ex_create_flow, QP, EOPNOTSUPP },
-	{ "extended CREATE_WQ", ex_create_wq, PD | CQ, EINVAL },
+	{ "extended CREATE_WQ", ex_create_wq, PD | CQ, 0 },
+	{ "extended MODIFY_WQ", ex_modify_wq, WQ, 0 },
+	{ "extended DESTROY_WQ", ex_destroy_wq, WQ, 0 },
+	{ "extended CREATE_RWQ_IND_TBL", ex_create_table, WQ, 0 },
+	{ "extended DESTROY_RWQ_IND_TBL", ex_destroy_table, TABLE, 0 },
+	{ "extended CREATE_QP, table", ex_create_rss_qp, PD | TABLE, 0 },
 	{ "PD_DESTROY", pd_destroy, PD, 0 },
 	{ "MR_DESTROY", mr_destroy, MR, 0 },
 	{ "MW_DESTROY", mw_destroy, MW, 0 },
@@ -583,6 +665,8 @@ static const struct command commands[] = {
 	{ "CQ_DESTROY", cq_destroy, CQ, 0 },
 	{ "QP_DESTROY", qp_destroy, QP, 0 },
 	{ "SRQ_DESTROY", srq_destroy, SRQ, 0 },
+	{ "WQ_DESTROY", wq_destroy, WQ, 0 },
+	{ "RWQ_IND_TBL_DESTROY", table_destroy, TABLE, 0 },
 	{ "QUERY_MR", mr_query, MR, 0 },
 };
 
@@ -669,7 +753,8 @@ static void destroy_all_numbers(struct raw_ctx *own)
 {
 	static int (*const destroyers[])(struct own_set *own, const uint32_t *handles) = {
 		dereg_mr, dealloc_mw, dealloc_pd, destroy_qp, destroy_srq, destroy_ah, destroy_cq, pd_destroy,
-		mr_destroy, mw_destroy, ah_destroy, cq_destroy, qp_destroy, srq_destroy,
+		mr_destroy, mw_destroy, ah_destroy, cq_destroy, qp_destroy, srq_destroy, ex_destroy_table,
+		table_destroy, ex_destroy_wq, wq_destroy,
 	};
 	struct own_set all = { .ctx = own };
 	uint32_t number, handles[ISO_KINDS];

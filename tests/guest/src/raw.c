@@ -374,6 +374,44 @@ int raw_try_create_srq(struct raw_ctx *ctx, uint32_t pd_handle, const struct hgh
 	return 0;
 }
 
+int raw_try_create_wq(struct raw_ctx *ctx, uint32_t pd_handle, uint32_t cq_handle, uint8_t *pages, uint32_t *handle)
+{
+	struct {
+		struct ib_uverbs_ex_create_wq core;
+		struct hghca_create_wq driver;
+	} cmd = {
+		.core = { .wq_type = IBV_WQT_RQ, .pd_handle = pd_handle, .cq_handle = cq_handle, .max_wr = RAW_WQES,
+			  .max_sge = 2 },
+		.driver = { .buf_addr = (uintptr_t)pages, .dbr_addr = (uintptr_t)pages + RAW_WQ_BYTES / 2,
+			    .wqe_cnt = RAW_WQES, .log_stride = RAW_LOG_STRIDE },
+	};
+	struct ib_uverbs_ex_create_wq_resp resp = {};
+	int error;
+
+	error = raw_ex_command(ctx->fd, IB_USER_VERBS_EX_CMD_CREATE_WQ, &cmd, sizeof(cmd.core), sizeof(cmd.driver),
+			       &resp, sizeof(resp), 0);
+	*handle = resp.wq_handle;
+	return error;
+}
+
+int raw_try_create_table(struct raw_ctx *ctx, uint32_t wq_handle, uint32_t *handle)
+{
+	/* One handle, and what fills eight bytes up. */
+	struct {
+		uint32_t comp_mask;
+		uint32_t log_ind_tbl_size;
+		uint32_t wq_handles[2];
+	} cmd = { .wq_handles = { wq_handle } };
+	struct ib_uverbs_ex_create_rwq_ind_table_resp resp = {};
+	int error;
+
+	_Static_assert(offsetof(struct ib_uverbs_ex_create_rwq_ind_table, wq_handles) == 8, "the kernel's layout");
+	error = raw_ex_command(ctx->fd, IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL, &cmd, sizeof(cmd), 0, &resp,
+			       sizeof(resp), 0);
+	*handle = resp.ind_tbl_handle;
+	return error;
+}
+
 /* Its chain of slots runs through the queue in order. */
 void raw_srq_create(struct raw_srq *srq, struct raw_ctx *ctx)
 {

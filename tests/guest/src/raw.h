@@ -93,6 +93,10 @@ int raw_try_create_qp_of(struct raw_ctx *ctx, const struct ib_uverbs_create_qp *
 			 size_t driver_size, uint32_t *handle, uint32_t *qpn);
 int raw_try_create_srq(struct raw_ctx *ctx, uint32_t pd_handle, const struct hghca_create_srq *driver,
 		       uint32_t *handle, uint32_t *srqn);
+/* A receive work queue in `pages`, RAW_WQ_BYTES of them; and a table that it fills alone. */
+#define RAW_WQ_BYTES	65536
+int raw_try_create_wq(struct raw_ctx *ctx, uint32_t pd_handle, uint32_t cq_handle, uint8_t *pages, uint32_t *handle);
+int raw_try_create_table(struct raw_ctx *ctx, uint32_t wq_handle, uint32_t *handle);
 struct hghca_create_qp raw_qp_driver_data(const struct raw_qp *qp);
 
 void raw_cq_create(struct raw_cq *cq, struct raw_ctx *ctx);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Raw packet QPs and the flows that steer frames to them:
+ * Raw packet QPs, the flows that steer frames to them, and receive work queues
+ * that frames are spread over (rss.c):
  * PROGRAM plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
  * a sends frames, to b's port or to a multicast address; b's QPs receive what
@@ -17,15 +18,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "link.h"
+#include "rawpacket.h"
 
 #define RECEIVES	16
-#define SLOT		2048		/* bytes of a receive */
-#define SEND_AT		(48 * 1024)	/* of the buffer: what is sent; receives stand before it */
-#define ETH_BYTES	14
-#define TAG_BYTES	4
 #define FRAME_BYTES	200
-#define TEST_TYPE	0x88b5		/* for local experiments (IEEE 802) */
 #define ROCE_PORT	4791
 #define MASKS		64		/* different masks that the HCA has room for */
 #define FRAME_ID	100
@@ -36,18 +32,6 @@ static const uint8_t all_ones[16] = { [0 ... 15] = 0xff };
 
 /* ------------------------------------------------------------------ */
 /* Frames                                                               */
-
-/* What a frame shall be; network order is made when it is built. */
-struct packet {
-	uint8_t dmac[6], smac[6];
-	int tci;			/* -1: no VLAN tag */
-	uint16_t type;			/* 0x0800 and 0x86dd: with the headers below */
-	uint32_t src, dst;		/* IPv4, or the end of fd00:4217:: */
-	uint8_t protocol, tos, ttl;
-	uint32_t label;
-	uint16_t sport, dport;
-	uint32_t bytes;
-};
 
 static uint8_t *put16(uint8_t *to, uint16_t value)
 {
@@ -86,7 +70,7 @@ static uint8_t *put_ipv6(uint8_t *to, const struct packet *p, uint16_t payload)
 }
 
 /* Builds it; what stands behind the headers tells one frame from another. */
-static void build(uint8_t *frame, const struct packet *p)
+void build(uint8_t *frame, const struct packet *p)
 {
 	static uint8_t seed;
 	uint8_t *at = frame + 12;
@@ -113,16 +97,10 @@ static void build(uint8_t *frame, const struct packet *p)
 /* ------------------------------------------------------------------ */
 /* QPs                                                                  */
 
-/* A raw packet QP, RTS, with receives posted. */
-struct raw {
-	struct rig_qp q;
-	uint32_t posted;
-};
-
 static uint8_t asker_mac[6], owner_mac[6];
 
 /* Out of the link-local GID, which has it as EUI-64 (RFC 4291, appendix A). */
-static void find_mac(struct rig_side *side, uint8_t *mac)
+void find_mac(struct rig_side *side, uint8_t *mac)
 {
 	union ibv_gid gid;
 	int i;
@@ -138,7 +116,7 @@ static void find_mac(struct rig_side *side, uint8_t *mac)
 	rig_die("no link-local GID");
 }
 
-static struct packet usual_packet(void)
+struct packet usual_packet(void)
 {
 	struct packet p = {
 		.tci = -1, .type = 0x0800, .src = 0x0a2a0001, .dst = 0x0a2a0002, .protocol = IPPROTO_UDP,
@@ -190,7 +168,7 @@ static struct ibv_qp_init_attr_ex raw_attr(struct rig_side *side, struct ibv_cq 
 	};
 }
 
-static void raw_open(struct raw *r, struct rig_side *side)
+void raw_open(struct raw *r, struct rig_side *side)
 {
 	struct ibv_qp_init_attr_ex attr;
 	uint32_t i;
@@ -212,7 +190,7 @@ static void raw_open(struct raw *r, struct rig_side *side)
 		post_receive(r, i, SLOT);
 }
 
-static void raw_close(struct raw *r)
+void raw_close(struct raw *r)
 {
 	rig_qp_destroy(&r->q);
 }
@@ -252,7 +230,7 @@ static int raw_post(struct raw *r, uint32_t bytes, bool inlined)
 	return ibv_wr_complete(qp);
 }
 
-static void send_packet(struct raw *from, const struct packet *p, const char *what)
+void send_packet(struct raw *from, const struct packet *p, const char *what)
 {
 	build(from->q.buf + SEND_AT, p);
 	link_errno(raw_post(from, p->bytes, false), 0, what);
@@ -260,7 +238,7 @@ static void send_packet(struct raw *from, const struct packet *p, const char *wh
 }
 
 /* Is it one of those that build() makes?  All else is the net devices', and no matter of the tests. */
-static bool is_ours(const uint8_t *frame, uint32_t bytes)
+bool is_ours(const uint8_t *frame, uint32_t bytes)
 {
 	uint16_t type = frame[12] << 8 | frame[13];
 	uint8_t source[16];
@@ -334,13 +312,7 @@ static void received(struct raw *to, const struct raw *from, const struct packet
 /* ------------------------------------------------------------------ */
 /* Flows                                                                */
 
-struct flow_attr {
-	struct ibv_flow_attr attr;
-	uint8_t specs[256];	/* right behind it */
-};
-_Static_assert(offsetof(struct flow_attr, specs) == sizeof(struct ibv_flow_attr), "a gap before the specifications");
-
-static struct flow_attr new_flow(enum ibv_flow_attr_type type, uint16_t priority)
+struct flow_attr new_flow(enum ibv_flow_attr_type type, uint16_t priority)
 {
 	return (struct flow_attr) {
 		.attr = { .type = type, .size = sizeof(struct ibv_flow_attr), .priority = priority, .port = 1 },
@@ -354,7 +326,7 @@ static void add_spec(struct flow_attr *flow, const void *spec, uint16_t size)
 	flow->attr.num_of_specs++;
 }
 
-static void add_eth(struct flow_attr *flow, const uint8_t *dmac, uint16_t type, int vlan)
+void add_eth(struct flow_attr *flow, const uint8_t *dmac, uint16_t type, int vlan)
 {
 	struct ibv_flow_spec_eth spec = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(spec) };
 
@@ -373,7 +345,7 @@ static void add_eth(struct flow_attr *flow, const uint8_t *dmac, uint16_t type, 
 	add_spec(flow, &spec, sizeof(spec));
 }
 
-static void add_ports(struct flow_attr *flow, enum ibv_flow_spec_type type, uint16_t src, uint16_t dst)
+void add_ports(struct flow_attr *flow, enum ibv_flow_spec_type type, uint16_t src, uint16_t dst)
 {
 	struct ibv_flow_spec_tcp_udp spec = { .type = type, .size = sizeof(spec) };
 
@@ -390,16 +362,21 @@ static struct ibv_flow *try_flow(struct raw *r, struct flow_attr *flow)
 	return ibv_create_flow(r->q.qp, &flow->attr);
 }
 
-static struct ibv_flow *make_flow(struct raw *r, struct flow_attr *flow, const char *what)
+struct ibv_flow *make_flow_of(struct ibv_qp *qp, struct flow_attr *flow, const char *what)
 {
-	struct ibv_flow *made = try_flow(r, flow);
+	struct ibv_flow *made = ibv_create_flow(qp, &flow->attr);
 
 	if (!made)
 		rig_fail("%s: %s", what, strerror(errno));
 	return made;
 }
 
-static void end_flow(struct ibv_flow *flow, const char *what)
+static struct ibv_flow *make_flow(struct raw *r, struct flow_attr *flow, const char *what)
+{
+	return make_flow_of(r->q.qp, flow, what);
+}
+
+void end_flow(struct ibv_flow *flow, const char *what)
 {
 	if (flow)
 		link_errno(ibv_destroy_flow(flow), 0, what);
@@ -888,7 +865,7 @@ static void bad_flows(void)
 }
 
 /* Effective capabilities with or without CAP_NET_RAW. */
-static void set_net_raw(bool on)
+void set_net_raw(bool on)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
@@ -1001,6 +978,15 @@ static const struct rig_case cases[] = {
 	{ "refused: flows", bad_flows },
 	{ "no privilege", no_privilege },
 	{ "processes that are gone", gone_processes },
+	{ "RSS: what there is", rss_capabilities },
+	{ "RSS: frames", rss_frames },
+	{ "RSS: fields", rss_fields },
+	{ "RSS: QPs of one table", rss_shared_table },
+	{ "RSS: states of a queue", rss_states },
+	{ "RSS: a queue that fails", rss_failing_queue },
+	{ "RSS: queues, tables refused", rss_bad_queues },
+	{ "RSS: QPs refused", rss_bad_qps },
+	{ "RSS: processes that are gone", rss_gone_processes },
 };
 
 int main(int argc, char **argv)
