@@ -392,6 +392,15 @@ HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
 /* Where entry i of a WRITE_MTT mailbox stands. */
 #define HGHCA_MTT_SLOT(i)		((i) ^ 3)
 
+/*
+ * A tree of MTTs, extension ODP: tables of three levels reach 2^36 pages. An entry of the
+ * upper two has the index of the first MTT of a table below where others have a page's number.
+ */
+#define HGHCA_MTT_TREE_LEVELS		3
+#define HGHCA_MTT_TABLE_SHIFT		12
+#define HGHCA_MTT_TABLE_ENTRIES		(1U << HGHCA_MTT_TABLE_SHIFT)
+#define HGHCA_MTT_TABLE_INDEX_SHIFT	12	/* in an entry */
+
 /* CLEAR_MTT, extension ODP: in_param is the index of the first, in_modifier their number. */
 #define HGHCA_CLEAR_MTT_MAX		65536
 
@@ -428,6 +437,7 @@ HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
 #define HGHCA_MPT_FLAG_SW_OWNS		(0xfU << 28)
 #define HGHCA_MPT_FLAG_MIO		(1U << 17)
 #define HGHCA_MPT_FLAG_BIND_ENABLE	(1U << 15)
+#define HGHCA_MPT_FLAG_TREE		(1U << 14)	/* extension ODP: its MTTs are a tree */
 #define HGHCA_MPT_FLAG_DEVICE		(1U << 13)	/* extension: in memory on the device */
 #define HGHCA_MPT_FLAG_WINDOW_QP	(1U << 12)	/* extension: a window of type 2B */
 #define HGHCA_MPT_FLAG_FREE		(1U << 11)	/* extension: its key opens nothing */

@@ -25,6 +25,8 @@ bool MemoryTable::good_flags(uint32_t flags) const
         return false;
     if (flags & HGHCA_ACCESS_ON_DEMAND && uses_demand_)
         return flags & HGHCA_MPT_FLAG_REGION && !(flags & (others | HGHCA_MPT_FLAG_DEVICE));
+    if (flags & HGHCA_MPT_FLAG_TREE && uses_demand_)
+        return false;
     if (flags & HGHCA_MPT_FLAG_DEVICE)
         return uses_device_ && flags & HGHCA_MPT_FLAG_REGION && !(flags & others);
     if (!tags_below_)
@@ -108,6 +110,10 @@ bool MemoryTable::valid(const Mpt &mpt, uint32_t index) const
         return false;
     if (mpt.is_on_demand() && (!uses_demand_ || !good_flags(mpt.flags)))
         return false;
+    if (mpt.is_tree()) {
+        const uint64_t pages = mpt.length ? pages_of(mpt.start, mpt.length, mpt.page_shift) : 1;
+        return mpt.is_on_demand() && pages && pages <= kTreePages && mtts_exist(mpt.mtt_first, kTableEntries);
+    }
     if (mpt.is_on_device())
         return good_flags(mpt.flags) && mpt.offset <= on_device_.bytes &&
                mpt.length <= on_device_.bytes - mpt.offset;
@@ -135,7 +141,7 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
         if (page_size > kMaxPageShift - 12)
             return HGHCA_CMD_STAT_BAD_SEG_PARAM;
         mpt.flags = flags & (kKept | HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE |
-                             (uses_demand_ ? HGHCA_ACCESS_ON_DEMAND : 0));
+                             (uses_demand_ ? HGHCA_ACCESS_ON_DEMAND | HGHCA_MPT_FLAG_TREE : 0));
         mpt.page_shift = page_size + 12;
         mpt.start = be64(in.start);
         mpt.length = be64(in.length);
@@ -303,6 +309,40 @@ bool MemoryTable::on_demand(uint32_t key)
     return mpt && mpt->is_on_demand();
 }
 
+bool MemoryTable::load_mtt(uint64_t index, uint64_t &entry)
+{
+    const uint64_t address = mtt_address(index);
+    // 8 | 256 | mtt_base_: an MTT stands in one page.
+    if (const uint8_t *p = icm_.pointer(IcmSpace::Tpt, address))
+        std::memcpy(&entry, p, sizeof(entry));
+    else if (!icm_.load(IcmSpace::Tpt, address, &entry, sizeof(entry)))
+        return false;
+    entry = le64(entry);
+    return true;
+}
+
+Found MemoryTable::mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index)
+{
+    uint64_t table = mpt.mtt_first;
+    if (!mpt.is_tree()) {
+        index = table + number;
+        return Found::Yes;
+    }
+    for (unsigned below = HGHCA_MTT_TREE_LEVELS - 1; below; below--) {
+        uint64_t entry;
+        if (!load_mtt(table + (number >> below * HGHCA_MTT_TABLE_SHIFT) % kTableEntries, entry))
+            return Found::No;
+        if (!(entry & kMttPresent))
+            return Found::Absent;
+        // Software may write any index, and the guest may write to what is kept of it.
+        table = entry >> HGHCA_MTT_TABLE_INDEX_SHIFT;
+        if (!mtts_exist(table, kTableEntries))
+            return Found::No;
+    }
+    index = table + number % kTableEntries;
+    return Found::Yes;
+}
+
 // The DMA address of `va`.
 Found MemoryTable::page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma)
 {
@@ -316,14 +356,11 @@ Found MemoryTable::page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dm
     }
     uint64_t mask = (1ull << mpt.page_shift) - 1;
     uint64_t offset = va - (mpt.start & ~mask);
-    uint64_t address = mtt_address(mpt.mtt_first + (offset >> mpt.page_shift));
-    uint64_t entry;
-    // 8 | 256 | mtt_base_: an MTT stands in one page.
-    if (const uint8_t *p = icm_.pointer(IcmSpace::Tpt, address))
-        std::memcpy(&entry, p, sizeof(entry));
-    else if (!icm_.load(IcmSpace::Tpt, address, &entry, sizeof(entry)))
+    uint64_t index, entry;
+    if (const Found found = mtt_of(mpt, offset >> mpt.page_shift, index); found != Found::Yes)
+        return found;
+    if (!load_mtt(index, entry))
         return Found::No;
-    entry = le64(entry);
     dma = (entry & HGHCA_MTT_ADDR_MASK) + (offset & mask);
     const uint64_t needed = kMttPresent | (write && mpt.is_on_demand() ? kMttWritable : 0);
     if ((entry & needed) == needed)

@@ -99,7 +99,7 @@ struct Mpt {
     uint64_t start;
     uint64_t length;
     union {
-        uint64_t mtt_first;
+        uint64_t mtt_first;  // of a tree: of its root
         uint64_t offset;   // region in memory on the device: where it begins
         uint64_t base;     // window: address in the region at which it begins
     };
@@ -116,6 +116,7 @@ struct Mpt {
     bool is_free() const { return flags & HGHCA_MPT_FLAG_FREE; }
     bool is_on_device() const { return flags & HGHCA_MPT_FLAG_DEVICE; }
     bool is_on_demand() const { return flags & HGHCA_ACCESS_ON_DEMAND; }
+    bool is_tree() const { return flags & HGHCA_MPT_FLAG_TREE; }
 };
 
 // Who uses a key: a PD and, for what a peer asks for, the QP it came to.
@@ -260,6 +261,9 @@ private:
     // A run from va on that ends with `length` or the 4 KB page.
     Found run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out);
     Found page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma);
+    // The index of the MTT of page `number` of a region.
+    Found mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index);
+    bool load_mtt(uint64_t index, uint64_t &entry);
     bool good_flags(uint32_t flags) const;
     uint64_t mtt_address(uint64_t index) const;
     // For a command about MTTs: are there such, and memory for them?

@@ -14,6 +14,9 @@ constexpr uint64_t kMttPresent = 1;
 // Of a page that is there to be written as well; for regions on demand alone.
 constexpr uint64_t kMttWritable = 2;
 constexpr uint32_t kMaxPageShift = 30;
+// Of a tree of MTTs (interface document, 4.23).
+constexpr uint64_t kTableEntries = HGHCA_MTT_TABLE_ENTRIES;
+constexpr uint64_t kTreePages = 1ull << HGHCA_MTT_TREE_LEVELS * HGHCA_MTT_TABLE_SHIFT;
 // The rights a region may give.
 constexpr uint32_t kRights = HGHCA_ACCESS_LOCAL_WRITE | HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
                              HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_MW_BIND | HGHCA_ACCESS_FLUSH_GLOBAL;

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "page_fault.h"
 #include "shared_queue.h"
 #include "verbs.h"
 
@@ -18,15 +18,6 @@ constexpr uint32_t kOnDemand = TestDriver::kRw | HGHCA_ACCESS_ON_DEMAND;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kVa = 0x123456789000;
 constexpr uint64_t kSecond = 1'000'000'000;
-
-struct Fault {
-    uint32_t qpn, what, key;
-    uint64_t va;
-    uint32_t length;
-    uint32_t token() const { return what & HGHCA_PAGE_FAULT_TOKEN_MASK; }
-    bool responder() const { return what & HGHCA_PAGE_FAULT_RESPONDER; }
-    bool write() const { return what & HGHCA_PAGE_FAULT_WRITE; }
-};
 
 // A region on demand, and what its software does.
 class Pages {
@@ -78,24 +69,6 @@ public:
     uint64_t dma;
     TestDriver::Mr mr;
 };
-
-std::optional<Fault> next_fault(Node &node)
-{
-    hghca_eqe eqe;
-    while (node.driver.poll(node.driver.async, eqe)) {
-        const auto &f = eqe.event.page_fault;
-        if (eqe.type == HGHCA_EVENT_PAGE_FAULT)
-            return Fault{be32(f.qpn), be32(f.what), be32(f.key), uint64_t(be32(f.addr_h)) << 32 | be32(f.addr_l),
-                         be32(f.length)};
-    }
-    return std::nullopt;
-}
-
-uint8_t resume(Node &node, const Fault &f, bool failed = false)
-{
-    const uint32_t what = f.token() | (f.responder() ? HGHCA_RESUME_RESPONDER : 0) | (failed ? HGHCA_RESUME_FAILED : 0);
-    return node.driver.command(HGHCA_CMD_RESUME_QP, what, f.qpn).status;
-}
 
 class Odp : public ::testing::Test {
 protected:
@@ -211,8 +184,8 @@ TEST_F(Odp, OnlyWhereItIsTurnedOn)
     TestDriver &d = without.a.driver;
     EXPECT_EQ(d.command(HGHCA_CMD_CLEAR_MTT, 1, 1).status, HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(d.command(HGHCA_CMD_RESUME_QP, 0, 8).status, HGHCA_CMD_STAT_BAD_OP);
-    // As in the base the bit says nothing, and neither do the low bits of an MTT.
-    Pages pages(without.a, 1);
+    // As in the base the bits say nothing, and neither do the low ones of an MTT.
+    Pages pages(without.a, 1, kOnDemand | HGHCA_MPT_FLAG_TREE);
     const uint64_t entry = pages.dma | HGHCA_MTT_ABSENT | HGHCA_MTT_READ_ONLY;
     ASSERT_EQ(d.write_mtt(pages.mr.first_mtt, &entry, 1), 0);
     SegmentArray<1> s;
