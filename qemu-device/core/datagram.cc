@@ -30,6 +30,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
             queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
             return Turn::Idle;
         }
+        PageFaults::satisfied(r.page);
         TransportHeader h{};
         h.opcode = HGHCA_BTH_UD | (send_wqe_.has_imm() ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_ONLY);
         h.solicited = send_wqe_.solicited;
@@ -115,6 +116,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         engine_.enter_error(qp);
         return;
     }
+    PageFaults::satisfied(qp.resp.page);
     Received message{packet.h.opcode, uint32_t(kGrhBytes + bytes)};
     message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
     message.src_qpn = packet.h.src_qpn;

@@ -16,6 +16,7 @@ class Engine;
 //               ^      PAGE_FAULT          RESUME_QP with FAILED
 //               |                          -------------------> Failed
 //               +--- the same page again: refused ----------------+
+//               +--- all that was needed is there ----------------+
 //
 // Nothing is kept of a request but this: the send side goes on from its WQE, the receive side has what came
 // sent again by the peer.
@@ -30,6 +31,12 @@ public:
     // RESUME_QP; `what` is HGHCA_RESUME_*. An HGHCA_CMD_STAT_*.
     uint8_t resume(Qp &qp, uint32_t what);
 
+    // The side has what it needed: a page that could not be brought is of no account any more.
+    static void satisfied(PageFault &page)
+    {
+        if (page.state == PageFault::State::Failed)
+            page = {};
+    }
     // Does the send side wait?
     static bool waits(const Qp &qp) { return qp.req.page.state == PageFault::State::Told; }
 

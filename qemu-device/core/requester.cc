@@ -239,6 +239,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
             engine_.send_queue.raise_fault(qp);
             return Turn::Idle;
         }
+        PageFaults::satisfied(r.page);
         if (wants_place)
             payload.clear();
     }

@@ -110,6 +110,7 @@ bool Responder::good_length(const Qp &qp, const Packet &packet) const
 void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
 {
     ResponderState &s = qp.resp;
+    PageFaults::satisfied(s.page);
     s.expected_psn = psn_add(s.expected_psn, psns);
     s.in_message = !(packet.flags & kLast);
     if (!(packet.flags & kLast))

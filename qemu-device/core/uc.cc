@@ -75,6 +75,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
         queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return Turn::Idle;
     }
+    PageFaults::satisfied(r.page);
     TransportHeader h{};
     h.opcode = uint8_t(HGHCA_BTH_UC | message_opcode(send_wqe_, !packets, last));
     h.solicited = last && send_wqe_.solicited;
@@ -216,6 +217,7 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return false;
     }
+    PageFaults::satisfied(s.page);
     s.message_offset += bytes;
     if (packet.flags & kLast)
         complete(qp, packet);
@@ -255,6 +257,7 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
     }
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to))
         return false;
+    PageFaults::satisfied(s.page);
     s.message_offset += bytes;
     s.write_va += bytes;
     s.write_left -= bytes;

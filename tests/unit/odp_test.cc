@@ -614,6 +614,45 @@ INSTANTIATE_TEST_SUITE_P(
         Failure{"target_of_atomic", HGHCA_OPCODE_ATOMIC_FA, true, HGHCA_SYNDROME_REMOTE_ACCESS_ERR, 0}),
     [](const auto &info) { return std::string(info.param.name); });
 
+// There was none, but there is one when the side looks again: nothing fails, neither then nor when it has gone once more.
+TEST_F(Odp, APageThatComesAfterAll)
+{
+    for (const uint8_t service : {HGHCA_QP_ST_RC, HGHCA_QP_ST_UC, HGHCA_QP_ST_UD}) {
+        for (const bool receives : {false, true}) {
+            const bool reliable = service == HGHCA_QP_ST_RC, datagram = service == HGHCA_QP_ST_UD;
+            Pair p(net.a, net.b, patient(service), !datagram);
+            Node &node = receives ? net.b : net.a;
+            Pages pages(node, 1);
+            auto ask = [&] {
+                Wqe wqe(HGHCA_OPCODE_SEND);
+                if (datagram)
+                    wqe.ud(p.b.qp.qpn, 0x11111111, 2);
+                p.a.post(wqe.data(receives ? p.a.sge(0, 100) : pages.sge(0, 100)));
+                net.pump();
+                auto f = next_fault(node);
+                if (f)
+                    pages.bring(0);
+                return f;
+            };
+            // What is lost for want of a page is sent once more.
+            const bool again = receives && !reliable;
+            for (unsigned round = 0; round < 3; round++) {
+                p.b.post_recv(receives ? pages.sge(0, 200) : p.b.sge(0, 200));
+                auto f = ask();
+                ASSERT_TRUE(f) << int(service) << receives << round;
+                ASSERT_EQ(resume(node, *f, true), 0);
+                if (again) {
+                    EXPECT_FALSE(ask());
+                }
+                net.settle(100'000'000);
+                expect_good(p.a, again ? 2 : 1);
+                expect_good(p.b, 1);
+                ASSERT_EQ(pages.clear(0), 0);
+            }
+        }
+    }
+}
+
 // The region goes while its page is awaited: its key is wrong then.
 TEST_F(Odp, ARegionThatGoesWhileAPageIsAwaited)
 {
