@@ -7,6 +7,7 @@
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/swiotlb.h>
 
 #include "hghca.h"
 
@@ -295,13 +296,19 @@ static void hghca_profile_device_memory(struct hghca_dev *hdev, const struct hgh
 	limits->device_memory = BIT(lim->log_device_memory);
 }
 
+/* Does the device get copies of some pages?  Nobody tells when those are to be made again. */
+static bool hghca_profile_is_bounced(struct hghca_dev *hdev)
+{
+	return dma_addressing_limited(hdev->bus.dev) || is_swiotlb_force_bounce(hdev->bus.dev);
+}
+
 /* Pages are brought by the kernel's paging, and asked for through an EQ more. */
 static void hghca_profile_odp(struct hghca_dev *hdev)
 {
 	struct hghca_limits *limits = &hdev->limits;
 
 	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) ||
-	    limits->num_eqs - limits->first_eqn <= HGHCA_MIN_EQS)
+	    limits->num_eqs - limits->first_eqn <= HGHCA_MIN_EQS || hghca_profile_is_bounced(hdev))
 		limits->caps &= ~HGHCA_CAP_ODP;
 }
 

@@ -200,6 +200,18 @@ static void odp_profile(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, attr.kernel_cap_flags & IBK_ON_DEMAND_PAGING);
 }
 
+/* Pages that are copied for the device are not those of the process. */
+static void odp_bounced(struct kunit *test)
+{
+	struct fake *fake = fake_test_create(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, fake);
+	fake->limits.caps |= cpu_to_be32(ODP_CAP);
+	*fake->pdev->dev.dma_mask = DMA_BIT_MASK(20);
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_EXPECT_FALSE(test, fake->hdev->limits.caps & ODP_CAP);
+}
+
 static void odp_described(struct kunit *test)
 {
 	struct odp *this = test->priv;
@@ -557,6 +569,7 @@ static struct kunit_suite odp_suite = {
 static struct kunit_case odp_limit_cases[] = {
 	KUNIT_CASE(odp_entry),
 	KUNIT_CASE(odp_profile),
+	KUNIT_CASE(odp_bounced),
 	{}
 };
 
