@@ -16,7 +16,8 @@
  *	mr.c, queue.c	memory regions as the device knows them; memory of queues
  *	usermr.c, fastreg.c, mw.c	regions of users' memory; regions for
  *			REG_MR; memory windows
- *	odp.c		regions paged on demand
+ *	odp.c, odptree.c	regions paged on demand; the memory of those of all
+ *			memory; odp.h
  *	uar.c, dbr.c	doorbell pages; doorbell records
  *	ctx.c, gid.c, port.c	smaller verbs; verbs.h
  *	counters.c, restrack.c, mad.c	what can be seen from outside: counters,
@@ -287,16 +288,25 @@ struct hghca_icm_table {
 /* mr.c, queue.c: memory regions, and the memory of queues              */
 
 /**
+ * struct hghca_mtts - a run of MTTs
+ * @first: index of the first
+ * @count: their number, 0 for none
+ */
+struct hghca_mtts {
+	u32 first;
+	u32 count;
+};
+
+/**
  * struct hghca_hwmr - a memory region or window as the device knows it
  * @key: lkey and rkey; 0 when there is none
- * @mtt_first: first MTT
- * @mtt_count: MTTs, 0 for a physical region, one in device memory or a window
+ * @mtts: its MTTs, those of the root for a tree; none for a physical region, one in
+ *	device memory or a window
  * @enabled: the device has it; otherwise the key opens nothing
  */
 struct hghca_hwmr {
 	u32 key;
-	u32 mtt_first;
-	u32 mtt_count;
+	struct hghca_mtts mtts;
 	bool enabled;
 };
 
@@ -305,6 +315,7 @@ enum hghca_hwmr_kind {
 	HGHCA_HWMR_PHYSICAL,	/* all DMA addresses */
 	HGHCA_HWMR_DEVICE,	/* in device memory */
 	HGHCA_HWMR_ON_DEMAND,	/* its MTTs say where it is, as far as it is anywhere */
+	HGHCA_HWMR_TREE,	/* so do they, but only those there are tables for */
 	HGHCA_HWMR_FAST_REG,	/* REG_MR says what it is */
 	HGHCA_HWMR_WINDOW_1,	/* BIND_MW says what it is */
 	HGHCA_HWMR_WINDOW_2B,
@@ -797,6 +808,7 @@ void hghca_eq_poll_cmd(struct hghca_dev *hdev);
 /*
  * mr.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
  * of the page size) into @umem.  disable: the device lets go of it, its MTTs stay.
+ * mtts: runs of MTTs with their ICM; clear allocates nothing.
  */
 u32 hghca_key_index(const struct hghca_dev *hdev, u32 key);
 int hghca_mr_init(struct hghca_dev *hdev);
@@ -815,7 +827,9 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct hghca_mpt *mpt);
 int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
-int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_hwmr *mr, u32 from, u32 count);
+int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count);
+void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts);
+int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 from, u32 count);
 
 /*
  * queue.c.  May sleep.

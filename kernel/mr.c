@@ -28,6 +28,7 @@ static const u32 hghca_mpt_flags[] = {
 	[HGHCA_HWMR_MAPPED] = HGHCA_MPT_FLAG_REGION,
 	[HGHCA_HWMR_PHYSICAL] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL,
 	[HGHCA_HWMR_ON_DEMAND] = HGHCA_MPT_FLAG_REGION | HGHCA_ACCESS_ON_DEMAND,
+	[HGHCA_HWMR_TREE] = HGHCA_MPT_FLAG_REGION | HGHCA_ACCESS_ON_DEMAND | HGHCA_MPT_FLAG_TREE,
 	[HGHCA_HWMR_DEVICE] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_DEVICE,
 	[HGHCA_HWMR_FAST_REG] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_FAST_REG |
 				HGHCA_MPT_FLAG_FREE,
@@ -159,8 +160,15 @@ static void hghca_key_free(struct hghca_dev *hdev, u32 key)
 	ida_free(&hdev->mpt_ida, index);
 }
 
-/* Take @count MTTs, with their ICM. */
-static int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_hwmr *mr, u64 count)
+/**
+ * hghca_mtts_alloc - take MTTs, with their ICM
+ * @hdev: the device
+ * @mtts: those taken; nothing else may be in them before they are written or cleared
+ * @count: their number
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count)
 {
 	unsigned long first;
 	int err;
@@ -177,25 +185,30 @@ static int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_hwmr *mr, u64 c
 		gen_pool_free(hdev->mtt_pool, first, count);
 		return err;
 	}
-	mr->mtt_first = first;
-	mr->mtt_count = count;
+	mtts->first = first;
+	mtts->count = count;
 	return 0;
 }
 
-static void hghca_mtts_free(struct hghca_dev *hdev, struct hghca_hwmr *mr)
+/**
+ * hghca_mtts_free - give MTTs back
+ * @hdev: the device, which uses them no more
+ * @mtts: the MTTs; none is nothing to do
+ */
+void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts)
 {
-	if (!mr->mtt_count)
+	if (!mtts->count)
 		return;
-	hghca_icm_put(hdev, HGHCA_ICM_MTT, mr->mtt_first, mr->mtt_count);
-	gen_pool_free(hdev->mtt_pool, mr->mtt_first, mr->mtt_count);
+	hghca_icm_put(hdev, HGHCA_ICM_MTT, mtts->first, mtts->count);
+	gen_pool_free(hdev->mtt_pool, mtts->first, mtts->count);
 }
 
 static int hghca_mtt_writer_init(struct hghca_mtt_writer *writer, struct hghca_dev *hdev,
 				 const struct hghca_hwmr *mr)
 {
 	writer->hdev = hdev;
-	writer->next = mr->mtt_first;
-	writer->end = mr->mtt_first + mr->mtt_count;
+	writer->next = mr->mtts.first;
+	writer->end = mr->mtts.first + mr->mtts.count;
 	writer->pending = 0;
 	writer->mailbox = hghca_mailbox_alloc(hdev);
 	return PTR_ERR_OR_ZERO(writer->mailbox);
@@ -295,21 +308,21 @@ out_cleanup:
 }
 
 /**
- * hghca_mtts_clear - take pages of a region on demand from the device
+ * hghca_mtts_clear - make entries of regions on demand absent
  * @hdev: the device
- * @mr: the region
- * @from: the first, counted from the region's first MTT
+ * @mtts: the run they are in
+ * @from: the first, counted from the run's first
  * @count: their number
  *
  * Context: may sleep, but allocates nothing.
  *
- * Return: 0, and the device uses them no more; or a negative errno.
+ * Return: 0, and the device makes no use any more of what they were; or a negative errno.
  */
-int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_hwmr *mr, u32 from, u32 count)
+int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 from, u32 count)
 {
 	while (count) {
 		u32 now = min_t(u32, count, HGHCA_CLEAR_MTT_MAX);
-		int err = hghca_cmd_clear_mtt(hdev, mr->mtt_first + from, now);
+		int err = hghca_cmd_clear_mtt(hdev, mtts->first + from, now);
 
 		if (err)
 			return err;
@@ -334,8 +347,8 @@ static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	mpt.length = cpu_to_be64(attr->length);
 	mpt.lkey = cpu_to_be32(mr->key);
 	mpt.mtt_seg_l = cpu_to_be32(attr->kind == HGHCA_HWMR_DEVICE ? attr->device_offset :
-								      mr->mtt_first);
-	mpt.mtt_sz = cpu_to_be32(mr->mtt_count);
+								      mr->mtts.first);
+	mpt.mtt_sz = cpu_to_be32(mr->mtts.count);
 	err = hghca_cmd_sw2hw_mpt(hdev, hghca_key_index(hdev, mr->key), &mpt);
 	mr->enabled = !err;
 	return err;
@@ -419,14 +432,14 @@ int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		return err;
 
 	if (num_mtts) {
-		err = hghca_mtts_alloc(hdev, mr, num_mtts);
+		err = hghca_mtts_alloc(hdev, &mr->mtts, num_mtts);
 		if (err)
 			goto err_release;
 	}
 
 	/* What another region has left there is not its own. */
-	if (attr->kind == HGHCA_HWMR_ON_DEMAND) {
-		err = hghca_mtts_clear(hdev, mr, 0, mr->mtt_count);
+	if (attr->kind == HGHCA_HWMR_ON_DEMAND || attr->kind == HGHCA_HWMR_TREE) {
+		err = hghca_mtts_clear(hdev, &mr->mtts, 0, mr->mtts.count);
 		if (err)
 			goto err_free_mtts;
 	}
@@ -437,7 +450,7 @@ int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	return 0;
 
 err_free_mtts:
-	hghca_mtts_free(hdev, mr);
+	hghca_mtts_free(hdev, &mr->mtts);
 err_release:
 	hghca_hwmr_release(hdev, mr);
 	return err;
@@ -487,7 +500,7 @@ int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	if (err)
 		return err;
 
-	err = hghca_mtts_alloc(hdev, mr, hghca_hwmr_num_pages(attr));
+	err = hghca_mtts_alloc(hdev, &mr->mtts, hghca_hwmr_num_pages(attr));
 	if (err)
 		goto err_release;
 
@@ -501,7 +514,7 @@ int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	return 0;
 
 err_free_mtts:
-	hghca_mtts_free(hdev, mr);
+	hghca_mtts_free(hdev, &mr->mtts);
 err_release:
 	hghca_hwmr_release(hdev, mr);
 	return err;
@@ -527,7 +540,7 @@ int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	if (err)
 		return err;
 
-	err = hghca_mtts_alloc(hdev, mr, num_chunks);
+	err = hghca_mtts_alloc(hdev, &mr->mtts, num_chunks);
 	if (err)
 		goto err_release;
 
@@ -541,7 +554,7 @@ int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	return 0;
 
 err_free_mtts:
-	hghca_mtts_free(hdev, mr);
+	hghca_mtts_free(hdev, &mr->mtts);
 err_release:
 	hghca_hwmr_release(hdev, mr);
 	return err;
@@ -569,7 +582,7 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	int err;
 
 	if (umem) {
-		err = hghca_mtts_alloc(hdev, &changed, hghca_hwmr_num_pages(to));
+		err = hghca_mtts_alloc(hdev, &changed.mtts, hghca_hwmr_num_pages(to));
 		if (err)
 			return err;
 		err = hghca_mtts_write_umem(hdev, &changed, umem, to->page_shift, 0);
@@ -585,7 +598,7 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		goto err_enable_old;
 
 	if (umem)
-		hghca_mtts_free(hdev, mr);
+		hghca_mtts_free(hdev, &mr->mtts);
 	*mr = changed;
 	return 0;
 
@@ -594,7 +607,7 @@ err_enable_old:
 		dev_err_ratelimited(hdev->bus.dev, "MR %#x: lost as it was changed\n", mr->key);
 err_free_mtts:
 	if (umem)
-		hghca_mtts_free(hdev, &changed);
+		hghca_mtts_free(hdev, &changed.mtts);
 	return err;
 }
 
@@ -631,7 +644,7 @@ int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	err = hghca_hwmr_disable(hdev, mr);
 	if (err)
 		return err;
-	hghca_mtts_free(hdev, mr);
+	hghca_mtts_free(hdev, &mr->mtts);
 	hghca_hwmr_release(hdev, mr);
 	return 0;
 }

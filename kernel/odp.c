@@ -13,37 +13,19 @@
  * Who looks at a region holds a reference to it.  A region that goes is hidden
  * first, then waits for the references, is taken from the device, and only then
  * lets go of its umem and MTTs: until then the notifier may clear these.
+ *
+ * The memory that a umem follows is a chunk.  A region is one chunk, or, of all
+ * memory, has as many as are in use; odptree.c.
  */
 #include <linux/mmu_notifier.h>
 #include <linux/overflow.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <rdma/ib_umem_odp.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
 
-#include "hghca.h"
-
-/**
- * struct hghca_odp - what a region on demand has besides
- * @refs: who looks at it now, and one
- * @released: the last reference is gone
- * @leaving: it is being deregistered
- * @faults: PAGE_FAULT events served
- * @failed: those whose page there was not
- * @prefetched: pages brought because of an advice
- * @invalidations: times that pages were taken away
- */
-struct hghca_odp {
-	refcount_t refs;
-	struct completion released;
-	bool leaving;
-	atomic64_t faults;
-	atomic64_t failed;
-	atomic64_t prefetched;
-	atomic64_t invalidations;
-};
+#include "odp.h"
 
 /* A part of a region that shall be brought. */
 struct hghca_odp_part {
@@ -118,7 +100,7 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 {
 	struct ib_umem_odp *umem_odp = container_of(notifier, struct ib_umem_odp, notifier);
 	struct hghca_dev *hdev = to_hdev(umem_odp->umem.ibdev);
-	struct hghca_mr *mr;
+	struct hghca_odp_chunk *chunk;
 	u64 start, end;
 	u32 first;
 
@@ -127,27 +109,29 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 
 	mutex_lock(&umem_odp->umem_mutex);
 	mmu_interval_set_seq(notifier, cur_seq);
-	/* Also a region that is not yet one. */
+	/* Also memory that is not yet a region's. */
 	if (!umem_odp->npages)
 		goto out_unlock;
 
-	mr = umem_odp->private;
+	chunk = umem_odp->private;
 	start = max_t(u64, ib_umem_start(umem_odp), range->start);
 	end = min_t(u64, ib_umem_end(umem_odp), range->end);
 	start = round_down(start, BIT_ULL(umem_odp->page_shift));
 	end = round_up(end, BIT_ULL(umem_odp->page_shift));
 	first = (start - ib_umem_start(umem_odp)) >> umem_odp->page_shift;
 	/* The pages are another's once this returns: a device that keeps them is given up. */
-	if (hghca_mtts_clear(hdev, &mr->hw, first, (end - start) >> umem_odp->page_shift))
+	if (hghca_mtts_clear(hdev, &chunk->mtts, first, (end - start) >> umem_odp->page_shift))
 		hghca_dev_fail(hdev, "pages are not given back");
 	ib_umem_odp_unmap_dma_pages(umem_odp, start, end);
-	atomic64_inc(&mr->odp->invalidations);
+	atomic64_inc(&chunk->odp->invalidations);
+	if (chunk->odp->tree && !umem_odp->npages)
+		hghca_odp_tree_emptied(chunk->odp->tree, chunk);
 out_unlock:
 	mutex_unlock(&umem_odp->umem_mutex);
 	return true;
 }
 
-static const struct mmu_interval_notifier_ops hghca_odp_ops = {
+const struct mmu_interval_notifier_ops hghca_odp_ops = {
 	.invalidate = hghca_odp_invalidate,
 };
 
@@ -169,23 +153,33 @@ u64 hghca_odp_entry(dma_addr_t dma)
 	       (dma & ODP_WRITE_ALLOWED_BIT ? 0 : HGHCA_MTT_READ_ONLY);
 }
 
-/* Bytes from @offset on, of @length, that a mailbox has MTTs for. */
-static u64 hghca_odp_batch(const struct ib_umem_odp *umem_odp, u64 offset, u64 length)
+/* What an address of a region is in, until it is put; or an ERR_PTR(). */
+static struct hghca_odp_chunk *hghca_odp_chunk_get(struct hghca_mr *mr, u64 address)
 {
-	u64 page = BIT_ULL(umem_odp->page_shift);
-	u64 in_page = (umem_odp->umem.address + offset) & (page - 1);
-
-	return min(length, HGHCA_MTT_PER_MAILBOX * page - in_page);
+	return mr->odp->tree ? hghca_odp_tree_get(mr->odp->tree, address) : &mr->odp->whole;
 }
 
-/* Map @length bytes from @offset on, a batch at most, and tell the device: pages, or an errno. */
-static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_mr *mr,
-			 struct hghca_mailbox *mailbox, u64 offset, u64 length, u64 access,
+static void hghca_odp_chunk_put(struct hghca_mr *mr, struct hghca_odp_chunk *chunk)
+{
+	if (mr->odp->tree)
+		hghca_odp_tree_put(mr->odp->tree, chunk);
+}
+
+/* Bytes from @address on, of @length, that a mailbox has MTTs for. */
+static u64 hghca_odp_batch(const struct ib_umem_odp *umem_odp, u64 address, u64 length)
+{
+	u64 page = BIT_ULL(umem_odp->page_shift);
+
+	return min(length, HGHCA_MTT_PER_MAILBOX * page - (address & (page - 1)));
+}
+
+/* Map @length bytes from @address on, a batch at most, and tell the device: pages, or an errno. */
+static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_odp_chunk *chunk,
+			 struct hghca_mailbox *mailbox, u64 address, u64 length, u64 access,
 			 bool fault)
 {
-	struct ib_umem_odp *umem_odp = to_ib_umem_odp(mr->umem);
 	struct hghca_mtt_mailbox *mtts = mailbox->buf;
-	u64 address = mr->umem->address + offset;
+	struct ib_umem_odp *umem_odp = chunk->umem;
 	u32 first, i;
 	int pages;
 	int err;
@@ -198,24 +192,42 @@ static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_mr *mr,
 	for (i = 0; i < pages; i++)
 		mtts->entry[HGHCA_MTT_SLOT(i)] =
 			cpu_to_be64(hghca_odp_entry(umem_odp->dma_list[first + i]));
-	mtts->start_index = cpu_to_be64(mr->hw.mtt_first + first);
+	mtts->start_index = cpu_to_be64(chunk->mtts.first + first);
 	err = hghca_cmd_write_mtt(hdev, mailbox, pages);
 	mutex_unlock(&umem_odp->umem_mutex);
 	return err ?: pages;
 }
 
 /*
- * What a QP needs of a region, and as much of what it will go on to as is there:
+ * What a QP needs of a chunk, and as much of what it will go on to as is there:
  * behind it there may be no memory, and perhaps the request does not get there.
  */
+static int hghca_odp_map_needed(struct hghca_dev *hdev, struct hghca_odp_chunk *chunk,
+				u64 address, u64 length, u64 access)
+{
+	struct hghca_mailbox *mailbox;
+	int ret;
+
+	mailbox = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+
+	length = min_t(u64, length, ib_umem_end(chunk->umem) - address);
+	length = hghca_odp_batch(chunk->umem, address, length);
+	ret = hghca_odp_map(hdev, chunk, mailbox, address, length, access, true);
+	if (ret < 0 && length > 1)
+		ret = hghca_odp_map(hdev, chunk, mailbox, address, 1, access, true);
+	hghca_mailbox_free(hdev, mailbox);
+	return ret;
+}
+
 static int hghca_odp_map_page(struct hghca_dev *hdev, struct hghca_mr *mr,
 			      const struct hghca_page *page)
 {
-	struct ib_umem_odp *umem_odp = to_ib_umem_odp(mr->umem);
 	u64 offset = page->addr - mr->attr.start;
 	u64 access = ODP_READ_ALLOWED_BIT;
-	struct hghca_mailbox *mailbox;
-	u64 length;
+	struct hghca_odp_chunk *chunk;
+	u64 address, length;
 	int ret;
 
 	if (offset >= mr->attr.length)
@@ -226,16 +238,13 @@ static int hghca_odp_map_page(struct hghca_dev *hdev, struct hghca_mr *mr,
 		access |= ODP_WRITE_ALLOWED_BIT;
 	}
 
-	mailbox = hghca_mailbox_alloc(hdev);
-	if (IS_ERR(mailbox))
-		return PTR_ERR(mailbox);
-
+	address = mr->umem->address + offset;
 	length = clamp_t(u64, page->length, 1, mr->attr.length - offset);
-	length = hghca_odp_batch(umem_odp, offset, length);
-	ret = hghca_odp_map(hdev, mr, mailbox, offset, length, access, true);
-	if (ret < 0 && length > 1)
-		ret = hghca_odp_map(hdev, mr, mailbox, offset, 1, access, true);
-	hghca_mailbox_free(hdev, mailbox);
+	chunk = hghca_odp_chunk_get(mr, address);
+	if (IS_ERR(chunk))
+		return PTR_ERR(chunk);
+	ret = hghca_odp_map_needed(hdev, chunk, address, length, access);
+	hghca_odp_chunk_put(mr, chunk);
 	return ret;
 }
 
@@ -308,29 +317,49 @@ void hghca_odp_init_qp(struct hghca_dev *hdev, struct hghca_qp *hqp)
 /* ------------------------------------------------------------------ */
 /* Advice                                                               */
 
-static int hghca_prefetch_part(struct hghca_prefetch *prefetch, const struct hghca_odp_part *part,
-			       struct hghca_mailbox *mailbox)
+/* @length bytes of a chunk from @address on. */
+static int hghca_prefetch_chunk(struct hghca_prefetch *prefetch, struct hghca_mr *mr,
+				struct hghca_odp_chunk *chunk, struct hghca_mailbox *mailbox,
+				u64 address, u64 length)
 {
-	struct ib_umem_odp *umem_odp = to_ib_umem_odp(part->mr->umem);
-	u64 offset = part->offset;
-	u64 left = part->length;
-
-	while (left && !READ_ONCE(part->mr->odp->leaving)) {
-		u64 length = hghca_odp_batch(umem_odp, offset, left);
+	while (length && !READ_ONCE(mr->odp->leaving)) {
+		u64 now = hghca_odp_batch(chunk->umem, address, length);
 		int ret;
 
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		ret = hghca_odp_map(prefetch->hdev, part->mr, mailbox, offset, length,
+		ret = hghca_odp_map(prefetch->hdev, chunk, mailbox, address, now,
 				    prefetch->access, prefetch->fault);
 		if (ret < 0)
 			return ret;
-		atomic64_add(ret, &part->mr->odp->prefetched);
-		offset += length;
-		left -= length;
+		atomic64_add(ret, &mr->odp->prefetched);
+		address += now;
+		length -= now;
 		cond_resched();
 	}
 	return 0;
+}
+
+static int hghca_prefetch_part(struct hghca_prefetch *prefetch, const struct hghca_odp_part *part,
+			       struct hghca_mailbox *mailbox)
+{
+	u64 address = part->mr->umem->address + part->offset;
+	u64 left = part->length;
+	int ret = 0;
+
+	while (left && !ret && !READ_ONCE(part->mr->odp->leaving)) {
+		struct hghca_odp_chunk *chunk = hghca_odp_chunk_get(part->mr, address);
+		u64 now;
+
+		if (IS_ERR(chunk))
+			return PTR_ERR(chunk);
+		now = min_t(u64, left, ib_umem_end(chunk->umem) - address);
+		ret = hghca_prefetch_chunk(prefetch, part->mr, chunk, mailbox, address, now);
+		hghca_odp_chunk_put(part->mr, chunk);
+		address += now;
+		left -= now;
+	}
+	return ret;
 }
 
 static int hghca_prefetch_run(struct hghca_prefetch *prefetch)
@@ -445,7 +474,7 @@ int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, 
 /* Regions                                                              */
 
 /* IB_ACCESS_* of a region on demand that have to be heeded, or -EOPNOTSUPP. */
-static int hghca_odp_check_access(struct hghca_dev *hdev, u64 start, u64 length, int ib_access)
+static int hghca_odp_check_access(struct hghca_dev *hdev, int ib_access)
 {
 	const int own = IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB;
 	int access;
@@ -454,10 +483,6 @@ static int hghca_odp_check_access(struct hghca_dev *hdev, u64 start, u64 length,
 		return -EOPNOTSUPP;
 	if (ib_access & IB_ACCESS_MW_BIND) {
 		ibdev_dbg(&hdev->ibdev, "region: no windows are bound to one on demand\n");
-		return -EOPNOTSUPP;
-	}
-	if (!start && length == U64_MAX) {
-		ibdev_dbg(&hdev->ibdev, "region: one of all memory is not supported\n");
 		return -EOPNOTSUPP;
 	}
 	access = hghca_mr_check_access(hdev, ib_access & ~own);
@@ -504,11 +529,72 @@ static void hghca_odp_free_mr(struct hghca_mr *mr)
 	kfree(mr);
 }
 
+/* What others see of a region that the device has. */
+static int hghca_odp_reveal(struct hghca_dev *hdev, struct hghca_mr *mr, u64 length,
+			    u64 virt_addr, int ib_access)
+{
+	mr->virt_addr = virt_addr;
+	mr->access = ib_access;
+	mr->ibmr.lkey = mr->hw.key;
+	mr->ibmr.rkey = mr->hw.key;
+	mr->ibmr.length = length;
+	mr->ibmr.iova = virt_addr;
+	mr->ibmr.page_size = BIT(mr->attr.page_shift);
+	return hghca_odp_publish(hdev, mr);
+}
+
+/* A region of all memory, from address 0 on. */
+static struct ib_mr *hghca_odp_reg_all(struct ib_pd *ibpd, u64 virt_addr, int ib_access)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct hghca_mr *mr;
+	int err;
+
+	if (virt_addr) {
+		ibdev_dbg(&hdev->ibdev, "region: all memory is where it is\n");
+		return ERR_PTR(-EINVAL);
+	}
+
+	mr = hghca_odp_alloc_mr();
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	err = hghca_odp_tree_create(hdev, mr, ib_access);
+	if (err)
+		goto err_free_mr;
+
+	mr->attr = (struct hghca_hwmr_attr) {
+		.kind = HGHCA_HWMR_TREE,
+		.pdn = to_hpd(ibpd)->pdn,
+		.access = hghca_access_from_ib(ib_access),
+		.length = hghca_odp_tree_length(),
+		.page_shift = PAGE_SHIFT,
+	};
+	err = hghca_hwmr_create(hdev, &mr->hw, &mr->attr, HGHCA_MTT_TABLE_ENTRIES);
+	if (err)
+		goto err_destroy_tree;
+
+	err = hghca_odp_reveal(hdev, mr, U64_MAX, 0, ib_access);
+	if (err)
+		goto err_destroy_hwmr;
+	return &mr->ibmr;
+
+err_destroy_hwmr:
+	/* Nobody has its key: a device that keeps it finds no page there. */
+	hghca_hwmr_destroy(hdev, &mr->hw);
+err_destroy_tree:
+	hghca_odp_tree_destroy(mr->odp->tree);
+err_free_mr:
+	hghca_odp_free_mr(mr);
+	return ERR_PTR(err);
+}
+
 /**
  * hghca_odp_reg_mr - register memory of a user, whose pages come when they are needed
  * @ibpd: its PD
  * @start: where it is
- * @length: bytes
+ * @length: bytes; U64_MAX from address 0 on for all memory of the process, also what it
+ *	gets later
  * @virt_addr: where it shall seem to be to the device, unless it is zero-based
  * @ib_access: its rights, IB_ACCESS_ON_DEMAND among them
  *
@@ -522,11 +608,13 @@ struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 	struct hghca_mr *mr;
 	int err;
 
-	ib_access = hghca_odp_check_access(hdev, start, length, ib_access);
+	ib_access = hghca_odp_check_access(hdev, ib_access);
 	if (ib_access < 0)
 		return ERR_PTR(ib_access);
 	if (!length)
 		return ERR_PTR(-EINVAL);
+	if (!start && length == U64_MAX)
+		return hghca_odp_reg_all(ibpd, virt_addr, ib_access);
 	if (!(ib_access & IB_ACCESS_HUGETLB) && length >> PAGE_SHIFT > hdev->limits.num_mtts)
 		return ERR_PTR(-ENOMEM);
 
@@ -553,16 +641,12 @@ struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 	if (err)
 		goto err_release_umem;
 
-	umem_odp->private = mr;
+	mr->odp->whole.odp = mr->odp;
+	mr->odp->whole.umem = umem_odp;
+	mr->odp->whole.mtts = mr->hw.mtts;
+	umem_odp->private = &mr->odp->whole;
 	mr->umem = &umem_odp->umem;
-	mr->virt_addr = virt_addr;
-	mr->access = ib_access;
-	mr->ibmr.lkey = mr->hw.key;
-	mr->ibmr.rkey = mr->hw.key;
-	mr->ibmr.length = length;
-	mr->ibmr.iova = virt_addr;
-	mr->ibmr.page_size = BIT(mr->attr.page_shift);
-	err = hghca_odp_publish(hdev, mr);
+	err = hghca_odp_reveal(hdev, mr, length, virt_addr, ib_access);
 	if (err)
 		goto err_destroy_hwmr;
 	return &mr->ibmr;
@@ -586,7 +670,6 @@ err_free_mr:
  */
 int hghca_odp_dereg_mr(struct hghca_mr *mr)
 {
-	struct ib_umem_odp *umem_odp = to_ib_umem_odp(mr->umem);
 	struct hghca_dev *hdev = to_hdev(mr->umem->ibdev);
 	u32 index = hghca_key_index(hdev, mr->hw.key);
 	int err;
@@ -599,7 +682,10 @@ int hghca_odp_dereg_mr(struct hghca_mr *mr)
 		return err;
 	}
 
-	ib_umem_odp_release(umem_odp);
+	if (mr->odp->tree)
+		hghca_odp_tree_destroy(mr->odp->tree);
+	else
+		ib_umem_odp_release(mr->odp->whole.umem);
 	xa_erase(&hdev->odp_mrs, index);
 	hghca_hwmr_destroy(hdev, &mr->hw);
 	hghca_odp_free_mr(mr);
@@ -623,7 +709,7 @@ void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *att
 	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
 		return;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
-	attr->odp_caps.general_caps = IB_ODP_SUPPORT;
+	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IB_ODP_SUPPORT_RECV | srq_recv;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 	if (hdev->limits.caps & HGHCA_CAP_UC)

@@ -170,8 +170,8 @@ int hghca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	const struct hghca_mr *hmr = to_hmr(ibmr);
 	const struct hghca_detail details[] = {
-		{ "mtts", hmr->hw.mtt_count },
-		{ "first_mtt", hmr->hw.mtt_first },
+		{ "mtts", hmr->hw.mtts.count },
+		{ "first_mtt", hmr->hw.mtts.first },
 		/* Of a user's alone. */
 		{ "iova", hmr->virt_addr, HGHCA_DETAIL_HEX },
 		{ "access", hmr->access, HGHCA_DETAIL_HEX },

@@ -70,7 +70,8 @@ struct hghca_odp;
  * @virt_addr: a user's: where its user says that it starts
  * @access: a user's: its IB_ACCESS_* without optional ones
  * @pages: for fast registration
- * @odp: of a region on demand, otherwise NULL; @umem is its umem then
+ * @odp: of a region on demand, otherwise NULL; @umem is its umem then, that of no memory
+ *	for a region of all
  */
 struct hghca_mr {
 	struct ib_mr ibmr;
@@ -399,8 +400,8 @@ struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 				  struct ib_udata *udata);
 
 /*
- * odp.c: regions paged on demand, where kernel and device have them.  advise and
- * stats: for ib_device_ops.
+ * odp.c, odptree.c: regions paged on demand, where kernel and device have them.
+ * advise and stats: for ib_device_ops.
  */
 #if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
 int hghca_odp_init(struct hghca_dev *hdev);

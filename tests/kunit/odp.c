@@ -15,11 +15,14 @@
 #include "fake.h"
 
 #define ODP_CAP		0x20000
-#define ODP_MTTS	256	/* of the table, kept as they were written */
+#define ODP_MTTS	65536	/* of the table, kept as they were written */
 #define ODP_PAGES	4	/* of the region */
 #define ODP_BYTES	(ODP_PAGES * PAGE_SIZE)
 #define ODP_ABSENT	1
 #define ODP_READ_ONLY	2
+#define ODP_TREE	0x4000	/* of an MPT's flags */
+#define ODP_TABLE	4096	/* entries */
+#define ODP_OP_WRITE	0x011
 #define ODP_OP_CLEAR	0xe09
 #define ODP_OP_RESUME	0xe08
 #define ODP_ALL_RIGHTS	(IB_ACCESS_ON_DEMAND | IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
@@ -33,12 +36,13 @@ struct odp {
 	/* The device's side. */
 	u8 mpt[64];
 	bool owned;
-	u64 mtts[ODP_MTTS];
+	u64 *mtts;
 	u32 resumed;		/* RESUME_QPs */
 	u32 resumed_qpn;
 	u64 resumed_what;
-	/* One command of this opcode fails with this. */
+	/* One command of this opcode, after so many others of it, fails with this. */
 	u16 fail_op;
+	u32 fail_after;
 	u8 fail_status;
 };
 
@@ -55,7 +59,7 @@ static u8 odp_execute(struct odp *this, const struct fake_command *cmd)
 	case 0x00f:	/* HW2SW_MPT */
 		this->owned = false;
 		return 0;
-	case 0x011:	/* WRITE_MTT */
+	case ODP_OP_WRITE:
 		if (first + cmd->in_modifier > ODP_MTTS)
 			return 0x0a;
 		for (i = 0; i < cmd->in_modifier; i++)
@@ -82,8 +86,9 @@ static enum fake_end odp_answer(struct fake *fake, const struct fake_command *cm
 {
 	struct odp *this = fake->priv;
 
-	if (cmd->op == this->fail_op) {
+	if (cmd->op == this->fail_op && !this->fail_after--) {
 		this->fail_op = 0;
+		this->fail_after = 0;
 		answer->status = this->fail_status;
 	} else {
 		answer->status = odp_execute(this, cmd);
@@ -97,6 +102,9 @@ static int odp_init(struct kunit *test)
 	int err;
 
 	if (!this)
+		return -ENOMEM;
+	this->mtts = kunit_kcalloc(test, ODP_MTTS, sizeof(*this->mtts), GFP_KERNEL);
+	if (!this->mtts)
 		return -ENOMEM;
 	this->fake = fake_test_create(test);
 	if (!this->fake)
@@ -122,8 +130,8 @@ static struct ib_mr *odp_try(struct odp *this, u64 start, u64 length, u64 virt_a
 	return hghca_reg_user_mr(&this->pd->ibpd, start, length, virt_addr, access, &udata);
 }
 
-/* A region over pages of numbers. */
-static void odp_register(struct kunit *test, int access)
+/* Pages of numbers. */
+static void odp_fill(struct kunit *test)
 {
 	struct odp *this = test->priv;
 	u32 i;
@@ -132,14 +140,49 @@ static void odp_register(struct kunit *test, int access)
 	for (i = 0; i < ODP_PAGES; i++)
 		KUNIT_ASSERT_EQ(test, 0,
 				put_user((u64)i, (u64 __user *)(this->memory + i * PAGE_SIZE)));
-	memset(this->mtts, 0xee, sizeof(this->mtts));
-	this->ibmr = odp_try(this, this->memory, ODP_BYTES, this->memory, access);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(this->ibmr));
+	memset(this->mtts, 0xee, ODP_MTTS * sizeof(*this->mtts));
+}
+
+static void odp_keep(struct kunit *test, struct ib_mr *ibmr)
+{
+	struct odp *this = test->priv;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	this->ibmr = ibmr;
 	this->ibmr->device = this->pd->ibpd.device;
+}
+
+/* A region over these pages. */
+static void odp_register(struct kunit *test, int access)
+{
+	struct odp *this = test->priv;
+
+	odp_fill(test);
+	odp_keep(test, odp_try(this, this->memory, ODP_BYTES, this->memory, access));
+}
+
+/* Document 4.23: by the root's entry n >> 24, then n >> 12, then n, each modulo 4096. */
+static u64 odp_tree_mtt(const struct odp *this, u64 n)
+{
+	u64 table = be32_at(this->mpt, 0x30);
+	int level;
+
+	for (level = 2; level; level--) {
+		u64 entry = this->mtts[table + (n >> 12 * level) % ODP_TABLE];
+
+		if (entry & ODP_ABSENT)
+			return ODP_ABSENT;
+		table = entry >> 12;
+		if (table + ODP_TABLE > ODP_MTTS)
+			return U64_MAX;
+	}
+	return this->mtts[table + n % ODP_TABLE];
 }
 
 static u64 odp_mtt(const struct odp *this, u32 page)
 {
+	if (be32_at(this->mpt, 0x00) & ODP_TREE)
+		return odp_tree_mtt(this, (this->memory >> PAGE_SHIFT) + page);
 	return this->mtts[be32_at(this->mpt, 0x30) + page];
 }
 
@@ -219,7 +262,8 @@ static void odp_described(struct kunit *test)
 	struct ib_udata udata = {};
 
 	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&this->fake->hdev->ibdev, &attr, &udata));
-	KUNIT_EXPECT_EQ(test, IB_ODP_SUPPORT, attr.odp_caps.general_caps);
+	KUNIT_EXPECT_EQ(test, IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
+			attr.odp_caps.general_caps);
 	KUNIT_EXPECT_EQ(test, 0x3f, attr.odp_caps.per_transport_caps.rc_odp_caps);
 	KUNIT_EXPECT_EQ(test, 0x3d, attr.odp_caps.per_transport_caps.xrc_odp_caps);
 	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.uc_odp_caps);
@@ -426,7 +470,7 @@ static void odp_not_written(struct kunit *test)
 	struct hghca_qp *hqp = odp_qp(test);
 
 	odp_register(test, ODP_ALL_RIGHTS);
-	this->fail_op = 0x011;
+	this->fail_op = ODP_OP_WRITE;
 	this->fail_status = 0x0a;
 	odp_event(this, hqp->hw.qpn, 0x10000, this->ibmr->lkey, this->memory, 1);
 	KUNIT_EXPECT_EQ(test, 0x10001, this->resumed_what);
@@ -492,14 +536,6 @@ static void odp_refused(struct kunit *test)
 	odp_expect_nothing_held(test);
 }
 
-static void odp_all_memory(struct kunit *test)
-{
-	struct odp *this = test->priv;
-
-	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EOPNOTSUPP),
-			    odp_try(this, 0, U64_MAX, 0, ODP_ALL_RIGHTS));
-}
-
 static void odp_create_fails(struct kunit *test)
 {
 	static const u16 ops[] = { ODP_OP_CLEAR, 0x00d };
@@ -553,7 +589,6 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(odp_not_written),
 	KUNIT_CASE(odp_stray),
 	KUNIT_CASE_PARAM(odp_refused, odp_bad_gen_params),
-	KUNIT_CASE(odp_all_memory),
 	KUNIT_CASE(odp_create_fails),
 	KUNIT_CASE(odp_kept),
 	KUNIT_CASE(odp_rereg),
@@ -564,6 +599,305 @@ static struct kunit_suite odp_suite = {
 	.name = "hghca_odp",
 	.init = odp_init,
 	.test_cases = odp_cases,
+};
+
+/* ------------------------------------------------------------------ */
+/* Regions of all memory                                                */
+
+static size_t odp_free_mtts(const struct odp *this)
+{
+	return gen_pool_avail(this->fake->hdev->mtt_pool);
+}
+
+static void odp_register_all(struct kunit *test, int access)
+{
+	struct odp *this = test->priv;
+
+	odp_fill(test);
+	odp_keep(test, odp_try(this, 0, U64_MAX, 0, access));
+}
+
+/* An event, of a QP's send side, that asks for a page. */
+static void odp_ask(struct odp *this, const struct hghca_qp *hqp, u16 token, u64 addr)
+{
+	odp_event(this, hqp->hw.qpn, (u32)token << 16, this->ibmr->lkey, addr, 1);
+}
+
+static void odp_tree_pages(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	size_t before = odp_free_mtts(this);
+	u32 root, i;
+
+	odp_register_all(test, ODP_ALL_RIGHTS);
+	KUNIT_EXPECT_EQ(test, ODP_TREE | 0x143, be32_at(this->mpt, 0x00));
+	KUNIT_EXPECT_EQ(test, 0, be32_at(this->mpt, 0x04));
+	KUNIT_EXPECT_EQ(test, 0, be64_at(this->mpt, 0x10));
+	KUNIT_EXPECT_EQ(test, min_t(u64, TASK_SIZE, 1ULL << 48), be64_at(this->mpt, 0x18));
+	root = be32_at(this->mpt, 0x30);
+	for (i = 0; i < ODP_TABLE; i++)
+		KUNIT_ASSERT_EQ_MSG(test, ODP_ABSENT, this->mtts[root + i], "entry %u", i);
+	/* Nothing was touched, and nothing taken. */
+	KUNIT_EXPECT_EQ(test, before - ODP_TABLE, odp_free_mtts(this));
+
+	KUNIT_EXPECT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, PAGE_SIZE + 8,
+					    PAGE_SIZE));
+	odp_expect_page(test, 0, ODP_ABSENT);
+	odp_expect_page(test, 1, 0);
+	odp_expect_page(test, 2, 0);
+	odp_expect_page(test, 3, ODP_ABSENT);
+	KUNIT_EXPECT_LT(test, odp_free_mtts(this), before - ODP_TABLE);
+
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(this->memory + PAGE_SIZE, PAGE_SIZE));
+	odp_expect_page(test, 1, ODP_ABSENT);
+	odp_expect_page(test, 2, 0);
+	/* With the last page that is in use what leads there goes, too. */
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(this->memory, ODP_BYTES));
+	flush_workqueue(this->fake->hdev->odp_wq);
+	odp_expect_page(test, 2, ODP_ABSENT);
+	KUNIT_EXPECT_EQ(test, before - ODP_TABLE, odp_free_mtts(this));
+	for (i = 0; i < ODP_TABLE; i++)
+		KUNIT_ASSERT_EQ_MSG(test, ODP_ABSENT, this->mtts[root + i], "entry %u", i);
+	odp_expect_gone(test);
+	KUNIT_EXPECT_EQ(test, before, odp_free_mtts(this));
+}
+
+/* Memory that came after the region, and what is far from it. */
+static void odp_tree_served(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	struct hghca_qp *hqp = odp_qp(test);
+	unsigned long later;
+
+	odp_register_all(test, ODP_ALL_RIGHTS);
+	odp_ask(this, hqp, 1, this->memory + PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, 0x10000, this->resumed_what);
+	odp_expect_page(test, 0, ODP_ABSENT);
+	odp_expect_page(test, 1, ODP_READ_ONLY);
+
+	later = kunit_vm_mmap(test, NULL, 1UL << 30, PAGE_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_ANONYMOUS | MAP_PRIVATE | MAP_FIXED, 0);
+	KUNIT_ASSERT_EQ(test, 1UL << 30, later);
+	odp_ask(this, hqp, 2, later);
+	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
+	KUNIT_EXPECT_EQ(test, ODP_READ_ONLY, odp_tree_mtt(this, later >> PAGE_SHIFT) & 0xfff);
+	odp_expect_page(test, 1, ODP_READ_ONLY);
+	odp_expect_gone(test);
+}
+
+/* Where there is nothing, and where there cannot be: the QP hears so, and nothing is kept. */
+static const struct odp_hole {
+	const char *name;
+	u64 addr;
+} odp_holes[] = {
+	{ "the first page", 0 },
+	{ "behind the first table", 1ULL << 36 },
+	{ "the last page", (1ULL << 47) - 2 * PAGE_SIZE },
+	{ "behind it", 1ULL << 47 },
+	{ "the kernel's", U64_MAX - PAGE_SIZE + 1 },
+	{ "the last byte", U64_MAX },
+};
+
+KUNIT_ARRAY_PARAM_DESC(odp_hole, odp_holes, name);
+
+static void odp_tree_hole(struct kunit *test)
+{
+	const struct odp_hole *param = test->param_value;
+	struct odp *this = test->priv;
+	struct hghca_qp *hqp = odp_qp(test);
+	size_t before;
+	u32 i;
+
+	odp_register_all(test, ODP_ALL_RIGHTS);
+	before = odp_free_mtts(this);
+	for (i = 1; i <= 10; i++) {
+		odp_ask(this, hqp, i, param->addr);
+		KUNIT_EXPECT_EQ(test, i << 16 | 1, this->resumed_what);
+		KUNIT_EXPECT_EQ(test, before, odp_free_mtts(this));
+	}
+	odp_expect_gone(test);
+}
+
+/* Of the commands that lead to a page each fails once. */
+static void odp_tree_fails(struct kunit *test)
+{
+	static const u16 ops[] = { ODP_OP_CLEAR, ODP_OP_WRITE };
+	struct odp *this = test->priv;
+	struct hghca_qp *hqp = odp_qp(test);
+	size_t before;
+	u32 i;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(ops); i++) {
+		odp_register_all(test, ODP_ALL_RIGHTS);
+		before = odp_free_mtts(this);
+		this->fail_op = ops[i / 2];
+		this->fail_after = i % 2;
+		this->fail_status = 0x0a;
+		odp_ask(this, hqp, 1, this->memory);
+		KUNIT_EXPECT_EQ_MSG(test, 0x10001, this->resumed_what, "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, 0, this->fail_op, "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, before, odp_free_mtts(this), "%u", i);
+		odp_ask(this, hqp, 2, this->memory);
+		KUNIT_EXPECT_EQ_MSG(test, 0x20000, this->resumed_what, "%u", i);
+		odp_expect_page(test, 0, ODP_READ_ONLY);
+		odp_expect_gone(test);
+	}
+}
+
+/* What the device does not let go of stays, and serves again. */
+static void odp_tree_not_trimmed(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	struct hghca_qp *hqp = odp_qp(test);
+	size_t before = odp_free_mtts(this);
+
+	odp_register_all(test, ODP_ALL_RIGHTS);
+	odp_ask(this, hqp, 1, this->memory);
+	/* The page goes, but not what leads to it. */
+	this->fail_op = ODP_OP_CLEAR;
+	this->fail_after = 1;
+	this->fail_status = 0x0a;
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(this->memory, PAGE_SIZE));
+	flush_workqueue(this->fake->hdev->odp_wq);
+	KUNIT_EXPECT_EQ(test, 0, this->fail_op);
+	odp_expect_page(test, 0, ODP_ABSENT);
+	KUNIT_EXPECT_EQ(test, before - 3 * ODP_TABLE, odp_free_mtts(this));
+	odp_ask(this, hqp, 2, this->memory + PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
+	odp_expect_page(test, 1, ODP_READ_ONLY);
+	KUNIT_EXPECT_EQ(test, before - 3 * ODP_TABLE, odp_free_mtts(this));
+	odp_expect_gone(test);
+	KUNIT_EXPECT_EQ(test, before, odp_free_mtts(this));
+}
+
+/* There are MTTs for one table, and it takes two. */
+static void odp_tree_no_mtts(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	struct gen_pool *pool = this->fake->hdev->mtt_pool;
+	struct hghca_qp *hqp = odp_qp(test);
+	unsigned long first, taken;
+	size_t rest;
+
+	odp_register_all(test, ODP_ALL_RIGHTS);
+	first = gen_pool_alloc(pool, ODP_TABLE);
+	KUNIT_ASSERT_NE(test, 0, first);
+	rest = odp_free_mtts(this) - ODP_TABLE / 2;
+	taken = gen_pool_alloc(pool, rest);
+	gen_pool_free(pool, first, ODP_TABLE);
+	KUNIT_ASSERT_NE(test, 0, taken);
+	odp_ask(this, hqp, 1, this->memory);
+	KUNIT_EXPECT_EQ(test, 0x10001, this->resumed_what);
+	KUNIT_EXPECT_EQ(test, ODP_TABLE + ODP_TABLE / 2, odp_free_mtts(this));
+	gen_pool_free(pool, taken, rest);
+	odp_ask(this, hqp, 2, this->memory);
+	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
+	odp_expect_page(test, 0, ODP_READ_ONLY);
+	odp_expect_gone(test);
+}
+
+static void odp_tree_advise_bad(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	struct ib_sge sge = {};
+
+	odp_register_all(test, IB_ACCESS_ON_DEMAND);
+	KUNIT_EXPECT_EQ(test, -EPERM,
+			odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, 0, 1));
+	KUNIT_EXPECT_EQ(test, -EFAULT,
+			odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH, 0,
+				   be64_at(this->mpt, 0x18) - this->memory - 1, 2));
+	KUNIT_EXPECT_EQ(test, -EFAULT,
+			odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
+				   IB_UVERBS_ADVISE_MR_FLAG_FLUSH, -this->memory, 1));
+	sge.addr = this->memory;
+	sge.length = 1;
+	sge.lkey = this->ibmr->lkey;
+	KUNIT_EXPECT_EQ(test, -EPERM,
+			hghca_advise_mr(&this->other_pd->ibpd, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
+					0, &sge, 1, NULL));
+	odp_expect_gone(test);
+}
+
+static const struct odp_bad odp_tree_bads[] = {
+	{ "windows", 0, U64_MAX, 0, ODP_ALL_RIGHTS | IB_ACCESS_MW_BIND, -EOPNOTSUPP },
+	{ "huge pages", 0, U64_MAX, 0, ODP_ALL_RIGHTS | IB_ACCESS_HUGETLB, -EINVAL },
+	{ "elsewhere for the device", 0, U64_MAX, PAGE_SIZE, ODP_ALL_RIGHTS, -EINVAL },
+	{ "all but the first page", PAGE_SIZE, U64_MAX, 0, ODP_ALL_RIGHTS, -ENOMEM },
+	{ "all but the last byte", 0, U64_MAX - 1, 0, ODP_ALL_RIGHTS, -ENOMEM },
+};
+
+KUNIT_ARRAY_PARAM_DESC(odp_tree_bad, odp_tree_bads, name);
+
+static void odp_tree_refused(struct kunit *test)
+{
+	const struct odp_bad *param = test->param_value;
+	struct odp *this = test->priv;
+	size_t before = odp_free_mtts(this);
+
+	odp_fill(test);
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(param->err),
+			    odp_try(this, param->offset, param->length,
+				    param->offset + param->virt_offset, param->access));
+	odp_expect_nothing_held(test);
+	KUNIT_EXPECT_EQ(test, before, odp_free_mtts(this));
+}
+
+static void odp_tree_create_fails(struct kunit *test)
+{
+	static const u16 ops[] = { ODP_OP_CLEAR, 0x00d };
+	struct odp *this = test->priv;
+	size_t before = odp_free_mtts(this);
+	u32 i;
+
+	odp_fill(test);
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		this->fail_op = ops[i];
+		this->fail_status = 0x0a;
+		KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EBADF),
+				    odp_try(this, 0, U64_MAX, 0, ODP_ALL_RIGHTS));
+		odp_expect_nothing_held(test);
+		KUNIT_EXPECT_EQ(test, before, odp_free_mtts(this));
+	}
+}
+
+static void odp_tree_kept(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	struct ib_udata udata = {};
+
+	odp_register_all(test, ODP_ALL_RIGHTS);
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EOPNOTSUPP),
+			    hghca_rereg_user_mr(this->ibmr, IB_MR_REREG_ACCESS, 0, 0, 0,
+						IB_ACCESS_LOCAL_WRITE, &this->pd->ibpd, &udata));
+	this->fail_op = 0x00f;
+	this->fail_status = 0x21;
+	KUNIT_EXPECT_EQ(test, -EBUSY, hghca_dereg_mr(this->ibmr, NULL));
+	KUNIT_EXPECT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
+					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, 0, 1));
+	odp_expect_page(test, 0, ODP_READ_ONLY);
+	odp_expect_gone(test);
+}
+
+static struct kunit_case odp_tree_cases[] = {
+	KUNIT_CASE(odp_tree_pages),
+	KUNIT_CASE(odp_tree_served),
+	KUNIT_CASE_PARAM(odp_tree_hole, odp_hole_gen_params),
+	KUNIT_CASE(odp_tree_fails),
+	KUNIT_CASE(odp_tree_not_trimmed),
+	KUNIT_CASE(odp_tree_no_mtts),
+	KUNIT_CASE(odp_tree_advise_bad),
+	KUNIT_CASE_PARAM(odp_tree_refused, odp_tree_bad_gen_params),
+	KUNIT_CASE(odp_tree_create_fails),
+	KUNIT_CASE(odp_tree_kept),
+	{}
+};
+
+static struct kunit_suite odp_tree_suite = {
+	.name = "hghca_odp_tree",
+	.init = odp_init,
+	.test_cases = odp_tree_cases,
 };
 
 static struct kunit_case odp_limit_cases[] = {
@@ -578,4 +912,4 @@ static struct kunit_suite odp_limit_suite = {
 	.test_cases = odp_limit_cases,
 };
 
-kunit_test_suites(&odp_suite, &odp_limit_suite);
+kunit_test_suites(&odp_suite, &odp_tree_suite, &odp_limit_suite);

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * JingZhao HCA: the memory of regions of all memory (document 4.23).
+ *
+ * The MTTs of such a region are a tree of three levels, each table a run of 4096:
+ *
+ *	root			the region's own MTTs
+ *	  struct hghca_odp_table	2^24 pages each
+ *	    struct hghca_odp_chunk	2^12 pages each, and a umem that follows them
+ *
+ * A chunk is made when a page of it is needed first, with the table that leads to it,
+ * and goes when it has no pages and nobody brings any: what a region takes is in
+ * proportion to what it was used for.  A chunk too many, when there are no MTTs or no
+ * memory, is a page that cannot be brought.
+ *
+ * The tree's lock is held while chunks and tables come and go, and memory is allocated
+ * under it.  A chunk's notifier, which runs when memory is reclaimed, does not take it:
+ * it marks a chunk that has lost its last page for work to look at.
+ *
+ * A chunk comes to the device last, and leaves it first.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "odp.h"
+
+#define HGHCA_ODP_CHUNK_SHIFT	(PAGE_SHIFT + HGHCA_MTT_TABLE_SHIFT)
+#define HGHCA_ODP_TABLE_SHIFT	(HGHCA_ODP_CHUNK_SHIFT + HGHCA_MTT_TABLE_SHIFT)
+#define HGHCA_ODP_TREE_SHIFT	(HGHCA_ODP_TABLE_SHIFT + HGHCA_MTT_TABLE_SHIFT)
+#define HGHCA_ODP_EMPTY		XA_MARK_0
+
+static_assert(HGHCA_MTT_TREE_LEVELS == 3);
+
+/**
+ * struct hghca_odp_table - a table of a tree between its root and chunks
+ * @mtts: its entries
+ * @chunks: those it leads to
+ */
+struct hghca_odp_table {
+	struct hghca_mtts mtts;
+	u32 chunks;
+};
+
+/**
+ * struct hghca_odp_tree - the memory of a region of all memory
+ * @hdev: the device
+ * @mr: the region, whose MTTs are the root
+ * @umem: has no memory, but the process that chunks are of
+ * @lock: see above
+ * @tables: by address >> HGHCA_ODP_TABLE_SHIFT
+ * @chunks: by address >> HGHCA_ODP_CHUNK_SHIFT; HGHCA_ODP_EMPTY marks those to look at
+ * @trim: looks at them
+ */
+struct hghca_odp_tree {
+	struct hghca_dev *hdev;
+	struct hghca_mr *mr;
+	struct ib_umem_odp *umem;
+	struct mutex lock;		/* see above */
+	struct xarray tables;
+	struct xarray chunks;
+	struct work_struct trim;
+};
+
+static unsigned long hghca_odp_chunk_index(const struct hghca_odp_chunk *chunk)
+{
+	return chunk->umem->umem.address >> HGHCA_ODP_CHUNK_SHIFT;
+}
+
+/* ------------------------------------------------------------------ */
+/* Tables                                                               */
+
+/* A run of MTTs that lead nowhere. */
+static int hghca_odp_run_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts)
+{
+	int err;
+
+	err = hghca_mtts_alloc(hdev, mtts, HGHCA_MTT_TABLE_ENTRIES);
+	if (err)
+		return err;
+
+	/* What another region has left there is not its own. */
+	err = hghca_mtts_clear(hdev, mtts, 0, mtts->count);
+	if (err)
+		hghca_mtts_free(hdev, mtts);
+	return err;
+}
+
+/* The entry of @from that @index falls on, of what is numbered below it, leads to @to. */
+static int hghca_odp_link(struct hghca_dev *hdev, const struct hghca_mtts *from,
+			  unsigned long index, const struct hghca_mtts *to)
+{
+	u64 entry = (u64)to->first << HGHCA_MTT_TABLE_INDEX_SHIFT;
+	struct hghca_mtt_mailbox *mtts;
+	struct hghca_mailbox *mailbox;
+	int err;
+
+	mailbox = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(mailbox))
+		return PTR_ERR(mailbox);
+
+	mtts = mailbox->buf;
+	mtts->start_index = cpu_to_be64(from->first + index % HGHCA_MTT_TABLE_ENTRIES);
+	mtts->entry[HGHCA_MTT_SLOT(0)] = cpu_to_be64(entry);
+	err = hghca_cmd_write_mtt(hdev, mailbox, 1);
+	hghca_mailbox_free(hdev, mailbox);
+	return err;
+}
+
+/* ... and to nothing any more.  Allocates nothing. */
+static int hghca_odp_unlink(struct hghca_dev *hdev, const struct hghca_mtts *from,
+			    unsigned long index)
+{
+	return hghca_mtts_clear(hdev, from, index % HGHCA_MTT_TABLE_ENTRIES, 1);
+}
+
+static void hghca_odp_table_free(struct hghca_odp_tree *tree, struct hghca_odp_table *table)
+{
+	hghca_mtts_free(tree->hdev, &table->mtts);
+	kfree(table);
+}
+
+static struct hghca_odp_table *hghca_odp_table_create(struct hghca_odp_tree *tree,
+						      unsigned long index)
+{
+	struct hghca_odp_table *table = kzalloc(sizeof(*table), GFP_KERNEL);
+	int err;
+
+	if (!table)
+		return ERR_PTR(-ENOMEM);
+
+	err = hghca_odp_run_alloc(tree->hdev, &table->mtts);
+	if (err)
+		goto err_free_table;
+
+	err = xa_err(xa_store(&tree->tables, index, table, GFP_KERNEL));
+	if (err)
+		goto err_free_mtts;
+
+	err = hghca_odp_link(tree->hdev, &tree->mr->hw.mtts, index, &table->mtts);
+	if (err)
+		goto err_erase;
+	return table;
+
+err_erase:
+	xa_erase(&tree->tables, index);
+err_free_mtts:
+	hghca_mtts_free(tree->hdev, &table->mtts);
+err_free_table:
+	kfree(table);
+	return ERR_PTR(err);
+}
+
+static struct hghca_odp_table *hghca_odp_table_get(struct hghca_odp_tree *tree,
+						   unsigned long index)
+{
+	struct hghca_odp_table *table = xa_load(&tree->tables, index);
+
+	return table ?: hghca_odp_table_create(tree, index);
+}
+
+/* A table that the device keeps stays, and serves the next chunk. */
+static void hghca_odp_table_put(struct hghca_odp_tree *tree, struct hghca_odp_table *table,
+				unsigned long index)
+{
+	if (table->chunks || hghca_odp_unlink(tree->hdev, &tree->mr->hw.mtts, index))
+		return;
+	xa_erase(&tree->tables, index);
+	hghca_odp_table_free(tree, table);
+}
+
+/* ------------------------------------------------------------------ */
+/* Chunks                                                               */
+
+/* The device has no way to it, and its notifier does not look at it once this returns. */
+static void hghca_odp_chunk_free(struct hghca_odp_tree *tree, struct hghca_odp_chunk *chunk)
+{
+	ib_umem_odp_release(chunk->umem);
+	hghca_mtts_free(tree->hdev, &chunk->mtts);
+	kfree(chunk);
+}
+
+/* MTTs and umem. */
+static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree,
+						     unsigned long index)
+{
+	struct hghca_odp_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
+	int err;
+
+	if (!chunk)
+		return ERR_PTR(-ENOMEM);
+
+	chunk->odp = tree->mr->odp;
+	err = hghca_odp_run_alloc(tree->hdev, &chunk->mtts);
+	if (err)
+		goto err_free_chunk;
+
+	chunk->umem = ib_umem_odp_alloc_child(tree->umem, index << HGHCA_ODP_CHUNK_SHIFT,
+					      BIT_ULL(HGHCA_ODP_CHUNK_SHIFT), &hghca_odp_ops);
+	if (IS_ERR(chunk->umem)) {
+		err = PTR_ERR(chunk->umem);
+		goto err_free_mtts;
+	}
+	/* Without pages the notifier does not look for it. */
+	chunk->umem->private = chunk;
+	return chunk;
+
+err_free_mtts:
+	hghca_mtts_free(tree->hdev, &chunk->mtts);
+err_free_chunk:
+	kfree(chunk);
+	return ERR_PTR(err);
+}
+
+static struct hghca_odp_chunk *hghca_odp_chunk_create(struct hghca_odp_tree *tree,
+						      unsigned long index)
+{
+	unsigned long table_index = index >> HGHCA_MTT_TABLE_SHIFT;
+	struct hghca_odp_chunk *chunk;
+	struct hghca_odp_table *table;
+	int err;
+
+	table = hghca_odp_table_get(tree, table_index);
+	if (IS_ERR(table))
+		return ERR_CAST(table);
+
+	chunk = hghca_odp_chunk_alloc(tree, index);
+	if (IS_ERR(chunk)) {
+		err = PTR_ERR(chunk);
+		goto err_put_table;
+	}
+
+	err = xa_err(xa_store(&tree->chunks, index, chunk, GFP_KERNEL));
+	if (err)
+		goto err_free_chunk;
+
+	err = hghca_odp_link(tree->hdev, &table->mtts, index, &chunk->mtts);
+	if (err)
+		goto err_erase;
+	chunk->table = table;
+	table->chunks++;
+	return chunk;
+
+err_erase:
+	xa_erase(&tree->chunks, index);
+err_free_chunk:
+	hghca_odp_chunk_free(tree, chunk);
+err_put_table:
+	hghca_odp_table_put(tree, table, table_index);
+	return ERR_PTR(err);
+}
+
+static bool hghca_odp_chunk_has_pages(const struct hghca_odp_chunk *chunk)
+{
+	bool pages;
+
+	mutex_lock(&chunk->umem->umem_mutex);
+	pages = chunk->umem->npages;
+	mutex_unlock(&chunk->umem->umem_mutex);
+	return pages;
+}
+
+/*
+ * Nobody brings pages to a chunk without users, so that one that has none gets none.
+ * What the device keeps goes with the region.
+ */
+static void hghca_odp_chunk_drop(struct hghca_odp_tree *tree, struct hghca_odp_chunk *chunk)
+{
+	unsigned long index = hghca_odp_chunk_index(chunk);
+	struct hghca_odp_table *table = chunk->table;
+
+	if (chunk->users || hghca_odp_chunk_has_pages(chunk))
+		return;
+	if (hghca_odp_unlink(tree->hdev, &table->mtts, index))
+		return;
+	xa_erase(&tree->chunks, index);
+	hghca_odp_chunk_free(tree, chunk);
+	table->chunks--;
+	hghca_odp_table_put(tree, table, index >> HGHCA_MTT_TABLE_SHIFT);
+}
+
+/**
+ * hghca_odp_tree_get - the chunk that an address is in
+ * @tree: of the region
+ * @address: in the region
+ *
+ * Return: the chunk, until hghca_odp_tree_put(); or an ERR_PTR(): -ENOMEM, -EFAULT
+ * when the process is gone, or what the device says.
+ */
+struct hghca_odp_chunk *hghca_odp_tree_get(struct hghca_odp_tree *tree, u64 address)
+{
+	unsigned long index = address >> HGHCA_ODP_CHUNK_SHIFT;
+	struct hghca_odp_chunk *chunk;
+
+	mutex_lock(&tree->lock);
+	chunk = xa_load(&tree->chunks, index);
+	if (!chunk)
+		chunk = hghca_odp_chunk_create(tree, index);
+	if (!IS_ERR(chunk))
+		chunk->users++;
+	mutex_unlock(&tree->lock);
+	return chunk;
+}
+
+/**
+ * hghca_odp_tree_put - undo hghca_odp_tree_get()
+ * @tree: the tree
+ * @chunk: the chunk, which goes if it has got no pages
+ */
+void hghca_odp_tree_put(struct hghca_odp_tree *tree, struct hghca_odp_chunk *chunk)
+{
+	mutex_lock(&tree->lock);
+	chunk->users--;
+	hghca_odp_chunk_drop(tree, chunk);
+	mutex_unlock(&tree->lock);
+}
+
+/**
+ * hghca_odp_tree_emptied - a chunk has lost its last page
+ * @tree: the tree
+ * @chunk: the chunk, whose umem's mutex is held
+ *
+ * Context: its notifier; allocates nothing.
+ */
+void hghca_odp_tree_emptied(struct hghca_odp_tree *tree, const struct hghca_odp_chunk *chunk)
+{
+	xa_set_mark(&tree->chunks, hghca_odp_chunk_index(chunk), HGHCA_ODP_EMPTY);
+	queue_work(tree->hdev->odp_wq, &tree->trim);
+}
+
+static void hghca_odp_tree_trim(struct work_struct *work)
+{
+	struct hghca_odp_tree *tree = container_of(work, struct hghca_odp_tree, trim);
+	struct hghca_odp_chunk *chunk;
+	unsigned long index;
+
+	mutex_lock(&tree->lock);
+	xa_for_each_marked(&tree->chunks, index, chunk, HGHCA_ODP_EMPTY) {
+		xa_clear_mark(&tree->chunks, index, HGHCA_ODP_EMPTY);
+		hghca_odp_chunk_drop(tree, chunk);
+		cond_resched();
+	}
+	mutex_unlock(&tree->lock);
+}
+
+/* ------------------------------------------------------------------ */
+/* Trees                                                                */
+
+/**
+ * hghca_odp_tree_length - how much of a process a region of all its memory is
+ *
+ * Return: bytes from address 0 on.
+ */
+u64 hghca_odp_tree_length(void)
+{
+	return min_t(u64, TASK_SIZE, BIT_ULL(HGHCA_ODP_TREE_SHIFT));
+}
+
+/**
+ * hghca_odp_tree_create - begin a region of all memory of this process
+ * @hdev: the device
+ * @mr: the region, with its &struct hghca_odp; its MTTs, all absent, have to be there
+ *	before anybody gets a chunk
+ * @ib_access: its rights
+ *
+ * Return: 0, and @mr has its tree and umem; or a negative errno, -EINVAL when it is to be
+ * of huge pages, or there is no process.
+ */
+int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_access)
+{
+	struct hghca_odp_tree *tree;
+	int err;
+
+	if (!current->mm)
+		return -EINVAL;
+	tree = kzalloc(sizeof(*tree), GFP_KERNEL);
+	if (!tree)
+		return -ENOMEM;
+
+	tree->umem = ib_umem_odp_alloc_implicit(&hdev->ibdev, ib_access);
+	if (IS_ERR(tree->umem)) {
+		err = PTR_ERR(tree->umem);
+		goto err_free_tree;
+	}
+	/* A umem with memory holds it by its notifier; this one has none. */
+	mmgrab(tree->umem->umem.owning_mm);
+
+	tree->hdev = hdev;
+	tree->mr = mr;
+	mutex_init(&tree->lock);
+	xa_init(&tree->tables);
+	xa_init(&tree->chunks);
+	INIT_WORK(&tree->trim, hghca_odp_tree_trim);
+	mr->odp->tree = tree;
+	mr->umem = &tree->umem->umem;
+	return 0;
+
+err_free_tree:
+	kfree(tree);
+	return err;
+}
+
+/**
+ * hghca_odp_tree_destroy - let go of the memory
+ * @tree: the tree, whose region the device does not have and nobody looks at
+ */
+void hghca_odp_tree_destroy(struct hghca_odp_tree *tree)
+{
+	struct mm_struct *mm = tree->umem->umem.owning_mm;
+	struct hghca_odp_table *table;
+	struct hghca_odp_chunk *chunk;
+	unsigned long index;
+
+	mutex_lock(&tree->lock);
+	xa_for_each(&tree->chunks, index, chunk) {
+		xa_erase(&tree->chunks, index);
+		hghca_odp_chunk_free(tree, chunk);
+		cond_resched();
+	}
+	xa_for_each(&tree->tables, index, table) {
+		xa_erase(&tree->tables, index);
+		hghca_odp_table_free(tree, table);
+	}
+	mutex_unlock(&tree->lock);
+
+	/* No notifier is left that would queue it. */
+	cancel_work_sync(&tree->trim);
+	xa_destroy(&tree->chunks);
+	xa_destroy(&tree->tables);
+	mutex_destroy(&tree->lock);
+	ib_umem_odp_release(tree->umem);
+	mmdrop(mm);
+	kfree(tree);
+}
