@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Regions paged on demand: pages that nobody has touched, that are read alone, that go under
- * traffic and with their process.  Every byte is compared.
+ * Regions paged on demand, of some memory or of all memory of the process: pages that nobody has
+ * touched, that are read alone, that go under traffic and with their process.  Every byte is compared.
  * PROGRAM plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  */
 #define _GNU_SOURCE
@@ -22,7 +22,13 @@
 #define ROUNDS		200
 #define ON_DEMAND	(RIG_ACCESS_ALL | IBV_ACCESS_ON_DEMAND)
 
-/* Fresh memory, and a region on it. */
+/* Where nobody maps anything of itself: in the lower half of what a process has, and above its programs. */
+#define FAR(gib)	((uint8_t *)((uintptr_t)(gib) << 30))
+
+/* Regions are of all memory. */
+static bool all_memory;
+
+/* Fresh memory, and a region that it is in. */
 struct area {
 	uint8_t *at;
 	struct ibv_mr *mr;
@@ -45,7 +51,7 @@ static uint8_t *fresh(size_t length)
 static void area_register(struct area *area, struct rig_side *side, uint8_t *at, size_t length, int access)
 {
 	area->at = at;
-	area->mr = ibv_reg_mr(side->pd, at, length, access);
+	area->mr = all_memory ? ibv_reg_mr(side->pd, NULL, SIZE_MAX, access) : ibv_reg_mr(side->pd, at, length, access);
 	if (!area->mr)
 		rig_die("ibv_reg_mr on demand: %s", strerror(errno));
 }
@@ -78,31 +84,41 @@ static void pair_close(struct pair *t)
 	area_close(&t->b);
 }
 
-static void receive(struct pair *t, size_t at, uint32_t length)
+static void receive_into(struct pair *t, void *to, uint32_t length)
 {
-	struct ibv_sge sge = { (uintptr_t)t->b.at + at, length, t->b.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)to, length, t->b.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = RECV_ID, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	link_errno(ibv_post_recv(t->p.b.qp, &wr, &bad), 0, "ibv_post_recv");
 }
 
-static void post(struct pair *t, enum ibv_wr_opcode opcode, size_t from, size_t to, uint32_t length)
+static void receive(struct pair *t, size_t at, uint32_t length)
 {
-	struct ibv_sge sge = { (uintptr_t)t->a.at + from, length, t->a.mr->lkey };
+	receive_into(t, t->b.at + at, length);
+}
+
+static void post_between(struct pair *t, enum ibv_wr_opcode opcode, void *here, void *there, uint32_t length)
+{
+	struct ibv_sge sge = { (uintptr_t)here, length, t->a.mr->lkey };
 	struct ibv_send_wr wr = {
 		.wr_id = ASK_ID, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
 	}, *bad;
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-		wr.wr.atomic.remote_addr = (uintptr_t)t->b.at + to;
+		wr.wr.atomic.remote_addr = (uintptr_t)there;
 		wr.wr.atomic.rkey = t->b.mr->rkey;
 		wr.wr.atomic.compare_add = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 7 : 0;
 		wr.wr.atomic.swap = 9;
 	} else {
-		wr.wr.rdma.remote_addr = (uintptr_t)t->b.at + to;
+		wr.wr.rdma.remote_addr = (uintptr_t)there;
 		wr.wr.rdma.rkey = t->b.mr->rkey;
 	}
 	link_errno(ibv_post_send(t->p.a.qp, &wr, &bad), 0, "ibv_post_send");
+}
+
+static void post(struct pair *t, enum ibv_wr_opcode opcode, size_t from, size_t to, uint32_t length)
+{
+	post_between(t, opcode, t->a.at + from, t->b.at + to, length);
 }
 
 static bool done(struct pair *t, enum ibv_wc_status status, const char *what)
@@ -132,7 +148,7 @@ static void abilities(void)
 
 	if (ibv_query_device_ex(link_asker.ctx, NULL, &attr))
 		rig_die("ibv_query_device_ex");
-	if (attr.odp_caps.general_caps != IBV_ODP_SUPPORT)
+	if (attr.odp_caps.general_caps != (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT))
 		rig_fail("general abilities 0x%llx", (unsigned long long)attr.odp_caps.general_caps);
 	if (attr.odp_caps.per_transport_caps.rc_odp_caps !=
 	    (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
@@ -479,12 +495,342 @@ static void refused(void)
 
 	if (ibv_reg_mr(link_asker.pd, at, BYTES, ON_DEMAND | IBV_ACCESS_MW_BIND) || errno != EOPNOTSUPP)
 		rig_fail("a region for windows: %s", strerror(errno));
-	if (ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, ON_DEMAND) || errno != EOPNOTSUPP)
-		rig_fail("a region of all memory: %s", strerror(errno));
 	area_register(&area, &link_asker, at, BYTES, ON_DEMAND);
 	if (!ibv_rereg_mr(area.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE))
 		rig_fail("a region on demand became another");
 	area_close(&area);
+}
+
+/* ---- regions of all memory */
+
+static void in_all_memory(void (*run)(void))
+{
+	all_memory = true;
+	run();
+	all_memory = false;
+}
+
+static void all_untouched_send(void) { in_all_memory(untouched_send); }
+static void all_untouched_write(void) { in_all_memory(untouched_write); }
+static void all_untouched_read(void) { in_all_memory(untouched_read); }
+static void all_untouched_atomics(void) { in_all_memory(untouched_atomics); }
+static void all_read_only_pages(void) { in_all_memory(read_only_pages); }
+static void all_unmapped(void) { in_all_memory(unmapped); }
+static void all_dropped(void) { in_all_memory(dropped); }
+static void all_dropped_meanwhile(void) { in_all_memory(dropped_meanwhile); }
+static void all_paged_out(void) { in_all_memory(paged_out); }
+static void all_mapped_anew(void) { in_all_memory(mapped_anew); }
+static void all_moved(void) { in_all_memory(moved); }
+static void all_forked(void) { in_all_memory(forked); }
+static void all_deregistered_meanwhile(void) { in_all_memory(deregistered_meanwhile); }
+static void all_killed(void) { in_all_memory(killed); }
+static void all_advice(void) { in_all_memory(advice); }
+
+static uint8_t *fresh_at(uint8_t *at, size_t length)
+{
+	if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != at)
+		rig_die("mmap of %zu bytes at %p: %s", length, (void *)at, strerror(errno));
+	return at;
+}
+
+static void pair_open_all(struct pair *t)
+{
+	all_memory = true;
+	pair_open(t);
+	all_memory = false;
+}
+
+/* Each operation between two places, both of BYTES bytes that nobody has touched. */
+static void each_operation(struct pair *t, uint8_t *here, uint8_t *there)
+{
+	uint64_t value;
+
+	link_fill(here + AT, LENGTH);
+	post_between(t, IBV_WR_RDMA_WRITE, here + AT, there + AT, LENGTH);
+	done(t, IBV_WC_SUCCESS, "WRITE");
+	compare(there, here, AT, LENGTH, "WRITE");
+	memset(here, 0, BYTES);
+	post_between(t, IBV_WR_RDMA_READ, here + AT, there + AT, LENGTH);
+	done(t, IBV_WC_SUCCESS, "READ");
+	compare(here, there, AT, LENGTH, "READ");
+	memset(there, 0, BYTES);
+	receive_into(t, there + AT, LENGTH);
+	post_between(t, IBV_WR_SEND, here + AT, NULL, LENGTH);
+	done(t, IBV_WC_SUCCESS, "SEND");
+	rig_expect(t->p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
+	compare(there, here, AT, LENGTH, "SEND");
+	memset(there, 0, 8);
+	post_between(t, IBV_WR_ATOMIC_FETCH_AND_ADD, here, there, 8);
+	done(t, IBV_WC_SUCCESS, "fetch and add");
+	memcpy(&value, there, sizeof(value));
+	if (value != 7)
+		rig_fail("fetch and add: stored %llu", (unsigned long long)value);
+	memset(there, 0, 8);
+	post_between(t, IBV_WR_ATOMIC_CMP_AND_SWP, here + 8, there, 8);
+	done(t, IBV_WC_SUCCESS, "compare and swap");
+	memcpy(&value, there, sizeof(value));
+	if (value != 9)
+		rig_fail("compare and swap: stored %llu", (unsigned long long)value);
+}
+
+/*
+ * Memory that is mapped after the region was registered: some of it lies across 16 MB or 64 GB, where the
+ * tables of its translation meet.
+ */
+static void mapped_later(void)
+{
+	uint8_t *places[] = {
+		FAR(512), FAR(1024) - 10 * PAGE, FAR(1025) + (16 << 20) - 10 * PAGE, FAR(2048) + 5 * PAGE, NULL, NULL,
+	};
+	struct pair t;
+	size_t i, j;
+
+	pair_open_all(&t);
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		for (j = 0; j < ARRAY_SIZE(places) && !rig_failed(); j++) {
+			uint8_t *here, *there;
+
+			if (places[i] && i == j)
+				continue;
+			here = places[i] ? fresh_at(places[i], BYTES) : fresh(BYTES);
+			there = places[j] ? fresh_at(places[j], BYTES) : fresh(BYTES);
+			each_operation(&t, here, there);
+			munmap(here, BYTES);
+			munmap(there, BYTES);
+		}
+	pair_close(&t);
+}
+
+/* A page in each of many places, which go again: in turn a region takes more tables than there are at a time. */
+static void scattered(void)
+{
+	const size_t apart = 16 << 20;
+	unsigned int round, i;
+	struct pair t;
+
+	pair_open_all(&t);
+	for (round = 0; round < 5; round++) {
+		uint8_t *base = FAR(512 + 64 * round);
+
+		link_fill(t.a.at, PAGE);
+		for (i = 0; i < 100 && !rig_failed(); i++) {
+			uint8_t *at = fresh_at(base + i * apart, PAGE);
+
+			post_between(&t, IBV_WR_RDMA_WRITE, t.a.at + i, at + i, 1000);
+			done(&t, IBV_WC_SUCCESS, "WRITE far away");
+			if (memcmp(at + i, t.a.at + i, 1000))
+				rig_fail("round %u: other bytes in place %u", round, i);
+		}
+		for (i = 0; i < 100; i++)
+			munmap(base + i * apart, PAGE);
+	}
+	pair_close(&t);
+}
+
+/* What was at one place is at another now: an address is that of what is there. */
+static void mapped_elsewhere(void)
+{
+	uint8_t *first = FAR(700), *second = FAR(900);
+	struct pair t;
+
+	pair_open_all(&t);
+	link_fill(t.a.at, BYTES);
+	fresh_at(first, BYTES);
+	post_between(&t, IBV_WR_RDMA_WRITE, t.a.at, first, BYTES);
+	done(&t, IBV_WC_SUCCESS, "WRITE");
+	if (mremap(first, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, second) != second)
+		rig_die("mremap: %s", strerror(errno));
+	memset(t.a.at, 0, BYTES);
+	post_between(&t, IBV_WR_RDMA_READ, t.a.at, second, BYTES);
+	done(&t, IBV_WC_SUCCESS, "READ where it is now");
+	if (memcmp(t.a.at, second, BYTES))
+		rig_fail("READ where it is now: other bytes");
+	fresh_at(first, BYTES);
+	post_between(&t, IBV_WR_RDMA_READ, t.a.at, first, PAGE);
+	done(&t, IBV_WC_SUCCESS, "READ of what is new");
+	if (memcmp(t.a.at, first, PAGE) || t.a.at[0] || t.a.at[PAGE - 1])
+		rig_fail("READ of what is new: other bytes");
+	munmap(first, BYTES);
+	post_between(&t, IBV_WR_RDMA_READ, t.a.at, first, 8);
+	done(&t, IBV_WC_REM_ACCESS_ERR, "READ where it was");
+	munmap(second, BYTES);
+	pair_close(&t);
+}
+
+/* Who asks for what there is not fails; who shares its region, with another QP, does not. */
+static void hole(void)
+{
+	static const struct {
+		const char *what;
+		enum ibv_wr_opcode opcode;
+		bool here;			/* the hole is the requester's */
+		enum ibv_wc_status sender;
+		enum ibv_wc_status receiver;
+	} asks[] = {
+		{ "WRITE into a hole", IBV_WR_RDMA_WRITE, false, IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS },
+		{ "READ of a hole", IBV_WR_RDMA_READ, false, IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS },
+		{ "atomic in a hole", IBV_WR_ATOMIC_FETCH_AND_ADD, false, IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS },
+		{ "SEND into a hole", IBV_WR_SEND, false, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR },
+		{ "WRITE from a hole", IBV_WR_RDMA_WRITE, true, IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS },
+		{ "READ into a hole", IBV_WR_RDMA_READ, true, IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS },
+		{ "SEND from a hole", IBV_WR_SEND, true, IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS },
+	};
+	/* Far from all else, beside what there is, and where no process has anything. */
+	uint8_t *const holes[] = { FAR(777), FAR(600) + BYTES, NULL, (uint8_t *)(UINTPTR_MAX - 4095) };
+	struct rig_opts opts = rig_pair_defaults();
+	struct rig_pair beside;
+	struct pair t;
+	size_t i, j;
+
+	pair_open_all(&t);
+	opts.rnr_retry = 7;
+	rig_pair_create(&beside, &link_asker, link_owner, &opts);
+	fresh_at(FAR(600), BYTES);
+	for (i = 0; i < ARRAY_SIZE(asks) * ARRAY_SIZE(holes) && !rig_failed(); i++) {
+		uint8_t *nothing = holes[i / ARRAY_SIZE(asks)];
+		struct rig_pair whole = t.p;
+
+		j = i % ARRAY_SIZE(asks);
+		if (asks[j].opcode == IBV_WR_SEND)
+			receive_into(&t, asks[j].here ? t.b.at : nothing, 8);
+		post_between(&t, asks[j].opcode, asks[j].here ? nothing : t.a.at, asks[j].here ? t.b.at : nothing, 8);
+		/* Meanwhile the other pair uses the same regions. */
+		link_fill(t.a.at, LENGTH);
+		memset(t.b.at, 0, LENGTH);
+		t.p = beside;
+		post(&t, IBV_WR_RDMA_WRITE, 0, 0, LENGTH);
+		done(&t, IBV_WC_SUCCESS, "WRITE beside a hole");
+		if (memcmp(t.a.at, t.b.at, LENGTH))
+			rig_fail("%s: other bytes beside it", asks[j].what);
+		t.p = whole;
+		done(&t, asks[j].sender, asks[j].what);
+		if (asks[j].receiver != IBV_WC_SUCCESS)
+			rig_expect(t.p.b.rcq, RECV_ID, asks[j].receiver, asks[j].what);
+		rig_pair_destroy(&t.p);
+		pair_connect(&t);
+	}
+	rig_pair_destroy(&beside);
+	munmap(FAR(600), BYTES);
+	pair_close(&t);
+}
+
+/* Rights are a region's own, and so is its end. */
+static void two_regions(void)
+{
+	struct ibv_mr *all, *reading;
+	struct pair t;
+
+	pair_open_all(&t);
+	all = t.b.mr;
+	reading = ibv_reg_mr(link_owner->pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_READ);
+	if (!reading)
+		rig_die("a second region of all memory: %s", strerror(errno));
+	link_fill(t.a.at + AT, 1000);
+	post(&t, IBV_WR_RDMA_WRITE, AT, AT, 1000);
+	done(&t, IBV_WC_SUCCESS, "WRITE through the first");
+	t.b.mr = reading;
+	post(&t, IBV_WR_RDMA_READ, PAGE, AT, 1000);
+	done(&t, IBV_WC_SUCCESS, "READ through the second");
+	if (memcmp(t.a.at + PAGE, t.a.at + AT, 1000))
+		rig_fail("READ through the second: other bytes");
+	post(&t, IBV_WR_RDMA_WRITE, PAGE, 0, 8);
+	done(&t, IBV_WC_REM_ACCESS_ERR, "WRITE through the second");
+	rig_pair_destroy(&t.p);
+	pair_connect(&t);
+	link_errno(ibv_dereg_mr(all), 0, "deregistering the first");
+	post(&t, IBV_WR_RDMA_READ, 2 * PAGE, AT, 1000);
+	done(&t, IBV_WC_SUCCESS, "READ through the second alone");
+	if (memcmp(t.a.at + 2 * PAGE, t.a.at + AT, 1000))
+		rig_fail("READ through the second alone: other bytes");
+	pair_close(&t);
+}
+
+static void all_bad_advice(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND);
+	struct ibv_sge sge = { 0, 1, 0 };
+
+	if (!mr)
+		rig_die("a region of all memory: %s", strerror(errno));
+	sge.lkey = mr->lkey;
+	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), EFAULT,
+		   "the page at 0");
+	sge.addr = (uintptr_t)FAR(777);
+	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), EFAULT,
+		   "a hole");
+	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), 0, "a hole, some day");
+	sge.addr = UINT64_MAX;
+	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EFAULT, "the last byte");
+	sge.addr = (uintptr_t)&mr;
+	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1), EPERM,
+		   "to write where nobody may");
+	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+}
+
+/* Advice on memory in many places, some of it across tables. */
+static void scattered_advice(void)
+{
+	uint8_t *places[] = { FAR(512), FAR(1024) - 20 * PAGE, FAR(1025) + (16 << 20) - 20 * PAGE };
+	struct ibv_sge sges[ARRAY_SIZE(places)];
+	struct pair t;
+	size_t i;
+	int flags;
+
+	for (flags = 0; flags <= IBV_ADVISE_MR_FLAG_FLUSH; flags++) {
+		pair_open_all(&t);
+		for (i = 0; i < ARRAY_SIZE(places); i++)
+			sges[i] = (struct ibv_sge) { (uintptr_t)fresh_at(places[i], BYTES), BYTES, t.b.mr->lkey };
+		link_errno(ibv_advise_mr(link_owner->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, flags, sges,
+					 ARRAY_SIZE(sges)), 0, "advice on many places");
+		for (i = 0; i < ARRAY_SIZE(places); i++) {
+			link_fill(t.a.at + AT, LENGTH);
+			post_between(&t, IBV_WR_RDMA_WRITE, t.a.at + AT, places[i] + AT, LENGTH);
+			done(&t, IBV_WC_SUCCESS, "WRITE");
+			compare(places[i], t.a.at, AT, LENGTH, "WRITE");
+			munmap(places[i], BYTES);
+		}
+		pair_close(&t);
+	}
+}
+
+static void all_refused(void)
+{
+	struct ibv_mr *mr;
+
+	if (ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, ON_DEMAND | IBV_ACCESS_MW_BIND) || errno != EOPNOTSUPP)
+		rig_fail("for windows: %s", strerror(errno));
+	if (ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, ON_DEMAND | IBV_ACCESS_HUGETLB) || errno != EINVAL)
+		rig_fail("of huge pages: %s", strerror(errno));
+	if (ibv_reg_mr_iova(link_asker.pd, NULL, SIZE_MAX, PAGE, ON_DEMAND) || errno != EINVAL)
+		rig_fail("elsewhere for the device: %s", strerror(errno));
+	if (ibv_reg_mr(link_asker.pd, (void *)PAGE, SIZE_MAX, ON_DEMAND) || errno != EINVAL)
+		rig_fail("all but a page: %s", strerror(errno));
+	if (ibv_reg_dmabuf_mr(link_asker.pd, 0, SIZE_MAX, 0, 0, ON_DEMAND) || errno != EINVAL)
+		rig_fail("of a dma-buf: %s", strerror(errno));
+	mr = ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, ON_DEMAND);
+	if (!mr)
+		rig_die("a region of all memory: %s", strerror(errno));
+	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) != IBV_REREG_MR_ERR_CMD ||
+	    errno != EOPNOTSUPP)
+		rig_fail("registered anew: %s", strerror(errno));
+	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+}
+
+/* A window is not bound to it. */
+static void all_window(void)
+{
+	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);
+	struct ibv_wc wc;
+	struct pair t;
+
+	pair_open_all(&t);
+	link_errno(link_post_bind(&t.p.b, mw, t.b.mr, (uintptr_t)t.b.at, PAGE, IBV_ACCESS_REMOTE_READ), 0, "a bind");
+	if (rig_poll(t.p.b.scq, &wc, "a bind") && wc.status != IBV_WC_MW_BIND_ERR)
+		rig_fail("a bind: status %s", ibv_wc_status_str(wc.status));
+	rig_pair_destroy(&t.p);
+	link_close_window(mw);
+	pair_connect(&t);
+	pair_close(&t);
 }
 
 static const struct rig_case cases[] = {
@@ -506,6 +852,30 @@ static const struct rig_case cases[] = {
 	{ "advice", advice },
 	{ "bad advice", bad_advice },
 	{ "refused", refused },
+	{ "all memory: SEND onto untouched pages", all_untouched_send },
+	{ "all memory: WRITE onto untouched pages", all_untouched_write },
+	{ "all memory: READ onto untouched pages", all_untouched_read },
+	{ "all memory: atomics onto untouched pages", all_untouched_atomics },
+	{ "all memory: read-only pages", all_read_only_pages },
+	{ "all memory: unmapped pages", all_unmapped },
+	{ "all memory: pages dropped under traffic", all_dropped },
+	{ "all memory: pages dropped while messages are on their way", all_dropped_meanwhile },
+	{ "all memory: pages paged out under traffic", all_paged_out },
+	{ "all memory: pages mapped anew under traffic", all_mapped_anew },
+	{ "all memory: pages moved under traffic", all_moved },
+	{ "all memory: pages shared with a child under traffic", all_forked },
+	{ "all memory: deregistered while pages are asked for", all_deregistered_meanwhile },
+	{ "all memory: killed while pages are asked for", all_killed },
+	{ "all memory: mapped later", mapped_later },
+	{ "all memory: in many places", scattered },
+	{ "all memory: mapped elsewhere", mapped_elsewhere },
+	{ "all memory: holes", hole },
+	{ "all memory: two regions", two_regions },
+	{ "all memory: advice", all_advice },
+	{ "all memory: advice on many places", scattered_advice },
+	{ "all memory: bad advice", all_bad_advice },
+	{ "all memory: refused", all_refused },
+	{ "all memory: a window", all_window },
 };
 
 int main(int argc, char **argv)
