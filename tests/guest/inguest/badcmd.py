@@ -34,15 +34,17 @@ SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF
 QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0xE04
 READ_MGM, WRITE_MGM, MGID_HASH = 0x025, 0x026, 0x027
 FLOW_ATTACH, FLOW_DETACH, MODERATE_CQ, RESUME_QP, CLEAR_MTT = 0xE05, 0xE06, 0xE07, 0xE08, 0xE09
+CREATE_RSS, DESTROY_RSS = 0xE0A, 0xE0B
 SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
 GROUP_OPS = [READ_MGM, WRITE_MGM, MGID_HASH]
 FLOW_OPS = [FLOW_ATTACH, FLOW_DETACH]
 PAGING_OPS = [RESUME_QP, CLEAR_MTT]
+RSS_OPS = [CREATE_RSS, DESTROY_RSS]
 COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
              CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *GROUP_OPS, *COUNTER_OPS,
-             *FLOW_OPS, *PAGING_OPS, MODERATE_CQ]
+             *FLOW_OPS, *PAGING_OPS, *RSS_OPS, MODERATE_CQ]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
@@ -52,6 +54,7 @@ CAP_QP_COUNTERS = 1 << 12
 CAP_MULTICAST = 1 << 11
 CAP_RAW_PACKET = 1 << 13
 CAP_ODP = 1 << 17
+CAP_RSS = 1 << 19
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -452,6 +455,46 @@ class Tests:
         self.expect(wrong, "the same rule", BUSY, FLOW_ATTACH, in_param=self.mailbox(mac), modifier=2)
         self.expect(wrong, "FLOW_DETACH", OK, FLOW_DETACH, modifier=1)
         self.expect(wrong, "FLOW_DETACH again", BAD_RES_STATE, FLOW_DETACH, modifier=1)
+
+    def test_rss(self, wrong):
+        "RSS groups without and with the capability, and what must be refused"
+        self.init(wrong)
+        for op in RSS_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(), modifier=1)
+        self.device.reset()
+        self.init(wrong, caps=CAP_RAW_PACKET | CAP_RSS)
+
+        def group(*qpns, fields=0xFF, function=1, log_size=0):
+            return struct.pack(f">IBB2x40x{len(qpns)}I", fields, function, log_size, *qpns)
+
+        def rule(index):
+            return struct.pack(">IHB9x64x64x", 1 << 31 | index, 0, 1)
+
+        sound = group(8, 9, log_size=1)
+        for index in (1024, 1025, 1 << 31, 0xFFFFFFFF):
+            for op in RSS_OPS:
+                self.expect(wrong, f"group {index:#x}", BAD_INDEX, op, in_param=self.mailbox(sound), modifier=index)
+        self.expect(wrong, "a group that is not there", BAD_RES_STATE, DESTROY_RSS, modifier=1)
+        for what, status, box in (("QP 0", BAD_PARAM, group(0)), ("QP 256", BAD_PARAM, group(256)),
+                                  ("another group", BAD_PARAM, group(1 << 31)),
+                                  ("a QP 0 behind another", BAD_PARAM, group(8, log_size=1)),
+                                  ("no hash function", BAD_PARAM, group(8, function=0)),
+                                  ("hash function 2", BAD_PARAM, group(8, function=2)),
+                                  ("a field that does not exist", BAD_PARAM, group(8, fields=1 << 8)),
+                                  ("2^10 entries", BAD_SIZE, group(8, log_size=10)),
+                                  ("2^255 entries", BAD_SIZE, group(8, log_size=255)), ("nothing", BAD_PARAM, b"")):
+            self.expect(wrong, f"a group of {what}", status, CREATE_RSS, in_param=self.mailbox(box), modifier=1)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, CREATE_RSS, in_param=NOWHERE, modifier=1)
+        for index in (1, 1024, (1 << 31) - 1):
+            box = self.mailbox(rule(index))
+            self.expect(wrong, f"a rule of group {index:#x}", BAD_PARAM, FLOW_ATTACH, in_param=box)
+        self.expect(wrong, "a sound group", OK, CREATE_RSS, in_param=self.mailbox(sound), modifier=1)
+        self.expect(wrong, "a group's place", BAD_RES_STATE, CREATE_RSS, in_param=self.mailbox(sound), modifier=1)
+        self.expect(wrong, "a rule of the group", OK, FLOW_ATTACH, in_param=self.mailbox(rule(1)))
+        self.expect(wrong, "a group that a rule names", BUSY, DESTROY_RSS, modifier=1)
+        self.expect(wrong, "FLOW_DETACH", OK, FLOW_DETACH)
+        self.expect(wrong, "DESTROY_RSS", OK, DESTROY_RSS, modifier=1)
+        self.expect(wrong, "DESTROY_RSS again", BAD_RES_STATE, DESTROY_RSS, modifier=1)
 
     def test_on_demand(self, wrong):
         "commands of regions on demand without and with the capability, and what must be refused"
