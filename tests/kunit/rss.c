@@ -21,7 +21,8 @@
 #define RSS_IN		0
 #define RSS_OUT		512
 #define RSS_RECORD	1024
-#define RSS_MEMORY	(16 * PAGE_SIZE)
+#define RSS_PAGES	15		/* of queues */
+#define RSS_MEMORY	((1 + RSS_PAGES) * PAGE_SIZE)
 #define RSS_KEY		40
 
 struct rss {
@@ -31,6 +32,7 @@ struct rss {
 	struct hghca_ucontext *uctx;
 	struct uverbs_attr_bundle *bundle;
 	unsigned long memory;
+	u32 pages;			/* of its queues that were given out, each in turn */
 	struct ib_wq_init_attr init;	/* as the last queue has it */
 	struct ib_wq *wqs[RSS_QUEUES];
 	struct hghca_rwq_table *table;
@@ -174,10 +176,11 @@ static void rss_profile(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* Queues                                                               */
 
-static struct hghca_create_wq rss_wq_input(const struct rss *this)
+/* No two queues have a page in common: the debugging of DMA takes that for an error. */
+static struct hghca_create_wq rss_wq_input(struct rss *this)
 {
 	return (struct hghca_create_wq) {
-		.buf_addr = this->memory + PAGE_SIZE,
+		.buf_addr = this->memory + (1 + this->pages++ % RSS_PAGES) * PAGE_SIZE,
 		.dbr_addr = this->memory + RSS_RECORD,
 		.wqe_cnt = 16,
 		.log_stride = 7,
