@@ -41,6 +41,9 @@ void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type)
 		.event = IB_EVENT_WQ_FATAL,
 	};
 
+	/* The device has none in RESET, and ib_core may not be done with making it. */
+	if (READ_ONCE(ibwq->state) == IB_WQS_RESET)
+		return;
 	if (type != HGHCA_EVENT_WQ_CATAS_ERROR) {
 		ibdev_err_ratelimited(ibwq->device, "WQ 0x%x: unknown event 0x%x\n",
 				      hwqp->qpn, type);

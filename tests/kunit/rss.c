@@ -483,6 +483,10 @@ static void rss_wq_events(struct kunit *test)
 	struct rss *this = test->priv;
 	struct ib_wq *ibwq = rss_wq(test);
 
+	/* Not in RESET, which it is in while ib_core makes it. */
+	hghca_qp_dispatch_event(this->fake->hdev, ibwq->wq_num, HGHCA_EVENT_WQ_CATAS_ERROR);
+	KUNIT_EXPECT_EQ(test, 0, this->events);
+	KUNIT_ASSERT_EQ(test, 0, rss_modify(ibwq, IB_WQS_RDY));
 	hghca_qp_dispatch_event(this->fake->hdev, ibwq->wq_num, HGHCA_EVENT_WQ_CATAS_ERROR);
 	KUNIT_EXPECT_EQ(test, 1, this->events);
 	KUNIT_EXPECT_EQ(test, IB_EVENT_WQ_FATAL, this->last.event);
