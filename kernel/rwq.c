@@ -513,6 +513,7 @@ int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 		return ret;
 
 	hqp->user = true;
+	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	hqp->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
 	hqp->hw.event = hghca_qp_event;
 	/* For the number alone: the device has no context under it. */
@@ -559,6 +560,8 @@ void hghca_destroy_rss_qp(struct ib_qp *ibqp)
 void hghca_query_rss_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr,
 			struct ib_qp_init_attr *init)
 {
+	bool signal_all = to_hqp(ibqp)->sq.room.signal_all;
+
 	*attr = (struct ib_qp_attr) {
 		.qp_state = IB_QPS_RTR,
 		.cur_qp_state = IB_QPS_RTR,
@@ -568,6 +571,7 @@ void hghca_query_rss_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr,
 		.event_handler = ibqp->event_handler,
 		.qp_context = ibqp->qp_context,
 		.qp_type = ibqp->qp_type,
+		.sq_sig_type = signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.rwq_ind_tbl = ibqp->rwq_ind_tbl,
 		.port_num = HGHCA_PORT_NUM,
 	};

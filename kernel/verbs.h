@@ -191,7 +191,7 @@ struct hghca_wq {
  *	flushed; under @rq.lock
  * @faults: pages that its sides wait for
  * @rss_group: of a QP with a table of receive work queues, which has nothing else
- *	here but @ibqp, @hw, @user and @uctx
+ *	here but @ibqp, @hw, @user, @uctx, and what @sq says of signals
  */
 struct hghca_qp {
 	struct ib_qp ibqp;

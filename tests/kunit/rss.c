@@ -582,6 +582,7 @@ static struct ib_qp_init_attr rss_qp_attr(struct rss *this)
 {
 	return (struct ib_qp_init_attr) {
 		.qp_type = IB_QPT_RAW_PACKET,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.rwq_ind_tbl = &this->table->ibtable,
 	};
 }
@@ -823,6 +824,7 @@ static void rss_qp_verbs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, attr.port_num);
 	KUNIT_EXPECT_EQ(test, 0, attr.cap.max_send_wr | attr.cap.max_recv_wr);
 	KUNIT_EXPECT_EQ(test, IB_QPT_RAW_PACKET, init.qp_type);
+	KUNIT_EXPECT_EQ(test, IB_SIGNAL_REQ_WR, init.sq_sig_type);
 	KUNIT_EXPECT_PTR_EQ(test, &this->table->ibtable, init.rwq_ind_tbl);
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, hghca_counter_bind_qp(counter, &hqp->ibqp));
 	KUNIT_EXPECT_EQ(test, -EAGAIN, hghca_fill_res_qp_entry_raw(NULL, &hqp->ibqp));

@@ -730,9 +730,9 @@ void rss_bad_qps(void)
 	if (bad_recv != &recv_wr)
 		rig_fail("a receive that is refused is not bad_wr");
 	link_errno(ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init), 0, "ibv_query_qp");
-	if (attr.qp_state != IBV_QPS_RTR || init.cap.max_send_wr || init.cap.max_recv_wr)
-		rig_fail("state %d, %u sends, %u receives", attr.qp_state, init.cap.max_send_wr,
-			 init.cap.max_recv_wr);
+	if (attr.qp_state != IBV_QPS_RTR || init.cap.max_send_wr || init.cap.max_recv_wr || init.sq_sig_all)
+		rig_fail("state %d, %u sends, %u receives, all signaled: %d", attr.qp_state, init.cap.max_send_wr,
+			 init.cap.max_recv_wr, init.sq_sig_all);
 	link_errno(ibv_post_recv(s.qp, &recv_wr, &bad_recv), EINVAL, "a receive, once the state is known");
 	link_errno(ibv_post_send(s.qp, &send_wr, &bad_send), EINVAL, "a send");
 	if (bad_send != &send_wr)
