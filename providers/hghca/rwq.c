@@ -147,6 +147,18 @@ err_errno:
 	return NULL;
 }
 
+/*
+ * The kernel refuses others too, but keeps a reference to the queue then: nobody
+ * could destroy it any more.
+ */
+static bool hghca_wq_states_exist(const struct ibv_wq_attr *attr)
+{
+	if ((attr->attr_mask & IBV_WQ_ATTR_STATE) && attr->wq_state > IBV_WQS_ERR)
+		return false;
+	return !(attr->attr_mask & IBV_WQ_ATTR_CURR_STATE) ||
+	       attr->curr_wq_state <= IBV_WQS_ERR;
+}
+
 int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 {
 	bool sets_state = attr->attr_mask & IBV_WQ_ATTR_STATE;
@@ -155,6 +167,9 @@ int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	struct ibv_modify_wq cmd;
 	bool was_flushing = false;
 	int err;
+
+	if (!hghca_wq_states_exist(attr))
+		return EINVAL;
 
 	/* Before the command: no receive slips in between it and the flag. */
 	if (to_error)

@@ -488,6 +488,10 @@ void rss_states(void)
 		.wq_state = IBV_WQS_RDY, .curr_wq_state = IBV_WQS_RDY,
 	};
 	struct ibv_wq_attr flags = { .attr_mask = IBV_WQ_ATTR_FLAGS, .flags_mask = IBV_WQ_FLAGS_CVLAN_STRIPPING };
+	struct ibv_wq_attr unknown = {
+		.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE,
+		.wq_state = IBV_WQS_RESET, .curr_wq_state = IBV_WQS_UNKNOWN,
+	};
 	struct packet to_first, to_other;
 	struct ibv_flow *flow;
 	struct ibv_wq *wq;
@@ -524,6 +528,8 @@ void rss_states(void)
 	link_errno(set_state(wq, IBV_WQS_RDY), EINVAL, "ERR to RDY");
 	link_errno(ibv_modify_wq(wq, &from), EINVAL, "from RDY, which it is not in");
 	link_errno(ibv_modify_wq(wq, &flags), EOPNOTSUPP, "flags");
+	link_errno(set_state(wq, IBV_WQS_UNKNOWN), EINVAL, "to a state that there is not");
+	link_errno(ibv_modify_wq(wq, &unknown), EINVAL, "from a state that there is not");
 
 	/* RESET: it is empty, and takes nothing. */
 	link_errno(set_state(wq, IBV_WQS_RESET), 0, "ERR to RESET");
