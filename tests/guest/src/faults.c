@@ -214,6 +214,9 @@ static struct ibv_pd *other_pd;
 static struct ibv_mw *type1, *type2;
 static struct ibv_srq *srq;
 static struct ibv_qp *sharing;
+static struct ibv_wq *wq;
+static struct ibv_rwq_ind_table *table;
+static struct ibv_qp *spreading;
 static uint8_t *long_buf;
 static int dmabuf;
 
@@ -555,6 +558,83 @@ static int detach_ipv6(void)
 	return ibv_detach_mcast(ud, &ipv6_group, 0);
 }
 
+static int create_wq(void)
+{
+	struct ibv_wq_init_attr init = {
+		.wq_type = IBV_WQT_RQ,
+		.max_wr = 32,
+		.max_sge = 2,
+		.pd = side.pd,
+		.cq = pair.a.scq,
+	};
+
+	errno = 0;
+	wq = ibv_create_wq(side.ctx, &init);
+	return error_of(wq);
+}
+
+static int destroy_wq(void)
+{
+	return ibv_destroy_wq(wq);
+}
+
+static int wq_to(enum ibv_wq_state state)
+{
+	struct ibv_wq_attr attr = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = state };
+
+	return ibv_modify_wq(wq, &attr);
+}
+
+static int start_wq(void)
+{
+	return wq_to(IBV_WQS_RDY);
+}
+
+static int reset_wq(void)
+{
+	return wq_to(IBV_WQS_RESET);
+}
+
+static int create_table(void)
+{
+	struct ibv_rwq_ind_table_init_attr init = { .ind_tbl = &wq };
+
+	errno = 0;
+	table = ibv_create_rwq_ind_table(side.ctx, &init);
+	return error_of(table);
+}
+
+static int destroy_table(void)
+{
+	return ibv_destroy_rwq_ind_table(table);
+}
+
+static int create_spreading(void)
+{
+	static uint8_t key[40] = { 0x6d, 0x5a };
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+		.pd = side.pd,
+		.rwq_ind_tbl = table,
+		.rx_hash_conf = {
+			.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+			.rx_hash_key_len = sizeof(key),
+			.rx_hash_key = key,
+			.rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4,
+		},
+	};
+
+	errno = 0;
+	spreading = ibv_create_qp_ex(side.ctx, &init);
+	return error_of(spreading);
+}
+
+static int destroy_spreading(void)
+{
+	return ibv_destroy_qp(spreading);
+}
+
 static struct ibv_ah_attr path(void)
 {
 	return (struct ibv_ah_attr) {
@@ -711,6 +791,10 @@ static const struct step program_life[] = {
 	{ "create a UD QP", create_ud, "destroy the UD QP", destroy_ud, { 0 } },
 	{ "attach to a group", attach_ipv4, "detach from the group", detach_ipv4, { 0 } },
 	{ "attach to an IPv6 group", attach_ipv6, "detach from the IPv6 group", detach_ipv6, { 0 } },
+	{ "create a receive work queue", create_wq, "destroy the receive work queue", destroy_wq, { 0 } },
+	{ "RESET to RDY", start_wq, "RDY to RESET", reset_wq, { 0 } },
+	{ "create a table of queues", create_table, "destroy the table of queues", destroy_table, { 0 } },
+	{ "create a QP with the table", create_spreading, "destroy the QP with the table", destroy_spreading, { 0 } },
 	/* Where an address is resolved, routing has an errno of its own. */
 	{ "create an AH", create_ah, "destroy the AH", destroy_ah, { ENOBUFS } },
 	{ "RESET to INIT", init_a, "to RESET", reset_a, { 0 } },
