@@ -217,10 +217,12 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return false;
     }
-    PageFaults::satisfied(s.page);
     s.message_offset += bytes;
-    if (packet.flags & kLast)
+    if (packet.flags & kLast) {
+        // Not before: a message that is dropped comes again from its first packet, whose page is there.
+        PageFaults::satisfied(s.page);
         complete(qp, packet);
+    }
     return true;
 }
 
@@ -257,7 +259,8 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
     }
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to))
         return false;
-    PageFaults::satisfied(s.page);
+    if (last)
+        PageFaults::satisfied(s.page);
     s.message_offset += bytes;
     s.write_va += bytes;
     s.write_left -= bytes;

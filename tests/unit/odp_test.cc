@@ -653,6 +653,29 @@ TEST_F(Odp, APageThatComesAfterAll)
     }
 }
 
+// A message of UC that is dropped comes again from its first packet on: that its page is there says nothing of the hole
+// behind it.
+TEST_F(Odp, AHoleBehindAPageThatIsThere)
+{
+    Pair p(net.a, net.b, patient(HGHCA_QP_ST_UC));
+    Pages to(net.b, 2);
+    to.bring(0);
+    p.a.fill(0, 2 * kPage, 6);
+    p.b.post_recv(to.sge(0, 2 * kPage));
+    p.a.post(send(p.a.sge(0, 2 * kPage)));
+    net.settle(1'000'000);
+    auto f = next_fault(net.b);
+    ASSERT_TRUE(f);
+    EXPECT_EQ(f->va, to.va(kPage));
+    ASSERT_EQ(resume(net.b, *f, true), 0);
+    p.a.post(send(p.a.sge(0, 2 * kPage)));
+    net.settle(1'000'000);
+    EXPECT_FALSE(next_fault(net.b));
+    expect_good(p.a, 2);
+    EXPECT_EQ(syndrome_of(p.b), HGHCA_SYNDROME_LOCAL_PROT_ERR);
+    EXPECT_EQ(p.b.state(), unsigned(HGHCA_QP_STATE_ERR));
+}
+
 // The region goes while its page is awaited: its key is wrong then.
 TEST_F(Odp, ARegionThatGoesWhileAPageIsAwaited)
 {
