@@ -17,6 +17,7 @@
  * The memory that a umem follows is a chunk.  A region is one chunk, or, of all
  * memory, has as many as are in use; odptree.c.
  */
+#include <linux/bitmap.h>
 #include <linux/mmu_notifier.h>
 #include <linux/overflow.h>
 #include <linux/sched/signal.h>
@@ -92,6 +93,37 @@ static void hghca_odp_hide(struct hghca_dev *hdev, struct hghca_mr *mr)
 	wait_for_completion(&mr->odp->released);
 }
 
+/**
+ * hghca_odp_bits - a bit for each page of a chunk
+ * @pages: their number
+ *
+ * Return: the bits, all 0; or NULL without memory.
+ */
+unsigned long *hghca_odp_bits(size_t pages)
+{
+	return kvcalloc(BITS_TO_LONGS(pages), sizeof(unsigned long), GFP_KERNEL);
+}
+
+/*
+ * A page that is there to be written and is asked for once more, to be read, is one to be read
+ * for the umem, which would let it go as one that nobody has written to.  It stays what it was:
+ * what the process may do with a page does not change before its notifier has run.
+ */
+static void hghca_odp_keep_writable(struct hghca_odp_chunk *chunk, u32 first, u32 pages)
+{
+	struct ib_umem_odp *umem_odp = chunk->umem;
+	u32 i;
+
+	lockdep_assert_held(&umem_odp->umem_mutex);
+
+	for (i = first; i < first + pages; i++) {
+		if (umem_odp->dma_list[i] & ODP_WRITE_ALLOWED_BIT)
+			__set_bit(i, chunk->writable);
+		else if (test_bit(i, chunk->writable))
+			umem_odp->dma_list[i] |= ODP_WRITE_ALLOWED_BIT;
+	}
+}
+
 /* ------------------------------------------------------------------ */
 /* Pages that go                                                        */
 
@@ -101,8 +133,8 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 	struct ib_umem_odp *umem_odp = container_of(notifier, struct ib_umem_odp, notifier);
 	struct hghca_dev *hdev = to_hdev(umem_odp->umem.ibdev);
 	struct hghca_odp_chunk *chunk;
+	u32 first, pages;
 	u64 start, end;
-	u32 first;
 
 	if (!mmu_notifier_range_blockable(range))
 		return false;
@@ -119,10 +151,14 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 	start = round_down(start, BIT_ULL(umem_odp->page_shift));
 	end = round_up(end, BIT_ULL(umem_odp->page_shift));
 	first = (start - ib_umem_start(umem_odp)) >> umem_odp->page_shift;
+	pages = (end - start) >> umem_odp->page_shift;
 	/* The pages are another's once this returns: a device that keeps them is given up. */
-	if (hghca_mtts_clear(hdev, &chunk->mtts, first, (end - start) >> umem_odp->page_shift))
+	if (hghca_mtts_clear(hdev, &chunk->mtts, first, pages))
 		hghca_dev_fail(hdev, "pages are not given back");
+	/* Also those that could not be brought once more. */
+	hghca_odp_keep_writable(chunk, first, pages);
 	ib_umem_odp_unmap_dma_pages(umem_odp, start, end);
+	bitmap_clear(chunk->writable, first, pages);
 	atomic64_inc(&chunk->odp->invalidations);
 	if (chunk->odp->tree && !umem_odp->npages)
 		hghca_odp_tree_emptied(chunk->odp->tree, chunk);
@@ -189,6 +225,7 @@ static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_odp_chunk *chunk,
 		return pages;
 
 	first = (address - ib_umem_start(umem_odp)) >> umem_odp->page_shift;
+	hghca_odp_keep_writable(chunk, first, pages);
 	for (i = 0; i < pages; i++)
 		mtts->entry[HGHCA_MTT_SLOT(i)] =
 			cpu_to_be64(hghca_odp_entry(umem_odp->dma_list[first + i]));
@@ -525,6 +562,7 @@ static struct hghca_mr *hghca_odp_alloc_mr(void)
 
 static void hghca_odp_free_mr(struct hghca_mr *mr)
 {
+	kvfree(mr->odp->whole.writable);
 	kfree(mr->odp);
 	kfree(mr);
 }
@@ -633,6 +671,12 @@ struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 	if (err)
 		goto err_release_umem;
 	if (ib_umem_odp_num_pages(umem_odp) > hdev->limits.num_mtts) {
+		err = -ENOMEM;
+		goto err_release_umem;
+	}
+
+	mr->odp->whole.writable = hghca_odp_bits(ib_umem_odp_num_pages(umem_odp));
+	if (!mr->odp->whole.writable) {
 		err = -ENOMEM;
 		goto err_release_umem;
 	}

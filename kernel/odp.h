@@ -16,6 +16,8 @@ struct hghca_odp_tree;
  * @odp: the region's
  * @umem: the memory; its private is the chunk
  * @mtts: one for each of its pages
+ * @writable: a bit for each of them, set while the device may write there; under the
+ *	umem's mutex
  * @table: the one that leads to it, of a tree; otherwise NULL
  * @users: who brings pages now, of a tree; under its lock
  */
@@ -23,6 +25,7 @@ struct hghca_odp_chunk {
 	struct hghca_odp *odp;
 	struct ib_umem_odp *umem;
 	struct hghca_mtts mtts;
+	unsigned long *writable;
 	struct hghca_odp_table *table;
 	u32 users;
 };
@@ -51,8 +54,9 @@ struct hghca_odp {
 	struct hghca_odp_tree *tree;
 };
 
-/* odp.c */
+/* odp.c.  bits: those of so many pages, to be given to kvfree(); or NULL. */
 extern const struct mmu_interval_notifier_ops hghca_odp_ops;
+unsigned long *hghca_odp_bits(size_t pages);
 
 /*
  * odptree.c.  May sleep, but for emptied.  get: the chunk of an address, made when there is

@@ -463,6 +463,38 @@ static void odp_served_in_part(struct kunit *test)
 	odp_expect_gone(test);
 }
 
+/* What the device may write to stays so when it is brought again, to be read. */
+static void odp_stays_writable(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	struct hghca_qp *hqp = odp_qp(test);
+	struct ib_umem_odp *umem_odp;
+	unsigned long second;
+
+	odp_register(test, ODP_ALL_RIGHTS);
+	second = this->memory + PAGE_SIZE;
+	umem_odp = to_ib_umem_odp(to_hmr(this->ibmr)->umem);
+	odp_event(this, hqp->hw.qpn, 0x10001, this->ibmr->lkey, second, 1);
+	odp_event(this, hqp->hw.qpn, 0x20000, this->ibmr->lkey, this->memory, ODP_BYTES);
+	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
+	odp_expect_page(test, 0, ODP_READ_ONLY);
+	odp_expect_page(test, 1, 0);
+	odp_expect_page(test, 2, ODP_READ_ONLY);
+	KUNIT_EXPECT_FALSE(test, umem_odp->dma_list[0] & ODP_WRITE_ALLOWED_BIT);
+	KUNIT_EXPECT_TRUE(test, umem_odp->dma_list[1] & ODP_WRITE_ALLOWED_BIT);
+
+	/* Another page in its place is another matter. */
+	KUNIT_ASSERT_EQ(test, 0, vm_munmap(second, PAGE_SIZE));
+	odp_expect_page(test, 1, ODP_ABSENT);
+	KUNIT_ASSERT_EQ(test, second, kunit_vm_mmap(test, NULL, second, PAGE_SIZE,
+						    PROT_READ | PROT_WRITE,
+						    MAP_ANONYMOUS | MAP_PRIVATE | MAP_FIXED, 0));
+	KUNIT_ASSERT_EQ(test, 0, put_user((u64)1, (u64 __user *)second));
+	odp_event(this, hqp->hw.qpn, 0x30000, this->ibmr->lkey, this->memory, ODP_BYTES);
+	odp_expect_page(test, 1, ODP_READ_ONLY);
+	odp_expect_gone(test);
+}
+
 /* The device does not take the page. */
 static void odp_not_written(struct kunit *test)
 {
@@ -586,6 +618,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(odp_advise_bad),
 	KUNIT_CASE_PARAM(odp_served, odp_fault_gen_params),
 	KUNIT_CASE(odp_served_in_part),
+	KUNIT_CASE(odp_stays_writable),
 	KUNIT_CASE(odp_not_written),
 	KUNIT_CASE(odp_stray),
 	KUNIT_CASE_PARAM(odp_refused, odp_bad_gen_params),
