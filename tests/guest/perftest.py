@@ -27,6 +27,7 @@ UC = {"ib_write_bw": "aqb", "ib_write_lat": "a", "ib_send_bw": "aeqb", "ib_send_
 # An SRQ of each end takes what XRC sends.
 XRC = {program: "qb" if program == "ib_send_bw" else "" for program in OPTIONS}
 TRANSPORTS = {"RC": OPTIONS, "UC": UC, "UD": UD, "XRC": XRC}
+KNOWN_BY = {transport: ("hghca",) if transport == "XRC" else ("hghca", "rxe") for transport in TRANSPORTS}
 VALUES = {"q": (" 16", " 128")}
 ALL_SIZES = [1 << power for power in range(1, 24)]
 UD_SIZES = [1 << power for power in range(1, 13)]
@@ -128,8 +129,7 @@ def enter(program, connection, flags):
     """A test without an option, and one with each of the flags, with each of its values."""
     for option in ["", *(f"-{flag}{value}" for flag in flags for value in VALUES.get(flag, ("",)))]:
         test(f"perftest: {program} {connection} {option}".rstrip(),
-             lambda rig, option=option: check(rig, program, connection, option),
-             subjects=("hghca",) if connection == "XRC" else ("hghca", "rxe"))
+             lambda rig, option=option: check(rig, program, connection, option), subjects=KNOWN_BY[connection])
 
 
 for transport, tools in TRANSPORTS.items():
@@ -150,38 +150,51 @@ def options_match(rig):
 
 
 for transport, tools in TRANSPORTS.items():
-    for tool in tools if transport != "XRC" else ():
+    for tool in tools:
         test(f"perftest: {tool} {transport}, IPv6",
-             lambda rig, run=(tool, transport): check(rig, *run, gid="link-local"))
+             lambda rig, run=(tool, transport): check(rig, *run, gid="link-local"), subjects=KNOWN_BY[transport])
 
 for tool in ("ib_write_bw", "ib_write_lat"):
     test(f"perftest: {tool} RC --write_with_imm",
          lambda rig, tool=tool: check(rig, tool, "RC", "--write_with_imm"))
 
 
-# Who sends the data, so that its packets can be counted: the other end has but acknowledgements to send.
-SENDERS = {"ib_write_bw": "client", "ib_send_bw": "client", "ib_read_bw": "server"}
 MTU_BYTES, MTU_COUNT = 65536, 200
+ATOMIC_BYTES = 8
+
+
+def data_sender(rig, program):
+    """Who sends data, so that its packets can be counted: all else that this end sends is acknowledgements."""
+    return rig.server if program.startswith(("ib_read", "ib_atomic")) else rig.client
 
 
 def with_mtu(rig, program, connection, mtu):
-    """A run with a path MTU, and that the data went in packets of that size."""
-    sender = getattr(rig, SENDERS[program])
+    """A run with a path MTU, and that the data went in packets of that size.
+
+    What an atomic moves has room in any packet, and a datagram is one.
+    """
+    option, size = f"-s {MTU_BYTES}", MTU_BYTES
+    if program.startswith("ib_atomic"):
+        option, size = "", ATOMIC_BYTES
+    elif connection == "UD":
+        option, size = f"-s {mtu}", mtu
+    sender = data_sender(rig, program)
     before = rig.counter(sender, "tx_packets") if sender.counters else 0
-    found = perftest(rig, program, f"-c {connection} -m {mtu} -s {MTU_BYTES}", MTU_COUNT)
-    expect(len(found) == 1, f"{len(found)} result rows")
-    rig.note(f"{found[0][3]:g} MiB/s")
+    found = perftest(rig, program, f"-c {connection} -m {mtu} {option}", MTU_COUNT)
+    expect(len(found) == 1 and found[0][0] == size, f"rows {found}, expected one of {size} bytes")
+    rig.note(f"{found[0][figure_column(program)]:g} {'MiB/s' if is_bandwidth(program) else 'us typical'}")
     if sender.counters:
         sent = rig.counter(sender, "tx_packets") - before
-        least = MTU_COUNT * MTU_BYTES // mtu
+        least = MTU_COUNT * math.ceil(size / mtu)
         expect(least <= sent < least * 3 // 2, f"{sent} packets for what fills {least}")
 
 
-for tool, transport in (("ib_send_bw", "RC"), ("ib_write_bw", "RC"), ("ib_read_bw", "RC"), ("ib_send_bw", "UC"),
-                        ("ib_write_bw", "UC")):
-    for path_mtu in MTUS:
-        test(f"perftest: {tool} {transport} -m {path_mtu}",
-             lambda rig, run=(tool, transport, path_mtu): with_mtu(rig, *run))
+for transport, tools in TRANSPORTS.items():
+    # What RC has shown of a latency and of atomics is not shown again.
+    for tool in tools if transport != "XRC" else ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
+        for path_mtu in MTUS:
+            test(f"perftest: {tool} {transport} -m {path_mtu}",
+                 lambda rig, run=(tool, transport, path_mtu): with_mtu(rig, *run), subjects=KNOWN_BY[transport])
 
 
 @test("perftest: ib_write_bw RC, an HCA to itself")
@@ -194,8 +207,9 @@ def write_to_itself(rig):
 DURATION_S = 10
 FOR_A_TIME = {
     "bandwidth": [("ib_write_bw", "RC"), ("ib_read_bw", "RC"), ("ib_send_bw", "RC"), ("ib_atomic_bw", "RC"),
-                  ("ib_send_bw", "UC"), ("ib_send_bw", "UD")],
-    "latency": [("ib_write_lat", "RC"), ("ib_read_lat", "RC"), ("ib_send_lat", "RC"), ("ib_atomic_lat", "RC")],
+                  ("ib_write_bw", "UC"), ("ib_send_bw", "UC"), ("ib_send_bw", "UD")],
+    "latency": [("ib_write_lat", "RC"), ("ib_read_lat", "RC"), ("ib_send_lat", "RC"), ("ib_atomic_lat", "RC"),
+                ("ib_write_lat", "UC"), ("ib_send_lat", "UC"), ("ib_send_lat", "UD")],
 }
 # Of a latency program: the average in us, then transactions a second.
 DURATION_COLUMN = {"bandwidth": 3, "latency": 2}
