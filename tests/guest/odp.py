@@ -4,6 +4,7 @@
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, test
 from pingpong import pingpong
+from xrc import xsrq_pingpong
 
 OURS = {"subjects": ("hghca",), "limit_s": 150, "aliases": True}
 
@@ -28,11 +29,19 @@ def with_few_contexts(rig):
     run_program(rig, "odp", f"plain {over_link(rig)}")
 
 
-@test("paging on demand: ibv_rc_pingpong", **OURS)
-def rc_pingpong(rig):
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-o -m 4096", 1000003, 100)
+# name, options: -o for a region of the buffer, -O for one of all memory.
+for case_name, options in [("", "-o"), (" with prefetching", "-o -P"), (", events", "-o -e"), (", all memory", "-O"),
+                           (", all memory, with prefetching", "-O -P")]:
+    test(f"paging on demand: ibv_rc_pingpong{case_name}",
+         lambda rig, options=f"{options} -m 4096": pingpong(rig, "ibv_rc_pingpong", "ipv4", options, 1000003, 100),
+         **OURS)
 
 
-@test("paging on demand: ibv_rc_pingpong with prefetching", **OURS)
-def rc_pingpong_prefetching(rig):
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-o -P -m 4096", 1000003, 100)
+@test("paging on demand: ibv_srq_pingpong", **OURS)
+def srq_pingpong(rig):
+    pingpong(rig, "ibv_srq_pingpong", "ipv4", "-o -q 16 -m 4096", 65536, 500)
+
+
+@test("paging on demand: ibv_xsrq_pingpong", **OURS)
+def xrc_pingpong(rig):
+    xsrq_pingpong(rig, "-o -m 4096", 100000, 200)

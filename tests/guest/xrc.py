@@ -9,21 +9,26 @@ from framework import CACHE, IOMMU, expect, test
 OURS = {"subjects": ("hghca",), "limit_s": 120}
 
 
-def xsrq_pingpong(rig, options, size, count, clients=1, server=None, client=None):
-    """One server with `clients` clients, each with as many receivers as the server has."""
-    server, client = server or rig.server, client or rig.client
+def xsrq_pingpong(rig, options, size, count, clients=1, gid="ipv4"):
+    """One server and its clients. With several the server sends to each through the QPs of all of them in turn."""
+    server, client = rig.server, rig.client
     port = rig.next_port()
-    common = f"-s {size} -n {count} -p {port} -c {clients} {options}"
-    ends = rig.pair(f"ibv_xsrq_pingpong -d {server.device} -g {server.gid('ipv4')} {common}",
-                    f"ibv_xsrq_pingpong -d {client.device} -g {client.gid('ipv4')} {common} {server.address}",
-                    port, server, client)
-    for end in ends:
-        expect(re.search("^success$", end.stdout, re.MULTILINE), f"no success: {end.output[-500:]}")
+    common = f"-s {size} -n {count} -p {port} {options}"
+    serving = rig.start(f"ibv_xsrq_pingpong -d {server.device} -g {server.gid(gid)} -c {clients} {common}", server)
+    rig.wait_listening(port, server, serving, "tcp")
+    asking = [rig.start(f"ibv_xsrq_pingpong -d {client.device} -g {client.gid(gid)} {common} {server.address}", client)
+              for _ in range(clients)]
+    for end in [*asking, serving]:
+        said = end.wait(rig.left(60))
+        expect(said.status == 0 and re.search("^success$", said.stdout, re.MULTILINE),
+               f"status {said.status}, no success: {said.output[-500:]}")
 
 
 for case_name, *case in [("defaults", "", 4096, 1000), ("events", "-e", 4096, 500),
-                         ("MTU 1024, 100000 bytes", "-m 1024", 100000, 200), ("1 byte", "", 1, 2000)]:
-    test(f"xrc: ibv_xsrq_pingpong, {case_name}", lambda rig, case=case: xsrq_pingpong(rig, *case))
+                         ("MTU 1024, 100000 bytes", "-m 1024", 100000, 200), ("1 byte", "", 1, 2000),
+                         ("IPv6", "", 4096, 1000, 1, "link-local"), ("four clients", "", 4096, 200, 4),
+                         ("four clients, events", "-e", 4096, 200, 4)]:
+    test(f"xrc: ibv_xsrq_pingpong, {case_name}", lambda rig, case=case: xsrq_pingpong(rig, *case), **OURS)
 
 for way in ("plain", "extended"):
     test(f"xrc: all, an HCA to itself, {way}", lambda rig, way=way: run_program(rig, "xrc", f"{way} {to_itself(rig)}"),
