@@ -8,6 +8,7 @@ receives for all that comes.
 import re
 import time
 
+import perftest
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, succeeded, tail, test
 from perftest import figure_column, figures
@@ -101,3 +102,25 @@ def raw_perftest(rig, program):
 
 for tool in PERFTEST:
     test(f"raw packets: {tool}", lambda rig, tool=tool: raw_perftest(rig, tool), **OURS)
+
+
+# So many in so many runs are more than the HCA has room for at a time: each run must leave none behind.
+FLOWS, FLOW_RUNS = 1000, 5
+# The least time, the most, the typical and the average, and how many in a second.
+FLOW_FIGURES = rf"^{FLOWS}[ \t]+({perftest.NUMBER}(?:[ \t]+{perftest.NUMBER}){{4}})[ \t]*$"
+
+
+@test("raw packets: raw_ethernet_fs_rate", **OURS)
+def flow_rate(rig):
+    """Flows of one QP, each for another port of UDP; the figures are how long it takes to make one."""
+    side, peer = rig.server, rig.client
+    command = (f"raw_ethernet_fs_rate --server -d {side.device} -F -n {FLOWS} --local_mac {mac(rig, side)} "
+               f"--local_ip {side.address} --remote_ip {peer.address} --local_port 10000 --remote_port 20000")
+    for _ in range(FLOW_RUNS):
+        said = succeeded(command, rig.try_run(command, side))
+        expect("Couldn't" not in said.output, f"not all flows were made and destroyed: {tail(said.output)}")
+        row = re.search(FLOW_FIGURES, said.stdout, re.MULTILINE)
+        expect(row, f"no result: {tail(said.output)}")
+        rate = float(row.group(1).split()[-1])
+        expect(rate > 0 or perftest.CLOCK_UNKNOWN in said.stderr, f"no rate: {tail(said.output)}")
+        rig.note(f"{rate:.0f} flows a second")
