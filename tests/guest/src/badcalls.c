@@ -199,6 +199,43 @@ static void shapes(void)
 	}
 }
 
+/* A request takes as many SGEs as its QP was given, and not one more. */
+static void send_sges(void)
+{
+	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad = NULL;
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_qp_init_attr init;
+	struct ibv_sge sge[256];
+	struct ibv_qp_attr attr;
+	struct rig_pair p;
+	uint32_t i, most;
+
+	rig_pair_create(&p, &side, &side, &opts);
+	expect(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init), 0, "ibv_query_qp");
+	most = attr.cap.max_send_sge;
+	if (most >= ARRAY_SIZE(sge))
+		rig_die("a QP of %u SGEs", most);
+	for (i = 0; i <= most; i++) {
+		sge[i] = (struct ibv_sge) { (uintptr_t)p.a.buf + 64 * i, 8, p.a.mr->lkey };
+		memset(p.a.buf + 64 * i, 1 + i, 8);
+	}
+	wr.sg_list = sge;
+	wr.wr.rdma.remote_addr = (uintptr_t)p.b.buf;
+	wr.wr.rdma.rkey = p.b.mr->rkey;
+	wr.num_sge = most + 1;
+	expect(ibv_post_send(p.a.qp, &wr, &bad), EINVAL, "one SGE more than the most");
+	if (bad != &wr)
+		rig_fail("bad_wr is not the request that was refused");
+	rig_expect_none(p.a.scq, "what was refused");
+	wr.num_sge = most;
+	expect(ibv_post_send(p.a.qp, &wr, &bad), 0, "the most SGEs");
+	rig_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the most SGEs");
+	for (i = 0; i < 8 * (most + 1); i++)
+		if (p.b.buf[i] != (i < 8 * most ? 1 + i / 8 : 0))
+			rig_fail("byte %u of %u SGEs: %u", i, most, p.b.buf[i]);
+	rig_pair_destroy(&p);
+}
+
 /* ------------------------------------------------------------------ */
 /* Objects                                                              */
 
@@ -530,6 +567,7 @@ static const struct rig_case cases[] = {
 	{ "posted in SQD", drained },
 	{ "receive queue full, receive of too many SGEs", receive_queue },
 	{ "inline data and atomics of wrong shapes", shapes },
+	{ "requests of the most SGEs and one more", send_sges },
 	{ "QPs of the most and one more", queue_pairs },
 	{ "CQs of the most and one more", completion_queues },
 	{ "regions that cannot be", regions },

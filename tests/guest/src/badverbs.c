@@ -366,6 +366,25 @@ static void rkey_of_other_pd(void)
 	rig_pair_destroy(&p);
 }
 
+static void rkey_of_deregistered_mr(void)
+{
+	struct rig_pair p;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	uint32_t rkey;
+
+	create(&p);
+	mr = ibv_reg_mr(peer_side->pd, p.b.buf, 4096, RIG_ACCESS_ALL);
+	if (!mr)
+		rig_die("ibv_reg_mr");
+	rkey = mr->rkey;
+	if (ibv_dereg_mr(mr))
+		rig_die("ibv_dereg_mr");
+	sge = sge_of(&p.a, 0, 64);
+	must_fail(&p, wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, rkey), IBV_WC_REM_ACCESS_ERR);
+	rig_pair_destroy(&p);
+}
+
 /* A key is not looked at when no byte is moved. */
 static void rkey_wrong_zero_bytes(void)
 {
@@ -515,19 +534,24 @@ static void post_refused(void)
 static void queue_full(void)
 {
 	struct ibv_qp_init_attr init;
-	struct ibv_send_wr wr, *bad;
+	struct ibv_send_wr wr, *bad = NULL;
 	struct ibv_qp_attr attr;
 	struct rig_pair p;
 	struct ibv_sge sge;
 	uint32_t posted = 0;
+	int error = 0;
 
 	create(&p);
 	if (ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init))
 		rig_die("ibv_query_qp");
 	sge = sge_of(&p.a, 0, 8);
 	wr = wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey);
-	while (posted <= 65536 && !ibv_post_send(p.a.qp, &wr, &bad))
-		posted++;
+	while (posted <= 65536 && !error) {
+		error = ibv_post_send(p.a.qp, &wr, &bad);
+		posted += !error;
+	}
+	if (error != ENOMEM || bad != &wr)
+		rig_fail("a request to a full queue: %s", strerror(error));
 	if (posted < attr.cap.max_send_wr || posted > 65535)
 		rig_fail("%u requests fitted in a queue of %u", posted, attr.cap.max_send_wr);
 	if (posted > 64)
@@ -755,6 +779,7 @@ static const struct rig_case cases[] = {
 	{ "atomic, wrong rkey", rkey_wrong_atomic },
 	{ "write, rkey with a wrong tag", rkey_wrong_tag },
 	{ "write, rkey of another PD", rkey_of_other_pd },
+	{ "write, rkey of a deregistered MR", rkey_of_deregistered_mr },
 	{ "write of 0 bytes, wrong rkey", rkey_wrong_zero_bytes },
 	{ "write one byte past the end of the MR", write_past_end },
 	{ "write of many packets past the end of the MR", write_long_past_end },

@@ -468,11 +468,21 @@ static void advice(void)
 
 static void bad_advice(void)
 {
+	struct ibv_pd *pd = ibv_alloc_pd(link_asker.ctx);
 	struct ibv_sge sge;
 	struct area area;
 
+	if (!pd)
+		rig_die("ibv_alloc_pd");
 	area_register(&area, &link_asker, fresh(BYTES), BYTES, IBV_ACCESS_ON_DEMAND);
 	sge = (struct ibv_sge) { (uintptr_t)area.at, BYTES, area.mr->lkey };
+	link_errno(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EPERM, "by another PD");
+	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 0), EINVAL, "on nothing");
+	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1 << 5, &sge, 1), EINVAL,
+		   "with a flag that is none");
+	link_errno(ibv_advise_mr(link_asker.pd, (enum ibv_advise_mr_advice)99, 0, &sge, 1), EOPNOTSUPP,
+		   "that is none");
+	link_errno(ibv_dealloc_pd(pd), 0, "ibv_dealloc_pd");
 	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1), EPERM,
 		   "to write where nobody may");
 	sge.length = BYTES - 1;
