@@ -41,7 +41,7 @@ def data_over_link(rig):
 
 # All but those that register the same memory more than once, each page of 2 GiB for the longest messages: the
 # debugging of DMA has a backtrace to tell of every one.
-WITHOUT_OVERLAPS = "-- send immediate random gather inline lists atomics huge vectors"
+WITHOUT_OVERLAPS = "-- send immediate random gather inline lists atomics huge vectors resized"
 
 
 def with_huge_pages(rig, arguments):

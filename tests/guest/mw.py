@@ -49,6 +49,11 @@ def beside_traffic(rig):
         end.wait(10)
 
 
+@test("regions: a million pages", kernels=("stock",), **OURS)
+def million_pages(rig):
+    regions(rig, "many", over_link)
+
+
 @test("regions: of a dma-buf", **OURS)
 def dma_buf(rig):
     regions(rig, "dma-buf", to_itself)

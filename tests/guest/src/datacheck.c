@@ -12,6 +12,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -508,6 +510,78 @@ static void vectors(void)
 	printf("# %d vectors\n", side_a.ctx->num_comp_vectors);
 }
 
+/* ------------------------------------------------------------------ */
+/* A CQ that is resized while it is in use                              */
+
+#define RESIZES		200
+#define RESIZED_LIMIT_MS	(60000 * rig_slowness())
+
+static atomic_int resizes;
+static atomic_bool resized_enough;
+
+/* No size is too small for all that may be outstanding. */
+static void *resize_on_and_on(void *arg)
+{
+	static const int entries[] = { 500, 40, 1000, 33, 64, 4000 };
+	struct ibv_cq *cq = arg;
+	int round, want;
+
+	for (round = 0; !resized_enough; round++) {
+		want = entries[round % ARRAY_SIZE(entries)];
+		if (ibv_resize_cq(cq, want) || cq->cqe < want) {
+			rig_fail("resizing to %d left %d entries", want, cq->cqe);
+			break;
+		}
+		resizes++;
+	}
+	return NULL;
+}
+
+/* Always some WRITEs under way: each completes once and in its turn, whichever buffer its CQE went to. */
+static void cq_resized(void)
+{
+	enum { UNDER_WAY = 32, STEP = 5000 };
+	int64_t limit = rig_now_ms() + RESIZED_LIMIT_MS;
+	uint64_t posted = 0, done = 0, at;
+	pthread_t thread;
+
+	setup(BUF_BYTES, 0, UNDER_WAY, 1, 0);
+	fill(src, UNDER_WAY * STEP);
+	resizes = 0;
+	resized_enough = false;
+	if (pthread_create(&thread, NULL, resize_on_and_on, pair.a.scq))
+		rig_die("pthread_create");
+	while (!rig_failed() && (done < posted || resizes < RESIZES)) {
+		while (posted < done + UNDER_WAY && resizes < RESIZES && !rig_failed()) {
+			struct ibv_send_wr wr = { .wr_id = posted, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+			struct ibv_sge sge;
+
+			at = posted % UNDER_WAY * STEP;
+			sge = (struct ibv_sge) { (uintptr_t)src + at, STEP, src_mr->lkey };
+			wr.sg_list = &sge;
+			wr.wr.rdma.remote_addr = (uintptr_t)dst + at;
+			wr.wr.rdma.rkey = dst_mr->rkey;
+			if (ibv_post_send(pair.a.qp, &wr, &bad))
+				rig_fail("ibv_post_send of number %llu", (unsigned long long)posted);
+			posted++;
+		}
+		if (!rig_failed() && done < posted)
+			rig_expect(pair.a.scq, done++, IBV_WC_SUCCESS, "a WRITE");
+		if (rig_now_ms() > limit)
+			rig_fail("the CQ was resized %d times only", resizes);
+	}
+	resized_enough = true;
+	pthread_join(thread, NULL);
+	if (!rig_failed() && done < UNDER_WAY)
+		rig_fail("%llu WRITEs in all", (unsigned long long)done);
+	if (!rig_failed() && memcmp(src, dst, UNDER_WAY * STEP))
+		rig_fail("wrong data");
+	rig_expect_none(pair.a.scq, "all of them");
+	rig_check_traffic(&pair, "the same QP");
+	printf("# %llu WRITEs, %d sizes\n", (unsigned long long)done, resizes);
+	teardown(BUF_BYTES);
+}
+
 static const struct rig_case cases[] = {
 	{ "send", sizes_send },
 	{ "send with immediate", sizes_send_imm },
@@ -524,6 +598,7 @@ static const struct rig_case cases[] = {
 	{ "longest write", longest_write },
 	{ "longest read", longest_read },
 	{ "completion vectors", vectors },
+	{ "CQ resized under traffic", cq_resized },
 };
 
 int main(int argc, char **argv)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Memory regions that are changed or made in other ways: registered anew,
- * zero-based, imported, of a dma-buf.  Every byte compared.
+ * zero-based, imported, of a dma-buf, of many pages.  Every byte compared.
  *
- * mr plain|extended|dma-buf DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
+ * mr plain|extended|dma-buf|many DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
  * `dma-buf` is what needs a heap that gives out dma-bufs, which not every
- * kernel has.
+ * kernel has; `many` is what takes too long for a kernel that checks itself.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/dma-heap.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -349,6 +350,88 @@ static void dma_buf(void)
 }
 
 /* ------------------------------------------------------------------ */
+/* Many pages                                                           */
+
+#define MANY_BYTES	(4UL << 30)	/* of addresses: a million pages */
+#define FEWER		16		/* times fewer pages, to compare with */
+#define PIECE_BYTES	(1UL << 20)	/* of memory, which stands behind all of the addresses */
+#define REGISTER_TRIES	3
+/* What a busy host may take longer. Were the time to grow with the square of the pages, that would be FEWER times. */
+#define SLACK		4
+
+static void map_piece(uint8_t *at, int flags, int fd)
+{
+	if (mmap(at, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_FIXED | flags, fd, 0) == MAP_FAILED)
+		rig_die("mmap");
+}
+
+/* Addresses over one piece of memory again and again, but at their middle and end. */
+static uint8_t *many_pages(void)
+{
+	int fd = memfd_create("piece", MFD_CLOEXEC);
+	uint8_t *at = mmap(NULL, MANY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t i;
+
+	if (at == MAP_FAILED || fd < 0 || ftruncate(fd, PIECE_BYTES))
+		rig_die("4 GB of addresses");
+	for (i = 0; i < MANY_BYTES; i += PIECE_BYTES)
+		map_piece(at + i, MAP_SHARED, fd);
+	map_piece(at + MANY_BYTES / 2, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	map_piece(at + MANY_BYTES - PIECE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	close(fd);
+	return at;
+}
+
+/* Registered and let go of, in ms: the best of some tries, for the first finds no page mapped. */
+static int64_t registering_ms(uint8_t *at, size_t bytes)
+{
+	int64_t start, took, best = INT64_MAX;
+	struct ibv_mr *mr;
+	int i;
+
+	for (i = 0; i < REGISTER_TRIES; i++) {
+		start = rig_now_ms();
+		mr = ibv_reg_mr(link_owner->pd, at, bytes, RIG_ACCESS_ALL);
+		if (!mr || ibv_dereg_mr(mr))
+			rig_die("ibv_reg_mr of %zu bytes", bytes);
+		took = rig_now_ms() - start;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+/* Pages are registered in a time that is proportional to their number, and each is found. */
+static void million_pages(void)
+{
+	static const size_t places[] = { 0, MANY_BYTES / 2, MANY_BYTES - LINK_LONG };
+	uint8_t *at = many_pages();
+	int64_t many, few;
+	struct ibv_mr *mr;
+	struct link l;
+	size_t i;
+
+	few = registering_ms(at, MANY_BYTES / FEWER);
+	many = registering_ms(at, MANY_BYTES);
+	printf("# %lu pages: %lld ms, %lu pages: %lld ms\n", MANY_BYTES / FEWER / 4096, (long long)few,
+	       MANY_BYTES / 4096, (long long)many);
+	if (many > SLACK * FEWER * (few + 1))
+		rig_fail("a million pages take %lld ms, one in %d of them %lld ms", (long long)many, FEWER,
+			 (long long)few);
+	link_open(&l);
+	mr = ibv_reg_mr(link_owner->pd, at, MANY_BYTES, RIG_ACCESS_ALL);
+	if (!mr)
+		rig_die("ibv_reg_mr of a million pages");
+	for (i = 0; i < ARRAY_SIZE(places) && !rig_failed(); i++) {
+		lands_in(&l, mr, (uintptr_t)at + places[i], at + places[i], "one of a million pages");
+		sends_from(&l, mr, (uintptr_t)at + places[i], at + places[i], "from one of a million pages");
+	}
+	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, (uintptr_t)at + MANY_BYTES, 1, "the byte behind them");
+	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+	link_close(&l);
+	munmap(at, MANY_BYTES);
+}
+
+/* ------------------------------------------------------------------ */
 
 static const struct rig_case cases[] = {
 	{ "re-registered: access", rereg_access },
@@ -365,9 +448,15 @@ static const struct rig_case dma_buf_cases[] = {
 	{ "dma-buf", dma_buf },
 };
 
+static const struct rig_case many_cases[] = {
+	{ "a million pages", million_pages },
+};
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "dma-buf"))
 		return link_run(dma_buf_cases, ARRAY_SIZE(dma_buf_cases), argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "many"))
+		return link_run(many_cases, ARRAY_SIZE(many_cases), argc, argv);
 	return link_run(cases, ARRAY_SIZE(cases), argc, argv);
 }
