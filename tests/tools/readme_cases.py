@@ -35,7 +35,7 @@ def exists(proof, names):
     if "/" in proof:
         return (repo.ROOT / proof).exists()
     pattern = ".*".join(map(re.escape, proof.split("...")))
-    return any(re.search(pattern, name) for name in names)
+    return any(re.match(pattern, name) for name in names)
 
 
 def registered():
@@ -68,7 +68,7 @@ def test_guest_tables():
 def test_missing():
     """A test, a case or a file that does not exist is found"""
     wrong = ["pingpong: of another kind", "src/mr.c: no such case", "src/none.c: access", "tests/none",
-             "windows: ... none"]
+             "windows: ... none", "all, an HCA to itself"]
     sound = ["pingpong", "windows: all, ... extended", "src/mr.c: imported", "tests/kunit", "src/isolation.c"]
     same(missing(wrong + sound, registered()), wrong, "what does not exist")
 
