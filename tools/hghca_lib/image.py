@@ -4,6 +4,7 @@
 Nothing of this project is in it; that comes on the payload disk.
 """
 
+import os
 import shutil
 
 from . import buildroot as buildroot_module
@@ -11,13 +12,22 @@ from . import cache, host
 
 STEP = "guest image"
 SIZE_BYTES = 6 * cache.GIB
-DISK_SIZE = "4G"
+# What the guest may write to its disk; a sparse file, so it costs nothing until then.
+ROOM_MIB = 3072
 PACKAGES = """
     rdma-core libibverbs1 ibverbs-utils ibverbs-providers librdmacm1 rdmacm-utils libibumad3
     perftest qperf python3 python3-pyverbs
     iproute2 iputils-ping iputils-arping ethtool pciutils kmod procps psmisc util-linux mount
     udhcpc udhcpd openssh-server openssh-client netcat-openbsd iperf3 tcpdump strace gdb
-    fio nvme-cli bash less nano
+    fio nvme-cli open-iscsi nfs-common nfs-kernel-server bash less nano
+    ucx-utils libfabric-bin openmpi-bin python3-mpi4py
+""".split()
+# Not unpacked. UCX is built with AMD's GPUs, whose libraries, a compiler and more, 230 MB, only its plugins load.
+EXCLUDED = """
+    /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
+    /usr/lib/x86_64-linux-gnu/ucx/*rocm* /usr/lib/x86_64-linux-gnu/libamdhip64.so* /usr/lib/x86_64-linux-gnu/libhiprtc*
+    /usr/lib/x86_64-linux-gnu/libhsa-runtime64.so* /usr/lib/x86_64-linux-gnu/libamd_comgr.so*
+    /usr/lib/x86_64-linux-gnu/libLLVM*.so* /usr/lib/llvm-*/* /usr/lib/x86_64-linux-gnu/libz3.so*
 """.split()
 # Unpacked in the image: xz costs seconds of boot time in an emulated machine.
 PLAIN_MODULES = ["drivers/infiniband", "drivers/nvme", "drivers/block", "drivers/target", "fs", "net", "lib", "crypto"]
@@ -38,7 +48,7 @@ CURE = "remove the folder `image` of the cache and run `tools/hghca setup` again
 
 
 def image_key(buildroot):
-    return cache.key(buildroot.key, *PACKAGES, *PLAIN_MODULES, INSTALL, DISK_SIZE)
+    return cache.key(buildroot.key, *PACKAGES, *EXCLUDED, *PLAIN_MODULES, INSTALL, str(ROOM_MIB))
 
 
 def is_made(buildroot):
@@ -53,14 +63,22 @@ def make(buildroot):
         log = cache.log_path("image")
         log.unlink(missing_ok=True)
         root = folder / "root"
-        buildroot_module.debootstrap(root, PACKAGES, log, STEP)
+        buildroot_module.debootstrap(root, PACKAGES, log, STEP,
+                                     [f"--dpkgopt=path-exclude={path}" for path in EXCLUDED])
         _adapt(root)
         buildroot.run(["sh", "-c", INSTALL, "sh", version, *PLAIN_MODULES], log, STEP, CURE, {"guest": root})
         host.run_logged(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(root),
-                         str(folder / "disk.ext4"), DISK_SIZE], log, STEP, CURE)
+                         str(folder / "disk.ext4"), f"{disk_mib(root)}M"], log, STEP, CURE)
         shutil.rmtree(root)
 
     return cache.make("image", image_key(buildroot), build, SIZE_BYTES, STEP) / "disk.ext4"
+
+
+def disk_mib(root):
+    """The size of the disk in MiB: what is below root, a tenth on top for the file system's own, and room."""
+    used = sum(os.lstat(os.path.join(folder, name)).st_blocks * 512
+               for folder, folders, files in os.walk(root) for name in folders + files)
+    return used * 11 // (10 * cache.MIB) + ROOM_MIB
 
 
 def _adapt(root):
