@@ -6,27 +6,15 @@ the second guest, or the HCA's own: then everything goes from the HCA to itself.
 """
 
 import contextlib
-import dataclasses
-import re
 
 from framework import VMS, expect, tail, test
+from storage import FILE, FIO, LOAD_RAM, checksum, disk_of, files_on, fio, write_and_compare, write_random
+from users import check_fast, fast
 
 NQN = "nqn.2014-08.org.nvmexpress:hghca"
 HOST = "--hostnqn nqn.2014-08.org.nvmexpress:hghca-host --hostid 3a0f2f0e-7a3c-4f6e-9f6b-4f1a6c1f7b10"
 PORT = 4420
 OURS = {"subjects": ("hghca",), "limit_s": 180}
-
-
-@dataclasses.dataclass
-class Disk:
-    """What the target exports; the stock kernel's disk in memory has sectors of 512 bytes, a file blocks of 4 KiB."""
-    path: str
-    mib: int
-    sector: int
-
-
-RAM = Disk("/dev/ram0", 48, 512)
-FILE = Disk("/tmp/namespace", 32, 4096)
 
 EXPORT = """
 set -e
@@ -71,16 +59,11 @@ exit 1
 """
 
 
-def disk_of(rig):
-    """The debug kernels have no disk in memory."""
-    return RAM if rig.kernel == "stock" else FILE
-
-
 def prepare(rig, side):
     """What the target exports, and the modules, which the debug kernels have built in."""
     disk = disk_of(rig)
     if rig.kernel == "stock":
-        rig.run(f"modprobe -a configfs nvmet nvmet-rdma && modprobe brd rd_nr=1 rd_size={disk.mib * 1024}", side)
+        rig.run(f"modprobe -a configfs nvmet nvmet-rdma && {LOAD_RAM}", side)
     else:
         rig.run(f"head -c {disk.mib}M /dev/zero > {disk.path}", side)
 
@@ -125,61 +108,9 @@ def connected(rig, host, address, options=""):
             host.guest.run("modprobe -r nvme-rdma nvme-fabrics", timeout=30)
 
 
-def checksum(rig, side, disk, block="1M"):
-    """Of the whole disk, read from the device and not from memory that has it still."""
-    rig.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
-    return rig.run(f"dd if={disk} bs={block} iflag=direct status=none | sha256sum", side).split()[0]
-
-
-def write_random(rig, host, disk, block):
-    """Fill the disk with random bytes; their checksum, taken before they went to the disk."""
-    return rig.run(f"set -e; head -c {disk_of(rig).mib}M /dev/urandom > /tmp/random; sha256sum /tmp/random; "
-                   f"dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random", host).split()[0]
-
-
 def copy_and_compare(rig, host, server):
-    """Random data out and in again, by the host's own checksum, the host's reading, and what the target has."""
     with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
-        for block in ("1M", "64k", "4M"):
-            before = fast(rig, host)
-            written = write_random(rig, host, disk, block)
-            expect(checksum(rig, host, disk, block) == written, f"{block}: read back other data than were written")
-            expect(checksum(rig, server, disk_of(rig).path) == written, f"{block}: the target has other data")
-            # Out and in again, by requests of 4 MiB at most.
-            check_fast(rig, host, before, disk_of(rig).mib // 2)
-
-
-def fast(rig, host):
-    """How often the host registered memory, and how often a key was invalidated, by it or by the target."""
-    return [rig.counter(host, name) for name in ("regions_registered", "keys_invalidated")]
-
-
-def check_fast(rig, host, before, least):
-    """The host's memory was registered by work requests, and each key was made invalid."""
-    registered, invalidated = (after - start for start, after in zip(before, fast(rig, host)))
-    rig.note(f"{registered} regions registered, {invalidated} keys invalidated")
-    expect(registered >= least, f"{registered} regions were registered, expected at least {least}")
-    expect(invalidated >= registered, f"{registered} regions were registered, and {invalidated} keys invalidated")
-
-
-def fio(rig, host, disk, options):
-    """fio writes, reads and compares all it wrote; what it says of itself."""
-    size = disk_of(rig)
-    options = options.format(sector=size.sector)
-    said = rig.run(f"fio --name=verify --filename={disk} --ioengine=libaio --direct=1 --verify=crc32c "
-                   f"--verify_fatal=1 --do_verify=1 --size={size.mib}M --group_reporting {options}", host, timeout=120)
-    expect("err= 0" in said and not re.search(r"verify: bad|verify failed", said), said[-2000:])
-    rates = re.findall(r"^\s+(read|write): IOPS=([^,]+), BW=(\S+)", said, re.MULTILINE)
-    expect({kind for kind, *_ in rates} == {"read", "write"}, f"fio did not both write and read: {said[-1000:]}")
-    rig.note(", ".join(f"{kind}: {iops} IOPS, {bandwidth}" for kind, iops, bandwidth in rates))
-
-
-# What fio is asked to do: sizes from one sector to 1 MiB, many commands under way.
-FIO = {
-    "a sector to 1 MiB, 64 under way": "--rw=randwrite --bsrange={sector}-1M --iodepth=64",
-    "4 KiB, 64 under way": "--rw=randwrite --bs=4k --iodepth=64 --io_size=16M",
-    "256 KiB in sequence, 16 under way": "--rw=write --bs=256k --iodepth=16",
-}
+        write_and_compare(rig, host, server, disk)
 
 
 def verify(rig, host, server, options, inline=4096):
@@ -207,22 +138,8 @@ def without_inline(rig, host, server):
 
 
 def files(rig, host, server):
-    """A file system on the disk: a copy of the one that came with the guest, with further files in it."""
-    numbers = "$(seq 20)"
     with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
-        rig.run(f"dd if=$(findmnt -n -o SOURCE /opt/hghca) of={disk} bs=64k oflag=direct conv=fsync status=none", host)
-        rig.run(f"mount -t ext4 {disk} /mnt", host)
-        try:
-            sums = rig.run(f"cd /mnt; for i in {numbers}; do head -c $((i * 4321)) /dev/urandom > $i || exit; done; "
-                           f"sha256sum {numbers}", host)
-        finally:
-            rig.run("umount /mnt", host)
-        rig.run(f"echo 3 > /proc/sys/vm/drop_caches; mount -t ext4 -o ro {disk} /mnt", host)
-        try:
-            expect(rig.run(f"cd /mnt; sha256sum {numbers}", host) == sums, "the files are not what was written")
-            rig.run("cd /opt/hghca; for file in *; do [ ! -f $file ] || cmp $file /mnt/$file || exit; done", host)
-        finally:
-            rig.run("umount /mnt", host)
+        files_on(rig, host, disk)
 
 
 # What the NVMe host says where the kernel has no multipathing.

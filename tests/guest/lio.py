@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel's SCSI target, LIO: what iSER's and SRP's targets have in common, and the disk at the host's end.
+
+The debug kernels have neither of them, nor SCSI.
+"""
+
+import contextlib
+import dataclasses
+import functools
+
+from framework import VMS, test
+from storage import FIO, LOAD_RAM, RAM, files_on, fio, write_and_compare
+from users import check_fast, fast, leaving_nothing
+
+# sd asks every disk for its hints about streams, which LIO does not have and says so.
+SCSI = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
+        "expected_log": (r"^MODE SENSE: unimplemented page/subpage: 0x0a/0x05$",)}
+TARGET = "/sys/kernel/config/target"
+BACKSTORE = f"{TARGET}/core/iblock_0/disk"
+# The folder is where LIO keeps its state; it complains when it is missing.
+EXPORT = f"""
+set -e
+mkdir -p /etc/target
+modprobe -a configfs target_core_mod target_core_iblock
+{LOAD_RAM}
+mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+mkdir -p {BACKSTORE}
+echo udev_path={RAM.path} > {BACKSTORE}/control
+echo 1 > {BACKSTORE}/enable
+"""
+WITHDRAW = f"""
+rmdir {BACKSTORE} {TARGET}/core/iblock_0
+cd /
+umount /sys/kernel/config
+"""
+# The first two come with LIO, whether asked for or not.
+MODULES = "target_core_user target_core_pscsi target_core_file target_core_iblock target_core_mod brd"
+# There is no other SCSI disk, and sd looks for one in a thread of its own.
+DISK = f"""
+for i in $(seq 200); do
+    for disk in /sys/block/sd*; do
+        [ "$(cat $disk/size 2>/dev/null)" = {RAM.mib * 2048} ] && [ -b /dev/${{disk##*/}} ] || continue
+        grep -q LIO-ORG $disk/device/vendor && echo /dev/${{disk##*/}} && exit
+    done
+    sleep 0.05
+done
+echo "no disk of {RAM.mib} MiB in 10 s:" >&2
+head -n 20 /sys/block/sd*/size /sys/class/scsi_device/*/device/state /sys/class/scsi_host/*/state >&2
+exit 1
+"""
+
+
+def exported(side, withdraw, modules):
+    """A block that exports RAM with LIO, and after which nothing of it is left.
+
+    withdraw: shell commands that undo what the block does; modules: those of the transport.
+    """
+    return leaving_nothing(side, withdraw + WITHDRAW, f"{modules} {MODULES}", "the target")
+
+
+def disk_at(rig, host):
+    """The path of the disk that a login has brought the host."""
+    return rig.run(DISK, host).strip()
+
+
+@dataclasses.dataclass
+class Protocol:
+    """How a host gets at the target's disk.
+
+    target(rig, side): a context with RAM exported; connected(rig, host, server): one with the path of the host's disk.
+    expected_log: what its modules say.
+    """
+    name: str
+    target: object
+    connected: object
+    expected_log: tuple = ()
+
+    @contextlib.contextmanager
+    def disk(self, rig, host, server):
+        with self.target(rig, server), self.connected(rig, host, server) as disk:
+            yield disk
+
+
+def compare(protocol, rig, host, server):
+    with protocol.disk(rig, host, server) as disk:
+        write_and_compare(rig, host, server, disk)
+
+
+def verify(protocol, rig, host, server, options):
+    with protocol.disk(rig, host, server) as disk:
+        before = fast(rig, host)
+        fio(rig, host, disk, options)
+        # What is written may come with the command; what is read is registered.
+        check_fast(rig, host, before, 32)
+
+
+def files(protocol, rig, host, server):
+    with protocol.disk(rig, host, server) as disk:
+        files_on(rig, host, disk)
+
+
+def sessions(protocol, rig, host, server):
+    """Five sessions after one another; each reads what the one before has written."""
+    with protocol.target(rig, server):
+        for turn in range(5):
+            new, old = f"/tmp/session{turn % 2}", f"/tmp/session{1 - turn % 2}"
+            with protocol.connected(rig, host, server) as disk:
+                if turn:
+                    rig.run(f"cmp -n 4194304 {old} {disk}", host)
+                rig.run(f"set -e; head -c 4M /dev/urandom > {new}; "
+                        f"dd if={new} of={disk} bs=256k oflag=direct status=none", host)
+    rig.run("rm /tmp/session0 /tmp/session1", host)
+
+
+def enter(protocol):
+    """The tests of a protocol."""
+    options = {**SCSI, "expected_log": (*SCSI["expected_log"], *protocol.expected_log)}
+
+    def to_itself(name, run):
+        test(f"kernel users: {protocol.name}, an HCA to itself, {name}",
+             lambda rig: run(protocol, rig, rig.client, rig.client), **options)
+
+    def two_machines(name, run):
+        test(f"kernel users: {protocol.name}, two machines, {name}",
+             lambda rig: run(protocol, rig, rig.client, rig.server), machine=VMS, **options)
+
+    to_itself("data written, read and compared", compare)
+    to_itself("fio", functools.partial(verify, options=next(iter(FIO.values()))))
+    two_machines("data written, read and compared", compare)
+    two_machines("data written, read and compared, the other way",
+                 lambda protocol, rig, client, server: compare(protocol, rig, server, client))
+    for name, chosen in FIO.items():
+        two_machines(f"fio, {name}", functools.partial(verify, options=chosen))
+    two_machines("five sessions", sessions)
+    two_machines("files", files)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests of storage over RDMA share: the disk that the target exports, and what the host does with it."""
+
+import dataclasses
+import re
+
+from framework import expect
+from users import carried, check_fast, fast
+
+MIB = 1 << 20
+
+
+@dataclasses.dataclass
+class Disk:
+    """What the target exports; the stock kernel's disk in memory has sectors of 512 bytes, a file blocks of 4 KiB."""
+    path: str
+    mib: int
+    sector: int
+
+
+RAM = Disk("/dev/ram0", 48, 512)
+FILE = Disk("/tmp/namespace", 32, 4096)
+LOAD_RAM = f"modprobe brd rd_nr=1 rd_size={RAM.mib * 1024}"
+
+
+def disk_of(rig):
+    """The debug kernels have no disk in memory."""
+    return RAM if rig.kernel == "stock" else FILE
+
+
+def checksum(rig, side, disk, block="1M"):
+    """Of the whole disk, read from the device and not from memory that has it still."""
+    rig.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
+    return rig.run(f"dd if={disk} bs={block} iflag=direct status=none | sha256sum", side).split()[0]
+
+
+def write_random(rig, host, disk, block):
+    """Fill the disk with random bytes; their checksum, taken before they went to the disk."""
+    return rig.run(f"set -e; head -c {disk_of(rig).mib}M /dev/urandom > /tmp/random; sha256sum /tmp/random; "
+                   f"dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random", host).split()[0]
+
+
+def write_and_compare(rig, host, server, disk):
+    """Random data out and in again, by the host's own checksum, the host's reading, and what the target has."""
+    size = disk_of(rig)
+    for block in ("1M", "64k", "4M"):
+        before = fast(rig, host)
+        with carried(rig, host, size.mib * MIB, size.mib * MIB):
+            written = write_random(rig, host, disk, block)
+            expect(checksum(rig, host, disk, block) == written, f"{block}: read back other data than were written")
+        expect(checksum(rig, server, size.path) == written, f"{block}: the target has other data")
+        # Out and in again, by requests of 4 MiB at most.
+        check_fast(rig, host, before, size.mib // 2)
+
+
+def fio(rig, host, disk, options):
+    """fio writes, reads and compares all it wrote; what it says of itself."""
+    size = disk_of(rig)
+    run_fio(rig, host, f"--filename={disk} --size={size.mib}M {options.format(sector=size.sector)}")
+
+
+def run_fio(rig, host, options):
+    said = rig.run(f"fio --name=verify --ioengine=libaio --direct=1 --verify=crc32c --verify_fatal=1 --do_verify=1 "
+                   f"--group_reporting {options}", host, timeout=120)
+    expect("err= 0" in said and not re.search(r"verify: bad|verify failed", said), said[-2000:])
+    rates = re.findall(r"^\s+(read|write): IOPS=([^,]+), BW=(\S+)", said, re.MULTILINE)
+    expect({kind for kind, *_ in rates} == {"read", "write"}, f"fio did not both write and read: {said[-1000:]}")
+    rig.note(", ".join(f"{kind}: {iops} IOPS, {bandwidth}" for kind, iops, bandwidth in rates))
+
+
+# What fio is asked to do: sizes from one sector to 1 MiB, many commands under way.
+FIO = {
+    "a sector to 1 MiB, 64 under way": "--rw=randwrite --bsrange={sector}-1M --iodepth=64",
+    "4 KiB, 64 under way": "--rw=randwrite --bs=4k --iodepth=64 --io_size=16M",
+    "256 KiB in sequence, 16 under way": "--rw=write --bs=256k --iodepth=16",
+}
+
+
+def files_on(rig, host, disk):
+    """A file system on the disk: a copy of the one that came with the guest, with further files in it."""
+    numbers = "$(seq 20)"
+    rig.run(f"dd if=$(findmnt -n -o SOURCE /opt/hghca) of={disk} bs=64k oflag=direct conv=fsync status=none", host)
+    rig.run(f"mount -t ext4 {disk} /mnt", host)
+    try:
+        sums = rig.run(f"cd /mnt; for i in {numbers}; do head -c $((i * 4321)) /dev/urandom > $i || exit; done; "
+                       f"sha256sum {numbers}", host)
+    finally:
+        rig.run("umount /mnt", host)
+    rig.run(f"echo 3 > /proc/sys/vm/drop_caches; mount -t ext4 -o ro {disk} /mnt", host)
+    try:
+        expect(rig.run(f"cd /mnt; sha256sum {numbers}", host) == sums, "the files are not what was written")
+        rig.run("cd /opt/hghca; for file in *; do [ ! -f $file ] || cmp $file /mnt/$file || exit; done", host)
+    finally:
+        rig.run("umount /mnt", host)
