@@ -26,20 +26,27 @@ PROGRAMS = {
     "timed": ["timed.c", "link.c", "rig.c"],
     "xrc": ["xrc.c", "link.c", "rig.c"],
 }
+# shared library -> its C files in src/
+LIBRARIES = {
+    "smc_preload.so": ["smc_preload.c"],
+}
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
 
 
 def make(buildroot):
     """The folder with the programs and the Python scripts for the guest."""
     sources = [HERE / "src", HERE / "inguest", repo.path("include")]
-    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), cache.tree_key(repo.ROOT, *sources))
+    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), cache.tree_key(repo.ROOT, *sources))
 
     def build(folder):
         log = cache.log_path("guest-programs")
         log.unlink(missing_ok=True)
         binds = {"src": HERE / "src", "include": repo.path("include"), "out": folder}
-        for program, files in PROGRAMS.items():
-            command = f"gcc {FLAGS} -o /mnt/out/{program} {' '.join(files)} -libverbs"
+        commands = [f"gcc {FLAGS} -o /mnt/out/{program} {' '.join(files)} -libverbs"
+                    for program, files in PROGRAMS.items()]
+        commands += [f"gcc {FLAGS} -shared -fPIC -o /mnt/out/{library} {' '.join(files)}"
+                     for library, files in LIBRARIES.items()]
+        for command in commands:
             buildroot.run(["sh", "-c", command], log, "guest test programs",
                           "the error is in tests/guest/src of this checkout; correct it there", binds, "/mnt/src")
         for script in (HERE / "inguest").glob("*.py"):

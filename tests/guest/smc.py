@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SMC-R: the kernel carries the bytes of TCP sockets by RDMA when both ends agree to, and by TCP when they do not.
+
+The HCA speaks RoCE v2 alone, so it is SMC-Rv2, which wants an EID that both ends have. Programs get SMC sockets by a
+library that is loaded before them (src/smc_preload.c), as smc_run of smc-tools does, which Debian does not have.
+"""
+
+import contextlib
+import dataclasses
+import json
+
+from framework import VMS, expect, succeeded, tail, test
+from users import carried, leaving_nothing
+
+# The kernel calls everything that it tells of its devices, networks, link groups and links a warning.
+OURS = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
+        "expected_log": (r"^smc: (adding|removing) ib device ", r"^smc:    ib device \S+ port \d+ has pnetid ",
+                         r"^smc: (net|ib) device \S+ (ibport \d+ )?(applied|erased) user defined pnetid ",
+                         r"^smc: SMC-R lg [0-9a-f]+ net \d+ (state changed|link added|link removed): ")}
+PRELOAD = "LD_PRELOAD=/share/smc_preload.so"
+IPPROTO_SMC = 256
+MESSAGES_BYTES = 4 * 2 * (1 + 100 + 4088 + 4096 + 65535 + 65536 + 65537 + 1000003)  # what inguest/smc.py sends each way
+
+
+@contextlib.contextmanager
+def configured(rig, client, server):
+    """SMC-R between the two, or at the one that is both: its TCP goes over the loopback interface."""
+    sides = [client] if client is server else [client, server]
+    with contextlib.ExitStack() as stack:
+        for side in sides:
+            stack.enter_context(leaving_nothing(side, "", "smc_diag smc", "SMC"))
+            rig.run("modprobe -a smc smc_diag", side)
+            rig.run(f"python3 /share/smc.py configure {f'lo {side.device}' if client is server else ''}", side)
+        yield
+
+
+def counts(rig, side):
+    return json.loads(rig.run("python3 /share/smc.py stats", side))
+
+
+@dataclasses.dataclass
+class Connections:
+    """How many connections a block makes, and how many bytes go from the client to the server and back."""
+    number: int
+    there: int
+    back: int
+
+
+@contextlib.contextmanager
+def by_rdma(rig, client, server, expected):
+    """The block's connections are all SMC-R, none falls back to TCP, and the bytes are RDMA's."""
+    before = [counts(rig, side) for side in (client, server)]
+    own = client is server
+    sent, received = (expected.there + expected.back,) * 2 if own else (expected.there, expected.back)
+    with carried(rig, client, sent, received):
+        yield
+    after = [counts(rig, side) for side in (client, server)]
+    rise = [{name: value - old[name] for name, value in new.items() if name != "reasons"}
+            for old, new in zip(before, after)]
+    rig.note(f"client {rise[0]}, server {rise[1]}")
+    told = "; ".join(f"{name} {one}, reasons of fallbacks ({new['reasons']})"
+                     for name, one, new in zip(("client", "server"), rise, after))
+    expect(not any(one["fallbacks"] or one["errors"] for one in rise), f"not every connection is SMC-R: {told}")
+    expect(rise[0]["client_v2"] >= expected.number and rise[1]["server_v2"] >= expected.number,
+           f"fewer than {expected.number} connections by SMC-Rv2: {told}")
+    expect(rise[0]["tx_bytes"] >= expected.there and rise[1]["tx_bytes"] >= expected.back,
+           f"fewer than {expected.there} and {expected.back} bytes by SMC-R: {told}")
+
+
+def messages(rig, client, server, protocol, environment):
+    """Four connections at once, messages of many sizes both ways; the kernel says of each socket what carries it."""
+    port = rig.next_port()
+    with configured(rig, client, server), \
+            by_rdma(rig, client, server, Connections(4, MESSAGES_BYTES, MESSAGES_BYTES)):
+        arguments = f"{protocol} {server.address} {port}"
+        serving = rig.start(f"{environment} exec python3 /share/smc.py serve {arguments}", server)
+        rig.wait_listening(port, server, serving, "tcp")
+        said = rig.try_run(f"{environment} exec python3 /share/smc.py ask {arguments}", client, timeout=120)
+        expect(said.status == 0 and said.stdout.count("ok ") == 4 and "not ok" not in said.stdout,
+               f"status {said.status}: {tail(said.output)}\nserver: {tail(serving.output)}")
+        told = succeeded("smc.py serve", serving.wait(rig.left(20)))
+        expect(told.stdout.count(f"accepted: SMC-R on {server.device}") == 4, f"the server said: {told.output}")
+
+
+def stream(rig, client, server):
+    """16 MiB each way by nc, compared."""
+    length = 16 << 20
+    with configured(rig, client, server), by_rdma(rig, client, server, Connections(1, length, 0)):
+        send(rig, client, server, length)
+    if client is not server:
+        with configured(rig, server, client), by_rdma(rig, server, client, Connections(1, length, 0)):
+            send(rig, server, client, length)
+
+
+def send(rig, sender, receiver, length):
+    """A stream of random bytes, and the same checksum at both ends."""
+    port = rig.next_port()
+    want = rig.run(f"head -c {length} /dev/urandom > /tmp/smc; sha256sum < /tmp/smc", sender)
+    listening = rig.start(f"{PRELOAD} nc -4 -l {port} | sha256sum", receiver)
+    rig.wait_listening(port, receiver, listening, "tcp")
+    rig.run(f"{PRELOAD} nc -4 -N {receiver.address} {port} < /tmp/smc; status=$?; rm /tmp/smc; exit $status", sender)
+    got = succeeded("nc -l", listening.wait(rig.left(30))).stdout
+    expect(got == want, f"sent {want}, received {got}")
+
+
+def load(rig, client, server):
+    """iperf3's connections both ways at once."""
+    port = rig.next_port()
+    with configured(rig, client, server), by_rdma(rig, client, server, Connections(9, 1 << 20, 1 << 20)):
+        serving = rig.start(f"{PRELOAD} iperf3 -4 -s -1 -p {port}", server)
+        rig.wait_listening(port, server, serving, "tcp")
+        said = rig.run(f"{PRELOAD} iperf3 -4 -c {server.address} -p {port} -t 3 -P 4 --bidir -J", client)
+        end = json.loads(said)["end"]
+        rates = [end[name]["bits_per_second"] / 1e6 for name in ("sum_received", "sum_received_bidir_reverse")]
+        expect(all(rates), f"iperf3 received nothing: {tail(said)}")
+        rig.note(" and ".join(f"{rate:.0f} Mbit/s" for rate in rates))
+
+
+def to_itself(name, run):
+    test(f"kernel users: SMC-R, an HCA to itself, {name}", lambda rig: run(rig, rig.client, rig.client), **OURS)
+
+
+def two_machines(name, run):
+    test(f"kernel users: SMC-R, two machines, {name}", lambda rig: run(rig, rig.client, rig.server), machine=VMS,
+         **OURS)
+
+
+def of_programs(rig, client, server):
+    messages(rig, client, server, 0, PRELOAD)
+
+
+def of_a_protocol(rig, client, server):
+    messages(rig, client, server, IPPROTO_SMC, "")
+
+
+to_itself("messages, AF_SMC", of_programs)
+to_itself("a stream, nc", stream)
+two_machines("messages, AF_SMC", of_programs)
+two_machines("messages, IPPROTO_SMC", of_a_protocol)
+two_machines("messages, AF_SMC, the other way", lambda rig, client, server: of_programs(rig, server, client))
+two_machines("streams, nc", stream)
+two_machines("connections both ways at once, iperf3", load)
