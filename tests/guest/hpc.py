@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What high-performance computing uses RDMA by: UCX, Open MPI over it, libfabric.
+
+They find the HCA as any other that they do not know by name, by rdma-core alone.
+"""
+
+import contextlib
+import functools
+import re
+
+import framework
+from framework import VMS, expect, killed_at_end, tail
+from users import carried
+
+MIB = 1 << 20
+UCX = {"rc": "rc_v,self", "ud": "ud_v,self"}
+
+
+def test(name, **options):
+    return framework.test(f"hpc: {name}", subjects=("hghca",), kernels=("stock",), limit_s=180, **options)
+
+
+def ucx(side, transport):
+    """What tells UCX to use nothing but that transport of that device, and to say what it uses."""
+    return f"UCX_TLS={UCX[transport]} UCX_NET_DEVICES={side.device}:1 UCX_LOG_LEVEL=info"
+
+
+def check_lanes(said, side, transport):
+    """UCX says that its messages go by that transport of that device."""
+    expect(f"{transport}_verbs/{side.device}:1" in said,
+           f"UCX does not say that it uses {transport}_verbs of {side.device}: {tail(said, 3000)}")
+
+
+# ucx_perftest's tests: their sizes, how many operations, and whether the client's bytes go or come.
+PERFTEST = [
+    ("tag_lat", 8, 200, "out"), ("tag_bw", 65536, 200, "out"), ("tag_bw", MIB, 20, "out"),
+    ("stream_bw", 4096, 500, "out"), ("ucp_am_bw", 100003, 100, "out"), ("ucp_put_bw", 65536, 200, "out"),
+    ("ucp_get", 65536, 100, "in"), ("ucp_fadd", 8, 200, "in"), ("ucp_cswap", 8, 200, "in"),
+]
+
+
+def moved(direction):
+    return sum(size * count for _, size, count, way in PERFTEST if way == direction)
+
+
+def perftest(rig, server, transport):
+    """Every kind of operation; it measures and compares nothing."""
+    own = server is rig.client
+    total = moved("out") + moved("in")
+    with carried(rig, rig.client, total if own else moved("out"), total if own else moved("in")):
+        for name, size, count, _ in PERFTEST:
+            port = rig.next_port()
+            # By itself it takes MPI's ways, since it is linked with MPI.
+            program = f"ucx_perftest -P 0 -p {port}"
+            _, client = rig.pair(f"{ucx(server, transport)} {program}",
+                                 f"{ucx(rig.client, transport)} {program} {server.address} -t {name} -s {size} "
+                                 f"-n {count} -w 10 -f", port, server)
+            check_lanes(client.output, rig.client, transport)
+            last = re.findall(rf"^ +{count} +[\d.]+ +([\d.]+) .* (\d+)$", client.stdout, re.MULTILINE)
+            expect(len(last) == 1, f"{name}: no result: {client.output}")
+            rig.note(f"{name}, {size} bytes: {last[0][0]} us, {last[0][1]} a second")
+
+
+def io_demo(rig, server):
+    """UCX's model of a storage client: reads and writes at random, connected by RDMA CM, each checked by both ends."""
+    port = rig.next_port()
+    options = f"-q -p {port} -d 100000:1000000"
+    server_command = f"{ucx(server, 'rc')} exec io_demo {options}"
+    with killed_at_end(rig.start(server_command, server)) as serving:
+        rig.wait_listening(port, server, serving)
+        # Of a hundred, at least twenty are reads and twenty writes: the seed is given.
+        with carried(rig, rig.client, 20 * 100000, 20 * 100000):
+            said = rig.try_run(f"{ucx(rig.client, 'rc')} io_demo {options} -o read,write -i 100 -w 8 -c 1 -l 100 -s 1 "
+                               f"{server.address}:{port}", timeout=120)
+        expect(said.status == 0 and "Client exit with status 'OK'" in said.output,
+               f"status {said.status}: {tail(said.output, 3000)}\nserver: {tail(serving.output, 3000)}")
+        expect(serving.running(), f"the server ended: {tail(serving.output, 3000)}")
+        check_lanes(said.output, rig.client, "rc")
+        counts = re.findall(r"\| (read|write) .*? total:(\d+)", said.output)
+        expect({kind for kind, count in counts if int(count)} == {"read", "write"}, f"no result: {tail(said.output)}")
+        rig.note(", ".join(f"{count} {kind}s" for kind, count in counts))
+
+
+MPIRUN = ("mpirun --allow-run-as-root --bind-to none --mca pml ucx --mca osc ucx --mca opal_common_ucx_tls any "
+          "--mca opal_common_ucx_devices any -x UCX_TLS -x UCX_NET_DEVICES -x UCX_LOG_LEVEL -x UCX_LOG_FILE")
+# What UCX says does not go between the lines of the test.
+UCX_LOGS = "/tmp/ucx-*.log"
+# What inguest/mpi.py sends from each rank to the other one by messages alone.
+MPI_BYTES = 3 * (1 + 8 + 1000 + 4096 + 8191 + 65536 + 1000003 + 4 * MIB)
+MPI_CASES = 6
+
+
+def mpi(rig, transport, hosts, names, payload):
+    """Messages, one-sided operations and collectives of two ranks, each byte compared by inguest/mpi.py."""
+    environment = f"{ucx(rig.client, transport)} UCX_LOG_FILE={UCX_LOGS.replace('*', '%p')}"
+    with carried(rig, rig.client, payload, payload):
+        said = rig.try_run(f"{environment} {MPIRUN} {hosts} python3 /share/mpi.py", timeout=150)
+        logs = "".join(side.guest.run(f"cat {UCX_LOGS}; rm -f {UCX_LOGS}", timeout=20).stdout for side in rig.sides)
+    good = [line for line in said.stdout.splitlines() if line.startswith("ok ")]
+    expect(said.status == 0 and len(good) == MPI_CASES and "not ok" not in said.stdout,
+           f"status {said.status}, {len(good)} of {MPI_CASES} cases passed: {tail(said.output, 3000)}\n"
+           f"UCX: {tail(logs, 3000)}")
+    expect(f"# ranks on {names}" in said.stdout, f"the ranks ran elsewhere: {said.stdout}")
+    check_lanes(logs, rig.client, transport)
+
+
+SSH_CONFIG = """Host {host}
+IdentityFile /root/.ssh/id_mpi
+StrictHostKeyChecking no
+UserKnownHostsFile /dev/null
+LogLevel ERROR
+"""
+
+
+@contextlib.contextmanager
+def reachable(rig, host):
+    """The server's guest lets the client's root in by ssh, under a name of /etc/hosts."""
+    config = SSH_CONFIG.format(host=host)
+    key = rig.run("mkdir -p -m 700 /root/.ssh; rm -f /root/.ssh/id_mpi*; ssh-keygen -q -t ed25519 -N '' "
+                  f"-f /root/.ssh/id_mpi; cat > /root/.ssh/config <<'END'\n{config}END\ncat /root/.ssh/id_mpi.pub")
+    rig.run(f"ssh-keygen -A; mkdir -p /run/sshd; mkdir -p -m 700 /root/.ssh; echo '{key.strip()}' "
+            "> /root/.ssh/authorized_keys", rig.server)
+    daemon = "exec /usr/sbin/sshd -D -e -p 22 -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none"
+    try:
+        with killed_at_end(rig.start(daemon, rig.server)) as sshd:
+            rig.wait_listening(22, rig.server, sshd, "tcp")
+            rig.run(f"ssh {host} true")
+            yield
+    finally:
+        rig.client.guest.run("rm -f /root/.ssh/config /root/.ssh/id_mpi*", timeout=20)
+        rig.server.guest.run("rm -f /root/.ssh/authorized_keys", timeout=20)
+
+
+def pingpong(rig, server, provider, kind):
+    """libfabric's pingpong, all its sizes up to 6 MiB, each byte compared at both ends."""
+    port = rig.next_port()
+
+    def command(side):
+        return (f"FI_LOG_LEVEL=warn fi_pingpong -p '{provider}' -e {kind} -d {side.device} -s {side.address} "
+                "-I 3 -S all -c")
+
+    # The sizes from 1 MiB on alone are 17.5 MiB.
+    payload = 3 * 17 * MIB * (2 if server is rig.client else 1)
+    with carried(rig, rig.client, payload, payload):
+        ends = rig.pair(f"{command(server)} -B {port}", f"{command(rig.client)} -P {port} {server.address}", port,
+                        server, timeout=120)
+    for end in ends:
+        lines = re.findall(r"^\S+ +3 +=3 ", end.stdout, re.MULTILINE)
+        expect(len(lines) >= 40 and re.search(r"^6m ", end.stdout, re.MULTILINE), f"sizes are missing: {end.output}")
+
+
+for ucx_transport in UCX:
+    test(f"ucx_perftest, {ucx_transport}")(lambda rig, chosen=ucx_transport: perftest(rig, rig.server, chosen))
+    test(f"ucx_perftest, an HCA to itself, {ucx_transport}")(
+        lambda rig, chosen=ucx_transport: perftest(rig, rig.client, chosen))
+test("io_demo -q")(lambda rig: io_demo(rig, rig.server))
+test("io_demo -q, an HCA to itself")(lambda rig: io_demo(rig, rig.client))
+for ucx_transport in UCX:
+    test(f"Open MPI, an HCA to itself, {ucx_transport}")(
+        functools.partial(mpi, transport=ucx_transport, hosts="-n 2", names="guest1, guest1", payload=2 * MPI_BYTES))
+for fabric_provider, fabric_kind in (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")):
+    test(f"fi_pingpong -c, {fabric_provider}")(
+        lambda rig, provider=fabric_provider, kind=fabric_kind: pingpong(rig, rig.server, provider, kind))
+    test(f"fi_pingpong -c, an HCA to itself, {fabric_provider}")(
+        lambda rig, provider=fabric_provider, kind=fabric_kind: pingpong(rig, rig.client, provider, kind))
+
+
+@test("Open MPI, two machines, rc", machine=VMS)
+def two_machines_rc(rig):
+    with reachable(rig, "guest2"):
+        mpi(rig, "rc", "-n 2 --host guest1:1,guest2:1", "guest1, guest2", MPI_BYTES)
+
+
+@test("Open MPI, two machines, ud", machine=VMS)
+def two_machines_ud(rig):
+    with reachable(rig, "guest2"):
+        mpi(rig, "ud", "-n 2 --host guest1:1,guest2:1", "guest1, guest2", MPI_BYTES)
