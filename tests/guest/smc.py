@@ -17,6 +17,36 @@ OURS = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
         "expected_log": (r"^smc: (adding|removing) ib device ", r"^smc:    ib device \S+ port \d+ has pnetid ",
                          r"^smc: (net|ib) device \S+ (ibport \d+ )?(applied|erased) user defined pnetid ",
                          r"^smc: SMC-R lg [0-9a-f]+ net \d+ (state changed|link added|link removed): ")}
+# The kernel's server takes the client's MAC address from a field of the proposal that is filled for SMC-Rv1 alone, so
+# without RoCE v1 it would send to 00:00:00:00:00:00. To a client behind a router it sends to the router, whose MAC
+# address it looks up, as the client does then. So each end reaches the other by a router: an address that nobody has,
+# with the MAC address of the other end itself.
+ROUTER = "10.10.0.254"
+ROUTE = """
+set -e
+ip neigh replace {router} lladdr {mac} nud permanent dev {netdev}
+ip route add {address} via {router} dev {netdev}
+"""
+UNROUTE = """
+ip route del {address}
+ip neigh del {router} dev {netdev}
+"""
+# The way to the own address leads there too, but for TCP, to which it stays local.
+ROUTE_TO_ITSELF = """
+set -e
+ip neigh replace {router} lladdr {mac} nud permanent dev {netdev}
+ip route add {address} via {router} dev {netdev} table 77
+ip rule add pref 1 to {address} ipproto tcp lookup local
+ip rule add pref 2 iif lo to {address} lookup 77
+ip rule add pref 3 lookup local
+ip rule del pref 0
+"""
+UNROUTE_TO_ITSELF = """
+ip rule add pref 0 lookup local
+for pref in 1 2 3; do ip rule del pref $pref; done
+ip route del {address} table 77
+ip neigh del {router} dev {netdev}
+"""
 PRELOAD = "LD_PRELOAD=/share/smc_preload.so"
 IPPROTO_SMC = 256
 MESSAGES_BYTES = 4 * 2 * (1 + 100 + 4088 + 4096 + 65535 + 65536 + 65537 + 1000003)  # what inguest/smc.py sends each way
@@ -25,12 +55,16 @@ MESSAGES_BYTES = 4 * 2 * (1 + 100 + 4088 + 4096 + 65535 + 65536 + 65537 + 100000
 @contextlib.contextmanager
 def configured(rig, client, server):
     """SMC-R between the two, or at the one that is both: its TCP goes over the loopback interface."""
-    sides = [client] if client is server else [client, server]
+    own = client is server
+    there, away = (ROUTE_TO_ITSELF, UNROUTE_TO_ITSELF) if own else (ROUTE, UNROUTE)
     with contextlib.ExitStack() as stack:
-        for side in sides:
-            stack.enter_context(leaving_nothing(side, "", "smc_diag smc", "SMC"))
+        for side, peer in [(client, client)] if own else [(client, server), (server, client)]:
+            names = {"router": ROUTER, "netdev": side.netdev, "address": peer.address,
+                     "mac": rig.run(f"cat /sys/class/net/{peer.netdev}/address", peer).strip()}
+            stack.enter_context(leaving_nothing(side, away.format(**names), "smc_diag smc", "SMC"))
+            rig.run(there.format(**names), side)
             rig.run("modprobe -a smc smc_diag", side)
-            rig.run(f"python3 /share/smc.py configure {f'lo {side.device}' if client is server else ''}", side)
+            rig.run(f"python3 /share/smc.py configure {f'lo {side.device}' if own else ''}", side)
         yield
 
 
