@@ -26,6 +26,7 @@ LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
 DMA_ERRORS = 300       # so many the debugging of DMA may tell in one test; the log has room for twice as many
 SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
 COMMAND_S = 60
+LOG_LINES = 60         # of each guest's kernel log, at the end of a test that failed
 # By how much all time limits grow under a kernel that checks itself. Of the tests that take more than 2 s under the
 # stock kernel none took more than 6.2 times as long under the debug kernel, all on the same two emulated CPUs.
 SLOWNESS = {"stock": 1, "debug": 6, "kcsan": 10}
@@ -314,6 +315,11 @@ class Rig:
             self.log_seen[number] = len(log)
         return records
 
+    def last_words(self, seen):
+        """What each guest's kernel has logged last, of whatever level, since it had logged so many records."""
+        return [f"guest {guest.number}'s kernel: <{record.level}> {record.text}"
+                for guest, start in zip(self.guests, seen) for record in guest.kmsg()[start:][-LOG_LINES:]]
+
     def leaks(self):
         """What kmemleak has found in the guests, as text; also what kept it from looking."""
         # An object counts only when it is some seconds old, and lost in two scans.
@@ -331,6 +337,7 @@ class Rig:
         wrong = []
         before = self.look()
         self.new_log()
+        seen = list(self.log_seen)
         self.deadline = time.monotonic() + entry.limit_s * self.slowness
         try:
             entry.run(self)
@@ -345,6 +352,7 @@ class Rig:
             sound = self.check_checkers(entry, wrong) and sound
             if wrong:
                 wrong.append(f"counters: {rises(self.counters(before), self.counters())}")
+                wrong += self.last_words(seen)
         except GuestError as error:
             return [*wrong, str(error)], False
         return wrong, sound

@@ -10,7 +10,7 @@ import re
 
 import framework
 from framework import VMS, expect, killed_at_end, tail
-from users import carried
+from users import carried, heard
 
 MIB = 1 << 20
 UCX = {"rc": "rc_v,self", "ud": "ud_v,self"}
@@ -72,8 +72,8 @@ def io_demo(rig, server):
         with carried(rig, rig.client, 20 * 100000, 20 * 100000):
             said = rig.try_run(f"{ucx(rig.client, 'rc')} io_demo {options} -o read,write -i 100 -w 8 -c 1 -l 100 -s 1 "
                                f"{server.address}:{port}", timeout=120)
-        expect(said.status == 0 and "Client exit with status 'OK'" in said.output,
-               f"status {said.status}: {tail(said.output, 3000)}\nserver: {tail(serving.output, 3000)}")
+            expect(said.status == 0 and "Client exit with status 'OK'" in said.output,
+                   f"status {said.status}: {tail(said.output, 3000)}\nserver: {tail(serving.output, 3000)}")
         expect(serving.running(), f"the server ended: {tail(serving.output, 3000)}")
         check_lanes(said.output, rig.client, "rc")
         counts = re.findall(r"\| (read|write) .*? total:(\d+)", said.output)
@@ -96,10 +96,10 @@ def mpi(rig, transport, hosts, names, payload):
     with carried(rig, rig.client, payload, payload):
         said = rig.try_run(f"{environment} {MPIRUN} {hosts} python3 /share/mpi.py", timeout=150)
         logs = "".join(side.guest.run(f"cat {UCX_LOGS}; rm -f {UCX_LOGS}", timeout=20).stdout for side in rig.sides)
-    good = [line for line in said.stdout.splitlines() if line.startswith("ok ")]
-    expect(said.status == 0 and len(good) == MPI_CASES and "not ok" not in said.stdout,
-           f"status {said.status}, {len(good)} of {MPI_CASES} cases passed: {tail(said.output, 3000)}\n"
-           f"UCX: {tail(logs, 3000)}")
+        good = [line for line in said.stdout.splitlines() if line.startswith("ok ")]
+        expect(said.status == 0 and len(good) == MPI_CASES and "not ok" not in said.stdout,
+               f"status {said.status}, {len(good)} of {MPI_CASES} cases passed: {tail(said.output, 3000)}\n"
+               f"UCX: {tail(logs, 3000)}")
     expect(f"# ranks on {names}" in said.stdout, f"the ranks ran elsewhere: {said.stdout}")
     check_lanes(logs, rig.client, transport)
 
@@ -122,7 +122,7 @@ def reachable(rig, host):
             "> /root/.ssh/authorized_keys", rig.server)
     daemon = "exec /usr/sbin/sshd -D -e -p 22 -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none"
     try:
-        with killed_at_end(rig.start(daemon, rig.server)) as sshd:
+        with killed_at_end(rig.start(daemon, rig.server)) as sshd, heard({"sshd": sshd}):
             rig.wait_listening(22, rig.server, sshd, "tcp")
             rig.run(f"ssh {host} true")
             yield

@@ -9,8 +9,8 @@ import contextlib
 import dataclasses
 import json
 
-from framework import VMS, expect, succeeded, tail, test
-from users import carried, leaving_nothing
+from framework import VMS, Failure, expect, succeeded, tail, test
+from users import carried, heard, leaving_nothing
 
 # The kernel calls everything that it tells of its devices, networks, link groups and links a warning.
 OURS = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
@@ -68,8 +68,10 @@ def configured(rig, client, server):
         yield
 
 
-def counts(rig, side):
-    return json.loads(rig.run("python3 /share/smc.py stats", side))
+def counts(side):
+    """What the kernel has counted, asked also where a test's time is over."""
+    said = side.guest.run("python3 /share/smc.py stats", netns=side.netns, timeout=20)
+    return json.loads(succeeded("smc.py stats", said).stdout)
 
 
 @dataclasses.dataclass
@@ -83,22 +85,30 @@ class Connections:
 @contextlib.contextmanager
 def by_rdma(rig, client, server, expected):
     """The block's connections are all SMC-R, none falls back to TCP, and the bytes are RDMA's."""
-    before = [counts(rig, side) for side in (client, server)]
+    before = [counts(side) for side in (client, server)]
     own = client is server
     sent, received = (expected.there + expected.back,) * 2 if own else (expected.there, expected.back)
-    with carried(rig, client, sent, received):
-        yield
-    after = [counts(rig, side) for side in (client, server)]
-    rise = [{name: value - old[name] for name, value in new.items() if name != "reasons"}
-            for old, new in zip(before, after)]
+
+    def told():
+        """By what the kernel's numbers rose at each end, and that as text, with the reasons of all fallbacks."""
+        after = [counts(side) for side in (client, server)]
+        rise = [{name: value - old[name] for name, value in new.items() if name != "reasons"}
+                for old, new in zip(before, after)]
+        return rise, "; ".join(f"{name} {one}, reasons of fallbacks ({new['reasons']})"
+                               for name, one, new in zip(("client", "server"), rise, after))
+
+    try:
+        with carried(rig, client, sent, received):
+            yield
+    except Failure as error:
+        raise Failure(f"{error}\nSMC: {told()[1]}") from error
+    rise, text = told()
     rig.note(f"client {rise[0]}, server {rise[1]}")
-    told = "; ".join(f"{name} {one}, reasons of fallbacks ({new['reasons']})"
-                     for name, one, new in zip(("client", "server"), rise, after))
-    expect(not any(one["fallbacks"] or one["errors"] for one in rise), f"not every connection is SMC-R: {told}")
+    expect(not any(one["fallbacks"] or one["errors"] for one in rise), f"not every connection is SMC-R: {text}")
     expect(rise[0]["client_v2"] >= expected.number and rise[1]["server_v2"] >= expected.number,
-           f"fewer than {expected.number} connections by SMC-Rv2: {told}")
+           f"fewer than {expected.number} connections by SMC-Rv2: {text}")
     expect(rise[0]["tx_bytes"] >= expected.there and rise[1]["tx_bytes"] >= expected.back,
-           f"fewer than {expected.there} and {expected.back} bytes by SMC-R: {told}")
+           f"fewer than {expected.there} and {expected.back} bytes by SMC-R: {text}")
 
 
 def messages(rig, client, server, protocol, environment):
@@ -131,8 +141,10 @@ def send(rig, sender, receiver, length):
     port = rig.next_port()
     want = rig.run(f"head -c {length} /dev/urandom > /tmp/smc; sha256sum < /tmp/smc", sender)
     listening = rig.start(f"{PRELOAD} nc -4 -l {port} | sha256sum", receiver)
-    rig.wait_listening(port, receiver, listening, "tcp")
-    rig.run(f"{PRELOAD} nc -4 -N {receiver.address} {port} < /tmp/smc; status=$?; rm /tmp/smc; exit $status", sender)
+    with heard({"nc -l": listening}):
+        rig.wait_listening(port, receiver, listening, "tcp")
+        rig.run(f"{PRELOAD} nc -4 -N {receiver.address} {port} < /tmp/smc; status=$?; rm /tmp/smc; exit $status",
+                sender)
     got = succeeded("nc -l", listening.wait(rig.left(30))).stdout
     expect(got == want, f"sent {want}, received {got}")
 
@@ -142,8 +154,9 @@ def load(rig, client, server):
     port = rig.next_port()
     with configured(rig, client, server), by_rdma(rig, client, server, Connections(9, 1 << 20, 1 << 20)):
         serving = rig.start(f"{PRELOAD} iperf3 -4 -s -1 -p {port}", server)
-        rig.wait_listening(port, server, serving, "tcp")
-        said = rig.run(f"{PRELOAD} iperf3 -4 -c {server.address} -p {port} -t 3 -P 4 --bidir -J", client)
+        with heard({"iperf3 -s": serving}):
+            rig.wait_listening(port, server, serving, "tcp")
+            said = rig.run(f"{PRELOAD} iperf3 -4 -c {server.address} -p {port} -t 3 -P 4 --bidir -J", client)
         end = json.loads(said)["end"]
         rates = [end[name]["bits_per_second"] / 1e6 for name in ("sum_received", "sum_received_bidir_reverse")]
         expect(all(rates), f"iperf3 received nothing: {tail(said)}")

@@ -3,7 +3,7 @@
 
 import contextlib
 
-from framework import expect
+from framework import Failure, expect, tail
 
 
 def grown(rig, side, names, before):
@@ -21,6 +21,17 @@ def carried(rig, side, sent=0, received=0):
     rig.note(f"{side.device}: {found[0]} bytes sent and {found[1]} received by RDMA")
     expect(found[0] >= sent and found[1] >= received,
            f"{side.device} sent {found[0]} bytes and received {found[1]}, less than the payload, {sent} and {received}")
+
+
+@contextlib.contextmanager
+def heard(commands):
+    """When the block fails, what commands beside it have said fails with it. commands: name -> Command."""
+    try:
+        yield
+    except Failure as error:
+        said = "".join(f"\n{name}, {'which runs' if command.running() else f'status {command.status}'}, said: "
+                       f"{tail(command.output, 2000)}" for name, command in commands.items())
+        raise Failure(f"{error}{said}") from error
 
 
 REGISTRATIONS = ("regions_registered", "keys_invalidated")
