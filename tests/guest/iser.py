@@ -8,6 +8,8 @@ from framework import expect, killed_at_end
 from users import heard, leaving_nothing
 
 IQN = "iqn.2004-10.org.hghca:disk"
+# A fresh Debian gives the host its name when it first starts the daemon, or when it is installed.
+INITIATOR = "iqn.2004-10.org.hghca:host"
 PORT = 3260
 NODE = f"{lio.TARGET}/iscsi/{IQN}"
 PORTAL_GROUP = f"{NODE}/tpgt_1"
@@ -63,7 +65,8 @@ def target(rig, side):
 @contextlib.contextmanager
 def daemon(rig, host):
     """open-iscsi's daemon, without which iscsiadm does nothing."""
-    with killed_at_end(rig.start("exec iscsid -f", host)) as iscsid, heard({"iscsid": iscsid}):
+    command = f"echo InitiatorName={INITIATOR} > /tmp/initiatorname; exec iscsid -f -i /tmp/initiatorname"
+    with killed_at_end(rig.start(command, host)) as iscsid, heard({"iscsid": iscsid}):
         script = "grep -q ISCSIADM_ABSTRACT_NAMESPACE /proc/net/unix"
         rig.wait_until(lambda: not iscsid.running() or not rig.try_run(script, host).status, "iscsid listening")
         expect(iscsid.running(), "iscsid has ended")
