@@ -36,6 +36,7 @@ class Config:
     hca_options: further properties of each HCA, as `name=value,...`.
     iommu:     put an IOMMU between the devices and memory, and have the kernel use it.
     accel:     "tcg" or "kvm".
+    arguments: further words of the kernel's command line.
     """
     guests: int = 1
     hcas: int | None = None
@@ -48,6 +49,7 @@ class Config:
     hca_options: str = ""
     iommu: bool = False
     accel: str = "tcg"
+    arguments: str = ""
 
     def hca_count(self):
         if self.hcas is not None:
@@ -98,7 +100,8 @@ def kernel_arguments(config, number):
     text = f"{KERNEL_ARGUMENTS} hghca.guest={number} hghca.guests={config.guests} hghca.hcas={config.hca_count()}"
     text += " intel_iommu=on iommu.passthrough=0" if config.iommu else ""
     text += " hghca.modules=1" if config.modules else ""
-    return text + (" hghca.share=1" if config.share else "")
+    text += " hghca.share=1" if config.share else ""
+    return f"{text} {config.arguments}".rstrip()
 
 
 def arguments(config, number, setup, sockets, port, qmp, serial):
