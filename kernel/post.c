@@ -78,7 +78,8 @@ static int hghca_wqe_encode_datagram(const struct hghca_qp *hqp, void *wqe,
 	if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
 		return -EINVAL;
 	ud = ud_wr(wr);
-	if (!ud->ah)
+	/* An address handle is for QPs of its own PD. */
+	if (!ud->ah || ud->ah->pd != hqp->ibqp.pd)
 		return -EINVAL;
 	return hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
 }

@@ -93,6 +93,16 @@ static int hghca_ah_resolve(struct ibv_pd *pd, struct hghca_ah *ah,
 	return 0;
 }
 
+/* The kernel does not know of every handle, nor of any parent domain: the PD itself counts them. */
+static void hghca_ah_hold_pd(struct hghca_ah *ah, struct hghca_pd *hpd)
+{
+	ah->pd_handle = hpd->pd.handle;
+	if (hpd->imported)
+		return;
+	ah->holds = hpd;
+	atomic_fetch_add(&hpd->users, 1);
+}
+
 struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct hghca_ah *ah;
@@ -118,6 +128,7 @@ struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		}
 	}
 	hghca_ah_fill(ah, attr, mac);
+	hghca_ah_hold_pd(ah, to_hpd(pd));
 	return &ah->ah;
 }
 
@@ -131,6 +142,8 @@ int hghca_destroy_ah(struct ibv_ah *ibah)
 		if (err)
 			return err;
 	}
+	if (ah->holds)
+		atomic_fetch_sub(&ah->holds->users, 1);
 	free(ah);
 	return 0;
 }

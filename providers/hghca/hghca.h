@@ -99,6 +99,7 @@ struct hghca_td {
 struct hghca_pd {
 	struct ibv_pd pd;
 	atomic_int users;
+	bool imported;			/* may be unimported while what was made of it lives on */
 	struct hghca_pd *parent_of;
 	struct hghca_td *td;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
@@ -222,6 +223,7 @@ struct hghca_qp {
 	bool has_mem_mgt;
 	bool has_placement;
 	bool signal_all;
+	uint32_t pd_handle;
 	/*
 	 * The QP is in ERR, or soon: whoever posts a receive asks the device
 	 * to look.  Written with rq.lock held.
@@ -235,7 +237,9 @@ struct hghca_qp {
 
 struct hghca_ah {
 	struct ibv_ah ah;
+	struct hghca_pd *holds;		/* the PD that it keeps, or NULL */
 	bool in_kernel;
+	uint32_t pd_handle;
 	struct hghca_ud_gid_unit unit;	/* without dqpn and qkey */
 };
 

@@ -60,6 +60,7 @@ struct ibv_pd *hghca_import_pd(struct ibv_context *context, uint32_t pd_handle)
 		return NULL;
 	hpd->pd.context = context;
 	hpd->pd.handle = pd_handle;
+	hpd->imported = true;
 	return &hpd->pd;
 }
 

@@ -321,6 +321,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	qp->has_mem_mgt = ctx->has_mem_mgt;
 	qp->has_placement = ctx->has_placement;
 	qp->signal_all = attr->sq_sig_all;
+	qp->pd_handle = attr->pd->handle;
 	qp->srq = attr->srq ? to_hsrq(attr->srq) : NULL;
 	qp->cap = attr->cap;
 	err = hghca_sq_size(ctx, qp, &qp->cap);

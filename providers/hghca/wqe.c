@@ -175,6 +175,8 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 		return EINVAL;
 	if ((op->needs & HGHCA_OP_KEY) && (wr->send_flags & IBV_SEND_INLINE))
 		return EINVAL;
+	if (qp->is_ud && !hghca_ah_valid(qp, wr->wr.ud.ah))
+		return EINVAL;
 	if (hghca_wq_full(&qp->sq, index))
 		return ENOMEM;
 

@@ -72,6 +72,15 @@ static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 	return qp->vqp.qp.state > IBV_QPS_RTR && !qp->is_handle;
 }
 
+/*
+ * An address handle is for QPs of its own PD, which may go by several pointers:
+ * a parent domain and what was imported have the handle of the PD they stand for.
+ */
+static inline bool hghca_ah_valid(const struct hghca_qp *qp, struct ibv_ah *ah)
+{
+	return ah && to_hah(ah)->pd_handle == qp->pd_handle;
+}
+
 /* Start WQE `index`: its own next unit, which does not point on.  `srqn`: of XRC, otherwise 0. */
 static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
 				    uint64_t wr_id, unsigned int send_flags,

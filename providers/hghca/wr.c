@@ -247,8 +247,13 @@ static void hghca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 {
 	struct hghca_wr_builder *wr = hghca_wr_building(ibqp);
 
-	if (wr)
-		hghca_wqe_set_ud(wr->wqe, to_hah(ah), remote_qpn, remote_qkey);
+	if (!wr)
+		return;
+	if (!hghca_ah_valid(to_hqp_ex(ibqp), ah)) {
+		wr->err = EINVAL;
+		return;
+	}
+	hghca_wqe_set_ud(wr->wqe, to_hah(ah), remote_qpn, remote_qkey);
 }
 
 static void hghca_wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t remote_srqn)

@@ -238,6 +238,7 @@ static void completions_datagram_error(struct kunit *test)
 	const struct ib_send_wr *bad_wr;
 
 	KUNIT_ASSERT_NOT_NULL(test, ah);
+	ah->ibah.pd = this->other->ibqp.pd;
 	wr.ah = &ah->ibah;
 	KUNIT_ASSERT_EQ(test, 0, hghca_post_send(&this->other->ibqp, &wr.wr, &bad_wr));
 	completions_expect_error(test, &cqe, this->other, false);

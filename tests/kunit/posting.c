@@ -396,7 +396,7 @@ static void posting_no_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fake_doorbell(posting->fake, 0));
 }
 
-/* A datagram needs an address. */
+/* A datagram needs an address, and one of the QP's own PD. */
 static void posting_datagram(struct kunit *test)
 {
 	static const struct fake_qp_attr attr = {
@@ -415,6 +415,12 @@ static void posting_datagram(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
 	KUNIT_EXPECT_PTR_EQ(test, &wr.wr, bad_wr);
 	wr.ah = &ah->ibah;
+	ah->ibah.pd = posting->hqp->ibqp.pd;
+	bad_wr = NULL;
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
+	KUNIT_EXPECT_PTR_EQ(test, &wr.wr, bad_wr);
+	KUNIT_EXPECT_EQ(test, 0, fake_doorbell(posting->fake, 0));
+	ah->ibah.pd = hqp->ibqp.pd;
 	KUNIT_EXPECT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
 	KUNIT_EXPECT_EQ(test, 0x17, le32_at(hghca_queue_at(&hqp->sq.queue, 0), 0x30));
 	/* next unit and ud unit */
