@@ -21,6 +21,8 @@
 #define RTS_MASK	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
 			 IBV_QP_MAX_QP_RD_ATOMIC)
 #define HELD_MS		200
+#define QKEY		0x1234
+#define DATAGRAMS	8
 
 static struct rig_side side;
 static struct ibv_device_attr dev;
@@ -236,6 +238,118 @@ static void send_sges(void)
 	rig_pair_destroy(&p);
 }
 
+/* A UD QP of the plain interface and of struct ibv_qp_ex, with receives for some datagrams. */
+static void datagram_qp(struct rig_qp *q)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { .max_send_wr = 4, .max_recv_wr = DATAGRAMS, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_UD, .sq_sig_all = 1, .pd = side.pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_recv_wr wr = { .num_sge = 1 }, *bad;
+	struct ibv_sge sge;
+
+	rig_qp_create(q, &side, IBV_QPT_UD, &opts);
+	expect(ibv_destroy_qp(q->qp), 0, "ibv_destroy_qp");
+	init.send_cq = q->scq;
+	init.recv_cq = q->rcq;
+	q->qp = ibv_create_qp_ex(side.ctx, &init);
+	if (!q->qp)
+		rig_die("ibv_create_qp_ex");
+	rig_ud_start(q, QKEY);
+	sge = (struct ibv_sge) { (uintptr_t)q->buf, 64, q->mr->lkey };
+	wr.sg_list = &sge;
+	for (wr.wr_id = 0; wr.wr_id < DATAGRAMS; wr.wr_id++)
+		expect(ibv_post_recv(q->qp, &wr, &bad), 0, "a receive");
+}
+
+/* A list of datagrams to the QP itself, one for each handle; the number of the one that was refused, or of all. */
+static int post_datagrams(struct rig_qp *q, struct ibv_ah **ahs, int count)
+{
+	struct ibv_sge sge = { (uintptr_t)q->buf + 1024, 8, q->mr->lkey };
+	struct ibv_send_wr wr[DATAGRAMS], *bad = NULL;
+	int error, i;
+
+	for (i = 0; i < count; i++) {
+		wr[i] = (struct ibv_send_wr) { .wr_id = i, .next = i + 1 < count ? &wr[i + 1] : NULL,
+					       .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+		wr[i].wr.ud.ah = ahs[i];
+		wr[i].wr.ud.remote_qpn = q->qp->qp_num;
+		wr[i].wr.ud.remote_qkey = QKEY;
+	}
+	error = ibv_post_send(q->qp, wr, &bad);
+	if (!error)
+		return count;
+	expect(error, EINVAL, "a datagram");
+	return bad ? (int)(bad - wr) : -1;
+}
+
+/* The same through struct ibv_qp_ex, one datagram; an errno. */
+static int build_datagram(struct rig_qp *q, struct ibv_ah *ah)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(q->qp);
+
+	ibv_wr_start(ex);
+	ex->wr_id = 0;
+	ex->wr_flags = 0;
+	ibv_wr_send(ex);
+	ibv_wr_set_ud_addr(ex, ah, q->qp->qp_num, QKEY);
+	ibv_wr_set_sge(ex, q->mr->lkey, (uintptr_t)q->buf + 1024, 8);
+	return ibv_wr_complete(ex);
+}
+
+static struct ibv_ah *address_in(struct ibv_pd *pd)
+{
+	struct ibv_ah_attr attr = rtr_attr(&neighbour.a).ah_attr;
+	struct ibv_ah *ah = pd ? ibv_create_ah(pd, &attr) : NULL;
+
+	if (!ah)
+		rig_die("ibv_create_ah");
+	return ah;
+}
+
+/* An address handle is for QPs of its own PD, by whichever of that PD's names both were made. */
+static void foreign_addresses(void)
+{
+	struct ibv_parent_domain_init_attr parent = { .pd = side.pd };
+	struct ibv_pd *pds[] = { side.pd, ibv_alloc_parent_domain(side.ctx, &parent),
+				 ibv_import_pd(side.ctx, side.pd->handle), ibv_alloc_pd(side.ctx) };
+	enum { OWN, PARENT, IMPORTED, FOREIGN };
+	struct ibv_ah *ahs[ARRAY_SIZE(pds)];
+	struct rig_qp q;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pds); i++)
+		ahs[i] = address_in(pds[i]);
+	datagram_qp(&q);
+	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[OWN], ahs[FOREIGN], ahs[OWN] }, 3) != 1 ||
+	    post_datagrams(&q, (struct ibv_ah *[]) { NULL }, 1) != 0)
+		rig_fail("bad_wr is not the datagram that was refused");
+	expect(build_datagram(&q, ahs[FOREIGN]), EINVAL, "another PD's address, extended");
+	expect(build_datagram(&q, NULL), EINVAL, "no address, extended");
+	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "the datagram before");
+	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
+	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[OWN], ahs[PARENT], ahs[IMPORTED] }, 3) != 3)
+		rig_fail("an address of the QP's PD was refused");
+	for (i = 0; i < 3; i++) {
+		rig_expect(q.scq, i, IBV_WC_SUCCESS, "a datagram");
+		rig_expect(q.rcq, 1 + i, IBV_WC_SUCCESS, "a receive");
+	}
+	expect(build_datagram(&q, ahs[PARENT]), 0, "an address of a parent domain, extended");
+	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram, extended");
+	rig_expect(q.rcq, 4, IBV_WC_SUCCESS, "the last receive");
+	rig_expect_none(q.scq, "what was refused");
+	rig_expect_none(q.rcq, "what was refused");
+	rig_qp_destroy(&q);
+	for (i = 0; i < ARRAY_SIZE(pds); i++)
+		expect(ibv_destroy_ah(ahs[i]), 0, "ibv_destroy_ah");
+	ibv_unimport_pd(pds[IMPORTED]);
+	expect(ibv_dealloc_pd(pds[PARENT]), 0, "the parent domain");
+	expect(ibv_dealloc_pd(pds[FOREIGN]), 0, "the other PD");
+}
+
 /* ------------------------------------------------------------------ */
 /* Objects                                                              */
 
@@ -288,6 +402,31 @@ static void queue_pairs(void)
 	cap.max_inline_data = 1U << 20;
 	expect(try_qp(cq, cap), EINVAL, "a MiB of inline data");
 	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+}
+
+/* Neither those that the kernel has for itself, nor those of other vendors, nor what is no type at all. */
+static void queue_pair_types(void)
+{
+	static const int none[] = { -1, 0, 1, 5, 6, 7, 11, IBV_QPT_DRIVER, 256 };
+	struct ibv_qp_init_attr init = { .send_cq = neighbour.a.scq, .recv_cq = neighbour.a.rcq,
+					 .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp_init_attr_ex ex = { .send_cq = neighbour.a.scq, .recv_cq = neighbour.a.rcq,
+					  .cap = { 1, 1, 1, 1, 0 }, .pd = side.pd,
+					  .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(none); i++) {
+		init.qp_type = none[i];
+		errno = 0;
+		if (ibv_create_qp(side.pd, &init))
+			rig_fail("a QP of type %d was made", none[i]);
+		expect(errno, EOPNOTSUPP, "ibv_create_qp");
+		ex.qp_type = none[i];
+		errno = 0;
+		if (ibv_create_qp_ex(side.ctx, &ex))
+			rig_fail("an extended QP of type %d was made", none[i]);
+		expect(errno, EOPNOTSUPP, "ibv_create_qp_ex");
+	}
 }
 
 static int try_cq(int entries, int vector)
@@ -372,24 +511,103 @@ static void regions(void)
 	munmap(constant, bytes);
 }
 
+static void *make_region(struct ibv_pd *pd)
+{
+	static uint8_t memory[64];
+
+	return ibv_reg_mr(pd, memory, sizeof(memory), 0);
+}
+
+static void *make_window(struct ibv_pd *pd)
+{
+	return ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+}
+
+static void *make_srq(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+
+	return ibv_create_srq(pd, &init);
+}
+
+static void *make_qp(struct ibv_pd *pd)
+{
+	struct ibv_qp_init_attr init = { .send_cq = neighbour.a.scq, .recv_cq = neighbour.a.rcq,
+					 .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+
+	return ibv_create_qp(pd, &init);
+}
+
+/* Of a neighbour, whom the kernel looks up, and of a group, whose GID tells all. */
+static void *make_address(struct ibv_pd *pd)
+{
+	return address_in(pd);
+}
+
+static void *make_group_address(struct ibv_pd *pd)
+{
+	struct ibv_ah_attr attr = rtr_attr(&neighbour.a).ah_attr;
+
+	attr.grh.dgid = (union ibv_gid) { .raw = { [10] = 0xff, 0xff, 239, 1, 2, 3 } };
+	return ibv_create_ah(pd, &attr);
+}
+
+static void *make_parent(struct ibv_pd *pd)
+{
+	struct ibv_parent_domain_init_attr attr = { .pd = pd };
+
+	return ibv_alloc_parent_domain(side.ctx, &attr);
+}
+
+static int destroy_region(void *region)		{ return ibv_dereg_mr(region); }
+static int destroy_window(void *window)		{ return ibv_dealloc_mw(window); }
+static int destroy_srq(void *srq)		{ return ibv_destroy_srq(srq); }
+static int destroy_qp(void *qp)			{ return ibv_destroy_qp(qp); }
+static int destroy_address(void *ah)		{ return ibv_destroy_ah(ah); }
+static int destroy_parent(void *pd)		{ return ibv_dealloc_pd(pd); }
+
+static const struct pd_user {
+	const char *what;
+	void *(*make)(struct ibv_pd *pd);
+	int (*destroy)(void *object);
+	bool in_parent;		/* a parent domain counts it too */
+} pd_users[] = {
+	{ "a PD with a region", make_region, destroy_region, false },
+	{ "a PD with a window", make_window, destroy_window, false },
+	{ "a PD with an SRQ", make_srq, destroy_srq, true },
+	{ "a PD with a QP", make_qp, destroy_qp, true },
+	{ "a PD with an address", make_address, destroy_address, true },
+	{ "a PD with the address of a group", make_group_address, destroy_address, true },
+	{ "a PD with a parent domain", make_parent, destroy_parent, false },
+};
+
+static void held_by(const struct pd_user *user, struct ibv_pd *pd)
+{
+	void *object = pd ? user->make(pd) : NULL;
+
+	if (!object)
+		rig_die("%s", user->what);
+	expect(ibv_dealloc_pd(pd), EBUSY, user->what);
+	expect(user->destroy(object), 0, user->what);
+	expect(ibv_dealloc_pd(pd), 0, user->what);
+}
+
 /* What others stand on cannot go, and works on. */
 static void in_use(void)
 {
 	struct rig_opts opts = rig_pair_defaults();
-	struct ibv_pd *pd = ibv_alloc_pd(side.ctx);
-	static uint8_t memory[64];
+	struct ibv_pd *pd;
 	struct rig_pair p;
-	struct ibv_mr *mr;
+	size_t i;
 
-	if (!pd)
-		rig_die("ibv_alloc_pd");
-	mr = ibv_reg_mr(pd, memory, sizeof(memory), 0);
-	if (!mr)
-		rig_die("ibv_reg_mr");
-	expect(ibv_dealloc_pd(pd), EBUSY, "a PD with a region");
-	expect(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
-	expect(ibv_dealloc_pd(pd), 0, "a PD without");
+	for (i = 0; i < ARRAY_SIZE(pd_users); i++) {
+		pd = ibv_alloc_pd(side.ctx);
+		if (pd && pd_users[i].in_parent)
+			held_by(&pd_users[i], make_parent(pd));
+		held_by(&pd_users[i], pd);
+	}
 	rig_pair_create(&p, &side, &side, &opts);
+	expect(ibv_dealloc_pd(side.pd), EBUSY, "the PD of QPs at work");
 	expect(ibv_destroy_cq(p.a.scq), EBUSY, "a CQ of a send queue");
 	expect(ibv_destroy_cq(p.b.rcq), EBUSY, "a CQ of a receive queue");
 	rig_check_traffic(&p, "the same QP");
@@ -568,7 +786,9 @@ static const struct rig_case cases[] = {
 	{ "receive queue full, receive of too many SGEs", receive_queue },
 	{ "inline data and atomics of wrong shapes", shapes },
 	{ "requests of the most SGEs and one more", send_sges },
+	{ "datagrams to addresses of other PDs", foreign_addresses },
 	{ "QPs of the most and one more", queue_pairs },
+	{ "QPs of types that there are none of", queue_pair_types },
 	{ "CQs of the most and one more", completion_queues },
 	{ "regions that cannot be", regions },
 	{ "PDs and CQs in use", in_use },

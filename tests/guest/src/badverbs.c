@@ -418,24 +418,48 @@ static void send_too_long(void)
 	rig_pair_destroy(&p);
 }
 
+static void receive_must_fail(struct rig_pair *p, struct ibv_sge into)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 64);
+
+	if (!post_recv(&p->b, 9, into))
+		return;
+	must_fail(p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_OP_ERR);
+	rig_expect(p->b.rcq, 9, IBV_WC_LOC_PROT_ERR, "the receive");
+	rig_expect_state(&p->b, IBV_QPS_ERR, "the responder");
+}
+
 static void receive_into(struct ibv_sge (*make)(struct rig_pair *p))
 {
 	struct rig_pair p, turned;
-	struct ibv_sge sge;
 
 	create(&p);
 	turned = (struct rig_pair) { p.b, p.a };
-	if (post_recv(&p.b, 9, make(&turned))) {
-		sge = sge_of(&p.a, 0, 64);
-		must_fail(&p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_OP_ERR);
-		rig_expect(p.b.rcq, 9, IBV_WC_LOC_PROT_ERR, "the receive");
-		rig_expect_state(&p.b, IBV_QPS_ERR, "the responder");
-	}
+	receive_must_fail(&p, make(&turned));
 	rig_pair_destroy(&p);
 }
 
 static void receive_wrong_lkey(void)	{ receive_into(wrong_lkey); }
 static void receive_past_end(void)	{ receive_into(one_past_end); }
+
+static void receive_lkey_of_other_pd(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(peer_side->ctx);
+	struct rig_pair p;
+	struct ibv_mr *mr;
+
+	create(&p);
+	mr = pd ? ibv_reg_mr(pd, p.b.buf, 4096, RIG_ACCESS_ALL) : NULL;
+	if (!mr)
+		rig_die("ibv_reg_mr");
+	memset(p.a.buf, 0x5a, 64);
+	receive_must_fail(&p, (struct ibv_sge) { (uintptr_t)p.b.buf, 64, mr->lkey });
+	if (p.b.buf[0] || p.b.buf[63])
+		rig_fail("data was written to a region of another PD");
+	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
+		rig_die("ibv_dereg_mr");
+	rig_pair_destroy(&p);
+}
 
 static void no_receive(void)
 {
@@ -795,6 +819,7 @@ static const struct rig_case cases[] = {
 	{ "send longer than the receive", send_too_long },
 	{ "receive with a wrong lkey", receive_wrong_lkey },
 	{ "receive past the end of its MR", receive_past_end },
+	{ "receive with an lkey of another PD", receive_lkey_of_other_pd },
 	{ "send without a receive", no_receive },
 	{ "request to a QP that is not there", no_such_peer },
 	{ "flush in order", flush_in_order },
