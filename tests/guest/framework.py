@@ -303,7 +303,7 @@ class Rig:
                 for counter, value in look["counters"].get(side.device, {}).items()}
 
     def resource_details(self):
-        script = "for kind in ctx pd mr cq qp cm_id; do rdma resource show $kind; done"
+        script = "for kind in ctx pd mr srq cq qp cm_id; do rdma resource show $kind; done"
         return "".join(self.ask(side, script) for side in self.sides)
 
     def new_log(self):

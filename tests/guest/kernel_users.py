@@ -6,6 +6,7 @@ the second guest, or the HCA's own: then everything goes from the HCA to itself.
 """
 
 import contextlib
+import json
 
 from framework import VMS, expect, tail, test
 from storage import FILE, FIO, LOAD_RAM, checksum, disk_of, files_on, fio, write_and_compare, write_random
@@ -59,24 +60,25 @@ exit 1
 """
 
 
-def prepare(rig, side):
+def prepare(rig, side, parameters):
     """What the target exports, and the modules, which the debug kernels have built in."""
     disk = disk_of(rig)
     if rig.kernel == "stock":
-        rig.run(f"modprobe -a configfs nvmet nvmet-rdma && {LOAD_RAM}", side)
+        rig.run(f"modprobe -a configfs nvmet && modprobe nvmet-rdma {parameters} && {LOAD_RAM}", side)
     else:
         rig.run(f"head -c {disk.mib}M /dev/zero > {disk.path}", side)
 
 
 @contextlib.contextmanager
-def target(rig, side, inline=4096):
+def target(rig, side, inline=4096, parameters=""):
     """An NVMe subsystem with one disk that listens at the side's address.
 
-    inline: bytes of a command's data that the target takes with the command itself.
+    inline:     bytes of a command's data that the target takes with the command itself.
+    parameters: of the target's module, on the stock kernel.
     """
     away = "modprobe -r nvmet-rdma nvmet brd" if rig.kernel == "stock" else f"rm -f {FILE.path}"
     try:
-        prepare(rig, side)
+        prepare(rig, side, parameters)
         disk = disk_of(rig)
         rig.run(EXPORT.format(nqn=NQN, address=side.address, port=PORT, path=disk.path, buffered=int(disk is FILE),
                               inline=inline), side)
@@ -137,6 +139,32 @@ def without_inline(rig, host, server):
     verify(rig, host, server, "--rw=randwrite --bsrange={sector}-16k --iodepth=32 --io_size=8M", inline=0)
 
 
+def shared_queues(rig, server):
+    """The target's SRQs, and how many QPs take their receives from them, as the rdma tool has it."""
+    shown = json.loads(rig.run(f"rdma -j resource show srq dev {server.device}", server).strip() or "[]")
+    srqs = [srq for srq in shown if srq.get("comm") == "nvmet_rdma"]
+    ranges = [str(qpns).partition("-") for srq in srqs for qpns in srq.get("lqpn", [])]
+    return srqs, sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
+
+
+def shared_receives(rig, host, server):
+    """The target's queues receive into SRQs; of 256 receives each, so that each is posted many times.
+
+    A queue that goes waits for the event that its QP takes no further receive, for a minute: longer than the target
+    is given to go.
+    """
+    shared = "use_srq=1 srq_size=256"
+    with target(rig, server, parameters=shared), connected(rig, host, server.address, "-i 2 -Q 64") as disk:
+        queues = int(rig.run("cat /sys/class/nvme/nvme*/queue_count", host))
+        before = srqs, qps = shared_queues(rig, server)
+        expect(srqs and all(srq["type"] == "BASIC" for srq in srqs) and qps == queues > 1,
+               f"{queues} queues, {qps} QPs with SRQs: {srqs}")
+        write_and_compare(rig, host, server, disk)
+        fio(rig, host, disk, FIO["4 KiB, 64 under way"])
+        expect(shared_queues(rig, server) == before, "the SRQs or their QPs are others than before")
+        rig.note(f"{len(srqs)} SRQs, {qps} QPs")
+
+
 def files(rig, host, server):
     with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
         files_on(rig, host, disk)
@@ -165,6 +193,8 @@ for fio_name, fio_options in FIO.items():
     two_machines(f"fio, {fio_name}", lambda rig, host, server, options=fio_options: verify(rig, host, server, options))
 two_machines("fio, nothing with the command", without_inline)
 two_machines("ten connections", reconnect)
+# The debug kernels have the target built in, and so without the parameter.
+two_machines("shared receive queues", shared_receives, kernels=("stock",))
 # The copied file system has blocks that are smaller than those of the debug kernels' disk.
 two_machines("files", files, kernels=("stock",))
 to_itself("fio", lambda rig, host, server: verify(rig, host, server, next(iter(FIO.values()))))
