@@ -176,10 +176,13 @@ def stream_all(rig):
         expect(found == wanted and "verification failed" not in end.output, f"rstream said: {end.output[-1000:]}")
 
 
-@test("rdmacm: rstream, IPv6")
-def stream_ipv6(rig):
+def stream_ipv6(rig, program):
     with ipv6_addresses(rig) as address:
-        stream(rig, "rstream", "", 100000, 20, 1, address)
+        stream(rig, program, "", 100000, 20, 1, address)
+
+
+for stream_program in ("rstream", "riostream"):
+    test(f"rdmacm: {stream_program}, IPv6", lambda rig, program=stream_program: stream_ipv6(rig, program))
 
 
 @test("rdmacm: rcopy, files compared by SHA-256")
