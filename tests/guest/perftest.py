@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """perftest: all its verbs on every transport, plain and with -a, -b, -R, -e, -q 16 and -q 128 where a program has them.
 
-perftest looks at completions and times, never at the data. Multicast is in mcast.py, --use-srq in srq.py. What perftest
-refuses itself is not here: -R with UC and XRC, -a with atomics, -e with WRITE, more than one QP and -b with -g.
+perftest looks at completions and times, never at the data. Multicast is in mcast.py, --use-srq in srq.py, frames in
+rawpacket.py. What perftest cannot do is in README.md, and what it says then is in REFUSED. What is together with
+something else (options at IPv6 GIDs, -m with another option) each has one program of its own, not all of them.
 """
 
 import math
 import re
 
 from framework import expect, tail, test
+from rdmacm import ipv6_addresses
 
 # The options that the programs of perftest 25.01 have; `options of the programs` checks it against --help.
 OPTIONS = {
@@ -71,16 +73,23 @@ def without_figures(found, column, stderr):
     return still if len(still) > stderr.count(CLOCK_UNKNOWN) else []
 
 
-def run(rig, program, options, server=None, client=None, cm=False, gid="ipv4"):
-    """One run between two sides; (server's Result, client's Result), both successes."""
+def command(side, program, port, options, cm=False, gid="ipv4"):
+    """The command line of a program on a side. The CM finds the GID by itself."""
+    path = "" if cm else f"-x {side.gid(gid)}"
+    return f"{program} -d {side.device} {path} -F -p {port} {options}"
+
+
+def run(rig, program, options, server=None, client=None, address=None, **how):
+    """One run between two sides; (server's Result, client's Result), both successes.
+
+    address: the server's, when the ends are to meet over IPv6; how: as command() has it.
+    """
     server, client = server or rig.server, client or rig.client
     port = rig.next_port()
-
-    def command(side):
-        address = "" if cm else f"-x {side.gid(gid)}"
-        return f"{program} -d {side.device} {address} -F -p {port} {options}"
-
-    return rig.pair(command(server), f"{command(client)} {server.address}", port, server, client)
+    if address:
+        options += " --ipv6-addr"
+    commands = [command(side, program, port, options, **how) for side in (server, client)]
+    return rig.pair(commands[0], f"{commands[1]} {address or server.address}", port, server, client)
 
 
 def figures(program, ends, column=None):
@@ -93,15 +102,15 @@ def figures(program, ends, column=None):
     return found
 
 
-def perftest(rig, program, options, count, server=None, client=None, cm=False, gid="ipv4"):
+def perftest(rig, program, options, count, server=None, client=None, **how):
     """As run(), with a number of iterations; the rows of figures()."""
-    return figures(program, run(rig, program, f"-n {count} {options}", server, client, cm, gid))
+    return figures(program, run(rig, program, f"-n {count} {options}", server, client, **how))
 
 
-def check(rig, program, connection, option="", gid="ipv4"):
+def check(rig, program, connection, option="", **how):
     """The rows must be those asked for, with figures in a sensible order.
 
-    option: one of the program's, with its value; "" for none.
+    option: one of the program's, with its value; "" for none. how: as run() has it.
     """
     options, sizes, count, qps = option, None, COUNT, 1
     if option == "-a":
@@ -113,7 +122,7 @@ def check(rig, program, connection, option="", gid="ipv4"):
         options += " -s 2048"
     elif qps == 128 and not program.startswith("ib_atomic"):
         options += " -s 4096"
-    found = perftest(rig, program, f"-c {connection} {options}", count, cm=option == "-R", gid=gid)
+    found = perftest(rig, program, f"-c {connection} {options}", count, cm=option == "-R", **how)
     if sizes:
         expect([row[0] for row in found] == sizes, f"sizes {[int(row[0]) for row in found]}, expected {sizes}")
     expect(len(found) == (len(sizes) if sizes else 1), f"{len(found)} result rows")
@@ -154,9 +163,31 @@ for transport, tools in TRANSPORTS.items():
         test(f"perftest: {tool} {transport}, IPv6",
              lambda rig, run=(tool, transport): check(rig, *run, gid="link-local"), subjects=KNOWN_BY[transport])
 
-for tool in ("ib_write_bw", "ib_write_lat"):
-    test(f"perftest: {tool} RC --write_with_imm",
-         lambda rig, tool=tool: check(rig, tool, "RC", "--write_with_imm"))
+IPV6_OPTIONS = [
+    ("ib_read_bw", "RC", "-a"), ("ib_send_bw", "UD", "-a"),
+    ("ib_read_bw", "RC", "-b"), ("ib_send_bw", "UD", "-b"),
+    ("ib_atomic_bw", "RC", "-e"), ("ib_send_bw", "UC", "-e"), ("ib_send_lat", "UD", "-e"),
+    ("ib_send_bw", "XRC", "-q 16"), ("ib_send_bw", "UC", "-q 128"),
+]
+for tool, transport, tool_option in IPV6_OPTIONS:
+    test(f"perftest: {tool} {transport} {tool_option}, IPv6",
+         lambda rig, run=(tool, transport, tool_option): check(rig, *run, gid="link-local"),
+         subjects=KNOWN_BY[transport])
+
+
+def by_the_cm_over_ipv6(rig, program, connection):
+    with ipv6_addresses(rig) as address:
+        check(rig, program, connection, "-R", address=address)
+
+
+for tool, transport in (("ib_read_bw", "RC"), ("ib_write_lat", "RC"), ("ib_send_bw", "UD"), ("ib_send_lat", "UD")):
+    test(f"perftest: {tool} {transport} -R, IPv6",
+         lambda rig, run=(tool, transport): by_the_cm_over_ipv6(rig, *run))
+
+for transport in ("RC", "UC", "XRC"):
+    for tool in ("ib_write_bw", "ib_write_lat"):
+        test(f"perftest: {tool} {transport} --write_with_imm",
+             lambda rig, run=(tool, transport): check(rig, *run, "--write_with_imm"), subjects=KNOWN_BY[transport])
 
 
 MTU_BYTES, MTU_COUNT = 65536, 200
@@ -168,10 +199,10 @@ def data_sender(rig, program):
     return rig.server if program.startswith(("ib_read", "ib_atomic")) else rig.client
 
 
-def with_mtu(rig, program, connection, mtu):
+def with_mtu(rig, program, connection, mtu, more="", **how):
     """A run with a path MTU, and that the data went in packets of that size.
 
-    What an atomic moves has room in any packet, and a datagram is one.
+    What an atomic moves has room in any packet, and a datagram is one. more: another option; how: as run() has it.
     """
     option, size = f"-s {MTU_BYTES}", MTU_BYTES
     if program.startswith("ib_atomic"):
@@ -180,7 +211,7 @@ def with_mtu(rig, program, connection, mtu):
         option, size = f"-s {mtu}", mtu
     sender = data_sender(rig, program)
     before = rig.counter(sender, "tx_packets") if sender.counters else 0
-    found = perftest(rig, program, f"-c {connection} -m {mtu} {option}", MTU_COUNT)
+    found = perftest(rig, program, f"-c {connection} -m {mtu} {option} {more}", MTU_COUNT, cm=more == "-R", **how)
     expect(len(found) == 1 and found[0][0] == size, f"rows {found}, expected one of {size} bytes")
     rig.note(f"{found[0][figure_column(program)]:g} {'MiB/s' if is_bandwidth(program) else 'us typical'}")
     if sender.counters:
@@ -197,46 +228,157 @@ for transport, tools in TRANSPORTS.items():
                  lambda rig, run=(tool, transport, path_mtu): with_mtu(rig, *run), subjects=KNOWN_BY[transport])
 
 
+# With SRQs perftest makes receives longer, to a number of whole packets.
+MTU_MORE = [
+    ("ib_send_bw", "RC", 256, "--use-srq"), ("ib_send_lat", "UC", 512, "--use-srq"),
+    ("ib_send_bw", "UD", 1024, "--use-srq"), ("ib_send_lat", "RC", 2048, "--use-srq"),
+    ("ib_send_bw", "UC", 4096, "--use-srq"),
+    ("ib_send_bw", "UD", 512, "-R"), ("ib_send_lat", "UD", 2048, "-R"),
+]
+for tool, transport, path_mtu, tool_option in MTU_MORE:
+    test(f"perftest: {tool} {transport} -m {path_mtu} {tool_option}",
+         lambda rig, run=(tool, transport, path_mtu, tool_option): with_mtu(rig, *run))
+
+for tool, transport, path_mtu in [("ib_read_bw", "RC", 256), ("ib_send_bw", "XRC", 1024), ("ib_send_bw", "UC", 4096)]:
+    test(f"perftest: {tool} {transport} -m {path_mtu}, IPv6",
+         lambda rig, run=(tool, transport, path_mtu): with_mtu(rig, *run, gid="link-local"),
+         subjects=KNOWN_BY[transport])
+
+for tool, path_mtu in zip(("ib_write_lat", "ib_read_lat", "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat"), MTUS):
+    test(f"perftest: {tool} XRC -m {path_mtu}",
+         lambda rig, run=(tool, "XRC", path_mtu): with_mtu(rig, *run), subjects=KNOWN_BY["XRC"])
+
+
+@test("perftest: the CM chooses the path MTU", subjects=("hghca",))
+def mtu_of_the_cm(rig):
+    """So that -m with -R is tested with UD alone; this fails when perftest learns it."""
+    before = rig.counter(rig.client, "tx_packets")
+    perftest(rig, "ib_send_bw", f"-R -m {MTUS[0]} -s {MTU_BYTES}", MTU_COUNT, cm=True)
+    sent = rig.counter(rig.client, "tx_packets") - before
+    least = MTU_COUNT * MTU_BYTES // MTUS[-1]
+    expect(least <= sent < least * 3 // 2, f"{sent} packets for what fills {least} of {MTUS[-1]} bytes")
+
+
 @test("perftest: ib_write_bw RC, an HCA to itself")
 def write_to_itself(rig):
     for side in rig.sides:
         expect(len(perftest(rig, "ib_write_bw", "", COUNT, side, side)) == 1, "no result")
 
 
-# For a time and not for a number of iterations: many programs share these seconds.
+def ipv4_group(last):
+    """The option that names the group 239.9.8.`last`."""
+    return "-M " + ":".join(["0"] * 10 + ["255", "255", "239", "9", "8", str(last)])
+
+
+# For a time and not for a number of iterations: many programs share these seconds. Those that the CM connects begin,
+# while the others leave it time.
 DURATION_S = 10
 FOR_A_TIME = {
-    "bandwidth": [("ib_write_bw", "RC"), ("ib_read_bw", "RC"), ("ib_send_bw", "RC"), ("ib_atomic_bw", "RC"),
-                  ("ib_write_bw", "UC"), ("ib_send_bw", "UC"), ("ib_send_bw", "UD")],
-    "latency": [("ib_write_lat", "RC"), ("ib_read_lat", "RC"), ("ib_send_lat", "RC"), ("ib_atomic_lat", "RC"),
-                ("ib_write_lat", "UC"), ("ib_send_lat", "UC"), ("ib_send_lat", "UD")],
+    "bandwidth": [("ib_write_bw", "-c RC"), ("ib_read_bw", "-c RC"), ("ib_send_bw", "-c RC"), ("ib_atomic_bw", "-c RC"),
+                  ("ib_write_bw", "-c UC"), ("ib_send_bw", "-c UC"), ("ib_send_bw", "-c UD -s 2048")],
+    "latency": [("ib_write_lat", "-c RC"), ("ib_read_lat", "-c RC"), ("ib_send_lat", "-c RC"),
+                ("ib_atomic_lat", "-c RC"), ("ib_write_lat", "-c UC"), ("ib_send_lat", "-c UC"),
+                ("ib_send_lat", "-c UD -s 2048")],
+    "XRC": [(program, "-c XRC") for program in OPTIONS],
+    "-R, --use-srq and -g": [("ib_read_bw", "-R"), ("ib_atomic_lat", "-R"), ("ib_send_bw", "-c UD -s 2048 -R"),
+                             ("ib_send_bw", "--use-srq"), ("ib_send_lat", "-c UC --use-srq"),
+                             ("ib_send_lat", "-c UD -s 2048 --use-srq"),
+                             ("ib_send_bw", f"-c UD -s 2048 -g {ipv4_group(7)}"),
+                             ("ib_send_lat", f"-c UD -s 2048 -g {ipv4_group(8)}")],
 }
-# Of a latency program: the average in us, then transactions a second.
-DURATION_COLUMN = {"bandwidth": 3, "latency": 2}
+
+
+def duration_column(program):
+    """Where a row of -D has its figure. Of a latency program: the average in us, then transactions a second."""
+    return 3 if is_bandwidth(program) else 2
 
 
 def for_a_time(rig, kind):
     """All programs of a kind at once, each for DURATION_S."""
     started = []
-    for program, connection in FOR_A_TIME[kind]:
+    for program, options in FOR_A_TIME[kind]:
         port = rig.next_port()
-        size = "-s 2048" if connection == "UD" else ""
-        command = f"{program} -c {connection} -F -D {DURATION_S} -p {port} {size}"
-        server = rig.start(f"{command} -d {rig.server.device} -x {rig.server.gid('ipv4')}", rig.server)
-        started.append((program, connection, port, command, server))
+
+        def on(side, program=program, options=options, port=port):
+            return command(side, program, port, f"-D {DURATION_S} {options}", cm="-R" in options)
+
+        started.append((program, options, port, on, rig.start(on(rig.server), rig.server)))
     clients = []
-    for program, connection, port, command, server in started:
-        rig.wait_listening(port, rig.server, server, "tcp")
-        clients.append(rig.start(f"{command} -d {rig.client.device} -x {rig.client.gid('ipv4')} {rig.server.address}"))
-    for (program, connection, _, _, server), client in zip(started, clients):
+    for _, _, port, on, server in started:
+        rig.wait_listening(port, rig.server, server)
+        clients.append(rig.start(f"{on(rig.client)} {rig.server.address}"))
+    for (program, options, _, _, server), client in zip(started, clients):
         ends = server.wait(rig.left()), client.wait(rig.left())
         for end in ends:
-            expect(end.status == 0, f"{program} {connection}: status {end.status}: {tail(end.output)}")
-        found = figures(program, ends, DURATION_COLUMN[kind])
-        expect(len(found) == 1 and found[0][1] > 0, f"{program} {connection}: rows {found}")
-        rig.note(f"{program} {connection}: {found[0][1]:.0f} iterations, {found[0][DURATION_COLUMN[kind]]:g}")
+            expect(end.status == 0, f"{program} {options}: status {end.status}: {tail(end.output)}")
+        column = duration_column(program)
+        found = figures(program, ends, column)
+        expect(len(found) == 1 and found[0][1] > 0, f"{program} {options}: rows {found}")
+        rig.note(f"{program} {options}: {found[0][1]:.0f} iterations, {found[0][column]:g}")
 
 
 for time_kind in FOR_A_TIME:
     test(f"perftest: -D {DURATION_S}, {time_kind}, all programs at once",
-         lambda rig, kind=time_kind: for_a_time(rig, kind), limit_s=90)
+         lambda rig, kind=time_kind: for_a_time(rig, kind), limit_s=90,
+         subjects=("hghca", "rxe") if time_kind in ("bandwidth", "latency") else ("hghca",))
+
+
+# What README.md says that perftest refuses: how, and by which words. The day it takes one, that is to be tested too.
+REFUSED = [
+    ("ib_read_bw -c UC", "UC connection not possible in READ/ATOMIC verbs"),
+    ("ib_write_bw -c UD", "UD connection only possible in SEND verb"),
+    ("ib_send_lat -b", "Bidirectional is only available in BW test"),
+    ("ib_send_lat -q 2", "Multiple QPs only available on bw tests"),
+    ("ib_atomic_bw -a", "Message size cannot be changed for Atomic tests"),
+    ("ib_write_bw -e", "Events feature not available on WRITE verb"),
+    ("ib_write_bw -c UC -R", "UC is not supported in librdmacm"),
+    ("ib_write_bw -c XRC -R", "XRC does not support RDMA_CM"),
+    ("ib_send_bw -D 10 -a", "Duration mode currently doesn't support running on all sizes"),
+    ("ib_send_bw -D 10 -e", "Duration mode doesn't work with events"),
+    ("ib_send_bw -c UD -g -b", "Bidirectional mode not supported in multicast"),
+    ("ib_send_bw -c UD -g -R", "Perftest still doesn't support Multicast with rdma_cm"),
+    ("ib_write_bw --use-srq", "Using SRQ only"),
+    ("ib_send_bw -c UD --use-srq -q 128 -n 100", "Using SRQ depth should be greater than number of QPs"),
+    ("raw_ethernet_bw -a", "Raw Ethernet tests do not support -a"),
+    ("raw_ethernet_bw -R", "RDMA CM isn't supported for Raw Ethernet tests"),
+    ("raw_ethernet_bw -x 0", "GID index isn't supported for Raw Ethernet tests"),
+    ("raw_ethernet_bw -G", "RSS isn't supported"),
+]
+
+
+@test("perftest: what it refuses")
+def refused(rig):
+    for line, words in REFUSED:
+        result = rig.try_run(line)
+        expect(result.status not in (0, 124) and words in result.output,
+               f"{line}: status {result.status}: {tail(result.output)}")
+
+
+# perftest's scripts, which start its programs. The address that the client gets is its last argument.
+LOOPBACK = """[ -z "$1" ] || until grep -q ":{port:04X} 00000000:0000 0A" /proc/net/tcp; do sleep 0.1; done
+exec {command} -n {count} $1"""
+# Where run_perftest_multi_devices has the first of its devices meet.
+MULTI_DEVICES_PORT = 15000
+
+
+@test("perftest: run_perftest_loopback")
+def loopback(rig):
+    """Both ends on one HCA, each on a CPU of its own; the client waits until the server listens, not a second.
+
+    The script has one status for both, so both must have a result.
+    """
+    side, port = rig.client, rig.next_port()
+    script = LOOPBACK.format(port=port, count=COUNT, command=command(side, "ib_read_bw", port, ""))
+    found = rows(rig.run(f"run_perftest_loopback 0 1 sh -c '{script}' perftest", side))
+    expect([row[1] for row in found] == [COUNT, COUNT], f"rows {found}")
+
+
+@test("perftest: run_perftest_multi_devices")
+def multi_devices(rig):
+    def on(side, cpu):
+        return (f"run_perftest_multi_devices --devices {side.device} --gid_indexes {side.gid('ipv4')} --cores {cpu} "
+                f"--cmd 'ib_read_bw -F -n {COUNT}'")
+
+    ends = rig.pair(on(rig.server, 0), f"{on(rig.client, 1)} --remote {rig.server.address}", MULTI_DEVICES_PORT)
+    found = figures("ib_read_bw", ends)
+    expect(len(found) == 1 and found[0][1] == COUNT, f"rows {found}")
