@@ -7,7 +7,7 @@ from badinput import traffic
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, VMS, expect, killed_at_end, test
 from netdev import gid_of
-from perftest import perftest
+from perftest import MTUS, ipv4_group, is_bandwidth, perftest
 
 OURS = {"subjects": ("hghca",)}
 GROUP = "239.9.8.7"
@@ -133,7 +133,7 @@ def refused_joins(rig):
 
 # perftest: one QP, and a group of its own or, for an IPv4 address, one that it is told.
 
-IPV4_GROUP = "-M " + ":".join(["0"] * 10 + ["255", "255", "239", "9", "8", "6"])
+IPV4_GROUP = ipv4_group(6)
 RUNS = [(program, gid, options)
         for program in ("ib_send_bw", "ib_send_lat")
         for gid in ("ipv4", "link-local")
@@ -149,11 +149,26 @@ def group_perftest(rig, program, gid, options):
         expect(row[1] == count, f"row {row}")
     column = 3 if program.endswith("_bw") else 4
     rig.note(", ".join(f"{row[0]:.0f} B: {row[column]:g}" for row in found))
+    return found
 
 
 for run_program_, run_gid, run_options in RUNS:
     test(f"mcast: {run_program_} -g, {run_gid}, {run_options}",
          lambda rig, run=(run_program_, run_gid, run_options): group_perftest(rig, *run))
+
+
+def group_mtu(rig, program, gid, mtu):
+    """Datagrams as long as the path MTU; a bandwidth program makes them so by itself."""
+    found = group_perftest(rig, program, gid, f"-m {mtu}" + ("" if is_bandwidth(program) else f" -s {mtu}"))
+    expect(found[0][0] == mtu, f"rows {found}, expected one of {mtu} bytes")
+
+
+# Each path MTU with another program or address.
+MTU_RUNS = [(("ib_send_bw", "ib_send_lat")[number % 2], ("ipv4", "link-local")[number // 2 % 2], mtu)
+            for number, mtu in enumerate(MTUS)]
+for run_program_, run_gid, run_mtu in MTU_RUNS:
+    test(f"mcast: {run_program_} -g, {run_gid}, -m {run_mtu}",
+         lambda rig, run=(run_program_, run_gid, run_mtu): group_mtu(rig, *run))
 
 
 @test("mcast: perftest takes one QP to a group")
