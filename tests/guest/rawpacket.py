@@ -11,7 +11,7 @@ import time
 import perftest
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, succeeded, tail, test
-from perftest import figure_column, figures
+from perftest import DURATION_S, duration_column, figure_column, figures
 
 OURS = {"subjects": ("hghca",), "limit_s": 120}
 
@@ -67,10 +67,33 @@ def mac(rig, side):
     return found
 
 
-def receives(rig, side):
-    """Whether a raw packet QP of a side is in RTR or RTS."""
-    return re.search(r"type RAW_PACKET .*state RT[RS]|state RT[RS] .*type RAW_PACKET",
-                     rig.ask(side, "rdma resource show qp"))
+# What frames have besides MAC addresses: those of IPv4 or IPv6, ports of UDP or, with --tcp, of TCP. The server's flow
+# names them all, with -T the type of service too; the flow of a client, which has frames with raw_ethernet_lat and with
+# -b, names the ports. The tag of a VLAN is in no flow. With IPv6 and ports the payload length in the header is wrong,
+# which no flow looks at.
+IPV4 = "-J {server} -j {client}"
+IPV6 = "--raw_ipv6 -J fd00::2 -j fd00::1"
+PORTS = "-K 5001 -k 6001"
+# Of as many QPs as -q says each has a copy of each frame, as their flows are the same.
+MANY_QPS, MANY_COUNT = 16, 100
+SPECIFIED = [
+    ("IPv4", "raw_ethernet_bw", f"-s 1024 {IPV4}"),
+    ("IPv6, UDP", "raw_ethernet_bw", f"-s 1024 {IPV6} {PORTS}"),
+    ("TCP, -T 32", "raw_ethernet_bw", f"-s 1024 {IPV4} {PORTS} --tcp -T 32"),
+    ("UDP, 16 flows", "raw_ethernet_bw", f"-s 1024 {IPV4} {PORTS} --flows 16"),
+    ("UDP, VLAN", "raw_ethernet_bw", f"-s 1024 {IPV4} {PORTS} --vlan_en"),
+    ("UDP, -b", "raw_ethernet_bw", f"-s 1024 {IPV4} {PORTS} -b"),
+    ("-m 4000", "raw_ethernet_bw", "-s 4000 -m 4000"),
+    ("UDP", "raw_ethernet_lat", f"-s 64 {IPV4} {PORTS}"),
+    ("TCP, VLAN", "raw_ethernet_lat", f"-s 1024 {IPV4} {PORTS} --tcp --vlan_pcp=5"),
+    ("IPv6, UDP, 4 flows", "raw_ethernet_lat", f"-s 128 {IPV6} {PORTS} --flows 4"),
+]
+
+
+def receiving(rig, side):
+    """How many raw packet QPs of a side are in RTR or RTS."""
+    return len(re.findall(r"type RAW_PACKET .*state RT[RS]|state RT[RS] .*type RAW_PACKET",
+                          rig.ask(side, "rdma resource show qp")))
 
 
 def run_client(rig, command):
@@ -82,26 +105,58 @@ def run_client(rig, command):
     return succeeded(command, result)
 
 
-def raw_perftest(rig, program):
-    macs = {side.device: mac(rig, side) for side in rig.sides}
+def raw_command(rig, role, program, options):
+    """The command line of an end: of the server's side for `server`, of the client's for `client`."""
+    side, peer = (rig.server, rig.client) if role == "server" else (rig.client, rig.server)
+    options = options.format(server=rig.server.address, client=rig.client.address)
+    return f"{program} --{role} -d {side.device} -B {mac(rig, side)} -E {mac(rig, peer)} -F -r {RECEIVES} {options}"
 
-    def command(role, side, peer):
-        return (f"{program} --{role} -d {side.device} -B {macs[side.device]} -E {macs[peer.device]} -F "
-                f"-n {COUNT} -r {RECEIVES} {PERFTEST[program]}")
 
-    server = command("server", rig.server, rig.client)
-    serving = rig.start(server, rig.server)
-    rig.wait_until(lambda: receives(rig, rig.server) or not serving.running(), "a server that receives")
+def start_servers(rig, commands, qps):
+    """Servers that receive, with so many QPs together."""
+    serving = [rig.start(command, rig.server) for command in commands]
+    rig.wait_until(lambda: receiving(rig, rig.server) == qps or not all(server.running() for server in serving),
+                   "servers that receive")
     time.sleep(POSTS_S * rig.slowness)
-    expect(serving.running(), f"the server ended early: {tail(serving.output)}")
-    client = run_client(rig, command("client", rig.client, rig.server))
-    found = figures(program, (succeeded(server, serving.wait(rig.left(20))), client))
-    expect(len(found) == 1 and found[0][1] == COUNT, f"rows {found}: {tail(client.output)}")
+    for server in serving:
+        expect(server.running(), f"a server ended early: {tail(server.output)}")
+    return serving
+
+
+def raw_perftest(rig, program, options, count=COUNT, qps=1):
+    options += f" -n {count}" + (f" -q {qps}" if qps > 1 else "")
+    command = raw_command(rig, "server", program, options)
+    server, = start_servers(rig, [command], qps)
+    client = run_client(rig, raw_command(rig, "client", program, options))
+    found = figures(program, (succeeded(command, server.wait(rig.left(20))), client))
+    expect(len(found) == 1 and found[0][1] == count * qps, f"rows {found}: {tail(client.output)}")
     rig.note(f"{found[0][0]:.0f} B: {found[0][figure_column(program)]:g}")
 
 
-for tool in PERFTEST:
-    test(f"raw packets: {tool}", lambda rig, tool=tool: raw_perftest(rig, tool), **OURS)
+for tool, tool_options in PERFTEST.items():
+    test(f"raw packets: {tool}", lambda rig, run=(tool, tool_options): raw_perftest(rig, *run), **OURS)
+
+for case_name, tool, tool_options in SPECIFIED:
+    test(f"raw packets: {tool}, {case_name}", lambda rig, run=(tool, tool_options): raw_perftest(rig, *run), **OURS)
+
+
+@test(f"raw packets: raw_ethernet_bw, -q {MANY_QPS}", **OURS)
+def many_qps(rig):
+    raw_perftest(rig, "raw_ethernet_bw", PERFTEST["raw_ethernet_bw"], MANY_COUNT, MANY_QPS)
+
+
+@test(f"raw packets: raw_ethernet_bw and raw_ethernet_lat at once, -D {DURATION_S}", **OURS)
+def raw_for_a_time(rig):
+    """Their frames are told from each other by their ports."""
+    runs = [("raw_ethernet_bw", f"-D {DURATION_S} -s 1024 {IPV4} {PORTS}"),
+            ("raw_ethernet_lat", f"-D {DURATION_S} -s 64 {IPV4} -K 7001 -k 8001")]
+    servers = start_servers(rig, [raw_command(rig, "server", *run) for run in runs], len(runs))
+    clients = [rig.start(raw_command(rig, "client", *run)) for run in runs]
+    for (program, options), server, client in zip(runs, servers, clients):
+        ends = [succeeded(program, end.wait(rig.left())) for end in (server, client)]
+        found = figures(program, ends, duration_column(program))
+        expect(len(found) == 1 and found[0][1] > 0, f"{program} {options}: rows {found}")
+        rig.note(f"{program}: {found[0][1]:.0f} iterations, {found[0][duration_column(program)]:g}")
 
 
 # So many in so many runs are more than the HCA has room for at a time: each run must leave none behind.
