@@ -1064,6 +1064,9 @@ HGHCA_ASSERT_SIZE(hghca_timed_cqe, 64);
 HGHCA_ASSERT_OFFSET(hghca_timed_cqe, cqe, 0x20);
 
 #define HGHCA_CQE_SL_MASK		HGHCA_MASK(7, 4)
+#define HGHCA_CQE_NETWORK_MASK		HGHCA_MASK(9, 8)	/* a datagram's: HGHCA_CQE_IPV* */
+#define HGHCA_CQE_IPV6			1
+#define HGHCA_CQE_IPV4			2
 #define HGHCA_CQE_GRH			HGHCA_MASK(15, 15)
 #define HGHCA_CQE_VLAN_ID_MASK		HGHCA_MASK(27, 16)	/* a datagram's */
 #define HGHCA_CQE_VLAN_VALID		HGHCA_MASK(31, 31)

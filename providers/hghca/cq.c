@@ -22,6 +22,8 @@ static_assert(sizeof(struct hghca_timed_cqe) == 1 << HGHCA_LOG_TIMED_CQE,
 #define HGHCA_CQ_COMP_MASK	(IBV_CQ_INIT_ATTR_MASK_FLAGS | \
 				 IBV_CQ_INIT_ATTR_MASK_PD)
 
+#define HGHCA_SL_UDP	8	/* of a datagram over UDP; below it the network, HGHCA_CQE_IPV* */
+
 /* Low five bits of the BTH opcode that ends a message to a receive WQE. */
 enum {
 	HGHCA_BTH_SEND_LAST_IMM		= 0x03,
@@ -149,9 +151,18 @@ static inline __be32 hghca_cqe_imm(const struct hghca_cqe *cqe, unsigned int wc_
 	return cqe->imm;
 }
 
+/*
+ * Verbs have no place for what IBTA Annex A17.4.5.1 wants of a datagram's
+ * completion over RoCE, whether it came by IPv4 or IPv6.  Where other adapters
+ * tell it to users, and UCX looks for it, is the SL, which Ethernet has not:
+ * its low bits are 1 for IPv6 and 2 for IPv4, and bit 3 is for UDP.
+ */
 static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
 {
-	return FIELD_GET(HGHCA_CQE_SL_MASK, le32toh(cqe->rlid_path_sl));
+	uint32_t path = le32toh(cqe->rlid_path_sl);
+	uint8_t network = FIELD_GET(HGHCA_CQE_NETWORK_MASK, path);
+
+	return network ? HGHCA_SL_UDP | network : FIELD_GET(HGHCA_CQE_SL_MASK, path);
 }
 
 /* ------------------------------------------------------------------ */

@@ -121,6 +121,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
     message.src_qpn = packet.h.src_qpn;
     message.global_header = true;
+    message.network = packet.arrival.layout.ipv6 ? HGHCA_CQE_IPV6 : HGHCA_CQE_IPV4;
     message.sl = packet.arrival.sl;
     message.vlan = packet.arrival.vlan;
     message.solicited = packet.h.solicited;

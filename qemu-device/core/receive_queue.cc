@@ -12,7 +12,7 @@ namespace {
 
 uint32_t path_word(const Received &message)
 {
-    uint32_t word = field_put(HGHCA_CQE_SL_MASK, message.sl);
+    uint32_t word = field_put(HGHCA_CQE_SL_MASK, message.sl) | field_put(HGHCA_CQE_NETWORK_MASK, message.network);
     if (message.global_header)
         word |= HGHCA_CQE_GRH;
     if (message.vlan >= 0)

@@ -19,6 +19,7 @@ struct Received {
     uint32_t imm = 0;        // wire order
     uint32_t src_qpn = 0;
     bool global_header = false;
+    uint8_t network = 0;     // of a datagram: HGHCA_CQE_IPV*
     uint8_t sl = 0;
     int vlan = -1;           // of a datagram; -1: none
     bool solicited = false;

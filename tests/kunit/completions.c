@@ -405,6 +405,7 @@ static const struct completions_datagram {
 } completions_datagrams[] = {
 	{ "with a GRH", 0x00abcdef, 0x00008000, 0xabcdef, 0, IB_WC_GRH },
 	{ "SL 5", 1, 0x00008050, 1, 5, IB_WC_GRH },
+	{ "SL 5, by IPv4", 1, 0x00008250, 1, 5, IB_WC_GRH },
 	{ "in VLAN 4095", 1, 0x8fff8000, 1, 0, IB_WC_GRH | IB_WC_WITH_VLAN, 4095 },
 	{ "a VLAN number without its bit", 1, 0x0fff8000, 1, 0, IB_WC_GRH },
 	{ "without a GRH", 1, 0, 1, 0, 0 },

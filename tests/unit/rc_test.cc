@@ -43,6 +43,7 @@ TEST_F(Rc, SendArrives)
     EXPECT_EQ(got.bytes, 100u);
     EXPECT_EQ(got.opcode, HGHCA_BTH_OP_SEND_ONLY);
     EXPECT_FALSE(got.grh);
+    EXPECT_EQ(got.network, 0u);
     EXPECT_TRUE(p.b.holds(4096, 100, 7));
     EXPECT_EQ(net.b.events(HGHCA_EVENT_COMM_EST), 0u);
 }

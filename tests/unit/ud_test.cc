@@ -57,6 +57,7 @@ TEST_F(Ud, DatagramsArriveWithAGlobalHeader)
             EXPECT_EQ(got->imm, be32(5));
             EXPECT_EQ(got->src_qpn, a.qp.qpn);
             EXPECT_TRUE(got->grh);
+            EXPECT_EQ(got->network, sgid_index == 1 ? HGHCA_CQE_IPV6 : HGHCA_CQE_IPV4);
             EXPECT_EQ(got->vlan, sgid_index == 2 ? 5 : -1);
             EXPECT_EQ(got->opcode, HGHCA_BTH_UD | HGHCA_BTH_OP_SEND_ONLY_IMM);
             EXPECT_TRUE(b.holds(2033, size, size));

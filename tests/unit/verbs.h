@@ -108,6 +108,7 @@ struct Completion {
     uint32_t slot;      // of the WQE in its queue
     uint32_t src_qpn;
     bool grh;
+    uint32_t network;   // HGHCA_CQE_IPV*; 0: none said
     int vlan;           // -1: none
     uint32_t qpn;
 };
@@ -282,6 +283,7 @@ public:
         c.slot = le32(cqe.wqe) >> qp.stride_log;
         c.src_qpn = le32(cqe.rqpn);
         c.grh = le32(cqe.rlid_path_sl) & HGHCA_CQE_GRH;
+        c.network = field_get(HGHCA_CQE_NETWORK_MASK, le32(cqe.rlid_path_sl));
         c.vlan = le32(cqe.rlid_path_sl) & HGHCA_CQE_VLAN_VALID
                      ? int(field_get(HGHCA_CQE_VLAN_ID_MASK, le32(cqe.rlid_path_sl))) : -1;
         c.qpn = le32(cqe.my_qpn);

@@ -238,6 +238,11 @@ static bool gets(struct member *m, const struct datagram *d, const char *who)
 		rig_fail("%s: not to the address it was sent to", who);
 		return false;
 	}
+	/* The network header and UDP, as UCX wants to be told of them. */
+	if (wc.sl != (data[0] >> 4 == 6 ? 9 : 10)) {
+		rig_fail("%s: SL %u", who, wc.sl);
+		return false;
+	}
 	for (i = 0; i < d->length; i++) {
 		if (data[GRH_BYTES + i] == pattern(d->seed, i))
 			continue;
