@@ -16,6 +16,7 @@ from users import carried, heard, leaving_nothing
 OURS = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
         "expected_log": (r"^smc: (adding|removing) ib device ", r"^smc:    ib device \S+ port \d+ has pnetid ",
                          r"^smc: (net|ib) device \S+ (ibport \d+ )?(applied|erased) user defined pnetid ",
+                         r"^smc: removing (net|ib) device \S+ (ibport \d+ )?with user defined pnetid ",
                          r"^smc: SMC-R lg [0-9a-f]+ net \d+ (state changed|link added|link removed): ")}
 # The kernel's server takes the client's MAC address from a field of the proposal that is filled for SMC-Rv1 alone, so
 # without RoCE v1 it would send to 00:00:00:00:00:00. To a client behind a router it sends to the router, whose MAC
