@@ -595,9 +595,14 @@ static int reset_wq(void)
 	return wq_to(IBV_WQS_RESET);
 }
 
+/*
+ * Of two entries: of one alone the command ends with four bytes of padding, and ib_core, without the memory to look
+ * whether they are zero, takes them for an extension that it does not know.
+ */
 static int create_table(void)
 {
-	struct ibv_rwq_ind_table_init_attr init = { .ind_tbl = &wq };
+	struct ibv_wq *queues[] = { wq, wq };
+	struct ibv_rwq_ind_table_init_attr init = { .log_ind_tbl_size = 1, .ind_tbl = queues };
 
 	errno = 0;
 	table = ibv_create_rwq_ind_table(side.ctx, &init);
