@@ -147,7 +147,7 @@ TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refco
                   # Where it was: a line of a backtrace. What a splat begins with is none.
                   r"^ (\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( \[hghca\])?$")
 SELECTION = bool(os.environ.get("HGHCA_SELECTION"))
-# Half a second each, and there are some 2400: in so many tests.
+# There are some 2000, of a second or two each: in so many tests.
 PROBE_SHARES = 8
 
 
