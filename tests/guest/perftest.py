@@ -342,7 +342,7 @@ REFUSED = [
     ("raw_ethernet_bw -a", "Raw Ethernet tests do not support -a"),
     ("raw_ethernet_bw -R", "RDMA CM isn't supported for Raw Ethernet tests"),
     ("raw_ethernet_bw -x 0", "GID index isn't supported for Raw Ethernet tests"),
-    ("raw_ethernet_bw -G", "RSS isn't supported"),
+    ("raw_ethernet_bw -G", "invalid option -- 'G'"),
 ]
 
 
@@ -368,7 +368,7 @@ def loopback(rig):
     The script has one status for both, so both must have a result.
     """
     side, port = rig.client, rig.next_port()
-    script = LOOPBACK.format(port=port, count=COUNT, command=command(side, "ib_read_bw", port, ""))
+    script = LOOPBACK.format(port=port, count=COUNT, command=command(side, "ib_send_bw", port, ""))
     found = rows(rig.run(f"run_perftest_loopback 0 1 sh -c '{script}' perftest", side))
     expect([row[1] for row in found] == [COUNT, COUNT], f"rows {found}")
 
