@@ -354,23 +354,8 @@ def refused(rig):
                f"{line}: status {result.status}: {tail(result.output)}")
 
 
-# perftest's scripts, which start its programs. The address that the client gets is its last argument.
-LOOPBACK = """[ -z "$1" ] || until grep -q ":{port:04X} 00000000:0000 0A" /proc/net/tcp; do sleep 0.1; done
-exec {command} -n {count} $1"""
 # Where run_perftest_multi_devices has the first of its devices meet.
 MULTI_DEVICES_PORT = 15000
-
-
-@test("perftest: run_perftest_loopback")
-def loopback(rig):
-    """Both ends on one HCA, each on a CPU of its own; the client waits until the server listens, not a second.
-
-    The script has one status for both, so both must have a result.
-    """
-    side, port = rig.client, rig.next_port()
-    script = LOOPBACK.format(port=port, count=COUNT, command=command(side, "ib_send_bw", port, ""))
-    found = rows(rig.run(f"run_perftest_loopback 0 1 sh -c '{script}' perftest", side))
-    expect([row[1] for row in found] == [COUNT, COUNT], f"rows {found}")
 
 
 @test("perftest: run_perftest_multi_devices")
