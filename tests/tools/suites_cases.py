@@ -3,6 +3,10 @@
 
 import contextlib
 import io
+import tempfile
+import time
+from pathlib import Path
+from unittest import mock
 
 from tool import same
 
@@ -53,3 +57,53 @@ def test_bad_status():
     """A suite that ends badly after good results has failed"""
     same(counted(3, "ok 1 - a", "1..1"), (1, 1))
     same(counted(0, "ok 1 - a", "Bail out! no guest", "1..1"), (1, 2))
+
+
+@contextlib.contextmanager
+def made(**scripts):
+    """Suites of these names, those that begin with `beside` among suites.BESIDE; their folder, and what is said."""
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
+        folder = Path(name)
+        for suite, script in scripts.items():
+            run = folder / "tests" / suite / "run"
+            run.parent.mkdir(parents=True)
+            run.write_text(f"#!/bin/sh\ncd {folder}\n{script}\n")
+            run.chmod(0o755)
+        with (mock.patch.object(suites.repo, "path", folder.joinpath),
+              mock.patch.object(suites.cache, "log_path", lambda name: folder / name),
+              mock.patch.object(suites, "BESIDE", [suite for suite in scripts if suite.startswith("beside")])):
+            yield folder, said
+
+
+WAIT = "for i in $(seq 100); do [ -e {0} ] && echo 'ok 1 - {0}' && break; sleep 0.1; done; echo 1..1"
+
+
+def test_beside():
+    """Suites that only compute run beside the others, at the lowest priority, and all are counted"""
+    with made(beside_1="touch there; nice; nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
+              beside_2="echo ok; echo 1..1", guest=WAIT.format("there")) as (folder, said):
+        counts = suites.run_all(["beside_1", "beside_2", "guest"])
+        same((folder / "priority").read_text(), "19\n", "priority")
+    same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (2, 1), "results")
+    same("not ok beside_1: c\n" in said.getvalue(), True, said.getvalue())
+
+
+def test_beside_stopped():
+    """Suites that run beside others end when these are interrupted"""
+    def interrupted(names, limit):
+        for _ in range(100):
+            if (folder / "there").exists():
+                break
+            time.sleep(0.1)
+        raise KeyboardInterrupt
+
+    with (made(beside_1="touch there; sleep 60; touch late", beside_2="touch late", guest="") as (folder, _),
+          mock.patch.object(suites, "run_in_turn", interrupted)):
+        start = time.monotonic()
+        try:
+            suites.run_all(["beside_1", "beside_2", "guest"])
+        except KeyboardInterrupt:
+            pass
+        same((folder / "there").exists(), True, "the suite began")
+        same((folder / "late").exists(), False, "the next one began")
+        assert time.monotonic() - start < 30, "the suite was waited for"

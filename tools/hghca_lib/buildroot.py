@@ -15,6 +15,8 @@ from .errors import ToolError
 
 SUITE = "trixie"
 SIZE_BYTES = 4 * cache.GIB
+# What hangs ends then; nothing takes a tenth of it on a quiet machine, but what is run beside guests may have to wait.
+LIMIT_S = 3600
 PACKAGES = """
     build-essential ninja-build meson cmake pkg-config flex bison bc xz-utils cpio kmod perl git
     python3 python3-venv ca-certificates dpkg-dev e2fsprogs busybox-static
@@ -88,11 +90,11 @@ class BuildRoot:
         """Run argv inside the root, its output in the log; fail as host.run_logged does."""
         host.run_logged(self.command(argv, binds, cwd, env), log, step, cure, shown=argv)
 
-    def output(self, argv, binds=None, cwd="/", env=None, timeout_s=600):
+    def output(self, argv, binds=None, cwd="/", env=None):
         """Run argv inside the root; a CompletedProcess with text stdout and stderr."""
         return subprocess.run(self.command(argv, binds, cwd, env), stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, errors="replace",
-                              env=host.environment(), timeout=timeout_s)
+                              env=host.environment(), timeout=LIMIT_S)
 
 
 def apt_options():

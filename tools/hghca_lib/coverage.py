@@ -74,7 +74,7 @@ def measure_core(root, work, _):
             raise ToolError(f"the unit tests do not compile:\n{said}", "correct the error that is named")
         for old in tree.rglob("*.gcda"):
             old.unlink()
-        done = root.output([program], {"job": tree}, timeout_s=unit.LIMIT_S)
+        done = root.output([program], {"job": tree})
         if done.returncode:
             raise ToolError(f"the unit tests fail, see `tools/hghca test unit`:\n{done.stdout[-2000:]}")
         run(root, ["gcovr", "--root", "source", "--filter", "source/qemu-device/core/", "--json", "/mnt/work/core.json",

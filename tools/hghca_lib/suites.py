@@ -7,6 +7,9 @@ $HGHCA_CACHE; $HGHCA_SELECTION is not empty when no suite was named. Nothing is
 skipped: a result that its suite marks as skipped or as still to be done has
 failed. A suite that prints no plan, another number of results than planned, or
 that ends with a status other than 0 without a failed result, has one more failure.
+
+Where all suites are run, those that only compute run beside the others, at the
+lowest priority.
 """
 
 import os
@@ -20,10 +23,15 @@ import time
 from . import cache, repo, setup
 from .errors import ToolError, UsageError
 
-# What a suite may take; one that is run by its name may be much longer than the selection of it.
-LIMIT_S = {"selection": 1800, "whole": 7200}
+# These only compute: they take the time that the others leave.
+BESIDE = ("abi", "static", "unit")
+LOW_PRIORITY = ["sh", "-c", """echo 19 2> /dev/null > /proc/self/autogroup; exec nice -n 19 "$0" """]
+# What a suite may take; one that is run by its name may be much longer than the selection of it, and one beside
+# others may end with the last of them.
+LIMIT_S = {"selection": 1800, "beside": 5400, "whole": 7200}
 RESULT = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:- )?(.*?)\s*$")
 PLAN = re.compile(r"^1\.\.(\d+)")
+SAYING = threading.Lock()
 DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)", re.IGNORECASE)
 
 
@@ -49,8 +57,7 @@ def main(options):
     passed, failed = 0, 0
     try:
         setup.make(verbose=True)
-        for name in names:
-            count = run_suite(name, selection=not options.suites)
+        for count in (run_in_turn(names, "whole") if options.suites else run_all(names)):
             passed += count.passed
             failed += count.failed
     except ToolError as error:
@@ -60,23 +67,78 @@ def main(options):
     return 0 if passed and not failed else 1
 
 
-def run_suite(name, selection):
+def run_in_turn(names, limit):
+    return [run_suite(name, limit) for name in names]
+
+
+def run_all(names):
+    """Run the suites, those of BESIDE at the same time as the others; a Count of each."""
+    beside = Lane([name for name in names if name in BESIDE])
+    beside.start()
+    try:
+        counts = run_in_turn([name for name in names if name not in BESIDE], "selection")
+    except BaseException:
+        beside.stop()
+        raise
+    finally:
+        beside.join()
+    return counts + beside.counts
+
+
+class Lane(threading.Thread):
+    """Suites one after another, beside others."""
+
+    def __init__(self, names):
+        super().__init__()
+        self.names = names
+        self.counts = []
+        self.process = None
+        self.stopped = False
+
+    def run(self):
+        for name in self.names:
+            if not self.stopped:
+                self.counts.append(self.run_suite(name))
+
+    def run_suite(self, name):
+        try:
+            return run_suite(name, "beside", self)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the suite has failed
+            count = Count()
+            fail(count, name, f"{type(error).__name__}: {error}")
+            return count
+
+    def began(self, process):
+        self.process = process
+        if self.stopped:
+            end(process)
+
+    def stop(self):
+        self.stopped = True
+        if self.process:
+            end(self.process)
+
+
+def run_suite(name, limit, lane=None):
     """Run one suite, printing each result as it comes; its Count.
 
-    selection: a suite that takes very long may run a part of itself.
+    limit: of LIMIT_S; "whole" unless all suites are run, of which some then run a part of themselves.
+    lane: of which the suite is, if there are others beside it.
     """
     log = cache.log_path(f"test-{name}")
     start = time.monotonic()
-    print(f"== {name} (log: {log})")
+    say(f"== {name} (log: {log})")
     env = dict(os.environ, HGHCA_TOOL=str(repo.path("tools/hghca")), HGHCA_CACHE=str(cache.root()),
-               HGHCA_SELECTION="1" if selection else "")
+               HGHCA_SELECTION="" if limit == "whole" else "1")
     count = Count()
-    with open(log, "wb") as file:
-        process = subprocess.Popen([repo.path(f"tests/{name}/run")], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=file, env=env, start_new_session=True)
-        timer = threading.Timer(LIMIT_S["selection" if selection else "whole"], end, [process])
+    argv = [*(LOW_PRIORITY if lane else []), repo.path(f"tests/{name}/run")]
+    with open(log, "wb") as file, subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file,
+                                                   env=env, start_new_session=True) as process:
+        timer = threading.Timer(LIMIT_S[limit], end, [process])
         timer.start()
         try:
+            if lane:
+                lane.began(process)
             for line in process.stdout:
                 file.write(line)
                 file.flush()
@@ -86,8 +148,14 @@ def run_suite(name, selection):
             timer.cancel()
             end(process)
     conclude(count, name, status, log)
-    print(f"== {name}: {count.passed} passed, {count.failed} failed, {time.monotonic() - start:.0f} s")
+    say(f"== {name}: {count.passed} passed, {count.failed} failed, {time.monotonic() - start:.0f} s")
     return count
+
+
+def say(line):
+    """Print a line at once, also where others say theirs at the same time."""
+    with SAYING:
+        print(line, flush=True)
 
 
 def end(process):
@@ -108,19 +176,19 @@ def take(count, name, line):
         count.passed += good
         count.failed += not good
         count.last_failed = not good
-        print(f"{'ok' if good else 'not ok'} {name}: {result.group(3)}")
+        say(f"{'ok' if good else 'not ok'} {name}: {result.group(3)}")
     elif plan:
         count.plan = int(plan.group(1))
     elif line.startswith("Bail out!"):
         fail(count, name, line)
     elif line.startswith("#") and count.last_failed:
-        print(f"    {line}")
+        say(f"    {name}: {line}")
 
 
 def fail(count, name, why):
     count.failed += 1
     count.last_failed = True
-    print(f"not ok {name}: {why}")
+    say(f"not ok {name}: {why}")
 
 
 def conclude(count, name, status, log):

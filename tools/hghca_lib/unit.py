@@ -7,7 +7,6 @@ import re
 from . import cache, repo
 
 MOUNT = "/mnt/job"
-LIMIT_S = 900
 PROGRESS = re.compile(r"^\[\d+/\d+\] ")
 
 
@@ -44,7 +43,7 @@ def make(root, build):
     cache.sync_tree(repo.ROOT, [repo.path(name) for name in ("CMakeLists.txt", "include", "qemu-device", "tests")],
                     tree / "source")
     for argv in (build.configure(), ["ninja", "-C", "build", build.target]):
-        done = root.output(argv, {"job": tree}, MOUNT, timeout_s=LIMIT_S)
+        done = root.output(argv, {"job": tree}, MOUNT)
         if done.returncode:
             said = [line for line in (done.stdout + done.stderr).splitlines() if not PROGRESS.match(line)]
             return None, "\n".join(said[-60:])
