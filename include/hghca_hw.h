@@ -667,6 +667,18 @@ enum hghca_qp_st {
 	HGHCA_QP_ST_RAW		= 7,	/* extension: raw Ethernet */
 };
 
+/*
+ * Mbit/s of each static rate, by its code (IBA vol 1, 15.2.5.16, and rates since): 0 for code 0,
+ * which is the port's own, and for code 1, which is none.
+ */
+#define HGHCA_STATIC_RATE_MBPS { \
+	0, 0, 2500, 10000, 30000, 5000, 20000, 40000, \
+	60000, 80000, 120000, 14000, 56000, 112000, 168000, 25000, \
+	100000, 200000, 300000, 28000, 50000, 400000, 600000, 800000, \
+	1200000 }
+#define HGHCA_STATIC_RATE_MAX		24
+#define HGHCA_STATIC_RATE_NONE		1
+
 /* opt_param_mask, table A1-3. */
 #define HGHCA_QP_ATTR_STATE			(1U << 0)
 #define HGHCA_QP_ATTR_CUR_STATE			(1U << 1)
@@ -997,6 +1009,7 @@ HGHCA_ASSERT_OFFSET(hghca_ud_gid_unit, dgid, 0x10);
 HGHCA_ASSERT_OFFSET(hghca_ud_gid_unit, dqpn, 0x20);
 
 #define HGHCA_UD_GRH			HGHCA_MASK(31, 31)
+#define HGHCA_UD_STATIC_RATE_MASK	HGHCA_MASK(29, 24)
 #define HGHCA_UD_HOP_LIMIT_MASK		HGHCA_MASK(23, 16)
 #define HGHCA_UD_SGID_INDEX_MASK	HGHCA_MASK(15, 8)
 #define HGHCA_UD_PORT_MASK		HGHCA_MASK(7, 0)

@@ -11,7 +11,7 @@
  *
  * Does not sleep: handles of the kernel may be made in any context.
  *
- * Return: 0, or -EINVAL for an address without a GRH.
+ * Return: 0, or -EINVAL for an address without a GRH or with a static rate that is none.
  */
 int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {
@@ -21,6 +21,11 @@ int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 
 	if (!dmac || !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH)) {
 		ibdev_dbg(ibah->device, "address handle without a GRH\n");
+		return -EINVAL;
+	}
+	if (!hghca_is_static_rate(rdma_ah_get_static_rate(attr))) {
+		ibdev_dbg(ibah->device, "address handle with static rate %u\n",
+			  rdma_ah_get_static_rate(attr));
 		return -EINVAL;
 	}
 
@@ -48,6 +53,7 @@ int hghca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	attr->type = ibah->type;
 	rdma_ah_set_port_num(attr, FIELD_GET(HGHCA_UD_PORT_MASK, port));
 	rdma_ah_set_sl(attr, FIELD_GET(HGHCA_QPC_SL_MASK, class));
+	rdma_ah_set_static_rate(attr, FIELD_GET(HGHCA_UD_STATIC_RATE_MASK, port));
 	rdma_ah_set_grh(attr, NULL, FIELD_GET(HGHCA_QPC_FLOWLABEL_MASK, class),
 			FIELD_GET(HGHCA_UD_SGID_INDEX_MASK, port),
 			FIELD_GET(HGHCA_UD_HOP_LIMIT_MASK, port),

@@ -238,6 +238,7 @@ static bool hghca_qp_av_is_valid(const struct hghca_limits *limits,
 	return ah->type == RDMA_AH_ATTR_TYPE_ROCE &&
 	       rdma_ah_get_ah_flags(ah) & IB_AH_GRH &&
 	       rdma_ah_get_port_num(ah) == HGHCA_PORT_NUM &&
+	       hghca_is_static_rate(rdma_ah_get_static_rate(ah)) &&
 	       grh->sgid_index < limits->num_gids;
 }
 

@@ -324,6 +324,12 @@ static inline struct hghca_mw *to_hmw(struct ib_mw *ibmw)
 	return container_of(ibmw, struct hghca_mw, ibmw);
 }
 
+/* One of enum ib_rate, or a faster one that the kernel does not know yet. */
+static inline bool hghca_is_static_rate(u8 rate)
+{
+	return rate <= HGHCA_STATIC_RATE_MAX && rate != HGHCA_STATIC_RATE_NONE;
+}
+
 static inline struct hghca_ah *to_hah(struct ib_ah *ibah)
 {
 	return container_of(ibah, struct hghca_ah, ibah);

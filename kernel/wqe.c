@@ -377,6 +377,7 @@ void hghca_wqe_encode_av(struct hghca_ud_gid_unit *av,
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 	u32 port = HGHCA_UD_GRH |
+		   FIELD_PREP(HGHCA_UD_STATIC_RATE_MASK, rdma_ah_get_static_rate(attr)) |
 		   FIELD_PREP(HGHCA_UD_HOP_LIMIT_MASK, grh->hop_limit) |
 		   FIELD_PREP(HGHCA_UD_SGID_INDEX_MASK, grh->sgid_index) |
 		   FIELD_PREP(HGHCA_UD_PORT_MASK, rdma_ah_get_port_num(attr));

@@ -65,6 +65,7 @@ static void hghca_ah_fill(struct hghca_ah *ah, const struct ibv_ah_attr *attr,
 	uint32_t mac_l = mac[4] << 8 | mac[5];
 
 	ah->unit.port = htole32(HGHCA_UD_GRH |
+				FIELD_PREP(HGHCA_UD_STATIC_RATE_MASK, attr->static_rate) |
 				FIELD_PREP(HGHCA_UD_HOP_LIMIT_MASK, hop_limit) |
 				FIELD_PREP(HGHCA_UD_SGID_INDEX_MASK, grh->sgid_index) |
 				FIELD_PREP(HGHCA_UD_PORT_MASK, attr->port_num));
@@ -110,7 +111,9 @@ struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	int err;
 
 	/* RoCE v2 addresses by GID: there is no handle without a GRH. */
-	if (!attr->is_global || attr->port_num != HGHCA_PORT) {
+	if (!attr->is_global || attr->port_num != HGHCA_PORT ||
+	    attr->static_rate > HGHCA_STATIC_RATE_MAX ||
+	    attr->static_rate == HGHCA_STATIC_RATE_NONE) {
 		errno = EINVAL;
 		return NULL;
 	}

@@ -19,6 +19,8 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
             queue.raise_fault(qp);
             return Turn::Idle;
         }
+        if (engine_.pacer.holds(qp, send_wqe_.path))
+            return Turn::Idle;
         const uint32_t bytes = uint32_t(send_wqe_.list.length);
         PacketSegments payload;
         AbsentPage absent;
@@ -47,6 +49,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         const uint64_t copies = engine_.counters.multicast_copies;
         switch (engine_.send_packet(qp, reachable ? &route : nullptr, h, payload, bytes)) {
         case Sent::Yes:
+            engine_.pacer.sent(qp, send_wqe_.path, reachable ? &route : nullptr);
             break;
         case Sent::Blocked:
             return Turn::Blocked;

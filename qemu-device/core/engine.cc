@@ -15,7 +15,7 @@ constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
 
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
-      scheduler(kMaxQps), timers(kMaxQps), page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this),
+      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this),
       completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
 {
 }
@@ -304,11 +304,28 @@ Turn Engine::serve(Qp &qp, int32_t &credit)
                : qp.a.service == HGHCA_QP_ST_UC ? unreliable.run(qp, credit)
                                                 : raw.run(qp, credit);
     }
-    Turn turn = responder.run(qp, credit);
-    if (turn == Turn::Idle && (qp.state == HGHCA_QP_STATE_RTS || qp.state == HGHCA_QP_STATE_SQD))
-        turn = requester.run(qp, credit);
+    return serve_reliable(qp, credit);
+}
+
+// Responses go before requests, but take turns with them when the QP's rate holds back both: a peer that never
+// stops reading would otherwise take all of it.
+Turn Engine::serve_reliable(Qp &qp, int32_t &credit)
+{
+    auto run_requester = [&] {
+        const bool sends = qp.state == HGHCA_QP_STATE_RTS || qp.state == HGHCA_QP_STATE_SQD;
+        return sends ? requester.run(qp, credit) : Turn::Idle;
+    };
+    const bool requests_first = qp.pace.requests_first;
+    const uint64_t next_ns = qp.pace.next_ns;
+    Turn turn = requests_first ? run_requester() : Turn::Idle;
+    if (turn == Turn::Idle)
+        turn = responder.run(qp, credit);
+    if (turn == Turn::Idle && !requests_first)
+        turn = run_requester();
+    if (qp.pace.next_ns != next_ns)
+        qp.pace.requests_first = !requests_first;
     // What it sent to itself may have made a reply due.
-    return turn == Turn::Idle && Responder::due(qp) ? Turn::More : turn;
+    return turn == Turn::Idle && Responder::may_reply(qp) ? Turn::More : turn;
 }
 
 bool Engine::run(uint64_t budget_bytes)
@@ -330,10 +347,12 @@ bool Engine::run(uint64_t budget_bytes)
             link_full = true;
             return false;
         }
-        if (turn == Turn::More)
+        if (turn == Turn::More) {
             scheduler.rotate();
-        else
+        } else {
+            Pacer::rest(*qp);
             scheduler.remove();
+        }
     }
     return !scheduler.empty();
 }
@@ -350,7 +369,10 @@ void Engine::expire(uint64_t now)
     now_ns = now;
     while (timers.next() <= now) {
         Qp *qp = device.qps->find(timers.pop());
-        if (!qp || !qp->req.deadline_ns)
+        if (!qp)
+            continue;
+        pacer.expire(*qp);
+        if (!qp->req.deadline_ns)
             continue;
         if (qp->req.deadline_ns > now)
             timers.arm(qp->a.qpn, qp->req.deadline_ns);   // had moved out meanwhile

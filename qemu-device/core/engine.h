@@ -20,6 +20,7 @@
 #include "datagram.h"
 #include "device.h"
 #include "link.h"
+#include "pacer.h"
 #include "packet.h"
 #include "page_faults.h"
 #include "raw_eth.h"
@@ -98,6 +99,7 @@ public:
     uint64_t sent_bytes = 0;   // in turns of QPs, to others and to itself, since the beginning
     bool link_full = false;
 
+    Pacer pacer;
     PageFaults page_faults;
     SendQueue send_queue;
     ReceiveQueue receive_queue;
@@ -119,6 +121,7 @@ private:
     void dispatch_to_group(const Packet &packet, uint32_t sender);
     void deliver(Qp &qp, const Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
+    Turn serve_reliable(Qp &qp, int32_t &credit);
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);
 

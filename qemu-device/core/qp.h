@@ -19,7 +19,7 @@ struct Path {
     uint8_t hop_limit;
     uint8_t tclass;
     uint8_t sl;
-    uint8_t static_rate;
+    uint8_t static_rate;   // its code; 0: the port's own
     uint32_t flow_label;
     std::array<uint8_t, 16> dgid;
     std::array<uint8_t, 6> dmac;
@@ -175,6 +175,17 @@ struct ResponderState {
     PageFault page;
 };
 
+// Where a QP stands that its static rate holds back (pacer.h).
+struct Pace {
+    enum class Phase : uint8_t {
+        Free,    // in time: it had nothing to send, or has not sent too fast
+        Held,    // waits for next_ns; the timer is armed
+        Late,    // let go; what it was woken too late it may make up for
+    } phase;
+    bool requests_first;      // before responses, when both are held back
+    uint64_t next_ns;         // no packet before
+};
+
 // A QP, as cached and, byte for byte, as kept in its ICM entry (device-private;
 // what comes back from there is validated, for the guest can write to it).
 struct Qp {
@@ -182,6 +193,7 @@ struct Qp {
     hghca_qp_state state;
     bool comm_est_sent;
     bool drained_sent;        // SQD: nothing is under way any more
+    Pace pace;
     RequesterState req;
     ResponderState resp;
 };
@@ -192,6 +204,9 @@ static_assert(sizeof(Qp) + 16 <= kQpcEntrySize);
 
 // Do its messages get acknowledged?
 constexpr bool is_reliable(uint8_t service) { return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_XRC; }
+
+// Is there such a static rate?
+constexpr bool is_static_rate(uint8_t code) { return code <= HGHCA_STATIC_RATE_MAX && code != HGHCA_STATIC_RATE_NONE; }
 
 constexpr uint32_t psn_add(uint32_t psn, uint32_t n) { return (psn + n) & 0xffffff; }
 // Signed distance a - b modulo 2^24, in -2^23 .. 2^23 - 1.

@@ -90,7 +90,7 @@ bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &l
            a.cqn_send < limits.cqs && a.cqn_recv < limits.cqs && (!a.srqn || a.srqn < limits.srqs) &&
            a.xrcd <= kMaxXrcd && (!a.xrcd || a.service == HGHCA_QP_ST_XRC) && a.remote_qpn <= 0xffffff && a.pkey_index == 0 &&
            is_bool(a.path.by_gid) && a.path.sgid_index < Port::kGids && a.path.sl <= 15 &&
-           a.path.flow_label <= 0xfffff && a.ack_timeout <= 31 && a.retry_count <= 7 && a.rnr_retry <= 7 &&
+           is_static_rate(a.path.static_rate) && a.path.flow_label <= 0xfffff && a.ack_timeout <= 31 && a.retry_count <= 7 && a.rnr_retry <= 7 &&
            a.min_rnr_timer <= 31 && a.max_rd_atomic >= 1 && a.max_rd_atomic <= kMaxRdAtomic &&
            a.max_dest_rd_atomic <= kMaxRdAtomic && !(a.access & ~kRemoteRights) && is_bool(a.sqd_notify) && is_bool(a.trusted) &&
            a.counter_set < kCounterSets;
@@ -109,6 +109,13 @@ bool plausible_page(const PageFault &page)
 }
 
 bool plausible_ref(const WqeRef &ref) { return is_bool(ref.fence) && is_bool(ref.valid); }
+
+bool plausible_pace(const Pace &pace)
+{
+    uint8_t phase;
+    std::memcpy(&phase, &pace.phase, sizeof(phase));
+    return phase <= uint8_t(Pace::Phase::Late) && is_bool(pace.requests_first);
+}
 
 bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
 {
@@ -197,7 +204,7 @@ uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &li
         a.qkey = be32(in.qkey);
     if (mask & HGHCA_QP_ATTR_AV) {
         decode_path(in, limits.caps, a.path);
-        good = good && a.path.sgid_index < Port::kGids;
+        good = good && a.path.sgid_index < Port::kGids && is_static_rate(a.path.static_rate);
     }
     if (mask & HGHCA_QP_ATTR_PATH_MTU) {
         unsigned code = mtu_code(in);
@@ -296,7 +303,7 @@ bool plausible(const Qp &qp, uint32_t qpn, const QpLimits &limits)
     std::memcpy(&state, &qp.state, sizeof(state));
     return state >= HGHCA_QP_STATE_INIT && state <= HGHCA_QP_STATE_ERR &&
            is_bool(qp.comm_est_sent) && is_bool(qp.drained_sent) && plausible_attributes(qp.a, qpn, limits) &&
-           plausible_requester(qp.req, qp.a.sq) && plausible_responder(qp.resp);
+           plausible_pace(qp.pace) && plausible_requester(qp.req, qp.a.sq) && plausible_responder(qp.resp);
 }
 
 }  // namespace hghca

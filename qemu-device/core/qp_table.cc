@@ -110,6 +110,8 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     }
     if (mask & HGHCA_QP_ATTR_RQ_PSN)
         qp->resp.expected_psn = field_get(HGHCA_QPC_PSN_MASK, be32(context->rnr_nextrecvpsn));
+    if (mask & HGHCA_QP_ATTR_AV)
+        qp->pace = {};   // that was of another path
     if (t->to == HGHCA_QP_STATE_SQD && from == HGHCA_QP_STATE_RTS)
         qp->drained_sent = false;
     device_.transport->state_changed(*qp, from);

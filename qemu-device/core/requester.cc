@@ -69,8 +69,10 @@ uint8_t message_opcode(const SendWqe &wqe, bool first, bool last)
 
 uint64_t Requester::timeout_ns(const Qp &qp) const
 {
-    // IBA vol 1, 9.7.6.1.3.
-    return uint64_t(4096) << qp.a.ack_timeout;
+    // IBA vol 1, 9.7.6.1.3. At a static rate the packet that asks for the acknowledgement may go long after the one
+    // that the timer started with; as many responses may go between.
+    return (uint64_t(4096) << qp.a.ack_timeout) +
+           engine_.pacer.time_ns(qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
 }
 
 void Requester::reset_retries(Qp &qp)
@@ -189,6 +191,8 @@ Turn Requester::run(Qp &qp, int32_t &credit)
         }
         if (!may_send(qp, r.next_psn == r.next_wqe_psn))
             return Turn::Idle;
+        if (!wqe_.is_local() && engine_.pacer.holds(qp, qp.a.path))
+            return Turn::Idle;
         if (wqe_.changes_keys() && !queue.change_keys(qp, wqe_)) {
             queue.raise_fault(qp);
             return Turn::Idle;
@@ -280,6 +284,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     Route *route = engine_.route_of(qp);
     switch (engine_.send_packet(qp, route, h, payload, payload_bytes)) {
     case Sent::Yes:
+        engine_.pacer.sent(qp, qp.a.path, route);
         break;
     case Sent::Blocked:
         r = before;

@@ -563,13 +563,24 @@ void Responder::refuse(Qp &qp, const Refusal &refusal)
     engine_.enter_error(qp, true);
 }
 
+bool Responder::may_reply(const Qp &qp)
+{
+    const ResponderState &s = qp.resp;
+    if (!s.reply_count)
+        return s.ack_due;
+    return s.replies[s.reply_head].kind != ReplyKind::Read || qp.pace.phase != Pace::Phase::Held;
+}
+
 Turn Responder::run(Qp &qp, int32_t &credit)
 {
     while (credit > 0) {
         Turn turn = Turn::Idle;
         if (qp.resp.reply_count) {
             const Reply &reply = qp.resp.replies[qp.resp.reply_head];
-            turn = reply.kind == ReplyKind::Read ? send_read(qp, credit) : send_reply(qp, credit);
+            if (reply.kind != ReplyKind::Read)
+                turn = send_reply(qp, credit);
+            else if (!engine_.pacer.holds(qp, qp.a.path))
+                turn = send_read(qp, credit);
         } else if (qp.resp.ack_due) {
             turn = send_ack(qp, credit);
         }
@@ -670,8 +681,11 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
             s.reply_head = uint8_t((head + 1) % s.replies.size());
             s.reply_count--;
         }
-        sent = engine_.send_packet(qp, engine_.route_of(qp), h, payload, bytes);
-        if (sent != Sent::Yes) {
+        Route *route = engine_.route_of(qp);
+        sent = engine_.send_packet(qp, route, h, payload, bytes);
+        if (sent == Sent::Yes) {
+            engine_.pacer.sent(qp, qp.a.path, route);
+        } else {
             s.replies[head] = before;
             s.reply_head = head;
             s.reply_count = count;

@@ -20,6 +20,8 @@ public:
     // Sends replies until `credit` bytes are used up or none is due.
     Turn run(Qp &qp, int32_t &credit);
     static bool due(const Qp &qp) { return qp.resp.reply_count || qp.resp.ack_due; }
+    // The same, and the QP's rate does not hold it back.
+    static bool may_reply(const Qp &qp);
 
 private:
     // How a message fails: the NAK code, the event, and what its receive WQE gets.

@@ -27,6 +27,8 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
             loaded = true;
             loaded_index = qp.req.next_index;
         }
+        if (!send_wqe_.is_local() && engine_.pacer.holds(qp, qp.a.path))
+            return Turn::Idle;
         const Turn turn = send_wqe_.changes_keys() ? execute(qp, credit) : send(qp, credit);
         if (turn != Turn::More)
             return turn;
@@ -89,8 +91,10 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
 
     const hghca_qp_state state = qp.state;
     queue.begin(qp);
-    switch (engine_.send_packet(qp, engine_.route_of(qp), h, payload, bytes)) {
+    Route *route = engine_.route_of(qp);
+    switch (engine_.send_packet(qp, route, h, payload, bytes)) {
     case Sent::Yes:
+        engine_.pacer.sent(qp, qp.a.path, route);
         break;
     case Sent::Blocked:
         return Turn::Blocked;

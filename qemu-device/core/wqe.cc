@@ -108,6 +108,7 @@ void decode_ud(const uint8_t *bytes, SendWqe &out)
         path.sl = uint8_t(field_get(HGHCA_QPC_SL_MASK, word));
         path.tclass = uint8_t(field_get(HGHCA_QPC_TCLASS_MASK, word));
         path.flow_label = field_get(HGHCA_QPC_FLOWLABEL_MASK, word);
+        path.static_rate = uint8_t(field_get(HGHCA_UD_STATIC_RATE_MASK, port));
         path.dmac = mac_of(le32(gid.dmac_h), field_get(HGHCA_UD_DMAC_L_MASK, le32(gid.dmac_l)));
         std::copy(std::begin(gid.dgid), std::end(gid.dgid), path.dgid.begin());
     } else {
@@ -234,6 +235,8 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
         return WqeFault::Operation;
     if (a.service == HGHCA_QP_ST_UD) {
         decode_ud(bytes, out);
+        if (!is_static_rate(out.path.static_rate))
+            return WqeFault::Operation;
     } else if (fixed) {
         const auto raddr = unit_at<hghca_raddr_unit>(bytes, at);
         out.raddr = le64(raddr.raddr);

@@ -157,18 +157,19 @@ static const struct addresses_ah {
 	u8 dmac[ETH_ALEN];
 	u8 hop_limit, sgid_index, sl, traffic_class;
 	u32 flow_label;
+	u8 static_rate;
 	u8 bytes[32];	/* port, DMAC 15:0, SL to flow label, DMAC 47:16, DGID */
 } addresses_ahs[] = {
 	{ "IPv4 10.10.0.2", { [10] = 0xff, 0xff, 10, 10, 0, 2 },
-	  { 0x52, 0x54, 0x00, 0x12, 0x34, 0x57 }, 64, 1, 0, 0, 0,
+	  { 0x52, 0x54, 0x00, 0x12, 0x34, 0x57 }, 64, 1, 0, 0, 0, 0,
 	  { 0x01, 0x01, 0x40, 0x80, 0x00, 0x00, 0x57, 0x34, 0, 0, 0, 0, 0x12, 0x00, 0x54, 0x52,
 	    [26] = 0xff, 0xff, 10, 10, 0, 2 } },
 	{ "IPv6, every field full", { 0x20, 0x01, 0x0d, 0xb8, [15] = 0xff },
-	  { 0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54 }, 255, 127, 15, 255, 0xfffff,
-	  { 0x01, 0x7f, 0xff, 0x80, 0x00, 0x00, 0x54, 0x76, 0xff, 0xff, 0xff, 0xff,
+	  { 0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54 }, 255, 127, 15, 255, 0xfffff, 24,
+	  { 0x01, 0x7f, 0xff, 0x98, 0x00, 0x00, 0x54, 0x76, 0xff, 0xff, 0xff, 0xff,
 	    0x98, 0xba, 0xdc, 0xfe, 0x20, 0x01, 0x0d, 0xb8, [31] = 0xff } },
-	{ "fields apart", { 0xfe, 0x80, [15] = 1 }, { 0x02, 0, 0, 0, 0, 0x01 }, 1, 2, 3, 4, 5,
-	  { 0x01, 0x02, 0x01, 0x80, 0x00, 0x00, 0x01, 0x00, 0x05, 0x00, 0x40, 0x30,
+	{ "fields apart", { 0xfe, 0x80, [15] = 1 }, { 0x02, 0, 0, 0, 0, 0x01 }, 1, 2, 3, 4, 5, 7,
+	  { 0x01, 0x02, 0x01, 0x87, 0x00, 0x00, 0x01, 0x00, 0x05, 0x00, 0x40, 0x30,
 	    0x00, 0x00, 0x00, 0x02, 0xfe, 0x80, [31] = 1 } },
 };
 
@@ -185,6 +186,7 @@ static void addresses_ah_attr(struct rdma_ah_attr *attr, const struct addresses_
 	attr->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_port_num(attr, 1);
 	rdma_ah_set_sl(attr, param->sl);
+	rdma_ah_set_static_rate(attr, param->static_rate);
 	rdma_ah_set_grh(attr, NULL, param->flow_label, param->sgid_index, param->hop_limit,
 			param->traffic_class);
 	rdma_ah_set_dgid_raw(attr, (void *)param->dgid);
@@ -212,6 +214,7 @@ static void addresses_handle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, RDMA_AH_ATTR_TYPE_ROCE, answer.type);
 	KUNIT_EXPECT_EQ(test, 1, rdma_ah_get_port_num(&answer));
 	KUNIT_EXPECT_EQ(test, param->sl, rdma_ah_get_sl(&answer));
+	KUNIT_EXPECT_EQ(test, param->static_rate, rdma_ah_get_static_rate(&answer));
 	KUNIT_EXPECT_EQ(test, param->hop_limit, answer.grh.hop_limit);
 	KUNIT_EXPECT_EQ(test, param->sgid_index, answer.grh.sgid_index);
 	KUNIT_EXPECT_EQ(test, param->traffic_class, answer.grh.traffic_class);
@@ -235,6 +238,11 @@ static void addresses_bad_handle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_create_ah(&ah->ibah, &init, NULL));
 	addresses_ah_attr(&attr, addresses_ahs);
 	attr.type = RDMA_AH_ATTR_TYPE_IB;
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_create_ah(&ah->ibah, &init, NULL));
+	addresses_ah_attr(&attr, addresses_ahs);
+	rdma_ah_set_static_rate(&attr, 1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_create_ah(&ah->ibah, &init, NULL));
+	rdma_ah_set_static_rate(&attr, 25);
 	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_create_ah(&ah->ibah, &init, NULL));
 }
 

@@ -629,6 +629,8 @@ TRANSITION_BAD(av_flags, rdma_ah_set_ah_flags(&attr->ah_attr, 0))
 TRANSITION_BAD(av_port, rdma_ah_set_port_num(&attr->ah_attr, 2))
 TRANSITION_BAD(av_type, attr->ah_attr.type = RDMA_AH_ATTR_TYPE_IB)
 TRANSITION_BAD(av_gid, attr->ah_attr.grh.sgid_index = 128)
+TRANSITION_BAD(av_rate_1, rdma_ah_set_static_rate(&attr->ah_attr, 1))
+TRANSITION_BAD(av_rate_25, rdma_ah_set_static_rate(&attr->ah_attr, 25))
 
 static const struct transition_bad_value {
 	const char *name;
@@ -648,6 +650,8 @@ static const struct transition_bad_value {
 	{ "an address on port 2", IB_QPS_INIT, IB_QPS_RTR, bad_av_port },
 	{ "an address of InfiniBand", IB_QPS_INIT, IB_QPS_RTR, bad_av_type },
 	{ "source GID index 128", IB_QPS_INIT, IB_QPS_RTR, bad_av_gid },
+	{ "static rate 1", IB_QPS_INIT, IB_QPS_RTR, bad_av_rate_1 },
+	{ "static rate 25", IB_QPS_INIT, IB_QPS_RTR, bad_av_rate_25 },
 	{ "time-out 32", IB_QPS_RTR, IB_QPS_RTS, bad_timeout },
 	{ "retry count 8", IB_QPS_RTR, IB_QPS_RTS, bad_retry },
 	{ "RNR retry count 8", IB_QPS_RTR, IB_QPS_RTS, bad_rnr_retry },

@@ -60,6 +60,13 @@ public:
         unit.qkey = le32(qkey);
         return put(unit);
     }
+    // Of the address in the ud unit that was put last.
+    Wqe &static_rate(uint8_t code)
+    {
+        uint8_t *port = &bytes[bytes.size() - sizeof(hghca_ud_gid_unit)];
+        port[3] = uint8_t((port[3] & ~0x3f) | code);
+        return *this;
+    }
     Wqe &data(std::initializer_list<Sge> sges)
     {
         for (const Sge &s : sges)
@@ -123,6 +130,7 @@ public:
         unsigned mtu_code = 3;          // 1024
         uint32_t sq_psn = 0x100, rq_psn = 0x100;
         unsigned sgid_index = 0;
+        uint8_t static_rate = 0;
         unsigned ack_timeout = 14, retry = 7, rnr_retry = 7, rnr_timer = 1;
         uint32_t rd_atomic = 16, dest_rd_atomic = 16;
         uint32_t access = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ | HGHCA_ACCESS_REMOTE_ATOMIC;
@@ -180,6 +188,7 @@ public:
         hghca_qpc c = node.driver.rtr_qpc(peer_of(*this, other, gid), options.rq_psn, options.mtu_code,
                                           options.dest_rd_atomic);
         c.rnr_nextrecvpsn = be32(options.rnr_timer << 24 | options.rq_psn);
+        c.static_rate = options.static_rate;
         if (!(node.device.caps & HGHCA_CAP_QP_LIMITS))
             c.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC);
         if (options.service == HGHCA_QP_ST_UC)
