@@ -638,6 +638,8 @@ static void no_grh(struct ibv_qp_attr *a)	{ a->ah_attr.is_global = 0; }
 static void ah_port_0(struct ibv_qp_attr *a)	{ a->ah_attr.port_num = 0; }
 static void ah_port_2(struct ibv_qp_attr *a)	{ a->ah_attr.port_num = 2; }
 static void sgid(struct ibv_qp_attr *a)		{ a->ah_attr.grh.sgid_index = 255; }
+static void rate_1(struct ibv_qp_attr *a)	{ a->ah_attr.static_rate = 1; }
+static void rate_25(struct ibv_qp_attr *a)	{ a->ah_attr.static_rate = 25; }
 static void alternate(struct ibv_qp_attr *a)	{ a->alt_ah_attr = a->ah_attr; a->alt_port_num = 1; }
 
 static void timeout(struct ibv_qp_attr *a)	{ a->timeout = 32; }
@@ -655,7 +657,8 @@ static const struct wrong_value to_rtr[] = {
 	{ .what = "QPN of 25 bits", qpn, EINVAL }, { .what = "too many responders", responders, EINVAL },
 	{ .what = "RNR timer 32", rnr_timer, EINVAL }, { .what = "no GRH", no_grh, EINVAL },
 	{ .what = "port 0 of a path", ah_port_0, EINVAL }, { .what = "port 2 of a path", ah_port_2, EINVAL },
-	{ .what = "GID index 255", sgid, EINVAL },
+	{ .what = "GID index 255", sgid, EINVAL }, { .what = "static rate 1", rate_1, EINVAL },
+	{ .what = "static rate 25", rate_25, EINVAL },
 };
 
 static const struct wrong_value to_rts[] = {
@@ -740,6 +743,13 @@ static void addresses(void)
 	attr = right.ah_attr;
 	attr.grh.sgid_index = 255;
 	expect(try_ah(attr), EINVAL, "an address from GID 255");
+	attr = right.ah_attr;
+	attr.static_rate = 1;
+	expect(try_ah(attr), EINVAL, "an address with static rate 1");
+	attr.static_rate = IBV_RATE_1200_GBPS + 1;
+	expect(try_ah(attr), EINVAL, "an address with static rate 25");
+	attr.static_rate = IBV_RATE_1200_GBPS;
+	expect(try_ah(attr), 0, "an address with the highest static rate");
 	attr = right.ah_attr;
 	memset(&attr.grh.dgid, 0, sizeof(attr.grh.dgid));
 	if (!try_ah(attr))

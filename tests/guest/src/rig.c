@@ -256,6 +256,7 @@ void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct ri
 		.ah_attr = {
 			.is_global = 1,
 			.port_num = 1,
+			.static_rate = opts->static_rate,
 			.grh = {
 				.dgid = peer->side->gid,
 				.sgid_index = q->side->gid_index,

@@ -46,6 +46,7 @@ struct rig_opts {
 	unsigned int qp_access;		/* of the responder, b */
 	unsigned int mr_access;		/* of b's buffer */
 	uint32_t dest_qpn;		/* where a sends to; 0 for b */
+	enum ibv_rate static_rate;	/* of both */
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The device's clock, CQs with timestamps, and moderation of a CQ's events, on
- * an HCA that sends to itself: PROGRAM DEVICE GID-INDEX [-- CASE...]
+ * The device's clock, CQs with timestamps, moderation of a CQ's events, and
+ * static rates, on an HCA that sends to itself: PROGRAM DEVICE GID-INDEX [-- CASE...]
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -393,6 +393,148 @@ static void none(void)
 }
 
 /* ------------------------------------------------------------------ */
+/* Static rates                                                         */
+
+/* As many messages as a send queue holds, and all have completed; the whole buffer each time. */
+static void transfer(struct rig_pair *p, enum ibv_wr_opcode opcode, int count)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p->a.buf, .length = RIG_BUF_BYTES, .lkey = p->a.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	int i;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)p->b.buf;
+	wr.wr.rdma.rkey = p->b.mr->rkey;
+	for (i = 0; i < count; i++) {
+		wr.wr_id = i;
+		if (ibv_post_send(p->a.qp, &wr, &bad))
+			rig_die("ibv_post_send");
+	}
+	for (i = 0; i < count && !rig_failed(); i++)
+		rig_expect(p->a.scq, i, IBV_WC_SUCCESS, "a message at a static rate");
+}
+
+/* The data alone takes so long at 2.5 Gbit/s, on the device's own clock; headers only add to it. */
+static void expect_rate(uint64_t start, uint64_t bytes, const char *what)
+{
+	uint64_t took = now() - start, least = bytes * 8 * 10 / 25;
+
+	if (took < least)
+		rig_fail("%s: %llu bytes in %llu ns, not %llu", what, (unsigned long long)bytes,
+			 (unsigned long long)took, (unsigned long long)least);
+}
+
+/* 8 MiB each way of an RC QP at 2.5 Gbit/s. */
+static void static_rate(void)
+{
+	enum { MESSAGES = 32, ROUNDS = 4 };
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct rig_pair pair;
+	uint64_t start;
+	int i;
+
+	opts.static_rate = IBV_RATE_2_5_GBPS;
+	rig_pair_create(&pair, &side, &side, &opts);
+	if (ibv_query_qp(pair.a.qp, &attr, IBV_QP_AV, &init) || attr.ah_attr.static_rate != IBV_RATE_2_5_GBPS)
+		rig_fail("the QP's rate is not told");
+	start = now();
+	for (i = 0; i < ROUNDS; i++)
+		transfer(&pair, IBV_WR_RDMA_WRITE, MESSAGES);
+	expect_rate(start, (uint64_t)ROUNDS * MESSAGES * RIG_BUF_BYTES, "WRITEs");
+	start = now();
+	for (i = 0; i < ROUNDS; i++)
+		transfer(&pair, IBV_WR_RDMA_READ, MESSAGES);
+	expect_rate(start, (uint64_t)ROUNDS * MESSAGES * RIG_BUF_BYTES, "READs");
+	rig_check_traffic(&pair, "a pair at a static rate");
+	rig_pair_destroy(&pair);
+}
+
+/* A QP that waits for its rate is stopped at once, whichever way. */
+static void static_rate_stopped(void)
+{
+	static const enum ibv_qp_state states[] = { IBV_QPS_ERR, IBV_QPS_RESET };
+	struct rig_opts opts = rig_pair_defaults();
+	size_t i;
+
+	opts.static_rate = IBV_RATE_2_5_GBPS;
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		struct ibv_sge sge = { .length = RIG_BUF_BYTES };
+		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+					  .send_flags = IBV_SEND_SIGNALED }, *bad;
+		struct ibv_qp_attr attr = { .qp_state = states[i] };
+		struct rig_pair pair;
+		struct ibv_wc wc;
+		int k;
+
+		rig_pair_create(&pair, &side, &side, &opts);
+		sge.addr = (uintptr_t)pair.a.buf;
+		sge.lkey = pair.a.mr->lkey;
+		wr.wr.rdma.remote_addr = (uintptr_t)pair.b.buf;
+		wr.wr.rdma.rkey = pair.b.mr->rkey;
+		for (k = 0; k < opts.max_send_wr; k++)
+			if (ibv_post_send(pair.a.qp, &wr, &bad))
+				rig_die("ibv_post_send");
+		if (ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE))
+			rig_fail("ibv_modify_qp: %s", strerror(errno));
+		for (k = 0; states[i] == IBV_QPS_ERR && k < opts.max_send_wr; k++) {
+			if (!rig_poll(pair.a.scq, &wc, "a WRITE, done or flushed"))
+				break;
+			if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR)
+				rig_fail("a WRITE: %s", ibv_wc_status_str(wc.status));
+		}
+		/* Completions of a QP in RESET are gone with it. */
+		rig_expect_none(pair.a.scq, "of a QP that was stopped");
+		rig_pair_destroy(&pair);
+	}
+}
+
+/* 2 MiB in datagrams to an address at 2.5 Gbit/s. */
+static void static_rate_ud(void)
+{
+	enum { BYTES = 1024, DATAGRAMS = 2048, QKEY = 0x1234 };
+	struct ibv_ah_attr address = {
+		.is_global = 1,
+		.port_num = 1,
+		.static_rate = IBV_RATE_2_5_GBPS,
+		.grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 },
+	};
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_sge sge = { .length = BYTES };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct rig_qp q;
+	uint64_t start;
+	int i;
+
+	rig_qp_create(&q, &side, IBV_QPT_UD, &opts);
+	rig_ud_start(&q, QKEY);
+	wr.wr.ud.ah = ibv_create_ah(side.pd, &address);
+	if (!wr.wr.ud.ah)
+		rig_die("ibv_create_ah: %s", strerror(errno));
+	/* To a Q_Key that nobody has: they are sent, and that is all. */
+	wr.wr.ud.remote_qpn = q.qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY + 1;
+	sge.addr = (uintptr_t)q.buf;
+	sge.lkey = q.mr->lkey;
+	start = now();
+	for (i = 0; i < DATAGRAMS && !rig_failed(); i++) {
+		wr.wr_id = i;
+		if (i >= opts.max_send_wr)
+			rig_expect(q.scq, i - opts.max_send_wr, IBV_WC_SUCCESS, "a datagram at a static rate");
+		if (ibv_post_send(q.qp, &wr, &bad))
+			rig_die("ibv_post_send");
+	}
+	for (i = DATAGRAMS - opts.max_send_wr; i < DATAGRAMS && !rig_failed(); i++)
+		rig_expect(q.scq, i, IBV_WC_SUCCESS, "a datagram at a static rate");
+	expect_rate(start, (uint64_t)DATAGRAMS * BYTES, "datagrams");
+	if (ibv_destroy_ah(wr.wr.ud.ah))
+		rig_fail("ibv_destroy_ah");
+	rig_qp_destroy(&q);
+}
+
+/* ------------------------------------------------------------------ */
 /* Bad input                                                            */
 
 static void refused(void)
@@ -425,6 +567,9 @@ static const struct rig_case cases[] = {
 	{ "moderation by time", by_time },
 	{ "moderation by number", by_number },
 	{ "no moderation", none },
+	{ "static rate", static_rate },
+	{ "static rate: stopped", static_rate_stopped },
+	{ "static rate: datagrams", static_rate_ud },
 	{ "refused", refused },
 };
 
