@@ -15,8 +15,8 @@ constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
 
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
-      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this),
-      completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
+      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), page_faults(*this), send_queue(*this), receive_queue(*this),
+      requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
 {
 }
 
