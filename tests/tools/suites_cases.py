@@ -61,11 +61,14 @@ def test_bad_status():
 
 @contextlib.contextmanager
 def made(**scripts):
-    """Suites of these names, those that begin with `beside` among suites.BESIDE; their folder, and what is said."""
+    """Suites of these names, those that begin with `beside` among suites.BESIDE; their folder, and what is said.
+
+    `tool` is tools/hghca, which makes the debug kernel.
+    """
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
         folder = Path(name)
-        for suite, script in scripts.items():
-            run = folder / "tests" / suite / "run"
+        for suite, script in {"tool": "touch kernel", **scripts}.items():
+            run = folder / "tools/hghca" if suite == "tool" else folder / "tests" / suite / "run"
             run.parent.mkdir(parents=True)
             run.write_text(f"#!/bin/sh\ncd {folder}\n{script}\n")
             run.chmod(0o755)
@@ -80,12 +83,22 @@ WAIT = "for i in $(seq 100); do [ -e {0} ] && echo 'ok 1 - {0}' && break; sleep 
 
 def test_beside():
     """Suites that only compute run beside the others, at the lowest priority, and all are counted"""
-    with made(beside_1="touch there; nice; nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
+    with made(beside_1="touch there; nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
               beside_2="echo ok; echo 1..1", guest=WAIT.format("there")) as (folder, said):
         counts = suites.run_all(["beside_1", "beside_2", "guest"])
         same((folder / "priority").read_text(), "19\n", "priority")
     same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (2, 1), "results")
     same("not ok beside_1: c\n" in said.getvalue(), True, said.getvalue())
+
+
+def test_debug_kernel():
+    """The debug kernel is made beside the first suites, and those that want it come last"""
+    with made(tool="[ \"$*\" = 'setup --kernel debug' ] && nice > kernel",
+              debug="echo ok; cat kernel > seen; touch last; echo 1..1", guest=WAIT.format("kernel"),
+              users="[ -e last ] || echo ok; echo 1..1") as (folder, _):
+        counts = suites.run_all(["debug", "guest", "users"])
+        same((folder / "seen").read_text(), "19\n", "priority")
+    same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
 
 
 def test_beside_stopped():

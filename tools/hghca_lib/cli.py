@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, demo, machine, run, setup, suites
+from . import coverage, debug_kernel, demo, machine, run, setup, suites
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -93,7 +93,8 @@ def parser():
         command.set_defaults(do=do)
         return command
 
-    add("setup", do_setup, "build all that is missing: QEMU, driver, provider, guest")
+    prepare = add("setup", do_setup, "build all that is missing: QEMU, driver, provider, guest")
+    prepare.add_argument("--kernel", choices=sorted(debug_kernel.FRAGMENTS), help="also this kernel, and its driver")
     add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
     execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
                   formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -163,6 +164,6 @@ def guest_config(options):
                           kernel=None if options.kernel == "stock" else options.kernel, modules=options.modules)
 
 
-def do_setup(_):
-    setup.make(verbose=True)
+def do_setup(options):
+    setup.make(verbose=True, kernel=options.kernel)
     return 0

@@ -40,7 +40,7 @@ def make(verbose=False, kernel=None, modules=None):
         disk = image.make(root)
         chosen, tree = kernel_module.make(root), None
     if named:
-        with progress.step(f"{kernel} kernel (the first time: some 6 minutes)", debug_kernel.is_made(root, kernel)):
+        with progress.step(f"{kernel} kernel (the first time: some 10 minutes)", debug_kernel.is_made(root, kernel)):
             built = debug_kernel.make(root, kernel)
             chosen, tree = dataclasses.replace(chosen, image=built.image), built.tree
     elif kernel:

@@ -12,6 +12,7 @@ Where all suites are run, those that only compute run beside the others, at the
 lowest priority.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -25,7 +26,10 @@ from .errors import ToolError, UsageError
 
 # These only compute: they take the time that the others leave.
 BESIDE = ("abi", "static", "unit")
-LOW_PRIORITY = ["sh", "-c", """echo 19 2> /dev/null > /proc/self/autogroup; exec nice -n 19 "$0" """]
+# It takes long to build, which is begun before them, and these want it, which come last.
+DEBUG_KERNEL = ["setup", "--kernel", "debug"]
+WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
+LOW_PRIORITY = ["sh", "-c", """echo 19 2> /dev/null > /proc/self/autogroup; exec nice -n 19 "$0" "$@" """]
 # What a suite may take; one that is run by its name may be much longer than the selection of it, and one beside
 # others may end with the last of them.
 LIMIT_S = {"selection": 1800, "beside": 5400, "whole": 7200}
@@ -72,11 +76,12 @@ def run_in_turn(names, limit):
 
 
 def run_all(names):
-    """Run the suites, those of BESIDE at the same time as the others; a Count of each."""
+    """Run the suites, those of BESIDE at the same time as the others; a Count of each, those of BESIDE last."""
     beside = Lane([name for name in names if name in BESIDE])
     beside.start()
+    others = [name for name in names if name not in BESIDE]
     try:
-        counts = run_in_turn([name for name in names if name not in BESIDE], "selection")
+        counts = run_in_turn(sorted(others, key=lambda name: name in WITH_DEBUG_KERNEL), "selection")
     except BaseException:
         beside.stop()
         raise
@@ -86,7 +91,7 @@ def run_all(names):
 
 
 class Lane(threading.Thread):
-    """Suites one after another, beside others."""
+    """The debug kernel and suites one after another, beside others."""
 
     def __init__(self, names):
         super().__init__()
@@ -96,9 +101,20 @@ class Lane(threading.Thread):
         self.stopped = False
 
     def run(self):
+        self.build_debug_kernel()
         for name in self.names:
             if not self.stopped:
                 self.counts.append(self.run_suite(name))
+
+    def build_debug_kernel(self):
+        """If that fails, the first suite that wants it says why."""
+        argv = [*LOW_PRIORITY, repo.path("tools/hghca"), *DEBUG_KERNEL]
+        with open(cache.log_path("setup-debug"), "wb") as log, \
+             subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True) as process:
+            self.began(process)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LIMIT_S["beside"])
+            end(process)
 
     def run_suite(self, name):
         try:
