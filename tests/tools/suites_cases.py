@@ -93,12 +93,20 @@ def test_beside():
 
 def test_debug_kernel():
     """The debug kernel is made beside the first suites, and those that want it come last"""
-    with made(tool="[ \"$*\" = 'setup --kernel debug' ] && nice > kernel",
+    with made(tool="[ \"$*\" = 'setup --kernel debug' ] && nice > new && mv new kernel",
               debug="echo ok; cat kernel > seen; touch last; echo 1..1", guest=WAIT.format("kernel"),
               users="[ -e last ] || echo ok; echo 1..1") as (folder, _):
         counts = suites.run_all(["debug", "guest", "users"])
         same((folder / "seen").read_text(), "19\n", "priority")
     same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
+
+
+def test_beside_lost():
+    """Suites that should have run beside others, and did not, have failed"""
+    with (made(beside_1="", beside_2="", guest="echo ok; echo 1..1"),
+          mock.patch.object(suites.Lane, "run", lambda self: None)):
+        counts = suites.run_all(["beside_1", "beside_2", "guest"])
+    same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (1, 2), "results")
 
 
 def test_beside_stopped():

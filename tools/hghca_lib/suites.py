@@ -77,9 +77,10 @@ def run_in_turn(names, limit):
 
 def run_all(names):
     """Run the suites, those of BESIDE at the same time as the others; a Count of each, those of BESIDE last."""
-    beside = Lane([name for name in names if name in BESIDE])
-    beside.start()
     others = [name for name in names if name not in BESIDE]
+    names = [name for name in names if name in BESIDE]
+    beside = Lane(names)
+    beside.start()
     try:
         counts = run_in_turn(sorted(others, key=lambda name: name in WITH_DEBUG_KERNEL), "selection")
     except BaseException:
@@ -87,7 +88,7 @@ def run_all(names):
         raise
     finally:
         beside.join()
-    return counts + beside.counts
+    return counts + beside.counts + [lost(name, "it was not run") for name in names[len(beside.counts):]]
 
 
 class Lane(threading.Thread):
@@ -120,9 +121,7 @@ class Lane(threading.Thread):
         try:
             return run_suite(name, "beside", self)
         except Exception as error:  # noqa: BLE001 - whatever it is, the suite has failed
-            count = Count()
-            fail(count, name, f"{type(error).__name__}: {error}")
-            return count
+            return lost(name, f"{type(error).__name__}: {error}")
 
     def began(self, process):
         self.process = process
@@ -199,6 +198,13 @@ def take(count, name, line):
         fail(count, name, line)
     elif line.startswith("#") and count.last_failed:
         say(f"    {name}: {line}")
+
+
+def lost(name, why):
+    """The Count of a suite without results."""
+    count = Count()
+    fail(count, name, why)
+    return count
 
 
 def fail(count, name, why):
