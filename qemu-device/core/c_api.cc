@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The device core for callers in C: no exception gets past this file.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <exception>
 #include <new>
 
+#include "capture.h"
 #include "device.h"
 #include "hcr.h"
 #include "hghca_core.h"
@@ -66,6 +70,13 @@ struct hghca_core {
     OpsHost host;
     hghca::Device device;
     bool failed = false;
+};
+
+struct hghca_capture {
+    hghca_capture(int fd, uint32_t snap_bytes, uint64_t epoch_ns) : file(fd), capture(file, snap_bytes, epoch_ns) {}
+
+    hghca::CaptureFile file;
+    hghca::Capture capture;
 };
 
 namespace {
@@ -189,6 +200,35 @@ void hghca_core_fail_command(struct hghca_core *core, uint64_t nth) { core->devi
 uint64_t hghca_core_until_fault(const struct hghca_core *core) { return core->device.commands->until_fault(); }
 
 uint64_t hghca_core_commands(const struct hghca_core *core) { return core->device.commands->executed(); }
+
+struct hghca_capture *hghca_capture_begin(int fd, const char *name, uint32_t snap_bytes, uint64_t epoch_ns, int *error)
+{
+    auto *begun = new (std::nothrow) hghca_capture(fd, snap_bytes, epoch_ns);
+    if (!begun) {
+        close(fd);
+        *error = ENOMEM;
+        return nullptr;
+    }
+    *error = begun->file.claim();
+    if (!*error)
+        *error = begun->capture.begin(name);
+    if (!*error)
+        return begun;
+    delete begun;
+    return nullptr;
+}
+
+int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_ns, const struct iovec *parts, int count)
+{
+    using Way = hghca::Capture::Way;
+    try {
+        return capture->capture.frame(sent ? Way::Out : Way::In, now_ns, parts, count);
+    } catch (const std::exception &) {
+        return ENOMEM;
+    }
+}
+
+void hghca_capture_end(struct hghca_capture *capture) { delete capture; }
 
 unsigned hghca_core_counters(void) { return HGHCA_COUNTER_NUM; }
 

@@ -76,6 +76,18 @@ void hghca_core_fail_command(struct hghca_core *core, uint64_t nth);
 uint64_t hghca_core_until_fault(const struct hghca_core *core);
 uint64_t hghca_core_commands(const struct hghca_core *core);
 
+/*
+ * A capture of frames (capture.h) in the file of descriptor `fd`, which it takes over in any case. NULL: none, and
+ * the errno; EWOULDBLOCK: another capture has the file. hghca_capture_frame() returns 0 or an errno, and then the
+ * frame is not in the file.
+ */
+struct hghca_capture;
+struct hghca_capture *hghca_capture_begin(int fd, const char *name, uint32_t snap_bytes, uint64_t epoch_ns,
+					  int *error);
+int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_ns, const struct iovec *parts,
+			int count);
+void hghca_capture_end(struct hghca_capture *capture);
+
 /* Number of counters, and the name and value of counter i. */
 unsigned hghca_core_counters(void);
 const char *hghca_core_counter_name(unsigned i);

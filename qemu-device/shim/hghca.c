@@ -3,7 +3,7 @@
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
  *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
- *                [,device-memory=SIZE][,fail-command=N]
+ *                [,device-memory=SIZE][,fail-command=N][,pcap=FILE][,pcap-snaplen=N]
  *
  * docs/hardware-interface.rst of the project describes the device.
  */
@@ -305,15 +305,16 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
     HghcaState *s = HGHCA(pci);
     DeviceState *dev = DEVICE(pci);
 
-    if (!hghca_check_properties(s, errp) || !hghca_init_memory(s, errp) ||
-        !hghca_init_capabilities(pci, errp) || !hghca_init_msix(s, errp)) {
-        return;
-    }
-    qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
     g_free(s->name);
     s->name = dev->id ? g_strdup(dev->id)
                       : g_strdup_printf("hghca@%02x.%x", PCI_SLOT(pci->devfn),
                                         PCI_FUNC(pci->devfn));
+    if (!hghca_check_properties(s, errp) || !hghca_init_memory(s, errp) ||
+        !hghca_capture_open(s, errp) || !hghca_init_capabilities(pci, errp) ||
+        !hghca_init_msix(s, errp)) {
+        return;
+    }
+    qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, hghca_timer_fired, s);
     if (!hghca_new_core(s, errp)) {
         timer_free(s->timer);
@@ -334,6 +335,7 @@ static void hghca_exit(PCIDevice *pci)
     hghca_entry_close(s);
     hghca_dma_close(s);
     hghca_net_close(s);
+    hghca_capture_close(s);
     timer_free(s->timer);
     s->timer = NULL;
     msix_uninit(pci, &s->msix, &s->msix);
@@ -343,7 +345,10 @@ static void hghca_exit(PCIDevice *pci)
 
 static void hghca_finalize(Object *object)
 {
-    g_free(HGHCA(object)->name);
+    HghcaState *s = HGHCA(object);
+
+    hghca_capture_close(s);
+    g_free(s->name);
 }
 
 static void hghca_reset_hold(Object *object, ResetType type)
@@ -411,6 +416,7 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_SIZE("budget", HghcaState, budget_bytes, HGHCA_BUDGET_DEFAULT),
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
     DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
+    DEFINE_PROP_UINT32("pcap-snaplen", HghcaState, capture_snap_bytes, 0),
 };
 
 /* The core has no form in which its state could be saved yet. */
@@ -446,6 +452,11 @@ static void hghca_class_init(ObjectClass *class, void *data)
         "Node GUID; 0 derives it from the MAC");
     object_class_property_set_description(class, "device-memory",
         "Bytes of memory on the device that programs can allocate; 0 is none");
+    object_class_property_set_description(class, "pcap-snaplen",
+        "Bytes of each frame that a capture keeps; 0 is all of them");
+    object_class_property_add_str(class, "pcap", hghca_capture_get, hghca_capture_set);
+    object_class_property_set_description(class, "pcap",
+        "File for all frames sent and received, as pcapng; empty is none");
     object_class_property_add(class, "stats", "HghcaStats", hghca_get_stats, NULL,
                               NULL, NULL);
     object_class_property_set_description(class, "stats",
