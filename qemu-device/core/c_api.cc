@@ -73,7 +73,10 @@ struct hghca_core {
 };
 
 struct hghca_capture {
-    hghca_capture(int fd, uint32_t snap_bytes, uint64_t epoch_ns) : file(fd), capture(file, snap_bytes, epoch_ns) {}
+    hghca_capture(int fd, const hghca_capture_config &config)
+        : file(fd, config.max_bytes), capture(file, config.snap_bytes, config.epoch_ns)
+    {
+    }
 
     hghca::CaptureFile file;
     hghca::Capture capture;
@@ -201,9 +204,9 @@ uint64_t hghca_core_until_fault(const struct hghca_core *core) { return core->de
 
 uint64_t hghca_core_commands(const struct hghca_core *core) { return core->device.commands->executed(); }
 
-struct hghca_capture *hghca_capture_begin(int fd, const char *name, uint32_t snap_bytes, uint64_t epoch_ns, int *error)
+struct hghca_capture *hghca_capture_begin(int fd, const struct hghca_capture_config *config, int *error)
 {
-    auto *begun = new (std::nothrow) hghca_capture(fd, snap_bytes, epoch_ns);
+    auto *begun = new (std::nothrow) hghca_capture(fd, *config);
     if (!begun) {
         close(fd);
         *error = ENOMEM;
@@ -211,7 +214,7 @@ struct hghca_capture *hghca_capture_begin(int fd, const char *name, uint32_t sna
     }
     *error = begun->file.claim();
     if (!*error)
-        *error = begun->capture.begin(name);
+        *error = begun->capture.begin(config->name);
     if (!*error)
         return begun;
     delete begun;

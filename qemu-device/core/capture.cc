@@ -140,6 +140,8 @@ int CaptureFile::claim()
 int CaptureFile::write(const iovec *parts, int count)
 {
     const size_t length = length_of(parts, count);
+    if (length > max_bytes_ - length_bytes_)
+        return EFBIG;
     ssize_t done;
     do {
         done = writev(fd_, parts, count);

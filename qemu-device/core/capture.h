@@ -22,18 +22,21 @@ public:
 // A file that other programs may read at any time: it holds whole blocks, however this process ends.
 class CaptureFile final : public CaptureSink {
 public:
-    // Takes over a descriptor that is open for writing, at the beginning.
-    explicit CaptureFile(int fd) : fd_(fd) {}
+    // Takes over a descriptor that is open for writing, at the beginning. max_bytes: the file gets no longer; 0: any
+    // length.
+    explicit CaptureFile(int fd, uint64_t max_bytes = 0) : fd_(fd), max_bytes_(max_bytes ? max_bytes : UINT64_MAX) {}
     ~CaptureFile() override;
     CaptureFile(const CaptureFile &) = delete;
     CaptureFile &operator=(const CaptureFile &) = delete;
 
     // Empties the file, and keeps other captures from it. 0, or an errno; EWOULDBLOCK: it is another capture's.
     int claim();
+    // EFBIG: the file would get too long.
     int write(const iovec *parts, int count) override;
 
 private:
     const int fd_;
+    const uint64_t max_bytes_;
     uint64_t length_bytes_ = 0;  // of whole blocks
 };
 

@@ -82,8 +82,15 @@ uint64_t hghca_core_commands(const struct hghca_core *core);
  * frame is not in the file.
  */
 struct hghca_capture;
-struct hghca_capture *hghca_capture_begin(int fd, const char *name, uint32_t snap_bytes, uint64_t epoch_ns,
-					  int *error);
+
+struct hghca_capture_config {
+	const char *name;		/* of the interface */
+	uint32_t snap_bytes;		/* of each frame; 0: all */
+	uint64_t max_bytes;		/* of the file, then EFBIG; 0: any length */
+	uint64_t epoch_ns;		/* from 1970-01-01 to the 0 of the times of frames */
+};
+
+struct hghca_capture *hghca_capture_begin(int fd, const struct hghca_capture_config *config, int *error);
 int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_ns, const struct iovec *parts,
 			int count);
 void hghca_capture_end(struct hghca_capture *capture);

@@ -4,6 +4,7 @@
  *
  *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,pcap=FILE][,pcap-snaplen=N]
+ *                [,pcap-size=SIZE]
  *
  * docs/hardware-interface.rst of the project describes the device.
  */
@@ -417,6 +418,7 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
     DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
     DEFINE_PROP_UINT32("pcap-snaplen", HghcaState, capture_snap_bytes, 0),
+    DEFINE_PROP_SIZE("pcap-size", HghcaState, capture_max_bytes, 0),
 };
 
 /* The core has no form in which its state could be saved yet. */
@@ -454,6 +456,8 @@ static void hghca_class_init(ObjectClass *class, void *data)
         "Bytes of memory on the device that programs can allocate; 0 is none");
     object_class_property_set_description(class, "pcap-snaplen",
         "Bytes of each frame that a capture keeps; 0 is all of them");
+    object_class_property_set_description(class, "pcap-size",
+        "Bytes of the file with which a capture ends; 0 is any length");
     object_class_property_add_str(class, "pcap", hghca_capture_get, hghca_capture_set);
     object_class_property_set_description(class, "pcap",
         "File for all frames sent and received, as pcapng; empty is none");

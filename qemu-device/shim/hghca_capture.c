@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The properties pcap and pcap-snaplen: all that passes between the port and
- * its link, in a file.
+ * The properties pcap, pcap-snaplen and pcap-size: all that passes between the
+ * port and its link, in a file.
  */
 
 #include "qemu/osdep.h"
@@ -19,6 +19,12 @@ static uint64_t hghca_capture_epoch_ns(void)
 static struct hghca_capture *hghca_capture_begin_file(HghcaState *s, const char *file,
                                                       Error **errp)
 {
+    struct hghca_capture_config config = {
+        .name = s->name,
+        .snap_bytes = s->capture_snap_bytes,
+        .max_bytes = s->capture_max_bytes,
+        .epoch_ns = hghca_capture_epoch_ns(),
+    };
     struct hghca_capture *capture;
     int error;
     int fd = qemu_create(file, O_WRONLY | O_NONBLOCK, 0644, errp);
@@ -26,8 +32,7 @@ static struct hghca_capture *hghca_capture_begin_file(HghcaState *s, const char 
     if (fd < 0) {
         return NULL;
     }
-    capture = hghca_capture_begin(fd, s->name, s->capture_snap_bytes,
-                                  hghca_capture_epoch_ns(), &error);
+    capture = hghca_capture_begin(fd, &config, &error);
     if (!capture) {
         error_setg(errp, "property 'pcap': cannot capture frames in '%s': %s", file,
                    error == EWOULDBLOCK ? "another capture has it" : strerror(error));

@@ -42,6 +42,7 @@ struct HghcaState {
     uint64_t memory_bytes;
     uint64_t fail_command;
     uint32_t capture_snap_bytes;
+    uint64_t capture_max_bytes;
     char *capture_file;             /* NULL: no frames are captured */
 
     MemoryRegion hcr;

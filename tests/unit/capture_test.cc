@@ -208,6 +208,12 @@ TEST_F(CaptureBlocks, AnErrorOfTheSinkIsTold)
     EXPECT_EQ(sink.blocks.size(), 1u);
 }
 
+hghca_capture *begin(int fd, int &error, uint64_t max_bytes = 0)
+{
+    const hghca_capture_config config{"x", 0, max_bytes, 0};
+    return hghca_capture_begin(fd, &config, &error);
+}
+
 class CaptureFiles : public ::testing::Test {
 protected:
     CaptureFiles()
@@ -255,14 +261,14 @@ TEST_F(CaptureFiles, HoldWholeBlocksAtAnyTime)
 TEST_F(CaptureFiles, BelongToOneCapture)
 {
     int error = 0;
-    hghca_capture *first = hghca_capture_begin(open_again(), "x", 0, 0, &error);
+    hghca_capture *first = begin(open_again(), error);
     ASSERT_NE(first, nullptr);
     const Bytes before = contents();
-    EXPECT_EQ(hghca_capture_begin(open_again(), "y", 0, 0, &error), nullptr);
+    EXPECT_EQ(begin(open_again(), error), nullptr);
     EXPECT_EQ(error, EWOULDBLOCK);
     EXPECT_EQ(contents(), before);
     hghca_capture_end(first);
-    hghca_capture *second = hghca_capture_begin(open_again(), "y", 0, 0, &error);
+    hghca_capture *second = begin(open_again(), error);
     ASSERT_NE(second, nullptr);
     EXPECT_EQ(contents().size(), before.size());
     hghca_capture_end(second);
@@ -271,9 +277,9 @@ TEST_F(CaptureFiles, BelongToOneCapture)
 TEST_F(CaptureFiles, ThatAreNoneAreTold)
 {
     int error = 0;
-    EXPECT_EQ(hghca_capture_begin(open("/dev/full", O_WRONLY | O_CLOEXEC), "x", 0, 0, &error), nullptr);
+    EXPECT_EQ(begin(open("/dev/full", O_WRONLY | O_CLOEXEC), error), nullptr);
     EXPECT_EQ(error, ENOSPC);
-    EXPECT_EQ(hghca_capture_begin(open("/dev/null", O_RDONLY | O_CLOEXEC), "x", 0, 0, &error), nullptr);
+    EXPECT_EQ(begin(open("/dev/null", O_RDONLY | O_CLOEXEC), error), nullptr);
     EXPECT_EQ(error, EBADF);
 }
 
@@ -281,7 +287,7 @@ TEST_F(CaptureFiles, ThatAreNoneAreTold)
 TEST_F(CaptureFiles, ThatAreFullEndWithAWholeBlock)
 {
     int error = 0;
-    hghca_capture *capture = hghca_capture_begin(open_again(), "x", 0, 0, &error);
+    hghca_capture *capture = begin(open_again(), error);
     ASSERT_NE(capture, nullptr);
     const size_t begun = contents().size();
     Bytes frame = numbered(60);
@@ -302,6 +308,28 @@ TEST_F(CaptureFiles, ThatAreFullEndWithAWholeBlock)
     EXPECT_EQ(Bytes(after.begin() + ssize_t(begun), after.end()), packet_block(frame, 60, 7, 2));
     EXPECT_EQ(hghca_capture_frame(capture, false, 9, &whole, 1), 0);
     EXPECT_EQ(contents().size(), begun + 2 * 104);
+    hghca_capture_end(capture);
+}
+
+// As above, but that the file may get so long is what the capture was told.
+TEST_F(CaptureFiles, EndWithTheirSize)
+{
+    int error = 0;
+    hghca_capture *capture = begin(open_again(), error, 200);
+    ASSERT_NE(capture, nullptr);
+    const size_t begun = contents().size();
+    Bytes frame = numbered(60);
+    const iovec whole = part(frame);
+    EXPECT_EQ(hghca_capture_frame(capture, true, 7, &whole, 1), 0);
+    EXPECT_EQ(hghca_capture_frame(capture, true, 8, &whole, 1), EFBIG);
+    EXPECT_EQ(contents().size(), begun + 104);
+    hghca_capture_end(capture);
+
+    EXPECT_EQ(begin(open_again(), error, 31), nullptr);
+    EXPECT_EQ(error, EFBIG);
+    capture = begin(open_again(), error, begun + 104);
+    ASSERT_NE(capture, nullptr);
+    EXPECT_EQ(hghca_capture_frame(capture, true, 7, &whole, 1), 0);
     hghca_capture_end(capture);
 }
 
