@@ -221,6 +221,13 @@ enum hghca_bth_op {
 #define HGHCA_AETH_NAK			0x60	/* value: HGHCA_NAK_* */
 #define HGHCA_AETH_CREDIT_UNLIMITED	0x1f	/* value of an ACK: no end-to-end flow control */
 
+/* What the other values of an ACK say: messages that find a receive WQE, 9.7.7.2. */
+#define HGHCA_AETH_CREDITS { \
+	0, 1, 2, 3, 4, 6, 8, 12, \
+	16, 24, 32, 48, 64, 96, 128, 192, \
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, \
+	4096, 6144, 8192, 12288, 16384, 24576, 32768 }
+
 /* NAK codes, table 44. */
 #define HGHCA_NAK_PSN_SEQUENCE		0
 #define HGHCA_NAK_INVALID_REQUEST	1

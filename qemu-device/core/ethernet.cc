@@ -41,11 +41,12 @@ uint16_t ipv4_checksum(const uint8_t *header)
     return uint16_t(~(sum + (sum >> 16)));
 }
 
-// Spreads flows over what hashes the UDP source port.
-uint16_t source_port(uint32_t flow)
+// Spreads flows over what hashes the UDP source port: by the flow label, all 20 bits of which count, where the path has
+// one, otherwise by what tells the flow apart.
+uint16_t source_port(uint32_t flow_label, uint32_t flow)
 {
-    uint32_t h = flow * 0x9e3779b1u;
-    return uint16_t(HGHCA_ROCE_SRC_PORT_BASE | h >> 18);
+    const uint32_t h = flow_label ? (flow_label ^ flow_label >> 14) & 0x3fff : flow * 0x9e3779b1u >> 18;
+    return uint16_t(HGHCA_ROCE_SRC_PORT_BASE | h);
 }
 
 // Where frames to a multicast group go: RFC 1112, 6.4, and RFC 2464, 7.
@@ -130,7 +131,7 @@ bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
         at += sizeof(ip);
     }
     // UDP checksum 0: none. The ICRC covers more than it would.
-    hghca_udp_header udp{be16(source_port(flow)), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
+    hghca_udp_header udp{be16(source_port(path.flow_label, flow)), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
     std::memcpy(at, &udp, sizeof(udp));
     at += sizeof(udp);
     out.layout.transport_offset = uint8_t(at - out.header.data());

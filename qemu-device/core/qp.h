@@ -119,6 +119,11 @@ struct RequesterState {
     bool probing;             // after an RNR NAK one packet at a time goes, until one is acknowledged
     bool response_lost;       // went back for a response; later ones out of turn do not count
     uint16_t since_ack_request;
+    // End-to-end credits (IBA vol 1, 9.7.7.2). Messages count from 1.
+    uint32_t messages_done;   // before `oldest`
+    uint32_t messages_sent;   // before `next`
+    uint32_t message_limit;   // up to this one each finds a receive WQE at the peer
+    bool has_limit;           // the peer counts, and has told
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
     PageFault page;           // nothing is sent while it is Told
 };
@@ -166,7 +171,7 @@ struct ResponderState {
     uint64_t write_va;        // where the next of them go
     uint32_t write_rkey;
     uint32_t write_left;
-    bool nak_sent;            // a NAK for expected_psn is out; no second one
+    bool nak_sent;            // a NAK for expected_psn is out, or the last of the replies; no second one
     bool ack_due;
     uint8_t atomic_head;
     std::array<AtomicResult, 16> atomics;

@@ -124,7 +124,8 @@ bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
            r.reads_outstanding <= kMaxRdAtomic &&
            (!r.oldest.valid || uint16_t(r.next_index - r.oldest.index) <= sq.length) && r.retries_left <= 7 &&
            r.rnr_retries_left <= 7 && is_bool(r.waiting_timer) && is_bool(r.probing) &&
-           is_bool(r.response_lost) && plausible_page(r.page);
+           is_bool(r.response_lost) && plausible_psns({r.messages_done, r.messages_sent, r.message_limit}) &&
+           is_bool(r.has_limit) && plausible_page(r.page);
 }
 
 bool plausible_responder(const ResponderState &r)

@@ -147,6 +147,17 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
         r.rnr_in_row++;
 }
 
+// IBA vol 1, 9.7.7.2: does the next packet take a receive WQE that the peer has not told of?
+bool Requester::beyond_credits(const Qp &qp) const
+{
+    const RequesterState &r = qp.req;
+    if (!r.has_limit || psn_diff(psn_add(r.messages_sent, 1), r.message_limit) <= 0 || wqe_.is_answered())
+        return false;
+    // A WRITE with immediate data takes one with its last packet.
+    return !wqe_.is_write() ||
+           (wqe_.has_imm() && psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu) - 1) == r.next_psn);
+}
+
 bool Requester::may_send(const Qp &qp, bool begins) const
 {
     const RequesterState &r = qp.req;
@@ -158,6 +169,10 @@ bool Requester::may_send(const Qp &qp, bool begins) const
     if (r.requests_in_flight >= window(r))
         return false;
     if (begins && r.next.fence && r.reads_outstanding)
+        return false;
+    // One packet goes without a credit when all before it has been answered; what answers that one brings more. A
+    // packet that would not be answered without a further one is followed by that.
+    if (r.requests_in_flight && !r.since_ack_request && beyond_credits(qp))
         return false;
     if (wqe_.is_answered() && r.reads_outstanding >= qp.a.max_rd_atomic)
         return false;
@@ -250,9 +265,9 @@ Turn Requester::send(Qp &qp, int32_t &credit)
 
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last));
-    h.solicited = last && wqe_.solicited && !one_packet;
+    h.solicited = last && wqe_.asks_for_event();
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
-                    r.requests_in_flight + 1 >= window(r);
+                    r.requests_in_flight + 1 >= window(r) || beyond_credits(qp);
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
@@ -276,8 +291,10 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     r.requests_in_flight++;
     r.reads_outstanding += one_packet;
     r.since_ack_request = h.ack_request ? 0 : uint16_t(r.since_ack_request + 1);
-    if (last)
+    if (last) {
+        r.messages_sent = psn_add(r.messages_sent, 1);
         engine_.send_queue.advance(qp);
+    }
     if (!r.deadline_ns && qp.a.ack_timeout)
         engine_.set_deadline(qp, engine_.now_ns + timeout_ns(qp));
 

@@ -30,6 +30,7 @@ public:
     void reset_retries(Qp &qp);
 
 private:
+    bool beyond_credits(const Qp &qp) const;
     bool may_send(const Qp &qp, bool begins) const;
     Turn send(Qp &qp, int32_t &credit);
     uint64_t timeout_ns(const Qp &qp) const;

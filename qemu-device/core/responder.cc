@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "responder.h"
 
+#include <algorithm>
+
 #include "byte_order.h"
 #include "engine.h"
 #include "queues.h"
@@ -24,6 +26,21 @@ const Responder::Refusal Responder::kMemory = {HGHCA_NAK_REMOTE_OPERATION, 0, HG
 const Responder::Refusal Responder::kTooLong = {HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR};
 const Responder::Refusal Responder::kBadWqe = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR};
 
+namespace {
+
+constexpr uint32_t kCredits[] = HGHCA_AETH_CREDITS;
+
+// Is there a NAK among the replies? It is the last of them.
+bool nak_waits(const ResponderState &s)
+{
+    if (!s.reply_count)
+        return false;
+    const ReplyKind last = s.replies[(s.reply_head + s.reply_count - 1u) % s.replies.size()].kind;
+    return last == ReplyKind::Nak || last == ReplyKind::RnrNak;
+}
+
+}  // namespace
+
 void Responder::receive(Qp &qp, const Packet &packet)
 {
     ResponderState &s = qp.resp;
@@ -39,7 +56,7 @@ void Responder::receive(Qp &qp, const Packet &packet)
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
         return;
     }
-    s.nak_sent = false;
+    withdraw_nak(qp);
     // One that is none of these is an opcode this device does not have.
     if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)) || !in_sequence(qp, packet) ||
         !good_length(qp, packet) || !function_allowed(qp, packet.flags))
@@ -266,7 +283,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         complete(qp, packet, s.message_offset);
 }
 
-// IBA vol 1, 9.7.4.1.8: no more at a time than was agreed.
+// IBA vol 1, 9.7.4.1.8: no more at a time than was agreed. No NAK waits among the replies when a request is executed.
 bool Responder::room_for_read(const Qp &qp) const
 {
     return qp.resp.reply_count < qp.a.max_dest_rd_atomic;
@@ -304,7 +321,7 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
     const uint32_t psn = s.expected_psn;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
     accept(qp, packet, psns);
-    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, h.rkey, h.va, h.length,
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, s.msn, h.rkey, h.va, h.length,
               peer_.pd, 0, true});
 }
 
@@ -369,7 +386,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     accept(qp, packet, 1);
     s.atomics[s.atomic_head] = {psn, true, original};
     s.atomic_head = uint8_t((s.atomic_head + 1) % s.atomics.size());
-    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, 0, original,
+    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, 0, 0, 0, 0, original,
               true});
 }
 
@@ -379,7 +396,7 @@ void Responder::answer_empty(Qp &qp, const Packet &packet)
 {
     const uint32_t psn = qp.resp.expected_psn;
     accept(qp, packet, 1);
-    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, qp.resp.msn, 0, 0, 0, 0, 0, true});
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, qp.resp.msn, 0, 0, 0, 0, 0, true});
 }
 
 // No CPU of the guest sees a part of the eight bytes.
@@ -474,7 +491,7 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
     if (psn_distance(s.expected_psn, h.psn) < psns)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
-    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, h.psn, s.msn, h.rkey, h.va,
+    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK, h.psn, s.msn, h.rkey, h.va,
                       length, peer_.pd, 0, true};
     for (uint8_t i = 0; i < s.reply_count; i++) {
         Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
@@ -490,7 +507,7 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
         if (psn_distance(due.psn, h.psn) < 1u << 23) {
             // Older than what is due from here on. The requester went back and will
             // ask for that again too; answered now it would come before its turn.
-            s.reply_count = i;
+            drop_replies(qp, i);
             break;
         }
     }
@@ -506,13 +523,16 @@ void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
         if (due.kind == ReplyKind::Atomic && due.psn == psn)
             return;
         if (psn_distance(due.psn, psn) < 1u << 23) {
-            s.reply_count = i;
+            drop_replies(qp, i);
             break;
         }
     }
-    for (const AtomicResult &result : s.atomics) {
+    // The youngest first: another one may have had that PSN before the PSNs wrapped.
+    const size_t depth = s.atomics.size();
+    for (size_t n = 1; n <= depth; n++) {
+        const AtomicResult &result = s.atomics[(s.atomic_head + depth - n) % depth];
         if (result.valid && result.psn == psn) {
-            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, 0,
+            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, 0, 0, 0, 0,
                       result.value, true});
             return;
         }
@@ -527,6 +547,26 @@ void Responder::push(Qp &qp, const Reply &reply)
     if (s.reply_count < s.replies.size())
         s.replies[(s.reply_head + s.reply_count++) % s.replies.size()] = reply;
     engine_.schedule(qp);
+}
+
+void Responder::drop_replies(Qp &qp, uint8_t from)
+{
+    ResponderState &s = qp.resp;
+    s.nak_sent = s.nak_sent && !nak_waits(s);
+    s.reply_count = from;
+}
+
+// The packet that a NAK asks for is here: one that has not gone yet would be too late, and would stand in the way
+// of replies.
+void Responder::withdraw_nak(Qp &qp)
+{
+    ResponderState &s = qp.resp;
+    s.nak_sent = false;
+    if (!nak_waits(s))
+        return;
+    s.reply_count--;
+    // It would have acknowledged what came before it.
+    s.ack_due = true;
 }
 
 // For expected_psn. Acknowledges all before it, and is the last word until that arrives.
@@ -597,8 +637,18 @@ TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, uint32_t p
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = psn;
-    h.syndrome = HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED;
+    h.syndrome = uint8_t(HGHCA_AETH_ACK | credits(qp));
     return h;
+}
+
+// IBA vol 1, 9.7.7.2: how many more messages find a receive WQE, by what is posted now.
+uint8_t Responder::credits(const Qp &qp) const
+{
+    uint32_t posted;
+    if (!engine_.receive_queue.count(qp, posted))
+        return HGHCA_AETH_CREDIT_UNLIMITED;
+    const auto above = std::upper_bound(std::begin(kCredits), std::end(kCredits), posted);
+    return uint8_t(above - std::begin(kCredits) - 1);
 }
 
 // In each of these the state moves before the packet: see Requester::send().
@@ -623,7 +673,8 @@ Turn Responder::send_reply(Qp &qp, int32_t &credit)
     const Reply &reply = s.replies[s.reply_head];
     TransportHeader h = reply_header(
         qp, reply.kind == ReplyKind::Atomic ? HGHCA_BTH_OP_ATOMIC_ACK : HGHCA_BTH_OP_ACK, reply.psn);
-    h.syndrome = reply.syndrome;
+    if (reply.kind != ReplyKind::Atomic)
+        h.syndrome = reply.syndrome;
     h.msn = reply.msn;
     h.original = reply.value;
     const uint8_t head = s.reply_head, count = s.reply_count;

@@ -60,10 +60,14 @@ private:
 
     void refuse(Qp &qp, const Refusal &refusal);
     void push(Qp &qp, const Reply &reply);
+    // Forgets those from place `from` on.
+    void drop_replies(Qp &qp, uint8_t from);
+    void withdraw_nak(Qp &qp);
     void push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome);
     Turn send_reply(Qp &qp, int32_t &credit);
     Turn send_ack(Qp &qp, int32_t &credit);
     Turn send_read(Qp &qp, int32_t &credit);
+    uint8_t credits(const Qp &qp) const;
     TransportHeader reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const;
 
     Engine &engine_;

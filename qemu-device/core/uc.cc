@@ -80,7 +80,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     PageFaults::satisfied(r.page);
     TransportHeader h{};
     h.opcode = uint8_t(HGHCA_BTH_UC | message_opcode(send_wqe_, !packets, last));
-    h.solicited = last && send_wqe_.solicited;
+    h.solicited = last && send_wqe_.asks_for_event();
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;

@@ -422,7 +422,8 @@ protected:
     }
     using Answers = std::vector<int>;
     using Frames = std::vector<Frame>;
-    static constexpr int kAck = 0x1f, kSequence = 0x60, kInvalidRequest = 0x61, kAccessError = 0x62;
+    // An ACK has no credit: no receive WQE is posted.
+    static constexpr int kAck = 0x00, kSequence = 0x60, kInvalidRequest = 0x61, kAccessError = 0x62;
 
 private:
     size_t seen_ = 1;
