@@ -398,6 +398,22 @@ protected:
         seal(f);
         return f;
     }
+    // The same for another QP of B.
+    static Frame packet_to(const Endpoint &to, Frame f)
+    {
+        f[47] = uint8_t(to.qp.qpn >> 16);
+        f[48] = uint8_t(to.qp.qpn >> 8);
+        f[49] = uint8_t(to.qp.qpn);
+        put_icrc(f);
+        return f;
+    }
+    // The message sequence number of the last frame.
+    uint32_t msn()
+    {
+        const Frame &f = net.log.back();
+        const uint8_t *aeth = &f[View(f).bth + sizeof(hghca_bth)];
+        return uint32_t(aeth[1] << 16 | aeth[2] << 8 | aeth[3]);
+    }
     Bytes reth(uint64_t va, uint32_t length)
     {
         uint64_t a = be64(va);
@@ -555,6 +571,149 @@ TEST_F(ByHand, AtomicsAreRememberedSixteenDeep)
     EXPECT_EQ(last[View(last).bth + 16 + 7], 16);   // the value before the last
 }
 
+// As above, when another atomic had the same PSN before all 2^24 were used.
+TEST_F(ByHand, OfAtomicsWithOnePsnTheLastIsRemembered)
+{
+    hghca::Qp *qp = net.b.device.qps->find(p.b.qp.qpn);
+    for (uint64_t value : {7u, 8u}) {
+        *reinterpret_cast<uint64_t *>(p.b.at(0)) = value;
+        qp->resp.expected_psn = 0x100;
+        Bytes ext = reth(p.b.va(0), 0);
+        ext.resize(12);
+        ext.resize(28);
+        for (int i = 0; i < 2; i++) {
+            deliver(packet(0x14, 0x100, ext, 0));
+            EXPECT_EQ(answers(), Answers{kAck});
+            const Frame &answer = net.log.back();
+            EXPECT_EQ(answer[View(answer).bth + 16 + 7], value);
+        }
+    }
+}
+
+TEST_F(ByHand, AtomicAnswersThatAreNone)
+{
+    net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    struct {
+        const char *name;
+        Bytes extension;
+        uint32_t payload;
+        int syndrome;
+    } cases[] = {
+        {"good", {0x1f, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5}, 0, 0},
+        {"with a NAK", {0x62, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5}, 0, HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"with data", {0x1f, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5}, 8, HGHCA_SYNDROME_BAD_RESP_ERR},
+    };
+    for (auto &t : cases) {
+        SCOPED_TRACE(t.name);
+        Pair fresh(net.a, net.b, Options{});
+        fresh.b.post(Wqe(HGHCA_OPCODE_ATOMIC_FA)
+                         .raddr(fresh.a.va(0), fresh.a.buffer.key)
+                         .atomic(1, 0)
+                         .data(fresh.b.sge(0, 8)));
+        net.pump();
+        deliver(packet_to(fresh.b, packet(0x12, 0x100, t.extension, t.payload)));
+        auto done = fresh.b.poll();
+        ASSERT_TRUE(done);
+        EXPECT_EQ(int(done->syndrome), t.syndrome);
+        EXPECT_EQ(*fresh.b.at(0), t.syndrome ? 0 : 5);
+    }
+}
+
+TEST_F(ByHand, OneAckForAllThatCameBefore)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        deliver(packet(0x0a, 0x100 + i, reth(10), 10));
+    EXPECT_EQ(answers(), Answers{kAck});
+    View ack(net.log.back());
+    EXPECT_EQ(ack.psn, 0x102u);
+    EXPECT_EQ(msn(), 3u);
+    // Nobody asks: nobody answers.
+    deliver(packet(0x0a, 0x103, reth(10), 10, false));
+    EXPECT_EQ(answers(), Answers{});
+    deliver(packet(0x0a, 0x104, reth(10), 10));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(View(net.log.back()).psn, 0x104u);
+    EXPECT_EQ(msn(), 5u);
+}
+
+TEST_F(ByHand, MessageNumbersCountWholeMessages)
+{
+    deliver(packet(0x06, 0x100, reth(2048), 1024));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(msn(), 0u);
+    deliver(packet(0x08, 0x101, {}, 1024));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(msn(), 1u);
+    deliver(packet(0x0c, 0x102, reth(3000), 0));
+    answers();
+    EXPECT_EQ(msn(), 2u);   // a READ counts when it is accepted
+    deliver(packet(0x0a, 0x105, reth(10), 10));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(msn(), 3u);
+    // Neither a duplicate counts, nor what is refused.
+    deliver(packet(0x0a, 0x105, reth(10), 10));
+    deliver(packet(0x0a, 0x107, reth(10), 10));
+    answers();
+    EXPECT_EQ(msn(), 3u);
+    deliver(packet(0x01, 0x106, {}, 1024));
+    EXPECT_EQ(answers(), Answers{kInvalidRequest});
+    EXPECT_EQ(msn(), 3u);
+}
+
+// A NAK that has not gone yet takes no place among the READs that were agreed, and does not go when what it asks for
+// has come.
+TEST_F(ByHand, ANakThatWaitsIsWithdrawn)
+{
+    Options one;
+    one.dest_rd_atomic = 1;
+    Pair fresh(net.a, net.b, Options{}, one);
+    std::swap(p.b.buffer, fresh.b.buffer);
+    const Frame ahead = packet_to(fresh.b, packet(0x0a, 0x101, reth(10), 10));
+    const Frame expected = packet_to(fresh.b, packet(0x0c, 0x100, reth(10), 0));
+    std::swap(p.b.buffer, fresh.b.buffer);
+    net.b.host.link_full = true;
+    deliver(ahead);
+    net.pump();
+    deliver(expected);
+    net.b.host.link_full = false;
+    net.b.device.link_ready();
+    EXPECT_EQ(answers(), Answers{kAck});   // behind the READ response
+    EXPECT_EQ(fresh.b.state(), unsigned(HGHCA_QP_STATE_RTS));
+    EXPECT_EQ(c().remote_invalid_nak_sent, 0u);
+    EXPECT_EQ(View(net.log[net.log.size() - 2]).opcode, HGHCA_BTH_OP_READ_RESPONSE_ONLY);
+    // The next gap has its own.
+    deliver(ahead);
+    deliver(packet_to(fresh.b, packet(0x0a, 0x103, reth(10), 10)));
+    EXPECT_EQ(answers().back(), kSequence);
+}
+
+// IBA vol 1, 10.9.3: of two members one at least is a full one.
+TEST_F(ByHand, PartitionKeys)
+{
+    struct {
+        uint16_t own, theirs;
+        bool match;
+    } cases[] = {
+        {0xffff, 0xffff, true},  {0xffff, 0x7fff, true},  {0x7fff, 0xffff, true},  {0x7fff, 0x7fff, false},
+        {0xffff, 0x8001, false}, {0x8001, 0x8001, true},  {0x8001, 0x0001, true},  {0x0001, 0x0001, false},
+        {0x8001, 0x0002, false}, {0xffff, 0x0000, false},
+    };
+    for (auto &t : cases) {
+        SCOPED_TRACE(t.own << 16 | t.theirs);
+        Pair fresh(net.a, net.b, Options{});
+        Frame f = packet_to(fresh.b, packet(0x0c, 0x100, reth(0), 0));
+        f[44] = uint8_t(t.theirs >> 8);
+        f[45] = uint8_t(t.theirs);
+        seal(f);
+        const uint64_t accepted = c().rx_packets, dropped = c().rx_bad_pkey;
+        net.b.device.port.pkey = t.own;
+        deliver(f);
+        net.b.device.port.pkey = HGHCA_PKEY_DEFAULT;
+        EXPECT_EQ(c().rx_packets - accepted, t.match ? 1u : 0u);
+        EXPECT_EQ(c().rx_bad_pkey - dropped, t.match ? 0u : 1u);
+    }
+}
+
 TEST_F(ByHand, ResponsesNobodyWaitsForAreIgnored)
 {
     for (uint8_t opcode : {0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12})
@@ -575,11 +734,19 @@ TEST_F(ByHand, ResponsesThatDoNotFitTheRequest)
         {"read response to a write", false, packet(0x10, 0x100, Bytes(4), 8), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"atomic answer to a write", false, packet(0x12, 0x100, Bytes(12), 0), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"atomic answer to a read", true, packet(0x12, 0x100, Bytes(12), 0), HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response that begins in its middle", true, packet(0x0f, 0x100, Bytes(4), 8),
+         HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response with a NAK", true, packet(0x10, 0x100, {0x62, 0, 0, 1}, 8), HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response with an RNR NAK", true, packet(0x10, 0x100, {0x21, 0, 0, 1}, 8),
+         HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response with a reserved syndrome", true, packet(0x10, 0x100, {0x9f, 0, 0, 1}, 8),
+         HGHCA_SYNDROME_BAD_RESP_ERR},
         {"too short", true, packet(0x10, 0x100, Bytes(4), 7), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"too long", true, packet(0x10, 0x100, Bytes(4), 9), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"not the last", true, packet(0x0d, 0x100, Bytes(4), 1024), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"acknowledge of a read", true, packet(0x11, 0x100, {0x1f, 0, 0, 1}, 0), 0},
         {"reserved syndrome", false, packet(0x11, 0x100, {0x40, 0, 0, 1}, 0), 0},
+        {"syndrome with its highest bit", false, packet(0x11, 0x100, {0x9f, 0, 0, 1}, 0), 0},
         {"reserved NAK code", false, packet(0x11, 0x100, {0x65, 0, 0, 1}, 0), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"NAK: operation", false, packet(0x11, 0x100, {0x63, 0, 0, 1}, 0), HGHCA_SYNDROME_REMOTE_OP_ERR},
         {"PSN ahead", false, packet(0x11, 0x101, {0x1f, 0, 0, 1}, 0), 0},
