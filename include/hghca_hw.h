@@ -161,6 +161,8 @@ enum hghca_cmd_op {
 	HGHCA_CMD_CLEAR_MTT		= 0xe09,	/* extension */
 	HGHCA_CMD_CREATE_RSS		= 0xe0a,	/* extension */
 	HGHCA_CMD_DESTROY_RSS		= 0xe0b,	/* extension */
+	HGHCA_CMD_SET_CONGESTION	= 0xe0c,	/* extension */
+	HGHCA_CMD_QUERY_CONGESTION	= 0xe0d,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
 };
@@ -231,7 +233,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_ODP			(1U << 17)	/* regions paged on demand */
 #define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
 #define HGHCA_CAP_RSS			(1U << 19)	/* RSS groups, which flow rules name */
-#define HGHCA_CAP_ALL			HGHCA_MASK(19, 0)
+#define HGHCA_CAP_CONGESTION		(1U << 20)	/* congestion control */
+#define HGHCA_CAP_ALL			HGHCA_MASK(20, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -591,7 +594,7 @@ struct hghca_qpc {
 	__be32	pd;			/* 5Ch */
 	__be32	wqe_base;		/* 60h */
 	__be32	wqe_lkey;		/* 64h */
-	__be32	rsvd68;
+	__be32	rate;			/* 68h, extension: QUERY_QP: kbit/s left by CNPs; 0: all */
 	__be32	next_send_psn;		/* 6Ch */
 	__be32	cqn_snd;		/* 70h */
 	__be32	snd_wqe_base_l;		/* 74h: key of the send queue's MR */
@@ -844,6 +847,32 @@ HGHCA_ASSERT_OFFSET(hghca_port, mtu, 0x0c);
 #define HGHCA_PORT_LINK_UP		(1U << 0)	/* QUERY_PORT */
 #define HGHCA_PORT_PROMISC		(1U << 1)	/* both */
 #define HGHCA_PORT_ALLMULTI		(1U << 2)	/* both */
+
+/* SET_CONGESTION input and QUERY_CONGESTION output, extension: DCQCN and its parameters. */
+struct hghca_congestion {
+	__be32	flags;			/* 00h, HGHCA_CONGESTION_* */
+	__be32	cnp_interval;		/* 04h: us between CNPs of a QP */
+	__u8	cnp_dscp;		/* 08h: of CNPs */
+	__u8	cnp_priority;		/* 09h: of CNPs in a VLAN */
+	__u8	threshold;		/* 0Ah: F, stages of fast recovery */
+	__u8	rsvd0b;
+	__be32	gain;			/* 0Ch: g, in 1/65536 */
+	__be32	alpha_period;		/* 10h: K, us */
+	__be32	decrease_period;	/* 14h: us between two reductions */
+	__be32	increase_period;	/* 18h: T, us of a stage by time */
+	__be32	increase_bytes;		/* 1Ch: B, bytes of a stage by what was sent */
+	__be32	additive;		/* 20h: R_AI, Mbit/s */
+	__be32	hyper;			/* 24h: R_HAI, Mbit/s */
+	__be32	min_rate;		/* 28h: Mbit/s */
+	__be32	rsvd2c[5];
+};
+HGHCA_ASSERT_SIZE(hghca_congestion, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_congestion, cnp_dscp, 0x08);
+HGHCA_ASSERT_OFFSET(hghca_congestion, gain, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_congestion, min_rate, 0x28);
+
+#define HGHCA_CONGESTION_REACT		(1U << 0)	/* packets leave ECN-capable, CNPs slow down */
+#define HGHCA_CONGESTION_NOTIFY		(1U << 1)	/* marked packets are answered by CNPs */
 
 /* ------------------------------------------------------------------ */
 /* Doorbell records, in host memory, 8-byte aligned                     */
@@ -1256,7 +1285,11 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(flow_rx_packets,		"those of raw_rx_packets that flow rules have steered") \
 	X(flow_rx_no_qp,		"frames of flow rules dropped: the QP does not receive") \
 	X(page_faults,			"PAGE_FAULT events sent") \
-	X(rx_page_absent,		"datagrams and UC messages dropped: a page was absent")
+	X(rx_page_absent,		"datagrams and UC messages dropped: a page was absent") \
+	X(np_ecn_marked_roce_packets,	"RoCE packets accepted that came marked: congestion experienced") \
+	X(np_cnp_sent,			"congestion notification packets sent") \
+	X(rp_cnp_handled,		"congestion notification packets that QPs have reacted to") \
+	X(rp_cnp_ignored,		"congestion notification packets dropped: reaction is off")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

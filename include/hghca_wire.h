@@ -53,6 +53,12 @@ HGHCA_ASSERT_SIZE(hghca_ipv4_header, 20);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, ttl, 8);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, src, 12);
 
+/* Explicit congestion notification, RFC 3168: bits 1:0 of the traffic class, which IPv4 calls TOS. */
+#define HGHCA_ECN_MASK			0x03
+#define HGHCA_ECN_ECT0			0x02	/* ECN-capable transport */
+#define HGHCA_ECN_CE			0x03	/* congestion experienced */
+#define HGHCA_DSCP_SHIFT		2
+
 #define HGHCA_IPV4_VERSION_IHL		0x45
 #define HGHCA_IPV4_DF			0x4000
 #define HGHCA_IPV4_FRAGMENT_MASK	0x3fff	/* MF and the offset: any of them says fragment */
@@ -95,7 +101,7 @@ struct hghca_bth {
 	__u8	opcode;			/* service 7:5, HGHCA_BTH_OP_* */
 	__u8	flags;			/* HGHCA_BTH_* */
 	__be16	pkey;
-	__be32	qpn;			/* reserved 31:24, destination QP 23:0 */
+	__be32	qpn;			/* FECN 31, BECN 30, reserved 29:24, destination QP 23:0 */
 	__be32	psn;			/* AckReq 31, PSN 23:0 */
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_bth, 12);
@@ -106,6 +112,7 @@ HGHCA_ASSERT_OFFSET(hghca_bth, psn, 8);
 #define HGHCA_BTH_MIGREQ		0x40
 #define HGHCA_BTH_PAD_MASK		0x30
 #define HGHCA_BTH_VERSION_MASK		0x0f
+#define HGHCA_BTH_BECN			HGHCA_MASK(30, 30)
 #define HGHCA_BTH_QPN_MASK		HGHCA_MASK(23, 0)
 #define HGHCA_BTH_ACKREQ		HGHCA_MASK(31, 31)
 #define HGHCA_BTH_PSN_MASK		HGHCA_MASK(23, 0)
@@ -173,6 +180,9 @@ struct hghca_xrceth {
 HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
 #define HGHCA_XRCETH_SRQN_MASK		0xffffffU
 
+/* What follows the BTH of a congestion notification packet, annex A17.9.3; zeros. */
+#define HGHCA_CNP_RESERVED		16
+
 /* Invariant CRC, behind the payload and its pad; little-endian. */
 #define HGHCA_ICRC_SIZE			4
 
@@ -183,6 +193,9 @@ HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
 #define HGHCA_BTH_UC			0x20
 #define HGHCA_BTH_UD			0x60
 #define HGHCA_BTH_XRC			0xa0
+
+/* ... which is in no service: congestion notification packet, annex A17.9.3. */
+#define HGHCA_BTH_CNP			0x81
 
 /* ... and the operation in bits 4:0. */
 enum hghca_bth_op {

@@ -99,6 +99,10 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
          HGHCA_CAP_GID_TABLE, 1u << HGHCA_GID_CLEAR},
         {HGHCA_CMD_QUERY_STATS, &CommandInterface::query_stats, kOutput,
          op_modifiers(HGHCA_STATS_ALL, HGHCA_STATS_OUTSIDE_SETS), 0, HGHCA_CAP_STATS},
+        {HGHCA_CMD_SET_CONGESTION, &CommandInterface::set_congestion, kInput | kFixedModifier, 1, kPortNumber,
+         HGHCA_CAP_CONGESTION},
+        {HGHCA_CMD_QUERY_CONGESTION, &CommandInterface::query_congestion, kOutput | kFixedModifier, 1, kPortNumber,
+         HGHCA_CAP_CONGESTION},
         {HGHCA_CMD_SET_QP_COUNTER, &CommandInterface::set_qp_counter, 0, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_QUERY_COUNTER_SET, &CommandInterface::query_counter_set, kOutput,
          op_modifiers(HGHCA_COUNTER_SET_READ, HGHCA_COUNTER_SET_CLEAR), 0, HGHCA_CAP_QP_COUNTERS},
@@ -543,6 +547,21 @@ uint8_t CommandInterface::query_port(const Command &)
     answer.mtu = be32(port.mtu);
     answer.speed = be32(port.speed_mbps);
     answer.max_mtu = be32(port.max_mtu);
+    out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::set_congestion(const Command &)
+{
+    Port &port = device_.port;
+    return port.congestion.decode(in<hghca_congestion>(), port.speed_mbps) ? HGHCA_CMD_STAT_OK
+                                                                            : HGHCA_CMD_STAT_BAD_PARAM;
+}
+
+uint8_t CommandInterface::query_congestion(const Command &)
+{
+    hghca_congestion answer;
+    device_.port.congestion.encode(answer);
     out(answer);
     return HGHCA_CMD_STAT_OK;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "congestion.h"
 #include "counters.h"
 #include "host.h"
 #include "memory.h"
@@ -47,6 +48,7 @@ struct Port {
     static constexpr unsigned kGids = 128;
     std::array<GidEntry, kGids> gids{};
     uint16_t pkey = 0xffff;
+    CongestionControl congestion;
 };
 
 constexpr uint32_t kClockKhz = 1000000;   // of Host::now_ns()
@@ -56,6 +58,8 @@ struct Config {
     uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
     uint32_t cache_entries = 0;    // contexts of each kind kept on chip; 0: no limit
     uint64_t budget_bytes = 4u << 20;  // worked off in one entry before schedule()
+    // A QP that its rate holds back waits so long at least: packets go in bursts, not each at the price of a timer.
+    uint64_t pace_grain_ns = 20'000;
     DeviceMemory device_memory;    // outlives the Device
 };
 

@@ -15,7 +15,7 @@ constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
 
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
-      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), page_faults(*this), send_queue(*this), receive_queue(*this),
+      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), page_faults(*this), send_queue(*this), receive_queue(*this),
       requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
 {
 }
@@ -47,9 +47,11 @@ bool Engine::add_payload(const PacketSegments &payload, iovec *parts, int &count
 
 Route *Engine::route_of(const Qp &qp)
 {
-    if (route_state_ == RouteState::Unknown)
-        route_state_ = link.route(qp.a.path, qp.a.qpn ^ qp.a.remote_qpn << 8, route_) ? RouteState::Good
-                                                                                       : RouteState::None;
+    if (route_state_ == RouteState::Unknown) {
+        const bool good = congestion.reacts() ? link.route(congestion.capable(qp.a.path), flow_of(qp), route_)
+                                              : link.route(qp.a.path, flow_of(qp), route_);
+        route_state_ = good ? RouteState::Good : RouteState::None;
+    }
     return route_state_ == RouteState::Good ? &route_ : nullptr;
 }
 
@@ -210,6 +212,10 @@ bool Engine::pkey_matches(const TransportHeader &h) const
 // The checks from the destination QP on, in the order of the interface document, section 9.
 void Engine::dispatch(const Packet &packet)
 {
+    if (packet.flags & kCnp && device.caps & HGHCA_CAP_CONGESTION) {
+        dispatch_cnp(packet);
+        return;
+    }
     const TransportHeader &h = packet.h;
     const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? device.gsi_qpn : h.qpn;
     Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
@@ -231,7 +237,30 @@ void Engine::dispatch(const Packet &packet)
         return;
     }
     count_received(*qp, packet);
+    if (packet.arrival.ecn == HGHCA_ECN_CE) {
+        counters.np_ecn_marked_roce_packets++;
+        if (service != HGHCA_BTH_UD)
+            congestion.marked(*qp);
+    }
     deliver(*qp, packet);
+}
+
+// IBA vol 1, A17.9.3: a CNP is for a QP that has a peer, and comes from there.
+void Engine::dispatch_cnp(const Packet &packet)
+{
+    Qp *qp = device.qps->find(packet.h.qpn);
+    if (!qp || !is_connected(qp->a.service) || qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR) {
+        counters.rx_unknown_qp++;
+    } else if (!link.from_peer(packet.arrival, qp->a.path)) {
+        count(*qp, qp_counter::rx_bad_address);
+    } else if (!pkey_matches(packet.h)) {
+        count(*qp, qp_counter::rx_bad_pkey);
+    } else if (!packet.h.becn || packet.payload.length) {
+        counters.rx_bad_header++;
+    } else {
+        count_received(*qp, packet);
+        congestion.react(*qp);
+    }
 }
 
 // IBA vol 1, 10.5: each QP of the group has a copy, but for the one that sent it.
@@ -263,6 +292,7 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
         } else {
             copies++;
             count_received(*qp, packet);
+            counters.np_ecn_marked_roce_packets += packet.arrival.ecn == HGHCA_ECN_CE;
             deliver(*qp, packet);
         }
     }
@@ -293,6 +323,15 @@ void Engine::deliver(Qp &qp, const Packet &packet)
 // ---- turns and timers
 
 Turn Engine::serve(Qp &qp, int32_t &credit)
+{
+    if (qp.congestion.cnp_due && congestion.notify(qp, credit) == Turn::Blocked)
+        return Turn::Blocked;
+    const Turn turn = serve_queues(qp, credit);
+    // What it sent to itself may have come marked.
+    return turn == Turn::Idle && qp.congestion.cnp_due ? Turn::More : turn;
+}
+
+Turn Engine::serve_queues(Qp &qp, int32_t &credit)
 {
     route_state_ = RouteState::Unknown;
     if (!is_reliable(qp.a.service)) {
@@ -389,6 +428,7 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
     qp.state = HGHCA_QP_STATE_ERR;
     s.in_message = false;
     s.page = {};
+    qp.congestion.cnp_due = false;
     if (!keep_replies) {
         s.reply_count = 0;
         s.ack_due = false;

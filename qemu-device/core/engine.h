@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "completer.h"
+#include "congestion.h"
 #include "datagram.h"
 #include "device.h"
 #include "link.h"
@@ -74,8 +75,10 @@ public:
         device.counter_sets.add(qp.a.counter_set, which.own, n);
     }
 
-    // The way out of an RC QP in its turn; nullptr: there is none.
+    // The way out of a connected QP in its turn; nullptr: there is none.
     Route *route_of(const Qp &qp);
+    // What tells the flows of connected QPs apart.
+    static uint32_t flow_of(const Qp &qp) { return qp.a.qpn ^ qp.a.remote_qpn << 8; }
     // Will be asked for packets when its turn comes.
     void schedule(const Qp &qp) { scheduler.add(qp.a.qpn); }
     // The QP's deadline (0: none) is seen by expire().
@@ -100,6 +103,7 @@ public:
     bool link_full = false;
 
     Pacer pacer;
+    Congestion congestion;
     PageFaults page_faults;
     SendQueue send_queue;
     ReceiveQueue receive_queue;
@@ -118,9 +122,11 @@ private:
     bool takes(const Qp *qp, uint8_t service, uint32_t flags) const;
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
+    void dispatch_cnp(const Packet &packet);
     void dispatch_to_group(const Packet &packet, uint32_t sender);
     void deliver(Qp &qp, const Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
+    Turn serve_queues(Qp &qp, int32_t &credit);
     Turn serve_reliable(Qp &qp, int32_t &credit);
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);

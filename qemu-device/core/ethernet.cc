@@ -248,6 +248,7 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
             return Verdict::Other;
         std::copy(ip.src, ip.src + 16, out.sgid.begin());
         std::copy(ip.dst, ip.dst + 16, out.dgid.begin());
+        out.ecn = field_get(HGHCA_IPV6_CLASS_MASK, be32(ip.version_class_flow)) & HGHCA_ECN_MASK;
         ip_length = ip_bytes + be16(ip.length);
     } else if (type == HGHCA_ETH_TYPE_IPV4) {
         if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header))
@@ -260,6 +261,7 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
             return Verdict::Other;
         out.sgid = mapped(ip.src);
         out.dgid = mapped(ip.dst);
+        out.ecn = ip.tos & HGHCA_ECN_MASK;
         ip_length = be16(ip.length);
     } else {
         return Verdict::Other;

@@ -113,6 +113,8 @@ private:
     uint8_t query_counter_set(const Command &);
     uint8_t resume_qp(const Command &);
     uint8_t clear_mtt(const Command &);
+    uint8_t set_congestion(const Command &);
+    uint8_t query_congestion(const Command &);
 
     Device &device_;
     std::array<uint32_t, HGHCA_HCR_SIZE / 4> regs_{};

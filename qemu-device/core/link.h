@@ -42,6 +42,7 @@ struct Arrival {
     NetworkLayout layout;
     std::array<uint8_t, 16> sgid, dgid;   // IPv4 as ::ffff:a.b.c.d
     uint8_t sl;
+    uint8_t ecn;                          // HGHCA_ECN_*
     int vlan;                             // VLAN id; -1: none
     int gid_index;                        // of dgid; -1: no GID table, or a multicast group
     const GroupMembers *members;          // of the group that dgid is; nullptr: it is none

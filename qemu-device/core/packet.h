@@ -41,6 +41,7 @@ enum OpcodeFlag : uint32_t {
     kFirst = 1 << 16,     // begins a message
     kLast = 1 << 17,      // ends it; both: the only packet
     kKnown = 1 << 18,
+    kCnp = 1 << 19,       // congestion notification
 };
 
 // The service bits of the opcodes a QP of this service type sends and takes; RAW has none.
@@ -69,6 +70,7 @@ struct TransportHeader {
     uint8_t pad;
     bool solicited;
     bool ack_request;
+    bool becn;
     uint16_t pkey;
     uint32_t qpn;
     uint32_t psn;

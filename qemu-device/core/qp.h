@@ -191,6 +191,24 @@ struct Pace {
     uint64_t next_ns;         // no packet before
 };
 
+// Congestion control of a QP (congestion.h), as receiver of marked packets and as sender.
+struct CongestionState {
+    enum class Rate : uint8_t {
+        Untouched,   // no CNP has come
+        Reduced,     // to current_kbps
+        Recovered,   // by itself; alpha remembers
+    } rate;
+    bool cnp_due;
+    uint8_t time_stage, byte_stage;   // since the last reduction
+    uint32_t current_kbps, target_kbps;
+    uint32_t alpha;          // how bad it has been: 0 to kAlphaOne, as of cut_ns
+    uint32_t bytes;          // sent in this byte stage
+    uint64_t cut_ns;         // the last reduction
+    uint64_t stage_ns;       // where time_stage began
+    uint64_t next_cnp_ns;    // no CNP before
+};
+constexpr uint32_t kAlphaOne = 1u << 30;
+
 // A QP, as cached and, byte for byte, as kept in its ICM entry (device-private;
 // what comes back from there is validated, for the guest can write to it).
 struct Qp {
@@ -199,6 +217,7 @@ struct Qp {
     bool comm_est_sent;
     bool drained_sent;        // SQD: nothing is under way any more
     Pace pace;
+    CongestionState congestion;
     RequesterState req;
     ResponderState resp;
 };
@@ -209,6 +228,9 @@ static_assert(sizeof(Qp) + 16 <= kQpcEntrySize);
 
 // Do its messages get acknowledged?
 constexpr bool is_reliable(uint8_t service) { return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_XRC; }
+
+// Have they one peer, who is known?
+constexpr bool is_connected(uint8_t service) { return is_reliable(service) || service == HGHCA_QP_ST_UC; }
 
 // Is there such a static rate?
 constexpr bool is_static_rate(uint8_t code) { return code <= HGHCA_STATIC_RATE_MAX && code != HGHCA_STATIC_RATE_NONE; }

@@ -67,12 +67,12 @@ uint8_t message_opcode(const SendWqe &wqe, bool first, bool last)
     return first ? HGHCA_BTH_OP_SEND_ONLY : HGHCA_BTH_OP_SEND_LAST;
 }
 
-uint64_t Requester::timeout_ns(const Qp &qp) const
+uint64_t Requester::timeout_ns(Qp &qp) const
 {
-    // IBA vol 1, 9.7.6.1.3. At a static rate the packet that asks for the acknowledgement may go long after the one
+    // IBA vol 1, 9.7.6.1.3. When its rate holds the QP back, the packet that asks for the acknowledgement may go long after the one
     // that the timer started with; as many responses may go between.
     return (uint64_t(4096) << qp.a.ack_timeout) +
-           engine_.pacer.time_ns(qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
+           engine_.pacer.time_ns(qp, qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
 }
 
 void Requester::reset_retries(Qp &qp)
@@ -92,6 +92,12 @@ void Requester::progress(Qp &qp)
         return;
     const bool outstanding = r.unacked_psn != r.highest_psn && qp.a.ack_timeout;
     engine_.set_deadline(qp, outstanding ? engine_.now_ns + timeout_ns(qp) : 0);
+}
+
+void Requester::slowed(Qp &qp)
+{
+    if (qp.req.deadline_ns && !qp.req.waiting_timer)
+        engine_.set_deadline(qp, std::max(qp.req.deadline_ns, engine_.now_ns + timeout_ns(qp)));
 }
 
 void Requester::timeout(Qp &qp)

@@ -53,6 +53,12 @@ void Transport::state_changed(Qp &qp, hghca_qp_state from)
 
 uint8_t Transport::resume(Qp &qp, uint32_t what) { return state_->engine.page_faults.resume(qp, what); }
 
+uint32_t Transport::reduced_kbps(Qp &qp)
+{
+    state_->engine.now_ns = device_.host.now_ns();
+    return state_->engine.congestion.reduced_kbps(qp);
+}
+
 void Transport::receive(const iovec *parts, int count)
 {
     if (device_.initialized)

@@ -209,6 +209,22 @@ public:
         must(map_eq(async.eqn, ~0ull), "MAP_EQ");
     }
 
+    // ---- congestion control
+    hghca_congestion congestion()
+    {
+        hghca_congestion c;
+        must(query(HGHCA_CMD_QUERY_CONGESTION, c, 1), "QUERY_CONGESTION");
+        return c;
+    }
+    uint8_t set_congestion(const hghca_congestion &c) { return post(HGHCA_CMD_SET_CONGESTION, c, 1); }
+    // With the parameters that are set already.
+    void turn_congestion(uint32_t flags)
+    {
+        hghca_congestion c = congestion();
+        c.flags = be32(flags);
+        must(set_congestion(c), "SET_CONGESTION");
+    }
+
     // ---- memory regions
     uint8_t write_mtt(uint64_t first, const uint64_t *dma, uint32_t count)
     {
