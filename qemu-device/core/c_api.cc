@@ -6,7 +6,10 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <iterator>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "capture.h"
 #include "device.h"
@@ -120,6 +123,25 @@ constexpr CounterRow kCounters[] = {
 #undef HGHCA_COUNTER_ROW
 };
 
+struct FaultCountRow {
+    const char *name;
+    uint64_t hghca::FaultCounts::*value;
+};
+
+constexpr FaultCountRow kFaultCounts[] = {
+#define HGHCA_FAULT_COUNT_ROW(name) {#name, &hghca::FaultCounts::name},
+    HGHCA_FAULT_COUNTS(HGHCA_FAULT_COUNT_ROW)
+#undef HGHCA_FAULT_COUNT_ROW
+};
+
+bool set_faults(hghca_core *core, const char *text, std::string &error)
+{
+    if (core)
+        return core->device.weather.set_rules(text, error);
+    std::vector<hghca::FaultRule> unused;
+    return hghca::read_fault_rules(text, unused, error);
+}
+
 }  // namespace
 
 extern "C" {
@@ -232,6 +254,35 @@ int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_n
 }
 
 void hghca_capture_end(struct hghca_capture *capture) { delete capture; }
+
+bool hghca_core_set_faults(struct hghca_core *core, const char *rules, char *error, size_t error_bytes)
+{
+    try {
+        std::string why;
+        if (set_faults(core, rules, why))
+            return true;
+        error[why.copy(error, error_bytes - 1)] = 0;
+    } catch (const std::exception &) {
+        *error = 0;
+    }
+    return false;
+}
+
+void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed) { core->device.weather.set_seed(seed); }
+
+unsigned hghca_core_fault_counts(void) { return std::size(kFaultCounts); }
+
+const char *hghca_core_fault_count_name(unsigned i)
+{
+    return i < std::size(kFaultCounts) ? kFaultCounts[i].name : nullptr;
+}
+
+uint64_t hghca_core_fault_count(const struct hghca_core *core, unsigned i)
+{
+    return i < std::size(kFaultCounts) ? core->device.weather.counts().*kFaultCounts[i].value : 0;
+}
+
+uint64_t hghca_core_held_frames(const struct hghca_core *core) { return core->device.weather.held_frames(); }
 
 unsigned hghca_core_counters(void) { return HGHCA_COUNTER_NUM; }
 

@@ -12,6 +12,7 @@
 #include "host.h"
 #include "memory.h"
 #include "qp.h"
+#include "weather.h"
 
 namespace hghca {
 
@@ -65,10 +66,10 @@ struct Config {
 
 // Entry points are called by one thread at a time. Each runs to completion
 // within the budget; what is left is asked for by Host::schedule().
-class Device {
+class Device : private Weather::Ends {
 public:
     Device(Host &host, const Config &config);
-    ~Device();
+    ~Device() override;
 
     // Reset register, function-level reset, power-on.
     void reset();
@@ -95,6 +96,12 @@ public:
 
     const Counters &counters() const { return counters_; }
 
+    // A frame for the link, by way of the weather on it; as Host::send_frame().
+    bool send_frame(const iovec *parts, int count)
+    {
+        return weather.active() ? weather.send(parts, count) : host.send_frame(parts, count);
+    }
+
     // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).
     void close();
 
@@ -119,8 +126,13 @@ public:
     std::unique_ptr<Transport> transport;
     uint32_t gsi_qpn = 0;       // 0: none
     uint32_t raw_qpn = 0;
+    Weather weather{*this};     // the user's: its rules outlive resets
 
 private:
+    bool to_link(const iovec *parts, int count) override;
+    void to_device(const iovec *parts, int count) override;
+    uint64_t now_ns() override;
+
     void ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high);
     void finish_entry();        // trims caches, arms the timer, schedules
     std::vector<uint32_t> uar_low_;  // latched low halves, one a doorbell a page

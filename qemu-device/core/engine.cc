@@ -99,7 +99,7 @@ Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const P
             crc = crc32_update(crc, parts[i].iov_base, parts[i].iov_len);
         crc = le32(~crc32_update(crc, trailer, h.pad));
         std::memcpy(trailer + h.pad, &crc, sizeof(crc));
-        if (!device.host.send_frame(parts, count + 1))
+        if (!device.send_frame(parts, count + 1))
             return Sent::Blocked;
     }
     count_sent(qp, *route);
@@ -126,7 +126,7 @@ Sent Engine::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t fram
         receive_frame(view, false);
         return Sent::Yes;
     }
-    if (device.port.link_up && !device.host.send_frame(parts, count))
+    if (device.port.link_up && !device.send_frame(parts, count))
         return Sent::Blocked;
     if (head[0] & 1)
         raw.receive_own(view, head.data(), head_bytes, qp.a.qpn);

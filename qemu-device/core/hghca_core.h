@@ -95,6 +95,21 @@ int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_n
 			int count);
 void hghca_capture_end(struct hghca_capture *capture);
 
+/*
+ * Bad weather on the link (weather.h): rules as fault_rule.h has them, their seed.
+ * False: the rules are wrong, as `error` says in at most `error_bytes`, or there
+ * is no memory; then all is as it was. `core` NULL: only looks at the rules.
+ */
+#define HGHCA_FAULTS_ERROR_BYTES 1024
+bool hghca_core_set_faults(struct hghca_core *core, const char *rules, char *error, size_t error_bytes);
+void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed);
+
+/* Number of counts of what was done, and the name and value of count i; frames held back now. */
+unsigned hghca_core_fault_counts(void);
+const char *hghca_core_fault_count_name(unsigned i);
+uint64_t hghca_core_fault_count(const struct hghca_core *core, unsigned i);
+uint64_t hghca_core_held_frames(const struct hghca_core *core);
+
 /* Number of counters, and the name and value of counter i. */
 unsigned hghca_core_counters(void);
 const char *hghca_core_counter_name(unsigned i);

@@ -3,8 +3,8 @@
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
  *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
- *                [,device-memory=SIZE][,fail-command=N][,pcap=FILE][,pcap-snaplen=N]
- *                [,pcap-size=SIZE]
+ *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
+ *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
  *
  * docs/hardware-interface.rst of the project describes the device.
  */
@@ -298,6 +298,11 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
         return false;
     }
     hghca_core_fail_command(s->core, s->fail_command);
+    if (!hghca_faults_open(s, errp)) {
+        hghca_core_free(s->core);
+        s->core = NULL;
+        return false;
+    }
     return true;
 }
 
@@ -350,6 +355,7 @@ static void hghca_finalize(Object *object)
 
     hghca_capture_close(s);
     g_free(s->name);
+    g_free(s->faults);
 }
 
 static void hghca_reset_hold(Object *object, ResetType type)
@@ -472,6 +478,7 @@ static void hghca_class_init(ObjectClass *class, void *data)
     object_class_property_add(class, "commands", "uint64", hghca_get_commands, NULL, NULL,
                               NULL);
     object_class_property_set_description(class, "commands", "Commands since the start");
+    hghca_faults_class_init(class);
 }
 
 static const TypeInfo hghca_info = {

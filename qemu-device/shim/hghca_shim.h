@@ -44,6 +44,8 @@ struct HghcaState {
     uint32_t capture_snap_bytes;
     uint64_t capture_max_bytes;
     char *capture_file;             /* NULL: no frames are captured */
+    char *faults;
+    uint64_t fault_seed;
 
     MemoryRegion hcr;
     MemoryRegion uar;
@@ -104,6 +106,10 @@ void hghca_capture_close(HghcaState *s);
 void hghca_capture_add(HghcaState *s, bool sent, const struct iovec *parts, int count);
 char *hghca_capture_get(Object *object, Error **errp);
 void hghca_capture_set(Object *object, const char *file, Error **errp);
+
+/* hghca_faults.c */
+void hghca_faults_class_init(ObjectClass *class);
+bool hghca_faults_open(HghcaState *s, Error **errp);
 
 /* hghca_net.c */
 void hghca_net_open(HghcaState *s);

@@ -69,6 +69,49 @@ TEST_F(CApi, CommandsAndReset)
     EXPECT_EQ(hghca_core_hcr_read(core, HGHCA_HCR_BASE + HGHCA_HCR_STATUS, 4), 0u);
 }
 
+TEST_F(CApi, FaultsOnTheLink)
+{
+    char error[HGHCA_FAULTS_ERROR_BYTES];
+    EXPECT_TRUE(hghca_core_set_faults(nullptr, "drop,rate=1%", error, sizeof(error)));
+    EXPECT_FALSE(hghca_core_set_faults(nullptr, "dorp", error, sizeof(error)));
+    EXPECT_STREQ(error,
+                 "rule 1: there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, truncate");
+    EXPECT_FALSE(hghca_core_set_faults(core, "dorp", error, 9));
+    EXPECT_STREQ(error, "rule 1: ");
+    // The longest there is.
+    const std::string opcode = "drop,opcode=" + std::string(100, 'x');
+    EXPECT_FALSE(hghca_core_set_faults(core, opcode.c_str(), error, sizeof(error)));
+    EXPECT_TRUE(std::string(error).ends_with(", atomic_write"));
+
+    auto count = [this](const std::string &name) {
+        unsigned i = 0;
+        while (hghca_core_fault_count_name(i) && hghca_core_fault_count_name(i) != name)
+            i++;
+        return hghca_core_fault_count(core, i);
+    };
+    EXPECT_EQ(hghca_core_fault_count_name(hghca_core_fault_counts()), nullptr);
+    uint8_t frame[60] = {};
+    const iovec part{frame, sizeof(frame)};
+    ASSERT_TRUE(hghca_core_set_faults(core, "drop,every=2;delay,us=10", error, sizeof(error)));
+    for (unsigned i = 0; i < 3; i++)
+        hghca_core_receive(core, &part, 1);
+    EXPECT_EQ(count("dropped"), 1u);
+    EXPECT_EQ(count("delayed"), 2u);
+    EXPECT_EQ(hghca_core_held_frames(core), 2u);
+    EXPECT_EQ(host.deadline_ns, host.clock_ns + 10000);
+    host.clock_ns = host.deadline_ns;
+    hghca_core_timer(core);
+    EXPECT_EQ(hghca_core_held_frames(core), 0u);
+    hghca_core_set_fault_seed(core, 5);   // begins anew: the third is no second
+    hghca_core_receive(core, &part, 1);
+    EXPECT_EQ(count("dropped"), 1u);
+    hghca_core_receive(core, &part, 1);
+    EXPECT_EQ(count("dropped"), 2u);
+    hghca_core_reset(core);
+    EXPECT_EQ(count("purged"), 1u);
+    EXPECT_EQ(count("none such"), 0u);
+}
+
 TEST_F(CApi, OneCommandFailsWhenAskedFor)
 {
     EXPECT_EQ(hghca_core_until_fault(core), 0u);
