@@ -52,6 +52,7 @@ class Test:
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory again and again, which the debugging of DMA takes for errors, more than it
               has words for.
+    judged:   where frames are captured, its own are judged; not where it makes frames itself, or captures.
     """
     name: str
     run: object
@@ -61,6 +62,7 @@ class Test:
     kernels: tuple = ("stock", "debug", "kcsan")
     expected_log: tuple = ()
     aliases: bool = False
+    judged: bool = True
 
 
 def test(name, run=None, **options):
@@ -123,8 +125,10 @@ class Rig:
     client: the first HCA; server: the second, in its own namespace or guest.
     """
 
-    def __init__(self, guests, subject, programs, kernel="stock"):
+    def __init__(self, guests, subject, programs, kernel="stock", judge=None):
+        """judge: judge(rig, run) runs a test and says what is wrong with its frames, as lines; None: nothing does."""
         self.kernel = kernel
+        self.judge = judge
         self.slowness = SLOWNESS[kernel]
         self.guests = guests
         self.guest = guests[0]
@@ -340,7 +344,10 @@ class Rig:
         seen = list(self.log_seen)
         self.deadline = time.monotonic() + entry.limit_s * self.slowness
         try:
-            entry.run(self)
+            if self.judge and entry.judged:
+                wrong += self.judge(self, entry.run)
+            else:
+                entry.run(self)
         except GuestDied as error:
             return [str(error)], False
         except Exception as error:  # whatever a test raises is that test's failure

@@ -8,6 +8,7 @@ passes on a known implementation; a failure there is not ours.
 from hghca_lib import accel, guest, machine
 
 from framework import CACHE, FAULTS, FOUR, IOMMU, LINK, VMS, Failure, Side
+from recorder import MAX_BYTES
 
 CONFIGS = {
     LINK: {"hcas": 2},
@@ -27,6 +28,7 @@ class Hghca:
 
     def boot(self, setup, kind, share):
         config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind])
+        config.hca_options = ",".join(filter(None, [f"pcap-size={MAX_BYTES}", config.hca_options]))
         return guest.boot(setup, config)
 
     def sides(self, rig):

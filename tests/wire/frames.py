@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import json
 import re
+import struct
 from pathlib import Path
 
 from hghca_lib import buildroot
@@ -20,18 +21,27 @@ from hghca_lib.errors import ToolError
 HERE = Path(__file__).resolve().parent
 # As epb_flags and tshark have it.
 IN, OUT = 1, 2
+# Of pcapng.
+ENHANCED_PACKET = 6
+EPB_FLAGS = 2
 WARNING = 0x600000  # of severities in tshark; errors are higher
 AGGREGATOR = "\x01"
 FIELDS = ["frame.number", "frame.packet_flags_direction", "frame.protocols", "udp.dstport", "infiniband.bth.opcode",
-          "_ws.malformed", "_ws.expert.severity", "_ws.expert.message"]
-# tshark's checks that are off by default.
-CHECKS = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"]
+          "infiniband.aeth.syndrome", "infiniband.mad.mgmtclass", "infiniband.mad.attributeid", "_ws.malformed",
+          "_ws.expert.severity", "_ws.expert.message"]
+# tshark's checks that are off by default; and one that is on, of how TCP gets on and not of any frame.
+CHECKS = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE",
+          "tcp.analyze_sequence_numbers:FALSE"]
 RDMA = re.compile(r"^eth:ethertype:(vlan:ethertype:)*ipv?6?:udp\b")
 DECODED = re.compile(r":udp:infiniband\b")
 ROCE_PORT = "4791"
+CM_CLASS = 0x07
 
-# What tshark warns of, and why that is no fault of the frame: (its words, the reason).
+# What tshark warns of, and why that is no fault of the frame: (a frame's protocols and tshark's words, the reason).
 EXPLAINED = [
+    (r":ipv6:udp:infiniband\b.*: Illegal checksum value \(0\)$",
+     "the device sends no UDP checksum over IPv6 either (interface document, section 9); the ICRC has more in it"),
+    (r":tcp\b.*: D-SACK Sequence$", "a guest's TCP tells of a segment that it has got twice"),
 ]
 
 
@@ -42,12 +52,18 @@ class Findings:
     frames:    how many there are.
     rdma:      those to the UDP port of RoCE v2.
     opcodes:   (way, BTH opcode) -> packets.
+    syndromes: AETH syndrome -> packets.
+    cm:        attribute of a connection manager's MAD -> packets.
+    protocols: name of a protocol in tshark -> frames that have it.
     wrong:     what is wrong, a line each.
     explained: reasons of EXPLAINED -> how often they were needed.
     """
     frames: int = 0
     rdma: int = 0
     opcodes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    syndromes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    cm: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    protocols: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     wrong: list = dataclasses.field(default_factory=list)
     explained: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
@@ -111,6 +127,11 @@ def decode(path):
 def take(findings, fields):
     """Book one frame as tshark sees it."""
     findings.frames += 1
+    findings.protocols.update(set(fields["frame.protocols"].split(":")))
+    if fields["infiniband.aeth.syndrome"]:
+        findings.syndromes[int(fields["infiniband.aeth.syndrome"], 0)] += 1
+    if fields["infiniband.mad.mgmtclass"] and int(fields["infiniband.mad.mgmtclass"], 0) == CM_CLASS:
+        findings.cm[int(fields["infiniband.mad.attributeid"], 0)] += 1
     where = f"frame {fields['frame.number']} ({fields['frame.protocols']})"
     if fields["_ws.malformed"]:
         findings.wrong.append(f"{where}: malformed")
@@ -118,7 +139,7 @@ def take(findings, fields):
     messages = fields["_ws.expert.message"].split(AGGREGATOR) if severities else []
     for severity, message in zip(severities, messages, strict=True):
         if severity >= WARNING:
-            reason = next((reason for words, reason in EXPLAINED if re.search(words, message)), None)
+            reason = next((reason for words, reason in EXPLAINED if re.search(words, f"{fields['frame.protocols']}: {message}")), None)
             if reason:
                 findings.explained[reason] += 1
             else:
@@ -130,6 +151,29 @@ def take(findings, fields):
             findings.opcodes[(int(fields["frame.packet_flags_direction"], 0), int(opcode, 0))] += 1
         else:
             findings.wrong.append(f"{where}: for the port of RoCE v2, and not decoded as such")
+
+
+Record = collections.namedtuple("Record", "way time_ns length data at")
+
+
+def records(path):
+    """What is in a capture of the device: a Record a frame; `data` is what was kept of `length` bytes, `at` its offset.
+
+    ValueError: the file is not what the device writes.
+    """
+    whole = Path(path).read_bytes()
+    at = 0
+    while at < len(whole):
+        kind, size = struct.unpack_from("<II", whole, at)
+        if size < 12 or size % 4 or at + size > len(whole) or struct.unpack_from("<I", whole, at + size - 4) != (size,):
+            raise ValueError(f"{path}: no whole block at {at}")
+        if kind == ENHANCED_PACKET:
+            _, high, low, kept, length = struct.unpack_from("<5I", whole, at + 8)
+            code, _, flags = struct.unpack_from("<HHI", whole, at + 28 + (kept + 3) // 4 * 4)
+            if code != EPB_FLAGS:
+                raise ValueError(f"{path}: no flags in the block at {at}")
+            yield Record(flags & 3, high << 32 | low, length, whole[at + 28:at + 28 + kept], at + 28)
+        at += size
 
 
 def table(opcodes, names):
