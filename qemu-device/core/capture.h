@@ -19,7 +19,7 @@ public:
     virtual int write(const iovec *parts, int count) = 0;
 };
 
-// A file that other programs may read at any time: it holds whole blocks, however this process ends.
+// A file that other programs may read at any time: nothing is kept back, and each block is one write.
 class CaptureFile final : public CaptureSink {
 public:
     // Takes over a descriptor that is open for writing, at the beginning. max_bytes: the file gets no longer; 0: any
