@@ -7,7 +7,7 @@ passes on a known implementation; a failure there is not ours.
 
 from hghca_lib import accel, guest, machine
 
-from framework import CACHE, FAULTS, FOUR, IOMMU, LINK, VMS, Failure, Side
+from framework import CACHE, FAULTS, FOUR, IOMMU, LINK, VMS, WEATHER, Failure, Side
 from recorder import MAX_BYTES
 
 CONFIGS = {
@@ -18,6 +18,7 @@ CONFIGS = {
     # The MAD layer allocates each of its receives by itself: all alike, and a probe may fail at each.
     FAULTS: {"hcas": 2, "arguments": "ib_core.recv_queue_size=64"},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
+    WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=0.5% frames=roce; delay rate=1% us=200"},
 }
 
 
