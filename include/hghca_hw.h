@@ -163,6 +163,7 @@ enum hghca_cmd_op {
 	HGHCA_CMD_DESTROY_RSS		= 0xe0b,	/* extension */
 	HGHCA_CMD_SET_CONGESTION	= 0xe0c,	/* extension */
 	HGHCA_CMD_QUERY_CONGESTION	= 0xe0d,	/* extension */
+	HGHCA_CMD_READ_ERROR_BUFFER	= 0xe10,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
 };
@@ -1231,6 +1232,78 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 #define HGHCA_PAGE_FAULT_WRITE		(1U << 0)	/* to be written to */
 
 /* ------------------------------------------------------------------ */
+/* Packets that were dropped or refused, and why                        */
+
+/*
+ * Up to 31: as the bits of the error syndrome of the LogiCORE ETRNIC guide, table 2-3.
+ * From 32 on: ours.
+ */
+#define HGHCA_DROPS(X) \
+	X(IP_VERSION,		2,	"IP version against the Ethernet type") \
+	X(IP_HEADER_LENGTH,	3,	"IPv4 header is not of 20 bytes") \
+	X(DESTINATION,		8,	"destination address is not the QP's") \
+	X(IP_CHECKSUM,		9,	"IPv4 header checksum") \
+	X(IP_LENGTH,		10,	"IP length beyond the frame, or below the headers") \
+	X(UDP_LENGTH,		12,	"UDP length against IP length") \
+	X(BTH_VERSION,		13,	"BTH version is not 0") \
+	X(NO_QP,		14,	"no such QP") \
+	X(QP_STATE,		15,	"QP does not receive in its state") \
+	X(SEQUENCE,		16,	"opcode does not follow the one before") \
+	X(OPCODE,		17,	"unknown opcode") \
+	X(PAD,			18,	"pad in a packet that is not the last") \
+	X(LENGTH,		19,	"payload against path MTU and place in the message") \
+	X(RNR,			20,	"no receive WQE") \
+	X(PSN,			21,	"PSN ahead of the expected") \
+	X(SYNDROME,		22,	"reserved AETH syndrome") \
+	X(RESPONSE,		23,	"response does not fit the request") \
+	X(SOURCE,		27,	"source address is not the peer's") \
+	X(ICRC,			30,	"ICRC") \
+	X(HEADERS,		32,	"no room for the headers of the opcode") \
+	X(SERVICE,		33,	"opcode of another service than the QP's") \
+	X(PKEY,			34,	"P_Key") \
+	X(QKEY,			35,	"Q_Key") \
+	X(TOO_LONG,		36,	"longer than the receive WQE") \
+	X(REQUEST,		37,	"request that the QP does not take, or not so many of") \
+	X(ACCESS,		38,	"remote access error") \
+	X(OPERATION,		39,	"receive WQE, or what it names, is at fault") \
+	X(CNP,			40,	"congestion notification without BECN, or of another length")
+
+enum hghca_drop {
+	HGHCA_DROP_NONE,
+#define HGHCA_DROP_ENUM(name, value, text) HGHCA_DROP_##name = value,
+	HGHCA_DROPS(HGHCA_DROP_ENUM)
+#undef HGHCA_DROP_ENUM
+};
+
+/* Ethernet with a VLAN tag, IPv6, UDP, BTH and the longest extension headers. */
+#define HGHCA_ERROR_HEADER_MAX		120
+
+struct hghca_packet_error {
+	__be64	time;			/* 00h: of the clock (5.5) */
+	__be32	length;			/* 08h: bytes of the frame */
+	__be32	qpn;			/* 0Ch: destination QP, as the BTH has it */
+	__u8	why;			/* 10h: enum hghca_drop */
+	__u8	header_len;		/* 11h: bytes of header that are live */
+	__u8	rsvd12[6];
+	__u8	header[HGHCA_ERROR_HEADER_MAX];	/* 18h */
+};
+HGHCA_ASSERT_SIZE(hghca_packet_error, 144);
+HGHCA_ASSERT_OFFSET(hghca_packet_error, header, 0x18);
+
+#define HGHCA_ERRORS_PER_MAILBOX	28
+
+/* READ_ERROR_BUFFER output, extension. Packets are numbered from 0 on, since reset. */
+struct hghca_error_buffer {
+	__be64	total;			/* 00h: number of the next packet */
+	__be64	first;			/* 08h: of entries[0] */
+	__be32	count;			/* 10h: of entries */
+	__u8	rsvd14[44];
+	struct hghca_packet_error entries[HGHCA_ERRORS_PER_MAILBOX];	/* 40h */
+};
+HGHCA_ASSERT_SIZE(hghca_error_buffer, 4096);
+HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
+
+/* ------------------------------------------------------------------ */
 /* Counters: QUERY_STATS returns them as __be64 in this order           */
 
 #define HGHCA_COUNTERS(X) \
@@ -1289,7 +1362,25 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(np_ecn_marked_roce_packets,	"RoCE packets accepted that came marked: congestion experienced") \
 	X(np_cnp_sent,			"congestion notification packets sent") \
 	X(rp_cnp_handled,		"congestion notification packets that QPs have reacted to") \
-	X(rp_cnp_ignored,		"congestion notification packets dropped: reaction is off")
+	X(rp_cnp_ignored,		"congestion notification packets dropped: reaction is off") \
+	X(rx_ip_version,		"those of rx_bad_header with another IP version") \
+	X(rx_ip_header_length,		"those of rx_bad_header with IPv4 options") \
+	X(rx_ip_checksum,		"those of rx_bad_header with a wrong IPv4 checksum") \
+	X(rx_udp_length,		"those of rx_bad_header whose UDP and IP lengths differ") \
+	X(rx_bth_version,		"those of rx_bad_header with another BTH version") \
+	X(rx_ip_length,			"those of rx_too_short whose IP length is out of range") \
+	X(rx_short_headers,		"those of rx_too_short without room for BTH and the rest") \
+	X(rx_no_qp,			"those of rx_unknown_qp without such a QP") \
+	X(rx_qp_state,			"those of rx_unknown_qp whose QP does not receive now") \
+	X(rx_wrong_service,		"those of rx_unknown_qp for a QP of another service") \
+	X(rx_bad_source,		"those of rx_bad_address from another than the peer") \
+	X(rx_bad_destination,		"those of rx_bad_address to another address than the QP's") \
+	X(rx_unknown_opcode,		"requests refused, datagrams dropped: unknown opcode") \
+	X(rx_opcode_sequence,		"requests refused, UC messages cut short: opcode out of turn") \
+	X(rx_bad_pad,			"requests refused: padding in the middle of a message") \
+	X(rx_bad_length,		"requests refused, datagrams dropped: length against the MTU") \
+	X(rx_bad_syndrome,		"acknowledgements dropped: reserved AETH syndrome") \
+	X(rx_bad_response,		"responses that did not fit their request: the QP failed")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

@@ -293,4 +293,18 @@ uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i)
     return i < HGHCA_COUNTER_NUM ? core->device.counters().*kCounters[i].value : 0;
 }
 
+uint64_t hghca_core_first_error(const struct hghca_core *core) { return core->device.errors.first(); }
+
+uint64_t hghca_core_next_error(const struct hghca_core *core) { return core->device.errors.total(); }
+
+bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghca_core_error *out)
+{
+    const hghca::ErrorBuffer &errors = core->device.errors;
+    if (n < errors.first() || n >= errors.total())
+        return false;
+    const hghca::PacketError &e = errors.at(n);
+    *out = {e.time_ns, e.frame_bytes, e.qpn, hghca::drop_name(e.why), e.header.data(), e.header_bytes};
+    return true;
+}
+
 }  // extern "C"

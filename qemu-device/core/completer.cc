@@ -9,7 +9,7 @@ namespace hghca {
 namespace {
 
 constexpr uint32_t kCredits[] = HGHCA_AETH_CREDITS;
-// The syndrome's type, and bit 7, which is 0 (IBA vol 1, 9.5.2).
+// The syndrome's type, and bit 7, which is 0 (IBA vol 1, table 43).
 constexpr uint8_t kAckMask = 0x80 | HGHCA_AETH_TYPE_MASK;
 
 bool alive(const Qp &qp)
@@ -166,7 +166,7 @@ void Completer::receive(Qp &qp, const Packet &packet)
         return;
     switch (packet.h.opcode & HGHCA_BTH_OP_MASK) {
     case HGHCA_BTH_OP_ACK:
-        receive_ack(qp, packet.h);
+        receive_ack(qp, packet);
         break;
     case HGHCA_BTH_OP_ATOMIC_ACK:
         receive_atomic(qp, packet);
@@ -176,8 +176,9 @@ void Completer::receive(Qp &qp, const Packet &packet)
     }
 }
 
-void Completer::receive_ack(Qp &qp, const TransportHeader &h)
+void Completer::receive_ack(Qp &qp, const Packet &packet)
 {
+    const TransportHeader &h = packet.h;
     const uint8_t value = h.syndrome & HGHCA_AETH_VALUE_MASK;
     switch (h.syndrome & kAckMask) {
     case HGHCA_AETH_ACK:
@@ -201,6 +202,7 @@ void Completer::receive_ack(Qp &qp, const TransportHeader &h)
             engine_.send_queue.fail(qp, syndrome_of_nak(value));
         break;
     default:
+        engine_.note(packet, HGHCA_DROP_SYNDROME);
         break;   // reserved: ignored
     }
 }
@@ -222,6 +224,7 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
         (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
         packet.payload.length != (last ? answer_bytes - offset : mtu) || (!last && packet.h.pad)) {
+        engine_.note(packet, HGHCA_DROP_RESPONSE);
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_BAD_RESP_ERR);
         return;
     }
@@ -249,6 +252,7 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
     if (!acknowledge_before(qp, h.psn) || !under_way(qp))
         return;
     if (!wqe_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
+        engine_.note(packet, HGHCA_DROP_RESPONSE);
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_BAD_RESP_ERR);
         return;
     }

@@ -27,7 +27,7 @@ public:
     Outcome acknowledge(Qp &qp, uint32_t psn);
 
 private:
-    void receive_ack(Qp &qp, const TransportHeader &h);
+    void receive_ack(Qp &qp, const Packet &packet);
     void receive_read(Qp &qp, const Packet &packet);
     void receive_atomic(Qp &qp, const Packet &packet);
     void take_credits(Qp &qp, const TransportHeader &h);

@@ -78,6 +78,7 @@ void Device::reset()
     commands->reset();
     counters_ = {};
     counter_sets.reset();
+    errors.clear();
     std::fill(uar_low_.begin(), uar_low_.end(), 0);
     armed_ns_ = UINT64_MAX;
     host.set_timer(UINT64_MAX);

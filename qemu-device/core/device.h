@@ -9,6 +9,7 @@
 
 #include "congestion.h"
 #include "counters.h"
+#include "error_buffer.h"
 #include "host.h"
 #include "memory.h"
 #include "qp.h"
@@ -110,6 +111,7 @@ public:
     const Config config;
     Counters counters_;
     CounterSets counter_sets;
+    ErrorBuffer errors;         // since reset
     Port port;
     bool initialized = false;   // between INIT_HCA and CLOSE_HCA
     uint32_t caps = 0;          // HGHCA_CAP_* turned on

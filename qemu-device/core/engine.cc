@@ -11,6 +11,12 @@ namespace {
 
 constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
 
+// Of a frame of which no more is known: up to the BTH, and what it has of that.
+uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
+{
+    return uint8_t(std::min(head_bytes, arrival.layout.transport_offset + sizeof(hghca_bth)));
+}
+
 }  // namespace
 
 Engine::Engine(Device &device)
@@ -172,34 +178,58 @@ void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender
     const size_t head_bytes = std::min(frame.length, packet.head.size());
     frame.copy(0, packet.head.data(), head_bytes);
     std::memset(packet.head.data() + head_bytes, 0, packet.head.size() - head_bytes);
-    Drop why = nullptr;
+    packet.arrived_bytes = uint32_t(frame.length);
+    hghca_drop why = HGHCA_DROP_NONE;
     switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
     case Verdict::Other:
         if (!sender)
             raw.receive(frame, packet.head.data(), head_bytes);
         return;
     case Verdict::Engine:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
         why = parse_packet(frame, trusted, link, packet);
         break;
     case Verdict::Drop:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
         break;
     }
-    if (why)
-        (counters.*why)++;
+    if (why != HGHCA_DROP_NONE)
+        note(packet, why);
     else if (packet.arrival.members)
         dispatch_to_group(packet, sender);
     else
         dispatch(packet);
 }
 
-// Is a packet of this service and kind for such a QP in its state? An XRC QP is either initiator, which
-// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
-bool Engine::takes(const Qp *qp, uint8_t service, uint32_t flags) const
+void Engine::note(const Packet &packet, hghca_drop why)
 {
-    if (!qp || qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR ||
-        qp->a.service == HGHCA_QP_ST_RAW || service != bth_service(qp->a.service))
-        return false;
-    return qp->a.service != HGHCA_QP_ST_XRC || bool(flags & kResponse) == !qp->a.xrcd;
+    static_assert(kMaxHeader <= HGHCA_ERROR_HEADER_MAX);
+    for (const auto counter : {drop_counter(why), drop_sum(why)})
+        if (counter)
+            (counters.*counter)++;
+    hghca_bth bth;
+    std::memcpy(&bth, packet.head.data() + packet.arrival.layout.transport_offset, sizeof(bth));
+    PacketError error;
+    error.time_ns = now_ns;
+    error.frame_bytes = packet.arrived_bytes;
+    error.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
+    error.why = why;
+    error.header_bytes = packet.header_bytes;
+    device.errors.record(error, packet.head.data());
+}
+
+// Why a packet of this service and kind is not for such a QP in its state. An XRC QP is either initiator, which
+// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
+hghca_drop Engine::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
+{
+    if (!qp)
+        return HGHCA_DROP_NO_QP;
+    if (qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR)
+        return HGHCA_DROP_QP_STATE;
+    if (qp->a.service == HGHCA_QP_ST_RAW || service != bth_service(qp->a.service) ||
+        (qp->a.service == HGHCA_QP_ST_XRC && bool(flags & kResponse) != !qp->a.xrcd))
+        return HGHCA_DROP_SERVICE;
+    return HGHCA_DROP_NONE;
 }
 
 // IBA vol 1, 10.9.3: the same key, and not two limited members.
@@ -220,20 +250,25 @@ void Engine::dispatch(const Packet &packet)
     const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? device.gsi_qpn : h.qpn;
     Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
-    if (!takes(qp, service, packet.flags)) {
-        counters.rx_unknown_qp++;
+    if (const hghca_drop why = refuses(qp, service, packet.flags); why != HGHCA_DROP_NONE) {
+        note(packet, why);
         return;
     }
-    if (service != HGHCA_BTH_UD && !link.from_peer(packet.arrival, qp->a.path)) {
-        count(*qp, qp_counter::rx_bad_address);
-        return;
+    if (service != HGHCA_BTH_UD) {
+        if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
+            count(*qp, qp_counter::rx_bad_address);
+            note(packet, why);
+            return;
+        }
     }
     if (!pkey_matches(h)) {
         count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, HGHCA_DROP_PKEY);
         return;
     }
     if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
         count(*qp, qp_counter::rx_bad_qkey);
+        note(packet, HGHCA_DROP_QKEY);
         return;
     }
     count_received(*qp, packet);
@@ -249,14 +284,20 @@ void Engine::dispatch(const Packet &packet)
 void Engine::dispatch_cnp(const Packet &packet)
 {
     Qp *qp = device.qps->find(packet.h.qpn);
-    if (!qp || !is_connected(qp->a.service) || qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR) {
-        counters.rx_unknown_qp++;
-    } else if (!link.from_peer(packet.arrival, qp->a.path)) {
+    if (!qp) {
+        note(packet, HGHCA_DROP_NO_QP);
+    } else if (!is_connected(qp->a.service)) {
+        note(packet, HGHCA_DROP_SERVICE);
+    } else if (qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR) {
+        note(packet, HGHCA_DROP_QP_STATE);
+    } else if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
         count(*qp, qp_counter::rx_bad_address);
+        note(packet, why);
     } else if (!pkey_matches(packet.h)) {
         count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, HGHCA_DROP_PKEY);
     } else if (!packet.h.becn || packet.payload.length) {
-        counters.rx_bad_header++;
+        note(packet, HGHCA_DROP_CNP);
     } else {
         count_received(*qp, packet);
         congestion.react(*qp);
@@ -269,15 +310,17 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
 {
     const TransportHeader &h = packet.h;
     if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
-        counters.rx_unknown_qp++;
+        note(packet, h.qpn != HGHCA_QPN_MULTICAST ? HGHCA_DROP_NO_QP : HGHCA_DROP_SERVICE);
         return;
     }
     if (!pkey_matches(h)) {
         counters.rx_bad_pkey++;
+        note(packet, HGHCA_DROP_PKEY);
         return;
     }
     if (!(packet.flags & kSend)) {
         counters.rx_bad_header++;
+        note(packet, HGHCA_DROP_OPCODE);
         return;
     }
     uint32_t copies = 0;
@@ -285,10 +328,11 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
         if (!qpn || qpn == sender)
             continue;
         Qp *qp = device.qps->find(qpn);
-        if (!takes(qp, HGHCA_BTH_UD, packet.flags)) {
-            counters.rx_unknown_qp++;
+        if (const hghca_drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != HGHCA_DROP_NONE) {
+            note(packet, why);
         } else if (h.qkey != Datagrams::qkey_of(*qp)) {
             count(*qp, qp_counter::rx_bad_qkey);
+            note(packet, HGHCA_DROP_QKEY);
         } else {
             copies++;
             count_received(*qp, packet);

@@ -75,6 +75,9 @@ public:
         device.counter_sets.add(qp.a.counter_set, which.own, n);
     }
 
+    // Packet dropped or refused: counted by its reason and kept for who looks for it.
+    void note(const Packet &packet, hghca_drop why);
+
     // The way out of a connected QP in its turn; nullptr: there is none.
     Route *route_of(const Qp &qp);
     // What tells the flows of connected QPs apart.
@@ -119,7 +122,7 @@ private:
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
     // `sender`: the QP whose own datagram to a group it is, which gets no copy; 0: it is none such.
     void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
-    bool takes(const Qp *qp, uint8_t service, uint32_t flags) const;
+    hghca_drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
     void dispatch_cnp(const Packet &packet);

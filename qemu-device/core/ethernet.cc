@@ -213,7 +213,7 @@ const GroupMembers *EthernetLink::find_group(const uint8_t *dmac, const Arrival 
 }
 
 Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                               uint64_t Counters::*&why)
+                               hghca_drop &why)
 {
     // First: is it for the engine at all? Whatever cannot be told is not.
     NetworkLayout &layout = out.layout;
@@ -287,26 +287,34 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
     if (layout.ipv6)
         layout.transport_offset = uint8_t(at + sizeof(hghca_ipv6_header) + sizeof(udp));
     layout.frame_bytes = uint32_t(at + ip_length);
-    why = &Counters::rx_too_short;
-    if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
-        return Verdict::Drop;
-    why = &Counters::rx_bad_header;
-    if (layout.ipv6 ? head[at] >> 4 != 6 : head[at] != HGHCA_IPV4_VERSION_IHL || ipv4_checksum(head + at))
-        return Verdict::Drop;
-    if (be16(udp.length) != ip_length - ip_bytes)
-        return Verdict::Drop;
-    why = nullptr;
-    return Verdict::Engine;
+    why = HGHCA_DROP_NONE;
+    if (head[at] >> 4 != (layout.ipv6 ? 6 : 4))
+        why = HGHCA_DROP_IP_VERSION;
+    else if (!layout.ipv6 && head[at] != HGHCA_IPV4_VERSION_IHL)
+        why = HGHCA_DROP_IP_HEADER_LENGTH;
+    else if (!layout.ipv6 && ipv4_checksum(head + at))
+        why = HGHCA_DROP_IP_CHECKSUM;
+    else if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
+        why = HGHCA_DROP_IP_LENGTH;
+    else if (be16(udp.length) != ip_length - ip_bytes)
+        why = HGHCA_DROP_UDP_LENGTH;
+    return why == HGHCA_DROP_NONE ? Verdict::Engine : Verdict::Drop;
 }
 
-bool EthernetLink::from_peer(const Arrival &arrival, const Path &path) const
+hghca_drop EthernetLink::check_peer(const Arrival &arrival, const Path &path) const
 {
-    if (!path.by_gid)
-        return arrival.sgid == mapped(path.dip) && arrival.dgid == mapped(path.sip);
+    if (!path.by_gid) {
+        if (arrival.sgid != mapped(path.dip))
+            return HGHCA_DROP_SOURCE;
+        return arrival.dgid == mapped(path.sip) ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
+    }
+    if (arrival.sgid != path.dgid)
+        return HGHCA_DROP_SOURCE;
     if (path.sgid_index >= Port::kGids || arrival.gid_index < 0)
-        return false;
+        return HGHCA_DROP_DESTINATION;
     const GidEntry &own = device_.port.gids[path.sgid_index], &hit = device_.port.gids[size_t(arrival.gid_index)];
-    return arrival.sgid == path.dgid && arrival.dgid == own.gid && hit.tagged == own.tagged && hit.vlan == own.vlan;
+    const bool to_own = arrival.dgid == own.gid && hit.tagged == own.tagged && hit.vlan == own.vlan;
+    return to_own ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
 }
 
 void EthernetLink::global_header(const uint8_t *head, const Arrival &arrival,

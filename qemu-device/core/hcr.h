@@ -109,6 +109,7 @@ private:
     uint8_t query_port(const Command &);
     uint8_t set_gid(const Command &);
     uint8_t query_stats(const Command &);
+    uint8_t read_error_buffer(const Command &);
     uint8_t set_qp_counter(const Command &);
     uint8_t query_counter_set(const Command &);
     uint8_t resume_qp(const Command &);

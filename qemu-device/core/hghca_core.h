@@ -115,6 +115,21 @@ unsigned hghca_core_counters(void);
 const char *hghca_core_counter_name(unsigned i);
 uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i);
 
+/* The packets dropped or refused last; in its numbers, which count from 0 at reset. */
+struct hghca_core_error {
+	uint64_t time_ns;
+	uint32_t frame_bytes;
+	uint32_t qpn;
+	const char *why;		/* HGHCA_DROPS */
+	const uint8_t *header;		/* until the next call into the core */
+	size_t header_bytes;
+};
+/* Number of the oldest that is kept, and of the one that comes next. */
+uint64_t hghca_core_first_error(const struct hghca_core *core);
+uint64_t hghca_core_next_error(const struct hghca_core *core);
+/* False: packet n is not kept. */
+bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghca_core_error *out);
+
 #ifdef __cplusplus
 }
 #endif

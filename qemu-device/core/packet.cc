@@ -197,30 +197,28 @@ uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const Net
     return crc32_update(kCrcStart, masked, n + transport_bytes);
 }
 
-Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet)
+hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet)
 {
     const NetworkLayout &layout = packet.arrival.layout;
     const uint8_t *bth = packet.head.data() + layout.transport_offset;
     const size_t packet_bytes = layout.frame_bytes - layout.transport_offset;
     if (packet_bytes < sizeof(hghca_bth) + HGHCA_ICRC_SIZE)
-        return &Counters::rx_too_short;
+        return HGHCA_DROP_HEADERS;
     packet.flags = kOpcodes[bth[0]];
     const size_t header_bytes = sizeof(hghca_bth) + extension_bytes(packet.flags);
     if (packet_bytes < header_bytes + HGHCA_ICRC_SIZE)
-        return &Counters::rx_too_short;
-    if (bth[offsetof(hghca_bth, flags)] & HGHCA_BTH_VERSION_MASK)
-        return &Counters::rx_bad_header;
-
+        return HGHCA_DROP_HEADERS;
+    packet.header_bytes = uint8_t(layout.transport_offset + header_bytes);
     get_transport_header(bth, packet.h);
     const size_t padded_bytes = packet_bytes - header_bytes - HGHCA_ICRC_SIZE;
     if (padded_bytes < packet.h.pad)
-        return &Counters::rx_too_short;
+        return HGHCA_DROP_HEADERS;
     packet.payload = frame;
     packet.payload.offset += layout.transport_offset + header_bytes;
     packet.payload.length = padded_bytes - packet.h.pad;
     packet.frame_bytes = layout.frame_bytes;
     if (trusted)
-        return nullptr;
+        return HGHCA_DROP_NONE;
 
     // All of the packet is believed or none of it: the ICRC comes first, then
     // anything that has an effect.
@@ -228,7 +226,9 @@ Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet
     packet.payload.for_each(0, padded_bytes, [&crc](const uint8_t *p, size_t n) { crc = crc32_update(crc, p, n); });
     uint32_t sent = 0;
     packet.payload.copy(padded_bytes, &sent, sizeof(sent));
-    return le32(sent) == ~crc ? nullptr : &Counters::rx_bad_icrc;
+    if (le32(sent) != ~crc)
+        return HGHCA_DROP_ICRC;
+    return bth[offsetof(hghca_bth, flags)] & HGHCA_BTH_VERSION_MASK ? HGHCA_DROP_BTH_VERSION : HGHCA_DROP_NONE;
 }
 
 }  // namespace hghca

@@ -16,9 +16,6 @@
 
 namespace hghca {
 
-// Why a packet is dropped: the counter that tells. nullptr: it is not.
-using Drop = uint64_t Counters::*;
-
 // What an opcode says about its packet. Extension headers stand behind the BTH
 // in the order of the bits.
 enum OpcodeFlag : uint32_t {
@@ -138,13 +135,15 @@ struct Packet {
     TransportHeader h;
     uint32_t flags;       // kOpcodes[h.opcode]
     FrameView payload;
-    uint32_t frame_bytes;
+    uint32_t frame_bytes;      // without padding of the link
+    uint32_t arrived_bytes;    // with it
+    uint8_t header_bytes;      // of `head`: up to the payload
 };
 
 // Takes the frame apart whose network headers `packet.arrival` describes and
 // whose first bytes are in packet.head. Checks lengths, BTH version and, unless
 // `trusted`, the ICRC.
-Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
+hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
 
 // The register of the ICRC when all headers have passed: network headers as
 // Link::invariant_header gives them, `transport` the bytes from the BTH on.

@@ -14,17 +14,23 @@ struct Responder::Refusal {
     uint8_t nak;
     uint8_t event;       // hghca_event_type, or 0
     uint8_t syndrome;    // of the receive WQE that the message holds
+    hghca_drop why;
 };
 
 // IBA vol 1, 9.9.3: the classes of responder errors.
 const Responder::Refusal Responder::kInvalidRequest = {
-    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR};
+    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
+    HGHCA_DROP_REQUEST};
 const Responder::Refusal Responder::kAccess = {
-    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, HGHCA_SYNDROME_REMOTE_ACCESS_ERR};
-const Responder::Refusal Responder::kInvalidate = {HGHCA_NAK_REMOTE_ACCESS, 0, HGHCA_SYNDROME_LOCAL_ACCESS_ERR};
-const Responder::Refusal Responder::kMemory = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR};
-const Responder::Refusal Responder::kTooLong = {HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR};
-const Responder::Refusal Responder::kBadWqe = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR};
+    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, HGHCA_SYNDROME_REMOTE_ACCESS_ERR, HGHCA_DROP_ACCESS};
+const Responder::Refusal Responder::kInvalidate = {
+    HGHCA_NAK_REMOTE_ACCESS, 0, HGHCA_SYNDROME_LOCAL_ACCESS_ERR, HGHCA_DROP_ACCESS};
+const Responder::Refusal Responder::kMemory = {
+    HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR, HGHCA_DROP_OPERATION};
+const Responder::Refusal Responder::kTooLong = {
+    HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR, HGHCA_DROP_TOO_LONG};
+const Responder::Refusal Responder::kBadWqe = {
+    HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR, HGHCA_DROP_OPERATION};
 
 namespace {
 
@@ -52,17 +58,17 @@ void Responder::receive(Qp &qp, const Packet &packet)
             return;
         }
         engine_.count(qp, qp_counter::out_of_sequence);
-        if (!s.nak_sent)
+        if (!s.nak_sent) {
+            engine_.note(packet, HGHCA_DROP_PSN);
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
+        }
         return;
     }
     withdraw_nak(qp);
-    // One that is none of these is an opcode this device does not have.
-    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)) || !in_sequence(qp, packet) ||
-        !good_length(qp, packet) || !function_allowed(qp, packet.flags))
-        refuse(qp, kInvalidRequest);
+    if (const hghca_drop why = validate(qp, packet); why != HGHCA_DROP_NONE)
+        refuse(qp, packet, kInvalidRequest, why);
     else if (!admit(qp, packet.h))
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
     else if (packet.flags & kSend)
         receive_send(qp, packet);
     else if (packet.flags & kWrite)
@@ -75,6 +81,19 @@ void Responder::receive(Qp &qp, const Packet &packet)
         receive_atomic_write(qp, packet);
     else
         receive_flush(qp, packet);
+}
+
+// IBA vol 1, 9.7.4.1.3 to 9.7.4.1.6, as far as the packet and the QP alone tell.
+hghca_drop Responder::validate(const Qp &qp, const Packet &packet) const
+{
+    // One that is none of these is an opcode this device does not have.
+    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)))
+        return HGHCA_DROP_OPCODE;
+    if (!in_sequence(qp, packet))
+        return HGHCA_DROP_SEQUENCE;
+    if (!good_length(qp, packet))
+        return !(packet.flags & kLast) && packet.h.pad ? HGHCA_DROP_PAD : HGHCA_DROP_LENGTH;
+    return function_allowed(qp, packet.flags) ? HGHCA_DROP_NONE : HGHCA_DROP_REQUEST;
 }
 
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
@@ -139,17 +158,19 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
                                                                : qp_counter::rx_atomic_requests);
 }
 
-bool Responder::has_receive_wqe(Qp &qp)
+bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
 {
     switch (engine_.receive_queue.posted(qp)) {
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
+        engine_.note(packet, HGHCA_DROP_RNR);
         push_rnr_nak(qp);
         return false;
     case WqeReader::Posted::Unreadable:
         break;
     }
+    engine_.note(packet, HGHCA_DROP_OPERATION);
     push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
     engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
     engine_.enter_error(qp, true);
@@ -181,7 +202,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
     const bool first = packet.flags & kFirst;
     if (first) {
         s.xrc_srqn = packet.h.srqn;
-        if (!has_receive_wqe(qp))
+        if (!has_receive_wqe(qp, packet))
             return;
         s.message_offset = 0;
     }
@@ -204,20 +225,20 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
     if (fault != WqeFault::None) {
         if (fault == WqeFault::Unreadable)
             engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
-        refuse(qp, kBadWqe);
+        refuse(qp, packet, kBadWqe);
         return;
     }
     // IBA vol 1, 9.7.4.1.6: too long for the receive buffer.
     if (!fits) {
-        refuse(qp, kTooLong);
+        refuse(qp, packet, kTooLong);
         return;
     }
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
-        refuse(qp, kMemory);
+        refuse(qp, packet, kMemory);
         return;
     }
     if (packet.flags & kIeth && !engine_.device.memory->invalidate_remotely(peer_, be32(packet.h.imm))) {
-        refuse(qp, kInvalidate);
+        refuse(qp, packet, kInvalidate);
         return;
     }
     s.message_offset += bytes;
@@ -237,7 +258,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     const uint32_t left = first ? packet.h.length : s.write_left;
     // IBA vol 1, 9.7.4.1.6: the length of the RETH is what all packets carry.
     if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest, HGHCA_DROP_LENGTH);
         return;
     }
     if (first) {
@@ -245,12 +266,12 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
         // at the key of a message of no bytes.
         if (left && !memory.check(packet.h.rkey, peer_, packet.h.va, left, Access::RemoteWrite)) {
-            refuse(qp, kAccess);
+            refuse(qp, packet, kAccess);
             return;
         }
     }
     // IBA vol 1, 9.7.5.2.8: a WRITE that needs a receive WQE finds it before its data is placed.
-    if (packet.flags & kImmDt && !has_receive_wqe(qp))
+    if (packet.flags & kImmDt && !has_receive_wqe(qp, packet))
         return;
     if (first) {
         s.message_is_write = true;
@@ -270,7 +291,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
             return;
     }
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     s.message_offset += bytes;
@@ -294,11 +315,11 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
     ResponderState &s = qp.resp;
     const TransportHeader &h = packet.h;
     if (h.length > kMaxMessage || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     if (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     // What its answer begins with must be there, so that nothing behind it is executed before. The rest is
@@ -314,7 +335,7 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
                 return;
         }
         if (found != Found::Yes) {
-            refuse(qp, kAccess);
+            refuse(qp, packet, kAccess);
             return;
         }
     }
@@ -368,7 +389,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     const TransportHeader &h = packet.h;
     // IBA vol 1, 9.4.5: aligned to eight bytes.
     if (h.va % 8 || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     SegmentArray<1> at;
@@ -379,7 +400,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     if (found == Found::Absent && later(qp, absent))
         return;
     if (found != Found::Yes || !execute_atomic(packet, at[0], original)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     const uint32_t psn = s.expected_psn;
@@ -416,7 +437,7 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
     if (h.va % 8 || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     SegmentArray<1> at;
@@ -426,7 +447,7 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
     if (found == Found::Absent && later(qp, absent))
         return;
     if (found != Found::Yes || !store_atomically(packet, at[0])) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     answer_empty(qp, packet);
@@ -439,14 +460,14 @@ void Responder::receive_flush(Qp &qp, const Packet &packet)
     const uint32_t type = field_get(HGHCA_FLUSH_TYPE_MASK, h.flush);
     const uint32_t selectivity = field_get(HGHCA_FLUSH_SELECTIVITY_MASK, h.flush);
     if (!type || selectivity > HGHCA_FLUSH_REGION || h.length > kMaxMessage || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     const uint32_t length = selectivity == HGHCA_FLUSH_RANGE ? h.length : 0;
     // Nothing here is persistent.
     if (type != HGHCA_FLUSH_GLOBAL ||
         !engine_.device.memory->check(h.rkey, peer_, h.va, length, Access::Flush)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     answer_empty(qp, packet);
@@ -585,9 +606,15 @@ void Responder::push_rnr_nak(Qp &qp)
 }
 
 // The message cannot be executed: NAK, event, receive WQE, and the QP is in error.
-void Responder::refuse(Qp &qp, const Refusal &refusal)
+void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal)
+{
+    refuse(qp, packet, refusal, refusal.why);
+}
+
+void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hghca_drop why)
 {
     ResponderState &s = qp.resp;
+    engine_.note(packet, why);
     if (refusal.nak == HGHCA_NAK_INVALID_REQUEST)
         engine_.count(qp, qp_counter::remote_invalid_nak_sent);
     else if (refusal.nak == HGHCA_NAK_REMOTE_ACCESS)

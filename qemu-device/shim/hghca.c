@@ -388,6 +388,52 @@ static void hghca_get_stats(Object *object, Visitor *v, const char *name, void *
     visit_end_struct(v, NULL);
 }
 
+static bool hghca_visit_error(Visitor *v, const struct hghca_core_error *e, Error **errp)
+{
+    g_autoptr(GString) header = g_string_new(NULL);
+    uint64_t time_ns = e->time_ns, length = e->frame_bytes, qpn = e->qpn;
+    char *why = (char *)e->why;
+    bool ok;
+
+    for (size_t i = 0; i < e->header_bytes; i++) {
+        g_string_append_printf(header, "%02x", e->header[i]);
+    }
+    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
+        return false;
+    }
+    ok = visit_type_str(v, "why", &why, errp) &&
+         visit_type_uint64(v, "time", &time_ns, errp) &&
+         visit_type_uint64(v, "length", &length, errp) &&
+         visit_type_uint64(v, "qpn", &qpn, errp) &&
+         visit_type_str(v, "header", &header->str, errp) &&
+         visit_check_struct(v, errp);
+    visit_end_struct(v, NULL);
+    return ok;
+}
+
+/* The packets that the core has dropped last, the oldest first. */
+static void hghca_get_errors(Object *object, Visitor *v, const char *name, void *opaque,
+                             Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    uint64_t next = s->core ? hghca_core_next_error(s->core) : 0;
+    struct hghca_core_error error;
+    bool ok = true;
+
+    if (!visit_start_list(v, name, NULL, 0, errp)) {
+        return;
+    }
+    for (uint64_t n = s->core ? hghca_core_first_error(s->core) : 0; ok && n < next; n++) {
+        if (hghca_core_get_error(s->core, n, &error)) {
+            ok = hghca_visit_error(v, &error, errp);
+        }
+    }
+    if (ok) {
+        visit_check_list(v, errp);
+    }
+    visit_end_list(v, NULL);
+}
+
 static void hghca_get_fail_command(Object *object, Visitor *v, const char *name, void *opaque,
                                    Error **errp)
 {
@@ -471,6 +517,10 @@ static void hghca_class_init(ObjectClass *class, void *data)
                               NULL, NULL);
     object_class_property_set_description(class, "stats",
         "Counters of the device since reset");
+    object_class_property_add(class, "errors", "HghcaErrors", hghca_get_errors, NULL,
+                              NULL, NULL);
+    object_class_property_set_description(class, "errors",
+        "Headers of the packets dropped last, and why");
     object_class_property_add(class, "fail-command", "uint64", hghca_get_fail_command,
                               hghca_set_fail_command, NULL, NULL);
     object_class_property_set_description(class, "fail-command",

@@ -231,6 +231,47 @@ TEST_F(CApi, CountersByName)
     EXPECT_EQ(hghca_core_counter(core, HGHCA_COUNTER_db_bad_object), 1u);
 }
 
+TEST_F(CApi, TheErrorBuffer)
+{
+    hghca_core_error error{};
+    EXPECT_EQ(hghca_core_next_error(core), 0u);
+    EXPECT_FALSE(hghca_core_get_error(core, 0, &error));
+    hghca_init_hca init{};
+    init.qpc_base = be64(3);
+    init.cqc_base = be64(1 << 20 | 1);
+    init.eqc_base = be64(2 << 20 | 1);
+    init.mpt_base = be64(1);
+    init.mtt_base = be64(1 << 20);
+    std::memset(host.at(mailbox), 0, HGHCA_MAILBOX_SIZE);
+    std::memcpy(host.at(mailbox), &init, sizeof(init));
+    ASSERT_EQ(run(HGHCA_CMD_INIT_HCA, 0), 0u);
+    // To UDP port 4791 of the port's MAC, and with no checksum.
+    uint8_t frame[60] = {0, 0, 0, 0, 0, 9};
+    frame[12] = 8;
+    frame[14] = 0x45;
+    frame[17] = 46;
+    frame[23] = 17;
+    frame[36] = 4791 >> 8;
+    frame[37] = 4791 & 0xff;
+    frame[49] = 77;
+    iovec part{frame, sizeof(frame)};
+    for (unsigned i = 1; i <= 100; i++) {
+        host.clock_ns = i;
+        hghca_core_receive(core, &part, 1);
+    }
+    EXPECT_EQ(hghca_core_next_error(core), 100u);
+    EXPECT_EQ(hghca_core_first_error(core), 36u);
+    EXPECT_FALSE(hghca_core_get_error(core, 35, &error));
+    EXPECT_FALSE(hghca_core_get_error(core, 100, &error));
+    ASSERT_TRUE(hghca_core_get_error(core, 36, &error));
+    EXPECT_EQ(error.time_ns, 37u);
+    EXPECT_EQ(error.frame_bytes, 60u);
+    EXPECT_EQ(error.qpn, 77u);
+    EXPECT_STREQ(error.why, "IP_CHECKSUM");
+    ASSERT_EQ(error.header_bytes, 54u);
+    EXPECT_EQ(std::memcmp(error.header, frame, 54), 0);
+}
+
 TEST_F(CApi, AnExceptionStopsTheDeviceUntilReset)
 {
     hghca_host_ops ops = kOps;

@@ -286,7 +286,8 @@ TEST_F(Commands, CapabilitiesThatAreOffTakeTheirCommandsAway)
         uint32_t op, cap;
     } rows[] = {{HGHCA_CMD_SET_GID, HGHCA_CAP_GID_TABLE},
                 {HGHCA_CMD_SET_PORT, HGHCA_CAP_PORT},
-                {HGHCA_CMD_QUERY_STATS, HGHCA_CAP_STATS}};
+                {HGHCA_CMD_QUERY_STATS, HGHCA_CAP_STATS},
+                {HGHCA_CMD_READ_ERROR_BUFFER, HGHCA_CAP_STATS}};
     hghca_port port{};
     port.mtu = be32(1500);
     for (auto &row : rows) {

@@ -276,7 +276,7 @@ TEST_F(Credits, WhatIsSentAgainCountsOnce)
     EXPECT_EQ(b->resp.msn, 500u);
 }
 
-// ---- solicited events (9.2.3)
+// ---- solicited events (9.2)
 
 TEST_F(Transport, TheSolicitedBitStandsWhereACompletionIs)
 {
@@ -473,7 +473,8 @@ TEST_F(Paths, OfDatagrams)
         for (const PathCase &c : kPaths) {
             SCOPED_TRACE(sgid_index * 256 + c.hops);
             Wqe wqe = Wqe(HGHCA_OPCODE_SEND).ud(b.qp.qpn, 0x11111111, 2, sgid_index);
-            auto *unit = reinterpret_cast<hghca_ud_gid_unit *>(&wqe.bytes[wqe.bytes.size() - sizeof(hghca_ud_gid_unit)]);
+            const size_t at = wqe.bytes.size() - sizeof(hghca_ud_gid_unit);
+            auto *unit = reinterpret_cast<hghca_ud_gid_unit *>(&wqe.bytes[at]);
             unit->sl_tclass_flowlabel = le32(word(c));
             unit->port = le32((le32(unit->port) & ~HGHCA_UD_HOP_LIMIT_MASK) |
                               field_put(HGHCA_UD_HOP_LIMIT_MASK, c.hops));
