@@ -99,7 +99,7 @@ public:
     {
         device.hcr_write(HGHCA_RESET, HGHCA_RESET_START, 4);
         next_mpt_ = next_mtt_ = next_cq_ = next_eq_ = next_srq_ = 1;
-        next_qp_ = 8;
+        next_qp_ = first_qpn;
     }
     // Writes the HCR as 3.1 says, polled unless `event`.
     Outcome command(uint32_t op, uint64_t in = 0, uint32_t modifier = 0, uint32_t op_modifier = 0,
@@ -166,7 +166,8 @@ public:
     {
         uint64_t pages = (bytes + 4095) / 4096;
         uint64_t dma = before ? before : host.alloc(pages * 4096);
-        std::memset(host.at(dma), 0, pages * 4096);
+        if (before)
+            std::memset(host.at(dma), 0, pages * 4096);
         for (uint64_t done = 0; done < pages;) {
             uint64_t n = pages - done < 4095 ? pages - done : 4095;
             must(map_chunk(space, address + done * 4096, dma + done * 4096, uint32_t(n)), "MAP_ICM");
@@ -599,6 +600,7 @@ public:
     FakeHost &host;
     Device &device;
     Layout layout;
+    uint32_t first_qpn = 8;   // that a reset begins with again
     Eq async{};
     uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mcg_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
 

@@ -28,7 +28,8 @@ public:
     static constexpr uint64_t kBase = 0x40000000;
     static constexpr uint64_t kPage = 4096;
 
-    explicit FakeHost(size_t size = 64u << 20) : size_(size)
+    explicit FakeHost(size_t size = 64u << 20, size_t on_device_bytes = 64 << 10)
+        : on_device_(on_device_bytes), size_(size)
     {
         void *ram = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (ram == MAP_FAILED)
@@ -170,7 +171,7 @@ private:
     }
 
     uint8_t *ram_;
-    std::vector<uint8_t> on_device_ = std::vector<uint8_t>(64 << 10);
+    std::vector<uint8_t> on_device_;
     size_t size_;
     uint64_t next_ = 0;
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builds of the device core's unit tests: a tree for each, kept, so that the next build is a small one."""
+"""Builds of the device core's unit tests and of the simulated network: a tree for each, kept, so that the next build is a small one."""
 
 import dataclasses
 import re
@@ -30,6 +30,8 @@ ADDRESS = Build("hghca-unit", "RelWithDebInfo",
                 "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer")
 # GCC warns of fences, which the sanitizer does not see; those of the core stand where DMA is by copy.
 THREAD = Build("hghca-threads", "RelWithDebInfo", "-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan")
+SIMULATION = Build("hghca-sim", "Release", "")
+ADDRESS_SIMULATION = dataclasses.replace(ADDRESS, target="hghca-sim")
 COVERAGE = Build("hghca-unit", "Debug", "--coverage -fprofile-update=atomic")
 
 
