@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstring>
 #include <iterator>
+#include <memory>
+#include <utility>
 
 #include "byte_order.h"
 #include "hghca_wire.h"
@@ -78,8 +80,8 @@ bool read_number(std::string_view text, uint64_t least, uint64_t most, T &out)
     if (hex)
         text.remove_prefix(2);
     uint64_t n = 0;
-    const char *end = text.data() + text.size();
-    const auto [at, failed] = std::from_chars(text.data(), end, n, hex ? 16 : 10);
+    const char *end = std::to_address(text.end());
+    const auto [at, failed] = std::from_chars(std::to_address(text.begin()), end, n, hex ? 16 : 10);
     if (failed != std::errc() || at != end || n < least || n > most)
         return false;
     out = T(n);
@@ -305,7 +307,7 @@ bool read_fault_rules(std::string_view text, std::vector<FaultRule> &rules, std:
         }
         FaultRule rule{};
         if (!read_rule(one, name, rule, error)) {
-            error = "rule " + std::to_string(read.size() + 1) + ": " + error;
+            error.insert(0, "rule " + std::to_string(read.size() + 1) + ": ");
             return false;
         }
         read.push_back(rule);
@@ -348,7 +350,7 @@ FrameMarks marks_of(const iovec *parts, int count)
         ip_end += sizeof(hghca_ipv6_header) + get16(at + offsetof(hghca_ipv6_header, length));
         at += sizeof(hghca_ipv6_header);
     } else if (type == HGHCA_ETH_TYPE_IPV4 && head[at + offsetof(hghca_ipv4_header, protocol)] == HGHCA_IP_UDP &&
-               (head[at] & 0xf) * 4u >= sizeof(hghca_ipv4_header) &&
+               size_t(head[at] & 0xf) * 4 >= sizeof(hghca_ipv4_header) &&
                !(get16(at + offsetof(hghca_ipv4_header, fragment)) & HGHCA_IPV4_FRAGMENT_MASK)) {
         ip_end += get16(at + offsetof(hghca_ipv4_header, length));
         at += size_t(head[at] & 0xf) * 4;

@@ -18,7 +18,7 @@ CONFIGS = {
     # The MAD layer allocates each of its receives by itself: all alike, and a probe may fail at each.
     FAULTS: {"hcas": 2, "arguments": "ib_core.recv_queue_size=64"},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
-    WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=0.5% frames=roce; delay rate=1% us=200"},
+    WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
 
 
