@@ -478,9 +478,9 @@ public:
         qp.usr_page = kUarPage;
         qp.dbr = host.alloc(64, 64);
         if (sq_wqes)
-            qp.sq = create_mr(0, uint64_t(sq_wqes) << stride_log, kRw, pd);
+            qp.sq = create_mr(0, uint64_t(sq_wqes) << stride_log, queue_access, pd);
         if (rq_wqes)
-            qp.rq = create_mr(0, uint64_t(rq_wqes) << stride_log, kRw, pd);
+            qp.rq = create_mr(0, uint64_t(rq_wqes) << stride_log, queue_access, pd);
         return qp;
     }
     // In state INIT.
@@ -601,6 +601,7 @@ public:
     Device &device;
     Layout layout;
     uint32_t first_qpn = 8;   // that a reset begins with again
+    uint32_t queue_access = kRw;   // of the regions of new QPs' queues
     Eq async{};
     uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mcg_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
 

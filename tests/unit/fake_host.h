@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -27,6 +28,7 @@ class FakeHost : public Host {
 public:
     static constexpr uint64_t kBase = 0x40000000;
     static constexpr uint64_t kPage = 4096;
+    static constexpr uint64_t kStart = 1000000;   // of the clock
 
     explicit FakeHost(size_t size = 64u << 20, size_t on_device_bytes = 64 << 10)
         : on_device_(on_device_bytes), size_(size)
@@ -51,6 +53,25 @@ public:
         next_ += length;
         return dma;
     }
+    // For a world that is used again: all memory is zeros, what was allocated behind `mark`
+    // is free, and time, faults and what came out are as at the start.
+    uint64_t mark() const { return next_; }
+    void rewind(uint64_t mark)
+    {
+        std::memset(ram_, 0, size_);
+        std::fill(on_device_.begin(), on_device_.end(), uint8_t(0));
+        next_ = mark;
+        copy_only = link_full = false;
+        bus_master = true;
+        unmappable.clear();
+        holes.clear();
+        vectors.clear();
+        frames.clear();
+        dirtied.clear();
+        deadline_ns = UINT64_MAX;
+        clock_ns = kStart;
+        random_state = 1;
+    }
     uint8_t *at(uint64_t dma) { return ram_ + (dma - kBase); }
     template <class T>
     T *as(uint64_t dma)
@@ -74,7 +95,7 @@ public:
     std::vector<std::vector<uint8_t>> frames;
     std::function<void(const std::vector<uint8_t> &)> on_frame;  // instead of `frames`
     uint64_t deadline_ns = UINT64_MAX;
-    uint64_t clock_ns = 1000000;
+    uint64_t clock_ns = kStart;
     uint64_t random_state = 1;
     unsigned scheduled = 0;
     uint64_t writes = 0;                  // by copy
