@@ -19,6 +19,8 @@ from hghca_lib.guest import GuestDied, GuestError
 LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
 FOUR = "four"          # one guest, four HCAs on one link
 VMS = "vms"            # two guests with one HCA each
+INTEROP = "interop"    # two guests: an HCA in one, rxe in the other
+BESIDE = "beside"      # one guest: rxe here and hghca0 in the namespace b, one link
 IOMMU = "iommu"        # as LINK, behind an IOMMU
 FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
@@ -46,7 +48,7 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, IOMMU, CACHE, WEATHER or FAULTS.
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, WEATHER or FAULTS.
     limit_s:  the whole test must end within this.
     subjects: names of the subjects it makes sense for.
     kernels:  the kernels it makes sense on.
@@ -76,11 +78,16 @@ def test(name, run=None, **options):
 
 @dataclasses.dataclass
 class Side:
-    """One end of the link: a device where it can be used."""
+    """One end of the link: a device where it can be used.
+
+    yields: programs here run only where nobody else wants the processor, as a device needs that works in threads of
+    the kernel's: one that polls would keep it from working for longer than its peer waits.
+    """
     device: str
     address: str
     guest: object
     netns: str | None = None
+    yields: bool = False
     netdev: str = ""
     pci: str = ""
     gids: dict = dataclasses.field(default_factory=dict)
@@ -123,11 +130,12 @@ class Witness:
 class Rig:
     """Booted guests and the two sides tests run between.
 
-    client: the first HCA; server: the second, in its own namespace or guest.
+    client: the first HCA; server: the second, in its own namespace or guest, or rxe.
     """
 
-    def __init__(self, guests, subject, programs, kernel="stock", judge=None):
+    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", judge=None):
         """judge: judge(rig, run) runs a test and says what is wrong with its frames, as lines; None: nothing does."""
+        self.machine = machine
         self.kernel = kernel
         self.judge = judge
         self.slowness = SLOWNESS[kernel]
@@ -159,6 +167,8 @@ class Rig:
     def start(self, command, side=None, **more):
         """Start a command on a side (the first guest when None); it is killed at the end of the test."""
         side = side or self.client
+        if side.yields:
+            command = ["chrt", "--idle", "0", *(["sh", "-c", command] if isinstance(command, str) else command)]
         started = side.guest.start(command, netns=side.netns, **more)
         started.send(b"")
         self.running.append(started)
@@ -304,7 +314,7 @@ class Rig:
     def counters(self, looks=None):
         """All counters of both sides' devices, by side and name."""
         return {f"{name} {counter}": value
-                for name, side, look in zip(("client", "server"), self.sides, looks or self.look()) if side.pci
+                for name, side, look in zip(("client", "server"), self.sides, looks or self.look())
                 for counter, value in look["counters"].get(side.device, {}).items()}
 
     def resource_details(self):
