@@ -17,6 +17,7 @@ from pingpong import pingpong
 from rdmacm import ipv6_addresses, rping, udaddy
 from recorder import MAX_BYTES, Recorder, capture, captures_in
 import frames
+import pcapng
 
 OURS = {"subjects": ("hghca",), "kernels": ("stock",), "judged": False}
 # BTH opcodes, table 38 and annexes A14 and A19: by the service that adds to them.
@@ -90,8 +91,8 @@ def packets(rig):
 
 def same_frames(sender, receiver):
     """What one port has sent the other has received, in the same order."""
-    sent = [record.data for record in frames.records(sender) if record.way == frames.OUT]
-    received = [record.data for record in frames.records(receiver) if record.way == frames.IN]
+    sent = [record.data for record in pcapng.records(sender) if record.way == pcapng.OUT]
+    received = [record.data for record in pcapng.records(receiver) if record.way == pcapng.IN]
     expect(sent == received, f"{len(sent)} frames sent, {len(received)} received, and not the same")
 
 
@@ -149,7 +150,7 @@ def flipped(rig):
         file = bytearray(files[1].read_bytes())
         choice = random.Random(4791)
         changed = {}
-        for number, record in enumerate(frames.records(files[1]), 1):
+        for number, record in enumerate(pcapng.records(files[1]), 1):
             bits = judged_bits(record.data)
             if bits:
                 bit = choice.choice(bits)
@@ -184,7 +185,7 @@ def files_over_qmp(rig):
             raise Failure(f"{file} was taken")
 
     def count(file, size):
-        return sum(record.length == size + 14 + 20 + 8 for record in frames.records(file))
+        return sum(record.length == size + 14 + 20 + 8 for record in pcapng.records(file))
 
     one, two = folder / "one", folder / "two"
     try:
@@ -207,7 +208,7 @@ def files_over_qmp(rig):
         pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 30)
         expect(captures_in(guest, 2) == "", "the capture goes on beyond its size")
         expect(MAX_BYTES - 5000 < one.stat().st_size <= MAX_BYTES, f"the file has {one.stat().st_size} bytes")
-        expect(all(record.length == len(record.data) for record in frames.records(one)), "a frame is cut")
+        expect(all(record.length == len(record.data) for record in pcapng.records(one)), "a frame is cut")
     finally:
         for hca in (1, 2):
             capture(guest, hca, "")

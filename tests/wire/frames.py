@@ -3,7 +3,7 @@
 
     findings = decode(path)
     findings.wrong                      # what the judges say against the frames, a line each
-    findings.opcodes[(OUT, 0x04)]       # how many packets of an opcode went that way
+    findings.opcodes[(OUT, 0x04)]       # how many packets of an opcode went that way (pcapng.IN, pcapng.OUT)
 
 The judges are in a root of their own (hghca_lib.buildroot.JUDGES), made when it is first asked for.
 """
@@ -12,23 +12,21 @@ import collections
 import dataclasses
 import json
 import re
-import struct
+import tempfile
 from pathlib import Path
 
 from hghca_lib import buildroot
 from hghca_lib.errors import ToolError
 
+import xrc
+from pcapng import IN, OUT
+
 HERE = Path(__file__).resolve().parent
-# As epb_flags and tshark have it.
-IN, OUT = 1, 2
-# Of pcapng.
-ENHANCED_PACKET = 6
-EPB_FLAGS = 2
 WARNING = 0x600000  # of severities in tshark; errors are higher
 AGGREGATOR = "\x01"
 FIELDS = ["frame.number", "frame.packet_flags_direction", "frame.protocols", "udp.dstport", "infiniband.bth.opcode",
-          "infiniband.aeth.syndrome", "infiniband.mad.mgmtclass", "infiniband.mad.attributeid", "_ws.malformed",
-          "_ws.expert.severity", "_ws.expert.message"]
+          "infiniband.invariant.crc", "infiniband.aeth.syndrome", "infiniband.mad.mgmtclass", "infiniband.mad.attributeid",
+          "_ws.malformed", "_ws.expert.severity", "_ws.expert.message"]
 # tshark's checks that are off by default; and one that is on, of how TCP gets on and not of any frame.
 CHECKS = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE",
           "tcp.analyze_sequence_numbers:FALSE"]
@@ -43,6 +41,10 @@ EXPLAINED = [
      "the device sends no UDP checksum over IPv6 either (interface document, section 9); the ICRC has more in it"),
     (r":tcp\b.*: D-SACK Sequence$", "a guest's TCP tells of a segment that it has got twice"),
 ]
+# Of what tshark decodes the BTH alone.
+CNP = 0x81
+CNP_REASON = "tshark looks for the CNP at opcode 0x80, where A17.9.3 has it at 0x81"
+XRC_REASON = "tshark knows XRC by its opcodes alone; the packet is decoded a second time as the one of RC that it extends"
 
 
 @dataclasses.dataclass
@@ -56,7 +58,7 @@ class Findings:
     cm:        attribute of a connection manager's MAD -> packets.
     protocols: name of a protocol in tshark -> frames that have it.
     wrong:     what is wrong, a line each.
-    explained: reasons of EXPLAINED -> how often they were needed.
+    explained: why something is not counted as wrong -> how often.
     """
     frames: int = 0
     rdma: int = 0
@@ -115,12 +117,28 @@ def decode(path):
     findings = Findings()
     for row in judges.tshark(path.name):
         take(findings, dict(zip(FIELDS, row, strict=True)))
+    if XRC_REASON in findings.explained:
+        again = decode_xrc(path)
+        findings.wrong += [f"XRC: {line}" for line in again.wrong]
+        if again.frames != findings.explained[XRC_REASON]:
+            findings.wrong.append(f"XRC: {findings.explained[XRC_REASON]} packets, {again.frames} of them as RC")
     icrcs = judges.icrcs(path.name)
     findings.wrong += [f"frame {number}: {why}" for number, why in icrcs["wrong"]]
     # Each reads the file by itself.
     for what, mine in (("frames", findings.frames), ("rdma", findings.rdma)):
         if icrcs[what] != mine:
             findings.wrong.append(f"{what}: {mine} by tshark, {icrcs[what]} by scapy")
+    return findings
+
+
+def decode_xrc(path):
+    """The Findings of the XRC packets of a capture, taken for those of RC."""
+    findings = Findings()
+    with tempfile.TemporaryDirectory() as folder:
+        numbers = xrc.extract(path, Path(folder) / "xrc.pcapng")
+        for row in Judges(folder).tshark("xrc.pcapng"):
+            fields = dict(zip(FIELDS, row, strict=True))
+            take(findings, {**fields, "frame.number": numbers[int(fields["frame.number"]) - 1]})
     return findings
 
 
@@ -145,39 +163,30 @@ def take(findings, fields):
             else:
                 findings.wrong.append(f"{where}: {message}")
     if RDMA.match(fields["frame.protocols"]) and fields["udp.dstport"] == ROCE_PORT:
-        findings.rdma += 1
-        opcode = fields["infiniband.bth.opcode"]
-        if opcode and DECODED.search(fields["frame.protocols"]):
-            findings.opcodes[(int(fields["frame.packet_flags_direction"], 0), int(opcode, 0))] += 1
-        else:
-            findings.wrong.append(f"{where}: for the port of RoCE v2, and not decoded as such")
+        take_packet(findings, fields, where)
 
 
-Record = collections.namedtuple("Record", "way time_ns length data at")
-
-
-def records(path):
-    """What is in a capture of the device: a Record a frame; `data` is what was kept of `length` bytes, `at` its offset.
-
-    ValueError: the file is not what the device writes.
-    """
-    whole = Path(path).read_bytes()
-    at = 0
-    while at < len(whole):
-        kind, size = struct.unpack_from("<II", whole, at)
-        if size < 12 or size % 4 or at + size > len(whole) or struct.unpack_from("<I", whole, at + size - 4) != (size,):
-            raise ValueError(f"{path}: no whole block at {at}")
-        if kind == ENHANCED_PACKET:
-            _, high, low, kept, length = struct.unpack_from("<5I", whole, at + 8)
-            code, _, flags = struct.unpack_from("<HHI", whole, at + 28 + (kept + 3) // 4 * 4)
-            if code != EPB_FLAGS:
-                raise ValueError(f"{path}: no flags in the block at {at}")
-            yield Record(flags & 3, high << 32 | low, length, whole[at + 28:at + 28 + kept], at + 28)
-        at += size
+def take_packet(findings, fields, where):
+    """Book a frame of RoCE v2."""
+    findings.rdma += 1
+    if not fields["infiniband.bth.opcode"] or not DECODED.search(fields["frame.protocols"]):
+        findings.wrong.append(f"{where}: for the port of RoCE v2, and not decoded as such")
+        return
+    opcode = int(fields["infiniband.bth.opcode"], 0)
+    findings.opcodes[(int(fields["frame.packet_flags_direction"] or "0", 0), opcode)] += 1
+    if opcode == CNP:
+        findings.explained[CNP_REASON] += 1
+    elif xrc.is_xrc(opcode):
+        findings.explained[XRC_REASON] += 1
+    elif not fields["infiniband.invariant.crc"]:
+        findings.wrong.append(f"{where}: opcode {opcode:#04x}, not decoded up to its ICRC")
 
 
 def table(opcodes, names):
     """How many packets of each opcode there were, as lines of text."""
-    rows = [f"{code:#04x}  {opcodes[(OUT, code)]:>8}  {opcodes[(IN, code)]:>8}  {names.get(code, '(unknown to tshark)')}"
-            for code in sorted({code for _, code in opcodes})]
-    return ["BTH       sent  received", *rows]
+    rows = []
+    for code in sorted({code for _, code in opcodes}):
+        every = sum(opcodes[(way, code)] for way in (0, IN, OUT))
+        rows.append(f"{code:#04x}  {opcodes[(OUT, code)]:>8}  {opcodes[(IN, code)]:>8}  {every:>8}  "
+                    f"{names.get(code, '(unknown to tshark)')}")
+    return ["BTH       sent  received       all", *rows]
