@@ -163,6 +163,8 @@ enum hghca_cmd_op {
 	HGHCA_CMD_DESTROY_RSS		= 0xe0b,	/* extension */
 	HGHCA_CMD_SET_CONGESTION	= 0xe0c,	/* extension */
 	HGHCA_CMD_QUERY_CONGESTION	= 0xe0d,	/* extension */
+	HGHCA_CMD_SET_FLOW_CONTROL	= 0xe0e,	/* extension */
+	HGHCA_CMD_QUERY_FLOW_CONTROL	= 0xe0f,	/* extension */
 	HGHCA_CMD_READ_ERROR_BUFFER	= 0xe10,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
@@ -235,7 +237,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
 #define HGHCA_CAP_RSS			(1U << 19)	/* RSS groups, which flow rules name */
 #define HGHCA_CAP_CONGESTION		(1U << 20)	/* congestion control */
-#define HGHCA_CAP_ALL			HGHCA_MASK(20, 0)
+#define HGHCA_CAP_FLOW_CONTROL		(1U << 21)	/* pause frames */
+#define HGHCA_CAP_ALL			HGHCA_MASK(21, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -875,6 +878,29 @@ HGHCA_ASSERT_OFFSET(hghca_congestion, min_rate, 0x28);
 #define HGHCA_CONGESTION_REACT		(1U << 0)	/* packets leave ECN-capable, CNPs slow down */
 #define HGHCA_CONGESTION_NOTIFY		(1U << 1)	/* marked packets are answered by CNPs */
 
+/* SET_FLOW_CONTROL input and QUERY_FLOW_CONTROL output, extension: pause frames, both ways. */
+struct hghca_flow_control {
+	__be32	flags;			/* 00h, HGHCA_FLOW_PAUSE_* or HGHCA_FLOW_PFC_* */
+	__be16	quanta;			/* 04h: of what is sent, 512 bit times each */
+	__u8	roce_priority;		/* 06h: of PFC */
+	__u8	other_priority;		/* 07h */
+	__be32	roce_xoff;		/* 08h: bytes waiting above which the peer is to stop */
+	__be32	roce_xon;		/* 0Ch: ... down to which it is to go on */
+	__be32	other_xoff;		/* 10h */
+	__be32	other_xon;		/* 14h */
+	__be32	roce_buffer;		/* 18h: bytes; read only */
+	__be32	other_buffer;		/* 1Ch: bytes; read only */
+	__be32	rsvd20[8];
+};
+HGHCA_ASSERT_SIZE(hghca_flow_control, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_flow_control, roce_priority, 0x06);
+HGHCA_ASSERT_OFFSET(hghca_flow_control, other_buffer, 0x1c);
+
+#define HGHCA_FLOW_PAUSE_RX		(1U << 0)	/* IEEE 802.3 pause frames are obeyed */
+#define HGHCA_FLOW_PAUSE_TX		(1U << 1)	/* ... and sent */
+#define HGHCA_FLOW_PFC_RX		(1U << 2)	/* IEEE 802.1Qbb pause frames are obeyed */
+#define HGHCA_FLOW_PFC_TX		(1U << 3)	/* ... and sent */
+
 /* ------------------------------------------------------------------ */
 /* Doorbell records, in host memory, 8-byte aligned                     */
 
@@ -1380,7 +1406,11 @@ HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
 	X(rx_bad_pad,			"requests refused: padding in the middle of a message") \
 	X(rx_bad_length,		"requests refused, datagrams dropped: length against the MTU") \
 	X(rx_bad_syndrome,		"acknowledgements dropped: reserved AETH syndrome") \
-	X(rx_bad_response,		"responses that did not fit their request: the QP failed")
+	X(rx_bad_response,		"responses that did not fit their request: the QP failed") \
+	X(rx_pause,			"pause frames obeyed, those of single priorities among them") \
+	X(tx_pause,			"pause frames sent, those of single priorities among them") \
+	X(rx_mac_control,		"MAC control frames dropped: not obeyed, or unknown") \
+	X(rx_buffer_overflow,		"frames dropped: their receive buffer was full")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

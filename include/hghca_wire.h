@@ -19,6 +19,7 @@
 #define HGHCA_ETH_TYPE_IPV4		0x0800
 #define HGHCA_ETH_TYPE_VLAN		0x8100
 #define HGHCA_ETH_TYPE_IPV6		0x86dd
+#define HGHCA_ETH_TYPE_MAC_CONTROL	0x8808
 
 struct hghca_eth_header {
 	__u8	dmac[6];
@@ -36,6 +37,30 @@ HGHCA_ASSERT_SIZE(hghca_vlan_tag, 4);
 
 #define HGHCA_VLAN_PCP_MASK		0xe000
 #define HGHCA_VLAN_ID_MASK		0x0fff
+
+/* MAC control frames that stop the peer: IEEE 802.3, annex 31B, and annex 31D for single priorities; without FCS. */
+#define HGHCA_MAC_CONTROL_ADDRESS	{ 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 }
+#define HGHCA_MAC_CONTROL_PAUSE		0x0001
+#define HGHCA_MAC_CONTROL_PFC		0x0101
+
+struct hghca_pause_frame {
+	struct hghca_eth_header eth;
+	__be16	opcode;			/* HGHCA_MAC_CONTROL_PAUSE */
+	__be16	quanta;			/* 512 bit times each; 0: go on */
+	__u8	rsvd[42];
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_pause_frame, 60);
+HGHCA_ASSERT_OFFSET(hghca_pause_frame, quanta, 16);
+
+struct hghca_pfc_frame {
+	struct hghca_eth_header eth;
+	__be16	opcode;			/* HGHCA_MAC_CONTROL_PFC */
+	__be16	priorities;		/* bit p: quanta[p] counts */
+	__be16	quanta[8];
+	__u8	rsvd[26];
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_pfc_frame, 60);
+HGHCA_ASSERT_OFFSET(hghca_pfc_frame, priorities, 16);
 
 struct hghca_ipv4_header {
 	__u8	version_ihl;

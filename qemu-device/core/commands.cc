@@ -13,6 +13,7 @@
 #include "queues.h"
 #include "rss.h"
 #include "srq.h"
+#include "transport.h"
 
 namespace hghca {
 
@@ -103,6 +104,10 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
          HGHCA_CAP_CONGESTION},
         {HGHCA_CMD_QUERY_CONGESTION, &CommandInterface::query_congestion, kOutput | kFixedModifier, 1, kPortNumber,
          HGHCA_CAP_CONGESTION},
+        {HGHCA_CMD_SET_FLOW_CONTROL, &CommandInterface::set_flow_control, kInput | kFixedModifier, 1, kPortNumber,
+         HGHCA_CAP_FLOW_CONTROL},
+        {HGHCA_CMD_QUERY_FLOW_CONTROL, &CommandInterface::query_flow_control, kOutput | kFixedModifier, 1,
+         kPortNumber, HGHCA_CAP_FLOW_CONTROL},
         {HGHCA_CMD_READ_ERROR_BUFFER, &CommandInterface::read_error_buffer, kOutput, 1, 0, HGHCA_CAP_STATS},
         {HGHCA_CMD_SET_QP_COUNTER, &CommandInterface::set_qp_counter, 0, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_QUERY_COUNTER_SET, &CommandInterface::query_counter_set, kOutput,
@@ -563,6 +568,22 @@ uint8_t CommandInterface::query_congestion(const Command &)
 {
     hghca_congestion answer;
     device_.port.congestion.encode(answer);
+    out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::set_flow_control(const Command &)
+{
+    if (!device_.port.flow_control.decode(in<hghca_flow_control>(), device_.config.receive_buffers))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    device_.transport->restart_flow_control();
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::query_flow_control(const Command &)
+{
+    hghca_flow_control answer;
+    device_.port.flow_control.encode(answer, device_.config.receive_buffers);
     out(answer);
     return HGHCA_CMD_STAT_OK;
 }

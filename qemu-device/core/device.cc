@@ -68,6 +68,7 @@ void Device::close()
     Port fresh;
     fresh.permanent_mac = fresh.mac = port.permanent_mac;
     fresh.link_up = port.link_up;
+    fresh.flow_control = FlowControlSettings::defaults(config.receive_buffers);
     port = fresh;
 }
 
@@ -217,6 +218,7 @@ void Device::set_link(bool up)
     port.link_up = up;
     if (!up)
         weather.clear();   // nothing is on its way over a link that is down
+    transport->restart_flow_control();
     eqs->post_port_change(up);
     finish_entry();
 }

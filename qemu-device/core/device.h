@@ -10,6 +10,7 @@
 #include "congestion.h"
 #include "counters.h"
 #include "error_buffer.h"
+#include "flow_control.h"
 #include "host.h"
 #include "memory.h"
 #include "qp.h"
@@ -51,6 +52,7 @@ struct Port {
     std::array<GidEntry, kGids> gids{};
     uint16_t pkey = 0xffff;
     CongestionControl congestion;
+    FlowControlSettings flow_control;
 };
 
 constexpr uint32_t kClockKhz = 1000000;   // of Host::now_ns()
@@ -62,6 +64,7 @@ struct Config {
     uint64_t budget_bytes = 4u << 20;  // worked off in one entry before schedule()
     // A QP that its rate holds back waits so long at least: packets go in bursts, not each at the price of a timer.
     uint64_t pace_grain_ns = 20'000;
+    ReceiveBuffers receive_buffers{};
     DeviceMemory device_memory;    // outlives the Device
 };
 

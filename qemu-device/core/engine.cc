@@ -21,7 +21,7 @@ uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
 
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
-      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), page_faults(*this), send_queue(*this), receive_queue(*this),
+      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), flow_control(*this), page_faults(*this), send_queue(*this), receive_queue(*this),
       requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
 {
 }
@@ -30,6 +30,7 @@ void Engine::clear()
 {
     scheduler.clear();
     timers.clear();
+    flow_control.clear();
     link_full = false;
 }
 
@@ -169,7 +170,8 @@ void Engine::receive(const iovec *parts, int count)
     for (int i = 0; i < count; i++)
         frame.length += parts[i].iov_len;
     now_ns = device.host.now_ns();
-    receive_frame(frame, false);
+    if (!flow_control.takes(frame))
+        receive_frame(frame, false);
 }
 
 void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender)
@@ -415,10 +417,21 @@ bool Engine::run(uint64_t budget_bytes)
 {
     now_ns = device.host.now_ns();
     link_full = false;
+    if (flow_control.next_deadline() <= now_ns)
+        flow_control.expire();
+    if (flow_control.due() && !flow_control.send()) {
+        link_full = true;
+        return false;
+    }
     for (auto budget = int64_t(budget_bytes); budget > 0 && !scheduler.empty();) {
         Qp *qp = device.qps->find(scheduler.front());
         if (!qp || qp->state < HGHCA_QP_STATE_RTR) {
             scheduler.remove();
+            continue;
+        }
+        if (const TrafficClass c = FlowControl::class_of(*qp); flow_control.paused(c)) {
+            Pacer::rest(*qp);   // a pause is nothing to make up for
+            scheduler.park(c);
             continue;
         }
         int32_t &credit = scheduler.credit();
@@ -450,6 +463,8 @@ void Engine::set_deadline(Qp &qp, uint64_t deadline_ns)
 void Engine::expire(uint64_t now)
 {
     now_ns = now;
+    if (flow_control.next_deadline() <= now)
+        flow_control.expire();
     while (timers.next() <= now) {
         Qp *qp = device.qps->find(timers.pop());
         if (!qp)

@@ -20,6 +20,7 @@
 #include "congestion.h"
 #include "datagram.h"
 #include "device.h"
+#include "flow_control.h"
 #include "link.h"
 #include "pacer.h"
 #include "packet.h"
@@ -53,6 +54,9 @@ public:
     explicit Engine(Device &device);
 
     void receive(const iovec *parts, int count);
+    // Receives it now. `trusted`: made here, its ICRC does not count. `sender`: the QP whose own datagram to a group it
+    // is, which gets no copy; 0: it is none such.
+    void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
     bool run(uint64_t budget_bytes);
     void expire(uint64_t now_ns);
     void state_changed(Qp &qp, hghca_qp_state from);
@@ -107,6 +111,7 @@ public:
 
     Pacer pacer;
     Congestion congestion;
+    FlowControl flow_control;
     PageFaults page_faults;
     SendQueue send_queue;
     ReceiveQueue receive_queue;

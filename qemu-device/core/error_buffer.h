@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The headers of the packets dropped or refused last, and why (interface document, 4.27).
+// The headers of the packets dropped or refused last, and why (interface document, 4.28).
 #pragma once
 
 #include <algorithm>

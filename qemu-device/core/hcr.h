@@ -116,6 +116,8 @@ private:
     uint8_t clear_mtt(const Command &);
     uint8_t set_congestion(const Command &);
     uint8_t query_congestion(const Command &);
+    uint8_t set_flow_control(const Command &);
+    uint8_t query_flow_control(const Command &);
 
     Device &device_;
     std::array<uint32_t, HGHCA_HCR_SIZE / 4> regs_{};

@@ -21,7 +21,7 @@ constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x0
                                    0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02,
                                    0x035, 0x036, 0x037, 0x040, 0x044, 0x025, 0x026, 0x027,
                                    0x00e, 0x018, 0xe03, 0xe04, 0xe05, 0xe06, 0xe07,
-                                   0xe08, 0xe09, 0xe0a, 0xe0b, 0xe0c, 0xe0d};
+                                   0xe08, 0xe09, 0xe0a, 0xe0b, 0xe0c, 0xe0d, 0xe0e, 0xe0f};
 
 TEST_F(Commands, EveryOpcode)
 {
@@ -167,7 +167,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x1fffffu);
+    EXPECT_EQ(be32(lim.caps), 0x3fffffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);

@@ -210,6 +210,21 @@ public:
         must(map_eq(async.eqn, ~0ull), "MAP_EQ");
     }
 
+    // ---- flow control
+    hghca_flow_control flow_control()
+    {
+        hghca_flow_control c;
+        must(query(HGHCA_CMD_QUERY_FLOW_CONTROL, c, 1), "QUERY_FLOW_CONTROL");
+        return c;
+    }
+    uint8_t set_flow_control(const hghca_flow_control &c) { return post(HGHCA_CMD_SET_FLOW_CONTROL, c, 1); }
+    void turn_flow_control(uint32_t flags)
+    {
+        hghca_flow_control c = flow_control();
+        c.flags = be32(flags);
+        must(set_flow_control(c), "SET_FLOW_CONTROL");
+    }
+
     // ---- congestion control
     hghca_congestion congestion()
     {

@@ -24,9 +24,10 @@ using Gid = std::array<uint8_t, 16>;
 
 // One machine: 02:00:00:00:00:n with GID 0 10.10.0.n, GID 1 fd00::n, GID 2 10.20.0.n in VLAN 5.
 struct Node {
-    static Config config_of(FakeHost &host, unsigned n, uint32_t cache_entries)
+    static Config config_of(FakeHost &host, unsigned n, uint32_t cache_entries, const ReceiveBuffers &buffers)
     {
         Config config{};
+        config.receive_buffers = buffers;
         config.mac = mac_of(n);
         config.cache_entries = cache_entries;
         config.device_memory = host.on_device();
@@ -41,8 +42,8 @@ struct Node {
     }
 
     explicit Node(unsigned n, uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL,
-                  const TestDriver::Layout &layout = {}, size_t memory = 64u << 20)
-        : number(n), host(memory), device(host, config_of(host, n, cache_entries)), driver(host, device)
+                  const TestDriver::Layout &layout = {}, size_t memory = 64u << 20, const ReceiveBuffers &buffers = {})
+        : number(n), host(memory), device(host, config_of(host, n, cache_entries, buffers)), driver(host, device)
     {
         driver.layout = layout;
         start(caps);
@@ -80,8 +81,9 @@ struct Fate {
 class Network {
 public:
     explicit Network(uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL,
-                     const TestDriver::Layout &layout = {}, size_t memory = 64u << 20)
-        : a(1, cache_entries, caps, layout, memory), b(2, cache_entries, caps, layout, memory)
+                     const TestDriver::Layout &layout = {}, size_t memory = 64u << 20,
+                     const ReceiveBuffers &buffers_of_b = {})
+        : a(1, cache_entries, caps, layout, memory), b(2, cache_entries, caps, layout, memory, buffers_of_b)
     {
         attach(a, b);
         attach(b, a);

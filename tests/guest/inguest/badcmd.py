@@ -35,17 +35,19 @@ QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0x
 READ_MGM, WRITE_MGM, MGID_HASH = 0x025, 0x026, 0x027
 FLOW_ATTACH, FLOW_DETACH, MODERATE_CQ, RESUME_QP, CLEAR_MTT = 0xE05, 0xE06, 0xE07, 0xE08, 0xE09
 CREATE_RSS, DESTROY_RSS, SET_CONGESTION, QUERY_CONGESTION = 0xE0A, 0xE0B, 0xE0C, 0xE0D
+SET_FLOW_CONTROL, QUERY_FLOW_CONTROL = 0xE0E, 0xE0F
 SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
 GROUP_OPS = [READ_MGM, WRITE_MGM, MGID_HASH]
 FLOW_OPS = [FLOW_ATTACH, FLOW_DETACH]
 PAGING_OPS = [RESUME_QP, CLEAR_MTT]
 RSS_OPS = [CREATE_RSS, DESTROY_RSS]
 CONGESTION_OPS = [SET_CONGESTION, QUERY_CONGESTION]
+FLOW_CONTROL_OPS = [SET_FLOW_CONTROL, QUERY_FLOW_CONTROL]
 COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
              CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *GROUP_OPS, *COUNTER_OPS,
-             *FLOW_OPS, *PAGING_OPS, *RSS_OPS, *CONGESTION_OPS, MODERATE_CQ]
+             *FLOW_OPS, *PAGING_OPS, *RSS_OPS, *CONGESTION_OPS, *FLOW_CONTROL_OPS, MODERATE_CQ]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
@@ -57,6 +59,7 @@ CAP_RAW_PACKET = 1 << 13
 CAP_ODP = 1 << 17
 CAP_RSS = 1 << 19
 CAP_CONGESTION = 1 << 20
+CAP_FLOW_CONTROL = 1 << 21
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -525,6 +528,31 @@ class Tests:
         self.expect(wrong, "QUERY_CONGESTION", OK, QUERY_CONGESTION, out_param=self.box.dma[1], modifier=1)
         if self.box.get(1)[:0x2C] != box():
             wrong.append("QUERY_CONGESTION has not given what was set")
+
+    def test_flow_control(self, wrong):
+        "settings of flow control without and with the capability, and what must be refused"
+        self.init(wrong)
+        for op in FLOW_CONTROL_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(),
+                        out_param=self.box.dma[1], modifier=1)
+        self.device.reset()
+        self.init(wrong, caps=CAP_FLOW_CONTROL)
+
+        def box(flags=12, quanta=1000, roce=3, other=0, xoff=2000, xon=1000, other_xoff=2000, other_xon=1000):
+            return struct.pack(">IHBB4I", flags, quanta, roce, other, xoff, xon, other_xoff, other_xon)
+
+        for what, change in (("an unknown flag", {"flags": 16}), ("PAUSE and PFC", {"flags": 5}),
+                             ("no quanta", {"quanta": 0}), ("priority 8", {"roce": 8}),
+                             ("priority 255", {"other": 255}), ("both at one priority", {"other": 3}),
+                             ("XON at XOFF", {"xon": 2000}), ("XOFF beyond the buffer", {"xoff": (512 << 10) + 1}),
+                             ("XON above XOFF", {"other_xon": 2001}), ("no XOFF", {"other_xoff": 0})):
+            self.expect(wrong, what, BAD_PARAM, SET_FLOW_CONTROL, in_param=self.mailbox(box(**change)), modifier=1)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, SET_FLOW_CONTROL, in_param=NOWHERE, modifier=1)
+        self.expect(wrong, "port 0", BAD_PARAM, SET_FLOW_CONTROL, in_param=self.mailbox(box()))
+        self.expect(wrong, "sound settings", OK, SET_FLOW_CONTROL, in_param=self.mailbox(box()), modifier=1)
+        self.expect(wrong, "QUERY_FLOW_CONTROL", OK, QUERY_FLOW_CONTROL, out_param=self.box.dma[1], modifier=1)
+        if self.box.get(1)[:0x18] != box():
+            wrong.append("QUERY_FLOW_CONTROL has not given what was set")
 
     def test_on_demand(self, wrong):
         "commands of regions on demand without and with the capability, and what must be refused"
