@@ -293,7 +293,7 @@ bool FlowControl::send()
     static_assert(sizeof(pause_frame) == sizeof(pfc));
     const iovec part{settings.pfc_tx ? static_cast<void *>(&pfc) : &pause_frame, sizeof(pfc)};
     if (engine_.device.port.link_up) {
-        if (!engine_.device.host.send_frame(&part, 1))
+        if (!engine_.device.send_frame(&part, 1))
             return false;
         engine_.counters.tx_pause++;
     }
