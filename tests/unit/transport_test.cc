@@ -254,6 +254,55 @@ TEST_F(Credits, CountOnWhereMessageNumbersWrap)
     EXPECT_EQ(naks(), 0u);
 }
 
+// Codes round down: what is told later may be less.
+TEST_F(Credits, WhatWasGrantedStaysGranted)
+{
+    Pair p(net.a, net.b, Options{});
+    grant(net, p, 33);   // told as 32
+    const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn);
+    ASSERT_EQ(a->req.message_limit, 33u);
+    uint32_t limit = 33;
+    for (int i = 0; i < 33; i++) {
+        p.a.post(small(p));
+        net.pump();
+        good(p.a);
+        good(p.b);
+        EXPECT_GE(a->req.message_limit, limit) << i;
+        limit = a->req.message_limit;
+    }
+    EXPECT_EQ(limit, 34u);   // the WRITE before, and one for each receive
+}
+
+// An ACK that comes when all is about to be sent again.
+TEST_F(Credits, AcknowledgedBeforeItIsSentAgain)
+{
+    Pair p(net.a, net.b, Options{});
+    for (int i = 0; i < 3; i++)
+        p.b.post_recv(p.b.sge(0, 10));
+    std::vector<Frame> acks;
+    net.filter = [&](const Node &from, Frame &f) {
+        if (&from == &net.a)
+            return Fate{};
+        acks.push_back(f);
+        return Fate{0};
+    };
+    p.a.post(many(p, 3));
+    net.pump();
+    ASSERT_FALSE(acks.empty());
+    net.a.host.link_full = true;
+    net.at(net.a.host.deadline_ns);
+    Network::deliver(net.a, acks.front());
+    const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn);
+    EXPECT_GT(a->req.messages_done, 0u);
+    EXPECT_EQ(a->req.messages_sent, a->req.messages_done);
+    net.filter = nullptr;
+    net.a.host.link_full = false;
+    net.a.device.link_ready();
+    net.settle();
+    expect_good(p.a, 3);
+    EXPECT_EQ(a->req.messages_sent, 3u);
+}
+
 TEST_F(Credits, WhatIsSentAgainCountsOnce)
 {
     Options options;
