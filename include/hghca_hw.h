@@ -1400,11 +1400,11 @@ HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
 	X(rx_qp_state,			"those of rx_unknown_qp whose QP does not receive now") \
 	X(rx_wrong_service,		"those of rx_unknown_qp for a QP of another service") \
 	X(rx_bad_source,		"those of rx_bad_address from another than the peer") \
-	X(rx_bad_destination,		"those of rx_bad_address to another address than the QP's") \
-	X(rx_unknown_opcode,		"requests refused, datagrams dropped: unknown opcode") \
-	X(rx_opcode_sequence,		"requests refused, UC messages cut short: opcode out of turn") \
+	X(rx_bad_destination,		"those of rx_bad_address to another of the port's") \
+	X(rx_unknown_opcode,		"requests, datagrams with an unknown opcode") \
+	X(rx_opcode_sequence,		"requests refused, UC messages cut: opcode out of turn") \
 	X(rx_bad_pad,			"requests refused: padding in the middle of a message") \
-	X(rx_bad_length,		"requests refused, datagrams dropped: length against the MTU") \
+	X(rx_bad_length,		"requests, datagrams with a length against the MTU") \
 	X(rx_bad_syndrome,		"acknowledgements dropped: reserved AETH syndrome") \
 	X(rx_bad_response,		"responses that did not fit their request: the QP failed") \
 	X(rx_pause,			"pause frames obeyed, those of single priorities among them") \
