@@ -79,20 +79,20 @@ for kind, rules in EACH:
 def under_traffic(rig):
     """Rules come and go while messages do; the last are that there are none."""
     port = rig.next_port()
-    arguments = ("ipv4", "-m 1024", 8192, 4000, port)
-    with weather(rig, "delay,us=500,frames=roce") as done:
+    arguments = ("ipv4", "-m 1024", 8192, 1000, port)
+    with weather(rig, "delay,us=5000,frames=roce") as done:
         server = rig.start(command("ibv_rc_pingpong", rig.server, *arguments), rig.server)
         rig.wait_listening(port, rig.server, server, "tcp")
         client = rig.start(command("ibv_rc_pingpong", rig.client, *arguments) + f" {rig.server.address}")
         for kind, rules in EACH:
             count = read(rig, "fault-counts")[kind]
-            write(rig, "faults", f"{rules};delay,us=500,frames=roce")
+            write(rig, "faults", f"{rules};delay,us=5000,frames=roce")
             rig.wait_until(lambda kind=kind, count=count: read(rig, "fault-counts")[kind] > count or not client.running(),
                            f"frames {kind}", timeout=60)
             expect(client.running(), f"the traffic was over before `{rules}`")
     for end in (client, server):
         result = succeeded("ibv_rc_pingpong", end.wait(rig.left()))
-        expect("invalid data" not in result.output and "4000 iters in " in result.stdout, result.output[-400:])
+        expect("invalid data" not in result.output and "1000 iters in " in result.stdout, result.output[-400:])
     expect({kind for kind, _ in EACH} <= set(done), f"not everything was done: {done}")
 
 
