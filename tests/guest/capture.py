@@ -6,7 +6,6 @@ import re
 import tempfile
 from pathlib import Path
 
-from hghca_lib import cache
 from hghca_lib.guest import GuestError
 
 from data import run_program
@@ -171,7 +170,7 @@ def flipped(rig):
 @test("capture: files over QMP", **OURS)
 def files_over_qmp(rig):
     """Another file, none, one that cannot be, one that is somebody else's, and one that has got too long."""
-    guest, folder = rig.guest, Path(tempfile.mkdtemp(prefix="capture-", dir=cache.root()))
+    guest, folder = rig.guest, Path(tempfile.mkdtemp(prefix="hghca-capture-"))
 
     def ping(size=100):
         rig.run(f"ping -n -c 1 -W 5 -s {size} {rig.server.address}")

@@ -6,9 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hghca_lib import cache
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "wire"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
 import frames  # noqa: E402
 
 # A file of the tests gets no longer: property pcap-size.
@@ -37,7 +35,7 @@ class Recorder:
         self.folder = None
 
     def __enter__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="capture-", dir=cache.root()))
+        self.folder = Path(tempfile.mkdtemp(prefix="hghca-capture-"))
         files = {hca: self.folder / f"hca{hca}.pcapng" for hca in self.hcas}
         for hca, file in files.items():
             capture(self.guest, hca, file)

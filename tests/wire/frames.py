@@ -18,7 +18,7 @@ from pathlib import Path
 from hghca_lib import buildroot
 from hghca_lib.errors import ToolError
 
-import xrc
+import extended
 from pcapng import IN, OUT
 
 HERE = Path(__file__).resolve().parent
@@ -135,7 +135,7 @@ def decode_xrc(path):
     """The Findings of the XRC packets of a capture, taken for those of RC."""
     findings = Findings()
     with tempfile.TemporaryDirectory() as folder:
-        numbers = xrc.extract(path, Path(folder) / "xrc.pcapng")
+        numbers = extended.extract(path, Path(folder) / "xrc.pcapng")
         for row in Judges(folder).tshark("xrc.pcapng"):
             fields = dict(zip(FIELDS, row, strict=True))
             take(findings, {**fields, "frame.number": numbers[int(fields["frame.number"]) - 1]})
@@ -176,7 +176,7 @@ def take_packet(findings, fields, where):
     findings.opcodes[(int(fields["frame.packet_flags_direction"] or "0", 0), opcode)] += 1
     if opcode == CNP:
         findings.explained[CNP_REASON] += 1
-    elif xrc.is_xrc(opcode):
+    elif extended.is_xrc(opcode):
         findings.explained[XRC_REASON] += 1
     elif not fields["infiniband.invariant.crc"]:
         findings.wrong.append(f"{where}: opcode {opcode:#04x}, not decoded up to its ICRC")
