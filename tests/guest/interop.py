@@ -126,10 +126,14 @@ both_ways("NVMe over Fabrics, data written, read and compared", nvme, limit_s=12
 both_ways("NVMe over Fabrics, fio", nvme_fio, limit_s=120)
 
 
-def data(rig, cases=""):
+# All but what takes regions of 2 GiB, of which rxe has none, huge pages, and what is about CQs alone.
+CASES = "send immediate =write =read random gather inline lists atomics another"
+
+
+def data(rig, cases=CASES):
     """The program has both ends; the peer's namespace is told by its name."""
     here, there = [f"{side.device} {side.gid('ipv4')}" for side in (rig.client, rig.server)]
-    run_program(rig, "datacheck", f"{here} {there} {rig.server.netns or 'first'} {cases}", timeout=100)
+    run_program(rig, "datacheck", f"{here} {there} {rig.server.netns or 'first'} -- {cases}", timeout=100)
 
 
 both_ways("data: all operations, sizes and shapes", data, machine=BESIDE, limit_s=120)
@@ -143,8 +147,8 @@ WEATHERS = {
     "reordering": "delay 1ms reorder 75% 25%",
     "duplicates": "duplicate 5%",
     "corruption": "corrupt 2%",
-    "delay with jitter": "delay 3ms 2ms",
-    "all at once": "delay 1ms 1ms loss 1% duplicate 1% corrupt 1%",
+    "delay with jitter": "delay 2ms 1ms",
+    "all at once": "delay 1ms 100us loss 1% duplicate 1% corrupt 1%",
 }
 SEEDS = 7, 11
 NETEM = """
@@ -179,26 +183,31 @@ def weather(rig, what):
 
 
 def through(rig, what):
+    """Where packets get lost, rxe asks for nothing that takes it several packets; see README.md."""
     with weather(rig, what):
-        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-e -m 1024", 16411, 100)
-        pingpong(rig, "ibv_rc_pingpong", "link-local", "-e -m 4096", 65537, 20)
-        rping(rig, "-S 20000", 50)
-        rows = perftest(rig, "ib_read_bw", f"-e -m 1024 {OUTSTANDING}", FEW)
-        expect(len(rows) == 1, f"rows: {rows}")
+        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-e -m 1024", 1024, 100)
+        pingpong(rig, "ibv_rc_pingpong", "link-local", "-e -m 4096", 4096, 50)
+        rping(rig, "-S 4000", 10)
+        programs = {"ib_read_bw": f"-e {OUTSTANDING}"}
+        if rig.client is rig.sides[0]:
+            programs |= {"ib_write_bw": "", "ib_send_bw": "-e"}
+        for program, option in programs.items():
+            rows = perftest(rig, program, f"-m 1024 -s 16384 {option}", FEW)
+            expect(len(rows) == 1, f"{program}: {rows}")
 
 
 def data_through(rig, what):
     with weather(rig, what):
-        data(rig, "-- random lists atomics")
+        data(rig, "random lists atomics" if rig.client is rig.sides[0] else "=read inline atomics")
 
 
 for weather_name, netem in WEATHERS.items():
-    both_ways(f"{weather_name}", lambda rig, what=netem: through(rig, what), limit_s=120)
+    both_ways(weather_name, lambda rig, what=netem: through(rig, what), limit_s=120)
     both_ways(f"{weather_name}, every byte compared", lambda rig, what=netem: data_through(rig, what), machine=BESIDE,
               limit_s=120)
 
 
-@test("datagrams, delay with jitter")
+@test("delay with jitter, datagrams")
 def datagrams(rig):
     with weather(rig, WEATHERS["delay with jitter"]):
         pingpong(rig, "ibv_ud_pingpong", "ipv4", "-e", 2048, 50)
