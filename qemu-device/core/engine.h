@@ -125,8 +125,6 @@ public:
 private:
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
-    // `sender`: the QP whose own datagram to a group it is, which gets no copy; 0: it is none such.
-    void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
     hghca_drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
