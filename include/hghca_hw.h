@@ -875,7 +875,7 @@ HGHCA_ASSERT_OFFSET(hghca_congestion, cnp_dscp, 0x08);
 HGHCA_ASSERT_OFFSET(hghca_congestion, gain, 0x0c);
 HGHCA_ASSERT_OFFSET(hghca_congestion, min_rate, 0x28);
 
-#define HGHCA_CONGESTION_REACT		(1U << 0)	/* packets leave ECN-capable, CNPs slow down */
+#define HGHCA_CONGESTION_REACT		(1U << 0)	/* ECN-capable, slowed down by CNPs */
 #define HGHCA_CONGESTION_NOTIFY		(1U << 1)	/* marked packets are answered by CNPs */
 
 /* SET_FLOW_CONTROL input and QUERY_FLOW_CONTROL output, extension: pause frames, both ways. */
@@ -1385,10 +1385,10 @@ HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
 	X(flow_rx_no_qp,		"frames of flow rules dropped: the QP does not receive") \
 	X(page_faults,			"PAGE_FAULT events sent") \
 	X(rx_page_absent,		"datagrams and UC messages dropped: a page was absent") \
-	X(np_ecn_marked_roce_packets,	"RoCE packets accepted that came marked: congestion experienced") \
-	X(np_cnp_sent,			"congestion notification packets sent") \
-	X(rp_cnp_handled,		"congestion notification packets that QPs have reacted to") \
-	X(rp_cnp_ignored,		"congestion notification packets dropped: reaction is off") \
+	X(np_ecn_marked_roce_packets,	"RoCE packets accepted, marked on the way") \
+	X(np_cnp_sent,			"congestion notifications sent") \
+	X(rp_cnp_handled,		"congestion notifications that QPs reacted to") \
+	X(rp_cnp_ignored,		"congestion notifications dropped: turned off") \
 	X(rx_ip_version,		"those of rx_bad_header with another IP version") \
 	X(rx_ip_header_length,		"those of rx_bad_header with IPv4 options") \
 	X(rx_ip_checksum,		"those of rx_bad_header with a wrong IPv4 checksum") \
@@ -1407,8 +1407,8 @@ HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
 	X(rx_bad_length,		"requests, datagrams with a length against the MTU") \
 	X(rx_bad_syndrome,		"acknowledgements dropped: reserved AETH syndrome") \
 	X(rx_bad_response,		"responses that did not fit their request: the QP failed") \
-	X(rx_pause,			"pause frames obeyed, those of single priorities among them") \
-	X(tx_pause,			"pause frames sent, those of single priorities among them") \
+	X(rx_pause,			"pause frames obeyed, PFC among them") \
+	X(tx_pause,			"pause frames sent, PFC among them") \
 	X(rx_mac_control,		"MAC control frames dropped: not obeyed, or unknown") \
 	X(rx_buffer_overflow,		"frames dropped: their receive buffer was full")
 

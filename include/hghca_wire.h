@@ -38,7 +38,7 @@ HGHCA_ASSERT_SIZE(hghca_vlan_tag, 4);
 #define HGHCA_VLAN_PCP_MASK		0xe000
 #define HGHCA_VLAN_ID_MASK		0x0fff
 
-/* MAC control frames that stop the peer: IEEE 802.3, annex 31B, and annex 31D for single priorities; without FCS. */
+/* MAC control that stops the peer, without FCS: IEEE 802.3, annex 31B; 31D for one priority. */
 #define HGHCA_MAC_CONTROL_ADDRESS	{ 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 }
 #define HGHCA_MAC_CONTROL_PAUSE		0x0001
 #define HGHCA_MAC_CONTROL_PFC		0x0101
@@ -78,7 +78,7 @@ HGHCA_ASSERT_SIZE(hghca_ipv4_header, 20);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, ttl, 8);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, src, 12);
 
-/* Explicit congestion notification, RFC 3168: bits 1:0 of the traffic class, which IPv4 calls TOS. */
+/* Explicit congestion notification, RFC 3168: bits 1:0 of the traffic class (IPv4: TOS). */
 #define HGHCA_ECN_MASK			0x03
 #define HGHCA_ECN_ECT0			0x02	/* ECN-capable transport */
 #define HGHCA_ECN_CE			0x03	/* congestion experienced */

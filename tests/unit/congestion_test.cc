@@ -1028,7 +1028,8 @@ TEST(CongestionIncast, TwoSendersShareAndTheQueueStaysShort)
     const double line = 40.0 * kMs * Incast::kKbps / 8'000'000;
     EXPECT_GT(all, 0.85 * line) << "the port was idle";
     // Jain's index of two: 1 when equal, 1/2 when one has all.
-    const double index = all * all / 2 / (double(net.got[0]) * double(net.got[0]) + double(net.got[1]) * double(net.got[1]));
+    const double first = double(net.got[0]), second = double(net.got[1]);
+    const double index = all * all / 2 / (first * first + second * second);
     EXPECT_GT(index, 0.9);
     EXPECT_LT(net.deepest, 400'000u);
     EXPECT_EQ(net.dropped, 0u);

@@ -53,7 +53,8 @@ protected:
     {
         for (Endpoint *e : {&nic, &far_nic}) {
             TestDriver &d = e->node.driver;
-            TestDriver::must(d.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, e->qp.qpn, HGHCA_SPECIAL_QP_RAW_ETH).status, "RAW");
+            TestDriver::must(d.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, e->qp.qpn, HGHCA_SPECIAL_QP_RAW_ETH).status,
+                             "CONF_SPECIAL_QP");
             TestDriver::must(d.set_port(Node::mac_of(e->node.number).data(), 1500,
                                         HGHCA_PORT_PROMISC | HGHCA_PORT_ALLMULTI), "SET_PORT");
             for (unsigned i = 0; i < 60; i++)
