@@ -211,7 +211,7 @@ void Engine::note(const Packet &packet, hghca_drop why)
             (counters.*counter)++;
     hghca_bth bth;
     std::memcpy(&bth, packet.head.data() + packet.arrival.layout.transport_offset, sizeof(bth));
-    PacketError error;
+    PacketError error{};
     error.time_ns = now_ns;
     error.frame_bytes = packet.arrived_bytes;
     error.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
