@@ -155,7 +155,8 @@ TEST_F(CaptureBlocks, PartsAreOneFrame)
 TEST_F(CaptureBlocks, AnyNumberOfParts)
 {
     Capture capture(sink, 0, 0);
-    for (size_t n : {Capture::kMaxParts - 4, Capture::kMaxParts - 3, Capture::kMaxParts - 2, Capture::kMaxParts, 3000}) {
+    constexpr int kMax = Capture::kMaxParts;
+    for (size_t n : {kMax - 4, kMax - 3, kMax - 2, kMax, 3000}) {
         Bytes frame = numbered(n);
         std::vector<iovec> parts;
         for (uint8_t &byte : frame)

@@ -25,8 +25,8 @@ HERE = Path(__file__).resolve().parent
 WARNING = 0x600000  # of severities in tshark; errors are higher
 AGGREGATOR = "\x01"
 FIELDS = ["frame.number", "frame.packet_flags_direction", "frame.protocols", "udp.dstport", "infiniband.bth.opcode",
-          "infiniband.invariant.crc", "infiniband.aeth.syndrome", "infiniband.mad.mgmtclass", "infiniband.mad.attributeid",
-          "_ws.malformed", "_ws.expert.severity", "_ws.expert.message"]
+          "infiniband.invariant.crc", "infiniband.aeth.syndrome", "infiniband.mad.mgmtclass",
+          "infiniband.mad.attributeid", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message"]
 # tshark's checks that are off by default; and one that is on, of how TCP gets on and not of any frame.
 CHECKS = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE",
           "tcp.analyze_sequence_numbers:FALSE"]
@@ -44,7 +44,7 @@ EXPLAINED = [
 # Of what tshark decodes the BTH alone.
 CNP = 0x81
 CNP_REASON = "tshark looks for the CNP at opcode 0x80, where A17.9.3 has it at 0x81"
-XRC_REASON = "tshark knows XRC by its opcodes alone; the packet is decoded a second time as the one of RC that it extends"
+XRC_REASON = "tshark knows XRC by its opcodes alone; the packet is decoded again as the one of RC that it extends"
 
 
 @dataclasses.dataclass
@@ -104,7 +104,7 @@ class Judges:
             argv += ["--disable-heuristic", guess]
         for field in FIELDS:
             argv += ["-e", field]
-        return [line.split("\t") for line in self.run(*argv).splitlines()]
+        return [line.split("\t") for line in self.run(*argv).split("\n") if line]
 
     def icrcs(self, name):
         return json.loads(self.run("python3", "/mnt/wire/icrc.py", f"/mnt/captures/{name}"))
@@ -148,22 +148,29 @@ def take(findings, fields):
     findings.protocols.update(set(fields["frame.protocols"].split(":")))
     if fields["infiniband.aeth.syndrome"]:
         findings.syndromes[int(fields["infiniband.aeth.syndrome"], 0)] += 1
-    if fields["infiniband.mad.mgmtclass"] and int(fields["infiniband.mad.mgmtclass"], 0) == CM_CLASS:
-        findings.cm[int(fields["infiniband.mad.attributeid"], 0)] += 1
+    if int(fields["infiniband.mad.mgmtclass"] or "0", 0) == CM_CLASS:
+        findings.cm[int(fields["infiniband.mad.attributeid"] or "0", 0)] += 1
     where = f"frame {fields['frame.number']} ({fields['frame.protocols']})"
     if fields["_ws.malformed"]:
         findings.wrong.append(f"{where}: malformed")
+    take_warnings(findings, fields, where)
+    if RDMA.match(fields["frame.protocols"]) and fields["udp.dstport"] == ROCE_PORT:
+        take_packet(findings, fields, where)
+
+
+def take_warnings(findings, fields, where):
+    """Book what tshark's experts say of a frame."""
     severities = [int(word, 0) for word in fields["_ws.expert.severity"].split(AGGREGATOR) if word]
     messages = fields["_ws.expert.message"].split(AGGREGATOR) if severities else []
     for severity, message in zip(severities, messages, strict=True):
-        if severity >= WARNING:
-            reason = next((reason for words, reason in EXPLAINED if re.search(words, f"{fields['frame.protocols']}: {message}")), None)
-            if reason:
-                findings.explained[reason] += 1
-            else:
-                findings.wrong.append(f"{where}: {message}")
-    if RDMA.match(fields["frame.protocols"]) and fields["udp.dstport"] == ROCE_PORT:
-        take_packet(findings, fields, where)
+        if severity < WARNING:
+            continue
+        line = f"{fields['frame.protocols']}: {message}"
+        reason = next((reason for words, reason in EXPLAINED if re.search(words, line)), None)
+        if reason:
+            findings.explained[reason] += 1
+        else:
+            findings.wrong.append(f"{where}: {message}")
 
 
 def take_packet(findings, fields, where):
