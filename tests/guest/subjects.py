@@ -72,7 +72,7 @@ class Hghca:
             prepare(rig.guests[-1], RXE_ON_VIRTIO, "rxe")
             if rig.machine == BESIDE:
                 prepare(rig.guests[0], HCA_AWAY, "the HCA's namespace")
-                first.netns = "b"
+                first.netns, first.yields = "b", True
             return first, Side("rxe0", "10.10.0.2", rig.guests[-1], yields=True)
         if len(rig.guests) == 2:
             return first, Side("hghca0", "10.10.0.2", rig.guests[1])
