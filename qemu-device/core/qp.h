@@ -146,7 +146,7 @@ struct Reply {
     uint64_t va;
     uint32_t length;     // bytes left
     uint32_t pd;         // READ: of the key
-    uint64_t value;      // atomic: the value before
+    uint64_t value;      // atomic: the value before; READ: 1 when it was asked for again, otherwise 0
     bool first;          // READ: nothing was sent yet
 };
 

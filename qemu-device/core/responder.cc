@@ -10,6 +10,12 @@
 
 namespace hghca {
 
+namespace {
+
+constexpr uint64_t kAskedAgain = 1;   // Reply::value of a READ
+
+}  // namespace
+
 struct Responder::Refusal {
     uint8_t nak;
     uint8_t event;       // hghca_event_type, or 0
@@ -512,16 +518,18 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
     if (psn_distance(s.expected_psn, h.psn) < psns)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
-    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK, h.psn, s.msn, h.rkey, h.va,
-                      length, peer_.pd, 0, true};
+    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK, h.psn, s.msn, h.rkey, h.va, length, peer_.pd, kAskedAgain, true};
     for (uint8_t i = 0; i < s.reply_count; i++) {
         Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
         if (due.kind == ReplyKind::Read) {
             const uint32_t left = std::max(1u, uint32_t((uint64_t(due.length) + qp.a.mtu - 1) / qp.a.mtu));
             if (psn_add(due.psn, left) == end_psn) {
                 // The same READ, not yet sent to its end: at most, start over.
-                if (psn_distance(end_psn, h.psn) > left)
+                if (psn_distance(end_psn, h.psn) > left) {
+                    const uint64_t asked_again = due.value;
                     due = again;
+                    due.value = asked_again;
+                }
                 return;
             }
         }
@@ -771,6 +779,14 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     }
     if (sent == Sent::Blocked)
         return Turn::Blocked;
+    if (sent == Sent::Unreadable && reply.value == kAskedAgain &&
+        !engine_.device.memory->check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead)) {
+        // A duplicate that came late: the peer may have had its answer, and done with the key. As when it had come
+        // later still, nobody is told.
+        s.reply_head = uint8_t((s.reply_head + 1) % s.replies.size());
+        s.reply_count--;
+        return Turn::More;
+    }
     if (sent == Sent::Unreadable) {
         // IBA vol 1, 9.7.4.1.5: the region has gone since the request was checked.
         // A NAK in the place of the response; nothing after it.
