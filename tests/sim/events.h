@@ -27,9 +27,7 @@ struct Event {
 class EventQueue {
 public:
     bool empty() const { return heap_.empty(); }
-    size_t size() const { return heap_.size(); }
-    uint64_t next_ns() const { return heap_.front().at_ns; }
-    uint64_t total() const { return order_; }
+    const Event &next() const { return heap_.front(); }
 
     void put(uint64_t at_ns, Event::Kind kind, uint32_t who, void *what = nullptr)
     {

@@ -172,6 +172,8 @@ bool Fabric::suffer(Frame &frame, uint64_t &late_ns)
         delayed++;
         late_ns = random_.below(faults.delay_ns);
     }
+    if (random_.chance(faults.mark) && set_congestion_experienced(frame))
+        marks++;
     if (random_.chance(faults.corrupt)) {
         corrupted++;
         // Up to three bits: a CRC of 32 bits finds them all. Not in the MACs, which it does not cover, nor in what

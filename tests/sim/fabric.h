@@ -15,6 +15,7 @@ namespace hghca::sim {
 // What happens to frames on their way, each in so many of a million cases.
 struct Faults {
     uint32_t drop = 0, duplicate = 0, reorder = 0, delay = 0, corrupt = 0, truncate = 0;
+    uint32_t mark = 0;                // congestion experienced, where the sender takes part
     uint64_t reorder_ns = 10'000;     // behind those of as long
     uint64_t delay_ns = 1'000'000;    // at most
     bool any() const { return drop || duplicate || reorder || delay || corrupt || truncate; }

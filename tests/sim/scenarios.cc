@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <unistd.h>
+
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdio>
 
 #include "simulation.h"
@@ -12,6 +12,30 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint32_t kQpnsBetween = 64;   // the QPs before a reset and those behind it
+
+// False: the device has none.
+bool turn_on_congestion_control([[maybe_unused]] Simulation &sim)
+{
+#ifdef HGHCA_CAP_CONGESTION
+    for (auto &machine : sim.world.machines)
+        machine->turn_on_congestion_control();
+    return true;
+#else
+    return false;
+#endif
+}
+
+// Of this process, at the moment.
+double resident_bytes()
+{
+    unsigned long long size = 0, resident = 0;
+    if (FILE *file = std::fopen("/proc/self/statm", "r")) {
+        if (std::fscanf(file, "%llu %llu", &size, &resident) != 2)
+            resident = 0;
+        std::fclose(file);
+    }
+    return double(resident) * double(sysconf(_SC_PAGESIZE));
+}
 
 uint32_t psn_near_wrap(Random &random)
 {
@@ -139,6 +163,8 @@ void make_mix(Simulation &sim, const Mix &mix)
             c.cache_entries = uint32_t(random.between(1, 8));
     }
     sim.build(shape, configs);
+    if (random.one_in(3))
+        turn_on_congestion_control(sim);
     if (mix.counters)
         for (auto &machine : sim.world.machines)
             sim.traffic.add_counter(*machine);
@@ -162,6 +188,7 @@ Faults any_faults(Random &random, uint32_t percent)
     f.delay = up_to(random, percent / 4);
     f.corrupt = up_to(random, percent);
     f.truncate = up_to(random, percent);
+    f.mark = up_to(random, 50);
     return f;
 }
 
@@ -362,7 +389,7 @@ void make_stream(Simulation &sim)
     c.qps = 8;
     sim.build(shape, {c});
     for (uint32_t i = 0; i + 1 < shape.hosts; i += 2) {
-        SideConfig a = stream(16384, 4000), b = a;
+        SideConfig a = stream(16384, 40'000), b = a;
         b.initiates = false;
         Side &left = sim.traffic.add_side(*sim.world.machines[i], a);
         Side &right = sim.traffic.add_side(*sim.world.machines[i + 1], b);
@@ -374,8 +401,6 @@ void make_stream(Simulation &sim)
 void make_incast(Simulation &sim)
 {
     const uint32_t senders = sim.options.hosts ? sim.options.hosts - 1 : 64;
-    if (sim.options.congestion_control)
-        fail("the device has no congestion control");
     Fabric::Shape shape;
     shape.hosts = senders + 1;
     shape.per_leaf = 128;
@@ -384,6 +409,8 @@ void make_incast(Simulation &sim)
     c.mrs = senders * 8;
     c.memory_bytes = 64u << 20;
     sim.build(shape, {c});
+    if (sim.options.congestion_control && !turn_on_congestion_control(sim))
+        fail("the device has no congestion control");
     constexpr uint32_t kBytes = 65536, kRequests = 60;
     for (uint32_t i = 0; i < senders; i++) {
         SideConfig a = stream(kBytes, kRequests), b = a;
@@ -414,11 +441,12 @@ void make_incast(Simulation &sim)
         char line[300];
         std::snprintf(line, sizeof(line),
                       "%u senders: %.1f Gb/s of data, Jain's index %.3f, queue %.0f KB on the average, %.0f KB at most, "
-                      "%llu of %llu frames lost to a full queue, %u connections failed",
+                      "%llu of %llu frames lost to a full queue, %llu marked, %u connections failed",
                       n, bytes * 8 / double(end_ns - start_ns), sum * sum / (n * squares),
                       double(port.depth_sum) / double(port.frames) / 1000, double(port.depth_max) / 1000,
                       static_cast<unsigned long long>(port.overflows),
-                      static_cast<unsigned long long>(port.frames + port.overflows), failed);
+                      static_cast<unsigned long long>(port.frames + port.overflows),
+                      static_cast<unsigned long long>(port.marks), failed);
         result.report = line;
     };
 }
@@ -435,7 +463,9 @@ void make_scale(Simulation &sim)
     c.qps = 4 * kPairs + 16;
     c.mrs = 12 * kPairs + 64;
     c.memory_bytes = 16u << 20;
+    const double before = resident_bytes();
     sim.build(shape, {c});
+    const double with_hosts = resident_bytes();
     for (uint32_t i = 0; i < hosts; i++)
         for (uint32_t n = 0; n < kPairs; n++) {
             SideConfig a = stream(4096, std::max(4u, 200'000 / (hosts * kPairs))), b = a;
@@ -446,6 +476,15 @@ void make_scale(Simulation &sim)
             sim.traffic.start(left, sim.now() + sim.random.below(10'000));
         }
     sim.traffic.faulty = true;
+    const double with_qps = resident_bytes();
+    sim.summary = [=](Result &result) {
+        char line[200];
+        std::snprintf(line, sizeof(line),
+                      "%u hosts, %u QPs: %.0f KB a host, %.1f KB a QP with its queues and memory, %.0f MB at the end",
+                      hosts, hosts * kPairs * 2, (with_hosts - before) / hosts / 1000,
+                      (with_qps - with_hosts) / (hosts * kPairs * 2) / 1000, resident_bytes() / 1e6);
+        result.report = line;
+    };
 }
 
 }  // namespace
