@@ -45,10 +45,8 @@ Config Machine::device_config(FakeHost &host, uint32_t number, const MachineConf
     c.mac = mac_of(number);
     c.cache_entries = config.cache_entries;
     c.device_memory = host.on_device();
-#ifdef HGHCA_CAP_CONGESTION
     // A timer of virtual time costs nothing, so packets need not go in bursts.
     c.pace_grain_ns = 500;
-#endif
     return c;
 }
 

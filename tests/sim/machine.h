@@ -100,13 +100,11 @@ public:
 
     // Reset, and all that a driver does when it starts.
     void start();
-#ifdef HGHCA_CAP_CONGESTION
     // Until the next reset.
     void turn_on_congestion_control()
     {
         driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
     }
-#endif
     // Memory for a queue or a block; with `writable` the device may write to it.
     void allow_dma(uint64_t dma, uint64_t bytes);
 
