@@ -218,7 +218,8 @@ std::string quoted(std::string_view text)
 {
     // What a user has mistyped is told, not a whole file.
     constexpr size_t kMost = 40;
-    std::string out = "'" + std::string(text.substr(0, kMost));
+    std::string out("'");
+    out.append(text.substr(0, kMost));
     return out + (text.size() > kMost ? "...'" : "'");
 }
 
@@ -246,7 +247,7 @@ bool read_word(std::string_view text, std::string_view fault, FaultRule &rule, u
     const Word *word = std::find_if(std::begin(kWords), std::end(kWords),
                                     [&](const Word &known) { return known.name == name && fits(known); });
     if (word == std::end(kWords)) {
-        error = "'" + std::string(fault) + "' has no word " + quoted(name) + "; it has " + names_of(kWords, fits);
+        error = quoted(fault) + " has no word " + quoted(name) + "; it has " + names_of(kWords, fits);
         return false;
     }
     const unsigned place = 1u << (word - std::begin(kWords));
@@ -258,7 +259,7 @@ bool read_word(std::string_view text, std::string_view fault, FaultRule &rule, u
     if (sign == text.size() || !word->read(text.substr(sign + 1), rule)) {
         error = quoted(text) + ": '" + std::string(name) + "' takes " + std::string(word->values);
         if (name == "opcode")
-            error += " " + names_of(kOpcodeNames, kAll);
+            error.append(" ").append(names_of(kOpcodeNames, kAll));
         return false;
     }
     return true;
