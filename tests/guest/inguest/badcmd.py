@@ -35,7 +35,7 @@ QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0x
 READ_MGM, WRITE_MGM, MGID_HASH = 0x025, 0x026, 0x027
 FLOW_ATTACH, FLOW_DETACH, MODERATE_CQ, RESUME_QP, CLEAR_MTT = 0xE05, 0xE06, 0xE07, 0xE08, 0xE09
 CREATE_RSS, DESTROY_RSS, SET_CONGESTION, QUERY_CONGESTION = 0xE0A, 0xE0B, 0xE0C, 0xE0D
-SET_FLOW_CONTROL, QUERY_FLOW_CONTROL = 0xE0E, 0xE0F
+SET_FLOW_CONTROL, QUERY_FLOW_CONTROL, READ_ERROR_BUFFER = 0xE0E, 0xE0F, 0xE10
 SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
 GROUP_OPS = [READ_MGM, WRITE_MGM, MGID_HASH]
 FLOW_OPS = [FLOW_ATTACH, FLOW_DETACH]
@@ -47,11 +47,12 @@ COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
              CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *GROUP_OPS, *COUNTER_OPS,
-             *FLOW_OPS, *PAGING_OPS, *RSS_OPS, *CONGESTION_OPS, *FLOW_CONTROL_OPS, MODERATE_CQ]
+             READ_ERROR_BUFFER, *FLOW_OPS, *PAGING_OPS, *RSS_OPS, *CONGESTION_OPS, *FLOW_CONTROL_OPS, MODERATE_CQ]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
 MPT_REGION = 1 << 8
+CAP_STATS = 1 << 6
 CAP_SRQ = 1 << 7
 CAP_QP_COUNTERS = 1 << 12
 CAP_MULTICAST = 1 << 11
@@ -553,6 +554,19 @@ class Tests:
         self.expect(wrong, "QUERY_FLOW_CONTROL", OK, QUERY_FLOW_CONTROL, out_param=self.box.dma[1], modifier=1)
         if self.box.get(1)[:0x18] != box():
             wrong.append("QUERY_FLOW_CONTROL has not given what was set")
+
+    def test_error_buffer(self, wrong):
+        "the error buffer without and with the capability, and nowhere to put it"
+        self.init(wrong, caps=0)
+        self.expect(wrong, "without the capability", BAD_OP, READ_ERROR_BUFFER, out_param=self.box.dma[1])
+        self.device.reset()
+        self.init(wrong, caps=CAP_STATS)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, READ_ERROR_BUFFER, out_param=NOWHERE)
+        self.expect(wrong, "another op_modifier", BAD_PARAM, READ_ERROR_BUFFER, out_param=self.box.dma[1], op_modifier=1)
+        self.expect(wrong, "from any number on", OK, READ_ERROR_BUFFER, out_param=self.box.dma[1], modifier=0xffffffff)
+        total, first, count = struct.unpack(">QQI", self.box.get(1)[:0x14])
+        if (total, first, count) != (0, 0, 0):
+            wrong.append(f"a device without a packet tells of {total}, {count} from {first} on")
 
     def test_on_demand(self, wrong):
         "commands of regions on demand without and with the capability, and what must be refused"
