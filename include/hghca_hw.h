@@ -1292,7 +1292,7 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(REQUEST,		37,	"request that the QP does not take, or not so many of") \
 	X(ACCESS,		38,	"remote access error") \
 	X(OPERATION,		39,	"receive WQE, or what it names, is at fault") \
-	X(CNP,			40,	"congestion notification without BECN, or of another length")
+	X(CNP,			40,	"CNP without BECN, or of another length")
 
 enum hghca_drop {
 	HGHCA_DROP_NONE,

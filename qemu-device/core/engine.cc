@@ -22,7 +22,8 @@ uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
       scheduler(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), flow_control(*this),
-      page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
+      page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this), completer(*this), responder(*this),
+      unreliable(*this), datagrams(*this), raw(*this)
 {
 }
 

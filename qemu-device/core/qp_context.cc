@@ -313,7 +313,8 @@ bool plausible(const Qp &qp, uint32_t qpn, const QpLimits &limits)
     std::memcpy(&state, &qp.state, sizeof(state));
     return state >= HGHCA_QP_STATE_INIT && state <= HGHCA_QP_STATE_ERR &&
            is_bool(qp.comm_est_sent) && is_bool(qp.drained_sent) && plausible_attributes(qp.a, qpn, limits) &&
-           plausible_pace(qp.pace) && plausible_congestion(qp.congestion) && plausible_requester(qp.req, qp.a.sq) && plausible_responder(qp.resp);
+           plausible_pace(qp.pace) && plausible_congestion(qp.congestion) && plausible_requester(qp.req, qp.a.sq) &&
+           plausible_responder(qp.resp);
 }
 
 }  // namespace hghca
