@@ -151,6 +151,7 @@ WEATHERS = {
     "delay with jitter": "delay 2ms 1ms",
     "all at once": "delay 1ms 100us loss 1% duplicate 1% corrupt 1%",
 }
+JITTER = re.compile(r"delay \S+ \S+s\b")
 SEEDS = 7, 11
 NETEM = """
 set -e
@@ -225,8 +226,12 @@ def through(rig, what):
 
 
 def data_through(rig, what):
+    """With delays that differ packets overtake each other, and rxe asks for no long READs; see README.md."""
+    cases = "random lists atomics"
+    if rig.client is rig.sides[1]:
+        cases = "inline atomics" if JITTER.search(what) else "=read inline atomics"
     with weather(rig, what):
-        data(rig, "random lists atomics" if rig.client is rig.sides[0] else "=read inline atomics")
+        data(rig, cases)
 
 
 for weather_name, netem in WEATHERS.items():
