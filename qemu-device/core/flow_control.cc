@@ -155,7 +155,7 @@ void FlowControl::settle()
 bool FlowControl::takes(const FrameView &frame)
 {
     std::array<uint8_t, kMaxHeader> head{};
-    hghca_eth_header eth;
+    hghca_eth_header eth{};
     if (frame.length < sizeof(eth))
         return false;
     frame.copy(0, &eth, sizeof(eth));
