@@ -50,6 +50,15 @@ private:
 
 static_assert(hghca::kDeviceMemoryBase == HGHCA_DEVICE_MEMORY_BASE);
 
+hghca::ReceiveBuffer make_buffer(const hghca_receive_buffer &in)
+{
+    hghca::ReceiveBuffer buffer;
+    buffer.drain_mbps = in.drain_mbps;
+    if (in.bytes)
+        buffer.bytes = in.bytes;
+    return buffer;
+}
+
 hghca::Config make_config(const hghca_config &in)
 {
     hghca::Config config{};
@@ -58,6 +67,7 @@ hghca::Config make_config(const hghca_config &in)
     config.cache_entries = in.cache_entries;
     if (in.budget_bytes)
         config.budget_bytes = in.budget_bytes;
+    config.receive_buffers = {make_buffer(in.roce_buffer), make_buffer(in.other_buffer)};
     config.device_memory = {in.device_memory, in.device_memory_bytes};
     return config;
 }

@@ -33,7 +33,8 @@ struct FaultName {
 
 constexpr FaultName kFaults[] = {
     {"drop", Fault::Drop},   {"duplicate", Fault::Duplicate}, {"reorder", Fault::Reorder},
-    {"delay", Fault::Delay}, {"corrupt", Fault::Corrupt},     {"truncate", Fault::Truncate},
+    {"delay", Fault::Delay}, {"corrupt", Fault::Corrupt},     {"mark", Fault::Mark},
+    {"truncate", Fault::Truncate},
 };
 
 // Of whatever service: IBA vol 1, table 38.
@@ -346,6 +347,8 @@ FrameMarks marks_of(const iovec *parts, int count)
         at += sizeof(hghca_vlan_tag);
         type = get16(at - 2);
     }
+    marks.network = at;
+    marks.ipv6 = type == HGHCA_ETH_TYPE_IPV6;
     size_t ip_end = at;
     if (type == HGHCA_ETH_TYPE_IPV6 && head[at + offsetof(hghca_ipv6_header, next_header)] == HGHCA_IP_UDP) {
         ip_end += sizeof(hghca_ipv6_header) + get16(at + offsetof(hghca_ipv6_header, length));

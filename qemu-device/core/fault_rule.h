@@ -17,7 +17,7 @@
 
 namespace hghca {
 
-enum class Fault : uint8_t { Drop, Duplicate, Reorder, Delay, Corrupt, Truncate };
+enum class Fault : uint8_t { Drop, Duplicate, Reorder, Delay, Corrupt, Mark, Truncate };
 
 // From the device to the link, and from the link to the device.
 enum class Direction : uint8_t { Tx, Rx };
@@ -27,6 +27,8 @@ enum class Direction : uint8_t { Tx, Rx };
 struct FrameMarks {
     size_t bytes;
     bool roce;
+    bool ipv6;
+    size_t network;   // offset of the IP header
     size_t bth;       // offset of the BTH
     size_t end;       // offset of what follows the ICRC: padding of the link, or nothing
     uint8_t opcode;

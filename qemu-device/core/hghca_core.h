@@ -39,11 +39,19 @@ struct hghca_host_ops {
 	void (*trace)(void *opaque, enum hghca_trace_level level, const char *text);
 };
 
+/* Where frames of a class wait that come faster than the device takes them. */
+struct hghca_receive_buffer {
+	uint32_t drain_mbps;		/* so fast it takes them; 0: at once, and none ever waits */
+	uint32_t bytes;			/* of waiting frames; 0: the default */
+};
+
 struct hghca_config {
 	uint8_t mac[6];
 	uint64_t node_guid;		/* 0: EUI-64 from the MAC */
 	uint32_t cache_entries;		/* 0: no limit */
 	uint64_t budget_bytes;		/* 0: the default */
+	struct hghca_receive_buffer roce_buffer;
+	struct hghca_receive_buffer other_buffer;
 	uint8_t *device_memory;		/* the caller's, for as long as the core lives */
 	uint64_t device_memory_bytes;	/* 0: none; a power of two, 4096 to HGHCA_DEVICE_MEMORY_MAX */
 };

@@ -43,6 +43,15 @@ struct Corruptible {
     size_t gap;   // a byte that is not covered: annex A17.3.3 takes that of FECN and BECN for ones
 };
 
+// RFC 1624: the word that the checksum covers has grown by `growth`.
+void update_checksum(uint8_t *checksum, uint16_t growth)
+{
+    const uint32_t sum = uint32_t(uint16_t(~(checksum[0] << 8 | checksum[1]))) + growth;
+    const auto folded = uint16_t(~((sum & 0xffff) + (sum >> 16)));
+    checksum[0] = uint8_t(folded >> 8);
+    checksum[1] = uint8_t(folded);
+}
+
 // The bytes without what the link has padded a RoCE packet with.
 size_t whole_bytes(const FrameMarks &marks) { return marks.roce ? marks.end : marks.bytes; }
 
@@ -141,6 +150,8 @@ bool Weather::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &cop
         return delay(rule, frame, dice);
     case Fault::Corrupt:
         return corrupt(rule, frame, dice);
+    case Fault::Mark:
+        return mark(frame);
     case Fault::Truncate:
         return truncate(rule, frame, dice);
     }
@@ -189,6 +200,26 @@ bool Weather::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
         bytes[place.byte(bit)] ^= uint8_t(1u << bit % 8);
     }
     counts_.corrupted++;
+    return true;
+}
+
+// As a switch does whose queue is long (RFC 3168, 5): congestion experienced, if the sender has said that it heeds that.
+bool Weather::mark(Frame &frame)
+{
+    if (!frame.marks.roce)
+        return false;
+    uint8_t *ip = own(frame).data() + frame.marks.network;
+    // Bits 1:0 of the traffic class.
+    const unsigned shift = frame.marks.ipv6 ? 4 : 0;
+    uint8_t &byte = ip[1];
+    const uint8_t before = byte;
+    const uint8_t ecn = before >> shift & HGHCA_ECN_MASK;
+    if (!ecn || ecn == HGHCA_ECN_CE)
+        return false;
+    byte = uint8_t(before | HGHCA_ECN_CE << shift);
+    if (!frame.marks.ipv6)
+        update_checksum(ip + offsetof(hghca_ipv4_header, checksum), uint16_t(byte - before));
+    counts_.marked++;
     return true;
 }
 

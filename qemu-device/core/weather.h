@@ -26,6 +26,7 @@ namespace hghca {
     X(reordered)                                                                                                     \
     X(delayed)                                                                                                       \
     X(corrupted)                                                                                                     \
+    X(marked)                                                                                                        \
     X(truncated)                                                                                                     \
     X(overflowed) /* lost: too much was held back already */                                                         \
     X(purged)     /* lost: held back when the link went down or the device was reset */
@@ -141,6 +142,7 @@ private:
     bool duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice);
     bool delay(const FaultRule &rule, Frame &frame, Dice &dice);
     bool corrupt(const FaultRule &rule, Frame &frame, Dice &dice);
+    bool mark(Frame &frame);
     bool truncate(const FaultRule &rule, Frame &frame, Dice &dice);
     static uint64_t wait_ns(const FaultRule &rule, Dice &dice);
     static Bytes &own(Frame &frame);

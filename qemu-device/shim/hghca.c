@@ -4,6 +4,7 @@
  *
  *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
+ *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
  *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
  *
  * docs/hardware-interface.rst of the project describes the device.
@@ -32,6 +33,9 @@
 #define HGHCA_BUDGET_DEFAULT    (4 * MiB)
 #define HGHCA_BUDGET_MAX        (1 * GiB)
 #define HGHCA_MEMORY_DEFAULT    (1 * MiB)
+#define HGHCA_BUFFER_DEFAULT    (512 * KiB)
+#define HGHCA_BUFFER_MIN        (16 * KiB)
+#define HGHCA_BUFFER_MAX        (64 * MiB)
 #define HGHCA_MEMORY_MIN        (4 * KiB)
 
 /* ------------------------------------------------------------------ */
@@ -261,6 +265,16 @@ static void hghca_init_bars(HghcaState *s)
     pci_register_bar(pci, HGHCA_BAR_MSIX, type, &s->msix);
 }
 
+static bool hghca_check_buffer(uint64_t bytes, const char *name, Error **errp)
+{
+    if (bytes < HGHCA_BUFFER_MIN || bytes > HGHCA_BUFFER_MAX) {
+        error_setg(errp, "property '%s' must be from 16 KiB to 64 MiB, not %" PRIu64 " bytes",
+                   name, bytes);
+        return false;
+    }
+    return true;
+}
+
 static bool hghca_check_properties(HghcaState *s, Error **errp)
 {
     if (!s->budget_bytes || s->budget_bytes > HGHCA_BUDGET_MAX) {
@@ -272,6 +286,10 @@ static bool hghca_check_properties(HghcaState *s, Error **errp)
                             s->memory_bytes > HGHCA_DEVICE_MEMORY_MAX)) {
         error_setg(errp, "property 'device-memory' must be 0 or a power of two from 4 KiB to 8 MiB,"
                    " not %" PRIu64 " bytes", s->memory_bytes);
+        return false;
+    }
+    if (!hghca_check_buffer(s->roce_buffer_bytes, "roce-buffer", errp) ||
+        !hghca_check_buffer(s->other_buffer_bytes, "other-buffer", errp)) {
         return false;
     }
     if (is_multicast_ether_addr(s->nic_conf.macaddr.a)) {
@@ -287,6 +305,8 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
         .node_guid = s->node_guid,
         .cache_entries = s->cache_entries,
         .budget_bytes = s->budget_bytes,
+        .roce_buffer = { s->roce_drain_mbps, s->roce_buffer_bytes },
+        .other_buffer = { s->other_drain_mbps, s->other_buffer_bytes },
         .device_memory = s->memory_bytes ? memory_region_get_ram_ptr(&s->memory) : NULL,
         .device_memory_bytes = s->memory_bytes,
     };
@@ -469,6 +489,10 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_SIZE("budget", HghcaState, budget_bytes, HGHCA_BUDGET_DEFAULT),
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
     DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
+    DEFINE_PROP_UINT32("roce-drain", HghcaState, roce_drain_mbps, 0),
+    DEFINE_PROP_SIZE("roce-buffer", HghcaState, roce_buffer_bytes, HGHCA_BUFFER_DEFAULT),
+    DEFINE_PROP_UINT32("other-drain", HghcaState, other_drain_mbps, 0),
+    DEFINE_PROP_SIZE("other-buffer", HghcaState, other_buffer_bytes, HGHCA_BUFFER_DEFAULT),
     DEFINE_PROP_UINT32("pcap-snaplen", HghcaState, capture_snap_bytes, 0),
     DEFINE_PROP_SIZE("pcap-size", HghcaState, capture_max_bytes, 0),
 };

@@ -41,6 +41,10 @@ struct HghcaState {
     uint64_t node_guid;
     uint64_t memory_bytes;
     uint64_t fail_command;
+    uint32_t roce_drain_mbps;
+    uint32_t other_drain_mbps;
+    uint64_t roce_buffer_bytes;
+    uint64_t other_buffer_bytes;
     uint32_t capture_snap_bytes;
     uint64_t capture_max_bytes;
     char *capture_file;             /* NULL: no frames are captured */

@@ -133,7 +133,7 @@ def held(rig):
 
 @weather_test("bad rules are told, and nothing changes")
 def bad(rig):
-    wrong = {"dorp": "there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, truncate",
+    wrong = {"dorp": "there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, mark, truncate",
              "drop,rate=2": "'rate' takes 0 to 1", "drop;delay,us": "rule 2: 'us': 'us' takes 0 to 10000000",
              "truncate,bits=1": "'truncate' has no word 'bits'; it has dir, "}
     with weather(rig, "drop,psn=1,qp=1"):

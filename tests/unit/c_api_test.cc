@@ -75,7 +75,7 @@ TEST_F(CApi, FaultsOnTheLink)
     EXPECT_TRUE(hghca_core_set_faults(nullptr, "drop,rate=1%", error, sizeof(error)));
     EXPECT_FALSE(hghca_core_set_faults(nullptr, "dorp", error, sizeof(error)));
     EXPECT_STREQ(error,
-                 "rule 1: there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, truncate");
+                 "rule 1: there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, mark, truncate");
     EXPECT_FALSE(hghca_core_set_faults(core, "dorp", error, 9));
     EXPECT_STREQ(error, "rule 1: ");
     // The longest there is.

@@ -741,7 +741,7 @@ TEST_F(WeatherTest, ClearLosesWhatIsHeldBack)
 TEST_F(WeatherTest, BadTextIsToldWithTheChoicesThereAre)
 {
     const std::pair<const char *, const char *> kBad[] = {
-        {"dorp", "rule 1: there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, truncate"},
+        {"dorp", "rule 1: there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, mark, truncate"},
         {"drop;;lose,rate=1", "rule 2: there is no fault 'lose'"},
         {"rate=0.1", "there is no fault 'rate=0.1'"},
         {"drop,us=5", "rule 1: 'drop' has no word 'us'; it has dir, frames, rate, every, count, qp, opcode, psn"},
@@ -916,6 +916,39 @@ TEST_F(WeatherOnDevices, WhatIsDamagedIsSeen)
     EXPECT_EQ(damaged + seen.rx_packets, 60u);
     EXPECT_GE(damaged, std::max(done.corrupted, done.truncated));
     EXPECT_LE(damaged, done.corrupted + done.truncated);
+}
+
+// A switch's mark: the packet passes all checks, and is taken for one that met congestion.
+TEST_F(WeatherOnDevices, WhatIsMarkedIsSeen)
+{
+    net.a.driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
+    net.b.driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
+    set(net.a, "mark,every=2,dir=tx");
+    uint64_t marked = 0;
+    for (const unsigned gid : {0u, 1u, 2u}) {
+        Endpoint::Options options;
+        options.sgid_index = gid;
+        Pair p(net.a, net.b, options);
+        for (unsigned i = 0; i < 10; i++) {
+            p.a.post(write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key));
+            net.settle(1'000'000);
+        }
+        EXPECT_EQ(net.a.device.weather.counts().marked, marked += 5) << gid;
+        EXPECT_EQ(net.b.counters().np_ecn_marked_roce_packets, marked) << gid;
+    }
+    EXPECT_EQ(net.b.counters().rx_ip_checksum + net.b.counters().rx_bad_icrc, 0u);
+    EXPECT_GT(net.a.counters().rp_cnp_handled, 2u);
+}
+
+TEST_F(WeatherOnDevices, WhoDoesNotHeedCongestionIsNotMarked)
+{
+    Pair p(net.a, net.b, Endpoint::Options{});
+    set(net.a, "mark");
+    p.a.post(write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key));
+    net.settle();
+    EXPECT_EQ(net.a.device.weather.counts().marked, 0u);
+    EXPECT_EQ(net.b.counters().rx_packets, 1u);
+    EXPECT_EQ(net.b.counters().np_ecn_marked_roce_packets, 0u);
 }
 
 TEST_F(WeatherOnDevices, OneRunIsLikeTheOther)
