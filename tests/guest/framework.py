@@ -24,6 +24,7 @@ BESIDE = "beside"      # one guest: rxe here and hghca0 in the namespace b, one 
 IOMMU = "iommu"        # as LINK, behind an IOMMU
 FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
+PAUSES = "pauses"      # as LINK; the HCAs take RoCE packets at 2 Gbit/s, what comes faster waits in 1 MiB
 WEATHER = "weather"    # as LINK, in bad weather from the start
 LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
 DMA_ERRORS = 300       # so many the debugging of DMA may tell in one test; the log has room for twice as many
@@ -48,7 +49,7 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, WEATHER or FAULTS.
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, WEATHER or FAULTS.
     limit_s:  the whole test must end within this.
     subjects: names of the subjects it makes sense for.
     kernels:  the kernels it makes sense on.
