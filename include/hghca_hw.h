@@ -161,6 +161,11 @@ enum hghca_cmd_op {
 	HGHCA_CMD_CLEAR_MTT		= 0xe09,	/* extension */
 	HGHCA_CMD_CREATE_RSS		= 0xe0a,	/* extension */
 	HGHCA_CMD_DESTROY_RSS		= 0xe0b,	/* extension */
+	HGHCA_CMD_SET_CONGESTION	= 0xe0c,	/* extension */
+	HGHCA_CMD_QUERY_CONGESTION	= 0xe0d,	/* extension */
+	HGHCA_CMD_SET_FLOW_CONTROL	= 0xe0e,	/* extension */
+	HGHCA_CMD_QUERY_FLOW_CONTROL	= 0xe0f,	/* extension */
+	HGHCA_CMD_READ_ERROR_BUFFER	= 0xe10,	/* extension */
 	HGHCA_CMD_UNMAP_ICM		= 0xff9,
 	HGHCA_CMD_MAP_ICM		= 0xffa,
 };
@@ -231,7 +236,9 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_ODP			(1U << 17)	/* regions paged on demand */
 #define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
 #define HGHCA_CAP_RSS			(1U << 19)	/* RSS groups, which flow rules name */
-#define HGHCA_CAP_ALL			HGHCA_MASK(19, 0)
+#define HGHCA_CAP_CONGESTION		(1U << 20)	/* congestion control */
+#define HGHCA_CAP_FLOW_CONTROL		(1U << 21)	/* pause frames */
+#define HGHCA_CAP_ALL			HGHCA_MASK(21, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -591,7 +598,7 @@ struct hghca_qpc {
 	__be32	pd;			/* 5Ch */
 	__be32	wqe_base;		/* 60h */
 	__be32	wqe_lkey;		/* 64h */
-	__be32	rsvd68;
+	__be32	rate;			/* 68h, extension: QUERY_QP: kbit/s left by CNPs; 0: all */
 	__be32	next_send_psn;		/* 6Ch */
 	__be32	cqn_snd;		/* 70h */
 	__be32	snd_wqe_base_l;		/* 74h: key of the send queue's MR */
@@ -844,6 +851,55 @@ HGHCA_ASSERT_OFFSET(hghca_port, mtu, 0x0c);
 #define HGHCA_PORT_LINK_UP		(1U << 0)	/* QUERY_PORT */
 #define HGHCA_PORT_PROMISC		(1U << 1)	/* both */
 #define HGHCA_PORT_ALLMULTI		(1U << 2)	/* both */
+
+/* SET_CONGESTION input and QUERY_CONGESTION output, extension: DCQCN and its parameters. */
+struct hghca_congestion {
+	__be32	flags;			/* 00h, HGHCA_CONGESTION_* */
+	__be32	cnp_interval;		/* 04h: us between CNPs of a QP */
+	__u8	cnp_dscp;		/* 08h: of CNPs */
+	__u8	cnp_priority;		/* 09h: of CNPs in a VLAN */
+	__u8	threshold;		/* 0Ah: F, stages of fast recovery */
+	__u8	rsvd0b;
+	__be32	gain;			/* 0Ch: g, in 1/65536 */
+	__be32	alpha_period;		/* 10h: K, us */
+	__be32	decrease_period;	/* 14h: us between two reductions */
+	__be32	increase_period;	/* 18h: T, us of a stage by time */
+	__be32	increase_bytes;		/* 1Ch: B, bytes of a stage by what was sent */
+	__be32	additive;		/* 20h: R_AI, Mbit/s */
+	__be32	hyper;			/* 24h: R_HAI, Mbit/s */
+	__be32	min_rate;		/* 28h: Mbit/s */
+	__be32	rsvd2c[5];
+};
+HGHCA_ASSERT_SIZE(hghca_congestion, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_congestion, cnp_dscp, 0x08);
+HGHCA_ASSERT_OFFSET(hghca_congestion, gain, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_congestion, min_rate, 0x28);
+
+#define HGHCA_CONGESTION_REACT		(1U << 0)	/* ECN-capable, slowed down by CNPs */
+#define HGHCA_CONGESTION_NOTIFY		(1U << 1)	/* marked packets are answered by CNPs */
+
+/* SET_FLOW_CONTROL input and QUERY_FLOW_CONTROL output, extension: pause frames, both ways. */
+struct hghca_flow_control {
+	__be32	flags;			/* 00h, HGHCA_FLOW_PAUSE_* or HGHCA_FLOW_PFC_* */
+	__be16	quanta;			/* 04h: of what is sent, 512 bit times each */
+	__u8	roce_priority;		/* 06h: of PFC */
+	__u8	other_priority;		/* 07h */
+	__be32	roce_xoff;		/* 08h: bytes waiting above which the peer is to stop */
+	__be32	roce_xon;		/* 0Ch: ... down to which it is to go on */
+	__be32	other_xoff;		/* 10h */
+	__be32	other_xon;		/* 14h */
+	__be32	roce_buffer;		/* 18h: bytes; read only */
+	__be32	other_buffer;		/* 1Ch: bytes; read only */
+	__be32	rsvd20[8];
+};
+HGHCA_ASSERT_SIZE(hghca_flow_control, 0x40);
+HGHCA_ASSERT_OFFSET(hghca_flow_control, roce_priority, 0x06);
+HGHCA_ASSERT_OFFSET(hghca_flow_control, other_buffer, 0x1c);
+
+#define HGHCA_FLOW_PAUSE_RX		(1U << 0)	/* IEEE 802.3 pause frames are obeyed */
+#define HGHCA_FLOW_PAUSE_TX		(1U << 1)	/* ... and sent */
+#define HGHCA_FLOW_PFC_RX		(1U << 2)	/* IEEE 802.1Qbb pause frames are obeyed */
+#define HGHCA_FLOW_PFC_TX		(1U << 3)	/* ... and sent */
 
 /* ------------------------------------------------------------------ */
 /* Doorbell records, in host memory, 8-byte aligned                     */
@@ -1202,6 +1258,78 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 #define HGHCA_PAGE_FAULT_WRITE		(1U << 0)	/* to be written to */
 
 /* ------------------------------------------------------------------ */
+/* Packets that were dropped or refused, and why                        */
+
+/*
+ * Up to 31: as the bits of the error syndrome of the LogiCORE ETRNIC guide, table 2-3.
+ * From 32 on: ours.
+ */
+#define HGHCA_DROPS(X) \
+	X(IP_VERSION,		2,	"IP version against the Ethernet type") \
+	X(IP_HEADER_LENGTH,	3,	"IPv4 header is not of 20 bytes") \
+	X(DESTINATION,		8,	"destination address is not the QP's") \
+	X(IP_CHECKSUM,		9,	"IPv4 header checksum") \
+	X(IP_LENGTH,		10,	"IP length beyond the frame, or below the headers") \
+	X(UDP_LENGTH,		12,	"UDP length against IP length") \
+	X(BTH_VERSION,		13,	"BTH version is not 0") \
+	X(NO_QP,		14,	"no such QP") \
+	X(QP_STATE,		15,	"QP does not receive in its state") \
+	X(SEQUENCE,		16,	"opcode does not follow the one before") \
+	X(OPCODE,		17,	"unknown opcode") \
+	X(PAD,			18,	"pad in a packet that is not the last") \
+	X(LENGTH,		19,	"payload against path MTU and place in the message") \
+	X(RNR,			20,	"no receive WQE") \
+	X(PSN,			21,	"PSN ahead of the expected") \
+	X(SYNDROME,		22,	"reserved AETH syndrome") \
+	X(RESPONSE,		23,	"response does not fit the request") \
+	X(SOURCE,		27,	"source address is not the peer's") \
+	X(ICRC,			30,	"ICRC") \
+	X(HEADERS,		32,	"no room for the headers of the opcode") \
+	X(SERVICE,		33,	"opcode of another service than the QP's") \
+	X(PKEY,			34,	"P_Key") \
+	X(QKEY,			35,	"Q_Key") \
+	X(TOO_LONG,		36,	"longer than the receive WQE") \
+	X(REQUEST,		37,	"request that the QP does not take, or not so many of") \
+	X(ACCESS,		38,	"remote access error") \
+	X(OPERATION,		39,	"receive WQE, or what it names, is at fault") \
+	X(CNP,			40,	"CNP without BECN, or of another length")
+
+enum hghca_drop {
+	HGHCA_DROP_NONE,
+#define HGHCA_DROP_ENUM(name, value, text) HGHCA_DROP_##name = value,
+	HGHCA_DROPS(HGHCA_DROP_ENUM)
+#undef HGHCA_DROP_ENUM
+};
+
+/* Ethernet with a VLAN tag, IPv6, UDP, BTH and the longest extension headers. */
+#define HGHCA_ERROR_HEADER_MAX		120
+
+struct hghca_packet_error {
+	__be64	time;			/* 00h: of the clock (5.5) */
+	__be32	length;			/* 08h: bytes of the frame */
+	__be32	qpn;			/* 0Ch: destination QP, as the BTH has it */
+	__u8	why;			/* 10h: enum hghca_drop */
+	__u8	header_len;		/* 11h: bytes of header that are live */
+	__u8	rsvd12[6];
+	__u8	header[HGHCA_ERROR_HEADER_MAX];	/* 18h */
+};
+HGHCA_ASSERT_SIZE(hghca_packet_error, 144);
+HGHCA_ASSERT_OFFSET(hghca_packet_error, header, 0x18);
+
+#define HGHCA_ERRORS_PER_MAILBOX	28
+
+/* READ_ERROR_BUFFER output, extension. Packets are numbered from 0 on, since reset. */
+struct hghca_error_buffer {
+	__be64	total;			/* 00h: number of the next packet */
+	__be64	first;			/* 08h: of entries[0] */
+	__be32	count;			/* 10h: of entries */
+	__u8	rsvd14[44];
+	struct hghca_packet_error entries[HGHCA_ERRORS_PER_MAILBOX];	/* 40h */
+};
+HGHCA_ASSERT_SIZE(hghca_error_buffer, 4096);
+HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
+
+/* ------------------------------------------------------------------ */
 /* Counters: QUERY_STATS returns them as __be64 in this order           */
 
 #define HGHCA_COUNTERS(X) \
@@ -1256,7 +1384,33 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 	X(flow_rx_packets,		"those of raw_rx_packets that flow rules have steered") \
 	X(flow_rx_no_qp,		"frames of flow rules dropped: the QP does not receive") \
 	X(page_faults,			"PAGE_FAULT events sent") \
-	X(rx_page_absent,		"datagrams and UC messages dropped: a page was absent")
+	X(rx_page_absent,		"datagrams and UC messages dropped: a page was absent") \
+	X(np_ecn_marked_roce_packets,	"RoCE packets accepted, marked on the way") \
+	X(np_cnp_sent,			"congestion notifications sent") \
+	X(rp_cnp_handled,		"congestion notifications that QPs reacted to") \
+	X(rp_cnp_ignored,		"congestion notifications dropped: turned off") \
+	X(rx_ip_version,		"those of rx_bad_header with another IP version") \
+	X(rx_ip_header_length,		"those of rx_bad_header with IPv4 options") \
+	X(rx_ip_checksum,		"those of rx_bad_header with a wrong IPv4 checksum") \
+	X(rx_udp_length,		"those of rx_bad_header whose UDP and IP lengths differ") \
+	X(rx_bth_version,		"those of rx_bad_header with another BTH version") \
+	X(rx_ip_length,			"those of rx_too_short whose IP length is out of range") \
+	X(rx_short_headers,		"those of rx_too_short without room for BTH and the rest") \
+	X(rx_no_qp,			"those of rx_unknown_qp without such a QP") \
+	X(rx_qp_state,			"those of rx_unknown_qp whose QP does not receive now") \
+	X(rx_wrong_service,		"those of rx_unknown_qp for a QP of another service") \
+	X(rx_bad_source,		"those of rx_bad_address from another than the peer") \
+	X(rx_bad_destination,		"those of rx_bad_address to another of the port's") \
+	X(rx_unknown_opcode,		"requests, datagrams with an unknown opcode") \
+	X(rx_opcode_sequence,		"requests refused, UC messages cut: opcode out of turn") \
+	X(rx_bad_pad,			"requests refused: padding in the middle of a message") \
+	X(rx_bad_length,		"requests, datagrams with a length against the MTU") \
+	X(rx_bad_syndrome,		"acknowledgements dropped: reserved AETH syndrome") \
+	X(rx_bad_response,		"responses that did not fit their request: the QP failed") \
+	X(rx_pause,			"pause frames obeyed, PFC among them") \
+	X(tx_pause,			"pause frames sent, PFC among them") \
+	X(rx_mac_control,		"MAC control frames dropped: not obeyed, or unknown") \
+	X(rx_buffer_overflow,		"frames dropped: their receive buffer was full")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

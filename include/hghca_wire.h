@@ -19,6 +19,7 @@
 #define HGHCA_ETH_TYPE_IPV4		0x0800
 #define HGHCA_ETH_TYPE_VLAN		0x8100
 #define HGHCA_ETH_TYPE_IPV6		0x86dd
+#define HGHCA_ETH_TYPE_MAC_CONTROL	0x8808
 
 struct hghca_eth_header {
 	__u8	dmac[6];
@@ -37,6 +38,30 @@ HGHCA_ASSERT_SIZE(hghca_vlan_tag, 4);
 #define HGHCA_VLAN_PCP_MASK		0xe000
 #define HGHCA_VLAN_ID_MASK		0x0fff
 
+/* MAC control that stops the peer, without FCS: IEEE 802.3, annex 31B; 31D for one priority. */
+#define HGHCA_MAC_CONTROL_ADDRESS	{ 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 }
+#define HGHCA_MAC_CONTROL_PAUSE		0x0001
+#define HGHCA_MAC_CONTROL_PFC		0x0101
+
+struct hghca_pause_frame {
+	struct hghca_eth_header eth;
+	__be16	opcode;			/* HGHCA_MAC_CONTROL_PAUSE */
+	__be16	quanta;			/* 512 bit times each; 0: go on */
+	__u8	rsvd[42];
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_pause_frame, 60);
+HGHCA_ASSERT_OFFSET(hghca_pause_frame, quanta, 16);
+
+struct hghca_pfc_frame {
+	struct hghca_eth_header eth;
+	__be16	opcode;			/* HGHCA_MAC_CONTROL_PFC */
+	__be16	priorities;		/* bit p: quanta[p] counts */
+	__be16	quanta[8];
+	__u8	rsvd[26];
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_pfc_frame, 60);
+HGHCA_ASSERT_OFFSET(hghca_pfc_frame, priorities, 16);
+
 struct hghca_ipv4_header {
 	__u8	version_ihl;
 	__u8	tos;
@@ -52,6 +77,12 @@ struct hghca_ipv4_header {
 HGHCA_ASSERT_SIZE(hghca_ipv4_header, 20);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, ttl, 8);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, src, 12);
+
+/* Explicit congestion notification, RFC 3168: bits 1:0 of the traffic class (IPv4: TOS). */
+#define HGHCA_ECN_MASK			0x03
+#define HGHCA_ECN_ECT0			0x02	/* ECN-capable transport */
+#define HGHCA_ECN_CE			0x03	/* congestion experienced */
+#define HGHCA_DSCP_SHIFT		2
 
 #define HGHCA_IPV4_VERSION_IHL		0x45
 #define HGHCA_IPV4_DF			0x4000
@@ -95,7 +126,7 @@ struct hghca_bth {
 	__u8	opcode;			/* service 7:5, HGHCA_BTH_OP_* */
 	__u8	flags;			/* HGHCA_BTH_* */
 	__be16	pkey;
-	__be32	qpn;			/* reserved 31:24, destination QP 23:0 */
+	__be32	qpn;			/* FECN 31, BECN 30, reserved 29:24, destination QP 23:0 */
 	__be32	psn;			/* AckReq 31, PSN 23:0 */
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_bth, 12);
@@ -106,6 +137,7 @@ HGHCA_ASSERT_OFFSET(hghca_bth, psn, 8);
 #define HGHCA_BTH_MIGREQ		0x40
 #define HGHCA_BTH_PAD_MASK		0x30
 #define HGHCA_BTH_VERSION_MASK		0x0f
+#define HGHCA_BTH_BECN			HGHCA_MASK(30, 30)
 #define HGHCA_BTH_QPN_MASK		HGHCA_MASK(23, 0)
 #define HGHCA_BTH_ACKREQ		HGHCA_MASK(31, 31)
 #define HGHCA_BTH_PSN_MASK		HGHCA_MASK(23, 0)
@@ -173,6 +205,9 @@ struct hghca_xrceth {
 HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
 #define HGHCA_XRCETH_SRQN_MASK		0xffffffU
 
+/* What follows the BTH of a congestion notification packet, annex A17.9.3; zeros. */
+#define HGHCA_CNP_RESERVED		16
+
 /* Invariant CRC, behind the payload and its pad; little-endian. */
 #define HGHCA_ICRC_SIZE			4
 
@@ -183,6 +218,9 @@ HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
 #define HGHCA_BTH_UC			0x20
 #define HGHCA_BTH_UD			0x60
 #define HGHCA_BTH_XRC			0xa0
+
+/* ... which is in no service: congestion notification packet, annex A17.9.3. */
+#define HGHCA_BTH_CNP			0x81
 
 /* ... and the operation in bits 4:0. */
 enum hghca_bth_op {
@@ -220,6 +258,13 @@ enum hghca_bth_op {
 #define HGHCA_AETH_RNR_NAK		0x20	/* value: timer code */
 #define HGHCA_AETH_NAK			0x60	/* value: HGHCA_NAK_* */
 #define HGHCA_AETH_CREDIT_UNLIMITED	0x1f	/* value of an ACK: no end-to-end flow control */
+
+/* What the other values of an ACK say: messages that find a receive WQE, 9.7.7.2. */
+#define HGHCA_AETH_CREDITS { \
+	0, 1, 2, 3, 4, 6, 8, 12, \
+	16, 24, 32, 48, 64, 96, 128, 192, \
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, \
+	4096, 6144, 8192, 12288, 16384, 24576, 32768 }
 
 /* NAK codes, table 44. */
 #define HGHCA_NAK_PSN_SEQUENCE		0

@@ -601,6 +601,58 @@ int hghca_cmd_destroy_rss(struct hghca_dev *hdev, u32 index)
 }
 
 /**
+ * hghca_cmd_set_congestion - SET_CONGESTION
+ * @hdev: the device
+ * @congestion: all parameters
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_set_congestion(struct hghca_dev *hdev, const struct hghca_congestion *congestion)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SET_CONGESTION, HGHCA_PORT_NUM, 0, congestion,
+			    sizeof(*congestion));
+}
+
+/**
+ * hghca_cmd_query_congestion - QUERY_CONGESTION
+ * @hdev: the device
+ * @congestion: its answer
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_congestion(struct hghca_dev *hdev, struct hghca_congestion *congestion)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_CONGESTION, HGHCA_PORT_NUM, congestion,
+			     sizeof(*congestion));
+}
+
+/**
+ * hghca_cmd_set_flow_control - SET_FLOW_CONTROL
+ * @hdev: the device
+ * @control: all settings
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_set_flow_control(struct hghca_dev *hdev, const struct hghca_flow_control *control)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SET_FLOW_CONTROL, HGHCA_PORT_NUM, 0, control,
+			    sizeof(*control));
+}
+
+/**
+ * hghca_cmd_query_flow_control - QUERY_FLOW_CONTROL
+ * @hdev: the device
+ * @control: its answer
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_flow_control(struct hghca_dev *hdev, struct hghca_flow_control *control)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_FLOW_CONTROL, HGHCA_PORT_NUM, control,
+			     sizeof(*control));
+}
+
+/**
  * hghca_cmd_set_gid - SET_GID
  * @hdev: the device
  * @index: GID index

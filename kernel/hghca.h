@@ -762,6 +762,10 @@ int hghca_cmd_flow_attach(struct hghca_dev *hdev, u32 index, const struct hghca_
 int hghca_cmd_flow_detach(struct hghca_dev *hdev, u32 index);
 int hghca_cmd_create_rss(struct hghca_dev *hdev, u32 index, const struct hghca_rss *rss);
 int hghca_cmd_destroy_rss(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_set_congestion(struct hghca_dev *hdev, const struct hghca_congestion *congestion);
+int hghca_cmd_query_congestion(struct hghca_dev *hdev, struct hghca_congestion *congestion);
+int hghca_cmd_set_flow_control(struct hghca_dev *hdev, const struct hghca_flow_control *control);
+int hghca_cmd_query_flow_control(struct hghca_dev *hdev, struct hghca_flow_control *control);
 int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
 int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
 int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);

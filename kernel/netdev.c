@@ -358,16 +358,54 @@ static void hghca_net_get_ethtool_stats(struct net_device *netdev, struct ethtoo
 	hghca_net_get_ring_stats(nd, data + num_counters);
 }
 
+static void hghca_net_get_pauseparam(struct net_device *netdev, struct ethtool_pauseparam *pause)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+	struct hghca_flow_control control;
+	u32 flags;
+
+	if (!(nd->hdev->limits.caps & HGHCA_CAP_FLOW_CONTROL) ||
+	    hghca_cmd_query_flow_control(nd->hdev, &control))
+		return;
+	flags = be32_to_cpu(control.flags);
+	pause->rx_pause = !!(flags & HGHCA_FLOW_PAUSE_RX);
+	pause->tx_pause = !!(flags & HGHCA_FLOW_PAUSE_TX);
+}
+
+static int hghca_net_set_pauseparam(struct net_device *netdev, struct ethtool_pauseparam *pause)
+{
+	struct hghca_netdev *nd = netdev_priv(netdev);
+	struct hghca_flow_control control;
+	u32 flags = 0;
+	int err;
+
+	if (!(nd->hdev->limits.caps & HGHCA_CAP_FLOW_CONTROL))
+		return -EOPNOTSUPP;
+	if (pause->autoneg)
+		return -EINVAL;
+	err = hghca_cmd_query_flow_control(nd->hdev, &control);
+	if (err)
+		return err;
+	if (pause->rx_pause)
+		flags |= HGHCA_FLOW_PAUSE_RX;
+	if (pause->tx_pause)
+		flags |= HGHCA_FLOW_PAUSE_TX;
+	control.flags = cpu_to_be32(flags);
+	return hghca_cmd_set_flow_control(nd->hdev, &control);
+}
+
 static const struct ethtool_ops hghca_net_ethtool_ops = {
 	.get_channels = hghca_net_get_channels,
 	.get_drvinfo = hghca_net_get_drvinfo,
 	.get_eth_mac_stats = hghca_net_get_eth_mac_stats,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = hghca_net_get_link_ksettings,
+	.get_pauseparam = hghca_net_get_pauseparam,
 	.get_ringparam = hghca_net_get_ringparam,
 	.get_sset_count = hghca_net_get_sset_count,
 	.get_strings = hghca_net_get_strings,
 	.get_ethtool_stats = hghca_net_get_ethtool_stats,
+	.set_pauseparam = hghca_net_set_pauseparam,
 };
 
 /* MAC and limits as the device has them; the device gets the default MTU. */

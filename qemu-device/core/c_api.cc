@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The device core for callers in C: no exception gets past this file.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <exception>
+#include <iterator>
 #include <new>
+#include <string>
+#include <vector>
 
+#include "capture.h"
 #include "device.h"
 #include "hcr.h"
 #include "hghca_core.h"
@@ -43,6 +50,15 @@ private:
 
 static_assert(hghca::kDeviceMemoryBase == HGHCA_DEVICE_MEMORY_BASE);
 
+hghca::ReceiveBuffer make_buffer(const hghca_receive_buffer &in)
+{
+    hghca::ReceiveBuffer buffer;
+    buffer.drain_mbps = in.drain_mbps;
+    if (in.bytes)
+        buffer.bytes = in.bytes;
+    return buffer;
+}
+
 hghca::Config make_config(const hghca_config &in)
 {
     hghca::Config config{};
@@ -51,6 +67,7 @@ hghca::Config make_config(const hghca_config &in)
     config.cache_entries = in.cache_entries;
     if (in.budget_bytes)
         config.budget_bytes = in.budget_bytes;
+    config.receive_buffers = {make_buffer(in.roce_buffer), make_buffer(in.other_buffer)};
     config.device_memory = {in.device_memory, in.device_memory_bytes};
     return config;
 }
@@ -66,6 +83,16 @@ struct hghca_core {
     OpsHost host;
     hghca::Device device;
     bool failed = false;
+};
+
+struct hghca_capture {
+    hghca_capture(int fd, const hghca_capture_config &config)
+        : file(fd, config.max_bytes), capture(file, config.snap_bytes, config.epoch_ns)
+    {
+    }
+
+    hghca::CaptureFile file;
+    hghca::Capture capture;
 };
 
 namespace {
@@ -105,6 +132,25 @@ constexpr CounterRow kCounters[] = {
     HGHCA_COUNTERS(HGHCA_COUNTER_ROW)
 #undef HGHCA_COUNTER_ROW
 };
+
+struct FaultCountRow {
+    const char *name;
+    uint64_t hghca::FaultCounts::*value;
+};
+
+constexpr FaultCountRow kFaultCounts[] = {
+#define HGHCA_FAULT_COUNT_ROW(name) {#name, &hghca::FaultCounts::name},
+    HGHCA_FAULT_COUNTS(HGHCA_FAULT_COUNT_ROW)
+#undef HGHCA_FAULT_COUNT_ROW
+};
+
+bool set_faults(hghca_core *core, const char *text, std::string &error)
+{
+    if (core)
+        return core->device.weather.set_rules(text, error);
+    std::vector<hghca::FaultRule> unused;
+    return hghca::read_fault_rules(text, unused, error);
+}
 
 }  // namespace
 
@@ -190,6 +236,64 @@ uint64_t hghca_core_until_fault(const struct hghca_core *core) { return core->de
 
 uint64_t hghca_core_commands(const struct hghca_core *core) { return core->device.commands->executed(); }
 
+struct hghca_capture *hghca_capture_begin(int fd, const struct hghca_capture_config *config, int *error)
+{
+    auto *begun = new (std::nothrow) hghca_capture(fd, *config);
+    if (!begun) {
+        close(fd);
+        *error = ENOMEM;
+        return nullptr;
+    }
+    *error = begun->file.claim();
+    if (!*error)
+        *error = begun->capture.begin(config->name);
+    if (!*error)
+        return begun;
+    delete begun;
+    return nullptr;
+}
+
+int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_ns, const struct iovec *parts, int count)
+{
+    using Way = hghca::Capture::Way;
+    try {
+        return capture->capture.frame(sent ? Way::Out : Way::In, now_ns, parts, count);
+    } catch (const std::exception &) {
+        return ENOMEM;
+    }
+}
+
+void hghca_capture_end(struct hghca_capture *capture) { delete capture; }
+
+bool hghca_core_set_faults(struct hghca_core *core, const char *rules, char *error, size_t error_bytes)
+{
+    try {
+        std::string why;
+        if (set_faults(core, rules, why))
+            return true;
+        error[why.copy(error, error_bytes - 1)] = 0;
+    } catch (const std::exception &) {
+        *error = 0;
+    }
+    return false;
+}
+
+void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed) { core->device.weather.set_seed(seed); }
+
+unsigned hghca_core_fault_counts(void) { return std::size(kFaultCounts); }
+
+const char *hghca_core_fault_count_name(unsigned i)
+{
+    return i < std::size(kFaultCounts) ? kFaultCounts[i].name : nullptr;
+}
+
+uint64_t hghca_core_fault_count(const struct hghca_core *core, unsigned i)
+{
+    return i < std::size(kFaultCounts) ? core->device.weather.counts().*kFaultCounts[i].value : 0;
+}
+
+uint64_t hghca_core_held_frames(const struct hghca_core *core) { return core->device.weather.held_frames(); }
+
 unsigned hghca_core_counters(void) { return HGHCA_COUNTER_NUM; }
 
 const char *hghca_core_counter_name(unsigned i) { return i < HGHCA_COUNTER_NUM ? kCounters[i].name : nullptr; }
@@ -197,6 +301,20 @@ const char *hghca_core_counter_name(unsigned i) { return i < HGHCA_COUNTER_NUM ?
 uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i)
 {
     return i < HGHCA_COUNTER_NUM ? core->device.counters().*kCounters[i].value : 0;
+}
+
+uint64_t hghca_core_first_error(const struct hghca_core *core) { return core->device.errors.first(); }
+
+uint64_t hghca_core_next_error(const struct hghca_core *core) { return core->device.errors.total(); }
+
+bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghca_core_error *out)
+{
+    const hghca::ErrorBuffer &errors = core->device.errors;
+    if (n < errors.first() || n >= errors.total())
+        return false;
+    const hghca::PacketError &e = errors.at(n);
+    *out = {e.time_ns, e.frame_bytes, e.qpn, hghca::drop_name(e.why), e.header.data(), e.header_bytes};
+    return true;
 }
 
 }  // extern "C"

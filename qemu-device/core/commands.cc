@@ -13,6 +13,7 @@
 #include "queues.h"
 #include "rss.h"
 #include "srq.h"
+#include "transport.h"
 
 namespace hghca {
 
@@ -99,6 +100,15 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
          HGHCA_CAP_GID_TABLE, 1u << HGHCA_GID_CLEAR},
         {HGHCA_CMD_QUERY_STATS, &CommandInterface::query_stats, kOutput,
          op_modifiers(HGHCA_STATS_ALL, HGHCA_STATS_OUTSIDE_SETS), 0, HGHCA_CAP_STATS},
+        {HGHCA_CMD_SET_CONGESTION, &CommandInterface::set_congestion, kInput | kFixedModifier, 1, kPortNumber,
+         HGHCA_CAP_CONGESTION},
+        {HGHCA_CMD_QUERY_CONGESTION, &CommandInterface::query_congestion, kOutput | kFixedModifier, 1, kPortNumber,
+         HGHCA_CAP_CONGESTION},
+        {HGHCA_CMD_SET_FLOW_CONTROL, &CommandInterface::set_flow_control, kInput | kFixedModifier, 1, kPortNumber,
+         HGHCA_CAP_FLOW_CONTROL},
+        {HGHCA_CMD_QUERY_FLOW_CONTROL, &CommandInterface::query_flow_control, kOutput | kFixedModifier, 1,
+         kPortNumber, HGHCA_CAP_FLOW_CONTROL},
+        {HGHCA_CMD_READ_ERROR_BUFFER, &CommandInterface::read_error_buffer, kOutput, 1, 0, HGHCA_CAP_STATS},
         {HGHCA_CMD_SET_QP_COUNTER, &CommandInterface::set_qp_counter, 0, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_QUERY_COUNTER_SET, &CommandInterface::query_counter_set, kOutput,
          op_modifiers(HGHCA_COUNTER_SET_READ, HGHCA_COUNTER_SET_CLEAR), 0, HGHCA_CAP_QP_COUNTERS},
@@ -547,6 +557,37 @@ uint8_t CommandInterface::query_port(const Command &)
     return HGHCA_CMD_STAT_OK;
 }
 
+uint8_t CommandInterface::set_congestion(const Command &)
+{
+    Port &port = device_.port;
+    return port.congestion.decode(in<hghca_congestion>(), port.speed_mbps) ? HGHCA_CMD_STAT_OK
+                                                                            : HGHCA_CMD_STAT_BAD_PARAM;
+}
+
+uint8_t CommandInterface::query_congestion(const Command &)
+{
+    hghca_congestion answer;
+    device_.port.congestion.encode(answer);
+    out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::set_flow_control(const Command &)
+{
+    if (!device_.port.flow_control.decode(in<hghca_flow_control>(), device_.config.receive_buffers))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    device_.transport->restart_flow_control();
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::query_flow_control(const Command &)
+{
+    hghca_flow_control answer;
+    device_.port.flow_control.encode(answer, device_.config.receive_buffers);
+    out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
 uint8_t CommandInterface::query_stats(const Command &command)
 {
     Counters c = device_.counters_;
@@ -566,6 +607,29 @@ uint8_t CommandInterface::query_stats(const Command &command)
     std::array<uint64_t, HGHCA_MAILBOX_SIZE / 8> answer{};
     for (size_t i = 0; i < answer.size() && command.in_modifier + i < std::size(counters); i++)
         answer[i] = be64(counters[command.in_modifier + i]);
+    out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::read_error_buffer(const Command &command)
+{
+    const ErrorBuffer &errors = device_.errors;
+    hghca_error_buffer answer{};
+    const uint64_t first = std::clamp<uint64_t>(command.in_modifier, errors.first(), errors.total());
+    const uint64_t count = std::min<uint64_t>(errors.total() - first, HGHCA_ERRORS_PER_MAILBOX);
+    answer.total = be64(errors.total());
+    answer.first = be64(first);
+    answer.count = be32(uint32_t(count));
+    for (uint64_t i = 0; i < count; i++) {
+        const PacketError &e = errors.at(first + i);
+        hghca_packet_error &to = answer.entries[i];
+        to.time = be64(e.time_ns);
+        to.length = be32(e.frame_bytes);
+        to.qpn = be32(e.qpn);
+        to.why = uint8_t(e.why);
+        to.header_len = e.header_bytes;
+        std::copy_n(e.header.begin(), e.header_bytes, to.header);
+    }
     out(answer);
     return HGHCA_CMD_STAT_OK;
 }

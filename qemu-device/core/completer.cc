@@ -8,9 +8,19 @@ namespace hghca {
 
 namespace {
 
+constexpr uint32_t kCredits[] = HGHCA_AETH_CREDITS;
+// The syndrome's type, and bit 7, which is 0 (IBA vol 1, table 43).
+constexpr uint8_t kAckMask = 0x80 | HGHCA_AETH_TYPE_MASK;
+
 bool alive(const Qp &qp)
 {
     return qp.state == HGHCA_QP_STATE_RTS || qp.state == HGHCA_QP_STATE_SQD;
+}
+
+// Is the AETH, if there is one, an ACK's? A NAK never has the opcode of an answer.
+bool is_positive(const Packet &packet)
+{
+    return !(packet.flags & kAeth) || (packet.h.syndrome & kAckMask) == HGHCA_AETH_ACK;
 }
 
 uint8_t syndrome_of_nak(uint8_t code)
@@ -126,9 +136,29 @@ bool Completer::ask_again(Qp &qp, const AbsentPage &absent)
     return true;
 }
 
+// IBA vol 1, 9.7.7.2. What was granted once stays granted.
+void Completer::take_credits(Qp &qp, const TransportHeader &h)
+{
+    RequesterState &r = qp.req;
+    const uint8_t value = h.syndrome & HGHCA_AETH_VALUE_MASK;
+    if (value == HGHCA_AETH_CREDIT_UNLIMITED) {
+        r.has_limit = false;
+    } else {
+        const uint32_t limit = psn_add(h.msn, kCredits[value]);
+        if (!r.has_limit || psn_diff(limit, r.message_limit) > 0)
+            r.message_limit = limit;
+        r.has_limit = true;
+    }
+    engine_.schedule(qp);
+}
+
 void Completer::receive(Qp &qp, const Packet &packet)
 {
     const RequesterState &r = qp.req;
+    // Also from what acknowledges the last packet once more, to tell of credits.
+    if (alive(qp) && packet.flags & kAeth && (packet.h.syndrome & kAckMask) == HGHCA_AETH_ACK &&
+        psn_distance(packet.h.psn, psn_add(r.unacked_psn, 0xffffff)) <= psn_distance(r.highest_psn, r.unacked_psn))
+        take_credits(qp, packet.h);
     // IBA vol 1, 9.7.5.2.2: responses outside of what is outstanding are ghosts
     // and duplicates.
     if (!alive(qp) ||
@@ -136,20 +166,21 @@ void Completer::receive(Qp &qp, const Packet &packet)
         return;
     switch (packet.h.opcode & HGHCA_BTH_OP_MASK) {
     case HGHCA_BTH_OP_ACK:
-        receive_ack(qp, packet.h);
+        receive_ack(qp, packet);
         break;
     case HGHCA_BTH_OP_ATOMIC_ACK:
-        receive_atomic(qp, packet.h);
+        receive_atomic(qp, packet);
         break;
     default:
         receive_read(qp, packet);
     }
 }
 
-void Completer::receive_ack(Qp &qp, const TransportHeader &h)
+void Completer::receive_ack(Qp &qp, const Packet &packet)
 {
+    const TransportHeader &h = packet.h;
     const uint8_t value = h.syndrome & HGHCA_AETH_VALUE_MASK;
-    switch (h.syndrome & HGHCA_AETH_TYPE_MASK) {
+    switch (h.syndrome & kAckMask) {
     case HGHCA_AETH_ACK:
         acknowledge_before(qp, psn_add(h.psn, 1));
         break;
@@ -171,6 +202,7 @@ void Completer::receive_ack(Qp &qp, const TransportHeader &h)
             engine_.send_queue.fail(qp, syndrome_of_nak(value));
         break;
     default:
+        engine_.note(packet, HGHCA_DROP_SYNDROME);
         break;   // reserved: ignored
     }
 }
@@ -188,8 +220,11 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     const uint64_t offset = uint64_t(place) * mtu;
     // IBA vol 1, A19: what answers a FLUSH or an ATOMIC WRITE is a READ response of no bytes.
     const uint64_t answer_bytes = wqe_.is_read() ? wqe_.list.length : 0;
+    // The first PSN has the first packet. A later one may have it too, when that is where it was asked for again.
     if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
-        packet.payload.length != (last ? answer_bytes - offset : mtu)) {
+        (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
+        packet.payload.length != (last ? answer_bytes - offset : mtu) || (!last && packet.h.pad)) {
+        engine_.note(packet, HGHCA_DROP_RESPONSE);
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_BAD_RESP_ERR);
         return;
     }
@@ -210,12 +245,14 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
         acknowledge(qp, r.unacked_psn);
 }
 
-void Completer::receive_atomic(Qp &qp, const TransportHeader &h)
+void Completer::receive_atomic(Qp &qp, const Packet &packet)
 {
     RequesterState &r = qp.req;
+    const TransportHeader &h = packet.h;
     if (!acknowledge_before(qp, h.psn) || !under_way(qp))
         return;
-    if (!wqe_.is_atomic() || h.psn != r.oldest_psn) {
+    if (!wqe_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
+        engine_.note(packet, HGHCA_DROP_RESPONSE);
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_BAD_RESP_ERR);
         return;
     }

@@ -27,9 +27,10 @@ public:
     Outcome acknowledge(Qp &qp, uint32_t psn);
 
 private:
-    void receive_ack(Qp &qp, const TransportHeader &h);
+    void receive_ack(Qp &qp, const Packet &packet);
     void receive_read(Qp &qp, const Packet &packet);
-    void receive_atomic(Qp &qp, const TransportHeader &h);
+    void receive_atomic(Qp &qp, const Packet &packet);
+    void take_credits(Qp &qp, const TransportHeader &h);
     // acknowledge(), and what is to be done when it is not Done.
     bool acknowledge_before(Qp &qp, uint32_t psn);
     void response_lost(Qp &qp);

@@ -75,6 +75,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     const uint32_t bytes = uint32_t(packet.payload.length);
     if (!(packet.flags & kSend) || bytes > qp.a.mtu) {
         engine_.counters.rx_bad_header++;
+        engine_.note(packet, packet.flags & kSend ? HGHCA_DROP_LENGTH : HGHCA_DROP_OPCODE);
         return;
     }
     switch (engine_.receive_queue.posted(qp)) {
@@ -82,6 +83,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         break;
     case WqeReader::Posted::No:
         engine_.count(qp, qp_counter::rx_no_wqe);
+        engine_.note(packet, HGHCA_DROP_RNR);
         return;
     case WqeReader::Posted::Unreadable:
         engine_.catastrophe(qp);
@@ -94,6 +96,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     }
     if (fault == WqeFault::None && receive_wqe_.list.length < kGrhBytes + bytes) {
         engine_.count(qp, qp_counter::rx_too_long);
+        engine_.note(packet, HGHCA_DROP_TOO_LONG);
         return;
     }
     std::array<uint8_t, kGrhBytes> grh;
@@ -114,6 +117,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     }
     if (found != Found::Yes || !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to) ||
         !engine_.scatter(packet.payload, 0, to)) {
+        engine_.note(packet, HGHCA_DROP_OPERATION);
         engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
                                                                : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
         engine_.enter_error(qp);

@@ -68,15 +68,18 @@ void Device::close()
     Port fresh;
     fresh.permanent_mac = fresh.mac = port.permanent_mac;
     fresh.link_up = port.link_up;
+    fresh.flow_control = FlowControlSettings::defaults(config.receive_buffers);
     port = fresh;
 }
 
 void Device::reset()
 {
     close();
+    weather.clear();
     commands->reset();
     counters_ = {};
     counter_sets.reset();
+    errors.clear();
     std::fill(uar_low_.begin(), uar_low_.end(), 0);
     armed_ns_ = UINT64_MAX;
     host.set_timer(UINT64_MAX);
@@ -167,9 +170,18 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
 
 void Device::receive(const iovec *parts, int count)
 {
-    transport->receive(parts, count);
+    if (weather.active())
+        weather.receive(parts, count);
+    else
+        transport->receive(parts, count);
     finish_entry();
 }
+
+bool Device::to_link(const iovec *parts, int count) { return host.send_frame(parts, count); }
+
+void Device::to_device(const iovec *parts, int count) { transport->receive(parts, count); }
+
+uint64_t Device::now_ns() { return host.now_ns(); }
 
 bool Device::run()
 {
@@ -185,6 +197,7 @@ uint64_t Device::sent_bytes() const { return transport->sent_bytes(); }
 void Device::timer()
 {
     armed_ns_ = UINT64_MAX;  // it has fired
+    weather.expire(host.now_ns(), config.budget_bytes);
     transport->expire(host.now_ns());
     cqs->expire(host.now_ns());
     transport->run(config.budget_bytes);
@@ -193,6 +206,7 @@ void Device::timer()
 
 void Device::link_ready()
 {
+    weather.link_ready();
     transport->run(config.budget_bytes);
     finish_entry();
 }
@@ -202,6 +216,9 @@ void Device::set_link(bool up)
     if (up == port.link_up)
         return;
     port.link_up = up;
+    if (!up)
+        weather.clear();   // nothing is on its way over a link that is down
+    transport->restart_flow_control();
     eqs->post_port_change(up);
     finish_entry();
 }
@@ -222,7 +239,8 @@ void Device::finish_entry()
         groups->trim(capacity);
         qps->trim(capacity);
     }
-    uint64_t deadline = std::min(transport->next_deadline(), cqs->next_deadline());
+    const uint64_t deadline =
+        std::min({transport->next_deadline(), cqs->next_deadline(), weather.next_deadline()});
     if (deadline != armed_ns_) {
         armed_ns_ = deadline;
         host.set_timer(deadline);

@@ -7,10 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "congestion.h"
 #include "counters.h"
+#include "error_buffer.h"
+#include "flow_control.h"
 #include "host.h"
 #include "memory.h"
 #include "qp.h"
+#include "weather.h"
 
 namespace hghca {
 
@@ -47,6 +51,8 @@ struct Port {
     static constexpr unsigned kGids = 128;
     std::array<GidEntry, kGids> gids{};
     uint16_t pkey = 0xffff;
+    CongestionControl congestion;
+    FlowControlSettings flow_control;
 };
 
 constexpr uint32_t kClockKhz = 1000000;   // of Host::now_ns()
@@ -56,15 +62,18 @@ struct Config {
     uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
     uint32_t cache_entries = 0;    // contexts of each kind kept on chip; 0: no limit
     uint64_t budget_bytes = 4u << 20;  // worked off in one entry before schedule()
+    // A QP that its rate holds back waits so long at least: packets go in bursts, not each at the price of a timer.
+    uint64_t pace_grain_ns = 20'000;
+    ReceiveBuffers receive_buffers{};
     DeviceMemory device_memory;    // outlives the Device
 };
 
 // Entry points are called by one thread at a time. Each runs to completion
 // within the budget; what is left is asked for by Host::schedule().
-class Device {
+class Device : private Weather::Ends {
 public:
     Device(Host &host, const Config &config);
-    ~Device();
+    ~Device() override;
 
     // Reset register, function-level reset, power-on.
     void reset();
@@ -91,6 +100,12 @@ public:
 
     const Counters &counters() const { return counters_; }
 
+    // A frame for the link, by way of the weather on it; as Host::send_frame().
+    bool send_frame(const iovec *parts, int count)
+    {
+        return weather.active() ? weather.send(parts, count) : host.send_frame(parts, count);
+    }
+
     // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).
     void close();
 
@@ -99,6 +114,7 @@ public:
     const Config config;
     Counters counters_;
     CounterSets counter_sets;
+    ErrorBuffer errors;         // since reset
     Port port;
     bool initialized = false;   // between INIT_HCA and CLOSE_HCA
     uint32_t caps = 0;          // HGHCA_CAP_* turned on
@@ -115,8 +131,13 @@ public:
     std::unique_ptr<Transport> transport;
     uint32_t gsi_qpn = 0;       // 0: none
     uint32_t raw_qpn = 0;
+    Weather weather{*this};     // the user's: its rules outlive resets
 
 private:
+    bool to_link(const iovec *parts, int count) override;
+    void to_device(const iovec *parts, int count) override;
+    uint64_t now_ns() override;
+
     void ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high);
     void finish_entry();        // trims caches, arms the timer, schedules
     std::vector<uint32_t> uar_low_;  // latched low halves, one a doorbell a page

@@ -11,12 +11,19 @@ namespace {
 
 constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
 
+// Of a frame of which no more is known: up to the BTH, and what it has of that.
+uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
+{
+    return uint8_t(std::min(head_bytes, arrival.layout.transport_offset + sizeof(hghca_bth)));
+}
+
 }  // namespace
 
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
-      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), page_faults(*this), send_queue(*this), receive_queue(*this),
-      requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw(*this)
+      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), flow_control(*this),
+      page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this), completer(*this), responder(*this),
+      unreliable(*this), datagrams(*this), raw(*this)
 {
 }
 
@@ -24,6 +31,7 @@ void Engine::clear()
 {
     scheduler.clear();
     timers.clear();
+    flow_control.clear();
     link_full = false;
 }
 
@@ -47,9 +55,11 @@ bool Engine::add_payload(const PacketSegments &payload, iovec *parts, int &count
 
 Route *Engine::route_of(const Qp &qp)
 {
-    if (route_state_ == RouteState::Unknown)
-        route_state_ = link.route(qp.a.path, qp.a.qpn ^ qp.a.remote_qpn << 8, route_) ? RouteState::Good
-                                                                                       : RouteState::None;
+    if (route_state_ == RouteState::Unknown) {
+        const bool good = congestion.reacts() ? link.route(congestion.capable(qp.a.path), flow_of(qp), route_)
+                                              : link.route(qp.a.path, flow_of(qp), route_);
+        route_state_ = good ? RouteState::Good : RouteState::None;
+    }
     return route_state_ == RouteState::Good ? &route_ : nullptr;
 }
 
@@ -97,7 +107,7 @@ Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const P
             crc = crc32_update(crc, parts[i].iov_base, parts[i].iov_len);
         crc = le32(~crc32_update(crc, trailer, h.pad));
         std::memcpy(trailer + h.pad, &crc, sizeof(crc));
-        if (!device.host.send_frame(parts, count + 1))
+        if (!device.send_frame(parts, count + 1))
             return Sent::Blocked;
     }
     count_sent(qp, *route);
@@ -124,7 +134,7 @@ Sent Engine::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t fram
         receive_frame(view, false);
         return Sent::Yes;
     }
-    if (device.port.link_up && !device.host.send_frame(parts, count))
+    if (device.port.link_up && !device.send_frame(parts, count))
         return Sent::Blocked;
     if (head[0] & 1)
         raw.receive_own(view, head.data(), head_bytes, qp.a.qpn);
@@ -161,7 +171,8 @@ void Engine::receive(const iovec *parts, int count)
     for (int i = 0; i < count; i++)
         frame.length += parts[i].iov_len;
     now_ns = device.host.now_ns();
-    receive_frame(frame, false);
+    if (!flow_control.takes(frame))
+        receive_frame(frame, false);
 }
 
 void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender)
@@ -170,34 +181,58 @@ void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender
     const size_t head_bytes = std::min(frame.length, packet.head.size());
     frame.copy(0, packet.head.data(), head_bytes);
     std::memset(packet.head.data() + head_bytes, 0, packet.head.size() - head_bytes);
-    Drop why = nullptr;
+    packet.arrived_bytes = uint32_t(frame.length);
+    hghca_drop why = HGHCA_DROP_NONE;
     switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
     case Verdict::Other:
         if (!sender)
             raw.receive(frame, packet.head.data(), head_bytes);
         return;
     case Verdict::Engine:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
         why = parse_packet(frame, trusted, link, packet);
         break;
     case Verdict::Drop:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
         break;
     }
-    if (why)
-        (counters.*why)++;
+    if (why != HGHCA_DROP_NONE)
+        note(packet, why);
     else if (packet.arrival.members)
         dispatch_to_group(packet, sender);
     else
         dispatch(packet);
 }
 
-// Is a packet of this service and kind for such a QP in its state? An XRC QP is either initiator, which
-// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
-bool Engine::takes(const Qp *qp, uint8_t service, uint32_t flags) const
+void Engine::note(const Packet &packet, hghca_drop why)
 {
-    if (!qp || qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR ||
-        qp->a.service == HGHCA_QP_ST_RAW || service != bth_service(qp->a.service))
-        return false;
-    return qp->a.service != HGHCA_QP_ST_XRC || bool(flags & kResponse) == !qp->a.xrcd;
+    static_assert(kMaxHeader <= HGHCA_ERROR_HEADER_MAX);
+    for (const auto counter : {drop_counter(why), drop_sum(why)})
+        if (counter)
+            (counters.*counter)++;
+    hghca_bth bth;
+    std::memcpy(&bth, packet.head.data() + packet.arrival.layout.transport_offset, sizeof(bth));
+    PacketError error{};
+    error.time_ns = now_ns;
+    error.frame_bytes = packet.arrived_bytes;
+    error.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
+    error.why = why;
+    error.header_bytes = packet.header_bytes;
+    device.errors.record(error, packet.head.data());
+}
+
+// Why a packet of this service and kind is not for such a QP in its state. An XRC QP is either initiator, which
+// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
+hghca_drop Engine::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
+{
+    if (!qp)
+        return HGHCA_DROP_NO_QP;
+    if (qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR)
+        return HGHCA_DROP_QP_STATE;
+    if (qp->a.service == HGHCA_QP_ST_RAW || service != bth_service(qp->a.service) ||
+        (qp->a.service == HGHCA_QP_ST_XRC && bool(flags & kResponse) != !qp->a.xrcd))
+        return HGHCA_DROP_SERVICE;
+    return HGHCA_DROP_NONE;
 }
 
 // IBA vol 1, 10.9.3: the same key, and not two limited members.
@@ -210,28 +245,66 @@ bool Engine::pkey_matches(const TransportHeader &h) const
 // The checks from the destination QP on, in the order of the interface document, section 9.
 void Engine::dispatch(const Packet &packet)
 {
+    if (packet.flags & kCnp && device.caps & HGHCA_CAP_CONGESTION) {
+        dispatch_cnp(packet);
+        return;
+    }
     const TransportHeader &h = packet.h;
     const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? device.gsi_qpn : h.qpn;
     Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
-    if (!takes(qp, service, packet.flags)) {
-        counters.rx_unknown_qp++;
+    if (const hghca_drop why = refuses(qp, service, packet.flags); why != HGHCA_DROP_NONE) {
+        note(packet, why);
         return;
     }
-    if (service != HGHCA_BTH_UD && !link.from_peer(packet.arrival, qp->a.path)) {
-        count(*qp, qp_counter::rx_bad_address);
-        return;
+    if (service != HGHCA_BTH_UD) {
+        if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
+            count(*qp, qp_counter::rx_bad_address);
+            note(packet, why);
+            return;
+        }
     }
     if (!pkey_matches(h)) {
         count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, HGHCA_DROP_PKEY);
         return;
     }
     if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
         count(*qp, qp_counter::rx_bad_qkey);
+        note(packet, HGHCA_DROP_QKEY);
         return;
     }
     count_received(*qp, packet);
+    if (packet.arrival.ecn == HGHCA_ECN_CE) {
+        counters.np_ecn_marked_roce_packets++;
+        if (service != HGHCA_BTH_UD)
+            congestion.marked(*qp);
+    }
     deliver(*qp, packet);
+}
+
+// IBA vol 1, A17.9.3: a CNP is for a QP that has a peer, and comes from there.
+void Engine::dispatch_cnp(const Packet &packet)
+{
+    Qp *qp = device.qps->find(packet.h.qpn);
+    if (!qp) {
+        note(packet, HGHCA_DROP_NO_QP);
+    } else if (!is_connected(qp->a.service)) {
+        note(packet, HGHCA_DROP_SERVICE);
+    } else if (qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR) {
+        note(packet, HGHCA_DROP_QP_STATE);
+    } else if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
+        count(*qp, qp_counter::rx_bad_address);
+        note(packet, why);
+    } else if (!pkey_matches(packet.h)) {
+        count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, HGHCA_DROP_PKEY);
+    } else if (!packet.h.becn || packet.payload.length) {
+        note(packet, HGHCA_DROP_CNP);
+    } else {
+        count_received(*qp, packet);
+        congestion.react(*qp);
+    }
 }
 
 // IBA vol 1, 10.5: each QP of the group has a copy, but for the one that sent it.
@@ -240,15 +313,17 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
 {
     const TransportHeader &h = packet.h;
     if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
-        counters.rx_unknown_qp++;
+        note(packet, h.qpn != HGHCA_QPN_MULTICAST ? HGHCA_DROP_NO_QP : HGHCA_DROP_SERVICE);
         return;
     }
     if (!pkey_matches(h)) {
         counters.rx_bad_pkey++;
+        note(packet, HGHCA_DROP_PKEY);
         return;
     }
     if (!(packet.flags & kSend)) {
         counters.rx_bad_header++;
+        note(packet, HGHCA_DROP_OPCODE);
         return;
     }
     uint32_t copies = 0;
@@ -256,13 +331,15 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
         if (!qpn || qpn == sender)
             continue;
         Qp *qp = device.qps->find(qpn);
-        if (!takes(qp, HGHCA_BTH_UD, packet.flags)) {
-            counters.rx_unknown_qp++;
+        if (const hghca_drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != HGHCA_DROP_NONE) {
+            note(packet, why);
         } else if (h.qkey != Datagrams::qkey_of(*qp)) {
             count(*qp, qp_counter::rx_bad_qkey);
+            note(packet, HGHCA_DROP_QKEY);
         } else {
             copies++;
             count_received(*qp, packet);
+            counters.np_ecn_marked_roce_packets += packet.arrival.ecn == HGHCA_ECN_CE;
             deliver(*qp, packet);
         }
     }
@@ -293,6 +370,15 @@ void Engine::deliver(Qp &qp, const Packet &packet)
 // ---- turns and timers
 
 Turn Engine::serve(Qp &qp, int32_t &credit)
+{
+    if (qp.congestion.cnp_due && congestion.notify(qp, credit) == Turn::Blocked)
+        return Turn::Blocked;
+    const Turn turn = serve_queues(qp, credit);
+    // What it sent to itself may have come marked.
+    return turn == Turn::Idle && qp.congestion.cnp_due ? Turn::More : turn;
+}
+
+Turn Engine::serve_queues(Qp &qp, int32_t &credit)
 {
     route_state_ = RouteState::Unknown;
     if (!is_reliable(qp.a.service)) {
@@ -332,10 +418,21 @@ bool Engine::run(uint64_t budget_bytes)
 {
     now_ns = device.host.now_ns();
     link_full = false;
+    if (flow_control.next_deadline() <= now_ns)
+        flow_control.expire();
+    if (flow_control.due() && !flow_control.send()) {
+        link_full = true;
+        return false;
+    }
     for (auto budget = int64_t(budget_bytes); budget > 0 && !scheduler.empty();) {
         Qp *qp = device.qps->find(scheduler.front());
         if (!qp || qp->state < HGHCA_QP_STATE_RTR) {
             scheduler.remove();
+            continue;
+        }
+        if (const TrafficClass c = FlowControl::class_of(*qp); flow_control.paused(c)) {
+            Pacer::rest(*qp);   // a pause is nothing to make up for
+            scheduler.park(c);
             continue;
         }
         int32_t &credit = scheduler.credit();
@@ -367,6 +464,8 @@ void Engine::set_deadline(Qp &qp, uint64_t deadline_ns)
 void Engine::expire(uint64_t now)
 {
     now_ns = now;
+    if (flow_control.next_deadline() <= now)
+        flow_control.expire();
     while (timers.next() <= now) {
         Qp *qp = device.qps->find(timers.pop());
         if (!qp)
@@ -389,6 +488,7 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
     qp.state = HGHCA_QP_STATE_ERR;
     s.in_message = false;
     s.page = {};
+    qp.congestion.cnp_due = false;
     if (!keep_replies) {
         s.reply_count = 0;
         s.ack_due = false;

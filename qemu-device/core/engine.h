@@ -17,8 +17,10 @@
 #include <cstdint>
 
 #include "completer.h"
+#include "congestion.h"
 #include "datagram.h"
 #include "device.h"
+#include "flow_control.h"
 #include "link.h"
 #include "pacer.h"
 #include "packet.h"
@@ -52,6 +54,9 @@ public:
     explicit Engine(Device &device);
 
     void receive(const iovec *parts, int count);
+    // Receives it now. `trusted`: made here, its ICRC does not count. `sender`: the QP whose own datagram to a group it
+    // is, which gets no copy; 0: it is none such.
+    void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
     bool run(uint64_t budget_bytes);
     void expire(uint64_t now_ns);
     void state_changed(Qp &qp, hghca_qp_state from);
@@ -74,8 +79,13 @@ public:
         device.counter_sets.add(qp.a.counter_set, which.own, n);
     }
 
-    // The way out of an RC QP in its turn; nullptr: there is none.
+    // Packet dropped or refused: counted by its reason and kept for who looks for it.
+    void note(const Packet &packet, hghca_drop why);
+
+    // The way out of a connected QP in its turn; nullptr: there is none.
     Route *route_of(const Qp &qp);
+    // What tells the flows of connected QPs apart.
+    static uint32_t flow_of(const Qp &qp) { return qp.a.qpn ^ qp.a.remote_qpn << 8; }
     // Will be asked for packets when its turn comes.
     void schedule(const Qp &qp) { scheduler.add(qp.a.qpn); }
     // The QP's deadline (0: none) is seen by expire().
@@ -100,6 +110,8 @@ public:
     bool link_full = false;
 
     Pacer pacer;
+    Congestion congestion;
+    FlowControl flow_control;
     PageFaults page_faults;
     SendQueue send_queue;
     ReceiveQueue receive_queue;
@@ -113,14 +125,14 @@ public:
 private:
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
-    // `sender`: the QP whose own datagram to a group it is, which gets no copy; 0: it is none such.
-    void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
-    bool takes(const Qp *qp, uint8_t service, uint32_t flags) const;
+    hghca_drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
+    void dispatch_cnp(const Packet &packet);
     void dispatch_to_group(const Packet &packet, uint32_t sender);
     void deliver(Qp &qp, const Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
+    Turn serve_queues(Qp &qp, int32_t &credit);
     Turn serve_reliable(Qp &qp, int32_t &credit);
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);

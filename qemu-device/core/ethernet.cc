@@ -41,11 +41,12 @@ uint16_t ipv4_checksum(const uint8_t *header)
     return uint16_t(~(sum + (sum >> 16)));
 }
 
-// Spreads flows over what hashes the UDP source port.
-uint16_t source_port(uint32_t flow)
+// Spreads flows over what hashes the UDP source port: by the flow label, all 20 bits of which count, where the path has
+// one, otherwise by what tells the flow apart.
+uint16_t source_port(uint32_t flow_label, uint32_t flow)
 {
-    uint32_t h = flow * 0x9e3779b1u;
-    return uint16_t(HGHCA_ROCE_SRC_PORT_BASE | h >> 18);
+    const uint32_t h = flow_label ? (flow_label ^ flow_label >> 14) & 0x3fff : flow * 0x9e3779b1u >> 18;
+    return uint16_t(HGHCA_ROCE_SRC_PORT_BASE | h);
 }
 
 // Where frames to a multicast group go: RFC 1112, 6.4, and RFC 2464, 7.
@@ -130,7 +131,7 @@ bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
         at += sizeof(ip);
     }
     // UDP checksum 0: none. The ICRC covers more than it would.
-    hghca_udp_header udp{be16(source_port(flow)), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
+    hghca_udp_header udp{be16(source_port(path.flow_label, flow)), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
     std::memcpy(at, &udp, sizeof(udp));
     at += sizeof(udp);
     out.layout.transport_offset = uint8_t(at - out.header.data());
@@ -212,7 +213,7 @@ const GroupMembers *EthernetLink::find_group(const uint8_t *dmac, const Arrival 
 }
 
 Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                               uint64_t Counters::*&why)
+                               hghca_drop &why)
 {
     // First: is it for the engine at all? Whatever cannot be told is not.
     NetworkLayout &layout = out.layout;
@@ -247,6 +248,7 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
             return Verdict::Other;
         std::copy(ip.src, ip.src + 16, out.sgid.begin());
         std::copy(ip.dst, ip.dst + 16, out.dgid.begin());
+        out.ecn = field_get(HGHCA_IPV6_CLASS_MASK, be32(ip.version_class_flow)) & HGHCA_ECN_MASK;
         ip_length = ip_bytes + be16(ip.length);
     } else if (type == HGHCA_ETH_TYPE_IPV4) {
         if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header))
@@ -259,6 +261,7 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
             return Verdict::Other;
         out.sgid = mapped(ip.src);
         out.dgid = mapped(ip.dst);
+        out.ecn = ip.tos & HGHCA_ECN_MASK;
         ip_length = be16(ip.length);
     } else {
         return Verdict::Other;
@@ -284,26 +287,34 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
     if (layout.ipv6)
         layout.transport_offset = uint8_t(at + sizeof(hghca_ipv6_header) + sizeof(udp));
     layout.frame_bytes = uint32_t(at + ip_length);
-    why = &Counters::rx_too_short;
-    if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
-        return Verdict::Drop;
-    why = &Counters::rx_bad_header;
-    if (layout.ipv6 ? head[at] >> 4 != 6 : head[at] != HGHCA_IPV4_VERSION_IHL || ipv4_checksum(head + at))
-        return Verdict::Drop;
-    if (be16(udp.length) != ip_length - ip_bytes)
-        return Verdict::Drop;
-    why = nullptr;
-    return Verdict::Engine;
+    why = HGHCA_DROP_NONE;
+    if (head[at] >> 4 != (layout.ipv6 ? 6 : 4))
+        why = HGHCA_DROP_IP_VERSION;
+    else if (!layout.ipv6 && head[at] != HGHCA_IPV4_VERSION_IHL)
+        why = HGHCA_DROP_IP_HEADER_LENGTH;
+    else if (!layout.ipv6 && ipv4_checksum(head + at))
+        why = HGHCA_DROP_IP_CHECKSUM;
+    else if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
+        why = HGHCA_DROP_IP_LENGTH;
+    else if (be16(udp.length) != ip_length - ip_bytes)
+        why = HGHCA_DROP_UDP_LENGTH;
+    return why == HGHCA_DROP_NONE ? Verdict::Engine : Verdict::Drop;
 }
 
-bool EthernetLink::from_peer(const Arrival &arrival, const Path &path) const
+hghca_drop EthernetLink::check_peer(const Arrival &arrival, const Path &path) const
 {
-    if (!path.by_gid)
-        return arrival.sgid == mapped(path.dip) && arrival.dgid == mapped(path.sip);
+    if (!path.by_gid) {
+        if (arrival.sgid != mapped(path.dip))
+            return HGHCA_DROP_SOURCE;
+        return arrival.dgid == mapped(path.sip) ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
+    }
+    if (arrival.sgid != path.dgid)
+        return HGHCA_DROP_SOURCE;
     if (path.sgid_index >= Port::kGids || arrival.gid_index < 0)
-        return false;
+        return HGHCA_DROP_DESTINATION;
     const GidEntry &own = device_.port.gids[path.sgid_index], &hit = device_.port.gids[size_t(arrival.gid_index)];
-    return arrival.sgid == path.dgid && arrival.dgid == own.gid && hit.tagged == own.tagged && hit.vlan == own.vlan;
+    const bool to_own = arrival.dgid == own.gid && hit.tagged == own.tagged && hit.vlan == own.vlan;
+    return to_own ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
 }
 
 void EthernetLink::global_header(const uint8_t *head, const Arrival &arrival,

@@ -109,10 +109,15 @@ private:
     uint8_t query_port(const Command &);
     uint8_t set_gid(const Command &);
     uint8_t query_stats(const Command &);
+    uint8_t read_error_buffer(const Command &);
     uint8_t set_qp_counter(const Command &);
     uint8_t query_counter_set(const Command &);
     uint8_t resume_qp(const Command &);
     uint8_t clear_mtt(const Command &);
+    uint8_t set_congestion(const Command &);
+    uint8_t query_congestion(const Command &);
+    uint8_t set_flow_control(const Command &);
+    uint8_t query_flow_control(const Command &);
 
     Device &device_;
     std::array<uint32_t, HGHCA_HCR_SIZE / 4> regs_{};

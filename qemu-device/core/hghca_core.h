@@ -39,11 +39,19 @@ struct hghca_host_ops {
 	void (*trace)(void *opaque, enum hghca_trace_level level, const char *text);
 };
 
+/* Where frames of a class wait that come faster than the device takes them. */
+struct hghca_receive_buffer {
+	uint32_t drain_mbps;		/* so fast it takes them; 0: at once, and none ever waits */
+	uint32_t bytes;			/* of waiting frames; 0: the default */
+};
+
 struct hghca_config {
 	uint8_t mac[6];
 	uint64_t node_guid;		/* 0: EUI-64 from the MAC */
 	uint32_t cache_entries;		/* 0: no limit */
 	uint64_t budget_bytes;		/* 0: the default */
+	struct hghca_receive_buffer roce_buffer;
+	struct hghca_receive_buffer other_buffer;
 	uint8_t *device_memory;		/* the caller's, for as long as the core lives */
 	uint64_t device_memory_bytes;	/* 0: none; a power of two, 4096 to HGHCA_DEVICE_MEMORY_MAX */
 };
@@ -76,10 +84,59 @@ void hghca_core_fail_command(struct hghca_core *core, uint64_t nth);
 uint64_t hghca_core_until_fault(const struct hghca_core *core);
 uint64_t hghca_core_commands(const struct hghca_core *core);
 
+/*
+ * A capture of frames (capture.h) in the file of descriptor `fd`, which it takes over in any case. NULL: none, and
+ * the errno; EWOULDBLOCK: another capture has the file. hghca_capture_frame() returns 0 or an errno, and then the
+ * frame is not in the file.
+ */
+struct hghca_capture;
+
+struct hghca_capture_config {
+	const char *name;		/* of the interface */
+	uint32_t snap_bytes;		/* of each frame; 0: all */
+	uint64_t max_bytes;		/* of the file, then EFBIG; 0: any length */
+	uint64_t epoch_ns;		/* from 1970-01-01 to the 0 of the times of frames */
+};
+
+struct hghca_capture *hghca_capture_begin(int fd, const struct hghca_capture_config *config, int *error);
+int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_ns, const struct iovec *parts,
+			int count);
+void hghca_capture_end(struct hghca_capture *capture);
+
+/*
+ * Bad weather on the link (weather.h): rules as fault_rule.h has them, their seed.
+ * False: the rules are wrong, as `error` says in at most `error_bytes`, or there
+ * is no memory; then all is as it was. `core` NULL: only looks at the rules.
+ */
+#define HGHCA_FAULTS_ERROR_BYTES 1024
+bool hghca_core_set_faults(struct hghca_core *core, const char *rules, char *error, size_t error_bytes);
+void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed);
+
+/* Number of counts of what was done, and the name and value of count i; frames held back now. */
+unsigned hghca_core_fault_counts(void);
+const char *hghca_core_fault_count_name(unsigned i);
+uint64_t hghca_core_fault_count(const struct hghca_core *core, unsigned i);
+uint64_t hghca_core_held_frames(const struct hghca_core *core);
+
 /* Number of counters, and the name and value of counter i. */
 unsigned hghca_core_counters(void);
 const char *hghca_core_counter_name(unsigned i);
 uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i);
+
+/* The packets dropped or refused last; in its numbers, which count from 0 at reset. */
+struct hghca_core_error {
+	uint64_t time_ns;
+	uint32_t frame_bytes;
+	uint32_t qpn;
+	const char *why;		/* HGHCA_DROPS */
+	const uint8_t *header;		/* until the next call into the core */
+	size_t header_bytes;
+};
+/* Number of the oldest that is kept, and of the one that comes next. */
+uint64_t hghca_core_first_error(const struct hghca_core *core);
+uint64_t hghca_core_next_error(const struct hghca_core *core);
+/* False: packet n is not kept. */
+bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghca_core_error *out);
 
 #ifdef __cplusplus
 }

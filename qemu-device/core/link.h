@@ -42,6 +42,7 @@ struct Arrival {
     NetworkLayout layout;
     std::array<uint8_t, 16> sgid, dgid;   // IPv4 as ::ffff:a.b.c.d
     uint8_t sl;
+    uint8_t ecn;                          // HGHCA_ECN_*
     int vlan;                             // VLAN id; -1: none
     int gid_index;                        // of dgid; -1: no GID table, or a multicast group
     const GroupMembers *members;          // of the group that dgid is; nullptr: it is none
@@ -62,12 +63,12 @@ public:
     virtual size_t invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const = 0;
 
     // Engine: a packet for the RDMA engine, described in `out`. Drop: it was
-    // meant for it, but is wrong in what `why` counts. `head` holds the first
+    // meant for it, but is wrong as `why` says. `head` holds the first
     // `head_bytes` of the frame's `frame_bytes`.
     virtual Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                             uint64_t Counters::*&why) = 0;
-    // Does the packet come from the other end of `path`, to this end?
-    virtual bool from_peer(const Arrival &arrival, const Path &path) const = 0;
+                             hghca_drop &why) = 0;
+    // Does the packet come from the other end of `path`, to this end? NONE: it does.
+    virtual hghca_drop check_peer(const Arrival &arrival, const Path &path) const = 0;
     // What precedes the data of a received datagram.
     virtual void global_header(const uint8_t *head, const Arrival &arrival,
                                std::array<uint8_t, kGrhBytes> &out) const = 0;
@@ -83,8 +84,8 @@ public:
     void finish(Route &route, uint32_t transport_bytes) const override;
     size_t invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const override;
     Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                     uint64_t Counters::*&why) override;
-    bool from_peer(const Arrival &arrival, const Path &path) const override;
+                     hghca_drop &why) override;
+    hghca_drop check_peer(const Arrival &arrival, const Path &path) const override;
     void global_header(const uint8_t *head, const Arrival &arrival,
                        std::array<uint8_t, kGrhBytes> &out) const override;
     bool own_address(const uint8_t *mac) const override;

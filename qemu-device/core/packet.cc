@@ -51,6 +51,7 @@ constexpr std::array<uint32_t, 256> make_opcodes() noexcept
     rc(HGHCA_BTH_OP_SEND_ONLY_INV, kSend | kOnly | kIeth);
     ud(HGHCA_BTH_OP_SEND_ONLY, kSend | kOnly);
     ud(HGHCA_BTH_OP_SEND_ONLY_IMM, kSend | kOnly | kImmDt);
+    t[HGHCA_BTH_CNP] = kKnown | kCnp;
     return t;
 }
 
@@ -78,7 +79,8 @@ size_t extension_bytes(uint32_t flags)
            (flags & kFeth ? sizeof(hghca_feth) : 0) + (flags & kReth ? sizeof(hghca_reth) : 0) +
            (flags & kAtomicEth ? sizeof(hghca_atomic_eth) : 0) + (flags & kAeth ? sizeof(hghca_aeth) : 0) +
            (flags & kAtomicAckEth ? sizeof(hghca_atomic_ack_eth) : 0) +
-           (flags & kImmDt ? sizeof(hghca_immdt) : 0) + (flags & kIeth ? sizeof(hghca_ieth) : 0);
+           (flags & kImmDt ? sizeof(hghca_immdt) : 0) + (flags & kIeth ? sizeof(hghca_ieth) : 0) +
+           (flags & kCnp ? HGHCA_CNP_RESERVED : 0);
 }
 
 size_t put_transport_header(const TransportHeader &h, uint8_t *out)
@@ -86,10 +88,10 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
     const uint32_t flags = kOpcodes[h.opcode];
     hghca_bth bth{};
     bth.opcode = h.opcode;
-    bth.flags = uint8_t((h.solicited ? HGHCA_BTH_SOLICITED : 0) | HGHCA_BTH_MIGREQ |
+    bth.flags = uint8_t((h.solicited ? HGHCA_BTH_SOLICITED : 0) | (flags & kCnp ? 0 : HGHCA_BTH_MIGREQ) |
                         field_put(HGHCA_BTH_PAD_MASK, h.pad));
     bth.pkey = be16(h.pkey);
-    bth.qpn = be32(h.qpn & HGHCA_BTH_QPN_MASK);
+    bth.qpn = be32((h.becn ? HGHCA_BTH_BECN : 0) | (h.qpn & HGHCA_BTH_QPN_MASK));
     bth.psn = be32((h.ack_request ? HGHCA_BTH_ACKREQ : 0) | (h.psn & HGHCA_BTH_PSN_MASK));
     uint8_t *at = append(out, bth);
     if (flags & kDeth)
@@ -111,6 +113,8 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
         at = append(at, hghca_immdt{h.imm});
     if (flags & kIeth)
         at = append(at, hghca_ieth{h.imm});
+    if (flags & kCnp)
+        at = append(at, std::array<uint8_t, HGHCA_CNP_RESERVED>{});
     return size_t(at - out);
 }
 
@@ -123,6 +127,7 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
     h.pad = uint8_t(field_get(HGHCA_BTH_PAD_MASK, bth.flags));
     h.pkey = be16(bth.pkey);
     h.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
+    h.becn = be32(bth.qpn) & HGHCA_BTH_BECN;
     h.psn = be32(bth.psn) & HGHCA_BTH_PSN_MASK;
     h.ack_request = be32(bth.psn) & HGHCA_BTH_ACKREQ;
     const uint32_t flags = kOpcodes[h.opcode];
@@ -192,30 +197,28 @@ uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const Net
     return crc32_update(kCrcStart, masked, n + transport_bytes);
 }
 
-Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet)
+hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet)
 {
     const NetworkLayout &layout = packet.arrival.layout;
     const uint8_t *bth = packet.head.data() + layout.transport_offset;
     const size_t packet_bytes = layout.frame_bytes - layout.transport_offset;
     if (packet_bytes < sizeof(hghca_bth) + HGHCA_ICRC_SIZE)
-        return &Counters::rx_too_short;
+        return HGHCA_DROP_HEADERS;
     packet.flags = kOpcodes[bth[0]];
     const size_t header_bytes = sizeof(hghca_bth) + extension_bytes(packet.flags);
     if (packet_bytes < header_bytes + HGHCA_ICRC_SIZE)
-        return &Counters::rx_too_short;
-    if (bth[offsetof(hghca_bth, flags)] & HGHCA_BTH_VERSION_MASK)
-        return &Counters::rx_bad_header;
-
+        return HGHCA_DROP_HEADERS;
+    packet.header_bytes = uint8_t(layout.transport_offset + header_bytes);
     get_transport_header(bth, packet.h);
     const size_t padded_bytes = packet_bytes - header_bytes - HGHCA_ICRC_SIZE;
     if (padded_bytes < packet.h.pad)
-        return &Counters::rx_too_short;
+        return HGHCA_DROP_HEADERS;
     packet.payload = frame;
     packet.payload.offset += layout.transport_offset + header_bytes;
     packet.payload.length = padded_bytes - packet.h.pad;
     packet.frame_bytes = layout.frame_bytes;
     if (trusted)
-        return nullptr;
+        return HGHCA_DROP_NONE;
 
     // All of the packet is believed or none of it: the ICRC comes first, then
     // anything that has an effect.
@@ -223,7 +226,9 @@ Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet
     packet.payload.for_each(0, padded_bytes, [&crc](const uint8_t *p, size_t n) { crc = crc32_update(crc, p, n); });
     uint32_t sent = 0;
     packet.payload.copy(padded_bytes, &sent, sizeof(sent));
-    return le32(sent) == ~crc ? nullptr : &Counters::rx_bad_icrc;
+    if (le32(sent) != ~crc)
+        return HGHCA_DROP_ICRC;
+    return bth[offsetof(hghca_bth, flags)] & HGHCA_BTH_VERSION_MASK ? HGHCA_DROP_BTH_VERSION : HGHCA_DROP_NONE;
 }
 
 }  // namespace hghca

@@ -16,9 +16,6 @@
 
 namespace hghca {
 
-// Why a packet is dropped: the counter that tells. nullptr: it is not.
-using Drop = uint64_t Counters::*;
-
 // What an opcode says about its packet. Extension headers stand behind the BTH
 // in the order of the bits.
 enum OpcodeFlag : uint32_t {
@@ -41,6 +38,7 @@ enum OpcodeFlag : uint32_t {
     kFirst = 1 << 16,     // begins a message
     kLast = 1 << 17,      // ends it; both: the only packet
     kKnown = 1 << 18,
+    kCnp = 1 << 19,       // congestion notification
 };
 
 // The service bits of the opcodes a QP of this service type sends and takes; RAW has none.
@@ -69,6 +67,7 @@ struct TransportHeader {
     uint8_t pad;
     bool solicited;
     bool ack_request;
+    bool becn;
     uint16_t pkey;
     uint32_t qpn;
     uint32_t psn;
@@ -136,13 +135,15 @@ struct Packet {
     TransportHeader h;
     uint32_t flags;       // kOpcodes[h.opcode]
     FrameView payload;
-    uint32_t frame_bytes;
+    uint32_t frame_bytes;      // without padding of the link
+    uint32_t arrived_bytes;    // with it
+    uint8_t header_bytes;      // of `head`: up to the payload
 };
 
 // Takes the frame apart whose network headers `packet.arrival` describes and
 // whose first bytes are in packet.head. Checks lengths, BTH version and, unless
 // `trusted`, the ICRC.
-Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
+hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
 
 // The register of the ICRC when all headers have passed: network headers as
 // Link::invariant_header gives them, `transport` the bytes from the BTH on.

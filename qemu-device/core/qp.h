@@ -119,6 +119,11 @@ struct RequesterState {
     bool probing;             // after an RNR NAK one packet at a time goes, until one is acknowledged
     bool response_lost;       // went back for a response; later ones out of turn do not count
     uint16_t since_ack_request;
+    // End-to-end credits (IBA vol 1, 9.7.7.2). Messages count from 1.
+    uint32_t messages_done;   // before `oldest`
+    uint32_t messages_sent;   // before `next`
+    uint32_t message_limit;   // up to this one each finds a receive WQE at the peer
+    bool has_limit;           // the peer counts, and has told
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
     PageFault page;           // nothing is sent while it is Told
 };
@@ -141,7 +146,7 @@ struct Reply {
     uint64_t va;
     uint32_t length;     // bytes left
     uint32_t pd;         // READ: of the key
-    uint64_t value;      // atomic: the value before
+    uint64_t value;      // atomic: the value before; READ: 1 when it was asked for again, otherwise 0
     bool first;          // READ: nothing was sent yet
 };
 
@@ -166,7 +171,7 @@ struct ResponderState {
     uint64_t write_va;        // where the next of them go
     uint32_t write_rkey;
     uint32_t write_left;
-    bool nak_sent;            // a NAK for expected_psn is out; no second one
+    bool nak_sent;            // a NAK for expected_psn is out, or the last of the replies; no second one
     bool ack_due;
     uint8_t atomic_head;
     std::array<AtomicResult, 16> atomics;
@@ -186,6 +191,24 @@ struct Pace {
     uint64_t next_ns;         // no packet before
 };
 
+// Congestion control of a QP (congestion.h), as receiver of marked packets and as sender.
+struct CongestionState {
+    enum class Rate : uint8_t {
+        Untouched,   // no CNP has come
+        Reduced,     // to current_kbps
+        Recovered,   // by itself; alpha remembers
+    } rate;
+    bool cnp_due;
+    uint8_t time_stage, byte_stage;   // since the last reduction
+    uint32_t current_kbps, target_kbps;
+    uint32_t alpha;          // how bad it has been: 0 to kAlphaOne, as of cut_ns
+    uint32_t bytes;          // sent in this byte stage
+    uint64_t cut_ns;         // the last reduction
+    uint64_t stage_ns;       // where time_stage began
+    uint64_t next_cnp_ns;    // no CNP before
+};
+constexpr uint32_t kAlphaOne = 1u << 30;
+
 // A QP, as cached and, byte for byte, as kept in its ICM entry (device-private;
 // what comes back from there is validated, for the guest can write to it).
 struct Qp {
@@ -194,6 +217,7 @@ struct Qp {
     bool comm_est_sent;
     bool drained_sent;        // SQD: nothing is under way any more
     Pace pace;
+    CongestionState congestion;
     RequesterState req;
     ResponderState resp;
 };
@@ -204,6 +228,9 @@ static_assert(sizeof(Qp) + 16 <= kQpcEntrySize);
 
 // Do its messages get acknowledged?
 constexpr bool is_reliable(uint8_t service) { return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_XRC; }
+
+// Have they one peer, who is known?
+constexpr bool is_connected(uint8_t service) { return is_reliable(service) || service == HGHCA_QP_ST_UC; }
 
 // Is there such a static rate?
 constexpr bool is_static_rate(uint8_t code) { return code <= HGHCA_STATIC_RATE_MAX && code != HGHCA_STATIC_RATE_NONE; }

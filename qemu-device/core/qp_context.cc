@@ -117,6 +117,15 @@ bool plausible_pace(const Pace &pace)
     return phase <= uint8_t(Pace::Phase::Late) && is_bool(pace.requests_first);
 }
 
+bool plausible_congestion(const CongestionState &c)
+{
+    uint8_t rate;
+    std::memcpy(&rate, &c.rate, sizeof(rate));
+    return rate <= uint8_t(CongestionState::Rate::Recovered) && is_bool(c.cnp_due) && c.alpha <= kAlphaOne &&
+           (rate != uint8_t(CongestionState::Rate::Reduced) ||
+            (c.current_kbps && c.current_kbps <= c.target_kbps));
+}
+
 bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
 {
     return plausible_ref(r.oldest) && plausible_ref(r.next) && plausible_ref(r.announced) &&
@@ -124,7 +133,8 @@ bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
            r.reads_outstanding <= kMaxRdAtomic &&
            (!r.oldest.valid || uint16_t(r.next_index - r.oldest.index) <= sq.length) && r.retries_left <= 7 &&
            r.rnr_retries_left <= 7 && is_bool(r.waiting_timer) && is_bool(r.probing) &&
-           is_bool(r.response_lost) && plausible_page(r.page);
+           is_bool(r.response_lost) && plausible_psns({r.messages_done, r.messages_sent, r.message_limit}) &&
+           is_bool(r.has_limit) && plausible_page(r.page);
 }
 
 bool plausible_responder(const ResponderState &r)
@@ -303,7 +313,8 @@ bool plausible(const Qp &qp, uint32_t qpn, const QpLimits &limits)
     std::memcpy(&state, &qp.state, sizeof(state));
     return state >= HGHCA_QP_STATE_INIT && state <= HGHCA_QP_STATE_ERR &&
            is_bool(qp.comm_est_sent) && is_bool(qp.drained_sent) && plausible_attributes(qp.a, qpn, limits) &&
-           plausible_pace(qp.pace) && plausible_requester(qp.req, qp.a.sq) && plausible_responder(qp.resp);
+           plausible_pace(qp.pace) && plausible_congestion(qp.congestion) && plausible_requester(qp.req, qp.a.sq) &&
+           plausible_responder(qp.resp);
 }
 
 }  // namespace hghca

@@ -110,8 +110,10 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     }
     if (mask & HGHCA_QP_ATTR_RQ_PSN)
         qp->resp.expected_psn = field_get(HGHCA_QPC_PSN_MASK, be32(context->rnr_nextrecvpsn));
-    if (mask & HGHCA_QP_ATTR_AV)
+    if (mask & HGHCA_QP_ATTR_AV) {
         qp->pace = {};   // that was of another path
+        qp->congestion = {};
+    }
     if (t->to == HGHCA_QP_STATE_SQD && from == HGHCA_QP_STATE_RTS)
         qp->drained_sent = false;
     device_.transport->state_changed(*qp, from);
@@ -122,8 +124,9 @@ uint8_t QpTable::query(uint32_t qpn, hghca_qpc &out)
 {
     if (uint8_t status = cache_.check(qpn))
         return status;
-    if (const Qp *qp = find(qpn)) {
+    if (Qp *qp = find(qpn)) {
         encode_context(*qp, out);
+        out.rate = be32(device_.transport->reduced_kbps(*qp));
     } else {
         out = {};
         out.local_qpn = be32(qpn);

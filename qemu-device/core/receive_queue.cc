@@ -35,6 +35,11 @@ WqeReader::Posted ReceiveQueue::posted(const Qp &qp)
     return srqn ? engine_.device.srqs->posted(srqn) : engine_.reader.receive_posted(qp.a, qp.resp.rq_index);
 }
 
+bool ReceiveQueue::count(const Qp &qp, uint32_t &out) const
+{
+    return !srqn_of(qp) && engine_.reader.receives_posted(qp.a, qp.resp.rq_index, out);
+}
+
 bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
 {
     const QpAttributes &a = qp.a;

@@ -31,6 +31,9 @@ public:
 
     // Is there a WQE for a message that begins?
     WqeReader::Posted posted(const Qp &qp);
+    // How many messages would find a WQE, that under way among them. False: nobody can tell, for it is an SRQ's, or
+    // there is no doorbell record.
+    bool count(const Qp &qp, uint32_t &out) const;
     // Reads the WQE the QP holds, or the one it would take.
     WqeFault read(const Qp &qp, RecvWqe &out);
     // The message takes more than one packet: the WQE of an SRQ is this QP's until it is completed.

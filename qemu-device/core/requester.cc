@@ -67,12 +67,12 @@ uint8_t message_opcode(const SendWqe &wqe, bool first, bool last)
     return first ? HGHCA_BTH_OP_SEND_ONLY : HGHCA_BTH_OP_SEND_LAST;
 }
 
-uint64_t Requester::timeout_ns(const Qp &qp) const
+uint64_t Requester::timeout_ns(Qp &qp) const
 {
-    // IBA vol 1, 9.7.6.1.3. At a static rate the packet that asks for the acknowledgement may go long after the one
-    // that the timer started with; as many responses may go between.
+    // IBA vol 1, 9.7.6.1.3. When its rate holds the QP back, the packet that asks for the acknowledgement may go long
+    // after the one that the timer started with; as many responses may go between.
     return (uint64_t(4096) << qp.a.ack_timeout) +
-           engine_.pacer.time_ns(qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
+           engine_.pacer.time_ns(qp, qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
 }
 
 void Requester::reset_retries(Qp &qp)
@@ -92,6 +92,12 @@ void Requester::progress(Qp &qp)
         return;
     const bool outstanding = r.unacked_psn != r.highest_psn && qp.a.ack_timeout;
     engine_.set_deadline(qp, outstanding ? engine_.now_ns + timeout_ns(qp) : 0);
+}
+
+void Requester::slowed(Qp &qp)
+{
+    if (qp.req.deadline_ns && !qp.req.waiting_timer)
+        engine_.set_deadline(qp, std::max(qp.req.deadline_ns, engine_.now_ns + timeout_ns(qp)));
 }
 
 void Requester::timeout(Qp &qp)
@@ -147,6 +153,17 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
         r.rnr_in_row++;
 }
 
+// IBA vol 1, 9.7.7.2: does the next packet take a receive WQE that the peer has not told of?
+bool Requester::beyond_credits(const Qp &qp) const
+{
+    const RequesterState &r = qp.req;
+    if (!r.has_limit || psn_diff(psn_add(r.messages_sent, 1), r.message_limit) <= 0 || wqe_.is_answered())
+        return false;
+    // A WRITE with immediate data takes one with its last packet.
+    return !wqe_.is_write() ||
+           (wqe_.has_imm() && psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu) - 1) == r.next_psn);
+}
+
 bool Requester::may_send(const Qp &qp, bool begins) const
 {
     const RequesterState &r = qp.req;
@@ -158,6 +175,10 @@ bool Requester::may_send(const Qp &qp, bool begins) const
     if (r.requests_in_flight >= window(r))
         return false;
     if (begins && r.next.fence && r.reads_outstanding)
+        return false;
+    // One packet goes without a credit when all before it has been answered; what answers that one brings more. A
+    // packet that would not be answered without a further one is followed by that.
+    if (r.requests_in_flight && !r.since_ack_request && beyond_credits(qp))
         return false;
     if (wqe_.is_answered() && r.reads_outstanding >= qp.a.max_rd_atomic)
         return false;
@@ -250,9 +271,9 @@ Turn Requester::send(Qp &qp, int32_t &credit)
 
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last));
-    h.solicited = last && wqe_.solicited && !one_packet;
+    h.solicited = last && wqe_.asks_for_event();
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
-                    r.requests_in_flight + 1 >= window(r);
+                    r.requests_in_flight + 1 >= window(r) || beyond_credits(qp);
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
@@ -276,8 +297,10 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     r.requests_in_flight++;
     r.reads_outstanding += one_packet;
     r.since_ack_request = h.ack_request ? 0 : uint16_t(r.since_ack_request + 1);
-    if (last)
+    if (last) {
+        r.messages_sent = psn_add(r.messages_sent, 1);
         engine_.send_queue.advance(qp);
+    }
     if (!r.deadline_ns && qp.a.ack_timeout)
         engine_.set_deadline(qp, engine_.now_ns + timeout_ns(qp));
 

@@ -28,11 +28,14 @@ public:
     // The retry counters and the timer start afresh: the peer has answered.
     void progress(Qp &qp);
     void reset_retries(Qp &qp);
+    // The QP's rate is reduced: what it waits for may take longer.
+    void slowed(Qp &qp);
 
 private:
+    bool beyond_credits(const Qp &qp) const;
     bool may_send(const Qp &qp, bool begins) const;
     Turn send(Qp &qp, int32_t &credit);
-    uint64_t timeout_ns(const Qp &qp) const;
+    uint64_t timeout_ns(Qp &qp) const;
 
     Engine &engine_;
     SendWqe wqe_{};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "responder.h"
 
+#include <algorithm>
+
 #include "byte_order.h"
 #include "engine.h"
 #include "queues.h"
@@ -8,21 +10,48 @@
 
 namespace hghca {
 
+namespace {
+
+constexpr uint64_t kAskedAgain = 1;   // Reply::value of a READ
+
+}  // namespace
+
 struct Responder::Refusal {
     uint8_t nak;
     uint8_t event;       // hghca_event_type, or 0
     uint8_t syndrome;    // of the receive WQE that the message holds
+    hghca_drop why;
 };
 
 // IBA vol 1, 9.9.3: the classes of responder errors.
 const Responder::Refusal Responder::kInvalidRequest = {
-    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR};
+    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
+    HGHCA_DROP_REQUEST};
 const Responder::Refusal Responder::kAccess = {
-    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, HGHCA_SYNDROME_REMOTE_ACCESS_ERR};
-const Responder::Refusal Responder::kInvalidate = {HGHCA_NAK_REMOTE_ACCESS, 0, HGHCA_SYNDROME_LOCAL_ACCESS_ERR};
-const Responder::Refusal Responder::kMemory = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR};
-const Responder::Refusal Responder::kTooLong = {HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR};
-const Responder::Refusal Responder::kBadWqe = {HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR};
+    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, HGHCA_SYNDROME_REMOTE_ACCESS_ERR, HGHCA_DROP_ACCESS};
+const Responder::Refusal Responder::kInvalidate = {
+    HGHCA_NAK_REMOTE_ACCESS, 0, HGHCA_SYNDROME_LOCAL_ACCESS_ERR, HGHCA_DROP_ACCESS};
+const Responder::Refusal Responder::kMemory = {
+    HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR, HGHCA_DROP_OPERATION};
+const Responder::Refusal Responder::kTooLong = {
+    HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR, HGHCA_DROP_TOO_LONG};
+const Responder::Refusal Responder::kBadWqe = {
+    HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR, HGHCA_DROP_OPERATION};
+
+namespace {
+
+constexpr uint32_t kCredits[] = HGHCA_AETH_CREDITS;
+
+// Is there a NAK among the replies? It is the last of them.
+bool nak_waits(const ResponderState &s)
+{
+    if (!s.reply_count)
+        return false;
+    const ReplyKind last = s.replies[(s.reply_head + s.reply_count - 1u) % s.replies.size()].kind;
+    return last == ReplyKind::Nak || last == ReplyKind::RnrNak;
+}
+
+}  // namespace
 
 void Responder::receive(Qp &qp, const Packet &packet)
 {
@@ -35,17 +64,17 @@ void Responder::receive(Qp &qp, const Packet &packet)
             return;
         }
         engine_.count(qp, qp_counter::out_of_sequence);
-        if (!s.nak_sent)
+        if (!s.nak_sent) {
+            engine_.note(packet, HGHCA_DROP_PSN);
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
+        }
         return;
     }
-    s.nak_sent = false;
-    // One that is none of these is an opcode this device does not have.
-    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)) || !in_sequence(qp, packet) ||
-        !good_length(qp, packet) || !function_allowed(qp, packet.flags))
-        refuse(qp, kInvalidRequest);
+    withdraw_nak(qp);
+    if (const hghca_drop why = validate(qp, packet); why != HGHCA_DROP_NONE)
+        refuse(qp, packet, kInvalidRequest, why);
     else if (!admit(qp, packet.h))
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
     else if (packet.flags & kSend)
         receive_send(qp, packet);
     else if (packet.flags & kWrite)
@@ -58,6 +87,19 @@ void Responder::receive(Qp &qp, const Packet &packet)
         receive_atomic_write(qp, packet);
     else
         receive_flush(qp, packet);
+}
+
+// IBA vol 1, 9.7.4.1.3 to 9.7.4.1.6, as far as the packet and the QP alone tell.
+hghca_drop Responder::validate(const Qp &qp, const Packet &packet) const
+{
+    // One that is none of these is an opcode this device does not have.
+    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)))
+        return HGHCA_DROP_OPCODE;
+    if (!in_sequence(qp, packet))
+        return HGHCA_DROP_SEQUENCE;
+    if (!good_length(qp, packet))
+        return !(packet.flags & kLast) && packet.h.pad ? HGHCA_DROP_PAD : HGHCA_DROP_LENGTH;
+    return function_allowed(qp, packet.flags) ? HGHCA_DROP_NONE : HGHCA_DROP_REQUEST;
 }
 
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
@@ -122,17 +164,19 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
                                                                : qp_counter::rx_atomic_requests);
 }
 
-bool Responder::has_receive_wqe(Qp &qp)
+bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
 {
     switch (engine_.receive_queue.posted(qp)) {
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
+        engine_.note(packet, HGHCA_DROP_RNR);
         push_rnr_nak(qp);
         return false;
     case WqeReader::Posted::Unreadable:
         break;
     }
+    engine_.note(packet, HGHCA_DROP_OPERATION);
     push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
     engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
     engine_.enter_error(qp, true);
@@ -164,7 +208,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
     const bool first = packet.flags & kFirst;
     if (first) {
         s.xrc_srqn = packet.h.srqn;
-        if (!has_receive_wqe(qp))
+        if (!has_receive_wqe(qp, packet))
             return;
         s.message_offset = 0;
     }
@@ -187,20 +231,20 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
     if (fault != WqeFault::None) {
         if (fault == WqeFault::Unreadable)
             engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
-        refuse(qp, kBadWqe);
+        refuse(qp, packet, kBadWqe);
         return;
     }
     // IBA vol 1, 9.7.4.1.6: too long for the receive buffer.
     if (!fits) {
-        refuse(qp, kTooLong);
+        refuse(qp, packet, kTooLong);
         return;
     }
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
-        refuse(qp, kMemory);
+        refuse(qp, packet, kMemory);
         return;
     }
     if (packet.flags & kIeth && !engine_.device.memory->invalidate_remotely(peer_, be32(packet.h.imm))) {
-        refuse(qp, kInvalidate);
+        refuse(qp, packet, kInvalidate);
         return;
     }
     s.message_offset += bytes;
@@ -220,7 +264,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     const uint32_t left = first ? packet.h.length : s.write_left;
     // IBA vol 1, 9.7.4.1.6: the length of the RETH is what all packets carry.
     if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest, HGHCA_DROP_LENGTH);
         return;
     }
     if (first) {
@@ -228,12 +272,12 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
         // at the key of a message of no bytes.
         if (left && !memory.check(packet.h.rkey, peer_, packet.h.va, left, Access::RemoteWrite)) {
-            refuse(qp, kAccess);
+            refuse(qp, packet, kAccess);
             return;
         }
     }
     // IBA vol 1, 9.7.5.2.8: a WRITE that needs a receive WQE finds it before its data is placed.
-    if (packet.flags & kImmDt && !has_receive_wqe(qp))
+    if (packet.flags & kImmDt && !has_receive_wqe(qp, packet))
         return;
     if (first) {
         s.message_is_write = true;
@@ -253,7 +297,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
             return;
     }
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     s.message_offset += bytes;
@@ -266,7 +310,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         complete(qp, packet, s.message_offset);
 }
 
-// IBA vol 1, 9.7.4.1.8: no more at a time than was agreed.
+// IBA vol 1, 9.7.4.1.8: no more at a time than was agreed. No NAK waits among the replies when a request is executed.
 bool Responder::room_for_read(const Qp &qp) const
 {
     return qp.resp.reply_count < qp.a.max_dest_rd_atomic;
@@ -277,11 +321,11 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
     ResponderState &s = qp.resp;
     const TransportHeader &h = packet.h;
     if (h.length > kMaxMessage || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     if (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     // What its answer begins with must be there, so that nothing behind it is executed before. The rest is
@@ -297,14 +341,14 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
                 return;
         }
         if (found != Found::Yes) {
-            refuse(qp, kAccess);
+            refuse(qp, packet, kAccess);
             return;
         }
     }
     const uint32_t psn = s.expected_psn;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
     accept(qp, packet, psns);
-    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, h.rkey, h.va, h.length,
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, s.msn, h.rkey, h.va, h.length,
               peer_.pd, 0, true});
 }
 
@@ -351,7 +395,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     const TransportHeader &h = packet.h;
     // IBA vol 1, 9.4.5: aligned to eight bytes.
     if (h.va % 8 || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     SegmentArray<1> at;
@@ -362,14 +406,14 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     if (found == Found::Absent && later(qp, absent))
         return;
     if (found != Found::Yes || !execute_atomic(packet, at[0], original)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     const uint32_t psn = s.expected_psn;
     accept(qp, packet, 1);
     s.atomics[s.atomic_head] = {psn, true, original};
     s.atomic_head = uint8_t((s.atomic_head + 1) % s.atomics.size());
-    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, 0, original,
+    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, 0, 0, 0, 0, original,
               true});
 }
 
@@ -379,7 +423,7 @@ void Responder::answer_empty(Qp &qp, const Packet &packet)
 {
     const uint32_t psn = qp.resp.expected_psn;
     accept(qp, packet, 1);
-    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, qp.resp.msn, 0, 0, 0, 0, 0, true});
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, qp.resp.msn, 0, 0, 0, 0, 0, true});
 }
 
 // No CPU of the guest sees a part of the eight bytes.
@@ -399,7 +443,7 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
     if (h.va % 8 || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     SegmentArray<1> at;
@@ -409,7 +453,7 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
     if (found == Found::Absent && later(qp, absent))
         return;
     if (found != Found::Yes || !store_atomically(packet, at[0])) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     answer_empty(qp, packet);
@@ -422,14 +466,14 @@ void Responder::receive_flush(Qp &qp, const Packet &packet)
     const uint32_t type = field_get(HGHCA_FLUSH_TYPE_MASK, h.flush);
     const uint32_t selectivity = field_get(HGHCA_FLUSH_SELECTIVITY_MASK, h.flush);
     if (!type || selectivity > HGHCA_FLUSH_REGION || h.length > kMaxMessage || !room_for_read(qp)) {
-        refuse(qp, kInvalidRequest);
+        refuse(qp, packet, kInvalidRequest);
         return;
     }
     const uint32_t length = selectivity == HGHCA_FLUSH_RANGE ? h.length : 0;
     // Nothing here is persistent.
     if (type != HGHCA_FLUSH_GLOBAL ||
         !engine_.device.memory->check(h.rkey, peer_, h.va, length, Access::Flush)) {
-        refuse(qp, kAccess);
+        refuse(qp, packet, kAccess);
         return;
     }
     answer_empty(qp, packet);
@@ -474,23 +518,25 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
     if (psn_distance(s.expected_psn, h.psn) < psns)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
-    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, h.psn, s.msn, h.rkey, h.va,
-                      length, peer_.pd, 0, true};
+    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK, h.psn, s.msn, h.rkey, h.va, length, peer_.pd, kAskedAgain, true};
     for (uint8_t i = 0; i < s.reply_count; i++) {
         Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
         if (due.kind == ReplyKind::Read) {
             const uint32_t left = std::max(1u, uint32_t((uint64_t(due.length) + qp.a.mtu - 1) / qp.a.mtu));
             if (psn_add(due.psn, left) == end_psn) {
                 // The same READ, not yet sent to its end: at most, start over.
-                if (psn_distance(end_psn, h.psn) > left)
+                if (psn_distance(end_psn, h.psn) > left) {
+                    const uint64_t asked_again = due.value;
                     due = again;
+                    due.value = asked_again;
+                }
                 return;
             }
         }
         if (psn_distance(due.psn, h.psn) < 1u << 23) {
             // Older than what is due from here on. The requester went back and will
             // ask for that again too; answered now it would come before its turn.
-            s.reply_count = i;
+            drop_replies(qp, i);
             break;
         }
     }
@@ -506,13 +552,16 @@ void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
         if (due.kind == ReplyKind::Atomic && due.psn == psn)
             return;
         if (psn_distance(due.psn, psn) < 1u << 23) {
-            s.reply_count = i;
+            drop_replies(qp, i);
             break;
         }
     }
-    for (const AtomicResult &result : s.atomics) {
+    // The youngest first: another one may have had that PSN before the PSNs wrapped.
+    const size_t depth = s.atomics.size();
+    for (size_t n = 1; n <= depth; n++) {
+        const AtomicResult &result = s.atomics[(s.atomic_head + depth - n) % depth];
         if (result.valid && result.psn == psn) {
-            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED, psn, s.msn, 0, 0, 0, 0,
+            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, 0, 0, 0, 0,
                       result.value, true});
             return;
         }
@@ -527,6 +576,26 @@ void Responder::push(Qp &qp, const Reply &reply)
     if (s.reply_count < s.replies.size())
         s.replies[(s.reply_head + s.reply_count++) % s.replies.size()] = reply;
     engine_.schedule(qp);
+}
+
+void Responder::drop_replies(Qp &qp, uint8_t from)
+{
+    ResponderState &s = qp.resp;
+    s.nak_sent = s.nak_sent && !nak_waits(s);
+    s.reply_count = from;
+}
+
+// The packet that a NAK asks for is here: one that has not gone yet would be too late, and would stand in the way
+// of replies.
+void Responder::withdraw_nak(Qp &qp)
+{
+    ResponderState &s = qp.resp;
+    s.nak_sent = false;
+    if (!nak_waits(s))
+        return;
+    s.reply_count--;
+    // It would have acknowledged what came before it.
+    s.ack_due = true;
 }
 
 // For expected_psn. Acknowledges all before it, and is the last word until that arrives.
@@ -545,9 +614,15 @@ void Responder::push_rnr_nak(Qp &qp)
 }
 
 // The message cannot be executed: NAK, event, receive WQE, and the QP is in error.
-void Responder::refuse(Qp &qp, const Refusal &refusal)
+void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal)
+{
+    refuse(qp, packet, refusal, refusal.why);
+}
+
+void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hghca_drop why)
 {
     ResponderState &s = qp.resp;
+    engine_.note(packet, why);
     if (refusal.nak == HGHCA_NAK_INVALID_REQUEST)
         engine_.count(qp, qp_counter::remote_invalid_nak_sent);
     else if (refusal.nak == HGHCA_NAK_REMOTE_ACCESS)
@@ -597,8 +672,18 @@ TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, uint32_t p
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = psn;
-    h.syndrome = HGHCA_AETH_ACK | HGHCA_AETH_CREDIT_UNLIMITED;
+    h.syndrome = uint8_t(HGHCA_AETH_ACK | credits(qp));
     return h;
+}
+
+// IBA vol 1, 9.7.7.2: how many more messages find a receive WQE, by what is posted now.
+uint8_t Responder::credits(const Qp &qp) const
+{
+    uint32_t posted;
+    if (!engine_.receive_queue.count(qp, posted))
+        return HGHCA_AETH_CREDIT_UNLIMITED;
+    const auto above = std::upper_bound(std::begin(kCredits), std::end(kCredits), posted);
+    return uint8_t(above - std::begin(kCredits) - 1);
 }
 
 // In each of these the state moves before the packet: see Requester::send().
@@ -623,7 +708,8 @@ Turn Responder::send_reply(Qp &qp, int32_t &credit)
     const Reply &reply = s.replies[s.reply_head];
     TransportHeader h = reply_header(
         qp, reply.kind == ReplyKind::Atomic ? HGHCA_BTH_OP_ATOMIC_ACK : HGHCA_BTH_OP_ACK, reply.psn);
-    h.syndrome = reply.syndrome;
+    if (reply.kind != ReplyKind::Atomic)
+        h.syndrome = reply.syndrome;
     h.msn = reply.msn;
     h.original = reply.value;
     const uint8_t head = s.reply_head, count = s.reply_count;
@@ -693,6 +779,14 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     }
     if (sent == Sent::Blocked)
         return Turn::Blocked;
+    if (sent == Sent::Unreadable && reply.value == kAskedAgain &&
+        !engine_.device.memory->check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead)) {
+        // A duplicate that came late: the peer may have had its answer, and done with the key. As when it had come
+        // later still, nobody is told.
+        s.reply_head = uint8_t((s.reply_head + 1) % s.replies.size());
+        s.reply_count--;
+        return Turn::More;
+    }
     if (sent == Sent::Unreadable) {
         // IBA vol 1, 9.7.4.1.5: the region has gone since the request was checked.
         // A NAK in the place of the response; nothing after it.

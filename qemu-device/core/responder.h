@@ -41,12 +41,14 @@ private:
 
     // Finds out whose keys the request may use. False: it is for an XRC SRQ that is not the QP's to use.
     bool admit(const Qp &qp, const TransportHeader &h);
+    // Is the request itself an invalid one?
+    hghca_drop validate(const Qp &qp, const Packet &packet) const;
     bool in_sequence(const Qp &qp, const Packet &packet) const;
     bool function_allowed(const Qp &qp, uint32_t flags) const;
     bool good_length(const Qp &qp, const Packet &packet) const;
     bool room_for_read(const Qp &qp) const;
     // Is there a receive WQE? Otherwise has answered with an RNR NAK or failed.
-    bool has_receive_wqe(Qp &qp);
+    bool has_receive_wqe(Qp &qp, const Packet &packet);
     // A page for the request is absent. True: it is to come again, an RNR NAK says so.
     bool later(Qp &qp, const AbsentPage &absent);
     void push_rnr_nak(Qp &qp);
@@ -58,12 +60,18 @@ private:
     // A READ response of no bytes is due for the packet.
     void answer_empty(Qp &qp, const Packet &packet);
 
-    void refuse(Qp &qp, const Refusal &refusal);
+    void refuse(Qp &qp, const Packet &packet, const Refusal &refusal);
+    // For a reason that is not the refusal's own.
+    void refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hghca_drop why);
     void push(Qp &qp, const Reply &reply);
+    // Forgets those from place `from` on.
+    void drop_replies(Qp &qp, uint8_t from);
+    void withdraw_nak(Qp &qp);
     void push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome);
     Turn send_reply(Qp &qp, int32_t &credit);
     Turn send_ack(Qp &qp, int32_t &credit);
     Turn send_read(Qp &qp, int32_t &credit);
+    uint8_t credits(const Qp &qp) const;
     TransportHeader reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const;
 
     Engine &engine_;

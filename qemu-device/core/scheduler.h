@@ -4,8 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
+
+#include "flow_control.h"
 
 namespace hghca {
 
@@ -17,10 +20,10 @@ public:
 
     explicit Scheduler(uint32_t qps) : nodes_(qps) {}
 
-    bool empty() const { return head_ == kNone; }
+    bool empty() const { return line_.head == kNone; }
     // The QP whose turn it is, and the bytes it may send in it.
-    uint32_t front() const { return head_; }
-    int32_t &credit() { return nodes_[head_].credit; }
+    uint32_t front() const { return line_.head; }
+    int32_t &credit() { return nodes_[line_.head].credit; }
 
     // To the end of the line, if it does not stand in it.
     void add(uint32_t qpn)
@@ -41,37 +44,65 @@ public:
     // The front has nothing left to send.
     void remove() { take(); }
 
+    // The front, and all that its class has to send, waits in another line until unpark().
+    void park(TrafficClass c)
+    {
+        const uint32_t qpn = take();
+        nodes_[qpn].queued = true;
+        push(parked_[c], qpn);
+    }
+    // Those who wait there stand behind all others, in their order; at the cost of one.
+    void unpark(TrafficClass c)
+    {
+        Line &parked = parked_[c];
+        if (parked.head == kNone)
+            return;
+        (line_.head == kNone ? line_.head : nodes_[line_.tail].next) = parked.head;
+        line_.tail = parked.tail;
+        parked = {};
+    }
+
     void clear()
     {
+        for (unsigned c = 0; c < kTrafficClasses; c++)
+            unpark(TrafficClass(c));
         while (!empty())
             take();
     }
 
 private:
     static constexpr uint32_t kNone = UINT32_MAX;
+    struct Line {
+        uint32_t head = kNone, tail = kNone;
+    };
     struct Node {
         uint32_t next;
         int32_t credit;
         bool queued;
     };
 
-    void append(uint32_t qpn)
+    void push(Line &line, uint32_t qpn)
     {
         nodes_[qpn].next = kNone;
+        (line.head == kNone ? line.head : nodes_[line.tail].next) = qpn;
+        line.tail = qpn;
+    }
+    void append(uint32_t qpn)
+    {
         nodes_[qpn].queued = true;
-        (head_ == kNone ? head_ : nodes_[tail_].next) = qpn;
-        tail_ = qpn;
+        push(line_, qpn);
     }
     uint32_t take()
     {
-        uint32_t qpn = head_;
-        head_ = nodes_[qpn].next;
+        uint32_t qpn = line_.head;
+        line_.head = nodes_[qpn].next;
         nodes_[qpn].queued = false;
         return qpn;
     }
 
     std::vector<Node> nodes_;
-    uint32_t head_ = kNone, tail_ = kNone;
+    Line line_;
+    std::array<Line, kTrafficClasses> parked_;
 };
 
 // One deadline a QP at most, or a CQ in a heap of theirs, the earliest first. A deadline that

@@ -146,6 +146,7 @@ void SendQueue::go_back(Qp &qp)
     r.next_index = r.oldest.index;
     r.next_wqe_psn = r.oldest_psn;
     r.next_psn = r.unacked_psn;
+    r.messages_sent = r.messages_done;
     r.requests_in_flight = 0;
     r.reads_outstanding = 0;
     r.since_ack_request = 0;
@@ -182,11 +183,13 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
     const bool overtaken = index == r.next_index;
     r.oldest = following;
     r.oldest_psn = end_psn;
+    r.messages_done = psn_add(r.messages_done, psn_span != 0);
     if (overtaken) {
         // Acknowledged while it was about to be sent again.
         r.next = following;
         r.next_index = following.index;
         r.next_wqe_psn = r.next_psn = end_psn;
+        r.messages_sent = r.messages_done;
         r.requests_in_flight = 0;
         r.reads_outstanding = 0;
     }

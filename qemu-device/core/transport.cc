@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "transport.h"
 
+#include <algorithm>
+
 #include "device.h"
 #include "engine.h"
 #include "queues.h"
@@ -53,6 +55,18 @@ void Transport::state_changed(Qp &qp, hghca_qp_state from)
 
 uint8_t Transport::resume(Qp &qp, uint32_t what) { return state_->engine.page_faults.resume(qp, what); }
 
+uint32_t Transport::reduced_kbps(Qp &qp)
+{
+    state_->engine.now_ns = device_.host.now_ns();
+    return state_->engine.congestion.reduced_kbps(qp);
+}
+
+void Transport::restart_flow_control()
+{
+    state_->engine.now_ns = device_.host.now_ns();
+    state_->engine.flow_control.restart();
+}
+
 void Transport::receive(const iovec *parts, int count)
 {
     if (device_.initialized)
@@ -67,14 +81,15 @@ bool Transport::run(uint64_t budget_bytes)
 bool Transport::has_work() const
 {
     const Engine &engine = state_->engine;
-    return !engine.link_full && !engine.scheduler.empty();
+    return !engine.link_full && (!engine.scheduler.empty() || engine.flow_control.due());
 }
 
 uint64_t Transport::sent_bytes() const { return state_->engine.sent_bytes; }
 
 uint64_t Transport::next_deadline() const
 {
-    return state_->engine.timers.next();
+    const Engine &engine = state_->engine;
+    return std::min(engine.timers.next(), engine.flow_control.next_deadline());
 }
 
 void Transport::expire(uint64_t now_ns)

@@ -43,6 +43,12 @@ public:
     // RESUME_QP; `what` is HGHCA_RESUME_*. An HGHCA_CMD_STAT_*.
     uint8_t resume(Qp &qp, uint32_t what);
 
+    // What congestion control leaves of the QP's rate, in kbit/s; 0: all of it.
+    uint32_t reduced_kbps(Qp &qp);
+
+    // Port::flow_control is new, or the link has gone down or up.
+    void restart_flow_control();
+
     // A RoCE v2 or other frame from the link. Never sends.
     void receive(const iovec *parts, int count);
 

@@ -80,7 +80,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     PageFaults::satisfied(r.page);
     TransportHeader h{};
     h.opcode = uint8_t(HGHCA_BTH_UC | message_opcode(send_wqe_, !packets, last));
-    h.solicited = last && send_wqe_.solicited;
+    h.solicited = last && send_wqe_.asks_for_event();
     h.pkey = engine_.device.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
@@ -125,6 +125,8 @@ void UnreliableConnections::receive(Qp &qp, const Packet &packet)
     const size_t bytes = packet.payload.length;
     const bool good_length = packet.flags & kLast ? bytes <= qp.a.mtu && (bytes || begins)
                                                   : bytes == qp.a.mtu && !packet.h.pad;
+    if (!good_length)
+        engine_.note(packet, HGHCA_DROP_LENGTH);
     const bool good = good_length && (packet.flags & kSend ? receive_send(qp, packet) : receive_write(qp, packet));
     if (!good)
         engine_.count(qp, qp_counter::uc_dropped);
@@ -144,19 +146,24 @@ bool UnreliableConnections::in_sequence(Qp &qp, const Packet &packet)
     s.expected_psn = psn_add(packet.h.psn, 1);
     if (known && goes_on)
         return true;
-    if (s.in_message)
+    if (s.in_message) {
         engine_.count(qp, qp_counter::uc_dropped);   // the one that was under way
+        engine_.note(packet, !expected ? HGHCA_DROP_PSN : known ? HGHCA_DROP_SEQUENCE : HGHCA_DROP_OPCODE);
+    } else if (!known) {
+        engine_.note(packet, HGHCA_DROP_OPCODE);
+    }
     s.in_message = false;
     return known && begins;
 }
 
-bool UnreliableConnections::has_receive_wqe(Qp &qp)
+bool UnreliableConnections::has_receive_wqe(Qp &qp, const Packet &packet)
 {
     switch (engine_.receive_queue.posted(qp)) {
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
         engine_.count(qp, qp_counter::rx_no_wqe);
+        engine_.note(packet, HGHCA_DROP_RNR);
         return false;
     case WqeReader::Posted::Unreadable:
         break;
@@ -190,7 +197,7 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
     const uint32_t bytes = uint32_t(packet.payload.length);
     if (packet.flags & kFirst) {
         // A WQE that a message held which was cut short serves the next.
-        if (!s.holds_shared && !has_receive_wqe(qp))
+        if (!s.holds_shared && !has_receive_wqe(qp, packet))
             return false;
         engine_.receive_queue.hold(qp);
         s.message_is_write = false;
@@ -237,13 +244,17 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
     const uint32_t bytes = uint32_t(packet.payload.length);
     const bool first = packet.flags & kFirst, last = packet.flags & kLast;
     const uint32_t left = first ? packet.h.length : s.write_left;
-    if (left > kMaxMessage || (last ? bytes != left : bytes >= left))
+    if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
+        engine_.note(packet, HGHCA_DROP_LENGTH);
         return false;
+    }
     // IBA vol 1, 9.9.3: what the QP or the region does not allow is dropped without a word.
     if (first && (!(qp.a.access & HGHCA_ACCESS_REMOTE_WRITE) ||
-                  (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite))))
+                  (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)))) {
+        engine_.note(packet, HGHCA_DROP_ACCESS);
         return false;
-    if (packet.flags & kImmDt && !s.holds_shared && !has_receive_wqe(qp))
+    }
+    if (packet.flags & kImmDt && !s.holds_shared && !has_receive_wqe(qp, packet))
         return false;
     if (first) {
         s.message_is_write = true;

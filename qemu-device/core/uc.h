@@ -24,7 +24,7 @@ private:
     bool in_sequence(Qp &qp, const Packet &packet);
     bool receive_send(Qp &qp, const Packet &packet);
     bool receive_write(Qp &qp, const Packet &packet);
-    bool has_receive_wqe(Qp &qp);
+    bool has_receive_wqe(Qp &qp, const Packet &packet);
     void complete(Qp &qp, const Packet &packet);
     void fail(Qp &qp, uint8_t syndrome);
 

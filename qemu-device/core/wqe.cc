@@ -333,17 +333,27 @@ WqeReader::Posted WqeReader::receive_posted(const QpAttributes &a, uint16_t inde
     if (!a.rq.length)
         return Posted::No;
     if (a.dbr_addr) {
-        uint16_t head;
-        if (!read_record(host_, a.dbr_addr, head))
+        uint32_t posted;
+        if (!receives_posted(a, index, posted))
             return Posted::Unreadable;
-        // More than the queue holds cannot be: no WQE is better than a stale one.
-        const uint16_t posted = uint16_t(head - index);
-        return posted && posted <= a.rq.length ? Posted::Yes : Posted::No;
+        return posted ? Posted::Yes : Posted::No;
     }
     uint64_t start[2];
     if (!memory_.read(a.rq.lkey, a.pd, wqe_offset(a.rq, index), start, sizeof(start)))
         return Posted::Unreadable;
     return start[0] | start[1] ? Posted::Yes : Posted::No;
+}
+
+bool WqeReader::receives_posted(const QpAttributes &a, uint16_t index, uint32_t &out)
+{
+    uint16_t head;
+    if (!a.dbr_addr || !read_record(host_, a.dbr_addr, head))
+        return false;
+    // More than the queue holds cannot be: no WQE is better than a stale one.
+    out = uint16_t(head - index);
+    if (out > a.rq.length)
+        out = 0;
+    return true;
 }
 
 WqeFault WqeReader::read_receive(const ReceiveSlot &slot, RecvWqe &out)

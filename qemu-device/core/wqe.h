@@ -73,6 +73,8 @@ struct SendWqe {
     bool is_answered() const { return is_read() || is_atomic() || is_atomic_write() || is_flush(); }
     bool is_write() const { return opcode == HGHCA_OPCODE_RDMA_WRITE || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
     bool has_imm() const { return opcode == HGHCA_OPCODE_SEND_IMM || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
+    // IBA vol 1, 9.2: only what makes a completion at the peer can ask for an event there.
+    bool asks_for_event() const { return solicited && !is_answered() && (!is_write() || has_imm()); }
     // Executed here, without a packet.
     bool is_local() const { return changes_keys() || opcode == HGHCA_OPCODE_NOP; }
     bool changes_keys() const
@@ -131,6 +133,8 @@ public:
     enum class Posted { Yes, No, Unreadable };
     // Has software posted receive WQE `index`?
     Posted receive_posted(const QpAttributes &a, uint16_t index);
+    // How many, from WQE `index` on? False: there is no doorbell record that tells.
+    bool receives_posted(const QpAttributes &a, uint16_t index, uint32_t &out);
     WqeFault read_receive(const ReceiveSlot &slot, RecvWqe &out);
 
 private:

@@ -3,7 +3,9 @@
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
  *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
- *                [,device-memory=SIZE][,fail-command=N]
+ *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
+ *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
+ *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
  *
  * docs/hardware-interface.rst of the project describes the device.
  */
@@ -31,6 +33,9 @@
 #define HGHCA_BUDGET_DEFAULT    (4 * MiB)
 #define HGHCA_BUDGET_MAX        (1 * GiB)
 #define HGHCA_MEMORY_DEFAULT    (1 * MiB)
+#define HGHCA_BUFFER_DEFAULT    (512 * KiB)
+#define HGHCA_BUFFER_MIN        (16 * KiB)
+#define HGHCA_BUFFER_MAX        (64 * MiB)
 #define HGHCA_MEMORY_MIN        (4 * KiB)
 
 /* ------------------------------------------------------------------ */
@@ -260,6 +265,16 @@ static void hghca_init_bars(HghcaState *s)
     pci_register_bar(pci, HGHCA_BAR_MSIX, type, &s->msix);
 }
 
+static bool hghca_check_buffer(uint64_t bytes, const char *name, Error **errp)
+{
+    if (bytes < HGHCA_BUFFER_MIN || bytes > HGHCA_BUFFER_MAX) {
+        error_setg(errp, "property '%s' must be from 16 KiB to 64 MiB, not %" PRIu64 " bytes",
+                   name, bytes);
+        return false;
+    }
+    return true;
+}
+
 static bool hghca_check_properties(HghcaState *s, Error **errp)
 {
     if (!s->budget_bytes || s->budget_bytes > HGHCA_BUDGET_MAX) {
@@ -271,6 +286,10 @@ static bool hghca_check_properties(HghcaState *s, Error **errp)
                             s->memory_bytes > HGHCA_DEVICE_MEMORY_MAX)) {
         error_setg(errp, "property 'device-memory' must be 0 or a power of two from 4 KiB to 8 MiB,"
                    " not %" PRIu64 " bytes", s->memory_bytes);
+        return false;
+    }
+    if (!hghca_check_buffer(s->roce_buffer_bytes, "roce-buffer", errp) ||
+        !hghca_check_buffer(s->other_buffer_bytes, "other-buffer", errp)) {
         return false;
     }
     if (is_multicast_ether_addr(s->nic_conf.macaddr.a)) {
@@ -286,6 +305,8 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
         .node_guid = s->node_guid,
         .cache_entries = s->cache_entries,
         .budget_bytes = s->budget_bytes,
+        .roce_buffer = { s->roce_drain_mbps, s->roce_buffer_bytes },
+        .other_buffer = { s->other_drain_mbps, s->other_buffer_bytes },
         .device_memory = s->memory_bytes ? memory_region_get_ram_ptr(&s->memory) : NULL,
         .device_memory_bytes = s->memory_bytes,
     };
@@ -297,6 +318,11 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
         return false;
     }
     hghca_core_fail_command(s->core, s->fail_command);
+    if (!hghca_faults_open(s, errp)) {
+        hghca_core_free(s->core);
+        s->core = NULL;
+        return false;
+    }
     return true;
 }
 
@@ -305,15 +331,16 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
     HghcaState *s = HGHCA(pci);
     DeviceState *dev = DEVICE(pci);
 
-    if (!hghca_check_properties(s, errp) || !hghca_init_memory(s, errp) ||
-        !hghca_init_capabilities(pci, errp) || !hghca_init_msix(s, errp)) {
-        return;
-    }
-    qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
     g_free(s->name);
     s->name = dev->id ? g_strdup(dev->id)
                       : g_strdup_printf("hghca@%02x.%x", PCI_SLOT(pci->devfn),
                                         PCI_FUNC(pci->devfn));
+    if (!hghca_check_properties(s, errp) || !hghca_init_memory(s, errp) ||
+        !hghca_capture_open(s, errp) || !hghca_init_capabilities(pci, errp) ||
+        !hghca_init_msix(s, errp)) {
+        return;
+    }
+    qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, hghca_timer_fired, s);
     if (!hghca_new_core(s, errp)) {
         timer_free(s->timer);
@@ -334,6 +361,7 @@ static void hghca_exit(PCIDevice *pci)
     hghca_entry_close(s);
     hghca_dma_close(s);
     hghca_net_close(s);
+    hghca_capture_close(s);
     timer_free(s->timer);
     s->timer = NULL;
     msix_uninit(pci, &s->msix, &s->msix);
@@ -343,7 +371,11 @@ static void hghca_exit(PCIDevice *pci)
 
 static void hghca_finalize(Object *object)
 {
-    g_free(HGHCA(object)->name);
+    HghcaState *s = HGHCA(object);
+
+    hghca_capture_close(s);
+    g_free(s->name);
+    g_free(s->faults);
 }
 
 static void hghca_reset_hold(Object *object, ResetType type)
@@ -374,6 +406,52 @@ static void hghca_get_stats(Object *object, Visitor *v, const char *name, void *
         visit_check_struct(v, errp);
     }
     visit_end_struct(v, NULL);
+}
+
+static bool hghca_visit_error(Visitor *v, const struct hghca_core_error *e, Error **errp)
+{
+    g_autoptr(GString) header = g_string_new(NULL);
+    uint64_t time_ns = e->time_ns, length = e->frame_bytes, qpn = e->qpn;
+    char *why = (char *)e->why;
+    bool ok;
+
+    for (size_t i = 0; i < e->header_bytes; i++) {
+        g_string_append_printf(header, "%02x", e->header[i]);
+    }
+    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
+        return false;
+    }
+    ok = visit_type_str(v, "why", &why, errp) &&
+         visit_type_uint64(v, "time", &time_ns, errp) &&
+         visit_type_uint64(v, "length", &length, errp) &&
+         visit_type_uint64(v, "qpn", &qpn, errp) &&
+         visit_type_str(v, "header", &header->str, errp) &&
+         visit_check_struct(v, errp);
+    visit_end_struct(v, NULL);
+    return ok;
+}
+
+/* The packets that the core has dropped last, the oldest first. */
+static void hghca_get_errors(Object *object, Visitor *v, const char *name, void *opaque,
+                             Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    uint64_t next = s->core ? hghca_core_next_error(s->core) : 0;
+    struct hghca_core_error error;
+    bool ok = true;
+
+    if (!visit_start_list(v, name, NULL, 0, errp)) {
+        return;
+    }
+    for (uint64_t n = s->core ? hghca_core_first_error(s->core) : 0; ok && n < next; n++) {
+        if (hghca_core_get_error(s->core, n, &error)) {
+            ok = hghca_visit_error(v, &error, errp);
+        }
+    }
+    if (ok) {
+        visit_check_list(v, errp);
+    }
+    visit_end_list(v, NULL);
 }
 
 static void hghca_get_fail_command(Object *object, Visitor *v, const char *name, void *opaque,
@@ -411,6 +489,12 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_SIZE("budget", HghcaState, budget_bytes, HGHCA_BUDGET_DEFAULT),
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
     DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
+    DEFINE_PROP_UINT32("roce-drain", HghcaState, roce_drain_mbps, 0),
+    DEFINE_PROP_SIZE("roce-buffer", HghcaState, roce_buffer_bytes, HGHCA_BUFFER_DEFAULT),
+    DEFINE_PROP_UINT32("other-drain", HghcaState, other_drain_mbps, 0),
+    DEFINE_PROP_SIZE("other-buffer", HghcaState, other_buffer_bytes, HGHCA_BUFFER_DEFAULT),
+    DEFINE_PROP_UINT32("pcap-snaplen", HghcaState, capture_snap_bytes, 0),
+    DEFINE_PROP_SIZE("pcap-size", HghcaState, capture_max_bytes, 0),
 };
 
 /* The core has no form in which its state could be saved yet. */
@@ -446,10 +530,21 @@ static void hghca_class_init(ObjectClass *class, void *data)
         "Node GUID; 0 derives it from the MAC");
     object_class_property_set_description(class, "device-memory",
         "Bytes of memory on the device that programs can allocate; 0 is none");
+    object_class_property_set_description(class, "pcap-snaplen",
+        "Bytes of each frame that a capture keeps; 0 is all of them");
+    object_class_property_set_description(class, "pcap-size",
+        "Bytes of the file with which a capture ends; 0 is any length");
+    object_class_property_add_str(class, "pcap", hghca_capture_get, hghca_capture_set);
+    object_class_property_set_description(class, "pcap",
+        "File for all frames sent and received, as pcapng; empty is none");
     object_class_property_add(class, "stats", "HghcaStats", hghca_get_stats, NULL,
                               NULL, NULL);
     object_class_property_set_description(class, "stats",
         "Counters of the device since reset");
+    object_class_property_add(class, "errors", "HghcaErrors", hghca_get_errors, NULL,
+                              NULL, NULL);
+    object_class_property_set_description(class, "errors",
+        "Headers of the packets dropped last, and why");
     object_class_property_add(class, "fail-command", "uint64", hghca_get_fail_command,
                               hghca_set_fail_command, NULL, NULL);
     object_class_property_set_description(class, "fail-command",
@@ -457,6 +552,7 @@ static void hghca_class_init(ObjectClass *class, void *data)
     object_class_property_add(class, "commands", "uint64", hghca_get_commands, NULL, NULL,
                               NULL);
     object_class_property_set_description(class, "commands", "Commands since the start");
+    hghca_faults_class_init(class);
 }
 
 static const TypeInfo hghca_info = {

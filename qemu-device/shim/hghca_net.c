@@ -25,6 +25,9 @@ static ssize_t hghca_net_receive_iov(NetClientState *nc, const struct iovec *par
         return 0;
     }
     trace_hghca_frame_receive(s->name, size);
+    if (s->capture) {
+        hghca_capture_add(s, false, parts, count);
+    }
     hghca_enter(s);
     hghca_core_receive(s->core, parts, count);
     /* The sender may be a netdev that is not ready for an answer within its call. */
@@ -80,6 +83,9 @@ bool hghca_net_send(void *opaque, const struct iovec *parts, int count)
         return true;
     }
     trace_hghca_frame_send(s->name, size);
+    if (s->capture) {
+        hghca_capture_add(s, true, parts, count);
+    }
     if (!qemu_sendv_packet_async(qemu_get_queue(s->nic), parts, count, hghca_net_sent)) {
         /* This frame is taken, and kept there; the next one is not. */
         trace_hghca_link_full(s->name);

@@ -41,6 +41,15 @@ struct HghcaState {
     uint64_t node_guid;
     uint64_t memory_bytes;
     uint64_t fail_command;
+    uint32_t roce_drain_mbps;
+    uint32_t other_drain_mbps;
+    uint64_t roce_buffer_bytes;
+    uint64_t other_buffer_bytes;
+    uint32_t capture_snap_bytes;
+    uint64_t capture_max_bytes;
+    char *capture_file;             /* NULL: no frames are captured */
+    char *faults;
+    uint64_t fault_seed;
 
     MemoryRegion hcr;
     MemoryRegion uar;
@@ -54,6 +63,7 @@ struct HghcaState {
     NICState *nic;
     bool tx_pending;                /* the net layer keeps a frame of ours */
     bool rx_waiting;                /* it may keep frames for us */
+    struct hghca_capture *capture;
 
     QEMUTimer *timer;
 
@@ -93,6 +103,17 @@ uint8_t *hghca_dma_map(void *opaque, uint64_t dma, uint64_t len, bool write);
 void hghca_dma_dirty(void *opaque, uint64_t dma, uint64_t len);
 bool hghca_dma_read(void *opaque, uint64_t dma, void *buffer, uint64_t len);
 bool hghca_dma_write(void *opaque, uint64_t dma, const void *buffer, uint64_t len);
+
+/* hghca_capture.c */
+bool hghca_capture_open(HghcaState *s, Error **errp);
+void hghca_capture_close(HghcaState *s);
+void hghca_capture_add(HghcaState *s, bool sent, const struct iovec *parts, int count);
+char *hghca_capture_get(Object *object, Error **errp);
+void hghca_capture_set(Object *object, const char *file, Error **errp);
+
+/* hghca_faults.c */
+void hghca_faults_class_init(ObjectClass *class);
+bool hghca_faults_open(HghcaState *s, Error **errp);
 
 /* hghca_net.c */
 void hghca_net_open(HghcaState *s);

@@ -36,7 +36,7 @@ def descriptors(rig):
     run_program(rig, "badwqe", f"{to_itself(rig)} {side.counters}")
 
 
-@test("bad input: frames that no sound peer sends", limit_s=120, **OURS)
+@test("bad input: frames that no sound peer sends", limit_s=120, judged=False, **OURS)
 def packets(rig):
     """From the interface of the second HCA to the first, with sound traffic around them."""
     target, sender = rig.client, rig.server

@@ -19,9 +19,13 @@ from hghca_lib.guest import GuestDied, GuestError
 LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
 FOUR = "four"          # one guest, four HCAs on one link
 VMS = "vms"            # two guests with one HCA each
+INTEROP = "interop"    # two guests: an HCA in one, rxe in the other
+BESIDE = "beside"      # one guest: rxe here and hghca0 in the namespace b, one link
 IOMMU = "iommu"        # as LINK, behind an IOMMU
 FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
+PAUSES = "pauses"      # as LINK; the HCAs take RoCE packets at 2 Gbit/s, what comes faster waits in 1 MiB
+WEATHER = "weather"    # as LINK, in bad weather from the start
 LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
 DMA_ERRORS = 300       # so many the debugging of DMA may tell in one test; the log has room for twice as many
 SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
@@ -45,13 +49,14 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, IOMMU, CACHE or FAULTS.
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, WEATHER or FAULTS.
     limit_s:  the whole test must end within this.
     subjects: names of the subjects it makes sense for.
     kernels:  the kernels it makes sense on.
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory again and again, which the debugging of DMA takes for errors, more than it
               has words for.
+    judged:   where frames are captured, its own are judged; not where it makes frames itself, or captures.
     """
     name: str
     run: object
@@ -61,6 +66,7 @@ class Test:
     kernels: tuple = ("stock", "debug", "kcsan")
     expected_log: tuple = ()
     aliases: bool = False
+    judged: bool = True
 
 
 def test(name, run=None, **options):
@@ -73,11 +79,16 @@ def test(name, run=None, **options):
 
 @dataclasses.dataclass
 class Side:
-    """One end of the link: a device where it can be used."""
+    """One end of the link: a device where it can be used.
+
+    yields: programs here run only where nobody else wants the processor, as a device needs that works in threads of
+    the kernel's: one that polls would keep it from working for longer than its peer waits.
+    """
     device: str
     address: str
     guest: object
     netns: str | None = None
+    yields: bool = False
     netdev: str = ""
     pci: str = ""
     gids: dict = dataclasses.field(default_factory=dict)
@@ -120,11 +131,14 @@ class Witness:
 class Rig:
     """Booted guests and the two sides tests run between.
 
-    client: the first HCA; server: the second, in its own namespace or guest.
+    client: the first HCA; server: the second, in its own namespace or guest, or rxe.
     """
 
-    def __init__(self, guests, subject, programs, kernel="stock"):
+    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", judge=None):
+        """judge: judge(rig, run) runs a test and says what is wrong with its frames, as lines; None: nothing does."""
+        self.machine = machine
         self.kernel = kernel
+        self.judge = judge
         self.slowness = SLOWNESS[kernel]
         self.guests = guests
         self.guest = guests[0]
@@ -154,6 +168,8 @@ class Rig:
     def start(self, command, side=None, **more):
         """Start a command on a side (the first guest when None); it is killed at the end of the test."""
         side = side or self.client
+        if side.yields:
+            command = ["chrt", "--idle", "0", *(["sh", "-c", command] if isinstance(command, str) else command)]
         started = side.guest.start(command, netns=side.netns, **more)
         started.send(b"")
         self.running.append(started)
@@ -299,7 +315,7 @@ class Rig:
     def counters(self, looks=None):
         """All counters of both sides' devices, by side and name."""
         return {f"{name} {counter}": value
-                for name, side, look in zip(("client", "server"), self.sides, looks or self.look()) if side.pci
+                for name, side, look in zip(("client", "server"), self.sides, looks or self.look())
                 for counter, value in look["counters"].get(side.device, {}).items()}
 
     def resource_details(self):
@@ -340,7 +356,10 @@ class Rig:
         seen = list(self.log_seen)
         self.deadline = time.monotonic() + entry.limit_s * self.slowness
         try:
-            entry.run(self)
+            if self.judge and entry.judged:
+                wrong += self.judge(self, entry.run)
+            else:
+                entry.run(self)
         except GuestDied as error:
             return [str(error)], False
         except Exception as error:  # whatever a test raises is that test's failure

@@ -9,7 +9,7 @@ import contextlib
 import json
 
 from framework import VMS, expect, tail, test
-from storage import FILE, FIO, LOAD_RAM, checksum, disk_of, files_on, fio, write_and_compare, write_random
+from storage import BLOCKS, FILE, FIO, LOAD_RAM, checksum, disk_of, files_on, fio, write_and_compare, write_random
 from users import check_fast, fast
 
 NQN = "nqn.2014-08.org.nvmexpress:hghca"
@@ -110,9 +110,9 @@ def connected(rig, host, address, options=""):
             host.guest.run("modprobe -r nvme-rdma nvme-fabrics", timeout=30)
 
 
-def copy_and_compare(rig, host, server):
+def copy_and_compare(rig, host, server, blocks=BLOCKS):
     with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
-        write_and_compare(rig, host, server, disk)
+        write_and_compare(rig, host, server, disk, blocks)
 
 
 def verify(rig, host, server, options, inline=4096):

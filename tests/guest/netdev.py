@@ -243,23 +243,25 @@ def mtu(rig):
 
 
 @netdev_test("VLAN: ping and RDMA")
-def vlan(rig):
+def vlan(rig, more=""):
+    """more: options of the pingpong."""
+    client, server = sides = [rig.client, rig.server]
     addresses = ("10.10.5.1", "10.10.5.2")
-    for side, address in zip(rig.sides, addresses):
+    for side, address in zip(sides, addresses):
         rig.run(f"ip link add link {side.netdev} name v5 type vlan id 5 && ip address add {address}/24 dev v5 && "
                 "ip link set v5 up", side)
     try:
         rig.run(f"ping -n -c 5 -i 0.02 -W 5 {addresses[1]}")
-        gids = [gid_of(rig, side, address) for side, address in zip(rig.sides, addresses)]
+        gids = [gid_of(rig, side, address) for side, address in zip(sides, addresses)]
         port = rig.next_port()
-        options = f"-c -m 4096 -s 100003 -n 200 -p {port}"
-        ends = rig.pair(f"ibv_rc_pingpong -d {rig.server.device} -g {gids[1]} {options}",
-                        f"ibv_rc_pingpong -d {rig.client.device} -g {gids[0]} {options} {addresses[1]}", port)
+        options = f"-c -m 4096 -s 100003 -n 200 -p {port} {more}"
+        ends = rig.pair(f"ibv_rc_pingpong -d {server.device} -g {gids[1]} {options}",
+                        f"ibv_rc_pingpong -d {client.device} -g {gids[0]} {options} {addresses[1]}", port)
         expect(all("200 iters" in end.stdout and "invalid" not in end.output for end in ends), ends[1].output)
         port = rig.next_port()
         rig.pair(f"rping -s -a {addresses[1]} -p {port} -C 20 -V", f"rping -c -a {addresses[1]} -p {port} -C 20 -V", port)
     finally:
-        for side in rig.sides:
+        for side in sides:
             rig.run("ip link del v5", side)
 
 

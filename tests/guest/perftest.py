@@ -194,12 +194,19 @@ MTU_BYTES, MTU_COUNT = 65536, 200
 ATOMIC_BYTES = 8
 
 
-def data_sender(rig, program):
-    """Who sends data, so that its packets can be counted: all else that this end sends is acknowledgements."""
-    return rig.server if program.startswith(("ib_read", "ib_atomic")) else rig.client
+def data_counter(rig, program):
+    """Where the packets with data can be counted, as (side, counter): all else that this end sends is acknowledgements.
+
+    They are counted where they leave, or, when that device has no such counter, where they come in; None when neither.
+    """
+    ends = [rig.client, rig.server]
+    sender, receiver = ends[::-1] if program.startswith(("ib_read", "ib_atomic")) else ends
+    if sender.counters:
+        return sender, "tx_packets"
+    return (receiver, "rx_packets") if receiver.counters else None
 
 
-def with_mtu(rig, program, connection, mtu, more="", **how):
+def with_mtu(rig, program, connection, mtu, more="", count=MTU_COUNT, **how):
     """A run with a path MTU, and that the data went in packets of that size.
 
     What an atomic moves has room in any packet, and a datagram is one. more: another option; how: as run() has it.
@@ -209,15 +216,15 @@ def with_mtu(rig, program, connection, mtu, more="", **how):
         option, size = "", ATOMIC_BYTES
     elif connection == "UD":
         option, size = f"-s {mtu}", mtu
-    sender = data_sender(rig, program)
-    before = rig.counter(sender, "tx_packets") if sender.counters else 0
-    found = perftest(rig, program, f"-c {connection} -m {mtu} {option} {more}", MTU_COUNT, cm=more == "-R", **how)
+    counter = data_counter(rig, program)
+    before = rig.counter(*counter) if counter else 0
+    found = perftest(rig, program, f"-c {connection} -m {mtu} {option} {more}", count, cm=more == "-R", **how)
     expect(len(found) == 1 and found[0][0] == size, f"rows {found}, expected one of {size} bytes")
-    rig.note(f"{found[0][figure_column(program)]:g} {'MiB/s' if is_bandwidth(program) else 'us typical'}")
-    if sender.counters:
-        sent = rig.counter(sender, "tx_packets") - before
-        least = MTU_COUNT * math.ceil(size / mtu)
-        expect(least <= sent < least * 3 // 2, f"{sent} packets for what fills {least}")
+    rig.note(f"{program}: {found[0][figure_column(program)]:g} {'MiB/s' if is_bandwidth(program) else 'us typical'}")
+    if counter:
+        moved = rig.counter(*counter) - before
+        least = count * math.ceil(size / mtu)
+        expect(least <= moved < least * 3 // 2, f"{moved} packets for what fills {least}")
 
 
 for transport, tools in TRANSPORTS.items():

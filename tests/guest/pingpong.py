@@ -44,12 +44,17 @@ def pingpong(rig, program, gid, options, size, count, server=None, client=None):
     ends = rig.pair(command(program, server, *arguments[1:], port),
                     command(program, client, *arguments[1:], port) + f" {server.address}", port, server, client)
     for end in ends:
-        expect("invalid data" not in end.output, f"wrong data: {end.output[-500:]}")
-        # After some failures, such as that of prefetching, it goes on.
-        expect("Couldn't" not in end.output, f"not all went well: {end.output[-500:]}")
-        expect(re.search(rf"^{2 * size * count} bytes in ", end.stdout, re.MULTILINE),
-               f"not all bytes moved: {end.output[-500:]}")
-        expect(re.search(rf"^{count} iters in ", end.stdout, re.MULTILINE), f"not all messages: {end.output[-500:]}")
+        check(end, size, count)
+
+
+def check(end, size, count):
+    """An end, as a Result, must have moved all bytes and found the data right."""
+    expect("invalid data" not in end.output, f"wrong data: {end.output[-500:]}")
+    # After some failures, such as that of prefetching, it goes on.
+    expect("Couldn't" not in end.output, f"not all went well: {end.output[-500:]}")
+    expect(re.search(rf"^{2 * size * count} bytes in ", end.stdout, re.MULTILINE),
+           f"not all bytes moved: {end.output[-500:]}")
+    expect(re.search(rf"^{count} iters in ", end.stdout, re.MULTILINE), f"not all messages: {end.output[-500:]}")
 
 
 for case_name, *case in CASES:

@@ -14,6 +14,7 @@ PROGRAMS = {
     "datacheck": ["datacheck.c", "rig.c"],
     "devmem": ["devmem.c", "link.c", "rig.c"],
     "odp": ["odp.c", "link.c", "rig.c"],
+    "opcodes": ["opcodes.c", "link.c", "rig.c"],
     "isolation": ["isolation.c", "isolation_doorbells.c", "isolation_handles.c", "isolation_keys.c",
                   "isolation_memory.c", "isolation_rights.c", "raw.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],

@@ -92,8 +92,7 @@ def ucmatose(rig, address):
                f"ucmatose said: {end.output[-500:]}")
 
 
-def udaddy(rig, address):
-    options = "-c 10 -C 50 -S 2000"
+def udaddy(rig, address, options="-c 10 -C 50 -S 2000"):
     server = rig.start(f"udaddy -b {address} {options}", rig.server)
     rig.wait_until(lambda: not server.running() or "LISTEN" in rig.run("rdma resource show cm_id", rig.server),
                    "udaddy listening")

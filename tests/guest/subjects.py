@@ -1,42 +1,87 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests are run on: our HCA, or the kernel's rxe to try the tests themselves.
 
-rxe is only ever used when it is asked for by name. It shows whether a judge
-passes on a known implementation; a failure there is not ours.
+Alone rxe is only ever used when it is asked for by name. It shows whether a judge
+passes on a known implementation; a failure there is not ours. The machines INTEROP
+and BESIDE have it as the HCA's peer.
 """
 
 from hghca_lib import accel, guest, machine
 
-from framework import CACHE, FAULTS, FOUR, IOMMU, LINK, VMS, Failure, Side
+from framework import BESIDE, CACHE, FAULTS, FOUR, INTEROP, IOMMU, LINK, PAUSES, VMS, WEATHER, Failure, Side
+from recorder import MAX_BYTES
 
 CONFIGS = {
     LINK: {"hcas": 2},
     FOUR: {"hcas": 4},
     VMS: {"guests": 2},
+    INTEROP: {"guests": 2, "hcas": (1, 0), "virtio": (0, 1)},
+    BESIDE: {"hcas": 1, "virtio": 1},
     IOMMU: {"hcas": 2, "iommu": True},
     # The MAD layer allocates each of its receives by itself: all alike, and a probe may fail at each.
     FAULTS: {"hcas": 2, "arguments": "ib_core.recv_queue_size=64"},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
+    # What a sender sends in one go ends where the budget does, and must find room in the other half of the buffer.
+    PAUSES: {"hcas": 2, "hca_options": "roce-drain=2000,roce-buffer=1M,budget=256K"},
+    WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
 
 
+# rxe knows no network namespaces in this kernel, and so has the first.
+RXE_ON_VIRTIO = """
+set -e
+modprobe -a virtio_net rdma_rxe
+for i in $(seq 100); do
+    interface=$(ls /sys/bus/virtio/drivers/virtio_net/virtio*/net 2>/dev/null) && break
+    sleep 0.05
+done
+ip link set $interface mtu 4200 up
+ip address add 10.10.0.2/24 dev $interface
+rdma link add rxe0 type rxe netdev $interface
+"""
+HCA_AWAY = """
+set -e
+interface=$(ls /sys/class/infiniband/hghca0/device/net)
+ip netns add b
+ip netns attach first 1
+ip -n b link set lo up
+ip link set $interface netns b
+rdma dev set hghca0 netns b
+ip -n b link set $interface mtu 4200 up
+ip -n b address add 10.10.0.1/24 dev $interface
+"""
+
+
+def prepare(guest, script, what):
+    result = guest.run(script)
+    if result.status:
+        raise Failure(f"{what} cannot be set up: {result.output}")
+
+
 class Hghca:
-    """Two HCAs of one guest on one link, or one in each of two guests."""
+    """Two HCAs of one guest on one link, or one in each of two guests, or one and rxe as its peer."""
     name = "hghca"
     machines = tuple(CONFIGS)
 
     def boot(self, setup, kind, share):
         config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind])
+        config.hca_options = ",".join(filter(None, [f"pcap-size={MAX_BYTES}", config.hca_options]))
         return guest.boot(setup, config)
 
     def sides(self, rig):
         first = Side("hghca0", "10.10.0.1", rig.guests[0])
+        if rig.machine in (INTEROP, BESIDE):
+            prepare(rig.guests[-1], RXE_ON_VIRTIO, "rxe")
+            if rig.machine == BESIDE:
+                prepare(rig.guests[0], HCA_AWAY, "the HCA's namespace")
+                first.netns, first.yields = "b", True
+            return first, Side("rxe0", "10.10.0.2", rig.guests[-1], yields=True)
         if len(rig.guests) == 2:
             return first, Side("hghca0", "10.10.0.2", rig.guests[1])
         return first, Side("hghca1", "10.10.0.2", rig.guests[0], netns="b")
 
 
-RXE_SETUP = """
+RXE_ON_VETH = """
 set -e
 modprobe rdma_rxe
 ip link add veth0 type veth peer name veth1
@@ -56,9 +101,7 @@ class Rxe:
         return guest.boot(setup, machine.Config(hcas=0, share=str(share), accel=accel.choose(setup)))
 
     def sides(self, rig):
-        result = rig.guest.run(RXE_SETUP)
-        if result.status:
-            raise Failure(f"rxe cannot be set up: {result.output}")
+        prepare(rig.guest, RXE_ON_VETH, "rxe")
         side = Side("rxe0", "10.10.0.1", rig.guest)
         return side, side
 

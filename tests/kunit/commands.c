@@ -522,6 +522,36 @@ static int typed_destroy_rss(struct hghca_dev *hdev)
 	return hghca_cmd_destroy_rss(hdev, 0x3ed);
 }
 
+static int typed_set_congestion(struct hghca_dev *hdev)
+{
+	struct hghca_congestion congestion;
+
+	memset(&congestion, 0x77, sizeof(congestion));
+	return hghca_cmd_set_congestion(hdev, &congestion);
+}
+
+static int typed_query_congestion(struct hghca_dev *hdev)
+{
+	struct hghca_congestion congestion;
+
+	return hghca_cmd_query_congestion(hdev, &congestion);
+}
+
+static int typed_set_flow_control(struct hghca_dev *hdev)
+{
+	struct hghca_flow_control control;
+
+	memset(&control, 0x77, sizeof(control));
+	return hghca_cmd_set_flow_control(hdev, &control);
+}
+
+static int typed_query_flow_control(struct hghca_dev *hdev)
+{
+	struct hghca_flow_control control;
+
+	return hghca_cmd_query_flow_control(hdev, &control);
+}
+
 static int typed_set_gid(struct hghca_dev *hdev)
 {
 	struct hghca_gid_entry entry;
@@ -656,6 +686,10 @@ static const struct typed_command {
 	{ "FLOW_DETACH", typed_flow_detach, 0xe06, 0, 0xfed, .takes = true },
 	{ "CREATE_RSS", typed_create_rss, 0xe0a, 0, 0x3ed, .in_bytes = 0x830 },
 	{ "DESTROY_RSS", typed_destroy_rss, 0xe0b, 0, 0x3ed, .takes = true },
+	{ "SET_CONGESTION", typed_set_congestion, 0xe0c, 0, 1, .in_bytes = 0x40 },
+	{ "QUERY_CONGESTION", typed_query_congestion, 0xe0d, 0, 1, .out = true },
+	{ "SET_FLOW_CONTROL", typed_set_flow_control, 0xe0e, 0, 1, .in_bytes = 0x40 },
+	{ "QUERY_FLOW_CONTROL", typed_query_flow_control, 0xe0f, 0, 1, .out = true },
 	{ "NOP", hghca_cmd_nop, 0x031, 0, 0x1f },
 	{ "SET_PORT", typed_set_port, 0x00c, 0, 1, .in_bytes = 0x40 },
 	{ "SET_GID", typed_set_gid, 0xe00, 0, 100, .in_bytes = 0x20 },

@@ -6,13 +6,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from tool import TOOL, fails, hghca, holds, same
 
-from hghca_lib import accel, guest, machine, setup
+from hghca_lib import accel, guest, machine, repo, setup
 from hghca_lib.guest import GuestDied, GuestError
 
 
@@ -68,7 +69,7 @@ def test_wrong_property():
 
 def test_wrong_property_values():
     """Values out of range and missing links of the device are refused with a reason"""
-    for properties in ["netdev=nowhere", "mac=zz"]:
+    for properties in ["netdev=nowhere", "mac=zz", "pcap=/nowhere/file"]:
         ended = hghca("exec", "--hcas", 0, "--qemu-arg=-device", f"--qemu-arg=hghca,{properties}", "--", "true")
         fails(ended, 125, properties.split("=")[0])
 
@@ -86,6 +87,25 @@ def test_two_machines():
                   "--on", 2, "--", "hostname; exit 5")
     same(ended.status, 5, "status")
     holds(ended.stdout, "2: guest2\n", "1: 3 packets transmitted, 3 received")
+
+
+def test_captures():
+    """Frames are captured from the first on, and the files are whole though QEMU was killed"""
+    sys.path.insert(0, str(repo.path("tests/wire")))
+    import pcapng
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / "whole", Path(folder) / "cut"]
+        settings = [f"device.hca1.pcap={files[0]}", f"device.hca2.pcap={files[1]}", "device.hca2.pcap-snaplen=64"]
+        ended = hghca("exec", *(f"--qemu-arg={word}" for setting in settings for word in ("-set", setting)),
+                      "--", "ping -c 2 -i 0.1 -s 1000 10.10.0.2")
+        same(ended.status, 0, "status")
+        whole, cut = ([record for record in pcapng.records(file) if record.length == 1042] for file in files)
+    same([len(record.data) for record in whole], [1042] * 4, "bytes of whole frames")
+    same([record.data for record in cut], [record.data[:64] for record in whole], "frames cut short")
+    same([record.way for record in whole], [pcapng.OUT, pcapng.IN] * 2, "ways at one end")
+    same([record.way for record in cut], [pcapng.IN, pcapng.OUT] * 2, "ways at the other")
+    for record in whole:
+        assert abs(record.time_ns / 1e9 - time.time()) < ended.seconds + 60, f"a frame of {record.time_ns} ns"
 
 
 def test_interrupted():

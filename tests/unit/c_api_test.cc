@@ -69,6 +69,49 @@ TEST_F(CApi, CommandsAndReset)
     EXPECT_EQ(hghca_core_hcr_read(core, HGHCA_HCR_BASE + HGHCA_HCR_STATUS, 4), 0u);
 }
 
+TEST_F(CApi, FaultsOnTheLink)
+{
+    char error[HGHCA_FAULTS_ERROR_BYTES];
+    EXPECT_TRUE(hghca_core_set_faults(nullptr, "drop,rate=1%", error, sizeof(error)));
+    EXPECT_FALSE(hghca_core_set_faults(nullptr, "dorp", error, sizeof(error)));
+    EXPECT_STREQ(error,
+                 "rule 1: there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, mark, truncate");
+    EXPECT_FALSE(hghca_core_set_faults(core, "dorp", error, 9));
+    EXPECT_STREQ(error, "rule 1: ");
+    // The longest there is.
+    const std::string opcode = "drop,opcode=" + std::string(100, 'x');
+    EXPECT_FALSE(hghca_core_set_faults(core, opcode.c_str(), error, sizeof(error)));
+    EXPECT_TRUE(std::string(error).ends_with(", atomic_write"));
+
+    auto count = [this](const std::string &name) {
+        unsigned i = 0;
+        while (hghca_core_fault_count_name(i) && hghca_core_fault_count_name(i) != name)
+            i++;
+        return hghca_core_fault_count(core, i);
+    };
+    EXPECT_EQ(hghca_core_fault_count_name(hghca_core_fault_counts()), nullptr);
+    uint8_t frame[60] = {};
+    const iovec part{frame, sizeof(frame)};
+    ASSERT_TRUE(hghca_core_set_faults(core, "drop,every=2;delay,us=10", error, sizeof(error)));
+    for (unsigned i = 0; i < 3; i++)
+        hghca_core_receive(core, &part, 1);
+    EXPECT_EQ(count("dropped"), 1u);
+    EXPECT_EQ(count("delayed"), 2u);
+    EXPECT_EQ(hghca_core_held_frames(core), 2u);
+    EXPECT_EQ(host.deadline_ns, host.clock_ns + 10000);
+    host.clock_ns = host.deadline_ns;
+    hghca_core_timer(core);
+    EXPECT_EQ(hghca_core_held_frames(core), 0u);
+    hghca_core_set_fault_seed(core, 5);   // begins anew: the third is no second
+    hghca_core_receive(core, &part, 1);
+    EXPECT_EQ(count("dropped"), 1u);
+    hghca_core_receive(core, &part, 1);
+    EXPECT_EQ(count("dropped"), 2u);
+    hghca_core_reset(core);
+    EXPECT_EQ(count("purged"), 1u);
+    EXPECT_EQ(count("none such"), 0u);
+}
+
 TEST_F(CApi, OneCommandFailsWhenAskedFor)
 {
     EXPECT_EQ(hghca_core_until_fault(core), 0u);
@@ -186,6 +229,47 @@ TEST_F(CApi, CountersByName)
     EXPECT_EQ(hghca_core_counter(core, HGHCA_COUNTER_NUM), 0u);
     hghca_core_uar_write(core, 0, uint64_t(9 << 8) << 32, 8);
     EXPECT_EQ(hghca_core_counter(core, HGHCA_COUNTER_db_bad_object), 1u);
+}
+
+TEST_F(CApi, TheErrorBuffer)
+{
+    hghca_core_error error{};
+    EXPECT_EQ(hghca_core_next_error(core), 0u);
+    EXPECT_FALSE(hghca_core_get_error(core, 0, &error));
+    hghca_init_hca init{};
+    init.qpc_base = be64(3);
+    init.cqc_base = be64(1 << 20 | 1);
+    init.eqc_base = be64(2 << 20 | 1);
+    init.mpt_base = be64(1);
+    init.mtt_base = be64(1 << 20);
+    std::memset(host.at(mailbox), 0, HGHCA_MAILBOX_SIZE);
+    std::memcpy(host.at(mailbox), &init, sizeof(init));
+    ASSERT_EQ(run(HGHCA_CMD_INIT_HCA, 0), 0u);
+    // To UDP port 4791 of the port's MAC, and with no checksum.
+    uint8_t frame[60] = {0, 0, 0, 0, 0, 9};
+    frame[12] = 8;
+    frame[14] = 0x45;
+    frame[17] = 46;
+    frame[23] = 17;
+    frame[36] = 4791 >> 8;
+    frame[37] = 4791 & 0xff;
+    frame[49] = 77;
+    iovec part{frame, sizeof(frame)};
+    for (unsigned i = 1; i <= 100; i++) {
+        host.clock_ns = i;
+        hghca_core_receive(core, &part, 1);
+    }
+    EXPECT_EQ(hghca_core_next_error(core), 100u);
+    EXPECT_EQ(hghca_core_first_error(core), 36u);
+    EXPECT_FALSE(hghca_core_get_error(core, 35, &error));
+    EXPECT_FALSE(hghca_core_get_error(core, 100, &error));
+    ASSERT_TRUE(hghca_core_get_error(core, 36, &error));
+    EXPECT_EQ(error.time_ns, 37u);
+    EXPECT_EQ(error.frame_bytes, 60u);
+    EXPECT_EQ(error.qpn, 77u);
+    EXPECT_STREQ(error.why, "IP_CHECKSUM");
+    ASSERT_EQ(error.header_bytes, 54u);
+    EXPECT_EQ(std::memcmp(error.header, frame, 54), 0);
 }
 
 TEST_F(CApi, AnExceptionStopsTheDeviceUntilReset)

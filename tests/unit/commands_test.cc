@@ -21,7 +21,7 @@ constexpr uint32_t kAfterInit[] = {0x008, 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x0
                                    0x038, 0x022, 0x023, 0x024, 0x00c, 0xe00, 0xe02,
                                    0x035, 0x036, 0x037, 0x040, 0x044, 0x025, 0x026, 0x027,
                                    0x00e, 0x018, 0xe03, 0xe04, 0xe05, 0xe06, 0xe07,
-                                   0xe08, 0xe09, 0xe0a, 0xe0b};
+                                   0xe08, 0xe09, 0xe0a, 0xe0b, 0xe0c, 0xe0d, 0xe0e, 0xe0f, 0xe10};
 
 TEST_F(Commands, EveryOpcode)
 {
@@ -53,7 +53,7 @@ TEST_F(Commands, MailboxMustBeAlignedAndThere)
         {HGHCA_CMD_QUERY_DEV_LIM, 0, 0, false},  {HGHCA_CMD_QUERY_ADAPTER, 0, 0, false},
         {HGHCA_CMD_QUERY_QP, 9, 0, false},       {HGHCA_CMD_QUERY_PORT, 1, 0, false},
         {HGHCA_CMD_QUERY_STATS, 0, 0, false},    {HGHCA_CMD_QUERY_COUNTER_SET, 1, 0, false},
-        {HGHCA_CMD_QUERY_STATS, 0, 0, false},    {HGHCA_CMD_WRITE_MGM, 0, 0, true},
+        {HGHCA_CMD_READ_ERROR_BUFFER, 0, 0, false}, {HGHCA_CMD_WRITE_MGM, 0, 0, true},
         {HGHCA_CMD_MGID_HASH, 0, 0, true},       {HGHCA_CMD_READ_MGM, 0, 0, false},
         {HGHCA_CMD_FLOW_ATTACH, 0, 0, true},      {HGHCA_CMD_CREATE_RSS, 0, 0, true},
     };
@@ -167,7 +167,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0xfffffu);
+    EXPECT_EQ(be32(lim.caps), 0x3fffffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);
@@ -286,7 +286,8 @@ TEST_F(Commands, CapabilitiesThatAreOffTakeTheirCommandsAway)
         uint32_t op, cap;
     } rows[] = {{HGHCA_CMD_SET_GID, HGHCA_CAP_GID_TABLE},
                 {HGHCA_CMD_SET_PORT, HGHCA_CAP_PORT},
-                {HGHCA_CMD_QUERY_STATS, HGHCA_CAP_STATS}};
+                {HGHCA_CMD_QUERY_STATS, HGHCA_CAP_STATS},
+                {HGHCA_CMD_READ_ERROR_BUFFER, HGHCA_CAP_STATS}};
     hghca_port port{};
     port.mtu = be32(1500);
     for (auto &row : rows) {

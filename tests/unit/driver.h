@@ -99,7 +99,7 @@ public:
     {
         device.hcr_write(HGHCA_RESET, HGHCA_RESET_START, 4);
         next_mpt_ = next_mtt_ = next_cq_ = next_eq_ = next_srq_ = 1;
-        next_qp_ = 8;
+        next_qp_ = first_qpn;
     }
     // Writes the HCR as 3.1 says, polled unless `event`.
     Outcome command(uint32_t op, uint64_t in = 0, uint32_t modifier = 0, uint32_t op_modifier = 0,
@@ -166,7 +166,8 @@ public:
     {
         uint64_t pages = (bytes + 4095) / 4096;
         uint64_t dma = before ? before : host.alloc(pages * 4096);
-        std::memset(host.at(dma), 0, pages * 4096);
+        if (before)
+            std::memset(host.at(dma), 0, pages * 4096);
         for (uint64_t done = 0; done < pages;) {
             uint64_t n = pages - done < 4095 ? pages - done : 4095;
             must(map_chunk(space, address + done * 4096, dma + done * 4096, uint32_t(n)), "MAP_ICM");
@@ -207,6 +208,37 @@ public:
         init(caps);
         async = create_eq(8, 0);
         must(map_eq(async.eqn, ~0ull), "MAP_EQ");
+    }
+
+    // ---- flow control
+    hghca_flow_control flow_control()
+    {
+        hghca_flow_control c;
+        must(query(HGHCA_CMD_QUERY_FLOW_CONTROL, c, 1), "QUERY_FLOW_CONTROL");
+        return c;
+    }
+    uint8_t set_flow_control(const hghca_flow_control &c) { return post(HGHCA_CMD_SET_FLOW_CONTROL, c, 1); }
+    void turn_flow_control(uint32_t flags)
+    {
+        hghca_flow_control c = flow_control();
+        c.flags = be32(flags);
+        must(set_flow_control(c), "SET_FLOW_CONTROL");
+    }
+
+    // ---- congestion control
+    hghca_congestion congestion()
+    {
+        hghca_congestion c;
+        must(query(HGHCA_CMD_QUERY_CONGESTION, c, 1), "QUERY_CONGESTION");
+        return c;
+    }
+    uint8_t set_congestion(const hghca_congestion &c) { return post(HGHCA_CMD_SET_CONGESTION, c, 1); }
+    // With the parameters that are set already.
+    void turn_congestion(uint32_t flags)
+    {
+        hghca_congestion c = congestion();
+        c.flags = be32(flags);
+        must(set_congestion(c), "SET_CONGESTION");
     }
 
     // ---- memory regions
@@ -461,9 +493,9 @@ public:
         qp.usr_page = kUarPage;
         qp.dbr = host.alloc(64, 64);
         if (sq_wqes)
-            qp.sq = create_mr(0, uint64_t(sq_wqes) << stride_log, kRw, pd);
+            qp.sq = create_mr(0, uint64_t(sq_wqes) << stride_log, queue_access, pd);
         if (rq_wqes)
-            qp.rq = create_mr(0, uint64_t(rq_wqes) << stride_log, kRw, pd);
+            qp.rq = create_mr(0, uint64_t(rq_wqes) << stride_log, queue_access, pd);
         return qp;
     }
     // In state INIT.
@@ -583,6 +615,8 @@ public:
     FakeHost &host;
     Device &device;
     Layout layout;
+    uint32_t first_qpn = 8;   // that a reset begins with again
+    uint32_t queue_access = kRw;   // of the regions of new QPs' queues
     Eq async{};
     uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mcg_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
 

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -27,8 +28,10 @@ class FakeHost : public Host {
 public:
     static constexpr uint64_t kBase = 0x40000000;
     static constexpr uint64_t kPage = 4096;
+    static constexpr uint64_t kStart = 1000000;   // of the clock
 
-    explicit FakeHost(size_t size = 64u << 20) : size_(size)
+    explicit FakeHost(size_t size = 64u << 20, size_t on_device_bytes = 64 << 10)
+        : on_device_(on_device_bytes), size_(size)
     {
         void *ram = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (ram == MAP_FAILED)
@@ -49,6 +52,25 @@ public:
             throw std::bad_alloc();
         next_ += length;
         return dma;
+    }
+    // For a world that is used again: all memory is zeros, what was allocated behind `mark`
+    // is free, and time, faults and what came out are as at the start.
+    uint64_t mark() const { return next_; }
+    void rewind(uint64_t mark)
+    {
+        std::memset(ram_, 0, size_);
+        std::fill(on_device_.begin(), on_device_.end(), uint8_t(0));
+        next_ = mark;
+        copy_only = link_full = false;
+        bus_master = true;
+        unmappable.clear();
+        holes.clear();
+        vectors.clear();
+        frames.clear();
+        dirtied.clear();
+        deadline_ns = UINT64_MAX;
+        clock_ns = kStart;
+        random_state = 1;
     }
     uint8_t *at(uint64_t dma) { return ram_ + (dma - kBase); }
     template <class T>
@@ -73,7 +95,7 @@ public:
     std::vector<std::vector<uint8_t>> frames;
     std::function<void(const std::vector<uint8_t> &)> on_frame;  // instead of `frames`
     uint64_t deadline_ns = UINT64_MAX;
-    uint64_t clock_ns = 1000000;
+    uint64_t clock_ns = kStart;
     uint64_t random_state = 1;
     unsigned scheduled = 0;
     uint64_t writes = 0;                  // by copy
@@ -170,7 +192,7 @@ private:
     }
 
     uint8_t *ram_;
-    std::vector<uint8_t> on_device_ = std::vector<uint8_t>(64 << 10);
+    std::vector<uint8_t> on_device_;
     size_t size_;
     uint64_t next_ = 0;
 };

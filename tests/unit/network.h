@@ -24,9 +24,10 @@ using Gid = std::array<uint8_t, 16>;
 
 // One machine: 02:00:00:00:00:n with GID 0 10.10.0.n, GID 1 fd00::n, GID 2 10.20.0.n in VLAN 5.
 struct Node {
-    static Config config_of(FakeHost &host, unsigned n, uint32_t cache_entries)
+    static Config config_of(FakeHost &host, unsigned n, uint32_t cache_entries, const ReceiveBuffers &buffers = {})
     {
         Config config{};
+        config.receive_buffers = buffers;
         config.mac = mac_of(n);
         config.cache_entries = cache_entries;
         config.device_memory = host.on_device();
@@ -40,13 +41,20 @@ struct Node {
         return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, uint8_t(index == 2 ? 20 : 10), 0, uint8_t(n)};
     }
 
-    explicit Node(unsigned n, uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL)
-        : number(n), device(host, config_of(host, n, cache_entries)), driver(host, device)
+    explicit Node(unsigned n, uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL,
+                  const TestDriver::Layout &layout = {}, size_t memory = 64u << 20, const ReceiveBuffers &buffers = {})
+        : number(n), host(memory), device(host, config_of(host, n, cache_entries, buffers)), driver(host, device)
+    {
+        driver.layout = layout;
+        start(caps);
+    }
+    // Also anew.
+    void start(uint32_t caps = HGHCA_CAP_ALL)
     {
         driver.start(caps);
         if (caps & HGHCA_CAP_GID_TABLE)
             for (unsigned i = 0; i < 3; i++)
-                driver.must(driver.set_gid(i, gid_of(n, i).data(), mac_of(n).data(), i == 2 ? 5 : -1), "SET_GID");
+                driver.must(driver.set_gid(i, gid_of(number, i).data(), mac_of(number).data(), i == 2 ? 5 : -1), "SET_GID");
     }
     const Counters &counters() const { return device.counters(); }
     unsigned events(hghca_event_type type)
@@ -72,8 +80,10 @@ struct Fate {
 
 class Network {
 public:
-    explicit Network(uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL)
-        : a(1, cache_entries, caps), b(2, cache_entries, caps)
+    explicit Network(uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL,
+                     const TestDriver::Layout &layout = {}, size_t memory = 64u << 20,
+                     const ReceiveBuffers &buffers_of_b = {})
+        : a(1, cache_entries, caps, layout, memory), b(2, cache_entries, caps, layout, memory, buffers_of_b)
     {
         attach(a, b);
         attach(b, a);
@@ -133,6 +143,13 @@ public:
                 node->device.timer();
             }
         }
+    }
+    // What is on its way is lost.
+    void clear()
+    {
+        wire_.clear();
+        held_.clear();
+        log.clear();
     }
     // In two parts, cut somewhere, as a real link may do.
     static void deliver(Node &to, const Frame &frame)
@@ -213,23 +230,38 @@ struct View {
     bool is_request() const { return opcode <= HGHCA_BTH_OP_READ_REQUEST || opcode >= HGHCA_BTH_OP_COMPARE_SWAP; }
 };
 
-// Makes checksum and ICRC of an IPv4 frame right, so that a change to it is looked at.
+// Makes the checksum of an IPv4 header right, and the ICRC, so that a change to a RoCE frame is looked at.
 inline void seal(Frame &f)
 {
-    if (f.size() < 62 || f[12] != 8 || f[14] != 0x45)
+    if (f.size() < 14)
         return;
-    uint32_t sum = 0;
-    f[24] = f[25] = 0;
-    for (size_t i = 14; i < 34; i += 2)
-        sum += uint32_t(f[i] << 8 | f[i + 1]);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = ~(sum + (sum >> 16));
-    f[24] = uint8_t(sum >> 8);
-    f[25] = uint8_t(sum);
+    const bool tagged = f[12] == 0x81 && f[13] == 0;
+    const size_t ip = tagged ? 18 : 14;
+    const bool ipv6 = f[ip - 2] == 0x86;
+    const size_t bth = ip + (ipv6 ? 40 : 20) + 8;
+    if (f.size() < bth + 16 || f[ip - 2] != (ipv6 ? 0x86 : 8) || f[ip] >> 4 != (ipv6 ? 6 : 4))
+        return;
+    if (!ipv6) {
+        uint32_t sum = 0;
+        f[ip + 10] = f[ip + 11] = 0;
+        for (size_t i = ip; i < ip + 20; i += 2)
+            sum += uint32_t(f[i] << 8 | f[i + 1]);
+        sum = (sum & 0xffff) + (sum >> 16);
+        sum = ~(sum + (sum >> 16));
+        f[ip + 10] = uint8_t(sum >> 8);
+        f[ip + 11] = uint8_t(sum);
+    }
     uint8_t ones[8];
     std::memset(ones, 0xff, 8);
-    Frame m(f.begin() + 14, f.end() - 4);
-    m[1] = m[8] = m[10] = m[11] = m[26] = m[27] = m[32] = 0xff;
+    Frame m(f.begin() + ptrdiff_t(ip), f.end() - 4);
+    if (ipv6) {
+        m[0] |= 0x0f;
+        m[1] = m[2] = m[3] = m[7] = 0xff;
+    } else {
+        m[1] = m[8] = m[10] = m[11] = 0xff;
+    }
+    const size_t transport = bth - ip;
+    m[transport - 2] = m[transport - 1] = m[transport + 4] = 0xff;
     uint32_t crc = ~crc32_update(crc32_update(kCrcStart, ones, 8), m.data(), m.size());
     for (int i = 0; i < 4; i++)
         f[f.size() - 4 + size_t(i)] = uint8_t(crc >> 8 * i);

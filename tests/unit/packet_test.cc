@@ -218,6 +218,7 @@ protected:
         f[24] = uint8_t(sum >> 8);
         f[25] = uint8_t(sum);
     }
+    const PacketError &last_error() { return net.b.device.errors.at(net.b.device.errors.total() - 1); }
     bool written() { return p.b.holds(0, 99, 1); }
     const Counters &c() { return net.b.counters(); }
     Network net;
@@ -231,6 +232,7 @@ TEST_F(Arrivals, TheGoodPacketIsGood)
     EXPECT_TRUE(written());
     EXPECT_EQ(c().rx_packets, 1u);
     EXPECT_EQ(c().rx_bytes, good.size());
+    EXPECT_EQ(net.b.device.errors.total(), 0u);
 }
 
 TEST_F(Arrivals, PaddingOfTheLinkIsIgnored)
@@ -297,33 +299,70 @@ TEST_F(Arrivals, WrongHeadersAreCounted)
     struct {
         const char *name;
         std::function<void(Frame &)> change;
-        uint64_t Counters::*counter;
         bool seal;
+        hghca_drop why;
+        uint64_t Counters::*counter;
+        uint64_t Counters::*own;   // nullptr: `counter` has no other reason
     } cases[] = {
-        {"IP checksum", [](Frame &f) { f[24] ^= 1; }, &Counters::rx_bad_header, false},
-        {"IP options", [](Frame &f) { f[14] = 0x46; f[38 + 4] = 0; }, nullptr, false},
-        {"UDP length", [](Frame &f) { f[39]--; }, &Counters::rx_bad_header, true},
-        {"BTH version", [](Frame &f) { f[43] |= 1; }, &Counters::rx_bad_header, true},
-        {"ICRC", [](Frame &f) { f[100] ^= 1; }, &Counters::rx_bad_icrc, false},
-        {"QP", [](Frame &f) { f[48] ^= 1; }, &Counters::rx_unknown_qp, true},
-        {"QP 0", [](Frame &f) { f[47] = f[48] = f[49] = 0; }, &Counters::rx_unknown_qp, true},
-        {"UD opcode to RC", [](Frame &f) { f[42] = 0x64; }, &Counters::rx_unknown_qp, true},
-        {"UC opcode", [](Frame &f) { f[42] = 0x2a; }, &Counters::rx_unknown_qp, true},
-        {"source address", [](Frame &f) { f[29] ^= 4; }, &Counters::rx_bad_address, true},
-        {"P_Key", [](Frame &f) { f[45] ^= 1; }, &Counters::rx_bad_pkey, true},
+        {"IP version", [](Frame &f) { f[14] = 0x55; }, true, HGHCA_DROP_IP_VERSION, &Counters::rx_bad_header,
+         &Counters::rx_ip_version},
+        {"IP options",
+         [](Frame &f) {
+             f[14] = 0x46;
+             f[17] += 4;
+             f.insert(f.begin() + 34, 4, 0);
+         },
+         false, HGHCA_DROP_IP_HEADER_LENGTH, &Counters::rx_bad_header, &Counters::rx_ip_header_length},
+        {"IP checksum", [](Frame &f) { f[24] ^= 1; }, false, HGHCA_DROP_IP_CHECKSUM, &Counters::rx_bad_header,
+         &Counters::rx_ip_checksum},
+        {"IP length beyond the frame", [](Frame &f) { f[17]++, put_checksum(f); }, false, HGHCA_DROP_IP_LENGTH,
+         &Counters::rx_too_short, &Counters::rx_ip_length},
+        {"IP length below its headers", [](Frame &f) { f[16] = 0, f[17] = 27, put_checksum(f); }, false,
+         HGHCA_DROP_IP_LENGTH, &Counters::rx_too_short, &Counters::rx_ip_length},
+        {"UDP length", [](Frame &f) { f[39]--; }, true, HGHCA_DROP_UDP_LENGTH, &Counters::rx_bad_header,
+         &Counters::rx_udp_length},
+        {"no room for the BTH", [](Frame &f) { f[16] = 0, f[17] = 39, f[38] = 0, f[39] = 19, put_checksum(f); }, false,
+         HGHCA_DROP_HEADERS, &Counters::rx_too_short, &Counters::rx_short_headers},
+        {"BTH version", [](Frame &f) { f[43] |= 1; }, true, HGHCA_DROP_BTH_VERSION, &Counters::rx_bad_header,
+         &Counters::rx_bth_version},
+        {"ICRC", [](Frame &f) { f[100] ^= 1; }, false, HGHCA_DROP_ICRC, &Counters::rx_bad_icrc, nullptr},
+        {"QP", [](Frame &f) { f[48] ^= 1; }, true, HGHCA_DROP_NO_QP, &Counters::rx_unknown_qp, &Counters::rx_no_qp},
+        {"QP 0", [](Frame &f) { f[47] = f[48] = f[49] = 0; }, true, HGHCA_DROP_NO_QP, &Counters::rx_unknown_qp,
+         &Counters::rx_no_qp},
+        {"UD opcode to RC", [](Frame &f) { f[42] = 0x64; }, true, HGHCA_DROP_SERVICE, &Counters::rx_unknown_qp,
+         &Counters::rx_wrong_service},
+        {"UC opcode", [](Frame &f) { f[42] = 0x2a; }, true, HGHCA_DROP_SERVICE, &Counters::rx_unknown_qp,
+         &Counters::rx_wrong_service},
+        {"source address", [](Frame &f) { f[29] ^= 4; }, true, HGHCA_DROP_SOURCE, &Counters::rx_bad_address,
+         &Counters::rx_bad_source},
+        {"another address of the port",
+         [this](Frame &f) {
+             Gid gid = Node::gid_of(2, 0);
+             gid[14] = 9;
+             TestDriver::must(net.b.driver.set_gid(7, gid.data(), Node::mac_of(2).data()), "SET_GID");
+             f[32] = 9;
+         },
+         true, HGHCA_DROP_DESTINATION, &Counters::rx_bad_address, &Counters::rx_bad_destination},
+        {"P_Key", [](Frame &f) { f[45] ^= 1; }, true, HGHCA_DROP_PKEY, &Counters::rx_bad_pkey, nullptr},
     };
+    uint64_t errors = 0;
     for (auto &t : cases) {
         SCOPED_TRACE(t.name);
         Frame f = good;
         t.change(f);
         if (t.seal)
             seal(f);
-        const uint64_t before = t.counter ? c().*t.counter : 0;
+        const Counters before = c();
         deliver(f);
-        if (t.counter) {
-            EXPECT_EQ(c().*t.counter, before + 1);
+        EXPECT_EQ(c().*t.counter, before.*t.counter + 1);
+        if (t.own) {
+            EXPECT_EQ(c().*t.own, before.*t.own + 1);
         }
         EXPECT_FALSE(written());
+        ASSERT_EQ(net.b.device.errors.total(), ++errors);
+        EXPECT_EQ(last_error().why, t.why);
+        EXPECT_EQ(last_error().frame_bytes, f.size());
+        EXPECT_TRUE(std::equal(f.begin(), f.begin() + last_error().header_bytes, last_error().header.begin()));
     }
     // A limited member's key is good for a full member.
     Frame f = good;
@@ -398,6 +437,29 @@ protected:
         seal(f);
         return f;
     }
+    // With three bytes of the payload declared padding.
+    static Frame padded(Frame f)
+    {
+        f[43] |= 0x30;
+        put_icrc(f);
+        return f;
+    }
+    // The same for another QP of B.
+    static Frame packet_to(const Endpoint &to, Frame f)
+    {
+        f[47] = uint8_t(to.qp.qpn >> 16);
+        f[48] = uint8_t(to.qp.qpn >> 8);
+        f[49] = uint8_t(to.qp.qpn);
+        put_icrc(f);
+        return f;
+    }
+    // The message sequence number of the last frame.
+    uint32_t msn()
+    {
+        const Frame &f = net.log.back();
+        const uint8_t *aeth = &f[View(f).bth + sizeof(hghca_bth)];
+        return uint32_t(aeth[1] << 16 | aeth[2] << 8 | aeth[3]);
+    }
     Bytes reth(uint64_t va, uint32_t length)
     {
         uint64_t a = be64(va);
@@ -422,7 +484,8 @@ protected:
     }
     using Answers = std::vector<int>;
     using Frames = std::vector<Frame>;
-    static constexpr int kAck = 0x1f, kSequence = 0x60, kInvalidRequest = 0x61, kAccessError = 0x62;
+    // An ACK has no credit: no receive WQE is posted.
+    static constexpr int kAck = 0x00, kSequence = 0x60, kInvalidRequest = 0x61, kAccessError = 0x62;
 
 private:
     size_t seen_ = 1;
@@ -445,36 +508,43 @@ TEST_F(ByHand, InvalidRequests)
 {
     struct {
         const char *name;
+        hghca_drop why;
         std::function<Frames()> packets;
     } cases[] = {
-        {"middle first", [&] { return Frames{packet(0x01, 0x100, {}, 1024)}; }},
-        {"last first", [&] { return Frames{packet(0x02, 0x100, {}, 10)}; }},
-        {"write middle first", [&] { return Frames{packet(0x07, 0x100, {}, 1024)}; }},
-        {"first after first",
+        {"middle first", HGHCA_DROP_SEQUENCE, [&] { return Frames{packet(0x01, 0x100, {}, 1024)}; }},
+        {"last first", HGHCA_DROP_SEQUENCE, [&] { return Frames{packet(0x02, 0x100, {}, 10)}; }},
+        {"write middle first", HGHCA_DROP_SEQUENCE, [&] { return Frames{packet(0x07, 0x100, {}, 1024)}; }},
+        {"first after first", HGHCA_DROP_SEQUENCE,
          [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x00, 0x101, {}, 1024)}; }},
-        {"only after first", [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x04, 0x101, {}, 10)}; }},
-        {"write after send", [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x08, 0x101, {}, 10)}; }},
-        {"send after write",
+        {"only after first", HGHCA_DROP_SEQUENCE,
+         [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x04, 0x101, {}, 10)}; }},
+        {"write after send", HGHCA_DROP_SEQUENCE,
+         [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x08, 0x101, {}, 10)}; }},
+        {"send after write", HGHCA_DROP_SEQUENCE,
          [&] { return Frames{packet(0x06, 0x100, reth(2000), 1024), packet(0x02, 0x101, {}, 976)}; }},
-        {"read in a message",
+        {"read in a message", HGHCA_DROP_SEQUENCE,
          [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x0c, 0x101, reth(10), 0)}; }},
-        {"first not full", [&] { return Frames{packet(0x00, 0x100, {}, 1023)}; }},
-        {"first over the MTU", [&] { return Frames{packet(0x00, 0x100, {}, 1028)}; }},
-        {"only over the MTU", [&] { return Frames{packet(0x04, 0x100, {}, 1025)}; }},
-        {"last over the MTU", [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x02, 0x101, {}, 1025)}; }},
-        {"last empty", [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x02, 0x101, {}, 0)}; }},
-        {"write shorter than said", [&] { return Frames{packet(0x0a, 0x100, reth(11), 10)}; }},
-        {"write longer than said", [&] { return Frames{packet(0x0a, 0x100, reth(9), 10)}; }},
-        {"write first alone", [&] { return Frames{packet(0x06, 0x100, reth(1024), 1024)}; }},
-        {"write last too long",
+        {"first not full", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x00, 0x100, {}, 1020)}; }},
+        {"first not full, and padded", HGHCA_DROP_PAD, [&] { return Frames{packet(0x00, 0x100, {}, 1023)}; }},
+        {"first over the MTU", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x00, 0x100, {}, 1028)}; }},
+        {"only over the MTU", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x04, 0x100, {}, 1025)}; }},
+        {"last over the MTU", HGHCA_DROP_LENGTH,
+         [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x02, 0x101, {}, 1025)}; }},
+        {"last empty", HGHCA_DROP_LENGTH,
+         [&] { return Frames{packet(0x00, 0x100, {}, 1024), packet(0x02, 0x101, {}, 0)}; }},
+        {"write shorter than said", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x0a, 0x100, reth(11), 10)}; }},
+        {"write longer than said", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x0a, 0x100, reth(9), 10)}; }},
+        {"write first alone", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x06, 0x100, reth(1024), 1024)}; }},
+        {"write last too long", HGHCA_DROP_LENGTH,
          [&] { return Frames{packet(0x06, 0x100, reth(1034), 1024), packet(0x08, 0x101, {}, 11)}; }},
-        {"write middle too many",
+        {"write middle too many", HGHCA_DROP_LENGTH,
          [&] { return Frames{packet(0x06, 0x100, reth(1034), 1024), packet(0x07, 0x101, {}, 1024)}; }},
-        {"write over 2 GB", [&] { return Frames{packet(0x06, 0x100, reth(0x80000001), 1024)}; }},
-        {"read over 2 GB", [&] { return Frames{packet(0x0c, 0x100, reth(0x80000001), 0)}; }},
-        {"read with data", [&] { return Frames{packet(0x0c, 0x100, reth(10), 4)}; }},
-        {"unknown opcode", [&] { return Frames{packet(0x1f, 0x100, {}, 0)}; }},
-        {"resync", [&] { return Frames{packet(0x15, 0x100, {}, 0)}; }},
+        {"padded first", HGHCA_DROP_PAD, [&] { return Frames{padded(packet(0x00, 0x100, {}, 1027))}; }},
+        {"write over 2 GB", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x06, 0x100, reth(0x80000001), 1024)}; }},
+        {"read over 2 GB", HGHCA_DROP_REQUEST, [&] { return Frames{packet(0x0c, 0x100, reth(0x80000001), 0)}; }},
+        {"read with data", HGHCA_DROP_LENGTH, [&] { return Frames{packet(0x0c, 0x100, reth(10), 4)}; }},
+        {"unknown opcode", HGHCA_DROP_OPCODE, [&] { return Frames{packet(0x1f, 0x100, {}, 0)}; }},
+        {"resync", HGHCA_DROP_OPCODE, [&] { return Frames{packet(0x15, 0x100, {}, 0)}; }},
     };
     for (auto &t : cases) {
         SCOPED_TRACE(t.name);
@@ -491,6 +561,8 @@ TEST_F(ByHand, InvalidRequests)
             deliver(f);
         }
         std::swap(p.b.buffer, fresh.b.buffer);
+        EXPECT_EQ(last_error().why, t.why);
+        EXPECT_EQ(last_error().qpn, fresh.b.qp.qpn);
         auto all = answers();
         ASSERT_FALSE(all.empty());
         EXPECT_EQ(all.back(), kInvalidRequest);
@@ -504,6 +576,86 @@ TEST_F(ByHand, InvalidRequests)
         EXPECT_EQ(int(done[1].syndrome), HGHCA_SYNDROME_WR_FLUSH_ERR);
         EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_INVAL_REQ_ERROR), 1u);
     }
+}
+
+// Headers are kept, and what cannot be told from them is not.
+TEST_F(ByHand, TheErrorBufferKeepsTheLastHeaders)
+{
+    hghca_error_buffer read;
+    auto query = [&](uint32_t first) {
+        TestDriver::must(net.b.driver.query(HGHCA_CMD_READ_ERROR_BUFFER, read, first), "READ_ERROR_BUFFER");
+    };
+    query(0);
+    EXPECT_EQ(be64(read.total), 0u);
+    EXPECT_EQ(be32(read.count), 0u);
+    std::vector<Frame> frames;
+    for (uint32_t i = 0; i < 70; i++) {
+        net.b.host.clock_ns += 10;
+        frames.push_back(packet(i % 2 ? 0x0a : 0x04, 0x100 + i, i % 2 ? reth(i) : Bytes{}, i));
+        frames.back().back() ^= 1;
+        deliver(frames.back());
+    }
+    const uint64_t kept = ErrorBuffer::kEntries, oldest = 70 - kept;
+    uint64_t next = oldest, last = 0;
+    for (query(0); be32(read.count); query(uint32_t(next))) {
+        EXPECT_EQ(be64(read.total), 70u);
+        ASSERT_EQ(be64(read.first), next);
+        ASSERT_LE(be32(read.count), uint32_t(HGHCA_ERRORS_PER_MAILBOX));
+        for (uint32_t i = 0; i < be32(read.count); i++, next++) {
+            const hghca_packet_error &e = read.entries[i];
+            const Frame &f = frames[next];
+            EXPECT_EQ(e.why, HGHCA_DROP_ICRC);
+            EXPECT_EQ(be32(e.length), f.size());
+            EXPECT_EQ(be32(e.qpn), p.b.qp.qpn);
+            EXPECT_GT(be64(e.time), last);
+            last = be64(e.time);
+            ASSERT_EQ(e.header_len, next % 2 ? 70 : 54);
+            EXPECT_EQ(std::memcmp(e.header, f.data(), e.header_len), 0);
+            for (size_t n = e.header_len; n < sizeof(e.header); n++)
+                EXPECT_EQ(e.header[n], 0) << n;   // no payload
+        }
+    }
+    EXPECT_EQ(next, 70u);
+    for (uint32_t beyond : {70u, 71u, ~0u}) {
+        query(beyond);
+        EXPECT_EQ(be64(read.first), 70u);
+        EXPECT_EQ(be32(read.count), 0u);
+    }
+    net.b.driver.reset();
+    EXPECT_EQ(net.b.device.errors.total(), 0u);
+}
+
+TEST_F(ByHand, WhatIsRefusedIsKeptOnce)
+{
+    const ErrorBuffer &errors = net.b.device.errors;
+    deliver(packet(0x04, 0x101, {}, 10));
+    EXPECT_EQ(last_error().why, HGHCA_DROP_PSN);
+    deliver(packet(0x04, 0x102, {}, 10));   // behind the NAK
+    EXPECT_EQ(errors.total(), 1u);
+    deliver(packet(0x04, 0x100, {}, 10));
+    EXPECT_EQ(last_error().why, HGHCA_DROP_RNR);
+    deliver(packet(0x0a, 0x100, reth(0, 10), 10));
+    EXPECT_EQ(last_error().why, HGHCA_DROP_ACCESS);
+    EXPECT_EQ(errors.total(), 3u);
+    deliver(packet(0x0a, 0x101, reth(10), 10));
+    EXPECT_EQ(last_error().why, HGHCA_DROP_QP_STATE);
+    EXPECT_EQ(c().rx_qp_state, 1u);
+}
+
+TEST(Drops, HaveNamesAndNumbersOfTheirOwn)
+{
+    constexpr unsigned kAll[] = {
+#define HGHCA_DROP_VALUE(name, value, text) value,
+        HGHCA_DROPS(HGHCA_DROP_VALUE)
+#undef HGHCA_DROP_VALUE
+    };
+    for (size_t i = 0; i < std::size(kAll); i++) {
+        EXPECT_TRUE(i == 0 || kAll[i] > kAll[i - 1]);
+        EXPECT_NE(drop_name(kAll[i]), nullptr);
+    }
+    EXPECT_STREQ(drop_name(HGHCA_DROP_ICRC), "ICRC");
+    EXPECT_EQ(drop_name(HGHCA_DROP_NONE), nullptr);
+    EXPECT_EQ(drop_name(255), nullptr);
 }
 
 TEST_F(ByHand, OneNakForOneGap)
@@ -554,6 +706,149 @@ TEST_F(ByHand, AtomicsAreRememberedSixteenDeep)
     EXPECT_EQ(last[View(last).bth + 16 + 7], 16);   // the value before the last
 }
 
+// As above, when another atomic had the same PSN before all 2^24 were used.
+TEST_F(ByHand, OfAtomicsWithOnePsnTheLastIsRemembered)
+{
+    hghca::Qp *qp = net.b.device.qps->find(p.b.qp.qpn);
+    for (uint64_t value : {7u, 8u}) {
+        *reinterpret_cast<uint64_t *>(p.b.at(0)) = value;
+        qp->resp.expected_psn = 0x100;
+        Bytes ext = reth(p.b.va(0), 0);
+        ext.resize(12);
+        ext.resize(28);
+        for (int i = 0; i < 2; i++) {
+            deliver(packet(0x14, 0x100, ext, 0));
+            EXPECT_EQ(answers(), Answers{kAck});
+            const Frame &answer = net.log.back();
+            EXPECT_EQ(answer[View(answer).bth + 16 + 7], value);
+        }
+    }
+}
+
+TEST_F(ByHand, AtomicAnswersThatAreNone)
+{
+    net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    struct {
+        const char *name;
+        Bytes extension;
+        uint32_t payload;
+        int syndrome;
+    } cases[] = {
+        {"good", {0x1f, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5}, 0, 0},
+        {"with a NAK", {0x62, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5}, 0, HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"with data", {0x1f, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5}, 8, HGHCA_SYNDROME_BAD_RESP_ERR},
+    };
+    for (auto &t : cases) {
+        SCOPED_TRACE(t.name);
+        Pair fresh(net.a, net.b, Options{});
+        fresh.b.post(Wqe(HGHCA_OPCODE_ATOMIC_FA)
+                         .raddr(fresh.a.va(0), fresh.a.buffer.key)
+                         .atomic(1, 0)
+                         .data(fresh.b.sge(0, 8)));
+        net.pump();
+        deliver(packet_to(fresh.b, packet(0x12, 0x100, t.extension, t.payload)));
+        auto done = fresh.b.poll();
+        ASSERT_TRUE(done);
+        EXPECT_EQ(int(done->syndrome), t.syndrome);
+        EXPECT_EQ(*fresh.b.at(0), t.syndrome ? 0 : 5);
+    }
+}
+
+TEST_F(ByHand, OneAckForAllThatCameBefore)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        deliver(packet(0x0a, 0x100 + i, reth(10), 10));
+    EXPECT_EQ(answers(), Answers{kAck});
+    View ack(net.log.back());
+    EXPECT_EQ(ack.psn, 0x102u);
+    EXPECT_EQ(msn(), 3u);
+    // Nobody asks: nobody answers.
+    deliver(packet(0x0a, 0x103, reth(10), 10, false));
+    EXPECT_EQ(answers(), Answers{});
+    deliver(packet(0x0a, 0x104, reth(10), 10));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(View(net.log.back()).psn, 0x104u);
+    EXPECT_EQ(msn(), 5u);
+}
+
+TEST_F(ByHand, MessageNumbersCountWholeMessages)
+{
+    deliver(packet(0x06, 0x100, reth(2048), 1024));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(msn(), 0u);
+    deliver(packet(0x08, 0x101, {}, 1024));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(msn(), 1u);
+    deliver(packet(0x0c, 0x102, reth(3000), 0));
+    answers();
+    EXPECT_EQ(msn(), 2u);   // a READ counts when it is accepted
+    deliver(packet(0x0a, 0x105, reth(10), 10));
+    EXPECT_EQ(answers(), Answers{kAck});
+    EXPECT_EQ(msn(), 3u);
+    // Neither a duplicate counts, nor what is refused.
+    deliver(packet(0x0a, 0x105, reth(10), 10));
+    deliver(packet(0x0a, 0x107, reth(10), 10));
+    answers();
+    EXPECT_EQ(msn(), 3u);
+    deliver(packet(0x01, 0x106, {}, 1024));
+    EXPECT_EQ(answers(), Answers{kInvalidRequest});
+    EXPECT_EQ(msn(), 3u);
+}
+
+// A NAK that has not gone yet takes no place among the READs that were agreed, and does not go when what it asks for
+// has come.
+TEST_F(ByHand, ANakThatWaitsIsWithdrawn)
+{
+    Options one;
+    one.dest_rd_atomic = 1;
+    Pair fresh(net.a, net.b, Options{}, one);
+    std::swap(p.b.buffer, fresh.b.buffer);
+    const Frame ahead = packet_to(fresh.b, packet(0x0a, 0x101, reth(10), 10));
+    const Frame expected = packet_to(fresh.b, packet(0x0c, 0x100, reth(10), 0));
+    std::swap(p.b.buffer, fresh.b.buffer);
+    net.b.host.link_full = true;
+    deliver(ahead);
+    net.pump();
+    deliver(expected);
+    net.b.host.link_full = false;
+    net.b.device.link_ready();
+    EXPECT_EQ(answers(), Answers{kAck});   // behind the READ response
+    EXPECT_EQ(fresh.b.state(), unsigned(HGHCA_QP_STATE_RTS));
+    EXPECT_EQ(c().remote_invalid_nak_sent, 0u);
+    EXPECT_EQ(View(net.log[net.log.size() - 2]).opcode, HGHCA_BTH_OP_READ_RESPONSE_ONLY);
+    // The next gap has its own.
+    deliver(ahead);
+    deliver(packet_to(fresh.b, packet(0x0a, 0x103, reth(10), 10)));
+    EXPECT_EQ(answers().back(), kSequence);
+}
+
+// IBA vol 1, 10.9.3: of two members one at least is a full one.
+TEST_F(ByHand, PartitionKeys)
+{
+    struct {
+        uint16_t own, theirs;
+        bool match;
+    } cases[] = {
+        {0xffff, 0xffff, true},  {0xffff, 0x7fff, true},  {0x7fff, 0xffff, true},  {0x7fff, 0x7fff, false},
+        {0xffff, 0x8001, false}, {0x8001, 0x8001, true},  {0x8001, 0x0001, true},  {0x0001, 0x0001, false},
+        {0x8001, 0x0002, false}, {0xffff, 0x0000, false},
+    };
+    for (auto &t : cases) {
+        SCOPED_TRACE(t.own << 16 | t.theirs);
+        Pair fresh(net.a, net.b, Options{});
+        Frame f = packet_to(fresh.b, packet(0x0c, 0x100, reth(0), 0));
+        f[44] = uint8_t(t.theirs >> 8);
+        f[45] = uint8_t(t.theirs);
+        seal(f);
+        const uint64_t accepted = c().rx_packets, dropped = c().rx_bad_pkey;
+        net.b.device.port.pkey = t.own;
+        deliver(f);
+        net.b.device.port.pkey = HGHCA_PKEY_DEFAULT;
+        EXPECT_EQ(c().rx_packets - accepted, t.match ? 1u : 0u);
+        EXPECT_EQ(c().rx_bad_pkey - dropped, t.match ? 0u : 1u);
+    }
+}
+
 TEST_F(ByHand, ResponsesNobodyWaitsForAreIgnored)
 {
     for (uint8_t opcode : {0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12})
@@ -574,17 +869,26 @@ TEST_F(ByHand, ResponsesThatDoNotFitTheRequest)
         {"read response to a write", false, packet(0x10, 0x100, Bytes(4), 8), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"atomic answer to a write", false, packet(0x12, 0x100, Bytes(12), 0), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"atomic answer to a read", true, packet(0x12, 0x100, Bytes(12), 0), HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response that begins in its middle", true, packet(0x0f, 0x100, Bytes(4), 8),
+         HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response with a NAK", true, packet(0x10, 0x100, {0x62, 0, 0, 1}, 8), HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response with an RNR NAK", true, packet(0x10, 0x100, {0x21, 0, 0, 1}, 8),
+         HGHCA_SYNDROME_BAD_RESP_ERR},
+        {"read response with a reserved syndrome", true, packet(0x10, 0x100, {0x9f, 0, 0, 1}, 8),
+         HGHCA_SYNDROME_BAD_RESP_ERR},
         {"too short", true, packet(0x10, 0x100, Bytes(4), 7), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"too long", true, packet(0x10, 0x100, Bytes(4), 9), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"not the last", true, packet(0x0d, 0x100, Bytes(4), 1024), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"acknowledge of a read", true, packet(0x11, 0x100, {0x1f, 0, 0, 1}, 0), 0},
         {"reserved syndrome", false, packet(0x11, 0x100, {0x40, 0, 0, 1}, 0), 0},
+        {"syndrome with its highest bit", false, packet(0x11, 0x100, {0x9f, 0, 0, 1}, 0), 0},
         {"reserved NAK code", false, packet(0x11, 0x100, {0x65, 0, 0, 1}, 0), HGHCA_SYNDROME_BAD_RESP_ERR},
         {"NAK: operation", false, packet(0x11, 0x100, {0x63, 0, 0, 1}, 0), HGHCA_SYNDROME_REMOTE_OP_ERR},
         {"PSN ahead", false, packet(0x11, 0x101, {0x1f, 0, 0, 1}, 0), 0},
         {"PSN old", false, packet(0x11, 0x0ff, {0x61, 0, 0, 1}, 0), 0},
     };
     net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    uint64_t bad_responses = 0;
     for (auto &t : cases) {
         SCOPED_TRACE(t.name);
         Pair fresh(net.a, net.b, Options{});
@@ -598,7 +902,14 @@ TEST_F(ByHand, ResponsesThatDoNotFitTheRequest)
         auto done = fresh.b.poll();
         EXPECT_EQ(done ? int(done->syndrome) : 0, t.syndrome);
         EXPECT_EQ(bool(done), t.syndrome != 0);
+        const bool bad = t.syndrome == HGHCA_SYNDROME_BAD_RESP_ERR && t.frame[42] != 0x11;
+        bad_responses += bad;
+        EXPECT_EQ(c().rx_bad_response, bad_responses);
+        if (bad) {
+            EXPECT_EQ(last_error().why, HGHCA_DROP_RESPONSE);
+        }
     }
+    EXPECT_EQ(c().rx_bad_syndrome, 2u);
 }
 
 }  // namespace

@@ -136,6 +136,30 @@ TEST_F(RcLoss, ALostReadResponseIsAskedForFromTheRightPlace)
     EXPECT_EQ(requests, (std::vector<uint32_t>{0x100, 0x105, 0x10b}));
 }
 
+TEST_F(RcLoss, ADuplicateReadWhoseKeyGoesBeforeItIsAnsweredIsForgotten)
+{
+    Pair p(net.a, net.b, Options{});
+    const TestDriver::Mr region = net.b.driver.create_mr(0x9000000000, 4096);
+    net.keep_log = true;
+    p.a.post(read_from(p.a.sge(0, 3000), region.va, region.key));
+    net.pump();
+    expect_good(p.a, 1);
+    net.b.events(HGHCA_EVENT_COMM_EST);
+    // It comes once more, and the peer, which has its answer, is done with the key.
+    Network::deliver(net.b, net.log.front());
+    TestDriver::must(net.b.driver.destroy_mr(region), "HW2SW_MPT");
+    net.log.clear();
+    net.pump();
+    EXPECT_TRUE(net.log.empty());
+    EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_ACCESS_ERROR), 0u);
+    EXPECT_EQ(p.b.state(), unsigned(HGHCA_QP_STATE_RTS));
+    p.b.post_recv(p.b.sge(0, 100));
+    p.a.post(send(p.a.sge(0, 100)));
+    net.pump();
+    expect_good(p.a, 1);
+    expect_good(p.b, 1);
+}
+
 TEST_F(RcLoss, TheLastPacketOrItsAckLostTakesATimeout)
 {
     Pair p(net.a, net.b, Options{});

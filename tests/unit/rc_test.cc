@@ -368,22 +368,6 @@ TEST_F(Rc, NoMoreReadsThanAgreed)
     }
 }
 
-TEST_F(Rc, AReadTooManyIsAnInvalidRequest)
-{
-    Options requester, target;
-    requester.rd_atomic = 2;
-    target.dest_rd_atomic = 1;
-    Pair p(net.a, net.b, requester, target);
-    // Both requests are there before the target answers the first.
-    p.a.post({read_from(p.a.sge(0, 8), p.b.va(0), p.b.buffer.key), read_from(p.a.sge(0, 8), p.b.va(0), p.b.buffer.key)});
-    net.pump();
-    auto done = p.a.poll_all();
-    // The network runs the target after every frame, so it answers in between.
-    for (const Completion &c : done)
-        EXPECT_TRUE(!c.error || c.syndrome == HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
-    EXPECT_EQ(done.size(), 2u);
-}
-
 TEST_F(Rc, SolicitedEventOnlyWhenAsked)
 {
     Pair p(net.a, net.b, Options{});

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The build root: a Debian 13 with all compilers, headers and sources, in which everything is built.
+"""Roots, each a Debian 13 with what one purpose takes: to build everything, to read captured frames.
 
-It is made once, with mmdebstrap, and never changed after: a command inside it
-sees the root read-only, a private /tmp, and the folders it was given below /mnt.
+A root is made once, with mmdebstrap, when it is first asked for, and never
+changed after: a command inside it sees the root read-only, a private /tmp, and
+the folders it was given below /mnt.
 """
 
+import dataclasses
 import os
 import shlex
 import shutil
@@ -14,7 +16,6 @@ from . import cache, host
 from .errors import ToolError
 
 SUITE = "trixie"
-SIZE_BYTES = 4 * cache.GIB
 # What hangs ends then; nothing takes a tenth of it on a quiet machine, but what is run beside guests may have to wait.
 LIMIT_S = 3600
 PACKAGES = """
@@ -44,8 +45,34 @@ NETWORK_CURE = ("check the network and the Debian mirror (HGHCA_MIRROR names ano
                 "apt's proxy settings are taken over), then run the same command again")
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What a root is made of.
+
+    kind:       of its entries in the cache, and the name of its log.
+    step:       what messages call it.
+    packages:   of Debian, on top of a minimal one.
+    size_bytes: free space that it takes to make.
+    fetch:      a script that is run in it at the end, where it has the network; "" for none.
+    """
+    kind: str
+    step: str
+    packages: tuple
+    size_bytes: int
+    fetch: str = ""
+
+    def key(self):
+        return cache.key(SUITE, *self.packages, self.fetch)
+
+
+# All compilers, headers and sources.
+BUILD = Recipe("buildroot", "build root", tuple(PACKAGES), 4 * cache.GIB, FETCH)
+# Programs that read captured frames and share nothing with ours.
+JUDGES = Recipe("judges", "root of the judges", ("tshark", "python3-scapy"), cache.GIB)
+
+
 class BuildRoot:
-    """A finished build root at `path`, known by `key`."""
+    """A finished root at `path`, known by `key`."""
 
     def __init__(self, path, key):
         self.path = path
@@ -123,25 +150,21 @@ def debootstrap(target, packages, log, step, extra=()):
                 raise
 
 
-def root_key():
-    return cache.key(SUITE, *PACKAGES, FETCH)
+def is_made(recipe=BUILD):
+    return cache.entry(recipe.kind, recipe.key()).is_dir()
 
 
-def is_made():
-    return cache.entry("buildroot", root_key()).is_dir()
-
-
-def make():
-    """The build root, made first when it is missing."""
-    step = "build root"
-    log = cache.log_path("buildroot")
+def make(recipe=BUILD):
+    """The root of that recipe, made first when it is missing."""
+    log = cache.log_path(recipe.kind)
 
     def build(folder):
         log.unlink(missing_ok=True)
         root = folder / "root"
-        debootstrap(root, PACKAGES, log, step)
-        shutil.copyfile("/etc/resolv.conf", root / "etc/resolv.conf")
-        host.run_logged(["chroot", str(root), "sh", "-c", FETCH], log, step, NETWORK_CURE, tries=3)
+        debootstrap(root, recipe.packages, log, recipe.step)
+        if recipe.fetch:
+            shutil.copyfile("/etc/resolv.conf", root / "etc/resolv.conf")
+            host.run_logged(["chroot", str(root), "sh", "-c", recipe.fetch], log, recipe.step, NETWORK_CURE, tries=3)
 
-    folder = cache.make("buildroot", root_key(), build, SIZE_BYTES, step)
-    return BuildRoot(folder / "root", root_key())
+    folder = cache.make(recipe.kind, recipe.key(), build, recipe.size_bytes, recipe.step)
+    return BuildRoot(folder / "root", recipe.key())

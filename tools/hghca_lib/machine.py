@@ -26,7 +26,8 @@ class Config:
     """What to boot.
 
     guests:    machines on one link.
-    hcas:      HCAs in each; None means 2 in a single guest and 1 in each of several.
+    hcas:      HCAs in each; None means 2 in a single guest and 1 in each of several. A tuple: in each by its number.
+    virtio:    how many network adapters of virtio's each has on the link beside its HCAs, likewise.
     kernel:    as setup.make takes it, and was given it: None for the stock kernel.
     modules:   disk image with the kernel's modules, or None.
     memory:    as QEMU writes it.
@@ -39,7 +40,8 @@ class Config:
     arguments: further words of the kernel's command line.
     """
     guests: int = 1
-    hcas: int | None = None
+    hcas: int | tuple | None = None
+    virtio: int | tuple = 0
     kernel: str | None = None
     modules: str | None = None
     memory: str = "2G"
@@ -51,10 +53,19 @@ class Config:
     accel: str = "tcg"
     arguments: str = ""
 
-    def hca_count(self):
+    def hca_count(self, number):
+        """HCAs of guest `number` (from 1)."""
         if self.hcas is not None:
-            return self.hcas
+            return of_guest(self.hcas, number)
         return 2 if self.guests == 1 else 1
+
+    def virtio_count(self, number):
+        return of_guest(self.virtio, number)
+
+
+def of_guest(setting, number):
+    """What a setting is for guest `number`, one for all or one of each."""
+    return setting[number - 1] if isinstance(setting, tuple) else setting
 
 
 def link_guests(count):
@@ -72,20 +83,21 @@ def link_guests(count):
 
 
 def network_arguments(config, number, sockets):
-    """The HCAs of guest `number` (from 1) and what their ports are plugged into.
+    """The adapters of guest `number` (from 1), HCAs first, and what their ports are plugged into.
 
-    One HCA and one socket are joined directly; anything else meets on a hub.
+    One adapter and one socket are joined directly; anything else meets on a hub.
     """
-    hcas = config.hca_count()
+    kinds = ["hghca"] * config.hca_count(number) + ["virtio-net-pci"] * config.virtio_count(number)
     arguments = []
-    for index in range(1, hcas + 1):
+    for index, kind in enumerate(kinds, 1):
         mac = f"52:54:00:12:{0x33 + number:02x}:{index:02x}"
-        options = f",{config.hca_options}" if config.hca_options else ""
-        arguments += ["-device", f"hghca,id=hca{index},netdev=h{index},mac={mac}{options}"]
-    if hcas == 1 and len(sockets) == 1:
+        options = f",{config.hca_options}" if config.hca_options and kind == "hghca" else ""
+        name = "hca" if kind == "hghca" else "virtio"
+        arguments += ["-device", f"{kind},id={name}{index},netdev=h{index},mac={mac}{options}"]
+    if len(kinds) == 1 and len(sockets) == 1:
         return ["-netdev", _stream("h1", sockets[0]), *arguments]
     ports = []
-    for index in range(1, hcas + 1):
+    for index in range(1, len(kinds) + 1):
         ports += ["-netdev", f"hubport,hubid=1,id=h{index}"]
     for index, link in enumerate(sockets, 1):
         ports += ["-netdev", _stream(f"s{index}", link), "-netdev", f"hubport,hubid=1,id=p{index},netdev=s{index}"]
@@ -97,7 +109,8 @@ def _stream(name, link):
 
 
 def kernel_arguments(config, number):
-    text = f"{KERNEL_ARGUMENTS} hghca.guest={number} hghca.guests={config.guests} hghca.hcas={config.hca_count()}"
+    text = f"{KERNEL_ARGUMENTS} hghca.guest={number} hghca.guests={config.guests} "
+    text += f"hghca.hcas={config.hca_count(number)}"
     text += " intel_iommu=on iommu.passthrough=0" if config.iommu else ""
     text += " hghca.modules=1" if config.modules else ""
     text += " hghca.share=1" if config.share else ""

@@ -6,17 +6,35 @@ are synced into it and ninja rebuilds what they touch. Each finished binary is
 an entry of its own, keyed by the content it was made from.
 """
 
+import dataclasses
 import shutil
 
 from . import cache, repo
 
 SIZE_BYTES = 3 * cache.GIB
-CONFIGURE = """
+COMMON = """
     --target-list=x86_64-softmmu --without-default-features --disable-docs --disable-install-blobs
-    --disable-debug-info --disable-plugins --disable-werror
-    --enable-tcg --enable-kvm --enable-slirp --enable-virtfs --enable-attr --enable-cap-ng
-    --enable-trace-backends=log
+    --disable-debug-info --disable-plugins --disable-werror --enable-kvm --enable-trace-backends=log
 """.split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """What is built of the same sources: the kind of its cache entries, QEMU's and the core's options, the program."""
+    kind: str
+    configure: tuple
+    core: tuple
+    target: str
+
+
+EMULATOR = Variant("qemu", (*COMMON, *"--enable-tcg --enable-slirp --enable-virtfs --enable-attr --enable-cap-ng".split()),
+                   (), "qemu-system-x86_64")
+# QEMU's generic fuzzer. It runs no code of a guest, so there is no TCG.
+FUZZER = Variant("qemu-fuzz", (*COMMON, *"--cc=clang --cxx=clang++ --enable-fuzzing --enable-asan --enable-ubsan".split(),
+                               "--extra-cflags=-O1"),
+                 ("-DCMAKE_CXX_COMPILER=clang++",
+                  "-DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer"),
+                 "qemu-fuzz-x86_64")
 # What makes QEMU's build descend into our folder: file -> (line to find, line to put after it).
 HOOKS = {
     "hw/meson.build": ("subdir('hyperv')", "subdir('hghca')"),
@@ -46,42 +64,41 @@ class Qemu:
         return argv
 
 
-def tree_key(buildroot):
-    return cache.key(buildroot.key, *CONFIGURE, str(HOOKS))
+def tree_key(buildroot, variant):
+    return cache.key(buildroot.key, *variant.configure, *variant.core, str(HOOKS))
 
 
 def source_paths():
     return [repo.path("CMakeLists.txt"), repo.path("include"), repo.path("qemu-device")]
 
 
-def binary_key(buildroot):
+def binary_key(buildroot, variant):
     repo.path("qemu-device/shim/hghca.c")
-    return cache.key(tree_key(buildroot), cache.tree_key(repo.ROOT, *source_paths()))
+    return cache.key(tree_key(buildroot, variant), cache.tree_key(repo.ROOT, *source_paths()))
 
 
-def is_made(buildroot):
-    return cache.entry("qemu", binary_key(buildroot)).is_dir()
+def is_made(buildroot, variant=EMULATOR):
+    return cache.entry(variant.kind, binary_key(buildroot, variant)).is_dir()
 
 
-def make(buildroot):
+def make(buildroot, variant=EMULATOR):
     """The emulator for the checkout's device sources, built first when it is missing."""
-    key = binary_key(buildroot)
+    key = binary_key(buildroot, variant)
 
     def build(folder):
-        tree = _make_tree(buildroot)
-        log = cache.log_path("qemu")
+        tree = _make_tree(buildroot, variant)
+        log = cache.log_path(variant.kind)
         log.unlink(missing_ok=True)
-        _build_core(buildroot, tree, log)
+        _build_core(buildroot, variant, tree, log)
         _sync_shim(tree)
-        _build_qemu(buildroot, tree, log)
-        binary = tree / "build/qemu-system-x86_64"
-        shutil.copy2(binary, folder / "qemu-system-x86_64")
+        _build_qemu(buildroot, variant, tree, log)
+        shutil.copy2(tree / "build" / variant.target, folder / variant.target)
 
-    folder = cache.make("qemu", key, build, cache.GIB, "QEMU with the device")
-    return Qemu(folder / "qemu-system-x86_64", buildroot, key)
+    folder = cache.make(variant.kind, key, build, cache.GIB, "QEMU with the device")
+    return Qemu(folder / variant.target, buildroot, key)
 
 
-def _make_tree(buildroot):
+def _make_tree(buildroot, variant):
     """The unpacked QEMU source with our hooks in its build files; kept for incremental builds."""
     def build(folder):
         log = cache.log_path("qemu-source")
@@ -95,15 +112,16 @@ def _make_tree(buildroot):
         for name in ["build", "core-source", "core-build"]:
             (folder / name).mkdir()
 
-    return cache.make("qemu-tree", tree_key(buildroot), build, SIZE_BYTES, "QEMU source")
+    return cache.make("qemu-tree", tree_key(buildroot, variant), build, SIZE_BYTES, "QEMU source")
 
 
-def _build_core(buildroot, tree, log):
+def _build_core(buildroot, variant, tree, log):
     """Build the static library libhghca-core.a and put it and its headers beside the shim."""
     cache.sync_tree(repo.ROOT, [*source_paths(), repo.path("tests")], tree / "core-source")
-    script = ("cmake -G Ninja -S core-source -B core-build -DCMAKE_BUILD_TYPE=RelWithDebInfo "
-              "-DCMAKE_POSITION_INDEPENDENT_CODE=ON && ninja -C core-build hghca-core")
-    buildroot.run(["sh", "-c", script], log, "device core", SOURCE_CURE, {"tree": tree}, "/mnt/tree")
+    for argv in (["cmake", "-G", "Ninja", "-S", "core-source", "-B", "core-build", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+                  "-DCMAKE_POSITION_INDEPENDENT_CODE=ON", *variant.core],
+                 ["ninja", "-C", "core-build", "hghca-core"]):
+        buildroot.run(argv, log, "device core", SOURCE_CURE, {"tree": tree}, "/mnt/tree")
     library = next((tree / "core-build").rglob("libhghca-core.a"))
     target = tree / "qemu/hw/hghca/lib/libhghca-core.a"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -127,9 +145,9 @@ def _update(data, file):
         file.write_bytes(data)
 
 
-def _build_qemu(buildroot, tree, log):
+def _build_qemu(buildroot, variant, tree, log):
     if not (tree / "build/build.ninja").exists():
-        buildroot.run(["../qemu/configure", *CONFIGURE], log, "QEMU configure", TREE_CURE,
+        buildroot.run(["../qemu/configure", *variant.configure], log, "QEMU configure", TREE_CURE,
                       {"tree": tree}, "/mnt/tree/build")
-    buildroot.run(["ninja", "qemu-system-x86_64"], log, "QEMU with the device", SOURCE_CURE,
+    buildroot.run(["ninja", variant.target], log, "QEMU with the device", SOURCE_CURE,
                   {"tree": tree}, "/mnt/tree/build")

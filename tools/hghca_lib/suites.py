@@ -25,7 +25,7 @@ from . import cache, repo, setup
 from .errors import ToolError, UsageError
 
 # These only compute: they take the time that the others leave.
-BESIDE = ("abi", "static", "unit")
+BESIDE = ("abi", "fuzz", "sim", "static", "unit")
 # It takes long to build, which is begun before them, and these want it, which come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builds of the device core's unit tests: a tree for each, kept, so that the next build is a small one."""
+"""Builds of the device core's tests: unit tests, fuzzers and the simulated network.
+
+Each has a tree, which is kept, so that the next build is a small one.
+"""
 
 import dataclasses
 import re
@@ -16,10 +19,12 @@ class Build:
     target: str
     kind: str
     flags: str
+    compiler: str = "c++"
 
     def configure(self):
-        return ["cmake", "-G", "Ninja", "-S", "source", "-B", "build", f"-DCMAKE_BUILD_TYPE={self.kind}",
+        argv = ["cmake", "-G", "Ninja", "-S", "source", "-B", "build", f"-DCMAKE_BUILD_TYPE={self.kind}",
                 f"-DCMAKE_CXX_FLAGS={self.flags}"]
+        return argv if self.compiler == "c++" else [*argv, f"-DCMAKE_CXX_COMPILER={self.compiler}"]
 
     def tree(self, root):
         """The folder with `source` and `build`."""
@@ -30,13 +35,19 @@ ADDRESS = Build("hghca-unit", "RelWithDebInfo",
                 "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer")
 # GCC warns of fences, which the sanitizer does not see; those of the core stand where DMA is by copy.
 THREAD = Build("hghca-threads", "RelWithDebInfo", "-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan")
+SIMULATION = Build("hghca-sim", "Release", "")
+# Comparisons are not traced: the scripts of the fuzzers know the values that count, and it takes a quarter of the time.
+FUZZ = Build("hghca-fuzz", "RelWithDebInfo",
+             "-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-coverage=trace-cmp -fno-sanitize-recover=all "
+             "-fno-omit-frame-pointer", "clang++")
 COVERAGE = Build("hghca-unit", "Debug", "--coverage -fprofile-update=atomic")
 
 
 def make(root, build):
     """Compile; the program's path in the build root, or None, and what the compiler said.
 
-    Whoever calls this and uses what it made holds the lock `unit-tree`.
+    Where the target has several programs, it is the start of their paths. Whoever calls this and uses what it made
+    holds the lock `unit-tree`.
     """
     tree = build.tree(root)
     tree.mkdir(parents=True, exist_ok=True)
@@ -47,5 +58,4 @@ def make(root, build):
         if done.returncode:
             said = [line for line in (done.stdout + done.stderr).splitlines() if not PROGRESS.match(line)]
             return None, "\n".join(said[-60:])
-    program = next(path for path in (tree / "build").rglob(build.target) if path.is_file())
-    return f"{MOUNT}/{program.relative_to(tree)}", ""
+    return f"{MOUNT}/build/{build.target}", ""

@@ -34,27 +34,33 @@ SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF
 QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0xE04
 READ_MGM, WRITE_MGM, MGID_HASH = 0x025, 0x026, 0x027
 FLOW_ATTACH, FLOW_DETACH, MODERATE_CQ, RESUME_QP, CLEAR_MTT = 0xE05, 0xE06, 0xE07, 0xE08, 0xE09
-CREATE_RSS, DESTROY_RSS = 0xE0A, 0xE0B
+CREATE_RSS, DESTROY_RSS, SET_CONGESTION, QUERY_CONGESTION = 0xE0A, 0xE0B, 0xE0C, 0xE0D
+SET_FLOW_CONTROL, QUERY_FLOW_CONTROL, READ_ERROR_BUFFER = 0xE0E, 0xE0F, 0xE10
 SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
 GROUP_OPS = [READ_MGM, WRITE_MGM, MGID_HASH]
 FLOW_OPS = [FLOW_ATTACH, FLOW_DETACH]
 PAGING_OPS = [RESUME_QP, CLEAR_MTT]
 RSS_OPS = [CREATE_RSS, DESTROY_RSS]
+CONGESTION_OPS = [SET_CONGESTION, QUERY_CONGESTION]
+FLOW_CONTROL_OPS = [SET_FLOW_CONTROL, QUERY_FLOW_CONTROL]
 COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
 NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
              RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
              CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *GROUP_OPS, *COUNTER_OPS,
-             *FLOW_OPS, *PAGING_OPS, *RSS_OPS, MODERATE_CQ]
+             READ_ERROR_BUFFER, *FLOW_OPS, *PAGING_OPS, *RSS_OPS, *CONGESTION_OPS, *FLOW_CONTROL_OPS, MODERATE_CQ]
 KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
 MPT_REGION = 1 << 8
+CAP_STATS = 1 << 6
 CAP_SRQ = 1 << 7
 CAP_QP_COUNTERS = 1 << 12
 CAP_MULTICAST = 1 << 11
 CAP_RAW_PACKET = 1 << 13
 CAP_ODP = 1 << 17
 CAP_RSS = 1 << 19
+CAP_CONGESTION = 1 << 20
+CAP_FLOW_CONTROL = 1 << 21
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -495,6 +501,72 @@ class Tests:
         self.expect(wrong, "FLOW_DETACH", OK, FLOW_DETACH)
         self.expect(wrong, "DESTROY_RSS", OK, DESTROY_RSS, modifier=1)
         self.expect(wrong, "DESTROY_RSS again", BAD_RES_STATE, DESTROY_RSS, modifier=1)
+
+    def test_congestion(self, wrong):
+        "parameters of congestion control without and with the capability, and what must be refused"
+        self.init(wrong)
+        for op in CONGESTION_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(),
+                        out_param=self.box.dma[1], modifier=1)
+        self.device.reset()
+        self.init(wrong, caps=CAP_CONGESTION)
+
+        def box(**change):
+            values = {"flags": 3, "interval": 50, "dscp": 48, "priority": 6, "threshold": 5, "gain": 256, "alpha": 55,
+                      "decrease": 50, "increase": 55, "bytes": 10 ** 7, "additive": 40, "hyper": 400, "least": 10}
+            return struct.pack(">IIBBBx8I", *(values | change).values())
+
+        for what, change in (("an unknown flag", {"flags": 4}), ("no interval", {"interval": 0}),
+                             ("a DSCP of 64", {"dscp": 64}), ("priority 8", {"priority": 8}),
+                             ("no fast recovery", {"threshold": 0}), ("a gain above 1", {"gain": 65537}),
+                             ("no period of alpha", {"alpha": 0}), ("periods above a second", {"increase": 1000001}),
+                             ("stages of a byte", {"bytes": 1}), ("hyper below additive", {"hyper": 39}),
+                             ("no least rate", {"least": 0}), ("a rate above the port's", {"least": 100001})):
+            self.expect(wrong, what, BAD_PARAM, SET_CONGESTION, in_param=self.mailbox(box(**change)), modifier=1)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, SET_CONGESTION, in_param=NOWHERE, modifier=1)
+        self.expect(wrong, "port 2", BAD_PARAM, SET_CONGESTION, in_param=self.mailbox(box()), modifier=2)
+        self.expect(wrong, "sound parameters", OK, SET_CONGESTION, in_param=self.mailbox(box()), modifier=1)
+        self.expect(wrong, "QUERY_CONGESTION", OK, QUERY_CONGESTION, out_param=self.box.dma[1], modifier=1)
+        if self.box.get(1)[:0x2C] != box():
+            wrong.append("QUERY_CONGESTION has not given what was set")
+
+    def test_flow_control(self, wrong):
+        "settings of flow control without and with the capability, and what must be refused"
+        self.init(wrong)
+        for op in FLOW_CONTROL_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(),
+                        out_param=self.box.dma[1], modifier=1)
+        self.device.reset()
+        self.init(wrong, caps=CAP_FLOW_CONTROL)
+
+        def box(flags=12, quanta=1000, roce=3, other=0, xoff=2000, xon=1000, other_xoff=2000, other_xon=1000):
+            return struct.pack(">IHBB4I", flags, quanta, roce, other, xoff, xon, other_xoff, other_xon)
+
+        for what, change in (("an unknown flag", {"flags": 16}), ("PAUSE and PFC", {"flags": 5}),
+                             ("no quanta", {"quanta": 0}), ("priority 8", {"roce": 8}),
+                             ("priority 255", {"other": 255}), ("both at one priority", {"other": 3}),
+                             ("XON at XOFF", {"xon": 2000}), ("XOFF beyond the buffer", {"xoff": (512 << 10) + 1}),
+                             ("XON above XOFF", {"other_xon": 2001}), ("no XOFF", {"other_xoff": 0})):
+            self.expect(wrong, what, BAD_PARAM, SET_FLOW_CONTROL, in_param=self.mailbox(box(**change)), modifier=1)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, SET_FLOW_CONTROL, in_param=NOWHERE, modifier=1)
+        self.expect(wrong, "port 0", BAD_PARAM, SET_FLOW_CONTROL, in_param=self.mailbox(box()))
+        self.expect(wrong, "sound settings", OK, SET_FLOW_CONTROL, in_param=self.mailbox(box()), modifier=1)
+        self.expect(wrong, "QUERY_FLOW_CONTROL", OK, QUERY_FLOW_CONTROL, out_param=self.box.dma[1], modifier=1)
+        if self.box.get(1)[:0x18] != box():
+            wrong.append("QUERY_FLOW_CONTROL has not given what was set")
+
+    def test_error_buffer(self, wrong):
+        "the error buffer without and with the capability, and nowhere to put it"
+        self.init(wrong, caps=0)
+        self.expect(wrong, "without the capability", BAD_OP, READ_ERROR_BUFFER, out_param=self.box.dma[1])
+        self.device.reset()
+        self.init(wrong, caps=CAP_STATS)
+        self.expect(wrong, "a bad mailbox", BAD_PARAM, READ_ERROR_BUFFER, out_param=NOWHERE)
+        self.expect(wrong, "another op_modifier", BAD_PARAM, READ_ERROR_BUFFER, out_param=self.box.dma[1], op_modifier=1)
+        self.expect(wrong, "from any number on", OK, READ_ERROR_BUFFER, out_param=self.box.dma[1], modifier=0xffffffff)
+        total, first, count = struct.unpack(">QQI", self.box.get(1)[:0x14])
+        if (total, first, count) != (0, 0, 0):
+            wrong.append(f"a device without a packet tells of {total}, {count} from {first} on")
 
     def test_on_demand(self, wrong):
         "commands of regions on demand without and with the capability, and what must be refused"

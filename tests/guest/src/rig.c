@@ -49,12 +49,13 @@ bool rig_failed(void)
 	return failed;
 }
 
+/* An argument is a part of names, or a whole name after `=`. */
 static bool wanted(const char *name, int argc, char **argv)
 {
 	int i;
 
 	for (i = 0; i < argc; i++)
-		if (strstr(name, argv[i]))
+		if (argv[i][0] == '=' ? !strcmp(name, argv[i] + 1) : !!strstr(name, argv[i]))
 			return true;
 	return !argc;
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Flow control of the link (interface document, 4.27 and 9.2), both ways: pause frames (IEEE 802.3, annex 31B) and
+// those of single priorities (PFC: annex 31D, and IEEE 802.1Q, clause 36).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "hghca_hw.h"
+
+namespace hghca {
+
+class Engine;
+struct FrameView;
+struct Qp;
+
+// What is sent and received is of one of two classes, as seed 004's flow control manager has it.
+enum TrafficClass : unsigned { kRoce, kOther };
+constexpr unsigned kTrafficClasses = 2;
+
+// The device model's receive buffer of a class: where frames wait that come faster than the device takes them.
+struct ReceiveBuffer {
+    uint32_t drain_mbps = 0;       // the device takes so many Mbit/s; 0: all, and nothing ever waits
+    uint32_t bytes = 512u << 10;   // of waiting frames
+};
+using ReceiveBuffers = std::array<ReceiveBuffer, kTrafficClasses>;
+
+// What SET_FLOW_CONTROL sets.
+struct FlowControlSettings {
+    struct Class {
+        uint8_t priority;      // of its PFC
+        uint32_t xoff, xon;    // bytes
+    };
+    bool pause_rx = false, pause_tx = false;   // obeyed; sent
+    bool pfc_rx = false, pfc_tx = false;
+    uint16_t quanta = 0xffff;                  // of what is sent
+    std::array<Class, kTrafficClasses> classes{};
+
+    static FlowControlSettings defaults(const ReceiveBuffers &buffers);
+    // False: one of the values makes no sense with such buffers, and nothing has changed.
+    bool decode(const hghca_flow_control &in, const ReceiveBuffers &buffers);
+    void encode(hghca_flow_control &out, const ReceiveBuffers &buffers) const;
+};
+
+class FlowControl {
+public:
+    explicit FlowControl(Engine &engine) : engine_(engine) {}
+
+    void clear();
+    // The settings are new, or the link has gone down or up: all that went by the old ones is over.
+    void restart();
+
+    // A frame from the link that is not to be received now: one of MAC control, one that waits in its buffer, or one
+    // that finds it full. Others are to be received at once.
+    bool takes(const FrameView &frame);
+
+    static TrafficClass class_of(const Qp &qp);
+    // The peer wants nothing of the class now.
+    bool paused(TrafficClass c) const { return classes_[c].paused; }
+
+    // Has it a frame to send? It goes before all others, and is not subject to pauses.
+    bool due() const { return due_; }
+    // False: the link takes nothing now.
+    bool send();
+
+    // What has come to its end by Engine::now_ns: pauses, waits of frames, what the peer was told.
+    void expire();
+    uint64_t next_deadline() const { return deadline_ns_; }
+
+private:
+    struct Class {
+        // out
+        bool paused = false;
+        uint64_t paused_until_ns = 0;
+        // in
+        std::deque<std::vector<uint8_t>> waiting;
+        uint64_t fill = 0;          // bytes of `waiting`
+        uint64_t busy_until_ns = 0; // the device is with a frame
+        bool stopped = false;       // the peer is to stop
+        bool told = true;           // of the last change of `stopped`
+        uint64_t repeat_ns = 0;     // then it is told again
+    };
+
+    bool takes_control(const FrameView &frame);
+    void pause(TrafficClass c, uint16_t quanta);
+    void resume(TrafficClass c);
+    bool buffer(TrafficClass c, const FrameView &frame);
+    void drain(TrafficClass c);
+    void watch(TrafficClass c);
+    uint64_t quanta_ns(uint16_t quanta) const;
+    uint64_t repeat_after_ns() const;
+    void settle();
+
+    Engine &engine_;
+    std::array<Class, kTrafficClasses> classes_;
+    bool due_ = false;
+    uint64_t deadline_ns_ = UINT64_MAX;
+};
+
+}  // namespace hghca

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The properties pcap, pcap-snaplen and pcap-size: all that passes between the
+ * port and its link, in a file.
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "hghca_shim.h"
+#include "trace.h"
+
+/* From 1970 to the zero of the virtual clock, by which frames are dated. */
+static uint64_t hghca_capture_epoch_ns(void)
+{
+    return g_get_real_time() * SCALE_US - qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static struct hghca_capture *hghca_capture_begin_file(HghcaState *s, const char *file,
+                                                      Error **errp)
+{
+    struct hghca_capture_config config = {
+        .name = s->name,
+        .snap_bytes = s->capture_snap_bytes,
+        .max_bytes = s->capture_max_bytes,
+        .epoch_ns = hghca_capture_epoch_ns(),
+    };
+    struct hghca_capture *capture;
+    int error;
+    int fd = qemu_create(file, O_WRONLY | O_NONBLOCK, 0644, errp);
+
+    if (fd < 0) {
+        return NULL;
+    }
+    capture = hghca_capture_begin(fd, &config, &error);
+    if (!capture) {
+        error_setg(errp, "property 'pcap': cannot capture frames in '%s': %s", file,
+                   error == EWOULDBLOCK ? "another capture has it" : strerror(error));
+        return NULL;
+    }
+    trace_hghca_capture(s->name, file);
+    return capture;
+}
+
+void hghca_capture_close(HghcaState *s)
+{
+    if (s->capture) {
+        hghca_capture_end(s->capture);
+        s->capture = NULL;
+    }
+    g_free(s->capture_file);
+    s->capture_file = NULL;
+}
+
+bool hghca_capture_open(HghcaState *s, Error **errp)
+{
+    if (s->capture_file && !s->capture) {
+        s->capture = hghca_capture_begin_file(s, s->capture_file, errp);
+        return s->capture;
+    }
+    return true;
+}
+
+void hghca_capture_add(HghcaState *s, bool sent, const struct iovec *parts, int count)
+{
+    uint64_t now_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    int error = hghca_capture_frame(s->capture, sent, now_ns, parts, count);
+
+    if (error) {
+        warn_report("%s: the capture of frames in '%s' ends: %s", s->name, s->capture_file,
+                    strerror(error));
+        hghca_capture_close(s);
+    }
+}
+
+/* "" when there is no capture, so also after one that has ended by itself. */
+char *hghca_capture_get(Object *object, Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+
+    return g_strdup(s->capture_file ?: "");
+}
+
+/* When the new file cannot be made, the old one goes on. A file that is named again begins anew. */
+void hghca_capture_set(Object *object, const char *file, Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    struct hghca_capture *capture = NULL;
+
+    if (!g_strcmp0(file, s->capture_file)) {
+        hghca_capture_close(s);
+    }
+    /* Before the device is realized the name waits for it. */
+    if (*file && s->core) {
+        capture = hghca_capture_begin_file(s, file, errp);
+        if (!capture) {
+            return;
+        }
+    }
+    hghca_capture_close(s);
+    s->capture = capture;
+    s->capture_file = *file ? g_strdup(file) : NULL;
+}

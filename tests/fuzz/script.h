@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The input of a fuzzer is a script: records of one size, each a step. So a change of a
+// step leaves the others what they are, and steps can be put in, left out and moved.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hghca::fuzz {
+
+constexpr size_t kRecord = 24;   // bytes
+
+// One step. What stands behind its end is 0.
+class Record {
+public:
+    Record(const uint8_t *data, size_t size) : data_(data), size_(size) {}
+    uint8_t u8() { return at_ < size_ ? data_[at_++] : 0; }
+    uint16_t u16()
+    {
+        const auto high = uint16_t(u8() << 8);
+        return uint16_t(high | u8());
+    }
+    uint32_t u32()
+    {
+        const uint32_t high = uint32_t(u16()) << 16;
+        return high | u16();
+    }
+    uint64_t u64()
+    {
+        const uint64_t high = uint64_t(u32()) << 32;
+        return high | u32();
+    }
+    uint32_t below(uint32_t n) { return u8() % n; }   // n is 256 at most
+    bool one_in(unsigned n) { return u8() % n == n - 1; }
+    int8_t i8() { return int8_t(u8()); }
+
+private:
+    const uint8_t *data_;
+    size_t size_;
+    size_t at_ = 0;
+};
+
+// Calls step(record) for each record of the input, the last of which may be a short one.
+template <class Step>
+void play(const uint8_t *data, size_t size, Step &&step)
+{
+    for (size_t at = 0; at < size; at += kRecord)
+        step(Record(data + at, size - at < kRecord ? size - at : kRecord));
+}
+
+}  // namespace hghca::fuzz

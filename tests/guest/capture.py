@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Frames as the device captures them, before tshark and scapy: a packet of every kind that there is."""
+
+import random
+import re
+import tempfile
+from pathlib import Path
+
+from hghca_lib.guest import GuestError
+
+from data import run_program
+from framework import Failure, expect, test
+from mcast import mckey
+from netdev import gid_of
+from pingpong import pingpong
+from rdmacm import ipv6_addresses, rping, udaddy
+from recorder import MAX_BYTES, Recorder, capture, captures_in
+import frames
+import pcapng
+
+OURS = {"subjects": ("hghca",), "kernels": ("stock",), "judged": False}
+# BTH opcodes, table 38 and annexes A14 and A19: by the service that adds to them.
+SEND_WRITE = range(0x00, 0x0c)
+ONLY_RELIABLE = [*range(0x0c, 0x15), 0x16, 0x17, 0x1c, 0x1d]
+RC, UC, UD, XRC = 0x00, 0x20, 0x60, 0xa0
+OPCODES = {*(RC | code for code in [*SEND_WRITE, *ONLY_RELIABLE]), *(UC | code for code in SEND_WRITE), UD | 4, UD | 5,
+           *(XRC | code for code in [*SEND_WRITE, *ONLY_RELIABLE])}
+# Connection manager's attributes, table 98: REQ, REJ, REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP.
+CM = {0x10, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18}
+# Kinds of AETH syndromes, tables 43 and 44.
+SYNDROMES = {"ACK": lambda code: code >> 5 == 0, "RNR NAK": lambda code: code >> 5 == 1,
+             "NAK, invalid request": lambda code: code == 0x61, "NAK, remote access error": lambda code: code == 0x62,
+             "NAK, remote operational error": lambda code: code == 0x63}
+# Of what the kernel sends through the net device, too.
+PROTOCOLS = {"arp", "icmp", "icmpv6", "igmp", "tcp", "vlan", "ip", "ipv6", "infiniband"}
+
+
+def opcodes(rig, gid, cases=""):
+    client, server = rig.client, rig.server
+    run_program(rig, "opcodes", f"plain {client.device} {client.gid(gid)} {server.device} {server.gid(gid)} "
+                                f"{server.netns} {cases}")
+
+
+def connections(rig):
+    """Connections made, refused and ended, datagrams' look-up of services, by IPv4 and IPv6."""
+    rping(rig, "-S 3000", 3)
+    with ipv6_addresses(rig) as address:
+        rping(rig, "-S 100", 3, address=address)
+    refused = rig.try_run(f"rping -c -a {rig.server.address} -p {rig.next_port()} -C 1")
+    expect(refused.status != 0, "a connection to nobody was made")
+    udaddy(rig, rig.server.address, "-c 2 -C 5 -S 2000")
+
+
+def in_a_vlan(rig):
+    addresses = ("10.10.5.1", "10.10.5.2")
+    for side, address in zip(rig.sides, addresses):
+        rig.run(f"ip link add link {side.netdev} name v5 type vlan id 5 && ip address add {address}/24 dev v5 && "
+                "ip link set v5 up", side)
+    try:
+        for side, address in zip(rig.sides, addresses):
+            gid_of(rig, side, address)
+        port = rig.next_port()
+        rig.pair(f"rping -s -a {addresses[1]} -p {port} -C 3 -V", f"rping -c -a {addresses[1]} -p {port} -C 3 -V", port)
+    finally:
+        for side in rig.sides:
+            rig.run("ip link del v5", side)
+
+
+def of_the_kernel(rig):
+    """ARP, ICMP and TCP."""
+    rig.run(f"ip neighbour flush dev {rig.client.netdev}; ping -n -c 2 -i 0.05 -W 5 {rig.server.address}")
+    port = rig.next_port()
+    server = rig.start(f"nc -l -N {rig.server.address} {port} > /dev/null", rig.server)
+    rig.wait_listening(port, rig.server, server, "tcp")
+    rig.run(f"head -c 100000 /dev/urandom | nc -N {rig.server.address} {port}")
+
+
+def packets(rig):
+    """Something of every kind, and no more of it than needs be."""
+    opcodes(rig, "ipv4")
+    opcodes(rig, "link-local")
+    for options, size in (("-m 4096", 30001), ("-m 256", 3001)):
+        pingpong(rig, "ibv_rc_pingpong", "ipv4", options, size, 5)
+    pingpong(rig, "ibv_ud_pingpong", "link-local", "", 4095, 5)
+    connections(rig)
+    mckey(rig, "-S 1001", count=5)
+    in_a_vlan(rig)
+    of_the_kernel(rig)
+
+
+def same_frames(sender, receiver):
+    """What one port has sent the other has received, in the same order."""
+    sent = [record.data for record in pcapng.records(sender) if record.way == pcapng.OUT]
+    received = [record.data for record in pcapng.records(receiver) if record.way == pcapng.IN]
+    expect(sent == received, f"{len(sent)} frames sent, {len(received)} received, and not the same")
+
+
+def lacking(found, wanted):
+    return ", ".join(f"{one:#04x}" if isinstance(one, int) else one for one in sorted(wanted - set(found)))
+
+
+@test("capture: a packet of every kind, decoded by tshark, ICRCs by scapy and zlib", limit_s=150, **OURS)
+def every_kind(rig):
+    recorder = Recorder(rig.guest, (1, 2))
+    with recorder as files:
+        packets(rig)
+        recorder.stop()
+        size = sum(file.stat().st_size for file in files.values())
+        same_frames(files[1], files[2])
+        same_frames(files[2], files[1])
+        # So one file has all that both have sent.
+        found = frames.decode(files[1])
+        names = frames.Judges(files[1].parent).opcode_names()
+    rig.note("\n".join([*frames.table(found.opcodes, names),
+                        f"{found.frames} frames, {found.rdma} of RoCE v2; {size} bytes of captures",
+                        *(f"{count} times: {reason}" for reason, count in found.explained.items())]))
+    expect(not found.wrong, "\n".join(found.wrong[:20]))
+    for what, seen, wanted in (("opcodes", {code for _, code in found.opcodes}, OPCODES), ("CM", found.cm, CM),
+                               ("protocols", found.protocols, PROTOCOLS),
+                               ("AETH", {name for name, is_it in SYNDROMES.items() if any(map(is_it, found.syndromes))},
+                                set(SYNDROMES))):
+        expect(not lacking(seen, wanted), f"{what} not seen: {lacking(seen, wanted)}")
+
+
+def judged_bits(data):
+    """The numbers of the bits of a frame for which somebody vouches, or () when it is none of RoCE v2.
+
+    Nobody vouches for the Ethernet header, for what may change on the way and has no checksum of its own, and for what
+    makes the frame another protocol's.
+    """
+    network = 18 if data[12:14] == b"\x81\x00" else 14
+    ipv6 = data[network] >> 4 == 6
+    transport = network + (40 if ipv6 else 20)
+    if data[network + (6 if ipv6 else 9)] != 17 or data[transport + 2:transport + 4] != b"\x12\xb7":
+        return ()
+    open_bytes = {*range(network), transport + 2, transport + 3, transport + 8 + 4}
+    if ipv6:
+        open_bytes |= {*range(network, network + 4), network + 6, network + 7}
+    return [bit for bit in range(8 * len(data)) if bit // 8 not in open_bytes]
+
+
+@test("capture: a bit flipped in any frame is found", **OURS)
+def flipped(rig):
+    recorder = Recorder(rig.guest, (1,))
+    with recorder as files:
+        opcodes(rig, "ipv4", "-- reliable unreliable datagrams")
+        opcodes(rig, "link-local", "-- datagrams ready")
+        recorder.stop()
+        file = bytearray(files[1].read_bytes())
+        choice = random.Random(4791)
+        changed = {}
+        for number, record in enumerate(pcapng.records(files[1]), 1):
+            bits = judged_bits(record.data)
+            if bits:
+                bit = choice.choice(bits)
+                file[record.at + bit // 8] ^= 1 << bit % 8
+                changed[number] = bit
+        expect(len(changed) > 100, f"only {len(changed)} frames of RoCE v2")
+        before = frames.decode(files[1])
+        expect(not before.wrong, "\n".join(before.wrong[:20]))
+        files[1].write_bytes(file)
+        found = frames.decode(files[1])
+    told = {int(number) for line in found.wrong for number in re.findall(r"^frame (\d+)\b", line)}
+    silent = [f"frame {number}, bit {bit}" for number, bit in changed.items() if number not in told]
+    rig.note(f"{len(changed)} frames with a bit flipped, {len(silent)} not found")
+    expect(not silent, f"nothing was found in {silent[:20]}")
+    expect(told <= set(changed), f"found in others: {sorted(told - set(changed))[:20]}")
+
+
+@test("capture: files over QMP", **OURS)
+def files_over_qmp(rig):
+    """Another file, none, one that cannot be, one that is somebody else's, and one that has got too long."""
+    guest, folder = rig.guest, Path(tempfile.mkdtemp(prefix="hghca-capture-"))
+
+    def ping(size=100):
+        rig.run(f"ping -n -c 1 -W 5 -s {size} {rig.server.address}")
+
+    def refused(hca, file, words):
+        try:
+            capture(guest, hca, file)
+        except GuestError as error:
+            expect(re.search(words, str(error)), str(error))
+        else:
+            raise Failure(f"{file} was taken")
+
+    def count(file, size):
+        return sum(record.length == size + 14 + 20 + 8 for record in pcapng.records(file))
+
+    one, two = folder / "one", folder / "two"
+    try:
+        expect(captures_in(guest, 1) == "", "frames are captured by themselves")
+        capture(guest, 1, one)
+        ping(101)
+        refused(1, folder / "no/such", "No such file")
+        refused(2, one, "another capture has it")
+        expect(captures_in(guest, 1) == str(one) and captures_in(guest, 2) == "", "another file than it was told")
+        ping(102)
+        capture(guest, 1, two)
+        ping(103)
+        capture(guest, 1, "")
+        ping(104)
+        seen = [[count(file, size) for size in (101, 102, 103, 104)] for file in (one, two)]
+        expect(seen == [[2, 2, 0, 0], [0, 0, 2, 0]], f"pings in the files: {seen}")
+        capture(guest, 2, one)
+        ping(105)
+        expect([count(one, size) for size in (101, 105)] == [0, 2], "the file did not begin anew")
+        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 30)
+        expect(captures_in(guest, 2) == "", "the capture goes on beyond its size")
+        expect(MAX_BYTES - 5000 < one.stat().st_size <= MAX_BYTES, f"the file has {one.stat().st_size} bytes")
+        expect(all(record.length == len(record.data) for record in pcapng.records(one)), "a frame is cut")
+    finally:
+        for hca in (1, 2):
+            capture(guest, hca, "")
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Congestion control and pause frames, turned on as an administrator does it.
+
+Who marks packets is the weather of the client's HCA, in the place of a switch; the buffers that fill are those of HCAs
+which take packets no faster than their property says.
+"""
+
+import contextlib
+
+from framework import PAUSES, expect, test
+from perftest import perftest
+from weather import weather
+
+NEEDS = {"subjects": ("hghca",)}
+# What the device has after a reset; hardware-interface.rst, 4.26.
+DEFAULTS = {"react": 0, "notify": 0, "cnp_interval": 50, "cnp_dscp": 48, "cnp_priority": 6, "threshold": 5, "gain": 256,
+            "alpha_period": 55, "decrease_period": 50, "increase_period": 55, "increase_bytes": 10000000, "additive": 40,
+            "hyper": 400, "min_rate": 10}
+REFUSED = {"react": ("2", "-1", "yes", ""), "cnp_interval": ("0", "1000001"), "cnp_dscp": ("64", "256"),
+           "cnp_priority": ("8",), "threshold": ("0", "32"), "gain": ("0", "65537"), "increase_bytes": ("16383",),
+           "additive": ("0", "401"), "hyper": ("39",), "min_rate": ("0", "100001", "4294967296")}
+
+
+def file(side, name):
+    return f"/sys/class/infiniband/{side.device}/congestion_{name}"
+
+
+def write(rig, side, name, value):
+    rig.run(f"echo {value} > {file(side, name)}", side)
+
+
+def read(rig, side, name):
+    return int(rig.run(f"cat {file(side, name)}", side))
+
+
+@contextlib.contextmanager
+def controlled(rig, **parameters):
+    """Both ends control congestion as long as the block, and the client's sender by these parameters."""
+    try:
+        for side in rig.sides:
+            write(rig, side, "notify", 1)
+            write(rig, side, "react", 1)
+        for name, value in parameters.items():
+            write(rig, rig.client, name, value)
+        yield
+    finally:
+        for side in rig.sides:
+            for name, value in DEFAULTS.items():
+                write(rig, side, name, value)
+
+
+def bandwidth(rig, count=200):
+    """Of WRITEs of 64 KiB by one QP, MiB/s."""
+    (row,) = perftest(rig, "ib_write_bw", "-m 4096", count)
+    return row[3]
+
+
+@test("congestion: marked packets slow their QP down", limit_s=120, **NEEDS)
+def marked(rig):
+    """With increases that are next to none the first notifications leave the QP at the least rate, 1 Gbit/s."""
+    free = bandwidth(rig)
+    with controlled(rig, min_rate=1000, increase_period=1000000, increase_bytes=1 << 31, alpha_period=1000000):
+        with weather(rig, "mark,rate=50%,dir=tx") as done:
+            slow = bandwidth(rig)
+        marks = rig.counter(rig.server, "np_ecn_marked_roce_packets")
+        sent, heeded = rig.counter(rig.server, "np_cnp_sent"), rig.counter(rig.client, "rp_cnp_handled")
+    rig.note(f"{free} MiB/s, marked {slow} MiB/s; {done.get('marked', 0)} marks, {sent} notifications")
+    expect(done.get("marked", 0) > 100, f"nothing was marked: {done}")
+    expect(marks >= done["marked"] and 0 < sent <= marks and heeded > 0,
+           f"{done['marked']} marks made, {marks} seen, {sent} notifications sent, {heeded} heeded")
+    # 1 Gbit/s are 119 MiB/s, and what goes before the first notification comes is not held back.
+    expect(slow < 200, f"{slow} MiB/s at the least rate of 1 Gbit/s")
+
+
+@test("congestion: neither end heeds what is turned off", **NEEDS)
+def turned_off(rig):
+    before = {side.device: rig.counter(side, "np_cnp_sent") for side in rig.sides}
+    with weather(rig, "mark,rate=50%") as done:
+        bandwidth(rig, 20)
+    expect("marked" not in done, f"a packet said that it heeds marks: {done}")
+    write(rig, rig.client, "react", 1)
+    try:
+        with weather(rig, "mark,rate=50%,dir=tx") as done:
+            bandwidth(rig, 20)
+    finally:
+        write(rig, rig.client, "react", 0)
+    expect(done.get("marked", 0) > 0, "nothing was marked")
+    expect(all(rig.counter(side, "np_cnp_sent") == before[side.device] for side in rig.sides), "a notification was sent")
+
+
+@test("congestion: parameters that make no sense", **NEEDS)
+def refused(rig):
+    for name, value in DEFAULTS.items():
+        found = read(rig, rig.client, name)
+        expect(found == value, f"{name} is {found}, not {value}")
+    for name, values in REFUSED.items():
+        for value in values:
+            done = rig.try_run(f"echo '{value}' | tee {file(rig.client, name)}")
+            expect(done.status and ("Invalid argument" in done.stderr or "out of range" in done.stderr),
+                   f"{name} = '{value}': {done.output}")
+        expect(read(rig, rig.client, name) == DEFAULTS[name], f"{name} has changed")
+    done = rig.try_run(f"setpriv --reuid=65534 --clear-groups sh -c 'echo 1 > {file(rig.client, 'react')}'")
+    expect(done.status and "denied" in done.output, f"anybody may: {done.output}")
+
+
+@test("congestion: pause frames, a receiver that is slower than the sender", machine=PAUSES, limit_s=120, **NEEDS)
+def pauses(rig):
+    """Without them what the buffer has no room for is lost and sent again; with them nothing is."""
+    def run():
+        before = {name: rig.counter(rig.server, name) for name in ("rx_buffer_overflow", "tx_pause")}
+        figure = bandwidth(rig)
+        return figure, {name: rig.counter(rig.server, name) - count for name, count in before.items()}
+
+    lossy, without = run()
+    for side in rig.sides:
+        rig.run(f"ethtool -A {side.netdev} autoneg off rx on tx on", side)
+        said = rig.run(f"ethtool -a {side.netdev}", side)
+        expect(said.count("on\n") == 2, said)
+    stopped = rig.counter(rig.client, "rx_pause")
+    calm, with_pauses = run()
+    rig.note(f"without {lossy} MiB/s, {without}; with pause frames {calm} MiB/s, {with_pauses}")
+    expect(without["rx_buffer_overflow"] > 0 and without["tx_pause"] == 0, f"without pause frames: {without}")
+    expect(with_pauses["rx_buffer_overflow"] == 0 and with_pauses["tx_pause"] > 0, f"with pause frames: {with_pauses}")
+    expect(rig.counter(rig.client, "rx_pause") > stopped, "no pause frame was obeyed")
+    done = rig.try_run(f"ethtool -A {rig.client.netdev} autoneg on")
+    expect(done.status != 0, "pauses were negotiated with nobody")

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Applications on the hosts: they post requests at random, and know what each of them has to do.
+//
+// A Side is a QP with its memory:
+//
+//   target:  what the peer may write to, read and change atomically
+//   local:   sources of messages, which never change | where answers go | receive buffers
+//
+// The model of a block is changed as a request is posted, for those of one QP take effect in their order; what was
+// there before is kept with the request until it has completed, since the request may fail.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "failure.h"
+#include "machine.h"
+#include "random.h"
+
+namespace hghca::sim {
+
+class Traffic;
+struct Side;
+
+enum class Action : uint8_t { Send, SendImm, SendInv, Write, WriteImm, Read, Cas, Faa, AtomicWrite, Flush, Bind, Count };
+
+constexpr uint32_t kActions = uint32_t(Action::Count);
+constexpr uint32_t mask_of(Action a) { return 1u << uint32_t(a); }
+constexpr uint32_t kAllActions = (1u << kActions) - 1;
+
+// A part of a message, in the source area of its sender.
+struct Piece {
+    uint32_t offset, length;
+};
+
+struct Message {
+    Action action;
+    uint32_t length;
+    uint32_t imm;         // as on the wire; of SEND_INV the key
+    uint32_t number;      // among those of its sender
+    std::array<Piece, 4> pieces;
+    uint8_t piece_count;
+};
+
+// A request that has been posted and not completed.
+struct Request {
+    Action action;
+    uint8_t opcode;
+    uint16_t index;       // of its WQE, free-running
+    bool signaled;
+    uint32_t length;
+    uint32_t target;      // offset in the peer's target block
+    uint32_t local;       // offset in the local block: of an answer
+    uint64_t original;    // what an atomic has to answer
+    bool shared;          // an atomic on the word that all share
+    // WRITE, atomics: what the target held before. READ: what it has to bring.
+    std::vector<uint8_t> bytes;
+};
+
+// Bytes that may or may not have been written: by requests that have failed.
+struct Doubt {
+    Block *block;
+    int64_t offset;
+    std::vector<uint8_t> bytes;   // that may be there besides what the model says
+    bool any = false;             // any byte may be there: of `length`
+    int64_t length = 0;
+};
+
+// Receive buffers that several QPs share.
+struct SharedQueue {
+    Machine *machine;
+    TestDriver::Srq srq;
+    std::unique_ptr<Block> buffers;
+    uint32_t buffer_bytes;
+    std::vector<bool> posted_slots;
+    std::vector<uint32_t> free_slots;
+    uint32_t posted = 0;
+};
+
+struct SideConfig {
+    uint8_t service = HGHCA_QP_ST_RC;
+    uint32_t actions = kAllActions;
+    uint32_t sq_wqes = 32, rq_wqes = 32;
+    uint32_t max_message = 4096;
+    unsigned mtu_code = 3;
+    uint32_t target_bytes = 8192, source_bytes = 8192, answer_bytes = 8192;
+    uint64_t guard_pages = 1;
+    unsigned gid_index = 0;
+    uint8_t ack_timeout = 8;
+    uint8_t retry = 7, rnr_retry = 7, rnr_timer = 1;
+    uint32_t rd_atomic = 16;
+    uint32_t psn = 0;
+    uint32_t requests = 100;          // that it will post
+    uint32_t batch = 4;               // posted with one doorbell, at most
+    uint32_t receive_late_ppm = 0;    // how often receives are posted late
+    bool initiates = true;
+    bool deaf = false;                // for tests of the checkers: posts no more receives
+    bool plain = false;               // the same request again and again, for figures
+    uint32_t inline_ppm = 200'000, signal_ppm = 700'000;
+};
+
+struct Side {
+    enum class State { Alive, Failed, Closing, Dead, Gone };
+
+    uint32_t number;
+    Machine *machine;
+    Side *peer = nullptr;
+    SideConfig config;
+    TestDriver::Qp qp{};
+    std::unique_ptr<Block> target, local;
+    SharedQueue *srq = nullptr;
+    uint32_t cq = 0;                   // its place in Machine::cqs
+    State state = State::Alive;
+    bool expects_flush = false;        // its QP is in ERR, or on the way there
+    bool call_due = false;
+
+    // Send queue.
+    uint16_t sq_head = 0;
+    uint32_t requests_left = 0, unsignaled = 0;
+    std::deque<Request> requests;
+    uint32_t answer_at = 0;            // next free byte of the answer area, from its beginning
+    // Receive queue: slots in the order of posting.
+    uint16_t rq_head = 0;
+    std::deque<uint16_t> receives;
+    uint32_t receives_due = 0;         // that are to be posted later
+    // Messages on their way to the peer (RC, XRC), or all that were ever sent (UC, UD).
+    std::deque<Message> messages;
+    uint32_t message_count = 0;
+
+    // The window of this side's target, which the peer may use and invalidate.
+    enum class Window { None, Free, Binding, Bound, Invalidating } window = Window::None;
+    uint32_t window_key = 0, window_offset = 0, window_bytes = 0;
+
+    uint64_t completed = 0, failed = 0, flushed = 0, received = 0;
+    uint64_t bytes_done = 0, last_done_ns = 0;
+    uint8_t syndrome = 0;              // that ended it
+
+    bool reliable() const { return config.service == HGHCA_QP_ST_RC || config.service == HGHCA_QP_ST_XRC; }
+    bool receives_from_srq() const { return srq; }
+    uint32_t local_answers() const { return config.source_bytes; }
+    uint32_t local_receives() const { return config.source_bytes + config.answer_bytes; }
+};
+
+class Traffic final : public Machine::Handler {
+public:
+    Traffic(World &world, Random random) : world_(world), random_(random) {}
+
+    SharedQueue &add_shared_queue(Machine &machine, unsigned log, uint32_t buffer_bytes, uint32_t xrcd, uint32_t cq);
+    Side &add_side(Machine &machine, const SideConfig &config, SharedQueue *srq = nullptr, uint32_t xrcd = 0);
+    void connect(Side &a, Side &b);
+    // Datagrams: who they are sent to is chosen each time.
+    void join_datagrams(Side &side);
+    // A word that all sides with a way to `machine` add to.
+    void add_counter(Machine &machine);
+    void start(Side &side, uint64_t at_ns);
+
+    // ---- Machine::Handler
+    void completion(Machine &machine, const hghca_cqe &cqe) override;
+    void event(Machine &machine, const hghca_eqe &eqe) override;
+    void idle(Machine &machine) override;
+    // Event::Kind::Call of a side.
+    void call(Side &side);
+
+    // The host forgets all; its sides are gone, and those that talk to them will find out.
+    void reset_machine(Machine &machine);
+
+    // Has every request been completed, and every message been received?
+    bool finished() const;
+    std::string unfinished() const;
+    // Everything has come to rest: is all as it has to be?
+    void check_memory();
+    // Then all QPs go to ERR: what was posted is flushed, once and in order.
+    void close_all();
+    void check_closed();
+
+    bool faulty = false;           // the network loses frames, so that retries may run out
+    uint64_t calm_ns = UINT64_MAX; // from when on no QP may fail any more
+    std::vector<std::unique_ptr<Side>> sides;
+    uint64_t completions = 0, dead = 0;
+
+private:
+    struct Counter {
+        Machine *machine;
+        std::unique_ptr<Block> block;
+        uint64_t done = 0, unsure = 0;
+        std::vector<bool> seen;
+    };
+    void connect_one(Side &side, const Side &peer);
+    Side *side_of(const Machine &machine, uint32_t qpn) const;
+    std::string name_of(const Side &side) const;
+    Counter *counter_of(const Machine &machine);
+
+    void post_receives(Side &side, uint32_t count);
+    void post_shared(SharedQueue &queue, uint32_t count);
+    void fill_send_queue(Side &side);
+    bool post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &units);
+    void wake(Side &side, uint64_t delay_ns);
+
+    void sent(Side &side, const hghca_cqe &cqe);
+    void retire(Side &side, Request &request);
+    void give_up(Side &side, Request &request);
+    void received(Side &side, const hghca_cqe &cqe);
+    void take_message(Side &side, Side &from, const hghca_cqe &cqe, Block &block, uint32_t buffer, uint32_t header);
+    bool matches(const Side &from, const Message &message, const uint8_t *data) const;
+    void fail_side(Side &side, uint8_t syndrome);
+    void close(Side &side);
+    void doubt_receives(Side &side);
+
+    World &world_;
+    Random random_;
+    std::vector<std::vector<Side *>> by_qpn_;      // of each machine
+    std::vector<std::unique_ptr<SharedQueue>> queues_;
+    std::vector<Counter> counters_;
+    std::vector<Side *> datagrams_;
+    std::vector<Doubt> doubts_;
+    std::vector<Side *> touched_;                  // by the completions of an interrupt
+    std::vector<uint8_t> scratch_;
+};
+
+}  // namespace hghca::sim
