@@ -416,29 +416,42 @@ static ssize_t hghca_congestion_store(struct device *device, struct device_attri
 	return err ?: count;
 }
 
-#define HGHCA_CONGESTION_ATTR(_name, _field, _flag)						\
-	static struct hghca_congestion_attr hghca_congestion_##_name = {			\
+#define HGHCA_CONGESTION_ATTR(_name, _field, _flag) {					\
 		.attr = __ATTR(congestion_##_name, 0644, hghca_congestion_show,		\
 			       hghca_congestion_store),					\
-		.offset = offsetof(struct hghca_congestion, _field),				\
-		.size = sizeof_field(struct hghca_congestion, _field),				\
-		.flag = _flag,									\
+		.offset = offsetof(struct hghca_congestion, _field),			\
+		.size = sizeof_field(struct hghca_congestion, _field),			\
+		.flag = _flag,								\
 	}
 
-HGHCA_CONGESTION_ATTR(react, flags, HGHCA_CONGESTION_REACT);
-HGHCA_CONGESTION_ATTR(notify, flags, HGHCA_CONGESTION_NOTIFY);
-HGHCA_CONGESTION_ATTR(cnp_interval, cnp_interval, 0);
-HGHCA_CONGESTION_ATTR(cnp_dscp, cnp_dscp, 0);
-HGHCA_CONGESTION_ATTR(cnp_priority, cnp_priority, 0);
-HGHCA_CONGESTION_ATTR(threshold, threshold, 0);
-HGHCA_CONGESTION_ATTR(gain, gain, 0);
-HGHCA_CONGESTION_ATTR(alpha_period, alpha_period, 0);
-HGHCA_CONGESTION_ATTR(decrease_period, decrease_period, 0);
-HGHCA_CONGESTION_ATTR(increase_period, increase_period, 0);
-HGHCA_CONGESTION_ATTR(increase_bytes, increase_bytes, 0);
-HGHCA_CONGESTION_ATTR(additive, additive, 0);
-HGHCA_CONGESTION_ATTR(hyper, hyper, 0);
-HGHCA_CONGESTION_ATTR(min_rate, min_rate, 0);
+static struct hghca_congestion_attr hghca_congestion_react =
+	HGHCA_CONGESTION_ATTR(react, flags, HGHCA_CONGESTION_REACT);
+static struct hghca_congestion_attr hghca_congestion_notify =
+	HGHCA_CONGESTION_ATTR(notify, flags, HGHCA_CONGESTION_NOTIFY);
+static struct hghca_congestion_attr hghca_congestion_cnp_interval =
+	HGHCA_CONGESTION_ATTR(cnp_interval, cnp_interval, 0);
+static struct hghca_congestion_attr hghca_congestion_cnp_dscp =
+	HGHCA_CONGESTION_ATTR(cnp_dscp, cnp_dscp, 0);
+static struct hghca_congestion_attr hghca_congestion_cnp_priority =
+	HGHCA_CONGESTION_ATTR(cnp_priority, cnp_priority, 0);
+static struct hghca_congestion_attr hghca_congestion_threshold =
+	HGHCA_CONGESTION_ATTR(threshold, threshold, 0);
+static struct hghca_congestion_attr hghca_congestion_gain =
+	HGHCA_CONGESTION_ATTR(gain, gain, 0);
+static struct hghca_congestion_attr hghca_congestion_alpha_period =
+	HGHCA_CONGESTION_ATTR(alpha_period, alpha_period, 0);
+static struct hghca_congestion_attr hghca_congestion_decrease_period =
+	HGHCA_CONGESTION_ATTR(decrease_period, decrease_period, 0);
+static struct hghca_congestion_attr hghca_congestion_increase_period =
+	HGHCA_CONGESTION_ATTR(increase_period, increase_period, 0);
+static struct hghca_congestion_attr hghca_congestion_increase_bytes =
+	HGHCA_CONGESTION_ATTR(increase_bytes, increase_bytes, 0);
+static struct hghca_congestion_attr hghca_congestion_additive =
+	HGHCA_CONGESTION_ATTR(additive, additive, 0);
+static struct hghca_congestion_attr hghca_congestion_hyper =
+	HGHCA_CONGESTION_ATTR(hyper, hyper, 0);
+static struct hghca_congestion_attr hghca_congestion_min_rate =
+	HGHCA_CONGESTION_ATTR(min_rate, min_rate, 0);
 
 static struct attribute *hghca_attrs[] = {
 	&dev_attr_hw_rev.attr,
