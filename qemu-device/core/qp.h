@@ -146,8 +146,9 @@ struct Reply {
     uint64_t va;
     uint32_t length;     // bytes left
     uint32_t pd;         // READ: of the key
-    uint64_t value;      // atomic: the value before; READ: 1 when it was asked for again, otherwise 0
+    uint64_t value;      // atomic: the value before
     bool first;          // READ: nothing was sent yet
+    bool asked_again = false;   // READ
 };
 
 // A WQE that was taken from an SRQ.

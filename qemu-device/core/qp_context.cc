@@ -148,7 +148,7 @@ bool plausible_responder(const ResponderState &r)
         good = good && is_bool(a.valid) && a.psn <= 0xffffff;
     for (const Reply &reply : r.replies)
         good = good && reply.kind <= ReplyKind::RnrNak && plausible_psns({reply.psn, reply.msn}) &&
-               reply.length <= kMaxMessage && is_bool(reply.first);
+               reply.length <= kMaxMessage && is_bool(reply.first) && is_bool(reply.asked_again);
     return good;
 }
 

@@ -10,12 +10,6 @@
 
 namespace hghca {
 
-namespace {
-
-constexpr uint64_t kAskedAgain = 1;   // Reply::value of a READ
-
-}  // namespace
-
 struct Responder::Refusal {
     uint8_t nak;
     uint8_t event;       // hghca_event_type, or 0
@@ -518,7 +512,7 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
     if (psn_distance(s.expected_psn, h.psn) < psns)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
-    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK, h.psn, s.msn, h.rkey, h.va, length, peer_.pd, kAskedAgain, true};
+    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK, h.psn, s.msn, h.rkey, h.va, length, peer_.pd, 0, true, true};
     for (uint8_t i = 0; i < s.reply_count; i++) {
         Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
         if (due.kind == ReplyKind::Read) {
@@ -526,9 +520,9 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
             if (psn_add(due.psn, left) == end_psn) {
                 // The same READ, not yet sent to its end: at most, start over.
                 if (psn_distance(end_psn, h.psn) > left) {
-                    const uint64_t asked_again = due.value;
+                    const bool asked_again = due.asked_again;
                     due = again;
-                    due.value = asked_again;
+                    due.asked_again = asked_again;
                 }
                 return;
             }
@@ -779,7 +773,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     }
     if (sent == Sent::Blocked)
         return Turn::Blocked;
-    if (sent == Sent::Unreadable && reply.value == kAskedAgain &&
+    if (sent == Sent::Unreadable && reply.asked_again &&
         !engine_.device.memory->check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead)) {
         // A duplicate that came late: the peer may have had its answer, and done with the key. As when it had come
         // later still, nobody is told.
