@@ -82,7 +82,7 @@ void print_totals(const char *name, const Totals &t)
 
 int usage()
 {
-    std::printf("hghca-sim [--scenario NAME] [--seed N] [--seeds N] [--hosts N] [--break WHAT] [--list]\n");
+    std::printf("hghca-sim [--scenario NAME] [--seed N] [--seeds N] [--hosts N] [--break WHAT] [--cc] [--list]\n");
     return 2;
 }
 
