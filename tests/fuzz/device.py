@@ -13,6 +13,9 @@ ARGS = ("-M q35 -nodefaults -L /usr/share/seabios -L /usr/share/qemu "
         "-netdev hubport,hubid=0,id=n0 -device hghca,netdev=n0,cache-entries=2 "
         "-netdev hubport,hubid=0,id=n1 -device hghca,netdev=n1")
 ENV = {"QEMU_FUZZ_ARGS": ARGS, "QEMU_FUZZ_OBJECTS": "hghca*", "QEMU_AVOID_DOUBLE_FETCH": "1"}
+OPTIONS = ["--fuzz-target=generic-fuzz", "-rss_limit_mb=3000", "-max_len=8192"]
+# What QEMU itself has not freed when it ends is not looked for.
+ASAN_OPTIONS = "detect_leaks=0"
 SEPARATOR = b"FUZZ"
 WRITE, ADD_PATTERN, CLEAR_PATTERNS, CLOCK_STEP = 3, 7, 8, 9
 LONG, QUAD = 2, 3

@@ -14,7 +14,7 @@ from . import cache, repo
 SIZE_BYTES = 3 * cache.GIB
 COMMON = """
     --target-list=x86_64-softmmu --without-default-features --disable-docs --disable-install-blobs
-    --disable-debug-info --disable-plugins --disable-werror --enable-kvm --enable-trace-backends=log
+    --disable-debug-info --disable-plugins --disable-werror
 """.split()
 
 
@@ -25,16 +25,21 @@ class Variant:
     configure: tuple
     core: tuple
     target: str
+    devices: tuple = ()   # the lines of a file with which devices there are, in the place of QEMU's own
 
 
-EMULATOR = Variant("qemu", (*COMMON, *"--enable-tcg --enable-slirp --enable-virtfs --enable-attr --enable-cap-ng".split()),
-                   (), "qemu-system-x86_64")
-# QEMU's generic fuzzer. It runs no code of a guest, so there is no TCG.
-FUZZER = Variant("qemu-fuzz", (*COMMON, *"--cc=clang --cxx=clang++ --enable-fuzzing --enable-asan --enable-ubsan".split(),
-                               "--extra-cflags=-O1"),
-                 ("-DCMAKE_CXX_COMPILER=clang++",
-                  "-DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer"),
-                 "qemu-fuzz-x86_64")
+EMULATOR = Variant("qemu", tuple("""
+    --enable-tcg --enable-kvm --enable-slirp --enable-virtfs --enable-attr --enable-cap-ng --enable-trace-backends=log
+    """.split()), (), "qemu-system-x86_64")
+# QEMU's generic fuzzer. It runs no code of a guest, so there is no accelerator, and few devices but ours.
+FUZZER = Variant("qemu-fuzz", tuple("""
+    --cc=clang --cxx=clang++ --enable-fuzzing --enable-asan --enable-ubsan --extra-cflags=-O1
+    --enable-trace-backends=log --with-devices-x86_64=hghca
+    """.split()),
+    ("-DCMAKE_CXX_COMPILER=clang++", "-DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link,address,undefined "
+     "-fno-sanitize-recover=all -fno-omit-frame-pointer"),
+    "qemu-fuzz-x86_64", ("CONFIG_PCI_DEVICES=n", "CONFIG_TEST_DEVICES=n", "CONFIG_MICROVM=n", "CONFIG_HGHCA=y"))
+DEVICES = "configs/devices/x86_64-softmmu/hghca.mak"
 # What makes QEMU's build descend into our folder: file -> (line to find, line to put after it).
 HOOKS = {
     "hw/meson.build": ("subdir('hyperv')", "subdir('hghca')"),
@@ -65,7 +70,7 @@ class Qemu:
 
 
 def tree_key(buildroot, variant):
-    return cache.key(buildroot.key, *variant.configure, *variant.core, str(HOOKS))
+    return cache.key(buildroot.key, *COMMON, *variant.configure, *variant.core, *variant.devices, str(HOOKS))
 
 
 def source_paths():
@@ -109,6 +114,8 @@ def _make_tree(buildroot, variant):
             file = folder / "qemu" / name
             text = file.read_text()
             file.write_text(text.replace(f"{anchor}\n", f"{anchor}\n{line}\n", 1))
+        if variant.devices:
+            (folder / "qemu" / DEVICES).write_text("".join(f"{line}\n" for line in variant.devices))
         for name in ["build", "core-source", "core-build"]:
             (folder / name).mkdir()
 
@@ -147,7 +154,7 @@ def _update(data, file):
 
 def _build_qemu(buildroot, variant, tree, log):
     if not (tree / "build/build.ninja").exists():
-        buildroot.run(["../qemu/configure", *variant.configure], log, "QEMU configure", TREE_CURE,
+        buildroot.run(["../qemu/configure", *COMMON, *variant.configure], log, "QEMU configure", TREE_CURE,
                       {"tree": tree}, "/mnt/tree/build")
     buildroot.run(["ninja", variant.target], log, "QEMU with the device", SOURCE_CURE,
                   {"tree": tree}, "/mnt/tree/build")
