@@ -171,7 +171,7 @@ ip link del ifb0
 
 
 @contextlib.contextmanager
-def weather(rig, what):
+def bad_link(rig, what):
     """As long as the block, both ways between rxe and its interface."""
     rxe = rig.sides[1]
     try:
@@ -213,7 +213,7 @@ def pingpong_through(rig, gid, options, size, count):
 
 def through(rig, what):
     """Where packets get lost, rxe asks for nothing that takes it several packets; see README.md."""
-    with weather(rig, what):
+    with bad_link(rig, what):
         pingpong_through(rig, "ipv4", "-e -m 1024", 1024, 100)
         pingpong_through(rig, "link-local", "-e -m 4096", 4096, 50)
         rping(rig, "-S 4000", 10)
@@ -230,7 +230,7 @@ def data_through(rig, what):
     cases = "random lists atomics"
     if rig.client is rig.sides[1]:
         cases = "inline atomics" if JITTER.search(what) else "=read inline atomics"
-    with weather(rig, what):
+    with bad_link(rig, what):
         data(rig, cases)
 
 
@@ -242,7 +242,7 @@ for weather_name, netem in WEATHERS.items():
 
 @test("delay with jitter, datagrams")
 def datagrams(rig):
-    with weather(rig, WEATHERS["delay with jitter"]):
+    with bad_link(rig, WEATHERS["delay with jitter"]):
         pingpong(rig, "ibv_ud_pingpong", "ipv4", "-e", 2048, 50)
 
 
@@ -256,7 +256,7 @@ def silence(rig):
     before = rig.counter(rig.client, "tx_packets")
     client = rig.start(f"ibv_rc_pingpong -d hghca0 -g {rig.client.gid('ipv4')} {options} {rig.server.address}")
     rig.wait_until(lambda: rig.counter(rig.client, "tx_packets") > before + 100, "traffic")
-    with weather(rig, "loss 100%"):
+    with bad_link(rig, "loss 100%"):
         said = client.wait(rig.left(20))
     server.kill()
     server.wait(10)
