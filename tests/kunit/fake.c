@@ -90,6 +90,8 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 	case 0x044:	/* RESIZE_SRQ */
 	case 0xe05:	/* FLOW_ATTACH */
 	case 0xe0a:	/* CREATE_RSS */
+	case 0xe0c:	/* SET_CONGESTION */
+	case 0xe0e:	/* SET_FLOW_CONTROL */
 	case 0xffa:	/* MAP_ICM */
 		return true;
 	case 0xe00:	/* SET_GID */
