@@ -48,7 +48,8 @@ def init():
 
 def region(index):
     """A region of 64 KiB at 32 MiB."""
-    mtts = struct.pack(">Q", index * 16) + bytes(8) + b"".join(struct.pack(">Q", (32 << 20) + page * 4096) for page in range(16))
+    pages = [(32 << 20) + page * 4096 for page in range(16)]
+    mtts = bytes(24) + struct.pack(">Q16Q", index * 16, *pages)
     mpt = struct.pack(">IIIIQQIIIIIIQ", 0x10f, 0, index << 8 | 0xab, 1, 0, 65536, 0, 0, 0, 0, index * 16, 0, 0)
     return command(0x11, 16, mailbox=mtts) + command(0xd, index, mailbox=mpt)
 
