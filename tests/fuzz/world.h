@@ -260,7 +260,8 @@ public:
         case HGHCA_OPCODE_SEND:
         case HGHCA_OPCODE_SEND_IMM:
         case HGHCA_OPCODE_SEND_INV:
-            return flags & 8 ? wqe.inline_data(Bytes(length % 100, flags)) : wqe.data({local, e.sge(0, flags)});
+            // Bytes that no guard has.
+            return flags & 8 ? wqe.inline_data(Bytes(length % 100, flags % 16)) : wqe.data({local, e.sge(0, flags)});
         case HGHCA_OPCODE_ATOMIC_CS:
         case HGHCA_OPCODE_ATOMIC_FA:
             return wqe.raddr(remote & ~7ull, key).atomic(flags, 0).data({8, local.key, local.va});
