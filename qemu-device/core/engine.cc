@@ -37,6 +37,23 @@ void Engine::clear()
 
 // ---- out
 
+bool Engine::read_payload(const PacketSegments &payload)
+{
+    uint8_t *to = outgoing_.payload();
+    size_t room = kMaxPayload;
+    for (const Segment &s : payload) {
+        if (s.length > room)
+            return false;
+        if (s.pointer)
+            std::memcpy(to, s.pointer, s.length);
+        else if (!device.host.read(s.dma, to, s.length))
+            return false;
+        to += s.length;
+        room -= s.length;
+    }
+    return true;
+}
+
 bool Engine::add_payload(const PacketSegments &payload, iovec *parts, int &count)
 {
     size_t bounced = 0;
@@ -78,44 +95,54 @@ void Engine::count_received(const Qp &qp, const Packet &packet)
 Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload,
                          uint32_t payload_bytes)
 {
-    constexpr size_t kTrailer = 3 + HGHCA_ICRC_SIZE;
-    iovec parts[1 + 68 + 1];
-    int count = 1;
-    if (!add_payload(payload, parts, count))
-        return Sent::Unreadable;
     h.pad = uint8_t(-payload_bytes & 3);
-
-    uint8_t header[kMaxHeader];
+    if (route && route->to_self)
+        return send_to_self(qp, *route, h, payload, payload_bytes);
+    if (!read_payload(payload))
+        return Sent::Unreadable;
     if (!route)
         return Sent::Yes;
-    uint8_t *transport = header + route->layout.transport_offset;
+    // Link header, transport header, payload, pad and ICRC, one behind the other.
+    uint8_t *transport = outgoing_.payload() - sizeof(hghca_bth) - extension_bytes(kOpcodes[h.opcode]);
+    uint8_t *header = transport - route->layout.transport_offset;
     const size_t transport_bytes = put_transport_header(h, transport);
     link.finish(*route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
     std::memcpy(header, route->header.data(), route->layout.transport_offset);
-    parts[0] = {header, route->layout.transport_offset + transport_bytes};
-
-    uint8_t trailer[kTrailer] = {};
-    parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
-    if (route->to_self) {
-        count_sent(qp, *route);
-        receive_frame({parts, count + 1, 0, route->layout.frame_bytes}, true);
-        return Sent::Yes;
-    }
+    const iovec frame{header, route->layout.frame_bytes};
     if (device.port.link_up) {   // otherwise it is lost on the way
+        uint8_t *end = outgoing_.payload() + payload_bytes;
+        std::memset(end, 0, h.pad);
         uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
-        for (int i = 1; i < count; i++)
-            crc = crc32_update(crc, parts[i].iov_base, parts[i].iov_len);
-        crc = le32(~crc32_update(crc, trailer, h.pad));
-        std::memcpy(trailer + h.pad, &crc, sizeof(crc));
-        if (!device.send_frame(parts, count + 1))
+        crc = le32(~crc32_update(crc, outgoing_.payload(), payload_bytes + h.pad));
+        std::memcpy(end + h.pad, &crc, sizeof(crc));
+        if (!device.send_frame(&frame, 1))
             return Sent::Blocked;
     }
     count_sent(qp, *route);
     if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth &&
         device.caps & HGHCA_CAP_MULTICAST) {
         counters.multicast_sent++;
-        receive_frame({parts, count + 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
+        receive_frame({&frame, 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
     }
+    return Sent::Yes;
+}
+
+Sent Engine::send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
+                          uint32_t payload_bytes)
+{
+    iovec parts[1 + 68 + 1];
+    int count = 1;
+    if (!add_payload(payload, parts, count))
+        return Sent::Unreadable;
+    uint8_t header[kMaxHeader];
+    const size_t transport_bytes = put_transport_header(h, header + route.layout.transport_offset);
+    link.finish(route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
+    std::memcpy(header, route.header.data(), route.layout.transport_offset);
+    parts[0] = {header, route.layout.transport_offset + transport_bytes};
+    uint8_t trailer[kMaxTrailer] = {};   // nobody looks at the ICRC
+    parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
+    count_sent(qp, route);
+    receive_frame({parts, count + 1, 0, route.layout.frame_bytes}, true);
     return Sent::Yes;
 }
 

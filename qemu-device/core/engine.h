@@ -123,6 +123,11 @@ public:
     RawEthernet raw;
 
 private:
+    // The payload to where it leaves from, read once: the ICRC is that of the bytes that are sent, whatever a program
+    // writes there meanwhile.
+    bool read_payload(const PacketSegments &payload);
+    Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
+                      uint32_t payload_bytes);
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
     hghca_drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
@@ -139,6 +144,13 @@ private:
 
     Route route_{};
     enum class RouteState { Unknown, Good, None } route_state_ = RouteState::Unknown;
+    // A packet on its way out; its headers end where its payload begins.
+    static constexpr size_t kMaxPayload = 4096;
+    static constexpr size_t kMaxTrailer = 3 + HGHCA_ICRC_SIZE;
+    struct Outgoing {
+        alignas(64) std::array<uint8_t, (kMaxHeader + 63) / 64 * 64 + kMaxPayload + kMaxTrailer> bytes{};
+        uint8_t *payload() { return bytes.data() + (kMaxHeader + 63) / 64 * 64; }
+    } outgoing_;
     static constexpr size_t kBounceBytes = 16384;
     std::array<uint8_t, kBounceBytes> bounce_{};
 };

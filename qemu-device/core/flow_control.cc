@@ -154,7 +154,6 @@ void FlowControl::settle()
 
 bool FlowControl::takes(const FrameView &frame)
 {
-    std::array<uint8_t, kMaxHeader> head{};
     hghca_eth_header eth{};
     if (frame.length < sizeof(eth))
         return false;
@@ -168,6 +167,7 @@ bool FlowControl::takes(const FrameView &frame)
     const ReceiveBuffers &buffers = engine_.device.config.receive_buffers;
     if (!buffers[kRoce].drain_mbps && !buffers[kOther].drain_mbps)
         return false;
+    std::array<uint8_t, kMaxHeader> head{};
     const size_t head_bytes = std::min(frame.length, head.size());
     frame.copy(0, head.data(), head_bytes);
     Arrival arrival;

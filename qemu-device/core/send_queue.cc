@@ -16,10 +16,31 @@ void SendQueue::ring(Qp &qp, const SendDoorbell &db)
     const uint16_t limit = uint16_t(db.head + qp.a.sq.length);
     if (index_before(r.doorbell_limit, limit))
         r.doorbell_limit = limit;
+    if (index_before(db.head, r.next_index) && !r.next.valid && !r.fault)
+        look_again(qp);
     // An earlier announcement that still waits leads to this one along its chain.
     const bool waits = r.announced.valid && !index_before(r.announced.index, r.next_index);
     if (!index_before(db.head, r.next_index) && !(waits && index_before(r.announced.index, db.head)))
         r.announced = {db.head, db.opcode, db.units, db.fence, true};
+}
+
+// A list was begun before its doorbell, along the chain, and its end reached while software still linked the rest.
+void SendQueue::look_again(Qp &qp)
+{
+    RequesterState &r = qp.req;
+    WqeRef following;
+    const bool good = engine_.reader.read_link(qp.a, uint16_t(r.next_index - 1), following);
+    if (!good || (following.valid && !index_before(following.index, r.doorbell_limit))) {
+        set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        return;
+    }
+    if (!following.valid)
+        return;   // that was all of it
+    r.next = following;
+    if (r.oldest.index == r.next_index) {
+        r.oldest = r.next;
+        r.oldest_psn = r.next_wqe_psn;
+    }
 }
 
 void SendQueue::set_fault(Qp &qp, uint8_t syndrome)

@@ -45,6 +45,7 @@ private:
     // The WQE behind `index`, as far as can be told.
     WqeRef behind(const Qp &qp, uint16_t index);
     bool offered(const Qp &qp, const SendWqe &wqe) const;
+    void look_again(Qp &qp);
     void set_fault(Qp &qp, uint8_t syndrome);
     bool post_error(Qp &qp, uint16_t index, uint8_t syndrome);
 

@@ -36,7 +36,9 @@ def data_to_itself(rig):
 
 @test("data: all operations, sizes and shapes, over the link", subjects=("hghca",), limit_s=150, aliases=True)
 def data_over_link(rig):
+    before = [rig.counter(side, "rx_bad_icrc") for side in rig.sides]
     with_huge_pages(rig, over_link(rig))
+    expect([rig.counter(side, "rx_bad_icrc") for side in rig.sides] == before, "packets were damaged on a good link")
 
 
 # All but those that register the same memory more than once, each page of 2 GiB for the longest messages: the

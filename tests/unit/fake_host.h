@@ -62,6 +62,7 @@ public:
         std::fill(on_device_.begin(), on_device_.end(), uint8_t(0));
         next_ = mark;
         copy_only = link_full = false;
+        meanwhile = nullptr;
         bus_master = true;
         unmappable.clear();
         holes.clear();
@@ -89,6 +90,7 @@ public:
     std::vector<Range> unmappable;        // map() refuses these
     std::vector<Range> holes;             // nothing there at all
     bool link_full = false;               // send_frame() refuses
+    std::function<void()> meanwhile;      // what a program does while a frame is about to leave
 
     // ---- for tests: what came out
     std::vector<unsigned> vectors;        // raised, in order
@@ -150,6 +152,8 @@ public:
     {
         if (link_full)
             return false;
+        if (meanwhile)
+            meanwhile();
         size_t length = 0;
         for (int i = 0; i < count; i++)
             length += parts[i].iov_len;

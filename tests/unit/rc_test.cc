@@ -145,6 +145,113 @@ TEST_F(Rc, ManyEntriesOnBothSides)
             ASSERT_EQ(*p.b.at(i * 7000 + 3 + j), Endpoint::pattern(5, at)) << at;
 }
 
+// A program may write to what it sends at any time, and to what its peer reads.
+TEST_F(Rc, MemoryThatChangesWhileItIsSent)
+{
+    Pair p(net.a, net.b, Options{});
+    constexpr uint32_t kSize = 3001;
+    for (const uint8_t opcode : {HGHCA_OPCODE_SEND, HGHCA_OPCODE_RDMA_WRITE, HGHCA_OPCODE_RDMA_READ}) {
+        SCOPED_TRACE(int(opcode));
+        const bool reads = opcode == HGHCA_OPCODE_RDMA_READ;
+        Endpoint &source = reads ? p.b : p.a, &target = reads ? p.a : p.b;
+        source.fill(0, kSize, opcode);
+        // In each frame the bytes of the moment at which it was made.
+        (reads ? net.b : net.a).host.meanwhile = [&source] {
+            for (uint32_t i = 0; i < kSize; i++)
+                *source.at(i) ^= 0xff;
+        };
+        if (opcode == HGHCA_OPCODE_SEND)
+            p.b.post_recv(p.b.sge(8192, kSize));
+        Wqe wqe(opcode, HGHCA_WQE_CQ_UPDATE, 0);
+        if (opcode != HGHCA_OPCODE_SEND)
+            wqe.raddr(p.b.va(reads ? 0 : 8192), p.b.buffer.key);
+        p.a.post(wqe.data(p.a.sge(reads ? 8192 : 0, kSize)));
+        net.pump();
+        EXPECT_EQ(good(p.a).bytes, kSize);
+        if (opcode == HGHCA_OPCODE_SEND) {
+            EXPECT_EQ(good(p.b).bytes, kSize);
+        }
+        for (uint32_t i = 0; i < kSize; i++) {
+            const uint8_t was = Endpoint::pattern(opcode, i), flips = uint8_t(i / 1024 % 2 ? 0xff : 0);
+            ASSERT_EQ(*target.at(8192 + i), was ^ flips) << i;
+        }
+        net.a.host.meanwhile = net.b.host.meanwhile = nullptr;
+    }
+    EXPECT_EQ(net.a.counters().rx_bad_icrc + net.b.counters().rx_bad_icrc, 0u);
+    EXPECT_EQ(net.a.counters().retransmitted, 0u);
+}
+
+// Software links the requests of a list one by one and rings at the end; the device may come along the chain before.
+class RcListInTheMaking : public Rc {
+protected:
+    // The first request waits for the link, the first of a list is linked to it.
+    void begin(Pair &p)
+    {
+        net.a.host.link_full = true;
+        p.a.post(request(p));
+        p.a.write(request(p));
+    }
+    void end_list(Pair &p)
+    {
+        p.a.write(request(p));
+        p.a.write(request(p));
+        p.a.ring(1, request(p), 3);
+        net.pump();
+    }
+    void let_go()
+    {
+        net.a.host.link_full = false;
+        net.a.device.link_ready();
+        net.pump();
+    }
+    static Wqe request(Pair &p) { return write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key); }
+};
+
+TEST_F(RcListInTheMaking, IsSentToItsEnd)
+{
+    Pair p(net.a, net.b, Options{});
+    begin(p);
+    let_go();
+    EXPECT_EQ(p.a.poll_all().size(), 2u);
+    end_list(p);
+    p.a.post(request(p));
+    net.pump();
+    const auto rest = p.a.poll_all();
+    ASSERT_EQ(rest.size(), 3u);
+    for (const Completion &c : rest)
+        EXPECT_FALSE(c.error) << int(c.syndrome);
+    EXPECT_EQ(net.a.counters().wqe_bad, 0u);
+}
+
+TEST_F(RcListInTheMaking, IsFlushedToItsEnd)
+{
+    Pair p(net.a, net.b, Options{});
+    begin(p);
+    p.a.modify(HGHCA_CMD_2ERR_QPEE);
+    EXPECT_EQ(p.a.poll_all().size(), 2u);
+    end_list(p);
+    const auto rest = p.a.poll_all();
+    ASSERT_EQ(rest.size(), 2u);
+    for (const Completion &c : rest)
+        EXPECT_EQ(c.syndrome, HGHCA_SYNDROME_WR_FLUSH_ERR);
+}
+
+TEST_F(RcListInTheMaking, LeadsElsewhere)
+{
+    Pair p(net.a, net.b, Options{});
+    begin(p);
+    let_go();
+    EXPECT_EQ(p.a.poll_all().size(), 2u);
+    p.a.write(request(p));
+    *reinterpret_cast<uint32_t *>(p.a.send_slot(1)) ^= le32(1u << p.a.qp.stride_log);
+    p.a.ring(1, request(p), 2);
+    net.pump();
+    const auto rest = p.a.poll_all();
+    ASSERT_FALSE(rest.empty());
+    EXPECT_EQ(rest.front().syndrome, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+    EXPECT_EQ(net.a.counters().wqe_bad, 1u);
+}
+
 TEST_F(Rc, InlineOfEverySizeThatFits)
 {
     Options options;

@@ -582,6 +582,71 @@ static void cq_resized(void)
 	teardown(BUF_BYTES);
 }
 
+/* ------------------------------------------------------------------ */
+/* Memory that changes while it is sent                                 */
+
+#define CHANGING_ROUNDS	3000
+#define CHANGING_WORDS	128
+
+static atomic_bool changed_enough;
+
+/* Counts all words up, one after the other: the first is never behind, nor more than one ahead. */
+static void *count_on_and_on(void *arg)
+{
+	_Atomic uint64_t *words = arg;
+	uint64_t n;
+	int i;
+
+	for (n = 1; !changed_enough; n++)
+		for (i = 0; i < CHANGING_WORDS; i++)
+			atomic_store_explicit(&words[i], n, memory_order_relaxed);
+	return NULL;
+}
+
+/* What came is what was there at some time, and no older than what came before; its first word. */
+static uint64_t newer(const uint64_t *words, uint64_t before, const char *what)
+{
+	int i;
+
+	for (i = 0; i < CHANGING_WORDS; i++)
+		if (words[i] < before)
+			rig_fail("%s: word %d is %llu, after %llu", what, i, (unsigned long long)words[i],
+				 (unsigned long long)before);
+	/* Others may be one behind it. */
+	return words[0] ? words[0] - 1 : 0;
+}
+
+/* As with all DMA the bytes may be of different times; the packets are good all the same. */
+static void changing(void)
+{
+	struct op write = { IBV_WR_RDMA_WRITE, 0, 0, CHANGING_WORDS * 8 }, read = write;
+	uint64_t *sent, written = 0, got = 0;
+	pthread_t threads[2];
+	int round;
+
+	setup(BUF_BYTES, 0, 1, 1, 0);
+	read.opcode = IBV_WR_RDMA_READ;
+	read.from = read.to = BUF_BYTES / 2;
+	sent = (uint64_t *)(dst + BUF_BYTES / 2);
+	changed_enough = false;
+	if (pthread_create(&threads[0], NULL, count_on_and_on, src) ||
+	    pthread_create(&threads[1], NULL, count_on_and_on, sent))
+		rig_die("pthread_create");
+	for (round = 0; round < CHANGING_ROUNDS && !rig_failed(); round++) {
+		if (post(write))
+			written = newer((uint64_t *)dst, written, "WRITE");
+		if (post(read))
+			got = newer((uint64_t *)(src + BUF_BYTES / 2), got, "READ");
+	}
+	changed_enough = true;
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	if (!rig_failed() && (!written || !got))
+		rig_fail("nothing changed: %llu, %llu", (unsigned long long)written, (unsigned long long)got);
+	rig_check_traffic(&pair, "the same QP");
+	teardown(BUF_BYTES);
+}
+
 static const struct rig_case cases[] = {
 	{ "send", sizes_send },
 	{ "send with immediate", sizes_send_imm },
@@ -599,6 +664,7 @@ static const struct rig_case cases[] = {
 	{ "longest read", longest_read },
 	{ "completion vectors", vectors },
 	{ "CQ resized under traffic", cq_resized },
+	{ "memory that changes meanwhile", changing },
 };
 
 int main(int argc, char **argv)
