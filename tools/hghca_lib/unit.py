@@ -35,7 +35,8 @@ ADDRESS = Build("hghca-unit", "RelWithDebInfo",
                 "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer")
 # GCC warns of fences, which the sanitizer does not see; those of the core stand where DMA is by copy.
 THREAD = Build("hghca-threads", "RelWithDebInfo", "-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan")
-SIMULATION = Build("hghca-sim", "Release", "")
+# A packet passes many small functions of many files.
+SIMULATION = Build("hghca-sim", "Release", "-flto=auto")
 # Comparisons are not traced: the scripts of the fuzzers know the values that count, and it takes a quarter of the time.
 FUZZ = Build("hghca-fuzz", "RelWithDebInfo",
              "-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-coverage=trace-cmp -fno-sanitize-recover=all "
