@@ -6,6 +6,7 @@ import re
 from data import over_link, run_program, to_itself
 from framework import Failure, expect, succeeded, test
 from pingpong import pingpong
+from recorder import SENT
 
 OURS = {"subjects": ("hghca",)}
 RELOADED = (r"hghca: (loading out-of-tree|module verification)",)
@@ -36,9 +37,9 @@ def descriptors(rig):
     run_program(rig, "badwqe", f"{to_itself(rig)} {side.counters}")
 
 
-@test("bad input: frames that no sound peer sends", limit_s=120, judged=False, **OURS)
+@test("bad input: frames that no sound peer sends", limit_s=120, judged=SENT, **OURS)
 def packets(rig):
-    """From the interface of the second HCA to the first, with sound traffic around them."""
+    """From the interface of the second HCA to the first, with sound traffic around them; its answers are judged."""
     target, sender = rig.client, rig.server
     mac = rig.run(f"cat /sys/class/net/{target.netdev}/address", target).strip()
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
@@ -55,7 +56,7 @@ def traffic(rig, program, server_side, client_side):
     port = rig.next_port()
 
     def command(side):
-        return f"exec {program} -d {side.device} -x {side.gid('ipv4')} -F -D 60 -p {port}"
+        return f"exec {program} -d {side.device} -x {side.gid('ipv4')} -F -D 600 -p {port}"
 
     server = rig.start(command(server_side), server_side)
     rig.wait_listening(port, server_side, server, "tcp")

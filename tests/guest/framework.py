@@ -15,6 +15,7 @@ import re
 import time
 
 from hghca_lib.guest import GuestDied, GuestError
+from recorder import EVERY
 
 LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
 FOUR = "four"          # one guest, four HCAs on one link
@@ -24,7 +25,7 @@ BESIDE = "beside"      # one guest: rxe here and hghca0 in the namespace b, one 
 IOMMU = "iommu"        # as LINK, behind an IOMMU
 FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
-PAUSES = "pauses"      # as LINK; the HCAs take RoCE packets at 2 Gbit/s, what comes faster waits in 1 MiB
+PAUSES = "pauses"      # as LINK; the HCAs take RoCE packets at 500 Mbit/s, what comes faster waits in 1 MiB
 WEATHER = "weather"    # as LINK, in bad weather from the start
 LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
 DMA_ERRORS = 300       # so many the debugging of DMA may tell in one test; the log has room for twice as many
@@ -56,7 +57,9 @@ class Test:
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory again and again, which the debugging of DMA takes for errors, more than it
               has words for.
-    judged:   where frames are captured, its own are judged; not where it makes frames itself, or captures.
+    judged:   which frames on the link are judged, EVERY one, those SENT or RECEIVED by the first HCA, or NONE: not those
+              that the test makes or damages.
+    captures: it captures by itself, so its frames are its own affair.
     """
     name: str
     run: object
@@ -66,7 +69,8 @@ class Test:
     kernels: tuple = ("stock", "debug", "kcsan")
     expected_log: tuple = ()
     aliases: bool = False
-    judged: bool = True
+    judged: tuple = EVERY
+    captures: bool = False
 
 
 def test(name, run=None, **options):
@@ -134,11 +138,11 @@ class Rig:
     client: the first HCA; server: the second, in its own namespace or guest, or rxe.
     """
 
-    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", judge=None):
-        """judge: judge(rig, run) runs a test and says what is wrong with its frames, as lines; None: nothing does."""
+    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None):
+        """journal: the recorder.Journal of the frames on the link; None: nobody looks at them."""
         self.machine = machine
         self.kernel = kernel
-        self.judge = judge
+        self.journal = journal
         self.slowness = SLOWNESS[kernel]
         self.guests = guests
         self.guest = guests[0]
@@ -349,6 +353,19 @@ class Rig:
 
     def perform(self, entry):
         """Run one test and the checks after it; a list of what is wrong, and whether the rig is still sound."""
+        if not self.journal:
+            return self.perform_unseen(entry)
+        wrong = []
+        try:
+            self.journal.begin(entry)
+            wrong, sound = self.perform_unseen(entry)
+            self.journal.end(entry)
+        except GuestError as error:
+            return [*wrong, str(error)], False
+        return wrong, sound
+
+    def perform_unseen(self, entry):
+        """perform(), whoever looks at the frames."""
         self.notes = []
         wrong = []
         before = self.look()
@@ -356,10 +373,7 @@ class Rig:
         seen = list(self.log_seen)
         self.deadline = time.monotonic() + entry.limit_s * self.slowness
         try:
-            if self.judge and entry.judged:
-                wrong += self.judge(self, entry.run)
-            else:
-                entry.run(self)
+            entry.run(self)
         except GuestDied as error:
             return [str(error)], False
         except Exception as error:  # whatever a test raises is that test's failure

@@ -1,16 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The frames of a guest's HCAs in files, as the device itself captures them when it is told to over QMP."""
 
+import re
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
+
+from hghca_lib.errors import ToolError
+from hghca_lib.guest import GuestError
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
 import frames  # noqa: E402
+import pcapng  # noqa: E402
+from pcapng import IN, OUT  # noqa: E402
 
-# A file of the tests gets no longer: property pcap-size.
-MAX_BYTES = 32 << 20
+# The files of an HCA that keeps no journal get no longer: property pcap-size.
+SMALL_BYTES = 32 << 20
+# So much is gathered before it is judged, which takes a second and 50 us a frame.
+GATHERED_BYTES = 256 << 20
+# A frame of the largest MTU, with what the file has around it.
+LARGEST_BLOCK_BYTES = 10_000
+# So much of what is wrong in a file is shown.
+SHOWN = 5
+# Which frames of a test are judged, as the first HCA of the first guest sees them.
+EVERY, SENT, RECEIVED, NONE = (IN, OUT), (OUT,), (IN,), ()
 
 
 def capture(guest, hca, file):
@@ -53,15 +68,116 @@ class Recorder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def judge(rig, run):
-    """Run a test; what is wrong with the frames that its guests have sent, as lines.
+class Journal:
+    """The frames on a machine's link, from its guests' start to their end.
 
-    Each frame on their link passes by the first HCA of the first guest.
+    The first HCA of the first guest captures them; each of the machine's frames passes there. There is a file for each
+    test, with what follows it, and they are judged when enough has been gathered.
+
+    wrong: what is wrong so far, as lines.
+    cut:   names of the files that would have got too long, and end before their test.
     """
-    recorder = Recorder(rig.guest, (1,))
-    with recorder as files:
-        run(rig)
-        recorder.stop()
-        found = frames.decode(files[1])
-    rig.note(f"{found.frames} frames, {found.rdma} of RoCE v2")
-    return found.wrong[:20]
+
+    def __init__(self, max_bytes):
+        """max_bytes: so long a file may get; 0: any length."""
+        self.max_bytes = max_bytes
+        self.cut = []
+        # Of a test there may be ten GB, and /tmp may be in memory.
+        self.folder = Path(tempfile.mkdtemp(prefix="hghca-journal-", dir="/var/tmp"))
+        self.guest = None
+        self.count = 0
+        self.file = self.next_file("start")
+        self.ways = EVERY
+        self.waiting = []
+        self.wrong = []
+        self.totals = frames.Findings()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def options(self):
+        """Properties of the HCA that captures, which it is to be started with."""
+        return f"pcap-size={self.max_bytes},pcap={self.file}"
+
+    def next_file(self, name):
+        self.count += 1
+        return self.folder / f"{self.count:03} {re.sub('[^A-Za-z0-9=-]+', ' ', name)[:80]}.pcapng"
+
+    def begin(self, entry):
+        """From here on the frames are those of a test; none when it captures by itself."""
+        self.turn(None if entry.captures else self.next_file(entry.name), entry.judged)
+
+    def end(self, entry):
+        """A test has ended. What follows it is its own, but where not everything of it is judged."""
+        if not self.guest.alive():
+            self.close()
+        elif entry.captures or entry.judged != EVERY:
+            self.turn(self.next_file(f"after {entry.name}"), EVERY)
+
+    def turn(self, file, ways):
+        """Close the file there is, and go on in another one."""
+        if self.file and captures_in(self.guest, 1) != str(self.file):
+            if 0 < self.max_bytes < self.file.stat().st_size + LARGEST_BLOCK_BYTES:
+                self.cut.append(self.file.stem)
+            else:
+                self.wrong.append(f"{self.file.stem}: the capture has ended by itself")
+        capture(self.guest, 1, file or "")
+        self.close()
+        self.file, self.ways = file, ways
+
+    def close(self):
+        if self.file and self.file.exists():
+            if self.ways != EVERY:
+                pcapng.keep(self.file, self.ways)
+            self.waiting.append(self.file)
+        self.file = None
+
+    def keep_up(self):
+        """Judge what has been gathered if that is much; a line on it, or "" when it is not."""
+        size = sum(file.stat().st_size for file in self.waiting)
+        if size < GATHERED_BYTES:
+            return ""
+        start, before = time.monotonic(), self.totals.frames
+        self.judge()
+        return (f"{time.monotonic() - start:.1f} s for the judges of {self.totals.frames - before} frames in "
+                f"{size >> 20} MiB")
+
+    def judge(self):
+        """Have judged what has been gathered; the files are gone then."""
+        try:
+            if self.waiting:
+                found = frames.decode(*self.waiting)
+                self.wrong += found.wrong
+                self.totals.add(found)
+        except ToolError as error:
+            self.wrong.append(f"{self.waiting[0].stem} to {self.waiting[-1].stem}: {error}")
+        for file in self.waiting:
+            file.unlink()
+        self.waiting = []
+
+    def shown(self):
+        """What is wrong, as text: of each file the first of it."""
+        files = {}
+        for line in self.wrong:
+            files.setdefault(line.partition(": ")[0], []).append(line)
+        lines = []
+        for name, found in files.items():
+            lines += found[:SHOWN]
+            lines += [f"{name}: and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        return "\n".join(lines)
+
+    def finish(self):
+        """Judge the rest, with the guest still there or not; lines on how much there was."""
+        try:
+            if self.guest.alive():
+                self.turn(None, EVERY)
+        except GuestError as error:
+            self.wrong.append(str(error))
+        self.close()
+        self.judge()
+        lines = [f"{self.totals.frames} frames, {self.totals.rdma} of RoCE v2, {self.totals.scapy} of them seen by "
+                 f"scapy too; {len(self.wrong)} findings"]
+        return lines + [f"of {name} the first {self.max_bytes >> 20} MiB alone" for name in self.cut]

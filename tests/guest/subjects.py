@@ -9,7 +9,7 @@ and BESIDE have it as the HCA's peer.
 from hghca_lib import accel, guest, machine
 
 from framework import BESIDE, CACHE, FAULTS, FOUR, INTEROP, IOMMU, LINK, PAUSES, VMS, WEATHER, Failure, Side
-from recorder import MAX_BYTES
+from recorder import SMALL_BYTES
 
 CONFIGS = {
     LINK: {"hcas": 2},
@@ -22,7 +22,7 @@ CONFIGS = {
     FAULTS: {"hcas": 2, "arguments": "ib_core.recv_queue_size=64"},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
     # What a sender sends in one go ends where the budget does, and must find room in the other half of the buffer.
-    PAUSES: {"hcas": 2, "hca_options": "roce-drain=2000,roce-buffer=1M,budget=256K"},
+    PAUSES: {"hcas": 2, "hca_options": "roce-drain=500,roce-buffer=1M,budget=256K"},
     WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
 
@@ -63,9 +63,10 @@ class Hghca:
     name = "hghca"
     machines = tuple(CONFIGS)
 
-    def boot(self, setup, kind, share):
+    def boot(self, setup, kind, share, journal=None):
         config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind])
-        config.hca_options = ",".join(filter(None, [f"pcap-size={MAX_BYTES}", config.hca_options]))
+        config.first_options = journal.options() if journal else ""
+        config.hca_options = ",".join(filter(None, [f"pcap-size={SMALL_BYTES}", config.hca_options]))
         return guest.boot(setup, config)
 
     def sides(self, rig):
@@ -97,7 +98,7 @@ class Rxe:
     name = "rxe"
     machines = (LINK,)
 
-    def boot(self, setup, kind, share):
+    def boot(self, setup, kind, share, journal=None):
         return guest.boot(setup, machine.Config(hcas=0, share=str(share), accel=accel.choose(setup)))
 
     def sides(self, rig):

@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Captured frames before their judges: tshark decodes every one, tshark and scapy recompute every checksum.
+"""Captured frames before their judges: tshark decodes every one and recomputes its checksums, zlib and scapy the ICRC.
 
-    findings = decode(path)
+    findings = decode(path, ...)
     findings.wrong                      # what the judges say against the frames, a line each
     findings.opcodes[(OUT, 0x04)]       # how many packets of an opcode went that way (pcapng.IN, pcapng.OUT)
 
 The judges are in a root of their own (hghca_lib.buildroot.JUDGES), made when it is first asked for.
 """
 
+import array
+import bisect
 import collections
+import concurrent.futures
 import dataclasses
+import functools
+import itertools
 import json
 import re
+import shlex
+import subprocess
 import tempfile
 from pathlib import Path
 
-from hghca_lib import buildroot
+from hghca_lib import buildroot, host
 from hghca_lib.errors import ToolError
 
 import extended
@@ -25,8 +32,8 @@ HERE = Path(__file__).resolve().parent
 WARNING = 0x600000  # of severities in tshark; errors are higher
 AGGREGATOR = "\x01"
 FIELDS = ["frame.number", "frame.packet_flags_direction", "frame.protocols", "udp.dstport", "infiniband.bth.opcode",
-          "infiniband.invariant.crc", "infiniband.aeth.syndrome", "infiniband.mad.mgmtclass",
-          "infiniband.mad.attributeid", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message"]
+          "infiniband.aeth.syndrome", "infiniband.mad.mgmtclass", "infiniband.mad.attributeid", "_ws.malformed",
+          "_ws.expert.severity", "_ws.expert.message", "infiniband.invariant.crc"]
 # tshark's checks that are off by default; and one that is on, of how TCP gets on and not of any frame.
 CHECKS = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE",
           "tcp.analyze_sequence_numbers:FALSE"]
@@ -40,6 +47,9 @@ EXPLAINED = [
     (r":ipv6:udp:infiniband\b.*: Illegal checksum value \(0\)$",
      "the device sends no UDP checksum over IPv6 either (interface document, section 9); the ICRC has more in it"),
     (r":tcp\b.*: D-SACK Sequence$", "a guest's TCP tells of a segment that it has got twice"),
+    (r":tcp\b.*: Connection reset \(RST\)$", "a guest's TCP ends a connection so"),
+    (r":arp: Duplicate IP address configured \(\S+\)$", "one test after the other gives an address to an interface"),
+    (r":tcp:ssh: Invalid key length: \d+$", "tshark knows not all keys of SSH; they are any program's bytes"),
 ]
 # Of what tshark decodes the BTH alone.
 CNP = 0x81
@@ -49,10 +59,11 @@ XRC_REASON = "tshark knows XRC by its opcodes alone; the packet is decoded again
 
 @dataclasses.dataclass
 class Findings:
-    """What the judges say of one capture.
+    """What the judges say of captures.
 
     frames:    how many there are.
     rdma:      those to the UDP port of RoCE v2.
+    scapy:     those of them that scapy has seen too.
     opcodes:   (way, BTH opcode) -> packets.
     syndromes: AETH syndrome -> packets.
     cm:        attribute of a connection manager's MAD -> packets.
@@ -62,6 +73,7 @@ class Findings:
     """
     frames: int = 0
     rdma: int = 0
+    scapy: int = 0
     opcodes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     syndromes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     cm: collections.Counter = dataclasses.field(default_factory=collections.Counter)
@@ -69,9 +81,14 @@ class Findings:
     wrong: list = dataclasses.field(default_factory=list)
     explained: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
+    def add(self, other):
+        """Take the findings of further captures to these."""
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
 
 class Judges:
-    """tshark and scapy, for files of one folder."""
+    """tshark, zlib and scapy, for files of one folder."""
 
     def __init__(self, folder):
         self.root = buildroot.make(buildroot.JUDGES)
@@ -80,10 +97,18 @@ class Judges:
     def run(self, *argv):
         """What the program prints; ToolError when it fails."""
         done = self.root.output(argv, self.binds)
-        if done.returncode:
-            raise ToolError(f"{argv[0]} ended with status {done.returncode}: {done.stderr.strip()[-1000:]}")
-        return done.stdout
+        return printed(argv, done.stdout, done.returncode, done.stderr)
 
+    def lines(self, *argv):
+        """Each line that the program prints, as it comes; ToolError when it fails."""
+        with tempfile.TemporaryFile("w+", errors="replace") as errors:
+            with subprocess.Popen(self.root.command(argv, self.binds), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=errors, text=True, errors="replace", env=host.environment()) as program:
+                yield from program.stdout
+            errors.seek(0)
+            printed(argv, "", program.returncode, errors.read())
+
+    @functools.cached_property
     def guesses(self):
         """The dissectors that guess from a payload whose it may be; here it is any program's bytes."""
         rows = (line.split("\t") for line in self.run("tshark", "-G", "heuristic-decodes").splitlines())
@@ -94,99 +119,144 @@ class Judges:
         rows = (line.split("\t") for line in self.run("tshark", "-G", "values").splitlines())
         return {int(row[2], 0): row[3] for row in rows if row[:2] == ["V", "infiniband.bth.opcode"]}
 
-    def tshark(self, name):
-        """Lists of FIELDS, a frame each."""
-        argv = ["tshark", "-n", "-r", f"/mnt/captures/{name}", "-T", "fields", "-E", "occurrence=a",
-                "-E", f"aggregator={AGGREGATOR}"]
+    def tshark(self, names):
+        """How it decodes the frames of files, one behind the other: {FIELDS as text: numbers of the frames, from 1}.
+
+        The number is no field of these, and of the ICRC only whether there is one: so many frames are alike.
+        """
+        argv = ["tshark", "-n", "-r", "-", "-T", "fields", "-E", "occurrence=a", "-E", f"aggregator={AGGREGATOR}"]
         for check in CHECKS:
             argv += ["-o", check]
-        for guess in self.guesses():
+        for guess in self.guesses:
             argv += ["--disable-heuristic", guess]
         for field in FIELDS:
             argv += ["-e", field]
-        return [line.split("\t") for line in self.run(*argv).split("\n") if line]
+        alike = collections.defaultdict(lambda: array.array("L"))
+        for line in self.lines("sh", "-c", f'cat "$@" | {shlex.join(argv)}', "sh", *in_root(names)):
+            number, _, fields = line.rstrip("\n").partition("\t")
+            fields, _, icrc = fields.rpartition("\t")
+            alike[f"{fields}\t{'carried' if icrc else ''}"].append(int(number))
+        return alike
 
-    def icrcs(self, name):
-        return json.loads(self.run("python3", "/mnt/wire/icrc.py", f"/mnt/captures/{name}"))
+    def icrcs(self, names):
+        return json.loads(self.run("python3", "-B", "/mnt/wire/icrc.py", *in_root(names)))
 
 
-def decode(path):
-    """The Findings of a capture that the device made."""
-    path = Path(path).resolve()
-    judges = Judges(path.parent)
+def in_root(names):
+    return [f"/mnt/captures/{name}" for name in names]
+
+
+def printed(argv, text, status, errors):
+    if status:
+        raise ToolError(f"{argv[0]} ended with status {status}: {errors.strip()[-1000:]}")
+    return text
+
+
+def decode(*paths):
+    """The Findings of captures that the device made, files of one folder.
+
+    Where there are several their names stand before what is wrong; frames are numbered in each from 1.
+    """
+    paths = [Path(path).resolve() for path in paths]
+    judges = Judges(paths[0].parent)
+    names = [path.name for path in paths]
     findings = Findings()
-    for row in judges.tshark(path.name):
-        take(findings, dict(zip(FIELDS, row, strict=True)))
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        waiting = beside.submit(judges.icrcs, names)
+        alike = judges.tshark(names)
+        icrcs = waiting.result()
+    where = Where(names, icrcs["frames"])
+    for fields, numbers in alike.items():
+        take(findings, fields, numbers, where)
     if XRC_REASON in findings.explained:
-        again = decode_xrc(path)
-        findings.wrong += [f"XRC: {line}" for line in again.wrong]
-        if again.frames != findings.explained[XRC_REASON]:
-            findings.wrong.append(f"XRC: {findings.explained[XRC_REASON]} packets, {again.frames} of them as RC")
-    icrcs = judges.icrcs(path.name)
-    findings.wrong += [f"frame {number}: {why}" for number, why in icrcs["wrong"]]
-    # Each reads the file by itself.
-    for what, mine in (("frames", findings.frames), ("rdma", findings.rdma)):
-        if icrcs[what] != mine:
-            findings.wrong.append(f"{what}: {mine} by tshark, {icrcs[what]} by scapy")
+        decode_xrc(findings, paths, where)
+    findings.wrong += [f"{where(number)}: {why}" for number, why in icrcs["wrong"]]
+    findings.scapy = icrcs["scapy"]
+    # Each reads the files by itself.
+    for what, mine, theirs in (("frames", findings.frames, sum(icrcs["frames"])),
+                               ("packets of RoCE v2", findings.rdma, icrcs["rdma"])):
+        if mine != theirs:
+            findings.wrong.append(f"{what}: {mine} by tshark, {theirs} by ours")
     return findings
 
 
-def decode_xrc(path):
-    """The Findings of the XRC packets of a capture, taken for those of RC."""
-    findings = Findings()
+class Where:
+    """What a frame is called that has a number through several files."""
+
+    def __init__(self, names, counts):
+        self.names = names
+        self.before = [0, *itertools.accumulate(counts)][:-1]
+
+    def __call__(self, number):
+        file = bisect.bisect_left(self.before, number) - 1
+        name = f"{Path(self.names[file]).stem}: " if len(self.names) > 1 else ""
+        return f"{name}frame {number - self.before[file]}"
+
+
+def decode_xrc(findings, paths, where):
+    """Book what tshark says of the XRC packets of captures, taken for those of RC."""
+    again = Findings()
     with tempfile.TemporaryDirectory() as folder:
-        numbers = extended.extract(path, Path(folder) / "xrc.pcapng")
-        for row in Judges(folder).tshark("xrc.pcapng"):
-            fields = dict(zip(FIELDS, row, strict=True))
-            take(findings, {**fields, "frame.number": numbers[int(fields["frame.number"]) - 1]})
-    return findings
+        judges = Judges(folder)
+        for path, before in zip(paths, where.before, strict=True):
+            was = extended.extract(path, Path(folder) / "xrc.pcapng")
+            for fields, numbers in judges.tshark(["xrc.pcapng"]).items() if was else ():
+                take(again, fields, [before + was[number - 1] for number in numbers], where)
+    findings.wrong += [f"XRC: {line}" for line in again.wrong]
+    if again.frames != findings.explained[XRC_REASON]:
+        findings.wrong.append(f"XRC: {findings.explained[XRC_REASON]} packets, {again.frames} of them as RC")
 
 
-def take(findings, fields):
-    """Book one frame as tshark sees it."""
-    findings.frames += 1
-    findings.protocols.update(set(fields["frame.protocols"].split(":")))
+def take(findings, text, numbers, where):
+    """Book the frames of these numbers, all alike as tshark sees them; `text` as Judges.tshark() has it."""
+    fields = dict(zip(FIELDS[1:], text.split("\t"), strict=True))
+    count = len(numbers)
+    findings.frames += count
+    for protocol in set(fields["frame.protocols"].split(":")):
+        findings.protocols[protocol] += count
     if fields["infiniband.aeth.syndrome"]:
-        findings.syndromes[int(fields["infiniband.aeth.syndrome"], 0)] += 1
+        findings.syndromes[int(fields["infiniband.aeth.syndrome"], 0)] += count
     if int(fields["infiniband.mad.mgmtclass"] or "0", 0) == CM_CLASS:
-        findings.cm[int(fields["infiniband.mad.attributeid"] or "0", 0)] += 1
-    where = f"frame {fields['frame.number']} ({fields['frame.protocols']})"
-    if fields["_ws.malformed"]:
-        findings.wrong.append(f"{where}: malformed")
-    take_warnings(findings, fields, where)
+        findings.cm[int(fields["infiniband.mad.attributeid"] or "0", 0)] += count
+    wrong = ["malformed"] if fields["_ws.malformed"] else []
+    wrong += take_warnings(findings, fields, count)
     if RDMA.match(fields["frame.protocols"]) and fields["udp.dstport"] == ROCE_PORT:
-        take_packet(findings, fields, where)
+        wrong += take_packets(findings, fields, count)
+    for what in wrong:
+        findings.wrong += [f"{where(number)} ({fields['frame.protocols']}): {what}" for number in numbers]
 
 
-def take_warnings(findings, fields, where):
-    """Book what tshark's experts say of a frame."""
+def take_warnings(findings, fields, count):
+    """Book what tshark's experts say of frames that are alike; what of it is wrong."""
     severities = [int(word, 0) for word in fields["_ws.expert.severity"].split(AGGREGATOR) if word]
     messages = fields["_ws.expert.message"].split(AGGREGATOR) if severities else []
+    wrong = []
     for severity, message in zip(severities, messages, strict=True):
         if severity < WARNING:
             continue
         line = f"{fields['frame.protocols']}: {message}"
         reason = next((reason for words, reason in EXPLAINED if re.search(words, line)), None)
         if reason:
-            findings.explained[reason] += 1
+            findings.explained[reason] += count
         else:
-            findings.wrong.append(f"{where}: {message}")
+            wrong.append(message)
+    return wrong
 
 
-def take_packet(findings, fields, where):
-    """Book a frame of RoCE v2."""
-    findings.rdma += 1
+def take_packets(findings, fields, count):
+    """Book frames of RoCE v2 that are alike; what is wrong with them."""
+    findings.rdma += count
     if not fields["infiniband.bth.opcode"] or not DECODED.search(fields["frame.protocols"]):
-        findings.wrong.append(f"{where}: for the port of RoCE v2, and not decoded as such")
-        return
+        return ["for the port of RoCE v2, and not decoded as such"]
     opcode = int(fields["infiniband.bth.opcode"], 0)
-    findings.opcodes[(int(fields["frame.packet_flags_direction"] or "0", 0), opcode)] += 1
+    findings.opcodes[(int(fields["frame.packet_flags_direction"] or "0", 0), opcode)] += count
     if opcode == CNP:
-        findings.explained[CNP_REASON] += 1
+        findings.explained[CNP_REASON] += count
     elif extended.is_xrc(opcode):
-        findings.explained[XRC_REASON] += 1
+        findings.explained[XRC_REASON] += count
     elif not fields["infiniband.invariant.crc"]:
-        findings.wrong.append(f"{where}: opcode {opcode:#04x}, not decoded up to its ICRC")
+        return [f"opcode {opcode:#04x}, not decoded up to its ICRC"]
+    return []
 
 
 def table(opcodes, names):

@@ -3,7 +3,6 @@
 
 import collections
 import struct
-from pathlib import Path
 
 # As epb_flags has it; 0: nobody knows.
 IN, OUT = 1, 2
@@ -20,25 +19,41 @@ def padded(size):
 
 def blocks(path):
     """Each block as (its type, its offset, its bytes); ValueError: one is not whole."""
-    whole = Path(path).read_bytes()
-    at = 0
-    while at < len(whole):
-        kind, size = struct.unpack_from("<II", whole, at) if at + 12 <= len(whole) else (0, 0)
-        if size < 12 or size % 4 or at + size > len(whole) or whole[at + size - 4:at + size] != whole[at + 4:at + 8]:
-            raise ValueError(f"{path}: no whole block at {at}")
-        yield kind, at, whole[at:at + size]
-        at += size
+    with open(path, "rb") as file:
+        at = 0
+        while head := file.read(8):
+            kind, size = struct.unpack("<II", head) if len(head) == 8 else (0, 0)
+            block = head + file.read(size - 8) if size >= 12 and size % 4 == 0 else b""
+            if not block or len(block) != size or block[-4:] != head[4:]:
+                raise ValueError(f"{path}: no whole block at {at}")
+            yield kind, at, block
+            at += size
 
 
 def records(path):
     """A Record for each frame: `data` is what was kept of its `length` bytes, `at` its offset in the file."""
     for kind, at, block in blocks(path):
         if kind == ENHANCED_PACKET:
-            high, low, kept, length = struct.unpack_from("<4I", block, 12)
-            options = HEAD_BYTES + padded(kept)
-            code, _, flags = struct.unpack_from("<HHI", block, options) if options + 12 <= len(block) else (0, 0, 0)
-            yield Record(flags & 3 if code == EPB_FLAGS else 0, high << 32 | low, length,
-                         block[HEAD_BYTES:HEAD_BYTES + kept], at + HEAD_BYTES)
+            yield record(at, block)
+
+
+def record(at, block):
+    """The Record of an enhanced packet block."""
+    high, low, kept, length = struct.unpack_from("<4I", block, 12)
+    options = HEAD_BYTES + padded(kept)
+    code, _, flags = struct.unpack_from("<HHI", block, options) if options + 12 <= len(block) else (0, 0, 0)
+    return Record(flags & 3 if code == EPB_FLAGS else 0, high << 32 | low, length,
+                  block[HEAD_BYTES:HEAD_BYTES + kept], at + HEAD_BYTES)
+
+
+def keep(path, ways):
+    """Leave in a file only the frames that went one of these ways, IN or OUT."""
+    kept = path.with_name(f"{path.name}.kept")
+    with open(kept, "wb") as out:
+        for kind, at, block in blocks(path):
+            if kind != ENHANCED_PACKET or record(at, block).way in ways:
+                out.write(block)
+    kept.replace(path)
 
 
 def packet_block(record):

@@ -35,6 +35,7 @@ class Config:
     serial:    file for the serial console, which is the kernel log; None for a temporary one.
     qemu_args: further arguments for QEMU.
     hca_options: further properties of each HCA, as `name=value,...`.
+    first_options: further properties of the first HCA of the first guest, which go before those.
     iommu:     put an IOMMU between the devices and memory, and have the kernel use it.
     accel:     "tcg" or "kvm".
     arguments: further words of the kernel's command line.
@@ -49,6 +50,7 @@ class Config:
     serial: str | None = None
     qemu_args: tuple = ()
     hca_options: str = ""
+    first_options: str = ""
     iommu: bool = False
     accel: str = "tcg"
     arguments: str = ""
@@ -92,6 +94,8 @@ def network_arguments(config, number, sockets):
     for index, kind in enumerate(kinds, 1):
         mac = f"52:54:00:12:{0x33 + number:02x}:{index:02x}"
         options = f",{config.hca_options}" if config.hca_options and kind == "hghca" else ""
+        # QEMU takes the last of what it is told twice.
+        options += f",{config.first_options}" if config.first_options and (number, index) == (1, 1) else ""
         name = "hca" if kind == "hghca" else "virtio"
         arguments += ["-device", f"{kind},id={name}{index},netdev=h{index},mac={mac}{options}"]
     if len(kinds) == 1 and len(sockets) == 1:
