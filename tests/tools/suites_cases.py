@@ -59,6 +59,24 @@ def test_bad_status():
     same(counted(0, "ok 1 - a", "Bail out! no guest", "1..1"), (1, 2))
 
 
+def test_summary():
+    """What failed is said again at the end, with its first notes"""
+    count = suites.Count()
+    lost = suites.Count()
+    with contextlib.redirect_stdout(io.StringIO()):
+        for line in ["ok 1 - a", "# quite so", "not ok 2 - b", *["# why"] * 50, "ok 3 - c", "1..3"]:
+            suites.take(count, "first", line)
+        suites.conclude(lost, "second", 139, "log")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        same(suites.summarize([count, lost], 1), 1, "exit status")
+    same(said.getvalue().splitlines(),
+         ["== what failed", "not ok first: b", *["    # why"] * suites.NOTES,
+          "not ok second: the suite ended with status 139 without a plan; see log", "2 passed, 3 failed"], "summary")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        same(suites.summarize([suites.Count()]), 1, "exit status of nothing")
+    same(said.getvalue(), "0 passed, 0 failed\n", "summary of nothing")
+
+
 @contextlib.contextmanager
 def made(**scripts):
     """Suites of these names, those that begin with `beside` among suites.BESIDE; their folder, and what is said.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca test`: run the suites below tests/ and count their results.
+"""`tools/hghca test`: run the suites below tests/, count their results, and say at the end what failed.
 
 A suite is a folder with an executable `run`, which prints the Test Anything
 Protocol on standard output and finds the tool as $HGHCA_TOOL and the cache as
@@ -37,16 +37,22 @@ RESULT = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:- )?(.*?)\s*$")
 PLAN = re.compile(r"^1\.\.(\d+)")
 SAYING = threading.Lock()
 DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)", re.IGNORECASE)
+# Notes of a failed result that are said again at the end.
+NOTES = 20
 
 
 class Count:
-    """Results so far; `last_failed` says whether notes that follow are worth showing."""
+    """Results so far; `last_failed` says whether notes that follow are worth showing.
+
+    failures: of each result that failed its line and the first of its notes.
+    """
 
     def __init__(self):
         self.passed = 0
         self.failed = 0
         self.plan = None
         self.last_failed = True
+        self.failures = []
 
 
 def available():
@@ -58,16 +64,29 @@ def main(options):
     for name in names:
         if name not in available():
             raise UsageError(f"there is no test suite {name}", f"choose from: {' '.join(available())}")
-    passed, failed = 0, 0
+    counts, broken = [], 0
     try:
         setup.make(verbose=True)
-        for count in (run_in_turn(names, "whole") if options.suites else run_all(names)):
-            passed += count.passed
-            failed += count.failed
+        counts = run_in_turn(names, "whole") if options.suites else run_all(names)
     except ToolError as error:
-        failed += 1
+        broken = 1
         print(f"hghca: {error}", file=sys.stderr)
-    print(f"{passed} passed, {failed} failed")
+    return summarize(counts, broken)
+
+
+def summarize(counts, broken=0):
+    """Say what failed, and how many results there are of each kind; the exit status.
+
+    broken: failures that are in no Count.
+    """
+    passed = sum(count.passed for count in counts)
+    failed = sum(count.failed for count in counts) + broken
+    failures = [lines for count in counts for lines in count.failures]
+    if failures:
+        say("== what failed")
+    for lines in failures:
+        say("\n".join(lines))
+    say(f"{passed} passed, {failed} failed")
     return 0 if passed and not failed else 1
 
 
@@ -188,16 +207,20 @@ def take(count, name, line):
     result, plan = RESULT.match(line), PLAN.match(line)
     if result:
         good = result.group(1) == "ok" and not DIRECTIVE.search(result.group(3))
-        count.passed += good
-        count.failed += not good
-        count.last_failed = not good
-        say(f"{'ok' if good else 'not ok'} {name}: {result.group(3)}")
+        if not good:
+            fail(count, name, result.group(3))
+            return
+        count.passed += 1
+        count.last_failed = False
+        say(f"ok {name}: {result.group(3)}")
     elif plan:
         count.plan = int(plan.group(1))
     elif line.startswith("Bail out!"):
         fail(count, name, line)
     elif line.startswith("#") and count.last_failed:
         say(f"    {name}: {line}")
+        if count.failures and len(count.failures[-1]) <= NOTES:
+            count.failures[-1].append(f"    {line}")
 
 
 def lost(name, why):
@@ -210,7 +233,8 @@ def lost(name, why):
 def fail(count, name, why):
     count.failed += 1
     count.last_failed = True
-    say(f"not ok {name}: {why}")
+    count.failures.append([f"not ok {name}: {why}"])
+    say(count.failures[-1][0])
 
 
 def conclude(count, name, status, log):
