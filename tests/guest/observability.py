@@ -9,6 +9,7 @@ import struct
 from framework import Failure, expect, succeeded, test
 from netdev import set_link
 from pingpong import pingpong
+from recorder import SENT
 
 OURS = {"subjects": ("hghca",)}
 # One whom the rdma tool must refuse what only an administrator may.
@@ -468,7 +469,7 @@ def hardware_counters(rig):
     expect_port_is_device(rig)
 
 
-@seen_test("port counters as of InfiniBand", expected_log=(r"link (becomes ready|is (down|up))",))
+@seen_test("port counters as of InfiniBand", expected_log=(r"link (becomes ready|is (down|up))",), judged=SENT)
 def port_counters(rig):
     """Packets, data in units of four octets, errors and the link, against what is known to have happened."""
     side = rig.client

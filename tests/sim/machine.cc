@@ -160,6 +160,8 @@ bool Machine::send_frame(const iovec *parts, int count)
         to += parts[i].iov_len;
     }
     sent_frames++;
+    if (world_.recording)
+        world_.recording->sent(*frame, world_.now_ns);
     world_.fabric->send(number, frame, world_.now_ns);
     return true;
 }

@@ -13,6 +13,7 @@
 #include "fabric.h"
 #include "failure.h"
 #include "fake_host.h"
+#include "recording.h"
 
 namespace hghca::sim {
 
@@ -81,6 +82,7 @@ struct World {
     uint64_t now_ns = 1'000'000;
     uint64_t digest = 0xcbf29ce484222325;   // of all frames received
     uint64_t frames_received = 0;
+    Recording *recording = nullptr;         // takes all frames sent; null: nobody does
     std::unique_ptr<Fabric> fabric;
     std::vector<std::unique_ptr<Machine>> machines;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // hghca-sim --scenario X --seed N: one run. --seeds N: that many, in each scenario of the sweep or the one named.
+// --pcap FILE: their frames, one run's behind another's.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "simulation.h"
@@ -82,7 +84,8 @@ void print_totals(const char *name, const Totals &t)
 
 int usage()
 {
-    std::printf("hghca-sim [--scenario NAME] [--seed N] [--seeds N] [--hosts N] [--break WHAT] [--cc] [--list]\n");
+    std::printf("hghca-sim [--scenario NAME] [--seed N] [--seeds N] [--hosts N] [--break WHAT] [--cc] [--pcap FILE] "
+                "[--list]\n");
     return 2;
 }
 
@@ -98,6 +101,7 @@ int list()
 int main(int argc, char **argv)
 {
     Options options;
+    std::optional<Recording> recording;
     uint64_t seeds = 0;
     for (int i = 1; i < argc; i++) {
         const std::string name = argv[i];
@@ -120,6 +124,8 @@ int main(int argc, char **argv)
             options.hosts = uint32_t(std::strtoul(value, nullptr, 0));
         else if (name == "--break")
             options.broken = value;
+        else if (name == "--pcap")
+            options.recording = &recording.emplace(value);
         else
             return usage();
     }
@@ -151,4 +157,12 @@ int main(int argc, char **argv)
 }  // namespace
 }  // namespace hghca::sim
 
-int main(int argc, char **argv) { return hghca::sim::main(argc, argv); }
+int main(int argc, char **argv)
+{
+    try {
+        return hghca::sim::main(argc, argv);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "hghca-sim: %s\n", error.what());
+        return 2;
+    }
+}

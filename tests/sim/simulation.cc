@@ -54,6 +54,7 @@ const std::vector<Breakage> &breakages()
 Simulation::Simulation(const Options &options)
     : options(options), random(options.seed * 0x9e3779b97f4a7c15 + 1), traffic(world, random.fork())
 {
+    world.recording = options.recording;
 }
 
 void Simulation::build(const Fabric::Shape &shape, const std::vector<MachineConfig> &configs)

@@ -16,6 +16,7 @@ struct Options {
     uint64_t seed = 1;
     uint32_t hosts = 0;        // 0: as the scenario has it
     std::string broken;        // what is to be broken on purpose; empty: nothing
+    Recording *recording = nullptr;   // takes the frames that leave hosts; null: nobody does
     bool congestion_control = false;
     bool verbose = false;
 };

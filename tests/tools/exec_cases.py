@@ -90,8 +90,9 @@ def test_two_machines():
 
 
 def test_captures():
-    """Frames are captured from the first on, and the files are whole though QEMU was killed"""
+    """Frames are captured from the first on, and the files are whole and sound though QEMU was killed"""
     sys.path.insert(0, str(repo.path("tests/wire")))
+    import frames
     import pcapng
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / "whole", Path(folder) / "cut"]
@@ -99,6 +100,7 @@ def test_captures():
         ended = hghca("exec", *(f"--qemu-arg={word}" for setting in settings for word in ("-set", setting)),
                       "--", "ping -c 2 -i 0.1 -s 1000 10.10.0.2")
         same(ended.status, 0, "status")
+        same(frames.decode(files[0]).wrong, [], "what the judges say")
         whole, cut = ([record for record in pcapng.records(file) if record.length == 1042] for file in files)
     same([len(record.data) for record in whole], [1042] * 4, "bytes of whole frames")
     same([record.data for record in cut], [record.data[:64] for record in whole], "frames cut short")

@@ -54,6 +54,9 @@ EXPLAINED = [
 # Of what tshark decodes the BTH alone.
 CNP = 0x81
 CNP_REASON = "tshark looks for the CNP at opcode 0x80, where A17.9.3 has it at 0x81"
+# Class and attribute: ClassPortInfo, PortCounters, PortCountersExtended.
+PERFORMANCE = [(0x04, attribute) for attribute in (0x01, 0x12, 0x1d)]
+PERFORMANCE_REASON = "of a packet with such an attribute of performance management tshark shows all but the ICRC"
 XRC_REASON = "tshark knows XRC by its opcodes alone; the packet is decoded again as the one of RC that it extends"
 
 
@@ -216,14 +219,20 @@ def take(findings, text, numbers, where):
         findings.protocols[protocol] += count
     if fields["infiniband.aeth.syndrome"]:
         findings.syndromes[int(fields["infiniband.aeth.syndrome"], 0)] += count
-    if int(fields["infiniband.mad.mgmtclass"] or "0", 0) == CM_CLASS:
-        findings.cm[int(fields["infiniband.mad.attributeid"] or "0", 0)] += count
+    management_class, attribute = management(fields)
+    if management_class == CM_CLASS:
+        findings.cm[attribute] += count
     wrong = ["malformed"] if fields["_ws.malformed"] else []
     wrong += take_warnings(findings, fields, count)
     if RDMA.match(fields["frame.protocols"]) and fields["udp.dstport"] == ROCE_PORT:
         wrong += take_packets(findings, fields, count)
     for what in wrong:
         findings.wrong += [f"{where(number)} ({fields['frame.protocols']}): {what}" for number in numbers]
+
+
+def management(fields):
+    """Class and attribute of the MAD in frames; 0 where there is none."""
+    return tuple(int(fields[f"infiniband.mad.{field}"] or "0", 0) for field in ("mgmtclass", "attributeid"))
 
 
 def take_warnings(findings, fields, count):
@@ -254,6 +263,8 @@ def take_packets(findings, fields, count):
         findings.explained[CNP_REASON] += count
     elif extended.is_xrc(opcode):
         findings.explained[XRC_REASON] += count
+    elif management(fields) in PERFORMANCE:
+        findings.explained[PERFORMANCE_REASON] += count
     elif not fields["infiniband.invariant.crc"]:
         return [f"opcode {opcode:#04x}, not decoded up to its ICRC"]
     return []
