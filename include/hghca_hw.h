@@ -890,16 +890,22 @@ struct hghca_flow_control {
 	__be32	other_xon;		/* 14h */
 	__be32	roce_buffer;		/* 18h: bytes; read only */
 	__be32	other_buffer;		/* 1Ch: bytes; read only */
-	__be32	rsvd20[8];
+	__u8	pfc_classes;		/* 20h: HGHCA_FLOW_CLASS_*, those that PFC is for */
+	__u8	rsvd21[3];
+	__be32	rsvd24[7];
 };
 HGHCA_ASSERT_SIZE(hghca_flow_control, 0x40);
 HGHCA_ASSERT_OFFSET(hghca_flow_control, roce_priority, 0x06);
 HGHCA_ASSERT_OFFSET(hghca_flow_control, other_buffer, 0x1c);
+HGHCA_ASSERT_OFFSET(hghca_flow_control, rsvd24, 0x24);
 
 #define HGHCA_FLOW_PAUSE_RX		(1U << 0)	/* IEEE 802.3 pause frames are obeyed */
 #define HGHCA_FLOW_PAUSE_TX		(1U << 1)	/* ... and sent */
 #define HGHCA_FLOW_PFC_RX		(1U << 2)	/* IEEE 802.1Qbb pause frames are obeyed */
 #define HGHCA_FLOW_PFC_TX		(1U << 3)	/* ... and sent */
+
+#define HGHCA_FLOW_CLASS_ROCE		(1U << 0)
+#define HGHCA_FLOW_CLASS_OTHER		(1U << 1)
 
 /* ------------------------------------------------------------------ */
 /* Doorbell records, in host memory, 8-byte aligned                     */

@@ -390,6 +390,9 @@ static int hghca_net_set_pauseparam(struct net_device *netdev, struct ethtool_pa
 		flags |= HGHCA_FLOW_PAUSE_RX;
 	if (pause->tx_pause)
 		flags |= HGHCA_FLOW_PAUSE_TX;
+	/* Pauses of all take the place of those of priorities; without them these are as they were. */
+	if (!flags)
+		flags = be32_to_cpu(control.flags) & (HGHCA_FLOW_PFC_RX | HGHCA_FLOW_PFC_TX);
 	control.flags = cpu_to_be32(flags);
 	return hghca_cmd_set_flow_control(nd->hdev, &control);
 }
@@ -472,6 +475,10 @@ int hghca_netdev_register(struct hghca_dev *hdev)
 	SET_NETDEV_DEV(netdev, hdev->bus.dev);
 	netdev->netdev_ops = &hghca_net_ops;
 	netdev->ethtool_ops = &hghca_net_ethtool_ops;
+#ifdef CONFIG_DCB
+	if (hdev->limits.caps & HGHCA_CAP_FLOW_CONTROL)
+		netdev->dcbnl_ops = &hghca_dcbnl_ops;
+#endif
 	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	netdev->features = NETIF_F_HIGHDMA;
 	netdev->hw_features = 0;

@@ -88,6 +88,9 @@ void hghca_netring_close(struct hghca_netdev *nd);
 netdev_tx_t hghca_netring_xmit(struct sk_buff *skb, struct net_device *netdev);
 int hghca_netring_poll(struct napi_struct *napi, int budget);
 
+/* dcb.c */
+extern const struct dcbnl_rtnl_ops hghca_dcbnl_ops;
+
 /* netdev.c */
 void hghca_netdev_fault(struct hghca_netdev *nd);
 

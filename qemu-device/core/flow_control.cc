@@ -47,8 +47,8 @@ T addressed(const uint8_t *smac, uint16_t opcode)
 FlowControlSettings FlowControlSettings::defaults(const ReceiveBuffers &buffers)
 {
     FlowControlSettings s;
-    s.classes[kRoce] = {3, buffers[kRoce].bytes / 2, buffers[kRoce].bytes / 4};
-    s.classes[kOther] = {0, buffers[kOther].bytes / 2, buffers[kOther].bytes / 4};
+    s.classes[kRoce] = {3, buffers[kRoce].bytes / 2, buffers[kRoce].bytes / 4, true};
+    s.classes[kOther] = {0, buffers[kOther].bytes / 2, buffers[kOther].bytes / 4, true};
     return s;
 }
 
@@ -56,6 +56,7 @@ bool FlowControlSettings::decode(const hghca_flow_control &in, const ReceiveBuff
 {
     constexpr uint32_t kPause = HGHCA_FLOW_PAUSE_RX | HGHCA_FLOW_PAUSE_TX;
     constexpr uint32_t kPfc = HGHCA_FLOW_PFC_RX | HGHCA_FLOW_PFC_TX;
+    constexpr uint8_t kClasses = HGHCA_FLOW_CLASS_ROCE | HGHCA_FLOW_CLASS_OTHER;
     const uint32_t flags = be32(in.flags);
     FlowControlSettings s;
     s.pause_rx = flags & HGHCA_FLOW_PAUSE_RX;
@@ -63,11 +64,14 @@ bool FlowControlSettings::decode(const hghca_flow_control &in, const ReceiveBuff
     s.pfc_rx = flags & HGHCA_FLOW_PFC_RX;
     s.pfc_tx = flags & HGHCA_FLOW_PFC_TX;
     s.quanta = be16(in.quanta);
-    s.classes[kRoce] = {in.roce_priority, be32(in.roce_xoff), be32(in.roce_xon)};
-    s.classes[kOther] = {in.other_priority, be32(in.other_xoff), be32(in.other_xon)};
+    s.classes[kRoce] = {in.roce_priority, be32(in.roce_xoff), be32(in.roce_xon),
+                        bool(in.pfc_classes & HGHCA_FLOW_CLASS_ROCE)};
+    s.classes[kOther] = {in.other_priority, be32(in.other_xoff), be32(in.other_xon),
+                         bool(in.pfc_classes & HGHCA_FLOW_CLASS_OTHER)};
     // IEEE 802.1Q, 36.1: a port has the one or the other.
     bool good = !(flags & ~(kPause | kPfc)) && !(flags & kPause && flags & kPfc) && s.quanta &&
-                !(flags & kPfc && in.roce_priority == in.other_priority);
+                !(in.pfc_classes & ~kClasses) &&
+                !(flags & kPfc && (!in.pfc_classes || in.roce_priority == in.other_priority));
     for (unsigned c = 0; c < kTrafficClasses; c++)
         good = good && s.classes[c].priority <= kMaxPriority && s.classes[c].xon < s.classes[c].xoff &&
                s.classes[c].xoff <= buffers[c].bytes;
@@ -90,6 +94,8 @@ void FlowControlSettings::encode(hghca_flow_control &out, const ReceiveBuffers &
     out.other_xon = be32(classes[kOther].xon);
     out.roce_buffer = be32(buffers[kRoce].bytes);
     out.other_buffer = be32(buffers[kOther].bytes);
+    out.pfc_classes = uint8_t((classes[kRoce].pfc ? HGHCA_FLOW_CLASS_ROCE : 0) |
+                              (classes[kOther].pfc ? HGHCA_FLOW_CLASS_OTHER : 0));
 }
 
 // ---- both ways
@@ -195,9 +201,11 @@ bool FlowControl::takes_control(const FrameView &frame)
                frame.length >= kPfcBytes) {
         hghca_pfc_frame pfc{};
         frame.copy(0, &pfc, kPfcBytes);
-        for (unsigned i = 0; i < kTrafficClasses; i++)
-            if (const uint8_t priority = settings.classes[i].priority; be16(pfc.priorities) >> priority & 1)
-                pause(TrafficClass(i), be16(pfc.quanta[priority]));
+        for (unsigned i = 0; i < kTrafficClasses; i++) {
+            const FlowControlSettings::Class &c = settings.classes[i];
+            if (c.pfc && be16(pfc.priorities) >> c.priority & 1)
+                pause(TrafficClass(i), be16(pfc.quanta[c.priority]));
+        }
     } else {
         return false;
     }
@@ -267,7 +275,7 @@ void FlowControl::watch(TrafficClass class_number)
     const FlowControlSettings &settings = engine_.device.port.flow_control;
     const FlowControlSettings::Class &limits = settings.classes[class_number];
     Class &c = classes_[class_number];
-    if (!settings.pause_tx && !settings.pfc_tx)
+    if (!settings.pause_tx && !(settings.pfc_tx && limits.pfc))
         return;
     if (c.stopped ? c.fill > limits.xon : c.fill <= limits.xoff)
         return;

@@ -33,6 +33,7 @@ struct FlowControlSettings {
     struct Class {
         uint8_t priority;      // of its PFC
         uint32_t xoff, xon;    // bytes
+        bool pfc;              // PFC is for it
     };
     bool pause_rx = false, pause_tx = false;   // obeyed; sent
     bool pfc_rx = false, pfc_tx = false;

@@ -6,6 +6,7 @@ which take packets no faster than their property says.
 """
 
 import contextlib
+import json
 
 from framework import PAUSES, expect, test
 from perftest import perftest
@@ -19,6 +20,9 @@ DEFAULTS = {"react": 0, "notify": 0, "cnp_interval": 50, "cnp_dscp": 48, "cnp_pr
 REFUSED = {"react": ("2", "-1", "yes", ""), "cnp_interval": ("0", "1000001"), "cnp_dscp": ("64", "256"),
            "cnp_priority": ("8",), "threshold": ("0", "32"), "gain": ("0", "65537"), "increase_bytes": ("16383",),
            "additive": ("0", "401"), "hyper": ("39",), "min_rate": ("0", "100001", "4294967296")}
+
+# Of RoCE packets in PFC; 4.27.
+ROCE_PRIORITY = 3
 
 
 def file(side, name):
@@ -103,24 +107,86 @@ def refused(rig):
     expect(done.status and "denied" in done.output, f"anybody may: {done.output}")
 
 
+def overrun(rig):
+    """Bandwidth to the receiver that is slower than the sender, and what its counters have risen by."""
+    before = {name: rig.counter(rig.server, name) for name in ("rx_buffer_overflow", "tx_pause")}
+    figure = bandwidth(rig)
+    return figure, {name: rig.counter(rig.server, name) - count for name, count in before.items()}
+
+
+def expect_no_loss(rig, counted, stopped):
+    """By what the receiver has counted; `stopped`: how often the sender had been stopped before."""
+    expect(counted["rx_buffer_overflow"] == 0 and counted["tx_pause"] > 0, f"with flow control: {counted}")
+    expect(rig.counter(rig.client, "rx_pause") > stopped, "no pause frame was obeyed")
+
+
 @test("congestion: pause frames, a receiver that is slower than the sender", machine=PAUSES, limit_s=120, **NEEDS)
 def pauses(rig):
     """Without them what the buffer has no room for is lost and sent again; with them nothing is."""
-    def run():
-        before = {name: rig.counter(rig.server, name) for name in ("rx_buffer_overflow", "tx_pause")}
-        figure = bandwidth(rig)
-        return figure, {name: rig.counter(rig.server, name) - count for name, count in before.items()}
-
-    lossy, without = run()
+    lossy, without = overrun(rig)
     for side in rig.sides:
         rig.run(f"ethtool -A {side.netdev} autoneg off rx on tx on", side)
         said = rig.run(f"ethtool -a {side.netdev}", side)
         expect(said.count("on\n") == 2, said)
     stopped = rig.counter(rig.client, "rx_pause")
-    calm, with_pauses = run()
+    calm, with_pauses = overrun(rig)
     rig.note(f"without {lossy} MiB/s, {without}; with pause frames {calm} MiB/s, {with_pauses}")
     expect(without["rx_buffer_overflow"] > 0 and without["tx_pause"] == 0, f"without pause frames: {without}")
-    expect(with_pauses["rx_buffer_overflow"] == 0 and with_pauses["tx_pause"] > 0, f"with pause frames: {with_pauses}")
-    expect(rig.counter(rig.client, "rx_pause") > stopped, "no pause frame was obeyed")
+    expect_no_loss(rig, with_pauses, stopped)
     done = rig.try_run(f"ethtool -A {rig.client.netdev} autoneg on")
     expect(done.status != 0, "pauses were negotiated with nobody")
+
+
+def pfc_priorities(rig, side):
+    """Those that DCB shows PFC for."""
+    shown = json.loads(rig.run(f"dcb -j pfc show dev {side.netdev}", side))
+    return [priority for priority, on in enumerate(shown["prio_pfc"]) if on]
+
+
+def pauses_of_all(rig, side):
+    said = rig.run(f"ethtool -a {side.netdev}", side)
+    return said.count("on\n")
+
+
+@test("congestion: PFC for RoCE alone", machine=PAUSES, limit_s=120, kernels=("stock",), **NEEDS)
+def priorities(rig):
+    """As DCB sets it. The debug kernel has no DCB."""
+    try:
+        for side in rig.sides:
+            rig.run(f"dcb pfc set dev {side.netdev} prio-pfc 3:on", side)
+            expect(pfc_priorities(rig, side) == [ROCE_PRIORITY], f"{side.device}: {pfc_priorities(rig, side)}")
+            expect(pauses_of_all(rig, side) == 0, "pauses of all are left")
+        stopped = rig.counter(rig.client, "rx_pause")
+        figure, counted = overrun(rig)
+        rig.note(f"{figure} MiB/s, {counted}")
+        expect_no_loss(rig, counted, stopped)
+    finally:
+        for side in rig.sides:
+            rig.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off", side)
+
+
+@test("congestion: PFC or pause frames, and PFC that makes no sense", machine=PAUSES, kernels=("stock",), **NEEDS)
+def one_or_the_other(rig):
+    """A port has what was turned on last."""
+    side = rig.client
+
+    def set_pfc(words):
+        return rig.try_run(f"dcb pfc set dev {side.netdev} {words}")
+
+    try:
+        rig.run(f"ethtool -A {side.netdev} autoneg off rx on tx on")
+        expect(set_pfc("prio-pfc 0:on 3:on").status == 0, "PFC for both classes")
+        expect(pfc_priorities(rig, side) == [0, ROCE_PRIORITY] and pauses_of_all(rig, side) == 0, "PFC came last")
+        for words in ("prio-pfc 5:on", "prio-pfc all:on", "macsec-bypass on", "delay 100"):
+            done = set_pfc(words)
+            expect(done.status and "Attribute write: " in done.output, f"{words}: {done.output}")
+            expect(pfc_priorities(rig, side) == [0, ROCE_PRIORITY], f"{words} has changed something")
+        rig.run(f"ethtool -A {side.netdev} rx off tx off")
+        expect(pfc_priorities(rig, side) == [0, ROCE_PRIORITY], "to have no pauses of all has turned PFC off")
+        rig.run(f"ethtool -A {side.netdev} rx on tx off")
+        expect(pfc_priorities(rig, side) == [] and pauses_of_all(rig, side) == 1, "pause frames came last")
+        expect(set_pfc("prio-pfc all:off").status == 0 and pauses_of_all(rig, side) == 1, "no PFC leaves pause frames")
+        denied = rig.try_run(f"setpriv --reuid=65534 --clear-groups dcb pfc set dev {side.netdev} prio-pfc 3:on")
+        expect(denied.status and pfc_priorities(rig, side) == [], f"anybody may: {denied.output}")
+    finally:
+        rig.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off; ethtool -A {side.netdev} rx off tx off")

@@ -111,6 +111,7 @@ TEST_F(FlowControlTest, IsOffAtFirst)
     EXPECT_EQ(be32(c.other_buffer), 512u << 10);
     EXPECT_EQ(be32(c.other_xoff), 256u << 10);
     EXPECT_EQ(be32(c.other_xon), 128u << 10);
+    EXPECT_EQ(c.pfc_classes, HGHCA_FLOW_CLASS_ROCE | HGHCA_FLOW_CLASS_OTHER);
     EXPECT_EQ(driver().set_flow_control(c), 0);
 }
 
@@ -125,6 +126,8 @@ const SettingCase kSenseless[] = {
     {"no quanta", [](hghca_flow_control &c) { c.quanta = 0; }},
     {"RoCE at priority 8", [](hghca_flow_control &c) { c.roce_priority = 8; }},
     {"the rest at priority 8", [](hghca_flow_control &c) { c.other_priority = 8; }},
+    {"PFC for a third class", [](hghca_flow_control &c) { c.pfc_classes |= 4; }},
+    {"PFC for nobody", [](hghca_flow_control &c) { c.pfc_classes = 0; }},
     {"both at one priority", [](hghca_flow_control &c) { c.other_priority = c.roce_priority; }},
     {"RoCE goes on where it stops", [](hghca_flow_control &c) { c.roce_xon = c.roce_xoff; }},
     {"RoCE stops when nothing waits", [](hghca_flow_control &c) { c.roce_xoff = c.roce_xon = 0; }},
@@ -145,9 +148,10 @@ TEST_F(FlowControlTest, SenselessSettingsAreRefused)
         const hghca_flow_control now = driver().flow_control();
         EXPECT_EQ(std::memcmp(&now, &set, sizeof(now)), 0) << c.name << " has changed something";
     }
-    // One priority is enough for pauses of all.
+    // One priority is enough for pauses of all, and none has PFC then.
     set.flags = be32(kPauseBoth);
     set.other_priority = set.roce_priority;
+    set.pfc_classes = 0;
     EXPECT_EQ(driver().set_flow_control(set), 0);
     driver().init();
     EXPECT_EQ(be32(driver().flow_control().flags), 0u);
@@ -268,6 +272,22 @@ TEST_F(FlowControlTest, EachPriorityAlone)
     arrive(pfc(1 << 6, 1000));
     send_both();
     EXPECT_EQ(gone(), "O");
+}
+
+TEST_F(FlowControlTest, PfcForOneClassAlone)
+{
+    for (const uint8_t classes : {HGHCA_FLOW_CLASS_ROCE, HGHCA_FLOW_CLASS_OTHER}) {
+        hghca_flow_control c = driver().flow_control();
+        c.flags = be32(HGHCA_FLOW_PFC_RX);
+        c.pfc_classes = classes;
+        ASSERT_EQ(driver().set_flow_control(c), 0);
+        arrive(pfc(0xff, 1000));
+        send_both();
+        EXPECT_EQ(gone(), classes == HGHCA_FLOW_CLASS_ROCE ? "O" : "R");
+        net.settle(10 * kUs);
+        EXPECT_EQ(gone(), classes == HGHCA_FLOW_CLASS_ROCE ? "R" : "O");
+        p.a.poll_all();
+    }
 }
 
 struct ControlCase {
@@ -560,6 +580,22 @@ TEST_F(ReceiveBufferTest, EachBufferHasItsPriority)
     net.settle(kMs);
     EXPECT_EQ(p.a.poll_all().size(), 2u);
     EXPECT_EQ(net.b.counters().rx_buffer_overflow, 0u);
+}
+
+TEST_F(ReceiveBufferTest, TellsNothingOfAClassWithoutPfc)
+{
+    hghca_flow_control c = net.b.driver.flow_control();
+    c.pfc_classes = HGHCA_FLOW_CLASS_ROCE;
+    ASSERT_EQ(net.b.driver.set_flow_control(c), 0);
+    turn_on(HGHCA_FLOW_PFC_TX);
+    flood(30);
+    EXPECT_TRUE(told().empty());
+    EXPECT_EQ(net.b.counters().rx_buffer_overflow, 9u);
+    p.a.post(write_to(p.a.sge(0, 14'000), p.b.va(0), p.b.buffer.key));
+    net.pump();
+    EXPECT_EQ(told(), std::vector<Frame>{from_b({0x0101, 1 << kRocePriority, 0, 0, 0, 0x1234})});
+    net.settle(kMs);
+    EXPECT_EQ(p.a.poll_all().size(), 1u);
 }
 
 TEST_F(ReceiveBufferTest, APauseWaitsForTheLinkAndGoesFirst)
