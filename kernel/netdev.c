@@ -390,7 +390,7 @@ static int hghca_net_set_pauseparam(struct net_device *netdev, struct ethtool_pa
 		flags |= HGHCA_FLOW_PAUSE_RX;
 	if (pause->tx_pause)
 		flags |= HGHCA_FLOW_PAUSE_TX;
-	/* Pauses of all take the place of those of priorities; without them these are as they were. */
+	/* Pauses of all take the place of PFC, and to have none leaves it as it was. */
 	if (!flags)
 		flags = be32_to_cpu(control.flags) & (HGHCA_FLOW_PFC_RX | HGHCA_FLOW_PFC_TX);
 	control.flags = cpu_to_be32(flags);
