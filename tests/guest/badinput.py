@@ -8,6 +8,9 @@ from framework import Failure, expect, succeeded, test
 from pingpong import pingpong
 from recorder import SENT
 
+# Traffic that goes on beside a test for long: of many small packets, for each is captured.
+BACKGROUND = "ib_write_bw -s 256"
+
 OURS = {"subjects": ("hghca",)}
 RELOADED = (r"hghca: (loading out-of-tree|module verification)",)
 # The driver tells of a CQ that a program let run over.

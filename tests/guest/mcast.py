@@ -3,7 +3,7 @@
 
 import re
 
-from badinput import traffic
+from badinput import BACKGROUND, traffic
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, VMS, expect, killed_at_end, test
 from netdev import gid_of
@@ -232,7 +232,7 @@ def program_with_few_contexts(rig):
 
 @test("mcast: who gets what, beside traffic of other QPs", limit_s=150, **OURS)
 def program_beside_traffic(rig):
-    server, client = traffic(rig, "ib_write_bw", rig.server, rig.client)
+    server, client = traffic(rig, BACKGROUND, rig.server, rig.client)
     program(rig, over_link(rig), timeout=140)
     expect(server.running() and client.running(), f"the traffic ended: {server.output[-400:]}{client.output[-400:]}")
     for end in (client, server):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keys: src/mw.c, memory windows and invalidation; src/mr.c, regions that are changed or made in other ways."""
 
-from badinput import traffic
+from badinput import BACKGROUND, traffic
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, test
 
@@ -41,7 +41,7 @@ for subject, run, aliases in (("windows", windows, False), ("regions", regions, 
 
 @test("windows: all, beside traffic of other QPs", **OURS)
 def beside_traffic(rig):
-    server, client = traffic(rig, "ib_write_bw", rig.server, rig.client)
+    server, client = traffic(rig, BACKGROUND, rig.server, rig.client)
     windows(rig, "plain", over_link)
     expect(server.running() and client.running(), f"the traffic ended: {server.output[-400:]}{client.output[-400:]}")
     for end in (client, server):
