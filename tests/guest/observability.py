@@ -471,7 +471,10 @@ def hardware_counters(rig):
 
 @seen_test("port counters as of InfiniBand", expected_log=(r"link (becomes ready|is (down|up))",), judged=SENT)
 def port_counters(rig):
-    """Packets, data in units of four octets, errors and the link, against what is known to have happened."""
+    """Packets, data in units of four octets, errors and the link, against what is known to have happened.
+
+    A packet that counts as an error is among those that the device keeps, by its header.
+    """
     side = rig.client
     with connected(rig) as (program, peer):
         before = sysfs(rig, side, "ports/1/counters")
@@ -495,6 +498,8 @@ def port_counters(rig):
             f"s.sendto(b'x' * 5, ('{side.address}', 4791))\"", rig.server)
     rig.wait_until(lambda: sysfs(rig, side, "ports/1/counters")["port_rcv_errors"] == after["port_rcv_errors"] + 1,
                    "an error counted")
+    kept = rig.guest.qmp("qom-get", path="/machine/peripheral/hca1", property="errors")[-1]
+    expect(kept["why"] == "HEADERS" and bytes.fromhex(kept["header"])[36:38] == (4791).to_bytes(2, "big"), f"kept: {kept}")
     set_link(rig, 1, False)
     try:
         rig.wait_until(lambda: sysfs(rig, side, "ports/1/counters")["link_downed"] == after["link_downed"] + 1,
