@@ -37,6 +37,9 @@ FIELDS = ["frame.number", "frame.packet_flags_direction", "frame.protocols", "ud
 # tshark's checks that are off by default; and one that is on, of how TCP gets on and not of any frame.
 CHECKS = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE",
           "tcp.analyze_sequence_numbers:FALSE"]
+# What is above TCP, and above UDP but for RoCE v2, are any program's bytes; its port may be known as another's. One such
+# port of the two decides with UDP, and RoCE v2 is sent from those behind them.
+PROGRAMS = ["tcp.port==1-65535", "udp.port==1-4790", "udp.port==4792-49151"]
 RDMA = re.compile(r"^eth:ethertype:(vlan:ethertype:)*ipv?6?:udp\b")
 DECODED = re.compile(r":udp:infiniband\b")
 ROCE_PORT = "4791"
@@ -49,7 +52,6 @@ EXPLAINED = [
     (r":tcp\b.*: D-SACK Sequence$", "a guest's TCP tells of a segment that it has got twice"),
     (r":tcp\b.*: Connection reset \(RST\)$", "a guest's TCP ends a connection so"),
     (r":arp: Duplicate IP address configured \(\S+\)$", "one test after the other gives an address to an interface"),
-    (r":tcp:ssh: Invalid key length: \d+$", "tshark knows not all keys of SSH; they are any program's bytes"),
 ]
 # Of what tshark decodes the BTH alone.
 CNP = 0x81
@@ -130,6 +132,8 @@ class Judges:
         argv = ["tshark", "-n", "-r", "-", "-T", "fields", "-E", "occurrence=a", "-E", f"aggregator={AGGREGATOR}"]
         for check in CHECKS:
             argv += ["-o", check]
+        for ports in PROGRAMS:
+            argv += ["-d", f"{ports},data"]
         for guess in self.guesses:
             argv += ["--disable-heuristic", guess]
         for field in FIELDS:
