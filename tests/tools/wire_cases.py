@@ -78,6 +78,17 @@ def test_checksums():
         holds(wrong[0], "Bad checksum")
 
 
+def test_mangled_checksum():
+    """A TCP checksum of 0 may be written as 0xffff, another one may not"""
+    at = 14 + 20 + 16
+    other = tcp(22, 1, b"hello!")
+    # Its own checksum as a further word makes that of the whole 0.
+    zero = tcp(22, 1, b"hello!" + tcp(22, 1, b"hello!\0\0")[at:at + 2])
+    same(zero[at:at + 2], b"\0\0", "checksum")
+    for name, frame, findings in (("of 0", zero, 0), ("of another", other, 1)):
+        same(len(judged(frame[:at] + b"\xff\xff" + frame[at + 2:])), findings, f"findings, 0xffff in place {name}")
+
+
 def test_roce_port():
     """What is for the port of RoCE v2 must be of RoCE v2, with an ICRC that is right"""
     noise = random.Random(1)
