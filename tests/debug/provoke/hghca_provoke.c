@@ -23,7 +23,7 @@
 #define PROVOKE_BYTES		40
 #define PROVOKE_VENDOR		0x1af4
 #define PROVOKE_DEVICE		0x10f1
-#define PROVOKE_LEAKS		10
+#define PROVOKE_LEAKS		100
 #define PROVOKE_HANG_S		12
 #define PROVOKE_RACE_S		3
 
