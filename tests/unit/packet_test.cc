@@ -86,6 +86,33 @@ INSTANTIATE_TEST_SUITE_P(
                       HeaderCase{"UdSendOnlyImm", 0x65, join(kDeth, kImm)}),
     [](const auto &param) { return std::string(param.param.name); });
 
+// ---- tables of codes
+
+// Behind the first codes of both tables each pair is twice the pair before: 4 and 6, 8 and 12, 16 and 24.
+constexpr uint32_t doubled_in_pairs(unsigned code)
+{
+    return code < 4 ? code : (code % 2 ? 6u : 4u) << (code - 4) / 2;
+}
+
+TEST(Tables, RnrTimersAreThoseOfTheSpecification)   // table 45, in steps of 10 us
+{
+    constexpr uint32_t kTimer[] = HGHCA_RNR_TIMER_US;
+    ASSERT_EQ(std::size(kTimer), 32u);
+    EXPECT_EQ(kTimer[0], 655'360u);
+    for (unsigned code = 1; code < 32; code++)
+        EXPECT_EQ(kTimer[code], 10 * doubled_in_pairs(code)) << code;
+    EXPECT_EQ(kTimer[31], 491'520u);
+}
+
+TEST(Tables, CreditsAreThoseOfTheSpecification)   // 9.7.7.2
+{
+    constexpr uint32_t kCounts[] = HGHCA_AETH_CREDITS;
+    ASSERT_EQ(std::size(kCounts), 31u);
+    for (unsigned code = 0; code < 31; code++)
+        EXPECT_EQ(kCounts[code], doubled_in_pairs(code)) << code;
+    EXPECT_EQ(kCounts[30], 32'768u);
+}
+
 // ---- the ICRC of whole packets
 
 // A congestion notification as an adapter of another make has sent it (ConnectX-4 Lx).
