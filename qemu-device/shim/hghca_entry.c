@@ -103,17 +103,27 @@ static void hghca_settle(HghcaState *s)
 }
 
 /*
- * A message can lead to anything, up to hghca_end(). Memory regions keep the
- * object itself until the BQL is dropped.
+ * A message can lead to anything: to a message of this very device that is due
+ * again, when the guest aims it at a doorbell of this device or of one whose
+ * messages lead back here; to a reset; up to hghca_end(). So only those are sent
+ * that were due at the beginning, each once. What they make due waits for
+ * another turn, and turns are counted. Memory regions keep the object itself
+ * until the BQL is dropped.
  */
 static void hghca_signal(HghcaState *s)
 {
-    while (s->vectors_due) {
-        unsigned vector = ctz64(s->vectors_due);
+    uint64_t turn = s->vectors_due;
 
-        s->vectors_due &= s->vectors_due - 1;
+    while (!s->closing && (turn & s->vectors_due)) {
+        unsigned vector = ctz64(turn & s->vectors_due);
+
+        turn &= ~BIT_ULL(vector);
+        s->vectors_due &= ~BIT_ULL(vector);
         trace_hghca_signal(s->name, vector);
         msix_notify(PCI_DEVICE(s), vector);
+    }
+    if (s->vectors_due) {
+        hghca_set_due(s);
     }
 }
 

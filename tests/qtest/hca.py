@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An HCA of a machine without a guest, by its registers and commands; numbers from docs/hardware-interface.rst."""
+
+import struct
+
+import machine
+
+# PCI
+COMMAND, BARS, CAPABILITIES = 0x04, 0x10, 0x34
+MEMORY_AND_MASTER = 6
+CAP_EXPRESS, CAP_MSIX = 0x10, 0x11
+MSIX_ENABLE = 1 << 31
+MSIX_PENDING = 0x1000          # in BAR4
+# Registers
+HCR, RESET = 0x80000, 0xf0010
+GO, BY_EVENT = 1 << 23, 1 << 22
+SQ_BELL, CQ_ARM, EQ_ARM = 0x00, 0x10, 0x20
+ARM = 1 << 24
+NEXT = 2 << 24
+# Commands
+INIT_HCA, SW2HW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, SW2HW_CQ = 0x007, 0x00d, 0x011, 0x012, 0x013, 0x016
+RST2INIT, TO_ERR, NOP, MAP_ICM = 0x019, 0x01e, 0x031, 0xffa
+NOP_MODIFIER = 0x1f
+OK, BAD_SYS_STATE = 0x00, 0x04
+DBR, CQ_ARM_CAP, MEM_MGT = 1 << 1, 1 << 2, 1 << 9
+CMD_EVENT = 0x0a
+HARDWARE_OWNS = 0x80
+ENTRY = 32                     # bytes of an EQE or CQE
+PAGE = 4096
+PD, UAR_PAGE = 1, 3
+
+
+class Hca:
+    """The function at device number `slot`, with registers at `base` and 16 MiB of memory of its own.
+
+    EQ n (1 or 2) is on vector n - 1. An event of EQ n stands unread from the beginning: whoever arms it has its message.
+    """
+
+    def __init__(self, m, slot, base, memory, bus=0):
+        self.m = m
+        self.name = f"hghca@{slot:02x}.0"
+        self.config = machine.ECAM + (bus << 20) + (slot << 15)
+        self.registers, self.bells, self.msix = base, base + 0x1000000, base + 0x200000
+        self.memory = memory
+        self.inbox, self.outbox = memory, memory + PAGE
+        # What the message of a vector leaves there when it is aimed at memory.
+        self.seen = memory + 2 * PAGE
+        self.rings = memory + 16 * PAGE
+
+    # ---- PCI
+
+    def find(self, number):
+        """Where the capability of this number is in configuration space."""
+        at = self.m.read32(self.config + CAPABILITIES) & 0xff
+        while at:
+            words = self.m.read32(self.config + at)
+            if words & 0xff == number:
+                return self.config + at
+            at = words >> 8 & 0xff
+        raise AssertionError(f"no capability {number:#x}")
+
+    def enable(self):
+        if self.m.read32(self.config) != 0x10f11af4:
+            raise AssertionError(f"no HCA there: {self.m.read32(self.config):#x}")
+        for bar, address in ((0, self.registers), (2, self.bells), (4, self.msix)):
+            self.m.write32(self.config + BARS + 4 * bar, address)
+            self.m.write32(self.config + BARS + 4 * bar + 4, 0)
+        self.m.write32(self.config + COMMAND, MEMORY_AND_MASTER)
+        msix = self.find(CAP_MSIX)
+        self.m.write32(msix, self.m.read32(msix) | MSIX_ENABLE)
+
+    def aim(self, vector, address, data):
+        """The message of the vector writes `data` to `address`."""
+        for offset, word in ((0, address), (4, 0), (8, data), (12, 0)):
+            self.m.write32(self.mask(vector) - 12 + offset, word)
+
+    def mask(self, vector):
+        """Where the vector's mask bit is."""
+        return self.msix + 16 * vector + 12
+
+    def aim_at_memory(self, vector):
+        self.m.write32(self.seen + 4 * vector, 0)
+        self.aim(vector, self.seen + 4 * vector, 0x5ee0 + vector)
+
+    def message_seen(self, vector):
+        """Did the message of the vector, aimed at memory, arrive since?"""
+        seen = self.m.read32(self.seen + 4 * vector) == 0x5ee0 + vector
+        self.m.write32(self.seen + 4 * vector, 0)
+        return seen
+
+    def pending(self):
+        return self.m.read32(self.msix + MSIX_PENDING)
+
+    # ---- commands
+
+    def prepare(self, modifier=0, token=0, mailbox=b""):
+        """All of a command but the word that starts it."""
+        if mailbox:
+            self.m.write(self.inbox, mailbox.ljust(PAGE, b"\0"))
+        for i, word in enumerate((0, self.inbox, modifier, 0, self.outbox, token << 16)):
+            self.m.write32(self.registers + HCR + 4 * i, word)
+
+    @property
+    def go(self):
+        """Where that word goes."""
+        return self.registers + HCR + 0x18
+
+    def status(self, op, modifier=0, op_modifier=0, mailbox=b""):
+        self.prepare(modifier, mailbox=mailbox)
+        self.m.write32(self.go, GO | op_modifier << 12 | op)
+        word = self.m.read32(self.go)
+        if word & GO:
+            raise AssertionError(f"command {op:#x} has not ended")
+        return word >> 24
+
+    def command(self, op, *arguments, **named):
+        status = self.status(op, *arguments, **named)
+        if status != OK:
+            raise AssertionError(f"command {op:#x}: status {status:#x}")
+
+    def answers(self):
+        """It takes a command, as one does that is initialised."""
+        return self.status(NOP, NOP_MODIFIER) == OK
+
+    def start(self):
+        """Two EQs, the second also for the ends of commands."""
+        self.command(INIT_HCA, mailbox=struct.pack(">QQQQIIQQQ", 0, 5, 1 << 20 | 5, 2 << 20 | 3, DBR | CQ_ARM_CAP | MEM_MGT,
+                                                   0, 0, 8, 1 << 20))
+        for k, (space, address, pages) in enumerate(((1, 0, 16), (1, 1 << 20, 1), (1, 2 << 20, 1), (2, 0, 4),
+                                                     (2, 1 << 20, 4))):
+            self.command(MAP_ICM, 1, space, struct.pack(">QQQQ", 0, 0, address, self.memory + 0x100000 + k * 0x20000 | pages))
+        for eqn in (1, 2):
+            self.create_eq(eqn)
+        # MAP_EQ has its argument where others have the address of a mailbox.
+        inbox, self.inbox = self.inbox, 1 << CMD_EVENT
+        self.command(MAP_EQ, 2)
+        self.inbox = inbox
+
+    def ring(self, index):
+        """The page of MPT `index`."""
+        return self.rings + index * PAGE
+
+    def create_region(self, index):
+        """MPT `index`: one page, from 0 on."""
+        self.command(WRITE_MTT, 1, mailbox=bytes(24) + struct.pack(">Q24xQ", index, self.ring(index)))
+        self.command(SW2HW_MPT, index, mailbox=struct.pack(">IIIIQQIIIIIIQ", 0x10f, 0, self.key(index), PD, 0, PAGE, 0, 0, 0, 0,
+                                                           index, 0, 0))
+
+    @staticmethod
+    def key(index):
+        return index << 8 | 0xab
+
+    def create_eq(self, eqn):
+        self.m.write(self.ring(eqn), (bytes(ENTRY - 1) + bytes([HARDWARE_OWNS])) * (PAGE // ENTRY))
+        self.create_region(eqn)
+        context = bytearray(64)
+        context[0x0c] = 5                                  # 32 entries
+        context[0x17] = eqn - 1
+        struct.pack_into(">II", context, 0x18, PD, self.key(eqn))
+        struct.pack_into(">II", context, 0x28, 0, 1)       # consumer, producer
+        self.command(SW2HW_EQ, eqn, mailbox=bytes(context))
+
+    def entries(self, index, count=32):
+        """The entries of the queue in the page of MPT `index` that the device has written."""
+        data = self.m.read(self.ring(index), count * ENTRY)
+        each = [data[at:at + ENTRY] for at in range(0, len(data), ENTRY)]
+        return [entry for entry in each if entry[ENTRY - 1] != HARDWARE_OWNS]
+
+    # ---- doorbells: the second half rings
+
+    @property
+    def eq_arm(self):
+        return self.bells + EQ_ARM + 4
+
+    @property
+    def sq_bell(self):
+        return self.bells + UAR_PAGE * PAGE + SQ_BELL + 4
+
+    def arm_eq(self, eqn):
+        self.m.write32(self.eq_arm, ARM | eqn)
+
+    # ---- a QP in ERR, whose sends are flushed
+
+    QPN, CQN, CQ_REGION, SQ_REGION, DEPTH = 8, 1, 3, 4, 4
+
+    def create_qp(self, sends):
+        """A QP in state ERR with these sends linked, and all of its doorbell but the half that rings."""
+        self.m.write(self.ring(self.CQ_REGION), (bytes(ENTRY - 1) + bytes([HARDWARE_OWNS])) * (PAGE // ENTRY))
+        for index in (self.CQ_REGION, self.SQ_REGION):
+            self.create_region(index)
+        self.command(SW2HW_CQ, self.CQN, mailbox=struct.pack(
+            ">IQIIIIIIIIIQQ", 0, 0, 5 << 24 | UAR_PAGE, 2, PD, self.key(self.CQ_REGION), 0, 0, 0, 0, self.CQN, 0, 0))
+        context = bytearray(192)
+        struct.pack_into(">I", context, 0x00, 1 << 3 | 1 << 4 | 1 << 5)    # access flags, P_Key, port
+        context[0x0c] = 31
+        context[0x0d] = context[0x0e] = 6                                  # slots of 64 bytes
+        struct.pack_into(">II", context, 0x10, UAR_PAGE, self.QPN)
+        struct.pack_into(">I", context, 0x1c, 1 << 24)
+        struct.pack_into(">I", context, 0x5c, PD)
+        struct.pack_into(">III", context, 0x70, self.CQN, self.key(self.SQ_REGION), self.DEPTH << 6)
+        struct.pack_into(">I", context, 0x8c, self.CQN)
+        self.command(RST2INIT, self.QPN, mailbox=bytes(context))
+        self.command(TO_ERR, self.QPN, 3)
+        for i in range(sends):
+            # The offset and opcode of the next one, and its size in units of 16 bytes; 0: there is none.
+            link = ((i + 1) << 6 | 0x0a, 1) if i + 1 < sends else (0, 0)
+            self.m.write(self.ring(self.SQ_REGION) + 64 * i, struct.pack("<IIII", *link, 0, 0))
+        self.m.write32(self.sq_bell - 4, sends << 24 | 0x0a)
+
+
+class Machine(machine.Machine):
+    """A machine with HCAs A, B and C, each on a link of its own."""
+
+    def __init__(self, *devices, count=3):
+        words = [word for i in range(count) for word in (
+            "-netdev", f"hubport,hubid=0,id=n{i}", "-device", f"hghca,netdev=n{i},addr={4 + i}.0")]
+        super().__init__(*words, *devices)
+        try:
+            self.hcas = [Hca(self, 4 + i, 0xe0000000 + i * 0x4000000, 0x1000000 * (i + 1)) for i in range(count)]
+            for hca in self.hcas:
+                hca.enable()
+                hca.start()
+        except BaseException:
+            self.close()
+            raise

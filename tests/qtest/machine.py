@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A machine without a guest: QEMU's qtest protocol reads and writes its ports, registers and memory."""
+
+import contextlib
+import os
+import select
+import subprocess
+import tempfile
+import time
+
+EMULATOR = []    # the words that start QEMU
+# A QEMU that is silent for so long hangs: it answers within milliseconds.
+SILENCE_S = 20
+RAM_BYTES = 128 << 20
+# Where the function of a device and a register is found in memory (PCI Express, 7.2.2).
+ECAM = 0xb0000000
+PCIEXBAR = 0x60
+
+
+class Hung(AssertionError):
+    pass
+
+
+class Machine:
+    """A q35 machine; devices are words of QEMU's command line."""
+
+    def __init__(self, *devices):
+        self.log = tempfile.NamedTemporaryFile(mode="r")
+        argv = [*EMULATOR, "-M", "q35", "-m", str(RAM_BYTES >> 20), "-nodefaults", "-display", "none", "-accel", "qtest",
+                "-qtest", "stdio", "-qtest-log", "/dev/null", "-D", self.log.name, "-trace", "hghca_signal", *devices]
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.received = b""
+        # Functions are configured as memory from here on.
+        self.ask(f"outl 0xcf8 {0x80000000 | PCIEXBAR:#x}")
+        self.ask(f"outl 0xcfc {ECAM | 1:#x}")
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+        self.log.close()
+
+    def traced(self, beginning):
+        """The number of traced events that begin so."""
+        self.log.seek(0)
+        return sum(beginning in line for line in self.log)
+
+    def line(self):
+        end = time.monotonic() + SILENCE_S
+        while b"\n" not in self.received:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                raise Hung(f"QEMU has not answered for {SILENCE_S} s")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise AssertionError(f"QEMU has ended: {self.process.stderr.read().decode(errors='replace')[-2000:]}")
+            self.received += data
+        line, self.received = self.received.split(b"\n", 1)
+        return line.decode()
+
+    def ask(self, command):
+        """Send a command; the words of the answer behind OK."""
+        try:
+            self.process.stdin.write(f"{command}\n".encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass    # line() finds out why
+        words = self.line().split()
+        while words[:1] == ["IRQ"]:
+            words = self.line().split()
+        if words[:1] != ["OK"]:
+            raise AssertionError(f"qtest: {command[:80]}: {' '.join(words)}")
+        return words[1:]
+
+    def write32(self, address, value):
+        self.ask(f"writel {address:#x} {value:#x}")
+
+    def read32(self, address):
+        return int(self.ask(f"readl {address:#x}")[0], 16)
+
+    def write(self, address, data):
+        self.ask(f"write {address:#x} {len(data)} 0x{data.hex()}")
+
+    def read(self, address, length):
+        return bytes.fromhex(self.ask(f"read {address:#x} {length}")[0][2:])
+
+    def step(self):
+        """Let the timers of the virtual clock run that are due next, and what they leave to be done."""
+        self.ask("clock_step")
+
+
+@contextlib.contextmanager
+def started(*devices):
+    machine = Machine(*devices)
+    try:
+        yield machine
+    finally:
+        machine.close()
