@@ -194,6 +194,16 @@ static int hghca_eq_hand_over(struct hghca_eq *eq)
 	return hghca_cmd_sw2hw_eq(hdev, eq->eqn, &eqc);
 }
 
+/*
+ * The device may write any event to any EQ until the last is gone: what the
+ * handler has queued ends with it, as nothing else ends it later.
+ */
+static void hghca_eq_free_irq(struct hghca_eq *eq)
+{
+	free_irq(eq->hdev->bus.irqs[eq->vector], eq);
+	cancel_work_sync(&eq->hdev->link_work);
+}
+
 /* EQ number @index of ours. */
 static int hghca_eq_create(struct hghca_dev *hdev, struct hghca_eq *eq, u32 index, u32 vector,
 			   u32 log_size, const char *what)
@@ -232,7 +242,7 @@ static int hghca_eq_create(struct hghca_dev *hdev, struct hghca_eq *eq, u32 inde
 	return 0;
 
 err_free_irq:
-	free_irq(hdev->bus.irqs[vector], eq);
+	hghca_eq_free_irq(eq);
 err_free_queue:
 	hghca_queue_free(hdev, &eq->queue);
 err_put_icm:
@@ -250,7 +260,7 @@ static void hghca_eq_destroy(struct hghca_eq *eq)
 	spin_unlock_irq(&eq->lock);
 
 	err = hghca_cmd_hw2sw_eq(hdev, eq->eqn);
-	free_irq(hdev->bus.irqs[eq->vector], eq);
+	hghca_eq_free_irq(eq);
 	/* An EQ that the device did not give back keeps its memory. */
 	if (err) {
 		dev_err(hdev->bus.dev, "EQ %#x: not given back: %d\n", eq->eqn, err);

@@ -3,6 +3,7 @@
  * KUnit tests of event queues: their set-up, every event of section 10 of the
  * interface document, and those that no device should send.
  */
+#include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "fake.h"
@@ -502,8 +503,66 @@ static void events_set_up_refused(struct kunit *test)
 	hghca_eqs_cleanup(hdev);
 }
 
+/* ------------------------------------------------------------------ */
+/* Events until the last EQ is gone                                     */
+
+#define EVENTS_WORK_MS		300
+
+/* PORT_CHANGE as the device lets go of the EQ of our number *priv. */
+static enum fake_end events_change_at_end(struct fake *fake, const struct fake_command *cmd,
+					  struct fake_answer *answer)
+{
+	static const u8 port_change[32] = { [0x01] = 0x09, [0x03] = 4, [0x08] = 0x10 };
+	const unsigned int *eq = fake->priv;
+
+	if (cmd->op == 0x14 && cmd->in_modifier == fake_eq(fake, *eq)->eqn)
+		fake_event(fake, *eq, port_change, true);
+	return FAKE_ANSWERED;
+}
+
+/* Lasts until all is gone, were it not waited for. */
+static void events_slow_work(struct work_struct *work)
+{
+	msleep(EVENTS_WORK_MS);
+}
+
+static const struct events_last {
+	const char *name;
+	unsigned int eq;
+} events_lasts[] = {
+	{ "the EQ of commands", 0 },
+	{ "the EQ of asynchronous events", 1 },
+	{ "an EQ of completions", 2 },
+};
+
+static void events_last_name(const struct events_last *last, char *desc)
+{
+	strscpy(desc, last->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(events_last, events_lasts, events_last_name);
+
+/* The memory of the device is freed after the EQs are: nothing is queued or runs then. */
+static void events_work_ends_with_eqs(struct kunit *test)
+{
+	const struct events_last *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct hghca_dev *hdev = fake->hdev;
+	unsigned int eq = param->eq;
+
+	INIT_WORK(&hdev->link_work, events_slow_work);
+	KUNIT_ASSERT_EQ(test, 0, hghca_eqs_init(hdev));
+	fake->priv = &eq;
+	fake->answer = events_change_at_end;
+	hghca_eqs_cleanup(hdev);
+	KUNIT_EXPECT_EQ(test, 0, work_busy(&hdev->link_work));
+	fake->answer = NULL;
+	cancel_work_sync(&hdev->link_work);
+}
+
 static struct kunit_case events_failing_cases[] = {
 	KUNIT_CASE(events_set_up_refused),
+	KUNIT_CASE_PARAM(events_work_ends_with_eqs, events_last_gen_params),
 	{}
 };
 
