@@ -261,7 +261,7 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 	}
 
 	/* Given up meanwhile: hghca_cmd_abort_all() may not have seen the slot. */
-	if (READ_ONCE(hdev->failed)) {
+	if (hghca_dev_has_failed(hdev)) {
 		err = -EIO;
 		goto err_put_slot;
 	}
@@ -307,7 +307,7 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	might_sleep();
 
 	cmd->out_param = 0;
-	if (READ_ONCE(hdev->failed))
+	if (hghca_dev_has_failed(hdev))
 		return -EIO;
 
 	start = trace_hghca_cmd_done_enabled() ? ktime_get_ns() : 0;
@@ -318,7 +318,7 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	trace_hghca_cmd_done(hdev, cmd, status, err, start);
 
 	if (err) {
-		if (READ_ONCE(hdev->failed))
+		if (hghca_dev_has_failed(hdev))
 			return -EIO;
 		dev_err(hdev->bus.dev, "command %#x, modifiers %#x %#x: no answer: %d\n",
 			cmd->op, cmd->in_modifier, cmd->op_modifier, err);

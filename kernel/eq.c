@@ -261,10 +261,10 @@ static void hghca_eq_destroy(struct hghca_eq *eq)
 
 	err = hghca_cmd_hw2sw_eq(hdev, eq->eqn);
 	hghca_eq_free_irq(eq);
-	/* An EQ that the device did not give back keeps its memory. */
 	if (err) {
 		dev_err(hdev->bus.dev, "EQ %#x: not given back: %d\n", eq->eqn, err);
-		return;
+		/* Its memory is freed next: nothing may be written there. */
+		hghca_dev_fail(hdev, "an EQ is not given back");
 	}
 	hghca_queue_free(hdev, &eq->queue);
 	hghca_icm_put(hdev, HGHCA_ICM_EQC, eq->eqn, 1);

@@ -73,6 +73,7 @@ struct ib_mr *hghca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_n
 	err = hghca_hwmr_create(hdev, &mr->hw, &attr, max_num_sg);
 	if (err)
 		goto err_free_pages;
+	mr->kernel = true;
 	mr->ibmr.lkey = mr->hw.key;
 	mr->ibmr.rkey = mr->hw.key;
 	return &mr->ibmr;

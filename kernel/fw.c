@@ -101,7 +101,7 @@ static int hghca_cmd_exec_take(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 
 	do {
 		err = hghca_cmd_exec(hdev, cmd);
-		if (READ_ONCE(hdev->failed))
+		if (hghca_dev_has_failed(hdev))
 			return 0;
 	} while (err == -EIO && --tries);
 	return err;

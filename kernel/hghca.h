@@ -509,6 +509,8 @@ struct hghca_uar {
 /**
  * struct hghca_bus - what the bus front hands over; see pci.c
  * @dev: the device to do DMA with
+ * @enable_dma: lets the device make DMA and raise interrupts, or prevents both, whatever
+ *	the device does; prevents in any context
  * @regs: BAR0, mapped
  * @uar_phys: BAR2, bus address for the CPU
  * @uar_size: BAR2, bytes
@@ -521,6 +523,7 @@ struct hghca_uar {
  */
 struct hghca_bus {
 	struct device *dev;
+	void (*enable_dma)(struct device *dev, bool enable);
 	void __iomem *regs;
 	phys_addr_t uar_phys;
 	resource_size_t uar_size;
@@ -540,7 +543,8 @@ struct hghca_bus {
  * @db_lock: keeps the two halves of a doorbell together where a 64-bit
  *	write takes two; see hghca_ring()
  * @limits: see &struct hghca_limits
- * @failed: the device was given up and reset; commands give -EIO
+ * @fail_lock: protects @failed, and the HCR from a command behind it
+ * @failed: the device was given up and makes no more DMA; commands give -EIO
  * @cmd: the command interface
  * @icm: tables
  * @cqs: by CQN, struct hghca_hwcq; its lock is taken in interrupts
@@ -585,7 +589,8 @@ struct hghca_dev {
 	void __iomem *uar;
 	spinlock_t db_lock;		/* see above */
 	struct hghca_limits limits;
-	u32 failed;
+	spinlock_t fail_lock;		/* see above; taken in interrupts */
+	bool failed;
 	struct hghca_cmd_if cmd;
 	struct hghca_icm_table icm[HGHCA_ICM_KINDS];
 
@@ -629,10 +634,13 @@ struct hghca_dev {
 	bool registered;
 };
 
-/* The device was given up: it was reset and answers no more. */
+/*
+ * The device was given up: it answers no more, and what it had may be freed.
+ * Pairs with the release in hghca_dev_cut_off().
+ */
 static inline bool hghca_dev_has_failed(const struct hghca_dev *hdev)
 {
-	return READ_ONCE(hdev->failed);
+	return smp_load_acquire(&hdev->failed);
 }
 
 /* EQN for completion vector @vector, which must be below num_comp_vectors. */
@@ -831,6 +839,7 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct hghca_mpt *mpt);
 int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
+void hghca_hwmr_take(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count);
 void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts);
 int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 from, u32 count);

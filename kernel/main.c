@@ -189,23 +189,46 @@ void hghca_dev_reset(struct hghca_dev *hdev)
 	readl(hdev->bus.regs + HGHCA_RESET);
 }
 
+/*
+ * End the device's DMA for good; false when that was done before.
+ *
+ * Who sees the device as failed frees what it had: that comes last.  A device
+ * that does not obey the reset is stopped by its bus.
+ */
+static bool hghca_dev_cut_off(struct hghca_dev *hdev)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&hdev->fail_lock, flags);
+	first = !hdev->failed;
+	if (first) {
+		hghca_dev_reset(hdev);
+		hdev->bus.enable_dma(hdev->bus.dev, false);
+		/* Pairs with the acquire in hghca_dev_has_failed(). */
+		smp_store_release(&hdev->failed, true);
+	}
+	spin_unlock_irqrestore(&hdev->fail_lock, flags);
+	return first;
+}
+
 /**
  * hghca_dev_fail - give the device up
  * @hdev: the device
  * @why: for the log
  *
- * Resets it, so that what the driver frees from now on is not written to.
- * Commands under way end with an error, new ones are refused.  Only the
- * driver's next start brings the device back.  Context: any.
+ * When it returns the device reads and writes no memory any more, so that the
+ * driver may free what the device had.  Commands under way end with an error,
+ * new ones are refused.  Only the driver's next start brings the device back.
+ * Context: any.
  */
 void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
 {
-	if (xchg(&hdev->failed, 1))
+	if (!hghca_dev_cut_off(hdev))
 		return;
 
 	trace_hghca_fail(hdev, why);
 	dev_err(hdev->bus.dev, "given up: %s\n", why);
-	hghca_dev_reset(hdev);
 	hghca_cmd_abort_all(hdev);
 	schedule_work(&hdev->fail_work);
 }
@@ -224,6 +247,7 @@ struct hghca_dev *hghca_dev_alloc(void)
 		return NULL;
 
 	spin_lock_init(&hdev->db_lock);
+	spin_lock_init(&hdev->fail_lock);
 	ida_init(&hdev->pd_ida);
 	ida_init(&hdev->xrcd_ida);
 	ida_init(&hdev->uar_ida);
@@ -261,11 +285,13 @@ static int hghca_hca_open(struct hghca_dev *hdev)
 	struct hghca_init_hca init = {};
 	int err;
 
-	hghca_dev_reset(hdev);
-
 	err = hghca_cmd_init(hdev);
 	if (err)
 		return err;
+
+	/* What an earlier driver left under way ends before the device reaches memory. */
+	hghca_dev_reset(hdev);
+	hdev->bus.enable_dma(hdev->bus.dev, true);
 
 	err = hghca_profile_init(hdev);
 	if (err)
@@ -281,15 +307,17 @@ static int hghca_hca_open(struct hghca_dev *hdev)
 	return 0;
 
 err_cleanup_cmd:
+	hdev->bus.enable_dma(hdev->bus.dev, false);
 	hghca_cmd_cleanup(hdev);
 	return err;
 }
 
 static void hghca_hca_close(struct hghca_dev *hdev)
 {
-	/* Without an answer, only a reset keeps the device off our memory. */
 	if (hghca_cmd_close_hca(hdev))
-		hghca_dev_reset(hdev);
+		hghca_dev_fail(hdev, "not closed");
+	/* All that it had is freed from here on. */
+	hdev->bus.enable_dma(hdev->bus.dev, false);
 	hghca_res_cleanup(hdev);
 	hghca_icm_cleanup(hdev);
 	hghca_cmd_cleanup(hdev);
@@ -467,8 +495,7 @@ void hghca_dev_stop(struct hghca_dev *hdev)
  */
 void hghca_dev_shutdown(struct hghca_dev *hdev)
 {
-	WRITE_ONCE(hdev->failed, 1);
-	hghca_dev_reset(hdev);
+	hghca_dev_cut_off(hdev);
 	hghca_cmd_abort_all(hdev);
 }
 

@@ -650,6 +650,22 @@ int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 }
 
 /**
+ * hghca_hwmr_take - take a region from the device, whatever that says
+ * @hdev: the device, which is given up when it does not give the region back
+ * @mr: the region, which is all zeros afterwards
+ *
+ * For memory that is freed next.
+ */
+void hghca_hwmr_take(struct hghca_dev *hdev, struct hghca_hwmr *mr)
+{
+	if (!hghca_hwmr_destroy(hdev, mr))
+		return;
+	hghca_dev_fail(hdev, "an MR is not given back");
+	/* A device that was given up has none. */
+	hghca_hwmr_destroy(hdev, mr);
+}
+
+/**
  * hghca_access_from_ib - rights of a region, as the device has them
  * @ib_access: IB_ACCESS_*; what the device does not know is left out
  *
@@ -721,6 +737,7 @@ struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access)
 		kfree(mr);
 		return ERR_PTR(err);
 	}
+	mr->kernel = true;
 	mr->ibmr.lkey = mr->hw.key;
 	mr->ibmr.rkey = mr->hw.key;
 	return &mr->ibmr;
@@ -731,8 +748,11 @@ struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access)
  * @ibmr: the region
  * @udata: not used
  *
- * Return: 0; -EBUSY for a region with windows bound to it, which stays as it
- * is, or another negative errno when the device does not give it back.
+ * A user's region that the device does not give back stays as it is, its pages
+ * pinned.  The kernel's users free their memory in any case.
+ *
+ * Return: 0; -EBUSY for a region with windows bound to it, or another negative
+ * errno when the device does not give a user's region back.
  */
 int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
@@ -746,9 +766,13 @@ int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	/* Its user has changed the tag since. */
 	if (mr->pages.list)
 		u32p_replace_bits(&mr->hw.key, ibmr->rkey, HGHCA_KEY_TAG_MASK);
-	err = hghca_hwmr_destroy(hdev, &mr->hw);
-	if (err)
-		return err;
+	if (mr->kernel) {
+		hghca_hwmr_take(hdev, &mr->hw);
+	} else {
+		err = hghca_hwmr_destroy(hdev, &mr->hw);
+		if (err)
+			return err;
+	}
 	hghca_fast_pages_free(hdev, &mr->pages);
 	ib_umem_release(mr->umem);
 	kfree(mr);

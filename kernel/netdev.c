@@ -116,7 +116,7 @@ static void hghca_net_restart_work(struct work_struct *work)
 					       restart_work);
 
 	rtnl_lock();
-	if (netif_running(nd->netdev) && !READ_ONCE(nd->hdev->failed)) {
+	if (netif_running(nd->netdev) && !hghca_dev_has_failed(nd->hdev)) {
 		netdev_warn(nd->netdev, "restarts its rings\n");
 		nd->restarts++;
 		hghca_netring_close(nd);
@@ -504,7 +504,7 @@ int hghca_netdev_register(struct hghca_dev *hdev)
 	return 0;
 
 err_destroy_mr:
-	hghca_hwmr_destroy(hdev, &nd->mr);
+	hghca_hwmr_take(hdev, &nd->mr);
 err_free_netdev:
 	netif_napi_del(&nd->napi);
 	free_netdev(netdev);
@@ -528,7 +528,7 @@ void hghca_netdev_unregister(struct hghca_dev *hdev)
 	unregister_netdev(netdev);
 	cancel_work_sync(&nd->filter_work);
 	cancel_delayed_work_sync(&nd->restart_work);
-	hghca_hwmr_destroy(hdev, &nd->mr);
+	hghca_hwmr_take(hdev, &nd->mr);
 	netif_napi_del(&nd->napi);
 	free_netdev(netdev);
 }

@@ -595,8 +595,8 @@ static int hghca_net_qp_start(struct hghca_netdev *nd)
 		err = hghca_cmd_modify_qp(hdev, HGHCA_CMD_RTR2RTS_QPEE, qpn, &qpc);
 	if (!err)
 		err = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_RAW_ETH, qpn);
-	if (err)
-		hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, qpn, NULL);
+	if (err && hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, qpn, NULL))
+		hghca_dev_fail(hdev, "QP of the net device not given back");
 	return err;
 }
 

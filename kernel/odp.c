@@ -618,8 +618,7 @@ static struct ib_mr *hghca_odp_reg_all(struct ib_pd *ibpd, u64 virt_addr, int ib
 	return &mr->ibmr;
 
 err_destroy_hwmr:
-	/* Nobody has its key: a device that keeps it finds no page there. */
-	hghca_hwmr_destroy(hdev, &mr->hw);
+	hghca_hwmr_take(hdev, &mr->hw);
 err_destroy_tree:
 	hghca_odp_tree_destroy(mr->odp->tree);
 err_free_mr:
@@ -696,8 +695,7 @@ struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 	return &mr->ibmr;
 
 err_destroy_hwmr:
-	/* Nobody has its key: a device that keeps it finds no page there. */
-	hghca_hwmr_destroy(hdev, &mr->hw);
+	hghca_hwmr_take(hdev, &mr->hw);
 err_release_umem:
 	ib_umem_odp_release(umem_odp);
 err_free_mr:

@@ -40,6 +40,15 @@ static int hghca_pci_alloc_irqs(struct pci_dev *pdev, struct hghca_bus *bus)
 	return 0;
 }
 
+/* Message signalled interrupts are DMA, too. */
+static void hghca_pci_enable_dma(struct device *dev, bool enable)
+{
+	if (enable)
+		pci_set_master(to_pci_dev(dev));
+	else
+		pci_clear_master(to_pci_dev(dev));
+}
+
 static int hghca_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct hghca_dev *hdev;
@@ -51,6 +60,7 @@ static int hghca_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return -ENOMEM;
 	bus = &hdev->bus;
 	bus->dev = &pdev->dev;
+	bus->enable_dma = hghca_pci_enable_dma;
 	bus->name = pci_name(pdev);
 	bus->hw_rev = pdev->revision;
 	bus->vendor_id = pdev->vendor;
@@ -88,18 +98,16 @@ static int hghca_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		goto err_unmap_regs;
 
-	pci_set_master(pdev);
 	pci_set_drvdata(pdev, hdev);
 
 	err = hghca_dev_start(hdev);
 	if (err) {
 		dev_err(&pdev->dev, "does not start: %d\n", err);
-		goto err_clear_master;
+		goto err_free_irqs;
 	}
 	return 0;
 
-err_clear_master:
-	pci_clear_master(pdev);
+err_free_irqs:
 	pci_free_irq_vectors(pdev);
 err_unmap_regs:
 	pci_iounmap(pdev, bus->regs);
@@ -117,7 +125,6 @@ static void hghca_pci_remove(struct pci_dev *pdev)
 	struct hghca_dev *hdev = pci_get_drvdata(pdev);
 
 	hghca_dev_stop(hdev);
-	pci_clear_master(pdev);
 	pci_free_irq_vectors(pdev);
 	pci_iounmap(pdev, hdev->bus.regs);
 	pci_release_selected_regions(pdev, HGHCA_PCI_BARS);
@@ -128,7 +135,6 @@ static void hghca_pci_remove(struct pci_dev *pdev)
 static void hghca_pci_shutdown(struct pci_dev *pdev)
 {
 	hghca_dev_shutdown(pci_get_drvdata(pdev));
-	pci_clear_master(pdev);
 }
 
 /* A function-level reset drops all that the driver has set up: only a new start helps. */

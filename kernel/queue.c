@@ -120,11 +120,12 @@ int hghca_queue_map_user(struct hghca_dev *hdev, struct hghca_queue *queue, u32 
  * @hdev: the device, which does not use the queue any more
  * @queue: the queue, of either kind; nothing happens to one of zeros
  *
- * Memory whose MR the device does not give back is not freed.
+ * When it returns the device does not reach the memory any more: one that does
+ * not give the MR back is given up.
  */
 void hghca_queue_free(struct hghca_dev *hdev, struct hghca_queue *queue)
 {
-	if (!hghca_hwmr_destroy(hdev, &queue->mr))
-		hghca_queue_free_chunks(hdev, queue);
+	hghca_hwmr_take(hdev, &queue->mr);
+	hghca_queue_free_chunks(hdev, queue);
 	memset(queue, 0, sizeof(*queue));
 }

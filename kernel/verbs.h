@@ -69,6 +69,7 @@ struct hghca_odp;
  * @attr: a user's: what it is
  * @virt_addr: a user's: where its user says that it starts
  * @access: a user's: its IB_ACCESS_* without optional ones
+ * @kernel: the kernel's own: for fast registration, or all memory
  * @pages: for fast registration
  * @odp: of a region on demand, otherwise NULL; @umem is its umem then, that of no memory
  *	for a region of all
@@ -80,6 +81,7 @@ struct hghca_mr {
 	struct hghca_hwmr_attr attr;
 	u64 virt_addr;
 	int access;
+	bool kernel;
 	struct hghca_fast_pages pages;
 	struct hghca_odp *odp;
 };

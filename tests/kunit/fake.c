@@ -298,12 +298,24 @@ static int fake_alloc_irqs(struct fake *fake)
 	return 0;
 }
 
+static void fake_enable_dma(struct device *dev, bool enable)
+{
+	struct fake *fake = dev_get_drvdata(dev);
+
+	if (fake->dma && !enable && fake->on_dma_end)
+		fake->on_dma_end(fake);
+	fake->dma = enable;
+}
+
 static void fake_fill_bus(struct fake *fake)
 {
 	struct hghca_bus *bus = &fake->hdev->bus;
 	int i;
 
 	bus->dev = &fake->pdev->dev;
+	bus->enable_dma = fake_enable_dma;
+	platform_set_drvdata(fake->pdev, fake);
+	fake->dma = true;
 	bus->regs = (void __iomem *)fake->regs;
 	bus->uar_size = HGHCA_BAR_UAR_SIZE;
 	bus->num_irqs = FAKE_IRQS;

@@ -79,6 +79,8 @@ struct fake_answer {
  * @log: the last commands, by number
  * @logged: how many there were
  * @irqs: interrupts of the device
+ * @dma: the bus lets it make DMA
+ * @on_dma_end: called when that ends, while what the device had is still there; or NULL
  */
 struct fake {
 	struct hghca_dev *hdev;
@@ -95,6 +97,8 @@ struct fake {
 	struct fake_command *log;
 	u32 logged;
 	int irqs[FAKE_IRQS];
+	bool dma;
+	void (*on_dma_end)(struct fake *fake);
 	int opened;
 	bool stuck;
 	struct task_struct *thread;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * KUnit tests of devices that fail: what is given up makes no more DMA before
+ * anything of it is freed, and gets no more commands.
+ */
+#include <linux/genalloc.h>
+#include <linux/mman.h>
+#include <linux/sizes.h>
+
+#include "fake.h"
+
+#define FAILING_RESET	0xf0010	/* the reset register; document 3 */
+
+/* What was seen as the device's DMA ended. */
+struct failing {
+	struct fake *fake;
+	u16 refused;		/* opcode that is not obeyed */
+	u8 status;
+	const struct hghca_queue *queue;
+	int ends;
+	bool was_reset;
+	bool was_failed;
+	bool was_there;
+};
+
+static enum fake_end failing_answer(struct fake *fake, const struct fake_command *cmd,
+				    struct fake_answer *answer)
+{
+	const struct failing *this = fake->priv;
+
+	if (cmd->op == this->refused)
+		answer->status = this->status;
+	return FAKE_ANSWERED;
+}
+
+static void failing_on_dma_end(struct fake *fake)
+{
+	struct failing *this = fake->priv;
+
+	this->ends++;
+	this->was_reset = readl((void __iomem *)fake->regs + FAILING_RESET) == 1;
+	this->was_failed = hghca_dev_has_failed(fake->hdev);
+	this->was_there = this->queue && this->queue->mr.key;
+}
+
+static int failing_init(struct kunit *test)
+{
+	struct failing *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
+	int err;
+
+	if (!this)
+		return -ENOMEM;
+	err = fake_test_init(test);
+	if (err)
+		return err;
+	this->fake = test->priv;
+	this->fake->priv = this;
+	this->fake->answer = failing_answer;
+	this->fake->on_dma_end = failing_on_dma_end;
+	test->priv = this;
+	return 0;
+}
+
+/* The device was reset, then stopped by its bus, and only then seen as given up. */
+static void failing_expect_cut_off(struct kunit *test, const struct failing *this)
+{
+	KUNIT_EXPECT_EQ(test, 1, this->ends);
+	KUNIT_EXPECT_TRUE(test, this->was_reset);
+	KUNIT_EXPECT_FALSE(test, this->was_failed);
+	KUNIT_EXPECT_FALSE(test, this->fake->dma);
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(this->fake->hdev));
+}
+
+static void failing_given_up(struct kunit *test)
+{
+	struct failing *this = test->priv;
+
+	hghca_dev_fail(this->fake->hdev, "a test");
+	failing_expect_cut_off(test, this);
+	hghca_dev_fail(this->fake->hdev, "a test, again");
+	KUNIT_EXPECT_EQ(test, 1, this->ends);
+}
+
+static void failing_shut_down(struct kunit *test)
+{
+	struct failing *this = test->priv;
+
+	hghca_dev_shutdown(this->fake->hdev);
+	failing_expect_cut_off(test, this);
+}
+
+/* ------------------------------------------------------------------ */
+/* Regions that the device keeps                                        */
+
+static const struct failing_kept {
+	const char *name;
+	u8 status;
+} failing_kepts[] = {
+	{ "INTERNAL_ERR", 0x01 },
+	{ "BAD_PARAM", 0x03 },
+	{ "RESOURCE_BUSY", 0x06 },
+	{ "BAD_RES_STATE", 0x09 },
+	{ "REG_BOUND", 0x21 },
+};
+
+static void failing_kept_name(const struct failing_kept *kept, char *desc)
+{
+	strscpy(desc, kept->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(failing_kept, failing_kepts, failing_kept_name);
+
+static void failing_keep_mpts(struct failing *this, const struct failing_kept *kept)
+{
+	this->refused = 0x00f;	/* HW2SW_MPT */
+	this->status = kept->status;
+}
+
+/* Memory of the kernel: as the DMA ends it is there, and nothing of it leaks. */
+static void failing_kernel_queue(struct kunit *test)
+{
+	struct failing *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	struct hghca_queue queue;
+
+	KUNIT_ASSERT_EQ(test, 0, hghca_queue_alloc(hdev, &queue, 9, SZ_64K, true));
+	failing_keep_mpts(this, test->param_value);
+	this->queue = &queue;
+	hghca_queue_free(hdev, &queue);
+	failing_expect_cut_off(test, this);
+	KUNIT_EXPECT_TRUE(test, this->was_there);
+	KUNIT_EXPECT_NULL(test, memchr_inv(&queue, 0, sizeof(queue)));
+	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+}
+
+/* Memory of a user: its pages are unpinned once the DMA has ended. */
+static void failing_user_queue(struct kunit *test)
+{
+	struct failing *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+	unsigned long addr = fake_user_memory(test, SZ_16K, PROT_READ | PROT_WRITE);
+	struct hghca_queue queue;
+	struct ib_umem *umem;
+
+	umem = ib_umem_get(&hdev->ibdev, addr, SZ_16K, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(umem));
+	KUNIT_EXPECT_EQ(test, 0, hghca_queue_map_user(hdev, &queue, 9, umem, 0, SZ_16K, true));
+	failing_keep_mpts(this, test->param_value);
+	this->queue = &queue;
+	hghca_queue_free(hdev, &queue);
+	failing_expect_cut_off(test, this);
+	KUNIT_EXPECT_TRUE(test, this->was_there);
+	ib_umem_release(umem);
+}
+
+/* All of memory, for the kernel's users. */
+static void failing_dma_mr(struct kunit *test)
+{
+	struct failing *this = test->priv;
+	struct hghca_pd *pd = fake_pd(test, this->fake);
+	struct ib_mr *ibmr = hghca_get_dma_mr(&pd->ibpd, IB_ACCESS_LOCAL_WRITE);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	ibmr->device = pd->ibpd.device;
+	failing_keep_mpts(this, test->param_value);
+	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
+	failing_expect_cut_off(test, this);
+}
+
+/* A user's region that the device keeps stays whole: its pages stay pinned. */
+static void failing_user_mr(struct kunit *test)
+{
+	const struct failing_kept *kept = test->param_value;
+	struct failing *this = test->priv;
+	struct hghca_pd *pd = fake_pd(test, this->fake);
+	unsigned long addr = fake_user_memory(test, SZ_4K, PROT_READ | PROT_WRITE);
+	struct ib_mr *ibmr;
+
+	ibmr = hghca_reg_user_mr(&pd->ibpd, addr, SZ_4K, addr, IB_ACCESS_LOCAL_WRITE, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	ibmr->device = pd->ibpd.device;
+	failing_keep_mpts(this, kept);
+	KUNIT_EXPECT_NE(test, 0, hghca_dereg_mr(ibmr, NULL));
+	KUNIT_EXPECT_TRUE(test, this->fake->dma);
+	KUNIT_EXPECT_NOT_NULL(test, to_hmr(ibmr)->umem);
+	this->refused = 0;
+	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
+}
+
+static void failing_eq(struct kunit *test)
+{
+	struct failing *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+
+	KUNIT_ASSERT_EQ(test, 0, hghca_eqs_init(hdev));
+	this->refused = 0x014;	/* HW2SW_EQ */
+	this->status = 0x06;
+	hghca_eqs_cleanup(hdev);
+	failing_expect_cut_off(test, this);
+	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+}
+
+static struct kunit_case failing_cases[] = {
+	KUNIT_CASE(failing_given_up),
+	KUNIT_CASE(failing_shut_down),
+	KUNIT_CASE_PARAM(failing_kernel_queue, failing_kept_gen_params),
+	KUNIT_CASE_PARAM(failing_user_queue, failing_kept_gen_params),
+	KUNIT_CASE_PARAM(failing_dma_mr, failing_kept_gen_params),
+	KUNIT_CASE_PARAM(failing_user_mr, failing_kept_gen_params),
+	KUNIT_CASE(failing_eq),
+	{}
+};
+
+static struct kunit_suite failing_suite = {
+	.name = "hghca_failing",
+	.init = failing_init,
+	.test_cases = failing_cases,
+};
+
+kunit_test_suites(&failing_suite);
