@@ -128,7 +128,10 @@ static void hghca_cmd_lose_mailboxes(struct hghca_cmd *cmd)
 		cmd->out->lost = true;
 }
 
-/* Wait until go is 0; @ctrl gets the word at 18h. */
+/*
+ * Wait until go is 0; @ctrl gets the word at 18h.  On a device that was given up
+ * that is no status: the reset has cleared it.
+ */
 static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 {
 	int err;
@@ -136,27 +139,22 @@ static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 	lockdep_assert_held(&hdev->cmd.hcr_lock);
 
 	err = readl_poll_timeout(hdev->bus.regs + HGHCA_HCR_BASE + HGHCA_HCR_STATUS, *ctrl,
-				 !(*ctrl & HGHCA_HCR_GO) || *ctrl == U32_MAX,
+				 !(*ctrl & HGHCA_HCR_GO) || *ctrl == U32_MAX ||
+				 hghca_dev_has_failed(hdev),
 				 HGHCA_HCR_SLEEP_US, hdev->cmd.hcr_timeout_us);
+	if (hghca_dev_has_failed(hdev))
+		return -EIO;
 	if (*ctrl == U32_MAX)
 		return -ENODEV;
 	return err;
 }
 
-/* Document 3.1, steps 1 to 3. */
-static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 token, bool event)
+static void hghca_hcr_write_command(struct hghca_dev *hdev, const struct hghca_cmd *cmd,
+				    u16 token, bool event)
 {
 	u64 in_param = cmd->in ? cmd->in->dma : cmd->in_param;
 	u64 out_param = cmd->out ? cmd->out->dma : 0;
-	u32 ctrl;
-	int err;
 
-	err = hghca_hcr_wait(hdev, &ctrl);
-	if (err)
-		return err;
-
-	cmd->token = token;
-	trace_hghca_cmd_post(hdev, cmd, event);
 	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
 	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
 	hghca_hcr_write(hdev, HGHCA_HCR_IN_MODIFIER, cmd->in_modifier);
@@ -167,7 +165,33 @@ static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 tok
 			HGHCA_HCR_GO | (event ? HGHCA_HCR_EVENT : 0) |
 			FIELD_PREP(HGHCA_HCR_OPMOD_MASK, cmd->op_modifier) |
 			FIELD_PREP(HGHCA_HCR_OP_MASK, cmd->op));
-	return 0;
+}
+
+/*
+ * Document 3.1, steps 1 to 3.  Nothing is written behind the reset of a device
+ * that was given up, not even by who waited for the HCR meanwhile: its mailboxes
+ * are freed.
+ */
+static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 token, bool event)
+{
+	unsigned long flags;
+	u32 ctrl;
+	int err;
+
+	err = hghca_hcr_wait(hdev, &ctrl);
+	if (err)
+		return err;
+
+	cmd->token = token;
+	spin_lock_irqsave(&hdev->fail_lock, flags);
+	if (hdev->failed) {
+		err = -EIO;
+	} else {
+		trace_hghca_cmd_post(hdev, cmd, event);
+		hghca_hcr_write_command(hdev, cmd, token, event);
+	}
+	spin_unlock_irqrestore(&hdev->fail_lock, flags);
+	return err;
 }
 
 static int hghca_cmd_exec_polled(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
@@ -185,7 +209,6 @@ static int hghca_cmd_exec_polled(struct hghca_dev *hdev, struct hghca_cmd *cmd, 
 		hghca_cmd_lose_mailboxes(cmd);
 		goto out_unlock;
 	}
-
 	*status = FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl);
 	cmd->out_param = (u64)hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_H) << 32 |
 			 hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_L);
@@ -258,12 +281,6 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 	if (WARN_ON_ONCE(!slot)) {
 		up(&ci->event_sem);
 		return -EIO;
-	}
-
-	/* Given up meanwhile: hghca_cmd_abort_all() may not have seen the slot. */
-	if (hghca_dev_has_failed(hdev)) {
-		err = -EIO;
-		goto err_put_slot;
 	}
 
 	mutex_lock(&ci->hcr_lock);

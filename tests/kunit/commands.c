@@ -1120,6 +1120,55 @@ static void commands_given_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOTS, fake->hdev->cmd.event_sem.count);
 }
 
+/* Wait until somebody waits for the HCR. */
+static bool commands_hcr_is_wanted(struct fake *fake)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (list_empty_careful(&fake->hdev->cmd.hcr_lock.wait_list)) {
+		if (time_after(jiffies, end))
+			return false;
+		msleep(20);
+	}
+	return true;
+}
+
+/*
+ * Who slept for the HCR as the device was given up posts nothing: its mailbox is
+ * freed next, and the device might get at it after its reset.
+ */
+static void commands_given_up_waiting(struct kunit *test)
+{
+	struct fake *fake = commands_in_mode(test);
+	struct commands_caller *caller;
+	u32 mark = fake_mark(fake);
+
+	mutex_lock(&fake->hdev->cmd.hcr_lock);
+	caller = commands_call_many(test, fake, 1);
+	KUNIT_EXPECT_TRUE(test, commands_hcr_is_wanted(fake));
+	hghca_dev_fail(fake->hdev, "a test");
+	mutex_unlock(&fake->hdev->cmd.hcr_lock);
+	commands_join(test, caller, 1);
+	KUNIT_EXPECT_EQ(test, -EIO, caller->err);
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(fake));
+}
+
+/* A reset clears the HCR, which reads as success to who polls it. */
+static void commands_given_up_polled(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct commands_caller *caller;
+	u32 mark = fake_mark(fake);
+
+	fake->answer = commands_stuck;
+	caller = commands_call_many(test, fake, 1);
+	KUNIT_ASSERT_TRUE(test, fake_wait(fake, mark + 1));
+	hghca_dev_fail(fake->hdev, "a test");
+	memset(fake->regs + 0x80000, 0, 0x1c);
+	commands_join(test, caller, 1);
+	KUNIT_EXPECT_EQ(test, -EIO, caller->err);
+}
+
 /* One that waits for a slot in vain does not wait for ever. */
 static void commands_no_slot(struct kunit *test)
 {
@@ -1151,6 +1200,8 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE(commands_event_stuck),
 	KUNIT_CASE_PARAM(commands_gone_before, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_gone_meanwhile, commands_mode_gen_params),
+	KUNIT_CASE_PARAM(commands_given_up_waiting, commands_mode_gen_params),
+	KUNIT_CASE(commands_given_up_polled),
 	{}
 };
 
