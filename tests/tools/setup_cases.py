@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from unittest import mock
 
 from tool import fails, hghca, holds, same
 
@@ -76,13 +77,8 @@ def test_failing_download():
 
 def in_own_cache(test):
     """Run a test of the cache module in an empty cache."""
-    with tempfile.TemporaryDirectory() as folder:
-        before = os.environ["HGHCA_CACHE"]
-        os.environ["HGHCA_CACHE"] = folder
-        try:
-            test()
-        finally:
-            os.environ["HGHCA_CACHE"] = before
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, HGHCA_CACHE=folder):
+        test()
 
 
 def test_entry_failing():

@@ -5,7 +5,9 @@ import os
 import subprocess
 import time
 
-TOOL = os.environ["HGHCA_TOOL"]
+from hghca_lib import repo
+
+TOOL = os.environ.get("HGHCA_TOOL") or str(repo.path("tools/hghca"))
 
 
 class Ended:
