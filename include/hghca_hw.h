@@ -1116,7 +1116,7 @@ struct hghca_err_cqe {
 	__le32	my_ee;			/* 04h, as in a CQE */
 	__le32	rsvd08[2];
 	__u8	syndrome;		/* 10h */
-	__u8	vendor_err;		/* 11h: HGHCA_VENDOR_ERR_* for the curious */
+	__u8	vendor_err;		/* 11h: 0, the syndrome says all */
 	__le16	db_cnt;			/* 12h */
 	__le32	rsvd14;
 	__le32	wqe;			/* 18h */

@@ -92,7 +92,6 @@ private:
     void drain(TrafficClass c);
     void watch(TrafficClass c);
     uint64_t quanta_ns(uint16_t quanta) const;
-    uint64_t repeat_after_ns() const;
     void settle();
 
     Engine &engine_;
