@@ -133,6 +133,10 @@ static void limits_decoded(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* Limits that cannot be                                                */
 
+/* The first byte of the capabilities that has none: bits 31:24. */
+#define LIMITS_CAPS_TO_COME	0x3c
+static_assert(!(HGHCA_CAP_ALL & 0xff000000));
+
 /* A byte of QUERY_DEV_LIM's output that is @value instead. */
 static const struct limits_bad {
 	const char *name;
@@ -201,7 +205,8 @@ static const struct limits_bad {
 	{ "without SRQ: no need", 0x3f, 0x7f, 0 },
 	{ "without UC: no need", 0x3e, 0x02, 0 },
 	{ "without MEM_MGT: no need", 0x3e, 0x01, 0 },
-	{ "with a capability to come", 0x3d, 0x80, 0 },
+	{ "with a capability to come", LIMITS_CAPS_TO_COME, 0x80, 0 },
+	{ "with more of them", LIMITS_CAPS_TO_COME, 0xff, 0 },
 };
 
 static void limits_bad_name(const struct limits_bad *bad, char *desc)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The command register and the commands that stand alone (interface document, 3.1 to 4.3, 4.10 to 4.14).
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "fixture.h"
@@ -234,6 +235,9 @@ struct InitCase {
 
 constexpr uint64_t kMega = 1 << 20;
 constexpr uint64_t kIcm = 1ull << 32;
+constexpr uint32_t kUnknownCap = HGHCA_CAP_ALL + 1;
+static_assert(std::has_single_bit(kUnknownCap) && !(HGHCA_CAP_ALL & kUnknownCap));
+static_assert(!(HGHCA_CAP_ALL >> 31));
 
 const InitCase kInitCases[] = {
     {"small", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 0x7f, 0},
@@ -243,7 +247,7 @@ const InitCase kInitCases[] = {
     {"256-aligned, not more", 0x100 | 8, kMega | 8, 0xc0100 | 4, 0x100 | 10, kMega, 0, 0},
     {"MTTs before the MPTs", 0 | 8, kMega | 8, 2 * kMega | 4, kMega | 10, 0, 0, 0},
     {"up to the end", (kIcm - 2048 * 256) | 8, 0 | 8, kMega | 4, (kIcm - 65536) | 10, 0, 0, 0},
-    {"unknown capability", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 0x80, HGHCA_CMD_STAT_BAD_PARAM},
+    {"unknown capability", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, kUnknownCap, HGHCA_CMD_STAT_BAD_PARAM},
     {"high capability", 0 | 8, kMega | 8, 2 * kMega | 4, 0 | 10, kMega, 1u << 31, HGHCA_CMD_STAT_BAD_PARAM},
     {"too many QPs", 0 | 17, 512 * kMega | 8, 600 * kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
     {"too many CQs", 0 | 8, kMega | 18, 512 * kMega | 4, 0 | 10, kMega, 0, HGHCA_CMD_STAT_BAD_PARAM},
@@ -277,6 +281,18 @@ TEST_F(Commands, InitLayouts)
         EXPECT_EQ(driver.post(HGHCA_CMD_INIT_HCA, init), c.status) << c.what;
         EXPECT_EQ(device.initialized, c.status == 0) << c.what;
         EXPECT_EQ(device.caps, c.status ? 0 : c.caps) << c.what;
+    }
+}
+
+// A layout that does with all that the device knows: what is refused is the bit.
+TEST_F(Commands, EachUnknownCapabilityIsRefused)
+{
+    for (unsigned bit = 0; bit < 32; bit++) {
+        const bool known = HGHCA_CAP_ALL >> bit & 1;
+        driver.reset();
+        EXPECT_EQ(driver.post(HGHCA_CMD_INIT_HCA, driver.init_mailbox(HGHCA_CAP_ALL | 1u << bit)),
+                  known ? HGHCA_CMD_STAT_OK : HGHCA_CMD_STAT_BAD_PARAM)
+            << "bit " << bit;
     }
 }
 

@@ -61,6 +61,7 @@ CAP_ODP = 1 << 17
 CAP_RSS = 1 << 19
 CAP_CONGESTION = 1 << 20
 CAP_FLOW_CONTROL = 1 << 21
+CAP_UNKNOWN = 1 << 31
 
 libc = ctypes.CDLL(None, use_errno=True)
 number = failed = 0
@@ -283,12 +284,16 @@ class Tests:
 
     def test_init(self, wrong):
         "INIT_HCA with a bad layout"
+        self.expect(wrong, "the capabilities", OK, QUERY_DEV_LIM, out_param=self.box.dma[1])
+        (known,) = struct.unpack_from(">I", self.box.get(1), 0x3C)
+        if not known or known & CAP_UNKNOWN:
+            wrong.append(f"QUERY_DEV_LIM gives the capabilities {known:#x}: {CAP_UNKNOWN:#x} is no unknown one")
         for what, change in (("2^17 QPs", {"qpc": 17}), ("2^18 CQs", {"cqc": 0x100000 | 18}),
                              ("2^7 EQs", {"eqc": 0x200000 | 7}), ("2^20 MPTs", {"mpt": 20}),
                              ("2^255 QPs", {"qpc": 255}), ("QPs beyond ICM", {"qpc": 1 << 32 | 8}),
                              ("QPs at the end of ICM", {"qpc": (1 << 32) - 4096 | 8}),
                              ("CQs over QPs", {"cqc": 0x1000 | 8}), ("MTTs over MPTs", {"mtt": 0x100}),
-                             ("an unknown capability", {"caps": 1 << 7}), ("all capabilities", {"caps": 0xFFFFFFFF})):
+                             ("an unknown capability", {"caps": CAP_UNKNOWN}), ("all capabilities", {"caps": 0xFFFFFFFF})):
             self.expect(wrong, what, BAD_PARAM, INIT_HCA, in_param=self.mailbox(self.init_box(**change)))
         self.init(wrong)
         self.expect(wrong, "INIT_HCA again", BAD_SYS_STATE, INIT_HCA, in_param=self.mailbox(self.init_box()))
