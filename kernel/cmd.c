@@ -12,6 +12,9 @@
  *	BUSY -> DONE -> FREE	its EQE came, its caller has seen it
  *	BUSY -> LOST		no EQE came in time
  *
+ * Who waits by event looks at the HCR now and then: a device that was reset
+ * behind the driver's back knows neither the command nor its EQ.
+ *
  * A lost slot is not used again, and neither are its mailboxes: the device may
  * still write there.  A device that loses a command is given up and reset.
  */
@@ -24,6 +27,7 @@
 
 /* A command may take long on a busy host; go falls much sooner. */
 #define HGHCA_CMD_TIMEOUT_MS	60000
+#define HGHCA_CMD_LOOK_MS	1000
 #define HGHCA_HCR_TIMEOUT_US	(10 * USEC_PER_SEC)
 #define HGHCA_HCR_SLEEP_US	20
 
@@ -188,9 +192,32 @@ static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 tok
 		err = -EIO;
 	} else {
 		trace_hghca_cmd_post(hdev, cmd, event);
+		hdev->cmd.last_token = token;
 		hghca_hcr_write_command(hdev, cmd, token, event);
 	}
 	spin_unlock_irqrestore(&hdev->fail_lock, flags);
+	return err;
+}
+
+/*
+ * Does the device still know what it was told?  After a reset the HCR has no
+ * token, and a command by event ends there with BAD_SYS_STATE (document 3.1).
+ */
+static int hghca_hcr_look(struct hghca_dev *hdev)
+{
+	u32 ctrl, token;
+	int err = 0;
+
+	mutex_lock(&hdev->cmd.hcr_lock);
+	ctrl = hghca_hcr_read(hdev, HGHCA_HCR_STATUS);
+	token = hghca_hcr_read(hdev, HGHCA_HCR_TOKEN);
+	if (ctrl == U32_MAX)
+		err = -ENODEV;
+	else if (FIELD_GET(HGHCA_HCR_TOKEN_MASK, token) != hdev->cmd.last_token ||
+		 (!(ctrl & HGHCA_HCR_GO) &&
+		  FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl) == HGHCA_CMD_STAT_BAD_SYS_STATE))
+		err = -ENXIO;
+	mutex_unlock(&hdev->cmd.hcr_lock);
 	return err;
 }
 
@@ -229,10 +256,10 @@ static struct hghca_cmd_slot *hghca_cmd_slot_get(struct hghca_cmd_if *ci)
 			continue;
 		slot = &ci->slots[i];
 		slot->state = HGHCA_CMD_SLOT_BUSY;
-		/* The upper bits tell a late completion from one of today. */
+		/* The upper bits tell a late completion from one of today; 0 is no token. */
 		do {
 			slot->token = ci->next_gen++ * HGHCA_CMD_SLOTS + i;
-		} while (slot->token == HGHCA_CMD_POLL_TOKEN);
+		} while (!slot->token || slot->token == HGHCA_CMD_POLL_TOKEN);
 		reinit_completion(&slot->done);
 		break;
 	}
@@ -248,14 +275,19 @@ static void hghca_cmd_slot_put(struct hghca_cmd_if *ci, struct hghca_cmd_slot *s
 	up(&ci->event_sem);
 }
 
-/* False when the slot's EQE has not come: the slot is lost then. */
-static bool hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *slot)
+/* 0, or why the slot's EQE has not come: the slot is lost then. */
+static int hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *slot)
 {
 	struct hghca_cmd_if *ci = &hdev->cmd;
+	unsigned long end = jiffies + msecs_to_jiffies(ci->timeout_ms);
+	int err = 0;
 	bool done;
 
-	if (wait_for_completion_timeout(&slot->done, msecs_to_jiffies(ci->timeout_ms)))
-		return true;
+	while (!err && time_before(jiffies, end)) {
+		if (wait_for_completion_timeout(&slot->done, msecs_to_jiffies(ci->look_ms)))
+			return 0;
+		err = hghca_hcr_look(hdev);
+	}
 
 	/* Perhaps the EQE is there, and only its interrupt got lost. */
 	hghca_eq_poll_cmd(hdev);
@@ -265,7 +297,9 @@ static bool hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *s
 	if (!done)
 		slot->state = HGHCA_CMD_SLOT_LOST;
 	spin_unlock_irq(&ci->slot_lock);
-	return done;
+	if (done)
+		return 0;
+	return err ?: -ETIMEDOUT;
 }
 
 static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
@@ -274,8 +308,10 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 	struct hghca_cmd_slot *slot;
 	int err;
 
-	if (down_timeout(&ci->event_sem, msecs_to_jiffies(ci->timeout_ms)))
-		return -ETIMEDOUT;
+	/* Who has a slot gives it back, or the device is given up: no slot is no fault. */
+	while (down_timeout(&ci->event_sem, msecs_to_jiffies(ci->look_ms)))
+		if (hghca_dev_has_failed(hdev))
+			return -EIO;
 
 	slot = hghca_cmd_slot_get(ci);
 	if (WARN_ON_ONCE(!slot)) {
@@ -289,9 +325,10 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 	if (err)
 		goto err_put_slot;
 
-	if (!hghca_cmd_slot_wait(hdev, slot)) {
+	err = hghca_cmd_slot_wait(hdev, slot);
+	if (err) {
 		hghca_cmd_lose_mailboxes(cmd);
-		return -ETIMEDOUT;
+		return err;
 	}
 
 	*status = slot->status;
@@ -312,8 +349,9 @@ err_put_slot:
  * A device that does not answer is given up: it is reset, so that nothing that
  * the driver frees is written to any more.
  *
- * Return: 0, an errno for the device's status, -ETIMEDOUT or -ENODEV for a
- * device that does not answer, -EIO for one that was given up before.
+ * Return: 0, an errno for the device's status, -ETIMEDOUT, -ENODEV or -ENXIO
+ * for a device that does not answer, is gone or was reset, -EIO for one that was
+ * given up before.
  */
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 {
@@ -339,7 +377,8 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 			return -EIO;
 		dev_err(hdev->bus.dev, "command %#x, modifiers %#x %#x: no answer: %d\n",
 			cmd->op, cmd->in_modifier, cmd->op_modifier, err);
-		hghca_dev_fail(hdev, "command not answered");
+		hghca_dev_fail(hdev, err == -ENXIO ? "it has lost its state" :
+						     "command not answered");
 		return err;
 	}
 
@@ -449,6 +488,7 @@ int hghca_cmd_init(struct hghca_dev *hdev)
 	spin_lock_init(&ci->slot_lock);
 	INIT_LIST_HEAD(&ci->lost);
 	ci->timeout_ms = HGHCA_CMD_TIMEOUT_MS;
+	ci->look_ms = HGHCA_CMD_LOOK_MS;
 	ci->hcr_timeout_us = HGHCA_HCR_TIMEOUT_US;
 	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
 		init_completion(&ci->slots[i].done);

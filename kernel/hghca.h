@@ -240,8 +240,10 @@ struct hghca_cmd_if {
 	spinlock_t slot_lock;		/* slots[] and lost; taken in interrupts */
 	struct hghca_cmd_slot slots[HGHCA_CMD_SLOTS];
 	u16 next_gen;
+	u16 last_token;			/* of the command in the HCR; under hcr_lock */
 	bool use_events;
-	unsigned int timeout_ms;	/* for a free slot, and for the end of a command */
+	unsigned int timeout_ms;	/* for the end of a command */
+	unsigned int look_ms;		/* how often who waits looks at the device */
 	unsigned int hcr_timeout_us;	/* for go to fall */
 	struct dma_pool *pool;
 	struct list_head lost;		/* mailboxes kept until the device is reset */

@@ -60,6 +60,7 @@ static enum fake_end commands_gone(struct fake *fake, const struct fake_command 
 static void commands_hurry(struct fake *fake)
 {
 	fake->hdev->cmd.timeout_ms = FAKE_TIMEOUT_MS;
+	fake->hdev->cmd.look_ms = FAKE_TIMEOUT_MS / 10;
 	fake->hdev->cmd.hcr_timeout_us = FAKE_TIMEOUT_MS * USEC_PER_MSEC;
 }
 
@@ -866,15 +867,57 @@ static void commands_gone_before(struct kunit *test)
 static void commands_gone_meanwhile(struct kunit *test)
 {
 	struct fake *fake = commands_in_mode(test);
-	const struct commands_mode *mode = test->param_value;
 	struct hghca_mailbox *mailbox;
 
 	commands_hurry(fake);
 	fake->answer = commands_gone;
-	/* By event nobody looks at the HCR until the time is over. */
-	mailbox = commands_lose_one(test, fake, mode->by_event ? -ETIMEDOUT : -ENODEV);
+	mailbox = commands_lose_one(test, fake, -ENODEV);
 	commands_expect_given_up(test, fake);
 	commands_expect_mailbox_kept(test, fake, mailbox);
+}
+
+/* Document 3.1: without an EQ for it, the end of a command by event stands in the HCR. */
+static enum fake_end commands_reset_before(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	if (cmd->by_event)
+		writel(0x04 << 24, (void __iomem *)fake->regs + 0x80018);
+	return cmd->by_event ? FAKE_UNTOLD : FAKE_ANSWERED;
+}
+
+/* A reset clears the HCR, and with it a command that is under way. */
+static enum fake_end commands_reset_meanwhile(struct fake *fake, const struct fake_command *cmd,
+					      struct fake_answer *answer)
+{
+	memset(fake->regs + 0x80000, 0, 0x1c);
+	return FAKE_UNTOLD;
+}
+
+/* Reset behind the driver's back: that is seen long before the time is over. */
+static void commands_expect_lost_state(struct kunit *test, struct fake *fake)
+{
+	struct hghca_mailbox *mailbox;
+
+	fake->hdev->cmd.look_ms = FAKE_TIMEOUT_MS / 10;
+	mailbox = commands_lose_one(test, fake, -ENXIO);
+	commands_expect_given_up(test, fake);
+	commands_expect_mailbox_kept(test, fake, mailbox);
+}
+
+static void commands_device_was_reset(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+
+	fake->answer = commands_reset_before;
+	commands_expect_lost_state(test, fake);
+}
+
+static void commands_device_is_reset(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+
+	fake->answer = commands_reset_meanwhile;
+	commands_expect_lost_state(test, fake);
 }
 
 /* ------------------------------------------------------------------ */
@@ -1169,19 +1212,52 @@ static void commands_given_up_polled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO, caller->err);
 }
 
-/* One that waits for a slot in vain does not wait for ever. */
+static void commands_take_slots(struct fake *fake)
+{
+	int i;
+
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
+		down(&fake->hdev->cmd.event_sem);
+}
+
+static void commands_give_slots(struct fake *fake)
+{
+	int i;
+
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
+		up(&fake->hdev->cmd.event_sem);
+}
+
+/* Others have all slots, for longer than a command may take: that is no fault of the device. */
 static void commands_no_slot(struct kunit *test)
 {
 	struct fake *fake = test->priv;
-	int i;
+	struct commands_caller *caller;
 
 	commands_hurry(fake);
-	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
-		down(&fake->hdev->cmd.event_sem);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, hghca_cmd_nop(fake->hdev));
-	commands_expect_given_up(test, fake);
-	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
-		up(&fake->hdev->cmd.event_sem);
+	commands_take_slots(fake);
+	caller = commands_call_many(test, fake, 1);
+	KUNIT_EXPECT_EQ(test, 0, wait_for_completion_timeout(&caller->done,
+				msecs_to_jiffies(3 * FAKE_TIMEOUT_MS / 2)));
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(fake->hdev));
+	commands_give_slots(fake);
+	KUNIT_ASSERT_NE(test, 0, wait_for_completion_timeout(&caller->done, 30 * HZ));
+	KUNIT_EXPECT_EQ(test, 0, caller->err);
+}
+
+/* ... but of a device that was given up none comes back. */
+static void commands_no_slot_given_up(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct commands_caller *caller;
+
+	commands_hurry(fake);
+	commands_take_slots(fake);
+	caller = commands_call_many(test, fake, 1);
+	hghca_dev_fail(fake->hdev, "a test");
+	commands_join(test, caller, 1);
+	KUNIT_EXPECT_EQ(test, -EIO, caller->err);
+	commands_give_slots(fake);
 }
 
 static struct kunit_case commands_cases[] = {
@@ -1221,6 +1297,9 @@ static struct kunit_case command_events_cases[] = {
 	KUNIT_CASE(commands_many),
 	KUNIT_CASE(commands_given_up),
 	KUNIT_CASE(commands_no_slot),
+	KUNIT_CASE(commands_no_slot_given_up),
+	KUNIT_CASE(commands_device_was_reset),
+	KUNIT_CASE(commands_device_is_reset),
 	{}
 };
 

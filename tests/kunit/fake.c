@@ -165,6 +165,8 @@ static void fake_take(struct fake *fake)
 	smp_store_release(&fake->logged, fake->logged + 1);
 	if (end == FAKE_GONE) {
 		memset(hcr, 0xff, 0x1c);
+	} else if (end == FAKE_UNTOLD) {
+		return;
 	} else if (end == FAKE_STUCK || (end == FAKE_SILENT && !cmd->by_event)) {
 		fake->stuck = true;
 	} else if (cmd->by_event) {
