@@ -141,8 +141,8 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 		/* The entry is read after its owner, which the device writes last. */
 		dma_rmb();
 		copy = *eqe;
-		/* It goes back after it was read. */
-		smp_store_release(&eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+		/* It goes back with the doorbell, which orders what was written before. */
+		WRITE_ONCE(eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 		trace_hghca_event(eq, eq->cons_index, &copy);
 		eq->cons_index++;
 

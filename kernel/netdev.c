@@ -469,6 +469,7 @@ int hghca_netdev_register(struct hghca_dev *hdev)
 	nd->hdev = hdev;
 	nd->netdev = netdev;
 	mutex_init(&nd->port_lock);
+	timer_setup(&nd->rx.refill_timer, hghca_netring_refill, 0);
 	INIT_WORK(&nd->filter_work, hghca_net_filter_work);
 	INIT_DELAYED_WORK(&nd->restart_work, hghca_net_restart_work);
 

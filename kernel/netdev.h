@@ -52,6 +52,7 @@ struct hghca_net_rx {
 	u32 head;
 	u32 tail;
 	u64 no_memory;			/* buffers that there was no memory for */
+	struct timer_list refill_timer;	/* after such */
 };
 
 struct hghca_net_cq {
@@ -86,6 +87,7 @@ struct hghca_netdev {
 int hghca_netring_open(struct hghca_netdev *nd);
 void hghca_netring_close(struct hghca_netdev *nd);
 netdev_tx_t hghca_netring_xmit(struct sk_buff *skb, struct net_device *netdev);
+void hghca_netring_refill(struct timer_list *timer);
 int hghca_netring_poll(struct napi_struct *napi, int budget);
 
 /* dcb.c */

@@ -18,6 +18,7 @@
 #define HGHCA_NET_TX_STOP	1
 #define HGHCA_NET_TX_WAKE	(HGHCA_NET_TX_SLOTS / 4)
 #define HGHCA_NET_LOG_MSG_MAX	16
+#define HGHCA_NET_REFILL_DELAY	(HZ / 10)
 
 struct hghca_net_tx_wqe {
 	struct hghca_next_unit next;
@@ -60,7 +61,10 @@ static struct hghca_cqe *hghca_net_cqe(struct hghca_net_cq *cq, u32 index)
 static u32 hghca_net_tx_room(const struct hghca_net_tx *tx)
 {
 	/* One slot stays empty: a full ring is not taken for a walk of more than a queue. */
-	return HGHCA_NET_TX_SLOTS - 1 - (READ_ONCE(tx->head) - READ_ONCE(tx->tail));
+	u32 head = READ_ONCE(tx->head);
+
+	/* Pairs with the release in hghca_net_tx_complete(). */
+	return HGHCA_NET_TX_SLOTS - 1 - (head - smp_load_acquire(&tx->tail));
 }
 
 /* Document 5.1: write the WQE, then link it to the one before. */
@@ -197,7 +201,10 @@ static void hghca_net_rx_post(struct hghca_netdev *nd, struct page *page)
 	rx->head++;
 }
 
-/* Post what there is memory for; document 5.2. */
+/*
+ * Post what there is memory for; document 5.2.  An empty ring makes no
+ * completions, which would bring the poller here: it comes by time.
+ */
 static void hghca_net_rx_fill(struct hghca_netdev *nd)
 {
 	struct hghca_net_rx *rx = &nd->rx;
@@ -208,6 +215,7 @@ static void hghca_net_rx_fill(struct hghca_netdev *nd)
 
 		if (!page) {
 			rx->no_memory++;
+			mod_timer(&rx->refill_timer, jiffies + HGHCA_NET_REFILL_DELAY);
 			break;
 		}
 		hghca_net_rx_post(nd, page);
@@ -218,6 +226,17 @@ static void hghca_net_rx_fill(struct hghca_netdev *nd)
 	/* The WQEs are whole before the record counts them. */
 	dma_wmb();
 	WRITE_ONCE(*rx->dbr.record, cpu_to_le32(rx->head));
+}
+
+/**
+ * hghca_netring_refill - time to look for memory again
+ * @timer: the refill_timer of a receive ring
+ */
+void hghca_netring_refill(struct timer_list *timer)
+{
+	struct hghca_netdev *nd = container_of(timer, struct hghca_netdev, rx.refill_timer);
+
+	napi_schedule(&nd->napi);
 }
 
 static void hghca_net_rx_deliver(struct hghca_netdev *nd, struct page *page, u32 len)
@@ -297,6 +316,8 @@ static void hghca_net_rx_free(struct hghca_netdev *nd)
 {
 	struct hghca_net_rx *rx = &nd->rx;
 
+	/* The poller, which sets it, is at rest. */
+	timer_delete_sync(&rx->refill_timer);
 	for (; rx->tail != rx->head; rx->tail++)
 		page_pool_put_full_page(rx->pool,
 					rx->pages[rx->tail & (HGHCA_NET_RX_SLOTS - 1)], false);
@@ -368,7 +389,8 @@ static bool hghca_net_tx_complete(struct hghca_netdev *nd, const struct hghca_cq
 	work->tx_bytes += slot->len;
 	hghca_net_tx_unmap(nd, slot);
 	napi_consume_skb(skb, budget);
-	WRITE_ONCE(tx->tail, tx->tail + 1);
+	/* The slot is filled in again once it is seen to be free. */
+	smp_store_release(&tx->tail, tx->tail + 1);
 	return true;
 }
 
@@ -402,8 +424,8 @@ static bool hghca_net_cq_next(struct hghca_netdev *nd, struct hghca_cqe *copy)
 	/* The entry is read after its owner, which the device writes last. */
 	dma_rmb();
 	*copy = *cqe;
-	/* It goes back after it was read. */
-	smp_store_release(&cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+	/* It goes back with the record, which is written behind a barrier. */
+	WRITE_ONCE(cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 	trace_hghca_cqe(nd->hdev, cq->hw.cqn, cq->cons_index, copy);
 	cq->cons_index++;
 	return true;
@@ -438,8 +460,12 @@ static void hghca_net_cq_consume(struct hghca_netdev *nd, struct hghca_net_work 
 		if (!good)
 			hghca_net_cqe_fault(nd, &cqe);
 	}
-	if (i)
-		WRITE_ONCE(*nd->cq.dbr.record, cpu_to_le32(nd->cq.cons_index));
+	if (!i)
+		return;
+
+	/* The entries are read and the device's before the record says so. */
+	dma_wmb();
+	WRITE_ONCE(*nd->cq.dbr.record, cpu_to_le32(nd->cq.cons_index));
 }
 
 /**

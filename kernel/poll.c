@@ -75,7 +75,7 @@ static struct hghca_cqe *hghca_cq_next(const struct hghca_cq *hcq)
 
 static void hghca_cq_update_dbr(const struct hghca_cq *hcq)
 {
-	/* The CQEs must be the device's before it is told so. */
+	/* The CQEs must be read, and the device's, before it is told so. */
 	dma_wmb();
 	WRITE_ONCE(*hcq->dbr.record, cpu_to_le32(hcq->cons_index));
 }
@@ -435,8 +435,8 @@ int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 			break;
 		dma_rmb();	/* the CQE's body behind its owner */
 		cqe = *slot;
-		/* Given back only when the copy is complete. */
-		smp_store_release(&slot->owner, (u8)HGHCA_CQ_ENTRY_OWNER_HW);
+		/* It goes back with the record, see hghca_cq_update_dbr(). */
+		WRITE_ONCE(slot->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 		trace_hghca_cqe(to_hdev(ibcq->device), hcq->hw.cqn, hcq->cons_index, &cqe);
 		hcq->cons_index++;
 		if (!hghca_cqe_to_wc(hcq, &cqe, &wc[n]))
@@ -529,8 +529,8 @@ static void hghca_cq_purge_locked(struct hghca_cq *hcq, struct hghca_qp *hqp)
 		struct hghca_cqe *cqe;
 
 		cqe = hghca_cqe_at(&hcq->queue, hcq->log_size, hcq->cons_index++);
-		/* Given back only when the moves are complete. */
-		smp_store_release(&cqe->owner, (u8)HGHCA_CQ_ENTRY_OWNER_HW);
+		/* As in hghca_poll_cq(); the moves are complete. */
+		WRITE_ONCE(cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 	}
 	hghca_cq_update_dbr(hcq);
 }
