@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A driver that means harm: any word in the HCR, any mailbox, any opcode and modifier, from power-on or from a
 // device at work.
-#include <array>
 #include <memory>
+#include <vector>
 
 #include "device.h"
 #include "world.h"
@@ -10,23 +10,21 @@
 namespace hghca::fuzz {
 namespace {
 
-constexpr uint16_t kOps[] = {
-    HGHCA_CMD_QUERY_DEV_LIM, HGHCA_CMD_QUERY_ADAPTER, HGHCA_CMD_INIT_HCA, HGHCA_CMD_CLOSE_HCA, HGHCA_CMD_SET_PORT,
-    HGHCA_CMD_SW2HW_MPT, HGHCA_CMD_QUERY_MPT, HGHCA_CMD_HW2SW_MPT, HGHCA_CMD_WRITE_MTT, HGHCA_CMD_MAP_EQ,
-    HGHCA_CMD_SW2HW_EQ, HGHCA_CMD_HW2SW_EQ, HGHCA_CMD_SW2HW_CQ, HGHCA_CMD_HW2SW_CQ, HGHCA_CMD_QUERY_CQ,
-    HGHCA_CMD_RST2INIT_QPEE, HGHCA_CMD_INIT2RTR_QPEE, HGHCA_CMD_RTR2RTS_QPEE, HGHCA_CMD_RTS2RTS_QPEE,
-    HGHCA_CMD_SQERR2RTS_QPEE, HGHCA_CMD_2ERR_QPEE, HGHCA_CMD_RTS2SQD_QPEE, HGHCA_CMD_SQD2RTS_QPEE,
-    HGHCA_CMD_ERR2RST_QPEE, HGHCA_CMD_QUERY_QP, HGHCA_CMD_CONF_SPECIAL_QP, HGHCA_CMD_MAD_IFC, HGHCA_CMD_READ_MGM,
-    HGHCA_CMD_WRITE_MGM, HGHCA_CMD_MGID_HASH, HGHCA_CMD_RESIZE_CQ, HGHCA_CMD_INIT2INIT_QPEE, HGHCA_CMD_NOP,
-    HGHCA_CMD_SW2HW_SRQ, HGHCA_CMD_HW2SW_SRQ, HGHCA_CMD_QUERY_SRQ, HGHCA_CMD_SQD2SQD_QPEE, HGHCA_CMD_ARM_SRQ,
-    HGHCA_CMD_RESIZE_SRQ, HGHCA_CMD_SET_GID, HGHCA_CMD_QUERY_PORT, HGHCA_CMD_QUERY_STATS, HGHCA_CMD_SET_QP_COUNTER,
-    HGHCA_CMD_QUERY_COUNTER_SET, HGHCA_CMD_FLOW_ATTACH, HGHCA_CMD_FLOW_DETACH, HGHCA_CMD_MODERATE_CQ,
-    HGHCA_CMD_RESUME_QP, HGHCA_CMD_CLEAR_MTT, HGHCA_CMD_CREATE_RSS, HGHCA_CMD_DESTROY_RSS, HGHCA_CMD_UNMAP_ICM,
-    HGHCA_CMD_MAP_ICM};
+// The opcodes that the device has, as it says itself: it gives BAD_OP for all others. An op_modifier that no command
+// has, before INIT_HCA, keeps those from being carried out.
+std::vector<uint16_t> opcodes(Node &node)
+{
+    std::vector<uint16_t> found;
+    node.driver.reset();
+    for (uint16_t op = 0; op <= HGHCA_HCR_OP_MASK; op++)
+        if (node.driver.command(op, 0, 0, 0xff).status != HGHCA_CMD_STAT_BAD_OP)
+            found.push_back(op);
+    return found;
+}
 
 class Script {
 public:
-    explicit Script(World &world) : world_(world), node_(world.net.a)
+    Script(World &world, const std::vector<uint16_t> &ops) : world_(world), node_(world.net.a), ops_(ops)
     {
         world_.owns_memory[0] = true;   // MAP_ICM takes any of it
         mailbox_ = node_.driver.in_mailbox();
@@ -65,7 +63,7 @@ private:
     void command(Record &r)
     {
         const uint8_t which = r.u8(), how = r.u8();
-        const uint32_t op = how & 1 ? r.u16() & 0xfff : kOps[which % std::size(kOps)];
+        const uint32_t op = how & 1 ? r.u16() & 0xfff : ops_[which % ops_.size()];
         const uint32_t modifier = how & 2 ? r.u32() : r.u8();
         const uint32_t op_modifier = how & 4 ? r.u8() : how >> 6;
         uint64_t in = how & 8 ? r.u64() : mailbox_, out = how & 0x10 ? r.u32() : node_.driver.out_mailbox();
@@ -200,7 +198,19 @@ private:
             break;
         }
         default:
-            if (size & 1) {
+            if (size % 4 == 3) {
+                hghca_congestion congestion;
+                d.query(HGHCA_CMD_QUERY_CONGESTION, congestion, 1);   // which may fail, as it wants INIT_HCA
+                reinterpret_cast<uint8_t *>(&congestion)[index % sizeof(congestion)] = r.u8();
+                op = fill(HGHCA_CMD_SET_CONGESTION, congestion);
+                modifier = 1;
+            } else if (size % 4 == 2) {
+                hghca_flow_control control;
+                d.query(HGHCA_CMD_QUERY_FLOW_CONTROL, control, 1);
+                reinterpret_cast<uint8_t *>(&control)[index % sizeof(control)] = r.u8();
+                op = fill(HGHCA_CMD_SET_FLOW_CONTROL, control);
+                modifier = 1;
+            } else if (size & 1) {
                 hghca_resize_cq resize{};
                 resize.lkey = be32(mr.key);
                 op = fill(HGHCA_CMD_RESIZE_CQ, resize);
@@ -251,6 +261,7 @@ private:
 
     World &world_;
     Node &node_;
+    const std::vector<uint16_t> &ops_;
     uint64_t mailbox_;
 };
 
@@ -259,11 +270,12 @@ private:
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const std::unique_ptr<World> worlds[] = {std::make_unique<World>(0), std::make_unique<World>(1)};
+    static const std::vector<uint16_t> ops = opcodes(worlds[0]->net.a);
     Record first(data, size < kRecord ? size : kRecord);
     const uint8_t mask = first.u8(), how = first.u8();
     World &world = *worlds[how & 1];
     world.begin(mask);
-    Script script(world);
+    Script script(world, ops);
     if (how & 2)
         world.net.a.device.reset();   // from power-on
     if (size > kRecord)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every command of the interface stands in each table that must have it."""
+
+import re
+
+from tool import same
+
+from hghca_lib import repo
+
+# "0x019.." of the document: the transitions, whose names and numbers are in 4.9 and in the header.
+TRANSITIONS = re.compile(r"\w+_QPEE")
+
+
+def header():
+    """Name -> opcode, of the header."""
+    text = repo.path("include/hghca_hw.h").read_text()
+    found = re.findall(r"^\tHGHCA_CMD_(\w+)\s*= 0x(\w+),", text[:text.index("HGHCA_CMD_STAT_OK")], re.MULTILINE)
+    return {name: int(op, 16) for name, op in found}
+
+
+def document():
+    """Name -> (opcode, what stands in the columns `in` and `out`), of the table of section 4."""
+    text = repo.path("docs/hardware-interface.rst").read_text()
+    text = text[text.index("\n4. Commands\n"):]
+    rule = re.search(r"^=+ .*=$", text, re.MULTILINE)
+    columns = [(match.start(), match.end()) for match in re.finditer("=+", rule.group())]
+    found = {}
+    for line in text[rule.end():text.index("\n4.1 ")].splitlines():
+        row = re.match(r"0x(\w{3}) +(\w+)( \*\*ext\*\*)?", line)
+        if row:
+            # **ext** may push what follows to the right, by less than a column.
+            kinds = re.findall(r"mbox|imm", line[row.end():columns[3][1] + 1])
+            first = line.find(kinds[0], row.end()) if kinds else 0
+            is_out = kinds and first >= columns[3][0] - 1
+            sides = ["", kinds[0]] if is_out else [*kinds, "", ""][:2]
+            found[row[2]] = (int(row[1], 16), *sides)
+    return found
+
+
+def missing(wanted, found):
+    return sorted(set(wanted) - set(found))
+
+
+def test_document():
+    """The document's table of commands has all of the header's, and no other, with its opcodes"""
+    known, rows = header(), document()
+    assert len(known) > 50, f"only {len(known)} commands were found"
+    same({name: row[0] for name, row in rows.items()},
+         {name: op for name, op in known.items() if not TRANSITIONS.fullmatch(name)}, "commands")
+
+
+def test_core():
+    """The device's table has all of the header's commands"""
+    rows = re.findall(r"^        \{HGHCA_CMD_(\w+), &", repo.path("qemu-device/core/commands.cc").read_text(), re.MULTILINE)
+    same(sorted(rows), sorted(header()), "commands")
+
+
+def test_guest():
+    """The guest's test of bad commands knows all of the header's by their opcodes"""
+    text = repo.path("tests/guest/inguest/badcmd.py").read_text()
+    numbers = {}
+    for names, values in re.findall(r"^([A-Z][A-Z0-9_, ]+) = (0x[0-9A-Fx, ]+)$", text, re.MULTILINE):
+        numbers.update(zip(names.split(", "), (int(value, 16) for value in values.split(", "))))
+    same(missing(header().values(), numbers.values()), [], "opcodes that are missing")
+
+
+def test_columns():
+    """The columns of the document's table are read as they stand"""
+    rows = document()
+    same([rows[name][1:] for name in ("NOP", "INIT_HCA", "QUERY_QP", "UNMAP_ICM", "MAD_IFC", "MGID_HASH", "QUERY_SRQ",
+                                      "SET_QP_COUNTER", "READ_ERROR_BUFFER")],
+         [("", ""), ("mbox", ""), ("", "mbox"), ("imm", ""), ("mbox", "mbox"), ("mbox", "imm"), ("", "mbox"),
+          ("imm", ""), ("", "mbox")], "in and out")
