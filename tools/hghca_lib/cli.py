@@ -107,10 +107,10 @@ def parser():
     shell.add_argument("--on", type=int, default=1, metavar="N", help="the guest to open it in (default 1)")
     test = add("test", suites.main, "run all or the named test suites")
     test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all)")
-    coverage.add_options(add("coverage", coverage.main, "tell which lines of core and driver the tests reach"))
+    coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench
-        bench.add_options(add("bench", bench.main, "measure beside rxe and memcpy"))
+        bench.add_options(add("bench", bench.main, "measure the HCA, rxe and memcpy side by side"))
     return top
 
 
