@@ -26,7 +26,8 @@
 #define HGHCA_LOG_MAX_RSS	24
 #define HGHCA_LOG_MAX_PDS	24
 #define HGHCA_LOG_MAX_MTTS	28
-#define HGHCA_LOG_MAX_QUEUE	16
+#define HGHCA_LOG_MAX_QUEUE	16	/* doorbells and records count modulo 2^16 ... */
+#define HGHCA_LOG_USE_QUEUE	15	/* ... so that a full queue of 2^16 looked empty */
 #define HGHCA_LOG_MAX_CQ	24
 
 /*
@@ -135,7 +136,7 @@ static int hghca_profile_queues(struct hghca_dev *hdev, const struct hghca_dev_l
 
 	if (!log_qp || log_qp > HGHCA_LOG_MAX_QUEUE)
 		return hghca_profile_bad(hdev, "log_max_qp_sz", log_qp);
-	limits->max_qp_wr = 1U << log_qp;
+	limits->max_qp_wr = 1U << min(log_qp, HGHCA_LOG_USE_QUEUE);
 
 	if (!log_cq || log_cq > HGHCA_LOG_MAX_CQ)
 		return hghca_profile_bad(hdev, "log_max_cq_sz", log_cq);
@@ -179,8 +180,10 @@ static int hghca_profile_rest(struct hghca_dev *hdev, const struct hghca_dev_lim
 	/* One UAR page is the kernel's, and a user needs one too. */
 	if (!lim->log_max_uars || lim->log_max_uars > 23)
 		return hghca_profile_bad(hdev, "log_max_uars", lim->log_max_uars);
-	limits->num_uars = min_t(u64, 1U << lim->log_max_uars,
-				 hdev->bus.uar_size / HGHCA_UAR_PAGE_SIZE);
+	/* What is in the BAR behind them is memory of the device. */
+	limits->num_uars = min3(1ULL << lim->log_max_uars,
+				(u64)hdev->bus.uar_size / HGHCA_UAR_PAGE_SIZE,
+				(u64)HGHCA_UAR_PAGES);
 	if (limits->num_uars * HGHCA_UAR_PAGE_SIZE < 2 * PAGE_SIZE)
 		return hghca_profile_bad(hdev, "number of UAR pages", limits->num_uars);
 
@@ -244,7 +247,7 @@ static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_li
 
 	limits->num_srqs = 1U << lim->log_max_srqs;
 	limits->first_srqn = HGHCA_FIRST_SRQN;
-	limits->max_srq_wr = (1U << lim->log_max_srq_sz) - 1;
+	limits->max_srq_wr = (1U << min(lim->log_max_srq_sz, HGHCA_LOG_USE_QUEUE)) - 1;
 	limits->max_srq_sge = lim->max_sg_srq;
 }
 

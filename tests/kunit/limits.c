@@ -130,6 +130,49 @@ static void limits_decoded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 32, limits->max_srq_sge);
 }
 
+/* Behind the UAR pages, at 8 MiB, the BAR has the device's memory; document 2. */
+static void limits_uars_end(struct kunit *test)
+{
+	static const struct {
+		u8 log_max_uars;
+		u32 bar_mib;
+		u32 uars;
+	} cases[] = {
+		{ 10, 16, 1024 }, { 11, 16, 2048 }, { 12, 16, 2048 }, { 23, 16, 2048 },
+		{ 23, 8, 2048 }, { 23, 4, 1024 },
+	};
+	struct fake *fake = test->priv;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		fake->limits.log_max_uars = cases[i].log_max_uars;
+		fake->hdev->bus.uar_size = cases[i].bar_mib << 20;
+		KUNIT_EXPECT_EQ(test, 0, hghca_profile_init(fake->hdev));
+		KUNIT_EXPECT_EQ(test, cases[i].uars, fake->hdev->limits.num_uars);
+	}
+}
+
+/* Heads and records count modulo 2^16: 2^16 WQEs would be none. */
+static void limits_queues(struct kunit *test)
+{
+	static const struct {
+		u8 log;
+		u32 wqes;
+	} cases[] = { { 1, 2 }, { 14, 16384 }, { 15, 32768 }, { 16, 32768 } };
+	struct fake *fake = test->priv;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		fake->limits.log_max_qp_sz = cpu_to_be16(cases[i].log);
+		fake->limits.log_max_srq_sz = cases[i].log;
+		KUNIT_EXPECT_EQ(test, 0, hghca_profile_init(fake->hdev));
+		KUNIT_EXPECT_EQ(test, cases[i].wqes, fake->hdev->limits.max_qp_wr);
+		KUNIT_EXPECT_EQ(test, cases[i].wqes - 1, fake->hdev->limits.max_srq_wr);
+	}
+}
+
 /* ------------------------------------------------------------------ */
 /* Limits that cannot be                                                */
 
@@ -389,6 +432,8 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_layout),
 	KUNIT_CASE_PARAM(limits_num_mpts, limits_mpts_gen_params),
 	KUNIT_CASE(limits_decoded),
+	KUNIT_CASE(limits_uars_end),
+	KUNIT_CASE(limits_queues),
 	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_srq, limits_bad_srq_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_xrcd, limits_bad_xrcd_gen_params),
