@@ -356,14 +356,29 @@ static enum ib_mtu hghca_qp_datagram_mtu(const struct hghca_dev *hdev)
 /* ------------------------------------------------------------------ */
 /* Transitions                                                          */
 
-static void hghca_qp_direct_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 qpn)
+static int hghca_qp_direct_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp)
 {
 	int ret;
 
-	ret = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_GSI, qpn);
+	ret = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_GSI, hqp->hw.qpn);
 	if (ret)
-		ibdev_err(&hdev->ibdev, "QP 1 is not directed to 0x%x: %d\n", qpn, ret);
-	hqp->special = qpn && !ret;
+		ibdev_err(&hdev->ibdev, "QP 1 is not directed to 0x%x: %d\n", hqp->hw.qpn, ret);
+	hqp->special = !ret;
+	return ret;
+}
+
+/* Cannot fail: the number may be another QP's soon. */
+static void hghca_qp_withdraw_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp)
+{
+	int ret;
+
+	ret = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_GSI, 0);
+	if (ret) {
+		ibdev_err(&hdev->ibdev, "QP 1 is not withdrawn from 0x%x: %d\n", hqp->hw.qpn,
+			  ret);
+		hghca_dev_fail(hdev, "QP 1 is not withdrawn");
+	}
+	hqp->special = false;
 }
 
 /**
@@ -381,7 +396,7 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 	lockdep_assert_held(&hqp->lock);
 
 	if (hqp->special)
-		hghca_qp_direct_gsi(hdev, hqp, 0);
+		hghca_qp_withdraw_gsi(hdev, hqp);
 	if (hqp->state != IB_QPS_RESET) {
 		ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, hqp->hw.qpn, NULL);
 		if (ret) {
@@ -462,9 +477,14 @@ static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 
 	hqp->qpc = qpc;
 	WRITE_ONCE(hqp->state, to);
-	if (hqp->ibqp.qp_type == IB_QPT_GSI && !hqp->special)
-		hghca_qp_direct_gsi(hdev, hqp, hqp->hw.qpn);
-	return 0;
+	if (hqp->ibqp.qp_type != IB_QPT_GSI || hqp->special)
+		return 0;
+
+	ret = hghca_qp_direct_gsi(hdev, hqp);
+	/* Without it the QP receives nothing: it is not what was asked for. */
+	if (ret)
+		hghca_qp_reset(hqp);
+	return ret;
 }
 
 static int hghca_modify_qp_locked(struct hghca_qp *hqp, const struct ib_qp_attr *attr, int mask)

@@ -1007,15 +1007,22 @@ static struct kunit_suite transition_suite = {
 /* ------------------------------------------------------------------ */
 /* States that cannot be refused: the device that does so is given up   */
 
-static struct hghca_qp *forced_qp(struct kunit *test)
+static struct hghca_qp *forced_new_qp(struct kunit *test, enum ib_qp_type type)
 {
-	static const struct fake_qp_attr attr = {
-		.type = IB_QPT_RC,
+	const struct fake_qp_attr attr = {
+		.type = type,
 		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	struct fake *fake = test->priv;
 	struct hghca_cq *hcq = fake_cq(test, fake, 15);
-	struct hghca_qp *hqp = fake_qp(test, fake_pd(test, fake), hcq, hcq, &attr);
+
+	return fake_qp(test, fake_pd(test, fake), hcq, hcq, &attr);
+}
+
+static struct hghca_qp *forced_qp(struct kunit *test)
+{
+	struct hghca_qp *hqp = forced_new_qp(test, IB_QPT_RC);
+	struct fake *fake = test->priv;
 
 	hqp->state = IB_QPS_RTS;
 	fake->answer = transition_refuse;
@@ -1044,9 +1051,58 @@ static void forced_error(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(fake->hdev));
 }
 
+static enum fake_end forced_refuse_special(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	if (cmd->op == 0x023)
+		answer->status = 0x06;
+	return FAKE_ANSWERED;
+}
+
+/* A GSI QP that QP 1 is not directed to has not reached INIT, and may try again. */
+static void forced_gsi_refused(struct kunit *test)
+{
+	struct hghca_qp *hqp = forced_new_qp(test, IB_QPT_GSI);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .qkey = IB_QP1_QKEY };
+	const int mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY;
+	struct fake *fake = test->priv;
+	u32 mark = fake_mark(fake);
+
+	fake->answer = forced_refuse_special;
+	KUNIT_EXPECT_EQ(test, -EBUSY, hghca_modify_qp(&hqp->ibqp, &attr, mask, NULL));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RESET, hqp->state);
+	KUNIT_ASSERT_EQ(test, mark + 3, fake_mark(fake));
+	KUNIT_EXPECT_EQ(test, 0x19, fake_nth(fake, mark)->op);
+	KUNIT_EXPECT_EQ(test, 0x23, fake_nth(fake, mark + 1)->op);
+	KUNIT_EXPECT_EQ(test, 0x21, fake_nth(fake, mark + 2)->op);
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(fake->hdev));
+
+	fake->answer = NULL;
+	KUNIT_EXPECT_EQ(test, 0, hghca_modify_qp(&hqp->ibqp, &attr, mask, NULL));
+	KUNIT_EXPECT_EQ(test, IB_QPS_INIT, hqp->state);
+	KUNIT_EXPECT_TRUE(test, hqp->special);
+}
+
+/* One that it stays directed to is not. */
+static void forced_gsi_kept(struct kunit *test)
+{
+	struct hghca_qp *hqp = forced_new_qp(test, IB_QPT_GSI);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct fake *fake = test->priv;
+
+	hqp->state = IB_QPS_RTS;
+	hqp->special = true;
+	fake->answer = forced_refuse_special;
+	KUNIT_EXPECT_EQ(test, 0, hghca_modify_qp(&hqp->ibqp, &attr, IB_QP_STATE, NULL));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RESET, hqp->state);
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(fake->hdev));
+}
+
 static struct kunit_case forced_cases[] = {
 	KUNIT_CASE(forced_reset),
 	KUNIT_CASE(forced_error),
+	KUNIT_CASE(forced_gsi_refused),
+	KUNIT_CASE(forced_gsi_kept),
 	{}
 };
 
