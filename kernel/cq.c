@@ -154,9 +154,12 @@ static int hghca_cq_to_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 {
 	struct hghca_cqc cqc = {};
 	u32 usrpage = hcq->uctx ? hcq->uctx->uar.index : 0;
+	/* The buffer is addressed through its MR, as an EQ's is. */
+	u32 flags = HGHCA_CQ_FLAG_TR;
 
 	if (hcq->log_cqe == ilog2(sizeof(struct hghca_timed_cqe)))
-		cqc.flags = cpu_to_be32(HGHCA_CQ_FLAG_TIMESTAMP);
+		flags |= HGHCA_CQ_FLAG_TIMESTAMP;
+	cqc.flags = cpu_to_be32(flags);
 	cqc.logsize_usrpage =
 		cpu_to_be32(FIELD_PREP(HGHCA_CQC_LOGSIZE_MASK, hcq->log_size) |
 			    FIELD_PREP(HGHCA_CQC_USRPAGE_MASK, usrpage));

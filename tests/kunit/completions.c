@@ -876,12 +876,16 @@ static void completions_context(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, cmd);
 	KUNIT_ASSERT_EQ(test, 0x16, cmd->op);
 	KUNIT_EXPECT_EQ(test, hcq->hw.cqn, cmd->in_modifier);
+	KUNIT_EXPECT_EQ(test, BIT(18), be32_at(cmd->mailbox, 0x00));	/* TR */
+	KUNIT_EXPECT_EQ(test, 0, be64_at(cmd->mailbox, 0x04));
 	KUNIT_EXPECT_EQ(test, param->log_size << 24, be32_at(cmd->mailbox, 0x0c));
 	KUNIT_EXPECT_EQ(test, fake_eq(this->fake, 2)->eqn, be32_at(cmd->mailbox, 0x10));
 	KUNIT_EXPECT_EQ(test, this->fake->hdev->pdn, be32_at(cmd->mailbox, 0x14));
 	KUNIT_EXPECT_EQ(test, hcq->queue.mr.key, be32_at(cmd->mailbox, 0x18));
+	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x1c, 0, 0x10));
 	KUNIT_EXPECT_EQ(test, hcq->hw.cqn, be32_at(cmd->mailbox, 0x2c));
 	KUNIT_EXPECT_EQ(test, hcq->dbr.dma | 1, be64_at(cmd->mailbox, 0x30));
+	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x38, 0, HGHCA_MAILBOX_SIZE - 0x38));
 	KUNIT_EXPECT_EQ(test, BIT(param->log_size) - 1, hcq->ibcq.cqe);
 	/* Every CQE is the device's to start with. */
 	for (i = 0; i < BIT(param->log_size); i++)
