@@ -333,6 +333,12 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, clock_khz, 0x60);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_device_memory, 0x64);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_rss, 0x68);
 
+/* Valid bits of the logs; those above may be anything. */
+#define HGHCA_DEV_LIM_RESERVED_MASK	0x0f	/* all log_reserved_* */
+#define HGHCA_DEV_LIM_QPS_MASK		0x1f	/* log_max_qps, log_max_cqs */
+#define HGHCA_DEV_LIM_EQS_MASK		0x07
+#define HGHCA_DEV_LIM_MPTS_MASK		0x3f	/* log_max_mpts, log_max_pds */
+#define HGHCA_DEV_LIM_GIDS_MASK		0x0f	/* log_max_gids, log_max_pkeys */
 #define HGHCA_DEV_LIM_MTU_MASK		0xf0
 #define HGHCA_DEV_LIM_WIDTH_MASK	0x0f
 #define HGHCA_DEV_LIM_VL_MASK		0xf0

@@ -381,6 +381,23 @@ static void hghca_profile_rss(struct hghca_dev *hdev, const struct hghca_dev_lim
 	limits->caps &= ~HGHCA_CAP_RSS;
 }
 
+/* Not every bit of a byte that has a log in it means something. */
+static void hghca_profile_trim(struct hghca_dev_lim *lim)
+{
+	lim->log_reserved_qps &= HGHCA_DEV_LIM_RESERVED_MASK;
+	lim->log_reserved_cqs &= HGHCA_DEV_LIM_RESERVED_MASK;
+	lim->log_reserved_eqs &= HGHCA_DEV_LIM_RESERVED_MASK;
+	lim->log_reserved_mtts &= HGHCA_DEV_LIM_RESERVED_MASK;
+	lim->log_reserved_pds &= HGHCA_DEV_LIM_RESERVED_MASK;
+	lim->log_reserved_lkeys &= HGHCA_DEV_LIM_RESERVED_MASK;
+	lim->log_max_qps &= HGHCA_DEV_LIM_QPS_MASK;
+	lim->log_max_cqs &= HGHCA_DEV_LIM_QPS_MASK;
+	lim->log_max_eqs &= HGHCA_DEV_LIM_EQS_MASK;
+	lim->log_max_mpts &= HGHCA_DEV_LIM_MPTS_MASK;
+	lim->log_max_pds &= HGHCA_DEV_LIM_MPTS_MASK;
+	lim->log_max_gids &= HGHCA_DEV_LIM_GIDS_MASK;
+}
+
 /* Put the tables into their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -444,6 +461,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	err = hghca_cmd_query_dev_lim(hdev, &lim);
 	if (err)
 		return err;
+	hghca_profile_trim(&lim);
 	err = hghca_cmd_query_adapter(hdev, &adapter);
 	if (err)
 		return err;

@@ -90,11 +90,44 @@ static void limits_num_mpts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->first, fake->hdev->limits.first_mpt);
 }
 
+static const struct limits_bits {
+	const char *name;
+	bool invalid;	/* those that mean nothing are all ones */
+} limits_bits[] = {
+	{ "as they are", false },
+	{ "with all bits that mean nothing", true },
+};
+
+static void limits_bits_name(const struct limits_bits *bits, char *desc)
+{
+	strscpy(desc, bits->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(limits_bits, limits_bits, limits_bits_name);
+
+/* Table 3-2-4 of the base document: how many low bits of a byte are valid. */
+static const struct {
+	u32 offset;
+	u32 valid;
+} limits_valid[] = {
+	{ 0x00, 4 }, { 0x01, 4 }, { 0x02, 4 }, { 0x03, 4 }, { 0x05, 4 }, { 0x07, 4 },
+	{ 0x0c, 5 }, { 0x0d, 5 }, { 0x0e, 3 }, { 0x0f, 6 }, { 0x10, 6 }, { 0x12, 4 },
+	{ 0x13, 4 }, { 0x20, 4 },
+	/* reserved */
+	{ 0x04, 0 }, { 0x06, 0 }, { 0x11, 0 }, { 0x14, 0 }, { 0x16, 0 }, { 0x17, 0 },
+	{ 0x22, 0 }, { 0x24, 0 }, { 0x26, 0 }, { 0x27, 0 }, { 0x28, 0 }, { 0x2c, 0 },
+};
+
 static void limits_decoded(struct kunit *test)
 {
+	const struct limits_bits *param = test->param_value;
 	struct fake *fake = test->priv;
 	const struct hghca_limits *limits = &fake->hdev->limits;
+	u8 *bytes = (u8 *)&fake->limits;
+	u32 i;
 
+	for (i = 0; param->invalid && i < ARRAY_SIZE(limits_valid); i++)
+		bytes[limits_valid[i].offset] |= 0xff << limits_valid[i].valid;
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
 	KUNIT_EXPECT_EQ(test, 0x1dfff, limits->caps);
 	KUNIT_EXPECT_EQ(test, 256, limits->num_counter_sets);
@@ -189,21 +222,23 @@ static const struct limits_bad {
 } limits_bads[] = {
 	{ "no QPs", 0x0c, 0, -EPROTO },
 	{ "2^25 QPs", 0x0c, 25, -EPROTO },
-	{ "all QPs reserved", 0x00, 16, -EPROTO },
+	{ "2^15 QPs reserved", 0x00, 15, 0 },
 	{ "QP 2 not reserved", 0x00, 1, -EPROTO },
 	{ "2^255 QPs", 0x0c, 255, -EPROTO },
 	{ "no CQs", 0x0d, 0, -EPROTO },
 	{ "2^25 CQs", 0x0d, 25, -EPROTO },
-	{ "all CQs reserved", 0x01, 17, -EPROTO },
+	{ "2^15 CQs reserved", 0x01, 15, 0 },
 	{ "no EQs", 0x0e, 0, -EPROTO },
 	{ "2 EQs, of which one reserved", 0x0e, 1, -EPROTO },
-	{ "2^9 EQs", 0x0e, 9, -EPROTO },
+	{ "2^7 EQs", 0x0e, 7, 0 },
 	{ "no MPTs", 0x0f, 0, -EPROTO },
-	{ "all MPTs reserved", 0x07, 19, -EPROTO },
+	{ "2^15 MPTs reserved", 0x07, 15, 0 },
+	{ "8 QPs, all reserved", 0x0c, 3, -EPROTO },
+	{ "2 CQs, of which one reserved, is well", 0x0d, 1, 0 },
 	{ "no PDs", 0x10, 0, -EPROTO },
 	{ "2^25 PDs", 0x10, 25, -EPROTO },
 	{ "no MTTs", 0x40, 0, -EPROTO },
-	{ "all MTTs reserved", 0x03, 20, -EPROTO },
+	{ "2^15 MTTs reserved", 0x03, 15, 0 },
 	{ "WQEs: 2^0 a queue", 0x09, 0, -EPROTO },
 	{ "WQEs: 2^17 a queue", 0x09, 17, -EPROTO },
 	{ "WQEs: 2^270 a queue", 0x08, 1, -EPROTO },
@@ -431,7 +466,7 @@ static void limits_refused(struct kunit *test)
 static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_layout),
 	KUNIT_CASE_PARAM(limits_num_mpts, limits_mpts_gen_params),
-	KUNIT_CASE(limits_decoded),
+	KUNIT_CASE_PARAM(limits_decoded, limits_bits_gen_params),
 	KUNIT_CASE(limits_uars_end),
 	KUNIT_CASE(limits_queues),
 	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
