@@ -18,6 +18,7 @@ PROGRAMS = {
     "isolation": ["isolation.c", "isolation_doorbells.c", "isolation_handles.c", "isolation_keys.c",
                   "isolation_memory.c", "isolation_rights.c", "raw.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],
+    "manyqps": ["manyqps.c", "rig.c"],
     "mcast": ["mcast.c", "rig.c"],
     "mr": ["mr.c", "link.c", "rig.c"],
     "mw": ["mw.c", "link.c", "rig.c"],

@@ -436,11 +436,46 @@ static void objects_qps_run_out(struct kunit *test)
 	fake_del_pd(pd);
 }
 
+/*
+ * Numbers come round: each rests while all the others come, and none in use is given
+ * again. When one alone is free it is that.
+ */
+static void objects_qpns_come_round(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_hwqp *hwqps = kunit_kcalloc(test, 16, sizeof(*hwqps), GFP_KERNEL);
+	struct hghca_hwqp *one = hwqps;
+	u32 i, qpn;
+
+	KUNIT_ASSERT_NOT_NULL(test, hwqps);
+	KUNIT_ASSERT_EQ(test, 0, hghca_hwqp_add(fake->hdev, &hwqps[8], 0));
+	KUNIT_ASSERT_EQ(test, 8, hwqps[8].qpn);
+	for (i = 0; i < 3 * 7; i++) {
+		KUNIT_ASSERT_EQ(test, 0, hghca_hwqp_add(fake->hdev, one, 0));
+		KUNIT_EXPECT_EQ(test, 9 + i % 7, one->qpn);
+		hghca_hwqp_del(fake->hdev, one);
+	}
+
+	for (qpn = 9; qpn < 16; qpn++) {
+		KUNIT_ASSERT_EQ(test, 0, hghca_hwqp_add(fake->hdev, &hwqps[qpn], 0));
+		KUNIT_EXPECT_EQ(test, qpn, hwqps[qpn].qpn);
+	}
+	for (qpn = 15; qpn >= 8; qpn--) {
+		KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_hwqp_add(fake->hdev, one, 0));
+		hghca_hwqp_del(fake->hdev, &hwqps[qpn]);
+		KUNIT_ASSERT_EQ(test, 0, hghca_hwqp_add(fake->hdev, &hwqps[qpn], 0));
+		KUNIT_EXPECT_EQ(test, qpn, hwqps[qpn].qpn);
+	}
+	for (qpn = 8; qpn < 16; qpn++)
+		hghca_hwqp_del(fake->hdev, &hwqps[qpn]);
+}
+
 static struct kunit_case objects_few_cases[] = {
 	KUNIT_CASE(objects_pds_run_out),
 	KUNIT_CASE(objects_cqs_run_out),
 	KUNIT_CASE(objects_srqs_run_out),
 	KUNIT_CASE(objects_qps_run_out),
+	KUNIT_CASE(objects_qpns_come_round),
 	{}
 };
 

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Ten thousand QPs, one after the other and all at once, until their numbers
+ * come round: a number rests before it comes back, none is given to two, and
+ * nothing of the last owner reaches the next.  On an HCA that sends to itself.
+ *
+ * manyqps DEVICE GID-INDEX [-- CASE...]
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rig.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define MANY		10000
+#define FIRST_QPN	8		/* interface document, 4.1 */
+#define QPNS		65536
+#define CQ_ENTRIES	64
+#define MESSAGE		100
+
+static struct rig_side side;
+static struct ibv_cq *cq;		/* of all but the pairs */
+static struct rig_pair bystander;	/* is there all the time, and works */
+static struct ibv_qp *qps[MANY];
+static struct ibv_qp *owner[QPNS];	/* who has the number now */
+static unsigned int made[QPNS];		/* when it was given last, counted from 1 */
+static unsigned int created;
+
+/* A QP of so many sends, and none that receives. */
+static struct ibv_qp *make(int sends)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = sends, .max_send_sge = sends },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = ibv_create_qp(side.pd, &init);
+
+	if (!qp)
+		rig_die("QP %u: %s", created, strerror(errno));
+	return qp;
+}
+
+/* The number is a QP's, nobody else's, and has rested for as long as MANY others took. */
+static void enter(struct ibv_qp *qp)
+{
+	uint32_t qpn = qp->qp_num;
+
+	if (qpn < FIRST_QPN || qpn >= QPNS)
+		rig_die("QPN %#x is none", qpn);
+	if (owner[qpn])
+		rig_fail("QPN %#x has an owner already", qpn);
+	created++;
+	if (made[qpn] && created - made[qpn] <= MANY)
+		rig_fail("QPN %#x comes back after %u others", qpn, created - made[qpn] - 1);
+	made[qpn] = created;
+	owner[qpn] = qp;
+}
+
+static void leave(struct ibv_qp *qp)
+{
+	owner[qp->qp_num] = NULL;
+}
+
+static void destroy(struct ibv_qp *qp)
+{
+	int error;
+
+	leave(qp);
+	error = ibv_destroy_qp(qp);
+	if (error)
+		rig_die("ibv_destroy_qp: %s", strerror(error));
+}
+
+static void make_pair(struct rig_pair *p, const struct rig_opts *opts)
+{
+	rig_pair_create(p, &side, &side, opts);
+	enter(p->a.qp);
+	enter(p->b.qp);
+}
+
+static void destroy_pair(struct rig_pair *p)
+{
+	leave(p->a.qp);
+	leave(p->b.qp);
+	rig_pair_destroy(p);
+}
+
+static void one_after_the_other(void)
+{
+	int i;
+
+	for (i = 0; i < MANY && !rig_failed(); i++) {
+		struct ibv_qp *qp = make(1);
+
+		enter(qp);
+		destroy(qp);
+	}
+	rig_check_traffic(&bystander, "a pair beside them");
+}
+
+/* MANY at a time; they go in another order than they came. */
+static void make_all(int sends)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		qps[i] = make(sends);
+		enter(qps[i]);
+	}
+}
+
+static void destroy_all(void)
+{
+	int i;
+
+	for (i = 0; i < MANY; i += 2)
+		destroy(qps[i]);
+	for (i = MANY - 1; i > 0; i -= 2)
+		destroy(qps[i]);
+}
+
+static void all_at_once(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct rig_pair last;
+
+	make_all(1);
+	make_pair(&last, &opts);
+	rig_check_traffic(&last, "the last pair of them");
+	rig_check_traffic(&bystander, "a pair beside them");
+	destroy_pair(&last);
+	destroy_all();
+	rig_check_traffic(&bystander, "a pair that stays");
+}
+
+static void post_recv(struct rig_qp *q, uint64_t wr_id)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)q->buf, .length = MESSAGE, .lkey = q->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	if (ibv_post_recv(q->qp, &wr, &bad))
+		rig_die("ibv_post_recv");
+}
+
+static void post(struct rig_pair *p, uint64_t wr_id, enum ibv_wr_opcode opcode)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p->a.buf, .length = MESSAGE, .lkey = p->a.mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+		/* Nobody's: a WRITE there makes an asynchronous event at the other end. */
+		.wr.rdma = { .remote_addr = (uintptr_t)p->b.buf, .rkey = p->b.mr->rkey ^ 0x55 },
+	}, *bad;
+
+	if (ibv_post_send(p->a.qp, &wr, &bad))
+		rig_die("ibv_post_send");
+}
+
+/*
+ * A pair that goes with a completion, flushed receives, and an event that nobody took; the
+ * number of its end that receives.
+ */
+static uint32_t leave_traces(const struct rig_opts *opts)
+{
+	struct rig_pair p;
+	uint32_t qpn;
+
+	make_pair(&p, opts);
+	qpn = p.b.qp->qp_num;
+	post_recv(&p.b, 1);
+	post_recv(&p.b, 2);
+	post(&p, 10, IBV_WR_SEND);
+	rig_expect(p.a.scq, 10, IBV_WC_SUCCESS, "a send");
+	post(&p, 11, IBV_WR_RDMA_WRITE);
+	rig_expect(p.a.scq, 11, IBV_WC_REM_ACCESS_ERR, "a WRITE without a region");
+	rig_expect_state(&p.b, IBV_QPS_ERR, "the end that receives");
+	leave(p.a.qp);
+	leave(p.b.qp);
+	/* Not rig_pair_destroy(), which takes the events. */
+	rig_qp_destroy(&p.b);
+	rig_qp_destroy(&p.a);
+	return qpn;
+}
+
+static uint32_t number_before(uint32_t qpn)
+{
+	do {
+		qpn = qpn > FIRST_QPN ? qpn - 1 : QPNS - 1;
+	} while (owner[qpn]);
+	return qpn;
+}
+
+/* QPs without queues until the next number is @qpn; how often the numbers began again. */
+static unsigned int go_round(uint32_t qpn)
+{
+	uint32_t before = number_before(qpn);
+	unsigned int rounds = 0;
+	uint32_t last = 0;
+	int i, n;
+
+	do {
+		for (n = 0; n < MANY && (!n || last != before); n++) {
+			qps[n] = make(0);
+			enter(qps[n]);
+			rounds += qps[n]->qp_num < last;
+			last = qps[n]->qp_num;
+		}
+		for (i = 0; i < n; i++)
+			destroy(qps[i]);
+	} while (last != before && rounds < 2 && !rig_failed());
+	return rounds;
+}
+
+static void numbers_come_round(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_async_event event;
+	struct rig_pair p;
+	unsigned int rounds;
+	uint32_t qpn;
+
+	opts.recv_cq = ibv_create_cq(side.ctx, CQ_ENTRIES, NULL, NULL, 0);
+	if (!opts.recv_cq)
+		rig_die("ibv_create_cq");
+	/* The pair's b comes behind its a. */
+	qpn = leave_traces(&opts);
+	rounds = go_round(number_before(qpn));
+	if (rounds != 1)
+		rig_fail("the numbers began again %u times", rounds);
+
+	make_pair(&p, &opts);
+	if (p.b.qp->qp_num != qpn)
+		rig_fail("QPN %#x comes back as %#x", qpn, p.b.qp->qp_num);
+	rig_expect_none(opts.recv_cq, "a new QP of an old number");
+	if (!ibv_get_async_event(side.ctx, &event)) {
+		rig_fail("a new QP of an old number: event \"%s\"", ibv_event_type_str(event.event_type));
+		ibv_ack_async_event(&event);
+	}
+	post_recv(&p.b, 3);
+	post(&p, 12, IBV_WR_SEND);
+	rig_expect(p.a.scq, 12, IBV_WC_SUCCESS, "a send to a number that came back");
+	rig_expect(opts.recv_cq, 3, IBV_WC_SUCCESS, "a receive on it");
+	rig_expect_none(opts.recv_cq, "behind it");
+	rig_check_traffic(&p, "the new owner");
+	rig_check_traffic(&bystander, "a pair that has kept its numbers");
+	destroy_pair(&p);
+	if (ibv_destroy_cq(opts.recv_cq))
+		rig_die("ibv_destroy_cq");
+}
+
+static const struct rig_case cases[] = {
+	{ "ten thousand QPs, one after the other", one_after_the_other },
+	{ "ten thousand QPs, all at once", all_at_once },
+	{ "ten thousand QPs at a time, until the numbers come round", numbers_come_round },
+};
+
+int main(int argc, char **argv)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	int failed;
+
+	if (argc < 3)
+		rig_die("usage: %s DEVICE GID-INDEX [-- CASE...]", argv[0]);
+	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	cq = ibv_create_cq(side.ctx, CQ_ENTRIES, NULL, NULL, 0);
+	if (!cq)
+		rig_die("ibv_create_cq");
+	make_pair(&bystander, &opts);
+	failed = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+	destroy_pair(&bystander);
+	if (ibv_destroy_cq(cq) || ibv_dealloc_pd(side.pd) || ibv_close_device(side.ctx))
+		rig_die("closing");
+	return failed;
+}
