@@ -21,7 +21,6 @@ namespace {
 
 constexpr unsigned kLogMaxMpts = 19;
 constexpr unsigned kLogMaxMtts = 27;
-constexpr uint64_t kMttSize = 8;
 constexpr uint64_t kBoardId = 0x4847484341000001;  // "HGHCA", 1
 constexpr uint32_t kFirmware = 1u << 16;           // 1.0
 constexpr uint32_t kMinMtu = 68;

@@ -2,46 +2,47 @@
 // Contexts of one kind: the device's cache in front of their entries in ICM.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
+#include "context_fields.h"
 #include "counters.h"
 #include "icm.h"
 
 namespace hghca {
 
-// An entry in ICM is this header and then the context, byte for byte. All of it
-// is private to the device; a zeroed entry is absent.
+// An entry in ICM is this header and then the fields of the context (context_fields.h). All of it is private to the
+// device; a zeroed entry is absent.
 struct ContextHeader {
     uint32_t magic;
     uint32_t owner;
     uint32_t index;
     uint32_t epoch;   // Icm::epoch(): what an earlier life of the device left is not ours
 };
-static_assert(sizeof(ContextHeader) == 16);
+
+template <>
+struct Layout<ContextHeader> {
+    static constexpr auto kFields = fields(field("magic", &ContextHeader::magic, 0x00, FieldAccess::ReadOnly),
+                                           field("owner", &ContextHeader::owner, 0x04, FieldAccess::ReadOnly),
+                                           field("index", &ContextHeader::index, 0x08, FieldAccess::ReadOnly),
+                                           field("epoch", &ContextHeader::epoch, 0x0c, FieldAccess::ReadOnly));
+};
+constexpr uint32_t kHeaderBytes = 16;
+static_assert(stored_bytes<ContextHeader>() == kHeaderBytes);
 
 constexpr uint32_t kOwnerHardware = 0x48573168;
 
-// For what comes back from ICM, where any byte may stand in the place of a bool.
-inline bool is_bool(const bool &b)
-{
-    unsigned char byte;
-    std::memcpy(&byte, &b, 1);
-    return byte <= 1;
-}
-
-// Stored is what goes to ICM. Cached is Stored or derived from it, with what
+// Stored is what goes to ICM, by its table. Cached is Stored or derived from it, with what
 // need not outlive an eviction. Policy gives
 //   kSpace, kEntrySize, kMagic, kReserved (indices below are nobody's).
 //
 // References are stable until trim(), flush(), erase() or clear().
 template <class Stored, class Cached, class Policy>
 class ContextCache {
-    static_assert(std::is_trivially_copyable_v<Stored>);
-    static_assert(sizeof(ContextHeader) + sizeof(Stored) <= Policy::kEntrySize);
+    static constexpr uint32_t kStoredBytes = stored_bytes<Stored>();
+    static_assert(first_field<Stored>() >= kHeaderBytes && kStoredBytes <= Policy::kEntrySize);
 
 public:
     ContextCache(Icm &icm, Counters &counters) : icm_(icm), counters_(counters) {}
@@ -86,15 +87,16 @@ public:
         }
         if (check(index))
             return nullptr;
-        ContextHeader header;
-        if (!icm_.load(Policy::kSpace, address(index), &header, sizeof(header)) || header.magic != Policy::kMagic ||
-            header.owner != kOwnerHardware || header.index != index || header.epoch != icm_.epoch())
-            return nullptr;
         // Validated in the copy: the guest may write to the original meanwhile.
+        Image image;
+        ContextHeader header;
+        if (!icm_.load(Policy::kSpace, address(index), image.data(), image.size()) ||
+            !decode(image.data(), header) || header.magic != Policy::kMagic || header.owner != kOwnerHardware ||
+            header.index != index || header.epoch != icm_.epoch())
+            return nullptr;
         Cached context{};
         Stored &stored = context;
-        if (!icm_.load(Policy::kSpace, address(index) + sizeof(header), &stored, sizeof(stored)) ||
-            !valid(static_cast<const Stored &>(stored), index))
+        if (!decode(image.data(), stored) || !valid(static_cast<const Stored &>(stored), index))
             return nullptr;
         counters_.context_misses++;
         return &add(index, context);
@@ -119,8 +121,8 @@ public:
         auto it = entries_.find(index);
         if (it != entries_.end())
             drop(it);
-        ContextHeader header{};
-        icm_.store(Policy::kSpace, address(index), &header, sizeof(header));
+        constexpr std::array<uint8_t, kHeaderBytes> kAbsent{};
+        icm_.store(Policy::kSpace, address(index), kAbsent.data(), kAbsent.size());
     }
 
     // Writes back and drops what stands in [from, from + length) of ICM.
@@ -149,6 +151,7 @@ public:
     }
 
 private:
+    using Image = std::array<uint8_t, kStoredBytes>;
     struct Entry : Cached {
         uint32_t index;
         bool dirty;
@@ -172,11 +175,11 @@ private:
     {
         if (!entry.dirty)
             return false;
-        const Stored &stored = entry;
-        ContextHeader header{Policy::kMagic, kOwnerHardware, index, icm_.epoch()};
+        Image image{};
+        encode(ContextHeader{Policy::kMagic, kOwnerHardware, index, icm_.epoch()}, image.data());
+        encode<Stored>(entry, image.data());
         entry.dirty = false;
-        return icm_.store(Policy::kSpace, address(index) + sizeof(header), &stored, sizeof(stored)) &&
-               icm_.store(Policy::kSpace, address(index), &header, sizeof(header));
+        return icm_.store(Policy::kSpace, address(index), image.data(), image.size());
     }
 
     void link(Entry &entry)

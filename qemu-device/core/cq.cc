@@ -21,9 +21,7 @@ void CompletionQueues::clear()
 
 bool CompletionQueues::valid(const Context &cq, uint32_t)
 {
-    return cq.ring.logsize >= 1 && cq.ring.logsize <= kLogMaxCqSize &&
-           (cq.ring.log_entry == kLogEntry || cq.ring.log_entry == kLogTimedEntry) &&
-           cq.armed <= HGHCA_CQ_ARM_NEXT && is_bool(cq.failed);
+    return cq.ring.logsize <= kLogMaxCqSize;
 }
 
 uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
@@ -165,12 +163,12 @@ bool CompletionQueues::post(uint32_t cqn, const hghca_cqe &cqe, bool solicited)
         device_.counters_.cq_overrun++;
         return false;
     }
-    const bool timed = cq->ring.log_entry == kLogTimedEntry;
-    hghca_timed_cqe timed_cqe{};
-    if (timed)
-        timed_cqe = {le64(device_.host.now_ns()), {}, cqe};
-    switch (cq->buffer.write(device_.host, *device_.memory, cq->ring, cq->producer,
-                             timed ? static_cast<const void *>(&timed_cqe) : &cqe)) {
+    auto write = [&](const auto &entry) {
+        return cq->buffer.write(device_.host, *device_.memory, cq->ring, cq->producer, entry);
+    };
+    switch (cq->ring.log_entry == kLogTimedEntry
+                ? write(hghca_timed_cqe{le64(device_.host.now_ns()), {}, cqe})
+                : write(cqe)) {
     case QueueBuffer::Result::Full:
         device_.counters_.cq_overrun++;
         return fail(cqn, *cq, HGHCA_CQ_ERROR_OVERRUN);

@@ -48,7 +48,7 @@ struct Port {
     bool link_up = true;
     bool promisc = false;
     bool allmulti = false;
-    static constexpr unsigned kGids = 128;
+    static constexpr unsigned kGids = kMaxGids;
     std::array<GidEntry, kGids> gids{};
     uint16_t pkey = 0xffff;
     CongestionControl congestion;

@@ -30,8 +30,7 @@ void EventQueues::clear()
 
 bool EventQueues::valid(const Context &eq, uint32_t)
 {
-    return eq.ring.logsize >= 1 && eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry && eq.vector < kVectors && is_bool(eq.armed) &&
-           is_bool(eq.overflowed);
+    return eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry;
 }
 
 uint8_t EventQueues::sw2hw(uint32_t eqn, const hghca_eqc &in)
@@ -94,7 +93,7 @@ bool EventQueues::takes(hghca_event_type type) const
 // Writes an EQE and raises the vector of an armed EQ. False: no room.
 bool EventQueues::put(Cached &eq, const hghca_eqe &eqe)
 {
-    if (eq.buffer.write(device_.host, *device_.memory, eq.ring, eq.producer, &eqe) != QueueBuffer::Result::Ok)
+    if (eq.buffer.write(device_.host, *device_.memory, eq.ring, eq.producer, eqe) != QueueBuffer::Result::Ok)
         return false;
     cache_.mark_dirty(eq);
     eq.producer++;

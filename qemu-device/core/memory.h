@@ -8,6 +8,7 @@
 #include "context_cache.h"
 #include "hghca_hw.h"
 #include "host.h"
+#include "mtt.h"
 
 namespace hghca {
 
@@ -117,6 +118,20 @@ struct Mpt {
     bool is_on_device() const { return flags & HGHCA_MPT_FLAG_DEVICE; }
     bool is_on_demand() const { return flags & HGHCA_ACCESS_ON_DEMAND; }
     bool is_tree() const { return flags & HGHCA_MPT_FLAG_TREE; }
+};
+
+// Where members share their place, one of them names it.
+template <>
+struct Layout<Mpt> {
+    static constexpr auto kFields =
+        fields(field("flags", &Mpt::flags, 0x10, FieldAccess::Command),
+               field("key", &Mpt::key, 0x14, FieldAccess::Command), field("pd", &Mpt::pd, 0x18, FieldAccess::ReadOnly),
+               field("page_shift", &Mpt::page_shift, 0x1c, FieldAccess::Command, {12, kMaxPageShift}),
+               field("start", &Mpt::start, 0x20, FieldAccess::Command),
+               field("length", &Mpt::length, 0x28, FieldAccess::Command),
+               field("mtt_first", &Mpt::mtt_first, 0x30, FieldAccess::Command),
+               field("mtt_count", &Mpt::mtt_count, 0x38, FieldAccess::Command),
+               field("windows", &Mpt::windows, 0x3c, FieldAccess::Device));
 };
 
 // Who uses a key: a PD and, for what a peer asks for, the QP it came to.

@@ -2,6 +2,7 @@
 #include "multicast.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "byte_order.h"
 #include "device.h"

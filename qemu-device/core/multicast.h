@@ -21,6 +21,20 @@ using GroupMembers = std::array<uint16_t, HGHCA_MGM_QPS>;
 // ff00::/8, or ::ffff:224.0.0.0 to ::ffff:239.255.255.255.
 bool is_multicast(const std::array<uint8_t, 16> &gid);
 
+// A group, as cached.
+struct McgContext {
+    uint32_t next;
+    std::array<uint8_t, 16> gid;   // zeros without members
+    GroupMembers members;
+};
+
+template <>
+struct Layout<McgContext> {
+    static constexpr auto kFields = fields(field("next", &McgContext::next, 0x10, FieldAccess::Command),
+                                           field("gid", &McgContext::gid, 0x14, FieldAccess::Command),
+                                           field("members", &McgContext::members, 0x24, FieldAccess::Command));
+};
+
 // A hash table in ICM. Its lower half are buckets, from each of which a chain
 // leads through entries of the upper half.
 class MulticastGroups {
@@ -39,11 +53,7 @@ public:
     void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 
 private:
-    struct Context {
-        uint32_t next;
-        std::array<uint8_t, 16> gid;   // zeros without members
-        GroupMembers members;
-    };
+    using Context = McgContext;
     struct Policy {
         static constexpr IcmSpace kSpace = IcmSpace::Context;
         static constexpr uint32_t kEntrySize = kMcgEntrySize;

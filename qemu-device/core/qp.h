@@ -4,13 +4,17 @@
 
 #include <array>
 #include <cstdint>
-#include <type_traits>
 
 #include "hghca_hw.h"
 
 namespace hghca {
 
 constexpr uint32_t kMaxXrcd = 0xffffff;
+constexpr uint32_t kMaxWqes = 1u << 14;
+constexpr uint32_t kMaxRdAtomic = 16;
+constexpr uint32_t kMaxReplies = kMaxRdAtomic + 1;   // and an ACK or a NAK
+constexpr uint64_t kMaxMessage = 1ull << 31;         // bytes
+constexpr uint32_t kMaxGids = 128;
 
 // Where packets of a QP go, in host byte order where it is a number. Addresses are wire order.
 struct Path {
@@ -175,9 +179,9 @@ struct ResponderState {
     bool nak_sent;            // a NAK for expected_psn is out, or the last of the replies; no second one
     bool ack_due;
     uint8_t atomic_head;
-    std::array<AtomicResult, 16> atomics;
+    std::array<AtomicResult, kMaxRdAtomic> atomics;
     uint8_t reply_head, reply_count;
-    std::array<Reply, 17> replies;  // ring: max_dest_rd_atomic and one more
+    std::array<Reply, kMaxReplies> replies;  // ring: max_dest_rd_atomic and one more
     PageFault page;
 };
 
@@ -210,8 +214,8 @@ struct CongestionState {
 };
 constexpr uint32_t kAlphaOne = 1u << 30;
 
-// A QP, as cached and, byte for byte, as kept in its ICM entry (device-private;
-// what comes back from there is validated, for the guest can write to it).
+// A QP, as cached. Its ICM entry is private to the device and follows the table in qp_fields.h; what comes back from
+// there is validated, for the guest can write to it.
 struct Qp {
     QpAttributes a;
     hghca_qp_state state;
@@ -222,10 +226,8 @@ struct Qp {
     RequesterState req;
     ResponderState resp;
 };
-static_assert(std::is_trivially_copyable_v<Qp>);
 
 constexpr uint32_t kQpcEntrySize = 2048;
-static_assert(sizeof(Qp) + 16 <= kQpcEntrySize);
 
 // Do its messages get acknowledged?
 constexpr bool is_reliable(uint8_t service) { return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_XRC; }

@@ -50,8 +50,8 @@ QueueBuffer::Result QueueBuffer::probe(Host &host, MemoryTable &memory, const Ri
     return owner == HGHCA_CQ_ENTRY_OWNER_HW ? Result::Ok : Result::Full;
 }
 
-QueueBuffer::Result QueueBuffer::write(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index,
-                                       const void *entry)
+QueueBuffer::Result QueueBuffer::write_bytes(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index,
+                                             const void *entry)
 {
     Result room = probe(host, memory, ring, index);
     Segment s;

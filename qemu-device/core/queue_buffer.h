@@ -4,12 +4,15 @@
 
 #include <cstdint>
 
+#include "context_fields.h"
 #include "memory.h"
+#include "wire_object.h"
 
 namespace hghca {
 
 constexpr uint8_t kLogEntry = 5;         // of most rings: 32 bytes
 constexpr uint8_t kLogTimedEntry = 6;    // of CQs with timestamps
+constexpr unsigned kLogMaxRing = 22;     // entries
 
 // Where a ring stands: 1 << logsize entries at offset 0 of a zero-based MR.
 struct RingPlace {
@@ -22,17 +25,33 @@ struct RingPlace {
     uint32_t slot(uint32_t index) const { return index & ((1u << logsize) - 1); }
 };
 
+// What a CQ or an EQ allows itself of these is narrower.
+template <>
+struct Layout<RingPlace> {
+    static constexpr auto kFields =
+        fields(field("lkey", &RingPlace::lkey, 0x00, FieldAccess::Command),
+               field("pd", &RingPlace::pd, 0x04, FieldAccess::ReadOnly),
+               field("logsize", &RingPlace::logsize, 0x08, FieldAccess::Command, {1, kLogMaxRing}),
+               field("log_entry", &RingPlace::log_entry, 0x09, FieldAccess::ReadOnly, {kLogEntry, kLogTimedEntry}));
+};
+
 class QueueBuffer {
 public:
     enum class Result { Ok, Full, Fault };
 
     // Writes `entry`, of the ring's size, as number `index`, its owner byte last. Full:
     // software still owns the slot.
-    Result write(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index, const void *entry);
+    template <class Entry>
+    Result write(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index, const Entry &entry)
+    {
+        static_assert(kNoPadding<Entry>);
+        return write_bytes(host, memory, ring, index, &entry);
+    }
     // Ok when the device owns the slot of number `index`.
     Result probe(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index);
 
 private:
+    Result write_bytes(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index, const void *entry);
     bool locate(MemoryTable &memory, const RingPlace &ring, uint32_t index, Segment &out);
 
     // The page last used, so that most entries cost no look-up. Good while the

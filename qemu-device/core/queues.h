@@ -9,7 +9,7 @@
 
 #include "context_cache.h"
 #include "hghca_hw.h"
-#include "qp.h"
+#include "qp_fields.h"
 #include "queue_buffer.h"
 #include "scheduler.h"
 
@@ -22,8 +22,61 @@ constexpr unsigned kVectors = 64;
 constexpr unsigned kLogMaxQps = 16;
 constexpr unsigned kLogMaxCqs = 17;
 constexpr unsigned kLogMaxEqs = 6;
-constexpr unsigned kLogMaxCqSize = 22;
+constexpr unsigned kLogMaxCqSize = kLogMaxRing;
 constexpr unsigned kLogMaxEqSize = 20;
+
+// An EQ, as cached.
+struct EqContext {
+    RingPlace ring;
+    uint32_t producer, consumer;  // free-running
+    uint8_t vector;
+    bool armed;
+    bool overflowed;   // lost an event, EQ_OVERFLOW still to be told
+};
+
+template <>
+struct Layout<EqContext> {
+    static constexpr auto kFields =
+        fields(group("ring", &EqContext::ring, 0x10),
+               field("producer", &EqContext::producer, 0x1c, FieldAccess::Device),
+               field("consumer", &EqContext::consumer, 0x20, FieldAccess::Device),
+               field("vector", &EqContext::vector, 0x24, FieldAccess::ReadOnly, up_to(kVectors - 1)),
+               field("armed", &EqContext::armed, 0x25, FieldAccess::Device),
+               field("overflowed", &EqContext::overflowed, 0x26, FieldAccess::Device));
+};
+
+// A CQ, as cached.
+struct CqContext {
+    RingPlace ring;
+    uint32_t eqn;
+    uint32_t usr_page;
+    uint32_t producer;       // free-running
+    uint32_t solicited_end;  // one past the last CQE that was solicited or an error
+    uint8_t armed;           // HGHCA_CQ_ARM_*, 0: not
+    bool failed;
+    uint64_t dbr_addr;       // 0: none
+    uint16_t max_count;      // moderation: completions, and
+    uint16_t period_us;      // 0: there is none
+    uint32_t armed_index;    // consumer index of the arming
+    uint64_t deadline_ns;    // of the event; 0: no completion waits
+};
+
+template <>
+struct Layout<CqContext> {
+    static constexpr auto kFields =
+        fields(group("ring", &CqContext::ring, 0x10),
+               field("eqn", &CqContext::eqn, 0x1c, FieldAccess::ReadOnly, up_to((1u << kLogMaxEqs) - 1)),
+               field("usr_page", &CqContext::usr_page, 0x20, FieldAccess::ReadOnly, up_to(HGHCA_UAR_PAGES - 1)),
+               field("producer", &CqContext::producer, 0x24, FieldAccess::Device),
+               field("solicited_end", &CqContext::solicited_end, 0x28, FieldAccess::Device),
+               field("armed", &CqContext::armed, 0x2c, FieldAccess::Device, up_to(HGHCA_CQ_ARM_NEXT)),
+               field("failed", &CqContext::failed, 0x2d, FieldAccess::Device),
+               field("dbr_addr", &CqContext::dbr_addr, 0x30, FieldAccess::ReadOnly),
+               field("max_count", &CqContext::max_count, 0x38, FieldAccess::Command),
+               field("period_us", &CqContext::period_us, 0x3a, FieldAccess::Command),
+               field("armed_index", &CqContext::armed_index, 0x3c, FieldAccess::Device),
+               field("deadline_ns", &CqContext::deadline_ns, 0x40, FieldAccess::Device));
+};
 
 class EventQueues {
 public:
@@ -52,13 +105,7 @@ public:
     void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 
 private:
-    struct Context {
-        RingPlace ring;
-        uint32_t producer, consumer;  // free-running
-        uint8_t vector;
-        bool armed;
-        bool overflowed;   // lost an event, EQ_OVERFLOW still to be told
-    };
+    using Context = EqContext;
     struct Cached : Context {
         QueueBuffer buffer;
     };
@@ -108,20 +155,7 @@ public:
     void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 
 private:
-    struct Context {
-        RingPlace ring;
-        uint32_t eqn;
-        uint32_t usr_page;
-        uint32_t producer;       // free-running
-        uint32_t solicited_end;  // one past the last CQE that was solicited or an error
-        uint8_t armed;           // HGHCA_CQ_ARM_*, 0: not
-        bool failed;
-        uint64_t dbr_addr;       // 0: none
-        uint16_t max_count;      // moderation: completions, and
-        uint16_t period_us;      // 0: there is none
-        uint32_t armed_index;    // consumer index of the arming
-        uint64_t deadline_ns;    // of the event; 0: no completion waits
-    };
+    using Context = CqContext;
     struct Cached : Context {
         QueueBuffer buffer;
     };

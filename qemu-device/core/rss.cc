@@ -16,7 +16,7 @@ static_assert(kMaxRssInput + 4 <= HGHCA_RSS_KEY_BYTES);  // each bit of the inpu
 namespace {
 
 // What may be of the input, in its order.
-struct Field {
+struct InputField {
     uint32_t rss;    // HGHCA_RSS_*
     uint8_t kind;    // HGHCA_FLOW_*: frames that have it
     uint8_t at;      // in hghca_flow_fields
@@ -25,7 +25,7 @@ struct Field {
 
 constexpr uint8_t kIpv4AtEnd = 12;   // of an address of 16 bytes
 
-constexpr Field kFields[] = {
+constexpr InputField kFields[] = {
     {HGHCA_RSS_SRC_IPV4, HGHCA_FLOW_IPV4, offsetof(hghca_flow_fields, src_ip) + kIpv4AtEnd, 4},
     {HGHCA_RSS_DST_IPV4, HGHCA_FLOW_IPV4, offsetof(hghca_flow_fields, dst_ip) + kIpv4AtEnd, 4},
     {HGHCA_RSS_SRC_IPV6, HGHCA_FLOW_IPV6, offsetof(hghca_flow_fields, src_ip), 16},
@@ -103,7 +103,7 @@ uint32_t RssTable::select(uint32_t index, const hghca_flow_fields &frame) const
     uint8_t input[kMaxRssInput];
     size_t bytes = 0;
     // A frame has one network and one transport layer at most, so all of it fits.
-    for (const Field &field : kFields) {
+    for (const InputField &field : kFields) {
         if (!(group.fields & field.rss) || !(frame.kinds & field.kind))
             continue;
         std::memcpy(input + bytes, from + field.at, field.bytes);

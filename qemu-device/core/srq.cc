@@ -16,8 +16,7 @@ void SharedReceiveQueues::clear() { cache_.clear(); }
 bool SharedReceiveQueues::valid(const Context &srq, uint32_t)
 {
     return srq.log_wqes <= kLogMaxSrqSize && srq.stride_log >= HGHCA_WQE_MIN_STRIDE_LOG &&
-           srq.stride_log <= HGHCA_WQE_MAX_STRIDE_LOG && is_bool(srq.failed) && srq.is_slot(srq.next) &&
-           srq.xrcd <= kMaxXrcd;
+           srq.stride_log <= HGHCA_WQE_MAX_STRIDE_LOG && srq.is_slot(srq.next) && srq.xrcd <= kMaxXrcd;
 }
 
 // ---- commands

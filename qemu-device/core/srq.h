@@ -18,6 +18,40 @@ constexpr unsigned kLogMaxSrqSize = 14;
 constexpr uint32_t kSrqcEntrySize = 128;
 constexpr unsigned kLogMaxXrcds = 24;
 
+// An SRQ, as cached.
+struct SrqContext {
+    uint32_t lkey;
+    uint32_t pd;
+    uint8_t log_wqes;
+    uint8_t stride_log;
+    uint16_t taken;      // free-running
+    uint16_t limit;      // 0: not armed
+    bool failed;
+    uint32_t epoch;
+    uint32_t xrcd;       // 0: it is a basic one
+    uint32_t cqn;        // XRC
+    uint32_t next;       // byte offset of the WQE to take
+    uint64_t dbr_addr;
+
+    uint64_t bytes() const { return uint64_t(1) << (log_wqes + stride_log); }
+    bool is_slot(uint32_t offset) const { return offset < bytes() && !(offset & ((1u << stride_log) - 1)); }
+};
+
+template <>
+struct Layout<SrqContext> {
+    using S = SrqContext;
+    static constexpr auto kFields = fields(
+        field("lkey", &S::lkey, 0x10, FieldAccess::Command), field("pd", &S::pd, 0x14, FieldAccess::ReadOnly),
+        field("log_wqes", &S::log_wqes, 0x18, FieldAccess::Command, up_to(kLogMaxSrqSize)),
+        field("stride_log", &S::stride_log, 0x19, FieldAccess::ReadOnly,
+              {HGHCA_WQE_MIN_STRIDE_LOG, HGHCA_WQE_MAX_STRIDE_LOG}),
+        field("taken", &S::taken, 0x1a, FieldAccess::Device), field("limit", &S::limit, 0x1c, FieldAccess::Command),
+        field("failed", &S::failed, 0x1e, FieldAccess::Device), field("epoch", &S::epoch, 0x20, FieldAccess::ReadOnly),
+        field("xrcd", &S::xrcd, 0x24, FieldAccess::ReadOnly, up_to(kMaxXrcd)),
+        field("cqn", &S::cqn, 0x28, FieldAccess::ReadOnly), field("next", &S::next, 0x2c, FieldAccess::Device),
+        field("dbr_addr", &S::dbr_addr, 0x30, FieldAccess::ReadOnly));
+};
+
 class SharedReceiveQueues {
 public:
     explicit SharedReceiveQueues(Device &device);
@@ -48,26 +82,7 @@ public:
     void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
 
 private:
-    struct Context {
-        uint32_t lkey;
-        uint32_t pd;
-        uint8_t log_wqes;
-        uint8_t stride_log;
-        uint16_t taken;      // free-running
-        uint16_t limit;      // 0: not armed
-        bool failed;
-        uint32_t epoch;
-        uint32_t xrcd;       // 0: it is a basic one
-        uint32_t cqn;        // XRC
-        uint32_t next;       // byte offset of the WQE to take
-        uint64_t dbr_addr;
-
-        uint64_t bytes() const { return uint64_t(1) << (log_wqes + stride_log); }
-        bool is_slot(uint32_t offset) const
-        {
-            return offset < bytes() && !(offset & ((1u << stride_log) - 1));
-        }
-    };
+    using Context = SrqContext;
     struct Policy {
         static constexpr IcmSpace kSpace = IcmSpace::Context;
         static constexpr uint32_t kEntrySize = kSrqcEntrySize;

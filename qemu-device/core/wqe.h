@@ -13,7 +13,6 @@ namespace hghca {
 
 constexpr unsigned kMaxListEntries = 32;
 constexpr size_t kMaxWqeBytes = 1u << HGHCA_WQE_MAX_STRIDE_LOG;
-constexpr uint64_t kMaxMessage = 1ull << 31;
 
 // One entry of a gather or scatter list that has any bytes.
 struct ListEntry {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "icm_entry.h"
 #include "shared_queue.h"
 
 namespace hghca::test {
@@ -856,40 +857,28 @@ TEST_F(CongestionIcm, TheRateOutlivesTheContext)
 struct ScribbleCase {
     const char *name;
     bool taken;   // as it is
-    void (*scribble)(CongestionState &, Pace &);
+    std::vector<std::pair<const char *, uint64_t>> fields;
 };
 
 const ScribbleCase kScribbles[] = {
-    {"a state that is none", false,
-     [](CongestionState &c, Pace &) { c.rate = CongestionState::Rate(3); }},
-    {"a bool that is none", false,
-     [](CongestionState &c, Pace &) { std::memset(&c.cnp_due, 2, 1); }},
-    {"no rate at all", false,
-     [](CongestionState &c, Pace &) { c.current_kbps = 0; }},
-    {"a rate above its target", false,
-     [](CongestionState &c, Pace &) { c.target_kbps = c.current_kbps - 1; }},
-    {"alpha above 1", false,
-     [](CongestionState &c, Pace &) { c.alpha = kAlphaOne + 1; }},
-    {"a phase that is none", false,
-     [](CongestionState &, Pace &pace) { pace.phase = Pace::Phase(3); }},
+    {"a state that is none", false, {{"congestion.rate", 3}}},
+    {"a bool that is none", false, {{"congestion.cnp_due", 2}}},
+    {"no rate at all", false, {{"congestion.current_kbps", 0}}},
+    {"a rate above its target", false, {{"congestion.target_kbps", kLine / 2 - 1}}},
+    {"alpha above 1", false, {{"congestion.alpha", (1u << 30) + 1}}},
+    {"a phase that is none", false, {{"pace.phase", 3}}},
     {"rates beyond the port's", true,
-     [](CongestionState &c, Pace &) { c.current_kbps = c.target_kbps = UINT32_MAX; }},
-    {"the lowest rate", true,
-     [](CongestionState &c, Pace &) { c.current_kbps = c.target_kbps = 1; }},
+     {{"congestion.current_kbps", UINT32_MAX}, {"congestion.target_kbps", UINT32_MAX}}},
+    {"the lowest rate", true, {{"congestion.current_kbps", 1}, {"congestion.target_kbps", 1}}},
     {"times to come", true,
-     [](CongestionState &c, Pace &) { c.cut_ns = c.stage_ns = c.next_cnp_ns = UINT64_MAX; }},
+     {{"congestion.cut_ns", UINT64_MAX}, {"congestion.stage_ns", UINT64_MAX}, {"congestion.next_cnp_ns", UINT64_MAX}}},
     {"times long ago", true,
-     [](CongestionState &c, Pace &) { c.cut_ns = c.stage_ns = c.next_cnp_ns = 0; }},
-    {"all stages", true,
-     [](CongestionState &c, Pace &) { c.time_stage = c.byte_stage = UINT8_MAX; }},
-    {"bytes of many stages", true,
-     [](CongestionState &c, Pace &) { c.bytes = UINT32_MAX; }},
-    {"a notification that nobody asked for", true,
-     [](CongestionState &c, Pace &) { c.cnp_due = true; }},
-    {"a packet at the end of time", true,
-     [](CongestionState &, Pace &pace) { pace.next_ns = UINT64_MAX; }},
-    {"a wait without a timer", true,
-     [](CongestionState &, Pace &pace) { pace.phase = Pace::Phase::Held; }},
+     {{"congestion.cut_ns", 0}, {"congestion.stage_ns", 0}, {"congestion.next_cnp_ns", 0}}},
+    {"all stages", true, {{"congestion.time_stage", UINT8_MAX}, {"congestion.byte_stage", UINT8_MAX}}},
+    {"bytes of many stages", true, {{"congestion.bytes", UINT32_MAX}}},
+    {"a notification that nobody asked for", true, {{"congestion.cnp_due", 1}}},
+    {"a packet at the end of time", true, {{"pace.next_ns", UINT64_MAX}}},
+    {"a wait without a timer", true, {{"pace.phase", 1}}},
 };
 
 TEST_F(CongestionIcm, WhatTheGuestWritesThere)
@@ -900,13 +889,11 @@ TEST_F(CongestionIcm, WhatTheGuestWritesThere)
         Pair p(net.a, net.b, Options{}), other(net.a, net.b, Options{});
         notify(p.a, p.b);
         ASSERT_EQ(rate(other.a), 0u);   // the context of p.a is in ICM now
-        uint8_t *entry = net.a.host.at(net.a.driver.qpc_dma + 2048 * uint64_t(p.a.qp.qpn)) + 16;
-        Qp qp;
-        std::memcpy(&qp, entry, sizeof(qp));
-        ASSERT_EQ(qp.a.qpn, p.a.qp.qpn);
-        ASSERT_EQ(qp.congestion.current_kbps, kLine / 2);
-        c.scribble(qp.congestion, qp.pace);
-        std::memcpy(entry, &qp, sizeof(qp));
+        uint8_t *entry = net.a.host.at(net.a.driver.qpc_dma + 2048 * uint64_t(p.a.qp.qpn));
+        ASSERT_EQ(get_field<Qp>(entry, "a.qpn"), p.a.qp.qpn);
+        ASSERT_EQ(get_field<Qp>(entry, "congestion.current_kbps"), kLine / 2);
+        for (const auto &[field, value] : c.fields)
+            put_field<Qp>(entry, field, value);
 
         hghca_qpc context;
         TestDriver::must(net.a.driver.query(HGHCA_CMD_QUERY_QP, context, p.a.qp.qpn), "QUERY_QP");

@@ -208,7 +208,7 @@ TEST_F(ScribbleTest, EveryByteOfAQpContext)
     uint8_t *entry = host.at(driver.qpc_dma + qp.qpn * 2048ull);
     std::vector<uint8_t> good(entry, entry + 2048);
     unsigned refused = 0, taken = 0;
-    for (size_t i = 0; i < 16 + sizeof(Qp); i++) {
+    for (size_t i = 0; i < stored_bytes<Qp>(); i++) {
         for (uint8_t byte : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
             memcpy(entry, good.data(), good.size());
             entry[i] = byte;

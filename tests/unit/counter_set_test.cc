@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "icm_entry.h"
 #include "verbs.h"
 
 namespace hghca::test {
@@ -296,11 +297,8 @@ TEST(CounterSetEviction, TheSetComesBackAndIsValidated)
     // Out again, and then the guest writes a set that cannot be.
     EXPECT_EQ(set_of(net.a, other.a.qp.qpn), 0u);
     uint8_t *entry = net.a.host.at(net.a.driver.qpc_dma + 2048 * uint64_t(p.a.qp.qpn));
-    Qp stored;
-    std::memcpy(&stored, entry + 16, sizeof(stored));
-    ASSERT_EQ(stored.a.counter_set, 0xa5);
-    stored.a.counter_set = 256;
-    std::memcpy(entry + 16, &stored, sizeof(stored));
+    ASSERT_EQ(get_field<Qp>(entry, "a.counter_set"), 0xa5u);
+    put_field<Qp>(entry, "a.counter_set", 256);
     EXPECT_EQ(bind(net.a, p.a.qp.qpn, 1), HGHCA_CMD_STAT_BAD_QPEE_STATE);
 }
 
