@@ -7,6 +7,7 @@
 #include "device.h"
 #include "hghca_wire.h"
 #include "link.h"
+#include "wire_object.h"
 
 namespace hghca {
 
@@ -116,8 +117,7 @@ bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
         ip.hop_limit = hops;
         std::copy(sgid.begin(), sgid.end(), ip.src);
         std::copy(dgid.begin(), dgid.end(), ip.dst);
-        std::memcpy(at, &ip, sizeof(ip));
-        at += sizeof(ip);
+        at = append(at, ip);
     } else {
         hghca_ipv4_header ip{};
         ip.version_ihl = HGHCA_IPV4_VERSION_IHL;
@@ -127,13 +127,11 @@ bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
         ip.protocol = HGHCA_IP_UDP;
         std::copy(sgid.begin() + 12, sgid.end(), ip.src);
         std::copy(dgid.begin() + 12, dgid.end(), ip.dst);
-        std::memcpy(at, &ip, sizeof(ip));
-        at += sizeof(ip);
+        at = append(at, ip);
     }
     // UDP checksum 0: none. The ICRC covers more than it would.
     hghca_udp_header udp{be16(source_port(path.flow_label, flow)), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
-    std::memcpy(at, &udp, sizeof(udp));
-    at += sizeof(udp);
+    at = append(at, udp);
     out.layout.transport_offset = uint8_t(at - out.header.data());
     return true;
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "hghca_hw.h"
+#include "wire_object.h"
 
 namespace hghca {
 
@@ -62,7 +62,7 @@ private:
     void out(const T &value)
     {
         static_assert(sizeof(T) <= HGHCA_MAILBOX_SIZE);
-        std::memcpy(out_.data(), &value, sizeof(T));
+        append(out_.data(), value);
     }
     void out_immediate(uint64_t value)
     {

@@ -3,6 +3,7 @@
 
 #include "byte_order.h"
 #include "icrc.h"
+#include "wire_object.h"
 
 namespace hghca {
 
@@ -53,13 +54,6 @@ constexpr std::array<uint32_t, 256> make_opcodes() noexcept
     ud(HGHCA_BTH_OP_SEND_ONLY_IMM, kSend | kOnly | kImmDt);
     t[HGHCA_BTH_CNP] = kKnown | kCnp;
     return t;
-}
-
-template <class T>
-uint8_t *append(uint8_t *at, const T &header)
-{
-    std::memcpy(at, &header, sizeof(header));
-    return at + sizeof(header);
 }
 
 template <class T>

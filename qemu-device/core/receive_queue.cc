@@ -101,7 +101,7 @@ bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
     error.opcode = HGHCA_OPCODE_RECV_ERROR;
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
-    std::memcpy(&cqe, &error, sizeof(cqe));
+    append(reinterpret_cast<uint8_t *>(&cqe), error);
     engine_.count(qp, syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return engine_.device.cqs->post(cqn_of(qp), cqe, true);
 }

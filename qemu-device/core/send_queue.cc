@@ -245,7 +245,7 @@ bool SendQueue::post_error(Qp &qp, uint16_t index, uint8_t syndrome)
     error.is_send = 1;
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
-    std::memcpy(&cqe, &error, sizeof(cqe));
+    append(reinterpret_cast<uint8_t *>(&cqe), error);
     engine_.count(qp, syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return engine_.device.cqs->post(qp.a.cqn_send, cqe, true);
 }
