@@ -189,7 +189,7 @@ public:
     // refused, and nothing has changed. O(pages) for the first, O(1) for the others.
     bool register_region(uint32_t pd, const Registration &r);
     bool bind_window(KeyUser user, const Binding &b);
-    bool invalidate(uint32_t pd, uint32_t key);
+    bool invalidate(KeyUser user, uint32_t key);
     // By a SEND with Invalidate of a peer.
     bool invalidate_remotely(KeyUser user, uint32_t key);
 
@@ -269,7 +269,7 @@ private:
     Mpt *entry(uint32_t key);
     // The same, to be changed.
     Mpt *entry_to_change(uint32_t key);
-    bool can_invalidate(const Mpt &mpt) const;
+    bool can_invalidate(const Mpt &mpt, KeyUser user) const;
     void release_region(const Mpt &window);
     void make_free(Mpt &mpt);
     bool copy_pages(const Mpt &mpt, const Registration &r);

@@ -90,7 +90,10 @@ bool MemoryTable::bind_window(KeyUser user, const Binding &b)
     const bool one_qp = window && window->flags & HGHCA_MPT_FLAG_WINDOW_QP;
     if (!window || window->is_region() || window->pd != user.pd || (one_qp && !window->is_free()))
         return false;
-    if (!b.length && !one_qp) {
+    if (!b.length) {
+        // o10-37.2.40: a window of type 2 is not unbound by a bind.
+        if (one_qp)
+            return false;
         window->key = b.rkey;
         if (!window->is_free())
             make_free(*window);
@@ -118,16 +121,20 @@ bool MemoryTable::bind_window(KeyUser user, const Binding &b)
     return true;
 }
 
-bool MemoryTable::can_invalidate(const Mpt &mpt) const
+// IBA vol 1, 10.6.7.2: a bound window of type 2B is invalidated through the QP it is bound to alone.
+bool MemoryTable::can_invalidate(const Mpt &mpt, KeyUser user) const
 {
-    return mpt.is_region() ? mpt.flags & HGHCA_MPT_FLAG_FAST_REG && !mpt.windows
-                           : bool(mpt.flags & HGHCA_MPT_FLAG_WINDOW_QP);
+    if (mpt.pd != user.pd)
+        return false;
+    if (mpt.is_region())
+        return mpt.flags & HGHCA_MPT_FLAG_FAST_REG && !mpt.windows;
+    return mpt.flags & HGHCA_MPT_FLAG_WINDOW_QP && (mpt.is_free() || mpt.qpn == user.qpn);
 }
 
-bool MemoryTable::invalidate(uint32_t pd, uint32_t key)
+bool MemoryTable::invalidate(KeyUser user, uint32_t key)
 {
     Mpt *mpt = entry_to_change(key);
-    if (!mpt || mpt->key != key || mpt->pd != pd || !can_invalidate(*mpt))
+    if (!mpt || mpt->key != key || !can_invalidate(*mpt, user))
         return false;
     make_free(*mpt);
     return true;
@@ -136,8 +143,7 @@ bool MemoryTable::invalidate(uint32_t pd, uint32_t key)
 bool MemoryTable::invalidate_remotely(KeyUser user, uint32_t key)
 {
     Mpt *mpt = entry_to_change(key);
-    if (!mpt || mpt->key != key || mpt->pd != user.pd || mpt->is_free() || !can_invalidate(*mpt) ||
-        !(mpt->flags & kRemoteRights) || (!mpt->is_region() && mpt->qpn != user.qpn))
+    if (!mpt || mpt->key != key || mpt->is_free() || !can_invalidate(*mpt, user) || !(mpt->flags & kRemoteRights))
         return false;
     make_free(*mpt);
     return true;

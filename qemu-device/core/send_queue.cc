@@ -146,9 +146,10 @@ bool SendQueue::change_keys(Qp &qp, const SendWqe &wqe)
     if (index_before(qp.req.next_index, qp.req.started_index))
         return true;
     MemoryTable &memory = *engine_.device.memory;
+    const KeyUser user{qp.a.pd, qp.a.qpn};
     const bool good = wqe.opcode == HGHCA_OPCODE_REG_MR    ? memory.register_region(qp.a.pd, wqe.registration)
-                      : wqe.opcode == HGHCA_OPCODE_BIND_MW ? memory.bind_window({qp.a.pd, qp.a.qpn}, wqe.binding)
-                                                           : memory.invalidate(qp.a.pd, wqe.rkey);
+                      : wqe.opcode == HGHCA_OPCODE_BIND_MW ? memory.bind_window(user, wqe.binding)
+                                                           : memory.invalidate(user, wqe.rkey);
     if (!good)
         set_fault(qp, HGHCA_SYNDROME_MW_BIND_ERR);
     return good;

@@ -384,10 +384,8 @@ TEST_F(Windows, OpenWhatTheySayAndNoMore)
             uint32_t length;
         } const outside[] = {{0x100fff, 1}, {0x101fff, 2}, {0x102000, 1}, {0, 8}};
         for (const auto &o : outside) {
-            const uint32_t tagged = with_tag(window, uint32_t(o.va & 0x7f));
+            const uint32_t tagged = with_tag(net.b.driver.create_window(one_qp), uint32_t(o.va & 0x7f));
             Pair each(net.a, net.b, trusted());
-            if (one_qp)
-                good(each.b, local_inv(&o == outside ? window : with_tag(window, uint32_t((&o - 1)->va & 0x7f))));
             good(each.b, bind(tagged, region.key, 0x101000, 4096, HGHCA_ACCESS_REMOTE_WRITE));
             expect(each.a, write_to(each.a.sge(0, o.length), o.va, tagged), net, HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
         }
@@ -448,6 +446,56 @@ TEST_F(Windows, TypeTwoBelongsToItsQp)
     good(p.b, local_inv(with_tag(window, 2)));
     expect(p.a, write_to(p.a.sge(0, 8), 0x100000, with_tag(window, 2)), net, HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
     EXPECT_EQ(net.b.driver.destroy_mr(region), 0);
+}
+
+// IBA vol 1, 10.6.7.2: a window of type 2B is one of a PD and a QP.
+TEST_F(Windows, TypeTwoIsInvalidatedThroughItsQpAlone)
+{
+    const uint32_t window = net.b.driver.create_window(true), free = net.b.driver.create_window(true);
+    good(p.b, bind(window, region.key, 0x100000, 4096));
+    {
+        Pair other(net.b, net.a, trusted());
+        good(other.a, local_inv(free));   // not bound: it is nobody's
+        expect(other.a, local_inv(window), net, HGHCA_SYNDROME_MW_BIND_ERR);
+        EXPECT_EQ(other.a.state(), unsigned(HGHCA_QP_STATE_ERR));
+    }
+    EXPECT_EQ(net.b.counters().keys_invalidated, 1u);
+    good(p.a, write_to(p.a.sge(0, 8), 0x100000, window));   // it is what it was
+    EXPECT_EQ(net.b.driver.destroy_mr(region), HGHCA_CMD_STAT_REG_BOUND);
+    good(p.b, local_inv(window));
+    EXPECT_EQ(net.b.counters().keys_invalidated, 2u);
+    EXPECT_EQ(net.b.driver.destroy_mr(region), 0);
+}
+
+// o10-37.2.40
+TEST_F(Windows, TypeTwoIsNotUnboundByABind)
+{
+    const uint32_t window = net.b.driver.create_window(true);
+    for (const Wqe &wqe : {bind(window, region.key, 0x100000, 0), bind(window, 0, 0, 0)}) {
+        Pair fresh(net.b, net.a, trusted());
+        expect(fresh.a, wqe, net, HGHCA_SYNDROME_MW_BIND_ERR);
+    }
+    EXPECT_EQ(net.b.driver.destroy_mr(region), 0);
+}
+
+TEST_F(Windows, OnARegionOfNoBytes)
+{
+    TestDriver &d = net.b.driver;
+    const auto empty = d.create_mr_without_pages(0x5000, 0);
+    const uint32_t one = d.create_window(false), two = d.create_window(true);
+    ASSERT_EQ(d.destroy_mr(empty), 0);
+    ASSERT_EQ(d.post(HGHCA_CMD_SW2HW_MPT,
+                     d.mpt_mailbox(empty.key, 0x5000, 0, empty.first_mtt, kAll | HGHCA_ACCESS_MW_BIND),
+                     d.mpt_index(empty.key)),
+              0);
+    for (uint32_t window : {one, two}) {
+        for (uint64_t length : {1ull, ~0ull}) {
+            Pair fresh(net.b, net.a, trusted());
+            expect(fresh.a, bind(window, empty.key, 0x5000, length), net, HGHCA_SYNDROME_MW_BIND_ERR);
+        }
+    }
+    good(p.b, bind(one, empty.key, 0x5000, 0));   // unbinds, whatever the region
+    EXPECT_EQ(d.destroy_mr(empty), 0);
 }
 
 TEST_F(Windows, WhatBindRefuses)

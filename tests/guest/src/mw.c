@@ -434,8 +434,11 @@ static void another_qp(void)
 	link_check(&l, "type 1, another QP");
 	link_opens(&l, two->rkey, link_at(&l, 4096), 4096, 4096, "type 2, the same QP, after that");
 
-	local_inv(&other, two->rkey, IBV_WC_SUCCESS, "LOCAL_INV through another QP of the PD");
-	link_dead(&l, two->rkey, link_at(&l, 4096), "a window invalidated through another QP");
+	local_inv(&other, two->rkey, IBV_WC_MW_BIND_ERR, "LOCAL_INV through another QP of the PD");
+	link_opens(&l, two->rkey, link_at(&l, 4096), 4096, 4096, "type 2 after that");
+	local_inv(&l, two->rkey, IBV_WC_SUCCESS, "LOCAL_INV through its own QP");
+	link_dead(&l, two->rkey, link_at(&l, 4096), "an invalidated window");
+	local_inv(&other, two->rkey, IBV_WC_SUCCESS, "LOCAL_INV of a window that is bound to no QP");
 	link_close_window(one);
 	link_close_window(two);
 	link_close(&other);
