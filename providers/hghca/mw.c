@@ -62,14 +62,8 @@ int hghca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 			.bind_info = bind->bind_info,
 		},
 	};
-	int err;
 
-	if (!hghca_bind_valid(mw, wr.bind_mw.rkey, &bind->bind_info))
+	if (!hghca_bind_valid(&bind->bind_info))
 		return EINVAL;
-	err = hghca_post_bind(to_hqp(qp), &wr);
-	if (err)
-		return err;
-	/* The caller puts the old one back when the completion tells of an error. */
-	mw->rkey = wr.bind_mw.rkey;
-	return 0;
+	return hghca_post_bind(to_hqp(qp), &wr);
 }

@@ -137,11 +137,15 @@ static inline __be32 hghca_encode_imm(const struct hghca_send_op *op,
 /* A WQE that changes a key; its units.  The data list is not looked at. */
 static inline uint32_t hghca_encode_key(void *wqe, const struct ibv_send_wr *wr)
 {
+	struct ibv_mw *mw = wr->bind_mw.mw;
+
 	if (wr->opcode == IBV_WR_LOCAL_INV) {
 		hghca_wqe_set_inv(wqe, wr->invalidate_rkey);
 		return HGHCA_NEXT_UNITS + HGHCA_INV_UNITS;
 	}
-	hghca_wqe_set_bind(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	/* The caller puts the old key back when the completion reports an error. */
+	mw->rkey = hghca_bind_rkey(mw, wr->bind_mw.rkey);
+	hghca_wqe_set_bind(wqe, mw->rkey, &wr->bind_mw.bind_info);
 	return HGHCA_NEXT_UNITS + HGHCA_BIND_UNITS;
 }
 
@@ -217,8 +221,7 @@ int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr)
 static inline bool hghca_wr_valid(const struct ibv_send_wr *wr)
 {
 	return wr->opcode != IBV_WR_BIND_MW ||
-	       hghca_bind2_valid(wr->bind_mw.mw, wr->bind_mw.rkey,
-				 &wr->bind_mw.bind_info);
+	       hghca_bind2_valid(wr->bind_mw.mw, &wr->bind_mw.bind_info);
 }
 
 int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,

@@ -110,20 +110,23 @@ static inline void hghca_wqe_set_srqn(void *wqe, uint32_t srqn)
 	next->flags = htole32(flags | FIELD_PREP(HGHCA_WQE_XRC_SRQN_MASK, srqn));
 }
 
-/* The new key must be the window's but for the tag: by it the device finds the window. */
-static inline bool hghca_bind_valid(const struct ibv_mw *mw, uint32_t rkey,
-				    const struct ibv_mw_bind_info *info)
+static inline bool hghca_bind_valid(const struct ibv_mw_bind_info *info)
 {
-	return !((rkey ^ mw->rkey) & HGHCA_KEY_INDEX_MASK) &&
-	       !(info->mw_access_flags & ~HGHCA_BIND_ACCESS_TAKEN);
+	return !(info->mw_access_flags & ~HGHCA_BIND_ACCESS_TAKEN);
 }
 
 /* A type 2 window is bound to something, and unbound by invalidation alone (IBA 10.6.7.2). */
-static inline bool hghca_bind2_valid(const struct ibv_mw *mw, uint32_t rkey,
+static inline bool hghca_bind2_valid(const struct ibv_mw *mw,
 				     const struct ibv_mw_bind_info *info)
 {
 	return mw->type == IBV_MW_TYPE_2 && info->mr && info->length &&
-	       hghca_bind_valid(mw, rkey, info);
+	       hghca_bind_valid(info);
+}
+
+/* The tag is the caller's to choose; by the other bits, its own, the device finds the window. */
+static inline uint32_t hghca_bind_rkey(const struct ibv_mw *mw, uint32_t rkey)
+{
+	return (mw->rkey & HGHCA_KEY_INDEX_MASK) | (rkey & HGHCA_KEY_TAG_MASK);
 }
 
 static inline void *hghca_wqe_unit(void *wqe, uint32_t unit)

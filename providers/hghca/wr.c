@@ -132,11 +132,13 @@ static void hghca_wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t
 			    HGHCA_NEXT_UNITS + HGHCA_BIND_UNITS, false, 0);
 	if (!wqe)
 		return;
-	if (!hghca_bind2_valid(mw, rkey, bind_info)) {
+	if (!hghca_bind2_valid(mw, bind_info)) {
 		to_hqp_ex(ibqp)->wr.err = EINVAL;
 		return;
 	}
-	hghca_wqe_set_bind(wqe, rkey, bind_info);
+	/* As ibv_post_send does.  Should the bind be dropped: none asks for the key before. */
+	mw->rkey = hghca_bind_rkey(mw, rkey);
+	hghca_wqe_set_bind(wqe, mw->rkey, bind_info);
 }
 
 static inline void hghca_wr_rdma(struct ibv_qp_ex *ibqp, uint8_t opcode,

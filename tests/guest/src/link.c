@@ -463,7 +463,7 @@ struct ibv_send_wr link_bind_wr(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t a
 	return wr;
 }
 
-/* The errno of posting a bind in the way of the window's type; afterwards mw->rkey is the new key. */
+/* The errno of posting a bind in the way of the window's type; afterwards mw->rkey is the new key, or still the old. */
 int link_post_bind(struct rig_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
 		   unsigned int access)
 {
@@ -472,15 +472,9 @@ int link_post_bind(struct rig_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint6
 	uint32_t old = mw->rkey, key = wr.bind_mw.rkey;
 	int error;
 
-	if (mw->type == IBV_MW_TYPE_1) {
-		error = ibv_bind_mw(q->qp, mw, &bind);
-		if (mw->rkey != (error ? old : key))
-			rig_fail("ibv_bind_mw: the key is 0x%x, expected 0x%x", mw->rkey, error ? old : key);
-		return error;
-	}
-	error = link_post(q, &wr);
-	if (!error)
-		mw->rkey = key;
+	error = mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(q->qp, mw, &bind) : link_post(q, &wr);
+	if (mw->rkey != (error ? old : key))
+		rig_fail("a bind posted: the key is 0x%x, expected 0x%x", mw->rkey, error ? old : key);
 	return error;
 }
 

@@ -88,7 +88,7 @@ void link_refused(struct link *l, enum ibv_wr_opcode opcode, uint32_t rkey, uint
 		  const char *what);
 void link_dead(struct link *l, uint32_t rkey, uint64_t addr, const char *what);
 
-/* Windows of b; a bind sets mw->rkey whatever the window's type. */
+/* Windows of b. */
 struct ibv_mw *link_window_in(struct ibv_pd *pd, enum ibv_mw_type type);
 struct ibv_mw *link_window(enum ibv_mw_type type);
 void link_close_window(struct ibv_mw *mw);
