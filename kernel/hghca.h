@@ -837,7 +837,7 @@ int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_queue_chunk *chunks, u32 num_chunks);
 int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
-		      struct ib_umem *umem);
+		      struct ib_umem *umem, bool new_pages);
 int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct hghca_mpt *mpt);
 int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);

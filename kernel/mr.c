@@ -566,7 +566,8 @@ err_release:
  * @mr: the region
  * @from: what it is
  * @to: what it shall be
- * @umem: its memory, when its MTTs have to be written anew; otherwise NULL
+ * @umem: its memory, NULL for a region of no bytes
+ * @new_pages: its MTTs have to be written again; otherwise it keeps those it has
  *
  * While the region changes the device finds none.
  *
@@ -575,13 +576,15 @@ err_release:
  */
 int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
-		      struct ib_umem *umem)
+		      struct ib_umem *umem, bool new_pages)
 {
 	struct hghca_hwmr changed = *mr;
 	bool was_enabled = mr->enabled;
 	int err;
 
-	if (umem) {
+	if (new_pages)
+		changed.mtts = (struct hghca_mtts) {};
+	if (new_pages && umem) {
 		err = hghca_mtts_alloc(hdev, &changed.mtts, hghca_hwmr_num_pages(to));
 		if (err)
 			return err;
@@ -597,7 +600,7 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	if (err)
 		goto err_enable_old;
 
-	if (umem)
+	if (new_pages)
 		hghca_mtts_free(hdev, &mr->mtts);
 	*mr = changed;
 	return 0;
@@ -606,7 +609,7 @@ err_enable_old:
 	if (was_enabled && hghca_hwmr_enable(hdev, mr, from))
 		dev_err_ratelimited(hdev->bus.dev, "MR %#x: lost as it was changed\n", mr->key);
 err_free_mtts:
-	if (umem)
+	if (new_pages)
 		hghca_mtts_free(hdev, &changed.mtts);
 	return err;
 }

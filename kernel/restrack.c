@@ -178,7 +178,8 @@ int hghca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 		{ "page_size", BIT_ULL(hmr->attr.page_shift) },
 	};
 
-	return hghca_put_details(msg, details, ARRAY_SIZE(details) - (hmr->umem ? 0 : 3));
+	return hghca_put_details(msg, details,
+				 ARRAY_SIZE(details) - (hmr->attr.page_shift ? 0 : 3));
 }
 
 /**

@@ -15,11 +15,16 @@ static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *uda
 	return -EINVAL;
 }
 
+/* NULL for no bytes: there is nothing to pin. */
 static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 length,
 					int ib_access)
 {
-	struct ib_umem *umem = ib_umem_get(&hdev->ibdev, start, length, ib_access);
+	struct ib_umem *umem;
 
+	if (!length)
+		return NULL;
+
+	umem = ib_umem_get(&hdev->ibdev, start, length, ib_access);
 	if (IS_ERR(umem))
 		ibdev_dbg(&hdev->ibdev, "region: %llu bytes cannot be pinned: %ld\n", length,
 			  PTR_ERR(umem));
@@ -41,8 +46,12 @@ static int hghca_usermr_describe(struct hghca_dev *hdev, struct hghca_hwmr_attr 
 		.pdn = pdn,
 		.access = hghca_access_from_ib(ib_access),
 		.start = ib_access & IB_ZERO_BASED ? 0 : virt_addr,
-		.length = umem->length,
+		.length = umem ? umem->length : 0,
+		.page_shift = hdev->limits.log_min_page,
 	};
+	if (!umem)
+		return 0;
+
 	/* In this order: what the umem is asked for it counts its pages by. */
 	if ((umem->address ^ attr->start) & ~PAGE_MASK) {
 		ibdev_dbg(&hdev->ibdev, "region: %#llx and memory differ within a page\n",
@@ -73,7 +82,7 @@ static void hghca_usermr_publish(struct hghca_mr *mr, struct ib_umem *umem,
 	mr->ibmr.page_size = BIT(attr->page_shift);
 }
 
-/* A region over @umem, which is released when there is none. */
+/* A region over @umem, NULL for no bytes; it is released when there is no region. */
 static struct ib_mr *hghca_usermr_create(struct ib_pd *ibpd, struct ib_umem *umem,
 					 u64 virt_addr, int ib_access)
 {
@@ -92,7 +101,8 @@ static struct ib_mr *hghca_usermr_create(struct ib_pd *ibpd, struct ib_umem *ume
 	if (err)
 		goto err_free_mr;
 
-	err = hghca_hwmr_create_umem(hdev, &mr->hw, &attr, umem, 0);
+	err = umem ? hghca_hwmr_create_umem(hdev, &mr->hw, &attr, umem, 0) :
+		     hghca_hwmr_create(hdev, &mr->hw, &attr, 0);
 	if (err)
 		goto err_free_mr;
 
@@ -110,7 +120,7 @@ err_release_umem:
  * hghca_reg_user_mr - register memory of a user
  * @ibpd: its PD
  * @start: where it is
- * @length: bytes
+ * @length: bytes, which may be none
  * @virt_addr: where it shall seem to be to the device, unless it is zero-based
  * @ib_access: its rights
  * @udata: must be empty; NULL for a user of the kernel's
@@ -184,7 +194,7 @@ static struct ib_umem *hghca_usermr_repin(struct hghca_dev *hdev, const struct h
 
 	if (flags & IB_MR_REREG_TRANS)
 		return hghca_usermr_pin(hdev, start, length, ib_access);
-	if (umem->writable || !ib_access_writable(ib_access))
+	if (!umem || umem->writable || !ib_access_writable(ib_access))
 		return umem;
 	if (umem->is_dmabuf || umem->owning_mm != current->mm)
 		return ERR_PTR(-EACCES);
@@ -204,7 +214,7 @@ static bool hghca_usermr_same_pages(const struct hghca_hwmr_attr *a,
  * @ibmr: the region
  * @flags: IB_MR_REREG_*: what changes
  * @start: with _TRANS: where its memory is
- * @length: with _TRANS: bytes
+ * @length: with _TRANS: bytes, which may be none
  * @virt_addr: with _TRANS: where it shall seem to be to the device
  * @ib_access: with _ACCESS: its rights
  * @ibpd: with _PD: its PD
@@ -255,7 +265,7 @@ struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 		goto err_release_umem;
 
 	new_pages = umem != mr->umem || !hghca_usermr_same_pages(&attr, &mr->attr);
-	err = hghca_hwmr_change(hdev, &mr->hw, &mr->attr, &attr, new_pages ? umem : NULL);
+	err = hghca_hwmr_change(hdev, &mr->hw, &mr->attr, &attr, umem, new_pages);
 	if (err)
 		goto err_release_umem;
 

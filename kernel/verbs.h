@@ -65,7 +65,7 @@ struct hghca_odp;
  * struct hghca_mr - a memory region
  * @ibmr: the verbs object
  * @hw: as the device knows it
- * @umem: a user's: the memory; otherwise NULL
+ * @umem: a user's: the memory, NULL for no bytes; otherwise NULL
  * @attr: a user's: what it is
  * @virt_addr: a user's: where its user says that it starts
  * @access: a user's: its IB_ACCESS_* without optional ones

@@ -8,13 +8,13 @@
 #include "hghca.h"
 
 /*
- * The address of a region's first byte.  The device finds a byte's page by the
- * address modulo the page's size, so a zero-based region starts with a page;
- * the kernel refuses another with EINVAL.
+ * The address of a region's first byte.  That of a zero-based region is 0; the
+ * kernel makes it so, but wants an address that agrees with the memory's in
+ * what is below a page.
  */
-static uint64_t hghca_mr_start(uint64_t hca_va, int access)
+static uint64_t hghca_mr_start(uint64_t memory, uint64_t hca_va, int access)
 {
-	return access & IBV_ACCESS_ZERO_BASED ? 0 : hca_va;
+	return access & IBV_ACCESS_ZERO_BASED ? memory : hca_va;
 }
 
 struct ibv_mr *hghca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
@@ -29,8 +29,8 @@ struct ibv_mr *hghca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	if (!vmr)
 		return NULL;
 
-	err = ibv_cmd_reg_mr(pd, addr, length, hghca_mr_start(hca_va, access), access,
-			     vmr, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	err = ibv_cmd_reg_mr(pd, addr, length, hghca_mr_start((uintptr_t)addr, hca_va, access),
+			     access, vmr, &cmd, sizeof(cmd), &resp, sizeof(resp));
 	if (err) {
 		free(vmr);
 		errno = err;
@@ -55,14 +55,9 @@ int hghca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 {
 	struct ib_uverbs_rereg_mr_resp resp;
 	struct ibv_rereg_mr cmd;
-	uint64_t start;
 	int err;
 
-	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
-		start = hghca_mr_start((uintptr_t)addr, vmr->access);
-	else
-		start = hghca_mr_start((uintptr_t)addr, access);
-	err = ibv_cmd_rereg_mr(vmr, flags, addr, length, start, access, pd,
+	err = ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr, access, pd,
 			       &cmd, sizeof(cmd), &resp, sizeof(resp));
 	if (!err && (flags & IBV_REREG_MR_CHANGE_ACCESS))
 		vmr->access = access;
@@ -86,7 +81,7 @@ struct ibv_mr *hghca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t le
 	if (!vmr)
 		return NULL;
 
-	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, hghca_mr_start(iova, access), fd,
+	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, hghca_mr_start(offset, iova, access), fd,
 				    access, vmr, NULL);
 	if (err) {
 		free(vmr);

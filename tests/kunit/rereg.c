@@ -307,6 +307,36 @@ static void rereg_zero_based(struct kunit *test)
 	rereg_expect_gone(test);
 }
 
+/* A region loses all its bytes, and gets others. */
+static void rereg_no_bytes(struct kunit *test)
+{
+	struct rereg *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+
+	rereg_register(test, IB_ACCESS_LOCAL_WRITE);
+	rereg_fail(this, 0x00d, 0, 1, 0x03);
+	KUNIT_EXPECT_EQ(test, -EINVAL, rereg_change(this, IB_MR_REREG_TRANS, 1, 0, 1, 0,
+						    this->pd));
+	rereg_expect_as_before(test);
+
+	KUNIT_ASSERT_EQ(test, 0, rereg_change(this, IB_MR_REREG_TRANS, 1, 0, 1, 0, this->pd));
+	rereg_expect_mpt(test, 0x101, this->pd->pdn);
+	rereg_expect_memory(test, this->memory, 0, 0);
+	KUNIT_EXPECT_EQ(test, 0, be64_at(this->mpt, 0x18));
+	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+
+	KUNIT_ASSERT_EQ(test, 0, rereg_change(this, IB_MR_REREG_ACCESS | IB_MR_REREG_PD, 0, 0, 0,
+					      IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+					      this->other_pd));
+	rereg_expect_mpt(test, 0x103, this->other_pd->pdn);
+	KUNIT_ASSERT_EQ(test, 0, rereg_change(this, IB_MR_REREG_SUPPORTED, this->memory,
+					      REREG_BYTES, this->memory, IB_ACCESS_LOCAL_WRITE,
+					      this->pd));
+	rereg_expect_as_before(test);
+	rereg_expect_gone(test);
+}
+
 /* Memory that was pinned to be read alone is pinned once more, to be written. */
 static void rereg_to_writable(struct kunit *test)
 {
@@ -363,7 +393,6 @@ static const struct rereg_bad {
 } rereg_bads[] = {
 	{ "flags that are none", 8, 0, 0, 0, 0, -EOPNOTSUPP },
 	{ "on-demand paging", IB_MR_REREG_ACCESS, 0, 0, 0, IB_ACCESS_ON_DEMAND, -EOPNOTSUPP },
-	{ "no byte", IB_MR_REREG_TRANS, 0, 0, REREG_ADDRESS, 0, -EINVAL },
 	{ "memory that is not there", IB_MR_REREG_TRANS, 0x100000000, PAGE_SIZE, REREG_ADDRESS,
 	  0, -EFAULT },
 	{ "an address that does not go with the memory", IB_MR_REREG_TRANS, 0, PAGE_SIZE,
@@ -717,6 +746,7 @@ static void rereg_for_kernel(struct kunit *test)
 static struct kunit_case rereg_cases[] = {
 	KUNIT_CASE_PARAM(rereg_each, rereg_param_gen_params),
 	KUNIT_CASE(rereg_zero_based),
+	KUNIT_CASE(rereg_no_bytes),
 	KUNIT_CASE(rereg_to_writable),
 	KUNIT_CASE(rereg_not_to_writable),
 	KUNIT_CASE_PARAM(rereg_bad, rereg_bad_gen_params),

@@ -212,6 +212,60 @@ static void windows_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
 }
 
+static const struct windows_nothing {
+	const char *name;
+	u64 start;
+	int access;
+	u32 flags;	/* of the MPT */
+	u64 first;	/* its start */
+} windows_nothings[] = {
+	{ "at a page", 0x7000, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE, 0x103, 0x7000 },
+	{ "in a page", 0x7123, IB_ACCESS_MW_BIND, 0x110, 0x7123 },
+	{ "at address 0", 0, 0, 0x100, 0 },
+	{ "at the last address", U64_MAX, 0, 0x100, U64_MAX },
+	{ "zero-based", 0x7123, IB_ZERO_BASED, 0x120, 0 },
+};
+
+static void windows_nothing_name(const struct windows_nothing *nothing, char *desc)
+{
+	strscpy(desc, nothing->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(windows_nothing, windows_nothings, windows_nothing_name);
+
+/* A region of no bytes: no memory is looked for, none pinned, and it has no MTTs. */
+static void windows_no_bytes(struct kunit *test)
+{
+	const struct windows_nothing *param = test->param_value;
+	struct windows *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+	struct ib_udata udata = {};
+	struct fake_command *cmd;
+	struct ib_mr *ibmr;
+
+	ibmr = hghca_reg_user_mr(&this->pd->ibpd, param->start, 0, param->start, param->access,
+				 &udata);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	ibmr->device = this->pd->ibpd.device;
+	KUNIT_EXPECT_EQ(test, 0, ibmr->length);
+	cmd = fake_nth(this->fake, fake_mark(this->fake) - 1);
+	KUNIT_EXPECT_EQ(test, 0x00d, cmd->op);
+	KUNIT_EXPECT_EQ(test, param->flags, be32_at(cmd->mailbox, 0x00));
+	KUNIT_EXPECT_EQ(test, param->first, be64_at(cmd->mailbox, 0x10));
+	KUNIT_EXPECT_EQ(test, 0, be64_at(cmd->mailbox, 0x18));
+	KUNIT_EXPECT_EQ(test, 0, be32_at(cmd->mailbox, 0x34));
+	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+
+	this->refused = 0x00d;
+	this->status = 0x08;
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-ENOMEM),
+			    hghca_reg_user_mr(&this->pd->ibpd, param->start, 0, param->start,
+					      param->access, &udata));
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+}
+
 static void windows_region_without(struct kunit *test)
 {
 	struct windows *this = test->priv;
@@ -265,6 +319,7 @@ static struct kunit_case windows_cases[] = {
 	KUNIT_CASE(windows_refused),
 	KUNIT_CASE(windows_input),
 	KUNIT_CASE_PARAM(windows_region, windows_region_gen_params),
+	KUNIT_CASE_PARAM(windows_no_bytes, windows_nothing_gen_params),
 	KUNIT_CASE(windows_region_without),
 	KUNIT_CASE(windows_bound),
 	{}

@@ -498,6 +498,21 @@ TEST_F(Windows, OnARegionOfNoBytes)
     EXPECT_EQ(d.destroy_mr(empty), 0);
 }
 
+TEST_F(Registration, ARegionOfNoBytesIsGoodForNone)
+{
+    const auto far = net.b.driver.create_mr_without_pages(0x5001, 0);
+    const auto near = net.a.driver.create_mr_without_pages(0x6001, 0);
+    good(p.a, write_to({0, near.key, 0x6001}, 0x5001, far.key));
+    good(p.a, read_from({0, near.key, 0x6001}, 0x5001, far.key));
+    good(p.a, read_from({0, near.key, 0}, 0, far.key));
+    p.b.post_recv({0, far.key, 0x5001});
+    good(p.a, Wqe(HGHCA_OPCODE_SEND).data({0, near.key, 0x6001}));
+    EXPECT_EQ(p.b.poll_all().size(), 1u);
+    peer_writes(0x5001, far.key, HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
+    Pair fresh(net.a, net.b, trusted());
+    expect(fresh.a, write_to({1, near.key, 0x6001}, p.b.va(0), p.b.buffer.key), net, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+}
+
 TEST_F(Windows, WhatBindRefuses)
 {
     TestDriver &d = net.a.driver;

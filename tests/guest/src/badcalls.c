@@ -498,7 +498,9 @@ static void regions(void)
 	if (munmap(gone, bytes))
 		rig_die("munmap");
 	expect(try_mr(writable, 1, 0), 0, "one byte");
-	expect(try_mr(writable, 0, 0), EINVAL, "nothing");
+	expect(try_mr(writable, 0, 0), 0, "nothing");
+	expect(try_mr(gone, 0, 0), 0, "nothing, of what is not there");
+	expect(try_mr(writable, 0, IBV_ACCESS_REMOTE_WRITE), EINVAL, "nothing, with rights that cannot be");
 	expect(try_mr(writable, SIZE_MAX, 0), EINVAL, "more than there are addresses");
 	expect(try_mr(gone, bytes, 0), EFAULT, "what is not there");
 	expect(try_mr(constant, bytes, 0), 0, "to be read only");

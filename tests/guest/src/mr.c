@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Memory regions that are changed or made in other ways: registered anew,
- * zero-based, imported, of a dma-buf, of many pages.  Every byte compared.
+ * zero-based, of no bytes, imported, of a dma-buf, of many pages.  Every byte compared.
  *
  * mr plain|extended|dma-buf|many DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
@@ -79,14 +79,19 @@ static void rereg(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, s
  * The link's own region is exchanged for one with this access, and closed with the link.  Two at once would make the
  * debugging of DMA tell of every page that is mapped twice.
  */
-static struct ibv_mr *region_in(struct link *l, struct ibv_pd *pd, int access)
+static struct ibv_mr *region_at(struct link *l, struct ibv_pd *pd, size_t at, size_t length, int access)
 {
 	if (ibv_dereg_mr(l->p.b.mr))
 		rig_die("ibv_dereg_mr");
-	l->p.b.mr = ibv_reg_mr(pd, l->p.b.buf, LINK_WINDOWS, access);
+	l->p.b.mr = ibv_reg_mr(pd, l->p.b.buf + at, length, access);
 	if (!l->p.b.mr)
-		rig_die("ibv_reg_mr");
+		rig_die("ibv_reg_mr of %zu bytes: %s", length, strerror(errno));
 	return l->p.b.mr;
+}
+
+static struct ibv_mr *region_in(struct link *l, struct ibv_pd *pd, int access)
+{
+	return region_at(l, pd, 0, LINK_WINDOWS, access);
 }
 
 static struct ibv_mr *region(struct link *l, int access)
@@ -251,6 +256,60 @@ static void zero_based_region(void)
 	lands_in(&l, mr, 0, spare, "the region in another place, by offsets");
 	link_close(&l);
 	free(spare);
+}
+
+/* A message of no bytes from b, with an entry of its list in the region, to such an entry of a's. */
+static void send_nothing(struct link *l, struct ibv_mr *mr, const char *what)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, 0, mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = SEND_ID, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	struct ibv_wc want = { .wr_id = RECV_ID, .opcode = IBV_WC_RECV };
+
+	link_post_recv(&l->p.a, LINK_RECEIVES, 0);
+	if (!link_posted(&l->p.b, &wr, what))
+		return;
+	link_expect_sent(&l->p.b, SEND_ID, IBV_WC_SEND, IBV_WC_SUCCESS, 0, what);
+	link_expect_wc(&l->p.a, l->p.a.rcq, &want, what);
+}
+
+/* It is good for messages of no bytes, and for no others. */
+static void no_bytes(void)
+{
+	static const int accesses[] = { LINK_BINDABLE, LINK_BINDABLE | IBV_ACCESS_ZERO_BASED, 0 };
+	static const size_t places[] = { 0, 123 };
+	struct ibv_mw *one = link_window(IBV_MW_TYPE_1);
+	struct ibv_mr *mr;
+	struct link l;
+	size_t i, k;
+
+	link_open(&l);
+	for (i = 0; i < ARRAY_SIZE(accesses) && !rig_failed(); i++) {
+		for (k = 0; k < ARRAY_SIZE(places); k++) {
+			uint64_t addr = accesses[i] & IBV_ACCESS_ZERO_BASED ? 0 : link_at(&l, places[k]);
+
+			mr = region_at(&l, link_owner->pd, places[k], 0, accesses[i]);
+			if (mr->length)
+				rig_fail("the region has %zu bytes", mr->length);
+			send_nothing(&l, mr, "a message of no bytes");
+			if (accesses[i]) {
+				link_ask(&l, IBV_WR_RDMA_WRITE, mr->rkey, addr, 0, IBV_WC_SUCCESS, "WRITE of no bytes");
+				link_ask(&l, IBV_WR_RDMA_READ, mr->rkey, addr, 0, IBV_WC_SUCCESS, "READ of no bytes");
+			}
+			link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, addr, 1, "WRITE of a byte");
+			link_refused(&l, IBV_WR_RDMA_READ, mr->rkey, addr, 1, "READ of a byte");
+			link_refused(&l, IBV_WR_ATOMIC_FETCH_AND_ADD, mr->rkey, addr & ~7ULL, 8, "FETCH ADD");
+			if (accesses[i])
+				link_bind_region(&l, one, mr, addr, 0, 0, "a window on it: none");
+		}
+	}
+	/* It may become one of some bytes, and one of others again. */
+	mr = region_at(&l, link_owner->pd, 0, 0, RIG_ACCESS_ALL);
+	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL | IBV_ACCESS_ZERO_BASED, "other rights");
+	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, 0, 1, "still no byte");
+	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, l.p.b.buf, LINK_WINDOWS, 0, "some bytes");
+	link_opens(&l, mr->rkey, 0, 0, LINK_WINDOWS, "the region with bytes");
+	link_close_window(one);
+	link_close(&l);
 }
 
 /* The order of writes is the device's business; the data are the same. */
@@ -440,6 +499,7 @@ static const struct rig_case cases[] = {
 	{ "re-registered: all at once", rereg_all },
 	{ "re-registered: refused", rereg_refused },
 	{ "zero-based region", zero_based_region },
+	{ "no bytes", no_bytes },
 	{ "relaxed ordering", relaxed },
 	{ "imported PD and region", imported },
 };
