@@ -238,7 +238,8 @@ enum hghca_cmd_status {
 #define HGHCA_CAP_RSS			(1U << 19)	/* RSS groups, which flow rules name */
 #define HGHCA_CAP_CONGESTION		(1U << 20)	/* congestion control */
 #define HGHCA_CAP_FLOW_CONTROL		(1U << 21)	/* pause frames */
-#define HGHCA_CAP_ALL			HGHCA_MASK(21, 0)
+#define HGHCA_CAP_FIRST_BYTE		(1U << 22)	/* zero-based regions from any byte on */
+#define HGHCA_CAP_ALL			HGHCA_MASK(22, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {
@@ -436,12 +437,14 @@ struct hghca_mpt {
 	__be32	mtt_seg_h;		/* 2Ch, index of the first MTT; with DEVICE a byte's */
 	__be32	mtt_seg_l;		/* 30h */
 	__be32	mtt_sz;			/* 34h */
-	__be32	rsvd38[2];
+	__be32	first_byte;		/* 38h: offset in the first page, extension FIRST_BYTE */
+	__be32	rsvd3c;
 };
 HGHCA_ASSERT_SIZE(hghca_mpt, 64);
 HGHCA_ASSERT_OFFSET(hghca_mpt, start, 0x10);
 HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_seg_h, 0x2c);
 HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
+HGHCA_ASSERT_OFFSET(hghca_mpt, first_byte, 0x38);
 
 /* Keys with HGHCA_CAP_MEM_MGT; without, the index stands in the low bits, the tag above. */
 #define HGHCA_KEY_INDEX_MASK		HGHCA_MASK(31, 8)
@@ -1018,11 +1021,13 @@ struct hghca_reg_unit {
 	__le64	list;			/* 18h: DMA address of those of the pages, __le64 each */
 	__le32	pages;			/* 20h: their number */
 	__le32	page_size;		/* 24h: log2(bytes) - 12 */
-	__le32	rsvd28[2];
+	__le32	first_byte;		/* 28h: as in the MPT */
+	__le32	rsvd2c;
 };
 HGHCA_ASSERT_SIZE(hghca_reg_unit, 48);
 HGHCA_ASSERT_OFFSET(hghca_reg_unit, list, 0x18);
 HGHCA_ASSERT_OFFSET(hghca_reg_unit, page_size, 0x24);
+HGHCA_ASSERT_OFFSET(hghca_reg_unit, first_byte, 0x28);
 
 /* Extension: LOCAL_INV. */
 struct hghca_inv_unit {

@@ -140,6 +140,8 @@ int hghca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
  *
  * Its user may have moved the region to another address since it was mapped.
  * A list that ended within an entry may have a page more than there are bytes.
+ * A zero-based region starts where its iova says in the first page, and its
+ * addresses begin at 0.
  *
  * Return: 0, or -EINVAL for a region, key or right that is not possible.
  */
@@ -148,6 +150,7 @@ int hghca_fast_reg_describe(const struct hghca_limits *limits, const struct ib_r
 {
 	const struct hghca_mr *mr = to_hmr(wr->mr);
 	const struct ib_mr *ibmr = &mr->ibmr;
+	bool zero_based = wr->access & IB_ZERO_BASED;
 	u64 in_page, pages;
 	u8 page_shift;
 
@@ -158,6 +161,8 @@ int hghca_fast_reg_describe(const struct hghca_limits *limits, const struct ib_r
 
 	page_shift = ilog2(ibmr->page_size);
 	in_page = ibmr->iova & (ibmr->page_size - 1);
+	if (zero_based && in_page && !(limits->caps & HGHCA_CAP_FIRST_BYTE))
+		return -EINVAL;
 	/* Bounds first: what is within them adds up. */
 	if (!ibmr->length || ibmr->length > (u64)mr->pages.count << page_shift ||
 	    ibmr->length - 1 > U64_MAX - ibmr->iova)
@@ -169,11 +174,12 @@ int hghca_fast_reg_describe(const struct hghca_limits *limits, const struct ib_r
 	*reg = (struct hghca_wqe_reg) {
 		.key = wr->key,
 		.access = hghca_access_from_ib(wr->access),
-		.start = ibmr->iova,
+		.start = zero_based ? 0 : ibmr->iova,
 		.length = ibmr->length,
 		.list = mr->pages.dma,
 		.pages = pages,
 		.page_shift = page_shift,
+		.first_byte = zero_based ? in_page : 0,
 	};
 	return 0;
 }

@@ -330,6 +330,7 @@ struct hghca_hwmr_attr {
 	u32 access;		/* HGHCA_ACCESS_* */
 	u64 start;
 	u64 length;
+	u32 first_byte;		/* of a zero-based one: its offset in the first page */
 	u32 device_offset;	/* in device memory: where it begins */
 	u8 page_shift;
 };

@@ -349,6 +349,7 @@ static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	mpt.mtt_seg_l = cpu_to_be32(attr->kind == HGHCA_HWMR_DEVICE ? attr->device_offset :
 								      mr->mtts.first);
 	mpt.mtt_sz = cpu_to_be32(mr->mtts.count);
+	mpt.first_byte = cpu_to_be32(attr->first_byte);
 	err = hghca_cmd_sw2hw_mpt(hdev, hghca_key_index(hdev, mr->key), &mpt);
 	mr->enabled = !err;
 	return err;
@@ -407,7 +408,7 @@ static void hghca_hwmr_release(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 /* Number of pages an MR's addresses touch. */
 static u64 hghca_hwmr_num_pages(const struct hghca_hwmr_attr *attr)
 {
-	u64 in_page = attr->start & (BIT_ULL(attr->page_shift) - 1);
+	u64 in_page = attr->first_byte + (attr->start & (BIT_ULL(attr->page_shift) - 1));
 
 	return DIV_ROUND_UP_ULL(in_page + attr->length, BIT_ULL(attr->page_shift));
 }

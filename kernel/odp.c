@@ -531,15 +531,20 @@ static int hghca_odp_describe_mr(struct hghca_dev *hdev, struct hghca_hwmr_attr 
 				 const struct ib_umem_odp *umem_odp, u32 pdn, u64 virt_addr,
 				 int ib_access)
 {
+	bool zero_based = ib_access & IB_ZERO_BASED;
+	u64 in_page = umem_odp->umem.address & (BIT_ULL(umem_odp->page_shift) - 1);
+
 	*attr = (struct hghca_hwmr_attr) {
 		.kind = HGHCA_HWMR_ON_DEMAND,
 		.pdn = pdn,
 		.access = hghca_access_from_ib(ib_access),
-		.start = ib_access & IB_ZERO_BASED ? 0 : virt_addr,
+		.start = zero_based ? 0 : virt_addr,
 		.length = umem_odp->umem.length,
 		.page_shift = umem_odp->page_shift,
 	};
-	if ((umem_odp->umem.address ^ attr->start) & (BIT_ULL(attr->page_shift) - 1)) {
+	if (zero_based && hdev->limits.caps & HGHCA_CAP_FIRST_BYTE)
+		attr->first_byte = in_page;
+	if ((in_page ^ (attr->start + attr->first_byte)) & (BIT_ULL(attr->page_shift) - 1)) {
 		ibdev_dbg(&hdev->ibdev, "region: %#llx and memory differ within a page\n",
 			  attr->start);
 		return -EINVAL;

@@ -173,7 +173,7 @@ int hghca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 		{ "mtts", hmr->hw.mtts.count },
 		{ "first_mtt", hmr->hw.mtts.first },
 		/* Of a user's alone. */
-		{ "iova", hmr->virt_addr, HGHCA_DETAIL_HEX },
+		{ "iova", hmr->attr.start, HGHCA_DETAIL_HEX },
 		{ "access", hmr->access, HGHCA_DETAIL_HEX },
 		{ "page_size", BIT_ULL(hmr->attr.page_shift) },
 	};

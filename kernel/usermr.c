@@ -33,37 +33,45 @@ static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 l
 
 /*
  * What a region of this memory is.  The device adds an address to the first
- * page's start, so that address and memory must agree in what is below a page:
- * a zero-based region starts where a page does.
+ * page's start, so that address and memory must agree in what is below a page.
+ * Of a zero-based region it is told where in that page it starts, or, when the
+ * device knows no such thing, the region must start where a page does.
  */
 static int hghca_usermr_describe(struct hghca_dev *hdev, struct hghca_hwmr_attr *attr,
 				 struct ib_umem *umem, u32 pdn, u64 virt_addr, int ib_access)
 {
 	unsigned long sizes = GENMASK(hdev->limits.log_max_page, hdev->limits.log_min_page);
+	bool zero_based = ib_access & IB_ZERO_BASED;
 	unsigned long page_sz;
+	u64 in_memory;
 
 	*attr = (struct hghca_hwmr_attr) {
 		.pdn = pdn,
 		.access = hghca_access_from_ib(ib_access),
-		.start = ib_access & IB_ZERO_BASED ? 0 : virt_addr,
+		.start = zero_based ? 0 : virt_addr,
 		.length = umem ? umem->length : 0,
 		.page_shift = hdev->limits.log_min_page,
 	};
 	if (!umem)
 		return 0;
 
+	in_memory = attr->start;
+	if (zero_based && hdev->limits.caps & HGHCA_CAP_FIRST_BYTE)
+		in_memory = umem->address;
 	/* In this order: what the umem is asked for it counts its pages by. */
-	if ((umem->address ^ attr->start) & ~PAGE_MASK) {
+	if ((umem->address ^ in_memory) & ~PAGE_MASK) {
 		ibdev_dbg(&hdev->ibdev, "region: %#llx and memory differ within a page\n",
 			  attr->start);
 		return -EINVAL;
 	}
-	page_sz = ib_umem_find_best_pgsz(umem, sizes, attr->start);
+	page_sz = ib_umem_find_best_pgsz(umem, sizes, in_memory);
 	if (!page_sz) {
 		ibdev_dbg(&hdev->ibdev, "region: no page size fits\n");
 		return -EINVAL;
 	}
 	attr->page_shift = order_base_2(page_sz);
+	if (zero_based)
+		attr->first_byte = in_memory & (page_sz - 1);
 	return 0;
 }
 
@@ -206,7 +214,8 @@ static bool hghca_usermr_same_pages(const struct hghca_hwmr_attr *a,
 				    const struct hghca_hwmr_attr *b)
 {
 	return a->page_shift == b->page_shift &&
-	       !((a->start ^ b->start) & (BIT_ULL(a->page_shift) - 1));
+	       !(((a->start + a->first_byte) ^ (b->start + b->first_byte)) &
+		 (BIT_ULL(a->page_shift) - 1));
 }
 
 /**

@@ -362,6 +362,7 @@ int hghca_wqe_encode_reg(void *wqe, const struct hghca_wqe_room *room,
 	unit->list = cpu_to_le64(reg->list);
 	unit->pages = cpu_to_le32(reg->pages);
 	unit->page_size = cpu_to_le32(reg->page_shift - 12);
+	unit->first_byte = cpu_to_le32(reg->first_byte);
 	info->length = 0;
 	return hghca_wqe_finish(wqe, unit + 1, room, &hghca_wqe_kind_reg, wr, info);
 }

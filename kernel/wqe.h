@@ -56,6 +56,7 @@ struct hghca_wqe_info {
  * @list: DMA address of the list of pages
  * @pages: their number
  * @page_shift: log2 of a page's bytes
+ * @first_byte: of a zero-based one: its offset in the first page
  */
 struct hghca_wqe_reg {
 	u32 key;
@@ -65,6 +66,7 @@ struct hghca_wqe_reg {
 	u64 list;
 	u32 pages;
 	u8 page_shift;
+	u32 first_byte;
 };
 
 int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,

@@ -255,7 +255,8 @@ uint8_t CommandInterface::init_hca(const Command &)
         device_.flows->configure();
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
                               std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts),
-                              caps & HGHCA_CAP_MEM_MGT, caps & HGHCA_CAP_DEVICE_MEMORY, caps & HGHCA_CAP_ODP);
+                              caps & HGHCA_CAP_MEM_MGT, caps & HGHCA_CAP_DEVICE_MEMORY, caps & HGHCA_CAP_ODP,
+                              caps & HGHCA_CAP_FIRST_BYTE);
     return HGHCA_CMD_STAT_OK;
 }
 

@@ -52,12 +52,13 @@ MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters, const DeviceM
 }
 
 void MemoryTable::configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count,
-                            bool tags_below, bool uses_device, bool uses_demand)
+                            bool tags_below, bool uses_device, bool uses_demand, bool uses_first_byte)
 {
     forget();
     tags_below_ = tags_below;
     uses_device_ = uses_device;
     uses_demand_ = uses_demand;
+    uses_first_byte_ = uses_first_byte;
     cache_.configure(mpt_base, 1ull << log_mpts);
     mtt_base_ = mtt_base;
     mtt_count_ = mtt_count;
@@ -108,6 +109,8 @@ bool MemoryTable::valid(const Mpt &mpt, uint32_t index) const
         return false;
     if (mpt.length && mpt.start + (mpt.length - 1) < mpt.start)
         return false;
+    if (mpt.is_region() && mpt.is_zero_based() && (!uses_first_byte_ || mpt.start >> mpt.page_shift))
+        return false;
     if (mpt.is_on_demand() && (!uses_demand_ || !good_flags(mpt.flags)))
         return false;
     if (mpt.is_tree()) {
@@ -141,9 +144,16 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
         if (page_size > kMaxPageShift - 12)
             return HGHCA_CMD_STAT_BAD_SEG_PARAM;
         mpt.flags = flags & (kKept | HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_FREE |
-                             (uses_demand_ ? HGHCA_ACCESS_ON_DEMAND | HGHCA_MPT_FLAG_TREE : 0));
+                             (uses_demand_ ? HGHCA_ACCESS_ON_DEMAND | HGHCA_MPT_FLAG_TREE : 0) |
+                             (uses_first_byte_ ? HGHCA_ACCESS_ZERO_BASED : 0));
         mpt.page_shift = page_size + 12;
         mpt.start = be64(in.start);
+        if (mpt.is_zero_based()) {
+            if (mpt.start)
+                return HGHCA_CMD_STAT_BAD_PARAM;
+            const bool paged = !(flags & (HGHCA_MPT_FLAG_PHYSICAL | HGHCA_MPT_FLAG_DEVICE));
+            mpt.start = paged ? be32(in.first_byte) : 0;
+        }
         mpt.length = be64(in.length);
         mpt.mtt_first = uint64_t(be32(in.mtt_seg_h)) << 32 | be32(in.mtt_seg_l);
         mpt.mtt_count = be32(in.mtt_sz);
@@ -187,13 +197,14 @@ uint8_t MemoryTable::query_mpt(uint32_t index, hghca_mpt &out)
     out.page_size = be32(mpt->page_shift - 12);
     out.key = be32(mpt->key);
     out.pd = be32(mpt->pd);
-    out.start = be64(mpt->start);
+    out.start = be64(mpt->first());
     out.length = be64(mpt->length);
     if (mpt->is_region()) {
         out.window_count = be32(mpt->windows);
         out.mtt_seg_h = be32(uint32_t(mpt->mtt_first >> 32));
         out.mtt_seg_l = be32(uint32_t(mpt->mtt_first));
         out.mtt_sz = be32(mpt->mtt_count);
+        out.first_byte = be32(mpt->is_zero_based() ? uint32_t(mpt->start) : 0);
     } else {
         out.lkey = be32(mpt->lkey);
     }
@@ -272,7 +283,7 @@ const Mpt *MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_
     const Mpt *mpt = find(key);
     if (!mpt || mpt->pd != user.pd || mpt->is_free() || uint32_t(access) & ~mpt->flags)
         return nullptr;
-    if (length && (va < mpt->start || length > mpt->length || va - mpt->start > mpt->length - length))
+    if (length && !mpt->contains(va, length))
         return nullptr;
     return mpt->is_region() ? mpt : behind_window(*mpt, user, va, length, access);
 }
@@ -287,7 +298,7 @@ const Mpt *MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t 
     const uint64_t at = window.base + (va - window.start);
     const Mpt *region = find(window.lkey);
     if (!region || !region->is_region() || region->is_free() || region->pd != user.pd ||
-        (length && (at < region->start || length > region->length || at - region->start > region->length - length)))
+        (length && !region->contains(at, length)))
         return nullptr;
     va = at;
     return region;
@@ -347,7 +358,7 @@ Found MemoryTable::mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index)
 Found MemoryTable::page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma)
 {
     if (mpt.is_on_device()) {
-        dma = kDeviceMemoryBase + mpt.offset + (va - mpt.start);
+        dma = kDeviceMemoryBase + mpt.offset + (va - mpt.first());
         return Found::Yes;
     }
     if (mpt.flags & HGHCA_MPT_FLAG_PHYSICAL) {
@@ -355,7 +366,7 @@ Found MemoryTable::page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dm
         return Found::Yes;
     }
     uint64_t mask = (1ull << mpt.page_shift) - 1;
-    uint64_t offset = va - (mpt.start & ~mask);
+    uint64_t offset = (va - mpt.first()) + (mpt.start & mask);
     uint64_t index, entry;
     if (const Found found = mtt_of(mpt, offset >> mpt.page_shift, index); found != Found::Yes)
         return found;

@@ -97,7 +97,7 @@ struct Mpt {
     uint32_t key;
     uint32_t pd;
     uint32_t page_shift;
-    uint64_t start;
+    uint64_t start;        // address of the first byte; of a zero-based region its offset in the first page
     uint64_t length;
     union {
         uint64_t mtt_first;  // of a tree: of its root
@@ -113,6 +113,13 @@ struct Mpt {
         uint32_t qpn;      // window of type 2B: the QP it was bound through
     };
 
+    bool is_zero_based() const { return flags & HGHCA_ACCESS_ZERO_BASED; }
+    // The address of the first byte.
+    uint64_t first() const { return is_zero_based() ? 0 : start; }
+    bool contains(uint64_t va, uint64_t bytes) const
+    {
+        return va >= first() && bytes <= length && va - first() <= length - bytes;
+    }
     bool is_region() const { return flags & HGHCA_MPT_FLAG_REGION; }
     bool is_free() const { return flags & HGHCA_MPT_FLAG_FREE; }
     bool is_on_device() const { return flags & HGHCA_MPT_FLAG_DEVICE; }
@@ -150,6 +157,7 @@ struct Registration {
     uint64_t list;        // DMA address of `pages` little-endian DMA addresses
     uint32_t pages;
     uint32_t page_size;   // log2(bytes) - 12
+    uint32_t first_byte;  // of one that is zero-based: its offset in the first page
 };
 
 // What a BIND_MW WQE says.
@@ -167,9 +175,10 @@ public:
 
     // The table layout of INIT_HCA; clear() forgets all.
     // With `tags_below` the index of a key stands above its tag (MEM_MGT); with `uses_device` regions may be in
-    // memory on the device (DEVICE_MEMORY), with `uses_demand` paged on demand (ODP).
+    // memory on the device (DEVICE_MEMORY), with `uses_demand` paged on demand (ODP), with `uses_first_byte`
+    // zero-based from any byte of a page on (FIRST_BYTE).
     void configure(uint64_t mpt_base, unsigned log_mpts, uint64_t mtt_base, uint64_t mtt_count, bool tags_below,
-                   bool uses_device, bool uses_demand);
+                   bool uses_device, bool uses_demand, bool uses_first_byte);
     void clear();
     // Host pointers that are cached may be wrong from now on.
     void dma_changed();
@@ -296,6 +305,7 @@ private:
     bool tags_below_ = false;
     bool uses_device_ = false;
     bool uses_demand_ = false;
+    bool uses_first_byte_ = false;
     uint64_t generation_ = 1;
     uint64_t host_generation_ = 1;
     ContextCache<Mpt, Mpt, Policy> cache_;

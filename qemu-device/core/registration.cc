@@ -68,15 +68,20 @@ bool MemoryTable::register_region(uint32_t pd, const Registration &r)
     if (!mpt || mpt->pd != pd || !(mpt->flags & HGHCA_MPT_FLAG_FAST_REG) || !mpt->is_free() ||
         r.page_size > kMaxPageShift - 12 || r.pages > std::min<uint32_t>(mpt->mtt_count, HGHCA_REG_MR_PAGES_MAX))
         return false;
+    const bool zero_based = uses_first_byte_ && r.access & HGHCA_ACCESS_ZERO_BASED;
+    if (zero_based && (r.start || r.first_byte >> (r.page_size + 12)))
+        return false;
+    const uint64_t start = zero_based ? r.first_byte : r.start;
     const uint64_t end = r.list + r.pages * sizeof(uint64_t);
-    const uint64_t needed = r.length ? pages_of(r.start, r.length, r.page_size + 12) : 0;
-    if ((r.length && (!needed || r.start + (r.length - 1) < r.start)) || needed > r.pages || end < r.list ||
+    const uint64_t needed = r.length ? pages_of(start, r.length, r.page_size + 12) : 0;
+    if ((r.length && (!needed || start + (r.length - 1) < start)) || needed > r.pages || end < r.list ||
         !copy_pages(*mpt, r))
         return false;
-    mpt->flags = (r.access & kRights) | HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_FAST_REG;
+    mpt->flags = (r.access & kRights) | (zero_based ? HGHCA_ACCESS_ZERO_BASED : 0) | HGHCA_MPT_FLAG_REGION |
+                 HGHCA_MPT_FLAG_FAST_REG;
     mpt->key = r.key;
     mpt->page_shift = r.page_size + 12;
-    mpt->start = r.start;
+    mpt->start = start;
     mpt->length = r.length;
     cache_.mark_dirty(static_cast<Mpt &>(*mpt));
     counters_.regions_registered++;
@@ -104,8 +109,7 @@ bool MemoryTable::bind_window(KeyUser user, const Binding &b)
     Mpt *region = entry_to_change(b.lkey);
     if (!region || region->key != b.lkey || !region->is_region() || region->is_free() || region->is_on_demand() ||
         region->pd != user.pd ||
-        needed & ~region->flags || b.va < region->start || b.length > region->length ||
-        b.va - region->start > region->length - b.length)
+        needed & ~region->flags || !region->contains(b.va, b.length))
         return false;
     release_region(*window);
     region->windows++;

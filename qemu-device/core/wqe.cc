@@ -131,8 +131,8 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
         if (end < at + sizeof(hghca_reg_unit))
             return false;
         const auto unit = unit_at<hghca_reg_unit>(bytes, at);
-        out.registration = {le32(unit.key),  le32(unit.access), le64(unit.start),    le64(unit.length),
-                            le64(unit.list), le32(unit.pages),  le32(unit.page_size)};
+        out.registration = {le32(unit.key),  le32(unit.access), le64(unit.start),     le64(unit.length),
+                            le64(unit.list), le32(unit.pages),  le32(unit.page_size), le32(unit.first_byte)};
         return true;
     }
     case HGHCA_OPCODE_LOCAL_INV:

@@ -277,7 +277,7 @@ public:
             return wqe.put(hghca_inv_unit{le32(own_key), {}});
         case HGHCA_OPCODE_REG_MR:
             return wqe.put(hghca_reg_unit{le32(own_key ^ (flags >> 4 & 1)), le32(TestDriver::kRw), le64(at),
-                                          le64(length), le64(lists[e.node.number - 1]), le32(1 + (flags >> 5)), 0, {}});
+                                          le64(length), le64(lists[e.node.number - 1]), le32(1 + (flags >> 5)), 0, 0, {}});
         case HGHCA_OPCODE_NOP:
             return wqe;
         default:

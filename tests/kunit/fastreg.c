@@ -12,6 +12,7 @@
 #include "fake.h"
 
 #define FASTREG_SEGS	4
+#define FASTREG_FIRST_BYTE	0x400000	/* the capability */
 #define FASTREG_WQES	4	/* a queue */
 #define FASTREG_PAGES	4	/* a region */
 
@@ -483,6 +484,28 @@ static void fastreg_post(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ibmr->rkey, le32_at(slot, 0x50));
 }
 
+/* A zero-based region begins at 0, and 28h of REG_MR says where in its first page that stands. */
+static void fastreg_zero_based(struct kunit *test)
+{
+	struct fastreg *this = test->priv;
+	struct ib_mr *ibmr = fastreg_mapped(test);
+	struct ib_reg_wr wr = {
+		.wr.opcode = IB_WR_REG_MR, .mr = ibmr, .key = ibmr->rkey,
+		.access = IB_ACCESS_REMOTE_READ | IB_ZERO_BASED,
+	};
+	const void *slot = hghca_queue_at(&this->hqp->sq.queue, 0);
+	const struct ib_send_wr *bad_wr;
+
+	this->fake->hdev->limits.caps |= FASTREG_FIRST_BYTE;
+	KUNIT_ASSERT_EQ(test, 0, hghca_post_send(&this->hqp->ibqp, &wr.wr, &bad_wr));
+	KUNIT_EXPECT_EQ(test, 0x24, le32_at(slot, 0x14));
+	KUNIT_EXPECT_EQ(test, 0, le64_at(slot, 0x18));
+	KUNIT_EXPECT_EQ(test, 0x1800, le64_at(slot, 0x20));
+	KUNIT_EXPECT_EQ(test, 2, le32_at(slot, 0x30));
+	KUNIT_EXPECT_EQ(test, 0x800, le32_at(slot, 0x38));
+	KUNIT_EXPECT_EQ(test, 0, le32_at(slot, 0x3c));
+}
+
 /* A work request that is well but for one thing. */
 enum fastreg_fault {
 	NO_FAULT,
@@ -498,6 +521,7 @@ enum fastreg_fault {
 	BINDING,
 	ODD_PAGES,
 	QUEUE_FULL,
+	NO_FIRST_BYTE,	/* the device has no zero-based regions that start in a page */
 };
 
 static const struct fastreg_refusal {
@@ -518,6 +542,7 @@ static const struct fastreg_refusal {
 	{ "window binding", BINDING, -EINVAL },
 	{ "a page size changed since", ODD_PAGES, -EINVAL },
 	{ "a full queue", QUEUE_FULL, -ENOMEM },
+	{ "zero-based, not from a page's start on", NO_FIRST_BYTE, -EINVAL },
 };
 
 static void fastreg_refusal_name(const struct fastreg_refusal *refusal, char *desc)
@@ -572,6 +597,9 @@ static void fastreg_spoil(struct kunit *test, struct ib_reg_wr *wr, struct ib_mr
 	case QUEUE_FULL:
 		this->hqp->sq.head = FASTREG_WQES;
 		break;
+	case NO_FIRST_BYTE:
+		this->fake->hdev->limits.caps &= ~FASTREG_FIRST_BYTE;
+		break;
 	default:
 		break;
 	}
@@ -594,6 +622,7 @@ static void fastreg_refusal(struct kunit *test)
 	dma_mr->device = this->pd->ibpd.device;
 	dma_mr->page_size = 4096;
 	dma_mr->length = 1;
+	this->fake->hdev->limits.caps |= FASTREG_FIRST_BYTE;
 	fastreg_spoil(test, &wr, dma_mr, param->fault);
 	head = this->hqp->sq.head;
 	KUNIT_EXPECT_EQ(test, param->err, hghca_post_send(&this->hqp->ibqp, &wr.wr, &bad_wr));
@@ -726,6 +755,7 @@ static struct kunit_case fastreg_cases[] = {
 	KUNIT_CASE_PARAM(fastreg_bad_map, fastreg_bad_map_gen_params),
 	KUNIT_CASE(fastreg_map_other_kind),
 	KUNIT_CASE(fastreg_post),
+	KUNIT_CASE(fastreg_zero_based),
 	KUNIT_CASE_PARAM(fastreg_refusal, fastreg_refusal_gen_params),
 	KUNIT_CASE_PARAM(fastreg_service, fastreg_service_gen_params),
 	KUNIT_CASE(fastreg_trusted),

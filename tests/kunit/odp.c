@@ -18,6 +18,7 @@
 #define ODP_MTTS	65536	/* of the table, kept as they were written */
 #define ODP_PAGES	4	/* of the region */
 #define ODP_BYTES	(ODP_PAGES * PAGE_SIZE)
+#define ODP_FIRST_BYTE	0x400000	/* the capability */
 #define ODP_ABSENT	1
 #define ODP_READ_ONLY	2
 #define ODP_TREE	0x4000	/* of an MPT's flags */
@@ -463,6 +464,36 @@ static void odp_served_in_part(struct kunit *test)
 	odp_expect_gone(test);
 }
 
+/* Addresses begin at 0, in the middle of a page. */
+static void odp_zero_based(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	struct hghca_qp *hqp = odp_qp(test);
+	u64 start;
+
+	this->fake->hdev->limits.caps |= ODP_FIRST_BYTE;
+	odp_fill(test);
+	start = this->memory + PAGE_SIZE / 2;
+	odp_keep(test, odp_try(this, start, PAGE_SIZE, start, ODP_ALL_RIGHTS | IB_ZERO_BASED));
+	KUNIT_EXPECT_EQ(test, 0, be64_at(this->mpt, 0x10));
+	KUNIT_EXPECT_EQ(test, PAGE_SIZE, be64_at(this->mpt, 0x18));
+	KUNIT_EXPECT_EQ(test, 2, be32_at(this->mpt, 0x34));
+	KUNIT_EXPECT_EQ(test, PAGE_SIZE / 2, be32_at(this->mpt, 0x38));
+	odp_event(this, hqp->hw.qpn, 0x10001, this->ibmr->lkey, PAGE_SIZE / 2, 1);
+	KUNIT_EXPECT_EQ(test, 0x10000, this->resumed_what);
+	odp_expect_page(test, 0, ODP_ABSENT);
+	odp_expect_page(test, 1, 0);
+	odp_event(this, hqp->hw.qpn, 0x20001, this->ibmr->lkey, 0, 1);
+	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
+	odp_expect_page(test, 0, 0);
+	odp_event(this, hqp->hw.qpn, 0x30001, this->ibmr->lkey, PAGE_SIZE, 1);
+	KUNIT_EXPECT_EQ(test, 0x30001, this->resumed_what);
+	KUNIT_ASSERT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
+					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH,
+					    0 - (u64)this->memory, PAGE_SIZE));
+	odp_expect_gone(test);
+}
+
 /* What the device may write to stays so when it is brought again, to be read. */
 static void odp_stays_writable(struct kunit *test)
 {
@@ -618,6 +649,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(odp_advise_bad),
 	KUNIT_CASE_PARAM(odp_served, odp_fault_gen_params),
 	KUNIT_CASE(odp_served_in_part),
+	KUNIT_CASE(odp_zero_based),
 	KUNIT_CASE(odp_stays_writable),
 	KUNIT_CASE(odp_not_written),
 	KUNIT_CASE(odp_stray),

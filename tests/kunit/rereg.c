@@ -21,6 +21,7 @@
 #define REREG_BYTES	(REREG_PAGES * PAGE_SIZE)
 #define REREG_OTHER	100	/* the first number in other memory */
 #define REREG_NOTHING	U64_MAX
+#define REREG_FIRST_BYTE	0x400000	/* the capability */
 
 struct rereg {
 	struct fake *fake;
@@ -160,7 +161,7 @@ static u64 rereg_read(const struct rereg *this, u64 address)
 	u32 shift = be32_at(this->mpt, 0x04) + 12;
 	u64 page = BIT_ULL(shift);
 	u64 start = be64_at(this->mpt, 0x10);
-	u64 offset = address - round_down(start, page);
+	u64 offset = address - round_down(start, page) + be32_at(this->mpt, 0x38);
 	u64 index = be32_at(this->mpt, 0x30) + (offset >> shift);
 
 	if (!this->owned || address - start >= be64_at(this->mpt, 0x18) || index >= REREG_MTTS)
@@ -304,6 +305,35 @@ static void rereg_zero_based(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rereg_change(this, IB_MR_REREG_ACCESS, 0, 0, 0,
 					      IB_ACCESS_LOCAL_WRITE, this->pd));
 	rereg_expect_as_before(test);
+	rereg_expect_gone(test);
+}
+
+/* From any byte of a page on, on a device that knows of such regions. */
+static void rereg_zero_based_from_any_byte(struct kunit *test)
+{
+	struct rereg *this = test->priv;
+
+	this->fake->hdev->limits.caps |= REREG_FIRST_BYTE;
+	rereg_register(test, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_ASSERT_EQ(test, 0,
+			rereg_change(this, IB_MR_REREG_TRANS | IB_MR_REREG_ACCESS,
+				     this->other + 0x123, 2 * PAGE_SIZE, this->other + 0x123,
+				     IB_ACCESS_LOCAL_WRITE | IB_ZERO_BASED, this->pd));
+	rereg_expect_mpt(test, 0x121, this->pd->pdn);
+	KUNIT_EXPECT_EQ(test, 0, be64_at(this->mpt, 0x10));
+	/* The second page's first byte, and the third's. */
+	KUNIT_EXPECT_EQ(test, REREG_OTHER + 1, rereg_read(this, PAGE_SIZE - 0x123));
+	KUNIT_EXPECT_EQ(test, REREG_OTHER + 2, rereg_read(this, 2 * PAGE_SIZE - 0x123));
+	KUNIT_EXPECT_EQ(test, REREG_NOTHING, rereg_read(this, 2 * PAGE_SIZE));
+	/* Other rights in the same place: the pages stay, and so do the addresses. */
+	KUNIT_ASSERT_EQ(test, 0, rereg_change(this, IB_MR_REREG_ACCESS, 0, 0, 0, IB_ZERO_BASED,
+					      this->pd));
+	rereg_expect_mpt(test, 0x120, this->pd->pdn);
+	KUNIT_EXPECT_EQ(test, REREG_OTHER + 2, rereg_read(this, 2 * PAGE_SIZE - 0x123));
+	KUNIT_ASSERT_EQ(test, 0, rereg_change(this, IB_MR_REREG_ACCESS, 0, 0, 0, 0, this->pd));
+	rereg_expect_mpt(test, 0x100, this->pd->pdn);
+	KUNIT_EXPECT_EQ(test, 0, be32_at(this->mpt, 0x38));
+	KUNIT_EXPECT_EQ(test, REREG_OTHER + 1, rereg_read(this, this->other + PAGE_SIZE));
 	rereg_expect_gone(test);
 }
 
@@ -746,6 +776,7 @@ static void rereg_for_kernel(struct kunit *test)
 static struct kunit_case rereg_cases[] = {
 	KUNIT_CASE_PARAM(rereg_each, rereg_param_gen_params),
 	KUNIT_CASE(rereg_zero_based),
+	KUNIT_CASE(rereg_zero_based_from_any_byte),
 	KUNIT_CASE(rereg_no_bytes),
 	KUNIT_CASE(rereg_to_writable),
 	KUNIT_CASE(rereg_not_to_writable),

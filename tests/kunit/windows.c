@@ -212,6 +212,33 @@ static void windows_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
 }
 
+/* Document 4.5: addresses begin at 0, and first_byte is where that stands in its page. */
+static void windows_zero_based(struct kunit *test)
+{
+	struct windows *this = test->priv;
+	unsigned long start = fake_user_memory(test, 4 * PAGE_SIZE, PROT_READ | PROT_WRITE) + 0x123;
+	struct ib_udata udata = {};
+	struct fake_command *cmd;
+	struct ib_mr *ibmr;
+	u32 page, in_page;
+
+	this->fake->hdev->limits.caps |= 0x400000;	/* FIRST_BYTE */
+	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, 0x2000, start,
+				 IB_ZERO_BASED | IB_ACCESS_MW_BIND, &udata);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	ibmr->device = this->pd->ibpd.device;
+	cmd = fake_nth(this->fake, fake_mark(this->fake) - 1);
+	KUNIT_EXPECT_EQ(test, 0x00d, cmd->op);
+	KUNIT_EXPECT_EQ(test, 0x130, be32_at(cmd->mailbox, 0x00));
+	KUNIT_EXPECT_EQ(test, 0, be64_at(cmd->mailbox, 0x10));
+	KUNIT_EXPECT_EQ(test, 0x2000, be64_at(cmd->mailbox, 0x18));
+	page = 4096 << be32_at(cmd->mailbox, 0x04);
+	in_page = start & (page - 1);
+	KUNIT_EXPECT_EQ(test, in_page, be32_at(cmd->mailbox, 0x38));
+	KUNIT_EXPECT_EQ(test, (in_page + 0x2000 + page - 1) / page, be32_at(cmd->mailbox, 0x34));
+	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
+}
+
 static const struct windows_nothing {
 	const char *name;
 	u64 start;
@@ -319,6 +346,7 @@ static struct kunit_case windows_cases[] = {
 	KUNIT_CASE(windows_refused),
 	KUNIT_CASE(windows_input),
 	KUNIT_CASE_PARAM(windows_region, windows_region_gen_params),
+	KUNIT_CASE(windows_zero_based),
 	KUNIT_CASE_PARAM(windows_no_bytes, windows_nothing_gen_params),
 	KUNIT_CASE(windows_region_without),
 	KUNIT_CASE(windows_bound),

@@ -185,7 +185,7 @@ TEST_P(Hostile, WorkRequestsOfNoise)
             else if (opcode == 0x19)
                 wqe.put(hghca_reg_unit{le32(key ^ random(2)), le32(random(0x80)), le64(random(0x8000)),
                                        le64(random(20000)), le64(random(8) ? list : random(0x10000)), le32(random(6)),
-                                       le32(random(3)), {}});
+                                       le32(random(3)), le32(random(3) ? 0 : random(5000)), 0});
             else if (opcode == 0x1a)
                 wqe.put(hghca_inv_unit{le32(key ^ random(2)), {}});
             else if (opcode >= 8 && (opcode < 0xa || opcode > 0xc))

@@ -228,7 +228,7 @@ protected:
     static Wqe reg_mr(uint32_t key, uint64_t list)
     {
         return Wqe(HGHCA_OPCODE_REG_MR)
-            .put(hghca_reg_unit{le32(key), le32(TestDriver::kRw), 0, le64(4096), le64(list), le32(1), 0, {}});
+            .put(hghca_reg_unit{le32(key), le32(TestDriver::kRw), 0, le64(4096), le64(list), le32(1), 0, 0, {}});
     }
     void must(Endpoint &e, const Wqe &wqe)
     {

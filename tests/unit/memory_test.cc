@@ -217,20 +217,138 @@ TEST_F(MemoryTest, RightsAndPd)
         {Access::RemoteAtomic, HGHCA_ACCESS_REMOTE_ATOMIC},
     };
     for (uint32_t rights = 0; rights < 128; rights++) {
-        auto mr = driver.create_mr_at(0x1000, 64, FakeHost::kBase, rights, 7);
+        const uint64_t va = rights & HGHCA_ACCESS_ZERO_BASED ? 0 : 0x1000;
+        auto mr = driver.create_mr_at(va, 64, FakeHost::kBase, rights, 7);
         for (auto &k : kinds) {
             bool allowed = (rights & k.right) == k.right;
-            EXPECT_EQ(memory().check(mr.key, 7, 0x1000, 64, k.access), allowed) << rights << " " << k.right;
+            EXPECT_EQ(memory().check(mr.key, 7, va, 64, k.access), allowed) << rights << " " << k.right;
             EXPECT_EQ(memory().check(mr.key, 7, 0, 0, k.access), allowed);
-            EXPECT_FALSE(memory().check(mr.key, 8, 0x1000, 64, k.access));
+            EXPECT_FALSE(memory().check(mr.key, 8, va, 64, k.access));
             EXPECT_FALSE(memory().check(mr.key, 0, 0x1000, 0, k.access));
             SegmentArray<1> s;
             // No queue is paged on demand.
-            EXPECT_EQ(memory().translate(mr.key, 7, 0x1000, 64, k.access, s),
+            EXPECT_EQ(memory().translate(mr.key, 7, va, 64, k.access, s),
                       allowed && !(rights & HGHCA_ACCESS_ON_DEMAND));
         }
         ASSERT_EQ(driver.destroy_mr(mr), 0);
     }
+}
+
+// ---- zero-based regions from any byte of a page on (FIRST_BYTE)
+
+class FirstByteTest : public MemoryTest {
+protected:
+    FirstByteTest()
+    {
+        list = {FakeHost::kBase + 0x7000, FakeHost::kBase + 0x3000, FakeHost::kBase + 0x5000};
+        TestDriver::must(driver.write_mtt(kFirstMtt, list.data(), uint32_t(list.size())), "WRITE_MTT");
+    }
+    static constexpr uint64_t kFirstMtt = 40;
+    hghca_mpt zero_based(uint32_t first_byte, uint64_t length)
+    {
+        hghca_mpt mpt = driver.mpt_mailbox(5, 0, length, kFirstMtt, TestDriver::kRw | HGHCA_ACCESS_ZERO_BASED);
+        mpt.first_byte = be32(first_byte);
+        return mpt;
+    }
+    std::vector<uint64_t> list;
+};
+
+TEST_F(FirstByteTest, AddressesCountFromThere)
+{
+    constexpr uint64_t kLength = 0x1800;
+    ASSERT_EQ(sw2hw(zero_based(0x123, kLength), 5), 0);
+    EXPECT_EQ(dma_of(5, 0), list[0] + 0x123);
+    EXPECT_EQ(dma_of(5, 0xedc), list[0] + 0xfff);
+    EXPECT_EQ(dma_of(5, 0xedd), list[1]);
+    EXPECT_EQ(dma_of(5, kLength - 1), list[1] + 0x922);
+    EXPECT_EQ(dma_of(5, kLength), 0u);
+    EXPECT_EQ(dma_of(5, ~0ull), 0u);
+    EXPECT_TRUE(memory().check(5, kPd, 0, kLength, Access::LocalRead));
+    EXPECT_FALSE(memory().check(5, kPd, 1, kLength, Access::LocalRead));
+    hghca_mpt out;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_MPT, out, 5), 0);
+    EXPECT_EQ(be64(out.start), 0u);
+    EXPECT_EQ(be64(out.length), kLength);
+    EXPECT_EQ(be32(out.first_byte), 0x123u);
+}
+
+TEST_F(FirstByteTest, SurvivesAnEviction)
+{
+    ASSERT_EQ(sw2hw(zero_based(0xfff, 0x1001), 5), 0);
+    memory().trim(0);
+    EXPECT_EQ(dma_of(5, 0), list[0] + 0xfff);
+    EXPECT_EQ(dma_of(5, 0x1000), list[1] + 0xfff);
+}
+
+// A page fault is about an address, too.
+TEST_F(FirstByteTest, PagedOnDemand)
+{
+    hghca_mpt mpt = zero_based(0x123, 0x2000);
+    mpt.flags |= be32(HGHCA_ACCESS_ON_DEMAND);
+    ASSERT_EQ(sw2hw(mpt, 5), 0);
+    SegmentArray<4> s;
+    AbsentPage absent{};
+    EXPECT_EQ(memory().locate(5, kPd, 0, 0x2000, Access::LocalRead, s, absent), Found::Yes);
+    ASSERT_EQ(driver.command(HGHCA_CMD_CLEAR_MTT, kFirstMtt + 1, 1).status, 0);
+    s.clear();
+    EXPECT_EQ(memory().locate(5, kPd, 0, 0xedd, Access::LocalRead, s, absent), Found::Yes);
+    s.clear();
+    ASSERT_EQ(memory().locate(5, kPd, 0xedc, 2, Access::LocalRead, s, absent), Found::Absent);
+    EXPECT_EQ(absent.key, 5u);
+    EXPECT_EQ(absent.va, 0xeddu);
+    EXPECT_EQ(absent.length, 1u);
+}
+
+TEST_F(FirstByteTest, InLargerPages)
+{
+    hghca_mpt mpt = zero_based(0x1ffff, 2);
+    mpt.page_size = be32(17 - 12);
+    uint64_t pages[2] = {FakeHost::kBase, FakeHost::kBase + 0x40000};
+    ASSERT_EQ(driver.write_mtt(kFirstMtt, pages, 2), 0);
+    ASSERT_EQ(sw2hw(mpt, 5), 0);
+    EXPECT_EQ(dma_of(5, 0), pages[0] + 0x1ffff);
+    EXPECT_EQ(dma_of(5, 1), pages[1]);
+}
+
+TEST_F(FirstByteTest, WhatSw2hwRefuses)
+{
+    const uint64_t mtts = std::min<uint64_t>(((1ull << 32) - driver.layout.mtt) / 8, 1u << 27);
+    hghca_mpt mpt = zero_based(0, 0x1000);
+    mpt.start = be64(0x1000);
+    EXPECT_EQ(sw2hw(mpt, 5), HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(sw2hw(zero_based(0x1000, 1), 5), HGHCA_CMD_STAT_BAD_SEG_PARAM);   // not in the first page
+    EXPECT_EQ(sw2hw(zero_based(~0u, 1), 5), HGHCA_CMD_STAT_BAD_SEG_PARAM);
+    EXPECT_EQ(sw2hw(zero_based(1, ~0ull), 5), HGHCA_CMD_STAT_BAD_SEG_PARAM);
+    mpt = zero_based(1, 0x1000);   // two pages, and one MTT is left
+    mpt.mtt_seg_l = be32(uint32_t(mtts - 1));
+    EXPECT_EQ(sw2hw(mpt, 5), HGHCA_CMD_STAT_BAD_SEG_PARAM);
+    EXPECT_EQ(sw2hw(zero_based(0xfff, 1), 5), 0);
+}
+
+TEST_F(FirstByteTest, NobodyLooksAtItOfOtherRegions)
+{
+    hghca_mpt mpt = driver.mpt_mailbox(5, 0x10, 0x100, kFirstMtt);
+    mpt.first_byte = be32(0x123);
+    ASSERT_EQ(sw2hw(mpt, 5), 0);
+    EXPECT_EQ(dma_of(5, 0x10), list[0] + 0x10);
+    mpt = zero_based(0x123, 0x100000);
+    mpt.key = be32(6);
+    mpt.flags |= be32(HGHCA_MPT_FLAG_PHYSICAL);
+    ASSERT_EQ(sw2hw(mpt, 6), 0);
+    EXPECT_EQ(dma_of(6, 0x5000), 0x5000u);
+}
+
+TEST_F(FirstByteTest, WithoutTheCapabilityTheWordIsReserved)
+{
+    driver.init(kSeedKeys & ~HGHCA_CAP_FIRST_BYTE);
+    ASSERT_EQ(driver.write_mtt(kFirstMtt, list.data(), 3), 0);
+    ASSERT_EQ(sw2hw(zero_based(0x123, 0x100), 5), 0);
+    EXPECT_EQ(dma_of(5, 0), list[0]);
+    hghca_mpt mpt = zero_based(0, 0x100);
+    mpt.start = be64(0x10020);
+    mpt.key = be32(6);
+    ASSERT_EQ(sw2hw(mpt, 6), 0);
+    EXPECT_EQ(dma_of(6, 0x10020), list[0] + 0x20);
 }
 
 TEST_F(MemoryTest, BoundsAndWrap)

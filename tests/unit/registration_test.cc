@@ -57,7 +57,7 @@ protected:
     }
     static hghca_reg_unit unit(uint32_t key, const Memory &m, uint64_t va, uint64_t length, uint32_t access = kAll)
     {
-        return {le32(key), le32(access), le64(va), le64(length), le64(m.list), le32(m.pages), 0, {}};
+        return {le32(key), le32(access), le64(va), le64(length), le64(m.list), le32(m.pages), 0, 0, {}};
     }
     static void expect(Endpoint &e, const Wqe &wqe, Network &net, uint8_t syndrome = 0)
     {
@@ -105,7 +105,7 @@ void registers_and_is_used(Network &net, Pair &p)
         net.b.host.as<uint64_t>(list)[i] = le64(memory + (7 - i) * 4096ull);
     uint32_t key = with_tag(mr.key, 0x17);
     const uint64_t va = 0x123450ff0, length = 7 * 4096 + 5;
-    owner.post(reg_mr({le32(key), le32(kAll), le64(va), le64(length), le64(list), le32(8), 0, {}}));
+    owner.post(reg_mr({le32(key), le32(kAll), le64(va), le64(length), le64(list), le32(8), 0, 0, {}}));
     auto done = owner.poll();
     ASSERT_TRUE(done);
     EXPECT_FALSE(done->error) << int(done->syndrome);
@@ -141,7 +141,7 @@ TEST_F(Registration, OfLargerPages)
     const uint64_t memory = net.b.host.alloc(2 * 65536, 65536), list = net.b.host.alloc(16, 8);
     net.b.host.as<uint64_t>(list)[0] = le64(memory + 65536);
     net.b.host.as<uint64_t>(list)[1] = le64(memory);
-    good(p.b, reg_mr({le32(mr.key), le32(kAll), le64(0x50000 + 65530), le64(12), le64(list), le32(2), le32(4), {}}));
+    good(p.b, reg_mr({le32(mr.key), le32(kAll), le64(0x50000 + 65530), le64(12), le64(list), le32(2), le32(4), 0, {}}));
     p.a.fill(0, 12, 9);
     good(p.a, write_to(p.a.sge(0, 12), 0x50000 + 65530, mr.key));
     for (unsigned i = 0; i < 6; i++) {
@@ -511,6 +511,81 @@ TEST_F(Registration, ARegionOfNoBytesIsGoodForNone)
     peer_writes(0x5001, far.key, HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
     Pair fresh(net.a, net.b, trusted());
     expect(fresh.a, write_to({1, near.key, 0x6001}, p.b.va(0), p.b.buffer.key), net, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+}
+
+// ---- zero-based, from any byte of a page on (FIRST_BYTE)
+
+class FirstByte : public Windows {
+protected:
+    static constexpr uint32_t kFirstByte = 0x0ffb;
+    static constexpr uint64_t kBytes = 3 * 4096;
+    // A region for fast registration that is zero-based; its memory of four pages in reverse order is in `m`.
+    uint32_t registered(uint32_t access)
+    {
+        m = reversed_pages(net.b, 4);
+        const auto fast = net.b.driver.create_fast_mr(4);
+        hghca_reg_unit u = unit(fast.key, m, 0, kBytes, access | HGHCA_ACCESS_ZERO_BASED);
+        u.first_byte = le32(kFirstByte);
+        good(p.b, reg_mr(u));
+        return fast.key;
+    }
+    void expect_bytes(uint64_t offset, uint64_t length, uint32_t seed)
+    {
+        for (uint64_t i = 0; i < length; i++)
+            ASSERT_EQ(at(net.b, m, kFirstByte + offset + i)[0], Endpoint::pattern(seed, i)) << i;
+    }
+    Memory m{};
+};
+
+TEST_F(FirstByte, RegisteredByAWqe)
+{
+    const uint32_t key = registered(kAll);
+    p.a.fill(0, kBytes, 6);
+    good(p.a, write_to(p.a.sge(0, kBytes), 0, key));
+    expect_bytes(0, kBytes, 6);
+    good(p.a, read_from(p.a.sge(100000, 8), 3, key));
+    for (unsigned i = 0; i < 8; i++)
+        EXPECT_EQ(p.a.at(100000)[i], Endpoint::pattern(6, 3 + i));
+    good(p.b, write_to({16, key, 4}, p.a.va(200000), p.a.buffer.key));   // as a local key too
+    for (unsigned i = 0; i < 16; i++)
+        EXPECT_EQ(p.a.at(200000)[i], Endpoint::pattern(6, 4 + i));
+    peer_writes(kBytes - 8, key);
+    peer_writes(kBytes - 7, key, HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
+    peer_writes(~0ull - 7, key, HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
+}
+
+TEST_F(FirstByte, BehindWindows)
+{
+    const uint32_t key = registered(kAll | HGHCA_ACCESS_MW_BIND);
+    const uint32_t one = net.b.driver.create_window(false), two = net.b.driver.create_window(true);
+    good(p.b, bind(one, key, 3, 4096));
+    good(p.b, bind(two, key, 3, kBytes - 3, kRemote | HGHCA_ACCESS_ZERO_BASED));
+    p.a.fill(0, 4096, 7);
+    good(p.a, write_to(p.a.sge(0, 4096), 3, one));
+    expect_bytes(3, 4096, 7);
+    p.a.fill(0, 4096, 8);
+    good(p.a, write_to(p.a.sge(0, 4096), 0, two));
+    expect_bytes(3, 4096, 8);
+    peer_writes(2, one, HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
+    Pair fresh(net.b, net.a, trusted());
+    expect(fresh.a, bind(one, key, 3, kBytes - 2), net, HGHCA_SYNDROME_MW_BIND_ERR);
+}
+
+TEST_F(FirstByte, WhatRegMrRefuses)
+{
+    const Memory pages = reversed_pages(net.a, 2);
+    const auto fast = net.a.driver.create_fast_mr(2);
+    hghca_reg_unit u = unit(fast.key, pages, 0, 4096, kAll | HGHCA_ACCESS_ZERO_BASED);
+    u.first_byte = le32(4096);
+    refused(reg_mr(u));
+    u.first_byte = le32(4095);
+    u.start = le64(1);
+    refused(reg_mr(u));
+    u.start = 0;
+    u.length = le64(4098);   // touches a third page
+    refused(reg_mr(u));
+    u.length = le64(4097);
+    good(p.a, reg_mr(u));
 }
 
 TEST_F(Windows, WhatBindRefuses)

@@ -258,6 +258,47 @@ static void zero_based_region(void)
 	free(spare);
 }
 
+/* From any byte of a page on, whatever is made of the region. */
+static void zero_based_anywhere(void)
+{
+	static const size_t places[] = { 1, 123, 4095, 4096, 5000 };
+	struct ibv_mw *one = link_window(IBV_MW_TYPE_1), *two = link_window(IBV_MW_TYPE_2);
+	uint8_t *spare = spare_buffer();
+	struct ibv_mr *mr;
+	struct link l;
+	size_t i;
+
+	link_open(&l);
+	for (i = 0; i < ARRAY_SIZE(places) && !rig_failed(); i++) {
+		size_t at = places[i], length = LINK_WINDOWS - at;
+
+		mr = region_at(&l, link_owner->pd, at, length, LINK_BINDABLE | IBV_ACCESS_ZERO_BASED);
+		link_check_bounds(&l, mr->rkey, 0, at, length);
+		link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, link_at(&l, at), 8, "the region by address");
+		link_add(&l, mr->rkey, 8, at + 8, "an atomic");
+		sends_from(&l, mr, 4097, l.image + at + 4097, "local use by offset");
+		link_bind_region(&l, one, mr, 1000, 5000, LINK_REMOTE, "bind by offset");
+		link_check_bounds(&l, one->rkey, 1000, at + 1000, 5000);
+		link_bind_region(&l, two, mr, 1001, 5000, LINK_REMOTE | IBV_ACCESS_ZERO_BASED, "bind, zero-based both");
+		link_check_bounds(&l, two->rkey, 0, at + 1001, 5000);
+		link_close_window(one);
+		link_close_window(two);
+		one = link_window(IBV_MW_TYPE_1);
+		two = link_window(IBV_MW_TYPE_2);
+		rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare + at + 7, LINK_LONG, 0, "another place");
+		lands_in(&l, mr, 0, spare + at + 7, "the region in another place, by offsets");
+		rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL, "no more zero-based");
+		lands_in(&l, mr, (uintptr_t)spare + at + 7, spare + at + 7, "the region by address");
+		rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL | IBV_ACCESS_ZERO_BASED,
+		      "zero-based again");
+		lands_in(&l, mr, 0, spare + at + 7, "the region by offsets again");
+	}
+	link_close_window(one);
+	link_close_window(two);
+	link_close(&l);
+	free(spare);
+}
+
 /* A message of no bytes from b, with an entry of its list in the region, to such an entry of a's. */
 static void send_nothing(struct link *l, struct ibv_mr *mr, const char *what)
 {
@@ -499,6 +540,7 @@ static const struct rig_case cases[] = {
 	{ "re-registered: all at once", rereg_all },
 	{ "re-registered: refused", rereg_refused },
 	{ "zero-based region", zero_based_region },
+	{ "zero-based from any byte on", zero_based_anywhere },
 	{ "no bytes", no_bytes },
 	{ "relaxed ordering", relaxed },
 	{ "imported PD and region", imported },
