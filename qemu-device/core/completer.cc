@@ -238,6 +238,7 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return;
     }
+    PageFaults::satisfied(r.page);
     r.unacked_psn = psn_add(psn, 1);
     engine_.requester.progress(qp);
     // Also when it is not the last: what was about to be asked for again may have come.
@@ -268,6 +269,7 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
         engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return;
     }
+    PageFaults::satisfied(r.page);
     r.unacked_psn = psn_add(h.psn, 1);
     engine_.requester.progress(qp);
     acknowledge(qp, r.unacked_psn);

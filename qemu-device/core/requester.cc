@@ -235,6 +235,25 @@ Turn Requester::run(Qp &qp, int32_t &credit)
     return Turn::More;
 }
 
+// Is the page absent where the first response to wqe_ goes, and asked for? Bringing it now costs less than asking the
+// peer twice. Nothing else is judged before the response is here; neither is a page that software does not have.
+bool Requester::waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes)
+{
+    MemoryTable &memory = *engine_.device.memory;
+    if (!wqe_.list.on_demand(memory) || qp.req.page.state == PageFault::State::Failed)
+        return false;
+    PacketSegments place;
+    AbsentPage absent;
+    switch (wqe_.list.resolve(memory, qp.a.pd, Access::LocalWrite, offset, bytes, place, absent)) {
+    case Found::Absent:
+        return engine_.page_faults.wait(qp, absent);
+    case Found::Yes:
+    case Found::No:
+        break;
+    }
+    return false;
+}
+
 // One request packet of wqe_. More: go on.
 Turn Requester::send(Qp &qp, int32_t &credit)
 {
@@ -249,14 +268,13 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     const uint32_t payload_bytes = has_payload ? uint32_t(std::min<uint64_t>(left, mtu)) : 0;
     const bool last = one_packet || left <= mtu;
 
+    if (wqe_.access() == Access::LocalWrite && waits_for_place(qp, offset, uint32_t(std::min<uint64_t>(left, mtu))))
+        return Turn::Idle;
     PacketSegments payload;
-    // An answer must have a place to go: looking for it now costs less than asking twice.
-    const bool wants_place = wqe_.on_demand && wqe_.access() == Access::LocalWrite;
-    const uint32_t bytes = wants_place ? uint32_t(std::min<uint64_t>(left, mtu)) : payload_bytes;
-    if (bytes) {
+    if (payload_bytes) {
         AbsentPage absent;
-        const Found found =
-            wqe_.list.resolve(*engine_.device.memory, qp.a.pd, wqe_.access(), offset, bytes, payload, absent);
+        const Found found = wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, offset,
+                                              payload_bytes, payload, absent);
         if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
             return Turn::Idle;
         if (found != Found::Yes) {
@@ -265,8 +283,6 @@ Turn Requester::send(Qp &qp, int32_t &credit)
             return Turn::Idle;
         }
         PageFaults::satisfied(r.page);
-        if (wants_place)
-            payload.clear();
     }
 
     TransportHeader h{};

@@ -134,7 +134,8 @@ bool SendQueue::load(Qp &qp, SendWqe &out)
         set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
         return false;
     }
-    if (!out.list.check(*device.memory, qp.a.pd, out.access(), out.on_demand)) {
+    // What a response is written to is checked when the response is here, by the Completer.
+    if (out.access() == Access::LocalRead && !out.list.check(*device.memory, qp.a.pd, Access::LocalRead)) {
         set_fault(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
         return false;
     }

@@ -154,15 +154,17 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
 
 }  // namespace
 
-bool DataList::check(MemoryTable &memory, uint32_t pd, Access access, bool &on_demand) const
+bool DataList::check(MemoryTable &memory, uint32_t pd, Access access) const
 {
-    on_demand = false;
     return std::all_of(entries.begin(), entries.begin() + count, [&](const ListEntry &e) {
-        if (e.inline_data)
-            return true;
-        on_demand |= memory.on_demand(e.lkey);
-        return memory.check(e.lkey, pd, e.va, e.length, access);
+        return e.inline_data || memory.check(e.lkey, pd, e.va, e.length, access);
     });
+}
+
+bool DataList::on_demand(MemoryTable &memory) const
+{
+    return std::any_of(entries.begin(), entries.begin() + count,
+                       [&](const ListEntry &e) { return !e.inline_data && memory.on_demand(e.lkey); });
 }
 
 Found DataList::resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t offset, uint32_t bytes,

@@ -28,8 +28,10 @@ struct DataList {
     unsigned count;
     uint64_t length;   // bytes of all entries
 
-    // Are all keys good for `access`? Inline data always is. `on_demand`: pages may be absent.
-    bool check(MemoryTable &memory, uint32_t pd, Access access, bool &on_demand) const;
+    // Are all keys good for `access`? Inline data always is.
+    bool check(MemoryTable &memory, uint32_t pd, Access access) const;
+    // May some of it be absent, as keys stand now?
+    bool on_demand(MemoryTable &memory) const;
     // Appends bytes [offset, offset + bytes) of the list to `out`. `absent`, set with Absent alone, reaches to
     // the end of its entry.
     Found resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t offset, uint32_t bytes,
@@ -59,7 +61,6 @@ struct SendWqe {
     Path path;           // UD
     uint32_t dqpn, qkey;
     DataList list;
-    bool on_demand;      // some of the list's memory may be absent; set once its keys are looked at
     // What the next unit says of the WQE behind.
     uint32_t next_word0, next_word1;
     alignas(16) std::array<uint8_t, kMaxWqeBytes> bytes;

@@ -599,6 +599,63 @@ TEST_P(OdpFailed, TheWqeFails)
     }
     EXPECT_EQ(p.b.state(), unsigned(c.remote ? HGHCA_QP_STATE_ERR : HGHCA_QP_STATE_RTS));
     EXPECT_FALSE(next_fault(at));
+    // The peer has carried out what there was no place for here, once.
+    EXPECT_EQ(*reinterpret_cast<uint64_t *>(p.b.at(0)), atomic && !c.remote ? 1u : 0u);
+    if (!c.remote) {
+        EXPECT_LE(net.a.counters().tx_packets, 1u);
+    }
+}
+
+// There is no page for the response, and the peer does not allow the request: its error is what is reported.
+TEST_F(Odp, ThePeersErrorComesBeforeThatOfAPageThatThereIsNot)
+{
+    for (const bool atomic : {false, true}) {
+        Pair p(net.a, net.b, patient());
+        Pages to(net.a, 1);
+        if (atomic)
+            p.a.post(Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(0), 0x77777).atomic(2, 0).data(to.sge(0, 8)));
+        else
+            p.a.post(read_from(to.sge(0, 100), p.b.va(0), 0x77777));
+        net.settle(1'000'000);
+        auto f = next_fault(net.a);
+        ASSERT_TRUE(f);
+        ASSERT_EQ(resume(net.a, *f, true), 0);
+        net.settle(kSecond);
+        EXPECT_EQ(syndrome_of(p.a), HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
+        EXPECT_FALSE(next_fault(net.a));
+    }
+}
+
+// The page of a response that there was not comes after all, and has gone again the next time.
+TEST_F(Odp, APlaceThatComesAfterAll)
+{
+    Pair p(net.a, net.b, patient());
+    Pages to(net.a, 1);
+    p.b.fill(0, 100, 3);
+    for (unsigned round = 0; round < 3; round++) {
+        p.a.post(read_from(to.sge(0, 100), p.b.va(0), p.b.buffer.key));
+        net.pump();
+        auto f = next_fault(net.a);
+        ASSERT_TRUE(f) << round;
+        to.bring(0);
+        ASSERT_EQ(resume(net.a, *f, true), 0);
+        net.settle(100'000'000);
+        expect_good(p.a, 1);
+        EXPECT_TRUE(to.holds(0, 100, 3));
+        ASSERT_EQ(to.clear(0), 0);
+    }
+}
+
+// Nobody brings pages: the request goes, and fails with its response.
+TEST_F(Odp, NobodyWhoBringsAPlace)
+{
+    ASSERT_EQ(net.a.driver.map_eq(net.a.driver.async.eqn, 1ull << HGHCA_EVENT_PAGE_FAULT, true), 0);
+    Pair p(net.a, net.b, patient());
+    Pages to(net.a, 1);
+    p.a.post(Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(0), p.b.buffer.key).atomic(2, 0).data(to.sge(0, 8)));
+    net.pump();
+    EXPECT_EQ(syndrome_of(p.a), HGHCA_SYNDROME_LOCAL_PROT_ERR);
+    EXPECT_EQ(*reinterpret_cast<uint64_t *>(p.b.at(0)), 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -2,6 +2,9 @@
 // Reliable connections: what is refused, by whom, and what is left of the queues then.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "verbs.h"
 
 namespace hghca::test {
@@ -393,12 +396,6 @@ INSTANTIATE_TEST_SUITE_P(
                       auto mr = p.a.node.driver.create_mr(0x9000, 4096, TestDriver::kRw, 2);
                       return send({8, mr.key, mr.va});
                   },
-                  kProtection},
-        LocalCase{"ReadIntoReadOnly",
-                  [](Pair &p) {
-                      auto mr = p.a.node.driver.create_mr(0x9000, 4096, 0);
-                      return read_from({8, mr.key, mr.va}, p.b.va(0), p.b.buffer.key);
-                  },
                   kProtection}),
     [](const auto &param) { return std::string(param.param.name); });
 
@@ -526,17 +523,131 @@ TEST_F(RcError, MemoryThatIsNotThere)
     }
 }
 
-TEST_F(RcError, AnAnswerThatCannotBePlaced)
+// ---- memory that a response is written to: checked when the response is here, as adapters do
+
+struct PlaceCase {
+    const char *name;
+    std::function<Sge(Pair &, uint32_t)> place;   // of so many bytes
+};
+class RcPlace : public RcError, public ::testing::WithParamInterface<PlaceCase> {
+protected:
+    // A READ or an atomic of the peer's first eight bytes, with the key it ought to have or another one.
+    static Wqe request(Pair &p, bool atomic, const Sge &to, uint32_t rkey)
+    {
+        return atomic ? Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(0), rkey).atomic(2, 0).data(to)
+                      : read_from(to, p.b.va(0), rkey);
+    }
+    static uint64_t &word(Pair &p) { return *reinterpret_cast<uint64_t *>(p.b.at(0)); }
+};
+
+TEST_P(RcPlace, FailsOnceThePeerHasAnswered)
 {
-    for (bool atomic : {false, true}) {
+    for (const bool atomic : {false, true}) {
         SCOPED_TRACE(atomic);
         Pair p(net.a, net.b, Options{});
-        net.a.host.holes.push_back({p.a.buffer.dma + 8192, 4096});
-        const Sge here = p.a.sge(8192, 8);
-        p.a.post(atomic ? Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(0), p.b.buffer.key).atomic(1, 0).data(here)
-                        : read_from(here, p.b.va(0), p.b.buffer.key));
+        word(p) = 40;
+        p.a.fill(100, 8, 7);
+        p.a.post({write_to(p.a.sge(0, 0), 0, 0),
+                  request(p, atomic, GetParam().place(p, 8), p.b.buffer.key),
+                  write_to(p.a.sge(100, 8), p.b.va(64), p.b.buffer.key)});
         net.pump();
-        expect_failed(p.a, HGHCA_SYNDROME_LOCAL_PROT_ERR, 0);
+        auto first = p.a.poll();
+        ASSERT_TRUE(first);
+        EXPECT_FALSE(first->error);
+        expect_failed(p.a, kProtection, 1);
+        EXPECT_EQ(word(p), atomic ? 42u : 40u) << "the peer has carried it out";
+        EXPECT_TRUE(p.b.holds(64, 8, 7)) << "what was on its way behind it is flushed, and done there";
+        EXPECT_EQ(p.b.state(), unsigned(HGHCA_QP_STATE_RTS));
+        net.settle();
+        EXPECT_FALSE(p.a.poll());
+        EXPECT_EQ(net.a.host.deadline_ns, UINT64_MAX);
+    }
+}
+
+TEST_P(RcPlace, ThePeersErrorComesFirst)
+{
+    for (const bool atomic : {false, true}) {
+        SCOPED_TRACE(atomic);
+        Pair p(net.a, net.b, Options{});
+        p.a.post(request(p, atomic, GetParam().place(p, 8), 0x77777));
+        net.pump();
+        expect_failed(p.a, HGHCA_SYNDROME_REMOTE_ACCESS_ERR, 0);
+    }
+}
+
+// The response is lost: it is asked for once more, an atomic is not done twice, and the error is the same.
+TEST_P(RcPlace, AfterALostResponse)
+{
+    for (const bool atomic : {false, true}) {
+        SCOPED_TRACE(atomic);
+        Pair p(net.a, net.b, Options{});
+        word(p) = 40;
+        bool lost = false;
+        net.filter = [&](const Node &from, Frame &) {
+            return &from == &net.b && !std::exchange(lost, true) ? Fate{0} : Fate{};
+        };
+        p.a.post(request(p, atomic, GetParam().place(p, 8), p.b.buffer.key));
+        net.settle(2'000'000'000);
+        EXPECT_TRUE(lost);
+        expect_failed(p.a, kProtection, 0);
+        EXPECT_EQ(word(p), atomic ? 42u : 40u);
+        net.filter = nullptr;
+    }
+}
+
+// Of a long READ what has a place arrives, up to the packet that has none.
+TEST_P(RcPlace, BehindAPlaceThatIsGood)
+{
+    Pair p(net.a, net.b, Options{});
+    p.b.fill(0, 8192, 3);
+    p.a.post(Wqe(HGHCA_OPCODE_RDMA_READ)
+                 .raddr(p.b.va(0), p.b.buffer.key)
+                 .data({p.a.sge(0, 3000), GetParam().place(p, 5192)}));
+    net.pump();
+    expect_failed(p.a, kProtection, 0);
+    EXPECT_TRUE(p.a.holds(0, 2048, 3));   // two packets of 1024
+    EXPECT_TRUE(std::all_of(p.a.at(3000), p.a.at(8192), [](uint8_t byte) { return byte == 0; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RcPlace,
+    ::testing::Values(
+        PlaceCase{"UnknownKey", [](Pair &p, uint32_t bytes) { return Sge{bytes, 0x77777, p.a.va(0)}; }},
+        PlaceCase{"PastTheEnd",
+                  [](Pair &p, uint32_t bytes) { return p.a.sge(p.a.buffer.length - 7, bytes); }},
+        PlaceCase{"ReadOnly",
+                  [](Pair &p, uint32_t bytes) {
+                      auto mr = p.a.node.driver.create_mr(0x9000, 8192, 0);
+                      return Sge{bytes, mr.key, mr.va};
+                  }},
+        PlaceCase{"AnotherPd",
+                  [](Pair &p, uint32_t bytes) {
+                      auto mr = p.a.node.driver.create_mr(0x9000, 8192, TestDriver::kRw, 2);
+                      return Sge{bytes, mr.key, mr.va};
+                  }},
+        PlaceCase{"NoPages",
+                  [](Pair &p, uint32_t bytes) {
+                      auto mr = p.a.node.driver.create_mr_without_pages(0x10000, 8192);
+                      return Sge{bytes, mr.key, mr.va};
+                  }},
+        PlaceCase{"AHoleInMemory",
+                  [](Pair &p, uint32_t bytes) {
+                      p.a.node.host.holes.push_back({p.a.buffer.dma + 65536, 8192});
+                      return p.a.sge(65536, bytes);
+                  }}),
+    [](const auto &param) { return std::string(param.param.name); });
+
+// A READ of no bytes writes nothing, so no key is looked at, here as there.
+TEST_F(RcError, AReadOfNoBytesNeedsNoPlace)
+{
+    Pair p(net.a, net.b, Options{});
+    p.a.post({read_from({0, 0x77777, 0}, 0, 0x88888), Wqe(HGHCA_OPCODE_RDMA_READ).raddr(0, 0)});
+    net.pump();
+    for (int i = 0; i < 2; i++) {
+        auto done = p.a.poll();
+        ASSERT_TRUE(done);
+        EXPECT_FALSE(done->error);
+        EXPECT_EQ(done->bytes, 0u);
     }
 }
 
