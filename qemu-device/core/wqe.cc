@@ -257,9 +257,12 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     if (!decode_list(bytes, at, end, out.access() == Access::LocalWrite ? ListKind::Scatter : ListKind::Gather,
                      out.list))
         return WqeFault::Operation;
-    if ((out.is_atomic() && (out.list.count != 1 || out.list.length != 8)) ||
-        (out.is_atomic_write() && out.list.length != 8) || (out.is_flush() && out.list.length))
+    if (out.is_flush() && out.list.length)
         return WqeFault::Operation;
+    // IBA vol 1, 9.4.5 and A19: eight bytes, of an atomic in one piece.
+    if ((out.is_atomic() && out.list.count != 1) ||
+        ((out.is_atomic() || out.is_atomic_write()) && out.list.length != sizeof(uint64_t)))
+        return WqeFault::Length;
 
     uint64_t longest = std::min(kMaxMessage, uint64_t(1) << (a.log_max_msg & 31));
     if (a.service == HGHCA_QP_ST_UD)

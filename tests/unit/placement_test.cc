@@ -302,23 +302,30 @@ TEST_F(Placing, AQpWithoutTheRight)
 
 TEST_F(Placing, MalformedWorkRequests)
 {
-    std::vector<std::function<Wqe(Placement &)>> cases = {
-        [](Placement &s) {
-            return Wqe(HGHCA_OPCODE_ATOMIC_WRITE).raddr(s.region.va, s.region.key).data(s.p.a.sge(0, 7));
-        },
-        [](Placement &s) {
-            return Wqe(HGHCA_OPCODE_ATOMIC_WRITE).raddr(s.region.va, s.region.key).data(s.p.a.sge(0, 9));
-        },
-        [](Placement &s) { return Wqe(HGHCA_OPCODE_ATOMIC_WRITE).raddr(s.region.va, s.region.key); },
-        [](Placement &s) { return s.flush(0, 8).data(s.p.a.sge(0, 8)); },
-        [](Placement &s) { return Wqe(HGHCA_OPCODE_FLUSH).raddr(s.region.va, s.region.key); },
+    const struct {
+        std::function<Wqe(Placement &)> wqe;
+        uint8_t syndrome;
+    } cases[] = {
+        {[](Placement &s) {
+             return Wqe(HGHCA_OPCODE_ATOMIC_WRITE).raddr(s.region.va, s.region.key).data(s.p.a.sge(0, 7));
+         },
+         HGHCA_SYNDROME_LOCAL_LENGTH_ERR},
+        {[](Placement &s) {
+             return Wqe(HGHCA_OPCODE_ATOMIC_WRITE).raddr(s.region.va, s.region.key).data(s.p.a.sge(0, 9));
+         },
+         HGHCA_SYNDROME_LOCAL_LENGTH_ERR},
+        {[](Placement &s) { return Wqe(HGHCA_OPCODE_ATOMIC_WRITE).raddr(s.region.va, s.region.key); },
+         HGHCA_SYNDROME_LOCAL_LENGTH_ERR},
+        {[](Placement &s) { return s.flush(0, 8).data(s.p.a.sge(0, 8)); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
+        {[](Placement &s) { return Wqe(HGHCA_OPCODE_FLUSH).raddr(s.region.va, s.region.key); },
+         HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
     };
-    for (size_t i = 0; i < cases.size(); i++) {
-        SCOPED_TRACE(i);
+    for (const auto &c : cases) {
+        SCOPED_TRACE(&c - cases);
         Placement s(net);
-        s.p.a.post(cases[i](s));
+        s.p.a.post(c.wqe(s));
         net.pump();
-        expect_failed(s.p.a, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        expect_failed(s.p.a, c.syndrome);
     }
 }
 

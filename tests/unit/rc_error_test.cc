@@ -324,6 +324,11 @@ constexpr uint8_t kOperation = HGHCA_SYNDROME_LOCAL_QP_OP_ERR;
 constexpr uint8_t kLength = HGHCA_SYNDROME_LOCAL_LENGTH_ERR;
 constexpr uint8_t kProtection = HGHCA_SYNDROME_LOCAL_PROT_ERR;
 
+Wqe fetch_add(Pair &p, std::initializer_list<Sge> to)
+{
+    return Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(0), p.b.buffer.key).atomic(1, 0).data(to);
+}
+
 Wqe gather(Pair &p, unsigned entries)
 {
     Wqe wqe(HGHCA_OPCODE_SEND);
@@ -340,22 +345,13 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{"WriteWithoutAddress", [](Pair &) { return Wqe(HGHCA_OPCODE_RDMA_WRITE); }, kOperation},
         LocalCase{"AtomicWithoutItsUnit",
                   [](Pair &p) { return Wqe(HGHCA_OPCODE_ATOMIC_CS).raddr(p.b.va(0), p.b.buffer.key); }, kOperation},
-        LocalCase{"AtomicOfFourBytes",
-                  [](Pair &p) {
-                      return Wqe(HGHCA_OPCODE_ATOMIC_CS)
-                          .raddr(p.b.va(0), p.b.buffer.key)
-                          .atomic(0, 0)
-                          .data(p.a.sge(0, 4));
-                  },
-                  kOperation},
+        LocalCase{"AtomicOfNothing", [](Pair &p) { return fetch_add(p, {}); }, kLength},
+        LocalCase{"AtomicOfFourBytes", [](Pair &p) { return fetch_add(p, {p.a.sge(0, 4)}); }, kLength},
+        LocalCase{"AtomicOfSixteenBytes", [](Pair &p) { return fetch_add(p, {p.a.sge(0, 16)}); }, kLength},
+        LocalCase{"AtomicOfFourBytesUnderAWrongKey",
+                  [](Pair &p) { return fetch_add(p, {{4, 0x77777, p.a.va(0)}}); }, kLength},
         LocalCase{"AtomicOfTwoEntries",
-                  [](Pair &p) {
-                      return Wqe(HGHCA_OPCODE_ATOMIC_CS)
-                          .raddr(p.b.va(0), p.b.buffer.key)
-                          .atomic(0, 0)
-                          .data({p.a.sge(0, 4), p.a.sge(4, 4)});
-                  },
-                  kOperation},
+                  [](Pair &p) { return fetch_add(p, {p.a.sge(0, 4), p.a.sge(4, 4)}); }, kLength},
         LocalCase{"InlineInARead",
                   [](Pair &p) {
                       return Wqe(HGHCA_OPCODE_RDMA_READ).raddr(p.b.va(0), p.b.buffer.key).inline_data(Bytes(8));
