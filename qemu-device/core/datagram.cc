@@ -115,8 +115,9 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         engine_.counters.rx_page_absent++;
         return;
     }
-    if (found != Found::Yes || !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to) ||
-        !engine_.scatter(packet.payload, 0, to)) {
+    // The payload first: of a datagram to itself it may stand where the header goes.
+    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to) ||
+        !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to)) {
         engine_.note(packet, HGHCA_DROP_OPERATION);
         engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
                                                                : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);

@@ -142,7 +142,9 @@ Sent Engine::send_to_self(const Qp &qp, Route &route, const TransportHeader &h, 
     uint8_t trailer[kMaxTrailer] = {};   // nobody looks at the ICRC
     parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
     count_sent(qp, route);
+    from_self_ = true;
     receive_frame({parts, count + 1, 0, route.layout.frame_bytes}, true);
+    from_self_ = false;
     return Sent::Yes;
 }
 
@@ -152,25 +154,60 @@ Sent Engine::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t fram
     int count = 0;
     if (!add_payload(frame, parts, count))
         return Sent::Unreadable;
-    const FrameView view{parts, count, 0, frame_bytes};
-    std::array<uint8_t, kMaxHeader> head;
-    const size_t head_bytes = std::min<size_t>(frame_bytes, head.size());
-    view.copy(0, head.data(), head_bytes);
-    if (link.own_address(head.data())) {
+    std::array<uint8_t, 6> dmac;
+    FrameView{parts, count, 0, frame_bytes}.copy(0, dmac.data(), dmac.size());
+    const bool to_self = link.own_address(dmac.data()), to_group = dmac[0] & 1;
+    if (!to_self && !to_group)
+        return !device.port.link_up || device.send_frame(parts, count) ? Sent::Yes : Sent::Blocked;
+    // What is received here is looked at more than once, and may be written over by what is received: a copy is.
+    if (frame_bytes > staged_.size())
+        return Sent::Unreadable;
+    FrameView{parts, count, 0, frame_bytes}.copy(dmac.size(), &staged_[dmac.size()], frame_bytes - dmac.size());
+    std::copy(dmac.begin(), dmac.end(), staged_.begin());
+    const iovec part{staged_.data(), frame_bytes};
+    const FrameView view{&part, 1, 0, frame_bytes};
+    if (to_self) {
         // Made by software, so nothing in it is trusted.
         receive_frame(view, false);
         return Sent::Yes;
     }
-    if (device.port.link_up && !device.send_frame(parts, count))
+    if (device.port.link_up && !device.send_frame(&part, 1))
         return Sent::Blocked;
-    if (head[0] & 1)
-        raw.receive_own(view, head.data(), head_bytes, qp.a.qpn);
+    raw.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
     return Sent::Yes;
 }
 
 // ---- in
 
+// Does any of the memory that the bytes go to hold bytes of the view?
+bool Engine::overlaps(const FrameView &view, const PacketSegments &to)
+{
+    for (const Segment &s : to) {
+        bool shared = false;
+        view.for_each(0, view.length, [&](const uint8_t *bytes, size_t n) {
+            const auto at = reinterpret_cast<uintptr_t>(bytes), there = reinterpret_cast<uintptr_t>(s.pointer);
+            shared |= s.pointer && at < there + s.length && there < at + n;
+        });
+        if (shared)
+            return true;
+    }
+    return false;
+}
+
 bool Engine::scatter(const FrameView &view, size_t from, const PacketSegments &to)
+{
+    // A QP that writes to its own port may write over what it sends: all of the packet is read first.
+    if (from_self_ && overlaps(view, to)) {
+        if (view.length > staged_.size())
+            return false;
+        view.copy(0, staged_.data(), view.length);
+        const iovec part{staged_.data(), view.length};
+        return scatter_apart({&part, 1, 0, view.length}, from, to);
+    }
+    return scatter_apart(view, from, to);
+}
+
+bool Engine::scatter_apart(const FrameView &view, size_t from, const PacketSegments &to)
 {
     bool good = true;
     for (const Segment &s : to) {

@@ -130,6 +130,9 @@ private:
                       uint32_t payload_bytes);
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
     bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
+    static bool overlaps(const FrameView &view, const PacketSegments &to);
+    // scatter() to memory that holds none of the view.
+    bool scatter_apart(const FrameView &view, size_t from, const PacketSegments &to);
     hghca_drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
@@ -153,6 +156,9 @@ private:
     } outgoing_;
     static constexpr size_t kBounceBytes = 16384;
     std::array<uint8_t, kBounceBytes> bounce_{};
+    // A packet of the port to itself is received straight from the memory it is sent from.
+    bool from_self_ = false;
+    std::array<uint8_t, kBounceBytes> staged_{};
 };
 
 // The peer of a QP as the user of a key.

@@ -595,6 +595,62 @@ TEST_F(Rc, LoopbackToItselfFailsCleanly)
     EXPECT_EQ(x.state(), unsigned(HGHCA_QP_STATE_ERR));
 }
 
+// Source and destination share memory: each packet is read whole before any of it is written.
+class RcOverItself : public Rc, public ::testing::WithParamInterface<uint8_t> {};
+
+TEST_P(RcOverItself, APacketIsReadBeforeItIsWritten)
+{
+    const bool read = GetParam() == HGHCA_OPCODE_RDMA_READ, send_it = GetParam() == HGHCA_OPCODE_SEND;
+    for (const uint8_t service : {HGHCA_QP_ST_RC, HGHCA_QP_ST_UC}) {
+        if (read && service == HGHCA_QP_ST_UC)
+            continue;
+        for (const int64_t shift : {-700, -1, 1, 700}) {
+            SCOPED_TRACE(std::to_string(service) + " " + std::to_string(shift));
+            Options options;
+            options.service = service;
+            Endpoint x(net.a, options);
+            x.to_rtr(x);
+            x.to_rts();
+            // In one piece.
+            const uint64_t from = 4096, to = uint64_t(int64_t(from) + shift);
+            x.fill(from, 1000, 5);
+            if (send_it)
+                x.post_recv(x.sge(to, 1000));
+            x.post(read      ? read_from(x.sge(to, 1000), x.va(from), x.buffer.key)
+                   : send_it ? send(x.sge(from, 1000))
+                             : write_to(x.sge(from, 1000), x.va(to), x.buffer.key));
+            net.pump();
+            for (const Completion &c : x.poll_all())
+                EXPECT_FALSE(c.error);
+            EXPECT_TRUE(x.holds(to, 1000, 5));
+            // In two pieces on one side: the second is read from where the first is written to.
+            x.fill(40000, 500, 6);
+            x.fill(20000, 500, 7);
+            const std::vector<uint8_t> first(x.at(40000), x.at(40500)), second(x.at(20000), x.at(20500));
+            const std::initializer_list<Sge> pieces = {x.sge(40000, 500), x.sge(20000, 500)};
+            if (read)
+                continue;   // its pieces are places, not sources
+            if (send_it)
+                x.post_recv(x.sge(20000, 1000));
+            x.post(send_it ? Wqe(HGHCA_OPCODE_SEND).data(pieces)
+                           : Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(x.va(20000), x.buffer.key).data(pieces));
+            net.pump();
+            for (const Completion &c : x.poll_all())
+                EXPECT_FALSE(c.error);
+            EXPECT_EQ(std::memcmp(x.at(20000), first.data(), 500), 0);
+            EXPECT_EQ(std::memcmp(x.at(20500), second.data(), 500), 0);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, RcOverItself,
+                         ::testing::Values(HGHCA_OPCODE_SEND, HGHCA_OPCODE_RDMA_WRITE, HGHCA_OPCODE_RDMA_READ),
+                         [](const auto &param) {
+                             return std::string(param.param == HGHCA_OPCODE_SEND         ? "Send"
+                                                : param.param == HGHCA_OPCODE_RDMA_WRITE ? "Write"
+                                                                                         : "Read");
+                         });
+
 // Everything by copy: what the host cannot map.
 TEST_F(Rc, WorksWhereNothingCanBeMapped)
 {

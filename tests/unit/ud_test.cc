@@ -330,6 +330,19 @@ TEST_F(Ud, LoopbackToItselfAndAnother)
     EXPECT_EQ(net.sent, 0u);
 }
 
+// Where the header is written to, the payload stands: it has been read by then.
+TEST_F(Ud, LoopbackOverItself)
+{
+    Endpoint a(net.a, ud());
+    a.fill(100, 500, 1);
+    a.post_recv(a.sge(80, 1000));
+    a.post(to(a, a.sge(100, 500)));
+    net.pump();
+    EXPECT_TRUE(a.holds(80 + 40, 500, 1));
+    for (const Completion &c : a.poll_all())
+        EXPECT_FALSE(c.error);
+}
+
 TEST_F(Ud, LoopbackToItselfThatFailsThere)
 {
     Endpoint a(net.a, ud());
@@ -418,6 +431,24 @@ TEST_F(Raw, FramesGoThrough)
     }
     EXPECT_EQ(net.a.counters().raw_tx_packets, 4u);
     EXPECT_EQ(net.b.counters().raw_rx_packets, 4u);
+}
+
+// To its own port, over what it sends.
+TEST_F(Raw, AFrameOverItself)
+{
+    for (const uint64_t place : {1u, 500u}) {
+        a.post_recv(a.sge(place, 2000));
+        Bytes sent(1000);
+        a.fill(0, 1000, 1000);
+        std::copy(a.at(0), a.at(1000), sent.begin());
+        std::copy_n(Node::mac_of(1).begin(), 6, sent.begin());
+        std::copy_n(Node::mac_of(1).begin(), 6, sent.begin() + 6);
+        sent[12] = 0x88;
+        sent[13] = 0xb5;
+        frame(a, Node::mac_of(1), 1000);
+        EXPECT_EQ(received(a), Sizes{1000});
+        EXPECT_EQ(std::memcmp(a.at(place), sent.data(), 1000), 0);
+    }
 }
 
 TEST_F(Raw, TooShortOrTooLongIsNotSent)
