@@ -29,6 +29,10 @@ public:
     {
         return ops_.write(opaque_, dma, buffer, len);
     }
+    bool update(uint64_t dma, Change change, void *context) override
+    {
+        return ops_.update(opaque_, dma, change, context);
+    }
     void raise_vector(unsigned vector) override { ops_.raise_vector(opaque_, vector); }
     bool send_frame(const iovec *parts, int count) override { return ops_.send_frame(opaque_, parts, count); }
     void set_timer(uint64_t deadline_ns) override { ops_.set_timer(opaque_, deadline_ns); }

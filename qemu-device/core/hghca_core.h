@@ -29,6 +29,7 @@ struct hghca_host_ops {
 	void (*dirty)(void *opaque, uint64_t dma, uint64_t len);
 	bool (*read)(void *opaque, uint64_t dma, void *buffer, uint64_t len);
 	bool (*write)(void *opaque, uint64_t dma, const void *buffer, uint64_t len);
+	bool (*update)(void *opaque, uint64_t dma, void (*change)(uint64_t *word, void *context), void *context);
 	void (*raise_vector)(void *opaque, unsigned vector);
 	bool (*send_frame)(void *opaque, const struct iovec *parts, int count);
 	void (*set_timer)(void *opaque, uint64_t deadline_ns);

@@ -34,6 +34,11 @@ public:
     virtual bool read(uint64_t dma, void *buffer, uint64_t len) = 0;
     virtual bool write(uint64_t dma, const void *buffer, uint64_t len) = 0;
 
+    // Calls `change` once with a pointer to the eight bytes at `dma`, a multiple of 8, good until it returns: for an
+    // atomic operation on memory that map() refuses. False: no memory there, `change` was not called.
+    using Change = void (*)(uint64_t *word, void *context);
+    virtual bool update(uint64_t dma, Change change, void *context) = 0;
+
     // Sends MSI-X message number `vector`.
     virtual void raise_vector(unsigned vector) = 0;
 

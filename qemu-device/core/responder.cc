@@ -368,19 +368,25 @@ uint64_t atomically(const TransportHeader &h, uint64_t *word)
 
 }  // namespace
 
-bool Responder::execute_atomic(const Packet &packet, const Segment &at, uint64_t &original)
+// Calls `change` with the eight bytes, where they are: what is done there is atomic for all who use them. A region may
+// begin anywhere, so that an address of it that is a multiple of 8 need not be one in memory.
+template <class F>
+bool Responder::update(const Segment &at, F &change)
 {
     Host &host = engine_.device.host;
-    if (at.pointer && !(reinterpret_cast<uintptr_t>(at.pointer) & 7)) {
-        original = atomically(packet.h, reinterpret_cast<uint64_t *>(at.pointer));
-        host.dirty(at.dma, sizeof(uint64_t));
-        return true;
-    }
-    uint64_t word;
-    if (!host.read(at.dma, &word, sizeof(word)))
+    if (at.dma % sizeof(uint64_t))
         return false;
-    original = atomically(packet.h, &word);
-    return host.write(at.dma, &word, sizeof(word));
+    if (!at.pointer)
+        return host.update(at.dma, [](uint64_t *word, void *context) { (*static_cast<F *>(context))(word); }, &change);
+    change(reinterpret_cast<uint64_t *>(at.pointer));
+    host.dirty(at.dma, sizeof(uint64_t));
+    return true;
+}
+
+bool Responder::execute_atomic(const Packet &packet, const Segment &at, uint64_t &original)
+{
+    auto change = [&](uint64_t *word) { original = atomically(packet.h, word); };
+    return update(at, change);
 }
 
 void Responder::receive_atomic(Qp &qp, const Packet &packet)
@@ -425,12 +431,8 @@ bool Responder::store_atomically(const Packet &packet, const Segment &at)
 {
     uint64_t value;
     packet.payload.copy(0, &value, sizeof(value));
-    if (at.pointer && !(reinterpret_cast<uintptr_t>(at.pointer) & 7)) {
-        __atomic_store_n(reinterpret_cast<uint64_t *>(at.pointer), value, __ATOMIC_RELEASE);
-        engine_.device.host.dirty(at.dma, sizeof(value));
-        return true;
-    }
-    return engine_.device.host.write(at.dma, &value, sizeof(value));
+    auto change = [value](uint64_t *word) { __atomic_store_n(word, value, __ATOMIC_RELEASE); };
+    return update(at, change);
 }
 
 void Responder::receive_atomic_write(Qp &qp, const Packet &packet)

@@ -55,6 +55,8 @@ private:
     // The packet is executed: PSN, message and acknowledgement go on.
     void accept(Qp &qp, const Packet &packet, uint32_t psns);
     void complete(Qp &qp, const Packet &packet, uint64_t byte_count);
+    template <class F>
+    bool update(const Segment &at, F &change);
     bool execute_atomic(const Packet &packet, const Segment &at, uint64_t &original);
     bool store_atomically(const Packet &packet, const Segment &at);
     // A READ response of no bytes is due for the packet.

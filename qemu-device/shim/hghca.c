@@ -118,6 +118,7 @@ static const struct hghca_host_ops hghca_host_ops = {
     .dirty = hghca_dma_dirty,
     .read = hghca_dma_read,
     .write = hghca_dma_write,
+    .update = hghca_dma_update,
     .raise_vector = hghca_raise_vector,
     .send_frame = hghca_net_send,
     .set_timer = hghca_set_timer,

@@ -120,6 +120,33 @@ bool hghca_dma_write(void *opaque, uint64_t dma, const void *buffer, uint64_t le
     return hghca_dma_copy(opaque, dma, (void *)buffer, len, DMA_DIRECTION_FROM_DEVICE);
 }
 
+/*
+ * The change is made in RAM itself, wherever a vIOMMU leads, so that an atomic
+ * operation is one for the CPUs as well.  What is mapped and is no RAM is a copy
+ * of QEMU's: nothing is changed there.
+ */
+bool hghca_dma_update(void *opaque, uint64_t dma, void (*change)(uint64_t *word, void *context), void *context)
+{
+    HghcaState *s = opaque;
+    MemTxAttrs attrs = { .memory = true };
+    dma_addr_t len = sizeof(uint64_t);
+    ram_addr_t offset;
+    void *word;
+    bool ok;
+
+    word = dma_memory_map(hghca_address_space(s), dma, &len, DMA_DIRECTION_FROM_DEVICE, attrs);
+    ok = word && len == sizeof(uint64_t) && memory_region_from_host(word, &offset);
+    if (ok) {
+        change(word, context);
+    } else {
+        trace_hghca_err_dma(s->name, dma, sizeof(uint64_t), true);
+    }
+    if (word) {
+        dma_memory_unmap(hghca_address_space(s), word, len, DMA_DIRECTION_FROM_DEVICE, ok ? len : 0);
+    }
+    return ok;
+}
+
 typedef struct HghcaRamList {
     HghcaState *s;
     GArray *sections;

@@ -103,6 +103,7 @@ uint8_t *hghca_dma_map(void *opaque, uint64_t dma, uint64_t len, bool write);
 void hghca_dma_dirty(void *opaque, uint64_t dma, uint64_t len);
 bool hghca_dma_read(void *opaque, uint64_t dma, void *buffer, uint64_t len);
 bool hghca_dma_write(void *opaque, uint64_t dma, const void *buffer, uint64_t len);
+bool hghca_dma_update(void *opaque, uint64_t dma, void (*change)(uint64_t *word, void *context), void *context);
 
 /* hghca_capture.c */
 bool hghca_capture_open(HghcaState *s, Error **errp);

@@ -21,6 +21,9 @@ const hghca_host_ops kOps = {
     [](void *o, uint64_t dma, uint64_t len) { host_of(o).dirty(dma, len); },
     [](void *o, uint64_t dma, void *buffer, uint64_t len) { return host_of(o).read(dma, buffer, len); },
     [](void *o, uint64_t dma, const void *buffer, uint64_t len) { return host_of(o).write(dma, buffer, len); },
+    [](void *o, uint64_t dma, void (*change)(uint64_t *, void *), void *context) {
+        return host_of(o).update(dma, change, context);
+    },
     [](void *o, unsigned vector) { host_of(o).raise_vector(vector); },
     [](void *o, const iovec *parts, int count) { return host_of(o).send_frame(parts, count); },
     [](void *o, uint64_t deadline) { host_of(o).set_timer(deadline); },

@@ -63,6 +63,7 @@ public:
         next_ = mark;
         copy_only = link_full = false;
         meanwhile = nullptr;
+        after_read = nullptr;
         bus_master = true;
         unmappable.clear();
         holes.clear();
@@ -91,6 +92,7 @@ public:
     std::vector<Range> holes;             // nothing there at all
     bool link_full = false;               // send_frame() refuses
     std::function<void()> meanwhile;      // what a program does while a frame is about to leave
+    std::function<void(uint64_t dma, uint64_t len)> after_read;   // ... when memory has just been read by copy
 
     // ---- for tests: what came out
     std::vector<unsigned> vectors;        // raised, in order
@@ -101,6 +103,7 @@ public:
     uint64_t random_state = 1;
     unsigned scheduled = 0;
     uint64_t writes = 0;                  // by copy
+    uint64_t updates = 0;                 // calls of update() that found memory
     uint64_t maps = 0;                    // calls of map()
     std::vector<Range> dirtied;           // only when record_dirty
     bool record_dirty = false;
@@ -135,6 +138,8 @@ public:
         if (!reachable(dma, len))
             return false;
         std::memcpy(buffer, at(dma), len);
+        if (after_read)
+            after_read(dma, len);
         return true;
     }
     bool write(uint64_t dma, const void *buffer, uint64_t len) override
@@ -145,6 +150,16 @@ public:
         writes++;
         if (record_dirty)
             dirtied.push_back({dma, len});
+        return true;
+    }
+    bool update(uint64_t dma, Change change, void *context) override
+    {
+        if (!reachable(dma, sizeof(uint64_t)) || dma % sizeof(uint64_t))
+            return false;
+        change(as<uint64_t>(dma), context);
+        updates++;
+        if (record_dirty)
+            dirtied.push_back({dma, sizeof(uint64_t)});
         return true;
     }
     void raise_vector(unsigned vector) override { vectors.push_back(vector); }

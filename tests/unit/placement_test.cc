@@ -109,6 +109,7 @@ TEST_F(Placing, WithoutPointersToo)
     net.pump();
     expect_done(s.p.a, {HGHCA_OPCODE_ATOMIC_WRITE, HGHCA_OPCODE_FLUSH});
     EXPECT_EQ(std::memcmp(s.at(24), s.p.a.at(0), 8), 0);
+    EXPECT_EQ(net.b.host.updates, 1u) << "the eight bytes at one stroke, not by copy";
 }
 
 TEST_F(Placing, AFlushIsDoneWhenAllBeforeItIs)

@@ -651,6 +651,39 @@ INSTANTIATE_TEST_SUITE_P(Operations, RcOverItself,
                                                                                          : "Read");
                          });
 
+// A CPU changes the word while the device carries out atomics on it, where the host gives no pointer: nothing is lost.
+TEST_F(Rc, AtomicsAreAtomicWhereNothingCanBeMapped)
+{
+    net.b.host.copy_only = true;
+    net.b.device.dma_changed();
+    Pair p(net.a, net.b, Options{});
+    const uint64_t word = p.b.buffer.dma + 64;
+    uint64_t by_cpu = 0;
+    net.b.host.after_read = [&](uint64_t dma, uint64_t len) {
+        if (dma <= word && word < dma + len) {
+            ++*net.b.host.as<uint64_t>(word);
+            by_cpu++;
+        }
+    };
+    const auto add = [&](uint64_t n) {
+        return Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(p.b.va(64), p.b.buffer.key).atomic(n, 0).data(p.a.sge(0, 8));
+    };
+    const auto swap = [&](uint64_t compare, uint64_t with) {
+        return Wqe(HGHCA_OPCODE_ATOMIC_CS).raddr(p.b.va(64), p.b.buffer.key).atomic(with, compare).data(p.a.sge(8, 8));
+    };
+    p.a.post({add(5), add(7)});
+    net.pump();
+    EXPECT_EQ(*net.b.host.as<uint64_t>(word), 12 + by_cpu);
+    const uint64_t now = *net.b.host.as<uint64_t>(word);
+    p.a.post({swap(now, 100), swap(now, 200)});
+    net.pump();
+    EXPECT_EQ(*net.b.host.as<uint64_t>(word), 100u);
+    EXPECT_EQ(*reinterpret_cast<uint64_t *>(p.a.at(8)), 100u);
+    for (const Completion &c : p.a.poll_all())
+        EXPECT_FALSE(c.error);
+    EXPECT_EQ(net.b.host.updates, 4u);
+}
+
 // Everything by copy: what the host cannot map.
 TEST_F(Rc, WorksWhereNothingCanBeMapped)
 {

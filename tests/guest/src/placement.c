@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * FLUSH and ATOMIC WRITE, through struct ibv_qp_ex:
+ * FLUSH and ATOMIC WRITE, through struct ibv_qp_ex, and atomics beside those of CPUs:
  * PROGRAM extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "link.h"
@@ -266,6 +268,82 @@ static void other_services(void)
 	ibv_destroy_cq(attr.send_cq);
 }
 
+/* ------------------------------------------------------------------ */
+
+/* A CPU that adds 1 to a word until it is told to stop. */
+struct adder {
+	uint64_t *word;
+	uint64_t added;
+	bool stop;
+};
+
+static void *add_by_cpu(void *arg)
+{
+	struct adder *adder = arg;
+
+	while (!__atomic_load_n(&adder->stop, __ATOMIC_ACQUIRE)) {
+		__atomic_fetch_add(adder->word, 1, __ATOMIC_SEQ_CST);
+		adder->added++;
+	}
+	return NULL;
+}
+
+/* One atomic of a on b's first word; its value before. */
+static uint64_t atomic(struct rig_pair *p, enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_sge sge = { (uintptr_t)p->a.buf, sizeof(uint64_t), p->a.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = SEND_ID, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED };
+	uint64_t before;
+
+	wr.wr.atomic.remote_addr = (uintptr_t)p->b.buf;
+	wr.wr.atomic.rkey = p->b.mr->rkey;
+	wr.wr.atomic.compare_add = compare_add;
+	wr.wr.atomic.swap = swap;
+	link_posted(&p->a, &wr, "an atomic");
+	rig_expect(p->a.scq, SEND_ID, IBV_WC_SUCCESS, "an atomic");
+	memcpy(&before, p->a.buf, sizeof(before));
+	return before;
+}
+
+/*
+ * A CPU of the guest and the peer change one word at the same time, and neither loses what the other has done:
+ * the CPU adds to the lower half, the peer to the upper one, by both kinds of atomics.
+ */
+static void beside_a_cpu(void)
+{
+	const uint64_t unit = 1ULL << 40;
+	struct rig_opts opts = rig_pair_defaults();
+	struct adder adder = { 0 };
+	uint64_t added = 0, value;
+	pthread_t thread;
+	struct rig_pair p;
+	int i;
+
+	rig_pair_create(&p, &link_asker, link_owner, &opts);
+	adder.word = (uint64_t *)p.b.buf;
+	*adder.word = 0;
+	if (pthread_create(&thread, NULL, add_by_cpu, &adder))
+		rig_die("pthread_create");
+	for (i = 0; i < 1000; i++) {
+		value = atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, unit, 0);
+		if (value / unit != added)
+			rig_fail("%" PRIu64 " additions of the peer, not %" PRIu64, value / unit, added);
+		added++;
+		/* Only when the CPU has not been there since: then it has swapped. */
+		value = __atomic_load_n(adder.word, __ATOMIC_SEQ_CST);
+		if (atomic(&p, IBV_WR_ATOMIC_CMP_AND_SWP, value, value + unit) == value)
+			added++;
+	}
+	__atomic_store_n(&adder.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	value = *adder.word;
+	if (value != added * unit + adder.added)
+		rig_fail("the word is %" PRIu64 " * 2^40 + %" PRIu64 " after %" PRIu64 " and %" PRIu64 " additions",
+			 value / unit, value % unit, added, adder.added);
+	rig_pair_destroy(&p);
+}
+
 static const struct rig_case cases[] = {
 	{ "abilities", abilities },
 	{ "stores", stores },
@@ -273,6 +351,7 @@ static const struct rig_case cases[] = {
 	{ "refused by the peer", refused_by_peer },
 	{ "refused at once", refused_at_once },
 	{ "other services", other_services },
+	{ "atomics beside a CPU", beside_a_cpu },
 };
 
 int main(int argc, char **argv)
