@@ -143,7 +143,7 @@ int hghca_destroy_ah(struct ibv_ah *ibah)
 	if (ah->in_kernel) {
 		err = ibv_cmd_destroy_ah(ibah);
 		if (err)
-			return err;
+			return hghca_errno(err);
 	}
 	if (ah->holds)
 		atomic_fetch_sub(&ah->holds->users, 1);

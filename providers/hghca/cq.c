@@ -768,13 +768,13 @@ int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	err = hghca_cq_round(ctx, cqe, &cnt);
 	if (err)
-		return err;
+		return hghca_errno(err);
 	if (cnt == cq->mask + 1)
 		return 0;
 
 	err = hghca_cqes_alloc(ctx, cq, &buf, cnt);
 	if (err)
-		return err;
+		return hghca_errno(err);
 
 	/*
 	 * From the command on the device writes to the new buffer: nobody may
@@ -804,14 +804,14 @@ int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
 err_unlock:
 	hghca_unlock(&cq->lock);
 	hghca_buf_free(&buf);
-	return err;
+	return hghca_errno(err);
 }
 
 int hghca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
 	struct ibv_modify_cq cmd = {};
 
-	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
+	return hghca_errno(ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd)));
 }
 
 int hghca_destroy_cq(struct ibv_cq *ibcq)
@@ -822,7 +822,7 @@ int hghca_destroy_cq(struct ibv_cq *ibcq)
 
 	err = ibv_cmd_destroy_cq(ibcq);
 	if (err)
-		return err;
+		return hghca_errno(err);
 
 	hghca_lock_destroy(&cq->lock);
 	hghca_dbr_free(ctx, cq->dbr);

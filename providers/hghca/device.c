@@ -27,7 +27,7 @@ int hghca_query_device_ex(struct ibv_context *context,
 	err = ibv_cmd_query_device_any(context, input, attr, attr_size,
 				       &resp, &resp_size);
 	if (err)
-		return err;
+		return hghca_errno(err);
 
 	fw = (uint32_t)resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
@@ -68,11 +68,11 @@ int hghca_query_rt_values(struct ibv_context *context,
 
 	values->comp_mask = 0;
 	if (!check_comp_mask(asked, IBV_VALUES_MASK_RAW_CLOCK))
-		return EINVAL;
+		return hghca_errno(EINVAL);
 	if (!asked)
 		return 0;
 	if (!ctx->has_clock)
-		return EOPNOTSUPP;
+		return hghca_errno(EOPNOTSUPP);
 
 	values->raw_clock.tv_sec = 0;
 	values->raw_clock.tv_nsec =
@@ -86,5 +86,5 @@ int hghca_query_port(struct ibv_context *context, uint8_t port,
 {
 	struct ibv_query_port cmd;
 
-	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+	return hghca_errno(ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd)));
 }

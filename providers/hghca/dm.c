@@ -31,7 +31,7 @@ static int hghca_memcpy_to_dm(struct ibv_dm *dm, uint64_t dm_offset, const void 
 	uint32_t word;
 
 	if (!hghca_dm_has(hdm, dm_offset, length))
-		return EINVAL;
+		return hghca_errno(EINVAL);
 	to = hdm->mapped + dm_offset;
 	for (done = 0; done < length; done += HGHCA_DM_WORD) {
 		memcpy(&word, host_addr + done, HGHCA_DM_WORD);
@@ -51,7 +51,7 @@ static int hghca_memcpy_from_dm(void *host_addr, struct ibv_dm *dm, uint64_t dm_
 	uint32_t word;
 
 	if (!hghca_dm_has(hdm, dm_offset, length))
-		return EINVAL;
+		return hghca_errno(EINVAL);
 	from = hdm->mapped + dm_offset;
 	for (done = 0; done < length; done += HGHCA_DM_WORD) {
 		word = *from++;
@@ -115,7 +115,7 @@ int hghca_free_dm(struct ibv_dm *dm)
 
 	err = ibv_cmd_free_dm(&hdm->vdm);
 	if (err)
-		return err;
+		return hghca_errno(err);
 	hghca_unimport_dm(dm);
 	return 0;
 }

@@ -33,5 +33,5 @@ int hghca_destroy_flow(struct ibv_flow *flow)
 
 	if (!err)
 		free(flow);
-	return err;
+	return hghca_errno(err);
 }

@@ -3,6 +3,7 @@
 #ifndef HGHCA_PROVIDER_H
 #define HGHCA_PROVIDER_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -291,6 +292,14 @@ static inline struct hghca_srq *to_hsrq(struct ibv_srq *srq)
 static inline struct hghca_ah *to_hah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct hghca_ah, ah);
+}
+
+/* The verbs' manual pages: what a verb returns is the value of errno. */
+static inline int hghca_errno(int err)
+{
+	if (err)
+		errno = err;
+	return err;
 }
 
 static inline void hghca_lock_init(struct hghca_lock *lock, bool elided)

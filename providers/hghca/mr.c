@@ -45,7 +45,7 @@ int hghca_dereg_mr(struct verbs_mr *vmr)
 
 	err = ibv_cmd_dereg_mr(vmr);
 	if (err)
-		return err;
+		return hghca_errno(err);
 	free(vmr);
 	return 0;
 }
@@ -61,14 +61,14 @@ int hghca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 			       &cmd, sizeof(cmd), &resp, sizeof(resp));
 	if (!err && (flags & IBV_REREG_MR_CHANGE_ACCESS))
 		vmr->access = access;
-	return err;
+	return hghca_errno(err);
 }
 
 /* Regions paged on demand are the kernel's affair, and so is advice on them. */
 int hghca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		    struct ibv_sge *sg_list, uint32_t num_sge)
 {
-	return ibv_cmd_advise_mr(pd, advice, flags, sg_list, num_sge);
+	return hghca_errno(ibv_cmd_advise_mr(pd, advice, flags, sg_list, num_sge));
 }
 
 struct ibv_mr *hghca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,

@@ -44,7 +44,7 @@ int hghca_dealloc_mw(struct ibv_mw *mw)
 
 	err = ibv_cmd_dealloc_mw(mw);
 	if (err)
-		return err;
+		return hghca_errno(err);
 	free(mw);
 	return 0;
 }
@@ -64,6 +64,6 @@ int hghca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 	};
 
 	if (!hghca_bind_valid(&bind->bind_info))
-		return EINVAL;
-	return hghca_post_bind(to_hqp(qp), &wr);
+		return hghca_errno(EINVAL);
+	return hghca_errno(hghca_post_bind(to_hqp(qp), &wr));
 }

@@ -35,7 +35,7 @@ int hghca_dealloc_pd(struct ibv_pd *pd)
 	int err;
 
 	if (atomic_load(&hpd->users))
-		return EBUSY;
+		return hghca_errno(EBUSY);
 
 	if (hpd->parent_of) {
 		atomic_fetch_sub(&hpd->parent_of->users, 1);
@@ -44,7 +44,7 @@ int hghca_dealloc_pd(struct ibv_pd *pd)
 	} else {
 		err = ibv_cmd_dealloc_pd(pd);
 		if (err)
-			return err;
+			return hghca_errno(err);
 	}
 	free(hpd);
 	return 0;
@@ -91,7 +91,7 @@ int hghca_dealloc_td(struct ibv_td *td)
 	struct hghca_td *htd = to_htd(td);
 
 	if (atomic_load(&htd->users))
-		return EBUSY;
+		return hghca_errno(EBUSY);
 	free(htd);
 	return 0;
 }

@@ -458,7 +458,7 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 	int err;
 
 	if (qp->is_handle)
-		return ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+		return hghca_errno(ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd)));
 
 	/* Before the command: no receive slips in between it and the flag. */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
@@ -467,14 +467,14 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
 
 	if (!(attr_mask & IBV_QP_STATE))
-		return err;
+		return hghca_errno(err);
 	if (attr->qp_state == IBV_QPS_ERR) {
 		if (err)
 			hghca_qp_set_flushing(qp, was_flushing);
-		return err;
+		return hghca_errno(err);
 	}
 	if (err)
-		return err;
+		return hghca_errno(err);
 
 	if (attr->qp_state == IBV_QPS_RESET)
 		hghca_qp_restart(qp);
@@ -492,7 +492,7 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	err = ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr,
 			       &cmd, sizeof(cmd));
 	if (err)
-		return err;
+		return hghca_errno(err);
 	init_attr->cap = qp->cap;
 	attr->cap = qp->cap;
 	return 0;
@@ -528,7 +528,7 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 	int err;
 
 	if (qp->is_handle)
-		return hghca_destroy_handle(qp);
+		return hghca_errno(hghca_destroy_handle(qp));
 
 	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_destroy_qp(ibqp);
@@ -536,7 +536,7 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 		hghca_qp_forget(ctx, qp);
 	pthread_mutex_unlock(&ctx->table_lock);
 	if (err)
-		return err;
+		return hghca_errno(err);
 
 	hghca_qp_free(ctx, qp);
 	if (qp->pd)

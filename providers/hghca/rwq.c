@@ -50,9 +50,9 @@ static int hghca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 {
 	if (ibwq->state == IBV_WQS_RESET) {
 		*bad_wr = wr;
-		return EINVAL;
+		return hghca_errno(EINVAL);
 	}
-	return hghca_qp_post_recv(&to_hrwq(ibwq)->qp, wr, bad_wr);
+	return hghca_errno(hghca_qp_post_recv(&to_hrwq(ibwq)->qp, wr, bad_wr));
 }
 
 static int hghca_wq_check_attr(const struct hghca_context *ctx,
@@ -169,7 +169,7 @@ int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	int err;
 
 	if (!hghca_wq_states_exist(attr))
-		return EINVAL;
+		return hghca_errno(EINVAL);
 
 	/* Before the command: no receive slips in between it and the flag. */
 	if (to_error)
@@ -179,7 +179,7 @@ int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	if (err) {
 		if (to_error)
 			hghca_qp_set_flushing(qp, was_flushing);
-		return err;
+		return hghca_errno(err);
 	}
 	if (sets_state && attr->wq_state == IBV_WQS_RESET) {
 		hghca_qp_restart(qp);
@@ -200,7 +200,7 @@ int hghca_destroy_wq(struct ibv_wq *ibwq)
 		hghca_qp_forget(ctx, &rwq->qp);
 	pthread_mutex_unlock(&ctx->table_lock);
 	if (err)
-		return err;
+		return hghca_errno(err);
 
 	hghca_qp_free(ctx, &rwq->qp);
 	if (rwq->qp.pd)
@@ -247,7 +247,7 @@ int hghca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table)
 
 	if (!err)
 		free(table);
-	return err;
+	return hghca_errno(err);
 }
 
 /* ------------------------------------------------------------------ */

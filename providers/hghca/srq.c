@@ -101,7 +101,7 @@ int hghca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		srq->dbr->posted = htole32(posted);
 	}
 	hghca_unlock(&srq->lock);
-	return err;
+	return hghca_errno(err);
 }
 
 /* ------------------------------------------------------------------ */
@@ -334,7 +334,7 @@ int hghca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
 	const struct hghca_srq *srq = to_hsrq(ibsrq);
 
 	if (!srq->cq)
-		return EOPNOTSUPP;
+		return hghca_errno(EOPNOTSUPP);
 	*srq_num = srq->srqn;
 	return 0;
 }
@@ -347,7 +347,7 @@ int hghca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 
 	err = ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
 	if (err)
-		return err;
+		return hghca_errno(err);
 	hghca_lock(&srq->lock);
 	hghca_srq_tell(srq, attr);
 	hghca_unlock(&srq->lock);
@@ -380,7 +380,7 @@ int hghca_destroy_srq(struct ibv_srq *ibsrq)
 	err = srq->cq ? hghca_srq_unregister_xrc(ctx, srq) :
 			ibv_cmd_destroy_srq(ibsrq);
 	if (err)
-		return err;
+		return hghca_errno(err);
 
 	hghca_srq_free(ctx, srq);
 	if (srq->parent)
@@ -500,10 +500,10 @@ int hghca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_
 	int err;
 
 	if (attr_mask & ~HGHCA_SRQ_ATTR_MASK)
-		return EINVAL;
+		return hghca_errno(EINVAL);
 
 	pthread_mutex_lock(&srq->resizing);
 	err = hghca_srq_modify(srq, attr, attr_mask);
 	pthread_mutex_unlock(&srq->resizing);
-	return err;
+	return hghca_errno(err);
 }

@@ -233,7 +233,7 @@ int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 
 	if (!hghca_qp_can_send(qp)) {
 		*bad_wr = wr;
-		return EINVAL;
+		return hghca_errno(EINVAL);
 	}
 
 	hghca_lock(&qp->sq.lock);
@@ -246,7 +246,7 @@ int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	}
 	hghca_sq_announce(qp, &batch);
 	hghca_unlock(&qp->sq.lock);
-	return err;
+	return hghca_errno(err);
 }
 
 /* One receive WQE; its next unit stays as zero as the buffer came.  0 or an errno. */
@@ -302,7 +302,7 @@ int hghca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 
 	if (ibqp->state == IBV_QPS_RESET || qp->srq || qp->is_xrc || qp->is_handle) {
 		*bad_wr = wr;
-		return EINVAL;
+		return hghca_errno(EINVAL);
 	}
-	return hghca_qp_post_recv(qp, wr, bad_wr);
+	return hghca_errno(hghca_qp_post_recv(qp, wr, bad_wr));
 }

@@ -357,7 +357,7 @@ static int hghca_wr_complete(struct ibv_qp_ex *ibqp)
 		hghca_sq_announce(qp, &qp->wr.batch);
 	}
 	hghca_unlock(&qp->sq.lock);
-	return err;
+	return hghca_errno(err);
 }
 
 static void hghca_wr_abort(struct ibv_qp_ex *ibqp)

@@ -43,7 +43,7 @@ int hghca_close_xrcd(struct ibv_xrcd *ibxrcd)
 	err = ibv_cmd_close_xrcd(xrcd);
 	if (!err)
 		free(xrcd);
-	return err;
+	return hghca_errno(err);
 }
 
 /* A target has no queue, and nothing of it is mapped: it is a handle. */

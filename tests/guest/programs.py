@@ -17,6 +17,7 @@ PROGRAMS = {
     "opcodes": ["opcodes.c", "link.c", "rig.c"],
     "isolation": ["isolation.c", "isolation_doorbells.c", "isolation_handles.c", "isolation_keys.c",
                   "isolation_memory.c", "isolation_rights.c", "raw.c", "rig.c"],
+    "errnos": ["errnos.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],
     "manyqps": ["manyqps.c", "rig.c"],
     "mcast": ["mcast.c", "rig.c"],

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Every verb that returns an errno has it in errno too, as the manual pages
+ * say, whether the kernel refuses or the provider: each verb that ends an
+ * object fails once as it is in use, and others at bad values.
+ *
+ * errnos DEVICE GID-INDEX [CASE...]
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rig.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define KEY_BYTES	40
+#define NOBODYS		12345	/* an errno of no verb */
+
+static struct rig_side side;
+static struct ibv_cq *cq;
+
+/* The verb fails as it must, and errno says the same. */
+#define FAILS(wanted, call) do {								\
+	int returned_;										\
+												\
+	errno = NOBODYS;									\
+	returned_ = (call);									\
+	if (returned_ != (wanted) || errno != returned_)					\
+		rig_fail("%s: returned %d, errno %d, expected %d", #call, returned_, errno, (wanted));	\
+} while (0)
+
+#define WORKS(call) do {									\
+	int returned_ = (call);									\
+												\
+	if (returned_)										\
+		rig_fail("%s: %s", #call, strerror(returned_));					\
+} while (0)
+
+static void *made(void *object, const char *what)
+{
+	if (!object)
+		rig_die("%s", what);
+	return object;
+}
+
+static struct ibv_qp *make_qp_in(struct ibv_pd *pd, enum ibv_qp_type type, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .srq = srq, .cap = { 1, 1, 1, 1, 0 },
+					 .qp_type = type };
+
+	return made(ibv_create_qp(pd, &init), "ibv_create_qp");
+}
+
+static struct ibv_srq *make_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+
+	return made(ibv_create_srq(side.pd, &init), "ibv_create_srq");
+}
+
+/* ------------------------------------------------------------------ */
+/* Objects in use                                                       */
+
+static void pd_with_region(void)
+{
+	static uint8_t memory[64];
+	struct ibv_pd *pd = made(ibv_alloc_pd(side.ctx), "ibv_alloc_pd");
+	struct ibv_mr *mr = made(ibv_reg_mr(pd, memory, sizeof(memory), 0), "ibv_reg_mr");
+
+	FAILS(EBUSY, ibv_dealloc_pd(pd));
+	WORKS(ibv_dereg_mr(mr));
+	WORKS(ibv_dealloc_pd(pd));
+}
+
+/* The address of a group: the provider alone knows of it. */
+static void pd_with_address(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
+				    .grh = { .dgid = { .raw = { [10] = 0xff, 0xff, 239, 1, 2, 3 } },
+					     .sgid_index = side.gid_index, .hop_limit = 64 } };
+	struct ibv_pd *pd = made(ibv_alloc_pd(side.ctx), "ibv_alloc_pd");
+	struct ibv_ah *ah = made(ibv_create_ah(pd, &attr), "ibv_create_ah");
+
+	FAILS(EBUSY, ibv_dealloc_pd(pd));
+	WORKS(ibv_destroy_ah(ah));
+	WORKS(ibv_dealloc_pd(pd));
+}
+
+static void parent_domain(void)
+{
+	struct ibv_td_init_attr td_attr = {};
+	struct ibv_td *td = made(ibv_alloc_td(side.ctx, &td_attr), "ibv_alloc_td");
+	struct ibv_pd *pd = made(ibv_alloc_pd(side.ctx), "ibv_alloc_pd");
+	struct ibv_parent_domain_init_attr attr = { .pd = pd, .td = td };
+	struct ibv_pd *parent = made(ibv_alloc_parent_domain(side.ctx, &attr), "ibv_alloc_parent_domain");
+	struct ibv_qp *qp = make_qp_in(parent, IBV_QPT_RC, NULL);
+
+	FAILS(EBUSY, ibv_dealloc_pd(pd));
+	FAILS(EBUSY, ibv_dealloc_td(td));
+	FAILS(EBUSY, ibv_dealloc_pd(parent));
+	WORKS(ibv_destroy_qp(qp));
+	WORKS(ibv_dealloc_pd(parent));
+	WORKS(ibv_dealloc_td(td));
+	WORKS(ibv_dealloc_pd(pd));
+}
+
+static void queues_with_qp(void)
+{
+	struct ibv_srq *srq = make_srq();
+	struct ibv_qp *qp = make_qp_in(side.pd, IBV_QPT_RC, srq);
+
+	FAILS(EBUSY, ibv_destroy_cq(cq));
+	FAILS(EBUSY, ibv_destroy_srq(srq));
+	WORKS(ibv_destroy_qp(qp));
+	WORKS(ibv_destroy_srq(srq));
+}
+
+static void qp_in_group(void)
+{
+	union ibv_gid group = { .raw = { [10] = 0xff, 0xff, 239, 1, 2, 4 } };
+	struct ibv_qp *qp = make_qp_in(side.pd, IBV_QPT_UD, NULL);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+
+	WORKS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	WORKS(ibv_attach_mcast(qp, &group, 0));
+	FAILS(EBUSY, ibv_destroy_qp(qp));
+	WORKS(ibv_detach_mcast(qp, &group, 0));
+	FAILS(EINVAL, ibv_detach_mcast(qp, &group, 0));
+	WORKS(ibv_destroy_qp(qp));
+}
+
+static void xrc_domain_with_srq(void)
+{
+	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+					     .oflags = 0100 /* O_CREAT */ };
+	struct ibv_xrcd *xrcd = made(ibv_open_xrcd(side.ctx, &domain), "ibv_open_xrcd");
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = 1, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC, .pd = side.pd, .xrcd = xrcd, .cq = cq,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+			     IBV_SRQ_INIT_ATTR_CQ,
+	};
+	struct ibv_srq *srq = made(ibv_create_srq_ex(side.ctx, &init), "ibv_create_srq_ex");
+
+	FAILS(EBUSY, ibv_close_xrcd(xrcd));
+	FAILS(EBUSY, ibv_destroy_cq(cq));
+	WORKS(ibv_destroy_srq(srq));
+	WORKS(ibv_close_xrcd(xrcd));
+}
+
+static void receive_work_queue(void)
+{
+	struct ibv_wq_init_attr init = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = side.pd, .cq = cq };
+	struct ibv_wq *wq = made(ibv_create_wq(side.ctx, &init), "ibv_create_wq");
+	struct ibv_rwq_ind_table_init_attr table_attr = { .log_ind_tbl_size = 0, .ind_tbl = &wq };
+	struct ibv_wq_attr ready = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_wq_attr none = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = 99 };
+	uint8_t key[KEY_BYTES] = { 1 };
+	struct ibv_rwq_ind_table *table;
+	struct ibv_recv_wr wr = {}, *bad;
+	struct ibv_qp *qp;
+
+	FAILS(EINVAL, ibv_post_wq_recv(wq, &wr, &bad));
+	FAILS(EINVAL, ibv_modify_wq(wq, &none));
+	WORKS(ibv_modify_wq(wq, &ready));
+	table = made(ibv_create_rwq_ind_table(side.ctx, &table_attr), "ibv_create_rwq_ind_table");
+	qp = made(ibv_create_qp_ex(side.ctx, &(struct ibv_qp_init_attr_ex) {
+		.qp_type = IBV_QPT_RAW_PACKET, .pd = side.pd, .rwq_ind_tbl = table,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+		.rx_hash_conf = { .rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ, .rx_hash_key_len = KEY_BYTES,
+				  .rx_hash_key = key, .rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4 |
+				  IBV_RX_HASH_DST_IPV4 },
+	}), "ibv_create_qp_ex");
+	FAILS(EBUSY, ibv_destroy_wq(wq));
+	FAILS(EBUSY, ibv_destroy_rwq_ind_table(table));
+	WORKS(ibv_destroy_qp(qp));
+	WORKS(ibv_destroy_rwq_ind_table(table));
+	WORKS(ibv_destroy_wq(wq));
+}
+
+static void device_memory_with_region(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_dm *dm = made(ibv_alloc_dm(side.ctx, &attr), "ibv_alloc_dm");
+	struct ibv_mr *mr = made(ibv_reg_dm_mr(side.pd, dm, 0, 4096, IBV_ACCESS_ZERO_BASED), "ibv_reg_dm_mr");
+	uint32_t word = 0;
+
+	FAILS(EBUSY, ibv_free_dm(dm));
+	FAILS(EINVAL, ibv_memcpy_to_dm(dm, 4096, &word, sizeof(word)));
+	FAILS(EINVAL, ibv_memcpy_from_dm(&word, dm, 4096, sizeof(word)));
+	WORKS(ibv_dereg_mr(mr));
+	WORKS(ibv_free_dm(dm));
+}
+
+/* ------------------------------------------------------------------ */
+/* Handles that are gone                                                */
+
+/* The kernel knows none of these: a verb that its command ends with says so. */
+#define GONE	0x7fffffff
+
+static void handles_that_are_gone(void)
+{
+	static uint8_t memory[64];
+	struct ibv_mr *mr = made(ibv_reg_mr(side.pd, memory, sizeof(memory), 0), "ibv_reg_mr");
+	struct ibv_mw *mw = made(ibv_alloc_mw(side.pd, IBV_MW_TYPE_2), "ibv_alloc_mw");
+	struct ibv_pd *pd = made(ibv_alloc_pd(side.ctx), "ibv_alloc_pd");
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
+				    .grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 } };
+	struct ibv_ah *ah = made(ibv_create_ah(pd, &attr), "ibv_create_ah");
+	uint32_t handles[] = { mr->handle, mw->handle, pd->handle };
+
+	mr->handle = GONE;
+	mw->handle = GONE;
+	FAILS(ENOENT, ibv_dereg_mr(mr));
+	FAILS(ENOENT, ibv_dealloc_mw(mw));
+	mr->handle = handles[0];
+	mw->handle = handles[1];
+	WORKS(ibv_dereg_mr(mr));
+	WORKS(ibv_dealloc_mw(mw));
+	WORKS(ibv_destroy_ah(ah));
+	pd->handle = GONE;
+	FAILS(ENOENT, ibv_dealloc_pd(pd));
+	pd->handle = handles[2];
+	WORKS(ibv_dealloc_pd(pd));
+}
+
+/* ------------------------------------------------------------------ */
+/* Bad values                                                           */
+
+static void changes_and_posts(void)
+{
+	struct ibv_srq *srq = make_srq();
+	struct ibv_qp *qp = make_qp_in(side.pd, IBV_QPT_RC, NULL);
+	struct ibv_srq_attr too_many = { .max_wr = UINT32_MAX };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	struct ibv_values_ex values = { .comp_mask = 1U << 31 };
+	struct ibv_sge sges[64] = {};	/* more than any queue takes */
+	struct ibv_recv_wr recv = { .sg_list = sges, .num_sge = ARRAY_SIZE(sges) }, *bad_recv;
+	struct ibv_send_wr send = {}, *bad_send;
+	struct ibv_port_attr port;
+
+	FAILS(EINVAL, ibv_resize_cq(cq, 0));
+	FAILS(EINVAL, ibv_modify_srq(srq, &too_many, IBV_SRQ_MAX_WR));
+	FAILS(EINVAL, ibv_modify_srq(srq, &too_many, 1 << 7));
+	FAILS(EINVAL, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	FAILS(EINVAL, ibv_post_send(qp, &send, &bad_send));
+	FAILS(EINVAL, ibv_post_recv(qp, &recv, &bad_recv));
+	FAILS(EINVAL, ibv_post_srq_recv(srq, &recv, &bad_recv));
+	FAILS(EINVAL, ibv_query_rt_values_ex(side.ctx, &values));
+	FAILS(EINVAL, ibv_query_port(side.ctx, 2, &port));
+	WORKS(ibv_destroy_qp(qp));
+	WORKS(ibv_destroy_srq(srq));
+}
+
+static const struct rig_case cases[] = {
+	{ "a PD with a region", pd_with_region },
+	{ "a PD with the address of a group", pd_with_address },
+	{ "a PD, a thread domain and a parent domain", parent_domain },
+	{ "a CQ and an SRQ with a QP", queues_with_qp },
+	{ "a QP in a group", qp_in_group },
+	{ "an XRC domain with an SRQ", xrc_domain_with_srq },
+	{ "a receive work queue and its table", receive_work_queue },
+	{ "device memory with a region", device_memory_with_region },
+	{ "handles that are gone", handles_that_are_gone },
+	{ "changes and posts", changes_and_posts },
+};
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: errnos DEVICE GID-INDEX [CASE...]\n");
+		return 2;
+	}
+	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	cq = made(ibv_create_cq(side.ctx, 16, NULL, NULL, 0), "ibv_create_cq");
+	status = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+	if (ibv_destroy_cq(cq))
+		rig_die("ibv_destroy_cq");
+	return status;
+}
