@@ -324,7 +324,7 @@ static int hghca_cq_resize_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq
 	return log_size < hcq->log_size ? -EINVAL : -ENOMEM;
 }
 
-/* The user holds its lock and moves what it has not consumed. */
+/* The user looks into both buffers meanwhile, and then moves what it has not consumed. */
 static int hghca_cq_resize_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 				u32 log_size, struct ib_udata *udata)
 {

@@ -348,7 +348,7 @@ int hghca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* The user holds its lock and has copied the WQEs. */
+/* The user has copied the WQEs, and writes new ones to both buffers meanwhile. */
 static int hghca_srq_resize(struct hghca_dev *hdev, struct hghca_srq *hsrq, u32 max_wr,
 			    struct ib_udata *udata)
 {

@@ -168,16 +168,12 @@ static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
 /* ------------------------------------------------------------------ */
 /* The ring                                                             */
 
-/* In an array of CQEs of the CQ's size. */
+/* The place of the CQE of a free-running index in an array. */
 static inline struct hghca_cqe *hghca_cqe_of(const struct hghca_cq *cq,
-					     uint8_t *cqes, uint32_t slot)
+					     const struct hghca_cqes *cqes, uint32_t index)
 {
-	return (struct hghca_cqe *)(cqes + ((size_t)slot << cq->log_cqe));
-}
-
-static inline struct hghca_cqe *hghca_cq_cqe(struct hghca_cq *cq, uint32_t index)
-{
-	return hghca_cqe_of(cq, cq->cqes, index & cq->mask);
+	return (struct hghca_cqe *)(cqes->first +
+				    ((size_t)(index & cqes->mask) << cq->log_cqe));
 }
 
 /* All of an entry: the CQE, and the timestamp before it. */
@@ -196,15 +192,29 @@ static inline bool hghca_cqe_is_ours(struct hghca_cqe *cqe)
 				    memory_order_relaxed) == HGHCA_CQ_ENTRY_OWNER_SW;
 }
 
-/* The oldest CQE that is complete, or NULL. */
-static inline struct hghca_cqe *hghca_cq_peek(struct hghca_cq *cq)
+/* From an array, or NULL. */
+static inline struct hghca_cqe *hghca_cqes_peek(const struct hghca_cq *cq,
+						const struct hghca_cqes *cqes)
 {
-	struct hghca_cqe *cqe = hghca_cq_cqe(cq, cq->consumer_index);
+	struct hghca_cqe *cqe = hghca_cqe_of(cq, cqes, cq->consumer_index);
 
 	if (!hghca_cqe_is_ours(cqe))
 		return NULL;
 	hghca_owner_before_body();
 	return cqe;
+}
+
+/*
+ * The oldest CQE that is complete, or NULL.  While the CQ is resized the old
+ * array has the first of them, and the new one all from some index on.
+ */
+static inline struct hghca_cqe *hghca_cq_peek(struct hghca_cq *cq)
+{
+	struct hghca_cqe *cqe = hghca_cqes_peek(cq, &cq->cqes);
+
+	if (cqe || !cq->next_cqes.first)
+		return cqe;
+	return hghca_cqes_peek(cq, &cq->next_cqes);
 }
 
 /* All reads of the CQE come before the device may write it again. */
@@ -572,20 +582,11 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 /* ------------------------------------------------------------------ */
 /* Create, resize, destroy                                              */
 
-/* Where the first CQE stands in a buffer: behind its timestamp if it has one. */
-static uint8_t *hghca_cqes_of(const struct hghca_cq *cq,
-			      const struct hghca_buf *buf)
+/* A buffer with an array of `cnt` CQEs, all the device's; 0 or an errno. */
+static int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
+			    struct hghca_buf *buf, struct hghca_cqes *cqes, uint32_t cnt)
 {
 	size_t before = ((size_t)1 << cq->log_cqe) - sizeof(struct hghca_cqe);
-
-	return (uint8_t *)buf->addr + before;
-}
-
-/* An array of `cnt` CQEs, all the device's; 0 or an errno. */
-static int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
-			    struct hghca_buf *buf, uint32_t cnt)
-{
-	uint8_t *cqes;
 	uint32_t i;
 	int err;
 
@@ -593,7 +594,8 @@ static int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq
 			      HGHCA_RES_CQ);
 	if (err)
 		return err;
-	cqes = hghca_cqes_of(cq, buf);
+	cqes->first = (uint8_t *)buf->addr + before;
+	cqes->mask = cnt - 1;
 	for (i = 0; i < cnt; i++)
 		hghca_cqe_of(cq, cqes, i)->owner = HGHCA_CQ_ENTRY_OWNER_HW;
 	return 0;
@@ -643,7 +645,7 @@ static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
 	}
 	cq->log_cqe = timed ? HGHCA_LOG_TIMED_CQE : HGHCA_LOG_CQE;
 	cq->parent = parent;
-	err = hghca_cqes_alloc(ctx, cq, &cq->buf, cnt);
+	err = hghca_cqes_alloc(ctx, cq, &cq->buf, &cq->cqes, cnt);
 	if (err)
 		goto err_cq;
 	cq->dbr = hghca_dbr_alloc(ctx);
@@ -651,9 +653,8 @@ static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
 		err = ENOMEM;
 		goto err_buf;
 	}
-	cq->cqes = hghca_cqes_of(cq, &cq->buf);
-	cq->mask = cnt - 1;
 	hghca_lock_init(&cq->lock, single_threaded || ctx->single_threaded);
+	pthread_mutex_init(&cq->resizing, NULL);
 
 	cmd.drv_payload.buf_addr = (uintptr_t)cq->buf.addr;
 	cmd.drv_payload.dbr_addr = (uintptr_t)cq->dbr;
@@ -669,6 +670,7 @@ static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
 	return cq;
 
 err_lock:
+	pthread_mutex_destroy(&cq->resizing);
 	hghca_lock_destroy(&cq->lock);
 	hghca_dbr_free(ctx, cq->dbr);
 err_buf:
@@ -731,79 +733,110 @@ struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/* CQEs that wait to be polled. */
-static uint32_t hghca_cq_waiting(struct hghca_cq *cq)
+/* CQEs of an array that wait to be polled, from an index on. */
+static uint32_t hghca_cqes_waiting(const struct hghca_cq *cq, const struct hghca_cqes *cqes,
+				   uint32_t first)
 {
 	uint32_t n = 0;
 
-	while (n <= cq->mask &&
-	       hghca_cqe_is_ours(hghca_cq_cqe(cq, cq->consumer_index + n)))
+	while (n <= cqes->mask && hghca_cqe_is_ours(hghca_cqe_of(cq, cqes, first + n)))
 		n++;
+	hghca_owner_before_body();
 	return n;
 }
 
-/* The CQE of an index stands in the slot of the same index, modulo the new size. */
-static void hghca_cq_move(struct hghca_cq *cq, uint8_t *to, uint32_t to_mask)
+/*
+ * From now on polls look into the new array too: the device writes there from
+ * some time during the command on.  EINVAL when what waits is too much for it.
+ */
+static int hghca_cq_announce_cqes(struct hghca_cq *cq, const struct hghca_cqes *cqes)
 {
-	uint32_t waiting = hghca_cq_waiting(cq);
-	uint32_t i, index;
+	uint32_t waiting;
 
-	hghca_owner_before_body();
-	for (i = 0; i < waiting; i++) {
-		index = cq->consumer_index + i;
-		hghca_cq_copy(cq, hghca_cqe_of(cq, to, index & to_mask),
-			      hghca_cq_cqe(cq, index));
-	}
+	hghca_lock(&cq->lock);
+	waiting = hghca_cqes_waiting(cq, &cq->cqes, cq->consumer_index);
+	if (waiting <= cqes->mask)
+		cq->next_cqes = *cqes;
+	hghca_unlock(&cq->lock);
+	return waiting <= cqes->mask ? 0 : EINVAL;
 }
 
-int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
+/*
+ * The device has left the old array for the new one: what still waits there
+ * moves to the same indices of the new one, where the device leaves space.
+ */
+static void hghca_cq_switch_cqes(struct hghca_cq *cq)
 {
-	struct hghca_context *ctx = to_hctx(ibcq->context);
+	uint32_t first, waiting, i;
+
+	hghca_lock(&cq->lock);
+	first = cq->consumer_index;
+	waiting = hghca_cqes_waiting(cq, &cq->cqes, first);
+	for (i = first; i != first + waiting; i++)
+		hghca_cq_copy(cq, hghca_cqe_of(cq, &cq->next_cqes, i),
+			      hghca_cqe_of(cq, &cq->cqes, i));
+	cq->cqes = cq->next_cqes;
+	cq->next_cqes.first = NULL;
+	hghca_unlock(&cq->lock);
+}
+
+/* The device has refused the new array, and has written nothing to it. */
+static void hghca_cq_withdraw_cqes(struct hghca_cq *cq)
+{
+	hghca_lock(&cq->lock);
+	cq->next_cqes.first = NULL;
+	hghca_unlock(&cq->lock);
+}
+
+/* With `resizing` held.  What completes meanwhile the device counts itself. */
+static int hghca_cq_resize(struct hghca_cq *cq, uint32_t cnt)
+{
+	struct ibv_cq *ibcq = &cq->vcq.cq;
 	struct ib_uverbs_resize_cq_resp resp = {};
 	struct hghca_ucmd_resize_cq cmd = {};
-	struct hghca_cq *cq = to_hcq(ibcq);
-	struct hghca_buf buf, old;
-	uint32_t cnt;
+	struct hghca_buf buf, old = cq->buf;
+	struct hghca_cqes cqes;
 	int err;
 
-	err = hghca_cq_round(ctx, cqe, &cnt);
-	if (err)
-		return hghca_errno(err);
-	if (cnt == cq->mask + 1)
+	if (cnt == cq->cqes.mask + 1)
 		return 0;
-
-	err = hghca_cqes_alloc(ctx, cq, &buf, cnt);
+	err = hghca_cqes_alloc(to_hctx(ibcq->context), cq, &buf, &cqes, cnt);
 	if (err)
-		return hghca_errno(err);
+		return err;
 
-	/*
-	 * From the command on the device writes to the new buffer: nobody may
-	 * poll until what waits in the old one has been moved.
-	 */
-	hghca_lock(&cq->lock);
-	if (hghca_cq_waiting(cq) >= cnt) {
-		err = EINVAL;
-		goto err_unlock;
-	}
+	err = hghca_cq_announce_cqes(cq, &cqes);
+	if (err)
+		goto err_buf;
 	cmd.drv_payload.buf_addr = (uintptr_t)buf.addr;
 	err = ibv_cmd_resize_cq(ibcq, cnt - 1, &cmd.ibv_cmd, sizeof(cmd),
 				&resp, sizeof(resp));
 	if (err)
-		goto err_unlock;
-
-	hghca_cq_move(cq, hghca_cqes_of(cq, &buf), cnt - 1);
-	old = cq->buf;
+		goto err_withdraw;
+	hghca_cq_switch_cqes(cq);
 	cq->buf = buf;
-	cq->cqes = hghca_cqes_of(cq, &buf);
-	cq->mask = cnt - 1;
-	hghca_unlock(&cq->lock);
-
 	hghca_buf_free(&old);
 	return 0;
 
-err_unlock:
-	hghca_unlock(&cq->lock);
+err_withdraw:
+	hghca_cq_withdraw_cqes(cq);
+err_buf:
 	hghca_buf_free(&buf);
+	return err;
+}
+
+int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct hghca_cq *cq = to_hcq(ibcq);
+	uint32_t cnt;
+	int err;
+
+	err = hghca_cq_round(to_hctx(ibcq->context), cqe, &cnt);
+	if (err)
+		return hghca_errno(err);
+
+	pthread_mutex_lock(&cq->resizing);
+	err = hghca_cq_resize(cq, cnt);
+	pthread_mutex_unlock(&cq->resizing);
 	return hghca_errno(err);
 }
 
@@ -824,6 +857,7 @@ int hghca_destroy_cq(struct ibv_cq *ibcq)
 	if (err)
 		return hghca_errno(err);
 
+	pthread_mutex_destroy(&cq->resizing);
 	hghca_lock_destroy(&cq->lock);
 	hghca_dbr_free(ctx, cq->dbr);
 	hghca_buf_free(&cq->buf);
@@ -857,6 +891,32 @@ void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b)
 		hghca_unlock(&b->lock);
 }
 
+/* What waits in a CQ: `old` CQEs in its array, and behind them some in the next array. */
+struct hghca_cq_waiting {
+	uint32_t old;
+	uint32_t all;
+};
+
+static struct hghca_cq_waiting hghca_cq_waiting(const struct hghca_cq *cq)
+{
+	struct hghca_cq_waiting waiting;
+
+	waiting.old = hghca_cqes_waiting(cq, &cq->cqes, cq->consumer_index);
+	waiting.all = waiting.old;
+	if (cq->next_cqes.first)
+		waiting.all += hghca_cqes_waiting(cq, &cq->next_cqes,
+						  cq->consumer_index + waiting.old);
+	return waiting;
+}
+
+/* The n-th of those that wait. */
+static struct hghca_cqe *hghca_cq_nth(const struct hghca_cq *cq,
+				      const struct hghca_cq_waiting *waiting, uint32_t n)
+{
+	return hghca_cqe_of(cq, n < waiting->old ? &cq->cqes : &cq->next_cqes,
+			    cq->consumer_index + n);
+}
+
 /*
  * Take the CQEs out of which `belongs` says so, with the lock held.  The others
  * close up towards the newest, and what becomes free is at the consumer's end.
@@ -865,25 +925,24 @@ static void hghca_cq_take_out(struct hghca_cq *cq, const void *owner,
 			      bool (*belongs)(struct hghca_cq *cq, const void *owner,
 					      const struct hghca_cqe *cqe))
 {
-	uint32_t waiting = hghca_cq_waiting(cq);
+	const struct hghca_cq_waiting waiting = hghca_cq_waiting(cq);
 	uint32_t freed = 0;
 	struct hghca_cqe *cqe;
 	uint32_t i;
 
-	hghca_owner_before_body();
-	for (i = waiting; i-- > 0;) {
-		cqe = hghca_cq_cqe(cq, cq->consumer_index + i);
+	for (i = waiting.all; i-- > 0;) {
+		cqe = hghca_cq_nth(cq, &waiting, i);
 		if (belongs(cq, owner, cqe))
 			freed++;
 		else if (freed)
-			hghca_cq_copy(cq, hghca_cq_cqe(cq, cq->consumer_index + i + freed),
-				      cqe);
+			hghca_cq_copy(cq, hghca_cq_nth(cq, &waiting, i + freed), cqe);
 	}
 	if (!freed)
 		return;
 
 	for (i = 0; i < freed; i++)
-		hghca_cq_advance(cq, hghca_cq_cqe(cq, cq->consumer_index));
+		hghca_cqe_give_back(hghca_cq_nth(cq, &waiting, i));
+	cq->consumer_index += freed;
 	hghca_cq_tell_device(cq);
 }
 

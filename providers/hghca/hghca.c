@@ -122,6 +122,7 @@ static int hghca_start_context(struct hghca_context *ctx,
 		return errno;
 
 	pthread_mutex_init(&ctx->table_lock, NULL);
+	pthread_cond_init(&ctx->table_cleared, NULL);
 	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	list_head_init(&ctx->dbr_pages);
 	verbs_set_ops(&ctx->vctx, &hghca_context_ops);
@@ -185,6 +186,7 @@ static void hghca_free_context(struct ibv_context *context)
 	hghca_table_free(&ctx->xrc_srqs);
 	hghca_table_free(&ctx->qps);
 	pthread_mutex_destroy(&ctx->dbr_lock);
+	pthread_cond_destroy(&ctx->table_cleared);
 	pthread_mutex_destroy(&ctx->table_lock);
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);

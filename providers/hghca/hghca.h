@@ -72,10 +72,12 @@ struct hghca_context {
 	bool single_threaded;
 
 	/*
-	 * Held around the commands that give out and take back a number of a
-	 * table, so that it never shows the previous owner of a number.
+	 * Protects changes of the tables.  The kernel may give out a number
+	 * again before its previous owner has left the table, and taken its
+	 * completions along: who comes waits at table_cleared for that.
 	 */
 	pthread_mutex_t table_lock;
+	pthread_cond_t table_cleared;
 	struct hghca_table qps;		/* but for handles; receive work queues too */
 	struct hghca_table xrc_srqs;
 
@@ -118,12 +120,19 @@ struct hghca_buf {
 	enum hghca_res_type res_type;
 };
 
+/* An array of CQEs. */
+struct hghca_cqes {
+	uint8_t *first;			/* behind its timestamp if it has one; NULL: no array */
+	uint32_t mask;			/* number of CQEs - 1 */
+};
+
 struct hghca_cq {
 	struct verbs_cq vcq;
 	struct hghca_lock lock;		/* protects all that polling changes */
-	uint8_t *cqes;			/* the first, behind its timestamp if it has one */
-	uint32_t log_cqe;		/* bytes from one to the next */
-	uint32_t mask;			/* number of CQEs - 1 */
+	struct hghca_cqes cqes;
+	/* While the CQ is resized: where the device writes from some CQE on. */
+	struct hghca_cqes next_cqes;
+	uint32_t log_cqe;		/* bytes from one CQE to the next */
 	uint32_t consumer_index;	/* free-running */
 	struct hghca_cq_dbr *dbr;
 	struct hghca_qp *last_qp;	/* the QP of the last CQE: mostly the next one's too */
@@ -131,6 +140,7 @@ struct hghca_cq {
 	uint32_t cqn;
 	struct hghca_buf buf;
 	struct hghca_pd *parent;
+	pthread_mutex_t resizing;	/* held by who changes cqes and buf, around lock */
 };
 
 struct hghca_wq {
@@ -167,6 +177,7 @@ struct hghca_srq {
 	struct verbs_srq vsrq;
 	struct hghca_lock lock;		/* protects all that follows but constants; inside a CQ's */
 	void *wqes;
+	void *next_wqes;		/* while the queue grows: the same at the same offsets */
 	struct hghca_srq_slot *slots;
 	uint32_t cnt;			/* slots, a power of two */
 	uint32_t first_free;
@@ -180,7 +191,7 @@ struct hghca_srq {
 	uint32_t srqn;
 	struct hghca_cq *cq;		/* of an XRC SRQ, otherwise NULL */
 	struct hghca_pd *parent;
-	pthread_mutex_t resizing;	/* held while cnt changes, around lock */
+	pthread_mutex_t resizing;	/* held by who changes cnt and buf, around lock */
 };
 
 /*
@@ -409,7 +420,8 @@ void *hghca_dbr_alloc(struct hghca_context *ctx);
 void hghca_dbr_free(struct hghca_context *ctx, void *record);
 
 /* table.c */
-int hghca_table_set(struct hghca_table *table, uint32_t number, void *object);
+int hghca_table_add(struct hghca_context *ctx, struct hghca_table *table,
+		    uint32_t number, void *object);
 void hghca_table_clear(struct hghca_table *table, uint32_t number);
 void hghca_table_free(struct hghca_table *table);
 

@@ -262,7 +262,6 @@ static int hghca_qp_check_attr(const struct hghca_context *ctx,
 	return 0;
 }
 
-/* The command, and the QP's place in the table, under one lock. */
 static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 			     struct ibv_qp_init_attr_ex *attr)
 {
@@ -278,16 +277,14 @@ static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 	cmd.drv_payload.log_sq_stride = qp->sq.stride_log;
 	cmd.drv_payload.log_rq_stride = qp->rq.stride_log;
 
-	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_create_qp_ex(context, &qp->vqp, attr,
 				   &cmd.ibv_cmd, sizeof(cmd),
 				   &resp.ibv_resp, sizeof(resp));
-	if (!err) {
-		err = hghca_table_set(&ctx->qps, qp->vqp.qp.qp_num, qp);
-		if (err)
-			ibv_cmd_destroy_qp(&qp->vqp.qp);
-	}
-	pthread_mutex_unlock(&ctx->table_lock);
+	if (err)
+		return err;
+	err = hghca_table_add(ctx, &ctx->qps, qp->vqp.qp.qp_num, qp);
+	if (err)
+		ibv_cmd_destroy_qp(&qp->vqp.qp);
 	return err;
 }
 
@@ -500,16 +497,19 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 /*
  * The device is done with the QP: completions do not find it any more, for its
- * number may be another's next.  With table_lock held.
+ * number is another's next.
  */
 void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp)
 {
+	pthread_mutex_lock(&ctx->table_lock);
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
 	if (qp->rq.cq != qp->sq.cq)
 		hghca_cq_purge(qp->rq.cq, qp);
 	hghca_table_clear(&ctx->qps, qp->vqp.qp.qp_num);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
+	pthread_cond_broadcast(&ctx->table_cleared);
+	pthread_mutex_unlock(&ctx->table_lock);
 }
 
 static int hghca_destroy_handle(struct hghca_qp *qp)
@@ -530,14 +530,11 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 	if (qp->is_handle)
 		return hghca_errno(hghca_destroy_handle(qp));
 
-	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_destroy_qp(ibqp);
-	if (!err)
-		hghca_qp_forget(ctx, qp);
-	pthread_mutex_unlock(&ctx->table_lock);
 	if (err)
 		return hghca_errno(err);
 
+	hghca_qp_forget(ctx, qp);
 	hghca_qp_free(ctx, qp);
 	if (qp->pd)
 		atomic_fetch_sub(&qp->pd->users, 1);

@@ -67,7 +67,6 @@ static int hghca_wq_check_attr(const struct hghca_context *ctx,
 	return 0;
 }
 
-/* The command, and the queue's place in the table, under one lock. */
 static int hghca_rwq_register(struct ibv_context *context, struct hghca_rwq *rwq,
 			      struct ibv_wq_init_attr *attr)
 {
@@ -82,16 +81,14 @@ static int hghca_rwq_register(struct ibv_context *context, struct hghca_rwq *rwq
 	cmd.drv_payload.wqe_cnt = qp->rq.cnt;
 	cmd.drv_payload.log_stride = qp->rq.stride_log;
 
-	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_create_wq(context, attr, &rwq->ibwq, &cmd.ibv_cmd, sizeof(cmd),
 				&resp, sizeof(resp));
-	if (!err) {
-		qp->vqp.qp.qp_num = rwq->ibwq.wq_num;
-		err = hghca_table_set(&ctx->qps, rwq->ibwq.wq_num, qp);
-		if (err)
-			ibv_cmd_destroy_wq(&rwq->ibwq);
-	}
-	pthread_mutex_unlock(&ctx->table_lock);
+	if (err)
+		return err;
+	qp->vqp.qp.qp_num = rwq->ibwq.wq_num;
+	err = hghca_table_add(ctx, &ctx->qps, rwq->ibwq.wq_num, qp);
+	if (err)
+		ibv_cmd_destroy_wq(&rwq->ibwq);
 	return err;
 }
 
@@ -194,14 +191,11 @@ int hghca_destroy_wq(struct ibv_wq *ibwq)
 	struct hghca_rwq *rwq = to_hrwq(ibwq);
 	int err;
 
-	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_destroy_wq(ibwq);
-	if (!err)
-		hghca_qp_forget(ctx, &rwq->qp);
-	pthread_mutex_unlock(&ctx->table_lock);
 	if (err)
 		return hghca_errno(err);
 
+	hghca_qp_forget(ctx, &rwq->qp);
 	hghca_qp_free(ctx, &rwq->qp);
 	if (rwq->qp.pd)
 		atomic_fetch_sub(&rwq->qp.pd->users, 1);

@@ -23,6 +23,16 @@ static inline void *hghca_srq_wqe(const struct hghca_srq *srq, uint32_t slot)
 	return (char *)srq->wqes + ((size_t)slot << srq->stride_log);
 }
 
+/* While the queue grows the device reads from either array, so both have every WQE. */
+static inline void hghca_srq_write_both(struct hghca_srq *srq, uint32_t slot)
+{
+	size_t offset = (size_t)slot << srq->stride_log;
+
+	if (srq->next_wqes)
+		memcpy((char *)srq->next_wqes + offset, hghca_srq_wqe(srq, slot),
+		       (size_t)1 << srq->stride_log);
+}
+
 /* `next` follows `slot`: for us, and for the device in the WQE. */
 static inline void hghca_srq_link(struct hghca_srq *srq, uint32_t slot, uint32_t next)
 {
@@ -30,6 +40,7 @@ static inline void hghca_srq_link(struct hghca_srq *srq, uint32_t slot, uint32_t
 
 	srq->slots[slot].next = next;
 	unit->nda_nop = htole32(next << srq->stride_log);
+	hghca_srq_write_both(srq, slot);
 }
 
 static inline void hghca_srq_append_free(struct hghca_srq *srq, uint32_t slot)
@@ -73,6 +84,7 @@ static inline int hghca_srq_encode(struct hghca_srq *srq, const struct ibv_recv_
 				    srq->max_sge, wr);
 	if (err)
 		return err;
+	hghca_srq_write_both(srq, slot);
 	srq->slots[slot].wr_id = wr->wr_id;
 	srq->slots[slot].under_way = true;
 	srq->under_way++;
@@ -218,7 +230,6 @@ static int hghca_srq_register(struct hghca_srq *srq, struct ibv_srq_init_attr_ex
 	return 0;
 }
 
-/* The command, and the SRQ's place in the table, under one lock. */
 static int hghca_srq_register_xrc(struct ibv_context *context, struct hghca_srq *srq,
 				  struct ibv_srq_init_attr_ex *attr)
 {
@@ -227,18 +238,16 @@ static int hghca_srq_register_xrc(struct ibv_context *context, struct hghca_srq 
 	struct hghca_ucmd_create_xrc_srq cmd = { .drv_payload = hghca_srq_describe(srq) };
 	int err;
 
-	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr,
 				    &cmd.ibv_cmd, sizeof(cmd),
 				    &resp.ibv_resp, sizeof(resp));
-	if (!err) {
-		srq->srqn = resp.drv_payload.srqn;
-		srq->cq = to_hcq(attr->cq);
-		err = hghca_table_set(&ctx->xrc_srqs, srq->srqn, srq);
-		if (err)
-			ibv_cmd_destroy_srq(&srq->vsrq.srq);
-	}
-	pthread_mutex_unlock(&ctx->table_lock);
+	if (err)
+		return err;
+	srq->srqn = resp.drv_payload.srqn;
+	srq->cq = to_hcq(attr->cq);
+	err = hghca_table_add(ctx, &ctx->xrc_srqs, srq->srqn, srq);
+	if (err)
+		ibv_cmd_destroy_srq(&srq->vsrq.srq);
 	return err;
 }
 
@@ -359,16 +368,18 @@ static int hghca_srq_unregister_xrc(struct hghca_context *ctx, struct hghca_srq 
 {
 	int err;
 
-	pthread_mutex_lock(&ctx->table_lock);
 	err = ibv_cmd_destroy_srq(&srq->vsrq.srq);
-	if (!err) {
-		hghca_lock(&srq->cq->lock);
-		hghca_cq_purge_srq(srq->cq, srq);
-		hghca_table_clear(&ctx->xrc_srqs, srq->srqn);
-		hghca_unlock(&srq->cq->lock);
-	}
+	if (err)
+		return err;
+
+	pthread_mutex_lock(&ctx->table_lock);
+	hghca_lock(&srq->cq->lock);
+	hghca_cq_purge_srq(srq->cq, srq);
+	hghca_table_clear(&ctx->xrc_srqs, srq->srqn);
+	hghca_unlock(&srq->cq->lock);
+	pthread_cond_broadcast(&ctx->table_cleared);
 	pthread_mutex_unlock(&ctx->table_lock);
-	return err;
+	return 0;
 }
 
 int hghca_destroy_srq(struct ibv_srq *ibsrq)
@@ -393,32 +404,39 @@ int hghca_destroy_srq(struct ibv_srq *ibsrq)
 /* Modify                                                               */
 
 /*
- * Exchange the buffer: with the lock held around the command nobody posts to
- * the old one that the device has left, nor to the new one before.
+ * From now on posts write to the new array too: the device reads from there
+ * from some time during the command on.
  */
-static int hghca_srq_exchange(struct hghca_srq *srq, struct ibv_srq_attr *attr,
-			      int attr_mask, const struct hghca_buf *buf,
-			      struct hghca_srq_slot *slots, uint32_t cnt)
+static void hghca_srq_announce_wqes(struct hghca_srq *srq, void *wqes)
 {
-	struct hghca_ucmd_modify_srq cmd = {};
-	uint32_t old_cnt = srq->cnt;
-	int err;
+	hghca_lock(&srq->lock);
+	memcpy(wqes, srq->wqes, (size_t)srq->cnt << srq->stride_log);
+	srq->next_wqes = wqes;
+	hghca_unlock(&srq->lock);
+}
 
-	memcpy(buf->addr, srq->wqes, (size_t)old_cnt << srq->stride_log);
+/* The device has left the old array for the new one of `cnt` WQEs. */
+static void hghca_srq_switch_wqes(struct hghca_srq *srq, struct hghca_srq_slot *slots,
+				  uint32_t cnt)
+{
+	uint32_t old_cnt;
+
+	hghca_lock(&srq->lock);
+	old_cnt = srq->cnt;
 	memcpy(slots, srq->slots, old_cnt * sizeof(*slots));
-
-	cmd.drv_payload.buf_addr = (uintptr_t)buf->addr;
-	cmd.drv_payload.wqe_cnt = cnt;
-	err = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd,
-				 sizeof(cmd));
-	if (err)
-		return err;
-
-	srq->wqes = buf->addr;
+	srq->wqes = srq->next_wqes;
+	srq->next_wqes = NULL;
 	srq->slots = slots;
 	srq->cnt = cnt;
 	hghca_srq_add_slots(srq, old_cnt);
-	return 0;
+	hghca_unlock(&srq->lock);
+}
+
+static void hghca_srq_withdraw_wqes(struct hghca_srq *srq)
+{
+	hghca_lock(&srq->lock);
+	srq->next_wqes = NULL;
+	hghca_unlock(&srq->lock);
 }
 
 /* More slots, with `resizing` held; 0 or an errno. */
@@ -428,6 +446,7 @@ static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
 	struct hghca_context *ctx = to_hctx(srq->vsrq.srq.context);
 	struct hghca_srq_slot *slots, *old_slots = srq->slots;
 	struct hghca_buf buf, old_buf = srq->buf;
+	struct hghca_ucmd_modify_srq cmd = {};
 	int err;
 
 	err = hghca_buf_alloc(ctx, &buf, (size_t)cnt << srq->stride_log,
@@ -436,18 +455,28 @@ static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
 		return err;
 	slots = calloc(cnt, sizeof(*slots));
 	if (!slots) {
-		hghca_buf_free(&buf);
-		return ENOMEM;
+		err = ENOMEM;
+		goto err_buf;
 	}
 
-	hghca_lock(&srq->lock);
-	err = hghca_srq_exchange(srq, attr, attr_mask, &buf, slots, cnt);
-	if (!err)
-		srq->buf = buf;
-	hghca_unlock(&srq->lock);
+	hghca_srq_announce_wqes(srq, buf.addr);
+	cmd.drv_payload.buf_addr = (uintptr_t)buf.addr;
+	cmd.drv_payload.wqe_cnt = cnt;
+	err = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd,
+				 sizeof(cmd));
+	if (err)
+		goto err_withdraw;
+	hghca_srq_switch_wqes(srq, slots, cnt);
+	srq->buf = buf;
+	free(old_slots);
+	hghca_buf_free(&old_buf);
+	return 0;
 
-	free(err ? slots : old_slots);
-	hghca_buf_free(err ? &buf : &old_buf);
+err_withdraw:
+	hghca_srq_withdraw_wqes(srq);
+	free(slots);
+err_buf:
+	hghca_buf_free(&buf);
 	return err;
 }
 

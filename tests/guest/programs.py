@@ -26,27 +26,31 @@ PROGRAMS = {
     "placement": ["placement.c", "link.c", "rig.c"],
     "rawpacket": ["rawpacket.c", "rss.c", "link.c", "rig.c"],
     "srq": ["srq.c", "rig.c"],
+    "tables": ["tables.c", "rig.c"],
     "timed": ["timed.c", "link.c", "rig.c"],
     "xrc": ["xrc.c", "link.c", "rig.c"],
 }
 # shared library -> its C files in src/
 LIBRARIES = {
     "smc_preload.so": ["smc_preload.c"],
+    "spinwatch.so": ["spinwatch.c"],
 }
+# Programs with functions that take the place of a library's.
+EXPORTING = {"tables"}
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
 
 
 def make(buildroot):
     """The folder with the programs and the Python scripts for the guest."""
     sources = [HERE / "src", HERE / "inguest", repo.path("include")]
-    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), cache.tree_key(repo.ROOT, *sources))
+    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), str(EXPORTING), cache.tree_key(repo.ROOT, *sources))
 
     def build(folder):
         log = cache.log_path("guest-programs")
         log.unlink(missing_ok=True)
         binds = {"src": HERE / "src", "include": repo.path("include"), "out": folder}
-        commands = [f"gcc {FLAGS} -o /mnt/out/{program} {' '.join(files)} -libverbs"
-                    for program, files in PROGRAMS.items()]
+        commands = [f"gcc {FLAGS} {'-rdynamic ' if program in EXPORTING else ''}-o /mnt/out/{program} "
+                    f"{' '.join(files)} -libverbs" for program, files in PROGRAMS.items()]
         commands += [f"gcc {FLAGS} -shared -fPIC -o /mnt/out/{library} {' '.join(files)}"
                      for library, files in LIBRARIES.items()]
         for command in commands:

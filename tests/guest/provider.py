@@ -1,13 +1,58 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verbs provider: what verbs return."""
+"""The verbs provider: what verbs return, its tables by number, and its spinlocks."""
 
+import re
+
+from data import over_link, to_itself
 from data import run_program as run
-from data import to_itself
-from framework import test
+from framework import expect, tail, test
 
 OURS = {"subjects": ("hghca",)}
+ALONE = "HGHCA_SINGLE_THREADED=1"
 
 
 @test("provider: errno is what verbs return", **OURS)
 def errnos(rig):
     run(rig, "errnos", to_itself(rig))
+
+
+@test("provider: QPs that come and go in many threads", limit_s=120, **OURS)
+def tables(rig):
+    run(rig, "tables", to_itself(rig))
+
+
+@test("provider: without locks", **OURS)
+def without_locks(rig):
+    """In a program of one thread: all that the others do too, and not one spinlock."""
+    for program, arguments in (("errnos", to_itself(rig)), ("srq", f"{over_link(rig)} -- 'one CQ' 'resize when full'")):
+        locks, calls = watched(rig, program, arguments, ALONE)
+        expect(not locks, f"{program}: {locks} spinlocks")
+        expect(calls, f"{program}: the watch saw no system call")
+
+
+# Programs that change queues while others use them, and what destroys what is not polled; the watch ends the first
+# that is wrong.
+WATCHED = [
+    ("tables", to_itself, ""),
+    ("srq", over_link, "-- resize 'one CQ' 'not polled'"),
+    ("datacheck", over_link, "-- resized lists"),
+    ("timed", over_link, "-- resized"),
+]
+
+
+def watched(rig, program, arguments, environment=""):
+    """Run a program under src/spinwatch.c; the spinlocks it took and the system calls it made."""
+    said = rig.try_run(f"{environment} SLOWNESS={rig.slowness} LD_PRELOAD=/share/spinwatch.so /share/{program} "
+                       f"{arguments}", timeout=100)
+    found = re.search(r"^spinwatch: (\d+) spinlocks, (\d+) calls$", said.stderr, re.MULTILINE)
+    expect(said.status == 0 and "not ok" not in said.stdout and found,
+           f"{program}: status {said.status}: {tail(said.output, 3000)}")
+    return int(found[1]), int(found[2])
+
+
+for watched_program, between, cases in WATCHED:
+    @test(f"provider: no system call with a spinlock held, {watched_program}", limit_s=120, **OURS)
+    def spinlocks(rig, program=watched_program, ends=between, chosen=cases):
+        locks, calls = watched(rig, program, f"{ends(rig)} {chosen}")
+        rig.note(f"{locks} spinlocks, {calls} calls")
+        expect(locks > 50 and calls > 50, f"the watch saw {locks} spinlocks and {calls} calls")

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * QPs that come and go in many threads while completions are polled: no
+ * completion is another QP's, or of a QP that is gone; nobody waits for a
+ * command of another thread.
+ *
+ * The program has functions of libibverbs' that providers call, by which it
+ * holds a command back and has the kernel give out a number again at once: it
+ * does that by itself only after 65,000 others.
+ *
+ * tables DEVICE GID-INDEX [CASE...]
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "rig.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define HELD_MS		300	/* so long nothing may happen that would be wrong */
+
+static struct rig_side side;
+
+static void sleep_ms(long ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+static bool comes(atomic_bool *flag)
+{
+	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+
+	while (!*flag && rig_now_ms() < limit)
+		sleep_ms(1);
+	return *flag;
+}
+
+static void *real(const char *name)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (!function)
+		rig_die("no %s", name);
+	return function;
+}
+
+/* ------------------------------------------------------------------ */
+/* The same number again                                                */
+
+static atomic_bool hold_destroy, destroyed, release_destroy;
+static atomic_uint number_given_back;
+static atomic_bool repeat_number, created;
+
+/* The kernel is done; the provider hears of it when it may. */
+int ibv_cmd_destroy_qp(struct ibv_qp *qp)
+{
+	int (*next)(struct ibv_qp *) = real("ibv_cmd_destroy_qp");
+	int error = next(qp);
+
+	if (!error && atomic_exchange(&hold_destroy, false)) {
+		destroyed = true;
+		if (!comes(&release_destroy))
+			rig_fail("the command that was held back was never released");
+	}
+	return error;
+}
+
+/* The private structures are of no interest: each begins with the QP. */
+int ibv_cmd_create_qp_ex(struct ibv_context *context, void *qp, struct ibv_qp_init_attr_ex *attr, void *cmd,
+			 size_t cmd_size, void *resp, size_t resp_size)
+{
+	int (*next)(struct ibv_context *, void *, struct ibv_qp_init_attr_ex *, void *, size_t, void *, size_t) =
+		real("ibv_cmd_create_qp_ex");
+	int error = next(context, qp, attr, cmd, cmd_size, resp, resp_size);
+
+	if (!error && atomic_exchange(&repeat_number, false)) {
+		((struct ibv_qp *)qp)->qp_num = number_given_back;
+		created = true;
+	}
+	return error;
+}
+
+static void *destroy_one(void *q)
+{
+	rig_qp_destroy(q);
+	return NULL;
+}
+
+static atomic_bool second_is_there;
+
+static void *create_one(void *cq)
+{
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp = ibv_create_qp(side.pd, &init);
+
+	second_is_there = true;
+	return qp;
+}
+
+/*
+ * A QP's command of destruction has ended but nobody has taken its completions
+ * out; another QP gets its number.  The command of the second must not wait for
+ * the first, and the second not be there before the first has gone.
+ */
+static void same_number(void)
+{
+	struct rig_opts opts = rig_pair_defaults();
+	pthread_t destroying, creating;
+	struct ibv_cq *cq;
+	struct ibv_qp *second;
+	struct rig_qp first;
+
+	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
+	if (!cq)
+		rig_die("ibv_create_cq");
+	rig_qp_create(&first, &side, IBV_QPT_RC, &opts);
+	destroyed = release_destroy = created = second_is_there = false;
+	number_given_back = first.qp->qp_num;
+	hold_destroy = true;
+	if (pthread_create(&destroying, NULL, destroy_one, &first))
+		rig_die("pthread_create");
+	if (!comes(&destroyed))
+		rig_fail("the provider did not destroy the QP");
+
+	repeat_number = true;
+	if (pthread_create(&creating, NULL, create_one, cq))
+		rig_die("pthread_create");
+	if (!comes(&created))
+		rig_fail("creating a QP waits for a command of another thread");
+	sleep_ms(HELD_MS);
+	if (second_is_there)
+		rig_fail("a QP has the number of one that is still there");
+	release_destroy = true;
+	if (!comes(&second_is_there))
+		rig_fail("creating a QP does not go on when the number is free");
+	pthread_join(destroying, NULL);
+	pthread_join(creating, (void **)&second);
+	repeat_number = false;
+	if (!second)
+		rig_die("ibv_create_qp");
+	if (ibv_destroy_qp(second) || ibv_destroy_cq(cq))
+		rig_die("taking down a QP");
+}
+
+/* ------------------------------------------------------------------ */
+/* QPs that come and go, on one CQ that is polled and resized           */
+
+#define WORKERS		3
+#define ROUNDS		60
+#define WRITES		8
+#define GONE		UINT32_MAX
+
+/* What a worker's QP still has to complete. */
+struct worker {
+	unsigned int number;
+	uint32_t round;		/* or GONE */
+	uint32_t qpn;
+	uint32_t next;		/* of its WRITEs */
+};
+
+static struct worker workers[WORKERS];
+static pthread_mutex_t polling = PTHREAD_MUTEX_INITIALIZER;	/* protects workers, held around polls */
+static struct ibv_cq *shared;
+static atomic_int working;
+static atomic_uint resizes, completions;
+
+static uint64_t id_of(unsigned int worker, uint32_t round, uint32_t index)
+{
+	return (uint64_t)worker << 48 | (uint64_t)round << 16 | index;
+}
+
+static void judge(const struct ibv_wc *wc)
+{
+	struct worker *w = &workers[wc->wr_id >> 48];
+	uint32_t round = wc->wr_id >> 16;
+
+	completions++;
+	if (wc->status != IBV_WC_SUCCESS || round != w->round || wc->qp_num != w->qpn ||
+	    (wc->wr_id & 0xffff) != w->next++)
+		rig_fail("worker %u: WRITE %u of round %u, QP 0x%x, \"%s\"; expected are WRITE %u of round %u, QP 0x%x",
+			 w->number, (unsigned int)(wc->wr_id & 0xffff), round, wc->qp_num,
+			 ibv_wc_status_str(wc->status), w->next - 1, w->round, w->qpn);
+}
+
+static void poll_once(void)
+{
+	struct ibv_wc wc[4];
+	int i, n;
+
+	pthread_mutex_lock(&polling);
+	n = ibv_poll_cq(shared, ARRAY_SIZE(wc), wc);
+	if (n < 0)
+		rig_fail("ibv_poll_cq: %d", n);
+	for (i = 0; i < n; i++)
+		judge(&wc[i]);
+	pthread_mutex_unlock(&polling);
+}
+
+static void *poll_on_and_on(void *arg)
+{
+	while (working && !rig_failed())
+		poll_once();
+	return arg;
+}
+
+/* No size is too small for all that may be outstanding. */
+static void *resize_on_and_on(void *arg)
+{
+	static const int entries[] = { 200, 33, 1000, 40 };
+	unsigned int i;
+
+	for (i = 0; working && !rig_failed(); i++) {
+		if (ibv_resize_cq(shared, entries[i % ARRAY_SIZE(entries)]))
+			rig_fail("ibv_resize_cq to %d", entries[i % ARRAY_SIZE(entries)]);
+		resizes++;
+	}
+	return arg;
+}
+
+static void set_worker(struct worker *w, uint32_t round, uint32_t qpn)
+{
+	pthread_mutex_lock(&polling);
+	w->round = round;
+	w->qpn = qpn;
+	w->next = 0;
+	pthread_mutex_unlock(&polling);
+}
+
+static uint32_t completed(struct worker *w)
+{
+	uint32_t next;
+
+	pthread_mutex_lock(&polling);
+	next = w->next;
+	pthread_mutex_unlock(&polling);
+	return next;
+}
+
+static void post_write(struct rig_qp *q, uint64_t id)
+{
+	struct ibv_sge sge = { (uintptr_t)q->buf, 64, q->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)q->buf + 4096;
+	wr.wr.rdma.rkey = q->mr->rkey;
+	if (ibv_post_send(q->qp, &wr, &bad))
+		rig_fail("ibv_post_send");
+}
+
+/* A QP of its own for each round, which goes when some of its WRITEs, or all, have been polled. */
+static void *come_and_go(void *arg)
+{
+	struct ibv_qp_init_attr init = { .send_cq = shared, .recv_cq = shared, .cap = { WRITES, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct rig_opts opts = rig_pair_defaults();
+	struct worker *w = arg;
+	struct rig_qp own;
+	struct ibv_qp *spare;
+	uint32_t round, i;
+
+	rig_qp_create(&own, &side, IBV_QPT_RC, &opts);
+	spare = own.qp;
+	for (round = 0; round < ROUNDS && !rig_failed(); round++) {
+		int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+
+		own.qp = ibv_create_qp(side.pd, &init);
+		if (!own.qp)
+			rig_die("ibv_create_qp");
+		set_worker(w, round, own.qp->qp_num);
+		rig_qp_connect(&own, &own, &opts, opts.qp_access, 0);
+		for (i = 0; i < WRITES; i++)
+			post_write(&own, id_of(w->number, round, i));
+		while (completed(w) < round % (WRITES + 1) && !rig_failed())
+			if (rig_now_ms() > limit)
+				rig_fail("worker %u: %u WRITEs completed", w->number, completed(w));
+		if (ibv_destroy_qp(own.qp))
+			rig_die("ibv_destroy_qp");
+		set_worker(w, GONE, 0);
+	}
+	own.qp = spare;
+	rig_qp_destroy(&own);
+	working--;
+	return NULL;
+}
+
+static void come_and_gone(void)
+{
+	pthread_t threads[WORKERS], poller, resizer;
+	unsigned int i;
+
+	shared = ibv_create_cq(side.ctx, 100, NULL, NULL, 0);
+	if (!shared)
+		rig_die("ibv_create_cq");
+	working = WORKERS;
+	resizes = completions = 0;
+	for (i = 0; i < WORKERS; i++) {
+		workers[i] = (struct worker) { .number = i, .round = GONE };
+		if (pthread_create(&threads[i], NULL, come_and_go, &workers[i]))
+			rig_die("pthread_create");
+	}
+	if (pthread_create(&poller, NULL, poll_on_and_on, NULL) ||
+	    pthread_create(&resizer, NULL, resize_on_and_on, NULL))
+		rig_die("pthread_create");
+	for (i = 0; i < WORKERS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_join(poller, NULL);
+	pthread_join(resizer, NULL);
+	/* What was left was of QPs that are gone. */
+	poll_once();
+	if (!resizes || completions < WORKERS * ROUNDS)
+		rig_fail("%u completions, %u sizes", completions, resizes);
+	printf("# %u QPs, %u completions, %u sizes\n", WORKERS * ROUNDS, completions, resizes);
+	if (ibv_destroy_cq(shared))
+		rig_die("ibv_destroy_cq");
+}
+
+static const struct rig_case cases[] = {
+	{ "a number that comes again at once", same_number },
+	{ "QPs that come and go on one CQ", come_and_gone },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: tables DEVICE GID-INDEX [CASE...]\n");
+		return 2;
+	}
+	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	return rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+}
