@@ -143,6 +143,24 @@ static void hghca_qp_trim_init(struct ib_qp_init_attr *init)
 	}
 }
 
+/*
+ * What a QP is granted: WQEs as its queues have slots, lists as long as asked,
+ * for a program may have an array of just that size.
+ */
+static struct ib_qp_cap hghca_qp_grant(const struct hghca_qp *hqp, const struct ib_qp_cap *asked)
+{
+	return (struct ib_qp_cap) {
+		.max_send_wr = hqp->sq.num_wqes,
+		.max_recv_wr = hqp->rq.num_wqes,
+		.max_send_sge = asked->max_send_sge,
+		.max_recv_sge = hqp->rq.num_wqes ? hghca_wqe_recv_sge_grant(asked->max_recv_sge) :
+						   asked->max_recv_sge,
+		.max_inline_data = hghca_wqe_inline_grant(asked->max_send_sge,
+							  asked->max_inline_data),
+		.max_rdma_ctxs = asked->max_rdma_ctxs,
+	};
+}
+
 /* ------------------------------------------------------------------ */
 /* Queues of a user                                                     */
 
@@ -254,7 +272,7 @@ static int hghca_qp_init_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 
 		if (ret)
 			goto err_unmap;
 	}
-	hqp->cap = *cap;
+	hqp->cap = hghca_qp_grant(hqp, cap);
 	return 0;
 
 err_unmap:
@@ -302,8 +320,6 @@ static int hghca_qp_init_kernel(struct hghca_dev *hdev, struct hghca_qp *hqp, u3
 				const struct ib_qp_init_attr *init)
 {
 	const struct hghca_limits *limits = &hdev->limits;
-	struct hghca_wqe_room *sq_room = &hqp->sq.room;
-	struct hghca_wqe_room *rq_room = &hqp->rq.room;
 	const struct ib_qp_cap *cap = &init->cap;
 	int ret;
 
@@ -322,22 +338,11 @@ static int hghca_qp_init_kernel(struct hghca_dev *hdev, struct hghca_qp *hqp, u3
 	if (ret)
 		goto err_release_rq;
 
-	/* What a slot has room for is given, not only what was asked for. */
-	sq_room->max_sge = min(hghca_wqe_sge_room(init->qp_type,
-						  sq_room->units * HGHCA_WQE_UNIT),
-			       limits->max_sge);
-	sq_room->max_inline = hghca_wqe_inline_room(init->qp_type,
-						    sq_room->units * HGHCA_WQE_UNIT);
-	sq_room->mem_mgt = limits->caps & HGHCA_CAP_MEM_MGT;
-	rq_room->max_sge = min_t(u32, rq_room->units - 1, limits->max_sge_rq);
-	hqp->cap = (struct ib_qp_cap) {
-		.max_send_wr = hqp->sq.num_wqes,
-		.max_recv_wr = hqp->rq.num_wqes,
-		.max_send_sge = sq_room->max_sge,
-		.max_recv_sge = init->srq ? 0 : rq_room->max_sge,
-		.max_inline_data = sq_room->max_inline,
-		.max_rdma_ctxs = cap->max_rdma_ctxs,
-	};
+	hqp->cap = hghca_qp_grant(hqp, cap);
+	hqp->sq.room.max_sge = hqp->cap.max_send_sge;
+	hqp->sq.room.max_inline = hqp->cap.max_inline_data;
+	hqp->sq.room.mem_mgt = limits->caps & HGHCA_CAP_MEM_MGT;
+	hqp->rq.room.max_sge = hqp->cap.max_recv_sge;
 	return 0;
 
 err_release_rq:
@@ -442,7 +447,7 @@ static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
 /**
  * hghca_create_qp - create a QP
  * @ibqp: the QP
- * @init: its type, queues, CQs and SRQ; the queues of a kernel QP may be larger
+ * @init: its type, queues, CQs and SRQ; what is granted is put into its cap
  * @udata: of a user, otherwise NULL; an XRC target is ib_core's for its users
  *
  * RC, UC, UD, XRC and raw packet QPs of users, and the GSI QP.  The core has seen

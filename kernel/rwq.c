@@ -265,21 +265,10 @@ static void hghca_rwq_unmap_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq)
 	ib_umem_release(hrwq->umem);
 }
 
-/* What a slot has room for is given, not only what was asked for. */
-static void hghca_rwq_tell(struct hghca_dev *hdev, const struct hghca_rwq *hrwq,
-			   struct ib_wq_init_attr *init)
-{
-	const struct hghca_limits *limits = &hdev->limits;
-	u32 units = min_t(u32, BIT(hrwq->rq.log_stride), limits->max_desc_sz_rq) / HGHCA_WQE_UNIT;
-
-	init->max_wr = hrwq->rq.num_wqes;
-	init->max_sge = min(units - 1, limits->max_sge_rq);
-}
-
 /**
  * hghca_create_wq - create a receive work queue, in RESET
  * @ibpd: its PD
- * @init: its CQ and size, which is set to what is given
+ * @init: its CQ and size, which is set to what is granted
  * @udata: in: struct hghca_create_wq
  *
  * Return: the queue, or ERR_PTR: -EOPNOTSUPP for flags, -EINVAL for what is
@@ -323,7 +312,8 @@ struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 		goto err_unmap;
 
 	hrwq->ibwq.wq_num = hrwq->hw.qpn;
-	hghca_rwq_tell(hdev, hrwq, init);
+	init->max_wr = hrwq->rq.num_wqes;
+	init->max_sge = hghca_wqe_recv_sge_grant(init->max_sge);
 	return &hrwq->ibwq;
 
 err_unmap:

@@ -71,14 +71,14 @@ static int hghca_srq_check_init(struct hghca_dev *hdev, const struct ib_srq_init
 	return 0;
 }
 
-/* What a slot has room for is given, not only what was asked for. */
-static void hghca_srq_set_room(struct hghca_dev *hdev, struct hghca_srq *hsrq)
+/* Lists as long as asked: a slot may have more space, which is not granted. */
+static void hghca_srq_set_room(struct hghca_dev *hdev, struct hghca_srq *hsrq, u32 sges)
 {
 	const struct hghca_limits *limits = &hdev->limits;
 	struct hghca_wqe_room *room = &hsrq->room;
 
 	room->units = min_t(u32, BIT(hsrq->log_stride), limits->max_desc_sz_rq) / HGHCA_WQE_UNIT;
-	room->max_sge = min_t(u32, room->units - 1, limits->max_srq_sge);
+	room->max_sge = hghca_wqe_recv_sge_grant(sges);
 }
 
 /* The work requests an SRQ takes: one WQE stays free. */
@@ -299,7 +299,7 @@ int hghca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 		      hghca_srq_init_kernel(hdev, hsrq, &init->attr);
 	if (ret)
 		return ret;
-	hghca_srq_set_room(hdev, hsrq);
+	hghca_srq_set_room(hdev, hsrq, init->attr.max_sge);
 
 	ret = hghca_hwsrq_add(hdev, &hsrq->hw);
 	if (ret)

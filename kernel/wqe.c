@@ -523,6 +523,16 @@ static u32 hghca_wqe_head(enum ib_qp_type type)
 	return type == IB_QPT_UD || type == IB_QPT_GSI ? HGHCA_WQE_HEAD_UD : HGHCA_WQE_HEAD_RC;
 }
 
+/* The data list that takes so many SGEs, or so much inline data. */
+static u32 hghca_wqe_list_bytes(unsigned int sges, unsigned int inline_bytes)
+{
+	u32 list = sges * sizeof(struct hghca_data_unit);
+
+	if (!inline_bytes)
+		return list;
+	return max_t(u32, list, ALIGN(HGHCA_INLINE_HEAD + inline_bytes, HGHCA_WQE_UNIT));
+}
+
 /**
  * hghca_wqe_send_bytes - the longest send WQE of a QP
  * @type: its type
@@ -534,13 +544,8 @@ static u32 hghca_wqe_head(enum ib_qp_type type)
 u32 hghca_wqe_send_bytes(enum ib_qp_type type, unsigned int sges,
 			 unsigned int inline_bytes)
 {
-	u32 list = sges * sizeof(struct hghca_data_unit);
-	u32 bytes;
+	u32 bytes = hghca_wqe_head(type) + hghca_wqe_list_bytes(sges, inline_bytes);
 
-	if (inline_bytes)
-		list = max_t(u32, list, ALIGN(HGHCA_INLINE_HEAD + inline_bytes,
-					      HGHCA_WQE_UNIT));
-	bytes = hghca_wqe_head(type) + list;
 	if (type == IB_QPT_RC)
 		bytes = max_t(u32, bytes, HGHCA_WQE_ATOMIC);
 	if (type == IB_QPT_RC || type == IB_QPT_UC)
@@ -561,6 +566,17 @@ u32 hghca_wqe_recv_bytes(unsigned int sges)
 }
 
 /**
+ * hghca_wqe_recv_sge_grant - the SGEs that a receive queue is granted
+ * @sges: those that it asks for
+ *
+ * Return: as many, but at least one.
+ */
+u32 hghca_wqe_recv_sge_grant(unsigned int sges)
+{
+	return max(sges, 1U);
+}
+
+/**
  * hghca_wqe_inline_room - the inline data that fits a send WQE
  * @type: type of the QP
  * @bytes: size of the WQE
@@ -573,13 +589,18 @@ u32 hghca_wqe_inline_room(enum ib_qp_type type, u32 bytes)
 }
 
 /**
- * hghca_wqe_sge_room - the data units that fit a send WQE
- * @type: type of the QP
- * @bytes: size of the WQE
+ * hghca_wqe_inline_grant - the inline data that a QP is granted
+ * @sges: the SGEs that it asks for
+ * @inline_bytes: the inline data that it asks for
  *
- * Return: their number.
+ * The data list is as long as the longer of both needs, and inline data may
+ * fill it.  Its slot may have more space: that is not granted.
+ *
+ * Return: bytes.
  */
-u32 hghca_wqe_sge_room(enum ib_qp_type type, u32 bytes)
+u32 hghca_wqe_inline_grant(unsigned int sges, unsigned int inline_bytes)
 {
-	return (bytes - hghca_wqe_head(type)) / sizeof(struct hghca_data_unit);
+	u32 list = hghca_wqe_list_bytes(sges, inline_bytes);
+
+	return list ? list - HGHCA_INLINE_HEAD : 0;
 }

@@ -95,6 +95,7 @@ u32 hghca_wqe_send_bytes(enum ib_qp_type type, unsigned int sges,
 			 unsigned int inline_bytes);
 u32 hghca_wqe_recv_bytes(unsigned int sges);
 u32 hghca_wqe_inline_room(enum ib_qp_type type, u32 bytes);
-u32 hghca_wqe_sge_room(enum ib_qp_type type, u32 bytes);
+u32 hghca_wqe_inline_grant(unsigned int sges, unsigned int inline_bytes);
+u32 hghca_wqe_recv_sge_grant(unsigned int sges);
 
 #endif /* HGHCA_WQE_H */

@@ -523,7 +523,7 @@ int hghca_destroy_flow(struct ibv_flow *flow);
 
 /* qp.c */
 uint32_t hghca_stride_log(uint32_t bytes);
-uint32_t hghca_recv_sges(uint32_t stride_log, uint32_t max_desc_sz, uint32_t max_sge);
+uint32_t hghca_recv_sge_grant(uint32_t asked);
 struct ibv_qp *hghca_create_qp(struct ibv_pd *pd,
 			       struct ibv_qp_init_attr *attr);
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,

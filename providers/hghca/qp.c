@@ -44,52 +44,46 @@ uint32_t hghca_stride_log(uint32_t bytes)
 	return log;
 }
 
-static uint32_t hghca_usable_bytes(uint32_t stride_log, uint32_t max_desc_sz)
+/* SGEs that a receive queue is granted: as many as asked for, but at least one. */
+uint32_t hghca_recv_sge_grant(uint32_t asked)
 {
-	uint32_t stride = 1U << stride_log;
-
-	return stride < max_desc_sz ? stride : max_desc_sz;
+	return asked ? asked : 1;
 }
 
-static uint32_t hghca_min_u32(uint32_t a, uint32_t b)
+/* The data list that takes so many SGEs, or so much inline data; bytes. */
+static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 {
-	return a < b ? a : b;
+	uint32_t sges = cap->max_send_sge * sizeof(struct hghca_data_unit);
+	uint32_t data;
+
+	if (!cap->max_inline_data)
+		return sges;
+	data = align(HGHCA_INLINE_WORD_BYTES + cap->max_inline_data, HGHCA_WQE_UNIT);
+	return data > sges ? data : sges;
 }
 
-/* Entries that the scatter list of a receive WQE has room for. */
-uint32_t hghca_recv_sges(uint32_t stride_log, uint32_t max_desc_sz, uint32_t max_sge)
-{
-	uint32_t usable = hghca_usable_bytes(stride_log, max_desc_sz) -
-			  sizeof(struct hghca_next_unit);
-
-	return hghca_min_u32(usable / sizeof(struct hghca_data_unit), max_sge);
-}
-
-/* Choose the send queue for cap, and make cap say what it really holds. */
+/*
+ * Choose the send queue for cap, and make cap say what is granted: lists as
+ * long as asked for, as a program may have an array of just that size, and the
+ * inline data that fills the list.  The slot may have more space.
+ */
 static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 			 struct ibv_qp_cap *cap)
 {
 	uint32_t header = qp->is_ud ? HGHCA_UD_HEADER_BYTES : HGHCA_RC_HEADER_BYTES;
-	uint32_t sge_bytes, inline_bytes = 0, usable;
+	uint32_t list;
 
 	if (cap->max_send_wr > ctx->max_qp_wr ||
 	    cap->max_send_sge > ctx->max_sge ||
 	    cap->max_inline_data > ctx->max_desc_sz)
 		return EINVAL;
-
-	sge_bytes = cap->max_send_sge * sizeof(struct hghca_data_unit);
-	if (cap->max_inline_data)
-		inline_bytes = HGHCA_INLINE_WORD_BYTES + cap->max_inline_data;
-	if (header + sge_bytes > ctx->max_desc_sz ||
-	    header + inline_bytes > ctx->max_desc_sz)
+	list = hghca_send_list_bytes(cap);
+	if (header + list > ctx->max_desc_sz)
 		return EINVAL;
 
-	qp->sq.stride_log = hghca_stride_log(header + (sge_bytes > inline_bytes ?
-						       sge_bytes : inline_bytes));
-	usable = hghca_usable_bytes(qp->sq.stride_log, ctx->max_desc_sz) - header;
-	qp->sq.max_sge = hghca_min_u32(usable / sizeof(struct hghca_data_unit),
-				       ctx->max_sge);
-	qp->max_inline = usable - HGHCA_INLINE_WORD_BYTES;
+	qp->sq.stride_log = hghca_stride_log(header + list);
+	qp->sq.max_sge = cap->max_send_sge;
+	qp->max_inline = list ? list - HGHCA_INLINE_WORD_BYTES : 0;
 	if (cap->max_send_wr) {
 		qp->sq.cnt = roundup_pow_of_two(cap->max_send_wr);
 		if (qp->sq.cnt < HGHCA_SQ_MIN_WQES)
@@ -98,7 +92,6 @@ static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 	qp->sq.mask = qp->sq.cnt - 1;
 
 	cap->max_send_wr = qp->sq.cnt;
-	cap->max_send_sge = qp->sq.max_sge;
 	cap->max_inline_data = qp->max_inline;
 	return 0;
 }
@@ -128,12 +121,11 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 		return EINVAL;
 
 	qp->rq.stride_log = hghca_stride_log(bytes);
-	if (hghca_qp_receives(qp))
-		qp->rq.max_sge = hghca_recv_sges(qp->rq.stride_log,
-						 ctx->max_desc_sz_rq,
-						 ctx->max_sge_rq);
-	if (cap->max_recv_wr)
+	qp->rq.max_sge = cap->max_recv_sge;
+	if (cap->max_recv_wr) {
+		qp->rq.max_sge = hghca_recv_sge_grant(cap->max_recv_sge);
 		qp->rq.cnt = roundup_pow_of_two(cap->max_recv_wr);
+	}
 	qp->rq.mask = qp->rq.cnt - 1;
 
 	cap->max_recv_wr = qp->rq.cnt;

@@ -142,8 +142,7 @@ static int hghca_srq_size(const struct hghca_context *ctx, struct hghca_srq *srq
 		return EINVAL;
 
 	srq->stride_log = hghca_stride_log(bytes);
-	srq->max_sge = hghca_recv_sges(srq->stride_log, ctx->max_desc_sz_rq,
-				       ctx->max_srq_sge);
+	srq->max_sge = hghca_recv_sge_grant(attr->max_sge);
 	return hghca_srq_round(ctx, attr->max_wr, &srq->cnt);
 }
 

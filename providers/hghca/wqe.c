@@ -112,6 +112,8 @@ static inline int hghca_encode_inline(const struct hghca_qp *qp, void *unit,
 	uint32_t length = 0;
 	int i;
 
+	if ((uint32_t)wr->num_sge > qp->sq.max_sge)
+		return -EINVAL;
 	for (i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 

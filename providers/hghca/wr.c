@@ -53,7 +53,7 @@ static inline uint32_t hghca_wr_max_sge(const struct hghca_qp *qp, uint8_t opcod
 		return 0;
 	case HGHCA_OPCODE_ATOMIC_CS:
 	case HGHCA_OPCODE_ATOMIC_FA:
-		return 1;
+		return qp->sq.max_sge ? 1 : 0;
 	default:
 		return qp->sq.max_sge;
 	}

@@ -61,6 +61,40 @@ def perftest(rig, server, transport):
             rig.note(f"{name}, {size} bytes: {last[0][0]} us, {last[0][1]} a second")
 
 
+# More pieces of a short message than UCX takes in any list of its own.
+TOO_MANY_PIECES = 9
+PIECE_BYTES = 8
+
+
+def send_in_pieces(rig, server, pieces):
+    """Short messages of UCX's datagram transport, each gathered from so many pieces; all that both ends said, status."""
+    port = rig.next_port()
+    # The server makes space for as many sizes as it is given itself.
+    program = f"ucx_perftest -P 0 -p {port} -x ud_verbs -s {','.join([str(PIECE_BYTES)] * pieces)}"
+    with killed_at_end(rig.start(f"exec {program} -d {server.device}:1", server)) as serving:
+        rig.wait_listening(port, server, serving, "tcp")
+        said = rig.try_run(f"{program} -d {rig.client.device}:1 {server.address} -t am_lat -D shortiov -n 100 -w 10 -f",
+                           timeout=20)
+    return said.output + serving.output, said.status
+
+
+def short_pieces(rig, server):
+    """As many pieces as UCX says that it takes.
+
+    It believes that its list of eight is as long as the one that its QP is granted, less one: were that longer than
+    what it asked for, it would write beyond the end.
+    """
+    said, status = send_in_pieces(rig, server, TOO_MANY_PIECES)
+    refused = re.search(rf"Requested is {TOO_MANY_PIECES}, should be in the range 1\.\.\.(\d+)", said)
+    expect(status and refused, f"{TOO_MANY_PIECES} pieces: status {status}: {tail(said, 3000)}")
+    most = int(refused[1])
+    said, status = send_in_pieces(rig, server, most)
+    expect("Caught signal" not in said and status == 0 and re.search(r"^ +100 ", said, re.MULTILINE),
+           f"{most} pieces: status {status}: {tail(said, 4000)}")
+    expect(most > 1, "UCX takes one piece alone")
+    rig.note(f"{most} pieces")
+
+
 def io_demo(rig, server):
     """UCX's model of a storage client: reads and writes at random, connected by RDMA CM, each checked by both ends."""
     port = rig.next_port()
@@ -153,6 +187,7 @@ for ucx_transport in UCX:
     test(f"ucx_perftest, {ucx_transport}")(lambda rig, chosen=ucx_transport: perftest(rig, rig.server, chosen))
     test(f"ucx_perftest, an HCA to itself, {ucx_transport}")(
         lambda rig, chosen=ucx_transport: perftest(rig, rig.client, chosen))
+test("ucx_perftest, short messages in pieces, ud")(lambda rig: short_pieces(rig, rig.server))
 test("io_demo -q")(lambda rig: io_demo(rig, rig.server))
 test("io_demo -q, an HCA to itself")(lambda rig: io_demo(rig, rig.client))
 for ucx_transport in UCX:

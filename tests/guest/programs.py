@@ -19,6 +19,7 @@ PROGRAMS = {
                   "isolation_memory.c", "isolation_rights.c", "raw.c", "rig.c"],
     "errnos": ["errnos.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],
+    "grants": ["grants.c", "rig.c"],
     "manyqps": ["manyqps.c", "rig.c"],
     "mcast": ["mcast.c", "rig.c"],
     "mr": ["mr.c", "link.c", "rig.c"],

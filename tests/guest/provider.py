@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verbs provider: what verbs return, its tables by number, and its spinlocks."""
+"""The verbs provider: what queues are granted, what verbs return, its tables by number, and its spinlocks."""
 
 import re
 
@@ -9,6 +9,11 @@ from framework import expect, tail, test
 
 OURS = {"subjects": ("hghca",)}
 ALONE = "HGHCA_SINGLE_THREADED=1"
+
+
+@test("provider: what queues are granted", limit_s=120, **OURS)
+def grants(rig):
+    run(rig, "grants", to_itself(rig))
 
 
 @test("provider: errno is what verbs return", **OURS)

@@ -71,21 +71,29 @@ static void objects_bad_qp(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mark, fake_mark(fake));
 }
 
-/* More is given than was asked for, where a slot has room. */
+/*
+ * The README's table of grants: WQEs in powers of two, lists exactly as long as asked
+ * (a receive's has at least one SGE), and the inline data that fills the list.
+ */
 static const struct objects_cap {
 	const char *name;
 	enum ib_qp_type type;
 	struct ib_qp_cap asked;
 	struct ib_qp_cap given;	/* send and receive WQEs, send and receive SGEs, inline */
 } objects_caps[] = {
-	{ "RC, the least", IB_QPT_RC, { 1, 1, 1, 1, 0 }, { 1, 1, 2, 3, 28 } },
-	{ "RC, odd numbers of WQEs", IB_QPT_RC, { 3, 5, 1, 1, 0 }, { 4, 8, 2, 3, 28 } },
-	{ "RC, 3 SGEs", IB_QPT_RC, { 2, 2, 3, 4, 0 }, { 2, 2, 6, 7, 92 } },
-	{ "RC, 100 bytes inline", IB_QPT_RC, { 2, 2, 1, 1, 100 }, { 2, 2, 14, 3, 220 } },
+	{ "RC, the least", IB_QPT_RC, { 1, 1, 1, 1, 0 }, { 1, 1, 1, 1, 12 } },
+	{ "RC, odd numbers of WQEs", IB_QPT_RC, { 3, 5, 1, 1, 0 }, { 4, 8, 1, 1, 12 } },
+	{ "RC, 3 SGEs", IB_QPT_RC, { 2, 2, 3, 4, 0 }, { 2, 2, 3, 4, 44 } },
+	{ "RC, 12 bytes inline", IB_QPT_RC, { 2, 2, 0, 1, 12 }, { 2, 2, 0, 1, 12 } },
+	{ "RC, 13 bytes inline", IB_QPT_RC, { 2, 2, 0, 1, 13 }, { 2, 2, 0, 1, 28 } },
+	{ "RC, 100 bytes inline", IB_QPT_RC, { 2, 2, 1, 1, 100 }, { 2, 2, 1, 1, 108 } },
 	{ "RC, the most", IB_QPT_RC, { 2, 2, 32, 32, 972 }, { 2, 2, 32, 32, 972 } },
-	{ "UD, the least", IB_QPT_UD, { 1, 1, 1, 1, 0 }, { 1, 1, 4, 3, 60 } },
+	{ "UD, the least", IB_QPT_UD, { 1, 1, 1, 1, 0 }, { 1, 1, 1, 1, 12 } },
+	{ "UD, 6 SGEs", IB_QPT_UD, { 1, 1, 6, 1, 0 }, { 1, 1, 6, 1, 92 } },
 	{ "UD, the most", IB_QPT_UD, { 2, 2, 32, 32, 940 }, { 2, 2, 32, 32, 940 } },
-	{ "no receives", IB_QPT_RC, { 1, 0, 1, 0, 0 }, { 1, 0, 2, 3, 28 } },
+	{ "no receives", IB_QPT_RC, { 1, 0, 1, 0, 0 }, { 1, 0, 1, 0, 12 } },
+	{ "no SGEs", IB_QPT_RC, { 1, 1, 0, 0, 0 }, { 1, 1, 0, 1, 0 } },
+	{ "nothing", IB_QPT_RC, {}, {} },
 };
 
 static void objects_cap_name(const struct objects_cap *cap, char *desc)
@@ -108,6 +116,81 @@ static void objects_cap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->given.max_send_sge, hqp->cap.max_send_sge);
 	KUNIT_EXPECT_EQ(test, param->given.max_recv_sge, hqp->cap.max_recv_sge);
 	KUNIT_EXPECT_EQ(test, param->given.max_inline_data, hqp->cap.max_inline_data);
+}
+
+/* The longest WQE that limits allow (interface document, max_desc_sz of the fake device). */
+#define OBJECTS_WQE_BYTES	1024
+
+static int objects_encode_send(const struct hghca_qp *hqp, void *wqe, struct ib_sge *sges,
+			       u32 num_sge, u32 flags)
+{
+	static const struct hghca_ud_gid_unit av;
+	struct ib_ud_wr wr = {
+		.wr = { .opcode = IB_WR_SEND, .send_flags = flags, .sg_list = sges,
+			.num_sge = num_sge },
+	};
+	struct hghca_wqe_info info;
+
+	if (hqp->ibqp.qp_type == IB_QPT_UD)
+		return hghca_wqe_encode_ud(wqe, &hqp->sq.room, &av, &wr, &info);
+	return hghca_wqe_encode_rc(wqe, &hqp->sq.room, &wr.wr, &info);
+}
+
+static void objects_take_grant(struct kunit *test, const struct hghca_qp *hqp)
+{
+	u8 *wqe = kunit_kzalloc(test, OBJECTS_WQE_BYTES, GFP_KERNEL);
+	u8 *data = kunit_kzalloc(test, OBJECTS_WQE_BYTES, GFP_KERNEL);
+	struct ib_recv_wr recv = { };
+	struct ib_sge sges[33];
+	u32 length;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, wqe);
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	for (i = 0; i < ARRAY_SIZE(sges); i++)
+		sges[i] = (struct ib_sge) { .addr = 8 * i, .length = 8 };
+
+	KUNIT_EXPECT_EQ(test, 0, objects_encode_send(hqp, wqe, sges, hqp->cap.max_send_sge, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			objects_encode_send(hqp, wqe, sges, hqp->cap.max_send_sge + 1, 0));
+
+	recv.sg_list = sges;
+	recv.num_sge = hqp->cap.max_recv_sge;
+	KUNIT_EXPECT_EQ(test, 0, hghca_wqe_encode_recv(wqe, &hqp->rq.room, &recv, &length));
+	recv.num_sge++;
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_wqe_encode_recv(wqe, &hqp->rq.room, &recv, &length));
+
+	sges[0] = (struct ib_sge) { .addr = (uintptr_t)data, .length = hqp->cap.max_inline_data };
+	KUNIT_EXPECT_EQ(test, 0, objects_encode_send(hqp, wqe, sges, 1, IB_SEND_INLINE));
+	sges[0].length++;
+	KUNIT_EXPECT_EQ(test, -EINVAL, objects_encode_send(hqp, wqe, sges, 1, IB_SEND_INLINE));
+}
+
+/* For every ask the grant is that, all of it can be posted, and not one SGE or byte more. */
+static void objects_grants(struct kunit *test)
+{
+	static const enum ib_qp_type types[] = { IB_QPT_RC, IB_QPT_UD };
+	struct fake *fake = test->priv;
+	struct hghca_pd *pd = fake_pd(test, fake);
+	struct hghca_cq *hcq = fake_cq(test, fake, 7);
+	struct hghca_qp *hqp;
+	u32 type;
+	u32 sges;
+
+	for (type = 0; type < ARRAY_SIZE(types); type++)
+		for (sges = 1; sges <= 32; sges++) {
+			const struct fake_qp_attr attr = {
+				.type = types[type],
+				.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = sges,
+					 .max_recv_sge = sges },
+			};
+
+			hqp = fake_qp(test, pd, hcq, hcq, &attr);
+			KUNIT_EXPECT_EQ(test, sges, hqp->cap.max_send_sge);
+			KUNIT_EXPECT_EQ(test, sges, hqp->cap.max_recv_sge);
+			KUNIT_EXPECT_EQ(test, 16 * sges - 4, hqp->cap.max_inline_data);
+			objects_take_grant(test, hqp);
+		}
 }
 
 /* ------------------------------------------------------------------ */
@@ -320,6 +403,7 @@ static void objects_qpn_rests(struct kunit *test)
 static struct kunit_case objects_cases[] = {
 	KUNIT_CASE_PARAM(objects_bad_qp, objects_bad_qp_gen_params),
 	KUNIT_CASE_PARAM(objects_cap, objects_cap_gen_params),
+	KUNIT_CASE(objects_grants),
 	KUNIT_CASE(objects_cq_refused),
 	KUNIT_CASE(objects_qp_refused),
 	KUNIT_CASE(objects_srq_refused),

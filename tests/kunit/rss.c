@@ -227,9 +227,9 @@ static void rss_wq_context(struct kunit *test)
 	u32 mark = fake_mark(this->fake);
 	struct fake_command *cmd;
 
-	/* What its buffer has room for. */
+	/* The slots of its buffer, and as many SGEs as asked for. */
 	KUNIT_EXPECT_EQ(test, 16, this->init.max_wr);
-	KUNIT_EXPECT_EQ(test, 7, this->init.max_sge);
+	KUNIT_EXPECT_EQ(test, 5, this->init.max_sge);
 	KUNIT_EXPECT_EQ(test, hrwq->hw.qpn, ibwq->wq_num);
 	KUNIT_EXPECT_EQ(test, IB_WQS_RESET, ibwq->state);
 

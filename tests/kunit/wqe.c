@@ -649,7 +649,6 @@ static void wqe_send_size(struct kunit *test)
 	u32 bytes = hghca_wqe_send_bytes(size->type, size->sges, size->inline_bytes);
 
 	KUNIT_EXPECT_EQ(test, size->bytes, bytes);
-	KUNIT_EXPECT_GE(test, hghca_wqe_sge_room(size->type, bytes), size->sges);
 	if (size->inline_bytes)
 		KUNIT_EXPECT_GE(test, hghca_wqe_inline_room(size->type, bytes), size->inline_bytes);
 }
@@ -660,8 +659,14 @@ static void wqe_other_sizes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 528, hghca_wqe_recv_bytes(32));
 	KUNIT_EXPECT_EQ(test, 972, hghca_wqe_inline_room(IB_QPT_RC, 1008));
 	KUNIT_EXPECT_EQ(test, 940, hghca_wqe_inline_room(IB_QPT_UD, 1008));
-	KUNIT_EXPECT_EQ(test, 61, hghca_wqe_sge_room(IB_QPT_RC, 1008));
-	KUNIT_EXPECT_EQ(test, 59, hghca_wqe_sge_room(IB_QPT_UD, 1008));
+	KUNIT_EXPECT_EQ(test, 0, hghca_wqe_inline_grant(0, 0));
+	KUNIT_EXPECT_EQ(test, 12, hghca_wqe_inline_grant(0, 1));
+	KUNIT_EXPECT_EQ(test, 12, hghca_wqe_inline_grant(1, 12));
+	KUNIT_EXPECT_EQ(test, 28, hghca_wqe_inline_grant(1, 13));
+	KUNIT_EXPECT_EQ(test, 508, hghca_wqe_inline_grant(32, 13));
+	KUNIT_EXPECT_EQ(test, 1, hghca_wqe_recv_sge_grant(0));
+	KUNIT_EXPECT_EQ(test, 1, hghca_wqe_recv_sge_grant(1));
+	KUNIT_EXPECT_EQ(test, 32, hghca_wqe_recv_sge_grant(32));
 }
 
 static struct kunit_case wqe_cases[] = {

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What queues are granted for what is asked (README, "What is granted"): for
+ * each ask the very numbers, the same from a query as from the creation; all
+ * that is granted is taken, and one SGE, byte or request more is refused.
+ *
+ * grants DEVICE GID-INDEX [CASE...]
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rig.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define QKEY		0x4711
+#define SGES_MAX	64
+#define PIECE		8	/* bytes of an SGE */
+/* A data unit of a WQE, and what stands before inline data in the first (reference, 5.1). */
+#define UNIT		16
+#define INLINE_WORD	4
+
+static struct rig_side side;
+static struct ibv_device_attr dev;
+
+static void expect(int error, int wanted, const char *what, uint32_t ask)
+{
+	if (error != wanted)
+		rig_fail("%s, %u asked for: %s, expected %s", what, ask, strerror(error), strerror(wanted));
+}
+
+static void expect_number(uint32_t number, uint32_t wanted, const char *what, uint32_t ask)
+{
+	if (number != wanted)
+		rig_fail("%s, %u asked for: %u, expected %u", what, ask, number, wanted);
+}
+
+static uint32_t max_of(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The smallest power of two of at least n. */
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t power = 1;
+
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+/* ------------------------------------------------------------------ */
+/* A QP connected to itself, whatever was asked for                     */
+
+struct own {
+	struct rig_qp q;
+	struct ibv_qp_cap cap;
+	struct ibv_ah *ah;
+};
+
+/* Connected to itself too; UC has fewer attributes than RC. */
+static void connect_uc(struct rig_qp *q)
+{
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = side.mtu, .dest_qp_num = q->qp->qp_num,
+				   .ah_attr = { .is_global = 1, .port_num = 1,
+						.grh = { .dgid = side.gid, .sgid_index = side.gid_index,
+							 .hop_limit = 64 } } };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
+
+	if (ibv_modify_qp(q->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ||
+	    ibv_modify_qp(q->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) ||
+	    ibv_modify_qp(q->qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN))
+		rig_die("connecting a UC QP");
+}
+
+static void own_open(struct own *o, enum ibv_qp_type type, struct ibv_qp_cap cap)
+{
+	struct ibv_qp_init_attr init = { .cap = cap, .qp_type = type, .sq_sig_all = 1 };
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_ah_attr address = { .is_global = 1, .port_num = 1,
+				       .grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 } };
+
+	memset(o, 0, sizeof(*o));
+	/* Its CQs, buffer and region; the QP itself is another. */
+	rig_qp_create(&o->q, &side, type, &opts);
+	if (ibv_destroy_qp(o->q.qp))
+		rig_die("ibv_destroy_qp");
+	init.send_cq = o->q.scq;
+	init.recv_cq = o->q.rcq;
+	o->q.qp = ibv_create_qp(side.pd, &init);
+	if (!o->q.qp)
+		rig_die("ibv_create_qp");
+	o->cap = init.cap;
+	if (type == IBV_QPT_UD) {
+		rig_ud_start(&o->q, QKEY);
+		o->ah = ibv_create_ah(side.pd, &address);
+		if (!o->ah)
+			rig_die("ibv_create_ah");
+		return;
+	}
+	if (type == IBV_QPT_UC)
+		connect_uc(&o->q);
+	else
+		rig_qp_connect(&o->q, &o->q, &opts, opts.qp_access, 0);
+}
+
+static void own_close(struct own *o)
+{
+	if (o->ah && ibv_destroy_ah(o->ah))
+		rig_die("ibv_destroy_ah");
+	rig_qp_destroy(&o->q);
+}
+
+static int own_send(struct own *o, struct ibv_sge *sges, uint32_t num_sge, unsigned int flags)
+{
+	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = sges, .num_sge = num_sge, .send_flags = flags }, *bad = NULL;
+	int error;
+
+	if (o->ah) {
+		wr.opcode = IBV_WR_SEND;
+		wr.wr.ud.ah = o->ah;
+		wr.wr.ud.remote_qpn = o->q.qp->qp_num;
+		wr.wr.ud.remote_qkey = QKEY;
+	} else {
+		wr.opcode = IBV_WR_RDMA_WRITE;
+		wr.wr.rdma.remote_addr = (uintptr_t)o->q.buf + RIG_BUF_BYTES / 2;
+		wr.wr.rdma.rkey = o->q.mr->rkey;
+	}
+	error = ibv_post_send(o->q.qp, &wr, &bad);
+	if (error && bad != &wr)
+		rig_fail("bad_wr is not the request that was refused");
+	return error;
+}
+
+static void fill_sges(const struct rig_qp *q, struct ibv_sge *sges)
+{
+	uint32_t i;
+
+	for (i = 0; i < SGES_MAX; i++)
+		sges[i] = (struct ibv_sge) { (uintptr_t)q->buf + PIECE * i, PIECE, q->mr->lkey };
+}
+
+static void take_sends(struct own *o, uint32_t ask)
+{
+	struct ibv_sge sges[SGES_MAX], data;
+
+	fill_sges(&o->q, sges);
+	expect(own_send(o, sges, o->cap.max_send_sge + 1, 0), EINVAL, "one SGE more than granted", ask);
+	expect(own_send(o, sges, o->cap.max_send_sge + 1, IBV_SEND_INLINE), EINVAL,
+	       "one SGE more than granted, inline", ask);
+	expect(own_send(o, sges, o->cap.max_send_sge, 0), 0, "the SGEs that are granted", ask);
+	rig_expect(o->q.scq, 1, IBV_WC_SUCCESS, "the SGEs that are granted");
+	if (!o->cap.max_send_sge)
+		return;
+	data = (struct ibv_sge) { (uintptr_t)o->q.buf, o->cap.max_inline_data + 1, 0 };
+	expect(own_send(o, &data, 1, IBV_SEND_INLINE), EINVAL, "a byte more inline than granted", ask);
+	data.length--;
+	expect(own_send(o, &data, 1, IBV_SEND_INLINE), 0, "the inline data that is granted", ask);
+	rig_expect(o->q.scq, 1, IBV_WC_SUCCESS, "the inline data that is granted");
+	rig_expect_none(o->q.scq, "what was refused");
+}
+
+static int own_receive(struct own *o, struct ibv_sge *sges, uint32_t num_sge)
+{
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = sges, .num_sge = num_sge }, *bad = NULL;
+	int error = ibv_post_recv(o->q.qp, &wr, &bad);
+
+	if (error && bad != &wr)
+		rig_fail("bad_wr is not the receive that was refused");
+	return error;
+}
+
+static void expect_same(const struct own *o)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(o->q.qp, &attr, IBV_QP_CAP, &init))
+		rig_die("ibv_query_qp");
+	if (memcmp(&attr.cap, &o->cap, sizeof(o->cap)) || memcmp(&init.cap, &o->cap, sizeof(o->cap)))
+		rig_fail("a query says something else than the creation");
+}
+
+/* ------------------------------------------------------------------ */
+/* QPs                                                                  */
+
+static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+
+static void sges_of_type(enum ibv_qp_type type)
+{
+	struct ibv_sge sges[SGES_MAX];
+	struct own o;
+	uint32_t ask;
+
+	for (ask = 0; ask <= (uint32_t)dev.max_sge && !rig_failed(); ask++) {
+		own_open(&o, type, (struct ibv_qp_cap) { 4, 4, ask, ask, 0 });
+		expect_number(o.cap.max_send_sge, ask, "SGEs of a send", ask);
+		expect_number(o.cap.max_recv_sge, max_of(ask, 1), "SGEs of a receive", ask);
+		expect_number(o.cap.max_inline_data, ask ? ask * UNIT - INLINE_WORD : 0, "inline data", ask);
+		expect_same(&o);
+		take_sends(&o, ask);
+		fill_sges(&o.q, sges);
+		expect(own_receive(&o, sges, o.cap.max_recv_sge + 1), EINVAL, "one SGE more, received", ask);
+		expect(own_receive(&o, sges, o.cap.max_recv_sge), 0, "the SGEs that are granted, received", ask);
+		own_close(&o);
+	}
+}
+
+static void queue_pair_sges(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		sges_of_type(types[i]);
+}
+
+/* Of each ask the next multiple of a unit, less the word before the data. */
+static void queue_pair_inline(void)
+{
+	static const uint32_t asks[] = { 1, 11, 12, 13, 27, 28, 29, 60, 61, 64, 100, 124, 125, 220, 256, 512, 900 };
+	struct own o;
+	size_t i, j;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		for (j = 0; j < ARRAY_SIZE(asks) && !rig_failed(); j++) {
+			uint32_t units = (asks[j] + INLINE_WORD + UNIT - 1) / UNIT;
+
+			own_open(&o, types[i], (struct ibv_qp_cap) { 4, 4, 1, 1, asks[j] });
+			expect_number(o.cap.max_send_sge, 1, "SGEs beside inline data", asks[j]);
+			expect_number(o.cap.max_inline_data, units * UNIT - INLINE_WORD, "inline data", asks[j]);
+			expect_same(&o);
+			take_sends(&o, asks[j]);
+			own_close(&o);
+		}
+}
+
+static const uint32_t depths[] = { 1, 2, 3, 4, 5, 31, 32, 33, 1000 };
+
+/* Powers of two, a send queue has two at least; all are there, and one more is ENOMEM. */
+static void queue_pair_depths(void)
+{
+	struct ibv_sge sges[SGES_MAX];
+	struct own o;
+	uint32_t n;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++) {
+		const uint32_t ask = depths[i];
+
+		own_open(&o, IBV_QPT_RC, (struct ibv_qp_cap) { ask, ask, 1, 1, 0 });
+		expect_number(o.cap.max_send_wr, max_of(power_of_two(ask), 2), "requests of a send queue", ask);
+		expect_number(o.cap.max_recv_wr, power_of_two(ask), "requests of a receive queue", ask);
+		expect_same(&o);
+		fill_sges(&o.q, sges);
+		for (n = 0; n < o.cap.max_recv_wr && !own_receive(&o, sges, 1); n++)
+			;
+		expect_number(n, o.cap.max_recv_wr, "receives posted", ask);
+		expect(own_receive(&o, sges, 1), ENOMEM, "one receive more", ask);
+		/* The CQ of the sends has 64 entries. */
+		for (n = 0; ask <= 32 && n < o.cap.max_send_wr && !own_send(&o, sges, 1, 0); n++)
+			;
+		if (ask <= 32) {
+			expect_number(n, o.cap.max_send_wr, "sends posted", ask);
+			expect(own_send(&o, sges, 1, 0), ENOMEM, "one send more", ask);
+		}
+		own_close(&o);
+	}
+}
+
+/* Nothing is asked for: there is no queue, nor anything of it. */
+static void queue_pair_of_nothing(void)
+{
+	static const struct ibv_qp_cap nothing;
+	struct ibv_sge sges[SGES_MAX];
+	struct own o;
+
+	own_open(&o, IBV_QPT_RC, nothing);
+	if (memcmp(&o.cap, &nothing, sizeof(nothing)))
+		rig_fail("something is granted where nothing was asked for");
+	expect_same(&o);
+	fill_sges(&o.q, sges);
+	expect(own_send(&o, sges, 0, 0), ENOMEM, "a send without a queue", 0);
+	expect(own_receive(&o, sges, 0), ENOMEM, "a receive without a queue", 0);
+	own_close(&o);
+}
+
+/* ------------------------------------------------------------------ */
+/* Other queues                                                         */
+
+static int srq_receive(struct ibv_srq *srq, uint32_t num_sge)
+{
+	struct ibv_sge sges[SGES_MAX] = { 0 };
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = sges, .num_sge = num_sge }, *bad = NULL;
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+/* A power of two less the one that stays free. */
+static void shared_queues(void)
+{
+	struct ibv_srq_attr queried;
+	struct ibv_srq *srq;
+	uint32_t ask, n;
+	size_t i;
+
+	for (ask = 0; ask <= (uint32_t)dev.max_srq_sge && !rig_failed(); ask++) {
+		struct ibv_srq_init_attr init = { .attr = { .max_wr = 3, .max_sge = ask } };
+
+		srq = ibv_create_srq(side.pd, &init);
+		if (!srq)
+			rig_die("ibv_create_srq");
+		expect_number(init.attr.max_sge, max_of(ask, 1), "SGEs of an SRQ", ask);
+		expect(srq_receive(srq, init.attr.max_sge + 1), EINVAL, "one SGE more than granted", ask);
+		expect(srq_receive(srq, init.attr.max_sge), 0, "the SGEs that are granted", ask);
+		if (ibv_query_srq(srq, &queried))
+			rig_die("ibv_query_srq");
+		expect_number(queried.max_sge, init.attr.max_sge, "SGEs of an SRQ, queried", ask);
+		expect(ibv_destroy_srq(srq), 0, "ibv_destroy_srq", ask);
+	}
+	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++) {
+		struct ibv_srq_init_attr init = { .attr = { .max_wr = depths[i], .max_sge = 1 } };
+
+		srq = ibv_create_srq(side.pd, &init);
+		if (!srq)
+			rig_die("ibv_create_srq");
+		expect_number(init.attr.max_wr, power_of_two(depths[i] + 1) - 1, "requests of an SRQ", depths[i]);
+		for (n = 0; n <= init.attr.max_wr && !srq_receive(srq, 1); n++)
+			;
+		expect_number(n, init.attr.max_wr, "receives posted", depths[i]);
+		expect(srq_receive(srq, 1), ENOMEM, "one receive more", depths[i]);
+		if (ibv_query_srq(srq, &queried))
+			rig_die("ibv_query_srq");
+		expect_number(queried.max_wr, init.attr.max_wr, "requests of an SRQ, queried", depths[i]);
+		expect(ibv_destroy_srq(srq), 0, "ibv_destroy_srq", depths[i]);
+	}
+}
+
+static int wq_receive(struct ibv_wq *wq, uint32_t num_sge)
+{
+	struct ibv_sge sges[SGES_MAX] = { 0 };
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = sges, .num_sge = num_sge }, *bad = NULL;
+
+	return ibv_post_wq_recv(wq, &wr, &bad);
+}
+
+static void work_queue(struct ibv_cq *cq, uint32_t wrs, uint32_t sges)
+{
+	struct ibv_wq_init_attr init = { .wq_type = IBV_WQT_RQ, .max_wr = wrs, .max_sge = sges, .pd = side.pd,
+					 .cq = cq };
+	struct ibv_wq_attr ready = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_wq *wq = ibv_create_wq(side.ctx, &init);
+	uint32_t n;
+
+	if (!wq)
+		rig_die("ibv_create_wq");
+	expect_number(init.max_wr, power_of_two(wrs), "requests of a WQ", wrs);
+	expect_number(init.max_sge, max_of(sges, 1), "SGEs of a WQ", sges);
+	expect(ibv_modify_wq(wq, &ready), 0, "a WQ to RDY", wrs);
+	expect(wq_receive(wq, init.max_sge + 1), EINVAL, "one SGE more than granted", sges);
+	for (n = 0; n <= init.max_wr && !wq_receive(wq, init.max_sge); n++)
+		;
+	expect_number(n, init.max_wr, "receives posted", wrs);
+	expect(wq_receive(wq, 1), ENOMEM, "one receive more", wrs);
+	expect(ibv_destroy_wq(wq), 0, "ibv_destroy_wq", wrs);
+}
+
+static void work_queues(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(side.ctx, 1, NULL, NULL, 0);
+	uint32_t sges;
+	size_t i;
+
+	if (!cq)
+		rig_die("ibv_create_cq");
+	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++)
+		work_queue(cq, depths[i], 1);
+	for (sges = 0; sges <= (uint32_t)dev.max_sge && !rig_failed(); sges++)
+		work_queue(cq, 2, sges);
+	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq", 1);
+}
+
+/* A power of two less one, as most adapters have it; resized too. */
+static void completion_queues(void)
+{
+	struct ibv_cq *cq, *resized = ibv_create_cq(side.ctx, 1, NULL, NULL, 0);
+	size_t i;
+
+	if (!resized)
+		rig_die("ibv_create_cq");
+	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++) {
+		cq = ibv_create_cq(side.ctx, depths[i], NULL, NULL, 0);
+		if (!cq)
+			rig_die("ibv_create_cq");
+		expect_number(cq->cqe, power_of_two(depths[i] + 1) - 1, "entries of a CQ", depths[i]);
+		expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq", depths[i]);
+		expect(ibv_resize_cq(resized, depths[i]), 0, "ibv_resize_cq", depths[i]);
+		expect_number(resized->cqe, power_of_two(depths[i] + 1) - 1, "entries of a resized CQ", depths[i]);
+	}
+	expect(ibv_destroy_cq(resized), 0, "ibv_destroy_cq", 1);
+}
+
+static const struct rig_case cases[] = {
+	{ "SGEs of QPs", queue_pair_sges },
+	{ "inline data of QPs", queue_pair_inline },
+	{ "requests of QPs", queue_pair_depths },
+	{ "a QP of nothing", queue_pair_of_nothing },
+	{ "SRQs", shared_queues },
+	{ "receive work queues", work_queues },
+	{ "CQs", completion_queues },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: grants DEVICE GID-INDEX [CASE...]\n");
+		return 2;
+	}
+	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	if (ibv_query_device(side.ctx, &dev))
+		rig_die("ibv_query_device");
+	if (dev.max_sge + 1 > SGES_MAX || dev.max_srq_sge + 1 > SGES_MAX)
+		rig_die("%d SGEs are more than this program has", dev.max_sge);
+	return rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+}
