@@ -42,6 +42,8 @@ WATCHED = [
     ("srq", over_link, "-- resize 'one CQ' 'not polled'"),
     ("datacheck", over_link, "-- resized lists"),
     ("timed", over_link, "-- resized"),
+    ("xrc extended", over_link, ""),
+    ("mw extended", over_link, ""),
 ]
 
 
@@ -56,7 +58,7 @@ def watched(rig, program, arguments, environment=""):
 
 
 for watched_program, between, cases in WATCHED:
-    @test(f"provider: no system call with a spinlock held, {watched_program}", limit_s=120, **OURS)
+    @test(f"provider: no system call with a spinlock held, {watched_program.partition(' ')[0]}", limit_s=120, **OURS)
     def spinlocks(rig, program=watched_program, ends=between, chosen=cases):
         locks, calls = watched(rig, program, f"{ends(rig)} {chosen}")
         rig.note(f"{locks} spinlocks, {calls} calls")
