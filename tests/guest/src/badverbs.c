@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +210,50 @@ static void second_sge_wrong(void)
 	wr.num_sge = 2;
 	must_fail(&p, wr, IBV_WC_LOC_PROT_ERR);
 	rig_pair_destroy(&p);
+}
+
+/*
+ * The memory that a response is written to is looked at when the response is here: the peer has carried the request
+ * out by then, or has said that it does not.
+ */
+static void no_place(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct rig_pair *p))
+{
+	const bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	uint64_t value;
+	struct rig_pair p;
+	struct ibv_sge sge;
+
+	create(&p);
+	memset(p.b.buf, 0, 64);
+	sge = make(&p);
+	sge.length = atomic ? 8 : 64;
+	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_LOC_PROT_ERR);
+	memcpy(&value, p.b.buf, sizeof(value));
+	if (value != atomic)
+		rig_fail("the peer's word is %" PRIu64 ", not %d", value, atomic);
+	rig_expect_state(&p.b, IBV_QPS_RTS, "the responder, which saw nothing wrong");
+	rig_pair_destroy(&p);
+
+	create(&p);
+	sge = make(&p);
+	sge.length = atomic ? 8 : 64;
+	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, NO_SUCH_KEY), IBV_WC_REM_ACCESS_ERR);
+	rig_expect_async(p.b.side, IBV_EVENT_QP_ACCESS_ERR, p.b.qp, "the responder");
+	rig_pair_destroy(&p);
+}
+
+static void read_without_a_place(void)
+{
+	no_place(IBV_WR_RDMA_READ, wrong_lkey);
+	no_place(IBV_WR_RDMA_READ, one_past_end);
+	no_place(IBV_WR_RDMA_READ, deregistered);
+}
+
+static void atomic_without_a_place(void)
+{
+	no_place(IBV_WR_ATOMIC_FETCH_AND_ADD, wrong_lkey);
+	no_place(IBV_WR_ATOMIC_FETCH_AND_ADD, before_start);
+	no_place(IBV_WR_ATOMIC_FETCH_AND_ADD, deregistered);
 }
 
 /* A request that the responder must refuse. */
@@ -798,6 +843,8 @@ static const struct rig_case cases[] = {
 	{ "send, SGE that wraps around the address space", sge_wraps },
 	{ "write, second SGE wrong", second_sge_wrong },
 	{ "read into an MR without LOCAL_WRITE", read_into_read_only },
+	{ "read, wrong lkey, then wrong rkey too", read_without_a_place },
+	{ "atomic, wrong lkey, then wrong rkey too", atomic_without_a_place },
 	{ "write, wrong rkey", rkey_wrong_write },
 	{ "read, wrong rkey", rkey_wrong_read },
 	{ "atomic, wrong rkey", rkey_wrong_atomic },
