@@ -282,7 +282,7 @@ static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *ro
 		at += sizeof(*raddr);
 	}
 	if (kind->atomic) {
-		if (wr->num_sge != 1 || wr->sg_list[0].length != sizeof(u64))
+		if (wr->num_sge != 1)
 			return -EINVAL;
 		hghca_wqe_put_atomic(at, atomic_wr(wr));
 		at += sizeof(struct hghca_atomic_unit);

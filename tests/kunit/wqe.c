@@ -124,6 +124,12 @@ static const struct wqe_golden wqe_rc[] = {
 		     /* the value to add */
 		     0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0xc0,
 		     0, 0, 0, 0, 0, 0, 0, 0, BYTES_SGE_8 } },
+	{ "ATOMIC_FA of 16 bytes, which the device judges", IB_WR_ATOMIC_FETCH_AND_ADD, 0, 1,
+	  { WQE_SGE_2 },
+	  .device_opcode = 0x12, .length = 16, .units = 4,
+	  .bytes = { BYTES_NEXT(0), BYTES_RADDR,
+		     0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0xc0,
+		     0, 0, 0, 0, 0, 0, 0, 0, BYTES_SGE_2 } },
 	/* The key stands where immediate data does, as it goes on the wire. */
 	{ "SEND_INV", IB_WR_SEND_WITH_INV, IB_SEND_SIGNALED | IB_SEND_SOLICITED, 1, { WQE_SGE },
 	  .device_opcode = 0x0c, .length = 0x1234, .units = 2,
@@ -356,8 +362,6 @@ static const struct wqe_golden wqe_rc_refused[] = {
 	  { WQE_TEXT(0, 44), WQE_TEXT(0, 1) } },
 	{ "RDMA_READ inline", IB_WR_RDMA_READ, IB_SEND_INLINE, 1, { WQE_TEXT(0, 4) } },
 	{ "ATOMIC_CS inline", IB_WR_ATOMIC_CMP_AND_SWP, IB_SEND_INLINE, 1, { WQE_TEXT(0, 8) } },
-	{ "ATOMIC_CS of 4 bytes", IB_WR_ATOMIC_CMP_AND_SWP, 0, 1, { { .length = 4 } } },
-	{ "ATOMIC_FA of 16 bytes", IB_WR_ATOMIC_FETCH_AND_ADD, 0, 1, { WQE_SGE_2 } },
 	{ "ATOMIC_FA in two parts", IB_WR_ATOMIC_FETCH_AND_ADD, 0, 2,
 	  { { .length = 4 }, { .length = 4 } } },
 	{ "ATOMIC_FA to nowhere", IB_WR_ATOMIC_FETCH_AND_ADD, 0, 0 },

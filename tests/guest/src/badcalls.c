@@ -195,7 +195,7 @@ static void shapes(void)
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
 		rig_pair_create(&p, &side, &side, &opts);
 		expect(post_send(&p.a, &p.b, IBV_WR_ATOMIC_FETCH_AND_ADD, wrong[i], 0), 0, "an atomic not of 8 bytes");
-		rig_expect(p.a.scq, 1, IBV_WC_LOC_QP_OP_ERR, "an atomic not of 8 bytes");
+		rig_expect(p.a.scq, 1, IBV_WC_LOC_LEN_ERR, "an atomic not of 8 bytes");
 		rig_expect_state(&p.a, IBV_QPS_ERR, "its QP");
 		rig_pair_destroy(&p);
 	}

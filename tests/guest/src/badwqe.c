@@ -181,7 +181,7 @@ static void two_halves(void)
 
 static void opcode_unknown(void)
 {
-	static const unsigned int opcodes[] = { 0x01, 0x07, 0x0d, 0x0f, 0x13, 0x17, 0x1b, 0x1f };
+	static const unsigned int opcodes[] = { 0x01, 0x07, 0x0d, 0x0f, 0x15, 0x17, 0x1b, 0x1f };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(opcodes); i++)
@@ -269,7 +269,7 @@ static void size_below_units(void)
 {
 	refused(NULL, HGHCA_OPCODE_RDMA_WRITE, 1, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
 	refused(NULL, HGHCA_OPCODE_RDMA_READ, 1, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
-	refused(NULL, HGHCA_OPCODE_ATOMIC_FA, 3, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+	refused(NULL, HGHCA_OPCODE_ATOMIC_FA, 2, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
 }
 
 static void put_inline(struct pair *p, uint32_t bytes)
@@ -308,8 +308,9 @@ static void atomic_of_16(struct pair *p)	{ atomic_of(p, 16); }
 
 static void atomic_size(void)
 {
-	refused(atomic_of_4, HGHCA_OPCODE_ATOMIC_FA, 4, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
-	refused(atomic_of_16, HGHCA_OPCODE_ATOMIC_CS, 4, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+	refused(NULL, HGHCA_OPCODE_ATOMIC_FA, 3, HGHCA_SYNDROME_LOCAL_LENGTH_ERR);
+	refused(atomic_of_4, HGHCA_OPCODE_ATOMIC_FA, 4, HGHCA_SYNDROME_LOCAL_LENGTH_ERR);
+	refused(atomic_of_16, HGHCA_OPCODE_ATOMIC_CS, 4, HGHCA_SYNDROME_LOCAL_LENGTH_ERR);
 }
 
 /* Two entries of 2^31 - 1 bytes each. */
