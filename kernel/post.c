@@ -73,15 +73,23 @@ static int hghca_wqe_encode_datagram(const struct hghca_qp *hqp, void *wqe,
 				     struct hghca_wqe_info *info)
 {
 	const struct ib_ud_wr *ud;
+	int ret;
 
 	/* Another request may end where a datagram's has its address. */
 	if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
-		return -EINVAL;
+		return hghca_wqe_encode_lacking(wqe, &hqp->sq.room, wr, info);
 	ud = ud_wr(wr);
-	/* An address handle is for QPs of its own PD. */
-	if (!ud->ah || ud->ah->pd != hqp->ibqp.pd)
+	if (!ud->ah)
 		return -EINVAL;
-	return hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
+	ret = hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
+	/*
+	 * An address handle is for QPs of its own PD.  The device knows no
+	 * handles: it refuses the NOP, which datagrams lack, in its turn with
+	 * LOCAL_QP_OP_ERR (IBA C10-10).
+	 */
+	if (!ret && ud->ah->pd != hqp->ibqp.pd)
+		info->opcode = HGHCA_OPCODE_NOP;
+	return ret;
 }
 
 static int hghca_wqe_encode(const struct hghca_qp *hqp, void *wqe,

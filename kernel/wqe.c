@@ -247,6 +247,37 @@ static void *hghca_wqe_put_inv(void *at, u32 key)
 	return unit + 1;
 }
 
+/**
+ * hghca_wqe_encode_lacking - write a send WQE that the QP's service lacks
+ * @wqe: the slot, of at least @room->units units
+ * @room: what it may take
+ * @wr: the work request
+ * @info: how to announce it
+ *
+ * The device refuses the opcode in its turn, with LOCAL_QP_OP_ERR.
+ *
+ * Return: 0, or -EINVAL for a request that changes keys or that no service has,
+ * -EOPNOTSUPP for one the device lacks; the slot is then untouched.
+ */
+int hghca_wqe_encode_lacking(void *wqe, const struct hghca_wqe_room *room,
+			     const struct ib_send_wr *wr,
+			     struct hghca_wqe_info *info)
+{
+	const struct hghca_wqe_kind *kind = hghca_wqe_kind(wr->opcode);
+	int ret;
+
+	ret = hghca_wqe_check_mem_mgt(room, wr->opcode);
+	if (ret)
+		return ret;
+	if (!kind || kind->inv || kind->local_inv)
+		return -EINVAL;
+
+	hghca_wqe_put_next(wqe, room, wr, kind);
+	info->length = 0;
+	return hghca_wqe_finish(wqe, wqe + sizeof(struct hghca_next_unit), room, kind,
+				wr, info);
+}
+
 /* @has_it: the service has requests of this kind. */
 static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *room,
 				      const struct hghca_wqe_kind *kind, bool has_it,
@@ -256,11 +287,11 @@ static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *ro
 	void *at = wqe + sizeof(struct hghca_next_unit);
 	int ret;
 
+	if (!has_it)
+		return hghca_wqe_encode_lacking(wqe, room, wr, info);
 	ret = hghca_wqe_check_mem_mgt(room, wr->opcode);
 	if (ret)
 		return ret;
-	if (!has_it)
-		return -EINVAL;
 
 	hghca_wqe_put_next(wqe, room, wr, kind);
 	if (kind->local_inv) {

@@ -75,6 +75,9 @@ int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
 int hghca_wqe_encode_uc(void *wqe, const struct hghca_wqe_room *room,
 			const struct ib_send_wr *wr,
 			struct hghca_wqe_info *info);
+int hghca_wqe_encode_lacking(void *wqe, const struct hghca_wqe_room *room,
+			     const struct ib_send_wr *wr,
+			     struct hghca_wqe_info *info);
 int hghca_wqe_encode_reg(void *wqe, const struct hghca_wqe_room *room,
 			 const struct hghca_wqe_reg *reg,
 			 const struct ib_send_wr *wr,

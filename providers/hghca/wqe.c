@@ -55,7 +55,13 @@ static const struct hghca_send_op hghca_send_ops[] = {
 	},
 };
 
-/* NULL for what the QP's service cannot do. */
+static inline bool hghca_service_has(const struct hghca_qp *qp, const struct hghca_send_op *op)
+{
+	return (!qp->is_ud || (op->needs & HGHCA_OP_UD)) &&
+	       (!qp->is_uc || (op->needs & HGHCA_OP_UC));
+}
+
+/* NULL for what is refused at once. */
 static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *qp,
 							enum ibv_wr_opcode opcode)
 {
@@ -64,12 +70,10 @@ static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *q
 	if ((unsigned int)opcode >= sizeof(hghca_send_ops) / sizeof(*op))
 		return NULL;
 	op = &hghca_send_ops[opcode];
-	if (op->opcode == HGHCA_OPCODE_NOP)
+	if (op->opcode == HGHCA_OPCODE_NOP || (qp->is_raw && op->opcode != HGHCA_OPCODE_SEND))
 		return NULL;
-	if ((qp->is_ud && !(op->needs & HGHCA_OP_UD)) ||
-	    (qp->is_uc && !(op->needs & HGHCA_OP_UC)) ||
-	    (qp->is_raw && op->opcode != HGHCA_OPCODE_SEND) ||
-	    (!qp->has_mem_mgt && (op->needs & HGHCA_OP_MEM_MGT)))
+	if ((op->needs & HGHCA_OP_MEM_MGT) &&
+	    (!qp->has_mem_mgt || !hghca_service_has(qp, op)))
 		return NULL;
 	return op;
 }
@@ -166,12 +170,25 @@ static inline int hghca_encode_list(const struct hghca_qp *qp, void *unit,
 	return hghca_wqe_set_sges(unit, qp->sq.max_sge, wr->sg_list, wr->num_sge);
 }
 
+/* What the service lacks, as READ on UD: the device refuses the opcode in its turn.  0 or an errno. */
+static inline int hghca_encode_lacking(struct hghca_qp *qp, struct hghca_sq_batch *batch,
+				       uint32_t index, const struct hghca_send_op *op,
+				       const struct ibv_send_wr *wr)
+{
+	if (hghca_wq_full(&qp->sq, index))
+		return ENOMEM;
+	hghca_wqe_start(qp, index, wr->wr_id, wr->send_flags, 0, 0);
+	hghca_sq_append(qp, batch, op->opcode, HGHCA_NEXT_UNITS, false);
+	return 0;
+}
+
 /* Write one WQE and put it into the batch; 0 or an errno. */
 static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				    const struct ibv_send_wr *wr)
 {
 	uint32_t index = hghca_wq_head(&qp->sq) + batch->count;
 	const struct hghca_send_op *op;
+	uint8_t opcode;
 	uint32_t unit;
 	void *wqe;
 	int units = 0;
@@ -181,7 +198,9 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 		return EINVAL;
 	if ((op->needs & HGHCA_OP_KEY) && (wr->send_flags & IBV_SEND_INLINE))
 		return EINVAL;
-	if (qp->is_ud && !hghca_ah_valid(qp, wr->wr.ud.ah))
+	if (!hghca_service_has(qp, op))
+		return hghca_encode_lacking(qp, batch, index, op, wr);
+	if (qp->is_ud && !wr->wr.ud.ah)
 		return EINVAL;
 	if (hghca_wq_full(&qp->sq, index))
 		return ENOMEM;
@@ -198,7 +217,8 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 	if (units < 0)
 		return -units;
 
-	hghca_sq_append(qp, batch, op->opcode, unit + units,
+	opcode = qp->is_ud ? hghca_ud_opcode(qp, wr->wr.ud.ah, op->opcode) : op->opcode;
+	hghca_sq_append(qp, batch, opcode, unit + units,
 			wr->send_flags & IBV_SEND_FENCE);
 	return 0;
 }

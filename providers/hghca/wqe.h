@@ -75,10 +75,13 @@ static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 /*
  * An address handle is for QPs of its own PD, which may go by several pointers:
  * a parent domain and what was imported have the handle of the PD they stand for.
+ * The device knows no handles.  A datagram to another PD's is announced as a NOP,
+ * which datagrams lack: so it fails in its turn with LOCAL_QP_OP_ERR (IBA C10-10).
  */
-static inline bool hghca_ah_valid(const struct hghca_qp *qp, struct ibv_ah *ah)
+static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *ah,
+				      uint8_t opcode)
 {
-	return ah && to_hah(ah)->pd_handle == qp->pd_handle;
+	return to_hah(ah)->pd_handle == qp->pd_handle ? opcode : HGHCA_OPCODE_NOP;
 }
 
 /* Start WQE `index`: its own next unit, which does not point on.  `srqn`: of XRC, otherwise 0. */

@@ -251,10 +251,11 @@ static void hghca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 
 	if (!wr)
 		return;
-	if (!hghca_ah_valid(to_hqp_ex(ibqp), ah)) {
+	if (!ah) {
 		wr->err = EINVAL;
 		return;
 	}
+	wr->opcode = hghca_ud_opcode(to_hqp_ex(ibqp), ah, wr->opcode);
 	hghca_wqe_set_ud(wr->wqe, to_hah(ah), remote_qpn, remote_qkey);
 }
 

@@ -396,7 +396,10 @@ static void posting_no_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fake_doorbell(posting->fake, 0));
 }
 
-/* A datagram needs an address, and one of the QP's own PD. */
+/*
+ * A datagram needs an address.  To one of another PD, and for what datagrams lack,
+ * the device is given an opcode that it refuses (IBA C10-10).
+ */
 static void posting_datagram(struct kunit *test)
 {
 	static const struct fake_qp_attr attr = {
@@ -406,6 +409,7 @@ static void posting_datagram(struct kunit *test)
 	struct hghca_cq *hcq = to_hcq(posting->hqp->ibqp.send_cq);
 	struct hghca_ah *ah = kunit_kzalloc(test, sizeof(*ah), GFP_KERNEL);
 	struct ib_ud_wr wr = { .wr.opcode = IB_WR_SEND, .remote_qpn = 0x17 };
+	struct ib_rdma_wr read = { .wr.opcode = IB_WR_RDMA_READ };
 	const struct ib_send_wr *bad_wr;
 	struct hghca_qp *hqp;
 
@@ -414,18 +418,24 @@ static void posting_datagram(struct kunit *test)
 	hqp->state = IB_QPS_RTS;
 	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
 	KUNIT_EXPECT_PTR_EQ(test, &wr.wr, bad_wr);
-	wr.ah = &ah->ibah;
-	ah->ibah.pd = posting->hqp->ibqp.pd;
-	bad_wr = NULL;
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
-	KUNIT_EXPECT_PTR_EQ(test, &wr.wr, bad_wr);
 	KUNIT_EXPECT_EQ(test, 0, fake_doorbell(posting->fake, 0));
+	wr.ah = &ah->ibah;
 	ah->ibah.pd = hqp->ibqp.pd;
 	KUNIT_EXPECT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
 	KUNIT_EXPECT_EQ(test, 0x17, le32_at(hghca_queue_at(&hqp->sq.queue, 0), 0x30));
 	/* next unit and ud unit */
 	KUNIT_EXPECT_EQ(test, (u64)(hqp->hw.qpn << 8 | 4) << 32 | 0x0100000a,
 			fake_doorbell(posting->fake, 0));
+	/* a SEND to another PD's address: NOP, at index 1 */
+	ah->ibah.pd = posting->hqp->ibqp.pd;
+	KUNIT_EXPECT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
+	KUNIT_EXPECT_EQ(test, (u64)(hqp->hw.qpn << 8 | 4) << 32 | 0x01000100,
+			fake_doorbell(posting->fake, 0));
+	/* a READ: a next unit, at index 2 */
+	KUNIT_EXPECT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &read.wr, &bad_wr));
+	KUNIT_EXPECT_EQ(test, (u64)(hqp->hw.qpn << 8 | 1) << 32 | 0x01000210,
+			fake_doorbell(posting->fake, 0));
+	KUNIT_EXPECT_EQ(test, 3, hqp->sq.head);
 }
 
 static struct kunit_case posting_cases[] = {

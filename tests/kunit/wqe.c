@@ -484,6 +484,66 @@ static void wqe_missing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, missing->uc, hghca_wqe_encode_uc(slot, &room, &wr, &info));
 }
 
+/* What a service lacks is announced by its opcode, with a next unit alone. */
+static const struct wqe_lacking {
+	const char *name;
+	enum ib_wr_opcode opcode;
+	int err;
+	u8 device_opcode;
+} wqe_lackings[] = {
+	{ "RDMA_WRITE", IB_WR_RDMA_WRITE, 0, 0x08 },
+	{ "RDMA_WRITE_IMM", IB_WR_RDMA_WRITE_WITH_IMM, 0, 0x09 },
+	{ "RDMA_READ", IB_WR_RDMA_READ, 0, 0x10 },
+	{ "ATOMIC_CS", IB_WR_ATOMIC_CMP_AND_SWP, 0, 0x11 },
+	{ "ATOMIC_FA", IB_WR_ATOMIC_FETCH_AND_ADD, 0, 0x12 },
+	{ "SEND_INV", IB_WR_SEND_WITH_INV, -EINVAL },
+	{ "LOCAL_INV", IB_WR_LOCAL_INV, -EINVAL },
+	{ "REG_MR", IB_WR_REG_MR, -EINVAL },
+	{ "LSO", IB_WR_LSO, -EINVAL },
+	{ "an opcode beyond all", (enum ib_wr_opcode)0x7fffffff, -EINVAL },
+	{ "RDMA_READ_WITH_INV", IB_WR_RDMA_READ_WITH_INV, -EOPNOTSUPP },
+};
+
+static void wqe_lacking_name(const struct wqe_lacking *lacking, char *desc)
+{
+	strscpy(desc, lacking->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wqe_lacking, wqe_lackings, wqe_lacking_name);
+
+static void wqe_lacking(struct kunit *test)
+{
+	static const u8 next[] = { BYTES_NEXT(WQE_FLAG_C) };
+	const struct wqe_lacking *lacking = test->param_value;
+	const struct ib_send_wr wr = {
+		.opcode = lacking->opcode, .send_flags = IB_SEND_SIGNALED, .num_sge = 4,
+	};
+	struct hghca_wqe_info info = {};
+	u8 *slot = wqe_slot(test);
+
+	KUNIT_ASSERT_EQ(test, lacking->err,
+			hghca_wqe_encode_lacking(slot, &wqe_room, &wr, &info));
+	if (lacking->err)
+		return;
+	KUNIT_EXPECT_EQ(test, lacking->device_opcode, info.opcode);
+	KUNIT_EXPECT_EQ(test, 1, info.units);
+	KUNIT_EXPECT_EQ(test, 0, info.length);
+	KUNIT_EXPECT_MEMEQ(test, next, slot, sizeof(next));
+	KUNIT_EXPECT_NULL(test, memchr_inv(slot + 16, WQE_UNTOUCHED, WQE_SLOT - 16));
+}
+
+/* A UC QP has neither READ nor atomics. */
+static void wqe_uc_lacks(struct kunit *test)
+{
+	struct ib_rdma_wr read = { .wr.opcode = IB_WR_RDMA_READ };
+	struct hghca_wqe_info info = {};
+	u8 *slot = wqe_slot(test);
+
+	KUNIT_EXPECT_EQ(test, 0, hghca_wqe_encode_uc(slot, &wqe_room, &read.wr, &info));
+	KUNIT_EXPECT_EQ(test, 0x10, info.opcode);
+	KUNIT_EXPECT_EQ(test, 1, info.units);
+}
+
 /* next unit; key, access, start, length, list, pages, page size, reserved */
 static void wqe_reg_bytes(struct kunit *test)
 {
@@ -681,6 +741,8 @@ static struct kunit_case wqe_cases[] = {
 	KUNIT_CASE_PARAM(wqe_ud_is_refused, wqe_ud_refused_gen_params),
 	KUNIT_CASE_PARAM(wqe_recv_is_refused, wqe_recv_refused_gen_params),
 	KUNIT_CASE_PARAM(wqe_missing, wqe_missing_gen_params),
+	KUNIT_CASE_PARAM(wqe_lacking, wqe_lacking_gen_params),
+	KUNIT_CASE(wqe_uc_lacks),
 	KUNIT_CASE(wqe_reg_bytes),
 	KUNIT_CASE(wqe_ud_bad_address),
 	KUNIT_CASE_PARAM(wqe_link_bytes, wqe_link_gen_params),

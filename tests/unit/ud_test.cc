@@ -142,15 +142,30 @@ TEST_F(Ud, FaultsOfASend)
         {[](Endpoint &a, Endpoint &b) { return write_to(a.sge(0, 10), b.va(0), b.buffer.key); },
          HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
         {[](Endpoint &, Endpoint &) { return Wqe(HGHCA_OPCODE_NOP); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
+        // What software announces for an address of another PD: a good datagram as a NOP.
+        {[this](Endpoint &a, Endpoint &b) {
+             Wqe wqe = to(b, a.sge(0, 10));
+             wqe.opcode = HGHCA_OPCODE_NOP;
+             return wqe;
+         },
+         HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
+        // What datagrams lack, by opcode alone.
+        {[](Endpoint &, Endpoint &) { return Wqe(HGHCA_OPCODE_RDMA_WRITE); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
+        {[](Endpoint &, Endpoint &) { return Wqe(HGHCA_OPCODE_RDMA_WRITE_IMM); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
+        {[](Endpoint &, Endpoint &) { return Wqe(HGHCA_OPCODE_RDMA_READ); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
+        {[](Endpoint &, Endpoint &) { return Wqe(HGHCA_OPCODE_ATOMIC_CS); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
+        {[](Endpoint &, Endpoint &) { return Wqe(HGHCA_OPCODE_ATOMIC_FA); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
     };
     for (auto &c : cases) {
         Endpoint a(net.a, ud()), b(net.b, ud());
+        b.post_recv(b.sge(0, 100));
         a.post(c.wqe(a, b));
         net.pump();
         auto all = a.poll_all();
         ASSERT_EQ(all.size(), 1u);
         EXPECT_EQ(int(all[0].syndrome), c.syndrome);
         EXPECT_EQ(a.state(), unsigned(HGHCA_QP_STATE_SQE));
+        EXPECT_FALSE(b.poll());
     }
 }
 

@@ -310,6 +310,73 @@ static struct ibv_ah *address_in(struct ibv_pd *pd)
 	return ah;
 }
 
+static void back_from_sqe(struct rig_qp *q)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+
+	rig_expect_state(q, IBV_QPS_SQE, "a QP whose send has failed");
+	expect(ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0, "SQE to RTS");
+}
+
+/* What datagrams lack fails in its turn, and the QP comes back. */
+static void no_datagrams(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	struct ibv_ah *ah = address_in(side.pd);
+	struct rig_qp q;
+	size_t i;
+
+	datagram_qp(&q);
+	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		struct ibv_sge sge = { (uintptr_t)q.buf + 1024, 8, q.mr->lkey };
+		struct ibv_send_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1, .opcode = opcodes[i] }, *bad;
+
+		wr.wr.rdma.remote_addr = (uintptr_t)q.buf;
+		wr.wr.rdma.rkey = q.mr->rkey;
+		expect(ibv_post_send(q.qp, &wr, &bad), 0, "what datagrams lack");
+		rig_expect(q.scq, 7, IBV_WC_LOC_QP_OP_ERR, "what datagrams lack");
+		back_from_sqe(&q);
+	}
+	rig_expect_none(q.rcq, "what datagrams lack");
+	if (post_datagrams(&q, &ah, 1) != 1)
+		rig_fail("a datagram was refused afterwards");
+	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram afterwards");
+	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
+	rig_qp_destroy(&q);
+	expect(ibv_destroy_ah(ah), 0, "ibv_destroy_ah");
+}
+
+/* What unreliable connections lack, too. */
+static void no_uc(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_qp_attr attr = init_attr();
+	struct rig_qp q;
+	size_t i;
+
+	rig_qp_create(&q, &side, IBV_QPT_UC, &opts);
+	expect(ibv_modify_qp(q.qp, &attr, INIT_MASK), 0, "RESET to INIT");
+	attr = rtr_attr(&q);
+	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			     IBV_QP_RQ_PSN), 0, "INIT to RTR");
+	attr = rts_attr();
+	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0, "RTR to RTS");
+	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		expect(post_send(&q, &q, opcodes[i], 8, IBV_SEND_SIGNALED), 0, "what UC lacks");
+		rig_expect(q.scq, 1, IBV_WC_LOC_QP_OP_ERR, "what UC lacks");
+		back_from_sqe(&q);
+	}
+	expect(post_send(&q, &q, IBV_WR_RDMA_WRITE, 8, IBV_SEND_SIGNALED), 0, "a WRITE afterwards");
+	rig_expect(q.scq, 1, IBV_WC_SUCCESS, "a WRITE afterwards");
+	rig_qp_destroy(&q);
+}
+
 /* An address handle is for QPs of its own PD, by whichever of that PD's names both were made. */
 static void foreign_addresses(void)
 {
@@ -324,13 +391,21 @@ static void foreign_addresses(void)
 	for (i = 0; i < ARRAY_SIZE(pds); i++)
 		ahs[i] = address_in(pds[i]);
 	datagram_qp(&q);
-	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[OWN], ahs[FOREIGN], ahs[OWN] }, 3) != 1 ||
-	    post_datagrams(&q, (struct ibv_ah *[]) { NULL }, 1) != 0)
+	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[OWN], NULL, ahs[OWN] }, 3) != 1)
 		rig_fail("bad_wr is not the datagram that was refused");
-	expect(build_datagram(&q, ahs[FOREIGN]), EINVAL, "another PD's address, extended");
 	expect(build_datagram(&q, NULL), EINVAL, "no address, extended");
 	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "the datagram before");
 	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
+	/* IBA C10-10: in its turn, as a completion. */
+	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[FOREIGN], ahs[OWN] }, 2) != 2)
+		rig_fail("another PD's address was refused at once");
+	rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, "another PD's address");
+	rig_expect(q.scq, 1, IBV_WC_WR_FLUSH_ERR, "the datagram behind it");
+	back_from_sqe(&q);
+	expect(build_datagram(&q, ahs[FOREIGN]), 0, "another PD's address, extended");
+	rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, "another PD's address, extended");
+	back_from_sqe(&q);
+	rig_expect_none(q.rcq, "what was refused");
 	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[OWN], ahs[PARENT], ahs[IMPORTED] }, 3) != 3)
 		rig_fail("an address of the QP's PD was refused");
 	for (i = 0; i < 3; i++) {
@@ -799,6 +874,8 @@ static const struct rig_case cases[] = {
 	{ "inline data and atomics of wrong shapes", shapes },
 	{ "requests of the most SGEs and one more", send_sges },
 	{ "datagrams to addresses of other PDs", foreign_addresses },
+	{ "READ, WRITE and atomics of a UD QP", no_datagrams },
+	{ "READ and atomics of a UC QP", no_uc },
 	{ "QPs of the most and one more", queue_pairs },
 	{ "QPs of types that there are none of", queue_pair_types },
 	{ "CQs of the most and one more", completion_queues },
