@@ -1063,7 +1063,7 @@ static enum fake_end forced_refuse_special(struct fake *fake, const struct fake_
 static void forced_gsi_refused(struct kunit *test)
 {
 	struct hghca_qp *hqp = forced_new_qp(test, IB_QPT_GSI);
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .qkey = IB_QP1_QKEY };
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .qkey = 0x80010000 };
 	const int mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY;
 	struct fake *fake = test->priv;
 	u32 mark = fake_mark(fake);
