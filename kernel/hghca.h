@@ -637,12 +637,10 @@ struct hghca_dev {
 	bool registered;
 };
 
-/*
- * The device was given up: it answers no more, and what it had may be freed.
- * Pairs with the release in hghca_dev_cut_off().
- */
+/* The device was given up: it answers no more, and what it had may be freed. */
 static inline bool hghca_dev_has_failed(const struct hghca_dev *hdev)
 {
+	/* Pairs with the release in hghca_dev_cut_off(). */
 	return smp_load_acquire(&hdev->failed);
 }
 

@@ -1231,14 +1231,14 @@ static void commands_give_slots(struct fake *fake)
 /* Others have all slots, for longer than a command may take: that is no fault of the device. */
 static void commands_no_slot(struct kunit *test)
 {
+	const unsigned long longer = msecs_to_jiffies(3 * FAKE_TIMEOUT_MS / 2);
 	struct fake *fake = test->priv;
 	struct commands_caller *caller;
 
 	commands_hurry(fake);
 	commands_take_slots(fake);
 	caller = commands_call_many(test, fake, 1);
-	KUNIT_EXPECT_EQ(test, 0, wait_for_completion_timeout(&caller->done,
-				msecs_to_jiffies(3 * FAKE_TIMEOUT_MS / 2)));
+	KUNIT_EXPECT_EQ(test, 0, wait_for_completion_timeout(&caller->done, longer));
 	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(fake->hdev));
 	commands_give_slots(fake);
 	KUNIT_ASSERT_NE(test, 0, wait_for_completion_timeout(&caller->done, 30 * HZ));
