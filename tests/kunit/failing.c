@@ -202,6 +202,25 @@ static void failing_eq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
 }
 
+/* LOCAL_CATAS_ERROR, twice: the device is given up once, and those who wait for it end. */
+static void failing_catastrophe(struct kunit *test)
+{
+	static const u8 eqe[32] = { [0x01] = 0x08 };
+	struct failing *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+
+	KUNIT_ASSERT_EQ(test, 0, fake_events(this->fake));
+	fake_event(this->fake, 1, eqe, true);
+	fake_event(this->fake, 1, eqe, true);
+	failing_expect_cut_off(test, this);
+	KUNIT_EXPECT_EQ(test, -EIO, hghca_cmd_nop(hdev));
+	/* What tells ib_core of it ran, and is not asked for again. */
+	flush_work(&hdev->fail_work);
+	fake_event(this->fake, 1, eqe, true);
+	KUNIT_EXPECT_EQ(test, 0, work_busy(&hdev->fail_work));
+	KUNIT_EXPECT_EQ(test, 1, this->ends);
+}
+
 static struct kunit_case failing_cases[] = {
 	KUNIT_CASE(failing_given_up),
 	KUNIT_CASE(failing_shut_down),
@@ -210,6 +229,7 @@ static struct kunit_case failing_cases[] = {
 	KUNIT_CASE_PARAM(failing_dma_mr, failing_kept_gen_params),
 	KUNIT_CASE_PARAM(failing_user_mr, failing_kept_gen_params),
 	KUNIT_CASE(failing_eq),
+	KUNIT_CASE(failing_catastrophe),
 	{}
 };
 
