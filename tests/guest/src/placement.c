@@ -294,13 +294,14 @@ static uint64_t atomic(struct rig_pair *p, enum ibv_wr_opcode opcode, uint64_t c
 	struct ibv_sge sge = { (uintptr_t)p->a.buf, sizeof(uint64_t), p->a.mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = SEND_ID, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
 				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
 	uint64_t before;
 
 	wr.wr.atomic.remote_addr = (uintptr_t)p->b.buf;
 	wr.wr.atomic.rkey = p->b.mr->rkey;
 	wr.wr.atomic.compare_add = compare_add;
 	wr.wr.atomic.swap = swap;
-	link_posted(&p->a, &wr, "an atomic");
+	link_errno(ibv_post_send(p->a.qp, &wr, &bad), 0, "posting an atomic");
 	rig_expect(p->a.scq, SEND_ID, IBV_WC_SUCCESS, "an atomic");
 	memcpy(&before, p->a.buf, sizeof(before));
 	return before;
