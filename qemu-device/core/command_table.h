@@ -25,6 +25,7 @@ struct CommandInterface::Row {
     uint32_t in_modifier = 0;
     uint32_t caps = 0;           // without them the command is off
     uint32_t no_inbox = 0;       // bit m: op_modifier m takes no mailbox
+    Handler afterwards = nullptr;   // changes what the output tells; once that stands in its mailbox
 };
 
 }  // namespace hghca

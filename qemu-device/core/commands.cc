@@ -110,7 +110,8 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
         {HGHCA_CMD_READ_ERROR_BUFFER, &CommandInterface::read_error_buffer, kOutput, 1, 0, HGHCA_CAP_STATS},
         {HGHCA_CMD_SET_QP_COUNTER, &CommandInterface::set_qp_counter, 0, 1, 0, HGHCA_CAP_QP_COUNTERS},
         {HGHCA_CMD_QUERY_COUNTER_SET, &CommandInterface::query_counter_set, kOutput,
-         op_modifiers(HGHCA_COUNTER_SET_READ, HGHCA_COUNTER_SET_CLEAR), 0, HGHCA_CAP_QP_COUNTERS},
+         op_modifiers(HGHCA_COUNTER_SET_READ, HGHCA_COUNTER_SET_CLEAR), 0, HGHCA_CAP_QP_COUNTERS, 0,
+         &CommandInterface::clear_counter_set},
     };
     for (const Row &row : kRows)
         if (row.op == op)
@@ -651,8 +652,13 @@ uint8_t CommandInterface::query_counter_set(const Command &command)
 #undef HGHCA_COUNTER_VALUE
     };
     out(answer);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::clear_counter_set(const Command &command)
+{
     if (command.op_modifier == HGHCA_COUNTER_SET_CLEAR)
-        device_.counter_sets.clear(set);
+        device_.counter_sets.clear(command.in_modifier);
     return HGHCA_CMD_STAT_OK;
 }
 

@@ -108,9 +108,11 @@ uint8_t CommandInterface::execute(const Command &command)
     }
     if (uint8_t status = (this->*row->handler)(command))
         return status;
-    // Commands with an output only ask: nothing is to be undone here.
+    // A handler with an output only asks: nothing is to be undone here.
     if (row->flags & kOutput && !device_.host.write(command.out_param, out_.data(), out_.size()))
         return HGHCA_CMD_STAT_BAD_PARAM;
+    if (row->afterwards)
+        return (this->*row->afterwards)(command);
     return HGHCA_CMD_STAT_OK;
 }
 

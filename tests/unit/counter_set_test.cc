@@ -302,6 +302,23 @@ TEST(CounterSetEviction, TheSetComesBackAndIsValidated)
     EXPECT_EQ(bind(net.a, p.a.qp.qpn, 1), HGHCA_CMD_STAT_BAD_QPEE_STATE);
 }
 
+TEST(CounterSetMailbox, WhatCannotBeToldIsNotCleared)
+{
+    Network net;
+    Pair p(net.a, net.b, {});
+    ASSERT_EQ(bind(net.a, p.a.qp.qpn, 7), 0);
+    p.b.post_recv(p.b.sge(0, 64));
+    p.a.post(send(p.a.sge(0, 64)));
+    net.pump();
+    TestDriver &d = net.a.driver;
+    for (uint64_t nowhere : {net.a.host.end(), d.out_mailbox() + 8})
+        EXPECT_EQ(d.command(HGHCA_CMD_QUERY_COUNTER_SET, 0, 7, HGHCA_COUNTER_SET_CLEAR, nowhere).status,
+                  HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(read(net.a, 7)[HGHCA_QP_COUNTER_tx_packets], 1u);
+    EXPECT_EQ(d.command(HGHCA_CMD_QUERY_COUNTER_SET, 0, 7, HGHCA_COUNTER_SET_CLEAR, d.out_mailbox()).status, 0);
+    EXPECT_EQ(read(net.a, 7)[HGHCA_QP_COUNTER_tx_packets], 0u);
+}
+
 TEST(CounterSetsOff, EverythingIsAsWithoutThem)
 {
     Network net(0, kBasic);
