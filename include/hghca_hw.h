@@ -1427,7 +1427,10 @@ HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
 	X(rx_pause,			"pause frames obeyed, PFC among them") \
 	X(tx_pause,			"pause frames sent, PFC among them") \
 	X(rx_mac_control,		"MAC control frames dropped: not obeyed, or unknown") \
-	X(rx_buffer_overflow,		"frames dropped: their receive buffer was full")
+	X(rx_buffer_overflow,		"frames dropped: their receive buffer was full") \
+	X(context_write_errors,		"contexts kept in the device, as ICM did not take them") \
+	X(eqe_write_errors,		"events lost: no memory at their EQE") \
+	X(catastrophic_errors,		"failures of the device, until it is reset")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

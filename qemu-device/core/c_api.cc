@@ -86,7 +86,6 @@ struct hghca_core {
 
     OpsHost host;
     hghca::Device device;
-    bool failed = false;
 };
 
 struct hghca_capture {
@@ -100,31 +99,6 @@ struct hghca_capture {
 };
 
 namespace {
-
-// Only memory that has run out gets here. What the device was at is half done:
-// it stays silent until it is reset.
-template <class Result, class Body>
-Result guarded(hghca_core *core, Result otherwise, Body &&body) noexcept
-{
-    if (core->failed)
-        return otherwise;
-    try {
-        return body(core->device);
-    } catch (const std::exception &e) {
-        core->failed = true;
-        core->host.trace(hghca::Host::Trace::Error, e.what());
-        return otherwise;
-    }
-}
-
-template <class Body>
-void guarded(hghca_core *core, Body &&body) noexcept
-{
-    guarded(core, 0, [&](hghca::Device &device) {
-        body(device);
-        return 0;
-    });
-}
 
 struct CounterRow {
     const char *name;
@@ -174,65 +148,66 @@ void hghca_core_free(struct hghca_core *core) { delete core; }
 
 void hghca_core_reset(struct hghca_core *core)
 {
-    core->failed = false;
-    guarded(core, [](auto &device) { device.reset(); });
+    core->device.reset();
 }
 
 uint64_t hghca_core_hcr_read(struct hghca_core *core, uint64_t offset, unsigned size)
 {
-    return guarded(core, uint64_t(0), [=](auto &device) { return device.hcr_read(offset, size); });
+    return core->device.hcr_read(offset, size);
 }
 
 void hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size)
 {
-    if (core->failed && offset == HGHCA_RESET && size == 4 && value == HGHCA_RESET_START)
-        core->failed = false;
-    guarded(core, [=](auto &device) { device.hcr_write(offset, value, size); });
+    core->device.hcr_write(offset, value, size);
 }
 
 uint64_t hghca_core_uar_read(struct hghca_core *core, uint64_t offset, unsigned size)
 {
-    return guarded(core, uint64_t(0), [=](auto &device) { return device.uar_read(offset, size); });
+    return core->device.uar_read(offset, size);
 }
 
 void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size)
 {
-    guarded(core, [=](auto &device) { device.uar_write(offset, value, size); });
+    core->device.uar_write(offset, value, size);
 }
 
 void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count)
 {
-    guarded(core, [=](auto &device) { device.receive(parts, count); });
+    core->device.receive(parts, count);
 }
 
 bool hghca_core_run(struct hghca_core *core)
 {
-    return guarded(core, false, [](auto &device) { return device.run(); });
+    return core->device.run();
 }
 
 uint64_t hghca_core_sent_bytes(const struct hghca_core *core) { return core->device.sent_bytes(); }
 
-bool hghca_core_has_work(const struct hghca_core *core) { return !core->failed && core->device.has_work(); }
+bool hghca_core_has_work(const struct hghca_core *core) { return core->device.has_work(); }
 
 void hghca_core_timer(struct hghca_core *core)
 {
-    guarded(core, [](auto &device) { device.timer(); });
+    core->device.timer();
 }
 
 void hghca_core_link_ready(struct hghca_core *core)
 {
-    guarded(core, [](auto &device) { device.link_ready(); });
+    core->device.link_ready();
 }
 
 void hghca_core_set_link(struct hghca_core *core, bool up)
 {
-    guarded(core, [=](auto &device) { device.set_link(up); });
+    core->device.set_link(up);
 }
 
 void hghca_core_dma_changed(struct hghca_core *core)
 {
-    guarded(core, [](auto &device) { device.dma_changed(); });
+    core->device.dma_changed();
 }
+
+void hghca_core_fail(struct hghca_core *core, const char *reason) { core->device.fail(reason); }
+
+bool hghca_core_failed(const struct hghca_core *core) { return core->device.failed(); }
 
 void hghca_core_fail_command(struct hghca_core *core, uint64_t nth) { core->device.commands->fail(nth); }
 

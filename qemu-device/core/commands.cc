@@ -292,15 +292,18 @@ uint8_t CommandInterface::unmap_icm(const Command &command)
         return status;
     // What the device holds of it goes back first; afterwards nothing is written there.
     uint64_t length = pages * Icm::kPage;
-    if (space == IcmSpace::Context) {
-        device_.qps->flush(address, length);
-        device_.cqs->flush(address, length);
-        device_.srqs->flush(address, length);
-        device_.groups->flush(address, length);
-        device_.eqs->flush(address, length);
-    } else {
-        device_.memory->flush(address, length);
-    }
+    auto leave = [&](auto &...tables) {
+        if (!(tables.write_back(address, length) && ...))
+            return false;
+        (tables.forget(address, length), ...);
+        return true;
+    };
+    const bool written =
+        space == IcmSpace::Context
+            ? leave(*device_.qps, *device_.cqs, *device_.srqs, *device_.groups, *device_.eqs)
+            : leave(*device_.memory);
+    if (!written)
+        return HGHCA_CMD_STAT_INTERNAL_ERR;
     device_.icm->unmap(space, address, pages);
     return HGHCA_CMD_STAT_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -38,7 +39,10 @@ constexpr uint32_t kOwnerHardware = 0x48573168;
 // need not outlive an eviction. Policy gives
 //   kSpace, kEntrySize, kMagic, kReserved (indices below are nobody's).
 //
-// References are stable until trim(), flush(), erase() or clear().
+// A context is never lost: one that ICM does not take stays here, beyond any capacity, and so does the mark of one that
+// was erased while its entry in ICM could not be made absent.
+//
+// References are stable until trim(), forget(), erase() or clear().
 template <class Stored, class Cached, class Policy>
 class ContextCache {
     static constexpr uint32_t kStoredBytes = stored_bytes<Stored>();
@@ -81,6 +85,8 @@ public:
     {
         auto it = entries_.find(index);
         if (it != entries_.end()) {
+            if (it->second.erased)
+                return nullptr;
             counters_.context_hits++;
             touch(it->second);
             return &it->second;
@@ -107,6 +113,8 @@ public:
     {
         Cached context{};
         static_cast<Stored &>(context) = stored;
+        if (auto it = entries_.find(index); it != entries_.end())
+            drop(it);   // the mark of one that was erased
         Entry &entry = add(index, context);
         entry.dirty = true;
         return entry;
@@ -119,34 +127,43 @@ public:
     void erase(uint32_t index)
     {
         auto it = entries_.find(index);
-        if (it != entries_.end())
-            drop(it);
-        constexpr std::array<uint8_t, kHeaderBytes> kAbsent{};
-        icm_.store(Policy::kSpace, address(index), kAbsent.data(), kAbsent.size());
+        Entry &entry = it == entries_.end() ? add(index, {}) : it->second;
+        entry.erased = entry.dirty = true;
+        if (write_back(index, entry))
+            drop(entries_.find(index));
     }
 
-    // Writes back and drops what stands in [from, from + length) of ICM.
-    void flush(uint64_t from, uint64_t length)
+    // Writes back what stands in [from, from + length) of ICM. False: something could not be written.
+    bool write_back(uint64_t from, uint64_t length)
     {
-        for (auto it = entries_.begin(); it != entries_.end();) {
-            uint64_t at = address(it->first);
-            if (at < from + length && from < at + Policy::kEntrySize) {
-                write_back(it->first, it->second);
-                it = drop(it);
-            } else {
-                ++it;
-            }
-        }
+        bool good = true;
+        for (auto &[index, entry] : entries_)
+            if (touches(index, from, length))
+                good &= write_back(index, entry);
+        return good;
+    }
+    // Drops what stands there, and what write_back() has written.
+    void forget(uint64_t from, uint64_t length)
+    {
+        for (auto it = entries_.begin(); it != entries_.end();)
+            it = touches(it->first, from, length) ? drop(it) : std::next(it);
     }
 
-    // Puts out the least recently used until `capacity` are left.
+    // Puts out the least recently used until `capacity` are left. Those that ICM does not take go behind all others,
+    // and after a few of them the rest waits for the next time.
     void trim(size_t capacity)
     {
-        while (entries_.size() > capacity) {
+        constexpr unsigned kRefusals = 8;
+        for (unsigned refused = 0; entries_.size() > capacity && refused < kRefusals;) {
             auto it = entries_.find(oldest_->index);
-            if (write_back(it->first, it->second))
-                counters_.context_evictions++;
-            drop(it);
+            const bool dirty = it->second.dirty;
+            if (write_back(it->first, it->second)) {
+                counters_.context_evictions += dirty;
+                drop(it);
+            } else {
+                refused++;
+                touch(it->second);
+            }
         }
     }
 
@@ -155,14 +172,20 @@ private:
     struct Entry : Cached {
         uint32_t index;
         bool dirty;
+        bool erased;   // absent, but ICM does not say so yet
         Entry *newer, *older;
     };
 
     uint64_t address(uint32_t index) const { return base_ + uint64_t(index) * Policy::kEntrySize; }
+    bool touches(uint32_t index, uint64_t from, uint64_t length) const
+    {
+        const uint64_t at = address(index);
+        return at < from + length && from < at + Policy::kEntrySize;
+    }
 
     Entry &add(uint32_t index, const Cached &context)
     {
-        Entry &entry = entries_.insert_or_assign(index, Entry{{context}, index, false, nullptr, nullptr}).first->second;
+        Entry &entry = entries_.insert_or_assign(index, Entry{{context}, index, false, false, nullptr, nullptr}).first->second;
         link(entry);
         return entry;
     }
@@ -171,15 +194,23 @@ private:
         unlink(it->second);
         return entries_.erase(it);
     }
+    // False: ICM did not take it, and it is as dirty as before.
     bool write_back(uint32_t index, Entry &entry)
     {
         if (!entry.dirty)
-            return false;
+            return true;
         Image image{};
-        encode(ContextHeader{Policy::kMagic, kOwnerHardware, index, icm_.epoch()}, image.data());
-        encode<Stored>(entry, image.data());
-        entry.dirty = false;
-        return icm_.store(Policy::kSpace, address(index), image.data(), image.size());
+        if (!entry.erased) {
+            encode(ContextHeader{Policy::kMagic, kOwnerHardware, index, icm_.epoch()}, image.data());
+            encode<Stored>(entry, image.data());
+        }
+        entry.dirty = !icm_.store(Policy::kSpace, address(index), image.data(),
+                                  entry.erased ? kHeaderBytes : kStoredBytes);
+        if (entry.dirty) {
+            counters_.context_write_errors++;
+            icm_.report_write_error(Policy::kSpace, address(index));
+        }
+        return !entry.dirty;
     }
 
     void link(Entry &entry)

@@ -20,6 +20,9 @@ namespace {
 constexpr uint32_t kDoorbells = 3;  // at 0x00, 0x10 and 0x20 of a UAR page
 constexpr uint32_t kDoorbellStride = 0x10;
 
+// What a read of `size` bytes gives when nobody answers.
+uint64_t all_ones(unsigned size) { return size >= 8 ? UINT64_MAX : (uint64_t(1) << 8 * size) - 1; }
+
 constexpr std::array<uint8_t, 12> kMappedIpv4 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 }  // namespace
@@ -73,7 +76,8 @@ void Device::close()
 }
 
 void Device::reset()
-{
+try {
+    failed_ = false;
     close();
     weather.clear();
     commands->reset();
@@ -83,19 +87,40 @@ void Device::reset()
     std::fill(uar_low_.begin(), uar_low_.end(), 0);
     armed_ns_ = UINT64_MAX;
     host.set_timer(UINT64_MAX);
+} catch (const std::exception &e) {
+    fail(e.what());
+}
+
+void Device::fail(const char *reason) noexcept
+{
+    if (failed_)
+        return;
+    failed_ = true;   // first: what goes wrong from here on does not come back here
+    counters_.catastrophic_errors++;
+    try {
+        if (host.tracing())
+            host.trace(Host::Trace::Error, reason);
+        eqs->post_catastrophic();
+    } catch (const std::exception &) {
+        // No memory for the event; there is nothing left to be tried.
+    }
+    armed_ns_ = UINT64_MAX;
+    host.set_timer(UINT64_MAX);
 }
 
 // ---- BAR0
 
 uint64_t Device::hcr_read(uint64_t offset, unsigned size)
 {
+    if (failed_)
+        return all_ones(size);
     if (size != 4 || offset % 4 || offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
         return 0;
     return commands->read(unsigned(offset - HGHCA_HCR_BASE));
 }
 
 void Device::hcr_write(uint64_t offset, uint64_t value, unsigned size)
-{
+try {
     if (size != 4 || offset % 4)
         return;
     if (offset == HGHCA_RESET) {
@@ -103,16 +128,20 @@ void Device::hcr_write(uint64_t offset, uint64_t value, unsigned size)
             reset();
         return;
     }
-    if (offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
+    if (failed_ || offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
         return;
     commands->write(unsigned(offset - HGHCA_HCR_BASE), uint32_t(value));
     finish_entry();
+} catch (const std::exception &e) {
+    fail(e.what());
 }
 
 // ---- BAR2
 
 uint64_t Device::uar_read(uint64_t offset, unsigned size)
 {
+    if (failed_)
+        return all_ones(size);
     const uint64_t within = offset % HGHCA_UAR_PAGE_SIZE;
     if (!(caps & HGHCA_CAP_CLOCK) || offset >= HGHCA_BAR_UAR_SIZE)
         return 0;
@@ -124,8 +153,8 @@ uint64_t Device::uar_read(uint64_t offset, unsigned size)
 }
 
 void Device::uar_write(uint64_t offset, uint64_t value, unsigned size)
-{
-    if (offset >= HGHCA_BAR_UAR_SIZE)
+try {
+    if (failed_ || offset >= HGHCA_BAR_UAR_SIZE)
         return;
     auto page = uint32_t(offset / HGHCA_UAR_PAGE_SIZE);
     auto within = uint32_t(offset % HGHCA_UAR_PAGE_SIZE);
@@ -140,6 +169,8 @@ void Device::uar_write(uint64_t offset, uint64_t value, unsigned size)
         latch = uint32_t(value);
     else if (size == 4 && half == 4)
         ring(page, doorbell, latch, uint32_t(value));
+} catch (const std::exception &e) {
+    fail(e.what());
 }
 
 void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
@@ -169,12 +200,16 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
 // ---- the link, time
 
 void Device::receive(const iovec *parts, int count)
-{
+try {
+    if (failed_)
+        return;
     if (weather.active())
         weather.receive(parts, count);
     else
         transport->receive(parts, count);
     finish_entry();
+} catch (const std::exception &e) {
+    fail(e.what());
 }
 
 bool Device::to_link(const iovec *parts, int count) { return host.send_frame(parts, count); }
@@ -184,43 +219,60 @@ void Device::to_device(const iovec *parts, int count) { transport->receive(parts
 uint64_t Device::now_ns() { return host.now_ns(); }
 
 bool Device::run()
-{
+try {
+    if (failed_)
+        return false;
     bool more = transport->run(config.budget_bytes);
     finish_entry();
     return more;
+} catch (const std::exception &e) {
+    fail(e.what());
+    return false;
 }
 
-bool Device::has_work() const { return transport->has_work(); }
+bool Device::has_work() const { return !failed_ && transport->has_work(); }
 
 uint64_t Device::sent_bytes() const { return transport->sent_bytes(); }
 
 void Device::timer()
-{
+try {
+    if (failed_)
+        return;
     armed_ns_ = UINT64_MAX;  // it has fired
     weather.expire(host.now_ns(), config.budget_bytes);
     transport->expire(host.now_ns());
     cqs->expire(host.now_ns());
     transport->run(config.budget_bytes);
     finish_entry();
+} catch (const std::exception &e) {
+    fail(e.what());
 }
 
 void Device::link_ready()
-{
+try {
+    if (failed_)
+        return;
     weather.link_ready();
     transport->run(config.budget_bytes);
     finish_entry();
+} catch (const std::exception &e) {
+    fail(e.what());
 }
 
 void Device::set_link(bool up)
-{
+try {
     if (up == port.link_up)
         return;
     port.link_up = up;
+    if (failed_)
+        return;
     if (!up)
         weather.clear();   // nothing is on its way over a link that is down
     transport->restart_flow_control();
     eqs->post_port_change(up);
     finish_entry();
+} catch (const std::exception &e) {
+    fail(e.what());
 }
 
 void Device::dma_changed()

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -68,8 +69,17 @@ struct Config {
     DeviceMemory device_memory;    // outlives the Device
 };
 
+// Ends the entry in which the device has failed, from wherever it is. Device lets none out.
+class DeviceFailed : public std::exception {
+public:
+    const char *what() const noexcept override { return "the device has failed"; }
+};
+
 // Entry points are called by one thread at a time. Each runs to completion
 // within the budget; what is left is asked for by Host::schedule().
+//
+// A device that has failed is silent until it is reset: no frame, no DMA, no command. Reads of registers give all ones,
+// as those of a PCI device that is gone, and writes but that of the reset register have no effect.
 class Device : private Weather::Ends {
 public:
     Device(Host &host, const Config &config);
@@ -77,6 +87,19 @@ public:
 
     // Reset register, function-level reset, power-on.
     void reset();
+
+    // A catastrophic error (interface document, 10): posts LOCAL_CATAS_ERROR, once, and is silent from then on. The
+    // event is lost when its EQ cannot take it, or no memory is left: the reads of registers tell then.
+    void fail(const char *reason) noexcept;
+    // The same from within an entry, which ends here unless the device had failed before.
+    void fail_entry(const char *reason)
+    {
+        if (failed_)
+            return;
+        fail(reason);
+        throw DeviceFailed();
+    }
+    bool failed() const { return failed_; }
 
     // BAR0. `size` in bytes; what the document does not allow has no effect.
     uint64_t hcr_read(uint64_t offset, unsigned size);
@@ -142,6 +165,7 @@ private:
     void finish_entry();        // trims caches, arms the timer, schedules
     std::vector<uint32_t> uar_low_;  // latched low halves, one a doorbell a page
     uint64_t armed_ns_ = UINT64_MAX;  // what Host::set_timer() was told last
+    bool failed_ = false;
 };
 
 }  // namespace hghca

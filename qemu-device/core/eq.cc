@@ -8,6 +8,18 @@
 
 namespace hghca {
 
+namespace {
+
+// Do the keys give the next EQE a place? Whether there is memory is another matter.
+bool has_place(MemoryTable &memory, const EqContext &eq)
+{
+    SegmentArray<1> segments;
+    const uint64_t at = uint64_t(eq.ring.slot(eq.producer)) << eq.ring.log_entry;
+    return memory.translate(eq.ring.lkey, eq.ring.pd, at, eq.ring.entry_bytes(), Access::LocalWrite, segments);
+}
+
+}  // namespace
+
 EventQueues::EventQueues(Device &device)
     : device_(device), cache_(*device.icm, device.counters_), cq_waits_(1u << kLogMaxCqs)
 {
@@ -90,11 +102,22 @@ bool EventQueues::takes(hghca_event_type type) const
     return device_.caps & HGHCA_CAP_CQ_ARM && eq_of_type_[type];
 }
 
-// Writes an EQE and raises the vector of an armed EQ. False: no room.
+// Writes an EQE and raises the vector of an armed EQ. False: no room, or the keys of its buffer are not valid now. Where
+// they are and DMA fails all the same, software must not go on as if all were well.
 bool EventQueues::put(Cached &eq, const hghca_eqe &eqe)
 {
-    if (eq.buffer.write(device_.host, *device_.memory, eq.ring, eq.producer, eqe) != QueueBuffer::Result::Ok)
+    switch (eq.buffer.write(device_.host, *device_.memory, eq.ring, eq.producer, eqe)) {
+    case QueueBuffer::Result::Full:
         return false;
+    case QueueBuffer::Result::Fault:
+        if (!has_place(*device_.memory, eq))
+            return false;
+        device_.counters_.eqe_write_errors++;
+        device_.fail_entry("no memory at an EQE");
+        return false;
+    case QueueBuffer::Result::Ok:
+        break;
+    }
     cache_.mark_dirty(eq);
     eq.producer++;
     if (eq.armed) {
@@ -191,6 +214,19 @@ void EventQueues::post_port_change(bool up)
     eqe.subtype = up ? HGHCA_PORT_CHANGE_UP : HGHCA_PORT_CHANGE_DOWN;
     eqe.event.port_change.port = be32(field_put(HGHCA_EVENT_PORT_MASK, 1));
     post_async(eqe);
+}
+
+void EventQueues::post_catastrophic()
+{
+    hghca_eqe eqe{};
+    eqe.type = HGHCA_EVENT_LOCAL_CATAS_ERROR;
+    Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eq_of_type_[HGHCA_EVENT_LOCAL_CATAS_ERROR]) : nullptr;
+    if (!eq)
+        return;
+    const bool armed = eq->armed;
+    put(*eq, eqe);
+    if (!armed)
+        device_.host.raise_vector(eq->vector);
 }
 
 void EventQueues::forget_completion(uint32_t cqn)

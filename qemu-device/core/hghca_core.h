@@ -78,6 +78,12 @@ void hghca_core_set_link(struct hghca_core *core, bool up);
 void hghca_core_dma_changed(struct hghca_core *core);
 
 /*
+ * A catastrophic error: LOCAL_CATAS_ERROR is posted, and the device is silent until it is reset. Is it?
+ */
+void hghca_core_fail(struct hghca_core *core, const char *reason);
+bool hghca_core_failed(const struct hghca_core *core);
+
+/*
  * For tests of drivers: the nth command from now on (0: none) does nothing and
  * ends with INTERNAL_ERR; how many are left until then; how many there were.
  */

@@ -2,6 +2,7 @@
 #include "icm.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace hghca {
@@ -146,6 +147,16 @@ bool Icm::store(IcmSpace space, uint64_t address, const void *buffer, uint64_t l
         length -= n;
     }
     return true;
+}
+
+void Icm::report_write_error(IcmSpace space, uint64_t address)
+{
+    if (!host_.tracing())
+        return;
+    char text[80];
+    (void)std::snprintf(text, sizeof(text), "context at 0x%llx of ICM space %u not written: no memory there",
+                        static_cast<unsigned long long>(address), unsigned(space) + 1);
+    host_.trace(Host::Trace::Error, text);
 }
 
 }  // namespace hghca

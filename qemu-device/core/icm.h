@@ -45,6 +45,9 @@ public:
     bool load(IcmSpace space, uint64_t address, void *buffer, uint64_t length);
     bool store(IcmSpace space, uint64_t address, const void *buffer, uint64_t length);
 
+    // For the trace: a context that belongs there could not be written, and stays in the device.
+    void report_write_error(IcmSpace space, uint64_t address);
+
     // The host's pointer to the byte at `address`, good to the end of its page;
     // nullptr where there is none and load() and store() must do.
     uint8_t *pointer(IcmSpace space, uint64_t address);

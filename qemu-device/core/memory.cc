@@ -91,10 +91,10 @@ void MemoryTable::trim(size_t capacity)
     cache_.trim(capacity);
 }
 
-void MemoryTable::flush(uint64_t from, uint64_t length)
+void MemoryTable::forget(uint64_t from, uint64_t length)
 {
     forget();
-    cache_.flush(from, length);
+    cache_.forget(from, length);
 }
 
 uint32_t MemoryTable::index_of(uint32_t key) const

@@ -252,8 +252,9 @@ public:
 
     // Keeps the cache within its size; no reference survives it.
     void trim(size_t capacity);
-    // ICM [from, from + length) of the TPT space is about to be unmapped.
-    void flush(uint64_t from, uint64_t length);
+    // ICM [from, from + length) of the TPT space is about to be unmapped. False: a context could not be written there.
+    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    void forget(uint64_t from, uint64_t length);
 
 private:
     struct Policy {

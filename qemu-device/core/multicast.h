@@ -46,11 +46,12 @@ public:
     uint8_t write(uint32_t index, const hghca_mgm &in);
     uint8_t hash(const hghca_mgid &in, uint32_t &bucket) const;
 
-    // The QPs attached to group `gid`; nullptr: none. Good until the next command, trim() or flush().
+    // The QPs attached to group `gid`; nullptr: none. Good until the next command or trim().
     const GroupMembers *find(const std::array<uint8_t, 16> &gid);
 
     void trim(size_t capacity) { cache_.trim(capacity); }
-    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
+    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
 private:
     using Context = McgContext;

@@ -98,11 +98,14 @@ public:
     void post_srq(hghca_event_type type, uint32_t srqn);
     void post_cq_error(uint32_t cqn, uint8_t syndrome);
     void post_port_change(bool up);
+    // LOCAL_CATAS_ERROR, and the vector of its EQ, armed or not: no doorbell arms it again.
+    void post_catastrophic();
     // CQ `cqn` is gone, and its event with it.
     void forget_completion(uint32_t cqn);
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity) { cache_.trim(capacity); }
-    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
+    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
 private:
     using Context = EqContext;
@@ -152,7 +155,8 @@ public:
     bool exists(uint32_t cqn);
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity) { cache_.trim(capacity); }
-    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
+    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
 private:
     using Context = CqContext;
@@ -198,7 +202,8 @@ public:
     // `what`: HGHCA_RESUME_*.
     uint8_t resume(uint32_t qpn, uint32_t what);
     void trim(size_t capacity) { cache_.trim(capacity); }
-    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
+    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
 private:
     struct Policy {

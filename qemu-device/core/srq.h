@@ -79,7 +79,8 @@ public:
 
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity) { cache_.trim(capacity); }
-    void flush(uint64_t from, uint64_t length) { cache_.flush(from, length); }
+    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
 private:
     using Context = SrqContext;

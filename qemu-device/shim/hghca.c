@@ -135,7 +135,7 @@ static const struct hghca_host_ops hghca_host_ops = {
 static uint64_t hghca_hcr_read(void *opaque, hwaddr offset, unsigned size)
 {
     HghcaState *s = opaque;
-    uint64_t value = 0;
+    uint64_t value = UINT64_MAX;    /* nobody answers: as when a PCI device is gone */
 
     if (!s->busy && !s->closing) {
         value = hghca_core_hcr_read(s->core, offset, size);
@@ -158,7 +158,7 @@ static void hghca_hcr_write(void *opaque, hwaddr offset, uint64_t value, unsigne
 static uint64_t hghca_uar_read(void *opaque, hwaddr offset, unsigned size)
 {
     HghcaState *s = opaque;
-    uint64_t value = 0;
+    uint64_t value = UINT64_MAX;
 
     if (!s->busy && !s->closing) {
         value = hghca_core_uar_read(s->core, offset, size);
@@ -475,6 +475,27 @@ static void hghca_set_fail_command(Object *object, Visitor *v, const char *name,
     }
 }
 
+static char *hghca_get_fail(Object *object, Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+
+    return g_strdup(s->core && hghca_core_failed(s->core) ? "failed" : "ok");
+}
+
+static void hghca_set_fail(Object *object, const char *value, Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+
+    if (strcmp(value, "now")) {
+        error_setg(errp, "property 'fail' must be 'now', not '%s'", value);
+    } else if (!s->core || !hghca_enter(s)) {
+        error_setg(errp, "the device cannot fail now: it is not in use, or not to be entered");
+    } else {
+        hghca_core_fail(s->core, "a failure was asked for");
+        hghca_leave(s);
+    }
+}
+
 static void hghca_get_commands(Object *object, Visitor *v, const char *name, void *opaque,
                                Error **errp)
 {
@@ -550,6 +571,9 @@ static void hghca_class_init(ObjectClass *class, void *data)
                               hghca_set_fail_command, NULL, NULL);
     object_class_property_set_description(class, "fail-command",
         "For tests of drivers: the Nth command from now on fails, once; 0 is none");
+    object_class_property_add_str(class, "fail", hghca_get_fail, hghca_set_fail);
+    object_class_property_set_description(class, "fail",
+        "For tests of drivers: 'now' makes the device fail until it is reset; 'ok' or 'failed'");
     object_class_property_add(class, "commands", "uint64", hghca_get_commands, NULL, NULL,
                               NULL);
     object_class_property_set_description(class, "commands", "Commands since the start");

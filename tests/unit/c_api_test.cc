@@ -284,10 +284,19 @@ TEST_F(CApi, AnExceptionStopsTheDeviceUntilReset)
     ASSERT_NE(broken, nullptr);
     std::swap(core, broken);
     run(HGHCA_CMD_INIT_HCA, 0);
-    // It answers nothing, and go does not stay set either.
-    EXPECT_EQ(hghca_core_hcr_read(core, HGHCA_HCR_BASE + HGHCA_HCR_STATUS, 4), 0u);
+    // It answers as a device that is gone, for 0 would read as success.
+    EXPECT_TRUE(hghca_core_failed(core));
+    EXPECT_EQ(hghca_core_hcr_read(core, HGHCA_HCR_BASE + HGHCA_HCR_STATUS, 4), 0xffffffffu);
+    EXPECT_EQ(hghca_core_uar_read(core, 0, 8), ~0ull);
     EXPECT_FALSE(hghca_core_run(core));
     hghca_core_hcr_write(core, HGHCA_RESET, HGHCA_RESET_START, 4);
+    EXPECT_FALSE(hghca_core_failed(core));
+    EXPECT_EQ(run(HGHCA_CMD_QUERY_DEV_LIM, 0), 0u);
+    hghca_core_fail(core, "a test");
+    EXPECT_TRUE(hghca_core_failed(core));
+    EXPECT_EQ(hghca_core_hcr_read(core, HGHCA_HCR_BASE + HGHCA_HCR_STATUS, 4), 0xffffffffu);
+    hghca_core_reset(core);
+    EXPECT_FALSE(hghca_core_failed(core));
     EXPECT_EQ(run(HGHCA_CMD_QUERY_DEV_LIM, 0), 0u);
     std::swap(core, broken);
     hghca_core_free(broken);

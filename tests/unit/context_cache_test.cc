@@ -250,6 +250,15 @@ TEST_F(ScribbleTest, NoiseInEveryTable)
                   {driver.cqc_dma + cq.cqn * 128ull, 128},
                   {driver.eqc_dma + eq.eqn * 64ull, 64},
                   {driver.mpt_dma + driver.mpt_index(mr.key) * 64ull, 64}};
+    // What the guest has done to its EQs may be a reason for the device to fail, and then for nothing else.
+    auto attempt = [&](auto &&entry) {
+        try {
+            entry();
+        } catch (const DeviceFailed &) {
+            EXPECT_TRUE(device.failed());
+        }
+    };
+    unsigned failures = 0;
     for (int round = 0; round < 3000; round++) {
         evict();
         auto &table = tables[round % 4];
@@ -259,9 +268,9 @@ TEST_F(ScribbleTest, NoiseInEveryTable)
         hghca_cqe cqe{};
         hghca_qpc q;
         uint32_t word;
-        device.cqs->post(cq.cqn, cqe, true);
+        attempt([&] { device.cqs->post(cq.cqn, cqe, true); });
         driver.arm(cq);
-        device.eqs->post_completion(eq.eqn, cq.cqn);
+        attempt([&] { device.eqs->post_completion(eq.eqn, cq.cqn); });
         driver.arm(eq);
         driver.query(HGHCA_CMD_QUERY_QP, q, qp.qpn);
         driver.ring_sq(qp, uint16_t(round), HGHCA_OPCODE_SEND, 4);
@@ -273,6 +282,14 @@ TEST_F(ScribbleTest, NoiseInEveryTable)
         take_events(driver, driver.async, 0);
         host.vectors.clear();
         host.frames.clear();
+        if (device.failed()) {
+            failures++;
+            driver.start();
+            cq = driver.create_cq(4);
+            qp = driver.create_qp(HGHCA_QP_ST_RC, cq, cq);
+            mr = driver.create_mr(0, 4096);
+            eq = driver.create_eq(4, 1);
+        }
         if (round % 10 == 9) {  // fresh again
             driver.to_reset(qp.qpn);
             driver.command(HGHCA_CMD_HW2SW_CQ, 0, cq.cqn);
@@ -292,6 +309,7 @@ TEST_F(ScribbleTest, NoiseInEveryTable)
             }
         }
     }
+    EXPECT_LT(failures, 300u);
 }
 
 TEST_F(ScribbleTest, MttsAndIcmPagesThatPointNowhere)
@@ -313,7 +331,8 @@ TEST_F(ScribbleTest, MttsAndIcmPagesThatPointNowhere)
     driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq));
     device.run();
     device.qps->trim(0);
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_NE(device.qps->find(qp.qpn), nullptr) << "it stays where it is";
+    EXPECT_GT(device.counters().context_write_errors, 0u);
 }
 
 TEST_F(ScribbleTest, BusMasterOff)
@@ -325,13 +344,153 @@ TEST_F(ScribbleTest, BusMasterOff)
     device.dma_changed();
     hghca_cqe cqe{};
     uint32_t word = 0;
-    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, false));
     EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
     evict();
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-    EXPECT_EQ(driver.to_error(qp.qpn), HGHCA_CMD_STAT_BAD_QPEE_STATE);
+    EXPECT_NE(device.qps->find(qp.qpn), nullptr) << "it stays where it is";
+    EXPECT_EQ(driver.to_error(qp.qpn), 0);
+    EXPECT_EQ(device.qps->find(qp.qpn)->state, HGHCA_QP_STATE_ERR);
+    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, false));
     host.bus_master = true;
     device.dma_changed();
+    EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));
+}
+
+// ---- memory that takes no writes: a context is never lost
+
+class RefusingIcm : public DeviceTest {
+protected:
+    RefusingIcm() : DeviceTest(1)
+    {
+        driver.start();
+        cq = driver.create_cq(4);
+    }
+    void refuse(uint64_t dma, uint64_t bytes)
+    {
+        host.read_only = {{dma, bytes}};
+        device.dma_changed();
+    }
+    void refuse_qps() { refuse(driver.qpc_dma, 2048ull << driver.layout.log_qps); }
+    void accept()
+    {
+        host.read_only.clear();
+        device.dma_changed();
+    }
+    uint64_t errors() const { return device.counters().context_write_errors; }
+    // One entry after another, so that each kind is beyond its capacity of one.
+    void use(unsigned entries)
+    {
+        for (unsigned i = 0; i < entries; i++)
+            device.run();
+    }
+
+    TestDriver::Cq cq;
+};
+
+TEST_F(RefusingIcm, WhatIsNotTakenStays)
+{
+    std::vector<TestDriver::Qp> qps;
+    for (unsigned i = 0; i < 5; i++)
+        qps.push_back(driver.create_qp(HGHCA_QP_ST_UD, cq, cq));
+    refuse_qps();
+    for (auto &qp : qps)
+        driver.to_rts(qp, 0x100);
+    use(10);
+    EXPECT_GT(errors(), 0u);
+    for (auto &qp : qps)
+        EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_RTS));
+    accept();
+    use(1);
+    // All of them are in ICM now, or can go there.
+    device.qps->trim(0);
+    const uint64_t before = errors();
+    for (auto &qp : qps)
+        EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_RTS));
+    EXPECT_EQ(errors(), before);
+    EXPECT_GT(device.counters().context_misses, 4u);
+}
+
+TEST_F(RefusingIcm, AFailureIsTracedWithItsPlace)
+{
+    auto qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
+    driver.to_rts(qp, 0x100);
+    refuse_qps();
+    host.trace_on = true;
+    device.qps->trim(0);
+    host.trace_on = false;
+    ASSERT_FALSE(host.traces.empty());
+    EXPECT_EQ(host.traces.back(), "context at 0x4000 of ICM space 1 not written: no memory there");
+    EXPECT_EQ(qp.qpn, 8u);   // of 2048 bytes each
+}
+
+// However many cannot be written: an entry tries a few of them.
+TEST_F(RefusingIcm, OneEntryTriesAFew)
+{
+    std::vector<TestDriver::Qp> qps;
+    for (unsigned i = 0; i < 40; i++)
+        qps.push_back(driver.create_qp(HGHCA_QP_ST_UD, cq, cq));
+    refuse_qps();
+    for (auto &qp : qps)
+        driver.to_rts(qp, 0x100);
+    const uint64_t before = errors();
+    device.run();
+    EXPECT_GT(errors(), before);
+    EXPECT_LE(errors(), before + 16);
+}
+
+TEST_F(RefusingIcm, UnmapIsRefusedWhileAContextIsOnlyInTheDevice)
+{
+    auto qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
+    auto mr = driver.create_mr(0, 4096);
+    driver.to_rts(qp, 0x100);
+    refuse_qps();
+    driver.to_error(qp.qpn);
+    EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), HGHCA_CMD_STAT_INTERNAL_ERR);
+    EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));
+    EXPECT_NE(device.memory->find(mr.key), nullptr);
+    accept();
+    EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
+    driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, driver.qpc_dma, 128);
+    EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));
+
+    refuse(driver.mpt_dma, 16 * 4096);
+    auto second = driver.create_mr(0, 4096);
+    EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16), HGHCA_CMD_STAT_INTERNAL_ERR);
+    EXPECT_NE(device.memory->find(second.key), nullptr);
+    accept();
+    EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16), 0);
+}
+
+TEST_F(RefusingIcm, WhatIsDestroyedDoesNotComeBack)
+{
+    auto qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
+    auto mr = driver.create_mr(0, 4096);
+    driver.to_rts(qp, 0x100);
+    device.qps->trim(0);
+    device.memory->trim(0);
+    host.read_only = {{driver.qpc_dma, 2048ull << driver.layout.log_qps}, {driver.mpt_dma, 16 * 4096}};
+    device.dma_changed();
+    EXPECT_EQ(driver.to_reset(qp.qpn), 0);
+    EXPECT_EQ(driver.destroy_mr(mr), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        use(3);
+        device.qps->trim(0);
+        device.memory->trim(0);
+        EXPECT_EQ(driver.state(qp.qpn), 0u);
+        EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+        EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    }
+    EXPECT_GT(errors(), 0u);
+    // The number can be used again, even now.
+    ASSERT_EQ(driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq)), 0);
+    EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_INIT));
+    EXPECT_EQ(driver.to_reset(qp.qpn), 0);
+    accept();
+    use(2);
+    device.qps->trim(0);
+    device.memory->trim(0);
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    EXPECT_EQ(*host.as<uint32_t>(driver.qpc_dma + qp.qpn * 2048ull), 0u);
 }
 
 }  // namespace

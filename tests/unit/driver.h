@@ -81,6 +81,7 @@ public:
         uint64_t mtt_bytes = 1 << 20;  // mapped by start(): 131072 MTTs
     };
 
+    static constexpr uint8_t kGivenUp = 0xff;   // the status of a command that got no answer
     static constexpr uint32_t kPd = 1;
     static constexpr uint32_t kUarPage = 3;
     static constexpr uint32_t kRw = HGHCA_ACCESS_LOCAL_WRITE | HGHCA_ACCESS_REMOTE_WRITE |
@@ -113,6 +114,8 @@ public:
         hcr(HGHCA_HCR_TOKEN, uint32_t(token) << 16);
         hcr(HGHCA_HCR_STATUS, HGHCA_HCR_GO | (event ? HGHCA_HCR_EVENT : 0) | op_modifier << 12 | op);
         uint32_t status = hcr(HGHCA_HCR_STATUS);
+        if (status == UINT32_MAX)
+            return {kGivenUp, UINT64_MAX};   // as of a device that is gone
         if (status & HGHCA_HCR_GO)
             throw std::runtime_error("go did not fall");
         return {uint8_t(status >> 24), uint64_t(hcr(HGHCA_HCR_OUT_PARAM_H)) << 32 | hcr(HGHCA_HCR_OUT_PARAM_L)};

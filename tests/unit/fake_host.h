@@ -67,6 +67,7 @@ public:
         bus_master = true;
         unmappable.clear();
         holes.clear();
+        read_only.clear();
         vectors.clear();
         frames.clear();
         dirtied.clear();
@@ -90,6 +91,7 @@ public:
     bool bus_master = true;               // false: every DMA fails
     std::vector<Range> unmappable;        // map() refuses these
     std::vector<Range> holes;             // nothing there at all
+    std::vector<Range> read_only;         // takes no writes; read by copy
     bool link_full = false;               // send_frame() refuses
     std::function<void()> meanwhile;      // what a program does while a frame is about to leave
     std::function<void(uint64_t dma, uint64_t len)> after_read;   // ... when memory has just been read by copy
@@ -124,7 +126,7 @@ public:
     uint8_t *map(uint64_t dma, uint64_t len, bool) override
     {
         maps++;
-        if (copy_only || !reachable(dma, len) || in(unmappable, dma, len))
+        if (copy_only || !reachable(dma, len) || in(unmappable, dma, len) || in(read_only, dma, len))
             return nullptr;
         return at(dma);
     }
@@ -144,7 +146,7 @@ public:
     }
     bool write(uint64_t dma, const void *buffer, uint64_t len) override
     {
-        if (!reachable(dma, len))
+        if (!reachable(dma, len) || in(read_only, dma, len))
             return false;
         std::memcpy(at(dma), buffer, len);
         writes++;
