@@ -69,8 +69,8 @@ hghca::Config make_config(const hghca_config &in)
     std::copy(std::begin(in.mac), std::end(in.mac), config.mac.begin());
     config.node_guid = in.node_guid;
     config.cache_entries = in.cache_entries;
-    if (in.budget_bytes)
-        config.budget_bytes = in.budget_bytes;
+    if (in.slice_work)
+        config.slice_work = in.slice_work;
     config.receive_buffers = {make_buffer(in.roce_buffer), make_buffer(in.other_buffer)};
     config.device_memory = {in.device_memory, in.device_memory_bytes};
     return config;
@@ -180,8 +180,6 @@ bool hghca_core_run(struct hghca_core *core)
 {
     return core->device.run();
 }
-
-uint64_t hghca_core_sent_bytes(const struct hghca_core *core) { return core->device.sent_bytes(); }
 
 bool hghca_core_has_work(const struct hghca_core *core) { return core->device.has_work(); }
 

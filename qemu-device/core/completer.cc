@@ -59,6 +59,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
             engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
             return Outcome::Stopped;
         }
+        engine_.device.work.add();
         const uint32_t span = wqe_.psn_span(qp.a.mtu);
         const bool in_this_round = index_before(r.oldest.index, r.next_index);
         uint32_t covered;

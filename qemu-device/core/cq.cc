@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Completion queues (interface document, 4.8, 5.3, 7).
+#include <algorithm>
+
 #include "byte_order.h"
 #include "device.h"
 #include "queues.h"
@@ -97,7 +99,7 @@ uint8_t CompletionQueues::query(uint32_t cqn, hghca_cqc &out)
 }
 
 // CQEs written and not consumed. Without a doorbell record the owner bytes tell,
-// looked at from the newest on until there are more than `limit`.
+// which are software's from the newest on back to the oldest not consumed: of more than `limit`, limit + 1.
 uint64_t CompletionQueues::outstanding(Cached &cq, uint64_t limit, bool &readable)
 {
     readable = true;
@@ -106,18 +108,20 @@ uint64_t CompletionQueues::outstanding(Cached &cq, uint64_t limit, bool &readabl
         readable = device_.host.read(cq.dbr_addr, &dbr, sizeof(dbr));
         return cq.producer - le32(dbr.consumer_index);
     }
-    uint64_t n = 0;
-    while (n <= limit && n < 1ull << cq.ring.logsize) {
-        auto slot = cq.buffer.probe(device_.host, *device_.memory, cq.ring, uint32_t(cq.producer - 1 - n));
-        if (slot == QueueBuffer::Result::Ok)
-            break;
+    uint64_t low = 0, high = std::min(limit + 1, uint64_t(1) << cq.ring.logsize);
+    while (low < high) {
+        const uint64_t middle = (low + high) / 2;
+        const auto slot = cq.buffer.probe(device_.host, *device_.memory, cq.ring, uint32_t(cq.producer - 1 - middle));
         if (slot == QueueBuffer::Result::Fault) {
             readable = false;
             break;
         }
-        n++;
+        if (slot == QueueBuffer::Result::Full)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return n;
+    return low;
 }
 
 uint8_t CompletionQueues::resize(uint32_t cqn, uint8_t logsize, uint32_t lkey)
@@ -234,7 +238,7 @@ uint8_t CompletionQueues::moderate(uint32_t cqn, uint16_t count, uint16_t period
 
 void CompletionQueues::expire(uint64_t now_ns)
 {
-    while (timers_.next() <= now_ns) {
+    for (Work &work = device_.work; timers_.next() <= now_ns && !work.over(); work.add()) {
         const uint32_t cqn = timers_.pop();
         Cached *cq = find(cqn);
         if (!cq || !cq->deadline_ns)

@@ -14,7 +14,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
 {
     RequesterState &r = qp.req;
     SendQueue &queue = engine_.send_queue;
-    while (credit > 0) {
+    while (engine_.goes_on(credit)) {
         if (!queue.ready(qp) || !queue.allowed(qp) || !queue.load(qp, send_wqe_)) {
             queue.raise_fault(qp);
             return Turn::Idle;

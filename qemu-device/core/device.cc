@@ -36,7 +36,7 @@ uint32_t GidEntry::ipv4() const
 
 Device::Device(Host &host, const Config &config)
     : host(host), config(config), icm(std::make_unique<Icm>(host)),
-      memory(std::make_unique<MemoryTable>(host, *icm, counters_, config.device_memory)), eqs(std::make_unique<EventQueues>(*this)),
+      memory(std::make_unique<MemoryTable>(host, *icm, counters_, work, config.device_memory)), eqs(std::make_unique<EventQueues>(*this)),
       cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)),
       groups(std::make_unique<MulticastGroups>(*this)), flows(std::make_unique<FlowTable>(*this)),
       rss(std::make_unique<RssTable>(*this)),
@@ -80,6 +80,7 @@ try {
     failed_ = false;
     close();
     weather.clear();
+    expiring_ = false;
     commands->reset();
     counters_ = {};
     counter_sets.reset();
@@ -130,6 +131,7 @@ try {
     }
     if (failed_ || offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
         return;
+    begin_slice();
     commands->write(unsigned(offset - HGHCA_HCR_BASE), uint32_t(value));
     finish_entry();
 } catch (const std::exception &e) {
@@ -175,6 +177,7 @@ try {
 
 void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
 {
+    begin_slice();
     switch (doorbell * kDoorbellStride) {
     case HGHCA_UAR_SQ_DB:
         transport->doorbell({page, field_get(HGHCA_SQ_DB_QPN_MASK, high),
@@ -182,8 +185,8 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
                              uint8_t(field_get(HGHCA_SQ_DB_COUNT_MASK, low)),
                              uint8_t(field_get(HGHCA_SQ_DB_OPCODE_MASK, low)),
                              uint8_t(field_get(HGHCA_SQ_DB_SIZE0_MASK, high)), bool(low & HGHCA_SQ_DB_FENCE)});
-        // Run to completion: the work is done in the context that rang.
-        transport->run(config.budget_bytes);
+        // The first slice is done in the context that rang.
+        transport->run();
         break;
     case HGHCA_UAR_CQ_ARM:
         cqs->doorbell(page, low, high);
@@ -203,6 +206,7 @@ void Device::receive(const iovec *parts, int count)
 try {
     if (failed_)
         return;
+    begin_slice();
     if (weather.active())
         weather.receive(parts, count);
     else
@@ -222,38 +226,60 @@ bool Device::run()
 try {
     if (failed_)
         return false;
-    bool more = transport->run(config.budget_bytes);
+    begin_slice();
+    if (expiring_) {
+        expire();
+        begin_slice();   // timers that end again and again do not keep others from their turns
+    }
+    eqs->run();
+    transport->run();
     finish_entry();
-    return more;
+    return has_work();
 } catch (const std::exception &e) {
     fail(e.what());
     return false;
 }
 
-bool Device::has_work() const { return !failed_ && transport->has_work(); }
-
-uint64_t Device::sent_bytes() const { return transport->sent_bytes(); }
+bool Device::has_work() const
+{
+    return !failed_ && (expiring_ || eqs->has_work() || transport->has_work());
+}
 
 void Device::timer()
 try {
     if (failed_)
         return;
     armed_ns_ = UINT64_MAX;  // it has fired
-    weather.expire(host.now_ns(), config.budget_bytes);
-    transport->expire(host.now_ns());
-    cqs->expire(host.now_ns());
-    transport->run(config.budget_bytes);
+    begin_slice();
+    expire();
+    begin_slice();
+    transport->run();
     finish_entry();
 } catch (const std::exception &e) {
     fail(e.what());
+}
+
+void Device::expire()
+{
+    const uint64_t now = host.now_ns();
+    weather.expire(now);
+    transport->expire(now);
+    cqs->expire(now);
+    expiring_ = next_deadline() <= now;
+}
+
+uint64_t Device::next_deadline() const
+{
+    return std::min({transport->next_deadline(), cqs->next_deadline(), weather.next_deadline()});
 }
 
 void Device::link_ready()
 try {
     if (failed_)
         return;
+    begin_slice();
     weather.link_ready();
-    transport->run(config.budget_bytes);
+    transport->run();
     finish_entry();
 } catch (const std::exception &e) {
     fail(e.what());
@@ -263,6 +289,7 @@ void Device::set_link(bool up)
 try {
     if (up == port.link_up)
         return;
+    begin_slice();
     port.link_up = up;
     if (failed_)
         return;
@@ -291,13 +318,12 @@ void Device::finish_entry()
         groups->trim(capacity);
         qps->trim(capacity);
     }
-    const uint64_t deadline =
-        std::min({transport->next_deadline(), cqs->next_deadline(), weather.next_deadline()});
+    const uint64_t deadline = expiring_ ? UINT64_MAX : next_deadline();
     if (deadline != armed_ns_) {
         armed_ns_ = deadline;
         host.set_timer(deadline);
     }
-    if (transport->has_work())
+    if (has_work())
         host.schedule();
 }
 

@@ -16,6 +16,7 @@
 #include "memory.h"
 #include "qp.h"
 #include "weather.h"
+#include "work.h"
 
 namespace hghca {
 
@@ -62,7 +63,7 @@ struct Config {
     std::array<uint8_t, 6> mac;
     uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
     uint32_t cache_entries = 0;    // contexts of each kind kept on chip; 0: no limit
-    uint64_t budget_bytes = 4u << 20;  // worked off in one entry before schedule()
+    uint32_t slice_work = 128;     // what one entry does before schedule(), in units of work.h
     // A QP that its rate holds back waits so long at least: packets go in bursts, not each at the price of a timer.
     uint64_t pace_grain_ns = 20'000;
     ReceiveBuffers receive_buffers{};
@@ -75,8 +76,9 @@ public:
     const char *what() const noexcept override { return "the device has failed"; }
 };
 
-// Entry points are called by one thread at a time. Each runs to completion
-// within the budget; what is left is asked for by Host::schedule().
+// Entry points are called by one thread at a time. Each does about one slice of
+// work at most, or one of what is due in time and one of the rest. What is left is
+// asked for by Host::schedule(), and done by run().
 //
 // A device that has failed is silent until it is reset: no frame, no DMA, no command. Reads of registers give all ones,
 // as those of a PCI device that is gone, and writes but that of the reset register have no effect.
@@ -111,10 +113,10 @@ public:
     // A frame from the link, without FCS. Never sends: replies go out in run().
     // `parts` are only valid during the call.
     void receive(const iovec *parts, int count);
-    // Work that is due: replies, sends. True: there is more.
+    // One slice of what is due: replies, sends, what an entry before has left. True: there is more.
     bool run();
     bool has_work() const;
-    uint64_t sent_bytes() const;
+    uint64_t work_done() const { return work.done(); }
     void timer();
     void link_ready();
     void set_link(bool up);
@@ -137,6 +139,7 @@ public:
     const Config config;
     Counters counters_;
     CounterSets counter_sets;
+    Work work;
     ErrorBuffer errors;         // since reset
     Port port;
     bool initialized = false;   // between INIT_HCA and CLOSE_HCA
@@ -154,7 +157,7 @@ public:
     std::unique_ptr<Transport> transport;
     uint32_t gsi_qpn = 0;       // 0: none
     uint32_t raw_qpn = 0;
-    Weather weather{*this};     // the user's: its rules outlive resets
+    Weather weather{*this, work};     // the user's: its rules outlive resets
 
 private:
     bool to_link(const iovec *parts, int count) override;
@@ -162,8 +165,12 @@ private:
     uint64_t now_ns() override;
 
     void ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high);
+    void begin_slice() { work.begin_slice(config.slice_work); }
     void finish_entry();        // trims caches, arms the timer, schedules
+    void expire();
+    uint64_t next_deadline() const;
     std::vector<uint32_t> uar_low_;  // latched low halves, one a doorbell a page
+    bool expiring_ = false;     // a slice has ended before all that was due in time was done
     uint64_t armed_ns_ = UINT64_MAX;  // what Host::set_timer() was told last
     bool failed_ = false;
 };

@@ -95,6 +95,7 @@ void Engine::count_received(const Qp &qp, const Packet &packet)
 Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload,
                          uint32_t payload_bytes)
 {
+    device.work.add();
     h.pad = uint8_t(-payload_bytes & 3);
     if (route && route->to_self)
         return send_to_self(qp, *route, h, payload, payload_bytes);
@@ -150,6 +151,7 @@ Sent Engine::send_to_self(const Qp &qp, Route &route, const TransportHeader &h, 
 
 Sent Engine::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t frame_bytes)
 {
+    device.work.add();
     iovec parts[68];
     int count = 0;
     if (!add_payload(frame, parts, count))
@@ -241,6 +243,7 @@ void Engine::receive(const iovec *parts, int count)
 
 void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender)
 {
+    device.work.add();
     Packet packet;
     const size_t head_bytes = std::min(frame.length, packet.head.size());
     frame.copy(0, packet.head.data(), head_bytes);
@@ -402,6 +405,7 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
             note(packet, HGHCA_DROP_QKEY);
         } else {
             copies++;
+            device.work.add();
             count_received(*qp, packet);
             counters.np_ecn_marked_roce_packets += packet.arrival.ecn == HGHCA_ECN_CE;
             deliver(*qp, packet);
@@ -438,18 +442,26 @@ Turn Engine::serve(Qp &qp, int32_t &credit)
     if (qp.congestion.cnp_due && congestion.notify(qp, credit) == Turn::Blocked)
         return Turn::Blocked;
     const Turn turn = serve_queues(qp, credit);
+    if (turn == Turn::Idle && flush(qp))
+        return Turn::More;
     // What it sent to itself may have come marked.
     return turn == Turn::Idle && qp.congestion.cnp_due ? Turn::More : turn;
+}
+
+// What is posted to a QP in error comes back, in as many turns as it takes. True: there is more.
+bool Engine::flush(Qp &qp)
+{
+    if (qp.state != HGHCA_QP_STATE_ERR)
+        return qp.state == HGHCA_QP_STATE_SQE && send_queue.flush(qp);
+    return send_queue.flush(qp) || receive_queue.flush(qp);
 }
 
 Turn Engine::serve_queues(Qp &qp, int32_t &credit)
 {
     route_state_ = RouteState::Unknown;
     if (!is_reliable(qp.a.service)) {
-        if (qp.state == HGHCA_QP_STATE_SQE) {
-            send_queue.flush(qp);
+        if (qp.state == HGHCA_QP_STATE_SQE || qp.state == HGHCA_QP_STATE_ERR)
             return Turn::Idle;
-        }
         return qp.a.service == HGHCA_QP_ST_UD   ? datagrams.run(qp, credit)
                : qp.a.service == HGHCA_QP_ST_UC ? unreliable.run(qp, credit)
                                                 : raw.run(qp, credit);
@@ -478,7 +490,7 @@ Turn Engine::serve_reliable(Qp &qp, int32_t &credit)
     return turn == Turn::Idle && Responder::may_reply(qp) ? Turn::More : turn;
 }
 
-bool Engine::run(uint64_t budget_bytes)
+void Engine::run()
 {
     now_ns = device.host.now_ns();
     link_full = false;
@@ -486,9 +498,10 @@ bool Engine::run(uint64_t budget_bytes)
         flow_control.expire();
     if (flow_control.due() && !flow_control.send()) {
         link_full = true;
-        return false;
+        return;
     }
-    for (auto budget = int64_t(budget_bytes); budget > 0 && !scheduler.empty();) {
+    // Whoever stands in the line costs something, even if there is nothing to send.
+    for (; !device.work.over() && !scheduler.empty(); device.work.add()) {
         Qp *qp = device.qps->find(scheduler.front());
         if (!qp || qp->state < HGHCA_QP_STATE_RTR) {
             scheduler.remove();
@@ -500,22 +513,18 @@ bool Engine::run(uint64_t budget_bytes)
             continue;
         }
         int32_t &credit = scheduler.credit();
-        const int32_t before = credit;
         const Turn turn = serve(*qp, credit);
-        budget -= before - credit;
-        sent_bytes += uint64_t(before - credit);
         if (turn == Turn::Blocked) {
             link_full = true;
-            return false;
+            return;
         }
-        if (turn == Turn::More) {
-            scheduler.rotate();
-        } else {
+        if (turn == Turn::Idle) {
             Pacer::rest(*qp);
             scheduler.remove();
-        }
+        } else if (credit <= 0 || !device.work.over()) {
+            scheduler.rotate();
+        }   // otherwise its turn goes on in the next slice
     }
-    return !scheduler.empty();
 }
 
 void Engine::set_deadline(Qp &qp, uint64_t deadline_ns)
@@ -530,7 +539,7 @@ void Engine::expire(uint64_t now)
     now_ns = now;
     if (flow_control.next_deadline() <= now)
         flow_control.expire();
-    while (timers.next() <= now) {
+    for (; timers.next() <= now && !device.work.over(); device.work.add()) {
         Qp *qp = device.qps->find(timers.pop());
         if (!qp)
             continue;
@@ -557,8 +566,8 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
         s.reply_count = 0;
         s.ack_due = false;
     }
-    send_queue.flush(qp);
-    receive_queue.flush(qp);
+    if (flush(qp))
+        schedule(qp);
     // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
     if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_told) {
         s.last_wqe_told = true;
@@ -604,6 +613,9 @@ void Engine::state_changed(Qp &qp, hghca_qp_state from)
     case HGHCA_QP_STATE_RTS:
         if (from == HGHCA_QP_STATE_RTR)
             requester.reset_retries(qp);
+        // What was posted before is not sent any more.
+        if (from == HGHCA_QP_STATE_SQE)
+            send_queue.flush_all(qp);
         break;
     case HGHCA_QP_STATE_SQD:
         if (from == HGHCA_QP_STATE_RTS)

@@ -39,7 +39,7 @@ namespace hghca {
 // How a turn of a QP has ended.
 enum class Turn {
     Idle,     // nothing it could send now
-    More,     // its credit is used up
+    More,     // its credit is used up, or the slice is over
     Blocked,  // the link takes nothing now
 };
 
@@ -57,7 +57,7 @@ public:
     // Receives it now. `trusted`: made here, its ICRC does not count. `sender`: the QP whose own datagram to a group it
     // is, which gets no copy; 0: it is none such.
     void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
-    bool run(uint64_t budget_bytes);
+    void run();
     void expire(uint64_t now_ns);
     void state_changed(Qp &qp, hghca_qp_state from);
     void clear();
@@ -86,6 +86,8 @@ public:
     Route *route_of(const Qp &qp);
     // What tells the flows of connected QPs apart.
     static uint32_t flow_of(const Qp &qp) { return qp.a.qpn ^ qp.a.remote_qpn << 8; }
+    // May a QP's turn go on that has so much credit left?
+    bool goes_on(int32_t credit) const { return credit > 0 && !device.work.over(); }
     // Will be asked for packets when its turn comes.
     void schedule(const Qp &qp) { scheduler.add(qp.a.qpn); }
     // The QP's deadline (0: none) is seen by expire().
@@ -106,7 +108,6 @@ public:
     Scheduler scheduler;
     TimerHeap timers;
     uint64_t now_ns = 0;
-    uint64_t sent_bytes = 0;   // in turns of QPs, to others and to itself, since the beginning
     bool link_full = false;
 
     Pacer pacer;
@@ -142,6 +143,7 @@ private:
     Turn serve(Qp &qp, int32_t &credit);
     Turn serve_queues(Qp &qp, int32_t &credit);
     Turn serve_reliable(Qp &qp, int32_t &credit);
+    bool flush(Qp &qp);
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Event queues (interface document, 4.7, 5.4, 10).
 #include <algorithm>
+#include <bit>
 
 #include "byte_order.h"
 #include "device.h"
@@ -38,6 +39,7 @@ void EventQueues::clear()
     for (auto &queue : waiting_)
         queue.clear();
     std::fill(cq_waits_.begin(), cq_waits_.end(), false);
+    unfinished_ = 0;
 }
 
 bool EventQueues::valid(const Context &eq, uint32_t)
@@ -76,6 +78,7 @@ uint8_t EventQueues::hw2sw(uint32_t eqn)
     for (uint32_t cqn : waiting_[eqn])
         cq_waits_[cqn] = false;
     waiting_[eqn].clear();
+    unfinished_ &= ~(1ull << eqn);
     cache_.erase(eqn);
     return HGHCA_CMD_STAT_OK;
 }
@@ -127,7 +130,7 @@ bool EventQueues::put(Cached &eq, const hghca_eqe &eqe)
     return true;
 }
 
-// Writes what waits for room in this EQ, as far as there is any.
+// Writes what waits for room in this EQ, as far as there is any, until the slice is over.
 void EventQueues::deliver(uint32_t eqn, Cached &eq)
 {
     if (eq.overflowed) {
@@ -145,7 +148,12 @@ void EventQueues::deliver(uint32_t eqn, Cached &eq)
         }
     }
     auto &queue = waiting_[eqn];
-    while (!queue.empty()) {
+    unfinished_ &= ~(1ull << eqn);
+    for (; !queue.empty(); device_.work.add()) {
+        if (device_.work.over()) {
+            unfinished_ |= 1ull << eqn;
+            return;
+        }
         hghca_eqe eqe{};
         eqe.type = HGHCA_EVENT_COMP;
         eqe.event.comp.cqn = be32(queue.front());
@@ -153,6 +161,16 @@ void EventQueues::deliver(uint32_t eqn, Cached &eq)
             return;
         cq_waits_[queue.front()] = false;
         queue.pop_front();
+    }
+}
+
+void EventQueues::run()
+{
+    for (uint64_t left = unfinished_; left && !device_.work.over(); left &= left - 1) {
+        const auto eqn = uint32_t(std::countr_zero(left));
+        unfinished_ &= ~(1ull << eqn);
+        if (Cached *eq = find(eqn))
+            deliver(eqn, *eq);
     }
 }
 

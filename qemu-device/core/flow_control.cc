@@ -259,7 +259,7 @@ bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
 void FlowControl::drain(TrafficClass class_number)
 {
     Class &c = classes_[class_number];
-    while (!c.waiting.empty() && c.busy_until_ns <= engine_.now_ns) {
+    while (!c.waiting.empty() && c.busy_until_ns <= engine_.now_ns && !engine_.device.work.over()) {
         std::vector<uint8_t> frame = std::move(c.waiting.front());
         c.waiting.pop_front();
         c.fill -= wait_cost(frame.size());

@@ -50,7 +50,7 @@ struct hghca_config {
 	uint8_t mac[6];
 	uint64_t node_guid;		/* 0: EUI-64 from the MAC */
 	uint32_t cache_entries;		/* 0: no limit */
-	uint64_t budget_bytes;		/* 0: the default */
+	uint32_t slice_work;		/* what a call does at most, about, in units of work.h; 0: the default */
 	struct hghca_receive_buffer roce_buffer;
 	struct hghca_receive_buffer other_buffer;
 	uint8_t *device_memory;		/* the caller's, for as long as the core lives */
@@ -70,8 +70,6 @@ void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t val
 void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count);
 bool hghca_core_run(struct hghca_core *core);
 bool hghca_core_has_work(const struct hghca_core *core);
-/* Bytes sent so far, also to itself; what config.budget_bytes is counted in. */
-uint64_t hghca_core_sent_bytes(const struct hghca_core *core);
 void hghca_core_timer(struct hghca_core *core);
 void hghca_core_link_ready(struct hghca_core *core);
 void hghca_core_set_link(struct hghca_core *core, bool up);

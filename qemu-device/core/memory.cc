@@ -45,8 +45,8 @@ uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift)
     return last < lead ? 0 : (last >> page_shift) + 1;
 }
 
-MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters, const DeviceMemory &on_device)
-    : host_(host), icm_(icm), on_device_(on_device), cache_(icm, counters), counters_(counters),
+MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters, Work &work, const DeviceMemory &on_device)
+    : host_(host), icm_(icm), on_device_(on_device), cache_(icm, counters), counters_(counters), work_(work),
       host_pages_(kHostPages)
 {
 }
@@ -322,6 +322,7 @@ bool MemoryTable::on_demand(uint32_t key)
 
 bool MemoryTable::load_mtt(uint64_t index, uint64_t &entry)
 {
+    work_.add();
     const uint64_t address = mtt_address(index);
     // 8 | 256 | mtt_base_: an MTT stands in one page.
     if (const uint8_t *p = icm_.pointer(IcmSpace::Tpt, address))

@@ -9,6 +9,7 @@
 #include "hghca_hw.h"
 #include "host.h"
 #include "mtt.h"
+#include "work.h"
 
 namespace hghca {
 
@@ -171,7 +172,7 @@ struct Binding {
 
 class MemoryTable {
 public:
-    MemoryTable(Host &host, Icm &icm, Counters &counters, const DeviceMemory &on_device);
+    MemoryTable(Host &host, Icm &icm, Counters &counters, Work &work, const DeviceMemory &on_device);
 
     // The table layout of INIT_HCA; clear() forgets all.
     // With `tags_below` the index of a key stands above its tag (MEM_MGT); with `uses_device` regions may be in
@@ -313,6 +314,7 @@ private:
     const Mpt *last_ = nullptr;  // the last one found
     uint32_t last_key_ = 0;
     Counters &counters_;
+    Work &work_;
     std::vector<HostPage> host_pages_;
 };
 

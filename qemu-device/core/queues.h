@@ -100,6 +100,9 @@ public:
     void post_port_change(bool up);
     // LOCAL_CATAS_ERROR, and the vector of its EQ, armed or not: no doorbell arms it again.
     void post_catastrophic();
+    // Events for which there was room, but no time in the slice.
+    bool has_work() const { return unfinished_; }
+    void run();
     // CQ `cqn` is gone, and its event with it.
     void forget_completion(uint32_t cqn);
     uint64_t count() const { return cache_.count(); }
@@ -130,6 +133,7 @@ private:
     // Completion events that wait for room, each CQ once.
     std::array<std::deque<uint32_t>, 1u << kLogMaxEqs> waiting_;
     std::vector<bool> cq_waits_;
+    uint64_t unfinished_ = 0;   // bit n: deliver() was cut short for EQ n
 };
 
 class CompletionQueues {

@@ -22,7 +22,7 @@ bool receives(const Qp *qp)
 Turn RawEthernet::run(Qp &qp, int32_t &credit)
 {
     SendQueue &queue = engine_.send_queue;
-    while (credit > 0) {
+    while (engine_.goes_on(credit)) {
         if (!queue.ready(qp) || !queue.allowed(qp) || !queue.load(qp, send_wqe_)) {
             queue.raise_fault(qp);
             return Turn::Idle;
@@ -97,6 +97,7 @@ bool RawEthernet::steer(const FrameView &frame, const uint8_t *head, size_t head
         if (qpn == sender)
             continue;
         Qp *qp = device.qps->find(qpn);
+        device.work.add();
         // Its number may have been another QP's when the rule or the group was made.
         if (!receives(qp) || qp->a.special != Special::None)
             engine_.counters.flow_rx_no_qp++;

@@ -106,17 +106,24 @@ bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
     return engine_.device.cqs->post(cqn_of(qp), cqe, true);
 }
 
-void ReceiveQueue::flush(Qp &qp)
+bool ReceiveQueue::flush(Qp &qp)
 {
+    Work &work = engine_.device.work;
     ReceiveSlot slot;
     // Of an SRQ that has gone, software has all its WQEs back.
     if (qp.resp.holds_shared && place(qp, slot))
         fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR);
     qp.resp.holds_shared = false;
-    for (uint32_t n = 0; n < qp.a.rq.length; n++)
-        if (engine_.reader.receive_posted(qp.a, qp.resp.rq_index) != WqeReader::Posted::Yes ||
-            !fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR))
+    for (uint32_t n = 0; n < qp.a.rq.length; n++) {
+        if (engine_.reader.receive_posted(qp.a, qp.resp.rq_index) != WqeReader::Posted::Yes)
             break;
+        if (work.over())
+            return true;
+        work.add();
+        if (!fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR))
+            break;
+    }
+    return false;
 }
 
 }  // namespace hghca

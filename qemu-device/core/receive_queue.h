@@ -41,8 +41,9 @@ public:
     // Completes the WQE held, or the next. False: its CQ has failed.
     bool complete(Qp &qp, const Received &message);
     bool fail(Qp &qp, uint8_t syndrome);
-    // WR_FLUSH_ERR for all that is posted; with an SRQ for what the QP holds.
-    void flush(Qp &qp);
+    // WR_FLUSH_ERR for all that is posted, until the slice is over; with an SRQ for what the QP holds. True: there is
+    // more.
+    bool flush(Qp &qp);
 
 private:
     // The SRQ that serves the QP, or for XRC the message under way; 0: its own queue does.

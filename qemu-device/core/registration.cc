@@ -58,6 +58,7 @@ bool MemoryTable::copy_pages(const Mpt &mpt, const Registration &r)
         if (!icm_.store(IcmSpace::Tpt, first + done * kMttSize, entries, n * kMttSize))
             return false;
         done += n;
+        work_.add();
     }
     return true;
 }

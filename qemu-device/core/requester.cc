@@ -9,6 +9,8 @@ namespace hghca {
 
 namespace {
 
+// WQEs that may have begun before those executed here wait: they are completed together, by one acknowledgement.
+constexpr uint16_t kWindowWqes = 512;
 constexpr uint32_t kWindowPackets = 256;   // interface document, section 9
 constexpr uint16_t kAckRequestEvery = 64;
 // IBA vol 1, 9.7.3.1: outstanding PSNs stay within half of their space.
@@ -167,6 +169,8 @@ bool Requester::beyond_credits(const Qp &qp) const
 bool Requester::may_send(const Qp &qp, bool begins) const
 {
     const RequesterState &r = qp.req;
+    if (wqe_.is_local() && uint16_t(r.next_index - r.oldest.index) >= kWindowWqes)
+        return false;
     // What was sent with a key may have to be sent again, so that goes before its invalidation.
     if (wqe_.opcode == HGHCA_OPCODE_LOCAL_INV)
         return r.oldest.index == r.next_index;
@@ -195,7 +199,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
     // A WQE is read once a turn, not once a packet.
     bool loaded = false;
     uint16_t loaded_index = 0;
-    while (credit > 0) {
+    while (engine_.goes_on(credit)) {
         if (!queue.ready(qp)) {
             queue.raise_fault(qp);
             return Turn::Idle;

@@ -644,7 +644,7 @@ bool Responder::may_reply(const Qp &qp)
 
 Turn Responder::run(Qp &qp, int32_t &credit)
 {
-    while (credit > 0) {
+    while (engine_.goes_on(credit)) {
         Turn turn = Turn::Idle;
         if (qp.resp.reply_count) {
             const Reply &reply = qp.resp.replies[qp.resp.reply_head];

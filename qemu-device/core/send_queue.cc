@@ -121,6 +121,7 @@ bool SendQueue::offered(const Qp &qp, const SendWqe &wqe) const
 bool SendQueue::load(Qp &qp, SendWqe &out)
 {
     Device &device = engine_.device;
+    device.work.add();
     const uint32_t frame_limit = device.port.mtu + sizeof(hghca_eth_header) + sizeof(hghca_vlan_tag);
     const bool every_completes = !(device.caps & HGHCA_CAP_CQ_UPDATE);
     const WqeFault fault = engine_.reader.read_send(qp.a, qp.req.next, frame_limit, every_completes, out);
@@ -272,12 +273,15 @@ void SendQueue::fail(Qp &qp, uint8_t syndrome)
         return;
     }
     qp.state = HGHCA_QP_STATE_SQE;
-    flush(qp);
+    if (flush(qp))
+        engine_.schedule(qp);
 }
 
-void SendQueue::flush(Qp &qp)
+bool SendQueue::flush(Qp &qp, bool whole)
 {
+    Work &work = engine_.device.work;
     RequesterState &r = qp.req;
+    bool more = false;
     WqeRef at = r.oldest;
     for (uint32_t n = 0; n < qp.a.sq.length; n++) {
         if (!at.valid && r.announced.valid && r.announced.index == at.index) {
@@ -286,6 +290,10 @@ void SendQueue::flush(Qp &qp)
         }
         if (!at.valid || !index_before(at.index, r.doorbell_limit))
             break;
+        more = !whole && work.over();
+        if (more)
+            break;
+        work.add();
         const WqeRef following = behind(qp, at.index);
         if (!post_error(qp, at.index, HGHCA_SYNDROME_WR_FLUSH_ERR))
             break;
@@ -300,6 +308,7 @@ void SendQueue::flush(Qp &qp)
     r.waiting_timer = r.probing = false;
     r.deadline_ns = 0;
     r.page = {};
+    return more;
 }
 
 }  // namespace hghca

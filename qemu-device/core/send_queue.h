@@ -38,8 +38,10 @@ public:
     bool complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count);
     // The oldest WQE fails; the QP goes to ERR, or to SQE when it is a datagram's.
     void fail(Qp &qp, uint8_t syndrome);
-    // WR_FLUSH_ERR for all that is posted.
-    void flush(Qp &qp);
+    // WR_FLUSH_ERR for all that is posted, until the slice is over. True: there is more.
+    bool flush(Qp &qp) { return flush(qp, false); }
+    // The same to the end, at most a queue of WQEs.
+    void flush_all(Qp &qp) { flush(qp, true); }
 
 private:
     // The WQE behind `index`, as far as can be told.
@@ -47,6 +49,7 @@ private:
     bool offered(const Qp &qp, const SendWqe &wqe) const;
     void look_again(Qp &qp);
     void set_fault(Qp &qp, uint8_t syndrome);
+    bool flush(Qp &qp, bool whole);
     bool post_error(Qp &qp, uint16_t index, uint8_t syndrome);
 
     Engine &engine_;

@@ -40,12 +40,8 @@ void Transport::doorbell(const SendDoorbell &db)
         return;
     }
     engine.send_queue.ring(*qp, db);
-    if (qp->state == HGHCA_QP_STATE_ERR) {
-        engine.send_queue.flush(*qp);
-        engine.receive_queue.flush(*qp);
-    } else {
-        engine.schedule(*qp);
-    }
+    // In ERR its turn flushes both queues.
+    engine.schedule(*qp);
 }
 
 void Transport::state_changed(Qp &qp, hghca_qp_state from)
@@ -73,9 +69,10 @@ void Transport::receive(const iovec *parts, int count)
         state_->engine.receive(parts, count);
 }
 
-bool Transport::run(uint64_t budget_bytes)
+void Transport::run()
 {
-    return device_.initialized && state_->engine.run(budget_bytes);
+    if (device_.initialized)
+        state_->engine.run();
 }
 
 bool Transport::has_work() const
@@ -83,8 +80,6 @@ bool Transport::has_work() const
     const Engine &engine = state_->engine;
     return !engine.link_full && (!engine.scheduler.empty() || engine.flow_control.due());
 }
-
-uint64_t Transport::sent_bytes() const { return state_->engine.sent_bytes; }
 
 uint64_t Transport::next_deadline() const
 {

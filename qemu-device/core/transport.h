@@ -52,11 +52,9 @@ public:
     // A RoCE v2 or other frame from the link. Never sends.
     void receive(const iovec *parts, int count);
 
-    // Sends what is due, at most `budget_bytes`. True: there is more that could go now.
-    bool run(uint64_t budget_bytes);
+    // Sends what is due, until the slice is over.
+    void run();
     bool has_work() const;
-    // What was sent so far, to others and to itself: what budgets are counted in.
-    uint64_t sent_bytes() const;
 
     // The next deadline on Host::now_ns(), or UINT64_MAX; and what is due at it.
     uint64_t next_deadline() const;

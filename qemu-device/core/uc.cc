@@ -12,7 +12,7 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
     SendQueue &queue = engine_.send_queue;
     bool loaded = false;
     uint16_t loaded_index = 0;
-    while (credit > 0) {
+    while (engine_.goes_on(credit)) {
         if (!queue.ready(qp)) {
             queue.raise_fault(qp);
             return Turn::Idle;

@@ -85,7 +85,8 @@ bool Weather::send(const iovec *parts, int count)
 {
     if (tx_.blocked) {
         link_ready();
-        if (tx_.blocked)
+        // Nothing overtakes what waits for the link, also when the slice was over before it went.
+        if (tx_.blocked || waits_for_link())
             return false;
     }
     carry(tx_, parts, count);
@@ -295,9 +296,9 @@ void Weather::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
     lane.held.emplace(place, Held{std::move(bytes), until});
 }
 
-// Returns its bytes.
-size_t Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
+void Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
 {
+    work_.add();
     auto node = lane.held.extract(which);
     lane.overtaken.erase({node.mapped().until, node.key()});
     Frame frame{nullptr, 0};
@@ -310,7 +311,6 @@ size_t Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
         const auto [due_ns, number] = node.key();
         hold(lane, {0, due_ns ? next_place_++ : number}, frame.own, 0);
     }
-    return bytes;
 }
 
 // ---- time and the link
@@ -325,20 +325,21 @@ uint64_t Weather::next_deadline() const
     return deadline;
 }
 
-void Weather::expire(uint64_t now_ns, uint64_t budget_bytes)
+void Weather::expire(uint64_t now_ns)
 {
     for (Lane *lane : {&tx_, &rx_}) {
-        for (uint64_t done = 0; done < budget_bytes && !lane->blocked && !lane->held.empty() &&
-                                lane->held.begin()->first.first <= now_ns;)
-            done += release(*lane, lane->held.begin());
+        while (!work_.over() && !lane->blocked && !lane->held.empty() && lane->held.begin()->first.first <= now_ns)
+            release(*lane, lane->held.begin());
     }
 }
+
+bool Weather::waits_for_link() const { return !tx_.held.empty() && !tx_.held.begin()->first.first; }
 
 // What waited for the link goes first; what else is due has its timer.
 void Weather::link_ready()
 {
     tx_.blocked = false;
-    while (!tx_.blocked && !tx_.held.empty() && !tx_.held.begin()->first.first)
+    while (!work_.over() && !tx_.blocked && waits_for_link())
         release(tx_, tx_.held.begin());
 }
 

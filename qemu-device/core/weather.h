@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fault_rule.h"
+#include "work.h"
 
 namespace hghca {
 
@@ -59,7 +60,7 @@ public:
     static constexpr size_t kHeldFrames = 8192;
     static constexpr size_t kHeldBytes = 16u << 20;
 
-    explicit Weather(Ends &ends) : ends_(ends) {}
+    Weather(Ends &ends, Work &work) : ends_(ends), work_(work) {}
     Weather(const Weather &) = delete;
     Weather &operator=(const Weather &) = delete;
 
@@ -78,9 +79,9 @@ public:
 
     // When expire() is to be called, on the clock of now_ns(); UINT64_MAX: never.
     uint64_t next_deadline() const;
-    // Lets go what was held back until now, about `budget_bytes` of it each way.
-    void expire(uint64_t now_ns, uint64_t budget_bytes);
-    // The link takes frames again.
+    // Lets go what was held back until now, until the slice is over.
+    void expire(uint64_t now_ns);
+    // The link takes frames again. What the slice leaves over is due at once.
     void link_ready();
     // Loses all that is held back.
     void clear();
@@ -149,9 +150,11 @@ private:
     void pass(Lane &lane, Frame &frame);
     bool emit(Lane &lane, Frame &frame);
     void hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until);
-    size_t release(Lane &lane, std::map<Place, Held>::iterator which);
+    bool waits_for_link() const;
+    void release(Lane &lane, std::map<Place, Held>::iterator which);
 
     Ends &ends_;
+    Work &work_;
     uint64_t seed_ = 0;
     std::vector<LiveRule> rules_;
     Lane tx_{Direction::Tx}, rx_{Direction::Rx};

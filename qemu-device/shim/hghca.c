@@ -2,7 +2,7 @@
 /*
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
- *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,budget=SIZE][,node-guid=N]
+ *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,slice=N][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
  *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
  *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
@@ -30,8 +30,8 @@
 #define HGHCA_BAR_MSIX_SIZE     (8 * KiB)
 #define HGHCA_MSIX_TABLE        0
 #define HGHCA_MSIX_PBA          (4 * KiB)
-#define HGHCA_BUDGET_DEFAULT    (4 * MiB)
-#define HGHCA_BUDGET_MAX        (1 * GiB)
+#define HGHCA_SLICE_DEFAULT     128
+#define HGHCA_SLICE_MAX         65536
 #define HGHCA_MEMORY_DEFAULT    (1 * MiB)
 #define HGHCA_BUFFER_DEFAULT    (512 * KiB)
 #define HGHCA_BUFFER_MIN        (16 * KiB)
@@ -278,9 +278,9 @@ static bool hghca_check_buffer(uint64_t bytes, const char *name, Error **errp)
 
 static bool hghca_check_properties(HghcaState *s, Error **errp)
 {
-    if (!s->budget_bytes || s->budget_bytes > HGHCA_BUDGET_MAX) {
-        error_setg(errp, "property 'budget' must be from 1 byte to 1 GiB, not %" PRIu64
-                   " bytes", s->budget_bytes);
+    if (!s->slice_work || s->slice_work > HGHCA_SLICE_MAX) {
+        error_setg(errp, "property 'slice' must be from 1 to %d, not %" PRIu32, HGHCA_SLICE_MAX,
+                   s->slice_work);
         return false;
     }
     if (s->memory_bytes && (!is_power_of_2(s->memory_bytes) || s->memory_bytes < HGHCA_MEMORY_MIN ||
@@ -305,7 +305,7 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
     struct hghca_config config = {
         .node_guid = s->node_guid,
         .cache_entries = s->cache_entries,
-        .budget_bytes = s->budget_bytes,
+        .slice_work = s->slice_work,
         .roce_buffer = { s->roce_drain_mbps, s->roce_buffer_bytes },
         .other_buffer = { s->other_drain_mbps, s->other_buffer_bytes },
         .device_memory = s->memory_bytes ? memory_region_get_ram_ptr(&s->memory) : NULL,
@@ -508,7 +508,7 @@ static void hghca_get_commands(Object *object, Visitor *v, const char *name, voi
 static const Property hghca_properties[] = {
     DEFINE_NIC_PROPERTIES(HghcaState, nic_conf),
     DEFINE_PROP_UINT32("cache-entries", HghcaState, cache_entries, 0),
-    DEFINE_PROP_SIZE("budget", HghcaState, budget_bytes, HGHCA_BUDGET_DEFAULT),
+    DEFINE_PROP_UINT32("slice", HghcaState, slice_work, HGHCA_SLICE_DEFAULT),
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
     DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
     DEFINE_PROP_UINT32("roce-drain", HghcaState, roce_drain_mbps, 0),
@@ -546,8 +546,8 @@ static void hghca_class_init(ObjectClass *class, void *data)
 
     object_class_property_set_description(class, "cache-entries",
         "Contexts of each kind kept on chip; 0 is no limit");
-    object_class_property_set_description(class, "budget",
-        "Bytes worked off in one go before others have a turn");
+    object_class_property_set_description(class, "slice",
+        "Packets, WQEs and look-ups of MTTs, together, after which the device looks at the time");
     object_class_property_set_description(class, "node-guid",
         "Node GUID; 0 derives it from the MAC");
     object_class_property_set_description(class, "device-memory",

@@ -5,9 +5,10 @@
  * A frame that HCA A sends is received by HCA B inside A's call. B's receive
  * never sends: B is noted as due, and when the outermost entry of any HCA in
  * this process ends, the due ones take turns in that same context until none
- * has work or the budget is used up. The rest goes on in a bottom half. So the
- * answer to a doorbell needs no other thread, the stack stays flat and every
- * entry is bounded.
+ * has work or HGHCA_TURNS_NS have passed. The rest goes on in a bottom half. So
+ * the answer to a doorbell needs no other thread, the stack stays flat and every
+ * entry is bounded. A turn is one slice of work, which the core counts (work.h);
+ * the time is looked at here, between slices: the core reads no clock for this.
  *
  * While a core is busy nothing else reaches it: a frame for it waits in the net
  * layer; a reset, a change of the link and a new memory map wait for the end of
@@ -24,14 +25,20 @@
 #include "hghca_shim.h"
 #include "trace.h"
 
-/* Turns in which nothing is sent must end too. */
+#define HGHCA_TURNS_NS 100000
+/* Where the clock stands still, turns end too. */
 #define HGHCA_TURNS_MAX 256
 
 static struct {
     unsigned depth;         /* entries under way, of all HCAs */
-    uint64_t sent_bytes;    /* since the turns began, frames an HCA sends itself too */
+    int64_t end_ns;         /* of the turns under way, on get_clock() */
     QTAILQ_HEAD(, HghcaState) due;
 } hghca_all = { .due = QTAILQ_HEAD_INITIALIZER(hghca_all.due) };
+
+static bool hghca_time_is_over(void)
+{
+    return get_clock() >= hghca_all.end_ns;
+}
 
 static void hghca_set_due(HghcaState *s)
 {
@@ -107,8 +114,8 @@ static void hghca_settle(HghcaState *s)
  * again, when the guest aims it at a doorbell of this device or of one whose
  * messages lead back here; to a reset; up to hghca_end(). So only those are sent
  * that were due at the beginning, each once. What they make due waits for
- * another turn, and turns are counted. Memory regions keep the object itself
- * until the BQL is dropped.
+ * another turn, and so does the rest when the time is over. Memory regions keep
+ * the object itself until the BQL is dropped.
  */
 static void hghca_signal(HghcaState *s)
 {
@@ -121,6 +128,9 @@ static void hghca_signal(HghcaState *s)
         s->vectors_due &= ~BIT_ULL(vector);
         trace_hghca_signal(s->name, vector);
         msix_notify(PCI_DEVICE(s), vector);
+        if (hghca_time_is_over()) {
+            break;
+        }
     }
     if (s->vectors_due) {
         hghca_set_due(s);
@@ -131,15 +141,12 @@ static void hghca_take_turn(HghcaState *s)
 {
     hghca_clear_due(s);
     if (hghca_has_work(s)) {
-        uint64_t before = hghca_core_sent_bytes(s->core);
-
         s->busy = true;
         if (s->link_ready_due) {
             s->link_ready_due = false;
             hghca_core_link_ready(s->core);
         }
         hghca_core_run(s->core);
-        hghca_all.sent_bytes += hghca_core_sent_bytes(s->core) - before;
         hghca_settle(s);
     }
     hghca_signal(s);
@@ -154,19 +161,18 @@ static void hghca_postpone_turns(void)
     }
 }
 
-static void hghca_take_turns(uint64_t budget_bytes)
+static void hghca_take_turns(void)
 {
     unsigned turns = 0;
 
     if (!runstate_is_running()) {
         return;     /* hghca_vm_state_changed() goes on */
     }
-    hghca_all.sent_bytes = 0;
-    while (!QTAILQ_EMPTY(&hghca_all.due) && turns < HGHCA_TURNS_MAX &&
-           hghca_all.sent_bytes < budget_bytes) {
+    hghca_all.end_ns = get_clock() + HGHCA_TURNS_NS;
+    do {
         hghca_take_turn(QTAILQ_FIRST(&hghca_all.due));
-        turns++;
-    }
+    } while (!QTAILQ_EMPTY(&hghca_all.due) && ++turns < HGHCA_TURNS_MAX &&
+             !hghca_time_is_over());
     hghca_postpone_turns();
 }
 
@@ -190,11 +196,9 @@ bool hghca_enter(HghcaState *s)
 /* Ends an entry. The device may be gone when this returns. */
 void hghca_leave(HghcaState *s)
 {
-    uint64_t budget_bytes = s->budget_bytes;
-
     hghca_settle(s);
     if (hghca_all.depth == 1 && !QTAILQ_EMPTY(&hghca_all.due)) {
-        hghca_take_turns(budget_bytes);
+        hghca_take_turns();
     }
     hghca_all.depth--;
 }
@@ -246,7 +250,7 @@ static void hghca_bottom_half(void *opaque)
     /* An event loop inside an entry must not get here: turns come at the entry's end. */
     if (s->due && !hghca_all.depth) {
         hghca_all.depth++;
-        hghca_take_turns(s->budget_bytes);
+        hghca_take_turns();
         hghca_all.depth--;
         if (!QTAILQ_EMPTY(&hghca_all.due)) {
             hghca_bql_give_way();

@@ -37,7 +37,7 @@ struct HghcaState {
     /* Properties */
     NICConf nic_conf;
     uint32_t cache_entries;
-    uint64_t budget_bytes;
+    uint32_t slice_work;
     uint64_t node_guid;
     uint64_t memory_bytes;
     uint64_t fail_command;

@@ -21,8 +21,8 @@ CONFIGS = {
     # The MAD layer allocates each of its receives by itself: all alike, and a probe may fail at each.
     FAULTS: {"hcas": 2, "arguments": "ib_core.recv_queue_size=64"},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
-    # What a sender sends in one go ends where the budget does, and must find room in the other half of the buffer.
-    PAUSES: {"hcas": 2, "hca_options": "roce-drain=500,roce-buffer=1M,budget=256K"},
+    # What a sender sends in one turn ends where its slice does, and must fit into the other half of the buffer.
+    PAUSES: {"hcas": 2, "hca_options": "roce-drain=500,roce-buffer=1M,slice=64"},
     WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
 

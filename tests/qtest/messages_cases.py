@@ -46,8 +46,8 @@ def sound(*hcas):
         same(hca.pending(), 0, "messages pending")
 
 
-def circle(aims, at_least):
-    """The message of each vector arms that EQ of the HCA named; so many messages are sent, at least, by each."""
+def circle(aims, senders):
+    """The message of each vector arms that EQ of the HCA named; these HCAs have sent one at least."""
     with machine() as m:
         of = dict(zip("ABC", m.hcas))
         for vector in (0, 1):
@@ -57,8 +57,8 @@ def circle(aims, at_least):
         of["A"].arm_eq(1)
         of["A"].arm_eq(2)
         m.step()
-        for name, count in at_least.items():
-            same(m.traced(f"hghca_signal {of[name].name}:") >= count, True, f"messages of {name}")
+        for name in senders:
+            same(m.traced(f"hghca_signal {of[name].name}:") > 0, True, f"messages of {name}")
         for hca in m.hcas:
             same(hca.entries(1) + hca.entries(2), [], "events written")
         sound(*m.hcas)
@@ -66,22 +66,22 @@ def circle(aims, at_least):
 
 def test_own_eq():
     """A message that arms the EQ it comes from does not hang QEMU"""
-    circle({("B", 0): "B"}, {"A": 1, "B": 100})
+    circle({("B", 0): "B"}, "AB")
 
 
 def test_each_others_eq():
     """Messages of two HCAs that arm each other's EQ do not hang QEMU"""
-    circle({("B", 0): "C", ("C", 0): "B"}, {"A": 1, "B": 100, "C": 100})
+    circle({("B", 0): "C", ("C", 0): "B"}, "ABC")
 
 
 def test_round():
     """Messages of three HCAs that arm the next one's EQ do not hang QEMU"""
-    circle({("B", 0): "C", ("C", 0): "A"}, {"A": 1, "B": 1, "C": 1})
+    circle({("B", 0): "C", ("C", 0): "A"}, "ABC")
 
 
 def test_two_vectors():
     """Two messages of one HCA that arm their own EQs do not hang QEMU"""
-    circle({("B", 0): "B", ("B", 1): "B"}, {"A": 2, "B": 200})
+    circle({("B", 0): "B", ("B", 1): "B"}, "AB")
 
 
 def test_send_doorbell():

@@ -331,6 +331,7 @@ TEST_F(EqTest, ManyPages)
     auto eq = driver.create_eq(10, 1);  // 8 pages of 128 EQEs
     for (uint32_t i = 0; i < 3000; i++) {
         post(eq.eqn, 1 + i % 100);
+        device.run();   // the slice may be over
         hghca_eqe eqe;
         ASSERT_TRUE(driver.poll(eq, eqe));
         ASSERT_EQ(be32(eqe.event.comp.cqn), 1 + i % 100);

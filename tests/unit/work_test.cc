@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// However much a guest or a peer asks for, an entry does about one slice of it, and the rest is not forgotten.
+#include "work.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "fixture.h"
+#include "verbs.h"
+
+namespace hghca::test {
+namespace {
+
+// Config::slice_work, and what the last step of a slice may do beyond it.
+constexpr uint64_t kSlice = 128;
+constexpr uint64_t kStep = 128;
+constexpr uint64_t kMs = 1'000'000;
+
+TEST(Work, ASliceEndsWhenItsUnitsAreDone)
+{
+    Work work;
+    EXPECT_TRUE(work.over());
+    work.begin_slice(2);
+    EXPECT_FALSE(work.over());
+    work.add();
+    EXPECT_FALSE(work.over());
+    work.add(5);
+    EXPECT_TRUE(work.over());
+    EXPECT_EQ(work.done(), 6u);
+    work.begin_slice(1);   // what was too much is not missing in the next one
+    EXPECT_FALSE(work.over());
+}
+
+class SliceTest : public ::testing::Test {
+protected:
+    // What one call into the device does.
+    template <class Call>
+    uint64_t cost(Device &device, Call &&call)
+    {
+        const uint64_t before = device.work_done();
+        call();
+        return device.work_done() - before;
+    }
+    // Runs the device to its rest, slice by slice; the number of slices.
+    unsigned finish(Device &device)
+    {
+        unsigned slices = 0;
+        while (device.has_work() && slices < 100000) {
+            EXPECT_LE(cost(device, [&] { device.run(); }), 2 * kSlice + kStep);
+            slices++;
+        }
+        EXPECT_FALSE(device.has_work());
+        return slices;
+    }
+    static Endpoint::Options deep(uint8_t service = HGHCA_QP_ST_RC)
+    {
+        Endpoint::Options options;
+        options.service = service;
+        options.sq_wqes = options.rq_wqes = 4096;
+        options.stride_log = 7;
+        options.cq_log = 14;
+        return options;
+    }
+    static bool in_order(const std::vector<Completion> &all)
+    {
+        for (size_t i = 0; i < all.size(); i++)
+            if (all[i].slot != i % 4096)
+                return false;
+        return true;
+    }
+
+    Network net;
+};
+
+// Zero bytes, to itself: nothing goes over the link, and no byte of payload is moved.
+TEST_F(SliceTest, ADoorbellForManySmallMessagesDoesOneSlice)
+{
+    Endpoint x(net.a, deep());
+    x.to_rtr(x);
+    x.to_rts();
+    std::vector<Wqe> list(4000, Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(x.va(0), x.buffer.key));
+    EXPECT_LE(cost(net.a.device, [&] { x.post(list); }), kSlice + kStep);
+    EXPECT_GT(finish(net.a.device), 4000 / kSlice);
+    const auto all = x.poll_all();
+    EXPECT_EQ(all.size(), 4000u);
+    EXPECT_TRUE(in_order(all));
+}
+
+TEST_F(SliceTest, WhatIsExecutedHereIsWorkToo)
+{
+    Endpoint x(net.a, deep());
+    x.to_rtr(x);
+    x.to_rts();
+    EXPECT_LE(cost(net.a.device, [&] { x.post(std::vector<Wqe>(4000, Wqe(HGHCA_OPCODE_NOP))); }), kSlice + kStep);
+    finish(net.a.device);
+    EXPECT_EQ(x.poll_all().size(), 4000u);
+}
+
+TEST_F(SliceTest, UcAndDatagramsEndWithTheSlice)
+{
+    Pair uc(net.a, net.b, deep(HGHCA_QP_ST_UC));
+    EXPECT_LE(cost(net.a.device, [&] { uc.a.post(std::vector<Wqe>(1000, write_to(uc.a.sge(0, 8), uc.b.va(0), uc.b.buffer.key))); }),
+              kSlice + kStep);
+    finish(net.a.device);
+    EXPECT_EQ(uc.a.poll_all().size(), 1000u);
+    Endpoint ud(net.a, deep(HGHCA_QP_ST_UD)), other(net.b, deep(HGHCA_QP_ST_UD));
+    const Wqe wqe = Wqe(HGHCA_OPCODE_SEND).ud(other.qp.qpn, 0x11111111, 2).data(ud.sge(0, 8));
+    EXPECT_LE(cost(net.a.device, [&] { ud.post(std::vector<Wqe>(1000, wqe)); }), kSlice + kStep);
+    finish(net.a.device);
+    EXPECT_EQ(ud.poll_all().size(), 1000u);
+}
+
+TEST_F(SliceTest, RawFramesEndWithTheSlice)
+{
+    Endpoint x(net.a, deep(HGHCA_QP_ST_RAW));
+    std::memset(x.at(0), 0x22, 64);   // for nobody here
+    EXPECT_LE(cost(net.a.device, [&] { x.post(std::vector<Wqe>(1000, send(x.sge(0, 64)))); }), kSlice + kStep);
+    finish(net.a.device);
+    EXPECT_EQ(x.poll_all().size(), 1000u);
+    EXPECT_EQ(net.sent, 1000u);
+}
+
+// One acknowledgement completes all that waits for it.
+TEST_F(SliceTest, FewWqesWaitForOneAcknowledgement)
+{
+    Pair p(net.a, net.b, deep());
+    net.filter = [](const Node &from, Frame &) { return from.number == 2 ? Fate{0} : Fate{}; };   // no ACK comes back
+    std::vector<Wqe> list(4000, Wqe(HGHCA_OPCODE_NOP));
+    list.front() = Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key);
+    p.a.post(list);
+    net.pump();
+    EXPECT_TRUE(p.a.poll_all().empty());
+    net.filter = nullptr;
+    net.a.host.clock_ns += 1000 * kMs;
+    net.a.host.deadline_ns = UINT64_MAX;
+    net.a.device.timer();   // sends it again
+    uint64_t most = 0;
+    net.filter = [&](const Node &from, Frame &frame) {
+        if (from.number == 2)
+            most = std::max(most, cost(net.a.device, [&] { Network::deliver(net.a, frame); }));
+        return Fate{from.number == 1};
+    };
+    net.pump();
+    // Each is read once more, and a look at its page counts as well.
+    EXPECT_LE(most, 2 * 512u + kStep);
+    EXPECT_EQ(p.a.poll_all().size(), 4000u);
+}
+
+TEST_F(SliceTest, AFlushIsDoneInSlices)
+{
+    Pair p(net.a, net.b, deep());
+    net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    p.a.post(std::vector<Wqe>(4000, Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key)));
+    for (unsigned i = 0; i < 3000; i++)
+        p.a.post_recv(p.a.sge(0, 8));
+    net.pump();
+    EXPECT_LE(cost(net.a.device, [&] { p.a.modify(HGHCA_CMD_2ERR_QPEE); }), kSlice + kStep);
+    EXPECT_GT(finish(net.a.device), 7000 / (2 * kSlice + kStep));
+    unsigned sends = 0, receives = 0;
+    for (const Completion &c : p.a.poll_all()) {
+        EXPECT_EQ(c.syndrome, HGHCA_SYNDROME_WR_FLUSH_ERR);
+        EXPECT_EQ(c.slot, c.is_send ? sends : receives);
+        (c.is_send ? sends : receives)++;
+    }
+    EXPECT_EQ(sends, 4000u);
+    EXPECT_EQ(receives, 3000u);
+}
+
+// What stood behind a failed send is flushed, also when software leaves SQE before that is done.
+TEST_F(SliceTest, SqeIsLeftWithNothingUnflushed)
+{
+    Endpoint x(net.a, deep(HGHCA_QP_ST_UD));
+    std::vector<Wqe> list(3000, Wqe(HGHCA_OPCODE_NOP));   // no opcode of UD
+    EXPECT_LE(cost(net.a.device, [&] { x.post(list); }), kSlice + kStep);
+    EXPECT_EQ(x.state(), HGHCA_QP_STATE_SQE);
+    EXPECT_TRUE(net.a.device.has_work());
+    x.modify(HGHCA_CMD_SQERR2RTS_QPEE);
+    finish(net.a.device);
+    EXPECT_EQ(x.state(), HGHCA_QP_STATE_RTS);
+    const auto all = x.poll_all();
+    ASSERT_EQ(all.size(), 3000u);
+    EXPECT_TRUE(in_order(all));
+    EXPECT_EQ(all[0].syndrome, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+    EXPECT_EQ(all[2999].syndrome, HGHCA_SYNDROME_WR_FLUSH_ERR);
+}
+
+// The time-outs of many QPs at one moment.
+TEST_F(SliceTest, TimersAreEndedInSlices)
+{
+    constexpr unsigned kQps = 200;
+    std::vector<std::unique_ptr<Endpoint>> all;
+    Endpoint::Options options;
+    options.sq_wqes = options.rq_wqes = 2;
+    options.cq_log = 2;
+    options.buffer_bytes = 4096;
+    options.retry = 0;
+    Endpoint peer(net.b, options);
+    net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    for (unsigned i = 0; i < kQps; i++) {
+        all.push_back(std::make_unique<Endpoint>(net.a, options));
+        all.back()->to_rtr(peer);
+        all.back()->to_rts();
+        all.back()->post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(peer.va(0), peer.buffer.key));
+    }
+    net.pump();
+    net.a.host.clock_ns += 1000 * kMs;
+    net.a.host.deadline_ns = UINT64_MAX;
+    EXPECT_LE(cost(net.a.device, [&] { net.a.device.timer(); }), 2 * kSlice + kStep);
+    EXPECT_TRUE(net.a.device.has_work());
+    EXPECT_EQ(net.a.host.deadline_ns, UINT64_MAX);   // nobody has to wait for what is due already
+    finish(net.a.device);
+    for (auto &x : all) {
+        const auto completions = x->poll_all();
+        ASSERT_EQ(completions.size(), 1u);
+        EXPECT_EQ(completions[0].syndrome, HGHCA_SYNDROME_RETRY_EXC_ERR);
+    }
+}
+
+// Frames that have waited in the receive buffer while the host slept.
+TEST(Slice, AReceiveBufferIsEmptiedInSlices)
+{
+    ReceiveBuffers buffers{};
+    buffers[kOther] = {1, 64 << 10};
+    Network net(0, HGHCA_CAP_ALL, {}, 64u << 20, buffers);
+    const Frame frame(64, 0);
+    for (unsigned i = 0; i < 600; i++)
+        Network::deliver(net.b, frame);
+    net.b.host.clock_ns += 1000 * kMs;
+    net.b.host.deadline_ns = UINT64_MAX;
+    unsigned entries = 0;
+    const uint64_t before = net.b.device.work_done();
+    for (net.b.device.timer(); net.b.device.has_work() && entries < 1000; entries++) {
+        const uint64_t at = net.b.device.work_done();
+        net.b.device.run();
+        EXPECT_LE(net.b.device.work_done() - at, 2 * kSlice + kStep);
+    }
+    EXPECT_GE(net.b.device.work_done() - before, 599u);
+    EXPECT_GT(entries, 0u);
+    EXPECT_EQ(net.b.host.deadline_ns, UINT64_MAX);
+}
+
+class EventSliceTest : public DeviceTest {};
+
+// A full EQ is emptied, and there is room for the events of many CQs at once.
+TEST_F(EventSliceTest, EventsThatWaitedAreWrittenInSlices)
+{
+    TestDriver::Layout layout;
+    layout.log_cqs = 10;
+    driver.layout = layout;
+    driver.start();
+    TestDriver::Eq small = driver.create_eq(10, 1);
+    // All of it is software's: no event can be written.
+    for (unsigned i = 0; i < 1024; i++)
+        host.as<hghca_eqe>(small.buffer.dma)[i].owner = 0;
+    constexpr unsigned kCqs = 600;
+    for (unsigned i = 0; i < kCqs; i++) {
+        const TestDriver::Cq cq = driver.create_cq(1, small.eqn);
+        driver.arm(cq);
+        hghca_cqe cqe{};
+        ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+    }
+    for (unsigned i = 0; i < 1024; i++)
+        host.as<hghca_eqe>(small.buffer.dma)[i].owner = HGHCA_CQ_ENTRY_OWNER_HW;
+    const uint64_t before = device.work_done();
+    driver.arm(small);
+    EXPECT_LE(device.work_done() - before, kSlice + kStep);
+    EXPECT_TRUE(device.has_work());
+    while (device.has_work()) {
+        const uint64_t at = device.work_done();
+        device.run();
+        EXPECT_LE(device.work_done() - at, 2 * kSlice + kStep);
+    }
+    hghca_eqe eqe;
+    uint32_t last = 0;
+    unsigned n = 0;
+    for (; driver.poll(small, eqe); n++) {
+        EXPECT_GT(be32(eqe.event.comp.cqn), last);
+        last = be32(eqe.event.comp.cqn);
+    }
+    EXPECT_EQ(n, kCqs);
+}
+
+// Its events wait for more completions, and all of them no longer.
+TEST_F(EventSliceTest, ModeratedEventsAreSentInSlices)
+{
+    TestDriver::Layout layout;
+    layout.log_cqs = 10;
+    driver.layout = layout;
+    driver.start();
+    TestDriver::Eq eq = driver.create_eq(10, 1);
+    constexpr unsigned kCqs = 600;
+    for (unsigned i = 0; i < kCqs; i++) {
+        const TestDriver::Cq cq = driver.create_cq(1, eq.eqn);
+        ASSERT_EQ(device.cqs->moderate(cq.cqn, 10, 1000), HGHCA_CMD_STAT_OK);
+        driver.arm(cq);
+        hghca_cqe cqe{};
+        ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+    }
+    host.clock_ns += 10 * kMs;
+    const uint64_t before = device.work_done();
+    device.timer();
+    EXPECT_LE(device.work_done() - before, 2 * kSlice + kStep);
+    EXPECT_TRUE(device.has_work());
+    unsigned slices = 0;
+    while (device.has_work() && ++slices < 1000)
+        device.run();
+    EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_COMP), kCqs);
+}
+
+// Without a doorbell record the owner of each CQE says what is consumed. All of them are not looked at.
+TEST_F(EventSliceTest, ResizingAFullCqLooksAtFewOfItsEntries)
+{
+    driver.start();
+    constexpr unsigned kLog = 15;
+    TestDriver::Mr buffer = driver.cq_buffer(kLog), larger = driver.cq_buffer(kLog);
+    ASSERT_EQ(driver.post(HGHCA_CMD_SW2HW_CQ, driver.cqc_mailbox(7, kLog, buffer.key, driver.async.eqn), 7), HGHCA_CMD_STAT_OK);
+    hghca_cqe cqe{};
+    for (unsigned i = 0; i < 1u << kLog; i++)
+        ASSERT_TRUE(device.cqs->post(7, cqe, false));
+    const uint64_t before = device.work_done();
+    ASSERT_EQ(device.cqs->resize(7, kLog - 1, larger.key), HGHCA_CMD_STAT_BAD_SIZE);
+    ASSERT_EQ(device.cqs->resize(7, kLog, larger.key), HGHCA_CMD_STAT_OK);
+    // Each look at another page is one.
+    EXPECT_LT(device.work_done() - before, 64u);
+}
+
+// The least slice still gets on.
+TEST(Slice, ASliceOfOneUnitGetsEverythingDone)
+{
+    const uint32_t usual = std::exchange(Node::slice_work, 1);
+    Network net;
+    Node::slice_work = usual;
+    Pair p(net.a, net.b, {});
+    p.a.fill(0, 20000, 3);
+    p.b.fill(50000, 20000, 4);
+    p.b.post_recv(p.b.sge(0, 20000));
+    p.a.post({send(p.a.sge(0, 20000)), read_from(p.a.sge(50000, 20000), p.b.va(50000), p.b.buffer.key)});
+    net.settle(10 * kMs);
+    EXPECT_EQ(p.a.poll_all().size(), 2u);
+    EXPECT_EQ(p.b.poll_all().size(), 1u);
+    EXPECT_TRUE(p.b.holds(0, 20000, 3));
+    EXPECT_TRUE(p.a.holds(50000, 20000, 4));
+    p.a.post_recv(p.a.sge(0, 8));
+    p.a.modify(HGHCA_CMD_2ERR_QPEE);
+    net.pump();
+    EXPECT_EQ(p.a.poll_all().size(), 1u);
+}
+
+}  // namespace
+}  // namespace hghca::test
