@@ -24,11 +24,13 @@ static ssize_t hghca_net_receive_iov(NetClientState *nc, const struct iovec *par
     if (!hghca_net_can_receive(nc)) {
         return 0;
     }
+    if (!hghca_enter(s)) {
+        return size;    /* the device is on its way out: lost, as on a link that goes down */
+    }
     trace_hghca_frame_receive(s->name, size);
     if (s->capture) {
         hghca_capture_add(s, false, parts, count);
     }
-    hghca_enter(s);
     hghca_core_receive(s->core, parts, count);
     /* The sender may be a netdev that is not ready for an answer within its call. */
     hghca_leave_quietly(s);
