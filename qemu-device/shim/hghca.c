@@ -2,7 +2,7 @@
 /*
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
- *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,slice=N][,node-guid=N]
+ *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,slice=N][,bql-hook=BOOL][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
  *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
  *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
@@ -349,7 +349,9 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
         return;
     }
     hghca_init_bars(s);
-    hghca_bql_open();
+    if (s->bql_hook) {
+        hghca_bql_open();
+    }
     hghca_entry_open(s);
     hghca_net_open(s);
     hghca_dma_open(s);
@@ -508,6 +510,7 @@ static void hghca_get_commands(Object *object, Visitor *v, const char *name, voi
 static const Property hghca_properties[] = {
     DEFINE_NIC_PROPERTIES(HghcaState, nic_conf),
     DEFINE_PROP_UINT32("cache-entries", HghcaState, cache_entries, 0),
+    DEFINE_PROP_BOOL("bql-hook", HghcaState, bql_hook, true),
     DEFINE_PROP_UINT32("slice", HghcaState, slice_work, HGHCA_SLICE_DEFAULT),
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
     DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
@@ -546,6 +549,8 @@ static void hghca_class_init(ObjectClass *class, void *data)
 
     object_class_property_set_description(class, "cache-entries",
         "Contexts of each kind kept on chip; 0 is no limit");
+    object_class_property_set_description(class, "bql-hook",
+        "Whoever waits for QEMU's lock tries on for microseconds before it sleeps");
     object_class_property_set_description(class, "slice",
         "Packets, WQEs and look-ups of MTTs, together, after which the device looks at the time");
     object_class_property_set_description(class, "node-guid",

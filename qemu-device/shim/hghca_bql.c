@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Waiting for the BQL.
+ * Waiting for the BQL (hghca_fair.c), unless the property bql-hook turns it off.
  *
  * Who polls memory for a packet sees its data about a microsecond before the
  * doorbell that brought it returns, and rings a doorbell of its own at once. It
@@ -8,59 +8,98 @@
  * the lock is free; ib_write_lat showed 15 to 25 us instead of 2.5. So who finds
  * the BQL held tries on for a few microseconds before it sleeps.
  *
- * The lock goes to whoever tries first, not to whoever waits longest. Between two
- * rounds of turns the main loop drops it for a microsecond or two; a CPU of the
- * guest that is only waking up then would go without it until the traffic ends.
- * So after a round that leaves work over, the main loop lets the waiting go first.
+ * Between two rounds of turns the main loop drops the BQL for a microsecond or
+ * two. After a round that leaves work over it takes the BQL only when those that
+ * slept then have had it, and others do when one has slept for HGHCA_BQL_BOUND_NS.
+ * Who wakes from the wait for a condition takes the BQL without this hook. For
+ * those the main loop keeps away from the BQL for a moment, once in
+ * HGHCA_BQL_REST_NS.
  */
 
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
-#include "qemu/processor.h"
 #include "qemu/thread.h"
+#include "qemu/timer.h"
+#include "hghca_fair.h"
 #include "hghca_shim.h"
 
 #define HGHCA_BQL_TRIES 400
+#define HGHCA_BQL_BOUND_NS 1000000
+#define HGHCA_BQL_REST_NS 2000000
 #define HGHCA_BQL_NAP_US 50     /* enough to wake up in */
 
-static unsigned hghca_bql_waiting;
+typedef struct HghcaBqlWaiter {
+    QemuMutex *mutex;
+    const char *file;
+    int line;
+} HghcaBqlWaiter;
+
+static struct hghca_fair hghca_bql_fair;
 static __thread bool hghca_bql_gives_way;
 
-static void hghca_bql_wait(QemuMutex *mutex, const char *file, int line)
+static bool hghca_bql_try(void *opaque)
 {
-    for (unsigned i = 0; i < HGHCA_BQL_TRIES; i++) {
-        if (!qemu_mutex_trylock_impl(mutex, file, line)) {
-            return;
-        }
-        cpu_relax();
+    HghcaBqlWaiter *w = opaque;
+
+    return !qemu_mutex_trylock_impl(w->mutex, w->file, w->line);
+}
+
+static void hghca_bql_sleep(void *opaque)
+{
+    HghcaBqlWaiter *w = opaque;
+
+    qemu_mutex_lock_impl(w->mutex, w->file, w->line);
+}
+
+static uint64_t hghca_bql_now_ns(void)
+{
+    return get_clock();
+}
+
+static const struct hghca_fair_ops hghca_bql_ops = {
+    .try_lock = hghca_bql_try,
+    .lock = hghca_bql_sleep,
+    .now_ns = hghca_bql_now_ns,
+};
+
+static void hghca_bql_rest(void)
+{
+    static __thread int64_t rested_ns;
+    int64_t now_ns = get_clock();
+
+    if (now_ns - rested_ns > HGHCA_BQL_REST_NS) {
+        g_usleep(HGHCA_BQL_NAP_US);
+        rested_ns = now_ns;
     }
-    qemu_mutex_lock_impl(mutex, file, line);
 }
 
 static void hghca_bql_lock(QemuMutex *mutex, const char *file, int line)
 {
-    if (hghca_bql_gives_way) {
+    HghcaBqlWaiter w = { .mutex = mutex, .file = file, .line = line };
+    bool last = hghca_bql_gives_way;
+
+    if (last) {
         hghca_bql_gives_way = false;
-        if (qatomic_read(&hghca_bql_waiting)) {
-            g_usleep(HGHCA_BQL_NAP_US);
-        }
+        hghca_bql_rest();
     }
-    qatomic_inc(&hghca_bql_waiting);
-    hghca_bql_wait(mutex, file, line);
-    qatomic_dec(&hghca_bql_waiting);
+    hghca_fair_lock(&hghca_bql_fair, &w, last);
 }
 
 /* The next time this thread wants the BQL, those that wait for it go first. */
 void hghca_bql_give_way(void)
 {
-    hghca_bql_gives_way = true;
+    hghca_bql_gives_way = qatomic_read(&bql_mutex_lock_func) == hghca_bql_lock;
 }
 
-/* For the whole process. A lock profiler that is at work keeps its own way. */
+/*
+ * For the whole process, by the first device that wants it, and for good. A lock
+ * profiler that is at work keeps its own way.
+ */
 void hghca_bql_open(void)
 {
     if (g_get_num_processors() > 1 &&
         qatomic_read(&bql_mutex_lock_func) == qemu_mutex_lock_impl) {
+        hghca_fair_init(&hghca_bql_fair, &hghca_bql_ops, HGHCA_BQL_TRIES, HGHCA_BQL_BOUND_NS);
         qatomic_set(&bql_mutex_lock_func, hghca_bql_lock);
     }
 }

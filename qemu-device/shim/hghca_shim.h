@@ -38,6 +38,7 @@ struct HghcaState {
     NICConf nic_conf;
     uint32_t cache_entries;
     uint32_t slice_work;
+    bool bql_hook;
     uint64_t node_guid;
     uint64_t memory_bytes;
     uint64_t fail_command;
