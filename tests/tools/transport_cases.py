@@ -3,49 +3,12 @@
 
 import re
 
+from pages import is_test, missing, quoted, rows
 from tool import same
 
 from hghca_lib import repo
 
 PAGE = repo.path("docs/transport.rst")
-CORE = repo.path("qemu-device/core")
-UNIT = repo.path("tests/unit")
-
-
-def rows():
-    """The rows of all tables, as text; their headings are left out."""
-    text = PAGE.read_text()
-    found = re.findall(r"^   \* - (.*(?:\n     .*)*)", text, re.MULTILINE)
-    return [row for row in found if not row.startswith(("Clause\n", "Reason\n"))]
-
-
-def quoted(text):
-    """What stands between backquotes, but for what is no name."""
-    return re.findall(r"``([^` ]+)``", text)
-
-
-def is_test(name):
-    return re.fullmatch(r"\w+\.[A-Z]\w+", name) is not None
-
-
-def unit_tests():
-    """Suite.Name of all tests in tests/unit."""
-    found = set()
-    for path in UNIT.glob("*.cc"):
-        pairs = re.findall(r"^TEST(?:_F|_P)?\((\w+), (\w+)\)", path.read_text(), re.MULTILINE)
-        found |= {f"{suite}.{name}" for suite, name in pairs}
-    return found
-
-
-def missing(names):
-    """Those of the names that are none: no test, no file of the core, and no path of the tree."""
-    tests = unit_tests()
-
-    def exists(name):
-        if is_test(name):
-            return name in tests
-        return (repo.ROOT / name if "/" in name else CORE / name).exists()
-    return [name for name in names if not exists(name)]
 
 
 def test_named():
@@ -55,7 +18,7 @@ def test_named():
 
 def test_rows():
     """Each rule of the page has a test"""
-    found = rows()
+    found = rows(PAGE.read_text(), ("Clause\n", "Reason\n"))
     same(len(found) > 40, True, "rules were found")
     same([row for row in found if not any(map(is_test, quoted(row)))], [], "rules without a test")
 
