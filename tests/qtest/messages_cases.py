@@ -178,8 +178,9 @@ def test_function_reset():
 
 def test_unplugged():
     """A message that unplugs its own HCA, with another one due, leaves the others alone"""
-    slot = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off", "-device", "pcie-root-port,id=hole,addr=9,chassis=1,slot=1",
-            "-netdev", "hubport,hubid=0,id=n9", "-device", "hghca,netdev=n9,bus=hole")
+    slot = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+            "-device", "pcie-root-port,id=hole,addr=9,chassis=1,slot=1", "-netdev", "hubport,hubid=0,id=n9",
+            "-device", "hghca,netdev=n9,bus=hole")
     with machine(*slot, count=2) as m:
         a, c = m.hcas
         port = Hca(m, 9, 0, 0)

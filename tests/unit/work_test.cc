@@ -100,8 +100,8 @@ TEST_F(SliceTest, WhatIsExecutedHereIsWorkToo)
 TEST_F(SliceTest, UcAndDatagramsEndWithTheSlice)
 {
     Pair uc(net.a, net.b, deep(HGHCA_QP_ST_UC));
-    EXPECT_LE(cost(net.a.device, [&] { uc.a.post(std::vector<Wqe>(1000, write_to(uc.a.sge(0, 8), uc.b.va(0), uc.b.buffer.key))); }),
-              kSlice + kStep);
+    const std::vector<Wqe> writes(1000, write_to(uc.a.sge(0, 8), uc.b.va(0), uc.b.buffer.key));
+    EXPECT_LE(cost(net.a.device, [&] { uc.a.post(writes); }), kSlice + kStep);
     finish(net.a.device);
     EXPECT_EQ(uc.a.poll_all().size(), 1000u);
     Endpoint ud(net.a, deep(HGHCA_QP_ST_UD)), other(net.b, deep(HGHCA_QP_ST_UD));
