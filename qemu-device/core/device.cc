@@ -232,6 +232,9 @@ try {
         begin_slice();   // timers that end again and again do not keep others from their turns
     }
     eqs->run();
+    transport->flush();
+    if (work.over())
+        begin_slice();
     transport->run();
     finish_entry();
     return has_work();

@@ -21,7 +21,7 @@ uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
 
 Engine::Engine(Device &device)
     : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
-      scheduler(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), flow_control(*this),
+      scheduler(kMaxQps), flushes(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), flow_control(*this),
       page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this), completer(*this), responder(*this),
       unreliable(*this), datagrams(*this), raw(*this)
 {
@@ -30,6 +30,7 @@ Engine::Engine(Device &device)
 void Engine::clear()
 {
     scheduler.clear();
+    flushes.clear();
     timers.clear();
     flow_control.clear();
     link_full = false;
@@ -442,14 +443,27 @@ Turn Engine::serve(Qp &qp, int32_t &credit)
     if (qp.congestion.cnp_due && congestion.notify(qp, credit) == Turn::Blocked)
         return Turn::Blocked;
     const Turn turn = serve_queues(qp, credit);
-    if (turn == Turn::Idle && flush(qp))
-        return Turn::More;
     // What it sent to itself may have come marked.
     return turn == Turn::Idle && qp.congestion.cnp_due ? Turn::More : turn;
 }
 
-// What is posted to a QP in error comes back, in as many turns as it takes. True: there is more.
-bool Engine::flush(Qp &qp)
+void Engine::flush(Qp &qp)
+{
+    if (flush_slice(qp))
+        flushes.add(qp.a.qpn);
+}
+
+void Engine::flush()
+{
+    for (; !device.work.over() && !flushes.empty(); device.work.add()) {
+        Qp *qp = device.qps->find(flushes.front());
+        if (!qp || !flush_slice(*qp))
+            flushes.remove();
+    }
+}
+
+// True: there is more.
+bool Engine::flush_slice(Qp &qp)
 {
     if (qp.state != HGHCA_QP_STATE_ERR)
         return qp.state == HGHCA_QP_STATE_SQE && send_queue.flush(qp);
@@ -460,8 +474,10 @@ Turn Engine::serve_queues(Qp &qp, int32_t &credit)
 {
     route_state_ = RouteState::Unknown;
     if (!is_reliable(qp.a.service)) {
-        if (qp.state == HGHCA_QP_STATE_SQE || qp.state == HGHCA_QP_STATE_ERR)
+        if (qp.state == HGHCA_QP_STATE_SQE || qp.state == HGHCA_QP_STATE_ERR) {
+            flush(qp);
             return Turn::Idle;
+        }
         return qp.a.service == HGHCA_QP_ST_UD   ? datagrams.run(qp, credit)
                : qp.a.service == HGHCA_QP_ST_UC ? unreliable.run(qp, credit)
                                                 : raw.run(qp, credit);
@@ -566,8 +582,7 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
         s.reply_count = 0;
         s.ack_due = false;
     }
-    if (flush(qp))
-        schedule(qp);
+    flush(qp);
     // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
     if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_told) {
         s.last_wqe_told = true;

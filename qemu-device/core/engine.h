@@ -58,6 +58,8 @@ public:
     // is, which gets no copy; 0: it is none such.
     void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
     void run();
+    // Goes on with what a slice has cut short.
+    void flush();
     void expire(uint64_t now_ns);
     void state_changed(Qp &qp, hghca_qp_state from);
     void clear();
@@ -96,6 +98,8 @@ public:
     // To ERR: flushes both queues, forgets what was under way. Replies stay due
     // with `keep_replies`, for the NAK that tells the peer why.
     void enter_error(Qp &qp, bool keep_replies = false);
+    // WR_FLUSH_ERR for what is posted to a QP in error; what the slice leaves over when flush() is called.
+    void flush(Qp &qp);
     // A queue of the QP cannot be read, or its CQ has failed.
     void catastrophe(Qp &qp);
     // A reason to send SQ_DRAINED?
@@ -106,6 +110,7 @@ public:
     EthernetLink link;
     WqeReader reader;
     Scheduler scheduler;
+    Scheduler flushes;         // QPs with more to flush; they need no link
     TimerHeap timers;
     uint64_t now_ns = 0;
     bool link_full = false;
@@ -143,7 +148,7 @@ private:
     Turn serve(Qp &qp, int32_t &credit);
     Turn serve_queues(Qp &qp, int32_t &credit);
     Turn serve_reliable(Qp &qp, int32_t &credit);
-    bool flush(Qp &qp);
+    bool flush_slice(Qp &qp);
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);
 

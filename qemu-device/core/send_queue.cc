@@ -273,8 +273,7 @@ void SendQueue::fail(Qp &qp, uint8_t syndrome)
         return;
     }
     qp.state = HGHCA_QP_STATE_SQE;
-    if (flush(qp))
-        engine_.schedule(qp);
+    engine_.flush(qp);
 }
 
 bool SendQueue::flush(Qp &qp, bool whole)

@@ -40,8 +40,10 @@ void Transport::doorbell(const SendDoorbell &db)
         return;
     }
     engine.send_queue.ring(*qp, db);
-    // In ERR its turn flushes both queues.
-    engine.schedule(*qp);
+    if (qp->state == HGHCA_QP_STATE_ERR)
+        engine.flush(*qp);
+    else
+        engine.schedule(*qp);
 }
 
 void Transport::state_changed(Qp &qp, hghca_qp_state from)
@@ -69,6 +71,12 @@ void Transport::receive(const iovec *parts, int count)
         state_->engine.receive(parts, count);
 }
 
+void Transport::flush()
+{
+    if (device_.initialized)
+        state_->engine.flush();
+}
+
 void Transport::run()
 {
     if (device_.initialized)
@@ -78,7 +86,7 @@ void Transport::run()
 bool Transport::has_work() const
 {
     const Engine &engine = state_->engine;
-    return !engine.link_full && (!engine.scheduler.empty() || engine.flow_control.due());
+    return !engine.flushes.empty() || (!engine.link_full && (!engine.scheduler.empty() || engine.flow_control.due()));
 }
 
 uint64_t Transport::next_deadline() const

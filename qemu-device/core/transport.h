@@ -52,6 +52,8 @@ public:
     // A RoCE v2 or other frame from the link. Never sends.
     void receive(const iovec *parts, int count);
 
+    // Goes on with flushes of queues, whatever the link does, until the slice is over.
+    void flush();
     // Sends what is due, until the slice is over.
     void run();
     bool has_work() const;
