@@ -58,6 +58,8 @@ static struct hghca_eqe *hghca_eqe_at(const struct hghca_eq *eq, u32 index)
 static void hghca_eq_ring(struct hghca_eq *eq, u32 cmd)
 {
 	trace_hghca_ring_eq(eq->hdev, eq->eqn, eq->cons_index, cmd);
+	/* The EQEs must be read, and the device's, before the doorbell says so. */
+	dma_mb();
 	hghca_ring(eq->hdev, HGHCA_UAR_EQ_ARM, eq->cons_index,
 		   FIELD_PREP(HGHCA_EQ_ARM_CMD_MASK, cmd) |
 		   FIELD_PREP(HGHCA_EQ_ARM_EQN_MASK, eq->eqn));
@@ -141,7 +143,7 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 		/* The entry is read after its owner, which the device writes last. */
 		dma_rmb();
 		copy = *eqe;
-		/* It goes back with the doorbell, which orders what was written before. */
+		/* It goes back with the doorbell, see hghca_eq_ring(). */
 		WRITE_ONCE(eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 		trace_hghca_event(eq, eq->cons_index, &copy);
 		eq->cons_index++;

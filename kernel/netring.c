@@ -424,7 +424,7 @@ static bool hghca_net_cq_next(struct hghca_netdev *nd, struct hghca_cqe *copy)
 	/* The entry is read after its owner, which the device writes last. */
 	dma_rmb();
 	*copy = *cqe;
-	/* It goes back with the record, which is written behind a barrier. */
+	/* It goes back with the record, see hghca_net_cq_consume(). */
 	WRITE_ONCE(cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 	trace_hghca_cqe(nd->hdev, cq->hw.cqn, cq->cons_index, copy);
 	cq->cons_index++;
@@ -463,8 +463,8 @@ static void hghca_net_cq_consume(struct hghca_netdev *nd, struct hghca_net_work 
 	if (!i)
 		return;
 
-	/* The entries are read and the device's before the record says so. */
-	dma_wmb();
+	/* The entries must be read, and the device's, before the record says so. */
+	dma_mb();
 	WRITE_ONCE(*nd->cq.dbr.record, cpu_to_le32(nd->cq.cons_index));
 }
 

@@ -75,8 +75,8 @@ static struct hghca_cqe *hghca_cq_next(const struct hghca_cq *hcq)
 
 static void hghca_cq_update_dbr(const struct hghca_cq *hcq)
 {
-	/* The CQEs must be read, and the device's, before it is told so. */
-	dma_wmb();
+	/* The CQEs must be read, and the device's, before the record says so. */
+	dma_mb();
 	WRITE_ONCE(*hcq->dbr.record, cpu_to_le32(hcq->cons_index));
 }
 
