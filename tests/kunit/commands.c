@@ -338,6 +338,16 @@ static int typed_hw2sw_mpt(struct hghca_dev *hdev)
 	return hghca_cmd_hw2sw_mpt(hdev, 0x1234);
 }
 
+static int typed_clear_mtt(struct hghca_dev *hdev)
+{
+	return hghca_cmd_clear_mtt(hdev, 0x123456, 0x10000);
+}
+
+static int typed_resume_qp(struct hghca_dev *hdev)
+{
+	return hghca_cmd_resume_qp(hdev, 0xabcd, 0x12340003);
+}
+
 static int typed_map_eq(struct hghca_dev *hdev)
 {
 	return hghca_cmd_map_eq(hdev, 5, 0x30f3d, false);
@@ -659,6 +669,8 @@ static const struct typed_command {
 	{ "SW2HW_MPT", typed_sw2hw_mpt, 0x00d, 0, 0x1234, .in_bytes = 64 },
 	{ "HW2SW_MPT", typed_hw2sw_mpt, 0x00f, 0, 0x1234, .takes = true },
 	{ "WRITE_MTT", typed_write_mtt, 0x011, 0, 508, .in_bytes = 16 },
+	{ "CLEAR_MTT", typed_clear_mtt, 0xe09, 0, 0x10000, .in_param = 0x123456, .takes = true },
+	{ "RESUME_QP", typed_resume_qp, 0xe08, 0, 0xabcd, .in_param = 0x12340003 },
 	{ "MAP_EQ", typed_map_eq, 0x012, 0, 5, .in_param = 0x30f3d },
 	{ "MAP_EQ away", typed_unmap_eq, 0x012, 0, 0x80000005, .in_param = 0x30f3d,
 	  .takes = true },
@@ -713,15 +725,27 @@ static void typed_name(const struct typed_command *command, char *desc)
 
 KUNIT_ARRAY_PARAM(typed, typed_commands, typed_name);
 
+/* Whether the device, too, takes out_param for a mailbox. */
+static enum fake_end commands_answer_typed(struct fake *fake, const struct fake_command *cmd,
+					   struct fake_answer *answer)
+{
+	*(bool *)fake->priv = fake->out;
+	return FAKE_ANSWERED;
+}
+
 static void commands_typed(struct kunit *test)
 {
 	const struct typed_command *param = test->param_value;
 	struct fake *fake = test->priv;
 	struct fake_command *seen;
 	u32 mark = fake_mark(fake);
+	bool out;
 	u32 i;
 
+	fake->priv = &out;
+	fake->answer = commands_answer_typed;
 	KUNIT_ASSERT_EQ(test, 0, param->run(fake->hdev));
+	KUNIT_EXPECT_EQ(test, param->out, out);
 	KUNIT_EXPECT_EQ(test, mark + 1, fake_mark(fake));
 	seen = fake_nth(fake, mark);
 	KUNIT_ASSERT_NOT_NULL(test, seen);

@@ -83,6 +83,7 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 	case 0x011:	/* WRITE_MTT */
 	case 0x013:	/* SW2HW_EQ */
 	case 0x016:	/* SW2HW_CQ */
+	case 0x024:	/* MAD_IFC */
 	case 0x026:	/* WRITE_MGM */
 	case 0x027:	/* MGID_HASH */
 	case 0x02c:	/* RESIZE_CQ */
@@ -107,8 +108,25 @@ static bool fake_has_input(u16 op, u8 op_modifier)
 /* ... and those whose output is one. */
 static bool fake_has_output(u16 op)
 {
-	return op == 0x003 || op == 0x006 || op == 0x00e || op == 0x018 || op == 0x022 ||
-	       op == 0x037 || op == 0xe01 || op == 0xe02 || op == 0xe04;
+	switch (op) {
+	case 0x003:	/* QUERY_DEV_LIM */
+	case 0x006:	/* QUERY_ADAPTER */
+	case 0x00e:	/* QUERY_MPT */
+	case 0x018:	/* QUERY_CQ */
+	case 0x022:	/* QUERY_QP */
+	case 0x024:	/* MAD_IFC */
+	case 0x025:	/* READ_MGM */
+	case 0x037:	/* QUERY_SRQ */
+	case 0xe01:	/* QUERY_PORT */
+	case 0xe02:	/* QUERY_STATS */
+	case 0xe04:	/* QUERY_COUNTER_SET */
+	case 0xe0d:	/* QUERY_CONGESTION */
+	case 0xe0f:	/* QUERY_FLOW_CONTROL */
+	case 0xe10:	/* READ_ERROR_BUFFER */
+		return true;
+	default:
+		return false;
+	}
 }
 
 static void fake_default_output(struct fake *fake, const struct fake_command *cmd)

@@ -37,6 +37,15 @@ def document():
     return found
 
 
+def cases(text, function):
+    """The opcodes of the cases of a C function."""
+    body = re.search(rf"^static bool {function}\(.*?^}}", text, re.MULTILINE | re.DOTALL).group()
+    found = set()
+    for first, last in re.findall(r"case (0x\w+)(?: \.\.\. (0x\w+))?:", body):
+        found |= set(range(int(first, 16), int(last or first, 16) + 1))
+    return found
+
+
 def missing(wanted, found):
     return sorted(set(wanted) - set(found))
 
@@ -62,6 +71,28 @@ def test_guest():
     for names, values in re.findall(r"^([A-Z][A-Z0-9_, ]+) = (0x[0-9A-Fx, ]+)$", text, re.MULTILINE):
         numbers.update(zip(names.split(", "), (int(value, 16) for value in values.split(", "))))
     same(missing(header().values(), numbers.values()), [], "opcodes that are missing")
+
+
+def test_kunit_commands():
+    """KUnit's table has each command that the driver sends, once at least"""
+    text = repo.path("tests/kunit/commands.c").read_text()
+    table = text[text.index("typed_commands[] = {"):]
+    rows = {int(op, 16) for op in re.findall(r"^\t\{ \"[^\"]+\", \w+, (0x\w+)", table, re.MULTILINE)}
+    sent = {name for path in repo.path("kernel").glob("*.c")
+            for name in re.findall(r"\bHGHCA_CMD_(\w+)", path.read_text())} & set(header())
+    assert len(sent) > 50, f"only {len(sent)} commands are sent"
+    # The transitions are one function of the driver, and tests/kunit/transitions.c has all of them.
+    same([name for name, op in header().items() if name in sent and op not in rows and not TRANSITIONS.fullmatch(name)],
+         [], "commands that are missing")
+
+
+def test_kunit_fake():
+    """KUnit's device has a mailbox where the document's table says so"""
+    text = repo.path("tests/kunit/fake.c").read_text()
+    transitions = {op for name, op in header().items() if TRANSITIONS.fullmatch(name)}
+    same(cases(text, "fake_has_input"), transitions | {op for op, into, _ in document().values() if into == "mbox"},
+         "input mailboxes")
+    same(cases(text, "fake_has_output"), {op for op, _, out in document().values() if out == "mbox"}, "output mailboxes")
 
 
 def test_columns():
