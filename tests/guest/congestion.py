@@ -148,9 +148,9 @@ def pauses_of_all(rig, side):
     return said.count("on\n")
 
 
-@test("congestion: PFC for RoCE alone", machine=PAUSES, limit_s=120, kernels=("stock",), **NEEDS)
+@test("congestion: PFC for RoCE alone", machine=PAUSES, limit_s=120, **NEEDS)
 def priorities(rig):
-    """As DCB sets it. The debug kernel has no DCB."""
+    """As DCB sets it."""
     try:
         for side in rig.sides:
             rig.run(f"dcb pfc set dev {side.netdev} prio-pfc 3:on", side)
@@ -165,7 +165,7 @@ def priorities(rig):
             rig.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off", side)
 
 
-@test("congestion: PFC or pause frames, and PFC that makes no sense", machine=PAUSES, kernels=("stock",), **NEEDS)
+@test("congestion: PFC or pause frames, and PFC that makes no sense", machine=PAUSES, **NEEDS)
 def one_or_the_other(rig):
     """A port has what was turned on last."""
     side = rig.client
