@@ -3,8 +3,8 @@
  * DMA. A MemoryListener on the device's own address space keeps a table of the
  * plain RAM in it, each section with a MemoryRegionCache, so that the core gets
  * host pointers without a walk of the memory tree. With bus mastering off the
- * address space is empty; behind a vIOMMU it holds no RAM: then everything goes
- * by copy, which asks the address space each time.
+ * address space is empty; behind a vIOMMU it holds no RAM: then everything but
+ * atomics goes by copy.  Both ask the address space each time.
  */
 
 #include "qemu/osdep.h"
