@@ -114,6 +114,7 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
 
 void get_transport_header(const uint8_t *at, TransportHeader &h)
 {
+    h = {};   // what this packet lacks may be kept too, in a QP and so in ICM
     hghca_bth bth;
     at = take(at, bth);
     h.opcode = bth.opcode;
