@@ -3,6 +3,8 @@
 
 import re
 
+from hghca_lib.guest import GuestError
+
 from data import run_program, to_itself
 from framework import FOUR, Side, expect, test
 from pingpong import pingpong
@@ -112,6 +114,43 @@ def function_level_reset(rig):
         rig.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
         rig.configure(side)
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
+
+
+@test("hardware: a device that fails is reported, and comes back with its driver", limit_s=120, **OURS,
+      expected_log=(r"given up: catastrophic error",))
+def catastrophic(rig):
+    side = rig.client
+    hca = "/machine/peripheral/hca1"
+    folder = "/sys/bus/pci/drivers/hghca"
+    expect(rig.guest.qmp("qom-get", path=hca, property="fail") == "ok", "the device has failed before")
+    try:
+        rig.guest.qmp("qom-set", path=hca, property="fail", value="later")
+        expect(False, "`later` was taken")
+    except GuestError as error:
+        expect("must be 'now', not 'later'" in str(error), f"{error}")
+    watch = rig.start(f"stdbuf -oL ibv_asyncwatch -d {side.device}", side)
+    watch.wait_for("async event FD")
+    port = rig.next_port()
+    options = f"-s 100003 -n 100000000 -m 4096 -p {port}"
+    serving = rig.start(f"ibv_rc_pingpong -d {rig.server.device} -g {rig.server.gid('ipv4')} {options}", rig.server)
+    rig.wait_listening(port, rig.server, serving, "tcp")
+    before = rig.counter(side, "tx_packets")
+    busy = rig.start(f"ibv_rc_pingpong -d {side.device} -g {side.gid('ipv4')} {options} {rig.server.address}", side)
+    rig.wait_until(lambda: rig.counter(side, "tx_packets") > before + 100, "traffic")
+    rig.guest.qmp("qom-set", path=hca, property="fail", value="now")
+    rig.wait_until(lambda: "DEVICE_FATAL" in watch.output, f"the event; seen: {watch.output!r}")
+    for command in (busy, serving, watch):
+        command.kill()
+        command.wait(10)
+    failed = rig.try_run(f"ibv_rc_pingpong -d {side.device} -g {side.gid('ipv4')} -p {rig.next_port()}", side)
+    expect(failed.status not in (0, 124), f"a QP was made on a device that has failed: {failed.output[-300:]}")
+    said = [record.text for record in rig.guest.kmsg() if "given up: catastrophic error" in record.text]
+    expect(len(said) == 1, f"the log: {said}")
+    # The driver has reset it; its next start brings it back.
+    rig.run(f"echo {side.pci} > {folder}/unbind && echo {side.pci} > {folder}/bind")
+    rig.configure(side)
+    expect(rig.guest.qmp("qom-get", path=hca, property="fail") == "ok", "the device is still silent")
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
 @test("hardware: four HCAs in one machine", machine=FOUR, **OURS)
