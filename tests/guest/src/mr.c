@@ -275,7 +275,11 @@ static void zero_based_anywhere(void)
 		mr = region_at(&l, link_owner->pd, at, length, LINK_BINDABLE | IBV_ACCESS_ZERO_BASED);
 		link_check_bounds(&l, mr->rkey, 0, at, length);
 		link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, link_at(&l, at), 8, "the region by address");
-		link_add(&l, mr->rkey, 8, at + 8, "an atomic");
+		/* A multiple of 8 in the region need not be one in memory. */
+		if (at % 8)
+			link_refused(&l, IBV_WR_ATOMIC_FETCH_AND_ADD, mr->rkey, 8, 8, "an atomic");
+		else
+			link_add(&l, mr->rkey, 8, at + 8, "an atomic");
 		sends_from(&l, mr, 4097, l.image + at + 4097, "local use by offset");
 		link_bind_region(&l, one, mr, 1000, 5000, LINK_REMOTE, "bind by offset");
 		link_check_bounds(&l, one->rkey, 1000, at + 1000, 5000);
