@@ -23,6 +23,7 @@
 #define HGHCA_WQE_REG \
 	(sizeof(struct hghca_next_unit) + sizeof(struct hghca_reg_unit))
 #define HGHCA_INLINE_HEAD	sizeof(__le32)
+#define HGHCA_WQE_LIST_MIN	(2 * HGHCA_WQE_UNIT)
 
 /* What a verbs opcode needs; the services that have it. */
 struct hghca_wqe_kind {
@@ -554,11 +555,17 @@ static u32 hghca_wqe_head(enum ib_qp_type type)
 	return type == IB_QPT_UD || type == IB_QPT_GSI ? HGHCA_WQE_HEAD_UD : HGHCA_WQE_HEAD_RC;
 }
 
-/* The data list that takes so many SGEs, or so much inline data. */
+/*
+ * The data list that takes so many SGEs, or so much inline data.  One that takes
+ * a single SGE takes the 16 bytes of inline data, too, that other adapters grant
+ * beside it.
+ */
 static u32 hghca_wqe_list_bytes(unsigned int sges, unsigned int inline_bytes)
 {
 	u32 list = sges * sizeof(struct hghca_data_unit);
 
+	if (sges)
+		list = max_t(u32, list, HGHCA_WQE_LIST_MIN);
 	if (!inline_bytes)
 		return list;
 	return max_t(u32, list, ALIGN(HGHCA_INLINE_HEAD + inline_bytes, HGHCA_WQE_UNIT));

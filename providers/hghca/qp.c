@@ -22,6 +22,7 @@
 #define HGHCA_UD_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
 				 sizeof(struct hghca_ud_gid_unit))
 #define HGHCA_INLINE_WORD_BYTES	4
+#define HGHCA_SEND_LIST_MIN	(2 * HGHCA_WQE_UNIT)
 
 /* An atomic has one unit more and one data unit: it fits the smallest slot. */
 static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_atomic_unit) +
@@ -50,12 +51,18 @@ uint32_t hghca_recv_sge_grant(uint32_t asked)
 	return asked ? asked : 1;
 }
 
-/* The data list that takes so many SGEs, or so much inline data; bytes. */
+/*
+ * The data list that takes so many SGEs, or so much inline data; bytes.  One that
+ * takes a single SGE takes 16 bytes of inline data, too: programs count on those
+ * without asking, as other adapters grant them.
+ */
 static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 {
 	uint32_t sges = cap->max_send_sge * sizeof(struct hghca_data_unit);
 	uint32_t data;
 
+	if (sges && sges < HGHCA_SEND_LIST_MIN)
+		sges = HGHCA_SEND_LIST_MIN;
 	if (!cap->max_inline_data)
 		return sges;
 	data = align(HGHCA_INLINE_WORD_BYTES + cap->max_inline_data, HGHCA_WQE_UNIT);

@@ -73,7 +73,8 @@ static void objects_bad_qp(struct kunit *test)
 
 /*
  * The README's table of grants: WQEs in powers of two, lists exactly as long as asked
- * (a receive's has at least one SGE), and the inline data that fills the list.
+ * (a receive's has at least one SGE), and the inline data that fills the list, of two
+ * units at least where there are SGEs.
  */
 static const struct objects_cap {
 	const char *name;
@@ -81,17 +82,17 @@ static const struct objects_cap {
 	struct ib_qp_cap asked;
 	struct ib_qp_cap given;	/* send and receive WQEs, send and receive SGEs, inline */
 } objects_caps[] = {
-	{ "RC, the least", IB_QPT_RC, { 1, 1, 1, 1, 0 }, { 1, 1, 1, 1, 12 } },
-	{ "RC, odd numbers of WQEs", IB_QPT_RC, { 3, 5, 1, 1, 0 }, { 4, 8, 1, 1, 12 } },
+	{ "RC, the least", IB_QPT_RC, { 1, 1, 1, 1, 0 }, { 1, 1, 1, 1, 28 } },
+	{ "RC, odd numbers of WQEs", IB_QPT_RC, { 3, 5, 1, 1, 0 }, { 4, 8, 1, 1, 28 } },
 	{ "RC, 3 SGEs", IB_QPT_RC, { 2, 2, 3, 4, 0 }, { 2, 2, 3, 4, 44 } },
 	{ "RC, 12 bytes inline", IB_QPT_RC, { 2, 2, 0, 1, 12 }, { 2, 2, 0, 1, 12 } },
 	{ "RC, 13 bytes inline", IB_QPT_RC, { 2, 2, 0, 1, 13 }, { 2, 2, 0, 1, 28 } },
 	{ "RC, 100 bytes inline", IB_QPT_RC, { 2, 2, 1, 1, 100 }, { 2, 2, 1, 1, 108 } },
 	{ "RC, the most", IB_QPT_RC, { 2, 2, 32, 32, 972 }, { 2, 2, 32, 32, 972 } },
-	{ "UD, the least", IB_QPT_UD, { 1, 1, 1, 1, 0 }, { 1, 1, 1, 1, 12 } },
+	{ "UD, the least", IB_QPT_UD, { 1, 1, 1, 1, 0 }, { 1, 1, 1, 1, 28 } },
 	{ "UD, 6 SGEs", IB_QPT_UD, { 1, 1, 6, 1, 0 }, { 1, 1, 6, 1, 92 } },
 	{ "UD, the most", IB_QPT_UD, { 2, 2, 32, 32, 940 }, { 2, 2, 32, 32, 940 } },
-	{ "no receives", IB_QPT_RC, { 1, 0, 1, 0, 0 }, { 1, 0, 1, 0, 12 } },
+	{ "no receives", IB_QPT_RC, { 1, 0, 1, 0, 0 }, { 1, 0, 1, 0, 28 } },
 	{ "no SGEs", IB_QPT_RC, { 1, 1, 0, 0, 0 }, { 1, 1, 0, 1, 0 } },
 	{ "nothing", IB_QPT_RC, {}, {} },
 };
@@ -188,7 +189,7 @@ static void objects_grants(struct kunit *test)
 			hqp = fake_qp(test, pd, hcq, hcq, &attr);
 			KUNIT_EXPECT_EQ(test, sges, hqp->cap.max_send_sge);
 			KUNIT_EXPECT_EQ(test, sges, hqp->cap.max_recv_sge);
-			KUNIT_EXPECT_EQ(test, 16 * sges - 4, hqp->cap.max_inline_data);
+			KUNIT_EXPECT_EQ(test, max(16 * sges - 4, 28U), hqp->cap.max_inline_data);
 			objects_take_grant(test, hqp);
 		}
 }

@@ -693,10 +693,10 @@ static const struct wqe_size {
 	{ "RC, more SGEs than inline", IB_QPT_RC, 10, 29, 192 },
 	/* next 16, ud 48 */
 	{ "UD, nothing", IB_QPT_UD, 0, 0, 64 },
-	{ "UD, 1 SGE", IB_QPT_UD, 1, 0, 80 },
+	{ "UD, 1 SGE", IB_QPT_UD, 1, 0, 96 },
 	{ "UD, 60 bytes inline", IB_QPT_UD, 1, 60, 128 },
 	{ "UD, 61 bytes inline", IB_QPT_UD, 1, 61, 144 },
-	{ "GSI, 1 SGE", IB_QPT_GSI, 1, 0, 80 },
+	{ "GSI, 1 SGE", IB_QPT_GSI, 1, 0, 96 },
 };
 
 static void wqe_size_name(const struct wqe_size *size, char *desc)
@@ -725,7 +725,8 @@ static void wqe_other_sizes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 940, hghca_wqe_inline_room(IB_QPT_UD, 1008));
 	KUNIT_EXPECT_EQ(test, 0, hghca_wqe_inline_grant(0, 0));
 	KUNIT_EXPECT_EQ(test, 12, hghca_wqe_inline_grant(0, 1));
-	KUNIT_EXPECT_EQ(test, 12, hghca_wqe_inline_grant(1, 12));
+	KUNIT_EXPECT_EQ(test, 28, hghca_wqe_inline_grant(1, 0));
+	KUNIT_EXPECT_EQ(test, 28, hghca_wqe_inline_grant(2, 12));
 	KUNIT_EXPECT_EQ(test, 28, hghca_wqe_inline_grant(1, 13));
 	KUNIT_EXPECT_EQ(test, 508, hghca_wqe_inline_grant(32, 13));
 	KUNIT_EXPECT_EQ(test, 1, hghca_wqe_recv_sge_grant(0));

@@ -200,7 +200,7 @@ static void sges_of_type(enum ibv_qp_type type)
 		own_open(&o, type, (struct ibv_qp_cap) { 4, 4, ask, ask, 0 });
 		expect_number(o.cap.max_send_sge, ask, "SGEs of a send", ask);
 		expect_number(o.cap.max_recv_sge, max_of(ask, 1), "SGEs of a receive", ask);
-		expect_number(o.cap.max_inline_data, ask ? ask * UNIT - INLINE_WORD : 0, "inline data", ask);
+		expect_number(o.cap.max_inline_data, ask ? max_of(ask, 2) * UNIT - INLINE_WORD : 0, "inline data", ask);
 		expect_same(&o);
 		take_sends(&o, ask);
 		fill_sges(&o.q, sges);
@@ -218,7 +218,7 @@ static void queue_pair_sges(void)
 		sges_of_type(types[i]);
 }
 
-/* Of each ask the next multiple of a unit, less the word before the data. */
+/* Of each ask the next multiple of a unit, two at least, less the word before the data. */
 static void queue_pair_inline(void)
 {
 	static const uint32_t asks[] = { 1, 11, 12, 13, 27, 28, 29, 60, 61, 64, 100, 124, 125, 220, 256, 512, 900 };
@@ -227,7 +227,7 @@ static void queue_pair_inline(void)
 
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		for (j = 0; j < ARRAY_SIZE(asks) && !rig_failed(); j++) {
-			uint32_t units = (asks[j] + INLINE_WORD + UNIT - 1) / UNIT;
+			uint32_t units = max_of((asks[j] + INLINE_WORD + UNIT - 1) / UNIT, 2);
 
 			own_open(&o, types[i], (struct ibv_qp_cap) { 4, 4, 1, 1, asks[j] });
 			expect_number(o.cap.max_send_sge, 1, "SGEs beside inline data", asks[j]);
