@@ -508,15 +508,20 @@ static void events_set_up_refused(struct kunit *test)
 
 #define EVENTS_WORK_MS		300
 
-/* PORT_CHANGE as the device lets go of the EQ of our number *priv. */
+struct events_end {
+	unsigned int eq;	/* our number */
+	u32 eqn;
+};
+
+/* PORT_CHANGE as the device lets go of an EQ. */
 static enum fake_end events_change_at_end(struct fake *fake, const struct fake_command *cmd,
 					  struct fake_answer *answer)
 {
 	static const u8 port_change[32] = { [0x01] = 0x09, [0x03] = 4, [0x08] = 0x10 };
-	const unsigned int *eq = fake->priv;
+	const struct events_end *end = fake->priv;
 
-	if (cmd->op == 0x14 && cmd->in_modifier == fake_eq(fake, *eq)->eqn)
-		fake_event(fake, *eq, port_change, true);
+	if (cmd->op == 0x14 && cmd->in_modifier == end->eqn)
+		fake_event(fake, end->eq, port_change, true);
 	return FAKE_ANSWERED;
 }
 
@@ -548,11 +553,12 @@ static void events_work_ends_with_eqs(struct kunit *test)
 	const struct events_last *param = test->param_value;
 	struct fake *fake = test->priv;
 	struct hghca_dev *hdev = fake->hdev;
-	unsigned int eq = param->eq;
+	struct events_end end = { .eq = param->eq };
 
 	INIT_WORK(&hdev->link_work, events_slow_work);
 	KUNIT_ASSERT_EQ(test, 0, hghca_eqs_init(hdev));
-	fake->priv = &eq;
+	end.eqn = fake_eq(fake, end.eq)->eqn;
+	fake->priv = &end;
 	fake->answer = events_change_at_end;
 	hghca_eqs_cleanup(hdev);
 	KUNIT_EXPECT_EQ(test, 0, work_busy(&hdev->link_work));
