@@ -1103,10 +1103,9 @@ static int commands_call(void *data)
 	return 0;
 }
 
-static struct commands_caller *commands_call_many(struct kunit *test, struct fake *fake, int count)
+static struct commands_caller *commands_callers(struct kunit *test, struct fake *fake, int count)
 {
 	struct commands_caller *callers;
-	struct task_struct *thread;
 	int i;
 
 	callers = kunit_kcalloc(test, count, sizeof(*callers), GFP_KERNEL);
@@ -1117,6 +1116,17 @@ static struct commands_caller *commands_call_many(struct kunit *test, struct fak
 		callers[i].cmd.op = HGHCA_CMD_NOP;
 		callers[i].cmd.in_param = 0x1000 + i;
 		init_completion(&callers[i].done);
+	}
+	return callers;
+}
+
+static struct commands_caller *commands_call_many(struct kunit *test, struct fake *fake, int count)
+{
+	struct commands_caller *callers = commands_callers(test, fake, count);
+	struct task_struct *thread;
+	int i;
+
+	for (i = 0; i < count; i++) {
 		thread = kthread_run(commands_call, &callers[i], "hghca-kunit-%d", i);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
 	}
@@ -1207,11 +1217,15 @@ static bool commands_hcr_is_wanted(struct fake *fake)
 static void commands_given_up_waiting(struct kunit *test)
 {
 	struct fake *fake = commands_in_mode(test);
-	struct commands_caller *caller;
+	struct commands_caller *caller = commands_callers(test, fake, 1);
 	u32 mark = fake_mark(fake);
+	struct task_struct *thread;
 
+	/* Nothing is allocated under the lock. */
+	thread = kthread_create(commands_call, caller, "hghca-kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
 	mutex_lock(&fake->hdev->cmd.hcr_lock);
-	caller = commands_call_many(test, fake, 1);
+	wake_up_process(thread);
 	KUNIT_EXPECT_TRUE(test, commands_hcr_is_wanted(fake));
 	hghca_dev_fail(fake->hdev, "a test");
 	mutex_unlock(&fake->hdev->cmd.hcr_lock);
