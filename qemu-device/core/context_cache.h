@@ -95,7 +95,7 @@ public:
             return nullptr;
         // Validated in the copy: the guest may write to the original meanwhile.
         Image image;
-        ContextHeader header;
+        ContextHeader header{};
         if (!icm_.load(Policy::kSpace, address(index), image.data(), image.size()) ||
             !decode(image.data(), header) || header.magic != Policy::kMagic || header.owner != kOwnerHardware ||
             header.index != index || header.epoch != icm_.epoch())

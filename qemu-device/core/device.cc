@@ -103,7 +103,7 @@ void Device::fail(const char *reason) noexcept
             host.trace(Host::Trace::Error, reason);
         eqs->post_catastrophic();
     } catch (const std::exception &) {
-        // No memory for the event; there is nothing left to be tried.
+        counters_.eqe_write_errors++;   // the event is lost: its memory has run out
     }
     armed_ns_ = UINT64_MAX;
     host.set_timer(UINT64_MAX);
