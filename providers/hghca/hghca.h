@@ -72,9 +72,10 @@ struct hghca_context {
 	bool single_threaded;
 
 	/*
-	 * Protects changes of the tables.  The kernel may give out a number
+	 * Protects what enters the tables.  The kernel may give out a number
 	 * again before its previous owner has left the table, and taken its
 	 * completions along: who comes waits at table_cleared for that.
+	 * Innermost: held over no other lock.
 	 */
 	pthread_mutex_t table_lock;
 	pthread_cond_t table_cleared;
@@ -423,6 +424,7 @@ void hghca_dbr_free(struct hghca_context *ctx, void *record);
 int hghca_table_add(struct hghca_context *ctx, struct hghca_table *table,
 		    uint32_t number, void *object);
 void hghca_table_clear(struct hghca_table *table, uint32_t number);
+void hghca_table_wake(struct hghca_context *ctx);
 void hghca_table_free(struct hghca_table *table);
 
 static inline void *hghca_table_find(struct hghca_table *table, uint32_t number)

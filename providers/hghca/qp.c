@@ -500,15 +500,13 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
  */
 void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp)
 {
-	pthread_mutex_lock(&ctx->table_lock);
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
 	if (qp->rq.cq != qp->sq.cq)
 		hghca_cq_purge(qp->rq.cq, qp);
 	hghca_table_clear(&ctx->qps, qp->vqp.qp.qp_num);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
-	pthread_cond_broadcast(&ctx->table_cleared);
-	pthread_mutex_unlock(&ctx->table_lock);
+	hghca_table_wake(ctx);
 }
 
 static int hghca_destroy_handle(struct hghca_qp *qp)

@@ -371,13 +371,11 @@ static int hghca_srq_unregister_xrc(struct hghca_context *ctx, struct hghca_srq 
 	if (err)
 		return err;
 
-	pthread_mutex_lock(&ctx->table_lock);
 	hghca_lock(&srq->cq->lock);
 	hghca_cq_purge_srq(srq->cq, srq);
 	hghca_table_clear(&ctx->xrc_srqs, srq->srqn);
 	hghca_unlock(&srq->cq->lock);
-	pthread_cond_broadcast(&ctx->table_cleared);
-	pthread_mutex_unlock(&ctx->table_lock);
+	hghca_table_wake(ctx);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * QPs that come and go in many threads while completions are polled: no
  * completion is another QP's, or of a QP that is gone; nobody waits for a
- * command of another thread.
+ * command of another thread, or for ever.
  *
  * The program has functions of libibverbs' that providers call, by which it
  * holds a command back and has the kernel give out a number again at once: it
@@ -147,6 +147,183 @@ static void same_number(void)
 		rig_die("ibv_create_qp");
 	if (ibv_destroy_qp(second) || ibv_destroy_cq(cq))
 		rig_die("taking down a QP");
+}
+
+#define TURNS	100
+
+static pthread_barrier_t turns;
+static atomic_uint turns_done;
+
+static void *destroy_in_turns(void *qps)
+{
+	struct ibv_qp **first = qps;
+	unsigned int i;
+
+	for (i = 0; i < TURNS; i++) {
+		number_given_back = first[i]->qp_num;
+		pthread_barrier_wait(&turns);
+		if (ibv_destroy_qp(first[i]))
+			rig_die("ibv_destroy_qp");
+		pthread_barrier_wait(&turns);
+	}
+	return NULL;
+}
+
+static void *create_in_turns(void *cq)
+{
+	struct ibv_qp *qp;
+	unsigned int i;
+
+	for (i = 0; i < TURNS; i++) {
+		pthread_barrier_wait(&turns);
+		repeat_number = true;
+		qp = create_one(cq);
+		if (!qp || ibv_destroy_qp(qp))
+			rig_die("a QP with the number of another");
+		turns_done++;
+		pthread_barrier_wait(&turns);
+	}
+	return NULL;
+}
+
+/* The same without a command held back: whoever waits for a number is woken, however close the other is. */
+static void same_number_at_once(void)
+{
+	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	unsigned int i, done = 0;
+	struct ibv_qp *first[TURNS];
+	pthread_t destroying, creating;
+	struct ibv_cq *cq;
+	int64_t limit;
+
+	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
+	if (!cq)
+		rig_die("ibv_create_cq");
+	init.send_cq = init.recv_cq = cq;
+	for (i = 0; i < TURNS; i++) {
+		first[i] = ibv_create_qp(side.pd, &init);
+		if (!first[i])
+			rig_die("ibv_create_qp");
+	}
+	turns_done = 0;
+	pthread_barrier_init(&turns, NULL, 2);
+	if (pthread_create(&destroying, NULL, destroy_in_turns, first) ||
+	    pthread_create(&creating, NULL, create_in_turns, cq))
+		rig_die("pthread_create");
+	for (limit = rig_now_ms() + RIG_WAIT_MS; done < TURNS; sleep_ms(1)) {
+		if (turns_done != done)
+			limit = rig_now_ms() + RIG_WAIT_MS;
+		else if (rig_now_ms() > limit)
+			rig_die("turn %u: creating a QP does not go on when the number is free", done);
+		done = turns_done;
+	}
+	pthread_join(destroying, NULL);
+	pthread_join(creating, NULL);
+	pthread_barrier_destroy(&turns);
+	if (ibv_destroy_cq(cq))
+		rig_die("ibv_destroy_cq");
+}
+
+/* ------------------------------------------------------------------ */
+/* Created while a CQ is polled                                         */
+
+#define POLLS		5
+#define CREATED		3	/* QPs during each of them */
+
+static struct ibv_cq_ex *extended;
+static atomic_bool polled;
+
+/* Posts a receive, which is flushed: there is something to poll. */
+static void complete_one(struct rig_qp *q)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct rig_opts opts = rig_pair_defaults();
+
+	opts.recv_cq = ibv_cq_ex_to_cq(extended);
+	rig_qp_create(q, &side, IBV_QPT_RC, &opts);
+	rig_qp_connect(q, q, &opts, opts.qp_access, 0);
+	if (ibv_post_recv(q->qp, &wr, &bad) || ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
+		rig_die("a receive that is flushed");
+}
+
+/* Between ibv_start_poll() and ibv_end_poll() the CQ is locked. */
+static void *create_while_polling(void *arg)
+{
+	struct ibv_qp_init_attr init = { .send_cq = ibv_cq_ex_to_cq(extended), .recv_cq = ibv_cq_ex_to_cq(extended),
+					 .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	struct ibv_poll_cq_attr attr = {};
+	struct ibv_qp *qps[CREATED];
+	int i, error;
+
+	do {
+		error = ibv_start_poll(extended, &attr);
+	} while (error == ENOENT && rig_now_ms() < limit);
+	if (error)
+		rig_die("ibv_start_poll: %s", strerror(error));
+	hold_destroy = true;
+	polled = true;
+	/* The kernel has destroyed the other's QP, whose completions this CQ may have. */
+	if (!comes(&destroyed))
+		rig_fail("the provider did not destroy the QP");
+	release_destroy = true;
+	sleep_ms(5);
+	for (i = 0; i < CREATED; i++) {
+		qps[i] = ibv_create_qp(side.pd, &init);
+		if (!qps[i])
+			rig_die("ibv_create_qp");
+	}
+	ibv_end_poll(extended);
+	for (i = 0; i < CREATED; i++)
+		if (ibv_destroy_qp(qps[i]))
+			rig_die("ibv_destroy_qp");
+	created = true;
+	return arg;
+}
+
+static void *destroy_while_polled(void *qp)
+{
+	if (!comes(&polled))
+		rig_fail("nobody polls");
+	if (ibv_destroy_qp(qp))
+		rig_die("ibv_destroy_qp");
+	second_is_there = true;
+	return NULL;
+}
+
+/* A thread that polls a CQ creates QPs, another destroys one of this CQ: neither waits for the other for ever. */
+static void created_while_polling(void)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 64 };
+	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	pthread_t polling_thread, destroying;
+	struct rig_qp completes;
+	struct ibv_qp *gone;
+	int i;
+
+	extended = ibv_create_cq_ex(side.ctx, &attr);
+	if (!extended)
+		rig_die("ibv_create_cq_ex");
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(extended);
+	for (i = 0; i < POLLS && !rig_failed(); i++) {
+		complete_one(&completes);
+		gone = ibv_create_qp(side.pd, &init);
+		if (!gone)
+			rig_die("ibv_create_qp");
+		polled = destroyed = release_destroy = created = second_is_there = false;
+		if (pthread_create(&polling_thread, NULL, create_while_polling, NULL) ||
+		    pthread_create(&destroying, NULL, destroy_while_polled, gone))
+			rig_die("pthread_create");
+		if (!comes(&created) || !comes(&second_is_there))
+			rig_die("poll %d: %s waits for ever", i, created ? "destroying a QP" : "creating a QP");
+		pthread_join(polling_thread, NULL);
+		pthread_join(destroying, NULL);
+		rig_qp_destroy(&completes);
+	}
+	hold_destroy = false;
+	if (ibv_destroy_cq(ibv_cq_ex_to_cq(extended)))
+		rig_die("ibv_destroy_cq");
 }
 
 /* ------------------------------------------------------------------ */
@@ -324,6 +501,8 @@ static void come_and_gone(void)
 
 static const struct rig_case cases[] = {
 	{ "a number that comes again at once", same_number },
+	{ "a number that comes again at once, many times", same_number_at_once },
+	{ "QPs created while a CQ is polled", created_while_polling },
 	{ "QPs that come and go on one CQ", come_and_gone },
 };
 
