@@ -82,3 +82,20 @@ void hghca_buf_free(struct hghca_buf *buf)
 	hghca_buf_release(buf);
 	buf->addr = NULL;
 }
+
+/*
+ * Make the kernel provide the pages of memory that is all zeroes and not yet
+ * used: who first writes there may hold a spinlock, and a page fault takes as
+ * long as a system call.
+ */
+void hghca_touch(const struct hghca_context *ctx, void *zeroes, size_t size)
+{
+	volatile uint8_t *bytes = zeroes;
+	size_t offset;
+
+	for (offset = 0; offset < size; offset += ctx->page_size)
+		bytes[offset] = 0;
+	/* It need not start with a page. */
+	if (size)
+		bytes[size - 1] = 0;
+}

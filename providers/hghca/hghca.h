@@ -415,6 +415,7 @@ int hghca_buf_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
 		    size_t size, struct hghca_pd *giver,
 		    enum hghca_res_type res_type);
 void hghca_buf_free(struct hghca_buf *buf);
+void hghca_touch(const struct hghca_context *ctx, void *zeroes, size_t size);
 
 /* dbr.c */
 void *hghca_dbr_alloc(struct hghca_context *ctx);

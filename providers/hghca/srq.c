@@ -15,12 +15,31 @@
 				 IBV_SRQ_INIT_ATTR_CQ)
 #define HGHCA_SRQ_ATTR_MASK	(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)
 
+#define HGHCA_SRQ_COPY_WQES	64	/* copied with the lock held, when a queue grows */
+
 /* ------------------------------------------------------------------ */
 /* The chain                                                            */
 
 static inline void *hghca_srq_wqe(const struct hghca_srq *srq, uint32_t slot)
 {
 	return (char *)srq->wqes + ((size_t)slot << srq->stride_log);
+}
+
+/*
+ * Link the slots from `first` to the last of `cnt` to each other, in arrays that
+ * nobody else knows yet, or not that far.
+ */
+static void hghca_srq_link_new(struct hghca_srq_slot *slots, void *wqes,
+			       uint32_t stride_log, uint32_t first, uint32_t cnt)
+{
+	struct hghca_next_unit *unit;
+	uint32_t slot;
+
+	for (slot = first; slot + 1 < cnt; slot++) {
+		unit = (void *)((char *)wqes + ((size_t)slot << stride_log));
+		slots[slot].next = slot + 1;
+		unit->nda_nop = htole32((slot + 1) << stride_log);
+	}
 }
 
 /* While the queue grows the device reads from either array, so both have every WQE. */
@@ -183,15 +202,6 @@ static void hghca_srq_free(struct hghca_context *ctx, struct hghca_srq *srq)
 	hghca_buf_free(&srq->buf);
 }
 
-/* The slots from `first` on are new: they go behind those that are free. */
-static void hghca_srq_add_slots(struct hghca_srq *srq, uint32_t first)
-{
-	uint32_t slot;
-
-	for (slot = first; slot < srq->cnt; slot++)
-		hghca_srq_append_free(srq, slot);
-}
-
 /* What the queue really holds. */
 static void hghca_srq_tell(const struct hghca_srq *srq, struct ibv_srq_attr *attr)
 {
@@ -298,7 +308,8 @@ struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
 	if (err)
 		goto err_srq;
 	/* The chain is in order at first; slot 0 starts it. */
-	hghca_srq_add_slots(srq, 1);
+	hghca_srq_link_new(srq->slots, srq->wqes, srq->stride_log, 0, srq->cnt);
+	srq->last_free = srq->cnt - 1;
 
 	err = hghca_srq_is_xrc(attr) ? hghca_srq_register_xrc(context, srq, attr) :
 				       hghca_srq_register(srq, attr);
@@ -402,17 +413,34 @@ int hghca_destroy_srq(struct ibv_srq *ibsrq)
 
 /*
  * From now on posts write to the new array too: the device reads from there
- * from some time during the command on.
+ * from some time during the command on.  What stands in the old array is copied
+ * in pieces: a WQE changes in both arrays, before its piece or after it, so
+ * that nobody waits for the lock while all is copied.
  */
 static void hghca_srq_announce_wqes(struct hghca_srq *srq, void *wqes)
 {
+	size_t all = (size_t)srq->cnt << srq->stride_log;
+	size_t piece = (size_t)HGHCA_SRQ_COPY_WQES << srq->stride_log;
+	size_t offset;
+
 	hghca_lock(&srq->lock);
-	memcpy(wqes, srq->wqes, (size_t)srq->cnt << srq->stride_log);
 	srq->next_wqes = wqes;
 	hghca_unlock(&srq->lock);
+
+	if (piece > all)
+		piece = all;
+	/* Both are powers of two. */
+	for (offset = 0; offset < all; offset += piece) {
+		hghca_lock(&srq->lock);
+		memcpy((char *)wqes + offset, (char *)srq->wqes + offset, piece);
+		hghca_unlock(&srq->lock);
+	}
 }
 
-/* The device has left the old array for the new one of `cnt` WQEs. */
+/*
+ * The device has left the old array for the new one of `cnt` WQEs.  The new
+ * slots, which are a chain already, go behind those that are free.
+ */
 static void hghca_srq_switch_wqes(struct hghca_srq *srq, struct hghca_srq_slot *slots,
 				  uint32_t cnt)
 {
@@ -425,7 +453,8 @@ static void hghca_srq_switch_wqes(struct hghca_srq *srq, struct hghca_srq_slot *
 	srq->next_wqes = NULL;
 	srq->slots = slots;
 	srq->cnt = cnt;
-	hghca_srq_add_slots(srq, old_cnt);
+	hghca_srq_append_free(srq, old_cnt);
+	srq->last_free = cnt - 1;
 	hghca_unlock(&srq->lock);
 }
 
@@ -456,6 +485,9 @@ static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
 		goto err_buf;
 	}
 
+	hghca_touch(ctx, buf.addr, buf.size);
+	hghca_touch(ctx, slots, cnt * sizeof(*slots));
+	hghca_srq_link_new(slots, buf.addr, srq->stride_log, srq->cnt, cnt);
 	hghca_srq_announce_wqes(srq, buf.addr);
 	cmd.drv_payload.buf_addr = (uintptr_t)buf.addr;
 	cmd.drv_payload.wqe_cnt = cnt;

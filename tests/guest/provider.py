@@ -30,7 +30,7 @@ def tables(rig):
 def without_locks(rig):
     """In a program of one thread: all that the others do too, and not one spinlock."""
     for program, arguments in (("errnos", to_itself(rig)), ("srq", f"{over_link(rig)} -- 'one CQ' 'resize when full'")):
-        locks, calls = watched(rig, program, arguments, ALONE)
+        locks, calls, _ = watched(rig, program, arguments, ALONE)
         expect(not locks, f"{program}: {locks} spinlocks")
         expect(calls, f"{program}: the watch saw no system call")
 
@@ -40,7 +40,7 @@ def without_locks(rig):
 # spinlock held, but the program's own.
 WATCHED = [
     ("tables", to_itself, "'number that' 'come and go'"),
-    ("srq", over_link, "-- resize 'one CQ' 'not polled'"),
+    ("srq", over_link, "-- resize 'one CQ' 'not polled' largest"),
     ("datacheck", over_link, "-- resized lists"),
     ("timed", over_link, "-- resized"),
     ("xrc extended", over_link, ""),
@@ -49,18 +49,18 @@ WATCHED = [
 
 
 def watched(rig, program, arguments, environment=""):
-    """Run a program under src/spinwatch.c; the spinlocks it took and the system calls it made."""
+    """Run a program under src/spinwatch.c; its spinlocks, its system calls, and the most page faults with a lock held."""
     said = rig.try_run(f"{environment} SLOWNESS={rig.slowness} LD_PRELOAD=/share/spinwatch.so /share/{program} "
                        f"{arguments}", timeout=100)
-    found = re.search(r"^spinwatch: (\d+) spinlocks, (\d+) calls$", said.stderr, re.MULTILINE)
+    found = re.search(r"^spinwatch: (\d+) spinlocks, (\d+) calls, (\d+) faults$", said.stderr, re.MULTILINE)
     expect(said.status == 0 and "not ok" not in said.stdout and found,
            f"{program}: status {said.status}: {tail(said.output, 3000)}")
-    return int(found[1]), int(found[2])
+    return tuple(int(number) for number in found.groups())
 
 
 for watched_program, between, cases in WATCHED:
     @test(f"provider: no system call with a spinlock held, {watched_program.partition(' ')[0]}", limit_s=120, **OURS)
     def spinlocks(rig, program=watched_program, ends=between, chosen=cases):
-        locks, calls = watched(rig, program, f"{ends(rig)} {chosen}")
-        rig.note(f"{locks} spinlocks, {calls} calls")
+        locks, calls, faults = watched(rig, program, f"{ends(rig)} {chosen}")
+        rig.note(f"{locks} spinlocks, {calls} calls, {faults} page faults at most with one lock")
         expect(locks > 50 and calls > 50, f"the watch saw {locks} spinlocks and {calls} calls")

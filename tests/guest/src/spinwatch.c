@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * For LD_PRELOAD: no system call may be made by a thread that holds a spinlock,
- * for whoever waits for that lock burns its processor as long.  The calls that
- * the verbs' libraries make are watched; the first that is wrong ends the
- * program with a word on stderr.  At its end a program says how many there were
- * of both, so that a watch that saw nothing is no proof.
+ * nor may it cause page faults or copy long arrays, for whoever waits for that
+ * lock burns its processor as long.  The calls that the verbs' libraries make
+ * are watched; the first that is wrong ends the program with a word on stderr.
+ * At its end a program says how many spinlocks and calls there were, so that a
+ * watch that saw nothing is no proof, and how many faults at most with one lock.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,12 +14,24 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/*
+ * Faults that are nobody's mistake: code that runs, and parts of the stack and of
+ * the program's own lists and buffers that are used, for the first time.
+ */
+#define FAULTS_MAX	8
+/* No array that is copied at once is longer: the slots of the longest SRQ are half of it. */
+#define COPY_MAX	(512 << 10)
+
 static _Thread_local int held;
+static _Thread_local long faults_before;
 static atomic_ulong locks, calls;
+static atomic_long most_faults;
 
 static void check(const char *call)
 {
@@ -38,14 +51,42 @@ static void *real(const char *name)
 	return function;
 }
 
+/* Of this thread. */
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_minflt + usage.ru_majflt;
+}
+
+static void check_faults(void)
+{
+	long count = faults() - faults_before, most = most_faults;
+
+	while (count > most && !atomic_compare_exchange_weak(&most_faults, &most, count))
+		;
+	if (count <= FAULTS_MAX)
+		return;
+	fprintf(stderr, "spinwatch: %ld page faults with a spinlock held\n", count);
+	abort();
+}
+
+static int (*next_spin_lock)(pthread_spinlock_t *);
+static int (*next_spin_unlock)(pthread_spinlock_t *);
+
+/* What the watch itself needs takes none of the time that the lock is held. */
 int pthread_spin_lock(pthread_spinlock_t *lock)
 {
-	static int (*next)(pthread_spinlock_t *);
 	int error;
 
-	if (!next)
-		next = real("pthread_spin_lock");
-	error = next(lock);
+	if (!next_spin_lock) {
+		next_spin_unlock = real("pthread_spin_unlock");
+		next_spin_lock = real("pthread_spin_lock");
+	}
+	if (!held)
+		faults_before = faults();
+	error = next_spin_lock(lock);
 	held++;
 	locks++;
 	return error;
@@ -53,12 +94,22 @@ int pthread_spin_lock(pthread_spinlock_t *lock)
 
 int pthread_spin_unlock(pthread_spinlock_t *lock)
 {
-	static int (*next)(pthread_spinlock_t *);
+	int error = next_spin_unlock(lock);
+
+	if (!--held)
+		check_faults();
+	return error;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes)
+{
+	static void *(*next)(void *restrict, const void *restrict, size_t);
 
 	if (!next)
-		next = real("pthread_spin_unlock");
-	held--;
-	return next(lock);
+		next = real("memcpy");
+	if (bytes > COPY_MAX)
+		check("memcpy of a long array");
+	return next(to, from, bytes);
 }
 
 int ioctl(int fd, unsigned long request, ...)
@@ -122,5 +173,5 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 
 __attribute__((destructor)) static void report(void)
 {
-	fprintf(stderr, "spinwatch: %lu spinlocks, %lu calls\n", locks, calls);
+	fprintf(stderr, "spinwatch: %lu spinlocks, %lu calls, %ld faults\n", locks, calls, most_faults);
 }

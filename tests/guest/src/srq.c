@@ -1248,27 +1248,36 @@ static void sizes_refused(void)
 	srq_close();
 }
 
-/* The largest, made so and grown to it. */
+/* Posts receives until there are `count`, or the SRQ takes no more; how many there are. */
+static uint32_t post_up_to(uint32_t first, uint32_t count)
+{
+	struct ibv_recv_wr wr = {}, *bad;
+
+	for (wr.wr_id = first; wr.wr_id < count; wr.wr_id++)
+		if (ibv_post_srq_recv(srq, &wr, &bad))
+			break;
+	return wr.wr_id;
+}
+
+/* The largest, made so and grown to it, from the smallest and, when that is full, from the half of it. */
 static void largest(void)
 {
 	struct ibv_device_attr dev;
-	struct ibv_recv_wr wr = {}, *bad;
-	uint32_t i;
-	int way;
+	uint32_t start[3], i, count;
 
 	if (ibv_query_device(peer_side->ctx, &dev))
 		rig_die("ibv_query_device");
-	for (way = 0; way < 2; way++) {
-		srq_open(way ? 1 : dev.max_srq_wr, dev.max_srq_sge);
-		if (way)
+	start[0] = dev.max_srq_wr;
+	start[1] = 1;
+	start[2] = dev.max_srq_wr / 2;
+	for (i = 0; i < ARRAY_SIZE(start); i++) {
+		srq_open(start[i], dev.max_srq_sge);
+		count = post_up_to(0, i == 2 ? size.max_wr : 0);
+		if (i)
 			expect_errno(resize(dev.max_srq_wr), 0, "growing to the largest");
-		for (i = 0; i < (uint32_t)dev.max_srq_wr; i++) {
-			wr.wr_id = i;
-			if (ibv_post_srq_recv(srq, &wr, &bad))
-				break;
-		}
-		if (i < (uint32_t)dev.max_srq_wr)
-			rig_fail("%u receives fitted in the largest SRQ, of %d", i, dev.max_srq_wr);
+		count = post_up_to(count, dev.max_srq_wr);
+		if (count < (uint32_t)dev.max_srq_wr)
+			rig_fail("%u receives fitted in the largest SRQ, of %d", count, dev.max_srq_wr);
 		srq_close();
 	}
 }
