@@ -143,13 +143,15 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 /* ------------------------------------------------------------------ */
 /* Memory                                                               */
 
-static int hghca_wq_init(struct hghca_wq *wq, struct hghca_cq *cq, bool elided)
+static int hghca_wq_init(const struct hghca_context *ctx, struct hghca_wq *wq,
+			 struct hghca_cq *cq, bool elided)
 {
 	wq->cq = cq;
 	if (wq->cnt) {
 		wq->wr_ids = calloc(wq->cnt, sizeof(*wq->wr_ids));
 		if (!wq->wr_ids)
 			return ENOMEM;
+		hghca_touch(ctx, wq->wr_ids, wq->cnt * sizeof(*wq->wr_ids));
 	}
 	hghca_lock_init(&wq->lock, elided);
 	return 0;
@@ -174,6 +176,8 @@ static int hghca_qp_alloc_queues(struct hghca_context *ctx, struct hghca_qp *qp,
 			      HGHCA_RES_QP);
 	if (err)
 		return err;
+	/* The kernel pins the pages for reading alone: the first write would fault. */
+	hghca_touch(ctx, qp->buf.addr, qp->buf.size);
 	qp->sq.slots = qp->buf.addr;
 	qp->rq.slots = (char *)qp->buf.addr + rq_offset;
 	return 0;
@@ -194,12 +198,12 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 		err = ENOMEM;
 		goto err_buf;
 	}
-	err = hghca_wq_init(&qp->sq, to_hcq(attr->send_cq), elided);
+	err = hghca_wq_init(ctx, &qp->sq, to_hcq(attr->send_cq), elided);
 	if (err)
 		goto err_dbr;
 	/* An initiator may name no CQ for receives: there is none to be polled for. */
-	err = hghca_wq_init(&qp->rq, to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq),
-			    elided);
+	err = hghca_wq_init(ctx, &qp->rq,
+			    to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq), elided);
 	if (err)
 		goto err_sq;
 	return 0;

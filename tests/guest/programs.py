@@ -20,6 +20,7 @@ PROGRAMS = {
     "errnos": ["errnos.c", "rig.c"],
     "faults": ["faults.c", "rig.c"],
     "grants": ["grants.c", "rig.c"],
+    "locks": ["locks.c", "rig.c"],
     "manyqps": ["manyqps.c", "rig.c"],
     "mcast": ["mcast.c", "rig.c"],
     "mr": ["mr.c", "link.c", "rig.c"],

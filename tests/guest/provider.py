@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The verbs provider: what queues are granted, what verbs return, its tables by number, and its spinlocks."""
 
+import collections
 import re
 
 from data import over_link, to_itself
@@ -30,9 +31,9 @@ def tables(rig):
 def without_locks(rig):
     """In a program of one thread: all that the others do too, and not one spinlock."""
     for program, arguments in (("errnos", to_itself(rig)), ("srq", f"{over_link(rig)} -- 'one CQ' 'resize when full'")):
-        locks, calls, _ = watched(rig, program, arguments, ALONE)
-        expect(not locks, f"{program}: {locks} spinlocks")
-        expect(calls, f"{program}: the watch saw no system call")
+        watch = watched(rig, program, arguments, ALONE)
+        expect(not watch.locks, f"{program}: {watch.locks} spinlocks")
+        expect(watch.calls, f"{program}: the watch saw no system call")
 
 
 # Programs that change queues while others use them, and what destroys what is not polled; the watch ends the first
@@ -48,19 +49,31 @@ WATCHED = [
 ]
 
 
+# What it saw: how many spinlocks and system calls, and the most page faults with a lock held.
+Watch = collections.namedtuple("Watch", "locks calls faults")
+
+
 def watched(rig, program, arguments, environment=""):
-    """Run a program under src/spinwatch.c; its spinlocks, its system calls, and the most page faults with a lock held."""
+    """Run a program under src/spinwatch.c; what the watch saw."""
     said = rig.try_run(f"{environment} SLOWNESS={rig.slowness} LD_PRELOAD=/share/spinwatch.so /share/{program} "
                        f"{arguments}", timeout=100)
     found = re.search(r"^spinwatch: (\d+) spinlocks, (\d+) calls, (\d+) faults$", said.stderr, re.MULTILINE)
     expect(said.status == 0 and "not ok" not in said.stdout and found,
            f"{program}: status {said.status}: {tail(said.output, 3000)}")
-    return tuple(int(number) for number in found.groups())
+    return Watch(*(int(number) for number in found.groups()))
+
+
+@test("provider: what takes long, with a spinlock held", **OURS)
+def takes_long(rig):
+    watch = watched(rig, "locks", to_itself(rig))
+    rig.note(f"{watch.faults} page faults at most with one lock")
+    expect(watch.locks and watch.calls, f"the watch saw {watch.locks} spinlocks and {watch.calls} calls")
 
 
 for watched_program, between, cases in WATCHED:
     @test(f"provider: no system call with a spinlock held, {watched_program.partition(' ')[0]}", limit_s=120, **OURS)
     def spinlocks(rig, program=watched_program, ends=between, chosen=cases):
-        locks, calls, faults = watched(rig, program, f"{ends(rig)} {chosen}")
-        rig.note(f"{locks} spinlocks, {calls} calls, {faults} page faults at most with one lock")
-        expect(locks > 50 and calls > 50, f"the watch saw {locks} spinlocks and {calls} calls")
+        watch = watched(rig, program, f"{ends(rig)} {chosen}")
+        seen = f"{watch.locks} spinlocks, {watch.calls} calls"
+        rig.note(f"{seen}, {watch.faults} page faults at most with one lock")
+        expect(watch.locks > 50 and watch.calls > 50, f"the watch saw {seen}")
