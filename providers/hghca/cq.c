@@ -312,15 +312,42 @@ static inline int hghca_cq_retire(struct hghca_cq *cq,
 	return 0;
 }
 
-/* A CQE that cannot be right is told to the caller once and given back. */
+/*
+ * A CQE that cannot be right is reported to the caller once and given back; to
+ * the log when the lock is free, as writing there is a system call.
+ */
 static int hghca_cq_drop(struct hghca_cq *cq, struct hghca_cqe *cqe)
 {
-	verbs_err(verbs_get_ctx(cq->vcq.cq.context),
-		  "CQ 0x%x: CQE 0x%x names no WQE under way (QP 0x%x, offset 0x%x)\n",
-		  cq->cqn, cq->consumer_index, le32toh(cqe->my_qpn),
-		  le32toh(cqe->wqe));
+	if (!cq->dropped.count++) {
+		cq->dropped.index = cq->consumer_index;
+		cq->dropped.qpn = le32toh(cqe->my_qpn);
+		cq->dropped.wqe_offset = le32toh(cqe->wqe);
+	}
 	hghca_cq_advance(cq, cqe);
 	return EIO;
+}
+
+static void hghca_cq_log_dropped(const struct hghca_cq *cq,
+				 const struct hghca_cq_dropped *dropped)
+{
+	struct verbs_context *vctx = verbs_get_ctx(cq->vcq.cq.context);
+
+	verbs_err(vctx, "CQ 0x%x: CQE 0x%x names no WQE under way (QP 0x%x, offset 0x%x)\n",
+		  cq->cqn, dropped->index, dropped->qpn, dropped->wqe_offset);
+	if (dropped->count > 1)
+		verbs_err(vctx, "CQ 0x%x: so do %u further CQEs of this poll\n",
+			  cq->cqn, dropped->count - 1);
+}
+
+/* At the end of a poll: unlock, and log what was dropped. */
+static inline void hghca_cq_unlock(struct hghca_cq *cq)
+{
+	struct hghca_cq_dropped dropped = cq->dropped;
+
+	cq->dropped.count = 0;
+	hghca_unlock(&cq->lock);
+	if (dropped.count)
+		hghca_cq_log_dropped(cq, &dropped);
 }
 
 /* ------------------------------------------------------------------ */
@@ -389,7 +416,7 @@ int hghca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	}
 	if (polled || err)
 		hghca_cq_tell_device(cq);
-	hghca_unlock(&cq->lock);
+	hghca_cq_unlock(cq);
 
 	return polled ? polled : -err;
 }
@@ -446,7 +473,7 @@ static int hghca_start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *att
 	if (err) {
 		if (err != ENOENT)
 			hghca_cq_tell_device(cq);
-		hghca_unlock(&cq->lock);
+		hghca_cq_unlock(cq);
 	}
 	return err;
 }
@@ -465,7 +492,7 @@ static void hghca_end_poll(struct ibv_cq_ex *ibcq)
 
 	hghca_cq_unload(cq);
 	hghca_cq_tell_device(cq);
-	hghca_unlock(&cq->lock);
+	hghca_cq_unlock(cq);
 }
 
 static enum ibv_wc_opcode hghca_read_opcode(struct ibv_cq_ex *ibcq)

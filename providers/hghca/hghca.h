@@ -127,6 +127,14 @@ struct hghca_cqes {
 	uint32_t mask;			/* number of CQEs - 1 */
 };
 
+/* CQEs of one poll that name no WQE under way: how many, and the first of them. */
+struct hghca_cq_dropped {
+	uint32_t count;
+	uint32_t index;
+	uint32_t qpn;
+	uint32_t wqe_offset;
+};
+
 struct hghca_cq {
 	struct verbs_cq vcq;
 	struct hghca_lock lock;		/* protects all that polling changes */
@@ -138,6 +146,7 @@ struct hghca_cq {
 	struct hghca_cq_dbr *dbr;
 	struct hghca_qp *last_qp;	/* the QP of the last CQE: mostly the next one's too */
 	struct hghca_cqe *current;	/* between start_poll and end_poll */
+	struct hghca_cq_dropped dropped;	/* to be logged at the end of the poll */
 	uint32_t cqn;
 	struct hghca_buf buf;
 	struct hghca_pd *parent;

@@ -6,9 +6,12 @@
  * locks DEVICE GID-INDEX [CASE...]
  */
 #define _GNU_SOURCE
+#include <endian.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <hghca_hw.h>
 #include "rig.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -50,8 +53,200 @@ static void long_list(void)
 		rig_die("taking down a QP");
 }
 
+/* ------------------------------------------------------------------ */
+/* CQEs that name no WQE under way, which are logged                    */
+
+#define ENTRIES		16
+#define MESSAGES	4
+#define NO_SUCH_WQE	0xffffff00U
+
+/* A pair whose receiver b completes to a CQ in memory of this program's. */
+static struct {
+	struct ibv_pd *domain;
+	struct ibv_cq_ex *cq;
+	struct hghca_cqe *cqes;
+	uint32_t seen;		/* of them, and polled */
+	struct rig_pair pair;
+} own;
+
+static void *give(struct ibv_pd *pd, void *pd_context, size_t bytes, size_t alignment, uint64_t type)
+{
+	void *memory;
+
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	if (posix_memalign(&memory, alignment, bytes))
+		return NULL;
+	own.cqes = memory;
+	return memory;
+}
+
+static void take_back(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t type)
+{
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	free(memory);
+}
+
+static void open_own(void)
+{
+	struct ibv_parent_domain_init_attr domain_attr = {
+		.pd = side.pd,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = give,
+		.free = take_back,
+	};
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = ENTRIES - 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+	struct rig_opts opts = rig_pair_defaults();
+
+	own.domain = ibv_alloc_parent_domain(side.ctx, &domain_attr);
+	if (!own.domain)
+		rig_die("ibv_alloc_parent_domain");
+	own.seen = 0;
+	own.cqes = NULL;
+	cq_attr.parent_domain = own.domain;
+	own.cq = ibv_create_cq_ex(side.ctx, &cq_attr);
+	if (!own.cq || !own.cqes)
+		rig_die("ibv_create_cq_ex");
+	opts.recv_cq = ibv_cq_ex_to_cq(own.cq);
+	rig_pair_create(&own.pair, &side, &side, &opts);
+}
+
+static void close_own(void)
+{
+	rig_pair_destroy(&own.pair);
+	if (ibv_destroy_cq(ibv_cq_ex_to_cq(own.cq)) || ibv_dealloc_pd(own.domain))
+		rig_die("taking down a CQ");
+}
+
+/* Messages of no bytes, numbered from 0 on, that b has received and nobody has polled. */
+static void receive_messages(void)
+{
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad_send;
+	struct ibv_recv_wr recv = {}, *bad_recv;
+
+	for (recv.wr_id = 0; recv.wr_id < MESSAGES; recv.wr_id++) {
+		send.wr_id = recv.wr_id;
+		if (ibv_post_recv(own.pair.b.qp, &recv, &bad_recv) ||
+		    ibv_post_send(own.pair.a.qp, &send, &bad_send))
+			rig_die("a message");
+		rig_expect(own.pair.a.scq, send.wr_id, IBV_WC_SUCCESS, "a send");
+	}
+}
+
+static struct hghca_cqe *cqe_of(uint32_t message)
+{
+	return &own.cqes[(own.seen + message) % ENTRIES];
+}
+
+/* The device has written the CQEs; those of some messages then name no WQE. */
+static void open_wrong(const uint32_t *wrong, size_t count)
+{
+	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	volatile uint8_t *last_owner;
+	size_t i;
+
+	open_own();
+	receive_messages();
+	last_owner = &cqe_of(MESSAGES - 1)->owner;
+	while (*last_owner != HGHCA_CQ_ENTRY_OWNER_SW)
+		if (rig_now_ms() > limit)
+			rig_die("no CQE of the last message");
+	for (i = 0; i < count; i++)
+		cqe_of(wrong[i])->wqe = htole32(NO_SUCH_WQE);
+}
+
+/* All that are sound have been polled, and those that come are sound, too. */
+static void close_wrong(void)
+{
+	rig_expect_none(ibv_cq_ex_to_cq(own.cq), "all messages were polled");
+	own.seen += MESSAGES;
+	rig_check_traffic(&own.pair, "afterwards");
+	close_own();
+}
+
+static void expect_poll(int expected, uint64_t wr_id)
+{
+	struct ibv_wc wc = {};
+	int n;
+
+	n = ibv_poll_cq(ibv_cq_ex_to_cq(own.cq), 1, &wc);
+	if (n != expected || (n == 1 && (wc.status != IBV_WC_SUCCESS || wc.wr_id != wr_id)))
+		rig_fail("ibv_poll_cq: %d, message %llu; expected %d, %llu", n, (unsigned long long)wc.wr_id, expected,
+			 (unsigned long long)wr_id);
+}
+
+static void wrong_plain(void)
+{
+	static const uint32_t wrong[] = { 1 };
+	struct ibv_wc wc[MESSAGES];
+	int n;
+
+	open_wrong(wrong, ARRAY_SIZE(wrong));
+	n = ibv_poll_cq(ibv_cq_ex_to_cq(own.cq), MESSAGES, wc);
+	if (n != 1 || wc[0].wr_id != 0)
+		rig_fail("ibv_poll_cq: %d before the CQE that is wrong, expected 1", n);
+	expect_poll(-EIO, 0);
+	expect_poll(1, 2);
+	expect_poll(1, 3);
+	close_wrong();
+}
+
+static void expect_start(int expected, uint64_t wr_id)
+{
+	struct ibv_poll_cq_attr attr = {};
+	int error;
+
+	error = ibv_start_poll(own.cq, &attr);
+	if (error != expected || (!error && own.cq->wr_id != wr_id))
+		rig_fail("ibv_start_poll: %d, message %llu; expected %d, %llu", error,
+			 (unsigned long long)own.cq->wr_id, expected, (unsigned long long)wr_id);
+}
+
+static void expect_next(int expected, uint64_t wr_id)
+{
+	int error;
+
+	error = ibv_next_poll(own.cq);
+	if (error != expected || (!error && own.cq->wr_id != wr_id))
+		rig_fail("ibv_next_poll: %d, message %llu; expected %d, %llu", error,
+			 (unsigned long long)own.cq->wr_id, expected, (unsigned long long)wr_id);
+}
+
+static void wrong_first(void)
+{
+	static const uint32_t wrong[] = { 0 };
+
+	open_wrong(wrong, ARRAY_SIZE(wrong));
+	expect_start(EIO, 0);
+	expect_start(0, 1);
+	expect_next(0, 2);
+	expect_next(0, 3);
+	ibv_end_poll(own.cq);
+	close_wrong();
+}
+
+/* A program may go on with ibv_next_poll() after an error. */
+static void wrong_next(void)
+{
+	static const uint32_t wrong[] = { 1, 2 };
+
+	open_wrong(wrong, ARRAY_SIZE(wrong));
+	expect_start(0, 0);
+	expect_next(EIO, 0);
+	expect_next(EIO, 0);
+	expect_next(0, 3);
+	ibv_end_poll(own.cq);
+	close_wrong();
+}
+
 static const struct rig_case cases[] = {
 	{ "a list that fills the largest queue", long_list },
+	{ "a CQE that is wrong, ibv_poll_cq", wrong_plain },
+	{ "a CQE that is wrong, ibv_start_poll", wrong_first },
+	{ "CQEs that are wrong, ibv_next_poll", wrong_next },
 };
 
 int main(int argc, char **argv)

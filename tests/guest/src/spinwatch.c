@@ -132,6 +132,34 @@ ssize_t write(int fd, const void *buf, size_t bytes)
 	return syscall(SYS_write, fd, buf, bytes);
 }
 
+/* The libraries log with it: what it calls to write cannot be watched.  Programs print what they find. */
+static void check_log(const FILE *file)
+{
+	if (file != stdout)
+		check("vfprintf");
+}
+
+int vfprintf(FILE *file, const char *format, va_list args)
+{
+	static int (*next)(FILE *, const char *, va_list);
+
+	if (!next)
+		next = real("vfprintf");
+	check_log(file);
+	return next(file, format, args);
+}
+
+int __vfprintf_chk(FILE *file, int flag, const char *format, va_list args);
+int __vfprintf_chk(FILE *file, int flag, const char *format, va_list args)
+{
+	static int (*next)(FILE *, int, const char *, va_list);
+
+	if (!next)
+		next = real("__vfprintf_chk");
+	check_log(file);
+	return next(file, flag, format, args);
+}
+
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	check("mmap");
