@@ -120,6 +120,7 @@ static int hghca_start_context(struct hghca_context *ctx,
 			ctx->vctx.context.cmd_fd, resp->uar_mmap_offset);
 	if (ctx->uar == MAP_FAILED)
 		return errno;
+	ctx->uar_index = resp->uar_index;
 
 	pthread_mutex_init(&ctx->table_lock, NULL);
 	pthread_cond_init(&ctx->table_cleared, NULL);

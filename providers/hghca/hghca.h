@@ -54,6 +54,7 @@ struct hghca_table {
 struct hghca_context {
 	struct verbs_context vctx;
 	void *uar;
+	uint32_t uar_index;		/* of the device's: the kernel's context has it alone */
 	size_t page_size;
 	uint32_t max_qp_wr;
 	uint32_t max_cqe;

@@ -73,15 +73,29 @@ static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 }
 
 /*
+ * Two contexts are one context of the kernel's: a context, and what is imported
+ * from its file.  The list of devices may have been made anew in between.
+ */
+static inline bool hghca_same_in_kernel(struct ibv_context *a, struct ibv_context *b)
+{
+	return a == b || (to_hctx(a)->uar_index == to_hctx(b)->uar_index &&
+			  !strcmp(a->device->dev_name, b->device->dev_name));
+}
+
+/*
  * An address handle is for QPs of its own PD, which may go by several pointers:
- * a parent domain and what was imported have the handle of the PD they stand for.
+ * a parent domain and what was imported have the handle of the PD they stand for,
+ * in the same context of the kernel, which numbers the handles.
  * The device knows no handles.  A datagram to another PD's is announced as a NOP,
  * which datagrams lack: so it fails in its turn with LOCAL_QP_OP_ERR (IBA C10-10).
  */
 static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *ah,
 				      uint8_t opcode)
 {
-	return to_hah(ah)->pd_handle == qp->pd_handle ? opcode : HGHCA_OPCODE_NOP;
+	bool same_pd = to_hah(ah)->pd_handle == qp->pd_handle &&
+		       hghca_same_in_kernel(ah->context, qp->vqp.qp.context);
+
+	return same_pd ? opcode : HGHCA_OPCODE_NOP;
 }
 
 /* Start WQE `index`: its own next unit, which does not point on.  `srqn`: of XRC, otherwise 0. */

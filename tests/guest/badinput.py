@@ -29,7 +29,7 @@ def verbs_over_link(rig):
 
 @test("bad input: calls that must be refused", **OURS)
 def calls(rig):
-    run_program(rig, "badcalls", to_itself(rig))
+    run_program(rig, "badcalls", over_link(rig))
 
 
 @test("bad input: descriptors, doorbells and driver calls that no provider makes", limit_s=120, expected_log=OVERRUN,

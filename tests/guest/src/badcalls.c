@@ -4,7 +4,7 @@
  * than the most, a full queue, an object in use. Each has one exact errno, the
  * most itself is taken, and what was refused leaves its object as it was.
  *
- * badcalls DEVICE GID-INDEX [CASE...]
+ * badcalls DEVICE GID-INDEX OTHER-DEVICE GID-INDEX NETNS [CASE...]
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "rig.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -24,7 +25,7 @@
 #define QKEY		0x1234
 #define DATAGRAMS	8
 
-static struct rig_side side;
+static struct rig_side side, other_side;
 static struct ibv_device_attr dev;
 static struct rig_pair neighbour;
 
@@ -423,6 +424,68 @@ static void foreign_addresses(void)
 	ibv_unimport_pd(pds[IMPORTED]);
 	expect(ibv_dealloc_pd(pds[PARENT]), 0, "the parent domain");
 	expect(ibv_dealloc_pd(pds[FOREIGN]), 0, "the other PD");
+}
+
+/* A PD of another context whose handle is that of the side's: each numbers its own. */
+static struct ibv_pd *pd_of_same_handle(struct rig_side *another)
+{
+	struct ibv_pd *pd = another->pd;
+
+	while (pd && pd->handle < side.pd->handle)
+		pd = ibv_alloc_pd(another->ctx);
+	if (!pd || pd->handle != side.pd->handle)
+		rig_die("a PD of the same handle");
+	return pd;
+}
+
+/* The address of a group: nobody need be asked for it. */
+static struct ibv_ah *group_in(struct ibv_pd *pd)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
+				    .grh = { .dgid = { .raw = { [10] = 0xff, 0xff, 239, 1, 2, 5 } },
+					     .sgid_index = side.gid_index, .hop_limit = 64 } };
+	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+
+	if (!ah)
+		rig_die("ibv_create_ah");
+	return ah;
+}
+
+/* PDs of other contexts and devices are others, though their handles be the same; not those of an imported context. */
+static void foreign_contexts(void)
+{
+	struct ibv_context *imported = ibv_import_device(dup(side.ctx->cmd_fd));
+	struct ibv_pd *pd = imported ? ibv_import_pd(imported, side.pd->handle) : NULL;
+	struct ibv_ah *own = address_in(pd), *foreign;
+	struct rig_side again, *others[] = { &again, &other_side };
+	struct rig_qp q;
+	size_t i;
+
+	rig_side_open(&again, ibv_get_device_name(side.ctx->device), side.gid_index, NULL);
+	datagram_qp(&q);
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		foreign = group_in(pd_of_same_handle(others[i]));
+		if (post_datagrams(&q, &foreign, 1) != 1)
+			rig_fail("another context's address was refused at once");
+		rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, i ? "another device's address" : "another context's address");
+		back_from_sqe(&q);
+		expect(build_datagram(&q, foreign), 0, "another context's address, extended");
+		rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, i ? "another device's, extended" : "another context's, extended");
+		back_from_sqe(&q);
+		expect(ibv_destroy_ah(foreign), 0, "ibv_destroy_ah");
+	}
+	if (post_datagrams(&q, &own, 1) != 1)
+		rig_fail("an imported context's address was refused");
+	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram");
+	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
+	expect(build_datagram(&q, own), 0, "an imported context's address, extended");
+	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram, extended");
+	rig_expect(q.rcq, 1, IBV_WC_SUCCESS, "its receive");
+	rig_qp_destroy(&q);
+	expect(ibv_destroy_ah(own), 0, "ibv_destroy_ah");
+	ibv_unimport_pd(pd);
+	ibv_close_device(imported);
+	ibv_close_device(again.ctx);
 }
 
 /* ------------------------------------------------------------------ */
@@ -874,6 +937,7 @@ static const struct rig_case cases[] = {
 	{ "inline data and atomics of wrong shapes", shapes },
 	{ "requests of the most SGEs and one more", send_sges },
 	{ "datagrams to addresses of other PDs", foreign_addresses },
+	{ "datagrams to addresses of other contexts' PDs", foreign_contexts },
 	{ "READ, WRITE and atomics of a UD QP", no_datagrams },
 	{ "READ and atomics of a UC QP", no_uc },
 	{ "QPs of the most and one more", queue_pairs },
@@ -892,15 +956,16 @@ int main(int argc, char **argv)
 	struct rig_opts opts = rig_pair_defaults();
 	int status;
 
-	if (argc < 3) {
-		fprintf(stderr, "usage: badcalls DEVICE GID-INDEX [CASE...]\n");
+	if (argc < 6) {
+		fprintf(stderr, "usage: badcalls DEVICE GID-INDEX OTHER-DEVICE GID-INDEX NETNS [CASE...]\n");
 		return 2;
 	}
 	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	rig_side_open(&other_side, argv[3], atoi(argv[4]), argv[5]);
 	if (ibv_query_device(side.ctx, &dev))
 		rig_die("ibv_query_device");
 	rig_pair_create(&neighbour, &side, &side, &opts);
-	status = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, check_neighbour);
+	status = rig_run(cases, ARRAY_SIZE(cases), argc - 6, argv + 6, check_neighbour);
 	rig_pair_destroy(&neighbour);
 	return status;
 }
