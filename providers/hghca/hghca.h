@@ -216,9 +216,17 @@ struct hghca_sq_batch {
 	bool first_fence;
 };
 
+/* A bind of a batch in the making. */
+struct hghca_wr_bind {
+	struct ibv_mw *mw;
+	uint32_t old_rkey;
+};
+
 /* A batch in the making between ibv_wr_start and ibv_wr_complete. */
 struct hghca_wr_builder {
 	struct hghca_sq_batch batch;
+	struct hghca_wr_bind *binds;	/* as many as the queue has WQEs; NULL if the QP has no binds */
+	uint32_t num_binds;		/* of this batch */
 	void *wqe;			/* the one that setters write to, or NULL */
 	uint32_t header_units;		/* where its data list starts */
 	uint32_t units;

@@ -206,8 +206,17 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 			    to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq), elided);
 	if (err)
 		goto err_sq;
+	if (qp->sq.cnt && qp->vqp.qp_ex.wr_bind_mw) {
+		qp->wr.binds = calloc(qp->sq.cnt, sizeof(*qp->wr.binds));
+		if (!qp->wr.binds) {
+			err = ENOMEM;
+			goto err_rq;
+		}
+	}
 	return 0;
 
+err_rq:
+	hghca_wq_fini(&qp->rq);
 err_sq:
 	hghca_wq_fini(&qp->sq);
 err_dbr:
@@ -219,6 +228,7 @@ err_buf:
 
 void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp)
 {
+	free(qp->wr.binds);
 	hghca_wq_fini(&qp->rq);
 	hghca_wq_fini(&qp->sq);
 	hghca_dbr_free(ctx, qp->dbr);

@@ -126,6 +126,7 @@ static void hghca_wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 static void hghca_wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 			     const struct ibv_mw_bind_info *bind_info)
 {
+	struct hghca_wr_builder *wr = &to_hqp_ex(ibqp)->wr;
 	void *wqe;
 
 	wqe = hghca_wr_open(ibqp, HGHCA_OPCODE_BIND_MW,
@@ -133,10 +134,11 @@ static void hghca_wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t
 	if (!wqe)
 		return;
 	if (!hghca_bind2_valid(mw, bind_info)) {
-		to_hqp_ex(ibqp)->wr.err = EINVAL;
+		wr->err = EINVAL;
 		return;
 	}
-	/* As ibv_post_send does.  Should the bind be dropped: none asks for the key before. */
+	wr->binds[wr->num_binds++] = (struct hghca_wr_bind) { mw, mw->rkey };
+	/* At once, as requests behind it may send the key. */
 	mw->rkey = hghca_bind_rkey(mw, rkey);
 	hghca_wqe_set_bind(wqe, mw->rkey, bind_info);
 }
@@ -343,8 +345,21 @@ static void hghca_wr_start(struct ibv_qp_ex *ibqp)
 
 	hghca_lock(&qp->sq.lock);
 	wr->batch.count = 0;
+	wr->num_binds = 0;
 	wr->wqe = NULL;
 	wr->err = hghca_qp_can_send(qp) ? 0 : EINVAL;
+}
+
+/* The batch is dropped: its windows have the keys that they had before. */
+static void hghca_wr_undo_binds(struct hghca_wr_builder *wr)
+{
+	const struct hghca_wr_bind *bind;
+
+	/* Of a window that was bound more than once the first has it. */
+	while (wr->num_binds) {
+		bind = &wr->binds[--wr->num_binds];
+		bind->mw->rkey = bind->old_rkey;
+	}
 }
 
 /* All of the batch, or after an error nothing, reaches the device. */
@@ -356,6 +371,8 @@ static int hghca_wr_complete(struct ibv_qp_ex *ibqp)
 	if (!err) {
 		hghca_wr_close(qp);
 		hghca_sq_announce(qp, &qp->wr.batch);
+	} else {
+		hghca_wr_undo_binds(&qp->wr);
 	}
 	hghca_unlock(&qp->sq.lock);
 	return hghca_errno(err);
@@ -363,7 +380,10 @@ static int hghca_wr_complete(struct ibv_qp_ex *ibqp)
 
 static void hghca_wr_abort(struct ibv_qp_ex *ibqp)
 {
-	hghca_unlock(&to_hqp_ex(ibqp)->sq.lock);
+	struct hghca_qp *qp = to_hqp_ex(ibqp);
+
+	hghca_wr_undo_binds(&qp->wr);
+	hghca_unlock(&qp->sq.lock);
 }
 
 static uint64_t hghca_wr_service_ops(const struct hghca_qp *qp)

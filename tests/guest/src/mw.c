@@ -1037,6 +1037,59 @@ static void posts_refused(void)
 	link_close(&l);
 }
 
+/* A batch that is dropped leaves its windows the keys that they are bound with. */
+static void dropped(void)
+{
+	static const char *const ways[] = { "a batch that was aborted", "a batch with an error", "a batch too long" };
+	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2), *fresh = link_window(IBV_MW_TYPE_2);
+	const uint32_t fresh_key = fresh->rkey;
+	struct ibv_mw_bind_info info;
+	struct ibv_qp_ex *qp;
+	struct link l;
+	uint32_t key;
+	size_t i, n;
+
+	link_open(&l);
+	bind_at(&l, mw, 0, 64, LINK_REMOTE, "bind");
+	key = mw->rkey;
+	info = link_bind_wr(mw, l.p.b.mr, link_at(&l, 0), 64, LINK_REMOTE).bind_mw.bind_info;
+	qp = ibv_qp_to_qp_ex(l.p.b.qp);
+	for (i = 0; link_extended && i < ARRAY_SIZE(ways); i++) {
+		ibv_wr_start(qp);
+		ibv_wr_bind_mw(qp, fresh, ibv_inc_rkey(fresh->rkey), &info);
+		for (n = 0; n < (i == 2 ? 2 * LINK_SQ_WRS : 2); n++) {
+			ibv_wr_local_inv(qp, mw->rkey);
+			ibv_wr_bind_mw(qp, mw, ibv_inc_rkey(mw->rkey), &info);
+		}
+		if (mw->rkey == key || fresh->rkey == fresh_key)
+			rig_fail("%s: mw->rkey is not the new key at once", ways[i]);
+		if (i == 1)
+			ibv_wr_set_sge(qp, l.p.b.mr->lkey, link_at(&l, 0), 8);
+		if (i == 0)
+			ibv_wr_abort(qp);
+		else
+			link_errno(ibv_wr_complete(qp), i == 1 ? EINVAL : ENOMEM, ways[i]);
+		rig_expect_none(l.p.b.scq, ways[i]);
+		if (mw->rkey != key || fresh->rkey != fresh_key)
+			rig_fail("%s: keys 0x%x and 0x%x, they were 0x%x and 0x%x", ways[i], mw->rkey, fresh->rkey,
+				 key, fresh_key);
+		link_opens(&l, mw->rkey, link_at(&l, 0), 0, 64, ways[i]);
+	}
+	/* So it is with a list of which the bind itself is refused. */
+	info.mw_access_flags |= IBV_ACCESS_MW_BIND;
+	if (!link_extended) {
+		struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .bind_mw = { mw, ibv_inc_rkey(key), info } };
+
+		post_refused(&l.p.b, &wr, "a right that is no window's");
+		if (mw->rkey != key)
+			rig_fail("a bind that was refused: key 0x%x, it was 0x%x", mw->rkey, key);
+	}
+	link_opens(&l, key, link_at(&l, 0), 0, 64, "the window after all that");
+	link_close_window(mw);
+	link_close_window(fresh);
+	link_close(&l);
+}
+
 /* The state of the QP comes before all else. */
 static void not_ready(void)
 {
@@ -1327,6 +1380,7 @@ static const struct rig_case cases[] = {
 	{ "without completions", unsignalled },
 	{ "solicited events", solicited },
 	{ "posts refused", posts_refused },
+	{ "binds dropped", dropped },
 	{ "QP not ready", not_ready },
 	{ "full queue", full_queue },
 	{ "flushed", flushed },
