@@ -37,6 +37,17 @@ static struct ibv_cq *cq;
 		rig_fail("%s: %s", #call, strerror(returned_));					\
 } while (0)
 
+/* The kernel knows no such handle: a verb that its command ends with returns what the kernel does. */
+#define GONE	0x7fffffff
+
+#define GONE_FAILS(wanted, handle, call) do {							\
+	uint32_t kept_ = (handle);								\
+												\
+	(handle) = GONE;									\
+	FAILS(wanted, call);									\
+	(handle) = kept_;									\
+} while (0)
+
 static void *made(void *object, const char *what)
 {
 	if (!object)
@@ -156,8 +167,11 @@ static void receive_work_queue(void)
 	struct ibv_wq_attr ready = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
 	struct ibv_wq_attr none = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = 99 };
 	uint8_t key[KEY_BYTES] = { 1 };
+	struct ibv_flow_attr all = { .type = IBV_FLOW_ATTR_ALL_DEFAULT, .size = sizeof(all), .port = 1 };
+	struct ibv_qp_attr to_init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_rwq_ind_table *table;
 	struct ibv_recv_wr wr = {}, *bad;
+	struct ibv_flow *flow;
 	struct ibv_qp *qp;
 
 	FAILS(EINVAL, ibv_post_wq_recv(wq, &wr, &bad));
@@ -173,6 +187,12 @@ static void receive_work_queue(void)
 	}), "ibv_create_qp_ex");
 	FAILS(EBUSY, ibv_destroy_wq(wq));
 	FAILS(EBUSY, ibv_destroy_rwq_ind_table(table));
+	FAILS(EOPNOTSUPP, ibv_modify_qp(qp, &to_init, IBV_QP_STATE | IBV_QP_PORT));
+	GONE_FAILS(ENOENT, qp->handle, ibv_modify_qp(qp, &to_init, IBV_QP_STATE | IBV_QP_PORT));
+	GONE_FAILS(ENOENT, qp->handle, ibv_destroy_qp(qp));
+	flow = made(ibv_create_flow(qp, &all), "ibv_create_flow");
+	GONE_FAILS(ENOENT, flow->handle, ibv_destroy_flow(flow));
+	WORKS(ibv_destroy_flow(flow));
 	WORKS(ibv_destroy_qp(qp));
 	WORKS(ibv_destroy_rwq_ind_table(table));
 	WORKS(ibv_destroy_wq(wq));
@@ -195,9 +215,6 @@ static void device_memory_with_region(void)
 /* ------------------------------------------------------------------ */
 /* Handles that are gone                                                */
 
-/* The kernel knows none of these: a verb that its command ends with says so. */
-#define GONE	0x7fffffff
-
 static void handles_that_are_gone(void)
 {
 	static uint8_t memory[64];
@@ -207,21 +224,51 @@ static void handles_that_are_gone(void)
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
 				    .grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 } };
 	struct ibv_ah *ah = made(ibv_create_ah(pd, &attr), "ibv_create_ah");
-	uint32_t handles[] = { mr->handle, mw->handle, pd->handle };
+	struct ibv_srq *srq = make_srq();
+	struct ibv_qp *qp = make_qp_in(side.pd, IBV_QPT_RC, NULL);
+	struct ibv_modify_cq_attr moderation = { .attr_mask = IBV_CQ_ATTR_MODERATE };
+	struct ibv_srq_attr limit = { .srq_limit = 1 }, srq_attr;
+	struct ibv_qp_attr init_attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 }, qp_attr;
+	struct ibv_qp_init_attr init;
 
-	mr->handle = GONE;
-	mw->handle = GONE;
-	FAILS(ENOENT, ibv_dereg_mr(mr));
-	FAILS(ENOENT, ibv_dealloc_mw(mw));
-	mr->handle = handles[0];
-	mw->handle = handles[1];
+	GONE_FAILS(ENOENT, mr->handle, ibv_dereg_mr(mr));
+	GONE_FAILS(ENOENT, mw->handle, ibv_dealloc_mw(mw));
+	GONE_FAILS(ENOENT, qp->handle, ibv_modify_qp(qp, &init_attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						     IBV_QP_ACCESS_FLAGS));
+	GONE_FAILS(ENOENT, qp->handle, ibv_query_qp(qp, &qp_attr, IBV_QP_STATE, &init));
+	GONE_FAILS(ENOENT, qp->handle, ibv_destroy_qp(qp));
+	GONE_FAILS(ENOENT, srq->handle, ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
+	GONE_FAILS(ENOENT, srq->handle, ibv_query_srq(srq, &srq_attr));
+	GONE_FAILS(ENOENT, srq->handle, ibv_destroy_srq(srq));
+	GONE_FAILS(ENOENT, cq->handle, ibv_modify_cq(cq, &moderation));
+	GONE_FAILS(ENOENT, cq->handle, ibv_resize_cq(cq, 100));
+	GONE_FAILS(ENOENT, cq->handle, ibv_destroy_cq(cq));
 	WORKS(ibv_dereg_mr(mr));
 	WORKS(ibv_dealloc_mw(mw));
+	WORKS(ibv_destroy_qp(qp));
+	WORKS(ibv_destroy_srq(srq));
 	WORKS(ibv_destroy_ah(ah));
-	pd->handle = GONE;
-	FAILS(ENOENT, ibv_dealloc_pd(pd));
-	pd->handle = handles[2];
+	GONE_FAILS(ENOENT, pd->handle, ibv_dealloc_pd(pd));
 	WORKS(ibv_dealloc_pd(pd));
+}
+
+/* QPs without a queue of their own. */
+static void targets_that_are_gone(void)
+{
+	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+					     .oflags = 0100 /* O_CREAT */ };
+	struct ibv_xrcd *xrcd = made(ibv_open_xrcd(side.ctx, &domain), "ibv_open_xrcd");
+	struct ibv_qp *qp = made(ibv_create_qp_ex(side.ctx, &(struct ibv_qp_init_attr_ex) {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd,
+	}), "ibv_create_qp_ex");
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	GONE_FAILS(ENOENT, qp->handle, ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						     IBV_QP_ACCESS_FLAGS));
+	GONE_FAILS(ENOENT, qp->handle, ibv_destroy_qp(qp));
+	FAILS(EBUSY, ibv_close_xrcd(xrcd));
+	WORKS(ibv_destroy_qp(qp));
+	WORKS(ibv_close_xrcd(xrcd));
 }
 
 /* ------------------------------------------------------------------ */
@@ -230,24 +277,48 @@ static void handles_that_are_gone(void)
 static void changes_and_posts(void)
 {
 	struct ibv_srq *srq = make_srq();
-	struct ibv_qp *qp = make_qp_in(side.pd, IBV_QPT_RC, NULL);
+	struct ibv_mw *mw = made(ibv_alloc_mw(side.pd, IBV_MW_TYPE_1), "ibv_alloc_mw");
+	struct ibv_qp *qp = made(ibv_create_qp_ex(side.ctx, &(struct ibv_qp_init_attr_ex) {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .pd = side.pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	}), "ibv_create_qp_ex");
 	struct ibv_srq_attr too_many = { .max_wr = UINT32_MAX };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	struct ibv_values_ex values = { .comp_mask = 1U << 31 };
 	struct ibv_sge sges[64] = {};	/* more than any queue takes */
 	struct ibv_recv_wr recv = { .sg_list = sges, .num_sge = ARRAY_SIZE(sges) }, *bad_recv;
 	struct ibv_send_wr send = {}, *bad_send;
+	struct ibv_modify_cq_attr no_such = { .attr_mask = 1 << 7 };
+	struct ibv_qp_init_attr init;
+	struct ibv_device_attr_ex device;
+	struct ibv_mw_bind bind = {};
 	struct ibv_port_attr port;
+	int file = side.ctx->cmd_fd;
+	uint32_t number;
 
 	FAILS(EINVAL, ibv_resize_cq(cq, 0));
+	FAILS(EINVAL, ibv_modify_cq(cq, &no_such));
 	FAILS(EINVAL, ibv_modify_srq(srq, &too_many, IBV_SRQ_MAX_WR));
 	FAILS(EINVAL, ibv_modify_srq(srq, &too_many, 1 << 7));
+	FAILS(EOPNOTSUPP, ibv_get_srq_num(srq, &number));
 	FAILS(EINVAL, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	FAILS(EOPNOTSUPP, ibv_query_qp(qp, &attr, IBV_QP_RATE_LIMIT, &init));
 	FAILS(EINVAL, ibv_post_send(qp, &send, &bad_send));
+	FAILS(EINVAL, ibv_bind_mw(qp, mw, &bind));	/* in RESET */
+	bind.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
+	FAILS(EINVAL, ibv_bind_mw(qp, mw, &bind));
+	ibv_wr_start(ibv_qp_to_qp_ex(qp));
+	FAILS(EINVAL, ibv_wr_complete(ibv_qp_to_qp_ex(qp)));
 	FAILS(EINVAL, ibv_post_recv(qp, &recv, &bad_recv));
 	FAILS(EINVAL, ibv_post_srq_recv(srq, &recv, &bad_recv));
 	FAILS(EINVAL, ibv_query_rt_values_ex(side.ctx, &values));
 	FAILS(EINVAL, ibv_query_port(side.ctx, 2, &port));
+	side.ctx->cmd_fd = -1;
+	FAILS(EBADF, ibv_query_device_ex(side.ctx, NULL, &device));
+	side.ctx->cmd_fd = file;
+	FAILS(ENOENT, ibv_advise_mr(side.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sges, 1));
+	WORKS(ibv_dealloc_mw(mw));
 	WORKS(ibv_destroy_qp(qp));
 	WORKS(ibv_destroy_srq(srq));
 }
@@ -262,6 +333,7 @@ static const struct rig_case cases[] = {
 	{ "a receive work queue and its table", receive_work_queue },
 	{ "device memory with a region", device_memory_with_region },
 	{ "handles that are gone", handles_that_are_gone },
+	{ "targets that are gone", targets_that_are_gone },
 	{ "changes and posts", changes_and_posts },
 };
 
