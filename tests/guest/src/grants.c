@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,61 +59,163 @@ struct own {
 	struct rig_qp q;
 	struct ibv_qp_cap cap;
 	struct ibv_ah *ah;
+	/* Of an XRC initiator. */
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+	struct ibv_qp *target;
+	uint32_t srqn;
 };
 
-/* Connected to itself too; UC has fewer attributes than RC. */
-static void connect_uc(struct rig_qp *q)
+/* What is sent is posted through struct ibv_qp_ex. */
+static bool extended;
+
+/* UC and XRC have other attributes than RC, and so has each role of XRC.  A target sends nothing. */
+static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = side.mtu, .dest_qp_num = q->qp->qp_num,
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = side.mtu, .dest_qp_num = dest_qpn,
+				   .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
 				   .ah_attr = { .is_global = 1, .port_num = 1,
 						.grh = { .dgid = side.gid, .sgid_index = side.gid_index,
 							 .hop_limit = 64 } } };
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
+				   .max_rd_atomic = 1 };
+	bool target = qp->qp_type == IBV_QPT_XRC_RECV, initiator = qp->qp_type == IBV_QPT_XRC_SEND;
 
-	if (ibv_modify_qp(q->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ||
-	    ibv_modify_qp(q->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) ||
-	    ibv_modify_qp(q->qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		rig_die("connecting a UC QP");
+	if (ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ||
+	    ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			  (target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)) ||
+	    (!target && ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | (initiator ? IBV_QP_TIMEOUT |
+				      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0))))
+		rig_die("connecting a QP of type %d", qp->qp_type);
 }
 
-static void own_open(struct own *o, enum ibv_qp_type type, struct ibv_qp_cap cap)
+/* It sends to a target, whose SRQ stands for the PD of the memory that is written. */
+static void connect_xrc(struct own *o)
 {
-	struct ibv_qp_init_attr init = { .cap = cap, .qp_type = type, .sq_sig_all = 1 };
-	struct rig_opts opts = rig_pair_defaults();
+	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+					     .oflags = O_CREAT };
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = 1, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC, .pd = side.pd, .cq = o->q.rcq,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+			     IBV_SRQ_INIT_ATTR_CQ,
+	};
+	struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD };
+
+	o->xrcd = target.xrcd = init.xrcd = ibv_open_xrcd(side.ctx, &domain);
+	if (!o->xrcd)
+		rig_die("ibv_open_xrcd");
+	o->srq = ibv_create_srq_ex(side.ctx, &init);
+	o->target = ibv_create_qp_ex(side.ctx, &target);
+	if (!o->srq || !o->target || ibv_get_srq_num(o->srq, &o->srqn))
+		rig_die("creating an XRC SRQ and a target");
+	connect_to(o->target, o->q.qp->qp_num);
+	connect_to(o->q.qp, o->target->qp_num);
+}
+
+/* It sends the same frame again and again, to nobody: what is told apart is the length. */
+static void start_raw(struct rig_qp *q)
+{
+	static const uint8_t header[] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	memcpy(q->buf, header, sizeof(header));
+	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PORT))
+		rig_die("a raw QP to INIT");
+	for (attr.qp_state = IBV_QPS_RTR; attr.qp_state <= IBV_QPS_RTS; attr.qp_state++)
+		if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
+			rig_die("a raw QP to RTR and RTS");
+}
+
+static void own_start(struct own *o)
+{
 	struct ibv_ah_attr address = { .is_global = 1, .port_num = 1,
 				       .grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 } };
+	struct rig_opts opts = rig_pair_defaults();
 
-	memset(o, 0, sizeof(*o));
-	/* Its CQs, buffer and region; the QP itself is another. */
-	rig_qp_create(&o->q, &side, type, &opts);
-	if (ibv_destroy_qp(o->q.qp))
-		rig_die("ibv_destroy_qp");
-	init.send_cq = o->q.scq;
-	init.recv_cq = o->q.rcq;
-	o->q.qp = ibv_create_qp(side.pd, &init);
-	if (!o->q.qp)
-		rig_die("ibv_create_qp");
-	o->cap = init.cap;
-	if (type == IBV_QPT_UD) {
+	switch (o->q.qp->qp_type) {
+	case IBV_QPT_UD:
 		rig_ud_start(&o->q, QKEY);
 		o->ah = ibv_create_ah(side.pd, &address);
 		if (!o->ah)
 			rig_die("ibv_create_ah");
-		return;
-	}
-	if (type == IBV_QPT_UC)
-		connect_uc(&o->q);
-	else
+		break;
+	case IBV_QPT_UC:
+		connect_to(o->q.qp, o->q.qp->qp_num);
+		break;
+	case IBV_QPT_XRC_SEND:
+		connect_xrc(o);
+		break;
+	case IBV_QPT_RAW_PACKET:
+		start_raw(&o->q);
+		break;
+	default:
 		rig_qp_connect(&o->q, &o->q, &opts, opts.qp_access, 0);
+	}
+}
+
+static bool is_datagram(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET;
+}
+
+static void own_open(struct own *o, enum ibv_qp_type type, struct ibv_qp_cap cap)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.cap = cap, .qp_type = type, .sq_sig_all = 1, .pd = side.pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | (extended ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+		.send_ops_flags = is_datagram(type) ? IBV_QP_EX_WITH_SEND : IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct rig_opts opts = rig_pair_defaults();
+
+	memset(o, 0, sizeof(*o));
+	/* Its CQs, buffer and region; the QP itself is another. */
+	rig_qp_create(&o->q, &side, IBV_QPT_RC, &opts);
+	if (ibv_destroy_qp(o->q.qp))
+		rig_die("ibv_destroy_qp");
+	init.send_cq = o->q.scq;
+	init.recv_cq = o->q.rcq;
+	o->q.qp = ibv_create_qp_ex(side.ctx, &init);
+	if (!o->q.qp)
+		rig_die("creating a QP of type %d", type);
+	o->cap = init.cap;
+	own_start(o);
 }
 
 static void own_close(struct own *o)
 {
 	if (o->ah && ibv_destroy_ah(o->ah))
 		rig_die("ibv_destroy_ah");
+	if (o->xrcd && (ibv_destroy_qp(o->target) || ibv_destroy_srq(o->srq) || ibv_close_xrcd(o->xrcd)))
+		rig_die("taking down a target and its SRQ");
 	rig_qp_destroy(&o->q);
+}
+
+static int build(struct own *o, const struct ibv_send_wr *wr)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(o->q.qp);
+	struct ibv_data_buf bufs[SGES_MAX];
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		bufs[i] = (struct ibv_data_buf) { (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length };
+	ibv_wr_start(ex);
+	ex->wr_id = wr->wr_id;
+	ex->wr_flags = 0;
+	if (wr->opcode == IBV_WR_SEND)
+		ibv_wr_send(ex);
+	else
+		ibv_wr_rdma_write(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+	if (o->ah)
+		ibv_wr_set_ud_addr(ex, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+	if (o->target)
+		ibv_wr_set_xrc_srqn(ex, wr->qp_type.xrc.remote_srqn);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		ibv_wr_set_inline_data_list(ex, wr->num_sge, bufs);
+	else
+		ibv_wr_set_sge_list(ex, wr->num_sge, wr->sg_list);
+	return ibv_wr_complete(ex);
 }
 
 static int own_send(struct own *o, struct ibv_sge *sges, uint32_t num_sge, unsigned int flags)
@@ -120,7 +223,7 @@ static int own_send(struct own *o, struct ibv_sge *sges, uint32_t num_sge, unsig
 	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = sges, .num_sge = num_sge, .send_flags = flags }, *bad = NULL;
 	int error;
 
-	if (o->ah) {
+	if (is_datagram(o->q.qp->qp_type)) {
 		wr.opcode = IBV_WR_SEND;
 		wr.wr.ud.ah = o->ah;
 		wr.wr.ud.remote_qpn = o->q.qp->qp_num;
@@ -129,29 +232,37 @@ static int own_send(struct own *o, struct ibv_sge *sges, uint32_t num_sge, unsig
 		wr.opcode = IBV_WR_RDMA_WRITE;
 		wr.wr.rdma.remote_addr = (uintptr_t)o->q.buf + RIG_BUF_BYTES / 2;
 		wr.wr.rdma.rkey = o->q.mr->rkey;
+		wr.qp_type.xrc.remote_srqn = o->srqn;
 	}
+	if (extended)
+		return build(o, &wr);
 	error = ibv_post_send(o->q.qp, &wr, &bad);
 	if (error && bad != &wr)
 		rig_fail("bad_wr is not the request that was refused");
 	return error;
 }
 
+/* The first alone is long enough for a frame's header. */
 static void fill_sges(const struct rig_qp *q, struct ibv_sge *sges)
 {
 	uint32_t i;
 
 	for (i = 0; i < SGES_MAX; i++)
-		sges[i] = (struct ibv_sge) { (uintptr_t)q->buf + PIECE * i, PIECE, q->mr->lkey };
+		sges[i] = (struct ibv_sge) { (uintptr_t)q->buf + PIECE * i, i ? PIECE : 2 * PIECE, q->mr->lkey };
 }
 
 static void take_sends(struct own *o, uint32_t ask)
 {
+	/* Pieces of inline data are no SGEs to struct ibv_qp_ex: there it is their bytes that count. */
+	const bool pieces = extended && PIECE * (o->cap.max_send_sge + 2) <= o->cap.max_inline_data;
 	struct ibv_sge sges[SGES_MAX], data;
 
 	fill_sges(&o->q, sges);
 	expect(own_send(o, sges, o->cap.max_send_sge + 1, 0), EINVAL, "one SGE more than granted", ask);
-	expect(own_send(o, sges, o->cap.max_send_sge + 1, IBV_SEND_INLINE), EINVAL,
+	expect(own_send(o, sges, o->cap.max_send_sge + 1, IBV_SEND_INLINE), pieces ? 0 : EINVAL,
 	       "one SGE more than granted, inline", ask);
+	if (pieces)
+		rig_expect(o->q.scq, 1, IBV_WC_SUCCESS, "one SGE more than granted, inline");
 	expect(own_send(o, sges, o->cap.max_send_sge, 0), 0, "the SGEs that are granted", ask);
 	rig_expect(o->q.scq, 1, IBV_WC_SUCCESS, "the SGEs that are granted");
 	if (!o->cap.max_send_sge)
@@ -188,24 +299,29 @@ static void expect_same(const struct own *o)
 /* ------------------------------------------------------------------ */
 /* QPs                                                                  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+static const enum ibv_qp_type types[] = {
+	IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_RAW_PACKET,
+};
 
 static void sges_of_type(enum ibv_qp_type type)
 {
+	const bool receives = type != IBV_QPT_XRC_SEND;
 	struct ibv_sge sges[SGES_MAX];
 	struct own o;
 	uint32_t ask;
 
-	for (ask = 0; ask <= (uint32_t)dev.max_sge && !rig_failed(); ask++) {
+	/* There is no frame of no bytes. */
+	for (ask = type == IBV_QPT_RAW_PACKET; ask <= (uint32_t)dev.max_sge && !rig_failed(); ask++) {
 		own_open(&o, type, (struct ibv_qp_cap) { 4, 4, ask, ask, 0 });
 		expect_number(o.cap.max_send_sge, ask, "SGEs of a send", ask);
-		expect_number(o.cap.max_recv_sge, max_of(ask, 1), "SGEs of a receive", ask);
+		expect_number(o.cap.max_recv_sge, receives ? max_of(ask, 1) : 0, "SGEs of a receive", ask);
 		expect_number(o.cap.max_inline_data, ask ? max_of(ask, 2) * UNIT - INLINE_WORD : 0, "inline data", ask);
 		expect_same(&o);
 		take_sends(&o, ask);
 		fill_sges(&o.q, sges);
 		expect(own_receive(&o, sges, o.cap.max_recv_sge + 1), EINVAL, "one SGE more, received", ask);
-		expect(own_receive(&o, sges, o.cap.max_recv_sge), 0, "the SGEs that are granted, received", ask);
+		expect(own_receive(&o, sges, o.cap.max_recv_sge), receives ? 0 : EINVAL,
+		       "the SGEs that are granted, received", ask);
 		own_close(&o);
 	}
 }
@@ -287,6 +403,18 @@ static void queue_pair_of_nothing(void)
 	expect(own_receive(&o, sges, 0), ENOMEM, "a receive without a queue", 0);
 	own_close(&o);
 }
+
+/* The same through struct ibv_qp_ex. */
+static void in_extended(void (*run)(void))
+{
+	extended = true;
+	run();
+	extended = false;
+}
+
+static void extended_sges(void) { in_extended(queue_pair_sges); }
+static void extended_inline(void) { in_extended(queue_pair_inline); }
+static void extended_depths(void) { in_extended(queue_pair_depths); }
 
 /* ------------------------------------------------------------------ */
 /* Other queues                                                         */
@@ -408,6 +536,9 @@ static const struct rig_case cases[] = {
 	{ "inline data of QPs", queue_pair_inline },
 	{ "requests of QPs", queue_pair_depths },
 	{ "a QP of nothing", queue_pair_of_nothing },
+	{ "SGEs of QPs, extended", extended_sges },
+	{ "inline data of QPs, extended", extended_inline },
+	{ "requests of QPs, extended", extended_depths },
 	{ "SRQs", shared_queues },
 	{ "receive work queues", work_queues },
 	{ "CQs", completion_queues },
