@@ -229,6 +229,59 @@ static void untouched_atomics(void)
 	}
 }
 
+/* A zero-based region may begin and end anywhere in a page: each operation takes it from its first byte to its last. */
+static void zero_based(void)
+{
+	static const size_t skips[] = { 8, 1000, PAGE - 8 };
+	uint8_t *here = fresh(BYTES), *there = fresh(BYTES);
+	void *const first = NULL;
+	struct pair t;
+	uint64_t value;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(skips) && !rig_failed(); i++) {
+		const size_t skip = skips[i], length = BYTES - skip - 24;
+		void *const last = (void *)(uintptr_t)(length - 8);
+
+		pair_connect(&t);
+		area_register(&t.a, &link_asker, here + skip, length, ON_DEMAND | IBV_ACCESS_ZERO_BASED);
+		area_register(&t.b, link_owner, there + skip, length, ON_DEMAND | IBV_ACCESS_ZERO_BASED);
+		/* Pages that neither end has. */
+		if (madvise(here, BYTES, MADV_DONTNEED) || madvise(there, BYTES, MADV_DONTNEED))
+			rig_die("MADV_DONTNEED");
+		link_fill(here + skip, length);
+		post_between(&t, IBV_WR_RDMA_WRITE, first, first, length);
+		done(&t, IBV_WC_SUCCESS, "WRITE");
+		compare(there, here, skip, length, "WRITE");
+		memset(here, 0, BYTES);
+		post_between(&t, IBV_WR_RDMA_READ, first, first, length);
+		done(&t, IBV_WC_SUCCESS, "READ");
+		compare(here, there, skip, length, "READ");
+		memset(there, 0, BYTES);
+		receive_into(&t, first, length);
+		post_between(&t, IBV_WR_SEND, first, NULL, length);
+		done(&t, IBV_WC_SUCCESS, "SEND");
+		rig_expect(t.p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
+		compare(there, here, skip, length, "SEND");
+		memset(there, 0, BYTES);
+		post_between(&t, IBV_WR_ATOMIC_FETCH_AND_ADD, first, last, 8);
+		done(&t, IBV_WC_SUCCESS, "fetch and add");
+		memcpy(&value, there + skip + length - 8, sizeof(value));
+		if (value != 7)
+			rig_fail("fetch and add: stored %llu", (unsigned long long)value);
+		memcpy(&value, here + skip, sizeof(value));
+		if (value)
+			rig_fail("fetch and add: returned %llu", (unsigned long long)value);
+		post_between(&t, IBV_WR_RDMA_WRITE, first, (uint8_t *)last + 1, 8);
+		done(&t, IBV_WC_REM_ACCESS_ERR, "WRITE past the last byte");
+		rig_pair_destroy(&t.p);
+		link_errno(ibv_dereg_mr(t.a.mr), 0, "ibv_dereg_mr");
+		link_errno(ibv_dereg_mr(t.b.mr), 0, "ibv_dereg_mr");
+	}
+	munmap(here, BYTES);
+	munmap(there, BYTES);
+}
+
 /* Memory that its process only reads is read, and not written. */
 static void read_only_pages(void)
 {
@@ -849,6 +902,7 @@ static const struct rig_case cases[] = {
 	{ "WRITE onto untouched pages", untouched_write },
 	{ "READ onto untouched pages", untouched_read },
 	{ "atomics onto untouched pages", untouched_atomics },
+	{ "zero-based, from any byte on", zero_based },
 	{ "read-only pages", read_only_pages },
 	{ "unmapped pages", unmapped },
 	{ "pages dropped under traffic", dropped },
