@@ -443,6 +443,7 @@ static void dma_buf(void)
 		link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, iova + RIG_BUF_BYTES, 1, "the byte behind it");
 		link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 	}
+	no_dma_buf(alloc.fd, 0, 0, EINVAL, "nothing of the dma-buf");
 	no_dma_buf(alloc.fd, 0, RIG_BUF_BYTES + 4096, EINVAL, "more than the dma-buf");
 	no_dma_buf(alloc.fd, RIG_BUF_BYTES, 4096, EINVAL, "behind the dma-buf");
 	no_dma_buf(heap, 0, 4096, EINVAL, "a file that is no dma-buf");

@@ -558,6 +558,8 @@ static void refused(void)
 
 	if (ibv_reg_mr(link_asker.pd, at, BYTES, ON_DEMAND | IBV_ACCESS_MW_BIND) || errno != EOPNOTSUPP)
 		rig_fail("a region for windows: %s", strerror(errno));
+	if (ibv_reg_mr(link_asker.pd, at, 0, ON_DEMAND) || errno != EINVAL)
+		rig_fail("a region of no bytes: %s", strerror(errno));
 	area_register(&area, &link_asker, at, BYTES, ON_DEMAND);
 	if (!ibv_rereg_mr(area.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE))
 		rig_fail("a region on demand became another");
