@@ -752,11 +752,11 @@ struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access)
  * @ibmr: the region
  * @udata: not used
  *
- * A user's region that the device does not give back stays as it is, its pages
- * pinned.  The kernel's users free their memory in any case.
+ * Only a user who has windows can be told that the region stays.  Nobody repeats
+ * what fails for another reason: when a process ends, the region is dropped with
+ * its memory pinned.  A device that keeps such a region is given up.
  *
- * Return: 0; -EBUSY for a region with windows bound to it, or another negative
- * errno when the device does not give a user's region back.
+ * Return: 0, or -EBUSY for a user's region with windows bound to it.
  */
 int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
@@ -764,19 +764,19 @@ int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct hghca_mr *mr = to_hmr(ibmr);
 	int err;
 
-	if (mr->odp)
-		return hghca_odp_dereg_mr(mr);
+	if (mr->odp) {
+		hghca_odp_dereg_mr(mr);
+		return 0;
+	}
 
 	/* Its user has changed the tag since. */
 	if (mr->pages.list)
 		u32p_replace_bits(&mr->hw.key, ibmr->rkey, HGHCA_KEY_TAG_MASK);
-	if (mr->kernel) {
-		hghca_hwmr_take(hdev, &mr->hw);
-	} else {
-		err = hghca_hwmr_destroy(hdev, &mr->hw);
-		if (err)
-			return err;
-	}
+	err = mr->kernel ? 0 : hghca_hwmr_destroy(hdev, &mr->hw);
+	/* Windows and the region that they are bound to have the same PD. */
+	if (err == -EBUSY && atomic_read(&to_hpd(ibmr->pd)->windows))
+		return err;
+	hghca_hwmr_take(hdev, &mr->hw);
 	hghca_fast_pages_free(hdev, &mr->pages);
 	ib_umem_release(mr->umem);
 	kfree(mr);

@@ -35,17 +35,20 @@ int hghca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	err = hghca_hwmr_create(hdev, &mw->hw, &attr, 0);
 	if (err)
 		return err;
+	atomic_inc(&to_hpd(ibmw->pd)->windows);
 	ibmw->rkey = mw->hw.key;
 	return 0;
 }
 
 /**
  * hghca_dealloc_mw - destroy a memory window, bound or not
- * @ibmw: the window
+ * @ibmw: the window; a device that does not give it back is given up
  *
- * Return: 0, or a negative errno when the device does not give it back.
+ * Return: 0.
  */
 int hghca_dealloc_mw(struct ib_mw *ibmw)
 {
-	return hghca_hwmr_destroy(to_hdev(ibmw->device), &to_hmw(ibmw)->hw);
+	hghca_hwmr_take(to_hdev(ibmw->device), &to_hmw(ibmw)->hw);
+	atomic_dec(&to_hpd(ibmw->pd)->windows);
+	return 0;
 }

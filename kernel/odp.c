@@ -12,7 +12,8 @@
  *
  * Who looks at a region holds a reference to it.  A region that goes is hidden
  * first, then waits for the references, is taken from the device, and only then
- * lets go of its umem and MTTs: until then the notifier may clear these.
+ * lets go of its umem and MTTs: until then the notifier may clear these.  A device
+ * that keeps the region is given up: its notifier must not outlive the driver.
  *
  * The memory that a umem follows is a chunk.  A region is one chunk, or, of all
  * memory, has as many as are in use; odptree.c.
@@ -84,11 +85,11 @@ static int hghca_odp_publish(struct hghca_dev *hdev, struct hghca_mr *mr)
 			       GFP_KERNEL));
 }
 
-/* Others find nothing any more, and none looks at it.  The place is kept, to publish it again. */
+/* Others find nothing any more, and none looks at it. */
 static void hghca_odp_hide(struct hghca_dev *hdev, struct hghca_mr *mr)
 {
 	WRITE_ONCE(mr->odp->leaving, true);
-	xa_store(&hdev->odp_mrs, hghca_key_index(hdev, mr->hw.key), XA_ZERO_ENTRY, GFP_KERNEL);
+	xa_erase(&hdev->odp_mrs, hghca_key_index(hdev, mr->hw.key));
 	hghca_odp_put(mr);
 	wait_for_completion(&mr->odp->released);
 }
@@ -710,33 +711,23 @@ err_free_mr:
 
 /**
  * hghca_odp_dereg_mr - deregister a region on demand
- * @mr: the region
- *
- * Return: 0, or a negative errno when the device does not give it back, and then
- * it is what it was.
+ * @mr: the region; a device that does not give it back is given up
  */
-int hghca_odp_dereg_mr(struct hghca_mr *mr)
+void hghca_odp_dereg_mr(struct hghca_mr *mr)
 {
 	struct hghca_dev *hdev = to_hdev(mr->umem->ibdev);
-	u32 index = hghca_key_index(hdev, mr->hw.key);
-	int err;
 
 	hghca_odp_hide(hdev, mr);
-	err = hghca_hwmr_disable(hdev, &mr->hw);
-	if (err) {
-		/* Its place was kept: this takes no memory. */
-		hghca_odp_publish(hdev, mr);
-		return err;
-	}
+	/* No windows are bound to it: there is no reason to keep it. */
+	if (hghca_hwmr_disable(hdev, &mr->hw))
+		hghca_dev_fail(hdev, "an MR is not given back");
 
 	if (mr->odp->tree)
 		hghca_odp_tree_destroy(mr->odp->tree);
 	else
 		ib_umem_odp_release(mr->odp->whole.umem);
-	xa_erase(&hdev->odp_mrs, index);
-	hghca_hwmr_destroy(hdev, &mr->hw);
+	hghca_hwmr_take(hdev, &mr->hw);
 	hghca_odp_free_mr(mr);
-	return 0;
 }
 
 /**

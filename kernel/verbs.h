@@ -35,9 +35,11 @@ struct hghca_dm {
 	struct hghca_mmap_entry *mmap;
 };
 
+/* @windows: how many there are, bound or not. */
 struct hghca_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
+	atomic_t windows;
 };
 
 struct hghca_xrcd {
@@ -418,7 +420,7 @@ void hghca_odp_init_qp(struct hghca_dev *hdev, struct hghca_qp *hqp);
 void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *attr);
 struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			       int ib_access);
-int hghca_odp_dereg_mr(struct hghca_mr *mr);
+void hghca_odp_dereg_mr(struct hghca_mr *mr);
 int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		    struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
 int hghca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
@@ -439,10 +441,7 @@ static inline struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-static inline int hghca_odp_dereg_mr(struct hghca_mr *mr)
-{
-	return -EOPNOTSUPP;
-}
+static inline void hghca_odp_dereg_mr(struct hghca_mr *mr) {}
 #endif
 
 /* dm.c */

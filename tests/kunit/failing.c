@@ -17,10 +17,12 @@ struct failing {
 	u16 refused;		/* opcode that is not obeyed */
 	u8 status;
 	const struct hghca_queue *queue;
+	struct mm_struct *mm;	/* of a user */
 	int ends;
 	bool was_reset;
 	bool was_failed;
 	bool was_there;
+	u64 pinned;		/* pages of that user */
 };
 
 static enum fake_end failing_answer(struct fake *fake, const struct fake_command *cmd,
@@ -41,6 +43,7 @@ static void failing_on_dma_end(struct fake *fake)
 	this->was_reset = readl((void __iomem *)fake->regs + FAILING_RESET) == 1;
 	this->was_failed = hghca_dev_has_failed(fake->hdev);
 	this->was_there = this->queue && this->queue->mr.key;
+	this->pinned = this->mm ? atomic64_read(&this->mm->pinned_vm) : 0;
 }
 
 static int failing_init(struct kunit *test)
@@ -168,10 +171,9 @@ static void failing_dma_mr(struct kunit *test)
 	failing_expect_cut_off(test, this);
 }
 
-/* A user's region that the device keeps stays whole: its pages stay pinned. */
+/* Nobody has windows: the user cannot mend it, and its pages are unpinned once the DMA has ended. */
 static void failing_user_mr(struct kunit *test)
 {
-	const struct failing_kept *kept = test->param_value;
 	struct failing *this = test->priv;
 	struct hghca_pd *pd = fake_pd(test, this->fake);
 	unsigned long addr = fake_user_memory(test, SZ_4K, PROT_READ | PROT_WRITE);
@@ -180,12 +182,32 @@ static void failing_user_mr(struct kunit *test)
 	ibmr = hghca_reg_user_mr(&pd->ibpd, addr, SZ_4K, addr, IB_ACCESS_LOCAL_WRITE, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	ibmr->device = pd->ibpd.device;
-	failing_keep_mpts(this, kept);
-	KUNIT_EXPECT_NE(test, 0, hghca_dereg_mr(ibmr, NULL));
-	KUNIT_EXPECT_TRUE(test, this->fake->dma);
-	KUNIT_EXPECT_NOT_NULL(test, to_hmr(ibmr)->umem);
-	this->refused = 0;
+	ibmr->pd = &pd->ibpd;
+	failing_keep_mpts(this, test->param_value);
+	this->mm = current->mm;
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
+	failing_expect_cut_off(test, this);
+	KUNIT_EXPECT_EQ(test, 1, this->pinned);
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&this->mm->pinned_vm));
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
+}
+
+static void failing_window(struct kunit *test)
+{
+	struct failing *this = test->priv;
+	struct hghca_pd *pd = fake_pd(test, this->fake);
+	struct hghca_mw *mw = kunit_kzalloc(test, sizeof(*mw), GFP_KERNEL);
+	struct ib_udata udata = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, mw);
+	mw->ibmw.device = pd->ibpd.device;
+	mw->ibmw.pd = &pd->ibpd;
+	mw->ibmw.type = IB_MW_TYPE_2;
+	KUNIT_ASSERT_EQ(test, 0, hghca_alloc_mw(&mw->ibmw, &udata));
+	failing_keep_mpts(this, test->param_value);
+	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(&mw->ibmw));
+	failing_expect_cut_off(test, this);
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
 }
 
 static void failing_eq(struct kunit *test)
@@ -228,6 +250,7 @@ static struct kunit_case failing_cases[] = {
 	KUNIT_CASE_PARAM(failing_user_queue, failing_kept_gen_params),
 	KUNIT_CASE_PARAM(failing_dma_mr, failing_kept_gen_params),
 	KUNIT_CASE_PARAM(failing_user_mr, failing_kept_gen_params),
+	KUNIT_CASE_PARAM(failing_window, failing_kept_gen_params),
 	KUNIT_CASE(failing_eq),
 	KUNIT_CASE(failing_catastrophe),
 	{}

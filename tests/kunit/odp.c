@@ -45,6 +45,9 @@ struct odp {
 	u16 fail_op;
 	u32 fail_after;
 	u8 fail_status;
+	/* As the device's DMA ended. */
+	int ends;
+	size_t free_mtts;
 };
 
 static u8 odp_execute(struct odp *this, const struct fake_command *cmd)
@@ -205,6 +208,11 @@ static void odp_expect_nothing_held(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE(test, this->owned);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->odp_mrs));
+}
+
+static size_t odp_free_mtts(const struct odp *this)
+{
+	return gen_pool_avail(this->fake->hdev->mtt_pool);
 }
 
 static void odp_expect_gone(struct kunit *test)
@@ -615,19 +623,62 @@ static void odp_create_fails(struct kunit *test)
 	}
 }
 
-/* What the device does not give back works on. */
+static const struct odp_status {
+	const char *name;
+	u8 status;
+} odp_statuses[] = {
+	{ "BAD_PARAM", 0x03 },
+	{ "BAD_RES_STATE", 0x09 },
+	{ "REG_BOUND", 0x21 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(odp_status, odp_statuses, name);
+
+static void odp_on_dma_end(struct fake *fake)
+{
+	struct odp *this = fake->priv;
+
+	this->ends++;
+	this->free_mtts = odp_free_mtts(this);
+}
+
+/*
+ * The device keeps the region and a page of it: its DMA ends while the region has all that it
+ * had, and nothing follows the memory afterwards.
+ */
+static void odp_expect_kept(struct kunit *test, size_t without)
+{
+	const struct odp_status *param = test->param_value;
+	struct odp *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+	size_t with;
+	u32 mark;
+
+	KUNIT_ASSERT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
+					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, 0, 1));
+	odp_expect_page(test, 0, ODP_READ_ONLY);
+	with = odp_free_mtts(this);
+	this->fake->on_dma_end = odp_on_dma_end;
+	this->fail_op = 0x00f;
+	this->fail_status = param->status;
+	KUNIT_ASSERT_EQ(test, 0, hghca_dereg_mr(this->ibmr, NULL));
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(hdev));
+	KUNIT_EXPECT_EQ(test, 1, this->ends);
+	KUNIT_EXPECT_EQ(test, with, this->free_mtts);
+	KUNIT_EXPECT_EQ(test, without, odp_free_mtts(this));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->odp_mrs));
+	mark = fake_mark(this->fake);
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(this->memory, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(this->fake));
+}
+
 static void odp_kept(struct kunit *test)
 {
 	struct odp *this = test->priv;
+	size_t before = odp_free_mtts(this);
 
 	odp_register(test, ODP_ALL_RIGHTS);
-	this->fail_op = 0x00f;
-	this->fail_status = 0x21;
-	KUNIT_EXPECT_EQ(test, -EBUSY, hghca_dereg_mr(this->ibmr, NULL));
-	KUNIT_EXPECT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
-					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, 0, 1));
-	odp_expect_page(test, 0, ODP_READ_ONLY);
-	odp_expect_gone(test);
+	odp_expect_kept(test, before);
 }
 
 static void odp_rereg(struct kunit *test)
@@ -655,7 +706,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(odp_stray),
 	KUNIT_CASE_PARAM(odp_refused, odp_bad_gen_params),
 	KUNIT_CASE(odp_create_fails),
-	KUNIT_CASE(odp_kept),
+	KUNIT_CASE_PARAM(odp_kept, odp_status_gen_params),
 	KUNIT_CASE(odp_rereg),
 	{}
 };
@@ -668,11 +719,6 @@ static struct kunit_suite odp_suite = {
 
 /* ------------------------------------------------------------------ */
 /* Regions of all memory                                                */
-
-static size_t odp_free_mtts(const struct odp *this)
-{
-	return gen_pool_avail(this->fake->hdev->mtt_pool);
-}
 
 static void odp_register_all(struct kunit *test, int access)
 {
@@ -927,7 +973,7 @@ static void odp_tree_create_fails(struct kunit *test)
 	}
 }
 
-static void odp_tree_kept(struct kunit *test)
+static void odp_tree_rereg(struct kunit *test)
 {
 	struct odp *this = test->priv;
 	struct ib_udata udata = {};
@@ -936,13 +982,16 @@ static void odp_tree_kept(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EOPNOTSUPP),
 			    hghca_rereg_user_mr(this->ibmr, IB_MR_REREG_ACCESS, 0, 0, 0,
 						IB_ACCESS_LOCAL_WRITE, &this->pd->ibpd, &udata));
-	this->fail_op = 0x00f;
-	this->fail_status = 0x21;
-	KUNIT_EXPECT_EQ(test, -EBUSY, hghca_dereg_mr(this->ibmr, NULL));
-	KUNIT_EXPECT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
-					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, 0, 1));
-	odp_expect_page(test, 0, ODP_READ_ONLY);
 	odp_expect_gone(test);
+}
+
+static void odp_tree_kept(struct kunit *test)
+{
+	struct odp *this = test->priv;
+	size_t before = odp_free_mtts(this);
+
+	odp_register_all(test, ODP_ALL_RIGHTS);
+	odp_expect_kept(test, before);
 }
 
 static struct kunit_case odp_tree_cases[] = {
@@ -955,7 +1004,8 @@ static struct kunit_case odp_tree_cases[] = {
 	KUNIT_CASE(odp_tree_advise_bad),
 	KUNIT_CASE_PARAM(odp_tree_refused, odp_tree_bad_gen_params),
 	KUNIT_CASE(odp_tree_create_fails),
-	KUNIT_CASE(odp_tree_kept),
+	KUNIT_CASE(odp_tree_rereg),
+	KUNIT_CASE_PARAM(odp_tree_kept, odp_status_gen_params),
 	{}
 };
 

@@ -127,13 +127,6 @@ static void windows_refused(struct kunit *test)
 	}
 	this->refused = 0;
 	KUNIT_ASSERT_EQ(test, 0, hghca_alloc_mw(ibmw, &udata));
-
-	/* One that the device keeps can be given back later. */
-	this->refused = 0x00f;
-	this->status = 0x09;
-	KUNIT_EXPECT_EQ(test, -EBADF, hghca_dealloc_mw(ibmw));
-	KUNIT_EXPECT_FALSE(test, ida_is_empty(&hdev->mpt_ida));
-	this->refused = 0;
 	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(ibmw));
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
 }
@@ -310,22 +303,41 @@ static void windows_region_without(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
 }
 
-/* REG_BOUND: the region stays, with all that it has, until its windows are gone. */
+static const struct windows_bound {
+	const char *name;
+	bool bound_for_ever;	/* as the device says */
+} windows_bounds[] = {
+	{ "until its window goes", false },
+	{ "for ever", true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(windows_bound, windows_bounds, name);
+
+/*
+ * REG_BOUND: the region stays, with all that it has, while its PD has windows.
+ * Without any a device that says so is given up.
+ */
 static void windows_bound(struct kunit *test)
 {
+	const struct windows_bound *param = test->param_value;
 	struct windows *this = test->priv;
 	struct hghca_dev *hdev = this->fake->hdev;
 	unsigned long start = fake_user_memory(test, PAGE_SIZE, PROT_READ | PROT_WRITE);
 	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	struct ib_mw *ibmw = &this->mw->ibmw;
 	struct ib_udata udata = {};
 	struct ib_umem *umem;
 	struct ib_mr *ibmr;
 	u32 key;
 
+	ibmw->type = IB_MW_TYPE_1;
+	KUNIT_ASSERT_EQ(test, 0, hghca_alloc_mw(ibmw, &udata));
+
 	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, PAGE_SIZE, start, IB_ACCESS_MW_BIND,
 				 &udata);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	ibmr->device = this->pd->ibpd.device;
+	ibmr->pd = &this->pd->ibpd;
 	key = ibmr->lkey;
 	umem = to_hmr(ibmr)->umem;
 	this->refused = 0x00f;
@@ -335,8 +347,13 @@ static void windows_bound(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, key, to_hmr(ibmr)->hw.key);
 	KUNIT_EXPECT_PTR_EQ(test, umem, to_hmr(ibmr)->umem);
 	KUNIT_EXPECT_GT(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(hdev));
 	this->refused = 0;
+	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(ibmw));
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(hdev));
+	this->refused = param->bound_for_ever ? 0x00f : 0;
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
+	KUNIT_EXPECT_EQ(test, param->bound_for_ever, hghca_dev_has_failed(hdev));
 	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
 }
@@ -349,7 +366,7 @@ static struct kunit_case windows_cases[] = {
 	KUNIT_CASE(windows_zero_based),
 	KUNIT_CASE_PARAM(windows_no_bytes, windows_nothing_gen_params),
 	KUNIT_CASE(windows_region_without),
-	KUNIT_CASE(windows_bound),
+	KUNIT_CASE_PARAM(windows_bound, windows_bound_gen_params),
 	{}
 };
 
