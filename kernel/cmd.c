@@ -13,7 +13,8 @@
  *	BUSY -> LOST		no EQE came in time
  *
  * Who waits by event looks at the HCR now and then: a device that was reset
- * behind the driver's back knows neither the command nor its EQ.
+ * behind the driver's back knows neither the command nor its EQ.  Who polls
+ * looks at the token once go is 0: a reset clears both.
  *
  * A lost slot is not used again, and neither are its mailboxes: the device may
  * still write there.  A device that loses a command is given up and reset.
@@ -221,9 +222,30 @@ static int hghca_hcr_look(struct hghca_dev *hdev)
 	return err;
 }
 
+/*
+ * Wait for the end of a polled command.  A reset clears the HCR, which reads as
+ * success.  The token is read last: while it is there, so is what was read before.
+ */
+static int hghca_hcr_poll(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
+{
+	u32 ctrl, token;
+	int err;
+
+	err = hghca_hcr_wait(hdev, &ctrl);
+	if (err)
+		return err;
+
+	*status = FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl);
+	cmd->out_param = (u64)hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_H) << 32 |
+			 hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_L);
+	token = hghca_hcr_read(hdev, HGHCA_HCR_TOKEN);
+	if (token == U32_MAX)
+		return -ENODEV;
+	return FIELD_GET(HGHCA_HCR_TOKEN_MASK, token) == cmd->token ? 0 : -ENXIO;
+}
+
 static int hghca_cmd_exec_polled(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
 {
-	u32 ctrl;
 	int err;
 
 	mutex_lock(&hdev->cmd.hcr_lock);
@@ -231,14 +253,9 @@ static int hghca_cmd_exec_polled(struct hghca_dev *hdev, struct hghca_cmd *cmd, 
 	if (err)
 		goto out_unlock;
 
-	err = hghca_hcr_wait(hdev, &ctrl);
-	if (err) {
+	err = hghca_hcr_poll(hdev, cmd, status);
+	if (err)
 		hghca_cmd_lose_mailboxes(cmd);
-		goto out_unlock;
-	}
-	*status = FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl);
-	cmd->out_param = (u64)hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_H) << 32 |
-			 hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_L);
 out_unlock:
 	mutex_unlock(&hdev->cmd.hcr_lock);
 	return err;

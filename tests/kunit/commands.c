@@ -938,7 +938,7 @@ static void commands_device_was_reset(struct kunit *test)
 
 static void commands_device_is_reset(struct kunit *test)
 {
-	struct fake *fake = test->priv;
+	struct fake *fake = commands_in_mode(test);
 
 	fake->answer = commands_reset_meanwhile;
 	commands_expect_lost_state(test, fake);
@@ -1314,6 +1314,7 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE(commands_event_stuck),
 	KUNIT_CASE_PARAM(commands_gone_before, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_gone_meanwhile, commands_mode_gen_params),
+	KUNIT_CASE_PARAM(commands_device_is_reset, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_given_up_waiting, commands_mode_gen_params),
 	KUNIT_CASE(commands_given_up_polled),
 	{}
@@ -1337,7 +1338,6 @@ static struct kunit_case command_events_cases[] = {
 	KUNIT_CASE(commands_no_slot),
 	KUNIT_CASE(commands_no_slot_given_up),
 	KUNIT_CASE(commands_device_was_reset),
-	KUNIT_CASE(commands_device_is_reset),
 	{}
 };
 
