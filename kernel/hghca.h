@@ -701,6 +701,8 @@ static inline void hghca_ring_cq(struct hghca_dev *hdev, u32 cqn, u32 cons_index
 /* main.c */
 struct hghca_dev *hghca_dev_alloc(void);
 void hghca_dev_free(struct hghca_dev *hdev);
+int hghca_hca_open(struct hghca_dev *hdev);
+void hghca_hca_close(struct hghca_dev *hdev);
 int hghca_dev_start(struct hghca_dev *hdev);
 void hghca_dev_stop(struct hghca_dev *hdev);
 void hghca_dev_shutdown(struct hghca_dev *hdev);

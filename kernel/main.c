@@ -279,8 +279,15 @@ void hghca_dev_free(struct hghca_dev *hdev)
 	ib_dealloc_device(&hdev->ibdev);
 }
 
-/* Document 3.3, steps 1 to 4. */
-static int hghca_hca_open(struct hghca_dev *hdev)
+/**
+ * hghca_hca_open - make the device ready for commands and objects
+ * @hdev: the device; &struct hghca_bus is filled in
+ *
+ * Document 3.3, steps 1 to 4.
+ *
+ * Return: 0; or a negative errno, and then the device does no DMA.
+ */
+int hghca_hca_open(struct hghca_dev *hdev)
 {
 	struct hghca_init_hca init = {};
 	int err;
@@ -312,7 +319,11 @@ err_cleanup_cmd:
 	return err;
 }
 
-static void hghca_hca_close(struct hghca_dev *hdev)
+/**
+ * hghca_hca_close - undo hghca_hca_open()
+ * @hdev: the device, without objects; it does no DMA afterwards
+ */
+void hghca_hca_close(struct hghca_dev *hdev)
 {
 	if (hghca_cmd_close_hca(hdev))
 		hghca_dev_fail(hdev, "not closed");

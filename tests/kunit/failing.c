@@ -262,4 +262,143 @@ static struct kunit_suite failing_suite = {
 	.test_cases = failing_cases,
 };
 
-kunit_test_suites(&failing_suite);
+/* ------------------------------------------------------------------ */
+/* DMA from start to stop                                               */
+
+/* What was seen as DMA began and ended. */
+struct starting {
+	struct fake *fake;
+	u16 refused;		/* opcode */
+	int begins;
+	int ends;
+	bool was_reset;		/* when it began */
+	u32 commands_before;	/* it began */
+	u16 last;		/* opcode of the last command before it ended */
+};
+
+static enum fake_end starting_answer(struct fake *fake, const struct fake_command *cmd,
+				     struct fake_answer *answer)
+{
+	const struct starting *this = fake->priv;
+
+	if (cmd->op == this->refused)
+		answer->status = 0x03;
+	return FAKE_ANSWERED;
+}
+
+static void starting_on_dma_begin(struct fake *fake)
+{
+	struct starting *this = fake->priv;
+
+	this->begins++;
+	this->was_reset = readl((void __iomem *)fake->regs + FAILING_RESET) == 1;
+	this->commands_before = fake_mark(fake);
+}
+
+static void starting_on_dma_end(struct fake *fake)
+{
+	struct starting *this = fake->priv;
+
+	this->ends++;
+	this->last = fake_nth(fake, fake_mark(fake) - 1)->op;
+}
+
+/* A device that nobody has started; its bus lets it make no DMA. */
+static int starting_init(struct kunit *test)
+{
+	struct starting *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
+
+	if (!this)
+		return -ENOMEM;
+	this->fake = fake_test_create(test);
+	if (!this->fake)
+		return -ENOMEM;
+	this->fake->dma = false;
+	this->fake->priv = this;
+	this->fake->answer = starting_answer;
+	this->fake->on_dma_begin = starting_on_dma_begin;
+	this->fake->on_dma_end = starting_on_dma_end;
+	test->priv = this;
+	return 0;
+}
+
+/* What an earlier driver left under way has ended, and nothing has been asked for. */
+static void starting_expect_begun(struct kunit *test, const struct starting *this)
+{
+	KUNIT_EXPECT_EQ(test, 1, this->begins);
+	KUNIT_EXPECT_TRUE(test, this->was_reset);
+	KUNIT_EXPECT_EQ(test, 0, this->commands_before);
+}
+
+static void starting_dma(struct kunit *test)
+{
+	struct starting *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+
+	KUNIT_ASSERT_EQ(test, 0, hghca_hca_open(hdev));
+	starting_expect_begun(test, this);
+	KUNIT_EXPECT_TRUE(test, this->fake->dma);
+	KUNIT_EXPECT_EQ(test, 0, this->ends);
+
+	hghca_hca_close(hdev);
+	KUNIT_EXPECT_FALSE(test, this->fake->dma);
+	KUNIT_EXPECT_EQ(test, 1, this->ends);
+	KUNIT_EXPECT_EQ(test, 0x008, this->last);	/* CLOSE_HCA */
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(hdev));
+}
+
+static const struct starting_refusal {
+	const char *name;
+	u16 op;
+} starting_refusals[] = {
+	{ "QUERY_DEV_LIM", 0x003 },
+	{ "QUERY_ADAPTER", 0x006 },
+	{ "INIT_HCA", 0x007 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(starting_refusal, starting_refusals, name);
+
+/* A device that does not start is left without DMA. */
+static void starting_refused(struct kunit *test)
+{
+	const struct starting_refusal *param = test->param_value;
+	struct starting *this = test->priv;
+
+	this->refused = param->op;
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_hca_open(this->fake->hdev));
+	starting_expect_begun(test, this);
+	KUNIT_EXPECT_FALSE(test, this->fake->dma);
+	KUNIT_EXPECT_EQ(test, 1, this->ends);
+	KUNIT_EXPECT_EQ(test, param->op, this->last);
+}
+
+/* One that does not close is given up. */
+static void starting_not_closed(struct kunit *test)
+{
+	struct starting *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+
+	KUNIT_ASSERT_EQ(test, 0, hghca_hca_open(hdev));
+	writel(0, (void __iomem *)this->fake->regs + FAILING_RESET);
+	this->refused = 0x008;
+	hghca_hca_close(hdev);
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(hdev));
+	KUNIT_EXPECT_EQ(test, 1, readl((void __iomem *)this->fake->regs + FAILING_RESET));
+	KUNIT_EXPECT_FALSE(test, this->fake->dma);
+	KUNIT_EXPECT_EQ(test, 1, this->ends);
+}
+
+static struct kunit_case starting_cases[] = {
+	KUNIT_CASE(starting_dma),
+	KUNIT_CASE_PARAM(starting_refused, starting_refusal_gen_params),
+	KUNIT_CASE(starting_not_closed),
+	{}
+};
+
+static struct kunit_suite starting_suite = {
+	.name = "hghca_start",
+	.init = starting_init,
+	.test_cases = starting_cases,
+};
+
+kunit_test_suites(&failing_suite, &starting_suite);

@@ -322,6 +322,8 @@ static void fake_enable_dma(struct device *dev, bool enable)
 {
 	struct fake *fake = dev_get_drvdata(dev);
 
+	if (!fake->dma && enable && fake->on_dma_begin)
+		fake->on_dma_begin(fake);
 	if (fake->dma && !enable && fake->on_dma_end)
 		fake->on_dma_end(fake);
 	fake->dma = enable;

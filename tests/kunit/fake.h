@@ -81,6 +81,7 @@ struct fake_answer {
  * @logged: how many there were
  * @irqs: interrupts of the device
  * @dma: the bus lets it make DMA
+ * @on_dma_begin: called when that begins; or NULL
  * @on_dma_end: called when that ends, while what the device had is still there; or NULL
  */
 struct fake {
@@ -99,6 +100,7 @@ struct fake {
 	u32 logged;
 	int irqs[FAKE_IRQS];
 	bool dma;
+	void (*on_dma_begin)(struct fake *fake);
 	void (*on_dma_end)(struct fake *fake);
 	int opened;
 	bool stuck;
