@@ -6,6 +6,7 @@
 #include <linux/genalloc.h>
 #include <linux/mman.h>
 #include <linux/sizes.h>
+#include <linux/uaccess.h>
 
 #include "fake.h"
 
@@ -46,13 +47,10 @@ static void failing_on_dma_end(struct fake *fake)
 	this->pinned = this->mm ? atomic64_read(&this->mm->pinned_vm) : 0;
 }
 
-static int failing_init(struct kunit *test)
+static int failing_open(struct kunit *test, struct failing *this)
 {
-	struct failing *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
 	int err;
 
-	if (!this)
-		return -ENOMEM;
 	err = fake_test_init(test);
 	if (err)
 		return err;
@@ -62,6 +60,13 @@ static int failing_init(struct kunit *test)
 	this->fake->on_dma_end = failing_on_dma_end;
 	test->priv = this;
 	return 0;
+}
+
+static int failing_init(struct kunit *test)
+{
+	struct failing *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
+
+	return this ? failing_open(test, this) : -ENOMEM;
 }
 
 /* The device was reset, then stopped by its bus, and only then seen as given up. */
@@ -263,6 +268,265 @@ static struct kunit_suite failing_suite = {
 };
 
 /* ------------------------------------------------------------------ */
+/* Queues of users                                                      */
+
+/* Pages of a user's memory: input and output, record, buffers. */
+#define USER_RECORD	1
+#define USER_BUFFER	2
+#define USER_NEW_BUFFER	6
+#define USER_PAGES	10
+#define USER_OUT	(PAGE_SIZE / 2)	/* in the first */
+
+struct failing_user {
+	struct failing failing;	/* test->priv */
+	unsigned long memory;
+	struct hghca_pd *pd;
+	struct hghca_cq *kernel_cq;
+	struct hghca_ucontext *uctx;
+	struct uverbs_attr_bundle *bundle;
+	struct hghca_cq cq;
+	struct hghca_srq srq;
+	struct hghca_qp qp;
+	struct ib_wq *wq;
+};
+
+static struct failing_user *to_user(struct kunit *test)
+{
+	return container_of(test->priv, struct failing_user, failing);
+}
+
+static u64 failing_page(const struct failing_user *user, u32 page)
+{
+	return user->memory + page * PAGE_SIZE;
+}
+
+static struct ib_udata *failing_udata(struct failing_user *user, const void *in, size_t size)
+{
+	struct ib_udata *udata = &user->bundle->driver_udata;
+
+	udata->inbuf = (void __user *)user->memory;
+	udata->inlen = size;
+	udata->outbuf = (void __user *)(user->memory + USER_OUT);
+	udata->outlen = 8;
+	return copy_to_user((void __user *)udata->inbuf, in, size) ? NULL : udata;
+}
+
+/* 256 CQEs of 32 bytes: two pages. */
+static int failing_make_cq(struct failing_user *user)
+{
+	const struct hghca_create_cq cmd = {
+		.buf_addr = failing_page(user, USER_BUFFER),
+		.dbr_addr = failing_page(user, USER_RECORD),
+	};
+	const struct ib_cq_init_attr attr = { .cqe = 255 };
+
+	user->cq.ibcq.device = user->pd->ibpd.device;
+	if (!failing_udata(user, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	return hghca_create_cq(&user->cq.ibcq, &attr, user->bundle);
+}
+
+static int failing_destroy_cq(struct failing_user *user)
+{
+	return hghca_destroy_cq(&user->cq.ibcq, &user->bundle->driver_udata);
+}
+
+static int failing_resize_cq(struct failing_user *user)
+{
+	const struct hghca_resize_cq_cmd cmd = {
+		.buf_addr = failing_page(user, USER_NEW_BUFFER),
+	};
+	struct ib_udata *udata = failing_udata(user, &cmd, sizeof(cmd));
+
+	return udata ? hghca_resize_cq(&user->cq.ibcq, 511, udata) : -EFAULT;
+}
+
+/* 64 WQEs of 128 bytes: two pages. */
+static int failing_make_srq(struct failing_user *user)
+{
+	const struct hghca_create_srq cmd = {
+		.buf_addr = failing_page(user, USER_BUFFER),
+		.dbr_addr = failing_page(user, USER_RECORD),
+		.wqe_cnt = 64,
+		.log_stride = 7,
+	};
+	struct ib_udata *udata = failing_udata(user, &cmd, sizeof(cmd));
+	struct ib_srq_init_attr init = {
+		.attr = { .max_wr = 63, .max_sge = 1 },
+		.srq_type = IB_SRQT_BASIC,
+	};
+
+	user->srq.ibsrq.device = user->pd->ibpd.device;
+	user->srq.ibsrq.pd = &user->pd->ibpd;
+	return udata ? hghca_create_srq(&user->srq.ibsrq, &init, udata) : -EFAULT;
+}
+
+static int failing_destroy_srq(struct failing_user *user)
+{
+	return hghca_destroy_srq(&user->srq.ibsrq, &user->bundle->driver_udata);
+}
+
+static int failing_resize_srq(struct failing_user *user)
+{
+	const struct hghca_modify_srq cmd = {
+		.buf_addr = failing_page(user, USER_NEW_BUFFER),
+		.wqe_cnt = 128,
+	};
+	struct ib_udata *udata = failing_udata(user, &cmd, sizeof(cmd));
+	struct ib_srq_attr attr = { .max_wr = 127 };
+
+	return udata ? hghca_modify_srq(&user->srq.ibsrq, &attr, IB_SRQ_MAX_WR, udata) : -EFAULT;
+}
+
+/* 64 WQEs of 64 bytes and 64 of 128: three pages. */
+static int failing_make_qp(struct failing_user *user)
+{
+	const struct hghca_create_qp cmd = {
+		.buf_addr = failing_page(user, USER_BUFFER),
+		.dbr_addr = failing_page(user, USER_RECORD),
+		.sq_wqe_cnt = 64,
+		.rq_wqe_cnt = 64,
+		.log_sq_stride = 6,
+		.log_rq_stride = 7,
+	};
+	struct ib_udata *udata = failing_udata(user, &cmd, sizeof(cmd));
+	struct ib_qp_init_attr init = {
+		.send_cq = &user->kernel_cq->ibcq,
+		.recv_cq = &user->kernel_cq->ibcq,
+		.cap = { .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_qp *ibqp = &user->qp.ibqp;
+
+	ibqp->device = user->pd->ibpd.device;
+	ibqp->pd = &user->pd->ibpd;
+	ibqp->send_cq = init.send_cq;
+	ibqp->recv_cq = init.recv_cq;
+	ibqp->qp_type = init.qp_type;
+	return udata ? hghca_create_qp(ibqp, &init, udata) : -EFAULT;
+}
+
+static int failing_destroy_qp(struct failing_user *user)
+{
+	return hghca_destroy_qp(&user->qp.ibqp, &user->bundle->driver_udata);
+}
+
+/* 64 WQEs of 128 bytes: two pages. */
+static int failing_make_wq(struct failing_user *user)
+{
+	const struct hghca_create_wq cmd = {
+		.buf_addr = failing_page(user, USER_BUFFER),
+		.dbr_addr = failing_page(user, USER_RECORD),
+		.wqe_cnt = 64,
+		.log_stride = 7,
+	};
+	struct ib_udata *udata = failing_udata(user, &cmd, sizeof(cmd));
+	struct ib_wq_init_attr init = {
+		.wq_type = IB_WQT_RQ,
+		.max_wr = 64,
+		.max_sge = 1,
+		.cq = &user->kernel_cq->ibcq,
+	};
+
+	if (!udata)
+		return -EFAULT;
+	user->wq = hghca_create_wq(&user->pd->ibpd, &init, udata);
+	return PTR_ERR_OR_ZERO(user->wq);
+}
+
+static int failing_destroy_wq(struct failing_user *user)
+{
+	return hghca_destroy_wq(user->wq, &user->bundle->driver_udata);
+}
+
+static const struct failing_object {
+	const char *name;
+	int (*make)(struct failing_user *user);
+	int (*change)(struct failing_user *user);	/* which gives the old buffer back */
+	int (*destroy)(struct failing_user *user);
+	u64 pages;	/* of its buffer */
+	u64 new_pages;	/* of the one that a change gives it */
+} failing_objects[] = {
+	{ "QP", failing_make_qp, NULL, failing_destroy_qp, 3 },
+	{ "SRQ", failing_make_srq, NULL, failing_destroy_srq, 2 },
+	{ "CQ", failing_make_cq, NULL, failing_destroy_cq, 2 },
+	{ "WQ", failing_make_wq, NULL, failing_destroy_wq, 2 },
+	{ "resized CQ", failing_make_cq, failing_resize_cq, failing_destroy_cq, 2, 4 },
+	{ "resized SRQ", failing_make_srq, failing_resize_srq, failing_destroy_srq, 2, 4 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(failing_object, failing_objects, name);
+
+static int failing_user_init(struct kunit *test)
+{
+	struct failing_user *user = kunit_kzalloc(test, sizeof(*user), GFP_KERNEL);
+	int err;
+
+	if (!user)
+		return -ENOMEM;
+	err = failing_open(test, &user->failing);
+	if (err)
+		return err;
+	err = fake_events(user->failing.fake);
+	if (err)
+		return err;
+	user->bundle = kunit_kzalloc(test, sizeof(*user->bundle), GFP_KERNEL);
+	user->uctx = kunit_kzalloc(test, sizeof(*user->uctx), GFP_KERNEL);
+	if (!user->bundle || !user->uctx)
+		return -ENOMEM;
+	mutex_init(&user->uctx->dbr_lock);
+	INIT_LIST_HEAD(&user->uctx->dbr_pages);
+	user->uctx->uar.index = 1;
+	user->uctx->ibuctx.device = &user->failing.fake->hdev->ibdev;
+	user->bundle->context = &user->uctx->ibuctx;
+	user->pd = fake_pd(test, user->failing.fake);
+	user->kernel_cq = fake_cq(test, user->failing.fake, 7);
+	user->memory = fake_user_memory(test, USER_PAGES * PAGE_SIZE, PROT_READ | PROT_WRITE);
+	user->failing.mm = current->mm;
+	return 0;
+}
+
+/*
+ * The device keeps the MR of a buffer: all of the buffer is pinned as the DMA ends, and no page of
+ * it once the object has let go of it.  Its record is a page more.
+ */
+static void failing_user_object(struct kunit *test)
+{
+	const struct failing_object *param = test->param_value;
+	struct failing_user *user = to_user(test);
+	struct failing *this = &user->failing;
+
+	KUNIT_ASSERT_EQ(test, 0, param->make(user));
+	KUNIT_ASSERT_EQ(test, param->pages + 1, atomic64_read(&this->mm->pinned_vm));
+	this->refused = 0x00f;	/* HW2SW_MPT */
+	this->status = 0x03;
+	if (param->change) {
+		KUNIT_EXPECT_EQ(test, 0, param->change(user));
+		failing_expect_cut_off(test, this);
+		KUNIT_EXPECT_EQ(test, param->pages + param->new_pages + 1, this->pinned);
+		KUNIT_EXPECT_EQ(test, param->new_pages + 1, atomic64_read(&this->mm->pinned_vm));
+	}
+	KUNIT_EXPECT_EQ(test, 0, param->destroy(user));
+	failing_expect_cut_off(test, this);
+	if (!param->change)
+		KUNIT_EXPECT_GE(test, this->pinned, param->pages);
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&this->mm->pinned_vm));
+	KUNIT_EXPECT_TRUE(test, list_empty(&user->uctx->dbr_pages));
+}
+
+static struct kunit_case failing_user_cases[] = {
+	KUNIT_CASE_PARAM(failing_user_object, failing_object_gen_params),
+	{}
+};
+
+static struct kunit_suite failing_user_suite = {
+	.name = "hghca_failing_users",
+	.init = failing_user_init,
+	.test_cases = failing_user_cases,
+};
+
+/* ------------------------------------------------------------------ */
 /* DMA from start to stop                                               */
 
 /* What was seen as DMA began and ended. */
@@ -401,4 +665,4 @@ static struct kunit_suite starting_suite = {
 	.test_cases = starting_cases,
 };
 
-kunit_test_suites(&failing_suite, &starting_suite);
+kunit_test_suites(&failing_suite, &failing_user_suite, &starting_suite);
