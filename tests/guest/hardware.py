@@ -2,6 +2,7 @@
 """The device as a PCI device: configuration space, resets, several of it, interrupts, and its driver coming and going."""
 
 import re
+import time
 
 from hghca_lib.guest import GuestError
 
@@ -116,20 +117,78 @@ def function_level_reset(rig):
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
 
 
+def watch_events(rig, side):
+    """A program that prints the asynchronous events of a device."""
+    watch = rig.start(f"stdbuf -oL ibv_asyncwatch -d {side.device}", side)
+    watch.wait_for("async event FD")
+    return watch
+
+
+def expect_no_qp(rig, side):
+    """A program that wants a QP is refused one, whatever it asks the device for first."""
+    failed = rig.try_run(f"ibv_rc_pingpong -d {side.device} -g {side.gid('ipv4')} -p {rig.next_port()}", side)
+    expect(failed.status not in (0, 124), f"a QP was made on a device that has failed: {failed.output[-300:]}")
+
+
+def bring_back(rig, side):
+    """Start the driver of a device that was given up again, and use it."""
+    folder = "/sys/bus/pci/drivers/hghca"
+    rig.run(f"echo {side.pci} > {folder}/unbind && echo {side.pci} > {folder}/bind")
+    rig.configure(side)
+    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+
+
+@test("hardware: FLR while the driver is bound", limit_s=120, **OURS, expected_log=(r"given up: reset from outside",))
+def reset_under_driver(rig):
+    """The driver gives the device up before the reset: programs are told, and nothing is used afterwards."""
+    side = rig.server
+    folder = f"/sys/bus/pci/devices/{side.pci}"
+    watch = watch_events(rig, side)
+    rig.run(f"echo flr > {folder}/reset_method && echo 1 > {folder}/reset", rig.client)
+    rig.wait_until(lambda: "DEVICE_FATAL" in watch.output, f"the event; seen: {watch.output!r}")
+    watch.kill()
+    watch.wait(10)
+    control = rig.run(f"lspci -s {side.pci} -vvv | grep Control:", rig.client)
+    expect("BusMaster-" in control and "Mem+" in control, f"behind the reset: {control}")
+    expect_no_qp(rig, side)
+    said = [record.text for record in rig.guest.kmsg() if "given up: reset from outside" in record.text]
+    expect(len(said) == 1, f"the log: {said}")
+    bring_back(rig, side)
+    control = rig.run(f"lspci -s {side.pci} -vvv | grep Control:", rig.client)
+    expect("BusMaster+" in control, f"behind the driver's start: {control}")
+
+
+@test("hardware: a reset that the driver is not told of", limit_s=120, **OURS,
+      expected_log=(r"hghca .*: command 0x\w+, .* no answer: -6$", r"given up: it has lost its state"))
+def reset_behind_driver(rig):
+    """The first command after it ends within a second or two, though its event never comes."""
+    side = rig.client
+    seen = len(rig.guest.kmsg())
+    rig.run(f"python3 /share/resetbar.py {side.pci}")
+    # A program reaches the device sooner or later; all of it together must not take as long as one lost command.
+    start = time.monotonic()
+    expect_no_qp(rig, side)
+    took = time.monotonic() - start
+    expect(took < 5 * rig.slowness, f"the command ended after {took:.1f} s")
+    said = [record.text for record in rig.guest.kmsg()[seen:]]
+    for wanted in ("no answer: -6", "given up: it has lost its state"):
+        expect(sum(wanted in text for text in said) == 1, f"the log has no `{wanted}`, or several: {said}")
+    bring_back(rig, side)
+    rig.note(f"{took:.1f} s")
+
+
 @test("hardware: a device that fails is reported, and comes back with its driver", limit_s=120, **OURS,
       expected_log=(r"given up: catastrophic error",))
 def catastrophic(rig):
     side = rig.client
     hca = "/machine/peripheral/hca1"
-    folder = "/sys/bus/pci/drivers/hghca"
     expect(rig.guest.qmp("qom-get", path=hca, property="fail") == "ok", "the device has failed before")
     try:
         rig.guest.qmp("qom-set", path=hca, property="fail", value="later")
         expect(False, "`later` was taken")
     except GuestError as error:
         expect("must be 'now', not 'later'" in str(error), f"{error}")
-    watch = rig.start(f"stdbuf -oL ibv_asyncwatch -d {side.device}", side)
-    watch.wait_for("async event FD")
+    watch = watch_events(rig, side)
     port = rig.next_port()
     options = f"-s 100003 -n 100000000 -m 4096 -p {port}"
     serving = rig.start(f"ibv_rc_pingpong -d {rig.server.device} -g {rig.server.gid('ipv4')} {options}", rig.server)
@@ -142,15 +201,12 @@ def catastrophic(rig):
     for command in (busy, serving, watch):
         command.kill()
         command.wait(10)
-    failed = rig.try_run(f"ibv_rc_pingpong -d {side.device} -g {side.gid('ipv4')} -p {rig.next_port()}", side)
-    expect(failed.status not in (0, 124), f"a QP was made on a device that has failed: {failed.output[-300:]}")
+    expect_no_qp(rig, side)
     said = [record.text for record in rig.guest.kmsg() if "given up: catastrophic error" in record.text]
     expect(len(said) == 1, f"the log: {said}")
     # The driver has reset it; its next start brings it back.
-    rig.run(f"echo {side.pci} > {folder}/unbind && echo {side.pci} > {folder}/bind")
-    rig.configure(side)
+    bring_back(rig, side)
     expect(rig.guest.qmp("qom-get", path=hca, property="fail") == "ok", "the device is still silent")
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
 @test("hardware: four HCAs in one machine", machine=FOUR, **OURS)
