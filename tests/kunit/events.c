@@ -507,21 +507,40 @@ static void events_set_up_refused(struct kunit *test)
 /* Events until the last EQ is gone                                     */
 
 #define EVENTS_WORK_MS		300
+#define EVENTS_ODP_CAP		0x20000	/* with it there is an EQ of page faults */
 
 struct events_end {
 	unsigned int eq;	/* our number */
 	u32 eqn;
+	bool came;
 };
+
+static const u8 events_port_change_eqe[32] = { [0x01] = 0x09, [0x03] = 4, [0x08] = 0x10 };
 
 /* PORT_CHANGE as the device lets go of an EQ. */
 static enum fake_end events_change_at_end(struct fake *fake, const struct fake_command *cmd,
 					  struct fake_answer *answer)
 {
-	static const u8 port_change[32] = { [0x01] = 0x09, [0x03] = 4, [0x08] = 0x10 };
-	const struct events_end *end = fake->priv;
+	struct events_end *end = fake->priv;
 
-	if (cmd->op == 0x14 && cmd->in_modifier == end->eqn)
-		fake_event(fake, end->eq, port_change, true);
+	if (cmd->op == 0x14 && cmd->in_modifier == end->eqn) {
+		fake_event(fake, end->eq, events_port_change_eqe, true);
+		end->came = true;
+	}
+	return FAKE_ANSWERED;
+}
+
+/* PORT_CHANGE on an EQ as the device refuses another, the last. */
+static enum fake_end events_change_at_refusal(struct fake *fake, const struct fake_command *cmd,
+					      struct fake_answer *answer)
+{
+	struct events_end *end = fake->priv;
+
+	if (cmd->op == 0x13 && cmd->in_modifier == end->eqn) {
+		fake_event(fake, end->eq, events_port_change_eqe, true);
+		end->came = true;
+		answer->status = 0x08;
+	}
 	return FAKE_ANSWERED;
 }
 
@@ -538,6 +557,7 @@ static const struct events_last {
 	{ "the EQ of commands", 0 },
 	{ "the EQ of asynchronous events", 1 },
 	{ "an EQ of completions", 2 },
+	{ "the EQ of page faults", FAKE_FAULT_EQ },
 };
 
 static void events_last_name(const struct events_last *last, char *desc)
@@ -555,12 +575,41 @@ static void events_work_ends_with_eqs(struct kunit *test)
 	struct hghca_dev *hdev = fake->hdev;
 	struct events_end end = { .eq = param->eq };
 
+	hdev->limits.caps |= EVENTS_ODP_CAP;
 	INIT_WORK(&hdev->link_work, events_slow_work);
 	KUNIT_ASSERT_EQ(test, 0, hghca_eqs_init(hdev));
 	end.eqn = fake_eq(fake, end.eq)->eqn;
 	fake->priv = &end;
 	fake->answer = events_change_at_end;
 	hghca_eqs_cleanup(hdev);
+	KUNIT_EXPECT_TRUE(test, end.came);
+	KUNIT_EXPECT_EQ(test, 0, work_busy(&hdev->link_work));
+	fake->answer = NULL;
+	cancel_work_sync(&hdev->link_work);
+}
+
+static const struct events_last events_before_refusals[] = {
+	{ "the EQ of commands", 0 },
+	{ "the EQ of asynchronous events", 1 },
+	{ "an EQ of completions", 2 },
+};
+
+KUNIT_ARRAY_PARAM(events_before_refusal, events_before_refusals, events_last_name);
+
+/* Nor after a start that failed when an event had come: the EQ of page faults is refused. */
+static void events_work_ends_with_start(struct kunit *test)
+{
+	const struct events_last *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct hghca_dev *hdev = fake->hdev;
+	struct events_end end = { .eq = param->eq, .eqn = FAKE_FAULT_EQ + 1 };
+
+	hdev->limits.caps |= EVENTS_ODP_CAP;
+	INIT_WORK(&hdev->link_work, events_slow_work);
+	fake->priv = &end;
+	fake->answer = events_change_at_refusal;
+	KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_eqs_init(hdev));
+	KUNIT_EXPECT_TRUE(test, end.came);
 	KUNIT_EXPECT_EQ(test, 0, work_busy(&hdev->link_work));
 	fake->answer = NULL;
 	cancel_work_sync(&hdev->link_work);
@@ -569,6 +618,7 @@ static void events_work_ends_with_eqs(struct kunit *test)
 static struct kunit_case events_failing_cases[] = {
 	KUNIT_CASE(events_set_up_refused),
 	KUNIT_CASE_PARAM(events_work_ends_with_eqs, events_last_gen_params),
+	KUNIT_CASE_PARAM(events_work_ends_with_start, events_before_refusal_gen_params),
 	{}
 };
 
