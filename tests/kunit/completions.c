@@ -3,7 +3,9 @@
  * KUnit tests of completion queues: what CQEs become, those of section 7 of the
  * interface document and those that no device should write.
  */
+#include <linux/mman.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/unaligned.h>
 
 #include "fake.h"
@@ -12,6 +14,7 @@
 #define COMPLETIONS_CQES	8	/* of a buffer */
 #define COMPLETIONS_LENGTH	1000	/* bytes of each request */
 #define COMPLETIONS_LKEY	0x77
+#define COMPLETIONS_UAR		5	/* of a user */
 
 struct completions {
 	struct fake *fake;
@@ -893,6 +896,63 @@ static void completions_context(struct kunit *test)
 			KUNIT_FAIL_AND_ABORT(test, "CQE %u is not the device's", i);
 }
 
+static const struct completions_user {
+	const char *name;
+	u32 flags;	/* as a user gives them */
+	u32 expected;	/* of the context: TR 18, TIMESTAMP 19 */
+} completions_users[] = {
+	{ "plain", 0, 0x00040000 },
+	{ "with timestamps", IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION, 0x000c0000 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(completions_user, completions_users, name);
+
+/* A user's: with its UAR, in its buffer; 64 CQEs of either size fit into a page. */
+static void completions_context_user(struct kunit *test)
+{
+	const struct completions_user *param = test->param_value;
+	struct completions *this = test->priv;
+	unsigned long memory = fake_user_memory(test, 3 * PAGE_SIZE, PROT_READ | PROT_WRITE);
+	struct uverbs_attr_bundle *bundle = kunit_kzalloc(test, sizeof(*bundle), GFP_KERNEL);
+	struct hghca_ucontext *uctx = kunit_kzalloc(test, sizeof(*uctx), GFP_KERNEL);
+	struct hghca_cq *hcq = kunit_kzalloc(test, sizeof(*hcq), GFP_KERNEL);
+	const struct hghca_create_cq in = {
+		.buf_addr = memory + PAGE_SIZE,
+		.dbr_addr = memory + 2 * PAGE_SIZE + 64,
+	};
+	const struct ib_cq_init_attr attr = { .cqe = 63, .flags = param->flags };
+	struct fake_command *cmd;
+	u32 cqn;
+
+	KUNIT_ASSERT_NOT_NULL(test, bundle);
+	KUNIT_ASSERT_NOT_NULL(test, uctx);
+	KUNIT_ASSERT_NOT_NULL(test, hcq);
+	mutex_init(&uctx->dbr_lock);
+	INIT_LIST_HEAD(&uctx->dbr_pages);
+	uctx->uar.index = COMPLETIONS_UAR;
+	uctx->ibuctx.device = &this->fake->hdev->ibdev;
+	bundle->context = &uctx->ibuctx;
+	bundle->driver_udata.inbuf = (void __user *)memory;
+	bundle->driver_udata.inlen = sizeof(in);
+	bundle->driver_udata.outbuf = (void __user *)(memory + 64);
+	bundle->driver_udata.outlen = sizeof(struct hghca_create_cq_resp);
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user((void __user *)memory, &in, sizeof(in)));
+	hcq->ibcq.device = &this->fake->hdev->ibdev;
+	KUNIT_ASSERT_EQ(test, 0, hghca_create_cq(&hcq->ibcq, &attr, bundle));
+
+	cmd = fake_nth(this->fake, fake_mark(this->fake) - 1);
+	KUNIT_ASSERT_EQ(test, 0x16, cmd->op);
+	KUNIT_EXPECT_EQ(test, param->expected, be32_at(cmd->mailbox, 0x00));
+	KUNIT_EXPECT_EQ(test, 6 << 24 | COMPLETIONS_UAR, be32_at(cmd->mailbox, 0x0c));
+	KUNIT_EXPECT_EQ(test, this->fake->hdev->pdn, be32_at(cmd->mailbox, 0x14));
+	KUNIT_EXPECT_EQ(test, hcq->queue.mr.key, be32_at(cmd->mailbox, 0x18));
+	KUNIT_EXPECT_EQ(test, 64 | 1, be64_at(cmd->mailbox, 0x30) & 0xfff);
+	KUNIT_EXPECT_EQ(test, 0, get_user(cqn, (u32 __user *)(memory + 64)));
+	KUNIT_EXPECT_EQ(test, cqn, be32_at(cmd->mailbox, 0x2c));
+	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_cq(&hcq->ibcq, &bundle->driver_udata));
+	KUNIT_EXPECT_TRUE(test, list_empty(&uctx->dbr_pages));
+}
+
 static const struct completions_bad_create {
 	const char *name;
 	struct ib_cq_init_attr attr;
@@ -947,6 +1007,7 @@ static struct kunit_case completions_cases[] = {
 	KUNIT_CASE_PARAM(completions_resize, completions_resize_gen_params),
 	KUNIT_CASE(completions_resize_refused),
 	KUNIT_CASE_PARAM(completions_context, completions_size_gen_params),
+	KUNIT_CASE_PARAM(completions_context_user, completions_user_gen_params),
 	KUNIT_CASE_PARAM(completions_bad_create, completions_bad_create_gen_params),
 	{}
 };
