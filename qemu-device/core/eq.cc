@@ -241,10 +241,9 @@ void EventQueues::post_catastrophic()
     Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eq_of_type_[HGHCA_EVENT_LOCAL_CATAS_ERROR]) : nullptr;
     if (!eq)
         return;
-    const bool armed = eq->armed;
+    eq->armed = false;   // so that the vector is raised here alone, whatever becomes of the event
     put(*eq, eqe);
-    if (!armed)
-        device_.host.raise_vector(eq->vector);
+    device_.host.raise_vector(eq->vector);
 }
 
 void EventQueues::forget_completion(uint32_t cqn)

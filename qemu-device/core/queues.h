@@ -98,7 +98,8 @@ public:
     void post_srq(hghca_event_type type, uint32_t srqn);
     void post_cq_error(uint32_t cqn, uint8_t syndrome);
     void post_port_change(bool up);
-    // LOCAL_CATAS_ERROR, and the vector of its EQ, armed or not: no doorbell arms it again.
+    // LOCAL_CATAS_ERROR, and the vector of its EQ, armed or not, written or not: no doorbell arms it again, and software
+    // that finds no event looks at the registers.
     void post_catastrophic();
     // Events for which there was room, but no time in the slice.
     bool has_work() const { return unfinished_; }

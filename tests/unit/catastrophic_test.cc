@@ -159,6 +159,7 @@ TEST_F(Catastrophic, TheAsynchronousEqItselfIsGone)
     host().vectors.clear();
     device().set_link(false);
     EXPECT_EQ(device().counters().eqe_write_errors, 2u);   // the event, and the attempt to report it
+    EXPECT_EQ(host().take_vectors(0), 1u);
     expect_failed();
     host().holes.clear();
     device().dma_changed();
@@ -183,6 +184,27 @@ TEST_F(Catastrophic, AFullEqIsNoFailure)
         device().set_link(i % 2);
     EXPECT_GT(device().counters().eq_overrun, 0u);
     EXPECT_FALSE(device().failed());
+}
+
+// There is no room for the event, but there is the vector: software looks at the registers.
+TEST_F(Catastrophic, TheVectorOfAnEqThatIsFull)
+{
+    for (const bool armed : {false, true}) {
+        for (unsigned i = 0; i < 600; i++)
+            device().set_link(i % 2);
+        if (armed) {
+            // As if nothing had come yet: it has all of its entries, and waits.
+            net.a.driver.async.consumer = 256;
+            net.a.driver.arm(net.a.driver.async);
+        }
+        host().vectors.clear();
+        device().fail("a test");
+        EXPECT_EQ(host().take_vectors(0), 1u) << armed;
+        expect_failed();
+        net.a.driver.reset();
+        net.clear();
+        net.a.start();
+    }
 }
 
 }  // namespace
