@@ -44,6 +44,19 @@ static u32 hghca_hcr_read(struct hghca_dev *hdev, u32 offset)
 	return readl(hdev->bus.regs + HGHCA_HCR_BASE + offset);
 }
 
+/**
+ * hghca_cmd_is_gone - does the command register read as that of a device that is gone?
+ * @hdev: the device
+ *
+ * So it does, too, on a device that has failed (document 10.1).
+ *
+ * Context: any, but a read of a register is slow.
+ */
+bool hghca_cmd_is_gone(struct hghca_dev *hdev)
+{
+	return hghca_hcr_read(hdev, HGHCA_HCR_STATUS) == U32_MAX;
+}
+
 /* The only place that knows what the device's status means to the kernel. */
 static int hghca_cmd_status_to_errno(u8 status)
 {

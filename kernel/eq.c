@@ -156,14 +156,28 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 	return done;
 }
 
+/*
+ * A device that fails raises the vector of the asynchronous EQ even if it cannot
+ * write the event there (document 10.1).  The vector is shared, and a read of a
+ * register is slow: so this EQ alone has it read, once an interrupt.
+ */
+static void hghca_eq_look_for_failure(struct hghca_dev *hdev)
+{
+	if (!hghca_dev_has_failed(hdev) && hghca_cmd_is_gone(hdev))
+		hghca_dev_fail(hdev, "its registers read as all ones");
+}
+
 static irqreturn_t hghca_eq_interrupt(int irq, void *data)
 {
 	struct hghca_eq *eq = data;
 	unsigned long flags;
+	unsigned int done;
 
 	spin_lock_irqsave(&eq->lock, flags);
-	hghca_eq_consume(eq);
+	done = hghca_eq_consume(eq);
 	spin_unlock_irqrestore(&eq->lock, flags);
+	if (!done && eq == &eq->hdev->async_eq)
+		hghca_eq_look_for_failure(eq->hdev);
 	/* EQs share a vector only among themselves; events may have been polled, too. */
 	return IRQ_HANDLED;
 }

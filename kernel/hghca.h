@@ -728,6 +728,7 @@ void hghca_cmd_use_polling(struct hghca_dev *hdev);
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
 void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param);
 void hghca_cmd_abort_all(struct hghca_dev *hdev);
+bool hghca_cmd_is_gone(struct hghca_dev *hdev);
 struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
 

@@ -282,6 +282,51 @@ static void events_local_catas_error(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, this->completions);
 }
 
+/* Document 10.1: the vector is raised, and the event could not be written. */
+static const struct events_failure_seen {
+	const char *name;
+	unsigned int eq;
+	u8 ones;	/* bytes of the HCR */
+	bool event;
+	bool given_up;
+} events_failures_seen[] = {
+	{ "its EQ, no event, all ones", EVENTS_ASYNC_EQ, 0xff, false, true },
+	{ "the EQ that shares the vector", 0, 0xff, false, true },
+	{ "an EQ of completions", EVENTS_COMP_EQ, 0xff, false, false },
+	{ "all is well", EVENTS_ASYNC_EQ, 0x00, false, false },
+	{ "an event is there", EVENTS_ASYNC_EQ, 0xff, true, false },
+};
+
+static void events_failure_seen_name(const struct events_failure_seen *seen, char *desc)
+{
+	strscpy(desc, seen->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(events_failure_seen, events_failures_seen, events_failure_seen_name);
+
+static void events_failure_seen(struct kunit *test)
+{
+	const struct events_failure_seen *param = test->param_value;
+	struct events *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+
+	memset(this->fake->regs + 0x80000, param->ones, 0x1c);
+	if (param->event)
+		events_send(this, param->eq, 0x02, 0, this->hqp->hw.qpn, 0);
+	else
+		fake_interrupt(this->fake, param->eq);
+	KUNIT_EXPECT_EQ(test, param->given_up, hghca_dev_has_failed(hdev));
+	KUNIT_EXPECT_EQ(test, !param->given_up, this->fake->dma);
+	KUNIT_EXPECT_EQ(test, param->event, this->async_events);
+	memset(this->fake->regs + 0x80000, 0x00, 0x1c);
+	if (!param->given_up)
+		return;
+	KUNIT_EXPECT_EQ(test, -EIO, hghca_cmd_nop(hdev));
+	flush_work(&hdev->fail_work);
+	flush_work(&hdev->flush_work);
+	KUNIT_EXPECT_EQ(test, 1, this->completions);
+}
+
 /* ------------------------------------------------------------------ */
 /* Owners, indices, doorbells                                           */
 
@@ -443,6 +488,7 @@ static struct kunit_case events_cases[] = {
 	KUNIT_CASE(events_unknown_of_qp),
 	KUNIT_CASE(events_port_change),
 	KUNIT_CASE(events_local_catas_error),
+	KUNIT_CASE_PARAM(events_failure_seen, events_failure_seen_gen_params),
 	KUNIT_CASE(events_interrupt_without_event),
 	KUNIT_CASE_PARAM(events_owner, events_owner_gen_params),
 	KUNIT_CASE(events_gap),
