@@ -35,6 +35,13 @@ static_assert(stored_bytes<ContextHeader>() == kHeaderBytes);
 
 constexpr uint32_t kOwnerHardware = 0x48573168;
 
+// What comes of looking for a context. Neither: it is absent, or what is there is not what this device wrote.
+template <class Cached>
+struct Lookup {
+    Cached *context = nullptr;
+    bool unreadable = false;   // there is no memory at its entry in ICM: nobody knows whether it is there
+};
+
 // Stored is what goes to ICM, by its table. Cached is Stored or derived from it, with what
 // need not outlive an eviction. Policy gives
 //   kSpace, kEntrySize, kMagic, kReserved (indices below are nobody's).
@@ -69,43 +76,50 @@ public:
     uint64_t count() const { return count_; }
     size_t cached() const { return entries_.size(); }
 
-    // For a command about entry `index`: is there such an entry, and memory for it?
-    uint8_t check(uint32_t index) const
-    {
-        if (index < Policy::kReserved || index >= count_)
-            return HGHCA_CMD_STAT_BAD_INDEX;
-        return icm_.mapped(Policy::kSpace, address(index), Policy::kEntrySize) ? HGHCA_CMD_STAT_OK
-                                                                               : HGHCA_CMD_STAT_LAM_NOT_PRE;
-    }
-
-    // The context, from the cache or from ICM. nullptr: absent, or what is there
-    // is not what this device wrote; valid(stored, index) judges that.
+    // The context, from the cache or from ICM. valid(stored, index) judges whether this device wrote it.
     template <class Valid>
-    Cached *find(uint32_t index, Valid &&valid)
+    Lookup<Cached> find(uint32_t index, Valid &&valid)
     {
         auto it = entries_.find(index);
         if (it != entries_.end()) {
             if (it->second.erased)
-                return nullptr;
+                return {};
             counters_.context_hits++;
             touch(it->second);
-            return &it->second;
+            return {&it->second};
         }
         if (check(index))
-            return nullptr;
+            return {};
         // Validated in the copy: the guest may write to the original meanwhile.
         Image image;
+        if (!icm_.load(Policy::kSpace, address(index), image.data(), image.size())) {
+            counters_.context_read_errors++;
+            icm_.report_error(Policy::kSpace, address(index), "context", "read");
+            return {nullptr, true};
+        }
         ContextHeader header{};
-        if (!icm_.load(Policy::kSpace, address(index), image.data(), image.size()) ||
-            !decode(image.data(), header) || header.magic != Policy::kMagic || header.owner != kOwnerHardware ||
+        if (!decode(image.data(), header) || header.magic != Policy::kMagic || header.owner != kOwnerHardware ||
             header.index != index || header.epoch != icm_.epoch())
-            return nullptr;
+            return {};
         Cached context{};
         Stored &stored = context;
         if (!decode(image.data(), stored) || !valid(static_cast<const Stored &>(stored), index))
-            return nullptr;
+            return {};
         counters_.context_misses++;
-        return &add(index, context);
+        return {&add(index, context)};
+    }
+
+    // The same for a command about entry `index`, which ends with the status unless that is OK. `out` is nullptr where
+    // there could be a context and is none.
+    template <class Valid>
+    uint8_t find_for_command(uint32_t index, Valid &&valid, Cached *&out)
+    {
+        out = nullptr;
+        if (uint8_t status = check(index))
+            return status;
+        const Lookup<Cached> found = find(index, valid);
+        out = found.context;
+        return found.unreadable ? HGHCA_CMD_STAT_INTERNAL_ERR : HGHCA_CMD_STAT_OK;
     }
 
     // A new context; the caller has seen that there is none.
@@ -176,6 +190,14 @@ private:
         Entry *newer, *older;
     };
 
+    // Is there such an entry, and is ICM mapped there?
+    uint8_t check(uint32_t index) const
+    {
+        if (index < Policy::kReserved || index >= count_)
+            return HGHCA_CMD_STAT_BAD_INDEX;
+        return icm_.mapped(Policy::kSpace, address(index), Policy::kEntrySize) ? HGHCA_CMD_STAT_OK
+                                                                               : HGHCA_CMD_STAT_LAM_NOT_PRE;
+    }
     uint64_t address(uint32_t index) const { return base_ + uint64_t(index) * Policy::kEntrySize; }
     bool touches(uint32_t index, uint64_t from, uint64_t length) const
     {
@@ -208,7 +230,7 @@ private:
                                   entry.erased ? kHeaderBytes : kStoredBytes);
         if (entry.dirty) {
             counters_.context_write_errors++;
-            icm_.report_write_error(Policy::kSpace, address(index));
+            icm_.report_error(Policy::kSpace, address(index), "context", "written");
         }
         return !entry.dirty;
     }

@@ -28,7 +28,8 @@ bool CompletionQueues::valid(const Context &cq, uint32_t)
 
 uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
 {
-    if (uint8_t status = cache_.check(cqn))
+    Cached *old;
+    if (uint8_t status = cache_.find_for_command(cqn, valid, old))
         return status;
     uint32_t logsize = field_get(HGHCA_CQC_LOGSIZE_MASK, be32(in.logsize_usrpage));
     if (logsize < 1 || logsize > kLogMaxCqSize)
@@ -53,7 +54,7 @@ uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
         if (!cq.dbr_addr || cq.dbr_addr % sizeof(hghca_cq_dbr))
             return HGHCA_CMD_STAT_BAD_PARAM;
     }
-    if (find(cqn))
+    if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     cache_.insert(cqn, cq);
     return HGHCA_CMD_STAT_OK;
@@ -61,9 +62,10 @@ uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
 
 uint8_t CompletionQueues::hw2sw(uint32_t cqn)
 {
-    if (uint8_t status = cache_.check(cqn))
+    Cached *cq;
+    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
         return status;
-    if (!find(cqn))
+    if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     device_.eqs->forget_completion(cqn);
     cache_.erase(cqn);
@@ -72,9 +74,9 @@ uint8_t CompletionQueues::hw2sw(uint32_t cqn)
 
 uint8_t CompletionQueues::query(uint32_t cqn, hghca_cqc &out)
 {
-    if (uint8_t status = cache_.check(cqn))
+    Cached *cq;
+    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
         return status;
-    const Cached *cq = find(cqn);
     if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     out = {};
@@ -126,9 +128,9 @@ uint64_t CompletionQueues::outstanding(Cached &cq, uint64_t limit, bool &readabl
 
 uint8_t CompletionQueues::resize(uint32_t cqn, uint8_t logsize, uint32_t lkey)
 {
-    if (uint8_t status = cache_.check(cqn))
+    Cached *cq;
+    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
         return status;
-    Cached *cq = find(cqn);
     if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     if (logsize < 1 || logsize > kLogMaxCqSize)
@@ -220,9 +222,9 @@ bool CompletionQueues::waits(uint32_t cqn, Cached &cq)
 
 uint8_t CompletionQueues::moderate(uint32_t cqn, uint16_t count, uint16_t period_us)
 {
-    if (uint8_t status = cache_.check(cqn))
+    Cached *cq;
+    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
         return status;
-    Cached *cq = find(cqn);
     if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     cache_.mark_dirty(*cq);

@@ -11,12 +11,15 @@ namespace hghca {
 
 namespace {
 
-// Do the keys give the next EQE a place? Whether there is memory is another matter.
-bool has_place(MemoryTable &memory, const EqContext &eq)
+// Have the keys of the EQ no place for its next EQE? Whether there is memory, there or at the tables, is another matter.
+bool has_no_place(MemoryTable &memory, const EqContext &eq)
 {
     SegmentArray<1> segments;
+    AbsentPage absent;
     const uint64_t at = uint64_t(eq.ring.slot(eq.producer)) << eq.ring.log_entry;
-    return memory.translate(eq.ring.lkey, eq.ring.pd, at, eq.ring.entry_bytes(), Access::LocalWrite, segments);
+    return memory.on_demand(eq.ring.lkey) ||
+           memory.locate(eq.ring.lkey, eq.ring.pd, at, eq.ring.entry_bytes(), Access::LocalWrite, segments, absent) ==
+               Found::No;
 }
 
 }  // namespace
@@ -47,9 +50,19 @@ bool EventQueues::valid(const Context &eq, uint32_t)
     return eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry;
 }
 
+// Nobody learns of the events of an EQ that cannot be read.
+EventQueues::Cached *EventQueues::find(uint32_t eqn)
+{
+    const Lookup<Cached> found = cache_.find(eqn, valid);
+    if (found.unreadable)
+        device_.fail_entry("no memory at an EQ's context");
+    return found.context;
+}
+
 uint8_t EventQueues::sw2hw(uint32_t eqn, const hghca_eqc &in)
 {
-    if (uint8_t status = cache_.check(eqn))
+    Cached *old;
+    if (uint8_t status = cache_.find_for_command(eqn, valid, old))
         return status;
     Context eq{};
     eq.ring = {be32(in.lkey), be32(in.pd), in.logsize};
@@ -62,17 +75,19 @@ uint8_t EventQueues::sw2hw(uint32_t eqn, const hghca_eqc &in)
     if (in.intr >= kVectors ||
         !device_.memory->check_queue(eq.ring.lkey, eq.ring.pd, eq.ring.bytes(), Access::LocalWrite))
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (find(eqn))
+    if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     cache_.insert(eqn, eq);
+    vectors_[eqn] = eq.vector;
     return HGHCA_CMD_STAT_OK;
 }
 
 uint8_t EventQueues::hw2sw(uint32_t eqn)
 {
-    if (uint8_t status = cache_.check(eqn))
+    Cached *eq;
+    if (uint8_t status = cache_.find_for_command(eqn, valid, eq))
         return status;
-    if (!find(eqn))
+    if (!eq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     std::replace(eq_of_type_.begin(), eq_of_type_.end(), eqn, 0u);
     for (uint32_t cqn : waiting_[eqn])
@@ -85,9 +100,10 @@ uint8_t EventQueues::hw2sw(uint32_t eqn)
 
 uint8_t EventQueues::map(uint32_t eqn, uint64_t mask, bool unmap)
 {
-    if (uint8_t status = cache_.check(eqn))
+    Cached *eq;
+    if (uint8_t status = cache_.find_for_command(eqn, valid, eq))
         return status;
-    if (!find(eqn))
+    if (!eq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     for (unsigned type = 0; type < eq_of_type_.size(); type++) {
         if (!(mask >> type & 1))
@@ -106,14 +122,15 @@ bool EventQueues::takes(hghca_event_type type) const
 }
 
 // Writes an EQE and raises the vector of an armed EQ. False: no room, or the keys of its buffer are not valid now. Where
-// they are and DMA fails all the same, software must not go on as if all were well.
+// they are and DMA fails all the same, or fails where the keys are looked up, software must not go on as if all were
+// well.
 bool EventQueues::put(Cached &eq, const hghca_eqe &eqe)
 {
     switch (eq.buffer.write(device_.host, *device_.memory, eq.ring, eq.producer, eqe)) {
     case QueueBuffer::Result::Full:
         return false;
     case QueueBuffer::Result::Fault:
-        if (!has_place(*device_.memory, eq))
+        if (has_no_place(*device_.memory, eq))
             return false;
         device_.counters_.eqe_write_errors++;
         device_.fail_entry("no memory at an EQE");
@@ -238,12 +255,14 @@ void EventQueues::post_catastrophic()
 {
     hghca_eqe eqe{};
     eqe.type = HGHCA_EVENT_LOCAL_CATAS_ERROR;
-    Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eq_of_type_[HGHCA_EVENT_LOCAL_CATAS_ERROR]) : nullptr;
-    if (!eq)
+    const uint32_t eqn = device_.caps & HGHCA_CAP_CQ_ARM ? eq_of_type_[HGHCA_EVENT_LOCAL_CATAS_ERROR] : 0;
+    if (!eqn)
         return;
-    eq->armed = false;   // so that the vector is raised here alone, whatever becomes of the event
-    put(*eq, eqe);
-    device_.host.raise_vector(eq->vector);
+    if (Cached *eq = find(eqn)) {
+        eq->armed = false;   // so that the vector is raised here alone, whatever becomes of the event
+        put(*eq, eqe);
+    }
+    device_.host.raise_vector(vectors_[eqn]);
 }
 
 void EventQueues::forget_completion(uint32_t cqn)

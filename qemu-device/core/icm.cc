@@ -149,13 +149,13 @@ bool Icm::store(IcmSpace space, uint64_t address, const void *buffer, uint64_t l
     return true;
 }
 
-void Icm::report_write_error(IcmSpace space, uint64_t address)
+void Icm::report_error(IcmSpace space, uint64_t address, const char *what, const char *done)
 {
     if (!host_.tracing())
         return;
     char text[80];
-    (void)std::snprintf(text, sizeof(text), "context at 0x%llx of ICM space %u not written: no memory there",
-                        static_cast<unsigned long long>(address), unsigned(space) + 1);
+    (void)std::snprintf(text, sizeof(text), "%s at 0x%llx of ICM space %u not %s: no memory there", what,
+                        static_cast<unsigned long long>(address), unsigned(space) + 1, done);
     host_.trace(Host::Trace::Error, text);
 }
 

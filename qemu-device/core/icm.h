@@ -45,8 +45,8 @@ public:
     bool load(IcmSpace space, uint64_t address, void *buffer, uint64_t length);
     bool store(IcmSpace space, uint64_t address, const void *buffer, uint64_t length);
 
-    // For the trace: a context that belongs there could not be written, and stays in the device.
-    void report_write_error(IcmSpace space, uint64_t address);
+    // For the trace: `what`, which belongs there, could not be `done`, as the host has no memory there.
+    void report_error(IcmSpace space, uint64_t address, const char *what, const char *done);
 
     // The host's pointer to the byte at `address`, good to the end of its page;
     // nullptr where there is none and load() and store() must do.

@@ -129,9 +129,15 @@ bool MemoryTable::valid(const Mpt &mpt, uint32_t index) const
     return pages && (fast ? pages <= mpt.mtt_count : mtts_exist(mpt.mtt_first, pages));
 }
 
+uint8_t MemoryTable::find_for_command(uint32_t index, Mpt *&out)
+{
+    return cache_.find_for_command(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); }, out);
+}
+
 uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
 {
-    if (uint8_t status = cache_.check(index))
+    Mpt *old;
+    if (uint8_t status = find_for_command(index, old))
         return status;
     const uint32_t flags = be32(in.flags);
     const uint32_t page_size = be32(in.page_size);
@@ -163,7 +169,7 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
     }
     if (!valid(mpt, index))
         return HGHCA_CMD_STAT_BAD_SEG_PARAM;
-    if (entry(mpt.key))
+    if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     cache_.insert(index, mpt);
     forget();
@@ -172,14 +178,15 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
 
 uint8_t MemoryTable::hw2sw_mpt(uint32_t index)
 {
-    if (uint8_t status = cache_.check(index))
+    Mpt *mpt;
+    if (uint8_t status = find_for_command(index, mpt))
         return status;
-    const Mpt *mpt = cache_.find(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); });
     if (!mpt)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     if (mpt->is_region() && mpt->windows)
         return HGHCA_CMD_STAT_REG_BOUND;
-    release_region(*mpt);
+    if (!release_region(*mpt))
+        return HGHCA_CMD_STAT_INTERNAL_ERR;
     forget();
     cache_.erase(index);
     return HGHCA_CMD_STAT_OK;
@@ -187,9 +194,9 @@ uint8_t MemoryTable::hw2sw_mpt(uint32_t index)
 
 uint8_t MemoryTable::query_mpt(uint32_t index, hghca_mpt &out)
 {
-    if (uint8_t status = cache_.check(index))
+    Mpt *mpt;
+    if (uint8_t status = find_for_command(index, mpt))
         return status;
-    const Mpt *mpt = cache_.find(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); });
     if (!mpt)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     out = {};
@@ -257,56 +264,68 @@ uint8_t MemoryTable::clear_mtt(uint64_t first, uint32_t count)
     return HGHCA_CMD_STAT_OK;
 }
 
-const Mpt *MemoryTable::find(uint32_t key)
+Lookup<const Mpt> MemoryTable::look_up(uint32_t key)
 {
     if (last_ && last_key_ == key) {
         counters_.context_hits++;
-        return last_;
+        return {last_};
     }
-    const Mpt *mpt = entry(key);
-    if (!mpt || mpt->key != key)
-        return nullptr;
-    last_ = mpt;
+    const Lookup<Mpt> found = entry(key);
+    if (!found.context || found.context->key != key)
+        return {nullptr, found.unreadable};
+    last_ = found.context;
     last_key_ = key;
-    return mpt;
+    return {last_};
 }
 
-Mpt *MemoryTable::entry(uint32_t key)
+Lookup<Mpt> MemoryTable::entry(uint32_t key)
 {
     if (!cache_.count())
-        return nullptr;
+        return {};
     return cache_.find(index_of(key), [this](const Mpt &m, uint32_t i) { return valid(m, i); });
 }
 
-const Mpt *MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access)
+Found MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out)
 {
-    const Mpt *mpt = find(key);
+    const Lookup<const Mpt> found = look_up(key);
+    if (found.unreadable)
+        return Found::Unreadable;
+    const Mpt *mpt = found.context;
     if (!mpt || mpt->pd != user.pd || mpt->is_free() || uint32_t(access) & ~mpt->flags)
-        return nullptr;
+        return Found::No;
     if (length && !mpt->contains(va, length))
-        return nullptr;
-    return mpt->is_region() ? mpt : behind_window(*mpt, user, va, length, access);
+        return Found::No;
+    if (!mpt->is_region())
+        return behind_window(*mpt, user, va, length, access, out);
+    out = mpt;
+    return Found::Yes;
 }
 
 // The region may have gone, or have been registered anew: all but the rights, which are the window's, counts again.
-const Mpt *MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access)
+Found MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access,
+                                 const Mpt *&out)
 {
     const bool remote = uint32_t(access) & (HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
                                             HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_FLUSH_GLOBAL);
     if (!remote || (window.flags & HGHCA_MPT_FLAG_WINDOW_QP && window.qpn != user.qpn))
-        return nullptr;
+        return Found::No;
     const uint64_t at = window.base + (va - window.start);
-    const Mpt *region = find(window.lkey);
+    const Lookup<const Mpt> found = look_up(window.lkey);
+    if (found.unreadable)
+        return Found::Unreadable;
+    const Mpt *region = found.context;
     if (!region || !region->is_region() || region->is_free() || region->pd != user.pd ||
         (length && !region->contains(at, length)))
-        return nullptr;
+        return Found::No;
     va = at;
-    return region;
+    out = region;
+    return Found::Yes;
 }
 
 bool MemoryTable::check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access)
 {
-    return usable(key, user, va, length, access);
+    const Mpt *mpt;
+    return usable(key, user, va, length, access, mpt) == Found::Yes;
 }
 
 bool MemoryTable::check_queue(uint32_t key, uint32_t pd, uint64_t bytes, Access access)
@@ -320,17 +339,22 @@ bool MemoryTable::on_demand(uint32_t key)
     return mpt && mpt->is_on_demand();
 }
 
-bool MemoryTable::load_mtt(uint64_t index, uint64_t &entry)
+Found MemoryTable::load_mtt(uint64_t index, uint64_t &entry)
 {
     work_.add();
     const uint64_t address = mtt_address(index);
     // 8 | 256 | mtt_base_: an MTT stands in one page.
     if (const uint8_t *p = icm_.pointer(IcmSpace::Tpt, address))
         std::memcpy(&entry, p, sizeof(entry));
-    else if (!icm_.load(IcmSpace::Tpt, address, &entry, sizeof(entry)))
-        return false;
+    else if (!icm_.mapped(IcmSpace::Tpt, address, sizeof(entry)))
+        return Found::No;
+    else if (!icm_.load(IcmSpace::Tpt, address, &entry, sizeof(entry))) {
+        counters_.context_read_errors++;
+        icm_.report_error(IcmSpace::Tpt, address, "MTT", "read");
+        return Found::Unreadable;
+    }
     entry = le64(entry);
-    return true;
+    return Found::Yes;
 }
 
 Found MemoryTable::mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index)
@@ -342,8 +366,9 @@ Found MemoryTable::mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index)
     }
     for (unsigned below = HGHCA_MTT_TREE_LEVELS - 1; below; below--) {
         uint64_t entry;
-        if (!load_mtt(table + (number >> below * HGHCA_MTT_TABLE_SHIFT) % kTableEntries, entry))
-            return Found::No;
+        const uint64_t at = table + (number >> below * HGHCA_MTT_TABLE_SHIFT) % kTableEntries;
+        if (const Found found = load_mtt(at, entry); found != Found::Yes)
+            return found;
         if (!(entry & kMttPresent))
             return Found::Absent;
         // Software may write any index, and the guest may write to what is kept of it.
@@ -371,8 +396,8 @@ Found MemoryTable::page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dm
     uint64_t index, entry;
     if (const Found found = mtt_of(mpt, offset >> mpt.page_shift, index); found != Found::Yes)
         return found;
-    if (!load_mtt(index, entry))
-        return Found::No;
+    if (const Found found = load_mtt(index, entry); found != Found::Yes)
+        return found;
     dma = (entry & HGHCA_MTT_ADDR_MASK) + (offset & mask);
     const uint64_t needed = kMttPresent | (write && mpt.is_on_demand() ? kMttWritable : 0);
     if ((entry & needed) == needed)
@@ -403,9 +428,11 @@ Found MemoryTable::run(const Mpt &mpt, uint64_t va, uint64_t length, bool write,
 
 bool MemoryTable::read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uint32_t length)
 {
-    const Mpt *mpt = on_demand(key) ? nullptr : usable(key, pd, va, length, Access::LocalRead);
+    const Mpt *mpt;
+    if (on_demand(key) || usable(key, pd, va, length, Access::LocalRead, mpt) != Found::Yes)
+        return false;
     auto *out = static_cast<uint8_t *>(buffer);
-    while (mpt && length) {
+    while (length) {
         Segment s;
         if (run(*mpt, va, length, false, s) != Found::Yes)
             return false;
@@ -417,14 +444,16 @@ bool MemoryTable::read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uin
         va += s.length;
         length -= s.length;
     }
-    return mpt;
+    return true;
 }
 
 bool MemoryTable::write(uint32_t key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length)
 {
-    const Mpt *mpt = on_demand(key) ? nullptr : usable(key, pd, va, length, Access::LocalWrite);
+    const Mpt *mpt;
+    if (on_demand(key) || usable(key, pd, va, length, Access::LocalWrite, mpt) != Found::Yes)
+        return false;
     auto *in = static_cast<const uint8_t *>(buffer);
-    while (mpt && length) {
+    while (length) {
         Segment s;
         if (run(*mpt, va, length, true, s) != Found::Yes)
             return false;
@@ -438,7 +467,7 @@ bool MemoryTable::write(uint32_t key, uint32_t pd, uint64_t va, const void *buff
         va += s.length;
         length -= s.length;
     }
-    return mpt;
+    return true;
 }
 
 }  // namespace hghca

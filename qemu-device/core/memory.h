@@ -76,8 +76,9 @@ struct AbsentPage {
 // What comes of looking for memory.
 enum class Found : uint8_t {
     Yes,
-    No,       // a key, a bound, a right or an entry is wrong
-    Absent,   // nothing is wrong, but a page of a region on demand is not there
+    No,           // a key, a bound, a right or an entry is wrong
+    Absent,       // nothing is wrong, but a page of a region on demand is not there
+    Unreadable,   // the host has no memory at an entry of the tables: for all but an EQ as No
 };
 
 // Memory on the device (interface document, 4.24). It is the Host's; none: 0 bytes.
@@ -204,8 +205,8 @@ public:
     bool invalidate_remotely(KeyUser user, uint32_t key);
 
     // The MPT of `key`, or nullptr: no such key, stale tag, not in hardware
-    // ownership, ICM not mapped. Stable until trim().
-    const Mpt *find(uint32_t key);
+    // ownership, ICM not mapped or not readable. Stable until trim().
+    const Mpt *find(uint32_t key) { return look_up(key).context; }
 
     // True when [va, va + length) of `key` may be used by `user` for `access`.
     // Length 0 checks the key, the PD and the right, not the bounds.
@@ -221,9 +222,9 @@ public:
     Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out,
                  AbsentPage &absent)
     {
-        const Mpt *mpt = usable(key, user, va, length, access);
-        if (!mpt)
-            return Found::No;
+        const Mpt *mpt;
+        if (const Found found = usable(key, user, va, length, access, mpt); found != Found::Yes)
+            return found;
         const bool write = access != Access::LocalRead && access != Access::RemoteRead;
         while (length) {
             Segment s;
@@ -272,16 +273,20 @@ private:
     };
     static constexpr size_t kHostPages = 4096;  // 16 MB of guest memory
 
-    // The region, with `va` in it where the key is that of a window; nullptr: refused.
-    const Mpt *usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access);
-    const Mpt *behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access);
+    Lookup<const Mpt> look_up(uint32_t key);
+    // With Yes `out` is the region, and `va` is in it where the key is that of a window.
+    Found usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out);
+    Found behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out);
     uint32_t index_of(uint32_t key) const;
-    // The MPT of `key`'s index, whatever its tag; nullptr: absent.
-    Mpt *entry(uint32_t key);
+    // The MPT of `key`'s index, whatever its tag.
+    Lookup<Mpt> entry(uint32_t key);
+    // As ContextCache::find_for_command().
+    uint8_t find_for_command(uint32_t index, Mpt *&out);
     // The same, to be changed.
     Mpt *entry_to_change(uint32_t key);
     bool can_invalidate(const Mpt &mpt, KeyUser user) const;
-    void release_region(const Mpt &window);
+    // False: its region cannot be read, and still counts the window.
+    bool release_region(const Mpt &window);
     void make_free(Mpt &mpt);
     bool copy_pages(const Mpt &mpt, const Registration &r);
     // A run from va on that ends with `length` or the 4 KB page.
@@ -289,7 +294,8 @@ private:
     Found page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma);
     // The index of the MTT of page `number` of a region.
     Found mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index);
-    bool load_mtt(uint64_t index, uint64_t &entry);
+    // Yes, No or Unreadable.
+    Found load_mtt(uint64_t index, uint64_t &entry);
     bool good_flags(uint32_t flags) const;
     uint64_t mtt_address(uint64_t index) const;
     // For a command about MTTs: are there such, and memory for them?

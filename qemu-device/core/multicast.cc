@@ -35,10 +35,10 @@ bool MulticastGroups::valid(const Context &entry, uint32_t index) const
 
 uint8_t MulticastGroups::read(uint32_t index, hghca_mgm &out)
 {
-    if (uint8_t status = cache_.check(index))
+    Context *entry;
+    if (uint8_t status = find_for_command(index, entry))
         return status;
     out = {};
-    const Context *entry = find(index);
     if (!entry)
         return HGHCA_CMD_STAT_OK;
     out.next = be32(entry->next);
@@ -51,7 +51,8 @@ uint8_t MulticastGroups::read(uint32_t index, hghca_mgm &out)
 
 uint8_t MulticastGroups::write(uint32_t index, const hghca_mgm &in)
 {
-    if (uint8_t status = cache_.check(index))
+    Context *old;
+    if (uint8_t status = find_for_command(index, old))
         return status;
     Context entry{};
     entry.next = be32(in.next);
@@ -74,7 +75,7 @@ uint8_t MulticastGroups::write(uint32_t index, const hghca_mgm &in)
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (empty && !entry.next) {
         cache_.erase(index);
-    } else if (Context *old = find(index)) {
+    } else if (old) {
         cache_.mark_dirty(*old);
         *old = entry;
     } else {

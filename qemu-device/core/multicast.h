@@ -67,7 +67,12 @@ private:
     bool valid(const Context &entry, uint32_t index) const;
     Context *find(uint32_t index)
     {
-        return cache_.find(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); });
+        return cache_.find(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }).context;
+    }
+    // As ContextCache::find_for_command().
+    uint8_t find_for_command(uint32_t index, Context *&out)
+    {
+        return cache_.find_for_command(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }, out);
     }
 
     Device &device_;

@@ -17,7 +17,20 @@ void QpTable::clear() { cache_.clear(); }
 
 Qp *QpTable::find(uint32_t qpn)
 {
-    Qp *qp = cache_.find(qpn, [this](const Qp &q, uint32_t n) { return plausible(q, n, limits()); });
+    return prepare(cache_.find(qpn, [this](const Qp &q, uint32_t n) { return plausible(q, n, limits()); }).context, qpn);
+}
+
+uint8_t QpTable::find_for_command(uint32_t qpn, Qp *&out)
+{
+    const uint8_t status =
+        cache_.find_for_command(qpn, [this](const Qp &q, uint32_t n) { return plausible(q, n, limits()); }, out);
+    prepare(out, qpn);
+    return status;
+}
+
+// What is found is as the transport needs it.
+Qp *QpTable::prepare(Qp *qp, uint32_t qpn)
+{
     if (!qp)
         return nullptr;
     cache_.mark_dirty(*qp);  // the transport changes what it finds
@@ -64,10 +77,10 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     bool closing = t->to == HGHCA_QP_STATE_ERR || t->to == HGHCA_QP_STATE_RST;
     if (op_modifier == HGHCA_QP_OPMOD_NO_INBOX ? !closing : !context)
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (uint8_t status = cache_.check(qpn))
+    Qp *qp;
+    if (uint8_t status = find_for_command(qpn, qp))
         return status;
 
-    Qp *qp = find(qpn);
     hghca_qp_state from = qp ? qp->state : HGHCA_QP_STATE_RST;
     if (!(t->from >> from & 1))
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
@@ -122,9 +135,10 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
 
 uint8_t QpTable::query(uint32_t qpn, hghca_qpc &out)
 {
-    if (uint8_t status = cache_.check(qpn))
+    Qp *qp;
+    if (uint8_t status = find_for_command(qpn, qp))
         return status;
-    if (Qp *qp = find(qpn)) {
+    if (qp) {
         encode_context(*qp, out);
         out.rate = be32(device_.transport->reduced_kbps(*qp));
     } else {
@@ -140,9 +154,9 @@ uint8_t QpTable::configure_special(uint32_t qpn, uint8_t type)
     if (!raw && type != HGHCA_SPECIAL_QP_GSI)
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (qpn) {
-        if (uint8_t status = cache_.check(qpn))
+        Qp *qp;
+        if (uint8_t status = find_for_command(qpn, qp))
             return status;
-        const Qp *qp = find(qpn);
         if (!qp)
             return HGHCA_CMD_STAT_BAD_QPEE_STATE;
         if (qp->a.service != (raw ? HGHCA_QP_ST_RAW : HGHCA_QP_ST_UD))
@@ -154,9 +168,9 @@ uint8_t QpTable::configure_special(uint32_t qpn, uint8_t type)
 
 uint8_t QpTable::resume(uint32_t qpn, uint32_t what)
 {
-    if (uint8_t status = cache_.check(qpn))
+    Qp *qp;
+    if (uint8_t status = find_for_command(qpn, qp))
         return status;
-    Qp *qp = find(qpn);
     if (!qp)
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
     return device_.transport->resume(*qp, what);
@@ -164,11 +178,11 @@ uint8_t QpTable::resume(uint32_t qpn, uint32_t what)
 
 uint8_t QpTable::set_counter(uint32_t qpn, uint64_t set)
 {
-    if (uint8_t status = cache_.check(qpn))
+    Qp *qp;
+    if (uint8_t status = find_for_command(qpn, qp))
         return status;
     if (set >= kCounterSets)
         return HGHCA_CMD_STAT_BAD_INDEX;
-    Qp *qp = find(qpn);
     if (!qp)
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
     qp->a.counter_set = uint16_t(set);

@@ -124,13 +124,15 @@ private:
     };
 
     static bool valid(const Context &eq, uint32_t eqn);
-    Cached *find(uint32_t eqn) { return cache_.find(eqn, valid); }
+    // nullptr: there is no such EQ. Does not return where that cannot be known.
+    Cached *find(uint32_t eqn);
     bool put(Cached &eq, const hghca_eqe &eqe);
     void deliver(uint32_t eqn, Cached &eq);
 
     Device &device_;
     ContextCache<Context, Cached, Policy> cache_;
     std::array<uint32_t, 64> eq_of_type_{};   // 0: none
+    std::array<uint8_t, 1u << kLogMaxEqs> vectors_{};   // for the time when ICM does not tell
     // Completion events that wait for room, each CQ once.
     std::array<std::deque<uint32_t>, 1u << kLogMaxEqs> waiting_;
     std::vector<bool> cq_waits_;
@@ -176,7 +178,7 @@ private:
     };
 
     static bool valid(const Context &cq, uint32_t cqn);
-    Cached *find(uint32_t cqn) { return cache_.find(cqn, valid); }
+    Cached *find(uint32_t cqn) { return cache_.find(cqn, valid).context; }
     bool fail(uint32_t cqn, Cached &cq, uint8_t syndrome);
     void tell(uint32_t cqn, Cached &cq);
     bool waits(uint32_t cqn, Cached &cq);
@@ -194,7 +196,7 @@ public:
     explicit QpTable(Device &device);
     void configure(uint64_t base, unsigned log_count);
     void clear();
-    // nullptr: number out of range, ICM not mapped, or state RST.
+    // nullptr: number out of range, ICM not mapped or not readable, or state RST.
     Qp *find(uint32_t qpn);
     uint32_t count() const { return uint32_t(cache_.count()); }
     // Whether a flow rule or an RSS group may name it: it is no QP of another service, nor the net device's.
@@ -219,6 +221,9 @@ private:
     };
 
     QpLimits limits() const;
+    // For a command; as ContextCache::find_for_command().
+    uint8_t find_for_command(uint32_t qpn, Qp *&out);
+    Qp *prepare(Qp *qp, uint32_t qpn);
     void destroy(Qp &qp);
 
     Device &device_;

@@ -17,20 +17,24 @@ constexpr uint32_t kRemoteRights = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMO
 
 Mpt *MemoryTable::entry_to_change(uint32_t key)
 {
-    Mpt *mpt = entry(key);
+    Mpt *mpt = entry(key).context;
     if (mpt)
         cache_.mark_dirty(*mpt);
     return mpt;
 }
 
 // A window lets go of its region, if it has one.
-void MemoryTable::release_region(const Mpt &window)
+bool MemoryTable::release_region(const Mpt &window)
 {
     if (window.is_region() || window.is_free())
-        return;
-    Mpt *region = entry_to_change(window.lkey);
-    if (region && region->is_region() && region->windows)
+        return true;
+    const Lookup<Mpt> found = entry(window.lkey);
+    Mpt *region = found.context;
+    if (region && region->is_region() && region->windows) {
+        cache_.mark_dirty(*region);
         region->windows--;
+    }
+    return !found.unreadable;
 }
 
 void MemoryTable::make_free(Mpt &mpt)
@@ -65,7 +69,7 @@ bool MemoryTable::copy_pages(const Mpt &mpt, const Registration &r)
 
 bool MemoryTable::register_region(uint32_t pd, const Registration &r)
 {
-    Mpt *mpt = entry(r.key);
+    Mpt *mpt = entry(r.key).context;
     if (!mpt || mpt->pd != pd || !(mpt->flags & HGHCA_MPT_FLAG_FAST_REG) || !mpt->is_free() ||
         r.page_size > kMaxPageShift - 12 || r.pages > std::min<uint32_t>(mpt->mtt_count, HGHCA_REG_MR_PAGES_MAX))
         return false;

@@ -253,6 +253,7 @@ bool Requester::waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes)
         return engine_.page_faults.wait(qp, absent);
     case Found::Yes:
     case Found::No:
+    case Found::Unreadable:
         break;
     }
     return false;

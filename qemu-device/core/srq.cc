@@ -23,7 +23,8 @@ bool SharedReceiveQueues::valid(const Context &srq, uint32_t)
 
 uint8_t SharedReceiveQueues::sw2hw(uint32_t srqn, const hghca_srqc &in)
 {
-    if (uint8_t status = cache_.check(srqn))
+    Context *old;
+    if (uint8_t status = cache_.find_for_command(srqn, valid, old))
         return status;
     if (in.logsize > kLogMaxSrqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
@@ -49,7 +50,7 @@ uint8_t SharedReceiveQueues::sw2hw(uint32_t srqn, const hghca_srqc &in)
         srq.dbr_addr % sizeof(hghca_srq_dbr) ||
         !device_.memory->check_queue(srq.lkey, srq.pd, srq.bytes(), Access::LocalRead))
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (find(srqn))
+    if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     check_limit(srqn, cache_.insert(srqn, srq));
     return HGHCA_CMD_STAT_OK;
@@ -57,9 +58,10 @@ uint8_t SharedReceiveQueues::sw2hw(uint32_t srqn, const hghca_srqc &in)
 
 uint8_t SharedReceiveQueues::hw2sw(uint32_t srqn)
 {
-    if (uint8_t status = cache_.check(srqn))
+    Context *srq;
+    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
         return status;
-    if (!find(srqn))
+    if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     cache_.erase(srqn);
     return HGHCA_CMD_STAT_OK;
@@ -67,9 +69,9 @@ uint8_t SharedReceiveQueues::hw2sw(uint32_t srqn)
 
 uint8_t SharedReceiveQueues::query(uint32_t srqn, hghca_srqc &out)
 {
-    if (uint8_t status = cache_.check(srqn))
+    Context *srq;
+    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
         return status;
-    const Context *srq = find(srqn);
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     out = {};
@@ -90,9 +92,9 @@ uint8_t SharedReceiveQueues::query(uint32_t srqn, hghca_srqc &out)
 
 uint8_t SharedReceiveQueues::arm(uint32_t srqn, uint64_t limit)
 {
-    if (uint8_t status = cache_.check(srqn))
+    Context *srq;
+    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
         return status;
-    Context *srq = find(srqn);
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     if (limit > UINT16_MAX)
@@ -105,9 +107,9 @@ uint8_t SharedReceiveQueues::arm(uint32_t srqn, uint64_t limit)
 
 uint8_t SharedReceiveQueues::resize(uint32_t srqn, const hghca_resize_srq &in)
 {
-    if (uint8_t status = cache_.check(srqn))
+    Context *srq;
+    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
         return status;
-    Context *srq = find(srqn);
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     if (in.logsize > kLogMaxSrqSize || in.logsize < srq->log_wqes)

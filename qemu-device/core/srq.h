@@ -92,7 +92,7 @@ private:
     };
 
     static bool valid(const Context &srq, uint32_t srqn);
-    Context *find(uint32_t srqn) { return cache_.find(srqn, valid); }
+    Context *find(uint32_t srqn) { return cache_.find(srqn, valid).context; }
     // WQEs posted and not taken. False: the record cannot be read.
     bool waiting(const Context &srq, uint32_t &out);
     void check_limit(uint32_t srqn, Context &srq);

@@ -167,6 +167,101 @@ TEST_F(Catastrophic, TheAsynchronousEqItselfIsGone)
     expect_good_after_reset();
 }
 
+// What an EQ needs and is out of the cache: nobody gives it.
+class CatastrophicRead : public Catastrophic {
+protected:
+    CatastrophicRead() : eq(net.a.driver.create_eq(4, 3)), cq(net.a.driver.create_cq(4, eq.eqn))
+    {
+        net.a.driver.arm(cq);
+        device().eqs->trim(0);
+        device().memory->trim(0);
+        host().vectors.clear();
+    }
+    void take_away(uint64_t dma, uint64_t bytes)
+    {
+        host().holes.push_back({dma, bytes});
+        device().dma_changed();
+    }
+    void expect_reported()
+    {
+        EXPECT_EQ(host().take_vectors(0), 1u);
+        EXPECT_EQ(net.a.events(HGHCA_EVENT_LOCAL_CATAS_ERROR), 1u);
+        expect_failed();
+        host().holes.clear();
+        device().dma_changed();
+        expect_good_after_reset();
+    }
+    uint64_t context(const TestDriver::Eq &of) { return net.a.driver.eqc_dma + of.eqn * 64ull; }
+    uint64_t mpt(const TestDriver::Eq &of) { return net.a.driver.mpt_dma + net.a.driver.mpt_index(of.buffer.key) * 64ull; }
+    uint64_t mtt(const TestDriver::Eq &of) { return net.a.driver.mtt_dma + of.buffer.first_mtt * 8; }
+
+    TestDriver::Eq eq;
+    TestDriver::Cq cq;
+    const hghca_cqe cqe{};
+};
+
+TEST_F(CatastrophicRead, AnEqsContext)
+{
+    take_away(context(eq), 64);
+    EXPECT_THROW(device().cqs->post(cq.cqn, cqe, false), DeviceFailed);
+    EXPECT_EQ(device().counters().context_read_errors, 1u);
+    expect_reported();
+}
+
+TEST_F(CatastrophicRead, AnEqsContextAtItsDoorbell)
+{
+    take_away(context(eq), 64);
+    net.a.driver.arm(eq);
+    expect_reported();
+}
+
+// There is no place for the event; the vector is known all the same.
+TEST_F(CatastrophicRead, TheAsynchronousEqsContext)
+{
+    take_away(context(net.a.driver.async), 64);
+    device().set_link(false);
+    EXPECT_EQ(device().counters().context_read_errors, 2u);   // the event, and the attempt to report it
+    EXPECT_EQ(host().take_vectors(0), 1u);
+    EXPECT_EQ(net.a.events(HGHCA_EVENT_LOCAL_CATAS_ERROR), 0u);
+    expect_failed();
+    host().holes.clear();
+    device().dma_changed();
+    device().set_link(true);
+    expect_good_after_reset();
+}
+
+// The keys are good, for all that is known: it is no full EQ.
+TEST_F(CatastrophicRead, AnEqsMpt)
+{
+    take_away(mpt(eq), 64);
+    EXPECT_THROW(device().cqs->post(cq.cqn, cqe, false), DeviceFailed);
+    EXPECT_EQ(device().counters().eqe_write_errors, 1u);
+    EXPECT_GT(device().counters().context_read_errors, 0u);
+    EXPECT_EQ(device().counters().eq_overrun, 0u);
+    expect_reported();
+}
+
+TEST_F(CatastrophicRead, AnEqsMtt)
+{
+    take_away(mtt(eq), 8);
+    EXPECT_THROW(device().cqs->post(cq.cqn, cqe, false), DeviceFailed);
+    EXPECT_EQ(device().counters().eqe_write_errors, 1u);
+    EXPECT_GT(device().counters().context_read_errors, 0u);
+    EXPECT_EQ(device().counters().eq_overrun, 0u);
+    expect_reported();
+}
+
+// Software has unmapped the MTT itself.
+TEST_F(CatastrophicRead, AnMttThatIsNotMappedIsNoFailure)
+{
+    TestDriver &d = net.a.driver;
+    TestDriver::must(d.unmap_icm(HGHCA_ICM_TPT, d.layout.mtt, 1), "UNMAP_ICM");
+    device().set_link(false);
+    EXPECT_EQ(device().counters().eq_overrun, 1u);
+    EXPECT_EQ(device().counters().context_read_errors, 0u);
+    EXPECT_FALSE(device().failed());
+}
+
 // Software has taken the key away itself: the event is lost, as one that finds its EQ full.
 TEST_F(Catastrophic, AnEqWithoutItsKeyIsNoFailure)
 {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Contexts live in ICM: eviction, unmapping, reset, and what a guest can do to the memory.
+#include <cstdio>
+
 #include "fixture.h"
+#include "multicast.h"
+#include "srq.h"
 
 namespace hghca::test {
 namespace {
@@ -322,17 +326,16 @@ TEST_F(ScribbleTest, MttsAndIcmPagesThatPointNowhere)
         EXPECT_FALSE(device.memory->write(mr.key, TestDriver::kPd, 4092, &word, 4));
         EXPECT_TRUE(device.memory->read(mr.key, TestDriver::kPd, 4096, &word, 4));
     }
-    // ICM itself where there is no memory: a table that cannot be read is absent.
+    // ICM itself where there is no memory.
     ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
     ASSERT_EQ(driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, 0x1000, 128), 0);
     EXPECT_EQ(device.qps->find(9), nullptr);
     auto cq = driver.create_cq(4);
     auto qp = driver.new_qp();
-    driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq));
-    device.run();
-    device.qps->trim(0);
-    EXPECT_NE(device.qps->find(qp.qpn), nullptr) << "it stays where it is";
-    EXPECT_GT(device.counters().context_write_errors, 0u);
+    EXPECT_EQ(driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq)),
+              HGHCA_CMD_STAT_INTERNAL_ERR);
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(device.counters().context_read_errors, 3u);
 }
 
 TEST_F(ScribbleTest, BusMasterOff)
@@ -349,10 +352,12 @@ TEST_F(ScribbleTest, BusMasterOff)
     EXPECT_NE(device.qps->find(qp.qpn), nullptr) << "it stays where it is";
     EXPECT_EQ(driver.to_error(qp.qpn), 0);
     EXPECT_EQ(device.qps->find(qp.qpn)->state, HGHCA_QP_STATE_ERR);
-    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, false));
     host.bus_master = true;
     device.dma_changed();
     EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));
+    host.bus_master = false;
+    device.dma_changed();
+    EXPECT_THROW(device.cqs->post(cq.cqn, cqe, false), DeviceFailed) << "the event of its failure has no place either";
 }
 
 // ---- memory that takes no writes: a context is never lost
@@ -491,6 +496,196 @@ TEST_F(RefusingIcm, WhatIsDestroyedDoesNotComeBack)
     EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
     EXPECT_EQ(device.memory->find(mr.key), nullptr);
     EXPECT_EQ(*host.as<uint32_t>(driver.qpc_dma + qp.qpn * 2048ull), 0u);
+}
+
+// ---- memory that cannot be read: whether there is a context is not known
+
+class UnreadableIcm : public DeviceTest {
+protected:
+    UnreadableIcm() : DeviceTest(1)
+    {
+        driver.start();
+        eq = driver.create_eq(4, 1);
+        cq = driver.create_cq(4);
+        qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
+        srq = driver.create_srq();
+        mr = driver.create_mr(0, 4096);
+        group.gid[0] = 0xff;
+        group.qp[0] = be32(HGHCA_MGM_QP_VALID | qp.qpn);
+        TestDriver::must(driver.post(HGHCA_CMD_WRITE_MGM, group, kGroup), "WRITE_MGM");
+        driver.to_rts(qp, 0x100);
+        while (device.has_work())
+            device.run();
+        evict();
+    }
+    void evict()
+    {
+        device.qps->trim(0);
+        device.cqs->trim(0);
+        device.eqs->trim(0);
+        device.srqs->trim(0);
+        device.groups->trim(0);
+        device.memory->trim(0);
+    }
+    // From here on nobody gives any table of contexts.
+    void take_away()
+    {
+        const TestDriver::Layout &l = driver.layout;
+        host.holes = {{driver.qpc_dma, 2048ull << l.log_qps}, {driver.cqc_dma, 128ull << l.log_cqs},
+                      {driver.eqc_dma, 64ull << l.log_eqs},   {driver.srqc_dma, 128ull << l.log_srqs},
+                      {driver.mcg_dma, 256ull << l.log_mcgs}, {driver.mpt_dma, 64ull << l.log_mpts}};
+        device.dma_changed();
+    }
+    void bring_back()
+    {
+        host.holes.clear();
+        device.dma_changed();
+    }
+    uint64_t errors() const { return device.counters().context_read_errors; }
+
+    static constexpr uint32_t kGroup = 1;
+    TestDriver::Eq eq;
+    TestDriver::Cq cq;
+    TestDriver::Qp qp;
+    TestDriver::Srq srq;
+    TestDriver::Mr mr;
+    hghca_mgm group{};
+};
+
+TEST_F(UnreadableIcm, CommandsEndWithInternalErr)
+{
+    const uint64_t in = driver.in_mailbox();
+    const uint32_t mpt = driver.mpt_index(mr.key);
+    const struct {
+        uint32_t op;
+        uint64_t in;
+        uint32_t index;
+        uint32_t op_modifier;
+    } commands[] = {
+        {HGHCA_CMD_SW2HW_MPT, in, mpt, 0},
+        {HGHCA_CMD_HW2SW_MPT, 0, mpt, 0},
+        {HGHCA_CMD_QUERY_MPT, 0, mpt, 0},
+        {HGHCA_CMD_SW2HW_EQ, in, eq.eqn, 0},
+        {HGHCA_CMD_HW2SW_EQ, 0, eq.eqn, 0},
+        {HGHCA_CMD_MAP_EQ, 0, eq.eqn, 0},
+        {HGHCA_CMD_SW2HW_CQ, in, cq.cqn, 0},
+        {HGHCA_CMD_HW2SW_CQ, 0, cq.cqn, 0},
+        {HGHCA_CMD_QUERY_CQ, 0, cq.cqn, 0},
+        {HGHCA_CMD_RESIZE_CQ, in, cq.cqn, 0},
+        {HGHCA_CMD_MODERATE_CQ, 0, cq.cqn, 0},
+        {HGHCA_CMD_RST2INIT_QPEE, in, qp.qpn, 0},
+        {HGHCA_CMD_RTR2RTS_QPEE, in, qp.qpn, 0},
+        {HGHCA_CMD_2ERR_QPEE, 0, qp.qpn, HGHCA_QP_OPMOD_NO_INBOX},
+        {HGHCA_CMD_ERR2RST_QPEE, 0, qp.qpn, HGHCA_QP_OPMOD_NO_INBOX},
+        {HGHCA_CMD_QUERY_QP, 0, qp.qpn, 0},
+        {HGHCA_CMD_RESUME_QP, 0, qp.qpn, 0},
+        {HGHCA_CMD_CONF_SPECIAL_QP, 0, qp.qpn, HGHCA_SPECIAL_QP_GSI},
+        {HGHCA_CMD_SET_QP_COUNTER, 1, qp.qpn, 0},
+        {HGHCA_CMD_SW2HW_SRQ, in, srq.srqn, 0},
+        {HGHCA_CMD_HW2SW_SRQ, 0, srq.srqn, 0},
+        {HGHCA_CMD_QUERY_SRQ, 0, srq.srqn, 0},
+        {HGHCA_CMD_ARM_SRQ, 1, srq.srqn, 0},
+        {HGHCA_CMD_RESIZE_SRQ, in, srq.srqn, 0},
+        {HGHCA_CMD_READ_MGM, 0, kGroup, 0},
+        {HGHCA_CMD_WRITE_MGM, in, kGroup, 0},
+    };
+    take_away();
+    uint64_t expected = 0;
+    for (const auto &c : commands) {
+        EXPECT_EQ(driver.command(c.op, c.in, c.index, c.op_modifier, driver.out_mailbox()).status,
+                  HGHCA_CMD_STAT_INTERNAL_ERR) << std::hex << c.op;
+        EXPECT_EQ(errors(), ++expected) << std::hex << c.op;
+    }
+    EXPECT_FALSE(device.failed());
+
+    // Nothing has changed meanwhile.
+    bring_back();
+    EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_RTS));
+    hghca_mgm read;
+    EXPECT_EQ(driver.query(HGHCA_CMD_READ_MGM, read, kGroup), 0);
+    EXPECT_EQ(std::memcmp(&read, &group, sizeof(group)), 0);
+    EXPECT_EQ(driver.to_reset(qp.qpn), 0);
+    EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_SRQ, 0, srq.srqn).status, 0);
+    EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_CQ, 0, cq.cqn).status, 0);
+    EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_EQ, 0, eq.eqn).status, 0);
+    EXPECT_EQ(driver.destroy_mr(mr), 0);
+    evict();
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(errors(), expected);
+}
+
+TEST_F(UnreadableIcm, TrafficFindsNothingAndThatIsCounted)
+{
+    hghca_cqe cqe{};
+    uint32_t word;
+    take_away();
+    driver.ring_sq(qp, 0, HGHCA_OPCODE_SEND, 4);
+    EXPECT_EQ(device.counters().db_bad_object, 1u);
+    EXPECT_EQ(errors(), 1u);
+    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, false));
+    EXPECT_EQ(errors(), 2u);
+    EXPECT_FALSE(device.srqs->is_basic(srq.srqn));
+    EXPECT_EQ(errors(), 3u);
+    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_GT(errors(), 3u);
+    bring_back();
+    // Its MTT alone.
+    const uint64_t before = errors();
+    host.holes = {{driver.mtt_dma + mr.first_mtt * 8, 8}};
+    device.dma_changed();
+    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_EQ(errors(), before + 1);
+    bring_back();
+    EXPECT_TRUE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+}
+
+// What is not mapped is absent, and no error.
+TEST_F(UnreadableIcm, UnmappedIsAnotherMatter)
+{
+    uint32_t word;
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mtt, 1), 0);
+    EXPECT_EQ(driver.to_reset(qp.qpn), HGHCA_CMD_STAT_LAM_NOT_PRE);
+    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_EQ(errors(), 0u);
+}
+
+TEST_F(UnreadableIcm, AFailureIsTracedWithItsPlace)
+{
+    take_away();
+    host.trace_on = true;
+    EXPECT_EQ(device.qps->find(8), nullptr);
+    ASSERT_FALSE(host.traces.empty());
+    EXPECT_EQ(host.traces.back(), "context at 0x4000 of ICM space 1 not read: no memory there");
+    bring_back();
+    host.holes = {{driver.mtt_dma + mr.first_mtt * 8, 8}};
+    device.dma_changed();
+    uint32_t word;
+    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    char text[80];
+    std::snprintf(text, sizeof(text), "MTT at 0x%x of ICM space 2 not read: no memory there",
+                  unsigned(driver.layout.mtt + mr.first_mtt * 8));
+    EXPECT_EQ(host.traces.back(), text);
+    host.trace_on = false;
+}
+
+// A region counts its windows: one that cannot be told keeps its window.
+TEST_F(UnreadableIcm, AWindowGoesWithItsRegionAlone)
+{
+    const TestDriver::Mr region = driver.create_mr(0, 4096, TestDriver::kRw | HGHCA_ACCESS_MW_BIND);
+    const uint32_t window = driver.create_window(false);
+    ASSERT_TRUE(device.memory->bind_window(KeyUser(TestDriver::kPd),
+                                           {HGHCA_ACCESS_REMOTE_READ, window, region.key, region.va, 64}));
+    evict();
+    host.holes = {{driver.mpt_dma + driver.mpt_index(region.key) * 64ull, 64}};
+    device.dma_changed();
+    EXPECT_EQ(driver.destroy_key(window), HGHCA_CMD_STAT_INTERNAL_ERR);
+    bring_back();
+    EXPECT_EQ(driver.destroy_mr(region), HGHCA_CMD_STAT_REG_BOUND);
+    EXPECT_EQ(driver.destroy_key(window), 0);
+    EXPECT_EQ(driver.destroy_mr(region), 0);
 }
 
 }  // namespace
