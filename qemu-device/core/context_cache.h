@@ -11,6 +11,7 @@
 #include "context_fields.h"
 #include "counters.h"
 #include "icm.h"
+#include "work.h"
 
 namespace hghca {
 
@@ -56,7 +57,7 @@ class ContextCache {
     static_assert(first_field<Stored>() >= kHeaderBytes && kStoredBytes <= Policy::kEntrySize);
 
 public:
-    ContextCache(Icm &icm, Counters &counters) : icm_(icm), counters_(counters) {}
+    ContextCache(Icm &icm, Counters &counters, Work &work) : icm_(icm), counters_(counters), work_(work) {}
     ContextCache(const ContextCache &) = delete;
     ContextCache &operator=(const ContextCache &) = delete;
 
@@ -92,6 +93,7 @@ public:
             return {};
         // Validated in the copy: the guest may write to the original meanwhile.
         Image image;
+        work_.add();
         if (!icm_.load(Policy::kSpace, address(index), image.data(), image.size())) {
             counters_.context_read_errors++;
             icm_.report_error(Policy::kSpace, address(index), "context", "read");
@@ -221,6 +223,7 @@ private:
     {
         if (!entry.dirty)
             return true;
+        work_.add();
         Image image{};
         if (!entry.erased) {
             encode(ContextHeader{Policy::kMagic, kOwnerHardware, index, icm_.epoch()}, image.data());
@@ -257,6 +260,7 @@ private:
 
     Icm &icm_;
     Counters &counters_;
+    Work &work_;
     uint64_t base_ = 0;
     uint64_t count_ = 0;
     std::unordered_map<uint32_t, Entry> entries_;

@@ -9,7 +9,7 @@
 namespace hghca {
 
 CompletionQueues::CompletionQueues(Device &device)
-    : device_(device), cache_(*device.icm, device.counters_), timers_(1u << kLogMaxCqs)
+    : device_(device), cache_(*device.icm, device.counters_, device.work), timers_(1u << kLogMaxCqs)
 {
 }
 

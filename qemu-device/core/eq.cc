@@ -25,7 +25,7 @@ bool has_no_place(MemoryTable &memory, const EqContext &eq)
 }  // namespace
 
 EventQueues::EventQueues(Device &device)
-    : device_(device), cache_(*device.icm, device.counters_), cq_waits_(1u << kLogMaxCqs)
+    : device_(device), cache_(*device.icm, device.counters_, device.work), cq_waits_(1u << kLogMaxCqs)
 {
 }
 

@@ -46,7 +46,7 @@ uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift)
 }
 
 MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters, Work &work, const DeviceMemory &on_device)
-    : host_(host), icm_(icm), on_device_(on_device), cache_(icm, counters), counters_(counters), work_(work),
+    : host_(host), icm_(icm), on_device_(on_device), cache_(icm, counters, work), counters_(counters), work_(work),
       host_pages_(kHostPages)
 {
 }

@@ -18,7 +18,7 @@ bool is_multicast(const std::array<uint8_t, 16> &gid)
     return gid[0] == 0xff || (is_mapped(gid) && gid[12] >> 4 == 0xe);
 }
 
-MulticastGroups::MulticastGroups(Device &device) : device_(device), cache_(*device.icm, device.counters_) {}
+MulticastGroups::MulticastGroups(Device &device) : device_(device), cache_(*device.icm, device.counters_, device.work) {}
 
 void MulticastGroups::configure(uint64_t base, unsigned log_count) { cache_.configure(base, 1ull << log_count); }
 

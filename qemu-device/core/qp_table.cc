@@ -9,7 +9,7 @@
 
 namespace hghca {
 
-QpTable::QpTable(Device &device) : device_(device), cache_(*device.icm, device.counters_) {}
+QpTable::QpTable(Device &device) : device_(device), cache_(*device.icm, device.counters_, device.work) {}
 
 void QpTable::configure(uint64_t base, unsigned log_count) { cache_.configure(base, 1ull << log_count); }
 

@@ -7,7 +7,7 @@
 
 namespace hghca {
 
-SharedReceiveQueues::SharedReceiveQueues(Device &device) : device_(device), cache_(*device.icm, device.counters_) {}
+SharedReceiveQueues::SharedReceiveQueues(Device &device) : device_(device), cache_(*device.icm, device.counters_, device.work) {}
 
 void SharedReceiveQueues::configure(uint64_t base, unsigned log_count) { cache_.configure(base, 1ull << log_count); }
 

@@ -7,7 +7,7 @@
 namespace hghca {
 
 // Counts work in units that cost about the same: a packet made or received, a WQE begun, completed or flushed, an
-// event written, an MTT read, a timer that ends. An entry does one slice. The core reads no clock for this: the same
+// event written, an MTT read, a context read from ICM or written there, a timer that ends. An entry does one slice. The core reads no clock for this: the same
 // calls do the same work each time.
 //
 // A loop that a guest or a peer can make long looks at over() and leaves the rest to the next slice. It does one step

@@ -335,6 +335,67 @@ TEST_F(EventSliceTest, ResizingAFullCqLooksAtFewOfItsEntries)
     EXPECT_LT(device.work_done() - before, 64u);
 }
 
+// Each SGE names another region, and none of them has MTTs: to look for it is all the work there is.
+TEST(Slice, LooksForContextsAreWork)
+{
+    constexpr unsigned kSges = 28, kWqes = 64;
+    TestDriver::Layout layout;
+    layout.log_mpts = 12;
+    Network net(1, HGHCA_CAP_ALL, layout);
+    Endpoint::Options options;
+    options.stride_log = 9;
+    Endpoint x(net.a, options);
+    x.to_rtr(x);
+    x.to_rts();
+    std::vector<Wqe> list;
+    for (unsigned i = 0; i < kWqes; i++) {
+        Wqe wqe = Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(x.va(4096), x.buffer.key);
+        for (unsigned n = 0; n < kSges; n++) {
+            TestDriver &d = net.a.driver;
+            const uint32_t key = d.new_key();
+            hghca_mpt mpt = d.mpt_mailbox(key, x.buffer.dma, 64, 0);
+            mpt.flags |= be32(HGHCA_MPT_FLAG_PHYSICAL);
+            ASSERT_EQ(d.post(HGHCA_CMD_SW2HW_MPT, mpt, d.mpt_index(key)), 0);
+            wqe.data({1, key, x.buffer.dma});
+        }
+        list.push_back(wqe);
+    }
+    const Counters &c = net.a.counters();
+    unsigned slices = 0;
+    uint64_t missed = c.context_misses, done = net.a.device.work_done(), most = 0;
+    const uint64_t first = missed;
+    auto slice_over = [&] {
+        EXPECT_GE(net.a.device.work_done() - done, c.context_misses - missed);
+        most = std::max(most, c.context_misses - missed);
+        missed = c.context_misses;
+        done = net.a.device.work_done();
+        slices++;
+    };
+    x.post(list);
+    for (slice_over(); net.a.device.has_work() && slices < 1000; slice_over())
+        net.a.device.run();
+    EXPECT_EQ(x.poll_all().size(), kWqes);
+    EXPECT_GE(missed - first, kWqes * kSges);
+    EXPECT_LE(most, kSlice + kStep);
+    EXPECT_GT(slices, kWqes * kSges / (kSlice + kStep));
+}
+
+// What has changed goes back to ICM when its place is wanted.
+TEST(Slice, WritesOfContextsAreWork)
+{
+    FakeHost host;
+    Device device(host, test_config(host));
+    TestDriver driver(host, device);
+    driver.start();
+    constexpr unsigned kRegions = 100;
+    for (unsigned i = 0; i < kRegions; i++)
+        driver.create_mr(0, 4096);
+    const uint64_t before = device.work_done();
+    device.memory->trim(0);
+    EXPECT_GE(device.work_done() - before, kRegions);
+    EXPECT_LE(device.work_done() - before, kRegions + 2);   // the EQ's, too
+}
+
 // The least slice still gets on.
 TEST(Slice, ASliceOfOneUnitGetsEverythingDone)
 {
