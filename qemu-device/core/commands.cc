@@ -280,6 +280,7 @@ uint8_t CommandInterface::map_icm(const Command &command)
         const hghca_icm_chunk &c = mailbox[HGHCA_ICM_CHUNK_SLOT(i)];
         uint64_t page = be64(c.page);
         chunks[i] = {be64(c.virt), page & ~HGHCA_ICM_CHUNK_PAGES_MASK, uint32_t(page & HGHCA_ICM_CHUNK_PAGES_MASK)};
+        device_.work.add(chunks[i].pages);
     }
     return device_.icm->map(space_of(command.op_modifier), chunks.data(), count);
 }
@@ -290,6 +291,7 @@ uint8_t CommandInterface::unmap_icm(const Command &command)
     uint64_t address = command.in_param, pages = command.in_modifier;
     if (uint8_t status = device_.icm->check_unmap(space, address, pages))
         return status;
+    device_.work.add(pages);
     // What the device holds of it goes back first; afterwards nothing is written there.
     uint64_t length = pages * Icm::kPage;
     auto leave = [&](auto &...tables) {

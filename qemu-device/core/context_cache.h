@@ -2,6 +2,7 @@
 // Contexts of one kind: the device's cache in front of their entries in ICM.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <iterator>
@@ -153,16 +154,19 @@ public:
     bool write_back(uint64_t from, uint64_t length)
     {
         bool good = true;
-        for (auto &[index, entry] : entries_)
-            if (touches(index, from, length))
-                good &= write_back(index, entry);
+        for_each_in(from, length, [&](auto it) {
+            good &= write_back(it->first, it->second);
+            return std::next(it);
+        });
         return good;
     }
     // Drops what stands there, and what write_back() has written.
     void forget(uint64_t from, uint64_t length)
     {
-        for (auto it = entries_.begin(); it != entries_.end();)
-            it = touches(it->first, from, length) ? drop(it) : std::next(it);
+        for_each_in(from, length, [this](auto it) {
+            work_.add();
+            return drop(it);
+        });
     }
 
     // Puts out the least recently used until `capacity` are left. Those that ICM does not take go behind all others,
@@ -201,10 +205,25 @@ private:
                                                                                : HGHCA_CMD_STAT_LAM_NOT_PRE;
     }
     uint64_t address(uint32_t index) const { return base_ + uint64_t(index) * Policy::kEntrySize; }
-    bool touches(uint32_t index, uint64_t from, uint64_t length) const
+    // Calls use(it), which gives the iterator behind it, for each cached context that stands in [from, from + length) of
+    // ICM, be it in part. All that are cached or all indices there are looked at, whichever is less.
+    template <class Use>
+    void for_each_in(uint64_t from, uint64_t length, Use &&use)
     {
-        const uint64_t at = address(index);
-        return at < from + length && from < at + Policy::kEntrySize;
+        const uint64_t to = from + length;
+        const uint64_t first = from <= base_ ? 0 : (from - base_) / Policy::kEntrySize;
+        const uint64_t end = to <= base_ ? 0 : std::min(count_, (to - base_ - 1) / Policy::kEntrySize + 1);
+        if (first >= end)
+            return;
+        work_.add_looks(std::min<uint64_t>(end - first, entries_.size()));
+        if (end - first < entries_.size()) {
+            for (uint64_t index = first; index < end; index++)
+                if (auto it = entries_.find(uint32_t(index)); it != entries_.end())
+                    use(it);
+        } else {
+            for (auto it = entries_.begin(); it != entries_.end();)
+                it = it->first >= first && it->first < end ? use(it) : std::next(it);
+        }
     }
 
     Entry &add(uint32_t index, const Cached &context)

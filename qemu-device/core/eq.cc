@@ -90,6 +90,7 @@ uint8_t EventQueues::hw2sw(uint32_t eqn)
     if (!eq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     std::replace(eq_of_type_.begin(), eq_of_type_.end(), eqn, 0u);
+    device_.work.add_looks(waiting_[eqn].size());
     for (uint32_t cqn : waiting_[eqn])
         cq_waits_[cqn] = false;
     waiting_[eqn].clear();
@@ -270,8 +271,10 @@ void EventQueues::forget_completion(uint32_t cqn)
     if (!cq_waits_[cqn])
         return;
     cq_waits_[cqn] = false;
-    for (auto &queue : waiting_)
+    for (auto &queue : waiting_) {
+        device_.work.add_looks(queue.size());
         queue.erase(std::remove(queue.begin(), queue.end(), cqn), queue.end());
+    }
 }
 
 void EventQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)

@@ -263,7 +263,8 @@ uint8_t FlowTable::attach(uint32_t index, const hghca_flow &in)
 
     used_masks_ |= 1ull << mask;
     masks_[mask].bits = bits;
-    masks_[mask].rules++;
+    // All of them may have one key, and stand in one chain.
+    device_.work.add_looks(masks_[mask].rules++);
     rules_[index] = {true, uint8_t(mask), taker, rank, value, kNone, kNone};
     link(uint16_t(index));
     if (taker & HGHCA_FLOW_RSS)
@@ -279,6 +280,7 @@ uint8_t FlowTable::detach(uint32_t index)
     if (!rule.live)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
 
+    device_.work.add_looks(masks_[rule.mask].rules);
     uint16_t *place = &place_of(rule.mask, rule.value);
     if (*place == index) {
         *place = rule.next_same == kNone ? rule.next_key : rule.next_same;

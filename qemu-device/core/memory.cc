@@ -244,6 +244,7 @@ uint8_t MemoryTable::write_mtt(uint64_t first, const uint64_t *entries, uint32_t
                                (flags & HGHCA_MTT_READ_ONLY ? 0 : kMttWritable));
     }
     forget();
+    work_.add();
     return icm_.store(IcmSpace::Tpt, mtt_address(first), stored, count * kMttSize) ? HGHCA_CMD_STAT_OK
                                                                                     : HGHCA_CMD_STAT_INTERNAL_ERR;
 }
@@ -257,10 +258,12 @@ uint8_t MemoryTable::clear_mtt(uint64_t first, uint32_t count)
     if (uint8_t status = check_mtts(first, count))
         return status;
     forget();
-    for (uint32_t done = 0; done < count; done += kAtOnce)
+    for (uint32_t done = 0; done < count; done += kAtOnce) {
+        work_.add();
         if (!icm_.store(IcmSpace::Tpt, mtt_address(first + done), kAbsent,
                         std::min(kAtOnce, count - done) * kMttSize))
             return HGHCA_CMD_STAT_INTERNAL_ERR;
+    }
     return HGHCA_CMD_STAT_OK;
 }
 

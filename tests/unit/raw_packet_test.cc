@@ -583,6 +583,28 @@ TEST_P(Flows, SoManyQps)
     EXPECT_EQ(copies({&sender}), "10");
 }
 
+// All rules that fit, in one chain; there is no number for another.
+TEST_P(Flows, AChainOfAllRules)
+{
+    constexpr uint32_t kRules = 4096;
+    auto cost = [this](auto &&command) {
+        const uint64_t before = net.b.device.work_done();
+        EXPECT_EQ(int(command()), 0);
+        return net.b.device.work_done() - before;
+    };
+    auto rule = [this](uint32_t n) { return Rule(sender.qp.qpn, uint16_t(n)).ether_type(0x0800); };
+    for (uint32_t n = 0; n < kRules - 1; n++)
+        ASSERT_EQ(attach(n, rule(n)), 0);
+    const uint64_t last = cost([&] { return attach(kRules - 1, rule(kRules - 1)); });
+    EXPECT_GE(last, (kRules - 1) / 16);
+    EXPECT_LE(last, kRules / 16 + 4);   // the QP's context, too
+    EXPECT_EQ(attach(kRules, rule(kRules)), HGHCA_CMD_STAT_BAD_INDEX);
+    stock(sender);
+    arrive({});
+    EXPECT_EQ(copies({&sender}), "10");
+    EXPECT_LE(cost([&] { return detach(kRules - 1); }), kRules / 16 + 4);
+}
+
 // All rules that fit, of all priorities, made and taken away in any order; each
 // frame is compared with a plain list.
 TEST_P(Flows, AgainstAList)

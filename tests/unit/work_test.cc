@@ -396,6 +396,93 @@ TEST(Slice, WritesOfContextsAreWork)
     EXPECT_LE(device.work_done() - before, kRegions + 2);   // the EQ's, too
 }
 
+class CommandWorkTest : public DeviceTest {
+protected:
+    uint64_t unmap(uint32_t space, uint64_t address, uint32_t pages)
+    {
+        const uint64_t before = device.work_done();
+        EXPECT_EQ(driver.unmap_icm(space, address, pages), HGHCA_CMD_STAT_OK);
+        return device.work_done() - before;
+    }
+};
+
+// Each page is a unit of work, however many one command has.
+TEST_F(CommandWorkTest, PagesOfIcmAreCounted)
+{
+    constexpr uint32_t kChunks = 256, kPages = 4095;
+    hghca_icm_chunk chunks[kChunks];
+    for (uint32_t i = 0; i < kChunks; i++)
+        chunks[HGHCA_ICM_CHUNK_SLOT(i)] = {be64(uint64_t(i) * kPages * 4096), be64(FakeHost::kBase | kPages)};
+    driver.reset();
+    const uint64_t before = device.work_done();
+    ASSERT_EQ(driver.post(HGHCA_CMD_MAP_ICM, chunks, kChunks, HGHCA_ICM_TPT), HGHCA_CMD_STAT_OK);
+    EXPECT_EQ(device.work_done() - before, kChunks * kPages);
+    EXPECT_EQ(unmap(HGHCA_ICM_TPT, 0, 1), 1u);
+    EXPECT_EQ(unmap(HGHCA_ICM_TPT, 4096, kChunks * kPages - 1), kChunks * kPages - 1);
+}
+
+// The contexts that stand in a page, and not all that there are: who unmaps page by page does not pay for the square.
+TEST_F(CommandWorkTest, AnUnmappedPageCostsItsContextsAlone)
+{
+    constexpr uint32_t kRegions = 4000, kInPage = 4096 / 64, kPages = 128, kLooks = 2 * kInPage / 16;
+    driver.layout.log_mpts = 13;
+    driver.start();
+    for (unsigned i = 0; i < kRegions; i++)
+        driver.create_mr_without_pages(0, 4096);
+    EXPECT_LE(unmap(HGHCA_ICM_TPT, driver.layout.mpt + (kPages - 1) * 4096, 1), 1 + kLooks);
+    // Written there, and dropped.
+    const uint64_t full = unmap(HGHCA_ICM_TPT, driver.layout.mpt + 10 * 4096, 1);
+    EXPECT_GE(full, 1 + 2 * kInPage);
+    EXPECT_LE(full, 1 + 2 * kInPage + kLooks);
+    uint64_t sum = full;
+    for (unsigned page = 0; page < kPages - 1; page++)
+        if (page != 10)
+            sum += unmap(HGHCA_ICM_TPT, driver.layout.mpt + page * 4096, 1);
+    EXPECT_LE(sum, 2 * (kRegions + 1) + kPages * (1 + kLooks));
+    EXPECT_EQ(device.memory->find(5 << 8 | 0xab), nullptr);
+}
+
+// The other way round: few contexts, and a range of many indices. MTTs stand in the same space.
+TEST_F(CommandWorkTest, ALargeRangeCostsWhatIsCached)
+{
+    driver.layout.log_mpts = 13;
+    driver.start();
+    for (unsigned i = 0; i < 20; i++)
+        driver.create_mr_without_pages(0, 4096);
+    EXPECT_LE(unmap(HGHCA_ICM_TPT, driver.layout.mpt, 128), 128 + 2 * 21 + 2 * 21 / 16);
+}
+
+// Each CQ waits once, however often it has something to report.
+TEST_F(CommandWorkTest, ACqThatGoesIsLookedForAmongThoseThatWait)
+{
+    constexpr unsigned kCqs = 800;
+    driver.layout.log_cqs = 10;
+    driver.start();
+    TestDriver::Eq small = driver.create_eq(2, 1);
+    for (unsigned i = 0; i < 4; i++)
+        host.as<hghca_eqe>(small.buffer.dma)[i].owner = 0;
+    std::vector<TestDriver::Cq> cqs;
+    for (unsigned i = 0; i < kCqs; i++)
+        cqs.push_back(driver.create_cq(4, small.eqn));
+    const hghca_cqe cqe{};
+    for (unsigned round = 0; round < 8; round++)
+        for (TestDriver::Cq &cq : cqs) {
+            driver.arm(cq);
+            ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+        }
+    auto cost = [&](uint32_t op, uint32_t number) {
+        const uint64_t before = device.work_done();
+        EXPECT_EQ(driver.command(op, 0, number).status, HGHCA_CMD_STAT_OK);
+        return device.work_done() - before;
+    };
+    const uint64_t one = cost(HGHCA_CMD_HW2SW_CQ, cqs[0].cqn);
+    EXPECT_GE(one, kCqs / 16);
+    EXPECT_LE(one, kCqs / 16 + 2);
+    const uint64_t all = cost(HGHCA_CMD_HW2SW_EQ, small.eqn);
+    EXPECT_GE(all, (kCqs - 1) / 16);
+    EXPECT_LE(all, (kCqs - 1) / 16 + 2);
+}
+
 // The least slice still gets on.
 TEST(Slice, ASliceOfOneUnitGetsEverythingDone)
 {
