@@ -163,6 +163,26 @@ TEST_F(Registration, ManyPagesAreCopiedWhole)
     }
 }
 
+// However many MTTs the region has.
+TEST_F(Registration, SoManyPages)
+{
+    constexpr uint32_t kMost = 65536;
+    TestDriver &d = net.a.driver;
+    const auto fast = d.create_fast_mr(kMost + 1);
+    const Memory list{0, kMost + 1, net.a.host.alloc((kMost + 1) * 8ull, 8)};
+    auto cost = [&](auto &&post) {
+        const uint64_t before = net.a.device.work_done();
+        post();
+        return net.a.device.work_done() - before;
+    };
+    hghca_reg_unit wanted = unit(fast.key, list, 0, kMost * 4096ull);
+    EXPECT_LE(cost([&] { refused(reg_mr(wanted)); }), 64u);   // what the QP of the test costs
+    wanted.pages = le32(kMost);
+    const uint64_t copied = cost([&] { good(p.a, reg_mr(wanted)); });
+    EXPECT_GE(copied, kMost / 512);
+    EXPECT_LE(copied, kMost / 512 + 64);
+}
+
 TEST_F(Registration, WhatRegMrRefuses)
 {
     TestDriver &d = net.a.driver;

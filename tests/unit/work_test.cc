@@ -380,6 +380,36 @@ TEST(Slice, LooksForContextsAreWork)
     EXPECT_GT(slices, kWqes * kSges / (kSlice + kStep));
 }
 
+// However long the message and its list are: a packet looks at what it takes.
+TEST_F(SliceTest, APacketLooksAtWhatItTakes)
+{
+    constexpr uint32_t kMtu = 1024, kSge = 28000;
+    Endpoint::Options options;
+    options.stride_log = 10;
+    Pair p(net.a, net.b, options);
+    auto total = [&](const Wqe &wqe) {
+        const uint64_t before = net.a.device.work_done() + net.b.device.work_done();
+        p.a.post(wqe);
+        net.settle();
+        const auto done = p.a.poll_all();
+        EXPECT_EQ(done.size(), 1u);
+        EXPECT_FALSE(done.front().error);
+        return net.a.device.work_done() + net.b.device.work_done() - before;
+    };
+    // A packet is work for both sides and crosses a page on each at times; its acknowledgement is, too.
+    constexpr uint64_t kEach = 12;
+    EXPECT_LE(total(write_to(p.a.sge(0, 32 * kSge), p.b.va(0), p.b.buffer.key)), 32 * kSge / kMtu * kEach);
+    Wqe list = Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key);
+    for (uint32_t i = 0; i < 32; i++)
+        list.data(p.a.sge(i * kSge, kSge));
+    EXPECT_LE(total(list), 32 * kSge / kMtu * kEach);
+    // Nothing in a packet is smaller than a byte: 32 entries, each of them in two pages.
+    Wqe small = Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key);
+    for (uint32_t i = 0; i < 32; i++)
+        small.data(p.a.sge((i + 1) * 8192 - 1, 2));
+    EXPECT_LE(total(small), 64 + 2 * kEach);
+}
+
 // What has changed goes back to ICM when its place is wanted.
 TEST(Slice, WritesOfContextsAreWork)
 {
