@@ -132,6 +132,13 @@ static const struct hghca_host_ops hghca_host_ops = {
 /* ------------------------------------------------------------------ */
 /* BARs: every width reaches the core, which knows what has an effect  */
 
+/*
+ * Nobody answers a read while the core is busy or the device is closing. No test
+ * leads there: QEMU refuses an access to a device from within one, the core's
+ * own DMA reaches RAM alone, and the regions are gone before the device closes.
+ * What is left is a virtual CPU that has found a region and waits for the BQL,
+ * and another device that reads registers while the timer has entered the core.
+ */
 static uint64_t hghca_hcr_read(void *opaque, hwaddr offset, unsigned size)
 {
     HghcaState *s = opaque;

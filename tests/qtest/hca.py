@@ -15,6 +15,7 @@ MSIX_PENDING = 0x1000          # in BAR4
 HCR, RESET = 0x80000, 0xf0010
 GO, BY_EVENT = 1 << 23, 1 << 22
 SQ_BELL, CQ_ARM, EQ_ARM = 0x00, 0x10, 0x20
+BAR0_BYTES, BELLS_BYTES = 1 << 20, 8 << 20
 ARM = 1 << 24
 NEXT = 2 << 24
 # Commands
@@ -211,10 +212,10 @@ class Hca:
 class Machine(machine.Machine):
     """A machine with HCAs A, B and C, each on a link of its own."""
 
-    def __init__(self, *devices, count=3):
+    def __init__(self, *devices, count=3, **named):
         words = [word for i in range(count) for word in (
             "-netdev", f"hubport,hubid=0,id=n{i}", "-device", f"hghca,netdev=n{i},addr={4 + i}.0")]
-        super().__init__(*words, *devices)
+        super().__init__(*words, *devices, **named)
         try:
             self.hcas = [Hca(self, 4 + i, 0xe0000000 + i * 0x4000000, 0x1000000 * (i + 1)) for i in range(count)]
             for hca in self.hcas:

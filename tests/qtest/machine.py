@@ -2,8 +2,10 @@
 """A machine without a guest: QEMU's qtest protocol reads and writes its ports, registers and memory."""
 
 import contextlib
+import json
 import os
 import select
+import socket
 import subprocess
 import tempfile
 import time
@@ -22,13 +24,20 @@ class Hung(AssertionError):
 
 
 class Machine:
-    """A q35 machine; devices are words of QEMU's command line."""
+    """A q35 machine; devices are words of QEMU's command line. `traces` are the events in its log."""
 
-    def __init__(self, *devices):
+    def __init__(self, *devices, accelerator="qtest", traces=("hghca_signal",)):
         self.log = tempfile.NamedTemporaryFile(mode="r")
-        argv = [*EMULATOR, "-M", "q35", "-m", str(RAM_BYTES >> 20), "-nodefaults", "-display", "none", "-accel", "qtest",
-                "-qtest", "stdio", "-qtest-log", "/dev/null", "-D", self.log.name, "-trace", "hghca_signal", *devices]
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.control, far = socket.socketpair()
+        argv = [*EMULATOR, "-M", "q35", "-m", str(RAM_BYTES >> 20), "-nodefaults", "-display", "none", "-accel", accelerator,
+                "-qtest", "stdio", "-qtest-log", "/dev/null", "-D", self.log.name,
+                *(word for trace in traces for word in ("-trace", trace)),
+                "-chardev", f"socket,id=qmp,fd={far.fileno()}", "-mon", "chardev=qmp,mode=control", *devices]
+        with far:
+            self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                            pass_fds=[far.fileno()])
+        self.control.settimeout(SILENCE_S)
+        self.control_file = None
         self.received = b""
         # Functions are configured as memory from here on.
         self.ask(f"outl 0xcf8 {0x80000000 | PCIEXBAR:#x}")
@@ -38,11 +47,16 @@ class Machine:
         self.process.kill()
         self.process.communicate()
         self.log.close()
+        self.control.close()
 
     def traced(self, beginning):
         """The number of traced events that begin so."""
+        return sum(beginning in line for line in self.trace())
+
+    def trace(self):
+        """The events traced so far, a line each."""
         self.log.seek(0)
-        return sum(beginning in line for line in self.log)
+        return self.log.read().splitlines()
 
     def line(self):
         end = time.monotonic() + SILENCE_S
@@ -71,11 +85,30 @@ class Machine:
             raise AssertionError(f"qtest: {command[:80]}: {' '.join(words)}")
         return words[1:]
 
+    def qmp(self, command, **arguments):
+        """Run a command of QEMU's monitor; what it returns."""
+        if self.control_file is None:
+            self.control_file = self.control.makefile("rw")
+            self.control_file.readline()
+            self.qmp("qmp_capabilities")
+        self.control_file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.control_file.flush()
+        while True:
+            answer = json.loads(self.control_file.readline())
+            if "return" in answer:
+                return answer["return"]
+            if "error" in answer:
+                raise AssertionError(f"QMP {command}: {answer['error']['desc']}")
+
     def write32(self, address, value):
         self.ask(f"writel {address:#x} {value:#x}")
 
     def read32(self, address):
         return int(self.ask(f"readl {address:#x}")[0], 16)
+
+    def read_number(self, address, width):
+        """One access of 1, 2, 4 or 8 bytes."""
+        return int(self.ask(f"read{'bwlq'[width.bit_length() - 1]} {address:#x}")[0], 16)
 
     def write(self, address, data):
         self.ask(f"write {address:#x} {len(data)} 0x{data.hex()}")

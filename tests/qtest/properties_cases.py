@@ -2,7 +2,7 @@
 """Properties of -device hghca: what is refused, and that what is taken works."""
 
 import machine
-from hca import Hca
+from hca import BAR0_BYTES, BELLS_BYTES, EQ_ARM, HCR, NOP, NOP_MODIFIER, PAGE, RESET, UAR_PAGE, Hca
 
 
 def device(properties):
@@ -39,3 +39,27 @@ def test_taken():
             found = [entry[0x10] for entry in hca.entries(hca.CQ_REGION)]
             if found != [5, 5, 5] or not hca.answers():
                 raise AssertionError(f"{properties}: syndromes of flushed sends {found}")
+
+
+def test_failed_reads():
+    """After `fail` every read of BAR0 and of the doorbells, of any width, aligned or not, gives all ones until the reset"""
+    with machine.started(*device("id=hca")) as m:
+        hca = Hca(m, 4, 0xe0000000, 0x1000000)
+        hca.enable()
+        hca.start()
+        places = [hca.registers + at for at in (0, HCR, HCR + 0x18, RESET, BAR0_BYTES - 16)]
+        places += [hca.bells + at for at in (0, EQ_ARM, UAR_PAGE * PAGE, BELLS_BYTES - 16)]
+        reads = [(place + shift, width) for place in places for width in (1, 2, 4, 8) for shift in range(8)]
+        answers = {m.read_number(*read) == (1 << 8 * read[1]) - 1 for read in reads}
+        if answers != {False}:
+            raise AssertionError("all ones before the failure")
+        m.qmp("qom-set", path="/machine/peripheral/hca", property="fail", value="now")
+        wrong = [f"{address:#x} {width}: {found:#x}" for address, width in reads
+                 for found in [m.read_number(address, width)] if found != (1 << 8 * width) - 1]
+        if wrong:
+            raise AssertionError(f"{len(wrong)} reads, the first: {wrong[:4]}")
+        m.write32(hca.registers + RESET, 1)
+        said = m.qmp("qom-get", path="/machine/peripheral/hca", property="fail")
+        hca.start()
+        if said != "ok" or hca.status(NOP, NOP_MODIFIER):
+            raise AssertionError(f"after the reset: {said}")

@@ -19,14 +19,14 @@ protected:
     void expect_failed()
     {
         EXPECT_TRUE(device().failed());
-        for (uint64_t offset : {uint64_t(0), uint64_t(HGHCA_HCR_BASE), uint64_t(HGHCA_HCR_BASE + HGHCA_HCR_STATUS),
-                                uint64_t(HGHCA_RESET)})
-            EXPECT_EQ(device().hcr_read(offset, 4), 0xffffffffu);
-        EXPECT_EQ(device().hcr_read(HGHCA_HCR_BASE, 1), 0xffu);
-        EXPECT_EQ(device().hcr_read(HGHCA_HCR_BASE, 2), 0xffffu);
-        EXPECT_EQ(device().uar_read(kClock, 8), ~0ull);
-        EXPECT_EQ(device().uar_read(kClock, 4), 0xffffffffu);
-        EXPECT_EQ(device().uar_read(0, 4), 0xffffffffu);
+        for (unsigned size : {1u, 2u, 4u, 8u}) {
+            const uint64_t ones = ~0ull >> (64 - 8 * size);
+            for (uint64_t offset : {uint64_t(0), uint64_t(HGHCA_HCR_BASE), uint64_t(HGHCA_HCR_BASE + HGHCA_HCR_STATUS),
+                                    uint64_t(HGHCA_RESET), uint64_t(HGHCA_BAR_HCR_SIZE - size)})
+                EXPECT_EQ(device().hcr_read(offset, size), ones) << offset << " " << size;
+            for (uint64_t offset : {uint64_t(0), kClock, kClock + 1, uint64_t(HGHCA_BAR_UAR_SIZE - size)})
+                EXPECT_EQ(device().uar_read(offset, size), ones) << offset << " " << size;
+        }
         EXPECT_FALSE(device().has_work());
         EXPECT_EQ(host().deadline_ns, UINT64_MAX);
         EXPECT_EQ(device().counters().catastrophic_errors, 1u);
