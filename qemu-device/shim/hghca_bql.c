@@ -8,12 +8,11 @@
  * the lock is free; ib_write_lat showed 15 to 25 us instead of 2.5. So who finds
  * the BQL held tries on for a few microseconds before it sleeps.
  *
- * Between two rounds of turns the main loop drops the BQL for a microsecond or
- * two. After a round that leaves work over it takes the BQL only when those that
- * slept then have had it, and others do when one has slept for HGHCA_BQL_BOUND_NS.
- * Who wakes from the wait for a condition takes the BQL without this hook. For
- * those the main loop keeps away from the BQL for a moment, once in
- * HGHCA_BQL_REST_NS.
+ * After a round of turns that leaves work over the main loop takes the BQL only
+ * when those that slept then have had it, and others do when one has slept for
+ * HGHCA_BQL_BOUND_NS. Who wakes from the wait for a condition takes the BQL
+ * without this hook; for those, and where there is no hook, the main loop goes
+ * without rounds now and then (hghca_entry.c).
  */
 
 #include "qemu/osdep.h"
@@ -25,8 +24,6 @@
 
 #define HGHCA_BQL_TRIES 400
 #define HGHCA_BQL_BOUND_NS 1000000
-#define HGHCA_BQL_REST_NS 2000000
-#define HGHCA_BQL_NAP_US 50     /* enough to wake up in */
 
 typedef struct HghcaBqlWaiter {
     QemuMutex *mutex;
@@ -62,26 +59,12 @@ static const struct hghca_fair_ops hghca_bql_ops = {
     .now_ns = hghca_bql_now_ns,
 };
 
-static void hghca_bql_rest(void)
-{
-    static __thread int64_t rested_ns;
-    int64_t now_ns = get_clock();
-
-    if (now_ns - rested_ns > HGHCA_BQL_REST_NS) {
-        g_usleep(HGHCA_BQL_NAP_US);
-        rested_ns = now_ns;
-    }
-}
-
 static void hghca_bql_lock(QemuMutex *mutex, const char *file, int line)
 {
     HghcaBqlWaiter w = { .mutex = mutex, .file = file, .line = line };
     bool last = hghca_bql_gives_way;
 
-    if (last) {
-        hghca_bql_gives_way = false;
-        hghca_bql_rest();
-    }
+    hghca_bql_gives_way = false;
     hghca_fair_lock(&hghca_bql_fair, &w, last);
 }
 

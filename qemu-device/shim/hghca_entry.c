@@ -5,10 +5,16 @@
  * A frame that HCA A sends is received by HCA B inside A's call. B's receive
  * never sends: B is noted as due, and when the outermost entry of any HCA in
  * this process ends, the due ones take turns in that same context until none
- * has work or HGHCA_TURNS_NS have passed. The rest goes on in a bottom half. So
+ * has work or HGHCA_TURNS_NS have passed. The rest goes on in a bottom half, one
+ * for all HCAs, so a pass of the main loop has one such round. So
  * the answer to a doorbell needs no other thread, the stack stays flat and every
  * entry is bounded. A turn is one slice of work, which the core counts (work.h);
  * the time is looked at here, between slices: the core reads no clock for this.
+ *
+ * Between two rounds the main loop drops the BQL for a microsecond or two, which
+ * is too short for a thread to wake up in. After HGHCA_ROUNDS_MAX rounds that
+ * left work over, the main loop therefore goes without a round for HGHCA_REST_NS:
+ * then a virtual CPU has the BQL, and who wakes from the wait for a condition.
  *
  * While a core is busy nothing else reaches it: a frame for it waits in the net
  * layer; a reset, a change of the link and a new memory map wait for the end of
@@ -28,11 +34,17 @@
 #define HGHCA_TURNS_NS 100000
 /* Where the clock stands still, turns end too. */
 #define HGHCA_TURNS_MAX 256
+#define HGHCA_ROUNDS_MAX 16
+#define HGHCA_REST_NS 50000     /* enough to wake up in */
 
 static struct {
     unsigned depth;         /* entries under way, of all HCAs */
     int64_t end_ns;         /* of the turns under way, on get_clock() */
     QTAILQ_HEAD(, HghcaState) due;
+    unsigned users;         /* HCAs that are open */
+    QEMUBH *bh;             /* a round of turns; there while there are users, and so is: */
+    QEMUTimer *rest;        /* pending: until it ends there is no round */
+    unsigned rounds;        /* that left work over, since the last rest */
 } hghca_all = { .due = QTAILQ_HEAD_INITIALIZER(hghca_all.due) };
 
 static bool hghca_time_is_over(void)
@@ -154,10 +166,8 @@ static void hghca_take_turn(HghcaState *s)
 
 static void hghca_postpone_turns(void)
 {
-    HghcaState *s;
-
-    QTAILQ_FOREACH(s, &hghca_all.due, next_due) {
-        qemu_bh_schedule(s->bh);
+    if (!QTAILQ_EMPTY(&hghca_all.due) && !timer_pending(hghca_all.rest)) {
+        qemu_bh_schedule(hghca_all.bh);
     }
 }
 
@@ -243,33 +253,52 @@ void hghca_link_changed(HghcaState *s)
     }
 }
 
+/* Others have their turn of the BQL before the next round. */
+static void hghca_give_way(void)
+{
+    hghca_bql_give_way();
+    if (++hghca_all.rounds >= HGHCA_ROUNDS_MAX) {
+        trace_hghca_rest(hghca_all.rounds);
+        hghca_all.rounds = 0;
+        qemu_bh_cancel(hghca_all.bh);
+        timer_mod_ns(hghca_all.rest, get_clock() + HGHCA_REST_NS);
+    }
+}
+
+static void hghca_rest_is_over(void *opaque)
+{
+    hghca_postpone_turns();
+}
+
 static void hghca_bottom_half(void *opaque)
 {
-    HghcaState *s = opaque;
-
     /* An event loop inside an entry must not get here: turns come at the entry's end. */
-    if (s->due && !hghca_all.depth) {
-        hghca_all.depth++;
-        hghca_take_turns();
-        hghca_all.depth--;
-        if (!QTAILQ_EMPTY(&hghca_all.due)) {
-            hghca_bql_give_way();
-        }
+    if (QTAILQ_EMPTY(&hghca_all.due) || hghca_all.depth) {
+        return;
+    }
+    hghca_all.depth++;
+    hghca_take_turns();
+    hghca_all.depth--;
+    trace_hghca_round(!QTAILQ_EMPTY(&hghca_all.due));
+    if (!QTAILQ_EMPTY(&hghca_all.due)) {
+        hghca_give_way();
     }
 }
 
 static void hghca_vm_state_changed(void *opaque, bool running, RunState state)
 {
-    HghcaState *s = opaque;
-
-    if (running && s->due) {
-        qemu_bh_schedule(s->bh);
+    if (running) {
+        hghca_postpone_turns();
     }
 }
 
 void hghca_entry_open(HghcaState *s)
 {
-    s->bh = qemu_bh_new_guarded(hghca_bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
+    if (!hghca_all.users++) {
+        /* It belongs to no device, so no device's guard is its own: a core is guarded by `busy`. */
+        hghca_all.bh = qemu_bh_new(hghca_bottom_half, NULL);
+        hghca_all.rest = timer_new_ns(QEMU_CLOCK_REALTIME, hghca_rest_is_over, NULL);
+    }
     s->vm_state = qemu_add_vm_change_state_handler(hghca_vm_state_changed, s);
 }
 
@@ -280,7 +309,12 @@ void hghca_entry_close(HghcaState *s)
     hghca_clear_due(s);
     s->vectors_due = 0;
     qemu_del_vm_change_state_handler(s->vm_state);
-    qemu_bh_delete(s->bh);
+    if (!--hghca_all.users) {
+        qemu_bh_delete(hghca_all.bh);
+        timer_free(hghca_all.rest);
+        hghca_all.bh = NULL;
+        hghca_all.rest = NULL;
+    }
 }
 
 /* The last step of unplugging; when the core is busy, hghca_settle() takes it. */

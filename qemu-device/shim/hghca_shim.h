@@ -76,7 +76,6 @@ struct HghcaState {
     bool link_change_due;
     bool link_ready_due;
     uint64_t vectors_due;           /* bit n: message n is to be sent */
-    QEMUBH *bh;
     VMChangeStateEntry *vm_state;
     QTAILQ_ENTRY(HghcaState) next_due;
 };
