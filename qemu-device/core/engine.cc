@@ -38,11 +38,9 @@ void Engine::clear()
 
 // ---- out
 
-bool Engine::read_payload(const PacketSegments &payload)
+bool Engine::gather(const PacketSegments &from, uint8_t *to, size_t room) const
 {
-    uint8_t *to = outgoing_.payload();
-    size_t room = kMaxPayload;
-    for (const Segment &s : payload) {
+    for (const Segment &s : from) {
         if (s.length > room)
             return false;
         if (s.pointer)
@@ -100,7 +98,8 @@ Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const P
     h.pad = uint8_t(-payload_bytes & 3);
     if (route && route->to_self)
         return send_to_self(qp, *route, h, payload, payload_bytes);
-    if (!read_payload(payload))
+    // Read once: the ICRC is that of the bytes that are sent, whatever a program writes there meanwhile.
+    if (!gather(payload, outgoing_.payload(), kMaxPayload))
         return Sent::Unreadable;
     if (!route)
         return Sent::Yes;
@@ -144,39 +143,28 @@ Sent Engine::send_to_self(const Qp &qp, Route &route, const TransportHeader &h, 
     uint8_t trailer[kMaxTrailer] = {};   // nobody looks at the ICRC
     parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
     count_sent(qp, route);
-    from_self_ = true;
     receive_frame({parts, count + 1, 0, route.layout.frame_bytes}, true);
-    from_self_ = false;
     return Sent::Yes;
 }
 
 Sent Engine::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t frame_bytes)
 {
     device.work.add();
-    iovec parts[68];
-    int count = 0;
-    if (!add_payload(frame, parts, count))
+    // A copy leaves. The frame is read more than once, here and where it is received: a program may write to its memory
+    // meanwhile, and that may be the memory that another HCA of this machine receives it in.
+    if (!gather(frame, staged_.data(), staged_.size()))
         return Sent::Unreadable;
-    std::array<uint8_t, 6> dmac;
-    FrameView{parts, count, 0, frame_bytes}.copy(0, dmac.data(), dmac.size());
-    const bool to_self = link.own_address(dmac.data()), to_group = dmac[0] & 1;
-    if (!to_self && !to_group)
-        return !device.port.link_up || device.send_frame(parts, count) ? Sent::Yes : Sent::Blocked;
-    // What is received here is looked at more than once, and may be written over by what is received: a copy is.
-    if (frame_bytes > staged_.size())
-        return Sent::Unreadable;
-    FrameView{parts, count, 0, frame_bytes}.copy(dmac.size(), &staged_[dmac.size()], frame_bytes - dmac.size());
-    std::copy(dmac.begin(), dmac.end(), staged_.begin());
     const iovec part{staged_.data(), frame_bytes};
     const FrameView view{&part, 1, 0, frame_bytes};
-    if (to_self) {
+    if (link.own_address(staged_.data())) {
         // Made by software, so nothing in it is trusted.
         receive_frame(view, false);
         return Sent::Yes;
     }
     if (device.port.link_up && !device.send_frame(&part, 1))
         return Sent::Blocked;
-    raw.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
+    if (staged_[0] & 1)
+        raw.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
     return Sent::Yes;
 }
 
@@ -199,8 +187,9 @@ bool Engine::overlaps(const FrameView &view, const PacketSegments &to)
 
 bool Engine::scatter(const FrameView &view, size_t from, const PacketSegments &to)
 {
-    // A QP that writes to its own port may write over what it sends: all of the packet is read first.
-    if (from_self_ && overlaps(view, to)) {
+    // A QP that writes to its own port may write over what it sends, and so may a frame of another network device of this
+    // machine, which QEMU hands on where it is: all of the packet is read first.
+    if (overlaps(view, to)) {
         if (view.length > staged_.size())
             return false;
         view.copy(0, staged_.data(), view.length);

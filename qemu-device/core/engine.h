@@ -129,9 +129,8 @@ public:
     RawEthernet raw;
 
 private:
-    // The payload to where it leaves from, read once: the ICRC is that of the bytes that are sent, whatever a program
-    // writes there meanwhile.
-    bool read_payload(const PacketSegments &payload);
+    // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
+    bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;
     Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
                       uint32_t payload_bytes);
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
@@ -163,8 +162,7 @@ private:
     } outgoing_;
     static constexpr size_t kBounceBytes = 16384;
     std::array<uint8_t, kBounceBytes> bounce_{};
-    // A packet of the port to itself is received straight from the memory it is sent from.
-    bool from_self_ = false;
+    // A frame of a raw Ethernet QP on its way out, or a packet on its way in that the memory it is received in holds.
     std::array<uint8_t, kBounceBytes> staged_{};
 };
 

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -31,14 +34,12 @@ public:
     static constexpr uint64_t kStart = 1000000;   // of the clock
 
     explicit FakeHost(size_t size = 64u << 20, size_t on_device_bytes = 64 << 10)
-        : on_device_(on_device_bytes), size_(size)
+        : ram_(std::make_shared<Ram>(size)), on_device_(on_device_bytes)
     {
-        void *ram = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (ram == MAP_FAILED)
-            throw std::bad_alloc();
-        ram_ = static_cast<uint8_t *>(ram);
     }
-    ~FakeHost() override { munmap(ram_, size_); }
+    // Of another device in the same machine.
+    FakeHost(const FakeHost &other, size_t on_device_bytes) : ram_(other.ram_), on_device_(on_device_bytes) {}
+    ~FakeHost() override = default;
     FakeHost(const FakeHost &) = delete;
     FakeHost &operator=(const FakeHost &) = delete;
 
@@ -46,21 +47,22 @@ public:
     // The next free, zeroed memory. Never given back.
     uint64_t alloc(uint64_t length, uint64_t align = kPage)
     {
-        next_ = (next_ + align - 1) & ~(align - 1);
-        uint64_t dma = kBase + next_;
-        if (next_ + length > size_)
+        uint64_t &next = ram_->next;
+        next = (next + align - 1) & ~(align - 1);
+        uint64_t dma = kBase + next;
+        if (next + length > ram_->size)
             throw std::bad_alloc();
-        next_ += length;
+        next += length;
         return dma;
     }
     // For a world that is used again: all memory is zeros, what was allocated behind `mark`
     // is free, and time, faults and what came out are as at the start.
-    uint64_t mark() const { return next_; }
+    uint64_t mark() const { return ram_->next; }
     void rewind(uint64_t mark)
     {
-        std::memset(ram_, 0, size_);
+        std::memset(ram_->bytes, 0, ram_->size);
         std::fill(on_device_.begin(), on_device_.end(), uint8_t(0));
-        next_ = mark;
+        ram_->next = mark;
         copy_only = link_full = false;
         meanwhile = nullptr;
         after_read = nullptr;
@@ -75,13 +77,13 @@ public:
         clock_ns = kStart;
         random_state = 1;
     }
-    uint8_t *at(uint64_t dma) { return ram_ + (dma - kBase); }
+    uint8_t *at(uint64_t dma) { return ram_->bytes + (dma - kBase); }
     template <class T>
     T *as(uint64_t dma)
     {
         return reinterpret_cast<T *>(at(dma));
     }
-    uint64_t end() const { return kBase + size_; }
+    uint64_t end() const { return kBase + ram_->size; }
 
     // The memory on the device, to give it in its Config.
     DeviceMemory on_device() { return {on_device_.data(), on_device_.size()}; }
@@ -100,6 +102,7 @@ public:
     std::vector<unsigned> vectors;        // raised, in order
     std::vector<std::vector<uint8_t>> frames;
     std::function<void(const std::vector<uint8_t> &)> on_frame;  // instead of `frames`
+    std::function<void(const iovec *, int)> on_parts;            // instead of both: the frame where it is
     uint64_t deadline_ns = UINT64_MAX;
     uint64_t clock_ns = kStart;
     uint64_t random_state = 1;
@@ -169,8 +172,13 @@ public:
     {
         if (link_full)
             return false;
+        check_apart(parts, count);
         if (meanwhile)
             meanwhile();
+        if (on_parts) {
+            on_parts(parts, count);
+            return true;
+        }
         size_t length = 0;
         for (int i = 0; i < count; i++)
             length += parts[i].iov_len;
@@ -199,9 +207,36 @@ public:
     void trace(Trace, const char *text) override { traces.emplace_back(text); }
 
 private:
+    struct Ram {
+        explicit Ram(size_t size) : size(size)
+        {
+            void *ram = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (ram == MAP_FAILED)
+                throw std::bad_alloc();
+            bytes = static_cast<uint8_t *>(ram);
+        }
+        ~Ram() { munmap(bytes, size); }
+        Ram(const Ram &) = delete;
+        Ram &operator=(const Ram &) = delete;
+
+        uint8_t *bytes;
+        size_t size;
+        uint64_t next = 0;
+    };
+    // What leaves is a copy: who receives it reads it more than once, while programs write to guest memory.
+    void check_apart(const iovec *parts, int count) const
+    {
+        for (int i = 0; i < count; i++) {
+            const auto *bytes = static_cast<const uint8_t *>(parts[i].iov_base);
+            if (bytes >= ram_->bytes && bytes < ram_->bytes + ram_->size) {
+                std::fputs("broken: a frame that leaves is not in guest memory\n", stderr);
+                std::abort();
+            }
+        }
+    }
     bool reachable(uint64_t dma, uint64_t len) const
     {
-        return bus_master && dma >= kBase && len <= size_ && dma - kBase <= size_ - len &&
+        return bus_master && dma >= kBase && len <= ram_->size && dma - kBase <= ram_->size - len &&
                !in(holes, dma, len);
     }
     static bool in(const std::vector<Range> &ranges, uint64_t dma, uint64_t len)
@@ -212,10 +247,8 @@ private:
         return false;
     }
 
-    uint8_t *ram_;
+    std::shared_ptr<Ram> ram_;
     std::vector<uint8_t> on_device_;
-    size_t size_;
-    uint64_t next_ = 0;
 };
 
 }  // namespace hghca::test

@@ -50,6 +50,12 @@ struct Node {
         driver.layout = layout;
         start(caps);
     }
+    // Another device in the machine that `other` is in.
+    Node(unsigned n, const Node &other)
+        : number(n), host(other.host, 64 << 10), device(host, config_of(host, n, 0)), driver(host, device)
+    {
+        start();
+    }
     // Also anew.
     void start(uint32_t caps = HGHCA_CAP_ALL)
     {

@@ -599,6 +599,36 @@ TEST_F(Raw, MemoryThatIsNotThere)
     EXPECT_EQ(net.sent, 0u);
 }
 
+// Two HCAs of one machine, on a link that hands a frame on where it is, as QEMU's hub does. The frame is received in the
+// memory that it is sent from, and a program writes to that while the frame leaves.
+TEST_F(Raw, AFrameToAnotherHcaOfTheMachine)
+{
+    Node other(3, net.a);
+    Endpoint c(other, raw());
+    configure_special(c, HGHCA_SPECIAL_QP_RAW_ETH);
+    const auto shared = other.driver.create_mr_at(0x10000, 8192, a.buffer.dma);
+    c.post_recv(Sge{1000, shared.key, shared.va + 100});
+    net.a.host.meanwhile = [this] { *a.at(500) ^= 0xff; };
+    net.a.host.on_parts = [&other](const iovec *parts, int count) { other.device.receive(parts, count); };
+    frame(a, Node::mac_of(3), 1000);
+    EXPECT_EQ(received(c), Sizes({1000}));
+    for (size_t i = 14; i < 1000; i++)
+        ASSERT_EQ(*a.at(100 + i), Endpoint::pattern(1000, i)) << i;
+}
+
+// The frame of another network device, which is where that has found it.
+TEST_F(Raw, AFrameInTheMemoryThatItIsReceivedIn)
+{
+    b.fill(0, 1000, 7);
+    std::memcpy(b.at(0), Node::mac_of(2).data(), 6);
+    b.post_recv(b.sge(100, 1000));
+    const iovec part{b.at(0), 1000};
+    net.b.device.receive(&part, 1);
+    EXPECT_EQ(received(b), Sizes({1000}));
+    for (size_t i = 6; i < 1000; i++)
+        ASSERT_EQ(*b.at(100 + i), Endpoint::pattern(7, i)) << i;
+}
+
 TEST_F(Raw, ABadReceiveEntryIsTheReceiversError)
 {
     for (bool malformed : {false, true}) {
