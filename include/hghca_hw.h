@@ -1431,7 +1431,8 @@ HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
 	X(context_write_errors,		"contexts kept in the device, as ICM did not take them") \
 	X(eqe_write_errors,		"events lost: no memory at their EQE") \
 	X(catastrophic_errors,		"failures of the device, until it is reset") \
-	X(context_read_errors,		"contexts and MTTs that ICM did not give")
+	X(context_read_errors,		"contexts and MTTs that ICM did not give") \
+	X(flow_rx_exceeded,		"frames that more flow rules match than may take one")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

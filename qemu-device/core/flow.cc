@@ -133,7 +133,7 @@ hghca_flow_fields flow_fields(const uint8_t *head, size_t head_bytes)
 
 FlowTable::FlowTable(Device &device) : device_(device), rules_(kRules), buckets_(kBuckets, kNone)
 {
-    takers_.reserve(size_t(kMaxFlowMasks) * kQpsPerFlow);
+    takers_.reserve(kRulesPerFrame);
 }
 
 void FlowTable::configure()
@@ -305,6 +305,7 @@ const std::vector<uint32_t> &FlowTable::find(const hghca_flow_fields &frame)
 {
     const Key key = key_of(frame);
     uint32_t best = kNoRank;
+    bool exceeded = false;
     takers_.clear();
     for (uint64_t left = used_masks_; left; left &= left - 1) {
         const auto m = unsigned(std::countr_zero(left));
@@ -313,11 +314,16 @@ const std::vector<uint32_t> &FlowTable::find(const hghca_flow_fields &frame)
             continue;
         if (rules_[i].rank < best) {
             best = rules_[i].rank;
+            exceeded = false;
             takers_.clear();
         }
-        for (; i != kNone && rules_[i].rank == best; i = rules_[i].next_same)
-            takers_.push_back(rules_[i].taker);
+        for (; i != kNone && rules_[i].rank == best && !exceeded; i = rules_[i].next_same) {
+            exceeded = takers_.size() == kRulesPerFrame;
+            if (!exceeded)
+                takers_.push_back(rules_[i].taker);
+        }
     }
+    device_.counters_.flow_rx_exceeded += exceeded;
     // Rules of several masks may name the same QP or group, which has one copy.
     std::sort(takers_.begin(), takers_.end());
     takers_.erase(std::unique(takers_.begin(), takers_.end()), takers_.end());

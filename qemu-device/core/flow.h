@@ -15,6 +15,7 @@ class Device;
 constexpr unsigned kLogMaxFlows = 12;
 constexpr unsigned kMaxFlowMasks = 64;
 constexpr unsigned kQpsPerFlow = 56;   // or groups, with the same fields, mask, type and priority
+constexpr unsigned kRulesPerFrame = kQpsPerFlow;   // that take it, of all masks together
 
 // What the first `head_bytes` of a frame at `head` say; at least an Ethernet header.
 hghca_flow_fields flow_fields(const uint8_t *head, size_t head_bytes);
@@ -39,6 +40,7 @@ public:
     bool empty() const { return !used_masks_; }
     // Whom the rules name that take such a frame, each once: QPNs, and HGHCA_FLOW_RSS with
     // the index of a group; empty: none does. Good until the next call of anything here.
+    // Counts the frame when there are more rules than may take it.
     const std::vector<uint32_t> &find(const hghca_flow_fields &frame);
 
 private:

@@ -835,5 +835,47 @@ TEST(FlowWork, DoesNotGrowWithTheNumberOfQps)
     EXPECT_EQ(net.b.counters().flow_rx_packets, 3u);
 }
 
+// 64 masks with 56 rules each, for 400 QPs: a frame that matches all of them has few takers.
+TEST(FlowWork, RulesOfAllMasksTogether)
+{
+    TestDriver::Layout layout;
+    layout.log_qps = 9;
+    Network net(0, HGHCA_CAP_ALL, layout);
+    TestDriver &driver = net.b.driver;
+    const auto rule = [](uint32_t mask, uint32_t qpn, uint16_t priority) {
+        Rule r(qpn, priority);
+        r.mask.dmac[0] = uint8_t(mask + 1);   // none of the bits
+        return r;
+    };
+    for (uint32_t n = 0; n < 64 * 56; n++)
+        ASSERT_EQ(driver.post(HGHCA_CMD_FLOW_ATTACH, rule(n / 56, 100 + n % 400, 1), n), 0) << n;
+    Packet p;
+    p.dmac = {0, 0, 0, 0, 0, 1};
+    const Counters &counters = net.b.counters();
+    const uint64_t before = net.b.device.work_done();
+    Network::deliver(net.b, make(p));
+    // The frame; for each taker its copy, and a look in ICM for a QP that is not there.
+    EXPECT_LE(net.b.device.work_done() - before, 1 + 2 * 56u);
+    EXPECT_EQ(counters.flow_rx_no_qp, 56u);
+    EXPECT_EQ(counters.flow_rx_exceeded, 1u);
+    // A better rule of the last mask takes it alone.
+    Endpoint::Options options;
+    options.service = HGHCA_QP_ST_RAW;
+    Endpoint e(net.b, options);
+    e.post_recv(e.sge(0, 2048));
+    ASSERT_EQ(driver.post(HGHCA_CMD_FLOW_ATTACH, rule(63, e.qp.qpn, 0), 4000), 0);
+    Network::deliver(net.b, make(p));
+    EXPECT_EQ(e.poll_all().size(), 1u);
+    EXPECT_EQ(counters.flow_rx_no_qp, 56u);
+    EXPECT_EQ(counters.flow_rx_exceeded, 1u);
+    // As many rules as may take it are not too many.
+    for (uint32_t n = 0; n < 63 * 56; n++)
+        ASSERT_EQ(driver.command(HGHCA_CMD_FLOW_DETACH, 0, n).status, 0);
+    ASSERT_EQ(driver.command(HGHCA_CMD_FLOW_DETACH, 0, 4000).status, 0);
+    Network::deliver(net.b, make(p));
+    EXPECT_EQ(counters.flow_rx_no_qp, 2 * 56u);
+    EXPECT_EQ(counters.flow_rx_exceeded, 1u);
+}
+
 }  // namespace
 }  // namespace hghca::test
