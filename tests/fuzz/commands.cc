@@ -251,9 +251,9 @@ private:
         const uint32_t low = r.u32();
         const uint64_t page = TestDriver::kUarPage * HGHCA_UAR_PAGE_SIZE;
         if (what % 4 == 0)
-            node_.device.uar_write(page, uint64_t(uint32_t(index) << 8 | r.u8()) << 32 | low, 8);
+            node_.driver.ring_doorbell(page, uint64_t(uint32_t(index) << 8 | r.u8()) << 32 | low);
         else if (what % 4 < 3)
-            node_.device.uar_write(page + what % 4 * 0x10, uint64_t(uint32_t(r.u8()) << 24 | index) << 32 | low, 8);
+            node_.driver.ring_doorbell(page + what % 4 * 0x10, uint64_t(uint32_t(r.u8()) << 24 | index) << 32 | low);
         else if (!world_.recent.empty())
             Network::deliver(node_, world_.recent[index % world_.recent.size()]);
         world_.settle_now();

@@ -228,7 +228,7 @@ private:
         case 0:
             node.host.link_full = r.u8() & 1;
             if (!node.host.link_full)
-                node.device.link_ready();
+                bounded(node.device, [&node] { node.device.link_ready(); });
             break;
         case 1:
             node.device.set_link(r.u8() & 1);

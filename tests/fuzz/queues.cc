@@ -110,7 +110,7 @@ private:
         const uint64_t page = where & 1 ? r.u16() : TestDriver::kUarPage;
         const uint64_t offset = where & 2 ? r.u16() % 4096 : (where >> 2) % 3 * 0x10 + (where & 0x80 ? 4 : 0);
         const uint32_t high = uint32_t(r.u8() % 8) << 24 | r.u8() % 40u, low = r.u32();
-        node.device.uar_write(page * 4096 + offset, uint64_t(where & 0x40 ? r.u32() : high) << 32 | low, size);
+        node.driver.ring_doorbell(page * 4096 + offset, uint64_t(where & 0x40 ? r.u32() : high) << 32 | low, size);
         node.device.uar_read(page * 4096 + offset, size);
         world_.settle_now();
     }

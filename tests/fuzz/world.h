@@ -44,7 +44,11 @@ public:
     static constexpr unsigned kFramesAtOnce = 8192;
     static constexpr unsigned kTimersAtEnd = 20000;
 
-    explicit World(uint32_t cache_entries) : net(cache_entries, HGHCA_CAP_ALL, layout(), kMemory)
+    // Small, so that a loop which goes on behind the end of its slice shows with the few WQEs that there are.
+    static constexpr uint32_t kSliceWork = 16;
+    static constexpr uint64_t kStepWork = 256;
+
+    explicit World(uint32_t cache_entries) : net(with_small_slices(cache_entries), HGHCA_CAP_ALL, layout(), kMemory)
     {
         for (Node *node : {&net.a, &net.b}) {
             marks_[node->number - 1] = node->host.mark();
@@ -194,7 +198,7 @@ public:
         for (Node *node : {&net.a, &net.b}) {
             node->host.link_full = node->host.copy_only = false;
             node->host.bus_master = true;
-            node->device.link_ready();
+            bounded(node->device, [node] { node->device.link_ready(); });
         }
         settle_now();
         for (unsigned round = 0; round < 8; round++) {
@@ -349,6 +353,12 @@ public:
     std::function<Fate(const Node &, Frame &)> rule;      // of the script
 
 private:
+    static uint32_t with_small_slices(uint32_t cache_entries)
+    {
+        Node::slice_work = kSliceWork;
+        largest_step = kStepWork;
+        return cache_entries;
+    }
     static TestDriver::Layout layout()
     {
         TestDriver::Layout l;

@@ -201,7 +201,7 @@ void Machine::receive(Frame *frame)
     std::memcpy(words, frame->data + 36, sizeof(words));
     world_.digest = mix(mix(mix(world_.digest, world_.now_ns), uint64_t(number) << 32 | frame->length), words[1] ^ words[2]);
     const iovec part{frame->data, frame->length};
-    device.receive(&part, 1);
+    test::bounded(device, [&] { device.receive(&part, 1); });
     world_.pool.give_back(frame);
 }
 
@@ -209,7 +209,7 @@ void Machine::run()
 {
     run_due_ = false;
     if (!blocked_ && device.has_work())
-        device.run();
+        test::bounded(device, [&] { device.run(); });
 }
 
 void Machine::fire_timer()
@@ -224,13 +224,13 @@ void Machine::fire_timer()
         return;
     }
     deadline_ns = UINT64_MAX;
-    device.timer();
+    test::bounded(device, [&] { device.timer(); });
 }
 
 void Machine::link_ready()
 {
     blocked_ = false;
-    device.link_ready();
+    test::bounded(device, [&] { device.link_ready(); });
 }
 
 bool Machine::poll(TestDriver::Cq &cq)

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "bounded.h"
 #include "byte_order.h"
 #include "device.h"
 #include "fake_host.h"
@@ -96,6 +97,10 @@ public:
     // ---- registers
     uint32_t hcr(unsigned reg) { return uint32_t(device.hcr_read(HGHCA_HCR_BASE + reg, 4)); }
     void hcr(unsigned reg, uint32_t value) { device.hcr_write(HGHCA_HCR_BASE + reg, value, 4); }
+    void ring_doorbell(uint64_t offset, uint64_t value, unsigned size = 8)
+    {
+        bounded(device, [&] { device.uar_write(offset, value, size); });
+    }
     void reset()
     {
         device.hcr_write(HGHCA_RESET, HGHCA_RESET_START, 4);
@@ -375,7 +380,7 @@ public:
     }
     void eq_doorbell(const Eq &eq, uint32_t command)
     {
-        device.uar_write(HGHCA_UAR_EQ_ARM, uint64_t(command << 24 | eq.eqn) << 32 | eq.consumer, 8);
+        ring_doorbell(HGHCA_UAR_EQ_ARM, uint64_t(command << 24 | eq.eqn) << 32 | eq.consumer);
     }
     void arm(const Eq &eq) { eq_doorbell(eq, HGHCA_EQ_ARM_ARM); }
 
@@ -419,8 +424,7 @@ public:
     }
     void arm(const Cq &cq, uint32_t command = HGHCA_CQ_ARM_NEXT, uint32_t page = kUarPage)
     {
-        device.uar_write(page * 4096ull + HGHCA_UAR_CQ_ARM, uint64_t(command << 24 | cq.cqn) << 32 | cq.consumer,
-                         8);
+        ring_doorbell(page * 4096ull + HGHCA_UAR_CQ_ARM, uint64_t(command << 24 | cq.cqn) << 32 | cq.consumer);
     }
 
     // ---- shared receive queues
@@ -592,7 +596,7 @@ public:
     {
         uint32_t low = uint32_t(count) << 24 | uint32_t(head) << 8 | (fence ? HGHCA_SQ_DB_FENCE : 0) | opcode;
         uint32_t high = qp.qpn << 8 | units;
-        device.uar_write(qp.usr_page * 4096ull + HGHCA_UAR_SQ_DB, uint64_t(high) << 32 | low, 8);
+        ring_doorbell(qp.usr_page * 4096ull + HGHCA_UAR_SQ_DB, uint64_t(high) << 32 | low);
     }
 
     // ---- port

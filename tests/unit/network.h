@@ -112,7 +112,7 @@ public:
             bool moved = false;
             for (Node *node : {&a, &b}) {
                 if (node->device.has_work()) {
-                    node->device.run();
+                    bounded(node->device, [node] { node->device.run(); });
                     moved = true;
                 }
             }
@@ -148,7 +148,7 @@ public:
             node->host.clock_ns = ns;
             if (node->host.deadline_ns <= ns) {
                 node->host.deadline_ns = UINT64_MAX;
-                node->device.timer();
+                bounded(node->device, [node] { node->device.timer(); });
             }
         }
     }
@@ -168,7 +168,7 @@ public:
         std::copy(frame.begin(), frame.begin() + ptrdiff_t(cut), first.get());
         std::copy(frame.begin() + ptrdiff_t(cut), frame.end(), second.get());
         iovec parts[2] = {{first.get(), cut}, {second.get(), frame.size() - cut}};
-        to.device.receive(parts, 2);
+        bounded(to.device, [&] { to.device.receive(parts, 2); });
     }
 
     Node a, b;
