@@ -10,6 +10,9 @@
 namespace hghca::fuzz {
 namespace {
 
+// As many as the header has; tests/tools compares.
+constexpr size_t kCommands = 58;
+
 // The opcodes that the device has, as it says itself: it gives BAD_OP for all others. An op_modifier that no command
 // has, before INIT_HCA, keeps those from being carried out.
 std::vector<uint16_t> opcodes(Node &node)
@@ -19,6 +22,7 @@ std::vector<uint16_t> opcodes(Node &node)
     for (uint16_t op = 0; op <= HGHCA_HCR_OP_MASK; op++)
         if (node.driver.command(op, 0, 0, 0xff).status != HGHCA_CMD_STAT_BAD_OP)
             found.push_back(op);
+    require(found.size() == kCommands, "the device has other commands than the header");
     return found;
 }
 

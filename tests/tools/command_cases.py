@@ -64,6 +64,12 @@ def test_core():
     same(sorted(rows), sorted(header()), "commands")
 
 
+def test_fuzzer():
+    """The fuzzer of commands finds as many as the header has"""
+    text = repo.path("tests/fuzz/commands.cc").read_text()
+    same(int(re.search(r"^constexpr size_t kCommands = (\d+);$", text, re.MULTILINE)[1]), len(header()), "commands")
+
+
 def test_guest():
     """The guest's test of bad commands knows all of the header's by their opcodes"""
     text = repo.path("tests/guest/inguest/badcmd.py").read_text()
