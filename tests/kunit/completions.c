@@ -247,6 +247,50 @@ static void completions_datagram_error(struct kunit *test)
 	completions_expect_error(test, &cqe, this->other, false);
 }
 
+/*
+ * A datagram to another PD's address is a NOP to the device, which refuses it and
+ * flushes what is behind it; to its poster it is a send that fails (IBA C10-10).
+ */
+static void completions_foreign_address(struct kunit *test)
+{
+	static const struct {
+		u8 syndrome;
+		enum ib_wc_status status;
+	} ends[] = { { 0x02, IB_WC_LOC_QP_OP_ERR }, { 0x05, IB_WC_WR_FLUSH_ERR } };
+	struct completions *this = test->priv;
+	struct hghca_qp *hqp = this->other;
+	struct ib_ud_wr wr = { .wr = { .wr_id = 0x1234, .opcode = IB_WR_SEND } };
+	struct hghca_ah *ahs = kunit_kcalloc(test, 2, sizeof(*ahs), GFP_KERNEL);
+	const struct ib_send_wr *bad_wr;
+	struct ib_wc wc;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ahs);
+	ahs[0].ibah.pd = &fake_pd(test, this->fake)->ibpd;
+	ahs[1].ibah.pd = hqp->ibqp.pd;
+	for (i = 0; i < 2; i++) {
+		wr.wr.wr_id = 0x1234 + i;
+		wr.ah = &ahs[i].ibah;
+		fake_doorbell(this->fake, 0);
+		KUNIT_ASSERT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
+		KUNIT_EXPECT_EQ(test, i ? HGHCA_OPCODE_SEND : HGHCA_OPCODE_NOP,
+				fake_doorbell(this->fake, 0) & 0x1f);
+	}
+	for (i = 0; i < 2; i++) {
+		const struct completions_cqe cqe = {
+			.qpn = hqp->hw.qpn, .opcode = 0xff, .is_send = 1,
+			.wqe = i << hqp->sq.log_stride, .syndrome = ends[i].syndrome,
+		};
+
+		completions_put(this, &cqe);
+		KUNIT_ASSERT_EQ(test, 1, completions_poll(this, 1, &wc));
+		KUNIT_EXPECT_EQ(test, 0x1234 + i, wc.wr_id);
+		KUNIT_EXPECT_EQ(test, ends[i].status, wc.status);
+		KUNIT_EXPECT_PTR_EQ(test, &hqp->ibqp, wc.qp);
+	}
+	KUNIT_EXPECT_EQ(test, 0, completions_poll(this, 1, &wc));
+}
+
 /* ------------------------------------------------------------------ */
 /* Opcodes                                                              */
 
@@ -990,6 +1034,7 @@ static struct kunit_case completions_cases[] = {
 	KUNIT_CASE_PARAM(completions_send_error, completions_syndrome_gen_params),
 	KUNIT_CASE_PARAM(completions_recv_error, completions_syndrome_gen_params),
 	KUNIT_CASE_PARAM(completions_datagram_error, completions_syndrome_gen_params),
+	KUNIT_CASE(completions_foreign_address),
 	KUNIT_CASE_PARAM(completions_send_opcode, completions_send_gen_params),
 	KUNIT_CASE_PARAM(completions_send_other_opcode, completions_send_gen_params),
 	KUNIT_CASE_PARAM(completions_recv_opcode, completions_recv_gen_params),
