@@ -74,7 +74,7 @@ static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 
 /*
  * Two contexts are one context of the kernel's: a context, and what is imported
- * from its file.  The list of devices may have been made anew in between.
+ * from its file.  libibverbs may have built its list of devices again in between.
  */
 static inline bool hghca_same_in_kernel(struct ibv_context *a, struct ibv_context *b)
 {

@@ -37,7 +37,7 @@ static_assert(stored_bytes<ContextHeader>() == kHeaderBytes);
 
 constexpr uint32_t kOwnerHardware = 0x48573168;
 
-// What comes of looking for a context. Neither: it is absent, or what is there is not what this device wrote.
+// The result of a search for a context. If neither member is set, it is absent, or this device did not write the entry.
 template <class Cached>
 struct Lookup {
     Cached *context = nullptr;
@@ -112,8 +112,8 @@ public:
         return {&add(index, context)};
     }
 
-    // The same for a command about entry `index`, which ends with the status unless that is OK. `out` is nullptr where
-    // there could be a context and is none.
+    // The same for a command about entry `index`, which ends with the status unless that is OK. `out` is nullptr if
+    // the index is valid and has no context.
     template <class Valid>
     uint8_t find_for_command(uint32_t index, Valid &&valid, Cached *&out)
     {

@@ -65,7 +65,7 @@ def watched(rig, program, arguments, environment=""):
 
 @test("provider: what takes long, with a spinlock held", **OURS)
 def takes_long(rig):
-    # Without a file nothing is logged, and standard error is none that can be opened.
+    # The provider logs to a file only, and standard error cannot be opened as one.
     log = rig.run("mktemp").strip()
     watch = watched(rig, "locks", to_itself(rig), f"VERBS_LOG_LEVEL=1 VERBS_LOG_FILE={log}")
     logged = rig.run(f"cat {log}; rm {log}")
