@@ -67,10 +67,10 @@ private:
 
 // A page that a region on demand lacks (interface document, 4.23).
 struct AbsentPage {
-    uint32_t key;      // of the region
-    uint64_t va;       // in it
-    uint64_t length;   // bytes wanted from there on
-    bool write;
+    uint32_t key = 0;      // of the region
+    uint64_t va = 0;       // in it
+    uint64_t length = 0;   // bytes wanted from there on
+    bool write = false;
 };
 
 // What comes of looking for memory.
