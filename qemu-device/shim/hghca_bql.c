@@ -74,6 +74,12 @@ void hghca_bql_give_way(void)
     hghca_bql_gives_way = qatomic_read(&bql_mutex_lock_func) == hghca_bql_lock;
 }
 
+/* Does a thread wait for the BQL? A hint; true where that is not known. */
+bool hghca_bql_is_wanted(void)
+{
+    return qatomic_read(&bql_mutex_lock_func) != hghca_bql_lock || hghca_fair_sleeping(&hghca_bql_fair);
+}
+
 /*
  * For the whole process, by the first device that wants it, and for good. A lock
  * profiler that is at work keeps its own way.

@@ -5,8 +5,9 @@
  * A frame that HCA A sends is received by HCA B inside A's call. B's receive
  * never sends: B is noted as due, and when the outermost entry of any HCA in
  * this process ends, the due ones take turns in that same context until none
- * has work or HGHCA_TURNS_NS have passed. The rest goes on in a bottom half, one
- * for all HCAs, so a pass of the main loop has one such round. So
+ * has work or the time is over: after HGHCA_TURNS_NS if a thread waits for the
+ * BQL, after HGHCA_TURNS_ALONE_NS if none does. The rest goes on in a bottom half,
+ * one for all HCAs, so a pass of the main loop has one such round. So
  * the answer to a doorbell needs no other thread, the stack stays flat and every
  * entry is bounded. A turn is one slice of work, which the core counts (work.h);
  * the time is looked at here, between slices: the core reads no clock for this.
@@ -32,6 +33,12 @@
 #include "trace.h"
 
 #define HGHCA_TURNS_NS 100000
+/*
+ * Where virtual CPUs poll memory on all of the host's, the main loop waits long
+ * for one of these. So a CPU that rings a doorbell does more by itself, as long as
+ * it keeps nobody waiting but its own guest.
+ */
+#define HGHCA_TURNS_ALONE_NS 1000000
 /* Where the clock stands still, turns end too. */
 #define HGHCA_TURNS_MAX 256
 #define HGHCA_ROUNDS_MAX 16
@@ -39,7 +46,7 @@
 
 static struct {
     unsigned depth;         /* entries under way, of all HCAs */
-    int64_t end_ns;         /* of the turns under way, on get_clock() */
+    int64_t begin_ns;       /* of the turns under way, on get_clock() */
     QTAILQ_HEAD(, HghcaState) due;
     unsigned users;         /* HCAs that are open */
     QEMUBH *bh;             /* a round of turns; there while there are users, and so is: */
@@ -49,7 +56,10 @@ static struct {
 
 static bool hghca_time_is_over(void)
 {
-    return get_clock() >= hghca_all.end_ns;
+    int64_t taken_ns = get_clock() - hghca_all.begin_ns;
+
+    return taken_ns >= HGHCA_TURNS_ALONE_NS ||
+           (taken_ns >= HGHCA_TURNS_NS && hghca_bql_is_wanted());
 }
 
 static void hghca_set_due(HghcaState *s)
@@ -178,7 +188,7 @@ static void hghca_take_turns(void)
     if (!runstate_is_running()) {
         return;     /* hghca_vm_state_changed() goes on */
     }
-    hghca_all.end_ns = get_clock() + HGHCA_TURNS_NS;
+    hghca_all.begin_ns = get_clock();
     do {
         hghca_take_turn(QTAILQ_FIRST(&hghca_all.due));
     } while (!QTAILQ_EMPTY(&hghca_all.due) && ++turns < HGHCA_TURNS_MAX &&

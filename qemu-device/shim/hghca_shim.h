@@ -94,6 +94,7 @@ void hghca_end(HghcaState *s);
 /* hghca_bql.c */
 void hghca_bql_open(void);
 void hghca_bql_give_way(void);
+bool hghca_bql_is_wanted(void);
 
 /* hghca_dma.c */
 void hghca_dma_open(HghcaState *s);
