@@ -19,6 +19,7 @@
 #include "qemu/atomic.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
+#include "hw/core/cpu.h"
 #include "hghca_fair.h"
 #include "hghca_shim.h"
 
@@ -32,6 +33,7 @@ typedef struct HghcaBqlWaiter {
 } HghcaBqlWaiter;
 
 static struct hghca_fair hghca_bql_fair;
+static unsigned hghca_bql_cpus;     /* virtual CPUs that wait for the BQL */
 static __thread bool hghca_bql_gives_way;
 
 static bool hghca_bql_try(void *opaque)
@@ -65,7 +67,13 @@ static void hghca_bql_lock(QemuMutex *mutex, const char *file, int line)
     bool last = hghca_bql_gives_way;
 
     hghca_bql_gives_way = false;
+    if (current_cpu) {
+        qatomic_inc(&hghca_bql_cpus);
+    }
     hghca_fair_lock(&hghca_bql_fair, &w, last);
+    if (current_cpu) {
+        qatomic_dec(&hghca_bql_cpus);
+    }
 }
 
 /* The next time this thread wants the BQL, those that wait for it go first. */
@@ -74,10 +82,10 @@ void hghca_bql_give_way(void)
     hghca_bql_gives_way = qatomic_read(&bql_mutex_lock_func) == hghca_bql_lock;
 }
 
-/* Does a thread wait for the BQL? A hint; true where that is not known. */
+/* Does a virtual CPU wait for the BQL? A hint; true where that is not known. */
 bool hghca_bql_is_wanted(void)
 {
-    return qatomic_read(&bql_mutex_lock_func) != hghca_bql_lock || hghca_fair_sleeping(&hghca_bql_fair);
+    return qatomic_read(&bql_mutex_lock_func) != hghca_bql_lock || qatomic_read(&hghca_bql_cpus);
 }
 
 /*

@@ -5,7 +5,7 @@
  * A frame that HCA A sends is received by HCA B inside A's call. B's receive
  * never sends: B is noted as due, and when the outermost entry of any HCA in
  * this process ends, the due ones take turns in that same context until none
- * has work or the time is over: after HGHCA_TURNS_NS if a thread waits for the
+ * has work or the time is over: after HGHCA_TURNS_NS if a CPU waits for the
  * BQL, after HGHCA_TURNS_ALONE_NS if none does. The rest goes on in a bottom half,
  * one for all HCAs, so a pass of the main loop has one such round. So
  * the answer to a doorbell needs no other thread, the stack stays flat and every
@@ -36,7 +36,7 @@
 /*
  * Where virtual CPUs poll memory on all of the host's, the main loop waits long
  * for one of these. So a CPU that rings a doorbell does more by itself, as long as
- * it keeps nobody waiting but its own guest.
+ * it keeps no other CPU waiting.
  */
 #define HGHCA_TURNS_ALONE_NS 1000000
 /* Where the clock stands still, turns end too. */
