@@ -9,6 +9,7 @@ failure.
 import re
 
 from hghca_lib import buildroot, cache, debug_kernel, repo
+from hghca_lib.tiers import GATE
 
 from framework import complaints, expect, test
 
@@ -34,7 +35,7 @@ FAULTS = [
 
 
 def checker(name, kernel="debug"):
-    return test(f"checkers: {name}", subjects=("hghca",), kernels=(kernel,))
+    return test(f"checkers: {name}", subjects=("hghca",), kernels=(kernel,), debug_tier=GATE)
 
 
 def module(kernel):

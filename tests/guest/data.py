@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every byte compared: src/datacheck.c, between the HCAs and from an HCA to itself."""
 
-import re
+from hghca_lib import tap
+from hghca_lib.tiers import ALL, GATE
 
-from framework import expect, tail, test
+from framework import Failure, expect, tail, test
 
 
-def run_program(rig, program, arguments, timeout=100):
-    """Run one of our own TAP-printing programs from /share; its output. All its cases must be ok."""
-    result = rig.try_run(f"SLOWNESS={rig.slowness} /share/{program} {arguments}", timeout=timeout)
-    failed = re.findall(r"^not ok \d+ - (.*)$", result.stdout, re.MULTILINE)
-    passed = len(re.findall(r"^ok ", result.stdout, re.MULTILINE))
-    plan = re.search(r"^1\.\.(\d+)$", result.stdout, re.MULTILINE)
-    rig.note(f"{program}: {passed} cases ok, {len(failed)} not")
-    lines = [line for line in result.stdout.splitlines() if not line.startswith("ok ")]
-    expect(not failed and result.status == 0, f"{program} {arguments}: status {result.status}\n"
-                                               f"{tail(chr(10).join(lines) + result.stderr, 6000)}")
-    expect(plan and int(plan.group(1)) == passed, f"{program}: {passed} results, plan {plan and plan.group(0)}")
+def run_program(rig, program, arguments, cases="", timeout=100):
+    """Run one of our own TAP-printing programs from /share; its output. Each case is a result of the test.
+
+    cases: what the program takes to run some of its cases only; `run --case` overrides it.
+    """
+    chosen = f"-- '{rig.case}'" if rig.case else cases
+    result = rig.try_run(f"SLOWNESS={rig.slowness} /share/{program} {arguments} {chosen}", timeout=timeout)
+    return take_cases(rig, f"{program} {arguments}", result)
+
+
+def take_cases(rig, command, result):
+    """The output of a TAP-printing program that has ended; its cases become results of the test."""
+    found, plan = tap.read(result.stdout)
+    rig.cases += found
+    failed = [each.name for each in found if not each.passed]
+    rig.note(f"{command.split()[0]}: {len(found) - len(failed)} cases ok, {len(failed)} not")
+    if failed:
+        raise Failure(f"{command}: cases failed: {', '.join(failed)}")
+    expect(result.status == 0, f"{command}: status {result.status}\n"
+                               f"{tail(result.stdout[-3000:] + result.stderr, 6000)}")
+    expect(plan == len(found), f"{command}: {len(found)} results, plan {plan}")
     return result.stdout
 
 
@@ -28,8 +39,7 @@ def over_link(rig):
     return f"{to_itself(rig)} {rig.server.device} {rig.server.gid('ipv4')} {rig.server.netns}"
 
 
-
-@test("data: all operations, sizes and shapes, an HCA to itself", limit_s=150, aliases=True)
+@test("data: all operations, sizes and shapes, an HCA to itself", limit_s=150, aliases=True, tier=ALL, debug_tier=GATE)
 def data_to_itself(rig):
     with_huge_pages(rig, to_itself(rig))
 
@@ -47,10 +57,9 @@ WITHOUT_OVERLAPS = "-- send immediate random gather inline lists atomics huge ve
 
 
 def with_huge_pages(rig, arguments):
-    if rig.kernel == "debug":
-        arguments = f"{arguments} {WITHOUT_OVERLAPS}"
+    cases = WITHOUT_OVERLAPS if rig.kernel == "debug" else ""
     rig.run("echo 8 > /proc/sys/vm/nr_hugepages; test $(cat /proc/sys/vm/nr_hugepages) = 8")
     try:
-        run_program(rig, "datacheck", arguments, timeout=140)
+        run_program(rig, "datacheck", arguments, cases, timeout=140)
     finally:
         rig.run("echo 0 > /proc/sys/vm/nr_hugepages")

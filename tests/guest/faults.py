@@ -5,11 +5,13 @@ Every case must end in a clean error, leave nothing behind, and work when it is
 tried again. The programs' side of it is src/faults.c.
 """
 
-import os
 import time
 
+from hghca_lib import tiers
+from hghca_lib.tiers import GATE
+
 from data import run_program, to_itself
-from framework import FAULTS, expect, test
+from framework import FAULTS, expect, gate_if, test
 from pingpong import pingpong
 
 OURS = {"subjects": ("hghca",)}
@@ -146,7 +148,8 @@ TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refco
                   r"^bus_add_driver: .*hghca",
                   # Where it was: a line of a backtrace. What a splat begins with is none.
                   r"^ (\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( \[hghca\])?$")
-SELECTION = bool(os.environ.get("HGHCA_SELECTION"))
+# Each allocation fails in turn; where not all tests run, few of them do.
+WHOLE = tiers.current() == tiers.ALL
 # There are some 2000, of a second or two each: in so many tests.
 PROBE_SHARES = 8
 
@@ -162,17 +165,17 @@ def each_allocation(rig, arguments):
     rig.note(run_program(rig, "faults", arguments, timeout=600))
 
 
-@allocations("a program's life", limit_s=100)
+@allocations("a program's life", limit_s=100, debug_tier=GATE)
 def program_allocations(rig):
     each_allocation(rig, f"nth {to_itself(rig)}")
 
 
 def probe_allocations(share):
-    """Enter a test of each PROBE_SHARES-th allocation of a probe and of a removal; few of them in a selection."""
-    @allocations(f"a probe and a removal, {share} of {PROBE_SHARES}", limit_s=150)
+    """Enter a test of each PROBE_SHARES-th allocation of a probe and of a removal; few of them unless all tests run."""
+    @allocations(f"a probe and a removal, {share} of {PROBE_SHARES}", limit_s=150, debug_tier=gate_if(share == 1))
     def run(rig):
         unbind(rig)
-        each_allocation(rig, f"bind {rig.client.pci} {share}/{80 if SELECTION else PROBE_SHARES}")
+        each_allocation(rig, f"bind {rig.client.pci} {share}/{PROBE_SHARES if WHOLE else 80}")
         works_again(rig)
 
 
@@ -180,12 +183,12 @@ for number in range(1, PROBE_SHARES + 1):
     probe_allocations(number)
 
 
-@allocations("loading and unloading", limit_s=100)
+@allocations("loading and unloading", limit_s=100, debug_tier=GATE)
 def load_allocations(rig):
     """With no probe in it, which has tests of its own."""
     rig.run("echo 0 > /sys/bus/pci/drivers_autoprobe; rmmod hghca")
     try:
-        each_allocation(rig, f"insmod /opt/hghca/hghca.ko {'1/6' if SELECTION else '1/1'}")
+        each_allocation(rig, f"insmod /opt/hghca/hghca.ko {'1/1' if WHOLE else '1/6'}")
     finally:
         rig.run("echo 1 > /sys/bus/pci/drivers_autoprobe")
     rig.run("insmod /opt/hghca/hghca.ko")

@@ -15,6 +15,7 @@ import re
 import time
 
 from hghca_lib.guest import GuestDied, GuestError
+from hghca_lib.tiers import ALL, GATE, QUICK
 from recorder import EVERY
 
 LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
@@ -42,6 +43,16 @@ TAINTS_TOLD = 1 << 5 | 1 << 9
 REGISTER = []
 
 
+def gate_if(condition):
+    """The tier of a test that only stands for others of its kind if `condition` is true."""
+    return GATE if condition else ALL
+
+
+def quick_if(condition):
+    """The tier of a test of which the quick one stands for the others."""
+    return QUICK if condition else GATE
+
+
 class Failure(Exception):
     """A judge said no, or the device did what it must not."""
 
@@ -60,6 +71,9 @@ class Test:
     judged:   which frames on the link are judged, EVERY one, those SENT or RECEIVED by the first HCA, or NONE: not those
               that the test makes or damages.
     captures: it captures by itself, so its frames are its own affair.
+    suite:    the folder below tests/ that runs it.
+    tier:     of hghca_lib.tiers, the first that runs it under the stock kernel.
+    debug_tier: the first that runs it under the debug kernel.
     """
     name: str
     run: object
@@ -71,6 +85,12 @@ class Test:
     aliases: bool = False
     judged: tuple = EVERY
     captures: bool = False
+    suite: str = "guest"
+    tier: str = GATE
+    debug_tier: str = ALL
+
+    def tier_under(self, kernel):
+        return self.tier if kernel == "stock" else self.debug_tier
 
 
 def test(name, run=None, **options):
@@ -152,6 +172,9 @@ class Rig:
         self.deadline = time.monotonic() + COMMAND_S * self.slowness
         self.running = []
         self.notes = []
+        # Of the programs that the test ran; where one is chosen, the part of the name.
+        self.cases = []
+        self.case = None
         self.client, self.server = subject.sides(self)
         self.sides = [self.client, self.server]
         self.witnesses = {}
@@ -367,6 +390,7 @@ class Rig:
     def perform_unseen(self, entry):
         """perform(), whoever looks at the frames."""
         self.notes = []
+        self.cases = []
         wrong = []
         before = self.look()
         self.new_log()

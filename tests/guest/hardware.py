@@ -5,6 +5,7 @@ import re
 import time
 
 from hghca_lib.guest import GuestError
+from hghca_lib.tiers import ALL, GATE, QUICK
 
 from data import run_program, to_itself
 from framework import FOUR, Side, expect, test
@@ -15,7 +16,7 @@ OURS = {"subjects": ("hghca",)}
 NO_MODULES = "lspci: Unable to load libkmod resources: error -2\n"
 
 
-@test("hardware: lspci is clean", **OURS)
+@test("hardware: lspci is clean", tier=QUICK, **OURS)
 def lspci(rig):
     for side in rig.sides:
         result = rig.try_run(f"lspci -s {side.pci} -vvv -nn", side)
@@ -66,7 +67,7 @@ def vectors(rig):
     side = rig.client
     before = interrupts(rig, side)
     expect(len(before) >= 3, f"vectors: {before}")
-    said = run_program(rig, "datacheck", f"{to_itself(rig)} -- 'completion vectors'")
+    said = run_program(rig, "datacheck", to_itself(rig), "-- 'completion vectors'")
     count = int(re.search(r"# (\d+) vectors", said).group(1))
     after = interrupts(rig, side)
     rose = [irq for irq in after if sum(after[irq]) - sum(before[irq]) >= 20]
@@ -84,7 +85,7 @@ def reload_driver(rig):
         rig.configure(side)
 
 
-@test("hardware: driver unloaded and loaded five times", limit_s=120, **OURS,
+@test("hardware: driver unloaded and loaded five times", limit_s=120, tier=ALL, **OURS,
       expected_log=(r"hghca: (loading out-of-tree|module verification)",))
 def reload(rig):
     for _ in range(5):
@@ -101,7 +102,7 @@ def rebind(rig):
         pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
-@test("hardware: function-level reset", limit_s=120, **OURS)
+@test("hardware: function-level reset", limit_s=120, tier=ALL, debug_tier=GATE, **OURS)
 def function_level_reset(rig):
     """Without a driver; what the device had been told before is forgotten, and the driver starts it again."""
     side = rig.server

@@ -8,8 +8,10 @@ import contextlib
 import functools
 import re
 
+from hghca_lib.tiers import ALL
+
 import framework
-from framework import VMS, expect, killed_at_end, tail
+from framework import VMS, expect, gate_if, killed_at_end, tail
 from users import carried, heard
 
 MIB = 1 << 20
@@ -17,7 +19,7 @@ UCX = {"rc": "rc_v,self", "ud": "ud_v,self"}
 
 
 def test(name, **options):
-    return framework.test(f"hpc: {name}", subjects=("hghca",), kernels=("stock",), limit_s=180, **options)
+    return framework.test(f"hpc: {name}", suite="users", subjects=("hghca",), kernels=("stock",), limit_s=180, **options)
 
 
 def ucx(side, transport):
@@ -184,14 +186,15 @@ def pingpong(rig, server, provider, kind):
 
 
 for ucx_transport in UCX:
-    test(f"ucx_perftest, {ucx_transport}")(lambda rig, chosen=ucx_transport: perftest(rig, rig.server, chosen))
-    test(f"ucx_perftest, an HCA to itself, {ucx_transport}")(
+    test(f"ucx_perftest, {ucx_transport}", tier=gate_if(ucx_transport == "rc"))(
+        lambda rig, chosen=ucx_transport: perftest(rig, rig.server, chosen))
+    test(f"ucx_perftest, an HCA to itself, {ucx_transport}", tier=gate_if(ucx_transport == "ud"))(
         lambda rig, chosen=ucx_transport: perftest(rig, rig.client, chosen))
-test("ucx_perftest, short messages in pieces, ud")(lambda rig: short_pieces(rig, rig.server))
-test("io_demo -q")(lambda rig: io_demo(rig, rig.server))
+test("ucx_perftest, short messages in pieces, ud", tier=ALL)(lambda rig: short_pieces(rig, rig.server))
+test("io_demo -q", tier=ALL)(lambda rig: io_demo(rig, rig.server))
 test("io_demo -q, an HCA to itself")(lambda rig: io_demo(rig, rig.client))
 for ucx_transport in UCX:
-    test(f"Open MPI, an HCA to itself, {ucx_transport}")(
+    test(f"Open MPI, an HCA to itself, {ucx_transport}", tier=gate_if(ucx_transport == "ud"))(
         functools.partial(mpi, transport=ucx_transport, hosts="-n 2", names="guest1, guest1", payload=2 * MPI_BYTES))
 for fabric_provider, fabric_kind in (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")):
     test(f"fi_pingpong -c, {fabric_provider}")(
@@ -206,7 +209,7 @@ def two_machines_rc(rig):
         mpi(rig, "rc", "-n 2 --host guest1:1,guest2:1", "guest1, guest2", MPI_BYTES)
 
 
-@test("Open MPI, two machines, ud", machine=VMS)
+@test("Open MPI, two machines, ud", machine=VMS, tier=ALL)
 def two_machines_ud(rig):
     with reachable(rig, "guest2"):
         mpi(rig, "ud", "-n 2 --host guest1:1,guest2:1", "guest1, guest2", MPI_BYTES)

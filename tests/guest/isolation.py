@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One process against another: no key, QP, CQ, AH, page or handle of one is of use to another. See src/isolation.h."""
 
+from hghca_lib.tiers import ALL, GATE
+
 import framework
 from badinput import OVERRUN
 from data import run_program, to_itself
@@ -24,7 +26,7 @@ def test(name, **options):
 def part(rig, cases):
     side = rig.client
     rig.run(f"echo 0 > {side.counters}/lifespan")
-    run_program(rig, "isolation", f"{to_itself(rig)} {side.counters} {cases}", timeout=140)
+    run_program(rig, "isolation", f"{to_itself(rig)} {side.counters}", cases, timeout=140)
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
 
 
@@ -35,7 +37,8 @@ def enter(title, cases, **options):
 
 WHERE = {CACHE: "four contexts on chip", IOMMU: "behind an IOMMU"}
 for title, cases, machine in PARTS.values():
-    enter(title, cases)
+    both = {"tier": ALL, "debug_tier": GATE} if title == "handles" else {}
+    enter(title, cases, **both)
     if machine:
         enter(f"{title}, {WHERE[machine]}", cases, machine=machine)
 

@@ -8,14 +8,16 @@ the second guest, or the HCA's own: then everything goes from the HCA to itself.
 import contextlib
 import json
 
-from framework import VMS, expect, tail, test
-from storage import BLOCKS, FILE, FIO, LOAD_RAM, checksum, disk_of, files_on, fio, write_and_compare, write_random
+from hghca_lib.tiers import ALL
+
+from framework import VMS, expect, gate_if, tail, test
+from storage import BLOCKS, FILE, FIO, LOAD_RAM, MIXED, checksum, disk_of, files_on, fio, write_and_compare, write_random
 from users import check_fast, fast
 
 NQN = "nqn.2014-08.org.nvmexpress:hghca"
 HOST = "--hostnqn nqn.2014-08.org.nvmexpress:hghca-host --hostid 3a0f2f0e-7a3c-4f6e-9f6b-4f1a6c1f7b10"
 PORT = 4420
-OURS = {"subjects": ("hghca",), "limit_s": 180}
+OURS = {"suite": "users", "subjects": ("hghca",), "limit_s": 180}
 
 EXPORT = """
 set -e
@@ -175,9 +177,9 @@ NVME = {**OURS, "kernels": ("stock", "debug"),
         "expected_log": (r"^nvme nvme\d+: Please enable CONFIG_NVME_MULTIPATH ",)}
 
 
-def to_itself(name, run):
+def to_itself(name, run, **options):
     test(f"kernel users: NVMe over Fabrics, an HCA to itself, {name}",
-         lambda rig: run(rig, rig.client, rig.client), **NVME)
+         lambda rig: run(rig, rig.client, rig.client), **NVME, **options)
 
 
 def two_machines(name, run, **options):
@@ -188,15 +190,16 @@ def two_machines(name, run, **options):
 to_itself("data written, read and compared", copy_and_compare)
 two_machines("data written, read and compared", copy_and_compare)
 two_machines("data written, read and compared, the other way",
-             lambda rig, client, server: copy_and_compare(rig, server, client))
+             lambda rig, client, server: copy_and_compare(rig, server, client), tier=ALL)
 for fio_name, fio_options in FIO.items():
-    two_machines(f"fio, {fio_name}", lambda rig, host, server, options=fio_options: verify(rig, host, server, options))
+    two_machines(f"fio, {fio_name}", lambda rig, host, server, options=fio_options: verify(rig, host, server, options),
+                 tier=gate_if(fio_name == MIXED))
 two_machines("fio, nothing with the command", without_inline)
-two_machines("ten connections", reconnect)
+two_machines("ten connections", reconnect, tier=ALL)
 # The debug kernels have the target built in, and so without the parameter.
 two_machines("shared receive queues", shared_receives, kernels=("stock",))
 # The copied file system has blocks that are smaller than those of the debug kernels' disk.
-two_machines("files", files, kernels=("stock",))
+two_machines("files", files, kernels=("stock",), tier=ALL)
 to_itself("fio", lambda rig, host, server: verify(rig, host, server, next(iter(FIO.values()))))
 
 

@@ -8,12 +8,14 @@ import contextlib
 import dataclasses
 import functools
 
-from framework import VMS, test
-from storage import FIO, LOAD_RAM, RAM, files_on, fio, write_and_compare
+from hghca_lib.tiers import ALL, GATE
+
+from framework import VMS, gate_if, test
+from storage import FIO, LOAD_RAM, MIXED, RAM, files_on, fio, write_and_compare
 from users import check_fast, fast, leaving_nothing
 
 # sd asks every disk for its hints about streams, which LIO does not have and says so.
-SCSI = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
+SCSI = {"suite": "users", "subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
         "expected_log": (r"^MODE SENSE: unimplemented page/subpage: 0x0a/0x05$",)}
 TARGET = "/sys/kernel/config/target"
 BACKSTORE = f"{TARGET}/core/iblock_0/disk"
@@ -116,20 +118,20 @@ def enter(protocol):
     """The tests of a protocol."""
     options = {**SCSI, "expected_log": (*SCSI["expected_log"], *protocol.expected_log)}
 
-    def to_itself(name, run):
+    def to_itself(name, run, tier=ALL):
         test(f"kernel users: {protocol.name}, an HCA to itself, {name}",
-             lambda rig: run(protocol, rig, rig.client, rig.client), **options)
+             lambda rig: run(protocol, rig, rig.client, rig.client), tier=tier, **options)
 
-    def two_machines(name, run):
+    def two_machines(name, run, tier=ALL):
         test(f"kernel users: {protocol.name}, two machines, {name}",
-             lambda rig: run(protocol, rig, rig.client, rig.server), machine=VMS, **options)
+             lambda rig: run(protocol, rig, rig.client, rig.server), machine=VMS, tier=tier, **options)
 
-    to_itself("data written, read and compared", compare)
+    to_itself("data written, read and compared", compare, GATE)
     to_itself("fio", functools.partial(verify, options=next(iter(FIO.values()))))
     two_machines("data written, read and compared", compare)
     two_machines("data written, read and compared, the other way",
                  lambda protocol, rig, client, server: compare(protocol, rig, server, client))
     for name, chosen in FIO.items():
-        two_machines(f"fio, {name}", functools.partial(verify, options=chosen))
+        two_machines(f"fio, {name}", functools.partial(verify, options=chosen), gate_if(name == MIXED))
     two_machines("five sessions", sessions)
     two_machines("files", files)

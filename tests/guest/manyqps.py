@@ -9,6 +9,6 @@ CASES = ["one after the other", "all at once", "until the numbers come round"]
 
 for case_name in CASES:
     test(f"verbs: ten thousand QPs, {case_name}",
-         lambda rig, case_name=case_name: run_program(rig, "manyqps", f"{to_itself(rig)} -- '{case_name}'",
+         lambda rig, case_name=case_name: run_program(rig, "manyqps", to_itself(rig), f"-- '{case_name}'",
                                                       timeout=(LIMIT_S - 5) * rig.slowness),
          subjects=("hghca",), limit_s=LIMIT_S)

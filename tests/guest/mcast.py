@@ -4,8 +4,10 @@
 import re
 
 from badinput import BACKGROUND, traffic
+from hghca_lib.tiers import ALL, QUICK
+
 from data import over_link, run_program, to_itself
-from framework import CACHE, IOMMU, VMS, expect, killed_at_end, test
+from framework import CACHE, IOMMU, VMS, expect, gate_if, killed_at_end, test
 from netdev import gid_of
 from perftest import MTUS, ipv4_group, is_bandwidth, perftest
 
@@ -43,7 +45,7 @@ def risen(rig, side, name, action):
     return rig.counter(side, name) - before
 
 
-@test("mcast: mckey")
+@test("mcast: mckey", tier=QUICK)
 def mckey_plain(rig):
     mckey(rig)
 
@@ -82,7 +84,7 @@ def mckey_blocked(rig):
     mckey(rig, "-l")
 
 
-@test("mcast: mckey, the other way", **OURS)
+@test("mcast: mckey, the other way", tier=ALL, **OURS)
 def mckey_back(rig):
     mckey(rig, server=rig.client, client=rig.server)
 
@@ -154,7 +156,9 @@ def group_perftest(rig, program, gid, options):
 
 for run_program_, run_gid, run_options in RUNS:
     test(f"mcast: {run_program_} -g, {run_gid}, {run_options}",
-         lambda rig, run=(run_program_, run_gid, run_options): group_perftest(rig, *run))
+         lambda rig, run=(run_program_, run_gid, run_options): group_perftest(rig, *run),
+         # All sizes once: by one program.
+         tier=gate_if((run_program_, run_gid) == ("ib_send_bw", "ipv4")))
 
 
 def group_mtu(rig, program, gid, mtu):
@@ -168,14 +172,8 @@ MTU_RUNS = [(("ib_send_bw", "ib_send_lat")[number % 2], ("ipv4", "link-local")[n
             for number, mtu in enumerate(MTUS)]
 for run_program_, run_gid, run_mtu in MTU_RUNS:
     test(f"mcast: {run_program_} -g, {run_gid}, -m {run_mtu}",
-         lambda rig, run=(run_program_, run_gid, run_mtu): group_mtu(rig, *run))
-
-
-@test("mcast: perftest takes one QP to a group")
-def perftest_one_qp(rig):
-    """So that src/mcast.c is what shows more; this fails when perftest learns it."""
-    result = rig.try_run(f"ib_send_bw -d {rig.client.device} -x {rig.client.gid('ipv4')} -c UD -g -q 2")
-    expect(result.status and "Only 1 QP supported in multicast" in result.output, result.output[-500:])
+         lambda rig, run=(run_program_, run_gid, run_mtu): group_mtu(rig, *run),
+         tier=gate_if(run_mtu in (MTUS[0], MTUS[-1])))
 
 
 @test("mcast: ib_send_bw -g, both ends killed in full traffic, five times", limit_s=90, **OURS)
@@ -230,7 +228,7 @@ def program_with_few_contexts(rig):
     program(rig, over_link(rig))
 
 
-@test("mcast: who gets what, beside traffic of other QPs", limit_s=150, **OURS)
+@test("mcast: who gets what, beside traffic of other QPs", limit_s=150, tier=ALL, **OURS)
 def program_beside_traffic(rig):
     server, client = traffic(rig, BACKGROUND, rig.server, rig.client)
     program(rig, over_link(rig), timeout=140)

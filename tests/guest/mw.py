@@ -3,7 +3,7 @@
 
 from badinput import BACKGROUND, traffic
 from data import over_link, run_program, to_itself
-from framework import CACHE, IOMMU, expect, test
+from framework import CACHE, IOMMU, expect, gate_if, quick_if, test
 
 OURS = {"subjects": ("hghca",), "limit_s": 150}
 # Through ibv_post_send and ibv_poll_cq, and through struct ibv_qp_ex and struct ibv_cq_ex.
@@ -31,9 +31,11 @@ for subject, run, aliases in (("windows", windows, False), ("regions", regions, 
     options = {**OURS, "aliases": aliases}
     for way in WAYS:
         test(f"{subject}: all, an HCA to itself, {way}",
-             lambda rig, run=run, way=way: run(rig, way, to_itself), **options)
+             lambda rig, run=run, way=way: run(rig, way, to_itself),
+             debug_tier=gate_if((subject, way) == ("windows", "plain")), **options)
         test(f"{subject}: all, over the link, {way}",
-             lambda rig, run=run, way=way: run(rig, way, over_link), **options)
+             lambda rig, run=run, way=way: run(rig, way, over_link),
+             tier=quick_if((subject, way) == ("windows", "plain")), debug_tier=gate_if(subject == "regions"), **options)
     test(f"{subject}: all, behind an IOMMU", lambda rig, run=run: run(rig, "plain", over_link), machine=IOMMU, **options)
     test(f"{subject}: all, four contexts on chip", lambda rig, run=run: run(rig, "extended", over_link),
          machine=CACHE, **options)

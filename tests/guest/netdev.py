@@ -4,6 +4,8 @@
 import contextlib
 import re
 
+from hghca_lib.tiers import GATE, QUICK
+
 from framework import expect, mapped, succeeded, test
 from pingpong import pingpong
 
@@ -15,7 +17,7 @@ def netdev_test(name, **options):
     return test(f"netdev: {name}", **OURS, **options)
 
 
-@netdev_test("ping")
+@netdev_test("ping", tier=QUICK)
 def ping(rig):
     said = rig.run(f"ping -n -c 50 -i 0.02 -W 5 {rig.server.address}")
     expect("50 received, 0% packet loss" in said, said[-400:])
@@ -158,7 +160,8 @@ def set_link(rig, number, up):
     rig.guest.qmp("set_link", name=f"h{number}", up=up)
 
 
-@netdev_test("cable pulled and plugged in again", expected_log=(r"link (becomes ready|is (down|up))",))
+@netdev_test("cable pulled and plugged in again", expected_log=(r"link (becomes ready|is (down|up))",),
+             debug_tier=GATE)
 def cable(rig):
     side = rig.client
     watch = rig.start(f"stdbuf -oL ibv_asyncwatch -d {side.device}", side)
@@ -242,7 +245,7 @@ def mtu(rig):
     expect(re.search(r"active_mtu:\s+4096 ", said), said)
 
 
-@netdev_test("VLAN: ping and RDMA")
+@netdev_test("VLAN: ping and RDMA", debug_tier=GATE)
 def vlan(rig, more=""):
     """more: options of the pingpong."""
     client, server = sides = [rig.client, rig.server]

@@ -3,11 +3,13 @@
 
 import contextlib
 
-from framework import VMS, expect, killed_at_end, test
+from hghca_lib.tiers import ALL
+
+from framework import VMS, expect, gate_if, killed_at_end, test
 from storage import MIB, run_fio
 from users import carried, check_fast, fast, heard, leaving_nothing
 
-OURS = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180}
+OURS = {"suite": "users", "subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180}
 PORT = 20049
 MOUNTD_PORT = 20048
 EXPORTED = "/srv/nfs"
@@ -148,8 +150,11 @@ def direct(rig, host):
 
 for nfs_version in VERSIONS:
     test(f"kernel users: NFS over RDMA, an HCA to itself, {nfs_version}",
-         lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.client, version), **OURS)
+         lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.client, version),
+         tier=gate_if(nfs_version == "NFSv3"), **OURS)
     test(f"kernel users: NFS over RDMA, two machines, {nfs_version}",
-         lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.server, version), machine=VMS, **OURS)
+         lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.server, version), machine=VMS,
+         tier=gate_if(nfs_version == "NFSv4.2"), **OURS)
     test(f"kernel users: NFS over RDMA, two machines, {nfs_version}, the other way",
-         lambda rig, version=nfs_version: copy_and_compare(rig, rig.server, rig.client, version), machine=VMS, **OURS)
+         lambda rig, version=nfs_version: copy_and_compare(rig, rig.server, rig.client, version), machine=VMS,
+         tier=ALL, **OURS)

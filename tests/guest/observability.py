@@ -6,6 +6,8 @@ import json
 import re
 import struct
 
+from hghca_lib.tiers import QUICK
+
 from framework import Failure, expect, succeeded, test
 from netdev import set_link
 from pingpong import pingpong
@@ -108,7 +110,7 @@ def one(entries, **wanted):
     return found[0]
 
 
-@seen_test("rdma resource shows a program's objects")
+@seen_test("rdma resource shows a program's objects", tier=QUICK)
 def resources(rig):
     with connected(rig) as (program, peer):
         pid, device = program.pid, rig.client.device

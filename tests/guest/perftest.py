@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""perftest: all its verbs on every transport, plain and with -a, -b, -R, -e, -q 16 and -q 128 where a program has them.
+"""perftest: its programs, transports, options, path MTUs and address families, each with each other one.
 
-perftest looks at completions and times, never at the data. Multicast is in mcast.py, --use-srq in srq.py, frames in
-rawpacket.py. What perftest cannot do is in README.md, and what it says then is in REFUSED. What is together with
-something else (options at IPv6 GIDs, -m with another option) each has one program of its own, not all of them.
+perftest looks at completions and times, never at the data. Multicast is in mcast.py, other uses of --use-srq in srq.py,
+frames in rawpacket.py. What perftest cannot do is in README.md.
 """
 
+import contextlib
+import functools
 import math
 import re
 
-from framework import expect, tail, test
+from hghca_lib.tiers import ALL
+
+import framework
+from framework import expect, gate_if, tail
 from rdmacm import ipv6_addresses
+
+test = functools.partial(framework.test, suite="perftest")
 
 # The options that the programs of perftest 25.01 have; `options of the programs` checks it against --help.
 OPTIONS = {
@@ -23,21 +29,114 @@ OPTIONS = {
     "ib_atomic_bw": "Reqb",
     "ib_atomic_lat": "Re",
 }
-UD = {"ib_send_bw": "aReqb", "ib_send_lat": "aRe"}
-# What RC has shown of -e is not shown again.
-UC = {"ib_write_bw": "aqb", "ib_write_lat": "a", "ib_send_bw": "aeqb", "ib_send_lat": "ae"}
-# An SRQ of each end takes what XRC sends.
-XRC = {program: "qb" if program == "ib_send_bw" else "" for program in OPTIONS}
-TRANSPORTS = {"RC": OPTIONS, "UC": UC, "UD": UD, "XRC": XRC}
-KNOWN_BY = {transport: ("hghca",) if transport == "XRC" else ("hghca", "rxe") for transport in TRANSPORTS}
-VALUES = {"q": (" 16", " 128")}
+WITH_VALUES = {"-a": "a", "-b": "b", "-R": "R", "-e": "e", "-q 16": "q", "-q 128": "q"}
+FACTORS = {
+    "program": (*OPTIONS,),
+    "connection": ("RC", "UC", "UD", "XRC"),
+    "option": ("", *WITH_VALUES, "--use-srq", "--write_with_imm"),
+    "mtu": (256, 512, 1024, 2048, 4096),
+    "family": ("IPv4", "IPv6"),
+}
+MTUS = FACTORS["mtu"]
+CONNECTIONS = {"write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"), "send": ("RC", "UC", "UD", "XRC"),
+               "atomic": ("RC", "XRC")}
+
+
+def verb_of(program):
+    return program.split("_")[1]
+
+
+def possible(program, connection, option, mtu, _family):
+    """Whether perftest can do it in seconds; why not is in README.md. An SRQ of each end takes what XRC sends."""
+    verb = verb_of(program)
+    if option in WITH_VALUES:
+        known = WITH_VALUES[option] in OPTIONS[program]
+    else:
+        known = not option or verb == {"--use-srq": "send", "--write_with_imm": "write"}[option]
+    if connection == "XRC":
+        known = known and (not option or verb == "write" and option == "--write_with_imm"
+                           or program == "ib_send_bw" and option in ("-b", "-q 16", "-q 128"))
+    # The CM connects no UC, and chooses the path MTU of RC.
+    by_cm = option != "-R" or connection == "UD" or (connection == "RC" and mtu == MTUS[-1])
+    # Up to 8 MiB take long in small packets. With UC perftest waits for ever for a message of which a packet was lost.
+    in_time = option != "-a" or connection == "UD" or (connection == "RC" and mtu >= 1024)
+    return known and by_cm and in_time and connection in CONNECTIONS[verb]
+
+
+# Each value of a factor occurs with each value of each other factor, where perftest can do that: pairwise testing.
+# `tests/tools` checks that no pair is missing.
+COMBINATIONS = [
+    ("ib_write_bw", "RC", "-a", 2048, "IPv6"),
+    ("ib_write_bw", "RC", "-R", 4096, "IPv4"),
+    ("ib_write_bw", "UC", "", 4096, "IPv4"),
+    ("ib_write_bw", "UC", "-b", 512, "IPv4"),
+    ("ib_write_bw", "UC", "-b", 1024, "IPv6"),
+    ("ib_write_bw", "UC", "-q 16", 2048, "IPv4"),
+    ("ib_write_bw", "UC", "-q 128", 256, "IPv6"),
+    ("ib_write_bw", "XRC", "--write_with_imm", 256, "IPv4"),
+    ("ib_write_lat", "RC", "-a", 1024, "IPv6"),
+    ("ib_write_lat", "RC", "-R", 4096, "IPv4"),
+    ("ib_write_lat", "RC", "--write_with_imm", 512, "IPv6"),
+    ("ib_write_lat", "UC", "", 256, "IPv6"),
+    ("ib_write_lat", "UC", "--write_with_imm", 2048, "IPv6"),
+    ("ib_write_lat", "XRC", "--write_with_imm", 1024, "IPv4"),
+    ("ib_write_lat", "XRC", "--write_with_imm", 4096, "IPv4"),
+    ("ib_read_bw", "RC", "-a", 1024, "IPv4"),
+    ("ib_read_bw", "RC", "-b", 512, "IPv4"),
+    ("ib_read_bw", "RC", "-R", 4096, "IPv4"),
+    ("ib_read_bw", "RC", "-e", 256, "IPv6"),
+    ("ib_read_bw", "RC", "-q 16", 4096, "IPv4"),
+    ("ib_read_bw", "RC", "-q 128", 2048, "IPv6"),
+    ("ib_read_bw", "XRC", "", 2048, "IPv4"),
+    ("ib_read_lat", "RC", "", 1024, "IPv6"),
+    ("ib_read_lat", "RC", "-a", 2048, "IPv4"),
+    ("ib_read_lat", "RC", "-R", 4096, "IPv6"),
+    ("ib_read_lat", "RC", "-e", 256, "IPv6"),
+    ("ib_read_lat", "XRC", "", 512, "IPv4"),
+    ("ib_send_bw", "RC", "--use-srq", 1024, "IPv6"),
+    ("ib_send_bw", "UC", "-e", 512, "IPv6"),
+    ("ib_send_bw", "UC", "--use-srq", 512, "IPv4"),
+    ("ib_send_bw", "UD", "", 256, "IPv4"),
+    ("ib_send_bw", "UD", "-a", 256, "IPv4"),
+    ("ib_send_bw", "UD", "-a", 512, "IPv6"),
+    ("ib_send_bw", "UD", "-b", 256, "IPv6"),
+    ("ib_send_bw", "UD", "-R", 256, "IPv4"),
+    ("ib_send_bw", "UD", "-q 16", 1024, "IPv6"),
+    ("ib_send_bw", "UD", "-q 128", 1024, "IPv4"),
+    ("ib_send_bw", "UD", "--use-srq", 4096, "IPv6"),
+    ("ib_send_bw", "XRC", "-b", 2048, "IPv6"),
+    ("ib_send_bw", "XRC", "-q 16", 512, "IPv6"),
+    ("ib_send_bw", "XRC", "-q 128", 4096, "IPv4"),
+    ("ib_send_lat", "RC", "-a", 4096, "IPv6"),
+    ("ib_send_lat", "UC", "--use-srq", 256, "IPv4"),
+    ("ib_send_lat", "UD", "-R", 512, "IPv4"),
+    ("ib_send_lat", "UD", "-R", 1024, "IPv6"),
+    ("ib_send_lat", "UD", "-R", 2048, "IPv6"),
+    ("ib_send_lat", "UD", "-e", 4096, "IPv6"),
+    ("ib_send_lat", "UD", "--use-srq", 2048, "IPv6"),
+    ("ib_send_lat", "XRC", "", 256, "IPv4"),
+    ("ib_atomic_bw", "RC", "-b", 4096, "IPv6"),
+    ("ib_atomic_bw", "RC", "-R", 4096, "IPv6"),
+    ("ib_atomic_bw", "RC", "-e", 1024, "IPv4"),
+    ("ib_atomic_bw", "RC", "-q 16", 256, "IPv4"),
+    ("ib_atomic_bw", "RC", "-q 128", 512, "IPv4"),
+    ("ib_atomic_bw", "XRC", "", 2048, "IPv4"),
+    ("ib_atomic_lat", "RC", "-R", 4096, "IPv6"),
+    ("ib_atomic_lat", "RC", "-e", 256, "IPv6"),
+    ("ib_atomic_lat", "RC", "-e", 512, "IPv6"),
+    ("ib_atomic_lat", "RC", "-e", 2048, "IPv6"),
+    ("ib_atomic_lat", "XRC", "", 1024, "IPv4"),
+]
+# These stand for the others under the debug kernel.
+UNDER_DEBUG = [("ib_read_lat", "-e"), ("ib_atomic_bw", "-q 16"), ("ib_send_bw", "-R")]
 ALL_SIZES = [1 << power for power in range(1, 24)]
 UD_SIZES = [1 << power for power in range(1, 13)]
 # Iterations: with -a the large sizes decide how long it takes. With -q it is those of each QP, and never less than QPs:
 # an SRQ has as many receives as there are iterations.
-COUNT, COUNT_ALL = 1000, 100
+COUNT, COUNT_ALL, COUNT_MTU = 1000, 20, 200
 COUNT_QPS = {16: 200, 128: 150}
-MTUS = (256, 512, 1024, 2048, 4096)
+MTU_BYTES = 65536
+ATOMIC_BYTES = 8
 
 
 def is_bandwidth(program):
@@ -108,42 +207,76 @@ def perftest(rig, program, options, count, server=None, client=None, **how):
 
 
 def check(rig, program, connection, option="", **how):
-    """The rows must be those asked for, with figures in a sensible order.
+    """A run with one option, or none; its rows must be those asked for. how: as run() has it."""
+    count = COUNT
+    options = f"-c {connection} {option}" + (" -s 2048" if connection == "UD" else "")
+    check_rows(rig, program, perftest(rig, program, options, count, cm=option == "-R", **how), None, count)
 
-    option: one of the program's, with its value; "" for none. how: as run() has it.
-    """
-    options, sizes, count, qps = option, None, COUNT, 1
-    if option == "-a":
-        sizes, count = (UD_SIZES if connection == "UD" else ALL_SIZES), COUNT_ALL
-    if option.startswith("-q"):
-        qps = int(option.split()[1])
-        count = COUNT_QPS[qps]
-    if connection == "UD" and option != "-a":
-        options += " -s 2048"
-    elif qps == 128 and not program.startswith("ib_atomic"):
-        options += " -s 4096"
-    found = perftest(rig, program, f"-c {connection} {options}", count, cm=option == "-R", **how)
-    if sizes:
-        expect([row[0] for row in found] == sizes, f"sizes {[int(row[0]) for row in found]}, expected {sizes}")
-    expect(len(found) == (len(sizes) if sizes else 1), f"{len(found)} result rows")
+
+def check_rows(rig, program, found, sizes, count):
+    """The rows must be those of the sizes, or a single one, with so many iterations and figures in a sensible order."""
+    expect(not sizes or [row[0] for row in found] == sizes, f"sizes {[int(row[0]) for row in found]}, expected {sizes}")
+    expect(len(found) == len(sizes or [1]), f"{len(found)} result rows")
     for row in found:
-        expect(row[1] == count * qps, f"{row[1]:.0f} iterations at {row[0]:.0f} bytes, expected {count * qps}")
+        expect(row[1] == count, f"{row[1]:.0f} iterations at {row[0]:.0f} bytes, expected {count}")
         if not is_bandwidth(program):
             expect(row[2] <= row[4] <= row[3], f"min {row[2]}, typical {row[4]}, max {row[3]} us")
     unit = "MiB/s" if is_bandwidth(program) else "us typical"
     rig.note(", ".join(f"{row[0]:.0f} B: {row[figure_column(program)]:g}" for row in found) + f" {unit}")
 
 
-def enter(program, connection, flags):
-    """A test without an option, and one with each of the flags, with each of its values."""
-    for option in ["", *(f"-{flag}{value}" for flag in flags for value in VALUES.get(flag, ("",)))]:
-        test(f"perftest: {program} {connection} {option}".rstrip(),
-             lambda rig, option=option: check(rig, program, connection, option), subjects=KNOWN_BY[connection])
+def message_bytes(program, connection, option, mtu):
+    """The sizes of a combination's messages. With UC and UD a lost message is not sent again, so few are under way."""
+    if verb_of(program) == "atomic":
+        return [ATOMIC_BYTES]
+    if option == "-a":
+        return [size for size in UD_SIZES if size <= mtu] if connection == "UD" else ALL_SIZES
+    if connection == "UD":
+        return [mtu]
+    return [4096] if option == "-q 128" else [MTU_BYTES]
 
 
-for transport, tools in TRANSPORTS.items():
-    for tool, tool_flags in tools.items():
-        enter(tool, transport, tool_flags)
+def combination(rig, program, connection, option, mtu, family):
+    """One of COMBINATIONS: its rows, and that the data went in packets of that path MTU."""
+    sizes = message_bytes(program, connection, option, mtu)
+    qps = int(option.split()[1]) if option.startswith("-q") else 1
+    count = COUNT_ALL if option == "-a" else COUNT_QPS.get(qps, COUNT_MTU)
+    options = f"-c {connection} {option}"
+    if option != "-R" or connection == "UD":
+        options += f" -m {mtu}"
+    if option != "-a" and verb_of(program) != "atomic":
+        options += f" -s {sizes[0]}"
+    how = {"cm": option == "-R", "gid": "ipv4" if family == "IPv4" else "link-local"}
+    counter = data_counter(rig, program)
+    before = rig.counter(*counter) if counter else 0
+    with contextlib.ExitStack() as stack:
+        if option == "-R" and family == "IPv6":
+            how["address"] = stack.enter_context(ipv6_addresses(rig))
+        found = perftest(rig, program, options, count, **how)
+    check_rows(rig, program, found, sizes, count * qps)
+    if counter:
+        moved = rig.counter(*counter) - before
+        least = count * qps * sum(math.ceil(size / mtu) for size in sizes)
+        expect(least <= moved, f"{moved} packets for what fills {least}")
+        # Both ends send with -b, and small messages are acknowledged one by one.
+        expect(option in ("-a", "-b") or moved < least * 3 // 2, f"{moved} packets for what fills {least}")
+
+
+def title(program, connection, option, mtu, family):
+    shown = "" if option == "-R" and connection == "RC" else f" -m {mtu}"
+    return f"perftest: {program} {connection} {option}".rstrip() + shown + (", IPv6" if family == "IPv6" else "")
+
+
+for row_ in COMBINATIONS:
+    test(title(*row_), lambda rig, row=row_: combination(rig, *row),
+         subjects=("hghca",) if row_[1] == "XRC" else ("hghca", "rxe"),
+         debug_tier=gate_if((row_[0], row_[2]) in UNDER_DEBUG))
+
+# Few packets are lost where nothing else uses the processors.
+ALL_SIZES_BY_UC = [(program, "UC", "-a", MTUS[-1], "IPv4") for program in OPTIONS
+                   if "UC" in CONNECTIONS[verb_of(program)]]
+for row_ in ALL_SIZES_BY_UC:
+    test(title(*row_), lambda rig, row=row_: combination(rig, *row), tier=ALL)
 
 
 @test("perftest: options of the programs are those tested")
@@ -153,45 +286,9 @@ def options_match(rig):
         offered = "".join(flag for flag in "aReqb" if re.search(rf"^\s+-{flag}, --", text, re.MULTILINE))
         expect(offered == flags, f"{program} offers -{' -'.join(offered)}, tested are -{' -'.join(flags)}")
         connections = re.search(r"--connection=<(.*?)>", text).group(1).split("/")
-        tested = [name for name, programs in TRANSPORTS.items() if program in programs]
+        tested = CONNECTIONS[verb_of(program)]
         # Those two are not of the InfiniBand specification.
         expect({*connections} - {"DC", "SRD"} == {*tested}, f"{program} offers {connections}, tested are {tested}")
-
-
-for transport, tools in TRANSPORTS.items():
-    for tool in tools:
-        test(f"perftest: {tool} {transport}, IPv6",
-             lambda rig, run=(tool, transport): check(rig, *run, gid="link-local"), subjects=KNOWN_BY[transport])
-
-IPV6_OPTIONS = [
-    ("ib_read_bw", "RC", "-a"), ("ib_send_bw", "UD", "-a"),
-    ("ib_read_bw", "RC", "-b"), ("ib_send_bw", "UD", "-b"),
-    ("ib_atomic_bw", "RC", "-e"), ("ib_send_bw", "UC", "-e"), ("ib_send_lat", "UD", "-e"),
-    ("ib_send_bw", "XRC", "-q 16"), ("ib_send_bw", "UC", "-q 128"),
-]
-for tool, transport, tool_option in IPV6_OPTIONS:
-    test(f"perftest: {tool} {transport} {tool_option}, IPv6",
-         lambda rig, run=(tool, transport, tool_option): check(rig, *run, gid="link-local"),
-         subjects=KNOWN_BY[transport])
-
-
-def by_the_cm_over_ipv6(rig, program, connection):
-    with ipv6_addresses(rig) as address:
-        check(rig, program, connection, "-R", address=address)
-
-
-for tool, transport in (("ib_read_bw", "RC"), ("ib_write_lat", "RC"), ("ib_send_bw", "UD"), ("ib_send_lat", "UD")):
-    test(f"perftest: {tool} {transport} -R, IPv6",
-         lambda rig, run=(tool, transport): by_the_cm_over_ipv6(rig, *run))
-
-for transport in ("RC", "UC", "XRC"):
-    for tool in ("ib_write_bw", "ib_write_lat"):
-        test(f"perftest: {tool} {transport} --write_with_imm",
-             lambda rig, run=(tool, transport): check(rig, *run, "--write_with_imm"), subjects=KNOWN_BY[transport])
-
-
-MTU_BYTES, MTU_COUNT = 65536, 200
-ATOMIC_BYTES = 8
 
 
 def data_counter(rig, program):
@@ -206,7 +303,7 @@ def data_counter(rig, program):
     return (receiver, "rx_packets") if receiver.counters else None
 
 
-def with_mtu(rig, program, connection, mtu, more="", count=MTU_COUNT, **how):
+def with_mtu(rig, program, connection, mtu, more="", count=COUNT_MTU, **how):
     """A run with a path MTU, and that the data went in packets of that size.
 
     What an atomic moves has room in any packet, and a datagram is one. more: another option; how: as run() has it.
@@ -227,42 +324,13 @@ def with_mtu(rig, program, connection, mtu, more="", count=MTU_COUNT, **how):
         expect(least <= moved < least * 3 // 2, f"{moved} packets for what fills {least}")
 
 
-for transport, tools in TRANSPORTS.items():
-    # What RC has shown of a latency and of atomics is not shown again.
-    for tool in tools if transport != "XRC" else ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
-        for path_mtu in MTUS:
-            test(f"perftest: {tool} {transport} -m {path_mtu}",
-                 lambda rig, run=(tool, transport, path_mtu): with_mtu(rig, *run), subjects=KNOWN_BY[transport])
-
-
-# With SRQs perftest makes receives longer, to a number of whole packets.
-MTU_MORE = [
-    ("ib_send_bw", "RC", 256, "--use-srq"), ("ib_send_lat", "UC", 512, "--use-srq"),
-    ("ib_send_bw", "UD", 1024, "--use-srq"), ("ib_send_lat", "RC", 2048, "--use-srq"),
-    ("ib_send_bw", "UC", 4096, "--use-srq"),
-    ("ib_send_bw", "UD", 512, "-R"), ("ib_send_lat", "UD", 2048, "-R"),
-]
-for tool, transport, path_mtu, tool_option in MTU_MORE:
-    test(f"perftest: {tool} {transport} -m {path_mtu} {tool_option}",
-         lambda rig, run=(tool, transport, path_mtu, tool_option): with_mtu(rig, *run))
-
-for tool, transport, path_mtu in [("ib_read_bw", "RC", 256), ("ib_send_bw", "XRC", 1024), ("ib_send_bw", "UC", 4096)]:
-    test(f"perftest: {tool} {transport} -m {path_mtu}, IPv6",
-         lambda rig, run=(tool, transport, path_mtu): with_mtu(rig, *run, gid="link-local"),
-         subjects=KNOWN_BY[transport])
-
-for tool, path_mtu in zip(("ib_write_lat", "ib_read_lat", "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat"), MTUS):
-    test(f"perftest: {tool} XRC -m {path_mtu}",
-         lambda rig, run=(tool, "XRC", path_mtu): with_mtu(rig, *run), subjects=KNOWN_BY["XRC"])
-
-
 @test("perftest: the CM chooses the path MTU", subjects=("hghca",))
 def mtu_of_the_cm(rig):
     """So that -m with -R is tested with UD alone; this fails when perftest learns it."""
     before = rig.counter(rig.client, "tx_packets")
-    perftest(rig, "ib_send_bw", f"-R -m {MTUS[0]} -s {MTU_BYTES}", MTU_COUNT, cm=True)
+    perftest(rig, "ib_send_bw", f"-R -m {MTUS[0]} -s {MTU_BYTES}", COUNT_MTU, cm=True)
     sent = rig.counter(rig.client, "tx_packets") - before
-    least = MTU_COUNT * MTU_BYTES // MTUS[-1]
+    least = COUNT_MTU * MTU_BYTES // MTUS[-1]
     expect(least <= sent < least * 3 // 2, f"{sent} packets for what fills {least} of {MTUS[-1]} bytes")
 
 
@@ -327,38 +395,9 @@ def for_a_time(rig, kind):
 for time_kind in FOR_A_TIME:
     test(f"perftest: -D {DURATION_S}, {time_kind}, all programs at once",
          lambda rig, kind=time_kind: for_a_time(rig, kind), limit_s=90,
-         subjects=("hghca", "rxe") if time_kind in ("bandwidth", "latency") else ("hghca",))
-
-
-# What README.md says that perftest refuses: how, and by which words. The day it takes one, that is to be tested too.
-REFUSED = [
-    ("ib_read_bw -c UC", "UC connection not possible in READ/ATOMIC verbs"),
-    ("ib_write_bw -c UD", "UD connection only possible in SEND verb"),
-    ("ib_send_lat -b", "Bidirectional is only available in BW test"),
-    ("ib_send_lat -q 2", "Multiple QPs only available on bw tests"),
-    ("ib_atomic_bw -a", "Message size cannot be changed for Atomic tests"),
-    ("ib_write_bw -e", "Events feature not available on WRITE verb"),
-    ("ib_write_bw -c UC -R", "UC is not supported in librdmacm"),
-    ("ib_write_bw -c XRC -R", "XRC does not support RDMA_CM"),
-    ("ib_send_bw -D 10 -a", "Duration mode currently doesn't support running on all sizes"),
-    ("ib_send_bw -D 10 -e", "Duration mode doesn't work with events"),
-    ("ib_send_bw -c UD -g -b", "Bidirectional mode not supported in multicast"),
-    ("ib_send_bw -c UD -g -R", "Perftest still doesn't support Multicast with rdma_cm"),
-    ("ib_write_bw --use-srq", "Using SRQ only"),
-    ("ib_send_bw -c UD --use-srq -q 128 -n 100", "Using SRQ depth should be greater than number of QPs"),
-    ("raw_ethernet_bw -a", "Raw Ethernet tests do not support -a"),
-    ("raw_ethernet_bw -R", "RDMA CM isn't supported for Raw Ethernet tests"),
-    ("raw_ethernet_bw -x 0", "GID index isn't supported for Raw Ethernet tests"),
-    ("raw_ethernet_bw -G", "invalid option -- 'G'"),
-]
-
-
-@test("perftest: what it refuses")
-def refused(rig):
-    for line, words in REFUSED:
-        result = rig.try_run(line)
-        expect(result.status not in (0, 124) and words in result.output,
-               f"{line}: status {result.status}: {tail(result.output)}")
+         subjects=("hghca", "rxe") if time_kind in ("bandwidth", "latency") else ("hghca",),
+         # It runs programs and options of all kinds.
+         tier=gate_if(time_kind == "-R, --use-srq and -g"))
 
 
 # Where run_perftest_multi_devices has the first of its devices meet.

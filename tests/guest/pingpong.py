@@ -6,7 +6,7 @@ What compares every byte is data.py.
 
 import re
 
-from framework import expect, test
+from framework import expect, gate_if, quick_if, test
 
 # name, program, GID, options, message bytes, messages
 CASES = [
@@ -57,8 +57,13 @@ def check(end, size, count):
     expect(re.search(rf"^{count} iters in ", end.stdout, re.MULTILINE), f"not all messages: {end.output[-500:]}")
 
 
+# These stand for the others under the debug kernel.
+UNDER_DEBUG = ("rc 1000003 bytes, events", "uc 1000003 bytes, IPv6, events", "ud 2048 bytes, IPv6")
+IN_MINUTES = ("rc 1000003 bytes", "uc 1 byte", "ud 2048 bytes, events")
+
 for case_name, *case in CASES:
-    test(f"pingpong: {case_name}", lambda rig, case=case: pingpong(rig, *case))
+    test(f"pingpong: {case_name}", lambda rig, case=case: pingpong(rig, *case),
+         tier=quick_if(case_name in IN_MINUTES), debug_tier=gate_if(case_name in UNDER_DEBUG))
 
 
 @test("pingpong: rc, an HCA to itself")

@@ -4,6 +4,8 @@
 import collections
 import re
 
+from hghca_lib.tiers import QUICK
+
 from data import over_link, to_itself
 from data import run_program as run
 from framework import expect, tail, test
@@ -17,7 +19,7 @@ def grants(rig):
     run(rig, "grants", to_itself(rig))
 
 
-@test("provider: errno is what verbs return", **OURS)
+@test("provider: errno is what verbs return", tier=QUICK, **OURS)
 def errnos(rig):
     run(rig, "errnos", to_itself(rig))
 

@@ -8,6 +8,8 @@ receives for all that comes.
 import re
 import time
 
+from hghca_lib.tiers import ALL
+
 import perftest
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, succeeded, tail, test
@@ -147,7 +149,7 @@ def many_qps(rig):
     raw_perftest(rig, "raw_ethernet_bw", PERFTEST["raw_ethernet_bw"], MANY_COUNT, MANY_QPS)
 
 
-@test(f"raw packets: raw_ethernet_bw and raw_ethernet_lat at once, -D {DURATION_S}", **OURS)
+@test(f"raw packets: raw_ethernet_bw and raw_ethernet_lat at once, -D {DURATION_S}", tier=ALL, **OURS)
 def raw_for_a_time(rig):
     """Their frames are told from each other by their ports."""
     runs = [("raw_ethernet_bw", f"-D {DURATION_S} -s 1024 {IPV4} {PORTS}"),

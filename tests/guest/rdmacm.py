@@ -5,7 +5,9 @@ import contextlib
 import ipaddress
 import re
 
-from framework import expect, killed_at_end, test
+from hghca_lib.tiers import GATE
+
+from framework import expect, gate_if, killed_at_end, quick_if, test
 
 PREFIX = "fd00:6867:6863:6100::"
 
@@ -38,7 +40,8 @@ def rping(rig, options, count, server_options="", address=None):
 
 # 23 bytes are the least that rping takes.
 for size in (23, 64, 4095, 4097, 65535):
-    test(f"rdmacm: rping -V, {size} bytes", lambda rig, size=size: rping(rig, f"-S {size}", 200))
+    test(f"rdmacm: rping -V, {size} bytes", lambda rig, size=size: rping(rig, f"-S {size}", 200),
+         tier=quick_if(size == 4097), debug_tier=gate_if(size == 4097))
 
 
 @test("rdmacm: rping -V, 2000 pings")
@@ -71,7 +74,7 @@ def rping_persistent(rig):
     server.wait(10)
 
 
-@test("rdmacm: connect to a port on which nobody listens")
+@test("rdmacm: connect to a port on which nobody listens", debug_tier=GATE)
 def refused(rig):
     result = rig.try_run(f"rping -c -a {rig.server.address} -p {rig.next_port()} -C 1")
     expect(result.status not in (0, 124), f"status {result.status}: {result.output}")
@@ -131,8 +134,9 @@ def over_ipv6(rig, run):
 
 
 for name, program in (("ucmatose", ucmatose), ("udaddy", udaddy)):
-    test(f"rdmacm: {name}", lambda rig, program=program: program(rig, rig.server.address))
-    test(f"rdmacm: {name}, IPv6", lambda rig, program=program: over_ipv6(rig, program))
+    under_debug = gate_if(name == "udaddy")
+    test(f"rdmacm: {name}", lambda rig, program=program: program(rig, rig.server.address), debug_tier=under_debug)
+    test(f"rdmacm: {name}, IPv6", lambda rig, program=program: over_ipv6(rig, program), debug_tier=under_debug)
 
 
 # Sockets over RDMA. With `-T v` both ends know each byte that must come.

@@ -9,11 +9,13 @@ import contextlib
 import dataclasses
 import json
 
+from hghca_lib.tiers import ALL, GATE
+
 from framework import VMS, Failure, expect, succeeded, tail, test
 from users import carried, heard, leaving_nothing
 
 # The kernel calls everything that it tells of its devices, networks, link groups and links a warning.
-OURS = {"subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
+OURS = {"suite": "users", "subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
         "expected_log": (r"^smc: (adding|removing) ib device ", r"^smc:    ib device \S+ port \d+ has pnetid ",
                          r"^smc: (net|ib) device \S+ (ibport \d+ )?(applied|erased) user defined pnetid ",
                          r"^smc: removing (net|ib) device \S+ (ibport \d+ )?with user defined pnetid ",
@@ -164,13 +166,14 @@ def load(rig, client, server):
         rig.note(" and ".join(f"{rate:.0f} Mbit/s" for rate in rates))
 
 
-def to_itself(name, run):
-    test(f"kernel users: SMC-R, an HCA to itself, {name}", lambda rig: run(rig, rig.client, rig.client), **OURS)
-
-
-def two_machines(name, run):
-    test(f"kernel users: SMC-R, two machines, {name}", lambda rig: run(rig, rig.client, rig.server), machine=VMS,
+def to_itself(name, run, tier=GATE):
+    test(f"kernel users: SMC-R, an HCA to itself, {name}", lambda rig: run(rig, rig.client, rig.client), tier=tier,
          **OURS)
+
+
+def two_machines(name, run, tier=GATE):
+    test(f"kernel users: SMC-R, two machines, {name}", lambda rig: run(rig, rig.client, rig.server), machine=VMS,
+         tier=tier, **OURS)
 
 
 def of_programs(rig, client, server):
@@ -181,10 +184,10 @@ def of_a_protocol(rig, client, server):
     messages(rig, client, server, IPPROTO_SMC, "")
 
 
-to_itself("messages, AF_SMC", of_programs)
+to_itself("messages, AF_SMC", of_programs, ALL)
 to_itself("a stream, nc", stream)
 two_machines("messages, AF_SMC", of_programs)
 two_machines("messages, IPPROTO_SMC", of_a_protocol)
-two_machines("messages, AF_SMC, the other way", lambda rig, client, server: of_programs(rig, server, client))
+two_machines("messages, AF_SMC, the other way", lambda rig, client, server: of_programs(rig, server, client), ALL)
 two_machines("streams, nc", stream)
 two_machines("connections both ways at once, iperf3", load)

@@ -2,8 +2,10 @@
 """Shared receive queues: ibv_srq_pingpong, perftest with --use-srq, and src/srq.c, which compares every byte."""
 
 import badinput
+from hghca_lib.tiers import ALL, GATE
+
 from data import over_link, run_program, to_itself
-from framework import CACHE, IOMMU, expect, test
+from framework import CACHE, IOMMU, expect, gate_if, quick_if, test
 from perftest import ALL_SIZES, COUNT, COUNT_QPS, UD_SIZES, perftest
 from pingpong import pingpong
 
@@ -23,7 +25,8 @@ CASES = [
 ]
 
 for case_name, *case in CASES:
-    test(f"srq: ibv_srq_pingpong, {case_name}", lambda rig, case=case: pingpong(rig, "ibv_srq_pingpong", *case))
+    test(f"srq: ibv_srq_pingpong, {case_name}", lambda rig, case=case: pingpong(rig, "ibv_srq_pingpong", *case),
+         tier=quick_if(case_name == "one QP"))
 
 
 @test("srq: ibv_srq_pingpong, an HCA to itself")
@@ -77,7 +80,9 @@ def with_srq(rig, program, connection, options, gid="ipv4"):
 
 for run_program_, run_connection, run_options in RUNS:
     test(f"srq: {run_program_} {run_connection} --use-srq {run_options}".rstrip(),
-         lambda rig, run=(run_program_, run_connection, run_options): with_srq(rig, *run))
+         lambda rig, run=(run_program_, run_connection, run_options): with_srq(rig, *run),
+         # The suite perftest has --use-srq with each transport and MTU.
+         tier=gate_if(run_connection == "RC" and run_program_ == "ib_send_bw" or run_options == "-q 16"))
 
 for run_program_, run_connection in (("ib_send_bw", "UC"), ("ib_send_lat", "UD")):
     test(f"srq: {run_program_} {run_connection} --use-srq, IPv6",
@@ -93,10 +98,10 @@ ON_RXE = ("-- 'a CQ each' 'one CQ' 'extended CQ' 'fewer receives' immediate 'one
 
 @test("srq: all an SRQ can do, an HCA to itself", limit_s=120)
 def program_to_itself(rig):
-    run_program(rig, "srq", to_itself(rig) + (f" {ON_RXE}" if rig.subject.name == "rxe" else ""))
+    run_program(rig, "srq", to_itself(rig), ON_RXE if rig.subject.name == "rxe" else "")
 
 
-@test("srq: all an SRQ can do, over the link", limit_s=120, **OURS)
+@test("srq: all an SRQ can do, over the link", limit_s=120, tier=ALL, debug_tier=GATE, **OURS)
 def program_over_link(rig):
     run_program(rig, "srq", over_link(rig))
 

@@ -75,8 +75,9 @@ def run_fio(rig, host, options):
 
 
 # What fio is asked to do: sizes from one sector to 1 MiB, many commands under way.
+MIXED = "a sector to 1 MiB, 64 under way"
 FIO = {
-    "a sector to 1 MiB, 64 under way": "--rw=randwrite --bsrange={sector}-1M --iodepth=64",
+    MIXED: "--rw=randwrite --bsrange={sector}-1M --iodepth=64",
     "4 KiB, 64 under way": "--rw=randwrite --bs=4k --iodepth=64 --io_size=16M",
     "256 KiB in sequence, 16 under way": "--rw=write --bs=256k --iodepth=16",
 }

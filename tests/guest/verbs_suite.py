@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from framework import expect, tail, test
+from framework import expect, gate_if, quick_if, tail, test
 from recorder import EVERY, NONE
 
 EXPECTED = Path(__file__).resolve().parent / "expected.json"
@@ -95,8 +95,11 @@ def judged_of(module):
 
 for suite_module in MODULES:
     test(f"verbs suite: test_{suite_module}", lambda rig, module=suite_module: run_and_compare(rig, module),
-         limit_s=300, subjects=("hghca",), judged=judged_of(suite_module))
+         limit_s=300, subjects=("hghca",), judged=judged_of(suite_module),
+         tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module in ("mr", "cq_events")))
 for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
          lambda rig, module=suite_module: run_and_compare(rig, module, "link-local"), limit_s=300, subjects=("hghca",),
-         judged=judged_of(suite_module))
+         judged=judged_of(suite_module),
+         # It sends packets of each service; by IPv6 nothing else of the others differs.
+         tier=gate_if(suite_module == "qpex"))

@@ -4,7 +4,7 @@
 import re
 
 from data import over_link, run_program, to_itself
-from framework import CACHE, IOMMU, expect, test
+from framework import CACHE, IOMMU, expect, quick_if, test
 
 OURS = {"subjects": ("hghca",), "limit_s": 120}
 
@@ -28,7 +28,8 @@ for case_name, *case in [("defaults", "", 4096, 1000), ("events", "-e", 4096, 50
                          ("MTU 1024, 100000 bytes", "-m 1024", 100000, 200), ("1 byte", "", 1, 2000),
                          ("IPv6", "", 4096, 1000, 1, "link-local"), ("four clients", "", 4096, 200, 4),
                          ("four clients, events", "-e", 4096, 200, 4)]:
-    test(f"xrc: ibv_xsrq_pingpong, {case_name}", lambda rig, case=case: xsrq_pingpong(rig, *case), **OURS)
+    test(f"xrc: ibv_xsrq_pingpong, {case_name}", lambda rig, case=case: xsrq_pingpong(rig, *case),
+         tier=quick_if(case_name == "defaults"), **OURS)
 
 for way in ("plain", "extended"):
     test(f"xrc: all, an HCA to itself, {way}", lambda rig, way=way: run_program(rig, "xrc", f"{way} {to_itself(rig)}"),

@@ -34,6 +34,14 @@ def check(report, root):
     check_cppcheck(report, root, source, files)
 
 
+def check_changed(report, root, changed):
+    """clang-tidy of the files of the core among those changed; a header is read with the file of its name."""
+    names = {re.sub(r"\.h$", ".cc", name) for name in changed if name.startswith(f"{CORE}/")}
+    files = sorted(name for name in names if name.endswith(".cc") and (repo.ROOT / name).is_file())
+    if files:
+        check_tidy(report, root, {"source": repo.ROOT}, files)
+
+
 def check_includes(report, root, source, files, headers):
     """A header is read by way of the file that includes it; so each must be included."""
     done = root.output(["g++", *COMPILE, "-MM", *files], source, "/mnt/source")

@@ -46,6 +46,16 @@ def check(report, root):
     check_semantics(report, root, folder)
 
 
+def check_changed(report, root, changed):
+    """A build with all warnings and sparse when files of the driver have changed, and checkpatch of those."""
+    sources = [source for source in style_sources() if str(source.relative_to(repo.ROOT)) in changed]
+    if sources:
+        build_with_checks(report, root)
+        exceptions = Exceptions("checkpatch")
+        for source in sources:
+            check_style_of(report, root, scripts(root), source, exceptions)
+
+
 def build_with_checks(report, root):
     """A build of everything with all warnings, each object also read by sparse."""
     with tempfile.TemporaryDirectory() as folder:
@@ -74,18 +84,25 @@ def scripts(root):
 
 def check_style(report, root, folder):
     exceptions = Exceptions("checkpatch")
-    sources = [repo.path("Kbuild"), *sorted(path for name in ("kernel", "include")
-                                            for path in repo.path(name).rglob("*.[ch]"))]
-    for source in sources:
-        name = str(source.relative_to(repo.ROOT))
-        done = root.output(["perl", "/mnt/scripts/checkpatch.pl", "--strict", "--no-tree", "--emacs", "--show-types",
-                            "-f", name], {"scripts": folder, "source": repo.ROOT}, "/mnt/source")
-        findings = [(match.group(1), line) for line in done.stdout.splitlines()
-                    if (match := STYLE_FINDING.match(line))]
-        bad = [line for kind, line in findings if not exceptions.cover(kind, line)]
-        whole = VERDICT.search(done.stdout)
-        report.result(whole and not bad, f"checkpatch --strict: {name}", "\n".join(bad) or done.stdout + done.stderr)
+    for source in style_sources():
+        check_style_of(report, root, folder, source, exceptions)
     exceptions.report(report)
+
+
+def style_sources():
+    return [repo.path("Kbuild"), *sorted(path for name in ("kernel", "include")
+                                         for path in repo.path(name).rglob("*.[ch]"))]
+
+
+def check_style_of(report, root, folder, source, exceptions):
+    name = str(source.relative_to(repo.ROOT))
+    done = root.output(["perl", "/mnt/scripts/checkpatch.pl", "--strict", "--no-tree", "--emacs", "--show-types",
+                        "-f", name], {"scripts": folder, "source": repo.ROOT}, "/mnt/source")
+    findings = [(match.group(1), line) for line in done.stdout.splitlines()
+                if (match := STYLE_FINDING.match(line))]
+    bad = [line for kind, line in findings if not exceptions.cover(kind, line)]
+    whole = VERDICT.search(done.stdout)
+    report.result(whole and not bad, f"checkpatch --strict: {name}", "\n".join(bad) or done.stdout + done.stderr)
 
 
 def check_semantics(report, root, folder):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tool import same
 
-from hghca_lib import repo
+from hghca_lib import repo, tiers
 
 # What the tool sets for a suite.
-SET_BY_TOOL = ("HGHCA_TOOL", "HGHCA_CACHE", "HGHCA_SELECTION")
+SET_BY_TOOL = ("HGHCA_TOOL", "HGHCA_CACHE", tiers.VARIABLE)
 # All up to the call of main().
 LOAD = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[1] + '/run', run_name='suite')"
 

@@ -15,7 +15,7 @@ from hghca_lib import suites
 
 def counted(status, *lines):
     """(passed, failed) of a suite that prints the lines and ends with the status."""
-    count = suites.Count()
+    count = suites.Count("suite")
     with contextlib.redirect_stdout(io.StringIO()):
         for line in lines:
             suites.take(count, "suite", line)
@@ -61,8 +61,8 @@ def test_bad_status():
 
 def test_summary():
     """What failed is said again at the end, with its first notes"""
-    count = suites.Count()
-    lost = suites.Count()
+    count = suites.Count("suite")
+    lost = suites.Count("suite")
     with contextlib.redirect_stdout(io.StringIO()):
         for line in ["ok 1 - a", "# quite so", "not ok 2 - b", *["# why"] * 50, "ok 3 - c", "1..3"]:
             suites.take(count, "first", line)
@@ -73,7 +73,7 @@ def test_summary():
          ["== what failed", "not ok first: b", *["    # why"] * suites.NOTES,
           "not ok second: the suite ended with status 139 without a plan; see log", "2 passed, 3 failed"], "summary")
     with contextlib.redirect_stdout(io.StringIO()) as said:
-        same(suites.summarize([suites.Count()]), 1, "exit status of nothing")
+        same(suites.summarize([suites.Count("suite")]), 1, "exit status of nothing")
     same(said.getvalue(), "0 passed, 0 failed\n", "summary of nothing")
 
 
@@ -104,7 +104,7 @@ def test_beside():
     """Suites that only compute run beside the others, at the lowest priority, and all are counted"""
     with made(beside_1="touch there; nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
               beside_2="echo ok; echo 1..1", guest=WAIT.format("there")) as (folder, said):
-        counts = suites.run_all(["beside_1", "beside_2", "guest"])
+        counts = suites.run_all(["beside_1", "beside_2", "guest"], "gate")
         same((folder / "priority").read_text(), "19\n", "priority")
     same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (2, 1), "results")
     same("not ok beside_1: c\n" in said.getvalue(), True, said.getvalue())
@@ -115,7 +115,7 @@ def test_debug_kernel():
     with made(tool="[ \"$*\" = 'setup --kernel debug' ] && nice > new && mv new kernel",
               debug="echo ok; cat kernel > seen; touch last; echo 1..1", guest=WAIT.format("kernel"),
               users="[ -e last ] || echo ok; echo 1..1") as (folder, _):
-        counts = suites.run_all(["debug", "guest", "users"])
+        counts = suites.run_all(["debug", "guest", "users"], "gate")
         same((folder / "seen").read_text(), "19\n", "priority")
     same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
 
@@ -124,7 +124,7 @@ def test_beside_lost():
     """Suites that should have run beside others, and did not, have failed"""
     with (made(beside_1="", beside_2="", guest="echo ok; echo 1..1"),
           mock.patch.object(suites.Lane, "run", lambda self: None)):
-        counts = suites.run_all(["beside_1", "beside_2", "guest"])
+        counts = suites.run_all(["beside_1", "beside_2", "guest"], "gate")
     same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (1, 2), "results")
 
 
@@ -132,7 +132,7 @@ def test_beside_stopped():
     """Suites that run beside others end when these are interrupted"""
     stopped = []
 
-    def interrupted(names, limit):
+    def interrupted(names, tier):
         for _ in range(600):
             if (folder / "there").exists():
                 break
@@ -143,7 +143,7 @@ def test_beside_stopped():
     with (made(beside_1="touch there; sleep 60; touch late", beside_2="touch late", guest="") as (folder, _),
           mock.patch.object(suites, "run_in_turn", interrupted)):
         try:
-            suites.run_all(["beside_1", "beside_2", "guest"])
+            suites.run_all(["beside_1", "beside_2", "guest"], "gate")
         except KeyboardInterrupt:
             pass
         same((folder / "there").exists(), True, "the suite began")

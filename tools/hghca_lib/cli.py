@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, machine, run, setup, suites
+from . import coverage, debug_kernel, demo, machine, run, setup, suites, tiers
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -105,8 +105,14 @@ def parser():
     shell = add("shell", run.shell, "boot a guest and open a shell in it")
     add_guest_options(shell)
     shell.add_argument("--on", type=int, default=1, metavar="N", help="the guest to open it in (default 1)")
-    test = add("test", suites.main, "run all or the named test suites")
-    test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all)")
+    test = add("test", suites.main, "run the tests: those of the gate, or the named suites whole")
+    test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all that the tier has)")
+    tier = test.add_mutually_exclusive_group()
+    for name, text in ((tiers.QUICK, "only what takes minutes: for those who edit"),
+                       (tiers.GATE, "what a change must pass (default without SUITE)"),
+                       (tiers.ALL, "every test: hours (default with SUITE)")):
+        tier.add_argument(f"--{name}", dest="tier", action="store_const", const=name, help=text)
+    test.add_argument("--junit", metavar="FILE", help="also write the results there, in JUnit's form")
     coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench

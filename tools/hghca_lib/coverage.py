@@ -12,7 +12,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from . import buildroot, cache, gcov, host, repo, suites, unit
+from . import buildroot, cache, gcov, host, repo, suites, tiers, unit
 from .errors import ToolError, UsageError
 
 CURE = "remove the folder `unit-tree` of the cache and run the same command again"
@@ -93,7 +93,7 @@ def measure_driver(root, work, options):
         for name in DRIVER_SUITES:
             if name not in suites.available():
                 raise ToolError(f"there is no test suite {name} to measure the driver with")
-            suites.run_suite(name, selection=False)
+            suites.run_suite(name, tiers.ALL)
     return traces_of_guests(root, work, counts)
 
 

@@ -4,8 +4,7 @@
 A suite is a folder with an executable `run`, which prints the Test Anything
 Protocol on standard output and finds the tool as $HGHCA_TOOL and the cache as
 $HGHCA_CACHE; started alone, without them, it takes those of its own checkout.
-$HGHCA_SELECTION is not empty when no suite was named. Nothing is
-skipped: a result that its suite marks as skipped or as still to be done has
+$HGHCA_TIER says how much of it runs (tiers.py). Nothing is skipped: a result that its suite marks as skipped or as still to be done has
 failed. A suite that prints no plan, another number of results than planned, or
 that ends with a status other than 0 without a failed result, has one more failure.
 
@@ -22,7 +21,7 @@ import sys
 import threading
 import time
 
-from . import cache, repo, setup
+from . import cache, junit, repo, setup, tiers
 from .errors import ToolError, UsageError
 
 # These only compute: they take the time that the others leave.
@@ -31,9 +30,11 @@ BESIDE = ("abi", "fuzz", "sim", "static", "unit")
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
 LOW_PRIORITY = ["sh", "-c", """echo 19 2> /dev/null > /proc/self/autogroup; exec nice -n 19 "$0" "$@" """]
-# What a suite may take; one that is run by its name may be much longer than the selection of it, and one beside
-# others may end with the last of them.
-LIMIT_S = {"selection": 1800, "beside": 5400, "whole": 7200}
+# What a suite of each tier may take; one beside others may end with the last of them.
+LIMIT_S = {tiers.QUICK: 600, tiers.GATE: 1800, tiers.ALL: 7200}
+LIMIT_BESIDE_S = 5400
+# The suites of the quick tier: none takes minutes, and none needs the debug kernel.
+QUICK = ("abi", "guest", "static", "unit")
 RESULT = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:- )?(.*?)\s*$")
 PLAN = re.compile(r"^1\.\.(\d+)")
 SAYING = threading.Lock()
@@ -46,9 +47,13 @@ class Count:
     """Results so far; `last_failed` says whether notes that follow are worth showing.
 
     failures: of each result that failed its line and the first of its notes.
+    results: (name, seconds since the result before it, its place in failures or None) of each.
     """
 
-    def __init__(self):
+    def __init__(self, suite):
+        self.suite = suite
+        self.results = []
+        self.last = time.monotonic()
         self.passed = 0
         self.failed = 0
         self.plan = None
@@ -61,17 +66,24 @@ def available():
 
 
 def main(options):
-    names = options.suites or available()
-    for name in names:
+    for name in options.suites:
         if name not in available():
             raise UsageError(f"there is no test suite {name}", f"choose from: {' '.join(available())}")
+    if options.junit and not os.path.isdir(os.path.dirname(os.path.abspath(options.junit))):
+        raise UsageError(f"there is no folder for {options.junit}", "make it first")
+    tier = options.tier or (tiers.ALL if options.suites else tiers.GATE)
     counts, broken = [], 0
     try:
         setup.make(verbose=True)
-        counts = run_in_turn(names, "whole") if options.suites else run_all(names)
+        if options.suites or tier == tiers.QUICK:
+            counts = run_in_turn(options.suites or QUICK, tier)
+        else:
+            counts = run_all(available(), tier)
     except ToolError as error:
         broken = 1
         print(f"hghca: {error}", file=sys.stderr)
+    if options.junit:
+        junit.write(options.junit, counts)
     return summarize(counts, broken)
 
 
@@ -91,18 +103,18 @@ def summarize(counts, broken=0):
     return 0 if passed and not failed else 1
 
 
-def run_in_turn(names, limit):
-    return [run_suite(name, limit) for name in names]
+def run_in_turn(names, tier):
+    return [run_suite(name, tier) for name in names]
 
 
-def run_all(names):
+def run_all(names, tier):
     """Run the suites, those of BESIDE at the same time as the others; a Count of each, those of BESIDE last."""
     others = [name for name in names if name not in BESIDE]
     names = [name for name in names if name in BESIDE]
-    beside = Lane(names)
+    beside = Lane(names, tier)
     beside.start()
     try:
-        counts = run_in_turn(sorted(others, key=lambda name: name in WITH_DEBUG_KERNEL), "selection")
+        counts = run_in_turn(sorted(others, key=lambda name: name in WITH_DEBUG_KERNEL), tier)
     except BaseException:
         beside.stop()
         raise
@@ -114,9 +126,10 @@ def run_all(names):
 class Lane(threading.Thread):
     """The debug kernel and suites one after another, beside others."""
 
-    def __init__(self, names):
+    def __init__(self, names, tier):
         super().__init__()
         self.names = names
+        self.tier = tier
         self.counts = []
         self.process = None
         self.stopped = False
@@ -134,12 +147,12 @@ class Lane(threading.Thread):
              subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True) as process:
             self.began(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LIMIT_S["beside"])
+                process.wait(LIMIT_BESIDE_S)
             end(process)
 
     def run_suite(self, name):
         try:
-            return run_suite(name, "beside", self)
+            return run_suite(name, self.tier, self)
         except Exception as error:  # noqa: BLE001 - whatever it is, the suite has failed
             return lost(name, f"{type(error).__name__}: {error}")
 
@@ -154,22 +167,21 @@ class Lane(threading.Thread):
             end(self.process)
 
 
-def run_suite(name, limit, lane=None):
+def run_suite(name, tier, lane=None):
     """Run one suite, printing each result as it comes; its Count.
 
-    limit: of LIMIT_S; "whole" unless all suites are run, of which some then run a part of themselves.
     lane: of which the suite is, if there are others beside it.
     """
     log = cache.log_path(f"test-{name}")
     start = time.monotonic()
     say(f"== {name} (log: {log})")
-    env = dict(os.environ, HGHCA_TOOL=str(repo.path("tools/hghca")), HGHCA_CACHE=str(cache.root()),
-               HGHCA_SELECTION="" if limit == "whole" else "1")
-    count = Count()
+    env = {**os.environ, "HGHCA_TOOL": str(repo.path("tools/hghca")), "HGHCA_CACHE": str(cache.root()),
+           tiers.VARIABLE: tier}
+    count = Count(name)
     argv = [*(LOW_PRIORITY if lane else []), repo.path(f"tests/{name}/run")]
     with open(log, "wb") as file, subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file,
                                                    env=env, start_new_session=True) as process:
-        timer = threading.Timer(LIMIT_S[limit], end, [process])
+        timer = threading.Timer(LIMIT_BESIDE_S if lane else LIMIT_S[tier], end, [process])
         timer.start()
         try:
             if lane:
@@ -213,6 +225,7 @@ def take(count, name, line):
             return
         count.passed += 1
         count.last_failed = False
+        book(count, result.group(3), None)
         say(f"ok {name}: {result.group(3)}")
     elif plan:
         count.plan = int(plan.group(1))
@@ -224,9 +237,15 @@ def take(count, name, line):
             count.failures[-1].append(f"    {line}")
 
 
+def book(count, result, failure):
+    now = time.monotonic()
+    count.results.append((result, now - count.last, failure))
+    count.last = now
+
+
 def lost(name, why):
     """The Count of a suite without results."""
-    count = Count()
+    count = Count(name)
     fail(count, name, why)
     return count
 
@@ -234,6 +253,7 @@ def lost(name, why):
 def fail(count, name, why):
     count.failed += 1
     count.last_failed = True
+    book(count, why, len(count.failures))
     count.failures.append([f"not ok {name}: {why}"])
     say(count.failures[-1][0])
 

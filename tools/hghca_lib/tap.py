@@ -1,7 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Writing test results in the Test Anything Protocol, for suites written in Python."""
+"""Test results in the Test Anything Protocol: written by suites in Python, read from programs."""
 
+import dataclasses
+import re
 import sys
+
+RESULT = re.compile(r"^(ok|not ok) (\d+) - (.*)$")
+PLAN = re.compile(r"^1\.\.(\d+)$")
+
+
+@dataclasses.dataclass
+class Result:
+    """One result; notes: the lines of `# ` before it."""
+    name: str
+    passed: bool
+    notes: str
+
+
+def read(text):
+    """What a program printed, as (its Results, the number planned or None)."""
+    found, notes, planned = [], [], None
+    for line in text.splitlines():
+        result, plan = RESULT.match(line), PLAN.match(line)
+        if result:
+            found.append(Result(result.group(3), result.group(1) == "ok", "\n".join(notes)))
+            notes = []
+        elif plan:
+            planned = int(plan.group(1))
+        elif line.startswith("# "):
+            notes.append(line[2:])
+    return found, planned
 
 
 class Report:
