@@ -4,13 +4,14 @@
 import re
 
 from findings import Exceptions
-from hghca_lib import repo
+from hghca_lib import cache, repo
+from verdicts import Verdicts
 
 CORE = "qemu-device/core"
 # As CMakeLists.txt compiles it.
 COMPILE = ["-std=c++20", "-Iinclude", f"-I{CORE}", "-O2"]
 TIDY = """
-printf '%s\\n' "$@" | xargs -P2 -n1 sh -c '
+printf '%s\\n' "$@" | xargs -r -P2 -n1 sh -c '
     clang-tidy --quiet --config-file=.clang-tidy "$0" -- """ + " ".join(COMPILE) + """ > /tmp/$(basename "$0").tidy 2>&1
     echo "$0 $?" >> /tmp/statuses'
 cat /tmp/*.tidy
@@ -18,8 +19,8 @@ echo "== statuses"
 cat /tmp/statuses
 """
 TIDY_FINDING = re.compile(r"^\S+:\d+:\d+: (?:warning|error): .*\[[\w.,-]+\]$")
-CPPCHECK = ["cppcheck", "-j2", "--enable=warning,performance,portability", "--check-level=exhaustive",
-            "--std=c++20", "--language=c++", "-U__KERNEL__", "-Iinclude", f"-I{CORE}",
+CPPCHECK = ["cppcheck", "-j2", "--cppcheck-build-dir=/mnt/kept", "--enable=warning,performance,portability",
+            "--check-level=exhaustive", "--std=c++20", "--language=c++", "-U__KERNEL__", "-Iinclude", f"-I{CORE}",
             "--template={file}:{line}: {id}: {severity}: {message}", CORE]
 CPPCHECK_FINDING = re.compile(r"^\S+:\d+: (\w+): (?:error|warning|performance|portability|style): ")
 CPPCHECK_READ = re.compile(r"^Checking (\S+?)(?: \.\.\.|: )", re.MULTILINE)
@@ -29,8 +30,8 @@ def check(report, root):
     source = {"source": repo.ROOT}
     files = sorted(str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).glob("*.cc"))
     headers = {str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).glob("*.h")}
-    check_includes(report, root, source, files, headers)
-    check_tidy(report, root, source, files)
+    included = check_includes(report, root, source, files, headers)
+    check_tidy(report, root, source, {name: included.get(name, [name]) for name in files})
     check_cppcheck(report, root, source, files)
 
 
@@ -39,31 +40,50 @@ def check_changed(report, root, changed):
     names = {re.sub(r"\.h$", ".cc", name) for name in changed if name.startswith(f"{CORE}/")}
     files = sorted(name for name in names if name.endswith(".cc") and (repo.ROOT / name).is_file())
     if files:
-        check_tidy(report, root, {"source": repo.ROOT}, files)
+        source = {"source": repo.ROOT}
+        check_tidy(report, root, source, read_with(root.output(["g++", *COMPILE, "-MM", *files], source, "/mnt/source")))
 
 
 def check_includes(report, root, source, files, headers):
-    """A header is read by way of the file that includes it; so each must be included."""
+    """A header is read by way of the file that includes it; so each must be included. What each file is read with."""
     done = root.output(["g++", *COMPILE, "-MM", *files], source, "/mnt/source")
     missed = sorted(headers - set(done.stdout.split()))
     report.result(done.returncode == 0 and not missed, f"core: all {len(headers)} headers are read with its files",
                   f"not included: {missed}\n{done.stderr}")
+    return read_with(done)
 
 
-def check_tidy(report, root, source, files):
+def read_with(done):
+    """{file: it and its headers}, from what `g++ -MM` says of several files."""
+    rules = done.stdout.replace("\\\n", "").splitlines()
+    return {names[0]: names for names in (rule.partition(":")[2].split() for rule in rules)}
+
+
+def check_tidy(report, root, source, included):
+    """clang-tidy of the files: included is {file: it and its headers}."""
+    verdicts = Verdicts("clang-tidy", {
+        name: cache.key(root.key, TIDY, repo.path(".clang-tidy"), *(repo.path(each) for each in names))
+        for name, names in included.items()})
+    files = verdicts.unknown()
     done = root.output(["sh", "-c", TIDY, "sh", *files], source, "/mnt/source")
     said, _, statuses = done.stdout.partition("== statuses\n")
     ended = dict(line.rsplit(" ", 1) for line in statuses.splitlines())
     findings = sorted({line for line in said.splitlines() if TIDY_FINDING.match(line)})
     report.result(not findings, "clang-tidy: no finding in the core", "\n".join(findings))
     wrong = [f"{name}: {ended.get(name, 'not read')}" for name in files if ended.get(name) != "0"]
-    report.result(not wrong, f"clang-tidy: all {len(files)} files read to their end",
+    report.result(not wrong, f"clang-tidy: all {len(included)} files read to their end",
                   "\n".join([*wrong, said[-2000:], done.stderr]))
+    if not findings:
+        verdicts.keep(set(files) - {line.split(":")[0] for line in wrong})
+    verdicts.note(report)
 
 
 def check_cppcheck(report, root, source, files):
+    """cppcheck of all files at once; it keeps by itself what it has found in those that have not changed."""
     exceptions = Exceptions("cppcheck")
-    done = root.output(CPPCHECK, source, "/mnt/source")
+    kept = cache.root() / "verdicts" / f"cppcheck-{cache.key(root.key, *CPPCHECK)}"
+    kept.mkdir(parents=True, exist_ok=True)
+    done = root.output(CPPCHECK, {**source, "kept": kept}, "/mnt/source")
     said = (done.stdout + done.stderr).splitlines()
     bad = [line for line in said if (match := CPPCHECK_FINDING.match(line))
            and not exceptions.cover(match.group(1), line)]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from findings import Exceptions
 from hghca_lib import cache, module, repo
+from verdicts import Verdicts
 
 # Steps of a build that say nothing.
 BUILD_STEP = re.compile(r"^\s+(CC|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
@@ -14,6 +15,7 @@ BUILD_STEP = re.compile(r"^\s+(CC|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF 
 STYLE_FINDING = re.compile(r"^\S+:\d+: (?:ERROR|WARNING|CHECK):([A-Z_0-9]+): ")
 # This ends every whole report of checkpatch.
 VERDICT = re.compile(r"^total: \d+ errors, .* [1-9]\d* lines checked$", re.MULTILINE)
+CHECKPATCH = ["perl", "/mnt/scripts/checkpatch.pl", "--strict", "--no-tree", "--emacs", "--show-types", "-f"]
 SCRIPTS = ["checkpatch.pl", "spelling.txt", "const_structs.checkpatch", "coccinelle"]
 UNPACK = """
 set -e
@@ -51,9 +53,7 @@ def check_changed(report, root, changed):
     sources = [source for source in style_sources() if str(source.relative_to(repo.ROOT)) in changed]
     if sources:
         build_with_checks(report, root)
-        exceptions = Exceptions("checkpatch")
-        for source in sources:
-            check_style_of(report, root, scripts(root), source, exceptions)
+        check_style_of(report, root, scripts(root), sources, Exceptions("checkpatch"))
 
 
 def build_with_checks(report, root):
@@ -84,8 +84,7 @@ def scripts(root):
 
 def check_style(report, root, folder):
     exceptions = Exceptions("checkpatch")
-    for source in style_sources():
-        check_style_of(report, root, folder, source, exceptions)
+    check_style_of(report, root, folder, style_sources(), exceptions)
     exceptions.report(report)
 
 
@@ -94,40 +93,62 @@ def style_sources():
                                          for path in repo.path(name).rglob("*.[ch]"))]
 
 
-def check_style_of(report, root, folder, source, exceptions):
-    name = str(source.relative_to(repo.ROOT))
-    done = root.output(["perl", "/mnt/scripts/checkpatch.pl", "--strict", "--no-tree", "--emacs", "--show-types",
-                        "-f", name], {"scripts": folder, "source": repo.ROOT}, "/mnt/source")
-    findings = [(match.group(1), line) for line in done.stdout.splitlines()
-                if (match := STYLE_FINDING.match(line))]
-    bad = [line for kind, line in findings if not exceptions.cover(kind, line)]
-    whole = VERDICT.search(done.stdout)
-    report.result(whole and not bad, f"checkpatch --strict: {name}", "\n".join(bad) or done.stdout + done.stderr)
+def check_style_of(report, root, folder, sources, exceptions):
+    names = {str(source.relative_to(repo.ROOT)): source for source in sources}
+    verdicts = Verdicts("checkpatch", {name: cache.key(folder.name, *CHECKPATCH, name, source)
+                                       for name, source in names.items()})
+    clean = set()
+    for name in names:
+        passed = name in verdicts.known
+        if not passed:
+            done = root.output([*CHECKPATCH, name], {"scripts": folder, "source": repo.ROOT}, "/mnt/source")
+            findings = [(match.group(1), line) for line in done.stdout.splitlines()
+                        if (match := STYLE_FINDING.match(line))]
+            bad = [line for kind, line in findings if not exceptions.cover(kind, line)]
+            passed = VERDICT.search(done.stdout) and not bad
+            clean |= {name} if passed and not findings else set()
+        report.result(passed, f"checkpatch --strict: {name}", "" if passed else "\n".join(bad) or done.stdout + done.stderr)
+    verdicts.keep(clean)
+    verdicts.note(report)
 
 
 def check_semantics(report, root, folder):
     """Every semantic patch of the kernel on every file of the driver."""
     exceptions = Exceptions("coccicheck")
+    patches = sorted(path.stem for path in (folder / "coccinelle").rglob("*.cocci") if path.stem not in WITHOUT)
+    sources = {str(path.relative_to(repo.ROOT)) for path in repo.path("kernel").rglob("*.c")}
+    tree = cache.tree_key(repo.ROOT, repo.path("kernel"), repo.path("include"))
+    verdicts = Verdicts("coccicheck", {"the driver": cache.key(root.key, folder.name, COCCICHECK, *patches, tree)})
+    bad, excepted, failed, unread = [], [], [], []
+    if verdicts.unknown():
+        findings, failed, unread = run_semantics(root, folder, patches, sources)
+        excepted = [line for name, line in findings if exceptions.cover(name, line)]
+        bad = [line for _, line in findings if line not in excepted]
+    report.result(not bad, f"coccicheck: none of {len(patches)} semantic patches finds anything", "\n".join(bad))
+    report.result(patches and not failed, "coccicheck: every semantic patch ran to its end", "\n".join(failed))
+    report.result(sources and not unread, f"coccicheck: all {len(sources)} files parsed without a gap and tried by each",
+                  "\n".join(unread))
+    exceptions.report(report)
+    verdicts.keep([] if bad or excepted or failed or unread else ["the driver"])
+    verdicts.note(report)
+
+
+def run_semantics(root, folder, patches, sources):
+    """What the patches find, as (patch, line); which did not run to their end; which files were not read, and by which."""
     with tempfile.TemporaryDirectory() as place:
         out = Path(place)
         root.output(["sh", "-c", COCCICHECK], {"scripts": folder, "source": repo.ROOT, "out": out}, "/mnt/source")
-        parsed = PARSED.search((out / "parse").read_text(errors="replace"))
-        patches = sorted(path.stem for path in (folder / "coccinelle").rglob("*.cocci") if path.stem not in WITHOUT)
-        sources = {str(path.relative_to(repo.ROOT)) for path in repo.path("kernel").rglob("*.c")}
-        bad, failed, unread = [], [], []
+        parsed = PARSED.search(read(out / "parse"))
+        findings, failed, unread = [], [], []
         for name in patches:
             said, log = (read(out / f"{name}.{kind}") for kind in ("out", "log"))
-            bad += [line for line in said.splitlines() if COCCI_FINDING.match(line)
-                    and not exceptions.cover(name, line)]
+            findings += [(name, line) for line in said.splitlines() if COCCI_FINDING.match(line)]
             if read(out / f"{name}.status").strip() != "0":
                 failed.append(f"{name}: {log[-500:]}")
             unread += [f"{name}: {missed}" for missed in sources - set(READ.findall(log))]
-    report.result(not bad, f"coccicheck: none of {len(patches)} semantic patches finds anything", "\n".join(bad))
-    report.result(patches and not failed, "coccicheck: every semantic patch ran to its end", "\n".join(failed))
-    report.result(not unread and parsed and int(parsed.group(2)) == len(sources),
-                  f"coccicheck: all {len(sources)} files parsed without a gap and tried by each",
-                  "\n".join([*unread, str(parsed and parsed.group(0))]))
-    exceptions.report(report)
+    if not parsed or int(parsed.group(2)) != len(sources):
+        unread.append(str(parsed and parsed.group(0)))
+    return findings, failed, unread
 
 
 def read(path):
