@@ -10,6 +10,14 @@ from hghca_lib import repo
 TOOL = os.environ.get("HGHCA_TOOL") or str(repo.path("tools/hghca"))
 
 
+def tier(name):
+    """The tier of hghca_lib.tiers that a test belongs to."""
+    def mark(test):
+        test.tier = name
+        return test
+    return mark
+
+
 class Ended:
     def __init__(self, done, seconds):
         self.status = done.returncode
