@@ -72,7 +72,7 @@ def test_fuzzer():
 
 def test_guest():
     """The guest's test of bad commands knows all of the header's by their opcodes"""
-    text = repo.path("tests/guest/inguest/badcmd.py").read_text()
+    text = repo.path("tests/guest/agents/badcmd.py").read_text()
     numbers = {}
     for names, values in re.findall(r"^([A-Z][A-Z0-9_, ]+) = (0x[0-9A-Fx, ]+)$", text, re.MULTILINE):
         numbers.update(zip(names.split(", "), (int(value, 16) for value in values.split(", "))))

@@ -14,7 +14,7 @@ from tool import fails, hghca, holds, same
 from hghca_lib import accel, cache, debug_kernel, guest, machine, repo, setup
 from hghca_lib.errors import ToolError
 
-sys.path.insert(0, str(repo.path("tests/guest")))
+sys.path[:0] = [str(repo.path(f"tests/guest/{folder}")) for folder in ("lib", "tests")]
 import checkers  # noqa: E402
 
 IMAGE = "arch/x86/boot/bzImage"

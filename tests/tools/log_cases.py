@@ -9,7 +9,7 @@ from tool import same
 from hghca_lib import repo
 from hghca_lib.guest import Record
 
-sys.path.insert(0, str(repo.path("tests/guest")))
+sys.path[:0] = [str(repo.path(f"tests/guest/{folder}")) for folder in ("lib", "tests")]
 import framework  # noqa: E402
 import perftest  # noqa: E402
 

@@ -27,7 +27,7 @@ def missing(proofs, names):
 
 def exists(proof, names):
     file, _, case = proof.partition(": ")
-    if file.startswith("src/"):
+    if file.startswith("programs/"):
         source = GUEST / file
         if not case or not source.is_file():
             return source.is_file()
@@ -67,9 +67,9 @@ def test_guest_tables():
 
 def test_missing():
     """A test, a case or a file that does not exist is found"""
-    wrong = ["pingpong: of another kind", "src/mr.c: no such case", "src/none.c: access", "tests/none",
+    wrong = ["pingpong: of another kind", "programs/mr.c: no such case", "programs/none.c: access", "tests/none",
              "windows: ... none", "all, an HCA to itself"]
-    sound = ["pingpong", "windows: all, ... extended", "src/mr.c: imported", "tests/kunit", "src/isolation.c"]
+    sound = ["pingpong", "windows: all, ... extended", "programs/mr.c: imported", "tests/kunit", "programs/isolation.c"]
     same(missing(wrong + sound, registered()), wrong, "what does not exist")
 
 

@@ -15,7 +15,7 @@ from tool import same
 from hghca_lib import junit, repo, suites, tap, tiers
 
 GUEST = repo.path("tests/guest")
-sys.path.insert(0, str(GUEST))
+sys.path[:0] = [str(GUEST / folder) for folder in ("lib", "tests")]
 import perftest  # noqa: E402
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Time: src/timed.c, the device's clock, timestamps of completions, and events that wait; ibv_rc_pingpong -t."""
+"""Time: programs/timed.c, the device's clock, timestamps of completions, and events that wait; ibv_rc_pingpong -t."""
 
 from data import run_program, to_itself
 from framework import CACHE, IOMMU, test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What providers are tempted to do with a spinlock held; src/spinwatch.c, before
+ * What providers are tempted to do with a spinlock held; programs/spinwatch.c, before
  * this program, finds it.
  *
  * locks DEVICE GID-INDEX [CASE...]

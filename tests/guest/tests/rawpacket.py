@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Raw packet QPs, flows and RSS: src/rawpacket.c, src/rss.c, and the programs of perftest that send frames.
+"""Raw packet QPs, flows and RSS: programs/rawpacket.c, programs/rss.c, and the programs of perftest that send frames.
 
 perftest's two ends of this kind do not speak with each other: who receives must be there first, and have
 receives for all that comes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One process against another: no key, QP, CQ, AH, page or handle of one is of use to another. See src/isolation.h."""
+"""One process against another: no key, QP, CQ, AH, page or handle of one is of use to another. See programs/isolation.h."""
 
 from hghca_lib.tiers import ALL, GATE
 
@@ -9,7 +9,7 @@ from data import run_program, to_itself
 from framework import CACHE, IOMMU, VMS, Failure, expect
 from pingpong import pingpong
 
-# What each part of src/isolation.c has for cases, and in what machine besides the plain one it is run.
+# What each part of programs/isolation.c has for cases, and in what machine besides the plain one it is run.
 PARTS = {
     "doorbells": ("doorbells and pages", "doorbells: pages:", CACHE),
     "keys": ("keys", "keys:", CACHE),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from hghca_lib import cache, repo
 
-HERE = Path(__file__).resolve().parent
-# program -> its C files in src/
+GUEST = Path(__file__).resolve().parents[1]
+# program -> its C files in programs/
 PROGRAMS = {
     "badcalls": ["badcalls.c", "rig.c"],
     "badverbs": ["badverbs.c", "rig.c"],
@@ -32,7 +32,7 @@ PROGRAMS = {
     "timed": ["timed.c", "link.c", "rig.c"],
     "xrc": ["xrc.c", "link.c", "rig.c"],
 }
-# shared library -> its C files in src/
+# shared library -> its C files in programs/
 LIBRARIES = {
     "smc_preload.so": ["smc_preload.c"],
     "spinwatch.so": ["spinwatch.c"],
@@ -44,21 +44,21 @@ FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/u
 
 def make(buildroot):
     """The folder with the programs and the Python scripts for the guest."""
-    sources = [HERE / "src", HERE / "inguest", repo.path("include")]
+    sources = [GUEST / "programs", GUEST / "agents", repo.path("include")]
     key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), str(EXPORTING), cache.tree_key(repo.ROOT, *sources))
 
     def build(folder):
         log = cache.log_path("guest-programs")
         log.unlink(missing_ok=True)
-        binds = {"src": HERE / "src", "include": repo.path("include"), "out": folder}
+        binds = {"programs": GUEST / "programs", "include": repo.path("include"), "out": folder}
         commands = [f"gcc {FLAGS} {'-rdynamic ' if program in EXPORTING else ''}-o /mnt/out/{program} "
                     f"{' '.join(files)} -libverbs" for program, files in PROGRAMS.items()]
         commands += [f"gcc {FLAGS} -shared -fPIC -o /mnt/out/{library} {' '.join(files)}"
                      for library, files in LIBRARIES.items()]
         for command in commands:
             buildroot.run(["sh", "-c", command], log, "guest test programs",
-                          "the error is in tests/guest/src of this checkout; correct it there", binds, "/mnt/src")
-        for script in (HERE / "inguest").glob("*.py"):
+                          "the error is in tests/guest/programs of this checkout; correct it there", binds, "/mnt/programs")
+        for script in (GUEST / "agents").glob("*.py"):
             (folder / script.name).write_bytes(script.read_bytes())
 
     return cache.make("guest-programs", key, build, 64 * cache.MIB, "guest test programs")

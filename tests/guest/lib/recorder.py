@@ -11,7 +11,7 @@ from pathlib import Path
 from hghca_lib.errors import ToolError
 from hghca_lib.guest import GuestError
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "wire"))
 import frames  # noqa: E402
 import pcapng  # noqa: E402
 from pcapng import IN, OUT  # noqa: E402

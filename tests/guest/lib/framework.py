@@ -130,7 +130,7 @@ class Side:
 
 
 class Witness:
-    """inguest/witness.py in a side's namespace, as long as the guest runs: who asks often starts no process for it."""
+    """agents/witness.py in a side's namespace, as long as the guest runs: who asks often starts no process for it."""
 
     def __init__(self, side):
         self.side = side

@@ -2,7 +2,7 @@
 """Faults at every place in turn: each command of the device, each allocation of the kernel.
 
 Every case must end in a clean error, leave nothing behind, and work when it is
-tried again. The programs' side of it is src/faults.c.
+tried again. The programs' side of it is programs/faults.c.
 """
 
 import time

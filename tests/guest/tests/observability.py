@@ -38,7 +38,7 @@ def rdma(rig, words, side=None):
 
 
 class Program:
-    """inguest/observe.py on a side: `made` is what it has told of its objects."""
+    """agents/observe.py on a side: `made` is what it has told of its objects."""
 
     def __init__(self, rig, side):
         self.rig = rig

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every byte compared: src/datacheck.c, between the HCAs and from an HCA to itself."""
+"""Every byte compared: programs/datacheck.c, between the HCAs and from an HCA to itself."""
 
 from hghca_lib import tap
 from hghca_lib.tiers import ALL, GATE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Paging on demand: src/odp.c, and libibverbs' own ping-pong with it."""
+"""Paging on demand: programs/odp.c, and libibverbs' own ping-pong with it."""
 
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Multicast: mckey over the connection manager, perftest -g, and src/mcast.c, which compares every byte."""
+"""Multicast: mckey over the connection manager, perftest -g, and programs/mcast.c, which compares every byte."""
 
 import re
 

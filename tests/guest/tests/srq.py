@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shared receive queues: ibv_srq_pingpong, perftest with --use-srq, and src/srq.c, which compares every byte."""
+"""Shared receive queues: ibv_srq_pingpong, perftest with --use-srq, and programs/srq.c, which compares every byte."""
 
 import badinput
 from hghca_lib.tiers import ALL, GATE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory on the device, and contexts that are imported: src/devmem.c."""
+"""Memory on the device, and contexts that are imported: programs/devmem.c."""
 
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""src/manyqps.c: ten thousand QPs, and numbers that come round. What a test leaves behind the framework sees."""
+"""programs/manyqps.c: ten thousand QPs, and numbers that come round. What a test leaves behind the framework sees."""
 
 from data import run_program, to_itself
 from framework import test

@@ -56,7 +56,7 @@ Watch = collections.namedtuple("Watch", "locks calls faults")
 
 
 def watched(rig, program, arguments, environment=""):
-    """Run a program under src/spinwatch.c; what the watch saw."""
+    """Run a program under programs/spinwatch.c; what the watch saw."""
     said = rig.try_run(f"{environment} SLOWNESS={rig.slowness} LD_PRELOAD=/share/spinwatch.so /share/{program} "
                        f"{arguments}", timeout=100)
     found = re.search(r"^spinwatch: (\d+) spinlocks, (\d+) calls, (\d+) faults$", said.stderr, re.MULTILINE)

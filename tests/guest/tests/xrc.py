@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Extended reliable connections: ibv_xsrq_pingpong, and src/xrc.c, which compares every byte."""
+"""Extended reliable connections: ibv_xsrq_pingpong, and programs/xrc.c, which compares every byte."""
 
 import re
 

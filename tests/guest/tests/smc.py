@@ -2,7 +2,7 @@
 """SMC-R: the kernel carries the bytes of TCP sockets by RDMA when both ends agree to, and by TCP when they do not.
 
 The HCA speaks RoCE v2 alone, so it is SMC-Rv2, which wants an EID that both ends have. Programs get SMC sockets by a
-library that is loaded before them (src/smc_preload.c), as smc_run of smc-tools does, which Debian does not have.
+library that is loaded before them (programs/smc_preload.c), as smc_run of smc-tools does, which Debian does not have.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ ip neigh del {router} dev {netdev}
 """
 PRELOAD = "LD_PRELOAD=/share/smc_preload.so"
 IPPROTO_SMC = 256
-MESSAGES_BYTES = 4 * 2 * (1 + 100 + 4088 + 4096 + 65535 + 65536 + 65537 + 1000003)  # what inguest/smc.py sends each way
+MESSAGES_BYTES = 4 * 2 * (1 + 100 + 4088 + 4096 + 65535 + 65536 + 65537 + 1000003)  # what agents/smc.py sends each way
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keys: src/mw.c, memory windows and invalidation; src/mr.c, regions that are changed or made in other ways."""
+"""Keys: programs/mw.c, memory windows and invalidation; programs/mr.c, regions that are changed or made in other ways."""
 
 from badinput import BACKGROUND, traffic
 from data import over_link, run_program, to_itself

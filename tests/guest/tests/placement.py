@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory placement extensions: src/placement.c, FLUSH and ATOMIC WRITE."""
+"""Memory placement extensions: programs/placement.c, FLUSH and ATOMIC WRITE."""
 
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, test

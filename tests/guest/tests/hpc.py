@@ -121,13 +121,13 @@ MPIRUN = ("mpirun --allow-run-as-root --bind-to none --mca pml ucx --mca osc ucx
           "--mca opal_common_ucx_devices any -x UCX_TLS -x UCX_NET_DEVICES -x UCX_LOG_LEVEL -x UCX_LOG_FILE")
 # What UCX says does not go between the lines of the test.
 UCX_LOGS = "/tmp/ucx-*.log"
-# What inguest/mpi.py sends from each rank to the other one by messages alone.
+# What agents/mpi.py sends from each rank to the other one by messages alone.
 MPI_BYTES = 3 * (1 + 8 + 1000 + 4096 + 8191 + 65536 + 1000003 + 4 * MIB)
 MPI_CASES = 6
 
 
 def mpi(rig, transport, hosts, names, payload):
-    """Messages, one-sided operations and collectives of two ranks, each byte compared by inguest/mpi.py."""
+    """Messages, one-sided operations and collectives of two ranks, each byte compared by agents/mpi.py."""
     environment = f"{ucx(rig.client, transport)} UCX_LOG_FILE={UCX_LOGS.replace('*', '%p')}"
     with carried(rig, rig.client, payload, payload):
         said = rig.try_run(f"{environment} {MPIRUN} {hosts} python3 /share/mpi.py", timeout=150)
