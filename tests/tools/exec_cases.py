@@ -11,10 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from tool import TOOL, fails, hghca, holds, same
+from tool import TOOL, fails, hghca, holds, same, tier
 
 from hghca_lib import accel, guest, machine, repo, setup
 from hghca_lib.guest import GuestDied, GuestError
+from hghca_lib.tiers import ALL
 
 
 def test_status_and_output():
@@ -161,6 +162,7 @@ def test_guest_class():
         holds(str([record.text for record in g.warnings()]), "an error of ours")
 
 
+@tier(ALL)   # a minute
 def test_long_log():
     """The kernel log is known beyond what the kernel keeps of it, and what was lost is told"""
     def flood(guest, letter, lines):

@@ -39,7 +39,7 @@ def exists(proof, names):
 
 
 def registered():
-    said = subprocess.run([sys.executable, GUEST / "run", "--list"], capture_output=True, text=True, check=True)
+    said = subprocess.run([sys.executable, GUEST / "run", "--list", "--tier", "all"], capture_output=True, text=True, check=True)
     return said.stdout.splitlines()
 
 
