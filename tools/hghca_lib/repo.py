@@ -18,7 +18,7 @@ def path(name):
 
 
 def changed():
-    """The files, as paths from ROOT, that are not as in the last commit; when there is none, those it changed itself."""
+    """The files, as paths from ROOT, that differ from the last commit; if none differs, those that the commit changed."""
     now = git("diff", "--name-only", "HEAD") | git("ls-files", "--others", "--exclude-standard")
     return {name for name in now or git("diff", "--name-only", "HEAD~1", "HEAD") if (ROOT / name).is_file()}
 

@@ -4,7 +4,8 @@
 A suite is a folder with an executable `run`, which prints the Test Anything
 Protocol on standard output and finds the tool as $HGHCA_TOOL and the cache as
 $HGHCA_CACHE; started alone, without them, it takes those of its own checkout.
-$HGHCA_TIER says how much of it runs (tiers.py). Nothing is skipped: a result that its suite marks as skipped or as still to be done has
+$HGHCA_TIER says how much of it runs (tiers.py). Nothing is skipped: a result
+that its suite marks as skipped or as still to be done has
 failed. A suite that prints no plan, another number of results than planned, or
 that ends with a status other than 0 without a failed result, has one more failure.
 
