@@ -40,6 +40,7 @@ TROUBLE = [
 QUIET = [
     (6, "hghca 0000:00:04.0 ibp0: link up"),
     (4, "hrtimer: interrupt took 12345678 ns"),
+    (4, "hghca_cmd_exec: 4 callbacks suppressed"),
     (5, "8021q: adding VLAN 0 to HW filter on device eth0"),
 ]
 
