@@ -46,6 +46,15 @@ def sound(*hcas):
         same(hca.pending(), 0, "messages pending")
 
 
+def send_both(hca):
+    """Both vectors of the HCA are due at the beginning of one turn: a machine that is stopped takes none."""
+    hca.m.qmp("stop")
+    hca.arm_eq(1)
+    hca.arm_eq(2)
+    hca.m.qmp("cont")
+    hca.m.step()
+
+
 def circle(aims, senders):
     """The message of each vector arms that EQ of the HCA named; these HCAs have sent one at least."""
     with machine() as m:
@@ -119,13 +128,15 @@ def test_command():
 
 
 def test_reset():
-    """A message that resets its own HCA ends that one's messages and leaves the others alone"""
+    """A message that resets its own HCA ends that one's messages, with another one due, and leaves the others alone"""
     with machine() as m:
         a, b, c = m.hcas
         b.aim(0, b.registers + RESET, 1)
+        b.aim(1, *arm(c))
         a.aim(0, *arm(b))
-        a.arm_eq(1)
-        m.step()
+        a.aim(1, *arm(b, 2))
+        send_both(a)
+        same([m.traced(f"hghca_signal {hca.name}:") for hca in m.hcas], [2, 1, 0], "messages of each HCA")
         same(b.status(NOP, NOP_MODIFIER), 0, "a command that needs no set-up")
         b.inbox = 0
         same(b.status(0x00f, 1), BAD_SYS_STATE, "a command that needs it")
@@ -193,7 +204,8 @@ def test_unplugged():
         b.aim(0, port.find(CAP_EXPRESS) + 0x18, 0x0700)    # power and its indicator off
         b.aim(1, *arm(c))
         a.aim(0, *arm(b))
-        a.arm_eq(1)
-        m.step()
+        a.aim(1, *arm(b, 2))
+        send_both(a)
+        same([m.traced(f"hghca_signal {hca.name}:") for hca in (a, b, c)], [2, 1, 0], "messages of each HCA")
         same(m.read32(b.config), 0xffffffff, "the function that was unplugged")
         sound(a, c)
