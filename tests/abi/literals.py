@@ -12,6 +12,7 @@ import re
 LITTLE, BIG = "little-endian", "big-endian"
 BIT_RANGE = re.compile(r"(\d+):(\d+)")
 SLICE = re.compile(r"(.*)\[(\d+:\d+)\]")
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 # Each type of fixed byte order is made one of its own, so that the compiler can tell the order of a member.
 HEAD = """
 #include <stddef.h>
@@ -88,7 +89,7 @@ class Table:
 
 
 def check(report, compiler, document, tables):
-    """A result for each table, and one that each literal matters."""
+    """A result for each table, and one that each literal matters. Returns the expressions that have one."""
     found = measure(compiler, tables)
     spoilt = []
     for table in tables:
@@ -102,10 +103,24 @@ def check(report, compiler, document, tables):
             spoilt += [(table, other, words) for row, words in pairs for other in spoil(table, row)]
     missed = [f"{table.number}: {other}" for table, other, words in spoilt if not difference(table, other, words)]
     report.result(spoilt and not missed, f"each literal of {document} that is spoilt is noticed", "\n".join(missed))
+    return {row.expression for table in tables for row in table.rows if isinstance(row, Value)}
 
 
 def rows_of(table):
     return f"{len(table.rows)} row{'s' * (len(table.rows) != 1)}"
+
+
+def check_coverage(report, header, expressions, enums, prefixes):
+    """Each enumerator of these enums, and each macro whose name begins so, has a literal in some table."""
+    text = COMMENT.sub("", header)
+    families = {f"enumerator of enum {enum}": re.findall(
+        r"^\s*(\w+)", re.search(rf"^enum {enum} \{{(.*?)^\}}", text, re.MULTILINE | re.DOTALL).group(1), re.MULTILINE)
+        for enum in enums}
+    families |= {f"macro {prefix}*": re.findall(rf"^#define ({prefix}\w+)", text, re.MULTILINE) for prefix in prefixes}
+    for family, names in families.items():
+        lacking = [name for name in names if name not in expressions]
+        report.result(names and not lacking, f"each {family} has a literal, {len(names)} of them",
+                      "\n".join(f"{name}: in no table" for name in lacking))
 
 
 def measure(compiler, tables):
