@@ -331,7 +331,7 @@ TEST_F(FirstByteTest, NobodyLooksAtItOfOtherRegions)
     mpt.first_byte = be32(0x123);
     ASSERT_EQ(sw2hw(mpt, 5), 0);
     EXPECT_EQ(dma_of(5, 0x10), list[0] + 0x10);
-    mpt = zero_based(0x123, 0x100000);
+    mpt = zero_based(0x12345, 0x100000);   // beyond the first page
     mpt.key = be32(6);
     mpt.flags |= be32(HGHCA_MPT_FLAG_PHYSICAL);
     ASSERT_EQ(sw2hw(mpt, 6), 0);

@@ -520,8 +520,17 @@ TEST_F(Windows, OnARegionOfNoBytes)
 
 TEST_F(Registration, ARegionOfNoBytesIsGoodForNone)
 {
-    const auto far = net.b.driver.create_mr_without_pages(0x5001, 0);
-    const auto near = net.a.driver.create_mr_without_pages(0x6001, 0);
+    // Their MTTs are those of a region that is there: nothing but the length keeps anybody out.
+    const auto empty = [](Endpoint &x, uint64_t va) {
+        TestDriver &d = x.node.driver;
+        const auto mr = d.create_mr_without_pages(va, 0);
+        TestDriver::must(d.destroy_mr(mr), "HW2SW_MPT");
+        TestDriver::must(d.post(HGHCA_CMD_SW2HW_MPT, d.mpt_mailbox(mr.key, va, 0, x.buffer.first_mtt, kAll),
+                                d.mpt_index(mr.key)),
+                         "SW2HW_MPT");
+        return mr;
+    };
+    const auto far = empty(p.b, 0x5001), near = empty(p.a, 0x6001);
     good(p.a, write_to({0, near.key, 0x6001}, 0x5001, far.key));
     good(p.a, read_from({0, near.key, 0x6001}, 0x5001, far.key));
     good(p.a, read_from({0, near.key, 0}, 0, far.key));
