@@ -13,6 +13,7 @@
 #define HGHCA_HW_H
 
 #include <linux/types.h>
+#include <hghca/cmd.h>
 #ifdef __KERNEL__
 #include <linux/build_bug.h>
 #include <linux/stddef.h>
@@ -105,141 +106,6 @@
 #define HGHCA_EQ_ARM_EQN_MASK		HGHCA_MASK(7, 0)
 #define HGHCA_EQ_ARM_UPDATE		0
 #define HGHCA_EQ_ARM_ARM		1
-
-/* ------------------------------------------------------------------ */
-/* Commands                                                             */
-
-enum hghca_cmd_op {
-	HGHCA_CMD_QUERY_DEV_LIM		= 0x003,
-	HGHCA_CMD_QUERY_ADAPTER		= 0x006,
-	HGHCA_CMD_INIT_HCA		= 0x007,
-	HGHCA_CMD_CLOSE_HCA		= 0x008,
-	HGHCA_CMD_SET_PORT		= 0x00c,	/* extension */
-	HGHCA_CMD_SW2HW_MPT		= 0x00d,
-	HGHCA_CMD_QUERY_MPT		= 0x00e,	/* extension */
-	HGHCA_CMD_HW2SW_MPT		= 0x00f,
-	HGHCA_CMD_WRITE_MTT		= 0x011,
-	HGHCA_CMD_MAP_EQ		= 0x012,
-	HGHCA_CMD_SW2HW_EQ		= 0x013,
-	HGHCA_CMD_HW2SW_EQ		= 0x014,
-	HGHCA_CMD_SW2HW_CQ		= 0x016,
-	HGHCA_CMD_HW2SW_CQ		= 0x017,
-	HGHCA_CMD_QUERY_CQ		= 0x018,	/* extension */
-	HGHCA_CMD_RST2INIT_QPEE		= 0x019,
-	HGHCA_CMD_INIT2RTR_QPEE		= 0x01a,
-	HGHCA_CMD_RTR2RTS_QPEE		= 0x01b,
-	HGHCA_CMD_RTS2RTS_QPEE		= 0x01c,
-	HGHCA_CMD_SQERR2RTS_QPEE	= 0x01d,
-	HGHCA_CMD_2ERR_QPEE		= 0x01e,
-	HGHCA_CMD_RTS2SQD_QPEE		= 0x01f,
-	HGHCA_CMD_SQD2RTS_QPEE		= 0x020,
-	HGHCA_CMD_ERR2RST_QPEE		= 0x021,
-	HGHCA_CMD_QUERY_QP		= 0x022,
-	HGHCA_CMD_CONF_SPECIAL_QP	= 0x023,
-	HGHCA_CMD_MAD_IFC		= 0x024,
-	HGHCA_CMD_READ_MGM		= 0x025,	/* extension */
-	HGHCA_CMD_WRITE_MGM		= 0x026,	/* extension */
-	HGHCA_CMD_MGID_HASH		= 0x027,	/* extension */
-	HGHCA_CMD_RESIZE_CQ		= 0x02c,
-	HGHCA_CMD_INIT2INIT_QPEE	= 0x02d,
-	HGHCA_CMD_NOP			= 0x031,
-	HGHCA_CMD_SW2HW_SRQ		= 0x035,	/* extension */
-	HGHCA_CMD_HW2SW_SRQ		= 0x036,	/* extension */
-	HGHCA_CMD_QUERY_SRQ		= 0x037,	/* extension */
-	HGHCA_CMD_SQD2SQD_QPEE		= 0x038,
-	HGHCA_CMD_ARM_SRQ		= 0x040,	/* extension */
-	HGHCA_CMD_RESIZE_SRQ		= 0x044,	/* extension */
-	HGHCA_CMD_SET_GID		= 0xe00,	/* extension */
-	HGHCA_CMD_QUERY_PORT		= 0xe01,	/* extension */
-	HGHCA_CMD_QUERY_STATS		= 0xe02,	/* extension */
-	HGHCA_CMD_SET_QP_COUNTER	= 0xe03,	/* extension */
-	HGHCA_CMD_QUERY_COUNTER_SET	= 0xe04,	/* extension */
-	HGHCA_CMD_FLOW_ATTACH		= 0xe05,	/* extension */
-	HGHCA_CMD_FLOW_DETACH		= 0xe06,	/* extension */
-	HGHCA_CMD_MODERATE_CQ		= 0xe07,	/* extension */
-	HGHCA_CMD_RESUME_QP		= 0xe08,	/* extension */
-	HGHCA_CMD_CLEAR_MTT		= 0xe09,	/* extension */
-	HGHCA_CMD_CREATE_RSS		= 0xe0a,	/* extension */
-	HGHCA_CMD_DESTROY_RSS		= 0xe0b,	/* extension */
-	HGHCA_CMD_SET_CONGESTION	= 0xe0c,	/* extension */
-	HGHCA_CMD_QUERY_CONGESTION	= 0xe0d,	/* extension */
-	HGHCA_CMD_SET_FLOW_CONTROL	= 0xe0e,	/* extension */
-	HGHCA_CMD_QUERY_FLOW_CONTROL	= 0xe0f,	/* extension */
-	HGHCA_CMD_READ_ERROR_BUFFER	= 0xe10,	/* extension */
-	HGHCA_CMD_UNMAP_ICM		= 0xff9,
-	HGHCA_CMD_MAP_ICM		= 0xffa,
-};
-
-enum hghca_cmd_status {
-	HGHCA_CMD_STAT_OK		= 0x00,
-	HGHCA_CMD_STAT_INTERNAL_ERR	= 0x01,
-	HGHCA_CMD_STAT_BAD_OP		= 0x02,
-	HGHCA_CMD_STAT_BAD_PARAM	= 0x03,
-	HGHCA_CMD_STAT_BAD_SYS_STATE	= 0x04,
-	HGHCA_CMD_STAT_BAD_NVMEM	= 0x05,
-	HGHCA_CMD_STAT_RESOURCE_BUSY	= 0x06,
-	HGHCA_CMD_STAT_EXCEED_LIM	= 0x08,
-	HGHCA_CMD_STAT_BAD_RES_STATE	= 0x09,
-	HGHCA_CMD_STAT_BAD_INDEX	= 0x0a,
-	HGHCA_CMD_STAT_BAD_QPEE_STATE	= 0x10,
-	HGHCA_CMD_STAT_BAD_SEG_PARAM	= 0x20,
-	HGHCA_CMD_STAT_REG_BOUND	= 0x21,
-	HGHCA_CMD_STAT_LAM_NOT_PRE	= 0x22,
-	HGHCA_CMD_STAT_BAD_SIZE		= 0x40,
-};
-
-/* op_modifier of MAP_ICM and UNMAP_ICM. */
-#define HGHCA_ICM_CONTEXT		1
-#define HGHCA_ICM_TPT			2
-
-/* op_modifier of the QP transitions. */
-#define HGHCA_QP_OPMOD_INBOX		0
-#define HGHCA_QP_OPMOD_NO_INBOX		3
-
-/* op_modifier of CONF_SPECIAL_QP. */
-#define HGHCA_SPECIAL_QP_SMI		0
-#define HGHCA_SPECIAL_QP_GSI		1
-#define HGHCA_SPECIAL_QP_RAW_ETH	3
-
-/* op_modifier of SET_GID. */
-#define HGHCA_GID_SET			0
-#define HGHCA_GID_CLEAR			1
-
-/* op_modifier of QUERY_STATS. */
-#define HGHCA_STATS_ALL			0
-#define HGHCA_STATS_OUTSIDE_SETS	1	/* extension: of QPs without a counter set */
-
-/* op_modifier of QUERY_COUNTER_SET. */
-#define HGHCA_COUNTER_SET_READ		0
-#define HGHCA_COUNTER_SET_CLEAR		1	/* after reading */
-
-#define HGHCA_NOP_IN_MODIFIER		0x1f
-
-/* Extension capabilities: QUERY_DEV_LIM 3Ch, turned on by INIT_HCA 20h. */
-#define HGHCA_CAP_GID_TABLE		(1U << 0)	/* SET_GID; addressing by GID index */
-#define HGHCA_CAP_DBR			(1U << 1)	/* doorbell records of RQ and CQ */
-#define HGHCA_CAP_CQ_ARM		(1U << 2)	/* UAR doorbells 0x10, 0x20; EQs report */
-#define HGHCA_CAP_CQ_UPDATE		(1U << 3)	/* the C bit of a send WQE is live */
-#define HGHCA_CAP_PORT			(1U << 4)	/* QUERY_PORT, SET_PORT, raw Ethernet QP */
-#define HGHCA_CAP_QP_LIMITS		(1U << 5)	/* QPC word A8h is live */
-#define HGHCA_CAP_STATS			(1U << 6)	/* QUERY_STATS */
-#define HGHCA_CAP_SRQ			(1U << 7)	/* shared receive queues */
-#define HGHCA_CAP_UC			(1U << 8)	/* service type UC */
-#define HGHCA_CAP_MEM_MGT		(1U << 9)	/* registration by WQEs, windows */
-#define HGHCA_CAP_XRC			(1U << 10)	/* service type XRC; needs SRQ */
-#define HGHCA_CAP_MULTICAST		(1U << 11)	/* multicast groups */
-#define HGHCA_CAP_QP_COUNTERS		(1U << 12)	/* counter sets; QUERY_CQ, QUERY_MPT */
-#define HGHCA_CAP_RAW_PACKET		(1U << 13)	/* flow rules for raw Ethernet QPs */
-#define HGHCA_CAP_CLOCK			(1U << 14)	/* clock, CQs with timestamps */
-#define HGHCA_CAP_MODERATION		(1U << 15)	/* MODERATE_CQ */
-#define HGHCA_CAP_PLACEMENT		(1U << 16)	/* FLUSH, ATOMIC_WRITE */
-#define HGHCA_CAP_ODP			(1U << 17)	/* regions paged on demand */
-#define HGHCA_CAP_DEVICE_MEMORY		(1U << 18)	/* regions in memory on the device */
-#define HGHCA_CAP_RSS			(1U << 19)	/* RSS groups, which flow rules name */
-#define HGHCA_CAP_CONGESTION		(1U << 20)	/* congestion control */
-#define HGHCA_CAP_FLOW_CONTROL		(1U << 21)	/* pause frames */
-#define HGHCA_CAP_FIRST_BYTE		(1U << 22)	/* zero-based regions from any byte on */
-#define HGHCA_CAP_ALL			HGHCA_MASK(22, 0)
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed. Counts are log2 unless said otherwise. */
 struct hghca_dev_lim {

@@ -371,6 +371,25 @@ err_put_slot:
 	return err;
 }
 
+static const struct hghca_cmd_name {
+	u16 op;
+	const char *name;
+} hghca_cmd_names[] = {
+#define HGHCA_CMD_NAME(name, function, op, ...) { op, #name },
+	HGHCA_COMMANDS(HGHCA_CMD_NAME)
+#undef HGHCA_CMD_NAME
+};
+
+static const char *hghca_cmd_name(u16 op)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(hghca_cmd_names); i++)
+		if (hghca_cmd_names[i].op == op)
+			return hghca_cmd_names[i].name;
+	return "unknown";
+}
+
 /**
  * hghca_cmd_exec - give the device a command and wait for its end
  * @hdev: the device
@@ -405,8 +424,9 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	if (err) {
 		if (hghca_dev_has_failed(hdev))
 			return -EIO;
-		dev_err(hdev->bus.dev, "command %#x, modifiers %#x %#x: no answer: %d\n",
-			cmd->op, cmd->in_modifier, cmd->op_modifier, err);
+		dev_err(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: no answer: %d\n",
+			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
+			cmd->op_modifier, err);
 		hghca_dev_fail(hdev, err == -ENXIO ? "it has lost its state" :
 						     "command not answered");
 		return err;
@@ -415,11 +435,13 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	err = hghca_cmd_status_to_errno(status);
 	if (err == -EIO)
 		dev_err_ratelimited(hdev->bus.dev,
-				    "command %#x, modifiers %#x %#x: status %#x\n",
-				    cmd->op, cmd->in_modifier, cmd->op_modifier, status);
+				    "command %s (%#x), modifiers %#x %#x: status %#x\n",
+				    hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
+				    cmd->op_modifier, status);
 	else if (err)
-		dev_dbg(hdev->bus.dev, "command %#x, modifiers %#x %#x: status %#x\n",
-			cmd->op, cmd->in_modifier, cmd->op_modifier, status);
+		dev_dbg(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: status %#x\n",
+			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
+			cmd->op_modifier, status);
 	return err;
 }
 

@@ -29,6 +29,13 @@ struct hghca_eq;
 struct hghca_eqe;
 #endif
 
+/* The last entry only ends the list. */
+#ifndef hghca_trace_cmd
+#define HGHCA_TRACE_CMD(name, function, op, ...) { op, #name },
+#define hghca_trace_cmd(op) \
+	__print_symbolic(op, HGHCA_COMMANDS(HGHCA_TRACE_CMD) { 0x1000, "" })
+#endif
+
 TRACE_EVENT(hghca_cmd_post,
 	TP_PROTO(const struct hghca_dev *hdev, const struct hghca_cmd *cmd, bool by_event),
 	TP_ARGS(hdev, cmd, by_event),
@@ -48,8 +55,9 @@ TRACE_EVENT(hghca_cmd_post,
 		__entry->op_modifier = cmd->op_modifier;
 		__entry->by_event = by_event;
 	),
-	TP_printk("%s op=0x%x op_modifier=%u in_modifier=0x%x token=0x%x %s",
-		  __entry->dev, __entry->op, __entry->op_modifier, __entry->in_modifier,
+	TP_printk("%s command=%s op=0x%x op_modifier=%u in_modifier=0x%x token=0x%x %s",
+		  __entry->dev, hghca_trace_cmd(__entry->op), __entry->op,
+		  __entry->op_modifier, __entry->in_modifier,
 		  __entry->token, __entry->by_event ? "event" : "poll")
 );
 
@@ -78,8 +86,9 @@ TRACE_EVENT(hghca_cmd_done,
 		__entry->op_modifier = cmd->op_modifier;
 		__entry->status = status;
 	),
-	TP_printk("%s op=0x%x op_modifier=%u in_modifier=0x%x token=0x%x status=0x%x err=%d latency_ns=%llu",
-		  __entry->dev, __entry->op, __entry->op_modifier, __entry->in_modifier,
+	TP_printk("%s command=%s op=0x%x op_modifier=%u in_modifier=0x%x token=0x%x status=0x%x err=%d latency_ns=%llu",
+		  __entry->dev, hghca_trace_cmd(__entry->op), __entry->op,
+		  __entry->op_modifier, __entry->in_modifier,
 		  __entry->token, __entry->status, __entry->err, __entry->latency_ns)
 );
 

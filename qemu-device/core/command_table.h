@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The table of section 4 of the interface document.
+// A row of HGHCA_COMMANDS, as the device uses it.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,29 @@
 
 namespace hghca {
 
-enum : uint8_t {
-    kInput = 1,          // in_param is a mailbox
-    kOutput = 2,         // out_param is a mailbox
-    kBeforeInit = 4,     // works before INIT_HCA
-    kFixedModifier = 8,  // in_modifier must be the row's
-};
-
-constexpr uint32_t kAnyModifier = ~0u;  // the handler judges op_modifier
-
 struct CommandInterface::Row {
     uint16_t op;
+    const char *name;
     Handler handler;
-    uint8_t flags;
-    uint32_t op_modifiers = 1;   // bit m: op_modifier m is allowed
-    uint32_t in_modifier = 0;
-    uint32_t caps = 0;           // without them the command is off
-    uint32_t no_inbox = 0;       // bit m: op_modifier m takes no mailbox
-    Handler afterwards = nullptr;   // changes what the output tells; once that stands in its mailbox
+    hghca_cmd_param in, out;
+    hghca_cmd_when when;
+    uint32_t in_modifier;    // the one that is allowed, or kAnyModifier
+    uint32_t op_modifiers;   // bit m: op_modifier m is allowed; kAnyModifier: the handler checks it
+    uint32_t caps;           // without them the command is off
+
+    static constexpr uint32_t kAnyModifier = ~0u;
+
+    bool takes(const Command &command) const
+    {
+        return (in_modifier == kAnyModifier || command.in_modifier == in_modifier) &&
+               (op_modifiers == kAnyModifier ||
+                (command.op_modifier < 32 && op_modifiers >> command.op_modifier & 1));
+    }
+    bool has_input(const Command &command) const
+    {
+        return in == HGHCA_CMD_PARAM_MBOX || (in == HGHCA_CMD_PARAM_OPT && !command.op_modifier);
+    }
+    bool has_output() const { return out == HGHCA_CMD_PARAM_MBOX; }
 };
 
 }  // namespace hghca

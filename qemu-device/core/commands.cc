@@ -24,11 +24,6 @@ constexpr unsigned kLogMaxMtts = 27;
 constexpr uint64_t kBoardId = 0x4847484341000001;  // "HGHCA", 1
 constexpr uint32_t kFirmware = 1u << 16;           // 1.0
 constexpr uint32_t kMinMtu = 68;
-constexpr uint32_t kPortNumber = 1;
-
-constexpr uint32_t op_modifiers(unsigned a, unsigned b) { return 1u << a | 1u << b; }
-constexpr uint32_t kTransition = op_modifiers(HGHCA_QP_OPMOD_INBOX, HGHCA_QP_OPMOD_NO_INBOX);
-constexpr uint32_t kSpaces = op_modifiers(HGHCA_ICM_CONTEXT, HGHCA_ICM_TPT);
 
 IcmSpace space_of(uint8_t op_modifier)
 {
@@ -37,81 +32,23 @@ IcmSpace space_of(uint8_t op_modifier)
 
 uint32_t capabilities(const Config &config)
 {
-    return config.device_memory.bytes ? HGHCA_CAP_ALL : HGHCA_CAP_ALL & ~HGHCA_CAP_DEVICE_MEMORY;
+    uint32_t absent = 0;
+    if (!config.device_memory.bytes)
+        absent |= HGHCA_CAP_DEVICE_MEMORY;
+    return HGHCA_CAP_ALL & ~absent;
 }
 
 }  // namespace
 
 const CommandInterface::Row *CommandInterface::find(uint16_t op)
 {
+    constexpr uint32_t ANY = Row::kAnyModifier;
     static constexpr Row kRows[] = {
-        {HGHCA_CMD_QUERY_DEV_LIM, &CommandInterface::query_dev_lim, kOutput | kBeforeInit | kFixedModifier},
-        {HGHCA_CMD_QUERY_ADAPTER, &CommandInterface::query_adapter, kOutput | kBeforeInit | kFixedModifier},
-        {HGHCA_CMD_INIT_HCA, &CommandInterface::init_hca, kInput | kBeforeInit | kFixedModifier},
-        {HGHCA_CMD_CLOSE_HCA, &CommandInterface::close_hca, kFixedModifier},
-        {HGHCA_CMD_MAP_ICM, &CommandInterface::map_icm, kInput | kBeforeInit, kSpaces},
-        {HGHCA_CMD_UNMAP_ICM, &CommandInterface::unmap_icm, kBeforeInit, kSpaces},
-        {HGHCA_CMD_SW2HW_MPT, &CommandInterface::sw2hw_mpt, kInput},
-        {HGHCA_CMD_QUERY_MPT, &CommandInterface::query_mpt, kOutput, 1, 0, HGHCA_CAP_QP_COUNTERS},
-        {HGHCA_CMD_HW2SW_MPT, &CommandInterface::hw2sw_mpt, 0},
-        {HGHCA_CMD_WRITE_MTT, &CommandInterface::write_mtt, kInput},
-        {HGHCA_CMD_CLEAR_MTT, &CommandInterface::clear_mtt, 0, 1, 0, HGHCA_CAP_ODP},
-        {HGHCA_CMD_MAP_EQ, &CommandInterface::map_eq, 0},
-        {HGHCA_CMD_SW2HW_EQ, &CommandInterface::sw2hw_eq, kInput},
-        {HGHCA_CMD_HW2SW_EQ, &CommandInterface::hw2sw_eq, 0},
-        {HGHCA_CMD_SW2HW_CQ, &CommandInterface::sw2hw_cq, kInput},
-        {HGHCA_CMD_HW2SW_CQ, &CommandInterface::hw2sw_cq, 0},
-        {HGHCA_CMD_QUERY_CQ, &CommandInterface::query_cq, kOutput, 1, 0, HGHCA_CAP_QP_COUNTERS},
-        {HGHCA_CMD_RESIZE_CQ, &CommandInterface::resize_cq, kInput},
-        {HGHCA_CMD_MODERATE_CQ, &CommandInterface::moderate_cq, 0, 1, 0, HGHCA_CAP_MODERATION},
-        {HGHCA_CMD_RST2INIT_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_INIT2INIT_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_INIT2RTR_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_RTR2RTS_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_RTS2RTS_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_SQERR2RTS_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_RTS2SQD_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_SQD2SQD_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_SQD2RTS_QPEE, &CommandInterface::modify_qp, kInput},
-        {HGHCA_CMD_2ERR_QPEE, &CommandInterface::modify_qp, kInput, kTransition, 0, 0, 1u << HGHCA_QP_OPMOD_NO_INBOX},
-        {HGHCA_CMD_ERR2RST_QPEE, &CommandInterface::modify_qp, kInput, kTransition, 0, 0,
-         1u << HGHCA_QP_OPMOD_NO_INBOX},
-        {HGHCA_CMD_QUERY_QP, &CommandInterface::query_qp, kOutput},
-        {HGHCA_CMD_RESUME_QP, &CommandInterface::resume_qp, 0, 1, 0, HGHCA_CAP_ODP},
-        {HGHCA_CMD_CONF_SPECIAL_QP, &CommandInterface::conf_special_qp, 0, kAnyModifier},
-        {HGHCA_CMD_SW2HW_SRQ, &CommandInterface::sw2hw_srq, kInput, 1, 0, HGHCA_CAP_SRQ},
-        {HGHCA_CMD_HW2SW_SRQ, &CommandInterface::hw2sw_srq, 0, 1, 0, HGHCA_CAP_SRQ},
-        {HGHCA_CMD_QUERY_SRQ, &CommandInterface::query_srq, kOutput, 1, 0, HGHCA_CAP_SRQ},
-        {HGHCA_CMD_ARM_SRQ, &CommandInterface::arm_srq, 0, 1, 0, HGHCA_CAP_SRQ},
-        {HGHCA_CMD_RESIZE_SRQ, &CommandInterface::resize_srq, kInput, 1, 0, HGHCA_CAP_SRQ},
-        {HGHCA_CMD_READ_MGM, &CommandInterface::read_mgm, kOutput, 1, 0, HGHCA_CAP_MULTICAST},
-        {HGHCA_CMD_WRITE_MGM, &CommandInterface::write_mgm, kInput, 1, 0, HGHCA_CAP_MULTICAST},
-        {HGHCA_CMD_MGID_HASH, &CommandInterface::mgid_hash, kInput | kFixedModifier, 1, 0, HGHCA_CAP_MULTICAST},
-        {HGHCA_CMD_FLOW_ATTACH, &CommandInterface::flow_attach, kInput, 1, 0, HGHCA_CAP_RAW_PACKET},
-        {HGHCA_CMD_FLOW_DETACH, &CommandInterface::flow_detach, 0, 1, 0, HGHCA_CAP_RAW_PACKET},
-        {HGHCA_CMD_CREATE_RSS, &CommandInterface::create_rss, kInput, 1, 0, HGHCA_CAP_RSS},
-        {HGHCA_CMD_DESTROY_RSS, &CommandInterface::destroy_rss, 0, 1, 0, HGHCA_CAP_RSS},
-        {HGHCA_CMD_MAD_IFC, &CommandInterface::mad_ifc, 0, kAnyModifier},
-        {HGHCA_CMD_NOP, &CommandInterface::nop, kBeforeInit | kFixedModifier, 1, HGHCA_NOP_IN_MODIFIER},
-        {HGHCA_CMD_SET_PORT, &CommandInterface::set_port, kInput | kFixedModifier, 1, kPortNumber, HGHCA_CAP_PORT},
-        {HGHCA_CMD_QUERY_PORT, &CommandInterface::query_port, kOutput | kBeforeInit | kFixedModifier, 1, kPortNumber},
-        {HGHCA_CMD_SET_GID, &CommandInterface::set_gid, kInput, op_modifiers(HGHCA_GID_SET, HGHCA_GID_CLEAR), 0,
-         HGHCA_CAP_GID_TABLE, 1u << HGHCA_GID_CLEAR},
-        {HGHCA_CMD_QUERY_STATS, &CommandInterface::query_stats, kOutput,
-         op_modifiers(HGHCA_STATS_ALL, HGHCA_STATS_OUTSIDE_SETS), 0, HGHCA_CAP_STATS},
-        {HGHCA_CMD_SET_CONGESTION, &CommandInterface::set_congestion, kInput | kFixedModifier, 1, kPortNumber,
-         HGHCA_CAP_CONGESTION},
-        {HGHCA_CMD_QUERY_CONGESTION, &CommandInterface::query_congestion, kOutput | kFixedModifier, 1, kPortNumber,
-         HGHCA_CAP_CONGESTION},
-        {HGHCA_CMD_SET_FLOW_CONTROL, &CommandInterface::set_flow_control, kInput | kFixedModifier, 1, kPortNumber,
-         HGHCA_CAP_FLOW_CONTROL},
-        {HGHCA_CMD_QUERY_FLOW_CONTROL, &CommandInterface::query_flow_control, kOutput | kFixedModifier, 1,
-         kPortNumber, HGHCA_CAP_FLOW_CONTROL},
-        {HGHCA_CMD_READ_ERROR_BUFFER, &CommandInterface::read_error_buffer, kOutput, 1, 0, HGHCA_CAP_STATS},
-        {HGHCA_CMD_SET_QP_COUNTER, &CommandInterface::set_qp_counter, 0, 1, 0, HGHCA_CAP_QP_COUNTERS},
-        {HGHCA_CMD_QUERY_COUNTER_SET, &CommandInterface::query_counter_set, kOutput,
-         op_modifiers(HGHCA_COUNTER_SET_READ, HGHCA_COUNTER_SET_CLEAR), 0, HGHCA_CAP_QP_COUNTERS, 0,
-         &CommandInterface::clear_counter_set},
+#define HGHCA_COMMAND_ROW(name, function, op, in, out, when, in_modifier, op_modifiers, capability)               \
+    {op, #name, &CommandInterface::function, HGHCA_CMD_PARAM_##in, HGHCA_CMD_PARAM_##out, HGHCA_CMD_WHEN_##when, \
+     in_modifier, op_modifiers, HGHCA_CAP_##capability},
+        HGHCA_COMMANDS(HGHCA_COMMAND_ROW)
+#undef HGHCA_COMMAND_ROW
     };
     for (const Row &row : kRows)
         if (row.op == op)
@@ -660,11 +597,10 @@ uint8_t CommandInterface::query_counter_set(const Command &command)
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t CommandInterface::clear_counter_set(const Command &command)
+void CommandInterface::clear_counter_set(const Command &command)
 {
     if (command.op_modifier == HGHCA_COUNTER_SET_CLEAR)
         device_.counter_sets.clear(command.in_modifier);
-    return HGHCA_CMD_STAT_OK;
 }
 
 }  // namespace hghca

@@ -87,21 +87,17 @@ uint8_t CommandInterface::execute(const Command &command)
     const Row *row = find(command.op);
     if (!row)
         return HGHCA_CMD_STAT_BAD_OP;
-    if (!(row->flags & kBeforeInit) && !device_.initialized)
+    if (row->when == HGHCA_CMD_WHEN_INIT && !device_.initialized)
         return HGHCA_CMD_STAT_BAD_SYS_STATE;
     if (row->caps & ~device_.caps)
         return HGHCA_CMD_STAT_BAD_OP;
-    bool known_modifier = command.op_modifier < 32 && row->op_modifiers >> command.op_modifier & 1;
-    if ((!known_modifier && row->op_modifiers != kAnyModifier) ||
-        (row->flags & kFixedModifier && command.in_modifier != row->in_modifier))
+    if (!row->takes(command))
         return HGHCA_CMD_STAT_BAD_PARAM;
 
-    bool no_inbox = known_modifier && row->no_inbox >> command.op_modifier & 1;
-    bool input = row->flags & kInput && !no_inbox;
-    if (input && (command.in_param % HGHCA_MAILBOX_SIZE ||
-                  !device_.host.read(command.in_param, in_.data(), in_.size())))
+    if (row->has_input(command) && (command.in_param % HGHCA_MAILBOX_SIZE ||
+                                    !device_.host.read(command.in_param, in_.data(), in_.size())))
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (row->flags & kOutput) {
+    if (row->has_output()) {
         if (command.out_param % HGHCA_MAILBOX_SIZE)
             return HGHCA_CMD_STAT_BAD_PARAM;
         out_.fill(0);
@@ -109,10 +105,11 @@ uint8_t CommandInterface::execute(const Command &command)
     if (uint8_t status = (this->*row->handler)(command))
         return status;
     // A handler with an output only asks: nothing is to be undone here.
-    if (row->flags & kOutput && !device_.host.write(command.out_param, out_.data(), out_.size()))
+    if (row->has_output() && !device_.host.write(command.out_param, out_.data(), out_.size()))
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (row->afterwards)
-        return (this->*row->afterwards)(command);
+    // Changes what the output tells, so only once that stands in its mailbox.
+    if (command.op == HGHCA_CMD_QUERY_COUNTER_SET)
+        clear_counter_set(command);
     return HGHCA_CMD_STAT_OK;
 }
 
@@ -120,11 +117,12 @@ void CommandInterface::trace(const Command &command, uint8_t status) const
 {
     if (!device_.host.tracing())
         return;
+    const Row *row = find(command.op);
     char text[128];
     (void)std::snprintf(text, sizeof(text),
-                        "command op 0x%03x modifier 0x%x op_modifier %u in 0x%llx: status 0x%02x", command.op,
-                        command.in_modifier, command.op_modifier, static_cast<unsigned long long>(command.in_param),
-                        status);
+                        "command %s op 0x%03x modifier 0x%x op_modifier %u in 0x%llx: status 0x%02x",
+                        row ? row->name : "unknown", command.op, command.in_modifier, command.op_modifier,
+                        static_cast<unsigned long long>(command.in_param), status);
     device_.host.trace(status ? Host::Trace::Error : Host::Trace::Success, text);
 }
 

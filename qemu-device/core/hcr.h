@@ -112,7 +112,7 @@ private:
     uint8_t read_error_buffer(const Command &);
     uint8_t set_qp_counter(const Command &);
     uint8_t query_counter_set(const Command &);
-    uint8_t clear_counter_set(const Command &);
+    void clear_counter_set(const Command &);
     uint8_t resume_qp(const Command &);
     uint8_t clear_mtt(const Command &);
     uint8_t set_congestion(const Command &);

@@ -12,7 +12,6 @@ import re
 LITTLE, BIG = "little-endian", "big-endian"
 BIT_RANGE = re.compile(r"(\d+):(\d+)")
 SLICE = re.compile(r"(.*)\[(\d+:\d+)\]")
-COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 # Each type of fixed byte order is made one of its own, so that the compiler can tell the order of a member.
 HEAD = """
 #include <stddef.h>
@@ -110,13 +109,15 @@ def rows_of(table):
     return f"{len(table.rows)} row{'s' * (len(table.rows) != 1)}"
 
 
-def check_coverage(report, header, expressions, enums, prefixes):
+def check_coverage(report, compiler, expressions, enums, prefixes):
     """Each enumerator of these enums, and each macro whose name begins so, has a literal in some table."""
-    text = COMMENT.sub("", header)
-    families = {f"enumerator of enum {enum}": re.findall(
-        r"^\s*(\w+)", re.search(rf"^enum {enum} \{{(.*?)^\}}", text, re.MULTILINE | re.DOTALL).group(1), re.MULTILINE)
-        for enum in enums}
-    families |= {f"macro {prefix}*": re.findall(rf"^#define ({prefix}\w+)", text, re.MULTILINE) for prefix in prefixes}
+    text, macros = (compiler.compile("C11 by gcc", "#include <hghca_hw.h>\n", *flags).stdout
+                    for flags in (["-E", "-P"], ["-E", "-dM"]))
+    families = {}
+    for enum in enums:
+        body = re.search(rf"^enum {enum} \{{(.*?)\}}", text, re.MULTILINE | re.DOTALL).group(1)
+        families[f"enumerator of enum {enum}"] = re.findall(r"(\w+)[^,]*", body)
+    families |= {f"macro {prefix}*": re.findall(rf"^#define ({prefix}\w+) ", macros, re.MULTILINE) for prefix in prefixes}
     for family, names in families.items():
         lacking = [name for name in names if name not in expressions]
         report.result(names and not lacking, f"each {family} has a literal, {len(names)} of them",

@@ -10,8 +10,10 @@
 namespace hghca::fuzz {
 namespace {
 
-// As many as the header has; tests/tools compares.
-constexpr size_t kCommands = 58;
+// As many as the header has.
+#define HGHCA_COUNT_COMMAND(...) +1
+constexpr size_t kCommands = HGHCA_COMMANDS(HGHCA_COUNT_COMMAND);
+#undef HGHCA_COUNT_COMMAND
 
 // The opcodes that the device has, as it says itself: it gives BAD_OP for all others. An op_modifier that no command
 // has, before INIT_HCA, keeps those from being carried out.
@@ -110,7 +112,7 @@ private:
         uint32_t op = 0, modifier = index;
         switch (what % 17) {
         case 0:
-            op = fill(HGHCA_CMD_INIT_HCA, d.init_mailbox(size & 1 ? HGHCA_CAP_ALL : uint32_t(1u << size / 8)));
+            op = fill(HGHCA_CMD_INIT_HCA, d.init_mailbox(size & 1 ? uint32_t(HGHCA_CAP_ALL) : 1u << size / 8));
             modifier = 0;
             break;
         case 1: {

@@ -73,60 +73,37 @@ static void *fake_hcr(struct fake *fake, u32 offset)
 	return fake->regs + 0x80000 + offset;
 }
 
-/* Interface document, 4: the commands whose input is a mailbox. */
-static bool fake_has_input(u16 op, u8 op_modifier)
+/* What in_param and out_param of each command are. */
+static const struct fake_params {
+	u16 op;
+	enum hghca_cmd_param in, out;
+} fake_params[] = {
+#define FAKE_PARAMS(name, function, op, in, out, ...) \
+	{ op, HGHCA_CMD_PARAM_##in, HGHCA_CMD_PARAM_##out },
+	HGHCA_COMMANDS(FAKE_PARAMS)
+#undef FAKE_PARAMS
+};
+
+static struct fake_params fake_params_of(u16 op)
 {
-	switch (op) {
-	case 0x007:	/* INIT_HCA */
-	case 0x00c:	/* SET_PORT */
-	case 0x00d:	/* SW2HW_MPT */
-	case 0x011:	/* WRITE_MTT */
-	case 0x013:	/* SW2HW_EQ */
-	case 0x016:	/* SW2HW_CQ */
-	case 0x024:	/* MAD_IFC */
-	case 0x026:	/* WRITE_MGM */
-	case 0x027:	/* MGID_HASH */
-	case 0x02c:	/* RESIZE_CQ */
-	case 0x035:	/* SW2HW_SRQ */
-	case 0x044:	/* RESIZE_SRQ */
-	case 0xe05:	/* FLOW_ATTACH */
-	case 0xe0a:	/* CREATE_RSS */
-	case 0xe0c:	/* SET_CONGESTION */
-	case 0xe0e:	/* SET_FLOW_CONTROL */
-	case 0xffa:	/* MAP_ICM */
-		return true;
-	case 0xe00:	/* SET_GID */
-	case 0x019 ... 0x021:	/* QP transitions */
-	case 0x02d:	/* INIT2INIT */
-	case 0x038:	/* SQD2SQD */
-		return !op_modifier;
-	default:
-		return false;
-	}
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(fake_params); i++)
+		if (fake_params[i].op == op)
+			return fake_params[i];
+	return (struct fake_params){};
 }
 
-/* ... and those whose output is one. */
+static bool fake_has_input(u16 op, u8 op_modifier)
+{
+	enum hghca_cmd_param in = fake_params_of(op).in;
+
+	return in == HGHCA_CMD_PARAM_MBOX || (in == HGHCA_CMD_PARAM_OPT && !op_modifier);
+}
+
 static bool fake_has_output(u16 op)
 {
-	switch (op) {
-	case 0x003:	/* QUERY_DEV_LIM */
-	case 0x006:	/* QUERY_ADAPTER */
-	case 0x00e:	/* QUERY_MPT */
-	case 0x018:	/* QUERY_CQ */
-	case 0x022:	/* QUERY_QP */
-	case 0x024:	/* MAD_IFC */
-	case 0x025:	/* READ_MGM */
-	case 0x037:	/* QUERY_SRQ */
-	case 0xe01:	/* QUERY_PORT */
-	case 0xe02:	/* QUERY_STATS */
-	case 0xe04:	/* QUERY_COUNTER_SET */
-	case 0xe0d:	/* QUERY_CONGESTION */
-	case 0xe0f:	/* QUERY_FLOW_CONTROL */
-	case 0xe10:	/* READ_ERROR_BUFFER */
-		return true;
-	default:
-		return false;
-	}
+	return fake_params_of(op).out == HGHCA_CMD_PARAM_MBOX;
 }
 
 static void fake_default_output(struct fake *fake, const struct fake_command *cmd)

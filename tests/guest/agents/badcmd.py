@@ -3,8 +3,8 @@
 
 usage: badcmd.py PCI-ADDRESS
 
-The bytes and numbers are those of docs/hardware-interface.rst; nothing is
-shared with the driver. All memory the device is told about is this program's
+The bytes are those of docs/hardware-interface.rst; of the headers only the tables
+of commands and of capabilities are used. All memory the device is told about is this program's
 own, or none at all. Prints the Test Anything Protocol.
 """
 
@@ -16,6 +16,8 @@ import struct
 import sys
 import time
 
+from interface import CAPABILITIES, COMMANDS
+
 PAGE = 4096
 HCR, RESET = 0x80000, 0xF0010
 GO, EVENT = 1 << 23, 1 << 22
@@ -24,43 +26,25 @@ NOWHERE = 1 << 50
 OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE, BUSY = 0x00, 0x02, 0x03, 0x04, 0x06
 BAD_RES_STATE, BAD_INDEX, BAD_QP_STATE, BAD_SEG, NOT_MAPPED, BAD_SIZE = 0x09, 0x0A, 0x10, 0x20, 0x22, 0x40
 
-QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, CLOSE_HCA, SET_PORT = 0x003, 0x006, 0x007, 0x008, 0x00C
-SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ = 0x00D, 0x00F, 0x011, 0x012, 0x013, 0x014
-SW2HW_CQ, HW2SW_CQ, RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS = 0x016, 0x017, 0x019, 0x01A, 0x01B, 0x01C
-SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP = 0x01D, 0x01E, 0x01F, 0x020, 0x021, 0x022
-CONF_SPECIAL_QP, MAD_IFC, RESIZE_CQ, INIT2INIT, NOP, SQD2SQD = 0x023, 0x024, 0x02C, 0x02D, 0x031, 0x038
-SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ = 0x035, 0x036, 0x037, 0x040, 0x044
-SET_GID, QUERY_PORT, QUERY_STATS, UNMAP_ICM, MAP_ICM = 0xE00, 0xE01, 0xE02, 0xFF9, 0xFFA
-QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET = 0x00E, 0x018, 0xE03, 0xE04
-READ_MGM, WRITE_MGM, MGID_HASH = 0x025, 0x026, 0x027
-FLOW_ATTACH, FLOW_DETACH, MODERATE_CQ, RESUME_QP, CLEAR_MTT = 0xE05, 0xE06, 0xE07, 0xE08, 0xE09
-CREATE_RSS, DESTROY_RSS, SET_CONGESTION, QUERY_CONGESTION = 0xE0A, 0xE0B, 0xE0C, 0xE0D
-SET_FLOW_CONTROL, QUERY_FLOW_CONTROL, READ_ERROR_BUFFER = 0xE0E, 0xE0F, 0xE10
-SRQ_OPS = [SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ, RESIZE_SRQ]
-GROUP_OPS = [READ_MGM, WRITE_MGM, MGID_HASH]
-FLOW_OPS = [FLOW_ATTACH, FLOW_DETACH]
-PAGING_OPS = [RESUME_QP, CLEAR_MTT]
-RSS_OPS = [CREATE_RSS, DESTROY_RSS]
-CONGESTION_OPS = [SET_CONGESTION, QUERY_CONGESTION]
-FLOW_CONTROL_OPS = [SET_FLOW_CONTROL, QUERY_FLOW_CONTROL]
-COUNTER_OPS = [QUERY_MPT, QUERY_CQ, SET_QP_COUNTER, QUERY_COUNTER_SET]
-NEED_INIT = [CLOSE_HCA, SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ, RESIZE_CQ,
-             RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, RTS2SQD, SQD2RTS, ERR2RST, QUERY_QP,
-             CONF_SPECIAL_QP, INIT2INIT, SQD2SQD, SET_PORT, SET_GID, QUERY_STATS, *SRQ_OPS, *GROUP_OPS, *COUNTER_OPS,
-             READ_ERROR_BUFFER, *FLOW_OPS, *PAGING_OPS, *RSS_OPS, *CONGESTION_OPS, *FLOW_CONTROL_OPS, MODERATE_CQ]
-KNOWN = {*NEED_INIT, QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, MAD_IFC, NOP, QUERY_PORT, UNMAP_ICM, MAP_ICM}
+# Each command's opcode by its name, the transitions' without _QPEE: RST2INIT.
+globals().update((name.removesuffix("_QPEE"), row[0]) for name, row in COMMANDS.items())
+TO_ERR = COMMANDS["2ERR_QPEE"][0]
+
+
+def ops_of(*capabilities):
+    """The opcodes of the commands that need one of these capabilities."""
+    return [op for op, *_, capability in COMMANDS.values() if capability in capabilities]
+
+
+SRQ_OPS, GROUP_OPS, FLOW_OPS, PAGING_OPS = ops_of("SRQ"), ops_of("MULTICAST"), ops_of("RAW_PACKET"), ops_of("ODP")
+RSS_OPS, CONGESTION_OPS, FLOW_CONTROL_OPS = ops_of("RSS"), ops_of("CONGESTION"), ops_of("FLOW_CONTROL")
+COUNTER_OPS = ops_of("QP_COUNTERS")
+NEED_INIT = [row[0] for row in COMMANDS.values() if row[4] == "INIT"]
+KNOWN = {row[0] for row in COMMANDS.values()}
 CONTEXT, TPT = 1, 2
 ICM_PAGES = 16
 MPT_REGION = 1 << 8
-CAP_STATS = 1 << 6
-CAP_SRQ = 1 << 7
-CAP_QP_COUNTERS = 1 << 12
-CAP_MULTICAST = 1 << 11
-CAP_RAW_PACKET = 1 << 13
-CAP_ODP = 1 << 17
-CAP_RSS = 1 << 19
-CAP_CONGESTION = 1 << 20
-CAP_FLOW_CONTROL = 1 << 21
+globals().update((f"CAP_{name}", 1 << bit) for name, bit in CAPABILITIES.items())
 CAP_UNKNOWN = 1 << 31
 
 libc = ctypes.CDLL(None, use_errno=True)

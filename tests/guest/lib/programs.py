@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from hghca_lib import cache, repo
+from hghca_lib import cache, interface, repo
 
 GUEST = Path(__file__).resolve().parents[1]
 # program -> its C files in programs/
@@ -45,7 +45,7 @@ FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/u
 def make(buildroot):
     """The folder with the programs and the Python scripts for the guest."""
     sources = [GUEST / "programs", GUEST / "agents", repo.path("include")]
-    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), str(EXPORTING), cache.tree_key(repo.ROOT, *sources))
+    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), str(EXPORTING), interface.module(), cache.tree_key(repo.ROOT, *sources))
 
     def build(folder):
         log = cache.log_path("guest-programs")
@@ -60,5 +60,6 @@ def make(buildroot):
                           "the error is in tests/guest/programs of this checkout; correct it there", binds, "/mnt/programs")
         for script in (GUEST / "agents").glob("*.py"):
             (folder / script.name).write_bytes(script.read_bytes())
+        (folder / "interface.py").write_text(interface.module())
 
     return cache.make("guest-programs", key, build, 64 * cache.MIB, "guest test programs")

@@ -160,7 +160,7 @@ def reset_under_driver(rig):
 
 
 @test("hardware: a reset that the driver is not told of", limit_s=120, **OURS,
-      expected_log=(r"hghca .*: command 0x\w+, .* no answer: -6$", r"given up: it has lost its state"))
+      expected_log=(r"hghca .*: command \w+ \(0x\w+\), .* no answer: -6$", r"given up: it has lost its state"))
 def reset_behind_driver(rig):
     """The first command after it ends within a second or two, though its event never comes."""
     side = rig.client

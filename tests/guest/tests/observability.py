@@ -625,7 +625,7 @@ def events_of(found, event, **wanted):
             if name == event and all(fields.get(key) == value for key, value in wanted.items())]
 
 
-@seen_test("trace events of commands", expected_log=(r"command 0xe02, modifiers 0x0 0x0: status 0x1$",))
+@seen_test("trace events of commands", expected_log=(r"command QUERY_STATS \(0xe02\), modifiers 0x0 0x0: status 0x1$",))
 def trace_commands(rig):
     side = rig.client
     with traced(rig, ["cmd_post", "cmd_done"]) as read:
@@ -636,8 +636,8 @@ def trace_commands(rig):
         found = read()
     qpn = f"0x{program.qpns('RC')[0]:x}"
     # RST2INIT, and ERR2RST without a mailbox as it is destroyed.
-    for op, modifier in (("0x19", "0"), ("0x21", "3")):
-        wanted = {"op": op, "in_modifier": qpn, "op_modifier": modifier, "dev": side.pci}
+    for command, op, modifier in (("RST2INIT_QPEE", "0x19", "0"), ("ERR2RST_QPEE", "0x21", "3")):
+        wanted = {"command": command, "op": op, "in_modifier": qpn, "op_modifier": modifier, "dev": side.pci}
         posted, done = (events_of(found, event, **wanted) for event in ("cmd_post", "cmd_done"))
         expect(len(posted) == len(done) == 1, f"{op} of QP {qpn}: {posted} {done}")
         expect(posted[0]["token"] == done[0]["token"] and posted[0]["text"].endswith(" event"), f"{posted} {done}")

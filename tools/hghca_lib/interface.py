@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tables of include/hghca: what is listed there once, for tests and checks that are not C."""
+
+import re
+from typing import NamedTuple
+
+from . import repo
+
+
+CELL = re.compile(r'"([^"]*)"|(\w+)')
+
+
+class Command(NamedTuple):
+    """A row of HGHCA_COMMANDS; the header says what the columns mean."""
+
+    op: int
+    function: str
+    input: str
+    output: str
+    when: str
+    in_modifier: str
+    op_modifiers: str
+    capability: str
+
+
+def rows(header, macro):
+    """The rows of a table, each a list of its columns as they are written."""
+    text = repo.path(f"include/{header}").read_text()
+    body = re.search(rf"^#define {macro}\(X\) \\\n((?:\t.*\\\n)*\t.*)\n", text, re.MULTILINE)[1]
+    return [[text or word for text, word in CELL.findall(row)] for row in re.findall(r"^\tX\((.*)\)", body, re.MULTILINE)]
+
+
+def commands():
+    """Name -> Command."""
+    return {name: Command(int(op, 16), function, *columns)
+            for name, function, op, *columns in rows("hghca/cmd.h", "HGHCA_COMMANDS")}
+
+
+def capabilities():
+    """Name -> bit."""
+    return {name: int(bit) for name, bit, _ in rows("hghca/cmd.h", "HGHCA_CAPABILITIES")}
+
+
+def module():
+    """The tables as a Python module of literals, for machines that have this module not."""
+    found = {name: tuple(command) for name, command in commands().items()}
+    return (f'"""Written from the tables of include/hghca: COMMANDS, name -> {", ".join(Command._fields)}; CAPABILITIES, name -> bit."""\n\n'
+            f"COMMANDS = {{\n" + "".join(f"    {name!r}: {row!r},\n" for name, row in found.items()) + "}\n"
+            f"CAPABILITIES = {capabilities()!r}\n")
