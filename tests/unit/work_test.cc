@@ -195,6 +195,25 @@ TEST_F(SliceTest, SqeIsLeftWithNothingUnflushed)
     EXPECT_EQ(all[2999].syndrome, HGHCA_SYNDROME_WR_FLUSH_ERR);
 }
 
+// QPs that have gone before their turn to flush the rest.
+TEST_F(SliceTest, TheLineOfThoseThatFlushIsWork)
+{
+    constexpr unsigned kQps = 10;
+    Endpoint::Options options;
+    options.rq_wqes = 256;
+    for (unsigned i = 0; i < kQps; i++) {
+        Endpoint x(net.a, options);
+        for (unsigned n = 0; n < 200; n++)
+            x.post_recv(x.sge(0, 8));
+        x.modify(HGHCA_CMD_2ERR_QPEE);
+        ASSERT_EQ(net.a.driver.to_reset(x.qp.qpn), HGHCA_CMD_STAT_OK);
+    }
+    EXPECT_TRUE(net.a.device.has_work());
+    // Each is one, and so is the look for it in ICM.
+    EXPECT_EQ(cost(net.a.device, [&] { net.a.device.run(); }), 2 * kQps);
+    EXPECT_FALSE(net.a.device.has_work());
+}
+
 // The time-outs of many QPs at one moment.
 TEST_F(SliceTest, TimersAreEndedInSlices)
 {
@@ -320,6 +339,28 @@ TEST_F(EventSliceTest, ModeratedEventsAreSentInSlices)
     EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_COMP), kCqs);
 }
 
+// Their timers end, but software has seen all and waits for what comes next.
+TEST_F(EventSliceTest, AModeratedCqThatHasNothingToTellIsAUnit)
+{
+    driver.start();
+    TestDriver::Eq eq = driver.create_eq(10, 1);
+    constexpr unsigned kCqs = 10;
+    for (unsigned i = 0; i < kCqs; i++) {
+        TestDriver::Cq cq = driver.create_cq(1, eq.eqn);
+        ASSERT_EQ(device.cqs->moderate(cq.cqn, 10, 1000), HGHCA_CMD_STAT_OK);
+        driver.arm(cq);
+        hghca_cqe cqe{};
+        ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+        ASSERT_TRUE(driver.poll(cq, cqe));
+        driver.arm(cq);
+    }
+    host.clock_ns += 10 * kMs;
+    const uint64_t before = device.work_done();
+    device.timer();
+    EXPECT_EQ(device.work_done() - before, kCqs);
+    EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_COMP), 0u);
+}
+
 // Without a doorbell record the owner of each CQE says what is consumed. All of them are not looked at.
 TEST_F(EventSliceTest, ResizingAFullCqLooksAtFewOfItsEntries)
 {
@@ -409,7 +450,9 @@ TEST_F(SliceTest, APacketLooksAtWhatItTakes)
     Wqe small = Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key);
     for (uint32_t i = 0; i < 32; i++)
         small.data(p.a.sge((i + 1) * 8192 - 1, 2));
-    EXPECT_LE(total(small), 64 + 2 * kEach);
+    const uint64_t pages = total(small);
+    EXPECT_GE(pages, 64u);
+    EXPECT_LE(pages, 64 + 2 * kEach);
 }
 
 // What has changed goes back to ICM when its place is wanted.
@@ -451,6 +494,18 @@ TEST_F(CommandWorkTest, PagesOfIcmAreCounted)
     EXPECT_EQ(device.work_done() - before, kChunks * kPages);
     EXPECT_EQ(unmap(HGHCA_ICM_TPT, 0, 1), 1u);
     EXPECT_EQ(unmap(HGHCA_ICM_TPT, 4096, kChunks * kPages - 1), kChunks * kPages - 1);
+}
+
+// 512 MTTs are a unit, also where there are fewer.
+TEST_F(CommandWorkTest, MttsAreCounted)
+{
+    driver.start();
+    const std::vector<uint64_t> list(100, FakeHost::kBase);
+    const uint64_t before = device.work_done();
+    ASSERT_EQ(driver.write_mtt(8, list.data(), 100), HGHCA_CMD_STAT_OK);
+    EXPECT_EQ(device.work_done() - before, 1u);
+    ASSERT_EQ(driver.command(HGHCA_CMD_CLEAR_MTT, 1024, 1025).status, HGHCA_CMD_STAT_OK);
+    EXPECT_EQ(device.work_done() - before, 1u + 3u);
 }
 
 // The contexts that stand in a page, and not all that there are: who unmaps page by page does not pay for the square.
@@ -514,6 +569,114 @@ TEST_F(CommandWorkTest, ACqThatGoesIsLookedForAmongThoseThatWait)
     const uint64_t all = cost(HGHCA_CMD_HW2SW_EQ, small.eqn);
     EXPECT_GE(all, (kCqs - 1) / 16);
     EXPECT_LE(all, (kCqs - 1) / 16 + 2);
+}
+
+// What one step costs: the units are counted, and none of them twice. Slices are long here, so that nothing is divided.
+class UnitTest : public ::testing::Test {
+protected:
+    static constexpr unsigned kMany = 10;
+
+    UnitTest() : usual_(std::exchange(Node::slice_work, 100000)) { Node::slice_work = usual_; }
+
+    // Queues of a page or two, and CQs that hold all.
+    static Endpoint::Options small(uint8_t service = HGHCA_QP_ST_RC)
+    {
+        Endpoint::Options options;
+        options.service = service;
+        options.sq_wqes = options.rq_wqes = 16;
+        options.cq_log = 5;
+        options.buffer_bytes = 4096;
+        return options;
+    }
+    template <class Call>
+    static uint64_t cost(Node &node, Call &&call)
+    {
+        const uint64_t before = node.device.work_done();
+        call();
+        return node.device.work_done() - before;
+    }
+
+    const uint32_t usual_;
+    Network net;
+};
+
+TEST_F(UnitTest, ADatagramIsAWqeAndAPacket)
+{
+    Endpoint ud(net.a, small(HGHCA_QP_ST_UD)), peer(net.b, small(HGHCA_QP_ST_UD));
+    const Wqe wqe = Wqe(HGHCA_OPCODE_SEND).ud(peer.qp.qpn, 0x11111111, 2);
+    auto of = [&](unsigned n) { return cost(net.a, [&] { ud.post(std::vector<Wqe>(n, wqe)); }); };
+    of(1);   // whatever is looked at for the first time
+    const uint64_t one = of(1);
+    // The MTTs of the WQE and of its link are looked at, too.
+    EXPECT_EQ(of(1 + kMany) - one, (2 + 2) * kMany);
+}
+
+TEST_F(UnitTest, ARawFrameIsAWqeAndAPacket)
+{
+    Endpoint x(net.a, small(HGHCA_QP_ST_RAW));
+    std::memset(x.at(0), 0x22, 64);
+    auto of = [&](unsigned n) { return cost(net.a, [&] { x.post(std::vector<Wqe>(n, send(x.sge(0, 64)))); }); };
+    of(1);
+    const uint64_t one = of(1);
+    // The MTTs of the WQE, of its link and of the frame.
+    EXPECT_EQ(of(1 + kMany) - one, (2 + 3) * kMany);
+}
+
+// Executed by the HCA itself: it is begun and completed, and no packet counts.
+TEST_F(UnitTest, AConnectedWqeIsCompletedToo)
+{
+    Pair p(net.a, net.b, small());
+    auto of = [&](unsigned n) { return cost(net.a, [&] { p.a.post(std::vector<Wqe>(n, Wqe(HGHCA_OPCODE_NOP))); }); };
+    of(1);
+    const uint64_t one = of(1);
+    // The MTTs of the WQE, of its link, and of the WQE once more.
+    EXPECT_EQ(of(1 + kMany) - one, (2 + 3) * kMany);
+    EXPECT_EQ(p.a.poll_all().size(), kMany + 3);
+}
+
+// QPs that have failed while they waited for the link have nothing to send, and still their turns.
+TEST_F(UnitTest, ATurnWithNothingToSend)
+{
+    std::vector<std::unique_ptr<Endpoint>> all;
+    net.a.host.link_full = true;
+    for (unsigned i = 0; i < kMany; i++) {
+        all.push_back(std::make_unique<Endpoint>(net.a, small(HGHCA_QP_ST_UD)));
+        all[i]->post(Wqe(HGHCA_OPCODE_SEND).ud(1, 0x11111111, 2));
+    }
+    for (auto &x : all)
+        x->modify(HGHCA_CMD_2ERR_QPEE);
+    net.a.host.link_full = false;
+    EXPECT_EQ(cost(net.a, [&] { net.a.device.link_ready(); }), kMany);
+}
+
+// The timers of QPs that wait for nothing any more.
+TEST_F(UnitTest, ATimerThatEnds)
+{
+    std::vector<std::unique_ptr<Pair>> all;
+    net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    for (unsigned i = 0; i < kMany; i++) {
+        all.push_back(std::make_unique<Pair>(net.a, net.b, small()));
+        all[i]->a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(all[i]->b.va(0), all[i]->b.buffer.key));
+        net.pump();
+        all[i]->a.modify(HGHCA_CMD_2ERR_QPEE);
+    }
+    net.a.host.clock_ns += 1000 * kMs;
+    EXPECT_EQ(cost(net.a, [&] { net.a.device.timer(); }), kMany);
+}
+
+TEST_F(UnitTest, AFlushedWqe)
+{
+    net.a.host.link_full = true;
+    auto of = [this](unsigned sends, unsigned receives) {
+        Pair p(net.a, net.b, small());
+        if (sends)
+            p.a.post(std::vector<Wqe>(sends, Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key)));
+        for (unsigned i = 0; i < receives; i++)
+            p.a.post_recv(p.a.sge(0, 8));
+        return cost(net.a, [&] { p.a.modify(HGHCA_CMD_2ERR_QPEE); });
+    };
+    EXPECT_EQ(of(2 + kMany, 0) - of(2, 0), 2 * kMany);   // the MTT of its link, too
+    EXPECT_EQ(of(0, 2 + kMany) - of(0, 2), kMany);
 }
 
 // The least slice still gets on.
