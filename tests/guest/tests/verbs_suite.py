@@ -33,7 +33,7 @@ RESULT = re.compile(r"^(test_\w+) \(([\w.]+)\)(?:\n[^\n]*?)?? \.\.\. (?:(?!test_
 def run_module(rig, module, kind="ipv4"):
     """Run a module with a GID of a kind; ({test: "ok" | "FAIL" | "ERROR" | "skipped ..."}, whole output, status)."""
     side = rig.client
-    command = (f"cd {FOLDER} && PYTHONDONTWRITEBYTECODE=1 python3 run_tests.py --dev {side.device} "
+    command = (f"cd {FOLDER} && PYTHONPYCACHEPREFIX=/run/pycache python3 run_tests.py --dev {side.device} "
                f"--gid {side.gid(kind)} -v -k test_{module}.")
     rig.run(f"echo {HUGE_PAGES} > /proc/sys/vm/nr_hugepages")
     try:
