@@ -128,12 +128,17 @@ def start_servers(rig, commands, qps):
 
 
 def raw_perftest(rig, program, options, count=COUNT, qps=1):
+    """One run, whose frames the device must have sent here and steered there."""
+    counters = [(rig.client, "raw_tx_packets"), (rig.server, "flow_rx_packets")]
+    before = [rig.counter(*counter) for counter in counters]
     options += f" -n {count}" + (f" -q {qps}" if qps > 1 else "")
     command = raw_command(rig, "server", program, options)
     server, = start_servers(rig, [command], qps)
     client = run_client(rig, raw_command(rig, "client", program, options))
     found = figures(program, (succeeded(command, server.wait(rig.left(20))), client))
     expect(len(found) == 1 and found[0][1] == count * qps, f"rows {found}: {tail(client.output)}")
+    moved = [rig.counter(*counter) - old for counter, old in zip(counters, before)]
+    expect(min(moved) >= count * qps, f"{moved} frames of {count * qps} were sent and steered")
     rig.note(f"{found[0][0]:.0f} B: {found[0][figure_column(program)]:g}")
 
 
