@@ -9,10 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tool import fails, hghca, holds, same
+from tool import fails, hghca, holds, same, tier
 
 from hghca_lib import accel, cache, debug_kernel, guest, machine, repo, setup
 from hghca_lib.errors import ToolError
+from hghca_lib.tiers import ALL
 
 sys.path[:0] = [str(repo.path(f"tests/guest/{folder}")) for folder in ("lib", "tests")]
 import checkers  # noqa: E402
@@ -171,6 +172,7 @@ def test_debug_kernel_without_space():
         assert ended.seconds < 30, f"{ended.seconds:.0f} s"
 
 
+@tier(ALL)   # it unpacks the kernel's source
 def test_debug_kernel_that_does_not_build():
     """A debug kernel whose build fails is an error that names its log, and leaves nothing"""
     setup.make()
