@@ -224,7 +224,14 @@ void fake_event(struct fake *fake, unsigned int eq, const void *eqe, bool interr
 
 void fake_interrupt(struct fake *fake, unsigned int eq)
 {
-	generic_handle_irq_safe(fake->irqs[fake_eq(fake, eq)->vector]);
+	int irq = fake->irqs[fake_eq(fake, eq)->vector];
+
+	/*
+	 * A simple interrupt is lost while it is handled on another CPU. The handler wakes
+	 * whoever waits for a command, and is not at its end then.
+	 */
+	synchronize_hardirq(irq);
+	generic_handle_irq_safe(irq);
 }
 
 /* Document 10: type at 01h, token at 06h, status at 0Fh, out_param from 10h on. */
