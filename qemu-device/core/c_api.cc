@@ -156,9 +156,9 @@ uint64_t hghca_core_hcr_read(struct hghca_core *core, uint64_t offset, unsigned 
     return core->device.hcr_read(offset, size);
 }
 
-void hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size)
+bool hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size)
 {
-    core->device.hcr_write(offset, value, size);
+    return core->device.hcr_write(offset, value, size);
 }
 
 uint64_t hghca_core_uar_read(struct hghca_core *core, uint64_t offset, unsigned size)

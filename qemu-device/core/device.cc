@@ -120,22 +120,25 @@ uint64_t Device::hcr_read(uint64_t offset, unsigned size)
     return commands->read(unsigned(offset - HGHCA_HCR_BASE));
 }
 
-void Device::hcr_write(uint64_t offset, uint64_t value, unsigned size)
+bool Device::hcr_write(uint64_t offset, uint64_t value, unsigned size)
 try {
     if (size != 4 || offset % 4)
-        return;
+        return false;
     if (offset == HGHCA_RESET) {
-        if (uint32_t(value) == HGHCA_RESET_START)
-            reset();
-        return;
+        if (uint32_t(value) != HGHCA_RESET_START)
+            return false;
+        reset();
+        return !failed_;
     }
     if (failed_ || offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
-        return;
+        return false;
     begin_slice();
     commands->write(unsigned(offset - HGHCA_HCR_BASE), uint32_t(value));
     finish_entry();
+    return false;
 } catch (const std::exception &e) {
     fail(e.what());
+    return false;
 }
 
 // ---- BAR2

@@ -105,7 +105,8 @@ public:
 
     // BAR0. `size` in bytes; what the document does not allow has no effect.
     uint64_t hcr_read(uint64_t offset, unsigned size);
-    void hcr_write(uint64_t offset, uint64_t value, unsigned size);
+    // True: that was a reset. The vectors raised before it are not to be sent any more.
+    bool hcr_write(uint64_t offset, uint64_t value, unsigned size);
     // BAR2. The clock alone answers; all other reads give 0.
     uint64_t uar_read(uint64_t offset, unsigned size);
     void uar_write(uint64_t offset, uint64_t value, unsigned size);

@@ -64,7 +64,8 @@ void hghca_core_free(struct hghca_core *core);
 
 void hghca_core_reset(struct hghca_core *core);
 uint64_t hghca_core_hcr_read(struct hghca_core *core, uint64_t offset, unsigned size);
-void hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
+/* True: that was a reset, and the vectors raised before it are not to be sent any more. */
+bool hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
 uint64_t hghca_core_uar_read(struct hghca_core *core, uint64_t offset, unsigned size);
 void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
 void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count);

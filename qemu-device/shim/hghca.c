@@ -151,21 +151,15 @@ static uint64_t hghca_hcr_read(void *opaque, hwaddr offset, unsigned size)
     return value;
 }
 
-static bool hghca_resets(hwaddr offset, uint64_t value, unsigned size)
-{
-    return offset == HGHCA_RESET && value == HGHCA_RESET_START && size == 4;
-}
-
 static void hghca_hcr_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
 {
     HghcaState *s = opaque;
 
     trace_hghca_hcr_write(s->name, offset, size, value);
     if (hghca_enter(s)) {
-        if (hghca_resets(offset, value, size)) {
+        if (hghca_core_hcr_write(s->core, offset, value, size)) {
             s->vectors_due = 0;     /* as after any other reset */
         }
-        hghca_core_hcr_write(s->core, offset, value, size);
         hghca_leave(s);
     }
 }
