@@ -81,7 +81,9 @@ struct HghcaState {
 };
 
 /* hghca_entry.c */
-bool hghca_enter(HghcaState *s);
+/* Who is refused must not call the core: an answer that is ignored does not compile. */
+#pragma GCC diagnostic error "-Wunused-result"
+bool hghca_enter(HghcaState *s) G_GNUC_WARN_UNUSED_RESULT;
 void hghca_leave(HghcaState *s);
 void hghca_leave_quietly(HghcaState *s);
 void hghca_poke(void *opaque);
