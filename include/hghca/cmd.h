@@ -50,7 +50,8 @@
 	X(MGID_HASH,          mgid_hash,          0x027, MBOX, IMM,  INIT, 0,   0x1, MULTICAST) \
 	X(RESIZE_CQ,          resize_cq,          0x02c, MBOX, NONE, INIT, ANY, 0x1, BASE) \
 	X(INIT2INIT_QPEE,     modify_qp,          0x02d, MBOX, NONE, INIT, ANY, 0x1, BASE) \
-	X(NOP,                nop,                0x031, NONE, NONE, ANY,  31,  0x1, BASE) \
+	X(NOP,                nop,                0x031, NONE, NONE, ANY,  HGHCA_NOP_IN_MODIFIER, \
+	  0x1, BASE) \
 	X(SW2HW_SRQ,          sw2hw_srq,          0x035, MBOX, NONE, INIT, ANY, 0x1, SRQ) \
 	X(HW2SW_SRQ,          hw2sw_srq,          0x036, NONE, NONE, INIT, ANY, 0x1, SRQ) \
 	X(QUERY_SRQ,          query_srq,          0x037, NONE, MBOX, INIT, ANY, 0x1, SRQ) \

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from . import repo
 
-
-CELL = re.compile(r'"([^"]*)"|(\w+)')
+# A row X(...) and its columns, where commas may stand in strings.
+ROW = re.compile(r"\bX\(([^()]*)\)")
+CELL = re.compile(r'\s*("[^"]*"|[^,"]+)')
 
 
 class Command(NamedTuple):
@@ -24,10 +25,10 @@ class Command(NamedTuple):
 
 
 def rows(header, macro):
-    """The rows of a table, each a list of its columns as they are written."""
+    """The rows of a table, each a list of its columns as they are written, strings without their quotes."""
     text = repo.path(f"include/{header}").read_text()
-    body = re.search(rf"^#define {macro}\(X\) \\\n((?:\t.*\\\n)*\t.*)\n", text, re.MULTILINE)[1]
-    return [[text or word for text, word in CELL.findall(row)] for row in re.findall(r"^\tX\((.*)\)", body, re.MULTILINE)]
+    body = re.search(rf"^#define {macro}\(X\) \\\n((?:.*\\\n)*.*)\n", text, re.MULTILINE)[1]
+    return [[cell.strip().strip('"') for cell in CELL.findall(row)] for row in ROW.findall(body.replace("\\\n", ""))]
 
 
 def commands():
@@ -42,8 +43,17 @@ def capabilities():
 
 
 def module():
-    """The tables as a Python module of literals, for machines that have this module not."""
+    """The tables as a Python module of literals, for a guest, which has no headers."""
     found = {name: tuple(command) for name, command in commands().items()}
-    return (f'"""Written from the tables of include/hghca: COMMANDS, name -> {", ".join(Command._fields)}; CAPABILITIES, name -> bit."""\n\n'
-            f"COMMANDS = {{\n" + "".join(f"    {name!r}: {row!r},\n" for name, row in found.items()) + "}\n"
-            f"CAPABILITIES = {capabilities()!r}\n")
+    return "\n".join([
+        '"""Written from the tables of include/hghca.',
+        "",
+        f"COMMANDS: name -> ({', '.join(Command._fields)})",
+        "CAPABILITIES: name -> bit",
+        '"""',
+        "",
+        "COMMANDS = {",
+        *(f"    {name!r}: {row!r}," for name, row in found.items()),
+        "}",
+        f"CAPABILITIES = {capabilities()!r}",
+        ""])
