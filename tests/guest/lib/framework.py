@@ -462,9 +462,9 @@ def rises(before, after):
 # What the host's load does to the clock of an emulated machine; it says nothing about the driver. The scheduler has a
 # word on it, once, when an emulated CPU got no time of the host's for more than a second.
 PLATFORM = re.compile(r"^hrtimer: interrupt took \d+ ns$|^clocksource: |^sched: DL replenish lagged too much$")
-# The count of messages that a rate limit held back is printed with the next message of that function, whichever test
+# The count of messages of the driver that a rate limit held back is printed with the next message of that function, whichever test
 # that one belongs to; the messages that were printed before the limit have been checked in their own test.
-RATE_LIMITED = re.compile(r"^\w+: \d+ callbacks suppressed$")
+RATE_LIMITED = re.compile(r"^hghca_\w+: \d+ callbacks suppressed$")
 WARNING = re.compile(r"WARNING:|BUG:|\bOops\b|Call Trace|cut here|general protection|blocked for more than|"
                      r"stall|soft lockup|hard LOCKUP|refcount_t|UBSAN|KASAN|list_(add|del) corruption|"
                      r"unregister_netdevice: waiting|hghca.*(error|fail|timed out|timeout)", re.IGNORECASE)

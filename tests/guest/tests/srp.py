@@ -87,5 +87,6 @@ def connected(rig, host, server):
 
 
 # The initiator takes the end of a connection that it has closed itself for an error. The target tells of each receive
-# that is flushed then.
-lio.enter(lio.Protocol("SRP", target, connected, (r"^scsi host\d+: ib_srp: connection closed$",)))
+# that is flushed then, and warns when there were too many to tell.
+lio.enter(lio.Protocol("SRP", target, connected, (r"^scsi host\d+: ib_srp: connection closed$",
+                                                  r"^srpt_recv_done: \d+ callbacks suppressed$")))
