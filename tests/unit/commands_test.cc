@@ -57,6 +57,7 @@ TEST_F(Commands, MailboxMustBeAlignedAndThere)
         {HGHCA_CMD_READ_ERROR_BUFFER, 0, 0, false}, {HGHCA_CMD_WRITE_MGM, 0, 0, true},
         {HGHCA_CMD_MGID_HASH, 0, 0, true},       {HGHCA_CMD_READ_MGM, 0, 0, false},
         {HGHCA_CMD_FLOW_ATTACH, 0, 0, true},      {HGHCA_CMD_CREATE_RSS, 0, 0, true},
+        {HGHCA_CMD_MAD_IFC, 1, 0, true},
     };
     uint64_t good = host.alloc(4096);
     uint64_t last_page = host.end() - 4096;

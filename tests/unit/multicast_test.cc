@@ -238,6 +238,15 @@ protected:
         options.buffer_bytes = 64 << 10;
         return options;
     }
+    // For many: queues of few WQEs.
+    static Options small(uint64_t buffer_bytes)
+    {
+        Options options = ud();
+        options.sq_wqes = options.rq_wqes = 4;
+        options.cq_log = 3;
+        options.buffer_bytes = buffer_bytes;
+        return options;
+    }
     static Wqe to_group(const Gid &group, const Sge &s, uint32_t qkey = kQkey, unsigned sgid_index = 0,
                         uint32_t dqpn = HGHCA_QPN_MULTICAST)
     {
@@ -459,10 +468,7 @@ TEST_P(Groups, FirstPacketInRtr)
 TEST_P(Groups, FiftySixMembersOnBothSides)
 {
     const Gid group = ipv6_group(1);
-    Options options = ud();
-    options.sq_wqes = options.rq_wqes = 4;
-    options.cq_log = 3;
-    options.buffer_bytes = 16384;
+    const Options options = small(16384);
     std::vector<std::unique_ptr<Endpoint>> here, there;
     std::vector<uint32_t> qpns[2];
     for (unsigned i = 0; i < HGHCA_MGM_QPS; i++) {
@@ -490,10 +496,7 @@ TEST_P(Groups, FiftySixMembersOnBothSides)
 TEST_P(Groups, EachCopyIsWork)
 {
     const Gid group = ipv4_group(7);
-    Options options = ud();
-    options.sq_wqes = options.rq_wqes = 4;
-    options.cq_log = 3;
-    options.buffer_bytes = 4096;
+    const Options options = small(4096);
     Endpoint from(net.a, options);
     std::vector<std::unique_ptr<Endpoint>> members;
     std::vector<uint32_t> qpns;

@@ -32,16 +32,17 @@ TEST(Work, ASliceEndsWhenItsUnitsAreDone)
     EXPECT_FALSE(work.over());
 }
 
+// What one call into the device does.
+template <class Call>
+uint64_t cost(const Device &device, Call &&call)
+{
+    const uint64_t before = device.work_done();
+    call();
+    return device.work_done() - before;
+}
+
 class SliceTest : public ::testing::Test {
 protected:
-    // What one call into the device does.
-    template <class Call>
-    uint64_t cost(Device &device, Call &&call)
-    {
-        const uint64_t before = device.work_done();
-        call();
-        return device.work_done() - before;
-    }
     // Runs the device to its rest, slice by slice; the number of slices.
     unsigned finish(Device &device)
     {
@@ -572,11 +573,11 @@ TEST_F(CommandWorkTest, ACqThatGoesIsLookedForAmongThoseThatWait)
 }
 
 // What one step costs: the units are counted, and none of them twice. Slices are long here, so that nothing is divided.
-class UnitTest : public ::testing::Test {
+class WorkUnitTest : public ::testing::Test {
 protected:
     static constexpr unsigned kMany = 10;
 
-    UnitTest() : usual_(std::exchange(Node::slice_work, 100000)) { Node::slice_work = usual_; }
+    WorkUnitTest() : usual_(std::exchange(Node::slice_work, 100000)) { Node::slice_work = usual_; }
 
     // Queues of a page or two, and CQs that hold all.
     static Endpoint::Options small(uint8_t service = HGHCA_QP_ST_RC)
@@ -588,34 +589,28 @@ protected:
         options.buffer_bytes = 4096;
         return options;
     }
-    template <class Call>
-    static uint64_t cost(Node &node, Call &&call)
-    {
-        const uint64_t before = node.device.work_done();
-        call();
-        return node.device.work_done() - before;
-    }
 
     const uint32_t usual_;
     Network net;
 };
 
-TEST_F(UnitTest, ADatagramIsAWqeAndAPacket)
+TEST_F(WorkUnitTest, ADatagramIsAWqeAndAPacket)
 {
     Endpoint ud(net.a, small(HGHCA_QP_ST_UD)), peer(net.b, small(HGHCA_QP_ST_UD));
     const Wqe wqe = Wqe(HGHCA_OPCODE_SEND).ud(peer.qp.qpn, 0x11111111, 2);
-    auto of = [&](unsigned n) { return cost(net.a, [&] { ud.post(std::vector<Wqe>(n, wqe)); }); };
+    auto of = [&](unsigned n) { return cost(net.a.device, [&] { ud.post(std::vector<Wqe>(n, wqe)); }); };
     of(1);   // whatever is looked at for the first time
     const uint64_t one = of(1);
     // The MTTs of the WQE and of its link are looked at, too.
     EXPECT_EQ(of(1 + kMany) - one, (2 + 2) * kMany);
 }
 
-TEST_F(UnitTest, ARawFrameIsAWqeAndAPacket)
+TEST_F(WorkUnitTest, ARawFrameIsAWqeAndAPacket)
 {
     Endpoint x(net.a, small(HGHCA_QP_ST_RAW));
     std::memset(x.at(0), 0x22, 64);
-    auto of = [&](unsigned n) { return cost(net.a, [&] { x.post(std::vector<Wqe>(n, send(x.sge(0, 64)))); }); };
+    const Wqe wqe = send(x.sge(0, 64));
+    auto of = [&](unsigned n) { return cost(net.a.device, [&] { x.post(std::vector<Wqe>(n, wqe)); }); };
     of(1);
     const uint64_t one = of(1);
     // The MTTs of the WQE, of its link and of the frame.
@@ -623,10 +618,11 @@ TEST_F(UnitTest, ARawFrameIsAWqeAndAPacket)
 }
 
 // Executed by the HCA itself: it is begun and completed, and no packet counts.
-TEST_F(UnitTest, AConnectedWqeIsCompletedToo)
+TEST_F(WorkUnitTest, AConnectedWqeIsCompletedToo)
 {
     Pair p(net.a, net.b, small());
-    auto of = [&](unsigned n) { return cost(net.a, [&] { p.a.post(std::vector<Wqe>(n, Wqe(HGHCA_OPCODE_NOP))); }); };
+    const Wqe nop(HGHCA_OPCODE_NOP);
+    auto of = [&](unsigned n) { return cost(net.a.device, [&] { p.a.post(std::vector<Wqe>(n, nop)); }); };
     of(1);
     const uint64_t one = of(1);
     // The MTTs of the WQE, of its link, and of the WQE once more.
@@ -635,7 +631,7 @@ TEST_F(UnitTest, AConnectedWqeIsCompletedToo)
 }
 
 // QPs that have failed while they waited for the link have nothing to send, and still their turns.
-TEST_F(UnitTest, ATurnWithNothingToSend)
+TEST_F(WorkUnitTest, ATurnWithNothingToSend)
 {
     std::vector<std::unique_ptr<Endpoint>> all;
     net.a.host.link_full = true;
@@ -646,11 +642,11 @@ TEST_F(UnitTest, ATurnWithNothingToSend)
     for (auto &x : all)
         x->modify(HGHCA_CMD_2ERR_QPEE);
     net.a.host.link_full = false;
-    EXPECT_EQ(cost(net.a, [&] { net.a.device.link_ready(); }), kMany);
+    EXPECT_EQ(cost(net.a.device, [&] { net.a.device.link_ready(); }), kMany);
 }
 
 // The timers of QPs that wait for nothing any more.
-TEST_F(UnitTest, ATimerThatEnds)
+TEST_F(WorkUnitTest, ATimerThatEnds)
 {
     std::vector<std::unique_ptr<Pair>> all;
     net.filter = [](const Node &, Frame &) { return Fate{0}; };
@@ -661,10 +657,10 @@ TEST_F(UnitTest, ATimerThatEnds)
         all[i]->a.modify(HGHCA_CMD_2ERR_QPEE);
     }
     net.a.host.clock_ns += 1000 * kMs;
-    EXPECT_EQ(cost(net.a, [&] { net.a.device.timer(); }), kMany);
+    EXPECT_EQ(cost(net.a.device, [&] { net.a.device.timer(); }), kMany);
 }
 
-TEST_F(UnitTest, AFlushedWqe)
+TEST_F(WorkUnitTest, AFlushedWqe)
 {
     net.a.host.link_full = true;
     auto of = [this](unsigned sends, unsigned receives) {
@@ -673,7 +669,7 @@ TEST_F(UnitTest, AFlushedWqe)
             p.a.post(std::vector<Wqe>(sends, Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key)));
         for (unsigned i = 0; i < receives; i++)
             p.a.post_recv(p.a.sge(0, 8));
-        return cost(net.a, [&] { p.a.modify(HGHCA_CMD_2ERR_QPEE); });
+        return cost(net.a.device, [&] { p.a.modify(HGHCA_CMD_2ERR_QPEE); });
     };
     EXPECT_EQ(of(2 + kMany, 0) - of(2, 0), 2 * kMany);   // the MTT of its link, too
     EXPECT_EQ(of(0, 2 + kMany) - of(0, 2), kMany);
