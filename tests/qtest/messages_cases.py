@@ -206,6 +206,8 @@ def test_unplugged():
         a.aim(0, *arm(b))
         a.aim(1, *arm(b, 2))
         send_both(a)
-        same([m.traced(f"hghca_signal {hca.name}:") for hca in (a, b, c)], [2, 1, 0], "messages of each HCA")
+        # The last one's name may be gone with it.
+        same([m.traced(f"hghca_signal {hca.name}:") for hca in (a, c)], [2, 0], "messages of the others")
+        same(m.traced("hghca_signal "), 3, "messages")
         same(m.read32(b.config), 0xffffffff, "the function that was unplugged")
         sound(a, c)
