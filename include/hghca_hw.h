@@ -14,6 +14,7 @@
 
 #include <linux/types.h>
 #include <hghca/cmd.h>
+#include <hghca/qp.h>
 #ifdef __KERNEL__
 #include <linux/build_bug.h>
 #include <linux/stddef.h>
@@ -530,25 +531,6 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 #define HGHCA_QPC_LIMITS_RETRY_CNT	HGHCA_MASK(10, 8)
 #define HGHCA_QPC_LIMITS_ACCESS		HGHCA_MASK(7, 0)	/* HGHCA_ACCESS_REMOTE_* */
 
-enum hghca_qp_state {
-	HGHCA_QP_STATE_RST	= 0,
-	HGHCA_QP_STATE_INIT	= 1,
-	HGHCA_QP_STATE_RTR	= 2,
-	HGHCA_QP_STATE_RTS	= 3,
-	HGHCA_QP_STATE_SQE	= 4,
-	HGHCA_QP_STATE_SQD	= 5,
-	HGHCA_QP_STATE_ERR	= 6,
-};
-
-enum hghca_qp_st {
-	HGHCA_QP_ST_RC		= 0,
-	HGHCA_QP_ST_UC		= 1,
-	HGHCA_QP_ST_RD		= 2,
-	HGHCA_QP_ST_UD		= 3,
-	HGHCA_QP_ST_XRC		= 6,	/* extension */
-	HGHCA_QP_ST_RAW		= 7,	/* extension: raw Ethernet */
-};
-
 /*
  * Mbit/s of each static rate, by its code (IBA vol 1, 15.2.5.16, and rates since): 0 for code 0,
  * which is the port's own, and for code 1, which is none.
@@ -560,29 +542,6 @@ enum hghca_qp_st {
 	1200000 }
 #define HGHCA_STATIC_RATE_MAX		24
 #define HGHCA_STATIC_RATE_NONE		1
-
-/* opt_param_mask, table A1-3. */
-#define HGHCA_QP_ATTR_STATE			(1U << 0)
-#define HGHCA_QP_ATTR_CUR_STATE			(1U << 1)
-#define HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY	(1U << 2)
-#define HGHCA_QP_ATTR_ACCESS_FLAGS		(1U << 3)
-#define HGHCA_QP_ATTR_PKEY_INDEX		(1U << 4)
-#define HGHCA_QP_ATTR_PORT			(1U << 5)
-#define HGHCA_QP_ATTR_QKEY			(1U << 6)
-#define HGHCA_QP_ATTR_AV			(1U << 7)
-#define HGHCA_QP_ATTR_PATH_MTU			(1U << 8)
-#define HGHCA_QP_ATTR_TIMEOUT			(1U << 9)
-#define HGHCA_QP_ATTR_RETRY_CNT			(1U << 10)
-#define HGHCA_QP_ATTR_RNR_RETRY			(1U << 11)
-#define HGHCA_QP_ATTR_RQ_PSN			(1U << 12)
-#define HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC		(1U << 13)
-#define HGHCA_QP_ATTR_ALT_PATH			(1U << 14)
-#define HGHCA_QP_ATTR_MIN_RNR_TIMER		(1U << 15)
-#define HGHCA_QP_ATTR_SQ_PSN			(1U << 16)
-#define HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC	(1U << 17)
-#define HGHCA_QP_ATTR_PATH_MIG_STATE		(1U << 18)
-#define HGHCA_QP_ATTR_CAP			(1U << 19)
-#define HGHCA_QP_ATTR_DEST_QPN			(1U << 20)
 
 /* READ_MGM output and WRITE_MGM input, extension: an entry of the table of multicast groups. */
 #define HGHCA_MGM_QPS			56

@@ -387,28 +387,11 @@ static void hghca_qp_detach(struct hghca_qp *hqp)
 
 /* ------------------------------------------------------------------ */
 
-static u32 hghca_qp_st(const struct hghca_qp *hqp)
-{
-	switch (hqp->ibqp.qp_type) {
-	case IB_QPT_RC:
-		return HGHCA_QP_ST_RC;
-	case IB_QPT_UC:
-		return HGHCA_QP_ST_UC;
-	case IB_QPT_XRC_INI:
-	case IB_QPT_XRC_TGT:
-		return HGHCA_QP_ST_XRC;
-	case IB_QPT_RAW_PACKET:
-		return HGHCA_QP_ST_RAW;
-	default:
-		return HGHCA_QP_ST_UD;
-	}
-}
-
 /* What RST2INIT takes besides attributes; @xrcdn: of an XRC target, otherwise 0. */
 static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
 				  u32 xrcdn)
 {
-	u32 service = hghca_qp_st(hqp);
+	u32 service = hghca_qp_service(hqp);
 	struct hghca_qpc *qpc = &hqp->qpc;
 
 	qpc->flags = cpu_to_be32(FIELD_PREP(HGHCA_QPC_ST_MASK, service));

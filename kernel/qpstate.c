@@ -19,159 +19,54 @@
 #define HGHCA_RETRY_MAX		7
 #define HGHCA_RNR_TIMER_MAX	31
 
-enum hghca_service {
-	HGHCA_SERVICE_RC,
-	HGHCA_SERVICE_UC,
-	HGHCA_SERVICE_UD,
-	HGHCA_SERVICE_XRC,
-	HGHCA_SERVICE_RAW,
-	HGHCA_SERVICES
-};
-
 /**
- * struct hghca_qp_step - a transition with a mailbox, a row of the document's
- *	table in 4.9
- * @op: the command; 0 for no such transition
- * @required: attributes the device wants, whether the verb names them or not
- * @optional: attributes it takes
+ * struct hghca_qp_step - a transition with a mailbox
+ * @op: the command
+ * @from: HGHCA_QP_STATES_*
+ * @to: enum hghca_qp_state
  */
 struct hghca_qp_step {
 	u16 op;
-	u32 required[HGHCA_SERVICES];
-	u32 optional[HGHCA_SERVICES];
+	u8 from;
+	u8 to;
 };
 
-#define HGHCA_ATTRS_TO_INIT_C	(HGHCA_QP_ATTR_PKEY_INDEX | \
-				 HGHCA_QP_ATTR_PORT | \
-				 HGHCA_QP_ATTR_ACCESS_FLAGS)
-#define HGHCA_ATTRS_TO_INIT_UD	(HGHCA_QP_ATTR_PKEY_INDEX | \
-				 HGHCA_QP_ATTR_PORT | \
-				 HGHCA_QP_ATTR_QKEY)
-#define HGHCA_ATTRS_TO_RTS_RC	(HGHCA_QP_ATTR_CUR_STATE | \
-				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
-				 HGHCA_QP_ATTR_MIN_RNR_TIMER | \
-				 HGHCA_QP_ATTR_PATH_MIG_STATE)
-#define HGHCA_ATTRS_IN_SQD_RC	(HGHCA_QP_ATTR_PORT | \
-				 HGHCA_QP_ATTR_AV | \
-				 HGHCA_QP_ATTR_TIMEOUT | \
-				 HGHCA_QP_ATTR_RETRY_CNT | \
-				 HGHCA_QP_ATTR_RNR_RETRY | \
-				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
-				 HGHCA_QP_ATTR_PKEY_INDEX | \
-				 HGHCA_QP_ATTR_MIN_RNR_TIMER | \
-				 HGHCA_QP_ATTR_PATH_MIG_STATE | \
-				 HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC | \
-				 HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC)
-#define HGHCA_ATTRS_TO_RTS_UC	(HGHCA_QP_ATTR_CUR_STATE | \
-				 HGHCA_QP_ATTR_ACCESS_FLAGS | \
-				 HGHCA_QP_ATTR_PATH_MIG_STATE)
-#define HGHCA_ATTRS_TO_RTS_UD	(HGHCA_QP_ATTR_CUR_STATE | HGHCA_QP_ATTR_QKEY)
+static const struct hghca_qp_step hghca_qp_steps[] = {
+#define HGHCA_QP_STEP(name, from, to) \
+	{ HGHCA_CMD_##name##_QPEE, HGHCA_QP_STATES_##from, HGHCA_QP_STATE_##to },
+	HGHCA_QP_TRANSITIONS(HGHCA_QP_STEP)
+#undef HGHCA_QP_STEP
+};
 
-static const struct hghca_qp_step hghca_qp_steps[IB_QPS_ERR + 1][IB_QPS_ERR + 1] = {
-	[IB_QPS_RESET][IB_QPS_INIT] = {
-		.op = HGHCA_CMD_RST2INIT_QPEE,
-		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_QP_ATTR_PORT },
-	},
-	[IB_QPS_INIT][IB_QPS_INIT] = {
-		.op = HGHCA_CMD_INIT2INIT_QPEE,
-		.required = { HGHCA_ATTRS_TO_INIT_C, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_ATTRS_TO_INIT_UD, HGHCA_ATTRS_TO_INIT_C,
-			      HGHCA_QP_ATTR_PORT },
-	},
-	[IB_QPS_INIT][IB_QPS_RTR] = {
-		.op = HGHCA_CMD_INIT2RTR_QPEE,
-		.required = {
-			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_AV |
-					     HGHCA_QP_ATTR_PATH_MTU |
-					     HGHCA_QP_ATTR_DEST_QPN |
-					     HGHCA_QP_ATTR_RQ_PSN |
-					     HGHCA_QP_ATTR_MIN_RNR_TIMER,
-			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_AV |
-					     HGHCA_QP_ATTR_PATH_MTU |
-					     HGHCA_QP_ATTR_DEST_QPN |
-					     HGHCA_QP_ATTR_RQ_PSN,
-			[HGHCA_SERVICE_XRC] = HGHCA_QP_ATTR_AV |
-					      HGHCA_QP_ATTR_PATH_MTU |
-					      HGHCA_QP_ATTR_DEST_QPN |
-					      HGHCA_QP_ATTR_RQ_PSN,
-		},
-		.optional = {
-			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
-					     HGHCA_QP_ATTR_PKEY_INDEX |
-					     HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
-			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
-					     HGHCA_QP_ATTR_PKEY_INDEX,
-			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
-					     HGHCA_QP_ATTR_QKEY,
-			[HGHCA_SERVICE_XRC] = HGHCA_QP_ATTR_ACCESS_FLAGS |
-					      HGHCA_QP_ATTR_PKEY_INDEX |
-					      HGHCA_QP_ATTR_MIN_RNR_TIMER |
-					      HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC,
-		},
-	},
-	[IB_QPS_RTR][IB_QPS_RTS] = {
-		.op = HGHCA_CMD_RTR2RTS_QPEE,
-		.required = {
-			[HGHCA_SERVICE_RC] = HGHCA_QP_ATTR_TIMEOUT |
-					     HGHCA_QP_ATTR_RETRY_CNT |
-					     HGHCA_QP_ATTR_RNR_RETRY |
-					     HGHCA_QP_ATTR_SQ_PSN,
-			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_SQ_PSN,
-			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_SQ_PSN,
-			[HGHCA_SERVICE_XRC] = HGHCA_QP_ATTR_TIMEOUT |
-					      HGHCA_QP_ATTR_SQ_PSN,
-		},
-		.optional = {
-			[HGHCA_SERVICE_RC] = HGHCA_ATTRS_TO_RTS_RC |
-					     HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC,
-			[HGHCA_SERVICE_UC] = HGHCA_ATTRS_TO_RTS_UC,
-			[HGHCA_SERVICE_UD] = HGHCA_ATTRS_TO_RTS_UD,
-			[HGHCA_SERVICE_XRC] = HGHCA_ATTRS_TO_RTS_RC |
-					      HGHCA_QP_ATTR_RETRY_CNT |
-					      HGHCA_QP_ATTR_RNR_RETRY |
-					      HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC,
-		},
-	},
-	[IB_QPS_RTS][IB_QPS_RTS] = {
-		.op = HGHCA_CMD_RTS2RTS_QPEE,
-		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UC,
-			      HGHCA_ATTRS_TO_RTS_UD, HGHCA_ATTRS_TO_RTS_RC },
-	},
-	[IB_QPS_RTS][IB_QPS_SQD] = {
-		.op = HGHCA_CMD_RTS2SQD_QPEE,
-		.optional = { HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
-			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
-			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY,
-			      HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY },
-	},
-	[IB_QPS_SQD][IB_QPS_RTS] = {
-		.op = HGHCA_CMD_SQD2RTS_QPEE,
-		.optional = { HGHCA_ATTRS_TO_RTS_RC, HGHCA_ATTRS_TO_RTS_UC,
-			      HGHCA_ATTRS_TO_RTS_UD, HGHCA_ATTRS_TO_RTS_RC },
-	},
-	[IB_QPS_SQD][IB_QPS_SQD] = {
-		.op = HGHCA_CMD_SQD2SQD_QPEE,
-		.optional = {
-			[HGHCA_SERVICE_RC] = HGHCA_ATTRS_IN_SQD_RC,
-			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_AV |
-					     HGHCA_QP_ATTR_ACCESS_FLAGS |
-					     HGHCA_QP_ATTR_PKEY_INDEX |
-					     HGHCA_QP_ATTR_PATH_MIG_STATE,
-			[HGHCA_SERVICE_UD] = HGHCA_QP_ATTR_PKEY_INDEX |
-					     HGHCA_QP_ATTR_QKEY,
-			[HGHCA_SERVICE_XRC] = HGHCA_ATTRS_IN_SQD_RC,
-		},
-	},
-	[IB_QPS_SQE][IB_QPS_RTS] = {
-		.op = HGHCA_CMD_SQERR2RTS_QPEE,
-		.optional = {
-			[HGHCA_SERVICE_UC] = HGHCA_QP_ATTR_CUR_STATE |
-					     HGHCA_QP_ATTR_ACCESS_FLAGS,
-			[HGHCA_SERVICE_UD] = HGHCA_ATTRS_TO_RTS_UD,
-		},
-	},
+/**
+ * struct hghca_qp_rule - the attributes of a transition
+ * @op: the command
+ * @service: enum hghca_qp_st
+ * @required: attributes the device wants, whether the verb names them or not
+ * @optional: attributes it takes
+ */
+struct hghca_qp_rule {
+	u16 op;
+	u8 service;
+	u32 required;
+	u32 optional;
+};
+
+static const struct hghca_qp_rule hghca_qp_rules[] = {
+#define HGHCA_QP_RULE(transition, service, required, optional) \
+	{ HGHCA_CMD_##transition##_QPEE, HGHCA_QP_ST_##service, required, optional },
+	HGHCA_QP_RULES(HGHCA_QP_RULE, HGHCA_QP_ATTR_OF)
+#undef HGHCA_QP_RULE
+};
+
+static const u8 hghca_qp_states[] = {
+	[IB_QPS_RESET]	= HGHCA_QP_STATE_RST,
+	[IB_QPS_INIT]	= HGHCA_QP_STATE_INIT,
+	[IB_QPS_RTR]	= HGHCA_QP_STATE_RTR,
+	[IB_QPS_RTS]	= HGHCA_QP_STATE_RTS,
+	[IB_QPS_SQD]	= HGHCA_QP_STATE_SQD,
+	[IB_QPS_SQE]	= HGHCA_QP_STATE_SQE,
+	[IB_QPS_ERR]	= HGHCA_QP_STATE_ERR,
 };
 
 /* Verbs attributes and what the device calls them. */
@@ -179,52 +74,66 @@ static const struct {
 	u32 verbs;
 	u32 device;
 } hghca_qp_attrs[] = {
-	{ IB_QP_CUR_STATE,		HGHCA_QP_ATTR_CUR_STATE },
-	{ IB_QP_EN_SQD_ASYNC_NOTIFY,	HGHCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY },
-	{ IB_QP_ACCESS_FLAGS,		HGHCA_QP_ATTR_ACCESS_FLAGS },
-	{ IB_QP_PKEY_INDEX,		HGHCA_QP_ATTR_PKEY_INDEX },
-	{ IB_QP_PORT,			HGHCA_QP_ATTR_PORT },
-	{ IB_QP_QKEY,			HGHCA_QP_ATTR_QKEY },
-	{ IB_QP_AV,			HGHCA_QP_ATTR_AV },
-	{ IB_QP_PATH_MTU,		HGHCA_QP_ATTR_PATH_MTU },
-	{ IB_QP_TIMEOUT,		HGHCA_QP_ATTR_TIMEOUT },
-	{ IB_QP_RETRY_CNT,		HGHCA_QP_ATTR_RETRY_CNT },
-	{ IB_QP_RNR_RETRY,		HGHCA_QP_ATTR_RNR_RETRY },
-	{ IB_QP_RQ_PSN,			HGHCA_QP_ATTR_RQ_PSN },
-	{ IB_QP_MAX_QP_RD_ATOMIC,	HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC },
-	{ IB_QP_MIN_RNR_TIMER,		HGHCA_QP_ATTR_MIN_RNR_TIMER },
-	{ IB_QP_SQ_PSN,			HGHCA_QP_ATTR_SQ_PSN },
-	{ IB_QP_MAX_DEST_RD_ATOMIC,	HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC },
-	{ IB_QP_PATH_MIG_STATE,		HGHCA_QP_ATTR_PATH_MIG_STATE },
-	{ IB_QP_DEST_QPN,		HGHCA_QP_ATTR_DEST_QPN },
+#define HGHCA_QP_ATTR_ROW(name, bit) { IB_QP_##name, HGHCA_QP_ATTR_##name },
+	HGHCA_QP_ATTRIBUTES(HGHCA_QP_ATTR_ROW)
+#undef HGHCA_QP_ATTR_ROW
 };
 
+/* The state is said by the command. */
 static u32 hghca_qp_attrs_from_ib(int attr_mask)
 {
 	u32 attrs = 0;
 	int i;
 
+	attr_mask &= ~IB_QP_STATE;
 	for (i = 0; i < ARRAY_SIZE(hghca_qp_attrs); i++)
 		if (attr_mask & hghca_qp_attrs[i].verbs)
 			attrs |= hghca_qp_attrs[i].device;
 	return attrs;
 }
 
-static enum hghca_service hghca_qp_service(const struct hghca_qp *hqp)
+/**
+ * hghca_qp_service - the service of a QP
+ * @hqp: the QP
+ *
+ * Return: enum hghca_qp_st.
+ */
+u8 hghca_qp_service(const struct hghca_qp *hqp)
 {
 	switch (hqp->ibqp.qp_type) {
 	case IB_QPT_RC:
-		return HGHCA_SERVICE_RC;
+		return HGHCA_QP_ST_RC;
 	case IB_QPT_UC:
-		return HGHCA_SERVICE_UC;
+		return HGHCA_QP_ST_UC;
 	case IB_QPT_XRC_INI:
 	case IB_QPT_XRC_TGT:
-		return HGHCA_SERVICE_XRC;
+		return HGHCA_QP_ST_XRC;
 	case IB_QPT_RAW_PACKET:
-		return HGHCA_SERVICE_RAW;
+		return HGHCA_QP_ST_RAW;
 	default:
-		return HGHCA_SERVICE_UD;
+		return HGHCA_QP_ST_UD;
 	}
+}
+
+static const struct hghca_qp_step *hghca_qp_find_step(enum ib_qp_state from, enum ib_qp_state to)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(hghca_qp_steps); i++)
+		if (hghca_qp_steps[i].from & BIT(hghca_qp_states[from]) &&
+		    hghca_qp_steps[i].to == hghca_qp_states[to])
+			return &hghca_qp_steps[i];
+	return NULL;
+}
+
+static struct hghca_qp_rule hghca_qp_rule_of(u16 op, u8 service)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(hghca_qp_rules); i++)
+		if (hghca_qp_rules[i].op == op && hghca_qp_rules[i].service == service)
+			return hghca_qp_rules[i];
+	return (struct hghca_qp_rule){};
 }
 
 /* ------------------------------------------------------------------ */
@@ -453,21 +362,22 @@ static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 			 const struct ib_qp_attr *attr, int attr_mask, enum ib_qp_state to)
 {
 	struct hghca_dev *hdev = to_hdev(hqp->ibqp.device);
-	enum hghca_service service = hghca_qp_service(hqp);
+	u8 service = hghca_qp_service(hqp);
+	struct hghca_qp_rule rule = hghca_qp_rule_of(step->op, service);
 	struct hghca_qpc qpc = hqp->qpc;
 	u32 attrs = hghca_qp_attrs_from_ib(attr_mask);
 	int ret;
 
 	/* What the device wants and the verb leaves out stands in hqp->qpc. */
-	attrs |= step->required[service];
-	if (attrs & ~(step->required[service] | step->optional[service])) {
+	attrs |= rule.required;
+	if (attrs & ~(rule.required | rule.optional)) {
 		ibdev_dbg(&hdev->ibdev, "QP 0x%x: attributes 0x%x not taken now\n",
 			  hqp->hw.qpn, attrs);
 		return -EINVAL;
 	}
 
 	hghca_qpc_set_attrs(&qpc, attr, attr_mask);
-	if (step->op == HGHCA_CMD_RST2INIT_QPEE && service == HGHCA_SERVICE_UD)
+	if (step->op == HGHCA_CMD_RST2INIT_QPEE && service == HGHCA_QP_ST_UD)
 		u8p_replace_bits(&qpc.mtu_msgmax, hghca_qp_datagram_mtu(hdev),
 				 HGHCA_QPC_MTU_MASK);
 	qpc.opt_param_mask = cpu_to_be32(attrs);
@@ -510,8 +420,8 @@ static int hghca_modify_qp_locked(struct hghca_qp *hqp, const struct ib_qp_attr 
 		return 0;
 	}
 
-	step = &hghca_qp_steps[from][to];
-	if (!step->op)
+	step = hghca_qp_find_step(from, to);
+	if (!step)
 		return -EINVAL;
 	return hghca_qp_step(hqp, step, attr, mask, to);
 }

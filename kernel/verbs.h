@@ -537,6 +537,7 @@ int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* qpstate.c.  May sleep.  reset: any state to RESET; cannot fail. */
 void hghca_qp_reset(struct hghca_qp *hqp);
+u8 hghca_qp_service(const struct hghca_qp *hqp);
 int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 		    struct ib_udata *udata);
 int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,

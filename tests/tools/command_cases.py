@@ -95,7 +95,7 @@ def test_kunit_commands():
     rows = {int(op, 16) for op in re.findall(r"^\t\{ \"[^\"]+\", \w+, (0x\w+)", table, re.MULTILINE)}
     sent = {name for path in repo.path("kernel").glob("*.c")
             for name in re.findall(r"\bHGHCA_CMD_(\w+)", path.read_text())} & set(header())
-    assert len(sent) > 50, f"only {len(sent)} commands are sent"
+    assert len(sent) > 40, f"only {len(sent)} commands are sent"
     # The transitions are one function of the driver, and tests/kunit/transitions.c has all of them.
     same([name for name, op in header().items() if name in sent and op not in rows and not TRANSITIONS.fullmatch(name)],
          [], "commands that are missing")

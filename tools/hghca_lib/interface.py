@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from . import repo
 
-# A row X(...) and its columns, where commas may stand in strings.
-ROW = re.compile(r"\bX\(([^()]*)\)")
-CELL = re.compile(r'\s*("[^"]*"|[^,"]+)')
+# A row X(...) and its columns, where parentheses may stand once in another, and commas in strings.
+ROW = re.compile(r"\bX\(((?:[^()]|\([^()]*\))*)\)")
+CELL = re.compile(r'\s*("[^"]*"|(?:[^,"()]|\([^()]*\))+)')
 
 
 class Command(NamedTuple):
@@ -27,7 +27,7 @@ class Command(NamedTuple):
 def rows(header, macro):
     """The rows of a table, each a list of its columns as they are written, strings without their quotes."""
     text = repo.path(f"include/{header}").read_text()
-    body = re.search(rf"^#define {macro}\(X\) \\\n((?:.*\\\n)*.*)\n", text, re.MULTILINE)[1]
+    body = re.search(rf"^#define {macro}\([XA, ]+\) \\\n((?:.*\\\n)*.*)\n", text, re.MULTILINE)[1]
     return [[cell.strip().strip('"') for cell in CELL.findall(row)] for row in ROW.findall(body.replace("\\\n", ""))]
 
 
@@ -40,6 +40,17 @@ def commands():
 def capabilities():
     """Name -> bit."""
     return {name: int(bit) for name, bit, _ in rows("hghca/cmd.h", "HGHCA_CAPABILITIES")}
+
+
+def transitions():
+    """Name of a transition -> (from, to), as HGHCA_QP_TRANSITIONS has them."""
+    return {name: (start, end) for name, start, end in rows("hghca/qp.h", "HGHCA_QP_TRANSITIONS")}
+
+
+def attribute_rules():
+    """(transition, service) -> (required, optional), sets of names of attributes."""
+    return {(transition, service): tuple(set(re.findall(r"A\((\w+)\)", cell)) for cell in masks)
+            for transition, service, *masks in rows("hghca/qp.h", "HGHCA_QP_RULES")}
 
 
 def module():

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tables of QP transitions and of their attributes in the headers agree with the document's."""
+
+import re
+
+from tool import same
+
+from hghca_lib import interface, repo
+
+# What the document calls the sets of states.
+STATES = {"any": "ANY", "any but RST": "NOT_RST"}
+
+
+def table(heading):
+    """The rows of a table of section 4.9, whose first column has this heading: lists of cells, continued lines joined."""
+    text = repo.path("docs/hardware-interface.rst").read_text()
+    lines = text[text.index("\n4.9 "):text.index("\n4.10 ")].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(f"{heading} "))
+    columns = [match.span() for match in re.finditer("=+", lines[first - 1])]
+    found = []
+    for line in lines[first + 2:]:
+        if line.startswith("=="):
+            return found
+        cells = [line[start:end].strip() for start, end in columns]
+        if cells[0]:
+            found.append(cells)
+        else:
+            found[-1] = [f"{old} {new}".strip() for old, new in zip(found[-1], cells)]
+
+
+def test_transitions():
+    """The document's table of transitions has all of the header's, and no other, with their opcodes and states"""
+    commands = interface.commands()
+    same({name: (int(op, 16), STATES.get(start, start), end) for name, op, start, end in table("command")},
+         {f"{name}_QPEE": (commands[f"{name}_QPEE"].op, *states) for name, states in interface.transitions().items()},
+         "transitions")
+
+
+def test_attributes():
+    """The document's table of attributes has all of the header's, and no other"""
+    found, names = {}, []
+    for transitions, services, required, optional in table("transition"):
+        names = names if transitions == "\\" else transitions.split(", ")
+        for name in names:
+            for service in services.split():
+                if service != "none":
+                    found[name, service] = set(required.split()), set(optional.split())
+    assert len(found) > 30, f"only {len(found)} rows were found"
+    same(found, interface.attribute_rules(), "attributes")
