@@ -174,6 +174,19 @@ LATENCY_ROWS = """
 """
 
 
+SLOW_ROWS = """
+ 2       20               0.02               0.00               0.001274
+ 4096    20               0.02               0.00               0.001274
+ 2       20               0.02               0.00               0.000000
+"""
+
+
+def test_rounded():
+    """A bandwidth of 0.00 MiB/s is a figure only where the rate of messages says that it was rounded"""
+    found = perftest.rows(SLOW_ROWS)
+    same(perftest.without_figures(found, 3, ""), found[1:], "rows without a figure")
+
+
 def test_clock():
     """A figure of perftest's may be missing only where perftest said that it had no clock for it"""
     said = f"{perftest.CLOCK_UNKNOWN}0.431 < 0.9\n"

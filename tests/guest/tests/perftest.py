@@ -148,6 +148,8 @@ def figure_column(program):
     return 3 if is_bandwidth(program) else 4
 
 
+# Bytes, iterations, peak and average in MiB/s, million messages a second.
+BANDWIDTH_COLUMNS = 5
 NUMBER = r"(?:-?nan|-?inf|[\d.]+)"
 
 
@@ -166,10 +168,18 @@ CLOCK_UNKNOWN = "Correlation coefficient r^2: "
 def without_figures(found, column, stderr):
     """The rows without a figure, but for those that perftest had no clock for, as it said on stderr.
 
-    found: as rows() has them; column: where the figure is.
+    found: as rows() has them; column: where the figure is. A bandwidth below 0.005 MiB/s is printed as 0.00; the rate
+    of messages beside it, to 0.000001 million a second, is the figure then.
     """
-    still = [row for row in found if not 0 < row[column] < math.inf]
+    still = [row for row in found if not 0 < row[column] < math.inf and not rounded_to_zero(row)]
     return still if len(still) > stderr.count(CLOCK_UNKNOWN) else []
+
+
+def rounded_to_zero(row):
+    """A bandwidth's row whose average is a 0 by rounding: its message rate, in million a second, is not 0."""
+    if len(row) != BANDWIDTH_COLUMNS or row[3] != 0:
+        return False
+    return 0 < row[4] * 1e6 * row[0] / (1 << 20) < 0.005
 
 
 def command(side, program, port, options, cm=False, gid="ipv4"):
