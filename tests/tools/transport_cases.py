@@ -25,7 +25,7 @@ def test_rows():
 
 def test_reasons():
     """The page names each reason for a drop by its number"""
-    header = repo.path("include/hghca_hw.h").read_text()
+    header = repo.path("include/hghca/counters.h").read_text()
     table = header[header.index("#define HGHCA_DROPS(X)"):]
     reasons = re.findall(r"^\tX\((\w+),\s+(\d+),", table[:table.index("\n\n")], re.MULTILINE)
     same(len(reasons) > 20, True, "reasons were found")

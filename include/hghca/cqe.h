@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* JingZhao HCA: CQEs; docs/hardware-interface.rst, 7. */
+#ifndef HGHCA_CQE_H
+#define HGHCA_CQE_H
+
+#include <hghca/types.h>
+
+struct hghca_cqe {
+	__le32	my_qpn;			/* 00h */
+	__le32	my_ee;			/* 04h, extension: of a receive, its SRQ, or 0 */
+	__le32	rqpn;			/* 08h: source QP number of a datagram */
+	__le32	rlid_path_sl;		/* 0Ch: HGHCA_CQE_* */
+	__be32	imm;			/* 10h: immediate data or invalidated key, as on the wire */
+	__le32	byte_cnt;		/* 14h */
+	__le32	wqe;			/* 18h: byte offset of the WQE in its queue */
+	__u8	opcode;			/* 1Ch */
+	__u8	is_send;		/* 1Dh */
+	__u8	rsvd1e;
+	__u8	owner;			/* 1Fh */
+};
+HGHCA_ASSERT_SIZE(hghca_cqe, 32);
+HGHCA_ASSERT_OFFSET(hghca_cqe, byte_cnt, 0x14);
+HGHCA_ASSERT_OFFSET(hghca_cqe, owner, 0x1f);
+
+struct hghca_err_cqe {
+	__le32	my_qpn;			/* 00h */
+	__le32	my_ee;			/* 04h, as in a CQE */
+	__le32	rsvd08[2];
+	__u8	syndrome;		/* 10h */
+	__u8	vendor_err;		/* 11h: 0, the syndrome says all */
+	__le16	db_cnt;			/* 12h */
+	__le32	rsvd14;
+	__le32	wqe;			/* 18h */
+	__u8	opcode;			/* 1Ch: HGHCA_OPCODE_INVALID or _RECV_ERROR */
+	__u8	is_send;		/* 1Dh */
+	__u8	rsvd1e;
+	__u8	owner;			/* 1Fh */
+};
+HGHCA_ASSERT_SIZE(hghca_err_cqe, 32);
+HGHCA_ASSERT_OFFSET(hghca_err_cqe, syndrome, 0x10);
+HGHCA_ASSERT_OFFSET(hghca_err_cqe, wqe, 0x18);
+
+/* An entry of a CQ with timestamps, extension CLOCK. */
+struct hghca_timed_cqe {
+	__le64	timestamp;		/* 00h: of the device's clock */
+	__le32	rsvd08[6];
+	struct hghca_cqe cqe;		/* 20h: or an hghca_err_cqe */
+};
+HGHCA_ASSERT_SIZE(hghca_timed_cqe, 64);
+HGHCA_ASSERT_OFFSET(hghca_timed_cqe, cqe, 0x20);
+
+#define HGHCA_CQE_SL_MASK		HGHCA_MASK(7, 4)
+#define HGHCA_CQE_NETWORK_MASK		HGHCA_MASK(9, 8)	/* a datagram's: HGHCA_CQE_IPV* */
+#define HGHCA_CQE_IPV6			1
+#define HGHCA_CQE_IPV4			2
+#define HGHCA_CQE_GRH			HGHCA_MASK(15, 15)
+#define HGHCA_CQE_VLAN_ID_MASK		HGHCA_MASK(27, 16)	/* a datagram's */
+#define HGHCA_CQE_VLAN_VALID		HGHCA_MASK(31, 31)
+#define HGHCA_CQ_ENTRY_OWNER_SW		0x00
+#define HGHCA_CQ_ENTRY_OWNER_HW		0x80
+/* A receive CQE's opcode is the BTH opcode of the last packet; its low five bits: */
+#define HGHCA_CQE_RECV_OPCODE_MASK	0x1f
+
+enum hghca_syndrome {
+	HGHCA_SYNDROME_LOCAL_LENGTH_ERR		= 0x01,
+	HGHCA_SYNDROME_LOCAL_QP_OP_ERR		= 0x02,
+	HGHCA_SYNDROME_LOCAL_EEC_OP_ERR		= 0x03,
+	HGHCA_SYNDROME_LOCAL_PROT_ERR		= 0x04,
+	HGHCA_SYNDROME_WR_FLUSH_ERR		= 0x05,
+	HGHCA_SYNDROME_MW_BIND_ERR		= 0x06,
+	HGHCA_SYNDROME_BAD_RESP_ERR		= 0x10,
+	HGHCA_SYNDROME_LOCAL_ACCESS_ERR		= 0x11,
+	HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR	= 0x12,
+	HGHCA_SYNDROME_REMOTE_ACCESS_ERR	= 0x13,
+	HGHCA_SYNDROME_REMOTE_OP_ERR		= 0x14,
+	HGHCA_SYNDROME_RETRY_EXC_ERR		= 0x15,
+	HGHCA_SYNDROME_RNR_RETRY_EXC_ERR	= 0x16,
+	HGHCA_SYNDROME_LOCAL_RDD_VIOL_ERR	= 0x20,
+	HGHCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR	= 0x21,
+	HGHCA_SYNDROME_REMOTE_ABORTED_ERR	= 0x22,
+	HGHCA_SYNDROME_INVAL_EECN_ERR		= 0x23,
+	HGHCA_SYNDROME_INVAL_EEC_STATE_ERR	= 0x24,
+};
+
+#endif /* HGHCA_CQE_H */
