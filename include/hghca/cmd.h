@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: commands; docs/hardware-interface.rst, 3.2 and 4. */
-#ifndef HGHCA_CMD_H
-#define HGHCA_CMD_H
+#ifndef HGHCA_INTERFACE_CMD_H
+#define HGHCA_INTERFACE_CMD_H
 
 /*
  * HGHCA_COMMANDS(X) - every command, as
@@ -190,4 +190,4 @@ enum hghca_cap {
 
 #define HGHCA_NOP_IN_MODIFIER		0x1f
 
-#endif /* HGHCA_CMD_H */
+#endif /* HGHCA_INTERFACE_CMD_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: contexts; docs/hardware-interface.rst, 4. */
-#ifndef HGHCA_CONTEXT_H
-#define HGHCA_CONTEXT_H
+#ifndef HGHCA_INTERFACE_CONTEXT_H
+#define HGHCA_INTERFACE_CONTEXT_H
 
 #include <hghca/types.h>
 
@@ -254,4 +254,4 @@ HGHCA_ASSERT_OFFSET(hghca_mgm, qp, 0x20);
 #define HGHCA_MGM_QPN_MASK		HGHCA_MASK(23, 0)
 #define HGHCA_MGM_CHAIN_MAX		32	/* entries of a chain that the device looks at */
 
-#endif /* HGHCA_CONTEXT_H */
+#endif /* HGHCA_INTERFACE_CONTEXT_H */

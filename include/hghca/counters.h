@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: drop reasons and counters; docs/hardware-interface.rst, 4 and 9. */
-#ifndef HGHCA_COUNTERS_H
-#define HGHCA_COUNTERS_H
+#ifndef HGHCA_INTERFACE_COUNTERS_H
+#define HGHCA_INTERFACE_COUNTERS_H
 
 #include <hghca/types.h>
 
@@ -209,4 +209,4 @@ enum hghca_qp_counter {
 	HGHCA_QP_COUNTER_NUM
 };
 
-#endif /* HGHCA_COUNTERS_H */
+#endif /* HGHCA_INTERFACE_COUNTERS_H */

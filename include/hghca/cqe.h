@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: CQEs; docs/hardware-interface.rst, 7. */
-#ifndef HGHCA_CQE_H
-#define HGHCA_CQE_H
+#ifndef HGHCA_INTERFACE_CQE_H
+#define HGHCA_INTERFACE_CQE_H
 
 #include <hghca/types.h>
 
@@ -82,4 +82,4 @@ enum hghca_syndrome {
 	HGHCA_SYNDROME_INVAL_EEC_STATE_ERR	= 0x24,
 };
 
-#endif /* HGHCA_CQE_H */
+#endif /* HGHCA_INTERFACE_CQE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: EQEs; docs/hardware-interface.rst, 4 and 5.4. */
-#ifndef HGHCA_EQE_H
-#define HGHCA_EQE_H
+#ifndef HGHCA_INTERFACE_EQE_H
+#define HGHCA_INTERFACE_EQE_H
 
 #include <hghca/types.h>
 
@@ -94,4 +94,4 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 #define HGHCA_PAGE_FAULT_RESPONDER	(1U << 1)	/* the receive side, or the send side */
 #define HGHCA_PAGE_FAULT_WRITE		(1U << 0)	/* to be written to */
 
-#endif /* HGHCA_EQE_H */
+#endif /* HGHCA_INTERFACE_EQE_H */

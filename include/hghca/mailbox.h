@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: mailboxes of commands; docs/hardware-interface.rst, 4. */
-#ifndef HGHCA_MAILBOX_H
-#define HGHCA_MAILBOX_H
+#ifndef HGHCA_INTERFACE_MAILBOX_H
+#define HGHCA_INTERFACE_MAILBOX_H
 
 #include <hghca/regs.h>
 
@@ -389,4 +389,4 @@ HGHCA_ASSERT_OFFSET(hghca_flow_control, rsvd24, 0x24);
 #define HGHCA_FLOW_CLASS_ROCE		(1U << 0)
 #define HGHCA_FLOW_CLASS_OTHER		(1U << 1)
 
-#endif /* HGHCA_MAILBOX_H */
+#endif /* HGHCA_INTERFACE_MAILBOX_H */

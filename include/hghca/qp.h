@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: states, services and attributes of QPs; docs/hardware-interface.rst, 4.9. */
-#ifndef HGHCA_QP_H
-#define HGHCA_QP_H
+#ifndef HGHCA_INTERFACE_QP_H
+#define HGHCA_INTERFACE_QP_H
 
 enum hghca_qp_state {
 	HGHCA_QP_STATE_RST	= 0,
@@ -155,4 +155,4 @@ enum hghca_qp_attr {
 
 #define HGHCA_QP_ATTR_OF(name) HGHCA_QP_ATTR_##name
 
-#endif /* HGHCA_QP_H */
+#endif /* HGHCA_INTERFACE_QP_H */

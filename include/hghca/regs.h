@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: PCI, registers and doorbells; docs/hardware-interface.rst, 2, 3 and 5. */
-#ifndef HGHCA_REGS_H
-#define HGHCA_REGS_H
+#ifndef HGHCA_INTERFACE_REGS_H
+#define HGHCA_INTERFACE_REGS_H
 
 #include <hghca/types.h>
 
@@ -82,4 +82,4 @@
 #define HGHCA_EQ_ARM_UPDATE		0
 #define HGHCA_EQ_ARM_ARM		1
 
-#endif /* HGHCA_REGS_H */
+#endif /* HGHCA_INTERFACE_REGS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: what the other headers need; include hghca_hw.h. */
-#ifndef HGHCA_TYPES_H
-#define HGHCA_TYPES_H
+#ifndef HGHCA_INTERFACE_TYPES_H
+#define HGHCA_INTERFACE_TYPES_H
 
 #include <linux/types.h>
 #ifdef __KERNEL__
@@ -20,4 +20,4 @@
 #define HGHCA_ASSERT_OFFSET(type, field, bytes) \
 	static_assert(offsetof(struct type, field) == (bytes), #type "." #field ": wrong offset")
 
-#endif /* HGHCA_TYPES_H */
+#endif /* HGHCA_INTERFACE_TYPES_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* JingZhao HCA: doorbell records and WQEs; docs/hardware-interface.rst, 5 and 6. */
-#ifndef HGHCA_WQE_H
-#define HGHCA_WQE_H
+#ifndef HGHCA_INTERFACE_WQE_H
+#define HGHCA_INTERFACE_WQE_H
 
 #include <hghca/types.h>
 
@@ -191,4 +191,4 @@ HGHCA_ASSERT_SIZE(hghca_data_unit, 16);
 /* lkey that, with a byte count of 0, ends a receive WQE's scatter list. */
 #define HGHCA_INVALID_LKEY		0x100
 
-#endif /* HGHCA_WQE_H */
+#endif /* HGHCA_INTERFACE_WQE_H */
