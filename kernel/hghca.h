@@ -7,18 +7,18 @@
  *
  *	pci.c		the bus: BARs, DMA mask, vectors; nobody else knows PCI
  *	main.c		start and stop of a device, its ib_device
- *	profile.c	limits out of QUERY_DEV_LIM, layout of ICM
- *	cmd.c		mechanics of the HCR
- *	fw.c		one typed function a command
- *	icm.c		host memory for contexts and tables, by need
- *	res.c		numbers of CQs, QPs and SRQs, and their lookup by events
- *	eq.c		event queues
- *	mr.c, queue.c	memory regions as the device knows them; memory of queues
+ *	hw/caps.c	limits out of QUERY_DEV_LIM, layout of ICM
+ *	hw/cmd.c	mechanics of the HCR
+ *	hw/cmds.c	one typed function a command
+ *	hw/icm.c	host memory for contexts and tables, by need
+ *	hw/objects.c	numbers of CQs, QPs and SRQs, and their lookup by events
+ *	hw/eq.c		event queues
+ *	hw/mr.c, hw/queue.c	memory regions as the device knows them; memory of queues
  *	usermr.c, fastreg.c, mw.c	regions of users' memory; regions for
  *			REG_MR; memory windows
  *	odp.c, odptree.c	regions paged on demand; the memory of those of all
  *			memory; odp.h
- *	uar.c, dbr.c	doorbell pages; doorbell records
+ *	hw/uar.c, hw/dbr.c	doorbell pages; doorbell records
  *	ctx.c, gid.c, port.c	smaller verbs; verbs.h
  *	counters.c, restrack.c, mad.c	what can be seen from outside: counters,
  *			objects, the port's performance management
@@ -29,7 +29,7 @@
  *	mcast.c		multicast groups
  *	flow.c		flow rules of raw packet QPs
  *	rwq.c		receive work queues, and QPs that spread frames over them
- *	post.c, wqe.c	posting; work queue elements from verbs to bytes
+ *	post.c, hw/wqe.c	posting; work queue elements from verbs to bytes
  *	ah.c		address handles
  *	netdev.c, netring.c	the Ethernet side of the port
  */
@@ -62,7 +62,7 @@
 #include <uapi/rdma/hghca-abi.h>
 
 #include "trace.h"
-#include "wqe.h"
+#include "hw/wqe.h"
 
 #define HGHCA_DRV_NAME		"hghca"
 
@@ -386,7 +386,7 @@ struct hghca_dbr {
 };
 
 /* ------------------------------------------------------------------ */
-/* res.c: CQs, QPs and SRQs as events find them                         */
+/* objects.c: CQs, QPs and SRQs as events find them                     */
 
 /**
  * struct hghca_hwcq - a CQ's number
@@ -713,7 +713,7 @@ void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
 int hghca_pci_register(void);
 void hghca_pci_unregister(void);
 
-/* profile.c */
+/* caps.c */
 int hghca_profile_init(struct hghca_dev *hdev);
 void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *init);
 
@@ -733,7 +733,7 @@ struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
 
 /*
- * fw.c: typed commands.  They copy the structure into a mailbox of their own.
+ * cmds.c: typed commands.  They copy the structure into a mailbox of their own.
  * Those that take objects from the device succeed on a device that was given
  * up: its reset has dropped them.
  */
@@ -793,7 +793,7 @@ int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u
 void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
 
 /*
- * res.c.  May sleep.  add: takes a number (a QP: @qpn, or any when it is 0) and
+ * objects.c.  May sleep.  add: takes a number (a QP: @qpn, or any when it is 0) and
  * its ICM, and lets events find the object; comp and event must be set.  del:
  * after the device has let go of it; returns when no event looks at it any more.
  */

@@ -116,7 +116,7 @@ def unnoticed(name, text):
 
 
 def check(report, root):
-    texts = {str(path.relative_to(repo.ROOT)): path.read_text() for path in sorted(repo.path("kernel").glob("*.[ch]"))}
+    texts = {str(path.relative_to(repo.ROOT)): path.read_text() for path in sorted(repo.path("kernel").rglob("*.[ch]"))}
     bad = [line for name, text in texts.items() for line in findings(name, text)]
     report.result(not bad, "barriers: towards the device dma_*, of indices acquire and release", "\n".join(bad))
     results = [unnoticed(name, text) for name, text in texts.items()]

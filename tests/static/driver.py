@@ -28,7 +28,7 @@ COCCICHECK = """
 find /mnt/scripts/coccinelle -name '*.cocci' | sort | xargs -P2 -I{} sh -c '
     name=$(basename {} .cocci)
     options=$(sed -n "s,^// *Options: *,,p" {} | sed "s,--very-quiet,,")
-    spatch -D report --no-show-diff --cocci-file {} $options --dir kernel -I include \\
+    spatch -D report --no-show-diff --cocci-file {} $options --dir kernel -I include -I kernel \\
         > /mnt/out/$name.out 2> /mnt/out/$name.log
     echo $? > /mnt/out/$name.status'
 spatch --parse-c kernel > /mnt/out/parse 2>&1
@@ -65,7 +65,7 @@ def build_with_checks(report, root):
                             "modules"], {"module": folder})
         objects = [line for line in done.stdout.splitlines() if re.match(r"^\s+CHECK ", line)]
     said = [line for line in (done.stdout + done.stderr).splitlines() if line and not BUILD_STEP.match(line)]
-    sources = list(repo.path("kernel").glob("*.c"))
+    sources = list(repo.path("kernel").rglob("*.c"))
     checked = {line.split("/")[-1] for line in objects}
     missed = [source.name for source in sources if source.name not in checked]
     report.result(done.returncode == 0 and not said, "kernel: no warning with W=1, none from sparse", "\n".join(said))

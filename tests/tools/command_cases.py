@@ -93,7 +93,7 @@ def test_kunit_commands():
     text = repo.path("tests/kunit/commands.c").read_text()
     table = text[text.index("typed_commands[] = {"):]
     rows = {int(op, 16) for op in re.findall(r"^\t\{ \"[^\"]+\", \w+, (0x\w+)", table, re.MULTILINE)}
-    sent = {name for path in repo.path("kernel").glob("*.c")
+    sent = {name for path in repo.path("kernel").rglob("*.c")
             for name in re.findall(r"\bHGHCA_CMD_(\w+)", path.read_text())} & set(header())
     assert len(sent) > 40, f"only {len(sent)} commands are sent"
     # The transitions are one function of the driver, and tests/kunit/transitions.c has all of them.
