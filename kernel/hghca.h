@@ -14,23 +14,23 @@
  *	hw/objects.c	numbers of CQs, QPs and SRQs, and their lookup by events
  *	hw/eq.c		event queues
  *	hw/mr.c, hw/queue.c	memory regions as the device knows them; memory of queues
- *	usermr.c, fastreg.c, mw.c	regions of users' memory; regions for
+ *	verbs/usermr.c, verbs/fastreg.c, verbs/mw.c	regions of users' memory; regions for
  *			REG_MR; memory windows
- *	odp.c, odptree.c	regions paged on demand; the memory of those of all
- *			memory; odp.h
+ *	verbs/odp.c, verbs/odptree.c	regions paged on demand; the memory of those of all
+ *			memory; verbs/odp.h
  *	hw/uar.c, hw/dbr.c	doorbell pages; doorbell records
- *	ctx.c, gid.c, port.c	smaller verbs; verbs.h
- *	counters.c, restrack.c, mad.c	what can be seen from outside: counters,
+ *	verbs/ucontext.c, verbs/gid.c, verbs/port.c	smaller verbs; verbs/verbs.h
+ *	verbs/counters.c, verbs/restrack.c, verbs/mad.c	what can be seen from outside: counters,
  *			objects, the port's performance management
  *	trace.h		tracepoints
- *	cq.c, poll.c	completion queues; their consumer side
- *	qp.c, qpstate.c	queue pairs; their states and attributes
- *	srq.c		shared receive queues
- *	mcast.c		multicast groups
- *	flow.c		flow rules of raw packet QPs
- *	rwq.c		receive work queues, and QPs that spread frames over them
- *	post.c, hw/wqe.c	posting; work queue elements from verbs to bytes
- *	ah.c		address handles
+ *	verbs/cq.c, verbs/poll.c	completion queues; their consumer side
+ *	verbs/qp.c, verbs/qpstate.c	queue pairs; their states and attributes
+ *	verbs/srq.c	shared receive queues
+ *	verbs/mcast.c	multicast groups
+ *	verbs/flow.c	flow rules of raw packet QPs
+ *	verbs/rwq.c	receive work queues, and QPs that spread frames over them
+ *	verbs/post.c, hw/wqe.c	posting; work queue elements from verbs to bytes
+ *	verbs/ah.c	address handles
  *	netdev.c, netring.c	the Ethernet side of the port
  */
 #ifndef HGHCA_H
@@ -892,6 +892,6 @@ int hghca_netdev_register(struct hghca_dev *hdev);
 void hghca_netdev_unregister(struct hghca_dev *hdev);
 void hghca_netdev_link(struct hghca_dev *hdev);
 
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 #endif /* HGHCA_H */

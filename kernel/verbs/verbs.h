@@ -365,7 +365,7 @@ static inline struct hghca_srq *to_hsrq(struct ib_srq *ibsrq)
 	return container_of(ibsrq, struct hghca_srq, ibsrq);
 }
 
-/* ctx.c */
+/* ucontext.c */
 int hghca_pdn_alloc(struct hghca_dev *hdev, u32 *pdn);
 void hghca_pdn_free(struct hghca_dev *hdev, u32 pdn);
 int hghca_query_ucontext(struct ib_ucontext *ibuctx, struct uverbs_attr_bundle *attrs);
