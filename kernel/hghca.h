@@ -31,7 +31,7 @@
  *	verbs/rwq.c	receive work queues, and QPs that spread frames over them
  *	verbs/post.c, hw/wqe.c	posting; work queue elements from verbs to bytes
  *	verbs/ah.c	address handles
- *	netdev.c, netring.c	the Ethernet side of the port
+ *	net/netdev.c, net/netring.c	the Ethernet side of the port
  */
 #ifndef HGHCA_H
 #define HGHCA_H

@@ -12,7 +12,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/unaligned.h>
 
-#include "../../kernel/netdev.h"
+#include "../../kernel/net/netdev.h"
 #include "fake.h"
 
 #define NETRING_TYPE		0x88b5	/* for experiments; IEEE 802 */
