@@ -705,13 +705,6 @@ int hghca_hca_open(struct hghca_dev *hdev);
 void hghca_hca_close(struct hghca_dev *hdev);
 int hghca_dev_start(struct hghca_dev *hdev);
 void hghca_dev_stop(struct hghca_dev *hdev);
-void hghca_dev_shutdown(struct hghca_dev *hdev);
-void hghca_dev_reset(struct hghca_dev *hdev);
-void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
-
-/* pci.c */
-int hghca_pci_register(void);
-void hghca_pci_unregister(void);
 
 /* caps.c */
 int hghca_profile_init(struct hghca_dev *hdev);
@@ -727,8 +720,10 @@ void hghca_cmd_use_events(struct hghca_dev *hdev);
 void hghca_cmd_use_polling(struct hghca_dev *hdev);
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
 void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param);
-void hghca_cmd_abort_all(struct hghca_dev *hdev);
 bool hghca_cmd_is_gone(struct hghca_dev *hdev);
+void hghca_dev_reset(struct hghca_dev *hdev);
+void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
+void hghca_dev_shutdown(struct hghca_dev *hdev);
 struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
 

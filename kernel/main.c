@@ -177,63 +177,6 @@ static void hghca_dev_fail_work(struct work_struct *work)
 }
 
 /**
- * hghca_dev_reset - reset the device: it drops all objects and does no more DMA
- * @hdev: the device
- *
- * Context: any.
- */
-void hghca_dev_reset(struct hghca_dev *hdev)
-{
-	writel(HGHCA_RESET_START, hdev->bus.regs + HGHCA_RESET);
-	/* The write has arrived when a read comes back. */
-	readl(hdev->bus.regs + HGHCA_RESET);
-}
-
-/*
- * End the device's DMA for good; false when that was done before.
- *
- * Who sees the device as failed frees what it had: that comes last.  A device
- * that does not obey the reset is stopped by its bus.
- */
-static bool hghca_dev_cut_off(struct hghca_dev *hdev)
-{
-	unsigned long flags;
-	bool first;
-
-	spin_lock_irqsave(&hdev->fail_lock, flags);
-	first = !hdev->failed;
-	if (first) {
-		hghca_dev_reset(hdev);
-		hdev->bus.enable_dma(hdev->bus.dev, false);
-		/* Pairs with the acquire in hghca_dev_has_failed(). */
-		smp_store_release(&hdev->failed, true);
-	}
-	spin_unlock_irqrestore(&hdev->fail_lock, flags);
-	return first;
-}
-
-/**
- * hghca_dev_fail - give the device up
- * @hdev: the device
- * @why: for the log
- *
- * When it returns the device reads and writes no memory any more, so that the
- * driver may free what the device had.  Commands under way end with an error,
- * new ones are refused.  Only the driver's next start brings the device back.
- * Context: any.
- */
-void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
-{
-	if (!hghca_dev_cut_off(hdev))
-		return;
-
-	trace_hghca_fail(hdev, why);
-	dev_err(hdev->bus.dev, "given up: %s\n", why);
-	hghca_cmd_abort_all(hdev);
-	schedule_work(&hdev->fail_work);
-}
-
-/**
  * hghca_dev_alloc - memory for a device
  *
  * Return: the device, whose &struct hghca_bus is for the bus front to fill in,
@@ -499,29 +442,3 @@ void hghca_dev_stop(struct hghca_dev *hdev)
 	cancel_work_sync(&hdev->fail_work);
 	cancel_work_sync(&hdev->flush_work);
 }
-
-/**
- * hghca_dev_shutdown - the machine goes down: no more DMA
- * @hdev: the device
- */
-void hghca_dev_shutdown(struct hghca_dev *hdev)
-{
-	hghca_dev_cut_off(hdev);
-	hghca_cmd_abort_all(hdev);
-}
-
-static int __init hghca_module_init(void)
-{
-	return hghca_pci_register();
-}
-module_init(hghca_module_init);
-
-static void __exit hghca_module_exit(void)
-{
-	hghca_pci_unregister();
-}
-module_exit(hghca_module_exit);
-
-MODULE_DESCRIPTION("JingZhao HCA");
-MODULE_AUTHOR("JingZhao HCA for Linux");
-MODULE_LICENSE("Dual BSD/GPL");

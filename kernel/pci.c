@@ -162,20 +162,8 @@ static struct pci_driver hghca_pci_driver = {
 	.err_handler = &hghca_pci_err_handler,
 };
 
-/**
- * hghca_pci_register - let PCI devices be found
- *
- * Return: 0 or a negative errno.
- */
-int hghca_pci_register(void)
-{
-	return pci_register_driver(&hghca_pci_driver);
-}
+module_pci_driver(hghca_pci_driver);
 
-/**
- * hghca_pci_unregister - undo hghca_pci_register(); stops all devices
- */
-void hghca_pci_unregister(void)
-{
-	pci_unregister_driver(&hghca_pci_driver);
-}
+MODULE_DESCRIPTION("JingZhao HCA");
+MODULE_AUTHOR("JingZhao HCA for Linux");
+MODULE_LICENSE("Dual BSD/GPL");

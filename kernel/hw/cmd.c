@@ -138,6 +138,94 @@ void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox)
 	hghca_mailbox_release(hdev, mailbox);
 }
 
+/* End all commands under way, on a device that was given up.  Any context. */
+static void hghca_cmd_abort_all(struct hghca_dev *hdev)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&ci->slot_lock, flags);
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++) {
+		struct hghca_cmd_slot *slot = &ci->slots[i];
+
+		if (slot->state != HGHCA_CMD_SLOT_BUSY)
+			continue;
+		slot->status = HGHCA_CMD_STAT_INTERNAL_ERR;
+		slot->out_param = 0;
+		slot->state = HGHCA_CMD_SLOT_DONE;
+		complete(&slot->done);
+	}
+	spin_unlock_irqrestore(&ci->slot_lock, flags);
+}
+
+/**
+ * hghca_dev_reset - reset the device: it drops all objects and does no more DMA
+ * @hdev: the device
+ *
+ * Context: any.
+ */
+void hghca_dev_reset(struct hghca_dev *hdev)
+{
+	writel(HGHCA_RESET_START, hdev->bus.regs + HGHCA_RESET);
+	/* The write has arrived when a read comes back. */
+	readl(hdev->bus.regs + HGHCA_RESET);
+}
+
+/*
+ * End the device's DMA for good; false when that was done before.
+ *
+ * Who sees the device as failed frees what it had: that comes last.  A device
+ * that does not obey the reset is stopped by its bus.
+ */
+static bool hghca_dev_cut_off(struct hghca_dev *hdev)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&hdev->fail_lock, flags);
+	first = !hdev->failed;
+	if (first) {
+		hghca_dev_reset(hdev);
+		hdev->bus.enable_dma(hdev->bus.dev, false);
+		/* Pairs with the acquire in hghca_dev_has_failed(). */
+		smp_store_release(&hdev->failed, true);
+	}
+	spin_unlock_irqrestore(&hdev->fail_lock, flags);
+	return first;
+}
+
+/**
+ * hghca_dev_fail - give the device up
+ * @hdev: the device
+ * @why: for the log
+ *
+ * When it returns the device reads and writes no memory any more, so that the
+ * driver may free what the device had.  Commands under way end with an error,
+ * new ones are refused.  Only the driver's next start brings the device back.
+ * Context: any.
+ */
+void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
+{
+	if (!hghca_dev_cut_off(hdev))
+		return;
+
+	trace_hghca_fail(hdev, why);
+	dev_err(hdev->bus.dev, "given up: %s\n", why);
+	hghca_cmd_abort_all(hdev);
+	schedule_work(&hdev->fail_work);
+}
+
+/**
+ * hghca_dev_shutdown - the machine goes down: no more DMA
+ * @hdev: the device
+ */
+void hghca_dev_shutdown(struct hghca_dev *hdev)
+{
+	hghca_dev_cut_off(hdev);
+	hghca_cmd_abort_all(hdev);
+}
+
 static void hghca_cmd_lose_mailboxes(struct hghca_cmd *cmd)
 {
 	if (cmd->in)
@@ -478,32 +566,6 @@ void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param
 	dev_err_ratelimited(hdev->bus.dev, "%s completion of a command, token %#x, status %#x\n",
 			    !known ? "unknown" :
 			    state == HGHCA_CMD_SLOT_LOST ? "late" : "second", token, status);
-}
-
-/**
- * hghca_cmd_abort_all - end all commands under way, on a device that was given up
- * @hdev: the device
- *
- * Context: any.
- */
-void hghca_cmd_abort_all(struct hghca_dev *hdev)
-{
-	struct hghca_cmd_if *ci = &hdev->cmd;
-	unsigned long flags;
-	unsigned int i;
-
-	spin_lock_irqsave(&ci->slot_lock, flags);
-	for (i = 0; i < HGHCA_CMD_SLOTS; i++) {
-		struct hghca_cmd_slot *slot = &ci->slots[i];
-
-		if (slot->state != HGHCA_CMD_SLOT_BUSY)
-			continue;
-		slot->status = HGHCA_CMD_STAT_INTERNAL_ERR;
-		slot->out_param = 0;
-		slot->state = HGHCA_CMD_SLOT_DONE;
-		complete(&slot->done);
-	}
-	spin_unlock_irqrestore(&ci->slot_lock, flags);
 }
 
 /**
