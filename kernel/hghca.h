@@ -242,6 +242,7 @@ struct hghca_cmd_if {
 	u16 next_gen;
 	u16 last_token;			/* of the command in the HCR; under hcr_lock */
 	bool use_events;
+	void (*poll_events)(struct hghca_dev *hdev);	/* see hghca_cmd_use_events() */
 	unsigned int timeout_ms;	/* for the end of a command */
 	unsigned int look_ms;		/* how often who waits looks at the device */
 	unsigned int hcr_timeout_us;	/* for go to fall */
@@ -489,6 +490,17 @@ struct hghca_mcast {
 
 #define HGHCA_EQ_NAME_LEN	32
 
+/* Event types are bits of MAP_EQ's mask. */
+#define HGHCA_EVENT_TYPES	64
+
+/*
+ * Takes an event of one type.  @number is what the event is about, a CQN, QPN,
+ * SRQN or EQN; it and the rest of @eqe are the device's word, and not checked.
+ * Interrupt context.
+ */
+typedef void (*hghca_event_handler)(struct hghca_dev *hdev, u32 number,
+				    const struct hghca_eqe *eqe);
+
 struct hghca_eq {
 	struct hghca_dev *hdev;
 	spinlock_t lock;		/* the consumer side */
@@ -576,7 +588,9 @@ struct hghca_bus {
  * @async_eq: asynchronous events
  * @fault_eq: PAGE_FAULT events, with HGHCA_CAP_ODP
  * @comp_eqs: completion EQs; hghca_comp_eqn()
+ * @event_handlers: by event type, see hghca_handle_event(); NULL where no layer expects any
  * @netdev: the net device of the port
+ * @port_event: raises IB_EVENT_PORT_ACTIVE or IB_EVENT_PORT_ERR
  * @port_mbps: speed of the link
  * @link_work: looks at the port after PORT_CHANGE
  * @fail_work: tells ib_core of IB_EVENT_DEVICE_FATAL
@@ -624,8 +638,10 @@ struct hghca_dev {
 	struct hghca_eq async_eq;
 	struct hghca_eq fault_eq;
 	struct hghca_eq *comp_eqs;
+	hghca_event_handler event_handlers[HGHCA_EVENT_TYPES];
 
 	struct net_device *netdev;
+	void (*port_event)(struct hghca_dev *hdev, bool active);
 	u32 port_mbps;
 	struct work_struct link_work;
 	struct work_struct fail_work;
@@ -642,6 +658,13 @@ static inline bool hghca_dev_has_failed(const struct hghca_dev *hdev)
 {
 	/* Pairs with the release in hghca_dev_cut_off(). */
 	return smp_load_acquire(&hdev->failed);
+}
+
+/* Events of @type go to @handler; before hghca_eqs_init(). */
+static inline void hghca_handle_event(struct hghca_dev *hdev, enum hghca_event_type type,
+				      hghca_event_handler handler)
+{
+	hdev->event_handlers[type] = handler;
 }
 
 /* EQN for completion vector @vector, which must be below num_comp_vectors. */
@@ -716,10 +739,10 @@ void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *i
  */
 int hghca_cmd_init(struct hghca_dev *hdev);
 void hghca_cmd_cleanup(struct hghca_dev *hdev);
-void hghca_cmd_use_events(struct hghca_dev *hdev);
+void hghca_cmd_use_events(struct hghca_dev *hdev,
+			  void (*poll_events)(struct hghca_dev *hdev));
 void hghca_cmd_use_polling(struct hghca_dev *hdev);
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
-void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param);
 bool hghca_cmd_is_gone(struct hghca_dev *hdev);
 void hghca_dev_reset(struct hghca_dev *hdev);
 void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
@@ -801,9 +824,8 @@ void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp);
 int hghca_hwsrq_add(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq);
 void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq);
 void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn);
-void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome);
+struct hghca_hwqp *hghca_hwqp_get(struct hghca_dev *hdev, u32 qpn, u8 type);
 void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type);
-void hghca_qp_dispatch_fault(struct hghca_dev *hdev, u32 qpn, const struct hghca_page *page);
 void hghca_hwqp_put(struct hghca_hwqp *hwqp);
 void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type);
 
@@ -814,7 +836,6 @@ void hghca_mcast_cleanup(struct hghca_dev *hdev);
 /* eq.c */
 int hghca_eqs_init(struct hghca_dev *hdev);
 void hghca_eqs_cleanup(struct hghca_dev *hdev);
-void hghca_eq_poll_cmd(struct hghca_dev *hdev);
 
 /*
  * mr.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
@@ -875,17 +896,15 @@ int hghca_dbr_map_user(struct hghca_ucontext *uctx, struct hghca_dbr *dbr, u64 a
 void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_ucontext *uctx, struct hghca_dbr *dbr);
 
 /* port.c */
-void hghca_port_changed(struct hghca_dev *hdev);
-void hghca_port_link_work(struct work_struct *work);
 void hghca_port_dispatch(struct hghca_dev *hdev, bool active);
 
 /*
  * netdev.c, netring.c: a raw Ethernet QP of their own, straight over the
  * commands, with a private struct hghca_hwcq and struct hghca_hwqp.
  */
+void hghca_netdev_init(struct hghca_dev *hdev);
 int hghca_netdev_register(struct hghca_dev *hdev);
 void hghca_netdev_unregister(struct hghca_dev *hdev);
-void hghca_netdev_link(struct hghca_dev *hdev);
 
 #include "verbs/verbs.h"
 

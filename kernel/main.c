@@ -199,9 +199,10 @@ struct hghca_dev *hghca_dev_alloc(void)
 	ida_init(&hdev->flow_ida);
 	ida_init(&hdev->rss_ida);
 	ida_init(&hdev->rwq_table_ida);
-	INIT_WORK(&hdev->link_work, hghca_port_link_work);
 	INIT_WORK(&hdev->fail_work, hghca_dev_fail_work);
 	INIT_WORK(&hdev->flush_work, hghca_flush_work);
+	hdev->port_event = hghca_port_dispatch;
+	hghca_netdev_init(hdev);
 	return hdev;
 }
 

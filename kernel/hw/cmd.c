@@ -408,7 +408,7 @@ static int hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *sl
 	}
 
 	/* Perhaps the EQE is there, and only its interrupt got lost. */
-	hghca_eq_poll_cmd(hdev);
+	ci->poll_events(hdev);
 
 	spin_lock_irq(&ci->slot_lock);
 	done = slot->state == HGHCA_CMD_SLOT_DONE;
@@ -534,19 +534,34 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 }
 
 /**
- * hghca_cmd_event - a CMD event came
- * @hdev: the device
- * @token: which command; the device's word, so it is checked
- * @status: enum hghca_cmd_status
- * @out_param: immediate output
- *
- * Context: any.
+ * hghca_cmd_use_events - from now on, wait for EQEs instead of polling
+ * @hdev: the device, with an EQ that takes CMD events
+ * @poll_events: reads that EQ without an interrupt; may be called by whoever waits
  */
-void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param)
+void hghca_cmd_use_events(struct hghca_dev *hdev, void (*poll_events)(struct hghca_dev *hdev))
+{
+	hdev->cmd.poll_events = poll_events;
+	/* Nobody but the caller gives commands before the device is registered. */
+	WRITE_ONCE(hdev->cmd.use_events, true);
+}
+
+/**
+ * hghca_cmd_use_polling - from now on, poll
+ * @hdev: the device; nobody but the caller gives it commands now
+ */
+void hghca_cmd_use_polling(struct hghca_dev *hdev)
+{
+	WRITE_ONCE(hdev->cmd.use_events, false);
+}
+
+/* A CMD event came, the end of a command. */
+static void hghca_cmd_event(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
 {
 	struct hghca_cmd_if *ci = &hdev->cmd;
+	u16 token = be16_to_cpu(eqe->event.cmd.token);
 	struct hghca_cmd_slot *slot = &ci->slots[token & HGHCA_CMD_SLOT_MASK];
 	enum hghca_cmd_slot_state state;
+	u8 status = eqe->event.cmd.status;
 	unsigned long flags;
 	bool known;
 
@@ -555,7 +570,8 @@ void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param
 	known = slot->token == token;
 	if (known && state == HGHCA_CMD_SLOT_BUSY) {
 		slot->status = status;
-		slot->out_param = out_param;
+		slot->out_param = (u64)be32_to_cpu(eqe->event.cmd.out_param_h) << 32 |
+				  be32_to_cpu(eqe->event.cmd.out_param_l);
 		slot->state = HGHCA_CMD_SLOT_DONE;
 		complete(&slot->done);
 	}
@@ -568,22 +584,9 @@ void hghca_cmd_event(struct hghca_dev *hdev, u16 token, u8 status, u64 out_param
 			    state == HGHCA_CMD_SLOT_LOST ? "late" : "second", token, status);
 }
 
-/**
- * hghca_cmd_use_events - from now on, wait for EQEs instead of polling
- * @hdev: the device, with an EQ that takes CMD events
- */
-void hghca_cmd_use_events(struct hghca_dev *hdev)
+static void hghca_catas_event(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
 {
-	WRITE_ONCE(hdev->cmd.use_events, true);
-}
-
-/**
- * hghca_cmd_use_polling - from now on, poll
- * @hdev: the device; nobody but the caller gives it commands now
- */
-void hghca_cmd_use_polling(struct hghca_dev *hdev)
-{
-	WRITE_ONCE(hdev->cmd.use_events, false);
+	hghca_dev_fail(hdev, "catastrophic error");
 }
 
 /**
@@ -606,6 +609,8 @@ int hghca_cmd_init(struct hghca_dev *hdev)
 	ci->hcr_timeout_us = HGHCA_HCR_TIMEOUT_US;
 	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
 		init_completion(&ci->slots[i].done);
+	hghca_handle_event(hdev, HGHCA_EVENT_CMD, hghca_cmd_event);
+	hghca_handle_event(hdev, HGHCA_EVENT_LOCAL_CATAS_ERROR, hghca_catas_event);
 
 	ci->pool = dma_pool_create("hghca-mailbox", hdev->bus.dev, HGHCA_MAILBOX_SIZE,
 				   HGHCA_MAILBOX_SIZE, 0);

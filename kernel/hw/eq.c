@@ -65,65 +65,25 @@ static void hghca_eq_ring(struct hghca_eq *eq, u32 cmd)
 		   FIELD_PREP(HGHCA_EQ_ARM_EQN_MASK, eq->eqn));
 }
 
-static void hghca_eq_dispatch_fault(struct hghca_dev *hdev, u32 qpn, const struct hghca_eqe *eqe)
+static void hghca_eq_overflow_event(struct hghca_dev *hdev, u32 number,
+				    const struct hghca_eqe *eqe)
 {
-	const struct hghca_page page = {
-		.key = be32_to_cpu(eqe->event.page_fault.key),
-		.addr = (u64)be32_to_cpu(eqe->event.page_fault.addr_h) << 32 |
-			be32_to_cpu(eqe->event.page_fault.addr_l),
-		.length = be32_to_cpu(eqe->event.page_fault.length),
-		.what = be32_to_cpu(eqe->event.page_fault.what),
-	};
-
-	hghca_qp_dispatch_fault(hdev, qpn, &page);
+	dev_err_ratelimited(hdev->bus.dev, "EQ %#x: events were lost\n", number);
 }
 
 static void hghca_eq_dispatch(struct hghca_eq *eq, const struct hghca_eqe *eqe)
 {
 	struct hghca_dev *hdev = eq->hdev;
 	u32 number = be32_to_cpu(eqe->event.raw[0]) & HGHCA_EVENT_NUMBER_MASK;
+	hghca_event_handler handler = NULL;
 
-	switch (eqe->type) {
-	case HGHCA_EVENT_COMP:
-		hghca_cq_dispatch_comp(hdev, number);
-		break;
-	case HGHCA_EVENT_COMM_EST:
-	case HGHCA_EVENT_SQ_DRAINED:
-	case HGHCA_EVENT_WQ_CATAS_ERROR:
-	case HGHCA_EVENT_WQ_INVAL_REQ_ERROR:
-	case HGHCA_EVENT_WQ_ACCESS_ERROR:
-	case HGHCA_EVENT_SRQ_QP_LAST_WQE:
-		hghca_qp_dispatch_event(hdev, number, eqe->type);
-		break;
-	case HGHCA_EVENT_SRQ_CATAS_ERROR:
-	case HGHCA_EVENT_SRQ_LIMIT:
-		hghca_srq_dispatch_event(hdev, number, eqe->type);
-		break;
-	case HGHCA_EVENT_CQ_ERROR:
-		hghca_cq_dispatch_event(hdev, number, eqe->event.cq_err.syndrome);
-		break;
-	case HGHCA_EVENT_PAGE_FAULT:
-		hghca_eq_dispatch_fault(hdev, number, eqe);
-		break;
-	case HGHCA_EVENT_CMD:
-		hghca_cmd_event(hdev, be16_to_cpu(eqe->event.cmd.token), eqe->event.cmd.status,
-				(u64)be32_to_cpu(eqe->event.cmd.out_param_h) << 32 |
-				be32_to_cpu(eqe->event.cmd.out_param_l));
-		break;
-	case HGHCA_EVENT_PORT_CHANGE:
-		hghca_port_changed(hdev);
-		break;
-	case HGHCA_EVENT_LOCAL_CATAS_ERROR:
-		hghca_dev_fail(hdev, "catastrophic error");
-		break;
-	case HGHCA_EVENT_EQ_OVERFLOW:
-		dev_err_ratelimited(hdev->bus.dev, "EQ %#x: events were lost\n", number);
-		break;
-	default:
+	if (eqe->type < HGHCA_EVENT_TYPES)
+		handler = hdev->event_handlers[eqe->type];
+	if (handler)
+		handler(hdev, number, eqe);
+	else
 		dev_err_ratelimited(hdev->bus.dev, "EQ %#x: event of unknown type %#x\n",
 				    eq->eqn, eqe->type);
-		break;
-	}
 }
 
 /* At most one round: what comes meanwhile raises the interrupt again. */
@@ -182,11 +142,8 @@ static irqreturn_t hghca_eq_interrupt(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/**
- * hghca_eq_poll_cmd - look at the EQ of commands without an interrupt
- * @hdev: the device
- */
-void hghca_eq_poll_cmd(struct hghca_dev *hdev)
+/* Read the EQ of commands without an interrupt. */
+static void hghca_eq_poll_cmd(struct hghca_dev *hdev)
 {
 	struct hghca_eq *eq = &hdev->cmd_eq;
 	unsigned long flags;
@@ -352,7 +309,7 @@ static int hghca_cmd_eq_create(struct hghca_dev *hdev)
 	if (err)
 		goto err_destroy_eq;
 
-	hghca_cmd_use_events(hdev);
+	hghca_cmd_use_events(hdev, hghca_eq_poll_cmd);
 	/* The first command by event tells whether interrupts arrive at all. */
 	err = hghca_cmd_nop(hdev);
 	if (err)
@@ -439,6 +396,7 @@ int hghca_eqs_init(struct hghca_dev *hdev)
 {
 	int err;
 
+	hghca_handle_event(hdev, HGHCA_EVENT_EQ_OVERFLOW, hghca_eq_overflow_event);
 	err = hghca_cmd_eq_create(hdev);
 	if (err)
 		return err;

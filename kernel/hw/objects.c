@@ -9,31 +9,6 @@
  */
 #include "hghca.h"
 
-/**
- * hghca_res_init - prepare lookup
- * @hdev: the device
- */
-void hghca_res_init(struct hghca_dev *hdev)
-{
-	xa_init_flags(&hdev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
-	xa_init_flags(&hdev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
-	xa_init_flags(&hdev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
-}
-
-/**
- * hghca_res_cleanup - undo hghca_res_init()
- * @hdev: the device, without CQs, QPs and SRQs
- */
-void hghca_res_cleanup(struct hghca_dev *hdev)
-{
-	WARN_ON(!xa_empty(&hdev->cqs));
-	WARN_ON(!xa_empty(&hdev->qps));
-	WARN_ON(!xa_empty(&hdev->srqs));
-	xa_destroy(&hdev->cqs);
-	xa_destroy(&hdev->qps);
-	xa_destroy(&hdev->srqs);
-}
-
 /* Let events find @entry; the number is reserved already. */
 static int hghca_res_publish(struct xarray *xa, u32 number, void *entry)
 {
@@ -274,25 +249,31 @@ void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn)
 	hghca_hwcq_put(hwcq);
 }
 
-/**
- * hghca_cq_dispatch_event - a CQ_ERROR event came
- * @hdev: the device
- * @cqn: which CQ; the device's word, so it is checked
- * @syndrome: HGHCA_CQ_ERROR_*
- *
- * Context: any.
- */
-void hghca_cq_dispatch_event(struct hghca_dev *hdev, u32 cqn, u8 syndrome)
+static void hghca_comp_event(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
+{
+	hghca_cq_dispatch_comp(hdev, number);
+}
+
+static void hghca_cq_error_event(struct hghca_dev *hdev, u32 cqn, const struct hghca_eqe *eqe)
 {
 	struct hghca_hwcq *hwcq = hghca_hwcq_get(hdev, cqn);
 
 	if (!hwcq)
 		return;
-	hwcq->event(hwcq, syndrome);
+	hwcq->event(hwcq, eqe->event.cq_err.syndrome);
 	hghca_hwcq_put(hwcq);
 }
 
-static struct hghca_hwqp *hghca_hwqp_get(struct hghca_dev *hdev, u32 qpn, u8 type)
+/**
+ * hghca_hwqp_get - the QP that an event is about
+ * @hdev: the device
+ * @qpn: which QP; the device's word, so it is checked
+ * @type: enum hghca_event_type, for the log
+ *
+ * Context: any.
+ * Return: the QP, with a reference for hghca_hwqp_put(); or NULL.
+ */
+struct hghca_hwqp *hghca_hwqp_get(struct hghca_dev *hdev, u32 qpn, u8 type)
 {
 	struct hghca_hwqp *hwqp = NULL;
 	unsigned long flags;
@@ -334,34 +315,6 @@ void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type)
 }
 
 /**
- * hghca_qp_dispatch_fault - a PAGE_FAULT event came
- * @hdev: the device
- * @qpn: which QP; the device's word, so it is checked
- * @page: what it needs; the same
- *
- * The QP does not go before its page was looked for.  Context: any.
- */
-void hghca_qp_dispatch_fault(struct hghca_dev *hdev, u32 qpn, const struct hghca_page *page)
-{
-	struct hghca_hwqp *hwqp = hghca_hwqp_get(hdev, qpn, HGHCA_EVENT_PAGE_FAULT);
-	struct hghca_fault *fault;
-
-	if (!hwqp)
-		return;
-
-	fault = hwqp->faults ? &hwqp->faults[!!(page->what & HGHCA_PAGE_FAULT_RESPONDER)] : NULL;
-	if (!fault || test_and_set_bit_lock(0, &fault->busy)) {
-		dev_err_ratelimited(hdev->bus.dev, "event %#x for QP %#x: %s\n",
-				    HGHCA_EVENT_PAGE_FAULT, qpn,
-				    fault ? "it waits already" : "it has no such regions");
-		hghca_hwqp_put(hwqp);
-		return;
-	}
-	fault->page = *page;
-	queue_work(hdev->odp_wq, &fault->work);
-}
-
-/**
  * hghca_srq_dispatch_event - an asynchronous event of an SRQ came
  * @hdev: the device
  * @srqn: which SRQ; the device's word, so it is checked
@@ -393,4 +346,62 @@ void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type)
 	}
 	hwsrq->event(hwsrq, type);
 	hghca_hwsrq_put(hwsrq);
+}
+
+static void hghca_qp_event_of(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
+{
+	hghca_qp_dispatch_event(hdev, number, eqe->type);
+}
+
+static void hghca_srq_event_of(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
+{
+	hghca_srq_dispatch_event(hdev, number, eqe->type);
+}
+
+static const enum hghca_event_type hghca_qp_events[] = {
+	HGHCA_EVENT_COMM_EST,
+	HGHCA_EVENT_SQ_DRAINED,
+	HGHCA_EVENT_WQ_CATAS_ERROR,
+	HGHCA_EVENT_WQ_INVAL_REQ_ERROR,
+	HGHCA_EVENT_WQ_ACCESS_ERROR,
+	HGHCA_EVENT_SRQ_QP_LAST_WQE,
+};
+
+static const enum hghca_event_type hghca_srq_events[] = {
+	HGHCA_EVENT_SRQ_CATAS_ERROR,
+	HGHCA_EVENT_SRQ_LIMIT,
+};
+
+/**
+ * hghca_res_init - prepare lookup, and take the events of CQs, QPs and SRQs
+ * @hdev: the device
+ */
+void hghca_res_init(struct hghca_dev *hdev)
+{
+	unsigned int i;
+
+	xa_init_flags(&hdev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&hdev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&hdev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+
+	hghca_handle_event(hdev, HGHCA_EVENT_COMP, hghca_comp_event);
+	hghca_handle_event(hdev, HGHCA_EVENT_CQ_ERROR, hghca_cq_error_event);
+	for (i = 0; i < ARRAY_SIZE(hghca_qp_events); i++)
+		hghca_handle_event(hdev, hghca_qp_events[i], hghca_qp_event_of);
+	for (i = 0; i < ARRAY_SIZE(hghca_srq_events); i++)
+		hghca_handle_event(hdev, hghca_srq_events[i], hghca_srq_event_of);
+}
+
+/**
+ * hghca_res_cleanup - undo hghca_res_init()
+ * @hdev: the device, without CQs, QPs and SRQs
+ */
+void hghca_res_cleanup(struct hghca_dev *hdev)
+{
+	WARN_ON(!xa_empty(&hdev->cqs));
+	WARN_ON(!xa_empty(&hdev->qps));
+	WARN_ON(!xa_empty(&hdev->srqs));
+	xa_destroy(&hdev->cqs);
+	xa_destroy(&hdev->qps);
+	xa_destroy(&hdev->srqs);
 }

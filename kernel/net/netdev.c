@@ -7,9 +7,6 @@
 
 #include "netdev.h"
 
-/* A QP that fails again and again does not keep the system busy. */
-#define HGHCA_NET_RESTART_DELAY	HZ
-
 /* Tell the device MAC, MTU and filter. */
 static int hghca_net_set_port(struct hghca_netdev *nd)
 {
@@ -59,11 +56,8 @@ static void hghca_net_set_rx_mode(struct net_device *netdev)
 	schedule_work(&nd->filter_work);
 }
 
-/**
- * hghca_netdev_link - look whether the link is up, and tell whom it concerns
- * @hdev: the device
- */
-void hghca_netdev_link(struct hghca_dev *hdev)
+/* Look whether the link is up, and tell whom it concerns. */
+static void hghca_net_link(struct hghca_dev *hdev)
 {
 	struct net_device *netdev = READ_ONCE(hdev->netdev);
 	struct hghca_port port;
@@ -82,7 +76,29 @@ void hghca_netdev_link(struct hghca_dev *hdev)
 	else
 		netif_carrier_off(netdev);
 	if (netif_running(netdev))
-		hghca_port_dispatch(hdev, up);
+		hdev->port_event(hdev, up);
+}
+
+static void hghca_net_link_work(struct work_struct *work)
+{
+	hghca_net_link(container_of(work, struct hghca_dev, link_work));
+}
+
+/* What changed is asked by a command, which has to sleep. */
+static void hghca_port_change_event(struct hghca_dev *hdev, u32 number,
+				    const struct hghca_eqe *eqe)
+{
+	queue_work(system_wq, &hdev->link_work);
+}
+
+/**
+ * hghca_netdev_init - take the events of the port
+ * @hdev: the device
+ */
+void hghca_netdev_init(struct hghca_dev *hdev)
+{
+	INIT_WORK(&hdev->link_work, hghca_net_link_work);
+	hghca_handle_event(hdev, HGHCA_EVENT_PORT_CHANGE, hghca_port_change_event);
 }
 
 static int hghca_net_open(struct net_device *netdev)
@@ -95,9 +111,9 @@ static int hghca_net_open(struct net_device *netdev)
 		netdev_err(netdev, "rings: %d\n", err);
 		return err;
 	}
-	hghca_netdev_link(nd->hdev);
+	hghca_net_link(nd->hdev);
 	if (netif_carrier_ok(netdev))
-		hghca_port_dispatch(nd->hdev, true);
+		nd->hdev->port_event(nd->hdev, true);
 	return 0;
 }
 
@@ -106,7 +122,7 @@ static int hghca_net_stop(struct net_device *netdev)
 	struct hghca_netdev *nd = netdev_priv(netdev);
 
 	hghca_netring_close(nd);
-	hghca_port_dispatch(nd->hdev, false);
+	nd->hdev->port_event(nd->hdev, false);
 	return 0;
 }
 
@@ -126,17 +142,6 @@ static void hghca_net_restart_work(struct work_struct *work)
 		}
 	}
 	rtnl_unlock();
-}
-
-/**
- * hghca_netdev_fault - the raw Ethernet QP or its CQ failed
- * @nd: the net device
- *
- * Context: any.
- */
-void hghca_netdev_fault(struct hghca_netdev *nd)
-{
-	schedule_delayed_work(&nd->restart_work, HGHCA_NET_RESTART_DELAY);
 }
 
 static void hghca_net_tx_timeout(struct net_device *netdev, unsigned int txqueue)
@@ -276,6 +281,12 @@ static void hghca_net_get_eth_mac_stats(struct net_device *netdev,
 	mac->OctetsReceivedOK = stats.rx_bytes;
 }
 
+static const char * const hghca_net_counters[HGHCA_COUNTER_NUM] = {
+#define HGHCA_NET_COUNTER(counter, ...) #counter,
+	HGHCA_COUNTERS(HGHCA_NET_COUNTER)
+#undef HGHCA_NET_COUNTER
+};
+
 /* The rings' own, behind the device's counters. */
 enum {
 	HGHCA_RING_TX_PACKETS,
@@ -341,7 +352,7 @@ static void hghca_net_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 	if (sset != ETH_SS_STATS)
 		return;
 	for (i = 0; i < num_counters; i++)
-		ethtool_puts(&data, hghca_stat_descs[i].name);
+		ethtool_puts(&data, hghca_net_counters[i]);
 	for (i = 0; i < HGHCA_RING_STATS; i++)
 		ethtool_puts(&data, hghca_ring_stats[i]);
 }
@@ -501,7 +512,7 @@ int hghca_netdev_register(struct hghca_dev *hdev)
 		goto err_destroy_mr;
 
 	WRITE_ONCE(hdev->netdev, netdev);
-	hghca_netdev_link(hdev);
+	hghca_net_link(hdev);
 	return 0;
 
 err_destroy_mr:

@@ -93,7 +93,13 @@ int hghca_netring_poll(struct napi_struct *napi, int budget);
 /* dcb.c */
 extern const struct dcbnl_rtnl_ops hghca_dcbnl_ops;
 
-/* netdev.c */
-void hghca_netdev_fault(struct hghca_netdev *nd);
+/* A QP that fails again and again does not keep the system busy. */
+#define HGHCA_NET_RESTART_DELAY	HZ
+
+/* The raw Ethernet QP or its CQ failed.  Any context. */
+static inline void hghca_netdev_fault(struct hghca_netdev *nd)
+{
+	schedule_delayed_work(&nd->restart_work, HGHCA_NET_RESTART_DELAY);
+}
 
 #endif /* HGHCA_NETDEV_H */

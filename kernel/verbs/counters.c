@@ -13,7 +13,7 @@
 
 #define HGHCA_STATS_LIFESPAN_MS	100
 
-const struct rdma_stat_desc hghca_stat_descs[HGHCA_COUNTER_NUM] = {
+static const struct rdma_stat_desc hghca_stat_descs[HGHCA_COUNTER_NUM] = {
 #define HGHCA_STAT_DESC(counter, ...) { .name = #counter },
 	HGHCA_COUNTERS(HGHCA_STAT_DESC)
 #undef HGHCA_STAT_DESC

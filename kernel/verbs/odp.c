@@ -787,6 +787,35 @@ int hghca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	return 0;
 }
 
+/*
+ * A QP needs a page.  One reference to it is held until the page was looked for,
+ * so that the QP does not go before.
+ */
+static void hghca_page_fault_event(struct hghca_dev *hdev, u32 qpn, const struct hghca_eqe *eqe)
+{
+	struct hghca_hwqp *hwqp = hghca_hwqp_get(hdev, qpn, HGHCA_EVENT_PAGE_FAULT);
+	u32 what = be32_to_cpu(eqe->event.page_fault.what);
+	struct hghca_fault *fault;
+
+	if (!hwqp)
+		return;
+
+	fault = hwqp->faults ? &hwqp->faults[!!(what & HGHCA_PAGE_FAULT_RESPONDER)] : NULL;
+	if (!fault || test_and_set_bit_lock(0, &fault->busy)) {
+		dev_err_ratelimited(hdev->bus.dev, "event %#x for QP %#x: %s\n",
+				    HGHCA_EVENT_PAGE_FAULT, qpn,
+				    fault ? "it waits already" : "it has no such regions");
+		hghca_hwqp_put(hwqp);
+		return;
+	}
+	fault->page.key = be32_to_cpu(eqe->event.page_fault.key);
+	fault->page.addr = (u64)be32_to_cpu(eqe->event.page_fault.addr_h) << 32 |
+			   be32_to_cpu(eqe->event.page_fault.addr_l);
+	fault->page.length = be32_to_cpu(eqe->event.page_fault.length);
+	fault->page.what = what;
+	queue_work(hdev->odp_wq, &fault->work);
+}
+
 /**
  * hghca_odp_init - make regions on demand possible
  * @hdev: the device
@@ -800,7 +829,10 @@ int hghca_odp_init(struct hghca_dev *hdev)
 		return 0;
 	/* Pages are waited for, of one process longer than of another: no order among QPs. */
 	hdev->odp_wq = alloc_workqueue("%s-odp", WQ_UNBOUND, 0, hdev->bus.name);
-	return hdev->odp_wq ? 0 : -ENOMEM;
+	if (!hdev->odp_wq)
+		return -ENOMEM;
+	hghca_handle_event(hdev, HGHCA_EVENT_PAGE_FAULT, hghca_page_fault_event);
+	return 0;
 }
 
 /**

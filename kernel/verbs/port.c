@@ -133,25 +133,3 @@ void hghca_port_dispatch(struct hghca_dev *hdev, bool active)
 	if (READ_ONCE(hdev->registered))
 		ib_dispatch_event(&event);
 }
-
-/**
- * hghca_port_changed - a PORT_CHANGE event came
- * @hdev: the device
- *
- * What changed is asked by a command, which has to sleep.  Context: any.
- */
-void hghca_port_changed(struct hghca_dev *hdev)
-{
-	queue_work(system_wq, &hdev->link_work);
-}
-
-/**
- * hghca_port_link_work - look at the port's link
- * @work: link_work of the device
- */
-void hghca_port_link_work(struct work_struct *work)
-{
-	struct hghca_dev *hdev = container_of(work, struct hghca_dev, link_work);
-
-	hghca_netdev_link(hdev);
-}

@@ -478,7 +478,6 @@ int hghca_get_port_immutable(struct ib_device *ibdev, u32 port,
 enum rdma_link_layer hghca_get_link_layer(struct ib_device *ibdev, u32 port);
 
 /* counters.c */
-extern const struct rdma_stat_desc hghca_stat_descs[HGHCA_COUNTER_NUM];
 struct rdma_hw_stats *hghca_alloc_hw_device_stats(struct ib_device *ibdev);
 struct rdma_hw_stats *hghca_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int hghca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
