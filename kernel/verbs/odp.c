@@ -94,17 +94,6 @@ static void hghca_odp_hide(struct hghca_dev *hdev, struct hghca_mr *mr)
 	wait_for_completion(&mr->odp->released);
 }
 
-/**
- * hghca_odp_bits - a bit for each page of a chunk
- * @pages: their number
- *
- * Return: the bits, all 0; or NULL without memory.
- */
-unsigned long *hghca_odp_bits(size_t pages)
-{
-	return kvcalloc(BITS_TO_LONGS(pages), sizeof(unsigned long), GFP_KERNEL);
-}
-
 /*
  * A page that is there to be written and is asked for once more, to be read, is one to be read
  * for the umem, which would let it go as one that nobody has written to.  It stays what it was:
@@ -168,7 +157,7 @@ out_unlock:
 	return true;
 }
 
-const struct mmu_interval_notifier_ops hghca_odp_ops = {
+static const struct mmu_interval_notifier_ops hghca_odp_ops = {
 	.invalidate = hghca_odp_invalidate,
 };
 
@@ -603,7 +592,7 @@ static struct ib_mr *hghca_odp_reg_all(struct ib_pd *ibpd, u64 virt_addr, int ib
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 
-	err = hghca_odp_tree_create(hdev, mr, ib_access);
+	err = hghca_odp_tree_create(hdev, mr, ib_access, &hghca_odp_ops);
 	if (err)
 		goto err_free_mr;
 

@@ -55,15 +55,19 @@ struct hghca_odp {
 };
 
 /* odp.c.  bits: those of so many pages, to be given to kvfree(); or NULL. */
-extern const struct mmu_interval_notifier_ops hghca_odp_ops;
-unsigned long *hghca_odp_bits(size_t pages);
+/* A bit for each page of a chunk, all 0; or NULL without memory. */
+static inline unsigned long *hghca_odp_bits(size_t pages)
+{
+	return kvcalloc(BITS_TO_LONGS(pages), sizeof(unsigned long), GFP_KERNEL);
+}
 
 /*
  * odptree.c.  May sleep, but for emptied.  get: the chunk of an address, made when there is
  * none, or an ERR_PTR(); it stays until put, and after that while it has pages.
  * emptied: it has none left; from its notifier, with its mutex.
  */
-int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_access);
+int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_access,
+			  const struct mmu_interval_notifier_ops *ops);
 void hghca_odp_tree_destroy(struct hghca_odp_tree *tree);
 u64 hghca_odp_tree_length(void);
 struct hghca_odp_chunk *hghca_odp_tree_get(struct hghca_odp_tree *tree, u64 address);

@@ -45,6 +45,7 @@ struct hghca_odp_table {
  * struct hghca_odp_tree - the memory of a region of all memory
  * @hdev: the device
  * @mr: the region, whose MTTs are the root
+ * @ops: of the chunks' umems
  * @umem: has no memory, but the process that chunks are of
  * @lock: see above
  * @tables: by address >> HGHCA_ODP_TABLE_SHIFT
@@ -54,6 +55,7 @@ struct hghca_odp_table {
 struct hghca_odp_tree {
 	struct hghca_dev *hdev;
 	struct hghca_mr *mr;
+	const struct mmu_interval_notifier_ops *ops;
 	struct ib_umem_odp *umem;
 	struct mutex lock;		/* see above */
 	struct xarray tables;
@@ -202,7 +204,7 @@ static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree
 		goto err_free_bits;
 
 	chunk->umem = ib_umem_odp_alloc_child(tree->umem, index << HGHCA_ODP_CHUNK_SHIFT,
-					      BIT_ULL(HGHCA_ODP_CHUNK_SHIFT), &hghca_odp_ops);
+					      BIT_ULL(HGHCA_ODP_CHUNK_SHIFT), tree->ops);
 	if (IS_ERR(chunk->umem)) {
 		err = PTR_ERR(chunk->umem);
 		goto err_free_mtts;
@@ -370,11 +372,13 @@ u64 hghca_odp_tree_length(void)
  * @mr: the region, with its &struct hghca_odp; its MTTs, all absent, have to be there
  *	before anybody gets a chunk
  * @ib_access: its rights
+ * @ops: hear what leaves the process's memory
  *
  * Return: 0, and @mr has its tree and umem; or a negative errno, -EINVAL when it is to be
  * of huge pages, or there is no process.
  */
-int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_access)
+int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_access,
+			  const struct mmu_interval_notifier_ops *ops)
 {
 	struct hghca_odp_tree *tree;
 	int err;
@@ -395,6 +399,7 @@ int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_ac
 
 	tree->hdev = hdev;
 	tree->mr = mr;
+	tree->ops = ops;
 	mutex_init(&tree->lock);
 	xa_init(&tree->tables);
 	xa_init(&tree->chunks);

@@ -5,56 +5,6 @@
 
 #include "hghca.h"
 
-/**
- * hghca_qp_event - an asynchronous event of a QP
- * @hwqp: the QP
- * @type: HGHCA_EVENT_*
- *
- * Interrupt context, or a QP's that goes to ERR on a device that was given up.
- */
-void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
-{
-	struct hghca_qp *hqp = container_of(hwqp, struct hghca_qp, hw);
-	struct ib_qp *ibqp = &hqp->ibqp;
-	struct ib_event event = {
-		.device = ibqp->device,
-		.element.qp = ibqp,
-	};
-	bool in_error = true;
-
-	switch (type) {
-	case HGHCA_EVENT_COMM_EST:
-		event.event = IB_EVENT_COMM_EST;
-		in_error = false;
-		break;
-	case HGHCA_EVENT_SQ_DRAINED:
-		event.event = IB_EVENT_SQ_DRAINED;
-		in_error = false;
-		break;
-	case HGHCA_EVENT_WQ_CATAS_ERROR:
-		event.event = IB_EVENT_QP_FATAL;
-		break;
-	case HGHCA_EVENT_WQ_INVAL_REQ_ERROR:
-		event.event = IB_EVENT_QP_REQ_ERR;
-		break;
-	case HGHCA_EVENT_WQ_ACCESS_ERROR:
-		event.event = IB_EVENT_QP_ACCESS_ERR;
-		break;
-	case HGHCA_EVENT_SRQ_QP_LAST_WQE:
-		event.event = IB_EVENT_QP_LAST_WQE_REACHED;
-		break;
-	default:
-		ibdev_err_ratelimited(ibqp->device, "QP 0x%x: unknown event 0x%x\n",
-				      hwqp->qpn, type);
-		return;
-	}
-
-	if (in_error && !hqp->user)
-		hghca_qp_flush(hqp);
-	if (ibqp->event_handler)
-		ibqp->event_handler(&event, ibqp->qp_context);
-}
-
 /* An SRQ in place of a receive queue. */
 static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)
 {
@@ -163,32 +113,6 @@ static struct ib_qp_cap hghca_qp_grant(const struct hghca_qp *hqp, const struct 
 
 /* ------------------------------------------------------------------ */
 /* Queues of a user                                                     */
-
-/**
- * hghca_wq_init_user - the size of one direction, as its user has it
- * @hdev: the device
- * @wq: it is put here
- * @num_wqes: a power of two, or 0 for none
- * @log_stride: log2 of a slot's bytes
- * @max_wr: work requests that are asked for
- *
- * Return: 0 or -EINVAL.
- */
-int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,
-		       u32 max_wr)
-{
-	wq->log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
-	if (!num_wqes)
-		return max_wr ? -EINVAL : 0;
-
-	if (!is_power_of_2(num_wqes) || num_wqes > hdev->limits.max_qp_wr ||
-	    num_wqes < max_wr || log_stride < HGHCA_WQE_MIN_STRIDE_LOG ||
-	    log_stride > HGHCA_WQE_MAX_STRIDE_LOG)
-		return -EINVAL;
-	wq->num_wqes = num_wqes;
-	wq->log_stride = log_stride;
-	return 0;
-}
 
 static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 			       const struct hghca_create_qp *cmd, const struct ib_qp_cap *cap)
@@ -453,6 +377,7 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	u32 xrcdn = target ? to_hxrcd(init->xrcd)->xrcdn : 0;
 	int ret;
 
+	hqp->hw.event = hghca_qp_event;
 	if (init->rwq_ind_tbl)
 		return hghca_create_rss_qp(ibqp, init, udata);
 
@@ -466,7 +391,6 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	spin_lock_init(&hqp->rq.lock);
 	hqp->state = IB_QPS_RESET;
 	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
-	hqp->hw.event = hghca_qp_event;
 	hghca_odp_init_qp(hdev, hqp);
 	hqp->user = user;
 

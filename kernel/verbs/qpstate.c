@@ -335,6 +335,56 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 	*hqp->dbr.record = 0;
 }
 
+/**
+ * hghca_qp_event - an asynchronous event of a QP
+ * @hwqp: the QP
+ * @type: HGHCA_EVENT_*
+ *
+ * Interrupt context, or a QP's that goes to ERR on a device that was given up.
+ */
+void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
+{
+	struct hghca_qp *hqp = container_of(hwqp, struct hghca_qp, hw);
+	struct ib_qp *ibqp = &hqp->ibqp;
+	struct ib_event event = {
+		.device = ibqp->device,
+		.element.qp = ibqp,
+	};
+	bool in_error = true;
+
+	switch (type) {
+	case HGHCA_EVENT_COMM_EST:
+		event.event = IB_EVENT_COMM_EST;
+		in_error = false;
+		break;
+	case HGHCA_EVENT_SQ_DRAINED:
+		event.event = IB_EVENT_SQ_DRAINED;
+		in_error = false;
+		break;
+	case HGHCA_EVENT_WQ_CATAS_ERROR:
+		event.event = IB_EVENT_QP_FATAL;
+		break;
+	case HGHCA_EVENT_WQ_INVAL_REQ_ERROR:
+		event.event = IB_EVENT_QP_REQ_ERR;
+		break;
+	case HGHCA_EVENT_WQ_ACCESS_ERROR:
+		event.event = IB_EVENT_QP_ACCESS_ERR;
+		break;
+	case HGHCA_EVENT_SRQ_QP_LAST_WQE:
+		event.event = IB_EVENT_QP_LAST_WQE_REACHED;
+		break;
+	default:
+		ibdev_err_ratelimited(ibqp->device, "QP 0x%x: unknown event 0x%x\n",
+				      hwqp->qpn, type);
+		return;
+	}
+
+	if (in_error && !hqp->user)
+		hghca_qp_flush(hqp);
+	if (ibqp->event_handler)
+		ibqp->event_handler(&event, ibqp->qp_context);
+}
+
 /*
  * From any state but RESET: cannot fail, for what is outstanding must complete.
  * On a device that was given up the poller flushes it.

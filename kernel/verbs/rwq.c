@@ -216,6 +216,32 @@ static int hghca_rwq_check_init(struct hghca_dev *hdev, const struct ib_wq_init_
 	return 0;
 }
 
+/**
+ * hghca_wq_init_user - the size of one direction, as its user has it
+ * @hdev: the device
+ * @wq: it is put here
+ * @num_wqes: a power of two, or 0 for none
+ * @log_stride: log2 of a slot's bytes
+ * @max_wr: work requests that are asked for
+ *
+ * Return: 0 or -EINVAL.
+ */
+int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,
+		       u32 max_wr)
+{
+	wq->log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
+	if (!num_wqes)
+		return max_wr ? -EINVAL : 0;
+
+	if (!is_power_of_2(num_wqes) || num_wqes > hdev->limits.max_qp_wr ||
+	    num_wqes < max_wr || log_stride < HGHCA_WQE_MIN_STRIDE_LOG ||
+	    log_stride > HGHCA_WQE_MAX_STRIDE_LOG)
+		return -EINVAL;
+	wq->num_wqes = num_wqes;
+	wq->log_stride = log_stride;
+	return 0;
+}
+
 static int hghca_rwq_check_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq,
 				const struct hghca_create_wq *cmd,
 				const struct ib_wq_init_attr *init)
@@ -505,7 +531,6 @@ int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	hqp->user = true;
 	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	hqp->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
-	hqp->hw.event = hghca_qp_event;
 	/* For the number alone: the device has no context under it. */
 	ret = hghca_hwqp_add(hdev, &hqp->hw, 0);
 	if (ret)

@@ -288,3 +288,68 @@ err_release_umem:
 		ib_umem_release(umem);
 	return ERR_PTR(err);
 }
+
+/**
+ * hghca_get_dma_mr - a region of all memory, for the kernel
+ * @ibpd: its PD
+ * @ib_access: its rights
+ *
+ * Return: the region, or an ERR_PTR().
+ */
+struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access)
+{
+	struct hghca_dev *hdev = to_hdev(ibpd->device);
+	struct hghca_mr *mr;
+	int err;
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	err = hghca_hwmr_create_physical(hdev, &mr->hw, to_hpd(ibpd)->pdn,
+					 hghca_access_from_ib(ib_access));
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	mr->kernel = true;
+	mr->ibmr.lkey = mr->hw.key;
+	mr->ibmr.rkey = mr->hw.key;
+	return &mr->ibmr;
+}
+
+/**
+ * hghca_dereg_mr - deregister a region
+ * @ibmr: the region
+ * @udata: not used
+ *
+ * Only a user who has windows can be told that the region stays.  Nobody repeats
+ * what fails for another reason: when a process ends, the region is dropped with
+ * its memory pinned.  A device that keeps such a region is given up.
+ *
+ * Return: 0, or -EBUSY for a user's region with windows bound to it.
+ */
+int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct hghca_dev *hdev = to_hdev(ibmr->device);
+	struct hghca_mr *mr = to_hmr(ibmr);
+	int err;
+
+	if (mr->odp) {
+		hghca_odp_dereg_mr(mr);
+		return 0;
+	}
+
+	/* Its user has changed the tag since. */
+	if (mr->pages.list)
+		u32p_replace_bits(&mr->hw.key, ibmr->rkey, HGHCA_KEY_TAG_MASK);
+	err = mr->kernel ? 0 : hghca_hwmr_destroy(hdev, &mr->hw);
+	/* Windows and the region that they are bound to have the same PD. */
+	if (err == -EBUSY && atomic_read(&to_hpd(ibmr->pd)->windows))
+		return err;
+	hghca_hwmr_take(hdev, &mr->hw);
+	hghca_fast_pages_free(hdev, &mr->pages);
+	ib_umem_release(mr->umem);
+	kfree(mr);
+	return 0;
+}

@@ -391,16 +391,16 @@ int hghca_del_gid(const struct ib_gid_attr *attr, void **context);
 int hghca_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma);
 void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 
-/* mr.c */
+/* access.c */
 #define HGHCA_MR_ACCESS_SUPPORTED	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 					 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 					 IB_ZERO_BASED)
 u32 hghca_access_from_ib(int ib_access);
 int hghca_mr_check_access(struct hghca_dev *hdev, int ib_access);
-struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access);
-int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* usermr.c */
+struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access);
+int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 				int ib_access, struct ib_udata *udata);
 struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
@@ -527,14 +527,12 @@ void hghca_cq_purge(struct hghca_cq *hcq, struct hghca_qp *hqp);
 void hghca_cq_hand_over(struct hghca_queue *queue, u32 log_size);
 void hghca_cq_switch(struct hghca_cq *hcq);
 
-/* qp.c.  wq_init_user: the size of one direction, as its user has it. */
-void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type);
-int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,
-		       u32 max_wr);
+/* qp.c */
 int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
 int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
-/* qpstate.c.  May sleep.  reset: any state to RESET; cannot fail. */
+/* qpstate.c.  May sleep, but for event.  reset: any state to RESET; cannot fail. */
+void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type);
 void hghca_qp_reset(struct hghca_qp *hqp);
 u8 hghca_qp_service(const struct hghca_qp *hqp);
 int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
@@ -574,8 +572,10 @@ struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 				  struct ib_udata *udata);
 int hghca_destroy_flow(struct ib_flow *ibflow);
 
-/* rwq.c.  May sleep, but for event. */
+/* rwq.c.  May sleep, but for event.  wq_init_user: the size of one direction, as its user has it. */
 void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type);
+int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,
+		       u32 max_wr);
 struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 			      struct ib_udata *udata);
 int hghca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 attr_mask,
