@@ -281,8 +281,10 @@ static void hghca_net_get_eth_mac_stats(struct net_device *netdev,
 	mac->OctetsReceivedOK = stats.rx_bytes;
 }
 
-static const char * const hghca_net_counters[HGHCA_COUNTER_NUM] = {
-#define HGHCA_NET_COUNTER(counter, ...) #counter,
+static const struct {
+	const char *name;
+} hghca_net_counters[HGHCA_COUNTER_NUM] = {
+#define HGHCA_NET_COUNTER(counter, ...) { .name = #counter },
 	HGHCA_COUNTERS(HGHCA_NET_COUNTER)
 #undef HGHCA_NET_COUNTER
 };
@@ -352,7 +354,7 @@ static void hghca_net_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 	if (sset != ETH_SS_STATS)
 		return;
 	for (i = 0; i < num_counters; i++)
-		ethtool_puts(&data, hghca_net_counters[i]);
+		ethtool_puts(&data, hghca_net_counters[i].name);
 	for (i = 0; i < HGHCA_RING_STATS; i++)
 		ethtool_puts(&data, hghca_ring_stats[i]);
 }
