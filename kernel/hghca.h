@@ -374,6 +374,12 @@ static inline void *hghca_queue_at(const struct hghca_queue *queue, u32 offset)
 
 struct hghca_user_page;
 
+/* Pages with doorbell records of one user; @lock protects @list and the pages in it. */
+struct hghca_user_pages {
+	struct mutex lock;		/* see above */
+	struct list_head list;
+};
+
 /**
  * struct hghca_dbr - a doorbell record
  * @record: kernel record, two words as in struct hghca_qp_dbr; NULL for a user's
@@ -882,18 +888,20 @@ void hghca_queue_free(struct hghca_dev *hdev, struct hghca_queue *queue);
 /* uar.c */
 int hghca_uar_map_kernel(struct hghca_dev *hdev);
 void hghca_uar_unmap_kernel(struct hghca_dev *hdev);
-int hghca_uar_create(struct hghca_ucontext *uctx);
-void hghca_uar_destroy(struct hghca_ucontext *uctx);
+int hghca_uar_alloc(struct hghca_dev *hdev, struct hghca_uar *uar);
+void hghca_uar_free(struct hghca_dev *hdev, const struct hghca_uar *uar);
 
 /*
- * dbr.c.  May sleep.  User records: @addr must be 8-byte aligned; put needs the
- * same context.  free: both kinds, and a record that is all zeros.
+ * dbr.c.  May sleep.  User records: @addr must be 8-byte aligned.
+ * free: both kinds, and a record that is all zeros.
  */
 int hghca_dbr_init(struct hghca_dev *hdev);
 void hghca_dbr_cleanup(struct hghca_dev *hdev);
 int hghca_dbr_alloc(struct hghca_dev *hdev, struct hghca_dbr *dbr);
-int hghca_dbr_map_user(struct hghca_ucontext *uctx, struct hghca_dbr *dbr, u64 addr);
-void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_ucontext *uctx, struct hghca_dbr *dbr);
+void hghca_user_pages_init(struct hghca_user_pages *pages);
+int hghca_dbr_map_user(struct hghca_dev *hdev, struct hghca_user_pages *pages,
+		       struct hghca_dbr *dbr, u64 addr);
+void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_dbr *dbr);
 
 /* port.c */
 void hghca_port_dispatch(struct hghca_dev *hdev, bool active);

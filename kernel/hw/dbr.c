@@ -16,8 +16,9 @@
 static_assert(sizeof(struct hghca_qp_dbr) == sizeof(struct hghca_cq_dbr));
 static_assert(sizeof(struct hghca_qp_dbr) == sizeof(struct hghca_srq_dbr));
 
-/* A page of a user's address space; protected by dbr_lock of its context. */
+/* A page of a user's address space; protected by the lock of @pages. */
 struct hghca_user_page {
+	struct hghca_user_pages *pages;
 	struct list_head node;
 	struct ib_umem *umem;
 	unsigned long addr;
@@ -60,18 +61,29 @@ int hghca_dbr_alloc(struct hghca_dev *hdev, struct hghca_dbr *dbr)
 	return dbr->record ? 0 : -ENOMEM;
 }
 
-static struct hghca_user_page *hghca_user_page_find(struct hghca_ucontext *uctx,
+/**
+ * hghca_user_pages_init - a user without doorbell records
+ * @pages: the user's pages
+ */
+void hghca_user_pages_init(struct hghca_user_pages *pages)
+{
+	mutex_init(&pages->lock);
+	INIT_LIST_HEAD(&pages->list);
+}
+
+static struct hghca_user_page *hghca_user_page_find(struct hghca_user_pages *pages,
 						    unsigned long addr)
 {
 	struct hghca_user_page *page;
 
-	list_for_each_entry(page, &uctx->dbr_pages, node)
+	list_for_each_entry(page, &pages->list, node)
 		if (page->addr == addr && page->umem->owning_mm == current->mm)
 			return page;
 	return NULL;
 }
 
-static struct hghca_user_page *hghca_user_page_pin(struct hghca_ucontext *uctx,
+static struct hghca_user_page *hghca_user_page_pin(struct hghca_dev *hdev,
+						   struct hghca_user_pages *pages,
 						   unsigned long addr)
 {
 	struct hghca_user_page *page;
@@ -82,26 +94,29 @@ static struct hghca_user_page *hghca_user_page_pin(struct hghca_ucontext *uctx,
 		return ERR_PTR(-ENOMEM);
 
 	/* Pinned for writing, so that a copy on write does not move it later. */
-	page->umem = ib_umem_get(uctx->ibuctx.device, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
+	page->umem = ib_umem_get(&hdev->ibdev, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(page->umem)) {
 		err = PTR_ERR(page->umem);
 		kfree(page);
 		return ERR_PTR(err);
 	}
+	page->pages = pages;
 	page->addr = addr;
-	list_add(&page->node, &uctx->dbr_pages);
+	list_add(&page->node, &pages->list);
 	return page;
 }
 
 /**
  * hghca_dbr_map_user - let the device see a user's doorbell record
- * @uctx: the user's context
+ * @hdev: the device
+ * @pages: the user's pages, which outlive the record
  * @dbr: the record
  * @addr: its address
  *
  * Return: 0 or a negative errno.
  */
-int hghca_dbr_map_user(struct hghca_ucontext *uctx, struct hghca_dbr *dbr, u64 addr)
+int hghca_dbr_map_user(struct hghca_dev *hdev, struct hghca_user_pages *pages,
+		       struct hghca_dbr *dbr, u64 addr)
 {
 	struct hghca_user_page *page;
 	int err = 0;
@@ -109,10 +124,10 @@ int hghca_dbr_map_user(struct hghca_ucontext *uctx, struct hghca_dbr *dbr, u64 a
 	if (!IS_ALIGNED(addr, sizeof(struct hghca_qp_dbr)) || addr != (unsigned long)addr)
 		return -EINVAL;
 
-	mutex_lock(&uctx->dbr_lock);
-	page = hghca_user_page_find(uctx, addr & PAGE_MASK);
+	mutex_lock(&pages->lock);
+	page = hghca_user_page_find(pages, addr & PAGE_MASK);
 	if (!page)
-		page = hghca_user_page_pin(uctx, addr & PAGE_MASK);
+		page = hghca_user_page_pin(hdev, pages, addr & PAGE_MASK);
 	if (IS_ERR(page)) {
 		err = PTR_ERR(page);
 		goto out_unlock;
@@ -123,28 +138,31 @@ int hghca_dbr_map_user(struct hghca_ucontext *uctx, struct hghca_dbr *dbr, u64 a
 	dbr->record = NULL;
 	dbr->dma = sg_dma_address(page->umem->sgt_append.sgt.sgl) + (addr & ~PAGE_MASK);
 out_unlock:
-	mutex_unlock(&uctx->dbr_lock);
+	mutex_unlock(&pages->lock);
 	return err;
 }
 
 /**
  * hghca_dbr_free - give a doorbell record back
  * @hdev: the device, which does not look at the record any more
- * @uctx: context of a user's record
  * @dbr: the record, of either kind; nothing happens to one of zeros
  */
-void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_ucontext *uctx, struct hghca_dbr *dbr)
+void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_dbr *dbr)
 {
+	struct hghca_user_page *page = dbr->page;
+
 	if (dbr->record) {
 		dma_pool_free(hdev->dbr_pool, dbr->record, dbr->dma);
-	} else if (dbr->page) {
-		mutex_lock(&uctx->dbr_lock);
-		if (!--dbr->page->users) {
-			list_del(&dbr->page->node);
-			ib_umem_release(dbr->page->umem);
-			kfree(dbr->page);
+	} else if (page) {
+		struct hghca_user_pages *pages = page->pages;
+
+		mutex_lock(&pages->lock);
+		if (!--page->users) {
+			list_del(&page->node);
+			ib_umem_release(page->umem);
+			kfree(page);
 		}
-		mutex_unlock(&uctx->dbr_lock);
+		mutex_unlock(&pages->lock);
 	}
 	memset(dbr, 0, sizeof(*dbr));
 }

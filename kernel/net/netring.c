@@ -304,7 +304,7 @@ static int hghca_net_rx_alloc(struct hghca_netdev *nd)
 	return 0;
 
 err_free_dbr:
-	hghca_dbr_free(nd->hdev, NULL, &rx->dbr);
+	hghca_dbr_free(nd->hdev, &rx->dbr);
 err_destroy_pool:
 	page_pool_destroy(rx->pool);
 err_free_pages:
@@ -322,7 +322,7 @@ static void hghca_net_rx_free(struct hghca_netdev *nd)
 		page_pool_put_full_page(rx->pool,
 					rx->pages[rx->tail & (HGHCA_NET_RX_SLOTS - 1)], false);
 	hghca_queue_free(nd->hdev, &rx->queue);
-	hghca_dbr_free(nd->hdev, NULL, &rx->dbr);
+	hghca_dbr_free(nd->hdev, &rx->dbr);
 	page_pool_destroy(rx->pool);
 	kvfree(rx->pages);
 }
@@ -570,7 +570,7 @@ err_del_hwcq:
 err_free_queue:
 	hghca_queue_free(hdev, &cq->queue);
 err_free_dbr:
-	hghca_dbr_free(hdev, NULL, &cq->dbr);
+	hghca_dbr_free(hdev, &cq->dbr);
 	return err;
 }
 
@@ -584,7 +584,7 @@ static void hghca_net_cq_destroy(struct hghca_netdev *nd)
 		hghca_dev_fail(hdev, "CQ of the net device not given back");
 	hghca_hwcq_del(hdev, &nd->cq.hw);
 	hghca_queue_free(hdev, &nd->cq.queue);
-	hghca_dbr_free(hdev, NULL, &nd->cq.dbr);
+	hghca_dbr_free(hdev, &nd->cq.dbr);
 }
 
 /* RST to RTS; the rings are there. */

@@ -121,7 +121,7 @@ static int hghca_cq_init_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	if (ret)
 		return ret;
 
-	ret = hghca_dbr_map_user(hcq->uctx, &hcq->dbr, cmd.dbr_addr);
+	ret = hghca_dbr_map_user(hdev, &hcq->uctx->dbr_pages, &hcq->dbr, cmd.dbr_addr);
 	if (ret)
 		goto err_free_buffer;
 	return 0;
@@ -188,7 +188,7 @@ static void hghca_cq_to_sw(struct hghca_dev *hdev, struct hghca_cq *hcq)
 
 static void hghca_cq_release(struct hghca_dev *hdev, struct hghca_cq *hcq)
 {
-	hghca_dbr_free(hdev, hcq->uctx, &hcq->dbr);
+	hghca_dbr_free(hdev, &hcq->dbr);
 	hghca_cq_free_buffer(hdev, &hcq->queue, hcq->umem);
 	xa_destroy(&hcq->qps);
 	mutex_destroy(&hcq->resize_lock);

@@ -192,7 +192,7 @@ static int hghca_qp_init_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 
 	if (ret)
 		return ret;
 	if (hqp->rq.num_wqes) {
-		ret = hghca_dbr_map_user(hqp->uctx, &hqp->dbr, cmd.dbr_addr);
+		ret = hghca_dbr_map_user(hdev, &hqp->uctx->dbr_pages, &hqp->dbr, cmd.dbr_addr);
 		if (ret)
 			goto err_unmap;
 	}
@@ -344,7 +344,7 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 
 static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
 {
-	hghca_dbr_free(hdev, hqp->uctx, &hqp->dbr);
+	hghca_dbr_free(hdev, &hqp->dbr);
 	hghca_wq_release_kernel(hdev, &hqp->rq);
 	hghca_wq_release_kernel(hdev, &hqp->sq);
 	ib_umem_release(hqp->umem);	/* NULL: a kernel QP */

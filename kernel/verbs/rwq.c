@@ -272,7 +272,7 @@ static int hghca_rwq_map_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq,
 	if (ret)
 		goto err_release_umem;
 
-	ret = hghca_dbr_map_user(hrwq->uctx, &hrwq->dbr, cmd->dbr_addr);
+	ret = hghca_dbr_map_user(hdev, &hrwq->uctx->dbr_pages, &hrwq->dbr, cmd->dbr_addr);
 	if (ret)
 		goto err_free_queue;
 	return 0;
@@ -286,7 +286,7 @@ err_release_umem:
 
 static void hghca_rwq_unmap_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq)
 {
-	hghca_dbr_free(hdev, hrwq->uctx, &hrwq->dbr);
+	hghca_dbr_free(hdev, &hrwq->dbr);
 	hghca_queue_free(hdev, &hrwq->rq.queue);
 	ib_umem_release(hrwq->umem);
 }

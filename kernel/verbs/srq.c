@@ -171,7 +171,7 @@ static int hghca_srq_init_user(struct hghca_dev *hdev, struct hghca_srq *hsrq,
 	if (ret)
 		return ret;
 
-	ret = hghca_dbr_map_user(hsrq->uctx, &hsrq->dbr, cmd.dbr_addr);
+	ret = hghca_dbr_map_user(hdev, &hsrq->uctx->dbr_pages, &hsrq->dbr, cmd.dbr_addr);
 	if (ret)
 		goto err_free_buffer;
 	return 0;
@@ -264,7 +264,7 @@ static void hghca_srq_to_sw(struct hghca_dev *hdev, struct hghca_srq *hsrq)
 
 static void hghca_srq_release(struct hghca_dev *hdev, struct hghca_srq *hsrq)
 {
-	hghca_dbr_free(hdev, hsrq->uctx, &hsrq->dbr);
+	hghca_dbr_free(hdev, &hsrq->dbr);
 	hghca_srq_free_buffer(hdev, &hsrq->queue, hsrq->umem);
 	kvfree(hsrq->slots);
 	mutex_destroy(&hsrq->modify_lock);

@@ -108,8 +108,7 @@ int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 		return -EINVAL;
 	}
 
-	mutex_init(&uctx->dbr_lock);
-	INIT_LIST_HEAD(&uctx->dbr_pages);
+	hghca_user_pages_init(&uctx->dbr_pages);
 
 	err = hghca_uar_create(uctx);
 	if (err)
@@ -134,9 +133,9 @@ void hghca_dealloc_ucontext(struct ib_ucontext *ibuctx)
 {
 	struct hghca_ucontext *uctx = to_huctx(ibuctx);
 
-	WARN_ON(!list_empty(&uctx->dbr_pages));
+	WARN_ON(!list_empty(&uctx->dbr_pages.list));
 	hghca_uar_destroy(uctx);
-	mutex_destroy(&uctx->dbr_lock);
+	mutex_destroy(&uctx->dbr_pages.lock);
 }
 
 /**

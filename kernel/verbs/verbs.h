@@ -13,8 +13,7 @@ struct hghca_ucontext {
 	struct ib_ucontext ibuctx;
 	struct hghca_uar uar;
 	struct rdma_user_mmap_entry *uar_entry;
-	struct mutex dbr_lock;		/* protects dbr_pages */
-	struct list_head dbr_pages;
+	struct hghca_user_pages dbr_pages;
 };
 
 /**
@@ -387,7 +386,9 @@ int hghca_copy_to_udata(struct ib_udata *udata, const void *resp, size_t size);
 int hghca_add_gid(const struct ib_gid_attr *attr, void **context);
 int hghca_del_gid(const struct ib_gid_attr *attr, void **context);
 
-/* uar.c */
+/* mmap.c */
+int hghca_uar_create(struct hghca_ucontext *uctx);
+void hghca_uar_destroy(struct hghca_ucontext *uctx);
 int hghca_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma);
 void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 

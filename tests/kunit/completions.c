@@ -971,8 +971,7 @@ static void completions_context_user(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, bundle);
 	KUNIT_ASSERT_NOT_NULL(test, uctx);
 	KUNIT_ASSERT_NOT_NULL(test, hcq);
-	mutex_init(&uctx->dbr_lock);
-	INIT_LIST_HEAD(&uctx->dbr_pages);
+	hghca_user_pages_init(&uctx->dbr_pages);
 	uctx->uar.index = COMPLETIONS_UAR;
 	uctx->ibuctx.device = &this->fake->hdev->ibdev;
 	bundle->context = &uctx->ibuctx;
@@ -994,7 +993,7 @@ static void completions_context_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, get_user(cqn, (u32 __user *)(memory + 64)));
 	KUNIT_EXPECT_EQ(test, cqn, be32_at(cmd->mailbox, 0x2c));
 	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_cq(&hcq->ibcq, &bundle->driver_udata));
-	KUNIT_EXPECT_TRUE(test, list_empty(&uctx->dbr_pages));
+	KUNIT_EXPECT_TRUE(test, list_empty(&uctx->dbr_pages.list));
 }
 
 static const struct completions_bad_create {

@@ -475,8 +475,7 @@ static int failing_user_init(struct kunit *test)
 	user->uctx = kunit_kzalloc(test, sizeof(*user->uctx), GFP_KERNEL);
 	if (!user->bundle || !user->uctx)
 		return -ENOMEM;
-	mutex_init(&user->uctx->dbr_lock);
-	INIT_LIST_HEAD(&user->uctx->dbr_pages);
+	hghca_user_pages_init(&user->uctx->dbr_pages);
 	user->uctx->uar.index = 1;
 	user->uctx->ibuctx.device = &user->failing.fake->hdev->ibdev;
 	user->bundle->context = &user->uctx->ibuctx;
@@ -512,7 +511,7 @@ static void failing_user_object(struct kunit *test)
 	if (!param->change)
 		KUNIT_EXPECT_GE(test, this->pinned, param->pages);
 	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&this->mm->pinned_vm));
-	KUNIT_EXPECT_TRUE(test, list_empty(&user->uctx->dbr_pages));
+	KUNIT_EXPECT_TRUE(test, list_empty(&user->uctx->dbr_pages.list));
 }
 
 static struct kunit_case failing_user_cases[] = {

@@ -102,8 +102,7 @@ static int rss_init(struct kunit *test)
 	this->hcq = fake_cq(test, this->fake, 7);
 	this->memory = fake_user_memory(test, RSS_MEMORY, PROT_READ | PROT_WRITE);
 
-	mutex_init(&this->uctx->dbr_lock);
-	INIT_LIST_HEAD(&this->uctx->dbr_pages);
+	hghca_user_pages_init(&this->uctx->dbr_pages);
 	this->uctx->uar.index = RSS_UAR;
 	this->uctx->ibuctx.device = &this->fake->hdev->ibdev;
 	this->bundle->context = &this->uctx->ibuctx;
@@ -268,7 +267,7 @@ static void rss_wq_context(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_wq(ibwq, NULL));
 	KUNIT_EXPECT_EQ(test, 0x21, fake_nth(this->fake, mark)->op);
 	KUNIT_EXPECT_EQ(test, 3, fake_nth(this->fake, mark)->op_modifier);
-	KUNIT_EXPECT_TRUE(test, list_empty(&this->uctx->dbr_pages));
+	KUNIT_EXPECT_TRUE(test, list_empty(&this->uctx->dbr_pages.list));
 }
 
 static void rss_input_short(struct hghca_create_wq *cmd) { cmd->wqe_cnt = 8; }
@@ -348,7 +347,7 @@ static void rss_wq_bad(struct kunit *test)
 	udata = rss_udata(test, &cmd, sizeof(cmd), 0);
 	KUNIT_EXPECT_EQ(test, param->err,
 			PTR_ERR_OR_ZERO(hghca_create_wq(&this->pd->ibpd, &this->init, udata)));
-	KUNIT_EXPECT_TRUE(test, list_empty(&this->uctx->dbr_pages));
+	KUNIT_EXPECT_TRUE(test, list_empty(&this->uctx->dbr_pages.list));
 	/* All is there for the next one. */
 	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_wq(rss_wq(test), NULL));
 }
@@ -461,7 +460,7 @@ static void rss_wq_kept(struct kunit *test)
 	rss_refuse(this, 0x21, 0x03, 1000);
 	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_wq(ibwq, NULL));
 	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(this->fake->hdev));
-	KUNIT_EXPECT_TRUE(test, list_empty(&this->uctx->dbr_pages));
+	KUNIT_EXPECT_TRUE(test, list_empty(&this->uctx->dbr_pages.list));
 }
 
 static void rss_wq_no_error(struct kunit *test)
