@@ -9,6 +9,8 @@
 #include <linux/rtnetlink.h>
 
 #include "hghca.h"
+#include "net/netdev.h"
+#include "verbs/verbs.h"
 
 static const struct ib_device_ops hghca_dev_ops = {
 	.owner = THIS_MODULE,

@@ -2,6 +2,10 @@
 /*
  * JingZhao HCA: the Ethernet side of the port.
  *
+ *	netdev.c	the net device
+ *	netring.c	its raw Ethernet QP and CQ, straight over the commands
+ *	dcb.c		priority flow control
+ *
  * Frames go through a raw Ethernet QP.  One CQ serves both of its queues, and
  * one NAPI instance serves the CQ.
  */
@@ -82,6 +86,11 @@ struct hghca_netdev {
 	struct delayed_work restart_work;	/* after a fault of the QP */
 	u64 restarts;			/* under RTNL */
 };
+
+/* netdev.c */
+void hghca_netdev_init(struct hghca_dev *hdev);
+int hghca_netdev_register(struct hghca_dev *hdev);
+void hghca_netdev_unregister(struct hghca_dev *hdev);
 
 /* netring.c */
 int hghca_netring_open(struct hghca_netdev *nd);

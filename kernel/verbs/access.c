@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* JingZhao HCA: rights of regions and windows, from verbs to the device. */
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /**
  * hghca_access_from_ib - rights of a region, as the device has them

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* JingZhao HCA: address handles. They live in the driver alone. */
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /**
  * hghca_create_ah - create an address handle

@@ -9,7 +9,7 @@
  */
 #include <rdma/rdma_counter.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_STATS_LIFESPAN_MS	100
 

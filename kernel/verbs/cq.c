@@ -3,7 +3,7 @@
 
 #include <linux/log2.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_CQ_MIN_LOG	1
 

@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /* Of regions; as providers copy words of so many bytes. */
 #define HGHCA_DM_ALIGN	4

@@ -9,7 +9,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 static int hghca_fast_pages_alloc(struct hghca_dev *hdev, struct hghca_fast_pages *pages, u32 max)
 {

@@ -12,7 +12,7 @@
 #include <linux/in.h>
 #include <linux/slab.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /* The last four bytes of an address of 16. */
 #define HGHCA_FLOW_IPV4_AT	12

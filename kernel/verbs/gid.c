@@ -3,7 +3,7 @@
 #include <linux/unaligned.h>
 #include <rdma/ib_cache.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_VLAN_NONE		0xffff
 

@@ -10,7 +10,7 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_PMA_ALL_PORTS	0xff
 #define HGHCA_PMA_VERSION	1

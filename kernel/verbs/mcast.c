@@ -15,7 +15,7 @@
  */
 #include <linux/slab.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /**
  * struct hghca_mcast_group - a group with at least one QP

@@ -3,7 +3,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 struct hghca_uar_entry {
 	struct hghca_mmap_entry mmap;

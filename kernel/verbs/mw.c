@@ -5,7 +5,7 @@
  * A window is an MPT without a region.  Its user binds it with BIND_MW, and
  * changes the tag of its key with that; the driver has no part in it.
  */
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /**
  * hghca_alloc_mw - make a memory window, which is not bound

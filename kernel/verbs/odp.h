@@ -5,7 +5,7 @@
 
 #include <rdma/ib_umem_odp.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 struct hghca_odp;
 struct hghca_odp_table;

@@ -9,7 +9,7 @@
 
 #include <rdma/ib_pack.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_QPN_MASK		HGHCA_MASK(23, 0)
 #define HGHCA_SRQN_MASK		HGHCA_MASK(23, 0)

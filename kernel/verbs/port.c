@@ -4,7 +4,7 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_PKEY		0xffff
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* JingZhao HCA: posting to the queues of kernel QPs. */
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 static bool hghca_wq_is_full(const struct hghca_wq *wq)
 {

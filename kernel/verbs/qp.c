@@ -3,7 +3,7 @@
 
 #include <linux/log2.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /* An SRQ in place of a receive queue. */
 static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)

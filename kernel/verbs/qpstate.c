@@ -12,7 +12,7 @@
  *	any but RESET -- 2ERR --> ERR
  */
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_QPN_MAX		0xffffff
 #define HGHCA_ACK_TIMEOUT_MAX	31

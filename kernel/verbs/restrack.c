@@ -7,7 +7,7 @@
 #include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 enum hghca_detail_form {
 	HGHCA_DETAIL_NUMBER,

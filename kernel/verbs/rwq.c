@@ -18,7 +18,7 @@
 #include <linux/bits.h>
 #include <linux/slab.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 static struct hghca_rwq *to_hrwq(struct ib_wq *ibwq)
 {

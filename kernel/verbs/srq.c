@@ -10,7 +10,7 @@
 
 #include <linux/log2.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 #define HGHCA_SRQ_MIN_WQES	2
 

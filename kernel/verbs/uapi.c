@@ -2,7 +2,7 @@
 /* JingZhao HCA: what the driver adds to the methods of the verbs for users. */
 #include <rdma/uverbs_ioctl.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /* Of device memory: where a user maps what it has allocated, ... */
 static const struct uverbs_attr_def *const hghca_dm_alloc_attrs[] = {

@@ -3,7 +3,7 @@
 #include <linux/sysfs.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /* A provider older than SRQs has no room for what is said of them. */
 #define HGHCA_UCONTEXT_RESP_MIN \

@@ -4,7 +4,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /* ib_reg_user_mr() registers for the kernel, which gives no input. */
 static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *udata)

@@ -2,7 +2,22 @@
 /*
  * JingZhao HCA driver: verbs objects, and the verbs.
  *
- * Part of hghca.h, which includes it.
+ *	ucontext.c, gid.c, port.c	smaller verbs
+ *	mmap.c		what users map
+ *	access.c, usermr.c, fastreg.c, mw.c, dm.c	memory regions; regions for
+ *			REG_MR; memory windows; device memory
+ *	odp.c, odptree.c	regions paged on demand; the memory of those of all
+ *			memory; odp.h
+ *	uapi.c		what the driver adds to the verbs of users
+ *	cq.c, poll.c	completion queues; their consumer side
+ *	qp.c, qpstate.c	queue pairs; their states and attributes
+ *	srq.c, xrcd.c	shared receive queues; XRC domains
+ *	rwq.c		receive work queues, and QPs that spread frames over them
+ *	post.c		posting
+ *	ah.c		address handles
+ *	mcast.c, flow.c	multicast groups; flow rules of raw packet QPs
+ *	counters.c, restrack.c, mad.c	what can be seen from outside: counters,
+ *			objects, the port's performance management
  */
 #ifndef HGHCA_VERBS_H
 #define HGHCA_VERBS_H
@@ -472,6 +487,7 @@ int hghca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int hghca_dealloc_mw(struct ib_mw *ibmw);
 
 /* port.c */
+void hghca_port_dispatch(struct hghca_dev *hdev, bool active);
 int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
 int hghca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 int hghca_get_port_immutable(struct ib_device *ibdev, u32 port,
@@ -564,6 +580,8 @@ int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int hghca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* mcast.c.  May sleep. */
+int hghca_mcast_init(struct hghca_dev *hdev);
+void hghca_mcast_cleanup(struct hghca_dev *hdev);
 int hghca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int hghca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 

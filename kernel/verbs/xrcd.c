@@ -4,7 +4,7 @@
  * find each other, and those of another do not.
  */
 
-#include "hghca.h"
+#include "verbs/verbs.h"
 
 /**
  * hghca_alloc_xrcd - make an XRC domain

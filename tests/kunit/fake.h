@@ -14,7 +14,7 @@
 #include <linux/completion.h>
 #include <linux/platform_device.h>
 
-#include "../../kernel/hghca.h"
+#include "../../kernel/verbs/verbs.h"
 
 #define FAKE_LOG	64	/* commands kept */
 #define FAKE_IRQS	3

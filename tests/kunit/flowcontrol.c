@@ -10,6 +10,7 @@
 #include <net/dcbnl.h>
 
 #include "fake.h"
+#include "../../kernel/net/netdev.h"
 
 #define FLOWCONTROL_CAP		BIT(21)
 #define FLOWCONTROL_BYTES	0x40

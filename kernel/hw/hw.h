@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * JingZhao HCA driver: the hardware as the layers above see it.
+ *
+ *	caps.c		limits out of QUERY_DEV_LIM, layout of ICM
+ *	cmd.c		mechanics of the HCR; the end of a device that fails
+ *	cmds.c		one typed function a command
+ *	icm.c		host memory for contexts and tables, by need
+ *	objects.c	numbers of CQs, QPs and SRQs, and their lookup by events
+ *	eq.c		event queues
+ *	mr.c		MPTs and MTTs: memory regions as the device knows them
+ *	queue.c		memory of queues
+ *	uar.c, dbr.c	doorbell pages; doorbell records
+ *	wqe.c		work queue elements from verbs to bytes; wqe.h
+ *
+ * Part of hghca.h, which includes it: nothing here needs what stands above.
+ */
+#ifndef HGHCA_HW_LAYER_H
+#define HGHCA_HW_LAYER_H
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/dma-mapping.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/semaphore.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+
+#include <hghca_hw.h>
+
+#include "wqe.h"
+
+struct hghca_dev;
+
+/**
+ * struct hghca_limits - what the device can do, checked and decoded once
+ * @caps: HGHCA_CAP_* that are turned on
+ * @num_qps: QPs, a power of two, as are the other counts of table entries
+ * @num_cqs: CQs
+ * @num_eqs: EQs
+ * @num_mpts: memory regions and windows; at most 24 bits with HGHCA_CAP_MEM_MGT
+ * @num_mtts: translation entries
+ * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
+ * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
+ * @num_mcgs: entries of the table of multicast groups; 0 without HGHCA_CAP_MULTICAST
+ * @num_flows: flow rules; 0 without HGHCA_CAP_RAW_PACKET
+ * @num_rss: RSS groups; 0 without HGHCA_CAP_RSS
+ * @log_max_rss_size: log2 of the entries of a group
+ * @clock_khz: of the device's clock; 0 without HGHCA_CAP_CLOCK
+ * @device_memory: bytes, 0 without HGHCA_CAP_DEVICE_MEMORY
+ * @num_pds: protection domains
+ * @max_xrcdn: largest number of an XRC domain
+ * @num_uars: UAR pages
+ * @first_qpn: first QPN for ordinary QPs, as are the other firsts
+ * @first_cqn: first CQN
+ * @first_eqn: first EQN
+ * @first_mpt: first MPT index
+ * @first_mtt: first MTT index
+ * @first_srqn: first SRQ number
+ * @first_pdn: first PD number
+ * @max_qp_wr: WQEs a queue
+ * @max_cqe: CQEs a CQ; one less than the largest buffer
+ * @max_sge: entries of a gather list
+ * @max_desc_sz: bytes of a send WQE
+ * @max_sge_rq: entries of a receive's scatter list
+ * @max_desc_sz_rq: bytes of a receive WQE
+ * @max_srq_wr: work requests an SRQ; one less than the longest queue has WQEs
+ * @max_srq_sge: entries of a scatter list of an SRQ
+ * @max_mcg_qps: QPs of a multicast group
+ * @max_rd_atomic: outstanding READs and atomics, as initiator
+ * @max_dest_rd_atomic: the same as target
+ * @num_gids: entries of the GID table
+ * @max_mtu: largest path MTU
+ * @ack_delay: Local CA ACK Delay, code
+ * @log_max_msg: log2 of the longest message
+ * @log_min_page: log2 of the smallest page of an MR
+ * @log_max_page: log2 of the largest page of an MR
+ * @qpc_entry_sz: bytes of ICM a QP takes, as are the other entry sizes
+ * @cqc_entry_sz: bytes a CQ
+ * @eqc_entry_sz: bytes an EQ
+ * @mpt_entry_sz: bytes an MPT
+ * @mtt_entry_sz: bytes an MTT
+ * @icm_size: bytes of an ICM space
+ * @num_vectors: MSI-X vectors of the device
+ */
+struct hghca_limits {
+	u32 caps;
+	u32 num_qps;
+	u32 num_cqs;
+	u32 num_eqs;
+	u32 num_mpts;
+	u32 num_mtts;
+	u32 num_srqs;
+	u32 num_counter_sets;
+	u32 num_mcgs;
+	u32 num_flows;
+	u32 num_rss;
+	u32 log_max_rss_size;
+	u32 clock_khz;
+	u32 device_memory;
+	u32 num_pds;
+	u32 max_xrcdn;
+	u32 num_uars;
+	u32 first_qpn;
+	u32 first_cqn;
+	u32 first_eqn;
+	u32 first_mpt;
+	u32 first_mtt;
+	u32 first_srqn;
+	u32 first_pdn;
+	u32 max_qp_wr;
+	u32 max_cqe;
+	u32 max_sge;
+	u32 max_desc_sz;
+	u32 max_sge_rq;
+	u32 max_desc_sz_rq;
+	u32 max_srq_wr;
+	u32 max_srq_sge;
+	u32 max_mcg_qps;
+	u32 max_rd_atomic;
+	u32 max_dest_rd_atomic;
+	u32 num_gids;
+	enum ib_mtu max_mtu;
+	u8 ack_delay;
+	u8 log_max_msg;
+	u8 log_min_page;
+	u8 log_max_page;
+	u32 qpc_entry_sz;
+	u32 cqc_entry_sz;
+	u32 eqc_entry_sz;
+	u32 mpt_entry_sz;
+	u32 mtt_entry_sz;
+	u64 icm_size;
+	u32 num_vectors;
+};
+
+/* ------------------------------------------------------------------ */
+/* cmd.c: commands                                                      */
+
+/**
+ * struct hghca_mailbox - 4096 bytes for a command's input or output
+ * @buf: its memory
+ * @dma: its DMA address
+ * @node: member of &hghca_cmd_if.lost when the device never gave it back
+ * @lost: the command timed out; the device may still use the memory
+ */
+struct hghca_mailbox {
+	void *buf;
+	dma_addr_t dma;
+	struct list_head node;
+	bool lost;
+};
+
+/**
+ * struct hghca_cmd - one command
+ * @op: enum hghca_cmd_op
+ * @op_modifier: op_modifier
+ * @in_modifier: in_modifier
+ * @in: input mailbox, or NULL for @in_param
+ * @out: output mailbox, or NULL
+ * @in_param: immediate input
+ * @out_param: immediate output, set by hghca_cmd_exec()
+ * @token: what the device knows it by, set by hghca_cmd_exec()
+ */
+struct hghca_cmd {
+	u16 op;
+	u8 op_modifier;
+	u32 in_modifier;
+	struct hghca_mailbox *in;
+	struct hghca_mailbox *out;
+	u64 in_param;
+	u64 out_param;
+	u16 token;
+};
+
+enum hghca_cmd_slot_state {
+	HGHCA_CMD_SLOT_FREE,
+	HGHCA_CMD_SLOT_BUSY,
+	HGHCA_CMD_SLOT_DONE,
+	HGHCA_CMD_SLOT_LOST,	/* timed out: never used again */
+};
+
+/* A command under way by event. */
+struct hghca_cmd_slot {
+	enum hghca_cmd_slot_state state;
+	u16 token;
+	u8 status;
+	u64 out_param;
+	struct completion done;
+};
+
+#define HGHCA_CMD_SLOTS		16	/* a power of two */
+
+struct hghca_cmd_if {
+	struct mutex hcr_lock;		/* the HCR; while polling, the whole command */
+	struct semaphore event_sem;	/* free slots */
+	spinlock_t slot_lock;		/* slots[] and lost; taken in interrupts */
+	struct hghca_cmd_slot slots[HGHCA_CMD_SLOTS];
+	u16 next_gen;
+	u16 last_token;			/* of the command in the HCR; under hcr_lock */
+	bool use_events;
+	void (*poll_events)(struct hghca_dev *hdev);	/* see hghca_cmd_use_events() */
+	unsigned int timeout_ms;	/* for the end of a command */
+	unsigned int look_ms;		/* how often who waits looks at the device */
+	unsigned int hcr_timeout_us;	/* for go to fall */
+	struct dma_pool *pool;
+	struct list_head lost;		/* mailboxes kept until the device is reset */
+};
+
+/* ------------------------------------------------------------------ */
+/* icm.c: memory for the device's contexts and tables                   */
+
+enum hghca_icm_kind {
+	HGHCA_ICM_QPC,
+	HGHCA_ICM_CQC,
+	HGHCA_ICM_EQC,
+	HGHCA_ICM_SRQC,		/* no entries without HGHCA_CAP_SRQ */
+	HGHCA_ICM_MCG,		/* nor these without HGHCA_CAP_MULTICAST */
+	HGHCA_ICM_MPT,
+	HGHCA_ICM_MTT,
+	HGHCA_ICM_KINDS
+};
+
+#define HGHCA_ICM_BLOCK_SHIFT	18
+#define HGHCA_ICM_BLOCK_SIZE	BIT(HGHCA_ICM_BLOCK_SHIFT)
+
+struct hghca_icm_block;
+
+/**
+ * struct hghca_icm_table - one table in ICM
+ * @lock: protects the blocks and their counts of users
+ * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
+ * @base: ICM address
+ * @entry_sz: bytes an entry
+ * @num_entries: entries, a power of two, or 0
+ * @blocks: xarray of struct hghca_icm_block, by offset >> HGHCA_ICM_BLOCK_SHIFT
+ */
+struct hghca_icm_table {
+	struct mutex lock;		/* see above */
+	u8 space;
+	u64 base;
+	u32 entry_sz;
+	u32 num_entries;
+	struct xarray blocks;
+};
+
+/* ------------------------------------------------------------------ */
+/* mr.c, queue.c: memory regions, and the memory of queues              */
+
+/**
+ * struct hghca_mtts - a run of MTTs
+ * @first: index of the first
+ * @count: their number, 0 for none
+ */
+struct hghca_mtts {
+	u32 first;
+	u32 count;
+};
+
+/**
+ * struct hghca_hwmr - a memory region or window as the device knows it
+ * @key: lkey and rkey; 0 when there is none
+ * @mtts: its MTTs, those of the root for a tree; none for a physical region, one in
+ *	device memory or a window
+ * @enabled: the device has it; otherwise the key opens nothing
+ */
+struct hghca_hwmr {
+	u32 key;
+	struct hghca_mtts mtts;
+	bool enabled;
+};
+
+enum hghca_hwmr_kind {
+	HGHCA_HWMR_MAPPED,	/* its MTTs say where it is */
+	HGHCA_HWMR_PHYSICAL,	/* all DMA addresses */
+	HGHCA_HWMR_DEVICE,	/* in device memory */
+	HGHCA_HWMR_ON_DEMAND,	/* its MTTs say where it is, as far as it is anywhere */
+	HGHCA_HWMR_TREE,	/* so do they, but only those there are tables for */
+	HGHCA_HWMR_FAST_REG,	/* REG_MR says what it is */
+	HGHCA_HWMR_WINDOW_1,	/* BIND_MW says what it is */
+	HGHCA_HWMR_WINDOW_2B,
+};
+
+/* What a region shall be. */
+struct hghca_hwmr_attr {
+	enum hghca_hwmr_kind kind;
+	u32 pdn;
+	u32 access;		/* HGHCA_ACCESS_* */
+	u64 start;
+	u64 length;
+	u32 first_byte;		/* of a zero-based one: its offset in the first page */
+	u32 device_offset;	/* in device memory: where it begins */
+	u8 page_shift;
+};
+
+#define HGHCA_QUEUE_CHUNK_SHIFT	15
+#define HGHCA_QUEUE_CHUNK_SIZE	BIT(HGHCA_QUEUE_CHUNK_SHIFT)
+
+struct hghca_queue_chunk {
+	void *va;
+	dma_addr_t dma;
+};
+
+/**
+ * struct hghca_queue - the buffer of a SQ, RQ, SRQ, CQ or EQ, under its own zero-based MR
+ * @mr: the region; its key goes into the queue's context
+ * @size: bytes, a multiple of 4096
+ * @num_chunks: kernel memory: number of chunks, all but a lone one of
+ *	HGHCA_QUEUE_CHUNK_SIZE; 0 for user memory
+ * @chunks: kernel memory
+ *
+ * An element (at most 1024 bytes, a power of two, aligned to its size) never
+ * crosses a chunk: reach it with hghca_queue_at().
+ */
+struct hghca_queue {
+	struct hghca_hwmr mr;
+	size_t size;
+	u32 num_chunks;
+	struct hghca_queue_chunk *chunks;
+};
+
+/* Element of a kernel queue at @offset bytes (below queue->size). */
+static inline void *hghca_queue_at(const struct hghca_queue *queue, u32 offset)
+{
+	return queue->chunks[offset >> HGHCA_QUEUE_CHUNK_SHIFT].va +
+	       (offset & (HGHCA_QUEUE_CHUNK_SIZE - 1));
+}
+
+/* ------------------------------------------------------------------ */
+/* dbr.c: doorbell records                                              */
+
+struct hghca_user_page;
+
+/* Pages with doorbell records of one user; @lock protects @list and the pages in it. */
+struct hghca_user_pages {
+	struct mutex lock;		/* see above */
+	struct list_head list;
+};
+
+/**
+ * struct hghca_dbr - a doorbell record
+ * @record: kernel record, two words as in struct hghca_qp_dbr; NULL for a user's
+ * @dma: its DMA address; put @dma | HGHCA_DBR_VALID into the context
+ * @page: user record: the pinned page
+ */
+struct hghca_dbr {
+	__le32 *record;
+	dma_addr_t dma;
+	struct hghca_user_page *page;
+};
+
+/* ------------------------------------------------------------------ */
+/* objects.c: CQs, QPs and SRQs as events find them                     */
+
+/**
+ * struct hghca_hwcq - a CQ's number
+ * @cqn: set by hghca_hwcq_add()
+ * @refs: events that look at it now, and one
+ * @released: the last reference is gone
+ * @comp: completion event; interrupt context
+ * @event: CQ_ERROR event with its syndrome; interrupt context
+ */
+struct hghca_hwcq {
+	u32 cqn;
+	refcount_t refs;
+	struct completion released;
+	void (*comp)(struct hghca_hwcq *hwcq);
+	void (*event)(struct hghca_hwcq *hwcq, u8 syndrome);
+};
+
+struct hghca_hwqp;
+
+/**
+ * struct hghca_page - a page that a QP needs, as a PAGE_FAULT event says
+ * @key: of the region
+ * @addr: in it
+ * @length: bytes wanted from there on
+ * @what: HGHCA_PAGE_FAULT_*
+ */
+struct hghca_page {
+	u32 key;
+	u64 addr;
+	u32 length;
+	u32 what;
+};
+
+/**
+ * struct hghca_fault - one side of a QP that waits for a page
+ * @hdev: the device
+ * @hwqp: the QP; a reference is held while @busy
+ * @busy: @page waits for @work, or @work looks at it
+ * @page: what is needed
+ * @work: brings it
+ */
+struct hghca_fault {
+	struct hghca_dev *hdev;
+	struct hghca_hwqp *hwqp;
+	unsigned long busy;
+	struct hghca_page page;
+	struct work_struct work;
+};
+
+/**
+ * struct hghca_hwqp - a QP's number
+ * @qpn: set by hghca_hwqp_add()
+ * @refs: events that look at it now, and one
+ * @released: the last reference is gone
+ * @event: asynchronous event of type enum hghca_event_type; interrupt context
+ * @faults: of the send side and of the receive side, or NULL for a QP without
+ *	regions on demand; set by hghca_odp_init_qp()
+ */
+struct hghca_hwqp {
+	u32 qpn;
+	refcount_t refs;
+	struct completion released;
+	void (*event)(struct hghca_hwqp *hwqp, u8 type);
+	struct hghca_fault *faults;
+};
+
+/**
+ * struct hghca_hwsrq - an SRQ's number
+ * @srqn: set by hghca_hwsrq_add()
+ * @refs: events that look at it now, and one
+ * @released: the last reference is gone
+ * @event: asynchronous event of type enum hghca_event_type; interrupt context
+ */
+struct hghca_hwsrq {
+	u32 srqn;
+	refcount_t refs;
+	struct completion released;
+	void (*event)(struct hghca_hwsrq *hwsrq, u8 type);
+};
+
+/* ------------------------------------------------------------------ */
+/* eq.c: event queues                                                   */
+
+#define HGHCA_EQ_NAME_LEN	32
+
+/* Event types are bits of MAP_EQ's mask. */
+#define HGHCA_EVENT_TYPES	64
+
+/*
+ * Takes an event of one type.  @number is what the event is about, a CQN, QPN,
+ * SRQN or EQN; it and the rest of @eqe are the device's word, and not checked.
+ * Interrupt context.
+ */
+typedef void (*hghca_event_handler)(struct hghca_dev *hdev, u32 number,
+				    const struct hghca_eqe *eqe);
+
+struct hghca_eq {
+	struct hghca_dev *hdev;
+	spinlock_t lock;		/* the consumer side */
+	u32 eqn;
+	u32 vector;			/* index of the interrupt */
+	u32 log_size;
+	u32 cons_index;
+	bool live;			/* the device writes to it */
+	struct hghca_queue queue;
+	cpumask_t affinity;
+	char name[HGHCA_EQ_NAME_LEN];
+};
+
+/* ------------------------------------------------------------------ */
+/* uar.c: doorbell pages                                                */
+
+struct hghca_uar {
+	u32 index;		/* page of HGHCA_UAR_PAGE_SIZE in BAR2 */
+};
+
+/* ------------------------------------------------------------------ */
+/* Functions                                                            */
+
+/* caps.c */
+int hghca_profile_init(struct hghca_dev *hdev);
+void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *init);
+
+/*
+ * cmd.c.  All may sleep.  hghca_cmd_exec() gives 0, the errno for the device's
+ * status (document 3.2), -ETIMEDOUT, or -EIO on a device that was given up.
+ */
+int hghca_cmd_init(struct hghca_dev *hdev);
+void hghca_cmd_cleanup(struct hghca_dev *hdev);
+void hghca_cmd_use_events(struct hghca_dev *hdev,
+			  void (*poll_events)(struct hghca_dev *hdev));
+void hghca_cmd_use_polling(struct hghca_dev *hdev);
+int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
+bool hghca_cmd_is_gone(struct hghca_dev *hdev);
+void hghca_dev_reset(struct hghca_dev *hdev);
+void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
+void hghca_dev_shutdown(struct hghca_dev *hdev);
+struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
+void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
+
+/*
+ * cmds.c: typed commands.  They copy the structure into a mailbox of their own.
+ * Those that take objects from the device succeed on a device that was given
+ * up: its reset has dropped them.
+ */
+int hghca_cmd_query_dev_lim(struct hghca_dev *hdev, struct hghca_dev_lim *lim);
+int hghca_cmd_query_adapter(struct hghca_dev *hdev, struct hghca_adapter *adapter);
+int hghca_cmd_init_hca(struct hghca_dev *hdev, const struct hghca_init_hca *init);
+int hghca_cmd_close_hca(struct hghca_dev *hdev);
+int hghca_cmd_map_icm(struct hghca_dev *hdev, u8 space, struct hghca_mailbox *mailbox,
+		      u32 num_chunks);
+int hghca_cmd_unmap_icm(struct hghca_dev *hdev, u8 space, u64 virt, u32 num_pages);
+int hghca_cmd_sw2hw_mpt(struct hghca_dev *hdev, u32 index, const struct hghca_mpt *mpt);
+int hghca_cmd_hw2sw_mpt(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_query_mpt(struct hghca_dev *hdev, u32 index, struct hghca_mpt *mpt);
+int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u32 num_mtts);
+int hghca_cmd_clear_mtt(struct hghca_dev *hdev, u32 first, u32 num_mtts);
+int hghca_cmd_resume_qp(struct hghca_dev *hdev, u32 qpn, u32 what);
+int hghca_cmd_map_eq(struct hghca_dev *hdev, u32 eqn, u64 mask, bool unmap);
+int hghca_cmd_sw2hw_eq(struct hghca_dev *hdev, u32 eqn, const struct hghca_eqc *eqc);
+int hghca_cmd_hw2sw_eq(struct hghca_dev *hdev, u32 eqn);
+int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *cqc);
+int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn);
+int hghca_cmd_query_cq(struct hghca_dev *hdev, u32 cqn, struct hghca_cqc *cqc);
+int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize);
+int hghca_cmd_moderate_cq(struct hghca_dev *hdev, u32 cqn, u16 count, u16 period);
+int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
+			const struct hghca_qpc *qpc);
+int hghca_cmd_query_qp(struct hghca_dev *hdev, u32 qpn, struct hghca_qpc *qpc);
+int hghca_cmd_conf_special_qp(struct hghca_dev *hdev, u8 type, u32 qpn);
+int hghca_cmd_sw2hw_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_srqc *srqc);
+int hghca_cmd_hw2sw_srq(struct hghca_dev *hdev, u32 srqn);
+int hghca_cmd_query_srq(struct hghca_dev *hdev, u32 srqn, struct hghca_srqc *srqc);
+int hghca_cmd_arm_srq(struct hghca_dev *hdev, u32 srqn, u16 limit);
+int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_resize_srq *resize);
+int hghca_cmd_write_mgm(struct hghca_dev *hdev, u32 index, struct hghca_mailbox *mailbox,
+			bool take);
+int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u64 *hash);
+int hghca_cmd_flow_attach(struct hghca_dev *hdev, u32 index, const struct hghca_flow *flow);
+int hghca_cmd_flow_detach(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_create_rss(struct hghca_dev *hdev, u32 index, const struct hghca_rss *rss);
+int hghca_cmd_destroy_rss(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_set_congestion(struct hghca_dev *hdev, const struct hghca_congestion *congestion);
+int hghca_cmd_query_congestion(struct hghca_dev *hdev, struct hghca_congestion *congestion);
+int hghca_cmd_set_flow_control(struct hghca_dev *hdev, const struct hghca_flow_control *control);
+int hghca_cmd_query_flow_control(struct hghca_dev *hdev, struct hghca_flow_control *control);
+int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_entry *gid);
+int hghca_cmd_query_port(struct hghca_dev *hdev, struct hghca_port *port);
+int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port);
+int hghca_cmd_query_stats(struct hghca_dev *hdev, u8 which, u64 *values, u32 count);
+int hghca_cmd_set_qp_counter(struct hghca_dev *hdev, u32 qpn, u32 set);
+int hghca_cmd_query_counter_set(struct hghca_dev *hdev, u32 set, u64 *values, bool clear);
+int hghca_cmd_nop(struct hghca_dev *hdev);
+
+/* icm.c.  May sleep.  Each get needs one put with the same arguments. */
+void hghca_icm_init(struct hghca_dev *hdev);
+void hghca_icm_cleanup(struct hghca_dev *hdev);
+int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
+void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
+
+/*
+ * objects.c.  May sleep.  add: takes a number (a QP: @qpn, or any when it is 0) and
+ * its ICM, and lets events find the object; comp and event must be set.  del:
+ * after the device has let go of it; returns when no event looks at it any more.
+ */
+void hghca_res_init(struct hghca_dev *hdev);
+void hghca_res_cleanup(struct hghca_dev *hdev);
+int hghca_hwcq_add(struct hghca_dev *hdev, struct hghca_hwcq *hwcq);
+void hghca_hwcq_del(struct hghca_dev *hdev, struct hghca_hwcq *hwcq);
+int hghca_hwqp_add(struct hghca_dev *hdev, struct hghca_hwqp *hwqp, u32 qpn);
+void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp);
+int hghca_hwsrq_add(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq);
+void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq);
+void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn);
+struct hghca_hwqp *hghca_hwqp_get(struct hghca_dev *hdev, u32 qpn, u8 type);
+void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type);
+void hghca_hwqp_put(struct hghca_hwqp *hwqp);
+void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type);
+
+/* eq.c */
+int hghca_eqs_init(struct hghca_dev *hdev);
+void hghca_eqs_cleanup(struct hghca_dev *hdev);
+
+/*
+ * mr.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
+ * of the page size) into @umem.  disable: the device lets go of it, its MTTs stay.
+ * mtts: runs of MTTs with their ICM; clear allocates nothing.
+ */
+u32 hghca_key_index(const struct hghca_dev *hdev, u32 key);
+int hghca_mr_init(struct hghca_dev *hdev);
+void hghca_mr_cleanup(struct hghca_dev *hdev);
+int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+		      const struct hghca_hwmr_attr *attr, u32 num_mtts);
+int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u32 pdn, u32 access);
+int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+			   const struct hghca_hwmr_attr *attr, struct ib_umem *umem, u64 offset);
+int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+			     const struct hghca_hwmr_attr *attr,
+			     const struct hghca_queue_chunk *chunks, u32 num_chunks);
+int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
+		      struct ib_umem *umem, bool new_pages);
+int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct hghca_mpt *mpt);
+int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr);
+int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
+void hghca_hwmr_take(struct hghca_dev *hdev, struct hghca_hwmr *mr);
+int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count);
+void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts);
+int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 from, u32 count);
+
+/*
+ * queue.c.  May sleep.
+ * alloc: zeroed kernel memory, rounded up to a power of two, under an MR in PD @pdn.
+ * map_user: an MR over @size bytes of @umem from @offset on, a multiple of 4096;
+ *	@umem stays the caller's, who releases it after hghca_queue_free().
+ * @hw_writes: CQs and EQs; SQs, RQs and SRQs are only read by the device.
+ * A CQ's MR goes into hdev->pdn, those of a QP's queues and an SRQ's into its PD.
+ * free: also on a queue that is all zeros.
+ */
+int hghca_queue_alloc(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,
+		      size_t size, bool hw_writes);
+int hghca_queue_map_user(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,
+			 struct ib_umem *umem, u64 offset, size_t size, bool hw_writes);
+void hghca_queue_free(struct hghca_dev *hdev, struct hghca_queue *queue);
+
+/* uar.c */
+int hghca_uar_map_kernel(struct hghca_dev *hdev);
+void hghca_uar_unmap_kernel(struct hghca_dev *hdev);
+int hghca_uar_alloc(struct hghca_dev *hdev, struct hghca_uar *uar);
+void hghca_uar_free(struct hghca_dev *hdev, const struct hghca_uar *uar);
+
+/*
+ * dbr.c.  May sleep.  User records: @addr must be 8-byte aligned.
+ * free: both kinds, and a record that is all zeros.
+ */
+int hghca_dbr_init(struct hghca_dev *hdev);
+void hghca_dbr_cleanup(struct hghca_dev *hdev);
+int hghca_dbr_alloc(struct hghca_dev *hdev, struct hghca_dbr *dbr);
+void hghca_user_pages_init(struct hghca_user_pages *pages);
+int hghca_dbr_map_user(struct hghca_dev *hdev, struct hghca_user_pages *pages,
+		       struct hghca_dbr *dbr, u64 addr);
+void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_dbr *dbr);
+
+#endif /* HGHCA_HW_LAYER_H */
