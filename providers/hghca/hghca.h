@@ -543,8 +543,6 @@ struct ibv_flow *hghca_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr
 int hghca_destroy_flow(struct ibv_flow *flow);
 
 /* qp.c */
-uint32_t hghca_stride_log(uint32_t bytes);
-uint32_t hghca_recv_sge_grant(uint32_t asked);
 struct ibv_qp *hghca_create_qp(struct ibv_pd *pd,
 			       struct ibv_qp_init_attr *attr);
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
@@ -582,6 +580,10 @@ struct ibv_rwq_ind_table *hghca_create_rwq_ind_table(struct ibv_context *context
 int hghca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
 				   struct ibv_qp_init_attr_ex *attr);
+
+/* wqe.c */
+uint32_t hghca_stride_log(uint32_t bytes);
+uint32_t hghca_recv_sge_grant(uint32_t asked);
 
 /* post.c */
 int hghca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,

@@ -35,22 +35,6 @@ static_assert(sizeof(struct hghca_next_unit) + sizeof(struct hghca_bind_unit) <=
 /* ------------------------------------------------------------------ */
 /* Sizes                                                                */
 
-/* log2 of the smallest slot of at least `bytes`. */
-uint32_t hghca_stride_log(uint32_t bytes)
-{
-	uint32_t log = HGHCA_WQE_MIN_STRIDE_LOG;
-
-	while ((1U << log) < bytes)
-		log++;
-	return log;
-}
-
-/* SGEs that a receive queue is granted: as many as asked for, but at least one. */
-uint32_t hghca_recv_sge_grant(uint32_t asked)
-{
-	return asked ? asked : 1;
-}
-
 /*
  * The data list that takes so many SGEs, or so much inline data; bytes.  One that
  * takes a single SGE takes 16 bytes of inline data, too: programs count on those
