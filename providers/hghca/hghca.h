@@ -558,9 +558,6 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp);
 void hghca_qp_restart(struct hghca_qp *qp);
 void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp);
-bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing);
-void hghca_qp_note_error(struct hghca_qp *qp);
-void hghca_qp_ring_flush(struct hghca_qp *qp);
 
 /* xrc.c */
 struct ibv_xrcd *hghca_open_xrcd(struct ibv_context *context,
@@ -593,6 +590,9 @@ int hghca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr);
+bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing);
+void hghca_qp_note_error(struct hghca_qp *qp);
+void hghca_qp_ring_flush(struct hghca_qp *qp);
 
 /* wr.c */
 int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops);

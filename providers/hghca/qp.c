@@ -385,44 +385,6 @@ struct ibv_qp *hghca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 }
 
 /* ------------------------------------------------------------------ */
-/* Flushing of receives (interface document, section 8)                 */
-
-/* An SQ doorbell of size 0 asks for no send, but for a look at both queues. */
-void hghca_qp_ring_flush(struct hghca_qp *qp)
-{
-	hghca_memory_before_doorbell();
-	hghca_ring((char *)qp->uar + HGHCA_UAR_SQ_DB, 0,
-		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qp->vqp.qp.qp_num));
-}
-
-/* Returns what it was. */
-bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
-{
-	bool was;
-
-	hghca_lock(&qp->rq.lock);
-	was = qp->flushing;
-	qp->flushing = flushing;
-	hghca_unlock(&qp->rq.lock);
-	return was;
-}
-
-/*
- * An error completion tells that the device has left the states in which it
- * takes receives.  Those posted since then, and before this, wait for a look,
- * unless they were posted to an SRQ: there they wait for the other QPs.
- * The lock makes sure that a receive posted at this moment either is seen by
- * this doorbell or sees the flag.
- */
-void hghca_qp_note_error(struct hghca_qp *qp)
-{
-	if (qp->flushing || qp->srq)
-		return;
-	hghca_qp_set_flushing(qp, true);
-	hghca_qp_ring_flush(qp);
-}
-
-/* ------------------------------------------------------------------ */
 /* Modify, query, destroy                                               */
 
 static void hghca_wq_restart(struct hghca_wq *wq)
