@@ -575,6 +575,8 @@ int hghca_destroy_wq(struct ibv_wq *wq);
 struct ibv_rwq_ind_table *hghca_create_rwq_ind_table(struct ibv_context *context,
 						     struct ibv_rwq_ind_table_init_attr *attr);
 int hghca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+
+/* rss.c */
 struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
 				   struct ibv_qp_init_attr_ex *attr);
 
