@@ -547,6 +547,8 @@ struct ibv_qp *hghca_create_qp(struct ibv_pd *pd,
 			       struct ibv_qp_init_attr *attr);
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *hghca_open_qp(struct ibv_context *context,
+			     struct ibv_qp_open_attr *attr);
 int hghca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		    int attr_mask);
 int hghca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
@@ -559,14 +561,10 @@ void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp);
 void hghca_qp_restart(struct hghca_qp *qp);
 void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp);
 
-/* xrc.c */
+/* xrcd.c */
 struct ibv_xrcd *hghca_open_xrcd(struct ibv_context *context,
 				 struct ibv_xrcd_init_attr *attr);
 int hghca_close_xrcd(struct ibv_xrcd *xrcd);
-struct ibv_qp *hghca_create_target(struct ibv_context *context,
-				   struct ibv_qp_init_attr_ex *attr);
-struct ibv_qp *hghca_open_qp(struct ibv_context *context,
-			     struct ibv_qp_open_attr *attr);
 
 /* rwq.c */
 struct ibv_wq *hghca_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr);

@@ -16,6 +16,11 @@
 				 IBV_QP_INIT_ATTR_CREATE_FLAGS | \
 				 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
+/* A PD has nothing to say, but librdmacm gives one, and has it back as the QP's. */
+#define HGHCA_TARGET_COMP_MASK	(IBV_QP_INIT_ATTR_PD | \
+				 IBV_QP_INIT_ATTR_XRCD | \
+				 IBV_QP_INIT_ATTR_CREATE_FLAGS)
+
 /* Bytes before the data list of a send WQE: the most that the service needs. */
 #define HGHCA_RC_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
 				 sizeof(struct hghca_raddr_unit))
@@ -285,6 +290,43 @@ static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 	return err;
 }
 
+/* A target has no queue, and nothing of it is mapped: it is a handle. */
+static struct ibv_qp *hghca_create_target(struct ibv_context *context,
+					  struct ibv_qp_init_attr_ex *attr)
+{
+	struct ib_uverbs_create_qp_resp resp = {};
+	struct ibv_qp_init_attr_ex kattr = *attr;
+	struct ibv_create_qp cmd = {};
+	struct hghca_qp *qp;
+	int err;
+
+	if (!check_comp_mask(attr->comp_mask, HGHCA_TARGET_COMP_MASK) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	qp->is_handle = true;
+	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	kattr.cap = (struct ibv_qp_cap) {};
+	err = ibv_cmd_create_qp_ex(context, &qp->vqp, &kattr, &cmd, sizeof(cmd),
+				   &resp, sizeof(resp));
+	if (err) {
+		free(qp);
+		errno = err;
+		return NULL;
+	}
+	attr->cap = qp->cap;
+	return &qp->vqp.qp;
+}
+
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr)
 {
@@ -382,6 +424,28 @@ struct ibv_qp *hghca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (qp)
 		attr->cap = attr_ex.cap;
 	return qp;
+}
+
+struct ibv_qp *hghca_open_qp(struct ibv_context *context,
+			     struct ibv_qp_open_attr *attr)
+{
+	struct ib_uverbs_create_qp_resp resp = {};
+	struct ibv_open_qp cmd = {};
+	struct hghca_qp *qp;
+	int err;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	qp->is_handle = true;
+	err = ibv_cmd_open_qp(context, &qp->vqp, sizeof(qp->vqp), attr,
+			      &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(qp);
+		errno = err;
+		return NULL;
+	}
+	return &qp->vqp.qp;
 }
 
 /* ------------------------------------------------------------------ */
