@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cqe.h"
 #include "hghca.h"
 #include "hghca_abi.h"
 
@@ -168,30 +169,6 @@ static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
 /* ------------------------------------------------------------------ */
 /* The ring                                                             */
 
-/* The place of the CQE of a free-running index in an array. */
-static inline struct hghca_cqe *hghca_cqe_of(const struct hghca_cq *cq,
-					     const struct hghca_cqes *cqes, uint32_t index)
-{
-	return (struct hghca_cqe *)(cqes->first +
-				    ((size_t)(index & cqes->mask) << cq->log_cqe));
-}
-
-/* All of an entry: the CQE, and the timestamp before it. */
-static inline void hghca_cq_copy(const struct hghca_cq *cq, struct hghca_cqe *to,
-				 const struct hghca_cqe *from)
-{
-	size_t size = (size_t)1 << cq->log_cqe;
-	size_t before = size - sizeof(*from);
-
-	memcpy((uint8_t *)to - before, (const uint8_t *)from - before, size);
-}
-
-static inline bool hghca_cqe_is_ours(struct hghca_cqe *cqe)
-{
-	return atomic_load_explicit((_Atomic(__u8) *)&cqe->owner,
-				    memory_order_relaxed) == HGHCA_CQ_ENTRY_OWNER_SW;
-}
-
 /* From an array, or NULL. */
 static inline struct hghca_cqe *hghca_cqes_peek(const struct hghca_cq *cq,
 						const struct hghca_cqes *cqes)
@@ -217,36 +194,10 @@ static inline struct hghca_cqe *hghca_cq_peek(struct hghca_cq *cq)
 	return hghca_cqes_peek(cq, &cq->next_cqes);
 }
 
-/* All reads of the CQE come before the device may write it again. */
-static inline void hghca_cqe_give_back(struct hghca_cqe *cqe)
-{
-	atomic_store_explicit((_Atomic(__u8) *)&cqe->owner,
-			      HGHCA_CQ_ENTRY_OWNER_HW, memory_order_release);
-}
-
 static inline void hghca_cq_advance(struct hghca_cq *cq, struct hghca_cqe *cqe)
 {
 	hghca_cqe_give_back(cqe);
 	cq->consumer_index++;
-}
-
-static inline void hghca_cq_tell_device(struct hghca_cq *cq)
-{
-	hghca_queue_before_record();
-	cq->dbr->consumer_index = htole32(cq->consumer_index);
-}
-
-/* The XRC SRQ whose WQE a CQE is about, or NULL. */
-static inline struct hghca_srq *hghca_cq_xrc_srq(struct hghca_cq *cq,
-						 const struct hghca_cqe *cqe)
-{
-	uint32_t srqn = le32toh(cqe->my_ee) & HGHCA_NUMBER_MASK;
-	struct hghca_srq *srq;
-
-	if (cqe->is_send || !srqn)
-		return NULL;
-	srq = hghca_table_find(&to_hctx(cq->vcq.cq.context)->xrc_srqs, srqn);
-	return srq && srq->cq == cq ? srq : NULL;
 }
 
 /* Retire the WQE of a shared receive queue that a CQE is about; 0, or EIO as below. */
@@ -609,25 +560,6 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 /* ------------------------------------------------------------------ */
 /* Create, resize, destroy                                              */
 
-/* A buffer with an array of `cnt` CQEs, all the device's; 0 or an errno. */
-static int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
-			    struct hghca_buf *buf, struct hghca_cqes *cqes, uint32_t cnt)
-{
-	size_t before = ((size_t)1 << cq->log_cqe) - sizeof(struct hghca_cqe);
-	uint32_t i;
-	int err;
-
-	err = hghca_buf_alloc(ctx, buf, (size_t)cnt << cq->log_cqe, cq->parent,
-			      HGHCA_RES_CQ);
-	if (err)
-		return err;
-	cqes->first = (uint8_t *)buf->addr + before;
-	cqes->mask = cnt - 1;
-	for (i = 0; i < cnt; i++)
-		hghca_cqe_of(cq, cqes, i)->owner = HGHCA_CQ_ENTRY_OWNER_HW;
-	return 0;
-}
-
 /*
  * The CQEs of the buffer, which the kernel reckons in the same way: a power of
  * two, and one more than may be outstanding.  0 or EINVAL.
@@ -760,61 +692,6 @@ struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/* CQEs of an array that wait to be polled, from an index on. */
-static uint32_t hghca_cqes_waiting(const struct hghca_cq *cq, const struct hghca_cqes *cqes,
-				   uint32_t first)
-{
-	uint32_t n = 0;
-
-	while (n <= cqes->mask && hghca_cqe_is_ours(hghca_cqe_of(cq, cqes, first + n)))
-		n++;
-	hghca_owner_before_body();
-	return n;
-}
-
-/*
- * From now on polls look into the new array too: the device writes there from
- * some time during the command on.  EINVAL when what waits is too much for it.
- */
-static int hghca_cq_announce_cqes(struct hghca_cq *cq, const struct hghca_cqes *cqes)
-{
-	uint32_t waiting;
-
-	hghca_lock(&cq->lock);
-	waiting = hghca_cqes_waiting(cq, &cq->cqes, cq->consumer_index);
-	if (waiting <= cqes->mask)
-		cq->next_cqes = *cqes;
-	hghca_unlock(&cq->lock);
-	return waiting <= cqes->mask ? 0 : EINVAL;
-}
-
-/*
- * The device has left the old array for the new one: what still waits there
- * moves to the same indices of the new one, where the device leaves space.
- */
-static void hghca_cq_switch_cqes(struct hghca_cq *cq)
-{
-	uint32_t first, waiting, i;
-
-	hghca_lock(&cq->lock);
-	first = cq->consumer_index;
-	waiting = hghca_cqes_waiting(cq, &cq->cqes, first);
-	for (i = first; i != first + waiting; i++)
-		hghca_cq_copy(cq, hghca_cqe_of(cq, &cq->next_cqes, i),
-			      hghca_cqe_of(cq, &cq->cqes, i));
-	cq->cqes = cq->next_cqes;
-	cq->next_cqes.first = NULL;
-	hghca_unlock(&cq->lock);
-}
-
-/* The device has refused the new array, and has written nothing to it. */
-static void hghca_cq_withdraw_cqes(struct hghca_cq *cq)
-{
-	hghca_lock(&cq->lock);
-	cq->next_cqes.first = NULL;
-	hghca_unlock(&cq->lock);
-}
-
 /* With `resizing` held.  What completes meanwhile the device counts itself. */
 static int hghca_cq_resize(struct hghca_cq *cq, uint32_t cnt)
 {
@@ -916,61 +793,6 @@ void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b)
 	hghca_unlock(&a->lock);
 	if (a != b)
 		hghca_unlock(&b->lock);
-}
-
-/* What waits in a CQ: `old` CQEs in its array, and behind them some in the next array. */
-struct hghca_cq_waiting {
-	uint32_t old;
-	uint32_t all;
-};
-
-static struct hghca_cq_waiting hghca_cq_waiting(const struct hghca_cq *cq)
-{
-	struct hghca_cq_waiting waiting;
-
-	waiting.old = hghca_cqes_waiting(cq, &cq->cqes, cq->consumer_index);
-	waiting.all = waiting.old;
-	if (cq->next_cqes.first)
-		waiting.all += hghca_cqes_waiting(cq, &cq->next_cqes,
-						  cq->consumer_index + waiting.old);
-	return waiting;
-}
-
-/* The n-th of those that wait. */
-static struct hghca_cqe *hghca_cq_nth(const struct hghca_cq *cq,
-				      const struct hghca_cq_waiting *waiting, uint32_t n)
-{
-	return hghca_cqe_of(cq, n < waiting->old ? &cq->cqes : &cq->next_cqes,
-			    cq->consumer_index + n);
-}
-
-/*
- * Take the CQEs out of which `belongs` says so, with the lock held.  The others
- * close up towards the newest, and what becomes free is at the consumer's end.
- */
-static void hghca_cq_take_out(struct hghca_cq *cq, const void *owner,
-			      bool (*belongs)(struct hghca_cq *cq, const void *owner,
-					      const struct hghca_cqe *cqe))
-{
-	const struct hghca_cq_waiting waiting = hghca_cq_waiting(cq);
-	uint32_t freed = 0;
-	struct hghca_cqe *cqe;
-	uint32_t i;
-
-	for (i = waiting.all; i-- > 0;) {
-		cqe = hghca_cq_nth(cq, &waiting, i);
-		if (belongs(cq, owner, cqe))
-			freed++;
-		else if (freed)
-			hghca_cq_copy(cq, hghca_cq_nth(cq, &waiting, i + freed), cqe);
-	}
-	if (!freed)
-		return;
-
-	for (i = 0; i < freed; i++)
-		hghca_cqe_give_back(hghca_cq_nth(cq, &waiting, i));
-	cq->consumer_index += freed;
-	hghca_cq_tell_device(cq);
 }
 
 /* What the QP had taken from a shared receive queue goes back there. */
