@@ -817,15 +817,3 @@ void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp)
 	cq->last_qp = NULL;
 	hghca_cq_take_out(cq, qp, hghca_cqe_is_of_qp);
 }
-
-static bool hghca_cqe_is_of_srq(struct hghca_cq *cq, const void *owner,
-				const struct hghca_cqe *cqe)
-{
-	return hghca_cq_xrc_srq(cq, cqe) == owner;
-}
-
-/* The same for an XRC SRQ. */
-void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq)
-{
-	hghca_cq_take_out(cq, srq, hghca_cqe_is_of_srq);
-}

@@ -522,7 +522,6 @@ int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b);
 void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b);
 void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp);
-void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq);
 
 /* srq.c */
 struct ibv_srq *hghca_create_srq(struct ibv_pd *pd,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cqe.h"
 #include "hghca.h"
 #include "hghca_abi.h"
 #include "wqe.h"
@@ -371,6 +372,18 @@ int hghca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	hghca_srq_tell(srq, attr);
 	hghca_unlock(&srq->lock);
 	return 0;
+}
+
+static bool hghca_cqe_is_of_srq(struct hghca_cq *cq, const void *owner,
+				const struct hghca_cqe *cqe)
+{
+	return hghca_cq_xrc_srq(cq, cqe) == owner;
+}
+
+/* Take the CQEs of an XRC SRQ out, with the lock held and the device done with the SRQ. */
+static void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq)
+{
+	hghca_cq_take_out(cq, srq, hghca_cqe_is_of_srq);
 }
 
 /* What its CQ still tells of it would be told of the next SRQ of its number. */
