@@ -517,10 +517,13 @@ struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 int hghca_resize_cq(struct ibv_cq *cq, int cqe);
 int hghca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int hghca_destroy_cq(struct ibv_cq *cq);
-int hghca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
-int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b);
 void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b);
+
+/* poll.c */
+int hghca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void hghca_cq_set_readers(struct ibv_cq_ex *ex, uint64_t wc_flags);
 void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp);
 
 /* srq.c */
