@@ -127,9 +127,9 @@ static struct hghca_cqe *hghca_cq_nth(const struct hghca_cq *cq,
  * Take the CQEs out of which `belongs` says so, with the lock held.  The others
  * close up towards the newest, and what becomes free is at the consumer's end.
  */
-void hghca_cq_take_out(struct hghca_cq *cq, const void *owner,
-		       bool (*belongs)(struct hghca_cq *cq, const void *owner,
-				       const struct hghca_cqe *cqe))
+void hghca_cq_remove_cqes(struct hghca_cq *cq, const void *owner,
+			  bool (*belongs)(struct hghca_cq *cq, const void *owner,
+					  const struct hghca_cqe *cqe))
 {
 	const struct hghca_cq_waiting waiting = hghca_cq_waiting(cq);
 	uint32_t freed = 0;
@@ -149,5 +149,5 @@ void hghca_cq_take_out(struct hghca_cq *cq, const void *owner,
 	for (i = 0; i < freed; i++)
 		hghca_cqe_give_back(hghca_cq_nth(cq, &waiting, i));
 	cq->consumer_index += freed;
-	hghca_cq_tell_device(cq);
+	hghca_cq_update_dbr(cq);
 }

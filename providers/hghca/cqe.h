@@ -26,7 +26,7 @@ static inline void hghca_cqe_give_back(struct hghca_cqe *cqe)
 			      HGHCA_CQ_ENTRY_OWNER_HW, memory_order_release);
 }
 
-static inline void hghca_cq_tell_device(struct hghca_cq *cq)
+static inline void hghca_cq_update_dbr(struct hghca_cq *cq)
 {
 	hghca_queue_before_record();
 	cq->dbr->consumer_index = htole32(cq->consumer_index);
@@ -50,8 +50,8 @@ int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
 int hghca_cq_announce_cqes(struct hghca_cq *cq, const struct hghca_cqes *cqes);
 void hghca_cq_switch_cqes(struct hghca_cq *cq);
 void hghca_cq_withdraw_cqes(struct hghca_cq *cq);
-void hghca_cq_take_out(struct hghca_cq *cq, const void *owner,
-		       bool (*belongs)(struct hghca_cq *cq, const void *owner,
-				       const struct hghca_cqe *cqe));
+void hghca_cq_remove_cqes(struct hghca_cq *cq, const void *owner,
+			  bool (*belongs)(struct hghca_cq *cq, const void *owner,
+					  const struct hghca_cqe *cqe));
 
 #endif /* HGHCA_PROVIDER_CQE_H */

@@ -78,8 +78,8 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.unimport_pd = hghca_unimport_pd,
 };
 
-static int hghca_take_limits(struct hghca_context *ctx,
-			     const struct hghca_alloc_ucontext_resp *resp)
+static int hghca_get_limits(struct hghca_context *ctx,
+			    const struct hghca_alloc_ucontext_resp *resp)
 {
 	if ((resp->caps & HGHCA_NEEDED_CAPS) != HGHCA_NEEDED_CAPS) {
 		verbs_err(&ctx->vctx,
@@ -110,7 +110,7 @@ static int hghca_start_context(struct hghca_context *ctx,
 {
 	int err;
 
-	err = hghca_take_limits(ctx, resp);
+	err = hghca_get_limits(ctx, resp);
 	if (err)
 		return err;
 

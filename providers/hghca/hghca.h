@@ -118,7 +118,7 @@ struct hghca_pd {
 struct hghca_buf {
 	void *addr;
 	size_t size;
-	struct hghca_pd *giver;		/* the parent domain they came from, or NULL */
+	struct hghca_pd *parent;	/* the parent domain they came from, or NULL */
 	enum hghca_res_type res_type;
 };
 
@@ -176,7 +176,7 @@ struct hghca_wq {
 struct hghca_srq_slot {
 	uint64_t wr_id;
 	uint32_t next;			/* the slot after it in the chain, as in its WQE */
-	bool under_way;			/* posted, and no CQE has told its end */
+	bool outstanding;		/* posted, and no CQE has told its end */
 };
 
 /*
@@ -193,7 +193,7 @@ struct hghca_srq {
 	uint32_t cnt;			/* slots, a power of two */
 	uint32_t first_free;
 	uint32_t last_free;
-	uint32_t under_way;		/* slots that are */
+	uint32_t outstanding;		/* slots that are */
 	uint32_t posted;		/* free-running */
 	struct hghca_buf buf;
 	struct hghca_srq_dbr *dbr;	/* from here on constant */
@@ -430,10 +430,10 @@ static inline bool hghca_wq_full(struct hghca_wq *wq, uint32_t index)
 
 /* buf.c */
 int hghca_buf_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
-		    size_t size, struct hghca_pd *giver,
+		    size_t size, struct hghca_pd *parent,
 		    enum hghca_res_type res_type);
 void hghca_buf_free(struct hghca_buf *buf);
-void hghca_touch(const struct hghca_context *ctx, void *zeroes, size_t size);
+void hghca_prefault(const struct hghca_context *ctx, void *zeroes, size_t size);
 
 /* dbr.c */
 void *hghca_dbr_alloc(struct hghca_context *ctx);
@@ -538,7 +538,7 @@ int hghca_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 int hghca_destroy_srq(struct ibv_srq *srq);
 int hghca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad_wr);
-int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id);
+int hghca_srq_complete(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id);
 
 /* flow.c */
 struct ibv_flow *hghca_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
@@ -560,8 +560,8 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 		   const struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent);
 void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp);
-void hghca_qp_restart(struct hghca_qp *qp);
-void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp);
+void hghca_qp_reset(struct hghca_qp *qp);
+void hghca_qp_unregister(struct hghca_context *ctx, struct hghca_qp *qp);
 
 /* xrcd.c */
 struct ibv_xrcd *hghca_open_xrcd(struct ibv_context *context,
@@ -593,8 +593,8 @@ int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr);
 bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing);
-void hghca_qp_note_error(struct hghca_qp *qp);
-void hghca_qp_ring_flush(struct hghca_qp *qp);
+void hghca_qp_start_flush(struct hghca_qp *qp);
+void hghca_qp_flush(struct hghca_qp *qp);
 
 /* wr.c */
 int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops);

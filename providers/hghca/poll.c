@@ -184,13 +184,13 @@ static inline void hghca_cq_advance(struct hghca_cq *cq, struct hghca_cqe *cqe)
 }
 
 /* Retire the WQE of a shared receive queue that a CQE is about; 0, or EIO as below. */
-static inline int hghca_cq_retire_shared(const struct hghca_qp *qp,
-					 const struct hghca_cqe *cqe,
-					 uint64_t *wr_id)
+static inline int hghca_cq_complete_shared(const struct hghca_qp *qp,
+					   const struct hghca_cqe *cqe,
+					   uint64_t *wr_id)
 {
 	if (le32toh(cqe->my_ee) != qp->srq->srqn)
 		return EIO;
-	return hghca_srq_retire(qp->srq, le32toh(cqe->wqe), wr_id);
+	return hghca_srq_complete(qp->srq, le32toh(cqe->wqe), wr_id);
 }
 
 /*
@@ -200,9 +200,9 @@ static inline int hghca_cq_retire_shared(const struct hghca_qp *qp,
  * nothing changed.  *owner is NULL for an XRC SRQ: the target QP may be another
  * process's.
  */
-static inline int hghca_cq_retire(struct hghca_cq *cq,
-				  const struct hghca_cqe *cqe,
-				  struct hghca_qp **owner, uint64_t *wr_id)
+static inline int hghca_cq_complete(struct hghca_cq *cq,
+				    const struct hghca_cqe *cqe,
+				    struct hghca_qp **owner, uint64_t *wr_id)
 {
 	uint32_t qpn = le32toh(cqe->my_qpn) & HGHCA_NUMBER_MASK;
 	struct hghca_srq *xrc_srq = hghca_cq_xrc_srq(cq, cqe);
@@ -213,7 +213,7 @@ static inline int hghca_cq_retire(struct hghca_cq *cq,
 
 	if (xrc_srq) {
 		*owner = NULL;
-		return hghca_srq_retire(xrc_srq, le32toh(cqe->wqe), wr_id);
+		return hghca_srq_complete(xrc_srq, le32toh(cqe->wqe), wr_id);
 	}
 	if (!qp || qp->vqp.qp.qp_num != qpn) {
 		qp = hghca_table_find(&to_hctx(cq->vcq.cq.context)->qps, qpn);
@@ -225,7 +225,7 @@ static inline int hghca_cq_retire(struct hghca_cq *cq,
 	if (wq->cq != cq)
 		return EIO;
 	if (wq == &qp->rq && qp->srq) {
-		err = hghca_cq_retire_shared(qp, cqe, wr_id);
+		err = hghca_cq_complete_shared(qp, cqe, wr_id);
 		if (err)
 			return err;
 		cq->last_qp = qp;
@@ -287,14 +287,14 @@ static inline void hghca_cq_unlock(struct hghca_cq *cq)
 /* ------------------------------------------------------------------ */
 /* ibv_poll_cq                                                          */
 
-static inline int hghca_cq_take(struct hghca_cq *cq,
-				const struct hghca_cqe *cqe, struct ibv_wc *wc)
+static inline int hghca_cqe_to_wc(struct hghca_cq *cq,
+				  const struct hghca_cqe *cqe, struct ibv_wc *wc)
 {
 	const struct hghca_err_cqe *failed = hghca_cqe_error(cqe);
 	struct hghca_qp *qp;
 	int err;
 
-	err = hghca_cq_retire(cq, cqe, &qp, &wc->wr_id);
+	err = hghca_cq_complete(cq, cqe, &qp, &wc->wr_id);
 	if (err)
 		return err;
 
@@ -312,7 +312,7 @@ static inline int hghca_cq_take(struct hghca_cq *cq,
 		wc->wc_flags = 0;
 		wc->sl = 0;
 		if (qp)
-			hghca_qp_note_error(qp);
+			hghca_qp_start_flush(qp);
 		return 0;
 	}
 	wc->status = IBV_WC_SUCCESS;
@@ -338,7 +338,7 @@ int hghca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		cqe = hghca_cq_peek(cq);
 		if (!cqe)
 			break;
-		err = hghca_cq_take(cq, cqe, &wc[polled]);
+		err = hghca_cqe_to_wc(cq, cqe, &wc[polled]);
 		if (err) {
 			/* What stands before it is told first, it next time. */
 			if (!polled)
@@ -349,7 +349,7 @@ int hghca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		polled++;
 	}
 	if (polled || err)
-		hghca_cq_tell_device(cq);
+		hghca_cq_update_dbr(cq);
 	hghca_cq_unlock(cq);
 
 	return polled ? polled : -err;
@@ -371,7 +371,7 @@ static inline int hghca_cq_load(struct hghca_cq *cq)
 	if (!cqe)
 		return ENOENT;
 
-	err = hghca_cq_retire(cq, cqe, &qp, &ex->wr_id);
+	err = hghca_cq_complete(cq, cqe, &qp, &ex->wr_id);
 	if (err)
 		return hghca_cq_drop(cq, cqe);
 
@@ -380,7 +380,7 @@ static inline int hghca_cq_load(struct hghca_cq *cq)
 	if (failed) {
 		ex->status = hghca_cqe_status(failed);
 		if (qp)
-			hghca_qp_note_error(qp);
+			hghca_qp_start_flush(qp);
 	}
 	cq->current = cqe;
 	return 0;
@@ -406,7 +406,7 @@ static int hghca_start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *att
 	err = hghca_cq_load(cq);
 	if (err) {
 		if (err != ENOENT)
-			hghca_cq_tell_device(cq);
+			hghca_cq_update_dbr(cq);
 		hghca_cq_unlock(cq);
 	}
 	return err;
@@ -425,7 +425,7 @@ static void hghca_end_poll(struct ibv_cq_ex *ibcq)
 	struct hghca_cq *cq = to_hcq_ex(ibcq);
 
 	hghca_cq_unload(cq);
-	hghca_cq_tell_device(cq);
+	hghca_cq_update_dbr(cq);
 	hghca_cq_unlock(cq);
 }
 
@@ -555,7 +555,7 @@ static bool hghca_cqe_is_of_qp(struct hghca_cq *cq, const void *owner,
 	    hghca_cq_xrc_srq(cq, cqe))
 		return false;
 	if (qp->srq && !cqe->is_send)
-		hghca_cq_retire_shared(qp, cqe, &wr_id);
+		hghca_cq_complete_shared(qp, cqe, &wr_id);
 	return true;
 }
 
@@ -563,5 +563,5 @@ static bool hghca_cqe_is_of_qp(struct hghca_cq *cq, const void *owner,
 void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp)
 {
 	cq->last_qp = NULL;
-	hghca_cq_take_out(cq, qp, hghca_cqe_is_of_qp);
+	hghca_cq_remove_cqes(cq, qp, hghca_cqe_is_of_qp);
 }

@@ -275,7 +275,7 @@ int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 /* Flushing of receives (interface document, section 8)                 */
 
 /* An SQ doorbell of size 0 asks for no send, but for a look at both queues. */
-void hghca_qp_ring_flush(struct hghca_qp *qp)
+void hghca_qp_flush(struct hghca_qp *qp)
 {
 	hghca_memory_before_doorbell();
 	hghca_ring((char *)qp->uar + HGHCA_UAR_SQ_DB, 0,
@@ -301,12 +301,12 @@ bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
  * The lock makes sure that a receive posted at this moment either is seen by
  * this doorbell or sees the flag.
  */
-void hghca_qp_note_error(struct hghca_qp *qp)
+void hghca_qp_start_flush(struct hghca_qp *qp)
 {
 	if (qp->flushing || qp->srq)
 		return;
 	hghca_qp_set_flushing(qp, true);
-	hghca_qp_ring_flush(qp);
+	hghca_qp_flush(qp);
 }
 
 /* ------------------------------------------------------------------ */
@@ -352,7 +352,7 @@ int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
 		qp->dbr->rq_head = htole32(head);
 		/* Nothing arrives at a QP in ERR: it must be told to look. */
 		if (qp->flushing)
-			hghca_qp_ring_flush(qp);
+			hghca_qp_flush(qp);
 	}
 	hghca_unlock(&rq->lock);
 	return err;

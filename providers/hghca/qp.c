@@ -140,7 +140,7 @@ static int hghca_wq_init(const struct hghca_context *ctx, struct hghca_wq *wq,
 		wq->wr_ids = calloc(wq->cnt, sizeof(*wq->wr_ids));
 		if (!wq->wr_ids)
 			return ENOMEM;
-		hghca_touch(ctx, wq->wr_ids, wq->cnt * sizeof(*wq->wr_ids));
+		hghca_prefault(ctx, wq->wr_ids, wq->cnt * sizeof(*wq->wr_ids));
 	}
 	hghca_lock_init(&wq->lock, elided);
 	return 0;
@@ -166,7 +166,7 @@ static int hghca_qp_alloc_queues(struct hghca_context *ctx, struct hghca_qp *qp,
 	if (err)
 		return err;
 	/* The kernel pins the pages for reading alone: the first write would fault. */
-	hghca_touch(ctx, qp->buf.addr, qp->buf.size);
+	hghca_prefault(ctx, qp->buf.addr, qp->buf.size);
 	qp->sq.slots = qp->buf.addr;
 	qp->rq.slots = (char *)qp->buf.addr + rq_offset;
 	return 0;
@@ -291,8 +291,8 @@ static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 }
 
 /* A target has no queue, and nothing of it is mapped: it is a handle. */
-static struct ibv_qp *hghca_create_target(struct ibv_context *context,
-					  struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *hghca_create_xrc_target(struct ibv_context *context,
+					      struct ibv_qp_init_attr_ex *attr)
 {
 	struct ib_uverbs_create_qp_resp resp = {};
 	struct ibv_qp_init_attr_ex kattr = *attr;
@@ -337,7 +337,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	int err;
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV && ctx->has_xrc)
-		return hghca_create_target(context, attr);
+		return hghca_create_xrc_target(context, attr);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
 		return hghca_create_rss_qp(context, attr);
 	err = hghca_qp_check_attr(ctx, attr);
@@ -451,21 +451,21 @@ struct ibv_qp *hghca_open_qp(struct ibv_context *context,
 /* ------------------------------------------------------------------ */
 /* Modify, query, destroy                                               */
 
-static void hghca_wq_restart(struct hghca_wq *wq)
+static void hghca_wq_reset(struct hghca_wq *wq)
 {
 	hghca_wq_set_head(wq, 0);
 	hghca_wq_set_tail(wq, 0);
 }
 
 /* The device has dropped all work and counts from 0 again. */
-void hghca_qp_restart(struct hghca_qp *qp)
+void hghca_qp_reset(struct hghca_qp *qp)
 {
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
 	if (qp->rq.cq != qp->sq.cq)
 		hghca_cq_purge(qp->rq.cq, qp);
-	hghca_wq_restart(&qp->sq);
-	hghca_wq_restart(&qp->rq);
+	hghca_wq_reset(&qp->sq);
+	hghca_wq_reset(&qp->rq);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
 	qp->dbr->rq_head = 0;
 }
@@ -497,7 +497,7 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 		return hghca_errno(err);
 
 	if (attr->qp_state == IBV_QPS_RESET)
-		hghca_qp_restart(qp);
+		hghca_qp_reset(qp);
 	hghca_qp_set_flushing(qp, false);
 	return 0;
 }
@@ -522,7 +522,7 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
  * The device is done with the QP: completions do not find it any more, for its
  * number is another's next.
  */
-void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp)
+void hghca_qp_unregister(struct hghca_context *ctx, struct hghca_qp *qp)
 {
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
@@ -555,7 +555,7 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 	if (err)
 		return hghca_errno(err);
 
-	hghca_qp_forget(ctx, qp);
+	hghca_qp_unregister(ctx, qp);
 	hghca_qp_free(ctx, qp);
 	if (qp->pd)
 		atomic_fetch_sub(&qp->pd->users, 1);

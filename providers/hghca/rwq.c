@@ -163,7 +163,7 @@ int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 		return hghca_errno(err);
 	}
 	if (sets_state && attr->wq_state == IBV_WQS_RESET) {
-		hghca_qp_restart(qp);
+		hghca_qp_reset(qp);
 		hghca_qp_set_flushing(qp, false);
 	}
 	return 0;
@@ -179,7 +179,7 @@ int hghca_destroy_wq(struct ibv_wq *ibwq)
 	if (err)
 		return hghca_errno(err);
 
-	hghca_qp_forget(ctx, &rwq->qp);
+	hghca_qp_unregister(ctx, &rwq->qp);
 	hghca_qp_free(ctx, &rwq->qp);
 	if (rwq->qp.pd)
 		atomic_fetch_sub(&rwq->qp.pd->users, 1);

@@ -74,16 +74,16 @@ static inline void hghca_srq_append_free(struct hghca_srq *srq, uint32_t slot)
  * is checked before it is used: 0, or EIO for no WQE under way, with nothing
  * changed.
  */
-int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id)
+int hghca_srq_complete(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id)
 {
 	uint32_t slot = offset >> srq->stride_log;
 	int err = EIO;
 
 	hghca_lock(&srq->lock);
-	if (slot < srq->cnt && srq->slots[slot].under_way) {
+	if (slot < srq->cnt && srq->slots[slot].outstanding) {
 		*wr_id = srq->slots[slot].wr_id;
-		srq->slots[slot].under_way = false;
-		srq->under_way--;
+		srq->slots[slot].outstanding = false;
+		srq->outstanding--;
 		hghca_srq_append_free(srq, slot);
 		err = 0;
 	}
@@ -106,8 +106,8 @@ static inline int hghca_srq_encode(struct hghca_srq *srq, const struct ibv_recv_
 		return err;
 	hghca_srq_write_both(srq, slot);
 	srq->slots[slot].wr_id = wr->wr_id;
-	srq->slots[slot].under_way = true;
-	srq->under_way++;
+	srq->slots[slot].outstanding = true;
+	srq->outstanding++;
 	srq->first_free = srq->slots[slot].next;
 	return 0;
 }
@@ -204,7 +204,7 @@ static void hghca_srq_free(struct hghca_context *ctx, struct hghca_srq *srq)
 }
 
 /* What the queue really holds. */
-static void hghca_srq_tell(const struct hghca_srq *srq, struct ibv_srq_attr *attr)
+static void hghca_srq_get_attr(const struct hghca_srq *srq, struct ibv_srq_attr *attr)
 {
 	attr->max_wr = srq->cnt - 1;
 	attr->max_sge = srq->max_sge;
@@ -214,7 +214,7 @@ static void hghca_srq_tell(const struct hghca_srq *srq, struct ibv_srq_attr *att
 /* Create, query, destroy                                               */
 
 /* What the kernel wants to know of the queue. */
-static struct hghca_create_srq hghca_srq_describe(const struct hghca_srq *srq)
+static struct hghca_create_srq hghca_srq_cmd(const struct hghca_srq *srq)
 {
 	return (struct hghca_create_srq) {
 		.buf_addr = (uintptr_t)srq->buf.addr,
@@ -228,7 +228,7 @@ static int hghca_srq_register(struct hghca_srq *srq, struct ibv_srq_init_attr_ex
 {
 	struct ibv_srq_init_attr plain = { attr->srq_context, attr->attr };
 	struct hghca_ucmd_create_srq_resp resp = {};
-	struct hghca_ucmd_create_srq cmd = { .drv_payload = hghca_srq_describe(srq) };
+	struct hghca_ucmd_create_srq cmd = { .drv_payload = hghca_srq_cmd(srq) };
 	int err;
 
 	err = ibv_cmd_create_srq(attr->pd, &srq->vsrq.srq, &plain,
@@ -245,7 +245,7 @@ static int hghca_srq_register_xrc(struct ibv_context *context, struct hghca_srq 
 {
 	struct hghca_context *ctx = to_hctx(context);
 	struct hghca_ucmd_create_xrc_srq_resp resp = {};
-	struct hghca_ucmd_create_xrc_srq cmd = { .drv_payload = hghca_srq_describe(srq) };
+	struct hghca_ucmd_create_xrc_srq cmd = { .drv_payload = hghca_srq_cmd(srq) };
 	int err;
 
 	err = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr,
@@ -320,7 +320,7 @@ struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
 		atomic_fetch_add(&srq->parent->users, 1);
 	srq->vsrq.srq.srq_context = attr->srq_context;
 	srq->vsrq.srq.pd = attr->pd;
-	hghca_srq_tell(srq, &attr->attr);
+	hghca_srq_get_attr(srq, &attr->attr);
 	return &srq->vsrq.srq;
 
 err_alloc:
@@ -369,7 +369,7 @@ int hghca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	if (err)
 		return hghca_errno(err);
 	hghca_lock(&srq->lock);
-	hghca_srq_tell(srq, attr);
+	hghca_srq_get_attr(srq, attr);
 	hghca_unlock(&srq->lock);
 	return 0;
 }
@@ -383,7 +383,7 @@ static bool hghca_cqe_is_of_srq(struct hghca_cq *cq, const void *owner,
 /* Take the CQEs of an XRC SRQ out, with the lock held and the device done with the SRQ. */
 static void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq)
 {
-	hghca_cq_take_out(cq, srq, hghca_cqe_is_of_srq);
+	hghca_cq_remove_cqes(cq, srq, hghca_cqe_is_of_srq);
 }
 
 /* What its CQ still tells of it would be told of the next SRQ of its number. */
@@ -498,8 +498,8 @@ static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
 		goto err_buf;
 	}
 
-	hghca_touch(ctx, buf.addr, buf.size);
-	hghca_touch(ctx, slots, cnt * sizeof(*slots));
+	hghca_prefault(ctx, buf.addr, buf.size);
+	hghca_prefault(ctx, slots, cnt * sizeof(*slots));
 	hghca_srq_link_new(slots, buf.addr, srq->stride_log, srq->cnt, cnt);
 	hghca_srq_announce_wqes(srq, buf.addr);
 	cmd.drv_payload.buf_addr = (uintptr_t)buf.addr;
@@ -536,7 +536,7 @@ static bool hghca_srq_fits(struct hghca_srq *srq, uint32_t max_wr)
 	bool fits;
 
 	hghca_lock(&srq->lock);
-	fits = srq->under_way <= max_wr;
+	fits = srq->outstanding <= max_wr;
 	hghca_unlock(&srq->lock);
 	return fits;
 }
