@@ -83,7 +83,7 @@ static int hghca_get_limits(struct hghca_context *ctx,
 {
 	if ((resp->caps & HGHCA_NEEDED_CAPS) != HGHCA_NEEDED_CAPS) {
 		verbs_err(&ctx->vctx,
-			  "the device lacks capabilities: has 0x%x, needed are 0x%x\n",
+			  "the device lacks capabilities: it has 0x%x, needs 0x%x\n",
 			  resp->caps, HGHCA_NEEDED_CAPS);
 		return EOPNOTSUPP;
 	}

@@ -266,10 +266,10 @@ static void hghca_cq_log_dropped(const struct hghca_cq *cq,
 {
 	struct verbs_context *vctx = verbs_get_ctx(cq->vcq.cq.context);
 
-	verbs_err(vctx, "CQ 0x%x: CQE 0x%x names no WQE under way (QP 0x%x, offset 0x%x)\n",
+	verbs_err(vctx, "CQ 0x%x: CQE 0x%x is for no outstanding WQE (QP 0x%x, offset 0x%x)\n",
 		  cq->cqn, dropped->index, dropped->qpn, dropped->wqe_offset);
 	if (dropped->count > 1)
-		verbs_err(vctx, "CQ 0x%x: so do %u further CQEs of this poll\n",
+		verbs_err(vctx, "CQ 0x%x: %u more such CQEs in this poll\n",
 			  cq->cqn, dropped->count - 1);
 }
 
