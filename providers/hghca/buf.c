@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: buffers of queues, whole pages that a forked child does not share. */
+/* JingZhao HCA: buffers of queues: whole pages, which a forked child does not share. */
 #include <config.h>
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static int hghca_buf_map(struct hghca_buf *buf)
 	return buf->addr == MAP_FAILED ? errno : 0;
 }
 
-/* Memory from the parent domain, or ours where it leaves that to us. */
+/* Memory from the parent domain's allocator, unless it returns IBV_ALLOCATOR_USE_DEFAULT. */
 static int hghca_buf_alloc_parent(struct hghca_context *ctx, struct hghca_buf *buf)
 {
 	struct hghca_pd *parent = buf->parent;
@@ -84,9 +84,8 @@ void hghca_buf_free(struct hghca_buf *buf)
 }
 
 /*
- * Make the kernel provide the pages of memory that is all zeroes and not yet
- * used: who first writes there may hold a spinlock, and a page fault takes as
- * long as a system call.
+ * Prefault memory that is all zeroes and not yet used: the first write there may be
+ * made with a spinlock held, and a page fault takes as long as a system call.
  */
 void hghca_prefault(const struct hghca_context *ctx, void *zeroes, size_t size)
 {
@@ -95,7 +94,7 @@ void hghca_prefault(const struct hghca_context *ctx, void *zeroes, size_t size)
 
 	for (offset = 0; offset < size; offset += ctx->page_size)
 		bytes[offset] = 0;
-	/* It need not start with a page. */
+	/* It need not start at a page boundary. */
 	if (size)
 		bytes[size - 1] = 0;
 }

@@ -26,8 +26,8 @@ static_assert(sizeof(struct hghca_timed_cqe) == 1 << HGHCA_LOG_TIMED_CQE,
 /* Create, resize, destroy                                              */
 
 /*
- * The CQEs of the buffer, which the kernel reckons in the same way: a power of
- * two, and one more than may be outstanding.  0 or EINVAL.
+ * The number of CQEs of the buffer, which the kernel computes in the same way: a
+ * power of two, and at least one more than asked for.  Returns 0 or EINVAL.
  */
 static int hghca_cq_round(struct hghca_context *ctx, int64_t asked, uint32_t *cnt)
 {
@@ -39,7 +39,7 @@ static int hghca_cq_round(struct hghca_context *ctx, int64_t asked, uint32_t *cn
 	return 0;
 }
 
-/* Returns NULL with errno set when that fails. */
+/* Returns NULL and sets errno if it fails. */
 static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
 					const struct ibv_cq_init_attr_ex *asked,
 					bool single_threaded,
@@ -115,7 +115,7 @@ struct ibv_cq *hghca_create_cq(struct ibv_context *context, int cqe,
 	};
 	struct hghca_cq *cq;
 
-	/* No number that is negative becomes a large one. */
+	/* A negative number must not become a large one. */
 	attr.cqe = cqe < 0 ? 0 : cqe;
 	cq = hghca_cq_create(context, &attr, false, NULL);
 	return cq ? &cq->vcq.cq : NULL;
@@ -157,7 +157,7 @@ struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/* With `resizing` held.  What completes meanwhile the device counts itself. */
+/* With `resizing` held.  The device counts completions during the command itself. */
 static int hghca_cq_resize(struct hghca_cq *cq, uint32_t cnt)
 {
 	struct ibv_cq *ibcq = &cq->vcq.cq;
@@ -239,7 +239,7 @@ int hghca_destroy_cq(struct ibv_cq *ibcq)
 /* ------------------------------------------------------------------ */
 /* Both CQs of a QP                                                     */
 
-/* In the order of their numbers, so that no two wait in a ring. */
+/* In the order of their numbers, so that two threads cannot deadlock. */
 void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b)
 {
 	if (a == b) {

@@ -7,7 +7,7 @@
 
 #include "cqe.h"
 
-/* A buffer with an array of `cnt` CQEs, all the device's; 0 or an errno. */
+/* Allocate a buffer with an array of `cnt` CQEs, all the device's.  Returns 0 or an errno. */
 int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
 		     struct hghca_buf *buf, struct hghca_cqes *cqes, uint32_t cnt)
 {
@@ -26,7 +26,7 @@ int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
 	return 0;
 }
 
-/* All of an entry: the CQE, and the timestamp before it. */
+/* Copy an entry: the CQE, and the timestamp before it. */
 static void hghca_cq_copy(const struct hghca_cq *cq, struct hghca_cqe *to,
 			  const struct hghca_cqe *from)
 {
@@ -36,7 +36,7 @@ static void hghca_cq_copy(const struct hghca_cq *cq, struct hghca_cqe *to,
 	memcpy((uint8_t *)to - before, (const uint8_t *)from - before, size);
 }
 
-/* CQEs of an array that wait to be polled, from an index on. */
+/* The number of complete CQEs of an array that are not polled yet, from an index on. */
 static uint32_t hghca_cqes_waiting(const struct hghca_cq *cq, const struct hghca_cqes *cqes,
 				   uint32_t first)
 {
@@ -52,8 +52,8 @@ static uint32_t hghca_cqes_waiting(const struct hghca_cq *cq, const struct hghca
 /* Resizing                                                             */
 
 /*
- * From now on polls look into the new array too: the device writes there from
- * some time during the command on.  EINVAL when what waits is too much for it.
+ * From now on polls read the new array too: the device switches to it at some
+ * time during the command.  EINVAL if it has no room for the CQEs not polled yet.
  */
 int hghca_cq_announce_cqes(struct hghca_cq *cq, const struct hghca_cqes *cqes)
 {
@@ -68,8 +68,8 @@ int hghca_cq_announce_cqes(struct hghca_cq *cq, const struct hghca_cqes *cqes)
 }
 
 /*
- * The device has left the old array for the new one: what still waits there
- * moves to the same indices of the new one, where the device leaves space.
+ * The device has switched to the new array: the CQEs of the old one that are not
+ * polled yet move to the same indices of the new one, which the device leaves free.
  */
 void hghca_cq_switch_cqes(struct hghca_cq *cq)
 {
@@ -86,7 +86,7 @@ void hghca_cq_switch_cqes(struct hghca_cq *cq)
 	hghca_unlock(&cq->lock);
 }
 
-/* The device has refused the new array, and has written nothing to it. */
+/* The command has failed: the device has written nothing to the new array. */
 void hghca_cq_withdraw_cqes(struct hghca_cq *cq)
 {
 	hghca_lock(&cq->lock);
@@ -95,9 +95,9 @@ void hghca_cq_withdraw_cqes(struct hghca_cq *cq)
 }
 
 /* ------------------------------------------------------------------ */
-/* CQEs of a queue that goes away                                       */
+/* CQEs of a QP or SRQ that is destroyed or reset                       */
 
-/* What waits in a CQ: `old` CQEs in its array, and behind them some in the next array. */
+/* CQEs that are not polled yet: `old` of them in the array, the others in the next array. */
 struct hghca_cq_waiting {
 	uint32_t old;
 	uint32_t all;
@@ -115,7 +115,7 @@ static struct hghca_cq_waiting hghca_cq_waiting(const struct hghca_cq *cq)
 	return waiting;
 }
 
-/* The n-th of those that wait. */
+/* The n-th of them. */
 static struct hghca_cqe *hghca_cq_nth(const struct hghca_cq *cq,
 				      const struct hghca_cq_waiting *waiting, uint32_t n)
 {
@@ -124,8 +124,8 @@ static struct hghca_cqe *hghca_cq_nth(const struct hghca_cq *cq,
 }
 
 /*
- * Take the CQEs out of which `belongs` says so, with the lock held.  The others
- * close up towards the newest, and what becomes free is at the consumer's end.
+ * Remove the CQEs for which `belongs` is true, with the lock held.  The others move
+ * towards the newest one, so that the free entries are at the consumer's end.
  */
 void hghca_cq_remove_cqes(struct hghca_cq *cq, const void *owner,
 			  bool (*belongs)(struct hghca_cq *cq, const void *owner,

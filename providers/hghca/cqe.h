@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: CQEs as their consumer sees them. */
+/* JingZhao HCA: the arrays of CQEs. */
 #ifndef HGHCA_PROVIDER_CQE_H
 #define HGHCA_PROVIDER_CQE_H
 
 #include "hghca.h"
 
-/* The place of the CQE of a free-running index in an array. */
+/* The CQE of a free-running index in an array. */
 static inline struct hghca_cqe *hghca_cqe_of(const struct hghca_cq *cq,
 					     const struct hghca_cqes *cqes, uint32_t index)
 {
@@ -19,7 +19,7 @@ static inline bool hghca_cqe_is_ours(struct hghca_cqe *cqe)
 				    memory_order_relaxed) == HGHCA_CQ_ENTRY_OWNER_SW;
 }
 
-/* All reads of the CQE come before the device may write it again. */
+/* Give the CQE to the device, after all reads of it. */
 static inline void hghca_cqe_give_back(struct hghca_cqe *cqe)
 {
 	atomic_store_explicit((_Atomic(__u8) *)&cqe->owner,
@@ -32,7 +32,7 @@ static inline void hghca_cq_update_dbr(struct hghca_cq *cq)
 	cq->dbr->consumer_index = htole32(cq->consumer_index);
 }
 
-/* The XRC SRQ whose WQE a CQE is about, or NULL. */
+/* The XRC SRQ whose WQE a CQE is for, or NULL. */
 static inline struct hghca_srq *hghca_cq_xrc_srq(struct hghca_cq *cq,
 						 const struct hghca_cqe *cqe)
 {

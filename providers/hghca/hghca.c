@@ -104,7 +104,7 @@ static int hghca_get_limits(struct hghca_context *ctx,
 	return 0;
 }
 
-/* Sets up all but what the kernel has been asked for; 0 or an errno. */
+/* Initialize the context from the kernel's response.  Returns 0 or an errno. */
 static int hghca_start_context(struct hghca_context *ctx,
 			       const struct hghca_alloc_ucontext_resp *resp)
 {
@@ -159,7 +159,7 @@ static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
 	return err ? hghca_abandon_context(ctx, err) : &ctx->vctx;
 }
 
-/* Another context on a file that has one: the UAR page is the same. */
+/* Another context of the same file: it has the same UAR page. */
 static struct verbs_context *hghca_import_context(struct ibv_device *device, int cmd_fd)
 {
 	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1);

@@ -6,7 +6,7 @@
 
 #include "cqe.h"
 
-#define HGHCA_SL_UDP	8	/* of a datagram over UDP; below it the network, HGHCA_CQE_IPV* */
+#define HGHCA_SL_UDP	8	/* bit of a datagram over UDP; the bits below it are HGHCA_CQE_IPV* */
 
 /* Low five bits of the BTH opcode that ends a message to a receive WQE. */
 enum {
@@ -86,7 +86,7 @@ static inline enum ibv_wc_opcode hghca_cqe_send_opcode(const struct hghca_cqe *c
 	}
 }
 
-/* In error the opcode tells no more than the direction. */
+/* The opcode of an error CQE says no more than whether it is of a send or a receive. */
 static inline enum ibv_wc_opcode hghca_cqe_wc_opcode(const struct hghca_cqe *cqe)
 {
 	if (cqe->is_send)
@@ -127,7 +127,7 @@ static inline unsigned int hghca_cqe_wc_flags(const struct hghca_cqe *cqe)
 	return flags;
 }
 
-/* Immediate data as on the wire; the key that was invalidated is a number of the host. */
+/* Immediate data is in network byte order; an invalidated key is in that of the host. */
 static inline __be32 hghca_cqe_imm(const struct hghca_cqe *cqe, unsigned int wc_flags)
 {
 	if (wc_flags & IBV_WC_WITH_INV)
@@ -136,10 +136,10 @@ static inline __be32 hghca_cqe_imm(const struct hghca_cqe *cqe, unsigned int wc_
 }
 
 /*
- * Verbs have no place for what IBTA Annex A17.4.5.1 wants of a datagram's
- * completion over RoCE, whether it came by IPv4 or IPv6.  Where other adapters
- * tell it to users, and UCX looks for it, is the SL, which Ethernet has not:
- * its low bits are 1 for IPv6 and 2 for IPv4, and bit 3 is for UDP.
+ * IBTA Annex A17.4.5.1 wants a datagram's completion over RoCE to say whether it
+ * came by IPv4 or IPv6.  Verbs have no field for it.  Other adapters report it in
+ * the SL, which Ethernet does not have, and UCX reads it there: the low bits are 1
+ * for IPv6 and 2 for IPv4, and bit 3 is set for UDP.
  */
 static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
 {
@@ -150,9 +150,9 @@ static inline uint8_t hghca_cqe_sl(const struct hghca_cqe *cqe)
 }
 
 /* ------------------------------------------------------------------ */
-/* The ring                                                             */
+/* The oldest CQE                                                       */
 
-/* From an array, or NULL. */
+/* The oldest CQE if it is complete and in this array, otherwise NULL. */
 static inline struct hghca_cqe *hghca_cqes_peek(const struct hghca_cq *cq,
 						const struct hghca_cqes *cqes)
 {
@@ -165,8 +165,8 @@ static inline struct hghca_cqe *hghca_cqes_peek(const struct hghca_cq *cq,
 }
 
 /*
- * The oldest CQE that is complete, or NULL.  While the CQ is resized the old
- * array has the first of them, and the new one all from some index on.
+ * The oldest CQE if it is complete, otherwise NULL.  While the CQ is resized, the
+ * old array has the first CQEs, and the new one all from some index on.
  */
 static inline struct hghca_cqe *hghca_cq_peek(struct hghca_cq *cq)
 {
@@ -183,7 +183,7 @@ static inline void hghca_cq_advance(struct hghca_cq *cq, struct hghca_cqe *cqe)
 	cq->consumer_index++;
 }
 
-/* Retire the WQE of a shared receive queue that a CQE is about; 0, or EIO as below. */
+/* Complete the WQE of a shared receive queue that a CQE is for; 0, or EIO as below. */
 static inline int hghca_cq_complete_shared(const struct hghca_qp *qp,
 					   const struct hghca_cqe *cqe,
 					   uint64_t *wr_id)
@@ -194,11 +194,10 @@ static inline int hghca_cq_complete_shared(const struct hghca_qp *qp,
 }
 
 /*
- * Retire the WQE that a CQE is about and, in a queue of the QP's own, those
- * before it, which asked for no completion.  The device's numbers are checked
- * before they are used: 0, or EIO for a CQE that names no WQE under way, with
- * nothing changed.  *owner is NULL for an XRC SRQ: the target QP may be another
- * process's.
+ * Complete the WQE that a CQE is for and, in a queue of the QP's own, the unsignaled
+ * WQEs before it.  The numbers in the CQE are checked before they are used.  Returns
+ * 0, or EIO with nothing changed if the CQE is for no outstanding WQE.  *owner is
+ * NULL for an XRC SRQ: the target QP may belong to another process.
  */
 static inline int hghca_cq_complete(struct hghca_cq *cq,
 				    const struct hghca_cqe *cqe,
@@ -247,8 +246,8 @@ static inline int hghca_cq_complete(struct hghca_cq *cq,
 }
 
 /*
- * A CQE that cannot be right is reported to the caller once and given back; to
- * the log when the lock is free, as writing there is a system call.
+ * An invalid CQE is reported to the caller once and given back to the device.  It
+ * is logged after the lock is released, as logging is a system call.
  */
 static int hghca_cq_drop(struct hghca_cq *cq, struct hghca_cqe *cqe)
 {
@@ -273,7 +272,7 @@ static void hghca_cq_log_dropped(const struct hghca_cq *cq,
 			  cq->cqn, dropped->count - 1);
 }
 
-/* At the end of a poll: unlock, and log what was dropped. */
+/* At the end of a poll: unlock, and log the CQEs that were dropped. */
 static inline void hghca_cq_unlock(struct hghca_cq *cq)
 {
 	struct hghca_cq_dropped dropped = cq->dropped;
@@ -340,7 +339,7 @@ int hghca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 			break;
 		err = hghca_cqe_to_wc(cq, cqe, &wc[polled]);
 		if (err) {
-			/* What stands before it is told first, it next time. */
+			/* Completions before it are returned first, the error by the next poll. */
 			if (!polled)
 				hghca_cq_drop(cq, cqe);
 			break;
@@ -358,7 +357,7 @@ int hghca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 /* ------------------------------------------------------------------ */
 /* ibv_start_poll, ibv_next_poll, ibv_end_poll                          */
 
-/* Make the oldest CQE the current one; 0, ENOENT for none, EIO. */
+/* Make the oldest CQE the current one.  Returns 0, ENOENT if the CQ is empty, or EIO. */
 static inline int hghca_cq_load(struct hghca_cq *cq)
 {
 	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
@@ -533,7 +532,7 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 			FIELD_PREP(HGHCA_CQ_ARM_CQN_MASK, cq->cqn);
 
 	hghca_lock(&cq->lock);
-	/* The CQEs that the index counts as seen are the device's by then. */
+	/* The CQEs before the index are the device's before it reads the doorbell. */
 	hghca_memory_before_doorbell();
 	hghca_ring((char *)ctx->uar + HGHCA_UAR_CQ_ARM, cq->consumer_index, high);
 	hghca_unlock(&cq->lock);
@@ -541,16 +540,16 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 }
 
 /* ------------------------------------------------------------------ */
-/* For a QP that goes away or starts anew                               */
+/* For a QP that is destroyed or reset                                  */
 
-/* What the QP had taken from a shared receive queue goes back there. */
+/* The WQE of a shared receive queue that the QP has used goes back there. */
 static bool hghca_cqe_is_of_qp(struct hghca_cq *cq, const void *owner,
 			       const struct hghca_cqe *cqe)
 {
 	const struct hghca_qp *qp = owner;
 	uint64_t wr_id;
 
-	/* The number may have been an XRC target's before. */
+	/* The number may have been that of an XRC target before. */
 	if ((le32toh(cqe->my_qpn) & HGHCA_NUMBER_MASK) != qp->vqp.qp.qp_num ||
 	    hghca_cq_xrc_srq(cq, cqe))
 		return false;
@@ -559,7 +558,7 @@ static bool hghca_cqe_is_of_qp(struct hghca_cq *cq, const void *owner,
 	return true;
 }
 
-/* Take the CQEs of a QP out, with the lock held and the device done with the QP. */
+/* Remove the CQEs of a QP, with the lock held, after the device has destroyed or reset the QP. */
 void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp)
 {
 	cq->last_qp = NULL;

@@ -61,7 +61,7 @@ static inline bool hghca_service_has(const struct hghca_qp *qp, const struct hgh
 	       (!qp->is_uc || (op->needs & HGHCA_OP_UC));
 }
 
-/* NULL for what is refused at once. */
+/* The properties of an opcode; NULL if posting it fails. */
 static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *qp,
 							enum ibv_wr_opcode opcode)
 {
@@ -78,7 +78,7 @@ static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *q
 	return op;
 }
 
-/* The units between the next unit and the data list; the unit where that starts. */
+/* Write the units between the next unit and the data list.  Returns the unit where the list starts. */
 static inline uint32_t hghca_encode_header(const struct hghca_qp *qp, void *wqe,
 					   const struct hghca_send_op *op,
 					   const struct ibv_send_wr *wr)
@@ -108,7 +108,7 @@ static inline uint32_t hghca_encode_header(const struct hghca_qp *qp, void *wqe,
 	return unit;
 }
 
-/* All data of the list behind one length word; its units, or a negative errno. */
+/* Write all data of the list after one length word.  Returns the units, or a negative errno. */
 static inline int hghca_encode_inline(const struct hghca_qp *qp, void *unit,
 				      const struct ibv_send_wr *wr)
 {
@@ -129,7 +129,7 @@ static inline int hghca_encode_inline(const struct hghca_qp *qp, void *unit,
 	return hghca_wqe_set_inline_length(unit, length);
 }
 
-/* What stands in the place of immediate data. */
+/* The field of immediate data, which may hold a key. */
 static inline __be32 hghca_encode_imm(const struct hghca_send_op *op,
 				      const struct ibv_send_wr *wr)
 {
@@ -140,7 +140,7 @@ static inline __be32 hghca_encode_imm(const struct hghca_send_op *op,
 	return 0;
 }
 
-/* A WQE that changes a key; its units.  The data list is not looked at. */
+/* Write a WQE that changes a key, without data list.  Returns its units. */
 static inline uint32_t hghca_encode_key(void *wqe, const struct ibv_send_wr *wr)
 {
 	struct ibv_mw *mw = wr->bind_mw.mw;
@@ -149,13 +149,13 @@ static inline uint32_t hghca_encode_key(void *wqe, const struct ibv_send_wr *wr)
 		hghca_wqe_set_inv(wqe, wr->invalidate_rkey);
 		return HGHCA_NEXT_UNITS + HGHCA_INV_UNITS;
 	}
-	/* The caller puts the old key back when the completion reports an error. */
+	/* The application restores the old key if the completion reports an error. */
 	mw->rkey = hghca_bind_rkey(mw, wr->bind_mw.rkey);
 	hghca_wqe_set_bind(wqe, mw->rkey, &wr->bind_mw.bind_info);
 	return HGHCA_NEXT_UNITS + HGHCA_BIND_UNITS;
 }
 
-/* The list behind the header, inline or not; its units, or a negative errno. */
+/* Write the data list, inline or not.  Returns its units, or a negative errno. */
 static inline int hghca_encode_list(const struct hghca_qp *qp, void *unit,
 				    const struct hghca_send_op *op,
 				    const struct ibv_send_wr *wr)
@@ -170,7 +170,7 @@ static inline int hghca_encode_list(const struct hghca_qp *qp, void *unit,
 	return hghca_wqe_set_sges(unit, qp->sq.max_sge, wr->sg_list, wr->num_sge);
 }
 
-/* What the service lacks, as READ on UD: the device refuses the opcode in its turn.  0 or an errno. */
+/* An opcode that the service lacks, as READ on UD: it completes in error.  Returns 0 or an errno. */
 static inline int hghca_encode_lacking(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				       uint32_t index, const struct hghca_send_op *op,
 				       const struct ibv_send_wr *wr)
@@ -182,7 +182,7 @@ static inline int hghca_encode_lacking(struct hghca_qp *qp, struct hghca_sq_batc
 	return 0;
 }
 
-/* Write one WQE and put it into the batch; 0 or an errno. */
+/* Write one WQE and append it to the batch.  Returns 0 or an errno. */
 static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				    const struct ibv_send_wr *wr)
 {
@@ -223,7 +223,7 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 	return 0;
 }
 
-/* Post one bind, of a window of any type and checked already; 0 or an errno. */
+/* Post one bind of a window of either type, which the caller has checked.  Returns 0 or an errno. */
 int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct hghca_sq_batch batch = {};
@@ -274,7 +274,7 @@ int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 /* ------------------------------------------------------------------ */
 /* Flushing of receives (interface document, section 8)                 */
 
-/* An SQ doorbell of size 0 asks for no send, but for a look at both queues. */
+/* An SQ doorbell of size 0 announces no WQE: the device flushes both queues of a QP in ERR. */
 void hghca_qp_flush(struct hghca_qp *qp)
 {
 	hghca_memory_before_doorbell();
@@ -282,7 +282,7 @@ void hghca_qp_flush(struct hghca_qp *qp)
 		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qp->vqp.qp.qp_num));
 }
 
-/* Returns what it was. */
+/* Returns the previous value. */
 bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
 {
 	bool was;
@@ -295,11 +295,11 @@ bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
 }
 
 /*
- * An error completion tells that the device has left the states in which it
- * takes receives.  Those posted since then, and before this, wait for a look,
- * unless they were posted to an SRQ: there they wait for the other QPs.
- * The lock makes sure that a receive posted at this moment either is seen by
- * this doorbell or sees the flag.
+ * After an error completion the QP is in ERR.  Receives that were posted since
+ * then are not flushed before a flush doorbell.  Receives of an SRQ need none, as
+ * other QPs use them.
+ * With the lock, a receive that is posted at the same time is either in the queue
+ * before this doorbell, or its poster sees the flag.
  */
 void hghca_qp_start_flush(struct hghca_qp *qp)
 {
@@ -312,7 +312,7 @@ void hghca_qp_start_flush(struct hghca_qp *qp)
 /* ------------------------------------------------------------------ */
 /* ibv_post_recv                                                        */
 
-/* One receive WQE; its next unit stays as zero as the buffer came.  0 or an errno. */
+/* Write one receive WQE; its next unit stays zero.  Returns 0 or an errno. */
 static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 				    const struct ibv_recv_wr *wr)
 {
@@ -329,7 +329,7 @@ static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 	return 0;
 }
 
-/* To a queue of its own, which is not in RESET. */
+/* Post to a QP's own receive queue, in a state other than RESET. */
 int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr)
 {
@@ -350,7 +350,7 @@ int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
 		hghca_wq_set_head(rq, head);
 		hghca_queue_before_record();
 		qp->dbr->rq_head = htole32(head);
-		/* Nothing arrives at a QP in ERR: it must be told to look. */
+		/* Nothing else makes the device flush receives of a QP in ERR. */
 		if (qp->flushing)
 			hghca_qp_flush(qp);
 	}

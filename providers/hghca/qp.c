@@ -16,12 +16,12 @@
 				 IBV_QP_INIT_ATTR_CREATE_FLAGS | \
 				 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* A PD has nothing to say, but librdmacm gives one, and has it back as the QP's. */
+/* A PD has no effect, but librdmacm passes one and expects it in the QP. */
 #define HGHCA_TARGET_COMP_MASK	(IBV_QP_INIT_ATTR_PD | \
 				 IBV_QP_INIT_ATTR_XRCD | \
 				 IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
-/* Bytes before the data list of a send WQE: the most that the service needs. */
+/* Bytes before the data list of a send WQE: the largest header of the service. */
 #define HGHCA_RC_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
 				 sizeof(struct hghca_raddr_unit))
 #define HGHCA_UD_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
@@ -29,7 +29,7 @@
 #define HGHCA_INLINE_WORD_BYTES	4
 #define HGHCA_SEND_LIST_MIN	(2 * HGHCA_WQE_UNIT)
 
-/* An atomic has one unit more and one data unit: it fits the smallest slot. */
+/* An atomic has one more unit and one data unit: it fits the smallest slot. */
 static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_atomic_unit) +
 	      sizeof(struct hghca_data_unit) <= 1 << HGHCA_WQE_MIN_STRIDE_LOG,
 	      "an atomic needs more than the smallest slot");
@@ -41,9 +41,9 @@ static_assert(sizeof(struct hghca_next_unit) + sizeof(struct hghca_bind_unit) <=
 /* Sizes                                                                */
 
 /*
- * The data list that takes so many SGEs, or so much inline data; bytes.  One that
- * takes a single SGE takes 16 bytes of inline data, too: programs count on those
- * without asking, as other adapters grant them.
+ * The bytes of the data list for the SGEs and the inline data of cap.  A list for
+ * one SGE has room for 16 bytes of inline data, too: some programs use them without
+ * asking, as other adapters grant them.
  */
 static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 {
@@ -59,9 +59,9 @@ static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 }
 
 /*
- * Choose the send queue for cap, and make cap say what is granted: lists as
- * long as asked for, as a program may have an array of just that size, and the
- * inline data that fills the list.  The slot may have more space.
+ * Compute the size of the send queue for cap, and store in cap what is granted: as
+ * many SGEs as asked for, as a program may have an array of just that size, and the
+ * inline data that fits the list.  The slot may have more space.
  */
 static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 			 struct ibv_qp_cap *cap)
@@ -97,12 +97,12 @@ static bool hghca_qp_receives(const struct hghca_qp *qp)
 	return !qp->srq && !qp->is_xrc;
 }
 
-/* Choose the receive queue, in the same way. */
+/* The same for the receive queue. */
 int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_cap *cap)
 {
 	uint32_t bytes;
 
-	/* Its receives come from elsewhere, so what is asked for does not count. */
+	/* Without a receive queue of its own, what is asked for is ignored. */
 	if (!hghca_qp_receives(qp)) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
@@ -165,14 +165,14 @@ static int hghca_qp_alloc_queues(struct hghca_context *ctx, struct hghca_qp *qp,
 			      HGHCA_RES_QP);
 	if (err)
 		return err;
-	/* The kernel pins the pages for reading alone: the first write would fault. */
+	/* The kernel pins the pages for reading only: the first write would fault. */
 	hghca_prefault(ctx, qp->buf.addr, qp->buf.size);
 	qp->sq.slots = qp->buf.addr;
 	qp->rq.slots = (char *)qp->buf.addr + rq_offset;
 	return 0;
 }
 
-/* Memory for the queues that have a size; of attr the CQs count. */
+/* Allocate the queues, whose sizes are computed; of attr only the CQs are used. */
 int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 		   const struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent)
 {
@@ -190,7 +190,7 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 	err = hghca_wq_init(ctx, &qp->sq, to_hcq(attr->send_cq), elided);
 	if (err)
 		goto err_dbr;
-	/* An initiator may name no CQ for receives: there is none to be polled for. */
+	/* An XRC initiator may have no receive CQ, as it receives nothing. */
 	err = hghca_wq_init(ctx, &qp->rq,
 			    to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq), elided);
 	if (err)
@@ -250,7 +250,7 @@ static int hghca_qp_check_attr(const struct hghca_context *ctx,
 
 	if (!check_comp_mask(attr->comp_mask, HGHCA_QP_COMP_MASK))
 		return EOPNOTSUPP;
-	/* No QP gets what it sends to a group itself, also without being asked to. */
+	/* No QP receives its own multicast packets, with or without the flag. */
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags &&
 	    (attr->create_flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
 	     (attr->qp_type != IBV_QPT_UD && attr->qp_type != IBV_QPT_RAW_PACKET)))
@@ -290,7 +290,7 @@ static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 	return err;
 }
 
-/* A target has no queue, and nothing of it is mapped: it is a handle. */
+/* A target has no queue and is not mapped: it is only a handle. */
 static struct ibv_qp *hghca_create_xrc_target(struct ibv_context *context,
 					      struct ibv_qp_init_attr_ex *attr)
 {
@@ -377,7 +377,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	if (err)
 		goto err_qp;
 
-	/* The kernel need not know of the creation flag there is; the plain command has none. */
+	/* The kernel does not need the flag, and the plain command has no field for it. */
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	if (!hghca_qp_receives(qp)) {
 		kattr.cap.max_recv_wr = 0;
@@ -457,7 +457,7 @@ static void hghca_wq_reset(struct hghca_wq *wq)
 	hghca_wq_set_tail(wq, 0);
 }
 
-/* The device has dropped all work and counts from 0 again. */
+/* The device has dropped all WQEs and counts from 0 again. */
 void hghca_qp_reset(struct hghca_qp *qp)
 {
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
@@ -480,7 +480,7 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 	if (qp->is_handle)
 		return hghca_errno(ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd)));
 
-	/* Before the command: no receive slips in between it and the flag. */
+	/* Before the command: no receive is posted between it and the flag. */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		was_flushing = hghca_qp_set_flushing(qp, true);
 
@@ -519,8 +519,8 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 }
 
 /*
- * The device is done with the QP: completions do not find it any more, for its
- * number is another's next.
+ * The device has destroyed the QP: polls must not find it any more, as its number
+ * may be assigned to another QP.
  */
 void hghca_qp_unregister(struct hghca_context *ctx, struct hghca_qp *qp)
 {

@@ -26,14 +26,14 @@ static_assert(IBV_RX_HASH_FUNC_TOEPLITZ == (int)HGHCA_RSS_TOEPLITZ &&
 	      (unsigned int)IBV_RX_HASH_DST_PORT_TCP == HGHCA_RSS_DST_PORT_TCP &&
 	      (unsigned int)IBV_RX_HASH_SRC_PORT_UDP == HGHCA_RSS_SRC_PORT_UDP &&
 	      (unsigned int)IBV_RX_HASH_DST_PORT_UDP == HGHCA_RSS_DST_PORT_UDP,
-	      "what is hashed needs translating");
+	      "the hash function and fields need translating");
 
 static int hghca_rss_check_attr(const struct hghca_context *ctx,
 				const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct ibv_rx_hash_conf *hash = &attr->rx_hash_conf;
 
-	/* It has nothing to send with, so whether its own come back is no matter. */
+	/* It sends nothing, so IBV_QP_CREATE_BLOCK_SELF_MCAST_LB has no effect. */
 	if (!ctx->has_rss || attr->qp_type != IBV_QPT_RAW_PACKET ||
 	    !check_comp_mask(attr->comp_mask, HGHCA_RSS_COMP_MASK) ||
 	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
@@ -47,7 +47,7 @@ static int hghca_rss_check_attr(const struct hghca_context *ctx,
 	return 0;
 }
 
-/* It has no queue of its own, and nothing of it is mapped: it is a handle. */
+/* It has no queue and is not mapped: it is only a handle. */
 struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
 				   struct ibv_qp_init_attr_ex *attr)
 {
@@ -73,7 +73,7 @@ struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
 	cmd.drv_payload.rx_hash_key_len = hash->rx_hash_key_len;
 	memcpy(cmd.drv_payload.rx_hash_key, hash->rx_hash_key,
 	       sizeof(cmd.drv_payload.rx_hash_key));
-	/* The kernel need not know of the creation flag there is. */
+	/* The kernel does not need the flag. */
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	err = ibv_cmd_create_qp_ex2(context, &qp->vqp, &kattr, &cmd.ibv_cmd, sizeof(cmd),
 				    &resp.ibv_resp, sizeof(resp));

@@ -3,8 +3,8 @@
  * JingZhao HCA: receive work queues, and tables of them (interface document,
  * section 4.25).
  *
- * A receive work queue is a QP without a send queue here too: completions find it
- * by its number, and it is flushed in the same way.
+ * A receive work queue is a QP without a send queue, as in the device: completions
+ * have its number, and it is flushed in the same way.
  */
 #include <config.h>
 
@@ -18,7 +18,7 @@
 
 struct hghca_rwq {
 	struct ibv_wq ibwq;
-	struct hghca_qp qp;		/* its number, its receive queue, and what flushes it */
+	struct hghca_qp qp;		/* its number, its receive queue, and the state of flushing */
 };
 
 static inline struct hghca_rwq *to_hrwq(struct ibv_wq *ibwq)
@@ -104,7 +104,7 @@ struct ibv_wq *hghca_create_wq(struct ibv_context *context, struct ibv_wq_init_a
 	if (err)
 		goto err_rwq;
 
-	/* libibverbs makes them when it has the queue, and takes them when it goes. */
+	/* ibv_cmd_destroy_wq() uses them; libibverbs initializes them only after this call. */
 	pthread_mutex_init(&rwq->ibwq.mutex, NULL);
 	pthread_cond_init(&rwq->ibwq.cond, NULL);
 	err = hghca_rwq_register(context, rwq, attr);
@@ -129,8 +129,8 @@ err_errno:
 }
 
 /*
- * The kernel refuses others too, but keeps a reference to the queue then: nobody
- * could destroy it any more.
+ * The kernel rejects other states too, but keeps a reference to the queue then, which
+ * could not be destroyed any more.
  */
 static bool hghca_wq_states_exist(const struct ibv_wq_attr *attr)
 {
@@ -152,7 +152,7 @@ int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	if (!hghca_wq_states_exist(attr))
 		return hghca_errno(EINVAL);
 
-	/* Before the command: no receive slips in between it and the flag. */
+	/* Before the command: no receive is posted between it and the flag. */
 	if (to_error)
 		was_flushing = hghca_qp_set_flushing(qp, true);
 
@@ -199,7 +199,7 @@ struct ibv_rwq_ind_table *hghca_create_rwq_ind_table(struct ibv_context *context
 
 	if (!to_hctx(context)->has_rss || attr->comp_mask)
 		err = EOPNOTSUPP;
-	/* The command stands on the stack; what the device takes is the kernel's to say. */
+	/* The command is on the stack, so its size is limited; the kernel checks the device's limit. */
 	else if (attr->log_ind_tbl_size > HGHCA_RSS_LOG_MAX_SIZE)
 		err = EINVAL;
 	if (err) {
