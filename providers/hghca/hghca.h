@@ -1,5 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: structures and functions of the verbs provider. */
+/*
+ * JingZhao HCA: structures and functions of the verbs provider.
+ *
+ * A file calls no function of a file that is listed above it:
+ *
+ *	hghca.c		registration of the provider; user contexts
+ *	rwq.c		receive work queues and tables of them
+ *	qp.c		queue pairs
+ *	rss.c		QPs that spread frames over receive work queues
+ *	cq.c		completion queues
+ *	poll.c		polling of completion queues
+ *	srq.c		shared receive queues
+ *	mw.c		memory windows
+ *	post.c, wr.c	ibv_post_send and ibv_post_recv; ibv_wr_*
+ *	cqe.c, wqe.c	arrays of CQEs; sizes of WQEs
+ *	dbr.c		doorbell records
+ *	buf.c, table.c	memory of queues; objects by number
+ *	pd.c, xrcd.c, ah.c, mr.c, dm.c, flow.c, device.c	the other verbs
+ */
 #ifndef HGHCA_PROVIDER_H
 #define HGHCA_PROVIDER_H
 

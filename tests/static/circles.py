@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Calls between the files of the verbs provider go one way: no chain of calls leads from a file back to that file.
 
-What is called is read from the symbols of the objects. The check proves itself: each call is turned around in turn, and
-the circle that this makes must be noticed.
+What is called is read from the symbols of the objects. The layers are the lines of a list in hghca.h. The check proves
+itself: each call is turned around in turn, and the circle that this makes must be noticed, and so must the call upward.
 """
 
+import re
+
 import graph
-from hghca_lib import provider
+from hghca_lib import provider, repo
 
 PROVIDER = "providers/hghca"
+# A line of the list: files, and what is in them.
+LAYER = re.compile(r"^ \*\t((?:\w+\.c(?:, )?)+)\t", re.MULTILINE)
 
 
 def check(report, root):
@@ -20,10 +24,21 @@ def check(report, root):
                   f"not read: {missed}")
     bad = [line for circle in graph.circles(found) for line in graph.calls(found, circle)]
     report.result(not bad, f"circles: none in the calls between files of {PROVIDER}", "\n".join(bad))
+    rank = layers(repo.path(PROVIDER) / "hghca.h")
+    wrong = [f"{file}: not in both hghca.h and the folder" for file in sorted(rank.keys() ^ found.keys())]
+    wrong = wrong or graph.upward(found, rank)
+    report.result(not wrong, f"circles: files of {PROVIDER} call only lower layers, as hghca.h lists them",
+                  "\n".join(wrong))
     turned, unnoticed = turn_around(found)
     report.result(turned > 30 and not unnoticed, f"circles: each of {turned} calls that is turned around is noticed",
                   "\n".join(unnoticed))
     report.run("circles: symbols are read as nm prints them, and calls named", check_reading)
+
+
+def layers(header):
+    """{file: its rank}, of the list in a header; the last line is rank 0."""
+    lines = LAYER.findall(header.read_text())
+    return {file: rank for rank, line in enumerate(reversed(lines)) for file in line.split(", ")}
 
 
 def turn_around(found):
