@@ -598,10 +598,6 @@ int hghca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
 				   struct ibv_qp_init_attr_ex *attr);
 
-/* wqe.c */
-uint32_t hghca_stride_log(uint32_t bytes);
-uint32_t hghca_recv_sge_grant(uint32_t asked);
-
 /* post.c */
 int hghca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr);

@@ -8,6 +8,7 @@
 
 #include "hghca.h"
 #include "hghca_abi.h"
+#include "wqe.h"
 
 /* A WQE is linked into the one before it: that must be another slot. */
 #define HGHCA_SQ_MIN_WQES	2
@@ -26,7 +27,6 @@
 				 sizeof(struct hghca_raddr_unit))
 #define HGHCA_UD_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
 				 sizeof(struct hghca_ud_gid_unit))
-#define HGHCA_INLINE_WORD_BYTES	4
 #define HGHCA_SEND_LIST_MIN	(2 * HGHCA_WQE_UNIT)
 
 /* An atomic has one more unit and one data unit: it fits the smallest slot. */
@@ -54,7 +54,7 @@ static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 		sges = HGHCA_SEND_LIST_MIN;
 	if (!cap->max_inline_data)
 		return sges;
-	data = align(HGHCA_INLINE_WORD_BYTES + cap->max_inline_data, HGHCA_WQE_UNIT);
+	data = align(HGHCA_INLINE_WORD + cap->max_inline_data, HGHCA_WQE_UNIT);
 	return data > sges ? data : sges;
 }
 
@@ -77,9 +77,9 @@ static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 	if (header + list > ctx->max_desc_sz)
 		return EINVAL;
 
-	qp->sq.stride_log = hghca_stride_log(header + list);
+	qp->sq.stride_log = hghca_wqe_stride_log(header + list);
 	qp->sq.max_sge = cap->max_send_sge;
-	qp->max_inline = list ? list - HGHCA_INLINE_WORD_BYTES : 0;
+	qp->max_inline = list ? list - HGHCA_INLINE_WORD : 0;
 	if (cap->max_send_wr) {
 		qp->sq.cnt = roundup_pow_of_two(cap->max_send_wr);
 		if (qp->sq.cnt < HGHCA_SQ_MIN_WQES)
@@ -116,10 +116,10 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 	if (bytes > ctx->max_desc_sz_rq)
 		return EINVAL;
 
-	qp->rq.stride_log = hghca_stride_log(bytes);
+	qp->rq.stride_log = hghca_wqe_stride_log(bytes);
 	qp->rq.max_sge = cap->max_recv_sge;
 	if (cap->max_recv_wr) {
-		qp->rq.max_sge = hghca_recv_sge_grant(cap->max_recv_sge);
+		qp->rq.max_sge = hghca_wqe_recv_sge_grant(cap->max_recv_sge);
 		qp->rq.cnt = roundup_pow_of_two(cap->max_recv_wr);
 	}
 	qp->rq.mask = qp->rq.cnt - 1;

@@ -161,8 +161,8 @@ static int hghca_srq_size(const struct hghca_context *ctx, struct hghca_srq *srq
 	if (bytes > ctx->max_desc_sz_rq)
 		return EINVAL;
 
-	srq->stride_log = hghca_stride_log(bytes);
-	srq->max_sge = hghca_recv_sge_grant(attr->max_sge);
+	srq->stride_log = hghca_wqe_stride_log(bytes);
+	srq->max_sge = hghca_wqe_recv_sge_grant(attr->max_sge);
 	return hghca_srq_round(ctx, attr->max_wr, &srq->cnt);
 }
 

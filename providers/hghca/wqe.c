@@ -5,7 +5,7 @@
 #include "wqe.h"
 
 /* log2 of the smallest slot of at least `bytes`. */
-uint32_t hghca_stride_log(uint32_t bytes)
+uint32_t hghca_wqe_stride_log(uint32_t bytes)
 {
 	uint32_t log = HGHCA_WQE_MIN_STRIDE_LOG;
 
@@ -15,7 +15,7 @@ uint32_t hghca_stride_log(uint32_t bytes)
 }
 
 /* SGEs that a receive queue is granted: as many as asked for, but at least one. */
-uint32_t hghca_recv_sge_grant(uint32_t asked)
+uint32_t hghca_wqe_recv_sge_grant(uint32_t asked)
 {
 	return asked ? asked : 1;
 }

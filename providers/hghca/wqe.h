@@ -329,4 +329,8 @@ static inline void hghca_sq_announce(struct hghca_qp *qp,
 		   FIELD_PREP(HGHCA_SQ_DB_SIZE0_MASK, batch->first_units));
 }
 
+/* wqe.c */
+uint32_t hghca_wqe_stride_log(uint32_t bytes);
+uint32_t hghca_wqe_recv_sge_grant(uint32_t asked);
+
 #endif /* HGHCA_PROVIDER_WQE_H */
