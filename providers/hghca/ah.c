@@ -15,10 +15,9 @@
 #define HGHCA_DEFAULT_HOP_LIMIT	64
 
 /*
- * The MAC address that a GID itself tells: of a multicast group (RFC 1112,
+ * The MAC address that follows from the GID: that of a multicast group (RFC 1112,
  * RFC 2464), or of a link-local address with a modified EUI-64 (RFC 4291,
- * appendix A).  False for all others, which only the kernel's neighbour table
- * knows.
+ * appendix A).  Returns false for all others, which the kernel resolves.
  */
 static bool hghca_gid_mac(const union ibv_gid *gid, uint8_t mac[6])
 {
@@ -78,7 +77,7 @@ static void hghca_ah_fill(struct hghca_ah *ah, const struct ibv_ah_attr *attr,
 	memcpy(ah->unit.dgid, grh->dgid.raw, sizeof(ah->unit.dgid));
 }
 
-/* The kernel resolves the GID, and knows the handle. */
+/* Create the handle in the kernel too, which resolves the GID. */
 static int hghca_ah_resolve(struct ibv_pd *pd, struct hghca_ah *ah,
 			    struct ibv_ah_attr *attr, uint8_t mac[6])
 {
@@ -94,7 +93,7 @@ static int hghca_ah_resolve(struct ibv_pd *pd, struct hghca_ah *ah,
 	return 0;
 }
 
-/* The kernel does not know of every handle, nor of any parent domain: the PD itself counts them. */
+/* The kernel knows neither every handle nor parent domains, so the PD counts its users itself. */
 static void hghca_ah_hold_pd(struct hghca_ah *ah, struct hghca_pd *hpd)
 {
 	ah->pd_handle = hpd->pd.handle;
@@ -110,7 +109,7 @@ struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	uint8_t mac[6];
 	int err;
 
-	/* RoCE v2 addresses by GID: there is no handle without a GRH. */
+	/* RoCE v2 addresses by GID: a handle needs a GRH. */
 	if (!attr->is_global || attr->port_num != HGHCA_PORT ||
 	    attr->static_rate > HGHCA_STATIC_RATE_MAX ||
 	    attr->static_rate == HGHCA_STATIC_RATE_NONE) {

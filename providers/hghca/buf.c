@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: buffers of queues, whole pages that a forked child does not share. */
+/* JingZhao HCA: buffers of queues: whole pages, which a forked child does not share. */
 #include <config.h>
 
 #include <errno.h>
@@ -10,28 +10,28 @@
 
 static void hghca_buf_release(struct hghca_buf *buf)
 {
-	if (!buf->giver)
+	if (!buf->parent)
 		munmap(buf->addr, buf->size);
-	else if (buf->giver->free)
-		buf->giver->free(&buf->giver->pd, buf->giver->pd_context,
-				 buf->addr, buf->res_type);
+	else if (buf->parent->free)
+		buf->parent->free(&buf->parent->pd, buf->parent->pd_context,
+				  buf->addr, buf->res_type);
 }
 
 static int hghca_buf_map(struct hghca_buf *buf)
 {
-	buf->giver = NULL;
+	buf->parent = NULL;
 	buf->addr = mmap(NULL, buf->size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return buf->addr == MAP_FAILED ? errno : 0;
 }
 
-/* Memory from the parent domain, or ours where it leaves that to us. */
-static int hghca_buf_ask(struct hghca_context *ctx, struct hghca_buf *buf)
+/* Memory from the parent domain's allocator, unless it returns IBV_ALLOCATOR_USE_DEFAULT. */
+static int hghca_buf_alloc_parent(struct hghca_context *ctx, struct hghca_buf *buf)
 {
-	struct hghca_pd *giver = buf->giver;
+	struct hghca_pd *parent = buf->parent;
 
-	buf->addr = giver->alloc(&giver->pd, giver->pd_context, buf->size,
-				 ctx->page_size, buf->res_type);
+	buf->addr = parent->alloc(&parent->pd, parent->pd_context, buf->size,
+				  ctx->page_size, buf->res_type);
 	if (buf->addr == IBV_ALLOCATOR_USE_DEFAULT)
 		return hghca_buf_map(buf);
 	if (!buf->addr)
@@ -46,19 +46,19 @@ static int hghca_buf_ask(struct hghca_context *ctx, struct hghca_buf *buf)
 
 /*
  * At least `size` bytes of zeroes, page-aligned.  Returns 0 or an errno.
- * `giver`: the parent domain to ask first, or NULL.
+ * `parent`: the parent domain to ask first, or NULL.
  */
 int hghca_buf_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
-		    size_t size, struct hghca_pd *giver,
+		    size_t size, struct hghca_pd *parent,
 		    enum hghca_res_type res_type)
 {
 	int err;
 
 	buf->size = align(size ? size : 1, ctx->page_size);
-	buf->giver = giver;
+	buf->parent = parent;
 	buf->res_type = res_type;
 
-	err = giver && giver->alloc ? hghca_buf_ask(ctx, buf) : hghca_buf_map(buf);
+	err = parent && parent->alloc ? hghca_buf_alloc_parent(ctx, buf) : hghca_buf_map(buf);
 	if (err)
 		goto err_clear;
 
@@ -84,18 +84,17 @@ void hghca_buf_free(struct hghca_buf *buf)
 }
 
 /*
- * Make the kernel provide the pages of memory that is all zeroes and not yet
- * used: who first writes there may hold a spinlock, and a page fault takes as
- * long as a system call.
+ * Prefault memory that is all zeroes and not yet used: the first write there may be
+ * made with a spinlock held, and a page fault takes as long as a system call.
  */
-void hghca_touch(const struct hghca_context *ctx, void *zeroes, size_t size)
+void hghca_prefault(const struct hghca_context *ctx, void *zeroes, size_t size)
 {
 	volatile uint8_t *bytes = zeroes;
 	size_t offset;
 
 	for (offset = 0; offset < size; offset += ctx->page_size)
 		bytes[offset] = 0;
-	/* It need not start with a page. */
+	/* It need not start at a page boundary. */
 	if (size)
 		bytes[size - 1] = 0;
 }

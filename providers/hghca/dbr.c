@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * JingZhao HCA: doorbell records, cut from pages that many queues share.
+ * JingZhao HCA: doorbell records, in pages that several queues share.
  *
- * Each has a cache line to itself: posting to one QP does not slow another.
+ * Each has a cache line of its own: posting to one QP does not slow another.
  */
 #include <config.h>
 

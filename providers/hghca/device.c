@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: what the device and its port can do. */
+/* JingZhao HCA: attributes of the device and its port. */
 #include <config.h>
 
 #include <stdio.h>
 
 #include "hghca.h"
 
-/* What is hashed, and how, is no part of the kernel's answer. */
+/* The kernel's response has neither hash fields nor hash function. */
 static void hghca_describe_rss(struct ibv_rss_caps *caps)
 {
 	if (!caps->supported_qpts)
@@ -32,7 +32,7 @@ int hghca_query_device_ex(struct ibv_context *context,
 	fw = (uint32_t)resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 		 "%u.%u", fw >> 16, fw & 0xffff);
-	/* A caller may be older than these are, and have no room for them. */
+	/* The structure of an older caller has no room for them. */
 	if (attr_size >= offsetofend(struct ibv_device_attr_ex, rss_caps))
 		hghca_describe_rss(&attr->rss_caps);
 	return 0;
@@ -44,7 +44,7 @@ static uint64_t hghca_read_clock(const char *clock)
 	return le64toh(mmio_read64_le(clock));
 }
 #else
-/* By halves, until the high one has not changed meanwhile. */
+/* Read both halves, until the high one is the same before and after the low one. */
 static uint64_t hghca_read_clock(const char *clock)
 {
 	uint32_t high = le32toh(mmio_read32_le(clock + 4));
@@ -59,7 +59,7 @@ static uint64_t hghca_read_clock(const char *clock)
 }
 #endif
 
-/* The device's clock, whose ticks CQEs with timestamps tell too. */
+/* The device's clock, from which the timestamps of CQEs are, too. */
 int hghca_query_rt_values(struct ibv_context *context,
 			  struct ibv_values_ex *values)
 {

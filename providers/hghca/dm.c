@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: memory on the device. */
+/* JingZhao HCA: device memory. */
 #include <config.h>
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "hghca.h"
 #include "hghca_abi.h"
 
-/* Programs see the memory in words of so many bytes, aligned. */
+/* The memory is accessed in aligned words of this many bytes. */
 #define HGHCA_DM_WORD	4
 
 static bool hghca_dm_has(const struct hghca_dm *hdm, uint64_t offset, size_t length)
@@ -21,7 +21,7 @@ static bool hghca_dm_has(const struct hghca_dm *hdm, uint64_t offset, size_t len
 	       length <= hdm->length - offset;
 }
 
-/* The other side of the copy may be aligned to nothing. */
+/* The host address may be unaligned. */
 static int hghca_memcpy_to_dm(struct ibv_dm *dm, uint64_t dm_offset, const void *host_addr,
 			      size_t length)
 {
@@ -37,7 +37,7 @@ static int hghca_memcpy_to_dm(struct ibv_dm *dm, uint64_t dm_offset, const void 
 		memcpy(&word, host_addr + done, HGHCA_DM_WORD);
 		*to++ = word;
 	}
-	/* It is there before what is posted next. */
+	/* The device has the data before WQEs that are posted next. */
 	mmio_flush_writes();
 	return 0;
 }
@@ -60,7 +60,7 @@ static int hghca_memcpy_from_dm(void *host_addr, struct ibv_dm *dm, uint64_t dm_
 	return 0;
 }
 
-/* Maps what the kernel has told of; 0 or an errno. */
+/* Map the memory that the kernel's response describes.  Returns 0 or an errno. */
 static int hghca_dm_map(struct hghca_dm *hdm, struct ibv_context *context,
 			const struct hghca_dm_resp *resp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: flows, which steer frames to raw packet QPs. */
+/* JingZhao HCA: flow rules, which steer frames to raw packet QPs. */
 #include <config.h>
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "hghca.h"
 
-/* What a flow may say is checked by the kernel, which also asks for CAP_NET_RAW. */
+/* The kernel checks the rule, and requires CAP_NET_RAW. */
 struct ibv_flow *hghca_create_flow(struct ibv_qp *ibqp, struct ibv_flow_attr *attr)
 {
 	struct ibv_flow *flow;

@@ -78,12 +78,12 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.unimport_pd = hghca_unimport_pd,
 };
 
-static int hghca_take_limits(struct hghca_context *ctx,
-			     const struct hghca_alloc_ucontext_resp *resp)
+static int hghca_get_limits(struct hghca_context *ctx,
+			    const struct hghca_alloc_ucontext_resp *resp)
 {
 	if ((resp->caps & HGHCA_NEEDED_CAPS) != HGHCA_NEEDED_CAPS) {
 		verbs_err(&ctx->vctx,
-			  "the device lacks capabilities: has 0x%x, needed are 0x%x\n",
+			  "the device lacks capabilities: it has 0x%x, needs 0x%x\n",
 			  resp->caps, HGHCA_NEEDED_CAPS);
 		return EOPNOTSUPP;
 	}
@@ -104,13 +104,13 @@ static int hghca_take_limits(struct hghca_context *ctx,
 	return 0;
 }
 
-/* Sets up all but what the kernel has been asked for; 0 or an errno. */
+/* Initialize the context from the kernel's response.  Returns 0 or an errno. */
 static int hghca_start_context(struct hghca_context *ctx,
 			       const struct hghca_alloc_ucontext_resp *resp)
 {
 	int err;
 
-	err = hghca_take_limits(ctx, resp);
+	err = hghca_get_limits(ctx, resp);
 	if (err)
 		return err;
 
@@ -159,7 +159,7 @@ static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
 	return err ? hghca_abandon_context(ctx, err) : &ctx->vctx;
 }
 
-/* Another context on a file that has one: the UAR page is the same. */
+/* Another context of the same file: it has the same UAR page. */
 static struct verbs_context *hghca_import_context(struct ibv_device *device, int cmd_fd)
 {
 	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1);

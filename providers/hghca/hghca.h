@@ -1,5 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: the verbs provider's own state. */
+/*
+ * JingZhao HCA: structures and functions of the verbs provider.
+ *
+ * A file calls no function of a file that is listed above it:
+ *
+ *	hghca.c		registration of the provider; user contexts
+ *	rwq.c		receive work queues and tables of them
+ *	qp.c		queue pairs
+ *	rss.c		QPs that spread frames over receive work queues
+ *	cq.c		completion queues
+ *	poll.c		polling of completion queues
+ *	srq.c		shared receive queues
+ *	mw.c		memory windows
+ *	post.c, wr.c	ibv_post_send and ibv_post_recv; ibv_wr_*
+ *	cqe.c, wqe.c	arrays of CQEs; sizes of WQEs
+ *	dbr.c		doorbell records
+ *	buf.c, table.c	memory of queues; objects by number
+ *	pd.c, xrcd.c, ah.c, mr.c, dm.c, flow.c, device.c	the other verbs
+ */
 #ifndef HGHCA_PROVIDER_H
 #define HGHCA_PROVIDER_H
 
@@ -25,7 +43,7 @@
 /* Queues of a QP start at multiples of this. */
 #define HGHCA_QUEUE_ALIGN	4096
 
-/* What the resource_type of a parent domain's allocator says. */
+/* Values of resource_type, which a parent domain's allocator is called with. */
 enum hghca_res_type {
 	HGHCA_RES_DBR = 0,
 	HGHCA_RES_QP = 1,
@@ -33,20 +51,20 @@ enum hghca_res_type {
 	HGHCA_RES_SRQ = 3,
 };
 
-/* A spinlock that an application which uses one thread can do without. */
+/* A spinlock, or nothing if the application uses one thread. */
 struct hghca_lock {
 	pthread_spinlock_t spin;
 	bool elided;
 };
 
-/* Capabilities that the data path stands on (struct hghca_alloc_ucontext_resp). */
+/* Capabilities that the data path requires (struct hghca_alloc_ucontext_resp). */
 #define HGHCA_NEEDED_CAPS	(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR | \
 				 HGHCA_CAP_CQ_ARM | HGHCA_CAP_CQ_UPDATE)
 
 struct hghca_qp;
 typedef _Atomic(void *) hghca_table_slot;
 
-/* Readers take no lock: leaves stay until the context is closed. */
+/* Readers take no lock: leaves are not freed before the context is closed. */
 struct hghca_table {
 	_Atomic(hghca_table_slot *) leaves[HGHCA_TABLE_ROOT_SIZE];
 };
@@ -54,7 +72,7 @@ struct hghca_table {
 struct hghca_context {
 	struct verbs_context vctx;
 	void *uar;
-	uint32_t uar_index;		/* of the device's: the kernel's context has it alone */
+	uint32_t uar_index;		/* of the UAR page, which no other context of the kernel has */
 	size_t page_size;
 	uint32_t max_qp_wr;
 	uint32_t max_cqe;
@@ -73,14 +91,14 @@ struct hghca_context {
 	bool single_threaded;
 
 	/*
-	 * Protects what enters the tables.  The kernel may give out a number
-	 * again before its previous owner has left the table, and taken its
-	 * completions along: who comes waits at table_cleared for that.
-	 * Innermost: held over no other lock.
+	 * Protects insertion into the tables.  The kernel may assign a number
+	 * again while the previous object of that number is still in the table
+	 * and its completions are in CQs.  The insertion of the new object waits
+	 * for table_cleared then.  No other lock is taken while this one is held.
 	 */
 	pthread_mutex_t table_lock;
 	pthread_cond_t table_cleared;
-	struct hghca_table qps;		/* but for handles; receive work queues too */
+	struct hghca_table qps;		/* QPs with queues, and receive work queues */
 	struct hghca_table xrc_srqs;
 
 	pthread_mutex_t dbr_lock;	/* protects dbr_pages */
@@ -92,7 +110,7 @@ struct hghca_dm {
 	struct verbs_dm vdm;
 	void *mapped;
 	size_t mapped_bytes;
-	uint64_t length;		/* what its user has asked for */
+	uint64_t length;		/* as requested */
 };
 
 struct hghca_td {
@@ -104,7 +122,7 @@ struct hghca_td {
 struct hghca_pd {
 	struct ibv_pd pd;
 	atomic_int users;
-	bool imported;			/* may be unimported while what was made of it lives on */
+	bool imported;			/* may be unimported while objects of it exist */
 	struct hghca_pd *parent_of;
 	struct hghca_td *td;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
@@ -118,17 +136,17 @@ struct hghca_pd {
 struct hghca_buf {
 	void *addr;
 	size_t size;
-	struct hghca_pd *giver;		/* the parent domain they came from, or NULL */
+	struct hghca_pd *parent;	/* the parent domain that allocated them, or NULL */
 	enum hghca_res_type res_type;
 };
 
 /* An array of CQEs. */
 struct hghca_cqes {
-	uint8_t *first;			/* behind its timestamp if it has one; NULL: no array */
+	uint8_t *first;			/* after its timestamp if it has one; NULL without an array */
 	uint32_t mask;			/* number of CQEs - 1 */
 };
 
-/* CQEs of one poll that name no WQE under way: how many, and the first of them. */
+/* CQEs of one poll that are for no outstanding WQE: their number, and the first one. */
 struct hghca_cq_dropped {
 	uint32_t count;
 	uint32_t index;
@@ -138,24 +156,24 @@ struct hghca_cq_dropped {
 
 struct hghca_cq {
 	struct verbs_cq vcq;
-	struct hghca_lock lock;		/* protects all that polling changes */
+	struct hghca_lock lock;		/* protects what a poll changes */
 	struct hghca_cqes cqes;
-	/* While the CQ is resized: where the device writes from some CQE on. */
+	/* While the CQ is resized: the new array, to which the device switches at some CQE. */
 	struct hghca_cqes next_cqes;
 	uint32_t log_cqe;		/* bytes from one CQE to the next */
 	uint32_t consumer_index;	/* free-running */
 	struct hghca_cq_dbr *dbr;
-	struct hghca_qp *last_qp;	/* the QP of the last CQE: mostly the next one's too */
+	struct hghca_qp *last_qp;	/* of the last CQE; the next CQE is often of the same QP */
 	struct hghca_cqe *current;	/* between start_poll and end_poll */
-	struct hghca_cq_dropped dropped;	/* to be logged at the end of the poll */
+	struct hghca_cq_dropped dropped;	/* logged at the end of the poll */
 	uint32_t cqn;
 	struct hghca_buf buf;
 	struct hghca_pd *parent;
-	pthread_mutex_t resizing;	/* held by who changes cqes and buf, around lock */
+	pthread_mutex_t resizing;	/* serializes resizing; taken before lock */
 };
 
 struct hghca_wq {
-	struct hghca_lock lock;		/* protects what posting changes */
+	struct hghca_lock lock;		/* protects what a post changes */
 	void *slots;
 	uint64_t *wr_ids;
 	struct hghca_cq *cq;
@@ -164,50 +182,50 @@ struct hghca_wq {
 	uint32_t max_sge;
 	uint32_t stride_log;
 	/*
-	 * Free-running; WQEs from tail to head are the device's.  The poster
-	 * advances head before the device hears of it, the poller advances
-	 * tail after it has taken the wr_id.
+	 * Free-running; WQEs from tail to head are outstanding.  A post advances
+	 * head before it rings the doorbell.  A poll advances tail after it has
+	 * read the wr_id.
 	 */
 	atomic_uint head;
 	atomic_uint tail;
 };
 
-/* What is known of a slot of a shared receive queue. */
+/* The state of a slot of a shared receive queue. */
 struct hghca_srq_slot {
 	uint64_t wr_id;
-	uint32_t next;			/* the slot after it in the chain, as in its WQE */
-	bool under_way;			/* posted, and no CQE has told its end */
+	uint32_t next;			/* the slot that its WQE links to */
+	bool outstanding;		/* posted, and not completed */
 };
 
 /*
- * WQEs end in no order, so the slots that are free are a chain too: the poster
- * takes the first, the poller appends behind the last.  The last is never
- * posted, as the link of a posted WQE must be there and it has none yet.
+ * WQEs complete in any order, so the free slots are a linked list: a post takes
+ * the first slot, and a poll appends one after the last.  The last slot is never
+ * posted: a posted WQE must hold the link to the next, and the last has none.
  */
 struct hghca_srq {
 	struct verbs_srq vsrq;
-	struct hghca_lock lock;		/* protects all that follows but constants; inside a CQ's */
+	struct hghca_lock lock;		/* protects what follows, but no constants; taken after a CQ's */
 	void *wqes;
-	void *next_wqes;		/* while the queue grows: the same at the same offsets */
+	void *next_wqes;		/* while the queue grows: the new array, with the same WQEs */
 	struct hghca_srq_slot *slots;
 	uint32_t cnt;			/* slots, a power of two */
 	uint32_t first_free;
 	uint32_t last_free;
-	uint32_t under_way;		/* slots that are */
+	uint32_t outstanding;		/* number of such slots */
 	uint32_t posted;		/* free-running */
 	struct hghca_buf buf;
-	struct hghca_srq_dbr *dbr;	/* from here on constant */
+	struct hghca_srq_dbr *dbr;	/* constant from here on */
 	uint32_t max_sge;
 	uint32_t stride_log;
 	uint32_t srqn;
 	struct hghca_cq *cq;		/* of an XRC SRQ, otherwise NULL */
 	struct hghca_pd *parent;
-	pthread_mutex_t resizing;	/* held by who changes cnt and buf, around lock */
+	pthread_mutex_t resizing;	/* serializes resizing; taken before lock */
 };
 
 /*
- * WQEs from index wq.head on that are written but not announced: linked to
- * each other, while the WQE before them does not yet point to the first.
+ * WQEs from index wq.head on that are written and not announced: they are linked
+ * to each other, but the WQE before them has no link to the first one yet.
  */
 struct hghca_sq_batch {
 	uint32_t count;
@@ -216,21 +234,21 @@ struct hghca_sq_batch {
 	bool first_fence;
 };
 
-/* A bind of a batch in the making. */
+/* A bind of an unfinished batch. */
 struct hghca_wr_bind {
 	struct ibv_mw *mw;
 	uint32_t old_rkey;
 };
 
-/* A batch in the making between ibv_wr_start and ibv_wr_complete. */
+/* The unfinished batch between ibv_wr_start and ibv_wr_complete. */
 struct hghca_wr_builder {
 	struct hghca_sq_batch batch;
-	struct hghca_wr_bind *binds;	/* as many as the queue has WQEs; NULL if the QP has no binds */
+	struct hghca_wr_bind *binds;	/* one for each WQE of the queue; NULL if the QP cannot bind */
 	uint32_t num_binds;		/* of this batch */
-	void *wqe;			/* the one that setters write to, or NULL */
+	void *wqe;			/* the WQE that setters write to, or NULL */
 	uint32_t header_units;		/* where its data list starts */
 	uint32_t units;
-	uint32_t max_sge;		/* that it takes */
+	uint32_t max_sge;		/* of this WQE */
 	uint8_t opcode;
 	bool fence;
 	bool may_inline;
@@ -249,15 +267,15 @@ struct hghca_qp {
 	bool is_uc;
 	bool is_raw;
 	bool is_xrc;			/* initiator */
-	/* An XRC target, or a QP with a table of others: nothing else here is live. */
+	/* An XRC target or an RSS QP, which has no queues: only vqp and cap are used. */
 	bool is_handle;
 	bool has_mem_mgt;
 	bool has_placement;
 	bool signal_all;
 	uint32_t pd_handle;
 	/*
-	 * The QP is in ERR, or soon: whoever posts a receive asks the device
-	 * to look.  Written with rq.lock held.
+	 * The QP is in ERR or about to enter it: each post of receives is followed
+	 * by hghca_qp_flush().  Written with rq.lock held.
 	 */
 	bool flushing;
 	struct hghca_wr_builder wr;
@@ -268,7 +286,7 @@ struct hghca_qp {
 
 struct hghca_ah {
 	struct ibv_ah ah;
-	struct hghca_pd *holds;		/* the PD that it keeps, or NULL */
+	struct hghca_pd *holds;		/* the PD that counts it as a user, or NULL */
 	bool in_kernel;
 	uint32_t pd_handle;
 	struct hghca_ud_gid_unit unit;	/* without dqpn and qkey */
@@ -324,7 +342,7 @@ static inline struct hghca_ah *to_hah(struct ibv_ah *ah)
 	return container_of(ah, struct hghca_ah, ah);
 }
 
-/* The verbs' manual pages: what a verb returns is the value of errno. */
+/* Verbs return the value of errno, as their manual pages say. */
 static inline int hghca_errno(int err)
 {
 	if (err)
@@ -360,25 +378,25 @@ static inline void hghca_unlock(struct hghca_lock *lock)
  * doorbell leaves the CPU in order and needs no flush.
  */
 
-/* Before a link or a doorbell: WQEs and payload are not seen later than it. */
+/* Before a link or a doorbell: the device sees WQEs and payload no later than it. */
 static inline void hghca_wqe_before_announcement(void)
 {
 	udma_to_device_barrier();
 }
 
-/* Between the words of a link: nda_nop is not seen later than nee_nds. */
+/* Between the words of a link: the device sees nda_nop no later than nee_nds. */
 static inline void hghca_link_in_order(void)
 {
 	udma_ordering_write_barrier();
 }
 
-/* Before a doorbell record: WQEs or freed CQEs are not seen later than it. */
+/* Before a doorbell record: the device sees WQEs or freed CQEs no later than it. */
 static inline void hghca_queue_before_record(void)
 {
 	udma_ordering_write_barrier();
 }
 
-/* Before a doorbell: the link or doorbell record is not seen later than it. */
+/* Before a doorbell: the device sees the link or doorbell record no later than it. */
 static inline void hghca_memory_before_doorbell(void)
 {
 	udma_to_device_barrier();
@@ -390,7 +408,7 @@ static inline void hghca_owner_before_body(void)
 	udma_from_device_barrier();
 }
 
-/* The device takes the doorbell as one 64-bit word, or two with the low first. */
+/* A doorbell is one 64-bit write, or two 32-bit writes with the low word first. */
 static inline void hghca_ring(void *doorbell, uint32_t low, uint32_t high)
 {
 	mmio_write64_le(doorbell, htole64((uint64_t)high << 32 | low));
@@ -401,7 +419,7 @@ static inline void *hghca_wq_slot(const struct hghca_wq *wq, uint32_t index)
 	return (char *)wq->slots + ((size_t)(index & wq->mask) << wq->stride_log);
 }
 
-/* Posters alone write head, and pollers alone write tail. */
+/* Only a post writes head, and only a poll writes tail. */
 static inline uint32_t hghca_wq_head(struct hghca_wq *wq)
 {
 	return atomic_load_explicit(&wq->head, memory_order_relaxed);
@@ -422,7 +440,7 @@ static inline void hghca_wq_set_tail(struct hghca_wq *wq, uint32_t tail)
 	atomic_store_explicit(&wq->tail, tail, memory_order_release);
 }
 
-/* There is no room for a WQE of this index. */
+/* Whether the queue has no room for the WQE of this index. */
 static inline bool hghca_wq_full(struct hghca_wq *wq, uint32_t index)
 {
 	return index - hghca_wq_tail(wq) >= wq->cnt;
@@ -430,10 +448,10 @@ static inline bool hghca_wq_full(struct hghca_wq *wq, uint32_t index)
 
 /* buf.c */
 int hghca_buf_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
-		    size_t size, struct hghca_pd *giver,
+		    size_t size, struct hghca_pd *parent,
 		    enum hghca_res_type res_type);
 void hghca_buf_free(struct hghca_buf *buf);
-void hghca_touch(const struct hghca_context *ctx, void *zeroes, size_t size);
+void hghca_prefault(const struct hghca_context *ctx, void *zeroes, size_t size);
 
 /* dbr.c */
 void *hghca_dbr_alloc(struct hghca_context *ctx);
@@ -517,12 +535,14 @@ struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 int hghca_resize_cq(struct ibv_cq *cq, int cqe);
 int hghca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int hghca_destroy_cq(struct ibv_cq *cq);
-int hghca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
-int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b);
 void hghca_cq_unlock_pair(struct hghca_cq *a, struct hghca_cq *b);
+
+/* poll.c */
+int hghca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int hghca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void hghca_cq_set_readers(struct ibv_cq_ex *ex, uint64_t wc_flags);
 void hghca_cq_purge(struct hghca_cq *cq, const struct hghca_qp *qp);
-void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq);
 
 /* srq.c */
 struct ibv_srq *hghca_create_srq(struct ibv_pd *pd,
@@ -536,19 +556,19 @@ int hghca_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 int hghca_destroy_srq(struct ibv_srq *srq);
 int hghca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad_wr);
-int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id);
+int hghca_srq_complete(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id);
 
 /* flow.c */
 struct ibv_flow *hghca_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int hghca_destroy_flow(struct ibv_flow *flow);
 
 /* qp.c */
-uint32_t hghca_stride_log(uint32_t bytes);
-uint32_t hghca_recv_sge_grant(uint32_t asked);
 struct ibv_qp *hghca_create_qp(struct ibv_pd *pd,
 			       struct ibv_qp_init_attr *attr);
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *hghca_open_qp(struct ibv_context *context,
+			     struct ibv_qp_open_attr *attr);
 int hghca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		    int attr_mask);
 int hghca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
@@ -558,20 +578,13 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 		   const struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent);
 void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp);
-void hghca_qp_restart(struct hghca_qp *qp);
-void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp);
-bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing);
-void hghca_qp_note_error(struct hghca_qp *qp);
-void hghca_qp_ring_flush(struct hghca_qp *qp);
+void hghca_qp_reset(struct hghca_qp *qp);
+void hghca_qp_unregister(struct hghca_context *ctx, struct hghca_qp *qp);
 
-/* xrc.c */
+/* xrcd.c */
 struct ibv_xrcd *hghca_open_xrcd(struct ibv_context *context,
 				 struct ibv_xrcd_init_attr *attr);
 int hghca_close_xrcd(struct ibv_xrcd *xrcd);
-struct ibv_qp *hghca_create_target(struct ibv_context *context,
-				   struct ibv_qp_init_attr_ex *attr);
-struct ibv_qp *hghca_open_qp(struct ibv_context *context,
-			     struct ibv_qp_open_attr *attr);
 
 /* rwq.c */
 struct ibv_wq *hghca_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr);
@@ -580,10 +593,12 @@ int hghca_destroy_wq(struct ibv_wq *wq);
 struct ibv_rwq_ind_table *hghca_create_rwq_ind_table(struct ibv_context *context,
 						     struct ibv_rwq_ind_table_init_attr *attr);
 int hghca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+
+/* rss.c */
 struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
 				   struct ibv_qp_init_attr_ex *attr);
 
-/* wqe.c */
+/* post.c */
 int hghca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr);
 int hghca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
@@ -591,6 +606,9 @@ int hghca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr);
+bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing);
+void hghca_qp_start_flush(struct hghca_qp *qp);
+void hghca_qp_flush(struct hghca_qp *qp);
 
 /* wr.c */
 int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops);

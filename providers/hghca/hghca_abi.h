@@ -2,8 +2,8 @@
 /*
  * JingZhao HCA: the kernel driver's part of each command and response.
  *
- * It is always reached through drv_payload, so the loose copy of its fields,
- * for which rdma-core generates a header, is not needed.
+ * It is always accessed through drv_payload, so the copy of its fields for which
+ * rdma-core generates a header is not needed.
  */
 #ifndef HGHCA_PROVIDER_ABI_H
 #define HGHCA_PROVIDER_ABI_H

@@ -8,9 +8,9 @@
 #include "hghca.h"
 
 /*
- * The address of a region's first byte.  That of a zero-based region is 0; the
- * kernel makes it so, but wants an address that agrees with the memory's in
- * what is below a page.
+ * The address of a region's first byte.  That of a zero-based region is 0, which the
+ * kernel sets; but the command needs an address with the same offset in a page as
+ * the memory.
  */
 static uint64_t hghca_mr_start(uint64_t memory, uint64_t hca_va, int access)
 {
@@ -64,7 +64,7 @@ int hghca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 	return hghca_errno(err);
 }
 
-/* Regions paged on demand are the kernel's affair, and so is advice on them. */
+/* The kernel handles regions paged on demand, and so advice on them. */
 int hghca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		    struct ibv_sge *sg_list, uint32_t num_sge)
 {

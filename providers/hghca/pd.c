@@ -50,7 +50,7 @@ int hghca_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* The kernel looks at the handle when the PD is used. */
+/* The kernel checks the handle when the PD is used. */
 struct ibv_pd *hghca_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
 	struct hghca_pd *hpd;

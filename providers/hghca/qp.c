@@ -8,6 +8,7 @@
 
 #include "hghca.h"
 #include "hghca_abi.h"
+#include "wqe.h"
 
 /* A WQE is linked into the one before it: that must be another slot. */
 #define HGHCA_SQ_MIN_WQES	2
@@ -16,15 +17,19 @@
 				 IBV_QP_INIT_ATTR_CREATE_FLAGS | \
 				 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* Bytes before the data list of a send WQE: the most that the service needs. */
+/* A PD has no effect, but librdmacm passes one and expects it in the QP. */
+#define HGHCA_TARGET_COMP_MASK	(IBV_QP_INIT_ATTR_PD | \
+				 IBV_QP_INIT_ATTR_XRCD | \
+				 IBV_QP_INIT_ATTR_CREATE_FLAGS)
+
+/* Bytes before the data list of a send WQE: the largest header of the service. */
 #define HGHCA_RC_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
 				 sizeof(struct hghca_raddr_unit))
 #define HGHCA_UD_HEADER_BYTES	(sizeof(struct hghca_next_unit) + \
 				 sizeof(struct hghca_ud_gid_unit))
-#define HGHCA_INLINE_WORD_BYTES	4
 #define HGHCA_SEND_LIST_MIN	(2 * HGHCA_WQE_UNIT)
 
-/* An atomic has one unit more and one data unit: it fits the smallest slot. */
+/* An atomic has one more unit and one data unit: it fits the smallest slot. */
 static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_atomic_unit) +
 	      sizeof(struct hghca_data_unit) <= 1 << HGHCA_WQE_MIN_STRIDE_LOG,
 	      "an atomic needs more than the smallest slot");
@@ -35,26 +40,10 @@ static_assert(sizeof(struct hghca_next_unit) + sizeof(struct hghca_bind_unit) <=
 /* ------------------------------------------------------------------ */
 /* Sizes                                                                */
 
-/* log2 of the smallest slot of at least `bytes`. */
-uint32_t hghca_stride_log(uint32_t bytes)
-{
-	uint32_t log = HGHCA_WQE_MIN_STRIDE_LOG;
-
-	while ((1U << log) < bytes)
-		log++;
-	return log;
-}
-
-/* SGEs that a receive queue is granted: as many as asked for, but at least one. */
-uint32_t hghca_recv_sge_grant(uint32_t asked)
-{
-	return asked ? asked : 1;
-}
-
 /*
- * The data list that takes so many SGEs, or so much inline data; bytes.  One that
- * takes a single SGE takes 16 bytes of inline data, too: programs count on those
- * without asking, as other adapters grant them.
+ * The bytes of the data list for the SGEs and the inline data of cap.  A list for
+ * one SGE has room for 16 bytes of inline data, too: some programs use them without
+ * asking, as other adapters grant them.
  */
 static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 {
@@ -65,14 +54,14 @@ static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 		sges = HGHCA_SEND_LIST_MIN;
 	if (!cap->max_inline_data)
 		return sges;
-	data = align(HGHCA_INLINE_WORD_BYTES + cap->max_inline_data, HGHCA_WQE_UNIT);
+	data = align(HGHCA_INLINE_WORD + cap->max_inline_data, HGHCA_WQE_UNIT);
 	return data > sges ? data : sges;
 }
 
 /*
- * Choose the send queue for cap, and make cap say what is granted: lists as
- * long as asked for, as a program may have an array of just that size, and the
- * inline data that fills the list.  The slot may have more space.
+ * Compute the size of the send queue for cap, and store in cap what is granted: as
+ * many SGEs as asked for, as a program may have an array of just that size, and the
+ * inline data that fits the list.  The slot may have more space.
  */
 static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 			 struct ibv_qp_cap *cap)
@@ -88,9 +77,9 @@ static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 	if (header + list > ctx->max_desc_sz)
 		return EINVAL;
 
-	qp->sq.stride_log = hghca_stride_log(header + list);
+	qp->sq.stride_log = hghca_wqe_stride_log(header + list);
 	qp->sq.max_sge = cap->max_send_sge;
-	qp->max_inline = list ? list - HGHCA_INLINE_WORD_BYTES : 0;
+	qp->max_inline = list ? list - HGHCA_INLINE_WORD : 0;
 	if (cap->max_send_wr) {
 		qp->sq.cnt = roundup_pow_of_two(cap->max_send_wr);
 		if (qp->sq.cnt < HGHCA_SQ_MIN_WQES)
@@ -108,12 +97,12 @@ static bool hghca_qp_receives(const struct hghca_qp *qp)
 	return !qp->srq && !qp->is_xrc;
 }
 
-/* Choose the receive queue, in the same way. */
+/* The same for the receive queue. */
 int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_cap *cap)
 {
 	uint32_t bytes;
 
-	/* Its receives come from elsewhere, so what is asked for does not count. */
+	/* Without a receive queue of its own, what is asked for is ignored. */
 	if (!hghca_qp_receives(qp)) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
@@ -127,10 +116,10 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 	if (bytes > ctx->max_desc_sz_rq)
 		return EINVAL;
 
-	qp->rq.stride_log = hghca_stride_log(bytes);
+	qp->rq.stride_log = hghca_wqe_stride_log(bytes);
 	qp->rq.max_sge = cap->max_recv_sge;
 	if (cap->max_recv_wr) {
-		qp->rq.max_sge = hghca_recv_sge_grant(cap->max_recv_sge);
+		qp->rq.max_sge = hghca_wqe_recv_sge_grant(cap->max_recv_sge);
 		qp->rq.cnt = roundup_pow_of_two(cap->max_recv_wr);
 	}
 	qp->rq.mask = qp->rq.cnt - 1;
@@ -151,7 +140,7 @@ static int hghca_wq_init(const struct hghca_context *ctx, struct hghca_wq *wq,
 		wq->wr_ids = calloc(wq->cnt, sizeof(*wq->wr_ids));
 		if (!wq->wr_ids)
 			return ENOMEM;
-		hghca_touch(ctx, wq->wr_ids, wq->cnt * sizeof(*wq->wr_ids));
+		hghca_prefault(ctx, wq->wr_ids, wq->cnt * sizeof(*wq->wr_ids));
 	}
 	hghca_lock_init(&wq->lock, elided);
 	return 0;
@@ -176,14 +165,14 @@ static int hghca_qp_alloc_queues(struct hghca_context *ctx, struct hghca_qp *qp,
 			      HGHCA_RES_QP);
 	if (err)
 		return err;
-	/* The kernel pins the pages for reading alone: the first write would fault. */
-	hghca_touch(ctx, qp->buf.addr, qp->buf.size);
+	/* The kernel pins the pages for reading only: the first write would fault. */
+	hghca_prefault(ctx, qp->buf.addr, qp->buf.size);
 	qp->sq.slots = qp->buf.addr;
 	qp->rq.slots = (char *)qp->buf.addr + rq_offset;
 	return 0;
 }
 
-/* Memory for the queues that have a size; of attr the CQs count. */
+/* Allocate the queues, whose sizes are computed; of attr only the CQs are used. */
 int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 		   const struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent)
 {
@@ -201,7 +190,7 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 	err = hghca_wq_init(ctx, &qp->sq, to_hcq(attr->send_cq), elided);
 	if (err)
 		goto err_dbr;
-	/* An initiator may name no CQ for receives: there is none to be polled for. */
+	/* An XRC initiator may have no receive CQ, as it receives nothing. */
 	err = hghca_wq_init(ctx, &qp->rq,
 			    to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq), elided);
 	if (err)
@@ -261,7 +250,7 @@ static int hghca_qp_check_attr(const struct hghca_context *ctx,
 
 	if (!check_comp_mask(attr->comp_mask, HGHCA_QP_COMP_MASK))
 		return EOPNOTSUPP;
-	/* No QP gets what it sends to a group itself, also without being asked to. */
+	/* No QP receives its own multicast packets, with or without the flag. */
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags &&
 	    (attr->create_flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
 	     (attr->qp_type != IBV_QPT_UD && attr->qp_type != IBV_QPT_RAW_PACKET)))
@@ -301,6 +290,43 @@ static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 	return err;
 }
 
+/* A target has no queue and is not mapped: it is only a handle. */
+static struct ibv_qp *hghca_create_xrc_target(struct ibv_context *context,
+					      struct ibv_qp_init_attr_ex *attr)
+{
+	struct ib_uverbs_create_qp_resp resp = {};
+	struct ibv_qp_init_attr_ex kattr = *attr;
+	struct ibv_create_qp cmd = {};
+	struct hghca_qp *qp;
+	int err;
+
+	if (!check_comp_mask(attr->comp_mask, HGHCA_TARGET_COMP_MASK) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	qp->is_handle = true;
+	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	kattr.cap = (struct ibv_qp_cap) {};
+	err = ibv_cmd_create_qp_ex(context, &qp->vqp, &kattr, &cmd, sizeof(cmd),
+				   &resp, sizeof(resp));
+	if (err) {
+		free(qp);
+		errno = err;
+		return NULL;
+	}
+	attr->cap = qp->cap;
+	return &qp->vqp.qp;
+}
+
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr)
 {
@@ -311,7 +337,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	int err;
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV && ctx->has_xrc)
-		return hghca_create_target(context, attr);
+		return hghca_create_xrc_target(context, attr);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
 		return hghca_create_rss_qp(context, attr);
 	err = hghca_qp_check_attr(ctx, attr);
@@ -351,7 +377,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	if (err)
 		goto err_qp;
 
-	/* The kernel need not know of the creation flag there is; the plain command has none. */
+	/* The kernel does not need the flag, and the plain command has no field for it. */
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	if (!hghca_qp_receives(qp)) {
 		kattr.cap.max_recv_wr = 0;
@@ -400,62 +426,46 @@ struct ibv_qp *hghca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp;
 }
 
-/* ------------------------------------------------------------------ */
-/* Flushing of receives (interface document, section 8)                 */
-
-/* An SQ doorbell of size 0 asks for no send, but for a look at both queues. */
-void hghca_qp_ring_flush(struct hghca_qp *qp)
+struct ibv_qp *hghca_open_qp(struct ibv_context *context,
+			     struct ibv_qp_open_attr *attr)
 {
-	hghca_memory_before_doorbell();
-	hghca_ring((char *)qp->uar + HGHCA_UAR_SQ_DB, 0,
-		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qp->vqp.qp.qp_num));
-}
+	struct ib_uverbs_create_qp_resp resp = {};
+	struct ibv_open_qp cmd = {};
+	struct hghca_qp *qp;
+	int err;
 
-/* Returns what it was. */
-bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
-{
-	bool was;
-
-	hghca_lock(&qp->rq.lock);
-	was = qp->flushing;
-	qp->flushing = flushing;
-	hghca_unlock(&qp->rq.lock);
-	return was;
-}
-
-/*
- * An error completion tells that the device has left the states in which it
- * takes receives.  Those posted since then, and before this, wait for a look,
- * unless they were posted to an SRQ: there they wait for the other QPs.
- * The lock makes sure that a receive posted at this moment either is seen by
- * this doorbell or sees the flag.
- */
-void hghca_qp_note_error(struct hghca_qp *qp)
-{
-	if (qp->flushing || qp->srq)
-		return;
-	hghca_qp_set_flushing(qp, true);
-	hghca_qp_ring_flush(qp);
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	qp->is_handle = true;
+	err = ibv_cmd_open_qp(context, &qp->vqp, sizeof(qp->vqp), attr,
+			      &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(qp);
+		errno = err;
+		return NULL;
+	}
+	return &qp->vqp.qp;
 }
 
 /* ------------------------------------------------------------------ */
 /* Modify, query, destroy                                               */
 
-static void hghca_wq_restart(struct hghca_wq *wq)
+static void hghca_wq_reset(struct hghca_wq *wq)
 {
 	hghca_wq_set_head(wq, 0);
 	hghca_wq_set_tail(wq, 0);
 }
 
-/* The device has dropped all work and counts from 0 again. */
-void hghca_qp_restart(struct hghca_qp *qp)
+/* The device has dropped all WQEs and counts from 0 again. */
+void hghca_qp_reset(struct hghca_qp *qp)
 {
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
 	if (qp->rq.cq != qp->sq.cq)
 		hghca_cq_purge(qp->rq.cq, qp);
-	hghca_wq_restart(&qp->sq);
-	hghca_wq_restart(&qp->rq);
+	hghca_wq_reset(&qp->sq);
+	hghca_wq_reset(&qp->rq);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
 	qp->dbr->rq_head = 0;
 }
@@ -470,7 +480,7 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 	if (qp->is_handle)
 		return hghca_errno(ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd)));
 
-	/* Before the command: no receive slips in between it and the flag. */
+	/* Before the command: no receive is posted between it and the flag. */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		was_flushing = hghca_qp_set_flushing(qp, true);
 
@@ -487,7 +497,7 @@ int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask
 		return hghca_errno(err);
 
 	if (attr->qp_state == IBV_QPS_RESET)
-		hghca_qp_restart(qp);
+		hghca_qp_reset(qp);
 	hghca_qp_set_flushing(qp, false);
 	return 0;
 }
@@ -509,10 +519,10 @@ int hghca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 }
 
 /*
- * The device is done with the QP: completions do not find it any more, for its
- * number is another's next.
+ * The device has destroyed the QP: polls must not find it any more, as its number
+ * may be assigned to another QP.
  */
-void hghca_qp_forget(struct hghca_context *ctx, struct hghca_qp *qp)
+void hghca_qp_unregister(struct hghca_context *ctx, struct hghca_qp *qp)
 {
 	hghca_cq_lock_pair(qp->sq.cq, qp->rq.cq);
 	hghca_cq_purge(qp->sq.cq, qp);
@@ -545,7 +555,7 @@ int hghca_destroy_qp(struct ibv_qp *ibqp)
 	if (err)
 		return hghca_errno(err);
 
-	hghca_qp_forget(ctx, qp);
+	hghca_qp_unregister(ctx, qp);
 	hghca_qp_free(ctx, qp);
 	if (qp->pd)
 		atomic_fetch_sub(&qp->pd->users, 1);

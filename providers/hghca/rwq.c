@@ -1,40 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * JingZhao HCA: receive work queues, tables of them, and the QPs that spread
- * frames over a table (interface document, section 4.25).
+ * JingZhao HCA: receive work queues, and tables of them (interface document,
+ * section 4.25).
  *
- * A receive work queue is a QP without a send queue here too: completions find it
- * by its number, and it is flushed in the same way.
+ * A receive work queue is a QP without a send queue, as in the device: completions
+ * have its number, and it is flushed in the same way.
  */
 #include <config.h>
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "hghca.h"
 #include "hghca_abi.h"
 
 #define HGHCA_WQ_COMP_MASK	IBV_WQ_INIT_ATTR_FLAGS
-#define HGHCA_RSS_COMP_MASK	(IBV_QP_INIT_ATTR_PD | \
-				 IBV_QP_INIT_ATTR_CREATE_FLAGS | \
-				 IBV_QP_INIT_ATTR_IND_TABLE | \
-				 IBV_QP_INIT_ATTR_RX_HASH)
-
-static_assert(IBV_RX_HASH_FUNC_TOEPLITZ == (int)HGHCA_RSS_TOEPLITZ &&
-	      (unsigned int)IBV_RX_HASH_SRC_IPV4 == HGHCA_RSS_SRC_IPV4 &&
-	      (unsigned int)IBV_RX_HASH_DST_IPV4 == HGHCA_RSS_DST_IPV4 &&
-	      (unsigned int)IBV_RX_HASH_SRC_IPV6 == HGHCA_RSS_SRC_IPV6 &&
-	      (unsigned int)IBV_RX_HASH_DST_IPV6 == HGHCA_RSS_DST_IPV6 &&
-	      (unsigned int)IBV_RX_HASH_SRC_PORT_TCP == HGHCA_RSS_SRC_PORT_TCP &&
-	      (unsigned int)IBV_RX_HASH_DST_PORT_TCP == HGHCA_RSS_DST_PORT_TCP &&
-	      (unsigned int)IBV_RX_HASH_SRC_PORT_UDP == HGHCA_RSS_SRC_PORT_UDP &&
-	      (unsigned int)IBV_RX_HASH_DST_PORT_UDP == HGHCA_RSS_DST_PORT_UDP,
-	      "what is hashed needs translating");
 
 struct hghca_rwq {
 	struct ibv_wq ibwq;
-	struct hghca_qp qp;		/* its number, its receive queue, and what flushes it */
+	struct hghca_qp qp;		/* its number, its receive queue, and the state of flushing */
 };
 
 static inline struct hghca_rwq *to_hrwq(struct ibv_wq *ibwq)
@@ -120,7 +104,7 @@ struct ibv_wq *hghca_create_wq(struct ibv_context *context, struct ibv_wq_init_a
 	if (err)
 		goto err_rwq;
 
-	/* libibverbs makes them when it has the queue, and takes them when it goes. */
+	/* ibv_cmd_destroy_wq() uses them; libibverbs initializes them only after this call. */
 	pthread_mutex_init(&rwq->ibwq.mutex, NULL);
 	pthread_cond_init(&rwq->ibwq.cond, NULL);
 	err = hghca_rwq_register(context, rwq, attr);
@@ -145,8 +129,8 @@ err_errno:
 }
 
 /*
- * The kernel refuses others too, but keeps a reference to the queue then: nobody
- * could destroy it any more.
+ * The kernel rejects other states too, but keeps a reference to the queue then, which
+ * could not be destroyed any more.
  */
 static bool hghca_wq_states_exist(const struct ibv_wq_attr *attr)
 {
@@ -168,7 +152,7 @@ int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	if (!hghca_wq_states_exist(attr))
 		return hghca_errno(EINVAL);
 
-	/* Before the command: no receive slips in between it and the flag. */
+	/* Before the command: no receive is posted between it and the flag. */
 	if (to_error)
 		was_flushing = hghca_qp_set_flushing(qp, true);
 
@@ -179,7 +163,7 @@ int hghca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 		return hghca_errno(err);
 	}
 	if (sets_state && attr->wq_state == IBV_WQS_RESET) {
-		hghca_qp_restart(qp);
+		hghca_qp_reset(qp);
 		hghca_qp_set_flushing(qp, false);
 	}
 	return 0;
@@ -195,7 +179,7 @@ int hghca_destroy_wq(struct ibv_wq *ibwq)
 	if (err)
 		return hghca_errno(err);
 
-	hghca_qp_forget(ctx, &rwq->qp);
+	hghca_qp_unregister(ctx, &rwq->qp);
 	hghca_qp_free(ctx, &rwq->qp);
 	if (rwq->qp.pd)
 		atomic_fetch_sub(&rwq->qp.pd->users, 1);
@@ -215,7 +199,7 @@ struct ibv_rwq_ind_table *hghca_create_rwq_ind_table(struct ibv_context *context
 
 	if (!to_hctx(context)->has_rss || attr->comp_mask)
 		err = EOPNOTSUPP;
-	/* The command stands on the stack; what the device takes is the kernel's to say. */
+	/* The command is on the stack, so its size is limited; the kernel checks the device's limit. */
 	else if (attr->log_ind_tbl_size > HGHCA_RSS_LOG_MAX_SIZE)
 		err = EINVAL;
 	if (err) {
@@ -242,65 +226,4 @@ int hghca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table)
 	if (!err)
 		free(table);
 	return hghca_errno(err);
-}
-
-/* ------------------------------------------------------------------ */
-/* QPs with a table                                                     */
-
-static int hghca_rss_check_attr(const struct hghca_context *ctx,
-				const struct ibv_qp_init_attr_ex *attr)
-{
-	const struct ibv_rx_hash_conf *hash = &attr->rx_hash_conf;
-
-	/* It has nothing to send with, so whether its own come back is no matter. */
-	if (!ctx->has_rss || attr->qp_type != IBV_QPT_RAW_PACKET ||
-	    !check_comp_mask(attr->comp_mask, HGHCA_RSS_COMP_MASK) ||
-	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-	     (attr->create_flags & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)) ||
-	    attr->cap.max_send_wr || attr->cap.max_send_sge || attr->cap.max_inline_data)
-		return EOPNOTSUPP;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->rwq_ind_tbl ||
-	    !(attr->comp_mask & IBV_QP_INIT_ATTR_RX_HASH) || !hash->rx_hash_key ||
-	    hash->rx_hash_key_len != HGHCA_RSS_KEY_BYTES)
-		return EINVAL;
-	return 0;
-}
-
-/* It has no queue of its own, and nothing of it is mapped: it is a handle. */
-struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
-				   struct ibv_qp_init_attr_ex *attr)
-{
-	const struct ibv_rx_hash_conf *hash = &attr->rx_hash_conf;
-	struct hghca_ucmd_create_rss_qp_resp resp = {};
-	struct hghca_ucmd_create_rss_qp cmd = {};
-	struct ibv_qp_init_attr_ex kattr = *attr;
-	struct hghca_qp *qp;
-	int err;
-
-	err = hghca_rss_check_attr(to_hctx(context), attr);
-	if (err) {
-		errno = err;
-		return NULL;
-	}
-
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
-		return NULL;
-	qp->is_handle = true;
-	cmd.drv_payload.rx_hash_fields_mask = hash->rx_hash_fields_mask;
-	cmd.drv_payload.rx_hash_function = hash->rx_hash_function;
-	cmd.drv_payload.rx_hash_key_len = hash->rx_hash_key_len;
-	memcpy(cmd.drv_payload.rx_hash_key, hash->rx_hash_key,
-	       sizeof(cmd.drv_payload.rx_hash_key));
-	/* The kernel need not know of the creation flag there is. */
-	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	err = ibv_cmd_create_qp_ex2(context, &qp->vqp, &kattr, &cmd.ibv_cmd, sizeof(cmd),
-				    &resp.ibv_resp, sizeof(resp));
-	if (err) {
-		free(qp);
-		errno = err;
-		return NULL;
-	}
-	attr->cap = qp->cap;
-	return &qp->vqp.qp;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cqe.h"
 #include "hghca.h"
 #include "hghca_abi.h"
 #include "wqe.h"
@@ -18,7 +19,7 @@
 #define HGHCA_SRQ_COPY_WQES	64	/* copied with the lock held, when a queue grows */
 
 /* ------------------------------------------------------------------ */
-/* The chain                                                            */
+/* Slots                                                                */
 
 static inline void *hghca_srq_wqe(const struct hghca_srq *srq, uint32_t slot)
 {
@@ -26,8 +27,8 @@ static inline void *hghca_srq_wqe(const struct hghca_srq *srq, uint32_t slot)
 }
 
 /*
- * Link the slots from `first` to the last of `cnt` to each other, in arrays that
- * nobody else knows yet, or not that far.
+ * Link the slots from `first` to the last of `cnt` to each other, where no other
+ * thread and not the device uses them yet.
  */
 static void hghca_srq_link_new(struct hghca_srq_slot *slots, void *wqes,
 			       uint32_t stride_log, uint32_t first, uint32_t cnt)
@@ -42,7 +43,7 @@ static void hghca_srq_link_new(struct hghca_srq_slot *slots, void *wqes,
 	}
 }
 
-/* While the queue grows the device reads from either array, so both have every WQE. */
+/* While the queue grows, the device reads from either array: both must have every WQE. */
 static inline void hghca_srq_write_both(struct hghca_srq *srq, uint32_t slot)
 {
 	size_t offset = (size_t)slot << srq->stride_log;
@@ -52,7 +53,7 @@ static inline void hghca_srq_write_both(struct hghca_srq *srq, uint32_t slot)
 		       (size_t)1 << srq->stride_log);
 }
 
-/* `next` follows `slot`: for us, and for the device in the WQE. */
+/* Link `slot` to `next`, in the slot's state and in its WQE. */
 static inline void hghca_srq_link(struct hghca_srq *srq, uint32_t slot, uint32_t next)
 {
 	struct hghca_next_unit *unit = hghca_srq_wqe(srq, slot);
@@ -69,20 +70,20 @@ static inline void hghca_srq_append_free(struct hghca_srq *srq, uint32_t slot)
 }
 
 /*
- * The WQE at an offset has ended: its slot is free again.  The device's number
- * is checked before it is used: 0, or EIO for no WQE under way, with nothing
- * changed.
+ * The WQE at an offset has completed: its slot is free.  The offset comes from the
+ * device and is checked.  Returns 0, or EIO with nothing changed if no WQE is
+ * outstanding there.
  */
-int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id)
+int hghca_srq_complete(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id)
 {
 	uint32_t slot = offset >> srq->stride_log;
 	int err = EIO;
 
 	hghca_lock(&srq->lock);
-	if (slot < srq->cnt && srq->slots[slot].under_way) {
+	if (slot < srq->cnt && srq->slots[slot].outstanding) {
 		*wr_id = srq->slots[slot].wr_id;
-		srq->slots[slot].under_way = false;
-		srq->under_way--;
+		srq->slots[slot].outstanding = false;
+		srq->outstanding--;
 		hghca_srq_append_free(srq, slot);
 		err = 0;
 	}
@@ -90,7 +91,7 @@ int hghca_srq_retire(struct hghca_srq *srq, uint32_t offset, uint64_t *wr_id)
 	return err;
 }
 
-/* Write one WQE, whose link stands there already; 0 or an errno. */
+/* Write one WQE, but not its link, which is there already.  Returns 0 or an errno. */
 static inline int hghca_srq_encode(struct hghca_srq *srq, const struct ibv_recv_wr *wr)
 {
 	uint32_t slot = srq->first_free;
@@ -105,8 +106,8 @@ static inline int hghca_srq_encode(struct hghca_srq *srq, const struct ibv_recv_
 		return err;
 	hghca_srq_write_both(srq, slot);
 	srq->slots[slot].wr_id = wr->wr_id;
-	srq->slots[slot].under_way = true;
-	srq->under_way++;
+	srq->slots[slot].outstanding = true;
+	srq->outstanding++;
 	srq->first_free = srq->slots[slot].next;
 	return 0;
 }
@@ -138,7 +139,7 @@ int hghca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 /* ------------------------------------------------------------------ */
 /* Sizes and memory                                                     */
 
-/* Slots for so many work requests, one of them always free; 0 or an errno. */
+/* The slots for `asked` work requests; one more is always free.  Returns 0 or an errno. */
 static int hghca_srq_round(const struct hghca_context *ctx, uint32_t asked, uint32_t *cnt)
 {
 	if (!asked || asked > ctx->max_srq_wr)
@@ -147,7 +148,7 @@ static int hghca_srq_round(const struct hghca_context *ctx, uint32_t asked, uint
 	return 0;
 }
 
-/* Choose slots and their size for attr. */
+/* Compute the number and the size of slots for attr. */
 static int hghca_srq_size(const struct hghca_context *ctx, struct hghca_srq *srq,
 			  const struct ibv_srq_attr *attr)
 {
@@ -160,8 +161,8 @@ static int hghca_srq_size(const struct hghca_context *ctx, struct hghca_srq *srq
 	if (bytes > ctx->max_desc_sz_rq)
 		return EINVAL;
 
-	srq->stride_log = hghca_stride_log(bytes);
-	srq->max_sge = hghca_recv_sge_grant(attr->max_sge);
+	srq->stride_log = hghca_wqe_stride_log(bytes);
+	srq->max_sge = hghca_wqe_recv_sge_grant(attr->max_sge);
 	return hghca_srq_round(ctx, attr->max_wr, &srq->cnt);
 }
 
@@ -202,8 +203,8 @@ static void hghca_srq_free(struct hghca_context *ctx, struct hghca_srq *srq)
 	hghca_buf_free(&srq->buf);
 }
 
-/* What the queue really holds. */
-static void hghca_srq_tell(const struct hghca_srq *srq, struct ibv_srq_attr *attr)
+/* The attributes that are granted. */
+static void hghca_srq_get_attr(const struct hghca_srq *srq, struct ibv_srq_attr *attr)
 {
 	attr->max_wr = srq->cnt - 1;
 	attr->max_sge = srq->max_sge;
@@ -212,8 +213,8 @@ static void hghca_srq_tell(const struct hghca_srq *srq, struct ibv_srq_attr *att
 /* ------------------------------------------------------------------ */
 /* Create, query, destroy                                               */
 
-/* What the kernel wants to know of the queue. */
-static struct hghca_create_srq hghca_srq_describe(const struct hghca_srq *srq)
+/* The driver's part of the command. */
+static struct hghca_create_srq hghca_srq_cmd(const struct hghca_srq *srq)
 {
 	return (struct hghca_create_srq) {
 		.buf_addr = (uintptr_t)srq->buf.addr,
@@ -227,7 +228,7 @@ static int hghca_srq_register(struct hghca_srq *srq, struct ibv_srq_init_attr_ex
 {
 	struct ibv_srq_init_attr plain = { attr->srq_context, attr->attr };
 	struct hghca_ucmd_create_srq_resp resp = {};
-	struct hghca_ucmd_create_srq cmd = { .drv_payload = hghca_srq_describe(srq) };
+	struct hghca_ucmd_create_srq cmd = { .drv_payload = hghca_srq_cmd(srq) };
 	int err;
 
 	err = ibv_cmd_create_srq(attr->pd, &srq->vsrq.srq, &plain,
@@ -244,7 +245,7 @@ static int hghca_srq_register_xrc(struct ibv_context *context, struct hghca_srq 
 {
 	struct hghca_context *ctx = to_hctx(context);
 	struct hghca_ucmd_create_xrc_srq_resp resp = {};
-	struct hghca_ucmd_create_xrc_srq cmd = { .drv_payload = hghca_srq_describe(srq) };
+	struct hghca_ucmd_create_xrc_srq cmd = { .drv_payload = hghca_srq_cmd(srq) };
 	int err;
 
 	err = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr,
@@ -307,7 +308,7 @@ struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
 	err = hghca_srq_alloc(ctx, srq);
 	if (err)
 		goto err_srq;
-	/* The chain is in order at first; slot 0 starts it. */
+	/* At first all slots are free, in order. */
 	hghca_srq_link_new(srq->slots, srq->wqes, srq->stride_log, 0, srq->cnt);
 	srq->last_free = srq->cnt - 1;
 
@@ -319,7 +320,7 @@ struct ibv_srq *hghca_create_srq_ex(struct ibv_context *context,
 		atomic_fetch_add(&srq->parent->users, 1);
 	srq->vsrq.srq.srq_context = attr->srq_context;
 	srq->vsrq.srq.pd = attr->pd;
-	hghca_srq_tell(srq, &attr->attr);
+	hghca_srq_get_attr(srq, &attr->attr);
 	return &srq->vsrq.srq;
 
 err_alloc:
@@ -347,7 +348,7 @@ struct ibv_srq *hghca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	return srq;
 }
 
-/* For whoever sends to an XRC SRQ; others have no number of use. */
+/* The number by which requesters address an XRC SRQ; other SRQs have none. */
 int hghca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
 {
 	const struct hghca_srq *srq = to_hsrq(ibsrq);
@@ -368,12 +369,24 @@ int hghca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	if (err)
 		return hghca_errno(err);
 	hghca_lock(&srq->lock);
-	hghca_srq_tell(srq, attr);
+	hghca_srq_get_attr(srq, attr);
 	hghca_unlock(&srq->lock);
 	return 0;
 }
 
-/* What its CQ still tells of it would be told of the next SRQ of its number. */
+static bool hghca_cqe_is_of_srq(struct hghca_cq *cq, const void *owner,
+				const struct hghca_cqe *cqe)
+{
+	return hghca_cq_xrc_srq(cq, cqe) == owner;
+}
+
+/* Remove the CQEs of an XRC SRQ, with the lock held, after the device has destroyed the SRQ. */
+static void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq)
+{
+	hghca_cq_remove_cqes(cq, srq, hghca_cqe_is_of_srq);
+}
+
+/* CQEs that are left in the CQ would complete WQEs of the next SRQ of that number. */
 static int hghca_srq_unregister_xrc(struct hghca_context *ctx, struct hghca_srq *srq)
 {
 	int err;
@@ -412,10 +425,10 @@ int hghca_destroy_srq(struct ibv_srq *ibsrq)
 /* Modify                                                               */
 
 /*
- * From now on posts write to the new array too: the device reads from there
- * from some time during the command on.  What stands in the old array is copied
- * in pieces: a WQE changes in both arrays, before its piece or after it, so
- * that nobody waits for the lock while all is copied.
+ * From now on posts write to the new array too: the device switches to it at some
+ * time during the command.  The old array is copied in pieces, so that no thread
+ * waits for the lock while all of it is copied.  That is correct, as every change
+ * of a WQE is made in both arrays.
  */
 static void hghca_srq_announce_wqes(struct hghca_srq *srq, void *wqes)
 {
@@ -438,8 +451,8 @@ static void hghca_srq_announce_wqes(struct hghca_srq *srq, void *wqes)
 }
 
 /*
- * The device has left the old array for the new one of `cnt` WQEs.  The new
- * slots, which are a chain already, go behind those that are free.
+ * The device has switched to the new array of `cnt` WQEs.  The new slots, which are
+ * linked to each other already, follow the free ones.
  */
 static void hghca_srq_switch_wqes(struct hghca_srq *srq, struct hghca_srq_slot *slots,
 				  uint32_t cnt)
@@ -465,7 +478,7 @@ static void hghca_srq_withdraw_wqes(struct hghca_srq *srq)
 	hghca_unlock(&srq->lock);
 }
 
-/* More slots, with `resizing` held; 0 or an errno. */
+/* Add slots, with `resizing` held.  Returns 0 or an errno. */
 static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
 			  int attr_mask, uint32_t cnt)
 {
@@ -485,8 +498,8 @@ static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
 		goto err_buf;
 	}
 
-	hghca_touch(ctx, buf.addr, buf.size);
-	hghca_touch(ctx, slots, cnt * sizeof(*slots));
+	hghca_prefault(ctx, buf.addr, buf.size);
+	hghca_prefault(ctx, slots, cnt * sizeof(*slots));
 	hghca_srq_link_new(slots, buf.addr, srq->stride_log, srq->cnt, cnt);
 	hghca_srq_announce_wqes(srq, buf.addr);
 	cmd.drv_payload.buf_addr = (uintptr_t)buf.addr;
@@ -517,13 +530,13 @@ static int hghca_srq_set_limit(struct hghca_srq *srq, struct ibv_srq_attr *attr)
 				  &cmd, sizeof(cmd));
 }
 
-/* A queue never shrinks; asking for less is in order when the requests under way fit. */
+/* A queue never shrinks; a smaller number is accepted if the outstanding requests fit. */
 static bool hghca_srq_fits(struct hghca_srq *srq, uint32_t max_wr)
 {
 	bool fits;
 
 	hghca_lock(&srq->lock);
-	fits = srq->under_way <= max_wr;
+	fits = srq->outstanding <= max_wr;
 	hghca_unlock(&srq->lock);
 	return fits;
 }

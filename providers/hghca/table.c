@@ -2,15 +2,15 @@
 /*
  * JingZhao HCA: QPs, receive work queues and XRC SRQs by number.
  *
- * An object enters behind the command that makes it, which tells the number,
- * and leaves behind the one that destroys it, when the device writes no more
- * completions of it.  No lock is held around either.
+ * An object is added after the command that creates it, which returns the number.
+ * It is removed after the command that destroys it, when the device writes no more
+ * completions of it.  No lock is held during either command.
  *
- * A slot has one owner at a time: only the owner clears it, and whoever gets
- * the number next writes it when it is clear.  The owner clears it with the
- * locks of its CQs held, and these may be held for long, between
- * ibv_start_poll() and ibv_end_poll(), by a thread that creates another object
- * meanwhile.  So nobody waits for a CQ's lock with table_lock held.
+ * A slot has one owner at a time: only the owner clears it, and the next object of
+ * the number writes it after that.  The owner clears it with the locks of its CQs
+ * held.  A thread may hold these from ibv_start_poll() to ibv_end_poll() and create
+ * another object in between.  So no thread waits for a CQ's lock with table_lock
+ * held.
  */
 #include <config.h>
 
@@ -19,7 +19,7 @@
 
 #include "hghca.h"
 
-/* The leaf of a number, made when it is missing; NULL without memory. */
+/* The leaf of a number, which is allocated if it is missing; NULL without memory. */
 static hghca_table_slot *hghca_table_leaf(struct hghca_table *table, uint32_t root)
 {
 	hghca_table_slot *leaf;
@@ -34,12 +34,12 @@ static hghca_table_slot *hghca_table_leaf(struct hghca_table *table, uint32_t ro
 }
 
 /*
- * Waits until the number's previous owner, if it still has one, has left.  0 or
- * an errno.
+ * Waits until the previous owner of the number has been removed.  Returns 0 or an
+ * errno.
  *
- * That owner may be waiting for the lock of a CQ which this thread is polling:
- * neither would go on.  QP numbers are given out in turn, so that one comes back
- * after all others; those of XRC SRQs may come back at once.
+ * If that owner waits for the lock of a CQ that this thread is polling, the two
+ * deadlock.  QP numbers are assigned in turn, so that one is assigned again after
+ * all others; those of XRC SRQs may be assigned again at once.
  */
 int hghca_table_add(struct hghca_context *ctx, struct hghca_table *table,
 		    uint32_t number, void *object)
@@ -56,8 +56,8 @@ int hghca_table_add(struct hghca_context *ctx, struct hghca_table *table,
 		slot = &leaf[number & (HGHCA_TABLE_LEAF_SIZE - 1)];
 		/*
 		 * Acquire: the previous owner's completions are out of its CQs.
-		 * It wakes us with table_lock held, after it has cleared the
-		 * slot, so that it cannot do both between the look and the wait.
+		 * It clears the slot before it takes table_lock to wake us, so
+		 * the wakeup cannot come between the test and the wait.
 		 */
 		while (atomic_load_explicit(slot, memory_order_acquire))
 			pthread_cond_wait(&ctx->table_cleared, &ctx->table_lock);
@@ -68,9 +68,9 @@ int hghca_table_add(struct hghca_context *ctx, struct hghca_table *table,
 }
 
 /*
- * With the locks of the CQs held that the object completes to, and its
- * completions taken out of them: no poll has found it and still uses it.
- * When those locks are free again hghca_table_wake() must follow.
+ * With the locks of the object's CQs held, after its completions were removed from
+ * them: no poll has found the object and still uses it.  hghca_table_wake() must
+ * follow when those locks are released.
  */
 void hghca_table_clear(struct hghca_table *table, uint32_t number)
 {
@@ -82,7 +82,7 @@ void hghca_table_clear(struct hghca_table *table, uint32_t number)
 			      memory_order_release);
 }
 
-/* A number is free: wakes whoever waits for it.  With no spinlock held. */
+/* A number is free: wake the threads that wait for one.  With no spinlock held. */
 void hghca_table_wake(struct hghca_context *ctx)
 {
 	pthread_mutex_lock(&ctx->table_lock);

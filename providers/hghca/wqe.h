@@ -2,9 +2,9 @@
 /*
  * JingZhao HCA: WQEs, unit by unit, and how a batch of sends is announced.
  *
- * Steps are those of the interface document, section 5.1.  A batch is written
- * and linked in itself first; until hghca_sq_announce() the device cannot
- * reach any of it, so a batch can still be dropped.
+ * The steps are those of the interface document, section 5.1.  The WQEs of a
+ * batch are first written and linked to each other.  The device cannot reach
+ * them before hghca_sq_announce(), so a batch can be dropped until then.
  */
 #ifndef HGHCA_PROVIDER_WQE_H
 #define HGHCA_PROVIDER_WQE_H
@@ -14,15 +14,15 @@
 
 #include "hghca.h"
 
-/* What an opcode needs. */
+/* Properties of an opcode. */
 #define HGHCA_OP_IMM		(1U << 0)	/* carries immediate data */
 #define HGHCA_OP_RADDR		(1U << 1)	/* has a raddr unit */
 #define HGHCA_OP_ATOMIC		(1U << 2)	/* has an atomic unit */
-#define HGHCA_OP_GATHER		(1U << 3)	/* sends the data list: it may be inline */
-#define HGHCA_OP_UD		(1U << 4)	/* a datagram can do it */
-#define HGHCA_OP_UC		(1U << 5)	/* an unreliable connection can do it */
-#define HGHCA_OP_MEM_MGT	(1U << 6)	/* the device can do it with HGHCA_CAP_MEM_MGT */
-#define HGHCA_OP_KEY		(1U << 7)	/* changes a key: it has neither address nor data */
+#define HGHCA_OP_GATHER		(1U << 3)	/* sends the data list, which may be inline */
+#define HGHCA_OP_UD		(1U << 4)	/* valid on UD */
+#define HGHCA_OP_UC		(1U << 5)	/* valid on UC */
+#define HGHCA_OP_MEM_MGT	(1U << 6)	/* requires HGHCA_CAP_MEM_MGT */
+#define HGHCA_OP_KEY		(1U << 7)	/* changes a key; has neither address nor data */
 
 /* Counts of 16-byte units. */
 #define HGHCA_UNITS(type)	(sizeof(type) / HGHCA_WQE_UNIT)
@@ -36,19 +36,19 @@
 #define HGHCA_INLINE_WORD	4	/* bytes before inline data */
 #define HGHCA_SQ_DB_COUNT_MAX	255
 
-/* The rights of verbs and of the device are the same bits. */
+/* The access rights of verbs and of the device are the same bits. */
 #define HGHCA_BIND_ACCESS	(HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ | \
 				 HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_ZERO_BASED)
 static_assert((unsigned int)IBV_ACCESS_REMOTE_WRITE == HGHCA_ACCESS_REMOTE_WRITE &&
 	      (unsigned int)IBV_ACCESS_REMOTE_READ == HGHCA_ACCESS_REMOTE_READ &&
 	      (unsigned int)IBV_ACCESS_REMOTE_ATOMIC == HGHCA_ACCESS_REMOTE_ATOMIC &&
 	      (unsigned int)IBV_ACCESS_ZERO_BASED == HGHCA_ACCESS_ZERO_BASED,
-	      "the rights of a window need translating");
+	      "the access rights of a window need translating");
 
-/* Local write is a right of the region, which some name for the window too. */
+/* Local write is an access right of the region, but some programs pass it for the window too. */
 #define HGHCA_BIND_ACCESS_TAKEN	(HGHCA_BIND_ACCESS | HGHCA_ACCESS_LOCAL_WRITE)
 
-/* Opcode, units and fence of a WQE stand in the link to it, or in the doorbell. */
+/* The opcode, units and fence of a WQE are in the link to it, or in the doorbell. */
 static inline __le32 hghca_link_nda_nop(const struct hghca_wq *sq, uint32_t index,
 					uint8_t opcode)
 {
@@ -60,21 +60,22 @@ static inline __le32 hghca_link_nee_nds(uint32_t units, bool fence)
 	return htole32(units | (fence ? HGHCA_NEXT_FENCE : 0));
 }
 
-/* The device makes no checksums for who sends whole frames. */
+/* The device computes no checksums for raw packet QPs. */
 static inline bool hghca_send_flags_valid(const struct hghca_qp *qp, unsigned int send_flags)
 {
 	return !qp->is_raw || !(send_flags & IBV_SEND_IP_CSUM);
 }
 
-/* Nothing may be sent before RTS: the device would ignore the doorbell.  A handle has no queue. */
+/* Sends are valid from RTS on: before it the device ignores the doorbell.  A handle has no queue. */
 static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 {
 	return qp->vqp.qp.state > IBV_QPS_RTR && !qp->is_handle;
 }
 
 /*
- * Two contexts are one context of the kernel's: a context, and what is imported
- * from its file.  libibverbs may have built its list of devices again in between.
+ * A context and one that is imported from its file are one context of the kernel.
+ * Their devices are compared by name, as libibverbs may have built its list of
+ * devices again in between.
  */
 static inline bool hghca_same_in_kernel(struct ibv_context *a, struct ibv_context *b)
 {
@@ -83,11 +84,12 @@ static inline bool hghca_same_in_kernel(struct ibv_context *a, struct ibv_contex
 }
 
 /*
- * An address handle is for QPs of its own PD, which may go by several pointers:
- * a parent domain and what was imported have the handle of the PD they stand for,
- * in the same context of the kernel, which numbers the handles.
- * The device knows no handles.  A datagram to another PD's is announced as a NOP,
- * which datagrams lack: so it fails in its turn with LOCAL_QP_OP_ERR (IBA C10-10).
+ * An address handle is valid for QPs of its own PD.  Several structures may stand
+ * for that PD: a parent domain and an imported PD have the same kernel handle, in
+ * the same context of the kernel.
+ * The device does not know the PD of an address handle.  A datagram to a handle of
+ * another PD is announced as a NOP, which is no opcode of UD: it completes with
+ * LOCAL_QP_OP_ERR, after the WQEs before it (IBA C10-10).
  */
 static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *ah,
 				      uint8_t opcode)
@@ -98,7 +100,7 @@ static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *
 	return same_pd ? opcode : HGHCA_OPCODE_NOP;
 }
 
-/* Start WQE `index`: its own next unit, which does not point on.  `srqn`: of XRC, otherwise 0. */
+/* Write the next unit of WQE `index`, without a link.  `srqn`: the remote SRQ of XRC, otherwise 0. */
 static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
 				    uint64_t wr_id, unsigned int send_flags,
 				    __be32 imm_data, uint32_t srqn)
@@ -132,7 +134,7 @@ static inline bool hghca_bind_valid(const struct ibv_mw_bind_info *info)
 	return !(info->mw_access_flags & ~HGHCA_BIND_ACCESS_TAKEN);
 }
 
-/* A type 2 window is bound to something, and unbound by invalidation alone (IBA 10.6.7.2). */
+/* A type 2 window is bound to a range of bytes; only an invalidation unbinds it (IBA 10.6.7.2). */
 static inline bool hghca_bind2_valid(const struct ibv_mw *mw,
 				     const struct ibv_mw_bind_info *info)
 {
@@ -140,7 +142,7 @@ static inline bool hghca_bind2_valid(const struct ibv_mw *mw,
 	       hghca_bind_valid(info);
 }
 
-/* The tag is the caller's to choose; by the other bits, its own, the device finds the window. */
+/* The caller chooses the tag; the other bits are the index by which the device finds the window. */
 static inline uint32_t hghca_bind_rkey(const struct ibv_mw *mw, uint32_t rkey)
 {
 	return (mw->rkey & HGHCA_KEY_INDEX_MASK) | (rkey & HGHCA_KEY_TAG_MASK);
@@ -160,7 +162,7 @@ static inline void hghca_wqe_set_raddr(void *wqe, uint64_t raddr, uint32_t rkey)
 	unit->rsvd0c = 0;
 }
 
-/* The type and level of verbs are those of the wire. */
+/* Verbs encode type and level as the wire does. */
 static inline void hghca_wqe_set_flush(void *wqe, uint32_t length, uint8_t type,
 				       uint8_t level)
 {
@@ -200,7 +202,7 @@ static inline void hghca_wqe_set_inv(void *wqe, uint32_t rkey)
 	*unit = (struct hghca_inv_unit) { .key = htole32(rkey) };
 }
 
-/* Without a region the window loses the one it has. */
+/* Without a region, the window is unbound. */
 static inline void hghca_wqe_set_bind(void *wqe, uint32_t rkey,
 				      const struct ibv_mw_bind_info *info)
 {
@@ -229,7 +231,7 @@ static inline bool hghca_sge_valid(uint32_t length)
 	return !(length & HGHCA_INLINE_FLAG);
 }
 
-/* The list as data units; their number, or a negative errno. */
+/* Write the list as data units.  Returns their number, or a negative errno. */
 static inline int hghca_wqe_set_sges(struct hghca_data_unit *unit, uint32_t max_sge,
 				     const struct ibv_sge *sge, int num_sge)
 {
@@ -245,7 +247,7 @@ static inline int hghca_wqe_set_sges(struct hghca_data_unit *unit, uint32_t max_
 	return num_sge;
 }
 
-/* The scatter list of a receive WQE; its next unit is left alone.  0 or an errno. */
+/* Write the scatter list of a receive WQE, but not its next unit.  Returns 0 or an errno. */
 static inline int hghca_wqe_set_scatter(void *wqe, uint32_t stride_log, uint32_t max_sge,
 					const struct ibv_recv_wr *wr)
 {
@@ -261,7 +263,7 @@ static inline int hghca_wqe_set_scatter(void *wqe, uint32_t stride_log, uint32_t
 	return 0;
 }
 
-/* The word before inline data; returns the units that both take. */
+/* Write the word before inline data.  Returns the units of both. */
 static inline uint32_t hghca_wqe_set_inline_length(void *unit, uint32_t length)
 {
 	__le32 word = htole32(HGHCA_INLINE_FLAG | length);
@@ -272,7 +274,7 @@ static inline uint32_t hghca_wqe_set_inline_length(void *unit, uint32_t length)
 	return (HGHCA_INLINE_WORD + length + HGHCA_WQE_UNIT - 1) / HGHCA_WQE_UNIT;
 }
 
-/* Put WQE wq.head + batch->count, written already, at the end of the batch. */
+/* Append WQE wq.head + batch->count, which is written already, to the batch. */
 static inline void hghca_sq_append(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				   uint8_t opcode, uint32_t units, bool fence)
 {
@@ -290,7 +292,7 @@ static inline void hghca_sq_append(struct hghca_qp *qp, struct hghca_sq_batch *b
 	batch->first_fence = fence;
 }
 
-/* Hand the batch to the device: the link to its first WQE, and one doorbell. */
+/* Announce the batch to the device: write the link to its first WQE and ring the doorbell once. */
 static inline void hghca_sq_announce(struct hghca_qp *qp,
 				     const struct hghca_sq_batch *batch)
 {
@@ -305,8 +307,8 @@ static inline void hghca_sq_announce(struct hghca_qp *qp,
 	hghca_wq_set_head(sq, first + batch->count);
 
 	/*
-	 * A batch as long as the queue starts where the device has passed all
-	 * before it: the doorbell is enough, and the slot before is its last WQE.
+	 * A batch as long as the queue needs no link: all WQEs before it have
+	 * completed, and the slot before its first WQE is that of its last.
 	 */
 	if (batch->count < sq->cnt) {
 		prev = hghca_wq_slot(sq, first - 1);
@@ -326,5 +328,9 @@ static inline void hghca_sq_announce(struct hghca_qp *qp,
 		   FIELD_PREP(HGHCA_SQ_DB_QPN_MASK, qp->vqp.qp.qp_num) |
 		   FIELD_PREP(HGHCA_SQ_DB_SIZE0_MASK, batch->first_units));
 }
+
+/* wqe.c */
+uint32_t hghca_wqe_stride_log(uint32_t bytes);
+uint32_t hghca_wqe_recv_sge_grant(uint32_t asked);
 
 #endif /* HGHCA_PROVIDER_WQE_H */

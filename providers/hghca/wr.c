@@ -31,7 +31,7 @@
 #define HGHCA_FLUSH_MAX		(1U << 31)	/* bytes of a range */
 #define HGHCA_ATOMIC_WRITE_BYTES 8
 
-/* The WQE in the making is complete: it joins the batch. */
+/* The current WQE is complete: append it to the batch. */
 static inline void hghca_wr_close(struct hghca_qp *qp)
 {
 	struct hghca_wr_builder *wr = &qp->wr;
@@ -42,7 +42,7 @@ static inline void hghca_wr_close(struct hghca_qp *qp)
 	wr->wqe = NULL;
 }
 
-/* What takes no data, and what has less room for it than the others. */
+/* The SGEs that a WQE of this opcode takes. */
 static inline uint32_t hghca_wr_max_sge(const struct hghca_qp *qp, uint8_t opcode)
 {
 	switch (opcode) {
@@ -59,7 +59,7 @@ static inline uint32_t hghca_wr_max_sge(const struct hghca_qp *qp, uint8_t opcod
 	}
 }
 
-/* Open the next WQE, whose data list starts at `units`; NULL after an error. */
+/* Start the next WQE, whose data list starts at `units`.  Returns NULL after an error. */
 static inline void *hghca_wr_open(struct ibv_qp_ex *ibqp, uint8_t opcode,
 				  uint32_t units, bool may_inline, __be32 imm_data)
 {
@@ -138,7 +138,7 @@ static void hghca_wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t
 		return;
 	}
 	wr->binds[wr->num_binds++] = (struct hghca_wr_bind) { mw, mw->rkey };
-	/* At once, as requests behind it may send the key. */
+	/* At once, as later requests may send the key. */
 	mw->rkey = hghca_bind_rkey(mw, rkey);
 	hghca_wqe_set_bind(wqe, mw->rkey, bind_info);
 }
@@ -202,7 +202,7 @@ static void hghca_wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	hghca_wr_atomic(ibqp, HGHCA_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0);
 }
 
-/* The eight bytes are in the WQE: whoever posts it may change them at once. */
+/* The eight bytes are copied to the WQE: the application may change them at once. */
 static void hghca_wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
 				  uint64_t remote_addr, const void *value)
 {
@@ -238,7 +238,7 @@ static void hghca_wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	hghca_wqe_set_flush(wqe, len, type, level);
 }
 
-/* The builder, when there is a WQE to set something in. */
+/* The builder if it has a current WQE, otherwise NULL. */
 static inline struct hghca_wr_builder *hghca_wr_building(struct ibv_qp_ex *ibqp)
 {
 	struct hghca_wr_builder *wr = &to_hqp_ex(ibqp)->wr;
@@ -350,19 +350,19 @@ static void hghca_wr_start(struct ibv_qp_ex *ibqp)
 	wr->err = hghca_qp_can_send(qp) ? 0 : EINVAL;
 }
 
-/* The batch is dropped: its windows have the keys that they had before. */
+/* The batch is dropped: restore the keys of its windows. */
 static void hghca_wr_undo_binds(struct hghca_wr_builder *wr)
 {
 	const struct hghca_wr_bind *bind;
 
-	/* Of a window that was bound more than once the first has it. */
+	/* In reverse order: if a window was bound more than once, the first bind has its key. */
 	while (wr->num_binds) {
 		bind = &wr->binds[--wr->num_binds];
 		bind->mw->rkey = bind->old_rkey;
 	}
 }
 
-/* All of the batch, or after an error nothing, reaches the device. */
+/* Announce the whole batch, or after an error nothing of it. */
 static int hghca_wr_complete(struct ibv_qp_ex *ibqp)
 {
 	struct hghca_qp *qp = to_hqp_ex(ibqp);

@@ -17,7 +17,7 @@ def files(module, provider):
     """Name on the disk -> host file."""
     found = {name: repo.path(f"tools/guest/{name}") for name in SCRIPTS}
     found["hghca.ko"] = module
-    found.update({path.name: path for path in sorted(provider.iterdir())})
+    found.update({path.name: path for path in sorted(provider.iterdir()) if path.is_file()})
     return found
 
 

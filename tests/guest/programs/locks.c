@@ -54,7 +54,7 @@ static void long_list(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* CQEs that name no WQE under way, which are logged                    */
+/* CQEs for no outstanding WQE, which are logged                        */
 
 #define ENTRIES		16
 #define MESSAGES	4

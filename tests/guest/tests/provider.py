@@ -74,8 +74,8 @@ def takes_long(rig):
     rig.note(f"{watch.faults} page faults at most with one lock")
     expect(watch.locks and watch.calls, f"the watch saw {watch.locks} spinlocks and {watch.calls} calls")
     # One poll of three has met with two that are wrong.
-    cqes = re.findall(r"CQ 0x\w+: CQE 0x(\w+) names no WQE under way \(QP 0x\w+, offset 0xffffff00\)", logged)
-    expect(cqes == ["1", "0", "1"] and logged.count("so do 1 further CQEs of this poll") == 1, f"logged: {logged}")
+    cqes = re.findall(r"CQ 0x\w+: CQE 0x(\w+) is for no outstanding WQE \(QP 0x\w+, offset 0xffffff00\)", logged)
+    expect(cqes == ["1", "0", "1"] and logged.count("1 more such CQEs in this poll") == 1, f"logged: {logged}")
 
 
 for watched_program, between, cases in WATCHED:
