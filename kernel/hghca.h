@@ -7,8 +7,8 @@
  *
  *	pci.c		the bus: BARs, DMA mask, vectors; nobody else knows PCI
  *	main.c		start and stop of a device, its ib_device
- *	verbs/verbs.h	what ib_core calls
- *	net/netdev.h	the Ethernet device of the port
+ *	verbs/verbs.h, net/netdev.h	what ib_core calls; the Ethernet device of the
+ *			port.  Neither calls the other.
  *	hw/hw.h		registers, commands, ICM, event queues, keys, queues
  *	trace.h		tracepoints
  *

@@ -62,17 +62,17 @@ def notices(found, rank, file, other):
 
 # Of two files: qp.c uses a function and a variable of cq.c, and one that no object has; cq.c has a static of its own.
 DOWN = """\
-objects/qp.c.o:                 U free
-objects/qp.c.o:                 U hghca_cq_purge
-objects/qp.c.o:                 U hghca_cq_limit
-objects/qp.c.o:0000000000000010 T hghca_destroy_qp
-objects/qp.c.o:0000000000000000 t hghca_local
-objects/cq.c.o:0000000000000040 T hghca_cq_purge
-objects/cq.c.o:0000000000000000 R hghca_cq_limit
-objects/cq.c.o:0000000000000080 t hghca_local
+qp.c.o:                 U free
+qp.c.o:                 U hghca_cq_purge
+qp.c.o:                 U hghca_cq_limit
+qp.c.o:0000000000000010 T hghca_destroy_qp
+qp.c.o:0000000000000000 t hghca_local
+cq.c.o:0000000000000040 T hghca_cq_purge
+cq.c.o:0000000000000000 R hghca_cq_limit
+cq.c.o:0000000000000080 t hghca_local
 """
-UP = "objects/cq.c.o:                 U hghca_destroy_qp\n"
-ALONE = "objects/ah.o:0000000000000000 T hghca_create_ah\n"
+UP = "cq.c.o:                 U hghca_destroy_qp\n"
+ALONE = "ah.o:0000000000000000 T hghca_create_ah\n"
 
 
 def check_reading():

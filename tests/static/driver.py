@@ -5,6 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
+import layers
 from findings import Exceptions
 from hghca_lib import cache, module, repo
 from verdicts import Verdicts
@@ -64,10 +65,12 @@ def build_with_checks(report, root):
         done = root.output(["make", "-j2", "-C", headers, "M=/mnt/module", "W=1", "C=2", "CF=-D__CHECK_ENDIAN__",
                             "modules"], {"module": folder})
         objects = [line for line in done.stdout.splitlines() if re.match(r"^\s+CHECK ", line)]
+        if done.returncode == 0:
+            layers.check(report, root, Path(folder))
     said = [line for line in (done.stdout + done.stderr).splitlines() if line and not BUILD_STEP.match(line)]
     sources = list(repo.path("kernel").rglob("*.c"))
-    checked = {line.split("/")[-1] for line in objects}
-    missed = [source.name for source in sources if source.name not in checked]
+    missed = [source.name for source in sources
+              if not any(line.endswith(f"/{source.relative_to(repo.ROOT)}") for line in objects)]
     report.result(done.returncode == 0 and not said, "kernel: no warning with W=1, none from sparse", "\n".join(said))
     report.result(not missed, f"kernel: sparse has read all {len(sources)} files", f"not read: {missed}")
 

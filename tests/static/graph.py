@@ -8,8 +8,8 @@ file that includes it, so they are no calls.
 
 import re
 
-# A line of `nm -A`: OBJECT:ADDRESS TYPE NAME; what is undefined has no address.
-SYMBOL = re.compile(r"^(?:.*/)?([^/:]+)\.o:\s*[0-9a-f]*\s+([A-Za-z]) (\S+)$", re.MULTILINE)
+# A line of `nm -A`: OBJECT:ADDRESS TYPE NAME; what is undefined has no address. A file is named by its object's path.
+SYMBOL = re.compile(r"^([^:]+)\.o:\s*[0-9a-f]*\s+([A-Za-z]) (\S+)$", re.MULTILINE)
 UNDEFINED = {"U", "v", "w"}
 
 
