@@ -8,7 +8,7 @@
  *	icm.c		host memory for contexts and tables, by need
  *	objects.c	numbers of CQs, QPs and SRQs, and their lookup by events
  *	eq.c		event queues
- *	mr.c		MPTs and MTTs: memory regions as the device knows them
+ *	mpt.c		MPTs and MTTs: memory regions as the device knows them
  *	queue.c		memory of queues
  *	uar.c, dbr.c	doorbell pages; doorbell records
  *	wqe.c		work queue elements from verbs to bytes; wqe.h
@@ -250,7 +250,7 @@ struct hghca_icm_table {
 };
 
 /* ------------------------------------------------------------------ */
-/* mr.c, queue.c: memory regions, and the memory of queues              */
+/* mpt.c, queue.c: memory regions, and the memory of queues             */
 
 /**
  * struct hghca_mtts - a run of MTTs
@@ -580,7 +580,7 @@ int hghca_eqs_init(struct hghca_dev *hdev);
 void hghca_eqs_cleanup(struct hghca_dev *hdev);
 
 /*
- * mr.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
+ * mpt.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
  * of the page size) into @umem.  disable: the device lets go of it, its MTTs stay.
  * mtts: runs of MTTs with their ICM; clear allocates nothing.
  */

@@ -4,7 +4,7 @@
  *
  *	ucontext.c, gid.c, port.c	smaller verbs
  *	mmap.c		what users map
- *	access.c, usermr.c, fastreg.c, mw.c, dm.c	memory regions; regions for
+ *	access.c, mr.c, fastreg.c, mw.c, dm.c	memory regions; regions for
  *			REG_MR; memory windows; device memory
  *	odp.c, odptree.c	regions paged on demand; the memory of those of all
  *			memory; odp.h
@@ -414,7 +414,7 @@ void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 u32 hghca_access_from_ib(int ib_access);
 int hghca_mr_check_access(struct hghca_dev *hdev, int ib_access);
 
-/* usermr.c */
+/* mr.c */
 struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access);
 int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,

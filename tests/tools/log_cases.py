@@ -16,7 +16,7 @@ import perftest  # noqa: E402
 # In the kernel's words, whatever the level; the checkers that can be provoked are tests of the guest suite.
 TROUBLE = [
     (3, "BUG: KASAN: slab-use-after-free in hghca_poll_cq+0x1a0/0x5c0 [hghca]"),
-    (3, "UBSAN: shift-out-of-bounds in kernel/hw/mr.c:100:12"),
+    (3, "UBSAN: shift-out-of-bounds in kernel/hw/mpt.c:100:12"),
     (4, "WARNING: possible circular locking dependency detected"),
     (4, "WARNING: possible recursive locking detected"),
     (4, "WARNING: inconsistent lock state"),
