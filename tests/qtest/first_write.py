@@ -23,7 +23,7 @@ import machine  # noqa: E402
 import pcapng  # noqa: E402
 from hca import CQ_ARM_CAP, DBR, ENTRY, HARDWARE_OWNS, MEM_MGT, PAGE, PD, SQ_BELL, SW2HW_CQ, UAR_PAGE, Hca  # noqa: E402
 
-# Numbers of docs/hardware-interface.rst.
+# Numbers of docs/reference/hardware-interface.rst.
 GID_TABLE, CQ_UPDATE, QP_LIMITS = 1 << 0, 1 << 3, 1 << 5
 CAPABILITIES = GID_TABLE | DBR | CQ_ARM_CAP | CQ_UPDATE | QP_LIMITS | MEM_MGT
 RST2INIT, INIT2RTR, RTR2RTS, SET_GID = 0x019, 0x01a, 0x01b, 0xe00

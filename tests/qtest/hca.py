@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An HCA of a machine without a guest, by its registers and commands; numbers from docs/hardware-interface.rst."""
+"""An HCA of a machine without a guest, by its registers and commands.
+
+The numbers are from docs/reference/hardware-interface.rst.
+"""
 
 import struct
 
