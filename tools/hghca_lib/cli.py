@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, machine, repo, run, setup, suites, tiers
+from . import coverage, debug_kernel, demo, generated, machine, repo, run, setup, suites, tiers
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -122,6 +122,7 @@ def parser():
                        (tiers.ALL, "every test: hours (default with SUITE)")):
         tier.add_argument(f"--{name}", dest="tier", action="store_const", const=name, help=text)
     test.add_argument("--junit", metavar="FILE", help="also write the results there, in JUnit's form")
+    add("pages", generated.main, "write the documents that are made from the tables of include/")
     coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench
