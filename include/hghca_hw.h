@@ -2,7 +2,7 @@
 /*
  * JingZhao HCA: registers, commands, contexts, descriptors and events.
  *
- * docs/hardware-interface.rst is normative; this header follows it section by
+ * docs/reference/hardware-interface.rst is normative; this header follows it section by
  * section and is shared by the kernel driver, the verbs provider and the
  * device model.  It compiles as kernel C, as C11 and as C++20.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Packets on the wire: Ethernet, IP, UDP and the InfiniBand transport headers
- * of RoCE v2 (docs/hardware-interface.rst, section 9).
+ * of RoCE v2 (docs/reference/hardware-interface.rst, section 9).
  *
  * Byte-accurate and big-endian throughout, but for the ICRC. The clauses cited
  * are of the InfiniBand Architecture Specification, volume 1.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: commands; docs/hardware-interface.rst, 3.2 and 4. */
+/* JingZhao HCA: commands; docs/reference/hardware-interface.rst, 3.2 and 4. */
 #ifndef HGHCA_INTERFACE_CMD_H
 #define HGHCA_INTERFACE_CMD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: contexts; docs/hardware-interface.rst, 4. */
+/* JingZhao HCA: contexts; docs/reference/hardware-interface.rst, 4. */
 #ifndef HGHCA_INTERFACE_CONTEXT_H
 #define HGHCA_INTERFACE_CONTEXT_H
 

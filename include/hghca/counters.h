@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: drop reasons and counters; docs/hardware-interface.rst, 4 and 9. */
+/* JingZhao HCA: drop reasons and counters; docs/reference/hardware-interface.rst, 4 and 9. */
 #ifndef HGHCA_INTERFACE_COUNTERS_H
 #define HGHCA_INTERFACE_COUNTERS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: CQEs; docs/hardware-interface.rst, 7. */
+/* JingZhao HCA: CQEs; docs/reference/hardware-interface.rst, 7. */
 #ifndef HGHCA_INTERFACE_CQE_H
 #define HGHCA_INTERFACE_CQE_H
 

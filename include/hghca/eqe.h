@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: EQEs; docs/hardware-interface.rst, 4 and 5.4. */
+/* JingZhao HCA: EQEs; docs/reference/hardware-interface.rst, 4 and 5.4. */
 #ifndef HGHCA_INTERFACE_EQE_H
 #define HGHCA_INTERFACE_EQE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: PCI, registers and doorbells; docs/hardware-interface.rst, 2, 3 and 5. */
+/* JingZhao HCA: PCI, registers and doorbells; docs/reference/hardware-interface.rst, 2, 3 and 5. */
 #ifndef HGHCA_INTERFACE_REGS_H
 #define HGHCA_INTERFACE_REGS_H
 

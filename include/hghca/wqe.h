@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: doorbell records and WQEs; docs/hardware-interface.rst, 5 and 6. */
+/* JingZhao HCA: doorbell records and WQEs; docs/reference/hardware-interface.rst, 5 and 6. */
 #ifndef HGHCA_INTERFACE_WQE_H
 #define HGHCA_INTERFACE_WQE_H
 

@@ -7,7 +7,7 @@
  *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
  *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
  *
- * docs/hardware-interface.rst of the project describes the device.
+ * docs/reference/hardware-interface.rst of the project describes the device.
  */
 
 #include "qemu/osdep.h"

@@ -5,7 +5,7 @@
  * Who polls memory for a packet sees its data about a microsecond before the
  * doorbell that brought it returns, and rings a doorbell of its own at once. It
  * finds the BQL held. Asleep in the kernel it would be woken some 10 us after
- * the lock is free; docs/testing.rst has what that costs ib_write_lat. So who finds
+ * the lock is free; docs/explanation/testing.rst has what that costs ib_write_lat. So who finds
  * the BQL held tries on for a few microseconds before it sleeps.
  *
  * After a round of turns that leaves work over the main loop takes the BQL only

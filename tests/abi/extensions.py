@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What docs/hardware-interface.rst adds to the JingZhao document, as literals, by its sections.
+"""What docs/reference/hardware-interface.rst adds to the JingZhao document, as literals, by its sections.
 
 Every number here is that document's, and none the header's. It leaves most layouts of the extensions to the header;
 those it states are here.

@@ -3,7 +3,7 @@
 
 Every number here is the document's, and none the header's. A table of a layout and the one that describes its fields
 are one table here. Where document and header differ by a decision, the row has what was decided and says why; section
-numbers in such a note are those of docs/hardware-interface.rst.
+numbers in such a note are those of docs/reference/hardware-interface.rst.
 """
 
 from literals import BIG, Field, Table, Value, mask

@@ -72,9 +72,9 @@ static void objects_bad_qp(struct kunit *test)
 }
 
 /*
- * The README's table of grants: WQEs in powers of two, lists exactly as long as asked
- * (a receive's has at least one SGE), and the inline data that fills the list, of two
- * units at least where there are SGEs.
+ * The table of grants in docs/reference/verbs.md: WQEs in powers of two, lists exactly as
+ * long as asked (a receive's has at least one SGE), and the inline data that fills the
+ * list, of two units at least where there are SGEs.
  */
 static const struct objects_cap {
 	const char *name;

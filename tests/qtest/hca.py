@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An HCA of a machine without a guest, by its registers and commands; numbers from docs/hardware-interface.rst."""
+"""An HCA of a machine without a guest, by its registers and commands.
+
+The numbers are from docs/reference/hardware-interface.rst.
+"""
 
 import struct
 
@@ -123,10 +126,9 @@ class Hca:
         """It takes a command, as one does that is initialised."""
         return self.status(NOP, NOP_MODIFIER) == OK
 
-    def start(self):
+    def start(self, capabilities=DBR | CQ_ARM_CAP | MEM_MGT):
         """Two EQs, the second also for the ends of commands."""
-        self.command(INIT_HCA, mailbox=struct.pack(">QQQQIIQQQ", 0, 5, 1 << 20 | 5, 2 << 20 | 3, DBR | CQ_ARM_CAP | MEM_MGT,
-                                                   0, 0, 8, 1 << 20))
+        self.command(INIT_HCA, mailbox=struct.pack(">QQQQIIQQQ", 0, 5, 1 << 20 | 5, 2 << 20 | 3, capabilities, 0, 0, 8, 1 << 20))
         for k, (space, address, pages) in enumerate(((1, 0, 16), (1, 1 << 20, 1), (1, 2 << 20, 1), (2, 0, 4),
                                                      (2, 1 << 20, 4))):
             self.command(MAP_ICM, 1, space, struct.pack(">QQQQ", 0, 0, address, self.memory + 0x100000 + k * 0x20000 | pages))
@@ -141,10 +143,10 @@ class Hca:
         """The page of MPT `index`."""
         return self.rings + index * PAGE
 
-    def create_region(self, index):
-        """MPT `index`: one page, from 0 on."""
+    def create_region(self, index, start=0):
+        """MPT `index`: one page, from address `start` on."""
         self.command(WRITE_MTT, 1, mailbox=bytes(24) + struct.pack(">Q24xQ", index, self.ring(index)))
-        self.command(SW2HW_MPT, index, mailbox=struct.pack(">IIIIQQIIIIIIQ", 0x10f, 0, self.key(index), PD, 0, PAGE, 0, 0, 0, 0,
+        self.command(SW2HW_MPT, index, mailbox=struct.pack(">IIIIQQIIIIIIQ", 0x10f, 0, self.key(index), PD, start, PAGE, 0, 0, 0, 0,
                                                            index, 0, 0))
 
     @staticmethod

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Wrong arguments: status 2, a sentence that says what is wrong, nothing started."""
 
+import re
 import sys
 import tempfile
 import warnings
@@ -14,6 +15,13 @@ from hghca_lib import bench, cli, repo
 def test_no_command():
     """No command: usage"""
     fails(hghca(), 2, "usage:")
+
+
+def test_version():
+    """--version says the version, which is three numbers"""
+    ended = hghca("--version")
+    same((ended.status, ended.stdout), (0, f"hghca {repo.path('VERSION').read_text()}"))
+    assert re.fullmatch(r"hghca \d+\.\d+\.\d+\n", ended.stdout), ended.stdout
 
 
 def test_unknown_command():

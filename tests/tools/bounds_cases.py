@@ -8,7 +8,7 @@ from tool import same
 
 from hghca_lib import repo
 
-PAGE = repo.path("docs/bounds.rst")
+PAGE = repo.path("docs/reference/bounds.rst")
 
 
 def named(text):

@@ -8,7 +8,7 @@ from tool import same
 
 from hghca_lib import cache, repo
 
-DOCUMENT = repo.path("docs/hardware-interface.rst")
+DOCUMENT = repo.path("docs/reference/hardware-interface.rst")
 FOLDERS = ("docs", "include", "kernel", "providers", "qemu-device", "tests", "tools", "README.md", "Kbuild", "CMakeLists.txt")
 HEADING = re.compile(r"^(\d+(?:\.\d+)?)\.? (\S.*)\n[-=]{3,}$", re.MULTILINE)
 # A comment goes on in its next line.

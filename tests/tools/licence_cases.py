@@ -18,6 +18,7 @@ HEAD_LINES = 3
 WITHOUT = {
     "LICENSES/*": "the texts themselves",
     "*.json": "JSON has no comments",
+    "VERSION": "one word, for programs to read",
     "tests/fuzz/corpus/*.txt": "bytes that a fuzzer has found, and writes again",
     "tools/kernel/*.config": "settings of the kernel, as its own fragments have none",
 }

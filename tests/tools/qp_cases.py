@@ -13,7 +13,7 @@ STATES = {"any": "ANY", "any but RST": "NOT_RST"}
 
 def table(heading):
     """The rows of a table of section 4.9, whose first column has this heading: lists of cells, continued lines joined."""
-    text = repo.path("docs/hardware-interface.rst").read_text()
+    text = repo.path("docs/reference/hardware-interface.rst").read_text()
     lines = text[text.index("\n4.9 "):text.index("\n4.10 ")].splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith(f"{heading} "))
     columns = [match.span() for match in re.finditer("=+", lines[first - 1])]

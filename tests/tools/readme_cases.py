@@ -4,10 +4,12 @@
 import re
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from tool import same
 
-from hghca_lib import repo
+from hghca_lib import cache, repo
 
 GUEST = repo.path("tests/guest")
 
@@ -54,8 +56,8 @@ def proofs_of(rows):
 
 
 def test_verbs():
-    """Each test that the README's table of verbs names exists"""
-    same(missing(proofs_of(tables(repo.path("README.md"), "Verbs")), registered()), [], "missing tests")
+    """Each test that the table of verbs names exists"""
+    same(missing(proofs_of(tables(repo.path("docs/reference/verbs.md"), "Verbs")), registered()), [], "missing tests")
 
 
 def test_guest_tables():
@@ -74,8 +76,33 @@ def test_missing():
 
 
 def test_bench():
-    """The README's table has each figure of the bench, and no other"""
+    """The page on measuring has each figure of the bench, and no other"""
     from hghca_lib import figures
-    rows = tables(repo.path("README.md"), "Tests and figures")
+    rows = tables(repo.path("docs/howto/measure.md"), "Figures")
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
     same(named, [figure.name for figure in figures.FIGURES], "figures")
+
+
+def dead_links(path):
+    """The targets of a document's links to files that are not there."""
+    pattern = r"<([^<>\s]+)>`_" if path.suffix == ".rst" else r"\]\(([^)\s]+)\)"
+    targets = [target.partition("#")[0] for target in re.findall(pattern, path.read_text())]
+    return [target for target in targets if target and "://" not in target and not (path.parent / target).exists()]
+
+
+def test_links():
+    """Each file that a document links to exists"""
+    pages = [page for page in cache.tree_files(repo.path("docs"), *repo.ROOT.glob("*.md"), GUEST / "README.md")
+             if page.suffix in (".md", ".rst")]
+    assert len(pages) > 20, f"only {len(pages)} documents were found"
+    same([f"{page.relative_to(repo.ROOT)}: {target}" for page in pages for target in dead_links(page)], [], "dead links")
+
+
+def test_dead_links():
+    """A link to a file that does not exist is found in both kinds of documents"""
+    texts = {"a.md": "[one](b.rst#part) [two](c.md) [three](https://example.org/d)",
+             "b.rst": "`one <a.md>`__ and `two <d.rst>`_"}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text)
+        same([dead_links(Path(folder) / name) for name in texts], [["c.md"], ["d.rst"]], "dead links")

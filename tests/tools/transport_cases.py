@@ -8,7 +8,7 @@ from tool import same
 
 from hghca_lib import repo
 
-PAGE = repo.path("docs/transport.rst")
+PAGE = repo.path("docs/reference/transport.rst")
 
 
 def test_named():

@@ -9,7 +9,8 @@
 
 namespace hghca::test {
 
-// What one entry into a device may do, as docs/bounds.rst says: slices, and what the last step of a slice does beyond it.
+// What one entry into a device may do, as docs/reference/bounds.rst says: slices, and what the last step of a slice does
+// beyond it.
 constexpr uint64_t kSlicesOfAnEntry = 3;
 // An acknowledgement that completes 512 WQEs. A world with shorter queues may set less.
 inline uint64_t largest_step = 2048;

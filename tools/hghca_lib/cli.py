@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, machine, run, setup, suites, tiers
+from . import coverage, debug_kernel, demo, generated, machine, repo, run, setup, suites, tiers
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -84,8 +84,17 @@ def guest_number(text):
     return int(text)
 
 
+class Version(argparse.Action):
+    """Print the version and end; the file is read when it is asked for."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(f"hghca {repo.path('VERSION').read_text().strip()}")
+        parser.exit()
+
+
 def parser():
     top = argparse.ArgumentParser(prog="hghca", description="JingZhao HCA for Linux: set up, run, test.")
+    top.add_argument("--version", action=Version, nargs=0, help="print the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name, do, text, **more):
@@ -113,6 +122,7 @@ def parser():
                        (tiers.ALL, "every test: hours (default with SUITE)")):
         tier.add_argument(f"--{name}", dest="tier", action="store_const", const=name, help=text)
     test.add_argument("--junit", metavar="FILE", help="also write the results there, in JUnit's form")
+    add("pages", generated.main, "write the documents that are made from the tables of include/")
     coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench

@@ -3,7 +3,7 @@
 
 usage: badcmd.py PCI-ADDRESS
 
-The bytes are those of docs/hardware-interface.rst; of the headers only the tables
+The bytes are those of docs/reference/hardware-interface.rst; of the headers only the tables
 of commands and of capabilities are used. All memory the device is told about is this program's
 own, or none at all. Prints the Test Anything Protocol.
 """

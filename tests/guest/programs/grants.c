@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What queues are granted for what is asked (README, "What is granted"): for
+ * What queues are granted for what is asked (docs/reference/verbs.md): for
  * each ask the very numbers, the same from a query as from the creation; all
  * that is granted is taken, and one SGE, byte or request more is refused.
  *

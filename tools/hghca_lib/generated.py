@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Documents that are written from the tables of include/hghca: `tools/hghca pages`."""
+
+from . import interface, repo
+
+COUNTERS_HEAD = """\
+.. SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+.. Written by `tools/hghca pages` from include/hghca/counters.h: change that, and run the command.
+
+=========================
+Counters and drop reasons
+=========================
+
+"""
+COUNTERS = """\
+Counters
+========
+
+In the guest, ``ethtool -S`` shows them, and so does ``hw_counters`` of the device in sysfs; ``rdma statistic`` shows
+those of the port. On the host, ``qom-get`` of the property ``stats`` does. They count since the reset of the device.
+QUERY_STATS returns them in this order (`interface document <hardware-interface.rst>`__, 4.14).
+
+"""
+DROPS = """\
+Drop reasons
+============
+
+Why a packet was dropped or refused, as the error buffer has it (`interface document <hardware-interface.rst>`__,
+4.28). On the host, ``qom-get`` of the property ``errors`` shows the last of them. `The rules of the wire
+<transport.rst>`__ say what follows and which counters rise.
+
+"""
+
+
+def table(head, rows):
+    """A simple table of reStructuredText; the last column is as long as it needs to be."""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    rule = "  ".join("=" * width for width in widths)
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [head, *rows]]
+    return "\n".join([rule, lines[0], rule, *lines[1:], rule, ""])
+
+
+def counters():
+    """docs/reference/counters.rst"""
+    header = "hghca/counters.h"
+    counted = [(f"``{name}``", text) for name, text in interface.rows(header, "HGHCA_COUNTERS")]
+    dropped = [(number, f"``{name}``", text) for name, number, text in interface.rows(header, "HGHCA_DROPS")]
+    return "\n".join([COUNTERS_HEAD + COUNTERS + table(("counter", "what it counts"), counted),
+                      DROPS + table(("number", "reason", "what is wrong"), dropped)])
+
+
+# Path -> what its text is made by.
+PAGES = {"docs/reference/counters.rst": counters}
+
+
+def main(_):
+    """Write all pages; the exit status."""
+    for name, text in PAGES.items():
+        (repo.ROOT / name).write_text(text())
+        print(name)
+    return 0
