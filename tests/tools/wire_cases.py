@@ -62,6 +62,17 @@ def judged(*data):
     return found.wrong
 
 
+def test_cut():
+    """A capture is cut between two frames, and is whole where it is short enough"""
+    frame = pcapng.packet_block(pcapng.Record(pcapng.OUT, 1, 60, b"x" * 60, 0))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "frames.pcapng"
+        for size, more, left in ((10, False, 10), (9.9, True, 9), (3, True, 3)):
+            path.write_bytes(frame * 10)
+            same(pcapng.cut(path, int(size * len(frame))), more, f"whether there are more than {size} frames")
+            same(path.stat().st_size, left * len(frame), "bytes left")
+
+
 def test_programs():
     """What programs say over TCP and UDP is theirs, whatever port they have"""
     noise = random.Random(1)

@@ -2,6 +2,7 @@
 """Captures as the device writes them, draft-ietf-opsawg-pcapng in the byte order of this machine: read, and written."""
 
 import collections
+import os
 import struct
 
 # As epb_flags has it; 0: nobody knows.
@@ -54,6 +55,17 @@ def keep(path, ways):
             if kind != ENHANCED_PACKET or record(at, block).way in ways:
                 out.write(block)
     kept.replace(path)
+
+
+def cut(path, size):
+    """Leave in a file its first blocks, those that end within `size` bytes; whether there were more."""
+    if path.stat().st_size <= size:
+        return False
+    for _, at, block in blocks(path):
+        if at + len(block) > size:
+            os.truncate(path, at)
+            break
+    return True
 
 
 def packet_block(record):

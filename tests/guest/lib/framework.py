@@ -382,7 +382,7 @@ class Rig:
         try:
             self.journal.begin(entry)
             wrong, sound = self.perform_unseen(entry)
-            self.journal.end(entry)
+            self.journal.end(entry, len(self.cases))
         except GuestError as error:
             return [*wrong, str(error)], False
         return wrong, sound

@@ -75,12 +75,14 @@ class Journal:
     test, with what follows it, and they are judged when enough has been gathered.
 
     wrong: what is wrong so far, as lines.
-    cut:   names of the files that would have got too long, and end before their test.
+    cut:   lines on the files of which not everything is judged.
     """
 
-    def __init__(self, max_bytes):
-        """max_bytes: so long a file may get; 0: any length."""
+    def __init__(self, max_bytes, repeated_bytes):
+        """max_bytes: so long a file may get. repeated_bytes: so much is judged of a test without cases."""
         self.max_bytes = max_bytes
+        self.repeated_bytes = repeated_bytes
+        self.judged_bytes = max_bytes
         self.cut = []
         # Of a test there may be ten GB, and /tmp may be in memory.
         self.folder = Path(tempfile.mkdtemp(prefix="hghca-journal-", dir="/var/tmp"))
@@ -109,9 +111,12 @@ class Journal:
     def begin(self, entry):
         """From here on the frames are those of a test; none when it captures by itself."""
         self.turn(None if entry.captures else self.next_file(entry.name), entry.judged)
+        self.judged_bytes = self.max_bytes
 
-    def end(self, entry):
-        """A test has ended. What follows it is its own, but where not everything of it is judged."""
+    def end(self, entry, cases):
+        """A test of so many cases has ended. What follows it is its own, but where not everything of it is judged."""
+        if not cases:
+            self.judged_bytes = self.repeated_bytes
         if not self.guest.alive():
             self.close()
         elif entry.captures or entry.judged != EVERY:
@@ -120,8 +125,9 @@ class Journal:
     def turn(self, file, ways):
         """Close the file there is, and go on in another one."""
         if self.file and captures_in(self.guest, 1) != str(self.file):
-            if 0 < self.max_bytes < self.file.stat().st_size + LARGEST_BLOCK_BYTES:
-                self.cut.append(self.file.stem)
+            if self.file.stat().st_size + LARGEST_BLOCK_BYTES > self.max_bytes:
+                if self.judged_bytes == self.max_bytes:
+                    self.tell_cut(self.max_bytes)
             else:
                 self.wrong.append(f"{self.file.stem}: the capture has ended by itself")
         capture(self.guest, 1, file or "")
@@ -130,10 +136,15 @@ class Journal:
 
     def close(self):
         if self.file and self.file.exists():
+            if pcapng.cut(self.file, self.judged_bytes):
+                self.tell_cut(self.judged_bytes)
             if self.ways != EVERY:
                 pcapng.keep(self.file, self.ways)
             self.waiting.append(self.file)
         self.file = None
+
+    def tell_cut(self, size):
+        self.cut.append(f"of {self.file.stem} the first {size >> 20} MiB alone")
 
     def keep_up(self):
         """Judge what has been gathered if that is much; a line on it, or "" when it is not."""
@@ -180,4 +191,4 @@ class Journal:
         self.judge()
         lines = [f"{self.totals.frames} frames, {self.totals.rdma} of RoCE v2, {self.totals.scapy} of them seen by "
                  f"scapy too; {len(self.wrong)} findings"]
-        return lines + [f"of {name} the first {self.max_bytes >> 20} MiB alone" for name in self.cut]
+        return lines + self.cut

@@ -35,7 +35,8 @@ for subject, run, aliases in (("windows", windows, False), ("regions", regions, 
              debug_tier=gate_if((subject, way) == ("windows", "plain")), **options)
         test(f"{subject}: all, over the link, {way}",
              lambda rig, run=run, way=way: run(rig, way, over_link),
-             tier=quick_if((subject, way) == ("windows", "plain")), debug_tier=gate_if(subject == "regions"), **options)
+             tier=quick_if((subject, way) == ("windows", "plain")),
+             debug_tier=gate_if((subject, way) == ("regions", "plain")), **options)
     test(f"{subject}: all, behind an IOMMU", lambda rig, run=run: run(rig, "plain", over_link), machine=IOMMU, **options)
     test(f"{subject}: all, four contexts on chip", lambda rig, run=run: run(rig, "extended", over_link),
          machine=CACHE, **options)

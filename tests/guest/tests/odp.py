@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Paging on demand: programs/odp.c, and libibverbs' own ping-pong with it."""
 
+from hghca_lib.tiers import ALL
+
 from data import over_link, run_program, to_itself
-from framework import CACHE, IOMMU, test
+from framework import CACHE, IOMMU, gate_if, test
 from pingpong import pingpong
 from xrc import xsrq_pingpong
 
 OURS = {"subjects": ("hghca",), "limit_s": 150, "aliases": True}
 
 
-@test("paging on demand: all, an HCA to itself", **OURS)
+# Over the link it does the same, and more.
+@test("paging on demand: all, an HCA to itself", tier=ALL, **OURS)
 def by_itself(rig):
     run_program(rig, "odp", f"plain {to_itself(rig)}")
 
@@ -34,7 +37,8 @@ for case_name, options in [("", "-o"), (" with prefetching", "-o -P"), (", event
                            (", all memory, with prefetching", "-O -P")]:
     test(f"paging on demand: ibv_rc_pingpong{case_name}",
          lambda rig, options=f"{options} -m 4096": pingpong(rig, "ibv_rc_pingpong", "ipv4", options, 1000003, 100),
-         **OURS)
+         # programs/odp.c has the others' advice and events.
+         tier=gate_if(options in ("-o", "-O -P")), **OURS)
 
 
 @test("paging on demand: ibv_srq_pingpong", **OURS)

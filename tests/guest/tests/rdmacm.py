@@ -134,9 +134,9 @@ def over_ipv6(rig, run):
 
 
 for name, program in (("ucmatose", ucmatose), ("udaddy", udaddy)):
-    under_debug = gate_if(name == "udaddy")
-    test(f"rdmacm: {name}", lambda rig, program=program: program(rig, rig.server.address), debug_tier=under_debug)
-    test(f"rdmacm: {name}, IPv6", lambda rig, program=program: over_ipv6(rig, program), debug_tier=under_debug)
+    test(f"rdmacm: {name}", lambda rig, program=program: program(rig, rig.server.address),
+         debug_tier=gate_if(name == "udaddy"))
+    test(f"rdmacm: {name}, IPv6", lambda rig, program=program: over_ipv6(rig, program))
 
 
 # Sockets over RDMA. With `-T v` both ends know each byte that must come.

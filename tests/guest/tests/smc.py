@@ -186,7 +186,8 @@ def of_a_protocol(rig, client, server):
 
 to_itself("messages, AF_SMC", of_programs, ALL)
 to_itself("a stream, nc", stream)
-two_machines("messages, AF_SMC", of_programs)
+# The streams are of AF_SMC too.
+two_machines("messages, AF_SMC", of_programs, ALL)
 two_machines("messages, IPPROTO_SMC", of_a_protocol)
 two_machines("messages, AF_SMC, the other way", lambda rig, client, server: of_programs(rig, server, client), ALL)
 two_machines("streams, nc", stream)

@@ -81,8 +81,9 @@ def with_srq(rig, program, connection, options, gid="ipv4"):
 for run_program_, run_connection, run_options in RUNS:
     test(f"srq: {run_program_} {run_connection} --use-srq {run_options}".rstrip(),
          lambda rig, run=(run_program_, run_connection, run_options): with_srq(rig, *run),
-         # The suite perftest has --use-srq with each transport and MTU.
-         tier=gate_if(run_connection == "RC" and run_program_ == "ib_send_bw" or run_options == "-q 16"))
+         # The suite perftest has --use-srq with each transport and MTU, and -a without it.
+         tier=gate_if(run_connection == "RC" and run_program_ == "ib_send_bw" and run_options != "-a"
+                      or run_options == "-q 16"))
 
 for run_program_, run_connection in (("ib_send_bw", "UC"), ("ib_send_lat", "UD")):
     test(f"srq: {run_program_} {run_connection} --use-srq, IPv6",

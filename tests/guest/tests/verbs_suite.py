@@ -96,7 +96,7 @@ def judged_of(module):
 for suite_module in MODULES:
     test(f"verbs suite: test_{suite_module}", lambda rig, module=suite_module: run_and_compare(rig, module),
          limit_s=300, subjects=("hghca",), judged=judged_of(suite_module),
-         tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module in ("mr", "cq_events")))
+         tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module == "mr"))
 for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
          lambda rig, module=suite_module: run_and_compare(rig, module, "link-local"), limit_s=300, subjects=("hghca",),
