@@ -2,8 +2,8 @@
 // What responses do to the requests that wait for them (IBA vol 1, 9.7.5.2, 9.7.6).
 #pragma once
 
-#include "packet.h"
 #include "qp.h"
+#include "wire/packet.h"
 #include "wqe.h"
 
 namespace hghca {

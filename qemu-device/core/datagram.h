@@ -2,8 +2,8 @@
 // Unreliable datagrams, QP 1 among them (IBA vol 1, 9.8.3).
 #pragma once
 
-#include "packet.h"
 #include "qp.h"
+#include "wire/packet.h"
 #include "wqe.h"
 
 namespace hghca {

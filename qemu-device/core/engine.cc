@@ -2,8 +2,8 @@
 #include "engine.h"
 
 #include "byte_order.h"
-#include "icrc.h"
 #include "queues.h"
+#include "wire/icrc.h"
 
 namespace hghca {
 

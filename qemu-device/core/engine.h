@@ -21,9 +21,7 @@
 #include "datagram.h"
 #include "device.h"
 #include "flow_control.h"
-#include "link.h"
 #include "pacer.h"
-#include "packet.h"
 #include "page_faults.h"
 #include "raw_eth.h"
 #include "receive_queue.h"
@@ -32,6 +30,8 @@
 #include "scheduler.h"
 #include "send_queue.h"
 #include "uc.h"
+#include "wire/link.h"
+#include "wire/packet.h"
 #include "wqe.h"
 
 namespace hghca {

@@ -6,8 +6,8 @@
 #include "byte_order.h"
 #include "device.h"
 #include "hghca_wire.h"
-#include "link.h"
-#include "wire_object.h"
+#include "wire/link.h"
+#include "wire/wire_object.h"
 
 namespace hghca {
 

@@ -11,7 +11,7 @@
 
 #include "byte_order.h"
 #include "hghca_wire.h"
-#include "packet.h"
+#include "wire/packet.h"
 
 namespace hghca {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "wire_object.h"
+#include "wire/wire_object.h"
 
 namespace hghca {
 

@@ -6,7 +6,7 @@
 
 #include "context_fields.h"
 #include "memory.h"
-#include "wire_object.h"
+#include "wire/wire_object.h"
 
 namespace hghca {
 

@@ -3,8 +3,8 @@
 // document, 4.10, 4.13), and those that flow rules name (4.20), by themselves or in groups (4.25).
 #pragma once
 
-#include "packet.h"
 #include "qp.h"
+#include "wire/packet.h"
 #include "wqe.h"
 
 namespace hghca {

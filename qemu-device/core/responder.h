@@ -2,8 +2,8 @@
 // The receiving side of a reliable connection (IBA vol 1, 9.7.4, 9.7.5.1).
 #pragma once
 
-#include "packet.h"
 #include "qp.h"
+#include "wire/packet.h"
 #include "wqe.h"
 
 namespace hghca {

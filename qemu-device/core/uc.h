@@ -2,8 +2,8 @@
 // Unreliable connections (IBA vol 1, 9.8.2).
 #pragma once
 
-#include "packet.h"
 #include "qp.h"
+#include "wire/packet.h"
 #include "wqe.h"
 
 namespace hghca {

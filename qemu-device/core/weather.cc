@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "hghca_wire.h"
-#include "packet.h"
+#include "wire/packet.h"
 
 namespace hghca {
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "device.h"
-#include "packet.h"
+#include "wire/packet.h"
 #include "world.h"
 
 namespace hghca::fuzz {

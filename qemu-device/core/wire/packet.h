@@ -12,7 +12,7 @@
 #include "counters.h"
 #include "hghca_hw.h"
 #include "hghca_wire.h"
-#include "link.h"
+#include "wire/link.h"
 
 namespace hghca {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "icrc.h"
+#include "wire/icrc.h"
 
 #include <array>
 #include <cstring>

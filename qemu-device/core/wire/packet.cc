@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "packet.h"
+#include "wire/packet.h"
 
 #include "byte_order.h"
-#include "icrc.h"
-#include "wire_object.h"
+#include "wire/icrc.h"
+#include "wire/wire_object.h"
 
 namespace hghca {
 
