@@ -11,11 +11,11 @@
 #include "congestion.h"
 #include "counters.h"
 #include "error_buffer.h"
-#include "flow_control.h"
 #include "host.h"
 #include "memory.h"
+#include "port/flow_control.h"
+#include "port/weather.h"
 #include "qp.h"
-#include "weather.h"
 #include "work.h"
 
 namespace hghca {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "flow_control.h"
+#include "port/flow_control.h"
 
 namespace hghca {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "weather.h"
+#include "port/weather.h"
 
 #include <algorithm>
 #include <utility>

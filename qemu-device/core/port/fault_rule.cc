@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "fault_rule.h"
+#include "port/fault_rule.h"
 
 #include <algorithm>
 #include <array>

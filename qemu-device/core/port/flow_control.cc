@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "flow_control.h"
+#include "port/flow_control.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "capture.h"
+#include "port/capture.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

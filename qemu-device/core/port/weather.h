@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "fault_rule.h"
+#include "port/fault_rule.h"
 #include "work.h"
 
 namespace hghca {
