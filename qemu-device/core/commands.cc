@@ -13,7 +13,7 @@
 #include "queues.h"
 #include "rss.h"
 #include "srq.h"
-#include "transport.h"
+#include "transport/transport.h"
 
 namespace hghca {
 

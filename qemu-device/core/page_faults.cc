@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "byte_order.h"
-#include "engine.h"
 #include "queues.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

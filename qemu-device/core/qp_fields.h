@@ -4,7 +4,7 @@
 
 #include "context_fields.h"
 #include "counters.h"
-#include "qp.h"
+#include "transport/qp.h"
 
 namespace hghca {
 

@@ -5,7 +5,7 @@
 #include "queues.h"
 #include "srq.h"
 #include "byte_order.h"
-#include "transport.h"
+#include "transport/transport.h"
 
 namespace hghca {
 

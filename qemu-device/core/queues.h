@@ -11,7 +11,7 @@
 #include "hghca_hw.h"
 #include "qp_fields.h"
 #include "queue_buffer.h"
-#include "scheduler.h"
+#include "transport/scheduler.h"
 
 namespace hghca {
 

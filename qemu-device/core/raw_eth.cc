@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "raw_eth.h"
 
-#include "engine.h"
 #include "flow.h"
 #include "queues.h"
 #include "rss.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

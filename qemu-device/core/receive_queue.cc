@@ -2,9 +2,9 @@
 #include "receive_queue.h"
 
 #include "byte_order.h"
-#include "engine.h"
 #include "queues.h"
 #include "srq.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

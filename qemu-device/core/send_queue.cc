@@ -2,8 +2,8 @@
 #include "send_queue.h"
 
 #include "byte_order.h"
-#include "engine.h"
 #include "queues.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

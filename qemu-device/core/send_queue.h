@@ -2,8 +2,8 @@
 // The walk along a send queue, and what becomes of its WQEs (interface document, 5.1, 7, 8).
 #pragma once
 
-#include "qp.h"
-#include "transport.h"
+#include "transport/qp.h"
+#include "transport/transport.h"
 #include "wqe.h"
 
 namespace hghca {

@@ -6,7 +6,7 @@
 
 #include "context_cache.h"
 #include "hghca_hw.h"
-#include "qp.h"
+#include "transport/qp.h"
 #include "wqe.h"
 
 namespace hghca {

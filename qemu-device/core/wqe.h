@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "memory.h"
-#include "qp.h"
+#include "transport/qp.h"
 
 namespace hghca {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "byte_order.h"
-#include "engine.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

@@ -8,7 +8,7 @@
 
 #include "counters.h"
 #include "multicast.h"
-#include "qp.h"
+#include "transport/qp.h"
 
 namespace hghca {
 

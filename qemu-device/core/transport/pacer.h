@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "qp.h"
+#include "transport/qp.h"
 
 namespace hghca {
 

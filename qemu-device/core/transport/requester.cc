@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "requester.h"
+#include "transport/requester.h"
 
 #include <algorithm>
 
-#include "engine.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "engine.h"
+#include "transport/engine.h"
 
 #include "byte_order.h"
 #include "queues.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "responder.h"
+#include "transport/responder.h"
 
 #include <algorithm>
 
 #include "byte_order.h"
-#include "engine.h"
 #include "queues.h"
 #include "srq.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "completer.h"
+#include "transport/completer.h"
 
 #include "byte_order.h"
-#include "engine.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

@@ -2,7 +2,7 @@
 // Unreliable connections (IBA vol 1, 9.8.2).
 #pragma once
 
-#include "qp.h"
+#include "transport/qp.h"
 #include "wire/packet.h"
 #include "wqe.h"
 

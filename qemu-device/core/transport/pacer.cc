@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pacer.h"
+#include "transport/pacer.h"
 
 #include <algorithm>
 
-#include "engine.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

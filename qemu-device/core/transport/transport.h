@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "qp.h"
+#include "transport/qp.h"
 
 namespace hghca {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "hghca_hw.h"
-#include "qp.h"
+#include "transport/qp.h"
 
 namespace hghca {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "scheduler.h"
+#include "transport/scheduler.h"
 
 namespace hghca {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "datagram.h"
+#include "transport/datagram.h"
 
-#include "engine.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "congestion.h"
+#include "transport/congestion.h"
 
 #include <algorithm>
 
 #include "byte_order.h"
-#include "engine.h"
+#include "transport/engine.h"
 
 namespace hghca {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "transport.h"
+#include "transport/transport.h"
 
 #include <algorithm>
 
 #include "device.h"
-#include "engine.h"
 #include "queues.h"
+#include "transport/engine.h"
 
 namespace hghca {
 
