@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "device.h"
-#include "hcr.h"
 #include "hghca_core.h"
+#include "jingzhao/hcr.h"
 #include "port/capture.h"
 
 namespace {

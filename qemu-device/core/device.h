@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "counters.h"
-#include "error_buffer.h"
 #include "host.h"
-#include "memory.h"
+#include "jingzhao/error_buffer.h"
+#include "jingzhao/memory.h"
 #include "port/flow_control.h"
 #include "port/weather.h"
 #include "transport/congestion.h"

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "fixture.h"
-#include "multicast.h"
-#include "srq.h"
+#include "jingzhao/multicast.h"
+#include "jingzhao/srq.h"
 
 namespace hghca::test {
 namespace {

@@ -4,11 +4,11 @@
 #include <numeric>
 #include <vector>
 
-#include "context_cache.h"
 #include "fixture.h"
-#include "icm.h"
-#include "multicast.h"
-#include "srq.h"
+#include "jingzhao/context_cache.h"
+#include "jingzhao/icm.h"
+#include "jingzhao/multicast.h"
+#include "jingzhao/srq.h"
 
 namespace hghca::test {
 namespace {

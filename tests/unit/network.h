@@ -13,7 +13,7 @@
 #include "driver.h"
 #include "fake_host.h"
 #include "hghca_wire.h"
-#include "queues.h"
+#include "jingzhao/queues.h"
 #include "wire/icrc.h"
 
 namespace hghca::test {

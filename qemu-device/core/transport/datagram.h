@@ -2,9 +2,9 @@
 // Unreliable datagrams, QP 1 among them (IBA vol 1, 9.8.3).
 #pragma once
 
+#include "jingzhao/wqe.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
-#include "wqe.h"
 
 namespace hghca {
 

@@ -2,7 +2,7 @@
 #include "transport/engine.h"
 
 #include "byte_order.h"
-#include "queues.h"
+#include "jingzhao/queues.h"
 #include "wire/icrc.h"
 
 namespace hghca {

@@ -17,11 +17,12 @@
 #include <cstdint>
 
 #include "device.h"
-#include "page_faults.h"
+#include "jingzhao/page_faults.h"
+#include "jingzhao/raw_eth.h"
+#include "jingzhao/receive_queue.h"
+#include "jingzhao/send_queue.h"
+#include "jingzhao/wqe.h"
 #include "port/flow_control.h"
-#include "raw_eth.h"
-#include "receive_queue.h"
-#include "send_queue.h"
 #include "transport/completer.h"
 #include "transport/congestion.h"
 #include "transport/datagram.h"
@@ -32,7 +33,6 @@
 #include "transport/uc.h"
 #include "wire/link.h"
 #include "wire/packet.h"
-#include "wqe.h"
 
 namespace hghca {
 

@@ -2,8 +2,8 @@
 // The sending side of a reliable connection (IBA vol 1, 9.7.2 to 9.7.3).
 #pragma once
 
+#include "jingzhao/wqe.h"
 #include "transport/qp.h"
-#include "wqe.h"
 
 namespace hghca {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "byte_order.h"
-#include "queues.h"
-#include "srq.h"
+#include "jingzhao/queues.h"
+#include "jingzhao/srq.h"
 #include "transport/engine.h"
 
 namespace hghca {

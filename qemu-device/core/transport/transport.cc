@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "device.h"
-#include "queues.h"
+#include "jingzhao/queues.h"
 #include "transport/engine.h"
 
 namespace hghca {

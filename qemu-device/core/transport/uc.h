@@ -2,9 +2,9 @@
 // Unreliable connections (IBA vol 1, 9.8.2).
 #pragma once
 
+#include "jingzhao/wqe.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
-#include "wqe.h"
 
 namespace hghca {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "counters.h"
-#include "multicast.h"
+#include "jingzhao/multicast.h"
 #include "transport/qp.h"
 
 namespace hghca {
