@@ -227,7 +227,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     out.cqn_snd = be32(a.cqn_send);
     out.snd_wqe_base_l = be32(a.sq.lkey);
     out.snd_wqe_len = be32(a.sq.length << a.sq.stride_log);
-    out.last_acked_psn = be32(psn_add(qp.req.unacked_psn, 0xffffff));
+    out.last_acked_psn = be32(psn_before(qp.req.unacked_psn));
     out.rnr_nextrecvpsn =
         be32(field_put(HGHCA_QPC_RNR_TIMER_MASK, a.min_rnr_timer) | qp.resp.expected_psn);
     out.cqn_rcv = be32(a.cqn_recv);

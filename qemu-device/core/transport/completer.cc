@@ -158,7 +158,7 @@ void Completer::receive(Qp &qp, const Packet &packet)
     const RequesterState &r = qp.req;
     // Also from what acknowledges the last packet once more, to tell of credits.
     if (alive(qp) && packet.flags & kAeth && (packet.h.syndrome & kAckMask) == HGHCA_AETH_ACK &&
-        psn_distance(packet.h.psn, psn_add(r.unacked_psn, 0xffffff)) <= psn_distance(r.highest_psn, r.unacked_psn))
+        psn_distance(packet.h.psn, psn_before(r.unacked_psn)) <= psn_distance(r.highest_psn, r.unacked_psn))
         take_credits(qp, packet.h);
     // IBA vol 1, 9.7.5.2.2: responses outside of what is outstanding are ghosts
     // and duplicates.

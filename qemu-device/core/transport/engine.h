@@ -169,11 +169,6 @@ private:
 // The peer of a QP as the user of a key.
 inline KeyUser peer_of(const Qp &qp) { return {qp.a.pd, qp.a.qpn}; }
 
-// Distance from `from` on to `psn`, modulo 2^24.
-constexpr uint32_t psn_distance(uint32_t psn, uint32_t from)
-{
-    return (psn - from) & 0xffffff;
-}
 // Is index a before index b, modulo 2^16?
 constexpr bool index_before(uint16_t a, uint16_t b)
 {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hghca_hw.h"
+#include "wire/psn.h"
 
 namespace hghca {
 
@@ -237,12 +238,5 @@ constexpr bool is_connected(uint8_t service) { return is_reliable(service) || se
 
 // Is there such a static rate?
 constexpr bool is_static_rate(uint8_t code) { return code <= HGHCA_STATIC_RATE_MAX && code != HGHCA_STATIC_RATE_NONE; }
-
-constexpr uint32_t psn_add(uint32_t psn, uint32_t n) { return (psn + n) & 0xffffff; }
-// Signed distance a - b modulo 2^24, in -2^23 .. 2^23 - 1.
-constexpr int32_t psn_diff(uint32_t a, uint32_t b)
-{
-    return int32_t((a - b) << 8) >> 8;
-}
 
 }  // namespace hghca

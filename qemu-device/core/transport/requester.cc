@@ -14,7 +14,7 @@ constexpr uint16_t kWindowWqes = 512;
 constexpr uint32_t kWindowPackets = 256;   // interface document, section 9
 constexpr uint16_t kAckRequestEvery = 64;
 // IBA vol 1, 9.7.3.1: outstanding PSNs stay within half of their space.
-constexpr uint32_t kWindowPsns = 1u << 23;
+constexpr uint32_t kWindowPsns = kPsnHalf;
 
 constexpr uint32_t kRnrTimerUs[32] = HGHCA_RNR_TIMER_US;
 // What short timers grow to while a receiver stays not ready.

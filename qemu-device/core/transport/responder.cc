@@ -53,7 +53,7 @@ void Responder::receive(Qp &qp, const Packet &packet)
     const uint32_t distance = psn_distance(packet.h.psn, s.expected_psn);
     if (distance) {
         // IBA vol 1, 9.7.4.1.2: half of the PSNs are ahead, half are old.
-        if (distance >= 1u << 23) {
+        if (distance >= kPsnHalf) {
             duplicate(qp, packet);
             return;
         }
@@ -529,7 +529,7 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
                 return;
             }
         }
-        if (psn_distance(due.psn, h.psn) < 1u << 23) {
+        if (psn_distance(due.psn, h.psn) < kPsnHalf) {
             // Older than what is due from here on. The requester went back and will
             // ask for that again too; answered now it would come before its turn.
             drop_replies(qp, i);
@@ -547,7 +547,7 @@ void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
         const Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
         if (due.kind == ReplyKind::Atomic && due.psn == psn)
             return;
-        if (psn_distance(due.psn, psn) < 1u << 23) {
+        if (psn_distance(due.psn, psn) < kPsnHalf) {
             drop_replies(qp, i);
             break;
         }
@@ -687,7 +687,7 @@ uint8_t Responder::credits(const Qp &qp) const
 Turn Responder::send_ack(Qp &qp, int32_t &credit)
 {
     ResponderState &s = qp.resp;
-    TransportHeader h = reply_header(qp, HGHCA_BTH_OP_ACK, psn_add(s.expected_psn, 0xffffff));
+    TransportHeader h = reply_header(qp, HGHCA_BTH_OP_ACK, psn_before(s.expected_psn));
     h.msn = s.msn;
     s.ack_due = false;
     if (engine_.send_packet(qp, engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
