@@ -98,7 +98,7 @@ struct Layout<RequesterState> {
         field("highest_psn", &R::highest_psn, 0x30, FieldAccess::Device, kNumber24),
         field("requests_in_flight", &R::requests_in_flight, 0x34, FieldAccess::Device),
         field("reads_outstanding", &R::reads_outstanding, 0x38, FieldAccess::Device, up_to(kMaxRdAtomic)),
-        field("fault", &R::fault, 0x3c, FieldAccess::Device),
+        field("fault", &R::fault, 0x3c, FieldAccess::Device, up_to(UINT8_MAX)),
         field("retries_left", &R::retries_left, 0x3d, FieldAccess::Device, up_to(7)),
         field("rnr_retries_left", &R::rnr_retries_left, 0x3e, FieldAccess::Device, up_to(7)),
         field("rnr_in_row", &R::rnr_in_row, 0x3f, FieldAccess::Device),

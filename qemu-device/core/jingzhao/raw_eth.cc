@@ -32,7 +32,7 @@ Turn RawEthernet::run(Qp &qp, int32_t &credit)
         AbsentPage absent;
         if (send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, 0, bytes, frame, absent) !=
             Found::Yes) {
-            queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+            queue.fail(qp, Status::LocalProtection);
             return Turn::Idle;
         }
         const hghca_qp_state state = qp.state;
@@ -43,7 +43,7 @@ Turn RawEthernet::run(Qp &qp, int32_t &credit)
         case Sent::Blocked:
             return Turn::Blocked;
         case Sent::Unreadable:
-            queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+            queue.fail(qp, Status::LocalProtection);
             return Turn::Idle;
         }
         engine_.counters.raw_tx_packets++;
@@ -137,8 +137,8 @@ bool RawEthernet::deliver(Qp &qp, const FrameView &frame)
         list.resolve(*device.memory, receive_wqe_.pd, Access::LocalWrite, 0, uint32_t(frame.length), to, absent) !=
             Found::Yes ||
         !engine_.scatter(frame, 0, to)) {
-        engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
-                                                               : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        engine_.receive_queue.fail(qp, fault == WqeFault::None ? Status::LocalProtection
+                                                               : Status::LocalOperation);
         engine_.enter_error(qp);
         return false;
     }

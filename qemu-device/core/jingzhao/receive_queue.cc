@@ -4,6 +4,7 @@
 #include "byte_order.h"
 #include "jingzhao/queues.h"
 #include "jingzhao/srq.h"
+#include "jingzhao/translate.h"
 #include "transport/engine.h"
 
 namespace hghca {
@@ -91,18 +92,18 @@ bool ReceiveQueue::complete(Qp &qp, const Received &message)
     return engine_.device.cqs->post(cqn_of(qp), cqe, message.solicited);
 }
 
-bool ReceiveQueue::fail(Qp &qp, uint8_t syndrome)
+bool ReceiveQueue::fail(Qp &qp, Status status)
 {
     hghca_err_cqe error{};
     error.my_qpn = le32(qp.a.qpn);
-    error.syndrome = syndrome;
+    error.syndrome = syndrome_of(status);
     error.my_ee = le32(srqn_of(qp));
     error.wqe = le32(consume(qp));
     error.opcode = HGHCA_OPCODE_RECV_ERROR;
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     append(reinterpret_cast<uint8_t *>(&cqe), error);
-    engine_.count(qp, syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? qp_counter::cqe_flush : qp_counter::cqe_error);
+    engine_.count(qp, status == Status::Flushed ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return engine_.device.cqs->post(cqn_of(qp), cqe, true);
 }
 
@@ -112,7 +113,7 @@ bool ReceiveQueue::flush(Qp &qp)
     ReceiveSlot slot;
     // Of an SRQ that has gone, software has all its WQEs back.
     if (qp.resp.holds_shared && place(qp, slot))
-        fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR);
+        fail(qp, Status::Flushed);
     qp.resp.holds_shared = false;
     for (uint32_t n = 0; n < qp.a.rq.length; n++) {
         if (engine_.reader.receive_posted(qp.a, qp.resp.rq_index) != WqeReader::Posted::Yes)
@@ -120,7 +121,7 @@ bool ReceiveQueue::flush(Qp &qp)
         if (work.over())
             return true;
         work.add();
-        if (!fail(qp, HGHCA_SYNDROME_WR_FLUSH_ERR))
+        if (!fail(qp, Status::Flushed))
             break;
     }
     return false;

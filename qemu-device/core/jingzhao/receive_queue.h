@@ -40,7 +40,7 @@ public:
     void hold(Qp &qp);
     // Completes the WQE held, or the next. False: its CQ has failed.
     bool complete(Qp &qp, const Received &message);
-    bool fail(Qp &qp, uint8_t syndrome);
+    bool fail(Qp &qp, Status status);
     // WR_FLUSH_ERR for all that is posted, until the slice is over; with an SRQ for what the QP holds. True: there is
     // more.
     bool flush(Qp &qp);

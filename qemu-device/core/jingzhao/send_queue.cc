@@ -3,6 +3,7 @@
 
 #include "byte_order.h"
 #include "jingzhao/queues.h"
+#include "jingzhao/translate.h"
 #include "transport/engine.h"
 
 namespace hghca {
@@ -16,7 +17,7 @@ void SendQueue::ring(Qp &qp, const SendDoorbell &db)
     const uint16_t limit = uint16_t(db.head + qp.a.sq.length);
     if (index_before(r.doorbell_limit, limit))
         r.doorbell_limit = limit;
-    if (index_before(db.head, r.next_index) && !r.next.valid && !r.fault)
+    if (index_before(db.head, r.next_index) && !r.next.valid && r.fault == Status::Success)
         look_again(qp);
     // An earlier announcement that still waits leads to this one along its chain.
     const bool waits = r.announced.valid && !index_before(r.announced.index, r.next_index);
@@ -31,7 +32,7 @@ void SendQueue::look_again(Qp &qp)
     WqeRef following;
     const bool good = engine_.reader.read_link(qp.a, uint16_t(r.next_index - 1), following);
     if (!good || (following.valid && !index_before(following.index, r.doorbell_limit))) {
-        set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        set_fault(qp, Status::LocalOperation);
         return;
     }
     if (!following.valid)
@@ -43,24 +44,24 @@ void SendQueue::look_again(Qp &qp)
     }
 }
 
-void SendQueue::set_fault(Qp &qp, uint8_t syndrome)
+void SendQueue::set_fault(Qp &qp, Status status)
 {
-    if (syndrome != HGHCA_SYNDROME_LOCAL_PROT_ERR)
+    if (status != Status::LocalProtection)
         engine_.count(qp, qp_counter::wqe_bad);
-    qp.req.fault = syndrome;
+    qp.req.fault = status;
 }
 
 bool SendQueue::ready(Qp &qp)
 {
     RequesterState &r = qp.req;
-    if (r.fault)
+    if (r.fault != Status::Success)
         return false;
     if (r.next.valid)
         return true;
     if (!r.announced.valid)
         return false;
     if (index_before(r.next_index, r.announced.index)) {
-        set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        set_fault(qp, Status::LocalOperation);
         return false;
     }
     r.announced.valid = false;
@@ -104,7 +105,7 @@ void SendQueue::advance(Qp &qp)
     if (!good || (following.valid ? !index_before(following.index, r.doorbell_limit)
                                   : index_before(following.index, r.started_index))) {
         r.next.valid = false;
-        set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        set_fault(qp, Status::LocalOperation);
     }
 }
 
@@ -128,16 +129,16 @@ bool SendQueue::load(Qp &qp, SendWqe &out)
     if (fault == WqeFault::Unreadable)
         device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
     if (fault != WqeFault::None) {
-        set_fault(qp, fault == WqeFault::Length ? HGHCA_SYNDROME_LOCAL_LENGTH_ERR : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        set_fault(qp, fault == WqeFault::Length ? Status::LocalLength : Status::LocalOperation);
         return false;
     }
     if (!offered(qp, out)) {
-        set_fault(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        set_fault(qp, Status::LocalOperation);
         return false;
     }
     // What a response is written to is checked when the response is here, by the Completer.
     if (out.access() == Access::LocalRead && !out.list.check(*device.memory, qp.a.pd, Access::LocalRead)) {
-        set_fault(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        set_fault(qp, Status::LocalProtection);
         return false;
     }
     return true;
@@ -153,13 +154,13 @@ bool SendQueue::change_keys(Qp &qp, const SendWqe &wqe)
                       : wqe.opcode == HGHCA_OPCODE_BIND_MW ? memory.bind_window(user, wqe.binding)
                                                            : memory.invalidate(user, wqe.rkey);
     if (!good)
-        set_fault(qp, HGHCA_SYNDROME_MW_BIND_ERR);
+        set_fault(qp, Status::Bind);
     return good;
 }
 
 void SendQueue::raise_fault(Qp &qp)
 {
-    if (qp.req.fault && qp.req.oldest.index == qp.req.next_index)
+    if (qp.req.fault != Status::Success && qp.req.oldest.index == qp.req.next_index)
         fail(qp, qp.req.fault);
 }
 
@@ -174,7 +175,7 @@ void SendQueue::go_back(Qp &qp)
     r.requests_in_flight = 0;
     r.reads_outstanding = 0;
     r.since_ack_request = 0;
-    r.fault = 0;   // of a WQE behind; it will be found again
+    r.fault = Status::Success;   // of a WQE behind; it will be found again
 }
 
 WqeRef SendQueue::behind(const Qp &qp, uint16_t index)
@@ -232,28 +233,28 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
     if (!good) {
         // The guest has rewritten what was in flight.
         engine_.count(qp, qp_counter::wqe_bad);
-        fail(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        fail(qp, Status::LocalOperation);
         return false;
     }
     return true;
 }
 
-bool SendQueue::post_error(Qp &qp, uint16_t index, uint8_t syndrome)
+bool SendQueue::post_error(Qp &qp, uint16_t index, Status status)
 {
     hghca_err_cqe error{};
     error.my_qpn = le32(qp.a.qpn);
-    error.syndrome = syndrome;
+    error.syndrome = syndrome_of(status);
     error.wqe = le32(wqe_offset(qp.a.sq, index));
     error.opcode = HGHCA_OPCODE_INVALID;
     error.is_send = 1;
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     append(reinterpret_cast<uint8_t *>(&cqe), error);
-    engine_.count(qp, syndrome == HGHCA_SYNDROME_WR_FLUSH_ERR ? qp_counter::cqe_flush : qp_counter::cqe_error);
+    engine_.count(qp, status == Status::Flushed ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return engine_.device.cqs->post(qp.a.cqn_send, cqe, true);
 }
 
-void SendQueue::fail(Qp &qp, uint8_t syndrome)
+void SendQueue::fail(Qp &qp, Status status)
 {
     RequesterState &r = qp.req;
     const uint16_t index = r.oldest.index;
@@ -263,7 +264,7 @@ void SendQueue::fail(Qp &qp, uint8_t syndrome)
         following = behind(qp, index);
     r.oldest = r.next = following;
     r.next_index = r.started_index = following.index;
-    if (!post_error(qp, index, syndrome)) {
+    if (!post_error(qp, index, status)) {
         engine_.catastrophe(qp);
         return;
     }
@@ -294,7 +295,7 @@ bool SendQueue::flush(Qp &qp, bool whole)
             break;
         work.add();
         const WqeRef following = behind(qp, at.index);
-        if (!post_error(qp, at.index, HGHCA_SYNDROME_WR_FLUSH_ERR))
+        if (!post_error(qp, at.index, Status::Flushed))
             break;
         at = following;
     }
@@ -303,7 +304,7 @@ bool SendQueue::flush(Qp &qp, bool whole)
     r.oldest_psn = r.next_wqe_psn = r.unacked_psn = r.next_psn;
     r.highest_psn = r.next_psn;
     r.requests_in_flight = r.reads_outstanding = 0;
-    r.fault = 0;
+    r.fault = Status::Success;
     r.waiting_timer = r.probing = false;
     r.deadline_ns = 0;
     r.page = {};

@@ -37,7 +37,7 @@ public:
     // `wqe`, the oldest, is done: the one behind is the oldest then. False: the QP went to ERR.
     bool complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count);
     // The oldest WQE fails; the QP goes to ERR, or to SQE when it is a datagram's.
-    void fail(Qp &qp, uint8_t syndrome);
+    void fail(Qp &qp, Status status);
     // WR_FLUSH_ERR for all that is posted, until the slice is over. True: there is more.
     bool flush(Qp &qp) { return flush(qp, false); }
     // The same to the end, at most a queue of WQEs.
@@ -48,9 +48,9 @@ private:
     WqeRef behind(const Qp &qp, uint16_t index);
     bool offered(const Qp &qp, const SendWqe &wqe) const;
     void look_again(Qp &qp);
-    void set_fault(Qp &qp, uint8_t syndrome);
+    void set_fault(Qp &qp, Status status);
     bool flush(Qp &qp, bool whole);
-    bool post_error(Qp &qp, uint16_t index, uint8_t syndrome);
+    bool post_error(Qp &qp, uint16_t index, Status status);
 
     Engine &engine_;
 };

@@ -41,8 +41,8 @@ struct DataList {
 // Outcome of reading a WQE: 0, or why not.
 enum class WqeFault : uint8_t {
     None = 0,
-    Length = HGHCA_SYNDROME_LOCAL_LENGTH_ERR,
-    Operation = HGHCA_SYNDROME_LOCAL_QP_OP_ERR,
+    Length = uint8_t(Status::LocalLength),
+    Operation = uint8_t(Status::LocalOperation),
     Unreadable = 0xff,   // the queue itself cannot be read
 };
 

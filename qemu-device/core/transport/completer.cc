@@ -23,17 +23,17 @@ bool is_positive(const Packet &packet)
     return !(packet.flags & kAeth) || (packet.h.syndrome & kAckMask) == HGHCA_AETH_ACK;
 }
 
-uint8_t syndrome_of_nak(uint8_t code)
+Status status_of_nak(uint8_t code)
 {
     switch (code) {
     case HGHCA_NAK_INVALID_REQUEST:
-        return HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR;
+        return Status::RemoteInvalidRequest;
     case HGHCA_NAK_REMOTE_ACCESS:
-        return HGHCA_SYNDROME_REMOTE_ACCESS_ERR;
+        return Status::RemoteAccess;
     case HGHCA_NAK_REMOTE_OPERATION:
-        return HGHCA_SYNDROME_REMOTE_OP_ERR;
+        return Status::RemoteOperation;
     default:
-        return HGHCA_SYNDROME_BAD_RESP_ERR;
+        return Status::BadResponse;
     }
 }
 
@@ -56,7 +56,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
                                      wqe_) != WqeFault::None) {
             // It was good when it was sent: the guest has rewritten it.
             engine_.count(qp, qp_counter::wqe_bad);
-            engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+            engine_.send_queue.fail(qp, Status::LocalOperation);
             return Outcome::Stopped;
         }
         engine_.device.work.add();
@@ -200,7 +200,7 @@ void Completer::receive_ack(Qp &qp, const Packet &packet)
         if (value == HGHCA_NAK_PSN_SEQUENCE)
             engine_.requester.retry(qp);
         else if (under_way(qp))
-            engine_.send_queue.fail(qp, syndrome_of_nak(value));
+            engine_.send_queue.fail(qp, status_of_nak(value));
         break;
     default:
         engine_.note(packet, HGHCA_DROP_SYNDROME);
@@ -226,7 +226,7 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
         (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
         packet.payload.length != (last ? answer_bytes - offset : mtu) || (!last && packet.h.pad)) {
         engine_.note(packet, HGHCA_DROP_RESPONSE);
-        engine_.send_queue.fail(qp, HGHCA_SYNDROME_BAD_RESP_ERR);
+        engine_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
     PacketSegments to;
@@ -236,7 +236,7 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     if (found == Found::Absent && ask_again(qp, absent))
         return;
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
-        engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        engine_.send_queue.fail(qp, Status::LocalProtection);
         return;
     }
     PageFaults::satisfied(r.page);
@@ -255,7 +255,7 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
         return;
     if (!wqe_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
         engine_.note(packet, HGHCA_DROP_RESPONSE);
-        engine_.send_queue.fail(qp, HGHCA_SYNDROME_BAD_RESP_ERR);
+        engine_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
     uint64_t original = le64(h.original);
@@ -267,7 +267,7 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
     if (found == Found::Absent && ask_again(qp, absent))
         return;
     if (found != Found::Yes || !engine_.scatter({&part, 1, 0, sizeof(original)}, 0, to)) {
-        engine_.send_queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        engine_.send_queue.fail(qp, Status::LocalProtection);
         return;
     }
     PageFaults::satisfied(r.page);

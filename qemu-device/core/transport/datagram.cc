@@ -29,7 +29,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
             return Turn::Idle;
         if (found != Found::Yes) {
-            queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+            queue.fail(qp, Status::LocalProtection);
             return Turn::Idle;
         }
         PageFaults::satisfied(r.page);
@@ -54,7 +54,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         case Sent::Blocked:
             return Turn::Blocked;
         case Sent::Unreadable:
-            queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+            queue.fail(qp, Status::LocalProtection);
             return Turn::Idle;
         }
         // The copies for QPs of this HCA are work as well.
@@ -119,8 +119,8 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to) ||
         !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to)) {
         engine_.note(packet, HGHCA_DROP_OPERATION);
-        engine_.receive_queue.fail(qp, fault == WqeFault::None ? HGHCA_SYNDROME_LOCAL_PROT_ERR
-                                                               : HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        engine_.receive_queue.fail(qp, fault == WqeFault::None ? Status::LocalProtection
+                                                               : Status::LocalOperation);
         engine_.enter_error(qp);
         return;
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hghca_hw.h"
+#include "transport/types.h"
 #include "wire/psn.h"
 
 namespace hghca {
@@ -116,7 +117,7 @@ struct RequesterState {
     uint32_t highest_psn;     // one past the highest PSN ever sent
     uint32_t requests_in_flight;  // packets since the last going back, without an answer yet
     uint32_t reads_outstanding;   // READs and atomics among them
-    uint8_t fault;            // hghca_syndrome that WQE next_index fails with when it is the oldest; 0: none
+    Status fault;             // what WQE next_index fails with when it is the oldest; Success: nothing
     uint8_t retries_left;
     uint8_t rnr_retries_left;
     uint8_t rnr_in_row;       // RNR NAKs since the last progress

@@ -123,7 +123,7 @@ void Requester::retry(Qp &qp)
 {
     // IBA vol 1, 9.9.2.1.1: one counter for time-outs, sequence errors and lost responses.
     if (!qp.req.retries_left) {
-        engine_.send_queue.fail(qp, HGHCA_SYNDROME_RETRY_EXC_ERR);
+        engine_.send_queue.fail(qp, Status::RetryExceeded);
         return;
     }
     qp.req.retries_left--;
@@ -141,7 +141,7 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
     // IBA vol 1, 9.7.5.2.8: 7 stands for ever.
     if (qp.a.rnr_retry != 7) {
         if (!r.rnr_retries_left) {
-            engine_.send_queue.fail(qp, HGHCA_SYNDROME_RNR_RETRY_EXC_ERR);
+            engine_.send_queue.fail(qp, Status::RnrRetryExceeded);
             return;
         }
         r.rnr_retries_left--;
@@ -283,7 +283,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
         if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
             return Turn::Idle;
         if (found != Found::Yes) {
-            r.fault = HGHCA_SYNDROME_LOCAL_PROT_ERR;
+            r.fault = Status::LocalProtection;
             engine_.send_queue.raise_fault(qp);
             return Turn::Idle;
         }
@@ -335,7 +335,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
         return Turn::Blocked;
     case Sent::Unreadable:
         r = before;
-        r.fault = HGHCA_SYNDROME_LOCAL_PROT_ERR;
+        r.fault = Status::LocalProtection;
         engine_.send_queue.raise_fault(qp);
         return Turn::Idle;
     }

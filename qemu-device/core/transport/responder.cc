@@ -13,24 +13,24 @@ namespace hghca {
 struct Responder::Refusal {
     uint8_t nak;
     uint8_t event;       // hghca_event_type, or 0
-    uint8_t syndrome;    // of the receive WQE that the message holds
+    Status status;       // of the receive WQE that the message holds
     hghca_drop why;
 };
 
 // IBA vol 1, 9.9.3: the classes of responder errors.
 const Responder::Refusal Responder::kInvalidRequest = {
-    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
+    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, Status::RemoteInvalidRequest,
     HGHCA_DROP_REQUEST};
 const Responder::Refusal Responder::kAccess = {
-    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, HGHCA_SYNDROME_REMOTE_ACCESS_ERR, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, Status::RemoteAccess, HGHCA_DROP_ACCESS};
 const Responder::Refusal Responder::kInvalidate = {
-    HGHCA_NAK_REMOTE_ACCESS, 0, HGHCA_SYNDROME_LOCAL_ACCESS_ERR, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, 0, Status::LocalAccess, HGHCA_DROP_ACCESS};
 const Responder::Refusal Responder::kMemory = {
-    HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, 0, Status::LocalProtection, HGHCA_DROP_OPERATION};
 const Responder::Refusal Responder::kTooLong = {
-    HGHCA_NAK_INVALID_REQUEST, 0, HGHCA_SYNDROME_LOCAL_LENGTH_ERR, HGHCA_DROP_TOO_LONG};
+    HGHCA_NAK_INVALID_REQUEST, 0, Status::LocalLength, HGHCA_DROP_TOO_LONG};
 const Responder::Refusal Responder::kBadWqe = {
-    HGHCA_NAK_REMOTE_OPERATION, 0, HGHCA_SYNDROME_LOCAL_QP_OP_ERR, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, 0, Status::LocalOperation, HGHCA_DROP_OPERATION};
 
 namespace {
 
@@ -625,7 +625,7 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hgh
         engine_.count(qp, qp_counter::remote_access_nak_sent);
     push_nak(qp, ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak));
     const bool holds_wqe = s.in_message && !s.message_is_write;
-    if (holds_wqe && !engine_.receive_queue.fail(qp, refusal.syndrome)) {
+    if (holds_wqe && !engine_.receive_queue.fail(qp, refusal.status)) {
         engine_.catastrophe(qp);
         return;
     }

@@ -61,7 +61,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     const uint64_t offset = uint64_t(packets) * qp.a.mtu;
     // Nobody but software that rewrites a WQE in flight makes it end before where it has got to.
     if (packets && offset >= send_wqe_.list.length) {
-        queue.fail(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        queue.fail(qp, Status::LocalOperation);
         return Turn::Idle;
     }
     const uint64_t left = send_wqe_.list.length - offset;
@@ -74,7 +74,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
         return Turn::Idle;
     if (found != Found::Yes) {
-        queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        queue.fail(qp, Status::LocalProtection);
         return Turn::Idle;
     }
     PageFaults::satisfied(r.page);
@@ -99,7 +99,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     case Sent::Blocked:
         return Turn::Blocked;
     case Sent::Unreadable:
-        queue.fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        queue.fail(qp, Status::LocalProtection);
         return Turn::Idle;
     }
     credit -= int32_t(bytes + kMaxHeader);
@@ -173,9 +173,9 @@ bool UnreliableConnections::has_receive_wqe(Qp &qp, const Packet &packet)
 }
 
 // The receive WQE is at fault, or its memory: software's own error, which it is told.
-void UnreliableConnections::fail(Qp &qp, uint8_t syndrome)
+void UnreliableConnections::fail(Qp &qp, Status status)
 {
-    if (engine_.receive_queue.fail(qp, syndrome))
+    if (engine_.receive_queue.fail(qp, status))
         engine_.enter_error(qp);
     else
         engine_.catastrophe(qp);
@@ -209,11 +209,11 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         return false;
     }
     if (fault != WqeFault::None) {
-        fail(qp, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+        fail(qp, Status::LocalOperation);
         return false;
     }
     if (s.message_offset + bytes > std::min(receive_wqe_.list.length, kMaxMessage)) {
-        fail(qp, HGHCA_SYNDROME_LOCAL_LENGTH_ERR);
+        fail(qp, Status::LocalLength);
         return false;
     }
     PacketSegments to;
@@ -225,7 +225,7 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         return false;
     }
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
-        fail(qp, HGHCA_SYNDROME_LOCAL_PROT_ERR);
+        fail(qp, Status::LocalProtection);
         return false;
     }
     s.message_offset += bytes;

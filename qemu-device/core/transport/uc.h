@@ -26,7 +26,7 @@ private:
     bool receive_write(Qp &qp, const Packet &packet);
     bool has_receive_wqe(Qp &qp, const Packet &packet);
     void complete(Qp &qp, const Packet &packet);
-    void fail(Qp &qp, uint8_t syndrome);
+    void fail(Qp &qp, Status status);
 
     Engine &engine_;
     SendWqe send_wqe_{};
