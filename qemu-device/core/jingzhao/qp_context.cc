@@ -7,6 +7,7 @@
 #include "byte_order.h"
 #include "device.h"
 #include "jingzhao/qp_transition.h"
+#include "jingzhao/translate.h"
 
 namespace hghca {
 
@@ -70,17 +71,17 @@ bool plausible_queue(const WorkQueue &q)
                          q.stride_log <= HGHCA_WQE_MAX_STRIDE_LOG);
 }
 
-bool is_service(uint8_t service)
+bool is_service(Service service)
 {
-    return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_UC || service == HGHCA_QP_ST_UD ||
-           service == HGHCA_QP_ST_XRC || service == HGHCA_QP_ST_RAW;
+    return service == Service::Rc || service == Service::Uc || service == Service::Ud ||
+           service == Service::Xrc || service == Service::Raw;
 }
 
 bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &limits)
 {
     return a.qpn == qpn && is_service(a.service) && std::has_single_bit(a.mtu) && plausible_queue(a.sq) &&
            plausible_queue(a.rq) && a.cqn_send < limits.cqs && a.cqn_recv < limits.cqs &&
-           (!a.srqn || a.srqn < limits.srqs) && (!a.xrcd || a.service == HGHCA_QP_ST_XRC) &&
+           (!a.srqn || a.srqn < limits.srqs) && (!a.xrcd || a.service == Service::Xrc) &&
            is_static_rate(a.path.static_rate) && !(a.access & ~kRemoteRights);
 }
 
@@ -100,18 +101,18 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
 {
     a = {};
     a.qpn = qpn;
-    a.service = uint8_t(field_get(HGHCA_QPC_ST_MASK, be32(in.flags)));
-    const uint32_t needed = a.service == HGHCA_QP_ST_RAW   ? HGHCA_CAP_PORT
-                            : a.service == HGHCA_QP_ST_UC  ? HGHCA_CAP_UC
-                            : a.service == HGHCA_QP_ST_XRC ? HGHCA_CAP_XRC
+    a.service = service_of(field_get(HGHCA_QPC_ST_MASK, be32(in.flags)));
+    const uint32_t needed = a.service == Service::Raw   ? HGHCA_CAP_PORT
+                            : a.service == Service::Uc  ? HGHCA_CAP_UC
+                            : a.service == Service::Xrc ? HGHCA_CAP_XRC
                                                            : 0;
     const bool known = is_service(a.service) && !(needed & ~limits.caps);
     a.usr_page = be32(in.usr_page);
     a.pd = be32(in.pd);
     a.cqn_send = be32(in.cqn_snd);
     a.cqn_recv = be32(in.cqn_rcv);
-    const bool xrc = a.service == HGHCA_QP_ST_XRC;
-    if (limits.caps & HGHCA_CAP_SRQ && a.service != HGHCA_QP_ST_RAW)
+    const bool xrc = a.service == Service::Xrc;
+    if (limits.caps & HGHCA_CAP_SRQ && a.service != Service::Raw)
         a.srqn = be32(in.srqn);
     if (xrc)
         a.xrcd = be32(in.xrcd);
@@ -195,10 +196,11 @@ uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &li
 void encode_context(const Qp &qp, hghca_qpc &out)
 {
     const QpAttributes &a = qp.a;
-    bool draining = qp.state == HGHCA_QP_STATE_SQD && !qp.drained_sent;
+    bool draining = qp.state == QpState::Sqd && !qp.drained_sent;
     unsigned code = unsigned(std::countr_zero(a.mtu / kMtuBase));
     out = {};
-    out.flags = be32(field_put(HGHCA_QPC_STATE_MASK, qp.state) | field_put(HGHCA_QPC_ST_MASK, a.service) |
+    out.flags = be32(field_put(HGHCA_QPC_STATE_MASK, state_number(qp.state)) |
+                     field_put(HGHCA_QPC_ST_MASK, service_number(a.service)) |
                      (draining ? HGHCA_QPC_SQ_DRAINING : 0));
     out.mtu_msgmax = uint8_t(field_put(HGHCA_QPC_MTU_MASK, code) | a.log_max_msg);
     out.rq_entry_sz_log = a.rq.stride_log;

@@ -38,7 +38,7 @@ struct Layout<QpAttributes> {
     using A = QpAttributes;
     static constexpr auto kFields = fields(
         field("qpn", &A::qpn, 0x00, FieldAccess::ReadOnly, kNumber24),
-        field("service", &A::service, 0x04, FieldAccess::ReadOnly),
+        field("service", &A::service, 0x04, FieldAccess::ReadOnly, up_to(UINT8_MAX)),
         field("special", &A::special, 0x05, FieldAccess::Command, up_to(uint64_t(Special::RawEthernet))),
         field("log_max_msg", &A::log_max_msg, 0x06, FieldAccess::ReadOnly, up_to(31)),
         field("pkey_index", &A::pkey_index, 0x08, FieldAccess::Command, up_to(0)),
@@ -192,7 +192,8 @@ struct Layout<CongestionState> {
 template <>
 struct Layout<Qp> {
     static constexpr auto kFields =
-        fields(field("state", &Qp::state, 0x10, FieldAccess::Command, {HGHCA_QP_STATE_INIT, HGHCA_QP_STATE_ERR}),
+        fields(field("state", &Qp::state, 0x10, FieldAccess::Command,
+                     {uint64_t(QpState::Init), uint64_t(QpState::Error)}),
                field("comm_est_sent", &Qp::comm_est_sent, 0x11, FieldAccess::Device),
                field("drained_sent", &Qp::drained_sent, 0x12, FieldAccess::Device), group("a", &Qp::a, 0x18),
                group("pace", &Qp::pace, 0xc0), group("congestion", &Qp::congestion, 0xd0),

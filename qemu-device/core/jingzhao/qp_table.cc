@@ -4,6 +4,7 @@
 #include "jingzhao/qp_transition.h"
 #include "jingzhao/queues.h"
 #include "jingzhao/srq.h"
+#include "jingzhao/translate.h"
 #include "byte_order.h"
 #include "transport/transport.h"
 
@@ -47,7 +48,7 @@ bool QpTable::may_be_raw(uint32_t qpn)
         return false;
     // One in RST may become anything; that is seen again with each frame.
     const Qp *qp = find(qpn);
-    return !qp || qp->a.service == HGHCA_QP_ST_RAW;
+    return !qp || qp->a.service == Service::Raw;
 }
 
 QpLimits QpTable::limits() const
@@ -59,8 +60,8 @@ QpLimits QpTable::limits() const
 void QpTable::destroy(Qp &qp)
 {
     uint32_t qpn = qp.a.qpn;
-    hghca_qp_state from = qp.state;
-    qp.state = HGHCA_QP_STATE_RST;
+    QpState from = qp.state;
+    qp.state = QpState::Reset;
     device_.transport->state_changed(qp, from);
     if (device_.gsi_qpn == qpn)
         device_.gsi_qpn = 0;
@@ -74,36 +75,37 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     const QpTransition *t = find_transition(op);
     if (!t)
         return HGHCA_CMD_STAT_BAD_OP;
-    bool closing = t->to == HGHCA_QP_STATE_ERR || t->to == HGHCA_QP_STATE_RST;
+    const QpState to = state_of(t->to);
+    bool closing = to == QpState::Error || to == QpState::Reset;
     if (op_modifier == HGHCA_QP_OPMOD_NO_INBOX ? !closing : !context)
         return HGHCA_CMD_STAT_BAD_PARAM;
     Qp *qp;
     if (uint8_t status = find_for_command(qpn, qp))
         return status;
 
-    hghca_qp_state from = qp ? qp->state : HGHCA_QP_STATE_RST;
-    if (!(t->from >> from & 1))
+    QpState from = qp ? qp->state : QpState::Reset;
+    if (!(t->from >> state_number(from) & 1))
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
 
     uint32_t mask = context ? be32(context->opt_param_mask) : 0;
     QpAttributes a{};
     if (qp) {
         a = qp->a;
-    } else if (t->to == HGHCA_QP_STATE_INIT) {
+    } else if (to == QpState::Init) {
         if (uint8_t status = decode_new_qp(*context, qpn, limits(), a))
             return status;
         if (a.srqn && !device_.srqs->is_basic(a.srqn))
             return HGHCA_CMD_STAT_BAD_PARAM;
     }
-    if (!attributes_allowed(op, a.service, mask, device_.caps))
+    if (!attributes_allowed(op, service_number(a.service), mask, device_.caps))
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (t->to == HGHCA_QP_STATE_SQD && from == HGHCA_QP_STATE_RTS)
+    if (to == QpState::Sqd && from == QpState::Rts)
         a.sqd_notify = false;  // asked for anew each time
     if (mask)
         if (uint8_t status = decode_attributes(*context, mask, limits(), a))
             return status;
 
-    if (t->to == HGHCA_QP_STATE_RST) {
+    if (to == QpState::Reset) {
         if (qp)
             destroy(*qp);
         return HGHCA_CMD_STAT_OK;
@@ -115,7 +117,7 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
         qp = &cache_.insert(qpn, fresh);
     }
     qp->a = a;
-    qp->state = t->to;
+    qp->state = to;
     if (mask & HGHCA_QP_ATTR_SQ_PSN) {
         uint32_t psn = field_get(HGHCA_QPC_PSN_MASK, be32(context->next_send_psn));
         RequesterState &r = qp->req;
@@ -127,7 +129,7 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
         qp->pace = {};   // that was of another path
         qp->congestion = {};
     }
-    if (t->to == HGHCA_QP_STATE_SQD && from == HGHCA_QP_STATE_RTS)
+    if (to == QpState::Sqd && from == QpState::Rts)
         qp->drained_sent = false;
     device_.transport->state_changed(*qp, from);
     return HGHCA_CMD_STAT_OK;
@@ -159,7 +161,7 @@ uint8_t QpTable::configure_special(uint32_t qpn, uint8_t type)
             return status;
         if (!qp)
             return HGHCA_CMD_STAT_BAD_QPEE_STATE;
-        if (qp->a.service != (raw ? HGHCA_QP_ST_RAW : HGHCA_QP_ST_UD))
+        if (qp->a.service != (raw ? Service::Raw : Service::Ud))
             return HGHCA_CMD_STAT_BAD_PARAM;
     }
     (raw ? device_.raw_qpn : device_.gsi_qpn) = qpn;

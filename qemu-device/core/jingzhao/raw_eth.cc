@@ -13,8 +13,8 @@ namespace {
 // Does the QP take frames in its state?
 bool receives(const Qp *qp)
 {
-    return qp && qp->a.service == HGHCA_QP_ST_RAW && qp->state >= HGHCA_QP_STATE_RTR &&
-           qp->state != HGHCA_QP_STATE_ERR;
+    return qp && qp->a.service == Service::Raw && qp->state >= QpState::Rtr &&
+           qp->state != QpState::Error;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ Turn RawEthernet::run(Qp &qp, int32_t &credit)
             queue.fail(qp, Status::LocalProtection);
             return Turn::Idle;
         }
-        const hghca_qp_state state = qp.state;
+        const QpState state = qp.state;
         const uint64_t copies = engine_.counters.flow_rx_packets;
         switch (engine_.send_frame(qp, frame, bytes)) {
         case Sent::Yes:

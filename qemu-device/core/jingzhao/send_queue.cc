@@ -81,8 +81,8 @@ bool SendQueue::allowed(const Qp &qp) const
     if (qp.req.waiting_timer || PageFaults::waits(qp))
         return false;
     // SQD: what has begun goes on, nothing new begins.
-    return qp.state == HGHCA_QP_STATE_RTS ||
-           (qp.state == HGHCA_QP_STATE_SQD && index_before(qp.req.next_index, qp.req.started_index));
+    return qp.state == QpState::Rts ||
+           (qp.state == QpState::Sqd && index_before(qp.req.next_index, qp.req.started_index));
 }
 
 void SendQueue::begin(Qp &qp)
@@ -112,11 +112,12 @@ void SendQueue::advance(Qp &qp)
 // What depends on what INIT_HCA has turned on, and on who owns the QP.
 bool SendQueue::offered(const Qp &qp, const SendWqe &wqe) const
 {
-    if ((wqe.changes_keys() || wqe.opcode == HGHCA_OPCODE_SEND_INV) && !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
+    if ((wqe.changes_keys() || wqe.operation == Operation::SendInvalidate) &&
+        !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
         return false;
     if ((wqe.is_flush() || wqe.is_atomic_write()) && !(engine_.device.caps & HGHCA_CAP_PLACEMENT))
         return false;
-    return wqe.opcode != HGHCA_OPCODE_REG_MR || qp.a.trusted;
+    return wqe.operation != Operation::RegisterRegion || qp.a.trusted;
 }
 
 bool SendQueue::load(Qp &qp, SendWqe &out)
@@ -150,9 +151,9 @@ bool SendQueue::change_keys(Qp &qp, const SendWqe &wqe)
         return true;
     MemoryTable &memory = *engine_.device.memory;
     const KeyUser user{qp.a.pd, qp.a.qpn};
-    const bool good = wqe.opcode == HGHCA_OPCODE_REG_MR    ? memory.register_region(qp.a.pd, wqe.registration)
-                      : wqe.opcode == HGHCA_OPCODE_BIND_MW ? memory.bind_window(user, wqe.binding)
-                                                           : memory.invalidate(user, wqe.rkey);
+    const bool good = wqe.operation == Operation::RegisterRegion ? memory.register_region(qp.a.pd, wqe.registration)
+                      : wqe.operation == Operation::BindWindow   ? memory.bind_window(user, wqe.binding)
+                                                                 : memory.invalidate(user, wqe.rkey);
     if (!good)
         set_fault(qp, Status::Bind);
     return good;
@@ -223,7 +224,7 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
         cqe.my_qpn = le32(qp.a.qpn);
         cqe.byte_cnt = le32(byte_count);
         cqe.wqe = le32(wqe_offset(qp.a.sq, index));
-        cqe.opcode = wqe.opcode;
+        cqe.opcode = opcode_of(wqe.operation);
         cqe.is_send = 1;
         if (!engine_.device.cqs->post(qp.a.cqn_send, cqe, false)) {
             engine_.catastrophe(qp);
@@ -273,7 +274,7 @@ void SendQueue::fail(Qp &qp, Status status)
         engine_.enter_error(qp);
         return;
     }
-    qp.state = HGHCA_QP_STATE_SQE;
+    qp.state = QpState::Sqe;
     engine_.flush(qp);
 }
 

@@ -6,6 +6,7 @@
 
 #include "byte_order.h"
 #include "hghca_wire.h"
+#include "jingzhao/translate.h"
 
 namespace hghca {
 
@@ -61,26 +62,26 @@ bool decode_list(const uint8_t *bytes, size_t at, size_t end, ListKind kind, Dat
     return true;
 }
 
-constexpr bool service_has(uint8_t service, uint8_t opcode)
+constexpr bool service_has(Service service, Operation operation)
 {
-    switch (opcode) {
-    case HGHCA_OPCODE_SEND:
+    switch (operation) {
+    case Operation::Send:
         return true;
-    case HGHCA_OPCODE_SEND_IMM:
-        return service != HGHCA_QP_ST_RAW;
-    case HGHCA_OPCODE_RDMA_WRITE:
-    case HGHCA_OPCODE_RDMA_WRITE_IMM:
-    case HGHCA_OPCODE_REG_MR:
-    case HGHCA_OPCODE_LOCAL_INV:
-    case HGHCA_OPCODE_BIND_MW:
-        return is_reliable(service) || service == HGHCA_QP_ST_UC;
-    case HGHCA_OPCODE_NOP:
-    case HGHCA_OPCODE_SEND_INV:
-    case HGHCA_OPCODE_RDMA_READ:
-    case HGHCA_OPCODE_ATOMIC_CS:
-    case HGHCA_OPCODE_ATOMIC_FA:
-    case HGHCA_OPCODE_ATOMIC_WRITE:
-    case HGHCA_OPCODE_FLUSH:
+    case Operation::SendImm:
+        return service != Service::Raw;
+    case Operation::Write:
+    case Operation::WriteImm:
+    case Operation::RegisterRegion:
+    case Operation::LocalInvalidate:
+    case Operation::BindWindow:
+        return is_reliable(service) || service == Service::Uc;
+    case Operation::Nop:
+    case Operation::SendInvalidate:
+    case Operation::Read:
+    case Operation::CompareSwap:
+    case Operation::FetchAdd:
+    case Operation::AtomicWrite:
+    case Operation::Flush:
         return is_reliable(service);
     default:
         return false;
@@ -126,8 +127,8 @@ void decode_ud(const uint8_t *bytes, SendWqe &out)
 bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
 {
     constexpr size_t at = sizeof(hghca_next_unit);
-    switch (out.opcode) {
-    case HGHCA_OPCODE_REG_MR: {
+    switch (out.operation) {
+    case Operation::RegisterRegion: {
         if (end < at + sizeof(hghca_reg_unit))
             return false;
         const auto unit = unit_at<hghca_reg_unit>(bytes, at);
@@ -135,12 +136,12 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
                             le64(unit.list), le32(unit.pages),  le32(unit.page_size), le32(unit.first_byte)};
         return true;
     }
-    case HGHCA_OPCODE_LOCAL_INV:
+    case Operation::LocalInvalidate:
         if (end < at + sizeof(hghca_inv_unit))
             return false;
         out.rkey = le32(unit_at<hghca_inv_unit>(bytes, at).key);
         return true;
-    case HGHCA_OPCODE_BIND_MW: {
+    case Operation::BindWindow: {
         if (end < at + sizeof(hghca_bind_unit))
             return false;
         const auto unit = unit_at<hghca_bind_unit>(bytes, at);
@@ -205,7 +206,8 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
                               SendWqe &out)
 {
     const size_t end = size_t(ref.units) * HGHCA_WQE_UNIT;
-    if (end < sizeof(hghca_next_unit) || end > 1u << a.sq.stride_log || !service_has(a.service, ref.opcode))
+    if (end < sizeof(hghca_next_unit) || end > 1u << a.sq.stride_log ||
+        !service_has(a.service, operation_of(ref.opcode)))
         return WqeFault::Operation;
     // A WQE lies in one page, as both begin at a multiple of their size.
     SegmentArray<1> at_host;
@@ -216,7 +218,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
         return WqeFault::Unreadable;
 
     const auto next = unit_at<hghca_next_unit>(bytes, 0);
-    out.opcode = ref.opcode;
+    out.operation = operation_of(ref.opcode);
     out.solicited = le32(next.flags) & HGHCA_WQE_SOLICIT;
     out.completes = every_completes || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
     out.imm = next.imm_data;
@@ -232,10 +234,10 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     const size_t fixed = (out.is_answered() || out.is_write() ? sizeof(hghca_raddr_unit) : 0) +
                          (out.is_atomic() ? sizeof(hghca_atomic_unit) : 0) +
                          (out.is_flush() ? sizeof(hghca_flush_unit) : 0) +
-                         (a.service == HGHCA_QP_ST_UD ? sizeof(hghca_ud_unit) : 0);
+                         (a.service == Service::Ud ? sizeof(hghca_ud_unit) : 0);
     if (end < at + fixed)
         return WqeFault::Operation;
-    if (a.service == HGHCA_QP_ST_UD) {
+    if (a.service == Service::Ud) {
         decode_ud(bytes, out);
         if (!is_static_rate(out.path.static_rate))
             return WqeFault::Operation;
@@ -265,11 +267,11 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
         return WqeFault::Length;
 
     uint64_t longest = std::min(kMaxMessage, uint64_t(1) << (a.log_max_msg & 31));
-    if (a.service == HGHCA_QP_ST_UD)
+    if (a.service == Service::Ud)
         longest = a.mtu;
-    else if (a.service == HGHCA_QP_ST_RAW)
+    else if (a.service == Service::Raw)
         longest = frame_limit;
-    const uint64_t shortest = a.service == HGHCA_QP_ST_RAW ? sizeof(hghca_eth_header) : 0;
+    const uint64_t shortest = a.service == Service::Raw ? sizeof(hghca_eth_header) : 0;
     if (out.list.length > longest || out.list.length < shortest)
         return WqeFault::Length;
     return WqeFault::None;

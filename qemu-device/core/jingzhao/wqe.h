@@ -47,7 +47,7 @@ enum class WqeFault : uint8_t {
 };
 
 struct SendWqe {
-    uint8_t opcode;
+    Operation operation;
     bool solicited;
     bool completes;      // makes a CQE when it succeeds
     uint32_t imm;        // wire order; SEND_INV: the key
@@ -65,26 +65,27 @@ struct SendWqe {
     uint32_t next_word0, next_word1;
     alignas(16) std::array<uint8_t, kMaxWqeBytes> bytes;
 
-    bool is_read() const { return opcode == HGHCA_OPCODE_RDMA_READ; }
-    bool is_atomic() const { return opcode == HGHCA_OPCODE_ATOMIC_CS || opcode == HGHCA_OPCODE_ATOMIC_FA; }
-    bool is_atomic_write() const { return opcode == HGHCA_OPCODE_ATOMIC_WRITE; }
-    bool is_flush() const { return opcode == HGHCA_OPCODE_FLUSH; }
+    bool is_read() const { return operation == Operation::Read; }
+    bool is_atomic() const { return operation == Operation::CompareSwap || operation == Operation::FetchAdd; }
+    bool is_atomic_write() const { return operation == Operation::AtomicWrite; }
+    bool is_flush() const { return operation == Operation::Flush; }
     // One packet, which a response of its own completes, no acknowledgement.
     bool is_answered() const { return is_read() || is_atomic() || is_atomic_write() || is_flush(); }
-    bool is_write() const { return opcode == HGHCA_OPCODE_RDMA_WRITE || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
-    bool has_imm() const { return opcode == HGHCA_OPCODE_SEND_IMM || opcode == HGHCA_OPCODE_RDMA_WRITE_IMM; }
+    bool is_write() const { return operation == Operation::Write || operation == Operation::WriteImm; }
+    bool has_imm() const { return operation == Operation::SendImm || operation == Operation::WriteImm; }
     // IBA vol 1, 9.2: only what makes a completion at the peer can ask for an event there.
     bool asks_for_event() const { return solicited && !is_answered() && (!is_write() || has_imm()); }
     // Executed here, without a packet.
-    bool is_local() const { return changes_keys() || opcode == HGHCA_OPCODE_NOP; }
+    bool is_local() const { return changes_keys() || operation == Operation::Nop; }
     bool changes_keys() const
     {
-        return opcode == HGHCA_OPCODE_REG_MR || opcode == HGHCA_OPCODE_LOCAL_INV || opcode == HGHCA_OPCODE_BIND_MW;
+        return operation == Operation::RegisterRegion || operation == Operation::LocalInvalidate ||
+               operation == Operation::BindWindow;
     }
     // What it takes of a turn, in bytes, when it is executed here: its page list counts.
     int32_t local_cost() const
     {
-        const bool has_list = opcode == HGHCA_OPCODE_REG_MR;
+        const bool has_list = operation == Operation::RegisterRegion;
         return 64 + (has_list ? int32_t(std::min<uint32_t>(registration.pages, HGHCA_REG_MR_PAGES_MAX) * 8) : 0);
     }
     // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for what is executed here.

@@ -100,7 +100,7 @@ void FlowControlSettings::encode(hghca_flow_control &out, const ReceiveBuffers &
 
 // ---- both ways
 
-TrafficClass FlowControl::class_of(const Qp &qp) { return qp.a.service == HGHCA_QP_ST_RAW ? kOther : kRoce; }
+TrafficClass FlowControl::class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
 
 uint64_t FlowControl::quanta_ns(uint16_t quanta) const
 {

@@ -14,7 +14,7 @@ constexpr uint8_t kAckMask = 0x80 | HGHCA_AETH_TYPE_MASK;
 
 bool alive(const Qp &qp)
 {
-    return qp.state == HGHCA_QP_STATE_RTS || qp.state == HGHCA_QP_STATE_SQD;
+    return qp.state == QpState::Rts || qp.state == QpState::Sqd;
 }
 
 // Is the AETH, if there is one, an ACK's? A NAK never has the opcode of an answer.

@@ -45,7 +45,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
 
         Route route;
         const bool reachable = engine_.link.route(send_wqe_.path, qp.a.qpn ^ send_wqe_.dqpn << 8, route);
-        const hghca_qp_state state = qp.state;
+        const QpState state = qp.state;
         const uint64_t copies = engine_.counters.multicast_copies;
         switch (engine_.send_packet(qp, reachable ? &route : nullptr, h, payload, bytes)) {
         case Sent::Yes:

@@ -284,10 +284,10 @@ hghca_drop Engine::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
 {
     if (!qp)
         return HGHCA_DROP_NO_QP;
-    if (qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR)
+    if (qp->state < QpState::Rtr || qp->state == QpState::Error)
         return HGHCA_DROP_QP_STATE;
-    if (qp->a.service == HGHCA_QP_ST_RAW || service != bth_service(qp->a.service) ||
-        (qp->a.service == HGHCA_QP_ST_XRC && bool(flags & kResponse) != !qp->a.xrcd))
+    if (qp->a.service == Service::Raw || service != bth_service(qp->a.service) ||
+        (qp->a.service == Service::Xrc && bool(flags & kResponse) != !qp->a.xrcd))
         return HGHCA_DROP_SERVICE;
     return HGHCA_DROP_NONE;
 }
@@ -348,7 +348,7 @@ void Engine::dispatch_cnp(const Packet &packet)
         note(packet, HGHCA_DROP_NO_QP);
     } else if (!is_connected(qp->a.service)) {
         note(packet, HGHCA_DROP_SERVICE);
-    } else if (qp->state < HGHCA_QP_STATE_RTR || qp->state == HGHCA_QP_STATE_ERR) {
+    } else if (qp->state < QpState::Rtr || qp->state == QpState::Error) {
         note(packet, HGHCA_DROP_QP_STATE);
     } else if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
         count(*qp, qp_counter::rx_bad_address);
@@ -411,13 +411,13 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
 // The packet is one that the QP takes in its state.
 void Engine::deliver(Qp &qp, const Packet &packet)
 {
-    if (qp.state == HGHCA_QP_STATE_RTR && !qp.comm_est_sent) {
+    if (qp.state == QpState::Rtr && !qp.comm_est_sent) {
         qp.comm_est_sent = true;
         device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qp.a.qpn);
     }
-    if (qp.a.service == HGHCA_QP_ST_UD)
+    if (qp.a.service == Service::Ud)
         datagrams.receive(qp, packet);
-    else if (qp.a.service == HGHCA_QP_ST_UC)
+    else if (qp.a.service == Service::Uc)
         unreliable.receive(qp, packet);
     else if (packet.flags & kResponse)
         completer.receive(qp, packet);
@@ -454,8 +454,8 @@ void Engine::flush()
 // True: there is more.
 bool Engine::flush_slice(Qp &qp)
 {
-    if (qp.state != HGHCA_QP_STATE_ERR)
-        return qp.state == HGHCA_QP_STATE_SQE && send_queue.flush(qp);
+    if (qp.state != QpState::Error)
+        return qp.state == QpState::Sqe && send_queue.flush(qp);
     return send_queue.flush(qp) || receive_queue.flush(qp);
 }
 
@@ -463,12 +463,12 @@ Turn Engine::serve_queues(Qp &qp, int32_t &credit)
 {
     route_state_ = RouteState::Unknown;
     if (!is_reliable(qp.a.service)) {
-        if (qp.state == HGHCA_QP_STATE_SQE || qp.state == HGHCA_QP_STATE_ERR) {
+        if (qp.state == QpState::Sqe || qp.state == QpState::Error) {
             flush(qp);
             return Turn::Idle;
         }
-        return qp.a.service == HGHCA_QP_ST_UD   ? datagrams.run(qp, credit)
-               : qp.a.service == HGHCA_QP_ST_UC ? unreliable.run(qp, credit)
+        return qp.a.service == Service::Ud   ? datagrams.run(qp, credit)
+               : qp.a.service == Service::Uc ? unreliable.run(qp, credit)
                                                 : raw.run(qp, credit);
     }
     return serve_reliable(qp, credit);
@@ -479,7 +479,7 @@ Turn Engine::serve_queues(Qp &qp, int32_t &credit)
 Turn Engine::serve_reliable(Qp &qp, int32_t &credit)
 {
     auto run_requester = [&] {
-        const bool sends = qp.state == HGHCA_QP_STATE_RTS || qp.state == HGHCA_QP_STATE_SQD;
+        const bool sends = qp.state == QpState::Rts || qp.state == QpState::Sqd;
         return sends ? requester.run(qp, credit) : Turn::Idle;
     };
     const bool requests_first = qp.pace.requests_first;
@@ -508,7 +508,7 @@ void Engine::run()
     // Whoever stands in the line costs something, even if there is nothing to send.
     for (; !device.work.over() && !scheduler.empty(); device.work.add()) {
         Qp *qp = device.qps->find(scheduler.front());
-        if (!qp || qp->state < HGHCA_QP_STATE_RTR) {
+        if (!qp || qp->state < QpState::Rtr) {
             scheduler.remove();
             continue;
         }
@@ -553,7 +553,7 @@ void Engine::expire(uint64_t now)
             continue;
         if (qp->req.deadline_ns > now)
             timers.arm(qp->a.qpn, qp->req.deadline_ns);   // had moved out meanwhile
-        else if (qp->state == HGHCA_QP_STATE_RTS || qp->state == HGHCA_QP_STATE_SQD)
+        else if (qp->state == QpState::Rts || qp->state == QpState::Sqd)
             requester.timeout(*qp);
     }
 }
@@ -563,7 +563,7 @@ void Engine::expire(uint64_t now)
 void Engine::enter_error(Qp &qp, bool keep_replies)
 {
     ResponderState &s = qp.resp;
-    qp.state = HGHCA_QP_STATE_ERR;
+    qp.state = QpState::Error;
     s.in_message = false;
     s.page = {};
     qp.congestion.cnp_due = false;
@@ -587,46 +587,46 @@ void Engine::catastrophe(Qp &qp)
 
 void Engine::check_drained(Qp &qp)
 {
-    if (qp.state != HGHCA_QP_STATE_SQD || qp.drained_sent || qp.req.oldest.index != qp.req.started_index)
+    if (qp.state != QpState::Sqd || qp.drained_sent || qp.req.oldest.index != qp.req.started_index)
         return;
     qp.drained_sent = true;
     if (qp.a.sqd_notify)
         device.eqs->post_qp(HGHCA_EVENT_SQ_DRAINED, qp.a.qpn);
 }
 
-void Engine::state_changed(Qp &qp, hghca_qp_state from)
+void Engine::state_changed(Qp &qp, QpState from)
 {
     RequesterState &r = qp.req;
     now_ns = device.host.now_ns();
     switch (qp.state) {
-    case HGHCA_QP_STATE_RST:
+    case QpState::Reset:
         // Its turn and its timer, if any, will find no such QP.
         return;
-    case HGHCA_QP_STATE_INIT:
-        if (from == HGHCA_QP_STATE_RST) {
+    case QpState::Init:
+        if (from == QpState::Reset) {
             r.oldest.index = r.started_index = r.next_index;
             r.doorbell_limit = r.next_index;
         }
         return;
-    case HGHCA_QP_STATE_RTR:
+    case QpState::Rtr:
         qp.comm_est_sent = false;
         return;
-    case HGHCA_QP_STATE_ERR:
+    case QpState::Error:
         enter_error(qp);
         return;
-    case HGHCA_QP_STATE_RTS:
-        if (from == HGHCA_QP_STATE_RTR)
+    case QpState::Rts:
+        if (from == QpState::Rtr)
             requester.reset_retries(qp);
         // What was posted before is not sent any more.
-        if (from == HGHCA_QP_STATE_SQE)
+        if (from == QpState::Sqe)
             send_queue.flush_all(qp);
         break;
-    case HGHCA_QP_STATE_SQD:
-        if (from == HGHCA_QP_STATE_RTS)
+    case QpState::Sqd:
+        if (from == QpState::Rts)
             qp.drained_sent = false;
         check_drained(qp);
         break;
-    case HGHCA_QP_STATE_SQE:
+    case QpState::Sqe:
         break;
     }
     schedule(qp);

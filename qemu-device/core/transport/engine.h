@@ -61,7 +61,7 @@ public:
     // Goes on with what a slice has cut short.
     void flush();
     void expire(uint64_t now_ns);
-    void state_changed(Qp &qp, hghca_qp_state from);
+    void state_changed(Qp &qp, QpState from);
     void clear();
 
     // Finishes the headers (pad, lengths, ICRC) and sends, or receives when the

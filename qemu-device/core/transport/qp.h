@@ -45,7 +45,7 @@ enum class Special : uint8_t { None, Gsi, RawEthernet };
 // Set by commands alone.
 struct QpAttributes {
     uint32_t qpn;
-    uint8_t service;  // hghca_qp_st
+    Service service;
     Special special;
     uint32_t mtu;     // bytes
     uint8_t log_max_msg;
@@ -220,7 +220,7 @@ constexpr uint32_t kAlphaOne = 1u << 30;
 // there is validated, for the guest can write to it.
 struct Qp {
     QpAttributes a;
-    hghca_qp_state state;
+    QpState state;
     bool comm_est_sent;
     bool drained_sent;        // SQD: nothing is under way any more
     Pace pace;
@@ -230,12 +230,6 @@ struct Qp {
 };
 
 constexpr uint32_t kQpcEntrySize = 2048;
-
-// Do its messages get acknowledged?
-constexpr bool is_reliable(uint8_t service) { return service == HGHCA_QP_ST_RC || service == HGHCA_QP_ST_XRC; }
-
-// Have they one peer, who is known?
-constexpr bool is_connected(uint8_t service) { return is_reliable(service) || service == HGHCA_QP_ST_UC; }
 
 // Is there such a static rate?
 constexpr bool is_static_rate(uint8_t code) { return code <= HGHCA_STATIC_RATE_MAX && code != HGHCA_STATIC_RATE_NONE; }

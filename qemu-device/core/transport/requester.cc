@@ -33,16 +33,16 @@ uint32_t window(const RequesterState &r) { return r.probing ? 1 : kWindowPackets
 
 uint8_t opcode_of(const SendWqe &wqe, bool first, bool last)
 {
-    switch (wqe.opcode) {
-    case HGHCA_OPCODE_RDMA_READ:
+    switch (wqe.operation) {
+    case Operation::Read:
         return HGHCA_BTH_OP_READ_REQUEST;
-    case HGHCA_OPCODE_ATOMIC_CS:
+    case Operation::CompareSwap:
         return HGHCA_BTH_OP_COMPARE_SWAP;
-    case HGHCA_OPCODE_ATOMIC_FA:
+    case Operation::FetchAdd:
         return HGHCA_BTH_OP_FETCH_ADD;
-    case HGHCA_OPCODE_ATOMIC_WRITE:
+    case Operation::AtomicWrite:
         return HGHCA_BTH_OP_ATOMIC_WRITE;
-    case HGHCA_OPCODE_FLUSH:
+    case Operation::Flush:
         return HGHCA_BTH_OP_FLUSH;
     default:
         return message_opcode(wqe, first, last);
@@ -62,7 +62,7 @@ uint8_t message_opcode(const SendWqe &wqe, bool first, bool last)
     }
     if (!last)
         return first ? HGHCA_BTH_OP_SEND_FIRST : HGHCA_BTH_OP_SEND_MIDDLE;
-    if (wqe.opcode == HGHCA_OPCODE_SEND_INV)
+    if (wqe.operation == Operation::SendInvalidate)
         return first ? HGHCA_BTH_OP_SEND_ONLY_INV : HGHCA_BTH_OP_SEND_LAST_INV;
     if (wqe.has_imm())
         return first ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_LAST_IMM;
@@ -172,7 +172,7 @@ bool Requester::may_send(const Qp &qp, bool begins) const
     if (wqe_.is_local() && uint16_t(r.next_index - r.oldest.index) >= kWindowWqes)
         return false;
     // What was sent with a key may have to be sent again, so that goes before its invalidation.
-    if (wqe_.opcode == HGHCA_OPCODE_LOCAL_INV)
+    if (wqe_.operation == Operation::LocalInvalidate)
         return r.oldest.index == r.next_index;
     if (wqe_.is_local())
         return !(r.next.fence && r.reads_outstanding);
@@ -233,7 +233,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
             if (turn != Turn::More)
                 return turn;
         }
-        if (qp.state != HGHCA_QP_STATE_RTS && qp.state != HGHCA_QP_STATE_SQD)
+        if (qp.state != QpState::Rts && qp.state != QpState::Sqd)
             return Turn::Idle;
     }
     return Turn::More;

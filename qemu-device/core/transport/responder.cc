@@ -738,7 +738,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         found = engine_.device.memory->locate(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead,
                                               payload, absent);
     // A QP in error takes no request again.
-    if (found == Found::Absent && qp.state != HGHCA_QP_STATE_ERR) {
+    if (found == Found::Absent && qp.state != QpState::Error) {
         absent.length += reply.length - bytes;
         if (engine_.page_faults.defer(qp, absent)) {
             // In the place of the answer. What is due behind it is asked for again as well, and an ACK would
@@ -789,7 +789,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         s.reply_count = 0;
         engine_.count(qp, qp_counter::remote_access_nak_sent);
         push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, 0, true});
-        if (qp.state != HGHCA_QP_STATE_ERR) {
+        if (qp.state != QpState::Error) {
             engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_ACCESS_ERROR, qp.a.qpn);
             engine_.enter_error(qp, true);
         }

@@ -35,18 +35,18 @@ void Transport::doorbell(const SendDoorbell &db)
         device_.counters_.db_bad_page++;
         return;
     }
-    if (qp->state < HGHCA_QP_STATE_RTS) {
+    if (qp->state < QpState::Rts) {
         device_.counters_.db_bad_state++;
         return;
     }
     engine.send_queue.ring(*qp, db);
-    if (qp->state == HGHCA_QP_STATE_ERR)
+    if (qp->state == QpState::Error)
         engine.flush(*qp);
     else
         engine.schedule(*qp);
 }
 
-void Transport::state_changed(Qp &qp, hghca_qp_state from)
+void Transport::state_changed(Qp &qp, QpState from)
 {
     state_->engine.state_changed(qp, from);
 }

@@ -38,7 +38,7 @@ public:
     // req and resp are zeroed and their indices set before the call.
     // Entering ERR flushes; RST forgets timers and schedule; RTR takes
     // a.expected (resp.expected_psn) as set; RTS and SQD start or stop sending.
-    void state_changed(Qp &qp, hghca_qp_state from);
+    void state_changed(Qp &qp, QpState from);
 
     // RESUME_QP; `what` is HGHCA_RESUME_*. An HGHCA_CMD_STAT_*.
     uint8_t resume(Qp &qp, uint32_t what);

@@ -24,4 +24,47 @@ enum class Status : uint8_t {
     RnrRetryExceeded = 0x16,
 };
 
+// What a send work request asks for.
+enum class Operation : uint8_t {
+    Nop = 0x00,
+    Write = 0x08,
+    WriteImm = 0x09,
+    Send = 0x0a,
+    SendImm = 0x0b,
+    SendInvalidate = 0x0c,
+    Read = 0x10,
+    CompareSwap = 0x11,
+    FetchAdd = 0x12,
+    AtomicWrite = 0x13,
+    Flush = 0x14,
+    BindWindow = 0x18,
+    RegisterRegion = 0x19,
+    LocalInvalidate = 0x1a,
+};
+
+// IBA vol 1, 10.3.1, in the order of a QP's life: what has got to Rtr receives, what has got to Rts may send.
+enum class QpState : uint32_t {
+    Reset = 0,
+    Init = 1,
+    Rtr = 2,
+    Rts = 3,
+    Sqe = 4,
+    Sqd = 5,
+    Error = 6,
+};
+
+enum class Service : uint8_t {
+    Rc = 0,
+    Uc = 1,
+    Ud = 3,
+    Xrc = 6,
+    Raw = 7,   // frames as they are
+};
+
+// Do its messages get acknowledged?
+constexpr bool is_reliable(Service service) { return service == Service::Rc || service == Service::Xrc; }
+
+// Have they one peer, who is known?
+constexpr bool is_connected(Service service) { return is_reliable(service) || service == Service::Uc; }
+
 }  // namespace hghca

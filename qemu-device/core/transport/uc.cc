@@ -89,7 +89,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     h.va = send_wqe_.raddr;
     h.length = uint32_t(send_wqe_.list.length);
 
-    const hghca_qp_state state = qp.state;
+    const QpState state = qp.state;
     queue.begin(qp);
     Route *route = engine_.route_of(qp);
     switch (engine_.send_packet(qp, route, h, payload, bytes)) {
@@ -132,7 +132,7 @@ void UnreliableConnections::receive(Qp &qp, const Packet &packet)
         engine_.count(qp, qp_counter::uc_dropped);
     else if (packet.flags & kLast)
         engine_.count(qp, packet.flags & kSend ? qp_counter::rx_send_requests : qp_counter::rx_write_requests);
-    s.in_message = good && !(packet.flags & kLast) && qp.state != HGHCA_QP_STATE_ERR;
+    s.in_message = good && !(packet.flags & kLast) && qp.state != QpState::Error;
 }
 
 // IBA vol 1, 9.8.2.2.1: a gap ends the message under way; the next one is taken from its first packet on.

@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "hghca_hw.h"
 #include "hghca_wire.h"
+#include "transport/types.h"
 #include "wire/link.h"
 
 namespace hghca {
@@ -42,14 +43,14 @@ enum OpcodeFlag : uint32_t {
 };
 
 // The service bits of the opcodes a QP of this service type sends and takes; RAW has none.
-constexpr uint8_t bth_service(uint8_t service)
+constexpr uint8_t bth_service(Service service)
 {
     switch (service) {
-    case HGHCA_QP_ST_UC:
+    case Service::Uc:
         return HGHCA_BTH_UC;
-    case HGHCA_QP_ST_UD:
+    case Service::Ud:
         return HGHCA_BTH_UD;
-    case HGHCA_QP_ST_XRC:
+    case Service::Xrc:
         return HGHCA_BTH_XRC;
     default:
         return HGHCA_BTH_RC;
