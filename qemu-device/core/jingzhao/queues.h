@@ -11,6 +11,7 @@
 #include "jingzhao/context_cache.h"
 #include "jingzhao/qp_fields.h"
 #include "jingzhao/queue_buffer.h"
+#include "jingzhao/translate.h"
 #include "transport/scheduler.h"
 
 namespace hghca {
@@ -95,6 +96,7 @@ public:
     bool takes(hghca_event_type type) const;  // some EQ is mapped for it
 
     void post_qp(hghca_event_type type, uint32_t qpn);
+    void post_qp(Event event, uint32_t qpn) { post_qp(event_number(event), qpn); }
     void post_srq(hghca_event_type type, uint32_t srqn);
     void post_cq_error(uint32_t cqn, uint8_t syndrome);
     void post_port_change(bool up);

@@ -128,7 +128,7 @@ bool SendQueue::load(Qp &qp, SendWqe &out)
     const bool every_completes = !(device.caps & HGHCA_CAP_CQ_UPDATE);
     const WqeFault fault = engine_.reader.read_send(qp.a, qp.req.next, frame_limit, every_completes, out);
     if (fault == WqeFault::Unreadable)
-        device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
+        device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
     if (fault != WqeFault::None) {
         set_fault(qp, fault == WqeFault::Length ? Status::LocalLength : Status::LocalOperation);
         return false;

@@ -42,6 +42,15 @@ static_assert(opcode_of(Operation::BindWindow) == HGHCA_OPCODE_BIND_MW);
 static_assert(opcode_of(Operation::RegisterRegion) == HGHCA_OPCODE_REG_MR);
 static_assert(opcode_of(Operation::LocalInvalidate) == HGHCA_OPCODE_LOCAL_INV);
 
+// Of an event that is one: None has no number.
+constexpr hghca_event_type event_number(Event event) { return hghca_event_type(event); }
+static_assert(event_number(Event::Established) == HGHCA_EVENT_COMM_EST);
+static_assert(event_number(Event::SendQueueDrained) == HGHCA_EVENT_SQ_DRAINED);
+static_assert(event_number(Event::QueueFailed) == HGHCA_EVENT_WQ_CATAS_ERROR);
+static_assert(event_number(Event::InvalidRequest) == HGHCA_EVENT_WQ_INVAL_REQ_ERROR);
+static_assert(event_number(Event::AccessViolation) == HGHCA_EVENT_WQ_ACCESS_ERROR);
+static_assert(event_number(Event::LastWqeReached) == HGHCA_EVENT_SRQ_QP_LAST_WQE);
+
 constexpr hghca_qp_state state_number(QpState state) { return hghca_qp_state(state); }
 constexpr QpState state_of(hghca_qp_state number) { return QpState(number); }
 static_assert(state_number(QpState::Reset) == HGHCA_QP_STATE_RST);

@@ -413,7 +413,7 @@ void Engine::deliver(Qp &qp, const Packet &packet)
 {
     if (qp.state == QpState::Rtr && !qp.comm_est_sent) {
         qp.comm_est_sent = true;
-        device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qp.a.qpn);
+        device.eqs->post_qp(Event::Established, qp.a.qpn);
     }
     if (qp.a.service == Service::Ud)
         datagrams.receive(qp, packet);
@@ -575,13 +575,13 @@ void Engine::enter_error(Qp &qp, bool keep_replies)
     // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
     if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_told) {
         s.last_wqe_told = true;
-        device.eqs->post_qp(HGHCA_EVENT_SRQ_QP_LAST_WQE, qp.a.qpn);
+        device.eqs->post_qp(Event::LastWqeReached, qp.a.qpn);
     }
 }
 
 void Engine::catastrophe(Qp &qp)
 {
-    device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
+    device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
     enter_error(qp);
 }
 
@@ -591,7 +591,7 @@ void Engine::check_drained(Qp &qp)
         return;
     qp.drained_sent = true;
     if (qp.a.sqd_notify)
-        device.eqs->post_qp(HGHCA_EVENT_SQ_DRAINED, qp.a.qpn);
+        device.eqs->post_qp(Event::SendQueueDrained, qp.a.qpn);
 }
 
 void Engine::state_changed(Qp &qp, QpState from)

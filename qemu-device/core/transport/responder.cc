@@ -12,25 +12,25 @@ namespace hghca {
 
 struct Responder::Refusal {
     uint8_t nak;
-    uint8_t event;       // hghca_event_type, or 0
+    Event event;
     Status status;       // of the receive WQE that the message holds
     hghca_drop why;
 };
 
 // IBA vol 1, 9.9.3: the classes of responder errors.
 const Responder::Refusal Responder::kInvalidRequest = {
-    HGHCA_NAK_INVALID_REQUEST, HGHCA_EVENT_WQ_INVAL_REQ_ERROR, Status::RemoteInvalidRequest,
+    HGHCA_NAK_INVALID_REQUEST, Event::InvalidRequest, Status::RemoteInvalidRequest,
     HGHCA_DROP_REQUEST};
 const Responder::Refusal Responder::kAccess = {
-    HGHCA_NAK_REMOTE_ACCESS, HGHCA_EVENT_WQ_ACCESS_ERROR, Status::RemoteAccess, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, Event::AccessViolation, Status::RemoteAccess, HGHCA_DROP_ACCESS};
 const Responder::Refusal Responder::kInvalidate = {
-    HGHCA_NAK_REMOTE_ACCESS, 0, Status::LocalAccess, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, Event::None, Status::LocalAccess, HGHCA_DROP_ACCESS};
 const Responder::Refusal Responder::kMemory = {
-    HGHCA_NAK_REMOTE_OPERATION, 0, Status::LocalProtection, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalProtection, HGHCA_DROP_OPERATION};
 const Responder::Refusal Responder::kTooLong = {
-    HGHCA_NAK_INVALID_REQUEST, 0, Status::LocalLength, HGHCA_DROP_TOO_LONG};
+    HGHCA_NAK_INVALID_REQUEST, Event::None, Status::LocalLength, HGHCA_DROP_TOO_LONG};
 const Responder::Refusal Responder::kBadWqe = {
-    HGHCA_NAK_REMOTE_OPERATION, 0, Status::LocalOperation, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, HGHCA_DROP_OPERATION};
 
 namespace {
 
@@ -172,7 +172,7 @@ bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
     }
     engine_.note(packet, HGHCA_DROP_OPERATION);
     push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
-    engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
+    engine_.device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
     engine_.enter_error(qp, true);
     return false;
 }
@@ -224,7 +224,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
     }
     if (fault != WqeFault::None) {
         if (fault == WqeFault::Unreadable)
-            engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_CATAS_ERROR, qp.a.qpn);
+            engine_.device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
         refuse(qp, packet, kBadWqe);
         return;
     }
@@ -629,8 +629,8 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hgh
         engine_.catastrophe(qp);
         return;
     }
-    if (refusal.event)
-        engine_.device.eqs->post_qp(hghca_event_type(refusal.event), qp.a.qpn);
+    if (refusal.event != Event::None)
+        engine_.device.eqs->post_qp(refusal.event, qp.a.qpn);
     engine_.enter_error(qp, true);
 }
 
@@ -790,7 +790,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         engine_.count(qp, qp_counter::remote_access_nak_sent);
         push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, 0, true});
         if (qp.state != QpState::Error) {
-            engine_.device.eqs->post_qp(HGHCA_EVENT_WQ_ACCESS_ERROR, qp.a.qpn);
+            engine_.device.eqs->post_qp(Event::AccessViolation, qp.a.qpn);
             engine_.enter_error(qp, true);
         }
         return Turn::More;

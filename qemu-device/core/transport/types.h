@@ -42,6 +42,17 @@ enum class Operation : uint8_t {
     LocalInvalidate = 0x1a,
 };
 
+// What the owner of a QP is told: IBA vol 1, 11.6.3.
+enum class Event : uint8_t {
+    None = 0,
+    Established = 0x02,
+    SendQueueDrained = 0x03,
+    QueueFailed = 0x05,
+    InvalidRequest = 0x10,
+    AccessViolation = 0x11,
+    LastWqeReached = 0x13,
+};
+
 // IBA vol 1, 10.3.1, in the order of a QP's life: what has got to Rtr receives, what has got to Rts may send.
 enum class QpState : uint32_t {
     Reset = 0,
