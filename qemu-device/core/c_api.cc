@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "capture.h"
 #include "device.h"
-#include "hcr.h"
 #include "hghca_core.h"
+#include "jingzhao/hcr.h"
+#include "port/capture.h"
 
 namespace {
 

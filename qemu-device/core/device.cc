@@ -4,14 +4,14 @@
 #include <algorithm>
 
 #include "byte_order.h"
-#include "flow.h"
-#include "hcr.h"
-#include "icm.h"
-#include "multicast.h"
-#include "queues.h"
-#include "rss.h"
-#include "srq.h"
-#include "transport.h"
+#include "jingzhao/flow.h"
+#include "jingzhao/hcr.h"
+#include "jingzhao/icm.h"
+#include "jingzhao/multicast.h"
+#include "jingzhao/queues.h"
+#include "jingzhao/rss.h"
+#include "jingzhao/srq.h"
+#include "transport/transport.h"
 
 namespace hghca {
 

@@ -8,14 +8,14 @@
 #include <memory>
 #include <vector>
 
-#include "congestion.h"
 #include "counters.h"
-#include "error_buffer.h"
-#include "flow_control.h"
 #include "host.h"
-#include "memory.h"
-#include "qp.h"
-#include "weather.h"
+#include "jingzhao/error_buffer.h"
+#include "jingzhao/memory.h"
+#include "port/flow_control.h"
+#include "port/weather.h"
+#include "transport/congestion.h"
+#include "transport/qp.h"
 #include "work.h"
 
 namespace hghca {

@@ -3,7 +3,8 @@
 #include <memory>
 
 #include "device.h"
-#include "packet.h"
+#include "jingzhao/translate.h"
+#include "wire/packet.h"
 #include "world.h"
 
 namespace hghca::fuzz {
@@ -70,7 +71,7 @@ private:
         if (service == HGHCA_QP_ST_UD)
             return code < 200 ? uint8_t(HGHCA_BTH_UD | (HGHCA_BTH_OP_SEND_ONLY + code % 2)) : code;
         // The upper bits choose another service now and then.
-        return code < 0xe0 ? uint8_t(bth_service(service) | (code & 0x1f)) : uint8_t(code << 5 | (code & 0x1f));
+        return uint8_t((code < 0xe0 ? bth_service(service_of(service)) : code << 5) | (code & 0x1f));
     }
     uint32_t psn(Endpoint &to)
     {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "capture.h"
 #include "frame.h"
+#include "port/capture.h"
 
 namespace hghca::sim {
 

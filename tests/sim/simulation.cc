@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hghca_wire.h"
-#include "icrc.h"
+#include "wire/icrc.h"
 
 namespace hghca::sim {
 

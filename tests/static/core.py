@@ -28,8 +28,8 @@ CPPCHECK_READ = re.compile(r"^Checking (\S+?)(?: \.\.\.|: )", re.MULTILINE)
 
 def check(report, root):
     source = {"source": repo.ROOT}
-    files = sorted(str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).glob("*.cc"))
-    headers = {str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).glob("*.h")}
+    files = sorted(str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).rglob("*.cc"))
+    headers = {str(path.relative_to(repo.ROOT)) for path in repo.path(CORE).rglob("*.h")}
     included = check_includes(report, root, source, files, headers)
     check_tidy(report, root, source, {name: included.get(name, [name]) for name in files})
     check_cppcheck(report, root, source, files)

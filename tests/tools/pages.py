@@ -45,9 +45,13 @@ def qtest_tests():
 
 
 def sources():
-    """The files of the core and the shim, by name."""
-    return {path.name: path for folder, kinds in ((CORE, ("*.cc", "*.h")), (SHIM, ("*.c",)))
-            for kind in kinds for path in folder.glob(kind)}
+    """The files of the core and the shim, by name: pages name them without their folder."""
+    paths = [path for folder, kinds in ((CORE, ("*.cc", "*.h")), (SHIM, ("*.c",)))
+             for kind in kinds for path in folder.rglob(kind)]
+    found = {path.name: path for path in paths}
+    if len(found) != len(paths):
+        raise ValueError(f"two files of the same name: {sorted(set(paths) - set(found.values()))}")
+    return found
 
 
 def loops(text, header=False):

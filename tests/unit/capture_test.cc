@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Captures against the bytes that draft-ietf-opsawg-pcapng asks for, and files that are full or somebody else's.
-#include "capture.h"
+#include "port/capture.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

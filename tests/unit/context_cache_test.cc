@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "fixture.h"
-#include "multicast.h"
-#include "srq.h"
+#include "jingzhao/multicast.h"
+#include "jingzhao/srq.h"
 
 namespace hghca::test {
 namespace {
@@ -227,7 +227,7 @@ TEST_F(ScribbleTest, EveryByteOfAQpContext)
                 EXPECT_LT(q->resp.reply_head, q->resp.replies.size());
                 EXPECT_LE(q->resp.reply_count, q->resp.replies.size());
                 EXPECT_LT(q->resp.atomic_head, q->resp.atomics.size());
-                EXPECT_TRUE(q->state >= HGHCA_QP_STATE_INIT && q->state <= HGHCA_QP_STATE_ERR);
+                EXPECT_TRUE(q->state >= QpState::Init && q->state <= QpState::Error);
             } else {
                 refused++;
                 EXPECT_EQ(device.counters().context_misses, misses);
@@ -351,7 +351,7 @@ TEST_F(ScribbleTest, BusMasterOff)
     evict();
     EXPECT_NE(device.qps->find(qp.qpn), nullptr) << "it stays where it is";
     EXPECT_EQ(driver.to_error(qp.qpn), 0);
-    EXPECT_EQ(device.qps->find(qp.qpn)->state, HGHCA_QP_STATE_ERR);
+    EXPECT_EQ(device.qps->find(qp.qpn)->state, QpState::Error);
     host.bus_master = true;
     device.dma_changed();
     EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));

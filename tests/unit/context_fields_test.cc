@@ -4,11 +4,11 @@
 #include <numeric>
 #include <vector>
 
-#include "context_cache.h"
 #include "fixture.h"
-#include "icm.h"
-#include "multicast.h"
-#include "srq.h"
+#include "jingzhao/context_cache.h"
+#include "jingzhao/icm.h"
+#include "jingzhao/multicast.h"
+#include "jingzhao/srq.h"
 
 namespace hghca::test {
 namespace {
@@ -289,10 +289,10 @@ TEST(ContextImage, MemoryRegion)
 TEST(ContextImage, QueuePair)
 {
     Qp qp{};
-    qp.state = HGHCA_QP_STATE_RTS;
+    qp.state = QpState::Rts;
     qp.drained_sent = true;
     qp.a.qpn = 0x00abcdef;
-    qp.a.service = HGHCA_QP_ST_UD;
+    qp.a.service = Service::Ud;
     qp.a.mtu = 4096;
     qp.a.sq = {0x11223344, 64, 8};
     qp.a.rq = {0x55667788, 128, 6};

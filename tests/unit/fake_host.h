@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "host.h"
-#include "memory.h"
+#include "jingzhao/memory.h"
 
 namespace hghca::test {
 

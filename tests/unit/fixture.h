@@ -7,7 +7,7 @@
 #include "device.h"
 #include "driver.h"
 #include "fake_host.h"
-#include "queues.h"
+#include "jingzhao/queues.h"
 
 namespace hghca::test {
 

@@ -4,8 +4,8 @@
 // was not given. Each run repeats exactly, by its seed.
 #include <gtest/gtest.h>
 
-#include "packet.h"
 #include "verbs.h"
+#include "wire/packet.h"
 
 namespace hghca::test {
 namespace {

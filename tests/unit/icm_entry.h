@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "context_fields.h"
+#include "jingzhao/context_fields.h"
 
 namespace hghca::test {
 

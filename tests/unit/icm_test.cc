@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "fixture.h"
-#include "icm.h"
+#include "jingzhao/icm.h"
 
 namespace hghca::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "icrc.h"
+#include "wire/icrc.h"
 
 namespace hghca {
 namespace {

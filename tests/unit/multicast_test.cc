@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "multicast.h"
+#include "jingzhao/multicast.h"
 #include "verbs.h"
 
 namespace hghca::test {

@@ -13,8 +13,8 @@
 #include "driver.h"
 #include "fake_host.h"
 #include "hghca_wire.h"
-#include "icrc.h"
-#include "queues.h"
+#include "jingzhao/queues.h"
+#include "wire/icrc.h"
 
 namespace hghca::test {
 

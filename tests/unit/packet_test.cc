@@ -2,9 +2,9 @@
 // Headers built and taken apart, the ICRC of whole packets, and what is dropped on the way in.
 #include <gtest/gtest.h>
 
-#include "icrc.h"
-#include "packet.h"
 #include "verbs.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
 
 namespace hghca::test {
 namespace {

@@ -155,7 +155,7 @@ protected:
         if (state == SQD)
             step("RTS2SQD");
         if (state == SQE)
-            device.qps->find(qp.qpn)->state = HGHCA_QP_STATE_SQE;
+            device.qps->find(qp.qpn)->state = QpState::Sqe;
         ASSERT_EQ(driver.state(qp.qpn), unsigned(state));
     }
     hghca_qpc query()
@@ -538,7 +538,7 @@ TEST_F(QpTest, ANewLifeStartsFresh)
     EXPECT_EQ(q->resp.msn, 0u);
     EXPECT_EQ(q->req.next_psn, 0u);
     EXPECT_EQ(q->a.remote_qpn, 0u);
-    EXPECT_EQ(q->a.service, HGHCA_QP_ST_UD);
+    EXPECT_EQ(q->a.service, Service::Ud);
 }
 
 TEST_F(QpTest, SqdNotifyIsAskedForEachTime)

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "flow.h"
+#include "jingzhao/flow.h"
 #include "raw_frames.h"
 
 namespace hghca::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // RSS groups: frames spread over receive work queues (interface document, 4.25).
-#include "rss.h"
+#include "jingzhao/rss.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "flow.h"
+#include "jingzhao/flow.h"
 #include "raw_frames.h"
 
 namespace hghca::test {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "queues.h"
+#include "jingzhao/queues.h"
 #include "verbs.h"
 
 namespace hghca::test {

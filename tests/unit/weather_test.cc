@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Bad weather: each fault and each selector alone, and whole connections under them.
-#include "weather.h"
+#include "port/weather.h"
 
 #include <gtest/gtest.h>
 

@@ -9,11 +9,11 @@
 #include <cstring>
 #include <new>
 
-#include "multicast.h"
+#include "jingzhao/multicast.h"
+#include "jingzhao/srq.h"
 #include "page_fault.h"
 #include "raw_frames.h"
 #include "shared_queue.h"
-#include "srq.h"
 #include "verbs.h"
 
 #ifndef HGHCA_IMAGE_FILL

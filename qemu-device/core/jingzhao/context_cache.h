@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Contexts of one kind: the device's cache in front of their entries in ICM.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <unordered_map>
+#include <utility>
+
+#include "counters.h"
+#include "jingzhao/context_fields.h"
+#include "jingzhao/icm.h"
+#include "work.h"
+
+namespace hghca {
+
+// An entry in ICM is this header and then the fields of the context (context_fields.h). All of it is private to the
+// device; a zeroed entry is absent.
+struct ContextHeader {
+    uint32_t magic;
+    uint32_t owner;
+    uint32_t index;
+    uint32_t epoch;   // Icm::epoch(): what an earlier life of the device left is not ours
+};
+
+template <>
+struct Layout<ContextHeader> {
+    static constexpr auto kFields = fields(field("magic", &ContextHeader::magic, 0x00, FieldAccess::ReadOnly),
+                                           field("owner", &ContextHeader::owner, 0x04, FieldAccess::ReadOnly),
+                                           field("index", &ContextHeader::index, 0x08, FieldAccess::ReadOnly),
+                                           field("epoch", &ContextHeader::epoch, 0x0c, FieldAccess::ReadOnly));
+};
+constexpr uint32_t kHeaderBytes = 16;
+static_assert(stored_bytes<ContextHeader>() == kHeaderBytes);
+
+constexpr uint32_t kOwnerHardware = 0x48573168;
+
+// The result of a search for a context. If neither member is set, it is absent, or this device did not write the entry.
+template <class Cached>
+struct Lookup {
+    Cached *context = nullptr;
+    bool unreadable = false;   // there is no memory at its entry in ICM: nobody knows whether it is there
+};
+
+// Stored is what goes to ICM, by its table. Cached is Stored or derived from it, with what
+// need not outlive an eviction. Policy gives
+//   kSpace, kEntrySize, kMagic, kReserved (indices below are nobody's).
+//
+// A context is never lost: one that ICM does not take stays here, beyond any capacity, and so does the mark of one that
+// was erased while its entry in ICM could not be made absent.
+//
+// References are stable until trim(), forget(), erase() or clear().
+template <class Stored, class Cached, class Policy>
+class ContextCache {
+    static constexpr uint32_t kStoredBytes = stored_bytes<Stored>();
+    static_assert(first_field<Stored>() >= kHeaderBytes && kStoredBytes <= Policy::kEntrySize);
+
+public:
+    ContextCache(Icm &icm, Counters &counters, Work &work) : icm_(icm), counters_(counters), work_(work) {}
+    ContextCache(const ContextCache &) = delete;
+    ContextCache &operator=(const ContextCache &) = delete;
+
+    void configure(uint64_t base, uint64_t count)
+    {
+        clear();
+        base_ = base;
+        count_ = count;
+    }
+    // Forgets everything and writes nothing.
+    void clear()
+    {
+        entries_.clear();
+        newest_ = oldest_ = nullptr;
+        count_ = 0;
+    }
+    uint64_t count() const { return count_; }
+    size_t cached() const { return entries_.size(); }
+
+    // The context, from the cache or from ICM. valid(stored, index) judges whether this device wrote it.
+    template <class Valid>
+    Lookup<Cached> find(uint32_t index, Valid &&valid)
+    {
+        auto it = entries_.find(index);
+        if (it != entries_.end()) {
+            if (it->second.erased)
+                return {};
+            counters_.context_hits++;
+            touch(it->second);
+            return {&it->second};
+        }
+        if (check(index))
+            return {};
+        // Validated in the copy: the guest may write to the original meanwhile.
+        Image image;
+        work_.add();
+        if (!icm_.load(Policy::kSpace, address(index), image.data(), image.size())) {
+            counters_.context_read_errors++;
+            icm_.report_error(Policy::kSpace, address(index), "context", "read");
+            return {nullptr, true};
+        }
+        ContextHeader header{};
+        if (!decode(image.data(), header) || header.magic != Policy::kMagic || header.owner != kOwnerHardware ||
+            header.index != index || header.epoch != icm_.epoch())
+            return {};
+        Cached context{};
+        Stored &stored = context;
+        if (!decode(image.data(), stored) || !valid(static_cast<const Stored &>(stored), index))
+            return {};
+        counters_.context_misses++;
+        return {&add(index, context)};
+    }
+
+    // The same for a command about entry `index`, which ends with the status unless that is OK. `out` is nullptr if
+    // the index is valid and has no context.
+    template <class Valid>
+    uint8_t find_for_command(uint32_t index, Valid &&valid, Cached *&out)
+    {
+        out = nullptr;
+        if (uint8_t status = check(index))
+            return status;
+        const Lookup<Cached> found = find(index, valid);
+        out = found.context;
+        return found.unreadable ? HGHCA_CMD_STAT_INTERNAL_ERR : HGHCA_CMD_STAT_OK;
+    }
+
+    // A new context; the caller has seen that there is none.
+    Cached &insert(uint32_t index, const Stored &stored)
+    {
+        Cached context{};
+        static_cast<Stored &>(context) = stored;
+        if (auto it = entries_.find(index); it != entries_.end())
+            drop(it);   // the mark of one that was erased
+        Entry &entry = add(index, context);
+        entry.dirty = true;
+        return entry;
+    }
+
+    // The context will be changed, or was.
+    void mark_dirty(Cached &context) { static_cast<Entry &>(context).dirty = true; }
+
+    // Makes the entry absent, in the cache and in ICM.
+    void erase(uint32_t index)
+    {
+        auto it = entries_.find(index);
+        Entry &entry = it == entries_.end() ? add(index, {}) : it->second;
+        entry.erased = entry.dirty = true;
+        if (write_back(index, entry))
+            drop(entries_.find(index));
+    }
+
+    // Writes back what stands in [from, from + length) of ICM. False: something could not be written.
+    bool write_back(uint64_t from, uint64_t length)
+    {
+        bool good = true;
+        for_each_in(from, length, [&](auto it) {
+            good &= write_back(it->first, it->second);
+            return std::next(it);
+        });
+        return good;
+    }
+    // Drops what stands there, and what write_back() has written.
+    void forget(uint64_t from, uint64_t length)
+    {
+        for_each_in(from, length, [this](auto it) {
+            work_.add();
+            return drop(it);
+        });
+    }
+
+    // Puts out the least recently used until `capacity` are left. Those that ICM does not take go behind all others,
+    // and after a few of them the rest waits for the next time.
+    void trim(size_t capacity)
+    {
+        constexpr unsigned kRefusals = 8;
+        for (unsigned refused = 0; entries_.size() > capacity && refused < kRefusals;) {
+            auto it = entries_.find(oldest_->index);
+            const bool dirty = it->second.dirty;
+            if (write_back(it->first, it->second)) {
+                counters_.context_evictions += dirty;
+                drop(it);
+            } else {
+                refused++;
+                touch(it->second);
+            }
+        }
+    }
+
+private:
+    using Image = std::array<uint8_t, kStoredBytes>;
+    struct Entry : Cached {
+        uint32_t index;
+        bool dirty;
+        bool erased;   // absent, but ICM does not say so yet
+        Entry *newer, *older;
+    };
+
+    // Is there such an entry, and is ICM mapped there?
+    uint8_t check(uint32_t index) const
+    {
+        if (index < Policy::kReserved || index >= count_)
+            return HGHCA_CMD_STAT_BAD_INDEX;
+        return icm_.mapped(Policy::kSpace, address(index), Policy::kEntrySize) ? HGHCA_CMD_STAT_OK
+                                                                               : HGHCA_CMD_STAT_LAM_NOT_PRE;
+    }
+    uint64_t address(uint32_t index) const { return base_ + uint64_t(index) * Policy::kEntrySize; }
+    // Calls use(it), which gives the iterator behind it, for each cached context that stands in [from, from + length) of
+    // ICM, be it in part. All that are cached or all indices there are looked at, whichever is less.
+    template <class Use>
+    void for_each_in(uint64_t from, uint64_t length, Use &&use)
+    {
+        const uint64_t to = from + length;
+        const uint64_t first = from <= base_ ? 0 : (from - base_) / Policy::kEntrySize;
+        const uint64_t end = to <= base_ ? 0 : std::min(count_, (to - base_ - 1) / Policy::kEntrySize + 1);
+        if (first >= end)
+            return;
+        work_.add_looks(std::min<uint64_t>(end - first, entries_.size()));
+        if (end - first < entries_.size()) {
+            for (uint64_t index = first; index < end; index++)
+                if (auto it = entries_.find(uint32_t(index)); it != entries_.end())
+                    use(it);
+        } else {
+            for (auto it = entries_.begin(); it != entries_.end();)
+                it = it->first >= first && it->first < end ? use(it) : std::next(it);
+        }
+    }
+
+    Entry &add(uint32_t index, const Cached &context)
+    {
+        Entry &entry = entries_.insert_or_assign(index, Entry{{context}, index, false, false, nullptr, nullptr}).first->second;
+        link(entry);
+        return entry;
+    }
+    auto drop(typename std::unordered_map<uint32_t, Entry>::iterator it)
+    {
+        unlink(it->second);
+        return entries_.erase(it);
+    }
+    // False: ICM did not take it, and it is as dirty as before.
+    bool write_back(uint32_t index, Entry &entry)
+    {
+        if (!entry.dirty)
+            return true;
+        work_.add();
+        Image image{};
+        if (!entry.erased) {
+            encode(ContextHeader{Policy::kMagic, kOwnerHardware, index, icm_.epoch()}, image.data());
+            encode<Stored>(entry, image.data());
+        }
+        entry.dirty = !icm_.store(Policy::kSpace, address(index), image.data(),
+                                  entry.erased ? kHeaderBytes : kStoredBytes);
+        if (entry.dirty) {
+            counters_.context_write_errors++;
+            icm_.report_error(Policy::kSpace, address(index), "context", "written");
+        }
+        return !entry.dirty;
+    }
+
+    void link(Entry &entry)
+    {
+        entry.newer = nullptr;
+        entry.older = newest_;
+        (newest_ ? newest_->newer : oldest_) = &entry;
+        newest_ = &entry;
+    }
+    void unlink(Entry &entry)
+    {
+        (entry.newer ? entry.newer->older : newest_) = entry.older;
+        (entry.older ? entry.older->newer : oldest_) = entry.newer;
+    }
+    void touch(Entry &entry)
+    {
+        if (&entry == newest_)
+            return;
+        unlink(entry);
+        link(entry);
+    }
+
+    Icm &icm_;
+    Counters &counters_;
+    Work &work_;
+    uint64_t base_ = 0;
+    uint64_t count_ = 0;
+    std::unordered_map<uint32_t, Entry> entries_;
+    Entry *newest_ = nullptr, *oldest_ = nullptr;
+};
+
+}  // namespace hghca

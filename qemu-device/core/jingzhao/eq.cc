@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Event queues (interface document, 4.7, 5.4, 10).
+#include <algorithm>
+#include <bit>
+
+#include "byte_order.h"
+#include "device.h"
+#include "jingzhao/queues.h"
+
+namespace hghca {
+
+namespace {
+
+// Have the keys of the EQ no place for its next EQE? Whether there is memory, there or at the tables, is another matter.
+bool has_no_place(MemoryTable &memory, const EqContext &eq)
+{
+    SegmentArray<1> segments;
+    AbsentPage absent;
+    const uint64_t at = uint64_t(eq.ring.slot(eq.producer)) << eq.ring.log_entry;
+    return memory.on_demand(eq.ring.lkey) ||
+           memory.locate(eq.ring.lkey, eq.ring.pd, at, eq.ring.entry_bytes(), Access::LocalWrite, segments, absent) ==
+               Found::No;
+}
+
+}  // namespace
+
+EventQueues::EventQueues(Device &device)
+    : device_(device), cache_(*device.icm, device.counters_, device.work), cq_waits_(1u << kLogMaxCqs)
+{
+}
+
+void EventQueues::configure(uint64_t base, unsigned log_count)
+{
+    clear();
+    cache_.configure(base, 1ull << log_count);
+}
+
+void EventQueues::clear()
+{
+    cache_.clear();
+    eq_of_type_.fill(0);
+    for (auto &queue : waiting_)
+        queue.clear();
+    std::fill(cq_waits_.begin(), cq_waits_.end(), false);
+    unfinished_ = 0;
+}
+
+bool EventQueues::valid(const Context &eq, uint32_t)
+{
+    return eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry;
+}
+
+// Nobody learns of the events of an EQ that cannot be read.
+EventQueues::Cached *EventQueues::find(uint32_t eqn)
+{
+    const Lookup<Cached> found = cache_.find(eqn, valid);
+    if (found.unreadable)
+        device_.fail_entry("no memory at an EQ's context");
+    return found.context;
+}
+
+uint8_t EventQueues::sw2hw(uint32_t eqn, const hghca_eqc &in)
+{
+    Cached *old;
+    if (uint8_t status = cache_.find_for_command(eqn, valid, old))
+        return status;
+    Context eq{};
+    eq.ring = {be32(in.lkey), be32(in.pd), in.logsize};
+    eq.producer = be32(in.producer_index);
+    eq.consumer = be32(in.consumer_index);
+    eq.vector = in.intr;
+    eq.armed = be32(in.flags) & HGHCA_EQ_STATE_ARMED;
+    if (in.logsize < 1 || in.logsize > kLogMaxEqSize)
+        return HGHCA_CMD_STAT_BAD_SIZE;
+    if (in.intr >= kVectors ||
+        !device_.memory->check_queue(eq.ring.lkey, eq.ring.pd, eq.ring.bytes(), Access::LocalWrite))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    if (old)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    cache_.insert(eqn, eq);
+    vectors_[eqn] = eq.vector;
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t EventQueues::hw2sw(uint32_t eqn)
+{
+    Cached *eq;
+    if (uint8_t status = cache_.find_for_command(eqn, valid, eq))
+        return status;
+    if (!eq)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    std::replace(eq_of_type_.begin(), eq_of_type_.end(), eqn, 0u);
+    device_.work.add_looks(waiting_[eqn].size());
+    for (uint32_t cqn : waiting_[eqn])
+        cq_waits_[cqn] = false;
+    waiting_[eqn].clear();
+    unfinished_ &= ~(1ull << eqn);
+    cache_.erase(eqn);
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t EventQueues::map(uint32_t eqn, uint64_t mask, bool unmap)
+{
+    Cached *eq;
+    if (uint8_t status = cache_.find_for_command(eqn, valid, eq))
+        return status;
+    if (!eq)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    for (unsigned type = 0; type < eq_of_type_.size(); type++) {
+        if (!(mask >> type & 1))
+            continue;
+        if (!unmap)
+            eq_of_type_[type] = eqn;
+        else if (eq_of_type_[type] == eqn)
+            eq_of_type_[type] = 0;
+    }
+    return HGHCA_CMD_STAT_OK;
+}
+
+bool EventQueues::takes(hghca_event_type type) const
+{
+    return device_.caps & HGHCA_CAP_CQ_ARM && eq_of_type_[type];
+}
+
+// Writes an EQE and raises the vector of an armed EQ. False: no room, or the keys of its buffer are not valid now. Where
+// they are and DMA fails all the same, or fails where the keys are looked up, software must not go on as if all were
+// well.
+bool EventQueues::put(Cached &eq, const hghca_eqe &eqe)
+{
+    switch (eq.buffer.write(device_.host, *device_.memory, eq.ring, eq.producer, eqe)) {
+    case QueueBuffer::Result::Full:
+        return false;
+    case QueueBuffer::Result::Fault:
+        if (has_no_place(*device_.memory, eq))
+            return false;
+        device_.counters_.eqe_write_errors++;
+        device_.fail_entry("no memory at an EQE");
+        return false;
+    case QueueBuffer::Result::Ok:
+        break;
+    }
+    cache_.mark_dirty(eq);
+    eq.producer++;
+    if (eq.armed) {
+        eq.armed = false;
+        device_.host.raise_vector(eq.vector);
+    }
+    return true;
+}
+
+// Writes what waits for room in this EQ, as far as there is any, until the slice is over.
+void EventQueues::deliver(uint32_t eqn, Cached &eq)
+{
+    if (eq.overflowed) {
+        hghca_eqe eqe{};
+        eqe.type = HGHCA_EVENT_EQ_OVERFLOW;
+        eqe.event.eq_overflow.eqn = be32(eqn);
+        uint32_t teller = eq_of_type_[HGHCA_EVENT_EQ_OVERFLOW];
+        Cached *target = teller == eqn ? &eq : find(teller);
+        bool told = !target || put(*target, eqe);
+        if (told) {
+            eq.overflowed = false;
+            cache_.mark_dirty(eq);
+        } else if (target == &eq) {
+            return;
+        }
+    }
+    auto &queue = waiting_[eqn];
+    unfinished_ &= ~(1ull << eqn);
+    for (; !queue.empty(); device_.work.add()) {
+        if (device_.work.over()) {
+            unfinished_ |= 1ull << eqn;
+            return;
+        }
+        hghca_eqe eqe{};
+        eqe.type = HGHCA_EVENT_COMP;
+        eqe.event.comp.cqn = be32(queue.front());
+        if (!put(eq, eqe))
+            return;
+        cq_waits_[queue.front()] = false;
+        queue.pop_front();
+    }
+}
+
+void EventQueues::run()
+{
+    for (uint64_t left = unfinished_; left && !device_.work.over(); left &= left - 1) {
+        const auto eqn = uint32_t(std::countr_zero(left));
+        unfinished_ &= ~(1ull << eqn);
+        if (Cached *eq = find(eqn))
+            deliver(eqn, *eq);
+    }
+}
+
+void EventQueues::post_completion(uint32_t eqn, uint32_t cqn)
+{
+    Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eqn) : nullptr;
+    // One that waits already will tell of this completion too.
+    if (!eq || cqn >= cq_waits_.size() || cq_waits_[cqn])
+        return;
+    cq_waits_[cqn] = true;
+    waiting_[eqn].push_back(cqn);
+    deliver(eqn, *eq);
+}
+
+bool EventQueues::post_async(const hghca_eqe &eqe)
+{
+    uint32_t eqn = device_.caps & HGHCA_CAP_CQ_ARM ? eq_of_type_[eqe.type % eq_of_type_.size()] : 0;
+    Cached *eq = find(eqn);
+    if (!eq)
+        return false;
+    deliver(eqn, *eq);
+    if (put(*eq, eqe))
+        return true;
+    eq->overflowed = true;
+    cache_.mark_dirty(*eq);
+    device_.counters_.eq_overrun++;
+    return false;
+}
+
+void EventQueues::post_qp(hghca_event_type type, uint32_t qpn)
+{
+    hghca_eqe eqe{};
+    eqe.type = uint8_t(type);
+    eqe.event.qp.qpn = be32(qpn);
+    post_async(eqe);
+}
+
+void EventQueues::post_srq(hghca_event_type type, uint32_t srqn)
+{
+    hghca_eqe eqe{};
+    eqe.type = uint8_t(type);
+    eqe.event.srq.srqn = be32(srqn);
+    post_async(eqe);
+}
+
+void EventQueues::post_cq_error(uint32_t cqn, uint8_t syndrome)
+{
+    hghca_eqe eqe{};
+    eqe.type = HGHCA_EVENT_CQ_ERROR;
+    eqe.event.cq_err.cqn = be32(cqn);
+    eqe.event.cq_err.syndrome = syndrome;
+    post_async(eqe);
+}
+
+void EventQueues::post_port_change(bool up)
+{
+    hghca_eqe eqe{};
+    eqe.type = HGHCA_EVENT_PORT_CHANGE;
+    eqe.subtype = up ? HGHCA_PORT_CHANGE_UP : HGHCA_PORT_CHANGE_DOWN;
+    eqe.event.port_change.port = be32(field_put(HGHCA_EVENT_PORT_MASK, 1));
+    post_async(eqe);
+}
+
+void EventQueues::post_catastrophic()
+{
+    hghca_eqe eqe{};
+    eqe.type = HGHCA_EVENT_LOCAL_CATAS_ERROR;
+    const uint32_t eqn = device_.caps & HGHCA_CAP_CQ_ARM ? eq_of_type_[HGHCA_EVENT_LOCAL_CATAS_ERROR] : 0;
+    if (!eqn)
+        return;
+    if (Cached *eq = find(eqn)) {
+        eq->armed = false;   // so that the vector is raised here alone, whatever becomes of the event
+        put(*eq, eqe);
+    }
+    device_.host.raise_vector(vectors_[eqn]);
+}
+
+void EventQueues::forget_completion(uint32_t cqn)
+{
+    if (!cq_waits_[cqn])
+        return;
+    cq_waits_[cqn] = false;
+    for (auto &queue : waiting_) {
+        device_.work.add_looks(queue.size());
+        queue.erase(std::remove(queue.begin(), queue.end(), cqn), queue.end());
+    }
+}
+
+void EventQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)
+{
+    if (!(device_.caps & HGHCA_CAP_CQ_ARM))
+        return;
+    if (uar_page) {
+        device_.counters_.db_bad_page++;
+        return;
+    }
+    uint32_t eqn = field_get(HGHCA_EQ_ARM_EQN_MASK, high);
+    uint32_t command = field_get(HGHCA_EQ_ARM_CMD_MASK, high);
+    Cached *eq = find(eqn);
+    if (!eq) {
+        device_.counters_.db_bad_object++;
+        return;
+    }
+    if (command != HGHCA_EQ_ARM_UPDATE && command != HGHCA_EQ_ARM_ARM)
+        return;
+    cache_.mark_dirty(*eq);
+    eq->consumer = low;
+    if (command == HGHCA_EQ_ARM_UPDATE) {
+        deliver(eqn, *eq);
+        return;
+    }
+    eq->armed = false;   // so that what is delivered now raises the vector once
+    deliver(eqn, *eq);
+    if (int32_t(eq->producer - low) > 0)
+        device_.host.raise_vector(eq->vector);
+    else
+        eq->armed = true;
+}
+
+}  // namespace hghca

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// RoCE v2 over Ethernet, IPv4 or IPv6, and UDP (interface document, section 9).
+#include <algorithm>
+#include <cstring>
+
+#include "byte_order.h"
+#include "device.h"
+#include "hghca_wire.h"
+#include "wire/link.h"
+#include "wire/wire_object.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr uint8_t kDefaultHopLimit = 64;
+constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+std::array<uint8_t, 16> mapped(const uint8_t ipv4[4])
+{
+    std::array<uint8_t, 16> gid;
+    std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), gid.begin());
+    std::copy(ipv4, ipv4 + 4, gid.begin() + 12);
+    return gid;
+}
+
+std::array<uint8_t, 16> mapped(uint32_t ipv4)
+{
+    uint32_t wire = be32(ipv4);
+    uint8_t bytes[4];
+    std::memcpy(bytes, &wire, 4);
+    return mapped(bytes);
+}
+
+// RFC 1071 over an IPv4 header without options; 0 when its checksum is right.
+uint16_t ipv4_checksum(const uint8_t *header)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < sizeof(hghca_ipv4_header); i += 2)
+        sum += uint32_t(header[i] << 8 | header[i + 1]);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return uint16_t(~(sum + (sum >> 16)));
+}
+
+// Spreads flows over what hashes the UDP source port: by the flow label, all 20 bits of which count, where the path has
+// one, otherwise by what tells the flow apart.
+uint16_t source_port(uint32_t flow_label, uint32_t flow)
+{
+    const uint32_t h = flow_label ? (flow_label ^ flow_label >> 14) & 0x3fff : flow * 0x9e3779b1u >> 18;
+    return uint16_t(HGHCA_ROCE_SRC_PORT_BASE | h);
+}
+
+// Where frames to a multicast group go: RFC 1112, 6.4, and RFC 2464, 7.
+std::array<uint8_t, 6> group_mac(const std::array<uint8_t, 16> &gid)
+{
+    if (is_mapped(gid))
+        return {0x01, 0x00, 0x5e, uint8_t(gid[13] & 0x7f), gid[14], gid[15]};
+    return {0x33, 0x33, gid[12], gid[13], gid[14], gid[15]};
+}
+
+}  // namespace
+
+bool is_mapped(const std::array<uint8_t, 16> &gid)
+{
+    return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), gid.begin());
+}
+
+bool EthernetLink::own_address(const uint8_t *mac) const
+{
+    const Port &port = device_.port;
+    if (!std::memcmp(mac, port.mac.data(), 6))
+        return true;
+    return std::any_of(port.gids.begin(), port.gids.end(),
+                       [mac](const GidEntry &e) { return e.valid && !std::memcmp(mac, e.mac.data(), 6); });
+}
+
+bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
+{
+    std::array<uint8_t, 16> sgid = mapped(path.sip), dgid = mapped(path.dip);
+    const uint8_t *smac = path.smac.data();
+    int vlan = -1;
+    if (path.by_gid) {
+        if (path.sgid_index >= Port::kGids || !device_.port.gids[path.sgid_index].valid)
+            return false;
+        const GidEntry &source = device_.port.gids[path.sgid_index];
+        sgid = source.gid;
+        dgid = path.dgid;
+        smac = source.mac.data();
+        vlan = source.tagged ? source.vlan : -1;
+    }
+    out.to_self = own_address(path.dmac.data());
+    out.to_group = is_multicast(dgid);
+    out.layout.ipv6 = !(is_mapped(sgid) && is_mapped(dgid));
+
+    uint8_t *at = out.header.data();
+    std::memcpy(at, path.dmac.data(), 6);
+    std::memcpy(at + 6, smac, 6);
+    at += 12;
+    auto put16 = [&at](uint16_t value) {
+        value = be16(value);
+        std::memcpy(at, &value, 2);
+        at += 2;
+    };
+    if (vlan >= 0) {
+        put16(HGHCA_ETH_TYPE_VLAN);
+        put16(uint16_t(field_put(HGHCA_VLAN_PCP_MASK, path.sl) | (unsigned(vlan) & HGHCA_VLAN_ID_MASK)));
+    }
+    put16(out.layout.ipv6 ? HGHCA_ETH_TYPE_IPV6 : HGHCA_ETH_TYPE_IPV4);
+    out.layout.network_offset = uint8_t(at - out.header.data());
+
+    const uint8_t hops = path.hop_limit ? path.hop_limit : kDefaultHopLimit;
+    if (out.layout.ipv6) {
+        hghca_ipv6_header ip{};
+        ip.version_class_flow = be32(6u << 28 | field_put(HGHCA_IPV6_CLASS_MASK, path.tclass) |
+                                     (path.flow_label & HGHCA_IPV6_FLOW_MASK));
+        ip.next_header = HGHCA_IP_UDP;
+        ip.hop_limit = hops;
+        std::copy(sgid.begin(), sgid.end(), ip.src);
+        std::copy(dgid.begin(), dgid.end(), ip.dst);
+        at = append(at, ip);
+    } else {
+        hghca_ipv4_header ip{};
+        ip.version_ihl = HGHCA_IPV4_VERSION_IHL;
+        ip.tos = path.tclass;
+        ip.fragment = be16(HGHCA_IPV4_DF);
+        ip.ttl = hops;
+        ip.protocol = HGHCA_IP_UDP;
+        std::copy(sgid.begin() + 12, sgid.end(), ip.src);
+        std::copy(dgid.begin() + 12, dgid.end(), ip.dst);
+        at = append(at, ip);
+    }
+    // UDP checksum 0: none. The ICRC covers more than it would.
+    hghca_udp_header udp{be16(source_port(path.flow_label, flow)), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
+    at = append(at, udp);
+    out.layout.transport_offset = uint8_t(at - out.header.data());
+    return true;
+}
+
+void EthernetLink::finish(Route &route, uint32_t transport_bytes) const
+{
+    const uint16_t udp_bytes = uint16_t(sizeof(hghca_udp_header) + transport_bytes);
+    const uint16_t udp_wire = be16(udp_bytes);
+    uint8_t *ip = route.header.data() + route.layout.network_offset;
+    uint8_t *udp = route.header.data() + route.layout.transport_offset - sizeof(hghca_udp_header);
+    std::memcpy(udp + offsetof(hghca_udp_header, length), &udp_wire, 2);
+    if (route.layout.ipv6) {
+        std::memcpy(ip + offsetof(hghca_ipv6_header, length), &udp_wire, 2);
+    } else {
+        const uint16_t length = be16(uint16_t(sizeof(hghca_ipv4_header) + udp_bytes));
+        std::memcpy(ip + offsetof(hghca_ipv4_header, length), &length, 2);
+        std::memset(ip + offsetof(hghca_ipv4_header, checksum), 0, 2);
+        const uint16_t checksum = be16(ipv4_checksum(ip));
+        std::memcpy(ip + offsetof(hghca_ipv4_header, checksum), &checksum, 2);
+    }
+    route.layout.frame_bytes = route.layout.transport_offset + transport_bytes;
+}
+
+// Annex A17.3.3: the ICRC takes these fields for ones.
+size_t EthernetLink::invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const
+{
+    const size_t bytes = size_t(layout.transport_offset) - layout.network_offset;
+    std::memcpy(out, header + layout.network_offset, bytes);
+    if (layout.ipv6) {
+        // Traffic class and flow label: all but the version.
+        out[0] |= 0x0f;
+        std::memset(out + 1, 0xff, 3);
+        out[offsetof(hghca_ipv6_header, hop_limit)] = 0xff;
+    } else {
+        out[offsetof(hghca_ipv4_header, tos)] = 0xff;
+        out[offsetof(hghca_ipv4_header, ttl)] = 0xff;
+        std::memset(out + offsetof(hghca_ipv4_header, checksum), 0xff, 2);
+    }
+    std::memset(out + bytes - sizeof(hghca_udp_header) + offsetof(hghca_udp_header, checksum), 0xff, 2);
+    return bytes;
+}
+
+int EthernetLink::find_gid(const std::array<uint8_t, 16> &gid, int vlan)
+{
+    auto matches = [&](const GidEntry &e) { return e.valid && e.gid == gid && (e.tagged ? e.vlan : -1) == vlan; };
+    const auto &gids = device_.port.gids;
+    if (matches(gids[last_gid_]))
+        return int(last_gid_);
+    for (unsigned i = 0; i < Port::kGids; i++) {
+        if (matches(gids[i])) {
+            last_gid_ = i;
+            return int(i);
+        }
+    }
+    return -1;
+}
+
+bool EthernetLink::in_vlan(int vlan)
+{
+    auto matches = [vlan](const GidEntry &e) { return e.valid && (e.tagged ? e.vlan : -1) == vlan; };
+    const auto &gids = device_.port.gids;
+    if (matches(gids[last_vlan_]))
+        return true;
+    const auto found = std::find_if(gids.begin(), gids.end(), matches);
+    if (found == gids.end())
+        return false;
+    last_vlan_ = unsigned(found - gids.begin());
+    return true;
+}
+
+const GroupMembers *EthernetLink::find_group(const uint8_t *dmac, const Arrival &arrival)
+{
+    if (!is_multicast(arrival.dgid) || std::memcmp(dmac, group_mac(arrival.dgid).data(), 6) != 0 ||
+        (device_.caps & HGHCA_CAP_GID_TABLE && !in_vlan(arrival.vlan)))
+        return nullptr;
+    return device_.groups->find(arrival.dgid);
+}
+
+Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
+                               hghca_drop &why)
+{
+    // First: is it for the engine at all? Whatever cannot be told is not.
+    NetworkLayout &layout = out.layout;
+    size_t at = sizeof(hghca_eth_header);
+    const bool to_group = head[0] & 1 && device_.caps & HGHCA_CAP_MULTICAST;
+    if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header) || !(to_group || own_address(head)))
+        return Verdict::Other;
+    auto get16 = [head](size_t offset) { return uint16_t(head[offset] << 8 | head[offset + 1]); };
+    uint16_t type = get16(12);
+    out.vlan = -1;
+    out.sl = 0;
+    if (type == HGHCA_ETH_TYPE_VLAN) {
+        const uint16_t tci = get16(14);
+        out.sl = uint8_t(field_get(HGHCA_VLAN_PCP_MASK, tci));
+        // VLAN 0 is a priority tag alone (IEEE 802.1Q, 9.6).
+        if (tci & HGHCA_VLAN_ID_MASK)
+            out.vlan = tci & HGHCA_VLAN_ID_MASK;
+        type = get16(16);
+        at += sizeof(hghca_vlan_tag);
+    }
+    layout.network_offset = uint8_t(at);
+    layout.ipv6 = type == HGHCA_ETH_TYPE_IPV6;
+    size_t ip_bytes;
+    size_t ip_length;
+    if (layout.ipv6) {
+        ip_bytes = sizeof(hghca_ipv6_header);
+        if (head_bytes < at + ip_bytes + sizeof(hghca_udp_header))
+            return Verdict::Other;
+        hghca_ipv6_header ip;
+        std::memcpy(&ip, head + at, sizeof(ip));
+        if (ip.next_header != HGHCA_IP_UDP)
+            return Verdict::Other;
+        std::copy(ip.src, ip.src + 16, out.sgid.begin());
+        std::copy(ip.dst, ip.dst + 16, out.dgid.begin());
+        out.ecn = field_get(HGHCA_IPV6_CLASS_MASK, be32(ip.version_class_flow)) & HGHCA_ECN_MASK;
+        ip_length = ip_bytes + be16(ip.length);
+    } else if (type == HGHCA_ETH_TYPE_IPV4) {
+        if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header))
+            return Verdict::Other;
+        hghca_ipv4_header ip;
+        std::memcpy(&ip, head + at, sizeof(ip));
+        ip_bytes = size_t(ip.version_ihl & 0xf) * 4;
+        if (ip.protocol != HGHCA_IP_UDP || be16(ip.fragment) & HGHCA_IPV4_FRAGMENT_MASK ||
+            ip_bytes < sizeof(hghca_ipv4_header) || head_bytes < at + ip_bytes + sizeof(hghca_udp_header))
+            return Verdict::Other;
+        out.sgid = mapped(ip.src);
+        out.dgid = mapped(ip.dst);
+        out.ecn = ip.tos & HGHCA_ECN_MASK;
+        ip_length = be16(ip.length);
+    } else {
+        return Verdict::Other;
+    }
+    hghca_udp_header udp;
+    std::memcpy(&udp, head + at + ip_bytes, sizeof(udp));
+    if (be16(udp.dst_port) != HGHCA_ROCE_UDP_PORT)
+        return Verdict::Other;
+    out.gid_index = -1;
+    out.members = nullptr;
+    if (to_group) {
+        out.members = find_group(head, out);
+        if (!out.members)
+            return Verdict::Other;
+    } else if (device_.caps & HGHCA_CAP_GID_TABLE) {   // a base driver has no GIDs: the QP alone knows its address
+        out.gid_index = find_gid(out.dgid, out.vlan);
+        if (out.gid_index < 0)
+            return Verdict::Other;
+    }
+
+    // From here on it is for the engine, and must be right.
+    layout.transport_offset = uint8_t(at + sizeof(hghca_ipv4_header) + sizeof(udp));
+    if (layout.ipv6)
+        layout.transport_offset = uint8_t(at + sizeof(hghca_ipv6_header) + sizeof(udp));
+    layout.frame_bytes = uint32_t(at + ip_length);
+    why = HGHCA_DROP_NONE;
+    if (head[at] >> 4 != (layout.ipv6 ? 6 : 4))
+        why = HGHCA_DROP_IP_VERSION;
+    else if (!layout.ipv6 && head[at] != HGHCA_IPV4_VERSION_IHL)
+        why = HGHCA_DROP_IP_HEADER_LENGTH;
+    else if (!layout.ipv6 && ipv4_checksum(head + at))
+        why = HGHCA_DROP_IP_CHECKSUM;
+    else if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
+        why = HGHCA_DROP_IP_LENGTH;
+    else if (be16(udp.length) != ip_length - ip_bytes)
+        why = HGHCA_DROP_UDP_LENGTH;
+    return why == HGHCA_DROP_NONE ? Verdict::Engine : Verdict::Drop;
+}
+
+hghca_drop EthernetLink::check_peer(const Arrival &arrival, const Path &path) const
+{
+    if (!path.by_gid) {
+        if (arrival.sgid != mapped(path.dip))
+            return HGHCA_DROP_SOURCE;
+        return arrival.dgid == mapped(path.sip) ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
+    }
+    if (arrival.sgid != path.dgid)
+        return HGHCA_DROP_SOURCE;
+    if (path.sgid_index >= Port::kGids || arrival.gid_index < 0)
+        return HGHCA_DROP_DESTINATION;
+    const GidEntry &own = device_.port.gids[path.sgid_index], &hit = device_.port.gids[size_t(arrival.gid_index)];
+    const bool to_own = arrival.dgid == own.gid && hit.tagged == own.tagged && hit.vlan == own.vlan;
+    return to_own ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
+}
+
+void EthernetLink::global_header(const uint8_t *head, const Arrival &arrival,
+                                 std::array<uint8_t, kGrhBytes> &out) const
+{
+    const uint8_t *ip = head + arrival.layout.network_offset;
+    out.fill(0);
+    // Annex A17.4.5.1: an IPv4 header stands in the last 20 of the 40 bytes.
+    if (arrival.layout.ipv6)
+        std::memcpy(out.data(), ip, sizeof(hghca_ipv6_header));
+    else
+        std::memcpy(out.data() + kGrhBytes - sizeof(hghca_ipv4_header), ip, sizeof(hghca_ipv4_header));
+}
+
+}  // namespace hghca

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Multicast groups and the QPs attached to them (interface document, 4.18).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "hghca_hw.h"
+#include "jingzhao/context_cache.h"
+
+namespace hghca {
+
+class Device;
+
+constexpr unsigned kLogMaxMcgs = 13;
+constexpr uint32_t kMcgEntrySize = 256;
+
+// QPNs; 0 is a free place.
+using GroupMembers = std::array<uint16_t, HGHCA_MGM_QPS>;
+
+// ff00::/8, or ::ffff:224.0.0.0 to ::ffff:239.255.255.255.
+bool is_multicast(const std::array<uint8_t, 16> &gid);
+
+// A group, as cached.
+struct McgContext {
+    uint32_t next;
+    std::array<uint8_t, 16> gid;   // zeros without members
+    GroupMembers members;
+};
+
+template <>
+struct Layout<McgContext> {
+    static constexpr auto kFields = fields(field("next", &McgContext::next, 0x10, FieldAccess::Command),
+                                           field("gid", &McgContext::gid, 0x14, FieldAccess::Command),
+                                           field("members", &McgContext::members, 0x24, FieldAccess::Command));
+};
+
+// A hash table in ICM. Its lower half are buckets, from each of which a chain
+// leads through entries of the upper half.
+class MulticastGroups {
+public:
+    explicit MulticastGroups(Device &device);
+    void configure(uint64_t base, unsigned log_count);
+    void clear();
+    uint8_t read(uint32_t index, hghca_mgm &out);
+    uint8_t write(uint32_t index, const hghca_mgm &in);
+    uint8_t hash(const hghca_mgid &in, uint32_t &bucket) const;
+
+    // The QPs attached to group `gid`; nullptr: none. Good until the next command or trim().
+    const GroupMembers *find(const std::array<uint8_t, 16> &gid);
+
+    void trim(size_t capacity) { cache_.trim(capacity); }
+    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+
+private:
+    using Context = McgContext;
+    struct Policy {
+        static constexpr IcmSpace kSpace = IcmSpace::Context;
+        static constexpr uint32_t kEntrySize = kMcgEntrySize;
+        static constexpr uint32_t kMagic = 0x4d434731;
+        static constexpr uint32_t kReserved = 0;
+    };
+
+    uint32_t buckets() const { return uint32_t(cache_.count() / 2); }
+    uint32_t bucket_of(const std::array<uint8_t, 16> &gid) const;
+    bool valid(const Context &entry, uint32_t index) const;
+    Context *find(uint32_t index)
+    {
+        return cache_.find(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }).context;
+    }
+    // As ContextCache::find_for_command().
+    uint8_t find_for_command(uint32_t index, Context *&out)
+    {
+        return cache_.find_for_command(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }, out);
+    }
+
+    Device &device_;
+    ContextCache<Context, Context, Policy> cache_;
+};
+
+}  // namespace hghca

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The ring of entries under a CQ or an EQ: owner byte last, 0x80 the device's.
+#pragma once
+
+#include <cstdint>
+
+#include "jingzhao/context_fields.h"
+#include "jingzhao/memory.h"
+#include "wire/wire_object.h"
+
+namespace hghca {
+
+constexpr uint8_t kLogEntry = 5;         // of most rings: 32 bytes
+constexpr uint8_t kLogTimedEntry = 6;    // of CQs with timestamps
+constexpr unsigned kLogMaxRing = 22;     // entries
+
+// Where a ring stands: 1 << logsize entries at offset 0 of a zero-based MR.
+struct RingPlace {
+    uint32_t lkey;
+    uint32_t pd;
+    uint8_t logsize;
+    uint8_t log_entry = kLogEntry;
+    uint32_t entry_bytes() const { return 1u << log_entry; }
+    uint64_t bytes() const { return uint64_t(1) << (logsize + log_entry); }
+    uint32_t slot(uint32_t index) const { return index & ((1u << logsize) - 1); }
+};
+
+// What a CQ or an EQ allows itself of these is narrower.
+template <>
+struct Layout<RingPlace> {
+    static constexpr auto kFields =
+        fields(field("lkey", &RingPlace::lkey, 0x00, FieldAccess::Command),
+               field("pd", &RingPlace::pd, 0x04, FieldAccess::ReadOnly),
+               field("logsize", &RingPlace::logsize, 0x08, FieldAccess::Command, {1, kLogMaxRing}),
+               field("log_entry", &RingPlace::log_entry, 0x09, FieldAccess::ReadOnly, {kLogEntry, kLogTimedEntry}));
+};
+
+class QueueBuffer {
+public:
+    enum class Result { Ok, Full, Fault };
+
+    // Writes `entry`, of the ring's size, as number `index`, its owner byte last. Full:
+    // software still owns the slot.
+    template <class Entry>
+    Result write(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index, const Entry &entry)
+    {
+        static_assert(kNoPadding<Entry>);
+        return write_bytes(host, memory, ring, index, &entry);
+    }
+    // Ok when the device owns the slot of number `index`.
+    Result probe(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index);
+
+private:
+    Result write_bytes(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index, const void *entry);
+    bool locate(MemoryTable &memory, const RingPlace &ring, uint32_t index, Segment &out);
+
+    // The page last used, so that most entries cost no look-up. Good while the
+    // memory table is of the same generation.
+    uint64_t generation_ = 0;
+    uint32_t page_ = 0;
+    uint8_t *pointer_ = nullptr;
+    uint64_t dma_ = 0;
+};
+
+}  // namespace hghca

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Raw Ethernet QPs: that of the net device, which makes the port a NIC (interface
+// document, 4.10, 4.13), and those that flow rules name (4.20), by themselves or in groups (4.25).
+#pragma once
+
+#include "jingzhao/wqe.h"
+#include "transport/qp.h"
+#include "wire/packet.h"
+
+namespace hghca {
+
+class Engine;
+enum class Turn;
+
+class RawEthernet {
+public:
+    explicit RawEthernet(Engine &engine) : engine_(engine) {}
+
+    Turn run(Qp &qp, int32_t &credit);
+    // A frame that is not for the RDMA engine. `head` holds its first `head_bytes`.
+    void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes);
+    // A multicast frame that QP `sender` has sent: for the QPs of rules, but not for that one.
+    void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender);
+
+private:
+    bool wanted(const uint8_t *dmac) const;
+    bool steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender);
+    bool deliver(Qp &qp, const FrameView &frame);
+
+    Engine &engine_;
+    SendWqe send_wqe_{};
+    RecvWqe receive_wqe_{};
+};
+
+}  // namespace hghca

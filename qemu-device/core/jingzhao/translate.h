@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The numbers of the interface for what the transport names by its own enumerations. Both have the same values, so
+// that no translation costs anything; that they do is checked here.
+#pragma once
+
+#include <cstdint>
+
+#include "hghca_hw.h"
+#include "transport/types.h"
+
+namespace hghca {
+
+constexpr uint8_t syndrome_of(Status status) { return uint8_t(status); }
+static_assert(syndrome_of(Status::LocalLength) == HGHCA_SYNDROME_LOCAL_LENGTH_ERR);
+static_assert(syndrome_of(Status::LocalOperation) == HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
+static_assert(syndrome_of(Status::LocalProtection) == HGHCA_SYNDROME_LOCAL_PROT_ERR);
+static_assert(syndrome_of(Status::Flushed) == HGHCA_SYNDROME_WR_FLUSH_ERR);
+static_assert(syndrome_of(Status::Bind) == HGHCA_SYNDROME_MW_BIND_ERR);
+static_assert(syndrome_of(Status::BadResponse) == HGHCA_SYNDROME_BAD_RESP_ERR);
+static_assert(syndrome_of(Status::LocalAccess) == HGHCA_SYNDROME_LOCAL_ACCESS_ERR);
+static_assert(syndrome_of(Status::RemoteInvalidRequest) == HGHCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
+static_assert(syndrome_of(Status::RemoteAccess) == HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
+static_assert(syndrome_of(Status::RemoteOperation) == HGHCA_SYNDROME_REMOTE_OP_ERR);
+static_assert(syndrome_of(Status::RetryExceeded) == HGHCA_SYNDROME_RETRY_EXC_ERR);
+static_assert(syndrome_of(Status::RnrRetryExceeded) == HGHCA_SYNDROME_RNR_RETRY_EXC_ERR);
+
+constexpr uint8_t opcode_of(Operation operation) { return uint8_t(operation); }
+// Of any opcode: not each of them is an operation.
+constexpr Operation operation_of(uint8_t opcode) { return Operation(opcode); }
+static_assert(opcode_of(Operation::Nop) == HGHCA_OPCODE_NOP);
+static_assert(opcode_of(Operation::Write) == HGHCA_OPCODE_RDMA_WRITE);
+static_assert(opcode_of(Operation::WriteImm) == HGHCA_OPCODE_RDMA_WRITE_IMM);
+static_assert(opcode_of(Operation::Send) == HGHCA_OPCODE_SEND);
+static_assert(opcode_of(Operation::SendImm) == HGHCA_OPCODE_SEND_IMM);
+static_assert(opcode_of(Operation::SendInvalidate) == HGHCA_OPCODE_SEND_INV);
+static_assert(opcode_of(Operation::Read) == HGHCA_OPCODE_RDMA_READ);
+static_assert(opcode_of(Operation::CompareSwap) == HGHCA_OPCODE_ATOMIC_CS);
+static_assert(opcode_of(Operation::FetchAdd) == HGHCA_OPCODE_ATOMIC_FA);
+static_assert(opcode_of(Operation::AtomicWrite) == HGHCA_OPCODE_ATOMIC_WRITE);
+static_assert(opcode_of(Operation::Flush) == HGHCA_OPCODE_FLUSH);
+static_assert(opcode_of(Operation::BindWindow) == HGHCA_OPCODE_BIND_MW);
+static_assert(opcode_of(Operation::RegisterRegion) == HGHCA_OPCODE_REG_MR);
+static_assert(opcode_of(Operation::LocalInvalidate) == HGHCA_OPCODE_LOCAL_INV);
+
+// Of an event that is one: None has no number.
+constexpr hghca_event_type event_number(Event event) { return hghca_event_type(event); }
+static_assert(event_number(Event::Established) == HGHCA_EVENT_COMM_EST);
+static_assert(event_number(Event::SendQueueDrained) == HGHCA_EVENT_SQ_DRAINED);
+static_assert(event_number(Event::QueueFailed) == HGHCA_EVENT_WQ_CATAS_ERROR);
+static_assert(event_number(Event::InvalidRequest) == HGHCA_EVENT_WQ_INVAL_REQ_ERROR);
+static_assert(event_number(Event::AccessViolation) == HGHCA_EVENT_WQ_ACCESS_ERROR);
+static_assert(event_number(Event::LastWqeReached) == HGHCA_EVENT_SRQ_QP_LAST_WQE);
+
+constexpr hghca_qp_state state_number(QpState state) { return hghca_qp_state(state); }
+constexpr QpState state_of(hghca_qp_state number) { return QpState(number); }
+static_assert(state_number(QpState::Reset) == HGHCA_QP_STATE_RST);
+static_assert(state_number(QpState::Init) == HGHCA_QP_STATE_INIT);
+static_assert(state_number(QpState::Rtr) == HGHCA_QP_STATE_RTR);
+static_assert(state_number(QpState::Rts) == HGHCA_QP_STATE_RTS);
+static_assert(state_number(QpState::Sqe) == HGHCA_QP_STATE_SQE);
+static_assert(state_number(QpState::Sqd) == HGHCA_QP_STATE_SQD);
+static_assert(state_number(QpState::Error) == HGHCA_QP_STATE_ERR);
+
+constexpr uint8_t service_number(Service service) { return uint8_t(service); }
+// Of any number: not each of them is a service.
+constexpr Service service_of(uint32_t number) { return Service(number); }
+static_assert(service_number(Service::Rc) == HGHCA_QP_ST_RC);
+static_assert(service_number(Service::Uc) == HGHCA_QP_ST_UC);
+static_assert(service_number(Service::Ud) == HGHCA_QP_ST_UD);
+static_assert(service_number(Service::Xrc) == HGHCA_QP_ST_XRC);
+static_assert(service_number(Service::Raw) == HGHCA_QP_ST_RAW);
+
+}  // namespace hghca

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "port/flow_control.h"
+
+#include <algorithm>
+
+#include "byte_order.h"
+#include "transport/engine.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr uint8_t kMaxPriority = 7;
+constexpr uint64_t kQuantumBits = 512;
+// A short pause is not told again more often: the timer would have nothing else to do.
+constexpr uint64_t kLeastRepeatNs = 10'000;
+// What a waiting frame counts at least: the shortest frame of Ethernet.
+constexpr uint64_t kLeastFrameBytes = 64;
+constexpr uint64_t kFcsBytes = 4;
+constexpr size_t kPauseBytes = offsetof(hghca_pause_frame, quanta) + sizeof(__be16);
+constexpr size_t kPfcBytes = offsetof(hghca_pfc_frame, rsvd);
+
+constexpr uint8_t kControlAddress[6] = HGHCA_MAC_CONTROL_ADDRESS;
+
+uint64_t wait_cost(size_t frame_bytes) { return std::max<uint64_t>(frame_bytes, kLeastFrameBytes); }
+
+uint64_t drain_ns(const ReceiveBuffer &buffer, size_t frame_bytes)
+{
+    return ((frame_bytes + kFcsBytes) * 8000 + buffer.drain_mbps - 1) / buffer.drain_mbps;
+}
+
+template <class T>
+T addressed(const uint8_t *smac, uint16_t opcode)
+{
+    T frame{};
+    std::copy(std::begin(kControlAddress), std::end(kControlAddress), frame.eth.dmac);
+    std::copy(smac, smac + 6, frame.eth.smac);
+    frame.eth.type = be16(HGHCA_ETH_TYPE_MAC_CONTROL);
+    frame.opcode = be16(opcode);
+    return frame;
+}
+
+}  // namespace
+
+// ---- settings
+
+FlowControlSettings FlowControlSettings::defaults(const ReceiveBuffers &buffers)
+{
+    FlowControlSettings s;
+    s.classes[kRoce] = {3, buffers[kRoce].bytes / 2, buffers[kRoce].bytes / 4, true};
+    s.classes[kOther] = {0, buffers[kOther].bytes / 2, buffers[kOther].bytes / 4, true};
+    return s;
+}
+
+bool FlowControlSettings::decode(const hghca_flow_control &in, const ReceiveBuffers &buffers)
+{
+    constexpr uint32_t kPause = HGHCA_FLOW_PAUSE_RX | HGHCA_FLOW_PAUSE_TX;
+    constexpr uint32_t kPfc = HGHCA_FLOW_PFC_RX | HGHCA_FLOW_PFC_TX;
+    constexpr uint8_t kClasses = HGHCA_FLOW_CLASS_ROCE | HGHCA_FLOW_CLASS_OTHER;
+    const uint32_t flags = be32(in.flags);
+    FlowControlSettings s;
+    s.pause_rx = flags & HGHCA_FLOW_PAUSE_RX;
+    s.pause_tx = flags & HGHCA_FLOW_PAUSE_TX;
+    s.pfc_rx = flags & HGHCA_FLOW_PFC_RX;
+    s.pfc_tx = flags & HGHCA_FLOW_PFC_TX;
+    s.quanta = be16(in.quanta);
+    s.classes[kRoce] = {in.roce_priority, be32(in.roce_xoff), be32(in.roce_xon),
+                        bool(in.pfc_classes & HGHCA_FLOW_CLASS_ROCE)};
+    s.classes[kOther] = {in.other_priority, be32(in.other_xoff), be32(in.other_xon),
+                         bool(in.pfc_classes & HGHCA_FLOW_CLASS_OTHER)};
+    // IEEE 802.1Q, 36.1: a port has the one or the other.
+    bool good = !(flags & ~(kPause | kPfc)) && !(flags & kPause && flags & kPfc) && s.quanta &&
+                !(in.pfc_classes & ~kClasses) &&
+                !(flags & kPfc && (!in.pfc_classes || in.roce_priority == in.other_priority));
+    for (unsigned c = 0; c < kTrafficClasses; c++)
+        good = good && s.classes[c].priority <= kMaxPriority && s.classes[c].xon < s.classes[c].xoff &&
+               s.classes[c].xoff <= buffers[c].bytes;
+    if (good)
+        *this = s;
+    return good;
+}
+
+void FlowControlSettings::encode(hghca_flow_control &out, const ReceiveBuffers &buffers) const
+{
+    out = {};
+    out.flags = be32((pause_rx ? HGHCA_FLOW_PAUSE_RX : 0) | (pause_tx ? HGHCA_FLOW_PAUSE_TX : 0) |
+                     (pfc_rx ? HGHCA_FLOW_PFC_RX : 0) | (pfc_tx ? HGHCA_FLOW_PFC_TX : 0));
+    out.quanta = be16(quanta);
+    out.roce_priority = classes[kRoce].priority;
+    out.other_priority = classes[kOther].priority;
+    out.roce_xoff = be32(classes[kRoce].xoff);
+    out.roce_xon = be32(classes[kRoce].xon);
+    out.other_xoff = be32(classes[kOther].xoff);
+    out.other_xon = be32(classes[kOther].xon);
+    out.roce_buffer = be32(buffers[kRoce].bytes);
+    out.other_buffer = be32(buffers[kOther].bytes);
+    out.pfc_classes = uint8_t((classes[kRoce].pfc ? HGHCA_FLOW_CLASS_ROCE : 0) |
+                              (classes[kOther].pfc ? HGHCA_FLOW_CLASS_OTHER : 0));
+}
+
+// ---- both ways
+
+TrafficClass FlowControl::class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
+
+uint64_t FlowControl::quanta_ns(uint16_t quanta) const
+{
+    const uint64_t mbps = engine_.device.port.speed_mbps;
+    return (quanta * kQuantumBits * 1000 + mbps - 1) / mbps;
+}
+
+void FlowControl::clear()
+{
+    for (Class &c : classes_)
+        c = {};
+    settle();
+}
+
+void FlowControl::restart()
+{
+    for (unsigned i = 0; i < kTrafficClasses; i++) {
+        resume(TrafficClass(i));
+        classes_[i].stopped = false;
+        classes_[i].told = true;
+        watch(TrafficClass(i));
+    }
+    settle();
+}
+
+void FlowControl::expire()
+{
+    const uint64_t now = engine_.now_ns;
+    for (unsigned i = 0; i < kTrafficClasses; i++) {
+        Class &c = classes_[i];
+        if (c.paused && c.paused_until_ns <= now)
+            resume(TrafficClass(i));
+        drain(TrafficClass(i));
+        if (c.stopped && c.repeat_ns <= now)
+            c.told = false;
+    }
+    settle();
+}
+
+// What there is to do now, and when the next.
+void FlowControl::settle()
+{
+    due_ = false;
+    deadline_ns_ = UINT64_MAX;
+    for (const Class &c : classes_) {
+        due_ = due_ || !c.told;
+        if (c.paused)
+            deadline_ns_ = std::min(deadline_ns_, c.paused_until_ns);
+        if (!c.waiting.empty())
+            deadline_ns_ = std::min(deadline_ns_, c.busy_until_ns);
+        if (c.stopped && c.told)
+            deadline_ns_ = std::min(deadline_ns_, c.repeat_ns);
+    }
+}
+
+// ---- what the peer wants
+
+bool FlowControl::takes(const FrameView &frame)
+{
+    hghca_eth_header eth{};
+    if (frame.length < sizeof(eth))
+        return false;
+    frame.copy(0, &eth, sizeof(eth));
+    if (be16(eth.type) == HGHCA_ETH_TYPE_MAC_CONTROL || std::equal(eth.dmac, eth.dmac + 6, kControlAddress)) {
+        if (!takes_control(frame))
+            engine_.counters.rx_mac_control++;
+        settle();
+        return true;
+    }
+    const ReceiveBuffers &buffers = engine_.device.config.receive_buffers;
+    if (!buffers[kRoce].drain_mbps && !buffers[kOther].drain_mbps)
+        return false;
+    std::array<uint8_t, kMaxHeader> head{};
+    const size_t head_bytes = std::min(frame.length, head.size());
+    frame.copy(0, head.data(), head_bytes);
+    Arrival arrival;
+    hghca_drop why = HGHCA_DROP_NONE;
+    const bool other = engine_.link.classify(head.data(), head_bytes, frame.length, arrival, why) == Verdict::Other;
+    const bool waits = buffer(other ? kOther : kRoce, frame);
+    settle();
+    return waits;
+}
+
+// False: it means nothing to the port.
+bool FlowControl::takes_control(const FrameView &frame)
+{
+    const FlowControlSettings &settings = engine_.device.port.flow_control;
+    hghca_pause_frame pause_frame{};
+    frame.copy(0, &pause_frame, std::min(frame.length, sizeof(pause_frame)));
+    const uint8_t *dmac = pause_frame.eth.dmac;
+    const bool to_group = std::equal(dmac, dmac + 6, kControlAddress);
+    if (be16(pause_frame.eth.type) != HGHCA_ETH_TYPE_MAC_CONTROL || !(to_group || engine_.link.own_address(dmac)))
+        return false;
+    if (be16(pause_frame.opcode) == HGHCA_MAC_CONTROL_PAUSE && settings.pause_rx && frame.length >= kPauseBytes) {
+        for (unsigned i = 0; i < kTrafficClasses; i++)
+            pause(TrafficClass(i), be16(pause_frame.quanta));
+    } else if (be16(pause_frame.opcode) == HGHCA_MAC_CONTROL_PFC && settings.pfc_rx && to_group &&
+               frame.length >= kPfcBytes) {
+        hghca_pfc_frame pfc{};
+        frame.copy(0, &pfc, kPfcBytes);
+        for (unsigned i = 0; i < kTrafficClasses; i++) {
+            const FlowControlSettings::Class &c = settings.classes[i];
+            if (c.pfc && be16(pfc.priorities) >> c.priority & 1)
+                pause(TrafficClass(i), be16(pfc.quanta[c.priority]));
+        }
+    } else {
+        return false;
+    }
+    engine_.counters.rx_pause++;
+    return true;
+}
+
+// A new pause takes the place of the one under way.
+void FlowControl::pause(TrafficClass c, uint16_t quanta)
+{
+    if (!quanta) {
+        resume(c);
+        return;
+    }
+    classes_[c].paused = true;
+    classes_[c].paused_until_ns = engine_.now_ns + quanta_ns(quanta);
+}
+
+void FlowControl::resume(TrafficClass c)
+{
+    classes_[c].paused = false;
+    engine_.scheduler.unpark(c);
+}
+
+// ---- what the peer is told
+
+// False: the frame is to be received at once.
+bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
+{
+    const ReceiveBuffer &buffer = engine_.device.config.receive_buffers[class_number];
+    Class &c = classes_[class_number];
+    if (!buffer.drain_mbps)
+        return false;
+    drain(class_number);
+    if (c.waiting.empty() && c.busy_until_ns <= engine_.now_ns) {
+        c.busy_until_ns = engine_.now_ns + drain_ns(buffer, frame.length);
+        return false;
+    }
+    if (c.fill + wait_cost(frame.length) > buffer.bytes) {
+        engine_.counters.rx_buffer_overflow++;
+        return true;
+    }
+    std::vector<uint8_t> &copy = c.waiting.emplace_back(frame.length);
+    frame.copy(0, copy.data(), frame.length);
+    c.fill += wait_cost(frame.length);
+    watch(class_number);
+    return true;
+}
+
+// Receives what has had its time.
+void FlowControl::drain(TrafficClass class_number)
+{
+    Class &c = classes_[class_number];
+    while (!c.waiting.empty() && c.busy_until_ns <= engine_.now_ns && !engine_.device.work.over()) {
+        std::vector<uint8_t> frame = std::move(c.waiting.front());
+        c.waiting.pop_front();
+        c.fill -= wait_cost(frame.size());
+        c.busy_until_ns += drain_ns(engine_.device.config.receive_buffers[class_number], frame.size());
+        const iovec part{frame.data(), frame.size()};
+        engine_.receive_frame({&part, 1, 0, frame.size()}, false);
+        watch(class_number);
+    }
+}
+
+void FlowControl::watch(TrafficClass class_number)
+{
+    const FlowControlSettings &settings = engine_.device.port.flow_control;
+    const FlowControlSettings::Class &limits = settings.classes[class_number];
+    Class &c = classes_[class_number];
+    if (!settings.pause_tx && !(settings.pfc_tx && limits.pfc))
+        return;
+    if (c.stopped ? c.fill > limits.xon : c.fill <= limits.xoff)
+        return;
+    c.stopped = !c.stopped;
+    c.told = false;
+}
+
+bool FlowControl::send()
+{
+    const FlowControlSettings &settings = engine_.device.port.flow_control;
+    const uint8_t *smac = engine_.device.port.mac.data();
+    auto pause_frame = addressed<hghca_pause_frame>(smac, HGHCA_MAC_CONTROL_PAUSE);
+    auto pfc = addressed<hghca_pfc_frame>(smac, HGHCA_MAC_CONTROL_PFC);
+    for (unsigned i = 0; i < kTrafficClasses; i++) {
+        const uint8_t priority = settings.classes[i].priority;
+        if (classes_[i].stopped) {
+            pause_frame.quanta = be16(settings.quanta);
+            pfc.quanta[priority] = be16(settings.quanta);
+        }
+        if (!classes_[i].told)
+            pfc.priorities |= be16(uint16_t(1 << priority));
+    }
+    static_assert(sizeof(pause_frame) == sizeof(pfc));
+    const iovec part{settings.pfc_tx ? static_cast<void *>(&pfc) : &pause_frame, sizeof(pfc)};
+    if (engine_.device.port.link_up) {
+        if (!engine_.device.send_frame(&part, 1))
+            return false;
+        engine_.counters.tx_pause++;
+    }
+    for (Class &c : classes_) {
+        c.told = true;
+        c.repeat_ns = engine_.now_ns + std::max(quanta_ns(settings.quanta) / 2, kLeastRepeatNs);
+    }
+    settle();
+    return true;
+}
+
+}  // namespace hghca

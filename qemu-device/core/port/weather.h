@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Bad weather on the link, for tests of whoever uses it: what happens to frames between a device and its link, in
+// both directions. None unless rules are set (fault_rule.h).
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "port/fault_rule.h"
+#include "work.h"
+
+namespace hghca {
+
+// What was done since the beginning, in frames.
+#define HGHCA_FAULT_COUNTS(X)                                                                                        \
+    X(dropped)                                                                                                       \
+    X(duplicated)                                                                                                    \
+    X(reordered)                                                                                                     \
+    X(delayed)                                                                                                       \
+    X(corrupted)                                                                                                     \
+    X(marked)                                                                                                        \
+    X(truncated)                                                                                                     \
+    X(overflowed) /* lost: too much was held back already */                                                         \
+    X(purged)     /* lost: held back when the link went down or the device was reset */
+
+struct FaultCounts {
+#define HGHCA_FAULT_COUNT_MEMBER(name) uint64_t name = 0;
+    HGHCA_FAULT_COUNTS(HGHCA_FAULT_COUNT_MEMBER)
+#undef HGHCA_FAULT_COUNT_MEMBER
+};
+
+// Each frame goes through the rules in their order. A copy that one makes goes through those behind it by itself; a
+// frame that is held back is not held back by another rule again.
+//
+// Deterministic: what is done to a frame follows from the seed, the rule and how many frames of its direction the rule
+// has selected before. What goes on in the other direction, or the clock, has no part in it. When a frame comes out
+// again that was held back is a matter of the clock, or of the frames behind it.
+class Weather {
+public:
+    // The ends between which frames are on their way. A call may not lead back to the Weather that made it.
+    class Ends {
+    public:
+        virtual ~Ends() = default;
+        // False: the link takes nothing now. Then link_ready() is called when it does.
+        virtual bool to_link(const iovec *parts, int count) = 0;
+        virtual void to_device(const iovec *parts, int count) = 0;
+        virtual uint64_t now_ns() = 0;
+    };
+
+    // What is held back of both directions together; what comes beyond it is lost.
+    static constexpr size_t kHeldFrames = 8192;
+    static constexpr size_t kHeldBytes = 16u << 20;
+
+    Weather(Ends &ends, Work &work) : ends_(ends), work_(work) {}
+    Weather(const Weather &) = delete;
+    Weather &operator=(const Weather &) = delete;
+
+    // Other rules from now on, empty: none; they begin anew. Frames held back stay so. False: `text` is wrong, as
+    // `error` says, and nothing has changed.
+    bool set_rules(std::string_view text, std::string &error);
+    // The rules begin anew, with this seed. It is 0 in the beginning.
+    void set_seed(uint64_t seed);
+
+    // Is there anything to do? If not, frames need not come this way.
+    bool active() const { return !rules_.empty() || held_frames_; }
+    // A frame from the device to the link. False: the link takes nothing now, and the frame was not looked at.
+    bool send(const iovec *parts, int count);
+    // A frame from the link to the device.
+    void receive(const iovec *parts, int count);
+
+    // When expire() is to be called, on the clock of now_ns(); UINT64_MAX: never.
+    uint64_t next_deadline() const;
+    // Lets go what was held back until now, until the slice is over.
+    void expire(uint64_t now_ns);
+    // The link takes frames again. What the slice leaves over is due at once.
+    void link_ready();
+    // Loses all that is held back.
+    void clear();
+
+    const FaultCounts &counts() const { return counts_; }
+    size_t held_frames() const { return held_frames_; }
+    size_t held_bytes() const { return held_bytes_; }
+
+private:
+    using Bytes = std::vector<uint8_t>;
+
+    struct LiveRule {
+        FaultRule rule;
+        std::array<uint64_t, 2> selected{};   // by direction
+        uint64_t done = 0;
+    };
+
+    // Numbers at random for one frame and one rule.
+    class Dice {
+    public:
+        explicit Dice(uint64_t start = 0) : state_(start) {}
+        uint64_t below(uint64_t n);
+
+    private:
+        uint64_t state_;
+    };
+
+    struct Frame {
+        const iovec *parts;
+        int count;
+        Bytes own{};                // when it is no more what `parts` says
+        FrameMarks marks{};
+        size_t rule = 0;            // the next one
+        bool waits = false;
+        uint64_t wait_ns = 0;
+        uint32_t by = 0;            // or until so many others went
+    };
+
+    // A time, 0 when it is the link that is waited for, and a number that no other has.
+    using Place = std::pair<uint64_t, uint64_t>;
+    struct Held {
+        Bytes bytes;
+        uint64_t until = 0;         // or until the lane has seen so many frames; 0: that is no matter
+    };
+    // One direction.
+    struct Lane {
+        explicit Lane(Direction direction) : direction(direction) {}
+        Direction direction;
+        uint64_t seen = 0;
+        bool blocked = false;       // the link takes nothing
+        std::map<Place, Held> held;
+        std::set<std::pair<uint64_t, Place>> overtaken;   // those of `held` that are
+    };
+
+    void carry(Lane &lane, const iovec *parts, int count);
+    bool judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies);
+    bool picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const;
+    bool apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice);
+    bool duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice);
+    bool delay(const FaultRule &rule, Frame &frame, Dice &dice);
+    bool corrupt(const FaultRule &rule, Frame &frame, Dice &dice);
+    bool mark(Frame &frame);
+    bool truncate(const FaultRule &rule, Frame &frame, Dice &dice);
+    static uint64_t wait_ns(const FaultRule &rule, Dice &dice);
+    static Bytes &own(Frame &frame);
+    void pass(Lane &lane, Frame &frame);
+    bool emit(Lane &lane, Frame &frame);
+    void hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until);
+    bool waits_for_link() const;
+    void release(Lane &lane, std::map<Place, Held>::iterator which);
+
+    Ends &ends_;
+    Work &work_;
+    uint64_t seed_ = 0;
+    std::vector<LiveRule> rules_;
+    Lane tx_{Direction::Tx}, rx_{Direction::Rx};
+    FaultCounts counts_;
+    size_t held_frames_ = 0, held_bytes_ = 0;
+    uint64_t next_place_ = 0;
+};
+
+}  // namespace hghca

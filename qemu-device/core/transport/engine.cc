@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "transport/engine.h"
+
+#include "byte_order.h"
+#include "jingzhao/queues.h"
+#include "wire/icrc.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr uint32_t kMaxQps = 1u << kLogMaxQps;
+
+// Of a frame of which no more is known: up to the BTH, and what it has of that.
+uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
+{
+    return uint8_t(std::min(head_bytes, arrival.layout.transport_offset + sizeof(hghca_bth)));
+}
+
+}  // namespace
+
+Engine::Engine(Device &device)
+    : device(device), counters(device.counters_), link(device), reader(device.host, *device.memory),
+      scheduler(kMaxQps), flushes(kMaxQps), timers(kMaxQps), pacer(*this), congestion(*this), flow_control(*this),
+      page_faults(*this), send_queue(*this), receive_queue(*this), requester(*this), completer(*this), responder(*this),
+      unreliable(*this), datagrams(*this), raw(*this)
+{
+}
+
+void Engine::clear()
+{
+    scheduler.clear();
+    flushes.clear();
+    timers.clear();
+    flow_control.clear();
+    link_full = false;
+}
+
+// ---- out
+
+bool Engine::gather(const PacketSegments &from, uint8_t *to, size_t room) const
+{
+    for (const Segment &s : from) {
+        if (s.length > room)
+            return false;
+        if (s.pointer)
+            std::memcpy(to, s.pointer, s.length);
+        else if (!device.host.read(s.dma, to, s.length))
+            return false;
+        to += s.length;
+        room -= s.length;
+    }
+    return true;
+}
+
+bool Engine::add_payload(const PacketSegments &payload, iovec *parts, int &count)
+{
+    size_t bounced = 0;
+    for (const Segment &s : payload) {
+        uint8_t *bytes = s.pointer;
+        if (!bytes) {
+            if (s.length > kBounceBytes - bounced || !device.host.read(s.dma, &bounce_[bounced], s.length))
+                return false;
+            bytes = &bounce_[bounced];
+            bounced += s.length;
+        }
+        parts[count++] = {bytes, s.length};
+    }
+    return true;
+}
+
+Route *Engine::route_of(const Qp &qp)
+{
+    if (route_state_ == RouteState::Unknown) {
+        const bool good = congestion.reacts() ? link.route(congestion.capable(qp.a.path), flow_of(qp), route_)
+                                              : link.route(qp.a.path, flow_of(qp), route_);
+        route_state_ = good ? RouteState::Good : RouteState::None;
+    }
+    return route_state_ == RouteState::Good ? &route_ : nullptr;
+}
+
+void Engine::count_sent(const Qp &qp, const Route &route)
+{
+    count(qp, qp_counter::tx_packets);
+    count(qp, qp_counter::tx_bytes, route.layout.frame_bytes);
+}
+
+void Engine::count_received(const Qp &qp, const Packet &packet)
+{
+    count(qp, qp_counter::rx_packets);
+    count(qp, qp_counter::rx_bytes, packet.frame_bytes);
+}
+
+Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload,
+                         uint32_t payload_bytes)
+{
+    device.work.add();
+    h.pad = uint8_t(-payload_bytes & 3);
+    if (route && route->to_self)
+        return send_to_self(qp, *route, h, payload, payload_bytes);
+    // Read once: the ICRC is that of the bytes that are sent, whatever a program writes there meanwhile.
+    if (!gather(payload, outgoing_.payload(), kMaxPayload))
+        return Sent::Unreadable;
+    if (!route)
+        return Sent::Yes;
+    // Link header, transport header, payload, pad and ICRC, one behind the other.
+    uint8_t *transport = outgoing_.payload() - sizeof(hghca_bth) - extension_bytes(kOpcodes[h.opcode]);
+    uint8_t *header = transport - route->layout.transport_offset;
+    const size_t transport_bytes = put_transport_header(h, transport);
+    link.finish(*route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
+    std::memcpy(header, route->header.data(), route->layout.transport_offset);
+    const iovec frame{header, route->layout.frame_bytes};
+    if (device.port.link_up) {   // otherwise it is lost on the way
+        uint8_t *end = outgoing_.payload() + payload_bytes;
+        std::memset(end, 0, h.pad);
+        uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
+        crc = le32(~crc32_update(crc, outgoing_.payload(), payload_bytes + h.pad));
+        std::memcpy(end + h.pad, &crc, sizeof(crc));
+        if (!device.send_frame(&frame, 1))
+            return Sent::Blocked;
+    }
+    count_sent(qp, *route);
+    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth &&
+        device.caps & HGHCA_CAP_MULTICAST) {
+        counters.multicast_sent++;
+        receive_frame({&frame, 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
+    }
+    return Sent::Yes;
+}
+
+Sent Engine::send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
+                          uint32_t payload_bytes)
+{
+    iovec parts[1 + 68 + 1];
+    int count = 1;
+    if (!add_payload(payload, parts, count))
+        return Sent::Unreadable;
+    uint8_t header[kMaxHeader];
+    const size_t transport_bytes = put_transport_header(h, header + route.layout.transport_offset);
+    link.finish(route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
+    std::memcpy(header, route.header.data(), route.layout.transport_offset);
+    parts[0] = {header, route.layout.transport_offset + transport_bytes};
+    uint8_t trailer[kMaxTrailer] = {};   // nobody looks at the ICRC
+    parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
+    count_sent(qp, route);
+    receive_frame({parts, count + 1, 0, route.layout.frame_bytes}, true);
+    return Sent::Yes;
+}
+
+Sent Engine::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t frame_bytes)
+{
+    device.work.add();
+    // A copy leaves. The frame is read more than once, here and where it is received: a program may write to its memory
+    // meanwhile, and that may be the memory that another HCA of this machine receives it in.
+    if (!gather(frame, staged_.data(), staged_.size()))
+        return Sent::Unreadable;
+    const iovec part{staged_.data(), frame_bytes};
+    const FrameView view{&part, 1, 0, frame_bytes};
+    if (link.own_address(staged_.data())) {
+        // Made by software, so nothing in it is trusted.
+        receive_frame(view, false);
+        return Sent::Yes;
+    }
+    if (device.port.link_up && !device.send_frame(&part, 1))
+        return Sent::Blocked;
+    if (staged_[0] & 1)
+        raw.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
+    return Sent::Yes;
+}
+
+// ---- in
+
+// Does any of the memory that the bytes go to hold bytes of the view?
+bool Engine::overlaps(const FrameView &view, const PacketSegments &to)
+{
+    for (const Segment &s : to) {
+        bool shared = false;
+        view.for_each(0, view.length, [&](const uint8_t *bytes, size_t n) {
+            const auto at = reinterpret_cast<uintptr_t>(bytes), there = reinterpret_cast<uintptr_t>(s.pointer);
+            shared |= s.pointer && at < there + s.length && there < at + n;
+        });
+        if (shared)
+            return true;
+    }
+    return false;
+}
+
+bool Engine::scatter(const FrameView &view, size_t from, const PacketSegments &to)
+{
+    // A QP that writes to its own port may write over what it sends, and so may a frame of another network device of this
+    // machine, which QEMU hands on where it is: all of the packet is read first.
+    if (overlaps(view, to)) {
+        if (view.length > staged_.size())
+            return false;
+        view.copy(0, staged_.data(), view.length);
+        const iovec part{staged_.data(), view.length};
+        return scatter_apart({&part, 1, 0, view.length}, from, to);
+    }
+    return scatter_apart(view, from, to);
+}
+
+bool Engine::scatter_apart(const FrameView &view, size_t from, const PacketSegments &to)
+{
+    bool good = true;
+    for (const Segment &s : to) {
+        uint64_t dma = s.dma;
+        uint8_t *pointer = s.pointer;
+        view.for_each(from, s.length, [&](const uint8_t *bytes, size_t n) {
+            if (pointer) {
+                std::memcpy(pointer, bytes, n);
+                pointer += n;
+            } else {
+                good = good && device.host.write(dma, bytes, n);
+            }
+            dma += n;
+        });
+        if (s.pointer)
+            device.host.dirty(s.dma, s.length);
+        from += s.length;
+    }
+    return good;
+}
+
+void Engine::receive(const iovec *parts, int count)
+{
+    FrameView frame{parts, count, 0, 0};
+    for (int i = 0; i < count; i++)
+        frame.length += parts[i].iov_len;
+    now_ns = device.host.now_ns();
+    if (!flow_control.takes(frame))
+        receive_frame(frame, false);
+}
+
+void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender)
+{
+    device.work.add();
+    Packet packet;
+    const size_t head_bytes = std::min(frame.length, packet.head.size());
+    frame.copy(0, packet.head.data(), head_bytes);
+    std::memset(packet.head.data() + head_bytes, 0, packet.head.size() - head_bytes);
+    packet.arrived_bytes = uint32_t(frame.length);
+    hghca_drop why = HGHCA_DROP_NONE;
+    switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
+    case Verdict::Other:
+        if (!sender)
+            raw.receive(frame, packet.head.data(), head_bytes);
+        return;
+    case Verdict::Engine:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
+        why = parse_packet(frame, trusted, link, packet);
+        break;
+    case Verdict::Drop:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
+        break;
+    }
+    if (why != HGHCA_DROP_NONE)
+        note(packet, why);
+    else if (packet.arrival.members)
+        dispatch_to_group(packet, sender);
+    else
+        dispatch(packet);
+}
+
+void Engine::note(const Packet &packet, hghca_drop why)
+{
+    static_assert(kMaxHeader <= HGHCA_ERROR_HEADER_MAX);
+    for (const auto counter : {drop_counter(why), drop_sum(why)})
+        if (counter)
+            (counters.*counter)++;
+    hghca_bth bth;
+    std::memcpy(&bth, packet.head.data() + packet.arrival.layout.transport_offset, sizeof(bth));
+    PacketError error{};
+    error.time_ns = now_ns;
+    error.frame_bytes = packet.arrived_bytes;
+    error.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
+    error.why = why;
+    error.header_bytes = packet.header_bytes;
+    device.errors.record(error, packet.head.data());
+}
+
+// Why a packet of this service and kind is not for such a QP in its state. An XRC QP is either initiator, which
+// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
+hghca_drop Engine::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
+{
+    if (!qp)
+        return HGHCA_DROP_NO_QP;
+    if (qp->state < QpState::Rtr || qp->state == QpState::Error)
+        return HGHCA_DROP_QP_STATE;
+    if (qp->a.service == Service::Raw || service != bth_service(qp->a.service) ||
+        (qp->a.service == Service::Xrc && bool(flags & kResponse) != !qp->a.xrcd))
+        return HGHCA_DROP_SERVICE;
+    return HGHCA_DROP_NONE;
+}
+
+// IBA vol 1, 10.9.3: the same key, and not two limited members.
+bool Engine::pkey_matches(const TransportHeader &h) const
+{
+    const uint16_t own_pkey = device.port.pkey;
+    return !((h.pkey ^ own_pkey) & ~HGHCA_PKEY_FULL) && (h.pkey | own_pkey) & HGHCA_PKEY_FULL;
+}
+
+// The checks from the destination QP on, in the order of the interface document, section 9.
+void Engine::dispatch(const Packet &packet)
+{
+    if (packet.flags & kCnp && device.caps & HGHCA_CAP_CONGESTION) {
+        dispatch_cnp(packet);
+        return;
+    }
+    const TransportHeader &h = packet.h;
+    const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? device.gsi_qpn : h.qpn;
+    Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
+    const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
+    if (const hghca_drop why = refuses(qp, service, packet.flags); why != HGHCA_DROP_NONE) {
+        note(packet, why);
+        return;
+    }
+    if (service != HGHCA_BTH_UD) {
+        if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
+            count(*qp, qp_counter::rx_bad_address);
+            note(packet, why);
+            return;
+        }
+    }
+    if (!pkey_matches(h)) {
+        count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, HGHCA_DROP_PKEY);
+        return;
+    }
+    if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
+        count(*qp, qp_counter::rx_bad_qkey);
+        note(packet, HGHCA_DROP_QKEY);
+        return;
+    }
+    count_received(*qp, packet);
+    if (packet.arrival.ecn == HGHCA_ECN_CE) {
+        counters.np_ecn_marked_roce_packets++;
+        if (service != HGHCA_BTH_UD)
+            congestion.marked(*qp);
+    }
+    deliver(*qp, packet);
+}
+
+// IBA vol 1, A17.9.3: a CNP is for a QP that has a peer, and comes from there.
+void Engine::dispatch_cnp(const Packet &packet)
+{
+    Qp *qp = device.qps->find(packet.h.qpn);
+    if (!qp) {
+        note(packet, HGHCA_DROP_NO_QP);
+    } else if (!is_connected(qp->a.service)) {
+        note(packet, HGHCA_DROP_SERVICE);
+    } else if (qp->state < QpState::Rtr || qp->state == QpState::Error) {
+        note(packet, HGHCA_DROP_QP_STATE);
+    } else if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
+        count(*qp, qp_counter::rx_bad_address);
+        note(packet, why);
+    } else if (!pkey_matches(packet.h)) {
+        count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, HGHCA_DROP_PKEY);
+    } else if (!packet.h.becn || packet.payload.length) {
+        note(packet, HGHCA_DROP_CNP);
+    } else {
+        count_received(*qp, packet);
+        congestion.react(*qp);
+    }
+}
+
+// IBA vol 1, 10.5: each QP of the group has a copy, but for the one that sent it.
+// What one of them lacks is no matter of the others.
+void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
+{
+    const TransportHeader &h = packet.h;
+    if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
+        note(packet, h.qpn != HGHCA_QPN_MULTICAST ? HGHCA_DROP_NO_QP : HGHCA_DROP_SERVICE);
+        return;
+    }
+    if (!pkey_matches(h)) {
+        counters.rx_bad_pkey++;
+        note(packet, HGHCA_DROP_PKEY);
+        return;
+    }
+    if (!(packet.flags & kSend)) {
+        counters.rx_bad_header++;
+        note(packet, HGHCA_DROP_OPCODE);
+        return;
+    }
+    uint32_t copies = 0;
+    for (const uint32_t qpn : *packet.arrival.members) {
+        if (!qpn || qpn == sender)
+            continue;
+        Qp *qp = device.qps->find(qpn);
+        if (const hghca_drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != HGHCA_DROP_NONE) {
+            note(packet, why);
+        } else if (h.qkey != Datagrams::qkey_of(*qp)) {
+            count(*qp, qp_counter::rx_bad_qkey);
+            note(packet, HGHCA_DROP_QKEY);
+        } else {
+            copies++;
+            device.work.add();
+            count_received(*qp, packet);
+            counters.np_ecn_marked_roce_packets += packet.arrival.ecn == HGHCA_ECN_CE;
+            deliver(*qp, packet);
+        }
+    }
+    if (!copies)
+        return;
+    counters.multicast_received++;
+    counters.multicast_copies += copies;
+    counters.multicast_extra_bytes += uint64_t(copies - 1) * packet.frame_bytes;
+}
+
+// The packet is one that the QP takes in its state.
+void Engine::deliver(Qp &qp, const Packet &packet)
+{
+    if (qp.state == QpState::Rtr && !qp.comm_est_sent) {
+        qp.comm_est_sent = true;
+        device.eqs->post_qp(Event::Established, qp.a.qpn);
+    }
+    if (qp.a.service == Service::Ud)
+        datagrams.receive(qp, packet);
+    else if (qp.a.service == Service::Uc)
+        unreliable.receive(qp, packet);
+    else if (packet.flags & kResponse)
+        completer.receive(qp, packet);
+    else
+        responder.receive(qp, packet);
+}
+
+// ---- turns and timers
+
+Turn Engine::serve(Qp &qp, int32_t &credit)
+{
+    if (qp.congestion.cnp_due && congestion.notify(qp, credit) == Turn::Blocked)
+        return Turn::Blocked;
+    const Turn turn = serve_queues(qp, credit);
+    // What it sent to itself may have come marked.
+    return turn == Turn::Idle && qp.congestion.cnp_due ? Turn::More : turn;
+}
+
+void Engine::flush(Qp &qp)
+{
+    if (flush_slice(qp))
+        flushes.add(qp.a.qpn);
+}
+
+void Engine::flush()
+{
+    for (; !device.work.over() && !flushes.empty(); device.work.add()) {
+        Qp *qp = device.qps->find(flushes.front());
+        if (!qp || !flush_slice(*qp))
+            flushes.remove();
+    }
+}
+
+// True: there is more.
+bool Engine::flush_slice(Qp &qp)
+{
+    if (qp.state != QpState::Error)
+        return qp.state == QpState::Sqe && send_queue.flush(qp);
+    return send_queue.flush(qp) || receive_queue.flush(qp);
+}
+
+Turn Engine::serve_queues(Qp &qp, int32_t &credit)
+{
+    route_state_ = RouteState::Unknown;
+    if (!is_reliable(qp.a.service)) {
+        if (qp.state == QpState::Sqe || qp.state == QpState::Error) {
+            flush(qp);
+            return Turn::Idle;
+        }
+        return qp.a.service == Service::Ud   ? datagrams.run(qp, credit)
+               : qp.a.service == Service::Uc ? unreliable.run(qp, credit)
+                                                : raw.run(qp, credit);
+    }
+    return serve_reliable(qp, credit);
+}
+
+// Responses go before requests, but take turns with them when the QP's rate holds back both: a peer that never
+// stops reading would otherwise take all of it.
+Turn Engine::serve_reliable(Qp &qp, int32_t &credit)
+{
+    auto run_requester = [&] {
+        const bool sends = qp.state == QpState::Rts || qp.state == QpState::Sqd;
+        return sends ? requester.run(qp, credit) : Turn::Idle;
+    };
+    const bool requests_first = qp.pace.requests_first;
+    const uint64_t next_ns = qp.pace.next_ns;
+    Turn turn = requests_first ? run_requester() : Turn::Idle;
+    if (turn == Turn::Idle)
+        turn = responder.run(qp, credit);
+    if (turn == Turn::Idle && !requests_first)
+        turn = run_requester();
+    if (qp.pace.next_ns != next_ns)
+        qp.pace.requests_first = !requests_first;
+    // What it sent to itself may have made a reply due.
+    return turn == Turn::Idle && Responder::may_reply(qp) ? Turn::More : turn;
+}
+
+void Engine::run()
+{
+    now_ns = device.host.now_ns();
+    link_full = false;
+    if (flow_control.next_deadline() <= now_ns)
+        flow_control.expire();
+    if (flow_control.due() && !flow_control.send()) {
+        link_full = true;
+        return;
+    }
+    // Whoever stands in the line costs something, even if there is nothing to send.
+    for (; !device.work.over() && !scheduler.empty(); device.work.add()) {
+        Qp *qp = device.qps->find(scheduler.front());
+        if (!qp || qp->state < QpState::Rtr) {
+            scheduler.remove();
+            continue;
+        }
+        if (const TrafficClass c = FlowControl::class_of(*qp); flow_control.paused(c)) {
+            Pacer::rest(*qp);   // a pause is nothing to make up for
+            scheduler.park(c);
+            continue;
+        }
+        int32_t &credit = scheduler.credit();
+        const Turn turn = serve(*qp, credit);
+        if (turn == Turn::Blocked) {
+            link_full = true;
+            return;
+        }
+        if (turn == Turn::Idle) {
+            Pacer::rest(*qp);
+            scheduler.remove();
+        } else if (credit <= 0 || !device.work.over()) {
+            scheduler.rotate();
+        }   // otherwise its turn goes on in the next slice
+    }
+}
+
+void Engine::set_deadline(Qp &qp, uint64_t deadline_ns)
+{
+    qp.req.deadline_ns = deadline_ns;
+    if (deadline_ns)
+        timers.arm(qp.a.qpn, deadline_ns);
+}
+
+void Engine::expire(uint64_t now)
+{
+    now_ns = now;
+    if (flow_control.next_deadline() <= now)
+        flow_control.expire();
+    for (; timers.next() <= now && !device.work.over(); device.work.add()) {
+        Qp *qp = device.qps->find(timers.pop());
+        if (!qp)
+            continue;
+        pacer.expire(*qp);
+        if (!qp->req.deadline_ns)
+            continue;
+        if (qp->req.deadline_ns > now)
+            timers.arm(qp->a.qpn, qp->req.deadline_ns);   // had moved out meanwhile
+        else if (qp->state == QpState::Rts || qp->state == QpState::Sqd)
+            requester.timeout(*qp);
+    }
+}
+
+// ---- states
+
+void Engine::enter_error(Qp &qp, bool keep_replies)
+{
+    ResponderState &s = qp.resp;
+    qp.state = QpState::Error;
+    s.in_message = false;
+    s.page = {};
+    qp.congestion.cnp_due = false;
+    if (!keep_replies) {
+        s.reply_count = 0;
+        s.ack_due = false;
+    }
+    flush(qp);
+    // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
+    if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_told) {
+        s.last_wqe_told = true;
+        device.eqs->post_qp(Event::LastWqeReached, qp.a.qpn);
+    }
+}
+
+void Engine::catastrophe(Qp &qp)
+{
+    device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
+    enter_error(qp);
+}
+
+void Engine::check_drained(Qp &qp)
+{
+    if (qp.state != QpState::Sqd || qp.drained_sent || qp.req.oldest.index != qp.req.started_index)
+        return;
+    qp.drained_sent = true;
+    if (qp.a.sqd_notify)
+        device.eqs->post_qp(Event::SendQueueDrained, qp.a.qpn);
+}
+
+void Engine::state_changed(Qp &qp, QpState from)
+{
+    RequesterState &r = qp.req;
+    now_ns = device.host.now_ns();
+    switch (qp.state) {
+    case QpState::Reset:
+        // Its turn and its timer, if any, will find no such QP.
+        return;
+    case QpState::Init:
+        if (from == QpState::Reset) {
+            r.oldest.index = r.started_index = r.next_index;
+            r.doorbell_limit = r.next_index;
+        }
+        return;
+    case QpState::Rtr:
+        qp.comm_est_sent = false;
+        return;
+    case QpState::Error:
+        enter_error(qp);
+        return;
+    case QpState::Rts:
+        if (from == QpState::Rtr)
+            requester.reset_retries(qp);
+        // What was posted before is not sent any more.
+        if (from == QpState::Sqe)
+            send_queue.flush_all(qp);
+        break;
+    case QpState::Sqd:
+        if (from == QpState::Rts)
+            qp.drained_sent = false;
+        check_drained(qp);
+        break;
+    case QpState::Sqe:
+        break;
+    }
+    schedule(qp);
+}
+
+}  // namespace hghca

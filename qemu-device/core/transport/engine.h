@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the parts of the transport share: the way out, the way in, the schedule
+// and the parts themselves.
+//
+//   doorbell -> SendQueue -> Requester, Datagrams, RawEthernet -> send_packet()
+//   receive() -> Responder -> replies, sent by run()
+//             -> Completer -> completions, and SendQueue goes on
+//             -> Datagrams, RawEthernet
+//
+// receive() never sends. So a packet to the port itself can be received in the
+// middle of run(): it changes QPs, even the one that is sending, but never
+// starts another packet.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+
+#include "device.h"
+#include "jingzhao/page_faults.h"
+#include "jingzhao/raw_eth.h"
+#include "jingzhao/receive_queue.h"
+#include "jingzhao/send_queue.h"
+#include "jingzhao/wqe.h"
+#include "port/flow_control.h"
+#include "transport/completer.h"
+#include "transport/congestion.h"
+#include "transport/datagram.h"
+#include "transport/pacer.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/scheduler.h"
+#include "transport/uc.h"
+#include "wire/link.h"
+#include "wire/packet.h"
+
+namespace hghca {
+
+// How a turn of a QP has ended.
+enum class Turn {
+    Idle,     // nothing it could send now
+    More,     // its credit is used up, or the slice is over
+    Blocked,  // the link takes nothing now
+};
+
+enum class Sent {
+    Yes,         // or lost, for the path leads nowhere
+    Blocked,     // not sent: the link takes nothing now
+    Unreadable,  // not sent: the payload cannot be read
+};
+
+class Engine {
+public:
+    explicit Engine(Device &device);
+
+    void receive(const iovec *parts, int count);
+    // Receives it now. `trusted`: made here, its ICRC does not count. `sender`: the QP whose own datagram to a group it
+    // is, which gets no copy; 0: it is none such.
+    void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
+    void run();
+    // Goes on with what a slice has cut short.
+    void flush();
+    void expire(uint64_t now_ns);
+    void state_changed(Qp &qp, QpState from);
+    void clear();
+
+    // Finishes the headers (pad, lengths, ICRC) and sends, or receives when the
+    // route leads back here; a datagram to a group does both. `route` nullptr:
+    // there is no way out.
+    Sent send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes);
+    // Sends a frame of a raw Ethernet QP as it is, or receives it when it is for the
+    // port; one that is multicast is for rules of other QPs here as well.
+    Sent send_frame(const Qp &qp, const PacketSegments &frame, uint32_t frame_bytes);
+    // Writes bytes [from, from + segments) of `view` to guest memory. False: DMA failed.
+    bool scatter(const FrameView &view, size_t from, const PacketSegments &to);
+
+    // Counts for the QP: in total, and in its set.
+    void count(const Qp &qp, const QpCounter &which, uint64_t n = 1)
+    {
+        counters.*which.total += n;
+        device.counter_sets.add(qp.a.counter_set, which.own, n);
+    }
+
+    // Packet dropped or refused: counted by its reason and kept for who looks for it.
+    void note(const Packet &packet, hghca_drop why);
+
+    // The way out of a connected QP in its turn; nullptr: there is none.
+    Route *route_of(const Qp &qp);
+    // What tells the flows of connected QPs apart.
+    static uint32_t flow_of(const Qp &qp) { return qp.a.qpn ^ qp.a.remote_qpn << 8; }
+    // May a QP's turn go on that has so much credit left?
+    bool goes_on(int32_t credit) const { return credit > 0 && !device.work.over(); }
+    // Will be asked for packets when its turn comes.
+    void schedule(const Qp &qp) { scheduler.add(qp.a.qpn); }
+    // The QP's deadline (0: none) is seen by expire().
+    void set_deadline(Qp &qp, uint64_t deadline_ns);
+
+    // To ERR: flushes both queues, forgets what was under way. Replies stay due
+    // with `keep_replies`, for the NAK that tells the peer why.
+    void enter_error(Qp &qp, bool keep_replies = false);
+    // WR_FLUSH_ERR for what is posted to a QP in error; what the slice leaves over when flush() is called.
+    void flush(Qp &qp);
+    // A queue of the QP cannot be read, or its CQ has failed.
+    void catastrophe(Qp &qp);
+    // A reason to send SQ_DRAINED?
+    void check_drained(Qp &qp);
+
+    Device &device;
+    Counters &counters;
+    EthernetLink link;
+    WqeReader reader;
+    Scheduler scheduler;
+    Scheduler flushes;         // QPs with more to flush; they need no link
+    TimerHeap timers;
+    uint64_t now_ns = 0;
+    bool link_full = false;
+
+    Pacer pacer;
+    Congestion congestion;
+    FlowControl flow_control;
+    PageFaults page_faults;
+    SendQueue send_queue;
+    ReceiveQueue receive_queue;
+    Requester requester;
+    Completer completer;
+    Responder responder;
+    UnreliableConnections unreliable;
+    Datagrams datagrams;
+    RawEthernet raw;
+
+private:
+    // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
+    bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;
+    Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
+                      uint32_t payload_bytes);
+    // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.
+    bool add_payload(const PacketSegments &payload, iovec *parts, int &count);
+    static bool overlaps(const FrameView &view, const PacketSegments &to);
+    // scatter() to memory that holds none of the view.
+    bool scatter_apart(const FrameView &view, size_t from, const PacketSegments &to);
+    hghca_drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
+    bool pkey_matches(const TransportHeader &h) const;
+    void dispatch(const Packet &packet);
+    void dispatch_cnp(const Packet &packet);
+    void dispatch_to_group(const Packet &packet, uint32_t sender);
+    void deliver(Qp &qp, const Packet &packet);
+    Turn serve(Qp &qp, int32_t &credit);
+    Turn serve_queues(Qp &qp, int32_t &credit);
+    Turn serve_reliable(Qp &qp, int32_t &credit);
+    bool flush_slice(Qp &qp);
+    void count_sent(const Qp &qp, const Route &route);
+    void count_received(const Qp &qp, const Packet &packet);
+
+    Route route_{};
+    enum class RouteState { Unknown, Good, None } route_state_ = RouteState::Unknown;
+    // A packet on its way out; its headers end where its payload begins.
+    static constexpr size_t kMaxPayload = 4096;
+    static constexpr size_t kMaxTrailer = 3 + HGHCA_ICRC_SIZE;
+    struct Outgoing {
+        alignas(64) std::array<uint8_t, (kMaxHeader + 63) / 64 * 64 + kMaxPayload + kMaxTrailer> bytes{};
+        uint8_t *payload() { return bytes.data() + (kMaxHeader + 63) / 64 * 64; }
+    } outgoing_;
+    static constexpr size_t kBounceBytes = 16384;
+    std::array<uint8_t, kBounceBytes> bounce_{};
+    // A frame of a raw Ethernet QP on its way out, or a packet on its way in that the memory it is received in holds.
+    std::array<uint8_t, kBounceBytes> staged_{};
+};
+
+// The peer of a QP as the user of a key.
+inline KeyUser peer_of(const Qp &qp) { return {qp.a.pd, qp.a.qpn}; }
+
+// Is index a before index b, modulo 2^16?
+constexpr bool index_before(uint16_t a, uint16_t b)
+{
+    return int16_t(a - b) < 0;
+}
+
+}  // namespace hghca

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "transport/pacer.h"
+
+#include <algorithm>
+
+#include "transport/engine.h"
+
+namespace hghca {
+
+namespace {
+
+constexpr uint32_t kMbps[HGHCA_STATIC_RATE_MAX + 1] = HGHCA_STATIC_RATE_MBPS;
+constexpr uint32_t kFcsBytes = 4;
+// What a timer was late is made good, so that the rate is reached; but not all of a long sleep of the host at once.
+constexpr uint64_t kLatestNs = 1'000'000;
+
+}  // namespace
+
+uint64_t Pacer::static_kbps(const Path &path) const
+{
+    const uint64_t mbps = kMbps[path.static_rate];
+    return mbps < engine_.device.port.speed_mbps ? mbps * 1000 : 0;
+}
+
+uint64_t Pacer::time_ns(Qp &qp, const Path &path, uint32_t bytes) const
+{
+    uint64_t kbps = static_kbps(path);
+    if (const uint64_t reduced = engine_.congestion.reduced_kbps(qp))
+        kbps = kbps ? std::min(kbps, reduced) : reduced;
+    return kbps ? (uint64_t(bytes) * 8 * 1'000'000 + kbps - 1) / kbps : 0;
+}
+
+bool Pacer::hold(Qp &qp, const Path &path)
+{
+    Pace &pace = qp.pace;
+    if (!time_ns(qp, path, 1)) {
+        if (pace.phase == Pace::Phase::Held)
+            pace.phase = Pace::Phase::Free;   // its rate has recovered meanwhile
+        return false;
+    }
+    if (pace.phase == Pace::Phase::Held)
+        return true;
+    if (engine_.now_ns >= pace.next_ns)
+        return false;
+    pace.phase = Pace::Phase::Held;
+    engine_.timers.arm(qp.a.qpn, std::max(pace.next_ns, engine_.now_ns + engine_.device.config.pace_grain_ns));
+    return true;
+}
+
+void Pacer::put_off(Qp &qp, const Path &path, const Route &route)
+{
+    Pace &pace = qp.pace;
+    const uint32_t bytes = route.layout.frame_bytes + kFcsBytes;
+    const uint64_t time = time_ns(qp, path, bytes);
+    if (!time)
+        return;
+    const uint64_t now = engine_.now_ns;
+    const uint64_t late = pace.phase == Pace::Phase::Late ? std::min(now, kLatestNs) : 0;
+    pace.next_ns = std::max(pace.next_ns, now - late) + time;
+    if (engine_.congestion.reduces(qp))
+        engine_.congestion.sent(qp, bytes);
+}
+
+void Pacer::expire(Qp &qp)
+{
+    Pace &pace = qp.pace;
+    if (pace.phase != Pace::Phase::Held)
+        return;
+    if (pace.next_ns > engine_.now_ns) {
+        engine_.timers.arm(qp.a.qpn, pace.next_ns);   // another of the QP's waits has ended
+        return;
+    }
+    pace.phase = Pace::Phase::Late;
+    engine_.schedule(qp);
+}
+
+}  // namespace hghca

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A queue pair: what a QPC says, and where its requester and responder stand.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "hghca_hw.h"
+#include "transport/types.h"
+#include "wire/psn.h"
+
+namespace hghca {
+
+constexpr uint32_t kMaxXrcd = 0xffffff;
+constexpr uint32_t kMaxWqes = 1u << 14;
+constexpr uint32_t kMaxRdAtomic = 16;
+constexpr uint32_t kMaxReplies = kMaxRdAtomic + 1;   // and an ACK or a NAK
+constexpr uint64_t kMaxMessage = 1ull << 31;         // bytes
+constexpr uint32_t kMaxGids = 128;
+
+// Where packets of a QP go, in host byte order where it is a number. Addresses are wire order.
+struct Path {
+    bool by_gid;  // rgid and sgid_index; otherwise sip, dip, smac
+    uint8_t sgid_index;
+    uint8_t hop_limit;
+    uint8_t tclass;
+    uint8_t sl;
+    uint8_t static_rate;   // its code; 0: the port's own
+    uint32_t flow_label;
+    std::array<uint8_t, 16> dgid;
+    std::array<uint8_t, 6> dmac;
+    std::array<uint8_t, 6> smac;
+    uint32_t sip, dip;  // IPv4, host order
+};
+
+// A work queue as the QPC gives it.
+struct WorkQueue {
+    uint32_t lkey;
+    uint32_t length;      // WQEs, a power of two, or 0
+    uint8_t stride_log;
+};
+
+enum class Special : uint8_t { None, Gsi, RawEthernet };
+
+// Set by commands alone.
+struct QpAttributes {
+    uint32_t qpn;
+    Service service;
+    Special special;
+    uint32_t mtu;     // bytes
+    uint8_t log_max_msg;
+    uint32_t usr_page;
+    uint32_t pd;
+    WorkQueue sq, rq;
+    uint32_t cqn_send, cqn_recv;
+    uint64_t dbr_addr;  // 0: none
+    uint32_t srqn;      // 0: none, it has a receive queue of its own
+    uint32_t xrcd;      // of an XRC target; 0: it is none
+    uint32_t remote_qpn;
+    uint16_t pkey_index;
+    uint32_t qkey;
+    Path path;
+    uint8_t ack_timeout;      // 0..31
+    uint8_t retry_count;      // 0..7
+    uint8_t rnr_retry;        // 0..7
+    uint8_t min_rnr_timer;    // code 0..31
+    uint8_t max_rd_atomic;    // as initiator, 1..16
+    uint8_t max_dest_rd_atomic;
+    uint8_t access;           // HGHCA_ACCESS_REMOTE_*
+    bool sqd_notify;
+    bool trusted;             // may post REG_MR
+    uint16_t counter_set;     // 0: none
+};
+
+// A WQE as its predecessor or the doorbell announces it.
+struct WqeRef {
+    uint16_t index;    // free-running
+    uint8_t opcode;
+    uint8_t units;     // size, 16 bytes each
+    bool fence;
+    bool valid;
+};
+
+// The page that one side of the QP has asked software for (interface document, 4.23).
+struct PageFault {
+    enum class State : uint8_t {
+        None,
+        Told,     // a PAGE_FAULT event is out, no RESUME_QP has come
+        Failed,   // there is no such page
+    } state;
+    uint16_t token;   // RESUME_QP names it
+    uint32_t key;     // of the region
+    uint64_t va;      // of the page of 4 KB
+};
+
+// The send side. PSNs are 24 bits, WQE indices 16, and both wrap.
+//
+//      completed   | sent, not completed | to be sent     | not walked to
+//   ---------------+---------------------+----------------+-------------- WQEs
+//               oldest                 next
+//               oldest_psn             next_wqe_psn
+//
+// Between oldest_psn and next_wqe_psn the span of each WQE follows from the WQE
+// itself, so nothing is kept a WQE. Going back means that `next` moves to
+// `oldest` again, with next_psn at unacked_psn.
+struct RequesterState {
+    WqeRef oldest;            // first WQE not completed; its index counts even when it is not valid
+    uint32_t oldest_psn;      // its first PSN
+    WqeRef next;              // WQE to send from; invalid at the end of the chain
+    uint32_t next_wqe_psn;    // its first PSN
+    uint32_t next_psn;        // PSN of the next packet to send
+    uint16_t next_index;      // index of `next`, or where the walk has ended
+    uint16_t started_index;   // index behind the last WQE ever begun
+    uint16_t doorbell_limit;  // a walk that gets here loops
+    WqeRef announced;         // what the last doorbell said, taken when the walk is at its end
+    uint32_t unacked_psn;     // lowest PSN not acknowledged, or for a READ not answered
+    uint32_t highest_psn;     // one past the highest PSN ever sent
+    uint32_t requests_in_flight;  // packets since the last going back, without an answer yet
+    uint32_t reads_outstanding;   // READs and atomics among them
+    Status fault;             // what WQE next_index fails with when it is the oldest; Success: nothing
+    uint8_t retries_left;
+    uint8_t rnr_retries_left;
+    uint8_t rnr_in_row;       // RNR NAKs since the last progress
+    bool waiting_timer;       // for deadline_ns: after an RNR NAK, or to ask for a page once more
+    bool probing;             // after an RNR NAK one packet at a time goes, until one is acknowledged
+    bool response_lost;       // went back for a response; later ones out of turn do not count
+    uint16_t since_ack_request;
+    // End-to-end credits (IBA vol 1, 9.7.7.2). Messages count from 1.
+    uint32_t messages_done;   // before `oldest`
+    uint32_t messages_sent;   // before `next`
+    uint32_t message_limit;   // up to this one each finds a receive WQE at the peer
+    bool has_limit;           // the peer counts, and has told
+    uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
+    PageFault page;           // nothing is sent while it is Told
+};
+
+struct AtomicResult {
+    uint32_t psn;
+    bool valid;
+    uint64_t value;
+};
+
+enum class ReplyKind : uint8_t { Ack, Read, Atomic, Nak, RnrNak };
+
+// A response that is due; READ responses are sent packet by packet from it.
+struct Reply {
+    ReplyKind kind;
+    uint8_t syndrome;    // AETH
+    uint32_t psn;        // next response packet's
+    uint32_t msn;
+    uint32_t rkey;
+    uint64_t va;
+    uint32_t length;     // bytes left
+    uint32_t pd;         // READ: of the key
+    uint64_t value;      // atomic: the value before
+    bool first;          // READ: nothing was sent yet
+    bool asked_again = false;   // READ
+};
+
+// A WQE that was taken from an SRQ.
+struct SharedWqe {
+    uint32_t offset;          // bytes, in its queue
+    uint32_t epoch;           // of the SRQ: another one of the same number has another
+};
+
+// The receive side.
+struct ResponderState {
+    uint32_t expected_psn;
+    uint32_t msn;
+    uint16_t rq_index;        // next receive WQE, free-running
+    bool in_message;          // a SEND or WRITE has begun; a SEND holds a receive WQE: rq_index, or an SRQ's
+    bool holds_shared;        // `shared` is this QP's
+    bool last_wqe_told;       // SRQ_QP_LAST_WQE was sent
+    SharedWqe shared;
+    uint32_t xrc_srqn;        // XRC: the SRQ of the message under way
+    bool message_is_write;
+    uint64_t message_offset;  // bytes of the message that have arrived
+    uint64_t write_va;        // where the next of them go
+    uint32_t write_rkey;
+    uint32_t write_left;
+    bool nak_sent;            // a NAK for expected_psn is out, or the last of the replies; no second one
+    bool ack_due;
+    uint8_t atomic_head;
+    std::array<AtomicResult, kMaxRdAtomic> atomics;
+    uint8_t reply_head, reply_count;
+    std::array<Reply, kMaxReplies> replies;  // ring: max_dest_rd_atomic and one more
+    PageFault page;
+};
+
+// Where a QP stands that its static rate holds back (pacer.h).
+struct Pace {
+    enum class Phase : uint8_t {
+        Free,    // in time: it had nothing to send, or has not sent too fast
+        Held,    // waits for next_ns; the timer is armed
+        Late,    // let go; what it was woken too late it may make up for
+    } phase;
+    bool requests_first;      // before responses, when both are held back
+    uint64_t next_ns;         // no packet before
+};
+
+// Congestion control of a QP (congestion.h), as receiver of marked packets and as sender.
+struct CongestionState {
+    enum class Rate : uint8_t {
+        Untouched,   // no CNP has come
+        Reduced,     // to current_kbps
+        Recovered,   // by itself; alpha remembers
+    } rate;
+    bool cnp_due;
+    uint8_t time_stage, byte_stage;   // since the last reduction
+    uint32_t current_kbps, target_kbps;
+    uint32_t alpha;          // how bad it has been: 0 to kAlphaOne, as of cut_ns
+    uint32_t bytes;          // sent in this byte stage
+    uint64_t cut_ns;         // the last reduction
+    uint64_t stage_ns;       // where time_stage began
+    uint64_t next_cnp_ns;    // no CNP before
+};
+constexpr uint32_t kAlphaOne = 1u << 30;
+
+// A QP, as cached. Its ICM entry is private to the device and follows the table in qp_fields.h; what comes back from
+// there is validated, for the guest can write to it.
+struct Qp {
+    QpAttributes a;
+    QpState state;
+    bool comm_est_sent;
+    bool drained_sent;        // SQD: nothing is under way any more
+    Pace pace;
+    CongestionState congestion;
+    RequesterState req;
+    ResponderState resp;
+};
+
+constexpr uint32_t kQpcEntrySize = 2048;
+
+// Is there such a static rate?
+constexpr bool is_static_rate(uint8_t code) { return code <= HGHCA_STATIC_RATE_MAX && code != HGHCA_STATIC_RATE_NONE; }
+
+}  // namespace hghca

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The receiving side of a reliable connection (IBA vol 1, 9.7.4, 9.7.5.1).
+#pragma once
+
+#include "jingzhao/wqe.h"
+#include "transport/qp.h"
+#include "wire/packet.h"
+
+namespace hghca {
+
+class Engine;
+enum class Turn;
+
+class Responder {
+public:
+    explicit Responder(Engine &engine) : engine_(engine) {}
+
+    // A request packet.
+    void receive(Qp &qp, const Packet &packet);
+    // Sends replies until `credit` bytes are used up or none is due.
+    Turn run(Qp &qp, int32_t &credit);
+    static bool due(const Qp &qp) { return qp.resp.reply_count || qp.resp.ack_due; }
+    // The same, and the QP's rate does not hold it back.
+    static bool may_reply(const Qp &qp);
+
+private:
+    // How a message fails: the NAK code, the event, and what its receive WQE gets.
+    struct Refusal;
+    static const Refusal kInvalidRequest, kAccess, kInvalidate, kMemory, kTooLong, kBadWqe;
+
+    void receive_send(Qp &qp, const Packet &packet);
+    void receive_write(Qp &qp, const Packet &packet);
+    void receive_read(Qp &qp, const Packet &packet);
+    void receive_atomic(Qp &qp, const Packet &packet);
+    void receive_atomic_write(Qp &qp, const Packet &packet);
+    void receive_flush(Qp &qp, const Packet &packet);
+    void duplicate(Qp &qp, const Packet &packet);
+    void duplicate_read(Qp &qp, const Packet &packet);
+    void answer_again(Qp &qp, const TransportHeader &h, uint32_t length);
+    void duplicate_atomic(Qp &qp, const Packet &packet);
+
+    // Finds out whose keys the request may use. False: it is for an XRC SRQ that is not the QP's to use.
+    bool admit(const Qp &qp, const TransportHeader &h);
+    // Is the request itself an invalid one?
+    hghca_drop validate(const Qp &qp, const Packet &packet) const;
+    bool in_sequence(const Qp &qp, const Packet &packet) const;
+    bool function_allowed(const Qp &qp, uint32_t flags) const;
+    bool good_length(const Qp &qp, const Packet &packet) const;
+    bool room_for_read(const Qp &qp) const;
+    // Is there a receive WQE? Otherwise has answered with an RNR NAK or failed.
+    bool has_receive_wqe(Qp &qp, const Packet &packet);
+    // A page for the request is absent. True: it is to come again, an RNR NAK says so.
+    bool later(Qp &qp, const AbsentPage &absent);
+    void push_rnr_nak(Qp &qp);
+    // The packet is executed: PSN, message and acknowledgement go on.
+    void accept(Qp &qp, const Packet &packet, uint32_t psns);
+    void complete(Qp &qp, const Packet &packet, uint64_t byte_count);
+    template <class F>
+    bool update(const Segment &at, F &change);
+    bool execute_atomic(const Packet &packet, const Segment &at, uint64_t &original);
+    bool store_atomically(const Packet &packet, const Segment &at);
+    // A READ response of no bytes is due for the packet.
+    void answer_empty(Qp &qp, const Packet &packet);
+
+    void refuse(Qp &qp, const Packet &packet, const Refusal &refusal);
+    // For a reason that is not the refusal's own.
+    void refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hghca_drop why);
+    void push(Qp &qp, const Reply &reply);
+    // Forgets those from place `from` on.
+    void drop_replies(Qp &qp, uint8_t from);
+    void withdraw_nak(Qp &qp);
+    void push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome);
+    Turn send_reply(Qp &qp, int32_t &credit);
+    Turn send_ack(Qp &qp, int32_t &credit);
+    Turn send_read(Qp &qp, int32_t &credit);
+    uint8_t credits(const Qp &qp) const;
+    TransportHeader reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const;
+
+    Engine &engine_;
+    RecvWqe wqe_{};
+    KeyUser peer_{0};   // of the packet at hand
+};
+
+}  // namespace hghca

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the transport tells services, states, operations and outcomes apart by. The function translates them into the
+// numbers of its interface (jingzhao/translate.h).
+#pragma once
+
+#include <cstdint>
+
+namespace hghca {
+
+// How a work request ends: IBA vol 1, 11.6.2, completion return status.
+enum class Status : uint8_t {
+    Success = 0,
+    LocalLength = 0x01,
+    LocalOperation = 0x02,
+    LocalProtection = 0x04,
+    Flushed = 0x05,
+    Bind = 0x06,
+    BadResponse = 0x10,
+    LocalAccess = 0x11,
+    RemoteInvalidRequest = 0x12,
+    RemoteAccess = 0x13,
+    RemoteOperation = 0x14,
+    RetryExceeded = 0x15,
+    RnrRetryExceeded = 0x16,
+};
+
+// What a send work request asks for.
+enum class Operation : uint8_t {
+    Nop = 0x00,
+    Write = 0x08,
+    WriteImm = 0x09,
+    Send = 0x0a,
+    SendImm = 0x0b,
+    SendInvalidate = 0x0c,
+    Read = 0x10,
+    CompareSwap = 0x11,
+    FetchAdd = 0x12,
+    AtomicWrite = 0x13,
+    Flush = 0x14,
+    BindWindow = 0x18,
+    RegisterRegion = 0x19,
+    LocalInvalidate = 0x1a,
+};
+
+// What the owner of a QP is told: IBA vol 1, 11.6.3.
+enum class Event : uint8_t {
+    None = 0,
+    Established = 0x02,
+    SendQueueDrained = 0x03,
+    QueueFailed = 0x05,
+    InvalidRequest = 0x10,
+    AccessViolation = 0x11,
+    LastWqeReached = 0x13,
+};
+
+// IBA vol 1, 10.3.1, in the order of a QP's life: what has got to Rtr receives, what has got to Rts may send.
+enum class QpState : uint32_t {
+    Reset = 0,
+    Init = 1,
+    Rtr = 2,
+    Rts = 3,
+    Sqe = 4,
+    Sqd = 5,
+    Error = 6,
+};
+
+enum class Service : uint8_t {
+    Rc = 0,
+    Uc = 1,
+    Ud = 3,
+    Xrc = 6,
+    Raw = 7,   // frames as they are
+};
+
+// Do its messages get acknowledged?
+constexpr bool is_reliable(Service service) { return service == Service::Rc || service == Service::Xrc; }
+
+// Have they one peer, who is known?
+constexpr bool is_connected(Service service) { return is_reliable(service) || service == Service::Uc; }
+
+}  // namespace hghca

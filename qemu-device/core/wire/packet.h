@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Transport packets: headers as numbers, the opcode table, and frames taken apart.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "counters.h"
+#include "hghca_hw.h"
+#include "hghca_wire.h"
+#include "transport/types.h"
+#include "wire/link.h"
+
+namespace hghca {
+
+// What an opcode says about its packet. Extension headers stand behind the BTH
+// in the order of the bits.
+enum OpcodeFlag : uint32_t {
+    kDeth = 1 << 0,
+    kXrceth = 1 << 1,
+    kFeth = 1 << 2,
+    kReth = 1 << 3,
+    kAtomicEth = 1 << 4,
+    kAeth = 1 << 5,
+    kAtomicAckEth = 1 << 6,
+    kImmDt = 1 << 7,
+    kIeth = 1 << 8,
+    kSend = 1 << 9,
+    kWrite = 1 << 10,
+    kRead = 1 << 11,      // request
+    kAtomic = 1 << 12,    // request
+    kAtomicWrite = 1 << 13,
+    kFlush = 1 << 14,     // request
+    kResponse = 1 << 15,
+    kFirst = 1 << 16,     // begins a message
+    kLast = 1 << 17,      // ends it; both: the only packet
+    kKnown = 1 << 18,
+    kCnp = 1 << 19,       // congestion notification
+};
+
+// The service bits of the opcodes a QP of this service type sends and takes; RAW has none.
+constexpr uint8_t bth_service(Service service)
+{
+    switch (service) {
+    case Service::Uc:
+        return HGHCA_BTH_UC;
+    case Service::Ud:
+        return HGHCA_BTH_UD;
+    case Service::Xrc:
+        return HGHCA_BTH_XRC;
+    default:
+        return HGHCA_BTH_RC;
+    }
+}
+
+// By BTH opcode; 0 for what this device does not know.
+extern const std::array<uint32_t, 256> kOpcodes;
+size_t extension_bytes(uint32_t opcode_flags);
+
+// BTH and extension headers in host byte order. Which of the latter are live
+// follows from the opcode.
+struct TransportHeader {
+    uint8_t opcode;
+    uint8_t pad;
+    bool solicited;
+    bool ack_request;
+    bool becn;
+    uint16_t pkey;
+    uint32_t qpn;
+    uint32_t psn;
+    uint64_t va;          // RETH, AtomicETH
+    uint32_t rkey;
+    uint32_t length;      // RETH
+    uint32_t flush;       // FETH
+    uint64_t swap_add;    // AtomicETH
+    uint64_t compare;
+    uint8_t syndrome;     // AETH
+    uint32_t msn;
+    uint64_t original;    // AtomicAckETH
+    uint32_t imm;         // ImmDt, or the key of an IETH, in wire order
+    uint32_t qkey;        // DETH
+    uint32_t src_qpn;
+    uint32_t srqn;        // XRCETH
+};
+
+constexpr size_t kMaxTransportHeader = sizeof(hghca_bth) + sizeof(hghca_xrceth) + sizeof(hghca_atomic_eth);
+constexpr size_t kMaxHeader = kMaxLinkHeader + kMaxTransportHeader;
+
+// Writes `h`; returns its bytes, at most kMaxTransportHeader.
+size_t put_transport_header(const TransportHeader &h, uint8_t *out);
+// Reads what put_transport_header writes; `bth` is followed by the extension headers.
+void get_transport_header(const uint8_t *bth, TransportHeader &h);
+
+// A piece of a frame that stays where the link left it.
+struct FrameView {
+    const iovec *parts;
+    int count;
+    size_t offset;   // of the piece, from the start of the parts
+    size_t length;
+
+    // Calls f(pointer, bytes) for each contiguous run of [from, from + bytes).
+    template <class F>
+    void for_each(size_t from, size_t bytes, F &&f) const
+    {
+        size_t skip = offset + from;
+        for (int i = 0; i < count && bytes; i++) {
+            if (skip >= parts[i].iov_len) {
+                skip -= parts[i].iov_len;
+                continue;
+            }
+            size_t n = std::min(bytes, parts[i].iov_len - skip);
+            f(static_cast<const uint8_t *>(parts[i].iov_base) + skip, n);
+            skip = 0;
+            bytes -= n;
+        }
+    }
+    void copy(size_t from, void *out, size_t bytes) const
+    {
+        auto *to = static_cast<uint8_t *>(out);
+        for_each(from, bytes, [&](const uint8_t *p, size_t n) {
+            std::memcpy(to, p, n);
+            to += n;
+        });
+    }
+};
+
+// A received packet. Headers were copied out of the frame once, and only the
+// copy is looked at: the frame may be in memory that somebody writes to.
+struct Packet {
+    std::array<uint8_t, kMaxHeader> head;
+    Arrival arrival;
+    TransportHeader h;
+    uint32_t flags;       // kOpcodes[h.opcode]
+    FrameView payload;
+    uint32_t frame_bytes;      // without padding of the link
+    uint32_t arrived_bytes;    // with it
+    uint8_t header_bytes;      // of `head`: up to the payload
+};
+
+// Takes the frame apart whose network headers `packet.arrival` describes and
+// whose first bytes are in packet.head. Checks lengths, BTH version and, unless
+// `trusted`, the ICRC.
+hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
+
+// The register of the ICRC when all headers have passed: network headers as
+// Link::invariant_header gives them, `transport` the bytes from the BTH on.
+uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
+                         const uint8_t *transport, size_t transport_bytes);
+
+}  // namespace hghca

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The transport and the packet format of the device core name nothing of the function (docs/explanation/seam.rst).
+
+Of the function are the names of include/hghca, the register block of commands (HCR), device.h and the headers of
+jingzhao/. The names that include/hghca_wire.h defines are the packet format's. What is still named stands in
+seam-exceptions, by file and name. An exception that is not needed any more fails, so the list only gets shorter.
+The check proves itself: a name or an include that is put into a file must be found there.
+"""
+
+import re
+
+from findings import Exceptions
+from hghca_lib import repo
+
+CORE = repo.path("qemu-device/core")
+FOLDERS = ("transport", "wire")
+WIRE = repo.path("include/hghca_wire.h")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+OF_FUNCTION = re.compile(r"^(?:jingzhao/.*|hghca/.*|hghca_hw\.h|hghca_core\.h|device\.h)$")
+NAME = re.compile(r"\b(?:hghca|HGHCA)_\w+|\b[hH]cr\b|\bHCR\w*")
+DEFINED = re.compile(r"^#define\s+(HGHCA_\w+)|^(?:struct|enum|union) (hghca_\w+)|^\s+(HGHCA_\w+)\s*[=,]", re.MULTILINE)
+# What must be found in each file, and what must not.
+SPOILT = {
+    "HGHCA_CMD_INIT_HCA": "int planted = HGHCA_CMD_INIT_HCA;",
+    "hghca_qpc": "struct hghca_qpc *planted;",
+    "Hcr": "class Hcr;",
+    "jingzhao/hcr.h": '#include "jingzhao/hcr.h"',
+    "hghca/cmd.h": '#include "hghca/cmd.h"',
+}
+SOUND = '// HGHCA_CMD_INIT_HCA\n/* hghca_qpc */\nnamespace hghca {}\n#include "wire/psn.h"\n'
+
+
+def defined(text):
+    """The names that a C header or source defines."""
+    return {name for names in DEFINED.findall(COMMENT.sub(" ", text)) for name in names if name}
+
+
+def named(text, allowed):
+    """What of the function a file of the core names."""
+    bare = COMMENT.sub(" ", text)
+    includes = INCLUDE.findall(bare)
+    names = set(NAME.findall(INCLUDE.sub(" ", bare))) - allowed - set(re.findall(r"^#define (\w+)", bare, re.MULTILINE))
+    return names | {name for name in includes if OF_FUNCTION.match(name)}
+
+
+def check(report, _root):
+    allowed = defined(WIRE.read_text())
+    texts = {str(path.relative_to(CORE)): path.read_text()
+             for folder in FOLDERS for path in sorted((CORE / folder).rglob("*")) if path.suffix in (".h", ".cc")}
+    exceptions = Exceptions("seam")
+    bad = [f"{file}: {name}" for file, text in texts.items() for name in sorted(named(text, allowed))
+           if not exceptions.cover(file, name)]
+    report.result(len(texts) > 20 and len(allowed) > 60 and not bad,
+                  f"seam: {len(texts)} files of transport and packets name nothing more of the function",
+                  "\n".join(bad))
+    exceptions.report(report)
+    missed = [f"{file}: {line}" for file, text in texts.items() for name, line in SPOILT.items()
+              if named(f"{text}\n{line}\n", allowed) != named(text, allowed) | {name} or exceptions.cover(file, name)]
+    missed += [f"{file}: {SOUND}" for file, text in texts.items()
+               if named(text + SOUND, allowed) != named(text, allowed)]
+    report.result(not missed, "seam: a name or an include of the function is found in each file", "\n".join(missed))
