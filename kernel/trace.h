@@ -187,6 +187,12 @@ TRACE_EVENT(hghca_cqe,
 );
 
 /* data: the first word of the entry's content, mostly a number */
+#ifndef hghca_trace_event_type
+#define HGHCA_TRACE_EVENT_TYPE(name, value) { value, #name },
+#define hghca_trace_event_type(type) \
+	__print_symbolic(type, HGHCA_EVENTS(HGHCA_TRACE_EVENT_TYPE) { 0x100, "" })
+#endif
+
 TRACE_EVENT(hghca_event,
 	TP_PROTO(const struct hghca_eq *eq, u32 index, const struct hghca_eqe *eqe),
 	TP_ARGS(eq, index, eqe),
@@ -206,9 +212,9 @@ TRACE_EVENT(hghca_event,
 		__entry->type = eqe->type;
 		__entry->subtype = eqe->subtype;
 	),
-	TP_printk("%s eqn=%u index=%u type=0x%x subtype=%u data=0x%x",
-		  __entry->dev, __entry->eqn, __entry->index, __entry->type, __entry->subtype,
-		  __entry->data)
+	TP_printk("%s eqn=%u index=%u type=%s subtype=%u data=0x%x",
+		  __entry->dev, __entry->eqn, __entry->index,
+		  hghca_trace_event_type(__entry->type), __entry->subtype, __entry->data)
 );
 
 TRACE_EVENT(hghca_fail,

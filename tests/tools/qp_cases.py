@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tables of QP transitions and of their attributes in the headers agree with the document's."""
+"""The tables of QP transitions, their attributes, syndromes and events in the headers agree with the document's."""
 
 import re
 
@@ -11,10 +11,10 @@ from hghca_lib import interface, repo
 STATES = {"any": "ANY", "any but RST": "NOT_RST"}
 
 
-def table(heading):
-    """The rows of a table of section 4.9, whose first column has this heading: lists of cells, continued lines joined."""
+def table(heading, start="4.9 ", end="4.10 "):
+    """The rows of a table of a section, whose first column has this heading: lists of cells, continued lines joined."""
     text = repo.path("docs/reference/hardware-interface.rst").read_text()
-    lines = text[text.index("\n4.9 "):text.index("\n4.10 ")].splitlines()
+    lines = text[text.index(f"\n{start}"):text.index(f"\n{end}")].splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith(f"{heading} "))
     columns = [match.span() for match in re.finditer("=+", lines[first - 1])]
     found = []
@@ -47,3 +47,15 @@ def test_attributes():
                     found[name, service] = set(required.split()), set(optional.split())
     assert len(found) > 30, f"only {len(found)} rows were found"
     same(found, interface.attribute_rules(), "attributes")
+
+
+def test_syndromes():
+    """The document's table of syndromes has all of the header's, and no other, with their statuses"""
+    found = {name: (status, int(value, 16)) for value, name, status, _ in table("value", "7. ", "8. ")}
+    same(found, interface.syndromes(), "syndromes")
+
+
+def test_events():
+    """The document's table of event types has all of the header's, and no other"""
+    found = {name.removesuffix(" **ext**"): int(value, 16) for value, name, _ in table("type", "10. ", "10.1 ")}
+    same(found, interface.events(), "events")

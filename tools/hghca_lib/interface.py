@@ -53,6 +53,16 @@ def attribute_rules():
             for transition, service, *masks in rows("hghca/qp.h", "HGHCA_QP_RULES")}
 
 
+def syndromes():
+    """Name -> (status of ib_wc and ibv_wc, number)."""
+    return {name: (status, int(value, 16)) for name, status, value in rows("hghca/cqe.h", "HGHCA_SYNDROMES")}
+
+
+def events():
+    """Name -> number of an event type."""
+    return {name: int(value, 16) for name, value in rows("hghca/eqe.h", "HGHCA_EVENTS")}
+
+
 def module():
     """The tables as a Python module of literals, for a guest, which has no headers."""
     found = {name: tuple(command) for name, command in commands().items()}
