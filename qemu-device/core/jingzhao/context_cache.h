@@ -52,6 +52,9 @@ struct Lookup {
 // was erased while its entry in ICM could not be made absent.
 //
 // References are stable until trim(), forget(), erase() or clear().
+//
+// The members that read or write an entry take seconds to compile for a table of a QP's size. So the owner of a cache
+// calls them in its .cc file: those that its header calls, every file that includes it compiles again.
 template <class Stored, class Cached, class Policy>
 class ContextCache {
     static constexpr uint32_t kStoredBytes = stored_bytes<Stored>();

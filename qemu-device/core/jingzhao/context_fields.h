@@ -128,19 +128,37 @@ constexpr void for_each_row(Visit &&visit)
 template <class T>
 constexpr uint32_t stored_bytes();
 
+namespace fields_detail {
+
+template <class Owner, class T>
+constexpr uint32_t end_of(const Field<Owner, T> &row)
+{
+    return row.at + stored_bytes<T>();
+}
+
+template <class... Row, size_t... I>
+constexpr uint32_t end_of_last(const std::tuple<Row...> &rows, std::index_sequence<I...>)
+{
+    return std::max({end_of(std::get<I>(rows))...});
+}
+
+template <class... Row, size_t... I>
+constexpr uint32_t start_of_first(const std::tuple<Row...> &rows, std::index_sequence<I...>)
+{
+    return std::min({std::get<I>(rows).at...});
+}
+
+}  // namespace fields_detail
+
+// As many numbers as T's table has rows.
+template <class T>
+using RowNumbers = std::make_index_sequence<std::tuple_size_v<decltype(Layout<T>::kFields)>>;
+
 // To the end of the last field.
 template <class T>
 constexpr uint32_t group_bytes()
 {
-    uint32_t end = 0;
-    std::apply(
-        [&]<class... Row>(const Row &...row) {
-            ((end = std::max(end, row.at + stored_bytes<std::remove_reference_t<
-                                               decltype(std::declval<T &>().*row.member)>>())),
-             ...);
-        },
-        Layout<T>::kFields);
-    return end;
+    return fields_detail::end_of_last(Layout<T>::kFields, RowNumbers<T>());
 }
 
 // The bytes that a value of this type takes in an entry.
@@ -159,12 +177,6 @@ constexpr uint32_t stored_bytes()
 }
 
 namespace fields_detail {
-
-template <class Owner, class T>
-constexpr uint32_t end_of(const Field<Owner, T> &row)
-{
-    return row.at + stored_bytes<T>();
-}
 
 template <class Owner, class T, class U>
 constexpr bool apart(const Field<Owner, T> &a, const Field<Owner, U> &b)
@@ -211,7 +223,7 @@ constexpr bool good_rows()
 template <class T>
 constexpr uint32_t first_field()
 {
-    return std::apply([](const auto &...row) { return std::min({row.at...}); }, Layout<T>::kFields);
+    return fields_detail::start_of_first(Layout<T>::kFields, RowNumbers<T>());
 }
 
 // A table covers its struct: a row for each member, no two for one, and no two at one place.

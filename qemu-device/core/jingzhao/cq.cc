@@ -21,6 +21,14 @@ void CompletionQueues::clear()
     timers_.clear();
 }
 
+void CompletionQueues::trim(size_t capacity) { cache_.trim(capacity); }
+
+bool CompletionQueues::write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+
+void CompletionQueues::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+
+CompletionQueues::Cached *CompletionQueues::find(uint32_t cqn) { return cache_.find(cqn, valid).context; }
+
 bool CompletionQueues::valid(const Context &cq, uint32_t)
 {
     return cq.ring.logsize <= kLogMaxCqSize;

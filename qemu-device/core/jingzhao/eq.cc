@@ -45,6 +45,12 @@ void EventQueues::clear()
     unfinished_ = 0;
 }
 
+void EventQueues::trim(size_t capacity) { cache_.trim(capacity); }
+
+bool EventQueues::write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+
+void EventQueues::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+
 bool EventQueues::valid(const Context &eq, uint32_t)
 {
     return eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry;

@@ -91,6 +91,8 @@ void MemoryTable::trim(size_t capacity)
     cache_.trim(capacity);
 }
 
+bool MemoryTable::write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+
 void MemoryTable::forget(uint64_t from, uint64_t length)
 {
     forget();

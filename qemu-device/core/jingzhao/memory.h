@@ -255,7 +255,7 @@ public:
     // Keeps the cache within its size; no reference survives it.
     void trim(size_t capacity);
     // ICM [from, from + length) of the TPT space is about to be unmapped. False: a context could not be written there.
-    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+    bool write_back(uint64_t from, uint64_t length);
     void forget(uint64_t from, uint64_t length);
 
 private:

@@ -24,6 +24,22 @@ void MulticastGroups::configure(uint64_t base, unsigned log_count) { cache_.conf
 
 void MulticastGroups::clear() { cache_.clear(); }
 
+void MulticastGroups::trim(size_t capacity) { cache_.trim(capacity); }
+
+bool MulticastGroups::write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+
+void MulticastGroups::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+
+McgContext *MulticastGroups::find(uint32_t index)
+{
+    return cache_.find(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }).context;
+}
+
+uint8_t MulticastGroups::find_for_command(uint32_t index, Context *&out)
+{
+    return cache_.find_for_command(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }, out);
+}
+
 bool MulticastGroups::valid(const Context &entry, uint32_t index) const
 {
     return (!entry.next || (entry.next >= buckets() && entry.next < cache_.count() && entry.next != index)) &&

@@ -49,9 +49,9 @@ public:
     // The QPs attached to group `gid`; nullptr: none. Good until the next command or trim().
     const GroupMembers *find(const std::array<uint8_t, 16> &gid);
 
-    void trim(size_t capacity) { cache_.trim(capacity); }
-    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
-    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+    void trim(size_t capacity);
+    bool write_back(uint64_t from, uint64_t length);
+    void forget(uint64_t from, uint64_t length);
 
 private:
     using Context = McgContext;
@@ -65,15 +65,9 @@ private:
     uint32_t buckets() const { return uint32_t(cache_.count() / 2); }
     uint32_t bucket_of(const std::array<uint8_t, 16> &gid) const;
     bool valid(const Context &entry, uint32_t index) const;
-    Context *find(uint32_t index)
-    {
-        return cache_.find(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }).context;
-    }
+    Context *find(uint32_t index);
     // As ContextCache::find_for_command().
-    uint8_t find_for_command(uint32_t index, Context *&out)
-    {
-        return cache_.find_for_command(index, [this](const Context &entry, uint32_t i) { return valid(entry, i); }, out);
-    }
+    uint8_t find_for_command(uint32_t index, Context *&out);
 
     Device &device_;
     ContextCache<Context, Context, Policy> cache_;

@@ -16,6 +16,12 @@ void QpTable::configure(uint64_t base, unsigned log_count) { cache_.configure(ba
 
 void QpTable::clear() { cache_.clear(); }
 
+void QpTable::trim(size_t capacity) { cache_.trim(capacity); }
+
+bool QpTable::write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+
+void QpTable::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+
 Qp *QpTable::find(uint32_t qpn)
 {
     return prepare(cache_.find(qpn, [this](const Qp &q, uint32_t n) { return plausible(q, n, limits()); }).context, qpn);

@@ -109,9 +109,9 @@ public:
     // CQ `cqn` is gone, and its event with it.
     void forget_completion(uint32_t cqn);
     uint64_t count() const { return cache_.count(); }
-    void trim(size_t capacity) { cache_.trim(capacity); }
-    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
-    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+    void trim(size_t capacity);
+    bool write_back(uint64_t from, uint64_t length);
+    void forget(uint64_t from, uint64_t length);
 
 private:
     using Context = EqContext;
@@ -163,9 +163,9 @@ public:
     bool post(uint32_t cqn, const hghca_cqe &cqe, bool solicited);
     bool exists(uint32_t cqn);
     uint64_t count() const { return cache_.count(); }
-    void trim(size_t capacity) { cache_.trim(capacity); }
-    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
-    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+    void trim(size_t capacity);
+    bool write_back(uint64_t from, uint64_t length);
+    void forget(uint64_t from, uint64_t length);
 
 private:
     using Context = CqContext;
@@ -180,7 +180,7 @@ private:
     };
 
     static bool valid(const Context &cq, uint32_t cqn);
-    Cached *find(uint32_t cqn) { return cache_.find(cqn, valid).context; }
+    Cached *find(uint32_t cqn);
     bool fail(uint32_t cqn, Cached &cq, uint8_t syndrome);
     void tell(uint32_t cqn, Cached &cq);
     bool waits(uint32_t cqn, Cached &cq);
@@ -210,9 +210,9 @@ public:
     uint8_t set_counter(uint32_t qpn, uint64_t set);
     // `what`: HGHCA_RESUME_*.
     uint8_t resume(uint32_t qpn, uint32_t what);
-    void trim(size_t capacity) { cache_.trim(capacity); }
-    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
-    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+    void trim(size_t capacity);
+    bool write_back(uint64_t from, uint64_t length);
+    void forget(uint64_t from, uint64_t length);
 
 private:
     struct Policy {

@@ -13,6 +13,14 @@ void SharedReceiveQueues::configure(uint64_t base, unsigned log_count) { cache_.
 
 void SharedReceiveQueues::clear() { cache_.clear(); }
 
+void SharedReceiveQueues::trim(size_t capacity) { cache_.trim(capacity); }
+
+bool SharedReceiveQueues::write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
+
+void SharedReceiveQueues::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+
+SrqContext *SharedReceiveQueues::find(uint32_t srqn) { return cache_.find(srqn, valid).context; }
+
 bool SharedReceiveQueues::valid(const Context &srq, uint32_t)
 {
     return srq.log_wqes <= kLogMaxSrqSize && srq.stride_log >= HGHCA_WQE_MIN_STRIDE_LOG &&

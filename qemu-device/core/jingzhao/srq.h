@@ -78,9 +78,9 @@ public:
     SharedWqe take(uint32_t srqn);
 
     uint64_t count() const { return cache_.count(); }
-    void trim(size_t capacity) { cache_.trim(capacity); }
-    bool write_back(uint64_t from, uint64_t length) { return cache_.write_back(from, length); }
-    void forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
+    void trim(size_t capacity);
+    bool write_back(uint64_t from, uint64_t length);
+    void forget(uint64_t from, uint64_t length);
 
 private:
     using Context = SrqContext;
@@ -92,7 +92,7 @@ private:
     };
 
     static bool valid(const Context &srq, uint32_t srqn);
-    Context *find(uint32_t srqn) { return cache_.find(srqn, valid).context; }
+    Context *find(uint32_t srqn);
     // WQEs posted and not taken. False: the record cannot be read.
     bool waiting(const Context &srq, uint32_t &out);
     void check_limit(uint32_t srqn, Context &srq);
