@@ -118,11 +118,10 @@ struct hghca_bus {
  * @failed: the device was given up and makes no more DMA; commands give -EIO
  * @cmd: the command interface
  * @icm: tables
- * @cqs: by CQN, struct hghca_hwcq; its lock is taken in interrupts
- * @qps: by QPN, struct hghca_hwqp; its lock is taken in interrupts
- * @srqs: by SRQN, struct hghca_hwsrq; its lock is taken in interrupts
+ * @cqs: CQs
+ * @qps: QPs, and receive work queues
+ * @srqs: SRQs
  * @mcast: multicast groups
- * @next_qpn: where the search for a QPN starts
  * @pd_ida: PD numbers
  * @xrcd_ida: numbers of XRC domains
  * @uar_ida: UAR pages
@@ -167,11 +166,10 @@ struct hghca_dev {
 	struct hghca_cmd_if cmd;
 	struct hghca_icm_table icm[HGHCA_ICM_KINDS];
 
-	struct xarray cqs;
-	struct xarray qps;
-	struct xarray srqs;
+	struct hghca_obj_table cqs;
+	struct hghca_obj_table qps;
+	struct hghca_obj_table srqs;
 	struct hghca_mcast mcast;
-	u32 next_qpn;
 	struct ida pd_ida;
 	struct ida xrcd_ida;
 	struct ida uar_ida;

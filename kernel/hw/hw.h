@@ -358,17 +358,47 @@ struct hghca_dbr {
 /* objects.c: CQs, QPs and SRQs as events find them                     */
 
 /**
- * struct hghca_hwcq - a CQ's number
- * @cqn: set by hghca_hwcq_add()
+ * struct hghca_obj - what a CQ, a QP and an SRQ have in common
+ * @number: CQN, QPN or SRQN
  * @refs: events that look at it now, and one
  * @released: the last reference is gone
+ */
+struct hghca_obj {
+	u32 number;
+	refcount_t refs;
+	struct completion released;
+};
+
+/**
+ * struct hghca_obj_table - the objects of one kind
+ * @objs: struct hghca_obj, by number; its lock is taken in interrupts
+ * @name: of the kind, for the log
+ * @icm: the table of their contexts
+ * @first: first number that is given out
+ * @count: numbers of the device, those below @first too
+ * @cyclic: a number rests before it comes back
+ * @next: where the search for a number starts, with @cyclic
+ */
+struct hghca_obj_table {
+	struct xarray objs;
+	const char *name;
+	enum hghca_icm_kind icm;
+	u32 first;
+	u32 count;
+	bool cyclic;
+	u32 next;
+};
+
+/**
+ * struct hghca_hwcq - a CQ as events find it
+ * @obj: in hdev->cqs
+ * @cqn: its number, set by hghca_hwcq_add()
  * @comp: completion event; interrupt context
  * @event: CQ_ERROR event with its syndrome; interrupt context
  */
 struct hghca_hwcq {
+	struct hghca_obj obj;
 	u32 cqn;
-	refcount_t refs;
-	struct completion released;
 	void (*comp)(struct hghca_hwcq *hwcq);
 	void (*event)(struct hghca_hwcq *hwcq, u8 syndrome);
 };
@@ -406,33 +436,29 @@ struct hghca_fault {
 };
 
 /**
- * struct hghca_hwqp - a QP's number
- * @qpn: set by hghca_hwqp_add()
- * @refs: events that look at it now, and one
- * @released: the last reference is gone
+ * struct hghca_hwqp - a QP as events find it
+ * @obj: in hdev->qps
+ * @qpn: its number, set by hghca_hwqp_add()
  * @event: asynchronous event of type enum hghca_event_type; interrupt context
  * @faults: of the send side and of the receive side, or NULL for a QP without
  *	regions on demand; set by hghca_odp_init_qp()
  */
 struct hghca_hwqp {
+	struct hghca_obj obj;
 	u32 qpn;
-	refcount_t refs;
-	struct completion released;
 	void (*event)(struct hghca_hwqp *hwqp, u8 type);
 	struct hghca_fault *faults;
 };
 
 /**
- * struct hghca_hwsrq - an SRQ's number
- * @srqn: set by hghca_hwsrq_add()
- * @refs: events that look at it now, and one
- * @released: the last reference is gone
+ * struct hghca_hwsrq - an SRQ as events find it
+ * @obj: in hdev->srqs
+ * @srqn: its number, set by hghca_hwsrq_add()
  * @event: asynchronous event of type enum hghca_event_type; interrupt context
  */
 struct hghca_hwsrq {
+	struct hghca_obj obj;
 	u32 srqn;
-	refcount_t refs;
-	struct completion released;
 	void (*event)(struct hghca_hwsrq *hwsrq, u8 type);
 };
 

@@ -9,16 +9,101 @@
  */
 #include "hghca.h"
 
-/* Let events find @entry; the number is reserved already. */
-static int hghca_res_publish(struct xarray *xa, u32 number, void *entry)
+/* A number for @obj: the one asked for, or any when it is 0. */
+static int hghca_obj_take_number(struct hghca_obj_table *table, struct hghca_obj *obj, u32 number)
 {
-	return xa_err(xa_store_irq(xa, number, entry, GFP_KERNEL));
+	struct xa_limit limit = XA_LIMIT(table->first, table->count - 1);
+	int err;
+
+	if (number) {
+		obj->number = number;
+		return xa_insert_irq(&table->objs, number, NULL, GFP_KERNEL);
+	}
+
+	if (table->cyclic)
+		err = xa_alloc_cyclic_irq(&table->objs, &obj->number, NULL, limit, &table->next,
+					  GFP_KERNEL);
+	else
+		err = xa_alloc_irq(&table->objs, &obj->number, NULL, limit, GFP_KERNEL);
+	if (err < 0)
+		return err == -EBUSY ? -ENOMEM : err;
+	return 0;
 }
 
-/* Events find nothing any more; the number stays reserved. */
-static void hghca_res_hide(struct xarray *xa, u32 number)
+/* Give @obj a number, ICM and events. */
+static int hghca_obj_add(struct hghca_dev *hdev, struct hghca_obj_table *table,
+			 struct hghca_obj *obj, u32 number)
 {
-	xa_store_irq(xa, number, XA_ZERO_ENTRY, GFP_KERNEL);
+	int err;
+
+	refcount_set(&obj->refs, 1);
+	init_completion(&obj->released);
+
+	err = hghca_obj_take_number(table, obj, number);
+	if (err)
+		return err;
+
+	err = hghca_icm_get(hdev, table->icm, obj->number, 1);
+	if (err)
+		goto err_erase;
+
+	err = xa_err(xa_store_irq(&table->objs, obj->number, obj, GFP_KERNEL));
+	if (err)
+		goto err_put_icm;
+	return 0;
+
+err_put_icm:
+	hghca_icm_put(hdev, table->icm, obj->number, 1);
+err_erase:
+	xa_erase_irq(&table->objs, obj->number);
+	return err;
+}
+
+static void hghca_obj_put(struct hghca_obj *obj)
+{
+	if (refcount_dec_and_test(&obj->refs))
+		complete(&obj->released);
+}
+
+/* Undo hghca_obj_add().  When it returns no callback runs, and none will. */
+static void hghca_obj_del(struct hghca_dev *hdev, struct hghca_obj_table *table,
+			  struct hghca_obj *obj)
+{
+	/* Events find nothing any more; the number stays reserved. */
+	xa_store_irq(&table->objs, obj->number, XA_ZERO_ENTRY, GFP_KERNEL);
+	hghca_obj_put(obj);
+	wait_for_completion(&obj->released);
+	hghca_icm_put(hdev, table->icm, obj->number, 1);
+	xa_erase_irq(&table->objs, obj->number);
+}
+
+/*
+ * What an event is about, with a reference; or NULL.  The number is the device's
+ * word, so it is checked.  Any context.
+ */
+static struct hghca_obj *hghca_obj_get(struct hghca_dev *hdev, struct hghca_obj_table *table,
+				       u32 number, u8 type)
+{
+	struct hghca_obj *obj;
+	unsigned long flags;
+
+	if (number >= table->count) {
+		dev_err_ratelimited(hdev->bus.dev, "event %#x for %s %#x: beyond the table\n",
+				    type, table->name, number);
+		return NULL;
+	}
+
+	xa_lock_irqsave(&table->objs, flags);
+	obj = xa_load(&table->objs, number);
+	if (obj)
+		refcount_inc(&obj->refs);
+	xa_unlock_irqrestore(&table->objs, flags);
+
+	/* Not a fault: the event may have been on its way as the object went. */
+	if (!obj)
+		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for %s %#x: there is none\n",
+				    type, table->name, number);
+	return obj;
 }
 
 /**
@@ -30,36 +115,10 @@ static void hghca_res_hide(struct xarray *xa, u32 number)
  */
 int hghca_hwcq_add(struct hghca_dev *hdev, struct hghca_hwcq *hwcq)
 {
-	int err;
+	int err = hghca_obj_add(hdev, &hdev->cqs, &hwcq->obj, 0);
 
-	refcount_set(&hwcq->refs, 1);
-	init_completion(&hwcq->released);
-
-	err = xa_alloc_irq(&hdev->cqs, &hwcq->cqn, NULL,
-			   XA_LIMIT(hdev->limits.first_cqn, hdev->limits.num_cqs - 1), GFP_KERNEL);
-	if (err)
-		return err == -EBUSY ? -ENOMEM : err;
-
-	err = hghca_icm_get(hdev, HGHCA_ICM_CQC, hwcq->cqn, 1);
-	if (err)
-		goto err_erase;
-
-	err = hghca_res_publish(&hdev->cqs, hwcq->cqn, hwcq);
-	if (err)
-		goto err_put_icm;
-	return 0;
-
-err_put_icm:
-	hghca_icm_put(hdev, HGHCA_ICM_CQC, hwcq->cqn, 1);
-err_erase:
-	xa_erase_irq(&hdev->cqs, hwcq->cqn);
+	hwcq->cqn = hwcq->obj.number;
 	return err;
-}
-
-static void hghca_hwcq_put(struct hghca_hwcq *hwcq)
-{
-	if (refcount_dec_and_test(&hwcq->refs))
-		complete(&hwcq->released);
 }
 
 /**
@@ -71,11 +130,7 @@ static void hghca_hwcq_put(struct hghca_hwcq *hwcq)
  */
 void hghca_hwcq_del(struct hghca_dev *hdev, struct hghca_hwcq *hwcq)
 {
-	hghca_res_hide(&hdev->cqs, hwcq->cqn);
-	hghca_hwcq_put(hwcq);
-	wait_for_completion(&hwcq->released);
-	hghca_icm_put(hdev, HGHCA_ICM_CQC, hwcq->cqn, 1);
-	xa_erase_irq(&hdev->cqs, hwcq->cqn);
+	hghca_obj_del(hdev, &hdev->cqs, &hwcq->obj);
 }
 
 /**
@@ -88,52 +143,10 @@ void hghca_hwcq_del(struct hghca_dev *hdev, struct hghca_hwcq *hwcq)
  */
 int hghca_hwqp_add(struct hghca_dev *hdev, struct hghca_hwqp *hwqp, u32 qpn)
 {
-	int err;
+	int err = hghca_obj_add(hdev, &hdev->qps, &hwqp->obj, qpn);
 
-	refcount_set(&hwqp->refs, 1);
-	init_completion(&hwqp->released);
-
-	if (qpn) {
-		hwqp->qpn = qpn;
-		err = xa_insert_irq(&hdev->qps, qpn, NULL, GFP_KERNEL);
-		if (err)
-			return err;
-	} else {
-		/* In turn, so that a number rests before it comes back. */
-		err = xa_alloc_cyclic_irq(&hdev->qps, &hwqp->qpn, NULL,
-					  XA_LIMIT(hdev->limits.first_qpn,
-						   hdev->limits.num_qps - 1),
-					  &hdev->next_qpn, GFP_KERNEL);
-		if (err < 0)
-			return err == -EBUSY ? -ENOMEM : err;
-	}
-
-	err = hghca_icm_get(hdev, HGHCA_ICM_QPC, hwqp->qpn, 1);
-	if (err)
-		goto err_erase;
-
-	err = hghca_res_publish(&hdev->qps, hwqp->qpn, hwqp);
-	if (err)
-		goto err_put_icm;
-	return 0;
-
-err_put_icm:
-	hghca_icm_put(hdev, HGHCA_ICM_QPC, hwqp->qpn, 1);
-err_erase:
-	xa_erase_irq(&hdev->qps, hwqp->qpn);
+	hwqp->qpn = hwqp->obj.number;
 	return err;
-}
-
-/**
- * hghca_hwqp_put - give a reference back
- * @hwqp: the QP
- *
- * Context: any.
- */
-void hghca_hwqp_put(struct hghca_hwqp *hwqp)
-{
-	if (refcount_dec_and_test(&hwqp->refs))
-		complete(&hwqp->released);
 }
 
 /**
@@ -145,11 +158,7 @@ void hghca_hwqp_put(struct hghca_hwqp *hwqp)
  */
 void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp)
 {
-	hghca_res_hide(&hdev->qps, hwqp->qpn);
-	hghca_hwqp_put(hwqp);
-	wait_for_completion(&hwqp->released);
-	hghca_icm_put(hdev, HGHCA_ICM_QPC, hwqp->qpn, 1);
-	xa_erase_irq(&hdev->qps, hwqp->qpn);
+	hghca_obj_del(hdev, &hdev->qps, &hwqp->obj);
 }
 
 /**
@@ -161,37 +170,10 @@ void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp)
  */
 int hghca_hwsrq_add(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq)
 {
-	int err;
+	int err = hghca_obj_add(hdev, &hdev->srqs, &hwsrq->obj, 0);
 
-	refcount_set(&hwsrq->refs, 1);
-	init_completion(&hwsrq->released);
-
-	err = xa_alloc_irq(&hdev->srqs, &hwsrq->srqn, NULL,
-			   XA_LIMIT(hdev->limits.first_srqn, hdev->limits.num_srqs - 1),
-			   GFP_KERNEL);
-	if (err)
-		return err == -EBUSY ? -ENOMEM : err;
-
-	err = hghca_icm_get(hdev, HGHCA_ICM_SRQC, hwsrq->srqn, 1);
-	if (err)
-		goto err_erase;
-
-	err = hghca_res_publish(&hdev->srqs, hwsrq->srqn, hwsrq);
-	if (err)
-		goto err_put_icm;
-	return 0;
-
-err_put_icm:
-	hghca_icm_put(hdev, HGHCA_ICM_SRQC, hwsrq->srqn, 1);
-err_erase:
-	xa_erase_irq(&hdev->srqs, hwsrq->srqn);
+	hwsrq->srqn = hwsrq->obj.number;
 	return err;
-}
-
-static void hghca_hwsrq_put(struct hghca_hwsrq *hwsrq)
-{
-	if (refcount_dec_and_test(&hwsrq->refs))
-		complete(&hwsrq->released);
 }
 
 /**
@@ -203,65 +185,7 @@ static void hghca_hwsrq_put(struct hghca_hwsrq *hwsrq)
  */
 void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq)
 {
-	hghca_res_hide(&hdev->srqs, hwsrq->srqn);
-	hghca_hwsrq_put(hwsrq);
-	wait_for_completion(&hwsrq->released);
-	hghca_icm_put(hdev, HGHCA_ICM_SRQC, hwsrq->srqn, 1);
-	xa_erase_irq(&hdev->srqs, hwsrq->srqn);
-}
-
-static struct hghca_hwcq *hghca_hwcq_get(struct hghca_dev *hdev, u32 cqn)
-{
-	struct hghca_hwcq *hwcq = NULL;
-	unsigned long flags;
-
-	if (cqn >= hdev->limits.num_cqs) {
-		dev_err_ratelimited(hdev->bus.dev, "event for CQ %#x: beyond the table\n", cqn);
-		return NULL;
-	}
-
-	xa_lock_irqsave(&hdev->cqs, flags);
-	hwcq = xa_load(&hdev->cqs, cqn);
-	if (hwcq)
-		refcount_inc(&hwcq->refs);
-	xa_unlock_irqrestore(&hdev->cqs, flags);
-
-	/* Not a fault: the event may have been on its way as the CQ went. */
-	if (!hwcq)
-		dev_dbg_ratelimited(hdev->bus.dev, "event for CQ %#x: there is none\n", cqn);
-	return hwcq;
-}
-
-/**
- * hghca_cq_dispatch_comp - a completion event came
- * @hdev: the device
- * @cqn: which CQ; the device's word, so it is checked
- *
- * Context: any.
- */
-void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn)
-{
-	struct hghca_hwcq *hwcq = hghca_hwcq_get(hdev, cqn);
-
-	if (!hwcq)
-		return;
-	hwcq->comp(hwcq);
-	hghca_hwcq_put(hwcq);
-}
-
-static void hghca_comp_event(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
-{
-	hghca_cq_dispatch_comp(hdev, number);
-}
-
-static void hghca_cq_error_event(struct hghca_dev *hdev, u32 cqn, const struct hghca_eqe *eqe)
-{
-	struct hghca_hwcq *hwcq = hghca_hwcq_get(hdev, cqn);
-
-	if (!hwcq)
-		return;
-	hwcq->event(hwcq, eqe->event.cq_err.syndrome);
-	hghca_hwcq_put(hwcq);
+	hghca_obj_del(hdev, &hdev->srqs, &hwsrq->obj);
 }
 
 /**
@@ -275,25 +199,42 @@ static void hghca_cq_error_event(struct hghca_dev *hdev, u32 cqn, const struct h
  */
 struct hghca_hwqp *hghca_hwqp_get(struct hghca_dev *hdev, u32 qpn, u8 type)
 {
-	struct hghca_hwqp *hwqp = NULL;
-	unsigned long flags;
+	struct hghca_obj *obj = hghca_obj_get(hdev, &hdev->qps, qpn, type);
 
-	if (qpn >= hdev->limits.num_qps) {
-		dev_err_ratelimited(hdev->bus.dev, "event %#x for QP %#x: beyond the table\n",
-				    type, qpn);
-		return NULL;
-	}
+	return obj ? container_of(obj, struct hghca_hwqp, obj) : NULL;
+}
 
-	xa_lock_irqsave(&hdev->qps, flags);
-	hwqp = xa_load(&hdev->qps, qpn);
-	if (hwqp)
-		refcount_inc(&hwqp->refs);
-	xa_unlock_irqrestore(&hdev->qps, flags);
+/**
+ * hghca_hwqp_put - give a reference back
+ * @hwqp: the QP
+ *
+ * Context: any.
+ */
+void hghca_hwqp_put(struct hghca_hwqp *hwqp)
+{
+	hghca_obj_put(&hwqp->obj);
+}
 
-	if (!hwqp)
-		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for QP %#x: there is none\n",
-				    type, qpn);
-	return hwqp;
+/* ------------------------------------------------------------------ */
+/* Events                                                               */
+
+/**
+ * hghca_cq_dispatch_comp - a completion event came
+ * @hdev: the device
+ * @cqn: which CQ; the device's word, so it is checked
+ *
+ * Context: any.
+ */
+void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn)
+{
+	struct hghca_obj *obj = hghca_obj_get(hdev, &hdev->cqs, cqn, HGHCA_EVENT_COMP);
+	struct hghca_hwcq *hwcq;
+
+	if (!obj)
+		return;
+	hwcq = container_of(obj, struct hghca_hwcq, obj);
+	hwcq->comp(hwcq);
+	hghca_obj_put(obj);
 }
 
 /**
@@ -324,28 +265,31 @@ void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type)
  */
 void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type)
 {
-	struct hghca_hwsrq *hwsrq = NULL;
-	unsigned long flags;
+	struct hghca_obj *obj = hghca_obj_get(hdev, &hdev->srqs, srqn, type);
+	struct hghca_hwsrq *hwsrq;
 
-	if (srqn >= hdev->limits.num_srqs) {
-		dev_err_ratelimited(hdev->bus.dev, "event %#x for SRQ %#x: beyond the table\n",
-				    type, srqn);
+	if (!obj)
 		return;
-	}
-
-	xa_lock_irqsave(&hdev->srqs, flags);
-	hwsrq = xa_load(&hdev->srqs, srqn);
-	if (hwsrq)
-		refcount_inc(&hwsrq->refs);
-	xa_unlock_irqrestore(&hdev->srqs, flags);
-
-	if (!hwsrq) {
-		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for SRQ %#x: there is none\n",
-				    type, srqn);
-		return;
-	}
+	hwsrq = container_of(obj, struct hghca_hwsrq, obj);
 	hwsrq->event(hwsrq, type);
-	hghca_hwsrq_put(hwsrq);
+	hghca_obj_put(obj);
+}
+
+static void hghca_comp_event(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
+{
+	hghca_cq_dispatch_comp(hdev, number);
+}
+
+static void hghca_cq_error_event(struct hghca_dev *hdev, u32 cqn, const struct hghca_eqe *eqe)
+{
+	struct hghca_obj *obj = hghca_obj_get(hdev, &hdev->cqs, cqn, eqe->type);
+	struct hghca_hwcq *hwcq;
+
+	if (!obj)
+		return;
+	hwcq = container_of(obj, struct hghca_hwcq, obj);
+	hwcq->event(hwcq, eqe->event.cq_err.syndrome);
+	hghca_obj_put(obj);
 }
 
 static void hghca_qp_event_of(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
@@ -372,17 +316,39 @@ static const enum hghca_event_type hghca_srq_events[] = {
 	HGHCA_EVENT_SRQ_LIMIT,
 };
 
+static void hghca_obj_table_init(struct hghca_obj_table *table, const char *name,
+				 enum hghca_icm_kind icm, u32 first, u32 count, bool cyclic)
+{
+	xa_init_flags(&table->objs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	table->name = name;
+	table->icm = icm;
+	table->first = first;
+	table->count = count;
+	table->cyclic = cyclic;
+	table->next = 0;
+}
+
+static void hghca_obj_table_cleanup(struct hghca_obj_table *table)
+{
+	WARN_ON(!xa_empty(&table->objs));
+	xa_destroy(&table->objs);
+}
+
 /**
  * hghca_res_init - prepare lookup, and take the events of CQs, QPs and SRQs
  * @hdev: the device
  */
 void hghca_res_init(struct hghca_dev *hdev)
 {
+	const struct hghca_limits *limits = &hdev->limits;
 	unsigned int i;
 
-	xa_init_flags(&hdev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
-	xa_init_flags(&hdev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
-	xa_init_flags(&hdev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	hghca_obj_table_init(&hdev->cqs, "CQ", HGHCA_ICM_CQC, limits->first_cqn, limits->num_cqs,
+			     false);
+	hghca_obj_table_init(&hdev->qps, "QP", HGHCA_ICM_QPC, limits->first_qpn, limits->num_qps,
+			     true);
+	hghca_obj_table_init(&hdev->srqs, "SRQ", HGHCA_ICM_SRQC, limits->first_srqn,
+			     limits->num_srqs, false);
 
 	hghca_handle_event(hdev, HGHCA_EVENT_COMP, hghca_comp_event);
 	hghca_handle_event(hdev, HGHCA_EVENT_CQ_ERROR, hghca_cq_error_event);
@@ -398,10 +364,7 @@ void hghca_res_init(struct hghca_dev *hdev)
  */
 void hghca_res_cleanup(struct hghca_dev *hdev)
 {
-	WARN_ON(!xa_empty(&hdev->cqs));
-	WARN_ON(!xa_empty(&hdev->qps));
-	WARN_ON(!xa_empty(&hdev->srqs));
-	xa_destroy(&hdev->cqs);
-	xa_destroy(&hdev->qps);
-	xa_destroy(&hdev->srqs);
+	hghca_obj_table_cleanup(&hdev->cqs);
+	hghca_obj_table_cleanup(&hdev->qps);
+	hghca_obj_table_cleanup(&hdev->srqs);
 }

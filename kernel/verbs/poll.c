@@ -381,10 +381,10 @@ static int hghca_cq_flush(struct hghca_cq *hcq, int num_entries, struct ib_wc *w
 void hghca_flush_work(struct work_struct *work)
 {
 	struct hghca_dev *hdev = container_of(work, struct hghca_dev, flush_work);
-	struct hghca_hwcq *hwcq;
+	struct hghca_obj *obj;
 	unsigned long cqn;
 
-	xa_for_each(&hdev->cqs, cqn, hwcq) {
+	xa_for_each(&hdev->cqs.objs, cqn, obj) {
 		/* As from an interrupt: what it raises runs at the end of it. */
 		local_bh_disable();
 		hghca_cq_dispatch_comp(hdev, cqn);

@@ -223,9 +223,9 @@ static struct objects_held objects_held(struct hghca_dev *hdev)
 {
 	struct objects_held held = {
 		.mtts = gen_pool_avail(hdev->mtt_pool),
-		.cqs = !xa_empty(&hdev->cqs),
-		.qps = !xa_empty(&hdev->qps),
-		.srqs = !xa_empty(&hdev->srqs),
+		.cqs = !xa_empty(&hdev->cqs.objs),
+		.qps = !xa_empty(&hdev->qps.objs),
+		.srqs = !xa_empty(&hdev->srqs.objs),
 	};
 	unsigned long index;
 	u32 *users;	/* first in a block */
@@ -320,7 +320,7 @@ static void objects_srq_refused(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, hsrq);
 	/* WRITE_MTT, SW2HW_MPT, MAP_ICM, SW2HW_SRQ */
 	KUNIT_EXPECT_EQ(test, 5, fault.number);
-	KUNIT_EXPECT_TRUE(test, xa_load(&fake->hdev->srqs, hsrq->hw.srqn) == &hsrq->hw);
+	KUNIT_EXPECT_TRUE(test, xa_load(&fake->hdev->srqs.objs, hsrq->hw.srqn) == &hsrq->hw.obj);
 	fake_del_srq(hsrq);
 	objects_expect_held(test, fake->hdev, &before);
 }
