@@ -272,7 +272,7 @@ err_cleanup_cmd:
 void hghca_hca_close(struct hghca_dev *hdev)
 {
 	if (hghca_cmd_close_hca(hdev))
-		hghca_dev_fail(hdev, "not closed");
+		hghca_dev_fail(hdev, "failed to close the HCA");
 	/* All that it had is freed from here on. */
 	hdev->bus.enable_dma(hdev->bus.dev, false);
 	hghca_res_cleanup(hdev);

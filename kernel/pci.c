@@ -31,7 +31,7 @@ static int hghca_pci_alloc_irqs(struct pci_dev *pdev, struct hghca_bus *bus)
 
 	count = pci_alloc_irq_vectors(pdev, HGHCA_PCI_MIN_IRQS, wanted, PCI_IRQ_MSIX);
 	if (count < 0) {
-		dev_err(&pdev->dev, "MSI-X vectors: %d\n", count);
+		dev_err(&pdev->dev, "failed to allocate MSI-X vectors: %d\n", count);
 		return count;
 	}
 	for (i = 0; i < count; i++)
@@ -102,7 +102,7 @@ static int hghca_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 	err = hghca_dev_start(hdev);
 	if (err) {
-		dev_err(&pdev->dev, "does not start: %d\n", err);
+		dev_err(&pdev->dev, "failed to start: %d\n", err);
 		goto err_free_irqs;
 	}
 	return 0;

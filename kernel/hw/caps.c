@@ -45,7 +45,7 @@
 
 static int hghca_profile_bad(struct hghca_dev *hdev, const char *what, u64 value)
 {
-	dev_err(hdev->bus.dev, "QUERY_DEV_LIM: %s %llu: not possible\n", what, value);
+	dev_err(hdev->bus.dev, "QUERY_DEV_LIM: invalid %s %llu\n", what, value);
 	return -EPROTO;
 }
 

@@ -211,7 +211,7 @@ void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
 		return;
 
 	trace_hghca_fail(hdev, why);
-	dev_err(hdev->bus.dev, "given up: %s\n", why);
+	dev_err(hdev->bus.dev, "fatal error: %s\n", why);
 	hghca_cmd_abort_all(hdev);
 	schedule_work(&hdev->fail_work);
 }
@@ -478,6 +478,24 @@ static const char *hghca_cmd_name(u16 op)
 	return "unknown";
 }
 
+static const char *hghca_cmd_status_name(u8 status)
+{
+	static const struct {
+		const char *name;
+		u8 status;
+	} names[] = {
+#define HGHCA_CMD_STATUS_NAME(name, value) { #name, value },
+		HGHCA_CMD_STATUSES(HGHCA_CMD_STATUS_NAME)
+#undef HGHCA_CMD_STATUS_NAME
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].status == status)
+			return names[i].name;
+	return "unknown status";
+}
+
 /**
  * hghca_cmd_exec - give the device a command and wait for its end
  * @hdev: the device
@@ -512,24 +530,24 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	if (err) {
 		if (hghca_dev_has_failed(hdev))
 			return -EIO;
-		dev_err(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: no answer: %d\n",
+		dev_err(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: no response: %d\n",
 			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
 			cmd->op_modifier, err);
-		hghca_dev_fail(hdev, err == -ENXIO ? "it has lost its state" :
-						     "command not answered");
+		hghca_dev_fail(hdev, err == -ENXIO ? "the device has lost its state" :
+						     "no response to a command");
 		return err;
 	}
 
 	err = hghca_cmd_status_to_errno(status);
 	if (err == -EIO)
 		dev_err_ratelimited(hdev->bus.dev,
-				    "command %s (%#x), modifiers %#x %#x: status %#x\n",
+				    "command %s (%#x), modifiers %#x %#x: %s (%#x)\n",
 				    hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
-				    cmd->op_modifier, status);
+				    cmd->op_modifier, hghca_cmd_status_name(status), status);
 	else if (err)
-		dev_dbg(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: status %#x\n",
+		dev_dbg(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: %s (%#x)\n",
 			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
-			cmd->op_modifier, status);
+			cmd->op_modifier, hghca_cmd_status_name(status), status);
 	return err;
 }
 

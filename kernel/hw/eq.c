@@ -124,7 +124,7 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 static void hghca_eq_look_for_failure(struct hghca_dev *hdev)
 {
 	if (!hghca_dev_has_failed(hdev) && hghca_cmd_is_gone(hdev))
-		hghca_dev_fail(hdev, "its registers read as all ones");
+		hghca_dev_fail(hdev, "registers read as all ones");
 }
 
 static irqreturn_t hghca_eq_interrupt(int irq, void *data)
@@ -150,7 +150,7 @@ static void hghca_eq_poll_cmd(struct hghca_dev *hdev)
 
 	spin_lock_irqsave(&eq->lock, flags);
 	if (eq->live && hghca_eq_consume(eq))
-		dev_warn_ratelimited(hdev->bus.dev, "EQ %#x: an interrupt got lost\n", eq->eqn);
+		dev_warn_ratelimited(hdev->bus.dev, "EQ %#x: an interrupt was lost\n", eq->eqn);
 	spin_unlock_irqrestore(&eq->lock, flags);
 }
 
@@ -235,9 +235,9 @@ static void hghca_eq_destroy(struct hghca_eq *eq)
 	err = hghca_cmd_hw2sw_eq(hdev, eq->eqn);
 	hghca_eq_free_irq(eq);
 	if (err) {
-		dev_err(hdev->bus.dev, "EQ %#x: not given back: %d\n", eq->eqn, err);
+		dev_err(hdev->bus.dev, "failed to destroy EQ %#x: %d\n", eq->eqn, err);
 		/* Its memory is freed next: nothing may be written there. */
-		hghca_dev_fail(hdev, "an EQ is not given back");
+		hghca_dev_fail(hdev, "failed to destroy an EQ");
 	}
 	hghca_queue_free(hdev, &eq->queue);
 	hghca_icm_put(hdev, HGHCA_ICM_EQC, eq->eqn, 1);

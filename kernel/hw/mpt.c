@@ -88,7 +88,7 @@ void hghca_mr_cleanup(struct hghca_dev *hdev)
 	if (gen_pool_avail(hdev->mtt_pool) == gen_pool_size(hdev->mtt_pool))
 		gen_pool_destroy(hdev->mtt_pool);
 	else
-		dev_err(hdev->bus.dev, "translation entries left over\n");
+		dev_err(hdev->bus.dev, "translation entries are left over\n");
 	vfree(hdev->mpt_tags);
 }
 
@@ -374,7 +374,7 @@ int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	if (err == -EBUSY)
 		ibdev_dbg(&hdev->ibdev, "MR %#x: windows are bound to it\n", mr->key);
 	else if (err)
-		dev_err_ratelimited(hdev->bus.dev, "MR %#x: not given back: %d\n", mr->key, err);
+		dev_err_ratelimited(hdev->bus.dev, "failed to deregister MR %#x: %d\n", mr->key, err);
 	else
 		mr->enabled = false;
 	return err;
@@ -608,7 +608,7 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 
 err_enable_old:
 	if (was_enabled && hghca_hwmr_enable(hdev, mr, from))
-		dev_err_ratelimited(hdev->bus.dev, "MR %#x: lost as it was changed\n", mr->key);
+		dev_err_ratelimited(hdev->bus.dev, "failed to restore MR %#x after a failed change\n", mr->key);
 err_free_mtts:
 	if (new_pages)
 		hghca_mtts_free(hdev, &changed.mtts);
@@ -664,7 +664,7 @@ void hghca_hwmr_take(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
 	if (!hghca_hwmr_destroy(hdev, mr))
 		return;
-	hghca_dev_fail(hdev, "an MR is not given back");
+	hghca_dev_fail(hdev, "failed to deregister an MR");
 	/* A device that was given up has none. */
 	hghca_hwmr_destroy(hdev, mr);
 }

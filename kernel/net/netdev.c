@@ -43,7 +43,7 @@ static void hghca_net_filter_work(struct work_struct *work)
 	if (filter != nd->filter) {
 		nd->filter = filter;
 		if (hghca_net_set_port(nd))
-			netdev_err(nd->netdev, "receive filter %#x: not taken\n", filter);
+			netdev_err(nd->netdev, "failed to set receive filter %#x\n", filter);
 	}
 	mutex_unlock(&nd->port_lock);
 }
@@ -108,7 +108,7 @@ static int hghca_net_open(struct net_device *netdev)
 
 	err = hghca_netring_open(nd);
 	if (err) {
-		netdev_err(netdev, "rings: %d\n", err);
+		netdev_err(netdev, "failed to open rings: %d\n", err);
 		return err;
 	}
 	hghca_net_link(nd->hdev);
@@ -133,11 +133,11 @@ static void hghca_net_restart_work(struct work_struct *work)
 
 	rtnl_lock();
 	if (netif_running(nd->netdev) && !hghca_dev_has_failed(nd->hdev)) {
-		netdev_warn(nd->netdev, "restarts its rings\n");
+		netdev_warn(nd->netdev, "restarting rings after a fault\n");
 		nd->restarts++;
 		hghca_netring_close(nd);
 		if (hghca_netring_open(nd)) {
-			netdev_err(nd->netdev, "rings do not come back\n");
+			netdev_err(nd->netdev, "failed to restart rings\n");
 			hghca_netdev_fault(nd);
 		}
 	}
@@ -438,7 +438,7 @@ static int hghca_net_init_port(struct hghca_netdev *nd)
 
 	max_mtu = be32_to_cpu(port.max_mtu);
 	if (max_mtu < ETH_DATA_LEN || max_mtu > ETH_MAX_MTU) {
-		dev_err(nd->hdev->bus.dev, "QUERY_PORT: max_mtu %u: not possible\n", max_mtu);
+		dev_err(nd->hdev->bus.dev, "QUERY_PORT: invalid max_mtu %u\n", max_mtu);
 		return -EPROTO;
 	}
 	netdev->mtu = ETH_DATA_LEN;

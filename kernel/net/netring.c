@@ -581,7 +581,7 @@ static void hghca_net_cq_destroy(struct hghca_netdev *nd)
 
 	err = hghca_cmd_hw2sw_cq(hdev, nd->cq.hw.cqn);
 	if (err)
-		hghca_dev_fail(hdev, "CQ of the net device not given back");
+		hghca_dev_fail(hdev, "failed to destroy the CQ of the net device");
 	hghca_hwcq_del(hdev, &nd->cq.hw);
 	hghca_queue_free(hdev, &nd->cq.queue);
 	hghca_dbr_free(hdev, &nd->cq.dbr);
@@ -622,7 +622,7 @@ static int hghca_net_qp_start(struct hghca_netdev *nd)
 	if (!err)
 		err = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_RAW_ETH, qpn);
 	if (err && hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, qpn, NULL))
-		hghca_dev_fail(hdev, "QP of the net device not given back");
+		hghca_dev_fail(hdev, "failed to reset the QP of the net device");
 	return err;
 }
 
@@ -632,7 +632,7 @@ static void hghca_net_qp_stop(struct hghca_netdev *nd)
 
 	if (hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_RAW_ETH, 0) ||
 	    hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, nd->hwqp.qpn, NULL))
-		hghca_dev_fail(hdev, "QP of the net device not given back");
+		hghca_dev_fail(hdev, "failed to reset the QP of the net device");
 }
 
 /**

@@ -178,10 +178,10 @@ static void hghca_cq_to_sw(struct hghca_dev *hdev, struct hghca_cq *hcq)
 
 	ret = hghca_cmd_hw2sw_cq(hdev, hcq->hw.cqn);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "CQ 0x%x is not given back: %d\n",
+		ibdev_err(&hdev->ibdev, "failed to destroy CQ 0x%x: %d\n",
 			  hcq->hw.cqn, ret);
 		/* Its memory is freed next: nothing may be written there. */
-		hghca_dev_fail(hdev, "a CQ is not given back");
+		hghca_dev_fail(hdev, "failed to destroy a CQ");
 	}
 	hghca_hwcq_del(hdev, &hcq->hw);
 }

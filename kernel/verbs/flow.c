@@ -285,9 +285,9 @@ int hghca_destroy_flow(struct ib_flow *ibflow)
 
 	ret = hghca_cmd_flow_detach(hdev, hflow->index);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "flow %u is not detached: %d\n", hflow->index, ret);
+		ibdev_err(&hdev->ibdev, "failed to detach flow %u: %d\n", hflow->index, ret);
 		/* The QP's number may be another's next. */
-		hghca_dev_fail(hdev, "a flow is not detached");
+		hghca_dev_fail(hdev, "failed to detach a flow");
 	}
 	ida_free(&hdev->flow_ida, hflow->index);
 	kfree(hflow);

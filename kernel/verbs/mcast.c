@@ -83,8 +83,8 @@ static void hghca_mcast_take(struct hghca_dev *hdev, u32 index, const struct hgh
 	err = hghca_cmd_write_mgm(hdev, index, hdev->mcast.mailbox, true);
 	if (!err)
 		return;
-	ibdev_err(&hdev->ibdev, "multicast entry %u is not written: %d\n", index, err);
-	hghca_dev_fail(hdev, "a QP is not detached from its group");
+	ibdev_err(&hdev->ibdev, "failed to write multicast entry %u: %d\n", index, err);
+	hghca_dev_fail(hdev, "failed to detach a QP from its group");
 }
 
 /* ------------------------------------------------------------------ */

@@ -144,7 +144,7 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 	pages = (end - start) >> umem_odp->page_shift;
 	/* The pages are another's once this returns: a device that keeps them is given up. */
 	if (hghca_mtts_clear(hdev, &chunk->mtts, first, pages))
-		hghca_dev_fail(hdev, "pages are not given back");
+		hghca_dev_fail(hdev, "failed to unmap pages");
 	/* Also those that could not be brought once more. */
 	hghca_odp_keep_writable(chunk, first, pages);
 	ib_umem_odp_unmap_dma_pages(umem_odp, start, end);
@@ -709,7 +709,7 @@ void hghca_odp_dereg_mr(struct hghca_mr *mr)
 	hghca_odp_hide(hdev, mr);
 	/* No windows are bound to it: there is no reason to keep it. */
 	if (hghca_hwmr_disable(hdev, &mr->hw))
-		hghca_dev_fail(hdev, "an MR is not given back");
+		hghca_dev_fail(hdev, "failed to deregister an MR");
 
 	if (mr->odp->tree)
 		hghca_odp_tree_destroy(mr->odp->tree);
@@ -793,7 +793,8 @@ static void hghca_page_fault_event(struct hghca_dev *hdev, u32 qpn, const struct
 	if (!fault || test_and_set_bit_lock(0, &fault->busy)) {
 		dev_err_ratelimited(hdev->bus.dev, "event %#x for QP %#x: %s\n",
 				    HGHCA_EVENT_PAGE_FAULT, qpn,
-				    fault ? "it waits already" : "it has no such regions");
+				    fault ? "a page fault is pending already" :
+					    "no regions on demand");
 		hghca_hwqp_put(hwqp);
 		return;
 	}

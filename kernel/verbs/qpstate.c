@@ -271,7 +271,7 @@ static int hghca_qp_direct_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp)
 
 	ret = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_GSI, hqp->hw.qpn);
 	if (ret)
-		ibdev_err(&hdev->ibdev, "QP 1 is not directed to 0x%x: %d\n", hqp->hw.qpn, ret);
+		ibdev_err(&hdev->ibdev, "failed to direct QP 1 to QP 0x%x: %d\n", hqp->hw.qpn, ret);
 	hqp->special = !ret;
 	return ret;
 }
@@ -283,9 +283,9 @@ static void hghca_qp_withdraw_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp)
 
 	ret = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_GSI, 0);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "QP 1 is not withdrawn from 0x%x: %d\n", hqp->hw.qpn,
+		ibdev_err(&hdev->ibdev, "failed to withdraw QP 1 from QP 0x%x: %d\n", hqp->hw.qpn,
 			  ret);
-		hghca_dev_fail(hdev, "QP 1 is not withdrawn");
+		hghca_dev_fail(hdev, "failed to withdraw QP 1");
 	}
 	hqp->special = false;
 }
@@ -309,10 +309,10 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 	if (hqp->state != IB_QPS_RESET) {
 		ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, hqp->hw.qpn, NULL);
 		if (ret) {
-			ibdev_err(&hdev->ibdev, "QP 0x%x is not reset: %d\n",
+			ibdev_err(&hdev->ibdev, "failed to reset QP 0x%x: %d\n",
 				  hqp->hw.qpn, ret);
 			/* Its memory may be freed next: it must not be used. */
-			hghca_dev_fail(hdev, "a QP is not reset");
+			hghca_dev_fail(hdev, "failed to reset a QP");
 		}
 	}
 	WRITE_ONCE(hqp->state, IB_QPS_RESET);
@@ -396,9 +396,9 @@ static void hghca_qp_to_error(struct hghca_qp *hqp)
 
 	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_2ERR_QPEE, hqp->hw.qpn, NULL);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "QP 0x%x does not go to ERR: %d\n",
+		ibdev_err(&hdev->ibdev, "failed to move QP 0x%x to ERR: %d\n",
 			  hqp->hw.qpn, ret);
-		hghca_dev_fail(hdev, "a QP does not go to ERR");
+		hghca_dev_fail(hdev, "failed to move a QP to ERR");
 	}
 	WRITE_ONCE(hqp->state, IB_QPS_ERR);
 	if (!hqp->user)
@@ -407,6 +407,16 @@ static void hghca_qp_to_error(struct hghca_qp *hqp)
 	if ((hqp->ibqp.srq || hqp->ibqp.qp_type == IB_QPT_XRC_TGT) && hghca_dev_has_failed(hdev))
 		hghca_qp_event(&hqp->hw, HGHCA_EVENT_SRQ_QP_LAST_WQE);
 }
+
+static const char * const hghca_state_names[] = {
+	[IB_QPS_RESET] = "RESET",
+	[IB_QPS_INIT] = "INIT",
+	[IB_QPS_RTR] = "RTR",
+	[IB_QPS_RTS] = "RTS",
+	[IB_QPS_SQD] = "SQD",
+	[IB_QPS_SQE] = "SQE",
+	[IB_QPS_ERR] = "ERR",
+};
 
 static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 			 const struct ib_qp_attr *attr, int attr_mask, enum ib_qp_state to)
@@ -432,8 +442,11 @@ static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 				 HGHCA_QPC_MTU_MASK);
 	qpc.opt_param_mask = cpu_to_be32(attrs);
 	ret = hghca_cmd_modify_qp(hdev, step->op, hqp->hw.qpn, &qpc);
-	if (ret)
+	if (ret) {
+		ibdev_dbg(&hdev->ibdev, "failed to modify QP 0x%x %s to %s: %d\n",
+			  hqp->hw.qpn, hghca_state_names[hqp->state], hghca_state_names[to], ret);
 		return ret;
+	}
 
 	hqp->qpc = qpc;
 	WRITE_ONCE(hqp->state, to);

@@ -92,9 +92,9 @@ static void hghca_rwq_reset(struct hghca_rwq *hrwq)
 		return;
 	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, hrwq->hw.qpn, NULL);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "WQ 0x%x is not reset: %d\n", hrwq->hw.qpn, ret);
+		ibdev_err(&hdev->ibdev, "failed to reset WQ 0x%x: %d\n", hrwq->hw.qpn, ret);
 		/* Its memory may be freed next: it must not be used. */
-		hghca_dev_fail(hdev, "a WQ is not reset");
+		hghca_dev_fail(hdev, "failed to reset a WQ");
 	}
 	WRITE_ONCE(hrwq->ibwq.state, IB_WQS_RESET);
 }
@@ -126,8 +126,8 @@ static void hghca_rwq_to_error(struct hghca_rwq *hrwq)
 
 	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_2ERR_QPEE, hrwq->hw.qpn, NULL);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "WQ 0x%x does not go to ERR: %d\n", hrwq->hw.qpn, ret);
-		hghca_dev_fail(hdev, "a WQ does not go to ERR");
+		ibdev_err(&hdev->ibdev, "failed to move WQ 0x%x to ERR: %d\n", hrwq->hw.qpn, ret);
+		hghca_dev_fail(hdev, "failed to move a WQ to ERR");
 	}
 	WRITE_ONCE(hrwq->ibwq.state, IB_WQS_ERR);
 }
@@ -490,10 +490,10 @@ static void hghca_rss_del(struct hghca_dev *hdev, struct hghca_qp *hqp)
 
 	ret = hghca_cmd_destroy_rss(hdev, hqp->rss_group);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "RSS group %u is not destroyed: %d\n",
+		ibdev_err(&hdev->ibdev, "failed to destroy RSS group %u: %d\n",
 			  hqp->rss_group, ret);
 		/* The numbers of its queues may be others' next. */
-		hghca_dev_fail(hdev, "an RSS group is not destroyed");
+		hghca_dev_fail(hdev, "failed to destroy an RSS group");
 	}
 	ida_free(&hdev->rss_ida, hqp->rss_group);
 }

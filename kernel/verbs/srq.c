@@ -254,10 +254,10 @@ static void hghca_srq_to_sw(struct hghca_dev *hdev, struct hghca_srq *hsrq)
 
 	ret = hghca_cmd_hw2sw_srq(hdev, hsrq->hw.srqn);
 	if (ret) {
-		ibdev_err(&hdev->ibdev, "SRQ 0x%x is not given back: %d\n",
+		ibdev_err(&hdev->ibdev, "failed to destroy SRQ 0x%x: %d\n",
 			  hsrq->hw.srqn, ret);
 		/* Its memory is freed next: what stands there then is no WQE. */
-		hghca_dev_fail(hdev, "an SRQ is not given back");
+		hghca_dev_fail(hdev, "failed to destroy an SRQ");
 	}
 	hghca_hwsrq_del(hdev, &hsrq->hw);
 }

@@ -139,7 +139,7 @@ def bring_back(rig, side):
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
-@test("hardware: FLR while the driver is bound", limit_s=120, **OURS, expected_log=(r"given up: reset from outside",))
+@test("hardware: FLR while the driver is bound", limit_s=120, **OURS, expected_log=(r"fatal error: reset from outside",))
 def reset_under_driver(rig):
     """The driver gives the device up before the reset: programs are told, and nothing is used afterwards."""
     side = rig.server
@@ -152,7 +152,7 @@ def reset_under_driver(rig):
     control = rig.run(f"lspci -s {side.pci} -vvv | grep Control:", rig.client)
     expect("BusMaster-" in control and "Mem+" in control, f"behind the reset: {control}")
     expect_no_qp(rig, side)
-    said = [record.text for record in rig.guest.kmsg() if "given up: reset from outside" in record.text]
+    said = [record.text for record in rig.guest.kmsg() if "fatal error: reset from outside" in record.text]
     expect(len(said) == 1, f"the log: {said}")
     bring_back(rig, side)
     control = rig.run(f"lspci -s {side.pci} -vvv | grep Control:", rig.client)
@@ -160,7 +160,7 @@ def reset_under_driver(rig):
 
 
 @test("hardware: a reset that the driver is not told of", limit_s=120, **OURS,
-      expected_log=(r"hghca .*: command \w+ \(0x\w+\), .* no answer: -6$", r"given up: it has lost its state"))
+      expected_log=(r"hghca .*: command \w+ \(0x\w+\), .* no response: -6$", r"fatal error: the device has lost its state"))
 def reset_behind_driver(rig):
     """The first command after it ends within a second or two, though its event never comes."""
     side = rig.client
@@ -172,14 +172,14 @@ def reset_behind_driver(rig):
     took = time.monotonic() - start
     expect(took < 5 * rig.slowness, f"the command ended after {took:.1f} s")
     said = [record.text for record in rig.guest.kmsg()[seen:]]
-    for wanted in ("no answer: -6", "given up: it has lost its state"):
+    for wanted in ("no response: -6", "fatal error: the device has lost its state"):
         expect(sum(wanted in text for text in said) == 1, f"the log has no `{wanted}`, or several: {said}")
     bring_back(rig, side)
     rig.note(f"{took:.1f} s")
 
 
 @test("hardware: a device that fails is reported, and comes back with its driver", limit_s=120, **OURS,
-      expected_log=(r"given up: catastrophic error",))
+      expected_log=(r"fatal error: catastrophic error",))
 def catastrophic(rig):
     side = rig.client
     hca = "/machine/peripheral/hca1"
@@ -203,7 +203,7 @@ def catastrophic(rig):
         command.kill()
         command.wait(10)
     expect_no_qp(rig, side)
-    said = [record.text for record in rig.guest.kmsg() if "given up: catastrophic error" in record.text]
+    said = [record.text for record in rig.guest.kmsg() if "fatal error: catastrophic error" in record.text]
     expect(len(said) == 1, f"the log: {said}")
     # The driver has reset it; its next start brings it back.
     bring_back(rig, side)

@@ -625,7 +625,7 @@ def events_of(found, event, **wanted):
             if name == event and all(fields.get(key) == value for key, value in wanted.items())]
 
 
-@seen_test("trace events of commands", expected_log=(r"command QUERY_STATS \(0xe02\), modifiers 0x0 0x0: status 0x1$",))
+@seen_test("trace events of commands", expected_log=(r"command QUERY_STATS \(0xe02\), modifiers 0x0 0x0: INTERNAL_ERR \(0x1\)$",))
 def trace_commands(rig):
     side = rig.client
     with traced(rig, ["cmd_post", "cmd_done"]) as read:
