@@ -413,18 +413,31 @@ static u64 hghca_hwmr_num_pages(const struct hghca_hwmr_attr *attr)
 	return DIV_ROUND_UP_ULL(in_page + attr->length, BIT_ULL(attr->page_shift));
 }
 
-/**
- * hghca_hwmr_create - a region or window of which the driver writes no MTTs
- * @hdev: the device
- * @mr: the region
- * @attr: what it shall be
- * @num_mtts: MTTs it shall own, which REG_MR fills, or, of a region on demand,
- *	whoever brings its pages; 0 for none
- *
- * Return: 0 or a negative errno, and then @mr is all zeros.
- */
-int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
-		      const struct hghca_hwmr_attr *attr, u32 num_mtts)
+/* Where the MTTs of a new region come from; all zeros: somebody else writes them. */
+struct hghca_hwmr_source {
+	struct ib_umem *umem;
+	u64 first_page;		/* of @umem, in pages of the region */
+	const struct hghca_queue_chunk *chunks;
+};
+
+static int hghca_hwmr_write_mtts(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+				 const struct hghca_hwmr_attr *attr,
+				 const struct hghca_hwmr_source *source)
+{
+	if (source->umem)
+		return hghca_mtts_write_umem(hdev, mr, source->umem, attr->page_shift,
+					     source->first_page);
+	if (source->chunks)
+		return hghca_mtts_write_chunks(hdev, mr, source->chunks, mr->mtts.count);
+	/* What another region has left there is not its own. */
+	if (attr->kind == HGHCA_HWMR_ON_DEMAND || attr->kind == HGHCA_HWMR_TREE)
+		return hghca_mtts_clear(hdev, &mr->mtts, 0, mr->mtts.count);
+	return 0;
+}
+
+static int hghca_hwmr_create_from(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+				  const struct hghca_hwmr_attr *attr, u64 num_mtts,
+				  const struct hghca_hwmr_source *source)
 {
 	int err;
 
@@ -438,12 +451,9 @@ int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			goto err_release;
 	}
 
-	/* What another region has left there is not its own. */
-	if (attr->kind == HGHCA_HWMR_ON_DEMAND || attr->kind == HGHCA_HWMR_TREE) {
-		err = hghca_mtts_clear(hdev, &mr->mtts, 0, mr->mtts.count);
-		if (err)
-			goto err_free_mtts;
-	}
+	err = hghca_hwmr_write_mtts(hdev, mr, attr, source);
+	if (err)
+		goto err_free_mtts;
 
 	err = hghca_hwmr_enable(hdev, mr, attr);
 	if (err)
@@ -455,6 +465,24 @@ err_free_mtts:
 err_release:
 	hghca_hwmr_release(hdev, mr);
 	return err;
+}
+
+/**
+ * hghca_hwmr_create - a region or window of which the driver writes no MTTs
+ * @hdev: the device
+ * @mr: the region
+ * @attr: what it shall be
+ * @num_mtts: MTTs it shall own, which REG_MR fills, or, of a region on demand,
+ *	whoever brings its pages; 0 for none
+ *
+ * Return: 0 or a negative errno, and then @mr is all zeros.
+ */
+int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+		      const struct hghca_hwmr_attr *attr, u32 num_mtts)
+{
+	const struct hghca_hwmr_source none = {};
+
+	return hghca_hwmr_create_from(hdev, mr, attr, num_mtts, &none);
 }
 
 /**
@@ -492,33 +520,14 @@ int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u3
 int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			   const struct hghca_hwmr_attr *attr, struct ib_umem *umem, u64 offset)
 {
-	int err;
+	const struct hghca_hwmr_source source = {
+		.umem = umem,
+		.first_page = offset >> attr->page_shift,
+	};
 
 	if (!IS_ALIGNED(offset, BIT_ULL(attr->page_shift)))
 		return -EINVAL;
-
-	err = hghca_hwmr_reserve(hdev, mr);
-	if (err)
-		return err;
-
-	err = hghca_mtts_alloc(hdev, &mr->mtts, hghca_hwmr_num_pages(attr));
-	if (err)
-		goto err_release;
-
-	err = hghca_mtts_write_umem(hdev, mr, umem, attr->page_shift, offset >> attr->page_shift);
-	if (err)
-		goto err_free_mtts;
-
-	err = hghca_hwmr_enable(hdev, mr, attr);
-	if (err)
-		goto err_free_mtts;
-	return 0;
-
-err_free_mtts:
-	hghca_mtts_free(hdev, &mr->mtts);
-err_release:
-	hghca_hwmr_release(hdev, mr);
-	return err;
+	return hghca_hwmr_create_from(hdev, mr, attr, hghca_hwmr_num_pages(attr), &source);
 }
 
 /**
@@ -535,30 +544,9 @@ int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_hwmr_attr *attr,
 			     const struct hghca_queue_chunk *chunks, u32 num_chunks)
 {
-	int err;
+	const struct hghca_hwmr_source source = { .chunks = chunks };
 
-	err = hghca_hwmr_reserve(hdev, mr);
-	if (err)
-		return err;
-
-	err = hghca_mtts_alloc(hdev, &mr->mtts, num_chunks);
-	if (err)
-		goto err_release;
-
-	err = hghca_mtts_write_chunks(hdev, mr, chunks, num_chunks);
-	if (err)
-		goto err_free_mtts;
-
-	err = hghca_hwmr_enable(hdev, mr, attr);
-	if (err)
-		goto err_free_mtts;
-	return 0;
-
-err_free_mtts:
-	hghca_mtts_free(hdev, &mr->mtts);
-err_release:
-	hghca_hwmr_release(hdev, mr);
-	return err;
+	return hghca_hwmr_create_from(hdev, mr, attr, num_chunks, &source);
 }
 
 /**
