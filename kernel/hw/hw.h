@@ -11,6 +11,7 @@
  *	mpt.c		MPTs and MTTs: memory regions as the device knows them
  *	queue.c		memory of queues
  *	uar.c, dbr.c	doorbell pages; doorbell records
+ *	qpc.c		the context of a QP as it leaves RST
  *	wqe.c		work queue elements from verbs to bytes; wqe.h
  *
  * Part of hghca.h, which includes it: nothing here needs what stands above.
@@ -463,6 +464,47 @@ struct hghca_hwsrq {
 };
 
 /* ------------------------------------------------------------------ */
+/* qpc.c: contexts of QPs                                               */
+
+/* One of the queues of a QP, all zeros when it has none. */
+struct hghca_qpc_queue {
+	u32 cqn;
+	u32 key;		/* of its MR */
+	u32 bytes;
+	u8 log_stride;
+};
+
+/**
+ * struct hghca_qpc_attr - what a QP is when it leaves RST
+ * @service: HGHCA_QP_ST_*
+ * @mtu: enum ib_mtu, or 0 when a later transition sets it
+ * @log_max_msg: log2 of the longest message
+ * @reg_mr: may register memory by REG_MR; never a user's
+ * @qpn: its number
+ * @pdn: its PD
+ * @uar: the UAR page that may ring its doorbells
+ * @srqn: its SRQ, or 0
+ * @xrcdn: XRC domain of an XRC target, otherwise 0
+ * @send: send queue
+ * @recv: receive queue
+ * @dbr: DMA address of its doorbell record, or 0
+ */
+struct hghca_qpc_attr {
+	u8 service;
+	u8 mtu;
+	u8 log_max_msg;
+	bool reg_mr;
+	u32 qpn;
+	u32 pdn;
+	u32 uar;
+	u32 srqn;
+	u32 xrcdn;
+	struct hghca_qpc_queue send;
+	struct hghca_qpc_queue recv;
+	dma_addr_t dbr;
+};
+
+/* ------------------------------------------------------------------ */
 /* eq.c: event queues                                                   */
 
 #define HGHCA_EQ_NAME_LEN	32
@@ -646,6 +688,9 @@ int hghca_queue_alloc(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn
 int hghca_queue_map_user(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,
 			 struct ib_umem *umem, u64 offset, size_t size, bool hw_writes);
 void hghca_queue_free(struct hghca_dev *hdev, struct hghca_queue *queue);
+
+/* qpc.c */
+void hghca_qpc_init(struct hghca_qpc *qpc, const struct hghca_qpc_attr *attr);
 
 /* uar.c */
 int hghca_uar_map_kernel(struct hghca_dev *hdev);

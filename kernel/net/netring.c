@@ -592,25 +592,31 @@ static int hghca_net_qp_start(struct hghca_netdev *nd)
 {
 	struct hghca_dev *hdev = nd->hdev;
 	u32 qpn = nd->hwqp.qpn;
-	struct hghca_qpc qpc = {};
+	const struct hghca_qpc_attr attr = {
+		.service = HGHCA_QP_ST_RAW,
+		.mtu = IB_MTU_4096,
+		.log_max_msg = HGHCA_NET_LOG_MSG_MAX,
+		.qpn = qpn,
+		.pdn = hdev->pdn,
+		.send = {
+			.cqn = nd->cq.hw.cqn,
+			.key = nd->tx.queue.mr.key,
+			.bytes = HGHCA_NET_TX_SLOTS << HGHCA_NET_STRIDE_LOG,
+			.log_stride = HGHCA_NET_STRIDE_LOG,
+		},
+		.recv = {
+			.cqn = nd->cq.hw.cqn,
+			.key = nd->rx.queue.mr.key,
+			.bytes = HGHCA_NET_RX_SLOTS << HGHCA_NET_STRIDE_LOG,
+			.log_stride = HGHCA_NET_STRIDE_LOG,
+		},
+		.dbr = nd->rx.dbr.dma,
+	};
+	struct hghca_qpc qpc;
 	int err;
 
+	hghca_qpc_init(&qpc, &attr);
 	qpc.opt_param_mask = cpu_to_be32(HGHCA_QP_ATTR_PORT);
-	qpc.flags = cpu_to_be32(FIELD_PREP(HGHCA_QPC_ST_MASK, HGHCA_QP_ST_RAW));
-	qpc.mtu_msgmax = FIELD_PREP(HGHCA_QPC_MTU_MASK, IB_MTU_4096) |
-			 FIELD_PREP(HGHCA_QPC_MSGMAX_MASK, HGHCA_NET_LOG_MSG_MAX);
-	qpc.rq_entry_sz_log = HGHCA_NET_STRIDE_LOG;
-	qpc.sq_entry_sz_log = HGHCA_NET_STRIDE_LOG;
-	qpc.local_qpn = cpu_to_be32(qpn);
-	qpc.port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM));
-	qpc.pd = cpu_to_be32(hdev->pdn);
-	qpc.cqn_snd = cpu_to_be32(nd->cq.hw.cqn);
-	qpc.snd_wqe_base_l = cpu_to_be32(nd->tx.queue.mr.key);
-	qpc.snd_wqe_len = cpu_to_be32(HGHCA_NET_TX_SLOTS << HGHCA_NET_STRIDE_LOG);
-	qpc.cqn_rcv = cpu_to_be32(nd->cq.hw.cqn);
-	qpc.rcv_wqe_base_l = cpu_to_be32(nd->rx.queue.mr.key);
-	qpc.rcv_wqe_len = cpu_to_be32(HGHCA_NET_RX_SLOTS << HGHCA_NET_STRIDE_LOG);
-	qpc.dbr_addr = cpu_to_be64(nd->rx.dbr.dma | HGHCA_DBR_VALID);
 	err = hghca_cmd_modify_qp(hdev, HGHCA_CMD_RST2INIT_QPEE, qpn, &qpc);
 	if (err)
 		return err;

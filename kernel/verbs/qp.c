@@ -315,31 +315,31 @@ static void hghca_qp_detach(struct hghca_qp *hqp)
 static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
 				  u32 xrcdn)
 {
-	u32 service = hghca_qp_service(hqp);
-	struct hghca_qpc *qpc = &hqp->qpc;
+	const struct hghca_qpc_attr attr = {
+		.service = hghca_qp_service(hqp),
+		.log_max_msg = hdev->limits.log_max_msg,
+		.reg_mr = !hqp->user && hdev->limits.caps & HGHCA_CAP_MEM_MGT,
+		.qpn = hqp->hw.qpn,
+		.pdn = pdn,
+		.uar = hqp->uctx ? hqp->uctx->uar.index : 0,
+		.srqn = hqp->ibqp.srq ? to_hsrq(hqp->ibqp.srq)->hw.srqn : 0,
+		.xrcdn = xrcdn,
+		.send = {
+			.cqn = hghca_cqn_of(hqp->ibqp.send_cq),
+			.key = hqp->sq.queue.mr.key,
+			.bytes = hghca_wq_bytes(&hqp->sq),
+			.log_stride = hqp->sq.log_stride,
+		},
+		.recv = {
+			.cqn = hghca_cqn_of(hqp->ibqp.recv_cq),
+			.key = hqp->rq.queue.mr.key,
+			.bytes = hghca_wq_bytes(&hqp->rq),
+			.log_stride = hqp->rq.log_stride,
+		},
+		.dbr = hqp->dbr.dma,
+	};
 
-	qpc->flags = cpu_to_be32(FIELD_PREP(HGHCA_QPC_ST_MASK, service));
-	qpc->mtu_msgmax = FIELD_PREP(HGHCA_QPC_MSGMAX_MASK, hdev->limits.log_max_msg);
-	qpc->rq_entry_sz_log = hqp->rq.log_stride;
-	qpc->sq_entry_sz_log = hqp->sq.log_stride;
-	qpc->usr_page = cpu_to_be32(hqp->uctx ? hqp->uctx->uar.index : 0);
-	qpc->local_qpn = cpu_to_be32(hqp->hw.qpn);
-	qpc->port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM));
-	qpc->pd = cpu_to_be32(pdn);
-	qpc->cqn_snd = cpu_to_be32(hghca_cqn_of(hqp->ibqp.send_cq));
-	qpc->cqn_rcv = cpu_to_be32(hghca_cqn_of(hqp->ibqp.recv_cq));
-	qpc->snd_wqe_base_l = cpu_to_be32(hqp->sq.queue.mr.key);
-	qpc->snd_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->sq));
-	qpc->rcv_wqe_base_l = cpu_to_be32(hqp->rq.queue.mr.key);
-	qpc->rcv_wqe_len = cpu_to_be32(hghca_wq_bytes(&hqp->rq));
-	if (hqp->ibqp.srq)
-		qpc->srqn = cpu_to_be32(to_hsrq(hqp->ibqp.srq)->hw.srqn);
-	qpc->xrcd = cpu_to_be32(xrcdn);
-	if (hqp->dbr.dma)
-		qpc->dbr_addr = cpu_to_be64(hqp->dbr.dma | HGHCA_DBR_VALID);
-	/* REG_MR reaches all memory that the device does: never a user's. */
-	if (!hqp->user && hdev->limits.caps & HGHCA_CAP_MEM_MGT)
-		qpc->trust = cpu_to_be32(HGHCA_QPC_TRUST_REG_MR);
+	hghca_qpc_init(&hqp->qpc, &attr);
 }
 
 static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)

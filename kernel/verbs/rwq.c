@@ -61,23 +61,27 @@ static void hghca_rwq_init_context(struct hghca_dev *hdev, const struct hghca_rw
 				   struct hghca_qpc *qpc)
 {
 	u32 cqn = to_hcq(hrwq->ibwq.cq)->hw.cqn;
-
-	*qpc = (struct hghca_qpc) {
-		.opt_param_mask = cpu_to_be32(HGHCA_QP_ATTR_PORT),
-		.flags = cpu_to_be32(FIELD_PREP(HGHCA_QPC_ST_MASK, HGHCA_QP_ST_RAW)),
-		.mtu_msgmax = FIELD_PREP(HGHCA_QPC_MSGMAX_MASK, hdev->limits.log_max_msg),
-		.rq_entry_sz_log = hrwq->rq.log_stride,
-		.sq_entry_sz_log = HGHCA_WQE_MIN_STRIDE_LOG,
-		.usr_page = cpu_to_be32(hrwq->uctx->uar.index),
-		.local_qpn = cpu_to_be32(hrwq->hw.qpn),
-		.port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM)),
-		.pd = cpu_to_be32(to_hpd(hrwq->ibwq.pd)->pdn),
-		.cqn_snd = cpu_to_be32(cqn),
-		.cqn_rcv = cpu_to_be32(cqn),
-		.rcv_wqe_base_l = cpu_to_be32(hrwq->rq.queue.mr.key),
-		.rcv_wqe_len = cpu_to_be32(hghca_wq_bytes(&hrwq->rq)),
-		.dbr_addr = cpu_to_be64(hrwq->dbr.dma | HGHCA_DBR_VALID),
+	const struct hghca_qpc_attr attr = {
+		.service = HGHCA_QP_ST_RAW,
+		.log_max_msg = hdev->limits.log_max_msg,
+		.qpn = hrwq->hw.qpn,
+		.pdn = to_hpd(hrwq->ibwq.pd)->pdn,
+		.uar = hrwq->uctx->uar.index,
+		.send = {
+			.cqn = cqn,
+			.log_stride = HGHCA_WQE_MIN_STRIDE_LOG,
+		},
+		.recv = {
+			.cqn = cqn,
+			.key = hrwq->rq.queue.mr.key,
+			.bytes = hghca_wq_bytes(&hrwq->rq),
+			.log_stride = hrwq->rq.log_stride,
+		},
+		.dbr = hrwq->dbr.dma,
 	};
+
+	hghca_qpc_init(qpc, &attr);
+	qpc->opt_param_mask = cpu_to_be32(HGHCA_QP_ATTR_PORT);
 }
 
 /* From any state; cannot fail. */
