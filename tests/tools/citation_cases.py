@@ -6,9 +6,8 @@ from pathlib import Path
 
 from tool import same
 
-from hghca_lib import cache, repo
+from hghca_lib import cache, interface, repo
 
-DOCUMENT = repo.path("docs/reference/hardware-interface.rst")
 FOLDERS = ("docs", "include", "kernel", "providers", "qemu-device", "tests", "tools", "README.md", "Kbuild", "CMakeLists.txt")
 HEADING = re.compile(r"^(\d+(?:\.\d+)?)\.? (\S.*)\n[-=]{3,}$", re.MULTILINE)
 # A comment goes on in its next line.
@@ -26,7 +25,7 @@ SMALL = {"and", "of", "the", "on", "ext", "a", "to"}
 
 def sections():
     """Number -> title."""
-    return dict(HEADING.findall(DOCUMENT.read_text()))
+    return dict(HEADING.findall(interface.document()))
 
 
 def texts():
@@ -65,9 +64,18 @@ def test_sections():
     assert sum(map(len, found.values())) > 100, "citations were not found"
     same([f"{path}: {number}" for path, numbers in found.items() for number in numbers if number not in known], [],
          "citations of no section")
-    within = [number for numbers in WITHIN.findall(DOCUMENT.read_text()) for number in NUMBER.findall(numbers)]
+    within = [number for numbers in WITHIN.findall(interface.document()) for number in NUMBER.findall(numbers)]
     assert len(within) > 30, "references of the document to itself were not found"
     same([number for number in within if number not in known], [], "references to no section")
+
+
+def test_chapters():
+    """The overview of the interface document names each of its chapters, in the order of their sections"""
+    folder = repo.path("docs/reference/hardware")
+    same(sorted(path.name for path in folder.iterdir()), sorted(path.name for path in interface.pages()[1:]), "chapters")
+    numbers = [[int(part) for part in number.split(".")] for number, _ in HEADING.findall(interface.document())]
+    same(numbers, sorted(numbers), "sections")
+    same(numbers[-1], [15], "the last section")
 
 
 def words(text):
@@ -87,7 +95,7 @@ def test_titles():
     """What the documents cite a section for is in its title"""
     known = sections()
     same([f"{path}: {wrong}" for path, text in texts().items()
-          if path.suffix in (".md", ".rst") and path != DOCUMENT.relative_to(repo.ROOT)
+          if path.suffix in (".md", ".rst") and repo.path(str(path)) not in interface.pages()
           for wrong in astray(text, known)], [], "citations that are astray")
 
 

@@ -34,7 +34,7 @@ def header():
 
 def document():
     """Name -> Row, of section 4's table."""
-    text = repo.path("docs/reference/hardware-interface.rst").read_text()
+    text = interface.document()
     text = text[text.index("\n4. Commands\n"):]
     rule = re.search(r"^=+ .*=$", text, re.MULTILINE)
     columns = [match.start() for match in re.finditer("=+", rule.group())]
@@ -73,7 +73,7 @@ def test_document():
 
 def test_before_init():
     """The document names each command that works before INIT_HCA"""
-    text = repo.path("docs/reference/hardware-interface.rst").read_text()
+    text = interface.document()
     named = re.search(r"Every command but\s(.*?)\sgives\s+BAD_SYS_STATE before INIT_HCA", text, re.DOTALL)[1]
     same(sorted(re.findall(r"[A-Z]\w+", named)),
          sorted(name for name, row in interface.commands().items() if row.when == "ANY"), "commands")
@@ -81,7 +81,7 @@ def test_before_init():
 
 def test_capabilities():
     """The document's table of capabilities has all of the header's, and no other, with their bits"""
-    text = repo.path("docs/reference/hardware-interface.rst").read_text()
+    text = interface.document()
     table = text[text.index("\ncapability    bit "):]
     table = table[:table.index("\n\n")]
     same({name: int(bit) for name, bit in re.findall(r"^(\w+) +(\d+) ", table, re.MULTILINE)}, interface.capabilities(),

@@ -5,7 +5,7 @@ import re
 
 from tool import same
 
-from hghca_lib import interface, repo
+from hghca_lib import interface
 
 # What the document calls the sets of states.
 STATES = {"any": "ANY", "any but RST": "NOT_RST"}
@@ -13,7 +13,7 @@ STATES = {"any": "ANY", "any but RST": "NOT_RST"}
 
 def table(heading, start="4.9 ", end="4.10 "):
     """The rows of a table of a section, whose first column has this heading: lists of cells, continued lines joined."""
-    text = repo.path("docs/reference/hardware-interface.rst").read_text()
+    text = interface.document()
     lines = text[text.index(f"\n{start}"):text.index(f"\n{end}")].splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith(f"{heading} "))
     columns = [match.span() for match in re.finditer("=+", lines[first - 1])]

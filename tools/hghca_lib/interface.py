@@ -11,6 +11,21 @@ ROW = re.compile(r"\bX\(((?:[^()]|\([^()]*\))*)\)")
 CELL = re.compile(r'\s*("[^"]*"|(?:[^,"()]|\([^()]*\))+)')
 
 
+# The chapters, as the table of the overview names them.
+PAGE = re.compile(r"<(hardware/\w+\.rst)>")
+
+
+def pages():
+    """The paths of the interface document: the overview, then each chapter in the order of its sections."""
+    overview = repo.path("docs/reference/hardware-interface.rst")
+    return [overview, *(overview.parent / name for name in PAGE.findall(overview.read_text()))]
+
+
+def document():
+    """The text of the interface document, all its pages one behind the other."""
+    return "\n".join(path.read_text() for path in pages())
+
+
 class Command(NamedTuple):
     """A row of HGHCA_COMMANDS; the header says what the columns mean."""
 
