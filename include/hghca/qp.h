@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: states, services and attributes of QPs; docs/reference/hardware-interface.rst, 4.9. */
+/*
+ * JingZhao HCA: states, services and attributes of QPs;
+ * docs/reference/hardware-interface.rst, 4.9.
+ */
 #ifndef HGHCA_INTERFACE_QP_H
 #define HGHCA_INTERFACE_QP_H
 

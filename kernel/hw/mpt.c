@@ -374,7 +374,8 @@ int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	if (err == -EBUSY)
 		ibdev_dbg(&hdev->ibdev, "MR %#x: windows are bound to it\n", mr->key);
 	else if (err)
-		dev_err_ratelimited(hdev->bus.dev, "failed to deregister MR %#x: %d\n", mr->key, err);
+		dev_err_ratelimited(hdev->bus.dev, "failed to deregister MR %#x: %d\n", mr->key,
+				    err);
 	else
 		mr->enabled = false;
 	return err;
@@ -596,7 +597,8 @@ int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 
 err_enable_old:
 	if (was_enabled && hghca_hwmr_enable(hdev, mr, from))
-		dev_err_ratelimited(hdev->bus.dev, "failed to restore MR %#x after a failed change\n", mr->key);
+		dev_err_ratelimited(hdev->bus.dev,
+				    "failed to restore MR %#x after a failed change\n", mr->key);
 err_free_mtts:
 	if (new_pages)
 		hghca_mtts_free(hdev, &changed.mtts);

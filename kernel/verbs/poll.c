@@ -16,7 +16,8 @@
 
 /* 0, which is IB_WC_SUCCESS: not a syndrome. */
 static const u8 hghca_wc_status[] = {
-#define HGHCA_WC_STATUS(name, status, ...) [HGHCA_SYNDROME_##name] = IB_WC_##status,
+#define HGHCA_WC_STATUS(name, status, ...) \
+	[HGHCA_SYNDROME_##name] = IB_WC_##status,
 	HGHCA_SYNDROMES(HGHCA_WC_STATUS)
 #undef HGHCA_WC_STATUS
 };

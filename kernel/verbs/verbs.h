@@ -591,7 +591,10 @@ struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 				  struct ib_udata *udata);
 int hghca_destroy_flow(struct ib_flow *ibflow);
 
-/* rwq.c.  May sleep, but for event.  wq_init_user: the size of one direction, as its user has it. */
+/*
+ * rwq.c.  May sleep, but for event.  wq_init_user: the size of one direction, as
+ * its user has it.
+ */
 void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type);
 int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,
 		       u32 max_wr);
