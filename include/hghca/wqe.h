@@ -31,23 +31,29 @@ HGHCA_ASSERT_SIZE(hghca_cq_dbr, 8);
 /* ------------------------------------------------------------------ */
 /* Work queue elements: units of 16 bytes                               */
 
+/* Opcodes of WQEs, and those of error CQEs, as X(name, value). */
+#define HGHCA_OPCODES(X) \
+	X(NOP, 0x00) \
+	X(RDMA_WRITE, 0x08) \
+	X(RDMA_WRITE_IMM, 0x09) \
+	X(SEND, 0x0a) \
+	X(SEND_IMM, 0x0b) \
+	X(SEND_INV, 0x0c) \
+	X(RDMA_READ, 0x10) \
+	X(ATOMIC_CS, 0x11) \
+	X(ATOMIC_FA, 0x12) \
+	X(ATOMIC_WRITE, 0x13) \
+	X(FLUSH, 0x14) \
+	X(BIND_MW, 0x18) \
+	X(REG_MR, 0x19) \
+	X(LOCAL_INV, 0x1a) \
+	X(RECV_ERROR, 0xfe) \
+	X(INVALID, 0xff)
+
 enum hghca_opcode {
-	HGHCA_OPCODE_NOP		= 0x00,
-	HGHCA_OPCODE_RDMA_WRITE		= 0x08,
-	HGHCA_OPCODE_RDMA_WRITE_IMM	= 0x09,
-	HGHCA_OPCODE_SEND		= 0x0a,
-	HGHCA_OPCODE_SEND_IMM		= 0x0b,
-	HGHCA_OPCODE_SEND_INV		= 0x0c,	/* extension */
-	HGHCA_OPCODE_RDMA_READ		= 0x10,
-	HGHCA_OPCODE_ATOMIC_CS		= 0x11,
-	HGHCA_OPCODE_ATOMIC_FA		= 0x12,
-	HGHCA_OPCODE_ATOMIC_WRITE	= 0x13,	/* extension */
-	HGHCA_OPCODE_FLUSH		= 0x14,	/* extension */
-	HGHCA_OPCODE_BIND_MW		= 0x18,
-	HGHCA_OPCODE_REG_MR		= 0x19,	/* extension */
-	HGHCA_OPCODE_LOCAL_INV		= 0x1a,	/* extension */
-	HGHCA_OPCODE_RECV_ERROR		= 0xfe,
-	HGHCA_OPCODE_INVALID		= 0xff,
+#define HGHCA_OPCODE(name, value) HGHCA_OPCODE_##name = value,
+	HGHCA_OPCODES(HGHCA_OPCODE)
+#undef HGHCA_OPCODE
 };
 
 #define HGHCA_WQE_UNIT			16

@@ -202,6 +202,14 @@ QUEUES = (
         Field("GRH", 0x00, "31:31", "port", mask="HGHCA_UD_GRH"),
         Field("static rate", 0x00, "29:24", "port", mask="HGHCA_UD_STATIC_RATE_MASK"),
     )),
+    Table("section 6, opcodes", "opcodes", (
+        Value("SEND_INV", 0x0c, "HGHCA_OPCODE_SEND_INV"),
+        Value("ATOMIC_WRITE", 0x13, "HGHCA_OPCODE_ATOMIC_WRITE"),
+        Value("FLUSH", 0x14, "HGHCA_OPCODE_FLUSH"),
+        Value("REG_MR", 0x19, "HGHCA_OPCODE_REG_MR"),
+        Value("LOCAL_INV", 0x1a, "HGHCA_OPCODE_LOCAL_INV"),
+        Value("RECV_ERROR", 0xfe, "HGHCA_OPCODE_RECV_ERROR"),
+    )),
     Table("section 6, scatter list", "its end", (
         Value("lkey", 0x100, "HGHCA_INVALID_LKEY"),
     )),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tables of QP transitions, their attributes, syndromes and events in the headers agree with the document's."""
+"""The tables of QP transitions, their attributes, opcodes, syndromes and events in the headers agree with the document's."""
 
 import re
 
@@ -51,11 +51,17 @@ def test_attributes():
 
 def test_syndromes():
     """The document's table of syndromes has all of the header's, and no other, with their statuses"""
-    found = {name: (status, int(value, 16)) for value, name, status, _ in table("value", "7. ", "8. ")}
+    found = {name: (status, int(value, 16)) for value, name, status, _ in table("value", "7. Completion", "8. States")}
     same(found, interface.syndromes(), "syndromes")
+
+
+def test_opcodes():
+    """The document's table of opcodes has all of the header's, and no other"""
+    found = {name.removesuffix(" **ext**"): int(value, 16) for value, name, _ in table("value", "6. Work", "7. Completion")}
+    same(found, interface.opcodes(), "opcodes")
 
 
 def test_events():
     """The document's table of event types has all of the header's, and no other"""
-    found = {name.removesuffix(" **ext**"): int(value, 16) for value, name, _ in table("type", "10. ", "10.1 ")}
+    found = {name.removesuffix(" **ext**"): int(value, 16) for value, name, _ in table("type", "10. Event", "10.1 Catas")}
     same(found, interface.events(), "events")

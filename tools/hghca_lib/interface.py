@@ -68,6 +68,11 @@ def attribute_rules():
             for transition, service, *masks in rows("hghca/qp.h", "HGHCA_QP_RULES")}
 
 
+def opcodes():
+    """Name -> number of an opcode of WQEs and of error CQEs."""
+    return {name: int(value, 16) for name, value in rows("hghca/wqe.h", "HGHCA_OPCODES")}
+
+
 def syndromes():
     """Name -> (status of ib_wc and ibv_wc, number)."""
     return {name: (status, int(value, 16)) for name, status, value in rows("hghca/cqe.h", "HGHCA_SYNDROMES")}

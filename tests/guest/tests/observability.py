@@ -681,7 +681,7 @@ def trace_doorbells(rig):
     # Completion events arm and are armed for: of the net device's CQ there is one for each time it was armed, or none yet.
     cqn = frames[0]["cqn"]
     armed = len(events_of(found, "ring_cq", number=cqn, command="2"))
-    told = len(events_of(found, "event", type="0x0", data=cqn))
+    told = len(events_of(found, "event", type="COMP", data=cqn))
     expect(armed and abs(armed - told) <= 1, f"CQ {cqn}: armed {armed} times, {told} events")
 
 
@@ -691,8 +691,8 @@ def trace_link(rig):
     with traced(rig, ["event"]) as read:
         set_link(rig, 1, False)
         set_link(rig, 1, True)
-        rig.wait_until(lambda: len(events_of(read(), "event", type="0x9")) >= 2, "two events of the link")
-        found = events_of(read(), "event", type="0x9")
+        rig.wait_until(lambda: len(events_of(read(), "event", type="PORT_CHANGE")) >= 2, "two events of the link")
+        found = events_of(read(), "event", type="PORT_CHANGE")
     expect([fields["subtype"] for fields in found] == ["1", "4"] and {fields["dev"] for fields in found} == {side.pci},
            f"{found}")
     rig.wait_until(lambda: "state ACTIVE" in rig.run(f"rdma link show {side.device}/1"), "the port up")
