@@ -446,7 +446,8 @@ static int hghca_hwmr_create_from(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	if (err)
 		return err;
 
-	if (num_mtts) {
+	/* Memory needs MTTs: 0 are no bytes, or a number that has wrapped. */
+	if (num_mtts || source->umem || source->chunks) {
 		err = hghca_mtts_alloc(hdev, &mr->mtts, num_mtts);
 		if (err)
 			goto err_release;
