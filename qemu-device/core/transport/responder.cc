@@ -14,23 +14,22 @@ struct Responder::Refusal {
     uint8_t nak;
     Event event;
     Status status;       // of the receive WQE that the message holds
-    hghca_drop why;
+    Drop why;
 };
 
 // IBA vol 1, 9.9.3: the classes of responder errors.
 const Responder::Refusal Responder::kInvalidRequest = {
-    HGHCA_NAK_INVALID_REQUEST, Event::InvalidRequest, Status::RemoteInvalidRequest,
-    HGHCA_DROP_REQUEST};
+    HGHCA_NAK_INVALID_REQUEST, Event::InvalidRequest, Status::RemoteInvalidRequest, Drop::Request};
 const Responder::Refusal Responder::kAccess = {
-    HGHCA_NAK_REMOTE_ACCESS, Event::AccessViolation, Status::RemoteAccess, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, Event::AccessViolation, Status::RemoteAccess, Drop::Access};
 const Responder::Refusal Responder::kInvalidate = {
-    HGHCA_NAK_REMOTE_ACCESS, Event::None, Status::LocalAccess, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, Event::None, Status::LocalAccess, Drop::Access};
 const Responder::Refusal Responder::kMemory = {
-    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalProtection, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalProtection, Drop::Operation};
 const Responder::Refusal Responder::kTooLong = {
-    HGHCA_NAK_INVALID_REQUEST, Event::None, Status::LocalLength, HGHCA_DROP_TOO_LONG};
+    HGHCA_NAK_INVALID_REQUEST, Event::None, Status::LocalLength, Drop::TooLong};
 const Responder::Refusal Responder::kBadWqe = {
-    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, Drop::Operation};
 
 namespace {
 
@@ -59,13 +58,13 @@ void Responder::receive(Qp &qp, const Packet &packet)
         }
         engine_.count(qp, qp_counter::out_of_sequence);
         if (!s.nak_sent) {
-            engine_.note(packet, HGHCA_DROP_PSN);
+            engine_.note(packet, Drop::Psn);
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
         }
         return;
     }
     withdraw_nak(qp);
-    if (const hghca_drop why = validate(qp, packet); why != HGHCA_DROP_NONE)
+    if (const Drop why = validate(qp, packet); why != Drop::None)
         refuse(qp, packet, kInvalidRequest, why);
     else if (!admit(qp, packet.h))
         refuse(qp, packet, kAccess);
@@ -84,16 +83,16 @@ void Responder::receive(Qp &qp, const Packet &packet)
 }
 
 // IBA vol 1, 9.7.4.1.3 to 9.7.4.1.6, as far as the packet and the QP alone tell.
-hghca_drop Responder::validate(const Qp &qp, const Packet &packet) const
+Drop Responder::validate(const Qp &qp, const Packet &packet) const
 {
     // One that is none of these is an opcode this device does not have.
     if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)))
-        return HGHCA_DROP_OPCODE;
+        return Drop::Opcode;
     if (!in_sequence(qp, packet))
-        return HGHCA_DROP_SEQUENCE;
+        return Drop::Sequence;
     if (!good_length(qp, packet))
-        return !(packet.flags & kLast) && packet.h.pad ? HGHCA_DROP_PAD : HGHCA_DROP_LENGTH;
-    return function_allowed(qp, packet.flags) ? HGHCA_DROP_NONE : HGHCA_DROP_REQUEST;
+        return !(packet.flags & kLast) && packet.h.pad ? Drop::Pad : Drop::Length;
+    return function_allowed(qp, packet.flags) ? Drop::None : Drop::Request;
 }
 
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
@@ -164,13 +163,13 @@ bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
-        engine_.note(packet, HGHCA_DROP_RNR);
+        engine_.note(packet, Drop::Rnr);
         push_rnr_nak(qp);
         return false;
     case WqeReader::Posted::Unreadable:
         break;
     }
-    engine_.note(packet, HGHCA_DROP_OPERATION);
+    engine_.note(packet, Drop::Operation);
     push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
     engine_.device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
     engine_.enter_error(qp, true);
@@ -258,7 +257,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     const uint32_t left = first ? packet.h.length : s.write_left;
     // IBA vol 1, 9.7.4.1.6: the length of the RETH is what all packets carry.
     if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
-        refuse(qp, packet, kInvalidRequest, HGHCA_DROP_LENGTH);
+        refuse(qp, packet, kInvalidRequest, Drop::Length);
         return;
     }
     if (first) {
@@ -615,7 +614,7 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal)
     refuse(qp, packet, refusal, refusal.why);
 }
 
-void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hghca_drop why)
+void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, Drop why)
 {
     ResponderState &s = qp.resp;
     engine_.note(packet, why);

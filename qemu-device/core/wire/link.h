@@ -9,6 +9,7 @@
 #include "counters.h"
 #include "jingzhao/multicast.h"
 #include "transport/qp.h"
+#include "wire/drop.h"
 
 namespace hghca {
 
@@ -65,10 +66,9 @@ public:
     // Engine: a packet for the RDMA engine, described in `out`. Drop: it was
     // meant for it, but is wrong as `why` says. `head` holds the first
     // `head_bytes` of the frame's `frame_bytes`.
-    virtual Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                             hghca_drop &why) = 0;
-    // Does the packet come from the other end of `path`, to this end? NONE: it does.
-    virtual hghca_drop check_peer(const Arrival &arrival, const Path &path) const = 0;
+    virtual Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why) = 0;
+    // Does the packet come from the other end of `path`, to this end? None: it does.
+    virtual Drop check_peer(const Arrival &arrival, const Path &path) const = 0;
     // What precedes the data of a received datagram.
     virtual void global_header(const uint8_t *head, const Arrival &arrival,
                                std::array<uint8_t, kGrhBytes> &out) const = 0;
@@ -83,9 +83,8 @@ public:
     bool route(const Path &path, uint32_t flow, Route &out) const override;
     void finish(Route &route, uint32_t transport_bytes) const override;
     size_t invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const override;
-    Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                     hghca_drop &why) override;
-    hghca_drop check_peer(const Arrival &arrival, const Path &path) const override;
+    Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why) override;
+    Drop check_peer(const Arrival &arrival, const Path &path) const override;
     void global_header(const uint8_t *head, const Arrival &arrival,
                        std::array<uint8_t, kGrhBytes> &out) const override;
     bool own_address(const uint8_t *mac) const override;

@@ -13,6 +13,7 @@
 #include "hghca_hw.h"
 #include "hghca_wire.h"
 #include "transport/types.h"
+#include "wire/drop.h"
 #include "wire/link.h"
 
 namespace hghca {
@@ -144,7 +145,7 @@ struct Packet {
 // Takes the frame apart whose network headers `packet.arrival` describes and
 // whose first bytes are in packet.head. Checks lengths, BTH version and, unless
 // `trusted`, the ICRC.
-hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
+Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
 
 // The register of the ICRC when all headers have passed: network headers as
 // Link::invariant_header gives them, `transport` the bytes from the BTH on.
