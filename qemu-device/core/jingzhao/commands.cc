@@ -183,6 +183,7 @@ uint8_t CommandInterface::init_hca(const Command &)
 
     device_.initialized = true;
     device_.caps = caps;
+    device_.features = features_of(caps);
     device_.qps->configure(qpc.from, qpc.log);
     device_.cqs->configure(cqc.from, cqc.log);
     device_.eqs->configure(eqc.from, eqc.log);

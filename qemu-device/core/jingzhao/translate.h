@@ -71,6 +71,23 @@ static_assert(service_number(Service::Ud) == HGHCA_QP_ST_UD);
 static_assert(service_number(Service::Xrc) == HGHCA_QP_ST_XRC);
 static_assert(service_number(Service::Raw) == HGHCA_QP_ST_RAW);
 
+constexpr uint32_t right_of(Access access) { return uint32_t(access); }
+static_assert(right_of(Access::LocalRead) == 0);
+static_assert(right_of(Access::LocalWrite) == HGHCA_ACCESS_LOCAL_WRITE);
+static_assert(right_of(Access::RemoteWrite) == HGHCA_ACCESS_REMOTE_WRITE);
+static_assert(right_of(Access::RemoteRead) == HGHCA_ACCESS_REMOTE_READ);
+static_assert(right_of(Access::RemoteAtomic) == HGHCA_ACCESS_REMOTE_ATOMIC);
+static_assert(right_of(Access::Flush) == HGHCA_ACCESS_FLUSH_GLOBAL);
+
+constexpr Features features_of(uint32_t caps)
+{
+    return {.multicast = bool(caps & HGHCA_CAP_MULTICAST),
+            .congestion = bool(caps & HGHCA_CAP_CONGESTION),
+            .memory_management = bool(caps & HGHCA_CAP_MEM_MGT),
+            .placement = bool(caps & HGHCA_CAP_PLACEMENT),
+            .unsignaled = bool(caps & HGHCA_CAP_CQ_UPDATE)};
+}
+
 constexpr hghca_drop drop_number(Drop why) { return hghca_drop(why); }
 // The same from a list, for the check below. The compiler warns of a reason that it lacks.
 consteval hghca_drop listed_number(Drop why)

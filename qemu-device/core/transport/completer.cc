@@ -52,8 +52,8 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
     const bool moved = psn != r.unacked_psn;
     const uint32_t first = r.unacked_psn;
     for (uint32_t n = 0; n < qp.a.sq.length && under_way(qp); n++) {
-        if (engine_.reader.read_send(qp.a, r.oldest, UINT32_MAX, !(engine_.device.caps & HGHCA_CAP_CQ_UPDATE),
-                                     wqe_) != WqeFault::None) {
+        if (engine_.reader.read_send(qp.a, r.oldest, UINT32_MAX, !engine_.device.features.unsignaled, wqe_) !=
+            WqeFault::None) {
             // It was good when it was sent: the guest has rewritten it.
             engine_.count(qp, qp_counter::wqe_bad);
             engine_.send_queue.fail(qp, Status::LocalOperation);

@@ -120,8 +120,7 @@ Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const P
             return Sent::Blocked;
     }
     count_sent(qp, *route);
-    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth &&
-        device.caps & HGHCA_CAP_MULTICAST) {
+    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth && device.features.multicast) {
         counters.multicast_sent++;
         receive_frame({&frame, 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
     }
@@ -302,7 +301,7 @@ bool Engine::pkey_matches(const TransportHeader &h) const
 // The checks from the destination QP on, in the order of the interface document, section 9.
 void Engine::dispatch(const Packet &packet)
 {
-    if (packet.flags & kCnp && device.caps & HGHCA_CAP_CONGESTION) {
+    if (packet.flags & kCnp && device.features.congestion) {
         dispatch_cnp(packet);
         return;
     }

@@ -66,10 +66,12 @@ struct QpAttributes {
     uint8_t min_rnr_timer;    // code 0..31
     uint8_t max_rd_atomic;    // as initiator, 1..16
     uint8_t max_dest_rd_atomic;
-    uint8_t access;           // HGHCA_ACCESS_REMOTE_*
+    uint8_t access;           // what its peer may do: values of Access
     bool sqd_notify;
     bool trusted;             // may post REG_MR
     uint16_t counter_set;     // 0: none
+
+    bool allows(Access what) const { return !(uint32_t(what) & ~access); }
 };
 
 // A WQE as its predecessor or the doorbell announces it.

@@ -98,16 +98,15 @@ Drop Responder::validate(const Qp &qp, const Packet &packet) const
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
 bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
 {
-    if (flags & kIeth && !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
+    if (flags & kIeth && !engine_.device.features.memory_management)
         return false;
-    if (flags & (kAtomicWrite | kFlush) && !(engine_.device.caps & HGHCA_CAP_PLACEMENT))
+    if (flags & (kAtomicWrite | kFlush) && !engine_.device.features.placement)
         return false;
-    const uint32_t needed = flags & (kWrite | kAtomicWrite) ? HGHCA_ACCESS_REMOTE_WRITE
-                            : flags & kRead                 ? HGHCA_ACCESS_REMOTE_READ
-                            : flags & kAtomic               ? HGHCA_ACCESS_REMOTE_ATOMIC
-                            : flags & kFlush                ? HGHCA_ACCESS_FLUSH_GLOBAL
-                                                            : 0;
-    return !(needed & ~qp.a.access);
+    return qp.a.allows(flags & (kWrite | kAtomicWrite) ? Access::RemoteWrite
+                       : flags & kRead                 ? Access::RemoteRead
+                       : flags & kAtomic               ? Access::RemoteAtomic
+                       : flags & kFlush                ? Access::Flush
+                                                       : Access::LocalRead);
 }
 
 // IBA vol 1, A14.3: an XRC request uses the keys of the SRQ it names, which is of the target's domain.
@@ -499,7 +498,7 @@ void Responder::duplicate(Qp &qp, const Packet &packet)
 void Responder::duplicate_read(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
-    if (h.length > kMaxMessage || packet.payload.length || !(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
+    if (h.length > kMaxMessage || packet.payload.length || !qp.a.allows(Access::RemoteRead) ||
         (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)))
         return;
     answer_again(qp, h, h.length);

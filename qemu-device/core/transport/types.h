@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the transport tells services, states, operations and outcomes apart by. The function translates them into the
-// numbers of its interface (jingzhao/translate.h).
+// What the transport tells services, states, operations, rights and outcomes apart by. The function translates them
+// into the numbers of its interface (jingzhao/translate.h).
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,25 @@ enum class Operation : uint8_t {
     BindWindow = 0x18,
     RegisterRegion = 0x19,
     LocalInvalidate = 0x1a,
+};
+
+// What the user of a key does with its memory, and what a QP lets its peer do. LocalRead takes no right.
+enum class Access : uint32_t {
+    LocalRead = 0,
+    LocalWrite = 1 << 0,
+    RemoteWrite = 1 << 1,
+    RemoteRead = 1 << 2,
+    RemoteAtomic = 1 << 3,
+    Flush = 1 << 7,
+};
+
+// What the function has turned on of what the transport does.
+struct Features {
+    bool multicast = false;
+    bool congestion = false;         // CNPs have an effect
+    bool memory_management = false;  // SEND with Invalidate
+    bool placement = false;          // FLUSH and ATOMIC WRITE
+    bool unsignaled = false;         // a send WQE may complete without a CQE
 };
 
 // What the owner of a QP is told: IBA vol 1, 11.6.3.

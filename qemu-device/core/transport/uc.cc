@@ -249,7 +249,7 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
         return false;
     }
     // IBA vol 1, 9.9.3: what the QP or the region does not allow is dropped without a word.
-    if (first && (!(qp.a.access & HGHCA_ACCESS_REMOTE_WRITE) ||
+    if (first && (!qp.a.allows(Access::RemoteWrite) ||
                   (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)))) {
         engine_.note(packet, Drop::Access);
         return false;
