@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // RoCE v2 over Ethernet, IPv4 or IPv6, and UDP (interface document, section 9).
+#include "jingzhao/ethernet.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "byte_order.h"
 #include "device.h"
 #include "hghca_wire.h"
-#include "wire/link.h"
+#include "jingzhao/multicast.h"
 #include "wire/wire_object.h"
 
 namespace hghca {

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "device.h"
+#include "jingzhao/ethernet.h"
 #include "jingzhao/page_faults.h"
 #include "jingzhao/raw_eth.h"
 #include "jingzhao/receive_queue.h"

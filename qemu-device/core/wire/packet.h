@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "counters.h"
-#include "hghca_hw.h"
 #include "hghca_wire.h"
 #include "transport/types.h"
 #include "wire/drop.h"
