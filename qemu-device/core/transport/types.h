@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the transport tells services, states, operations, rights and outcomes apart by. The function translates them
-// into the numbers of its interface (jingzhao/translate.h).
+// What the transport tells states, operations, rights and outcomes apart by. The function translates them into the
+// numbers of its interface (jingzhao/translate.h).
 #pragma once
 
 #include <cstdint>
+
+#include "wire/service.h"
 
 namespace hghca {
 
@@ -81,14 +83,6 @@ enum class QpState : uint32_t {
     Sqe = 4,
     Sqd = 5,
     Error = 6,
-};
-
-enum class Service : uint8_t {
-    Rc = 0,
-    Uc = 1,
-    Ud = 3,
-    Xrc = 6,
-    Raw = 7,   // frames as they are
 };
 
 // Do its messages get acknowledged?

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/qp.h"
 #include "wire/drop.h"
+#include "wire/path.h"
 
 namespace hghca {
 

@@ -10,9 +10,9 @@
 #include <cstring>
 
 #include "hghca_wire.h"
-#include "transport/types.h"
 #include "wire/drop.h"
 #include "wire/link.h"
+#include "wire/service.h"
 
 namespace hghca {
 
