@@ -8,6 +8,7 @@
 #include "hghca_hw.h"
 #include "transport/types.h"
 #include "wire/drop.h"
+#include "wire/packet.h"
 
 namespace hghca {
 
@@ -78,6 +79,13 @@ static_assert(right_of(Access::RemoteWrite) == HGHCA_ACCESS_REMOTE_WRITE);
 static_assert(right_of(Access::RemoteRead) == HGHCA_ACCESS_REMOTE_READ);
 static_assert(right_of(Access::RemoteAtomic) == HGHCA_ACCESS_REMOTE_ATOMIC);
 static_assert(right_of(Access::Flush) == HGHCA_ACCESS_FLUSH_GLOBAL);
+
+// A WQE asks for a FLUSH as its packet does.
+static_assert(kFlushTypeMask == HGHCA_FLUSH_TYPE_MASK);
+static_assert(kFlushGlobal == HGHCA_FLUSH_GLOBAL);
+static_assert(kFlushSelectivityMask == HGHCA_FLUSH_SELECTIVITY_MASK);
+static_assert(kFlushRange == HGHCA_FLUSH_RANGE);
+static_assert(kFlushRegion == HGHCA_FLUSH_REGION);
 
 constexpr Features features_of(uint32_t caps)
 {

@@ -457,15 +457,15 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
 void Responder::receive_flush(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
-    const uint32_t type = field_get(HGHCA_FLUSH_TYPE_MASK, h.flush);
-    const uint32_t selectivity = field_get(HGHCA_FLUSH_SELECTIVITY_MASK, h.flush);
-    if (!type || selectivity > HGHCA_FLUSH_REGION || h.length > kMaxMessage || !room_for_read(qp)) {
+    const uint32_t type = field_get(kFlushTypeMask, h.flush);
+    const uint32_t selectivity = field_get(kFlushSelectivityMask, h.flush);
+    if (!type || selectivity > kFlushRegion || h.length > kMaxMessage || !room_for_read(qp)) {
         refuse(qp, packet, kInvalidRequest);
         return;
     }
-    const uint32_t length = selectivity == HGHCA_FLUSH_RANGE ? h.length : 0;
+    const uint32_t length = selectivity == kFlushRange ? h.length : 0;
     // Nothing here is persistent.
-    if (type != HGHCA_FLUSH_GLOBAL ||
+    if (type != kFlushGlobal ||
         !engine_.device.memory->check(h.rkey, peer_, h.va, length, Access::Flush)) {
         refuse(qp, packet, kAccess);
         return;

@@ -60,6 +60,13 @@ constexpr uint8_t bth_service(Service service)
 extern const std::array<uint32_t, 256> kOpcodes;
 size_t extension_bytes(uint32_t opcode_flags);
 
+// What a FETH asks for (IBA vol 1, A19).
+constexpr uint32_t kFlushTypeMask = 0xf;
+constexpr uint32_t kFlushGlobal = 1 << 0;        // type: global visibility
+constexpr uint32_t kFlushSelectivityMask = 0x30;
+constexpr uint32_t kFlushRange = 0;              // selectivity: the range that is named
+constexpr uint32_t kFlushRegion = 1;             // all of the region
+
 // BTH and extension headers in host byte order. Which of the latter are live
 // follows from the opcode.
 struct TransportHeader {
