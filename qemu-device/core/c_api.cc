@@ -14,6 +14,7 @@
 #include "device.h"
 #include "hghca_core.h"
 #include "jingzhao/hcr.h"
+#include "jingzhao/translate.h"
 #include "port/capture.h"
 
 namespace {
@@ -290,7 +291,8 @@ bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghc
     if (n < errors.first() || n >= errors.total())
         return false;
     const hghca::PacketError &e = errors.at(n);
-    *out = {e.time_ns, e.frame_bytes, e.qpn, hghca::drop_name(e.why), e.header.data(), e.header_bytes};
+    const char *why = hghca::drop_name(hghca::drop_number(e.why));
+    *out = {e.time_ns, e.frame_bytes, e.qpn, why, e.header.data(), e.header_bytes};
     return true;
 }
 

@@ -66,6 +66,7 @@ void Device::close()
     counter_sets.clear();
     gsi_qpn = raw_qpn = 0;
     caps = 0;
+    features = {};
     initialized = false;
     // What the capabilities that were on have set up goes with them.
     Port fresh;

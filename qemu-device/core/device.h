@@ -145,6 +145,7 @@ public:
     Port port;
     bool initialized = false;   // between INIT_HCA and CLOSE_HCA
     uint32_t caps = 0;          // HGHCA_CAP_* turned on
+    Features features;          // those of them that the transport asks for
     std::unique_ptr<Icm> icm;
     std::unique_ptr<MemoryTable> memory;
     std::unique_ptr<EventQueues> eqs;

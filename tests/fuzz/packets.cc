@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "device.h"
+#include "jingzhao/ethernet.h"
 #include "jingzhao/translate.h"
 #include "wire/packet.h"
 #include "world.h"
