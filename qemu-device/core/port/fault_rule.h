@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What bad weather does to which frames: one rule, and rules read from text.
+// The faults of link impairment: one rule, and rules read from text.
 //
 //   faults = rule { ";" rule }
 //   rule   = fault { "," word "=" value }        blanks stand for commas as well

@@ -27,7 +27,7 @@ IOMMU = "iommu"        # as LINK, behind an IOMMU
 FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
 CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
 PAUSES = "pauses"      # as LINK; the HCAs take RoCE packets at 500 Mbit/s, what comes faster waits in 1 MiB
-WEATHER = "weather"    # as LINK, in bad weather from the start
+IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
 LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
 DMA_ERRORS = 300       # so many the debugging of DMA may tell in one test; the log has room for twice as many
 SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
@@ -61,7 +61,7 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, WEATHER or FAULTS.
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, IMPAIRMENT or FAULTS.
     limit_s:  the whole test must end within this.
     subjects: names of the subjects it makes sense for.
     kernels:  the kernels it makes sense on.

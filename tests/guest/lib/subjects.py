@@ -8,7 +8,7 @@ and BESIDE have it as the HCA's peer.
 
 from hghca_lib import accel, guest, machine
 
-from framework import BESIDE, CACHE, FAULTS, FOUR, INTEROP, IOMMU, LINK, PAUSES, VMS, WEATHER, Failure, Side
+from framework import BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, PAUSES, VMS, Failure, Side
 from recorder import SMALL_BYTES
 
 CONFIGS = {
@@ -24,7 +24,8 @@ CONFIGS = {
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
     # What a sender sends in one turn ends where its slice does, and must fit into the other half of the buffer.
     PAUSES: {"hcas": 2, "hca_options": "roce-drain=500,roce-buffer=1M,slice=64"},
-    WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
+    IMPAIRMENT: {"hcas": 2,
+                 "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
 
 

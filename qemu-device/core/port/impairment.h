@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Bad weather on the link, for tests of whoever uses it: what happens to frames between a device and its link, in
-// both directions. None unless rules are set (fault_rule.h).
+// Link impairment for tests: faults on frames between a device and its link, in both directions. There are no
+// faults until rules are set (fault_rule.h).
 #pragma once
 
 #include <sys/uio.h>
@@ -44,9 +44,9 @@ struct FaultCounts {
 // Deterministic: what is done to a frame follows from the seed, the rule and how many frames of its direction the rule
 // has selected before. What goes on in the other direction, or the clock, has no part in it. When a frame comes out
 // again that was held back is a matter of the clock, or of the frames behind it.
-class Weather {
+class Impairment {
 public:
-    // The ends between which frames are on their way. A call may not lead back to the Weather that made it.
+    // The ends between which frames are on their way. A call may not lead back to the Impairment that made it.
     class Ends {
     public:
         virtual ~Ends() = default;
@@ -60,14 +60,14 @@ public:
     static constexpr size_t kHeldFrames = 8192;
     static constexpr size_t kHeldBytes = 16u << 20;
 
-    Weather(Ends &ends, Work &work) : ends_(ends), work_(work) {}
-    Weather(const Weather &) = delete;
-    Weather &operator=(const Weather &) = delete;
+    Impairment(Ends &ends, Work &work) : ends_(ends), work_(work) {}
+    Impairment(const Impairment &) = delete;
+    Impairment &operator=(const Impairment &) = delete;
 
-    // Other rules from now on, empty: none; they begin anew. Frames held back stay so. False: `text` is wrong, as
-    // `error` says, and nothing has changed.
+    // Replaces the rules and restarts their counts; an empty text removes all. Frames held back stay held back.
+    // False: `text` is wrong, as `error` says, and nothing has changed.
     bool set_rules(std::string_view text, std::string &error);
-    // The rules begin anew, with this seed. It is 0 in the beginning.
+    // Restarts the rules with this seed, which is 0 at first.
     void set_seed(uint64_t seed);
 
     // Is there anything to do? If not, frames need not come this way.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "port/weather.h"
+#include "port/impairment.h"
 
 #include <algorithm>
 #include <utility>
@@ -57,11 +57,11 @@ size_t whole_bytes(const FrameMarks &marks) { return marks.roce ? marks.end : ma
 
 }  // namespace
 
-uint64_t Weather::Dice::below(uint64_t n) { return scramble(state_ += kStep) % n; }
+uint64_t Impairment::Dice::below(uint64_t n) { return scramble(state_ += kStep) % n; }
 
 // ---- rules
 
-bool Weather::set_rules(std::string_view text, std::string &error)
+bool Impairment::set_rules(std::string_view text, std::string &error)
 {
     std::vector<FaultRule> read;
     if (!read_fault_rules(text, read, error))
@@ -72,7 +72,7 @@ bool Weather::set_rules(std::string_view text, std::string &error)
     return true;
 }
 
-void Weather::set_seed(uint64_t seed)
+void Impairment::set_seed(uint64_t seed)
 {
     seed_ = seed;
     for (LiveRule &live : rules_)
@@ -81,7 +81,7 @@ void Weather::set_seed(uint64_t seed)
 
 // ---- a frame
 
-bool Weather::send(const iovec *parts, int count)
+bool Impairment::send(const iovec *parts, int count)
 {
     if (tx_.blocked) {
         link_ready();
@@ -93,9 +93,9 @@ bool Weather::send(const iovec *parts, int count)
     return true;
 }
 
-void Weather::receive(const iovec *parts, int count) { carry(rx_, parts, count); }
+void Impairment::receive(const iovec *parts, int count) { carry(rx_, parts, count); }
 
-void Weather::carry(Lane &lane, const iovec *parts, int count)
+void Impairment::carry(Lane &lane, const iovec *parts, int count)
 {
     std::vector<Frame> copies;
     Frame frame{parts, count};
@@ -110,7 +110,7 @@ void Weather::carry(Lane &lane, const iovec *parts, int count)
 }
 
 // False: it is lost.
-bool Weather::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
+bool Impairment::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
 {
     while (frame.rule < rules_.size()) {
         LiveRule &live = rules_[frame.rule++];
@@ -126,7 +126,7 @@ bool Weather::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
 }
 
 // Is it one of those that the rule is for? Then `dice` are for what is done to it.
-bool Weather::picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const
+bool Impairment::picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const
 {
     const FaultRule &rule = live.rule;
     if (!rule.concerns(direction) || !rule.selects(frame.marks))
@@ -138,7 +138,7 @@ bool Weather::picks(LiveRule &live, const Frame &frame, Direction direction, Dic
 }
 
 // False: nothing can be done to such a frame.
-bool Weather::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
+bool Impairment::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
 {
     switch (rule.fault) {
     case Fault::Drop:
@@ -159,7 +159,7 @@ bool Weather::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &cop
     return false;
 }
 
-bool Weather::duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
+bool Impairment::duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
 {
     if (copies.size() == kMaxCopies)
         return false;
@@ -174,7 +174,7 @@ bool Weather::duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> 
     return true;
 }
 
-bool Weather::delay(const FaultRule &rule, Frame &frame, Dice &dice)
+bool Impairment::delay(const FaultRule &rule, Frame &frame, Dice &dice)
 {
     if (frame.waits)
         return false;
@@ -186,7 +186,7 @@ bool Weather::delay(const FaultRule &rule, Frame &frame, Dice &dice)
     return true;
 }
 
-bool Weather::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
+bool Impairment::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
 {
     const Corruptible place(frame.marks);
     if (place.bits() < rule.bits)
@@ -205,7 +205,7 @@ bool Weather::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
 }
 
 // As a switch does whose queue is long (RFC 3168, 5): congestion experienced, if the sender has said that it heeds that.
-bool Weather::mark(Frame &frame)
+bool Impairment::mark(Frame &frame)
 {
     if (!frame.marks.roce)
         return false;
@@ -225,7 +225,7 @@ bool Weather::mark(Frame &frame)
 }
 
 // The Ethernet header stays.
-bool Weather::truncate(const FaultRule &rule, Frame &frame, Dice &dice)
+bool Impairment::truncate(const FaultRule &rule, Frame &frame, Dice &dice)
 {
     const size_t whole = whole_bytes(frame.marks);
     if (whole <= sizeof(hghca_eth_header))
@@ -240,13 +240,13 @@ bool Weather::truncate(const FaultRule &rule, Frame &frame, Dice &dice)
     return true;
 }
 
-uint64_t Weather::wait_ns(const FaultRule &rule, Dice &dice)
+uint64_t Impairment::wait_ns(const FaultRule &rule, Dice &dice)
 {
     return rule.delay_ns + (rule.jitter_ns ? dice.below(rule.jitter_ns + 1) : 0);
 }
 
 // The bytes, to be changed.
-Weather::Bytes &Weather::own(Frame &frame)
+Impairment::Bytes &Impairment::own(Frame &frame)
 {
     if (frame.own.empty()) {
         frame.own.resize(frame.marks.bytes);
@@ -257,7 +257,7 @@ Weather::Bytes &Weather::own(Frame &frame)
 
 // ---- its way out
 
-void Weather::pass(Lane &lane, Frame &frame)
+void Impairment::pass(Lane &lane, Frame &frame)
 {
     lane.seen++;
     if (frame.waits) {
@@ -274,7 +274,7 @@ void Weather::pass(Lane &lane, Frame &frame)
 }
 
 // False: the link did not take it.
-bool Weather::emit(Lane &lane, Frame &frame)
+bool Impairment::emit(Lane &lane, Frame &frame)
 {
     const iovec whole{frame.own.data(), frame.own.size()};
     const iovec *parts = frame.own.empty() ? frame.parts : &whole;
@@ -287,7 +287,7 @@ bool Weather::emit(Lane &lane, Frame &frame)
 }
 
 // Takes `bytes`.
-void Weather::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
+void Impairment::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
 {
     held_frames_++;
     held_bytes_ += bytes.size();
@@ -296,7 +296,7 @@ void Weather::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
     lane.held.emplace(place, Held{std::move(bytes), until});
 }
 
-void Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
+void Impairment::release(Lane &lane, std::map<Place, Held>::iterator which)
 {
     work_.add();
     auto node = lane.held.extract(which);
@@ -315,7 +315,7 @@ void Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
 
 // ---- time and the link
 
-uint64_t Weather::next_deadline() const
+uint64_t Impairment::next_deadline() const
 {
     uint64_t deadline = UINT64_MAX;
     for (const Lane *lane : {&tx_, &rx_}) {
@@ -325,7 +325,7 @@ uint64_t Weather::next_deadline() const
     return deadline;
 }
 
-void Weather::expire(uint64_t now_ns)
+void Impairment::expire(uint64_t now_ns)
 {
     for (Lane *lane : {&tx_, &rx_}) {
         while (!work_.over() && !lane->blocked && !lane->held.empty() && lane->held.begin()->first.first <= now_ns)
@@ -333,17 +333,17 @@ void Weather::expire(uint64_t now_ns)
     }
 }
 
-bool Weather::waits_for_link() const { return !tx_.held.empty() && !tx_.held.begin()->first.first; }
+bool Impairment::waits_for_link() const { return !tx_.held.empty() && !tx_.held.begin()->first.first; }
 
 // What waited for the link goes first; what else is due has its timer.
-void Weather::link_ready()
+void Impairment::link_ready()
 {
     tx_.blocked = false;
     while (!work_.over() && !tx_.blocked && waits_for_link())
         release(tx_, tx_.held.begin());
 }
 
-void Weather::clear()
+void Impairment::clear()
 {
     counts_.purged += held_frames_;
     held_frames_ = held_bytes_ = 0;
