@@ -4,7 +4,7 @@
 //   faults = rule { ";" rule }
 //   rule   = fault { "," word "=" value }        blanks stand for commas as well
 //
-// such as "drop,rate=1%,frames=roce; delay,us=500,jitter=200,dir=tx". docs/explanation/testing.rst has the words.
+// such as "drop,rate=1%,frames=roce; delay,us=500,jitter=200,dir=tx". docs/explanation/testing.rst lists the words.
 #pragma once
 
 #include <sys/uio.h>

@@ -11,10 +11,10 @@ namespace hghca {
 
 namespace {
 
-// Of one frame, by all rules together.
+// The limit of copies of one frame, for all rules together.
 constexpr size_t kMaxCopies = 16;
 
-// splitmix64: a step from state to state, and what a state is worth.
+// splitmix64: the step between states, and the output function.
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
 
 uint64_t scramble(uint64_t z)
@@ -24,8 +24,8 @@ uint64_t scramble(uint64_t z)
     return z ^ z >> 31;
 }
 
-// Where the bits are that may be inverted: of a RoCE packet those that its ICRC covers, from the BTH on; of other
-// frames all behind the MACs and the type.
+// The bits that may be inverted: in a RoCE packet those that its ICRC covers, from the BTH on; in other frames all bits
+// after the MACs and the type.
 struct Corruptible {
     explicit Corruptible(const FrameMarks &marks)
         : first(marks.roce ? marks.bth : std::min(marks.bytes, sizeof(hghca_eth_header))),
@@ -40,7 +40,7 @@ struct Corruptible {
     }
 
     size_t first, end;
-    size_t gap;   // a byte that is not covered: annex A17.3.3 takes that of FECN and BECN for ones
+    size_t gap;   // a byte that is not covered: annex A17.3.3 replaces the byte of FECN and BECN by ones
 };
 
 // RFC 1624: the word that the checksum covers has grown by `growth`.
@@ -52,7 +52,7 @@ void update_checksum(uint8_t *checksum, uint16_t growth)
     checksum[1] = uint8_t(folded);
 }
 
-// The bytes without what the link has padded a RoCE packet with.
+// The bytes of the frame without the link's padding after a RoCE packet.
 size_t whole_bytes(const FrameMarks &marks) { return marks.roce ? marks.end : marks.bytes; }
 
 }  // namespace
@@ -85,7 +85,7 @@ bool Impairment::send(const iovec *parts, int count)
 {
     if (tx_.blocked) {
         link_ready();
-        // Nothing overtakes what waits for the link, also when the slice was over before it went.
+        // No frame overtakes the frames that wait for the link, even if the slice ended before they were sent.
         if (tx_.blocked || waits_for_link())
             return false;
     }
@@ -103,13 +103,13 @@ void Impairment::carry(Lane &lane, const iovec *parts, int count)
     if (judge(lane, frame, copies))
         pass(lane, frame);
     for (size_t i = 0; i < copies.size(); i++) {
-        Frame copy = std::move(copies[i]);   // there may be more when it was judged
+        Frame copy = std::move(copies[i]);   // judge() may add to `copies`
         if (judge(lane, copy, copies))
             pass(lane, copy);
     }
 }
 
-// False: it is lost.
+// False: the frame is lost.
 bool Impairment::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
 {
     while (frame.rule < rules_.size()) {
@@ -125,7 +125,7 @@ bool Impairment::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copie
     return true;
 }
 
-// Is it one of those that the rule is for? Then `dice` are for what is done to it.
+// Whether the rule selects the frame. If so, `dice` are the random numbers for the fault.
 bool Impairment::picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const
 {
     const FaultRule &rule = live.rule;
@@ -137,7 +137,7 @@ bool Impairment::picks(LiveRule &live, const Frame &frame, Direction direction, 
     return dice.below(kBillion) < rule.rate_ppb && n % rule.every == 0 && live.done < rule.count;
 }
 
-// False: nothing can be done to such a frame.
+// False: the fault does not apply to such a frame.
 bool Impairment::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
 {
     switch (rule.fault) {
@@ -196,7 +196,7 @@ bool Impairment::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
     for (auto end = bits.begin(); end != bits.begin() + rule.bits;) {
         const size_t bit = dice.below(place.bits());
         if (std::find(bits.begin(), end, bit) != end)
-            continue;   // inverted twice it would be as before
+            continue;   // a second inversion would restore the bit
         *end++ = bit;
         bytes[place.byte(bit)] ^= uint8_t(1u << bit % 8);
     }
@@ -204,7 +204,7 @@ bool Impairment::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
     return true;
 }
 
-// As a switch does whose queue is long (RFC 3168, 5): congestion experienced, if the sender has said that it heeds that.
+// As a switch with a long queue does (RFC 3168, 5): congestion experienced, if the sender indicates ECN support.
 bool Impairment::mark(Frame &frame)
 {
     if (!frame.marks.roce)
@@ -245,7 +245,7 @@ uint64_t Impairment::wait_ns(const FaultRule &rule, Dice &dice)
     return rule.delay_ns + (rule.jitter_ns ? dice.below(rule.jitter_ns + 1) : 0);
 }
 
-// The bytes, to be changed.
+// The frame's bytes, writable.
 Impairment::Bytes &Impairment::own(Frame &frame)
 {
     if (frame.own.empty()) {
@@ -255,7 +255,7 @@ Impairment::Bytes &Impairment::own(Frame &frame)
     return frame.own;
 }
 
-// ---- its way out
+// ---- release to the ends
 
 void Impairment::pass(Lane &lane, Frame &frame)
 {
@@ -273,7 +273,7 @@ void Impairment::pass(Lane &lane, Frame &frame)
         release(lane, lane.held.find(lane.overtaken.begin()->second));
 }
 
-// False: the link did not take it.
+// False: the link did not accept it.
 bool Impairment::emit(Lane &lane, Frame &frame)
 {
     const iovec whole{frame.own.data(), frame.own.size()};
@@ -286,7 +286,7 @@ bool Impairment::emit(Lane &lane, Frame &frame)
     return !lane.blocked;
 }
 
-// Takes `bytes`.
+// Moves from `bytes`.
 void Impairment::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
 {
     held_frames_++;
@@ -307,7 +307,7 @@ void Impairment::release(Lane &lane, std::map<Place, Held>::iterator which)
     held_frames_--;
     held_bytes_ -= bytes;
     if (!emit(lane, frame)) {
-        // Who waited for the link already stays before those that came to wait later.
+        // A frame that waited for the link already stays before those that began to wait later.
         const auto [due_ns, number] = node.key();
         hold(lane, {0, due_ns ? next_place_++ : number}, frame.own, 0);
     }
@@ -335,7 +335,7 @@ void Impairment::expire(uint64_t now_ns)
 
 bool Impairment::waits_for_link() const { return !tx_.held.empty() && !tx_.held.begin()->first.first; }
 
-// What waited for the link goes first; what else is due has its timer.
+// Frames that waited for the link go first; other due frames have a timer.
 void Impairment::link_ready()
 {
     tx_.blocked = false;
