@@ -126,7 +126,7 @@ constexpr FaultCountRow kFaultCounts[] = {
 bool set_faults(hghca_core *core, const char *text, std::string &error)
 {
     if (core)
-        return core->device.weather.set_rules(text, error);
+        return core->device.impairment.set_rules(text, error);
     std::vector<hghca::FaultRule> unused;
     return hghca::read_fault_rules(text, unused, error);
 }
@@ -256,7 +256,7 @@ bool hghca_core_set_faults(struct hghca_core *core, const char *rules, char *err
     return false;
 }
 
-void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed) { core->device.weather.set_seed(seed); }
+void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed) { core->device.impairment.set_seed(seed); }
 
 unsigned hghca_core_fault_counts(void) { return std::size(kFaultCounts); }
 
@@ -267,10 +267,10 @@ const char *hghca_core_fault_count_name(unsigned i)
 
 uint64_t hghca_core_fault_count(const struct hghca_core *core, unsigned i)
 {
-    return i < std::size(kFaultCounts) ? core->device.weather.counts().*kFaultCounts[i].value : 0;
+    return i < std::size(kFaultCounts) ? core->device.impairment.counts().*kFaultCounts[i].value : 0;
 }
 
-uint64_t hghca_core_held_frames(const struct hghca_core *core) { return core->device.weather.held_frames(); }
+uint64_t hghca_core_held_frames(const struct hghca_core *core) { return core->device.impairment.held_frames(); }
 
 unsigned hghca_core_counters(void) { return HGHCA_COUNTER_NUM; }
 
