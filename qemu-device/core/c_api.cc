@@ -14,6 +14,7 @@
 #include "device.h"
 #include "hghca_core.h"
 #include "jingzhao/hcr.h"
+#include "jingzhao/translate.h"
 #include "port/capture.h"
 
 namespace {
@@ -125,7 +126,7 @@ constexpr FaultCountRow kFaultCounts[] = {
 bool set_faults(hghca_core *core, const char *text, std::string &error)
 {
     if (core)
-        return core->device.weather.set_rules(text, error);
+        return core->device.impairment.set_rules(text, error);
     std::vector<hghca::FaultRule> unused;
     return hghca::read_fault_rules(text, unused, error);
 }
@@ -255,7 +256,7 @@ bool hghca_core_set_faults(struct hghca_core *core, const char *rules, char *err
     return false;
 }
 
-void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed) { core->device.weather.set_seed(seed); }
+void hghca_core_set_fault_seed(struct hghca_core *core, uint64_t seed) { core->device.impairment.set_seed(seed); }
 
 unsigned hghca_core_fault_counts(void) { return std::size(kFaultCounts); }
 
@@ -266,10 +267,10 @@ const char *hghca_core_fault_count_name(unsigned i)
 
 uint64_t hghca_core_fault_count(const struct hghca_core *core, unsigned i)
 {
-    return i < std::size(kFaultCounts) ? core->device.weather.counts().*kFaultCounts[i].value : 0;
+    return i < std::size(kFaultCounts) ? core->device.impairment.counts().*kFaultCounts[i].value : 0;
 }
 
-uint64_t hghca_core_held_frames(const struct hghca_core *core) { return core->device.weather.held_frames(); }
+uint64_t hghca_core_held_frames(const struct hghca_core *core) { return core->device.impairment.held_frames(); }
 
 unsigned hghca_core_counters(void) { return HGHCA_COUNTER_NUM; }
 
@@ -290,7 +291,8 @@ bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghc
     if (n < errors.first() || n >= errors.total())
         return false;
     const hghca::PacketError &e = errors.at(n);
-    *out = {e.time_ns, e.frame_bytes, e.qpn, hghca::drop_name(e.why), e.header.data(), e.header_bytes};
+    const char *why = hghca::drop_name(hghca::drop_number(e.why));
+    *out = {e.time_ns, e.frame_bytes, e.qpn, why, e.header.data(), e.header_bytes};
     return true;
 }
 

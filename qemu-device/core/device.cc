@@ -66,6 +66,7 @@ void Device::close()
     counter_sets.clear();
     gsi_qpn = raw_qpn = 0;
     caps = 0;
+    features = {};
     initialized = false;
     // What the capabilities that were on have set up goes with them.
     Port fresh;
@@ -79,7 +80,7 @@ void Device::reset()
 try {
     failed_ = false;
     close();
-    weather.clear();
+    impairment.clear();
     expiring_ = false;
     commands->reset();
     counters_ = {};
@@ -210,8 +211,8 @@ try {
     if (failed_)
         return;
     begin_slice();
-    if (weather.active())
-        weather.receive(parts, count);
+    if (impairment.active())
+        impairment.receive(parts, count);
     else
         transport->receive(parts, count);
     finish_entry();
@@ -268,7 +269,7 @@ try {
 void Device::expire()
 {
     const uint64_t now = host.now_ns();
-    weather.expire(now);
+    impairment.expire(now);
     transport->expire(now);
     cqs->expire(now);
     expiring_ = next_deadline() <= now;
@@ -276,7 +277,7 @@ void Device::expire()
 
 uint64_t Device::next_deadline() const
 {
-    return std::min({transport->next_deadline(), cqs->next_deadline(), weather.next_deadline()});
+    return std::min({transport->next_deadline(), cqs->next_deadline(), impairment.next_deadline()});
 }
 
 void Device::link_ready()
@@ -284,7 +285,7 @@ try {
     if (failed_)
         return;
     begin_slice();
-    weather.link_ready();
+    impairment.link_ready();
     transport->run();
     finish_entry();
 } catch (const std::exception &e) {
@@ -300,7 +301,7 @@ try {
     if (failed_)
         return;
     if (!up)
-        weather.clear();   // nothing is on its way over a link that is down
+        impairment.clear();   // nothing is on its way over a link that is down
     transport->restart_flow_control();
     eqs->post_port_change(up);
     finish_entry();

@@ -13,7 +13,7 @@
 #include "jingzhao/error_buffer.h"
 #include "jingzhao/memory.h"
 #include "port/flow_control.h"
-#include "port/weather.h"
+#include "port/impairment.h"
 #include "transport/congestion.h"
 #include "transport/qp.h"
 #include "work.h"
@@ -82,7 +82,7 @@ public:
 //
 // A device that has failed is silent until it is reset: no frame, no DMA, no command. Reads of registers give all ones,
 // as those of a PCI device that is gone, and writes but that of the reset register have no effect.
-class Device : private Weather::Ends {
+class Device : private Impairment::Ends {
 public:
     Device(Host &host, const Config &config);
     ~Device() override;
@@ -126,10 +126,10 @@ public:
 
     const Counters &counters() const { return counters_; }
 
-    // A frame for the link, by way of the weather on it; as Host::send_frame().
+    // A frame for the link, through its impairment; as Host::send_frame().
     bool send_frame(const iovec *parts, int count)
     {
-        return weather.active() ? weather.send(parts, count) : host.send_frame(parts, count);
+        return impairment.active() ? impairment.send(parts, count) : host.send_frame(parts, count);
     }
 
     // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).
@@ -145,6 +145,7 @@ public:
     Port port;
     bool initialized = false;   // between INIT_HCA and CLOSE_HCA
     uint32_t caps = 0;          // HGHCA_CAP_* turned on
+    Features features;          // those of them that the transport asks for
     std::unique_ptr<Icm> icm;
     std::unique_ptr<MemoryTable> memory;
     std::unique_ptr<EventQueues> eqs;
@@ -158,7 +159,7 @@ public:
     std::unique_ptr<Transport> transport;
     uint32_t gsi_qpn = 0;       // 0: none
     uint32_t raw_qpn = 0;
-    Weather weather{*this, work};     // the user's: its rules outlive resets
+    Impairment impairment{*this, work};   // the user's: its rules outlive resets
 
 private:
     bool to_link(const iovec *parts, int count) override;

@@ -110,7 +110,7 @@ int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_n
 void hghca_capture_end(struct hghca_capture *capture);
 
 /*
- * Bad weather on the link (weather.h): rules as fault_rule.h has them, their seed.
+ * Link impairment (impairment.h): rules as fault_rule.h has them, their seed.
  * False: the rules are wrong, as `error` says in at most `error_bytes`, or there
  * is no memory; then all is as it was. `core` NULL: only looks at the rules.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Bad weather on the link, as properties: what it is, by which seed, and what it
- * has done. They can be set at any time; before the core is there they wait for it.
+ * Link impairment as properties: the rules, their seed, and the counts of faults.
+ * They can be set at any time; before the core exists the shim keeps them for it.
  */
 
 #include "qemu/osdep.h"
@@ -75,15 +75,15 @@ void hghca_faults_class_init(ObjectClass *class)
 {
     object_class_property_add_str(class, "faults", hghca_get_faults, hghca_set_faults);
     object_class_property_set_description(class, "faults",
-        "Bad weather on the link: rules such as drop,rate=1%; delay,us=500");
+        "Link impairment: rules such as drop,rate=1%; delay,us=500");
     object_class_property_add(class, "fault-seed", "uint64", hghca_get_fault_seed,
                               hghca_set_fault_seed, NULL, NULL);
     object_class_property_set_description(class, "fault-seed",
-        "What the weather's chances are drawn from; the rules begin anew");
+        "Seed of the random faults; setting it restarts the rules");
     object_class_property_add(class, "fault-counts", "HghcaFaultCounts", hghca_get_fault_counts,
                               NULL, NULL, NULL);
     object_class_property_set_description(class, "fault-counts",
-        "Frames that the weather did something to since the start, and those held back now");
+        "Frames impaired since the start, by fault, and frames held back now");
 }
 
 /* The core is new: what was set before is for it. */

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "device.h"
+#include "jingzhao/ethernet.h"
 #include "jingzhao/translate.h"
 #include "wire/packet.h"
 #include "world.h"
@@ -131,7 +132,7 @@ private:
 };
 
 // What happens to the frames of the lines themselves, from the next but `skip` on.
-struct Weather {
+struct Impairment {
     unsigned skip = 0, count = 0;
     uint8_t how = 0, at = 0, bits = 0;
 
@@ -159,7 +160,7 @@ class Script {
 public:
     explicit Script(World &world) : world_(world)
     {
-        world_.rule = [this](const Node &, Frame &f) { return weather_(f); };
+        world_.rule = [this](const Node &, Frame &f) { return impairment_(f); };
     }
     void step(Record r)
     {
@@ -179,7 +180,7 @@ public:
             forger.forge();
             break;
         case 7:
-            weather_ = {r.below(16), r.below(16), r.u8(), r.u8(), r.u8()};
+            impairment_ = {r.below(16), r.below(16), r.u8(), r.u8(), r.u8()};
             break;
         case 8:
             again(r, forger);
@@ -267,7 +268,7 @@ private:
     }
 
     World &world_;
-    Weather weather_;
+    Impairment impairment_;
 };
 
 }  // namespace

@@ -220,7 +220,7 @@ void make_loss(Simulation &sim)
     make_mix(sim, mix);
 }
 
-void make_weather(Simulation &sim)
+void make_impairment(Simulation &sim)
 {
     Mix mix = random_mix(sim.random);
     mix.services = kEvery;
@@ -488,7 +488,7 @@ const std::vector<Scenario> &scenarios()
     static const std::vector<Scenario> all = {
         {"calm", "all services and operations, nothing lost", make_calm, true},
         {"loss", "RC and XRC, up to 20 % of the frames lost", make_loss, true},
-        {"weather", "all services, all kinds of faults up to 20 %", make_weather, true},
+        {"impairment", "all services, all kinds of faults up to 20 %", make_impairment, true},
         {"drizzle", "RC and XRC, all kinds of faults up to 2 %, longer", make_drizzle, true},
         {"wrap", "PSNs that wrap, with faults", make_wrap, true},
         {"evict", "contexts that do not fit on chip, with faults", make_evict, true},

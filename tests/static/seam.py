@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The transport and the packet format of the device core name nothing of the function (docs/explanation/seam.rst).
 
+The folders of the core are layers, and a file includes no header of a higher one.
+
 Of the function are the names of include/hghca, the register block of commands (HCR), device.h and the headers of
-jingzhao/. The names that include/hghca_wire.h defines are the packet format's. What is still named stands in
-seam-exceptions, by file and name. An exception that is not needed any more fails, so the list only gets shorter.
+jingzhao/. The names that include/hghca_wire.h defines are the packet format's. What is still named or included stands
+in seam-exceptions, by file and name. An exception that is not needed any more fails, so the list only gets shorter.
 The check proves itself: a name or an include that is put into a file must be found there.
 """
 
@@ -13,6 +15,9 @@ from findings import Exceptions
 from hghca_lib import repo
 
 CORE = repo.path("qemu-device/core")
+# The lowest layer first.
+LAYERS = ("wire", "port", "transport", "jingzhao")
+# They name nothing of the function.
 FOLDERS = ("transport", "wire")
 WIRE = repo.path("include/hghca_wire.h")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -44,15 +49,36 @@ def named(text, allowed):
     return names | {name for name in includes if OF_FUNCTION.match(name)}
 
 
+def upward(file, text):
+    """The headers of a higher layer that a file of a layer includes; device.h is above them all."""
+    rank = LAYERS.index(layer_of(file))
+    return {name for name in INCLUDE.findall(COMMENT.sub(" ", text))
+            if name == "device.h" or layer_of(name) in LAYERS[rank + 1:]}
+
+
+def layer_of(file):
+    return file.partition("/")[0]
+
+
+def sources(folders):
+    """{path in the core: text} of the files of some folders."""
+    return {str(path.relative_to(CORE)): path.read_text()
+            for folder in folders for path in sorted((CORE / folder).rglob("*")) if path.suffix in (".h", ".cc")}
+
+
 def check(report, _root):
     allowed = defined(WIRE.read_text())
-    texts = {str(path.relative_to(CORE)): path.read_text()
-             for folder in FOLDERS for path in sorted((CORE / folder).rglob("*")) if path.suffix in (".h", ".cc")}
+    texts, layers = sources(FOLDERS), sources(LAYERS[:-1])
     exceptions = Exceptions("seam")
     bad = [f"{file}: {name}" for file, text in texts.items() for name in sorted(named(text, allowed))
            if not exceptions.cover(file, name)]
     report.result(len(texts) > 20 and len(allowed) > 60 and not bad,
                   f"seam: {len(texts)} files of transport and packets name nothing more of the function",
+                  "\n".join(bad))
+    bad = [f"{file}: {name}" for file, text in layers.items() for name in sorted(upward(file, text))
+           if not exceptions.cover(file, name)]
+    report.result(len(layers) > 30 and not bad,
+                  f"seam: {len(layers)} files of {', '.join(LAYERS[:-1])} include no more headers of a higher layer",
                   "\n".join(bad))
     exceptions.report(report)
     missed = [f"{file}: {line}" for file, text in texts.items() for name, line in SPOILT.items()
@@ -60,3 +86,13 @@ def check(report, _root):
     missed += [f"{file}: {SOUND}" for file, text in texts.items()
                if named(text + SOUND, allowed) != named(text, allowed)]
     report.result(not missed, "seam: a name or an include of the function is found in each file", "\n".join(missed))
+    missed = [f"{file}: {layer}" for file, text in layers.items() for layer in LAYERS if not tells(file, text, layer)]
+    report.result(not missed, "seam: an include of a higher layer is found in each file, and none of another one",
+                  "\n".join(missed))
+
+
+def tells(file, text, layer):
+    """Whether an include of a layer that is put into a file is found, if the layer is a higher one."""
+    name = f"{layer}/planted.h"
+    higher = LAYERS.index(layer) > LAYERS.index(layer_of(file))
+    return upward(file, f'{text}\n#include "{name}"\n') == upward(file, text) | ({name} if higher else set())

@@ -2,6 +2,7 @@
 // Headers built and taken apart, the ICRC of whole packets, and what is dropped on the way in.
 #include <gtest/gtest.h>
 
+#include "jingzhao/translate.h"
 #include "verbs.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -246,6 +247,7 @@ protected:
         f[25] = uint8_t(sum);
     }
     const PacketError &last_error() { return net.b.device.errors.at(net.b.device.errors.total() - 1); }
+    hghca_drop last_reason() { return drop_number(last_error().why); }
     bool written() { return p.b.holds(0, 99, 1); }
     const Counters &c() { return net.b.counters(); }
     Network net;
@@ -387,7 +389,7 @@ TEST_F(Arrivals, WrongHeadersAreCounted)
         }
         EXPECT_FALSE(written());
         ASSERT_EQ(net.b.device.errors.total(), ++errors);
-        EXPECT_EQ(last_error().why, t.why);
+        EXPECT_EQ(last_reason(), t.why);
         EXPECT_EQ(last_error().frame_bytes, f.size());
         EXPECT_TRUE(std::equal(f.begin(), f.begin() + last_error().header_bytes, last_error().header.begin()));
     }
@@ -588,7 +590,7 @@ TEST_F(ByHand, InvalidRequests)
             deliver(f);
         }
         std::swap(p.b.buffer, fresh.b.buffer);
-        EXPECT_EQ(last_error().why, t.why);
+        EXPECT_EQ(last_reason(), t.why);
         EXPECT_EQ(last_error().qpn, fresh.b.qp.qpn);
         auto all = answers();
         ASSERT_FALSE(all.empty());
@@ -656,16 +658,16 @@ TEST_F(ByHand, WhatIsRefusedIsKeptOnce)
 {
     const ErrorBuffer &errors = net.b.device.errors;
     deliver(packet(0x04, 0x101, {}, 10));
-    EXPECT_EQ(last_error().why, HGHCA_DROP_PSN);
+    EXPECT_EQ(last_reason(), HGHCA_DROP_PSN);
     deliver(packet(0x04, 0x102, {}, 10));   // behind the NAK
     EXPECT_EQ(errors.total(), 1u);
     deliver(packet(0x04, 0x100, {}, 10));
-    EXPECT_EQ(last_error().why, HGHCA_DROP_RNR);
+    EXPECT_EQ(last_reason(), HGHCA_DROP_RNR);
     deliver(packet(0x0a, 0x100, reth(0, 10), 10));
-    EXPECT_EQ(last_error().why, HGHCA_DROP_ACCESS);
+    EXPECT_EQ(last_reason(), HGHCA_DROP_ACCESS);
     EXPECT_EQ(errors.total(), 3u);
     deliver(packet(0x0a, 0x101, reth(10), 10));
-    EXPECT_EQ(last_error().why, HGHCA_DROP_QP_STATE);
+    EXPECT_EQ(last_reason(), HGHCA_DROP_QP_STATE);
     EXPECT_EQ(c().rx_qp_state, 1u);
 }
 
@@ -933,7 +935,7 @@ TEST_F(ByHand, ResponsesThatDoNotFitTheRequest)
         bad_responses += bad;
         EXPECT_EQ(c().rx_bad_response, bad_responses);
         if (bad) {
-            EXPECT_EQ(last_error().why, HGHCA_DROP_RESPONSE);
+            EXPECT_EQ(last_reason(), HGHCA_DROP_RESPONSE);
         }
     }
     EXPECT_EQ(c().rx_bad_syndrome, 2u);

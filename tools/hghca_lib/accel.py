@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""KVM or TCG: KVM only after a guest has really booted with it.
+"""KVM or TCG: KVM only after a guest has booted with it.
 
-/dev/kvm can open on a machine on which no guest ever gets past its boot
-loader, so a short boot under a time limit decides. The answer is remembered
-until this machine boots again.
+On some machines /dev/kvm opens, but no guest gets past its boot loader. A
+short boot under a time limit therefore decides. The result is kept until this
+machine boots again.
 """
 
 import os
@@ -29,7 +29,7 @@ def choose(setup):
 
 
 def probe(setup):
-    """Boot a guest without HCAs under KVM; "tcg" when it does not come up in time."""
+    """Boot a guest without HCAs under KVM; "tcg" if it does not boot in time."""
     try:
         with guest.boot(setup, machine.Config(hcas=0, accel="kvm"), timeout=PROBE_TIMEOUT_S):
             return "kvm"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca bench`: our HCA, rxe and memcpy side by side, in one run in one guest.
+"""`tools/hghca bench`: the HCA, rxe and memcpy side by side, in one run in one guest.
 
-What is measured, on which subjects, is in figures.py. Every figure is the median over several rounds; in each round
-the subjects take turns, in another order each time.
+figures.py lists the figures and their subjects. Every figure is the median over several rounds. In each round the
+subjects take turns, in a different order each time.
 """
 
 import json
@@ -28,7 +28,7 @@ ip link set rxe-net mtu 4200 up
 ip address add {RXE_ADDRESS}/24 dev rxe-net
 rdma link add rxe0 type rxe netdev rxe-net
 """
-# What is to be reached: (what, test, bytes, how hghca's figure over rxe's must be).
+# The goals: (goal, test, bytes, condition on hghca's figure divided by rxe's).
 GOALS = [("bandwidth at 64 KiB, hghca over rxe", "ib_write_bw", 65536, lambda ratio: ratio >= 20, "at least 20"),
          ("write latency at 8 B, hghca over rxe", "ib_write_lat", 8, lambda ratio: ratio <= 0.5, "at most 0.5")]
 
@@ -44,7 +44,7 @@ def add_options(parser):
 
 
 def chosen(names):
-    """The figures of the names, all when there is none, as [(Figure, its sizes)] in the order of FIGURES."""
+    """The figures of the names, all if no name is given, as [(Figure, its sizes)] in the order of FIGURES."""
     wanted = {}
     for name in names or [figure.name for figure in FIGURES]:
         name, _, size = name.partition(":")
@@ -107,7 +107,7 @@ def make_programs(buildroot):
 
 
 def describe(made, config, machine_):
-    """The facts that the figures depend on."""
+    """The properties of the system that the figures depend on."""
     def host(path, pattern):
         match = re.search(pattern, Path(path).read_text(), re.MULTILINE)
         return match.group(1) if match else "unknown"
@@ -157,7 +157,7 @@ class Bench:
         self.ends = {"hghca": (server, client), "hghca-self": (client, client), "rxe": (rxe, rxe)}
 
     def run(self, wanted, rounds):
-        """All rounds of what chosen() has, a progress line a figure; the first, unmeasured runs warm everything up."""
+        """All rounds of chosen(), one progress line for each figure; the first runs are an unmeasured warm-up."""
         start = time.monotonic()
         for figure, sizes in wanted[:1]:
             for subject in self.in_guest(figure):
@@ -179,7 +179,7 @@ class Bench:
         self.samples.setdefault((figure, size, subject), []).append(value)
 
     def measure(self, figure, size, subject):
-        """One value, tried again when a run fails; every failed run is told and kept."""
+        """One value; a failed run is repeated, and every failed run is reported and kept."""
         for _ in range(TRIES):
             try:
                 return figure.take(self, figure, size, subject)
@@ -189,7 +189,7 @@ class Bench:
         raise ToolError(f"{figure.name} with {size} bytes on {subject} failed {TRIES} times")
 
     def next_port(self):
-        """A TCP port that nothing has used."""
+        """An unused TCP port."""
         self.port += 1
         return self.port
 
@@ -198,7 +198,7 @@ class Bench:
         self.guest.run(["sh", "-c", LISTENING, "sh", str(port)], netns=space, timeout=10)
 
     def copy_memory(self, wanted):
-        """The host's memcpy at all sizes; it has no verbs, so it stands beside each of them."""
+        """The host's memcpy at all sizes; it has no verbs, so it is listed beside each of them."""
         sizes = sorted({size for _, sizes in wanted for size in sizes})
         if not sizes:
             return
@@ -216,7 +216,7 @@ class Bench:
                 for (figure, size, subject), values in sorted(self.samples.items(), key=lambda item: place(*item[0]))]
 
 
-# Wait until something listens on the port; the caller bounds the time.
+# Wait until a socket listens on the port; the caller limits the time.
 LISTENING = """
 hex=$(printf ':%04X .*:0000 0A' $1)
 until grep -q "$hex" /proc/net/tcp /proc/net/tcp6; do sleep 0.01; done
@@ -228,7 +228,7 @@ def place(figure, size, subject):
 
 
 def print_tables(results):
-    """A table a figure: a row a size, a column a subject, and the ratios that matter."""
+    """One table for each figure, with a row for each size, a column for each subject, and the ratios of the goals."""
     value = {(row["test"], row["bytes"], row["subject"]): row for row in results}
     for test in dict.fromkeys(row["test"] for row in results):
         rows = [row for row in results if row["test"] == test]

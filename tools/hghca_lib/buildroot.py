@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Roots, each a Debian 13 with what one purpose takes: to build everything, to read captured frames.
+"""Roots: each is a Debian 13 with the packages for one purpose, to build everything or to read captured frames.
 
-A root is made once, with mmdebstrap, when it is first asked for, and never
-changed after: a command inside it sees the root read-only, a private /tmp, and
-the folders it was given below /mnt.
+A root is made once, with mmdebstrap, at its first use, and never changed after.
+A command inside it sees the root read-only, a private /tmp, and the folders
+passed to it below /mnt.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from . import cache, host
 from .errors import ToolError
 
 SUITE = "trixie"
-# What hangs ends then; nothing takes a tenth of it on a quiet machine, but what is run beside guests may have to wait.
+# The limit of a command that hangs. On an idle machine, none takes a tenth of it, but those beside guests may wait.
 LIMIT_S = 3600
 PACKAGES = """
     build-essential ninja-build meson cmake pkg-config flex bison bc xz-utils cpio kmod perl git
@@ -30,7 +30,7 @@ PACKAGES = """
     gnuplot-nox fonts-dejavu-core
 """.split()
 SOURCES = "/usr/src/hghca"
-# The tar ball alone is asked for where the archive lacks the small file that describes it.
+# --tar-only is for a package whose archive lacks the small file that describes it.
 FETCH = f"""
 set -e
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list > /etc/apt/sources.list.d/hghca-src.list
@@ -47,13 +47,13 @@ NETWORK_CURE = ("check the network and the Debian mirror (HGHCA_MIRROR names ano
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """What a root is made of.
+    """The contents of a root.
 
     kind:       of its entries in the cache, and the name of its log.
-    step:       what messages call it.
+    step:       its name in messages.
     packages:   of Debian, on top of a minimal one.
-    size_bytes: free space that it takes to make.
-    fetch:      a script that is run in it at the end, where it has the network; "" for none.
+    size_bytes: free space that the build needs.
+    fetch:      a script that runs in it at the end, with network access; "" for none.
     """
     kind: str
     step: str
@@ -67,7 +67,7 @@ class Recipe:
 
 # All compilers, headers and sources.
 BUILD = Recipe("buildroot", "build root", tuple(PACKAGES), 4 * cache.GIB, FETCH)
-# Programs that read captured frames and share nothing with ours.
+# Programs that read captured frames and share no code with the project.
 JUDGES = Recipe("judges", "root of the judges", ("tshark", "python3-scapy"), cache.GIB)
 
 
@@ -109,7 +109,7 @@ class BuildRoot:
         inner = ["env", "-i", *(f"{k}={v}" for k, v in settings.items()),
                  "sh", "-c", 'cd "$0" && "$@"', cwd, *map(str, argv)]
         lines.append(f"exec chroot {root} {shlex.join(inner)}")
-        # A build ends with whoever wants it: all of it is below this process, which ends with ours.
+        # A build ends with its caller: all its processes are below this one, which ends with the tool.
         return ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private",
                 "--pid", "--fork", "--kill-child=KILL", "sh", "-c", "\n".join(lines)]
 

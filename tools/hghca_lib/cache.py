@@ -3,8 +3,8 @@
 
 An entry is a folder `<cache>/<kind>/<key>`, where the key is a hash of
 everything the entry is made from. It is built beside its place and renamed
-into it, so that an entry that exists is complete. A lock a kind keeps two
-runs from building the same entry twice.
+into it, so an entry that exists is complete. One lock for each kind prevents
+two runs from building the same entry.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from .errors import ToolError
 
 MIB = 1 << 20
 GIB = 1 << 30
-# How many entries of a kind are kept, the last used ones: few of the large kinds.
+# How many entries of a kind are kept, the last used ones: only a few of the large kinds.
 KEEP = {"buildroot": 2, "judges": 2, "debug-kernel": 4, "image": 2, "qemu-tree": 2, "provider-tree": 2}
 KEEP_OTHERS = 8
 
@@ -100,7 +100,7 @@ def sync_tree(base, paths, target):
 
 @contextlib.contextmanager
 def lock(name):
-    """Hold the lock `name`; waits for another run that holds it."""
+    """Hold the lock `name`; wait for another run that holds it."""
     folder = root() / "locks"
     folder.mkdir(exist_ok=True)
     with open(folder / name, "w") as file:
@@ -109,7 +109,7 @@ def lock(name):
 
 
 def need_space(what, size_bytes):
-    """Fail before the work starts when the cache's disk cannot hold what it makes."""
+    """Fail before the work starts if the cache's disk cannot hold the result."""
     folder = root()
     free = shutil.disk_usage(folder).free
     if free < size_bytes:
@@ -120,7 +120,7 @@ def need_space(what, size_bytes):
 
 
 def remove(folder):
-    """Remove a folder and all below it; what a killed run left mounted there is unmounted, not emptied."""
+    """Remove a folder and all below it. Mounts that a killed run has left there are unmounted, not emptied."""
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for mount in reversed([path for path in mounts if f"{path}/".startswith(f"{folder}/")]):
         subprocess.run(["umount", "--lazy", mount], check=True)
@@ -128,19 +128,19 @@ def remove(folder):
 
 
 def log_path(name):
-    """Where the log `name` of a step is kept."""
+    """The path of the log `name` of a step."""
     folder = root() / "log"
     folder.mkdir(exist_ok=True)
     return folder / f"{name}.log"
 
 
 def entry(kind, entry_key):
-    """The place of an entry, made or not."""
+    """The path of an entry, which may not exist."""
     return root() / kind / entry_key
 
 
 def make(kind, entry_key, build, size_bytes=0, what=None):
-    """The entry's folder, built first when it is missing.
+    """The entry's folder, built first if it is missing.
 
     build(folder) fills an empty folder. Returns the entry's path.
     """
@@ -167,7 +167,7 @@ def make(kind, entry_key, build, size_bytes=0, what=None):
 
 
 def _used(place):
-    """Whether the entry is there; if so, note that it was used now."""
+    """Whether the entry exists; if so, record its use."""
     try:
         os.utime(place)
     except FileNotFoundError:

@@ -85,7 +85,7 @@ def guest_number(text):
 
 
 class Version(argparse.Action):
-    """Print the version and end; the file is read when it is asked for."""
+    """Print the version and end; the file is read only then."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         print(f"hghca {repo.path('VERSION').read_text().strip()}")
@@ -102,7 +102,7 @@ def parser():
         command.set_defaults(do=do)
         return command
 
-    prepare = add("setup", do_setup, "build all that is missing: QEMU, driver, provider, guest")
+    prepare = add("setup", do_setup, "build everything that is missing: QEMU, driver, provider, guest")
     prepare.add_argument("--kernel", choices=sorted(debug_kernel.FRAGMENTS), help="also this kernel, and its driver")
     add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
     execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
@@ -114,14 +114,14 @@ def parser():
     shell = add("shell", run.shell, "boot a guest and open a shell in it")
     add_guest_options(shell)
     shell.add_argument("--on", type=int, default=1, metavar="N", help="the guest to open it in (default 1)")
-    test = add("test", suites.main, "run the tests: those of the gate, or the named suites whole")
-    test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all that the tier has)")
+    test = add("test", suites.main, "run the tests of the gate, or all tests of the named suites")
+    test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all of the tier)")
     tier = test.add_mutually_exclusive_group()
-    for name, text in ((tiers.QUICK, "only what takes minutes: for those who edit"),
-                       (tiers.GATE, "what a change must pass (default without SUITE)"),
+    for name, text in ((tiers.QUICK, "only tests that take minutes, for use after an edit"),
+                       (tiers.GATE, "the tests that a change must pass (default without SUITE)"),
                        (tiers.ALL, "every test: hours (default with SUITE)")):
         tier.add_argument(f"--{name}", dest="tier", action="store_const", const=name, help=text)
-    test.add_argument("--junit", metavar="FILE", help="also write the results there, in JUnit's form")
+    test.add_argument("--junit", metavar="FILE", help="also write the results to this file, as JUnit XML")
     add("pages", generated.main, "write the documents that are made from the tables of include/")
     coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
@@ -147,13 +147,13 @@ def add_guest_options(command):
 
 def count(text):
     if not text.isdigit() or not 1 <= int(text) <= 8:
-        raise argparse.ArgumentTypeError("a number from 1 to 8 is wanted")
+        raise argparse.ArgumentTypeError("expected a number from 1 to 8")
     return int(text)
 
 
 def count_or_none(text):
     if not text.isdigit() or int(text) > 8:
-        raise argparse.ArgumentTypeError("a number from 0 to 8 is wanted")
+        raise argparse.ArgumentTypeError("expected a number from 0 to 8")
     return int(text)
 
 
@@ -163,13 +163,13 @@ def positive_number(text):
     except ValueError:
         value = 0
     if not 0 < value < 1e7:
-        raise argparse.ArgumentTypeError("a number of seconds is wanted")
+        raise argparse.ArgumentTypeError("expected a number of seconds")
     return value
 
 
 def memory(text):
     if not re.fullmatch(r"[1-9]\d*[MG]?", text):
-        raise argparse.ArgumentTypeError("a size such as 2G or 512M is wanted")
+        raise argparse.ArgumentTypeError("expected a size such as 2G or 512M")
     return text
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`tools/hghca coverage`: which lines of the device core and of the driver the tests reach.
 
-The core is measured by its unit tests, the driver by every suite that runs
-under the debug kernel; the counts of all guests are added up.
+The unit tests measure the core. Every suite that runs under the debug kernel
+measures the driver; the counts of all guests are added up.
 """
 
 import contextlib
@@ -16,16 +16,16 @@ from . import buildroot, cache, gcov, host, repo, suites, tiers, unit
 from .errors import ToolError, UsageError
 
 CURE = "remove the folder `unit-tree` of the cache and run the same command again"
-# Where module.py has the driver built.
+# The folder in which module.py builds the driver.
 MODULE = "/mnt/module"
 DRIVER_SUITES = ["kunit", "debug"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of the project: the folder of its sources, the least share of lines that is to be reached.
+    """A part of the project: the folder of its sources, and the goal, a percentage of its lines.
 
-    measure(root, work, options): names of the traces that it has made in the folder `work`.
+    measure(root, work, options): the names of the traces that it creates in the folder `work`.
     """
     folder: str
     goal_percent: float
@@ -35,7 +35,7 @@ class Part:
 def add_options(command):
     command.add_argument("parts", nargs="*", metavar="PART", help="core, driver (default: both)")
     command.add_argument("--counts", metavar="DIR",
-                         help=f"of the driver: what guests have left in this folder, by ${gcov.VARIABLE}, "
+                         help=f"for the driver: use the counts in this folder, which guests left by ${gcov.VARIABLE}, "
                               "instead of running the suites")
     command.add_argument("--html", metavar="DIR", help="write an HTML page, index.html, into this folder")
 
@@ -107,13 +107,13 @@ def traces_of_guests(root, work, counts):
         if not gcov.unpack(archive, place):
             continue
         trace = f"driver{number}.json"
-        # Not found: the kernel's headers, which are not asked for.
+        # The kernel's headers are not found, and are not needed.
         run(root, ["gcovr", "--root", MODULE, "--filter", f"{MODULE}/kernel/",
                    "--gcov-ignore-errors=source_not_found", "--json", f"/mnt/work/{trace}",
                    f"/mnt/work/{place.name}"], {"module": sources, "work": work}, MODULE)
         traces.append(trace)
     if not traces:
-        raise ToolError("no guest has left coverage of the driver", "look for `coverage of a guest is lost` above")
+        raise ToolError("no guest has left coverage of the driver", "search for `coverage of a guest is lost` above")
     return traces
 
 
@@ -133,7 +133,7 @@ def report(root, work, traces, html):
 
 
 def summary(files, names):
-    """The table as text, and whether every part has reached its goal."""
+    """The table as text, and whether every part reaches its goal."""
     width = max(map(len, files))
     line = f"{{:{width}}}  {{:>6}}  {{:>7}}  {{:>5}}"
     table = [line.format("file", "lines", "covered", "%"), line.format("-" * width, "-" * 6, "-" * 7, "-" * 5)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels with the kernel's own checkers, built from Debian's source package when first asked for.
+"""Kernels with the kernel's own checkers, built from Debian's source package at their first use.
 
-Each is tinyconfig with the fragments of tools/kernel. What is kept of a build
-is what booting takes, and what building a module against it takes.
+Each is tinyconfig with the fragments of tools/kernel. The cache keeps the files
+of a build that are needed to boot it and to build a module against it.
 """
 
 import dataclasses
@@ -28,8 +28,8 @@ scripts/kconfig/merge_config.sh -m .config "$@"
 make olddefconfig
 """
 BUILD = "make -j$(nproc) bzImage modules"
-# What a module is built with stays: the configuration, headers, scripts, objtool, the symbols' versions. So does
-# vmlinux, for gdb.
+# The files that a module build needs stay: the configuration, headers, scripts, objtool, the symbols' versions.
+# vmlinux stays for gdb.
 PRUNE = """
 set -e
 only() {
@@ -66,14 +66,14 @@ def is_made(buildroot, name="debug"):
 
 
 def make(buildroot, name="debug"):
-    """The kernel of that name, built first when it is missing."""
+    """The kernel of that name, built first if it is missing."""
     step = f"{name} kernel"
 
     def build(folder):
         log = cache.log_path(f"{name}-kernel")
         log.unlink(missing_ok=True)
         binds = {"tree": folder, "fragments": repo.path("tools/kernel")}
-        cure = "the log tells why; a fragment in tools/kernel of this checkout may be wrong"
+        cure = "the log has the reason; a fragment in tools/kernel of this checkout may be wrong"
         files = [f"/mnt/fragments/{file}" for file in FRAGMENTS[name]]
         buildroot.run(["sh", "-c", CONFIGURE, "sh", SOURCE, *files], log, step, cure, binds, "/mnt/tree")
         check(folder / ".config", fragments(name), step, log)
@@ -90,12 +90,12 @@ def options(path):
 
 
 def check(config, wanted, step, log=None):
-    """Kconfig drops an option whose conditions are not met without a word; here it is an error."""
+    """Kconfig silently drops an option whose conditions are not met; here that is an error."""
     asked = {}
     for fragment in wanted:
         asked.update(options(fragment))
     got = options(config)
-    # An option whose conditions are not met at all is not written, and so is not set.
+    # If the conditions of an option are not met, Kconfig does not write it, so it is not set.
     dropped = [line for option, line in asked.items()
                if got.get(option, f"# {option} is not set") != line]
     if dropped:

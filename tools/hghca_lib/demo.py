@@ -39,7 +39,7 @@ def tests(g):
 
 
 def show(title, result):
-    """What a program printed, under its command."""
+    """The output of a program, under its command."""
     print(f"\n$ {title}")
     for line in result.output.strip().splitlines():
         print(f"  {line}")
@@ -55,7 +55,7 @@ def device_info(g):
 
 
 def pingpong(g, gids):
-    """1000 round trips of 64 KiB; -c has both sides check the data."""
+    """1000 round trips of 64 KiB; with -c both sides check the data."""
     client, server = (PINGPONG.format(device=device, gid=gid)
                       for device, gid in zip((pair.CLIENT_DEVICE, pair.SERVER_DEVICE), gids))
     served, done = pair.run(g, server, f"{client} {pair.SERVER_ADDRESS}", 18515)
@@ -66,7 +66,7 @@ def pingpong(g, gids):
 
 
 def rping(g):
-    """100 pings over one connection made by the connection manager; -V compares the data."""
+    """100 pings over one connection of the connection manager; -V compares the data."""
     client = f"rping -c -a {pair.SERVER_ADDRESS} -C 100 -S 4096 -V"
     served, done = pair.run(g, f"rping -s -a {pair.SERVER_ADDRESS} -C 100 -S 4096 -V", client, 7174)
     show(client, done)

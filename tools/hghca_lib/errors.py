@@ -3,11 +3,11 @@
 
 
 class ToolError(Exception):
-    """Something the user can act on.
+    """An error that the user can correct.
 
-    what: one sentence, what failed.
-    cure: one sentence, what to do about it, or None.
-    log:  path of a log file that says more, or None.
+    what: one sentence, the failure.
+    cure: one sentence, how to correct it, or None.
+    log:  path of a log file with details, or None.
     """
 
     def __init__(self, what, cure=None, log=None):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `tools/hghca bench` can measure, and how one figure of each is taken.
+"""The figures of `tools/hghca bench`, and how each is measured.
 
 Subjects:
-  hghca       from the first HCA of the guest to the second, over the link; what one device does alone, on the first
+  hghca       from the first HCA of the guest to the second, over the link; figures of one device, on the first
   hghca-self  the first HCA to itself
-  rxe         the kernel's software RDMA on an interface with the same MTU, to itself: it knows no network namespaces
-              in this kernel, and spares itself the interface that way, so this is its fastest path
+  rxe         the kernel's software RDMA on an interface with the same MTU, to itself: it does not support network
+              namespaces in this kernel. It bypasses the interface this way, so this is its fastest path
   memcpy      this machine's memcpy at the same size, outside the guest
 """
 
@@ -19,7 +19,7 @@ KIB, MIB = 1 << 10, 1 << 20
 RXE_ADDRESS = "10.99.0.1"
 RUN_TIMEOUT_S = 60
 LATENCY_COUNT = 1000
-# How much a bandwidth run moves: enough to measure, little enough to be done in time.
+# The amount of data of a bandwidth run: enough for a measurement, within the time limit.
 RUN_BYTES = {"hghca": 256 * MIB, "hghca-self": 256 * MIB, "rxe": 8 * MIB}
 COUNT_LEAST = {"hghca": 50, "hghca-self": 50, "rxe": 5}
 COUNT_MOST = {"hghca": 10000, "hghca-self": 10000, "rxe": 2000}
@@ -30,17 +30,17 @@ CLIENT_QPN = 8000000  # far from the server's, which start at 1000
 
 
 class RunFailed(Exception):
-    """One run did not give a figure."""
+    """One run gave no figure."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One of the things to measure.
+    """One figure.
 
     name:     as in tables, files and on the command line.
     unit:     of the figure; in all but us more is better.
     take:     called with a Bench, the figure, a size and a subject; the figure, or RunFailed.
-    sizes:    bytes, one row each; (0,) where size means nothing.
+    sizes:    bytes, one row each; (0,) where size has no meaning.
     subjects: in the order of the columns.
     """
     name: str
@@ -56,7 +56,7 @@ def last_words(result):
 
 
 def perftest(bench, program, options, subject):
-    """Run both ends on a CPU each; the one row of the client."""
+    """Run both ends, each on its own CPU; the only row of the client."""
     (device, gid, space, address), (own_device, own_gid, own_space, _) = bench.ends[subject]
     port = bench.next_port()
     options = f"-F -p {port} {options}"
@@ -81,7 +81,7 @@ def bandwidth(bench, figure, size, subject):
 
 
 def latency(bench, figure, size, subject):
-    """The typical one."""
+    """The typical latency."""
     return perftest(bench, figure.name, f"-s {size} -n {LATENCY_COUNT}", subject)[4]
 
 
@@ -110,8 +110,8 @@ def queue_pairs(bench, _, size, subject):
 def connections(bench, _, size, subject):
     """Connections a second from the first step of the first to the last of the last, as cmtime's client has it.
 
-    Then it connects without QPs, by numbers that each end makes up. On one device they must not be the same ones, or
-    the CM takes the second of a pair for a stale connection.
+    cmtime then connects without QPs, with numbers that each end chooses. On one device these must differ, or the CM
+    takes the second of a pair for a stale connection.
     """
     (_, _, space, address), (_, _, own_space, _) = bench.ends[subject]
     port = bench.next_port()
@@ -122,7 +122,7 @@ def connections(bench, _, size, subject):
     if client.status:
         server.kill()
     said = server.wait(10)
-    # Its first table is that with QPs.
+    # The first table is the one with QPs.
     row = re.search(r"^qp_conn(?:.*\n)+?full connect +\d+ +(\d+) ", client.stdout, re.MULTILINE)
     if client.status or said.status or not row:
         raise RunFailed(f"status {client.status} and {said.status}: {last_words(client)} / {last_words(said)}")
@@ -130,7 +130,7 @@ def connections(bench, _, size, subject):
 
 
 def nvme(bench, size, subject):
-    """fio's own words on reads at random of a disk that NVMe over Fabrics brings back to its own machine."""
+    """fio's report on random reads of a disk that NVMe over Fabrics exports to the same machine."""
     if not bench.exported:
         addresses = [bench.ends[name][0][3] for name in ("hghca-self", "rxe")]
         said = bench.guest.run(f"/share/nvme.sh export {' '.join(addresses)}", timeout=RUN_TIMEOUT_S)
@@ -153,7 +153,7 @@ def nvme_bandwidth(bench, _, size, subject):
 
 SIZES = tuple(64 << shift for shift in range(0, 17, 2))
 BESIDE_MEMORY = ("hghca", "hghca-self", "rxe", "memcpy")
-# The NVMe host and target speak from the first network namespace alone.
+# The NVMe host and target use the first network namespace only.
 TO_ITSELF = ("hghca-self", "rxe")
 ALONE = ("hghca", "rxe")
 FIGURES = [

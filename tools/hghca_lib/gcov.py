@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Coverage data of the driver: how it is compiled to give them, and how they leave a guest.
+"""Coverage data of the driver: how it is compiled to collect them, and how they are copied from a guest.
 
 While HGHCA_GCOV names a folder, the driver is built with GCOV_PROFILE=y, which
-counts in a kernel with CONFIG_GCOV_KERNEL, and every guest that ends leaves its
-counts there, an archive a guest. What the compiler noted of a build (.gcno)
-stays beside the module in the cache; a stamp in both tells which belong
-together, as there are several builds of the driver.
+counts in a kernel with CONFIG_GCOV_KERNEL. Every guest that ends leaves its
+counts there, one archive for each guest. The compiler's notes of a build (.gcno)
+stay beside the module in the cache. A stamp in both matches counts with notes,
+because there are several builds of the driver.
 """
 
 import base64
@@ -23,7 +23,7 @@ VARIABLE = "HGHCA_GCOV"
 NOTES = "gcno"
 STAMP = slice(8, 12)   # after magic and version, in notes and counts alike
 COLLECT_S = 120
-# The files of debugfs say that they are empty: they must be read to be copied.
+# The files of debugfs have size 0: they must be read to be copied.
 COLLECT = """
 set -e
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
@@ -39,12 +39,12 @@ tar -C "$copy" -cz . | base64
 
 
 def folder():
-    """Where guests leave their counts, or None."""
+    """The folder in which guests leave their counts, or None."""
     return Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
 
 
 def make_arguments():
-    """For make, when the driver is built."""
+    """Arguments of make for a build of the driver."""
     return ["GCOV_PROFILE=y"] if folder() else []
 
 
@@ -73,7 +73,7 @@ def collect(guest):
 
 
 def unpack(archive, target):
-    """Put the counts of one guest into the folder `target`, each beside its notes; how many there are."""
+    """Put the counts of one guest into the folder `target`, each beside its notes; their number."""
     notes = {(path.name, path.read_bytes()[STAMP]): path
              for path in (cache.root() / "module").glob(f"*/{NOTES}/**/*.gcno")}
     count = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Running guests: boot them, run commands in them, read their kernel log, talk to their QEMU.
+"""Guests: boot them, run commands in them, read their kernel log, send QMP commands to their QEMU.
 
     with guest.boot(setup.make()) as guests:
         g = guests[0]
@@ -12,7 +12,7 @@
 
 A command is a string for the shell or a list of arguments. A guest that dies
 (panic, QEMU gone) ends every wait at once with GuestDied, which carries the
-end of the kernel log. All waits are bounded; all methods may be called from
+end of the kernel log. All waits have a time limit; all methods may be called from
 several threads.
 """
 
@@ -40,18 +40,18 @@ from . import cache, gcov, machine
 from .errors import ToolError
 
 BOOT_TIMEOUT_S = 180
-# A race in QEMU 10.0 between emulated CPUs and the memory map that the firmware or the kernel changes while it
-# finds PCI devices: an assertion of QEMU's core, which no device is part of. Such a boot is tried again.
+# A race in QEMU 10.0 between emulated CPUs and the memory map, which the firmware or the kernel changes during PCI
+# enumeration: an assertion of QEMU's core, in which no device takes part. Such a boot is repeated.
 EMULATOR_RACE = "iotlb_to_section: Assertion"
-# An emulated CPU that no timer wakes any more, before the guest's init has begun, so before there is a driver: seen once
-# in hundreds of boots, on a host with three times more to do than it has CPUs. Such a boot is tried again too.
+# An emulated CPU that no timer wakes any more. It happens before the guest's init starts, so before the driver is
+# loaded: once in hundreds of boots, on a host with a load of three times its CPUs. Such a boot is repeated too.
 LOST_TIMER = "kthread timer wakeup didn't happen"
 DRIVER_LOADED = "hghca: loading out-of-tree module"
 BOOT_TRIES = 3
 TIMED_OUT = 124
 PR_SET_PDEATHSIG = 1
 WARNING = 4
-# Written by the guest's init before it loads anything: what the kernel says earlier is about the emulated machine.
+# The guest's init writes this before it loads a module: earlier messages concern the emulated machine.
 INIT_BEGINS = "hghca: init begins"
 USUAL_WARNINGS = (
     "hghca: loading out-of-tree module taints kernel.",
@@ -59,17 +59,17 @@ USUAL_WARNINGS = (
     "hrtimer: interrupt took",
 )
 
-# caller: the thread or, in an interrupt, the CPU that said it, where the kernel tells (CONFIG_PRINTK_CALLER).
+# caller: the thread or, in an interrupt, the CPU of the message, if the kernel logs it (CONFIG_PRINTK_CALLER).
 Record = collections.namedtuple("Record", "level usec text caller", defaults=("",))
 
-# QEMU is to die with the tool. Linux ties that to the thread that started it,
-# so one thread that lives as long as the process starts them all.
+# QEMU must end with the tool. Linux binds this to the thread that starts QEMU,
+# so one thread that lives as long as the process starts all of them.
 _starter = concurrent.futures.ThreadPoolExecutor(max_workers=1)
 _libc = ctypes.CDLL(None)
 
 
 class GuestError(ToolError):
-    """A guest did not boot, or refused what it was asked."""
+    """A guest did not boot, or refused a request."""
 
 
 class GuestDied(GuestError):
@@ -77,7 +77,7 @@ class GuestDied(GuestError):
 
 
 class GuestStalled(GuestError):
-    """The guest's boot stopped for a fault of the emulator, before the driver was loaded."""
+    """The guest's boot stopped because of a fault of the emulator, before the driver was loaded."""
 
 
 @dataclasses.dataclass
@@ -108,11 +108,11 @@ class Command:
 
     @property
     def output(self):
-        """What it has printed so far, stdout before stderr."""
+        """The output so far, stdout before stderr."""
         return self.text(1) + self.text(2)
 
     def forget(self):
-        """Drop the output so far, of a command that talks on and on."""
+        """Drop the output so far, for a command that prints continuously."""
         self.chunks[1].clear()
         self.chunks[2].clear()
 
@@ -128,7 +128,7 @@ class Command:
         return Result(TIMED_OUT if timed_out else self.status, self.text(1), self.text(2), timed_out)
 
     def wait_for(self, pattern, timeout=20):
-        """Wait until the output matches the regular expression; the match, or None when it ended without."""
+        """Wait until the output matches the regular expression; the match, or None if the command ended without one."""
         found = []
 
         def seen():
@@ -151,7 +151,7 @@ class Command:
         self.guest._send({"op": "kill", "id": self.number, "signal": int(signal_number)})
 
     def resize(self, rows, columns):
-        """Tell a command on a terminal (tty=True) its size."""
+        """Set the size of the terminal of a command (tty=True)."""
         self.guest._send({"op": "size", "id": self.number, "rows": rows, "columns": columns})
 
 
@@ -193,7 +193,7 @@ class Guest:
 
         netns:     network namespace to run in ("b" is that of the second HCA).
         on_output: called with (fd, bytes) from the reader thread as output comes.
-        tty:       on a terminal of its own.
+        tty:       on a separate terminal.
         """
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         if netns:
@@ -214,7 +214,7 @@ class Guest:
     def kmsg(self, timeout=20):
         """The kernel log since boot as a list of Record; level 4 is a warning, lower is worse.
 
-        It is longer than the kernel keeps it: each call fetches what is new. What was lost in between is an error.
+        It is longer than the kernel's buffer: each call fetches the new records. Lost records are an error.
         """
         number = next(self._numbers)
         self._send({"op": "kmsg", "id": number})
@@ -224,7 +224,7 @@ class Guest:
         return self._log
 
     def warnings(self):
-        """The kernel's warnings and worse since init began, without the usual ones of an unsigned driver."""
+        """The kernel's warnings and more severe records since init started, without those of an unsigned driver."""
         records = self.kmsg()
         begin = next((number for number, record in enumerate(records) if record.text == INIT_BEGINS), 0)
         return [record for record in records[begin:]
@@ -259,7 +259,7 @@ class Guest:
         return not self._dead
 
     def close(self):
-        """End the machine at once; its disk forgets everything."""
+        """End the machine immediately; its disk loses all changes."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -270,7 +270,7 @@ class Guest:
     # The port to the command server.
 
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
-        """Wait for the end of the boot; GuestError when the driver or its devices did not come up."""
+        """Wait for the end of the boot; GuestError if the driver or its devices did not start."""
         if not self.wait_for_state(lambda: self.failed is not None, timeout):
             kind = GuestStalled if self._lost_timer() else GuestError
             raise kind(f"guest {self.number} did not boot within {timeout} s; "
@@ -280,7 +280,7 @@ class Guest:
                              f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
 
     def _lost_timer(self):
-        """Whether the boot stopped where no driver was yet, because a timer of an emulated CPU is lost."""
+        """Whether the boot stopped before the driver was loaded, because an emulated CPU lost a timer."""
         text = self.serial.read_text(errors="replace") if self.serial.exists() else ""
         return LOST_TIMER in text and DRIVER_LOADED not in text
 
@@ -293,7 +293,7 @@ class Guest:
         return "\n".join(f"  {line}" for line in text.splitlines()[-lines:]) or "  (empty)"
 
     def _kept_serial(self):
-        """The kernel log where it outlives this run: in the file that was asked for, else in the cache."""
+        """A copy of the kernel log that stays after this run: the requested file, else one in the cache."""
         if not self.serial.exists():
             return None
         if not self._temporary_serial:
@@ -326,7 +326,7 @@ class Guest:
             self._changed.notify_all()
 
     def _take(self, message):
-        """Book one message of the command server."""
+        """Record one message of the command server."""
         event, number = message["ev"], message.get("id")
         command = self._commands.get(number)
         if event == "out" and command is not None:
@@ -346,7 +346,7 @@ class Guest:
             self._changed.notify_all()
 
     def wait_for_state(self, condition, timeout):
-        """Wait for the condition; False after the time limit, GuestDied when the guest is gone."""
+        """Wait for the condition; False after the time limit, GuestDied if the guest has ended."""
         with self._changed:
             self._changed.wait_for(lambda: condition() or self._dead, timeout)
             if condition():
@@ -379,7 +379,7 @@ class Guest:
 def boot(setup, config=None, timeout=BOOT_TIMEOUT_S, check=True):
     """Boot the guests of the configuration; yields the list of them, ready for commands.
 
-    setup: what setup.make returned. check: fail when the driver did not come up.
+    setup: what setup.make returned. check: fail if the driver did not start.
     """
     config = config or machine.Config()
     folder = Path(tempfile.mkdtemp(prefix="hghca-"))
@@ -392,7 +392,7 @@ def boot(setup, config=None, timeout=BOOT_TIMEOUT_S, check=True):
             except GuestDied as error:
                 if EMULATOR_RACE not in str(error) or attempt == BOOT_TRIES:
                     raise
-                print("hghca: QEMU ended by a race of its own; the guest is booted again", file=sys.stderr)
+                print("hghca: QEMU failed by a known race; the guest is booted again", file=sys.stderr)
                 _close_all(guests)
             except GuestStalled:
                 if attempt == BOOT_TRIES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host: root, the few packages the tool itself needs, commands with a log."""
+"""The host: root privileges, the packages that the tool itself needs, commands with a log."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ SBIN = ["/usr/local/sbin", "/usr/sbin", "/sbin"]
 
 
 def find(program):
-    """The program's path, looked for in the sbin folders too; None when it is missing."""
+    """The program's path, searched in the sbin folders too; None if it is missing."""
     path = os.pathsep.join([os.environ.get("PATH", "/usr/bin:/bin"), *SBIN])
     return shutil.which(program, path=path)
 
@@ -55,7 +55,7 @@ def missing():
 
 
 def install():
-    """Install what the tool itself needs and the host lacks."""
+    """Install the packages that the tool itself needs and the host lacks."""
     packages = missing()
     if not packages:
         return
@@ -72,7 +72,7 @@ def install():
 def run_logged(argv, log, step, cure, tries=1, timeout_s=3600, shown=None):
     """Run a host command with its output in a log; fail with the step's name, log and cure.
 
-    shown: the command as log and failure name it, when argv only wraps it.
+    shown: the command for log and failure, if argv only wraps it.
     """
     shown = shlex.join(map(str, shown or argv))
     program = shown.split()[0]
@@ -93,7 +93,7 @@ def run_logged(argv, log, step, cure, tries=1, timeout_s=3600, shown=None):
 
 
 def last_line(log):
-    """The line of a log that tells most: the first error of its end, else the last line."""
+    """The most informative line of a log: the first error near its end, else the last line."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()[-300:] if line.strip()]
     errors = [line for line in lines if ERROR.search(line)]
     return (errors[:1] or lines[-1:] or ["(the log is empty)"])[0][:300]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest's disk: a stock Debian 13 with the modules of the build root's kernel.
 
-Nothing of this project is in it; that comes on the payload disk.
+It holds no files of this project; these are on the payload disk.
 """
 
 import os
@@ -12,7 +12,7 @@ from . import cache, host
 
 STEP = "guest image"
 SIZE_BYTES = 6 * cache.GIB
-# What the guest may write to its disk; a sparse file, so it costs nothing until then.
+# The capacity for the guest's writes to its disk; the file is sparse, so it costs nothing until then.
 ROOM_MIB = 3072
 PACKAGES = """
     rdma-core libibverbs1 ibverbs-utils ibverbs-providers librdmacm1 rdmacm-utils libibumad3
@@ -22,14 +22,14 @@ PACKAGES = """
     fio nvme-cli open-iscsi nfs-common nfs-kernel-server bash less nano
     ucx-utils libfabric-bin openmpi-bin python3-mpi4py
 """.split()
-# Not unpacked. UCX is built with AMD's GPUs, whose libraries, a compiler and more, 230 MB, only its plugins load.
+# Not unpacked. UCX is built for AMD's GPUs; only its plugins load their libraries, 230 MB with a compiler.
 EXCLUDED = """
     /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
     /usr/lib/x86_64-linux-gnu/ucx/*rocm* /usr/lib/x86_64-linux-gnu/libamdhip64.so* /usr/lib/x86_64-linux-gnu/libhiprtc*
     /usr/lib/x86_64-linux-gnu/libhsa-runtime64.so* /usr/lib/x86_64-linux-gnu/libamd_comgr.so*
     /usr/lib/x86_64-linux-gnu/libLLVM*.so* /usr/lib/llvm-*/* /usr/lib/x86_64-linux-gnu/libz3.so*
 """.split()
-# Unpacked in the image: xz costs seconds of boot time in an emulated machine.
+# Unpacked in the image: xz takes seconds of boot time in an emulated machine.
 PLAIN_MODULES = ["drivers/infiniband", "drivers/nvme", "drivers/block", "drivers/target", "fs", "net", "lib", "crypto"]
 INSTALL = """
 set -e
@@ -56,7 +56,7 @@ def is_made(buildroot):
 
 
 def make(buildroot):
-    """The path of the guest's disk, made first when it is missing."""
+    """The path of the guest's disk, built first if it is missing."""
     version = buildroot.kernel_version()
 
     def build(folder):
@@ -75,7 +75,7 @@ def make(buildroot):
 
 
 def disk_mib(root):
-    """The size of the disk in MiB: what is below root, a tenth on top for the file system's own, and room."""
+    """The size of the disk in MiB: the files below root, a tenth more for the file system, and free space."""
     used = sum(os.lstat(os.path.join(folder, name)).st_blocks * 512
                for folder, folders, files in os.walk(root) for name in folders + files)
     return used * 11 // (10 * cache.MIB) + ROOM_MIB

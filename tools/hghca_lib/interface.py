@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tables of include/hghca: what is listed there once, for tests and checks that are not C."""
+"""The tables of include/hghca, for tests and checks that are not in C."""
 
 import re
 from typing import NamedTuple
 
 from . import repo
 
-# A row X(...) and its columns, where parentheses may stand once in another, and commas in strings.
+# A row X(...) and its columns, with one level of nested parentheses, and with commas in strings.
 ROW = re.compile(r"\bX\(((?:[^()]|\([^()]*\))*)\)")
 CELL = re.compile(r'\s*("[^"]*"|(?:[^,"()]|\([^()]*\))+)')
 
@@ -27,7 +27,7 @@ def document():
 
 
 class Command(NamedTuple):
-    """A row of HGHCA_COMMANDS; the header says what the columns mean."""
+    """A row of HGHCA_COMMANDS; the header defines the columns."""
 
     op: int
     function: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest's stock kernel and a small initrd, both out of the build root.
+"""The guest's stock kernel and a small initrd, both from the build root.
 
-Kernel, modules and the headers the driver is built with are thereby of one
-version by construction.
+The kernel, its modules and the headers for the driver therefore always have the
+same version.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ def is_made(buildroot):
 
 
 def make(buildroot):
-    """Kernel and initrd, made first when they are missing."""
+    """Kernel and initrd, built first if they are missing."""
     version = buildroot.kernel_version()
 
     def build(folder):

@@ -12,8 +12,8 @@ ACCELERATORS = {
     "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max"],
     "kvm": ["-accel", "kvm", "-cpu", "host"],
 }
-# panic and oops end the machine at once; KASAN, where it is, tells more than the first error; the rest saves boot time
-# in an emulated machine.
+# panic and oops end the machine immediately; KASAN, if enabled, reports more than the first error; the rest saves boot
+# time in an emulated machine.
 KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic kasan_multi_shot mitigations=off nokaslr no_timer_check "
                     "tsc=reliable nmi_watchdog=0 random.trust_cpu=on cryptomgr.notests log_buf_len=4M "
                     "rcupdate.rcu_expedited=1 net.ifnames=0")
@@ -27,10 +27,10 @@ class Config:
 
     guests:    machines on one link.
     hcas:      HCAs in each; None means 2 in a single guest and 1 in each of several. A tuple: in each by its number.
-    virtio:    how many network adapters of virtio's each has on the link beside its HCAs, likewise.
-    kernel:    as setup.make takes it, and was given it: None for the stock kernel.
+    virtio:    virtio network adapters of each on the link beside its HCAs, in the same form.
+    kernel:    the same value as for setup.make: None for the stock kernel.
     modules:   disk image with the kernel's modules, or None.
-    memory:    as QEMU writes it.
+    memory:    in QEMU's syntax.
     share:     host folder seen as /share, or None.
     serial:    file for the serial console, which is the kernel log; None for a temporary one.
     qemu_args: further arguments for QEMU.
@@ -66,7 +66,7 @@ class Config:
 
 
 def of_guest(setting, number):
-    """What a setting is for guest `number`, one for all or one of each."""
+    """The value of a setting for guest `number`; the setting is one value for all, or one for each."""
     return setting[number - 1] if isinstance(setting, tuple) else setting
 
 
@@ -85,16 +85,16 @@ def link_guests(count):
 
 
 def network_arguments(config, number, sockets):
-    """The adapters of guest `number` (from 1), HCAs first, and what their ports are plugged into.
+    """The adapters of guest `number` (from 1), HCAs first, and the backends of their ports.
 
-    One adapter and one socket are joined directly; anything else meets on a hub.
+    One adapter and one socket are connected directly; all other numbers are connected by a hub.
     """
     kinds = ["hghca"] * config.hca_count(number) + ["virtio-net-pci"] * config.virtio_count(number)
     arguments = []
     for index, kind in enumerate(kinds, 1):
         mac = f"52:54:00:12:{0x33 + number:02x}:{index:02x}"
         options = f",{config.hca_options}" if config.hca_options and kind == "hghca" else ""
-        # QEMU takes the last of what it is told twice.
+        # If a property is given twice, QEMU uses the last value.
         options += f",{config.first_options}" if config.first_options and (number, index) == (1, 1) else ""
         name = "hca" if kind == "hghca" else "virtio"
         arguments += ["-device", f"{kind},id={name}{index},netdev=h{index},mac={mac}{options}"]
@@ -127,7 +127,7 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
     setup: what setup.make returned. port, qmp: this machine's ends of two
     socket pairs, inherited by QEMU. serial: file of the serial console.
     """
-    # An IOMMU comes before the devices it stands in front of.
+    # An IOMMU must precede the devices behind it.
     iommu = ["-device", "intel-iommu,intremap=off"] if config.iommu else []
     line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], *iommu, "-m", config.memory,
             "-kernel", str(setup.kernel.image), "-initrd", str(setup.kernel.initrd),
@@ -150,5 +150,5 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
 
 
 def escape(path):
-    """A path as QEMU's option syntax wants it."""
+    """A path in QEMU's option syntax."""
     return str(path).replace(",", ",,")

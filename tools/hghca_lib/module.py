@@ -8,9 +8,9 @@ from . import cache, gcov, repo
 from .errors import ToolError
 
 STEP = "kernel module"
-# What tells one kernel from another, for its modules.
+# The files that identify a kernel, for its modules.
 TREE_FILES = ["include/config/kernel.release", "include/generated/autoconf.h", "Module.symvers"]
-# For gdb, also where the kernel itself has none.
+# For gdb, even if the kernel itself has no debug information.
 DEBUG_INFO = "KCFLAGS=-g"
 CURE = "the error is in kernel/, include/ or Kbuild of this checkout; correct it there"
 
@@ -56,7 +56,7 @@ def make(buildroot, tree=None):
 
 
 def kernel_tree(bzimage, modules=None):
-    """The build tree of a kernel: the one its bzImage lies in, or the one its folder of modules links to."""
+    """The build tree of a kernel: the one that contains its bzImage, or the one that its folder of modules links to."""
     image = Path(bzimage).resolve()
     candidates = [image.parents[3] if len(image.parents) > 3 else image.parent]
     if modules:

@@ -12,7 +12,7 @@ from .guest import GuestError
 SERVER_SPACE = "b"
 SERVER_ADDRESS, CLIENT_ADDRESS = "10.10.0.2", "10.10.0.1"
 SERVER_DEVICE, CLIENT_DEVICE = "hghca1", "hghca0"
-# Wait until something listens on the port, be it a TCP socket or a connection manager's identifier.
+# Wait until a TCP socket or a connection manager's identifier listens on the port.
 LISTENING = """
 port=$1
 hex=$(printf ':%04X 0.*:0000 0A' "$port")
@@ -63,7 +63,7 @@ def run(guest, server, client, port, timeout=60):
 def perftest(guest, name, options="", timeout=60, gids=None):
     """Run a perftest program with the same options on both sides; (server Result, client Result).
 
-    gids: (client's, server's) GID index when they are known already.
+    gids: (client's, server's) GID index if they are known already.
     """
     mine, other = gids or (client_gid(guest), server_gid(guest))
     return run(guest, f"{name} -d {SERVER_DEVICE} -x {other} -F {options}",

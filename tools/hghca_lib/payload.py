@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The payload disk: all of this project that goes into the guest, made in a second.
+"""The payload disk: all files of this project in the guest. It is built in a second.
 
-Guest scripts, driver and provider; seen in the guest as /opt/hghca, read-only.
+It holds guest scripts, driver and provider; the guest sees it as /opt/hghca, read-only.
 """
 
 import shutil

@@ -20,7 +20,7 @@ set grid ytics mytics lc rgb "#dddddd"
 set bars 0.6
 set logscale y 10
 """
-# Over the sizes of messages or regions.
+# Figures with many sizes of messages or regions.
 LINES = """
 set title "{test}"
 set style data linespoints
@@ -33,7 +33,7 @@ set key outside bottom center horizontal
 set xtics rotate by 0 ({tics})
 plot {curves}
 """
-# Side by side, for what has one size or two.
+# Figures with one size or two.
 BOXES = """
 set title "{title}"
 unset logscale x
@@ -67,7 +67,7 @@ def draw(buildroot, results, target):
 
 
 def panels(folder, results):
-    """gnuplot's text for each panel: curves for what has many sizes, boxes for the rest."""
+    """gnuplot's text for each panel: curves for figures with many sizes, boxes for the others."""
     tests = list(dict.fromkeys(row["test"] for row in results))
     by_test = {test: [row for row in results if row["test"] == test] for test in tests}
     curves = [test for test in tests if len({row["bytes"] for row in by_test[test]}) > 2]
@@ -121,7 +121,7 @@ def boxes(folder, title, rows):
                          f'{data} using 1:2:3:4 with yerrorbars notitle pt 0 lc rgb "#333333"')
     tics = ", ".join(f'"{test}\\n{size_name(size) if size else ""}" {number}'
                      for number, (test, size) in enumerate(places))
-    # Room above for the key.
+    # Space above for the key.
     top = 10 ** math.ceil(math.log10(max(row["max"] for row in rows)) + 0.7)
     return BOXES.format(title=title, unit=", ".join(units), last=len(places) - 0.4, top=top, tics=tics,
                         boxes=", ".join(drawn))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Progress lines on stderr: one a step, with the elapsed time, counting live on a terminal."""
+"""Progress lines on stderr: one for each step, with the elapsed time, updated on a terminal."""
 
 import contextlib
 import sys
@@ -8,10 +8,10 @@ import time
 
 
 class Progress:
-    """Announces the steps of a setup as `[3/7] name ... 151 s`.
+    """Prints the steps of a setup as `[3/7] name ... 151 s`.
 
-    total: how many steps there are.
-    verbose: also print the steps that had nothing to do.
+    total: the number of steps.
+    verbose: also print the steps whose results exist already.
     """
 
     def __init__(self, total, verbose=True, stream=None):
@@ -22,7 +22,7 @@ class Progress:
 
     @contextlib.contextmanager
     def step(self, name, cached):
-        """Wrap a step's work; `cached` says that its result is there already."""
+        """Wrap a step's work; `cached`: its result exists already."""
         self.number += 1
         label = f"[{self.number}/{self.total}] {name}"
         if cached:
@@ -44,7 +44,7 @@ class Progress:
 
     @contextlib.contextmanager
     def _counter(self, label, start):
-        """Show the running seconds on a terminal; elsewhere just that the step began."""
+        """Show the elapsed seconds on a terminal; elsewhere only print the start of the step."""
         stop = threading.Event()
 
         def count():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verbs provider, built inside the source tree of rdma-core 56.1, which it belongs into."""
+"""The verbs provider, built inside the source tree of rdma-core 56.1."""
 
 import shutil
 
@@ -40,7 +40,7 @@ def is_made(buildroot):
 
 
 def make(buildroot):
-    """The folder with libhghca-rdmav34.so, hghca.driver and the folder `objects`, built first when it is missing."""
+    """The folder with libhghca-rdmav34.so, hghca.driver and the folder `objects`, built first if it is missing."""
     log = cache.log_path("provider")
 
     def build_tree(folder):

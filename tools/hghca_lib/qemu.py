@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QEMU with the device: Debian's source, our folder added as hw/hghca, one binary a source state.
+"""QEMU with the device: Debian's source with qemu-device/ as hw/hghca, one binary for each state of the sources.
 
-One source and build tree is kept for a QEMU version and its options; our files
-are synced into it and ninja rebuilds what they touch. Each finished binary is
-an entry of its own, keyed by the content it was made from.
+One source and build tree is kept for a QEMU version and its options. The
+project's files are synced into it, and ninja rebuilds what they affect. Each
+finished binary is a separate entry, keyed by the content of its sources.
 """
 
 import dataclasses
@@ -20,19 +20,19 @@ COMMON = """
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """What is built of the same sources: the kind of its cache entries, QEMU's and the core's options, the program."""
+    """A build of the same sources: the kind of its cache entries, QEMU's and the core's options, the program."""
     kind: str
     configure: tuple
     core: tuple
     target: str
-    devices: tuple = ()   # the lines of a file with which devices there are, in the place of QEMU's own
-    only_ours: bool = False   # of the sources in C those of the device alone have sanitizers
+    devices: tuple = ()   # the lines of a file that lists the devices, in place of QEMU's own file
+    only_ours: bool = False   # of the C sources, only those of the device are built with sanitizers
 
 
 EMULATOR = Variant("qemu", tuple("""
     --enable-tcg --enable-kvm --enable-slirp --enable-virtfs --enable-attr --enable-cap-ng --enable-trace-backends=log
     """.split()), (), "qemu-system-x86_64")
-# QEMU's generic fuzzer. It runs no code of a guest, so there is no TCG, and few devices but ours. Sanitizers in
+# QEMU's generic fuzzer. It runs no guest code, so there is no TCG, and few devices besides the HCA. Sanitizers in
 # all of QEMU would take two and a half times as long to compile.
 FUZZER = Variant("qemu-fuzz", tuple("""
     --enable-kvm --disable-tcg --cc=clang --cxx=clang++ --enable-fuzzing --enable-asan --enable-ubsan
@@ -44,7 +44,7 @@ FUZZER = Variant("qemu-fuzz", tuple("""
                          "CONFIG_CXL=n", "CONFIG_HGHCA=y"),
     only_ours=True)
 DEVICES = "configs/devices/x86_64-softmmu/hghca.mak"
-# What makes QEMU's build descend into our folder: file -> (line to find, line to put after it).
+# The lines that add hw/hghca to QEMU's build: file -> (line to find, line to put after it).
 HOOKS = {
     "hw/meson.build": ("subdir('hyperv')", "subdir('hghca')"),
     "hw/Kconfig": ("source hyperv/Kconfig", "source hghca/Kconfig"),
@@ -91,7 +91,7 @@ def is_made(buildroot, variant=EMULATOR):
 
 
 def make(buildroot, variant=EMULATOR):
-    """The emulator for the checkout's device sources, built first when it is missing."""
+    """The emulator for the checkout's device sources, built first if it is missing."""
     key = binary_key(buildroot, variant)
 
     def build(folder):
@@ -108,7 +108,7 @@ def make(buildroot, variant=EMULATOR):
 
 
 def _make_tree(buildroot, variant):
-    """The unpacked QEMU source with our hooks in its build files; kept for incremental builds."""
+    """The unpacked QEMU source with the added lines in its build files; kept for incremental builds."""
     def build(folder):
         log = cache.log_path("qemu-source")
         log.unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def _make_tree(buildroot, variant):
 
 
 def _all_but_ours(source):
-    """Clang's list of sources that it leaves alone: those of QEMU's folders, and those that its build makes."""
+    """Clang's list of sources without sanitizers: those of QEMU's folders, and those that its build generates."""
     folders = [path for path in (*source.iterdir(), *(source / "hw").iterdir()) if path.is_dir() and path.name != "hw"]
     names = sorted(f"../qemu/{path.relative_to(source)}" for path in folders)
     return "".join(f"src:{name}/*\n" for name in (*names, "qapi", "trace"))
@@ -160,7 +160,7 @@ def _sync_shim(tree):
 
 
 def _update(data, file):
-    """Write the file unless it holds the data already, so that ninja sees only real changes."""
+    """Write the file unless it has the same data already, so that ninja sees only real changes."""
     if not file.exists() or file.read_bytes() != data:
         file.write_bytes(data)
 

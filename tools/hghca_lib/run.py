@@ -31,7 +31,7 @@ def booted(config):
 
 @contextlib.contextmanager
 def modules_disk(folder):
-    """A disk with what is in a folder of kernel modules, without its links to the sources; None for None."""
+    """A disk with the contents of a folder of kernel modules, without its links to the sources; None for None."""
     if not folder:
         yield None
         return
@@ -46,7 +46,7 @@ def modules_disk(folder):
 
 
 def check(config):
-    """Find what is wrong with the configuration before anything is built or booted."""
+    """Check the configuration before anything is built or booted."""
     if config.kernel and config.kernel not in debug_kernel.FRAGMENTS and not Path(config.kernel).is_file():
         raise UsageError(f"there is no kernel image {config.kernel}",
                          f"give --kernel stock, {', '.join(debug_kernel.FRAGMENTS)}, or the path of a bzImage")
@@ -85,20 +85,20 @@ class Output:
         self._write(fd, data)
 
     def finish(self):
-        """Write what came without a newline at its end."""
+        """Write the rest, which has no newline at its end."""
         for fd, rest in self.rest.items():
             if rest:
                 self._write(fd, self.label + rest + b"\n")
 
     def _write(self, fd, data):
-        """A reader that has gone away does not stop the command."""
+        """A closed output does not stop the command."""
         with contextlib.suppress(BrokenPipeError):
             self.streams[fd].write(data)
             self.streams[fd].flush()
 
 
 def execute(options):
-    """Boot, run each group's command at the same time; the first status that is not 0."""
+    """Boot and run each group's command at the same time; the first status that is not 0."""
     config = cli.guest_config(options)
     groups = options.groups
     if not groups or not all(command for _, command in groups):

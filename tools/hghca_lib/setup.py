@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All steps of `tools/hghca setup`, in order; each does nothing when its result is there."""
+"""All steps of `tools/hghca setup`, in order; each does nothing if its result exists."""
 
 import dataclasses
 from pathlib import Path
@@ -12,7 +12,7 @@ from .progress import Progress
 
 @dataclasses.dataclass
 class Setup:
-    """Everything that booting a guest takes."""
+    """Everything that is needed to boot a guest."""
     buildroot: object
     kernel: object
     image: Path
@@ -21,9 +21,9 @@ class Setup:
 
 
 def make(verbose=False, kernel=None, modules=None):
-    """Make what is missing; a Setup.
+    """Build what is missing; a Setup.
 
-    verbose: print a line also for the steps that had nothing to do.
+    verbose: also print a line for the steps whose results exist already.
     kernel:  None for the stock kernel, the name of one of debug_kernel.FRAGMENTS, or the path of a bzImage;
              the driver is built for it.
     modules: folder of the modules of a bzImage, or None.

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca test`: run the suites below tests/, count their results, and say at the end what failed.
+"""`tools/hghca test`: run the suites below tests/, count their results, and list the failures at the end.
 
 A suite is a folder with an executable `run`, which prints the Test Anything
 Protocol on standard output and finds the tool as $HGHCA_TOOL and the cache as
-$HGHCA_CACHE; started alone, without them, it takes those of its own checkout.
-$HGHCA_TIER says how much of it runs (tiers.py). Nothing is skipped: a result
-that its suite marks as skipped or as still to be done has
-failed. A suite that prints no plan, another number of results than planned, or
-that ends with a status other than 0 without a failed result, has one more failure.
+$HGHCA_CACHE; started without these, it uses its own checkout.
+$HGHCA_TIER selects its tests (tiers.py). No test may be skipped: a result that
+its suite marks as SKIP or TODO is a failure. A suite has one more failure if it
+prints no plan, prints a number of results that differs from the plan, or ends
+with a status other than 0 without a failed result.
 
-Where all suites are run, those that only compute run beside the others, at the
-lowest priority.
+If all suites run, those that only compute run beside the others, at the lowest
+priority.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ import time
 from . import cache, junit, repo, setup, tiers
 from .errors import ToolError, UsageError
 
-# These only compute: they take the time that the others leave.
+# These only compute: they use the CPU time that the others leave.
 BESIDE = ("abi", "fuzz", "sim", "static", "unit")
-# It takes long to build, which is begun before them, and these want it, which come last.
+# The debug kernel takes long to build. The build starts before these suites, which need it and come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
 LOW_PRIORITY = ["sh", "-c", """echo 19 2> /dev/null > /proc/self/autogroup; exec nice -n 19 "$0" "$@" """]
-# What a suite of each tier may take; one beside others may end with the last of them.
+# The time limit of a suite in each tier; a suite beside others may end with the last of them.
 LIMIT_S = {tiers.QUICK: 600, tiers.GATE: 1800, tiers.ALL: 7200}
 LIMIT_BESIDE_S = 5400
 # The suites of the quick tier: none takes minutes, and none needs the debug kernel.
@@ -40,14 +40,14 @@ RESULT = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:- )?(.*?)\s*$")
 PLAN = re.compile(r"^1\.\.(\d+)")
 SAYING = threading.Lock()
 DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)", re.IGNORECASE)
-# Notes of a failed result that are said again at the end.
+# The number of notes of a failed result that are repeated at the end.
 NOTES = 20
 
 
 class Count:
-    """Results so far; `last_failed` says whether notes that follow are worth showing.
+    """Results so far; `last_failed`: whether the notes that follow are shown.
 
-    failures: of each result that failed its line and the first of its notes.
+    failures: the line and the first notes of each failed result.
     results: (name, seconds since the result before it, its place in failures or None) of each.
     """
 
@@ -89,7 +89,7 @@ def main(options):
 
 
 def summarize(counts, broken=0):
-    """Say what failed, and how many results there are of each kind; the exit status.
+    """Print the failures and the number of results of each kind; the exit status.
 
     broken: failures that are in no Count.
     """
@@ -142,7 +142,7 @@ class Lane(threading.Thread):
                 self.counts.append(self.run_suite(name))
 
     def build_debug_kernel(self):
-        """If that fails, the first suite that wants it says why."""
+        """If that fails, the first suite that needs it reports the error."""
         argv = [*LOW_PRIORITY, repo.path("tools/hghca"), *DEBUG_KERNEL]
         with open(cache.log_path("setup-debug"), "wb") as log, \
              subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True) as process:
@@ -171,7 +171,7 @@ class Lane(threading.Thread):
 def run_suite(name, tier, lane=None):
     """Run one suite, printing each result as it comes; its Count.
 
-    lane: of which the suite is, if there are others beside it.
+    lane: the lane of the suite, if others run beside it.
     """
     log = cache.log_path(f"test-{name}")
     start = time.monotonic()
@@ -201,13 +201,13 @@ def run_suite(name, tier, lane=None):
 
 
 def say(line):
-    """Print a line at once, also where others say theirs at the same time."""
+    """Print a line as a whole, also while other threads print."""
     with SAYING:
         print(line, flush=True)
 
 
 def end(process):
-    """End the suite and what it started."""
+    """End the suite and all processes that it started."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
         try:
@@ -217,7 +217,7 @@ def end(process):
 
 
 def take(count, name, line):
-    """Book one line of a suite's output."""
+    """Record one line of a suite's output."""
     result, plan = RESULT.match(line), PLAN.match(line)
     if result:
         good = result.group(1) == "ok" and not DIRECTIVE.search(result.group(3))
@@ -260,7 +260,7 @@ def fail(count, name, why):
 
 
 def conclude(count, name, status, log):
-    """Whether the suite as a whole ended as it should."""
+    """Check the end of the suite as a whole."""
     results = count.passed + count.failed
     if count.plan is None:
         fail(count, name, f"the suite ended with status {status} without a plan; see {log}")

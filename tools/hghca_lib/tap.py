@@ -18,7 +18,7 @@ class Result:
 
 
 def read(text):
-    """What a program printed, as (its Results, the number planned or None)."""
+    """The output of a program, as (its Results, the number planned or None)."""
     found, notes, planned = [], [], None
     for line in text.splitlines():
         result, plan = RESULT.match(line), PLAN.match(line)
@@ -41,7 +41,7 @@ class Report:
         self.failed = 0
 
     def result(self, passed, name, details=""):
-        """One result; `details` are printed when it failed."""
+        """One result; `details` are printed if it failed."""
         self.count += 1
         self.failed += not passed
         self._print(f"{'ok' if passed else 'not ok'} {self.count} - {name}")
@@ -49,12 +49,12 @@ class Report:
             self.note(details)
 
     def note(self, text):
-        """Lines that are no results."""
+        """Lines that are not results."""
         for line in text.rstrip().splitlines():
             self._print(f"# {line}")
 
     def run(self, name, test, *arguments):
-        """Run a test function: it passes unless it raises; an AssertionError tells why."""
+        """Run a test function: it passes unless it raises; an AssertionError has the reason."""
         try:
             test(*arguments)
         except Exception as error:  # noqa: BLE001 - any failure is one failed test

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much of the tests runs: each test belongs to a tier, and a tier includes the tiers before it.
+"""Tiers of tests: each test belongs to a tier, and a tier includes the tiers before it.
 
-quick: minutes, while a person edits; gate: what a change must pass; all: everything, run manually.
+quick: minutes, for use after an edit; gate: required for each change; all: every test, run manually.
 $HGHCA_TIER is the tier that a suite runs; without it a suite runs all of its tests.
 """
 
@@ -12,7 +12,7 @@ VARIABLE = "HGHCA_TIER"
 
 
 def current():
-    """The tier that $HGHCA_TIER asks for."""
+    """The tier that $HGHCA_TIER selects."""
     tier = os.environ.get(VARIABLE) or ALL
     if tier not in TIERS:
         raise ValueError(f"{VARIABLE} is {tier}, not one of {', '.join(TIERS)}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds of the device core's tests: unit tests, fuzzers and the simulated network.
 
-Each has a tree, which is kept, so that the next build is a small one.
+Each has a tree, which is kept, so that the next build is incremental.
 """
 
 import dataclasses
@@ -31,29 +31,29 @@ class Build:
         return cache.root() / "unit-tree" / cache.key(root.key, MOUNT, *self.configure())
 
 
-# With -O2 and -g a compilation takes up to half as long again; what a sanitizer tells are lines, which -g1 has.
+# With -O2 and -g, a compilation takes up to half as long again. Sanitizers report lines, which -g1 has.
 ADDRESS = Build("hghca-unit", "Plain",
                 "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer")
-# GCC warns of fences, which the sanitizer does not see; those of the core stand where DMA is by copy.
+# GCC warns of fences, which the sanitizer does not see; the core has them only for DMA by copy.
 THREAD = Build("hghca-threads", "Plain", "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan")
 # A packet passes many small functions of many files.
 SIMULATION = Build("hghca-sim", "Release", "-flto=auto")
-# Comparisons are not traced: the scripts of the fuzzers know the values that count, and it takes a quarter of the time.
+# Comparisons are not traced: the fuzzers' scripts have the relevant values, and tracing takes a quarter of the time.
 FUZZ = Build("hghca-fuzz", "Plain",
              "-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-coverage=trace-cmp "
              "-fno-sanitize-recover=all -fno-omit-frame-pointer", "clang++")
-# The stack and the heap hold other bytes in each of these when the program begins to use them. Clang, as GCC's pattern
-# leaves the padding of what has an initializer alone.
+# Fresh memory of the stack and the heap has different bytes in each of these. They use Clang, because GCC's pattern
+# does not fill the padding of an object with an initializer.
 IMAGES = [Build("hghca-image", "Plain", f"-O1 -ftrivial-auto-var-init={stack} -DHGHCA_IMAGE_FILL={heap}", "clang++")
           for stack, heap in (("zero", "0x00"), ("pattern", "0xa5"))]
 COVERAGE = Build("hghca-unit", "Debug", "--coverage -fprofile-update=atomic")
 
 
 def make(root, build):
-    """Compile; the program's path in the build root, or None, and what the compiler said.
+    """Compile; the program's path in the build root, or None, and the compiler's output.
 
-    Where the target has several programs, it is the start of their paths. Whoever calls this and uses what it made
-    holds the lock `unit-tree`.
+    If the target has several programs, it is the start of their paths. The caller holds the lock `unit-tree` while it
+    uses the result.
     """
     tree = build.tree(root)
     tree.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@
 #include "jingzhao/queues.h"
 #include "jingzhao/rss.h"
 #include "jingzhao/srq.h"
+#include "jingzhao/translate.h"
 #include "transport/transport.h"
 
 namespace hghca {
@@ -182,6 +183,7 @@ uint8_t CommandInterface::init_hca(const Command &)
 
     device_.initialized = true;
     device_.caps = caps;
+    device_.features = features_of(caps);
     device_.qps->configure(qpc.from, qpc.log);
     device_.cqs->configure(cqc.from, cqc.log);
     device_.eqs->configure(eqc.from, eqc.log);
@@ -569,7 +571,7 @@ uint8_t CommandInterface::read_error_buffer(const Command &command)
         to.time = be64(e.time_ns);
         to.length = be32(e.frame_bytes);
         to.qpn = be32(e.qpn);
-        to.why = uint8_t(e.why);
+        to.why = uint8_t(drop_number(e.why));
         to.header_len = e.header_bytes;
         std::copy_n(e.header.begin(), e.header_bytes, to.header);
     }

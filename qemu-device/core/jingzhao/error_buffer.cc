@@ -16,68 +16,68 @@ const char *drop_name(unsigned why)
     }
 }
 
-uint64_t Counters::*drop_counter(hghca_drop why)
+uint64_t Counters::*drop_counter(Drop why)
 {
     switch (why) {
-    case HGHCA_DROP_IP_VERSION:
+    case Drop::IpVersion:
         return &Counters::rx_ip_version;
-    case HGHCA_DROP_IP_HEADER_LENGTH:
+    case Drop::IpHeaderLength:
         return &Counters::rx_ip_header_length;
-    case HGHCA_DROP_DESTINATION:
+    case Drop::Destination:
         return &Counters::rx_bad_destination;
-    case HGHCA_DROP_IP_CHECKSUM:
+    case Drop::IpChecksum:
         return &Counters::rx_ip_checksum;
-    case HGHCA_DROP_IP_LENGTH:
+    case Drop::IpLength:
         return &Counters::rx_ip_length;
-    case HGHCA_DROP_UDP_LENGTH:
+    case Drop::UdpLength:
         return &Counters::rx_udp_length;
-    case HGHCA_DROP_BTH_VERSION:
+    case Drop::BthVersion:
         return &Counters::rx_bth_version;
-    case HGHCA_DROP_NO_QP:
+    case Drop::NoQp:
         return &Counters::rx_no_qp;
-    case HGHCA_DROP_QP_STATE:
+    case Drop::QpState:
         return &Counters::rx_qp_state;
-    case HGHCA_DROP_SEQUENCE:
+    case Drop::Sequence:
         return &Counters::rx_opcode_sequence;
-    case HGHCA_DROP_OPCODE:
+    case Drop::Opcode:
         return &Counters::rx_unknown_opcode;
-    case HGHCA_DROP_PAD:
+    case Drop::Pad:
         return &Counters::rx_bad_pad;
-    case HGHCA_DROP_LENGTH:
+    case Drop::Length:
         return &Counters::rx_bad_length;
-    case HGHCA_DROP_SYNDROME:
+    case Drop::Syndrome:
         return &Counters::rx_bad_syndrome;
-    case HGHCA_DROP_RESPONSE:
+    case Drop::Response:
         return &Counters::rx_bad_response;
-    case HGHCA_DROP_SOURCE:
+    case Drop::Source:
         return &Counters::rx_bad_source;
-    case HGHCA_DROP_HEADERS:
+    case Drop::Headers:
         return &Counters::rx_short_headers;
-    case HGHCA_DROP_SERVICE:
+    case Drop::Service:
         return &Counters::rx_wrong_service;
     default:
         return nullptr;
     }
 }
 
-uint64_t Counters::*drop_sum(hghca_drop why)
+uint64_t Counters::*drop_sum(Drop why)
 {
     switch (why) {
-    case HGHCA_DROP_IP_VERSION:
-    case HGHCA_DROP_IP_HEADER_LENGTH:
-    case HGHCA_DROP_IP_CHECKSUM:
-    case HGHCA_DROP_UDP_LENGTH:
-    case HGHCA_DROP_BTH_VERSION:
-    case HGHCA_DROP_CNP:
+    case Drop::IpVersion:
+    case Drop::IpHeaderLength:
+    case Drop::IpChecksum:
+    case Drop::UdpLength:
+    case Drop::BthVersion:
+    case Drop::Cnp:
         return &Counters::rx_bad_header;
-    case HGHCA_DROP_IP_LENGTH:
-    case HGHCA_DROP_HEADERS:
+    case Drop::IpLength:
+    case Drop::Headers:
         return &Counters::rx_too_short;
-    case HGHCA_DROP_ICRC:
+    case Drop::Icrc:
         return &Counters::rx_bad_icrc;
-    case HGHCA_DROP_NO_QP:
-    case HGHCA_DROP_QP_STATE:
-    case HGHCA_DROP_SERVICE:
+    case Drop::NoQp:
+    case Drop::QpState:
+    case Drop::Service:
         return &Counters::rx_unknown_qp;
     default:
         return nullptr;

@@ -9,6 +9,7 @@
 
 #include "counters.h"
 #include "hghca_hw.h"
+#include "wire/drop.h"
 
 namespace hghca {
 
@@ -16,7 +17,7 @@ struct PacketError {
     uint64_t time_ns;        // of Host::now_ns()
     uint32_t frame_bytes;    // without FCS
     uint32_t qpn;            // destination, as the BTH has it
-    hghca_drop why;
+    Drop why;
     uint8_t header_bytes;
     std::array<uint8_t, HGHCA_ERROR_HEADER_MAX> header;   // from the Ethernet header on, no payload
 };
@@ -47,7 +48,7 @@ private:
 // What a reason is called; nullptr: there is no such.
 const char *drop_name(unsigned why);
 // What counts it: alone, and together with others; nullptr where the counter is another's business.
-uint64_t Counters::*drop_counter(hghca_drop why);
-uint64_t Counters::*drop_sum(hghca_drop why);
+uint64_t Counters::*drop_counter(Drop why);
+uint64_t Counters::*drop_sum(Drop why);
 
 }  // namespace hghca

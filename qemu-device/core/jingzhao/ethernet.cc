@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // RoCE v2 over Ethernet, IPv4 or IPv6, and UDP (interface document, section 9).
+#include "jingzhao/ethernet.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "byte_order.h"
 #include "device.h"
 #include "hghca_wire.h"
-#include "wire/link.h"
+#include "jingzhao/multicast.h"
 #include "wire/wire_object.h"
 
 namespace hghca {
@@ -210,8 +212,7 @@ const GroupMembers *EthernetLink::find_group(const uint8_t *dmac, const Arrival 
     return device_.groups->find(arrival.dgid);
 }
 
-Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                               hghca_drop &why)
+Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why)
 {
     // First: is it for the engine at all? Whatever cannot be told is not.
     NetworkLayout &layout = out.layout;
@@ -285,34 +286,34 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
     if (layout.ipv6)
         layout.transport_offset = uint8_t(at + sizeof(hghca_ipv6_header) + sizeof(udp));
     layout.frame_bytes = uint32_t(at + ip_length);
-    why = HGHCA_DROP_NONE;
+    why = Drop::None;
     if (head[at] >> 4 != (layout.ipv6 ? 6 : 4))
-        why = HGHCA_DROP_IP_VERSION;
+        why = Drop::IpVersion;
     else if (!layout.ipv6 && head[at] != HGHCA_IPV4_VERSION_IHL)
-        why = HGHCA_DROP_IP_HEADER_LENGTH;
+        why = Drop::IpHeaderLength;
     else if (!layout.ipv6 && ipv4_checksum(head + at))
-        why = HGHCA_DROP_IP_CHECKSUM;
+        why = Drop::IpChecksum;
     else if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
-        why = HGHCA_DROP_IP_LENGTH;
+        why = Drop::IpLength;
     else if (be16(udp.length) != ip_length - ip_bytes)
-        why = HGHCA_DROP_UDP_LENGTH;
-    return why == HGHCA_DROP_NONE ? Verdict::Engine : Verdict::Drop;
+        why = Drop::UdpLength;
+    return why == Drop::None ? Verdict::Engine : Verdict::Drop;
 }
 
-hghca_drop EthernetLink::check_peer(const Arrival &arrival, const Path &path) const
+Drop EthernetLink::check_peer(const Arrival &arrival, const Path &path) const
 {
     if (!path.by_gid) {
         if (arrival.sgid != mapped(path.dip))
-            return HGHCA_DROP_SOURCE;
-        return arrival.dgid == mapped(path.sip) ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
+            return Drop::Source;
+        return arrival.dgid == mapped(path.sip) ? Drop::None : Drop::Destination;
     }
     if (arrival.sgid != path.dgid)
-        return HGHCA_DROP_SOURCE;
+        return Drop::Source;
     if (path.sgid_index >= Port::kGids || arrival.gid_index < 0)
-        return HGHCA_DROP_DESTINATION;
+        return Drop::Destination;
     const GidEntry &own = device_.port.gids[path.sgid_index], &hit = device_.port.gids[size_t(arrival.gid_index)];
     const bool to_own = arrival.dgid == own.gid && hit.tagged == own.tagged && hit.vlan == own.vlan;
-    return to_own ? HGHCA_DROP_NONE : HGHCA_DROP_DESTINATION;
+    return to_own ? Drop::None : Drop::Destination;
 }
 
 void EthernetLink::global_header(const uint8_t *head, const Arrival &arrival,

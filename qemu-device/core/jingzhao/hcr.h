@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hghca_hw.h"
 #include "wire/wire_object.h"
 
 namespace hghca {

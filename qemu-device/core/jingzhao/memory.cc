@@ -6,6 +6,7 @@
 
 #include "byte_order.h"
 #include "jingzhao/mtt.h"
+#include "jingzhao/translate.h"
 
 namespace hghca {
 
@@ -296,7 +297,7 @@ Found MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t len
     if (found.unreadable)
         return Found::Unreadable;
     const Mpt *mpt = found.context;
-    if (!mpt || mpt->pd != user.pd || mpt->is_free() || uint32_t(access) & ~mpt->flags)
+    if (!mpt || mpt->pd != user.pd || mpt->is_free() || right_of(access) & ~mpt->flags)
         return Found::No;
     if (length && !mpt->contains(va, length))
         return Found::No;
@@ -310,7 +311,7 @@ Found MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t len
 Found MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access,
                                  const Mpt *&out)
 {
-    const bool remote = uint32_t(access) & (HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
+    const bool remote = right_of(access) & (HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
                                             HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_FLUSH_GLOBAL);
     if (!remote || (window.flags & HGHCA_MPT_FLAG_WINDOW_QP && window.qpn != user.qpn))
         return Found::No;

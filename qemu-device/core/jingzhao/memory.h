@@ -9,19 +9,10 @@
 #include "host.h"
 #include "jingzhao/context_cache.h"
 #include "jingzhao/mtt.h"
+#include "transport/types.h"
 #include "work.h"
 
 namespace hghca {
-
-// What the user of a key wants to do there.
-enum class Access : uint32_t {
-    LocalRead = 0,
-    LocalWrite = HGHCA_ACCESS_LOCAL_WRITE,
-    RemoteWrite = HGHCA_ACCESS_REMOTE_WRITE,
-    RemoteRead = HGHCA_ACCESS_REMOTE_READ,
-    RemoteAtomic = HGHCA_ACCESS_REMOTE_ATOMIC,
-    Flush = HGHCA_ACCESS_FLUSH_GLOBAL,
-};
 
 // A run of guest memory. pointer is nullptr where the host cannot map it: then
 // only read and write by copy at `dma` are possible.

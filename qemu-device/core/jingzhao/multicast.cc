@@ -6,8 +6,8 @@
 
 #include "byte_order.h"
 #include "device.h"
+#include "jingzhao/ethernet.h"
 #include "jingzhao/queues.h"
-#include "wire/link.h"
 
 namespace hghca {
 

@@ -7,6 +7,7 @@
 
 #include "hghca_hw.h"
 #include "jingzhao/context_cache.h"
+#include "wire/link.h"
 
 namespace hghca {
 
@@ -15,8 +16,7 @@ class Device;
 constexpr unsigned kLogMaxMcgs = 13;
 constexpr uint32_t kMcgEntrySize = 256;
 
-// QPNs; 0 is a free place.
-using GroupMembers = std::array<uint16_t, HGHCA_MGM_QPS>;
+static_assert(kGroupPlaces == HGHCA_MGM_QPS);
 
 // ff00::/8, or ::ffff:224.0.0.0 to ::ffff:239.255.255.255.
 bool is_multicast(const std::array<uint8_t, 16> &gid);

@@ -2,13 +2,21 @@
 // The ring of entries under a CQ or an EQ: owner byte last, 0x80 the device's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "hghca_hw.h"
 #include "jingzhao/context_fields.h"
 #include "jingzhao/memory.h"
 #include "wire/wire_object.h"
 
 namespace hghca {
+
+// The events of an EQE are of different sizes, but the first of them, `raw`, covers the union: `= {}` sets each byte.
+template <>
+inline constexpr bool kNoPadding<hghca_eqe> =
+    offsetof(hghca_eqe, event) == 4 && sizeof(hghca_eqe::event) == sizeof(hghca_eqe::event.raw) &&
+    sizeof(hghca_eqe) == 4 + sizeof(hghca_eqe::event) + 4;
 
 constexpr uint8_t kLogEntry = 5;         // of most rings: 32 bytes
 constexpr uint8_t kLogTimedEntry = 6;    // of CQs with timestamps

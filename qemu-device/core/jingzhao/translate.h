@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The numbers of the interface for what the transport names by its own enumerations. Both have the same values, so
+// The numbers of the interface for what the transport and the packet format name by their own enumerations. Both have the same values, so
 // that no translation costs anything; that they do is checked here.
 #pragma once
 
@@ -7,6 +7,8 @@
 
 #include "hghca_hw.h"
 #include "transport/types.h"
+#include "wire/drop.h"
+#include "wire/packet.h"
 
 namespace hghca {
 
@@ -69,5 +71,101 @@ static_assert(service_number(Service::Uc) == HGHCA_QP_ST_UC);
 static_assert(service_number(Service::Ud) == HGHCA_QP_ST_UD);
 static_assert(service_number(Service::Xrc) == HGHCA_QP_ST_XRC);
 static_assert(service_number(Service::Raw) == HGHCA_QP_ST_RAW);
+
+constexpr uint32_t right_of(Access access) { return uint32_t(access); }
+static_assert(right_of(Access::LocalRead) == 0);
+static_assert(right_of(Access::LocalWrite) == HGHCA_ACCESS_LOCAL_WRITE);
+static_assert(right_of(Access::RemoteWrite) == HGHCA_ACCESS_REMOTE_WRITE);
+static_assert(right_of(Access::RemoteRead) == HGHCA_ACCESS_REMOTE_READ);
+static_assert(right_of(Access::RemoteAtomic) == HGHCA_ACCESS_REMOTE_ATOMIC);
+static_assert(right_of(Access::Flush) == HGHCA_ACCESS_FLUSH_GLOBAL);
+
+// A WQE asks for a FLUSH as its packet does.
+static_assert(kFlushTypeMask == HGHCA_FLUSH_TYPE_MASK);
+static_assert(kFlushGlobal == HGHCA_FLUSH_GLOBAL);
+static_assert(kFlushSelectivityMask == HGHCA_FLUSH_SELECTIVITY_MASK);
+static_assert(kFlushRange == HGHCA_FLUSH_RANGE);
+static_assert(kFlushRegion == HGHCA_FLUSH_REGION);
+
+constexpr Features features_of(uint32_t caps)
+{
+    return {.multicast = bool(caps & HGHCA_CAP_MULTICAST),
+            .congestion = bool(caps & HGHCA_CAP_CONGESTION),
+            .memory_management = bool(caps & HGHCA_CAP_MEM_MGT),
+            .placement = bool(caps & HGHCA_CAP_PLACEMENT),
+            .unsignaled = bool(caps & HGHCA_CAP_CQ_UPDATE)};
+}
+
+constexpr hghca_drop drop_number(Drop why) { return hghca_drop(why); }
+// The same from a list, for the check below. The compiler warns of a reason that it lacks.
+consteval hghca_drop listed_number(Drop why)
+{
+    switch (why) {
+    case Drop::None:
+        return HGHCA_DROP_NONE;
+    case Drop::IpVersion:
+        return HGHCA_DROP_IP_VERSION;
+    case Drop::IpHeaderLength:
+        return HGHCA_DROP_IP_HEADER_LENGTH;
+    case Drop::Destination:
+        return HGHCA_DROP_DESTINATION;
+    case Drop::IpChecksum:
+        return HGHCA_DROP_IP_CHECKSUM;
+    case Drop::IpLength:
+        return HGHCA_DROP_IP_LENGTH;
+    case Drop::UdpLength:
+        return HGHCA_DROP_UDP_LENGTH;
+    case Drop::BthVersion:
+        return HGHCA_DROP_BTH_VERSION;
+    case Drop::NoQp:
+        return HGHCA_DROP_NO_QP;
+    case Drop::QpState:
+        return HGHCA_DROP_QP_STATE;
+    case Drop::Sequence:
+        return HGHCA_DROP_SEQUENCE;
+    case Drop::Opcode:
+        return HGHCA_DROP_OPCODE;
+    case Drop::Pad:
+        return HGHCA_DROP_PAD;
+    case Drop::Length:
+        return HGHCA_DROP_LENGTH;
+    case Drop::Rnr:
+        return HGHCA_DROP_RNR;
+    case Drop::Psn:
+        return HGHCA_DROP_PSN;
+    case Drop::Syndrome:
+        return HGHCA_DROP_SYNDROME;
+    case Drop::Response:
+        return HGHCA_DROP_RESPONSE;
+    case Drop::Source:
+        return HGHCA_DROP_SOURCE;
+    case Drop::Icrc:
+        return HGHCA_DROP_ICRC;
+    case Drop::Headers:
+        return HGHCA_DROP_HEADERS;
+    case Drop::Service:
+        return HGHCA_DROP_SERVICE;
+    case Drop::Pkey:
+        return HGHCA_DROP_PKEY;
+    case Drop::Qkey:
+        return HGHCA_DROP_QKEY;
+    case Drop::TooLong:
+        return HGHCA_DROP_TOO_LONG;
+    case Drop::Request:
+        return HGHCA_DROP_REQUEST;
+    case Drop::Access:
+        return HGHCA_DROP_ACCESS;
+    case Drop::Operation:
+        return HGHCA_DROP_OPERATION;
+    case Drop::Cnp:
+        return HGHCA_DROP_CNP;
+    }
+    return HGHCA_DROP_NONE;
+}
+// A number that no reason has gives HGHCA_DROP_NONE.
+#define HGHCA_DROP_SAME(name, value, text) static_assert(listed_number(Drop(value)) == HGHCA_DROP_##name);
+HGHCA_DROPS(HGHCA_DROP_SAME)
+#undef HGHCA_DROP_SAME
+static_assert(drop_number(Drop::None) == HGHCA_DROP_NONE);
 
 }  // namespace hghca

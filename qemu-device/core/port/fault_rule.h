@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What bad weather does to which frames: one rule, and rules read from text.
+// The faults of link impairment: one rule, and rules read from text.
 //
 //   faults = rule { ";" rule }
 //   rule   = fault { "," word "=" value }        blanks stand for commas as well
 //
-// such as "drop,rate=1%,frames=roce; delay,us=500,jitter=200,dir=tx". docs/explanation/testing.rst has the words.
+// such as "drop,rate=1%,frames=roce; delay,us=500,jitter=200,dir=tx". docs/explanation/testing.rst lists the words.
 #pragma once
 
 #include <sys/uio.h>

@@ -177,7 +177,7 @@ bool FlowControl::takes(const FrameView &frame)
     const size_t head_bytes = std::min(frame.length, head.size());
     frame.copy(0, head.data(), head_bytes);
     Arrival arrival;
-    hghca_drop why = HGHCA_DROP_NONE;
+    Drop why = Drop::None;
     const bool other = engine_.link.classify(head.data(), head_bytes, frame.length, arrival, why) == Verdict::Other;
     const bool waits = buffer(other ? kOther : kRoce, frame);
     settle();

@@ -52,8 +52,8 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
     const bool moved = psn != r.unacked_psn;
     const uint32_t first = r.unacked_psn;
     for (uint32_t n = 0; n < qp.a.sq.length && under_way(qp); n++) {
-        if (engine_.reader.read_send(qp.a, r.oldest, UINT32_MAX, !(engine_.device.caps & HGHCA_CAP_CQ_UPDATE),
-                                     wqe_) != WqeFault::None) {
+        if (engine_.reader.read_send(qp.a, r.oldest, UINT32_MAX, !engine_.device.features.unsignaled, wqe_) !=
+            WqeFault::None) {
             // It was good when it was sent: the guest has rewritten it.
             engine_.count(qp, qp_counter::wqe_bad);
             engine_.send_queue.fail(qp, Status::LocalOperation);
@@ -203,7 +203,7 @@ void Completer::receive_ack(Qp &qp, const Packet &packet)
             engine_.send_queue.fail(qp, status_of_nak(value));
         break;
     default:
-        engine_.note(packet, HGHCA_DROP_SYNDROME);
+        engine_.note(packet, Drop::Syndrome);
         break;   // reserved: ignored
     }
 }
@@ -225,7 +225,7 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
         (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
         packet.payload.length != (last ? answer_bytes - offset : mtu) || (!last && packet.h.pad)) {
-        engine_.note(packet, HGHCA_DROP_RESPONSE);
+        engine_.note(packet, Drop::Response);
         engine_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
@@ -254,7 +254,7 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
     if (!acknowledge_before(qp, h.psn) || !under_way(qp))
         return;
     if (!wqe_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
-        engine_.note(packet, HGHCA_DROP_RESPONSE);
+        engine_.note(packet, Drop::Response);
         engine_.send_queue.fail(qp, Status::BadResponse);
         return;
     }

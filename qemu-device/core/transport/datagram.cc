@@ -75,7 +75,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     const uint32_t bytes = uint32_t(packet.payload.length);
     if (!(packet.flags & kSend) || bytes > qp.a.mtu) {
         engine_.counters.rx_bad_header++;
-        engine_.note(packet, packet.flags & kSend ? HGHCA_DROP_LENGTH : HGHCA_DROP_OPCODE);
+        engine_.note(packet, packet.flags & kSend ? Drop::Length : Drop::Opcode);
         return;
     }
     switch (engine_.receive_queue.posted(qp)) {
@@ -83,7 +83,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         break;
     case WqeReader::Posted::No:
         engine_.count(qp, qp_counter::rx_no_wqe);
-        engine_.note(packet, HGHCA_DROP_RNR);
+        engine_.note(packet, Drop::Rnr);
         return;
     case WqeReader::Posted::Unreadable:
         engine_.catastrophe(qp);
@@ -96,7 +96,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     }
     if (fault == WqeFault::None && receive_wqe_.list.length < kGrhBytes + bytes) {
         engine_.count(qp, qp_counter::rx_too_long);
-        engine_.note(packet, HGHCA_DROP_TOO_LONG);
+        engine_.note(packet, Drop::TooLong);
         return;
     }
     std::array<uint8_t, kGrhBytes> grh;
@@ -118,7 +118,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     // The payload first: of a datagram to itself it may stand where the header goes.
     if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to) ||
         !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to)) {
-        engine_.note(packet, HGHCA_DROP_OPERATION);
+        engine_.note(packet, Drop::Operation);
         engine_.receive_queue.fail(qp, fault == WqeFault::None ? Status::LocalProtection
                                                                : Status::LocalOperation);
         engine_.enter_error(qp);

@@ -120,8 +120,7 @@ Sent Engine::send_packet(const Qp &qp, Route *route, TransportHeader &h, const P
             return Sent::Blocked;
     }
     count_sent(qp, *route);
-    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth &&
-        device.caps & HGHCA_CAP_MULTICAST) {
+    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth && device.features.multicast) {
         counters.multicast_sent++;
         receive_frame({&frame, 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
     }
@@ -239,7 +238,7 @@ void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender
     frame.copy(0, packet.head.data(), head_bytes);
     std::memset(packet.head.data() + head_bytes, 0, packet.head.size() - head_bytes);
     packet.arrived_bytes = uint32_t(frame.length);
-    hghca_drop why = HGHCA_DROP_NONE;
+    Drop why = Drop::None;
     switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
     case Verdict::Other:
         if (!sender)
@@ -253,7 +252,7 @@ void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender
         packet.header_bytes = bare_header(packet.arrival, head_bytes);
         break;
     }
-    if (why != HGHCA_DROP_NONE)
+    if (why != Drop::None)
         note(packet, why);
     else if (packet.arrival.members)
         dispatch_to_group(packet, sender);
@@ -261,7 +260,7 @@ void Engine::receive_frame(const FrameView &frame, bool trusted, uint32_t sender
         dispatch(packet);
 }
 
-void Engine::note(const Packet &packet, hghca_drop why)
+void Engine::note(const Packet &packet, Drop why)
 {
     static_assert(kMaxHeader <= HGHCA_ERROR_HEADER_MAX);
     for (const auto counter : {drop_counter(why), drop_sum(why)})
@@ -280,16 +279,16 @@ void Engine::note(const Packet &packet, hghca_drop why)
 
 // Why a packet of this service and kind is not for such a QP in its state. An XRC QP is either initiator, which
 // responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
-hghca_drop Engine::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
+Drop Engine::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
 {
     if (!qp)
-        return HGHCA_DROP_NO_QP;
+        return Drop::NoQp;
     if (qp->state < QpState::Rtr || qp->state == QpState::Error)
-        return HGHCA_DROP_QP_STATE;
+        return Drop::QpState;
     if (qp->a.service == Service::Raw || service != bth_service(qp->a.service) ||
         (qp->a.service == Service::Xrc && bool(flags & kResponse) != !qp->a.xrcd))
-        return HGHCA_DROP_SERVICE;
-    return HGHCA_DROP_NONE;
+        return Drop::Service;
+    return Drop::None;
 }
 
 // IBA vol 1, 10.9.3: the same key, and not two limited members.
@@ -302,7 +301,7 @@ bool Engine::pkey_matches(const TransportHeader &h) const
 // The checks from the destination QP on, in the order of the interface document, section 9.
 void Engine::dispatch(const Packet &packet)
 {
-    if (packet.flags & kCnp && device.caps & HGHCA_CAP_CONGESTION) {
+    if (packet.flags & kCnp && device.features.congestion) {
         dispatch_cnp(packet);
         return;
     }
@@ -310,12 +309,12 @@ void Engine::dispatch(const Packet &packet)
     const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? device.gsi_qpn : h.qpn;
     Qp *qp = qpn ? device.qps->find(qpn) : nullptr;
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
-    if (const hghca_drop why = refuses(qp, service, packet.flags); why != HGHCA_DROP_NONE) {
+    if (const Drop why = refuses(qp, service, packet.flags); why != Drop::None) {
         note(packet, why);
         return;
     }
     if (service != HGHCA_BTH_UD) {
-        if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
+        if (const Drop why = link.check_peer(packet.arrival, qp->a.path); why != Drop::None) {
             count(*qp, qp_counter::rx_bad_address);
             note(packet, why);
             return;
@@ -323,12 +322,12 @@ void Engine::dispatch(const Packet &packet)
     }
     if (!pkey_matches(h)) {
         count(*qp, qp_counter::rx_bad_pkey);
-        note(packet, HGHCA_DROP_PKEY);
+        note(packet, Drop::Pkey);
         return;
     }
     if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
         count(*qp, qp_counter::rx_bad_qkey);
-        note(packet, HGHCA_DROP_QKEY);
+        note(packet, Drop::Qkey);
         return;
     }
     count_received(*qp, packet);
@@ -345,19 +344,19 @@ void Engine::dispatch_cnp(const Packet &packet)
 {
     Qp *qp = device.qps->find(packet.h.qpn);
     if (!qp) {
-        note(packet, HGHCA_DROP_NO_QP);
+        note(packet, Drop::NoQp);
     } else if (!is_connected(qp->a.service)) {
-        note(packet, HGHCA_DROP_SERVICE);
+        note(packet, Drop::Service);
     } else if (qp->state < QpState::Rtr || qp->state == QpState::Error) {
-        note(packet, HGHCA_DROP_QP_STATE);
-    } else if (const hghca_drop why = link.check_peer(packet.arrival, qp->a.path); why != HGHCA_DROP_NONE) {
+        note(packet, Drop::QpState);
+    } else if (const Drop why = link.check_peer(packet.arrival, qp->a.path); why != Drop::None) {
         count(*qp, qp_counter::rx_bad_address);
         note(packet, why);
     } else if (!pkey_matches(packet.h)) {
         count(*qp, qp_counter::rx_bad_pkey);
-        note(packet, HGHCA_DROP_PKEY);
+        note(packet, Drop::Pkey);
     } else if (!packet.h.becn || packet.payload.length) {
-        note(packet, HGHCA_DROP_CNP);
+        note(packet, Drop::Cnp);
     } else {
         count_received(*qp, packet);
         congestion.react(*qp);
@@ -370,17 +369,17 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
 {
     const TransportHeader &h = packet.h;
     if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
-        note(packet, h.qpn != HGHCA_QPN_MULTICAST ? HGHCA_DROP_NO_QP : HGHCA_DROP_SERVICE);
+        note(packet, h.qpn != HGHCA_QPN_MULTICAST ? Drop::NoQp : Drop::Service);
         return;
     }
     if (!pkey_matches(h)) {
         counters.rx_bad_pkey++;
-        note(packet, HGHCA_DROP_PKEY);
+        note(packet, Drop::Pkey);
         return;
     }
     if (!(packet.flags & kSend)) {
         counters.rx_bad_header++;
-        note(packet, HGHCA_DROP_OPCODE);
+        note(packet, Drop::Opcode);
         return;
     }
     uint32_t copies = 0;
@@ -388,11 +387,11 @@ void Engine::dispatch_to_group(const Packet &packet, uint32_t sender)
         if (!qpn || qpn == sender)
             continue;
         Qp *qp = device.qps->find(qpn);
-        if (const hghca_drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != HGHCA_DROP_NONE) {
+        if (const Drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != Drop::None) {
             note(packet, why);
         } else if (h.qkey != Datagrams::qkey_of(*qp)) {
             count(*qp, qp_counter::rx_bad_qkey);
-            note(packet, HGHCA_DROP_QKEY);
+            note(packet, Drop::Qkey);
         } else {
             copies++;
             device.work.add();

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "device.h"
+#include "jingzhao/ethernet.h"
 #include "jingzhao/page_faults.h"
 #include "jingzhao/raw_eth.h"
 #include "jingzhao/receive_queue.h"
@@ -82,7 +83,7 @@ public:
     }
 
     // Packet dropped or refused: counted by its reason and kept for who looks for it.
-    void note(const Packet &packet, hghca_drop why);
+    void note(const Packet &packet, Drop why);
 
     // The way out of a connected QP in its turn; nullptr: there is none.
     Route *route_of(const Qp &qp);
@@ -138,7 +139,7 @@ private:
     static bool overlaps(const FrameView &view, const PacketSegments &to);
     // scatter() to memory that holds none of the view.
     bool scatter_apart(const FrameView &view, size_t from, const PacketSegments &to);
-    hghca_drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
+    Drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
     void dispatch_cnp(const Packet &packet);

@@ -7,6 +7,7 @@
 
 #include "hghca_hw.h"
 #include "transport/types.h"
+#include "wire/path.h"
 #include "wire/psn.h"
 
 namespace hghca {
@@ -17,21 +18,6 @@ constexpr uint32_t kMaxRdAtomic = 16;
 constexpr uint32_t kMaxReplies = kMaxRdAtomic + 1;   // and an ACK or a NAK
 constexpr uint64_t kMaxMessage = 1ull << 31;         // bytes
 constexpr uint32_t kMaxGids = 128;
-
-// Where packets of a QP go, in host byte order where it is a number. Addresses are wire order.
-struct Path {
-    bool by_gid;  // rgid and sgid_index; otherwise sip, dip, smac
-    uint8_t sgid_index;
-    uint8_t hop_limit;
-    uint8_t tclass;
-    uint8_t sl;
-    uint8_t static_rate;   // its code; 0: the port's own
-    uint32_t flow_label;
-    std::array<uint8_t, 16> dgid;
-    std::array<uint8_t, 6> dmac;
-    std::array<uint8_t, 6> smac;
-    uint32_t sip, dip;  // IPv4, host order
-};
 
 // A work queue as the QPC gives it.
 struct WorkQueue {
@@ -66,10 +52,12 @@ struct QpAttributes {
     uint8_t min_rnr_timer;    // code 0..31
     uint8_t max_rd_atomic;    // as initiator, 1..16
     uint8_t max_dest_rd_atomic;
-    uint8_t access;           // HGHCA_ACCESS_REMOTE_*
+    uint8_t access;           // what its peer may do: values of Access
     bool sqd_notify;
     bool trusted;             // may post REG_MR
     uint16_t counter_set;     // 0: none
+
+    bool allows(Access what) const { return !(uint32_t(what) & ~access); }
 };
 
 // A WQE as its predecessor or the doorbell announces it.

@@ -14,23 +14,22 @@ struct Responder::Refusal {
     uint8_t nak;
     Event event;
     Status status;       // of the receive WQE that the message holds
-    hghca_drop why;
+    Drop why;
 };
 
 // IBA vol 1, 9.9.3: the classes of responder errors.
 const Responder::Refusal Responder::kInvalidRequest = {
-    HGHCA_NAK_INVALID_REQUEST, Event::InvalidRequest, Status::RemoteInvalidRequest,
-    HGHCA_DROP_REQUEST};
+    HGHCA_NAK_INVALID_REQUEST, Event::InvalidRequest, Status::RemoteInvalidRequest, Drop::Request};
 const Responder::Refusal Responder::kAccess = {
-    HGHCA_NAK_REMOTE_ACCESS, Event::AccessViolation, Status::RemoteAccess, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, Event::AccessViolation, Status::RemoteAccess, Drop::Access};
 const Responder::Refusal Responder::kInvalidate = {
-    HGHCA_NAK_REMOTE_ACCESS, Event::None, Status::LocalAccess, HGHCA_DROP_ACCESS};
+    HGHCA_NAK_REMOTE_ACCESS, Event::None, Status::LocalAccess, Drop::Access};
 const Responder::Refusal Responder::kMemory = {
-    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalProtection, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalProtection, Drop::Operation};
 const Responder::Refusal Responder::kTooLong = {
-    HGHCA_NAK_INVALID_REQUEST, Event::None, Status::LocalLength, HGHCA_DROP_TOO_LONG};
+    HGHCA_NAK_INVALID_REQUEST, Event::None, Status::LocalLength, Drop::TooLong};
 const Responder::Refusal Responder::kBadWqe = {
-    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, HGHCA_DROP_OPERATION};
+    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, Drop::Operation};
 
 namespace {
 
@@ -59,13 +58,13 @@ void Responder::receive(Qp &qp, const Packet &packet)
         }
         engine_.count(qp, qp_counter::out_of_sequence);
         if (!s.nak_sent) {
-            engine_.note(packet, HGHCA_DROP_PSN);
+            engine_.note(packet, Drop::Psn);
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
         }
         return;
     }
     withdraw_nak(qp);
-    if (const hghca_drop why = validate(qp, packet); why != HGHCA_DROP_NONE)
+    if (const Drop why = validate(qp, packet); why != Drop::None)
         refuse(qp, packet, kInvalidRequest, why);
     else if (!admit(qp, packet.h))
         refuse(qp, packet, kAccess);
@@ -84,31 +83,30 @@ void Responder::receive(Qp &qp, const Packet &packet)
 }
 
 // IBA vol 1, 9.7.4.1.3 to 9.7.4.1.6, as far as the packet and the QP alone tell.
-hghca_drop Responder::validate(const Qp &qp, const Packet &packet) const
+Drop Responder::validate(const Qp &qp, const Packet &packet) const
 {
     // One that is none of these is an opcode this device does not have.
     if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)))
-        return HGHCA_DROP_OPCODE;
+        return Drop::Opcode;
     if (!in_sequence(qp, packet))
-        return HGHCA_DROP_SEQUENCE;
+        return Drop::Sequence;
     if (!good_length(qp, packet))
-        return !(packet.flags & kLast) && packet.h.pad ? HGHCA_DROP_PAD : HGHCA_DROP_LENGTH;
-    return function_allowed(qp, packet.flags) ? HGHCA_DROP_NONE : HGHCA_DROP_REQUEST;
+        return !(packet.flags & kLast) && packet.h.pad ? Drop::Pad : Drop::Length;
+    return function_allowed(qp, packet.flags) ? Drop::None : Drop::Request;
 }
 
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
 bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
 {
-    if (flags & kIeth && !(engine_.device.caps & HGHCA_CAP_MEM_MGT))
+    if (flags & kIeth && !engine_.device.features.memory_management)
         return false;
-    if (flags & (kAtomicWrite | kFlush) && !(engine_.device.caps & HGHCA_CAP_PLACEMENT))
+    if (flags & (kAtomicWrite | kFlush) && !engine_.device.features.placement)
         return false;
-    const uint32_t needed = flags & (kWrite | kAtomicWrite) ? HGHCA_ACCESS_REMOTE_WRITE
-                            : flags & kRead                 ? HGHCA_ACCESS_REMOTE_READ
-                            : flags & kAtomic               ? HGHCA_ACCESS_REMOTE_ATOMIC
-                            : flags & kFlush                ? HGHCA_ACCESS_FLUSH_GLOBAL
-                                                            : 0;
-    return !(needed & ~qp.a.access);
+    return qp.a.allows(flags & (kWrite | kAtomicWrite) ? Access::RemoteWrite
+                       : flags & kRead                 ? Access::RemoteRead
+                       : flags & kAtomic               ? Access::RemoteAtomic
+                       : flags & kFlush                ? Access::Flush
+                                                       : Access::LocalRead);
 }
 
 // IBA vol 1, A14.3: an XRC request uses the keys of the SRQ it names, which is of the target's domain.
@@ -164,13 +162,13 @@ bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
     case WqeReader::Posted::Yes:
         return true;
     case WqeReader::Posted::No:
-        engine_.note(packet, HGHCA_DROP_RNR);
+        engine_.note(packet, Drop::Rnr);
         push_rnr_nak(qp);
         return false;
     case WqeReader::Posted::Unreadable:
         break;
     }
-    engine_.note(packet, HGHCA_DROP_OPERATION);
+    engine_.note(packet, Drop::Operation);
     push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
     engine_.device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
     engine_.enter_error(qp, true);
@@ -258,7 +256,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     const uint32_t left = first ? packet.h.length : s.write_left;
     // IBA vol 1, 9.7.4.1.6: the length of the RETH is what all packets carry.
     if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
-        refuse(qp, packet, kInvalidRequest, HGHCA_DROP_LENGTH);
+        refuse(qp, packet, kInvalidRequest, Drop::Length);
         return;
     }
     if (first) {
@@ -459,15 +457,15 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
 void Responder::receive_flush(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
-    const uint32_t type = field_get(HGHCA_FLUSH_TYPE_MASK, h.flush);
-    const uint32_t selectivity = field_get(HGHCA_FLUSH_SELECTIVITY_MASK, h.flush);
-    if (!type || selectivity > HGHCA_FLUSH_REGION || h.length > kMaxMessage || !room_for_read(qp)) {
+    const uint32_t type = field_get(kFlushTypeMask, h.flush);
+    const uint32_t selectivity = field_get(kFlushSelectivityMask, h.flush);
+    if (!type || selectivity > kFlushRegion || h.length > kMaxMessage || !room_for_read(qp)) {
         refuse(qp, packet, kInvalidRequest);
         return;
     }
-    const uint32_t length = selectivity == HGHCA_FLUSH_RANGE ? h.length : 0;
+    const uint32_t length = selectivity == kFlushRange ? h.length : 0;
     // Nothing here is persistent.
-    if (type != HGHCA_FLUSH_GLOBAL ||
+    if (type != kFlushGlobal ||
         !engine_.device.memory->check(h.rkey, peer_, h.va, length, Access::Flush)) {
         refuse(qp, packet, kAccess);
         return;
@@ -500,7 +498,7 @@ void Responder::duplicate(Qp &qp, const Packet &packet)
 void Responder::duplicate_read(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
-    if (h.length > kMaxMessage || packet.payload.length || !(qp.a.access & HGHCA_ACCESS_REMOTE_READ) ||
+    if (h.length > kMaxMessage || packet.payload.length || !qp.a.allows(Access::RemoteRead) ||
         (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)))
         return;
     answer_again(qp, h, h.length);
@@ -615,7 +613,7 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal)
     refuse(qp, packet, refusal, refusal.why);
 }
 
-void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hghca_drop why)
+void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, Drop why)
 {
     ResponderState &s = qp.resp;
     engine_.note(packet, why);

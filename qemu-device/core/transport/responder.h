@@ -42,7 +42,7 @@ private:
     // Finds out whose keys the request may use. False: it is for an XRC SRQ that is not the QP's to use.
     bool admit(const Qp &qp, const TransportHeader &h);
     // Is the request itself an invalid one?
-    hghca_drop validate(const Qp &qp, const Packet &packet) const;
+    Drop validate(const Qp &qp, const Packet &packet) const;
     bool in_sequence(const Qp &qp, const Packet &packet) const;
     bool function_allowed(const Qp &qp, uint32_t flags) const;
     bool good_length(const Qp &qp, const Packet &packet) const;
@@ -64,7 +64,7 @@ private:
 
     void refuse(Qp &qp, const Packet &packet, const Refusal &refusal);
     // For a reason that is not the refusal's own.
-    void refuse(Qp &qp, const Packet &packet, const Refusal &refusal, hghca_drop why);
+    void refuse(Qp &qp, const Packet &packet, const Refusal &refusal, Drop why);
     void push(Qp &qp, const Reply &reply);
     // Forgets those from place `from` on.
     void drop_replies(Qp &qp, uint8_t from);

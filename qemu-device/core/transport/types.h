@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the transport tells services, states, operations and outcomes apart by. The function translates them into the
+// What the transport tells states, operations, rights and outcomes apart by. The function translates them into the
 // numbers of its interface (jingzhao/translate.h).
 #pragma once
 
 #include <cstdint>
+
+#include "wire/service.h"
 
 namespace hghca {
 
@@ -42,6 +44,25 @@ enum class Operation : uint8_t {
     LocalInvalidate = 0x1a,
 };
 
+// What the user of a key does with its memory, and what a QP lets its peer do. LocalRead takes no right.
+enum class Access : uint32_t {
+    LocalRead = 0,
+    LocalWrite = 1 << 0,
+    RemoteWrite = 1 << 1,
+    RemoteRead = 1 << 2,
+    RemoteAtomic = 1 << 3,
+    Flush = 1 << 7,
+};
+
+// What the function has turned on of what the transport does.
+struct Features {
+    bool multicast = false;
+    bool congestion = false;         // CNPs have an effect
+    bool memory_management = false;  // SEND with Invalidate
+    bool placement = false;          // FLUSH and ATOMIC WRITE
+    bool unsignaled = false;         // a send WQE may complete without a CQE
+};
+
 // What the owner of a QP is told: IBA vol 1, 11.6.3.
 enum class Event : uint8_t {
     None = 0,
@@ -62,14 +83,6 @@ enum class QpState : uint32_t {
     Sqe = 4,
     Sqd = 5,
     Error = 6,
-};
-
-enum class Service : uint8_t {
-    Rc = 0,
-    Uc = 1,
-    Ud = 3,
-    Xrc = 6,
-    Raw = 7,   // frames as they are
 };
 
 // Do its messages get acknowledged?

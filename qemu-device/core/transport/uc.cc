@@ -126,7 +126,7 @@ void UnreliableConnections::receive(Qp &qp, const Packet &packet)
     const bool good_length = packet.flags & kLast ? bytes <= qp.a.mtu && (bytes || begins)
                                                   : bytes == qp.a.mtu && !packet.h.pad;
     if (!good_length)
-        engine_.note(packet, HGHCA_DROP_LENGTH);
+        engine_.note(packet, Drop::Length);
     const bool good = good_length && (packet.flags & kSend ? receive_send(qp, packet) : receive_write(qp, packet));
     if (!good)
         engine_.count(qp, qp_counter::uc_dropped);
@@ -148,9 +148,9 @@ bool UnreliableConnections::in_sequence(Qp &qp, const Packet &packet)
         return true;
     if (s.in_message) {
         engine_.count(qp, qp_counter::uc_dropped);   // the one that was under way
-        engine_.note(packet, !expected ? HGHCA_DROP_PSN : known ? HGHCA_DROP_SEQUENCE : HGHCA_DROP_OPCODE);
+        engine_.note(packet, !expected ? Drop::Psn : known ? Drop::Sequence : Drop::Opcode);
     } else if (!known) {
-        engine_.note(packet, HGHCA_DROP_OPCODE);
+        engine_.note(packet, Drop::Opcode);
     }
     s.in_message = false;
     return known && begins;
@@ -163,7 +163,7 @@ bool UnreliableConnections::has_receive_wqe(Qp &qp, const Packet &packet)
         return true;
     case WqeReader::Posted::No:
         engine_.count(qp, qp_counter::rx_no_wqe);
-        engine_.note(packet, HGHCA_DROP_RNR);
+        engine_.note(packet, Drop::Rnr);
         return false;
     case WqeReader::Posted::Unreadable:
         break;
@@ -245,13 +245,13 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
     const bool first = packet.flags & kFirst, last = packet.flags & kLast;
     const uint32_t left = first ? packet.h.length : s.write_left;
     if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
-        engine_.note(packet, HGHCA_DROP_LENGTH);
+        engine_.note(packet, Drop::Length);
         return false;
     }
     // IBA vol 1, 9.9.3: what the QP or the region does not allow is dropped without a word.
-    if (first && (!(qp.a.access & HGHCA_ACCESS_REMOTE_WRITE) ||
+    if (first && (!qp.a.allows(Access::RemoteWrite) ||
                   (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)))) {
-        engine_.note(packet, HGHCA_DROP_ACCESS);
+        engine_.note(packet, Drop::Access);
         return false;
     }
     if (packet.flags & kImmDt && !s.holds_shared && !has_receive_wqe(qp, packet))

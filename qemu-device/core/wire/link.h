@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The link and network layers under the transport. Ethernet with IP and UDP is
+// The link and network layers under the transport. Ethernet with IP and UDP (jingzhao/ethernet.h) is
 // the one there is; LRH and GRH would be another.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
-#include "counters.h"
-#include "jingzhao/multicast.h"
-#include "transport/qp.h"
+#include "wire/drop.h"
+#include "wire/path.h"
 
 namespace hghca {
-
-class Device;
-struct Port;
-
-// ::ffff:a.b.c.d
-bool is_mapped(const std::array<uint8_t, 16> &gid);
 
 constexpr size_t kMaxLinkHeader = 72;   // Ethernet, VLAN, IPv6, UDP; rounded up
 constexpr size_t kGrhBytes = 40;
@@ -36,6 +30,10 @@ struct Route {
     bool to_self;   // the destination is this port
     bool to_group;  // it is a multicast group
 };
+
+// The QPNs attached to a multicast group; 0 is a free place.
+constexpr size_t kGroupPlaces = 56;
+using GroupMembers = std::array<uint16_t, kGroupPlaces>;
 
 // What the network headers of a received frame say.
 struct Arrival {
@@ -65,42 +63,14 @@ public:
     // Engine: a packet for the RDMA engine, described in `out`. Drop: it was
     // meant for it, but is wrong as `why` says. `head` holds the first
     // `head_bytes` of the frame's `frame_bytes`.
-    virtual Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                             hghca_drop &why) = 0;
-    // Does the packet come from the other end of `path`, to this end? NONE: it does.
-    virtual hghca_drop check_peer(const Arrival &arrival, const Path &path) const = 0;
+    virtual Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why) = 0;
+    // Does the packet come from the other end of `path`, to this end? None: it does.
+    virtual Drop check_peer(const Arrival &arrival, const Path &path) const = 0;
     // What precedes the data of a received datagram.
     virtual void global_header(const uint8_t *head, const Arrival &arrival,
                                std::array<uint8_t, kGrhBytes> &out) const = 0;
     // Is this one of the port's own addresses?
     virtual bool own_address(const uint8_t *mac) const = 0;
-};
-
-class EthernetLink final : public Link {
-public:
-    explicit EthernetLink(const Device &device) : device_(device) {}
-
-    bool route(const Path &path, uint32_t flow, Route &out) const override;
-    void finish(Route &route, uint32_t transport_bytes) const override;
-    size_t invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const override;
-    Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out,
-                     hghca_drop &why) override;
-    hghca_drop check_peer(const Arrival &arrival, const Path &path) const override;
-    void global_header(const uint8_t *head, const Arrival &arrival,
-                       std::array<uint8_t, kGrhBytes> &out) const override;
-    bool own_address(const uint8_t *mac) const override;
-
-private:
-    // Index of the GID that is `gid` in VLAN `vlan` (-1: untagged), or -1.
-    int find_gid(const std::array<uint8_t, 16> &gid, int vlan);
-    // Has the port a GID in VLAN `vlan` (-1: untagged)?
-    bool in_vlan(int vlan);
-    // The members of the group that a frame to `dmac` is for; nullptr: it is for none.
-    const GroupMembers *find_group(const uint8_t *dmac, const Arrival &arrival);
-
-    const Device &device_;
-    unsigned last_gid_ = 0;   // the one that matched last, most often the next one too
-    unsigned last_vlan_ = 0;  // the same for in_vlan()
 };
 
 }  // namespace hghca

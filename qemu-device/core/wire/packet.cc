@@ -192,28 +192,28 @@ uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const Net
     return crc32_update(kCrcStart, masked, n + transport_bytes);
 }
 
-hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet)
+Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet)
 {
     const NetworkLayout &layout = packet.arrival.layout;
     const uint8_t *bth = packet.head.data() + layout.transport_offset;
     const size_t packet_bytes = layout.frame_bytes - layout.transport_offset;
     if (packet_bytes < sizeof(hghca_bth) + HGHCA_ICRC_SIZE)
-        return HGHCA_DROP_HEADERS;
+        return Drop::Headers;
     packet.flags = kOpcodes[bth[0]];
     const size_t header_bytes = sizeof(hghca_bth) + extension_bytes(packet.flags);
     if (packet_bytes < header_bytes + HGHCA_ICRC_SIZE)
-        return HGHCA_DROP_HEADERS;
+        return Drop::Headers;
     packet.header_bytes = uint8_t(layout.transport_offset + header_bytes);
     get_transport_header(bth, packet.h);
     const size_t padded_bytes = packet_bytes - header_bytes - HGHCA_ICRC_SIZE;
     if (padded_bytes < packet.h.pad)
-        return HGHCA_DROP_HEADERS;
+        return Drop::Headers;
     packet.payload = frame;
     packet.payload.offset += layout.transport_offset + header_bytes;
     packet.payload.length = padded_bytes - packet.h.pad;
     packet.frame_bytes = layout.frame_bytes;
     if (trusted)
-        return HGHCA_DROP_NONE;
+        return Drop::None;
 
     // All of the packet is believed or none of it: the ICRC comes first, then
     // anything that has an effect.
@@ -222,8 +222,8 @@ hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, 
     uint32_t sent = 0;
     packet.payload.copy(padded_bytes, &sent, sizeof(sent));
     if (le32(sent) != ~crc)
-        return HGHCA_DROP_ICRC;
-    return bth[offsetof(hghca_bth, flags)] & HGHCA_BTH_VERSION_MASK ? HGHCA_DROP_BTH_VERSION : HGHCA_DROP_NONE;
+        return Drop::Icrc;
+    return bth[offsetof(hghca_bth, flags)] & HGHCA_BTH_VERSION_MASK ? Drop::BthVersion : Drop::None;
 }
 
 }  // namespace hghca

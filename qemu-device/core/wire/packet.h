@@ -9,11 +9,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "counters.h"
-#include "hghca_hw.h"
 #include "hghca_wire.h"
-#include "transport/types.h"
+#include "wire/drop.h"
 #include "wire/link.h"
+#include "wire/service.h"
 
 namespace hghca {
 
@@ -60,6 +59,13 @@ constexpr uint8_t bth_service(Service service)
 // By BTH opcode; 0 for what this device does not know.
 extern const std::array<uint32_t, 256> kOpcodes;
 size_t extension_bytes(uint32_t opcode_flags);
+
+// What a FETH asks for (IBA vol 1, A19).
+constexpr uint32_t kFlushTypeMask = 0xf;
+constexpr uint32_t kFlushGlobal = 1 << 0;        // type: global visibility
+constexpr uint32_t kFlushSelectivityMask = 0x30;
+constexpr uint32_t kFlushRange = 0;              // selectivity: the range that is named
+constexpr uint32_t kFlushRegion = 1;             // all of the region
 
 // BTH and extension headers in host byte order. Which of the latter are live
 // follows from the opcode.
@@ -144,7 +150,7 @@ struct Packet {
 // Takes the frame apart whose network headers `packet.arrival` describes and
 // whose first bytes are in packet.head. Checks lengths, BTH version and, unless
 // `trusted`, the ICRC.
-hghca_drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
+Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
 
 // The register of the ICRC when all headers have passed: network headers as
 // Link::invariant_header gives them, `transport` the bytes from the BTH on.

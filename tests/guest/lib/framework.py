@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the families of guest tests stand on: the register of tests, the rig they run on, the checks after each.
+"""The base of the families of guest tests: the list of tests, the rig they run on, the checks after each test.
 
 A test is a function that takes a Rig and raises Failure (or any exception)
-when it finds something wrong. It is entered with @test, one entry a line of
-output. After each test, passed or not, the rig makes sure that nothing it
-started still runs, that the kernel's list of RDMA resources is what it was
-before, and that the kernel log holds no new warning.
+when it finds an error. @test adds it to the list; each entry is one line of
+output. After each test, passed or failed, the rig checks that no process of
+the test still runs, that the kernel's list of RDMA resources is the same as
+before, and that the kernel log has no new warning.
 """
 
 import contextlib
@@ -24,53 +24,52 @@ VMS = "vms"            # two guests with one HCA each
 INTEROP = "interop"    # two guests: an HCA in one, rxe in the other
 BESIDE = "beside"      # one guest: rxe here and hghca0 in the namespace b, one link
 IOMMU = "iommu"        # as LINK, behind an IOMMU
-FAULTS = "faults"      # as LINK; a kernel whose allocations failed has switched some of its checks off
-CACHE = "cache"        # as LINK, with room for four contexts of each kind on chip
-PAUSES = "pauses"      # as LINK; the HCAs take RoCE packets at 500 Mbit/s, what comes faster waits in 1 MiB
-WEATHER = "weather"    # as LINK, in bad weather from the start
-LEAK_AGE_S = 6         # kmemleak looks at nothing younger than 5 s
-DMA_ERRORS = 300       # so many the debugging of DMA may tell in one test; the log has room for twice as many
-SETTLE_S = 3           # how long the kernel may take to give back what a killed process held
+FAULTS = "faults"      # as LINK; failed allocations make a kernel disable some of its checks
+CACHE = "cache"        # as LINK, with a cache of four contexts of each kind on chip
+PAUSES = "pauses"      # as LINK; the HCAs receive RoCE packets at 500 Mbit/s and buffer the rest in 1 MiB
+IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
+LEAK_AGE_S = 6         # kmemleak ignores objects younger than 5 s
+DMA_ERRORS = 300       # limit of DMA debugging reports in one test; the log holds twice as many
+SETTLE_S = 3           # time for the kernel to free the resources of a killed process
 COMMAND_S = 60
 LOG_LINES = 60         # of each guest's kernel log, at the end of a test that failed
-# By how much all time limits grow under a kernel that checks itself. Of the tests that take more than 2 s under the
-# stock kernel none took more than 6.2 times as long under the debug kernel, all on the same two emulated CPUs.
+# The factor of all time limits under a kernel with checkers. Of the tests that take more than 2 s under the stock
+# kernel, none took more than 6.2 times as long under the debug kernel, all on the same two emulated CPUs.
 SLOWNESS = {"stock": 1, "debug": 6, "kcsan": 10}
 
-# Taints that a line in the kernel log comes with: of a bad page, which is KASAN's, and of a warning.
+# Taints that come with a line in the kernel log: that of a bad page, set by KASAN, and that of a warning.
 TAINTS_TOLD = 1 << 5 | 1 << 9
 
 REGISTER = []
 
 
 def gate_if(condition):
-    """The tier of a test that only stands for others of its kind if `condition` is true."""
+    """The tier of a test that represents others of its kind only if `condition` is true."""
     return GATE if condition else ALL
 
 
 def quick_if(condition):
-    """The tier of a test of which the quick one stands for the others."""
+    """The tier of a test: quick if it represents the others of its kind (`condition`), else the gate."""
     return QUICK if condition else GATE
 
 
 class Failure(Exception):
-    """A judge said no, or the device did what it must not."""
+    """A check failed, or the device violated a rule."""
 
 
 @dataclasses.dataclass
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, WEATHER or FAULTS.
-    limit_s:  the whole test must end within this.
-    subjects: names of the subjects it makes sense for.
-    kernels:  the kernels it makes sense on.
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, IMPAIRMENT or FAULTS.
+    limit_s:  the time limit of the whole test.
+    subjects: names of the subjects that it applies to.
+    kernels:  the kernels that it applies to.
     expected_log: regular expressions of kernel log lines it may cause.
-    aliases:  it registers the same memory again and again, which the debugging of DMA takes for errors, more than it
-              has words for.
-    judged:   which frames on the link are judged, EVERY one, those SENT or RECEIVED by the first HCA, or NONE: not those
-              that the test makes or damages.
-    captures: it captures by itself, so its frames are its own affair.
+    aliases:  it registers the same memory repeatedly. The debugging of DMA reports this as errors, more than its limit.
+    judged:   which frames on the link are checked: EVERY one, those SENT or RECEIVED by the first HCA, or NONE. Frames
+              that the test creates or damages are left out.
+    captures: the test captures and checks its frames itself.
     suite:    the folder below tests/ that runs it.
     tier:     of hghca_lib.tiers, the first that runs it under the stock kernel.
     debug_tier: the first that runs it under the debug kernel.
@@ -94,7 +93,7 @@ class Test:
 
 
 def test(name, run=None, **options):
-    """Enter a test; as a decorator when `run` is not given."""
+    """Add a test to the list; a decorator if `run` is not given."""
     if run is not None:
         REGISTER.append(Test(name, run, **options))
         return run
@@ -103,10 +102,10 @@ def test(name, run=None, **options):
 
 @dataclasses.dataclass
 class Side:
-    """One end of the link: a device where it can be used.
+    """One end of the link: a device, and the guest and namespace in which it can be used.
 
-    yields: programs here run only where nobody else wants the processor, as a device needs that works in threads of
-    the kernel's: one that polls would keep it from working for longer than its peer waits.
+    yields: programs here run only on an otherwise idle processor. A device that works in threads of the kernel needs
+    this: a program that polls would delay it for longer than the timeout of its peer.
     """
     device: str
     address: str
@@ -130,24 +129,24 @@ class Side:
 
 
 class Witness:
-    """agents/witness.py in a side's namespace, as long as the guest runs: who asks often starts no process for it."""
+    """agents/witness.py in a side's namespace, as long as the guest runs: frequent queries start no processes."""
 
     def __init__(self, side):
         self.side = side
         self.command = None
 
     def ask(self, question, limit_s):
-        """The answer to a question; GuestError when there is none."""
+        """The response to a query; GuestError if there is none."""
         if self.command is None or not self.command.running():
             self.command = self.side.guest.start("exec python3 /share/witness.py", netns=self.side.netns)
         self.command.send(f"{question}\n")
         self.side.guest.wait_for_state(lambda: "\n" in self.command.text(1) or not self.command.running(), limit_s)
         answer, ended, _ = self.command.text(1).partition("\n")
         if not ended:
-            # What it may say later would be taken for the next answer.
+            # A late response would be taken for the next one.
             silent, self.command = self.command, None
             silent.kill()
-            raise GuestError(f"{self.side.device}: no answer to `{question}`: {tail(silent.text(2))}")
+            raise GuestError(f"{self.side.device}: no response to `{question}`: {tail(silent.text(2))}")
         self.command.forget()
         return json.loads(answer)
 
@@ -159,7 +158,7 @@ class Rig:
     """
 
     def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None):
-        """journal: the recorder.Journal of the frames on the link; None: nobody looks at them."""
+        """journal: the recorder.Journal of the frames on the link; None: they are not checked."""
         self.machine = machine
         self.kernel = kernel
         self.journal = journal
@@ -172,7 +171,7 @@ class Rig:
         self.deadline = time.monotonic() + COMMAND_S * self.slowness
         self.running = []
         self.notes = []
-        # Of the programs that the test ran; where one is chosen, the part of the name.
+        # The cases of the programs that the test ran; the part of the name that chooses some of them.
         self.cases = []
         self.case = None
         self.client, self.server = subject.sides(self)
@@ -203,7 +202,7 @@ class Rig:
         return started
 
     def try_run(self, command, side=None, timeout=COMMAND_S):
-        """Run a command to its end; its Result, whatever it is."""
+        """Run a command to its end; its Result, with any status."""
         started = self.start(command, side)
         result = started.wait(self.left(timeout))
         self.running.remove(started)
@@ -219,7 +218,7 @@ class Rig:
         return self.port
 
     def wait_until(self, condition, what, timeout=20):
-        """Wait for a condition inside the guests, asked again and again; Failure when it does not come."""
+        """Poll a condition inside the guests; Failure if it does not become true in time."""
         limit = time.monotonic() + self.left(timeout)
         while True:
             value = condition()
@@ -257,11 +256,11 @@ class Rig:
         return succeeded(server_command, serving.wait(self.left(20))), client_result
 
     def note(self, text):
-        """A line for the report that is no verdict."""
+        """A line of the report that is not a result."""
         self.notes.append(text)
 
     def configure(self, side):
-        """Give a device that has just come back its namespace, address and MTU, as the guest's init does."""
+        """Set the namespace, address and MTU of a device that has been probed again, as the guest's init does."""
         space = f"-n {side.netns}" if side.netns else ""
         moves = f"""
             ip link set $interface netns {side.netns}
@@ -279,8 +278,8 @@ class Rig:
     def await_gids(self, side):
         """Wait for the GIDs of both addresses, and until the addresses may be used.
 
-        The kernel lists the GID of a link-local address at once, but routes nothing from it while it still
-        looks for a duplicate, a second or two.
+        The kernel lists the GID of a link-local address immediately. It routes nothing from the address during
+        duplicate detection, which takes a second or two.
         """
         self.wait_until(lambda: self.look_up(side) or {"ipv4", "link-local"} <= set(side.gids),
                         f"GIDs of {side.device}")
@@ -294,7 +293,7 @@ class Rig:
     # What the kernel knows.
 
     def look_up(self, side):
-        """Fill in the names and numbers that the kernel gave a side's device."""
+        """Fill in the names and numbers that the kernel has assigned to a side's device."""
         names = self.ask(side, f"cd /sys/class/infiniband/{side.device} && cat ports/1/gid_attrs/ndevs/0 && "
                                "basename $(readlink device)").split()
         if not names:
@@ -319,21 +318,21 @@ class Rig:
 
     @staticmethod
     def ask(side, script):
-        """Run a script that asks something of the kernel, whatever its status; its standard output."""
+        """Run a script that queries the kernel, ignore its status; its standard output."""
         return side.guest.run(script, netns=side.netns, timeout=20).stdout
 
     def witness(self, side):
         return self.witnesses.setdefault((side.guest, side.netns), Witness(side))
 
     def look(self):
-        """What the kernel knows on every side."""
+        """The state of the kernel on every side."""
         return [self.witness(side).ask("look", COMMAND_S * self.slowness) for side in self.sides]
 
     @staticmethod
     def resources(looks):
         """The kernel's RDMA resources in all guests and namespaces, and its taint, as text.
 
-        But for the taints that the log tells of, and CQs in the pool of the kernel's RDMA core.
+        Taints that the log reports, and CQs in the pool of the kernel's RDMA core, are left out.
         """
         return "".join(f"{device}: {' '.join(f'{kind} {number}' for kind, number in kinds.items())}\n"
                        for look in looks for device, kinds in sorted(look["resources"].items())) + \
@@ -359,13 +358,13 @@ class Rig:
         return records
 
     def last_words(self, seen):
-        """What each guest's kernel has logged last, of whatever level, since it had logged so many records."""
+        """The last records of each guest's kernel log, of any level, after the given number of records."""
         return [f"guest {guest.number}'s kernel: <{record.level}> {record.text}"
                 for guest, start in zip(self.guests, seen) for record in guest.kmsg()[start:][-LOG_LINES:]]
 
     def leaks(self):
-        """What kmemleak has found in the guests, as text; also what kept it from looking."""
-        # An object counts only when it is some seconds old, and lost in two scans.
+        """The leaks that kmemleak has found in the guests, as text, or the error of the scan."""
+        # kmemleak reports an object only if it is some seconds old and unreferenced in two scans.
         script = f"cd /sys/kernel/debug; sleep {LEAK_AGE_S}; echo scan > kmemleak; echo scan > kmemleak; cat kmemleak"
         try:
             return "".join(guest.run(script, timeout=60 * self.slowness).output for guest in self.guests)
@@ -375,7 +374,7 @@ class Rig:
     # One test.
 
     def perform(self, entry):
-        """Run one test and the checks after it; a list of what is wrong, and whether the rig is still sound."""
+        """Run one test and the checks after it; the list of errors, and whether the rig can be used further."""
         if not self.journal:
             return self.perform_unseen(entry)
         wrong = []
@@ -388,7 +387,7 @@ class Rig:
         return wrong, sound
 
     def perform_unseen(self, entry):
-        """perform(), whoever looks at the frames."""
+        """perform(), with or without a check of the frames."""
         self.notes = []
         self.cases = []
         wrong = []
@@ -400,7 +399,7 @@ class Rig:
             entry.run(self)
         except GuestDied as error:
             return [str(error)], False
-        except Exception as error:  # whatever a test raises is that test's failure
+        except Exception as error:  # any exception of a test is a failure of that test
             wrong.append(describe(error))
         try:
             self.kill_leftovers(wrong)
@@ -415,19 +414,19 @@ class Rig:
         return wrong, sound
 
     def check_checkers(self, entry, wrong):
-        """Whether the kernel's checkers still look on; some end with the first error they find."""
+        """Whether the kernel's checkers are still enabled; some stop after their first report."""
         said = self.checkers()
-        # Why lockdep and the debugging of DMA end by themselves, the log tells.
+        # The log has the reason if lockdep or the debugging of DMA has disabled itself.
         wrong += [text for text in said if "more DMA-API errors" in text and not entry.aliases]
         return not said
 
     def checkers(self):
-        """Which of the kernel's checkers look on no more.
+        """The kernel's checkers that are disabled.
 
-        The debugging of DMA tells as many errors as it is asked to, and counts on without a word; after this it
-        tells DMA_ERRORS again.
+        The debugging of DMA reports errors up to a limit and then only counts them. This sets the limit to DMA_ERRORS
+        again.
         """
-        # Debugfs is to be seen in the first namespace alone.
+        # Debugfs is visible in the first namespace only.
         return [text for side in self.sides if not side.netns
                 for text in self.witness(side).ask(f"check {DMA_ERRORS}", COMMAND_S * self.slowness)["said"]]
 
@@ -454,16 +453,16 @@ class Rig:
 
 
 def rises(before, after):
-    """What the counters that changed rose by, as text."""
+    """The increase of each counter that changed, as text."""
     return ", ".join(f"{name} {value - before.get(name, 0):+d}" for name, value in after.items()
                      if value != before.get(name, 0))
 
 
-# What the host's load does to the clock of an emulated machine; it says nothing about the driver. The scheduler has a
-# word on it, once, when an emulated CPU got no time of the host's for more than a second.
+# Effects of the host's load on the clock of an emulated machine; they say nothing about the driver. The scheduler
+# reports once if an emulated CPU got no time of the host for more than a second.
 PLATFORM = re.compile(r"^hrtimer: interrupt took \d+ ns$|^clocksource: |^sched: DL replenish lagged too much$")
-# The count of messages of the driver that a rate limit held back is printed with the next message of that function, whichever test
-# that one belongs to; the messages that were printed before the limit have been checked in their own test.
+# The kernel prints the number of rate-limited messages of the driver with the next message of that function, in any
+# later test. The messages before the limit have been checked in their own test.
 RATE_LIMITED = re.compile(r"^hghca_\w+: \d+ callbacks suppressed$")
 WARNING = re.compile(r"WARNING:|BUG:|\bOops\b|Call Trace|cut here|general protection|blocked for more than|"
                      r"stall|soft lockup|hard LOCKUP|refcount_t|UBSAN|KASAN|list_(add|del) corruption|"
@@ -471,35 +470,34 @@ WARNING = re.compile(r"WARNING:|BUG:|\bOops\b|Call Trace|cut here|general protec
 
 
 def is_warning(record):
-    """Whether a kernel log record is one that no healthy run has."""
+    """Whether a kernel log record indicates an error."""
     if PLATFORM.search(record.text) or RATE_LIMITED.search(record.text):
         return False
     return record.level <= 4 or WARNING.search(record.text) is not None
 
 
 def complaints(records, expected=()):
-    """What is wrong by the kernel log, but for the expected, as lines of the report."""
+    """The errors in the kernel log, except the expected ones, as lines of the report."""
     return [f"kernel log: <{record.level}> {record.text}" for record in without_known(records)
             if is_warning(record) and not any(re.search(pattern, record.text) for pattern in expected)]
 
 
-# Where a splat of the kernel begins, and where it ends: a warning, and what lockdep has to say.
+# The begin and the end of a splat of the kernel: of a warning, and of a report of lockdep.
 SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TASK>")]
-# What the kernel's checkers say of the kernel's own RDMA core, by what stands in the splat.
-#   A program may register memory again that is registered already, and pages that it has only read are all the same
-#   one of zeros; the debugging of DMA takes that for an error of the driver. After the splat comes a backtrace of its
-#   own.
-#   The NVMe host maps completions of 16 bytes one by one, several in a cache line; so much overlapping harms nobody
-#   where caches are coherent.
-#   The core of 6.12 takes the lock that guards disassociation inside mmap_lock when a process forks, and the other
-#   way round when a device goes: rdma_umap_open() and uverbs_user_mmap_disassociate(). It is told where the second of
-#   them happens, whichever that is.
+# Reports of the kernel's checkers on the kernel's own RDMA core, by the text of the splat.
+#   A program may register memory that is registered already, and pages that it has only read are all the same page of
+#   zeros. The debugging of DMA reports that as an error of the driver. A separate backtrace follows the splat.
+#   The NVMe host maps completions of 16 bytes separately, several in a cache line. This overlap is harmless where
+#   caches are coherent.
+#   The core of 6.12 takes the lock that guards disassociation inside mmap_lock when a process forks, and in the
+#   opposite order when a device is removed: rdma_umap_open() and uverbs_user_mmap_disassociate(). The report comes
+#   with the second of them.
 #   The NVMe target of 6.12 takes its configuration's lock while the CM handles an event, where a command came before
-#   the connection was established, and destroys a CM ID inside that lock when its last subsystem leaves a port. It is
-#   told where the second of them happens, whichever that is.
-#   Dynamic debugging warns when it has no memory for a module.
-#   What /proc/irq/N has no memory for when an interrupt comes it misses when that goes.
-#   What tracing has no memory for when a module comes it misses when that goes.
+#   the connection was established, and destroys a CM ID inside that lock when its last subsystem leaves a port. The
+#   report comes with the second of them.
+#   Dynamic debugging warns if it gets no memory for a module.
+#   If /proc/irq/N gets no memory when an interrupt is requested, it warns when that interrupt is freed.
+#   If tracing gets no memory when a module is loaded, it warns when that module is unloaded.
 KNOWN = [
     (re.compile(r"DMA-API: .*(overlapping mappings aren't supported|exceeded \d+ overlapping mappings)"),
      "ib_umem_get+"),
@@ -520,9 +518,9 @@ AFTER_KNOWN = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
 
 
 def without_known(records):
-    """The records but for the splats that are known and not the driver's, and for empty ones.
+    """The records without empty ones and without known splats that do not concern the driver.
 
-    Threads that complain at once mix their lines, so each one's are looked at by themselves.
+    The lines of threads that report at the same time are mixed, so each thread's lines are checked separately.
     """
     threads = {}
     for numbered in enumerate(records):
@@ -532,7 +530,7 @@ def without_known(records):
 
 
 def of_one_thread(numbered):
-    """What without_known() keeps of the (number, record) of one thread."""
+    """The (number, record) pairs of one thread that without_known() keeps."""
     kept, splat, end, after = [], [], None, False
     for item in numbered:
         _, record = item
@@ -557,20 +555,20 @@ def is_known(splat):
     return any(words.search(text) and place in text for words, place in KNOWN)
 
 
-# What the core of 6.12 loses where it gets no memory. UVERBS_METHOD_GET_CONTEXT forgets a reference to the task, and so
-# what hangs on a task is lost: itself, its signals and its credentials. uverbs_destroy_api() frees what stands in its
-# radix tree, not the nodes of one in which nothing stands yet; who put them there may stand in uapi_merge_def().
+# Leaks of the core of 6.12 after a failed allocation. UVERBS_METHOD_GET_CONTEXT loses a reference to the task, and with
+# it the task, its signals and its credentials. uverbs_destroy_api() frees the entries of its radix tree, but not the
+# nodes of an empty tree; uapi_merge_def() may be their allocator.
 LEAKED_BY_CORE = re.compile(r" (copy_process|prepare_creds)[+.]| radix_tree_insert\+.*\n +uapi_(add_elm|merge_def)[+.]")
 
 
 def leaks_of_ours(leaks):
-    """What kmemleak tells, as text, without what the kernel's own core loses."""
+    """The report of kmemleak, as text, without the known leaks of the kernel's own core."""
     blocks = re.split(r"^(?=unreferenced object )", leaks, flags=re.MULTILINE)
     return "".join(block for block in blocks if not LEAKED_BY_CORE.search(block))
 
 
 def succeeded(command, result):
-    """The result when it is a success, else a Failure."""
+    """The result if it is a success, else a Failure."""
     if result.timed_out:
         raise Failure(f"`{command}` did not end in time; so far: {tail(result.output)}")
     if result.status:
@@ -584,7 +582,7 @@ def mapped(address):
 
 
 def expect(condition, what):
-    """An assertion with a sentence."""
+    """An assertion with a message."""
     if not condition:
         raise Failure(what)
 
@@ -603,7 +601,7 @@ def describe(error):
 
 @contextlib.contextmanager
 def killed_at_end(command):
-    """A command that is to run only as long as the block."""
+    """A command that runs for the duration of the block."""
     try:
         yield command
     finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel's SCSI target, LIO: what iSER's and SRP's targets have in common, and the disk at the host's end.
+"""The kernel's SCSI target, LIO: the common part of iSER's and SRP's targets, and the disk at the host's end.
 
 The debug kernels have neither of them, nor SCSI.
 """
@@ -14,12 +14,12 @@ from framework import VMS, gate_if, test
 from storage import FIO, LOAD_RAM, MIXED, RAM, files_on, fio, write_and_compare
 from users import check_fast, fast, leaving_nothing
 
-# sd asks every disk for its hints about streams, which LIO does not have and says so.
+# sd queries every disk for its stream hints, and LIO reports that it does not support them.
 SCSI = {"suite": "users", "subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
         "expected_log": (r"^MODE SENSE: unimplemented page/subpage: 0x0a/0x05$",)}
 TARGET = "/sys/kernel/config/target"
 BACKSTORE = f"{TARGET}/core/iblock_0/disk"
-# The folder is where LIO keeps its state; it complains when it is missing.
+# LIO stores its state in this folder, and reports an error if it is missing.
 EXPORT = f"""
 set -e
 mkdir -p /etc/target
@@ -35,9 +35,9 @@ rmdir {BACKSTORE} {TARGET}/core/iblock_0
 cd /
 umount /sys/kernel/config
 """
-# The first two come with LIO, whether asked for or not.
+# LIO always loads the first two.
 MODULES = "target_core_user target_core_pscsi target_core_file target_core_iblock target_core_mod brd"
-# There is no other SCSI disk, and sd looks for one in a thread of its own.
+# There is no other SCSI disk. sd probes disks in a separate thread.
 DISK = f"""
 for i in $(seq 200); do
     for disk in /sys/block/sd*; do
@@ -53,7 +53,7 @@ exit 1
 
 
 def exported(side, withdraw, modules):
-    """A block that exports RAM with LIO, and after which nothing of it is left.
+    """Export RAM with LIO during a block, and remove the export afterwards.
 
     withdraw: shell commands that undo what the block does; modules: those of the transport.
     """
@@ -61,16 +61,16 @@ def exported(side, withdraw, modules):
 
 
 def disk_at(rig, host):
-    """The path of the disk that a login has brought the host."""
+    """The path of the disk that a login has given the host."""
     return rig.run(DISK, host).strip()
 
 
 @dataclasses.dataclass
 class Protocol:
-    """How a host gets at the target's disk.
+    """How a host connects to the target's disk.
 
     target(rig, side): a context with RAM exported; connected(rig, host, server): one with the path of the host's disk.
-    expected_log: what its modules say.
+    expected_log: the messages of its modules.
     """
     name: str
     target: object
@@ -92,7 +92,7 @@ def verify(protocol, rig, host, server, options):
     with protocol.disk(rig, host, server) as disk:
         before = fast(rig, host)
         fio(rig, host, disk, options)
-        # What is written may come with the command; what is read is registered.
+        # Written data may be in the command; memory for read data is registered.
         check_fast(rig, host, before, 32)
 
 
@@ -102,7 +102,7 @@ def files(protocol, rig, host, server):
 
 
 def sessions(protocol, rig, host, server):
-    """Five sessions after one another; each reads what the one before has written."""
+    """Five sessions one after another; each reads the data that the one before has written."""
     with protocol.target(rig, server):
         for turn in range(5):
             new, old = f"/tmp/session{turn % 2}", f"/tmp/session{1 - turn % 2}"

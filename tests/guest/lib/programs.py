@@ -37,7 +37,7 @@ LIBRARIES = {
     "smc_preload.so": ["smc_preload.c"],
     "spinwatch.so": ["spinwatch.c"],
 }
-# Programs with functions that take the place of a library's.
+# Programs with functions that replace those of a library.
 EXPORTING = {"tables"}
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
 

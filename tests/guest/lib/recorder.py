@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The frames of a guest's HCAs in files, as the device itself captures them when it is told to over QMP."""
+"""The frames of a guest's HCAs in files: the device captures them, controlled over QMP."""
 
 import re
 import shutil
@@ -16,15 +16,15 @@ import frames  # noqa: E402
 import pcapng  # noqa: E402
 from pcapng import IN, OUT  # noqa: E402
 
-# The files of an HCA that keeps no journal get no longer: property pcap-size.
+# The limit of the files of an HCA without a journal: property pcap-size.
 SMALL_BYTES = 32 << 20
-# So much is gathered before it is judged, which takes a second and 50 us a frame.
+# The amount to gather before a check, which takes a second and 50 us a frame.
 GATHERED_BYTES = 256 << 20
 # A frame of the largest MTU, with what the file has around it.
 LARGEST_BLOCK_BYTES = 10_000
-# So much of what is wrong in a file is shown.
+# How many errors of a file are shown.
 SHOWN = 5
-# Which frames of a test are judged, as the first HCA of the first guest sees them.
+# Which frames of a test are checked, from the view of the first HCA of the first guest.
 EVERY, SENT, RECEIVED, NONE = (IN, OUT), (OUT,), (IN,), ()
 
 
@@ -39,9 +39,9 @@ def captures_in(guest, hca):
 
 
 class Recorder:
-    """Captures of some HCAs of a guest while a block runs; the files, {HCA: Path}, are gone with it.
+    """Captures of some HCAs of a guest during a block; the files, {HCA: Path}, are deleted at its end.
 
-    stop() ends them before that.
+    stop() ends the captures before that.
     """
 
     def __init__(self, guest, hcas):
@@ -71,20 +71,20 @@ class Recorder:
 class Journal:
     """The frames on a machine's link, from its guests' start to their end.
 
-    The first HCA of the first guest captures them; each of the machine's frames passes there. There is a file for each
-    test, with what follows it, and they are judged when enough has been gathered.
+    The first HCA of the first guest captures them; each of the machine's frames passes it. Each test has a file, which
+    also holds the frames after the test. The files are checked when enough has been gathered.
 
-    wrong: what is wrong so far, as lines.
-    cut:   lines on the files of which not everything is judged.
+    wrong: the errors so far, as lines.
+    cut:   lines on the files that are checked only in part.
     """
 
     def __init__(self, max_bytes, repeated_bytes):
-        """max_bytes: so long a file may get. repeated_bytes: so much is judged of a test without cases."""
+        """max_bytes: the limit of a file. repeated_bytes: the limit of the check for a test without cases."""
         self.max_bytes = max_bytes
         self.repeated_bytes = repeated_bytes
         self.judged_bytes = max_bytes
         self.cut = []
-        # Of a test there may be ten GB, and /tmp may be in memory.
+        # A test may have ten GB, and /tmp may be in memory.
         self.folder = Path(tempfile.mkdtemp(prefix="hghca-journal-", dir="/var/tmp"))
         self.guest = None
         self.count = 0
@@ -101,7 +101,7 @@ class Journal:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def options(self):
-        """Properties of the HCA that captures, which it is to be started with."""
+        """The properties with which the capturing HCA is started."""
         return f"pcap-size={self.max_bytes},pcap={self.file}"
 
     def next_file(self, name):
@@ -109,12 +109,12 @@ class Journal:
         return self.folder / f"{self.count:03} {re.sub('[^A-Za-z0-9=-]+', ' ', name)[:80]}.pcapng"
 
     def begin(self, entry):
-        """From here on the frames are those of a test; none when it captures by itself."""
+        """Start the file of a test; no file if the test captures itself."""
         self.turn(None if entry.captures else self.next_file(entry.name), entry.judged)
         self.judged_bytes = self.max_bytes
 
     def end(self, entry, cases):
-        """A test of so many cases has ended. What follows it is its own, but where not everything of it is judged."""
+        """End a test with this number of cases. Later frames get another file if some of its frames are unchecked."""
         if not cases:
             self.judged_bytes = self.repeated_bytes
         if not self.guest.alive():
@@ -123,7 +123,7 @@ class Journal:
             self.turn(self.next_file(f"after {entry.name}"), EVERY)
 
     def turn(self, file, ways):
-        """Close the file there is, and go on in another one."""
+        """Close the current file and continue in another one."""
         if self.file and captures_in(self.guest, 1) != str(self.file):
             if self.file.stat().st_size + LARGEST_BLOCK_BYTES > self.max_bytes:
                 if self.judged_bytes == self.max_bytes:
@@ -147,7 +147,7 @@ class Journal:
         self.cut.append(f"of {self.file.stem} the first {size >> 20} MiB alone")
 
     def keep_up(self):
-        """Judge what has been gathered if that is much; a line on it, or "" when it is not."""
+        """Check the gathered files if there are enough; a line on the check, or "" if there was none."""
         size = sum(file.stat().st_size for file in self.waiting)
         if size < GATHERED_BYTES:
             return ""
@@ -157,7 +157,7 @@ class Journal:
                 f"{size >> 20} MiB")
 
     def judge(self):
-        """Have judged what has been gathered; the files are gone then."""
+        """Check the gathered files and delete them."""
         try:
             if self.waiting:
                 found = frames.decode(*self.waiting)
@@ -170,7 +170,7 @@ class Journal:
         self.waiting = []
 
     def shown(self):
-        """What is wrong, as text: of each file the first of it."""
+        """The errors, as text: the first ones of each file."""
         files = {}
         for line in self.wrong:
             files.setdefault(line.partition(": ")[0], []).append(line)
@@ -181,7 +181,7 @@ class Journal:
         return "\n".join(lines)
 
     def finish(self):
-        """Judge the rest, with the guest still there or not; lines on how much there was."""
+        """Check the remaining files, with or without a running guest; lines on the amount."""
         try:
             if self.guest.alive():
                 self.turn(None, EVERY)

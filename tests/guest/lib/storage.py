@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of storage over RDMA share: the disk that the target exports, and what the host does with it."""
+"""The common part of the tests of storage over RDMA: the target's exported disk, and the host's accesses to it."""
 
 import dataclasses
 import re
@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 @dataclasses.dataclass
 class Disk:
-    """What the target exports; the stock kernel's disk in memory has sectors of 512 bytes, a file blocks of 4 KiB."""
+    """The exported disk. The stock kernel's RAM disk has sectors of 512 bytes, a file has blocks of 4 KiB."""
     path: str
     mib: int
     sector: int
@@ -24,30 +24,30 @@ LOAD_RAM = f"modprobe brd rd_nr=1 rd_size={RAM.mib * 1024}"
 
 
 def disk_of(rig):
-    """The debug kernels have no disk in memory."""
+    """The debug kernels have no RAM disk."""
     return RAM if rig.kernel == "stock" else FILE
 
 
 def checksum(rig, side, disk, block="1M"):
-    """Of the whole disk, read from the device and not from memory that has it still."""
+    """The checksum of the whole disk, read from the device and not from the page cache."""
     rig.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
     return rig.run(f"dd if={disk} bs={block} iflag=direct status=none | sha256sum", side).split()[0]
 
 
 def write_random(rig, host, disk, block):
-    """Fill the disk with random bytes; their checksum, taken before they went to the disk."""
+    """Fill the disk with random bytes; their checksum, computed before the write."""
     return rig.run(f"set -e; head -c {disk_of(rig).mib}M /dev/urandom > /tmp/random; sha256sum /tmp/random; "
                    f"dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random", host).split()[0]
 
 
-# Bytes that are written and read at once.
+# Bytes of one write and read request.
 BLOCKS = ("1M", "64k", "4M")
 
 
 def write_and_compare(rig, host, server, disk, blocks=BLOCKS):
-    """Random data out and in again, by the host's own checksum, the host's reading, and what the target has."""
+    """Write and read random data; compare the host's checksum, the data read by the host, and the target's data."""
     size = disk_of(rig)
-    # Not every device counts what it does.
+    # Not every device has these counters.
     counts = host if host.counters else server
     for block in blocks:
         before = fast(rig, host)
@@ -55,12 +55,12 @@ def write_and_compare(rig, host, server, disk, blocks=BLOCKS):
             written = write_random(rig, host, disk, block)
             expect(checksum(rig, host, disk, block) == written, f"{block}: read back other data than were written")
         expect(checksum(rig, server, size.path) == written, f"{block}: the target has other data")
-        # Out and in again, by requests of 4 MiB at most.
+        # Written and read, by requests of 4 MiB at most.
         check_fast(rig, host, before, size.mib // 2)
 
 
 def fio(rig, host, disk, options):
-    """fio writes, reads and compares all it wrote; what it says of itself."""
+    """fio writes, reads and compares its data; its own report."""
     size = disk_of(rig)
     run_fio(rig, host, f"--filename={disk} --size={size.mib}M {options.format(sector=size.sector)}")
 
@@ -74,7 +74,7 @@ def run_fio(rig, host, options):
     rig.note(", ".join(f"{kind}: {iops} IOPS, {bandwidth}" for kind, iops, bandwidth in rates))
 
 
-# What fio is asked to do: sizes from one sector to 1 MiB, many commands under way.
+# The jobs of fio: sizes from one sector to 1 MiB, many outstanding commands.
 MIXED = "a sector to 1 MiB, 64 under way"
 FIO = {
     MIXED: "--rw=randwrite --bsrange={sector}-1M --iodepth=64",
@@ -84,7 +84,7 @@ FIO = {
 
 
 def files_on(rig, host, disk):
-    """A file system on the disk: a copy of the one that came with the guest, with further files in it."""
+    """A file system on the disk: a copy of the guest's payload file system, with further files."""
     numbers = "$(seq 20)"
     rig.run(f"dd if=$(findmnt -n -o SOURCE /opt/hghca) of={disk} bs=64k oflag=direct conv=fsync status=none", host)
     rig.run(f"mount -t ext4 {disk} /mnt", host)

@@ -1,34 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests are run on: our HCA, or the kernel's rxe to try the tests themselves.
+"""The subjects of the tests: the HCA, or the kernel's rxe to check the tests themselves.
 
-Alone rxe is only ever used when it is asked for by name. It shows whether a judge
-passes on a known implementation; a failure there is not ours. The machines INTEROP
-and BESIDE have it as the HCA's peer.
+rxe runs alone only on request, by its name. It shows whether a test passes on a
+known implementation; a failure there is not a failure of the HCA. The machines
+INTEROP and BESIDE have rxe as the HCA's peer.
 """
 
 from hghca_lib import accel, guest, machine
 
-from framework import BESIDE, CACHE, FAULTS, FOUR, INTEROP, IOMMU, LINK, PAUSES, VMS, WEATHER, Failure, Side
+from framework import BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, PAUSES, VMS, Failure, Side
 from recorder import SMALL_BYTES
 
 CONFIGS = {
-    # A BAR can be mapped under its driver's feet.
+    # A BAR can be mapped while its driver uses it.
     LINK: {"hcas": 2, "arguments": "iomem=relaxed"},
     FOUR: {"hcas": 4},
     VMS: {"guests": 2},
     INTEROP: {"guests": 2, "hcas": (1, 0), "virtio": (0, 1)},
     BESIDE: {"hcas": 1, "virtio": 1},
     IOMMU: {"hcas": 2, "iommu": True},
-    # The MAD layer allocates each of its receives by itself: all alike, and a probe may fail at each.
+    # The MAD layer allocates each of its receives separately: all are equal, and a probe may fail at each.
     FAULTS: {"hcas": 2, "arguments": "ib_core.recv_queue_size=64"},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
-    # What a sender sends in one turn ends where its slice does, and must fit into the other half of the buffer.
+    # A sender's turn ends with its slice. The data of one turn must fit into the other half of the buffer.
     PAUSES: {"hcas": 2, "hca_options": "roce-drain=500,roce-buffer=1M,slice=64"},
-    WEATHER: {"hcas": 2, "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
+    IMPAIRMENT: {"hcas": 2,
+                 "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
 
 
-# rxe knows no network namespaces in this kernel, and so has the first.
+# rxe does not support network namespaces in this kernel, so it uses the first one.
 RXE_ON_VIRTIO = """
 set -e
 modprobe -a virtio_net rdma_rxe
@@ -95,7 +96,7 @@ rdma link add rxe0 type rxe netdev veth0
 
 
 class Rxe:
-    """rxe talking to itself: it knows no network namespaces in this kernel."""
+    """rxe as both ends: it does not support network namespaces in this kernel."""
     name = "rxe"
     machines = (LINK,)
 

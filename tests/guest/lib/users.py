@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of programs and kernel modules that use RDMA share: proof that RDMA did it, and modules that go."""
+"""The common part of the tests of RDMA users: proof that RDMA carried the data, and unloading of modules."""
 
 import contextlib
 
@@ -7,13 +7,13 @@ from framework import Failure, expect, tail
 
 
 def grown(rig, side, names, before):
-    """By how much counters of the device rose."""
+    """The increase of counters of the device."""
     return [rig.counter(side, name) - start for name, start in zip(names, before)]
 
 
 @contextlib.contextmanager
 def carried(rig, side, sent=0, received=0):
-    """The block moves at least so many bytes of payload, by RDMA, over the side's device; counted are whole packets."""
+    """The block transfers at least this payload by RDMA over the side's device. The counters count whole packets."""
     names = ("tx_bytes", "rx_bytes")
     before = [rig.counter(side, name) for name in names]
     yield
@@ -25,7 +25,7 @@ def carried(rig, side, sent=0, received=0):
 
 @contextlib.contextmanager
 def heard(commands):
-    """When the block fails, what commands beside it have said fails with it. commands: name -> Command."""
+    """If the block fails, add the output of other commands to the failure. commands: name -> Command."""
     try:
         yield
     except Failure as error:
@@ -38,15 +38,15 @@ REGISTRATIONS = ("regions_registered", "keys_invalidated")
 
 
 def fast(rig, host):
-    """How often the host registered memory, and how often a key was invalidated, by it or by the target.
+    """The numbers of the host's memory registrations and of invalidated keys, by the host or the target.
 
-    Nothing where the host's device does not count it.
+    An empty value if the host's device does not count them.
     """
     return host.counters and [rig.counter(host, name) for name in REGISTRATIONS]
 
 
 def check_fast(rig, host, before, least):
-    """The host's memory was registered by work requests, and each key was made invalid; before: as fast() had it."""
+    """Check that work requests registered the host's memory, and that each key was invalidated; before: from fast()."""
     if not before:
         return
     registered, invalidated = grown(rig, host, REGISTRATIONS, before)
@@ -67,16 +67,16 @@ modprobe -r {modules}
 
 
 def unload(side, modules):
-    """Take modules out, which what used them may hold for some moments yet; the Result."""
+    """Unload modules, which their last users may hold for a short time; the Result."""
     pattern = "|".join(modules.replace("-", "_").split())
     return side.guest.run(UNLOAD.format(modules=modules, pattern=pattern), timeout=60)
 
 
 @contextlib.contextmanager
 def leaving_nothing(side, script, modules, what):
-    """The block, and then, whatever failed in it, a script that takes down what it made, and modules that are to go.
+    """Run the block, then, even if it failed, a script that undoes its effects, and unload modules.
 
-    The script goes on after a command that fails. What it or modprobe say fails the test when the block did not.
+    The script continues after a command that fails. Its output, or modprobe's, fails the test unless the block did.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Congestion control and pause frames, turned on as an administrator does it.
 
-Who marks packets is the weather of the client's HCA, in the place of a switch; the buffers that fill are those of HCAs
+The link impairment of the client's HCA marks packets in the place of a switch; the buffers that fill are those of HCAs
 which take packets no faster than their property says.
 """
 
@@ -9,8 +9,8 @@ import contextlib
 import json
 
 from framework import PAUSES, expect, test
+from impairment import impairment
 from perftest import perftest
-from weather import weather
 
 NEEDS = {"subjects": ("hghca",)}
 # What the device has after a reset; hardware-interface.rst, 4.26.
@@ -64,7 +64,7 @@ def marked(rig):
     """With increases that are next to none the first notifications leave the QP at the least rate, 1 Gbit/s."""
     free = bandwidth(rig)
     with controlled(rig, min_rate=1000, increase_period=1000000, increase_bytes=1 << 31, alpha_period=1000000):
-        with weather(rig, "mark,rate=50%,dir=tx") as done:
+        with impairment(rig, "mark,rate=50%,dir=tx") as done:
             slow = bandwidth(rig)
         marks = rig.counter(rig.server, "np_ecn_marked_roce_packets")
         sent, heeded = rig.counter(rig.server, "np_cnp_sent"), rig.counter(rig.client, "rp_cnp_handled")
@@ -79,12 +79,12 @@ def marked(rig):
 @test("congestion: neither end heeds what is turned off", **NEEDS)
 def turned_off(rig):
     before = {side.device: rig.counter(side, "np_cnp_sent") for side in rig.sides}
-    with weather(rig, "mark,rate=50%") as done:
+    with impairment(rig, "mark,rate=50%") as done:
         bandwidth(rig, 20)
     expect("marked" not in done, f"a packet said that it heeds marks: {done}")
     write(rig, rig.client, "react", 1)
     try:
-        with weather(rig, "mark,rate=50%,dir=tx") as done:
+        with impairment(rig, "mark,rate=50%,dir=tx") as done:
             bandwidth(rig, 20)
     finally:
         write(rig, rig.client, "react", 0)

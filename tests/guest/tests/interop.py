@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The HCA and another implementation of RoCE v2 on one link: the kernel's rxe on a network adapter of virtio's.
 
-What rxe does against the standard is listed in README.md. The weather is the kernel's `netem` on rxe's interface.
+What rxe does against the standard is listed in README.md. The kernel's `netem` on rxe's interface impairs the link.
 """
 
 import contextlib
@@ -146,7 +146,7 @@ both_ways("data: all operations, sizes and shapes", data, machine=BESIDE, limit_
 
 
 # What netem does to each packet that rxe sends, and to each that comes, and with which numbers at random.
-WEATHERS = {
+IMPAIRMENTS = {
     "loss 0.1 %": "loss 0.1%",
     "loss 1 %": "loss 1%",
     "loss 5 %": "loss 5%",
@@ -269,18 +269,18 @@ def data_through(rig, what):
         data(rig, cases)
 
 
-for weather_name, netem in WEATHERS.items():
+for name, netem in IMPAIRMENTS.items():
     # It is rxe's that are damaged on the way.
-    weather_options = {"limit_s": 120, "judged": SENT if "corrupt" in netem else EVERY}
-    both_ways(weather_name, lambda rig, what=netem: through(rig, what),
-              tier=gate_if(weather_name not in ("loss 0.1 %", "loss 1 %")), **weather_options)
-    both_ways(f"{weather_name}, every byte compared", lambda rig, what=netem: data_through(rig, what), machine=BESIDE,
-              tier=ALL, **weather_options)
+    impairment_options = {"limit_s": 120, "judged": SENT if "corrupt" in netem else EVERY}
+    both_ways(name, lambda rig, what=netem: through(rig, what),
+              tier=gate_if(name not in ("loss 0.1 %", "loss 1 %")), **impairment_options)
+    both_ways(f"{name}, every byte compared", lambda rig, what=netem: data_through(rig, what), machine=BESIDE,
+              tier=ALL, **impairment_options)
 
 
 @test("delay with jitter, datagrams")
 def datagrams(rig):
-    with bad_link(rig, WEATHERS["delay with jitter"]):
+    with bad_link(rig, IMPAIRMENTS["delay with jitter"]):
         pingpong(rig, "ibv_ud_pingpong", "ipv4", "-e", 2048, 50)
 
 

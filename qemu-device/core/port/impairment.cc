@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "port/weather.h"
+#include "port/impairment.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,10 +11,10 @@ namespace hghca {
 
 namespace {
 
-// Of one frame, by all rules together.
+// The limit of copies of one frame, for all rules together.
 constexpr size_t kMaxCopies = 16;
 
-// splitmix64: a step from state to state, and what a state is worth.
+// splitmix64: the step between states, and the output function.
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
 
 uint64_t scramble(uint64_t z)
@@ -24,8 +24,8 @@ uint64_t scramble(uint64_t z)
     return z ^ z >> 31;
 }
 
-// Where the bits are that may be inverted: of a RoCE packet those that its ICRC covers, from the BTH on; of other
-// frames all behind the MACs and the type.
+// The bits that may be inverted: in a RoCE packet those that its ICRC covers, from the BTH on; in other frames all bits
+// after the MACs and the type.
 struct Corruptible {
     explicit Corruptible(const FrameMarks &marks)
         : first(marks.roce ? marks.bth : std::min(marks.bytes, sizeof(hghca_eth_header))),
@@ -40,7 +40,7 @@ struct Corruptible {
     }
 
     size_t first, end;
-    size_t gap;   // a byte that is not covered: annex A17.3.3 takes that of FECN and BECN for ones
+    size_t gap;   // a byte that is not covered: annex A17.3.3 replaces the byte of FECN and BECN by ones
 };
 
 // RFC 1624: the word that the checksum covers has grown by `growth`.
@@ -52,16 +52,16 @@ void update_checksum(uint8_t *checksum, uint16_t growth)
     checksum[1] = uint8_t(folded);
 }
 
-// The bytes without what the link has padded a RoCE packet with.
+// The bytes of the frame without the link's padding after a RoCE packet.
 size_t whole_bytes(const FrameMarks &marks) { return marks.roce ? marks.end : marks.bytes; }
 
 }  // namespace
 
-uint64_t Weather::Dice::below(uint64_t n) { return scramble(state_ += kStep) % n; }
+uint64_t Impairment::Dice::below(uint64_t n) { return scramble(state_ += kStep) % n; }
 
 // ---- rules
 
-bool Weather::set_rules(std::string_view text, std::string &error)
+bool Impairment::set_rules(std::string_view text, std::string &error)
 {
     std::vector<FaultRule> read;
     if (!read_fault_rules(text, read, error))
@@ -72,7 +72,7 @@ bool Weather::set_rules(std::string_view text, std::string &error)
     return true;
 }
 
-void Weather::set_seed(uint64_t seed)
+void Impairment::set_seed(uint64_t seed)
 {
     seed_ = seed;
     for (LiveRule &live : rules_)
@@ -81,11 +81,11 @@ void Weather::set_seed(uint64_t seed)
 
 // ---- a frame
 
-bool Weather::send(const iovec *parts, int count)
+bool Impairment::send(const iovec *parts, int count)
 {
     if (tx_.blocked) {
         link_ready();
-        // Nothing overtakes what waits for the link, also when the slice was over before it went.
+        // No frame overtakes the frames that wait for the link, even if the slice ended before they were sent.
         if (tx_.blocked || waits_for_link())
             return false;
     }
@@ -93,9 +93,9 @@ bool Weather::send(const iovec *parts, int count)
     return true;
 }
 
-void Weather::receive(const iovec *parts, int count) { carry(rx_, parts, count); }
+void Impairment::receive(const iovec *parts, int count) { carry(rx_, parts, count); }
 
-void Weather::carry(Lane &lane, const iovec *parts, int count)
+void Impairment::carry(Lane &lane, const iovec *parts, int count)
 {
     std::vector<Frame> copies;
     Frame frame{parts, count};
@@ -103,14 +103,14 @@ void Weather::carry(Lane &lane, const iovec *parts, int count)
     if (judge(lane, frame, copies))
         pass(lane, frame);
     for (size_t i = 0; i < copies.size(); i++) {
-        Frame copy = std::move(copies[i]);   // there may be more when it was judged
+        Frame copy = std::move(copies[i]);   // judge() may add to `copies`
         if (judge(lane, copy, copies))
             pass(lane, copy);
     }
 }
 
-// False: it is lost.
-bool Weather::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
+// False: the frame is lost.
+bool Impairment::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
 {
     while (frame.rule < rules_.size()) {
         LiveRule &live = rules_[frame.rule++];
@@ -125,8 +125,8 @@ bool Weather::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
     return true;
 }
 
-// Is it one of those that the rule is for? Then `dice` are for what is done to it.
-bool Weather::picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const
+// Whether the rule selects the frame. If so, `dice` are the random numbers for the fault.
+bool Impairment::picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const
 {
     const FaultRule &rule = live.rule;
     if (!rule.concerns(direction) || !rule.selects(frame.marks))
@@ -137,8 +137,8 @@ bool Weather::picks(LiveRule &live, const Frame &frame, Direction direction, Dic
     return dice.below(kBillion) < rule.rate_ppb && n % rule.every == 0 && live.done < rule.count;
 }
 
-// False: nothing can be done to such a frame.
-bool Weather::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
+// False: the fault does not apply to such a frame.
+bool Impairment::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
 {
     switch (rule.fault) {
     case Fault::Drop:
@@ -159,7 +159,7 @@ bool Weather::apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &cop
     return false;
 }
 
-bool Weather::duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
+bool Impairment::duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice)
 {
     if (copies.size() == kMaxCopies)
         return false;
@@ -174,7 +174,7 @@ bool Weather::duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> 
     return true;
 }
 
-bool Weather::delay(const FaultRule &rule, Frame &frame, Dice &dice)
+bool Impairment::delay(const FaultRule &rule, Frame &frame, Dice &dice)
 {
     if (frame.waits)
         return false;
@@ -186,7 +186,7 @@ bool Weather::delay(const FaultRule &rule, Frame &frame, Dice &dice)
     return true;
 }
 
-bool Weather::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
+bool Impairment::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
 {
     const Corruptible place(frame.marks);
     if (place.bits() < rule.bits)
@@ -196,7 +196,7 @@ bool Weather::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
     for (auto end = bits.begin(); end != bits.begin() + rule.bits;) {
         const size_t bit = dice.below(place.bits());
         if (std::find(bits.begin(), end, bit) != end)
-            continue;   // inverted twice it would be as before
+            continue;   // a second inversion would restore the bit
         *end++ = bit;
         bytes[place.byte(bit)] ^= uint8_t(1u << bit % 8);
     }
@@ -204,8 +204,8 @@ bool Weather::corrupt(const FaultRule &rule, Frame &frame, Dice &dice)
     return true;
 }
 
-// As a switch does whose queue is long (RFC 3168, 5): congestion experienced, if the sender has said that it heeds that.
-bool Weather::mark(Frame &frame)
+// As a switch with a long queue does (RFC 3168, 5): congestion experienced, if the sender indicates ECN support.
+bool Impairment::mark(Frame &frame)
 {
     if (!frame.marks.roce)
         return false;
@@ -225,7 +225,7 @@ bool Weather::mark(Frame &frame)
 }
 
 // The Ethernet header stays.
-bool Weather::truncate(const FaultRule &rule, Frame &frame, Dice &dice)
+bool Impairment::truncate(const FaultRule &rule, Frame &frame, Dice &dice)
 {
     const size_t whole = whole_bytes(frame.marks);
     if (whole <= sizeof(hghca_eth_header))
@@ -240,13 +240,13 @@ bool Weather::truncate(const FaultRule &rule, Frame &frame, Dice &dice)
     return true;
 }
 
-uint64_t Weather::wait_ns(const FaultRule &rule, Dice &dice)
+uint64_t Impairment::wait_ns(const FaultRule &rule, Dice &dice)
 {
     return rule.delay_ns + (rule.jitter_ns ? dice.below(rule.jitter_ns + 1) : 0);
 }
 
-// The bytes, to be changed.
-Weather::Bytes &Weather::own(Frame &frame)
+// The frame's bytes, writable.
+Impairment::Bytes &Impairment::own(Frame &frame)
 {
     if (frame.own.empty()) {
         frame.own.resize(frame.marks.bytes);
@@ -255,9 +255,9 @@ Weather::Bytes &Weather::own(Frame &frame)
     return frame.own;
 }
 
-// ---- its way out
+// ---- release to the ends
 
-void Weather::pass(Lane &lane, Frame &frame)
+void Impairment::pass(Lane &lane, Frame &frame)
 {
     lane.seen++;
     if (frame.waits) {
@@ -273,8 +273,8 @@ void Weather::pass(Lane &lane, Frame &frame)
         release(lane, lane.held.find(lane.overtaken.begin()->second));
 }
 
-// False: the link did not take it.
-bool Weather::emit(Lane &lane, Frame &frame)
+// False: the link did not accept it.
+bool Impairment::emit(Lane &lane, Frame &frame)
 {
     const iovec whole{frame.own.data(), frame.own.size()};
     const iovec *parts = frame.own.empty() ? frame.parts : &whole;
@@ -286,8 +286,8 @@ bool Weather::emit(Lane &lane, Frame &frame)
     return !lane.blocked;
 }
 
-// Takes `bytes`.
-void Weather::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
+// Moves from `bytes`.
+void Impairment::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
 {
     held_frames_++;
     held_bytes_ += bytes.size();
@@ -296,7 +296,7 @@ void Weather::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
     lane.held.emplace(place, Held{std::move(bytes), until});
 }
 
-void Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
+void Impairment::release(Lane &lane, std::map<Place, Held>::iterator which)
 {
     work_.add();
     auto node = lane.held.extract(which);
@@ -307,7 +307,7 @@ void Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
     held_frames_--;
     held_bytes_ -= bytes;
     if (!emit(lane, frame)) {
-        // Who waited for the link already stays before those that came to wait later.
+        // A frame that waited for the link already stays before those that began to wait later.
         const auto [due_ns, number] = node.key();
         hold(lane, {0, due_ns ? next_place_++ : number}, frame.own, 0);
     }
@@ -315,7 +315,7 @@ void Weather::release(Lane &lane, std::map<Place, Held>::iterator which)
 
 // ---- time and the link
 
-uint64_t Weather::next_deadline() const
+uint64_t Impairment::next_deadline() const
 {
     uint64_t deadline = UINT64_MAX;
     for (const Lane *lane : {&tx_, &rx_}) {
@@ -325,7 +325,7 @@ uint64_t Weather::next_deadline() const
     return deadline;
 }
 
-void Weather::expire(uint64_t now_ns)
+void Impairment::expire(uint64_t now_ns)
 {
     for (Lane *lane : {&tx_, &rx_}) {
         while (!work_.over() && !lane->blocked && !lane->held.empty() && lane->held.begin()->first.first <= now_ns)
@@ -333,17 +333,17 @@ void Weather::expire(uint64_t now_ns)
     }
 }
 
-bool Weather::waits_for_link() const { return !tx_.held.empty() && !tx_.held.begin()->first.first; }
+bool Impairment::waits_for_link() const { return !tx_.held.empty() && !tx_.held.begin()->first.first; }
 
-// What waited for the link goes first; what else is due has its timer.
-void Weather::link_ready()
+// Frames that waited for the link go first; other due frames have a timer.
+void Impairment::link_ready()
 {
     tx_.blocked = false;
     while (!work_.over() && !tx_.blocked && waits_for_link())
         release(tx_, tx_.held.begin());
 }
 
-void Weather::clear()
+void Impairment::clear()
 {
     counts_.purged += held_frames_;
     held_frames_ = held_bytes_ = 0;

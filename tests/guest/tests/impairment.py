@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad weather on the link, by the device's own fault injection: the data is right all the same.
+"""Link impairment by the device's own fault injection: the data is right all the same.
 
 The rules are those of the client's HCA, in both directions. The programs talk TCP over the same link, so most rules
 keep to packets of RoCE.
@@ -8,7 +8,7 @@ keep to packets of RoCE.
 import contextlib
 import subprocess
 
-from framework import WEATHER, expect, succeeded, test
+from framework import IMPAIRMENT, expect, succeeded, test
 from hghca_lib import buildroot, qemu
 from hghca_lib.guest import GuestError
 from pingpong import command, pingpong
@@ -33,8 +33,8 @@ EACH = [
 ]
 
 
-def weather_test(name, **options):
-    return test(f"weather: {name}", subjects=("hghca",), **options)
+def impairment_test(name, **options):
+    return test(f"impairment: {name}", subjects=("hghca",), **options)
 
 
 def read(rig, name):
@@ -46,7 +46,7 @@ def write(rig, name, value):
 
 
 @contextlib.contextmanager
-def weather(rig, rules, seed=1):
+def impairment(rig, rules, seed=1):
     """The rules as long as the block; what they have done by then, by kind, is added to what is yielded."""
     before, done = read(rig, "fault-counts"), {}
     write(rig, "fault-seed", seed)
@@ -57,7 +57,7 @@ def weather(rig, rules, seed=1):
         write(rig, "faults", "")
         after = read(rig, "fault-counts")
         done.update({name: after[name] - before[name] for name in after if after[name] != before[name]})
-        rig.note(f"{rules or 'fair'}: {done}")
+        rig.note(f"{rules or 'no rules'}: {done}")
     # What the first HCA damages goes out so; what it gets is captured before that.
     if rig.journal and {"corrupted", "truncated"} & set(done):
         expect(OUT not in rig.journal.ways, "frames were damaged that are judged; the test wants judged=RECEIVED")
@@ -68,10 +68,10 @@ def damaged(rig):
 
 
 for kind, rules in EACH:
-    @weather_test(f"rc, {rules}", limit_s=120, judged=RECEIVED if kind in ("corrupted", "truncated") else EVERY)
+    @impairment_test(f"rc, {rules}", limit_s=120, judged=RECEIVED if kind in ("corrupted", "truncated") else EVERY)
     def each(rig, kind=kind, rules=rules):
         before = damaged(rig)
-        with weather(rig, rules) as done:
+        with impairment(rig, rules) as done:
             pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
         expect(done.get(kind, 0) > 0, f"nothing was {kind}: {done}")
         expect(set(done) <= {kind, "held"}, f"more was done than asked for: {done}")
@@ -79,12 +79,12 @@ for kind, rules in EACH:
         expect(seen == hurt, f"{hurt} packets were damaged, and {seen} seen to be")
 
 
-@weather_test("changed under traffic", limit_s=120, judged=RECEIVED)
+@impairment_test("changed under traffic", limit_s=120, judged=RECEIVED)
 def under_traffic(rig):
     """Rules come and go while messages do; the last are that there are none."""
     port = rig.next_port()
     arguments = ("ipv4", "-m 1024", 8192, 1000, port)
-    with weather(rig, "delay,us=5000,frames=roce") as done:
+    with impairment(rig, "delay,us=5000,frames=roce") as done:
         server = rig.start(command("ibv_rc_pingpong", rig.server, *arguments), rig.server)
         rig.wait_listening(port, rig.server, server, "tcp")
         client = rig.start(command("ibv_rc_pingpong", rig.client, *arguments) + f" {rig.server.address}")
@@ -100,23 +100,23 @@ def under_traffic(rig):
     expect({kind for kind, _ in EACH} <= set(done), f"not everything was done: {done}")
 
 
-@weather_test("all frames are late")
+@impairment_test("all frames are late")
 def late(rig):
     """Twice 60 ms on the way there and back, by the clock of ping."""
-    with weather(rig, "delay,us=60000"):
+    with impairment(rig, "delay,us=60000"):
         said = rig.run(f"ping -n -c 3 -i 0.2 -W 10 {rig.server.address}")
     shortest = float(said.rpartition("= ")[2].split("/")[0])
     expect(shortest >= 120, f"a ping took {shortest} ms")
 
 
-@weather_test("cable and reset, with frames held back", expected_log=(r"link (becomes ready|is (down|up))",))
+@impairment_test("cable and reset, with frames held back", expected_log=(r"link (becomes ready|is (down|up))",))
 def held(rig):
     def hold():
         rig.try_run(f"ping -n -c 2 -i 0.05 -W 1 {rig.server.address}")
         expect(read(rig, "fault-counts")["held"] > 0, "nothing is held back")
 
     # What comes from the other end may come at any time.
-    with weather(rig, "delay,us=10000000,dir=tx") as done:
+    with impairment(rig, "delay,us=10000000,dir=tx") as done:
         hold()
         rig.guest.qmp("set_link", name="h1", up=False)
         expect(read(rig, "fault-counts")["held"] == 0, "frames are held back for a link that is down")
@@ -135,12 +135,12 @@ def held(rig):
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
-@weather_test("bad rules are told, and nothing changes")
+@impairment_test("bad rules are told, and nothing changes")
 def bad(rig):
     wrong = {"dorp": "there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, mark, truncate",
              "drop,rate=2": "'rate' takes 0 to 1", "drop;delay,us": "rule 2: 'us': 'us' takes 0 to 10000000",
              "truncate,bits=1": "'truncate' has no word 'bits'; it has dir, "}
-    with weather(rig, "drop,psn=1,qp=1"):
+    with impairment(rig, "drop,psn=1,qp=1"):
         for rules, words in wrong.items():
             try:
                 write(rig, "faults", rules)
@@ -156,9 +156,9 @@ def bad(rig):
         expect(done.returncode == 1 and words in done.stderr, f"-device of `{rules}`: {done.returncode} {done.stderr}")
 
 
-@weather_test("from the start", machine=WEATHER, limit_s=120)
+@impairment_test("from the start", machine=IMPAIRMENT, limit_s=120)
 def from_the_start(rig):
-    """Both HCAs have had their weather since they are there, through the probe of the driver too."""
+    """Both HCAs impair their links from the start, also while the driver probes."""
     pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
     for number in (1, 2):
         seed, rules, counts = (rig.guest.qmp("qom-get", path=f"/machine/peripheral/hca{number}", property=name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Bad weather on the link, for tests of whoever uses it: what happens to frames between a device and its link, in
-// both directions. None unless rules are set (fault_rule.h).
+// Link impairment for tests: faults on frames between a device and its link, in both directions. There are no
+// faults until rules are set (fault_rule.h).
 #pragma once
 
 #include <sys/uio.h>
@@ -20,7 +20,7 @@
 
 namespace hghca {
 
-// What was done since the beginning, in frames.
+// The number of frames that each fault has affected since the start.
 #define HGHCA_FAULT_COUNTS(X)                                                                                        \
     X(dropped)                                                                                                       \
     X(duplicated)                                                                                                    \
@@ -29,7 +29,7 @@ namespace hghca {
     X(corrupted)                                                                                                     \
     X(marked)                                                                                                        \
     X(truncated)                                                                                                     \
-    X(overflowed) /* lost: too much was held back already */                                                         \
+    X(overflowed) /* lost: the limit of held frames or bytes is reached */                                           \
     X(purged)     /* lost: held back when the link went down or the device was reset */
 
 struct FaultCounts {
@@ -38,52 +38,52 @@ struct FaultCounts {
 #undef HGHCA_FAULT_COUNT_MEMBER
 };
 
-// Each frame goes through the rules in their order. A copy that one makes goes through those behind it by itself; a
-// frame that is held back is not held back by another rule again.
+// Each frame goes through the rules in their order. A copy goes through the rules after the one that made it. A frame
+// that is held back is not held back again by another rule.
 //
-// Deterministic: what is done to a frame follows from the seed, the rule and how many frames of its direction the rule
-// has selected before. What goes on in the other direction, or the clock, has no part in it. When a frame comes out
-// again that was held back is a matter of the clock, or of the frames behind it.
-class Weather {
+// The faults are deterministic: the fate of a frame depends on the seed, the rule, and the number of frames of its
+// direction that the rule has selected before. The other direction and the clock do not influence it. The time at which
+// a held frame is released depends on the clock, or on the frames behind it.
+class Impairment {
 public:
-    // The ends between which frames are on their way. A call may not lead back to the Weather that made it.
+    // The two ends of the impaired link. A call must not lead back to the Impairment that made it.
     class Ends {
     public:
         virtual ~Ends() = default;
-        // False: the link takes nothing now. Then link_ready() is called when it does.
+        // False: the link accepts no frame now. link_ready() is called when it accepts frames again.
         virtual bool to_link(const iovec *parts, int count) = 0;
         virtual void to_device(const iovec *parts, int count) = 0;
         virtual uint64_t now_ns() = 0;
     };
 
-    // What is held back of both directions together; what comes beyond it is lost.
+    // The limits of held frames, for both directions together; frames beyond them are lost.
     static constexpr size_t kHeldFrames = 8192;
     static constexpr size_t kHeldBytes = 16u << 20;
 
-    Weather(Ends &ends, Work &work) : ends_(ends), work_(work) {}
-    Weather(const Weather &) = delete;
-    Weather &operator=(const Weather &) = delete;
+    Impairment(Ends &ends, Work &work) : ends_(ends), work_(work) {}
+    Impairment(const Impairment &) = delete;
+    Impairment &operator=(const Impairment &) = delete;
 
-    // Other rules from now on, empty: none; they begin anew. Frames held back stay so. False: `text` is wrong, as
-    // `error` says, and nothing has changed.
+    // Replaces the rules and restarts their counts; an empty text removes all. Frames held back stay held back.
+    // False: `text` is wrong, as `error` says, and nothing has changed.
     bool set_rules(std::string_view text, std::string &error);
-    // The rules begin anew, with this seed. It is 0 in the beginning.
+    // Restarts the rules with this seed, which is 0 at first.
     void set_seed(uint64_t seed);
 
-    // Is there anything to do? If not, frames need not come this way.
+    // Whether there are rules or held frames. If not, frames may bypass this class.
     bool active() const { return !rules_.empty() || held_frames_; }
-    // A frame from the device to the link. False: the link takes nothing now, and the frame was not looked at.
+    // A frame from the device to the link. False: the link accepts no frame now, and no rule was applied.
     bool send(const iovec *parts, int count);
     // A frame from the link to the device.
     void receive(const iovec *parts, int count);
 
-    // When expire() is to be called, on the clock of now_ns(); UINT64_MAX: never.
+    // The time of the next call of expire(), on the clock of now_ns(); UINT64_MAX: never.
     uint64_t next_deadline() const;
-    // Lets go what was held back until now, until the slice is over.
+    // Releases the frames held back until `now_ns`, until the slice is over.
     void expire(uint64_t now_ns);
-    // The link takes frames again. What the slice leaves over is due at once.
+    // The link accepts frames again. Frames that the slice leaves over are due immediately.
     void link_ready();
-    // Loses all that is held back.
+    // Drops all held frames.
     void clear();
 
     const FaultCounts &counts() const { return counts_; }
@@ -99,7 +99,7 @@ private:
         uint64_t done = 0;
     };
 
-    // Numbers at random for one frame and one rule.
+    // Random numbers for one frame and one rule.
     class Dice {
     public:
         explicit Dice(uint64_t start = 0) : state_(start) {}
@@ -112,28 +112,28 @@ private:
     struct Frame {
         const iovec *parts;
         int count;
-        Bytes own{};                // when it is no more what `parts` says
+        Bytes own{};                // the bytes, if they differ from `parts`
         FrameMarks marks{};
         size_t rule = 0;            // the next one
         bool waits = false;
         uint64_t wait_ns = 0;
-        uint32_t by = 0;            // or until so many others went
+        uint32_t by = 0;            // or until this number of other frames has been sent
     };
 
-    // A time, 0 when it is the link that is waited for, and a number that no other has.
+    // The time, or 0 if the frame waits for the link, and a unique number.
     using Place = std::pair<uint64_t, uint64_t>;
     struct Held {
         Bytes bytes;
-        uint64_t until = 0;         // or until the lane has seen so many frames; 0: that is no matter
+        uint64_t until = 0;         // or until the lane has seen this number of frames; 0: time only
     };
     // One direction.
     struct Lane {
         explicit Lane(Direction direction) : direction(direction) {}
         Direction direction;
         uint64_t seen = 0;
-        bool blocked = false;       // the link takes nothing
+        bool blocked = false;       // the link accepts no frame
         std::map<Place, Held> held;
-        std::set<std::pair<uint64_t, Place>> overtaken;   // those of `held` that are
+        std::set<std::pair<uint64_t, Place>> overtaken;   // the entries of `held` that wait for frames
     };
 
     void carry(Lane &lane, const iovec *parts, int count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Bad weather: each fault and each selector alone, and whole connections under them.
-#include "port/weather.h"
+// Link impairment: each fault and each selector alone, and whole connections under them.
+#include "port/impairment.h"
 
 #include <gtest/gtest.h>
 
@@ -95,15 +95,15 @@ Frame udp_to(unsigned port)
     return f;
 }
 
-// ---- a link with weather and nothing else
+// ---- an impaired link and nothing else
 
-class WeatherTest : public ::testing::Test, private Weather::Ends {
+class ImpairmentTest : public ::testing::Test, private Impairment::Ends {
 protected:
-    WeatherTest() { work.begin_slice(1 << 20); }
+    ImpairmentTest() { work.begin_slice(1 << 20); }
     void rules(std::string_view text)
     {
         std::string error;
-        ASSERT_TRUE(weather.set_rules(text, error)) << error;
+        ASSERT_TRUE(impairment.set_rules(text, error)) << error;
     }
     static std::string error_of(std::string_view text)
     {
@@ -125,12 +125,12 @@ protected:
     bool send(Frame f)
     {
         const auto parts = pieces(f);
-        return weather.send(parts.data(), int(parts.size()));
+        return impairment.send(parts.data(), int(parts.size()));
     }
     void receive(Frame f)
     {
         const auto parts = pieces(f);
-        weather.receive(parts.data(), int(parts.size()));
+        impairment.receive(parts.data(), int(parts.size()));
     }
     // Sends packets with the PSNs [0, n); what came out.
     std::vector<Frame> frames_of(uint32_t n)
@@ -161,11 +161,11 @@ protected:
     void at(uint64_t us)
     {
         clock_ns = us * kUs;
-        weather.expire(clock_ns);
+        impairment.expire(clock_ns);
     }
 
     Work work;
-    Weather weather{*this, work};
+    Impairment impairment{*this, work};
     std::vector<Frame> sent, received;
     uint64_t clock_ns = 0;
     bool full = false;
@@ -202,25 +202,25 @@ List all_of(uint32_t n)
     return list;
 }
 
-TEST_F(WeatherTest, WithoutRulesThereIsNothingToDo)
+TEST_F(ImpairmentTest, WithoutRulesThereIsNothingToDo)
 {
-    EXPECT_FALSE(weather.active());
+    EXPECT_FALSE(impairment.active());
     rules("");
     rules(" ;; \n ");
-    EXPECT_FALSE(weather.active());
-    EXPECT_EQ(weather.next_deadline(), UINT64_MAX);
+    EXPECT_FALSE(impairment.active());
+    EXPECT_EQ(impairment.next_deadline(), UINT64_MAX);
     EXPECT_EQ(psns_of(3), all_of(3));
     rules("drop");
-    EXPECT_TRUE(weather.active());
+    EXPECT_TRUE(impairment.active());
     EXPECT_TRUE(psns_of(3).empty());
     rules("");
-    EXPECT_FALSE(weather.active());
-    EXPECT_EQ(weather.counts().dropped, 3u);
+    EXPECT_FALSE(impairment.active());
+    EXPECT_EQ(impairment.counts().dropped, 3u);
 }
 
 // ---- which ones
 
-TEST_F(WeatherTest, EveryNthOfEachDirection)
+TEST_F(ImpairmentTest, EveryNthOfEachDirection)
 {
     rules("drop,every=3");
     for (uint32_t psn = 0; psn < 7; psn++) {
@@ -231,7 +231,7 @@ TEST_F(WeatherTest, EveryNthOfEachDirection)
     EXPECT_EQ(received, sent);
 }
 
-TEST_F(WeatherTest, NoMoreThanTheCount)
+TEST_F(ImpairmentTest, NoMoreThanTheCount)
 {
     rules("drop count=2");
     EXPECT_EQ(psns_of(5), (List{2, 3, 4}));
@@ -247,7 +247,7 @@ TEST_F(WeatherTest, NoMoreThanTheCount)
     EXPECT_EQ(received.size(), 1u);
 }
 
-TEST_F(WeatherTest, RatesAreKept)
+TEST_F(ImpairmentTest, RatesAreKept)
 {
     for (const auto &[text, rate] : {std::pair("drop,rate=0.01", 0.01), {"drop,rate=20%", 0.2}, {"drop,rate=0.5", 0.5},
                                      {"drop,rate=0", 0.0}, {"drop,rate=1", 1.0}, {"drop,rate=100%", 1.0},
@@ -265,7 +265,7 @@ TEST_F(WeatherTest, RatesAreKept)
     }
 }
 
-TEST_F(WeatherTest, RateAmongEveryNth)
+TEST_F(ImpairmentTest, RateAmongEveryNth)
 {
     rules("drop,rate=0.5,every=2");
     const List left = psns_of(200);
@@ -274,7 +274,7 @@ TEST_F(WeatherTest, RateAmongEveryNth)
     EXPECT_LT(left.size(), 180u);
 }
 
-TEST_F(WeatherTest, Directions)
+TEST_F(ImpairmentTest, Directions)
 {
     rules("drop,dir=tx");
     send(numbered(0));
@@ -294,7 +294,7 @@ TEST_F(WeatherTest, Directions)
 }
 
 // Each form of a packet of RoCE is seen for what it is.
-TEST_F(WeatherTest, HeadersOfRoce)
+TEST_F(ImpairmentTest, HeadersOfRoce)
 {
     for (const bool ipv6 : {false, true}) {
         for (const bool vlan : {false, true}) {
@@ -330,7 +330,7 @@ TEST_F(WeatherTest, HeadersOfRoce)
     EXPECT_FALSE(passes(roce({.opcode = 0x64})));
 }
 
-TEST_F(WeatherTest, OtherFramesAreLeftAloneByWhoAsksForRoce)
+TEST_F(ImpairmentTest, OtherFramesAreLeftAloneByWhoAsksForRoce)
 {
     Frame fragment = roce({}), tcp = roce({}), cut = roce({}), tiny(5, 1);
     fragment[20] = 0x20;
@@ -346,17 +346,17 @@ TEST_F(WeatherTest, OtherFramesAreLeftAloneByWhoAsksForRoce)
             rules(rule);
             EXPECT_FALSE(passes(other)) << rule;
         }
-        weather.clear();
+        impairment.clear();
     }
 }
 
 // ---- the same again
 
-TEST_F(WeatherTest, TheSeedSaysWhatHappens)
+TEST_F(ImpairmentTest, TheSeedSaysWhatHappens)
 {
     constexpr const char *kRules = "drop,rate=0.1;corrupt,rate=0.2,bits=3;truncate,rate=0.1;duplicate,rate=0.1";
     auto outcome = [&](uint64_t seed) {
-        weather.set_seed(seed);
+        impairment.set_seed(seed);
         return frames_of(500);
     };
     rules(kRules);
@@ -369,7 +369,7 @@ TEST_F(WeatherTest, TheSeedSaysWhatHappens)
     EXPECT_NE(outcome(0), first);
 }
 
-TEST_F(WeatherTest, DirectionsAndRulesHaveChancesOfTheirOwn)
+TEST_F(ImpairmentTest, DirectionsAndRulesHaveChancesOfTheirOwn)
 {
     rules("drop,rate=0.5");
     const List alone = psns_of(200);
@@ -392,51 +392,51 @@ TEST_F(WeatherTest, DirectionsAndRulesHaveChancesOfTheirOwn)
 
 // ---- what is done
 
-TEST_F(WeatherTest, Duplicate)
+TEST_F(ImpairmentTest, Duplicate)
 {
     rules("duplicate,every=2");
     EXPECT_EQ(psns_of(4), (List{0, 1, 1, 2, 3, 3}));
     EXPECT_EQ(sent[1], sent[2]);
     EXPECT_EQ(sent[1], numbered(1));
-    EXPECT_EQ(weather.counts().duplicated, 2u);
+    EXPECT_EQ(impairment.counts().duplicated, 2u);
     // A copy of long ago.
     rules("duplicate,us=70,count=1");
     EXPECT_EQ(psns_of(3), all_of(3));
-    EXPECT_EQ(weather.next_deadline(), 70 * kUs);
+    EXPECT_EQ(impairment.next_deadline(), 70 * kUs);
     at(70);
     EXPECT_EQ(sent_psns(), (List{0, 1, 2, 0}));
-    EXPECT_FALSE(weather.held_frames());
+    EXPECT_FALSE(impairment.held_frames());
     // Each goes through the rules that follow by itself.
     rules("duplicate;drop,every=2");
     EXPECT_EQ(psns_of(3), all_of(3));
 }
 
-TEST_F(WeatherTest, CopiesOfCopiesHaveAnEnd)
+TEST_F(ImpairmentTest, CopiesOfCopiesHaveAnEnd)
 {
     std::string text;
     for (unsigned i = 0; i < kMaxFaultRules; i++)
         text += "duplicate;";
     rules(text);
-    const uint64_t before = weather.counts().duplicated;
+    const uint64_t before = impairment.counts().duplicated;
     EXPECT_EQ(psns_of(1).size(), 17u);
-    EXPECT_EQ(weather.counts().duplicated - before, 16u);
+    EXPECT_EQ(impairment.counts().duplicated - before, 16u);
 }
 
-TEST_F(WeatherTest, Reorder)
+TEST_F(ImpairmentTest, Reorder)
 {
     rules("reorder,every=3,by=2");
     EXPECT_EQ(psns_of(8), (List{0, 1, 3, 4, 2, 6, 7, 5}));
-    EXPECT_EQ(weather.counts().reordered, 2u);
-    EXPECT_EQ(weather.held_frames(), 0u);
-    EXPECT_EQ(weather.next_deadline(), UINT64_MAX);
+    EXPECT_EQ(impairment.counts().reordered, 2u);
+    EXPECT_EQ(impairment.held_frames(), 0u);
+    EXPECT_EQ(impairment.next_deadline(), UINT64_MAX);
     // Nobody overtakes it: it waits no longer than it is told, or a millisecond.
     rules("reorder,count=1");
     send(numbered(9));
-    EXPECT_EQ(weather.next_deadline(), 1000 * kUs);
-    weather.clear();
+    EXPECT_EQ(impairment.next_deadline(), 1000 * kUs);
+    impairment.clear();
     rules("reorder,us=30,count=1");
     send(numbered(9));
-    EXPECT_EQ(weather.next_deadline(), 30 * kUs);
+    EXPECT_EQ(impairment.next_deadline(), 30 * kUs);
     sent.clear();
     at(29);
     EXPECT_EQ(sent.size(), 0u);
@@ -453,7 +453,7 @@ TEST_F(WeatherTest, Reorder)
     EXPECT_EQ(sent_psns(), (List{2, 0}));
 }
 
-TEST_F(WeatherTest, Delay)
+TEST_F(ImpairmentTest, Delay)
 {
     rules("delay,us=500");
     for (uint32_t psn = 0; psn < 3; psn++) {
@@ -461,32 +461,32 @@ TEST_F(WeatherTest, Delay)
         send(numbered(psn));
         receive(numbered(psn));
     }
-    EXPECT_EQ(weather.held_frames(), 6u);
-    EXPECT_EQ(weather.held_bytes(), 6 * numbered(0).size());
-    EXPECT_EQ(weather.next_deadline(), 500 * kUs);
+    EXPECT_EQ(impairment.held_frames(), 6u);
+    EXPECT_EQ(impairment.held_bytes(), 6 * numbered(0).size());
+    EXPECT_EQ(impairment.next_deadline(), 500 * kUs);
     at(499);
     EXPECT_TRUE(sent.empty());
     at(510);
     EXPECT_EQ(sent_psns(), (List{0, 1}));
     EXPECT_EQ(received, sent);
-    EXPECT_EQ(weather.next_deadline(), 520 * kUs);
+    EXPECT_EQ(impairment.next_deadline(), 520 * kUs);
     at(10000);
     EXPECT_EQ(sent_psns(), (List{0, 1, 2}));
     EXPECT_EQ(sent[2], numbered(2));
-    EXPECT_EQ(weather.held_bytes(), 0u);
-    EXPECT_EQ(weather.counts().delayed, 6u);
+    EXPECT_EQ(impairment.held_bytes(), 0u);
+    EXPECT_EQ(impairment.counts().delayed, 6u);
     // Once is enough.
     rules("delay,us=5;delay,us=100;reorder");
     send(numbered(3));
-    EXPECT_EQ(weather.next_deadline(), clock_ns + 5 * kUs);
+    EXPECT_EQ(impairment.next_deadline(), clock_ns + 5 * kUs);
 }
 
-TEST_F(WeatherTest, JitterIsWithinItsBounds)
+TEST_F(ImpairmentTest, JitterIsWithinItsBounds)
 {
     rules("delay,us=100,jitter=50");
     psns_of(1000);
-    EXPECT_GE(weather.next_deadline(), 100 * kUs);
-    EXPECT_LT(weather.next_deadline(), 101 * kUs);
+    EXPECT_GE(impairment.next_deadline(), 100 * kUs);
+    EXPECT_LT(impairment.next_deadline(), 101 * kUs);
     at(125);
     EXPECT_GT(sent.size(), 400u);
     EXPECT_LT(sent.size(), 600u);
@@ -496,7 +496,7 @@ TEST_F(WeatherTest, JitterIsWithinItsBounds)
     EXPECT_EQ(sent.size(), 1000u);
 }
 
-TEST_F(WeatherTest, CorruptInvertsSoManyBitsThatTheIcrcCovers)
+TEST_F(ImpairmentTest, CorruptInvertsSoManyBitsThatTheIcrcCovers)
 {
     for (const unsigned bits : {1u, 3u, 64u}) {
         for (const Shape &shape : {Shape{}, Shape{.payload = 0, .ipv6 = true}, Shape{.vlan = true, .padding = 9}}) {
@@ -540,7 +540,7 @@ TEST_F(WeatherTest, CorruptInvertsSoManyBitsThatTheIcrcCovers)
     }
 }
 
-TEST_F(WeatherTest, Truncate)
+TEST_F(ImpairmentTest, Truncate)
 {
     rules("truncate,bytes=5");
     const Frame before = numbered(1);
@@ -556,10 +556,10 @@ TEST_F(WeatherTest, Truncate)
     sent.clear();
     send(before);
     EXPECT_EQ(sent.at(0), Frame(before.begin(), before.begin() + 14));
-    const uint64_t count = weather.counts().truncated;
+    const uint64_t count = impairment.counts().truncated;
     EXPECT_TRUE(passes(Frame(14, 1)));
     EXPECT_TRUE(passes(Frame(3, 1)));
-    EXPECT_EQ(weather.counts().truncated, count);
+    EXPECT_EQ(impairment.counts().truncated, count);
     // By whatever.
     rules("truncate");
     size_t least = SIZE_MAX, most = 0;
@@ -580,40 +580,40 @@ TEST_F(WeatherTest, Truncate)
 
 // ---- bounds, the link, the end
 
-TEST_F(WeatherTest, HeldFramesAreBoundedInNumber)
+TEST_F(ImpairmentTest, HeldFramesAreBoundedInNumber)
 {
     rules("delay,us=1000");
-    for (size_t i = 0; i < Weather::kHeldFrames + 10; i++)
+    for (size_t i = 0; i < Impairment::kHeldFrames + 10; i++)
         i % 2 ? receive(numbered(1)) : void(send(numbered(1)));
-    EXPECT_EQ(weather.held_frames(), Weather::kHeldFrames);
-    EXPECT_EQ(weather.counts().overflowed, 10u);
+    EXPECT_EQ(impairment.held_frames(), Impairment::kHeldFrames);
+    EXPECT_EQ(impairment.counts().overflowed, 10u);
     at(1000);
-    EXPECT_EQ(sent.size() + received.size(), Weather::kHeldFrames);
+    EXPECT_EQ(sent.size() + received.size(), Impairment::kHeldFrames);
     send(numbered(1));
-    EXPECT_EQ(weather.held_frames(), 1u);
+    EXPECT_EQ(impairment.held_frames(), 1u);
 }
 
-TEST_F(WeatherTest, HeldFramesAreBoundedInBytes)
+TEST_F(ImpairmentTest, HeldFramesAreBoundedInBytes)
 {
     rules("reorder,by=1000,us=1000");
     const Frame large = roce({.payload = 60000});
     unsigned sends = 0;
-    while (!weather.counts().overflowed && sends < 1000) {
+    while (!impairment.counts().overflowed && sends < 1000) {
         send(large);
         sends++;
     }
-    EXPECT_EQ(sends, Weather::kHeldBytes / large.size() + 1);
-    EXPECT_LE(weather.held_bytes(), Weather::kHeldBytes);
+    EXPECT_EQ(sends, Impairment::kHeldBytes / large.size() + 1);
+    EXPECT_LE(impairment.held_bytes(), Impairment::kHeldBytes);
     EXPECT_TRUE(sent.empty());
     // One entry lets go no more than a slice.
     clock_ns = 1000 * kUs;
     work.begin_slice(16);
-    weather.expire(clock_ns);
+    impairment.expire(clock_ns);
     EXPECT_EQ(sent.size(), 16u);
-    EXPECT_LE(weather.next_deadline(), clock_ns);
+    EXPECT_LE(impairment.next_deadline(), clock_ns);
 }
 
-TEST_F(WeatherTest, ALinkThatTakesNothingLosesNothing)
+TEST_F(ImpairmentTest, ALinkThatTakesNothingLosesNothing)
 {
     rules("duplicate,every=2");
     room = 2;
@@ -621,10 +621,10 @@ TEST_F(WeatherTest, ALinkThatTakesNothingLosesNothing)
     EXPECT_TRUE(send(numbered(1)));   // its copy waits
     EXPECT_FALSE(send(numbered(2)));
     EXPECT_FALSE(send(numbered(2)));
-    EXPECT_EQ(weather.next_deadline(), UINT64_MAX);
+    EXPECT_EQ(impairment.next_deadline(), UINT64_MAX);
     EXPECT_EQ(sent_psns(), (List{0, 1}));
     room = 1;
-    weather.link_ready();
+    impairment.link_ready();
     EXPECT_EQ(sent_psns(), (List{0, 1, 1}));
     EXPECT_TRUE(send(numbered(2)));   // waits itself
     EXPECT_FALSE(send(numbered(3)));
@@ -632,14 +632,14 @@ TEST_F(WeatherTest, ALinkThatTakesNothingLosesNothing)
     // The link need not say so first.
     EXPECT_TRUE(send(numbered(3)));
     EXPECT_EQ(sent_psns(), (List{0, 1, 1, 2, 3, 3}));
-    EXPECT_EQ(weather.held_frames(), 0u);
+    EXPECT_EQ(impairment.held_frames(), 0u);
     // What comes in does not ask the link.
     full = true;
     receive(numbered(0));
     EXPECT_EQ(received.size(), 1u);
 }
 
-TEST_F(WeatherTest, WhatIsDueWaitsForTheLinkInItsOrder)
+TEST_F(ImpairmentTest, WhatIsDueWaitsForTheLinkInItsOrder)
 {
     rules("delay,us=10");
     psns_of(4);
@@ -647,19 +647,19 @@ TEST_F(WeatherTest, WhatIsDueWaitsForTheLinkInItsOrder)
     full = true;
     at(10);   // 0 is refused
     EXPECT_TRUE(sent.empty());
-    EXPECT_EQ(weather.held_frames(), 4u);
-    EXPECT_EQ(weather.next_deadline(), UINT64_MAX);
+    EXPECT_EQ(impairment.held_frames(), 4u);
+    EXPECT_EQ(impairment.next_deadline(), UINT64_MAX);
     EXPECT_FALSE(send(numbered(4)));
     full = false;
     room = 0;
-    weather.link_ready();   // and is not
-    EXPECT_EQ(weather.next_deadline(), UINT64_MAX);
+    impairment.link_ready();   // and is not
+    EXPECT_EQ(impairment.next_deadline(), UINT64_MAX);
     room = 3;
-    weather.link_ready();
-    EXPECT_LE(weather.next_deadline(), 10 * kUs);
+    impairment.link_ready();
+    EXPECT_LE(impairment.next_deadline(), 10 * kUs);
     at(11);
     EXPECT_EQ(sent_psns(), (List{0, 1, 2}));
-    EXPECT_EQ(weather.next_deadline(), UINT64_MAX);
+    EXPECT_EQ(impairment.next_deadline(), UINT64_MAX);
     EXPECT_FALSE(send(numbered(4)));
     room = SIZE_MAX;
     EXPECT_TRUE(send(numbered(4)));
@@ -669,34 +669,34 @@ TEST_F(WeatherTest, WhatIsDueWaitsForTheLinkInItsOrder)
     sent.clear();
     room = 0;
     EXPECT_TRUE(send(numbered(5)));
-    EXPECT_EQ(weather.held_frames(), 4u);
+    EXPECT_EQ(impairment.held_frames(), 4u);
     for (unsigned i = 0; i < 4; i++) {
         room = 1;
-        weather.link_ready();
+        impairment.link_ready();
     }
     rules("");
     room = 0;
     send(numbered(6));
-    weather.link_ready();
+    impairment.link_ready();
     room = 1;
-    weather.link_ready();
+    impairment.link_ready();
     EXPECT_EQ(sent_psns(), (List{5, 5, 5, 5, 6}));
-    EXPECT_FALSE(weather.active());
+    EXPECT_FALSE(impairment.active());
 }
 
-TEST_F(WeatherTest, ManyThatWaitForTheLinkKeepTheirOrder)
+TEST_F(ImpairmentTest, ManyThatWaitForTheLinkKeepTheirOrder)
 {
     rules("reorder,us=50,by=3,psn=0-2");
     room = 0;
     send(numbered(0));
     send(numbered(1));
     send(numbered(2));
-    EXPECT_EQ(weather.held_frames(), 3u);
+    EXPECT_EQ(impairment.held_frames(), 3u);
     EXPECT_TRUE(send(numbered(3)));   // refused; 0, overtaken, waits behind it
     EXPECT_FALSE(send(numbered(4)));
     EXPECT_FALSE(send(numbered(4)));
     room = 1;
-    weather.link_ready();
+    impairment.link_ready();
     EXPECT_EQ(sent_psns(), (List{3}));
     EXPECT_FALSE(send(numbered(4)));
     room = SIZE_MAX;
@@ -705,19 +705,19 @@ TEST_F(WeatherTest, ManyThatWaitForTheLinkKeepTheirOrder)
     EXPECT_EQ(sent_psns(), (List{3, 0, 4, 1, 5, 2}));
 }
 
-TEST_F(WeatherTest, OtherRulesLeaveWhatIsOnItsWay)
+TEST_F(ImpairmentTest, OtherRulesLeaveWhatIsOnItsWay)
 {
     rules("delay,us=10");
     send(numbered(0));
     rules("");
-    EXPECT_TRUE(weather.active());
+    EXPECT_TRUE(impairment.active());
     send(numbered(1));
     at(10);
     EXPECT_EQ(sent_psns(), (List{1, 0}));
-    EXPECT_FALSE(weather.active());
+    EXPECT_FALSE(impairment.active());
 }
 
-TEST_F(WeatherTest, ClearLosesWhatIsHeldBack)
+TEST_F(ImpairmentTest, ClearLosesWhatIsHeldBack)
 {
     rules("delay,us=10;reorder");
     full = true;
@@ -725,12 +725,12 @@ TEST_F(WeatherTest, ClearLosesWhatIsHeldBack)
     rules("reorder");
     send(numbered(1));
     receive(numbered(2));
-    EXPECT_EQ(weather.held_frames(), 3u);
-    weather.clear();
-    EXPECT_EQ(weather.counts().purged, 3u);
-    EXPECT_EQ(weather.held_frames(), 0u);
-    EXPECT_EQ(weather.held_bytes(), 0u);
-    EXPECT_EQ(weather.next_deadline(), UINT64_MAX);
+    EXPECT_EQ(impairment.held_frames(), 3u);
+    impairment.clear();
+    EXPECT_EQ(impairment.counts().purged, 3u);
+    EXPECT_EQ(impairment.held_frames(), 0u);
+    EXPECT_EQ(impairment.held_bytes(), 0u);
+    EXPECT_EQ(impairment.next_deadline(), UINT64_MAX);
     full = false;
     at(100);
     EXPECT_TRUE(sent.empty());
@@ -741,7 +741,7 @@ TEST_F(WeatherTest, ClearLosesWhatIsHeldBack)
 
 // ---- text
 
-TEST_F(WeatherTest, BadTextIsToldWithTheChoicesThereAre)
+TEST_F(ImpairmentTest, BadTextIsToldWithTheChoicesThereAre)
 {
     const std::pair<const char *, const char *> kBad[] = {
         {"dorp", "rule 1: there is no fault 'dorp'; there are drop, duplicate, reorder, delay, corrupt, mark, truncate"},
@@ -794,16 +794,16 @@ TEST_F(WeatherTest, BadTextIsToldWithTheChoicesThereAre)
     EXPECT_LT(error_of("drop,opcode=" + std::string(100000, 'x')).size(), 1000u);
 }
 
-TEST_F(WeatherTest, BadTextChangesNothing)
+TEST_F(ImpairmentTest, BadTextChangesNothing)
 {
     rules("drop,every=2");
     EXPECT_EQ(psns_of(3), (List{0, 2}));
     std::string error;
-    EXPECT_FALSE(weather.set_rules("drop;dorp", error));
+    EXPECT_FALSE(impairment.set_rules("drop;dorp", error));
     EXPECT_EQ(psns_of(3), (List{1}));   // where it was
 }
 
-TEST_F(WeatherTest, GoodText)
+TEST_F(ImpairmentTest, GoodText)
 {
     for (const char *text :
          {"drop", " drop , rate=0.5 ", "drop rate=0.5\tevery=3;", "drop,rate=0.000000001", "drop,rate=0.5000000000",
@@ -820,21 +820,21 @@ TEST_F(WeatherTest, GoodText)
 
 // ---- devices
 
-class WeatherOnDevices : public ::testing::TestWithParam<const char *> {
+class ImpairmentOnDevices : public ::testing::TestWithParam<const char *> {
 protected:
     static void set(Node &node, const char *text, uint64_t seed = 0)
     {
         std::string error;
-        ASSERT_TRUE(node.device.weather.set_rules(text, error)) << error;
-        node.device.weather.set_seed(seed);
+        ASSERT_TRUE(node.device.impairment.set_rules(text, error)) << error;
+        node.device.impairment.set_seed(seed);
     }
     Network net;
 };
 
-class EachWeather : public WeatherOnDevices {};
+class EachImpairment : public ImpairmentOnDevices {};
 
 // SENDs, WRITEs, READs and atomics both ways: each ends once, in order, with the right data.
-TEST_P(EachWeather, AWholeConnectionIsRight)
+TEST_P(EachImpairment, AWholeConnectionIsRight)
 {
     for (const uint64_t seed : {1, 2}) {
         SCOPED_TRACE(seed);
@@ -883,9 +883,9 @@ TEST_P(EachWeather, AWholeConnectionIsRight)
                 EXPECT_EQ(*reinterpret_cast<uint64_t *>(e->at(800000 + i * 8)), 1000u + i);
             }
             EXPECT_EQ(*reinterpret_cast<uint64_t *>(e->at(900000)), 1000u + kRounds);
-            EXPECT_EQ(e->node.device.weather.held_frames(), 0u);
+            EXPECT_EQ(e->node.device.impairment.held_frames(), 0u);
         }
-        const FaultCounts &counts = net.a.device.weather.counts();
+        const FaultCounts &counts = net.a.device.impairment.counts();
         EXPECT_GT(counts.dropped + counts.duplicated + counts.reordered + counts.delayed + counts.corrupted +
                       counts.truncated, 0u);
     }
@@ -893,7 +893,7 @@ TEST_P(EachWeather, AWholeConnectionIsRight)
 
 // What comes every so often and for ever may meet the same packet in every retry: there `count` ends it.
 INSTANTIATE_TEST_SUITE_P(
-    All, EachWeather,
+    All, EachImpairment,
     ::testing::Values("drop,rate=0.05", "drop,every=7,count=20", "duplicate,rate=0.2", "duplicate,rate=0.1,us=3000,jitter=5000",
                       "reorder,rate=0.1,by=3", "reorder,every=4,by=1", "delay,us=700,jitter=600", "corrupt,rate=0.05",
                       "corrupt,every=9,bits=7,count=20", "truncate,rate=0.05", "truncate,every=11,bytes=1,count=20",
@@ -902,7 +902,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "corrupt,rate=2%;truncate,rate=2%"));
 
 // Whatever is corrupted or cut is seen by who receives it, and counted there.
-TEST_F(WeatherOnDevices, WhatIsDamagedIsSeen)
+TEST_F(ImpairmentOnDevices, WhatIsDamagedIsSeen)
 {
     Endpoint::Options options;
     options.service = HGHCA_QP_ST_UC;
@@ -911,7 +911,7 @@ TEST_F(WeatherOnDevices, WhatIsDamagedIsSeen)
     for (unsigned i = 0; i < 60; i++)
         p.a.post(write_to(p.a.sge(0, 1000), p.b.va(0), p.b.buffer.key));
     net.settle();
-    const FaultCounts &done = net.a.device.weather.counts();
+    const FaultCounts &done = net.a.device.impairment.counts();
     const Counters &seen = net.b.counters();
     EXPECT_EQ(done.truncated, 12u);
     EXPECT_GT(done.corrupted, 15u);
@@ -922,7 +922,7 @@ TEST_F(WeatherOnDevices, WhatIsDamagedIsSeen)
 }
 
 // A switch's mark: the packet passes all checks, and is taken for one that met congestion.
-TEST_F(WeatherOnDevices, WhatIsMarkedIsSeen)
+TEST_F(ImpairmentOnDevices, WhatIsMarkedIsSeen)
 {
     net.a.driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
     net.b.driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
@@ -936,25 +936,25 @@ TEST_F(WeatherOnDevices, WhatIsMarkedIsSeen)
             p.a.post(write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key));
             net.settle(1'000'000);
         }
-        EXPECT_EQ(net.a.device.weather.counts().marked, marked += 5) << gid;
+        EXPECT_EQ(net.a.device.impairment.counts().marked, marked += 5) << gid;
         EXPECT_EQ(net.b.counters().np_ecn_marked_roce_packets, marked) << gid;
     }
     EXPECT_EQ(net.b.counters().rx_ip_checksum + net.b.counters().rx_bad_icrc, 0u);
     EXPECT_GT(net.a.counters().rp_cnp_handled, 2u);
 }
 
-TEST_F(WeatherOnDevices, WhoDoesNotHeedCongestionIsNotMarked)
+TEST_F(ImpairmentOnDevices, WhoDoesNotHeedCongestionIsNotMarked)
 {
     Pair p(net.a, net.b, Endpoint::Options{});
     set(net.a, "mark");
     p.a.post(write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key));
     net.settle();
-    EXPECT_EQ(net.a.device.weather.counts().marked, 0u);
+    EXPECT_EQ(net.a.device.impairment.counts().marked, 0u);
     EXPECT_EQ(net.b.counters().rx_packets, 1u);
     EXPECT_EQ(net.b.counters().np_ecn_marked_roce_packets, 0u);
 }
 
-TEST_F(WeatherOnDevices, OneRunIsLikeTheOther)
+TEST_F(ImpairmentOnDevices, OneRunIsLikeTheOther)
 {
     constexpr const char *kRules = "drop,rate=5%;duplicate,rate=5%;corrupt,rate=5%;delay,rate=10%,us=50,jitter=100";
     auto run = [](uint64_t seed) {
@@ -974,7 +974,7 @@ TEST_F(WeatherOnDevices, OneRunIsLikeTheOther)
     EXPECT_NE(run(1), run(2));
 }
 
-TEST_F(WeatherOnDevices, ALinkThatIsFullLosesNothing)
+TEST_F(ImpairmentOnDevices, ALinkThatIsFullLosesNothing)
 {
     Pair p(net.a, net.b, {});
     set(net.a, "duplicate,every=2;delay,every=3,us=20");
@@ -997,50 +997,50 @@ TEST_F(WeatherOnDevices, ALinkThatIsFullLosesNothing)
     net.settle();
     EXPECT_EQ(p.a.poll_all().size(), 1u);
     EXPECT_TRUE(p.b.holds(0, 50000, 3));
-    EXPECT_GT(net.a.device.weather.counts().duplicated, 20u);
-    EXPECT_EQ(net.a.device.weather.held_frames(), 0u);
+    EXPECT_GT(net.a.device.impairment.counts().duplicated, 20u);
+    EXPECT_EQ(net.a.device.impairment.held_frames(), 0u);
 }
 
-TEST_F(WeatherOnDevices, ResetAndCableTakeWhatIsHeldBack)
+TEST_F(ImpairmentOnDevices, ResetAndCableTakeWhatIsHeldBack)
 {
     Pair p(net.a, net.b, {});
     set(net.a, "delay,us=300");
     p.a.post(write_to(p.a.sge(0, 5000), p.b.va(0), p.b.buffer.key));
-    const size_t held = net.a.device.weather.held_frames();
+    const size_t held = net.a.device.impairment.held_frames();
     EXPECT_EQ(held, 5u);
     EXPECT_EQ(net.a.host.deadline_ns, net.a.host.clock_ns + 300 * kUs);
     net.a.device.set_link(false);
-    EXPECT_EQ(net.a.device.weather.held_frames(), 0u);
-    EXPECT_EQ(net.a.device.weather.counts().purged, held);
+    EXPECT_EQ(net.a.device.impairment.held_frames(), 0u);
+    EXPECT_EQ(net.a.device.impairment.counts().purged, held);
     EXPECT_GT(net.a.host.deadline_ns, net.a.host.clock_ns + 300 * kUs);   // the ACK timeout is left
     net.a.device.set_link(true);
     net.settle();
     EXPECT_EQ(p.a.poll_all().size(), 1u);
     // The reset of a device is no matter of the link's, nor of what its user has set.
     p.a.post(write_to(p.a.sge(0, 5000), p.b.va(0), p.b.buffer.key));
-    EXPECT_EQ(net.a.device.weather.held_frames(), held);
+    EXPECT_EQ(net.a.device.impairment.held_frames(), held);
     net.a.device.reset();
-    EXPECT_EQ(net.a.device.weather.held_frames(), 0u);
-    EXPECT_EQ(net.a.device.weather.counts().purged, 2 * held);
+    EXPECT_EQ(net.a.device.impairment.held_frames(), 0u);
+    EXPECT_EQ(net.a.device.impairment.counts().purged, 2 * held);
     EXPECT_EQ(net.a.host.deadline_ns, UINT64_MAX);
-    EXPECT_TRUE(net.a.device.weather.active());
+    EXPECT_TRUE(net.a.device.impairment.active());
     const uint64_t before = net.b.counters().rx_packets;
     net.settle();
     EXPECT_EQ(net.b.counters().rx_packets, before);
 }
 
-TEST_F(WeatherOnDevices, ADeviceGoesWithFramesHeldBack)
+TEST_F(ImpairmentOnDevices, ADeviceGoesWithFramesHeldBack)
 {
     FakeHost host;
     {
         Device device(host, Node::config_of(host, 9, 0));
         std::string error;
-        ASSERT_TRUE(device.weather.set_rules("delay,us=300", error));
+        ASSERT_TRUE(device.impairment.set_rules("delay,us=300", error));
         Frame f = numbered(1);
         const iovec part{f.data(), f.size()};
         device.receive(&part, 1);
         EXPECT_TRUE(device.send_frame(&part, 1));
-        EXPECT_EQ(device.weather.held_frames(), 2u);
+        EXPECT_EQ(device.impairment.held_frames(), 2u);
     }
     EXPECT_TRUE(host.frames.empty());
 }

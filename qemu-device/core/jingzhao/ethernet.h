@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// RoCE v2 over Ethernet, with the GID table and the multicast groups of the function.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/link.h"
+
+namespace hghca {
+
+class Device;
+
+// ::ffff:a.b.c.d
+bool is_mapped(const std::array<uint8_t, 16> &gid);
+
+class EthernetLink final : public Link {
+public:
+    explicit EthernetLink(const Device &device) : device_(device) {}
+
+    bool route(const Path &path, uint32_t flow, Route &out) const override;
+    void finish(Route &route, uint32_t transport_bytes) const override;
+    size_t invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const override;
+    Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why) override;
+    Drop check_peer(const Arrival &arrival, const Path &path) const override;
+    void global_header(const uint8_t *head, const Arrival &arrival, std::array<uint8_t, kGrhBytes> &out) const override;
+    bool own_address(const uint8_t *mac) const override;
+
+private:
+    // Index of the GID that is `gid` in VLAN `vlan` (-1: untagged), or -1.
+    int find_gid(const std::array<uint8_t, 16> &gid, int vlan);
+    // Has the port a GID in VLAN `vlan` (-1: untagged)?
+    bool in_vlan(int vlan);
+    // The members of the group that a frame to `dmac` is for; nullptr: it is for none.
+    const GroupMembers *find_group(const uint8_t *dmac, const Arrival &arrival);
+
+    const Device &device_;
+    unsigned last_gid_ = 0;   // the one that matched last, most often the next one too
+    unsigned last_vlan_ = 0;  // the same for in_vlan()
+};
+
+}  // namespace hghca
