@@ -227,7 +227,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
 /*
  * Mbit/s of each static rate, by its code (IBA vol 1, 15.2.5.16, and rates since): 0 for code 0,
- * which is the port's own, and for code 1, which is none.
+ * which is the port's own, and for code 1, which is no rate.
  */
 #define HGHCA_STATIC_RATE_MBPS { \
 	0, 0, 2500, 10000, 30000, 5000, 20000, 40000, \

@@ -66,7 +66,7 @@ struct hghca_dev_lim {
 	__u8	log_max_mcgs;		/* 54h, extension MULTICAST: entries of the group table */
 	__u8	qps_per_mcg;		/* a number, not a log */
 	__be16	mcg_entry_sz;		/* 56h, bytes */
-	__be16	num_counter_sets;	/* 58h, extension QP_COUNTERS; set 0 is none */
+	__be16	num_counter_sets;	/* 58h, extension QP_COUNTERS; 0 means no set */
 	__be16	rsvd5a;
 	__u8	log_max_flows;		/* 5Ch, extension RAW_PACKET: flow rules */
 	__u8	max_flow_masks;		/* a number, not a log, as is the next */

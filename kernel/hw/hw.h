@@ -47,7 +47,7 @@ struct hghca_dev;
  * @num_mpts: memory regions and windows; at most 24 bits with HGHCA_CAP_MEM_MGT
  * @num_mtts: translation entries
  * @num_srqs: shared receive queues; 0 without HGHCA_CAP_SRQ
- * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 is none
+ * @num_counter_sets: counter sets, 0 without HGHCA_CAP_QP_COUNTERS; set 0 means no set
  * @num_mcgs: entries of the table of multicast groups; 0 without HGHCA_CAP_MULTICAST
  * @num_flows: flow rules; 0 without HGHCA_CAP_RAW_PACKET
  * @num_rss: RSS groups; 0 without HGHCA_CAP_RSS

@@ -11,7 +11,7 @@
  *
  * Does not sleep: handles of the kernel may be made in any context.
  *
- * Return: 0, or -EINVAL for an address without a GRH or with a static rate that is none.
+ * Return: 0, or -EINVAL for an address without a GRH or with an invalid static rate.
  */
 int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: memory regions of users: registered, and registered anew. */
+/* JingZhao HCA: memory regions of users: registered and reregistered. */
 #include <linux/log2.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -191,7 +191,7 @@ struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 }
 
 /*
- * The memory of a region that is registered anew: other memory, or what it has.
+ * The memory of a region that is reregistered: other memory, or what it has.
  * Memory that was pinned to be read alone has to be pinned once more to be
  * written; only its own process can do that, and not with a dma-buf.
  */
@@ -232,7 +232,7 @@ static bool hghca_usermr_same_pages(const struct hghca_hwmr_attr *a,
  * Return: NULL, or an ERR_PTR(): -EBUSY for a region with windows bound to it,
  * -EOPNOTSUPP for one on demand, -EACCES for memory that cannot be made writable.
  * The region is then what it was; only when the device takes neither what it
- * shall be nor what it was, its key opens nothing until it is registered anew or
+ * shall be nor what it was, its key opens nothing until it is reregistered or
  * deregistered.
  */
 struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,

@@ -307,7 +307,7 @@ Found MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t len
     return Found::Yes;
 }
 
-// The region may have gone, or have been registered anew: all but the rights, which are the window's, counts again.
+// The region may have gone, or have been reregistered: all but the rights, which are the window's, counts again.
 Found MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access,
                                  const Mpt *&out)
 {
