@@ -418,6 +418,19 @@ def test_readings():
          "bits that may be spoilt")
 
 
+def test_attributes():
+    """The document has each bit of opt_param_mask, and the fields that it names for an attribute exist"""
+    document = Document()
+    rows = document.of("attribute", "bit", "fields")
+    same({name: int(bit) for name, bit, _ in rows}, interface.attributes(), "attributes")
+    known = next(parts(layout) for layout in document.layouts if layout.struct == "hghca_qpc")
+    carried = [("hghca_qpc", name, "") for *_, cell in rows if cell != "none" for name in names(cell)]
+    assert len(carried) > 20, f"only {len(carried)} fields were found"
+    same([name for _, name, _ in carried if wrong_reading(("hghca_qpc", name, ""), known)], [], "fields that are wrong")
+    same([name for struct, name, text in carried if not wrong_reading((struct, f"{name}x", text), known)], [],
+         "fields that may be spoilt")
+
+
 def test_meanings():
     """A field without a meaning has parts, or is in a table that says what fields mean"""
     document = Document()

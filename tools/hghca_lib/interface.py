@@ -111,6 +111,11 @@ def transitions():
     return {name: (start, end) for name, start, end in rows("hghca/qp.h", "HGHCA_QP_TRANSITIONS")}
 
 
+def attributes():
+    """Name -> bit of opt_param_mask."""
+    return {name: int(bit) for name, bit in rows("hghca/qp.h", "HGHCA_QP_ATTRIBUTES")}
+
+
 def attribute_rules():
     """(transition, service) -> (required, optional), sets of names of attributes."""
     return {(transition, service): tuple(set(re.findall(r"A\((\w+)\)", cell)) for cell in masks)
