@@ -26,6 +26,55 @@ def document():
     return "\n".join(path.read_text() for path in pages())
 
 
+# The rule above, below and under the head of a simple table of more than one column.
+RULE = re.compile(r"=+(?: +=+)+")
+
+
+class Table(NamedTuple):
+    """A table of the document.
+
+    start: where it begins in the text.
+    head:  the headings of its columns.
+    rows:  lists of cells, continued lines joined.
+    """
+
+    start: int
+    head: list
+    rows: list
+
+
+def tables(text):
+    """Each simple table of a text that has a head of one line. A row without a first cell continues the one above."""
+    found, at, rules, lines = [], 0, [], []
+    for line in [*text.splitlines(keepends=True), "\n"]:
+        if RULE.fullmatch(line.strip()):
+            rules.append((at, line.strip()))
+        elif rules and not line.strip():
+            # It ends with a rule before an empty line; a table without a head has two rules.
+            if len(rules) == 3 and len(lines) > 1:
+                spans = [match.span() for match in re.finditer("=+", rules[0][1])]
+                # The last column is as long as it needs to be.
+                spans[-1] = spans[-1][0], None
+                head, *body = ([each[start:end].strip() for start, end in spans] for each in lines)
+                found.append(Table(rules[0][0], head, joined(body)))
+            rules, lines = [], []
+        elif rules:
+            lines.append(line.rstrip("\n"))
+        at += len(line)
+    return found
+
+
+def joined(body):
+    """The rows of a table, those that continue another one joined to it."""
+    found = []
+    for cells in body:
+        if cells[0] or not found:
+            found.append(cells)
+        else:
+            found[-1] = [f"{old} {new}".strip() for old, new in zip(found[-1], cells)]
+    return found
+
+
 class Command(NamedTuple):
     """A row of HGHCA_COMMANDS; the header defines the columns."""
 
@@ -60,6 +109,11 @@ def capabilities():
 def transitions():
     """Name of a transition -> (from, to), as HGHCA_QP_TRANSITIONS has them."""
     return {name: (start, end) for name, start, end in rows("hghca/qp.h", "HGHCA_QP_TRANSITIONS")}
+
+
+def attributes():
+    """Name -> bit of opt_param_mask."""
+    return {name: int(bit) for name, bit in rows("hghca/qp.h", "HGHCA_QP_ATTRIBUTES")}
 
 
 def attribute_rules():
