@@ -47,6 +47,7 @@ def test_debug_kernel():
     same((ended.status, ended.stdout.split()), (0, ["1", "0", "debug_locks:", "1", "N"]), "status and output")
 
 
+@tier(ALL)   # a minute: test_own_modules builds the driver for another kernel, and boots it
 def test_own_kernel():
     """A kernel image in its build tree is booted, with the driver built for it"""
     with stock_tree(stock_image) as image:

@@ -79,7 +79,8 @@ def test_summary():
 
 @contextlib.contextmanager
 def made(**scripts):
-    """Suites of these names, those that begin with `beside` among suites.BESIDE; their folder, and what is said.
+    """Suites of these names, those that begin with `beside` among suites.BESIDE, and with `beside_compute` among
+    suites.COMPUTE; their folder, and what is said.
 
     `tool` is tools/hghca, which makes the debug kernel.
     """
@@ -92,7 +93,8 @@ def made(**scripts):
             run.chmod(0o755)
         with (mock.patch.object(suites.repo, "path", folder.joinpath),
               mock.patch.object(suites.cache, "log_path", lambda name: folder / name),
-              mock.patch.object(suites, "BESIDE", [suite for suite in scripts if suite.startswith("beside")])):
+              mock.patch.object(suites, "BESIDE", [suite for suite in scripts if suite.startswith("beside")]),
+              mock.patch.object(suites, "COMPUTE", [suite for suite in scripts if suite.startswith("beside_compute")])):
             yield folder, said
 
 
@@ -101,13 +103,13 @@ WAIT = "for i in $(seq 600); do [ -e {0} ] && echo 'ok 1 - {0}' && break; sleep 
 
 
 def test_beside():
-    """Suites that only compute run beside the others, at the lowest priority, and all are counted"""
-    with made(beside_1="touch there; nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
-              beside_2="echo ok; echo 1..1", guest=WAIT.format("there")) as (folder, said):
-        counts = suites.run_all(["beside_1", "beside_2", "guest"], "gate")
-        same((folder / "priority").read_text(), "19\n", "priority")
+    """Suites run beside the others, those that only compute first and at the lowest priority, and all are counted"""
+    with made(beside_compute="touch there; nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
+              beside_boot="nice >> priority; echo ok; echo 1..1", guest=WAIT.format("there")) as (folder, said):
+        counts = suites.run_all(["beside_boot", "beside_compute", "guest"], "gate")
+        same((folder / "priority").read_text(), "19\n5\n", "priorities")
     same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (2, 1), "results")
-    same("not ok beside_1: c\n" in said.getvalue(), True, said.getvalue())
+    same("not ok beside_compute: c\n" in said.getvalue(), True, said.getvalue())
 
 
 def test_debug_kernel():

@@ -10,7 +10,7 @@ prints no plan, prints a number of results that differs from the plan, or ends
 with a status other than 0 without a failed result.
 
 If all suites run, those that only compute run beside the others, at the lowest
-priority.
+priority. After them come suites that boot guests but leave a processor idle.
 """
 
 import contextlib
@@ -25,12 +25,22 @@ import time
 from . import cache, junit, repo, setup, tiers
 from .errors import ToolError, UsageError
 
+
+def at_priority(nice):
+    """The start of a command line that runs at a nice value, also where a session is scheduled as a group."""
+    return ["sh", "-c", f"""echo {nice} 2> /dev/null > /proc/self/autogroup; exec nice -n {nice} "$0" "$@" """]
+
+
 # These only compute: they use the CPU time that the others leave.
-BESIDE = ("abi", "fuzz", "sim", "static", "unit")
+COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
+# They run one after another beside the other suites, in this order.
+BESIDE = (*COMPUTE, "kunit", "tools")
 # The debug kernel takes long to build. The build starts before these suites, which need it and come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
-LOW_PRIORITY = ["sh", "-c", """echo 19 2> /dev/null > /proc/self/autogroup; exec nice -n 19 "$0" "$@" """]
+LOW_PRIORITY = at_priority(19)
+# A guest at the lowest priority would get no CPU time for as long as its tests wait.
+GUEST_PRIORITY = at_priority(5)
 # The time limit of a suite in each tier; a suite beside others may end with the last of them.
 LIMIT_S = {tiers.QUICK: 600, tiers.GATE: 1800, tiers.ALL: 7200}
 LIMIT_BESIDE_S = 5400
@@ -111,7 +121,7 @@ def run_in_turn(names, tier):
 def run_all(names, tier):
     """Run the suites, those of BESIDE at the same time as the others; a Count of each, those of BESIDE last."""
     others = [name for name in names if name not in BESIDE]
-    names = [name for name in names if name in BESIDE]
+    names = [name for name in BESIDE if name in names]
     beside = Lane(names, tier)
     beside.start()
     try:
@@ -179,7 +189,8 @@ def run_suite(name, tier, lane=None):
     env = {**os.environ, "HGHCA_TOOL": str(repo.path("tools/hghca")), "HGHCA_CACHE": str(cache.root()),
            tiers.VARIABLE: tier}
     count = Count(name)
-    argv = [*(LOW_PRIORITY if lane else []), repo.path(f"tests/{name}/run")]
+    priority = [] if not lane else LOW_PRIORITY if name in COMPUTE else GUEST_PRIORITY
+    argv = [*priority, repo.path(f"tests/{name}/run")]
     with open(log, "wb") as file, subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file,
                                                    env=env, start_new_session=True) as process:
         timer = threading.Timer(LIMIT_BESIDE_S if lane else LIMIT_S[tier], end, [process])

@@ -188,18 +188,18 @@ def pingpong(rig, server, provider, kind):
 for ucx_transport in UCX:
     test(f"ucx_perftest, {ucx_transport}", tier=gate_if(ucx_transport == "rc"))(
         lambda rig, chosen=ucx_transport: perftest(rig, rig.server, chosen))
-    test(f"ucx_perftest, an HCA to itself, {ucx_transport}", tier=gate_if(ucx_transport == "ud"))(
+    test(f"ucx_perftest, an HCA to itself, {ucx_transport}", tier=ALL)(
         lambda rig, chosen=ucx_transport: perftest(rig, rig.client, chosen))
 test("ucx_perftest, short messages in pieces, ud", tier=ALL)(lambda rig: short_pieces(rig, rig.server))
 test("io_demo -q", tier=ALL)(lambda rig: io_demo(rig, rig.server))
 test("io_demo -q, an HCA to itself")(lambda rig: io_demo(rig, rig.client))
 for ucx_transport in UCX:
-    test(f"Open MPI, an HCA to itself, {ucx_transport}", tier=gate_if(ucx_transport == "ud"))(
+    test(f"Open MPI, an HCA to itself, {ucx_transport}", tier=ALL)(
         functools.partial(mpi, transport=ucx_transport, hosts="-n 2", names="guest1, guest1", payload=2 * MPI_BYTES))
 for fabric_provider, fabric_kind in (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")):
     test(f"fi_pingpong -c, {fabric_provider}")(
         lambda rig, provider=fabric_provider, kind=fabric_kind: pingpong(rig, rig.server, provider, kind))
-    test(f"fi_pingpong -c, an HCA to itself, {fabric_provider}")(
+    test(f"fi_pingpong -c, an HCA to itself, {fabric_provider}", tier=ALL)(
         lambda rig, provider=fabric_provider, kind=fabric_kind: pingpong(rig, rig.client, provider, kind))
 
 

@@ -129,7 +129,7 @@ def nvme_fio(rig):
 
 
 both_ways("NVMe over Fabrics, data written, read and compared", nvme, limit_s=120)
-both_ways("NVMe over Fabrics, fio", nvme_fio, limit_s=120)
+both_ways("NVMe over Fabrics, fio", nvme_fio, limit_s=120, tier=ALL)
 
 
 # All but what takes regions of 2 GiB, of which rxe has none, huge pages, and what is about CQs alone.
@@ -273,7 +273,8 @@ for name, netem in IMPAIRMENTS.items():
     # It is rxe's that are damaged on the way.
     impairment_options = {"limit_s": 120, "judged": SENT if "corrupt" in netem else EVERY}
     both_ways(name, lambda rig, what=netem: through(rig, what),
-              tier=gate_if(name not in ("loss 0.1 %", "loss 1 %")), **impairment_options)
+              # Those that are left out of the gate are parts of "all at once".
+              tier=gate_if(name in ("loss 5 %", "reordering", "all at once")), **impairment_options)
     both_ways(f"{name}, every byte compared", lambda rig, what=netem: data_through(rig, what), machine=BESIDE,
               tier=ALL, **impairment_options)
 

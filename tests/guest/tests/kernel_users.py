@@ -198,10 +198,10 @@ for fio_name, fio_options in FIO.items():
 two_machines("fio, nothing with the command", without_inline)
 two_machines("ten connections", reconnect, tier=ALL)
 # The debug kernels have the target built in, and so without the parameter.
-two_machines("shared receive queues", shared_receives, kernels=("stock",))
+two_machines("shared receive queues", shared_receives, kernels=("stock",), tier=ALL)
 # The copied file system has blocks that are smaller than those of the debug kernels' disk.
 two_machines("files", files, kernels=("stock",), tier=ALL)
-to_itself("fio", lambda rig, host, server: verify(rig, host, server, next(iter(FIO.values()))))
+to_itself("fio", lambda rig, host, server: verify(rig, host, server, next(iter(FIO.values()))), tier=ALL)
 
 
 @test("kernel users: RDS, two machines, messages and RDMA", machine=VMS, expected_log=(r"^RDS/",), kernels=("stock",),

@@ -89,13 +89,13 @@ def mckey_back(rig):
     mckey(rig, server=rig.client, client=rig.server)
 
 
-@test("mcast: mckey, two machines", machine=VMS, **OURS)
+@test("mcast: mckey, two machines", machine=VMS, tier=ALL, **OURS)
 def mckey_two_machines(rig):
     mckey(rig, "-S 4096", count=200)
     mckey(rig, "-c 4", server=rig.client, client=rig.server)
 
 
-@test("mcast: mckey over a VLAN", **OURS)
+@test("mcast: mckey over a VLAN", tier=ALL, **OURS)
 def mckey_vlan(rig):
     """A frame of a VLAN is for a group when the port has an address in that VLAN, and only then."""
     addresses = ("10.10.5.2", "10.10.5.1")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keys: programs/mw.c, memory windows and invalidation; programs/mr.c, regions that are changed or made in other ways."""
 
+from hghca_lib.tiers import ALL
+
 from badinput import BACKGROUND, traffic
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, gate_if, quick_if, test
@@ -32,7 +34,7 @@ for subject, run, aliases in (("windows", windows, False), ("regions", regions, 
     for way in WAYS:
         test(f"{subject}: all, an HCA to itself, {way}",
              lambda rig, run=run, way=way: run(rig, way, to_itself),
-             debug_tier=gate_if((subject, way) == ("windows", "plain")), **options)
+             **options)
         test(f"{subject}: all, over the link, {way}",
              lambda rig, run=run, way=way: run(rig, way, over_link),
              tier=quick_if((subject, way) == ("windows", "plain")),
@@ -52,7 +54,7 @@ def beside_traffic(rig):
         end.wait(10)
 
 
-@test("regions: a million pages", kernels=("stock",), **OURS)
+@test("regions: a million pages", kernels=("stock",), tier=ALL, **OURS)
 def million_pages(rig):
     regions(rig, "many", over_link)
 

@@ -245,7 +245,7 @@ def mtu(rig):
     expect(re.search(r"active_mtu:\s+4096 ", said), said)
 
 
-@netdev_test("VLAN: ping and RDMA", debug_tier=GATE)
+@netdev_test("VLAN: ping and RDMA")
 def vlan(rig, more=""):
     """more: options of the pingpong."""
     client, server = sides = [rig.client, rig.server]

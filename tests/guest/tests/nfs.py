@@ -151,7 +151,7 @@ def direct(rig, host):
 for nfs_version in VERSIONS:
     test(f"kernel users: NFS over RDMA, an HCA to itself, {nfs_version}",
          lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.client, version),
-         tier=gate_if(nfs_version == "NFSv3"), **OURS)
+         tier=ALL, **OURS)
     test(f"kernel users: NFS over RDMA, two machines, {nfs_version}",
          lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.server, version), machine=VMS,
          tier=gate_if(nfs_version == "NFSv4.2"), **OURS)

@@ -22,12 +22,12 @@ def through_the_link(rig):
     run_program(rig, "odp", f"plain {over_link(rig)}")
 
 
-@test("paging on demand: all, behind an IOMMU", machine=IOMMU, **OURS)
+@test("paging on demand: all, behind an IOMMU", machine=IOMMU, tier=ALL, **OURS)
 def behind_an_iommu(rig):
     run_program(rig, "odp", f"plain {over_link(rig)}")
 
 
-@test("paging on demand: all, four contexts on chip", machine=CACHE, **OURS)
+@test("paging on demand: all, four contexts on chip", machine=CACHE, tier=ALL, **OURS)
 def with_few_contexts(rig):
     run_program(rig, "odp", f"plain {over_link(rig)}")
 

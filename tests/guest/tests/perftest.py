@@ -133,7 +133,7 @@ ALL_SIZES = [1 << power for power in range(1, 24)]
 UD_SIZES = [1 << power for power in range(1, 13)]
 # Iterations: with -a the large sizes decide how long it takes. With -q it is those of each QP, and never less than QPs:
 # an SRQ has as many receives as there are iterations.
-COUNT, COUNT_ALL, COUNT_MTU = 1000, 20, 200
+COUNT, COUNT_ALL, COUNT_MTU = 1000, 10, 200
 COUNT_QPS = {16: 200, 128: 150}
 MTU_BYTES = 65536
 ATOMIC_BYTES = 8

@@ -5,7 +5,7 @@ import contextlib
 import ipaddress
 import re
 
-from hghca_lib.tiers import GATE
+from hghca_lib.tiers import ALL, GATE
 
 from framework import expect, gate_if, killed_at_end, quick_if, test
 
@@ -168,7 +168,7 @@ for case_name, *case in STREAMS:
     test(f"rdmacm: {case_name}", lambda rig, case=case: stream(rig, *case))
 
 
-@test("rdmacm: rstream, all its sizes")
+@test("rdmacm: rstream, all its sizes", tier=ALL)
 def stream_all(rig):
     """64 bytes to 1 MiB, for latency over one connection and for bandwidth over another; each result is printed."""
     port, address = rig.next_port(), rig.server.address

@@ -185,7 +185,7 @@ def of_a_protocol(rig, client, server):
 
 
 to_itself("messages, AF_SMC", of_programs, ALL)
-to_itself("a stream, nc", stream)
+to_itself("a stream, nc", stream, ALL)
 # The streams are of AF_SMC too.
 two_machines("messages, AF_SMC", of_programs, ALL)
 two_machines("messages, IPPROTO_SMC", of_a_protocol)

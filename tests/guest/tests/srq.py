@@ -112,7 +112,7 @@ def program_behind_an_iommu(rig):
     run_program(rig, "srq", over_link(rig))
 
 
-@test("srq: all an SRQ can do, four contexts on chip", machine=CACHE, limit_s=150, **OURS)
+@test("srq: all an SRQ can do, four contexts on chip", machine=CACHE, limit_s=150, tier=ALL, **OURS)
 def program_with_few_contexts(rig):
     run_program(rig, "srq", over_link(rig))
 

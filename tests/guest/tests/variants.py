@@ -2,6 +2,8 @@
 """The same traffic on machines that are built otherwise: behind an IOMMU, and with few contexts on chip."""
 
 from data import over_link, to_itself, with_huge_pages
+from hghca_lib.tiers import ALL
+
 from framework import CACHE, IOMMU, expect, test
 from perftest import perftest
 from pingpong import pingpong
@@ -26,7 +28,7 @@ def behind_an_iommu(rig):
     traffic(rig)
 
 
-@test("behind an IOMMU: all operations, sizes and shapes", machine=IOMMU, **OURS)
+@test("behind an IOMMU: all operations, sizes and shapes", machine=IOMMU, tier=ALL, **OURS)
 def data_behind_an_iommu(rig):
     with_huge_pages(rig, over_link(rig))
 

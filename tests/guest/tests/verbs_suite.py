@@ -12,6 +12,8 @@ import json
 import re
 from pathlib import Path
 
+from hghca_lib.tiers import ALL
+
 from framework import expect, gate_if, quick_if, tail, test
 from recorder import EVERY, NONE
 
@@ -101,5 +103,4 @@ for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
          lambda rig, module=suite_module: run_and_compare(rig, module, "link-local"), limit_s=300, subjects=("hghca",),
          judged=judged_of(suite_module),
-         # It sends packets of each service; by IPv6 nothing else of the others differs.
-         tier=gate_if(suite_module == "qpex"))
+         tier=ALL)
