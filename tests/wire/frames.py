@@ -5,7 +5,7 @@
     findings.wrong                      # what the judges say against the frames, a line each
     findings.opcodes[(OUT, 0x04)]       # how many packets of an opcode went that way (pcapng.IN, pcapng.OUT)
 
-The judges are in a root of their own (hghca_lib.buildroot.JUDGES), made when it is first asked for.
+The judges are in a root of their own (hghca_lib.buildroot.FRAME_CHECKERS), made when it is first asked for.
 """
 
 import array
@@ -98,7 +98,7 @@ class Judges:
     """tshark, zlib and scapy, for files of one folder."""
 
     def __init__(self, folder):
-        self.root = buildroot.make(buildroot.JUDGES)
+        self.root = buildroot.make(buildroot.FRAME_CHECKERS)
         self.binds = {"captures": folder, "wire": HERE}
 
     def run(self, *argv):

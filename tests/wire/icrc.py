@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run in the root of the judges: recompute the ICRC of every RoCE v2 frame of captures, in two ways.
+"""Run in the root of the frame checkers: recompute the ICRC of every RoCE v2 frame of captures, in two ways.
 
 usage: icrc.py FILE...
 
