@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The judges of captured frames: what they leave alone, and what they find."""
+"""The checkers of captured frames: what they leave alone, and what they find."""
 
 import random
 import struct
@@ -52,7 +52,7 @@ def udp(port, payload, source=20001):
 
 
 def judged(*data):
-    """What the judges say is wrong with these frames."""
+    """What the checkers say is wrong with these frames."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frames.pcapng"
         path.write_bytes(BEGINNING + b"".join(

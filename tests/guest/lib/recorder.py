@@ -153,7 +153,7 @@ class Journal:
             return ""
         start, before = time.monotonic(), self.totals.frames
         self.judge()
-        return (f"{time.monotonic() - start:.1f} s for the judges of {self.totals.frames - before} frames in "
+        return (f"{time.monotonic() - start:.1f} s for the checkers of {self.totals.frames - before} frames in "
                 f"{size >> 20} MiB")
 
     def judge(self):

@@ -111,7 +111,7 @@ def every_kind(testbed):
         same_frames(files[2], files[1])
         # So one file has all that both have sent.
         found = frames.decode(files[1])
-        names = frames.Judges(files[1].parent).opcode_names()
+        names = frames.Checkers(files[1].parent).opcode_names()
     testbed.note("\n".join([*frames.table(found.opcodes, names),
                             f"{found.frames} frames, {found.rdma} of RoCE v2; {size} bytes of captures",
                             *(f"{count} times: {reason}" for reason, count in found.explained.items())]))
