@@ -67,7 +67,7 @@ class Test:
     kernels:  the kernels that it applies to.
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory repeatedly. The debugging of DMA reports this as errors, more than its limit.
-    judged:   which frames on the link are checked: EVERY one, those SENT or RECEIVED by the first HCA, or NONE. Frames
+    checked:  which frames on the link are checked: EVERY one, those SENT or RECEIVED by the first HCA, or NONE. Frames
               that the test creates or damages are left out.
     captures: the test captures and checks its frames itself.
     suite:    the folder below tests/ that runs it.
@@ -82,7 +82,7 @@ class Test:
     kernels: tuple = ("stock", "debug", "kcsan")
     expected_log: tuple = ()
     aliases: bool = False
-    judged: tuple = EVERY
+    checked: tuple = EVERY
     captures: bool = False
     suite: str = "guest"
     tier: str = GATE

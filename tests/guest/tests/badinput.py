@@ -43,9 +43,9 @@ def descriptors(testbed):
     run_program(testbed, "badwqe", f"{to_itself(testbed)} {side.counters}")
 
 
-@test("bad input: frames that no sound peer sends", limit_s=120, judged=SENT, **OURS)
+@test("bad input: frames that no sound peer sends", limit_s=120, checked=SENT, **OURS)
 def packets(testbed):
-    """From the interface of the second HCA to the first, with sound traffic around them; its answers are judged."""
+    """From the interface of the second HCA to the first, with sound traffic around them; its answers are checked."""
     target, sender = testbed.client, testbed.server
     mac = testbed.run(f"cat /sys/class/net/{target.netdev}/address", target).strip()
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)

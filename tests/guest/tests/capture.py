@@ -123,7 +123,7 @@ def every_kind(testbed):
         expect(not lacking(seen, wanted), f"{what} not seen: {lacking(seen, wanted)}")
 
 
-def judged_bits(data):
+def checked_bits(data):
     """The numbers of the bits of a frame for which somebody vouches, or () when it is none of RoCE v2.
 
     Nobody vouches for the Ethernet header, for what may change on the way and has no checksum of its own, and for what
@@ -151,7 +151,7 @@ def flipped(testbed):
         choice = random.Random(4791)
         changed = {}
         for number, record in enumerate(pcapng.records(files[1]), 1):
-            bits = judged_bits(record.data)
+            bits = checked_bits(record.data)
             if bits:
                 bit = choice.choice(bits)
                 file[record.at + bit // 8] ^= 1 << bit % 8

@@ -60,7 +60,7 @@ def impairment(testbed, rules, seed=1):
         testbed.note(f"{rules or 'no rules'}: {done}")
     # What the first HCA damages goes out so; what it gets is captured before that.
     if testbed.journal and {"corrupted", "truncated"} & set(done):
-        expect(OUT not in testbed.journal.ways, "frames were damaged that are judged; the test wants judged=RECEIVED")
+        expect(OUT not in testbed.journal.ways, "frames were damaged that are checked; the test wants checked=RECEIVED")
 
 
 def damaged(testbed):
@@ -68,7 +68,7 @@ def damaged(testbed):
 
 
 for kind, rules in EACH:
-    @impairment_test(f"rc, {rules}", limit_s=120, judged=RECEIVED if kind in ("corrupted", "truncated") else EVERY)
+    @impairment_test(f"rc, {rules}", limit_s=120, checked=RECEIVED if kind in ("corrupted", "truncated") else EVERY)
     def each(testbed, kind=kind, rules=rules):
         before = damaged(testbed)
         with impairment(testbed, rules) as done:
@@ -79,7 +79,7 @@ for kind, rules in EACH:
         expect(seen == hurt, f"{hurt} packets were damaged, and {seen} seen to be")
 
 
-@impairment_test("changed under traffic", limit_s=120, judged=RECEIVED)
+@impairment_test("changed under traffic", limit_s=120, checked=RECEIVED)
 def under_traffic(testbed):
     """Rules come and go while messages do; the last are that there are none."""
     port = testbed.next_port()

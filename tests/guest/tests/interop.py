@@ -274,7 +274,7 @@ def data_through(testbed, what):
 
 for name, netem in IMPAIRMENTS.items():
     # It is rxe's that are damaged on the way.
-    impairment_options = {"limit_s": 120, "judged": SENT if "corrupt" in netem else EVERY}
+    impairment_options = {"limit_s": 120, "checked": SENT if "corrupt" in netem else EVERY}
     both_ways(name, lambda testbed, what=netem: through(testbed, what),
               tier=gate_if(name not in ("loss 0.1 %", "loss 1 %")), **impairment_options)
     both_ways(f"{name}, every byte compared", lambda testbed, what=netem: data_through(testbed, what), machine=BESIDE,

@@ -17,7 +17,7 @@ from perftest import DURATION_S, duration_column, figure_column, figures
 from recorder import NONE
 
 # The programs make their frames themselves, with UDP checksums that are no matter to them.
-OURS = {"subjects": ("hghca",), "limit_s": 120, "judged": NONE}
+OURS = {"subjects": ("hghca",), "limit_s": 120, "checked": NONE}
 
 
 @test("raw packets: all, an HCA to itself", **OURS)

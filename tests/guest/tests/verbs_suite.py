@@ -89,17 +89,17 @@ def record(testbed):
     EXPECTED.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 
-def judged_of(module):
+def checked_of(module):
     return NONE if module in MAKES_FRAMES else EVERY
 
 
 for suite_module in MODULES:
     test(f"verbs suite: test_{suite_module}", lambda testbed, module=suite_module: run_and_compare(testbed, module),
-         limit_s=300, subjects=("hghca",), judged=judged_of(suite_module),
+         limit_s=300, subjects=("hghca",), checked=checked_of(suite_module),
          tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module == "mr"))
 for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
          lambda testbed, module=suite_module: run_and_compare(testbed, module, "link-local"), limit_s=300,
-         subjects=("hghca",), judged=judged_of(suite_module),
+         subjects=("hghca",), checked=checked_of(suite_module),
          # It sends packets of each service; by IPv6 nothing else of the others differs.
          tier=gate_if(suite_module == "qpex"))
