@@ -90,11 +90,11 @@ def killed(testbed, program, victim):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
 
 
-for judge in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
+for tool in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
     for end in ("client", "server"):
-        test(f"bad input: {judge}, {end} killed in full traffic",
-             lambda testbed, judge=judge, end=end: killed(testbed, judge, end),
-             debug_tier=gate_if((judge, end) == ("ib_write_bw", "client")), **OURS)
+        test(f"bad input: {tool}, {end} killed in full traffic",
+             lambda testbed, tool=tool, end=end: killed(testbed, tool, end),
+             debug_tier=gate_if((tool, end) == ("ib_write_bw", "client")), **OURS)
 
 
 @test("bad input: both ends killed at once, five times", **OURS)
