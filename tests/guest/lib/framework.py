@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The base of the families of guest tests: the list of tests, the testbed they run on, the checks after each test.
+"""The base of the groups of guest tests: the list of tests, the testbed they run on, the checks after each test.
 
 A test is a function that takes a Testbed and raises Failure (or any exception)
 when it finds an error. @test adds it to the list; each entry is one line of
