@@ -906,7 +906,7 @@ static enum fake_end commands_reset_before(struct fake *fake, const struct fake_
 {
 	if (cmd->by_event)
 		writel(0x04 << 24, (void __iomem *)fake->regs + 0x80018);
-	return cmd->by_event ? FAKE_UNTOLD : FAKE_ANSWERED;
+	return cmd->by_event ? FAKE_NO_STATUS : FAKE_ANSWERED;
 }
 
 /* A reset clears the HCR, and with it a command that is under way. */
@@ -914,7 +914,7 @@ static enum fake_end commands_reset_meanwhile(struct fake *fake, const struct fa
 					      struct fake_answer *answer)
 {
 	memset(fake->regs + 0x80000, 0, 0x1c);
-	return FAKE_UNTOLD;
+	return FAKE_NO_STATUS;
 }
 
 /* Reset behind the driver's back: that is seen long before the time is over. */

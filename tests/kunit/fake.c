@@ -160,7 +160,7 @@ static void fake_take(struct fake *fake)
 	smp_store_release(&fake->logged, fake->logged + 1);
 	if (end == FAKE_GONE) {
 		memset(hcr, 0xff, 0x1c);
-	} else if (end == FAKE_UNTOLD) {
+	} else if (end == FAKE_NO_STATUS) {
 		return;
 	} else if (end == FAKE_STUCK || (end == FAKE_SILENT && !cmd->by_event)) {
 		fake->stuck = true;

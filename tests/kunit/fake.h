@@ -49,7 +49,7 @@ enum fake_end {
 	FAKE_ANSWERED,	/* it ends with status and out_param */
 	FAKE_SILENT,	/* it is taken, and its end never told */
 	FAKE_STUCK,	/* go stays 1, also by event */
-	FAKE_UNTOLD,	/* the HCR is as the answer left it */
+	FAKE_NO_STATUS,	/* the HCR is as the answer left it */
 	FAKE_GONE,	/* the device goes away: all reads give ones */
 };
 

@@ -2,7 +2,7 @@
 /*
  * KUnit tests of memory regions: what goes into WRITE_MTT and SW2HW_MPT.
  *
- * The judge is the translation of section 4.5 of the interface document: every
+ * The reference is the translation of section 4.5 of the interface document: every
  * address of a region, put through the MPT and the MTTs that the device was
  * given, must come out where the scatterlist has it.
  */

@@ -3,7 +3,7 @@
  * KUnit tests of regions of users that are registered anew: each change alone
  * and with others, and commands that fail on the way.
  *
- * The judge is the memory itself. Each page of it holds its own number; reading
+ * The reference is the memory itself. Each page of it holds its own number; reading
  * through the MPT and the MTTs that the device was given (interface document,
  * 4.5) must find that number at the page's address, or nothing.
  */

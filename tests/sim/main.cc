@@ -33,7 +33,7 @@ struct Totals {
 };
 
 // False: it has failed, and why was printed.
-bool run_one(const Options &options, Totals &totals, bool tell)
+bool run_one(const Options &options, Totals &totals, bool report)
 {
     const double start = cpu_seconds();
     totals.runs++;
@@ -48,7 +48,7 @@ bool run_one(const Options &options, Totals &totals, bool tell)
         totals.lost += r.lost;
         totals.retransmitted += r.retransmitted;
         totals.seconds += seconds;
-        if (tell) {
+        if (report) {
             std::printf("%s seed %llu: %llu packets, %llu requests, %llu messages, %llu packets lost, %llu sent again, "
                         "%llu QPs failed, %.3f ms, digest %016llx\n",
                         options.scenario.c_str(), (unsigned long long)options.seed, (unsigned long long)r.frames,

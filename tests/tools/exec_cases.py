@@ -89,7 +89,7 @@ def test_captures():
         ended = hghca("exec", *(f"--qemu-arg={word}" for setting in settings for word in ("-set", setting)),
                       "--", "ping -c 2 -i 0.1 -s 1000 10.10.0.2")
         same(ended.status, 0, "status")
-        same(frames.decode(files[0]).wrong, [], "what the judges say")
+        same(frames.decode(files[0]).wrong, [], "what the checkers say")
         whole, cut = ([record for record in pcapng.records(file) if record.length == 1042] for file in files)
     same([len(record.data) for record in whole], [1042] * 4, "bytes of whole frames")
     same([record.data for record in cut], [record.data[:64] for record in whole], "frames cut short")

@@ -38,7 +38,7 @@ def stock_image(made):
     return made.kernel.image.read_bytes()
 
 
-@tier(ALL)   # the suites debug and kunit boot it, and the family `checkers` tries each checker
+@tier(ALL)   # the suites debug and kunit boot it, and the group `checkers` tries each checker
 def test_debug_kernel():
     """--kernel debug boots with the checkers and the driver built for it"""
     ended = hghca("exec", "--kernel", "debug", "--",

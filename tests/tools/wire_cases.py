@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The judges of captured frames: what they leave alone, and what they find."""
+"""The checkers of captured frames: what they leave alone, and what they find."""
 
 import random
 import struct
@@ -51,8 +51,8 @@ def udp(port, payload, source=20001):
     return ipv4(UDP, struct.pack("!HHHH", source, port, 8 + len(payload), 0) + payload)
 
 
-def judged(*data):
-    """What the judges say is wrong with these frames."""
+def checked(*data):
+    """What the checkers say is wrong with these frames."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frames.pcapng"
         path.write_bytes(BEGINNING + b"".join(
@@ -76,15 +76,15 @@ def test_cut():
 def test_programs():
     """What programs say over TCP and UDP is theirs, whatever port they have"""
     noise = random.Random(1)
-    same(judged(*(tcp(port, 1 + 100 * k, noise.randbytes(100)) for port in KNOWN for k in range(20)),
-                *(udp(port, noise.randbytes(60)) for port in KNOWN for _ in range(20))), [], "findings")
+    same(checked(*(tcp(port, 1 + 100 * k, noise.randbytes(100)) for port in KNOWN for k in range(20)),
+                 *(udp(port, noise.randbytes(60)) for port in KNOWN for _ in range(20))), [], "findings")
 
 
 def test_checksums():
     """A checksum that is wrong is found, of TCP and of UDP"""
     for name, frame in (("TCP", tcp(44818, 1, b"hello")), ("UDP", udp(44818, b"hello"))):
-        same(judged(frame), [], f"findings, {name}")
-        wrong = judged(frame[:-1] + b"?")
+        same(checked(frame), [], f"findings, {name}")
+        wrong = checked(frame[:-1] + b"?")
         same(len(wrong), 1, f"findings, {name} damaged")
         holds(wrong[0], "Bad checksum")
 
@@ -97,7 +97,7 @@ def test_mangled_checksum():
     zero = tcp(22, 1, b"hello!" + tcp(22, 1, b"hello!\0\0")[at:at + 2])
     same(zero[at:at + 2], b"\0\0", "checksum")
     for name, frame, findings in (("of 0", zero, 0), ("of another", other, 1)):
-        same(len(judged(frame[:at] + b"\xff\xff" + frame[at + 2:])), findings, f"findings, 0xffff in place {name}")
+        same(len(checked(frame[:at] + b"\xff\xff" + frame[at + 2:])), findings, f"findings, 0xffff in place {name}")
 
 
 def test_roce_port():
@@ -105,7 +105,7 @@ def test_roce_port():
     noise = random.Random(1)
     # A SEND Only of UD: BTH and DETH, a payload, and no ICRC over them.
     packet = bytes.fromhex("6400ffff 00000011 00000001 80010000 00000011") + noise.randbytes(64)
-    wrong = judged(udp(4791, packet, 0xc001))
+    wrong = checked(udp(4791, packet, 0xc001))
     same(len(wrong), 1, "findings")
     holds(wrong[0], "ICRC ")
-    holds("\n".join(judged(udp(4791, packet[:5], 0xc001))), "for the port of RoCE v2, and not decoded as such")
+    holds("\n".join(checked(udp(4791, packet[:5], 0xc001))), "for the port of RoCE v2, and not decoded as such")

@@ -439,16 +439,16 @@ TEST_F(Moderation, ManyAtATimeEachByItsOwnClock)
     }
     driver.command(HGHCA_CMD_NOP, 0, HGHCA_NOP_IN_MODIFIER);
     const uint64_t start = host.clock_ns;
-    unsigned told = 0;
+    unsigned reported = 0;
     for (unsigned us = 1; us <= 1000; us++) {
         pass(1);
-        told += events();
+        reported += events();
         unsigned due = 0;
         for (unsigned i = 0; i < kCqs; i++)
             due += host.clock_ns - start >= (1000 - 7 * i) * 1000ull;
-        ASSERT_EQ(told, due) << us;
+        ASSERT_EQ(reported, due) << us;
     }
-    EXPECT_EQ(told, kCqs);
+    EXPECT_EQ(reported, kCqs);
 }
 
 }  // namespace

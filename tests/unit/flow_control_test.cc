@@ -423,7 +423,7 @@ protected:
     }
     uint64_t got() { return net.b.counters().raw_rx_packets; }
     // MAC control frames that b has sent since the last call.
-    std::vector<Frame> told()
+    std::vector<Frame> control_frames()
     {
         std::vector<Frame> found;
         for (const Frame &f : net.log)
@@ -505,28 +505,28 @@ TEST_F(ReceiveBufferTest, ADriverThatResetsTheDeviceFindsItEmpty)
     net.log.clear();
     net.settle(10 * kMs);
     EXPECT_EQ(got(), 0u);
-    EXPECT_TRUE(told().empty());
+    EXPECT_TRUE(control_frames().empty());
 }
 
 TEST_F(ReceiveBufferTest, StopsAboveXoffAndLetsGoAtXon)
 {
     turn_on(HGHCA_FLOW_PAUSE_TX);
     flood(11);   // one is with the device
-    EXPECT_TRUE(told().empty()) << "not above XOFF";
+    EXPECT_TRUE(control_frames().empty()) << "not above XOFF";
     const uint64_t start = net.now();
     flood(1);
-    EXPECT_EQ(told(), std::vector<Frame>{from_b({0x0001, 0x1234})});
+    EXPECT_EQ(control_frames(), std::vector<Frame>{from_b({0x0001, 0x1234})});
     flood(3);
-    EXPECT_TRUE(told().empty()) << "told already";
+    EXPECT_TRUE(control_frames().empty()) << "sent already";
     // 14 wait; at XON 4.
     while (net.now() < start + 10 * kFrameNs - 1)
         net.settle(std::min(kFrameNs, start + 10 * kFrameNs - 1 - net.now()));
-    for (const Frame &f : told())
+    for (const Frame &f : control_frames())
         EXPECT_EQ(f, from_b({0x0001, 0x1234})) << "before XON";
     net.settle(1);
-    EXPECT_EQ(told(), std::vector<Frame>{from_b({0x0001, 0})});
+    EXPECT_EQ(control_frames(), std::vector<Frame>{from_b({0x0001, 0})});
     net.settle(kMs);
-    EXPECT_TRUE(told().empty());
+    EXPECT_TRUE(control_frames().empty());
     EXPECT_EQ(got(), 15u);
     EXPECT_EQ(net.b.counters().rx_buffer_overflow, 0u);
 }
@@ -536,7 +536,7 @@ TEST_F(ReceiveBufferTest, TellsAgainInTime)
 {
     turn_on(HGHCA_FLOW_PAUSE_TX);
     flood(20);
-    EXPECT_EQ(told().size(), 1u);
+    EXPECT_EQ(control_frames().size(), 1u);
     const uint64_t repeat = quanta_ns(0x1234) / 2;
     const uint64_t start = net.now();
     uint64_t last = start;
@@ -544,7 +544,7 @@ TEST_F(ReceiveBufferTest, TellsAgainInTime)
     bool over = false;
     while (!over && net.now() < start + kMs) {
         net.settle(100);
-        for (const Frame &f : told()) {
+        for (const Frame &f : control_frames()) {
             EXPECT_LE(net.now() - last, repeat + 200);
             over = f[16] == 0 && f[17] == 0;
             stops += !over;
@@ -560,18 +560,18 @@ TEST_F(ReceiveBufferTest, EachBufferHasItsPriority)
 {
     turn_on(HGHCA_FLOW_PFC_TX);
     flood(12);
-    EXPECT_EQ(told(), std::vector<Frame>{from_b({0x0101, 1 << kOtherPriority, 0x1234})});
+    EXPECT_EQ(control_frames(), std::vector<Frame>{from_b({0x0101, 1 << kOtherPriority, 0x1234})});
     // RoCE has a buffer of its own.
     p.a.post(write_to(p.a.sge(0, 9'000), p.b.va(0), p.b.buffer.key));
     net.pump();
-    EXPECT_TRUE(told().empty());
+    EXPECT_TRUE(control_frames().empty());
     p.a.post(write_to(p.a.sge(0, 5'000), p.b.va(0), p.b.buffer.key));
     net.pump();
-    EXPECT_EQ(told(), std::vector<Frame>{from_b({0x0101, 1 << kRocePriority, 0x1234, 0, 0, 0x1234})});
+    EXPECT_EQ(control_frames(), std::vector<Frame>{from_b({0x0101, 1 << kRocePriority, 0x1234, 0, 0, 0x1234})});
     std::vector<Frame> all;
     for (unsigned i = 0; i < 1000 && all.size() < 2; i++) {
         net.settle(kUs);
-        for (const Frame &f : told())
+        for (const Frame &f : control_frames())
             if (f[18 + 2 * kOtherPriority] == 0 || f[18 + 2 * kRocePriority] == 0)
                 all.push_back(f);
     }
@@ -589,11 +589,11 @@ TEST_F(ReceiveBufferTest, TellsNothingOfAClassWithoutPfc)
     ASSERT_EQ(net.b.driver.set_flow_control(c), 0);
     turn_on(HGHCA_FLOW_PFC_TX);
     flood(30);
-    EXPECT_TRUE(told().empty());
+    EXPECT_TRUE(control_frames().empty());
     EXPECT_EQ(net.b.counters().rx_buffer_overflow, 9u);
     p.a.post(write_to(p.a.sge(0, 14'000), p.b.va(0), p.b.buffer.key));
     net.pump();
-    EXPECT_EQ(told(), std::vector<Frame>{from_b({0x0101, 1 << kRocePriority, 0, 0, 0, 0x1234})});
+    EXPECT_EQ(control_frames(), std::vector<Frame>{from_b({0x0101, 1 << kRocePriority, 0, 0, 0, 0x1234})});
     net.settle(kMs);
     EXPECT_EQ(p.a.poll_all().size(), 1u);
 }
@@ -603,7 +603,7 @@ TEST_F(ReceiveBufferTest, APauseWaitsForTheLinkAndGoesFirst)
     turn_on(HGHCA_FLOW_PAUSE_TX);
     net.b.host.link_full = true;
     flood(12);
-    EXPECT_TRUE(told().empty());
+    EXPECT_TRUE(control_frames().empty());
     Packet packet;
     packet.dmac = Node::mac_of(1);
     const Frame f = make(packet);

@@ -211,13 +211,13 @@ TEST_F(Credits, ComeInTheMiddleOfAMessage)
     Pair p(net.a, net.b, options);
     p.b.post_recv(p.b.sge(0, 256 * 30));
     p.a.fill(0, 256 * 30, 1);
-    bool told = false;
+    bool acked = false;
     net.filter = [&](const Node &from, Frame &f) {
         if (&from == &net.a) {
-            // A stops in the middle of the SEND, and is told meanwhile.
-            net.a.host.link_full = View(f).psn == 0x105 && !told;
-        } else if (!told) {
-            told = true;
+            // A stops in the middle of the SEND, and is acknowledged meanwhile.
+            net.a.host.link_full = View(f).psn == 0x105 && !acked;
+        } else if (!acked) {
+            acked = true;
             f[View(f).bth + 12] = HGHCA_AETH_ACK;   // no credit at all
             seal(f);
         }
@@ -225,7 +225,7 @@ TEST_F(Credits, ComeInTheMiddleOfAMessage)
     };
     p.a.post({write_to(p.a.sge(0, 0), 0, 0), send(p.a.sge(0, 256 * 30))});
     net.pump();
-    EXPECT_TRUE(told);
+    EXPECT_TRUE(acked);
     net.a.host.link_full = false;
     net.a.device.link_ready();
     net.pump();

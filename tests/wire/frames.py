@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Captured frames before their judges: tshark decodes every one and recomputes its checksums, zlib and scapy the ICRC.
+"""Captured frames before their checkers.
+
+tshark decodes every one and recomputes its checksums, zlib and scapy the ICRC.
 
     findings = decode(path, ...)
-    findings.wrong                      # what the judges say against the frames, a line each
+    findings.wrong                      # what the checkers say against the frames, a line each
     findings.opcodes[(OUT, 0x04)]       # how many packets of an opcode went that way (pcapng.IN, pcapng.OUT)
 
-The judges are in a root of their own (hghca_lib.buildroot.JUDGES), made when it is first asked for.
+The checkers are in a root of their own (hghca_lib.buildroot.FRAME_CHECKERS), made when it is first asked for.
 """
 
 import array
@@ -66,7 +68,7 @@ XRC_REASON = "tshark knows XRC by its opcodes alone; the packet is decoded again
 
 @dataclasses.dataclass
 class Findings:
-    """What the judges say of captures.
+    """What the checkers say of captures.
 
     frames:    how many there are.
     rdma:      those to the UDP port of RoCE v2.
@@ -94,11 +96,11 @@ class Findings:
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
-class Judges:
+class Checkers:
     """tshark, zlib and scapy, for files of one folder."""
 
     def __init__(self, folder):
-        self.root = buildroot.make(buildroot.JUDGES)
+        self.root = buildroot.make(buildroot.FRAME_CHECKERS)
         self.binds = {"captures": folder, "wire": HERE}
 
     def run(self, *argv):
@@ -167,12 +169,12 @@ def decode(*paths):
     Where there are several their names stand before what is wrong; frames are numbered in each from 1.
     """
     paths = [Path(path).resolve() for path in paths]
-    judges = Judges(paths[0].parent)
+    checkers = Checkers(paths[0].parent)
     names = [path.name for path in paths]
     findings = Findings()
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(judges.icrcs, names)
-        alike = judges.tshark(names)
+        waiting = beside.submit(checkers.icrcs, names)
+        alike = checkers.tshark(names)
         icrcs = waiting.result()
     where = Where(names, icrcs["frames"])
     for fields, numbers in alike.items():
@@ -206,10 +208,10 @@ def decode_xrc(findings, paths, where):
     """Book what tshark says of the XRC packets of captures, taken for those of RC."""
     again = Findings()
     with tempfile.TemporaryDirectory() as folder:
-        judges = Judges(folder)
+        checkers = Checkers(folder)
         for path, before in zip(paths, where.before, strict=True):
             was = extended.extract(path, Path(folder) / "xrc.pcapng")
-            for fields, numbers in judges.tshark(["xrc.pcapng"]).items() if was else ():
+            for fields, numbers in checkers.tshark(["xrc.pcapng"]).items() if was else ():
                 take(again, fields, [before + was[number - 1] for number in numbers], where)
     findings.wrong += [f"XRC: {line}" for line in again.wrong]
     if again.frames != findings.explained[XRC_REASON]:
@@ -217,7 +219,7 @@ def decode_xrc(findings, paths, where):
 
 
 def take(findings, text, numbers, where):
-    """Book the frames of these numbers, all alike as tshark sees them; `text` as Judges.tshark() has it."""
+    """Book the frames of these numbers, all alike as tshark sees them; `text` as Checkers.tshark() has it."""
     fields = dict(zip(FIELDS[1:], text.split("\t"), strict=True))
     count = len(numbers)
     findings.frames += count

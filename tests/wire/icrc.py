@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run in the root of the judges: recompute the ICRC of every RoCE v2 frame of captures, in two ways.
+"""Run in the root of the frame checkers: recompute the ICRC of every RoCE v2 frame of captures, in two ways.
 
 usage: icrc.py FILE...
 
@@ -90,8 +90,8 @@ def by_scapy(frame, ip):
     return None
 
 
-class Judge:
-    """Judges frame after frame; its attributes are what is printed."""
+class Checker:
+    """Checks frame after frame; its attributes are what is printed."""
 
     def __init__(self):
         self.frames = []
@@ -127,10 +127,10 @@ class Judge:
 
 
 def main():
-    judge = Judge()
+    checker = Checker()
     for path in sys.argv[1:]:
-        judge.take_file(path)
-    print(json.dumps({name: getattr(judge, name) for name in ("frames", "rdma", "scapy", "wrong")}))
+        checker.take_file(path)
+    print(json.dumps({name: getattr(checker, name) for name in ("frames", "rdma", "scapy", "wrong")}))
 
 
 main()

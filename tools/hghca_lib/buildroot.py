@@ -68,7 +68,7 @@ class Recipe:
 # All compilers, headers and sources.
 BUILD = Recipe("buildroot", "build root", tuple(PACKAGES), 4 * cache.GIB, FETCH)
 # Programs that read captured frames and share no code with the project.
-JUDGES = Recipe("judges", "root of the judges", ("tshark", "python3-scapy"), cache.GIB)
+FRAME_CHECKERS = Recipe("frame-checkers", "root of the frame checkers", ("tshark", "python3-scapy"), cache.GIB)
 
 
 class BuildRoot:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The base of the families of guest tests: the list of tests, the rig they run on, the checks after each test.
+"""The base of the groups of guest tests: the list of tests, the testbed they run on, the checks after each test.
 
-A test is a function that takes a Rig and raises Failure (or any exception)
+A test is a function that takes a Testbed and raises Failure (or any exception)
 when it finds an error. @test adds it to the list; each entry is one line of
-output. After each test, passed or failed, the rig checks that no process of
+output. After each test, passed or failed, the testbed checks that no process of
 the test still runs, that the kernel's list of RDMA resources is the same as
 before, and that the kernel log has no new warning.
 """
@@ -67,7 +67,7 @@ class Test:
     kernels:  the kernels that it applies to.
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory repeatedly. The debugging of DMA reports this as errors, more than its limit.
-    judged:   which frames on the link are checked: EVERY one, those SENT or RECEIVED by the first HCA, or NONE. Frames
+    checked:  which frames on the link are checked: EVERY one, those SENT or RECEIVED by the first HCA, or NONE. Frames
               that the test creates or damages are left out.
     captures: the test captures and checks its frames itself.
     suite:    the folder below tests/ that runs it.
@@ -82,7 +82,7 @@ class Test:
     kernels: tuple = ("stock", "debug", "kcsan")
     expected_log: tuple = ()
     aliases: bool = False
-    judged: tuple = EVERY
+    checked: tuple = EVERY
     captures: bool = False
     suite: str = "guest"
     tier: str = GATE
@@ -151,7 +151,7 @@ class Witness:
         return json.loads(answer)
 
 
-class Rig:
+class Testbed:
     """Booted guests and the two sides tests run between.
 
     client: the first HCA; server: the second, in its own namespace or guest, or rxe.
@@ -374,7 +374,7 @@ class Rig:
     # One test.
 
     def perform(self, entry):
-        """Run one test and the checks after it; the list of errors, and whether the rig can be used further."""
+        """Run one test and the checks after it; the list of errors, and whether the testbed can be used further."""
         if not self.journal:
             return self.perform_unseen(entry)
         wrong = []

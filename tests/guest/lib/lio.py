@@ -60,16 +60,17 @@ def exported(side, withdraw, modules):
     return leaving_nothing(side, withdraw + WITHDRAW, f"{modules} {MODULES}", "the target")
 
 
-def disk_at(rig, host):
+def disk_at(testbed, host):
     """The path of the disk that a login has given the host."""
-    return rig.run(DISK, host).strip()
+    return testbed.run(DISK, host).strip()
 
 
 @dataclasses.dataclass
 class Protocol:
     """How a host connects to the target's disk.
 
-    target(rig, side): a context with RAM exported; connected(rig, host, server): one with the path of the host's disk.
+    target(testbed, side): a context with RAM exported; connected(testbed, host, server): one with the path of the
+    host's disk.
     expected_log: the messages of its modules.
     """
     name: str
@@ -78,40 +79,40 @@ class Protocol:
     expected_log: tuple = ()
 
     @contextlib.contextmanager
-    def disk(self, rig, host, server):
-        with self.target(rig, server), self.connected(rig, host, server) as disk:
+    def disk(self, testbed, host, server):
+        with self.target(testbed, server), self.connected(testbed, host, server) as disk:
             yield disk
 
 
-def compare(protocol, rig, host, server):
-    with protocol.disk(rig, host, server) as disk:
-        write_and_compare(rig, host, server, disk)
+def compare(protocol, testbed, host, server):
+    with protocol.disk(testbed, host, server) as disk:
+        write_and_compare(testbed, host, server, disk)
 
 
-def verify(protocol, rig, host, server, options):
-    with protocol.disk(rig, host, server) as disk:
-        before = fast(rig, host)
-        fio(rig, host, disk, options)
+def verify(protocol, testbed, host, server, options):
+    with protocol.disk(testbed, host, server) as disk:
+        before = fast(testbed, host)
+        fio(testbed, host, disk, options)
         # Written data may be in the command; memory for read data is registered.
-        check_fast(rig, host, before, 32)
+        check_fast(testbed, host, before, 32)
 
 
-def files(protocol, rig, host, server):
-    with protocol.disk(rig, host, server) as disk:
-        files_on(rig, host, disk)
+def files(protocol, testbed, host, server):
+    with protocol.disk(testbed, host, server) as disk:
+        files_on(testbed, host, disk)
 
 
-def sessions(protocol, rig, host, server):
+def sessions(protocol, testbed, host, server):
     """Five sessions one after another; each reads the data that the one before has written."""
-    with protocol.target(rig, server):
+    with protocol.target(testbed, server):
         for turn in range(5):
             new, old = f"/tmp/session{turn % 2}", f"/tmp/session{1 - turn % 2}"
-            with protocol.connected(rig, host, server) as disk:
+            with protocol.connected(testbed, host, server) as disk:
                 if turn:
-                    rig.run(f"cmp -n 4194304 {old} {disk}", host)
-                rig.run(f"set -e; head -c 4M /dev/urandom > {new}; "
-                        f"dd if={new} of={disk} bs=256k oflag=direct status=none", host)
-    rig.run("rm /tmp/session0 /tmp/session1", host)
+                    testbed.run(f"cmp -n 4194304 {old} {disk}", host)
+                testbed.run(f"set -e; head -c 4M /dev/urandom > {new}; "
+                            f"dd if={new} of={disk} bs=256k oflag=direct status=none", host)
+    testbed.run("rm /tmp/session0 /tmp/session1", host)
 
 
 def enter(protocol):
@@ -120,17 +121,17 @@ def enter(protocol):
 
     def to_itself(name, run, tier=ALL):
         test(f"kernel users: {protocol.name}, an HCA to itself, {name}",
-             lambda rig: run(protocol, rig, rig.client, rig.client), tier=tier, **options)
+             lambda testbed: run(protocol, testbed, testbed.client, testbed.client), tier=tier, **options)
 
     def two_machines(name, run, tier=ALL):
         test(f"kernel users: {protocol.name}, two machines, {name}",
-             lambda rig: run(protocol, rig, rig.client, rig.server), machine=VMS, tier=tier, **options)
+             lambda testbed: run(protocol, testbed, testbed.client, testbed.server), machine=VMS, tier=tier, **options)
 
     to_itself("data written, read and compared", compare, gate_if(protocol.name == "SRP"))
     to_itself("fio", functools.partial(verify, options=next(iter(FIO.values()))))
     two_machines("data written, read and compared", compare)
     two_machines("data written, read and compared, the other way",
-                 lambda protocol, rig, client, server: compare(protocol, rig, server, client))
+                 lambda protocol, testbed, client, server: compare(protocol, testbed, server, client))
     for name, chosen in FIO.items():
         two_machines(f"fio, {name}", functools.partial(verify, options=chosen), gate_if(name == MIXED))
     two_machines("five sessions", sessions)

@@ -82,7 +82,7 @@ class Journal:
         """max_bytes: the limit of a file. repeated_bytes: the limit of the check for a test without cases."""
         self.max_bytes = max_bytes
         self.repeated_bytes = repeated_bytes
-        self.judged_bytes = max_bytes
+        self.checked_bytes = max_bytes
         self.cut = []
         # A test may have ten GB, and /tmp may be in memory.
         self.folder = Path(tempfile.mkdtemp(prefix="hghca-journal-", dir="/var/tmp"))
@@ -110,23 +110,23 @@ class Journal:
 
     def begin(self, entry):
         """Start the file of a test; no file if the test captures itself."""
-        self.turn(None if entry.captures else self.next_file(entry.name), entry.judged)
-        self.judged_bytes = self.max_bytes
+        self.turn(None if entry.captures else self.next_file(entry.name), entry.checked)
+        self.checked_bytes = self.max_bytes
 
     def end(self, entry, cases):
         """End a test with this number of cases. Later frames get another file if some of its frames are unchecked."""
         if not cases:
-            self.judged_bytes = self.repeated_bytes
+            self.checked_bytes = self.repeated_bytes
         if not self.guest.alive():
             self.close()
-        elif entry.captures or entry.judged != EVERY:
+        elif entry.captures or entry.checked != EVERY:
             self.turn(self.next_file(f"after {entry.name}"), EVERY)
 
     def turn(self, file, ways):
         """Close the current file and continue in another one."""
         if self.file and captures_in(self.guest, 1) != str(self.file):
             if self.file.stat().st_size + LARGEST_BLOCK_BYTES > self.max_bytes:
-                if self.judged_bytes == self.max_bytes:
+                if self.checked_bytes == self.max_bytes:
                     self.tell_cut(self.max_bytes)
             else:
                 self.wrong.append(f"{self.file.stem}: the capture has ended by itself")
@@ -136,8 +136,8 @@ class Journal:
 
     def close(self):
         if self.file and self.file.exists():
-            if pcapng.cut(self.file, self.judged_bytes):
-                self.tell_cut(self.judged_bytes)
+            if pcapng.cut(self.file, self.checked_bytes):
+                self.tell_cut(self.checked_bytes)
             if self.ways != EVERY:
                 pcapng.keep(self.file, self.ways)
             self.waiting.append(self.file)
@@ -152,11 +152,11 @@ class Journal:
         if size < GATHERED_BYTES:
             return ""
         start, before = time.monotonic(), self.totals.frames
-        self.judge()
-        return (f"{time.monotonic() - start:.1f} s for the judges of {self.totals.frames - before} frames in "
+        self.check()
+        return (f"{time.monotonic() - start:.1f} s for the checkers of {self.totals.frames - before} frames in "
                 f"{size >> 20} MiB")
 
-    def judge(self):
+    def check(self):
         """Check the gathered files and delete them."""
         try:
             if self.waiting:
@@ -188,7 +188,7 @@ class Journal:
         except GuestError as error:
             self.wrong.append(str(error))
         self.close()
-        self.judge()
+        self.check()
         lines = [f"{self.totals.frames} frames, {self.totals.rdma} of RoCE v2, {self.totals.scapy} of them seen by "
                  f"scapy too; {len(self.wrong)} findings"]
         return lines + self.cut

@@ -23,55 +23,56 @@ FILE = Disk("/tmp/namespace", 32, 4096)
 LOAD_RAM = f"modprobe brd rd_nr=1 rd_size={RAM.mib * 1024}"
 
 
-def disk_of(rig):
+def disk_of(testbed):
     """The debug kernels have no RAM disk."""
-    return RAM if rig.kernel == "stock" else FILE
+    return RAM if testbed.kernel == "stock" else FILE
 
 
-def checksum(rig, side, disk, block="1M"):
+def checksum(testbed, side, disk, block="1M"):
     """The checksum of the whole disk, read from the device and not from the page cache."""
-    rig.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
-    return rig.run(f"dd if={disk} bs={block} iflag=direct status=none | sha256sum", side).split()[0]
+    testbed.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
+    return testbed.run(f"dd if={disk} bs={block} iflag=direct status=none | sha256sum", side).split()[0]
 
 
-def write_random(rig, host, disk, block):
+def write_random(testbed, host, disk, block):
     """Fill the disk with random bytes; their checksum, computed before the write."""
-    return rig.run(f"set -e; head -c {disk_of(rig).mib}M /dev/urandom > /tmp/random; sha256sum /tmp/random; "
-                   f"dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random", host).split()[0]
+    return testbed.run(f"set -e; head -c {disk_of(testbed).mib}M /dev/urandom > /tmp/random; sha256sum /tmp/random; "
+                       f"dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random",
+                       host).split()[0]
 
 
 # Bytes of one write and read request.
 BLOCKS = ("1M", "64k", "4M")
 
 
-def write_and_compare(rig, host, server, disk, blocks=BLOCKS):
+def write_and_compare(testbed, host, server, disk, blocks=BLOCKS):
     """Write and read random data; compare the host's checksum, the data read by the host, and the target's data."""
-    size = disk_of(rig)
+    size = disk_of(testbed)
     # Not every device has these counters.
     counts = host if host.counters else server
     for block in blocks:
-        before = fast(rig, host)
-        with carried(rig, counts, size.mib * MIB, size.mib * MIB):
-            written = write_random(rig, host, disk, block)
-            expect(checksum(rig, host, disk, block) == written, f"{block}: read back other data than were written")
-        expect(checksum(rig, server, size.path) == written, f"{block}: the target has other data")
+        before = fast(testbed, host)
+        with carried(testbed, counts, size.mib * MIB, size.mib * MIB):
+            written = write_random(testbed, host, disk, block)
+            expect(checksum(testbed, host, disk, block) == written, f"{block}: read back other data than were written")
+        expect(checksum(testbed, server, size.path) == written, f"{block}: the target has other data")
         # Written and read, by requests of 4 MiB at most.
-        check_fast(rig, host, before, size.mib // 2)
+        check_fast(testbed, host, before, size.mib // 2)
 
 
-def fio(rig, host, disk, options):
+def fio(testbed, host, disk, options):
     """fio writes, reads and compares its data; its own report."""
-    size = disk_of(rig)
-    run_fio(rig, host, f"--filename={disk} --size={size.mib}M {options.format(sector=size.sector)}")
+    size = disk_of(testbed)
+    run_fio(testbed, host, f"--filename={disk} --size={size.mib}M {options.format(sector=size.sector)}")
 
 
-def run_fio(rig, host, options):
-    said = rig.run(f"fio --name=verify --ioengine=libaio --direct=1 --verify=crc32c --verify_fatal=1 --do_verify=1 "
-                   f"--group_reporting {options}", host, timeout=120)
+def run_fio(testbed, host, options):
+    said = testbed.run(f"fio --name=verify --ioengine=libaio --direct=1 --verify=crc32c --verify_fatal=1 --do_verify=1 "
+                       f"--group_reporting {options}", host, timeout=120)
     expect("err= 0" in said and not re.search(r"verify: bad|verify failed", said), said[-2000:])
     rates = re.findall(r"^\s+(read|write): IOPS=([^,]+), BW=(\S+)", said, re.MULTILINE)
     expect({kind for kind, *_ in rates} == {"read", "write"}, f"fio did not both write and read: {said[-1000:]}")
-    rig.note(", ".join(f"{kind}: {iops} IOPS, {bandwidth}" for kind, iops, bandwidth in rates))
+    testbed.note(", ".join(f"{kind}: {iops} IOPS, {bandwidth}" for kind, iops, bandwidth in rates))
 
 
 # The jobs of fio: sizes from one sector to 1 MiB, many outstanding commands.
@@ -83,19 +84,19 @@ FIO = {
 }
 
 
-def files_on(rig, host, disk):
+def files_on(testbed, host, disk):
     """A file system on the disk: a copy of the guest's payload file system, with further files."""
     numbers = "$(seq 20)"
-    rig.run(f"dd if=$(findmnt -n -o SOURCE /opt/hghca) of={disk} bs=64k oflag=direct conv=fsync status=none", host)
-    rig.run(f"mount -t ext4 {disk} /mnt", host)
+    testbed.run(f"dd if=$(findmnt -n -o SOURCE /opt/hghca) of={disk} bs=64k oflag=direct conv=fsync status=none", host)
+    testbed.run(f"mount -t ext4 {disk} /mnt", host)
     try:
-        sums = rig.run(f"cd /mnt; for i in {numbers}; do head -c $((i * 4321)) /dev/urandom > $i || exit; done; "
-                       f"sha256sum {numbers}", host)
+        sums = testbed.run(f"cd /mnt; for i in {numbers}; do head -c $((i * 4321)) /dev/urandom > $i || exit; done; "
+                           f"sha256sum {numbers}", host)
     finally:
-        rig.run("umount /mnt", host)
-    rig.run(f"echo 3 > /proc/sys/vm/drop_caches; mount -t ext4 -o ro {disk} /mnt", host)
+        testbed.run("umount /mnt", host)
+    testbed.run(f"echo 3 > /proc/sys/vm/drop_caches; mount -t ext4 -o ro {disk} /mnt", host)
     try:
-        expect(rig.run(f"cd /mnt; sha256sum {numbers}", host) == sums, "the files are not what was written")
-        rig.run("cd /opt/hghca; for file in *; do [ ! -f $file ] || cmp $file /mnt/$file || exit; done", host)
+        expect(testbed.run(f"cd /mnt; sha256sum {numbers}", host) == sums, "the files are not what was written")
+        testbed.run("cd /opt/hghca; for file in *; do [ ! -f $file ] || cmp $file /mnt/$file || exit; done", host)
     finally:
-        rig.run("umount /mnt", host)
+        testbed.run("umount /mnt", host)

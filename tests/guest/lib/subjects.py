@@ -71,17 +71,17 @@ class Hghca:
         config.hca_options = ",".join(filter(None, [f"pcap-size={SMALL_BYTES}", config.hca_options]))
         return guest.boot(setup, config)
 
-    def sides(self, rig):
-        first = Side("hghca0", "10.10.0.1", rig.guests[0])
-        if rig.machine in (INTEROP, BESIDE):
-            prepare(rig.guests[-1], RXE_ON_VIRTIO, "rxe")
-            if rig.machine == BESIDE:
-                prepare(rig.guests[0], HCA_AWAY, "the HCA's namespace")
+    def sides(self, testbed):
+        first = Side("hghca0", "10.10.0.1", testbed.guests[0])
+        if testbed.machine in (INTEROP, BESIDE):
+            prepare(testbed.guests[-1], RXE_ON_VIRTIO, "rxe")
+            if testbed.machine == BESIDE:
+                prepare(testbed.guests[0], HCA_AWAY, "the HCA's namespace")
                 first.netns, first.yields = "b", True
-            return first, Side("rxe0", "10.10.0.2", rig.guests[-1], yields=True)
-        if len(rig.guests) == 2:
-            return first, Side("hghca0", "10.10.0.2", rig.guests[1])
-        return first, Side("hghca1", "10.10.0.2", rig.guests[0], netns="b")
+            return first, Side("rxe0", "10.10.0.2", testbed.guests[-1], yields=True)
+        if len(testbed.guests) == 2:
+            return first, Side("hghca0", "10.10.0.2", testbed.guests[1])
+        return first, Side("hghca1", "10.10.0.2", testbed.guests[0], netns="b")
 
 
 RXE_ON_VETH = """
@@ -103,9 +103,9 @@ class Rxe:
     def boot(self, setup, kind, share, journal=None):
         return guest.boot(setup, machine.Config(hcas=0, share=str(share), accel=accel.choose(setup)))
 
-    def sides(self, rig):
-        prepare(rig.guest, RXE_ON_VETH, "rxe")
-        side = Side("rxe0", "10.10.0.1", rig.guest)
+    def sides(self, testbed):
+        prepare(testbed.guest, RXE_ON_VETH, "rxe")
+        side = Side("rxe0", "10.10.0.1", testbed.guest)
         return side, side
 
 

@@ -6,19 +6,19 @@ import contextlib
 from framework import Failure, expect, tail
 
 
-def grown(rig, side, names, before):
+def grown(testbed, side, names, before):
     """The increase of counters of the device."""
-    return [rig.counter(side, name) - start for name, start in zip(names, before)]
+    return [testbed.counter(side, name) - start for name, start in zip(names, before)]
 
 
 @contextlib.contextmanager
-def carried(rig, side, sent=0, received=0):
+def carried(testbed, side, sent=0, received=0):
     """The block transfers at least this payload by RDMA over the side's device. The counters count whole packets."""
     names = ("tx_bytes", "rx_bytes")
-    before = [rig.counter(side, name) for name in names]
+    before = [testbed.counter(side, name) for name in names]
     yield
-    found = grown(rig, side, names, before)
-    rig.note(f"{side.device}: {found[0]} bytes sent and {found[1]} received by RDMA")
+    found = grown(testbed, side, names, before)
+    testbed.note(f"{side.device}: {found[0]} bytes sent and {found[1]} received by RDMA")
     expect(found[0] >= sent and found[1] >= received,
            f"{side.device} sent {found[0]} bytes and received {found[1]}, less than the payload, {sent} and {received}")
 
@@ -37,20 +37,20 @@ def heard(commands):
 REGISTRATIONS = ("regions_registered", "keys_invalidated")
 
 
-def fast(rig, host):
+def fast(testbed, host):
     """The numbers of the host's memory registrations and of invalidated keys, by the host or the target.
 
     An empty value if the host's device does not count them.
     """
-    return host.counters and [rig.counter(host, name) for name in REGISTRATIONS]
+    return host.counters and [testbed.counter(host, name) for name in REGISTRATIONS]
 
 
-def check_fast(rig, host, before, least):
+def check_fast(testbed, host, before, least):
     """Check that work requests registered the host's memory, and that each key was invalidated; before: from fast()."""
     if not before:
         return
-    registered, invalidated = grown(rig, host, REGISTRATIONS, before)
-    rig.note(f"{registered} regions registered, {invalidated} keys invalidated")
+    registered, invalidated = grown(testbed, host, REGISTRATIONS, before)
+    testbed.note(f"{registered} regions registered, {invalidated} keys invalidated")
     expect(registered >= least, f"{registered} regions were registered, expected at least {least}")
     expect(invalidated >= registered, f"{registered} regions were registered, and {invalidated} keys invalidated")
 

@@ -453,7 +453,7 @@ static void vectors(void)
 {
 	struct rig_opts opts = rig_pair_defaults();
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(side_a.ctx);
-	struct ibv_cq *cq, *told;
+	struct ibv_cq *cq, *event_cq;
 	struct pollfd pfd;
 	void *context;
 	int vector, i;
@@ -487,9 +487,9 @@ static void vectors(void)
 		for (i = 0; i < 20 && !rig_failed(); i++) {
 			if (ibv_req_notify_cq(cq, 0) || ibv_post_send(a.qp, &wr, &bad))
 				rig_fail("arming or posting on vector %d", vector);
-			else if (poll(&pfd, 1, RIG_WAIT_MS) != 1 || ibv_get_cq_event(channel, &told, &context))
+			else if (poll(&pfd, 1, RIG_WAIT_MS) != 1 || ibv_get_cq_event(channel, &event_cq, &context))
 				rig_fail("no event on vector %d", vector);
-			else if (told != cq)
+			else if (event_cq != cq)
 				rig_fail("the event on vector %d is of another CQ", vector);
 			else {
 				ibv_ack_cq_events(cq, 1);

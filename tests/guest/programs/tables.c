@@ -353,7 +353,7 @@ static uint64_t id_of(unsigned int worker, uint32_t round, uint32_t index)
 	return (uint64_t)worker << 48 | (uint64_t)round << 16 | index;
 }
 
-static void judge(const struct ibv_wc *wc)
+static void check(const struct ibv_wc *wc)
 {
 	struct worker *w = &workers[wc->wr_id >> 48];
 	uint32_t round = wc->wr_id >> 16;
@@ -376,7 +376,7 @@ static void poll_once(void)
 	if (n < 0)
 		rig_fail("ibv_poll_cq: %d", n);
 	for (i = 0; i < n; i++)
-		judge(&wc[i]);
+		check(&wc[i]);
 	pthread_mutex_unlock(&polling);
 }
 

@@ -35,57 +35,58 @@ SYNDROMES = {"ACK": lambda code: code >> 5 == 0, "RNR NAK": lambda code: code >>
 PROTOCOLS = {"arp", "icmp", "icmpv6", "igmp", "tcp", "vlan", "ip", "ipv6", "infiniband"}
 
 
-def opcodes(rig, gid, cases=""):
-    client, server = rig.client, rig.server
-    run_program(rig, "opcodes", f"plain {client.device} {client.gid(gid)} {server.device} {server.gid(gid)} "
+def opcodes(testbed, gid, cases=""):
+    client, server = testbed.client, testbed.server
+    run_program(testbed, "opcodes", f"plain {client.device} {client.gid(gid)} {server.device} {server.gid(gid)} "
                                 f"{server.netns} {cases}")
 
 
-def connections(rig):
+def connections(testbed):
     """Connections made, refused and ended, datagrams' look-up of services, by IPv4 and IPv6."""
-    rping(rig, "-S 3000", 3)
-    with ipv6_addresses(rig) as address:
-        rping(rig, "-S 100", 3, address=address)
-    refused = rig.try_run(f"rping -c -a {rig.server.address} -p {rig.next_port()} -C 1")
+    rping(testbed, "-S 3000", 3)
+    with ipv6_addresses(testbed) as address:
+        rping(testbed, "-S 100", 3, address=address)
+    refused = testbed.try_run(f"rping -c -a {testbed.server.address} -p {testbed.next_port()} -C 1")
     expect(refused.status != 0, "a connection to nobody was made")
-    udaddy(rig, rig.server.address, "-c 2 -C 5 -S 2000")
+    udaddy(testbed, testbed.server.address, "-c 2 -C 5 -S 2000")
 
 
-def in_a_vlan(rig):
+def in_a_vlan(testbed):
     addresses = ("10.10.5.1", "10.10.5.2")
-    for side, address in zip(rig.sides, addresses):
-        rig.run(f"ip link add link {side.netdev} name v5 type vlan id 5 && ip address add {address}/24 dev v5 && "
-                "ip link set v5 up", side)
+    for side, address in zip(testbed.sides, addresses):
+        testbed.run(f"ip link add link {side.netdev} name v5 type vlan id 5 && ip address add {address}/24 dev v5 && "
+                    "ip link set v5 up", side)
     try:
-        for side, address in zip(rig.sides, addresses):
-            gid_of(rig, side, address)
-        port = rig.next_port()
-        rig.pair(f"rping -s -a {addresses[1]} -p {port} -C 3 -V", f"rping -c -a {addresses[1]} -p {port} -C 3 -V", port)
+        for side, address in zip(testbed.sides, addresses):
+            gid_of(testbed, side, address)
+        port = testbed.next_port()
+        testbed.pair(f"rping -s -a {addresses[1]} -p {port} -C 3 -V", f"rping -c -a {addresses[1]} -p {port} -C 3 -V",
+                     port)
     finally:
-        for side in rig.sides:
-            rig.run("ip link del v5", side)
+        for side in testbed.sides:
+            testbed.run("ip link del v5", side)
 
 
-def of_the_kernel(rig):
+def of_the_kernel(testbed):
     """ARP, ICMP and TCP."""
-    rig.run(f"ip neighbour flush dev {rig.client.netdev}; ping -n -c 2 -i 0.05 -W 5 {rig.server.address}")
-    port = rig.next_port()
-    server = rig.start(f"nc -l -N {rig.server.address} {port} > /dev/null", rig.server)
-    rig.wait_listening(port, rig.server, server, "tcp")
-    rig.run(f"head -c 100000 /dev/urandom | nc -N {rig.server.address} {port}")
+    testbed.run(f"ip neighbour flush dev {testbed.client.netdev}; ping -n -c 2 -i 0.05 -W 5 {testbed.server.address}")
+    port = testbed.next_port()
+    server = testbed.start(f"nc -l -N {testbed.server.address} {port} > /dev/null", testbed.server)
+    testbed.wait_listening(port, testbed.server, server, "tcp")
+    testbed.run(f"head -c 100000 /dev/urandom | nc -N {testbed.server.address} {port}")
 
 
-def packets(rig):
+def packets(testbed):
     """Something of every kind, and no more of it than needs be."""
-    opcodes(rig, "ipv4")
-    opcodes(rig, "link-local")
+    opcodes(testbed, "ipv4")
+    opcodes(testbed, "link-local")
     for options, size in (("-m 4096", 30001), ("-m 256", 3001)):
-        pingpong(rig, "ibv_rc_pingpong", "ipv4", options, size, 5)
-    pingpong(rig, "ibv_ud_pingpong", "link-local", "", 4095, 5)
-    connections(rig)
-    mckey(rig, "-S 1001", count=5)
-    in_a_vlan(rig)
-    of_the_kernel(rig)
+        pingpong(testbed, "ibv_rc_pingpong", "ipv4", options, size, 5)
+    pingpong(testbed, "ibv_ud_pingpong", "link-local", "", 4095, 5)
+    connections(testbed)
+    mckey(testbed, "-S 1001", count=5)
+    in_a_vlan(testbed)
+    of_the_kernel(testbed)
 
 
 def same_frames(sender, receiver):
@@ -100,20 +101,20 @@ def lacking(found, wanted):
 
 
 @test("capture: a packet of every kind, decoded by tshark, ICRCs by scapy and zlib", limit_s=150, **OURS)
-def every_kind(rig):
-    recorder = Recorder(rig.guest, (1, 2))
+def every_kind(testbed):
+    recorder = Recorder(testbed.guest, (1, 2))
     with recorder as files:
-        packets(rig)
+        packets(testbed)
         recorder.stop()
         size = sum(file.stat().st_size for file in files.values())
         same_frames(files[1], files[2])
         same_frames(files[2], files[1])
         # So one file has all that both have sent.
         found = frames.decode(files[1])
-        names = frames.Judges(files[1].parent).opcode_names()
-    rig.note("\n".join([*frames.table(found.opcodes, names),
-                        f"{found.frames} frames, {found.rdma} of RoCE v2; {size} bytes of captures",
-                        *(f"{count} times: {reason}" for reason, count in found.explained.items())]))
+        names = frames.Checkers(files[1].parent).opcode_names()
+    testbed.note("\n".join([*frames.table(found.opcodes, names),
+                            f"{found.frames} frames, {found.rdma} of RoCE v2; {size} bytes of captures",
+                            *(f"{count} times: {reason}" for reason, count in found.explained.items())]))
     expect(not found.wrong, "\n".join(found.wrong[:20]))
     for what, seen, wanted in (("opcodes", {code for _, code in found.opcodes}, OPCODES), ("CM", found.cm, CM),
                                ("protocols", found.protocols, PROTOCOLS),
@@ -122,7 +123,7 @@ def every_kind(rig):
         expect(not lacking(seen, wanted), f"{what} not seen: {lacking(seen, wanted)}")
 
 
-def judged_bits(data):
+def checked_bits(data):
     """The numbers of the bits of a frame for which somebody vouches, or () when it is none of RoCE v2.
 
     Nobody vouches for the Ethernet header, for what may change on the way and has no checksum of its own, and for what
@@ -140,17 +141,17 @@ def judged_bits(data):
 
 
 @test("capture: a bit flipped in any frame is found", **OURS)
-def flipped(rig):
-    recorder = Recorder(rig.guest, (1,))
+def flipped(testbed):
+    recorder = Recorder(testbed.guest, (1,))
     with recorder as files:
-        opcodes(rig, "ipv4", "-- reliable unreliable datagrams")
-        opcodes(rig, "link-local", "-- datagrams ready")
+        opcodes(testbed, "ipv4", "-- reliable unreliable datagrams")
+        opcodes(testbed, "link-local", "-- datagrams ready")
         recorder.stop()
         file = bytearray(files[1].read_bytes())
         choice = random.Random(4791)
         changed = {}
         for number, record in enumerate(pcapng.records(files[1]), 1):
-            bits = judged_bits(record.data)
+            bits = checked_bits(record.data)
             if bits:
                 bit = choice.choice(bits)
                 file[record.at + bit // 8] ^= 1 << bit % 8
@@ -162,18 +163,18 @@ def flipped(rig):
         found = frames.decode(files[1])
     told = {int(number) for line in found.wrong for number in re.findall(r"^frame (\d+)\b", line)}
     silent = [f"frame {number}, bit {bit}" for number, bit in changed.items() if number not in told]
-    rig.note(f"{len(changed)} frames with a bit flipped, {len(silent)} not found")
+    testbed.note(f"{len(changed)} frames with a bit flipped, {len(silent)} not found")
     expect(not silent, f"nothing was found in {silent[:20]}")
     expect(told <= set(changed), f"found in others: {sorted(told - set(changed))[:20]}")
 
 
 @test("capture: files over QMP", **OURS)
-def files_over_qmp(rig):
+def files_over_qmp(testbed):
     """Another file, none, one that cannot be, one that is somebody else's, and one that has got too long."""
-    guest, folder = rig.guest, Path(tempfile.mkdtemp(prefix="hghca-capture-"))
+    guest, folder = testbed.guest, Path(tempfile.mkdtemp(prefix="hghca-capture-"))
 
     def ping(size=100):
-        rig.run(f"ping -n -c 1 -W 5 -s {size} {rig.server.address}")
+        testbed.run(f"ping -n -c 1 -W 5 -s {size} {testbed.server.address}")
 
     def refused(hca, file, words):
         try:
@@ -204,7 +205,7 @@ def files_over_qmp(rig):
         capture(guest, 2, one)
         ping(105)
         expect([count(one, size) for size in (101, 105)] == [0, 2], "the file did not begin anew")
-        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 30)
+        pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 30)
         expect(captures_in(guest, 2) == "", "the capture goes on beyond its size")
         expect(SMALL_BYTES - 5000 < one.stat().st_size <= SMALL_BYTES, f"the file has {one.stat().st_size} bytes")
         expect(all(record.length == len(record.data) for record in pcapng.records(one)), "a frame is cut")

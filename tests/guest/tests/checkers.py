@@ -55,79 +55,80 @@ def module(kernel):
     return cache.make("provoke", key, build, 16 * cache.MIB, "module of faults") / "hghca_provoke.ko"
 
 
-def provoke(rig, fault):
+def provoke(testbed, fault):
     """Commit a fault."""
-    if rig.try_run(f"test -e {FILE}").status:
-        sent = rig.guest.run("cat > /run/hghca_provoke.ko && insmod /run/hghca_provoke.ko",
-                             input=module(rig.kernel).read_bytes())
+    if testbed.try_run(f"test -e {FILE}").status:
+        sent = testbed.guest.run("cat > /run/hghca_provoke.ko && insmod /run/hghca_provoke.ko",
+                                 input=module(testbed.kernel).read_bytes())
         expect(sent.status == 0, f"the module of faults cannot be loaded: {sent.output}")
-    rig.run(f"echo {fault} > {FILE}")
+    testbed.run(f"echo {fault} > {FILE}")
 
 
-def told(rig, words):
+def told(testbed, words):
     """The first line with the words that the kernel log has gained and that fails a test, or None."""
-    found = next((line for line in complaints(rig.new_log()) if re.search(words, line)), None)
+    found = next((line for line in complaints(testbed.new_log()) if re.search(words, line)), None)
     if found:
-        rig.note(found)
+        testbed.note(found)
     return found
 
 
 @checker("KASAN, UBSAN, debugging of lists, references, objects, DMA and sleep: each tells its fault")
-def at_once(rig):
+def at_once(testbed):
     silent = []
     for fault, words in FAULTS:
-        provoke(rig, fault)
-        if not told(rig, words):
+        provoke(testbed, fault)
+        if not told(testbed, words):
             silent.append(f"{fault}: no line in the kernel log that would fail a test has {words}")
     expect(not silent, "\n".join(silent))
 
 
 @checker("DETECT_HUNG_TASK")
-def hung_task(rig):
+def hung_task(testbed):
     setting = "/proc/sys/kernel/hung_task_timeout_secs"
-    usual = rig.run(f"cat {setting}")
-    rig.run(f"echo 2 > {setting}")
-    provoke(rig, "hang")
+    usual = testbed.run(f"cat {setting}")
+    testbed.run(f"echo 2 > {setting}")
+    provoke(testbed, "hang")
     lines = []
 
     def last(words):
         """Where the last line with the words stands in what the kernel log has gained and fails a test; -1: nowhere."""
-        lines.extend(complaints(rig.new_log()))
+        lines.extend(complaints(testbed.new_log()))
         return max((number for number, line in enumerate(lines) if re.search(words, line)), default=-1)
 
     hung = r"INFO: task hghca-hanging:\d+ blocked for more than \d+ seconds"
     try:
-        rig.wait_until(lambda: last(hung) >= 0, "a hung task told", timeout=10)
+        testbed.wait_until(lambda: last(hung) >= 0, "a hung task told", timeout=10)
     finally:
-        rig.run(f"echo {usual.strip()} > {setting}")
-    rig.note(lines[last(hung)])
+        testbed.run(f"echo {usual.strip()} > {setting}")
+    testbed.note(lines[last(hung)])
     # Each report goes on with all locks that are held, down to a double line.
-    rig.wait_until(lambda: last(r"> =+") > last(hung), "the end of the report", timeout=10)
+    testbed.wait_until(lambda: last(r"> =+") > last(hung), "the end of the report", timeout=10)
 
 
 @checker("KMEMLEAK")
-def leak(rig):
-    provoke(rig, "leak")
-    found = rig.leaks()
-    rig.run("echo clear > /sys/kernel/debug/kmemleak")
+def leak(testbed):
+    provoke(testbed, "leak")
+    found = testbed.leaks()
+    testbed.run("echo clear > /sys/kernel/debug/kmemleak")
     ours, others = [], []
     for one in re.split(r"^(?=unreferenced object)", found, flags=re.MULTILINE)[1:]:
         (ours if "provoke_leak+" in one else others).append(one)
     # The first of them lie where others were just before, and words left of those are taken for pointers to them.
-    rig.note(f"of {LEAKS} leaks {len(ours)} are told")
+    testbed.note(f"of {LEAKS} leaks {len(ours)} are told")
     expect(len(ours) >= LEAKS / 2, f"of {LEAKS} leaks {len(ours)} are told: {found}")
     expect(not others, f"lost before: {others}")
 
 
 @checker("PROVE_LOCKING")
-def lockdep(rig):
+def lockdep(testbed):
     """It ends with its first report, so the guest does too."""
-    provoke(rig, "locks")
+    provoke(testbed, "locks")
     words = "WARNING: possible circular locking dependency detected"
-    expect(told(rig, words), f"no line in the kernel log that would fail a test has {words}")
+    expect(told(testbed, words), f"no line in the kernel log that would fail a test has {words}")
 
 
 @checker("KCSAN", "kcsan")
-def race(rig):
-    provoke(rig, "race")
-    rig.wait_until(lambda: told(rig, r"BUG: KCSAN: data-race in provoke_racing"), "a data race told", timeout=20)
+def race(testbed):
+    provoke(testbed, "race")
+    testbed.wait_until(lambda: told(testbed, r"BUG: KCSAN: data-race in provoke_racing"), "a data race told",
+                       timeout=20)

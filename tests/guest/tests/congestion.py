@@ -29,46 +29,46 @@ def file(side, name):
     return f"/sys/class/infiniband/{side.device}/congestion_{name}"
 
 
-def write(rig, side, name, value):
-    rig.run(f"echo {value} > {file(side, name)}", side)
+def write(testbed, side, name, value):
+    testbed.run(f"echo {value} > {file(side, name)}", side)
 
 
-def read(rig, side, name):
-    return int(rig.run(f"cat {file(side, name)}", side))
+def read(testbed, side, name):
+    return int(testbed.run(f"cat {file(side, name)}", side))
 
 
 @contextlib.contextmanager
-def controlled(rig, **parameters):
+def controlled(testbed, **parameters):
     """Both ends control congestion as long as the block, and the client's sender by these parameters."""
     try:
-        for side in rig.sides:
-            write(rig, side, "notify", 1)
-            write(rig, side, "react", 1)
+        for side in testbed.sides:
+            write(testbed, side, "notify", 1)
+            write(testbed, side, "react", 1)
         for name, value in parameters.items():
-            write(rig, rig.client, name, value)
+            write(testbed, testbed.client, name, value)
         yield
     finally:
-        for side in rig.sides:
+        for side in testbed.sides:
             for name, value in DEFAULTS.items():
-                write(rig, side, name, value)
+                write(testbed, side, name, value)
 
 
-def bandwidth(rig, count=200):
+def bandwidth(testbed, count=200):
     """Of WRITEs of 64 KiB by one QP, MiB/s."""
-    (row,) = perftest(rig, "ib_write_bw", "-m 4096", count)
+    (row,) = perftest(testbed, "ib_write_bw", "-m 4096", count)
     return row[3]
 
 
 @test("congestion: marked packets slow their QP down", limit_s=120, **NEEDS)
-def marked(rig):
+def marked(testbed):
     """With increases that are next to none the first notifications leave the QP at the least rate, 1 Gbit/s."""
-    free = bandwidth(rig)
-    with controlled(rig, min_rate=1000, increase_period=1000000, increase_bytes=1 << 31, alpha_period=1000000):
-        with impairment(rig, "mark,rate=50%,dir=tx") as done:
-            slow = bandwidth(rig)
-        marks = rig.counter(rig.server, "np_ecn_marked_roce_packets")
-        sent, heeded = rig.counter(rig.server, "np_cnp_sent"), rig.counter(rig.client, "rp_cnp_handled")
-    rig.note(f"{free} MiB/s, marked {slow} MiB/s; {done.get('marked', 0)} marks, {sent} notifications")
+    free = bandwidth(testbed)
+    with controlled(testbed, min_rate=1000, increase_period=1000000, increase_bytes=1 << 31, alpha_period=1000000):
+        with impairment(testbed, "mark,rate=50%,dir=tx") as done:
+            slow = bandwidth(testbed)
+        marks = testbed.counter(testbed.server, "np_ecn_marked_roce_packets")
+        sent, heeded = testbed.counter(testbed.server, "np_cnp_sent"), testbed.counter(testbed.client, "rp_cnp_handled")
+    testbed.note(f"{free} MiB/s, marked {slow} MiB/s; {done.get('marked', 0)} marks, {sent} notifications")
     expect(done.get("marked", 0) > 100, f"nothing was marked: {done}")
     expect(marks >= done["marked"] and 0 < sent <= marks and heeded > 0,
            f"{done['marked']} marks made, {marks} seen, {sent} notifications sent, {heeded} heeded")
@@ -77,116 +77,119 @@ def marked(rig):
 
 
 @test("congestion: neither end heeds what is turned off", **NEEDS)
-def turned_off(rig):
-    before = {side.device: rig.counter(side, "np_cnp_sent") for side in rig.sides}
-    with impairment(rig, "mark,rate=50%") as done:
-        bandwidth(rig, 20)
+def turned_off(testbed):
+    before = {side.device: testbed.counter(side, "np_cnp_sent") for side in testbed.sides}
+    with impairment(testbed, "mark,rate=50%") as done:
+        bandwidth(testbed, 20)
     expect("marked" not in done, f"a packet said that it heeds marks: {done}")
-    write(rig, rig.client, "react", 1)
+    write(testbed, testbed.client, "react", 1)
     try:
-        with impairment(rig, "mark,rate=50%,dir=tx") as done:
-            bandwidth(rig, 20)
+        with impairment(testbed, "mark,rate=50%,dir=tx") as done:
+            bandwidth(testbed, 20)
     finally:
-        write(rig, rig.client, "react", 0)
+        write(testbed, testbed.client, "react", 0)
     expect(done.get("marked", 0) > 0, "nothing was marked")
-    expect(all(rig.counter(side, "np_cnp_sent") == before[side.device] for side in rig.sides), "a notification was sent")
+    expect(all(testbed.counter(side, "np_cnp_sent") == before[side.device] for side in testbed.sides),
+           "a notification was sent")
 
 
 @test("congestion: parameters that make no sense", **NEEDS)
-def refused(rig):
+def refused(testbed):
     for name, value in DEFAULTS.items():
-        found = read(rig, rig.client, name)
+        found = read(testbed, testbed.client, name)
         expect(found == value, f"{name} is {found}, not {value}")
     for name, values in REFUSED.items():
         for value in values:
-            done = rig.try_run(f"echo '{value}' | tee {file(rig.client, name)}")
+            done = testbed.try_run(f"echo '{value}' | tee {file(testbed.client, name)}")
             expect(done.status and ("Invalid argument" in done.stderr or "out of range" in done.stderr),
                    f"{name} = '{value}': {done.output}")
-        expect(read(rig, rig.client, name) == DEFAULTS[name], f"{name} has changed")
-    done = rig.try_run(f"setpriv --reuid=65534 --clear-groups sh -c 'echo 1 > {file(rig.client, 'react')}'")
+        expect(read(testbed, testbed.client, name) == DEFAULTS[name], f"{name} has changed")
+    done = testbed.try_run(f"setpriv --reuid=65534 --clear-groups sh -c 'echo 1 > {file(testbed.client, 'react')}'")
     expect(done.status and "denied" in done.output, f"anybody may: {done.output}")
 
 
-def overrun(rig):
+def overrun(testbed):
     """Bandwidth to the receiver that is slower than the sender, and what its counters have risen by."""
-    before = {name: rig.counter(rig.server, name) for name in ("rx_buffer_overflow", "tx_pause")}
-    figure = bandwidth(rig)
-    return figure, {name: rig.counter(rig.server, name) - count for name, count in before.items()}
+    before = {name: testbed.counter(testbed.server, name) for name in ("rx_buffer_overflow", "tx_pause")}
+    figure = bandwidth(testbed)
+    return figure, {name: testbed.counter(testbed.server, name) - count for name, count in before.items()}
 
 
-def expect_no_loss(rig, counted, stopped):
+def expect_no_loss(testbed, counted, stopped):
     """By what the receiver has counted; `stopped`: how often the sender had been stopped before."""
     expect(counted["rx_buffer_overflow"] == 0 and counted["tx_pause"] > 0, f"with flow control: {counted}")
-    expect(rig.counter(rig.client, "rx_pause") > stopped, "no pause frame was obeyed")
+    expect(testbed.counter(testbed.client, "rx_pause") > stopped, "no pause frame was obeyed")
 
 
 @test("congestion: pause frames, a receiver that is slower than the sender", machine=PAUSES, limit_s=120, **NEEDS)
-def pauses(rig):
+def pauses(testbed):
     """Without them what the buffer has no room for is lost and sent again; with them nothing is."""
-    lossy, without = overrun(rig)
-    for side in rig.sides:
-        rig.run(f"ethtool -A {side.netdev} autoneg off rx on tx on", side)
-        said = rig.run(f"ethtool -a {side.netdev}", side)
+    lossy, without = overrun(testbed)
+    for side in testbed.sides:
+        testbed.run(f"ethtool -A {side.netdev} autoneg off rx on tx on", side)
+        said = testbed.run(f"ethtool -a {side.netdev}", side)
         expect(said.count("on\n") == 2, said)
-    stopped = rig.counter(rig.client, "rx_pause")
-    calm, with_pauses = overrun(rig)
-    rig.note(f"without {lossy} MiB/s, {without}; with pause frames {calm} MiB/s, {with_pauses}")
+    stopped = testbed.counter(testbed.client, "rx_pause")
+    calm, with_pauses = overrun(testbed)
+    testbed.note(f"without {lossy} MiB/s, {without}; with pause frames {calm} MiB/s, {with_pauses}")
     expect(without["rx_buffer_overflow"] > 0 and without["tx_pause"] == 0, f"without pause frames: {without}")
-    expect_no_loss(rig, with_pauses, stopped)
-    done = rig.try_run(f"ethtool -A {rig.client.netdev} autoneg on")
+    expect_no_loss(testbed, with_pauses, stopped)
+    done = testbed.try_run(f"ethtool -A {testbed.client.netdev} autoneg on")
     expect(done.status != 0, "pauses were negotiated with nobody")
 
 
-def pfc_priorities(rig, side):
+def pfc_priorities(testbed, side):
     """Those that DCB shows PFC for."""
-    shown = json.loads(rig.run(f"dcb -j pfc show dev {side.netdev}", side))
+    shown = json.loads(testbed.run(f"dcb -j pfc show dev {side.netdev}", side))
     return [priority for priority, on in enumerate(shown["prio_pfc"]) if on]
 
 
-def pauses_of_all(rig, side):
-    said = rig.run(f"ethtool -a {side.netdev}", side)
+def pauses_of_all(testbed, side):
+    said = testbed.run(f"ethtool -a {side.netdev}", side)
     return said.count("on\n")
 
 
 @test("congestion: PFC for RoCE alone", machine=PAUSES, limit_s=120, **NEEDS)
-def priorities(rig):
+def priorities(testbed):
     """As DCB sets it."""
     try:
-        for side in rig.sides:
-            rig.run(f"dcb pfc set dev {side.netdev} prio-pfc 3:on", side)
-            expect(pfc_priorities(rig, side) == [ROCE_PRIORITY], f"{side.device}: {pfc_priorities(rig, side)}")
-            expect(pauses_of_all(rig, side) == 0, "pauses of all are left")
-        stopped = rig.counter(rig.client, "rx_pause")
-        figure, counted = overrun(rig)
-        rig.note(f"{figure} MiB/s, {counted}")
-        expect_no_loss(rig, counted, stopped)
+        for side in testbed.sides:
+            testbed.run(f"dcb pfc set dev {side.netdev} prio-pfc 3:on", side)
+            expect(pfc_priorities(testbed, side) == [ROCE_PRIORITY], f"{side.device}: {pfc_priorities(testbed, side)}")
+            expect(pauses_of_all(testbed, side) == 0, "pauses of all are left")
+        stopped = testbed.counter(testbed.client, "rx_pause")
+        figure, counted = overrun(testbed)
+        testbed.note(f"{figure} MiB/s, {counted}")
+        expect_no_loss(testbed, counted, stopped)
     finally:
-        for side in rig.sides:
-            rig.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off", side)
+        for side in testbed.sides:
+            testbed.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off", side)
 
 
 @test("congestion: PFC or pause frames, and PFC that makes no sense", machine=PAUSES, **NEEDS)
-def one_or_the_other(rig):
+def one_or_the_other(testbed):
     """A port has what was turned on last."""
-    side = rig.client
+    side = testbed.client
 
     def set_pfc(words):
-        return rig.try_run(f"dcb pfc set dev {side.netdev} {words}")
+        return testbed.try_run(f"dcb pfc set dev {side.netdev} {words}")
 
     try:
-        rig.run(f"ethtool -A {side.netdev} autoneg off rx on tx on")
+        testbed.run(f"ethtool -A {side.netdev} autoneg off rx on tx on")
         expect(set_pfc("prio-pfc 0:on 3:on").status == 0, "PFC for both classes")
-        expect(pfc_priorities(rig, side) == [0, ROCE_PRIORITY] and pauses_of_all(rig, side) == 0, "PFC came last")
+        expect(pfc_priorities(testbed, side) == [0, ROCE_PRIORITY] and pauses_of_all(testbed, side) == 0,
+               "PFC came last")
         for words in ("prio-pfc 5:on", "prio-pfc all:on", "macsec-bypass on", "delay 100"):
             done = set_pfc(words)
             expect(done.status and "Attribute write: " in done.output, f"{words}: {done.output}")
-            expect(pfc_priorities(rig, side) == [0, ROCE_PRIORITY], f"{words} has changed something")
-        rig.run(f"ethtool -A {side.netdev} rx off tx off")
-        expect(pfc_priorities(rig, side) == [0, ROCE_PRIORITY], "to have no pauses of all has turned PFC off")
-        rig.run(f"ethtool -A {side.netdev} rx on tx off")
-        expect(pfc_priorities(rig, side) == [] and pauses_of_all(rig, side) == 1, "pause frames came last")
-        expect(set_pfc("prio-pfc all:off").status == 0 and pauses_of_all(rig, side) == 1, "no PFC leaves pause frames")
-        denied = rig.try_run(f"setpriv --reuid=65534 --clear-groups dcb pfc set dev {side.netdev} prio-pfc 3:on")
-        expect(denied.status and pfc_priorities(rig, side) == [], f"anybody may: {denied.output}")
+            expect(pfc_priorities(testbed, side) == [0, ROCE_PRIORITY], f"{words} has changed something")
+        testbed.run(f"ethtool -A {side.netdev} rx off tx off")
+        expect(pfc_priorities(testbed, side) == [0, ROCE_PRIORITY], "to have no pauses of all has turned PFC off")
+        testbed.run(f"ethtool -A {side.netdev} rx on tx off")
+        expect(pfc_priorities(testbed, side) == [] and pauses_of_all(testbed, side) == 1, "pause frames came last")
+        expect(set_pfc("prio-pfc all:off").status == 0 and pauses_of_all(testbed, side) == 1,
+               "no PFC leaves pause frames")
+        denied = testbed.try_run(f"setpriv --reuid=65534 --clear-groups dcb pfc set dev {side.netdev} prio-pfc 3:on")
+        expect(denied.status and pfc_priorities(testbed, side) == [], f"anybody may: {denied.output}")
     finally:
-        rig.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off; ethtool -A {side.netdev} rx off tx off")
+        testbed.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off; ethtool -A {side.netdev} rx off tx off")

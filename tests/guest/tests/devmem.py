@@ -8,20 +8,20 @@ OURS = {"subjects": ("hghca",), "limit_s": 90}
 
 
 @test("device memory: all, an HCA to itself", **OURS)
-def by_itself(rig):
-    run_program(rig, "devmem", f"plain {to_itself(rig)}")
+def by_itself(testbed):
+    run_program(testbed, "devmem", f"plain {to_itself(testbed)}")
 
 
 @test("device memory: all, over the link", **OURS)
-def through_the_link(rig):
-    run_program(rig, "devmem", f"extended {over_link(rig)}")
+def through_the_link(testbed):
+    run_program(testbed, "devmem", f"extended {over_link(testbed)}")
 
 
 @test("device memory: all, behind an IOMMU", machine=IOMMU, **OURS)
-def behind_an_iommu(rig):
-    run_program(rig, "devmem", f"plain {over_link(rig)}")
+def behind_an_iommu(testbed):
+    run_program(testbed, "devmem", f"plain {over_link(testbed)}")
 
 
 @test("device memory: all, four contexts on chip", machine=CACHE, **OURS)
-def with_few_contexts(rig):
-    run_program(rig, "devmem", f"plain {over_link(rig)}")
+def with_few_contexts(testbed):
+    run_program(testbed, "devmem", f"plain {over_link(testbed)}")

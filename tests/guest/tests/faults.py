@@ -24,101 +24,101 @@ WHOLE = tiers.current() == tiers.ALL
 STRIDE = 1 if WHOLE else 3
 
 
-def device(rig, name):
-    return rig.guest.qmp("qom-get", path=HCA, property=name)
+def device(testbed, name):
+    return testbed.guest.qmp("qom-get", path=HCA, property=name)
 
 
-def fail_command(rig, nth):
+def fail_command(testbed, nth):
     """Let the nth command from now on fail; 0: none."""
-    rig.guest.qmp("qom-set", path=HCA, property="fail-command", value=nth)
+    testbed.guest.qmp("qom-set", path=HCA, property="fail-command", value=nth)
 
 
-def settle(rig):
+def settle(testbed):
     """Wait until no more commands come by themselves, as those for the GIDs of a new device do."""
     def stands_still():
-        before = device(rig, "commands")
+        before = device(testbed, "commands")
         time.sleep(0.1)
-        return before == device(rig, "commands")
+        return before == device(testbed, "commands")
 
-    rig.wait_until(stands_still, "an idle command interface")
+    testbed.wait_until(stands_still, "an idle command interface")
 
 
-def each_command(rig, action, undo=lambda: None):
+def each_command(testbed, action, undo=lambda: None):
     """Repeat an action, its first command failing, then its second, and so on; how often it told of the fault.
 
     action() returns whether it failed, and undo() takes back one that did not.
     """
-    before = device(rig, "commands")
+    before = device(testbed, "commands")
     expect(not action(), "it failed without a fault")
-    count = device(rig, "commands") - before
+    count = device(testbed, "commands") - before
     undo()
     told = 0
     try:
         for nth in range(1, count + 1, STRIDE):
-            fail_command(rig, nth)
+            fail_command(testbed, nth)
             failed = action()
-            expect(device(rig, "fail-command") == 0, f"command {nth} of {count} did not come")
+            expect(device(testbed, "fail-command") == 0, f"command {nth} of {count} did not come")
             told += failed
             if not failed:
                 undo()
     finally:
-        fail_command(rig, 0)
-    rig.note(f"{count} commands, {told} faults told, {count - told} without effect")
+        fail_command(testbed, 0)
+    testbed.note(f"{count} commands, {told} faults told, {count - told} without effect")
     return told
 
 
 # Memory that is registered anew is pinned a second time before it is let go of.
 @test("faults: each command of a program's life", limit_s=150, expected_log=TOLD, aliases=True, **OURS)
-def program(rig):
+def program(testbed):
     def life():
-        return "# fault told by: " in rig.run(f"/share/faults once {to_itself(rig)}")
+        return "# fault told by: " in testbed.run(f"/share/faults once {to_itself(testbed)}")
 
-    expect(each_command(rig, life) > 20 // STRIDE, "hardly a fault was told")
+    expect(each_command(testbed, life) > 20 // STRIDE, "hardly a fault was told")
     expect(not life(), "a fault is left over")
 
 
-def driver_file(rig, name):
+def driver_file(testbed, name):
     """Write the address of the client's device; whether that failed."""
-    return rig.try_run(f"echo {rig.client.pci} > /sys/bus/pci/drivers/hghca/{name}").status != 0
+    return testbed.try_run(f"echo {testbed.client.pci} > /sys/bus/pci/drivers/hghca/{name}").status != 0
 
 
-def bind(rig):
-    failed = driver_file(rig, "bind")
-    there = rig.try_run(f"test -e /sys/bus/pci/drivers/hghca/{rig.client.pci}").status == 0
+def bind(testbed):
+    failed = driver_file(testbed, "bind")
+    there = testbed.try_run(f"test -e /sys/bus/pci/drivers/hghca/{testbed.client.pci}").status == 0
     expect(failed != there, "a probe that failed is bound" if failed else "a probe that passed is not bound")
-    settle(rig)
+    settle(testbed)
     return failed
 
 
-def unbind(rig):
-    expect(not driver_file(rig, "unbind"), "the device was not unbound")
-    settle(rig)
+def unbind(testbed):
+    expect(not driver_file(testbed, "unbind"), "the device was not unbound")
+    settle(testbed)
     return False
 
 
-def works_again(rig):
-    expect(not bind(rig), "the device cannot be probed any more")
-    rig.configure(rig.client)
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
+def works_again(testbed):
+    expect(not bind(testbed), "the device cannot be probed any more")
+    testbed.configure(testbed.client)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
 
 
 @test("faults: each command of a probe", limit_s=150, expected_log=TOLD, **OURS)
-def probe(rig):
-    unbind(rig)
-    told = each_command(rig, lambda: bind(rig), lambda: unbind(rig))
+def probe(testbed):
+    unbind(testbed)
+    told = each_command(testbed, lambda: bind(testbed), lambda: unbind(testbed))
     expect(told > 20 // STRIDE, "hardly a fault was told")
-    works_again(rig)
+    works_again(testbed)
 
 
 @test("faults: each command of a removal", limit_s=150, expected_log=TOLD, **OURS)
-def removal(rig):
+def removal(testbed):
     """A removal cannot fail: whatever the device says, it ends, and the next probe works."""
     # The first removal has addresses to forget that the others have not.
-    unbind(rig)
-    expect(not bind(rig), "the device cannot be probed any more")
-    each_command(rig, lambda: unbind(rig), lambda: expect(not bind(rig), "the next probe failed"))
-    unbind(rig)
-    works_again(rig)
+    unbind(testbed)
+    expect(not bind(testbed), "the device cannot be probed any more")
+    each_command(testbed, lambda: unbind(testbed), lambda: expect(not bind(testbed), "the next probe failed"))
+    unbind(testbed)
+    works_again(testbed)
 
 
 # Allocations that may wait fail too, and single pages; the number of the one to fail is each thread's own. Those of
@@ -161,23 +161,23 @@ def allocations(name, **options):
                 expected_log=TOLD + TOLD_BY_OTHERS, aliases=True, **OURS, **options)
 
 
-def each_allocation(rig, arguments):
-    rig.run(EVERY_ALLOCATION)
-    rig.note(run_program(rig, "faults", arguments, timeout=600))
+def each_allocation(testbed, arguments):
+    testbed.run(EVERY_ALLOCATION)
+    testbed.note(run_program(testbed, "faults", arguments, timeout=600))
 
 
 @allocations("a program's life", limit_s=100, debug_tier=GATE)
-def program_allocations(rig):
-    each_allocation(rig, f"nth {to_itself(rig)}")
+def program_allocations(testbed):
+    each_allocation(testbed, f"nth {to_itself(testbed)}")
 
 
 def probe_allocations(share):
     """Enter a test of each PROBE_SHARES-th allocation of a probe and of a removal; few of them unless all tests run."""
     @allocations(f"a probe and a removal, {share} of {PROBE_SHARES}", limit_s=150, debug_tier=gate_if(share == 1))
-    def run(rig):
-        unbind(rig)
-        each_allocation(rig, f"bind {rig.client.pci} {share}/{PROBE_SHARES if WHOLE else 80}")
-        works_again(rig)
+    def run(testbed):
+        unbind(testbed)
+        each_allocation(testbed, f"bind {testbed.client.pci} {share}/{PROBE_SHARES if WHOLE else 80}")
+        works_again(testbed)
 
 
 for number in range(1, PROBE_SHARES + 1):
@@ -185,13 +185,13 @@ for number in range(1, PROBE_SHARES + 1):
 
 
 @allocations("loading and unloading", limit_s=100, debug_tier=GATE)
-def load_allocations(rig):
+def load_allocations(testbed):
     """With no probe in it, which has tests of its own."""
-    rig.run("echo 0 > /sys/bus/pci/drivers_autoprobe; rmmod hghca")
+    testbed.run("echo 0 > /sys/bus/pci/drivers_autoprobe; rmmod hghca")
     try:
-        each_allocation(rig, f"insmod /opt/hghca/hghca.ko {'1/1' if WHOLE else '1/16'}")
+        each_allocation(testbed, f"insmod /opt/hghca/hghca.ko {'1/1' if WHOLE else '1/16'}")
     finally:
-        rig.run("echo 1 > /sys/bus/pci/drivers_autoprobe")
-    rig.run("insmod /opt/hghca/hghca.ko")
-    for side in rig.sides:
-        rig.configure(side)
+        testbed.run("echo 1 > /sys/bus/pci/drivers_autoprobe")
+    testbed.run("insmod /opt/hghca/hghca.ko")
+    for side in testbed.sides:
+        testbed.configure(side)

@@ -27,20 +27,20 @@ def test(name, run=None, machine=INTEROP, **options):
 
 
 @contextlib.contextmanager
-def turned(rig):
+def turned(testbed):
     """Who was the server is the client."""
-    rig.client, rig.server = rig.server, rig.client
+    testbed.client, testbed.server = testbed.server, testbed.client
     try:
         yield
     finally:
-        rig.client, rig.server = rig.server, rig.client
+        testbed.client, testbed.server = testbed.server, testbed.client
 
 
 def both_ways(name, run, **options):
     """A test of which each side is the server once."""
-    def the_other_way(rig):
-        with turned(rig):
-            run(rig)
+    def the_other_way(testbed):
+        with turned(testbed):
+            run(testbed)
 
     test(f"{name}, rxe serves", run, **options)
     test(f"{name}, rxe asks", the_other_way, **options)
@@ -59,15 +59,15 @@ PINGPONGS = [
     ("ud 2048 bytes, IPv6", "ibv_ud_pingpong", "link-local", "-e", 2048, 200),
 ]
 for case_name, *case in PINGPONGS:
-    both_ways(f"pingpong {case_name}", lambda rig, case=case: pingpong(rig, *case))
+    both_ways(f"pingpong {case_name}", lambda testbed, case=case: pingpong(testbed, *case))
 
 
-def rping_ipv6(rig):
-    with ipv6_addresses(rig) as address:
-        rping(rig, "-S 4097", 50, address=address)
+def rping_ipv6(testbed):
+    with ipv6_addresses(testbed) as address:
+        rping(testbed, "-S 4097", 50, address=address)
 
 
-both_ways("rping -V", lambda rig: rping(rig, "-S 65535", 100))
+both_ways("rping -V", lambda testbed: rping(testbed, "-S 65535", 100))
 both_ways("rping -V, IPv6", rping_ipv6)
 
 
@@ -80,52 +80,53 @@ PROGRAMS = {"ib_write_bw": "", "ib_read_bw": f"-e {OUTSTANDING}", "ib_send_bw": 
 FEW = 20
 
 
-def each_program(rig, mtu):
+def each_program(testbed, mtu):
     for program, option in PROGRAMS.items():
-        with_mtu(rig, program, "RC", mtu, option, count=FEW)
+        with_mtu(testbed, program, "RC", mtu, option, count=FEW)
 
 
 for path_mtu in MTUS:
-    both_ways(f"perftest, RC, -m {path_mtu}", lambda rig, mtu=path_mtu: each_program(rig, mtu),
+    both_ways(f"perftest, RC, -m {path_mtu}", lambda testbed, mtu=path_mtu: each_program(testbed, mtu),
               tier=gate_if(path_mtu in (MTUS[0], MTUS[-1])))
 
 
-def others(rig):
+def others(testbed):
     for program, options in (("ib_write_bw", "-c UC"), ("ib_send_lat", "-c UC"), ("ib_send_lat", "-c UD -s 2048"),
                              ("ib_read_lat", OUTSTANDING), ("ib_atomic_bw", f"{OUTSTANDING} --report_gbits")):
-        found = perftest(rig, program, options, 100)
+        found = perftest(testbed, program, options, 100)
         expect(len(found) == 1 and found[0][1] == 100, f"{program} {options}: {found}")
-        rig.note(f"{program} {options}: {found[0][figure_column(program)]:g}")
+        testbed.note(f"{program} {options}: {found[0][figure_column(program)]:g}")
 
 
 both_ways("perftest, UC, UD, latencies, atomics", others)
-both_ways("perftest, the CM connects", lambda rig: check(rig, "ib_read_bw", "RC", "-R"))
-both_ways("VLAN: ping, pingpong, rping", lambda rig: vlan(rig, "-e"))
+both_ways("perftest, the CM connects", lambda testbed: check(testbed, "ib_read_bw", "RC", "-R"))
+both_ways("VLAN: ping, pingpong, rping", lambda testbed: vlan(testbed, "-e"))
 
 
-def connection_manager(rig):
+def connection_manager(testbed):
     """Connections rejected by the consumer, accepted, and taken down by each end; what each is told of the other."""
-    port = rig.next_port()
-    server = f"python3 /share/cm.py serve {rig.server.address} {port}"
-    client = f"python3 /share/cm.py connect {rig.server.address} {port}"
-    for end in rig.pair(server, client, port):
+    port = testbed.next_port()
+    server = f"python3 /share/cm.py serve {testbed.server.address} {port}"
+    client = f"python3 /share/cm.py connect {testbed.server.address} {port}"
+    for end in testbed.pair(server, client, port):
         expect("not ok" not in end.stdout and "ok 3" in end.stdout, end.output)
 
 
 both_ways("CM: nobody listens", refused)
 both_ways("CM: rejected, accepted, disconnected by each end", connection_manager)
-both_ways("CM: ucmatose", lambda rig: ucmatose(rig, rig.server.address), tier=ALL)
-both_ways("CM: ucmatose, IPv6", lambda rig: over_ipv6(rig, ucmatose))
-both_ways("CM: udaddy", lambda rig: udaddy(rig, rig.server.address))
+both_ways("CM: ucmatose", lambda testbed: ucmatose(testbed, testbed.server.address), tier=ALL)
+both_ways("CM: ucmatose, IPv6", lambda testbed: over_ipv6(testbed, ucmatose))
+both_ways("CM: udaddy", lambda testbed: udaddy(testbed, testbed.server.address))
 
 
-def nvme(rig):
-    copy_and_compare(rig, rig.client, rig.server, ("1M",))
+def nvme(testbed):
+    copy_and_compare(testbed, testbed.client, testbed.server, ("1M",))
 
 
-def nvme_fio(rig):
-    with target(rig, rig.server), connected(rig, rig.client, rig.server.address, "-i 2 -Q 64") as disk:
-        fio(rig, rig.client, disk, FIO["4 KiB, 64 under way"])
+def nvme_fio(testbed):
+    with target(testbed, testbed.server), \
+            connected(testbed, testbed.client, testbed.server.address, "-i 2 -Q 64") as disk:
+        fio(testbed, testbed.client, disk, FIO["4 KiB, 64 under way"])
 
 
 both_ways("NVMe over Fabrics, data written, read and compared", nvme, limit_s=120)
@@ -136,10 +137,10 @@ both_ways("NVMe over Fabrics, fio", nvme_fio, limit_s=120, tier=ALL)
 CASES = "send immediate =write =read random gather inline lists atomics another"
 
 
-def data(rig, cases=CASES):
+def data(testbed, cases=CASES):
     """The program has both ends; the peer's namespace is told by its name."""
-    here, there = [f"{side.device} {side.gid('ipv4')}" for side in (rig.client, rig.server)]
-    run_program(rig, "datacheck", f"{here} {there} {rig.server.netns or 'first'}", f"-- {cases}")
+    here, there = [f"{side.device} {side.gid('ipv4')}" for side in (testbed.client, testbed.server)]
+    run_program(testbed, "datacheck", f"{here} {there} {testbed.server.netns or 'first'}", f"-- {cases}")
 
 
 both_ways("data: all operations, sizes and shapes", data, machine=BESIDE, limit_s=120)
@@ -177,15 +178,15 @@ ip link del ifb0
 
 
 @contextlib.contextmanager
-def bad_link(rig, what):
+def bad_link(testbed, what):
     """As long as the block, both ways between rxe and its interface."""
-    rxe = rig.sides[1]
+    rxe = testbed.sides[1]
     try:
-        rig.run(NETEM.format(netdev=rxe.netdev, what=what, seeds=SEEDS), rxe)
+        testbed.run(NETEM.format(netdev=rxe.netdev, what=what, seeds=SEEDS), rxe)
         yield
         for device in (rxe.netdev, "ifb0"):
-            shown = rig.run(f"tc -s qdisc show dev {device} root", rxe)
-            rig.note(" ".join(re.findall(r"Sent .*? pkt|dropped \d+", shown)))
+            shown = testbed.run(f"tc -s qdisc show dev {device} root", rxe)
+            testbed.note(" ".join(re.findall(r"Sent .*? pkt|dropped \d+", shown)))
     finally:
         rxe.guest.run(CALM.format(netdev=rxe.netdev), timeout=20)
 
@@ -194,108 +195,110 @@ def bad_link(rig, what):
 UNANSWERED = "Failed status transport retry counter exceeded (12)"
 
 
-def pingpong_through(rig, gid, options, size, count):
+def pingpong_through(testbed, gid, options, size, count):
     """All data come through right at the end that has them first, and at the other but for the last acknowledgement."""
-    port = rig.next_port()
+    port = testbed.next_port()
     arguments = (gid, options, size, count, port)
-    server = rig.start(pingpong_command("ibv_rc_pingpong", rig.server, *arguments), rig.server)
-    rig.wait_listening(port, rig.server, server, "tcp")
-    client = rig.start(f"{pingpong_command('ibv_rc_pingpong', rig.client, *arguments)} {rig.server.address}")
-    rig.wait_until(lambda: 0 in (client.status, server.status) or not (client.running() or server.running()),
-                   "a good end of the pingpong", 40)
-    first, last, side = (server, client, rig.client) if server.status == 0 else (client, server, rig.server)
+    server = testbed.start(pingpong_command("ibv_rc_pingpong", testbed.server, *arguments), testbed.server)
+    testbed.wait_listening(port, testbed.server, server, "tcp")
+    client = testbed.start(f"{pingpong_command('ibv_rc_pingpong', testbed.client, *arguments)} "
+                           f"{testbed.server.address}")
+    testbed.wait_until(lambda: 0 in (client.status, server.status) or not (client.running() or server.running()),
+                       "a good end of the pingpong", 40)
+    first, last, side = (server, client, testbed.client) if server.status == 0 else (client, server, testbed.server)
     ended = first.wait(1)
     expect(ended.status == 0, f"both ends failed: {ended.output[-500:]}")
     check_pingpong(ended, size, count)
-    said = last.wait(rig.left(3))
+    said = last.wait(testbed.left(3))
     if said.status == 0:
         check_pingpong(said, size, count)
     else:
         # rxe with seven retries asks for ever; see README.md.
-        expected = said.timed_out if side is rig.sides[1] else UNANSWERED in said.output
+        expected = said.timed_out if side is testbed.sides[1] else UNANSWERED in said.output
         expect(expected and "invalid data" not in said.output, f"status {said.status}: {said.output[-500:]}")
-        rig.note(f"{side.device} was not told that all had arrived")
+        testbed.note(f"{side.device} was not told that all had arrived")
 
 
-def disconnects(rig, side):
+def disconnects(testbed, side):
     """The DREQs that the CM of a side has received."""
-    return int(rig.run(f"cat /sys/class/infiniband/{side.device}/ports/1/cm_rx_msgs/dreq", side))
+    return int(testbed.run(f"cat /sys/class/infiniband/{side.device}/ports/1/cm_rx_msgs/dreq", side))
 
 
-def rping_through(rig, size, count):
+def rping_through(testbed, size, count):
     """The client gets all of its pings, every byte as it was sent, and the server is told of the end or cannot know.
 
     Who asks for the end of a connection destroys its ID at once, and the kernel's CM does not send a DREQ that was lost
     again for an ID that is destroyed: the server waits for ever then.
     """
-    port, before = rig.next_port(), disconnects(rig, rig.server)
-    options = f"-a {rig.server.address} -p {port} -C {count} -V -S {size}"
-    server = rig.start(f"rping -s {options}", rig.server)
-    rig.wait_listening(port, rig.server, server)
-    asked = rig.start(f"rping -c {options}").wait(rig.left(COMMAND_S))
+    port, before = testbed.next_port(), disconnects(testbed, testbed.server)
+    options = f"-a {testbed.server.address} -p {port} -C {count} -V -S {size}"
+    server = testbed.start(f"rping -s {options}", testbed.server)
+    testbed.wait_listening(port, testbed.server, server)
+    asked = testbed.start(f"rping -c {options}").wait(testbed.left(COMMAND_S))
     expect(asked.status == 0, f"rping -c ended with status {asked.status}: {asked.output[-500:]}")
-    served = server.wait(rig.left(5))
+    served = server.wait(testbed.left(5))
     if served.timed_out:
-        expect(disconnects(rig, rig.server) == before, f"rping -s waits, and its DREQ has come: {served.output[-500:]}")
-        rig.note(f"{rig.server.device} was not told that the connection has ended")
+        expect(disconnects(testbed, testbed.server) == before,
+               f"rping -s waits, and its DREQ has come: {served.output[-500:]}")
+        testbed.note(f"{testbed.server.device} was not told that the connection has ended")
     else:
         expect(served.status == 0, f"rping -s ended with status {served.status}: {served.output[-500:]}")
     for end in (asked, served):
         expect(not re.search("error|mismatch|fail", end.output, re.IGNORECASE), f"rping said: {end.output[-500:]}")
 
 
-def through(rig, what):
+def through(testbed, what):
     """Where packets get lost rxe asks for nothing of several packets, and reads between no SENDs; see README.md."""
-    with bad_link(rig, what):
-        pingpong_through(rig, "ipv4", "-e -m 1024", 1024, 100)
-        pingpong_through(rig, "link-local", "-e -m 4096", 4096, 50)
+    with bad_link(testbed, what):
+        pingpong_through(testbed, "ipv4", "-e -m 1024", 1024, 100)
+        pingpong_through(testbed, "link-local", "-e -m 4096", 4096, 50)
         # The server of rping reads.
-        if rig.server is rig.sides[0] or not LOSES.search(what):
-            rping_through(rig, 4000, 10)
+        if testbed.server is testbed.sides[0] or not LOSES.search(what):
+            rping_through(testbed, 4000, 10)
         programs = {"ib_read_bw": f"-e {OUTSTANDING}"}
-        if rig.client is rig.sides[0]:
+        if testbed.client is testbed.sides[0]:
             programs |= {"ib_write_bw": "", "ib_send_bw": "-e"}
         for program, option in programs.items():
-            rows = perftest(rig, program, f"-m 1024 -s 16384 {option}", FEW)
+            rows = perftest(testbed, program, f"-m 1024 -s 16384 {option}", FEW)
             expect(len(rows) == 1, f"{program}: {rows}")
 
 
-def data_through(rig, what):
+def data_through(testbed, what):
     """With delays that differ packets overtake each other, and rxe asks for no long READs; see README.md."""
     cases = "random lists atomics"
-    if rig.client is rig.sides[1]:
+    if testbed.client is testbed.sides[1]:
         cases = "inline atomics" if JITTER.search(what) else "=read inline atomics"
-    with bad_link(rig, what):
-        data(rig, cases)
+    with bad_link(testbed, what):
+        data(testbed, cases)
 
 
 for name, netem in IMPAIRMENTS.items():
     # It is rxe's that are damaged on the way.
-    impairment_options = {"limit_s": 120, "judged": SENT if "corrupt" in netem else EVERY}
-    both_ways(name, lambda rig, what=netem: through(rig, what),
+    impairment_options = {"limit_s": 120, "checked": SENT if "corrupt" in netem else EVERY}
+    both_ways(name, lambda testbed, what=netem: through(testbed, what),
               # Those that are left out of the gate are parts of "all at once".
               tier=gate_if(name in ("loss 5 %", "reordering", "all at once")), **impairment_options)
-    both_ways(f"{name}, every byte compared", lambda rig, what=netem: data_through(rig, what), machine=BESIDE,
+    both_ways(f"{name}, every byte compared", lambda testbed, what=netem: data_through(testbed, what), machine=BESIDE,
               tier=ALL, **impairment_options)
 
 
 @test("delay with jitter, datagrams")
-def datagrams(rig):
-    with bad_link(rig, IMPAIRMENTS["delay with jitter"]):
-        pingpong(rig, "ibv_ud_pingpong", "ipv4", "-e", 2048, 50)
+def datagrams(testbed):
+    with bad_link(testbed, IMPAIRMENTS["delay with jitter"]):
+        pingpong(testbed, "ibv_ud_pingpong", "ipv4", "-e", 2048, 50)
 
 
 @test("every packet lost, the HCA's requests end with the error")
-def silence(rig):
+def silence(testbed):
     """Of a program that always has some under way."""
-    options = f"-F -D 60 -s 4096 -p {rig.next_port()}"
-    server = rig.start(f"ib_write_bw -d rxe0 -x {rig.server.gid('ipv4')} {options}", rig.server)
-    rig.wait_listening(rig.port, rig.server, server, "tcp")
-    before = rig.counter(rig.client, "tx_packets")
-    client = rig.start(f"ib_write_bw -d hghca0 -x {rig.client.gid('ipv4')} {options} {rig.server.address}")
-    rig.wait_until(lambda: rig.counter(rig.client, "tx_packets") > before + 100, "traffic")
-    with bad_link(rig, "loss 100%"):
-        said = client.wait(rig.left(20))
+    options = f"-F -D 60 -s 4096 -p {testbed.next_port()}"
+    server = testbed.start(f"ib_write_bw -d rxe0 -x {testbed.server.gid('ipv4')} {options}", testbed.server)
+    testbed.wait_listening(testbed.port, testbed.server, server, "tcp")
+    before = testbed.counter(testbed.client, "tx_packets")
+    client = testbed.start(f"ib_write_bw -d hghca0 -x {testbed.client.gid('ipv4')} {options} {testbed.server.address}")
+    testbed.wait_until(lambda: testbed.counter(testbed.client, "tx_packets") > before + 100, "traffic")
+    with bad_link(testbed, "loss 100%"):
+        said = client.wait(testbed.left(20))
     server.kill()
     server.wait(10)
     expect(said.status == 1 and "Failed status 12" in said.output, f"status {said.status}: {said.output}")

@@ -54,37 +54,37 @@ iscsiadm -m node -T {iqn} -o delete
 
 
 @contextlib.contextmanager
-def target(rig, side):
+def target(testbed, side):
     """RAM exported at the side's address."""
     with lio.exported(side, WITHDRAW.format(group=PORTAL_GROUP, node=NODE, target=lio.TARGET),
                       "ib_isert iscsi_target_mod"):
-        rig.run(EXPORT.format(group=PORTAL_GROUP, backstore=lio.BACKSTORE, address=side.address, port=PORT), side)
+        testbed.run(EXPORT.format(group=PORTAL_GROUP, backstore=lio.BACKSTORE, address=side.address, port=PORT), side)
         yield
 
 
 @contextlib.contextmanager
-def daemon(rig, host):
+def daemon(testbed, host):
     """open-iscsi's daemon, without which iscsiadm does nothing."""
     command = f"echo InitiatorName={INITIATOR} > /tmp/initiatorname; exec iscsid -f -i /tmp/initiatorname"
-    with killed_at_end(rig.start(command, host)) as iscsid, heard({"iscsid": iscsid}):
+    with killed_at_end(testbed.start(command, host)) as iscsid, heard({"iscsid": iscsid}):
         script = "grep -q ISCSIADM_ABSTRACT_NAMESPACE /proc/net/unix"
-        rig.wait_until(lambda: not iscsid.running() or not rig.try_run(script, host).status, "iscsid listening")
+        testbed.wait_until(lambda: not iscsid.running() or not testbed.try_run(script, host).status, "iscsid listening")
         expect(iscsid.running(), "iscsid has ended")
         yield
 
 
 @contextlib.contextmanager
-def connected(rig, host, server):
+def connected(testbed, host, server):
     """The path of the target's disk on the host, as long as it is logged in."""
     with leaving_nothing(host, "", "ib_iser sd_mod", "the initiator"):
-        rig.run("modprobe -a sd_mod ib_iser", host)
-        always = rig.run("cat /sys/module/ib_iser/parameters/always_register", host).strip()
+        testbed.run("modprobe -a sd_mod ib_iser", host)
+        always = testbed.run("cat /sys/module/ib_iser/parameters/always_register", host).strip()
         expect(always == "Y", f"always_register is {always}: not every transfer is registered")
-        with daemon(rig, host):
+        with daemon(testbed, host):
             try:
-                said = rig.run(LOGIN.format(iqn=IQN, address=server.address, port=PORT), host)
+                said = testbed.run(LOGIN.format(iqn=IQN, address=server.address, port=PORT), host)
                 expect("iser: [" in said, f"the session is not of iSER: {said}")
-                yield lio.disk_at(rig, host)
+                yield lio.disk_at(testbed, host)
             finally:
                 out = host.guest.run(LOGOUT.format(iqn=IQN), timeout=60)
             expect("successful" in out.stdout and not out.status, f"the logout failed: {out.output}")

@@ -23,16 +23,16 @@ def test(name, **options):
     return framework.test(f"isolation: {name}", subjects=("hghca",), limit_s=150, **options)
 
 
-def part(rig, cases):
-    side = rig.client
-    rig.run(f"echo 0 > {side.counters}/lifespan")
-    run_program(rig, "isolation", f"{to_itself(rig)} {side.counters}", cases, timeout=140)
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
+def part(testbed, cases):
+    side = testbed.client
+    testbed.run(f"echo 0 > {side.counters}/lifespan")
+    run_program(testbed, "isolation", f"{to_itself(testbed)} {side.counters}", cases, timeout=140)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
 
 
 def enter(title, cases, **options):
     # A CQ may be let run over: the driver tells. Each process has all of its objects in the same memory.
-    test(title, expected_log=OVERRUN, aliases=True, **options)(lambda rig: part(rig, cases))
+    test(title, expected_log=OVERRUN, aliases=True, **options)(lambda testbed: part(testbed, cases))
 
 
 WHERE = {CACHE: "four contexts on chip", IOMMU: "behind an IOMMU"}
@@ -47,41 +47,41 @@ NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
 
 
 @test("what an unprivileged user is told and may change")
-def unprivileged(rig):
-    side = rig.client
-    holder = rig.start(f"exec ibv_rc_pingpong -d {side.device} -g {side.gid('ipv4')} -p {rig.next_port()}")
-    rig.wait_until(lambda: "lkey" in rig.run("rdma -dd resource show mr"), "a region of another process")
-    told = rig.run(f"{NOBODY} rdma -dd resource show mr")
+def unprivileged(testbed):
+    side = testbed.client
+    holder = testbed.start(f"exec ibv_rc_pingpong -d {side.device} -g {side.gid('ipv4')} -p {testbed.next_port()}")
+    testbed.wait_until(lambda: "lkey" in testbed.run("rdma -dd resource show mr"), "a region of another process")
+    told = testbed.run(f"{NOBODY} rdma -dd resource show mr")
     expect("lkey" not in told and "rkey" not in told, f"keys are told to nobody: {told}")
     for command in (f"rdma dev set {side.device} netns b", f"rdma dev set {side.device} name other",
                     "rdma system set netns shared", f"rdma dev set {side.device} adaptive-moderation off"):
-        result = rig.try_run(f"{NOBODY} {command}")
+        result = testbed.try_run(f"{NOBODY} {command}")
         expect(result.status, f"nobody may: {command}")
-    expect(rig.try_run(f"test -d /sys/class/infiniband/{side.device}").status == 0, "the device was renamed")
+    expect(testbed.try_run(f"test -d /sys/class/infiniband/{side.device}").status == 0, "the device was renamed")
     expect(holder.running(), f"the other process ended: {holder.output[-400:]}")
-    port = rig.next_port()
+    port = testbed.next_port()
     pair = f"exec {NOBODY} ibv_rc_pingpong -c -d {side.device} -g {side.gid('ipv4')} -p {port}"
-    serving = rig.start(pair, side)
-    rig.wait_listening(port, side, serving, "tcp")
-    framework.succeeded(pair, rig.try_run(f"{pair} {side.address}", side))
-    framework.succeeded(pair, serving.wait(rig.left(20)))
+    serving = testbed.start(pair, side)
+    testbed.wait_listening(port, side, serving, "tcp")
+    framework.succeeded(pair, testbed.try_run(f"{pair} {side.address}", side))
+    framework.succeeded(pair, serving.wait(testbed.left(20)))
 
 
 @test("a namespace that shares the device", machine=VMS)
-def shared_namespace(rig):
+def shared_namespace(testbed):
     """With RDMA namespaces shared every process sees the device, but binds to addresses of its own namespace alone."""
-    side = rig.client
-    rig.run("rdma system set netns shared")
+    side = testbed.client
+    testbed.run("rdma system set netns shared")
     try:
-        rig.run("ip netns add other && ip -n other link set lo up")
-        expect(side.device in rig.run("ip netns exec other ibv_devices"), "the device is not shared")
-        said = rig.try_run(f"ip netns exec other timeout 5 rping -s -a {side.address} -C 1")
+        testbed.run("ip netns add other && ip -n other link set lo up")
+        expect(side.device in testbed.run("ip netns exec other ibv_devices"), "the device is not shared")
+        said = testbed.try_run(f"ip netns exec other timeout 5 rping -s -a {side.address} -C 1")
         expect(said.status not in (0, 124), f"an address of another namespace was bound to: {said.output}")
-        rig.run(f"ip -n other address add {side.address}/32 dev lo")
-        said = rig.try_run(f"ip netns exec other timeout 5 rping -s -a {side.address} -C 1")
+        testbed.run(f"ip -n other address add {side.address}/32 dev lo")
+        said = testbed.try_run(f"ip netns exec other timeout 5 rping -s -a {side.address} -C 1")
         expect(said.status not in (0, 124), f"another namespace's GID was used: {said.output}")
     finally:
-        rig.run("ip netns delete other; rdma system set netns exclusive")
-    if "exclusive" not in rig.run("rdma system show netns"):
+        testbed.run("ip netns delete other; rdma system set netns exclusive")
+    if "exclusive" not in testbed.run("rdma system show netns"):
         raise Failure("RDMA namespaces stay shared")
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)

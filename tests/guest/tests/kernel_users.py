@@ -62,28 +62,28 @@ exit 1
 """
 
 
-def prepare(rig, side, parameters):
+def prepare(testbed, side, parameters):
     """What the target exports, and the modules, which the debug kernels have built in."""
-    disk = disk_of(rig)
-    if rig.kernel == "stock":
-        rig.run(f"modprobe -a configfs nvmet && modprobe nvmet-rdma {parameters} && {LOAD_RAM}", side)
+    disk = disk_of(testbed)
+    if testbed.kernel == "stock":
+        testbed.run(f"modprobe -a configfs nvmet && modprobe nvmet-rdma {parameters} && {LOAD_RAM}", side)
     else:
-        rig.run(f"head -c {disk.mib}M /dev/zero > {disk.path}", side)
+        testbed.run(f"head -c {disk.mib}M /dev/zero > {disk.path}", side)
 
 
 @contextlib.contextmanager
-def target(rig, side, inline=4096, parameters=""):
+def target(testbed, side, inline=4096, parameters=""):
     """An NVMe subsystem with one disk that listens at the side's address.
 
     inline:     bytes of a command's data that the target takes with the command itself.
     parameters: of the target's module, on the stock kernel.
     """
-    away = "modprobe -r nvmet-rdma nvmet brd" if rig.kernel == "stock" else f"rm -f {FILE.path}"
+    away = "modprobe -r nvmet-rdma nvmet brd" if testbed.kernel == "stock" else f"rm -f {FILE.path}"
     try:
-        prepare(rig, side, parameters)
-        disk = disk_of(rig)
-        rig.run(EXPORT.format(nqn=NQN, address=side.address, port=PORT, path=disk.path, buffered=int(disk is FILE),
-                              inline=inline), side)
+        prepare(testbed, side, parameters)
+        disk = disk_of(testbed)
+        testbed.run(EXPORT.format(nqn=NQN, address=side.address, port=PORT, path=disk.path, buffered=int(disk is FILE),
+                                  inline=inline), side)
         yield
     finally:
         # Run to its end whatever fails: a later test must not find it.
@@ -92,84 +92,84 @@ def target(rig, side, inline=4096, parameters=""):
 
 
 @contextlib.contextmanager
-def connected(rig, host, address, options=""):
+def connected(testbed, host, address, options=""):
     """The path of the target's disk on the host, as long as it is connected."""
-    if rig.kernel == "stock":
-        rig.run("modprobe nvme-rdma", host)
-    always = rig.run("cat /sys/module/nvme_rdma/parameters/register_always", host).strip()
+    if testbed.kernel == "stock":
+        testbed.run("modprobe nvme-rdma", host)
+    always = testbed.run("cat /sys/module/nvme_rdma/parameters/register_always", host).strip()
     expect(always == "Y", f"register_always is {always}: not every transfer is registered")
     try:
         # Under the debug kernels with a short queue: the debugging of DMA has a word on many an entry.
-        options = options if rig.kernel == "stock" else "-i 1 -Q 16"
-        rig.run(f"nvme connect -t rdma -a {address} -s {PORT} -n {NQN} {HOST} {options}", host)
+        options = options if testbed.kernel == "stock" else "-i 1 -Q 16"
+        testbed.run(f"nvme connect -t rdma -a {address} -s {PORT} -n {NQN} {HOST} {options}", host)
         try:
-            yield rig.run(DISK.format(nqn=NQN), host).strip()
+            yield testbed.run(DISK.format(nqn=NQN), host).strip()
         finally:
             said = host.guest.run(f"nvme disconnect -n {NQN}", timeout=60)
         expect(not said.status and "disconnected 1 controller" in said.output, f"nvme disconnect: {said.output}")
     finally:
-        if rig.kernel == "stock":
+        if testbed.kernel == "stock":
             host.guest.run("modprobe -r nvme-rdma nvme-fabrics", timeout=30)
 
 
-def copy_and_compare(rig, host, server, blocks=BLOCKS):
-    with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
-        write_and_compare(rig, host, server, disk, blocks)
+def copy_and_compare(testbed, host, server, blocks=BLOCKS):
+    with target(testbed, server), connected(testbed, host, server.address, "-i 2") as disk:
+        write_and_compare(testbed, host, server, disk, blocks)
 
 
-def verify(rig, host, server, options, inline=4096):
-    with target(rig, server, inline), connected(rig, host, server.address, "-i 2 -Q 64") as disk:
-        before = fast(rig, host)
-        fio(rig, host, disk, options)
-        check_fast(rig, host, before, 32)
+def verify(testbed, host, server, options, inline=4096):
+    with target(testbed, server, inline), connected(testbed, host, server.address, "-i 2 -Q 64") as disk:
+        before = fast(testbed, host)
+        fio(testbed, host, disk, options)
+        check_fast(testbed, host, before, 32)
 
 
-def reconnect(rig, host, server):
+def reconnect(testbed, host, server):
     """Ten connections after one another; what the first wrote, the last reads."""
-    with target(rig, server):
-        with connected(rig, host, server.address, "-i 2") as disk:
-            written = write_random(rig, host, disk, "1M")
+    with target(testbed, server):
+        with connected(testbed, host, server.address, "-i 2") as disk:
+            written = write_random(testbed, host, disk, "1M")
         for _ in range(8):
-            with connected(rig, host, server.address, "-i 1") as disk:
-                rig.run(f"dd if={disk} of=/dev/null bs=64k count=16 iflag=direct status=none", host)
-        with connected(rig, host, server.address, "-i 2") as disk:
-            expect(checksum(rig, host, disk) == written, "the last connection read other data than the first wrote")
+            with connected(testbed, host, server.address, "-i 1") as disk:
+                testbed.run(f"dd if={disk} of=/dev/null bs=64k count=16 iflag=direct status=none", host)
+        with connected(testbed, host, server.address, "-i 2") as disk:
+            expect(checksum(testbed, host, disk) == written, "the last connection read other data than the first wrote")
 
 
-def without_inline(rig, host, server):
+def without_inline(testbed, host, server):
     """A target that takes no data with the command: it reads each byte that is written from the host's memory."""
-    verify(rig, host, server, "--rw=randwrite --bsrange={sector}-16k --iodepth=32 --io_size=8M", inline=0)
+    verify(testbed, host, server, "--rw=randwrite --bsrange={sector}-16k --iodepth=32 --io_size=8M", inline=0)
 
 
-def shared_queues(rig, server):
+def shared_queues(testbed, server):
     """The target's SRQs, and how many QPs take their receives from them, as the rdma tool has it."""
-    shown = json.loads(rig.run(f"rdma -j resource show srq dev {server.device}", server).strip() or "[]")
+    shown = json.loads(testbed.run(f"rdma -j resource show srq dev {server.device}", server).strip() or "[]")
     srqs = [srq for srq in shown if srq.get("comm") == "nvmet_rdma"]
     ranges = [str(qpns).partition("-") for srq in srqs for qpns in srq.get("lqpn", [])]
     return srqs, sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
 
 
-def shared_receives(rig, host, server):
+def shared_receives(testbed, host, server):
     """The target's queues receive into SRQs; of 256 receives each, so that each is posted many times.
 
     A queue that goes waits for the event that its QP takes no further receive, for a minute: longer than the target
     is given to go.
     """
     shared = "use_srq=1 srq_size=256"
-    with target(rig, server, parameters=shared), connected(rig, host, server.address, "-i 2 -Q 64") as disk:
-        queues = int(rig.run("cat /sys/class/nvme/nvme*/queue_count", host))
-        before = srqs, qps = shared_queues(rig, server)
+    with target(testbed, server, parameters=shared), connected(testbed, host, server.address, "-i 2 -Q 64") as disk:
+        queues = int(testbed.run("cat /sys/class/nvme/nvme*/queue_count", host))
+        before = srqs, qps = shared_queues(testbed, server)
         expect(srqs and all(srq["type"] == "BASIC" for srq in srqs) and qps == queues > 1,
                f"{queues} queues, {qps} QPs with SRQs: {srqs}")
-        write_and_compare(rig, host, server, disk)
-        fio(rig, host, disk, FIO["4 KiB, 64 under way"])
-        expect(shared_queues(rig, server) == before, "the SRQs or their QPs are others than before")
-        rig.note(f"{len(srqs)} SRQs, {qps} QPs")
+        write_and_compare(testbed, host, server, disk)
+        fio(testbed, host, disk, FIO["4 KiB, 64 under way"])
+        expect(shared_queues(testbed, server) == before, "the SRQs or their QPs are others than before")
+        testbed.note(f"{len(srqs)} SRQs, {qps} QPs")
 
 
-def files(rig, host, server):
-    with target(rig, server), connected(rig, host, server.address, "-i 2") as disk:
-        files_on(rig, host, disk)
+def files(testbed, host, server):
+    with target(testbed, server), connected(testbed, host, server.address, "-i 2") as disk:
+        files_on(testbed, host, disk)
 
 
 # What the NVMe host says where the kernel has no multipathing.
@@ -179,21 +179,22 @@ NVME = {**OURS, "kernels": ("stock", "debug"),
 
 def to_itself(name, run, **options):
     test(f"kernel users: NVMe over Fabrics, an HCA to itself, {name}",
-         lambda rig: run(rig, rig.client, rig.client), **NVME, **options)
+         lambda testbed: run(testbed, testbed.client, testbed.client), **NVME, **options)
 
 
 def two_machines(name, run, **options):
-    test(f"kernel users: NVMe over Fabrics, two machines, {name}", lambda rig: run(rig, rig.client, rig.server),
-         machine=VMS, **{**NVME, **options})
+    test(f"kernel users: NVMe over Fabrics, two machines, {name}",
+         lambda testbed: run(testbed, testbed.client, testbed.server), machine=VMS, **{**NVME, **options})
 
 
 # Between two machines it is the same; iSER and SRP have it within one.
 to_itself("data written, read and compared", copy_and_compare, tier=ALL)
 two_machines("data written, read and compared", copy_and_compare)
 two_machines("data written, read and compared, the other way",
-             lambda rig, client, server: copy_and_compare(rig, server, client), tier=ALL)
+             lambda testbed, client, server: copy_and_compare(testbed, server, client), tier=ALL)
 for fio_name, fio_options in FIO.items():
-    two_machines(f"fio, {fio_name}", lambda rig, host, server, options=fio_options: verify(rig, host, server, options),
+    two_machines(f"fio, {fio_name}",
+                 lambda testbed, host, server, options=fio_options: verify(testbed, host, server, options),
                  tier=gate_if(fio_name == MIXED))
 two_machines("fio, nothing with the command", without_inline)
 two_machines("ten connections", reconnect, tier=ALL)
@@ -201,29 +202,30 @@ two_machines("ten connections", reconnect, tier=ALL)
 two_machines("shared receive queues", shared_receives, kernels=("stock",), tier=ALL)
 # The copied file system has blocks that are smaller than those of the debug kernels' disk.
 two_machines("files", files, kernels=("stock",), tier=ALL)
-to_itself("fio", lambda rig, host, server: verify(rig, host, server, next(iter(FIO.values()))), tier=ALL)
+to_itself("fio", lambda testbed, host, server: verify(testbed, host, server, next(iter(FIO.values()))), tier=ALL)
 
 
 @test("kernel users: RDS, two machines, messages and RDMA", machine=VMS, expected_log=(r"^RDS/",), kernels=("stock",),
       **OURS)
-def rds(rig):
+def rds(testbed):
     """RDS registers the memory that a program lends its peer by a work request, and invalidates its key after use."""
-    before = fast(rig, rig.client)
+    before = fast(testbed, testbed.client)
     try:
-        for side in rig.sides:
-            rig.run("modprobe rds_rdma", side)
-        server = rig.start(f"exec python3 /share/rds.py serve {rig.server.address}", rig.server)
+        for side in testbed.sides:
+            testbed.run("modprobe rds_rdma", side)
+        server = testbed.start(f"exec python3 /share/rds.py serve {testbed.server.address}", testbed.server)
         expect(server.wait_for("ready"), f"the server ended early: {server.output}")
-        said = rig.try_run(f"python3 /share/rds.py ask {rig.client.address} {rig.server.address}", timeout=120)
+        said = testbed.try_run(f"python3 /share/rds.py ask {testbed.client.address} {testbed.server.address}",
+                               timeout=120)
         expect(said.status == 0 and "not ok" not in said.stdout, tail(said.output + server.output, 3000))
-        expect(server.wait(rig.left(20)).status == 0, f"the server said: {tail(server.output)}")
+        expect(server.wait(testbed.left(20)).status == 0, f"the server said: {tail(server.output)}")
         count = said.stdout.count("ok ")
         expect(count == 21, f"{count} cases")
-        rig.wait_until(lambda: fast(rig, rig.client)[1] > before[1], "a key invalidated")
-        registered = fast(rig, rig.client)[0] - before[0]
+        testbed.wait_until(lambda: fast(testbed, testbed.client)[1] > before[1], "a key invalidated")
+        registered = fast(testbed, testbed.client)[0] - before[0]
         # Two kinds of RDMA, seven lengths, five times each.
         expect(registered >= 70, f"{registered} regions were registered, expected at least 70")
-        rig.note(f"{count} cases, {registered} regions registered")
+        testbed.note(f"{count} cases, {registered} regions registered")
     finally:
-        for side in rig.sides:
+        for side in testbed.sides:
             side.guest.run("modprobe -r rds_rdma rds", timeout=60)

@@ -9,7 +9,7 @@ CASES = ["one after the other", "all at once", "until the numbers come round"]
 
 for case_name in CASES:
     test(f"verbs: ten thousand QPs, {case_name}",
-         lambda rig, case_name=case_name: run_program(rig, "manyqps", to_itself(rig), f"-- '{case_name}'",
-                                                      timeout=(LIMIT_S - 5) * rig.slowness),
+         lambda testbed, case_name=case_name: run_program(testbed, "manyqps", to_itself(testbed), f"-- '{case_name}'",
+                                                          timeout=(LIMIT_S - 5) * testbed.slowness),
          # Until the numbers come round QPs are made and destroyed too, many more of them.
          subjects=("hghca",), limit_s=LIMIT_S, tier=gate_if(case_name != "one after the other"))

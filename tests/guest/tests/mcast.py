@@ -18,117 +18,120 @@ COUNT = 50
 
 # librdmacm's mckey: who receives, and who sends, joins by rdma_join_multicast.
 
-def in_group(rig, side, interface=None):
+def in_group(testbed, side, interface=None):
     """Whether the interface has joined GROUP, as the kernel's IGMP does for rdma_join_multicast."""
-    return re.search(rf"inet +{GROUP}\b", rig.run(f"ip -4 maddress show dev {interface or side.netdev}", side))
+    return re.search(rf"inet +{GROUP}\b", testbed.run(f"ip -4 maddress show dev {interface or side.netdev}", side))
 
 
-def mckey(rig, options="", sender_options="", server=None, client=None, addresses=None, interface=None, count=COUNT):
+def mckey(testbed, options="", sender_options="", server=None, client=None, addresses=None, interface=None,
+          count=COUNT):
     """One receiver and one sender, who both must be satisfied; the kernel joins the group, and leaves it."""
-    server, client = server or rig.server, client or rig.client
+    server, client = server or testbed.server, client or testbed.client
     addresses = addresses or (server.address, client.address)
-    receiver = rig.start(f"mckey -b {addresses[0]} -m {GROUP} -C {count} {options}", server)
-    rig.wait_until(lambda: in_group(rig, server, interface) or not receiver.running(), f"{GROUP} joined")
-    sent = rig.run(f"mckey -s -b {addresses[1]} -m {GROUP} -C {count} {options} {sender_options}", client)
-    received = receiver.wait(rig.left(20))
+    receiver = testbed.start(f"mckey -b {addresses[0]} -m {GROUP} -C {count} {options}", server)
+    testbed.wait_until(lambda: in_group(testbed, server, interface) or not receiver.running(), f"{GROUP} joined")
+    sent = testbed.run(f"mckey -s -b {addresses[1]} -m {GROUP} -C {count} {options} {sender_options}", client)
+    received = receiver.wait(testbed.left(20))
     expect(received.status == 0, f"the receiver ended with status {received.status}: {received.output[-500:]}")
     for said in (sent, received.stdout):
         expect(f"joined dgid: ::ffff:{GROUP} " in said and "data transfers complete" in said
                and "return status 0" in said, f"mckey said: {said[-500:]}")
-    expect(not in_group(rig, server, interface), f"{server.netdev} is in {GROUP} still")
+    expect(not in_group(testbed, server, interface), f"{server.netdev} is in {GROUP} still")
 
 
-def risen(rig, side, name, action):
+def risen(testbed, side, name, action):
     """By how much a counter of the device rises in action()."""
-    before = rig.counter(side, name)
+    before = testbed.counter(side, name)
     action()
-    return rig.counter(side, name) - before
+    return testbed.counter(side, name) - before
 
 
 @test("mcast: mckey", tier=QUICK)
-def mckey_plain(rig):
-    mckey(rig)
+def mckey_plain(testbed):
+    mckey(testbed)
 
 
 @test("mcast: mckey, counted", **OURS)
-def mckey_counted(rig):
+def mckey_counted(testbed):
     """Each datagram goes on the link once, and the group's QPs have a copy each: the sender none of its own."""
-    copies = risen(rig, rig.server, "multicast_copies",
-                   lambda: expect(risen(rig, rig.client, "multicast_sent", lambda: mckey(rig, "-S 1000")) == COUNT,
+    copies = risen(testbed, testbed.server, "multicast_copies",
+                   lambda: expect(risen(testbed, testbed.client, "multicast_sent",
+                                        lambda: mckey(testbed, "-S 1000")) == COUNT,
                                   "the sender counted another number of datagrams"))
     expect(copies == COUNT, f"{copies} copies of {COUNT} datagrams")
     # Three members here, three there. Each of the three that send reaches the two beside it.
-    copies_here = risen(rig, rig.client, "multicast_copies", lambda: mckey(rig, "-c 3", count=20))
+    copies_here = risen(testbed, testbed.client, "multicast_copies", lambda: mckey(testbed, "-c 3", count=20))
     expect(copies_here == 3 * 2 * 20, f"{copies_here} copies for the two QPs beside each of three senders")
 
 
 @test("mcast: mckey, an HCA to itself")
-def mckey_to_itself(rig):
-    for side in rig.sides:
-        mckey(rig, "-S 4096", server=side, client=side)
+def mckey_to_itself(testbed):
+    for side in testbed.sides:
+        mckey(testbed, "-S 4096", server=side, client=side)
 
 
 @test("mcast: mckey, eight QPs")
-def mckey_many(rig):
-    mckey(rig, "-c 8 -S 2048", count=100)
+def mckey_many(testbed):
+    mckey(testbed, "-c 8 -S 2048", count=100)
 
 
 @test("mcast: mckey, a sender that joins to send only")
-def mckey_send_only(rig):
-    mckey(rig, sender_options="-o")
-    expect(not in_group(rig, rig.client), f"{rig.client.netdev} is in {GROUP}")
+def mckey_send_only(testbed):
+    mckey(testbed, sender_options="-o")
+    expect(not in_group(testbed, testbed.client), f"{testbed.client.netdev} is in {GROUP}")
 
 
 @test("mcast: mckey, loopback blocked", **OURS)
-def mckey_blocked(rig):
-    mckey(rig, "-l")
+def mckey_blocked(testbed):
+    mckey(testbed, "-l")
 
 
 @test("mcast: mckey, the other way", tier=ALL, **OURS)
-def mckey_back(rig):
-    mckey(rig, server=rig.client, client=rig.server)
+def mckey_back(testbed):
+    mckey(testbed, server=testbed.client, client=testbed.server)
 
 
 @test("mcast: mckey, two machines", machine=VMS, tier=ALL, **OURS)
-def mckey_two_machines(rig):
-    mckey(rig, "-S 4096", count=200)
-    mckey(rig, "-c 4", server=rig.client, client=rig.server)
+def mckey_two_machines(testbed):
+    mckey(testbed, "-S 4096", count=200)
+    mckey(testbed, "-c 4", server=testbed.client, client=testbed.server)
 
 
 @test("mcast: mckey over a VLAN", tier=ALL, **OURS)
-def mckey_vlan(rig):
+def mckey_vlan(testbed):
     """A frame of a VLAN is for a group when the port has an address in that VLAN, and only then."""
     addresses = ("10.10.5.2", "10.10.5.1")
-    sides = (rig.server, rig.client)
+    sides = (testbed.server, testbed.client)
     for side, address in zip(sides, addresses):
-        rig.run(f"ip link add link {side.netdev} name v5 type vlan id 5 && ip address add {address}/24 dev v5 && "
-                "ip link set v5 up", side)
+        testbed.run(f"ip link add link {side.netdev} name v5 type vlan id 5 && ip address add {address}/24 dev v5 && "
+                    "ip link set v5 up", side)
     try:
         for side, address in zip(sides, addresses):
-            gid_of(rig, side, address)
-        mckey(rig, addresses=addresses, interface="v5")
+            gid_of(testbed, side, address)
+        mckey(testbed, addresses=addresses, interface="v5")
         # The receiver leaves the VLAN, and stays in the group.
-        rig.run("ip link del v5", rig.server)
-        receiver = rig.start(f"mckey -b {rig.server.address} -m {GROUP} -C 1", rig.server)
+        testbed.run("ip link del v5", testbed.server)
+        receiver = testbed.start(f"mckey -b {testbed.server.address} -m {GROUP} -C 1", testbed.server)
         with killed_at_end(receiver):
-            rig.wait_until(lambda: in_group(rig, rig.server), f"{GROUP} joined")
-            copies = risen(rig, rig.server, "multicast_copies",
-                           lambda: rig.run(f"mckey -s -b {addresses[1]} -m {GROUP} -C 5"))
+            testbed.wait_until(lambda: in_group(testbed, testbed.server), f"{GROUP} joined")
+            copies = risen(testbed, testbed.server, "multicast_copies",
+                           lambda: testbed.run(f"mckey -s -b {addresses[1]} -m {GROUP} -C 5"))
             expect(copies == 0 and receiver.running(), f"{copies} datagrams came out of a VLAN that is not the port's")
-            rig.run(f"mckey -s -b {rig.client.address} -m {GROUP} -C 1")
-            expect(receiver.wait(rig.left(20)).status == 0, "the receiver was not served")
+            testbed.run(f"mckey -s -b {testbed.client.address} -m {GROUP} -C 1")
+            expect(receiver.wait(testbed.left(20)).status == 0, "the receiver was not served")
     finally:
         for side in sides:
-            rig.try_run("ip link del v5", side)
+            testbed.try_run("ip link del v5", side)
 
 
 @test("mcast: what the kernel's rdma_join_multicast refuses")
-def refused_joins(rig):
+def refused_joins(testbed):
     """RoCE v2 has no IPv6 groups there, and none that are not addresses of IP, `mckey -M`: ENOTSUPP."""
-    local = re.search(r"inet6 ([^/ ]+)", rig.run(f"ip -6 -o address show dev {rig.client.netdev} scope link")).group(1)
-    scope = f"%{rig.client.netdev}"
-    for source, options in ((local + scope, f"-m ff02::9:8{scope}"), (rig.client.address, "-M ff0e::9:8")):
-        result = rig.try_run(f"mckey -b {source} {options} -C 1")
+    local = re.search(r"inet6 ([^/ ]+)",
+                      testbed.run(f"ip -6 -o address show dev {testbed.client.netdev} scope link")).group(1)
+    scope = f"%{testbed.client.netdev}"
+    for source, options in ((local + scope, f"-m ff02::9:8{scope}"), (testbed.client.address, "-M ff0e::9:8")):
+        result = testbed.try_run(f"mckey -b {source} {options} -C 1")
         expect(result.status not in (0, 124) and "failure joining: Unknown error 524" in result.output,
                f"mckey {options}: status {result.status}: {result.output[-500:]}")
 
@@ -142,28 +145,28 @@ RUNS = [(program, gid, options)
         for options in ("-s 2048", "-a", "-s 4096 -e")]
 
 
-def group_perftest(rig, program, gid, options):
+def group_perftest(testbed, program, gid, options):
     count = 100 if "-a" in options else 1000
     group = IPV4_GROUP if gid == "ipv4" else ""
-    found = perftest(rig, program, f"-c UD -g {group} {options}", count, gid=gid)
+    found = perftest(testbed, program, f"-c UD -g {group} {options}", count, gid=gid)
     expect(len(found) == (12 if "-a" in options else 1), f"{len(found)} result rows")
     for row in found:
         expect(row[1] == count, f"row {row}")
     column = 3 if program.endswith("_bw") else 4
-    rig.note(", ".join(f"{row[0]:.0f} B: {row[column]:g}" for row in found))
+    testbed.note(", ".join(f"{row[0]:.0f} B: {row[column]:g}" for row in found))
     return found
 
 
 for run_program_, run_gid, run_options in RUNS:
     test(f"mcast: {run_program_} -g, {run_gid}, {run_options}",
-         lambda rig, run=(run_program_, run_gid, run_options): group_perftest(rig, *run),
+         lambda testbed, run=(run_program_, run_gid, run_options): group_perftest(testbed, *run),
          # All sizes once: by one program.
          tier=gate_if((run_program_, run_gid) == ("ib_send_bw", "ipv4")))
 
 
-def group_mtu(rig, program, gid, mtu):
+def group_mtu(testbed, program, gid, mtu):
     """Datagrams as long as the path MTU; a bandwidth program makes them so by itself."""
-    found = group_perftest(rig, program, gid, f"-m {mtu}" + ("" if is_bandwidth(program) else f" -s {mtu}"))
+    found = group_perftest(testbed, program, gid, f"-m {mtu}" + ("" if is_bandwidth(program) else f" -s {mtu}"))
     expect(found[0][0] == mtu, f"rows {found}, expected one of {mtu} bytes")
 
 
@@ -172,30 +175,30 @@ MTU_RUNS = [(("ib_send_bw", "ib_send_lat")[number % 2], ("ipv4", "link-local")[n
             for number, mtu in enumerate(MTUS)]
 for run_program_, run_gid, run_mtu in MTU_RUNS:
     test(f"mcast: {run_program_} -g, {run_gid}, -m {run_mtu}",
-         lambda rig, run=(run_program_, run_gid, run_mtu): group_mtu(rig, *run),
+         lambda testbed, run=(run_program_, run_gid, run_mtu): group_mtu(testbed, *run),
          tier=gate_if(run_mtu in (MTUS[0], MTUS[-1])))
 
 
 @test("mcast: ib_send_bw -g, both ends killed in full traffic, five times", limit_s=90, **OURS)
-def killed(rig):
+def killed(testbed):
     for _ in range(5):
-        server, client = traffic(rig, f"ib_send_bw -c UD -s 2048 -g {IPV4_GROUP}", rig.server, rig.client)
+        server, client = traffic(testbed, f"ib_send_bw -c UD -s 2048 -g {IPV4_GROUP}", testbed.server, testbed.client)
         server.kill()
         client.kill()
         server.wait(10)
         client.wait(10)
-    mckey(rig)
+    mckey(testbed)
 
 
 # Our own program.
 
-def program(rig, ends, timeout=100):
-    run_program(rig, "mcast", ends, timeout=timeout)
+def program(testbed, ends, timeout=100):
+    run_program(testbed, "mcast", ends, timeout=timeout)
 
 
-def ipv6(rig, far):
-    ends = f"{rig.client.device} {rig.client.gid('link-local')}"
-    return f"{ends} {rig.server.device} {rig.server.gid('link-local')} {rig.server.netns}" if far else ends
+def ipv6(testbed, far):
+    ends = f"{testbed.client.device} {testbed.client.gid('link-local')}"
+    return f"{ends} {testbed.server.device} {testbed.server.gid('link-local')} {testbed.server.netns}" if far else ends
 
 
 # rxe gives a sender that is a member a copy of its own, and has other limits, and other words for what it refuses.
@@ -203,35 +206,35 @@ ON_RXE = "-- 'wrong Q_Key' 'without receives' reset RESET 'killed'"
 
 
 @test("mcast: who gets what, an HCA to itself", limit_s=120)
-def program_to_itself(rig):
-    program(rig, to_itself(rig) + (f" {ON_RXE}" if rig.subject.name == "rxe" else ""))
+def program_to_itself(testbed):
+    program(testbed, to_itself(testbed) + (f" {ON_RXE}" if testbed.subject.name == "rxe" else ""))
 
 
 @test("mcast: who gets what, over the link", limit_s=120, **OURS)
-def program_over_link(rig):
-    program(rig, over_link(rig))
+def program_over_link(testbed):
+    program(testbed, over_link(testbed))
 
 
 @test("mcast: who gets what, IPv6", limit_s=150, **OURS)
-def program_ipv6(rig):
-    program(rig, ipv6(rig, False))
-    program(rig, ipv6(rig, True))
+def program_ipv6(testbed):
+    program(testbed, ipv6(testbed, False))
+    program(testbed, ipv6(testbed, True))
 
 
 @test("mcast: who gets what, behind an IOMMU", machine=IOMMU, limit_s=120, **OURS)
-def program_behind_an_iommu(rig):
-    program(rig, over_link(rig))
+def program_behind_an_iommu(testbed):
+    program(testbed, over_link(testbed))
 
 
 @test("mcast: who gets what, four contexts on chip", machine=CACHE, limit_s=120, **OURS)
-def program_with_few_contexts(rig):
-    program(rig, over_link(rig))
+def program_with_few_contexts(testbed):
+    program(testbed, over_link(testbed))
 
 
 @test("mcast: who gets what, beside traffic of other QPs", limit_s=150, tier=ALL, **OURS)
-def program_beside_traffic(rig):
-    server, client = traffic(rig, BACKGROUND, rig.server, rig.client)
-    program(rig, over_link(rig), timeout=140)
+def program_beside_traffic(testbed):
+    server, client = traffic(testbed, BACKGROUND, testbed.server, testbed.client)
+    program(testbed, over_link(testbed), timeout=140)
     expect(server.running() and client.running(), f"the traffic ended: {server.output[-400:]}{client.output[-400:]}")
     for end in (client, server):
         end.kill()

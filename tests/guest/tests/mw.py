@@ -13,19 +13,19 @@ WAYS = ("plain", "extended")
 COUNTED = ("regions_registered", "keys_invalidated")
 
 
-def windows(rig, way, ends):
+def windows(testbed, way, ends):
     """All cases, and that the device which has the windows counted what it did."""
-    owner = rig.client if ends is to_itself else rig.server
-    before = [rig.counter(owner, name) for name in COUNTED]
-    run_program(rig, "mw", f"{way} {ends(rig)}", timeout=140)
+    owner = testbed.client if ends is to_itself else testbed.server
+    before = [testbed.counter(owner, name) for name in COUNTED]
+    run_program(testbed, "mw", f"{way} {ends(testbed)}", timeout=140)
     for name, value in zip(COUNTED, before):
-        rose = rig.counter(owner, name) - value
-        rig.note(f"{name}: {rose}")
+        rose = testbed.counter(owner, name) - value
+        testbed.note(f"{name}: {rose}")
         expect(rose > 0, f"the owner of the windows did not count {name}")
 
 
-def regions(rig, way, ends):
-    run_program(rig, "mr", f"{way} {ends(rig)}", timeout=140)
+def regions(testbed, way, ends):
+    run_program(testbed, "mr", f"{way} {ends(testbed)}", timeout=140)
 
 
 # Memory that is registered anew is pinned a second time before it is let go of.
@@ -33,21 +33,22 @@ for subject, run, aliases in (("windows", windows, False), ("regions", regions, 
     options = {**OURS, "aliases": aliases}
     for way in WAYS:
         test(f"{subject}: all, an HCA to itself, {way}",
-             lambda rig, run=run, way=way: run(rig, way, to_itself),
+             lambda testbed, run=run, way=way: run(testbed, way, to_itself),
              **options)
         test(f"{subject}: all, over the link, {way}",
-             lambda rig, run=run, way=way: run(rig, way, over_link),
+             lambda testbed, run=run, way=way: run(testbed, way, over_link),
              tier=quick_if((subject, way) == ("windows", "plain")),
              debug_tier=gate_if((subject, way) == ("regions", "plain")), **options)
-    test(f"{subject}: all, behind an IOMMU", lambda rig, run=run: run(rig, "plain", over_link), machine=IOMMU, **options)
-    test(f"{subject}: all, four contexts on chip", lambda rig, run=run: run(rig, "extended", over_link),
+    test(f"{subject}: all, behind an IOMMU", lambda testbed, run=run: run(testbed, "plain", over_link), machine=IOMMU,
+         **options)
+    test(f"{subject}: all, four contexts on chip", lambda testbed, run=run: run(testbed, "extended", over_link),
          machine=CACHE, **options)
 
 
 @test("windows: all, beside traffic of other QPs", **OURS)
-def beside_traffic(rig):
-    server, client = traffic(rig, BACKGROUND, rig.server, rig.client)
-    windows(rig, "plain", over_link)
+def beside_traffic(testbed):
+    server, client = traffic(testbed, BACKGROUND, testbed.server, testbed.client)
+    windows(testbed, "plain", over_link)
     expect(server.running() and client.running(), f"the traffic ended: {server.output[-400:]}{client.output[-400:]}")
     for end in (client, server):
         end.kill()
@@ -55,11 +56,11 @@ def beside_traffic(rig):
 
 
 @test("regions: a million pages", kernels=("stock",), tier=ALL, **OURS)
-def million_pages(rig):
-    regions(rig, "many", over_link)
+def million_pages(testbed):
+    regions(testbed, "many", over_link)
 
 
 @test("regions: of a dma-buf", **OURS)
-def dma_buf(rig):
-    regions(rig, "dma-buf", to_itself)
-    regions(rig, "dma-buf", over_link)
+def dma_buf(testbed):
+    regions(testbed, "dma-buf", to_itself)
+    regions(testbed, "dma-buf", over_link)

@@ -62,27 +62,27 @@ SIZES = (0, 1, 511, 512, 4095, 4096, 4097, 65536, 262145, 1000003, 8 * MIB + 5)
 
 
 @contextlib.contextmanager
-def daemons(rig, side):
+def daemons(testbed, side):
     """What the server asks who may mount, and whom it has known before."""
     started = {}
     with contextlib.ExitStack() as stack, heard(started):
         for command, ready in DAEMONS.items():
-            daemon = stack.enter_context(killed_at_end(rig.start(f"exec {command}", side)))
+            daemon = stack.enter_context(killed_at_end(testbed.start(f"exec {command}", side)))
             started[command] = daemon
-            rig.wait_until(lambda: not daemon.running() or not rig.try_run(ready, side).status, f"`{command}` ready",
-                           timeout=40)
+            testbed.wait_until(lambda: not daemon.running() or not testbed.try_run(ready, side).status,
+                               f"`{command}` ready", timeout=40)
             expect(daemon.running(), f"`{command}` has ended")
         yield
 
 
 @contextlib.contextmanager
-def served(rig, side):
+def served(testbed, side):
     """A server whose clients come by RDMA."""
     with leaving_nothing(side, CLEAN, SERVER_MODULES, "the server's file systems"):
-        rig.run(PREPARE, side)
-        with daemons(rig, side):
+        testbed.run(PREPARE, side)
+        with daemons(testbed, side):
             try:
-                said = rig.run(SERVE, side)
+                said = testbed.run(SERVE, side)
                 expect(f"rdma {PORT}" in said, f"the server does not listen for RDMA: {said}")
                 yield
             finally:
@@ -91,13 +91,14 @@ def served(rig, side):
 
 
 @contextlib.contextmanager
-def mounted(rig, host, server, version):
+def mounted(testbed, host, server, version):
     """The export mounted on /mnt."""
     source = f"{server.address}:{'/' if version == 'NFSv4.2' else EXPORTED}"
     modules = CLIENT_MODULES if host is server else f"{CLIENT_MODULES} rpcrdma"
     with leaving_nothing(host, "umount /mnt", modules, "the mount"):
-        rig.run(f"modprobe rpcrdma; mount -v -t nfs -o proto=rdma,port={PORT},{VERSIONS[version]} {source} /mnt", host)
-        found = rig.run("grep ' /mnt nfs' /proc/mounts; grep -A20 ' mounted on /mnt ' /proc/self/mountstats", host)
+        testbed.run(f"modprobe rpcrdma; mount -v -t nfs -o proto=rdma,port={PORT},{VERSIONS[version]} {source} /mnt",
+                    host)
+        found = testbed.run("grep ' /mnt nfs' /proc/mounts; grep -A20 ' mounted on /mnt ' /proc/self/mountstats", host)
         expect("proto=rdma" in found and "xprt:\trdma" in found, f"it is not mounted by RDMA: {found}")
         yield
 
@@ -106,55 +107,55 @@ def names():
     return " ".join(str(size) for size in SIZES)
 
 
-def write(rig, side, folder):
+def write(testbed, side, folder):
     """Files of random bytes, named by their sizes; their checksums, taken before they went to the folder."""
-    return rig.run(f"set -e; mkdir -p /tmp/files; cd /tmp/files; for size in {names()}; do "
-                   f"head -c $size /dev/urandom > $size; done; cp {names()} {folder}; sha256sum {names()}; "
-                   "rm -r /tmp/files", side)
+    return testbed.run(f"set -e; mkdir -p /tmp/files; cd /tmp/files; for size in {names()}; do "
+                       f"head -c $size /dev/urandom > $size; done; cp {names()} {folder}; sha256sum {names()}; "
+                       "rm -r /tmp/files", side)
 
 
-def read(rig, side, folder):
+def read(testbed, side, folder):
     """The checksums of the files, not by memory that has them still."""
-    rig.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
-    return rig.run(f"cd {folder}; sha256sum {names()}", side)
+    testbed.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
+    return testbed.run(f"cd {folder}; sha256sum {names()}", side)
 
 
-def copy_and_compare(rig, host, server, version):
+def copy_and_compare(testbed, host, server, version):
     """Files of many sizes out and in again, and files of the server's, by the checksums of both ends."""
     payload = sum(SIZES)
-    with served(rig, server), mounted(rig, host, server, version):
-        before = fast(rig, host)
-        with carried(rig, host, sent=payload, received=payload):
-            written = write(rig, host, "/mnt")
-            expect(read(rig, host, "/mnt") == written, "the host read back other data than it wrote")
-        expect(read(rig, server, EXPORTED) == written, "the server has other data than the host wrote")
-        with carried(rig, host, received=payload):
-            rig.run(f"mkdir {EXPORTED}/ours", server)
-            written = write(rig, server, f"{EXPORTED}/ours")
-            expect(read(rig, host, "/mnt/ours") == written, "the host reads other data than the server wrote")
+    with served(testbed, server), mounted(testbed, host, server, version):
+        before = fast(testbed, host)
+        with carried(testbed, host, sent=payload, received=payload):
+            written = write(testbed, host, "/mnt")
+            expect(read(testbed, host, "/mnt") == written, "the host read back other data than it wrote")
+        expect(read(testbed, server, EXPORTED) == written, "the server has other data than the host wrote")
+        with carried(testbed, host, received=payload):
+            testbed.run(f"mkdir {EXPORTED}/ours", server)
+            written = write(testbed, server, f"{EXPORTED}/ours")
+            expect(read(testbed, host, "/mnt/ours") == written, "the host reads other data than the server wrote")
         # What does not fit with a message is registered, at most 1 MiB at a time.
-        check_fast(rig, host, before, 2 * payload // MIB)
-        direct(rig, host)
+        check_fast(testbed, host, before, 2 * payload // MIB)
+        direct(testbed, host)
 
 
-def direct(rig, host):
+def direct(testbed, host):
     """Past the client's memory, in requests of sizes that end nowhere in particular; and fio."""
     for block in (4096, 100003, MIB):
-        rig.run(f"set -e; head -c 4000012 /dev/urandom > /tmp/direct; "
-                f"dd if=/tmp/direct of=/mnt/direct bs={block} oflag=direct status=none; "
-                f"dd if=/mnt/direct of=/tmp/direct.back bs={block} iflag=direct status=none; "
-                "cmp /tmp/direct /tmp/direct.back; rm /tmp/direct /tmp/direct.back /mnt/direct", host)
-    with carried(rig, host, sent=15 * MIB, received=15 * MIB):
-        run_fio(rig, host, "--filename=/mnt/fio --size=16M --rw=randwrite --bsrange=4k-1M --iodepth=16")
+        testbed.run(f"set -e; head -c 4000012 /dev/urandom > /tmp/direct; "
+                    f"dd if=/tmp/direct of=/mnt/direct bs={block} oflag=direct status=none; "
+                    f"dd if=/mnt/direct of=/tmp/direct.back bs={block} iflag=direct status=none; "
+                    "cmp /tmp/direct /tmp/direct.back; rm /tmp/direct /tmp/direct.back /mnt/direct", host)
+    with carried(testbed, host, sent=15 * MIB, received=15 * MIB):
+        run_fio(testbed, host, "--filename=/mnt/fio --size=16M --rw=randwrite --bsrange=4k-1M --iodepth=16")
 
 
 for nfs_version in VERSIONS:
     test(f"kernel users: NFS over RDMA, an HCA to itself, {nfs_version}",
-         lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.client, version),
+         lambda testbed, version=nfs_version: copy_and_compare(testbed, testbed.client, testbed.client, version),
          tier=ALL, **OURS)
     test(f"kernel users: NFS over RDMA, two machines, {nfs_version}",
-         lambda rig, version=nfs_version: copy_and_compare(rig, rig.client, rig.server, version), machine=VMS,
-         tier=gate_if(nfs_version == "NFSv4.2"), **OURS)
+         lambda testbed, version=nfs_version: copy_and_compare(testbed, testbed.client, testbed.server, version),
+         machine=VMS, tier=gate_if(nfs_version == "NFSv4.2"), **OURS)
     test(f"kernel users: NFS over RDMA, two machines, {nfs_version}, the other way",
-         lambda rig, version=nfs_version: copy_and_compare(rig, rig.server, rig.client, version), machine=VMS,
-         tier=ALL, **OURS)
+         lambda testbed, version=nfs_version: copy_and_compare(testbed, testbed.server, testbed.client, version),
+         machine=VMS, tier=ALL, **OURS)

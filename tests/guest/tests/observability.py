@@ -31,21 +31,21 @@ def seen_test(name, **options):
     return test(f"observability: {name}", **OURS, **options)
 
 
-def rdma(rig, words, side=None):
+def rdma(testbed, words, side=None):
     """What the rdma tool says, as JSON taken apart."""
-    said = rig.run(f"rdma -j {words}", side).strip()
+    said = testbed.run(f"rdma -j {words}", side).strip()
     return json.loads(said) if said else []
 
 
 class Program:
     """agents/observe.py on a side: `made` is what it has told of its objects."""
 
-    def __init__(self, rig, side):
-        self.rig = rig
+    def __init__(self, testbed, side):
+        self.testbed = testbed
         self.lines = 0
         self.command = side.guest.start(f"exec python3 /share/observe.py {side.device} {side.gid('ipv4')}",
                                         netns=side.netns)
-        rig.running.append(self.command)
+        testbed.running.append(self.command)
         self.made = self.answer()
         self.pid = self.made["pid"]
 
@@ -55,7 +55,7 @@ class Program:
         def answered():
             return self.command.text(1).count("\n") >= self.lines or not self.command.running()
 
-        self.rig.wait_until(answered, "an answer of observe.py", timeout=60)
+        self.testbed.wait_until(answered, "an answer of observe.py", timeout=60)
         lines = self.command.text(1).split("\n")
         if len(lines) <= self.lines:
             raise Failure(f"observe.py ended: {self.command.output[-1500:]}")
@@ -74,13 +74,13 @@ class Program:
     def end(self):
         """As its input ends."""
         self.command.send(b"")
-        succeeded("observe.py", self.command.wait(self.rig.left(20)))
+        succeeded("observe.py", self.command.wait(self.testbed.left(20)))
 
 
 @contextlib.contextmanager
-def connected(rig, pairs=1):
+def connected(testbed, pairs=1):
     """A program on either side; their first RC QPs are connected one to one."""
-    ends = [Program(rig, side) for side in rig.sides]
+    ends = [Program(testbed, side) for side in testbed.sides]
     for mine, other in (ends, ends[::-1]):
         for number in range(pairs):
             mine.do("connect", qpn=mine.qpns("RC")[number], peer=other.qpns("RC")[number], gid=other.made["gid"])
@@ -111,35 +111,36 @@ def one(entries, **wanted):
 
 
 @seen_test("rdma resource shows a program's objects", tier=QUICK)
-def resources(rig):
-    with connected(rig) as (program, peer):
-        pid, device = program.pid, rig.client.device
+def resources(testbed):
+    with connected(testbed) as (program, peer):
+        pid, device = program.pid, testbed.client.device
         link = f"link {device}/1"
-        contexts = of_pid(rdma(rig, f"resource show ctx dev {device}"), pid)
+        contexts = of_pid(rdma(testbed, f"resource show ctx dev {device}"), pid)
         expect(len(contexts) == 1, f"contexts: {contexts}")
-        pds = of_pid(rdma(rig, f"resource show pd dev {device}"), pid)
+        pds = of_pid(rdma(testbed, f"resource show pd dev {device}"), pid)
         expect(len(pds) == 1 and pds[0]["ctxn"] == contexts[0]["ctxn"], f"PDs: {pds}")
         # 5 QPs, 2 MRs, an SRQ.
         expect(pds[0]["users"] == 8, f"PDs: {pds}")
 
-        cqs = of_pid(rdma(rig, f"-dd resource show cq dev {device}"), pid)
+        cqs = of_pid(rdma(testbed, f"-dd resource show cq dev {device}"), pid)
         expect(sorted(cq["cqe"] for cq in cqs) == sorted(program.made["cqes"]), f"CQs: {cqs}, not {program.made}")
         for cq in cqs:
             expect(cq["users"] == 5 and cq["drv_hw_cqes"] == cq["cqe"] + 1, f"CQ: {cq}")
         expect(len({cq["drv_hw_cqn"] for cq in cqs}) == 2, f"CQs: {cqs}")
 
-        mrs = of_pid(rdma(rig, f"-dd resource show mr dev {device}"), pid)
+        mrs = of_pid(rdma(testbed, f"-dd resource show mr dev {device}"), pid)
         for mr in program.made["mrs"]:
             # As JSON the tool shows 32 bits of a number, as text all.
             shown = one(mrs, lkey=f"{mr['lkey']:x}")
-            expect(f"drv_iova 0x{mr['address']:x} " in rig.run(f"rdma -dd resource show mr dev {device}"), f"MR: {mr}")
+            expect(f"drv_iova 0x{mr['address']:x} " in testbed.run(f"rdma -dd resource show mr dev {device}"),
+                   f"MR: {mr}")
             pages = (mr["address"] % 4096 + mr["length"] + 4095) // 4096
             expect(shown["rkey"] == f"{mr['rkey']:x}" and shown["mrlen"] == mr["length"] and
                    shown["pdn"] == pds[0]["pdn"] and shown["drv_iova"] & 0xFFFFFFFF == mr["address"] & 0xFFFFFFFF and
                    shown["drv_mtts"] * shown["drv_page_size"] >= mr["length"] and
                    shown["drv_mtts"] <= pages, f"MR: {shown}, not {mr}")
 
-        qps = of_pid(rdma(rig, f"-dd resource show qp {link}"), pid)
+        qps = of_pid(rdma(testbed, f"-dd resource show qp {link}"), pid)
         expect(len(qps) == 5, f"QPs: {qps}")
         first = program.qpns("RC")[0]
         for qp in program.made["qps"]:
@@ -153,40 +154,41 @@ def resources(rig):
         expect(shown["rqpn"] == peer.qpns("RC")[0] and shown["sq-psn"] == 0x123 and shown["rq-psn"] == 0x123,
                f"QP: {shown}")
         send(program, peer, 0, 7)
-        shown = one(rdma(rig, f"resource show qp {link} lqpn {first}"), lqpn=first)
+        shown = one(rdma(testbed, f"resource show qp {link} lqpn {first}"), lqpn=first)
         expect(shown["sq-psn"] == 0x123 + 7, f"after 7 packets: {shown}")
 
-        srqs = of_pid(rdma(rig, f"-dd resource show srq dev {device}"), pid)
+        srqs = of_pid(rdma(testbed, f"-dd resource show srq dev {device}"), pid)
         expect(len(srqs) == 1 and srqs[0]["type"] == "BASIC" and srqs[0]["pdn"] == pds[0]["pdn"] and
                [str(qpn) for qpn in srqs[0]["lqpn"]] == [str(program.made["shared"])] and srqs[0]["drv_wqes"] >= 50, f"SRQs: {srqs}")
 
         # And the kernel's own.
-        gsi = one(rdma(rig, f"-dd resource show qp {link}"), lqpn=1)
+        gsi = one(rdma(testbed, f"-dd resource show qp {link}"), lqpn=1)
         expect(gsi["type"] == "GSI" and gsi["comm"] == "ib_core" and gsi["drv_rq_posted"] >= gsi["drv_rq_completed"],
                f"GSI QP: {gsi}")
-        one(rdma(rig, f"-dd resource show cq dev {device}"), comm="ib_core", drv_uar_page=0)
+        one(rdma(testbed, f"-dd resource show cq dev {device}"), comm="ib_core", drv_uar_page=0)
 
 
 @seen_test("rdma resource shows connections")
-def connections(rig):
-    port = rig.next_port()
-    server = rig.start(f"exec rping -s -a {rig.server.address} -p {port} -S 1000", rig.server)
-    rig.wait_listening(port, rig.server, server, "cm")
-    listening = one(rdma(rig, "resource show cm_id", rig.server), **{"src-addr": f"{rig.server.address}:{port}"})
+def connections(testbed):
+    port = testbed.next_port()
+    server = testbed.start(f"exec rping -s -a {testbed.server.address} -p {port} -S 1000", testbed.server)
+    testbed.wait_listening(port, testbed.server, server, "cm")
+    listening = one(rdma(testbed, "resource show cm_id", testbed.server),
+                    **{"src-addr": f"{testbed.server.address}:{port}"})
     expect(listening["state"] == "LISTEN" and listening["ps"] == "TCP" and listening["comm"] == "rping",
            f"listening: {listening}")
-    client = rig.start(f"exec rping -c -v -a {rig.server.address} -p {port} -S 1000")
+    client = testbed.start(f"exec rping -c -v -a {testbed.server.address} -p {port} -S 1000")
     client.wait_for("ping data")
-    shown = one(rdma(rig, "resource show cm_id"), **{"dst-addr": f"{rig.server.address}:{port}"})
-    qps = rdma(rig, f"resource show qp link {rig.client.device}/1")
+    shown = one(rdma(testbed, "resource show cm_id"), **{"dst-addr": f"{testbed.server.address}:{port}"})
+    qps = rdma(testbed, f"resource show qp link {testbed.client.device}/1")
     expect(shown["state"] == "CONNECT" and shown.get("qp-type") == "RC" and
-           shown["src-addr"].startswith(f"{rig.client.address}:"), f"connected: {shown}")
+           shown["src-addr"].startswith(f"{testbed.client.address}:"), f"connected: {shown}")
     one(qps, lqpn=shown["lqpn"], pid=shown["pid"], state="RTS")
 
 
-def raw(rig, words):
+def raw(testbed, words):
     """Raw dumps: the bytes of each object. The tool asks for QPs without and with a port: each is there twice."""
-    return {bytes(entry["data"]) for entry in rdma(rig, f"-r resource show {words}")}
+    return {bytes(entry["data"]) for entry in rdma(testbed, f"-r resource show {words}")}
 
 
 def words(dump, offset, count=1):
@@ -195,68 +197,68 @@ def words(dump, offset, count=1):
 
 
 @seen_test("raw dumps are contexts as the device has them")
-def raw_dumps(rig):
-    with connected(rig) as (program, peer):
-        device, pid = rig.client.device, program.pid
+def raw_dumps(testbed):
+    with connected(testbed) as (program, peer):
+        device, pid = testbed.client.device, program.pid
         send(program, peer, 0, 9)
         qpn = program.qpns("RC")[0]
-        [dump] = [dump for dump in raw(rig, f"qp link {device}/1") if words(dump, 0x14) == (qpn,)]
+        [dump] = [dump for dump in raw(testbed, f"qp link {device}/1") if words(dump, 0x14) == (qpn,)]
         expect(len(dump) == 192 and words(dump, 0x08)[0] >> 28 == 3 and words(dump, 0x08)[0] >> 16 & 0xFF == 0,
                f"QP: {dump.hex()}")
         expect(words(dump, 0x18) == (peer.qpns("RC")[0],) and words(dump, 0x6C) == (0x123 + 9,), f"QP: {dump.hex()}")
         cqn, = words(dump, 0x70)
-        [shown] = raw(rig, f"qp link {device}/1 lqpn {qpn}")
+        [shown] = raw(testbed, f"qp link {device}/1 lqpn {qpn}")
         expect(shown == dump, f"QP {qpn} alone: {shown.hex()}")
 
-        [dump] = [dump for dump in raw(rig, f"cq dev {device}") if words(dump, 0x2C) == (cqn,)]
+        [dump] = [dump for dump in raw(testbed, f"cq dev {device}") if words(dump, 0x2C) == (cqn,)]
         expect(len(dump) == 64 and 1 << (words(dump, 0x0C)[0] >> 24) == program.made["cqes"][0] + 1,
                f"CQ: {dump.hex()}")
         expect(words(dump, 0x28) == (9,) and words(dump, 0x24) == (9,), f"CQ of 9 completions, polled: {dump.hex()}")
 
         for mr in program.made["mrs"]:
-            [dump] = [dump for dump in raw(rig, f"mr dev {device}") if words(dump, 0x08) == (mr["lkey"],)]
+            [dump] = [dump for dump in raw(testbed, f"mr dev {device}") if words(dump, 0x08) == (mr["lkey"],)]
             expect(len(dump) == 64 and struct.unpack_from(">QQ", dump, 0x10) == (mr["address"], mr["length"]) and
                    words(dump, 0x00)[0] & 0x10F == 0x10F, f"MR: {dump.hex()}, not {mr}")
 
-        srqn = one(of_pid(rdma(rig, f"-dd resource show srq dev {device}"), pid))["drv_hw_srqn"]
-        [dump] = [dump for dump in raw(rig, f"srq dev {device}") if words(dump, 0x04) == (srqn,)]
+        srqn = one(of_pid(rdma(testbed, f"-dd resource show srq dev {device}"), pid))["drv_hw_srqn"]
+        [dump] = [dump for dump in raw(testbed, f"srq dev {device}") if words(dump, 0x04) == (srqn,)]
         expect(len(dump) == 64 and dump[0x10] <= 14 and 1 << dump[0x10] >= 50, f"SRQ: {dump.hex()}")
 
 
 @seen_test("what only an administrator may see or do")
-def unprivileged(rig):
-    with connected(rig) as (program, _):
-        device = rig.client.device
+def unprivileged(testbed):
+    with connected(testbed) as (program, _):
+        device = testbed.client.device
         for kind, where in (("qp", f"link {device}/1"), ("cq", f"dev {device}"), ("mr", f"dev {device}"),
                             ("srq", f"dev {device}")):
-            result = rig.try_run(f"{NOBODY} rdma -r resource show {kind} {where}")
+            result = testbed.try_run(f"{NOBODY} rdma -r resource show {kind} {where}")
             expect(result.status != 0 and "Operation not permitted" in result.output and not result.stdout.strip("[] \n"),
                    f"a raw dump of {kind}: {result.status}, {result.output}")
-        shown = json.loads(rig.run(f"{NOBODY} rdma -j resource show mr dev {device}"))
+        shown = json.loads(testbed.run(f"{NOBODY} rdma -j resource show mr dev {device}"))
         expect(len(shown) == 2 and not any("lkey" in mr or "rkey" in mr for mr in shown), f"keys are shown: {shown}")
         for command in (f"qp bind link {device}/1 lqpn {program.qpns('RC')[0]}", f"qp set link {device}/1 auto type on"):
-            result = rig.try_run(f"{NOBODY} rdma statistic {command}")
+            result = testbed.try_run(f"{NOBODY} rdma statistic {command}")
             expect(result.status != 0 and "Operation not permitted" in result.output, f"{command}: {result.output}")
-        expect(not rdma(rig, f"statistic qp show link {device}/1"), "a counter is there all the same")
+        expect(not rdma(testbed, f"statistic qp show link {device}/1"), "a counter is there all the same")
 
 
 # ---- rdma statistic
 
-def sets(rig, side, words=""):
+def sets(testbed, side, words=""):
     """The counters of QPs: {number: entry}."""
-    return {entry["cntn"]: entry for entry in rdma(rig, f"statistic qp show link {side.device}/1 {words}", side)}
+    return {entry["cntn"]: entry for entry in rdma(testbed, f"statistic qp show link {side.device}/1 {words}", side)}
 
 
-def statistic(rig, words, side=None):
-    return rig.run(f"rdma statistic qp {words}", side)
+def statistic(testbed, words, side=None):
+    return testbed.run(f"rdma statistic qp {words}", side)
 
 
-def totals(rig, side):
+def totals(testbed, side):
     """The device's counters and the port's."""
     script = ("cd /sys/class/infiniband/{0}; for folder in hw_counters ports/1/hw_counters; do "
               "(cd $folder; echo 0 > lifespan; cat {1} | tr '\\n' ' '; echo); done").format(
                   side.device, " ".join(QP_COUNTERS))
-    device, port = rig.run(script, side).splitlines()
+    device, port = testbed.run(script, side).splitlines()
     return (dict(zip(QP_COUNTERS, map(int, line.split()))) for line in (device, port))
 
 
@@ -266,224 +268,226 @@ def expect_counts(entry, **counted):
     expect(not wrong, f"counted {wrong}, expected {counted}, all: {entry}")
 
 
-def expect_port_is_device(rig):
+def expect_port_is_device(testbed):
     """Who counts in a set counts for the port too, once."""
-    for side in rig.sides:
-        device, port = totals(rig, side)
+    for side in testbed.sides:
+        device, port = totals(testbed, side)
         expect(device == port, f"{side.device}: device {device}, port {port}")
 
 
 @seen_test("counters of a QP: bound, exact, taken away")
-def bound(rig):
-    device = rig.client.device
-    with connected(rig, 2) as (program, peer):
+def bound(testbed):
+    device = testbed.client.device
+    with connected(testbed, 2) as (program, peer):
         counted, other = program.qpns("RC")[:2]
         send(program, peer, 0, 3)
-        statistic(rig, f"bind link {device}/1 lqpn {counted}")
-        statistic(rig, f"bind link {rig.server.device}/1 lqpn {peer.qpns('RC')[0]}", rig.server)
-        [(number, entry)] = sets(rig, rig.client).items()
+        statistic(testbed, f"bind link {device}/1 lqpn {counted}")
+        statistic(testbed, f"bind link {testbed.server.device}/1 lqpn {peer.qpns('RC')[0]}", testbed.server)
+        [(number, entry)] = sets(testbed, testbed.client).items()
         expect(entry["lqpn"] == [counted] and {key for key in entry} >= set(QP_COUNTERS), f"bound: {entry}")
         expect_counts(entry)
-        device_before, _ = totals(rig, rig.client)
+        device_before, _ = totals(testbed, testbed.client)
         send(program, peer, 0, 100, 1000)
         send(program, peer, 1, 50)
         expected = {"tx_packets": 100, "tx_bytes": 100 * (SEND_BYTES + 1000),
                     "rx_packets": 100, "rx_bytes": 100 * ACK_BYTES}
-        expect_counts(sets(rig, rig.client)[number], **expected)
-        [theirs] = sets(rig, rig.server).values()
+        expect_counts(sets(testbed, testbed.client)[number], **expected)
+        [theirs] = sets(testbed, testbed.server).values()
         expect_counts(theirs, rx_packets=100, rx_bytes=expected["tx_bytes"], tx_packets=100,
                       tx_bytes=expected["rx_bytes"], rx_send_requests=100)
-        device_after, _ = totals(rig, rig.client)
+        device_after, _ = totals(testbed, testbed.client)
         expect(device_after["tx_packets"] - device_before["tx_packets"] == 150, f"{device_before} {device_after}")
-        expect_port_is_device(rig)
+        expect_port_is_device(testbed)
 
         # The second joins the same counter.
-        statistic(rig, f"bind link {device}/1 lqpn {other} cntn {number}")
+        statistic(testbed, f"bind link {device}/1 lqpn {other} cntn {number}")
         send(program, peer, 1, 10, 1000)
-        entry = sets(rig, rig.client)[number]
+        entry = sets(testbed, testbed.client)[number]
         expect(sorted(entry["lqpn"]) == sorted([counted, other]) and entry["tx_packets"] == 110, f"{entry}")
         # And the first leaves.
-        statistic(rig, f"unbind link {device}/1 cntn {number} lqpn {counted}")
+        statistic(testbed, f"unbind link {device}/1 cntn {number} lqpn {counted}")
         send(program, peer, 0, 20)
-        entry = sets(rig, rig.client)[number]
+        entry = sets(testbed, testbed.client)[number]
         expect(entry["lqpn"] == [other] and entry["tx_packets"] == 110, f"{entry}")
-        expect_port_is_device(rig)
+        expect_port_is_device(testbed)
         # By its number all its QPs leave, and it is gone; a new one begins at 0.
-        statistic(rig, f"unbind link {device}/1 cntn {number}")
-        expect(not sets(rig, rig.client), f"{sets(rig, rig.client)}")
-        expect_port_is_device(rig)
-        statistic(rig, f"bind link {device}/1 lqpn {counted}")
-        [entry] = sets(rig, rig.client).values()
+        statistic(testbed, f"unbind link {device}/1 cntn {number}")
+        expect(not sets(testbed, testbed.client), f"{sets(testbed, testbed.client)}")
+        expect_port_is_device(testbed)
+        statistic(testbed, f"bind link {device}/1 lqpn {counted}")
+        [entry] = sets(testbed, testbed.client).values()
         expect_counts(entry)
         # A WRITE is one at the other end.
         program.do("write", qpn=counted, size=3000, address=peer.made["mrs"][1]["address"],
                    rkey=peer.made["mrs"][1]["rkey"])
-        [theirs] = sets(rig, rig.server).values()
+        [theirs] = sets(testbed, testbed.server).values()
         expect(theirs["rx_write_requests"] == 1, f"{theirs}")
     # They went with the programs.
-    expect(not sets(rig, rig.client) and not sets(rig, rig.server), "counters without QPs")
-    expect_port_is_device(rig)
+    expect(not sets(testbed, testbed.client) and not sets(testbed, testbed.server), "counters without QPs")
+    expect_port_is_device(testbed)
 
 
 @seen_test("counters of a QP go with it through RESET")
-def through_reset(rig):
-    device = rig.client.device
-    with connected(rig) as (program, peer):
+def through_reset(testbed):
+    device = testbed.client.device
+    with connected(testbed) as (program, peer):
         qpn = program.do("make", kind="RC")["qpns"][0]
         program.do("reset", qpn=qpn)
-        statistic(rig, f"bind link {device}/1 lqpn {qpn}")
+        statistic(testbed, f"bind link {device}/1 lqpn {qpn}")
         program.do("init", qpn=qpn)
         theirs = peer.do("make", kind="RC")["qpns"][0]
         program.do("connect", qpn=qpn, peer=theirs, gid=peer.made["gid"])
         peer.do("connect", qpn=theirs, peer=qpn, gid=program.made["gid"])
         peer.do("receive", qpn=theirs, count=5)
         program.do("send", qpn=qpn, count=5, size=64)
-        [entry] = sets(rig, rig.client).values()
+        [entry] = sets(testbed, testbed.client).values()
         expect_counts(entry, tx_packets=5, tx_bytes=5 * (SEND_BYTES + 64), rx_packets=5, rx_bytes=5 * ACK_BYTES)
 
 
 @seen_test("counters by themselves: by type, by program")
-def automatic(rig):
-    device = rig.client.device
+def automatic(testbed):
+    device = testbed.client.device
 
     def mode():
-        return one(rdma(rig, f"statistic qp mode link {device}/1"))["mode"]
+        return one(rdma(testbed, f"statistic qp mode link {device}/1"))["mode"]
 
     expect(mode().startswith("qp auto off"), f"mode: {mode()}")
-    program = Program(rig, rig.client)
+    program = Program(testbed, testbed.client)
     try:
-        statistic(rig, f"set link {device}/1 auto type on")
+        statistic(testbed, f"set link {device}/1 auto type on")
         expect(mode().startswith("qp auto type on"), f"mode: {mode()}")
-        expect(not sets(rig, rig.client), "QPs that were there already are counted")
+        expect(not sets(testbed, testbed.client), "QPs that were there already are counted")
         new = {kind: program.do("make", kind=kind, count=2)["qpns"] for kind in ("RC", "UD")}
-        by_type = {entry["qp-type"]: entry for entry in sets(rig, rig.client).values()}
+        by_type = {entry["qp-type"]: entry for entry in sets(testbed, testbed.client).values()}
         expect({kind: sorted(entry["lqpn"]) for kind, entry in by_type.items()} == new, f"{by_type}, not {new}")
         # Programs no one here wrote: each counts to its type, and the counter stays while a QP names it.
-        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 1000, 200)
-        entry = one(sets(rig, rig.client, "qp-type RC").values())
+        pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 1000, 200)
+        entry = one(sets(testbed, testbed.client, "qp-type RC").values())
         # A message and an acknowledgement each way; the last acknowledgement may find its QP gone.
         expect(399 <= entry["tx_packets"] <= 400 and 399 <= entry["rx_packets"] <= 400 and
                entry["rx_send_requests"] == 200, f"200 messages each way: {entry}")
-        expect(one(sets(rig, rig.client, "qp-type UD").values())["tx_packets"] == 0, "UD QPs have sent")
-        expect_port_is_device(rig)
+        expect(one(sets(testbed, testbed.client, "qp-type UD").values())["tx_packets"] == 0, "UD QPs have sent")
+        expect_port_is_device(testbed)
         for kind in new:
             program.do("destroy", qpns=new[kind])
-        expect(not sets(rig, rig.client), f"without QPs: {sets(rig, rig.client)}")
+        expect(not sets(testbed, testbed.client), f"without QPs: {sets(testbed, testbed.client)}")
 
-        statistic(rig, f"set link {device}/1 auto pid on")
-        others = Program(rig, rig.client)
+        statistic(testbed, f"set link {device}/1 auto pid on")
+        others = Program(testbed, testbed.client)
         mine = program.do("make", kind="RC", count=1)["qpns"] + program.do("make", kind="UD", count=1)["qpns"]
-        by_pid = {entry["pid"]: sorted(entry["lqpn"]) for entry in sets(rig, rig.client).values()}
+        by_pid = {entry["pid"]: sorted(entry["lqpn"]) for entry in sets(testbed, testbed.client).values()}
         expect(by_pid == {program.pid: sorted(mine), others.pid: sorted(qp["qpn"] for qp in others.made["qps"])},
                f"{by_pid}")
         others.end()
-        result = rig.try_run(f"rdma statistic qp bind link {device}/1 lqpn {program.qpns('RC')[0]}")
+        result = testbed.try_run(f"rdma statistic qp bind link {device}/1 lqpn {program.qpns('RC')[0]}")
         expect(result.status != 0, "bound by hand though counters come by themselves")
         program.do("destroy", qpns=mine)
     finally:
-        statistic(rig, f"set link {device}/1 auto off")
+        statistic(testbed, f"set link {device}/1 auto off")
     expect(mode().startswith("qp auto off"), f"mode: {mode()}")
     program.end()
-    expect(rig.run(f"rdma statistic mode supported link {device}/1").strip() in ("", f"link {device}/1"),
+    expect(testbed.run(f"rdma statistic mode supported link {device}/1").strip() in ("", f"link {device}/1"),
            "counters that can be switched")
 
 
 @seen_test("counters of QPs: what must be refused", limit_s=90)
-def refused(rig):
-    device = rig.client.device
-    program = Program(rig, rig.client)
+def refused(testbed):
+    device = testbed.client.device
+    program = Program(testbed, testbed.client)
     qpn, second = program.qpns("RC")[:2]
 
     def refuse(words, said):
-        result = rig.try_run(f"rdma statistic qp {words}")
+        result = testbed.try_run(f"rdma statistic qp {words}")
         expect(result.status != 0 and re.search(said, result.output), f"`{words}`: {result.status}, {result.output}")
 
     refuse(f"bind link {device}/1 lqpn 54321", "No such file")
     refuse(f"bind link {device}/1 lqpn {qpn} cntn 99", "No such file")
     refuse(f"bind link {device}/2 lqpn {qpn}", "")
     refuse(f"unbind link {device}/1 cntn 1 lqpn {qpn}", "Invalid argument")
-    statistic(rig, f"bind link {device}/1 lqpn {qpn}")
-    [number] = sets(rig, rig.client)
+    statistic(testbed, f"bind link {device}/1 lqpn {qpn}")
+    [number] = sets(testbed, testbed.client)
     refuse(f"bind link {device}/1 lqpn {qpn}", "Cannot allocate memory|Invalid argument")
     refuse(f"bind link {device}/1 lqpn {qpn} cntn {number}", "Invalid argument")
     refuse(f"unbind link {device}/1 cntn {number} lqpn {second}", "Invalid argument")
     refuse(f"unbind link {device}/1 cntn {number + 1} lqpn {qpn}", "Invalid argument")
     refuse(f"set link {device}/1 auto type on", "busy|bound QP")
-    expect(list(sets(rig, rig.client)) == [number], f"{sets(rig, rig.client)}")
+    expect(list(sets(testbed, testbed.client)) == [number], f"{sets(testbed, testbed.client)}")
 
     # 255 sets: one is in use, the last of 255 more finds none.
     many = program.do("make", kind="RC", count=255)["qpns"]
     lines = "".join(f"statistic qp bind link {device}/1 lqpn {each}\n" for each in many[:-1])
-    rig.run(f"rdma -b - <<'EOF'\n{lines}EOF")
-    expect(len(sets(rig, rig.client)) == 255, f"{len(sets(rig, rig.client))} sets")
+    testbed.run(f"rdma -b - <<'EOF'\n{lines}EOF")
+    expect(len(sets(testbed, testbed.client)) == 255, f"{len(sets(testbed, testbed.client))} sets")
     refuse(f"bind link {device}/1 lqpn {many[-1]}", "Cannot allocate memory")
     program.do("destroy", qpns=many[:1])
-    statistic(rig, f"bind link {device}/1 lqpn {many[-1]}")
+    statistic(testbed, f"bind link {device}/1 lqpn {many[-1]}")
     program.end()
-    expect(not sets(rig, rig.client), "sets without QPs")
+    expect(not sets(testbed, testbed.client), "sets without QPs")
 
 
 @seen_test("objects come and go while they are shown", limit_s=120)
-def meanwhile(rig):
+def meanwhile(testbed):
     """Each request succeeds, or is told that the object is gone; nothing is said in the kernel log."""
-    device = rig.client.device
-    program = Program(rig, rig.client)
+    device = testbed.client.device
+    program = Program(testbed, testbed.client)
     looks = [f"-dd resource show {kind}" for kind in ("qp", "cq", "mr", "pd", "ctx", "srq", "cm_id")]
     looks += [f"-r resource show {kind}" for kind in ("qp", "cq", "mr", "srq")] + ["statistic qp show"]
-    looker = rig.start("while true; do " + "; ".join(f"rdma {look} > /dev/null || echo '{look}'" for look in looks) +
-                       "; echo round; done")
-    rig.start(f"while true; do cat /sys/class/infiniband/{device}/hw_counters/* /sys/class/infiniband/{device}/ports/1/"
-              f"hw_counters/* /sys/class/infiniband/{device}/ports/1/counters/* > /dev/null; done")
-    statistic(rig, f"set link {device}/1 auto pid,type on")
+    looker = testbed.start("while true; do " +
+                           "; ".join(f"rdma {look} > /dev/null || echo '{look}'" for look in looks) +
+                           "; echo round; done")
+    testbed.start(f"while true; do cat /sys/class/infiniband/{device}/hw_counters/* "
+                  f"/sys/class/infiniband/{device}/ports/1/hw_counters/* "
+                  f"/sys/class/infiniband/{device}/ports/1/counters/* > /dev/null; done")
+    statistic(testbed, f"set link {device}/1 auto pid,type on")
     try:
         for _ in range(15):
             program.do("destroy", qpns=program.do("make", kind="RC", count=8)["qpns"])
-            pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 1000, 5)
+            pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 1000, 5)
     finally:
-        statistic(rig, f"set link {device}/1 auto off")
+        statistic(testbed, f"set link {device}/1 auto off")
     rounds = looker.text(1).count("round")
     failed = looker.text(1).replace("round\n", "")
     expect(rounds >= 3 and not failed.strip() and not looker.text(2), f"{rounds} rounds: {looker.output[-1000:]}")
-    rig.note(f"{rounds} rounds")
+    testbed.note(f"{rounds} rounds")
     program.end()
 
 
 # ---- counters of device and port
 
-def sysfs(rig, side, folder):
-    said = rig.run(f"cd /sys/class/infiniband/{side.device}/{folder}; grep . *", side)
+def sysfs(testbed, side, folder):
+    said = testbed.run(f"cd /sys/class/infiniband/{side.device}/{folder}; grep . *", side)
     return {name: int(value) for name, _, value in (line.partition(":") for line in said.splitlines())}
 
 
 @seen_test("hw_counters of device and port, and rdma statistic")
-def hardware_counters(rig):
-    side = rig.client
-    device, port = (sysfs(rig, side, folder) for folder in ("hw_counters", "ports/1/hw_counters"))
-    qmp = rig.guest.qmp("qom-get", path="/machine/peripheral/hca1", property="stats")
+def hardware_counters(testbed):
+    side = testbed.client
+    device, port = (sysfs(testbed, side, folder) for folder in ("hw_counters", "ports/1/hw_counters"))
+    qmp = testbed.guest.qmp("qom-get", path="/machine/peripheral/hca1", property="stats")
     expect(set(device) - {"lifespan"} == set(qmp) == set(port) - {"lifespan"},
            f"names: {set(device) ^ set(qmp)} {set(port) ^ set(qmp)}")
-    shown = one(rdma(rig, f"statistic show link {side.device}/1"))
+    shown = one(rdma(testbed, f"statistic show link {side.device}/1"))
     expect(set(qmp) <= set(shown), f"rdma statistic lacks {set(qmp) - set(shown)}")
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 1024", 1000, 100)
-    rig.run(f"echo 0 > {side.counters}/lifespan", side)
-    after = one(rdma(rig, f"statistic show link {side.device}/1"))
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 1000, 100)
+    testbed.run(f"echo 0 > {side.counters}/lifespan", side)
+    after = one(rdma(testbed, f"statistic show link {side.device}/1"))
     expect(after["rx_send_requests"] - shown["rx_send_requests"] == 100, f"{shown} {after}")
-    expect_port_is_device(rig)
+    expect_port_is_device(testbed)
 
 
-@seen_test("port counters as of InfiniBand", expected_log=(r"link (becomes ready|is (down|up))",), judged=SENT)
-def port_counters(rig):
+@seen_test("port counters as of InfiniBand", expected_log=(r"link (becomes ready|is (down|up))",), checked=SENT)
+def port_counters(testbed):
     """Packets, data in units of four octets, errors and the link, against what is known to have happened.
 
     A packet that counts as an error is among those that the device keeps, by its header.
     """
-    side = rig.client
-    with connected(rig) as (program, peer):
-        before = sysfs(rig, side, "ports/1/counters")
-        old, _ = totals(rig, side)
+    side = testbed.client
+    with connected(testbed) as (program, peer):
+        before = sysfs(testbed, side, "ports/1/counters")
+        old, _ = totals(testbed, side)
         send(program, peer, 0, 100, 1000)
-        after = sysfs(rig, side, "ports/1/counters")
-        new, _ = totals(rig, side)
+        after = sysfs(testbed, side, "ports/1/counters")
+        new, _ = totals(testbed, side)
     octets = 100 * (SEND_BYTES + 1000), 100 * ACK_BYTES
     expect((new["tx_bytes"] - old["tx_bytes"], new["rx_bytes"] - old["rx_bytes"]) == octets, f"{old} {new}")
     for name, rise in (("port_xmit_packets", 100), ("port_rcv_packets", 100)):
@@ -496,41 +500,42 @@ def port_counters(rig):
     expect(all(before[name] == after[name] for name in unchanged), f"{before} {after}")
 
     # A packet to UDP port 4791 that is too short for its headers; the sockets layer adds what is below.
-    rig.run("python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
-            f"s.sendto(b'x' * 5, ('{side.address}', 4791))\"", rig.server)
-    rig.wait_until(lambda: sysfs(rig, side, "ports/1/counters")["port_rcv_errors"] == after["port_rcv_errors"] + 1,
-                   "an error counted")
-    kept = rig.guest.qmp("qom-get", path="/machine/peripheral/hca1", property="errors")[-1]
+    testbed.run("python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+                f"s.sendto(b'x' * 5, ('{side.address}', 4791))\"", testbed.server)
+    testbed.wait_until(
+        lambda: sysfs(testbed, side, "ports/1/counters")["port_rcv_errors"] == after["port_rcv_errors"] + 1,
+        "an error counted")
+    kept = testbed.guest.qmp("qom-get", path="/machine/peripheral/hca1", property="errors")[-1]
     expect(kept["why"] == "HEADERS" and bytes.fromhex(kept["header"])[36:38] == (4791).to_bytes(2, "big"), f"kept: {kept}")
-    set_link(rig, 1, False)
+    set_link(testbed, 1, False)
     try:
-        rig.wait_until(lambda: sysfs(rig, side, "ports/1/counters")["link_downed"] == after["link_downed"] + 1,
-                       "a link down counted")
+        testbed.wait_until(lambda: sysfs(testbed, side, "ports/1/counters")["link_downed"] == after["link_downed"] + 1,
+                           "a link down counted")
     finally:
-        set_link(rig, 1, True)
-    rig.wait_until(lambda: "state ACTIVE" in rig.run(f"rdma link show {side.device}/1"), "the port up")
-    rig.await_gids(side)
+        set_link(testbed, 1, True)
+    testbed.wait_until(lambda: "state ACTIVE" in testbed.run(f"rdma link show {side.device}/1"), "the port up")
+    testbed.await_gids(side)
 
 
 @seen_test("port counters as another machine asks for them")
-def asked_for(rig):
+def asked_for(testbed):
     """Over the wire, by QP 1; what is no request for a counter gets the status of IBA vol 1, 13.4.7.
 
     At an IPv6 GID: Linux tells a response by its GRH's GID, where an IPv4 packet has none.
     """
-    peer = rig.roce_gids(rig.server)[rig.server.gid("link-local")]
+    peer = testbed.roce_gids(testbed.server)[testbed.server.gid("link-local")]
 
     def ask(*requests):
         lines = "".join(json.dumps(request) + "\n" for request in requests)
-        said = rig.run(f"python3 /share/pma.py {rig.client.device} {rig.client.gid('link-local')} {peer} "
-                       f"<<'EOF'\n{lines}EOF")
+        said = testbed.run(f"python3 /share/pma.py {testbed.client.device} {testbed.client.gid('link-local')} {peer} "
+                           f"<<'EOF'\n{lines}EOF")
         return [json.loads(line) for line in said.splitlines()]
 
     refused = [({"attr": 0x10}, 0x0C), ({"method": 2}, 0x0C), ({"data": "0002"}, 0x1C), ({"data": "0000"}, 0x1C),
                ({"attr": 0xFFFF}, 0x0C)]
-    before = sysfs(rig, rig.server, "ports/1/counters")
+    before = sysfs(testbed, testbed.server, "ports/1/counters")
     answers = ask({}, {"attr": 0x1D}, {"attr": 1}, *(request for request, _ in refused))
-    after = sysfs(rig, rig.server, "ports/1/counters")
+    after = sysfs(testbed, testbed.server, "ports/1/counters")
     expect(all(answer["method"] == 0x81 and answer["class"] == 4 and answer["same"] for answer in answers), f"{answers}")
     for answer, (request, status) in zip(answers[3:], refused):
         expect(answer["status"] == status, f"{request}: {answer}")
@@ -549,21 +554,21 @@ def asked_for(rig):
 
 # ---- ethtool
 
-def ethtool_counters(rig, side):
-    said = rig.run(f"ethtool -S {side.netdev}", side)
+def ethtool_counters(testbed, side):
+    said = testbed.run(f"ethtool -S {side.netdev}", side)
     return {name: int(value) for name, value in re.findall(r"^ +(\w+): (\d+)$", said, re.MULTILINE)}
 
 
 @seen_test("ethtool counts the frames of a ping flood")
-def flood(rig):
+def flood(testbed):
     """Other frames, such as IPv6's own, may come between, and only ever add: one of five floods must be by itself."""
     count, names = 500, ("raw_tx_packets", "raw_rx_packets", "ring_tx_packets", "ring_rx_packets")
-    rig.run(f"ping -n -q -c 1 -W 5 {rig.server.address}")
+    testbed.run(f"ping -n -q -c 1 -W 5 {testbed.server.address}")
     seen = []
     for _ in range(5):
-        before = [ethtool_counters(rig, side) for side in rig.sides]
-        rig.run(f"ping -n -q -f -c {count} -s 100 {rig.server.address}")
-        after = [ethtool_counters(rig, side) for side in rig.sides]
+        before = [ethtool_counters(testbed, side) for side in testbed.sides]
+        testbed.run(f"ping -n -q -f -c {count} -s 100 {testbed.server.address}")
+        after = [ethtool_counters(testbed, side) for side in testbed.sides]
         rises = [[new[name] - old[name] for name in names] for old, new in zip(before, after)]
         octets = [new["ring_tx_bytes"] - old["ring_tx_bytes"] for old, new in zip(before, after)]
         expect(all(rise >= count for end in rises for rise in end), f"{rises}")
@@ -575,39 +580,39 @@ def flood(rig):
         raise Failure(f"never {count} frames: {seen}")
     dropped = [end[name] for end in after for name in ("ring_tx_dropped", "ring_rx_dropped", "ring_restarts")]
     expect(not any(dropped), f"{after}")
-    groups = rig.run(f"ethtool -S {rig.client.netdev} --groups eth-mac")
+    groups = testbed.run(f"ethtool -S {testbed.client.netdev} --groups eth-mac")
     expect(f"FramesTransmittedOK: {after[0]['ring_tx_packets']}" in groups, f"{groups} {after[0]}")
 
 
 @seen_test("ethtool tells what the interface is")
-def ethtool(rig):
-    for side in rig.sides:
-        said = rig.run(f"ethtool -i {side.netdev}", side)
+def ethtool(testbed):
+    for side in testbed.sides:
+        said = testbed.run(f"ethtool -i {side.netdev}", side)
         expect("driver: hghca" in said and f"bus-info: {side.pci}" in said and
                re.search(r"^firmware-version: \d+\.\d+$", said, re.MULTILINE) and "supports-statistics: yes" in said, said)
-        said = rig.run(f"ethtool -g {side.netdev}", side)
+        said = testbed.run(f"ethtool -g {side.netdev}", side)
         expect(re.findall(r"^(RX|TX):\s+(\d+)$", said, re.MULTILINE) == [("RX", "512"), ("TX", "512")] * 2, said)
-        said = rig.run(f"ethtool -l {side.netdev}", side)
+        said = testbed.run(f"ethtool -l {side.netdev}", side)
         expect(re.findall(r"^Combined:\s+(\d+)$", said, re.MULTILINE) == ["1", "1"], said)
         # There is nothing that holds interrupts back.
         for command in (f"ethtool -c {side.netdev}", f"ethtool -C {side.netdev} rx-usecs 10",
                         f"ethtool -G {side.netdev} rx 64"):
-            result = rig.try_run(command, side)
+            result = testbed.try_run(command, side)
             expect(result.status != 0 and "not supported" in result.output, f"`{command}`: {result.output}")
 
 
 # ---- tracepoints
 
 @contextlib.contextmanager
-def traced(rig, events):
+def traced(testbed, events):
     """Trace these events while the block runs; yields a function that gives what was traced, as (event, {field: text})."""
     mount = f"mountpoint -q {TRACING} || mount -t tracefs tracefs {TRACING}"
-    rig.run(f"{mount}; cd {TRACING} && echo 0 > tracing_on && echo > trace && echo 4096 > buffer_size_kb && "
-            f"echo {' '.join(f'hghca:hghca_{event}' for event in events)} > set_event && echo 1 > tracing_on")
+    testbed.run(f"{mount}; cd {TRACING} && echo 0 > tracing_on && echo > trace && echo 4096 > buffer_size_kb && "
+                f"echo {' '.join(f'hghca:hghca_{event}' for event in events)} > set_event && echo 1 > tracing_on")
 
     def read():
         found = []
-        for line in rig.run(f"cat {TRACING}/trace").splitlines():
+        for line in testbed.run(f"cat {TRACING}/trace").splitlines():
             match = re.search(r" hghca_(\w+): (\S+) (.*)$", line)
             if match:
                 fields = dict(re.findall(r"(\w+)=(\S+)", match[3]))
@@ -617,7 +622,7 @@ def traced(rig, events):
     try:
         yield read
     finally:
-        rig.run(f"cd {TRACING}; echo > set_event; echo 0 > tracing_on; echo > trace")
+        testbed.run(f"cd {TRACING}; echo > set_event; echo 0 > tracing_on; echo > trace")
 
 
 def events_of(found, event, **wanted):
@@ -626,13 +631,13 @@ def events_of(found, event, **wanted):
 
 
 @seen_test("trace events of commands", expected_log=(r"command QUERY_STATS \(0xe02\), modifiers 0x0 0x0: INTERNAL_ERR \(0x1\)$",))
-def trace_commands(rig):
-    side = rig.client
-    with traced(rig, ["cmd_post", "cmd_done"]) as read:
-        program = Program(rig, side)
+def trace_commands(testbed):
+    side = testbed.client
+    with traced(testbed, ["cmd_post", "cmd_done"]) as read:
+        program = Program(testbed, side)
         program.end()
-        rig.guest.qmp("qom-set", path="/machine/peripheral/hca1", property="fail-command", value=1)
-        rig.try_run(f"cat /sys/class/infiniband/{side.device}/hw_counters/tx_packets")
+        testbed.guest.qmp("qom-set", path="/machine/peripheral/hca1", property="fail-command", value=1)
+        testbed.try_run(f"cat /sys/class/infiniband/{side.device}/hw_counters/tx_packets")
         found = read()
     qpn = f"0x{program.qpns('RC')[0]:x}"
     # RST2INIT, and ERR2RST without a mailbox as it is destroyed.
@@ -652,17 +657,17 @@ def trace_commands(rig):
 
 
 @seen_test("trace events of doorbells and completions")
-def trace_doorbells(rig):
+def trace_doorbells(testbed):
     """The net device and the CM post and poll in the kernel."""
-    side, count = rig.client, 20
+    side, count = testbed.client, 20
     names = ("cqe", "ring_sq", "ring_cq", "ring_eq", "event")
-    with traced(rig, names) as read:
-        before = ethtool_counters(rig, side)
-        rig.run(f"ping -n -q -c {count} -i 0.01 -W 5 {rig.server.address}")
-        after = ethtool_counters(rig, side)
-        port = rig.next_port()
-        rig.pair(f"rping -s -a {rig.server.address} -p {port} -C 1", f"rping -c -a {rig.server.address} -p {port} -C 1",
-                 port)
+    with traced(testbed, names) as read:
+        before = ethtool_counters(testbed, side)
+        testbed.run(f"ping -n -q -c {count} -i 0.01 -W 5 {testbed.server.address}")
+        after = ethtool_counters(testbed, side)
+        port = testbed.next_port()
+        testbed.pair(f"rping -s -a {testbed.server.address} -p {port} -C 1",
+                     f"rping -c -a {testbed.server.address} -p {port} -C 1", port)
         found = [(event, fields) for event, fields in read() if fields["dev"] == side.pci]
     for event in names:
         expect(events_of(found, event), f"no event {event} of {side.device}")
@@ -686,14 +691,14 @@ def trace_doorbells(rig):
 
 
 @seen_test("trace events of the link", expected_log=(r"link (becomes ready|is (down|up))",))
-def trace_link(rig):
-    side = rig.client
-    with traced(rig, ["event"]) as read:
-        set_link(rig, 1, False)
-        set_link(rig, 1, True)
-        rig.wait_until(lambda: len(events_of(read(), "event", type="PORT_CHANGE")) >= 2, "two events of the link")
+def trace_link(testbed):
+    side = testbed.client
+    with traced(testbed, ["event"]) as read:
+        set_link(testbed, 1, False)
+        set_link(testbed, 1, True)
+        testbed.wait_until(lambda: len(events_of(read(), "event", type="PORT_CHANGE")) >= 2, "two events of the link")
         found = events_of(read(), "event", type="PORT_CHANGE")
     expect([fields["subtype"] for fields in found] == ["1", "4"] and {fields["dev"] for fields in found} == {side.pci},
            f"{found}")
-    rig.wait_until(lambda: "state ACTIVE" in rig.run(f"rdma link show {side.device}/1"), "the port up")
-    rig.await_gids(side)
+    testbed.wait_until(lambda: "state ACTIVE" in testbed.run(f"rdma link show {side.device}/1"), "the port up")
+    testbed.await_gids(side)

@@ -13,39 +13,40 @@ OURS = {"subjects": ("hghca",), "limit_s": 150, "aliases": True}
 
 # Over the link it does the same, and more.
 @test("paging on demand: all, an HCA to itself", tier=ALL, **OURS)
-def by_itself(rig):
-    run_program(rig, "odp", f"plain {to_itself(rig)}")
+def by_itself(testbed):
+    run_program(testbed, "odp", f"plain {to_itself(testbed)}")
 
 
 @test("paging on demand: all, over the link", **OURS)
-def through_the_link(rig):
-    run_program(rig, "odp", f"plain {over_link(rig)}")
+def through_the_link(testbed):
+    run_program(testbed, "odp", f"plain {over_link(testbed)}")
 
 
 @test("paging on demand: all, behind an IOMMU", machine=IOMMU, tier=ALL, **OURS)
-def behind_an_iommu(rig):
-    run_program(rig, "odp", f"plain {over_link(rig)}")
+def behind_an_iommu(testbed):
+    run_program(testbed, "odp", f"plain {over_link(testbed)}")
 
 
 @test("paging on demand: all, four contexts on chip", machine=CACHE, tier=ALL, **OURS)
-def with_few_contexts(rig):
-    run_program(rig, "odp", f"plain {over_link(rig)}")
+def with_few_contexts(testbed):
+    run_program(testbed, "odp", f"plain {over_link(testbed)}")
 
 
 # name, options: -o for a region of the buffer, -O for one of all memory.
 for case_name, options in [("", "-o"), (" with prefetching", "-o -P"), (", events", "-o -e"), (", all memory", "-O"),
                            (", all memory, with prefetching", "-O -P")]:
     test(f"paging on demand: ibv_rc_pingpong{case_name}",
-         lambda rig, options=f"{options} -m 4096": pingpong(rig, "ibv_rc_pingpong", "ipv4", options, 1000003, 100),
+         lambda testbed, options=f"{options} -m 4096":
+         pingpong(testbed, "ibv_rc_pingpong", "ipv4", options, 1000003, 100),
          # programs/odp.c has the others' advice and events.
          tier=gate_if(options in ("-o", "-O -P")), **OURS)
 
 
 @test("paging on demand: ibv_srq_pingpong", **OURS)
-def srq_pingpong(rig):
-    pingpong(rig, "ibv_srq_pingpong", "ipv4", "-o -q 16 -m 4096", 65536, 500)
+def srq_pingpong(testbed):
+    pingpong(testbed, "ibv_srq_pingpong", "ipv4", "-o -q 16 -m 4096", 65536, 500)
 
 
 @test("paging on demand: ibv_xsrq_pingpong", **OURS)
-def xrc_pingpong(rig):
-    xsrq_pingpong(rig, "-o -m 4096", 100000, 200)
+def xrc_pingpong(testbed):
+    xsrq_pingpong(testbed, "-o -m 4096", 100000, 200)

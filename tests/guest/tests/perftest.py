@@ -188,17 +188,17 @@ def command(side, program, port, options, cm=False, gid="ipv4"):
     return f"{program} -d {side.device} {path} -F -p {port} {options}"
 
 
-def run(rig, program, options, server=None, client=None, address=None, **how):
+def run(testbed, program, options, server=None, client=None, address=None, **how):
     """One run between two sides; (server's Result, client's Result), both successes.
 
     address: the server's, when the ends are to meet over IPv6; how: as command() has it.
     """
-    server, client = server or rig.server, client or rig.client
-    port = rig.next_port()
+    server, client = server or testbed.server, client or testbed.client
+    port = testbed.next_port()
     if address:
         options += " --ipv6-addr"
     commands = [command(side, program, port, options, **how) for side in (server, client)]
-    return rig.pair(commands[0], f"{commands[1]} {address or server.address}", port, server, client)
+    return testbed.pair(commands[0], f"{commands[1]} {address or server.address}", port, server, client)
 
 
 def figures(program, ends, column=None):
@@ -211,19 +211,19 @@ def figures(program, ends, column=None):
     return found
 
 
-def perftest(rig, program, options, count, server=None, client=None, **how):
+def perftest(testbed, program, options, count, server=None, client=None, **how):
     """As run(), with a number of iterations; the rows of figures()."""
-    return figures(program, run(rig, program, f"-n {count} {options}", server, client, **how))
+    return figures(program, run(testbed, program, f"-n {count} {options}", server, client, **how))
 
 
-def check(rig, program, connection, option="", **how):
+def check(testbed, program, connection, option="", **how):
     """A run with one option, or none; its rows must be those asked for. how: as run() has it."""
     count = COUNT
     options = f"-c {connection} {option}" + (" -s 2048" if connection == "UD" else "")
-    check_rows(rig, program, perftest(rig, program, options, count, cm=option == "-R", **how), None, count)
+    check_rows(testbed, program, perftest(testbed, program, options, count, cm=option == "-R", **how), None, count)
 
 
-def check_rows(rig, program, found, sizes, count):
+def check_rows(testbed, program, found, sizes, count):
     """The rows must be those of the sizes, or a single one, with so many iterations and figures in a sensible order."""
     expect(not sizes or [row[0] for row in found] == sizes, f"sizes {[int(row[0]) for row in found]}, expected {sizes}")
     expect(len(found) == len(sizes or [1]), f"{len(found)} result rows")
@@ -232,7 +232,7 @@ def check_rows(rig, program, found, sizes, count):
         if not is_bandwidth(program):
             expect(row[2] <= row[4] <= row[3], f"min {row[2]}, typical {row[4]}, max {row[3]} us")
     unit = "MiB/s" if is_bandwidth(program) else "us typical"
-    rig.note(", ".join(f"{row[0]:.0f} B: {row[figure_column(program)]:g}" for row in found) + f" {unit}")
+    testbed.note(", ".join(f"{row[0]:.0f} B: {row[figure_column(program)]:g}" for row in found) + f" {unit}")
 
 
 def message_bytes(program, connection, option, mtu):
@@ -246,7 +246,7 @@ def message_bytes(program, connection, option, mtu):
     return [4096] if option == "-q 128" else [MTU_BYTES]
 
 
-def combination(rig, program, connection, option, mtu, family):
+def combination(testbed, program, connection, option, mtu, family):
     """One of COMBINATIONS: its rows, and that the data went in packets of that path MTU."""
     sizes = message_bytes(program, connection, option, mtu)
     qps = int(option.split()[1]) if option.startswith("-q") else 1
@@ -257,15 +257,15 @@ def combination(rig, program, connection, option, mtu, family):
     if option != "-a" and verb_of(program) != "atomic":
         options += f" -s {sizes[0]}"
     how = {"cm": option == "-R", "gid": "ipv4" if family == "IPv4" else "link-local"}
-    counter = data_counter(rig, program)
-    before = rig.counter(*counter) if counter else 0
+    counter = data_counter(testbed, program)
+    before = testbed.counter(*counter) if counter else 0
     with contextlib.ExitStack() as stack:
         if option == "-R" and family == "IPv6":
-            how["address"] = stack.enter_context(ipv6_addresses(rig))
-        found = perftest(rig, program, options, count, **how)
-    check_rows(rig, program, found, sizes, count * qps)
+            how["address"] = stack.enter_context(ipv6_addresses(testbed))
+        found = perftest(testbed, program, options, count, **how)
+    check_rows(testbed, program, found, sizes, count * qps)
     if counter:
-        moved = rig.counter(*counter) - before
+        moved = testbed.counter(*counter) - before
         least = count * qps * sum(math.ceil(size / mtu) for size in sizes)
         expect(least <= moved, f"{moved} packets for what fills {least}")
         # Both ends send with -b, and small messages are acknowledged one by one.
@@ -278,7 +278,7 @@ def title(program, connection, option, mtu, family):
 
 
 for row_ in COMBINATIONS:
-    test(title(*row_), lambda rig, row=row_: combination(rig, *row),
+    test(title(*row_), lambda testbed, row=row_: combination(testbed, *row),
          subjects=("hghca",) if row_[1] == "XRC" else ("hghca", "rxe"),
          debug_tier=gate_if((row_[0], row_[2]) in UNDER_DEBUG))
 
@@ -286,13 +286,13 @@ for row_ in COMBINATIONS:
 ALL_SIZES_BY_UC = [(program, "UC", "-a", MTUS[-1], "IPv4") for program in OPTIONS
                    if "UC" in CONNECTIONS[verb_of(program)]]
 for row_ in ALL_SIZES_BY_UC:
-    test(title(*row_), lambda rig, row=row_: combination(rig, *row), tier=ALL)
+    test(title(*row_), lambda testbed, row=row_: combination(testbed, *row), tier=ALL)
 
 
 @test("perftest: options of the programs are those tested")
-def options_match(rig):
+def options_match(testbed):
     for program, flags in OPTIONS.items():
-        text = rig.try_run(f"{program} --help").output
+        text = testbed.try_run(f"{program} --help").output
         offered = "".join(flag for flag in "aReqb" if re.search(rf"^\s+-{flag}, --", text, re.MULTILINE))
         expect(offered == flags, f"{program} offers -{' -'.join(offered)}, tested are -{' -'.join(flags)}")
         connections = re.search(r"--connection=<(.*?)>", text).group(1).split("/")
@@ -301,19 +301,19 @@ def options_match(rig):
         expect({*connections} - {"DC", "SRD"} == {*tested}, f"{program} offers {connections}, tested are {tested}")
 
 
-def data_counter(rig, program):
+def data_counter(testbed, program):
     """Where the packets with data can be counted, as (side, counter): all else that this end sends is acknowledgements.
 
     They are counted where they leave, or, when that device has no such counter, where they come in; None when neither.
     """
-    ends = [rig.client, rig.server]
+    ends = [testbed.client, testbed.server]
     sender, receiver = ends[::-1] if program.startswith(("ib_read", "ib_atomic")) else ends
     if sender.counters:
         return sender, "tx_packets"
     return (receiver, "rx_packets") if receiver.counters else None
 
 
-def with_mtu(rig, program, connection, mtu, more="", count=COUNT_MTU, **how):
+def with_mtu(testbed, program, connection, mtu, more="", count=COUNT_MTU, **how):
     """A run with a path MTU, and that the data went in packets of that size.
 
     What an atomic moves has room in any packet, and a datagram is one. more: another option; how: as run() has it.
@@ -323,31 +323,32 @@ def with_mtu(rig, program, connection, mtu, more="", count=COUNT_MTU, **how):
         option, size = "", ATOMIC_BYTES
     elif connection == "UD":
         option, size = f"-s {mtu}", mtu
-    counter = data_counter(rig, program)
-    before = rig.counter(*counter) if counter else 0
-    found = perftest(rig, program, f"-c {connection} -m {mtu} {option} {more}", count, cm=more == "-R", **how)
+    counter = data_counter(testbed, program)
+    before = testbed.counter(*counter) if counter else 0
+    found = perftest(testbed, program, f"-c {connection} -m {mtu} {option} {more}", count, cm=more == "-R", **how)
     expect(len(found) == 1 and found[0][0] == size, f"rows {found}, expected one of {size} bytes")
-    rig.note(f"{program}: {found[0][figure_column(program)]:g} {'MiB/s' if is_bandwidth(program) else 'us typical'}")
+    testbed.note(f"{program}: {found[0][figure_column(program)]:g} "
+                 f"{'MiB/s' if is_bandwidth(program) else 'us typical'}")
     if counter:
-        moved = rig.counter(*counter) - before
+        moved = testbed.counter(*counter) - before
         least = count * math.ceil(size / mtu)
         expect(least <= moved < least * 3 // 2, f"{moved} packets for what fills {least}")
 
 
 @test("perftest: the CM chooses the path MTU", subjects=("hghca",))
-def mtu_of_the_cm(rig):
+def mtu_of_the_cm(testbed):
     """So that -m with -R is tested with UD alone; this fails when perftest learns it."""
-    before = rig.counter(rig.client, "tx_packets")
-    perftest(rig, "ib_send_bw", f"-R -m {MTUS[0]} -s {MTU_BYTES}", COUNT_MTU, cm=True)
-    sent = rig.counter(rig.client, "tx_packets") - before
+    before = testbed.counter(testbed.client, "tx_packets")
+    perftest(testbed, "ib_send_bw", f"-R -m {MTUS[0]} -s {MTU_BYTES}", COUNT_MTU, cm=True)
+    sent = testbed.counter(testbed.client, "tx_packets") - before
     least = COUNT_MTU * MTU_BYTES // MTUS[-1]
     expect(least <= sent < least * 3 // 2, f"{sent} packets for what fills {least} of {MTUS[-1]} bytes")
 
 
 @test("perftest: ib_write_bw RC, an HCA to itself")
-def write_to_itself(rig):
-    for side in rig.sides:
-        check_rows(rig, "ib_write_bw", perftest(rig, "ib_write_bw", "", COUNT, side, side), None, COUNT)
+def write_to_itself(testbed):
+    for side in testbed.sides:
+        check_rows(testbed, "ib_write_bw", perftest(testbed, "ib_write_bw", "", COUNT, side, side), None, COUNT)
 
 
 def ipv4_group(last):
@@ -378,33 +379,33 @@ def duration_column(program):
     return 3 if is_bandwidth(program) else 2
 
 
-def for_a_time(rig, kind):
+def for_a_time(testbed, kind):
     """All programs of a kind at once, each for DURATION_S."""
     started = []
     for program, options in FOR_A_TIME[kind]:
-        port = rig.next_port()
+        port = testbed.next_port()
 
         def on(side, program=program, options=options, port=port):
             return command(side, program, port, f"-D {DURATION_S} {options}", cm="-R" in options)
 
-        started.append((program, options, port, on, rig.start(on(rig.server), rig.server)))
+        started.append((program, options, port, on, testbed.start(on(testbed.server), testbed.server)))
     clients = []
     for _, _, port, on, server in started:
-        rig.wait_listening(port, rig.server, server)
-        clients.append(rig.start(f"{on(rig.client)} {rig.server.address}"))
+        testbed.wait_listening(port, testbed.server, server)
+        clients.append(testbed.start(f"{on(testbed.client)} {testbed.server.address}"))
     for (program, options, _, _, server), client in zip(started, clients):
-        ends = server.wait(rig.left()), client.wait(rig.left())
+        ends = server.wait(testbed.left()), client.wait(testbed.left())
         for end in ends:
             expect(end.status == 0, f"{program} {options}: status {end.status}: {tail(end.output)}")
         column = duration_column(program)
         found = figures(program, ends, column)
         expect(len(found) == 1 and found[0][1] > 0, f"{program} {options}: rows {found}")
-        rig.note(f"{program} {options}: {found[0][1]:.0f} iterations, {found[0][column]:g}")
+        testbed.note(f"{program} {options}: {found[0][1]:.0f} iterations, {found[0][column]:g}")
 
 
 for time_kind in FOR_A_TIME:
     test(f"perftest: -D {DURATION_S}, {time_kind}, all programs at once",
-         lambda rig, kind=time_kind: for_a_time(rig, kind), limit_s=90,
+         lambda testbed, kind=time_kind: for_a_time(testbed, kind), limit_s=90,
          subjects=("hghca", "rxe") if time_kind in ("bandwidth", "latency") else ("hghca",),
          # It runs programs and options of all kinds.
          tier=gate_if(time_kind == "-R, --use-srq and -g"))
@@ -415,11 +416,12 @@ MULTI_DEVICES_PORT = 15000
 
 
 @test("perftest: run_perftest_multi_devices")
-def multi_devices(rig):
+def multi_devices(testbed):
     def on(side, cpu):
         return (f"run_perftest_multi_devices --devices {side.device} --gid_indexes {side.gid('ipv4')} --cores {cpu} "
                 f"--cmd 'ib_read_bw -F -n {COUNT}'")
 
-    ends = rig.pair(on(rig.server, 0), f"{on(rig.client, 1)} --remote {rig.server.address}", MULTI_DEVICES_PORT)
+    ends = testbed.pair(on(testbed.server, 0), f"{on(testbed.client, 1)} --remote {testbed.server.address}",
+                        MULTI_DEVICES_PORT)
     found = figures("ib_read_bw", ends)
     expect(len(found) == 1 and found[0][1] == COUNT, f"rows {found}")

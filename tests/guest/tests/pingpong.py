@@ -36,13 +36,13 @@ def command(program, side, gid, options, size, count, port):
     return f"{program} -d {side.device} -g {side.gid(gid)} -c -s {size} -n {count} -p {port} {options}"
 
 
-def pingpong(rig, program, gid, options, size, count, server=None, client=None):
+def pingpong(testbed, program, gid, options, size, count, server=None, client=None):
     """One run; both ends must have moved all bytes and found the data right."""
-    server, client = server or rig.server, client or rig.client
-    port = rig.next_port()
+    server, client = server or testbed.server, client or testbed.client
+    port = testbed.next_port()
     arguments = (program, gid, options, size, count)
-    ends = rig.pair(command(program, server, *arguments[1:], port),
-                    command(program, client, *arguments[1:], port) + f" {server.address}", port, server, client)
+    ends = testbed.pair(command(program, server, *arguments[1:], port),
+                        command(program, client, *arguments[1:], port) + f" {server.address}", port, server, client)
     for end in ends:
         check(end, size, count)
 
@@ -62,23 +62,23 @@ UNDER_DEBUG = ("rc 1000003 bytes, events", "uc 1000003 bytes, IPv6, events", "ud
 IN_MINUTES = ("rc 1000003 bytes", "uc 1 byte", "ud 2048 bytes, events")
 
 for case_name, *case in CASES:
-    test(f"pingpong: {case_name}", lambda rig, case=case: pingpong(rig, *case),
+    test(f"pingpong: {case_name}", lambda testbed, case=case: pingpong(testbed, *case),
          tier=quick_if(case_name in IN_MINUTES), debug_tier=gate_if(case_name in UNDER_DEBUG))
 
 
 @test("pingpong: rc, an HCA to itself")
-def to_itself(rig):
-    for side in rig.sides:
-        pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100, side, side)
+def to_itself(testbed):
+    for side in testbed.sides:
+        pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100, side, side)
 
 
 @test("pingpong: uc, an HCA to itself")
-def uc_to_itself(rig):
-    for side in rig.sides:
-        pingpong(rig, "ibv_uc_pingpong", "ipv4", "-m 4096", 1000003, 100, side, side)
+def uc_to_itself(testbed):
+    for side in testbed.sides:
+        pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-m 4096", 1000003, 100, side, side)
 
 
 @test("pingpong: ud, an HCA to itself")
-def ud_to_itself(rig):
-    for side in rig.sides:
-        pingpong(rig, "ibv_ud_pingpong", "ipv4", "", 2048, 500, side, side)
+def ud_to_itself(testbed):
+    for side in testbed.sides:
+        pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 2048, 500, side, side)

@@ -9,20 +9,20 @@ OURS = {"subjects": ("hghca",), "limit_s": 90, "aliases": True}
 
 
 @test("placement: all, an HCA to itself", **OURS)
-def by_itself(rig):
-    run_program(rig, "placement", f"extended {to_itself(rig)}")
+def by_itself(testbed):
+    run_program(testbed, "placement", f"extended {to_itself(testbed)}")
 
 
 @test("placement: all, over the link", **OURS)
-def through_the_link(rig):
-    run_program(rig, "placement", f"extended {over_link(rig)}")
+def through_the_link(testbed):
+    run_program(testbed, "placement", f"extended {over_link(testbed)}")
 
 
 @test("placement: all, behind an IOMMU", machine=IOMMU, **OURS)
-def behind_an_iommu(rig):
-    run_program(rig, "placement", f"extended {over_link(rig)}")
+def behind_an_iommu(testbed):
+    run_program(testbed, "placement", f"extended {over_link(testbed)}")
 
 
 @test("placement: all, four contexts on chip", machine=CACHE, **OURS)
-def with_few_contexts(rig):
-    run_program(rig, "placement", f"extended {over_link(rig)}")
+def with_few_contexts(testbed):
+    run_program(testbed, "placement", f"extended {over_link(testbed)}")

@@ -15,25 +15,26 @@ ALONE = "HGHCA_SINGLE_THREADED=1"
 
 
 @test("provider: what queues are granted", limit_s=120, **OURS)
-def grants(rig):
-    run(rig, "grants", to_itself(rig))
+def grants(testbed):
+    run(testbed, "grants", to_itself(testbed))
 
 
 @test("provider: errno is what verbs return", tier=QUICK, **OURS)
-def errnos(rig):
-    run(rig, "errnos", to_itself(rig))
+def errnos(testbed):
+    run(testbed, "errnos", to_itself(testbed))
 
 
 @test("provider: QPs that come and go in many threads", limit_s=120, **OURS)
-def tables(rig):
-    run(rig, "tables", to_itself(rig))
+def tables(testbed):
+    run(testbed, "tables", to_itself(testbed))
 
 
 @test("provider: without locks", **OURS)
-def without_locks(rig):
+def without_locks(testbed):
     """In a program of one thread: all that the others do too, and not one spinlock."""
-    for program, arguments in (("errnos", to_itself(rig)), ("srq", f"{over_link(rig)} -- 'one CQ' 'resize when full'")):
-        watch = watched(rig, program, arguments, ALONE)
+    for program, arguments in (("errnos", to_itself(testbed)),
+                               ("srq", f"{over_link(testbed)} -- 'one CQ' 'resize when full'")):
+        watch = watched(testbed, program, arguments, ALONE)
         expect(not watch.locks, f"{program}: {watch.locks} spinlocks")
         expect(watch.calls, f"{program}: the watch saw no system call")
 
@@ -55,10 +56,10 @@ WATCHED = [
 Watch = collections.namedtuple("Watch", "locks calls faults")
 
 
-def watched(rig, program, arguments, environment=""):
+def watched(testbed, program, arguments, environment=""):
     """Run a program under programs/spinwatch.c; what the watch saw."""
-    said = rig.try_run(f"{environment} SLOWNESS={rig.slowness} LD_PRELOAD=/share/spinwatch.so /share/{program} "
-                       f"{arguments}", timeout=100)
+    said = testbed.try_run(f"{environment} SLOWNESS={testbed.slowness} LD_PRELOAD=/share/spinwatch.so /share/{program} "
+                           f"{arguments}", timeout=100)
     found = re.search(r"^spinwatch: (\d+) spinlocks, (\d+) calls, (\d+) faults$", said.stderr, re.MULTILINE)
     expect(said.status == 0 and "not ok" not in said.stdout and found,
            f"{program}: status {said.status}: {tail(said.output, 3000)}")
@@ -66,12 +67,12 @@ def watched(rig, program, arguments, environment=""):
 
 
 @test("provider: what takes long, with a spinlock held", **OURS)
-def takes_long(rig):
+def takes_long(testbed):
     # The provider logs to a file only, and standard error cannot be opened as one.
-    log = rig.run("mktemp").strip()
-    watch = watched(rig, "locks", to_itself(rig), f"VERBS_LOG_LEVEL=1 VERBS_LOG_FILE={log}")
-    logged = rig.run(f"cat {log}; rm {log}")
-    rig.note(f"{watch.faults} page faults at most with one lock")
+    log = testbed.run("mktemp").strip()
+    watch = watched(testbed, "locks", to_itself(testbed), f"VERBS_LOG_LEVEL=1 VERBS_LOG_FILE={log}")
+    logged = testbed.run(f"cat {log}; rm {log}")
+    testbed.note(f"{watch.faults} page faults at most with one lock")
     expect(watch.locks and watch.calls, f"the watch saw {watch.locks} spinlocks and {watch.calls} calls")
     # One poll of three has met with two that are wrong.
     cqes = re.findall(r"CQ 0x\w+: CQE 0x(\w+) is for no outstanding WQE \(QP 0x\w+, offset 0xffffff00\)", logged)
@@ -80,8 +81,8 @@ def takes_long(rig):
 
 for watched_program, between, cases in WATCHED:
     @test(f"provider: no system call with a spinlock held, {watched_program.partition(' ')[0]}", limit_s=120, **OURS)
-    def spinlocks(rig, program=watched_program, ends=between, chosen=cases):
-        watch = watched(rig, program, f"{ends(rig)} {chosen}")
+    def spinlocks(testbed, program=watched_program, ends=between, chosen=cases):
+        watch = watched(testbed, program, f"{ends(testbed)} {chosen}")
         seen = f"{watch.locks} spinlocks, {watch.calls} calls"
-        rig.note(f"{seen}, {watch.faults} page faults at most with one lock")
+        testbed.note(f"{seen}, {watch.faults} page faults at most with one lock")
         expect(watch.locks > 50 and watch.calls > 50, f"the watch saw {seen}")

@@ -17,32 +17,32 @@ from perftest import DURATION_S, duration_column, figure_column, figures
 from recorder import NONE
 
 # The programs make their frames themselves, with UDP checksums that are no matter to them.
-OURS = {"subjects": ("hghca",), "limit_s": 120, "judged": NONE}
+OURS = {"subjects": ("hghca",), "limit_s": 120, "checked": NONE}
 
 
 @test("raw packets: all, an HCA to itself", **OURS)
-def by_itself(rig):
-    run_program(rig, "rawpacket", f"plain {to_itself(rig)}")
+def by_itself(testbed):
+    run_program(testbed, "rawpacket", f"plain {to_itself(testbed)}")
 
 
 @test("raw packets: all, over the link", **OURS)
-def through_the_link(rig):
-    run_program(rig, "rawpacket", f"plain {over_link(rig)}")
+def through_the_link(testbed):
+    run_program(testbed, "rawpacket", f"plain {over_link(testbed)}")
 
 
 @test("raw packets: all, over the link, extended", **OURS)
-def through_the_link_extended(rig):
-    run_program(rig, "rawpacket", f"extended {over_link(rig)}")
+def through_the_link_extended(testbed):
+    run_program(testbed, "rawpacket", f"extended {over_link(testbed)}")
 
 
 @test("raw packets: all, behind an IOMMU", machine=IOMMU, **OURS)
-def behind_an_iommu(rig):
-    run_program(rig, "rawpacket", f"extended {over_link(rig)}")
+def behind_an_iommu(testbed):
+    run_program(testbed, "rawpacket", f"extended {over_link(testbed)}")
 
 
 @test("raw packets: all, four contexts on chip", machine=CACHE, **OURS)
-def with_few_contexts(rig):
-    run_program(rig, "rawpacket", f"plain {over_link(rig)}")
+def with_few_contexts(testbed):
+    run_program(testbed, "rawpacket", f"plain {over_link(testbed)}")
 
 
 # Program: the options of a run. Bursts are of a limited rate: raw_ethernet_burst_lat asks for the static rate of an
@@ -65,8 +65,8 @@ POSTS_S = 1
 NO_CLOCK, CLOCK_TRIES = "couldn't acquire cpu frequency", 3
 
 
-def mac(rig, side):
-    found = rig.run(f"cat /sys/class/infiniband/{side.device}/device/net/*/address", side).strip()
+def mac(testbed, side):
+    found = testbed.run(f"cat /sys/class/infiniband/{side.device}/device/net/*/address", side).strip()
     expect(re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", found), f"{side.device} has the address {found}")
     return found
 
@@ -94,78 +94,80 @@ SPECIFIED = [
 ]
 
 
-def receiving(rig, side):
+def receiving(testbed, side):
     """How many raw packet QPs of a side are in RTR or RTS."""
     return len(re.findall(r"type RAW_PACKET .*state RT[RS]|state RT[RS] .*type RAW_PACKET",
-                          rig.ask(side, "rdma resource show qp")))
+                          testbed.ask(side, "rdma resource show qp")))
 
 
-def run_client(rig, command):
+def run_client(testbed, command):
     """A client that must succeed; its Result."""
     for _ in range(CLOCK_TRIES):
-        result = rig.try_run(command)
+        result = testbed.try_run(command)
         if not (result.status and NO_CLOCK in result.stderr):
             break
     return succeeded(command, result)
 
 
-def raw_command(rig, role, program, options):
+def raw_command(testbed, role, program, options):
     """The command line of an end: of the server's side for `server`, of the client's for `client`."""
-    side, peer = (rig.server, rig.client) if role == "server" else (rig.client, rig.server)
-    options = options.format(server=rig.server.address, client=rig.client.address)
-    return f"{program} --{role} -d {side.device} -B {mac(rig, side)} -E {mac(rig, peer)} -F -r {RECEIVES} {options}"
+    side, peer = (testbed.server, testbed.client) if role == "server" else (testbed.client, testbed.server)
+    options = options.format(server=testbed.server.address, client=testbed.client.address)
+    return f"{program} --{role} -d {side.device} -B {mac(testbed, side)} -E {mac(testbed, peer)} -F -r {RECEIVES} " \
+        f"{options}"
 
 
-def start_servers(rig, commands, qps):
+def start_servers(testbed, commands, qps):
     """Servers that receive, with so many QPs together."""
-    serving = [rig.start(command, rig.server) for command in commands]
-    rig.wait_until(lambda: receiving(rig, rig.server) == qps or not all(server.running() for server in serving),
-                   "servers that receive")
-    time.sleep(POSTS_S * rig.slowness)
+    serving = [testbed.start(command, testbed.server) for command in commands]
+    testbed.wait_until(lambda: receiving(testbed, testbed.server) == qps or
+                       not all(server.running() for server in serving), "servers that receive")
+    time.sleep(POSTS_S * testbed.slowness)
     for server in serving:
         expect(server.running(), f"a server ended early: {tail(server.output)}")
     return serving
 
 
-def raw_perftest(rig, program, options, count=COUNT, qps=1):
+def raw_perftest(testbed, program, options, count=COUNT, qps=1):
     """One run, whose frames the device must have sent here and steered there."""
-    counters = [(rig.client, "raw_tx_packets"), (rig.server, "flow_rx_packets")]
-    before = [rig.counter(*counter) for counter in counters]
+    counters = [(testbed.client, "raw_tx_packets"), (testbed.server, "flow_rx_packets")]
+    before = [testbed.counter(*counter) for counter in counters]
     options += f" -n {count}" + (f" -q {qps}" if qps > 1 else "")
-    command = raw_command(rig, "server", program, options)
-    server, = start_servers(rig, [command], qps)
-    client = run_client(rig, raw_command(rig, "client", program, options))
-    found = figures(program, (succeeded(command, server.wait(rig.left(20))), client))
+    command = raw_command(testbed, "server", program, options)
+    server, = start_servers(testbed, [command], qps)
+    client = run_client(testbed, raw_command(testbed, "client", program, options))
+    found = figures(program, (succeeded(command, server.wait(testbed.left(20))), client))
     expect(len(found) == 1 and found[0][1] == count * qps, f"rows {found}: {tail(client.output)}")
-    moved = [rig.counter(*counter) - old for counter, old in zip(counters, before)]
+    moved = [testbed.counter(*counter) - old for counter, old in zip(counters, before)]
     expect(min(moved) >= count * qps, f"{moved} frames of {count * qps} were sent and steered")
-    rig.note(f"{found[0][0]:.0f} B: {found[0][figure_column(program)]:g}")
+    testbed.note(f"{found[0][0]:.0f} B: {found[0][figure_column(program)]:g}")
 
 
 for tool, tool_options in PERFTEST.items():
-    test(f"raw packets: {tool}", lambda rig, run=(tool, tool_options): raw_perftest(rig, *run), **OURS)
+    test(f"raw packets: {tool}", lambda testbed, run=(tool, tool_options): raw_perftest(testbed, *run), **OURS)
 
 for case_name, tool, tool_options in SPECIFIED:
-    test(f"raw packets: {tool}, {case_name}", lambda rig, run=(tool, tool_options): raw_perftest(rig, *run), **OURS)
+    test(f"raw packets: {tool}, {case_name}", lambda testbed, run=(tool, tool_options): raw_perftest(testbed, *run),
+         **OURS)
 
 
 @test(f"raw packets: raw_ethernet_bw, -q {MANY_QPS}", **OURS)
-def many_qps(rig):
-    raw_perftest(rig, "raw_ethernet_bw", PERFTEST["raw_ethernet_bw"], MANY_COUNT, MANY_QPS)
+def many_qps(testbed):
+    raw_perftest(testbed, "raw_ethernet_bw", PERFTEST["raw_ethernet_bw"], MANY_COUNT, MANY_QPS)
 
 
 @test(f"raw packets: raw_ethernet_bw and raw_ethernet_lat at once, -D {DURATION_S}", tier=ALL, **OURS)
-def raw_for_a_time(rig):
+def raw_for_a_time(testbed):
     """Their frames are told from each other by their ports."""
     runs = [("raw_ethernet_bw", f"-D {DURATION_S} -s 1024 {IPV4} {PORTS}"),
             ("raw_ethernet_lat", f"-D {DURATION_S} -s 64 {IPV4} -K 7001 -k 8001")]
-    servers = start_servers(rig, [raw_command(rig, "server", *run) for run in runs], len(runs))
-    clients = [rig.start(raw_command(rig, "client", *run)) for run in runs]
+    servers = start_servers(testbed, [raw_command(testbed, "server", *run) for run in runs], len(runs))
+    clients = [testbed.start(raw_command(testbed, "client", *run)) for run in runs]
     for (program, options), server, client in zip(runs, servers, clients):
-        ends = [succeeded(program, end.wait(rig.left())) for end in (server, client)]
+        ends = [succeeded(program, end.wait(testbed.left())) for end in (server, client)]
         found = figures(program, ends, duration_column(program))
         expect(len(found) == 1 and found[0][1] > 0, f"{program} {options}: rows {found}")
-        rig.note(f"{program}: {found[0][1]:.0f} iterations, {found[0][duration_column(program)]:g}")
+        testbed.note(f"{program}: {found[0][1]:.0f} iterations, {found[0][duration_column(program)]:g}")
 
 
 # So many in so many runs are more than the HCA has room for at a time: each run must leave none behind.
@@ -175,16 +177,16 @@ FLOW_FIGURES = rf"^{FLOWS}[ \t]+({perftest.NUMBER}(?:[ \t]+{perftest.NUMBER}){{4
 
 
 @test("raw packets: raw_ethernet_fs_rate", **OURS)
-def flow_rate(rig):
+def flow_rate(testbed):
     """Flows of one QP, each for another port of UDP; the figures are how long it takes to make one."""
-    side, peer = rig.server, rig.client
-    command = (f"raw_ethernet_fs_rate --server -d {side.device} -F -n {FLOWS} --local_mac {mac(rig, side)} "
+    side, peer = testbed.server, testbed.client
+    command = (f"raw_ethernet_fs_rate --server -d {side.device} -F -n {FLOWS} --local_mac {mac(testbed, side)} "
                f"--local_ip {side.address} --remote_ip {peer.address} --local_port 10000 --remote_port 20000")
     for _ in range(FLOW_RUNS):
-        said = succeeded(command, rig.try_run(command, side))
+        said = succeeded(command, testbed.try_run(command, side))
         expect("Couldn't" not in said.output, f"not all flows were made and destroyed: {tail(said.output)}")
         row = re.search(FLOW_FIGURES, said.stdout, re.MULTILINE)
         expect(row, f"no result: {tail(said.output)}")
         rate = float(row.group(1).split()[-1])
         expect(rate > 0 or perftest.CLOCK_UNKNOWN in said.stderr, f"no rate: {tail(said.output)}")
-        rig.note(f"{rate:.0f} flows a second")
+        testbed.note(f"{rate:.0f} flows a second")

@@ -56,18 +56,18 @@ MESSAGES_BYTES = 4 * 2 * (1 + 100 + 4088 + 4096 + 65535 + 65536 + 65537 + 100000
 
 
 @contextlib.contextmanager
-def configured(rig, client, server):
+def configured(testbed, client, server):
     """SMC-R between the two, or at the one that is both: its TCP goes over the loopback interface."""
     own = client is server
     there, away = (ROUTE_TO_ITSELF, UNROUTE_TO_ITSELF) if own else (ROUTE, UNROUTE)
     with contextlib.ExitStack() as stack:
         for side, peer in [(client, client)] if own else [(client, server), (server, client)]:
             names = {"router": ROUTER, "netdev": side.netdev, "address": peer.address,
-                     "mac": rig.run(f"cat /sys/class/net/{peer.netdev}/address", peer).strip()}
+                     "mac": testbed.run(f"cat /sys/class/net/{peer.netdev}/address", peer).strip()}
             stack.enter_context(leaving_nothing(side, away.format(**names), "smc_diag smc", "SMC"))
-            rig.run(there.format(**names), side)
-            rig.run("modprobe -a smc smc_diag", side)
-            rig.run(f"python3 /share/smc.py configure {f'lo {side.device}' if own else ''}", side)
+            testbed.run(there.format(**names), side)
+            testbed.run("modprobe -a smc smc_diag", side)
+            testbed.run(f"python3 /share/smc.py configure {f'lo {side.device}' if own else ''}", side)
         yield
 
 
@@ -86,7 +86,7 @@ class Connections:
 
 
 @contextlib.contextmanager
-def by_rdma(rig, client, server, expected):
+def by_rdma(testbed, client, server, expected):
     """The block's connections are all SMC-R, none falls back to TCP, and the bytes are RDMA's."""
     before = [counts(side) for side in (client, server)]
     own = client is server
@@ -101,12 +101,12 @@ def by_rdma(rig, client, server, expected):
                                for name, one, new in zip(("client", "server"), rise, after))
 
     try:
-        with carried(rig, client, sent, received):
+        with carried(testbed, client, sent, received):
             yield
     except Failure as error:
         raise Failure(f"{error}\nSMC: {told()[1]}") from error
     rise, text = told()
-    rig.note(f"client {rise[0]}, server {rise[1]}")
+    testbed.note(f"client {rise[0]}, server {rise[1]}")
     expect(not any(one["fallbacks"] or one["errors"] for one in rise), f"not every connection is SMC-R: {text}")
     expect(rise[0]["client_v2"] >= expected.number and rise[1]["server_v2"] >= expected.number,
            f"fewer than {expected.number} connections by SMC-Rv2: {text}")
@@ -114,74 +114,74 @@ def by_rdma(rig, client, server, expected):
            f"fewer than {expected.there} and {expected.back} bytes by SMC-R: {text}")
 
 
-def messages(rig, client, server, protocol, environment):
+def messages(testbed, client, server, protocol, environment):
     """Four connections at once, messages of many sizes both ways; the kernel says of each socket what carries it."""
-    port = rig.next_port()
-    with configured(rig, client, server), \
-            by_rdma(rig, client, server, Connections(4, MESSAGES_BYTES, MESSAGES_BYTES)):
+    port = testbed.next_port()
+    with configured(testbed, client, server), \
+            by_rdma(testbed, client, server, Connections(4, MESSAGES_BYTES, MESSAGES_BYTES)):
         arguments = f"{protocol} {server.address} {port}"
-        serving = rig.start(f"{environment} exec python3 /share/smc.py serve {arguments}", server)
-        rig.wait_listening(port, server, serving, "tcp")
-        said = rig.try_run(f"{environment} exec python3 /share/smc.py ask {arguments}", client, timeout=120)
+        serving = testbed.start(f"{environment} exec python3 /share/smc.py serve {arguments}", server)
+        testbed.wait_listening(port, server, serving, "tcp")
+        said = testbed.try_run(f"{environment} exec python3 /share/smc.py ask {arguments}", client, timeout=120)
         expect(said.status == 0 and said.stdout.count("ok ") == 4 and "not ok" not in said.stdout,
                f"status {said.status}: {tail(said.output)}\nserver: {tail(serving.output)}")
-        told = succeeded("smc.py serve", serving.wait(rig.left(20)))
+        told = succeeded("smc.py serve", serving.wait(testbed.left(20)))
         expect(told.stdout.count(f"accepted: SMC-R on {server.device}") == 4, f"the server said: {told.output}")
 
 
-def stream(rig, client, server):
+def stream(testbed, client, server):
     """16 MiB each way by nc, compared."""
     length = 16 << 20
-    with configured(rig, client, server), by_rdma(rig, client, server, Connections(1, length, 0)):
-        send(rig, client, server, length)
+    with configured(testbed, client, server), by_rdma(testbed, client, server, Connections(1, length, 0)):
+        send(testbed, client, server, length)
     if client is not server:
-        with configured(rig, server, client), by_rdma(rig, server, client, Connections(1, length, 0)):
-            send(rig, server, client, length)
+        with configured(testbed, server, client), by_rdma(testbed, server, client, Connections(1, length, 0)):
+            send(testbed, server, client, length)
 
 
-def send(rig, sender, receiver, length):
+def send(testbed, sender, receiver, length):
     """A stream of random bytes, and the same checksum at both ends."""
-    port = rig.next_port()
-    want = rig.run(f"head -c {length} /dev/urandom > /tmp/smc; sha256sum < /tmp/smc", sender)
-    listening = rig.start(f"{PRELOAD} nc -4 -l {port} | sha256sum", receiver)
+    port = testbed.next_port()
+    want = testbed.run(f"head -c {length} /dev/urandom > /tmp/smc; sha256sum < /tmp/smc", sender)
+    listening = testbed.start(f"{PRELOAD} nc -4 -l {port} | sha256sum", receiver)
     with heard({"nc -l": listening}):
-        rig.wait_listening(port, receiver, listening, "tcp")
-        rig.run(f"{PRELOAD} nc -4 -N {receiver.address} {port} < /tmp/smc; status=$?; rm /tmp/smc; exit $status",
-                sender)
-    got = succeeded("nc -l", listening.wait(rig.left(30))).stdout
+        testbed.wait_listening(port, receiver, listening, "tcp")
+        testbed.run(f"{PRELOAD} nc -4 -N {receiver.address} {port} < /tmp/smc; status=$?; rm /tmp/smc; exit $status",
+                    sender)
+    got = succeeded("nc -l", listening.wait(testbed.left(30))).stdout
     expect(got == want, f"sent {want}, received {got}")
 
 
-def load(rig, client, server):
+def load(testbed, client, server):
     """iperf3's connections both ways at once."""
-    port = rig.next_port()
-    with configured(rig, client, server), by_rdma(rig, client, server, Connections(9, 1 << 20, 1 << 20)):
-        serving = rig.start(f"{PRELOAD} iperf3 -4 -s -1 -p {port}", server)
+    port = testbed.next_port()
+    with configured(testbed, client, server), by_rdma(testbed, client, server, Connections(9, 1 << 20, 1 << 20)):
+        serving = testbed.start(f"{PRELOAD} iperf3 -4 -s -1 -p {port}", server)
         with heard({"iperf3 -s": serving}):
-            rig.wait_listening(port, server, serving, "tcp")
-            said = rig.run(f"{PRELOAD} iperf3 -4 -c {server.address} -p {port} -t 3 -P 4 --bidir -J", client)
+            testbed.wait_listening(port, server, serving, "tcp")
+            said = testbed.run(f"{PRELOAD} iperf3 -4 -c {server.address} -p {port} -t 3 -P 4 --bidir -J", client)
         end = json.loads(said)["end"]
         rates = [end[name]["bits_per_second"] / 1e6 for name in ("sum_received", "sum_received_bidir_reverse")]
         expect(all(rates), f"iperf3 received nothing: {tail(said)}")
-        rig.note(" and ".join(f"{rate:.0f} Mbit/s" for rate in rates))
+        testbed.note(" and ".join(f"{rate:.0f} Mbit/s" for rate in rates))
 
 
 def to_itself(name, run, tier=GATE):
-    test(f"kernel users: SMC-R, an HCA to itself, {name}", lambda rig: run(rig, rig.client, rig.client), tier=tier,
-         **OURS)
-
-
-def two_machines(name, run, tier=GATE):
-    test(f"kernel users: SMC-R, two machines, {name}", lambda rig: run(rig, rig.client, rig.server), machine=VMS,
+    test(f"kernel users: SMC-R, an HCA to itself, {name}", lambda testbed: run(testbed, testbed.client, testbed.client),
          tier=tier, **OURS)
 
 
-def of_programs(rig, client, server):
-    messages(rig, client, server, 0, PRELOAD)
+def two_machines(name, run, tier=GATE):
+    test(f"kernel users: SMC-R, two machines, {name}", lambda testbed: run(testbed, testbed.client, testbed.server),
+         machine=VMS, tier=tier, **OURS)
 
 
-def of_a_protocol(rig, client, server):
-    messages(rig, client, server, IPPROTO_SMC, "")
+def of_programs(testbed, client, server):
+    messages(testbed, client, server, 0, PRELOAD)
+
+
+def of_a_protocol(testbed, client, server):
+    messages(testbed, client, server, IPPROTO_SMC, "")
 
 
 to_itself("messages, AF_SMC", of_programs, ALL)
@@ -189,6 +189,7 @@ to_itself("a stream, nc", stream, ALL)
 # The streams are of AF_SMC too.
 two_machines("messages, AF_SMC", of_programs, ALL)
 two_machines("messages, IPPROTO_SMC", of_a_protocol)
-two_machines("messages, AF_SMC, the other way", lambda rig, client, server: of_programs(rig, server, client), ALL)
+two_machines("messages, AF_SMC, the other way", lambda testbed, client, server: of_programs(testbed, server, client),
+             ALL)
 two_machines("streams, nc", stream)
 two_machines("connections both ways at once, iperf3", load)

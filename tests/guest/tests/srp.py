@@ -49,41 +49,41 @@ ls /sys/class/srp_remote_ports
 """
 
 
-def first_gid(rig, side):
+def first_gid(testbed, side):
     """The GID that SRP makes its names of, as 32 digits."""
-    return rig.run(f"tr -d ':\\n' < /sys/class/infiniband/{side.device}/ports/1/gids/0", side)
+    return testbed.run(f"tr -d ':\\n' < /sys/class/infiniband/{side.device}/ports/1/gids/0", side)
 
 
-def host_of(rig, side):
+def host_of(testbed, side):
     """Who logs in at this side: the other machine, or itself where there is but one."""
-    others = [other for other in rig.sides if other is not side and other.guest is not side.guest]
+    others = [other for other in testbed.sides if other is not side and other.guest is not side.guest]
     return others[0] if others else side
 
 
 @contextlib.contextmanager
-def target(rig, side):
+def target(testbed, side):
     """RAM exported at the side's address."""
-    gid = first_gid(rig, side)
+    gid = first_gid(testbed, side)
     wwn = f"{FABRIC}/0x{gid}"
     names = {"fabric": FABRIC, "wwn": wwn, "group": f"{wwn}/0x{gid}",
-             "initiator": f"0x{'0' * 16}{first_gid(rig, host_of(rig, side))[16:]}"}
+             "initiator": f"0x{'0' * 16}{first_gid(testbed, host_of(testbed, side))[16:]}"}
     with lio.exported(side, WITHDRAW.format(**names), "ib_srpt"):
-        rig.run(EXPORT.format(**names, backstore=lio.BACKSTORE, port=PORT), side)
+        testbed.run(EXPORT.format(**names, backstore=lio.BACKSTORE, port=PORT), side)
         yield
 
 
 @contextlib.contextmanager
-def connected(rig, host, server):
+def connected(testbed, host, server):
     """The path of the target's disk on the host, as long as it is logged in."""
-    guid = rig.run("cat /sys/module/ib_srpt/parameters/srpt_service_guid", server).strip().removeprefix("0x")
+    guid = testbed.run("cat /sys/module/ib_srpt/parameters/srpt_service_guid", server).strip().removeprefix("0x")
     # By default a request has so few segments that hardly one is longer than 48 KiB.
     with leaving_nothing(host, LEAVE, "ib_srp sd_mod", "the initiator"):
-        rig.run("modprobe -a sd_mod ib_srp", host)
-        always = rig.run("cat /sys/module/ib_srp/parameters/register_always", host).strip()
+        testbed.run("modprobe -a sd_mod ib_srp", host)
+        always = testbed.run("cat /sys/module/ib_srp/parameters/register_always", host).strip()
         expect(always == "Y", f"register_always is {always}: not every transfer is registered")
-        rig.run(f"echo id_ext={guid},ioc_guid={guid},dest={server.address}:{PORT},cmd_sg_entries=128 "
-                f"> /sys/class/infiniband_srp/srp-{host.device}-1/add_target", host)
-        yield lio.disk_at(rig, host)
+        testbed.run(f"echo id_ext={guid},ioc_guid={guid},dest={server.address}:{PORT},cmd_sg_entries=128 "
+                    f"> /sys/class/infiniband_srp/srp-{host.device}-1/add_target", host)
+        yield lio.disk_at(testbed, host)
 
 
 # The initiator takes the end of a connection that it has closed itself for an error. The target tells of each receive

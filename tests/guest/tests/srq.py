@@ -25,14 +25,14 @@ CASES = [
 ]
 
 for case_name, *case in CASES:
-    test(f"srq: ibv_srq_pingpong, {case_name}", lambda rig, case=case: pingpong(rig, "ibv_srq_pingpong", *case),
+    test(f"srq: ibv_srq_pingpong, {case_name}", lambda testbed, case=case: pingpong(testbed, "ibv_srq_pingpong", *case),
          tier=quick_if(case_name == "one QP"))
 
 
 @test("srq: ibv_srq_pingpong, an HCA to itself")
-def pingpong_to_itself(rig):
-    for side in rig.sides:
-        pingpong(rig, "ibv_srq_pingpong", "ipv4", "-q 16", 4096, 2000, side, side)
+def pingpong_to_itself(testbed):
+    for side in testbed.sides:
+        pingpong(testbed, "ibv_srq_pingpong", "ipv4", "-q 16", 4096, 2000, side, side)
 
 
 # What perftest can do with an SRQ.
@@ -60,7 +60,7 @@ def iterations(connection, options):
     return COUNT_LOSSY if "-q" in options and connection != "RC" else COUNT
 
 
-def with_srq(rig, program, connection, options, gid="ipv4"):
+def with_srq(testbed, program, connection, options, gid="ipv4"):
     count, sizes = iterations(connection, options), None
     qps = int(options.split()[1]) if options.startswith("-q") else 1
     how = {"cm": options == "-R", "gid": gid}
@@ -68,26 +68,26 @@ def with_srq(rig, program, connection, options, gid="ipv4"):
         sizes = UD_SIZES if connection == "UD" else ALL_SIZES
     elif connection == "UD":
         options += " -s 2048"
-    found = perftest(rig, program, f"-c {connection} --use-srq {options}", count, **how)
+    found = perftest(testbed, program, f"-c {connection} --use-srq {options}", count, **how)
     expect(len(found) == (len(sizes) if sizes else 1), f"{len(found)} result rows")
     if sizes:
         expect([row[0] for row in found] == sizes, f"sizes {[int(row[0]) for row in found]}, expected {sizes}")
     for row in found:
         expect(row[1] == count * qps, f"{row[1]:.0f} iterations at {row[0]:.0f} bytes, expected {count * qps}")
     column = 3 if program.endswith("_bw") else 4
-    rig.note(", ".join(f"{row[0]:.0f} B: {row[column]:g}" for row in found))
+    testbed.note(", ".join(f"{row[0]:.0f} B: {row[column]:g}" for row in found))
 
 
 for run_program_, run_connection, run_options in RUNS:
     test(f"srq: {run_program_} {run_connection} --use-srq {run_options}".rstrip(),
-         lambda rig, run=(run_program_, run_connection, run_options): with_srq(rig, *run),
+         lambda testbed, run=(run_program_, run_connection, run_options): with_srq(testbed, *run),
          # The suite perftest has --use-srq with each transport and MTU, and -a without it.
          tier=gate_if(run_connection == "RC" and run_program_ == "ib_send_bw" and run_options != "-a"
                       or run_options == "-q 16"))
 
 for run_program_, run_connection in (("ib_send_bw", "UC"), ("ib_send_lat", "UD")):
     test(f"srq: {run_program_} {run_connection} --use-srq, IPv6",
-         lambda rig, run=(run_program_, run_connection, ""): with_srq(rig, *run, gid="link-local"))
+         lambda testbed, run=(run_program_, run_connection, ""): with_srq(testbed, *run, gid="link-local"))
 
 
 # rxe tells of a limit only when a receive is taken, keeps no slot until its CQE is polled, makes a queue smaller when
@@ -98,31 +98,31 @@ ON_RXE = ("-- 'a CQ each' 'one CQ' 'extended CQ' 'fewer receives' immediate 'one
 
 
 @test("srq: all an SRQ can do, an HCA to itself", limit_s=120)
-def program_to_itself(rig):
-    run_program(rig, "srq", to_itself(rig), ON_RXE if rig.subject.name == "rxe" else "")
+def program_to_itself(testbed):
+    run_program(testbed, "srq", to_itself(testbed), ON_RXE if testbed.subject.name == "rxe" else "")
 
 
 @test("srq: all an SRQ can do, over the link", limit_s=120, tier=ALL, debug_tier=GATE, **OURS)
-def program_over_link(rig):
-    run_program(rig, "srq", over_link(rig))
+def program_over_link(testbed):
+    run_program(testbed, "srq", over_link(testbed))
 
 
 @test("srq: all an SRQ can do, behind an IOMMU", machine=IOMMU, limit_s=150, **OURS)
-def program_behind_an_iommu(rig):
-    run_program(rig, "srq", over_link(rig))
+def program_behind_an_iommu(testbed):
+    run_program(testbed, "srq", over_link(testbed))
 
 
 @test("srq: all an SRQ can do, four contexts on chip", machine=CACHE, limit_s=150, tier=ALL, **OURS)
-def program_with_few_contexts(rig):
-    run_program(rig, "srq", over_link(rig))
+def program_with_few_contexts(testbed):
+    run_program(testbed, "srq", over_link(testbed))
 
 
 @test("srq: ib_send_bw --use-srq, both ends killed in full traffic, five times", limit_s=90, **OURS)
-def killed(rig):
+def killed(testbed):
     for _ in range(5):
-        server, client = badinput.traffic(rig, "ib_send_bw --use-srq", rig.server, rig.client)
+        server, client = badinput.traffic(testbed, "ib_send_bw --use-srq", testbed.server, testbed.client)
         server.kill()
         client.kill()
         server.wait(10)
         client.wait(10)
-    pingpong(rig, "ibv_srq_pingpong", "ipv4", "-q 16", 4096, 500)
+    pingpong(testbed, "ibv_srq_pingpong", "ipv4", "-q 16", 4096, 500)

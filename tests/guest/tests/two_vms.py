@@ -14,42 +14,42 @@ def test(name, **options):
 
 
 @test("ping, jumbo frames")
-def ping(rig):
-    said = rig.run(f"ping -n -c 20 -i 0.05 -s {MTU - 28} -M do -W 5 {rig.server.address}")
+def ping(testbed):
+    said = testbed.run(f"ping -n -c 20 -i 0.05 -s {MTU - 28} -M do -W 5 {testbed.server.address}")
     expect("20 received, 0% packet loss" in said, said[-400:])
 
 
 @test("ibv_rc_pingpong")
-def rc_pingpong(rig):
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 200)
-    pingpong(rig, "ibv_rc_pingpong", "link-local", "-e -m 1024", 1000003, 50)
+def rc_pingpong(testbed):
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 200)
+    pingpong(testbed, "ibv_rc_pingpong", "link-local", "-e -m 1024", 1000003, 50)
 
 
 @test("ibv_rc_pingpong, the other way")
-def rc_pingpong_back(rig):
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100, rig.client, rig.server)
+def rc_pingpong_back(testbed):
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100, testbed.client, testbed.server)
 
 
 @test("ibv_ud_pingpong")
-def ud_pingpong(rig):
-    pingpong(rig, "ibv_ud_pingpong", "ipv4", "", 2048, 500)
+def ud_pingpong(testbed):
+    pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 2048, 500)
 
 
 @test("rping -V")
-def rping_v(rig):
-    rping(rig, "-S 20000", 200)
+def rping_v(testbed):
+    rping(testbed, "-S 20000", 200)
 
 
 @test("ib_write_bw, ib_read_bw, ib_send_bw")
-def bandwidth(rig):
+def bandwidth(testbed):
     for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
-        rows = perftest(rig, program, "", 500)
+        rows = perftest(testbed, program, "", 500)
         expect(len(rows) == 1, f"{program}: {rows}")
-        rig.note(f"{program}: {rows[0][3]} MiB/s at 65536 bytes")
+        testbed.note(f"{program}: {rows[0][3]} MiB/s at 65536 bytes")
 
 
 @test("ib_write_lat")
-def latency(rig):
-    rows = perftest(rig, "ib_write_lat", "-s 8", 500)
+def latency(testbed):
+    rows = perftest(testbed, "ib_write_lat", "-s 8", 500)
     expect(len(rows) == 1, f"rows: {rows}")
-    rig.note(f"ib_write_lat: {rows[0][4]} us at 8 bytes")
+    testbed.note(f"ib_write_lat: {rows[0][4]} us at 8 bytes")

@@ -12,39 +12,39 @@ from rdmacm import rping
 OURS = {"subjects": ("hghca",), "limit_s": 180}
 
 
-def traffic(rig):
-    pingpong(rig, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 50)
-    pingpong(rig, "ibv_ud_pingpong", "ipv4", "", 2048, 200)
-    rping(rig, "-S 20000", 20)
+def traffic(testbed):
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 50)
+    pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 2048, 200)
+    rping(testbed, "-S 20000", 20)
 
 
 @test("behind an IOMMU: pingpong, rping", machine=IOMMU, **OURS)
-def behind_an_iommu(rig):
+def behind_an_iommu(testbed):
     """All DMA goes through translations of the IOMMU; one that were not made would be a fault in the kernel log."""
-    for side in rig.sides:
-        group = rig.run(f"basename $(readlink /sys/bus/pci/devices/{side.pci}/iommu_group)", side).strip()
-        kind = rig.run(f"cat /sys/kernel/iommu_groups/{group}/type", side).strip()
+    for side in testbed.sides:
+        group = testbed.run(f"basename $(readlink /sys/bus/pci/devices/{side.pci}/iommu_group)", side).strip()
+        kind = testbed.run(f"cat /sys/kernel/iommu_groups/{group}/type", side).strip()
         expect(kind in ("DMA", "DMA-FQ"), f"{side.device}'s DMA is not translated: {kind}")
-    traffic(rig)
+    traffic(testbed)
 
 
 @test("behind an IOMMU: all operations, sizes and shapes", machine=IOMMU, tier=ALL, **OURS)
-def data_behind_an_iommu(rig):
-    with_huge_pages(rig, over_link(rig))
+def data_behind_an_iommu(testbed):
+    with_huge_pages(testbed, over_link(testbed))
 
 
 @test("four contexts on chip: pingpong, rping, 16 QPs at once", machine=CACHE, **OURS)
-def few_contexts(rig):
-    before = rig.counter(rig.client, "context_evictions")
-    traffic(rig)
-    rows = perftest(rig, "ib_write_bw", "-q 16 -s 4096", 200)
+def few_contexts(testbed):
+    before = testbed.counter(testbed.client, "context_evictions")
+    traffic(testbed)
+    rows = perftest(testbed, "ib_write_bw", "-q 16 -s 4096", 200)
     expect(len(rows) == 1, f"rows: {rows}")
-    evictions = rig.counter(rig.client, "context_evictions") - before
+    evictions = testbed.counter(testbed.client, "context_evictions") - before
     # Sixteen QPs do not fit in four places: each of them was out at least once.
     expect(evictions >= 16, f"{evictions} contexts were put out to memory")
-    rig.note(f"{evictions} contexts were put out to memory")
+    testbed.note(f"{evictions} contexts were put out to memory")
 
 
 @test("four contexts on chip: all operations, sizes and shapes", machine=CACHE, **OURS)
-def data_with_few_contexts(rig):
-    with_huge_pages(rig, to_itself(rig))
+def data_with_few_contexts(testbed):
+    with_huge_pages(testbed, to_itself(testbed))

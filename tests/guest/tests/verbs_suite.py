@@ -5,7 +5,7 @@ expected.json names for each module the tests that must pass, and those that
 are skipped with the reason the suite gives. A test that fails, crashes, is
 missing, or is skipped though it should pass or for another reason, fails the
 module; so does one that is in neither list, so that the lists stay true.
-`record(rig)` makes the file from what really happens.
+`record(testbed)` makes the file from what really happens.
 """
 
 import json
@@ -32,16 +32,16 @@ RESULT = re.compile(r"^(test_\w+) \(([\w.]+)\)(?:\n[^\n]*?)?? \.\.\. (?:(?!test_
                     r"(ok|FAIL|ERROR|skipped .*)$", re.MULTILINE)
 
 
-def run_module(rig, module, kind="ipv4"):
+def run_module(testbed, module, kind="ipv4"):
     """Run a module with a GID of a kind; ({test: "ok" | "FAIL" | "ERROR" | "skipped ..."}, whole output, status)."""
-    side = rig.client
+    side = testbed.client
     command = (f"cd {FOLDER} && PYTHONPYCACHEPREFIX=/run/pycache python3 run_tests.py --dev {side.device} "
                f"--gid {side.gid(kind)} -v -k test_{module}.")
-    rig.run(f"echo {HUGE_PAGES} > /proc/sys/vm/nr_hugepages")
+    testbed.run(f"echo {HUGE_PAGES} > /proc/sys/vm/nr_hugepages")
     try:
-        result = rig.try_run(command, side, timeout=240)
+        result = testbed.try_run(command, side, timeout=240)
     finally:
-        rig.run("echo 0 > /proc/sys/vm/nr_hugepages")
+        testbed.run("echo 0 > /proc/sys/vm/nr_hugepages")
     found = {}
     for name, where, verdict in RESULT.findall(result.output):
         owner = where.removeprefix("tests.").removesuffix(f".{name}").split(".", 1)[-1]
@@ -54,9 +54,9 @@ def reason_of(verdict):
     return verdict.removeprefix("skipped ").strip("'\"")
 
 
-def run_and_compare(rig, module, kind="ipv4"):
+def run_and_compare(testbed, module, kind="ipv4"):
     expected = json.loads(EXPECTED.read_text())[f"test_{module}"]
-    found, result = run_module(rig, module, kind)
+    found, result = run_module(testbed, module, kind)
     wrong = []
     for name in expected["ok"]:
         if found.get(name) != "ok":
@@ -69,18 +69,18 @@ def run_and_compare(rig, module, kind="ipv4"):
         elif reason_of(verdict) != expected["skipped"].get(name):
             wrong.append(f"{name}: {verdict}, which expected.json does not allow")
     passed = sum(verdict == "ok" for verdict in found.values())
-    rig.note(f"{passed} ok, {len(found) - passed} others")
+    testbed.note(f"{passed} ok, {len(found) - passed} others")
     expect(not wrong, "\n".join([*wrong, tail(result.output, 3000)]))
     expect(result.status == 0, f"the suite ended with status {result.status}: {tail(result.output)}")
     expect(passed or not expected["ok"], "not one test passed")
     expect(found, "the module has no tests")
 
 
-def record(rig):
+def record(testbed):
     """Write expected.json from a run; to be looked at before it is kept."""
     expected = {}
     for module in MODULES:
-        found, result = run_module(rig, module)
+        found, result = run_module(testbed, module)
         expected[f"test_{module}"] = {
             "ok": sorted(name for name, verdict in found.items() if verdict == "ok"),
             "skipped": {name: reason_of(verdict)
@@ -91,16 +91,16 @@ def record(rig):
     EXPECTED.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 
-def judged_of(module):
+def checked_of(module):
     return NONE if module in MAKES_FRAMES else EVERY
 
 
 for suite_module in MODULES:
-    test(f"verbs suite: test_{suite_module}", lambda rig, module=suite_module: run_and_compare(rig, module),
-         limit_s=300, subjects=("hghca",), judged=judged_of(suite_module),
+    test(f"verbs suite: test_{suite_module}", lambda testbed, module=suite_module: run_and_compare(testbed, module),
+         limit_s=300, subjects=("hghca",), checked=checked_of(suite_module),
          tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module == "mr"))
 for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
-         lambda rig, module=suite_module: run_and_compare(rig, module, "link-local"), limit_s=300, subjects=("hghca",),
-         judged=judged_of(suite_module),
+         lambda testbed, module=suite_module: run_and_compare(testbed, module, "link-local"), limit_s=300,
+         subjects=("hghca",), checked=checked_of(suite_module),
          tier=ALL)
