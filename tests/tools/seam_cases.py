@@ -48,7 +48,7 @@ def test_named():
 
 def test_wrong():
     """A function, a file or a caller that does not exist is found"""
-    good = (["SendQueue::ring"], ["jingzhao/send_queue.cc"], ["transport/transport.cc"])
+    good = (["SendQueue::ring"], ["jingzhao/wqe_chain.cc"], ["transport/transport.cc"])
     same(wrong(*good), [], "what is so")
     same(wrong(["SendQueue::rings"], *good[1:]), ["SendQueue::rings", "transport/transport.cc"], "no such function")
     same(wrong(good[0], ["jingzhao/none.cc"], good[2]), ["jingzhao/none.cc"], "no such file")

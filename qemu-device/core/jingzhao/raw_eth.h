@@ -3,7 +3,7 @@
 // document, 4.10, 4.13), and those that flow rules name (4.20), by themselves or in groups (4.25).
 #pragma once
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 

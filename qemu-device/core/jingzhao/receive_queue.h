@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 
 namespace hghca {

@@ -6,7 +6,7 @@
 
 #include "hghca_hw.h"
 #include "jingzhao/context_cache.h"
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 
 namespace hghca {

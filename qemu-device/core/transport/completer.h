@@ -2,7 +2,7 @@
 // What responses do to the requests that wait for them (IBA vol 1, 9.7.5.2, 9.7.6).
 #pragma once
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 

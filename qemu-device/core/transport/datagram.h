@@ -2,7 +2,7 @@
 // Unreliable datagrams, QP 1 among them (IBA vol 1, 9.8.3).
 #pragma once
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 

@@ -2,7 +2,7 @@
 // The sending side of a reliable connection (IBA vol 1, 9.7.2 to 9.7.3).
 #pragma once
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 
 namespace hghca {

@@ -2,7 +2,7 @@
 // The receiving side of a reliable connection (IBA vol 1, 9.7.4, 9.7.5.1).
 #pragma once
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 

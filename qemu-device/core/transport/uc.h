@@ -2,7 +2,7 @@
 // Unreliable connections (IBA vol 1, 9.8.2).
 #pragma once
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 

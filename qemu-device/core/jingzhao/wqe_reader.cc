@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 
 #include <algorithm>
 #include <cstring>

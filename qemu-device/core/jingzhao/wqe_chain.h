@@ -2,7 +2,7 @@
 // The walk along a send queue, and what becomes of its WQEs (interface document, 5.1, 7, 8).
 #pragma once
 
-#include "jingzhao/wqe.h"
+#include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
 #include "transport/transport.h"
 

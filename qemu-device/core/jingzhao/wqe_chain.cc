@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "jingzhao/send_queue.h"
+#include "jingzhao/wqe_chain.h"
 
 #include "byte_order.h"
 #include "jingzhao/queues.h"
