@@ -4,13 +4,18 @@
 #include <algorithm>
 
 #include "byte_order.h"
+#include "port/roce_v2.h"
+#include "jingzhao/events.h"
 #include "jingzhao/flow.h"
 #include "jingzhao/hcr.h"
 #include "jingzhao/icm.h"
 #include "jingzhao/multicast.h"
 #include "jingzhao/queues.h"
+#include "jingzhao/raw_eth.h"
+#include "jingzhao/receive_queue.h"
 #include "jingzhao/rss.h"
 #include "jingzhao/srq.h"
+#include "jingzhao/wqe_chain.h"
 #include "transport/transport.h"
 
 namespace hghca {
@@ -23,25 +28,18 @@ constexpr uint32_t kDoorbellStride = 0x10;
 // What a read of `size` bytes gives when nobody answers.
 uint64_t all_ones(unsigned size) { return size >= 8 ? UINT64_MAX : (uint64_t(1) << 8 * size) - 1; }
 
-constexpr std::array<uint8_t, 12> kMappedIpv4 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
 }  // namespace
-
-bool GidEntry::is_ipv4() const { return std::equal(kMappedIpv4.begin(), kMappedIpv4.end(), gid.begin()); }
-
-uint32_t GidEntry::ipv4() const
-{
-    return uint32_t(gid[12]) << 24 | uint32_t(gid[13]) << 16 | uint32_t(gid[14]) << 8 | gid[15];
-}
 
 Device::Device(Host &host, const Config &config)
     : host(host), config(config), icm(std::make_unique<Icm>(host)),
-      memory(std::make_unique<MemoryTable>(host, *icm, counters_, work, config.device_memory)), eqs(std::make_unique<EventQueues>(*this)),
-      cqs(std::make_unique<CompletionQueues>(*this)), srqs(std::make_unique<SharedReceiveQueues>(*this)),
-      groups(std::make_unique<MulticastGroups>(*this)), flows(std::make_unique<FlowTable>(*this)),
-      rss(std::make_unique<RssTable>(*this)),
-      qps(std::make_unique<QpTable>(*this)),
-      commands(std::make_unique<CommandInterface>(*this)), transport(std::make_unique<Transport>(*this)),
+      memory(std::make_unique<MemoryTable>(host, *icm, counters_, work, config.device_memory)),
+      eqs(std::make_unique<EventQueues>(*this)), cqs(std::make_unique<CompletionQueues>(*this)),
+      srqs(std::make_unique<SharedReceiveQueues>(*this)), groups(std::make_unique<MulticastGroups>(*this)),
+      flows(std::make_unique<FlowTable>(*this)), rss(std::make_unique<RssTable>(*this)),
+      qps(std::make_unique<QpTable>(*this)), commands(std::make_unique<CommandInterface>(*this)),
+      link(std::make_unique<RoceV2>(port, *groups)), sends(std::make_unique<WqeChain>(*this)),
+      receives(std::make_unique<ReceiveQueue>(*this)), raw(std::make_unique<RawEthernet>(*this)),
+      events(std::make_unique<Events>(*this)), transport(std::make_unique<Transport>(function())),
       uar_low_(size_t(HGHCA_UAR_PAGES) * kDoorbells)
 {
     port.permanent_mac = config.mac;
@@ -49,6 +47,29 @@ Device::Device(Host &host, const Config &config)
 }
 
 Device::~Device() = default;
+
+Function Device::function()
+{
+    return {.host = host,
+            .work = work,
+            .counters = counters_,
+            .counter_sets = counter_sets,
+            .port = port,
+            .features = features,
+            .congestion = congestion,
+            .receive_buffers = config.receive_buffers,
+            .link = *link,
+            .outlet = *this,
+            .qps = *qps,
+            .sends = *sends,
+            .receives = *receives,
+            .keys = *memory,
+            .events = *events,
+            .raw = *raw,
+            .qp_count = 1u << kLogMaxQps,
+            .pace_grain_ns = config.pace_grain_ns,
+            .rewind = Rewind::Packet};
+}
 
 void Device::close()
 {
@@ -74,6 +95,7 @@ void Device::close()
     fresh.link_up = port.link_up;
     fresh.flow_control = FlowControlSettings::defaults(config.receive_buffers);
     port = fresh;
+    congestion = {};
 }
 
 void Device::reset()
@@ -184,13 +206,11 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
     begin_slice();
     switch (doorbell * kDoorbellStride) {
     case HGHCA_UAR_SQ_DB:
-        transport->doorbell({page, field_get(HGHCA_SQ_DB_QPN_MASK, high),
-                             uint16_t(field_get(HGHCA_SQ_DB_HEAD_MASK, low)),
-                             uint8_t(field_get(HGHCA_SQ_DB_COUNT_MASK, low)),
-                             uint8_t(field_get(HGHCA_SQ_DB_OPCODE_MASK, low)),
-                             uint8_t(field_get(HGHCA_SQ_DB_SIZE0_MASK, high)), bool(low & HGHCA_SQ_DB_FENCE)});
+        sends->ring({page, field_get(HGHCA_SQ_DB_QPN_MASK, high), uint16_t(field_get(HGHCA_SQ_DB_HEAD_MASK, low)),
+                     uint8_t(field_get(HGHCA_SQ_DB_COUNT_MASK, low)), uint8_t(field_get(HGHCA_SQ_DB_OPCODE_MASK, low)),
+                     uint8_t(field_get(HGHCA_SQ_DB_SIZE0_MASK, high)), bool(low & HGHCA_SQ_DB_FENCE)});
         // The first slice is done in the context that rang.
-        transport->run();
+        send();
         break;
     case HGHCA_UAR_CQ_ARM:
         cqs->doorbell(page, low, high);
@@ -214,7 +234,7 @@ try {
     if (impairment.active())
         impairment.receive(parts, count);
     else
-        transport->receive(parts, count);
+        to_device(parts, count);
     finish_entry();
 } catch (const std::exception &e) {
     fail(e.what());
@@ -222,7 +242,17 @@ try {
 
 bool Device::to_link(const iovec *parts, int count) { return host.send_frame(parts, count); }
 
-void Device::to_device(const iovec *parts, int count) { transport->receive(parts, count); }
+void Device::to_device(const iovec *parts, int count)
+{
+    if (initialized)
+        transport->receive(parts, count);
+}
+
+void Device::send()
+{
+    if (initialized)
+        transport->run();
+}
 
 uint64_t Device::now_ns() { return host.now_ns(); }
 
@@ -236,10 +266,11 @@ try {
         begin_slice();   // timers that end again and again do not keep others from their turns
     }
     eqs->run();
-    transport->flush();
+    if (initialized)
+        transport->flush();
     if (work.over())
         begin_slice();
-    transport->run();
+    send();
     finish_entry();
     return has_work();
 } catch (const std::exception &e) {
@@ -260,7 +291,7 @@ try {
     begin_slice();
     expire();
     begin_slice();
-    transport->run();
+    send();
     finish_entry();
 } catch (const std::exception &e) {
     fail(e.what());
@@ -270,7 +301,8 @@ void Device::expire()
 {
     const uint64_t now = host.now_ns();
     impairment.expire(now);
-    transport->expire(now);
+    if (initialized)
+        transport->expire(now);
     cqs->expire(now);
     expiring_ = next_deadline() <= now;
 }
@@ -286,7 +318,7 @@ try {
         return;
     begin_slice();
     impairment.link_ready();
-    transport->run();
+    send();
     finish_entry();
 } catch (const std::exception &e) {
     fail(e.what());

@@ -14,7 +14,9 @@
 #include "jingzhao/memory.h"
 #include "port/flow_control.h"
 #include "port/impairment.h"
+#include "port/port.h"
 #include "transport/congestion.h"
+#include "transport/function.h"
 #include "transport/qp.h"
 #include "work.h"
 
@@ -29,33 +31,12 @@ class FlowTable;
 class RssTable;
 class QpTable;
 class CommandInterface;
+class RoceV2;
+class WqeChain;
+class ReceiveQueue;
+class RawEthernet;
+class Events;
 class Transport;
-
-struct GidEntry {
-    bool valid;
-    bool tagged;
-    uint16_t vlan;
-    std::array<uint8_t, 16> gid;
-    std::array<uint8_t, 6> mac;
-    bool is_ipv4() const;      // ::ffff:a.b.c.d
-    uint32_t ipv4() const;     // host order
-};
-
-struct Port {
-    std::array<uint8_t, 6> permanent_mac;
-    std::array<uint8_t, 6> mac;
-    uint32_t mtu = 1500;
-    uint32_t max_mtu = 9216;
-    uint32_t speed_mbps = 100000;
-    bool link_up = true;
-    bool promisc = false;
-    bool allmulti = false;
-    static constexpr unsigned kGids = kMaxGids;
-    std::array<GidEntry, kGids> gids{};
-    uint16_t pkey = 0xffff;
-    CongestionControl congestion;
-    FlowControlSettings flow_control;
-};
 
 constexpr uint32_t kClockKhz = 1000000;   // of Host::now_ns()
 
@@ -82,7 +63,7 @@ public:
 //
 // A device that has failed is silent until it is reset: no frame, no DMA, no command. Reads of registers give all ones,
 // as those of a PCI device that is gone, and writes but that of the reset register have no effect.
-class Device : private Impairment::Ends {
+class Device : private Impairment::Ends, private Outlet {
 public:
     Device(Host &host, const Config &config);
     ~Device() override;
@@ -127,9 +108,16 @@ public:
     const Counters &counters() const { return counters_; }
 
     // A frame for the link, through its impairment; as Host::send_frame().
-    bool send_frame(const iovec *parts, int count)
+    bool send_frame(const iovec *parts, int count) override
     {
         return impairment.active() ? impairment.send(parts, count) : host.send_frame(parts, count);
+    }
+
+    // Counts for the QP: in total, and in its set.
+    void count(const Qp &qp, const QpCounter &which)
+    {
+        counters_.*which.total += 1;
+        counter_sets.add(qp.a.counter_set, which.own, 1);
     }
 
     // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).
@@ -143,6 +131,7 @@ public:
     Work work;
     ErrorBuffer errors;         // since reset
     Port port;
+    CongestionControl congestion;
     bool initialized = false;   // between INIT_HCA and CLOSE_HCA
     uint32_t caps = 0;          // HGHCA_CAP_* turned on
     Features features;          // those of them that the transport asks for
@@ -156,6 +145,12 @@ public:
     std::unique_ptr<RssTable> rss;
     std::unique_ptr<QpTable> qps;
     std::unique_ptr<CommandInterface> commands;
+    // What the transport takes from this function (transport/function.h); besides them `qps` and `memory`.
+    std::unique_ptr<RoceV2> link;
+    std::unique_ptr<WqeChain> sends;
+    std::unique_ptr<ReceiveQueue> receives;
+    std::unique_ptr<RawEthernet> raw;
+    std::unique_ptr<Events> events;
     std::unique_ptr<Transport> transport;
     uint32_t gsi_qpn = 0;       // 0: none
     uint32_t raw_qpn = 0;
@@ -166,6 +161,8 @@ private:
     void to_device(const iovec *parts, int count) override;
     uint64_t now_ns() override;
 
+    Function function();
+    void send();
     void ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high);
     void begin_slice() { work.begin_slice(config.slice_work); }
     void finish_entry();        // trims caches, arms the timer, schedules

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "device.h"
-#include "jingzhao/ethernet.h"
+#include "port/roce_v2.h"
 #include "jingzhao/translate.h"
 #include "wire/packet.h"
 #include "world.h"
@@ -111,7 +111,7 @@ private:
         path.sgid_index = uint8_t(index);
         path.dgid = group ? World::kGroup : Node::gid_of(to.node.number, index);
         path.dmac = group ? World::kGroupMac : Node::mac_of(to.node.number);
-        const EthernetLink link(from.node.device);
+        const RoceV2 &link = *from.node.device.link;
         Route route{};
         if (!link.route(path, 1, route))
             return {};

@@ -4,14 +4,12 @@
 The folders of the core are layers, and a file includes no header of a higher one.
 
 Of the function are the names of include/hghca, the register block of commands (HCR), device.h and the headers of
-jingzhao/. The names that include/hghca_wire.h defines are the packet format's. What is still named or included stands
-in seam-exceptions, by file and name. An exception that is not needed any more fails, so the list only gets shorter.
+jingzhao/. The names that include/hghca_wire.h defines are the packet format's.
 The check proves itself: a name or an include that is put into a file must be found there.
 """
 
 import re
 
-from findings import Exceptions
 from hghca_lib import repo
 
 CORE = repo.path("qemu-device/core")
@@ -69,20 +67,16 @@ def sources(folders):
 def check(report, _root):
     allowed = defined(WIRE.read_text())
     texts, layers = sources(FOLDERS), sources(LAYERS[:-1])
-    exceptions = Exceptions("seam")
-    bad = [f"{file}: {name}" for file, text in texts.items() for name in sorted(named(text, allowed))
-           if not exceptions.cover(file, name)]
+    bad = [f"{file}: {name}" for file, text in texts.items() for name in sorted(named(text, allowed))]
     report.result(len(texts) > 20 and len(allowed) > 60 and not bad,
-                  f"seam: {len(texts)} files of transport and packets name nothing more of the function",
+                  f"seam: {len(texts)} files of transport and packets name nothing of the function",
                   "\n".join(bad))
-    bad = [f"{file}: {name}" for file, text in layers.items() for name in sorted(upward(file, text))
-           if not exceptions.cover(file, name)]
+    bad = [f"{file}: {name}" for file, text in layers.items() for name in sorted(upward(file, text))]
     report.result(len(layers) > 30 and not bad,
-                  f"seam: {len(layers)} files of {', '.join(LAYERS[:-1])} include no more headers of a higher layer",
+                  f"seam: {len(layers)} files of {', '.join(LAYERS[:-1])} include no header of a higher layer",
                   "\n".join(bad))
-    exceptions.report(report)
     missed = [f"{file}: {line}" for file, text in texts.items() for name, line in SPOILT.items()
-              if named(f"{text}\n{line}\n", allowed) != named(text, allowed) | {name} or exceptions.cover(file, name)]
+              if named(f"{text}\n{line}\n", allowed) != named(text, allowed) | {name}]
     missed += [f"{file}: {SOUND}" for file, text in texts.items()
                if named(text + SOUND, allowed) != named(text, allowed)]
     report.result(not missed, "seam: a name or an include of the function is found in each file", "\n".join(missed))

@@ -48,8 +48,8 @@ def test_named():
 
 def test_wrong():
     """A function, a file or a caller that does not exist is found"""
-    good = (["SendQueue::ring"], ["jingzhao/wqe_chain.cc"], ["transport/transport.cc"])
+    good = (["WqeChain::peek"], ["jingzhao/wqe_chain.cc"], ["transport/send_queue.cc"])
     same(wrong(*good), [], "what is so")
-    same(wrong(["SendQueue::rings"], *good[1:]), ["SendQueue::rings", "transport/transport.cc"], "no such function")
+    same(wrong(["WqeChain::peeks"], *good[1:]), ["WqeChain::peeks", "transport/send_queue.cc"], "no such function")
     same(wrong(good[0], ["jingzhao/none.cc"], good[2]), ["jingzhao/none.cc"], "no such file")
     same(wrong(*good[:2], ["transport/scheduler.cc"]), ["transport/scheduler.cc"], "no such call")

@@ -924,7 +924,7 @@ public:
     {
         for (unsigned i = 0; i < 3; i++) {
             nodes.push_back(std::make_unique<Node>(i + 1));
-            nodes[i]->device.port.congestion.react = nodes[i]->device.port.congestion.notify = on;
+            nodes[i]->device.congestion.react = nodes[i]->device.congestion.notify = on;
             nodes[i]->host.on_frame = [this, i](const Frame &f) { i < 2 ? enqueue(f) : back(f); };
         }
         Options options;

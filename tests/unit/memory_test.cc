@@ -286,7 +286,7 @@ TEST_F(FirstByteTest, PagedOnDemand)
     hghca_mpt mpt = zero_based(0x123, 0x2000);
     mpt.flags |= be32(HGHCA_ACCESS_ON_DEMAND);
     ASSERT_EQ(sw2hw(mpt, 5), 0);
-    SegmentArray<4> s;
+    PacketSegments s;
     AbsentPage absent{};
     EXPECT_EQ(memory().locate(5, kPd, 0, 0x2000, Access::LocalRead, s, absent), Found::Yes);
     ASSERT_EQ(driver.command(HGHCA_CMD_CLEAR_MTT, kFirstMtt + 1, 1).status, 0);

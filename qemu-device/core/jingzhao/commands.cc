@@ -7,6 +7,7 @@
 #include "byte_order.h"
 #include "device.h"
 #include "jingzhao/command_table.h"
+#include "jingzhao/congestion_fields.h"
 #include "jingzhao/flow.h"
 #include "jingzhao/icm.h"
 #include "jingzhao/multicast.h"
@@ -184,6 +185,8 @@ uint8_t CommandInterface::init_hca(const Command &)
     device_.initialized = true;
     device_.caps = caps;
     device_.features = features_of(caps);
+    device_.port.has_gids = caps & HGHCA_CAP_GID_TABLE;
+    device_.port.multicast = caps & HGHCA_CAP_MULTICAST;
     device_.qps->configure(qpc.from, qpc.log);
     device_.cqs->configure(cqc.from, cqc.log);
     device_.eqs->configure(eqc.from, eqc.log);
@@ -504,16 +507,14 @@ uint8_t CommandInterface::query_port(const Command &)
 
 uint8_t CommandInterface::set_congestion(const Command &)
 {
-    Port &port = device_.port;
-    return port.congestion.decode(in<hghca_congestion>(), port.speed_mbps) ? HGHCA_CMD_STAT_OK
-                                                                            : HGHCA_CMD_STAT_BAD_PARAM;
+    return decode_congestion(in<hghca_congestion>(), device_.port.speed_mbps, device_.congestion)
+               ? HGHCA_CMD_STAT_OK
+               : HGHCA_CMD_STAT_BAD_PARAM;
 }
 
 uint8_t CommandInterface::query_congestion(const Command &)
 {
-    hghca_congestion answer;
-    device_.port.congestion.encode(answer);
-    out(answer);
+    out(encode_congestion(device_.congestion));
     return HGHCA_CMD_STAT_OK;
 }
 

@@ -17,9 +17,8 @@ bool has_no_place(MemoryTable &memory, const EqContext &eq)
     SegmentArray<1> segments;
     AbsentPage absent;
     const uint64_t at = uint64_t(eq.ring.slot(eq.producer)) << eq.ring.log_entry;
-    return memory.on_demand(eq.ring.lkey) ||
-           memory.locate(eq.ring.lkey, eq.ring.pd, at, eq.ring.entry_bytes(), Access::LocalWrite, segments, absent) ==
-               Found::No;
+    return memory.on_demand(eq.ring.lkey) || memory.find_segments(eq.ring.lkey, eq.ring.pd, at, eq.ring.entry_bytes(),
+                                                                  Access::LocalWrite, segments, absent) == Found::No;
 }
 
 }  // namespace

@@ -9,68 +9,12 @@
 #include "host.h"
 #include "jingzhao/context_cache.h"
 #include "jingzhao/mtt.h"
+#include "transport/function.h"
+#include "transport/segment.h"
 #include "transport/types.h"
 #include "work.h"
 
 namespace hghca {
-
-// A run of guest memory. pointer is nullptr where the host cannot map it: then
-// only read and write by copy at `dma` are possible.
-struct Segment {
-    uint8_t *pointer;
-    uint64_t dma;
-    uint32_t length;  // bytes
-};
-
-// Appends to a fixed array; full() tells that a list did not fit.
-template <size_t N>
-class SegmentArray {
-public:
-    void clear() { count_ = 0; }
-    bool push(const Segment &s)
-    {
-        if (count_ && merge(s))
-            return true;
-        if (count_ == N)
-            return false;
-        items_[count_++] = s;
-        return true;
-    }
-    size_t size() const { return count_; }
-    const Segment &operator[](size_t i) const { return items_[i]; }
-    const Segment *begin() const { return items_; }
-    const Segment *end() const { return items_ + count_; }
-
-private:
-    bool merge(const Segment &s)
-    {
-        Segment &last = items_[count_ - 1];
-        bool adjacent = last.dma + last.length == s.dma && bool(last.pointer) == bool(s.pointer) &&
-                        (!s.pointer || last.pointer + last.length == s.pointer) &&
-                        uint64_t(last.length) + s.length <= UINT32_MAX;
-        if (adjacent)
-            last.length += s.length;
-        return adjacent;
-    }
-    Segment items_[N];
-    size_t count_ = 0;
-};
-
-// A page that a region on demand lacks (interface document, 4.23).
-struct AbsentPage {
-    uint32_t key = 0;      // of the region
-    uint64_t va = 0;       // in it
-    uint64_t length = 0;   // bytes wanted from there on
-    bool write = false;
-};
-
-// What comes of looking for memory.
-enum class Found : uint8_t {
-    Yes,
-    No,           // a key, a bound, a right or an entry is wrong
-    Absent,       // nothing is wrong, but a page of a region on demand is not there
-    Unreadable,   // the host has no memory at an entry of the tables: for all but an EQ as No
-};
 
 // Memory on the device (interface document, 4.24). It is the Host's; none: 0 bytes.
 struct DeviceMemory {
@@ -79,9 +23,6 @@ struct DeviceMemory {
 };
 // Where it stands among DMA addresses, which the Host knows from Host::dirty(): no bus reaches up to there.
 constexpr uint64_t kDeviceMemoryBase = 1ull << 63;
-
-// The segments of one packet: up to 4096 bytes in 4 KB pages from up to 32 SGEs.
-using PacketSegments = SegmentArray<68>;
 
 // A validated MPT, in host byte order, as it stands in the device's cache: a
 // region, or a window on one.
@@ -134,13 +75,6 @@ struct Layout<Mpt> {
                field("windows", &Mpt::windows, 0x3c, FieldAccess::Device));
 };
 
-// Who uses a key: a PD and, for what a peer asks for, the QP it came to.
-struct KeyUser {
-    KeyUser(uint32_t pd, uint32_t qpn = 0) : pd(pd), qpn(qpn) {}
-    uint32_t pd;
-    uint32_t qpn;
-};
-
 // What a REG_MR WQE says.
 struct Registration {
     uint32_t key;
@@ -162,7 +96,7 @@ struct Binding {
     uint64_t length;
 };
 
-class MemoryTable {
+class MemoryTable final : public KeySpace {
 public:
     MemoryTable(Host &host, Icm &icm, Counters &counters, Work &work, const DeviceMemory &on_device);
 
@@ -193,7 +127,7 @@ public:
     bool bind_window(KeyUser user, const Binding &b);
     bool invalidate(KeyUser user, uint32_t key);
     // By a SEND with Invalidate of a peer.
-    bool invalidate_remotely(KeyUser user, uint32_t key);
+    bool invalidate_remotely(KeyUser user, uint32_t key) override;
 
     // The MPT of `key`, or nullptr: no such key, stale tag, not in hardware
     // ownership, ICM not mapped or not readable. Stable until trim().
@@ -201,17 +135,22 @@ public:
 
     // True when [va, va + length) of `key` may be used by `user` for `access`.
     // Length 0 checks the key, the PD and the right, not the bounds.
-    bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access);
+    bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access) override;
     // check() for the first `bytes` of a region that is always there: a queue must not be paged on demand.
     bool check_queue(uint32_t key, uint32_t pd, uint64_t bytes, Access access);
     // Is the region behind `key`, if there is one, paged on demand?
-    bool on_demand(uint32_t key);
+    bool on_demand(uint32_t key) override;
 
     // check(), and appends the memory itself to `out`. No also when `out` is full. `absent` is set with Absent
     // alone, `out` is undefined with all but Yes. O(pages).
+    Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
+                 AbsentPage &absent) override
+    {
+        return find_segments(key, user, va, length, access, out, absent);
+    }
     template <size_t N>
-    Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out,
-                 AbsentPage &absent)
+    Found find_segments(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out,
+                        AbsentPage &absent)
     {
         const Mpt *mpt;
         if (const Found found = usable(key, user, va, length, access, mpt); found != Found::Yes)
@@ -236,7 +175,7 @@ public:
     bool translate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out)
     {
         AbsentPage absent;
-        return !on_demand(key) && locate(key, user, va, length, access, out, absent) == Found::Yes;
+        return !on_demand(key) && find_segments(key, user, va, length, access, out, absent) == Found::Yes;
     }
 
     // Small control reads and writes (WQEs, CQEs, EQEs) through a key; none in a region on demand.

@@ -6,17 +6,12 @@
 
 #include "byte_order.h"
 #include "device.h"
-#include "jingzhao/ethernet.h"
+#include "port/roce_v2.h"
 #include "jingzhao/queues.h"
 
 namespace hghca {
 
 static_assert(kLogMaxQps <= 16);   // as members are kept
-
-bool is_multicast(const std::array<uint8_t, 16> &gid)
-{
-    return gid[0] == 0xff || (is_mapped(gid) && gid[12] >> 4 == 0xe);
-}
 
 MulticastGroups::MulticastGroups(Device &device) : device_(device), cache_(*device.icm, device.counters_, device.work) {}
 

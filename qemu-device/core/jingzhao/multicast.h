@@ -18,9 +18,6 @@ constexpr uint32_t kMcgEntrySize = 256;
 
 static_assert(kGroupPlaces == HGHCA_MGM_QPS);
 
-// ff00::/8, or ::ffff:224.0.0.0 to ::ffff:239.255.255.255.
-bool is_multicast(const std::array<uint8_t, 16> &gid);
-
 // A group, as cached.
 struct McgContext {
     uint32_t next;
@@ -37,7 +34,7 @@ struct Layout<McgContext> {
 
 // A hash table in ICM. Its lower half are buckets, from each of which a chain
 // leads through entries of the upper half.
-class MulticastGroups {
+class MulticastGroups final : public MulticastStore {
 public:
     explicit MulticastGroups(Device &device);
     void configure(uint64_t base, unsigned log_count);
@@ -47,7 +44,7 @@ public:
     uint8_t hash(const hghca_mgid &in, uint32_t &bucket) const;
 
     // The QPs attached to group `gid`; nullptr: none. Good until the next command or trim().
-    const GroupMembers *find(const std::array<uint8_t, 16> &gid);
+    const GroupMembers *find(const std::array<uint8_t, 16> &gid) override;
 
     void trim(size_t capacity);
     bool write_back(uint64_t from, uint64_t length);

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "jingzhao/qp_transition.h"
 #include "jingzhao/translate.h"
+#include "wire/static_rate.h"
 
 namespace hghca {
 

@@ -4,6 +4,7 @@
 
 #include "counters.h"
 #include "jingzhao/context_fields.h"
+#include "port/port.h"
 #include "transport/qp.h"
 
 namespace hghca {

@@ -35,6 +35,8 @@ uint8_t QpTable::find_for_command(uint32_t qpn, Qp *&out)
     return status;
 }
 
+uint32_t QpTable::gsi_qpn() const { return device_.gsi_qpn; }
+
 // What is found is as the transport needs it.
 Qp *QpTable::prepare(Qp *qp, uint32_t qpn)
 {
@@ -181,7 +183,10 @@ uint8_t QpTable::resume(uint32_t qpn, uint32_t what)
         return status;
     if (!qp)
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
-    return device_.transport->resume(*qp, what);
+    const Side side = what & HGHCA_RESUME_RESPONDER ? Side::Responder : Side::Requester;
+    const auto token = uint16_t(field_get(HGHCA_RESUME_TOKEN_MASK, what));
+    return device_.transport->resume(*qp, side, token, what & HGHCA_RESUME_FAILED) ? HGHCA_CMD_STAT_OK
+                                                                                   : HGHCA_CMD_STAT_BAD_RES_STATE;
 }
 
 uint8_t QpTable::set_counter(uint32_t qpn, uint64_t set)

@@ -12,6 +12,7 @@
 #include "jingzhao/qp_fields.h"
 #include "jingzhao/queue_buffer.h"
 #include "jingzhao/translate.h"
+#include "transport/function.h"
 #include "transport/scheduler.h"
 
 namespace hghca {
@@ -193,13 +194,14 @@ private:
 
 // QPs by number, with their ICM entries behind. References are stable until
 // trim(), which Device calls only between entries.
-class QpTable {
+class QpTable final : public QpStore {
 public:
     explicit QpTable(Device &device);
     void configure(uint64_t base, unsigned log_count);
     void clear();
     // nullptr: number out of range, ICM not mapped or not readable, or state RST.
-    Qp *find(uint32_t qpn);
+    Qp *find(uint32_t qpn) override;
+    uint32_t gsi_qpn() const override;
     uint32_t count() const { return uint32_t(cache_.count()); }
     // Whether a flow rule or an RSS group may name it: it is no QP of another service, nor the net device's.
     bool may_be_raw(uint32_t qpn);

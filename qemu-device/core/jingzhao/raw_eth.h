@@ -3,33 +3,27 @@
 // document, 4.10, 4.13), and those that flow rules name (4.20), by themselves or in groups (4.25).
 #pragma once
 
-#include "jingzhao/wqe_reader.h"
-#include "transport/qp.h"
+#include "transport/function.h"
 #include "wire/packet.h"
 
 namespace hghca {
 
-class Engine;
-enum class Turn;
+class Device;
 
-class RawEthernet {
+class RawEthernet final : public RawFrames {
 public:
-    explicit RawEthernet(Engine &engine) : engine_(engine) {}
+    explicit RawEthernet(Device &device) : device_(device) {}
 
-    Turn run(Qp &qp, int32_t &credit);
     // A frame that is not for the RDMA engine. `head` holds its first `head_bytes`.
-    void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes);
+    void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes) override;
     // A multicast frame that QP `sender` has sent: for the QPs of rules, but not for that one.
-    void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender);
+    void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender) override;
 
 private:
     bool wanted(const uint8_t *dmac) const;
     bool steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender);
-    bool deliver(Qp &qp, const FrameView &frame);
 
-    Engine &engine_;
-    SendWqe send_wqe_{};
-    RecvWqe receive_wqe_{};
+    Device &device_;
 };
 
 }  // namespace hghca

@@ -2,10 +2,10 @@
 #include "jingzhao/receive_queue.h"
 
 #include "byte_order.h"
+#include "device.h"
 #include "jingzhao/queues.h"
 #include "jingzhao/srq.h"
 #include "jingzhao/translate.h"
-#include "transport/engine.h"
 
 namespace hghca {
 
@@ -13,9 +13,9 @@ namespace {
 
 uint32_t path_word(const Received &message)
 {
-    uint32_t word = field_put(HGHCA_CQE_SL_MASK, message.sl) | field_put(HGHCA_CQE_NETWORK_MASK, message.network);
+    uint32_t word = field_put(HGHCA_CQE_SL_MASK, message.sl);
     if (message.global_header)
-        word |= HGHCA_CQE_GRH;
+        word |= HGHCA_CQE_GRH | field_put(HGHCA_CQE_NETWORK_MASK, message.ipv6 ? HGHCA_CQE_IPV6 : HGHCA_CQE_IPV4);
     if (message.vlan >= 0)
         word |= HGHCA_CQE_VLAN_VALID | field_put(HGHCA_CQE_VLAN_ID_MASK, uint32_t(message.vlan));
     return word;
@@ -23,29 +23,31 @@ uint32_t path_word(const Received &message)
 
 }  // namespace
 
+ReceiveQueue::ReceiveQueue(Device &device) : device_(device), reader_(device.host, *device.memory) {}
+
 uint32_t ReceiveQueue::srqn_of(const Qp &qp) { return qp.a.xrcd ? qp.resp.xrc_srqn : qp.a.srqn; }
 
 uint32_t ReceiveQueue::cqn_of(const Qp &qp)
 {
-    return qp.a.xrcd ? engine_.device.srqs->cqn(qp.resp.xrc_srqn) : qp.a.cqn_recv;
+    return qp.a.xrcd ? device_.srqs->cqn(qp.resp.xrc_srqn) : qp.a.cqn_recv;
 }
 
-WqeReader::Posted ReceiveQueue::posted(const Qp &qp)
+Posted ReceiveQueue::posted(const Qp &qp)
 {
     const uint32_t srqn = srqn_of(qp);
-    return srqn ? engine_.device.srqs->posted(srqn) : engine_.reader.receive_posted(qp.a, qp.resp.rq_index);
+    return srqn ? device_.srqs->posted(srqn) : reader_.receive_posted(qp.a, qp.resp.rq_index);
 }
 
-bool ReceiveQueue::count(const Qp &qp, uint32_t &out) const
+bool ReceiveQueue::count(const Qp &qp, uint32_t &out)
 {
-    return !srqn_of(qp) && engine_.reader.receives_posted(qp.a, qp.resp.rq_index, out);
+    return !srqn_of(qp) && reader_.receives_posted(qp.a, qp.resp.rq_index, out);
 }
 
 bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
 {
     const QpAttributes &a = qp.a;
     if (const uint32_t srqn = srqn_of(qp)) {
-        SharedReceiveQueues &srqs = *engine_.device.srqs;
+        SharedReceiveQueues &srqs = *device_.srqs;
         return qp.resp.holds_shared ? srqs.slot_at(srqn, qp.resp.shared, out) : srqs.next_slot(srqn, out);
     }
     if (!a.rq.length)
@@ -57,7 +59,7 @@ bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
 WqeFault ReceiveQueue::read(const Qp &qp, RecvWqe &out)
 {
     ReceiveSlot slot;
-    return place(qp, slot) ? engine_.reader.read_receive(slot, out) : WqeFault::Unreadable;
+    return place(qp, slot) ? reader_.read_receive(slot, out) : WqeFault::Unreadable;
 }
 
 void ReceiveQueue::hold(Qp &qp)
@@ -65,7 +67,7 @@ void ReceiveQueue::hold(Qp &qp)
     const uint32_t srqn = srqn_of(qp);
     if (!srqn || qp.resp.holds_shared)
         return;
-    qp.resp.shared = engine_.device.srqs->take(srqn);
+    qp.resp.shared = device_.srqs->take(srqn);
     qp.resp.holds_shared = true;
 }
 
@@ -89,7 +91,7 @@ bool ReceiveQueue::complete(Qp &qp, const Received &message)
     cqe.my_ee = le32(srqn_of(qp));
     cqe.wqe = le32(consume(qp));
     cqe.opcode = message.bth_opcode;
-    return engine_.device.cqs->post(cqn_of(qp), cqe, message.solicited);
+    return device_.cqs->post(cqn_of(qp), cqe, message.solicited);
 }
 
 bool ReceiveQueue::fail(Qp &qp, Status status)
@@ -103,20 +105,20 @@ bool ReceiveQueue::fail(Qp &qp, Status status)
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     append(reinterpret_cast<uint8_t *>(&cqe), error);
-    engine_.count(qp, status == Status::Flushed ? qp_counter::cqe_flush : qp_counter::cqe_error);
-    return engine_.device.cqs->post(cqn_of(qp), cqe, true);
+    device_.count(qp, status == Status::Flushed ? qp_counter::cqe_flush : qp_counter::cqe_error);
+    return device_.cqs->post(cqn_of(qp), cqe, true);
 }
 
 bool ReceiveQueue::flush(Qp &qp)
 {
-    Work &work = engine_.device.work;
+    Work &work = device_.work;
     ReceiveSlot slot;
     // Of an SRQ that has gone, software has all its WQEs back.
     if (qp.resp.holds_shared && place(qp, slot))
         fail(qp, Status::Flushed);
     qp.resp.holds_shared = false;
     for (uint32_t n = 0; n < qp.a.rq.length; n++) {
-        if (engine_.reader.receive_posted(qp.a, qp.resp.rq_index) != WqeReader::Posted::Yes)
+        if (reader_.receive_posted(qp.a, qp.resp.rq_index) != Posted::Yes)
             break;
         if (work.over())
             return true;
@@ -125,6 +127,11 @@ bool ReceiveQueue::flush(Qp &qp)
             break;
     }
     return false;
+}
+
+bool ReceiveQueue::xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd)
+{
+    return device_.srqs->xrc_target(srqn, xrcd, pd);
 }
 
 }  // namespace hghca

@@ -183,17 +183,17 @@ void SharedReceiveQueues::check_limit(uint32_t srqn, Context &srq)
     device_.eqs->post_srq(HGHCA_EVENT_SRQ_LIMIT, srqn);
 }
 
-WqeReader::Posted SharedReceiveQueues::posted(uint32_t srqn)
+Posted SharedReceiveQueues::posted(uint32_t srqn)
 {
     Context *srq = find(srqn);
     if (!srq || srq->failed)
-        return WqeReader::Posted::Unreadable;
+        return Posted::Unreadable;
     uint32_t left;
     if (!waiting(*srq, left)) {
         fail(srqn, *srq);
-        return WqeReader::Posted::Unreadable;
+        return Posted::Unreadable;
     }
-    return left ? WqeReader::Posted::Yes : WqeReader::Posted::No;
+    return left ? Posted::Yes : Posted::No;
 }
 
 bool SharedReceiveQueues::slot_at(uint32_t srqn, const SharedWqe &wqe, ReceiveSlot &out)

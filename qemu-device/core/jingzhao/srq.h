@@ -69,7 +69,7 @@ public:
     // The CQ of an XRC SRQ; 0: there is no such SRQ.
     uint32_t cqn(uint32_t srqn);
     // Is there a WQE? Unreadable: there is no such SRQ, or it has failed.
-    WqeReader::Posted posted(uint32_t srqn);
+    Posted posted(uint32_t srqn);
     // The slot of the WQE that would be taken next. False: there is no such SRQ.
     bool next_slot(uint32_t srqn, ReceiveSlot &out);
     // The slot of a WQE that take() gave. False: that SRQ is gone.

@@ -3,12 +3,14 @@
 // that no translation costs anything; that they do is checked here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hghca_hw.h"
 #include "transport/types.h"
 #include "wire/drop.h"
 #include "wire/packet.h"
+#include "wire/static_rate.h"
 
 namespace hghca {
 
@@ -79,6 +81,10 @@ static_assert(right_of(Access::RemoteWrite) == HGHCA_ACCESS_REMOTE_WRITE);
 static_assert(right_of(Access::RemoteRead) == HGHCA_ACCESS_REMOTE_READ);
 static_assert(right_of(Access::RemoteAtomic) == HGHCA_ACCESS_REMOTE_ATOMIC);
 static_assert(right_of(Access::Flush) == HGHCA_ACCESS_FLUSH_GLOBAL);
+
+constexpr uint32_t kListedRates[] = HGHCA_STATIC_RATE_MBPS;
+static_assert(std::ranges::equal(kListedRates, kStaticRateMbps));
+static_assert(kStaticRateMbps.size() == HGHCA_STATIC_RATE_MAX + 1 && !is_static_rate(HGHCA_STATIC_RATE_NONE));
 
 // A WQE asks for a FLUSH as its packet does.
 static_assert(kFlushTypeMask == HGHCA_FLUSH_TYPE_MASK);

@@ -1,58 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The walk along a send queue, and what becomes of its WQEs (interface document, 5.1, 7, 8).
+// Send queues as the interface has them: chains of WQEs, each of which says what the next one is, and doorbells that
+// announce where a chain begins (interface document, 5.1, 7, 8).
 #pragma once
 
+#include <cstdint>
+
 #include "jingzhao/wqe_reader.h"
+#include "transport/function.h"
 #include "transport/qp.h"
-#include "transport/transport.h"
 
 namespace hghca {
 
-class Engine;
+class Device;
 
-class SendQueue {
+// An SQ doorbell, decoded.
+struct SendDoorbell {
+    uint32_t uar_page;
+    uint32_t qpn;
+    uint16_t head;
+    uint8_t count;   // 0: walk
+    uint8_t opcode;
+    uint8_t units;   // size0; 0: only look at the queues (flush in ERR)
+    bool fence;
+};
+
+class WqeChain final : public SendSource {
 public:
-    explicit SendQueue(Engine &engine) : engine_(engine) {}
+    explicit WqeChain(Device &device);
 
-    // A doorbell that may ring for this QP.
-    void ring(Qp &qp, const SendDoorbell &db);
-    // Is there a WQE to send from? At the end of the chain, takes what was announced.
-    bool ready(Qp &qp);
-    // The WQE `next` may be begun or gone on with, as far as the state goes and what the QP waits for.
-    bool allowed(const Qp &qp) const;
-    // `next` begins.
-    void begin(Qp &qp);
-    // `next` is sent to its end: on to the WQE behind.
-    void advance(Qp &qp);
-    // Reads `next` and checks its keys. False: `fault` is set.
-    bool load(Qp &qp, SendWqe &out);
-    // Executes `wqe`, which is `next` and changes keys, unless that was done before
-    // the QP went back. False: `fault` is set.
-    bool change_keys(Qp &qp, const SendWqe &wqe);
-    // If WQE next_index is wrong and its turn to complete has come: completes it in error.
-    void raise_fault(Qp &qp);
-    // Sends from the oldest WQE not completed again.
-    void go_back(Qp &qp);
+    void ring(const SendDoorbell &db);
 
-    // `wqe`, the oldest, is done: the one behind is the oldest then. False: the QP went to ERR.
-    bool complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count);
-    // The oldest WQE fails; the QP goes to ERR, or to SQE when it is a datagram's.
-    void fail(Qp &qp, Status status);
-    // WR_FLUSH_ERR for all that is posted, until the slice is over. True: there is more.
-    bool flush(Qp &qp) { return flush(qp, false); }
-    // The same to the end, at most a queue of WQEs.
-    void flush_all(Qp &qp) { flush(qp, true); }
+    Following peek(Qp &qp, uint16_t index, WqeRef &out) override;
+    Following follow(const Qp &qp, uint16_t index, WqeRef &out) override;
+    Following follow(const Qp &qp, uint16_t index, const SendWqe &wqe, WqeRef &out) override;
+    WqeFault load(const Qp &qp, SendWqe &out) override;
+    WqeFault reload(const Qp &qp, SendWqe &out) override;
+    bool change_keys(const Qp &qp, const SendWqe &wqe) override;
+    bool complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count) override;
+    bool fail(const Qp &qp, uint16_t index, Status status) override;
 
 private:
-    // The WQE behind `index`, as far as can be told.
-    WqeRef behind(const Qp &qp, uint16_t index);
-    bool offered(const Qp &qp, const SendWqe &wqe) const;
+    // A doorbell that may ring for this QP.
+    void announce(Qp &qp, const SendDoorbell &db);
     void look_again(Qp &qp);
-    void set_fault(Qp &qp, Status status);
-    bool flush(Qp &qp, bool whole);
-    bool post_error(Qp &qp, uint16_t index, Status status);
+    bool offered(const Qp &qp, const SendWqe &wqe) const;
+    WqeFault read(const Qp &qp, const WqeRef &ref, uint32_t frame_limit, SendWqe &out);
 
-    Engine &engine_;
+    Device &device_;
+    WqeReader reader_;
 };
 
 }  // namespace hghca

@@ -7,6 +7,7 @@
 #include "byte_order.h"
 #include "hghca_wire.h"
 #include "jingzhao/translate.h"
+#include "wire/static_rate.h"
 
 namespace hghca {
 
@@ -128,26 +129,18 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
 {
     constexpr size_t at = sizeof(hghca_next_unit);
     switch (out.operation) {
-    case Operation::RegisterRegion: {
+    case Operation::RegisterRegion:
         if (end < at + sizeof(hghca_reg_unit))
             return false;
-        const auto unit = unit_at<hghca_reg_unit>(bytes, at);
-        out.registration = {le32(unit.key),  le32(unit.access), le64(unit.start),     le64(unit.length),
-                            le64(unit.list), le32(unit.pages),  le32(unit.page_size), le32(unit.first_byte)};
+        out.pages = std::min<uint32_t>(le32(unit_at<hghca_reg_unit>(bytes, at).pages), HGHCA_REG_MR_PAGES_MAX);
         return true;
-    }
     case Operation::LocalInvalidate:
         if (end < at + sizeof(hghca_inv_unit))
             return false;
         out.rkey = le32(unit_at<hghca_inv_unit>(bytes, at).key);
         return true;
-    case Operation::BindWindow: {
-        if (end < at + sizeof(hghca_bind_unit))
-            return false;
-        const auto unit = unit_at<hghca_bind_unit>(bytes, at);
-        out.binding = {le32(unit.access), le32(unit.rkey), le32(unit.lkey), le64(unit.addr), le64(unit.length)};
-        return true;
-    }
+    case Operation::BindWindow:
+        return end >= at + sizeof(hghca_bind_unit);
     default:
         return true;   // NOP
     }
@@ -155,51 +148,17 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
 
 }  // namespace
 
-bool DataList::check(MemoryTable &memory, uint32_t pd, Access access) const
+Registration registration_of(const SendWqe &wqe)
 {
-    return std::all_of(entries.begin(), entries.begin() + count, [&](const ListEntry &e) {
-        return e.inline_data || memory.check(e.lkey, pd, e.va, e.length, access);
-    });
+    const auto unit = unit_at<hghca_reg_unit>(wqe.bytes.data(), sizeof(hghca_next_unit));
+    return {le32(unit.key),  le32(unit.access), le64(unit.start),     le64(unit.length),
+            le64(unit.list), le32(unit.pages),  le32(unit.page_size), le32(unit.first_byte)};
 }
 
-bool DataList::on_demand(MemoryTable &memory) const
+Binding binding_of(const SendWqe &wqe)
 {
-    return std::any_of(entries.begin(), entries.begin() + count,
-                       [&](const ListEntry &e) { return !e.inline_data && memory.on_demand(e.lkey); });
-}
-
-Found DataList::resolve(MemoryTable &memory, uint32_t pd, Access access, uint64_t offset, uint32_t bytes,
-                        PacketSegments &out, AbsentPage &absent) const
-{
-    for (unsigned i = 0; i < count && bytes; i++) {
-        const ListEntry &e = entries[i];
-        if (offset >= e.length) {
-            offset -= e.length;
-            continue;
-        }
-        const uint32_t n = uint32_t(std::min<uint64_t>(bytes, e.length - offset));
-        if (e.inline_data) {
-            if (!out.push({const_cast<uint8_t *>(e.inline_data) + offset, 0, n}))
-                return Found::No;
-        } else if (Found found = memory.locate(e.lkey, pd, e.va + offset, n, access, out, absent);
-                   found != Found::Yes) {
-            if (found == Found::Absent)
-                absent.length += e.length - offset - n;
-            return found;
-        }
-        offset = 0;
-        bytes -= n;
-    }
-    return bytes ? Found::No : Found::Yes;
-}
-
-uint32_t SendWqe::psn_span(uint32_t mtu) const
-{
-    if (is_local())
-        return 0;
-    if (is_atomic() || !list.length)
-        return 1;
-    return uint32_t((list.length + mtu - 1) / mtu);
+    const auto unit = unit_at<hghca_bind_unit>(wqe.bytes.data(), sizeof(hghca_next_unit));
+    return {le32(unit.access), le32(unit.rkey), le32(unit.lkey), le64(unit.addr), le64(unit.length)};
 }
 
 WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t frame_limit, bool every_completes,
@@ -223,8 +182,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     out.completes = every_completes || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
     out.imm = next.imm_data;
     out.srqn = field_get(HGHCA_WQE_XRC_SRQN_MASK, le32(next.flags));
-    out.next_word0 = uint32_t(link);
-    out.next_word1 = uint32_t(link >> 32);
+    std::memcpy(bytes, &link, sizeof(link));
     out.list.count = 0;
     out.list.length = 0;
     if (out.is_local())
@@ -277,8 +235,9 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     return WqeFault::None;
 }
 
-bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint32_t word0, uint32_t word1, WqeRef &following)
+bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint64_t link, WqeRef &following)
 {
+    const auto word0 = uint32_t(link), word1 = uint32_t(link >> 32);
     following = {};
     following.index = uint16_t(index + 1);
     following.units = uint8_t(field_get(HGHCA_NEXT_NDS_MASK, word1));
@@ -290,6 +249,11 @@ bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint32_t word
     return (word0 & HGHCA_NEXT_NDA_MASK) == wqe_offset(a.sq, following.index);
 }
 
+bool WqeReader::copied_link(const QpAttributes &a, uint16_t index, const SendWqe &wqe, WqeRef &following)
+{
+    return decode_link(a, index, unit_at<uint64_t>(wqe.bytes.data(), 0), following);
+}
+
 bool WqeReader::read_link(const QpAttributes &a, uint16_t index, WqeRef &following)
 {
     SegmentArray<1> at;
@@ -297,7 +261,7 @@ bool WqeReader::read_link(const QpAttributes &a, uint16_t index, WqeRef &followi
     following = {};
     following.index = uint16_t(index + 1);
     return memory_.translate(a.sq.lkey, a.pd, wqe_offset(a.sq, index), sizeof(link), Access::LocalRead, at) &&
-           load_link(at[0], link) && decode_link(a, index, uint32_t(link), uint32_t(link >> 32), following);
+           load_link(at[0], link) && decode_link(a, index, link, following);
 }
 
 // Software writes nda_nop, then nee_nds, also while the WQE is under way. One
@@ -313,7 +277,8 @@ bool WqeReader::load_link(const Segment &wqe, uint64_t &link)
     return true;
 }
 
-// All but the link, of a WQE of `end` bytes, to where it stands in `bytes`.
+// All but the link, of a WQE of `end` bytes, to where it stands in `bytes`. read_send() puts the link before it, in host
+// byte order.
 bool WqeReader::load_behind_link(const Segment &wqe, uint8_t *bytes, size_t end)
 {
     constexpr size_t kLink = sizeof(uint64_t);
@@ -335,7 +300,7 @@ bool read_record(Host &host, uint64_t dma, uint16_t &head)
     return true;
 }
 
-WqeReader::Posted WqeReader::receive_posted(const QpAttributes &a, uint16_t index)
+Posted WqeReader::receive_posted(const QpAttributes &a, uint16_t index)
 {
     if (!a.rq.length)
         return Posted::No;

@@ -4,7 +4,11 @@
 #include <algorithm>
 
 #include "byte_order.h"
-#include "transport/engine.h"
+#include "counters.h"
+#include "port/port.h"
+#include "wire/link.h"
+#include "wire/packet.h"
+#include "work.h"
 
 namespace hghca {
 
@@ -100,11 +104,9 @@ void FlowControlSettings::encode(hghca_flow_control &out, const ReceiveBuffers &
 
 // ---- both ways
 
-TrafficClass FlowControl::class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
-
 uint64_t FlowControl::quanta_ns(uint16_t quanta) const
 {
-    const uint64_t mbps = engine_.device.port.speed_mbps;
+    const uint64_t mbps = port_.speed_mbps;
     return (quanta * kQuantumBits * 1000 + mbps - 1) / mbps;
 }
 
@@ -128,7 +130,7 @@ void FlowControl::restart()
 
 void FlowControl::expire()
 {
-    const uint64_t now = engine_.now_ns;
+    const uint64_t now = now_ns_;
     for (unsigned i = 0; i < kTrafficClasses; i++) {
         Class &c = classes_[i];
         if (c.paused && c.paused_until_ns <= now)
@@ -166,19 +168,18 @@ bool FlowControl::takes(const FrameView &frame)
     frame.copy(0, &eth, sizeof(eth));
     if (be16(eth.type) == HGHCA_ETH_TYPE_MAC_CONTROL || std::equal(eth.dmac, eth.dmac + 6, kControlAddress)) {
         if (!takes_control(frame))
-            engine_.counters.rx_mac_control++;
+            counters_.rx_mac_control++;
         settle();
         return true;
     }
-    const ReceiveBuffers &buffers = engine_.device.config.receive_buffers;
-    if (!buffers[kRoce].drain_mbps && !buffers[kOther].drain_mbps)
+    if (!buffers_[kRoce].drain_mbps && !buffers_[kOther].drain_mbps)
         return false;
     std::array<uint8_t, kMaxHeader> head{};
     const size_t head_bytes = std::min(frame.length, head.size());
     frame.copy(0, head.data(), head_bytes);
     Arrival arrival;
     Drop why = Drop::None;
-    const bool other = engine_.link.classify(head.data(), head_bytes, frame.length, arrival, why) == Verdict::Other;
+    const bool other = link_.classify(head.data(), head_bytes, frame.length, arrival, why) == Verdict::Other;
     const bool waits = buffer(other ? kOther : kRoce, frame);
     settle();
     return waits;
@@ -187,12 +188,12 @@ bool FlowControl::takes(const FrameView &frame)
 // False: it means nothing to the port.
 bool FlowControl::takes_control(const FrameView &frame)
 {
-    const FlowControlSettings &settings = engine_.device.port.flow_control;
+    const FlowControlSettings &settings = port_.flow_control;
     hghca_pause_frame pause_frame{};
     frame.copy(0, &pause_frame, std::min(frame.length, sizeof(pause_frame)));
     const uint8_t *dmac = pause_frame.eth.dmac;
     const bool to_group = std::equal(dmac, dmac + 6, kControlAddress);
-    if (be16(pause_frame.eth.type) != HGHCA_ETH_TYPE_MAC_CONTROL || !(to_group || engine_.link.own_address(dmac)))
+    if (be16(pause_frame.eth.type) != HGHCA_ETH_TYPE_MAC_CONTROL || !(to_group || link_.own_address(dmac)))
         return false;
     if (be16(pause_frame.opcode) == HGHCA_MAC_CONTROL_PAUSE && settings.pause_rx && frame.length >= kPauseBytes) {
         for (unsigned i = 0; i < kTrafficClasses; i++)
@@ -209,7 +210,7 @@ bool FlowControl::takes_control(const FrameView &frame)
     } else {
         return false;
     }
-    engine_.counters.rx_pause++;
+    counters_.rx_pause++;
     return true;
 }
 
@@ -221,13 +222,13 @@ void FlowControl::pause(TrafficClass c, uint16_t quanta)
         return;
     }
     classes_[c].paused = true;
-    classes_[c].paused_until_ns = engine_.now_ns + quanta_ns(quanta);
+    classes_[c].paused_until_ns = now_ns_ + quanta_ns(quanta);
 }
 
 void FlowControl::resume(TrafficClass c)
 {
     classes_[c].paused = false;
-    engine_.scheduler.unpark(c);
+    ends_.resume(c);
 }
 
 // ---- what the peer is told
@@ -235,17 +236,17 @@ void FlowControl::resume(TrafficClass c)
 // False: the frame is to be received at once.
 bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
 {
-    const ReceiveBuffer &buffer = engine_.device.config.receive_buffers[class_number];
+    const ReceiveBuffer &buffer = buffers_[class_number];
     Class &c = classes_[class_number];
     if (!buffer.drain_mbps)
         return false;
     drain(class_number);
-    if (c.waiting.empty() && c.busy_until_ns <= engine_.now_ns) {
-        c.busy_until_ns = engine_.now_ns + drain_ns(buffer, frame.length);
+    if (c.waiting.empty() && c.busy_until_ns <= now_ns_) {
+        c.busy_until_ns = now_ns_ + drain_ns(buffer, frame.length);
         return false;
     }
     if (c.fill + wait_cost(frame.length) > buffer.bytes) {
-        engine_.counters.rx_buffer_overflow++;
+        counters_.rx_buffer_overflow++;
         return true;
     }
     std::vector<uint8_t> &copy = c.waiting.emplace_back(frame.length);
@@ -259,20 +260,20 @@ bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
 void FlowControl::drain(TrafficClass class_number)
 {
     Class &c = classes_[class_number];
-    while (!c.waiting.empty() && c.busy_until_ns <= engine_.now_ns && !engine_.device.work.over()) {
+    while (!c.waiting.empty() && c.busy_until_ns <= now_ns_ && !work_.over()) {
         std::vector<uint8_t> frame = std::move(c.waiting.front());
         c.waiting.pop_front();
         c.fill -= wait_cost(frame.size());
-        c.busy_until_ns += drain_ns(engine_.device.config.receive_buffers[class_number], frame.size());
+        c.busy_until_ns += drain_ns(buffers_[class_number], frame.size());
         const iovec part{frame.data(), frame.size()};
-        engine_.receive_frame({&part, 1, 0, frame.size()}, false);
+        ends_.receive_late({&part, 1, 0, frame.size()});
         watch(class_number);
     }
 }
 
 void FlowControl::watch(TrafficClass class_number)
 {
-    const FlowControlSettings &settings = engine_.device.port.flow_control;
+    const FlowControlSettings &settings = port_.flow_control;
     const FlowControlSettings::Class &limits = settings.classes[class_number];
     Class &c = classes_[class_number];
     if (!settings.pause_tx && !(settings.pfc_tx && limits.pfc))
@@ -285,8 +286,8 @@ void FlowControl::watch(TrafficClass class_number)
 
 bool FlowControl::send()
 {
-    const FlowControlSettings &settings = engine_.device.port.flow_control;
-    const uint8_t *smac = engine_.device.port.mac.data();
+    const FlowControlSettings &settings = port_.flow_control;
+    const uint8_t *smac = port_.mac.data();
     auto pause_frame = addressed<hghca_pause_frame>(smac, HGHCA_MAC_CONTROL_PAUSE);
     auto pfc = addressed<hghca_pfc_frame>(smac, HGHCA_MAC_CONTROL_PFC);
     for (unsigned i = 0; i < kTrafficClasses; i++) {
@@ -300,14 +301,14 @@ bool FlowControl::send()
     }
     static_assert(sizeof(pause_frame) == sizeof(pfc));
     const iovec part{settings.pfc_tx ? static_cast<void *>(&pfc) : &pause_frame, sizeof(pfc)};
-    if (engine_.device.port.link_up) {
-        if (!engine_.device.send_frame(&part, 1))
+    if (port_.link_up) {
+        if (!ends_.send_control(part))
             return false;
-        engine_.counters.tx_pause++;
+        counters_.tx_pause++;
     }
     for (Class &c : classes_) {
         c.told = true;
-        c.repeat_ns = engine_.now_ns + std::max(quanta_ns(settings.quanta) / 2, kLeastRepeatNs);
+        c.repeat_ns = now_ns_ + std::max(quanta_ns(settings.quanta) / 2, kLeastRepeatNs);
     }
     settle();
     return true;

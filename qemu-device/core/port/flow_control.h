@@ -3,6 +3,8 @@
 // those of single priorities (PFC: annex 31D, and IEEE 802.1Q, clause 36).
 #pragma once
 
+#include <sys/uio.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +15,11 @@
 
 namespace hghca {
 
-class Engine;
+class Link;
 struct FrameView;
-struct Qp;
+struct Counters;
+struct Port;
+class Work;
 
 // What is sent and received is of one of two classes, as seed 004's flow control manager has it.
 enum TrafficClass : unsigned { kRoce, kOther };
@@ -48,7 +52,26 @@ struct FlowControlSettings {
 
 class FlowControl {
 public:
-    explicit FlowControl(Engine &engine) : engine_(engine) {}
+    // Who sends and receives.
+    class Ends {
+    public:
+        // The peer takes frames of the class again.
+        virtual void resume(TrafficClass c) = 0;
+        // A frame whose wait is over.
+        virtual void receive_late(const FrameView &frame) = 0;
+        // False: the link takes nothing now.
+        [[nodiscard]] virtual bool send_control(const iovec &frame) = 0;
+
+    protected:
+        ~Ends() = default;
+    };
+
+    // `now_ns`: the time of the entry under way.
+    FlowControl(Ends &ends, const Port &port, Link &link, Counters &counters, const Work &work,
+                const ReceiveBuffers &buffers, const uint64_t &now_ns)
+        : ends_(ends), port_(port), link_(link), counters_(counters), work_(work), buffers_(buffers), now_ns_(now_ns)
+    {
+    }
 
     void clear();
     // The settings are new, or the link has gone down or up: all that went by the old ones is over.
@@ -58,7 +81,6 @@ public:
     // that finds it full. Others are to be received at once.
     bool takes(const FrameView &frame);
 
-    static TrafficClass class_of(const Qp &qp);
     // The peer wants nothing of the class now.
     bool paused(TrafficClass c) const { return classes_[c].paused; }
 
@@ -67,7 +89,7 @@ public:
     // False: the link takes nothing now.
     bool send();
 
-    // What has come to its end by Engine::now_ns: pauses, waits of frames, what the peer was told.
+    // What has come to its end by now: pauses, waits of frames, what the peer was told.
     void expire();
     uint64_t next_deadline() const { return deadline_ns_; }
 
@@ -94,7 +116,13 @@ private:
     uint64_t quanta_ns(uint16_t quanta) const;
     void settle();
 
-    Engine &engine_;
+    Ends &ends_;
+    const Port &port_;
+    Link &link_;
+    Counters &counters_;
+    const Work &work_;
+    const ReceiveBuffers &buffers_;
+    const uint64_t &now_ns_;
     std::array<Class, kTrafficClasses> classes_;
     bool due_ = false;
     uint64_t deadline_ns_ = UINT64_MAX;

@@ -2,7 +2,7 @@
 #include "transport/completer.h"
 
 #include "byte_order.h"
-#include "transport/engine.h"
+#include "transport/transport.h"
 
 namespace hghca {
 
@@ -52,14 +52,13 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
     const bool moved = psn != r.unacked_psn;
     const uint32_t first = r.unacked_psn;
     for (uint32_t n = 0; n < qp.a.sq.length && under_way(qp); n++) {
-        if (engine_.reader.read_send(qp.a, r.oldest, UINT32_MAX, !engine_.device.features.unsignaled, wqe_) !=
-            WqeFault::None) {
+        if (transport_.sends.reload(qp, wqe_) != WqeFault::None) {
             // It was good when it was sent: the guest has rewritten it.
-            engine_.count(qp, qp_counter::wqe_bad);
-            engine_.send_queue.fail(qp, Status::LocalOperation);
+            transport_.count(qp, qp_counter::wqe_bad);
+            transport_.send_queue.fail(qp, Status::LocalOperation);
             return Outcome::Stopped;
         }
-        engine_.device.work.add();
+        transport_.work.add();
         const uint32_t span = wqe_.psn_span(qp.a.mtu);
         const bool in_this_round = index_before(r.oldest.index, r.next_index);
         uint32_t covered;
@@ -84,7 +83,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
                 break;
         }
         const uint32_t byte_count = uint32_t(wqe_.list.length);
-        if (!engine_.send_queue.complete(qp, wqe_, span, byte_count))
+        if (!transport_.send_queue.complete(qp, wqe_, span, byte_count))
             return Outcome::Stopped;
     }
     // Acknowledged packets are not sent again, even if that was about to happen.
@@ -94,9 +93,9 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
         r.requests_in_flight = 0;
     }
     if (moved && r.unacked_psn != first)
-        engine_.requester.progress(qp);
-    engine_.check_drained(qp);
-    engine_.schedule(qp);
+        transport_.requester.progress(qp);
+    transport_.check_drained(qp);
+    transport_.schedule(qp);
     return outcome;
 }
 
@@ -120,17 +119,17 @@ void Completer::response_lost(Qp &qp)
 {
     if (qp.req.response_lost)
         return;
-    engine_.count(qp, qp_counter::implied_nak_seq_err);
-    engine_.requester.retry(qp);
+    transport_.count(qp, qp_counter::implied_nak_seq_err);
+    transport_.requester.retry(qp);
     qp.req.response_lost = true;
 }
 
 bool Completer::ask_again(Qp &qp, const AbsentPage &absent)
 {
     // All goes again from the answer on; what the peer has executed it does not execute twice.
-    engine_.send_queue.go_back(qp);
-    engine_.set_deadline(qp, 0);
-    if (!engine_.page_faults.wait(qp, absent))
+    transport_.send_queue.go_back(qp);
+    transport_.set_deadline(qp, 0);
+    if (!transport_.page_faults.wait(qp, absent))
         return false;
     // The answers behind it that are under way are no loss.
     qp.req.response_lost = true;
@@ -150,7 +149,7 @@ void Completer::take_credits(Qp &qp, const TransportHeader &h)
             r.message_limit = limit;
         r.has_limit = true;
     }
-    engine_.schedule(qp);
+    transport_.schedule(qp);
 }
 
 void Completer::receive(Qp &qp, const Packet &packet)
@@ -186,24 +185,24 @@ void Completer::receive_ack(Qp &qp, const Packet &packet)
         acknowledge_before(qp, psn_add(h.psn, 1));
         break;
     case HGHCA_AETH_RNR_NAK:
-        engine_.count(qp, qp_counter::rnr_nak_received);
+        transport_.count(qp, qp_counter::rnr_nak_received);
         if (acknowledge_before(qp, h.psn) && !qp.req.waiting_timer) {
             qp.req.retries_left = qp.a.retry_count;
-            engine_.requester.wait_rnr(qp, value);
+            transport_.requester.wait_rnr(qp, value);
         }
         break;
     case HGHCA_AETH_NAK:
         if (value == HGHCA_NAK_PSN_SEQUENCE)
-            engine_.count(qp, qp_counter::packet_seq_err);
+            transport_.count(qp, qp_counter::packet_seq_err);
         if (!acknowledge_before(qp, h.psn))
             break;
         if (value == HGHCA_NAK_PSN_SEQUENCE)
-            engine_.requester.retry(qp);
+            transport_.requester.retry(qp);
         else if (under_way(qp))
-            engine_.send_queue.fail(qp, status_of_nak(value));
+            transport_.send_queue.fail(qp, status_of_nak(value));
         break;
     default:
-        engine_.note(packet, Drop::Syndrome);
+        transport_.note(packet, Drop::Syndrome);
         break;   // reserved: ignored
     }
 }
@@ -225,23 +224,23 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
         (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
         packet.payload.length != (last ? answer_bytes - offset : mtu) || (!last && packet.h.pad)) {
-        engine_.note(packet, Drop::Response);
-        engine_.send_queue.fail(qp, Status::BadResponse);
+        transport_.note(packet, Drop::Response);
+        transport_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
     PacketSegments to;
     AbsentPage absent;
-    const Found found = wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, offset,
+    const Found found = wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalWrite, offset,
                                           uint32_t(packet.payload.length), to, absent);
     if (found == Found::Absent && ask_again(qp, absent))
         return;
-    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
-        engine_.send_queue.fail(qp, Status::LocalProtection);
+    if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to)) {
+        transport_.send_queue.fail(qp, Status::LocalProtection);
         return;
     }
     PageFaults::satisfied(r.page);
     r.unacked_psn = psn_add(psn, 1);
-    engine_.requester.progress(qp);
+    transport_.requester.progress(qp);
     // Also when it is not the last: what was about to be asked for again may have come.
     if (last || r.oldest.index == r.next_index)
         acknowledge(qp, r.unacked_psn);
@@ -254,25 +253,25 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
     if (!acknowledge_before(qp, h.psn) || !under_way(qp))
         return;
     if (!wqe_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
-        engine_.note(packet, Drop::Response);
-        engine_.send_queue.fail(qp, Status::BadResponse);
+        transport_.note(packet, Drop::Response);
+        transport_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
     uint64_t original = le64(h.original);
     const iovec part{&original, sizeof(original)};
     PacketSegments to;
     AbsentPage absent;
-    const Found found = wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalWrite, 0, sizeof(original),
-                                          to, absent);
+    const Found found =
+        wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalWrite, 0, sizeof(original), to, absent);
     if (found == Found::Absent && ask_again(qp, absent))
         return;
-    if (found != Found::Yes || !engine_.scatter({&part, 1, 0, sizeof(original)}, 0, to)) {
-        engine_.send_queue.fail(qp, Status::LocalProtection);
+    if (found != Found::Yes || !transport_.scatter({&part, 1, 0, sizeof(original)}, 0, to)) {
+        transport_.send_queue.fail(qp, Status::LocalProtection);
         return;
     }
     PageFaults::satisfied(r.page);
     r.unacked_psn = psn_add(h.psn, 1);
-    engine_.requester.progress(qp);
+    transport_.requester.progress(qp);
     acknowledge(qp, r.unacked_psn);
 }
 

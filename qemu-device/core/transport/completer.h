@@ -2,17 +2,17 @@
 // What responses do to the requests that wait for them (IBA vol 1, 9.7.5.2, 9.7.6).
 #pragma once
 
-#include "jingzhao/wqe_reader.h"
+#include "transport/wqe.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 
 namespace hghca {
 
-class Engine;
+class Transport;
 
 class Completer {
 public:
-    explicit Completer(Engine &engine) : engine_(engine) {}
+    explicit Completer(Transport &transport) : transport_(transport) {}
 
     // A response packet.
     void receive(Qp &qp, const Packet &packet);
@@ -38,7 +38,7 @@ private:
     bool ask_again(Qp &qp, const AbsentPage &absent);
     bool under_way(const Qp &qp) const;
 
-    Engine &engine_;
+    Transport &transport_;
     SendWqe wqe_{};
 };
 

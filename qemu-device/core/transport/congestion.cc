@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "byte_order.h"
-#include "transport/engine.h"
+#include "transport/transport.h"
 
 namespace hghca {
 
@@ -67,58 +67,18 @@ void climb(CongestionState &c, uint32_t line_kbps, uint64_t steps, uint32_t add)
 
 // ---- parameters
 
-bool CongestionControl::decode(const hghca_congestion &in, uint32_t port_mbps)
+bool CongestionControl::valid(uint32_t port_mbps) const
 {
-    const uint32_t flags = be32(in.flags);
-    CongestionControl c;
-    c.react = flags & HGHCA_CONGESTION_REACT;
-    c.notify = flags & HGHCA_CONGESTION_NOTIFY;
-    c.cnp_interval_us = be32(in.cnp_interval);
-    c.cnp_dscp = in.cnp_dscp;
-    c.cnp_priority = in.cnp_priority;
-    c.threshold = in.threshold;
-    c.gain = be32(in.gain);
-    c.alpha_period_us = be32(in.alpha_period);
-    c.decrease_period_us = be32(in.decrease_period);
-    c.increase_period_us = be32(in.increase_period);
-    c.increase_bytes = be32(in.increase_bytes);
-    c.additive_mbps = be32(in.additive);
-    c.hyper_mbps = be32(in.hyper);
-    c.min_mbps = be32(in.min_rate);
-    const bool good = !(flags & ~(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY)) &&
-                      is_period(c.cnp_interval_us) && c.cnp_dscp <= 63 && c.cnp_priority <= 7 && c.threshold >= 1 &&
-                      c.threshold <= kMaxThreshold && c.gain >= 1 && c.gain <= kGainOne &&
-                      is_period(c.alpha_period_us) && is_period(c.decrease_period_us) &&
-                      is_period(c.increase_period_us) && c.increase_bytes >= kMinIncreaseBytes &&
-                      c.increase_bytes <= kMaxIncreaseBytes && c.additive_mbps >= 1 &&
-                      c.additive_mbps <= c.hyper_mbps && c.hyper_mbps <= port_mbps && c.min_mbps >= 1 &&
-                      c.min_mbps <= port_mbps;
-    if (good)
-        *this = c;
-    return good;
-}
-
-void CongestionControl::encode(hghca_congestion &out) const
-{
-    out = {};
-    out.flags = be32((react ? HGHCA_CONGESTION_REACT : 0) | (notify ? HGHCA_CONGESTION_NOTIFY : 0));
-    out.cnp_interval = be32(cnp_interval_us);
-    out.cnp_dscp = cnp_dscp;
-    out.cnp_priority = cnp_priority;
-    out.threshold = threshold;
-    out.gain = be32(gain);
-    out.alpha_period = be32(alpha_period_us);
-    out.decrease_period = be32(decrease_period_us);
-    out.increase_period = be32(increase_period_us);
-    out.increase_bytes = be32(increase_bytes);
-    out.additive = be32(additive_mbps);
-    out.hyper = be32(hyper_mbps);
-    out.min_rate = be32(min_mbps);
+    return is_period(cnp_interval_us) && cnp_dscp <= 63 && cnp_priority <= 7 && threshold >= 1 &&
+           threshold <= kMaxThreshold && gain >= 1 && gain <= kGainOne && is_period(alpha_period_us) &&
+           is_period(decrease_period_us) && is_period(increase_period_us) && increase_bytes >= kMinIncreaseBytes &&
+           increase_bytes <= kMaxIncreaseBytes && additive_mbps >= 1 && additive_mbps <= hyper_mbps &&
+           hyper_mbps <= port_mbps && min_mbps >= 1 && min_mbps <= port_mbps;
 }
 
 // ---- receiver
 
-bool Congestion::reacts() const { return engine_.device.port.congestion.react; }
+bool Congestion::reacts() const { return transport_.control.react; }
 
 Path Congestion::capable(const Path &path) const
 {
@@ -129,18 +89,18 @@ Path Congestion::capable(const Path &path) const
 
 void Congestion::marked(Qp &qp)
 {
-    const CongestionControl &control = engine_.device.port.congestion;
+    const CongestionControl &control = transport_.control;
     CongestionState &c = qp.congestion;
-    if (!control.notify || c.cnp_due || engine_.now_ns < c.next_cnp_ns)
+    if (!control.notify || c.cnp_due || transport_.now_ns < c.next_cnp_ns)
         return;
     c.cnp_due = true;
-    c.next_cnp_ns = engine_.now_ns + control.cnp_interval_us * kNsPerUs;
-    engine_.schedule(qp);
+    c.next_cnp_ns = transport_.now_ns + control.cnp_interval_us * kNsPerUs;
+    transport_.schedule(qp);
 }
 
 Turn Congestion::notify(Qp &qp, int32_t &credit)
 {
-    const CongestionControl &control = engine_.device.port.congestion;
+    const CongestionControl &control = transport_.control;
     // ECN-capable, so that a queue that is full of marked packets marks it, too, and does not drop it.
     Path path = qp.a.path;
     path.tclass = uint8_t(control.cnp_dscp << HGHCA_DSCP_SHIFT | HGHCA_ECN_ECT0);
@@ -148,16 +108,16 @@ Turn Congestion::notify(Qp &qp, int32_t &credit)
     TransportHeader h{};
     h.opcode = HGHCA_BTH_CNP;
     h.becn = true;
-    h.pkey = engine_.device.port.pkey;
+    h.pkey = transport_.port.pkey;
     h.qpn = qp.a.remote_qpn;
     Route route;
-    const bool reachable = engine_.link.route(path, Engine::flow_of(qp), route);
+    const bool reachable = transport_.link.route(path, Transport::flow_of(qp), route);
     qp.congestion.cnp_due = false;
-    if (engine_.send_packet(qp, reachable ? &route : nullptr, h, {}, 0) == Sent::Blocked) {
+    if (transport_.send_packet(qp, reachable ? &route : nullptr, h, {}, 0) == Sent::Blocked) {
         qp.congestion.cnp_due = true;
         return Turn::Blocked;
     }
-    engine_.counters.np_cnp_sent++;
+    transport_.counters.np_cnp_sent++;
     credit -= kMaxHeader;
     return Turn::More;
 }
@@ -166,20 +126,20 @@ Turn Congestion::notify(Qp &qp, int32_t &credit)
 
 uint32_t Congestion::line_kbps(const Qp &qp) const
 {
-    const uint64_t held = engine_.pacer.static_kbps(qp.a.path);
-    return held ? uint32_t(held) : engine_.device.port.speed_mbps * kKbpsPerMbps;
+    const uint64_t held = transport_.pacer.static_kbps(qp.a.path);
+    return held ? uint32_t(held) : transport_.port.speed_mbps * kKbpsPerMbps;
 }
 
 void Congestion::react(Qp &qp)
 {
-    const CongestionControl &control = engine_.device.port.congestion;
+    const CongestionControl &control = transport_.control;
     CongestionState &c = qp.congestion;
     if (!control.react) {
-        engine_.counters.rp_cnp_ignored++;
+        transport_.counters.rp_cnp_ignored++;
         return;
     }
-    engine_.counters.rp_cnp_handled++;
-    const uint64_t since_cut = elapsed(engine_.now_ns, c.cut_ns);
+    transport_.counters.rp_cnp_handled++;
+    const uint64_t since_cut = elapsed(transport_.now_ns, c.cut_ns);
     if (c.rate == CongestionState::Rate::Untouched)
         c.alpha = kAlphaOne;
     else if (since_cut < control.decrease_period_us * kNsPerUs)
@@ -196,14 +156,14 @@ void Congestion::react(Qp &qp)
     c.rate = CongestionState::Rate::Reduced;
     c.time_stage = c.byte_stage = 0;
     c.bytes = 0;
-    c.cut_ns = c.stage_ns = engine_.now_ns;
-    engine_.requester.slowed(qp);
+    c.cut_ns = c.stage_ns = transport_.now_ns;
+    transport_.requester.slowed(qp);
 }
 
 // Fast recovery until either kind of stage has come to F, then additive increase; hyper increase when both have.
 void Congestion::increase(Qp &qp, uint8_t &stage, uint8_t other_stage, uint64_t stages)
 {
-    const CongestionControl &control = engine_.device.port.congestion;
+    const CongestionControl &control = transport_.control;
     CongestionState &c = qp.congestion;
     const uint32_t line = line_kbps(qp);
     c.target_kbps = std::min(c.target_kbps, line);
@@ -223,8 +183,8 @@ uint32_t Congestion::reduced_kbps(Qp &qp)
     CongestionState &c = qp.congestion;
     if (!reduces(qp))
         return 0;
-    const uint64_t period_ns = engine_.device.port.congestion.increase_period_us * kNsPerUs;
-    if (const uint64_t stages = elapsed(engine_.now_ns, c.stage_ns) / period_ns) {
+    const uint64_t period_ns = transport_.control.increase_period_us * kNsPerUs;
+    if (const uint64_t stages = elapsed(transport_.now_ns, c.stage_ns) / period_ns) {
         c.stage_ns += stages * period_ns;
         increase(qp, c.time_stage, c.byte_stage, stages);
     }
@@ -234,7 +194,7 @@ uint32_t Congestion::reduced_kbps(Qp &qp)
 void Congestion::sent(Qp &qp, uint32_t bytes)
 {
     CongestionState &c = qp.congestion;
-    const uint32_t stage_bytes = engine_.device.port.congestion.increase_bytes;
+    const uint32_t stage_bytes = transport_.control.increase_bytes;
     const uint64_t all = uint64_t(c.bytes) + bytes;
     if (all < stage_bytes) {
         c.bytes = uint32_t(all);

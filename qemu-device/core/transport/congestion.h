@@ -5,15 +5,13 @@
 
 #include <cstdint>
 
-#include "hghca_hw.h"
 #include "transport/qp.h"
 
 namespace hghca {
 
-class Engine;
-enum class Turn;
+class Transport;
 
-// What SET_CONGESTION sets, and what there is without it: the published values, turned off.
+// What software sets, and the default: the published values, disabled.
 struct CongestionControl {
     bool react = false;    // packets leave ECN-capable, and CNPs reduce the rate of their QP
     bool notify = false;   // marked packets are answered by CNPs
@@ -30,9 +28,8 @@ struct CongestionControl {
     uint32_t hyper_mbps = 400;          // R_HAI
     uint32_t min_mbps = 10;
 
-    // False: one of the values makes no sense on a port of `port_mbps`, and nothing has changed.
-    bool decode(const hghca_congestion &in, uint32_t port_mbps);
-    void encode(hghca_congestion &out) const;
+    // Has each value a meaning on a port of `port_mbps`?
+    bool valid(uint32_t port_mbps) const;
 };
 
 // One for all QPs; what is of one of them stands in Qp::congestion. Nothing runs while a QP is idle: stages that have
@@ -45,7 +42,7 @@ struct CongestionControl {
 //                                          line rate reached again
 class Congestion {
 public:
-    explicit Congestion(Engine &engine) : engine_(engine) {}
+    explicit Congestion(Transport &transport) : transport_(transport) {}
 
     bool reacts() const;
     // The path as packets of a QP that has congestion control take it.
@@ -69,7 +66,7 @@ private:
     uint32_t line_kbps(const Qp &qp) const;
     void increase(Qp &qp, uint8_t &stage, uint8_t other_stage, uint64_t stages);
 
-    Engine &engine_;
+    Transport &transport_;
 };
 
 }  // namespace hghca

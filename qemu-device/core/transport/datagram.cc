@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "transport/datagram.h"
 
-#include "transport/engine.h"
+#include "transport/transport.h"
 
 namespace hghca {
 
@@ -13,20 +13,20 @@ uint32_t Datagrams::qkey_of(const Qp &qp)
 Turn Datagrams::run(Qp &qp, int32_t &credit)
 {
     RequesterState &r = qp.req;
-    SendQueue &queue = engine_.send_queue;
-    while (engine_.goes_on(credit)) {
+    SendQueue &queue = transport_.send_queue;
+    while (transport_.goes_on(credit)) {
         if (!queue.ready(qp) || !queue.allowed(qp) || !queue.load(qp, send_wqe_)) {
             queue.raise_fault(qp);
             return Turn::Idle;
         }
-        if (engine_.pacer.holds(qp, send_wqe_.path))
+        if (transport_.pacer.holds(qp, send_wqe_.path))
             return Turn::Idle;
         const uint32_t bytes = uint32_t(send_wqe_.list.length);
         PacketSegments payload;
         AbsentPage absent;
         const Found found =
-            send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, 0, bytes, payload, absent);
-        if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
+            send_wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalRead, 0, bytes, payload, absent);
+        if (found == Found::Absent && transport_.page_faults.wait(qp, absent))
             return Turn::Idle;
         if (found != Found::Yes) {
             queue.fail(qp, Status::LocalProtection);
@@ -36,7 +36,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         TransportHeader h{};
         h.opcode = HGHCA_BTH_UD | (send_wqe_.has_imm() ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_ONLY);
         h.solicited = send_wqe_.solicited;
-        h.pkey = engine_.device.port.pkey;
+        h.pkey = transport_.port.pkey;
         h.qpn = send_wqe_.dqpn;
         h.psn = r.next_psn;
         h.imm = send_wqe_.imm;
@@ -44,12 +44,12 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         h.src_qpn = qp.a.special == Special::Gsi ? HGHCA_QPN_GSI : qp.a.qpn;
 
         Route route;
-        const bool reachable = engine_.link.route(send_wqe_.path, qp.a.qpn ^ send_wqe_.dqpn << 8, route);
+        const bool reachable = transport_.link.route(send_wqe_.path, qp.a.qpn ^ send_wqe_.dqpn << 8, route);
         const QpState state = qp.state;
-        const uint64_t copies = engine_.counters.multicast_copies;
-        switch (engine_.send_packet(qp, reachable ? &route : nullptr, h, payload, bytes)) {
+        const uint64_t copies = transport_.counters.multicast_copies;
+        switch (transport_.send_packet(qp, reachable ? &route : nullptr, h, payload, bytes)) {
         case Sent::Yes:
-            engine_.pacer.sent(qp, send_wqe_.path, reachable ? &route : nullptr);
+            transport_.pacer.sent(qp, send_wqe_.path, reachable ? &route : nullptr);
             break;
         case Sent::Blocked:
             return Turn::Blocked;
@@ -58,7 +58,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
             return Turn::Idle;
         }
         // The copies for QPs of this HCA are work as well.
-        credit -= int32_t((bytes + kMaxHeader) * (1 + engine_.counters.multicast_copies - copies));
+        credit -= int32_t((bytes + kMaxHeader) * (1 + transport_.counters.multicast_copies - copies));
         if (qp.state != state)
             return Turn::Idle;   // received by itself, and that went wrong
         r.next_psn = psn_add(r.next_psn, 1);
@@ -74,54 +74,53 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
 {
     const uint32_t bytes = uint32_t(packet.payload.length);
     if (!(packet.flags & kSend) || bytes > qp.a.mtu) {
-        engine_.counters.rx_bad_header++;
-        engine_.note(packet, packet.flags & kSend ? Drop::Length : Drop::Opcode);
+        transport_.counters.rx_bad_header++;
+        transport_.note(packet, packet.flags & kSend ? Drop::Length : Drop::Opcode);
         return;
     }
-    switch (engine_.receive_queue.posted(qp)) {
-    case WqeReader::Posted::Yes:
+    switch (transport_.receives.posted(qp)) {
+    case Posted::Yes:
         break;
-    case WqeReader::Posted::No:
-        engine_.count(qp, qp_counter::rx_no_wqe);
-        engine_.note(packet, Drop::Rnr);
+    case Posted::No:
+        transport_.count(qp, qp_counter::rx_no_wqe);
+        transport_.note(packet, Drop::Rnr);
         return;
-    case WqeReader::Posted::Unreadable:
-        engine_.catastrophe(qp);
+    case Posted::Unreadable:
+        transport_.catastrophe(qp);
         return;
     }
-    const WqeFault fault = engine_.receive_queue.read(qp, receive_wqe_);
+    const WqeFault fault = transport_.receives.read(qp, receive_wqe_);
     if (fault == WqeFault::Unreadable) {
-        engine_.catastrophe(qp);
+        transport_.catastrophe(qp);
         return;
     }
     if (fault == WqeFault::None && receive_wqe_.list.length < kGrhBytes + bytes) {
-        engine_.count(qp, qp_counter::rx_too_long);
-        engine_.note(packet, Drop::TooLong);
+        transport_.count(qp, qp_counter::rx_too_long);
+        transport_.note(packet, Drop::TooLong);
         return;
     }
     std::array<uint8_t, kGrhBytes> grh;
-    engine_.link.global_header(packet.head.data(), packet.arrival, grh);
+    transport_.link.global_header(packet.head.data(), packet.arrival, grh);
     const iovec part{grh.data(), grh.size()};
     PacketSegments grh_to, to;
     const DataList &list = receive_wqe_.list;
-    MemoryTable &memory = *engine_.device.memory;
+    KeySpace &keys = transport_.keys;
     AbsentPage absent;
     Found found = Found::No;
     if (fault == WqeFault::None)
-        found = list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, 0, kGrhBytes, grh_to, absent);
+        found = list.resolve(keys, receive_wqe_.pd, Access::LocalWrite, 0, kGrhBytes, grh_to, absent);
     if (found == Found::Yes)
-        found = list.resolve(memory, receive_wqe_.pd, Access::LocalWrite, kGrhBytes, bytes, to, absent);
-    if (found == Found::Absent && engine_.page_faults.defer(qp, absent)) {
-        engine_.counters.rx_page_absent++;
+        found = list.resolve(keys, receive_wqe_.pd, Access::LocalWrite, kGrhBytes, bytes, to, absent);
+    if (found == Found::Absent && transport_.page_faults.defer(qp, absent)) {
+        transport_.counters.rx_page_absent++;
         return;
     }
     // The payload first: of a datagram to itself it may stand where the header goes.
-    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to) ||
-        !engine_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to)) {
-        engine_.note(packet, Drop::Operation);
-        engine_.receive_queue.fail(qp, fault == WqeFault::None ? Status::LocalProtection
-                                                               : Status::LocalOperation);
-        engine_.enter_error(qp);
+    if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to) ||
+        !transport_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to)) {
+        transport_.note(packet, Drop::Operation);
+        transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
+        transport_.enter_error(qp);
         return;
     }
     PageFaults::satisfied(qp.resp.page);
@@ -129,13 +128,13 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
     message.src_qpn = packet.h.src_qpn;
     message.global_header = true;
-    message.network = packet.arrival.layout.ipv6 ? HGHCA_CQE_IPV6 : HGHCA_CQE_IPV4;
+    message.ipv6 = packet.arrival.layout.ipv6;
     message.sl = packet.arrival.sl;
     message.vlan = packet.arrival.vlan;
     message.solicited = packet.h.solicited;
-    engine_.count(qp, qp_counter::rx_send_requests);
-    if (!engine_.receive_queue.complete(qp, message))
-        engine_.catastrophe(qp);
+    transport_.count(qp, qp_counter::rx_send_requests);
+    if (!transport_.receives.complete(qp, message))
+        transport_.catastrophe(qp);
 }
 
 }  // namespace hghca

@@ -2,18 +2,17 @@
 // Unreliable datagrams, QP 1 among them (IBA vol 1, 9.8.3).
 #pragma once
 
-#include "jingzhao/wqe_reader.h"
+#include "transport/wqe.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 
 namespace hghca {
 
-class Engine;
-enum class Turn;
+class Transport;
 
 class Datagrams {
 public:
-    explicit Datagrams(Engine &engine) : engine_(engine) {}
+    explicit Datagrams(Transport &transport) : transport_(transport) {}
 
     Turn run(Qp &qp, int32_t &credit);
     void receive(Qp &qp, const Packet &packet);
@@ -21,7 +20,7 @@ public:
     static uint32_t qkey_of(const Qp &qp);
 
 private:
-    Engine &engine_;
+    Transport &transport_;
     SendWqe send_wqe_{};
     RecvWqe receive_wqe_{};
 };

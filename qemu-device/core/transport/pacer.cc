@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "transport/engine.h"
+#include "transport/transport.h"
+#include "wire/static_rate.h"
 
 namespace hghca {
 
 namespace {
 
-constexpr uint32_t kMbps[HGHCA_STATIC_RATE_MAX + 1] = HGHCA_STATIC_RATE_MBPS;
 constexpr uint32_t kFcsBytes = 4;
 // What a timer was late is made good, so that the rate is reached; but not all of a long sleep of the host at once.
 constexpr uint64_t kLatestNs = 1'000'000;
@@ -18,14 +18,14 @@ constexpr uint64_t kLatestNs = 1'000'000;
 
 uint64_t Pacer::static_kbps(const Path &path) const
 {
-    const uint64_t mbps = kMbps[path.static_rate];
-    return mbps < engine_.device.port.speed_mbps ? mbps * 1000 : 0;
+    const uint64_t mbps = kStaticRateMbps[path.static_rate];
+    return mbps < transport_.port.speed_mbps ? mbps * 1000 : 0;
 }
 
 uint64_t Pacer::time_ns(Qp &qp, const Path &path, uint32_t bytes) const
 {
     uint64_t kbps = static_kbps(path);
-    if (const uint64_t reduced = engine_.congestion.reduced_kbps(qp))
+    if (const uint64_t reduced = transport_.congestion.reduced_kbps(qp))
         kbps = kbps ? std::min(kbps, reduced) : reduced;
     return kbps ? (uint64_t(bytes) * 8 * 1'000'000 + kbps - 1) / kbps : 0;
 }
@@ -40,10 +40,10 @@ bool Pacer::hold(Qp &qp, const Path &path)
     }
     if (pace.phase == Pace::Phase::Held)
         return true;
-    if (engine_.now_ns >= pace.next_ns)
+    if (transport_.now_ns >= pace.next_ns)
         return false;
     pace.phase = Pace::Phase::Held;
-    engine_.timers.arm(qp.a.qpn, std::max(pace.next_ns, engine_.now_ns + engine_.device.config.pace_grain_ns));
+    transport_.timers.arm(qp.a.qpn, std::max(pace.next_ns, transport_.now_ns + transport_.pace_grain_ns));
     return true;
 }
 
@@ -54,11 +54,11 @@ void Pacer::put_off(Qp &qp, const Path &path, const Route &route)
     const uint64_t time = time_ns(qp, path, bytes);
     if (!time)
         return;
-    const uint64_t now = engine_.now_ns;
+    const uint64_t now = transport_.now_ns;
     const uint64_t late = pace.phase == Pace::Phase::Late ? std::min(now, kLatestNs) : 0;
     pace.next_ns = std::max(pace.next_ns, now - late) + time;
-    if (engine_.congestion.reduces(qp))
-        engine_.congestion.sent(qp, bytes);
+    if (transport_.congestion.reduces(qp))
+        transport_.congestion.sent(qp, bytes);
 }
 
 void Pacer::expire(Qp &qp)
@@ -66,12 +66,12 @@ void Pacer::expire(Qp &qp)
     Pace &pace = qp.pace;
     if (pace.phase != Pace::Phase::Held)
         return;
-    if (pace.next_ns > engine_.now_ns) {
-        engine_.timers.arm(qp.a.qpn, pace.next_ns);   // another of the QP's waits has ended
+    if (pace.next_ns > transport_.now_ns) {
+        transport_.timers.arm(qp.a.qpn, pace.next_ns);   // another of the QP's waits has ended
         return;
     }
     pace.phase = Pace::Phase::Late;
-    engine_.schedule(qp);
+    transport_.schedule(qp);
 }
 
 }  // namespace hghca

@@ -9,7 +9,7 @@
 
 namespace hghca {
 
-class Engine;
+class Transport;
 struct Route;
 
 // Each packet puts off the next one by the time that it takes on a link of that rate:
@@ -24,7 +24,7 @@ struct Route;
 // A QP in Held is not scheduled; its timer, which its other waits have as well, puts it back.
 class Pacer {
 public:
-    explicit Pacer(Engine &engine) : engine_(engine) {}
+    explicit Pacer(Transport &transport) : transport_(transport) {}
 
     // Is it too early for a packet along `path`? Then the QP waits.
     bool holds(Qp &qp, const Path &path) { return may_hold(qp, path) && hold(qp, path); }
@@ -55,7 +55,7 @@ private:
     bool hold(Qp &qp, const Path &path);
     void put_off(Qp &qp, const Path &path, const Route &route);
 
-    Engine &engine_;
+    Transport &transport_;
 };
 
 }  // namespace hghca

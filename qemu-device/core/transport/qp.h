@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 
-#include "hghca_hw.h"
 #include "transport/types.h"
 #include "wire/path.h"
 #include "wire/psn.h"
@@ -17,7 +16,6 @@ constexpr uint32_t kMaxWqes = 1u << 14;
 constexpr uint32_t kMaxRdAtomic = 16;
 constexpr uint32_t kMaxReplies = kMaxRdAtomic + 1;   // and an ACK or a NAK
 constexpr uint64_t kMaxMessage = 1ull << 31;         // bytes
-constexpr uint32_t kMaxGids = 128;
 
 // A work queue as the QPC gives it.
 struct WorkQueue {
@@ -60,16 +58,16 @@ struct QpAttributes {
     bool allows(Access what) const { return !(uint32_t(what) & ~access); }
 };
 
-// A WQE as its predecessor or the doorbell announces it.
+// A WQE that the function has found (transport/function.h).
 struct WqeRef {
     uint16_t index;    // free-running
-    uint8_t opcode;
-    uint8_t units;     // size, 16 bytes each
+    uint8_t opcode;    // these two are the function's: what it has to know before it reads the WQE
+    uint8_t units;
     bool fence;
     bool valid;
 };
 
-// The page that one side of the QP has asked software for (interface document, 4.23).
+// The page that one side of the QP has asked software for.
 struct PageFault {
     enum class State : uint8_t {
         None,
@@ -217,9 +215,12 @@ struct Qp {
     ResponderState resp;
 };
 
-constexpr uint32_t kQpcEntrySize = 2048;
+// Is index a of a WQE before index b, modulo 2^16?
+constexpr bool index_before(uint16_t a, uint16_t b)
+{
+    return int16_t(a - b) < 0;
+}
 
-// Is there such a static rate?
-constexpr bool is_static_rate(uint8_t code) { return code <= HGHCA_STATIC_RATE_MAX && code != HGHCA_STATIC_RATE_NONE; }
+constexpr uint32_t kQpcEntrySize = 2048;
 
 }  // namespace hghca

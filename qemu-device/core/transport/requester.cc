@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "transport/engine.h"
+#include "transport/transport.h"
 
 namespace hghca {
 
@@ -74,7 +74,7 @@ uint64_t Requester::timeout_ns(Qp &qp) const
     // IBA vol 1, 9.7.6.1.3. When its rate holds the QP back, the packet that asks for the acknowledgement may go long
     // after the one that the timer started with; as many responses may go between.
     return (uint64_t(4096) << qp.a.ack_timeout) +
-           engine_.pacer.time_ns(qp, qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
+           transport_.pacer.time_ns(qp, qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
 }
 
 void Requester::reset_retries(Qp &qp)
@@ -93,13 +93,13 @@ void Requester::progress(Qp &qp)
     if (r.waiting_timer)
         return;
     const bool outstanding = r.unacked_psn != r.highest_psn && qp.a.ack_timeout;
-    engine_.set_deadline(qp, outstanding ? engine_.now_ns + timeout_ns(qp) : 0);
+    transport_.set_deadline(qp, outstanding ? transport_.now_ns + timeout_ns(qp) : 0);
 }
 
 void Requester::slowed(Qp &qp)
 {
     if (qp.req.deadline_ns && !qp.req.waiting_timer)
-        engine_.set_deadline(qp, std::max(qp.req.deadline_ns, engine_.now_ns + timeout_ns(qp)));
+        transport_.set_deadline(qp, std::max(qp.req.deadline_ns, transport_.now_ns + timeout_ns(qp)));
 }
 
 void Requester::timeout(Qp &qp)
@@ -108,13 +108,13 @@ void Requester::timeout(Qp &qp)
     r.deadline_ns = 0;
     if (r.waiting_timer) {
         r.waiting_timer = false;
-        engine_.schedule(qp);
+        transport_.schedule(qp);
         return;
     }
     // Nothing could be sent again now; what goes next starts the timer anew.
     if (r.unacked_psn == r.highest_psn || !r.oldest.valid || PageFaults::waits(qp))
         return;
-    engine_.count(qp, qp_counter::local_ack_timeout_err);
+    transport_.count(qp, qp_counter::local_ack_timeout_err);
     r.response_lost = false;
     retry(qp);
 }
@@ -123,16 +123,16 @@ void Requester::retry(Qp &qp)
 {
     // IBA vol 1, 9.9.2.1.1: one counter for time-outs, sequence errors and lost responses.
     if (!qp.req.retries_left) {
-        engine_.send_queue.fail(qp, Status::RetryExceeded);
+        transport_.send_queue.fail(qp, Status::RetryExceeded);
         return;
     }
     qp.req.retries_left--;
-    engine_.send_queue.go_back(qp);
+    transport_.send_queue.go_back(qp);
     // One timer serves both waits: what ends this one ends that for an RNR NAK, too.
     qp.req.waiting_timer = false;
     // The timer starts again with the first packet sent again.
-    engine_.set_deadline(qp, 0);
-    engine_.schedule(qp);
+    transport_.set_deadline(qp, 0);
+    transport_.schedule(qp);
 }
 
 void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
@@ -141,16 +141,16 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
     // IBA vol 1, 9.7.5.2.8: 7 stands for ever.
     if (qp.a.rnr_retry != 7) {
         if (!r.rnr_retries_left) {
-            engine_.send_queue.fail(qp, Status::RnrRetryExceeded);
+            transport_.send_queue.fail(qp, Status::RnrRetryExceeded);
             return;
         }
         r.rnr_retries_left--;
     }
-    engine_.send_queue.go_back(qp);
+    transport_.send_queue.go_back(qp);
     r.waiting_timer = true;
     // What follows the first packet would be dropped too, if there is still no receive.
     r.probing = true;
-    engine_.set_deadline(qp, engine_.now_ns + rnr_wait_ns(timer_code, r.rnr_in_row));
+    transport_.set_deadline(qp, transport_.now_ns + rnr_wait_ns(timer_code, r.rnr_in_row));
     if (r.rnr_in_row < UINT8_MAX)
         r.rnr_in_row++;
 }
@@ -195,11 +195,11 @@ bool Requester::may_send(const Qp &qp, bool begins) const
 Turn Requester::run(Qp &qp, int32_t &credit)
 {
     RequesterState &r = qp.req;
-    SendQueue &queue = engine_.send_queue;
+    SendQueue &queue = transport_.send_queue;
     // A WQE is read once a turn, not once a packet.
     bool loaded = false;
     uint16_t loaded_index = 0;
-    while (engine_.goes_on(credit)) {
+    while (transport_.goes_on(credit)) {
         if (!queue.ready(qp)) {
             queue.raise_fault(qp);
             return Turn::Idle;
@@ -216,7 +216,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
         }
         if (!may_send(qp, r.next_psn == r.next_wqe_psn))
             return Turn::Idle;
-        if (!wqe_.is_local() && engine_.pacer.holds(qp, qp.a.path))
+        if (!wqe_.is_local() && transport_.pacer.holds(qp, qp.a.path))
             return Turn::Idle;
         if (wqe_.changes_keys() && !queue.change_keys(qp, wqe_)) {
             queue.raise_fault(qp);
@@ -227,7 +227,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
             credit -= wqe_.local_cost();
             queue.advance(qp);
             // Completes at once when nothing before it is under way.
-            engine_.completer.acknowledge(qp, r.unacked_psn);
+            transport_.completer.acknowledge(qp, r.unacked_psn);
         } else {
             Turn turn = send(qp, credit);
             if (turn != Turn::More)
@@ -243,14 +243,14 @@ Turn Requester::run(Qp &qp, int32_t &credit)
 // peer twice. Nothing else is judged before the response is here; neither is a page that software does not have.
 bool Requester::waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes)
 {
-    MemoryTable &memory = *engine_.device.memory;
-    if (!wqe_.list.on_demand(memory) || qp.req.page.state == PageFault::State::Failed)
+    KeySpace &keys = transport_.keys;
+    if (!wqe_.list.on_demand(keys) || qp.req.page.state == PageFault::State::Failed)
         return false;
     PacketSegments place;
     AbsentPage absent;
-    switch (wqe_.list.resolve(memory, qp.a.pd, Access::LocalWrite, offset, bytes, place, absent)) {
+    switch (wqe_.list.resolve(keys, qp.a.pd, Access::LocalWrite, offset, bytes, place, absent)) {
     case Found::Absent:
-        return engine_.page_faults.wait(qp, absent);
+        return transport_.page_faults.wait(qp, absent);
     case Found::Yes:
     case Found::No:
     case Found::Unreadable:
@@ -278,13 +278,13 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     PacketSegments payload;
     if (payload_bytes) {
         AbsentPage absent;
-        const Found found = wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, offset,
-                                              payload_bytes, payload, absent);
-        if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
+        const Found found =
+            wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalRead, offset, payload_bytes, payload, absent);
+        if (found == Found::Absent && transport_.page_faults.wait(qp, absent))
             return Turn::Idle;
         if (found != Found::Yes) {
             r.fault = Status::LocalProtection;
-            engine_.send_queue.raise_fault(qp);
+            transport_.send_queue.raise_fault(qp);
             return Turn::Idle;
         }
         PageFaults::satisfied(r.page);
@@ -295,7 +295,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     h.solicited = last && wqe_.asks_for_event();
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
                     r.requests_in_flight + 1 >= window(r) || beyond_credits(qp);
-    h.pkey = engine_.device.port.pkey;
+    h.pkey = transport_.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
     h.imm = wqe_.imm;
@@ -320,15 +320,15 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     r.since_ack_request = h.ack_request ? 0 : uint16_t(r.since_ack_request + 1);
     if (last) {
         r.messages_sent = psn_add(r.messages_sent, 1);
-        engine_.send_queue.advance(qp);
+        transport_.send_queue.advance(qp);
     }
     if (!r.deadline_ns && qp.a.ack_timeout)
-        engine_.set_deadline(qp, engine_.now_ns + timeout_ns(qp));
+        transport_.set_deadline(qp, transport_.now_ns + timeout_ns(qp));
 
-    Route *route = engine_.route_of(qp);
-    switch (engine_.send_packet(qp, route, h, payload, payload_bytes)) {
+    Route *route = transport_.route_of(qp);
+    switch (transport_.send_packet(qp, route, h, payload, payload_bytes)) {
     case Sent::Yes:
-        engine_.pacer.sent(qp, qp.a.path, route);
+        transport_.pacer.sent(qp, qp.a.path, route);
         break;
     case Sent::Blocked:
         r = before;
@@ -336,12 +336,12 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     case Sent::Unreadable:
         r = before;
         r.fault = Status::LocalProtection;
-        engine_.send_queue.raise_fault(qp);
+        transport_.send_queue.raise_fault(qp);
         return Turn::Idle;
     }
     credit -= int32_t(payload_bytes + kMaxHeader);
     if (again)
-        engine_.count(qp, qp_counter::retransmitted);
+        transport_.count(qp, qp_counter::retransmitted);
     return Turn::More;
 }
 

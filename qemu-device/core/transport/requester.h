@@ -2,7 +2,7 @@
 // The sending side of a reliable connection (IBA vol 1, 9.7.2 to 9.7.3).
 #pragma once
 
-#include "jingzhao/wqe_reader.h"
+#include "transport/wqe.h"
 #include "transport/qp.h"
 
 namespace hghca {
@@ -10,12 +10,11 @@ namespace hghca {
 // BTH opcode, without the service, of a packet of a SEND or WRITE.
 uint8_t message_opcode(const SendWqe &wqe, bool first, bool last);
 
-class Engine;
-enum class Turn;
+class Transport;
 
 class Requester {
 public:
-    explicit Requester(Engine &engine) : engine_(engine) {}
+    explicit Requester(Transport &transport) : transport_(transport) {}
 
     // Sends requests until `credit` bytes are used up or nothing can go.
     Turn run(Qp &qp, int32_t &credit);
@@ -38,7 +37,7 @@ private:
     Turn send(Qp &qp, int32_t &credit);
     uint64_t timeout_ns(Qp &qp) const;
 
-    Engine &engine_;
+    Transport &transport_;
     SendWqe wqe_{};
 };
 

@@ -4,9 +4,7 @@
 #include <algorithm>
 
 #include "byte_order.h"
-#include "jingzhao/queues.h"
-#include "jingzhao/srq.h"
-#include "transport/engine.h"
+#include "transport/transport.h"
 
 namespace hghca {
 
@@ -56,9 +54,9 @@ void Responder::receive(Qp &qp, const Packet &packet)
             duplicate(qp, packet);
             return;
         }
-        engine_.count(qp, qp_counter::out_of_sequence);
+        transport_.count(qp, qp_counter::out_of_sequence);
         if (!s.nak_sent) {
-            engine_.note(packet, Drop::Psn);
+            transport_.note(packet, Drop::Psn);
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
         }
         return;
@@ -98,9 +96,9 @@ Drop Responder::validate(const Qp &qp, const Packet &packet) const
 // IBA vol 1, 9.9.3: a request for a function the QP is not set up for is an invalid one, whatever its key.
 bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
 {
-    if (flags & kIeth && !engine_.device.features.memory_management)
+    if (flags & kIeth && !transport_.features.memory_management)
         return false;
-    if (flags & (kAtomicWrite | kFlush) && !engine_.device.features.placement)
+    if (flags & (kAtomicWrite | kFlush) && !transport_.features.placement)
         return false;
     return qp.a.allows(flags & (kWrite | kAtomicWrite) ? Access::RemoteWrite
                        : flags & kRead                 ? Access::RemoteRead
@@ -113,7 +111,7 @@ bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
 bool Responder::admit(const Qp &qp, const TransportHeader &h)
 {
     peer_ = peer_of(qp);
-    return !qp.a.xrcd || engine_.device.srqs->xrc_target(h.srqn, qp.a.xrcd, peer_.pd);
+    return !qp.a.xrcd || transport_.receives.xrc_target(h.srqn, qp.a.xrcd, peer_.pd);
 }
 
 // IBA vol 1, 9.7.4.1.3, 9.7.4.1.4: does the opcode follow the one before?
@@ -150,34 +148,34 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
     if (!(packet.flags & kLast))
         return;
     s.msn = psn_add(s.msn, 1);
-    engine_.count(qp, packet.flags & kSend                     ? qp_counter::rx_send_requests
-                      : packet.flags & (kWrite | kAtomicWrite) ? qp_counter::rx_write_requests
-                      : packet.flags & (kRead | kFlush)        ? qp_counter::rx_read_requests
-                                                               : qp_counter::rx_atomic_requests);
+    transport_.count(qp, packet.flags & kSend                     ? qp_counter::rx_send_requests
+                         : packet.flags & (kWrite | kAtomicWrite) ? qp_counter::rx_write_requests
+                         : packet.flags & (kRead | kFlush)        ? qp_counter::rx_read_requests
+                                                                  : qp_counter::rx_atomic_requests);
 }
 
 bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
 {
-    switch (engine_.receive_queue.posted(qp)) {
-    case WqeReader::Posted::Yes:
+    switch (transport_.receives.posted(qp)) {
+    case Posted::Yes:
         return true;
-    case WqeReader::Posted::No:
-        engine_.note(packet, Drop::Rnr);
+    case Posted::No:
+        transport_.note(packet, Drop::Rnr);
         push_rnr_nak(qp);
         return false;
-    case WqeReader::Posted::Unreadable:
+    case Posted::Unreadable:
         break;
     }
-    engine_.note(packet, Drop::Operation);
+    transport_.note(packet, Drop::Operation);
     push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
-    engine_.device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
-    engine_.enter_error(qp, true);
+    transport_.events.post(Event::QueueFailed, qp);
+    transport_.enter_error(qp, true);
     return false;
 }
 
 bool Responder::later(Qp &qp, const AbsentPage &absent)
 {
-    if (!engine_.page_faults.defer(qp, absent))
+    if (!transport_.page_faults.defer(qp, absent))
         return false;
     push_rnr_nak(qp);
     return true;
@@ -189,8 +187,8 @@ void Responder::complete(Qp &qp, const Packet &packet, uint64_t byte_count)
     message.imm = packet.flags & (kImmDt | kIeth) ? packet.h.imm : 0;
     message.sl = packet.arrival.sl;
     message.solicited = packet.h.solicited;
-    if (!engine_.receive_queue.complete(qp, message))
-        engine_.catastrophe(qp);
+    if (!transport_.receives.complete(qp, message))
+        transport_.catastrophe(qp);
 }
 
 void Responder::receive_send(Qp &qp, const Packet &packet)
@@ -204,25 +202,24 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
             return;
         s.message_offset = 0;
     }
-    const WqeFault fault = engine_.receive_queue.read(qp, wqe_);
+    const WqeFault fault = transport_.receives.read(qp, wqe_);
     const bool fits = fault == WqeFault::None && s.message_offset + bytes <= std::min(wqe_.list.length, kMaxMessage);
     PacketSegments to;
     AbsentPage absent;
     Found found = Found::No;
     if (fits)
-        found = wqe_.list.resolve(*engine_.device.memory, wqe_.pd, Access::LocalWrite, s.message_offset, bytes, to,
-                                  absent);
+        found = wqe_.list.resolve(transport_.keys, wqe_.pd, Access::LocalWrite, s.message_offset, bytes, to, absent);
     if (found == Found::Absent && later(qp, absent))
         return;
     // From here on the message has its WQE, for better or worse.
     if (first) {
         s.message_is_write = false;
         s.in_message = true;
-        engine_.receive_queue.hold(qp);
+        transport_.receives.hold(qp);
     }
     if (fault != WqeFault::None) {
         if (fault == WqeFault::Unreadable)
-            engine_.device.eqs->post_qp(Event::QueueFailed, qp.a.qpn);
+            transport_.events.post(Event::QueueFailed, qp);
         refuse(qp, packet, kBadWqe);
         return;
     }
@@ -231,18 +228,18 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         refuse(qp, packet, kTooLong);
         return;
     }
-    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
+    if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to)) {
         refuse(qp, packet, kMemory);
         return;
     }
-    if (packet.flags & kIeth && !engine_.device.memory->invalidate_remotely(peer_, be32(packet.h.imm))) {
+    if (packet.flags & kIeth && !transport_.keys.invalidate_remotely(peer_, be32(packet.h.imm))) {
         refuse(qp, packet, kInvalidate);
         return;
     }
     s.message_offset += bytes;
     accept(qp, packet, 1);
     s.ack_due |= packet.h.ack_request;
-    engine_.schedule(qp);
+    transport_.schedule(qp);
     if (packet.flags & kLast)
         complete(qp, packet, s.message_offset);
 }
@@ -250,7 +247,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
 void Responder::receive_write(Qp &qp, const Packet &packet)
 {
     ResponderState &s = qp.resp;
-    MemoryTable &memory = *engine_.device.memory;
+    KeySpace &keys = transport_.keys;
     const uint32_t bytes = uint32_t(packet.payload.length);
     const bool first = packet.flags & kFirst, last = packet.flags & kLast;
     const uint32_t left = first ? packet.h.length : s.write_left;
@@ -263,7 +260,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         s.xrc_srqn = packet.h.srqn;
         // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
         // at the key of a message of no bytes.
-        if (left && !memory.check(packet.h.rkey, peer_, packet.h.va, left, Access::RemoteWrite)) {
+        if (left && !keys.check(packet.h.rkey, peer_, packet.h.va, left, Access::RemoteWrite)) {
             refuse(qp, packet, kAccess);
             return;
         }
@@ -282,13 +279,13 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     AbsentPage absent;
     Found found = Found::Yes;
     if (bytes)
-        found = memory.locate(s.write_rkey, peer_, s.write_va, bytes, Access::RemoteWrite, to, absent);
+        found = keys.locate(s.write_rkey, peer_, s.write_va, bytes, Access::RemoteWrite, to, absent);
     if (found == Found::Absent) {
         absent.length += s.write_left - bytes;
         if (later(qp, absent))
             return;
     }
-    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
+    if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to)) {
         refuse(qp, packet, kAccess);
         return;
     }
@@ -297,7 +294,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     s.write_left -= bytes;
     accept(qp, packet, 1);
     s.ack_due |= packet.h.ack_request;
-    engine_.schedule(qp);
+    transport_.schedule(qp);
     if (packet.flags & kImmDt)
         complete(qp, packet, s.message_offset);
 }
@@ -316,17 +313,17 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
         refuse(qp, packet, kInvalidRequest);
         return;
     }
-    if (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)) {
+    if (h.length && !transport_.keys.check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)) {
         refuse(qp, packet, kAccess);
         return;
     }
     // What its answer begins with must be there, so that nothing behind it is executed before. The rest is
     // seen in its turn.
-    if (h.length && engine_.device.memory->on_demand(h.rkey)) {
+    if (h.length && transport_.keys.on_demand(h.rkey)) {
         PacketSegments from;
         AbsentPage absent;
         const uint32_t bytes = std::min(h.length, qp.a.mtu);
-        const Found found = engine_.device.memory->locate(h.rkey, peer_, h.va, bytes, Access::RemoteRead, from, absent);
+        const Found found = transport_.keys.locate(h.rkey, peer_, h.va, bytes, Access::RemoteRead, from, absent);
         if (found == Found::Absent) {
             absent.length += h.length - bytes;
             if (later(qp, absent))
@@ -371,7 +368,7 @@ uint64_t atomically(const TransportHeader &h, uint64_t *word)
 template <class F>
 bool Responder::update(const Segment &at, F &change)
 {
-    Host &host = engine_.device.host;
+    Host &host = transport_.host;
     if (at.dma % sizeof(uint64_t))
         return false;
     if (!at.pointer)
@@ -396,14 +393,13 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
         refuse(qp, packet, kInvalidRequest);
         return;
     }
-    SegmentArray<1> at;
+    PacketSegments at;
     AbsentPage absent;
     uint64_t original = 0;
-    const Found found =
-        engine_.device.memory->locate(h.rkey, peer_, h.va, sizeof(original), Access::RemoteAtomic, at, absent);
+    const Found found = transport_.keys.locate(h.rkey, peer_, h.va, sizeof(original), Access::RemoteAtomic, at, absent);
     if (found == Found::Absent && later(qp, absent))
         return;
-    if (found != Found::Yes || !execute_atomic(packet, at[0], original)) {
+    if (found != Found::Yes || at.size() != 1 || !execute_atomic(packet, at[0], original)) {
         refuse(qp, packet, kAccess);
         return;
     }
@@ -440,13 +436,12 @@ void Responder::receive_atomic_write(Qp &qp, const Packet &packet)
         refuse(qp, packet, kInvalidRequest);
         return;
     }
-    SegmentArray<1> at;
+    PacketSegments at;
     AbsentPage absent;
-    const Found found =
-        engine_.device.memory->locate(h.rkey, peer_, h.va, sizeof(uint64_t), Access::RemoteWrite, at, absent);
+    const Found found = transport_.keys.locate(h.rkey, peer_, h.va, sizeof(uint64_t), Access::RemoteWrite, at, absent);
     if (found == Found::Absent && later(qp, absent))
         return;
-    if (found != Found::Yes || !store_atomically(packet, at[0])) {
+    if (found != Found::Yes || at.size() != 1 || !store_atomically(packet, at[0])) {
         refuse(qp, packet, kAccess);
         return;
     }
@@ -465,8 +460,7 @@ void Responder::receive_flush(Qp &qp, const Packet &packet)
     }
     const uint32_t length = selectivity == kFlushRange ? h.length : 0;
     // Nothing here is persistent.
-    if (type != kFlushGlobal ||
-        !engine_.device.memory->check(h.rkey, peer_, h.va, length, Access::Flush)) {
+    if (type != kFlushGlobal || !transport_.keys.check(h.rkey, peer_, h.va, length, Access::Flush)) {
         refuse(qp, packet, kAccess);
         return;
     }
@@ -477,7 +471,7 @@ void Responder::receive_flush(Qp &qp, const Packet &packet)
 
 void Responder::duplicate(Qp &qp, const Packet &packet)
 {
-    engine_.count(qp, qp_counter::duplicate_request);
+    transport_.count(qp, qp_counter::duplicate_request);
     if (!admit(qp, packet.h))
         return;   // not what was asked for before
     if (packet.flags & kRead) {
@@ -490,7 +484,7 @@ void Responder::duplicate(Qp &qp, const Packet &packet)
     } else if (packet.flags & (kSend | kWrite)) {
         // Not executed again. The ACK is for all that was executed.
         qp.resp.ack_due = true;
-        engine_.schedule(qp);
+        transport_.schedule(qp);
     }
 }
 
@@ -499,7 +493,7 @@ void Responder::duplicate_read(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
     if (h.length > kMaxMessage || packet.payload.length || !qp.a.allows(Access::RemoteRead) ||
-        (h.length && !engine_.device.memory->check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)))
+        (h.length && !transport_.keys.check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)))
         return;
     answer_again(qp, h, h.length);
 }
@@ -569,7 +563,7 @@ void Responder::push(Qp &qp, const Reply &reply)
     ResponderState &s = qp.resp;
     if (s.reply_count < s.replies.size())
         s.replies[(s.reply_head + s.reply_count++) % s.replies.size()] = reply;
-    engine_.schedule(qp);
+    transport_.schedule(qp);
 }
 
 void Responder::drop_replies(Qp &qp, uint8_t from)
@@ -603,7 +597,7 @@ void Responder::push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome)
 
 void Responder::push_rnr_nak(Qp &qp)
 {
-    engine_.count(qp, qp_counter::rnr_nak_sent);
+    transport_.count(qp, qp_counter::rnr_nak_sent);
     push_nak(qp, ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer));
 }
 
@@ -616,20 +610,20 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal)
 void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, Drop why)
 {
     ResponderState &s = qp.resp;
-    engine_.note(packet, why);
+    transport_.note(packet, why);
     if (refusal.nak == HGHCA_NAK_INVALID_REQUEST)
-        engine_.count(qp, qp_counter::remote_invalid_nak_sent);
+        transport_.count(qp, qp_counter::remote_invalid_nak_sent);
     else if (refusal.nak == HGHCA_NAK_REMOTE_ACCESS)
-        engine_.count(qp, qp_counter::remote_access_nak_sent);
+        transport_.count(qp, qp_counter::remote_access_nak_sent);
     push_nak(qp, ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak));
     const bool holds_wqe = s.in_message && !s.message_is_write;
-    if (holds_wqe && !engine_.receive_queue.fail(qp, refusal.status)) {
-        engine_.catastrophe(qp);
+    if (holds_wqe && !transport_.receives.fail(qp, refusal.status)) {
+        transport_.catastrophe(qp);
         return;
     }
     if (refusal.event != Event::None)
-        engine_.device.eqs->post_qp(refusal.event, qp.a.qpn);
-    engine_.enter_error(qp, true);
+        transport_.events.post(refusal.event, qp);
+    transport_.enter_error(qp, true);
 }
 
 bool Responder::may_reply(const Qp &qp)
@@ -642,13 +636,13 @@ bool Responder::may_reply(const Qp &qp)
 
 Turn Responder::run(Qp &qp, int32_t &credit)
 {
-    while (engine_.goes_on(credit)) {
+    while (transport_.goes_on(credit)) {
         Turn turn = Turn::Idle;
         if (qp.resp.reply_count) {
             const Reply &reply = qp.resp.replies[qp.resp.reply_head];
             if (reply.kind != ReplyKind::Read)
                 turn = send_reply(qp, credit);
-            else if (!engine_.pacer.holds(qp, qp.a.path))
+            else if (!transport_.pacer.holds(qp, qp.a.path))
                 turn = send_read(qp, credit);
         } else if (qp.resp.ack_due) {
             turn = send_ack(qp, credit);
@@ -663,7 +657,7 @@ TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, uint32_t p
 {
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode);
-    h.pkey = engine_.device.port.pkey;
+    h.pkey = transport_.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = psn;
     h.syndrome = uint8_t(HGHCA_AETH_ACK | credits(qp));
@@ -674,7 +668,7 @@ TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, uint32_t p
 uint8_t Responder::credits(const Qp &qp) const
 {
     uint32_t posted;
-    if (!engine_.receive_queue.count(qp, posted))
+    if (!transport_.receives.count(qp, posted))
         return HGHCA_AETH_CREDIT_UNLIMITED;
     const auto above = std::upper_bound(std::begin(kCredits), std::end(kCredits), posted);
     return uint8_t(above - std::begin(kCredits) - 1);
@@ -688,7 +682,7 @@ Turn Responder::send_ack(Qp &qp, int32_t &credit)
     TransportHeader h = reply_header(qp, HGHCA_BTH_OP_ACK, psn_before(s.expected_psn));
     h.msn = s.msn;
     s.ack_due = false;
-    if (engine_.send_packet(qp, engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
+    if (transport_.send_packet(qp, transport_.route_of(qp), h, {}, 0) == Sent::Blocked) {
         s.ack_due = true;
         return Turn::Blocked;
     }
@@ -709,7 +703,7 @@ Turn Responder::send_reply(Qp &qp, int32_t &credit)
     const uint8_t head = s.reply_head, count = s.reply_count;
     s.reply_head = uint8_t((head + 1) % s.replies.size());
     s.reply_count--;
-    if (engine_.send_packet(qp, engine_.route_of(qp), h, {}, 0) == Sent::Blocked) {
+    if (transport_.send_packet(qp, transport_.route_of(qp), h, {}, 0) == Sent::Blocked) {
         s.reply_head = head;
         s.reply_count = count;
         return Turn::Blocked;
@@ -733,17 +727,17 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     AbsentPage absent;
     Found found = Found::Yes;
     if (bytes)
-        found = engine_.device.memory->locate(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead,
-                                              payload, absent);
+        found = transport_.keys.locate(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead, payload,
+                                       absent);
     // A QP in error takes no request again.
     if (found == Found::Absent && qp.state != QpState::Error) {
         absent.length += reply.length - bytes;
-        if (engine_.page_faults.defer(qp, absent)) {
+        if (transport_.page_faults.defer(qp, absent)) {
             // In the place of the answer. What is due behind it is asked for again as well, and an ACK would
             // tell of an answer lost.
             s.reply_count = 0;
             s.ack_due = false;
-            engine_.count(qp, qp_counter::rnr_nak_sent);
+            transport_.count(qp, qp_counter::rnr_nak_sent);
             push(qp, {ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer), h.psn, h.msn, 0, 0, 0, 0,
                       0, true});
             return Turn::More;
@@ -761,10 +755,10 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
             s.reply_head = uint8_t((head + 1) % s.replies.size());
             s.reply_count--;
         }
-        Route *route = engine_.route_of(qp);
-        sent = engine_.send_packet(qp, route, h, payload, bytes);
+        Route *route = transport_.route_of(qp);
+        sent = transport_.send_packet(qp, route, h, payload, bytes);
         if (sent == Sent::Yes) {
-            engine_.pacer.sent(qp, qp.a.path, route);
+            transport_.pacer.sent(qp, qp.a.path, route);
         } else {
             s.replies[head] = before;
             s.reply_head = head;
@@ -774,7 +768,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     if (sent == Sent::Blocked)
         return Turn::Blocked;
     if (sent == Sent::Unreadable && reply.asked_again &&
-        !engine_.device.memory->check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead)) {
+        !transport_.keys.check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead)) {
         // A duplicate that came late: the peer may have had its answer, and done with the key. As when it had come
         // later still, nobody is told.
         s.reply_head = uint8_t((s.reply_head + 1) % s.replies.size());
@@ -785,11 +779,11 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         // IBA vol 1, 9.7.4.1.5: the region has gone since the request was checked.
         // A NAK in the place of the response; nothing after it.
         s.reply_count = 0;
-        engine_.count(qp, qp_counter::remote_access_nak_sent);
+        transport_.count(qp, qp_counter::remote_access_nak_sent);
         push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, 0, true});
         if (qp.state != QpState::Error) {
-            engine_.device.eqs->post_qp(Event::AccessViolation, qp.a.qpn);
-            engine_.enter_error(qp, true);
+            transport_.events.post(Event::AccessViolation, qp);
+            transport_.enter_error(qp, true);
         }
         return Turn::More;
     }

@@ -2,18 +2,17 @@
 // The receiving side of a reliable connection (IBA vol 1, 9.7.4, 9.7.5.1).
 #pragma once
 
-#include "jingzhao/wqe_reader.h"
+#include "transport/wqe.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 
 namespace hghca {
 
-class Engine;
-enum class Turn;
+class Transport;
 
 class Responder {
 public:
-    explicit Responder(Engine &engine) : engine_(engine) {}
+    explicit Responder(Transport &transport) : transport_(transport) {}
 
     // A request packet.
     void receive(Qp &qp, const Packet &packet);
@@ -76,7 +75,7 @@ private:
     uint8_t credits(const Qp &qp) const;
     TransportHeader reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const;
 
-    Engine &engine_;
+    Transport &transport_;
     RecvWqe wqe_{};
     KeyUser peer_{0};   // of the packet at hand
 };

@@ -2,103 +2,648 @@
 #include "transport/transport.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "device.h"
-#include "jingzhao/queues.h"
-#include "transport/engine.h"
+#include "byte_order.h"
+#include "wire/icrc.h"
 
 namespace hghca {
 
-struct Transport::State {
-    explicit State(Device &device) : engine(device) {}
-    Engine engine;
-};
+namespace {
 
-Transport::Transport(Device &device) : device_(device), state_(std::make_unique<State>(device)) {}
+// Of a frame of which no more is known: up to the BTH, and what it has of that.
+uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
+{
+    return uint8_t(std::min(head_bytes, arrival.layout.transport_offset + sizeof(hghca_bth)));
+}
 
-Transport::~Transport() = default;
+}  // namespace
+
+Transport::Transport(const Function &f)
+    : host(f.host), work(f.work), counters(f.counters), counter_sets(f.counter_sets), port(f.port),
+      features(f.features), control(f.congestion), link(f.link), qps(f.qps), sends(f.sends), receives(f.receives),
+      keys(f.keys), events(f.events), pace_grain_ns(f.pace_grain_ns), rewind(f.rewind), scheduler(f.qp_count),
+      flushes(f.qp_count), timers(f.qp_count), pacer(*this), congestion(*this),
+      flow_control(*this, f.port, f.link, f.counters, f.work, f.receive_buffers, now_ns), page_faults(*this),
+      send_queue(*this), requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this),
+      raw_qps(*this), outlet_(f.outlet), raw_frames_(f.raw)
+{
+}
 
 void Transport::clear()
 {
-    state_->engine.clear();
+    scheduler.clear();
+    flushes.clear();
+    timers.clear();
+    flow_control.clear();
+    link_full = false;
 }
 
-void Transport::doorbell(const SendDoorbell &db)
+// ---- out
+
+bool Transport::gather(const PacketSegments &from, uint8_t *to, size_t room) const
 {
-    Engine &engine = state_->engine;
-    Qp *qp = device_.initialized ? device_.qps->find(db.qpn) : nullptr;
-    if (!qp) {
-        device_.counters_.db_bad_object++;
-        return;
+    for (const Segment &s : from) {
+        if (s.length > room)
+            return false;
+        if (s.pointer)
+            std::memcpy(to, s.pointer, s.length);
+        else if (!host.read(s.dma, to, s.length))
+            return false;
+        to += s.length;
+        room -= s.length;
     }
-    if (qp->a.usr_page != db.uar_page) {
-        device_.counters_.db_bad_page++;
-        return;
+    return true;
+}
+
+bool Transport::add_payload(const PacketSegments &payload, iovec *parts, int &count)
+{
+    size_t bounced = 0;
+    for (const Segment &s : payload) {
+        uint8_t *bytes = s.pointer;
+        if (!bytes) {
+            if (s.length > kBounceBytes - bounced || !host.read(s.dma, &bounce_[bounced], s.length))
+                return false;
+            bytes = &bounce_[bounced];
+            bounced += s.length;
+        }
+        parts[count++] = {bytes, s.length};
     }
-    if (qp->state < QpState::Rts) {
-        device_.counters_.db_bad_state++;
-        return;
+    return true;
+}
+
+Route *Transport::route_of(const Qp &qp)
+{
+    if (route_state_ == RouteState::Unknown) {
+        const bool good = congestion.reacts() ? link.route(congestion.capable(qp.a.path), flow_of(qp), route_)
+                                              : link.route(qp.a.path, flow_of(qp), route_);
+        route_state_ = good ? RouteState::Good : RouteState::None;
     }
-    engine.send_queue.ring(*qp, db);
-    if (qp->state == QpState::Error)
-        engine.flush(*qp);
-    else
-        engine.schedule(*qp);
+    return route_state_ == RouteState::Good ? &route_ : nullptr;
 }
 
-void Transport::state_changed(Qp &qp, QpState from)
+void Transport::count_sent(const Qp &qp, const Route &route)
 {
-    state_->engine.state_changed(qp, from);
+    count(qp, qp_counter::tx_packets);
+    count(qp, qp_counter::tx_bytes, route.layout.frame_bytes);
 }
 
-uint8_t Transport::resume(Qp &qp, uint32_t what) { return state_->engine.page_faults.resume(qp, what); }
-
-uint32_t Transport::reduced_kbps(Qp &qp)
+void Transport::count_received(const Qp &qp, const Packet &packet)
 {
-    state_->engine.now_ns = device_.host.now_ns();
-    return state_->engine.congestion.reduced_kbps(qp);
+    count(qp, qp_counter::rx_packets);
+    count(qp, qp_counter::rx_bytes, packet.frame_bytes);
 }
 
-void Transport::restart_flow_control()
+Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload,
+                            uint32_t payload_bytes)
 {
-    state_->engine.now_ns = device_.host.now_ns();
-    state_->engine.flow_control.restart();
+    work.add();
+    h.pad = uint8_t(-payload_bytes & 3);
+    if (route && route->to_self)
+        return send_to_self(qp, *route, h, payload, payload_bytes);
+    // Read once: the ICRC is that of the bytes that are sent, whatever a program writes there meanwhile.
+    if (!gather(payload, outgoing_.payload(), kMaxPayload))
+        return Sent::Unreadable;
+    if (!route)
+        return Sent::Yes;
+    // Link header, transport header, payload, pad and ICRC, one behind the other.
+    uint8_t *transport = outgoing_.payload() - sizeof(hghca_bth) - extension_bytes(kOpcodes[h.opcode]);
+    uint8_t *header = transport - route->layout.transport_offset;
+    const size_t transport_bytes = put_transport_header(h, transport);
+    link.finish(*route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
+    std::memcpy(header, route->header.data(), route->layout.transport_offset);
+    const iovec frame{header, route->layout.frame_bytes};
+    if (port.link_up) {  // otherwise it is lost on the way
+        uint8_t *end = outgoing_.payload() + payload_bytes;
+        std::memset(end, 0, h.pad);
+        uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
+        crc = le32(~crc32_update(crc, outgoing_.payload(), payload_bytes + h.pad));
+        std::memcpy(end + h.pad, &crc, sizeof(crc));
+        if (!outlet_.send_frame(&frame, 1))
+            return Sent::Blocked;
+    }
+    count_sent(qp, *route);
+    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth && features.multicast) {
+        counters.multicast_sent++;
+        receive_frame({&frame, 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
+    }
+    return Sent::Yes;
+}
+
+Sent Transport::send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
+                             uint32_t payload_bytes)
+{
+    iovec parts[1 + 68 + 1];
+    int count = 1;
+    if (!add_payload(payload, parts, count))
+        return Sent::Unreadable;
+    uint8_t header[kMaxHeader];
+    const size_t transport_bytes = put_transport_header(h, header + route.layout.transport_offset);
+    link.finish(route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
+    std::memcpy(header, route.header.data(), route.layout.transport_offset);
+    parts[0] = {header, route.layout.transport_offset + transport_bytes};
+    uint8_t trailer[kMaxTrailer] = {};  // nobody looks at the ICRC
+    parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
+    count_sent(qp, route);
+    receive_frame({parts, count + 1, 0, route.layout.frame_bytes}, true);
+    return Sent::Yes;
+}
+
+Sent Transport::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t frame_bytes)
+{
+    work.add();
+    // A copy leaves. The frame is read more than once, here and where it is received: a program may write to its memory
+    // meanwhile, and that may be the memory that another HCA of this machine receives it in.
+    if (!gather(frame, staged_.data(), staged_.size()))
+        return Sent::Unreadable;
+    const iovec part{staged_.data(), frame_bytes};
+    const FrameView view{&part, 1, 0, frame_bytes};
+    if (link.own_address(staged_.data())) {
+        // Made by software, so nothing in it is trusted.
+        receive_frame(view, false);
+        return Sent::Yes;
+    }
+    if (port.link_up && !outlet_.send_frame(&part, 1))
+        return Sent::Blocked;
+    if (staged_[0] & 1)
+        raw_frames_.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
+    return Sent::Yes;
+}
+
+// ---- in
+
+// Does any of the memory that the bytes go to hold bytes of the view?
+bool Transport::overlaps(const FrameView &view, const PacketSegments &to)
+{
+    for (const Segment &s : to) {
+        bool shared = false;
+        view.for_each(0, view.length, [&](const uint8_t *bytes, size_t n) {
+            const auto at = reinterpret_cast<uintptr_t>(bytes), there = reinterpret_cast<uintptr_t>(s.pointer);
+            shared |= s.pointer && at < there + s.length && there < at + n;
+        });
+        if (shared)
+            return true;
+    }
+    return false;
+}
+
+bool Transport::scatter(const FrameView &view, size_t from, const PacketSegments &to)
+{
+    // A QP that writes to its own port may write over what it sends, and so may a frame of another network device of this
+    // machine, which QEMU hands on where it is: all of the packet is read first.
+    if (overlaps(view, to)) {
+        if (view.length > staged_.size())
+            return false;
+        view.copy(0, staged_.data(), view.length);
+        const iovec part{staged_.data(), view.length};
+        return scatter_apart({&part, 1, 0, view.length}, from, to);
+    }
+    return scatter_apart(view, from, to);
+}
+
+bool Transport::scatter_apart(const FrameView &view, size_t from, const PacketSegments &to)
+{
+    bool good = true;
+    for (const Segment &s : to) {
+        uint64_t dma = s.dma;
+        uint8_t *pointer = s.pointer;
+        view.for_each(from, s.length, [&](const uint8_t *bytes, size_t n) {
+            if (pointer) {
+                std::memcpy(pointer, bytes, n);
+                pointer += n;
+            } else {
+                good = good && host.write(dma, bytes, n);
+            }
+            dma += n;
+        });
+        if (s.pointer)
+            host.dirty(s.dma, s.length);
+        from += s.length;
+    }
+    return good;
 }
 
 void Transport::receive(const iovec *parts, int count)
 {
-    if (device_.initialized)
-        state_->engine.receive(parts, count);
+    FrameView frame{parts, count, 0, 0};
+    for (int i = 0; i < count; i++)
+        frame.length += parts[i].iov_len;
+    now_ns = host.now_ns();
+    if (!flow_control.takes(frame))
+        receive_frame(frame, false);
+}
+
+void Transport::receive_frame(const FrameView &frame, bool trusted, uint32_t sender)
+{
+    work.add();
+    Packet packet;
+    const size_t head_bytes = std::min(frame.length, packet.head.size());
+    frame.copy(0, packet.head.data(), head_bytes);
+    std::memset(packet.head.data() + head_bytes, 0, packet.head.size() - head_bytes);
+    packet.arrived_bytes = uint32_t(frame.length);
+    Drop why = Drop::None;
+    switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
+    case Verdict::Other:
+        if (!sender)
+            raw_frames_.receive(frame, packet.head.data(), head_bytes);
+        return;
+    case Verdict::Engine:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
+        why = parse_packet(frame, trusted, link, packet);
+        break;
+    case Verdict::Drop:
+        packet.header_bytes = bare_header(packet.arrival, head_bytes);
+        break;
+    }
+    if (why != Drop::None)
+        note(packet, why);
+    else if (packet.arrival.members)
+        dispatch_to_group(packet, sender);
+    else
+        dispatch(packet);
+}
+
+void Transport::note(const Packet &packet, Drop why) { events.dropped(packet, why, now_ns); }
+
+// Why a packet of this service and kind is not for such a QP in its state. An XRC QP is either initiator, which
+// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
+Drop Transport::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
+{
+    if (!qp)
+        return Drop::NoQp;
+    if (qp->state < QpState::Rtr || qp->state == QpState::Error)
+        return Drop::QpState;
+    if (qp->a.service == Service::Raw || service != bth_service(qp->a.service) ||
+        (qp->a.service == Service::Xrc && bool(flags & kResponse) != !qp->a.xrcd))
+        return Drop::Service;
+    return Drop::None;
+}
+
+// IBA vol 1, 10.9.3: the same key, and not two limited members.
+bool Transport::pkey_matches(const TransportHeader &h) const
+{
+    const uint16_t own_pkey = port.pkey;
+    return !((h.pkey ^ own_pkey) & ~HGHCA_PKEY_FULL) && (h.pkey | own_pkey) & HGHCA_PKEY_FULL;
+}
+
+// The checks from the destination QP on, in the order of the interface document, section 9.
+void Transport::dispatch(const Packet &packet)
+{
+    if (packet.flags & kCnp && features.congestion) {
+        dispatch_cnp(packet);
+        return;
+    }
+    const TransportHeader &h = packet.h;
+    const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? qps.gsi_qpn() : h.qpn;
+    Qp *qp = qpn ? qps.find(qpn) : nullptr;
+    const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
+    if (const Drop why = refuses(qp, service, packet.flags); why != Drop::None) {
+        note(packet, why);
+        return;
+    }
+    if (service != HGHCA_BTH_UD) {
+        if (const Drop why = link.check_peer(packet.arrival, qp->a.path); why != Drop::None) {
+            count(*qp, qp_counter::rx_bad_address);
+            note(packet, why);
+            return;
+        }
+    }
+    if (!pkey_matches(h)) {
+        count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, Drop::Pkey);
+        return;
+    }
+    if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
+        count(*qp, qp_counter::rx_bad_qkey);
+        note(packet, Drop::Qkey);
+        return;
+    }
+    count_received(*qp, packet);
+    if (packet.arrival.ecn == HGHCA_ECN_CE) {
+        counters.np_ecn_marked_roce_packets++;
+        if (service != HGHCA_BTH_UD)
+            congestion.marked(*qp);
+    }
+    deliver(*qp, packet);
+}
+
+// IBA vol 1, A17.9.3: a CNP is for a QP that has a peer, and comes from there.
+void Transport::dispatch_cnp(const Packet &packet)
+{
+    Qp *qp = qps.find(packet.h.qpn);
+    if (!qp) {
+        note(packet, Drop::NoQp);
+    } else if (!is_connected(qp->a.service)) {
+        note(packet, Drop::Service);
+    } else if (qp->state < QpState::Rtr || qp->state == QpState::Error) {
+        note(packet, Drop::QpState);
+    } else if (const Drop why = link.check_peer(packet.arrival, qp->a.path); why != Drop::None) {
+        count(*qp, qp_counter::rx_bad_address);
+        note(packet, why);
+    } else if (!pkey_matches(packet.h)) {
+        count(*qp, qp_counter::rx_bad_pkey);
+        note(packet, Drop::Pkey);
+    } else if (!packet.h.becn || packet.payload.length) {
+        note(packet, Drop::Cnp);
+    } else {
+        count_received(*qp, packet);
+        congestion.react(*qp);
+    }
+}
+
+// IBA vol 1, 10.5: each QP of the group has a copy, but for the one that sent it.
+// What one of them lacks is no matter of the others.
+void Transport::dispatch_to_group(const Packet &packet, uint32_t sender)
+{
+    const TransportHeader &h = packet.h;
+    if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
+        note(packet, h.qpn != HGHCA_QPN_MULTICAST ? Drop::NoQp : Drop::Service);
+        return;
+    }
+    if (!pkey_matches(h)) {
+        counters.rx_bad_pkey++;
+        note(packet, Drop::Pkey);
+        return;
+    }
+    if (!(packet.flags & kSend)) {
+        counters.rx_bad_header++;
+        note(packet, Drop::Opcode);
+        return;
+    }
+    uint32_t copies = 0;
+    for (const uint32_t qpn : *packet.arrival.members) {
+        if (!qpn || qpn == sender)
+            continue;
+        Qp *qp = qps.find(qpn);
+        if (const Drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != Drop::None) {
+            note(packet, why);
+        } else if (h.qkey != Datagrams::qkey_of(*qp)) {
+            count(*qp, qp_counter::rx_bad_qkey);
+            note(packet, Drop::Qkey);
+        } else {
+            copies++;
+            work.add();
+            count_received(*qp, packet);
+            counters.np_ecn_marked_roce_packets += packet.arrival.ecn == HGHCA_ECN_CE;
+            deliver(*qp, packet);
+        }
+    }
+    if (!copies)
+        return;
+    counters.multicast_received++;
+    counters.multicast_copies += copies;
+    counters.multicast_extra_bytes += uint64_t(copies - 1) * packet.frame_bytes;
+}
+
+// The packet is one that the QP takes in its state.
+void Transport::deliver(Qp &qp, const Packet &packet)
+{
+    if (qp.state == QpState::Rtr && !qp.comm_est_sent) {
+        qp.comm_est_sent = true;
+        events.post(Event::Established, qp);
+    }
+    if (qp.a.service == Service::Ud)
+        datagrams.receive(qp, packet);
+    else if (qp.a.service == Service::Uc)
+        unreliable.receive(qp, packet);
+    else if (packet.flags & kResponse)
+        completer.receive(qp, packet);
+    else
+        responder.receive(qp, packet);
+}
+
+// ---- turns and timers
+
+Turn Transport::serve(Qp &qp, int32_t &credit)
+{
+    if (qp.congestion.cnp_due && congestion.notify(qp, credit) == Turn::Blocked)
+        return Turn::Blocked;
+    const Turn turn = serve_queues(qp, credit);
+    // What it sent to itself may have come marked.
+    return turn == Turn::Idle && qp.congestion.cnp_due ? Turn::More : turn;
+}
+
+void Transport::flush(Qp &qp)
+{
+    if (flush_slice(qp))
+        flushes.add(qp.a.qpn);
 }
 
 void Transport::flush()
 {
-    if (device_.initialized)
-        state_->engine.flush();
+    for (; !work.over() && !flushes.empty(); work.add()) {
+        Qp *qp = qps.find(flushes.front());
+        if (!qp || !flush_slice(*qp))
+            flushes.remove();
+    }
+}
+
+// True: there is more.
+bool Transport::flush_slice(Qp &qp)
+{
+    if (qp.state != QpState::Error)
+        return qp.state == QpState::Sqe && send_queue.flush(qp);
+    return send_queue.flush(qp) || receives.flush(qp);
+}
+
+Turn Transport::serve_queues(Qp &qp, int32_t &credit)
+{
+    route_state_ = RouteState::Unknown;
+    if (!is_reliable(qp.a.service)) {
+        if (qp.state == QpState::Sqe || qp.state == QpState::Error) {
+            flush(qp);
+            return Turn::Idle;
+        }
+        return qp.a.service == Service::Ud   ? datagrams.run(qp, credit)
+               : qp.a.service == Service::Uc ? unreliable.run(qp, credit)
+                                             : raw_qps.run(qp, credit);
+    }
+    return serve_reliable(qp, credit);
+}
+
+// Responses go before requests, but take turns with them when the QP's rate holds back both: a peer that never
+// stops reading would otherwise take all of it.
+Turn Transport::serve_reliable(Qp &qp, int32_t &credit)
+{
+    auto run_requester = [&] {
+        const bool sends = qp.state == QpState::Rts || qp.state == QpState::Sqd;
+        return sends ? requester.run(qp, credit) : Turn::Idle;
+    };
+    const bool requests_first = qp.pace.requests_first;
+    const uint64_t next_ns = qp.pace.next_ns;
+    Turn turn = requests_first ? run_requester() : Turn::Idle;
+    if (turn == Turn::Idle)
+        turn = responder.run(qp, credit);
+    if (turn == Turn::Idle && !requests_first)
+        turn = run_requester();
+    if (qp.pace.next_ns != next_ns)
+        qp.pace.requests_first = !requests_first;
+    // What it sent to itself may have made a reply due.
+    return turn == Turn::Idle && Responder::may_reply(qp) ? Turn::More : turn;
 }
 
 void Transport::run()
 {
-    if (device_.initialized)
-        state_->engine.run();
+    now_ns = host.now_ns();
+    link_full = false;
+    if (flow_control.next_deadline() <= now_ns)
+        flow_control.expire();
+    if (flow_control.due() && !flow_control.send()) {
+        link_full = true;
+        return;
+    }
+    // Whoever stands in the line costs something, even if there is nothing to send.
+    for (; !work.over() && !scheduler.empty(); work.add()) {
+        Qp *qp = qps.find(scheduler.front());
+        if (!qp || qp->state < QpState::Rtr) {
+            scheduler.remove();
+            continue;
+        }
+        if (const TrafficClass c = class_of(*qp); flow_control.paused(c)) {
+            Pacer::rest(*qp);  // a pause is nothing to make up for
+            scheduler.park(c);
+            continue;
+        }
+        int32_t &credit = scheduler.credit();
+        const Turn turn = serve(*qp, credit);
+        if (turn == Turn::Blocked) {
+            link_full = true;
+            return;
+        }
+        if (turn == Turn::Idle) {
+            Pacer::rest(*qp);
+            scheduler.remove();
+        } else if (credit <= 0 || !work.over()) {
+            scheduler.rotate();
+        }  // otherwise its turn goes on in the next slice
+    }
+}
+
+void Transport::set_deadline(Qp &qp, uint64_t deadline_ns)
+{
+    qp.req.deadline_ns = deadline_ns;
+    if (deadline_ns)
+        timers.arm(qp.a.qpn, deadline_ns);
+}
+
+void Transport::expire(uint64_t now)
+{
+    now_ns = now;
+    if (flow_control.next_deadline() <= now)
+        flow_control.expire();
+    for (; timers.next() <= now && !work.over(); work.add()) {
+        Qp *qp = qps.find(timers.pop());
+        if (!qp)
+            continue;
+        pacer.expire(*qp);
+        if (!qp->req.deadline_ns)
+            continue;
+        if (qp->req.deadline_ns > now)
+            timers.arm(qp->a.qpn, qp->req.deadline_ns);  // had moved out meanwhile
+        else if (qp->state == QpState::Rts || qp->state == QpState::Sqd)
+            requester.timeout(*qp);
+    }
+}
+
+// ---- states
+
+void Transport::enter_error(Qp &qp, bool keep_replies)
+{
+    ResponderState &s = qp.resp;
+    qp.state = QpState::Error;
+    s.in_message = false;
+    s.page = {};
+    qp.congestion.cnp_due = false;
+    if (!keep_replies) {
+        s.reply_count = 0;
+        s.ack_due = false;
+    }
+    flush(qp);
+    // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
+    if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_told) {
+        s.last_wqe_told = true;
+        events.post(Event::LastWqeReached, qp);
+    }
+}
+
+void Transport::catastrophe(Qp &qp)
+{
+    events.post(Event::QueueFailed, qp);
+    enter_error(qp);
+}
+
+void Transport::check_drained(Qp &qp)
+{
+    if (qp.state != QpState::Sqd || qp.drained_sent || qp.req.oldest.index != qp.req.started_index)
+        return;
+    qp.drained_sent = true;
+    if (qp.a.sqd_notify)
+        events.post(Event::SendQueueDrained, qp);
+}
+
+void Transport::posted(Qp &qp)
+{
+    if (qp.state == QpState::Error)
+        flush(qp);
+    else
+        schedule(qp);
+}
+
+uint32_t Transport::reduced_kbps(Qp &qp)
+{
+    now_ns = host.now_ns();
+    return congestion.reduced_kbps(qp);
+}
+
+void Transport::restart_flow_control()
+{
+    now_ns = host.now_ns();
+    flow_control.restart();
 }
 
 bool Transport::has_work() const
 {
-    const Engine &engine = state_->engine;
-    return !engine.flushes.empty() || (!engine.link_full && (!engine.scheduler.empty() || engine.flow_control.due()));
+    return !flushes.empty() || (!link_full && (!scheduler.empty() || flow_control.due()));
 }
 
-uint64_t Transport::next_deadline() const
-{
-    const Engine &engine = state_->engine;
-    return std::min(engine.timers.next(), engine.flow_control.next_deadline());
-}
+uint64_t Transport::next_deadline() const { return std::min(timers.next(), flow_control.next_deadline()); }
 
-void Transport::expire(uint64_t now_ns)
+void Transport::state_changed(Qp &qp, QpState from)
 {
-    if (device_.initialized)
-        state_->engine.expire(now_ns);
+    RequesterState &r = qp.req;
+    now_ns = host.now_ns();
+    switch (qp.state) {
+    case QpState::Reset:
+        // Its turn and its timer, if any, will find no such QP.
+        return;
+    case QpState::Init:
+        if (from == QpState::Reset) {
+            r.oldest.index = r.started_index = r.next_index;
+            r.doorbell_limit = r.next_index;
+        }
+        return;
+    case QpState::Rtr:
+        qp.comm_est_sent = false;
+        return;
+    case QpState::Error:
+        enter_error(qp);
+        return;
+    case QpState::Rts:
+        if (from == QpState::Rtr)
+            requester.reset_retries(qp);
+        // What was posted before is not sent any more.
+        if (from == QpState::Sqe)
+            send_queue.flush_all(qp);
+        break;
+    case QpState::Sqd:
+        if (from == QpState::Rts)
+            qp.drained_sent = false;
+        check_drained(qp);
+        break;
+    case QpState::Sqe:
+        break;
+    }
+    schedule(qp);
 }
 
 }  // namespace hghca

@@ -85,6 +85,13 @@ enum class QpState : uint32_t {
     Error = 6,
 };
 
+// How the turn of a QP has ended.
+enum class [[nodiscard]] Turn {
+    Idle,     // nothing it could send now
+    More,     // its credit is used up, or the slice is over
+    Blocked,  // the link takes nothing now
+};
+
 // Do its messages get acknowledged?
 constexpr bool is_reliable(Service service) { return service == Service::Rc || service == Service::Xrc; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "transport/uc.h"
 
-#include "transport/engine.h"
+#include "transport/transport.h"
 
 namespace hghca {
 
@@ -9,10 +9,10 @@ namespace hghca {
 
 Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
 {
-    SendQueue &queue = engine_.send_queue;
+    SendQueue &queue = transport_.send_queue;
     bool loaded = false;
     uint16_t loaded_index = 0;
-    while (engine_.goes_on(credit)) {
+    while (transport_.goes_on(credit)) {
         if (!queue.ready(qp)) {
             queue.raise_fault(qp);
             return Turn::Idle;
@@ -27,7 +27,7 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
             loaded = true;
             loaded_index = qp.req.next_index;
         }
-        if (!send_wqe_.is_local() && engine_.pacer.holds(qp, qp.a.path))
+        if (!send_wqe_.is_local() && transport_.pacer.holds(qp, qp.a.path))
             return Turn::Idle;
         const Turn turn = send_wqe_.changes_keys() ? execute(qp, credit) : send(qp, credit);
         if (turn != Turn::More)
@@ -39,7 +39,7 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
 // send_wqe_, which takes no packet.
 Turn UnreliableConnections::execute(Qp &qp, int32_t &credit)
 {
-    SendQueue &queue = engine_.send_queue;
+    SendQueue &queue = transport_.send_queue;
     if (!queue.change_keys(qp, send_wqe_)) {
         queue.raise_fault(qp);
         return Turn::Idle;
@@ -48,7 +48,7 @@ Turn UnreliableConnections::execute(Qp &qp, int32_t &credit)
     queue.begin(qp);
     queue.advance(qp);
     const bool good = queue.complete(qp, send_wqe_, 0, 0);
-    engine_.check_drained(qp);
+    transport_.check_drained(qp);
     return good ? Turn::More : Turn::Idle;
 }
 
@@ -56,7 +56,7 @@ Turn UnreliableConnections::execute(Qp &qp, int32_t &credit)
 Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
 {
     RequesterState &r = qp.req;
-    SendQueue &queue = engine_.send_queue;
+    SendQueue &queue = transport_.send_queue;
     const uint32_t packets = psn_distance(r.next_psn, r.next_wqe_psn);
     const uint64_t offset = uint64_t(packets) * qp.a.mtu;
     // Nobody but software that rewrites a WQE in flight makes it end before where it has got to.
@@ -70,8 +70,8 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     PacketSegments payload;
     AbsentPage absent;
     const Found found =
-        send_wqe_.list.resolve(*engine_.device.memory, qp.a.pd, Access::LocalRead, offset, bytes, payload, absent);
-    if (found == Found::Absent && engine_.page_faults.wait(qp, absent))
+        send_wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalRead, offset, bytes, payload, absent);
+    if (found == Found::Absent && transport_.page_faults.wait(qp, absent))
         return Turn::Idle;
     if (found != Found::Yes) {
         queue.fail(qp, Status::LocalProtection);
@@ -81,7 +81,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     TransportHeader h{};
     h.opcode = uint8_t(HGHCA_BTH_UC | message_opcode(send_wqe_, !packets, last));
     h.solicited = last && send_wqe_.asks_for_event();
-    h.pkey = engine_.device.port.pkey;
+    h.pkey = transport_.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
     h.imm = send_wqe_.imm;
@@ -91,10 +91,10 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
 
     const QpState state = qp.state;
     queue.begin(qp);
-    Route *route = engine_.route_of(qp);
-    switch (engine_.send_packet(qp, route, h, payload, bytes)) {
+    Route *route = transport_.route_of(qp);
+    switch (transport_.send_packet(qp, route, h, payload, bytes)) {
     case Sent::Yes:
-        engine_.pacer.sent(qp, qp.a.path, route);
+        transport_.pacer.sent(qp, qp.a.path, route);
         break;
     case Sent::Blocked:
         return Turn::Blocked;
@@ -110,7 +110,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
         return Turn::More;
     queue.advance(qp);
     const bool good = queue.complete(qp, send_wqe_, packets + 1, uint32_t(send_wqe_.list.length));
-    engine_.check_drained(qp);
+    transport_.check_drained(qp);
     return good ? Turn::More : Turn::Idle;
 }
 
@@ -126,12 +126,12 @@ void UnreliableConnections::receive(Qp &qp, const Packet &packet)
     const bool good_length = packet.flags & kLast ? bytes <= qp.a.mtu && (bytes || begins)
                                                   : bytes == qp.a.mtu && !packet.h.pad;
     if (!good_length)
-        engine_.note(packet, Drop::Length);
+        transport_.note(packet, Drop::Length);
     const bool good = good_length && (packet.flags & kSend ? receive_send(qp, packet) : receive_write(qp, packet));
     if (!good)
-        engine_.count(qp, qp_counter::uc_dropped);
+        transport_.count(qp, qp_counter::uc_dropped);
     else if (packet.flags & kLast)
-        engine_.count(qp, packet.flags & kSend ? qp_counter::rx_send_requests : qp_counter::rx_write_requests);
+        transport_.count(qp, packet.flags & kSend ? qp_counter::rx_send_requests : qp_counter::rx_write_requests);
     s.in_message = good && !(packet.flags & kLast) && qp.state != QpState::Error;
 }
 
@@ -147,10 +147,10 @@ bool UnreliableConnections::in_sequence(Qp &qp, const Packet &packet)
     if (known && goes_on)
         return true;
     if (s.in_message) {
-        engine_.count(qp, qp_counter::uc_dropped);   // the one that was under way
-        engine_.note(packet, !expected ? Drop::Psn : known ? Drop::Sequence : Drop::Opcode);
+        transport_.count(qp, qp_counter::uc_dropped);   // the one that was under way
+        transport_.note(packet, !expected ? Drop::Psn : known ? Drop::Sequence : Drop::Opcode);
     } else if (!known) {
-        engine_.note(packet, Drop::Opcode);
+        transport_.note(packet, Drop::Opcode);
     }
     s.in_message = false;
     return known && begins;
@@ -158,27 +158,27 @@ bool UnreliableConnections::in_sequence(Qp &qp, const Packet &packet)
 
 bool UnreliableConnections::has_receive_wqe(Qp &qp, const Packet &packet)
 {
-    switch (engine_.receive_queue.posted(qp)) {
-    case WqeReader::Posted::Yes:
+    switch (transport_.receives.posted(qp)) {
+    case Posted::Yes:
         return true;
-    case WqeReader::Posted::No:
-        engine_.count(qp, qp_counter::rx_no_wqe);
-        engine_.note(packet, Drop::Rnr);
+    case Posted::No:
+        transport_.count(qp, qp_counter::rx_no_wqe);
+        transport_.note(packet, Drop::Rnr);
         return false;
-    case WqeReader::Posted::Unreadable:
+    case Posted::Unreadable:
         break;
     }
-    engine_.catastrophe(qp);
+    transport_.catastrophe(qp);
     return false;
 }
 
 // The receive WQE is at fault, or its memory: software's own error, which it is told.
 void UnreliableConnections::fail(Qp &qp, Status status)
 {
-    if (engine_.receive_queue.fail(qp, status))
-        engine_.enter_error(qp);
+    if (transport_.receives.fail(qp, status))
+        transport_.enter_error(qp);
     else
-        engine_.catastrophe(qp);
+        transport_.catastrophe(qp);
 }
 
 void UnreliableConnections::complete(Qp &qp, const Packet &packet)
@@ -187,8 +187,8 @@ void UnreliableConnections::complete(Qp &qp, const Packet &packet)
     message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
     message.sl = packet.arrival.sl;
     message.solicited = packet.h.solicited;
-    if (!engine_.receive_queue.complete(qp, message))
-        engine_.catastrophe(qp);
+    if (!transport_.receives.complete(qp, message))
+        transport_.catastrophe(qp);
 }
 
 bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
@@ -199,13 +199,13 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         // A WQE that a message held which was cut short serves the next.
         if (!s.holds_shared && !has_receive_wqe(qp, packet))
             return false;
-        engine_.receive_queue.hold(qp);
+        transport_.receives.hold(qp);
         s.message_is_write = false;
         s.message_offset = 0;
     }
-    const WqeFault fault = engine_.receive_queue.read(qp, receive_wqe_);
+    const WqeFault fault = transport_.receives.read(qp, receive_wqe_);
     if (fault == WqeFault::Unreadable) {
-        engine_.catastrophe(qp);
+        transport_.catastrophe(qp);
         return false;
     }
     if (fault != WqeFault::None) {
@@ -218,13 +218,13 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
     }
     PacketSegments to;
     AbsentPage absent;
-    const Found found = receive_wqe_.list.resolve(*engine_.device.memory, receive_wqe_.pd, Access::LocalWrite,
+    const Found found = receive_wqe_.list.resolve(transport_.keys, receive_wqe_.pd, Access::LocalWrite,
                                                   s.message_offset, bytes, to, absent);
-    if (found == Found::Absent && engine_.page_faults.defer(qp, absent)) {
-        engine_.counters.rx_page_absent++;
+    if (found == Found::Absent && transport_.page_faults.defer(qp, absent)) {
+        transport_.counters.rx_page_absent++;
         return false;
     }
-    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to)) {
+    if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to)) {
         fail(qp, Status::LocalProtection);
         return false;
     }
@@ -240,18 +240,18 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
 bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
 {
     ResponderState &s = qp.resp;
-    MemoryTable &memory = *engine_.device.memory;
+    KeySpace &keys = transport_.keys;
     const uint32_t bytes = uint32_t(packet.payload.length);
     const bool first = packet.flags & kFirst, last = packet.flags & kLast;
     const uint32_t left = first ? packet.h.length : s.write_left;
     if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
-        engine_.note(packet, Drop::Length);
+        transport_.note(packet, Drop::Length);
         return false;
     }
     // IBA vol 1, 9.9.3: what the QP or the region does not allow is dropped without a word.
     if (first && (!qp.a.allows(Access::RemoteWrite) ||
-                  (left && !memory.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)))) {
-        engine_.note(packet, Drop::Access);
+                  (left && !keys.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)))) {
+        transport_.note(packet, Drop::Access);
         return false;
     }
     if (packet.flags & kImmDt && !s.holds_shared && !has_receive_wqe(qp, packet))
@@ -267,12 +267,12 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
     AbsentPage absent;
     Found found = Found::Yes;
     if (bytes)
-        found = memory.locate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to, absent);
+        found = keys.locate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to, absent);
     if (found == Found::Absent) {
         absent.length += s.write_left - bytes;
-        engine_.counters.rx_page_absent += engine_.page_faults.defer(qp, absent);
+        transport_.counters.rx_page_absent += transport_.page_faults.defer(qp, absent);
     }
-    if (found != Found::Yes || !engine_.scatter(packet.payload, 0, to))
+    if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to))
         return false;
     if (last)
         PageFaults::satisfied(s.page);

@@ -2,18 +2,17 @@
 // Unreliable connections (IBA vol 1, 9.8.2).
 #pragma once
 
-#include "jingzhao/wqe_reader.h"
+#include "transport/wqe.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
 
 namespace hghca {
 
-class Engine;
-enum class Turn;
+class Transport;
 
 class UnreliableConnections {
 public:
-    explicit UnreliableConnections(Engine &engine) : engine_(engine) {}
+    explicit UnreliableConnections(Transport &transport) : transport_(transport) {}
 
     Turn run(Qp &qp, int32_t &credit);
     void receive(Qp &qp, const Packet &packet);
@@ -28,7 +27,7 @@ private:
     void complete(Qp &qp, const Packet &packet);
     void fail(Qp &qp, Status status);
 
-    Engine &engine_;
+    Transport &transport_;
     SendWqe send_wqe_{};
     RecvWqe receive_wqe_{};
 };

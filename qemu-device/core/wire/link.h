@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The link and network layers under the transport. Ethernet with IP and UDP (jingzhao/ethernet.h) is
+// The link and network layers under the transport. Ethernet with IP and UDP (port/roce_v2.h) is
 // the one there is; LRH and GRH would be another.
 #pragma once
 
@@ -34,6 +34,16 @@ struct Route {
 // The QPNs attached to a multicast group; 0 is a free place.
 constexpr size_t kGroupPlaces = 56;
 using GroupMembers = std::array<uint16_t, kGroupPlaces>;
+
+// The multicast groups of a function.
+class MulticastStore {
+public:
+    // nullptr: there is no such group.
+    virtual const GroupMembers *find(const std::array<uint8_t, 16> &gid) = 0;
+
+protected:
+    ~MulticastStore() = default;
+};
 
 // What the network headers of a received frame say.
 struct Arrival {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // RoCE v2 over Ethernet, IPv4 or IPv6, and UDP (interface document, section 9).
-#include "jingzhao/ethernet.h"
+#include "port/roce_v2.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "byte_order.h"
-#include "device.h"
 #include "hghca_wire.h"
-#include "jingzhao/multicast.h"
 #include "wire/wire_object.h"
 
 namespace hghca {
@@ -67,24 +65,28 @@ bool is_mapped(const std::array<uint8_t, 16> &gid)
     return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), gid.begin());
 }
 
-bool EthernetLink::own_address(const uint8_t *mac) const
+bool is_multicast(const std::array<uint8_t, 16> &gid)
 {
-    const Port &port = device_.port;
-    if (!std::memcmp(mac, port.mac.data(), 6))
+    return gid[0] == 0xff || (is_mapped(gid) && gid[12] >> 4 == 0xe);
+}
+
+bool RoceV2::own_address(const uint8_t *mac) const
+{
+    if (!std::memcmp(mac, port_.mac.data(), 6))
         return true;
-    return std::any_of(port.gids.begin(), port.gids.end(),
+    return std::any_of(port_.gids.begin(), port_.gids.end(),
                        [mac](const GidEntry &e) { return e.valid && !std::memcmp(mac, e.mac.data(), 6); });
 }
 
-bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
+bool RoceV2::route(const Path &path, uint32_t flow, Route &out) const
 {
     std::array<uint8_t, 16> sgid = mapped(path.sip), dgid = mapped(path.dip);
     const uint8_t *smac = path.smac.data();
     int vlan = -1;
     if (path.by_gid) {
-        if (path.sgid_index >= Port::kGids || !device_.port.gids[path.sgid_index].valid)
+        if (path.sgid_index >= Port::kGids || !port_.gids[path.sgid_index].valid)
             return false;
-        const GidEntry &source = device_.port.gids[path.sgid_index];
+        const GidEntry &source = port_.gids[path.sgid_index];
         sgid = source.gid;
         dgid = path.dgid;
         smac = source.mac.data();
@@ -138,7 +140,7 @@ bool EthernetLink::route(const Path &path, uint32_t flow, Route &out) const
     return true;
 }
 
-void EthernetLink::finish(Route &route, uint32_t transport_bytes) const
+void RoceV2::finish(Route &route, uint32_t transport_bytes) const
 {
     const uint16_t udp_bytes = uint16_t(sizeof(hghca_udp_header) + transport_bytes);
     const uint16_t udp_wire = be16(udp_bytes);
@@ -158,7 +160,7 @@ void EthernetLink::finish(Route &route, uint32_t transport_bytes) const
 }
 
 // Annex A17.3.3: the ICRC takes these fields for ones.
-size_t EthernetLink::invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const
+size_t RoceV2::invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const
 {
     const size_t bytes = size_t(layout.transport_offset) - layout.network_offset;
     std::memcpy(out, header + layout.network_offset, bytes);
@@ -176,10 +178,10 @@ size_t EthernetLink::invariant_header(const uint8_t *header, const NetworkLayout
     return bytes;
 }
 
-int EthernetLink::find_gid(const std::array<uint8_t, 16> &gid, int vlan)
+int RoceV2::find_gid(const std::array<uint8_t, 16> &gid, int vlan)
 {
     auto matches = [&](const GidEntry &e) { return e.valid && e.gid == gid && (e.tagged ? e.vlan : -1) == vlan; };
-    const auto &gids = device_.port.gids;
+    const auto &gids = port_.gids;
     if (matches(gids[last_gid_]))
         return int(last_gid_);
     for (unsigned i = 0; i < Port::kGids; i++) {
@@ -191,10 +193,10 @@ int EthernetLink::find_gid(const std::array<uint8_t, 16> &gid, int vlan)
     return -1;
 }
 
-bool EthernetLink::in_vlan(int vlan)
+bool RoceV2::in_vlan(int vlan)
 {
     auto matches = [vlan](const GidEntry &e) { return e.valid && (e.tagged ? e.vlan : -1) == vlan; };
-    const auto &gids = device_.port.gids;
+    const auto &gids = port_.gids;
     if (matches(gids[last_vlan_]))
         return true;
     const auto found = std::find_if(gids.begin(), gids.end(), matches);
@@ -204,20 +206,20 @@ bool EthernetLink::in_vlan(int vlan)
     return true;
 }
 
-const GroupMembers *EthernetLink::find_group(const uint8_t *dmac, const Arrival &arrival)
+const GroupMembers *RoceV2::find_group(const uint8_t *dmac, const Arrival &arrival)
 {
     if (!is_multicast(arrival.dgid) || std::memcmp(dmac, group_mac(arrival.dgid).data(), 6) != 0 ||
-        (device_.caps & HGHCA_CAP_GID_TABLE && !in_vlan(arrival.vlan)))
+        (port_.has_gids && !in_vlan(arrival.vlan)))
         return nullptr;
-    return device_.groups->find(arrival.dgid);
+    return groups_.find(arrival.dgid);
 }
 
-Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why)
+Verdict RoceV2::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why)
 {
     // First: is it for the engine at all? Whatever cannot be told is not.
     NetworkLayout &layout = out.layout;
     size_t at = sizeof(hghca_eth_header);
-    const bool to_group = head[0] & 1 && device_.caps & HGHCA_CAP_MULTICAST;
+    const bool to_group = head[0] & 1 && port_.multicast;
     if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header) || !(to_group || own_address(head)))
         return Verdict::Other;
     auto get16 = [head](size_t offset) { return uint16_t(head[offset] << 8 | head[offset + 1]); };
@@ -275,7 +277,7 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
         out.members = find_group(head, out);
         if (!out.members)
             return Verdict::Other;
-    } else if (device_.caps & HGHCA_CAP_GID_TABLE) {   // a base driver has no GIDs: the QP alone knows its address
+    } else if (port_.has_gids) {   // a base driver has no GIDs: the QP alone knows its address
         out.gid_index = find_gid(out.dgid, out.vlan);
         if (out.gid_index < 0)
             return Verdict::Other;
@@ -300,7 +302,7 @@ Verdict EthernetLink::classify(const uint8_t *head, size_t head_bytes, size_t fr
     return why == Drop::None ? Verdict::Engine : Verdict::Drop;
 }
 
-Drop EthernetLink::check_peer(const Arrival &arrival, const Path &path) const
+Drop RoceV2::check_peer(const Arrival &arrival, const Path &path) const
 {
     if (!path.by_gid) {
         if (arrival.sgid != mapped(path.dip))
@@ -311,13 +313,12 @@ Drop EthernetLink::check_peer(const Arrival &arrival, const Path &path) const
         return Drop::Source;
     if (path.sgid_index >= Port::kGids || arrival.gid_index < 0)
         return Drop::Destination;
-    const GidEntry &own = device_.port.gids[path.sgid_index], &hit = device_.port.gids[size_t(arrival.gid_index)];
+    const GidEntry &own = port_.gids[path.sgid_index], &hit = port_.gids[size_t(arrival.gid_index)];
     const bool to_own = arrival.dgid == own.gid && hit.tagged == own.tagged && hit.vlan == own.vlan;
     return to_own ? Drop::None : Drop::Destination;
 }
 
-void EthernetLink::global_header(const uint8_t *head, const Arrival &arrival,
-                                 std::array<uint8_t, kGrhBytes> &out) const
+void RoceV2::global_header(const uint8_t *head, const Arrival &arrival, std::array<uint8_t, kGrhBytes> &out) const
 {
     const uint8_t *ip = head + arrival.layout.network_offset;
     out.fill(0);

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// RoCE v2 over Ethernet, with the GID table and the multicast groups of the function.
+// RoCE v2 over Ethernet, with the GID table of the port and the multicast groups of the function.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "port/port.h"
 #include "wire/link.h"
 
 namespace hghca {
 
-class Device;
-
 // ::ffff:a.b.c.d
 bool is_mapped(const std::array<uint8_t, 16> &gid);
+// ff00::/8, or ::ffff:224.0.0.0/100.
+bool is_multicast(const std::array<uint8_t, 16> &gid);
 
-class EthernetLink final : public Link {
+class RoceV2 final : public Link {
 public:
-    explicit EthernetLink(const Device &device) : device_(device) {}
+    RoceV2(const Port &port, MulticastStore &groups) : port_(port), groups_(groups) {}
 
     bool route(const Path &path, uint32_t flow, Route &out) const override;
     void finish(Route &route, uint32_t transport_bytes) const override;
@@ -35,7 +36,8 @@ private:
     // The members of the group that a frame to `dmac` is for; nullptr: it is for none.
     const GroupMembers *find_group(const uint8_t *dmac, const Arrival &arrival);
 
-    const Device &device_;
+    const Port &port_;
+    MulticastStore &groups_;
     unsigned last_gid_ = 0;   // the one that matched last, most often the next one too
     unsigned last_vlan_ = 0;  // the same for in_vlan()
 };

@@ -4,12 +4,13 @@
 
 #include <cstdint>
 
-#include "jingzhao/memory.h"
+#include "transport/function.h"
+#include "transport/segment.h"
 #include "transport/qp.h"
 
 namespace hghca {
 
-class Engine;
+class Transport;
 
 //                     needs a page                RESUME_QP
 //              None ----------------> Told -----------------------> None
@@ -22,14 +23,15 @@ class Engine;
 // sent again by the peer.
 class PageFaults {
 public:
-    explicit PageFaults(Engine &engine) : engine_(engine) {}
+    explicit PageFaults(Transport &transport) : transport_(transport) {}
 
     // The send side needs a page, and waits for it. False: it cannot be had, so the WQE fails.
-    bool wait(Qp &qp, const AbsentPage &absent);
+    [[nodiscard]] bool wait(Qp &qp, const AbsentPage &absent);
     // The receive side needs a page for what came, which has to come again. False: it cannot be had.
-    bool defer(Qp &qp, const AbsentPage &absent);
-    // RESUME_QP; `what` is HGHCA_RESUME_*. An HGHCA_CMD_STAT_*.
-    uint8_t resume(Qp &qp, uint32_t what);
+    [[nodiscard]] bool defer(Qp &qp, const AbsentPage &absent);
+    // Software has brought the page that it was asked for with `token`, or there is no such page (`failed`). False: it
+    // was not asked for that.
+    [[nodiscard]] bool resume(Qp &qp, Side side, uint16_t token, bool failed);
 
     // The side has what it needed: a page that could not be brought is of no account any more.
     static void satisfied(PageFault &page)
@@ -41,14 +43,14 @@ public:
     static bool waits(const Qp &qp) { return qp.req.page.state == PageFault::State::Told; }
 
 private:
-    enum class Answer {
+    enum class [[nodiscard]] Answer {
         Told,      // software knows, now or since before
         Lost,      // the event found no room
         Refused,   // nobody brings pages, or this one could not be brought
     };
-    Answer ask(const Qp &qp, PageFault &page, const AbsentPage &absent, uint32_t side);
+    Answer ask(const Qp &qp, PageFault &page, const AbsentPage &absent, Side side);
 
-    Engine &engine_;
+    Transport &transport_;
     uint16_t token_ = 0;   // of the last event: also that of a QP which has the number of another one since
 };
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Where the transport stands in a send queue: the WQE that it sends from, and the oldest one that is not completed.
+#pragma once
+
+#include <cstdint>
+
+#include "transport/qp.h"
+#include "transport/types.h"
+#include "transport/wqe.h"
+
+namespace hghca {
+
+class Transport;
+
+class SendQueue {
+public:
+    explicit SendQueue(Transport &transport) : transport_(transport) {}
+
+    // Is there a WQE to send from?
+    bool ready(Qp &qp);
+    // The WQE `next` may be begun or gone on with, as far as the state goes and what the QP waits for.
+    bool allowed(const Qp &qp) const;
+    // `next` begins.
+    void begin(Qp &qp);
+    // `next` is sent to its end: on to the WQE behind.
+    void advance(Qp &qp);
+    // The end of the queue was reached, and a WQE is found behind it: `next` from now on.
+    void extend(Qp &qp, const WqeRef &wqe);
+    // Reads `next` and checks its keys. False: `fault` is set.
+    [[nodiscard]] bool load(Qp &qp, SendWqe &out);
+    // Executes `wqe`, which is `next` and changes keys, unless that was done before
+    // the QP went back. False: `fault` is set.
+    [[nodiscard]] bool change_keys(Qp &qp, const SendWqe &wqe);
+    // WQE next_index is wrong.
+    void set_fault(Qp &qp, Status status);
+    // If WQE next_index is wrong and its turn to complete has come: completes it in error.
+    void raise_fault(Qp &qp);
+    // Sends from the oldest WQE not completed again.
+    void go_back(Qp &qp);
+
+    // `wqe`, the oldest, is done: the one behind is the oldest then. False: the QP went to ERR.
+    [[nodiscard]] bool complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count);
+    // The oldest WQE fails; the QP goes to ERR, or to SQE when it is a datagram's.
+    void fail(Qp &qp, Status status);
+    // Status::Flushed for all that is posted, until the slice is over. True: there is more.
+    [[nodiscard]] bool flush(Qp &qp) { return flush(qp, false); }
+    // The same to the end, at most a queue of WQEs.
+    void flush_all(Qp &qp) { (void)flush(qp, true); }
+
+private:
+    // The WQE behind `index`, as far as can be told.
+    WqeRef behind(const Qp &qp, uint16_t index);
+    [[nodiscard]] bool flush(Qp &qp, bool whole);
+    [[nodiscard]] bool post_error(Qp &qp, uint16_t index, Status status);
+
+    Transport &transport_;
+};
+
+}  // namespace hghca
