@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The beginnings of another function of the family over the same transport: the ERNIC, with send queues of 64-byte
+// WQEs and a producer index, whole messages that go again after a loss, receive slots, and a table of protection
+// domains in place of keys and pages. It moves SEND, WRITE and READ. Registers stand here as members.
+//
+// Sources: seed 000, tables 2-1 (WQE) and 2-2 (CQE), and its registers SQPI, CQHEAD, RQCI and QDEPTH; seed 004 for the
+// protection domain table. Indices of registers are 0 after reset, then 1 to the depth, and 1 again.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "fake_host.h"
+#include "port/roce_v2.h"
+#include "transport/transport.h"
+
+namespace hghca::test {
+
+// Seed 000, table 2-1.
+struct ErnicWqe {
+    uint16_t wrid;
+    uint16_t reserved0;
+    uint64_t laddr __attribute__((packed));   // bus address, without a key
+    uint32_t length;
+    uint8_t opcode;
+    uint8_t reserved1[3];
+    uint64_t roffset __attribute__((packed));
+    uint32_t rtag;
+    uint8_t sdata[16];   // of a SEND of 1 to 16 bytes
+    uint8_t reserved2[16];
+};
+static_assert(sizeof(ErnicWqe) == 64);
+static_assert(offsetof(ErnicWqe, laddr) == 4 && offsetof(ErnicWqe, length) == 12 && offsetof(ErnicWqe, opcode) == 16);
+static_assert(offsetof(ErnicWqe, roffset) == 20 && offsetof(ErnicWqe, rtag) == 28 && offsetof(ErnicWqe, sdata) == 32);
+
+class Ernic final : private QpStore,
+                    private SendSource,
+                    private RecvSource,
+                    private KeySpace,
+                    private EventSink,
+                    private RawFrames,
+                    private Outlet,
+                    private MulticastStore {
+public:
+    static constexpr uint32_t kQps = 256;
+    static constexpr uint8_t kWrite = 0x00, kSend = 0x02, kRead = 0x04;
+    static constexpr uint32_t kFatalCqe = 1u << 24;
+
+    // The registers of a queue pair.
+    struct Registers {
+        uint64_t sqba, cqba, rqba;
+        uint16_t sq_depth, rq_depth;   // QDEPTH
+        uint32_t rq_slot_bytes;        // QPCONF
+        uint16_t sqpi, cqhead, rqci, rq_written;
+        bool fatal;                    // STATQP
+    };
+    // An entry of the protection domain table: one contiguous range.
+    struct PdEntry {
+        uint32_t pd;
+        uint64_t va, bytes, base;
+        uint8_t key;
+        uint8_t access;   // 0 read, 1 write, 2 both
+        bool valid;
+    };
+
+    Ernic(const std::array<uint8_t, 6> &mac, uint64_t slice_work = 128) : slice_work_(slice_work)
+    {
+        port_.mac = port_.permanent_mac = mac;
+        transport_ = std::make_unique<Transport>(Function{.host = host,
+                                                          .work = work_,
+                                                          .counters = counters,
+                                                          .counter_sets = sets_,
+                                                          .port = port_,
+                                                          .features = features_,
+                                                          .congestion = congestion_,
+                                                          .receive_buffers = buffers_,
+                                                          .link = link_,
+                                                          .outlet = *this,
+                                                          .qps = *this,
+                                                          .sends = *this,
+                                                          .receives = *this,
+                                                          .keys = *this,
+                                                          .events = *this,
+                                                          .raw = *this,
+                                                          .qp_count = kQps,
+                                                          .pace_grain_ns = 20'000,
+                                                          .rewind = Rewind::Message});
+    }
+
+    // ---- what software does
+
+    // A reliable connection in RTS.
+    Registers &connect(uint32_t qpn, const QpAttributes &attributes, uint32_t sq_psn, uint32_t rq_psn)
+    {
+        Place &place = places_[qpn];
+        place.qp = {};
+        Qp &qp = place.qp;
+        qp.a = attributes;
+        qp.a.qpn = qpn;
+        qp.a.service = Service::Rc;
+        RequesterState &r = qp.req;
+        r.next_psn = r.next_wqe_psn = r.unacked_psn = r.highest_psn = r.oldest_psn = sq_psn;
+        qp.resp.expected_psn = rq_psn;
+        QpState from = QpState::Reset;
+        for (const QpState to : {QpState::Init, QpState::Rtr, QpState::Rts}) {
+            qp.state = to;
+            transport_->state_changed(qp, from);
+            from = to;
+        }
+        return place.r;
+    }
+    // The register SQPI: 1 to the depth. One that the queue cannot have is ignored.
+    void write_sqpi(uint32_t qpn, uint16_t value)
+    {
+        Place &place = places_.at(qpn);
+        uint16_t more;
+        if (!advance(place.r.sqpi, value, place.r.sq_depth, more) || in_sq(place) + more >= place.r.sq_depth)
+            return;
+        place.r.sqpi = value;
+        place.sq_end = uint16_t(place.sq_end + more);
+        work_.begin_slice(slice_work_);
+        transport_->posted(place.qp);
+        transport_->run();
+    }
+    // The register RQCI: so far software has emptied the slots.
+    void write_rqci(uint32_t qpn, uint16_t value)
+    {
+        Place &place = places_.at(qpn);
+        uint16_t more;
+        if (!advance(place.r.rqci, value, place.r.rq_depth, more) || more > uint16_t(place.qp.resp.rq_index - place.rq_read))
+            return;
+        place.r.rqci = value;
+        place.rq_read = uint16_t(place.rq_read + more);
+    }
+    void write_pd(uint8_t entry, const PdEntry &value) { pds_[entry] = value; }
+    static uint32_t rkey_of(uint8_t entry, uint8_t key) { return uint32_t(entry) << 8 | key; }
+
+    QpState state(uint32_t qpn) { return places_.at(qpn).qp.state; }
+
+    // ---- the link and time
+
+    void receive(const iovec *parts, int count)
+    {
+        work_.begin_slice(slice_work_);
+        transport_->receive(parts, count);
+    }
+    void run()
+    {
+        work_.begin_slice(slice_work_);
+        transport_->flush();
+        transport_->run();
+    }
+    bool has_work() const { return transport_->has_work(); }
+    uint64_t next_deadline() const { return transport_->next_deadline(); }
+    void expire()
+    {
+        work_.begin_slice(slice_work_);
+        transport_->expire(host.clock_ns);
+    }
+
+    FakeHost host{4u << 20};
+    Counters counters;
+    std::vector<Event> events;
+    std::vector<Drop> drops;
+
+private:
+    struct Place {
+        Qp qp;
+        Registers r{};
+        uint16_t sq_end = 0;    // free-running, as all indices of the transport: the WQE behind the last one
+        uint16_t rq_read = 0;   // slots that software has emptied
+    };
+
+    // From register value `from` to `to`: so many more. False: `to` is no index.
+    static bool advance(uint16_t from, uint16_t to, uint16_t depth, uint16_t &more)
+    {
+        if (!to || to > depth)
+            return false;
+        const uint16_t last = from ? from : depth;
+        more = uint16_t(to > last ? to - last : to + depth - last) % depth;
+        return true;
+    }
+    // From a free-running index to the value of a register.
+    static uint16_t register_of(uint16_t index, uint16_t depth) { return uint16_t((index - 1) % depth + 1); }
+    static uint16_t in_sq(const Place &place) { return uint16_t(place.sq_end - place.qp.req.oldest.index); }
+    Place &place_of(const Qp &qp) { return places_.at(qp.a.qpn); }
+
+    // ---- QpStore
+
+    Qp *find(uint32_t qpn) override
+    {
+        const auto at = places_.find(qpn);
+        return at == places_.end() ? nullptr : &at->second.qp;
+    }
+    uint32_t gsi_qpn() const override { return 0; }
+
+    // ---- SendSource
+
+    Following at(const Place &place, uint16_t index, WqeRef &out)
+    {
+        out = {};
+        out.index = index;
+        out.valid = index_before(index, place.sq_end);
+        return out.valid ? Following::Posted : Following::None;
+    }
+    Following peek(Qp &qp, uint16_t index, WqeRef &out) override
+    {
+        WqeRef wqe;
+        const Following what = at(place_of(qp), index, wqe);
+        if (what == Following::Posted)
+            out = wqe;
+        return what;
+    }
+    Following follow(const Qp &qp, uint16_t index, WqeRef &out) override
+    {
+        return at(place_of(qp), uint16_t(index + 1), out);
+    }
+    Following follow(const Qp &qp, uint16_t index, const SendWqe &, WqeRef &out) override
+    {
+        return follow(qp, index, out);
+    }
+    WqeFault load(const Qp &qp, SendWqe &out) override { return read_wqe(qp, qp.req.next.index, out); }
+    WqeFault reload(const Qp &qp, SendWqe &out) override { return read_wqe(qp, qp.req.oldest.index, out); }
+    WqeFault read_wqe(const Qp &qp, uint16_t index, SendWqe &out)
+    {
+        const Registers &r = place_of(qp).r;
+        ErnicWqe wqe;
+        if (!host.read(r.sqba + uint64_t(index % r.sq_depth) * sizeof(wqe), out.bytes.data(), sizeof(wqe)))
+            return WqeFault::Unreadable;
+        std::memcpy(&wqe, out.bytes.data(), sizeof(wqe));
+        switch (wqe.opcode) {
+        case kWrite:
+            out.operation = Operation::Write;
+            break;
+        case kSend:
+            out.operation = Operation::Send;
+            break;
+        case kRead:
+            out.operation = Operation::Read;
+            break;
+        default:
+            return WqeFault::Operation;
+        }
+        // An empty SEND is not supported (seed 000, 191).
+        if (wqe.opcode == kSend && !wqe.length)
+            return WqeFault::Operation;
+        out.solicited = false;
+        out.completes = true;
+        out.imm = out.srqn = 0;
+        out.raddr = wqe.roffset;
+        out.rkey = wqe.rtag;
+        out.list.count = wqe.length ? 1 : 0;
+        out.list.length = wqe.length;
+        const bool is_inline = wqe.opcode == kSend && wqe.length <= sizeof(wqe.sdata);
+        out.list.entries[0] = {wqe.length, 0, wqe.laddr,
+                               is_inline ? out.bytes.data() + offsetof(ErnicWqe, sdata) : nullptr};
+        return WqeFault::None;
+    }
+    bool change_keys(const Qp &, const SendWqe &) override { return false; }
+    bool complete(const Qp &qp, uint16_t index, const SendWqe &, uint32_t) override
+    {
+        write_cqe(place_of(qp), index, 0);
+        return true;
+    }
+    bool fail(const Qp &qp, uint16_t index, Status status) override
+    {
+        Place &place = place_of(qp);
+        if (status == Status::Flushed)
+            return true;   // the WQEs behind the one that failed do not complete
+        place.r.fatal = true;
+        write_cqe(place, index, kFatalCqe);
+        return true;
+    }
+    // Seed 000, table 2-2.
+    void write_cqe(Place &place, uint16_t index, uint32_t flags)
+    {
+        const uint16_t slot = index % place.r.sq_depth;
+        ErnicWqe wqe;
+        std::memcpy(&wqe, host.at(place.r.sqba + slot * sizeof(wqe)), sizeof(wqe));
+        const uint32_t cqe = wqe.wrid | uint32_t(wqe.opcode) << 16 | flags;
+        std::memcpy(host.at(place.r.cqba + slot * sizeof(cqe)), &cqe, sizeof(cqe));
+        place.r.cqhead = register_of(uint16_t(index + 1), place.r.sq_depth);
+    }
+
+    // ---- RecvSource
+
+    uint16_t free_slots(const Place &place)
+    {
+        return uint16_t(place.r.rq_depth - 1 - uint16_t(place.qp.resp.rq_index - place.rq_read));
+    }
+    Posted posted(const Qp &qp) override { return free_slots(place_of(qp)) ? Posted::Yes : Posted::No; }
+    bool count(const Qp &qp, uint32_t &out) override
+    {
+        out = free_slots(place_of(qp));
+        return true;
+    }
+    WqeFault read(const Qp &qp, RecvWqe &out) override
+    {
+        const Registers &r = place_of(qp).r;
+        out.pd = qp.a.pd;
+        out.list.count = 1;
+        out.list.length = r.rq_slot_bytes;
+        out.list.entries[0] = {r.rq_slot_bytes, 0, r.rqba + uint64_t(qp.resp.rq_index % r.rq_depth) * r.rq_slot_bytes,
+                               nullptr};
+        return WqeFault::None;
+    }
+    void hold(Qp &) override {}
+    bool complete(Qp &qp, const Received &) override
+    {
+        Place &place = place_of(qp);
+        place.r.rq_written = register_of(++qp.resp.rq_index, place.r.rq_depth);
+        return true;
+    }
+    bool fail(Qp &, Status) override { return true; }
+    bool flush(Qp &) override { return false; }
+    bool xrc_target(uint32_t, uint32_t, uint32_t &) override { return false; }
+
+    // ---- KeySpace: what is local has no key, what a peer names is an entry of the protection domain table
+
+    bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access) override
+    {
+        if (access == Access::LocalRead || access == Access::LocalWrite)
+            return true;
+        const PdEntry &e = pds_[key >> 8 & 0xff];
+        return e.valid && !(key >> 16) && e.key == (key & 0xff) && e.pd == user.pd && va >= e.va &&
+               length <= e.bytes && va - e.va <= e.bytes - length &&
+               (e.access == 2 || e.access == (access == Access::RemoteWrite));
+    }
+    Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
+                 AbsentPage &) override
+    {
+        if (!check(key, user, va, length, access))
+            return Found::No;
+        const bool local = access == Access::LocalRead || access == Access::LocalWrite;
+        const PdEntry &e = pds_[key >> 8 & 0xff];
+        const uint64_t dma = local ? va : e.base + (va - e.va);
+        uint8_t *pointer = host.map(dma, length, access == Access::LocalWrite || access == Access::RemoteWrite);
+        return out.push({pointer, dma, uint32_t(length)}) ? Found::Yes : Found::No;
+    }
+    bool on_demand(uint32_t) override { return false; }
+    bool invalidate_remotely(KeyUser, uint32_t) override { return false; }
+
+    // ---- EventSink and the rest
+
+    void post(Event event, const Qp &) override { events.push_back(event); }
+    void dropped(const Packet &, Drop why, uint64_t) override { drops.push_back(why); }
+    bool brings_pages() const override { return false; }
+    bool ask_for_page(const Qp &, Side, uint16_t, const AbsentPage &) override { return false; }
+    void receive(const FrameView &, const uint8_t *, size_t) override {}
+    void receive_own(const FrameView &, const uint8_t *, size_t, uint32_t) override {}
+    bool send_frame(const iovec *parts, int count) override { return host.send_frame(parts, count); }
+    const GroupMembers *find(const std::array<uint8_t, 16> &) override { return nullptr; }
+
+    const uint64_t slice_work_;
+    Work work_;
+    CounterSets sets_;
+    Port port_{};
+    Features features_{};
+    CongestionControl congestion_{};
+    ReceiveBuffers buffers_{};
+    RoceV2 link_{port_, *this};
+    std::map<uint32_t, Place> places_;
+    std::array<PdEntry, 256> pds_{};
+    std::unique_ptr<Transport> transport_;
+};
+
+}  // namespace hghca::test
