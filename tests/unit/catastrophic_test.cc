@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "jingzhao/events.h"
 #include "verbs.h"
 
 namespace hghca::test {
@@ -308,6 +309,15 @@ TEST_F(Catastrophic, TheVectorOfAnEqThatIsFull)
         net.clear();
         net.a.start();
     }
+}
+
+// What the transport asserts of itself and of the function: the device fails, and the emulator goes on.
+TEST_F(Catastrophic, BrokenInvariantFailsTheDevice)
+{
+    EXPECT_THROW(device().events->broken("a test"), DeviceFailed);
+    expect_failed();
+    device().reset();
+    EXPECT_FALSE(device().failed());
 }
 
 }  // namespace

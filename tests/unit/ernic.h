@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "fake_host.h"
@@ -166,6 +167,7 @@ public:
     Counters counters;
     std::vector<Event> events;
     std::vector<Drop> drops;
+    bool skips_an_index = false;   // the function breaks a promise
 
 private:
     struct Place {
@@ -203,7 +205,7 @@ private:
     Following at(const Place &place, uint16_t index, WqeRef &out)
     {
         out = {};
-        out.index = index;
+        out.index = uint16_t(index + skips_an_index);
         out.valid = index_before(index, place.sq_end);
         return out.valid ? Following::Posted : Following::None;
     }
@@ -350,6 +352,7 @@ private:
     void dropped(const Packet &, Drop why, uint64_t) override { drops.push_back(why); }
     bool brings_pages() const override { return false; }
     bool ask_for_page(const Qp &, Side, uint16_t, const AbsentPage &) override { return false; }
+    [[noreturn]] void broken(const char *invariant) override { throw std::logic_error(invariant); }
     void receive(const FrameView &, const uint8_t *, size_t) override {}
     void receive_own(const FrameView &, const uint8_t *, size_t, uint32_t) override {}
     bool send_frame(const iovec *parts, int count) override { return host.send_frame(parts, count); }

@@ -373,6 +373,15 @@ TEST_F(ErnicToHca, IndexThatTheQueueCannotHaveIsIgnored)
     EXPECT_TRUE(link.log.empty());
 }
 
+// A promise of the function that does not hold ends its device, and nothing is sent.
+TEST_F(ErnicToHca, BrokenPromiseOfTheFunctionIsFound)
+{
+    ernic.ernic.skips_an_index = true;
+    ernic.write_wqe(ernic.wqe(Ernic::kSend, 0, 100));
+    EXPECT_THROW(ernic.ring(), std::logic_error);
+    EXPECT_TRUE(link.log.empty());
+}
+
 // Messages of all kinds both ways at once, on a link that loses and doubles one packet in ten.
 TEST_F(ErnicToHca, BothWaysOnAPoorLink)
 {

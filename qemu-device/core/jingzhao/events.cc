@@ -45,4 +45,10 @@ bool Events::ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentP
     return device_.eqs->post_async(eqe);
 }
 
+void Events::broken(const char *invariant)
+{
+    device_.fail(invariant);
+    throw DeviceFailed();
+}
+
 }  // namespace hghca

@@ -16,6 +16,7 @@ public:
     void dropped(const Packet &packet, Drop why, uint64_t now_ns) override;
     bool brings_pages() const override;
     bool ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent) override;
+    [[noreturn]] void broken(const char *invariant) override;
 
 private:
     Device &device_;

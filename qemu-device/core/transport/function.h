@@ -126,6 +126,9 @@ public:
     virtual bool brings_pages() const = 0;
     // Asks software for a page; it names `token` when it has brought it. False: the event found no room.
     [[nodiscard]] virtual bool ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent) = 0;
+    // An invariant does not hold, be it one of the transport or a promise of the function: the function fails as a
+    // whole. It ends the entry into the device by an exception.
+    [[noreturn]] virtual void broken(const char *invariant) = 0;
 
 protected:
     ~EventSink() = default;

@@ -15,6 +15,7 @@ void SendQueue::set_fault(Qp &qp, Status status)
 void SendQueue::extend(Qp &qp, const WqeRef &wqe)
 {
     RequesterState &r = qp.req;
+    transport_.require(wqe.valid && wqe.index == r.next_index, "the WQE behind the end of a send queue has its index");
     r.next = wqe;
     if (r.oldest.index == r.next_index) {
         r.oldest = r.next;
@@ -64,6 +65,7 @@ void SendQueue::advance(Qp &qp)
     RequesterState &r = qp.req;
     WqeRef following;
     const Following what = transport_.sends.follow(qp, r.next_index, following);
+    transport_.require(following.index == uint16_t(r.next_index + 1), "WQEs of a send queue follow one another");
     r.next_index = following.index;
     r.next_wqe_psn = r.next_psn;
     r.next = following;
@@ -84,6 +86,7 @@ bool SendQueue::load(Qp &qp, SendWqe &out)
         set_fault(qp, fault == WqeFault::Length ? Status::LocalLength : Status::LocalOperation);
         return false;
     }
+    transport_.require(out.list.count <= kMaxListEntries && out.list.length <= kMaxMessage, "a WQE is within its limits");
     // What a response is written to is checked when the response is here, by the Completer.
     if (out.access() == Access::LocalRead && !out.list.check(transport_.keys, qp.a.pd, Access::LocalRead)) {
         set_fault(qp, Status::LocalProtection);

@@ -98,6 +98,7 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
                             uint32_t payload_bytes)
 {
     work.add();
+    require(payload_bytes <= kMaxPayload, "the payload of a packet is an MTU at most");
     h.pad = uint8_t(-payload_bytes & 3);
     if (route && route->to_self)
         return send_to_self(qp, *route, h, payload, payload_bytes);

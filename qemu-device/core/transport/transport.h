@@ -107,6 +107,13 @@ public:
         counter_sets.add(qp.a.counter_set, which.own, n);
     }
 
+    // Ends in a catastrophic error of the device, never of the emulator.
+    void require(bool holds, const char *invariant)
+    {
+        if (!holds) [[unlikely]]
+            events.broken(invariant);
+    }
+
     // Packet dropped or refused: counted by its reason and kept for who looks for it.
     void note(const Packet &packet, Drop why);
 
