@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ernic.h"
@@ -21,9 +25,17 @@ constexpr uint32_t kSlotBytes = 8192;
 constexpr uint32_t kMtu = 1024;
 constexpr uint32_t kBufferBytes = 1 << 18;
 
-// An ERNIC with one reliable connection: 02:00:00:00:00:n, 10.10.0.n.
+// A reliable connection of an ERNIC: 02:00:00:00:00:n, 10.10.0.n.
 struct ErnicEnd {
-    explicit ErnicEnd(unsigned n) : number(n), ernic(Node::mac_of(n)), buffer(ernic.host.alloc(kBufferBytes)) {}
+    explicit ErnicEnd(unsigned n)
+        : number(n), own(std::make_unique<Ernic>(Node::mac_of(n))), ernic(*own), buffer(ernic.host.alloc(kBufferBytes))
+    {
+    }
+    // Another one of the same ERNIC.
+    ErnicEnd(const ErnicEnd &other, uint32_t qpn)
+        : number(other.number), ernic(other.ernic), qpn(qpn), entry(uint8_t(qpn)), buffer(ernic.host.alloc(kBufferBytes))
+    {
+    }
 
     void connect(unsigned peer, uint32_t peer_qpn, uint32_t sq_psn, uint32_t rq_psn)
     {
@@ -42,16 +54,16 @@ struct ErnicEnd {
         a.min_rnr_timer = 1;
         a.max_rd_atomic = a.max_dest_rd_atomic = 16;
         a.access = uint8_t(uint32_t(Access::RemoteWrite) | uint32_t(Access::RemoteRead));
-        registers = &ernic.connect(kErnicQpn, a, sq_psn, rq_psn);
+        registers = &ernic.connect(qpn, a, sq_psn, rq_psn);
         registers->sq_depth = registers->rq_depth = kDepth;
         registers->rq_slot_bytes = kSlotBytes;
         registers->sqba = ernic.host.alloc(kDepth * sizeof(ErnicWqe));
         registers->cqba = ernic.host.alloc(kDepth * 4);
         registers->rqba = ernic.host.alloc(kDepth * kSlotBytes);
-        ernic.write_pd(3, {.pd = kErnicPd, .va = 0x10000000, .bytes = kBufferBytes, .base = buffer, .key = 0x5a,
+        ernic.write_pd(entry, {.pd = kErnicPd, .va = 0x10000000, .bytes = kBufferBytes, .base = buffer, .key = 0x5a,
                            .access = 2, .valid = true});
     }
-    static uint32_t rkey() { return Ernic::rkey_of(3, 0x5a); }
+    uint32_t rkey() const { return Ernic::rkey_of(entry, 0x5a); }
     static uint64_t va(uint64_t offset) { return 0x10000000 + offset; }
 
     void write_wqe(ErnicWqe wqe)
@@ -61,7 +73,7 @@ struct ErnicEnd {
         std::memcpy(ernic.host.at(registers->sqba + slot * sizeof(wqe)), &wqe, sizeof(wqe));
         tail++;
     }
-    void ring() { ernic.write_sqpi(kErnicQpn, uint16_t((tail - 1) % kDepth + 1)); }
+    void ring() { ernic.write_sqpi(qpn, uint16_t((tail - 1) % kDepth + 1)); }
     void post(const ErnicWqe &wqe)
     {
         write_wqe(wqe);
@@ -105,7 +117,10 @@ struct ErnicEnd {
     }
 
     unsigned number;
-    Ernic ernic;
+    std::unique_ptr<Ernic> own;
+    Ernic &ernic;
+    uint32_t qpn = kErnicQpn;
+    uint8_t entry = 3;   // of the protection domain table
     uint64_t buffer;
     Ernic::Registers *registers = nullptr;
     uint16_t tail = 0;
@@ -134,17 +149,19 @@ End end_of(ErnicEnd &end)
             [&] { e.expire(); }, [&] { return e.has_work(); }, [&] { return e.next_deadline(); }};
 }
 
-// Two ends, and a link that loses and doubles what `fate` says; time goes from deadline to deadline.
-class TwoEnds {
+// Ends on a switch that loses, doubles and puts off what `fate` says; time goes from deadline to deadline. End number n
+// is the one whose MAC address ends with n + 1.
+class Fabric {
 public:
-    TwoEnds(End a, End b) : ends_{std::move(a), std::move(b)}
+    explicit Fabric(std::vector<End> ends) : ends_(std::move(ends))
     {
-        for (unsigned i = 0; i < 2; i++)
+        for (unsigned i = 0; i < ends_.size(); i++)
             ends_[i].host.on_frame = [this, i](const Frame &frame) {
                 log.push_back({i, frame});
-                const unsigned copies = fate ? fate(i, frame) : 1;
-                for (unsigned n = 0; n < copies; n++)
-                    wire_.push_back({1 - i, frame});
+                const Fate what = fate ? fate(i, frame) : Fate{};
+                for (unsigned n = 0; n < what.copies; n++)
+                    wire_.insert(wire_.end() - ptrdiff_t(std::min<size_t>(what.behind, wire_.size())),
+                                 {unsigned(frame.at(5) - 1), frame});
             };
     }
     void settle(uint64_t ns = 10'000'000'000)
@@ -153,18 +170,21 @@ public:
         for (unsigned steps = 0; steps < 2'000'000; steps++) {
             if (step())
                 continue;
-            const uint64_t next = std::min(ends_[0].deadline(), ends_[1].deadline());
+            uint64_t next = UINT64_MAX;
+            for (const End &e : ends_)
+                next = std::min(next, e.deadline());
             if (next > end)
                 return;
+            const uint64_t time = std::max(next, now());
             for (End &e : ends_)
-                e.host.clock_ns = std::max(next, now());
+                e.host.clock_ns = time;
             for (End &e : ends_)
-                if (e.deadline() <= now())
+                if (e.deadline() <= time)
                     expire(e);
         }
-        throw std::runtime_error("the link does not come to rest");
+        throw std::runtime_error("the fabric does not come to rest");
     }
-    std::function<unsigned(unsigned from, const Frame &)> fate;
+    std::function<Fate(unsigned from, const Frame &)> fate;
     std::vector<std::pair<unsigned, Frame>> log;
 
 private:
@@ -187,29 +207,42 @@ private:
         auto [to, frame] = std::move(wire_.front());
         wire_.pop_front();
         iovec part{frame.data(), frame.size()};
-        ends_[to].receive(&part, 1);
+        ends_.at(to).receive(&part, 1);
         return true;
     }
-    std::array<End, 2> ends_;
+    std::vector<End> ends_;
     std::deque<std::pair<unsigned, Frame>> wire_;
 };
+
+// The HCA's end of a connection to an ERNIC.
+void connect(Endpoint &hca, const ErnicEnd &ernic, uint32_t rq_psn)
+{
+    TestDriver &d = hca.node.driver;
+    TestDriver::Peer peer{};
+    peer.qpn = ernic.qpn;
+    std::memcpy(peer.dmac, Node::mac_of(ernic.number).data(), 6);
+    const Gid gid = Node::gid_of(ernic.number, 0);
+    peer.dgid = gid.data();
+    hghca_qpc c = d.rtr_qpc(peer, rq_psn, 3, 16);
+    c.rnr_nextrecvpsn = be32(1u << 24 | rq_psn);
+    TestDriver::must(d.modify(HGHCA_CMD_INIT2RTR_QPEE, hca.qp.qpn, c), "INIT2RTR");
+    hca.to_rts();
+}
+
+// One frame in ten is lost, doubled or overtaken.
+Fate poor(std::mt19937 &random)
+{
+    const Fate fates[] = {{0, 0}, {2, 0}, {1, 3}};
+    return random() % 10 ? Fate{} : fates[random() % 3];
+}
 
 // The ERNIC is number 1, the JingZhao HCA number 2.
 class ErnicToHca : public ::testing::Test {
 protected:
-    ErnicToHca() : node(2), hca(node, options()), link(end_of(ernic), end_of(node))
+    ErnicToHca() : node(2), hca(node, options()), link({end_of(ernic), end_of(node)})
     {
         ernic.connect(2, hca.qp.qpn, 0xfffffe, 0x200);   // the PSNs wrap under way
-        TestDriver &d = node.driver;
-        TestDriver::Peer peer{};
-        peer.qpn = kErnicQpn;
-        std::memcpy(peer.dmac, Node::mac_of(1).data(), 6);
-        const Gid gid = Node::gid_of(1, 0);
-        peer.dgid = gid.data();
-        hghca_qpc c = d.rtr_qpc(peer, 0xfffffe, 3, 16);
-        c.rnr_nextrecvpsn = be32(1u << 24 | 0xfffffe);
-        TestDriver::must(d.modify(HGHCA_CMD_INIT2RTR_QPEE, hca.qp.qpn, c), "INIT2RTR");
-        hca.to_rts();
+        connect(hca, ernic, 0xfffffe);
     }
     static Endpoint::Options options()
     {
@@ -236,7 +269,7 @@ protected:
     ErnicEnd ernic{1};
     Node node;
     Endpoint hca;
-    TwoEnds link;
+    Fabric link;
 };
 
 TEST_F(ErnicToHca, SendWriteAndReadOfTheErnic)
@@ -275,8 +308,8 @@ TEST_F(ErnicToHca, SendWriteAndReadToTheErnic)
     hca.fill(0, 5000, 1);
     ernic.fill(100000, 4000, 3);
     hca.post(send(hca.sge(0, 5000)));
-    hca.post(write_to(hca.sge(0, 5000), ErnicEnd::va(50000), ErnicEnd::rkey()));
-    hca.post(read_from(hca.sge(10000, 4000), ErnicEnd::va(100000), ErnicEnd::rkey()));
+    hca.post(write_to(hca.sge(0, 5000), ErnicEnd::va(50000), ernic.rkey()));
+    hca.post(read_from(hca.sge(10000, 4000), ErnicEnd::va(100000), ernic.rkey()));
     link.settle();
     for (const Completion &c : hca.poll_all())
         EXPECT_FALSE(c.error) << int(c.syndrome);
@@ -290,7 +323,7 @@ TEST_F(ErnicToHca, SendWriteAndReadToTheErnic)
 TEST_F(ErnicToHca, WholeMessageGoesAgain)
 {
     unsigned requests = 0;
-    link.fate = [&](unsigned from, const Frame &f) { return from == 0 && View(f).is_request() && ++requests == 4 ? 0u : 1u; };
+    link.fate = [&](unsigned from, const Frame &f) { return from == 0 && View(f).is_request() && ++requests == 4 ? Fate{0} : Fate{}; };
     ernic.fill(0, 5000, 1);
     ernic.post(ernic.wqe(Ernic::kWrite, 0, 5000, hca.va(0), hca.buffer.key));
     link.settle();
@@ -304,9 +337,9 @@ TEST_F(ErnicToHca, WholeMessageGoesAgain)
 TEST_F(ErnicToHca, HcaSendsFromTheLostPacket)
 {
     unsigned requests = 0;
-    link.fate = [&](unsigned from, const Frame &f) { return from == 1 && View(f).is_request() && ++requests == 4 ? 0u : 1u; };
+    link.fate = [&](unsigned from, const Frame &f) { return from == 1 && View(f).is_request() && ++requests == 4 ? Fate{0} : Fate{}; };
     hca.fill(0, 5000, 1);
-    hca.post(write_to(hca.sge(0, 5000), ErnicEnd::va(0), ErnicEnd::rkey()));
+    hca.post(write_to(hca.sge(0, 5000), ErnicEnd::va(0), ernic.rkey()));
     link.settle();
     EXPECT_TRUE(ernic.holds(0, 5000, 1));
     for (const auto &[psn, times] : {std::pair{0x200u, 1}, {0x202u, 1}, {0x203u, 2}, {0x204u, 2}})
@@ -388,7 +421,7 @@ TEST_F(ErnicToHca, BothWaysOnAPoorLink)
     for (unsigned seed = 1; seed <= 40; seed++) {
         SCOPED_TRACE(seed);
         std::mt19937 random(seed);
-        link.fate = [&random](unsigned, const Frame &) { return random() % 10 ? 1u : random() % 2 ? 0u : 2u; };
+        link.fate = [&random](unsigned, const Frame &) { return poor(random); };
         const unsigned first = ernic.tail;
         for (unsigned i = 0; i < 6; i++) {
             const uint32_t bytes = 1 + random() % 6000;
@@ -396,7 +429,7 @@ TEST_F(ErnicToHca, BothWaysOnAPoorLink)
             hca.fill(100000 + i * 8192, bytes, seed + 100 + i);
             ernic.post(ernic.wqe(i % 2 ? Ernic::kWrite : Ernic::kRead, i % 2 ? i * 8192 : 60000 + i * 8192, bytes,
                                  hca.va(i % 2 ? 200000 + i * 8192 : 100000 + i * 8192), hca.buffer.key));
-            hca.post(write_to(hca.sge(100000 + i * 8192, bytes), ErnicEnd::va(120000 + i * 8192), ErnicEnd::rkey()));
+            hca.post(write_to(hca.sge(100000 + i * 8192, bytes), ErnicEnd::va(120000 + i * 8192), ernic.rkey()));
             link.settle(2'000'000'000);
             EXPECT_TRUE(ernic.holds(120000 + i * 8192, bytes, seed + 100 + i));
             if (i % 2)
@@ -415,14 +448,14 @@ TEST_F(ErnicToHca, BothWaysOnAPoorLink)
 TEST(ErnicToErnic, SendWriteAndRead)
 {
     ErnicEnd a{1}, b{2};
-    TwoEnds link(end_of(a), end_of(b));
+    Fabric link({end_of(a), end_of(b)});
     a.connect(2, kErnicQpn, 100, 200);
     b.connect(1, kErnicQpn, 200, 100);
     a.fill(0, 5000, 1);
     b.fill(100000, 5000, 2);
     a.write_wqe(a.wqe(Ernic::kSend, 0, 5000));
-    a.write_wqe(a.wqe(Ernic::kWrite, 0, 5000, ErnicEnd::va(50000), ErnicEnd::rkey()));
-    a.write_wqe(a.wqe(Ernic::kRead, 10000, 5000, ErnicEnd::va(100000), ErnicEnd::rkey()));
+    a.write_wqe(a.wqe(Ernic::kWrite, 0, 5000, ErnicEnd::va(50000), b.rkey()));
+    a.write_wqe(a.wqe(Ernic::kRead, 10000, 5000, ErnicEnd::va(100000), b.rkey()));
     a.ring();
     link.settle();
     EXPECT_EQ(a.registers->cqhead, 3);
@@ -430,6 +463,84 @@ TEST(ErnicToErnic, SendWriteAndRead)
     EXPECT_TRUE(b.holds(50000, 5000, 1));
     EXPECT_TRUE(a.holds(10000, 5000, 2));
 }
+
+// Two ERNICs and two HCAs on one switch, each with a connection to each other; all write, read and send at once, and
+// the switch loses, doubles and reorders.
+class Mixed : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(Mixed, EveryKindWithEveryKindOnAPoorSwitch)
+{
+    constexpr unsigned kRounds = 4;
+    std::mt19937 random(GetParam());
+    ErnicEnd e1{1}, e2{2};
+    Node h3(3), h4(4);
+    Fabric fabric({end_of(e1), end_of(e2), end_of(h3), end_of(h4)});
+    struct Connection {
+        ErnicEnd ernic;
+        std::unique_ptr<ErnicEnd> other_ernic;
+        std::unique_ptr<Endpoint> hca;
+    };
+    std::vector<Connection> connections;
+    uint32_t qpn = 20;
+    for (ErnicEnd *e : {&e1, &e2})
+        for (Node *h : {&h3, &h4}) {
+            Endpoint::Options options;
+            options.sq_psn = 0x200;
+            options.rq_psn = 0xfffffe;
+            connections.push_back({ErnicEnd(*e, qpn++), nullptr, std::make_unique<Endpoint>(*h, options)});
+            Connection &c = connections.back();
+            c.ernic.connect(h->number, c.hca->qp.qpn, 0xfffffe, 0x200);
+            connect(*c.hca, c.ernic, 0xfffffe);
+        }
+    connections.push_back({ErnicEnd(e1, qpn), std::make_unique<ErnicEnd>(e2, qpn), nullptr});
+    connections.back().ernic.connect(2, qpn, 7, 9);
+    connections.back().other_ernic->connect(1, qpn, 9, 7);
+
+    fabric.fate = [&random](unsigned, const Frame &) { return poor(random); };
+    for (unsigned round = 0; round < kRounds; round++) {
+        std::vector<uint32_t> bytes;
+        for (unsigned i = 0; i < connections.size(); i++) {
+            Connection &c = connections[i];
+            bytes.push_back(1 + uint32_t(random() % 6000));
+            const uint32_t n = bytes.back(), seed = round * 100 + i;
+            c.ernic.fill(0, n, seed);
+            if (c.hca) {
+                c.hca->fill(0, n, seed + 50);
+                c.ernic.write_wqe(c.ernic.wqe(Ernic::kWrite, 0, n, c.hca->va(20000), c.hca->buffer.key));
+                c.ernic.write_wqe(c.ernic.wqe(Ernic::kRead, 40000, n, c.hca->va(0), c.hca->buffer.key));
+                c.hca->post(write_to(c.hca->sge(0, n), ErnicEnd::va(60000), c.ernic.rkey()));
+                c.hca->post(send(c.hca->sge(0, n)));
+            } else {
+                c.ernic.write_wqe(c.ernic.wqe(Ernic::kWrite, 0, n, ErnicEnd::va(20000), c.other_ernic->rkey()));
+                c.ernic.write_wqe(c.ernic.wqe(Ernic::kSend, 0, n));
+            }
+            c.ernic.ring();
+        }
+        fabric.settle();
+        for (unsigned i = 0; i < connections.size(); i++) {
+            SCOPED_TRACE("round " + std::to_string(round) + ", connection " + std::to_string(i));
+            Connection &c = connections[i];
+            const uint32_t n = bytes[i], seed = round * 100 + i;
+            EXPECT_EQ(c.ernic.registers->cqhead, (round + 1) * 2);
+            EXPECT_FALSE(c.ernic.registers->fatal);
+            if (c.hca) {
+                EXPECT_TRUE(c.hca->holds(20000, n, seed));
+                EXPECT_TRUE(c.ernic.holds(40000, n, seed + 50));
+                EXPECT_TRUE(c.ernic.holds(60000, n, seed + 50));
+                EXPECT_TRUE(c.ernic.slot_holds(uint16_t(round), n, seed + 50));
+                const auto done = c.hca->poll_all();
+                EXPECT_EQ(done.size(), 2u);
+                for (const Completion &d : done)
+                    EXPECT_FALSE(d.error) << int(d.syndrome);
+            } else {
+                EXPECT_TRUE(c.other_ernic->holds(20000, n, seed));
+                EXPECT_TRUE(c.other_ernic->slot_holds(uint16_t(round), n, seed));
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Mixed, ::testing::Range(1u, 41u));
 
 }  // namespace
 }  // namespace hghca::test
