@@ -204,7 +204,7 @@ struct hghca_srq_slot {
  */
 struct hghca_srq {
 	struct verbs_srq vsrq;
-	struct hghca_lock lock;		/* protects the fields below, except constants; taken after a CQ's lock */
+	struct hghca_lock lock;		/* of the variable fields below; taken after a CQ's lock */
 	void *wqes;
 	void *next_wqes;		/* while the queue grows: the new array, with the same WQEs */
 	struct hghca_srq_slot *slots;

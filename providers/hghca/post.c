@@ -170,7 +170,7 @@ static inline int hghca_encode_list(const struct hghca_qp *qp, void *unit,
 	return hghca_wqe_set_sges(unit, qp->sq.max_sge, wr->sg_list, wr->num_sge);
 }
 
-/* An opcode that the service lacks, such as READ on UD, completes in error.  Returns 0 or an errno. */
+/* An opcode that the service lacks (READ on UD) completes in error.  Returns 0 or an errno. */
 static inline int hghca_encode_lacking(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				       uint32_t index, const struct hghca_send_op *op,
 				       const struct ibv_send_wr *wr)
