@@ -2,12 +2,12 @@
 /*
  * JingZhao HCA: registers, commands, contexts, descriptors and events.
  *
- * docs/reference/hardware-interface.rst is normative; this header follows it section by
- * section and is shared by the kernel driver, the verbs provider and the
- * device model.  It compiles as kernel C, as C11 and as C++20.
+ * docs/reference/hardware-interface.rst is normative.  These headers follow its
+ * sections.  The kernel driver, the verbs provider and the device model share
+ * them.  They compile as kernel C, as C11 and as C++20.
  *
- * Byte order: HCR registers, doorbells, WQEs and CQEs are little-endian;
- * mailboxes and EQEs are big-endian.
+ * Byte order: HCR registers, doorbells, WQEs and CQEs are little-endian.
+ * Mailboxes and EQEs are big-endian.
  */
 #ifndef HGHCA_HW_H
 #define HGHCA_HW_H

@@ -3,8 +3,8 @@
  * Packets on the wire: Ethernet, IP, UDP and the InfiniBand transport headers
  * of RoCE v2 (docs/reference/hardware-interface.rst, section 9).
  *
- * Byte-accurate and big-endian throughout, but for the ICRC. The clauses cited
- * are of the InfiniBand Architecture Specification, volume 1.
+ * The structures have no padding. All fields are big-endian, except the ICRC. Clauses
+ * without another source are those of the InfiniBand Architecture Specification, volume 1.
  */
 #ifndef HGHCA_WIRE_H
 #define HGHCA_WIRE_H
@@ -28,7 +28,7 @@ struct hghca_eth_header {
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_eth_header, 14);
 
-/* Stands where the type of an Ethernet header says HGHCA_ETH_TYPE_VLAN. */
+/* Follows an Ethernet header of type HGHCA_ETH_TYPE_VLAN. */
 struct hghca_vlan_tag {
 	__be16	tci;			/* PCP 15:13, DEI 12, VLAN id 11:0 */
 	__be16	type;
@@ -38,7 +38,7 @@ HGHCA_ASSERT_SIZE(hghca_vlan_tag, 4);
 #define HGHCA_VLAN_PCP_MASK		0xe000
 #define HGHCA_VLAN_ID_MASK		0x0fff
 
-/* MAC control that stops the peer, without FCS: IEEE 802.3, annex 31B; 31D for one priority. */
+/* Pause frames without FCS: IEEE 802.3, annex 31B; annex 31D for those of one priority. */
 #define HGHCA_MAC_CONTROL_ADDRESS	{ 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 }
 #define HGHCA_MAC_CONTROL_PAUSE		0x0001
 #define HGHCA_MAC_CONTROL_PFC		0x0101
@@ -46,7 +46,7 @@ HGHCA_ASSERT_SIZE(hghca_vlan_tag, 4);
 struct hghca_pause_frame {
 	struct hghca_eth_header eth;
 	__be16	opcode;			/* HGHCA_MAC_CONTROL_PAUSE */
-	__be16	quanta;			/* 512 bit times each; 0: go on */
+	__be16	quanta;			/* 512 bit times each; 0: resume */
 	__u8	rsvd[42];
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_pause_frame, 60);
@@ -55,7 +55,7 @@ HGHCA_ASSERT_OFFSET(hghca_pause_frame, quanta, 16);
 struct hghca_pfc_frame {
 	struct hghca_eth_header eth;
 	__be16	opcode;			/* HGHCA_MAC_CONTROL_PFC */
-	__be16	priorities;		/* bit p: quanta[p] counts */
+	__be16	priorities;		/* bit p: quanta[p] is valid */
 	__be16	quanta[8];
 	__u8	rsvd[26];
 } HGHCA_PACKED;
@@ -65,7 +65,7 @@ HGHCA_ASSERT_OFFSET(hghca_pfc_frame, priorities, 16);
 struct hghca_ipv4_header {
 	__u8	version_ihl;
 	__u8	tos;
-	__be16	length;			/* header and all behind it */
+	__be16	length;			/* of this header and the payload */
 	__be16	id;
 	__be16	fragment;
 	__u8	ttl;
@@ -78,7 +78,7 @@ HGHCA_ASSERT_SIZE(hghca_ipv4_header, 20);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, ttl, 8);
 HGHCA_ASSERT_OFFSET(hghca_ipv4_header, src, 12);
 
-/* Explicit congestion notification, RFC 3168: bits 1:0 of the traffic class (IPv4: TOS). */
+/* Explicit congestion notification, RFC 3168: bits 1:0 of the traffic class or the IPv4 TOS. */
 #define HGHCA_ECN_MASK			0x03
 #define HGHCA_ECN_ECT0			0x02	/* ECN-capable transport */
 #define HGHCA_ECN_CE			0x03	/* congestion experienced */
@@ -86,13 +86,13 @@ HGHCA_ASSERT_OFFSET(hghca_ipv4_header, src, 12);
 
 #define HGHCA_IPV4_VERSION_IHL		0x45
 #define HGHCA_IPV4_DF			0x4000
-#define HGHCA_IPV4_FRAGMENT_MASK	0x3fff	/* MF and the offset: any of them says fragment */
+#define HGHCA_IPV4_FRAGMENT_MASK	0x3fff	/* MF and the offset; not 0 in a fragment */
 #define HGHCA_IP_TCP			6
 #define HGHCA_IP_UDP			17
 
 struct hghca_ipv6_header {
 	__be32	version_class_flow;
-	__be16	length;			/* all behind this header */
+	__be16	length;			/* of the payload */
 	__u8	next_header;
 	__u8	hop_limit;
 	__u8	src[16];
@@ -108,7 +108,7 @@ HGHCA_ASSERT_OFFSET(hghca_ipv6_header, src, 8);
 struct hghca_udp_header {
 	__be16	src_port;
 	__be16	dst_port;
-	__be16	length;			/* this header and all behind it */
+	__be16	length;			/* of this header and the payload */
 	__be16	checksum;
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_udp_header, 8);
@@ -116,7 +116,7 @@ HGHCA_ASSERT_SIZE(hghca_udp_header, 8);
 #define HGHCA_TCP_HEADER_SIZE		20	/* without options */
 
 #define HGHCA_ROCE_UDP_PORT		4791
-#define HGHCA_ROCE_SRC_PORT_BASE	0xc000	/* the low 14 bits spread flows */
+#define HGHCA_ROCE_SRC_PORT_BASE	0xc000	/* the low 14 bits depend on the flow */
 
 /* ------------------------------------------------------------------ */
 /* InfiniBand transport headers (chapter 9)                             */
@@ -199,19 +199,20 @@ struct hghca_deth {
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_deth, 8);
 
+/* XRC extended transport header, annex A14. */
 struct hghca_xrceth {
 	__be32	srqn;			/* reserved 31:24, XRC SRQ 23:0 */
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
 #define HGHCA_XRCETH_SRQN_MASK		0xffffffU
 
-/* What follows the BTH of a congestion notification packet, annex A17.9.3; zeros. */
+/* Reserved bytes after the BTH of a congestion notification packet, annex A17.9.3; all 0. */
 #define HGHCA_CNP_RESERVED		16
 
-/* Invariant CRC, behind the payload and its pad; little-endian. */
+/* Invariant CRC, after the payload and its padding; little-endian. */
 #define HGHCA_ICRC_SIZE			4
 
-/* BTH opcodes, table 38: the service in bits 7:5 ... */
+/* BTH opcodes, table 38. Bits 7:5 are the transport service. */
 #define HGHCA_BTH_SERVICE_MASK		0xe0
 #define HGHCA_BTH_OP_MASK		0x1f
 #define HGHCA_BTH_RC			0x00
@@ -219,10 +220,10 @@ HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
 #define HGHCA_BTH_UD			0x60
 #define HGHCA_BTH_XRC			0xa0
 
-/* ... which is in no service: congestion notification packet, annex A17.9.3. */
+/* Congestion notification packet, annex A17.9.3: of no transport service. */
 #define HGHCA_BTH_CNP			0x81
 
-/* ... and the operation in bits 4:0. */
+/* Bits 4:0 are the operation. */
 enum hghca_bth_op {
 	HGHCA_BTH_OP_SEND_FIRST			= 0x00,
 	HGHCA_BTH_OP_SEND_MIDDLE		= 0x01,
@@ -251,7 +252,7 @@ enum hghca_bth_op {
 	HGHCA_BTH_OP_ATOMIC_WRITE	= 0x1d,
 };
 
-/* AETH syndrome, table 43: what it is in bits 6:5, the value in 4:0. */
+/* AETH syndrome, table 43. Bits 6:5 are the type, bits 4:0 the value. */
 #define HGHCA_AETH_TYPE_MASK		0x60
 #define HGHCA_AETH_VALUE_MASK		0x1f
 #define HGHCA_AETH_ACK			0x00
@@ -259,7 +260,7 @@ enum hghca_bth_op {
 #define HGHCA_AETH_NAK			0x60	/* value: HGHCA_NAK_* */
 #define HGHCA_AETH_CREDIT_UNLIMITED	0x1f	/* value of an ACK: no end-to-end flow control */
 
-/* What the other values of an ACK say: messages that find a receive WQE, 9.7.7.2. */
+/* Credit counts of the other values of an ACK, 9.7.7.2. A credit is one receive WQE. */
 #define HGHCA_AETH_CREDITS { \
 	0, 1, 2, 3, 4, 6, 8, 12, \
 	16, 24, 32, 48, 64, 96, 128, 192, \
@@ -279,17 +280,17 @@ enum hghca_bth_op {
 	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, \
 	40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520 }
 
-/* Q_Key of QP 1 (10.2.4.4), and the bit of a Q_Key that says: use the QP's own (10.2.5). */
+/* Q_Key of QP 1 (10.2.4.4), and the bit of a Q_Key that selects the Q_Key of the QP (10.2.5). */
 #define HGHCA_QP1_QKEY			0x80010000U
 #define HGHCA_QKEY_OWN			0x80000000U
-/* The default P_Key; bit 15: full member. */
+/* The default P_Key. Bit 15: full member. */
 #define HGHCA_PKEY_DEFAULT		0xffff
 #define HGHCA_PKEY_FULL			0x8000
 
 #define HGHCA_QPN_GSI			1U
 #define HGHCA_QPN_MULTICAST		0xffffffU
 
-/* Global route header's size: what precedes the data of a received datagram. */
+/* Size of the global route header, which precedes the data of a received datagram. */
 #define HGHCA_GRH_SIZE			40
 
 #endif /* HGHCA_WIRE_H */

@@ -2,18 +2,18 @@
 /*
  * JingZhao HCA driver: the device.
  *
- * Each layer has a header.  Calls go down, to files that stand below in this
- * list or in the same folder; events come up through callbacks.
+ * Each layer has a header.  Calls go down: to files further down in this list,
+ * or in the same folder.  Events go up through callbacks.
  *
- *	pci.c		the bus: BARs, DMA mask, vectors; nobody else knows PCI
+ *	pci.c		the bus: BARs, DMA mask, vectors; the only file that knows PCI
  *	main.c		start and stop of a device, its ib_device
  *	verbs/verbs.h, net/netdev.h	what ib_core calls; the Ethernet device of the
  *			port.  Neither calls the other.
  *	hw/hw.h		registers, commands, ICM, event queues, keys, queues
  *	trace.h		tracepoints
  *
- * What the hardware sees is in <hghca_hw.h>; these headers have only what the
- * driver keeps for itself.
+ * <hghca_hw.h> defines the hardware interface.  These headers define only data of
+ * the driver.
  */
 #ifndef HGHCA_H
 #define HGHCA_H
@@ -50,7 +50,7 @@
 
 #define HGHCA_PORT_NUM		1
 
-/* Queue pair numbers the driver gives a fixed use; others start at the reserved count. */
+/* Queue pair numbers with a fixed use.  Other QPs start at the number of reserved ones. */
 #define HGHCA_QPN_GSI		1
 #define HGHCA_QPN_RAW_ETH	2
 
@@ -62,9 +62,9 @@ struct hghca_ucontext;
 
 /**
  * struct hghca_mcast - the table of multicast groups
- * @lock: protects all of it, and what the device has of it
+ * @lock: protects this structure and the table in the device
  * @groups: struct hghca_mcast_group, by GID
- * @entries: the same by index of their entries
+ * @entries: struct hghca_mcast_group, by index of their entries
  * @mailbox: for WRITE_MGM
  */
 struct hghca_mcast {
@@ -78,14 +78,14 @@ struct hghca_mcast {
 /* The device                                                           */
 
 /**
- * struct hghca_bus - what the bus front hands over; see pci.c
- * @dev: the device to do DMA with
- * @enable_dma: lets the device make DMA and raise interrupts, or prevents both, whatever
- *	the device does; prevents in any context
+ * struct hghca_bus - data from the bus front; see pci.c
+ * @dev: the device for the DMA API
+ * @enable_dma: allows DMA and interrupts of the device, or blocks both, even if the device
+ *	does not respond; blocking works in any context
  * @regs: BAR0, mapped
  * @uar_phys: BAR2, bus address for the CPU
  * @uar_size: BAR2, bytes
- * @num_irqs: interrupts got; the first is for command and asynchronous events
+ * @num_irqs: interrupts allocated; the first is for command and asynchronous events
  * @irqs: Linux interrupt numbers
  * @hw_rev: revision of the device on its bus
  * @vendor_id: for ib_device_attr
@@ -109,13 +109,13 @@ struct hghca_bus {
 /**
  * struct hghca_dev - one adapter
  * @ibdev: must be first
- * @bus: what the bus front gave
+ * @bus: data from the bus front
  * @uar: the kernel's UAR page, mapped
- * @db_lock: keeps the two halves of a doorbell together where a 64-bit
- *	write takes two; see hghca_ring()
+ * @db_lock: keeps the two writes of a doorbell together on a system without
+ *	64-bit writes; see hghca_ring()
  * @limits: see &struct hghca_limits
- * @fail_lock: protects @failed, and the HCR from a command behind it
- * @failed: the device was given up and makes no more DMA; commands give -EIO
+ * @fail_lock: protects @failed, and the HCR from a command after @failed is set
+ * @failed: the device was given up and does no more DMA; commands return -EIO
  * @cmd: the command interface
  * @icm: tables
  * @cqs: CQs
@@ -130,11 +130,11 @@ struct hghca_bus {
  * @flow_ida: flow rules
  * @rss_ida: RSS groups
  * @rwq_table_ida: tables of receive work queues
- * @mpt_tags: last tag given out, by MPT index; its index's owner writes it
+ * @mpt_tags: last tag used, by MPT index; the owner of the index writes it
  * @mtt_pool: MTT indices
- * @odp_mrs: regions on demand by MPT index, struct hghca_mr
- * @odp_wq: brings their pages; NULL without HGHCA_CAP_ODP
- * @dm_pool: device memory, by its offset in BAR2; NULL without
+ * @odp_mrs: on-demand regions by MPT index, struct hghca_mr
+ * @odp_wq: handles their page faults; NULL without HGHCA_CAP_ODP
+ * @dm_pool: device memory, by its offset in BAR2; NULL without device memory
  * @dm: device memory, mapped
  * @dbr_pool: kernel doorbell records
  * @pdn: PD of the driver's own objects: EQs, CQs, the raw Ethernet QP
@@ -142,14 +142,14 @@ struct hghca_bus {
  * @cmd_eq: command events
  * @async_eq: asynchronous events
  * @fault_eq: PAGE_FAULT events, with HGHCA_CAP_ODP
- * @comp_eqs: completion EQs; hghca_comp_eqn()
- * @event_handlers: by event type, see hghca_handle_event(); NULL where no layer expects any
+ * @comp_eqs: completion EQs; see hghca_comp_eqn()
+ * @event_handlers: by event type; see hghca_handle_event(); NULL without a handler
  * @netdev: the net device of the port
  * @port_event: raises IB_EVENT_PORT_ACTIVE or IB_EVENT_PORT_ERR
  * @port_mbps: speed of the link
- * @link_work: looks at the port after PORT_CHANGE
- * @fail_work: tells ib_core of IB_EVENT_DEVICE_FATAL
- * @flush_work: has what is posted to a failed device flushed; hghca_flush_work()
+ * @link_work: queries the port after PORT_CHANGE
+ * @fail_work: raises IB_EVENT_DEVICE_FATAL
+ * @flush_work: flushes requests posted to a failed device; see hghca_flush_work()
  * @fw_version: major 31:16, minor 15:0
  * @board_id: from QUERY_ADAPTER
  * @node_guid: from QUERY_ADAPTER
@@ -207,14 +207,14 @@ struct hghca_dev {
 	bool registered;
 };
 
-/* The device was given up: it answers no more, and what it had may be freed. */
+/* The device was given up: it does not respond, and memory that it used may be freed. */
 static inline bool hghca_dev_has_failed(const struct hghca_dev *hdev)
 {
 	/* Pairs with the release in hghca_dev_cut_off(). */
 	return smp_load_acquire(&hdev->failed);
 }
 
-/* Events of @type go to @handler; before hghca_eqs_init(). */
+/* Register @handler for events of @type.  Call this before hghca_eqs_init(). */
 static inline void hghca_handle_event(struct hghca_dev *hdev, enum hghca_event_type type,
 				      hghca_event_handler handler)
 {
@@ -232,7 +232,7 @@ static inline u32 hghca_comp_eqn(const struct hghca_dev *hdev, u32 vector)
  * @hdev: the device
  * @offset: HGHCA_UAR_*
  * @low: low word
- * @high: high word, which rings
+ * @high: high word, written last
  *
  * Orders all earlier writes to coherent memory before the doorbell, as
  * writeq() and writel() do.  Any context.

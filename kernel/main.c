@@ -2,8 +2,8 @@
 /*
  * JingZhao HCA: start and stop of a device.
  *
- * Start follows document 3.3.  Stop undoes it in reverse: ib_core lets go of
- * the device first, so that nobody makes anything new while it goes down.
+ * The start follows document 3.3.  The stop undoes it in reverse order: the device is
+ * first unregistered from ib_core, so that no new objects are created meanwhile.
  */
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
@@ -69,7 +69,7 @@ static const struct ib_device_ops hghca_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, hghca_ucontext, ibuctx),
 };
 
-/* For a device that counts. */
+/* For a device with counters. */
 static const struct ib_device_ops hghca_dev_stats_ops = {
 	.alloc_hw_device_stats = hghca_alloc_hw_device_stats,
 	.alloc_hw_port_stats = hghca_alloc_hw_port_stats,
@@ -77,7 +77,7 @@ static const struct ib_device_ops hghca_dev_stats_ops = {
 	.process_mad = hghca_process_mad,
 };
 
-/* For a device that counts for QPs, and tells of CQs and MRs. */
+/* For a device with counter sets, QUERY_CQ and QUERY_MPT. */
 static const struct ib_device_ops hghca_dev_qp_counter_ops = {
 	.counter_alloc_stats = hghca_counter_alloc_stats,
 	.counter_bind_qp = hghca_counter_bind_qp,
@@ -88,12 +88,12 @@ static const struct ib_device_ops hghca_dev_qp_counter_ops = {
 	.fill_res_mr_entry_raw = hghca_fill_res_mr_entry_raw,
 };
 
-/* For a device whose events wait for more completions. */
+/* For a device with moderation of completion events. */
 static const struct ib_device_ops hghca_dev_moderation_ops = {
 	.modify_cq = hghca_modify_cq,
 };
 
-/* For a device that has shared receive queues. */
+/* For a device with shared receive queues. */
 static const struct ib_device_ops hghca_dev_srq_ops = {
 	.create_srq = hghca_create_srq,
 	.destroy_srq = hghca_destroy_srq,
@@ -106,7 +106,7 @@ static const struct ib_device_ops hghca_dev_srq_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, hghca_srq, ibsrq),
 };
 
-/* For a device that has extended reliable connections. */
+/* For a device with extended reliable connections. */
 static const struct ib_device_ops hghca_dev_xrc_ops = {
 	.alloc_xrcd = hghca_alloc_xrcd,
 	.dealloc_xrcd = hghca_dealloc_xrcd,
@@ -114,19 +114,19 @@ static const struct ib_device_ops hghca_dev_xrc_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, hghca_xrcd, ibxrcd),
 };
 
-/* For a device that has multicast groups. */
+/* For a device with multicast groups. */
 static const struct ib_device_ops hghca_dev_mcast_ops = {
 	.attach_mcast = hghca_attach_mcast,
 	.detach_mcast = hghca_detach_mcast,
 };
 
-/* For a device that steers frames to raw packet QPs. */
+/* For a device with flow rules for raw packet QPs. */
 static const struct ib_device_ops hghca_dev_flow_ops = {
 	.create_flow = hghca_create_flow,
 	.destroy_flow = hghca_destroy_flow,
 };
 
-/* For a device that spreads frames over receive work queues. */
+/* For a device with RSS groups. */
 static const struct ib_device_ops hghca_dev_rss_ops = {
 	.create_rwq_ind_table = hghca_create_rwq_ind_table,
 	.create_wq = hghca_create_wq,
@@ -137,7 +137,7 @@ static const struct ib_device_ops hghca_dev_rss_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, hghca_rwq_table, ibtable),
 };
 
-/* For a device that has memory of its own. */
+/* For a device with device memory. */
 static const struct ib_device_ops hghca_dev_dm_ops = {
 	.alloc_dm = hghca_alloc_dm,
 	.dealloc_dm = hghca_dealloc_dm,
@@ -145,14 +145,14 @@ static const struct ib_device_ops hghca_dev_dm_ops = {
 };
 
 #if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
-/* For a device that has regions paged on demand. */
+/* For a device with on-demand regions. */
 static const struct ib_device_ops hghca_dev_odp_ops = {
 	.advise_mr = hghca_advise_mr,
 	.fill_stat_mr_entry = hghca_fill_stat_mr_entry,
 };
 #endif
 
-/* For a device that has fast registration and memory windows. */
+/* For a device with fast registration and memory windows. */
 static const struct ib_device_ops hghca_dev_mem_mgt_ops = {
 	.alloc_mr = hghca_alloc_mr,
 	.alloc_mw = hghca_alloc_mw,
@@ -179,10 +179,9 @@ static void hghca_dev_fail_work(struct work_struct *work)
 }
 
 /**
- * hghca_dev_alloc - memory for a device
+ * hghca_dev_alloc - allocate a device
  *
- * Return: the device, whose &struct hghca_bus is for the bus front to fill in,
- * or NULL.
+ * Return: the device, whose &struct hghca_bus the bus front fills in, or NULL.
  */
 struct hghca_dev *hghca_dev_alloc(void)
 {
@@ -226,12 +225,12 @@ void hghca_dev_free(struct hghca_dev *hdev)
 }
 
 /**
- * hghca_hca_open - make the device ready for commands and objects
+ * hghca_hca_open - initialize the device for commands and objects
  * @hdev: the device; &struct hghca_bus is filled in
  *
  * Document 3.3, steps 1 to 4.
  *
- * Return: 0; or a negative errno, and then the device does no DMA.
+ * Return: 0, or a negative errno.  After an error the device does no DMA.
  */
 int hghca_hca_open(struct hghca_dev *hdev)
 {
@@ -242,7 +241,7 @@ int hghca_hca_open(struct hghca_dev *hdev)
 	if (err)
 		return err;
 
-	/* What an earlier driver left under way ends before the device reaches memory. */
+	/* End operations of an earlier driver before the device can access memory. */
 	hghca_dev_reset(hdev);
 	hdev->bus.enable_dma(hdev->bus.dev, true);
 
@@ -273,7 +272,7 @@ void hghca_hca_close(struct hghca_dev *hdev)
 {
 	if (hghca_cmd_close_hca(hdev))
 		hghca_dev_fail(hdev, "failed to close the HCA");
-	/* All that it had is freed from here on. */
+	/* Memory that the device used is freed from here on. */
 	hdev->bus.enable_dma(hdev->bus.dev, false);
 	hghca_res_cleanup(hdev);
 	hghca_icm_cleanup(hdev);
@@ -337,7 +336,7 @@ err_unset_netdev:
 static void hghca_ib_unregister(struct hghca_dev *hdev)
 {
 	WRITE_ONCE(hdev->registered, false);
-	/* Who has seen it set tells ib_core of events: under RTNL, or in work. */
+	/* Code that has seen registered set may raise events: under RTNL, or in work. */
 	rtnl_lock();
 	rtnl_unlock();
 	flush_work(&hdev->link_work);
@@ -346,7 +345,7 @@ static void hghca_ib_unregister(struct hghca_dev *hdev)
 }
 
 /**
- * hghca_dev_start - bring the device up, as net device and RDMA device
+ * hghca_dev_start - start the device, and register its net device and RDMA device
  * @hdev: the device; &struct hghca_bus is filled in
  *
  * Return: 0 or a negative errno.

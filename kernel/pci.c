@@ -2,8 +2,8 @@
 /*
  * JingZhao HCA: the PCI front.
  *
- * It finds BARs and vectors and hands them over in struct hghca_bus.  Nothing
- * else knows PCI, so that another bus can stand beside it.
+ * It maps the BARs, allocates the vectors and passes them in struct hghca_bus.  No other
+ * file knows PCI, so that a front for another bus can be added.
  */
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -40,7 +40,7 @@ static int hghca_pci_alloc_irqs(struct pci_dev *pdev, struct hghca_bus *bus)
 	return 0;
 }
 
-/* Message signalled interrupts are DMA, too. */
+/* Message signaled interrupts are DMA, too. */
 static void hghca_pci_enable_dma(struct device *dev, bool enable)
 {
 	if (enable)
@@ -91,7 +91,7 @@ static int hghca_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (err)
 		goto err_unmap_regs;
-	/* An MR's page may be as large as 1 GB; the default would cut it. */
+	/* A page of an MR may be as large as 1 GB.  The default would split it. */
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 
 	err = hghca_pci_alloc_irqs(pdev, bus);
@@ -137,7 +137,7 @@ static void hghca_pci_shutdown(struct pci_dev *pdev)
 	hghca_dev_shutdown(pci_get_drvdata(pdev));
 }
 
-/* A function-level reset drops all that the driver has set up: only a new start helps. */
+/* A function-level reset drops all state of the device: the driver must start it again. */
 static void hghca_pci_reset_prepare(struct pci_dev *pdev)
 {
 	hghca_dev_fail(pci_get_drvdata(pdev), "reset from outside");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: the code behind the tracepoints of trace.h. */
+/* JingZhao HCA: the code of the tracepoints of trace.h. */
 #include "hghca.h"
 
 #define CREATE_TRACE_POINTS

@@ -2,13 +2,13 @@
 /*
  * JingZhao HCA driver: tracepoints.
  *
- *	cmd_post, cmd_done	commands: given to the device, ended
+ *	cmd_post, cmd_done	commands: posted, completed
  *	ring_sq, ring_cq, ring_eq	doorbells of the kernel
- *	cqe			completions that the kernel polls, the net device's too
- *	event			entries of EQs, of every kind
+ *	cqe			completions that the kernel polls, including the net device
+ *	event			EQEs of every type
  *	fail			the device is given up
  *
- * Included by hghca.h; the structures are complete where the code is made.
+ * hghca.h includes this file.  The structures are complete where trace.c expands it.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM hghca
@@ -29,7 +29,7 @@ struct hghca_eq;
 struct hghca_eqe;
 #endif
 
-/* The last entry only ends the list. */
+/* The last entry terminates the list. */
 #ifndef hghca_trace_cmd
 #define HGHCA_TRACE_CMD(name, function, op, ...) { op, #name },
 #define hghca_trace_cmd(op) \
@@ -61,7 +61,7 @@ TRACE_EVENT(hghca_cmd_post,
 		  __entry->token, __entry->by_event ? "event" : "poll")
 );
 
-/* @status counts when @err is 0; @start: 0 when nobody looked at the clock */
+/* @status is valid if @err is 0; @start: 0 if the start was not measured */
 TRACE_EVENT(hghca_cmd_done,
 	TP_PROTO(const struct hghca_dev *hdev, const struct hghca_cmd *cmd, u8 status, int err,
 		 u64 start),
@@ -151,7 +151,7 @@ DEFINE_EVENT(hghca_ring_index, hghca_ring_eq,
 	TP_ARGS(hdev, number, index, command)
 );
 
-/* @index: of the entry, free-running; syndrome: 0 unless the opcode tells of an error */
+/* @index: of the entry, free-running; syndrome: 0 unless the opcode is that of an error */
 TRACE_EVENT(hghca_cqe,
 	TP_PROTO(const struct hghca_dev *hdev, u32 cqn, u32 index, const struct hghca_cqe *cqe),
 	TP_ARGS(hdev, cqn, index, cqe),
@@ -186,7 +186,7 @@ TRACE_EVENT(hghca_cqe,
 		  __entry->byte_cnt, __entry->syndrome)
 );
 
-/* data: the first word of the entry's content, mostly a number */
+/* data: the first word of the event data, usually the number of an object */
 #ifndef hghca_trace_event_type
 #define HGHCA_TRACE_EVENT_TYPE(name, value) { value, #name },
 #define hghca_trace_event_type(type) \

@@ -7,15 +7,15 @@
  * HGHCA_COMMANDS(X) - every command, as
  * X(name, function, op, in, out, when, in_modifier, op_modifiers, capability)
  *
- *	name		HGHCA_CMD_name; logs and traces have it too
- *	function	what executes it in the device
+ *	name		HGHCA_CMD_name; logs and traces print it
+ *	function	the function of the device that executes the command
  *	op		opcode
- *	in, out		what in_param and out_param are: enum hghca_cmd_param
- *	when		INIT: works after INIT_HCA alone; ANY: before it, too
- *	in_modifier	the one value it takes, or ANY
- *	op_modifiers	bit m: it takes op_modifier m; ANY: the function checks
- *	capability	HGHCA_CAP_*, without which it gives BAD_OP; BASE: a command of the
- *			JingZhao document; NONE: an extension that each device has
+ *	in, out		kind of in_param and out_param: enum hghca_cmd_param
+ *	when		INIT: valid only after INIT_HCA; ANY: valid before it, too
+ *	in_modifier	the only valid value, or ANY
+ *	op_modifiers	bit m: op_modifier m is valid; ANY: the function checks
+ *	capability	HGHCA_CAP_*: without it the command returns BAD_OP; BASE: a command of
+ *			the JingZhao document; NONE: an extension that every device has
  */
 #define HGHCA_COMMANDS(X) \
 	X(QUERY_DEV_LIM,      query_dev_lim,      0x003, NONE, MBOX, ANY,  0,   0x1, BASE) \
@@ -88,7 +88,7 @@ enum hghca_cmd_param {
 	HGHCA_CMD_PARAM_NONE,
 	HGHCA_CMD_PARAM_IMM,	/* an immediate value */
 	HGHCA_CMD_PARAM_MBOX,	/* the DMA address of a mailbox */
-	HGHCA_CMD_PARAM_OPT,	/* with op_modifier 0 that of a mailbox, otherwise nothing */
+	HGHCA_CMD_PARAM_OPT,	/* op_modifier 0: as MBOX; otherwise unused */
 };
 
 enum hghca_cmd_when {
@@ -121,34 +121,34 @@ enum hghca_cmd_status {
 };
 
 /*
- * HGHCA_CAPABILITIES(X) - every extension, as X(name, bit, what it has)
+ * HGHCA_CAPABILITIES(X) - every extension, as X(name, bit, description)
  *
- * QUERY_DEV_LIM gives them at 3Ch, INIT_HCA enables them at 20h.
+ * QUERY_DEV_LIM reports them at offset 3Ch. INIT_HCA enables them at offset 20h.
  */
 #define HGHCA_CAPABILITIES(X) \
 	X(GID_TABLE,     0,  "SET_GID; addressing by GID index") \
 	X(DBR,           1,  "doorbell records of RQ and CQ") \
 	X(CQ_ARM,        2,  "UAR doorbells 0x10, 0x20; EQs report") \
-	X(CQ_UPDATE,     3,  "the C bit of a send WQE is live") \
+	X(CQ_UPDATE,     3,  "the C bit of a send WQE has an effect") \
 	X(PORT,          4,  "QUERY_PORT, SET_PORT, raw Ethernet QP") \
-	X(QP_LIMITS,     5,  "QPC word A8h is live") \
+	X(QP_LIMITS,     5,  "QPC word A8h has an effect") \
 	X(STATS,         6,  "QUERY_STATS") \
 	X(SRQ,           7,  "shared receive queues") \
 	X(UC,            8,  "service type UC") \
-	X(MEM_MGT,       9,  "registration by WQEs, windows") \
+	X(MEM_MGT,       9,  "registration by WQEs, memory windows") \
 	X(XRC,           10, "service type XRC; needs SRQ") \
 	X(MULTICAST,     11, "multicast groups") \
 	X(QP_COUNTERS,   12, "counter sets; QUERY_CQ, QUERY_MPT") \
 	X(RAW_PACKET,    13, "flow rules for raw Ethernet QPs") \
-	X(CLOCK,         14, "clock, CQs with timestamps") \
+	X(CLOCK,         14, "clock; CQs with timestamps") \
 	X(MODERATION,    15, "MODERATE_CQ") \
 	X(PLACEMENT,     16, "FLUSH, ATOMIC_WRITE") \
-	X(ODP,           17, "regions paged on demand") \
-	X(DEVICE_MEMORY, 18, "regions in memory on the device") \
-	X(RSS,           19, "RSS groups, which flow rules name") \
+	X(ODP,           17, "on-demand paging of memory regions") \
+	X(DEVICE_MEMORY, 18, "memory regions in device memory") \
+	X(RSS,           19, "RSS groups as targets of flow rules") \
 	X(CONGESTION,    20, "congestion control") \
 	X(FLOW_CONTROL,  21, "pause frames") \
-	X(FIRST_BYTE,    22, "zero-based regions from any byte on")
+	X(FIRST_BYTE,    22, "zero-based regions that start at any byte")
 
 enum hghca_cap {
 #define HGHCA_CAP_ENUM(name, bit, text) HGHCA_CAP_##name = 1 << (bit),
@@ -159,7 +159,7 @@ enum hghca_cap {
 #undef HGHCA_CAP_BIT
 };
 
-/* In the column `capability` of HGHCA_COMMANDS: no bit. */
+/* BASE and NONE of the column `capability` of HGHCA_COMMANDS: no bit. */
 #define HGHCA_CAP_BASE			0
 #define HGHCA_CAP_NONE			0
 
@@ -182,11 +182,11 @@ enum hghca_cap {
 
 /* op_modifier of QUERY_STATS. */
 #define HGHCA_STATS_ALL			0
-#define HGHCA_STATS_OUTSIDE_SETS	1	/* extension: of QPs without a counter set */
+#define HGHCA_STATS_OUTSIDE_SETS	1	/* extension: counts of QPs without a counter set */
 
 /* op_modifier of QUERY_COUNTER_SET. */
 #define HGHCA_COUNTER_SET_READ		0
-#define HGHCA_COUNTER_SET_CLEAR		1	/* after reading */
+#define HGHCA_COUNTER_SET_CLEAR		1	/* read, then clear */
 
 #define HGHCA_NOP_IN_MODIFIER		0x1f
 

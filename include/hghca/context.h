@@ -9,14 +9,14 @@
 struct hghca_mpt {
 	__be32	flags;			/* 00h */
 	__be32	page_size;		/* 04h, log2(bytes) - 12 */
-	__be32	key;			/* 08h: an index and a tag, by HGHCA_KEY_* or the seed */
+	__be32	key;			/* 08h: index and tag; see HGHCA_KEY_* */
 	__be32	pd;			/* 0Ch */
 	__be64	start;			/* 10h, virtual address */
 	__be64	length;			/* 18h, bytes */
 	__be32	lkey;			/* 20h */
 	__be32	window_count;		/* 24h */
 	__be32	window_count_limit;	/* 28h */
-	__be32	mtt_seg_h;		/* 2Ch, index of the first MTT; with DEVICE a byte's */
+	__be32	mtt_seg_h;		/* 2Ch, index of the first MTT; DEVICE: byte offset */
 	__be32	mtt_seg_l;		/* 30h */
 	__be32	mtt_sz;			/* 34h */
 	__be32	first_byte;		/* 38h: offset in the first page, extension FIRST_BYTE */
@@ -28,17 +28,20 @@ HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_seg_h, 0x2c);
 HGHCA_ASSERT_OFFSET(hghca_mpt, mtt_sz, 0x34);
 HGHCA_ASSERT_OFFSET(hghca_mpt, first_byte, 0x38);
 
-/* Keys with HGHCA_CAP_MEM_MGT; without, the index stands in the low bits, the tag above. */
+/*
+ * Fields of a key with HGHCA_CAP_MEM_MGT. Without it, the index is in the low bits and the tag
+ * above them.
+ */
 #define HGHCA_KEY_INDEX_MASK		HGHCA_MASK(31, 8)
 #define HGHCA_KEY_TAG_MASK		HGHCA_MASK(7, 0)
 
 #define HGHCA_MPT_FLAG_SW_OWNS		(0xfU << 28)
 #define HGHCA_MPT_FLAG_MIO		(1U << 17)
 #define HGHCA_MPT_FLAG_BIND_ENABLE	(1U << 15)
-#define HGHCA_MPT_FLAG_TREE		(1U << 14)	/* extension ODP: its MTTs are a tree */
-#define HGHCA_MPT_FLAG_DEVICE		(1U << 13)	/* extension: in memory on the device */
+#define HGHCA_MPT_FLAG_TREE		(1U << 14)	/* extension ODP: the MTTs form a tree */
+#define HGHCA_MPT_FLAG_DEVICE		(1U << 13)	/* extension: a region in device memory */
 #define HGHCA_MPT_FLAG_WINDOW_QP	(1U << 12)	/* extension: a window of type 2B */
-#define HGHCA_MPT_FLAG_FREE		(1U << 11)	/* extension: its key opens nothing */
+#define HGHCA_MPT_FLAG_FREE		(1U << 11)	/* extension: the key gives no access */
 #define HGHCA_MPT_FLAG_FAST_REG		(1U << 10)	/* extension: a region for REG_MR */
 #define HGHCA_MPT_FLAG_PHYSICAL		(1U << 9)
 #define HGHCA_MPT_FLAG_REGION		(1U << 8)
@@ -88,8 +91,8 @@ struct hghca_cqc {
 	__be32	pd;			/* 14h */
 	__be32	lkey;			/* 18h */
 	__be32	rsvd1c;
-	__be32	solicited_index;	/* 20h, extension, as the next two: QUERY_CQ */
-	__be32	consumer_index;		/* 24h, of the doorbell record */
+	__be32	solicited_index;	/* 20h, extension: QUERY_CQ, as the next two */
+	__be32	consumer_index;		/* 24h, from the doorbell record */
 	__be32	producer_index;		/* 28h */
 	__be32	cqn;			/* 2Ch */
 	__be64	dbr_addr;		/* 30h, extension: struct hghca_cq_dbr; bit 0: valid */
@@ -118,13 +121,13 @@ struct hghca_srqc {
 	__u8	logsize;		/* 10h: WQEs */
 	__u8	entry_sz_log;		/* bytes */
 	__be16	limit;			/* 12h: WQEs; 0: not armed */
-	__be32	next;			/* 14h: byte offset of the WQE to be taken next */
-	__be16	taken;			/* 18h: WQEs taken so far, free-running */
+	__be32	next;			/* 14h: byte offset of the next WQE to consume */
+	__be16	taken;			/* 18h: WQEs consumed, free-running */
 	__be16	rsvd1a;
 	__be32	rsvd1c;
 	__be64	dbr_addr;		/* 20h: struct hghca_srq_dbr; bit 0: valid */
-	__be32	xrcd;			/* 28h: its XRC domain, with HGHCA_SRQ_XRC */
-	__be32	cqn;			/* 2Ch: its CQ, likewise */
+	__be32	xrcd;			/* 28h: XRC domain; only with HGHCA_SRQ_XRC */
+	__be32	cqn;			/* 2Ch: CQ; only with HGHCA_SRQ_XRC */
 	__be32	rsvd30[4];
 };
 HGHCA_ASSERT_SIZE(hghca_srqc, 64);
@@ -136,7 +139,7 @@ HGHCA_ASSERT_OFFSET(hghca_srqc, dbr_addr, 0x20);
 #define HGHCA_SRQ_FAILED		(1U << 31)	/* read only */
 #define HGHCA_SRQ_XRC			(1U << 0)
 
-/* QP context with its modify mask, table 3-2-40. */
+/* QP context, preceded by the mask of the attributes to modify, table 3-2-40. */
 struct hghca_qpc {
 	__be32	opt_param_mask;		/* 00h, HGHCA_QP_ATTR_* */
 	__be32	rsvd04;
@@ -150,7 +153,7 @@ struct hghca_qpc {
 	__be32	remote_qpn;		/* 18h */
 	__be32	port_pkey;		/* 1Ch: port 26:24, P_Key index 6:0 */
 	__u8	rnr_retry;		/* 20h */
-	__u8	g_mylmc;		/* 21h: bit 7: addressed by GID index */
+	__u8	g_mylmc;		/* 21h: bit 7: address by GID index */
 	__be16	rsvd22;
 	__u8	ackto;			/* 24h: Local ACK Timeout 4:0 */
 	__u8	mgid_index;		/* source GID index */
@@ -168,7 +171,7 @@ struct hghca_qpc {
 	__be32	pd;			/* 5Ch */
 	__be32	wqe_base;		/* 60h */
 	__be32	wqe_lkey;		/* 64h */
-	__be32	rate;			/* 68h, extension: QUERY_QP: kbit/s left by CNPs; 0: all */
+	__be32	rate;			/* 68h, ext.: QUERY_QP: limit by CNPs, kbit/s; 0: none */
 	__be32	next_send_psn;		/* 6Ch */
 	__be32	cqn_snd;		/* 70h */
 	__be32	snd_wqe_base_l;		/* 74h: key of the send queue's MR */
@@ -184,7 +187,7 @@ struct hghca_qpc {
 	__be32	rmsn;			/* 9Ch */
 	__be64	dbr_addr;		/* A0h, extension: struct hghca_qp_dbr; bit 0: valid */
 	__be32	limits;			/* A8h, extension: HGHCA_QPC_LIMITS_* */
-	__be32	srqn;			/* ACh, extension: its SRQ; 0: a receive queue of its own */
+	__be32	srqn;			/* ACh, extension: SRQ; 0: the QP has a receive queue */
 	__be32	trust;			/* B0h, extension: HGHCA_QPC_TRUST_* */
 	__be32	xrcd;			/* B4h, extension: XRC domain of a target; 0: none */
 	__be32	counter_set;		/* B8h, extension: 0: none */
@@ -205,7 +208,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, trust, 0xb0);
 HGHCA_ASSERT_OFFSET(hghca_qpc, counter_set, 0xb8);
 HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
-#define HGHCA_QPC_TRUST_REG_MR		HGHCA_MASK(31, 31)	/* may name DMA addresses */
+#define HGHCA_QPC_TRUST_REG_MR		HGHCA_MASK(31, 31)	/* may pass DMA addresses */
 #define HGHCA_QPC_STATE_MASK		HGHCA_MASK(31, 28)
 #define HGHCA_QPC_SQ_DRAINING		HGHCA_MASK(27, 27)	/* QUERY_QP */
 #define HGHCA_QPC_ST_MASK		HGHCA_MASK(23, 16)
@@ -226,8 +229,8 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 #define HGHCA_QPC_LIMITS_ACCESS		HGHCA_MASK(7, 0)	/* HGHCA_ACCESS_REMOTE_* */
 
 /*
- * Mbit/s of each static rate, by its code (IBA vol 1, 15.2.5.16, and rates since): 0 for code 0,
- * which is the port's own, and for code 1, which is no rate.
+ * Mbit/s of each static rate, indexed by its code (IBA vol 1, 15.2.5.16, with the codes added
+ * later). Code 0 is the rate of the port and code 1 is not a rate: their entries are 0.
  */
 #define HGHCA_STATIC_RATE_MBPS { \
 	0, 0, 2500, 10000, 30000, 5000, 20000, 40000, \
@@ -237,7 +240,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 #define HGHCA_STATIC_RATE_MAX		24
 #define HGHCA_STATIC_RATE_NONE		1
 
-/* READ_MGM output and WRITE_MGM input, extension: an entry of the table of multicast groups. */
+/* READ_MGM output and WRITE_MGM input, extension: an entry of the multicast group table. */
 #define HGHCA_MGM_QPS			56
 
 struct hghca_mgm {
@@ -252,6 +255,6 @@ HGHCA_ASSERT_OFFSET(hghca_mgm, qp, 0x20);
 
 #define HGHCA_MGM_QP_VALID		HGHCA_MASK(31, 31)
 #define HGHCA_MGM_QPN_MASK		HGHCA_MASK(23, 0)
-#define HGHCA_MGM_CHAIN_MAX		32	/* entries of a chain that the device looks at */
+#define HGHCA_MGM_CHAIN_MAX		32	/* entries of a chain that the device searches */
 
 #endif /* HGHCA_INTERFACE_CONTEXT_H */

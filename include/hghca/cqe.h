@@ -7,8 +7,8 @@
 
 struct hghca_cqe {
 	__le32	my_qpn;			/* 00h */
-	__le32	my_ee;			/* 04h, extension: of a receive, its SRQ, or 0 */
-	__le32	rqpn;			/* 08h: source QP number of a datagram */
+	__le32	my_ee;			/* 04h, extension: SRQ of a receive, or 0 */
+	__le32	rqpn;			/* 08h: source QP of a datagram */
 	__le32	rlid_path_sl;		/* 0Ch: HGHCA_CQE_* */
 	__be32	imm;			/* 10h: immediate data or invalidated key, as on the wire */
 	__le32	byte_cnt;		/* 14h */
@@ -27,7 +27,7 @@ struct hghca_err_cqe {
 	__le32	my_ee;			/* 04h, as in a CQE */
 	__le32	rsvd08[2];
 	__u8	syndrome;		/* 10h */
-	__u8	vendor_err;		/* 11h: 0, the syndrome says all */
+	__u8	vendor_err;		/* 11h: always 0 */
 	__le16	db_cnt;			/* 12h */
 	__le32	rsvd14;
 	__le32	wqe;			/* 18h */
@@ -40,31 +40,31 @@ HGHCA_ASSERT_SIZE(hghca_err_cqe, 32);
 HGHCA_ASSERT_OFFSET(hghca_err_cqe, syndrome, 0x10);
 HGHCA_ASSERT_OFFSET(hghca_err_cqe, wqe, 0x18);
 
-/* An entry of a CQ with timestamps, extension CLOCK. */
+/* Entry of a CQ with timestamps, extension CLOCK. */
 struct hghca_timed_cqe {
-	__le64	timestamp;		/* 00h: of the device's clock */
+	__le64	timestamp;		/* 00h: value of the device clock */
 	__le32	rsvd08[6];
-	struct hghca_cqe cqe;		/* 20h: or an hghca_err_cqe */
+	struct hghca_cqe cqe;		/* 20h: or struct hghca_err_cqe */
 };
 HGHCA_ASSERT_SIZE(hghca_timed_cqe, 64);
 HGHCA_ASSERT_OFFSET(hghca_timed_cqe, cqe, 0x20);
 
 #define HGHCA_CQE_SL_MASK		HGHCA_MASK(7, 4)
-#define HGHCA_CQE_NETWORK_MASK		HGHCA_MASK(9, 8)	/* a datagram's: HGHCA_CQE_IPV* */
+#define HGHCA_CQE_NETWORK_MASK		HGHCA_MASK(9, 8)	/* datagram: HGHCA_CQE_IPV* */
 #define HGHCA_CQE_IPV6			1
 #define HGHCA_CQE_IPV4			2
 #define HGHCA_CQE_GRH			HGHCA_MASK(15, 15)
-#define HGHCA_CQE_VLAN_ID_MASK		HGHCA_MASK(27, 16)	/* a datagram's */
+#define HGHCA_CQE_VLAN_ID_MASK		HGHCA_MASK(27, 16)	/* datagram */
 #define HGHCA_CQE_VLAN_VALID		HGHCA_MASK(31, 31)
 #define HGHCA_CQ_ENTRY_OWNER_SW		0x00
 #define HGHCA_CQ_ENTRY_OWNER_HW		0x80
-/* A receive CQE's opcode is the BTH opcode of the last packet; its low five bits: */
+/* The opcode of a receive CQE is the BTH opcode of the last packet. Mask of its low five bits: */
 #define HGHCA_CQE_RECV_OPCODE_MASK	0x1f
 
 /*
- * Syndromes of error CQEs: X(name, status, value).
+ * HGHCA_SYNDROMES(X) - every syndrome of an error CQE, as X(name, status, value)
  *
- * status: the end of the name in enum ib_wc_status and enum ibv_wc_status.
+ * status: the name in enum ib_wc_status and enum ibv_wc_status, without the prefix.
  */
 #define HGHCA_SYNDROMES(X) \
 	X(LOCAL_LENGTH_ERR, LOC_LEN_ERR, 0x01) \

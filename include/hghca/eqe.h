@@ -5,7 +5,7 @@
 
 #include <hghca/types.h>
 
-/* Types of events: X(name, value). */
+/* HGHCA_EVENTS(X) - every event type, as X(name, value) */
 #define HGHCA_EVENTS(X) \
 	X(COMP, 0x00) \
 	X(COMM_EST, 0x02) \
@@ -73,15 +73,15 @@ struct hghca_eqe {
 		} eq_overflow;
 		struct {
 			__be32	rsvd04[2];
-			__be32	port;		/* 0Ch: port 31:28 */
+			__be32	port;		/* 0Ch: port in bits 31:28 */
 		} port_change;
 		struct {
 			__be32	qpn;		/* 04h */
 			__be32	what;		/* 08h: HGHCA_PAGE_FAULT_* */
-			__be32	key;		/* 0Ch: of the region */
-			__be32	addr_h;		/* 10h: in it */
+			__be32	key;		/* 0Ch: key of the region */
+			__be32	addr_h;		/* 10h: address in the region */
 			__be32	addr_l;
-			__be32	length;		/* 18h: bytes wanted from there on */
+			__be32	length;		/* 18h: bytes required from that address on */
 		} page_fault;
 	} event;
 	__u8	rsvd1c[3];
@@ -97,7 +97,7 @@ HGHCA_ASSERT_OFFSET(hghca_eqe, owner, 0x1f);
 
 #define HGHCA_EVENT_PORT_MASK		HGHCA_MASK(31, 28)
 #define HGHCA_PAGE_FAULT_TOKEN_MASK	HGHCA_MASK(31, 16)	/* for RESUME_QP */
-#define HGHCA_PAGE_FAULT_RESPONDER	(1U << 1)	/* the receive side, or the send side */
-#define HGHCA_PAGE_FAULT_WRITE		(1U << 0)	/* to be written to */
+#define HGHCA_PAGE_FAULT_RESPONDER	(1U << 1)	/* set: responder; clear: requester */
+#define HGHCA_PAGE_FAULT_WRITE		(1U << 0)	/* set: write access; clear: read access */
 
 #endif /* HGHCA_INTERFACE_EQE_H */

@@ -16,7 +16,7 @@ enum hghca_qp_state {
 	HGHCA_QP_STATE_ERR	= 6,
 };
 
-/* Sets of states: bit n is state n. */
+/* Sets of states. Bit n is state n. */
 enum hghca_qp_states {
 	HGHCA_QP_STATES_RST	= 1 << HGHCA_QP_STATE_RST,
 	HGHCA_QP_STATES_INIT	= 1 << HGHCA_QP_STATE_INIT,
@@ -70,7 +70,7 @@ enum hghca_qp_attr {
 /*
  * HGHCA_QP_TRANSITIONS(X) - every transition, as X(name, from, to)
  *
- * HGHCA_CMD_name_QPEE takes a QP from one of HGHCA_QP_STATES_from to HGHCA_QP_STATE_to.
+ * HGHCA_CMD_name_QPEE moves a QP from a state of HGHCA_QP_STATES_from to HGHCA_QP_STATE_to.
  */
 #define HGHCA_QP_TRANSITIONS(X) \
 	X(RST2INIT,  RST,     INIT) \
@@ -86,11 +86,11 @@ enum hghca_qp_attr {
 	X(ERR2RST,   ANY,     RST)
 
 /*
- * HGHCA_QP_RULES(X, A) - which attributes a transition takes, table A1-2, as
+ * HGHCA_QP_RULES(X, A) - required and optional attributes of each transition, table A1-2, as
  * X(transition, service, required, optional)
  *
- * Both are masks: A(name) of each attribute. A transition and a service without a row
- * take none.
+ * required and optional are masks of A(name). A transition and service without a row have no
+ * attributes.
  */
 #define HGHCA_QP_RULES(X, A) \
 	X(RST2INIT, RC, A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS), 0) \

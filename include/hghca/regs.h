@@ -55,11 +55,11 @@
 #define HGHCA_UAR_PAGE_SIZE		4096
 #define HGHCA_UAR_PAGES			(HGHCA_BAR_UAR_SIZE / HGHCA_UAR_PAGE_SIZE)
 
-/* Offsets in a UAR page: each a 64-bit doorbell, or two 32-bit writes, low first. */
+/* Offsets in a UAR page. A doorbell is one 64-bit write, or two 32-bit writes, low word first. */
 #define HGHCA_UAR_SQ_DB			0x00
 #define HGHCA_UAR_CQ_ARM		0x10
 #define HGHCA_UAR_EQ_ARM		0x20
-#define HGHCA_UAR_CLOCK			0x30	/* extension CLOCK: 64 bits, to read */
+#define HGHCA_UAR_CLOCK			0x30	/* extension CLOCK: 64 bits, read only */
 
 /* SQ doorbell, low word. */
 #define HGHCA_SQ_DB_COUNT_MASK		HGHCA_MASK(31, 24)
@@ -70,13 +70,13 @@
 #define HGHCA_SQ_DB_QPN_MASK		HGHCA_MASK(31, 8)
 #define HGHCA_SQ_DB_SIZE0_MASK		HGHCA_MASK(7, 0)
 
-/* CQ arm doorbell: low word is the consumer index; high word: */
+/* CQ arm doorbell. The low word is the consumer index. The high word: */
 #define HGHCA_CQ_ARM_CMD_MASK		HGHCA_MASK(31, 24)
 #define HGHCA_CQ_ARM_CQN_MASK		HGHCA_MASK(23, 0)
 #define HGHCA_CQ_ARM_SOLICITED		1
 #define HGHCA_CQ_ARM_NEXT		2
 
-/* EQ arm doorbell: low word is the consumer index; high word: */
+/* EQ arm doorbell. The low word is the consumer index. The high word: */
 #define HGHCA_EQ_ARM_CMD_MASK		HGHCA_MASK(31, 24)
 #define HGHCA_EQ_ARM_EQN_MASK		HGHCA_MASK(7, 0)
 #define HGHCA_EQ_ARM_UPDATE		0

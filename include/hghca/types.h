@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: what the other headers need; include hghca_hw.h. */
+/* JingZhao HCA: common definitions of these headers. Include hghca_hw.h, not this file. */
 #ifndef HGHCA_INTERFACE_TYPES_H
 #define HGHCA_INTERFACE_TYPES_H
 
@@ -12,7 +12,7 @@
 #include <assert.h>
 #endif
 
-/* The bits high..low of a 32-bit word. */
+/* Mask of the bits high..low of a 32-bit word. */
 #define HGHCA_MASK(high, low) ((0xffffffffU >> (31 - (high))) & (0xffffffffU << (low)))
 
 #define HGHCA_ASSERT_SIZE(type, bytes) \

@@ -9,13 +9,13 @@
 /* Doorbell records, in host memory, 8-byte aligned                     */
 
 struct hghca_qp_dbr {
-	__le32	rq_head;		/* receive WQEs posted, free-running; low 16 bits count */
+	__le32	rq_head;		/* receive WQEs posted, free-running; only 15:0 are used */
 	__le32	rsvd;
 };
 HGHCA_ASSERT_SIZE(hghca_qp_dbr, 8);
 
 struct hghca_srq_dbr {
-	__le32	posted;			/* WQEs posted, free-running; low 16 bits count */
+	__le32	posted;			/* WQEs posted, free-running; only 15:0 are used */
 	__le32	rsvd;
 };
 HGHCA_ASSERT_SIZE(hghca_srq_dbr, 8);
@@ -31,7 +31,7 @@ HGHCA_ASSERT_SIZE(hghca_cq_dbr, 8);
 /* ------------------------------------------------------------------ */
 /* Work queue elements: units of 16 bytes                               */
 
-/* Opcodes of WQEs, and those of error CQEs, as X(name, value). */
+/* HGHCA_OPCODES(X) - every opcode of WQEs and of error CQEs, as X(name, value) */
 #define HGHCA_OPCODES(X) \
 	X(NOP, 0x00) \
 	X(RDMA_WRITE, 0x08) \
@@ -61,10 +61,10 @@ enum hghca_opcode {
 #define HGHCA_WQE_MAX_STRIDE_LOG	10
 
 struct hghca_next_unit {
-	__le32	nda_nop;		/* 00h: next WQE's offset 31:6, its opcode 4:0 */
-	__le32	nee_nds;		/* 04h: fence 6, next WQE's size in units 5:0 */
+	__le32	nda_nop;		/* 00h: offset 31:6 and opcode 4:0 of the next WQE */
+	__le32	nee_nds;		/* 04h: fence 6, size 5:0 of the next WQE in units */
 	__le32	flags;			/* 08h: HGHCA_WQE_* of this WQE */
-	__be32	imm_data;		/* 0Ch: immediate data or (SEND_INV) key, as on the wire */
+	__be32	imm_data;		/* 0Ch: immediate data or, of SEND_INV, key; wire order */
 };
 HGHCA_ASSERT_SIZE(hghca_next_unit, 16);
 
@@ -76,7 +76,7 @@ HGHCA_ASSERT_SIZE(hghca_next_unit, 16);
 #define HGHCA_WQE_SOLICIT		(1U << 1)
 #define HGHCA_WQE_EVENT			(1U << 2)
 #define HGHCA_WQE_CQ_UPDATE		(1U << 3)
-#define HGHCA_WQE_XRC_SRQN_MASK		HGHCA_MASK(31, 8)	/* XRC: SRQ at the peer */
+#define HGHCA_WQE_XRC_SRQN_MASK		HGHCA_MASK(31, 8)	/* XRC: remote SRQ */
 
 struct hghca_raddr_unit {
 	__le64	raddr;			/* 00h */
@@ -85,21 +85,21 @@ struct hghca_raddr_unit {
 };
 HGHCA_ASSERT_SIZE(hghca_raddr_unit, 16);
 
-/* Behind the raddr unit of a FLUSH, extension. */
+/* Follows the raddr unit of a FLUSH, extension. */
 struct hghca_flush_unit {
-	__le32	length;			/* 00h: of the range */
-	__le32	what;			/* 04h: HGHCA_FLUSH_*, as on the wire */
+	__le32	length;			/* 00h: bytes of the range */
+	__le32	what;			/* 04h: HGHCA_FLUSH_*, as in the FETH */
 	__le32	rsvd08[2];
 };
 HGHCA_ASSERT_SIZE(hghca_flush_unit, 16);
 
-/* What a FLUSH is of and to (IBA vol 1, A19). */
+/* Placement type and selectivity level of a FLUSH (IBA vol 1, A19). */
 #define HGHCA_FLUSH_TYPE_MASK		HGHCA_MASK(3, 0)
-#define HGHCA_FLUSH_GLOBAL		(1U << 0)	/* type: global visibility */
-#define HGHCA_FLUSH_PERSISTENT		(1U << 1)	/* and persistence */
+#define HGHCA_FLUSH_GLOBAL		(1U << 0)	/* type: to global visibility */
+#define HGHCA_FLUSH_PERSISTENT		(1U << 1)	/* type: to persistence */
 #define HGHCA_FLUSH_SELECTIVITY_MASK	HGHCA_MASK(5, 4)
-#define HGHCA_FLUSH_RANGE		0	/* selectivity: the range that is named */
-#define HGHCA_FLUSH_REGION		1	/* all of the region */
+#define HGHCA_FLUSH_RANGE		0	/* selectivity: the range in the request */
+#define HGHCA_FLUSH_REGION		1	/* selectivity: the whole region */
 
 struct hghca_atomic_unit {
 	__le64	swap_add;		/* 00h */
@@ -109,12 +109,12 @@ HGHCA_ASSERT_SIZE(hghca_atomic_unit, 16);
 
 /* Extension: REG_MR. */
 struct hghca_reg_unit {
-	__le32	key;			/* 00h: the region, with its tag from now on */
+	__le32	key;			/* 00h: key of the region, with the new tag */
 	__le32	access;			/* 04h: HGHCA_ACCESS_* */
 	__le64	start;			/* 08h: virtual address */
 	__le64	length;			/* 10h: bytes */
-	__le64	list;			/* 18h: DMA address of those of the pages, __le64 each */
-	__le32	pages;			/* 20h: their number */
+	__le64	list;			/* 18h: DMA address of the list of page addresses, __le64 */
+	__le32	pages;			/* 20h: entries of the list */
 	__le32	page_size;		/* 24h: log2(bytes) - 12 */
 	__le32	first_byte;		/* 28h: as in the MPT */
 	__le32	rsvd2c;
@@ -126,7 +126,7 @@ HGHCA_ASSERT_OFFSET(hghca_reg_unit, first_byte, 0x28);
 
 /* Extension: LOCAL_INV. */
 struct hghca_inv_unit {
-	__le32	key;			/* 00h: the region or window */
+	__le32	key;			/* 00h: key of the region or window */
 	__le32	rsvd04[3];
 };
 HGHCA_ASSERT_SIZE(hghca_inv_unit, 16);
@@ -135,9 +135,9 @@ HGHCA_ASSERT_SIZE(hghca_inv_unit, 16);
 struct hghca_bind_unit {
 	__le32	access;			/* 00h: HGHCA_ACCESS_REMOTE_*, HGHCA_ACCESS_ZERO_BASED */
 	__le32	rsvd04;
-	__le32	rkey;			/* 08h: the window, with its tag from now on */
-	__le32	lkey;			/* 0Ch: the region */
-	__le64	addr;			/* 10h: in the region */
+	__le32	rkey;			/* 08h: key of the window, with the new tag */
+	__le32	lkey;			/* 0Ch: key of the region */
+	__le64	addr;			/* 10h: address in the region */
 	__le64	length;			/* 18h: bytes; 0 unbinds a window of type 1 */
 };
 HGHCA_ASSERT_SIZE(hghca_bind_unit, 32);
@@ -145,7 +145,7 @@ HGHCA_ASSERT_OFFSET(hghca_bind_unit, addr, 0x10);
 
 #define HGHCA_REG_MR_PAGES_MAX		65536
 
-/* The base form, table 3-4-8: MAC and IPv4 addresses stand in the WQE. */
+/* UD unit, base form, table 3-4-8: the WQE has the MAC and IPv4 addresses. */
 struct hghca_ud_unit {
 	__le32	port;			/* 00h */
 	__le32	lids;			/* 04h: 31:16 destination, 15:0 source MAC 15:0 */
@@ -161,13 +161,13 @@ struct hghca_ud_unit {
 HGHCA_ASSERT_SIZE(hghca_ud_unit, 48);
 HGHCA_ASSERT_OFFSET(hghca_ud_unit, dqpn, 0x20);
 
-/* The extended form (HGHCA_UD_GRH set in the first word): by GID. */
+/* UD unit, extended form: addresses by GID. The first word has HGHCA_UD_GRH. */
 struct hghca_ud_gid_unit {
 	__le32	port;			/* 00h: HGHCA_UD_* */
 	__le32	dmac_l;			/* 04h: destination MAC 15:0 at 31:16 */
 	__le32	sl_tclass_flowlabel;	/* 08h: as in the QPC */
 	__le32	dmac_h;			/* 0Ch: destination MAC 47:16 */
-	__u8	dgid[16];		/* 10h: wire order */
+	__u8	dgid[16];		/* 10h: in wire order */
 	__le32	dqpn;			/* 20h */
 	__le32	qkey;			/* 24h */
 	__le32	rsvd28[2];
@@ -183,7 +183,7 @@ HGHCA_ASSERT_OFFSET(hghca_ud_gid_unit, dqpn, 0x20);
 #define HGHCA_UD_PORT_MASK		HGHCA_MASK(7, 0)
 #define HGHCA_UD_DMAC_L_MASK		HGHCA_MASK(31, 16)
 
-/* An inline unit: this word, then the data, padded to a multiple of 16 bytes in all. */
+/* An inline unit is this word and the data, padded together to a multiple of 16 bytes. */
 #define HGHCA_INLINE_FLAG		HGHCA_MASK(31, 31)
 #define HGHCA_INLINE_LENGTH_MASK	HGHCA_MASK(30, 0)
 
@@ -194,7 +194,7 @@ struct hghca_data_unit {
 };
 HGHCA_ASSERT_SIZE(hghca_data_unit, 16);
 
-/* lkey that, with a byte count of 0, ends a receive WQE's scatter list. */
+/* An entry with this lkey and a byte count of 0 ends the scatter list of a receive WQE. */
 #define HGHCA_INVALID_LKEY		0x100
 
 #endif /* HGHCA_INTERFACE_WQE_H */

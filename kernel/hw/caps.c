@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: what the device can do, and the layout of ICM.
+ * JingZhao HCA: the capabilities of the device, and the layout of ICM.
  *
- * All that comes from QUERY_DEV_LIM is checked here; the rest of the driver
- * takes struct hghca_limits at its word.
+ * This file checks all output of QUERY_DEV_LIM.  The rest of the driver uses
+ * struct hghca_limits without checks.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -11,36 +11,36 @@
 
 #include "hghca.h"
 
-/* Nothing goes without these. */
+/* The driver does not work without these. */
 #define HGHCA_CAPS_REQUIRED	(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR | HGHCA_CAP_CQ_ARM | \
 				 HGHCA_CAP_CQ_UPDATE | HGHCA_CAP_PORT | HGHCA_CAP_QP_LIMITS)
 
-/* Numbers that fit what the hardware's fields hold. */
+/* Limits of the fields of the hardware interface. */
 #define HGHCA_LOG_MAX_QPS	24
 #define HGHCA_LOG_MAX_CQS	24
 #define HGHCA_LOG_MAX_EQS	8
-#define HGHCA_LOG_MAX_XRCDS		24	/* what QPC and SRQ context have room for */
+#define HGHCA_LOG_MAX_XRCDS		24	/* width of the fields of QPC and SRQ context */
 #define HGHCA_LOG_MAX_SRQS	24
 #define HGHCA_LOG_MAX_MCGS	16
 #define HGHCA_LOG_MAX_FLOWS	24
 #define HGHCA_LOG_MAX_RSS	24
 #define HGHCA_LOG_MAX_PDS	24
 #define HGHCA_LOG_MAX_MTTS	28
-#define HGHCA_LOG_MAX_QUEUE	16	/* doorbells and records count modulo 2^16 ... */
-#define HGHCA_LOG_USE_QUEUE	15	/* ... so that a full queue of 2^16 looked empty */
+#define HGHCA_LOG_MAX_QUEUE	16	/* doorbells and records count modulo 2^16 */
+#define HGHCA_LOG_USE_QUEUE	15	/* a full queue of 2^16 would look empty */
 #define HGHCA_LOG_MAX_CQ	24
 
 /*
- * MPTs the driver uses at most.  The fewer bits the index takes, the more are
- * left for the tag of a key; with HGHCA_CAP_MEM_MGT the index has 24 anyhow.
+ * Maximum number of MPTs that the driver uses.  The fewer bits the index has, the
+ * more remain for the tag of a key.  With HGHCA_CAP_MEM_MGT the index always has 24.
  */
 #define HGHCA_LOG_USE_MPTS	18
 #define HGHCA_LOG_MAX_MPTS	24
 #define HGHCA_LOG_MIN_MTTS	20
 
 #define HGHCA_MIN_EQS		3	/* commands, asynchronous events, completions */
-#define HGHCA_FIRST_SRQN	1	/* 0 in a QPC is no SRQ */
-/* With HGHCA_CAP_MEM_MGT: index 1 with the tag 0 is HGHCA_INVALID_LKEY. */
+#define HGHCA_FIRST_SRQN	1	/* 0 in a QPC means no SRQ */
+/* With HGHCA_CAP_MEM_MGT, the key of index 1 and tag 0 is HGHCA_INVALID_LKEY. */
 #define HGHCA_FIRST_MPT		2
 
 static int hghca_profile_bad(struct hghca_dev *hdev, const char *what, u64 value)
@@ -49,7 +49,7 @@ static int hghca_profile_bad(struct hghca_dev *hdev, const char *what, u64 value
 	return -EPROTO;
 }
 
-/* A table of 1 << @log entries, of which the first 1 << @log_reserved are not ours. */
+/* A table of 1 << @log entries, of which the first 1 << @log_reserved are reserved. */
 static int hghca_profile_table(struct hghca_dev *hdev, const char *what, u8 log, u8 log_limit,
 			       u8 log_reserved, u32 *num, u32 *first)
 {
@@ -118,7 +118,7 @@ static int hghca_profile_tables(struct hghca_dev *hdev, const struct hghca_dev_l
 	if (err)
 		return err;
 
-	/* Enough to register all of memory four times over, in small pages. */
+	/* Enough to register all memory four times, in small pages. */
 	log_mtts = max_t(u8, HGHCA_LOG_MIN_MTTS, order_base_2(totalram_pages()) + 2);
 	if (PAGE_SHIFT > 12)
 		log_mtts += PAGE_SHIFT - 12;
@@ -177,10 +177,10 @@ static int hghca_profile_rest(struct hghca_dev *hdev, const struct hghca_dev_lim
 		return hghca_profile_bad(hdev, "log_max_gids", lim->log_max_gids);
 	limits->num_gids = 1U << lim->log_max_gids;
 
-	/* One UAR page is the kernel's, and a user needs one too. */
+	/* The kernel uses one UAR page, and a user needs one too. */
 	if (!lim->log_max_uars || lim->log_max_uars > 23)
 		return hghca_profile_bad(hdev, "log_max_uars", lim->log_max_uars);
-	/* What is in the BAR behind them is memory of the device. */
+	/* The BAR has device memory after the UAR pages. */
 	limits->num_uars = min3(1ULL << lim->log_max_uars,
 				(u64)hdev->bus.uar_size / HGHCA_UAR_PAGE_SIZE,
 				(u64)HGHCA_UAR_PAGES);
@@ -200,14 +200,14 @@ static int hghca_profile_rest(struct hghca_dev *hdev, const struct hghca_dev_lim
 	return 0;
 }
 
-/* What SRQs need to be of use; -EPROTO for limits that cannot be. */
+/* Check the limits of SRQs; -EPROTO for invalid ones. */
 static int hghca_profile_check_srqs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	u32 entry_sz = be16_to_cpu(lim->srqc_entry_sz);
 
 	if (!lim->log_max_srqs || lim->log_max_srqs > HGHCA_LOG_MAX_SRQS)
 		return hghca_profile_bad(hdev, "log_max_srqs", lim->log_max_srqs);
-	/* Of a queue's WQEs one always stays free. */
+	/* One WQE of a queue always stays free. */
 	if (!lim->log_max_srq_sz || lim->log_max_srq_sz > HGHCA_LOG_MAX_QUEUE)
 		return hghca_profile_bad(hdev, "log_max_srq_sz", lim->log_max_srq_sz);
 	if (!lim->max_sg_srq ||
@@ -218,7 +218,7 @@ static int hghca_profile_check_srqs(struct hghca_dev *hdev, const struct hghca_d
 	return 0;
 }
 
-/* XRC is of use with SRQs alone. */
+/* XRC needs SRQs. */
 static void hghca_profile_xrcds(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -234,7 +234,7 @@ static void hghca_profile_xrcds(struct hghca_dev *hdev, const struct hghca_dev_l
 		limits->max_xrcdn = BIT(lim->log_max_xrcds) - 1;
 }
 
-/* A device whose SRQs cannot be is one without. */
+/* With invalid limits of SRQs, the device is used without SRQs. */
 static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -251,7 +251,7 @@ static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_li
 	limits->max_srq_sge = lim->max_sg_srq;
 }
 
-/* Sets are added to the port's counters, so there must be those; and more than set 0. */
+/* Counter sets need the counters of the port, and at least one set besides set 0. */
 static void hghca_profile_counter_sets(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -266,7 +266,7 @@ static void hghca_profile_counter_sets(struct hghca_dev *hdev, const struct hghc
 		limits->num_counter_sets = sets;
 }
 
-/* A clock that does not run is none. */
+/* A clock with frequency 0 is not used. */
 static void hghca_profile_clock(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -280,7 +280,7 @@ static void hghca_profile_clock(struct hghca_dev *hdev, const struct hghca_dev_l
 	}
 }
 
-/* Memory that is not in the BAR is none. */
+/* Device memory that the BAR does not contain is not used. */
 static void hghca_profile_device_memory(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -299,13 +299,13 @@ static void hghca_profile_device_memory(struct hghca_dev *hdev, const struct hgh
 	limits->device_memory = BIT(lim->log_device_memory);
 }
 
-/* Does the device get copies of some pages?  Nobody tells when those are to be made again. */
+/* Does the device access bounce buffers of some pages?  Then their content becomes stale. */
 static bool hghca_profile_is_bounced(struct hghca_dev *hdev)
 {
 	return dma_addressing_limited(hdev->bus.dev) || is_swiotlb_force_bounce(hdev->bus.dev);
 }
 
-/* Pages are brought by the kernel's paging, and asked for through an EQ more. */
+/* On-demand regions need the kernel's paging and an additional EQ. */
 static void hghca_profile_odp(struct hghca_dev *hdev)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -315,7 +315,7 @@ static void hghca_profile_odp(struct hghca_dev *hdev)
 		limits->caps &= ~HGHCA_CAP_ODP;
 }
 
-/* A device whose groups cannot be is one without. */
+/* With invalid limits of multicast groups, the device is used without them. */
 static void hghca_profile_mcgs(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -338,7 +338,7 @@ static void hghca_profile_mcgs(struct hghca_dev *hdev, const struct hghca_dev_li
 	limits->caps &= ~HGHCA_CAP_MULTICAST;
 }
 
-/* Without a rule no raw packet QP of a user has anything to receive. */
+/* Raw packet QPs of users receive only by flow rules. */
 static void hghca_profile_flows(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -359,7 +359,7 @@ static void hghca_profile_flows(struct hghca_dev *hdev, const struct hghca_dev_l
 	limits->caps &= ~HGHCA_CAP_RAW_PACKET;
 }
 
-/* Flows alone lead to groups. */
+/* RSS groups receive only by flow rules. */
 static void hghca_profile_rss(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
@@ -381,7 +381,7 @@ static void hghca_profile_rss(struct hghca_dev *hdev, const struct hghca_dev_lim
 	limits->caps &= ~HGHCA_CAP_RSS;
 }
 
-/* Not every bit of a byte that has a log in it means something. */
+/* Clear the undefined bits of the log2 fields. */
 static void hghca_profile_trim(struct hghca_dev_lim *lim)
 {
 	lim->log_reserved_qps &= HGHCA_DEV_LIM_RESERVED_MASK;
@@ -398,7 +398,7 @@ static void hghca_profile_trim(struct hghca_dev_lim *lim)
 	lim->log_max_gids &= HGHCA_DEV_LIM_GIDS_MASK;
 }
 
-/* Put the tables into their spaces, each at a multiple of its block size. */
+/* Place the tables in their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	const struct hghca_limits *limits = &hdev->limits;
@@ -445,11 +445,11 @@ static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_li
 }
 
 /**
- * hghca_profile_init - ask the device what it can do, and lay out ICM
+ * hghca_profile_init - query the capabilities of the device, and lay out ICM
  * @hdev: the device, with its command interface
  *
- * Return: 0, -EPROTO for limits that cannot be, -EOPNOTSUPP for a device that
- * lacks what the driver needs, or what the commands give.
+ * Return: 0, -EPROTO for invalid limits, -EOPNOTSUPP for a device that lacks a
+ * required capability, or an error of a command.
  */
 int hghca_profile_init(struct hghca_dev *hdev)
 {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: mechanics of the command register.
+ * JingZhao HCA: the command interface.
  *
- * A command is posted to the HCR under hcr_lock.  Polled, the lock is held
- * until the device is through.  By event, it is held until the device has
- * taken the command; its end is told by an EQE with the command's token.
+ * The driver posts a command to the HCR under hcr_lock.  In polling mode it holds
+ * the lock until the command has completed.  In event mode it holds the lock until
+ * the device has accepted the command.  The command completes with an EQE that has
+ * its token.
  *
- * A slot stands for a command under way by event:
+ * A slot represents an outstanding command in event mode:
  *
- *	FREE -> BUSY		a command takes it, with a token never seen before
- *	BUSY -> DONE -> FREE	its EQE came, its caller has seen it
- *	BUSY -> LOST		no EQE came in time
+ *	FREE -> BUSY		a command takes the slot, with a new token
+ *	BUSY -> DONE -> FREE	the EQE arrived; the caller has seen it
+ *	BUSY -> LOST		no EQE arrived in time
  *
- * Who waits by event looks at the HCR now and then: a device that was reset
- * behind the driver's back knows neither the command nor its EQ.  Who polls
- * looks at the token once go is 0: a reset clears both.
+ * In event mode, the caller also reads the HCR periodically: a device that was reset
+ * without the driver has lost the command and its EQ.  In polling mode, the caller
+ * reads the token when go is 0: a reset clears both.
  *
- * A lost slot is not used again, and neither are its mailboxes: the device may
- * still write there.  A device that loses a command is given up and reset.
+ * A lost slot and its mailboxes are not reused, because the device may still write
+ * to the mailboxes.  A device that loses a command is given up and reset.
  */
 #include <linux/delay.h>
 #include <linux/dmapool.h>
@@ -26,7 +27,7 @@
 
 #include "hghca.h"
 
-/* A command may take long on a busy host; go falls much sooner. */
+/* A command may take long on a busy host.  The device clears go much sooner. */
 #define HGHCA_CMD_TIMEOUT_MS	60000
 #define HGHCA_CMD_LOOK_MS	1000
 #define HGHCA_HCR_TIMEOUT_US	(10 * USEC_PER_SEC)
@@ -45,10 +46,10 @@ static u32 hghca_hcr_read(struct hghca_dev *hdev, u32 offset)
 }
 
 /**
- * hghca_cmd_is_gone - does the command register read as that of a device that is gone?
+ * hghca_cmd_is_gone - does the command register read as all ones?
  * @hdev: the device
  *
- * So it does, too, on a device that has failed (document 10.1).
+ * It does if the device is gone, or has failed (document 10.1).
  *
  * Context: any, but a read of a register is slow.
  */
@@ -57,7 +58,7 @@ bool hghca_cmd_is_gone(struct hghca_dev *hdev)
 	return hghca_hcr_read(hdev, HGHCA_HCR_STATUS) == U32_MAX;
 }
 
-/* The only place that knows what the device's status means to the kernel. */
+/* The only place that translates a status of the device to an errno. */
 static int hghca_cmd_status_to_errno(u8 status)
 {
 	switch (status) {
@@ -91,7 +92,7 @@ static int hghca_cmd_status_to_errno(u8 status)
 }
 
 /**
- * hghca_mailbox_alloc - get a zeroed mailbox
+ * hghca_mailbox_alloc - allocate a zeroed mailbox
  * @hdev: the device
  *
  * Return: the mailbox, or an ERR_PTR().
@@ -119,11 +120,11 @@ static void hghca_mailbox_release(struct hghca_dev *hdev, struct hghca_mailbox *
 }
 
 /**
- * hghca_mailbox_free - give a mailbox back
+ * hghca_mailbox_free - free a mailbox
  * @hdev: the device
  * @mailbox: the mailbox
  *
- * One that a lost command may still use is kept until hghca_cmd_cleanup().
+ * A mailbox that a lost command may still use is kept until hghca_cmd_cleanup().
  */
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox)
 {
@@ -138,7 +139,7 @@ void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox)
 	hghca_mailbox_release(hdev, mailbox);
 }
 
-/* End all commands under way, on a device that was given up.  Any context. */
+/* End all outstanding commands of a device that was given up.  Any context. */
 static void hghca_cmd_abort_all(struct hghca_dev *hdev)
 {
 	struct hghca_cmd_if *ci = &hdev->cmd;
@@ -168,15 +169,15 @@ static void hghca_cmd_abort_all(struct hghca_dev *hdev)
 void hghca_dev_reset(struct hghca_dev *hdev)
 {
 	writel(HGHCA_RESET_START, hdev->bus.regs + HGHCA_RESET);
-	/* The write has arrived when a read comes back. */
+	/* The read flushes the posted write. */
 	readl(hdev->bus.regs + HGHCA_RESET);
 }
 
 /*
- * End the device's DMA for good; false when that was done before.
+ * End DMA of the device permanently.  Returns false if that was done before.
  *
- * Who sees the device as failed frees what it had: that comes last.  A device
- * that does not obey the reset is stopped by its bus.
+ * Code that sees failed may free memory of the device, so failed is set last.  The
+ * bus blocks a device that does not execute the reset.
  */
 static bool hghca_dev_cut_off(struct hghca_dev *hdev)
 {
@@ -200,9 +201,9 @@ static bool hghca_dev_cut_off(struct hghca_dev *hdev)
  * @hdev: the device
  * @why: for the log
  *
- * When it returns the device reads and writes no memory any more, so that the
- * driver may free what the device had.  Commands under way end with an error,
- * new ones are refused.  Only the driver's next start brings the device back.
+ * After return the device does no DMA, so that the driver may free memory that the
+ * device used.  Outstanding commands end with an error, and new ones are refused.  The
+ * device works again only after the driver is started again.
  * Context: any.
  */
 void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
@@ -217,7 +218,7 @@ void hghca_dev_fail(struct hghca_dev *hdev, const char *why)
 }
 
 /**
- * hghca_dev_shutdown - the machine goes down: no more DMA
+ * hghca_dev_shutdown - end DMA at system shutdown
  * @hdev: the device
  */
 void hghca_dev_shutdown(struct hghca_dev *hdev)
@@ -235,8 +236,8 @@ static void hghca_cmd_lose_mailboxes(struct hghca_cmd *cmd)
 }
 
 /*
- * Wait until go is 0; @ctrl gets the word at 18h.  On a device that was given up
- * that is no status: the reset has cleared it.
+ * Wait until go is 0; @ctrl is set to the word at 18h.  On a device that was given up
+ * the word has no status, because the reset has cleared it.
  */
 static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 {
@@ -274,9 +275,9 @@ static void hghca_hcr_write_command(struct hghca_dev *hdev, const struct hghca_c
 }
 
 /*
- * Document 3.1, steps 1 to 3.  Nothing is written behind the reset of a device
- * that was given up, not even by who waited for the HCR meanwhile: its mailboxes
- * are freed.
+ * Document 3.1, steps 1 to 3.  Nothing is written after the reset of a device that
+ * was given up, even if the caller waited for the HCR before the reset: the mailboxes
+ * of the command may be freed.
  */
 static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 token, bool event)
 {
@@ -302,8 +303,8 @@ static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 tok
 }
 
 /*
- * Does the device still know what it was told?  After a reset the HCR has no
- * token, and a command by event ends there with BAD_SYS_STATE (document 3.1).
+ * Was the device reset?  After a reset the HCR has no token, and a command in event
+ * mode ends there with BAD_SYS_STATE (document 3.1).
  */
 static int hghca_hcr_look(struct hghca_dev *hdev)
 {
@@ -324,8 +325,8 @@ static int hghca_hcr_look(struct hghca_dev *hdev)
 }
 
 /*
- * Wait for the end of a polled command.  A reset clears the HCR, which reads as
- * success.  The token is read last: while it is there, so is what was read before.
+ * Wait for the end of a polled command.  A reset clears the HCR, which then reads as
+ * success.  The token is read last: if it is present, the values read before are valid.
  */
 static int hghca_hcr_poll(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
 {
@@ -362,7 +363,7 @@ out_unlock:
 	return err;
 }
 
-/* Take a free slot; event_sem says that there is one. */
+/* Take a free slot.  event_sem guarantees that there is one. */
 static struct hghca_cmd_slot *hghca_cmd_slot_get(struct hghca_cmd_if *ci)
 {
 	struct hghca_cmd_slot *slot = NULL;
@@ -374,7 +375,7 @@ static struct hghca_cmd_slot *hghca_cmd_slot_get(struct hghca_cmd_if *ci)
 			continue;
 		slot = &ci->slots[i];
 		slot->state = HGHCA_CMD_SLOT_BUSY;
-		/* The upper bits tell a late completion from one of today; 0 is no token. */
+		/* The upper bits identify a late completion of an old command.  0 is no token. */
 		do {
 			slot->token = ci->next_gen++ * HGHCA_CMD_SLOTS + i;
 		} while (!slot->token || slot->token == HGHCA_CMD_POLL_TOKEN);
@@ -393,7 +394,7 @@ static void hghca_cmd_slot_put(struct hghca_cmd_if *ci, struct hghca_cmd_slot *s
 	up(&ci->event_sem);
 }
 
-/* 0, or why the slot's EQE has not come: the slot is lost then. */
+/* Returns 0, or the error because of which the EQE is missing.  The slot is then lost. */
 static int hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *slot)
 {
 	struct hghca_cmd_if *ci = &hdev->cmd;
@@ -407,7 +408,7 @@ static int hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *sl
 		err = hghca_hcr_look(hdev);
 	}
 
-	/* Perhaps the EQE is there, and only its interrupt got lost. */
+	/* The EQE may be present although its interrupt was lost. */
 	ci->poll_events(hdev);
 
 	spin_lock_irq(&ci->slot_lock);
@@ -426,7 +427,7 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 	struct hghca_cmd_slot *slot;
 	int err;
 
-	/* Who has a slot gives it back, or the device is given up: no slot is no fault. */
+	/* A slot becomes free, or the device is given up.  A timeout here is not an error. */
 	while (down_timeout(&ci->event_sem, msecs_to_jiffies(ci->look_ms)))
 		if (hghca_dev_has_failed(hdev))
 			return -EIO;
@@ -497,16 +498,16 @@ static const char *hghca_cmd_status_name(u8 status)
 }
 
 /**
- * hghca_cmd_exec - give the device a command and wait for its end
+ * hghca_cmd_exec - execute a command and wait for its end
  * @hdev: the device
  * @cmd: the command; out_param and token are set
  *
- * A device that does not answer is given up: it is reset, so that nothing that
- * the driver frees is written to any more.
+ * A device that does not respond is given up and reset, so that it does not write to
+ * memory that the driver frees.
  *
- * Return: 0, an errno for the device's status, -ETIMEDOUT, -ENODEV or -ENXIO
- * for a device that does not answer, is gone or was reset, -EIO for one that was
- * given up before.
+ * Return: 0, an errno for the status of the command, -ETIMEDOUT for a device that does
+ * not respond, -ENODEV for one that is gone, -ENXIO for one that was reset, or -EIO for
+ * one that was given up before.
  */
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 {
@@ -552,27 +553,27 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 }
 
 /**
- * hghca_cmd_use_events - from now on, wait for EQEs instead of polling
- * @hdev: the device, with an EQ that takes CMD events
- * @poll_events: reads that EQ without an interrupt; may be called by whoever waits
+ * hghca_cmd_use_events - switch from polling to event mode
+ * @hdev: the device, with an EQ that receives CMD events
+ * @poll_events: reads that EQ without an interrupt; any waiting caller may call it
  */
 void hghca_cmd_use_events(struct hghca_dev *hdev, void (*poll_events)(struct hghca_dev *hdev))
 {
 	hdev->cmd.poll_events = poll_events;
-	/* Nobody but the caller gives commands before the device is registered. */
+	/* Before the device is registered, only the caller executes commands. */
 	WRITE_ONCE(hdev->cmd.use_events, true);
 }
 
 /**
- * hghca_cmd_use_polling - from now on, poll
- * @hdev: the device; nobody but the caller gives it commands now
+ * hghca_cmd_use_polling - switch to polling mode
+ * @hdev: the device; only the caller executes commands now
  */
 void hghca_cmd_use_polling(struct hghca_dev *hdev)
 {
 	WRITE_ONCE(hdev->cmd.use_events, false);
 }
 
-/* A CMD event came, the end of a command. */
+/* Handle a CMD event, which completes a command. */
 static void hghca_cmd_event(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
 {
 	struct hghca_cmd_if *ci = &hdev->cmd;
@@ -608,7 +609,7 @@ static void hghca_catas_event(struct hghca_dev *hdev, u32 number, const struct h
 }
 
 /**
- * hghca_cmd_init - make the command interface ready, polled
+ * hghca_cmd_init - initialize the command interface in polling mode
  * @hdev: the device
  *
  * Return: 0 or -ENOMEM.
@@ -637,7 +638,7 @@ int hghca_cmd_init(struct hghca_dev *hdev)
 
 /**
  * hghca_cmd_cleanup - undo hghca_cmd_init()
- * @hdev: the device, closed or reset: it uses no mailbox any more
+ * @hdev: the device, closed or reset: it does not use mailboxes
  */
 void hghca_cmd_cleanup(struct hghca_dev *hdev)
 {

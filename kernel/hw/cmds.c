@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: one typed function a command. */
+/* JingZhao HCA: one typed function per command. */
 #include "hghca.h"
 
 #define HGHCA_CMD_TAKE_TRIES	3
@@ -25,7 +25,7 @@ static int hghca_cmd_in(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_m
 	return err;
 }
 
-/* A command whose output starts with @count numbers for the caller, in host order. */
+/* A command whose output starts with @count 64-bit numbers, returned in host order. */
 static int hghca_cmd_out_u64(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_modifier,
 			     u64 *values, u32 count)
 {
@@ -55,7 +55,7 @@ static int hghca_cmd_out_u64(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8
 	return err;
 }
 
-/* A command whose output starts with @size bytes for the caller. */
+/* A command of whose output the caller gets the first @size bytes. */
 static int hghca_cmd_out(struct hghca_dev *hdev, u16 op, u32 in_modifier, void *data, size_t size)
 {
 	struct hghca_cmd cmd = {
@@ -89,10 +89,11 @@ static int hghca_cmd_plain(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 o
 }
 
 /*
- * A command that takes something from the device; its reset has taken all.
+ * A command that takes an object from the device.  It succeeds after the reset of a
+ * device that was given up, because the reset has dropped all objects.
  *
- * Most who destroy something cannot be told that it failed, and memory that the
- * device still has is lost to all.  So an internal error is no answer at once.
+ * Most callers destroy an object and cannot handle a failure, and memory that the
+ * device still uses cannot be freed.  Therefore an internal error is retried.
  */
 static int hghca_cmd_exec_take(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 {
@@ -123,9 +124,9 @@ static int hghca_cmd_take(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op
 /**
  * hghca_cmd_query_dev_lim - QUERY_DEV_LIM
  * @hdev: the device
- * @lim: its answer
+ * @lim: output
  *
- * Return: 0 or a negative errno, see hghca_cmd_exec(); so do all here.
+ * Return: 0 or a negative errno, see hghca_cmd_exec(); the same for all functions of this file.
  */
 int hghca_cmd_query_dev_lim(struct hghca_dev *hdev, struct hghca_dev_lim *lim)
 {
@@ -135,7 +136,7 @@ int hghca_cmd_query_dev_lim(struct hghca_dev *hdev, struct hghca_dev_lim *lim)
 /**
  * hghca_cmd_query_adapter - QUERY_ADAPTER
  * @hdev: the device
- * @adapter: its answer
+ * @adapter: output
  *
  * Return: 0 or a negative errno.
  */
@@ -147,7 +148,7 @@ int hghca_cmd_query_adapter(struct hghca_dev *hdev, struct hghca_adapter *adapte
 /**
  * hghca_cmd_init_hca - INIT_HCA
  * @hdev: the device
- * @init: layout of ICM, and capabilities to turn on
+ * @init: layout of ICM, and capabilities to enable
  *
  * Return: 0 or a negative errno.
  */
@@ -171,8 +172,8 @@ int hghca_cmd_close_hca(struct hghca_dev *hdev)
  * hghca_cmd_map_icm - MAP_ICM
  * @hdev: the device
  * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
- * @mailbox: its chunks, each at HGHCA_ICM_CHUNK_SLOT()
- * @num_chunks: their number
+ * @mailbox: the chunks, each at HGHCA_ICM_CHUNK_SLOT()
+ * @num_chunks: number of chunks
  *
  * Return: 0 or a negative errno.
  */
@@ -245,7 +246,7 @@ int hghca_cmd_query_mpt(struct hghca_dev *hdev, u32 index, struct hghca_mpt *mpt
  * hghca_cmd_write_mtt - WRITE_MTT
  * @hdev: the device
  * @mailbox: a struct hghca_mtt_mailbox, each entry at HGHCA_MTT_SLOT()
- * @num_mtts: its entries, 1 to HGHCA_MTT_PER_MAILBOX
+ * @num_mtts: number of entries, 1 to HGHCA_MTT_PER_MAILBOX
  *
  * Return: 0 or a negative errno.
  */
@@ -264,9 +265,9 @@ int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u
  * hghca_cmd_clear_mtt - CLEAR_MTT
  * @hdev: the device
  * @first: index of the first MTT
- * @num_mtts: their number, 1 to HGHCA_CLEAR_MTT_MAX
+ * @num_mtts: number of MTTs, 1 to HGHCA_CLEAR_MTT_MAX
  *
- * Allocates nothing: memory may be what is wanted.
+ * Does not allocate memory, because it is called during memory reclaim.
  *
  * Return: 0 or a negative errno.
  */
@@ -293,7 +294,7 @@ int hghca_cmd_resume_qp(struct hghca_dev *hdev, u32 qpn, u32 what)
  * @hdev: the device
  * @eqn: the EQ
  * @mask: bit t for event type t
- * @unmap: take the types away from the EQ
+ * @unmap: unmap the types from the EQ
  *
  * Return: 0 or a negative errno.
  */
@@ -390,7 +391,7 @@ int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resi
 	memcpy(cmd.in->buf, resize, sizeof(*resize));
 	err = hghca_cmd_exec(hdev, &cmd);
 	hghca_mailbox_free(hdev, cmd.in);
-	/* BAD_SIZE, which is not the same as no memory for the mailbox. */
+	/* The command returned BAD_SIZE.  -ENOMEM is only for the allocation of the mailbox. */
 	return err == -ENOMEM ? -ENOSPC : err;
 }
 
@@ -399,7 +400,7 @@ int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resi
  * @hdev: the device
  * @op: HGHCA_CMD_RST2INIT_QPEE and so on
  * @qpn: the QP
- * @qpc: its context, or NULL (2ERR and ERR2RST alone)
+ * @qpc: its context, or NULL (only 2ERR and ERR2RST)
  *
  * Return: 0 or a negative errno.
  */
@@ -481,7 +482,7 @@ int hghca_cmd_query_srq(struct hghca_dev *hdev, u32 srqn, struct hghca_srqc *srq
  * hghca_cmd_arm_srq - ARM_SRQ
  * @hdev: the device
  * @srqn: the SRQ
- * @limit: SRQ_LIMIT is sent once fewer WQEs than that are left; 0: never
+ * @limit: the device raises SRQ_LIMIT when fewer WQEs are left; 0: never
  *
  * Return: 0 or a negative errno.
  */
@@ -508,7 +509,7 @@ int hghca_cmd_resize_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_re
  * @hdev: the device
  * @index: index of the entry
  * @mailbox: a struct hghca_mgm
- * @take: a QP goes: tried again when the device fails, and done when it was given up
+ * @take: removes a QP: see hghca_cmd_exec_take()
  *
  * Return: 0 or a negative errno.
  */
@@ -528,7 +529,7 @@ int hghca_cmd_write_mgm(struct hghca_dev *hdev, u32 index, struct hghca_mailbox 
  * hghca_cmd_mgid_hash - MGID_HASH
  * @hdev: the device
  * @mgid: GID of a group
- * @hash: the bucket, as the device says
+ * @hash: output: the bucket
  *
  * Return: 0 or a negative errno.
  */
@@ -556,7 +557,7 @@ int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u
  * @index: index of the rule
  * @flow: the rule
  *
- * Return: 0 or a negative errno; -EBUSY: the QP has the same rule already.
+ * Return: 0, -EBUSY if the QP already has the same rule, or another negative errno.
  */
 int hghca_cmd_flow_attach(struct hghca_dev *hdev, u32 index, const struct hghca_flow *flow)
 {
@@ -616,7 +617,7 @@ int hghca_cmd_set_congestion(struct hghca_dev *hdev, const struct hghca_congesti
 /**
  * hghca_cmd_query_congestion - QUERY_CONGESTION
  * @hdev: the device
- * @congestion: its answer
+ * @congestion: output
  *
  * Return: 0 or a negative errno.
  */
@@ -642,7 +643,7 @@ int hghca_cmd_set_flow_control(struct hghca_dev *hdev, const struct hghca_flow_c
 /**
  * hghca_cmd_query_flow_control - QUERY_FLOW_CONTROL
  * @hdev: the device
- * @control: its answer
+ * @control: output
  *
  * Return: 0 or a negative errno.
  */
@@ -670,7 +671,7 @@ int hghca_cmd_set_gid(struct hghca_dev *hdev, u32 index, const struct hghca_gid_
 /**
  * hghca_cmd_query_port - QUERY_PORT
  * @hdev: the device
- * @port: its answer
+ * @port: output
  *
  * Return: 0 or a negative errno.
  */
@@ -695,8 +696,8 @@ int hghca_cmd_set_port(struct hghca_dev *hdev, const struct hghca_port *port)
  * hghca_cmd_query_stats - QUERY_STATS
  * @hdev: the device
  * @which: HGHCA_STATS_ALL or HGHCA_STATS_OUTSIDE_SETS
- * @values: its answer, in host order
- * @count: how many, at most 512
+ * @values: output, in host order
+ * @count: number of values, at most 512
  *
  * Return: 0 or a negative errno.
  */
@@ -709,7 +710,7 @@ int hghca_cmd_query_stats(struct hghca_dev *hdev, u8 which, u64 *values, u32 cou
  * hghca_cmd_set_qp_counter - SET_QP_COUNTER
  * @hdev: the device
  * @qpn: the QP
- * @set: the counter set it counts in from now on, or 0 for none
+ * @set: its new counter set, or 0 for no set
  *
  * Return: 0 or a negative errno.
  */
@@ -724,8 +725,8 @@ int hghca_cmd_set_qp_counter(struct hghca_dev *hdev, u32 qpn, u32 set)
  * hghca_cmd_moderate_cq - MODERATE_CQ
  * @hdev: the device
  * @cqn: the CQ
- * @count: completions that an event waits for
- * @period: how long it waits at most, in us
+ * @count: number of completions after which the device raises an event
+ * @period: maximum delay of the event, in us
  *
  * Return: 0 or a negative errno.
  */
@@ -741,7 +742,7 @@ int hghca_cmd_moderate_cq(struct hghca_dev *hdev, u32 cqn, u16 count, u16 period
  * @hdev: the device
  * @set: the counter set
  * @values: HGHCA_QP_COUNTER_NUM numbers, in host order
- * @clear: make them 0 after reading
+ * @clear: clear the counters after reading
  *
  * Return: 0 or a negative errno.
  */

@@ -2,8 +2,8 @@
 /*
  * JingZhao HCA: doorbell records.
  *
- * The kernel's come from a DMA pool, a cache line each.  A user's stand in
- * memory of its own; the page is pinned once, however many records are in it.
+ * Doorbell records of the kernel are in a DMA pool, one per cache line.  Those of a
+ * user are in memory of the user.  A page is pinned once for all its records.
  */
 #include <linux/dmapool.h>
 #include <linux/sched.h>
@@ -26,7 +26,7 @@ struct hghca_user_page {
 };
 
 /**
- * hghca_dbr_init - make doorbell records possible
+ * hghca_dbr_init - initialize doorbell records
  * @hdev: the device
  *
  * Return: 0 or -ENOMEM.
@@ -48,7 +48,7 @@ void hghca_dbr_cleanup(struct hghca_dev *hdev)
 }
 
 /**
- * hghca_dbr_alloc - get a kernel doorbell record, zeroed
+ * hghca_dbr_alloc - allocate a zeroed kernel doorbell record
  * @hdev: the device
  * @dbr: the record
  *
@@ -62,7 +62,7 @@ int hghca_dbr_alloc(struct hghca_dev *hdev, struct hghca_dbr *dbr)
 }
 
 /**
- * hghca_user_pages_init - a user without doorbell records
+ * hghca_user_pages_init - initialize the pages of a user without doorbell records
  * @pages: the user's pages
  */
 void hghca_user_pages_init(struct hghca_user_pages *pages)
@@ -93,7 +93,7 @@ static struct hghca_user_page *hghca_user_page_pin(struct hghca_dev *hdev,
 	if (!page)
 		return ERR_PTR(-ENOMEM);
 
-	/* Pinned for writing, so that a copy on write does not move it later. */
+	/* Pin for writing, so that a later copy on write does not move the page. */
 	page->umem = ib_umem_get(&hdev->ibdev, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(page->umem)) {
 		err = PTR_ERR(page->umem);
@@ -107,7 +107,7 @@ static struct hghca_user_page *hghca_user_page_pin(struct hghca_dev *hdev,
 }
 
 /**
- * hghca_dbr_map_user - let the device see a user's doorbell record
+ * hghca_dbr_map_user - map a doorbell record of a user for the device
  * @hdev: the device
  * @pages: the user's pages, which outlive the record
  * @dbr: the record
@@ -143,9 +143,9 @@ out_unlock:
 }
 
 /**
- * hghca_dbr_free - give a doorbell record back
- * @hdev: the device, which does not look at the record any more
- * @dbr: the record, of either kind; nothing happens to one of zeros
+ * hghca_dbr_free - free a doorbell record
+ * @hdev: the device, which does not read the record any more
+ * @dbr: the record, of either kind; a zeroed one is ignored
  */
 void hghca_dbr_free(struct hghca_dev *hdev, struct hghca_dbr *dbr)
 {

@@ -2,10 +2,11 @@
 /*
  * JingZhao HCA: event queues.
  *
- * One EQ takes command events, one asynchronous events, and one page faults: no
- * flood of the latter makes the device lose the end of a command.  They share a
- * vector.  The others take completion events, one a vector, spread over the CPUs.  What an event
- * names is the device's word: whoever takes it checks it.
+ * One EQ receives command events, one asynchronous events, and one page faults.
+ * They are separate so that many page faults cannot cause the loss of a command
+ * event.  These EQs share a vector.  The other EQs receive completion events, one per
+ * vector, spread over the CPUs.  The device provides the object number of an event:
+ * the handler checks it.
  */
 #include <linux/interrupt.h>
 #include <linux/slab.h>
@@ -14,9 +15,9 @@
 #include "hghca.h"
 
 #define HGHCA_EQ_LOG_SIZE	12
-#define HGHCA_CMD_EQ_LOG_SIZE	8	/* more than there are commands under way */
+#define HGHCA_CMD_EQ_LOG_SIZE	8	/* more than outstanding commands */
 
-/* Tell the device of consumed entries now and then, so that it has room. */
+/* Update the consumer index after this many entries, so that the EQ does not overflow. */
 #define HGHCA_EQ_UPDATE_EVERY	256
 
 #define HGHCA_ASYNC_EVENTS	(BIT_ULL(HGHCA_EVENT_COMM_EST) | \
@@ -29,7 +30,7 @@
 				 BIT_ULL(HGHCA_EVENT_WQ_INVAL_REQ_ERROR) | \
 				 BIT_ULL(HGHCA_EVENT_WQ_ACCESS_ERROR))
 
-/* Where the device has SRQs. */
+/* Only if the device has SRQs. */
 #define HGHCA_SRQ_EVENTS	(BIT_ULL(HGHCA_EVENT_SRQ_CATAS_ERROR) | \
 				 BIT_ULL(HGHCA_EVENT_SRQ_QP_LAST_WQE) | \
 				 BIT_ULL(HGHCA_EVENT_SRQ_LIMIT))
@@ -41,7 +42,7 @@ static_assert(BIT(HGHCA_CMD_EQ_LOG_SIZE) > HGHCA_CMD_SLOTS);
 
 #define HGHCA_EVENT_NUMBER_MASK	0xffffff	/* a CQN, QPN or SRQN */
 
-/* Our EQs in the device's table, from the first that is not reserved. */
+/* EQs of the driver in the device's table, from the first that is not reserved. */
 enum {
 	HGHCA_EQ_CMD,
 	HGHCA_EQ_ASYNC,
@@ -58,7 +59,7 @@ static struct hghca_eqe *hghca_eqe_at(const struct hghca_eq *eq, u32 index)
 static void hghca_eq_ring(struct hghca_eq *eq, u32 cmd)
 {
 	trace_hghca_ring_eq(eq->hdev, eq->eqn, eq->cons_index, cmd);
-	/* The EQEs must be read, and the device's, before the doorbell says so. */
+	/* Read the EQEs and return their ownership before the doorbell. */
 	dma_mb();
 	hghca_ring(eq->hdev, HGHCA_UAR_EQ_ARM, eq->cons_index,
 		   FIELD_PREP(HGHCA_EQ_ARM_CMD_MASK, cmd) |
@@ -86,7 +87,7 @@ static void hghca_eq_dispatch(struct hghca_eq *eq, const struct hghca_eqe *eqe)
 				    eq->eqn, eqe->type);
 }
 
-/* At most one round: what comes meanwhile raises the interrupt again. */
+/* At most one round of the queue.  Later entries raise the interrupt again. */
 static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 {
 	unsigned int budget = BIT(eq->log_size);
@@ -100,10 +101,10 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 
 		if (READ_ONCE(eqe->owner) & HGHCA_CQ_ENTRY_OWNER_HW)
 			break;
-		/* The entry is read after its owner, which the device writes last. */
+		/* Read the entry after its owner, which the device writes last. */
 		dma_rmb();
 		copy = *eqe;
-		/* It goes back with the doorbell, see hghca_eq_ring(). */
+		/* The doorbell returns the entry to the device; see hghca_eq_ring(). */
 		WRITE_ONCE(eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 		trace_hghca_event(eq, eq->cons_index, &copy);
 		eq->cons_index++;
@@ -118,8 +119,8 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 
 /*
  * A device that fails raises the vector of the asynchronous EQ even if it cannot
- * write the event there (document 10.1).  The vector is shared, and a read of a
- * register is slow: so this EQ alone has it read, once an interrupt.
+ * write the event (document 10.1).  The EQs share the vector, and a register read is
+ * slow.  Therefore only the asynchronous EQ reads the register, once per interrupt.
  */
 static void hghca_eq_look_for_failure(struct hghca_dev *hdev)
 {
@@ -138,11 +139,11 @@ static irqreturn_t hghca_eq_interrupt(int irq, void *data)
 	spin_unlock_irqrestore(&eq->lock, flags);
 	if (!done && eq == &eq->hdev->async_eq)
 		hghca_eq_look_for_failure(eq->hdev);
-	/* EQs share a vector only among themselves; events may have been polled, too. */
+	/* Only EQs share the vector, and events may have been polled before. */
 	return IRQ_HANDLED;
 }
 
-/* Read the EQ of commands without an interrupt. */
+/* Poll the EQ of command events without an interrupt. */
 static void hghca_eq_poll_cmd(struct hghca_dev *hdev)
 {
 	struct hghca_eq *eq = &hdev->cmd_eq;
@@ -168,8 +169,8 @@ static int hghca_eq_hand_over(struct hghca_eq *eq)
 }
 
 /*
- * The device may write any event to any EQ until the last is gone: what the
- * handler has queued ends with it, as nothing else ends it later.
+ * The device may write any event to any EQ until the last EQ is destroyed.  Therefore
+ * work that the handler queued is ended together with the interrupt: nothing ends it later.
  */
 static void hghca_eq_free_irq(struct hghca_eq *eq)
 {
@@ -177,7 +178,7 @@ static void hghca_eq_free_irq(struct hghca_eq *eq)
 	cancel_work_sync(&eq->hdev->link_work);
 }
 
-/* EQ number @index of ours. */
+/* Create EQ number @index of the driver. */
 static int hghca_eq_create(struct hghca_dev *hdev, struct hghca_eq *eq, u32 index, u32 vector,
 			   u32 log_size, const char *what)
 {
@@ -236,7 +237,7 @@ static void hghca_eq_destroy(struct hghca_eq *eq)
 	hghca_eq_free_irq(eq);
 	if (err) {
 		dev_err(hdev->bus.dev, "failed to destroy EQ %#x: %d\n", eq->eqn, err);
-		/* Its memory is freed next: nothing may be written there. */
+		/* Its memory is freed next. The device must not write there. */
 		hghca_dev_fail(hdev, "failed to destroy an EQ");
 	}
 	hghca_queue_free(hdev, &eq->queue);
@@ -268,7 +269,7 @@ static void hghca_comp_eqs_destroy(struct hghca_dev *hdev, unsigned int count)
 	hdev->comp_eqs = NULL;
 }
 
-/* The EQ of page faults stands behind them. */
+/* The EQ of page faults follows the completion EQs. */
 static u32 hghca_comp_eqs_room(const struct hghca_dev *hdev)
 {
 	u32 room = hdev->limits.num_eqs - hdev->limits.first_eqn - HGHCA_EQ_COMP;
@@ -310,7 +311,7 @@ static int hghca_cmd_eq_create(struct hghca_dev *hdev)
 		goto err_destroy_eq;
 
 	hghca_cmd_use_events(hdev, hghca_eq_poll_cmd);
-	/* The first command by event tells whether interrupts arrive at all. */
+	/* The first command in event mode checks that interrupts arrive. */
 	err = hghca_cmd_nop(hdev);
 	if (err)
 		goto err_use_polling;
@@ -387,7 +388,7 @@ static void hghca_fault_eq_destroy(struct hghca_dev *hdev)
 }
 
 /**
- * hghca_eqs_init - make the EQs, and let commands end by event
+ * hghca_eqs_init - create the EQs, and switch commands to event mode
  * @hdev: the device
  *
  * Return: 0 or a negative errno.
@@ -425,7 +426,7 @@ err_destroy_cmd:
 
 /**
  * hghca_eqs_cleanup - undo hghca_eqs_init()
- * @hdev: the device, without CQs; commands are polled from now on
+ * @hdev: the device, without CQs; commands use polling mode afterwards
  */
 void hghca_eqs_cleanup(struct hghca_dev *hdev)
 {

@@ -2,19 +2,19 @@
 /*
  * JingZhao HCA driver: the hardware as the layers above see it.
  *
- *	caps.c		limits out of QUERY_DEV_LIM, layout of ICM
- *	cmd.c		mechanics of the HCR; the end of a device that fails
- *	cmds.c		one typed function a command
- *	icm.c		host memory for contexts and tables, by need
+ *	caps.c		limits from QUERY_DEV_LIM, layout of ICM
+ *	cmd.c		the command interface (HCR); giving up a failed device
+ *	cmds.c		one typed function per command
+ *	icm.c		host memory for contexts and tables, allocated on demand
  *	objects.c	numbers of CQs, QPs and SRQs, and their lookup by events
  *	eq.c		event queues
- *	mpt.c		MPTs and MTTs: memory regions as the device knows them
+ *	mpt.c		MPTs and MTTs: memory regions in the device
  *	queue.c		memory of queues
  *	uar.c, dbr.c	doorbell pages; doorbell records
  *	qpc.c		the context of a QP as it leaves RST
- *	wqe.c		work queue elements from verbs to bytes; wqe.h
+ *	wqe.c		encoding of work queue elements; wqe.h
  *
- * Part of hghca.h, which includes it: nothing here needs what stands above.
+ * hghca.h includes this file.  This file does not depend on the layers above.
  */
 #ifndef HGHCA_HW_LAYER_H
 #define HGHCA_HW_LAYER_H
@@ -39,8 +39,8 @@
 struct hghca_dev;
 
 /**
- * struct hghca_limits - what the device can do, checked and decoded once
- * @caps: HGHCA_CAP_* that are turned on
+ * struct hghca_limits - capabilities and limits of the device, checked and decoded
+ * @caps: HGHCA_CAP_* that are enabled
  * @num_qps: QPs, a power of two, as are the other counts of table entries
  * @num_cqs: CQs
  * @num_eqs: EQs
@@ -52,7 +52,7 @@ struct hghca_dev;
  * @num_flows: flow rules; 0 without HGHCA_CAP_RAW_PACKET
  * @num_rss: RSS groups; 0 without HGHCA_CAP_RSS
  * @log_max_rss_size: log2 of the entries of a group
- * @clock_khz: of the device's clock; 0 without HGHCA_CAP_CLOCK
+ * @clock_khz: frequency of the device clock; 0 without HGHCA_CAP_CLOCK
  * @device_memory: bytes, 0 without HGHCA_CAP_DEVICE_MEMORY
  * @num_pds: protection domains
  * @max_xrcdn: largest number of an XRC domain
@@ -64,13 +64,13 @@ struct hghca_dev;
  * @first_mtt: first MTT index
  * @first_srqn: first SRQ number
  * @first_pdn: first PD number
- * @max_qp_wr: WQEs a queue
- * @max_cqe: CQEs a CQ; one less than the largest buffer
+ * @max_qp_wr: WQEs per queue
+ * @max_cqe: CQEs per CQ; one less than the largest buffer
  * @max_sge: entries of a gather list
  * @max_desc_sz: bytes of a send WQE
  * @max_sge_rq: entries of a receive's scatter list
  * @max_desc_sz_rq: bytes of a receive WQE
- * @max_srq_wr: work requests an SRQ; one less than the longest queue has WQEs
+ * @max_srq_wr: work requests per SRQ; one less than the WQEs of the longest queue
  * @max_srq_sge: entries of a scatter list of an SRQ
  * @max_mcg_qps: QPs of a multicast group
  * @max_rd_atomic: outstanding READs and atomics, as initiator
@@ -81,11 +81,11 @@ struct hghca_dev;
  * @log_max_msg: log2 of the longest message
  * @log_min_page: log2 of the smallest page of an MR
  * @log_max_page: log2 of the largest page of an MR
- * @qpc_entry_sz: bytes of ICM a QP takes, as are the other entry sizes
- * @cqc_entry_sz: bytes a CQ
- * @eqc_entry_sz: bytes an EQ
- * @mpt_entry_sz: bytes an MPT
- * @mtt_entry_sz: bytes an MTT
+ * @qpc_entry_sz: bytes of ICM per QP
+ * @cqc_entry_sz: bytes of ICM per CQ
+ * @eqc_entry_sz: bytes of ICM per EQ
+ * @mpt_entry_sz: bytes of ICM per MPT
+ * @mtt_entry_sz: bytes of ICM per MTT
  * @icm_size: bytes of an ICM space
  * @num_vectors: MSI-X vectors of the device
  */
@@ -147,7 +147,7 @@ struct hghca_limits {
  * struct hghca_mailbox - 4096 bytes for a command's input or output
  * @buf: its memory
  * @dma: its DMA address
- * @node: member of &hghca_cmd_if.lost when the device never gave it back
+ * @node: member of &hghca_cmd_if.lost if the device did not return it
  * @lost: the command timed out; the device may still use the memory
  */
 struct hghca_mailbox {
@@ -166,7 +166,7 @@ struct hghca_mailbox {
  * @out: output mailbox, or NULL
  * @in_param: immediate input
  * @out_param: immediate output, set by hghca_cmd_exec()
- * @token: what the device knows it by, set by hghca_cmd_exec()
+ * @token: identifies the command in its EQE; set by hghca_cmd_exec()
  */
 struct hghca_cmd {
 	u16 op;
@@ -183,10 +183,10 @@ enum hghca_cmd_slot_state {
 	HGHCA_CMD_SLOT_FREE,
 	HGHCA_CMD_SLOT_BUSY,
 	HGHCA_CMD_SLOT_DONE,
-	HGHCA_CMD_SLOT_LOST,	/* timed out: never used again */
+	HGHCA_CMD_SLOT_LOST,	/* timed out: not reused */
 };
 
-/* A command under way by event. */
+/* An outstanding command in event mode. */
 struct hghca_cmd_slot {
 	enum hghca_cmd_slot_state state;
 	u16 token;
@@ -198,7 +198,7 @@ struct hghca_cmd_slot {
 #define HGHCA_CMD_SLOTS		16	/* a power of two */
 
 struct hghca_cmd_if {
-	struct mutex hcr_lock;		/* the HCR; while polling, the whole command */
+	struct mutex hcr_lock;		/* the HCR; in polling mode, the whole command */
 	struct semaphore event_sem;	/* free slots */
 	spinlock_t slot_lock;		/* slots[] and lost; taken in interrupts */
 	struct hghca_cmd_slot slots[HGHCA_CMD_SLOTS];
@@ -207,8 +207,8 @@ struct hghca_cmd_if {
 	bool use_events;
 	void (*poll_events)(struct hghca_dev *hdev);	/* see hghca_cmd_use_events() */
 	unsigned int timeout_ms;	/* for the end of a command */
-	unsigned int look_ms;		/* how often who waits looks at the device */
-	unsigned int hcr_timeout_us;	/* for go to fall */
+	unsigned int look_ms;		/* interval at which a waiting caller reads the HCR */
+	unsigned int hcr_timeout_us;	/* for go to become 0 */
 	struct dma_pool *pool;
 	struct list_head lost;		/* mailboxes kept until the device is reset */
 };
@@ -221,7 +221,7 @@ enum hghca_icm_kind {
 	HGHCA_ICM_CQC,
 	HGHCA_ICM_EQC,
 	HGHCA_ICM_SRQC,		/* no entries without HGHCA_CAP_SRQ */
-	HGHCA_ICM_MCG,		/* nor these without HGHCA_CAP_MULTICAST */
+	HGHCA_ICM_MCG,		/* no entries without HGHCA_CAP_MULTICAST */
 	HGHCA_ICM_MPT,
 	HGHCA_ICM_MTT,
 	HGHCA_ICM_KINDS
@@ -237,7 +237,7 @@ struct hghca_icm_block;
  * @lock: protects the blocks and their counts of users
  * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
  * @base: ICM address
- * @entry_sz: bytes an entry
+ * @entry_sz: bytes per entry
  * @num_entries: entries, a power of two, or 0
  * @blocks: xarray of struct hghca_icm_block, by offset >> HGHCA_ICM_BLOCK_SHIFT
  */
@@ -256,7 +256,7 @@ struct hghca_icm_table {
 /**
  * struct hghca_mtts - a run of MTTs
  * @first: index of the first
- * @count: their number, 0 for none
+ * @count: number of MTTs, may be 0
  */
 struct hghca_mtts {
 	u32 first;
@@ -264,11 +264,11 @@ struct hghca_mtts {
 };
 
 /**
- * struct hghca_hwmr - a memory region or window as the device knows it
- * @key: lkey and rkey; 0 when there is none
- * @mtts: its MTTs, those of the root for a tree; none for a physical region, one in
- *	device memory or a window
- * @enabled: the device has it; otherwise the key opens nothing
+ * struct hghca_hwmr - a memory region or window in the device
+ * @key: lkey and rkey; 0 without a region
+ * @mtts: its MTTs; those of the root for a tree; empty for a physical region, a region
+ *	in device memory, and a window
+ * @enabled: the device has it; otherwise the key gives no access
  */
 struct hghca_hwmr {
 	u32 key;
@@ -277,25 +277,25 @@ struct hghca_hwmr {
 };
 
 enum hghca_hwmr_kind {
-	HGHCA_HWMR_MAPPED,	/* its MTTs say where it is */
+	HGHCA_HWMR_MAPPED,	/* its MTTs are its pages */
 	HGHCA_HWMR_PHYSICAL,	/* all DMA addresses */
 	HGHCA_HWMR_DEVICE,	/* in device memory */
-	HGHCA_HWMR_ON_DEMAND,	/* its MTTs say where it is, as far as it is anywhere */
-	HGHCA_HWMR_TREE,	/* so do they, but only those there are tables for */
-	HGHCA_HWMR_FAST_REG,	/* REG_MR says what it is */
-	HGHCA_HWMR_WINDOW_1,	/* BIND_MW says what it is */
+	HGHCA_HWMR_ON_DEMAND,	/* as MAPPED, but MTTs may be absent */
+	HGHCA_HWMR_TREE,	/* as ON_DEMAND, with a tree of MTTs */
+	HGHCA_HWMR_FAST_REG,	/* REG_MR defines it */
+	HGHCA_HWMR_WINDOW_1,	/* BIND_MW defines it */
 	HGHCA_HWMR_WINDOW_2B,
 };
 
-/* What a region shall be. */
+/* Attributes of a region. */
 struct hghca_hwmr_attr {
 	enum hghca_hwmr_kind kind;
 	u32 pdn;
 	u32 access;		/* HGHCA_ACCESS_* */
 	u64 start;
 	u64 length;
-	u32 first_byte;		/* of a zero-based one: its offset in the first page */
-	u32 device_offset;	/* in device memory: where it begins */
+	u32 first_byte;		/* zero-based region: its offset in the first page */
+	u32 device_offset;	/* region in device memory: its start */
 	u8 page_shift;
 };
 
@@ -309,14 +309,14 @@ struct hghca_queue_chunk {
 
 /**
  * struct hghca_queue - the buffer of a SQ, RQ, SRQ, CQ or EQ, under its own zero-based MR
- * @mr: the region; its key goes into the queue's context
+ * @mr: the region; the context of the queue has its key
  * @size: bytes, a multiple of 4096
- * @num_chunks: kernel memory: number of chunks, all but a lone one of
- *	HGHCA_QUEUE_CHUNK_SIZE; 0 for user memory
+ * @num_chunks: number of chunks of kernel memory; 0 for user memory.  Chunks have
+ *	HGHCA_QUEUE_CHUNK_SIZE bytes; a single chunk may be smaller
  * @chunks: kernel memory
  *
  * An element (at most 1024 bytes, a power of two, aligned to its size) never
- * crosses a chunk: reach it with hghca_queue_at().
+ * crosses a chunk.  hghca_queue_at() returns its address.
  */
 struct hghca_queue {
 	struct hghca_hwmr mr;
@@ -356,13 +356,13 @@ struct hghca_dbr {
 };
 
 /* ------------------------------------------------------------------ */
-/* objects.c: CQs, QPs and SRQs as events find them                     */
+/* objects.c: lookup of CQs, QPs and SRQs by events                     */
 
 /**
- * struct hghca_obj - what a CQ, a QP and an SRQ have in common
+ * struct hghca_obj - the common part of a CQ, a QP and an SRQ
  * @number: CQN, QPN or SRQN
- * @refs: events that look at it now, and one
- * @released: the last reference is gone
+ * @refs: one, plus one for each event that uses it now
+ * @released: completed with the last reference
  */
 struct hghca_obj {
 	u32 number;
@@ -373,12 +373,12 @@ struct hghca_obj {
 /**
  * struct hghca_obj_table - the objects of one kind
  * @objs: struct hghca_obj, by number; its lock is taken in interrupts
- * @name: of the kind, for the log
+ * @name: name of the kind, for the log
  * @icm: the table of their contexts
- * @first: first number that is given out
- * @count: numbers of the device, those below @first too
- * @cyclic: a number rests before it comes back
- * @next: where the search for a number starts, with @cyclic
+ * @first: first number that is allocated
+ * @count: numbers of the device, including those below @first
+ * @cyclic: numbers are allocated cyclically
+ * @next: start of the search for a number, with @cyclic
  */
 struct hghca_obj_table {
 	struct xarray objs;
@@ -391,7 +391,7 @@ struct hghca_obj_table {
 };
 
 /**
- * struct hghca_hwcq - a CQ as events find it
+ * struct hghca_hwcq - the part of a CQ that events use
  * @obj: in hdev->cqs
  * @cqn: its number, set by hghca_hwcq_add()
  * @comp: completion event; interrupt context
@@ -407,10 +407,10 @@ struct hghca_hwcq {
 struct hghca_hwqp;
 
 /**
- * struct hghca_page - a page that a QP needs, as a PAGE_FAULT event says
- * @key: of the region
- * @addr: in it
- * @length: bytes wanted from there on
+ * struct hghca_page - pages that a QP needs, from a PAGE_FAULT event
+ * @key: key of the region
+ * @addr: address in the region
+ * @length: bytes required from @addr on
  * @what: HGHCA_PAGE_FAULT_*
  */
 struct hghca_page {
@@ -421,12 +421,12 @@ struct hghca_page {
 };
 
 /**
- * struct hghca_fault - one side of a QP that waits for a page
+ * struct hghca_fault - page fault of the requester or the responder of a QP
  * @hdev: the device
  * @hwqp: the QP; a reference is held while @busy
- * @busy: @page waits for @work, or @work looks at it
- * @page: what is needed
- * @work: brings it
+ * @busy: @work is queued or running
+ * @page: the pages needed
+ * @work: maps the pages
  */
 struct hghca_fault {
 	struct hghca_dev *hdev;
@@ -437,12 +437,12 @@ struct hghca_fault {
 };
 
 /**
- * struct hghca_hwqp - a QP as events find it
+ * struct hghca_hwqp - the part of a QP that events use
  * @obj: in hdev->qps
  * @qpn: its number, set by hghca_hwqp_add()
  * @event: asynchronous event of type enum hghca_event_type; interrupt context
- * @faults: of the send side and of the receive side, or NULL for a QP without
- *	regions on demand; set by hghca_odp_init_qp()
+ * @faults: those of the requester and of the responder, or NULL for a QP without
+ *	on-demand regions; set by hghca_odp_init_qp()
  */
 struct hghca_hwqp {
 	struct hghca_obj obj;
@@ -452,7 +452,7 @@ struct hghca_hwqp {
 };
 
 /**
- * struct hghca_hwsrq - an SRQ as events find it
+ * struct hghca_hwsrq - the part of an SRQ that events use
  * @obj: in hdev->srqs
  * @srqn: its number, set by hghca_hwsrq_add()
  * @event: asynchronous event of type enum hghca_event_type; interrupt context
@@ -466,23 +466,23 @@ struct hghca_hwsrq {
 /* ------------------------------------------------------------------ */
 /* qpc.c: contexts of QPs                                               */
 
-/* One of the queues of a QP, all zeros when it has none. */
+/* One of the queues of a QP; all zeros without that queue. */
 struct hghca_qpc_queue {
 	u32 cqn;
-	u32 key;		/* of its MR */
+	u32 key;		/* key of its MR */
 	u32 bytes;
 	u8 log_stride;
 };
 
 /**
- * struct hghca_qpc_attr - what a QP is when it leaves RST
+ * struct hghca_qpc_attr - attributes of a QP when it leaves RST
  * @service: HGHCA_QP_ST_*
- * @mtu: enum ib_mtu, or 0 when a later transition sets it
+ * @mtu: enum ib_mtu, or 0 if a later transition sets it
  * @log_max_msg: log2 of the longest message
  * @reg_mr: may register memory by REG_MR; never a user's
  * @qpn: its number
  * @pdn: its PD
- * @uar: the UAR page that may ring its doorbells
+ * @uar: the UAR page of its doorbells
  * @srqn: its SRQ, or 0
  * @xrcdn: XRC domain of an XRC target, otherwise 0
  * @send: send queue
@@ -513,8 +513,8 @@ struct hghca_qpc_attr {
 #define HGHCA_EVENT_TYPES	64
 
 /*
- * Takes an event of one type.  @number is what the event is about, a CQN, QPN,
- * SRQN or EQN; it and the rest of @eqe are the device's word, and not checked.
+ * Handle an event of one type.  @number is the CQN, QPN, SRQN or EQN of the event.
+ * @number and the rest of @eqe come from the device and are not checked.
  * Interrupt context.
  */
 typedef void (*hghca_event_handler)(struct hghca_dev *hdev, u32 number,
@@ -548,8 +548,8 @@ int hghca_profile_init(struct hghca_dev *hdev);
 void hghca_profile_layout(const struct hghca_dev *hdev, struct hghca_init_hca *init);
 
 /*
- * cmd.c.  All may sleep.  hghca_cmd_exec() gives 0, the errno for the device's
- * status (document 3.2), -ETIMEDOUT, or -EIO on a device that was given up.
+ * cmd.c.  All may sleep.  hghca_cmd_exec() returns 0, the errno for the status of the
+ * command (document 3.2), -ETIMEDOUT, or -EIO on a device that was given up.
  */
 int hghca_cmd_init(struct hghca_dev *hdev);
 void hghca_cmd_cleanup(struct hghca_dev *hdev);
@@ -565,9 +565,9 @@ struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
 
 /*
- * cmds.c: typed commands.  They copy the structure into a mailbox of their own.
- * Those that take objects from the device succeed on a device that was given
- * up: its reset has dropped them.
+ * cmds.c: typed commands.  They copy the structure to a mailbox that they allocate.
+ * Commands that take objects from the device succeed on a device that was given up,
+ * because its reset has dropped the objects.
  */
 int hghca_cmd_query_dev_lim(struct hghca_dev *hdev, struct hghca_dev_lim *lim);
 int hghca_cmd_query_adapter(struct hghca_dev *hdev, struct hghca_adapter *adapter);
@@ -625,9 +625,9 @@ int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u
 void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
 
 /*
- * objects.c.  May sleep.  add: takes a number (a QP: @qpn, or any when it is 0) and
- * its ICM, and lets events find the object; comp and event must be set.  del:
- * after the device has let go of it; returns when no event looks at it any more.
+ * objects.c.  May sleep.  add: allocates a number (a QP: @qpn, or any if it is 0) and
+ * its ICM, and enables the lookup by events; comp and event must be set.  del: call it
+ * after the device has dropped the object; it returns when no event uses the object.
  */
 void hghca_res_init(struct hghca_dev *hdev);
 void hghca_res_cleanup(struct hghca_dev *hdev);
@@ -649,8 +649,8 @@ void hghca_eqs_cleanup(struct hghca_dev *hdev);
 
 /*
  * mpt.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
- * of the page size) into @umem.  disable: the device lets go of it, its MTTs stay.
- * mtts: runs of MTTs with their ICM; clear allocates nothing.
+ * of the page size) into @umem.  disable: the device drops it, and its MTTs stay.
+ * mtts: runs of MTTs with their ICM; clear does not allocate memory.
  */
 u32 hghca_key_index(const struct hghca_dev *hdev, u32 key);
 int hghca_mr_init(struct hghca_dev *hdev);
@@ -678,9 +678,9 @@ int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 
  * queue.c.  May sleep.
  * alloc: zeroed kernel memory, rounded up to a power of two, under an MR in PD @pdn.
  * map_user: an MR over @size bytes of @umem from @offset on, a multiple of 4096;
- *	@umem stays the caller's, who releases it after hghca_queue_free().
- * @hw_writes: CQs and EQs; SQs, RQs and SRQs are only read by the device.
- * A CQ's MR goes into hdev->pdn, those of a QP's queues and an SRQ's into its PD.
+ *	the caller releases @umem after hghca_queue_free().
+ * @hw_writes: CQs and EQs; the device only reads SQs, RQs and SRQs.
+ * The MR of a CQ is in hdev->pdn; those of a QP's queues and of an SRQ are in its PD.
  * free: also on a queue that is all zeros.
  */
 int hghca_queue_alloc(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: host memory that the device keeps its contexts and tables in.
+ * JingZhao HCA: host memory for the contexts and tables of the device.
  *
- * A table is cut into blocks of HGHCA_ICM_BLOCK_SIZE.  A block is there while
- * some object has an entry in it: the first user allocates and maps it, the
- * last one unmaps and frees it.
+ * A table consists of blocks of HGHCA_ICM_BLOCK_SIZE.  A block exists while an object
+ * has an entry in it.  The first user allocates and maps the block, and the last user
+ * unmaps and frees it.
  */
 #include <linux/slab.h>
 
@@ -12,7 +12,7 @@
 
 #define HGHCA_ICM_PIECES_MAX	(HGHCA_ICM_BLOCK_SIZE / HGHCA_ICM_PAGE_SIZE)
 
-/* Memory contiguous for the device; a block is one such piece if it can be had. */
+/* Memory contiguous for the device.  If possible, a block is a single piece. */
 struct hghca_icm_piece {
 	void *va;
 	dma_addr_t dma;
@@ -151,7 +151,7 @@ static void hghca_icm_block_put(struct hghca_dev *hdev, struct hghca_icm_table *
 	if (--block->users)
 		return;
 
-	/* A block that stays mapped stays ours: the next user, or the end, has it. */
+	/* A block that stays mapped is kept for the next user or for hghca_icm_cleanup(). */
 	if (hghca_cmd_unmap_icm(hdev, table->space, virt, block->num_pages))
 		return;
 	xa_erase(&table->blocks, index);
@@ -164,13 +164,13 @@ static unsigned long hghca_icm_block_index(const struct hghca_icm_table *table, 
 }
 
 /**
- * hghca_icm_get - see to it that entries of a table have memory
+ * hghca_icm_get - ensure that entries of a table have memory
  * @hdev: the device
  * @kind: the table
  * @first: first entry
  * @count: number of entries, not 0
  *
- * Return: 0, or a negative errno, and then nothing is held.
+ * Return: 0, or a negative errno without a reference to any block.
  */
 int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count)
 {
@@ -202,7 +202,7 @@ err_put_blocks:
 }
 
 /**
- * hghca_icm_put - entries of a table need their memory no more
+ * hghca_icm_put - undo hghca_icm_get()
  * @hdev: the device
  * @kind: the table
  * @first: first entry
@@ -222,7 +222,7 @@ void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, 
 }
 
 /**
- * hghca_icm_init - make the tables ready, with no memory yet
+ * hghca_icm_init - initialize the tables, without memory
  * @hdev: the device; hghca_profile_init() has set bases and sizes
  */
 void hghca_icm_init(struct hghca_dev *hdev)
@@ -236,8 +236,8 @@ void hghca_icm_init(struct hghca_dev *hdev)
 }
 
 /**
- * hghca_icm_cleanup - free what is left
- * @hdev: the device, closed or reset: it uses no ICM any more
+ * hghca_icm_cleanup - free the remaining blocks
+ * @hdev: the device, closed or reset: it does not use ICM
  */
 void hghca_icm_cleanup(struct hghca_dev *hdev)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: memory regions and windows as the device knows them.
+ * JingZhao HCA: memory regions and windows in the device.
  *
- * A key is an MPT index and a tag.  The tag changes each time the index comes
- * to use again, so that a key kept too long does not open another region.  A
- * new key's tag is never 0, so that none equals HGHCA_INVALID_LKEY.
+ * A key is an MPT index and a tag.  The tag changes each time the index is reused, so
+ * that a stale key does not give access to another region.  The tag of a new key is
+ * never 0, so that no key equals HGHCA_INVALID_LKEY.
  *
- * With HGHCA_CAP_MEM_MGT the tag stands in the low eight bits, which the owner
- * of a key changes with REG_MR and BIND_MW, to 0 too: the index whose key would
- * be HGHCA_INVALID_LKEY then is not used.  Without it stands above the index.
+ * With HGHCA_CAP_MEM_MGT the tag is in the low eight bits.  The owner of a key changes
+ * them with REG_MR and BIND_MW, and 0 is allowed.  Therefore the index whose key could
+ * become HGHCA_INVALID_LKEY is not used.  Without the capability the tag is above the
+ * index.
  */
 #include <linux/genalloc.h>
 #include <linux/log2.h>
@@ -19,11 +20,11 @@
 
 #include "hghca.h"
 
-/* MTTs are given out in units of 8: one cache line. */
+/* MTTs are allocated in units of 8: one cache line. */
 #define HGHCA_MTT_UNIT_SHIFT	3
 #define HGHCA_MTT_UNIT		BIT(HGHCA_MTT_UNIT_SHIFT)
 
-/* What the MPT of each kind says besides rights. */
+/* Flags of the MPT of each kind, besides access rights. */
 static const u32 hghca_mpt_flags[] = {
 	[HGHCA_HWMR_MAPPED] = HGHCA_MPT_FLAG_REGION,
 	[HGHCA_HWMR_PHYSICAL] = HGHCA_MPT_FLAG_REGION | HGHCA_MPT_FLAG_PHYSICAL,
@@ -36,17 +37,17 @@ static const u32 hghca_mpt_flags[] = {
 	[HGHCA_HWMR_WINDOW_2B] = HGHCA_MPT_FLAG_FREE | HGHCA_MPT_FLAG_WINDOW_QP,
 };
 
-/* Fills MTTs from the first on, a mailbox at a time. */
+/* Writes consecutive MTTs, a mailbox at a time. */
 struct hghca_mtt_writer {
 	struct hghca_dev *hdev;
 	struct hghca_mailbox *mailbox;
 	u32 next;		/* index of the next MTT to write */
 	u32 end;		/* index after the last MTT of the region */
-	u32 pending;		/* in the mailbox */
+	u32 pending;		/* MTTs in the mailbox */
 };
 
 /**
- * hghca_mr_init - make regions possible
+ * hghca_mr_init - initialize memory regions
  * @hdev: the device
  *
  * Return: 0 or a negative errno.
@@ -84,7 +85,7 @@ err_free_tags:
  */
 void hghca_mr_cleanup(struct hghca_dev *hdev)
 {
-	/* A region that the device did not give back keeps its MTTs. */
+	/* A region that the device did not return keeps its MTTs. */
 	if (gen_pool_avail(hdev->mtt_pool) == gen_pool_size(hdev->mtt_pool))
 		gen_pool_destroy(hdev->mtt_pool);
 	else
@@ -98,11 +99,11 @@ static bool hghca_key_tag_is_low(const struct hghca_dev *hdev)
 }
 
 /**
- * hghca_key_index - the MPT that a key leads to
+ * hghca_key_index - the MPT index of a key
  * @hdev: the device
  * @key: the key, of this device
  *
- * Return: its index.
+ * Return: the index.
  */
 u32 hghca_key_index(const struct hghca_dev *hdev, u32 key)
 {
@@ -143,7 +144,7 @@ static int hghca_key_alloc(struct hghca_dev *hdev, u32 *key)
 	if (index < 0)
 		return index == -ENOSPC ? -ENOMEM : index;
 
-	/* The index is ours: nobody else looks at its tag. */
+	/* The caller owns the index: no other thread accesses its tag. */
 	tag = hdev->mpt_tags[index];
 	tag = tag >= hghca_key_last_tag(hdev) ? 1 : tag + 1;
 	hdev->mpt_tags[index] = tag;
@@ -151,7 +152,7 @@ static int hghca_key_alloc(struct hghca_dev *hdev, u32 *key)
 	return 0;
 }
 
-/* The tag may be another than the one given out: the next is not to be the same. */
+/* The owner may have changed the tag.  The next tag must differ from it. */
 static void hghca_key_free(struct hghca_dev *hdev, u32 key)
 {
 	u32 index = hghca_key_index(hdev, key);
@@ -161,10 +162,10 @@ static void hghca_key_free(struct hghca_dev *hdev, u32 key)
 }
 
 /**
- * hghca_mtts_alloc - take MTTs, with their ICM
+ * hghca_mtts_alloc - allocate MTTs, with their ICM
  * @hdev: the device
- * @mtts: those taken; nothing else may be in them before they are written or cleared
- * @count: their number
+ * @mtts: output; their content is undefined until they are written or cleared
+ * @count: number of MTTs
  *
  * Return: 0 or a negative errno.
  */
@@ -191,9 +192,9 @@ int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count)
 }
 
 /**
- * hghca_mtts_free - give MTTs back
- * @hdev: the device, which uses them no more
- * @mtts: the MTTs; none is nothing to do
+ * hghca_mtts_free - free MTTs
+ * @hdev: the device, which does not use them any more
+ * @mtts: the MTTs; an empty run is ignored
  */
 void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts)
 {
@@ -244,7 +245,7 @@ static int hghca_mtt_writer_push(struct hghca_mtt_writer *writer, dma_addr_t dma
 	return hghca_mtt_writer_flush(writer);
 }
 
-/* Write what is left; all MTTs must have got an address. */
+/* Write the remaining MTTs.  All MTTs must have an address. */
 static int hghca_mtt_writer_finish(struct hghca_mtt_writer *writer)
 {
 	if (!hghca_mtt_writer_full(writer))
@@ -308,15 +309,15 @@ out_cleanup:
 }
 
 /**
- * hghca_mtts_clear - make entries of regions on demand absent
+ * hghca_mtts_clear - make entries of on-demand regions absent
  * @hdev: the device
- * @mtts: the run they are in
- * @from: the first, counted from the run's first
- * @count: their number
+ * @mtts: the run that contains them
+ * @from: the first, relative to the run
+ * @count: number of entries
  *
- * Context: may sleep, but allocates nothing.
+ * Context: may sleep, but does not allocate memory.
  *
- * Return: 0, and the device makes no use any more of what they were; or a negative errno.
+ * Return: 0: the device does not use the previous entries any more; or a negative errno.
  */
 int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 from, u32 count)
 {
@@ -332,7 +333,7 @@ int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 
 	return 0;
 }
 
-/* Hand the region over to the device; key and MTTs are there. */
+/* Hand the region over to the device.  Its key and MTTs exist. */
 static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_hwmr_attr *attr)
 {
@@ -358,10 +359,10 @@ static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 /**
  * hghca_hwmr_disable - take a region back from the device
  * @hdev: the device
- * @mr: the region, whose key opens nothing from then on; its MTTs stay its own
+ * @mr: the region; its key gives no access afterwards; it keeps its MTTs
  *
- * Return: 0; -EBUSY for a region with windows bound to it, which is its user's to
- * keep; or another negative errno.
+ * Return: 0; -EBUSY for a region with windows bound to it, which its user keeps; or
+ * another negative errno.
  */
 int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
@@ -381,7 +382,7 @@ int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	return err;
 }
 
-/* Key and MPT memory. */
+/* Allocate the key and the memory of the MPT. */
 static int hghca_hwmr_reserve(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
 	int err;
@@ -406,7 +407,7 @@ static void hghca_hwmr_release(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	memset(mr, 0, sizeof(*mr));
 }
 
-/* Number of pages an MR's addresses touch. */
+/* Number of pages that the addresses of an MR touch. */
 static u64 hghca_hwmr_num_pages(const struct hghca_hwmr_attr *attr)
 {
 	u64 in_page = attr->first_byte + (attr->start & (BIT_ULL(attr->page_shift) - 1));
@@ -414,10 +415,10 @@ static u64 hghca_hwmr_num_pages(const struct hghca_hwmr_attr *attr)
 	return DIV_ROUND_UP_ULL(in_page + attr->length, BIT_ULL(attr->page_shift));
 }
 
-/* Where the MTTs of a new region come from; all zeros: somebody else writes them. */
+/* Source of the MTTs of a new region; all zeros: the driver does not write them here. */
 struct hghca_hwmr_source {
 	struct ib_umem *umem;
-	u64 first_page;		/* of @umem, in pages of the region */
+	u64 first_page;		/* index in @umem, in pages of the region */
 	const struct hghca_queue_chunk *chunks;
 };
 
@@ -430,7 +431,7 @@ static int hghca_hwmr_write_mtts(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 					     source->first_page);
 	if (source->chunks)
 		return hghca_mtts_write_chunks(hdev, mr, source->chunks, mr->mtts.count);
-	/* What another region has left there is not its own. */
+	/* The MTTs may have entries of a former region. */
 	if (attr->kind == HGHCA_HWMR_ON_DEMAND || attr->kind == HGHCA_HWMR_TREE)
 		return hghca_mtts_clear(hdev, &mr->mtts, 0, mr->mtts.count);
 	return 0;
@@ -446,7 +447,7 @@ static int hghca_hwmr_create_from(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	if (err)
 		return err;
 
-	/* Memory needs MTTs: 0 are no bytes, or a number that has wrapped. */
+	/* Memory needs MTTs.  0 means no bytes, or an overflow of the number. */
 	if (num_mtts || source->umem || source->chunks) {
 		err = hghca_mtts_alloc(hdev, &mr->mtts, num_mtts);
 		if (err)
@@ -470,14 +471,14 @@ err_release:
 }
 
 /**
- * hghca_hwmr_create - a region or window of which the driver writes no MTTs
+ * hghca_hwmr_create - create a region or window without writing MTTs
  * @hdev: the device
  * @mr: the region
- * @attr: what it shall be
- * @num_mtts: MTTs it shall own, which REG_MR fills, or, of a region on demand,
- *	whoever brings its pages; 0 for none
+ * @attr: its attributes
+ * @num_mtts: number of its MTTs, which REG_MR or, for an on-demand region, the page
+ *	fault handling writes; may be 0
  *
- * Return: 0 or a negative errno, and then @mr is all zeros.
+ * Return: 0, or a negative errno with @mr zeroed.
  */
 int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		      const struct hghca_hwmr_attr *attr, u32 num_mtts)
@@ -488,13 +489,13 @@ int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 }
 
 /**
- * hghca_hwmr_create_physical - a region of all DMA addresses
+ * hghca_hwmr_create_physical - create a region of all DMA addresses
  * @hdev: the device
  * @mr: the region
  * @pdn: its PD
  * @access: HGHCA_ACCESS_*
  *
- * Return: 0 or a negative errno, and then @mr is all zeros.
+ * Return: 0, or a negative errno with @mr zeroed.
  */
 int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u32 pdn, u32 access)
 {
@@ -510,14 +511,14 @@ int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u3
 }
 
 /**
- * hghca_hwmr_create_umem - a region over pinned user memory
+ * hghca_hwmr_create_umem - create a region over pinned user memory
  * @hdev: the device
  * @mr: the region
- * @attr: what it shall be
- * @umem: the memory; made of pages of @attr->page_shift at least
+ * @attr: its attributes
+ * @umem: the memory, in pages of at least @attr->page_shift
  * @offset: where in @umem the region starts, a multiple of the page size
  *
- * Return: 0 or a negative errno, and then @mr is all zeros.
+ * Return: 0, or a negative errno with @mr zeroed.
  */
 int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			   const struct hghca_hwmr_attr *attr, struct ib_umem *umem, u64 offset)
@@ -533,14 +534,14 @@ int hghca_hwmr_create_umem(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 }
 
 /**
- * hghca_hwmr_create_chunks - a region over chunks of kernel memory
+ * hghca_hwmr_create_chunks - create a region over chunks of kernel memory
  * @hdev: the device
  * @mr: the region
- * @attr: what it shall be; its page size is that of a chunk
+ * @attr: its attributes; its page size is that of a chunk
  * @chunks: the memory
  * @num_chunks: number of chunks
  *
- * Return: 0 or a negative errno, and then @mr is all zeros.
+ * Return: 0, or a negative errno with @mr zeroed.
  */
 int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_hwmr_attr *attr,
@@ -552,18 +553,19 @@ int hghca_hwmr_create_chunks(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 }
 
 /**
- * hghca_hwmr_change - make a region another one under the same key
+ * hghca_hwmr_change - change a region, which keeps its key
  * @hdev: the device
  * @mr: the region
- * @from: what it is
- * @to: what it shall be
+ * @from: its present attributes
+ * @to: its new attributes
  * @umem: its memory, NULL for a region of no bytes
- * @new_pages: its MTTs have to be written again; otherwise it keeps those it has
+ * @new_pages: write its MTTs again; otherwise they are kept
  *
- * While the region changes the device finds none.
+ * During the change the device does not have the region.
  *
- * Return: 0; or a negative errno, and then @mr is what it was, or, if the device
- * does not take that back either, it is not enabled and its key opens nothing.
+ * Return: 0, or a negative errno.  After an error @mr is unchanged; or, if the device
+ * does not accept the old attributes either, it is not enabled and its key gives no
+ * access.
  */
 int hghca_hwmr_change(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		      const struct hghca_hwmr_attr *from, const struct hghca_hwmr_attr *to,
@@ -607,7 +609,7 @@ err_free_mtts:
 }
 
 /**
- * hghca_hwmr_query - a region as the device has it
+ * hghca_hwmr_query - query the MPT of a region
  * @hdev: the device
  * @mr: the region
  * @mpt: its entry
@@ -623,11 +625,11 @@ int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct
 /**
  * hghca_hwmr_destroy - take a region from the device
  * @hdev: the device
- * @mr: the region; nothing happens to one of zeros
+ * @mr: the region; a zeroed one is ignored
  *
- * Return: 0, and @mr is all zeros; or a negative errno, -EBUSY for a region
- * with windows bound to it, and the device still has the region: its memory
- * must not be freed.
+ * Return: 0 with @mr zeroed, -EBUSY for a region with windows bound to it, or another
+ * negative errno.  After an error the device still has the region, and its memory must
+ * not be freed.
  */
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
@@ -645,17 +647,17 @@ int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 }
 
 /**
- * hghca_hwmr_take - take a region from the device, whatever that says
- * @hdev: the device, which is given up when it does not give the region back
- * @mr: the region, which is all zeros afterwards
+ * hghca_hwmr_take - take a region from the device, without failure
+ * @hdev: the device, which is given up if it does not return the region
+ * @mr: the region, zeroed afterwards
  *
- * For memory that is freed next.
+ * Use this if the memory is freed next.
  */
 void hghca_hwmr_take(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
 	if (!hghca_hwmr_destroy(hdev, mr))
 		return;
 	hghca_dev_fail(hdev, "failed to deregister an MR");
-	/* A device that was given up has none. */
+	/* A device that was given up has no regions. */
 	hghca_hwmr_destroy(hdev, mr);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: numbers of CQs, QPs and SRQs, and how events find them.
+ * JingZhao HCA: numbers of CQs, QPs and SRQs, and their lookup by events.
  *
- * An event takes a reference under the array's lock; an object leaves the
- * array first and then waits for the references to go, so that no event ever
- * sees memory that was freed.  A number belongs to its object until the device
- * has let go of it and its ICM.
+ * An event takes a reference under the lock of the array.  A destroyed object is first
+ * removed from the array and then waits until its references are dropped, so that no
+ * event accesses freed memory.  A number belongs to its object until the device has
+ * dropped the object and its ICM.
  */
 #include "hghca.h"
 
-/* A number for @obj: the one asked for, or any when it is 0. */
+/* Allocate @number for @obj, or any number if it is 0. */
 static int hghca_obj_take_number(struct hghca_obj_table *table, struct hghca_obj *obj, u32 number)
 {
 	struct xa_limit limit = XA_LIMIT(table->first, table->count - 1);
@@ -65,11 +65,11 @@ static void hghca_obj_put(struct hghca_obj *obj)
 		complete(&obj->released);
 }
 
-/* Undo hghca_obj_add().  When it returns no callback runs, and none will. */
+/* Undo hghca_obj_add().  No callback runs after return. */
 static void hghca_obj_del(struct hghca_dev *hdev, struct hghca_obj_table *table,
 			  struct hghca_obj *obj)
 {
-	/* Events find nothing any more; the number stays reserved. */
+	/* Events do not find the object any more.  The number stays reserved. */
 	xa_store_irq(&table->objs, obj->number, XA_ZERO_ENTRY, GFP_KERNEL);
 	hghca_obj_put(obj);
 	wait_for_completion(&obj->released);
@@ -99,7 +99,7 @@ static struct hghca_obj *hghca_obj_get(struct hghca_dev *hdev, struct hghca_obj_
 		refcount_inc(&obj->refs);
 	xa_unlock_irqrestore(&table->objs, flags);
 
-	/* Not a fault: the event may have been on its way as the object went. */
+	/* Not an error: the event may predate the destruction of the object. */
 	if (!obj)
 		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for %s %#x: there is none\n",
 				    type, table->name, number);
@@ -126,7 +126,7 @@ int hghca_hwcq_add(struct hghca_dev *hdev, struct hghca_hwcq *hwcq)
  * @hdev: the device
  * @hwcq: the CQ, which the device does not know any more
  *
- * Context: may sleep.  When it returns no callback runs, and none will.
+ * Context: may sleep.  After return, no callback runs or will run.
  */
 void hghca_hwcq_del(struct hghca_dev *hdev, struct hghca_hwcq *hwcq)
 {
@@ -154,7 +154,7 @@ int hghca_hwqp_add(struct hghca_dev *hdev, struct hghca_hwqp *hwqp, u32 qpn)
  * @hdev: the device
  * @hwqp: the QP, which is in RST for the device
  *
- * Context: may sleep.  When it returns no callback runs, and none will.
+ * Context: may sleep.  After return, no callback runs or will run.
  */
 void hghca_hwqp_del(struct hghca_dev *hdev, struct hghca_hwqp *hwqp)
 {
@@ -181,7 +181,7 @@ int hghca_hwsrq_add(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq)
  * @hdev: the device
  * @hwsrq: the SRQ, which the device does not know any more
  *
- * Context: may sleep.  When it returns no callback runs, and none will.
+ * Context: may sleep.  After return, no callback runs or will run.
  */
 void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq)
 {
@@ -189,9 +189,9 @@ void hghca_hwsrq_del(struct hghca_dev *hdev, struct hghca_hwsrq *hwsrq)
 }
 
 /**
- * hghca_hwqp_get - the QP that an event is about
+ * hghca_hwqp_get - look up the QP of an event
  * @hdev: the device
- * @qpn: which QP; the device's word, so it is checked
+ * @qpn: which QP; from the device, so it is checked
  * @type: enum hghca_event_type, for the log
  *
  * Context: any.
@@ -205,7 +205,7 @@ struct hghca_hwqp *hghca_hwqp_get(struct hghca_dev *hdev, u32 qpn, u8 type)
 }
 
 /**
- * hghca_hwqp_put - give a reference back
+ * hghca_hwqp_put - drop a reference
  * @hwqp: the QP
  *
  * Context: any.
@@ -219,9 +219,9 @@ void hghca_hwqp_put(struct hghca_hwqp *hwqp)
 /* Events                                                               */
 
 /**
- * hghca_cq_dispatch_comp - a completion event came
+ * hghca_cq_dispatch_comp - handle a completion event
  * @hdev: the device
- * @cqn: which CQ; the device's word, so it is checked
+ * @cqn: which CQ; from the device, so it is checked
  *
  * Context: any.
  */
@@ -238,9 +238,9 @@ void hghca_cq_dispatch_comp(struct hghca_dev *hdev, u32 cqn)
 }
 
 /**
- * hghca_qp_dispatch_event - an asynchronous event of a QP came
+ * hghca_qp_dispatch_event - handle an asynchronous event of a QP
  * @hdev: the device
- * @qpn: which QP; the device's word, so it is checked
+ * @qpn: which QP; from the device, so it is checked
  * @type: enum hghca_event_type
  *
  * Context: any.
@@ -256,9 +256,9 @@ void hghca_qp_dispatch_event(struct hghca_dev *hdev, u32 qpn, u8 type)
 }
 
 /**
- * hghca_srq_dispatch_event - an asynchronous event of an SRQ came
+ * hghca_srq_dispatch_event - handle an asynchronous event of an SRQ
  * @hdev: the device
- * @srqn: which SRQ; the device's word, so it is checked
+ * @srqn: which SRQ; from the device, so it is checked
  * @type: enum hghca_event_type
  *
  * Context: any.
@@ -335,7 +335,7 @@ static void hghca_obj_table_cleanup(struct hghca_obj_table *table)
 }
 
 /**
- * hghca_res_init - prepare lookup, and take the events of CQs, QPs and SRQs
+ * hghca_res_init - initialize the lookup, and handle the events of CQs, QPs and SRQs
  * @hdev: the device
  */
 void hghca_res_init(struct hghca_dev *hdev)

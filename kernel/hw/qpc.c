@@ -3,9 +3,9 @@
 #include "hghca.h"
 
 /**
- * hghca_qpc_init - what RST2INIT takes besides attributes
- * @qpc: the context, set to zeros but for this
- * @attr: what the QP is
+ * hghca_qpc_init - set the fields of RST2INIT that are not verbs attributes
+ * @qpc: the context; all other fields are zeroed
+ * @attr: attributes of the QP
  */
 void hghca_qpc_init(struct hghca_qpc *qpc, const struct hghca_qpc_attr *attr)
 {
@@ -28,7 +28,7 @@ void hghca_qpc_init(struct hghca_qpc *qpc, const struct hghca_qpc_attr *attr)
 		.srqn = cpu_to_be32(attr->srqn),
 		.xrcd = cpu_to_be32(attr->xrcdn),
 		.dbr_addr = attr->dbr ? cpu_to_be64(attr->dbr | HGHCA_DBR_VALID) : 0,
-		/* REG_MR reaches all memory that the device does. */
+		/* REG_MR can access all memory that the device can access. */
 		.trust = cpu_to_be32(attr->reg_mr ? HGHCA_QPC_TRUST_REG_MR : 0),
 	};
 }

@@ -2,7 +2,7 @@
 /*
  * JingZhao HCA: memory of queues.
  *
- * The device addresses a queue by offset, through a zero-based MR of its own.
+ * Each queue has a zero-based MR, by which the device addresses it by offset.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -21,14 +21,14 @@ static void hghca_queue_free_chunks(struct hghca_dev *hdev, struct hghca_queue *
 }
 
 /**
- * hghca_queue_alloc - memory for a kernel queue
+ * hghca_queue_alloc - allocate memory for a kernel queue
  * @hdev: the device
  * @queue: the queue
  * @pdn: PD of its MR
  * @size: bytes; rounded up to a power of two, at least a page
  * @hw_writes: the device writes to it
  *
- * Return: 0 or a negative errno, and then @queue is all zeros.
+ * Return: 0, or a negative errno with @queue zeroed.
  */
 int hghca_queue_alloc(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,
 		      size_t size, bool hw_writes)
@@ -53,7 +53,7 @@ int hghca_queue_alloc(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn
 		goto err_clear;
 	}
 
-	/* A chunk is aligned to its size, as the DMA API has it: it is one page of the MR. */
+	/* The DMA API aligns a chunk to its size, so that it is one page of the MR. */
 	while (queue->num_chunks < num_chunks) {
 		struct hghca_queue_chunk *chunk = &queue->chunks[queue->num_chunks];
 
@@ -80,17 +80,17 @@ err_clear:
 }
 
 /**
- * hghca_queue_map_user - an MR over a user's queue
+ * hghca_queue_map_user - create an MR over a user's queue
  * @hdev: the device
  * @queue: the queue
  * @pdn: PD of its MR
- * @umem: pinned memory, its start page-aligned; stays the caller's
+ * @umem: pinned memory, its start page-aligned; the caller keeps its ownership
  * @offset: where in @umem the queue starts, a multiple of 4096
  * @size: bytes
  * @hw_writes: the device writes to it
  *
  * Return: 0; -EINVAL for a bad alignment or a queue beyond @umem, or another
- * negative errno, and then @queue is all zeros.
+ * negative errno.  After an error @queue is zeroed.
  */
 int hghca_queue_map_user(struct hghca_dev *hdev, struct hghca_queue *queue, u32 pdn,
 			 struct ib_umem *umem, u64 offset, size_t size, bool hw_writes)
@@ -118,10 +118,10 @@ int hghca_queue_map_user(struct hghca_dev *hdev, struct hghca_queue *queue, u32 
 /**
  * hghca_queue_free - free a queue's MR, and a kernel queue's memory
  * @hdev: the device, which does not use the queue any more
- * @queue: the queue, of either kind; nothing happens to one of zeros
+ * @queue: the queue, of either kind; a zeroed one is ignored
  *
- * When it returns the device does not reach the memory any more: one that does
- * not give the MR back is given up.
+ * After return the device does not access the memory any more: a device that does not
+ * return the MR is given up.
  */
 void hghca_queue_free(struct hghca_dev *hdev, struct hghca_queue *queue)
 {

@@ -2,15 +2,15 @@
 /*
  * JingZhao HCA: UAR pages.
  *
- * Page 0 is the kernel's.  A user context gets a page of the system, which may
- * hold several UAR pages; it uses the first of them and shares none.
+ * The kernel uses page 0.  A user context has a system page, which may contain several
+ * UAR pages.  It uses the first of them.  Contexts do not share a system page.
  */
 #include "hghca.h"
 
 #define HGHCA_UARS_PER_PAGE	(PAGE_SIZE / HGHCA_UAR_PAGE_SIZE)
 
 /**
- * hghca_uar_map_kernel - map the kernel's own page
+ * hghca_uar_map_kernel - map the UAR page of the kernel
  * @hdev: the device
  *
  * Return: 0 or -ENOMEM.
@@ -31,7 +31,7 @@ void hghca_uar_unmap_kernel(struct hghca_dev *hdev)
 }
 
 /**
- * hghca_uar_alloc - a UAR page that shares no page of the system with another
+ * hghca_uar_alloc - allocate a UAR page that shares no system page with another
  * @hdev: the device
  * @uar: the page
  *
@@ -52,7 +52,7 @@ int hghca_uar_alloc(struct hghca_dev *hdev, struct hghca_uar *uar)
 /**
  * hghca_uar_free - undo hghca_uar_alloc()
  * @hdev: the device
- * @uar: the page, which nobody maps
+ * @uar: the page, which is not mapped
  */
 void hghca_uar_free(struct hghca_dev *hdev, const struct hghca_uar *uar)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: work queue elements, from verbs to bytes. */
+/* JingZhao HCA: encoding of work queue elements. */
 
 #include <linux/align.h>
 #include <linux/bitfield.h>
@@ -11,12 +11,12 @@
 
 #include "wqe.h"
 
-/* What stands before the data list of the longest WQE of a service. */
+/* The units before the data list of the longest WQE of a service. */
 #define HGHCA_WQE_HEAD_RC \
 	(sizeof(struct hghca_next_unit) + sizeof(struct hghca_raddr_unit))
 #define HGHCA_WQE_HEAD_UD \
 	(sizeof(struct hghca_next_unit) + sizeof(struct hghca_ud_gid_unit))
-/* An atomic takes a unit more, and exactly one data unit. */
+/* An atomic has one more unit, and exactly one data unit. */
 #define HGHCA_WQE_ATOMIC \
 	(HGHCA_WQE_HEAD_RC + sizeof(struct hghca_atomic_unit) + \
 	 sizeof(struct hghca_data_unit))
@@ -25,7 +25,7 @@
 #define HGHCA_INLINE_HEAD	sizeof(__le32)
 #define HGHCA_WQE_LIST_MIN	(2 * HGHCA_WQE_UNIT)
 
-/* What a verbs opcode needs; the services that have it. */
+/* Units and services of a verbs opcode. */
 struct hghca_wqe_kind {
 	u8 opcode;
 	bool rc;
@@ -34,8 +34,8 @@ struct hghca_wqe_kind {
 	bool raddr;
 	bool atomic;
 	bool imm;
-	bool scatter;		/* the data list is written: no inline */
-	bool inv;		/* a key in the place of immediate data */
+	bool scatter;		/* the device writes to the data list: no inline data */
+	bool inv;		/* a key instead of immediate data */
 	bool local_inv;		/* a unit with a key, and no data list */
 };
 
@@ -76,21 +76,21 @@ static const struct hghca_wqe_kind hghca_wqe_kinds[] = {
 	},
 };
 
-/* A request of its own: see hghca_wqe_encode_reg(). */
+/* Not in the table: see hghca_wqe_encode_reg(). */
 static const struct hghca_wqe_kind hghca_wqe_kind_reg = {
 	.opcode = HGHCA_OPCODE_REG_MR,
 };
 
 static const struct hghca_wqe_kind *hghca_wqe_kind(enum ib_wr_opcode opcode)
 {
-	/* SEND is not 0 among the device's opcodes: 0 marks a hole. */
+	/* No opcode of a request in the table is 0: 0 marks a hole. */
 	if ((unsigned int)opcode >= ARRAY_SIZE(hghca_wqe_kinds) ||
 	    !hghca_wqe_kinds[opcode].opcode)
 		return NULL;
 	return &hghca_wqe_kinds[opcode];
 }
 
-/* What a device may lack; it has no READ that invalidates. */
+/* Check for requests that the device may lack.  It never has a READ that invalidates. */
 static int hghca_wqe_check_mem_mgt(const struct hghca_wqe_room *room,
 				   enum ib_wr_opcode opcode)
 {
@@ -158,7 +158,7 @@ static int hghca_wqe_length(const struct ib_sge *sge, int num_sge,
 	return 0;
 }
 
-/* One inline unit for all entries. Returns the end of it. */
+/* Write one inline unit for all entries. Returns its end. */
 static void *hghca_wqe_put_inline(void *at, const struct ib_send_wr *wr,
 				  u32 length)
 {
@@ -178,9 +178,9 @@ static void *hghca_wqe_put_inline(void *at, const struct ib_send_wr *wr,
 }
 
 /*
- * The gather or scatter list at *at, which is moved behind it. The room was
- * sized for max_sge and max_inline at the queue's creation, so that a list
- * within these fits.
+ * Write the gather or scatter list at *at, and move *at behind it. At the creation of
+ * the queue, the slot was sized for max_sge and max_inline, so that a list within these
+ * limits fits.
  */
 static int hghca_wqe_put_list(void **at, const struct hghca_wqe_room *room,
 			      const struct ib_send_wr *wr,
@@ -251,14 +251,14 @@ static void *hghca_wqe_put_inv(void *at, u32 key)
 /**
  * hghca_wqe_encode_lacking - write a send WQE that the QP's service lacks
  * @wqe: the slot, of at least @room->units units
- * @room: what it may take
+ * @room: limits of the WQE
  * @wr: the work request
- * @info: how to announce it
+ * @info: output: data for its doorbell and its completion
  *
- * The device refuses the opcode in its turn, with LOCAL_QP_OP_ERR.
+ * The device completes the WQE, in order, with LOCAL_QP_OP_ERR.
  *
- * Return: 0, or -EINVAL for a request that changes keys or that no service has,
- * -EOPNOTSUPP for one the device lacks; the slot is then untouched.
+ * Return: 0, -EINVAL for a request that changes keys or that no service has, or
+ * -EOPNOTSUPP for one that the device lacks.  After an error the slot is unchanged.
  */
 int hghca_wqe_encode_lacking(void *wqe, const struct hghca_wqe_room *room,
 			     const struct ib_send_wr *wr,
@@ -279,7 +279,7 @@ int hghca_wqe_encode_lacking(void *wqe, const struct hghca_wqe_room *room,
 				wr, info);
 }
 
-/* @has_it: the service has requests of this kind. */
+/* @has_it: the service supports requests of this kind. */
 static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *room,
 				      const struct hghca_wqe_kind *kind, bool has_it,
 				      const struct ib_send_wr *wr,
@@ -328,9 +328,9 @@ static int hghca_wqe_encode_connected(void *wqe, const struct hghca_wqe_room *ro
 /**
  * hghca_wqe_encode_rc - write a send WQE of an RC QP
  * @wqe: the slot, of at least @room->units units
- * @room: what it may take
+ * @room: limits of the WQE
  * @wr: the work request
- * @info: how to announce it
+ * @info: output: data for its doorbell and its completion
  *
  * Return: 0, or -EINVAL for a work request the QP cannot do, -EOPNOTSUPP for one
  * the device lacks; the slot is then undefined.
@@ -347,9 +347,9 @@ int hghca_wqe_encode_rc(void *wqe, const struct hghca_wqe_room *room,
 /**
  * hghca_wqe_encode_uc - write a send WQE of a UC QP
  * @wqe: the slot, of at least @room->units units
- * @room: what it may take
+ * @room: limits of the WQE
  * @wr: the work request
- * @info: how to announce it
+ * @info: output: data for its doorbell and its completion
  *
  * Return: 0, or -EINVAL for a work request the QP cannot do, -EOPNOTSUPP for one
  * the device lacks; the slot is then undefined.
@@ -366,12 +366,12 @@ int hghca_wqe_encode_uc(void *wqe, const struct hghca_wqe_room *room,
 /**
  * hghca_wqe_encode_reg - write a REG_MR WQE of an RC or UC QP
  * @wqe: the slot, of at least @room->units units
- * @room: what it may take
+ * @room: limits of the WQE
  * @reg: the registration
  * @wr: the work request
- * @info: how to announce it
+ * @info: output: data for its doorbell and its completion
  *
- * Return: 0, or -EOPNOTSUPP where the device lacks it; the slot is then untouched.
+ * Return: 0, or -EOPNOTSUPP if the device lacks it.  After an error the slot is unchanged.
  */
 int hghca_wqe_encode_reg(void *wqe, const struct hghca_wqe_room *room,
 			 const struct hghca_wqe_reg *reg,
@@ -400,7 +400,7 @@ int hghca_wqe_encode_reg(void *wqe, const struct hghca_wqe_room *room,
 }
 
 /**
- * hghca_wqe_encode_av - the UD unit of sends to an address
+ * hghca_wqe_encode_av - write the UD unit of an address
  * @av: the unit, without destination QPN and Q_Key
  * @attr: the address, with a GRH
  * @dmac: destination MAC
@@ -430,10 +430,10 @@ void hghca_wqe_encode_av(struct hghca_ud_gid_unit *av,
 /**
  * hghca_wqe_encode_ud - write a send WQE of a UD QP
  * @wqe: the slot, of at least @room->units units
- * @room: what it may take
+ * @room: limits of the WQE
  * @av: the UD unit of the work request's address handle
  * @wr: the work request
- * @info: how to announce it
+ * @info: output: data for its doorbell and its completion
  *
  * Return: 0, or -EINVAL for a work request the QP cannot do; the slot is then
  * undefined.
@@ -467,9 +467,9 @@ int hghca_wqe_encode_ud(void *wqe, const struct hghca_wqe_room *room,
 /**
  * hghca_wqe_encode_recv - write a receive WQE
  * @wqe: the slot, of at least @room->units units
- * @room: what it may take
+ * @room: limits of the WQE
  * @wr: the work request
- * @length: the bytes it takes are put here
+ * @length: output: bytes of the scatter list
  *
  * Return: 0, or -EINVAL for a list too long; the slot is then undefined.
  */
@@ -502,10 +502,10 @@ int hghca_wqe_encode_recv(void *wqe, const struct hghca_wqe_room *room,
 }
 
 /**
- * hghca_wqe_link - tell of a WQE in its predecessor
+ * hghca_wqe_link - link a WQE to its predecessor
  * @prev: next unit of the predecessor
  * @offset: byte offset of the WQE in its queue
- * @info: what it is
+ * @info: opcode, size and fence of the WQE
  *
  * The device may start the WQE as soon as nds is set.
  */
@@ -517,11 +517,11 @@ void hghca_wqe_link(struct hghca_next_unit *prev, u32 offset,
 	if (info->fence)
 		nee_nds |= HGHCA_NEXT_FENCE;
 
-	/* The WQE must be whole in memory before anything names it. */
+	/* The WQE must be complete in memory before its predecessor links to it. */
 	dma_wmb();
 	WRITE_ONCE(prev->nda_nop,
 		   cpu_to_le32((offset & HGHCA_NEXT_NDA_MASK) | info->opcode));
-	/* nda and opcode must be there before nds says so. */
+	/* nda and opcode must be in memory before nds is set. */
 	dma_wmb();
 	WRITE_ONCE(prev->nee_nds, cpu_to_le32(nee_nds));
 }
@@ -556,9 +556,8 @@ static u32 hghca_wqe_head(enum ib_qp_type type)
 }
 
 /*
- * The data list that takes so many SGEs, or so much inline data.  One that takes
- * a single SGE takes the 16 bytes of inline data, too, that other adapters grant
- * beside it.
+ * Bytes of a data list for so many SGEs, or so much inline data.  A list for a single
+ * SGE also has room for 16 bytes of inline data, which other adapters grant with it.
  */
 static u32 hghca_wqe_list_bytes(unsigned int sges, unsigned int inline_bytes)
 {
@@ -572,7 +571,7 @@ static u32 hghca_wqe_list_bytes(unsigned int sges, unsigned int inline_bytes)
 }
 
 /**
- * hghca_wqe_send_bytes - the longest send WQE of a QP
+ * hghca_wqe_send_bytes - size of the longest send WQE of a QP
  * @type: its type
  * @sges: entries of its longest list
  * @inline_bytes: its longest inline data
@@ -592,7 +591,7 @@ u32 hghca_wqe_send_bytes(enum ib_qp_type type, unsigned int sges,
 }
 
 /**
- * hghca_wqe_recv_bytes - the longest receive WQE of a QP
+ * hghca_wqe_recv_bytes - size of the longest receive WQE of a QP
  * @sges: entries of its longest list
  *
  * Return: bytes, a multiple of 16.
@@ -604,10 +603,10 @@ u32 hghca_wqe_recv_bytes(unsigned int sges)
 }
 
 /**
- * hghca_wqe_recv_sge_grant - the SGEs that a receive queue is granted
- * @sges: those that it asks for
+ * hghca_wqe_recv_sge_grant - the SGEs granted to a receive queue
+ * @sges: the number requested
  *
- * Return: as many, but at least one.
+ * Return: the same number, but at least one.
  */
 u32 hghca_wqe_recv_sge_grant(unsigned int sges)
 {
@@ -627,12 +626,12 @@ u32 hghca_wqe_inline_room(enum ib_qp_type type, u32 bytes)
 }
 
 /**
- * hghca_wqe_inline_grant - the inline data that a QP is granted
- * @sges: the SGEs that it asks for
- * @inline_bytes: the inline data that it asks for
+ * hghca_wqe_inline_grant - the inline data granted to a QP
+ * @sges: the SGEs requested
+ * @inline_bytes: the inline data requested
  *
- * The data list is as long as the longer of both needs, and inline data may
- * fill it.  Its slot may have more space: that is not granted.
+ * The data list has the larger of both sizes, and inline data may fill it.  The slot
+ * may have more space, which is not granted.
  *
  * Return: bytes.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * JingZhao HCA: work queue elements, from verbs to bytes.
+ * JingZhao HCA: encoding of work queue elements.
  *
- * Pure functions: they know no device, take no lock and touch nothing but
- * the memory they are given.
+ * Pure functions: they use no device, take no lock and access only the memory
+ * passed to them.
  */
 #ifndef HGHCA_WQE_H
 #define HGHCA_WQE_H
@@ -18,12 +18,12 @@
 #define HGHCA_MAX_MSG_SIZE	BIT_ULL(31)
 
 /**
- * struct hghca_wqe_room - what a WQE may take
- * @units: 16-byte units of a slot that may be used
- * @max_sge: data units
- * @max_inline: bytes of inline data
- * @signal_all: every WQE makes a CQE
- * @mem_mgt: the device has HGHCA_CAP_MEM_MGT turned on
+ * struct hghca_wqe_room - limits of a WQE
+ * @units: usable 16-byte units of a slot
+ * @max_sge: maximum number of data units
+ * @max_inline: maximum bytes of inline data
+ * @signal_all: every WQE generates a CQE
+ * @mem_mgt: HGHCA_CAP_MEM_MGT is enabled
  */
 struct hghca_wqe_room {
 	u16 units;
@@ -34,7 +34,7 @@ struct hghca_wqe_room {
 };
 
 /**
- * struct hghca_wqe_info - how a WQE is announced, and what to know at its end
+ * struct hghca_wqe_info - data of a WQE for its doorbell and its completion
  * @length: bytes of its data list
  * @opcode: HGHCA_OPCODE_*
  * @units: its size in 16-byte units
@@ -48,15 +48,15 @@ struct hghca_wqe_info {
 };
 
 /**
- * struct hghca_wqe_reg - what REG_MR makes of a region
- * @key: its key from now on
+ * struct hghca_wqe_reg - attributes of a region after REG_MR
+ * @key: its new key
  * @access: HGHCA_ACCESS_*
  * @start: virtual address
  * @length: bytes
  * @list: DMA address of the list of pages
- * @pages: their number
+ * @pages: number of pages
  * @page_shift: log2 of a page's bytes
- * @first_byte: of a zero-based one: its offset in the first page
+ * @first_byte: of a zero-based region: its offset in the first page
  */
 struct hghca_wqe_reg {
 	u32 key;

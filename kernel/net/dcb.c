@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: priority flow control (IEEE 802.1Q, clause 36), as DCB's netlink has it.
+ * JingZhao HCA: priority flow control (IEEE 802.1Q, clause 36), for DCB netlink.
  *
- * The device knows two classes of frames, RoCE packets and all others; each has
- * a priority of its own, and PFC or not.
+ * The device has two classes of frames: RoCE packets and all others.  Each class has
+ * its own priority, and PFC is enabled or disabled for each.
  */
 #include <linux/rtnetlink.h>
 #include <net/dcbnl.h>
@@ -58,7 +58,7 @@ static int hghca_dcb_ieee_getpfc(struct net_device *netdev, struct ieee_pfc *pfc
 	return 0;
 }
 
-/* A port has PFC or pauses of all (802.1Q, 36.1): what is turned on last. */
+/* A port uses either PFC or link-level pause (802.1Q, 36.1): the one enabled last. */
 static int hghca_dcb_ieee_setpfc(struct net_device *netdev, struct ieee_pfc *pfc)
 {
 	struct hghca_netdev *nd = netdev_priv(netdev);
@@ -69,7 +69,7 @@ static int hghca_dcb_ieee_setpfc(struct net_device *netdev, struct ieee_pfc *pfc
 
 	ASSERT_RTNL();
 
-	/* No security that delays frames; and the buffers have room for what is under way. */
+	/* The device has no MACsec delay, and its buffers have room for frames in flight. */
 	if (pfc->mbc || pfc->delay)
 		return -EOPNOTSUPP;
 	err = hghca_dcb_query(nd, &control, &bits);

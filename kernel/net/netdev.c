@@ -7,7 +7,7 @@
 
 #include "netdev.h"
 
-/* Tell the device MAC, MTU and filter. */
+/* Set MAC, MTU and filter in the device. */
 static int hghca_net_set_port(struct hghca_netdev *nd)
 {
 	struct hghca_port port = {};
@@ -31,10 +31,10 @@ static void hghca_net_filter_work(struct work_struct *work)
 	flags = nd->netdev->flags;
 	if (flags & IFF_PROMISC)
 		filter |= HGHCA_PORT_PROMISC;
-	/* The device knows no list of groups: one group is all of them. */
+	/* The device has no list of multicast addresses: one address enables all of them. */
 	if (flags & IFF_ALLMULTI || !netdev_mc_empty(nd->netdev))
 		filter |= HGHCA_PORT_ALLMULTI;
-	/* Nor a list of addresses. */
+	/* It has no list of unicast addresses either. */
 	if (!netdev_uc_empty(nd->netdev))
 		filter |= HGHCA_PORT_PROMISC;
 	netif_addr_unlock_bh(nd->netdev);
@@ -52,11 +52,11 @@ static void hghca_net_set_rx_mode(struct net_device *netdev)
 {
 	struct hghca_netdev *nd = netdev_priv(netdev);
 
-	/* A command sleeps, which is not allowed here. */
+	/* A command sleeps, which this context does not allow. */
 	schedule_work(&nd->filter_work);
 }
 
-/* Look whether the link is up, and tell whom it concerns. */
+/* Query the link state, and report a change to the network stack and to ib_core. */
 static void hghca_net_link(struct hghca_dev *hdev)
 {
 	struct net_device *netdev = READ_ONCE(hdev->netdev);
@@ -84,7 +84,7 @@ static void hghca_net_link_work(struct work_struct *work)
 	hghca_net_link(container_of(work, struct hghca_dev, link_work));
 }
 
-/* What changed is asked by a command, which has to sleep. */
+/* Work queries the port, because a command sleeps. */
 static void hghca_port_change_event(struct hghca_dev *hdev, u32 number,
 				    const struct hghca_eqe *eqe)
 {
@@ -92,7 +92,7 @@ static void hghca_port_change_event(struct hghca_dev *hdev, u32 number,
 }
 
 /**
- * hghca_netdev_init - take the events of the port
+ * hghca_netdev_init - register the handler of port events
  * @hdev: the device
  */
 void hghca_netdev_init(struct hghca_dev *hdev)
@@ -174,7 +174,7 @@ static int hghca_net_set_mac(struct net_device *netdev, void *addr)
 	return 0;
 }
 
-/* The device's MTU and the stack's. */
+/* Set the MTU of the device and of the network stack. */
 static int hghca_net_set_mtu(struct hghca_netdev *nd, int mtu)
 {
 	u32 old = nd->mtu;
@@ -192,7 +192,7 @@ static int hghca_net_set_mtu(struct hghca_netdev *nd, int mtu)
 	return err;
 }
 
-/* Rings hold buffers, and frames, of the old length: they go first. */
+/* The rings have buffers and frames of the old length, so they are closed first. */
 static int hghca_net_change_mtu(struct net_device *netdev, int mtu)
 {
 	struct hghca_netdev *nd = netdev_priv(netdev);
@@ -289,7 +289,7 @@ static const struct {
 #undef HGHCA_NET_COUNTER
 };
 
-/* The rings' own, behind the device's counters. */
+/* Counters of the rings, which follow those of the device. */
 enum {
 	HGHCA_RING_TX_PACKETS,
 	HGHCA_RING_TX_BYTES,
@@ -331,7 +331,7 @@ static void hghca_net_get_ring_stats(struct hghca_netdev *nd, u64 *data)
 	data[HGHCA_RING_RESTARTS] = nd->restarts;
 }
 
-/* How many counters of the device there are. */
+/* Number of counters of the device. */
 static unsigned int hghca_net_num_counters(const struct hghca_netdev *nd)
 {
 	return nd->hdev->limits.caps & HGHCA_CAP_STATS ? HGHCA_COUNTER_NUM : 0;
@@ -403,7 +403,7 @@ static int hghca_net_set_pauseparam(struct net_device *netdev, struct ethtool_pa
 		flags |= HGHCA_FLOW_PAUSE_RX;
 	if (pause->tx_pause)
 		flags |= HGHCA_FLOW_PAUSE_TX;
-	/* Pauses of all take the place of PFC, and to have none leaves it as it was. */
+	/* Enabling link-level pause disables PFC.  Disabling pause leaves PFC unchanged. */
 	if (!flags)
 		flags = be32_to_cpu(control.flags) & (HGHCA_FLOW_PFC_RX | HGHCA_FLOW_PFC_TX);
 	control.flags = cpu_to_be32(flags);
@@ -424,7 +424,7 @@ static const struct ethtool_ops hghca_net_ethtool_ops = {
 	.set_pauseparam = hghca_net_set_pauseparam,
 };
 
-/* MAC and limits as the device has them; the device gets the default MTU. */
+/* Read MAC and limits from the device, and set its MTU to the default. */
 static int hghca_net_init_port(struct hghca_netdev *nd)
 {
 	struct net_device *netdev = nd->netdev;
@@ -463,7 +463,7 @@ static int hghca_net_init_port(struct hghca_netdev *nd)
 }
 
 /**
- * hghca_netdev_register - make the net device of the port
+ * hghca_netdev_register - create the net device of the port
  * @hdev: the device
  *
  * Return: 0 or a negative errno.
@@ -534,7 +534,7 @@ void hghca_netdev_unregister(struct hghca_dev *hdev)
 	struct net_device *netdev = hdev->netdev;
 	struct hghca_netdev *nd = netdev_priv(netdev);
 
-	/* Work that comes from events finds no net device from now on. */
+	/* From here on, work of events does not find the net device. */
 	WRITE_ONCE(hdev->netdev, NULL);
 	flush_work(&hdev->link_work);
 	flush_work(&hdev->fail_work);

@@ -3,7 +3,7 @@
  * JingZhao HCA: the Ethernet side of the port.
  *
  *	netdev.c	the net device
- *	netring.c	its raw Ethernet QP and CQ, straight over the commands
+ *	netring.c	its raw Ethernet QP and CQ, created directly by commands
  *	dcb.c		priority flow control
  *
  * Frames go through a raw Ethernet QP.  One CQ serves both of its queues, and
@@ -26,7 +26,7 @@
 #define HGHCA_NET_CQ_LOG	(max(HGHCA_NET_TX_LOG, HGHCA_NET_RX_LOG) + 1)
 #define HGHCA_NET_STRIDE_LOG	HGHCA_WQE_MIN_STRIDE_LOG
 
-/* The device takes frames of MTU bytes with a VLAN tag. */
+/* The device handles frames of MTU bytes plus a VLAN tag. */
 #define HGHCA_NET_OVERHEAD	(ETH_HLEN + VLAN_HLEN)
 
 struct hghca_net_tx_slot {
@@ -35,28 +35,28 @@ struct hghca_net_tx_slot {
 	u32 len;
 };
 
-/* head, batch: the transmit lock; tail: NAPI. */
+/* The transmit lock protects head and batch.  NAPI owns tail. */
 struct hghca_net_tx {
 	struct hghca_queue queue;
 	struct hghca_net_tx_slot *slots;
 	u32 head;			/* WQEs posted, free-running */
 	u32 tail;			/* WQEs completed, free-running */
-	u32 batch_first;		/* first WQE the device was not told of */
+	u32 batch_first;		/* first WQE without a doorbell */
 	u32 batch_count;
-	u64 stops;			/* frames that found the queue full or made it so */
+	u64 stops;			/* frames that filled the queue, or found it full */
 };
 
-/* NAPI alone. */
+/* Used only by NAPI. */
 struct hghca_net_rx {
 	struct hghca_queue queue;
 	struct hghca_dbr dbr;
 	struct page_pool *pool;
 	struct page **pages;
-	u32 buf_len;			/* longest frame, bytes; of both directions */
+	u32 buf_len;			/* longest frame of both directions, bytes */
 	u32 head;
 	u32 tail;
-	u64 no_memory;			/* buffers that there was no memory for */
-	struct timer_list refill_timer;	/* after such */
+	u64 no_memory;			/* failed allocations of buffers */
+	struct timer_list refill_timer;	/* after a failed allocation */
 };
 
 struct hghca_net_cq {
@@ -70,20 +70,20 @@ struct hghca_netdev {
 	struct hghca_dev *hdev;
 	struct net_device *netdev;
 	struct napi_struct napi;
-	bool open;			/* the rings are there; under RTNL */
+	bool open;			/* the rings exist; under RTNL */
 
-	struct hghca_hwmr mr;		/* all memory, for the QP's PD */
+	struct hghca_hwmr mr;		/* all memory, in the PD of the QP */
 	struct hghca_net_cq cq;
 	struct hghca_hwqp hwqp;
 	struct hghca_net_tx tx;
 	struct hghca_net_rx rx;
 
-	struct mutex port_lock;		/* SET_PORT and what it says */
+	struct mutex port_lock;		/* SET_PORT and its input */
 	u8 mac[ETH_ALEN];
 	u32 mtu;
 	u32 filter;			/* HGHCA_PORT_PROMISC, HGHCA_PORT_ALLMULTI */
 	struct work_struct filter_work;
-	struct delayed_work restart_work;	/* after a fault of the QP */
+	struct delayed_work restart_work;	/* after a failure of the QP */
 	u64 restarts;			/* under RTNL */
 };
 
@@ -102,7 +102,7 @@ int hghca_netring_poll(struct napi_struct *napi, int budget);
 /* dcb.c */
 extern const struct dcbnl_rtnl_ops hghca_dcbnl_ops;
 
-/* A QP that fails again and again does not keep the system busy. */
+/* Limits the rate of restarts of a QP that fails repeatedly. */
 #define HGHCA_NET_RESTART_DELAY	HZ
 
 /* The raw Ethernet QP or its CQ failed.  Any context. */

@@ -2,8 +2,8 @@
 /*
  * JingZhao HCA: rings of the net device: a raw Ethernet QP and its CQ.
  *
- * Every WQE makes a CQE, and both queues complete in order: a CQE that does not
- * name the oldest WQE of its queue is a fault, as is one in error.
+ * Every WQE generates a CQE, and both queues complete in order.  A CQE that does not
+ * refer to the oldest WQE of its queue is a fault, and so is a CQE in error.
  */
 #include <linux/etherdevice.h>
 #include <linux/mm.h>
@@ -60,14 +60,14 @@ static struct hghca_cqe *hghca_net_cqe(struct hghca_net_cq *cq, u32 index)
 
 static u32 hghca_net_tx_room(const struct hghca_net_tx *tx)
 {
-	/* One slot stays empty: a full ring is not taken for a walk of more than a queue. */
+	/* One slot stays empty, so that the device sees at most one queue of WQEs. */
 	u32 head = READ_ONCE(tx->head);
 
 	/* Pairs with the release in hghca_net_tx_complete(). */
 	return HGHCA_NET_TX_SLOTS - 1 - (head - smp_load_acquire(&tx->tail));
 }
 
-/* Document 5.1: write the WQE, then link it to the one before. */
+/* Document 5.1: write the WQE, then link it to its predecessor. */
 static void hghca_net_tx_post(struct hghca_netdev *nd, dma_addr_t dma, u32 len)
 {
 	struct hghca_net_tx *tx = &nd->tx;
@@ -84,18 +84,18 @@ static void hghca_net_tx_post(struct hghca_netdev *nd, dma_addr_t dma, u32 len)
 
 	if (tx->head) {
 		prev = &hghca_net_tx_wqe(tx, tx->head - 1)->next;
-		/* The WQE is whole before it can be reached. */
+		/* The WQE is complete before its predecessor links to it. */
 		dma_wmb();
 		prev->nda_nop = cpu_to_le32(hghca_net_offset(tx->head, HGHCA_NET_TX_SLOTS) |
 					    FIELD_PREP(HGHCA_NEXT_NOP_MASK, HGHCA_OPCODE_SEND));
-		/* The address counts once the size is there. */
+		/* The address becomes valid when the size is set. */
 		dma_wmb();
 		prev->nee_nds = cpu_to_le32(FIELD_PREP(HGHCA_NEXT_NDS_MASK, HGHCA_NET_TX_UNITS));
 	}
 
 	if (!tx->batch_count++)
 		tx->batch_first = tx->head;
-	/* Completions are taken for slots below head: this one is filled in. */
+	/* Completions are accepted for slots below head.  This slot is filled in. */
 	smp_store_release(&tx->head, tx->head + 1);
 }
 
@@ -121,7 +121,7 @@ static void hghca_net_tx_ring(struct hghca_netdev *nd)
  * @skb: the frame
  * @netdev: the net device
  *
- * Return: NETDEV_TX_OK, or NETDEV_TX_BUSY, which the queue's state prevents.
+ * Return: NETDEV_TX_OK, or NETDEV_TX_BUSY for a full ring, which a stopped queue prevents.
  */
 netdev_tx_t hghca_netring_xmit(struct sk_buff *skb, struct net_device *netdev)
 {
@@ -132,7 +132,7 @@ netdev_tx_t hghca_netring_xmit(struct sk_buff *skb, struct net_device *netdev)
 	dma_addr_t dma;
 	bool ring;
 
-	/* Queued before the MTU went down. */
+	/* Queued before the MTU was reduced. */
 	if (unlikely(skb->len > nd->rx.buf_len)) {
 		dev_kfree_skb_any(skb);
 		goto out_drop;
@@ -144,7 +144,7 @@ netdev_tx_t hghca_netring_xmit(struct sk_buff *skb, struct net_device *netdev)
 		return NETDEV_TX_BUSY;
 	}
 
-	/* It frees the frame when there is no memory for the padding. */
+	/* skb_put_padto() frees the frame if there is no memory for the padding. */
 	if (skb_put_padto(skb, ETH_ZLEN))
 		goto out_drop;
 
@@ -202,8 +202,8 @@ static void hghca_net_rx_post(struct hghca_netdev *nd, struct page *page)
 }
 
 /*
- * Post what there is memory for; document 5.2.  An empty ring makes no
- * completions, which would bring the poller here: it comes by time.
+ * Post as many WQEs as there is memory for; document 5.2.  An empty ring generates no
+ * completions, which would call the poller.  Then a timer schedules it.
  */
 static void hghca_net_rx_fill(struct hghca_netdev *nd)
 {
@@ -223,13 +223,13 @@ static void hghca_net_rx_fill(struct hghca_netdev *nd)
 	if (rx->head == head)
 		return;
 
-	/* The WQEs are whole before the record counts them. */
+	/* The WQEs are complete before the record counts them. */
 	dma_wmb();
 	WRITE_ONCE(*rx->dbr.record, cpu_to_le32(rx->head));
 }
 
 /**
- * hghca_netring_refill - time to look for memory again
+ * hghca_netring_refill - retry the allocation of receive buffers
  * @timer: the refill_timer of a receive ring
  */
 void hghca_netring_refill(struct timer_list *timer)
@@ -316,7 +316,7 @@ static void hghca_net_rx_free(struct hghca_netdev *nd)
 {
 	struct hghca_net_rx *rx = &nd->rx;
 
-	/* The poller, which sets it, is at rest. */
+	/* The poller, which starts the timer, is disabled. */
 	timer_delete_sync(&rx->refill_timer);
 	for (; rx->tail != rx->head; rx->tail++)
 		page_pool_put_full_page(rx->pool,
@@ -365,7 +365,7 @@ static void hghca_net_tx_free(struct hghca_netdev *nd)
 /* ------------------------------------------------------------------ */
 /* Completions                                                          */
 
-/* What one call of the poll function has done. */
+/* Work of one call of the poll function. */
 struct hghca_net_work {
 	unsigned int rx_packets;
 	unsigned int tx_packets;
@@ -389,7 +389,7 @@ static bool hghca_net_tx_complete(struct hghca_netdev *nd, const struct hghca_cq
 	work->tx_bytes += slot->len;
 	hghca_net_tx_unmap(nd, slot);
 	napi_consume_skb(skb, budget);
-	/* The slot is filled in again once it is seen to be free. */
+	/* The transmit path may refill the slot after it sees the new tail. */
 	smp_store_release(&tx->tail, tx->tail + 1);
 	return true;
 }
@@ -413,7 +413,7 @@ static bool hghca_net_rx_complete(struct hghca_netdev *nd, const struct hghca_cq
 	return true;
 }
 
-/* False when the next entry is the device's. */
+/* Returns false if the device owns the next entry. */
 static bool hghca_net_cq_next(struct hghca_netdev *nd, struct hghca_cqe *copy)
 {
 	struct hghca_net_cq *cq = &nd->cq;
@@ -421,10 +421,10 @@ static bool hghca_net_cq_next(struct hghca_netdev *nd, struct hghca_cqe *copy)
 
 	if (READ_ONCE(cqe->owner) & HGHCA_CQ_ENTRY_OWNER_HW)
 		return false;
-	/* The entry is read after its owner, which the device writes last. */
+	/* Read the entry after its owner, which the device writes last. */
 	dma_rmb();
 	*copy = *cqe;
-	/* It goes back with the record, see hghca_net_cq_consume(). */
+	/* The record returns the entry to the device; see hghca_net_cq_consume(). */
 	WRITE_ONCE(cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 	trace_hghca_cqe(nd->hdev, cq->hw.cqn, cq->cons_index, copy);
 	cq->cons_index++;
@@ -435,7 +435,7 @@ static void hghca_net_cqe_fault(struct hghca_netdev *nd, const struct hghca_cqe 
 {
 	const struct hghca_err_cqe *err_cqe = (const struct hghca_err_cqe *)cqe;
 
-	/* The first fault tells more than what it has flushed. */
+	/* The first error is the cause.  Flushed WQEs are only its result. */
 	if (err_cqe->syndrome != HGHCA_SYNDROME_WR_FLUSH_ERR && net_ratelimit())
 		netdev_err(nd->netdev,
 			   "%s completion: QP %#x, WQE at %#x, opcode %#x, syndrome %#x\n",
@@ -463,7 +463,7 @@ static void hghca_net_cq_consume(struct hghca_netdev *nd, struct hghca_net_work 
 	if (!i)
 		return;
 
-	/* The entries must be read, and the device's, before the record says so. */
+	/* Read the entries and return their ownership before the record is written. */
 	dma_mb();
 	WRITE_ONCE(*nd->cq.dbr.record, cpu_to_le32(nd->cq.cons_index));
 }
@@ -471,16 +471,16 @@ static void hghca_net_cq_consume(struct hghca_netdev *nd, struct hghca_net_work 
 /**
  * hghca_netring_poll - NAPI's poll function
  * @napi: the instance
- * @budget: how many frames may be received
+ * @budget: maximum number of frames to receive
  *
- * Return: how many were received.
+ * Return: number of frames received.
  */
 int hghca_netring_poll(struct napi_struct *napi, int budget)
 {
 	struct hghca_netdev *nd = container_of(napi, struct hghca_netdev, napi);
 	struct hghca_net_work work = {};
 
-	/* The queues share a CQ: without leave to receive there is nothing to do. */
+	/* The queues share a CQ: without a receive budget, nothing can be polled. */
 	if (!budget)
 		return 0;
 
@@ -587,7 +587,7 @@ static void hghca_net_cq_destroy(struct hghca_netdev *nd)
 	hghca_dbr_free(hdev, &nd->cq.dbr);
 }
 
-/* RST to RTS; the rings are there. */
+/* Move the QP from RST to RTS.  The rings exist. */
 static int hghca_net_qp_start(struct hghca_netdev *nd)
 {
 	struct hghca_dev *hdev = nd->hdev;
@@ -642,8 +642,8 @@ static void hghca_net_qp_stop(struct hghca_netdev *nd)
 }
 
 /**
- * hghca_netring_open - make the rings and let frames flow
- * @nd: the net device; the stack sends as soon as the rings are there
+ * hghca_netring_open - create the rings and start the QP
+ * @nd: the net device; the stack sends as soon as the rings exist
  *
  * Return: 0 or a negative errno.
  */
@@ -700,14 +700,14 @@ err_destroy_cq:
  * hghca_netring_close - undo hghca_netring_open()
  * @nd: the net device
  *
- * Nothing happens when a restart has left no rings.
+ * Does nothing if a failed restart has left no rings.
  */
 void hghca_netring_close(struct hghca_netdev *nd)
 {
 	if (!nd->open)
 		return;
 	nd->open = false;
-	/* NAPI first: it would wake the transmit queue. */
+	/* Disable NAPI first, because it wakes the transmit queue. */
 	napi_disable(&nd->napi);
 	netif_tx_disable(nd->netdev);
 	hghca_net_qp_stop(nd);

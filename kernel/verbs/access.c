@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: rights of regions and windows, from verbs to the device. */
+/* JingZhao HCA: access rights of regions and windows. */
 #include "verbs/verbs.h"
 
 /**
- * hghca_access_from_ib - rights of a region, as the device has them
- * @ib_access: IB_ACCESS_*; what the device does not know is left out
+ * hghca_access_from_ib - translate the access rights of a region for the device
+ * @ib_access: IB_ACCESS_*; flags that the device does not know are ignored
  *
  * Return: HGHCA_ACCESS_*.
  */
@@ -30,11 +30,11 @@ u32 hghca_access_from_ib(int ib_access)
 }
 
 /**
- * hghca_mr_check_access - rights that a user asks for
+ * hghca_mr_check_access - check the access rights that a user requests
  * @hdev: the device
  * @ib_access: IB_ACCESS_*
  *
- * Return: those of them that have to be heeded, or -EOPNOTSUPP.
+ * Return: @ib_access without optional flags, or -EOPNOTSUPP.
  */
 int hghca_mr_check_access(struct hghca_dev *hdev, int ib_access)
 {

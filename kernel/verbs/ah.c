@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: address handles. They live in the driver alone. */
+/* JingZhao HCA: address handles. The device does not know them. */
 
 #include "verbs/verbs.h"
 
@@ -7,9 +7,9 @@
  * hghca_create_ah - create an address handle
  * @ibah: the handle
  * @init: its address
- * @udata: of a user, who is told the destination MAC; otherwise NULL
+ * @udata: of a user, output: the destination MAC; NULL for a kernel handle
  *
- * Does not sleep: handles of the kernel may be made in any context.
+ * Does not sleep: the kernel may create handles in any context.
  *
  * Return: 0, or -EINVAL for an address without a GRH or with an invalid static rate.
  */
@@ -37,9 +37,9 @@ int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 }
 
 /**
- * hghca_query_ah - the address of a handle
+ * hghca_query_ah - query the address of a handle
  * @ibah: the handle
- * @attr: the address is put here
+ * @attr: output: the address
  *
  * Return: 0.
  */

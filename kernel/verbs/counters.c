@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: the device's counters, as hw_counters of device and port, and
+ * JingZhao HCA: the counters of the device, as hw_counters of device and port, and
  * counter sets, as counters of QPs.
  *
- * A counter set has the port's counters under the port's indices: ib_core adds
- * the values of all sets, and of those that are gone, to the port's.  So the
- * port's own are what QPs without a set have counted, and the device's are all.
+ * A counter set has the same indices as the counters of the port.  ib_core adds the
+ * values of all present and former sets to those of the port.  Therefore the driver
+ * returns for the port only the counts of QPs without a set.  The counters of the
+ * device include all QPs.
  */
 #include <rdma/rdma_counter.h>
 
@@ -19,7 +20,7 @@ static const struct rdma_stat_desc hghca_stat_descs[HGHCA_COUNTER_NUM] = {
 #undef HGHCA_STAT_DESC
 };
 
-/* Where the counters of a set stand among all. */
+/* Indices of the counters of a set among all counters. */
 static const u16 hghca_set_index[HGHCA_QP_COUNTER_NUM] = {
 #define HGHCA_SET_INDEX(counter) HGHCA_COUNTER_##counter,
 	HGHCA_QP_COUNTERS(HGHCA_SET_INDEX)
@@ -33,10 +34,10 @@ static struct rdma_hw_stats *hghca_alloc_stats(void)
 }
 
 /**
- * hghca_alloc_hw_device_stats - room for the device's counters
+ * hghca_alloc_hw_device_stats - allocate the device's counters
  * @ibdev: the device
  *
- * Return: the room, or NULL.
+ * Return: the counters, or NULL.
  */
 struct rdma_hw_stats *hghca_alloc_hw_device_stats(struct ib_device *ibdev)
 {
@@ -44,11 +45,11 @@ struct rdma_hw_stats *hghca_alloc_hw_device_stats(struct ib_device *ibdev)
 }
 
 /**
- * hghca_alloc_hw_port_stats - room for the port's counters
+ * hghca_alloc_hw_port_stats - allocate the port's counters
  * @ibdev: the device
  * @port: port number
  *
- * Return: the room, or NULL.
+ * Return: the counters, or NULL.
  */
 struct rdma_hw_stats *hghca_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 {
@@ -58,9 +59,9 @@ struct rdma_hw_stats *hghca_alloc_hw_port_stats(struct ib_device *ibdev, u32 por
 /**
  * hghca_get_hw_stats - read the counters
  * @ibdev: the device
- * @stats: the room
+ * @stats: output
  * @port: port number, or 0 for the device
- * @index: which; all are read in any case
+ * @index: not used: all counters are read
  *
  * Return: the number of counters, or a negative errno.
  */
@@ -73,7 +74,7 @@ int hghca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32
 	if (port && hdev->limits.caps & HGHCA_CAP_QP_COUNTERS)
 		which = HGHCA_STATS_OUTSIDE_SETS;
 	err = hghca_cmd_query_stats(hdev, which, stats->value, HGHCA_COUNTER_NUM);
-	/* ib_core reads them as it registers a device, and leaks @stats when that fails. */
+	/* ib_core reads them when it registers a device, and leaks @stats on an error. */
 	if (err && READ_ONCE(hdev->registered))
 		return err;
 	return HGHCA_COUNTER_NUM;
@@ -82,7 +83,7 @@ int hghca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32
 /* ------------------------------------------------------------------ */
 /* Counter sets                                                         */
 
-/* A set that nobody uses, all zeros; or a negative errno. */
+/* Allocate a cleared set; returns its number or a negative errno. */
 static int hghca_counter_set_get(struct hghca_dev *hdev)
 {
 	u64 values[HGHCA_QP_COUNTER_NUM];
@@ -101,14 +102,14 @@ static int hghca_counter_set_get(struct hghca_dev *hdev)
 	return set;
 }
 
-/* The QP counts in @set from now on, or in none when it is 0. */
+/* Let the QP count in @set from now on, or in no set if it is 0. */
 static int hghca_qp_use_counter_set(struct hghca_qp *hqp, u32 set)
 {
 	struct hghca_dev *hdev = to_hdev(hqp->ibqp.device);
 	int err = 0;
 
 	mutex_lock(&hqp->lock);
-	/* In RESET the device knows no such QP: RST2INIT will tell it. */
+	/* In RESET the device does not have the QP: RST2INIT will set it. */
 	if (hqp->state != IB_QPS_RESET)
 		err = hghca_cmd_set_qp_counter(hdev, hqp->hw.qpn, set);
 	if (!err)
@@ -118,12 +119,12 @@ static int hghca_qp_use_counter_set(struct hghca_qp *hqp, u32 set)
 }
 
 /**
- * hghca_counter_bind_qp - let a QP count for a counter
- * @counter: the counter; it gets a set with its first QP
+ * hghca_counter_bind_qp - bind a QP to a counter
+ * @counter: the counter; its set is allocated with the first QP
  * @ibqp: the QP
  *
- * Return: 0, -ENOSPC when all sets are in use, -EOPNOTSUPP for a QP that is none
- * for the device, as it has a table of others, or what the device answers.
+ * Return: 0, -ENOSPC if all sets are in use, -EOPNOTSUPP for a QP with a table of
+ * receive work queues, which is no QP of the device, or an error of the command.
  */
 int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 {
@@ -155,10 +156,10 @@ err_free_set:
 }
 
 /**
- * hghca_counter_unbind_qp - let a QP count for itself alone
+ * hghca_counter_unbind_qp - unbind a QP from its counter
  * @ibqp: the QP
  *
- * Return: 0, or what the device answers.
+ * Return: 0, or an error of the command.
  */
 int hghca_counter_unbind_qp(struct ib_qp *ibqp)
 {
@@ -170,7 +171,7 @@ int hghca_counter_unbind_qp(struct ib_qp *ibqp)
 }
 
 /**
- * hghca_counter_dealloc - give a counter's set back
+ * hghca_counter_dealloc - free the set of a counter
  * @counter: the counter, without QPs
  *
  * Return: 0.
@@ -182,12 +183,12 @@ int hghca_counter_dealloc(struct rdma_counter *counter)
 }
 
 /**
- * hghca_counter_alloc_stats - room for the counters of QPs
+ * hghca_counter_alloc_stats - allocate the counters of QPs
  * @counter: the counter
  *
- * What is not counted of QPs is not shown.
+ * Counters that a set does not have are disabled.
  *
- * Return: the room, or NULL.
+ * Return: the counters, or NULL.
  */
 struct rdma_hw_stats *hghca_counter_alloc_stats(struct rdma_counter *counter)
 {
@@ -206,7 +207,7 @@ struct rdma_hw_stats *hghca_counter_alloc_stats(struct rdma_counter *counter)
  * hghca_counter_update_stats - read the counters of QPs
  * @counter: the counter
  *
- * Return: 0, or what the device answers.
+ * Return: 0, or an error of the command.
  */
 int hghca_counter_update_stats(struct rdma_counter *counter)
 {

@@ -12,14 +12,14 @@ static size_t hghca_cq_bytes(const struct hghca_cq *hcq, u32 log_size)
 	return ALIGN(BIT(hcq->log_cqe + log_size), PAGE_SIZE);
 }
 
-/* log2 of the buffer for @cqe CQEs; one entry more tells full from empty. */
+/* log2 of the entries for @cqe CQEs; one more entry distinguishes full from empty. */
 static u32 hghca_cq_log_size(u32 cqe)
 {
 	return max_t(u32, HGHCA_CQ_MIN_LOG, ilog2(roundup_pow_of_two(cqe + 1)));
 }
 
 /**
- * hghca_cq_completion - a CQ has a completion its owner waits for
+ * hghca_cq_completion - handle a completion event of a CQ
  * @hwcq: the CQ
  *
  * Interrupt context.
@@ -27,7 +27,7 @@ static u32 hghca_cq_log_size(u32 cqe)
 void hghca_cq_completion(struct hghca_hwcq *hwcq)
 {
 	struct ib_cq *ibcq = &container_of(hwcq, struct hghca_cq, hw)->ibcq;
-	/* ib_alloc_cq() sets it after creation; until then nothing is armed. */
+	/* ib_alloc_cq() sets it after creation.  Until then the CQ is not armed. */
 	ib_comp_handler handler = READ_ONCE(ibcq->comp_handler);
 
 	if (handler)
@@ -35,7 +35,7 @@ void hghca_cq_completion(struct hghca_hwcq *hwcq)
 }
 
 /**
- * hghca_cq_event - a CQ has failed
+ * hghca_cq_event - handle a CQ_ERROR event
  * @hwcq: the CQ
  * @syndrome: HGHCA_CQ_ERROR_*
  *
@@ -57,7 +57,7 @@ void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome)
 		ibcq->event_handler(&event, ibcq->cq_context);
 }
 
-/* Pins a user's buffer and puts it under an MR. */
+/* Pin the buffer of a user, and create its MR. */
 static int hghca_cq_map_user(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 			     struct hghca_queue *queue, struct ib_umem **umem, u64 addr,
 			     u32 log_size)
@@ -85,7 +85,7 @@ static int hghca_cq_map_user(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 	return ret;
 }
 
-/* A kernel buffer, all of it the device's. */
+/* Allocate a kernel buffer.  The device owns all entries. */
 static int hghca_cq_alloc_kernel(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 				 struct hghca_queue *queue, u32 log_size)
 {
@@ -154,7 +154,7 @@ static int hghca_cq_to_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 {
 	struct hghca_cqc cqc = {};
 	u32 usrpage = hcq->uctx ? hcq->uctx->uar.index : 0;
-	/* The buffer is addressed through its MR, as an EQ's is. */
+	/* The device addresses the buffer through its MR, as that of an EQ. */
 	u32 flags = HGHCA_CQ_FLAG_TR;
 
 	if (hcq->log_cqe == ilog2(sizeof(struct hghca_timed_cqe)))
@@ -171,7 +171,7 @@ static int hghca_cq_to_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 	return hghca_cmd_sw2hw_cq(hdev, hcq->hw.cqn, &cqc);
 }
 
-/* After it no completion is written and no event runs. */
+/* After return the device writes no completions, and no event handler runs. */
 static void hghca_cq_to_sw(struct hghca_dev *hdev, struct hghca_cq *hcq)
 {
 	int ret;
@@ -180,7 +180,7 @@ static void hghca_cq_to_sw(struct hghca_dev *hdev, struct hghca_cq *hcq)
 	if (ret) {
 		ibdev_err(&hdev->ibdev, "failed to destroy CQ 0x%x: %d\n",
 			  hcq->hw.cqn, ret);
-		/* Its memory is freed next: nothing may be written there. */
+		/* Its memory is freed next. The device must not write there. */
 		hghca_dev_fail(hdev, "failed to destroy a CQ");
 	}
 	hghca_hwcq_del(hdev, &hcq->hw);
@@ -200,8 +200,8 @@ static void hghca_cq_release(struct hghca_dev *hdev, struct hghca_cq *hcq)
  * @attr: its size and vector
  * @attrs: of a user; NULL for a kernel CQ
  *
- * Return: 0, or -EINVAL for a size or vector that is not possible, -EOPNOTSUPP
- * for flags, and what memory and device answer.
+ * Return: 0, -EINVAL for an invalid size or vector, -EOPNOTSUPP
+ * for flags, or an error of an allocation or a command.
  */
 int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs)
@@ -269,7 +269,7 @@ err_release:
  * hghca_pre_destroy_cq - end completions and events of a CQ
  * @ibcq: the CQ
  *
- * Its poller may still be under way; it finds nothing more and arms nothing.
+ * The poller may still run: it finds no more CQEs and does not arm the CQ.
  *
  * Return: 0.
  */
@@ -288,7 +288,7 @@ int hghca_pre_destroy_cq(struct ib_cq *ibcq)
 
 /**
  * hghca_post_destroy_cq - free a CQ after hghca_pre_destroy_cq()
- * @ibcq: the CQ, which nobody polls any more
+ * @ibcq: the CQ, which is not polled any more
  */
 void hghca_post_destroy_cq(struct ib_cq *ibcq)
 {
@@ -320,11 +320,11 @@ static int hghca_cq_resize_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq
 	ret = hghca_cmd_resize_cq(hdev, hcq->hw.cqn, &resize);
 	if (ret != -ENOSPC)
 		return ret;
-	/* What is not polled yet has no room in a smaller one. */
+	/* Unpolled CQEs do not fit a smaller buffer. */
 	return log_size < hcq->log_size ? -EINVAL : -ENOMEM;
 }
 
-/* The user looks into both buffers meanwhile, and then moves what it has not consumed. */
+/* Meanwhile the user polls both buffers, and then moves the CQEs it has not consumed. */
 static int hghca_cq_resize_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 				u32 log_size, struct ib_udata *udata)
 {
@@ -357,8 +357,8 @@ err_free_buffer:
 }
 
 /*
- * The command sleeps, so no lock is held and the CQ goes on being polled:
- * the poller looks into both buffers, see hghca_cq_next().
+ * The command sleeps, so the lock is not held and the CQ can be polled meanwhile.  The
+ * poller reads both buffers; see hghca_cq_next().
  */
 static int hghca_cq_resize_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq,
 				  u32 log_size)
@@ -379,7 +379,7 @@ static int hghca_cq_resize_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq,
 
 	spin_lock_irq(&hcq->lock);
 	if (!ret)
-		hghca_cq_switch(hcq);	/* queue is the old one now */
+		hghca_cq_switch(hcq);	/* queue is now the old one */
 	hcq->resize = NULL;
 	spin_unlock_irq(&hcq->lock);
 
@@ -388,13 +388,13 @@ static int hghca_cq_resize_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq,
 }
 
 /**
- * hghca_resize_cq - give a CQ another size
+ * hghca_resize_cq - resize a CQ
  * @ibcq: the CQ
- * @cqe: CQEs it must hold at least
+ * @cqe: minimum number of CQEs
  * @udata: of a user, otherwise NULL
  *
- * Return: 0, or -EINVAL for a size that is not possible or too small for the
- * completions outstanding, and what memory and device answer.
+ * Return: 0, -EINVAL for a size that is invalid or too small for the unpolled
+ * completions, or an error of an allocation or a command.
  */
 int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
@@ -423,12 +423,12 @@ int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 }
 
 /**
- * hghca_modify_cq - have events of a CQ wait for more completions
+ * hghca_modify_cq - set the moderation of completion events of a CQ
  * @ibcq: the CQ
- * @count: for so many completions
- * @period: but no longer than this after the first, in us
+ * @count: number of completions before an event
+ * @period: maximum delay of the event after the first completion, in us
  *
- * Events do not wait when either is 0.
+ * If either is 0, events are not delayed.
  *
  * Return: 0 or a negative errno.
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: memory on the device, for users.
+ * JingZhao HCA: device memory for users.
  *
- * It is given out in pages of the system, so that each can be mapped by itself,
- * and comes to its user zeroed.  Nobody gets a page that somebody still maps.
+ * The driver allocates it in system pages, so that each allocation can be mapped
+ * separately, and clears it.  A page that is still mapped is not reused.
  */
 #include <linux/genalloc.h>
 #include <linux/io.h>
@@ -14,12 +14,12 @@
 
 #include "verbs/verbs.h"
 
-/* Of regions; as providers copy words of so many bytes. */
+/* Alignment of regions: providers copy words of this size. */
 #define HGHCA_DM_ALIGN	4
 
 /**
- * hghca_dm_init - make device memory possible
- * @hdev: the device; nothing happens to one without
+ * hghca_dm_init - initialize device memory
+ * @hdev: the device, with or without device memory
  *
  * Return: 0 or a negative errno.
  */
@@ -39,7 +39,7 @@ int hghca_dm_init(struct hghca_dev *hdev)
 		err = -ENOMEM;
 		goto err_unmap;
 	}
-	/* By the offset in the BAR, as a pool has no use for 0. */
+	/* Addresses of the pool are offsets in the BAR, because a pool cannot allocate 0. */
 	err = gen_pool_add(hdev->dm_pool, HGHCA_DEVICE_MEMORY_OFFSET, size, NUMA_NO_NODE);
 	if (err)
 		goto err_destroy_pool;
@@ -55,7 +55,7 @@ err_unmap:
 
 /**
  * hghca_dm_cleanup - undo hghca_dm_init()
- * @hdev: the device, without memory in use
+ * @hdev: the device, of whose memory nothing is allocated
  */
 void hghca_dm_cleanup(struct hghca_dev *hdev)
 {
@@ -71,14 +71,14 @@ static size_t hghca_dm_bytes(const struct hghca_mmap_entry *mmap)
 	return mmap->rdma_entry.npages << PAGE_SHIFT;
 }
 
-/* Offset in the BAR. */
+/* Returns the offset in the BAR. */
 static unsigned long hghca_dm_place(const struct hghca_dev *hdev,
 				    const struct hghca_mmap_entry *mmap)
 {
 	return mmap->phys - hdev->bus.uar_phys;
 }
 
-/* Neither its owner nor a mapping needs it. */
+/* Called when neither the owner nor a mapping uses the memory. */
 static void hghca_dm_entry_free(struct hghca_dev *hdev, struct hghca_mmap_entry *mmap)
 {
 	gen_pool_free(hdev->dm_pool, hghca_dm_place(hdev, mmap), hghca_dm_bytes(mmap));
@@ -123,10 +123,10 @@ err_free_entry:
 }
 
 /**
- * hghca_dm_describe - how a user maps device memory
+ * hghca_dm_describe - describe device memory for its user
  * @dm: the memory
- * @length: bytes its user has asked for
- * @resp: the answer
+ * @length: bytes requested
+ * @resp: output
  */
 void hghca_dm_describe(const struct hghca_dm *dm, u64 length, struct hghca_dm_resp *resp)
 {
@@ -139,10 +139,10 @@ void hghca_dm_describe(const struct hghca_dm *dm, u64 length, struct hghca_dm_re
  * @ibdev: the device
  * @ibuctx: its user
  * @attr: bytes; log2 of the alignment
- * @attrs: out: struct hghca_dm_resp
+ * @attrs: output: struct hghca_dm_resp
  *
- * Return: the memory, zeroed; or ERR_PTR(): -EINVAL for no bytes or an
- * alignment larger than all there is, -ENOMEM when so much is not free.
+ * Return: the cleared memory, or an ERR_PTR(): -EINVAL for 0 bytes or an alignment
+ * larger than the device memory, -ENOMEM if not enough memory is free.
  */
 struct ib_dm *hghca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuctx,
 			     struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs)
@@ -188,7 +188,7 @@ err_free_dm:
  * @ibdm: the memory, without regions
  * @attrs: not used
  *
- * Who maps it keeps it until then.
+ * A page that is still mapped is freed with its last mapping.
  *
  * Return: 0.
  */
@@ -205,11 +205,11 @@ int hghca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
  * hghca_reg_dm_mr - register device memory
  * @ibpd: PD of the region
  * @ibdm: the memory
- * @attr: a part of it, and rights; addresses in the region begin with 0
+ * @attr: the part of it, and access rights; addresses in the region start at 0
  * @attrs: not used
  *
- * Return: the region, or ERR_PTR(): -EINVAL for an offset or a length that is
- * no multiple of 4, -EOPNOTSUPP for a right that there is not.
+ * Return: the region, or an ERR_PTR(): -EINVAL for an offset or a length that is
+ * no multiple of 4, -EOPNOTSUPP for an unsupported access right.
  */
 struct ib_mr *hghca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
 			      struct uverbs_attr_bundle *attrs)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: regions for fast registration, of the kernel.
+ * JingZhao HCA: kernel regions for fast registration.
  *
- * The device knows such a region by its MTTs alone until REG_MR gives it an
- * address and pages.  The pages are listed in memory of the region's own, where
- * the device reads them as it executes REG_MR; see post.c.
+ * Until REG_MR sets its address and pages, such a region has only MTTs in the device.
+ * Each region has a page list in memory.  The device reads the list when it executes
+ * REG_MR; see post.c.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -23,8 +23,8 @@ static int hghca_fast_pages_alloc(struct hghca_dev *hdev, struct hghca_fast_page
 
 /**
  * hghca_fast_pages_free - free a region's page list
- * @hdev: the device, which has no REG_MR under way that names it
- * @pages: the list; nothing happens to one of zeros
+ * @hdev: the device, which has no outstanding REG_MR that uses it
+ * @pages: the list; a zeroed one is ignored
  */
 void hghca_fast_pages_free(struct hghca_dev *hdev, struct hghca_fast_pages *pages)
 {
@@ -34,13 +34,13 @@ void hghca_fast_pages_free(struct hghca_dev *hdev, struct hghca_fast_pages *page
 }
 
 /**
- * hghca_alloc_mr - a region for fast registration
+ * hghca_alloc_mr - allocate a region for fast registration
  * @ibpd: its PD
  * @type: IB_MR_TYPE_MEM_REG
- * @max_num_sg: pages it can have, at most HGHCA_FAST_REG_PAGES_MAX
+ * @max_num_sg: maximum number of pages, up to HGHCA_FAST_REG_PAGES_MAX
  *
  * Return: the region, or an ERR_PTR(): -EOPNOTSUPP for another type, -EINVAL for
- * a number of pages that is not possible, and what memory and device answer.
+ * an invalid number of pages, or an error of an allocation or a command.
  */
 struct ib_mr *hghca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
 {
@@ -107,13 +107,13 @@ static bool hghca_fast_page_size_is_valid(const struct hghca_limits *limits,
  * @ibmr: a region for fast registration; its page_size is set
  * @sg: mapped memory
  * @sg_nents: its entries
- * @sg_offset: where in the first one to start, and where in the first one that
- *	is left over the rest starts; may be NULL
+ * @sg_offset: input: offset in the first entry; output: offset in the first entry
+ *	that is not mapped completely; may be NULL
  *
- * No REG_MR that names the region may be under way.
+ * No REG_MR that uses the region may be outstanding.
  *
- * Return: the number of entries that found room, or -EINVAL for a page size or
- * region that is not possible, -ENOMEM when not one entry has room.
+ * Return: the number of mapped entries, -EINVAL for an invalid page size or region, or
+ * -ENOMEM if no entry fits.
  */
 int hghca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		    unsigned int *sg_offset)
@@ -133,17 +133,17 @@ int hghca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 }
 
 /**
- * hghca_fast_reg_describe - what REG_MR shall say of a region
- * @limits: the device's
+ * hghca_fast_reg_describe - the attributes of a region for REG_MR
+ * @limits: limits of the device
  * @wr: the work request; its region was mapped
- * @reg: the answer
+ * @reg: output
  *
- * Its user may have moved the region to another address since it was mapped.
- * A list that ended within an entry may have a page more than there are bytes.
- * A zero-based region starts where its iova says in the first page, and its
- * addresses begin at 0.
+ * The user may have changed the address of the region since it was mapped.
+ * A list that ends within an entry may have one page more than the bytes need.
+ * The iova of a zero-based region gives its offset in the first page, and its
+ * addresses start at 0.
  *
- * Return: 0, or -EINVAL for a region, key or right that is not possible.
+ * Return: 0, or -EINVAL for an invalid region, key or access right.
  */
 int hghca_fast_reg_describe(const struct hghca_limits *limits, const struct ib_reg_wr *wr,
 			    struct hghca_wqe_reg *reg)
@@ -163,7 +163,7 @@ int hghca_fast_reg_describe(const struct hghca_limits *limits, const struct ib_r
 	in_page = ibmr->iova & (ibmr->page_size - 1);
 	if (zero_based && in_page && !(limits->caps & HGHCA_CAP_FIRST_BYTE))
 		return -EINVAL;
-	/* Bounds first: what is within them adds up. */
+	/* Check the bounds first: sums of values within them do not overflow. */
 	if (!ibmr->length || ibmr->length > (u64)mr->pages.count << page_shift ||
 	    ibmr->length - 1 > U64_MAX - ibmr->iova)
 		return -EINVAL;

@@ -2,10 +2,9 @@
 /*
  * JingZhao HCA: flow rules, which steer frames to raw packet QPs.
  *
- * A rule is one struct hghca_flow for the device (document 4.20): fields of a
- * frame and masks, put together from the specifications of the verb.  It stays
- * until it is taken away, whatever becomes of its QP; ib_core keeps a QP as long
- * as there are rules for it.
+ * A rule is one struct hghca_flow (document 4.20): fields of a frame and masks, built
+ * from the specifications of the verb.  It exists until it is detached, in any state of
+ * its QP.  ib_core keeps a QP while it has rules.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_ether.h>
@@ -14,10 +13,10 @@
 
 #include "verbs/verbs.h"
 
-/* The last four bytes of an address of 16. */
+/* An IPv4 address is in the last four bytes of an address of 16. */
 #define HGHCA_FLOW_IPV4_AT	12
 
-/* The kinds of the network layer, and of the transport layer: of each a frame has one. */
+/* Kinds of the network layer and of the transport layer.  A frame has one of each. */
 #define HGHCA_FLOW_NETWORK	(HGHCA_FLOW_IPV4 | HGHCA_FLOW_IPV6)
 #define HGHCA_FLOW_TRANSPORT	(HGHCA_FLOW_UDP | HGHCA_FLOW_TCP)
 
@@ -37,7 +36,7 @@ static void hghca_flow_require(struct hghca_flow *flow, u8 kind)
 	flow->mask.kinds |= kind;
 }
 
-/* One half of a rule, values or masks, from that of a specification. */
+/* Set one half of a rule, values or masks, from that of a specification. */
 static void hghca_flow_put_eth(struct hghca_flow_fields *fields,
 			       const struct ib_flow_eth_filter *filter)
 {
@@ -75,7 +74,7 @@ static void hghca_flow_put_ports(struct hghca_flow_fields *fields,
 	fields->dst_port = filter->dst_port;
 }
 
-/* Add a specification; its size is right.  -EINVAL: there is one of its layer already. */
+/* Add a specification of valid size.  -EINVAL if there is one of its layer already. */
 static int hghca_flow_add_spec(struct hghca_flow *flow, const union ib_flow_spec *spec, u32 *layers)
 {
 	u32 layer = BIT(FIELD_GET(IB_FLOW_SPEC_LAYER_MASK, spec->type));
@@ -114,7 +113,7 @@ static int hghca_flow_add_spec(struct hghca_flow *flow, const union ib_flow_spec
 	return 0;
 }
 
-/* Bytes of a specification; 0 for one that is not known or not possible. */
+/* Returns the bytes of a specification; 0 for an unsupported one. */
 static size_t hghca_flow_spec_size(u32 type)
 {
 	switch (type) {
@@ -132,7 +131,7 @@ static size_t hghca_flow_spec_size(u32 type)
 	}
 }
 
-/* Whether a rule that names one layer says of the layer below that it is another. */
+/* Returns whether the EtherType contradicts the network layer, or the protocol the transport. */
 static bool hghca_flow_is_contradictory(const struct hghca_flow *flow)
 {
 	u8 transport = flow->value.kinds & HGHCA_FLOW_TRANSPORT;
@@ -144,7 +143,7 @@ static bool hghca_flow_is_contradictory(const struct hghca_flow *flow)
 	       (transport && (flow->value.protocol ^ protocol) & flow->mask.protocol);
 }
 
-/* Values count in the bits of their masks alone. */
+/* Clear the bits of the values that the masks do not have. */
 static void hghca_flow_apply_mask(struct hghca_flow *flow)
 {
 	const u8 *mask = (const u8 *)&flow->mask;
@@ -167,7 +166,7 @@ static int hghca_flow_add_specs(struct hghca_flow *flow, const struct ib_flow_at
 
 		if (end - at < (ptrdiff_t)offsetofend(union ib_flow_spec, size))
 			return -EINVAL;
-		/* Tunnels, what is in them, and actions are among those without. */
+		/* Tunnels, inner headers and actions have size 0. */
 		size = hghca_flow_spec_size(spec->type);
 		if (!size)
 			return -EOPNOTSUPP;
@@ -183,12 +182,12 @@ static int hghca_flow_add_specs(struct hghca_flow *flow, const struct ib_flow_at
 }
 
 /**
- * hghca_flow_from_ib - a flow as the device has it
- * @flow: all zeros; everything but the QP is put here
- * @attr: the flow as ib_core has it
+ * hghca_flow_from_ib - translate a flow for the device
+ * @flow: output; zeroed by the caller; everything except the QP is set
+ * @attr: the flow of ib_core
  *
- * Return: 0, -EOPNOTSUPP for what the device does not compare or do, -EINVAL for
- * what is malformed or can never match.
+ * Return: 0, -EOPNOTSUPP for fields or actions that the device does not support, or
+ * -EINVAL for a flow that is malformed or can never match.
  */
 int hghca_flow_from_ib(struct hghca_flow *flow, const struct ib_flow_attr *attr)
 {
@@ -221,14 +220,14 @@ int hghca_flow_from_ib(struct hghca_flow *flow, const struct ib_flow_attr *attr)
 
 /**
  * hghca_create_flow - steer frames to a QP
- * @ibqp: the QP; the core has seen that its user may
- * @attr: which
+ * @ibqp: the QP; ib_core has checked the permission of its user
+ * @attr: the frames
  * @udata: of a user; no input
  *
- * Return: the flow, or ERR_PTR: as hghca_flow_from_ib(), -EOPNOTSUPP for a QP that
- * is not for raw packets, -EEXIST when the QP has the same rule already,
- * -ENOSPC for no rule left, -ENOMEM when the device has room for no more masks
- * or no more QPs with this rule, and what memory and device answer.
+ * Return: the flow, or an ERR_PTR(): an error of hghca_flow_from_ib(), -EOPNOTSUPP for
+ * a QP that is no raw packet QP, -EEXIST if the QP already has the same rule, -ENOSPC if
+ * no rule is free, -ENOMEM if the device has no room for more masks or for more QPs with
+ * this rule, or an error of an allocation or a command.
  */
 struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 				  struct ib_udata *udata)
@@ -286,7 +285,7 @@ int hghca_destroy_flow(struct ib_flow *ibflow)
 	ret = hghca_cmd_flow_detach(hdev, hflow->index);
 	if (ret) {
 		ibdev_err(&hdev->ibdev, "failed to detach flow %u: %d\n", hflow->index, ret);
-		/* The QP's number may be another's next. */
+		/* The number of the QP may be reused next. */
 		hghca_dev_fail(hdev, "failed to detach a flow");
 	}
 	ida_free(&hdev->flow_ida, hflow->index);

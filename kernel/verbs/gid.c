@@ -8,7 +8,7 @@
 #define HGHCA_VLAN_NONE		0xffff
 
 /**
- * hghca_add_gid - put a GID into the device's table
+ * hghca_add_gid - add a GID to the table of the device
  * @attr: the GID, its index and net device
  * @context: not used
  *
@@ -43,7 +43,7 @@ int hghca_add_gid(const struct ib_gid_attr *attr, void **context)
 }
 
 /**
- * hghca_del_gid - take a GID out of the device's table
+ * hghca_del_gid - remove a GID from the table of the device
  * @attr: the GID and its index
  * @context: not used
  *

@@ -2,10 +2,10 @@
 /*
  * JingZhao HCA: the port's performance management agent (IBA vol 1, 16.1).
  *
- * It answers Get of ClassPortInfo, PortCounters and PortCountersExtended, which is
- * what ib_core shows as the port's "counters", and what others ask for by QP 1.
- * Nothing can be set: the counters run since the device was reset.  MADs of
- * other classes are for the agents of ib_core.
+ * It responds to Get of ClassPortInfo, PortCounters and PortCountersExtended.  ib_core
+ * shows them as "counters" of the port, and other nodes query them through QP 1.  Set is
+ * not supported: the counters count since the reset of the device.  The agents of ib_core
+ * handle MADs of other classes.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
@@ -27,14 +27,14 @@ static __be32 hghca_pma_32(u64 value)
 	return cpu_to_be32(min_t(u64, value, U32_MAX));
 }
 
-/* Packets that were no good as they arrived. */
+/* Packets received with an error. */
 static u64 hghca_pma_rcv_errors(const u64 *counters)
 {
 	return counters[HGHCA_COUNTER_rx_too_short] + counters[HGHCA_COUNTER_rx_bad_header] +
 	       counters[HGHCA_COUNTER_rx_bad_icrc];
 }
 
-/* What came in from the link: a packet to a group is counted once for each QP that has a copy. */
+/* Packets from the link.  rx_packets counts each copy of a multicast packet. */
 static u64 hghca_pma_rcv_packets(const u64 *counters)
 {
 	return counters[HGHCA_COUNTER_rx_packets] + counters[HGHCA_COUNTER_multicast_received] -
@@ -52,12 +52,12 @@ static void hghca_pma_class_port_info(struct ib_class_port_info *info)
 {
 	info->base_version = IB_MGMT_BASE_VERSION;
 	info->class_version = HGHCA_PMA_VERSION;
-	/* 64 bits, but unicast and multicast are not told apart. */
+	/* 64-bit counters, without separate ones for unicast and multicast. */
 	info->capability_mask = IB_PMA_CLASS_CAP_ALLPORTSELECT | IB_PMA_CLASS_CAP_EXT_WIDTH_NOIETF;
 	ib_set_cpi_resp_time(info, HGHCA_PMA_RESP_TIME);
 }
 
-/* A counter that would not fit stays at its highest value. */
+/* A counter saturates at its highest value. */
 static void hghca_pma_port_counters(const struct hghca_dev *hdev, const u64 *counters,
 				    struct ib_pma_portcounters *port)
 {
@@ -79,7 +79,7 @@ static void hghca_pma_port_counters_ext(const u64 *counters, struct ib_pma_portc
 	port->port_rcv_packets = cpu_to_be64(hghca_pma_rcv_packets(counters));
 }
 
-/* Data of PortCounters or PortCountersExtended, which begin alike. */
+/* Data of PortCounters or PortCountersExtended, which have the same first fields. */
 static int hghca_pma_counters(struct hghca_dev *hdev, const struct ib_pma_mad *in,
 			      struct ib_pma_mad *out, __be16 *status)
 {
@@ -127,7 +127,7 @@ static int hghca_process_pma(struct hghca_dev *hdev, const struct ib_pma_mad *in
 {
 	__be16 status = 0;
 
-	/* A response is for whoever has asked, and is never answered. */
+	/* A response is for the requester, and gets no response. */
 	if (in->mad_hdr.method & IB_MGMT_METHOD_RESP)
 		return IB_MAD_RESULT_SUCCESS;
 
@@ -138,7 +138,7 @@ static int hghca_process_pma(struct hghca_dev *hdev, const struct ib_pma_mad *in
 	case IB_MGMT_METHOD_SEND:
 	case IB_MGMT_METHOD_TRAP:
 	case IB_MGMT_METHOD_TRAP_REPRESS:
-		/* Nor are these. */
+		/* These get no response either. */
 		return IB_MAD_RESULT_SUCCESS;
 	default:
 		status = cpu_to_be16(IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD);
@@ -160,19 +160,19 @@ static int hghca_process_pma(struct hghca_dev *hdev, const struct ib_pma_mad *in
 }
 
 /**
- * hghca_process_mad - a MAD for the port's agents
+ * hghca_process_mad - process a MAD for the agents of the port
  * @ibdev: the device
- * @flags: not looked at: there are no keys
+ * @flags: not used: there are no keys
  * @port: port number
- * @in_wc: how it came, or NULL
+ * @in_wc: its completion, or NULL
  * @in_grh: its GRH, or NULL
  * @in: the MAD
- * @out: the answer
- * @out_size: bytes of it
- * @out_pkey_index: P_Key index of it
+ * @out: output
+ * @out_size: bytes of @out
+ * @out_pkey_index: P_Key index of @out
  *
- * Return: IB_MAD_RESULT_SUCCESS for one that is not for us, with
- * IB_MAD_RESULT_REPLY for one that was answered, or IB_MAD_RESULT_FAILURE.
+ * Return: IB_MAD_RESULT_SUCCESS for a MAD that is not for this agent, the same with
+ * IB_MAD_RESULT_REPLY for a MAD with a response, or IB_MAD_RESULT_FAILURE.
  */
 int hghca_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct ib_wc *in_wc,
 		      const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,

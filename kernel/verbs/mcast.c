@@ -2,16 +2,16 @@
 /*
  * JingZhao HCA: multicast groups.
  *
- * The device finds a group in a hash table: from a bucket a chain leads through
- * entries of the upper half (document 4.18).  The driver keeps each entry as it
- * has written it, and never asks for it back.
+ * The device finds a group in a hash table.  A chain starts at a bucket and continues
+ * through entries of the upper half (document 4.18).  The driver keeps a copy of each
+ * entry and never reads entries from the device.
  *
  *	bucket 7        entry 4096      entry 4099
  *	[group A]  -->  [group C]  -->  [group B]
  *
- * Each step leaves a chain that is whole: a new entry is written before it is
- * linked, behind the first; one that goes is taken out by one command, which
- * writes the entry before it or, in a bucket, the next one over it.
+ * Each step leaves a valid chain.  A new entry is written before it is linked after the
+ * first entry.  One command removes an entry: it writes the predecessor or, for an entry
+ * in a bucket, writes its successor there.
  */
 #include <linux/slab.h>
 
@@ -20,10 +20,10 @@
 /**
  * struct hghca_mcast_group - a group with at least one QP
  * @node: in the tree of groups, by GID
- * @index: of its entry
- * @bucket: where its chain begins
+ * @index: index of its entry
+ * @bucket: index of the bucket of its chain
  * @num_qps: QPs attached
- * @entry: as the device has it
+ * @entry: copy of the entry in the device
  */
 struct hghca_mcast_group {
 	struct rb_node node;
@@ -72,8 +72,8 @@ static int hghca_mcast_write(struct hghca_dev *hdev, u32 index, const struct hgh
 }
 
 /*
- * Write an entry from which something goes.  A device that keeps it is given
- * up: the QP's number may be another's next.
+ * Write an entry from which a QP or a link is removed.  If the command fails, the device
+ * is given up, because the number of the QP may be reused next.
  */
 static void hghca_mcast_take(struct hghca_dev *hdev, u32 index, const struct hghca_mgm *entry)
 {
@@ -90,7 +90,7 @@ static void hghca_mcast_take(struct hghca_dev *hdev, u32 index, const struct hgh
 /* ------------------------------------------------------------------ */
 /* Entries of a chain                                                   */
 
-/* Give @group an index, with ICM: the bucket's, or any of the upper half. */
+/* Allocate an index, with ICM, for @group: that of the bucket, or one of the upper half. */
 static int hghca_mcast_get_entry(struct hghca_dev *hdev, struct hghca_mcast_group *group,
 				 bool in_bucket)
 {
@@ -120,7 +120,7 @@ static void hghca_mcast_put_entry(struct hghca_dev *hdev, u32 index)
 	xa_erase(&hdev->mcast.entries, index);
 }
 
-/* Write @group, which has an index, and link it behind @head, the first of its chain. */
+/* Write @group, which has an index, and link it after @head, the first of its chain. */
 static int hghca_mcast_link(struct hghca_dev *hdev, struct hghca_mcast_group *group,
 			    struct hghca_mcast_group *head)
 {
@@ -141,7 +141,7 @@ static int hghca_mcast_link(struct hghca_dev *hdev, struct hghca_mcast_group *gr
 	return err;
 }
 
-/* Take @group out of its chain. */
+/* Remove @group from its chain. */
 static void hghca_mcast_unlink(struct hghca_dev *hdev, struct hghca_mcast_group *group)
 {
 	struct hghca_mcast *mcast = &hdev->mcast;
@@ -160,7 +160,7 @@ static void hghca_mcast_unlink(struct hghca_dev *hdev, struct hghca_mcast_group 
 		hghca_mcast_take(hdev, group->index, &next->entry);
 		moved = next->index;
 		next->index = group->index;
-		/* Replaces what is there, which takes no memory. */
+		/* Replaces an entry, which needs no memory. */
 		xa_store(&mcast->entries, next->index, next, GFP_KERNEL);
 		hghca_mcast_put_entry(hdev, moved);
 	} else {
@@ -172,7 +172,7 @@ static void hghca_mcast_unlink(struct hghca_dev *hdev, struct hghca_mcast_group 
 /* ------------------------------------------------------------------ */
 /* Groups                                                               */
 
-/* The bucket of a GID; the device's word, so it is checked. */
+/* Query the bucket of a GID; from the device, so it is checked. */
 static int hghca_mcast_bucket(struct hghca_dev *hdev, const union ib_gid *gid, u32 *bucket)
 {
 	struct hghca_mgid mgid;
@@ -191,7 +191,7 @@ static int hghca_mcast_bucket(struct hghca_dev *hdev, const union ib_gid *gid, u
 	return 0;
 }
 
-/* Whether the device would find one more entry of the chain. */
+/* Returns whether the device would find one more entry of the chain. */
 static bool hghca_mcast_chain_has_room(struct hghca_mcast *mcast,
 				       const struct hghca_mcast_group *head)
 {
@@ -202,7 +202,7 @@ static bool hghca_mcast_chain_has_room(struct hghca_mcast *mcast,
 	return length < HGHCA_MGM_CHAIN_MAX;
 }
 
-/* A group with @qpn as its first QP. */
+/* Create a group with @qpn as its first QP. */
 static int hghca_mcast_create(struct hghca_dev *hdev, const union ib_gid *gid, u32 qpn)
 {
 	struct hghca_mcast *mcast = &hdev->mcast;
@@ -243,7 +243,7 @@ err_free:
 	return err;
 }
 
-/* Where @word stands in the group's entry; HGHCA_MGM_QPS: nowhere. */
+/* Returns the index of @word in the entry of the group; HGHCA_MGM_QPS if it is absent. */
 static u32 hghca_mcast_place(const struct hghca_mcast_group *group, __be32 word)
 {
 	u32 i;
@@ -261,8 +261,8 @@ static int hghca_mcast_add(struct hghca_dev *hdev, struct hghca_mcast_group *gro
 	int err;
 
 	/*
-	 * The core has counted each attachment.  One that it takes for another,
-	 * by the LID that Ethernet does not have, could be detached only once.
+	 * ib_core distinguishes attachments by a LID, which Ethernet does not have.  Two
+	 * attachments that differ only in the LID could be detached only once.
 	 */
 	if (hghca_mcast_place(group, word) < HGHCA_MGM_QPS)
 		return -EINVAL;
@@ -279,13 +279,13 @@ static int hghca_mcast_add(struct hghca_dev *hdev, struct hghca_mcast_group *gro
 }
 
 /**
- * hghca_attach_mcast - have a QP receive what is sent to a group
- * @ibqp: the QP; the core has seen that it is one for datagrams
- * @gid: of the group; the core has seen that it is one
+ * hghca_attach_mcast - attach a QP to a multicast group
+ * @ibqp: the QP; ib_core has checked that it is a UD QP
+ * @gid: GID of the group; ib_core has checked that it is a multicast GID
  * @lid: not used
  *
- * Return: 0, -EINVAL when it is attached already, -ENOMEM when the group or the
- * table is full, and what memory and device answer.
+ * Return: 0, -EINVAL if the QP is attached already, -ENOMEM if the group or the
+ * table is full, or an error of an allocation or a command.
  */
 int hghca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -312,13 +312,13 @@ int hghca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 /**
  * hghca_detach_mcast - undo hghca_attach_mcast()
  * @ibqp: the QP
- * @gid: of the group
+ * @gid: GID of the group
  * @lid: not used
  *
- * The core forgets the attachment whatever this returns, so it fails for
- * nothing but what is not attached.
+ * ib_core forgets the attachment regardless of the result.  Therefore this fails only
+ * for a QP that is not attached.
  *
- * Return: 0, or -EINVAL when it is not attached.
+ * Return: 0, or -EINVAL if the QP is not attached.
  */
 int hghca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -352,7 +352,7 @@ out_unlock:
 }
 
 /**
- * hghca_mcast_init - make groups possible
+ * hghca_mcast_init - initialize multicast groups
  * @hdev: the device, with or without HGHCA_CAP_MULTICAST
  *
  * Return: 0 or -ENOMEM.
@@ -361,7 +361,7 @@ int hghca_mcast_init(struct hghca_dev *hdev)
 {
 	struct hghca_mcast *mcast = &hdev->mcast;
 
-	/* Taken now, so that no detaching fails for want of it. */
+	/* Allocated now, so that detaching cannot fail without memory. */
 	mcast->mailbox = hghca_mailbox_alloc(hdev);
 	if (IS_ERR(mcast->mailbox))
 		return PTR_ERR(mcast->mailbox);

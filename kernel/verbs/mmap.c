@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: what users map: UAR pages, and device memory. */
+/* JingZhao HCA: mappings of users: UAR pages and device memory. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -10,7 +10,7 @@ struct hghca_uar_entry {
 	struct hghca_uar uar;
 };
 
-/* The last user of the page is gone. */
+/* Called after the last user of the page has dropped it. */
 static void hghca_uar_entry_free(struct hghca_dev *hdev, struct hghca_mmap_entry *mmap)
 {
 	struct hghca_uar_entry *entry = container_of(mmap, struct hghca_uar_entry, mmap);
@@ -20,10 +20,10 @@ static void hghca_uar_entry_free(struct hghca_dev *hdev, struct hghca_mmap_entry
 }
 
 /**
- * hghca_uar_create - give a user context its UAR page
+ * hghca_uar_create - allocate the UAR page of a user context
  * @uctx: the context
  *
- * The page is free again when neither the context nor a mapping uses it.
+ * The page is freed when neither the context nor a mapping uses it.
  *
  * Return: 0 or a negative errno.
  */
@@ -60,7 +60,7 @@ err_free_entry:
 }
 
 /**
- * hghca_uar_destroy - the context needs its UAR page no more
+ * hghca_uar_destroy - drop the UAR page of a context
  * @uctx: the context
  */
 void hghca_uar_destroy(struct hghca_ucontext *uctx)
@@ -69,7 +69,7 @@ void hghca_uar_destroy(struct hghca_ucontext *uctx)
 }
 
 /**
- * hghca_mmap_free - the last user of a mapping is gone
+ * hghca_mmap_free - free a mapping after its last user
  * @rdma_entry: the mapping
  */
 void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
@@ -83,7 +83,7 @@ void hghca_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 /**
  * hghca_mmap - map the context's UAR page, or device memory
  * @ibuctx: the context
- * @vma: all of it, shared, at the offset that its creation told
+ * @vma: the whole mapping, shared, at the offset that its creation returned
  *
  * Return: 0 or a negative errno.
  */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: memory regions of users: registered and reregistered. */
+/* JingZhao HCA: registration and reregistration of user memory regions. */
 #include <linux/log2.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "verbs/verbs.h"
 
-/* ib_reg_user_mr() registers for the kernel, which gives no input. */
+/* ib_reg_user_mr() registers for the kernel, without udata. */
 static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *udata)
 {
 	if (!udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen))
@@ -15,7 +15,7 @@ static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *uda
 	return -EINVAL;
 }
 
-/* NULL for no bytes: there is nothing to pin. */
+/* Returns NULL for 0 bytes: there is nothing to pin. */
 static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 length,
 					int ib_access)
 {
@@ -32,10 +32,10 @@ static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 l
 }
 
 /*
- * What a region of this memory is.  The device adds an address to the first
- * page's start, so that address and memory must agree in what is below a page.
- * Of a zero-based region it is told where in that page it starts, or, when the
- * device knows no such thing, the region must start where a page does.
+ * Set the attributes of a region of this memory.  The device adds an address to the start
+ * of the first page, so the I/O virtual address and the memory must have the same offset
+ * in a page.  The device gets the offset of a zero-based region in its first page.
+ * Without HGHCA_CAP_FIRST_BYTE, a zero-based region must start at a page boundary.
  */
 static int hghca_usermr_describe(struct hghca_dev *hdev, struct hghca_hwmr_attr *attr,
 				 struct ib_umem *umem, u32 pdn, u64 virt_addr, int ib_access)
@@ -58,7 +58,7 @@ static int hghca_usermr_describe(struct hghca_dev *hdev, struct hghca_hwmr_attr 
 	in_memory = attr->start;
 	if (zero_based && hdev->limits.caps & HGHCA_CAP_FIRST_BYTE)
 		in_memory = umem->address;
-	/* In this order: what the umem is asked for it counts its pages by. */
+	/* Check first: ib_umem_find_best_pgsz() sets the address by which the umem counts pages. */
 	if ((umem->address ^ in_memory) & ~PAGE_MASK) {
 		ibdev_dbg(&hdev->ibdev, "region: %#llx and memory differ within a page\n",
 			  attr->start);
@@ -75,7 +75,7 @@ static int hghca_usermr_describe(struct hghca_dev *hdev, struct hghca_hwmr_attr 
 	return 0;
 }
 
-/* What others see of a region that the device has. */
+/* Set the visible attributes of a region that the device has. */
 static void hghca_usermr_publish(struct hghca_mr *mr, struct ib_umem *umem,
 				 const struct hghca_hwmr_attr *attr, u64 virt_addr, int ib_access)
 {
@@ -90,7 +90,7 @@ static void hghca_usermr_publish(struct hghca_mr *mr, struct ib_umem *umem,
 	mr->ibmr.page_size = BIT(attr->page_shift);
 }
 
-/* A region over @umem, NULL for no bytes; it is released when there is no region. */
+/* Create a region over @umem, NULL for no bytes.  On an error @umem is released. */
 static struct ib_mr *hghca_usermr_create(struct ib_pd *ibpd, struct ib_umem *umem,
 					 u64 virt_addr, int ib_access)
 {
@@ -127,11 +127,11 @@ err_release_umem:
 /**
  * hghca_reg_user_mr - register memory of a user
  * @ibpd: its PD
- * @start: where it is
- * @length: bytes, which may be none
- * @virt_addr: where it shall seem to be to the device, unless it is zero-based
- * @ib_access: its rights
- * @udata: must be empty; NULL for a user of the kernel's
+ * @start: its address
+ * @length: bytes, may be 0
+ * @virt_addr: I/O virtual address, unless the region is zero-based
+ * @ib_access: its access rights
+ * @udata: must be empty; NULL for ib_reg_user_mr()
  *
  * Return: the region, or an ERR_PTR().
  */
@@ -162,11 +162,11 @@ struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 /**
  * hghca_reg_user_mr_dmabuf - register a part of a dma-buf, which is pinned
  * @ibpd: its PD
- * @offset: where the part starts
+ * @offset: start of the part
  * @length: bytes
- * @virt_addr: where it shall seem to be to the device
+ * @virt_addr: I/O virtual address
  * @fd: the dma-buf
- * @ib_access: its rights
+ * @ib_access: its access rights
  * @attrs: not used
  *
  * Return: the region, or an ERR_PTR().
@@ -191,9 +191,9 @@ struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 }
 
 /*
- * The memory of a region that is reregistered: other memory, or what it has.
- * Memory that was pinned to be read alone has to be pinned once more to be
- * written; only its own process can do that, and not with a dma-buf.
+ * Get the memory of a region that is reregistered: new memory, or the present memory.
+ * Memory that is pinned for reading has to be pinned again for writing.  Only the
+ * process that owns it can do that, and not for a dma-buf.
  */
 static struct ib_umem *hghca_usermr_repin(struct hghca_dev *hdev, const struct hghca_mr *mr,
 					  int flags, u64 start, u64 length, int ib_access)
@@ -209,7 +209,7 @@ static struct ib_umem *hghca_usermr_repin(struct hghca_dev *hdev, const struct h
 	return hghca_usermr_pin(hdev, umem->address, umem->length, ib_access);
 }
 
-/* The MTTs that a region has say where these pages are, too. */
+/* Returns whether the present MTTs of a region are also valid for the new attributes. */
 static bool hghca_usermr_same_pages(const struct hghca_hwmr_attr *a,
 				    const struct hghca_hwmr_attr *b)
 {
@@ -219,21 +219,21 @@ static bool hghca_usermr_same_pages(const struct hghca_hwmr_attr *a,
 }
 
 /**
- * hghca_rereg_user_mr - change a region of a user; its keys stay
+ * hghca_rereg_user_mr - change a region of a user, which keeps its keys
  * @ibmr: the region
- * @flags: IB_MR_REREG_*: what changes
- * @start: with _TRANS: where its memory is
- * @length: with _TRANS: bytes, which may be none
- * @virt_addr: with _TRANS: where it shall seem to be to the device
- * @ib_access: with _ACCESS: its rights
+ * @flags: IB_MR_REREG_*: the attributes to change
+ * @start: with _TRANS: address of its memory
+ * @length: with _TRANS: bytes, may be 0
+ * @virt_addr: with _TRANS: I/O virtual address
+ * @ib_access: with _ACCESS: its access rights
  * @ibpd: with _PD: its PD
  * @udata: must be empty
  *
  * Return: NULL, or an ERR_PTR(): -EBUSY for a region with windows bound to it,
- * -EOPNOTSUPP for one on demand, -EACCES for memory that cannot be made writable.
- * The region is then what it was; only when the device takes neither what it
- * shall be nor what it was, its key opens nothing until it is reregistered or
- * deregistered.
+ * -EOPNOTSUPP for an on-demand region, -EACCES for memory that cannot be made writable.
+ * After an error the region is unchanged.  There is one exception: if the device accepts
+ * neither the new nor the old attributes, the key gives no access until the region is
+ * reregistered or deregistered.
  */
 struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				  u64 virt_addr, int ib_access, struct ib_pd *ibpd,
@@ -253,7 +253,7 @@ struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(-EOPNOTSUPP);
-	/* Nor does hghca_mr_check_access() let a region become one on demand. */
+	/* hghca_mr_check_access() also refuses to make a region an on-demand one. */
 	if (mr->odp) {
 		ibdev_dbg(&hdev->ibdev, "region: one on demand stays what it is\n");
 		return ERR_PTR(-EOPNOTSUPP);
@@ -290,9 +290,9 @@ err_release_umem:
 }
 
 /**
- * hghca_get_dma_mr - a region of all memory, for the kernel
+ * hghca_get_dma_mr - create a region of all memory for the kernel
  * @ibpd: its PD
- * @ib_access: its rights
+ * @ib_access: its access rights
  *
  * Return: the region, or an ERR_PTR().
  */
@@ -323,9 +323,9 @@ struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access)
  * @ibmr: the region
  * @udata: not used
  *
- * Only a user who has windows can be told that the region stays.  Nobody repeats
- * what fails for another reason: when a process ends, the region is dropped with
- * its memory pinned.  A device that keeps such a region is given up.
+ * Only a user with windows can handle a failure.  No caller retries after another error:
+ * at the end of the process, the region would be dropped while its memory stays pinned.
+ * Therefore a device that fails to return the region is given up.
  *
  * Return: 0, or -EBUSY for a user's region with windows bound to it.
  */
@@ -340,11 +340,11 @@ int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		return 0;
 	}
 
-	/* Its user has changed the tag since. */
+	/* The user has changed the tag meanwhile. */
 	if (mr->pages.list)
 		u32p_replace_bits(&mr->hw.key, ibmr->rkey, HGHCA_KEY_TAG_MASK);
 	err = mr->kernel ? 0 : hghca_hwmr_destroy(hdev, &mr->hw);
-	/* Windows and the region that they are bound to have the same PD. */
+	/* A window and the region that it is bound to have the same PD. */
 	if (err == -EBUSY && atomic_read(&to_hpd(ibmr->pd)->windows))
 		return err;
 	hghca_hwmr_take(hdev, &mr->hw);

@@ -2,19 +2,19 @@
 /*
  * JingZhao HCA: memory windows.
  *
- * A window is an MPT without a region.  Its user binds it with BIND_MW, and
- * changes the tag of its key with that; the driver has no part in it.
+ * A window is an MPT without memory.  Its user binds it with BIND_MW, which also changes
+ * the tag of its key.  The driver is not involved in that.
  */
 #include "verbs/verbs.h"
 
 /**
- * hghca_alloc_mw - make a memory window, which is not bound
+ * hghca_alloc_mw - allocate an unbound memory window
  * @ibmw: the window; its type and PD are set
  * @udata: must be empty
  *
- * A window of type 2 is one of type 2B.
+ * Windows of type 2 are of type 2B.
  *
- * Return: 0, -EINVAL for input, and what memory and device answer.
+ * Return: 0, -EINVAL for input, or an error of an allocation or a command.
  */
 int hghca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
@@ -42,7 +42,7 @@ int hghca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 
 /**
  * hghca_dealloc_mw - destroy a memory window, bound or not
- * @ibmw: the window; a device that does not give it back is given up
+ * @ibmw: the window; a device that does not return it is given up
  *
  * Return: 0.
  */

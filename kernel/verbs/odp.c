@@ -2,21 +2,21 @@
 /*
  * JingZhao HCA: regions paged on demand (document 4.23).
  *
- * Nothing of such a region is pinned.  A QP that needs a page says so by
- * PAGE_FAULT; work of that QP maps the page, writes its MTT and resumes the QP.
- * When the process's mapping changes, the MTTs are cleared before the pages go.
+ * Such a region has no pinned pages.  A QP that needs a page raises PAGE_FAULT.  Work of
+ * that QP maps the page, writes its MTT and resumes the QP.  When the mapping of the
+ * process changes, the MTTs are cleared before the pages are freed.
  *
- * The umem's mutex keeps both apart: what is mapped under it is what the device
- * has in its MTTs.  It is also taken when memory is reclaimed, so nothing is
- * allocated under it: the mailbox comes first, and CLEAR_MTT needs none.
+ * The mutex of the umem serializes both: pages mapped under it match the MTTs of the
+ * device.  Memory reclaim also takes the mutex, so memory is not allocated under it.  The
+ * mailbox is allocated before, and CLEAR_MTT needs no mailbox.
  *
- * Who looks at a region holds a reference to it.  A region that goes is hidden
- * first, then waits for the references, is taken from the device, and only then
- * lets go of its umem and MTTs: until then the notifier may clear these.  A device
- * that keeps the region is given up: its notifier must not outlive the driver.
+ * Code that uses a region holds a reference to it.  Deregistration first hides the
+ * region, then waits for the references, then takes it from the device, and then frees
+ * its umem and MTTs: until then the notifier may clear the MTTs.  A device that does not
+ * return the region is given up, because its notifier must not outlive the driver.
  *
- * The memory that a umem follows is a chunk.  A region is one chunk, or, of all
- * memory, has as many as are in use; odptree.c.
+ * The memory of one umem is a chunk.  A region has one chunk.  A region of all memory has
+ * a chunk for each part in use; see odptree.c.
  */
 #include <linux/bitmap.h>
 #include <linux/mmu_notifier.h>
@@ -29,7 +29,7 @@
 
 #include "odp.h"
 
-/* A part of a region that shall be brought. */
+/* A part of a region to prefetch. */
 struct hghca_odp_part {
 	struct hghca_mr *mr;
 	u64 offset;		/* in the region, bytes */
@@ -37,13 +37,13 @@ struct hghca_odp_part {
 };
 
 /**
- * struct hghca_prefetch - an advice
- * @work: follows it when nobody waits for that
+ * struct hghca_prefetch - an advice of ib_advise_mr()
+ * @work: executes it if the caller does not wait
  * @hdev: the device
  * @access: ODP_READ_ALLOWED_BIT and ODP_WRITE_ALLOWED_BIT
- * @fault: bring also what is not in memory
- * @num_parts: their number
- * @parts: each with a reference to its region
+ * @fault: also fault in pages that are not in memory
+ * @num_parts: number of parts
+ * @parts: the parts, each with a reference to its region
  */
 struct hghca_prefetch {
 	struct work_struct work;
@@ -60,7 +60,7 @@ static void hghca_odp_put(struct hghca_mr *mr)
 		complete(&mr->odp->released);
 }
 
-/* The region of @key, with a reference; NULL when it is none on demand. */
+/* Returns the region of @key, with a reference; NULL if it is no on-demand region. */
 static struct hghca_mr *hghca_odp_get(struct hghca_dev *hdev, u32 key)
 {
 	struct hghca_mr *mr;
@@ -75,7 +75,7 @@ static struct hghca_mr *hghca_odp_get(struct hghca_dev *hdev, u32 key)
 	return mr;
 }
 
-/* Let others find the region. */
+/* Enable the lookup of the region. */
 static int hghca_odp_publish(struct hghca_dev *hdev, struct hghca_mr *mr)
 {
 	refcount_set(&mr->odp->refs, 1);
@@ -85,7 +85,7 @@ static int hghca_odp_publish(struct hghca_dev *hdev, struct hghca_mr *mr)
 			       GFP_KERNEL));
 }
 
-/* Others find nothing any more, and none looks at it. */
+/* Disable the lookup of the region, and wait until its references are dropped. */
 static void hghca_odp_hide(struct hghca_dev *hdev, struct hghca_mr *mr)
 {
 	WRITE_ONCE(mr->odp->leaving, true);
@@ -95,9 +95,9 @@ static void hghca_odp_hide(struct hghca_dev *hdev, struct hghca_mr *mr)
 }
 
 /*
- * A page that is there to be written and is asked for once more, to be read, is one to be read
- * for the umem, which would let it go as one that nobody has written to.  It stays what it was:
- * what the process may do with a page does not change before its notifier has run.
+ * When a writable page is mapped again for reading, the umem records it as read-only and
+ * would release it without marking it dirty.  This keeps it writable: the access rights of
+ * the process to a page do not change before the notifier has run.
  */
 static void hghca_odp_keep_writable(struct hghca_odp_chunk *chunk, u32 first, u32 pages)
 {
@@ -115,7 +115,7 @@ static void hghca_odp_keep_writable(struct hghca_odp_chunk *chunk, u32 first, u3
 }
 
 /* ------------------------------------------------------------------ */
-/* Pages that go                                                        */
+/* Invalidation of pages                                                */
 
 static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 				 const struct mmu_notifier_range *range, unsigned long cur_seq)
@@ -131,7 +131,7 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 
 	mutex_lock(&umem_odp->umem_mutex);
 	mmu_interval_set_seq(notifier, cur_seq);
-	/* Also memory that is not yet a region's. */
+	/* The memory may not have a region yet. */
 	if (!umem_odp->npages)
 		goto out_unlock;
 
@@ -142,10 +142,10 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 	end = round_up(end, BIT_ULL(umem_odp->page_shift));
 	first = (start - ib_umem_start(umem_odp)) >> umem_odp->page_shift;
 	pages = (end - start) >> umem_odp->page_shift;
-	/* The pages are another's once this returns: a device that keeps them is given up. */
+	/* The pages may be reused after return: a device that keeps them is given up. */
 	if (hghca_mtts_clear(hdev, &chunk->mtts, first, pages))
 		hghca_dev_fail(hdev, "failed to unmap pages");
-	/* Also those that could not be brought once more. */
+	/* This includes pages that could not be mapped again. */
 	hghca_odp_keep_writable(chunk, first, pages);
 	ib_umem_odp_unmap_dma_pages(umem_odp, start, end);
 	bitmap_clear(chunk->writable, first, pages);
@@ -162,12 +162,12 @@ static const struct mmu_interval_notifier_ops hghca_odp_ops = {
 };
 
 /* ------------------------------------------------------------------ */
-/* Pages that come                                                      */
+/* Mapping of pages                                                     */
 
 /**
- * hghca_odp_entry - a page as WRITE_MTT has it
+ * hghca_odp_entry - the MTT of a page
  * @dma: its DMA address, with ODP_READ_ALLOWED_BIT and ODP_WRITE_ALLOWED_BIT; 0
- *	for none
+ *	for an absent page
  *
  * Return: the MTT.
  */
@@ -179,7 +179,7 @@ u64 hghca_odp_entry(dma_addr_t dma)
 	       (dma & ODP_WRITE_ALLOWED_BIT ? 0 : HGHCA_MTT_READ_ONLY);
 }
 
-/* What an address of a region is in, until it is put; or an ERR_PTR(). */
+/* Get the chunk of an address of a region; or an ERR_PTR().  The caller puts it. */
 static struct hghca_odp_chunk *hghca_odp_chunk_get(struct hghca_mr *mr, u64 address)
 {
 	return mr->odp->tree ? hghca_odp_tree_get(mr->odp->tree, address) : &mr->odp->whole;
@@ -191,7 +191,7 @@ static void hghca_odp_chunk_put(struct hghca_mr *mr, struct hghca_odp_chunk *chu
 		hghca_odp_tree_put(mr->odp->tree, chunk);
 }
 
-/* Bytes from @address on, of @length, that a mailbox has MTTs for. */
+/* Returns the bytes from @address on, up to @length, whose MTTs fit a mailbox. */
 static u64 hghca_odp_batch(const struct ib_umem_odp *umem_odp, u64 address, u64 length)
 {
 	u64 page = BIT_ULL(umem_odp->page_shift);
@@ -199,7 +199,7 @@ static u64 hghca_odp_batch(const struct ib_umem_odp *umem_odp, u64 address, u64 
 	return min(length, HGHCA_MTT_PER_MAILBOX * page - (address & (page - 1)));
 }
 
-/* Map @length bytes from @address on, a batch at most, and tell the device: pages, or an errno. */
+/* Map @length bytes from @address on, at most a batch, and write the MTTs: pages or errno. */
 static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_odp_chunk *chunk,
 			 struct hghca_mailbox *mailbox, u64 address, u64 length, u64 access,
 			 bool fault)
@@ -226,8 +226,8 @@ static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_odp_chunk *chunk,
 }
 
 /*
- * What a QP needs of a chunk, and as much of what it will go on to as is there:
- * behind it there may be no memory, and perhaps the request does not get there.
+ * Map the pages that a QP needs, and those of the following pages that are present.
+ * The following memory may not exist, and the request may not access it.
  */
 static int hghca_odp_map_needed(struct hghca_dev *hdev, struct hghca_odp_chunk *chunk,
 				u64 address, u64 length, u64 access)
@@ -285,7 +285,7 @@ static int hghca_odp_serve(struct hghca_dev *hdev, const struct hghca_page *page
 
 	ret = hghca_odp_map_page(hdev, mr, page);
 	atomic64_inc(&mr->odp->faults);
-	/* The mapping changes all the time: the QP may ask again. */
+	/* The mapping keeps changing.  The QP may raise another fault. */
 	if (ret == -EBUSY || ret == -EAGAIN)
 		ret = 0;
 	if (ret < 0)
@@ -314,7 +314,7 @@ static void hghca_odp_fault_work(struct work_struct *work)
 		what |= HGHCA_RESUME_FAILED;
 	}
 
-	/* Once it is resumed, the QP may need the next page. */
+	/* After it is resumed, the QP may need the next page. */
 	clear_bit_unlock(0, &fault->busy);
 	ret = hghca_cmd_resume_qp(hdev, hwqp->qpn, what);
 	if (ret)
@@ -323,7 +323,7 @@ static void hghca_odp_fault_work(struct work_struct *work)
 }
 
 /**
- * hghca_odp_init_qp - let a QP use regions on demand
+ * hghca_odp_init_qp - initialize the page faults of a QP
  * @hdev: the device
  * @hqp: the QP, which has no number yet
  */
@@ -344,7 +344,7 @@ void hghca_odp_init_qp(struct hghca_dev *hdev, struct hghca_qp *hqp)
 /* ------------------------------------------------------------------ */
 /* Advice                                                               */
 
-/* @length bytes of a chunk from @address on. */
+/* Map @length bytes of a chunk from @address on. */
 static int hghca_prefetch_chunk(struct hghca_prefetch *prefetch, struct hghca_mr *mr,
 				struct hghca_odp_chunk *chunk, struct hghca_mailbox *mailbox,
 				u64 address, u64 length)
@@ -431,7 +431,7 @@ static int hghca_prefetch_add(struct hghca_prefetch *prefetch, struct hghca_odp_
 
 	if (!mr)
 		return -ENOENT;
-	/* The reference goes with the advice. */
+	/* The advice owns the reference. */
 	part->mr = mr;
 	part->offset = sge->addr - mr->attr.start;
 	part->length = sge->length;
@@ -445,17 +445,17 @@ static int hghca_prefetch_add(struct hghca_prefetch *prefetch, struct hghca_odp_
 }
 
 /**
- * hghca_advise_mr - bring pages of regions on demand before they are needed
+ * hghca_advise_mr - prefetch pages of on-demand regions
  * @ibpd: the PD of the regions
- * @advice: with faults, to read or to write, or without
- * @flags: IB_UVERBS_ADVISE_MR_FLAG_FLUSH: return when it is done
+ * @advice: IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH*
+ * @flags: IB_UVERBS_ADVISE_MR_FLAG_FLUSH: return after the prefetch
  * @sg_list: the memory
  * @num_sge: its entries
  * @attrs: not used
  *
- * Return: 0; -EOPNOTSUPP for another advice; -ENOENT for a key of no region on
- * demand; -EPERM for a region of another PD, or one that is not to be written;
- * -EFAULT for memory beyond a region, or, with FLUSH, that there is not; -EINVAL,
+ * Return: 0; -EOPNOTSUPP for another advice; -ENOENT for a key of no on-demand
+ * region; -EPERM for a region of another PD, or a write to a read-only one; -EFAULT
+ * for memory beyond a region, or, with FLUSH, absent memory; -EINVAL,
  * -ENOMEM, or -EINTR.
  */
 int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
@@ -500,7 +500,7 @@ int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, 
 /* ------------------------------------------------------------------ */
 /* Regions                                                              */
 
-/* IB_ACCESS_* of a region on demand that have to be heeded, or -EOPNOTSUPP. */
+/* Returns IB_ACCESS_* of an on-demand region without optional flags, or -EOPNOTSUPP. */
 static int hghca_odp_check_access(struct hghca_dev *hdev, int ib_access)
 {
 	const int own = IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB;
@@ -516,7 +516,7 @@ static int hghca_odp_check_access(struct hghca_dev *hdev, int ib_access)
 	return access < 0 ? access : access | (ib_access & own);
 }
 
-/* See hghca_usermr_describe() for what is below a page. */
+/* See hghca_usermr_describe() for the offset in a page. */
 static int hghca_odp_describe_mr(struct hghca_dev *hdev, struct hghca_hwmr_attr *attr,
 				 const struct ib_umem_odp *umem_odp, u32 pdn, u64 virt_addr,
 				 int ib_access)
@@ -562,7 +562,7 @@ static void hghca_odp_free_mr(struct hghca_mr *mr)
 	kfree(mr);
 }
 
-/* What others see of a region that the device has. */
+/* Set the visible attributes of a region that the device has. */
 static int hghca_odp_reveal(struct hghca_dev *hdev, struct hghca_mr *mr, u64 length,
 			    u64 virt_addr, int ib_access)
 {
@@ -576,7 +576,7 @@ static int hghca_odp_reveal(struct hghca_dev *hdev, struct hghca_mr *mr, u64 len
 	return hghca_odp_publish(hdev, mr);
 }
 
-/* A region of all memory, from address 0 on. */
+/* Register a region of all memory, from address 0 on. */
 static struct ib_mr *hghca_odp_reg_all(struct ib_pd *ibpd, u64 virt_addr, int ib_access)
 {
 	struct hghca_dev *hdev = to_hdev(ibpd->device);
@@ -622,13 +622,13 @@ err_free_mr:
 }
 
 /**
- * hghca_odp_reg_mr - register memory of a user, whose pages come when they are needed
+ * hghca_odp_reg_mr - register memory of a user for on-demand paging
  * @ibpd: its PD
- * @start: where it is
- * @length: bytes; U64_MAX from address 0 on for all memory of the process, also what it
- *	gets later
- * @virt_addr: where it shall seem to be to the device, unless it is zero-based
- * @ib_access: its rights, IB_ACCESS_ON_DEMAND among them
+ * @start: its address
+ * @length: bytes; U64_MAX with address 0 for all memory of the process, including memory
+ *	that it maps later
+ * @virt_addr: I/O virtual address, unless the region is zero-based
+ * @ib_access: its access rights, including IB_ACCESS_ON_DEMAND
  *
  * Return: the region, or an ERR_PTR().
  */
@@ -699,15 +699,15 @@ err_free_mr:
 }
 
 /**
- * hghca_odp_dereg_mr - deregister a region on demand
- * @mr: the region; a device that does not give it back is given up
+ * hghca_odp_dereg_mr - deregister an on-demand region
+ * @mr: the region; a device that does not return it is given up
  */
 void hghca_odp_dereg_mr(struct hghca_mr *mr)
 {
 	struct hghca_dev *hdev = to_hdev(mr->umem->ibdev);
 
 	hghca_odp_hide(hdev, mr);
-	/* No windows are bound to it: there is no reason to keep it. */
+	/* It has no bound windows, so the device has no reason to keep it. */
 	if (hghca_hwmr_disable(hdev, &mr->hw))
 		hghca_dev_fail(hdev, "failed to deregister an MR");
 
@@ -720,12 +720,12 @@ void hghca_odp_dereg_mr(struct hghca_mr *mr)
 }
 
 /**
- * hghca_odp_describe - what can be done with regions on demand
+ * hghca_odp_describe - the capabilities of on-demand regions
  * @hdev: the device
- * @attr: the answer
+ * @attr: output
  *
- * A UC or UD message that finds no page is lost, so their receives and WRITEs are
- * not announced.
+ * A UC or UD message that needs an absent page is lost.  Therefore receives of UC and UD
+ * and WRITEs of UC are not reported as supported.
  */
 void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *attr)
 {
@@ -746,9 +746,9 @@ void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *att
 }
 
 /**
- * hghca_fill_stat_mr_entry - counters of a region on demand
- * @msg: they are put here
- * @ibmr: the region; nothing is told of another
+ * hghca_fill_stat_mr_entry - counters of an on-demand region
+ * @msg: output
+ * @ibmr: the region; other regions are ignored
  *
  * Return: 0 or -EMSGSIZE.
  */
@@ -777,8 +777,8 @@ int hghca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 }
 
 /*
- * A QP needs a page.  One reference to it is held until the page was looked for,
- * so that the QP does not go before.
+ * Handle a PAGE_FAULT event.  A reference to the QP is held until the fault is handled,
+ * so that the QP is not destroyed before.
  */
 static void hghca_page_fault_event(struct hghca_dev *hdev, u32 qpn, const struct hghca_eqe *eqe)
 {
@@ -807,7 +807,7 @@ static void hghca_page_fault_event(struct hghca_dev *hdev, u32 qpn, const struct
 }
 
 /**
- * hghca_odp_init - make regions on demand possible
+ * hghca_odp_init - initialize on-demand regions
  * @hdev: the device
  *
  * Return: 0 or -ENOMEM.
@@ -817,7 +817,7 @@ int hghca_odp_init(struct hghca_dev *hdev)
 	xa_init(&hdev->odp_mrs);
 	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
 		return 0;
-	/* Pages are waited for, of one process longer than of another: no order among QPs. */
+	/* Page faults of one process may take longer than those of another: QPs are not ordered. */
 	hdev->odp_wq = alloc_workqueue("%s-odp", WQ_UNBOUND, 0, hdev->bus.name);
 	if (!hdev->odp_wq)
 		return -ENOMEM;
@@ -827,7 +827,7 @@ int hghca_odp_init(struct hghca_dev *hdev)
 
 /**
  * hghca_odp_cleanup - undo hghca_odp_init()
- * @hdev: the device, without regions and QPs of users, and without events
+ * @hdev: the device, without regions, QPs of users and events
  */
 void hghca_odp_cleanup(struct hghca_dev *hdev)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: what odp.c and odptree.c share of regions on demand. */
+/* JingZhao HCA: common declarations of odp.c and odptree.c. */
 #ifndef HGHCA_ODP_H
 #define HGHCA_ODP_H
 
@@ -12,14 +12,14 @@ struct hghca_odp_table;
 struct hghca_odp_tree;
 
 /**
- * struct hghca_odp_chunk - memory that one umem follows, and its MTTs
- * @odp: the region's
+ * struct hghca_odp_chunk - memory of one umem, and its MTTs
+ * @odp: that of the region
  * @umem: the memory; its private is the chunk
- * @mtts: one for each of its pages
- * @writable: a bit for each of them, set while the device may write there; under the
- *	umem's mutex
- * @table: the one that leads to it, of a tree; otherwise NULL
- * @users: who brings pages now, of a tree; under its lock
+ * @mtts: one for each page
+ * @writable: a bit for each page, set while the device may write to it; under the mutex
+ *	of the umem
+ * @table: the table that refers to it, in a tree; otherwise NULL
+ * @users: number of threads that map pages now, in a tree; under the lock of the tree
  */
 struct hghca_odp_chunk {
 	struct hghca_odp *odp;
@@ -31,16 +31,16 @@ struct hghca_odp_chunk {
 };
 
 /**
- * struct hghca_odp - what a region on demand has besides
- * @refs: who looks at it now, and one
- * @released: the last reference is gone
+ * struct hghca_odp - additional data of an on-demand region
+ * @refs: one, plus one for each present user
+ * @released: completed with the last reference
  * @leaving: it is being deregistered
- * @faults: PAGE_FAULT events served
- * @failed: those whose page there was not
- * @prefetched: pages brought because of an advice
- * @invalidations: times that pages were taken away
- * @whole: its memory, when it has no @tree
- * @tree: that of a region of all memory
+ * @faults: PAGE_FAULT events handled
+ * @failed: PAGE_FAULT events whose page does not exist
+ * @prefetched: pages mapped because of an advice
+ * @invalidations: number of invalidations of pages
+ * @whole: its memory, if it has no @tree
+ * @tree: the memory of a region of all memory
  */
 struct hghca_odp {
 	refcount_t refs;
@@ -54,7 +54,7 @@ struct hghca_odp {
 	struct hghca_odp_tree *tree;
 };
 
-/* odp.c.  bits: those of so many pages, to be given to kvfree(); or NULL. */
+/* odp.c.  bits: a bit for each page; free it with kvfree(); or NULL. */
 /* A bit for each page of a chunk, all 0; or NULL without memory. */
 static inline unsigned long *hghca_odp_bits(size_t pages)
 {
@@ -62,9 +62,9 @@ static inline unsigned long *hghca_odp_bits(size_t pages)
 }
 
 /*
- * odptree.c.  May sleep, but for emptied.  get: the chunk of an address, made when there is
- * none, or an ERR_PTR(); it stays until put, and after that while it has pages.
- * emptied: it has none left; from its notifier, with its mutex.
+ * odptree.c.  May sleep, except emptied.  get: the chunk of an address, created if necessary,
+ * or an ERR_PTR(); it exists until put, and after that while it has pages.
+ * emptied: the chunk has no pages left; called from its notifier, under its mutex.
  */
 int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_access,
 			  const struct mmu_interval_notifier_ops *ops);

@@ -8,16 +8,17 @@
  *	  struct hghca_odp_table	2^24 pages each
  *	    struct hghca_odp_chunk	2^12 pages each, and a umem that follows them
  *
- * A chunk is made when a page of it is needed first, with the table that leads to it,
- * and goes when it has no pages and nobody brings any: what a region takes is in
- * proportion to what it was used for.  A chunk too many, when there are no MTTs or no
- * memory, is a page that cannot be brought.
+ * A chunk is created with the first page that is needed, together with its table.  It is
+ * freed when it has no pages and no thread maps any.  Thus the size of a region is
+ * proportional to its use.  If no MTTs or no memory are left for a chunk, the page
+ * cannot be mapped.
  *
- * The tree's lock is held while chunks and tables come and go, and memory is allocated
- * under it.  A chunk's notifier, which runs when memory is reclaimed, does not take it:
- * it marks a chunk that has lost its last page for work to look at.
+ * The lock of the tree is held while chunks and tables are created and freed, and memory
+ * is allocated under it.  The notifier of a chunk runs during memory reclaim and does not
+ * take the lock.  It marks a chunk that has lost its last page, and work frees the chunk.
  *
- * A chunk comes to the device last, and leaves it first.
+ * A chunk is linked in the device last when it is created, and unlinked first when it is
+ * freed.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -34,7 +35,7 @@ static_assert(HGHCA_MTT_TREE_LEVELS == 3);
 /**
  * struct hghca_odp_table - a table of a tree between its root and chunks
  * @mtts: its entries
- * @chunks: those it leads to
+ * @chunks: number of chunks that it refers to
  */
 struct hghca_odp_table {
 	struct hghca_mtts mtts;
@@ -45,12 +46,12 @@ struct hghca_odp_table {
  * struct hghca_odp_tree - the memory of a region of all memory
  * @hdev: the device
  * @mr: the region, whose MTTs are the root
- * @ops: of the chunks' umems
- * @umem: has no memory, but the process that chunks are of
+ * @ops: operations of the umems of chunks
+ * @umem: without memory; it identifies the process of the chunks
  * @lock: see above
  * @tables: by address >> HGHCA_ODP_TABLE_SHIFT
- * @chunks: by address >> HGHCA_ODP_CHUNK_SHIFT; HGHCA_ODP_EMPTY marks those to look at
- * @trim: looks at them
+ * @chunks: by address >> HGHCA_ODP_CHUNK_SHIFT; HGHCA_ODP_EMPTY marks those to check
+ * @trim: frees marked chunks without pages
  */
 struct hghca_odp_tree {
 	struct hghca_dev *hdev;
@@ -71,7 +72,7 @@ static unsigned long hghca_odp_chunk_index(const struct hghca_odp_chunk *chunk)
 /* ------------------------------------------------------------------ */
 /* Tables                                                               */
 
-/* A run of MTTs that lead nowhere. */
+/* Allocate a run of absent MTTs. */
 static int hghca_odp_run_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts)
 {
 	int err;
@@ -80,14 +81,14 @@ static int hghca_odp_run_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts)
 	if (err)
 		return err;
 
-	/* What another region has left there is not its own. */
+	/* The MTTs may have entries of a former region. */
 	err = hghca_mtts_clear(hdev, mtts, 0, mtts->count);
 	if (err)
 		hghca_mtts_free(hdev, mtts);
 	return err;
 }
 
-/* The entry of @from that @index falls on, of what is numbered below it, leads to @to. */
+/* Let entry @index of @from, modulo its size, refer to @to. */
 static int hghca_odp_link(struct hghca_dev *hdev, const struct hghca_mtts *from,
 			  unsigned long index, const struct hghca_mtts *to)
 {
@@ -108,7 +109,7 @@ static int hghca_odp_link(struct hghca_dev *hdev, const struct hghca_mtts *from,
 	return err;
 }
 
-/* ... and to nothing any more.  Allocates nothing. */
+/* Undo hghca_odp_link().  Does not allocate memory. */
 static int hghca_odp_unlink(struct hghca_dev *hdev, const struct hghca_mtts *from,
 			    unsigned long index)
 {
@@ -173,7 +174,7 @@ static void hghca_odp_table_put(struct hghca_odp_tree *tree, struct hghca_odp_ta
 /* ------------------------------------------------------------------ */
 /* Chunks                                                               */
 
-/* The device has no way to it, and its notifier does not look at it once this returns. */
+/* Free a chunk that the device cannot access.  After return its notifier does not run. */
 static void hghca_odp_chunk_free(struct hghca_odp_tree *tree, struct hghca_odp_chunk *chunk)
 {
 	ib_umem_odp_release(chunk->umem);
@@ -182,7 +183,7 @@ static void hghca_odp_chunk_free(struct hghca_odp_tree *tree, struct hghca_odp_c
 	kfree(chunk);
 }
 
-/* With bits, MTTs and umem. */
+/* Allocate a chunk with bits, MTTs and umem. */
 static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree,
 						     unsigned long index)
 {
@@ -209,7 +210,7 @@ static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree
 		err = PTR_ERR(chunk->umem);
 		goto err_free_mtts;
 	}
-	/* Without pages the notifier does not look for it. */
+	/* Before the chunk has pages, the notifier does not read this. */
 	chunk->umem->private = chunk;
 	return chunk;
 
@@ -271,8 +272,8 @@ static bool hghca_odp_chunk_has_pages(const struct hghca_odp_chunk *chunk)
 }
 
 /*
- * Nobody brings pages to a chunk without users, so that one that has none gets none.
- * What the device keeps goes with the region.
+ * Free a chunk without users and pages: without users, pages are not mapped to it.  A chunk
+ * that the device keeps is freed with the region.
  */
 static void hghca_odp_chunk_drop(struct hghca_odp_tree *tree, struct hghca_odp_chunk *chunk)
 {
@@ -290,12 +291,12 @@ static void hghca_odp_chunk_drop(struct hghca_odp_tree *tree, struct hghca_odp_c
 }
 
 /**
- * hghca_odp_tree_get - the chunk that an address is in
- * @tree: of the region
- * @address: in the region
+ * hghca_odp_tree_get - get the chunk of an address
+ * @tree: the tree of the region
+ * @address: address in the region
  *
- * Return: the chunk, until hghca_odp_tree_put(); or an ERR_PTR(): -ENOMEM, -EFAULT
- * when the process is gone, or what the device says.
+ * Return: the chunk, to be released by hghca_odp_tree_put(); or an ERR_PTR(): -ENOMEM,
+ * -EFAULT if the process has exited, or an error of a command.
  */
 struct hghca_odp_chunk *hghca_odp_tree_get(struct hghca_odp_tree *tree, u64 address)
 {
@@ -315,7 +316,7 @@ struct hghca_odp_chunk *hghca_odp_tree_get(struct hghca_odp_tree *tree, u64 addr
 /**
  * hghca_odp_tree_put - undo hghca_odp_tree_get()
  * @tree: the tree
- * @chunk: the chunk, which goes if it has got no pages
+ * @chunk: the chunk, which is freed if it has no pages
  */
 void hghca_odp_tree_put(struct hghca_odp_tree *tree, struct hghca_odp_chunk *chunk)
 {
@@ -326,11 +327,11 @@ void hghca_odp_tree_put(struct hghca_odp_tree *tree, struct hghca_odp_chunk *chu
 }
 
 /**
- * hghca_odp_tree_emptied - a chunk has lost its last page
+ * hghca_odp_tree_emptied - mark a chunk that has lost its last page
  * @tree: the tree
- * @chunk: the chunk, whose umem's mutex is held
+ * @chunk: the chunk; the mutex of its umem is held
  *
- * Context: its notifier; allocates nothing.
+ * Context: its notifier; does not allocate memory.
  */
 void hghca_odp_tree_emptied(struct hghca_odp_tree *tree, const struct hghca_odp_chunk *chunk)
 {
@@ -357,7 +358,7 @@ static void hghca_odp_tree_trim(struct work_struct *work)
 /* Trees                                                                */
 
 /**
- * hghca_odp_tree_length - how much of a process a region of all its memory is
+ * hghca_odp_tree_length - the length of a region of all memory of a process
  *
  * Return: bytes from address 0 on.
  */
@@ -367,15 +368,15 @@ u64 hghca_odp_tree_length(void)
 }
 
 /**
- * hghca_odp_tree_create - begin a region of all memory of this process
+ * hghca_odp_tree_create - create the tree of a region of all memory of this process
  * @hdev: the device
- * @mr: the region, with its &struct hghca_odp; its MTTs, all absent, have to be there
- *	before anybody gets a chunk
- * @ib_access: its rights
- * @ops: hear what leaves the process's memory
+ * @mr: the region, with its &struct hghca_odp; its MTTs, all absent, must exist before the
+ *	first hghca_odp_tree_get()
+ * @ib_access: its access rights
+ * @ops: notifier of invalidations of the memory of the process
  *
- * Return: 0, and @mr has its tree and umem; or a negative errno, -EINVAL when it is to be
- * of huge pages, or there is no process.
+ * Return: 0 with the tree and the umem of @mr set; or a negative errno: -EINVAL for huge
+ * pages, or without a process.
  */
 int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_access,
 			  const struct mmu_interval_notifier_ops *ops)
@@ -394,7 +395,7 @@ int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_ac
 		err = PTR_ERR(tree->umem);
 		goto err_free_tree;
 	}
-	/* A umem with memory holds it by its notifier; this one has none. */
+	/* The notifier of a umem with memory holds the mm.  This umem has no notifier. */
 	mmgrab(tree->umem->umem.owning_mm);
 
 	tree->hdev = hdev;
@@ -414,8 +415,8 @@ err_free_tree:
 }
 
 /**
- * hghca_odp_tree_destroy - let go of the memory
- * @tree: the tree, whose region the device does not have and nobody looks at
+ * hghca_odp_tree_destroy - free the tree
+ * @tree: the tree; the device does not have its region, and no code uses it
  */
 void hghca_odp_tree_destroy(struct hghca_odp_tree *tree)
 {
@@ -436,7 +437,7 @@ void hghca_odp_tree_destroy(struct hghca_odp_tree *tree)
 	}
 	mutex_unlock(&tree->lock);
 
-	/* No notifier is left that would queue it. */
+	/* No notifier is left that could queue it. */
 	cancel_work_sync(&tree->trim);
 	xa_destroy(&tree->chunks);
 	xa_destroy(&tree->tables);

@@ -2,9 +2,9 @@
 /*
  * JingZhao HCA: the consumer side of kernel completion queues.
  *
- * A CQE is the device's word and is not trusted: it is copied once and then
- * checked.  One that names a work request which is outstanding completes it,
- * in error where the rest of it makes no sense; any other is dropped.
+ * CQEs come from the device and are not trusted: a CQE is copied once and then checked.
+ * A CQE that refers to an outstanding work request completes it, in error if other
+ * fields are invalid.  Any other CQE is dropped.
  */
 
 #include <rdma/ib_pack.h>
@@ -14,7 +14,7 @@
 #define HGHCA_QPN_MASK		HGHCA_MASK(23, 0)
 #define HGHCA_SRQN_MASK		HGHCA_MASK(23, 0)
 
-/* 0, which is IB_WC_SUCCESS: not a syndrome. */
+/* 0, which is IB_WC_SUCCESS, marks values that are not syndromes. */
 static const u8 hghca_wc_status[] = {
 #define HGHCA_WC_STATUS(name, status, ...) \
 	[HGHCA_SYNDROME_##name] = IB_WC_##status,
@@ -43,8 +43,8 @@ static bool hghca_cqe_is_ours(const struct hghca_cqe *cqe)
 }
 
 /*
- * The next CQE, or NULL.  While the CQ is resized completions are in the old
- * buffer first and in the new one from some index on.
+ * Returns the next CQE, or NULL.  During a resize, completions are first in the old buffer,
+ * and from some index on in the new one.
  */
 static struct hghca_cqe *hghca_cq_next(const struct hghca_cq *hcq)
 {
@@ -61,13 +61,13 @@ static struct hghca_cqe *hghca_cq_next(const struct hghca_cq *hcq)
 
 static void hghca_cq_update_dbr(const struct hghca_cq *hcq)
 {
-	/* The CQEs must be read, and the device's, before the record says so. */
+	/* Read the CQEs and return their ownership before the record is written. */
 	dma_mb();
 	WRITE_ONCE(*hcq->dbr.record, cpu_to_le32(hcq->cons_index));
 }
 
 /**
- * hghca_cq_hand_over - make every CQE of a kernel buffer the device's
+ * hghca_cq_hand_over - hand all CQEs of a kernel buffer over to the device
  * @queue: the buffer
  * @log_size: log2 of its CQEs
  */
@@ -80,10 +80,10 @@ void hghca_cq_hand_over(struct hghca_queue *queue, u32 log_size)
 }
 
 /**
- * hghca_cq_switch - end of RESIZE_CQ: go over to the new buffer
+ * hghca_cq_switch - switch to the new buffer at the end of RESIZE_CQ
  * @hcq: the CQ; its lock is held
  *
- * Moves what is not consumed, and exchanges *hcq->resize with hcq->queue.
+ * Moves the CQEs that are not consumed, and exchanges *hcq->resize with hcq->queue.
  */
 void hghca_cq_switch(struct hghca_cq *hcq)
 {
@@ -115,7 +115,7 @@ static int hghca_bad_cqe(const struct hghca_cq *hcq, const struct hghca_cqe *cqe
 	return -EINVAL;
 }
 
-/* The slot a CQE names, which is below the queue's length. */
+/* Returns the slot that a CQE refers to, below the length of the queue. */
 static int hghca_cqe_slot(const struct hghca_cqe *cqe, const struct hghca_wq *wq,
 			  u32 *slot)
 {
@@ -128,8 +128,8 @@ static int hghca_cqe_slot(const struct hghca_cqe *cqe, const struct hghca_wq *wq
 }
 
 /*
- * The request of a send CQE: sends complete in order, and with it those
- * before it that made no CQE.
+ * Complete the request of a send CQE.  Sends complete in order: earlier requests without
+ * a CQE complete with it.
  */
 static int hghca_complete_send(const struct hghca_cqe *cqe, struct hghca_wq *sq,
 			       struct hghca_wr *wr)
@@ -149,7 +149,7 @@ static int hghca_complete_send(const struct hghca_cqe *cqe, struct hghca_wq *sq,
 	return 0;
 }
 
-/* The request of a receive CQE: receives complete one by one. */
+/* Complete the request of a receive CQE.  Receives complete one by one, in order. */
 static int hghca_complete_recv(const struct hghca_cqe *cqe, struct hghca_wq *rq,
 			       struct hghca_wr *wr)
 {
@@ -166,7 +166,7 @@ static int hghca_complete_recv(const struct hghca_cqe *cqe, struct hghca_wq *rq,
 	return 0;
 }
 
-/* The request of a receive CQE of a QP with an SRQ: they complete in no order. */
+/* Complete the request of a receive CQE of a QP with an SRQ, in any order. */
 static int hghca_complete_shared(const struct hghca_cqe *cqe, struct hghca_srq *hsrq,
 				 struct hghca_wr *wr)
 {
@@ -178,7 +178,7 @@ static int hghca_complete_shared(const struct hghca_cqe *cqe, struct hghca_srq *
 static int hghca_complete(struct hghca_cq *hcq, struct hghca_qp *hqp,
 			  const struct hghca_cqe *cqe, struct hghca_wr *wr)
 {
-	/* A QP may complete to two CQs: what is its send CQ may not be the other. */
+	/* A QP may have two CQs: its send CQ is not necessarily its receive CQ. */
 	if (cqe->is_send && hqp->ibqp.send_cq == &hcq->ibcq)
 		return hghca_complete_send(cqe, &hqp->sq, wr);
 	if (cqe->is_send || hqp->ibqp.recv_cq != &hcq->ibcq)
@@ -196,8 +196,8 @@ static void hghca_wc_error(struct hghca_qp *hqp, const struct hghca_cqe *cqe,
 	wc->status = hghca_syndrome_to_status(err->syndrome);
 	wc->vendor_err = err->vendor_err;
 	/*
-	 * The device has gone to ERR by itself.  A fault in a send of a UC or
-	 * UD QP leads to SQE instead, which does not touch receives.
+	 * The device has moved the QP to ERR.  An error of a send moves a UC or UD QP to
+	 * SQE instead, which does not affect receives.
 	 */
 	if (!cqe->is_send || hqp->ibqp.qp_type == IB_QPT_RC)
 		hghca_qp_flush(hqp);
@@ -248,7 +248,7 @@ static int hghca_wc_recv(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
 			 struct ib_wc *wc)
 {
 	u32 rlid_path_sl = le32_to_cpu(cqe->rlid_path_sl);
-	bool in_wqe = true;	/* the data is where the receive says */
+	bool in_wqe = true;	/* the data is in the scatter list of the receive */
 
 	switch (cqe->opcode & HGHCA_CQE_RECV_OPCODE_MASK) {
 	case IB_OPCODE_SEND_LAST:
@@ -286,7 +286,7 @@ static int hghca_wc_recv(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
 		wc->wc_flags |= IB_WC_GRH;
 	wc->src_qp = le32_to_cpu(cqe->rqpn) & HGHCA_QPN_MASK;
 	wc->sl = FIELD_GET(HGHCA_CQE_SL_MASK, rlid_path_sl);
-	/* By it ib_core finds the net device, and so the CM its listener. */
+	/* ib_core finds the net device by the VLAN, and the CM finds its listener by that. */
 	if (rlid_path_sl & HGHCA_CQE_VLAN_VALID) {
 		wc->wc_flags |= IB_WC_WITH_VLAN;
 		wc->vlan_id = FIELD_GET(HGHCA_CQE_VLAN_ID_MASK, rlid_path_sl);
@@ -300,7 +300,7 @@ static bool hghca_cqe_is_error(const struct hghca_cqe *cqe)
 	       cqe->opcode == HGHCA_OPCODE_RECV_ERROR;
 }
 
-/* Turns a CQE into a work completion; -EINVAL for one to drop. */
+/* Translate a CQE to a work completion; -EINVAL if the CQE must be dropped. */
 static int hghca_cqe_to_wc(struct hghca_cq *hcq, const struct hghca_cqe *cqe,
 			   struct ib_wc *wc)
 {
@@ -334,7 +334,7 @@ static int hghca_cqe_to_wc(struct hghca_cq *hcq, const struct hghca_cqe *cqe,
 	return 0;
 }
 
-/* Completes the oldest requests of a queue as flushed. */
+/* Complete the oldest requests of a queue as flushed. */
 static int hghca_wq_flush(struct hghca_qp *hqp, struct hghca_wq *wq, int num_entries,
 			  struct ib_wc *wc)
 {
@@ -355,8 +355,8 @@ static int hghca_wq_flush(struct hghca_qp *hqp, struct hghca_wq *wq, int num_ent
 }
 
 /*
- * What a device that was given up would have flushed.  What is posted to an SRQ
- * is no QP's: it completes with none.
+ * Flush the requests that a device that was given up does not flush.  Receives posted to
+ * an SRQ belong to no QP and do not complete.
  */
 static int hghca_cq_flush(struct hghca_cq *hcq, int num_entries, struct ib_wc *wc)
 {
@@ -374,10 +374,10 @@ static int hghca_cq_flush(struct hghca_cq *hcq, int num_entries, struct ib_wc *w
 }
 
 /**
- * hghca_flush_work - let those who wait for completions of a lost device poll
+ * hghca_flush_work - call the completion handlers of a device that was given up
  * @work: &hghca_dev.flush_work
  *
- * The device makes no events any more; they find what hghca_poll_cq() flushes.
+ * The device raises no events any more.  The handlers poll, and hghca_poll_cq() flushes.
  */
 void hghca_flush_work(struct work_struct *work)
 {
@@ -386,7 +386,7 @@ void hghca_flush_work(struct work_struct *work)
 	unsigned long cqn;
 
 	xa_for_each(&hdev->cqs.objs, cqn, obj) {
-		/* As from an interrupt: what it raises runs at the end of it. */
+		/* As in an interrupt: a softirq that a handler raises runs at the end. */
 		local_bh_disable();
 		hghca_cq_dispatch_comp(hdev, cqn);
 		local_bh_enable();
@@ -394,14 +394,14 @@ void hghca_flush_work(struct work_struct *work)
 }
 
 /**
- * hghca_poll_cq - take completions
+ * hghca_poll_cq - poll a CQ
  * @ibcq: a kernel CQ
- * @num_entries: at most so many
- * @wc: they are put here
+ * @num_entries: maximum number of completions
+ * @wc: output: the completions
  *
  * Any context.
  *
- * Return: their number.
+ * Return: the number of completions.
  */
 int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
@@ -414,14 +414,14 @@ int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 
 	spin_lock_irqsave(&hcq->lock, flags);
 	first = hcq->cons_index;
-	/* Dropped CQEs are bounded too: a device may make them without end. */
+	/* The number of dropped CQEs is limited, too: a device may write them without end. */
 	while (n < num_entries && hcq->cons_index - first < BIT(hcq->log_size)) {
 		slot = hghca_cq_next(hcq);
 		if (!slot)
 			break;
 		dma_rmb();	/* the CQE's body behind its owner */
 		cqe = *slot;
-		/* It goes back with the record, see hghca_cq_update_dbr(). */
+		/* The record returns the CQE to the device; see hghca_cq_update_dbr(). */
 		WRITE_ONCE(slot->owner, HGHCA_CQ_ENTRY_OWNER_HW);
 		trace_hghca_cqe(to_hdev(ibcq->device), hcq->hw.cqn, hcq->cons_index, &cqe);
 		hcq->cons_index++;
@@ -437,13 +437,13 @@ int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 }
 
 /**
- * hghca_req_notify_cq - ask for an event at the next completion
+ * hghca_req_notify_cq - request an event at the next completion
  * @ibcq: a kernel CQ
- * @flags: which completion; whether to tell of those that are there
+ * @flags: IB_CQ_*: the kind of completion; whether to report missed completions
  *
- * The device sends the event at once for a completion that is there already.
+ * For a completion that already exists, the device raises the event at once.
  *
- * Return: 1 when asked to tell of completions and there is one, otherwise 0.
+ * Return: 1 if there is a completion and @flags asks for a report, otherwise 0.
  */
 int hghca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
@@ -463,9 +463,9 @@ int hghca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /**
- * hghca_cq_attach - let a CQ know a kernel QP that completes to it
+ * hghca_cq_attach - attach a kernel QP to one of its CQs
  * @hcq: the CQ
- * @hqp: the QP; may be attached already, as its other direction
+ * @hqp: the QP; may be attached already, for its other direction
  *
  * Return: 0 or -ENOMEM.
  */
@@ -474,18 +474,18 @@ int hghca_cq_attach(struct hghca_cq *hcq, struct hghca_qp *hqp)
 	return xa_err(xa_store_irq(&hcq->qps, hqp->hw.qpn, hqp, GFP_KERNEL));
 }
 
-/* The WQE of a receive that nobody will poll goes back to its SRQ. */
+/* Drop a CQE: the WQE of a shared receive is returned to its SRQ. */
 static void hghca_cqe_drop(struct hghca_cq *hcq, struct hghca_qp *hqp,
 			   const struct hghca_cqe *cqe)
 {
-	struct hghca_cqe copy = *cqe;	/* what is checked is what is used */
+	struct hghca_cqe copy = *cqe;	/* use the same values that are checked */
 	struct hghca_wr wr;
 
 	if (hqp->ibqp.srq && !copy.is_send)
 		hghca_complete(hcq, hqp, &copy, &wr);
 }
 
-/* Drops the CQEs of a QP: those of others move up to where they were. */
+/* Drop the CQEs of a QP: the CQEs of other QPs move to their places. */
 static void hghca_cq_purge_locked(struct hghca_cq *hcq, struct hghca_qp *hqp)
 {
 	u32 end = hcq->cons_index;
@@ -538,11 +538,11 @@ void hghca_cq_purge(struct hghca_cq *hcq, struct hghca_qp *hqp)
 }
 
 /**
- * hghca_cq_detach - let a CQ forget a kernel QP, with its completions
+ * hghca_cq_detach - detach a kernel QP from a CQ, and drop its completions
  * @hcq: the CQ
- * @hqp: a QP in RESET; may be detached already, as its other direction
+ * @hqp: a QP in RESET; may be detached already, for its other direction
  *
- * May sleep.  No poller looks at the QP any more when it returns.
+ * May sleep.  After return no poller uses the QP.
  */
 void hghca_cq_detach(struct hghca_cq *hcq, struct hghca_qp *hqp)
 {

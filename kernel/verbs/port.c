@@ -8,7 +8,7 @@
 
 #define HGHCA_PKEY		0xffff
 
-/* The fastest width and speed of IB that an Ethernet link can be told as. */
+/* For an Ethernet link, the highest InfiniBand width and speed that are not faster. */
 static const struct {
 	u32 mbps;
 	u8 width;
@@ -36,10 +36,10 @@ static void hghca_port_speed(struct hghca_dev *hdev, struct ib_port_attr *attr)
 }
 
 /**
- * hghca_query_port - state and abilities of the port
+ * hghca_query_port - query state and attributes of the port
  * @ibdev: the device
  * @port: port number, which the core has checked
- * @attr: the answer; the core has cleared it
+ * @attr: output; the core has cleared it
  *
  * Return: 0.
  */
@@ -71,13 +71,13 @@ int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *att
 }
 
 /**
- * hghca_query_pkey - the port's P_Key
+ * hghca_query_pkey - query a P_Key of the port
  * @ibdev: the device
  * @port: port number
  * @index: index
- * @pkey: the answer
+ * @pkey: output
  *
- * Return: 0, or -EINVAL beyond the one there is.
+ * Return: 0, or -EINVAL for another index than 0.
  */
 int hghca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
@@ -88,10 +88,10 @@ int hghca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 }
 
 /**
- * hghca_get_port_immutable - what the port is for as long as it lives
+ * hghca_get_port_immutable - get the constant attributes of the port
  * @ibdev: the device
  * @port: port number
- * @immutable: the answer
+ * @immutable: output
  *
  * Return: 0.
  */
@@ -118,9 +118,9 @@ enum rdma_link_layer hghca_get_link_layer(struct ib_device *ibdev, u32 port)
 }
 
 /**
- * hghca_port_dispatch - tell ib_core's clients that the port came up or went down
+ * hghca_port_dispatch - raise IB_EVENT_PORT_ACTIVE or IB_EVENT_PORT_ERR
  * @hdev: the device
- * @active: it came up
+ * @active: the port came up
  */
 void hghca_port_dispatch(struct hghca_dev *hdev, bool active)
 {

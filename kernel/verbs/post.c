@@ -9,7 +9,7 @@ static bool hghca_wq_is_full(const struct hghca_wq *wq)
 	return wq->head - smp_load_acquire(&wq->tail) >= wq->num_wqes;
 }
 
-/* Lets the poller see the entry of the slot at head. */
+/* Let the poller see the entry of the slot at head. */
 static void hghca_wq_advance(struct hghca_wq *wq)
 {
 	/* Pairs with the poller's acquire: the slot's entry was written. */
@@ -27,9 +27,9 @@ static void *hghca_wqe_at(const struct hghca_wq *wq, u32 slot)
 }
 
 /*
- * A device that was given up makes no event for what is posted.  What is
- * posted while it is being given up is found with what is posted later, at the
- * latest by a drain.
+ * A device that was given up raises no event for posted requests.  Requests that are
+ * posted while it is being given up are flushed with later ones, at the latest with those
+ * of a drain.
  */
 static void hghca_post_check_device(struct hghca_dev *hdev)
 {
@@ -75,7 +75,7 @@ static int hghca_wqe_encode_datagram(const struct hghca_qp *hqp, void *wqe,
 	const struct ib_ud_wr *ud;
 	int ret;
 
-	/* Another request may end where a datagram's has its address. */
+	/* Other requests may not have the fields of struct ib_ud_wr. */
 	if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
 		return hghca_wqe_encode_lacking(wqe, &hqp->sq.room, wr, info);
 	ud = ud_wr(wr);
@@ -83,8 +83,8 @@ static int hghca_wqe_encode_datagram(const struct hghca_qp *hqp, void *wqe,
 		return -EINVAL;
 	ret = hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
 	/*
-	 * An address handle is for QPs of its own PD.  The device knows no
-	 * handles: it refuses the NOP, which datagrams lack, in its turn with
+	 * An address handle is only valid for QPs of its PD.  The device does not know
+	 * handles.  It completes the NOP, which UD does not support, in order with
 	 * LOCAL_QP_OP_ERR (IBA C10-10).
 	 */
 	if (!ret && ud->ah->pd != hqp->ibqp.pd)
@@ -104,7 +104,7 @@ static int hghca_wqe_encode(const struct hghca_qp *hqp, void *wqe,
 	}
 }
 
-/* Writes the WQE at head and lets its predecessor name it. */
+/* Write the WQE at head and link it to its predecessor. */
 static int hghca_post_one_send(struct hghca_qp *hqp, const struct ib_send_wr *wr,
 			       struct hghca_wqe_info *info)
 {
@@ -122,11 +122,11 @@ static int hghca_post_one_send(struct hghca_qp *hqp, const struct ib_send_wr *wr
 		.length = info->length,
 		.opcode = info->opcode,
 	};
-	/* Once linked it may complete before this function returns. */
+	/* A linked WQE may complete before this function returns. */
 	hghca_wq_advance(sq);
 	/*
-	 * In a queue of one WQE the predecessor's slot is this one; it has
-	 * completed, and the doorbell says all.
+	 * In a queue of one WQE, the slot of the predecessor is this one.  The predecessor
+	 * has completed, and the doorbell has all data of the WQE.
 	 */
 	if (prev != slot)
 		hghca_wqe_link(hghca_wqe_at(sq, prev), slot << sq->log_stride, info);
@@ -137,13 +137,12 @@ static int hghca_post_one_send(struct hghca_qp *hqp, const struct ib_send_wr *wr
  * hghca_post_send - post a list of sends
  * @ibqp: a kernel QP
  * @wr: the list
- * @bad_wr: the first that was not posted
+ * @bad_wr: output: the first request that was not posted
  *
- * Any context.  The list takes one doorbell.
+ * Any context.  The list needs one doorbell.
  *
- * Return: 0, or -EINVAL for a request or state that is not possible, -EOPNOTSUPP
- * for a request the device lacks, or -ENOMEM when the queue is full; those before
- * *@bad_wr are posted.
+ * Return: 0, -EINVAL for an invalid request or state, -EOPNOTSUPP for a request that the
+ * device lacks, or -ENOMEM if the queue is full.  Requests before *@bad_wr are posted.
  */
 int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad_wr)
@@ -189,11 +188,11 @@ out:
 }
 
 /**
- * hghca_qp_flush - have receives flushed that are posted in ERR
+ * hghca_qp_flush - flush receives that are posted in ERR
  * @hqp: a kernel QP in ERR
  *
- * Any context.  What is posted before the device is told is flushed with it;
- * hghca_post_recv() asks for what is posted after.
+ * Any context.  The doorbell flushes receives that are posted before it.
+ * hghca_post_recv() rings it for receives that are posted later.
  */
 void hghca_qp_flush(struct hghca_qp *hqp)
 {
@@ -228,14 +227,14 @@ static int hghca_post_one_recv(struct hghca_wq *rq, const struct ib_recv_wr *wr)
 
 /**
  * hghca_post_recv - post a list of receives
- * @ibqp: a kernel QP with a receive queue of its own
+ * @ibqp: a kernel QP without SRQ
  * @wr: the list
- * @bad_wr: the first that was not posted
+ * @bad_wr: output: the first request that was not posted
  *
  * Any context.
  *
- * Return: 0, or -EINVAL for a request or state that is not possible, or -ENOMEM
- * when the queue is full; those before *@bad_wr are posted.
+ * Return: 0, -EINVAL for an invalid request or state, or -ENOMEM if the queue is full.
+ * Requests before *@bad_wr are posted.
  */
 int hghca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		    const struct ib_recv_wr **bad_wr)

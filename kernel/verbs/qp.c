@@ -5,18 +5,18 @@
 
 #include "verbs/verbs.h"
 
-/* An SRQ in place of a receive queue. */
+/* Check the SRQ that replaces the receive queue. */
 static int hghca_qp_check_srq(const struct ib_qp_init_attr *init, bool user)
 {
 	if (init->qp_type == IB_QPT_GSI || init->qp_type == IB_QPT_RAW_PACKET)
 		return -EOPNOTSUPP;
 	if (init->srq->srq_type != IB_SRQT_BASIC)
 		return -EINVAL;
-	/* Who polls for the QP is who gives WQEs back to the SRQ. */
+	/* The poller of the QP returns WQEs to the SRQ, so both have the same user. */
 	return user == !!to_hsrq(init->srq)->uctx ? 0 : -EINVAL;
 }
 
-/* No QP gets what it sends to a group itself, also without being asked to. */
+/* A QP never receives its own multicast packets, even without the flag. */
 static u32 hghca_qp_create_flags(const struct hghca_dev *hdev, enum ib_qp_type type)
 {
 	return (type == IB_QPT_UD && hdev->limits.caps & HGHCA_CAP_MULTICAST) ||
@@ -78,8 +78,8 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 }
 
 /*
- * What is asked of a queue says nothing where there is none: with an SRQ, and in
- * XRC, where an initiator has nothing to receive with and a target has no queue.
+ * Clear the capabilities of queues that the QP does not have.  A QP with an SRQ and an XRC
+ * initiator have no receive queue.  An XRC target has no queues.
  */
 static void hghca_qp_trim_init(struct ib_qp_init_attr *init)
 {
@@ -94,8 +94,8 @@ static void hghca_qp_trim_init(struct ib_qp_init_attr *init)
 }
 
 /*
- * What a QP is granted: WQEs as its queues have slots, lists as long as asked,
- * for a program may have an array of just that size.
+ * The capabilities granted to a QP: as many WQEs as its queues have slots, and SGE lists
+ * as long as requested, because a program may have an array of that size.
  */
 static struct ib_qp_cap hghca_qp_grant(const struct hghca_qp *hqp, const struct ib_qp_cap *asked)
 {
@@ -132,7 +132,7 @@ static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 				  cap->max_recv_wr);
 }
 
-/* The buffer of both queues, each under an MR of its own. */
+/* Map the buffer of both queues.  Each queue has its own MR. */
 static int hghca_qp_map_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
 			     u64 buf_addr)
 {
@@ -283,7 +283,7 @@ static int hghca_qp_init_queues(struct hghca_dev *hdev, struct hghca_qp *hqp, u3
 		return hghca_qp_init_user(hdev, hqp, pdn, &init->cap, udata);
 	if (!hqp->user)
 		return hghca_qp_init_kernel(hdev, hqp, pdn, init);
-	/* An XRC target has none. */
+	/* An XRC target has no send queue. */
 	hqp->sq.log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
 	hqp->rq.log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
 	return 0;
@@ -311,7 +311,7 @@ static void hghca_qp_detach(struct hghca_qp *hqp)
 
 /* ------------------------------------------------------------------ */
 
-/* What RST2INIT takes besides attributes; @xrcdn: of an XRC target, otherwise 0. */
+/* Set the fields of RST2INIT that are not verbs attributes; @xrcdn: of an XRC target, or 0. */
 static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
 				  u32 xrcdn)
 {
@@ -354,16 +354,16 @@ static void hghca_qp_release(struct hghca_dev *hdev, struct hghca_qp *hqp)
 /**
  * hghca_create_qp - create a QP
  * @ibqp: the QP
- * @init: its type, queues, CQs and SRQ; what is granted is put into its cap
- * @udata: of a user, otherwise NULL; an XRC target is ib_core's for its users
+ * @init: its type, queues, CQs and SRQ; cap is set to the granted values
+ * @udata: of a user, otherwise NULL; ib_core creates an XRC target without udata
  *
- * RC, UC, UD, XRC and raw packet QPs of users, and the GSI QP.  The core has seen
- * that who asks for a raw packet QP has CAP_NET_RAW.  With a table of receive work
- * queues: see hghca_create_rss_qp().
+ * RC, UC, UD, XRC and raw packet QPs of users, and the GSI QP.  ib_core has checked
+ * CAP_NET_RAW for a raw packet QP.  For a QP with a table of receive work queues, see
+ * hghca_create_rss_qp().
  *
- * Return: 0, or -EOPNOTSUPP for a type or flag the device lacks, -EINVAL for what
- * is beyond its limits or malformed, -EBUSY for a second GSI QP, and what memory
- * and device answer.
+ * Return: 0, -EOPNOTSUPP for a type or flag the device lacks, -EINVAL for values that
+ * exceed its limits or are malformed, -EBUSY for a second GSI QP, or an error of an
+ * allocation or a command.
  */
 int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
@@ -371,7 +371,7 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	struct hghca_create_qp_resp resp = {};
 	struct hghca_qp *hqp = to_hqp(ibqp);
 	bool target = init->qp_type == IB_QPT_XRC_TGT;
-	/* ib_core keeps targets, for the processes of their domain: there is no udata. */
+	/* ib_core owns targets, for the processes of their domain: they have no udata. */
 	bool user = udata || target;
 	u32 pdn = target ? 0 : to_hpd(ibqp->pd)->pdn;
 	u32 xrcdn = target ? to_hxrcd(init->xrcd)->xrcdn : 0;
@@ -447,7 +447,7 @@ int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	hghca_qp_reset(hqp);
 	mutex_unlock(&hqp->lock);
 
-	/* Before its number may be another QP's. */
+	/* Before another QP may get the number. */
 	if (!hqp->user)
 		hghca_qp_detach(hqp);
 	hghca_hwqp_del(hdev, &hqp->hw);

@@ -42,8 +42,8 @@ static const struct hghca_qp_step hghca_qp_steps[] = {
  * struct hghca_qp_rule - the attributes of a transition
  * @op: the command
  * @service: enum hghca_qp_st
- * @required: attributes the device wants, whether the verb names them or not
- * @optional: attributes it takes
+ * @required: attributes that the device requires, even if the verb does not set them
+ * @optional: attributes that the device accepts
  */
 struct hghca_qp_rule {
 	u16 op;
@@ -69,7 +69,7 @@ static const u8 hghca_qp_states[] = {
 	[IB_QPS_ERR]	= HGHCA_QP_STATE_ERR,
 };
 
-/* Verbs attributes and what the device calls them. */
+/* Verbs attributes and those of the device. */
 static const struct {
 	u32 verbs;
 	u32 device;
@@ -79,7 +79,7 @@ static const struct {
 #undef HGHCA_QP_ATTR_ROW
 };
 
-/* The state is said by the command. */
+/* The command implies the state. */
 static u32 hghca_qp_attrs_from_ib(int attr_mask)
 {
 	u32 attrs = 0;
@@ -137,7 +137,7 @@ static struct hghca_qp_rule hghca_qp_rule_of(u16 op, u8 service)
 }
 
 /* ------------------------------------------------------------------ */
-/* Attributes into a context                                            */
+/* From attributes to a context                                         */
 
 static bool hghca_qp_av_is_valid(const struct hghca_limits *limits,
 				 const struct rdma_ah_attr *ah)
@@ -151,7 +151,7 @@ static bool hghca_qp_av_is_valid(const struct hghca_limits *limits,
 	       grh->sgid_index < limits->num_gids;
 }
 
-/* Attributes beyond what the device can do; attr_mask suits the transition. */
+/* Check attributes against the limits; attr_mask is valid for the transition. */
 static bool hghca_qp_attrs_are_valid(const struct hghca_limits *limits,
 				     const struct ib_qp_attr *attr, int mask)
 {
@@ -192,7 +192,7 @@ static void hghca_qpc_set_av(struct hghca_qpc *qpc, const struct rdma_ah_attr *a
 	qpc->dlid = cpu_to_be16(get_unaligned_be16(dmac + 4));
 }
 
-/* What others may do through the QP; local rights are the MR's alone. */
+/* Remote access rights of the QP.  Only MRs have local access rights. */
 static u32 hghca_qp_access_from_ib(int access)
 {
 	return (access & IB_ACCESS_REMOTE_WRITE ? HGHCA_ACCESS_REMOTE_WRITE : 0) |
@@ -250,8 +250,8 @@ static void hghca_qpc_set_attrs(struct hghca_qpc *qpc, const struct ib_qp_attr *
 }
 
 /*
- * A datagram must fit one packet, and that one the link: its MTU when the QP
- * is set up. The device takes it at RST2INIT alone.
+ * A datagram is one packet, which must fit the MTU of the link at the creation of the
+ * QP. The device accepts this MTU only in RST2INIT.
  */
 static enum ib_mtu hghca_qp_datagram_mtu(const struct hghca_dev *hdev)
 {
@@ -276,7 +276,7 @@ static int hghca_qp_direct_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp)
 	return ret;
 }
 
-/* Cannot fail: the number may be another QP's soon. */
+/* Must not fail, because another QP may get the number next. */
 static void hghca_qp_withdraw_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp)
 {
 	int ret;
@@ -291,11 +291,11 @@ static void hghca_qp_withdraw_gsi(struct hghca_dev *hdev, struct hghca_qp *hqp)
 }
 
 /**
- * hghca_qp_reset - take a QP from any state to RESET
+ * hghca_qp_reset - move a QP from any state to RESET
  * @hqp: the QP; its lock is held
  *
- * Its completions are dropped and its queues are empty afterwards (those of a
- * user are the user's to empty).
+ * Its completions are dropped and its queues are emptied.  A user empties its own
+ * queues.
  */
 void hghca_qp_reset(struct hghca_qp *hqp)
 {
@@ -311,7 +311,7 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 		if (ret) {
 			ibdev_err(&hdev->ibdev, "failed to reset QP 0x%x: %d\n",
 				  hqp->hw.qpn, ret);
-			/* Its memory may be freed next: it must not be used. */
+			/* Its memory may be freed next. The device must not use it. */
 			hghca_dev_fail(hdev, "failed to reset a QP");
 		}
 	}
@@ -327,7 +327,7 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 	spin_unlock_irq(&hqp->rq.lock);
 	hghca_cq_purge(to_hcq(hqp->ibqp.send_cq), hqp);
 	hghca_cq_purge(to_hcq(hqp->ibqp.recv_cq), hqp);
-	/* Nobody posts and nothing completes. */
+	/* The queues are idle: no posting and no completion. */
 	hqp->sq.head = 0;
 	hqp->sq.tail = 0;
 	hqp->rq.head = 0;
@@ -336,11 +336,11 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 }
 
 /**
- * hghca_qp_event - an asynchronous event of a QP
+ * hghca_qp_event - handle an asynchronous event of a QP
  * @hwqp: the QP
  * @type: HGHCA_EVENT_*
  *
- * Interrupt context, or a QP's that goes to ERR on a device that was given up.
+ * Context: interrupt; or process, for a QP that moves to ERR on a device that was given up.
  */
 void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
 {
@@ -386,8 +386,8 @@ void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type)
 }
 
 /*
- * From any state but RESET: cannot fail, for what is outstanding must complete.
- * On a device that was given up the poller flushes it.
+ * From any state except RESET.  Must not fail, because outstanding requests must complete.
+ * On a device that was given up, the poller flushes the requests.
  */
 static void hghca_qp_to_error(struct hghca_qp *hqp)
 {
@@ -403,7 +403,7 @@ static void hghca_qp_to_error(struct hghca_qp *hqp)
 	WRITE_ONCE(hqp->state, IB_QPS_ERR);
 	if (!hqp->user)
 		hghca_qp_flush(hqp);
-	/* It takes nothing more from SRQs; who waits for that waits for an event. */
+	/* It consumes no more WQEs of SRQs.  ULPs wait for this event to know that. */
 	if ((hqp->ibqp.srq || hqp->ibqp.qp_type == IB_QPT_XRC_TGT) && hghca_dev_has_failed(hdev))
 		hghca_qp_event(&hqp->hw, HGHCA_EVENT_SRQ_QP_LAST_WQE);
 }
@@ -428,7 +428,7 @@ static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 	u32 attrs = hghca_qp_attrs_from_ib(attr_mask);
 	int ret;
 
-	/* What the device wants and the verb leaves out stands in hqp->qpc. */
+	/* hqp->qpc has the attributes that the device requires and the verb does not set. */
 	attrs |= rule.required;
 	if (attrs & ~(rule.required | rule.optional)) {
 		ibdev_dbg(&hdev->ibdev, "QP 0x%x: attributes 0x%x not taken now\n",
@@ -454,7 +454,7 @@ static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 		return 0;
 
 	ret = hghca_qp_direct_gsi(hdev, hqp);
-	/* Without it the QP receives nothing: it is not what was asked for. */
+	/* Without CONF_SPECIAL_QP the QP receives no packets. */
 	if (ret)
 		hghca_qp_reset(hqp);
 	return ret;
@@ -493,12 +493,12 @@ static int hghca_modify_qp_locked(struct hghca_qp *hqp, const struct ib_qp_attr 
  * hghca_modify_qp - change state and attributes of a QP
  * @ibqp: the QP
  * @attr: new values
- * @attr_mask: IB_QP_*: which
+ * @attr_mask: IB_QP_*: attributes to set
  * @udata: of a user, otherwise NULL
  *
- * Return: 0, or -EINVAL for a transition or value that is not possible,
- * -EOPNOTSUPP for what the device lacks and for a QP with a table of receive work
- * queues, which has no state, and what the device answers.
+ * Return: 0, -EINVAL for an invalid transition or value, -EOPNOTSUPP for an attribute
+ * that the device lacks and for a QP with a table of receive work queues, which has no
+ * state, or an error of the command.
  */
 int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 		    struct ib_udata *udata)
@@ -517,7 +517,7 @@ int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 }
 
 /* ------------------------------------------------------------------ */
-/* A context into attributes                                            */
+/* From a context to attributes                                         */
 
 static int hghca_qp_state_to_ib(u32 state)
 {
@@ -606,7 +606,7 @@ static int hghca_query_qp_locked(struct hghca_qp *hqp, struct ib_qp_attr *attr)
 	ret = hghca_qp_state_to_ib(be32_get_bits(qpc.flags, HGHCA_QPC_STATE_MASK));
 	if (ret < 0)
 		return ret;
-	/* The device goes to SQE and ERR by itself. */
+	/* The device moves QPs to SQE and ERR by itself. */
 	if (ret != IB_QPS_RESET)
 		WRITE_ONCE(hqp->state, ret);
 	if (ret == IB_QPS_ERR && !hqp->user)
@@ -617,13 +617,13 @@ static int hghca_query_qp_locked(struct hghca_qp *hqp, struct ib_qp_attr *attr)
 }
 
 /**
- * hghca_query_qp - the attributes of a QP
+ * hghca_query_qp - query the attributes of a QP
  * @ibqp: the QP
- * @attr: they are put here, all of them
- * @attr_mask: which are wanted
- * @init: what it was created with is put here
+ * @attr: output: all attributes
+ * @attr_mask: requested attributes
+ * @init: output: attributes of its creation
  *
- * Return: 0, or what the device answers.
+ * Return: 0, or an error of the command.
  */
 int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 		   struct ib_qp_init_attr *init)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: what "rdma resource" shows of an object besides what ib_core
- * knows: details, which are the driver's, and raw dumps, which are contexts as the
- * device answers them (document 4.9, 4.15, 4.19), big-endian.
+ * JingZhao HCA: data of objects for "rdma resource", in addition to that of ib_core.
+ * Details are data of the driver.  Raw dumps are big-endian contexts that the device
+ * returns (document 4.9, 4.15, 4.19).
  */
 #include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
@@ -20,7 +20,7 @@ struct hghca_detail {
 	enum hghca_detail_form form;
 };
 
-/* 0 or -EMSGSIZE. */
+/* Returns 0 or -EMSGSIZE. */
 static int hghca_put_details(struct sk_buff *msg, const struct hghca_detail *details,
 			     unsigned int count)
 {
@@ -48,8 +48,8 @@ err_cancel:
 }
 
 /*
- * The end of a raw dump; @ret is what the query gave.  An object that the device
- * does not have now is left out: an error would end the dump of all others.
+ * End a raw dump; @ret is the result of the query.  An object that the device does not
+ * have now is skipped: an error would end the dump of all objects.
  */
 static int hghca_put_raw(struct sk_buff *msg, const void *context, size_t size, int ret)
 {
@@ -58,7 +58,7 @@ static int hghca_put_raw(struct sk_buff *msg, const void *context, size_t size, 
 	return ret ?: nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, size, context);
 }
 
-/* Of a QP that has receive work queues in place of its own. */
+/* Details of a QP with a table of receive work queues. */
 static int hghca_fill_res_rss_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	const struct hghca_qp *hqp = to_hqp(ibqp);
@@ -72,11 +72,11 @@ static int hghca_fill_res_rss_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 }
 
 /**
- * hghca_fill_res_qp_entry - details of a QP
- * @msg: they are put here
+ * hghca_fill_res_qp_entry - dump details of a QP
+ * @msg: output
  * @ibqp: the QP
  *
- * Return: 0 or -EMSGSIZE; so do all here for details.
+ * Return: 0 or -EMSGSIZE; the same for details of all objects.
  */
 int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
@@ -90,7 +90,7 @@ int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "send_cqn", hghca_cqn_of(ibqp->send_cq), HGHCA_DETAIL_HEX },
 		{ "recv_cqn", hghca_cqn_of(ibqp->recv_cq), HGHCA_DETAIL_HEX },
 		{ "srqn", ibqp->srq ? to_hsrq(ibqp->srq)->hw.srqn : 0, HGHCA_DETAIL_HEX },
-		/* Of a kernel QP alone: a user counts for itself. */
+		/* Only of a kernel QP: a user has its own counts. */
 		{ "sq_posted", READ_ONCE(hqp->sq.head) },
 		{ "sq_completed", READ_ONCE(hqp->sq.tail) },
 		{ "rq_posted", READ_ONCE(hqp->rq.head) },
@@ -103,19 +103,19 @@ int hghca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 }
 
 /**
- * hghca_fill_res_qp_entry_raw - the context of a QP, struct hghca_qpc
- * @msg: it is put here
+ * hghca_fill_res_qp_entry_raw - dump the context of a QP, struct hghca_qpc
+ * @msg: output
  * @ibqp: the QP
  *
- * Return: 0, -EMSGSIZE, -EAGAIN for an object that the device does not have, or
- * what the device answers; so do all here for raw dumps.
+ * Return: 0, -EMSGSIZE, -EAGAIN for an object that the device does not have, or an
+ * error of the command; the same for raw dumps of all objects.
  */
 int hghca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct hghca_qpc qpc;
 	int ret;
 
-	/* It has no context. */
+	/* A QP with a table has no context. */
 	if (ibqp->rwq_ind_tbl)
 		return -EAGAIN;
 	ret = hghca_cmd_query_qp(to_hdev(ibqp->device), to_hqp(ibqp)->hw.qpn, &qpc);
@@ -123,8 +123,8 @@ int hghca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 }
 
 /**
- * hghca_fill_res_cq_entry - details of a CQ
- * @msg: they are put here
+ * hghca_fill_res_cq_entry - dump details of a CQ
+ * @msg: output
  * @ibcq: the CQ
  *
  * Return: 0 or -EMSGSIZE.
@@ -136,7 +136,7 @@ int hghca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 		{ "hw_cqn", hcq->hw.cqn, HGHCA_DETAIL_HEX },
 		{ "hw_cqes", BIT(READ_ONCE(hcq->log_size)) },
 		{ "uar_page", hcq->uctx ? hcq->uctx->uar.index : 0 },
-		/* Of a kernel CQ alone. */
+		/* Only of a kernel CQ. */
 		{ "consumed", READ_ONCE(hcq->cons_index) },
 	};
 
@@ -144,8 +144,8 @@ int hghca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 }
 
 /**
- * hghca_fill_res_cq_entry_raw - the context of a CQ, struct hghca_cqc
- * @msg: it is put here
+ * hghca_fill_res_cq_entry_raw - dump the context of a CQ, struct hghca_cqc
+ * @msg: output
  * @ibcq: the CQ
  *
  * Return: see hghca_fill_res_qp_entry_raw().
@@ -160,8 +160,8 @@ int hghca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
 }
 
 /**
- * hghca_fill_res_mr_entry - details of an MR
- * @msg: they are put here
+ * hghca_fill_res_mr_entry - dump details of an MR
+ * @msg: output
  * @ibmr: the MR
  *
  * Return: 0 or -EMSGSIZE.
@@ -172,7 +172,7 @@ int hghca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	const struct hghca_detail details[] = {
 		{ "mtts", hmr->hw.mtts.count },
 		{ "first_mtt", hmr->hw.mtts.first },
-		/* Of a user's alone. */
+		/* Only of an MR of a user. */
 		{ "iova", hmr->attr.start, HGHCA_DETAIL_HEX },
 		{ "access", hmr->access, HGHCA_DETAIL_HEX },
 		{ "page_size", BIT_ULL(hmr->attr.page_shift) },
@@ -183,8 +183,8 @@ int hghca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 }
 
 /**
- * hghca_fill_res_mr_entry_raw - the entry of an MR, struct hghca_mpt
- * @msg: it is put here
+ * hghca_fill_res_mr_entry_raw - dump the entry of an MR, struct hghca_mpt
+ * @msg: output
  * @ibmr: the MR
  *
  * Return: see hghca_fill_res_qp_entry_raw().
@@ -199,8 +199,8 @@ int hghca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
 }
 
 /**
- * hghca_fill_res_srq_entry - details of an SRQ
- * @msg: they are put here
+ * hghca_fill_res_srq_entry - dump details of an SRQ
+ * @msg: output
  * @ibsrq: the SRQ
  *
  * Return: 0 or -EMSGSIZE.
@@ -212,7 +212,7 @@ int hghca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 		{ "hw_srqn", hsrq->hw.srqn, HGHCA_DETAIL_HEX },
 		{ "wqes", READ_ONCE(hsrq->num_wqes) },
 		{ "stride", BIT(hsrq->log_stride) },
-		/* Of a kernel SRQ alone. */
+		/* Only of a kernel SRQ. */
 		{ "posted", READ_ONCE(hsrq->posted) },
 	};
 
@@ -220,8 +220,8 @@ int hghca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 }
 
 /**
- * hghca_fill_res_srq_entry_raw - the context of an SRQ, struct hghca_srqc
- * @msg: it is put here
+ * hghca_fill_res_srq_entry_raw - dump the context of an SRQ, struct hghca_srqc
+ * @msg: output
  * @ibsrq: the SRQ
  *
  * Return: see hghca_fill_res_qp_entry_raw().

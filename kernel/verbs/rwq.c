@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: receive work queues, tables of them, and the QPs that spread
+ * JingZhao HCA: receive work queues, tables of them, and the QPs that distribute
  * frames over a table (RSS).
  *
- * A receive work queue is a raw packet QP without a send queue for the device
- * (document 4.25), from RDY on; in RESET the device has nothing of it but its
- * number.  A table is ib_core's alone.  A QP with a table is an RSS group: it has
- * neither queue nor state, and its number is one that no other QP has.
+ * In the device, a receive work queue in RDY or ERR is a raw packet QP without a send
+ * queue (document 4.25).  In RESET the device has only its number.  The device does not
+ * know tables.  A QP with a table is an RSS group: it has neither queues nor state, and
+ * its number is not used by another QP.
  *
  *	RESET ---> RDY ---> ERR (also by the device)
  *	  ^         |        |
  *	  +---------+--------+
  *
- * ib_core keeps queues as long as a table names them, a table as long as a QP
- * does, and that QP as long as it has flows.
+ * ib_core keeps a queue while a table contains it, a table while a QP uses it, and such a
+ * QP while it has flows.
  */
 #include <linux/bits.h>
 #include <linux/slab.h>
@@ -26,8 +26,8 @@ static struct hghca_rwq *to_hrwq(struct ib_wq *ibwq)
 }
 
 /**
- * hghca_rwq_event - an asynchronous event of a receive work queue
- * @hwqp: its number
+ * hghca_rwq_event - handle an asynchronous event of a receive work queue
+ * @hwqp: the part that events use
  * @type: HGHCA_EVENT_*
  *
  * Interrupt context.
@@ -41,7 +41,7 @@ void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type)
 		.event = IB_EVENT_WQ_FATAL,
 	};
 
-	/* The device has none in RESET, and ib_core may not be done with making it. */
+	/* In RESET the device has no QP, and ib_core may not have completed the creation. */
 	if (READ_ONCE(ibwq->state) == IB_WQS_RESET)
 		return;
 	if (type != HGHCA_EVENT_WQ_CATAS_ERROR) {
@@ -56,7 +56,7 @@ void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type)
 /* ------------------------------------------------------------------ */
 /* States                                                               */
 
-/* The context of a queue that starts, empty. */
+/* Initialize the context of an empty queue. */
 static void hghca_rwq_init_context(struct hghca_dev *hdev, const struct hghca_rwq *hrwq,
 				   struct hghca_qpc *qpc)
 {
@@ -84,7 +84,7 @@ static void hghca_rwq_init_context(struct hghca_dev *hdev, const struct hghca_rw
 	qpc->opt_param_mask = cpu_to_be32(HGHCA_QP_ATTR_PORT);
 }
 
-/* From any state; cannot fail. */
+/* From any state.  Must not fail. */
 static void hghca_rwq_reset(struct hghca_rwq *hrwq)
 {
 	struct hghca_dev *hdev = to_hdev(hrwq->ibwq.device);
@@ -97,7 +97,7 @@ static void hghca_rwq_reset(struct hghca_rwq *hrwq)
 	ret = hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, hrwq->hw.qpn, NULL);
 	if (ret) {
 		ibdev_err(&hdev->ibdev, "failed to reset WQ 0x%x: %d\n", hrwq->hw.qpn, ret);
-		/* Its memory may be freed next: it must not be used. */
+		/* Its memory may be freed next. The device must not use it. */
 		hghca_dev_fail(hdev, "failed to reset a WQ");
 	}
 	WRITE_ONCE(hrwq->ibwq.state, IB_WQS_RESET);
@@ -122,7 +122,7 @@ static int hghca_rwq_start(struct hghca_rwq *hrwq)
 	return ret;
 }
 
-/* From RDY or ERR; cannot fail, for what is outstanding must complete. */
+/* From RDY or ERR.  Must not fail, because outstanding requests must complete. */
 static void hghca_rwq_to_error(struct hghca_rwq *hrwq)
 {
 	struct hghca_dev *hdev = to_hdev(hrwq->ibwq.device);
@@ -136,7 +136,7 @@ static void hghca_rwq_to_error(struct hghca_rwq *hrwq)
 	WRITE_ONCE(hrwq->ibwq.state, IB_WQS_ERR);
 }
 
-/* The device goes to ERR by itself.  One that does not answer leaves all as it was. */
+/* The device moves QPs to ERR by itself.  If the query fails, the state is unchanged. */
 static void hghca_rwq_refresh(struct hghca_rwq *hrwq)
 {
 	struct hghca_qpc qpc;
@@ -173,14 +173,15 @@ static int hghca_rwq_move(struct hghca_rwq *hrwq, enum ib_wq_state to)
 /**
  * hghca_modify_wq - change the state of a receive work queue
  * @ibwq: the queue
- * @attr: the new state, and the present one
- * @attr_mask: IB_WQ_*: which are given
+ * @attr: the new state, and the present state
+ * @attr_mask: IB_WQ_*: valid fields of @attr
  * @udata: of its user
  *
- * From any state to RESET, which empties it; from RESET to RDY, from RDY to ERR.
+ * Transitions: from any state to RESET, which empties the queue; from RESET to RDY; from
+ * RDY to ERR.
  *
- * Return: 0, -EOPNOTSUPP for flags, -EINVAL for a step that there is not or
- * another present state, and what the device answers.
+ * Return: 0, -EOPNOTSUPP for flags, -EINVAL for an invalid transition or a wrong present
+ * state, or an error of the command.
  */
 int hghca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 attr_mask,
 		    struct ib_udata *udata)
@@ -210,7 +211,7 @@ static int hghca_rwq_check_init(struct hghca_dev *hdev, const struct ib_wq_init_
 
 	if (init->wq_type != IB_WQT_RQ || init->create_flags)
 		return -EOPNOTSUPP;
-	/* A user may leave the CQ out, and the core hands that on. */
+	/* A user may omit the CQ, and ib_core does not check that. */
 	if (IS_ERR_OR_NULL(init->cq) || !init->max_wr || init->max_wr > limits->max_qp_wr ||
 	    init->max_sge > limits->max_sge_rq) {
 		ibdev_dbg(&hdev->ibdev, "WQ of %u WQEs, %u SGEs is not possible\n",
@@ -221,12 +222,12 @@ static int hghca_rwq_check_init(struct hghca_dev *hdev, const struct ib_wq_init_
 }
 
 /**
- * hghca_wq_init_user - the size of one direction, as its user has it
+ * hghca_wq_init_user - set the size of one queue of a user
  * @hdev: the device
- * @wq: it is put here
- * @num_wqes: a power of two, or 0 for none
+ * @wq: output
+ * @num_wqes: a power of two, or 0
  * @log_stride: log2 of a slot's bytes
- * @max_wr: work requests that are asked for
+ * @max_wr: work requests requested
  *
  * Return: 0 or -EINVAL.
  */
@@ -298,11 +299,11 @@ static void hghca_rwq_unmap_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq)
 /**
  * hghca_create_wq - create a receive work queue, in RESET
  * @ibpd: its PD
- * @init: its CQ and size, which is set to what is granted
- * @udata: in: struct hghca_create_wq
+ * @init: its CQ and size, which is set to the granted values
+ * @udata: input: struct hghca_create_wq
  *
- * Return: the queue, or ERR_PTR: -EOPNOTSUPP for flags, -EINVAL for what is
- * beyond the device's limits or malformed, and what memory and device answer.
+ * Return: the queue, or an ERR_PTR(): -EOPNOTSUPP for flags, -EINVAL for values that
+ * exceed the limits or are malformed, or an error of an allocation or a command.
  */
 struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 			      struct ib_udata *udata)
@@ -356,7 +357,7 @@ err_free:
 
 /**
  * hghca_destroy_wq - undo hghca_create_wq()
- * @ibwq: the queue, which no table names
+ * @ibwq: the queue, which no table contains
  * @udata: of its user
  *
  * Return: 0.
@@ -386,8 +387,7 @@ int hghca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
  * @init: its size and its queues, which ib_core keeps
  * @udata: of a user; no input
  *
- * Return: 0, -EINVAL for more entries than the device takes, -ENOMEM for no
- * table left.
+ * Return: 0, -EINVAL for too many entries, -ENOMEM if no table is free.
  */
 int hghca_create_rwq_ind_table(struct ib_rwq_ind_table *ibtable,
 			       struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
@@ -427,7 +427,7 @@ static int hghca_rss_check_init(struct hghca_dev *hdev, const struct ib_qp_init_
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
-	/* There is nothing to send with, so whether its own come back is no matter. */
+	/* Without a send queue, blocking of its own packets has no effect. */
 	if (!user || init->qp_type != IB_QPT_RAW_PACKET ||
 	    !(hdev->limits.caps & HGHCA_CAP_RSS) ||
 	    init->create_flags & ~IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK ||
@@ -444,7 +444,7 @@ static int hghca_rss_check_user(struct hghca_dev *hdev, const struct hghca_creat
 	if (cmd->rx_hash_function != HGHCA_RSS_TOEPLITZ ||
 	    cmd->rx_hash_fields_mask & ~(u64)HGHCA_RSS_FIELDS)
 		ret = -EOPNOTSUPP;
-	/* With nothing to hash, all entries but the first would be in vain. */
+	/* Without fields to hash, only the first entry would be used. */
 	else if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
 		 cmd->rx_hash_key_len != HGHCA_RSS_KEY_BYTES ||
 		 (!cmd->rx_hash_fields_mask && log_size))
@@ -496,23 +496,23 @@ static void hghca_rss_del(struct hghca_dev *hdev, struct hghca_qp *hqp)
 	if (ret) {
 		ibdev_err(&hdev->ibdev, "failed to destroy RSS group %u: %d\n",
 			  hqp->rss_group, ret);
-		/* The numbers of its queues may be others' next. */
+		/* The numbers of its queues may be reused next. */
 		hghca_dev_fail(hdev, "failed to destroy an RSS group");
 	}
 	ida_free(&hdev->rss_ida, hqp->rss_group);
 }
 
 /**
- * hghca_create_rss_qp - create a QP that spreads frames over a table of queues
+ * hghca_create_rss_qp - create a QP that distributes frames over a table of queues
  * @ibqp: the QP
- * @init: its table; it has no queues of its own
- * @udata: in: struct hghca_create_rss_qp
+ * @init: its table; the QP has no queues
+ * @udata: input: struct hghca_create_rss_qp
  *
- * It receives what flows give it from now on, as far as the queues do.
+ * It receives frames of its flows if its queues receive.
  *
- * Return: 0, -EOPNOTSUPP for another type than a raw packet QP, a send queue,
- * and a hash that the device lacks, -EINVAL for what is malformed, -ENOMEM for no
- * group left, and what memory and device answer.
+ * Return: 0, -EOPNOTSUPP for another type than a raw packet QP, a send queue or a hash
+ * that the device lacks, -EINVAL for malformed input, -ENOMEM if no group is free, or an
+ * error of an allocation or a command.
  */
 int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
@@ -535,7 +535,7 @@ int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	hqp->user = true;
 	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	hqp->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
-	/* For the number alone: the device has no context under it. */
+	/* Allocates only the number: the device has no context of it. */
 	ret = hghca_hwqp_add(hdev, &hqp->hw, 0);
 	if (ret)
 		return ret;
@@ -571,10 +571,10 @@ void hghca_destroy_rss_qp(struct ib_qp *ibqp)
 }
 
 /**
- * hghca_query_rss_qp - the attributes of a QP with a table
+ * hghca_query_rss_qp - query the attributes of a QP with a table
  * @ibqp: the QP
- * @attr: they are put here: it receives, and that does not change
- * @init: what it was created with is put here
+ * @attr: output: it always receives
+ * @init: output: attributes of its creation
  */
 void hghca_query_rss_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr,
 			struct ib_qp_init_attr *init)

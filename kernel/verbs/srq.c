@@ -2,10 +2,10 @@
 /*
  * JingZhao HCA: shared receive queues.
  *
- * Receives of an SRQ complete in no order, so its free slots are a chain: what
- * is posted takes the first, what completes goes behind the last.  A WQE names
- * the one that will be posted after it, which is the slot behind it in the
- * chain.  For that to be known one slot always stays free.
+ * Receives of an SRQ complete in any order, so its free slots form a chain.  A posted
+ * receive takes the first slot.  The slot of a completed receive is appended to the chain.
+ * A WQE links to the WQE that will be posted next, which is its successor in the chain.
+ * One slot always stays free, so that the successor is known.
  */
 
 #include <linux/log2.h>
@@ -15,7 +15,7 @@
 #define HGHCA_SRQ_MIN_WQES	2
 
 /**
- * hghca_srq_event - an asynchronous event of an SRQ
+ * hghca_srq_event - handle an asynchronous event of an SRQ
  * @hwsrq: the SRQ
  * @type: HGHCA_EVENT_*
  *
@@ -46,7 +46,7 @@ void hghca_srq_event(struct hghca_hwsrq *hwsrq, u8 type)
 		ibsrq->event_handler(&event, ibsrq->srq_context);
 }
 
-/* A kernel XRC SRQ would want its QPs found by who polls, which nobody needs. */
+/* A kernel XRC SRQ is not supported: the poller would have to look up its QPs. */
 static bool hghca_srq_has_type(const struct hghca_limits *limits, enum ib_srq_type type, bool user)
 {
 	return type == IB_SRQT_BASIC ||
@@ -71,7 +71,7 @@ static int hghca_srq_check_init(struct hghca_dev *hdev, const struct ib_srq_init
 	return 0;
 }
 
-/* Lists as long as asked: a slot may have more space, which is not granted. */
+/* Lists have the requested length: a slot may have more space, which is not granted. */
 static void hghca_srq_set_room(struct hghca_dev *hdev, struct hghca_srq *hsrq, u32 sges)
 {
 	const struct hghca_limits *limits = &hdev->limits;
@@ -81,7 +81,7 @@ static void hghca_srq_set_room(struct hghca_dev *hdev, struct hghca_srq *hsrq, u
 	room->max_sge = hghca_wqe_recv_sge_grant(sges);
 }
 
-/* The work requests an SRQ takes: one WQE stays free. */
+/* The maximum number of work requests: one WQE stays free. */
 static u32 hghca_srq_max_wr(const struct hghca_srq *hsrq)
 {
 	return hsrq->num_wqes - 1;
@@ -120,7 +120,7 @@ static int hghca_srq_check_user(struct hghca_dev *hdev, const struct hghca_creat
 	return 0;
 }
 
-/* Pins a user's buffer and puts it under an MR in the SRQ's PD. */
+/* Pin the buffer of a user, and create its MR in the PD of the SRQ. */
 static int hghca_srq_map_user(struct hghca_dev *hdev, const struct hghca_srq *hsrq,
 			      struct hghca_queue *queue, struct ib_umem **umem, u64 addr,
 			      u32 num_wqes)
@@ -184,7 +184,7 @@ err_free_buffer:
 /* ------------------------------------------------------------------ */
 /* Queues of the kernel                                                 */
 
-/* All slots are free, in order. */
+/* Initialize the chain: all slots are free, in order. */
 static void hghca_srq_init_chain(struct hghca_srq *hsrq)
 {
 	u32 i;
@@ -247,7 +247,7 @@ static int hghca_srq_to_hw(struct hghca_dev *hdev, const struct hghca_srq *hsrq)
 	return hghca_cmd_sw2hw_srq(hdev, hsrq->hw.srqn, &srqc);
 }
 
-/* After it no WQE is read and no event runs. */
+/* After return the device reads no WQEs, and no event handler runs. */
 static void hghca_srq_to_sw(struct hghca_dev *hdev, struct hghca_srq *hsrq)
 {
 	int ret;
@@ -256,7 +256,7 @@ static void hghca_srq_to_sw(struct hghca_dev *hdev, struct hghca_srq *hsrq)
 	if (ret) {
 		ibdev_err(&hdev->ibdev, "failed to destroy SRQ 0x%x: %d\n",
 			  hsrq->hw.srqn, ret);
-		/* Its memory is freed next: what stands there then is no WQE. */
+		/* Its memory is freed next.  The device must not read it as WQEs. */
 		hghca_dev_fail(hdev, "failed to destroy an SRQ");
 	}
 	hghca_hwsrq_del(hdev, &hsrq->hw);
@@ -273,12 +273,12 @@ static void hghca_srq_release(struct hghca_dev *hdev, struct hghca_srq *hsrq)
 /**
  * hghca_create_srq - create an SRQ
  * @ibsrq: the SRQ
- * @init: its type and size, which are set to what is given; its limit says
- *	nothing yet
+ * @init: its type and size, which is set to the granted values; its limit is
+ *	ignored
  * @udata: of a user, otherwise NULL
  *
- * Return: 0, or -EOPNOTSUPP for a type the device lacks, -EINVAL for what is
- * beyond its limits or malformed, and what memory and device answer.
+ * Return: 0, -EOPNOTSUPP for a type the device lacks, -EINVAL for values that exceed its
+ * limits or are malformed, or an error of an allocation or a command.
  */
 int hghca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata)
 {
@@ -348,7 +348,7 @@ int hghca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* The user has copied the WQEs, and writes new ones to both buffers meanwhile. */
+/* The user has copied the WQEs, and meanwhile writes new WQEs to both buffers. */
 static int hghca_srq_resize(struct hghca_dev *hdev, struct hghca_srq *hsrq, u32 max_wr,
 			    struct ib_udata *udata)
 {
@@ -380,7 +380,7 @@ static int hghca_srq_resize(struct hghca_dev *hdev, struct hghca_srq *hsrq, u32 
 		swap(hsrq->umem, umem);
 		hsrq->num_wqes = cmd.wqe_cnt;
 	}
-	/* The old one, or the new one in vain. */
+	/* The old buffer, or after an error the new one. */
 	hghca_srq_free_buffer(hdev, &queue, umem);
 	return ret;
 }
@@ -406,22 +406,22 @@ static int hghca_modify_srq_locked(struct hghca_srq *hsrq, const struct ib_srq_a
 		if (ret)
 			return ret;
 	}
-	/* Last: a user told of a failure goes on with the old buffer. */
+	/* Last, because after an error the user continues with the old buffer. */
 	if (attr_mask & IB_SRQ_MAX_WR)
 		return hghca_srq_resize(hdev, hsrq, max_wr, udata);
 	return 0;
 }
 
 /**
- * hghca_modify_srq - give an SRQ another size, or arm its limit
+ * hghca_modify_srq - resize an SRQ, or arm its limit
  * @ibsrq: the SRQ
  * @attr: new values
- * @attr_mask: which; where both are given, the limit comes first and stays
- *	though the size is refused
+ * @attr_mask: attributes to set; with both, the limit is set first, and it stays set
+ *	if the size is refused
  * @udata: of a user, otherwise NULL
  *
- * Return: 0, or -EOPNOTSUPP for another size of a kernel SRQ, -EINVAL for a value
- * that is not possible or malformed, and what memory and device answer.
+ * Return: 0, -EOPNOTSUPP for the resize of a kernel SRQ, -EINVAL for an invalid or
+ * malformed value, or an error of an allocation or a command.
  */
 int hghca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		     enum ib_srq_attr_mask attr_mask, struct ib_udata *udata)
@@ -441,11 +441,11 @@ int hghca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 }
 
 /**
- * hghca_query_srq - size and limit of an SRQ
+ * hghca_query_srq - query size and limit of an SRQ
  * @ibsrq: the SRQ
- * @attr: they are put here; the limit is 0 once it was reached
+ * @attr: output; the limit is 0 after it was reached
  *
- * Return: 0, or what the device answers.
+ * Return: 0, or an error of the command.
  */
 int hghca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
@@ -495,12 +495,12 @@ static int hghca_srq_post_one(struct hghca_srq *hsrq, const struct ib_recv_wr *w
  * hghca_post_srq_recv - post a list of receives to an SRQ
  * @ibsrq: a kernel SRQ
  * @wr: the list
- * @bad_wr: the first that was not posted
+ * @bad_wr: output: the first request that was not posted
  *
  * Any context.
  *
- * Return: 0, or -EINVAL for a request that is not possible, or -ENOMEM when the
- * queue is full; those before *@bad_wr are posted.
+ * Return: 0, -EINVAL for an invalid request, or -ENOMEM if the queue is full.  Requests
+ * before *@bad_wr are posted.
  */
 int hghca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			const struct ib_recv_wr **bad_wr)
@@ -529,14 +529,14 @@ int hghca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 }
 
 /**
- * hghca_srq_complete - take a WQE back that the device has used
+ * hghca_srq_complete - return a WQE that the device has consumed
  * @hsrq: a kernel SRQ
- * @offset: byte offset of the WQE; the device's word, so it is checked
- * @wr: what was posted
+ * @offset: byte offset of the WQE; from the device, so it is checked
+ * @wr: output: the posted request
  *
  * Context: any, interrupts off; the CQ's lock is held.
  *
- * Return: 0, or -EINVAL for a WQE that is none, or is not posted.
+ * Return: 0, or -EINVAL for an offset without a posted WQE.
  */
 int hghca_srq_complete(struct hghca_srq *hsrq, u32 offset, struct hghca_wr *wr)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: what the driver adds to the methods of the verbs for users. */
+/* JingZhao HCA: additions of the driver to the user verbs methods. */
 #include <rdma/uverbs_ioctl.h>
 
 #include "verbs/verbs.h"
 
-/* Of device memory: where a user maps what it has allocated, ... */
+/* DM_ALLOC: how the user maps the device memory that it has allocated. */
 static const struct uverbs_attr_def *const hghca_dm_alloc_attrs[] = {
 	UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_DM_ALLOC_RESP, UVERBS_ATTR_TYPE(struct hghca_dm_resp),
 			    UA_MANDATORY),
@@ -16,7 +16,7 @@ static const struct uverbs_method_def hghca_dm_alloc = {
 	.attrs = &hghca_dm_alloc_attrs,
 };
 
-/* ... and the same again, for another who has its handle. */
+/* Returns the same data again, to another process that has the handle. */
 static int hghca_dm_query_handler(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_dm *ibdm = uverbs_attr_get_obj(attrs, HGHCA_ATTR_DM_QUERY_HANDLE);
@@ -54,7 +54,7 @@ static const struct uverbs_object_def hghca_dm_object = {
 	.methods = &hghca_dm_methods,
 };
 
-/* Of a context: what its user was told, for another who has its file. */
+/* QUERY_CONTEXT: the response of the creation, for another process that has the file. */
 static const struct uverbs_attr_def *const hghca_query_context_attrs[] = {
 	UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_QUERY_CONTEXT_RESP,
 			    UVERBS_ATTR_STRUCT(struct hghca_alloc_ucontext_resp, max_srq_sge),

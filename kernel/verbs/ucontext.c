@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* JingZhao HCA: user contexts, PDs, and what the device says about itself. */
+/* JingZhao HCA: user contexts, PDs, and attributes of the device. */
 #include <linux/sysfs.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "verbs/verbs.h"
 
-/* A provider older than SRQs has no room for what is said of them. */
+/* The response of a provider that predates SRQs ends before their fields. */
 #define HGHCA_UCONTEXT_RESP_MIN \
 	offsetofend(struct hghca_alloc_ucontext_resp, max_desc_sz_rq)
 
 /**
- * hghca_copy_from_udata - take a verb's input from its user
+ * hghca_copy_from_udata - copy the input of a verb from its user
  * @hdev: the device
- * @cmd: where to
+ * @cmd: output
  * @size: bytes the driver needs
  * @udata: the input
  *
- * Checks length, trailing bytes (which must be zeros), copies.  Reserved fields
- * are the caller's to check.
+ * Checks the length, and that trailing bytes are 0.  The caller checks reserved fields.
  *
  * Return: 0, -EINVAL or -EFAULT.
  */
@@ -36,10 +35,10 @@ int hghca_copy_from_udata(struct hghca_dev *hdev, void *cmd, size_t size, struct
 }
 
 /**
- * hghca_copy_to_udata - give a verb's output to its user
- * @udata: the user's room, which may be less than all
+ * hghca_copy_to_udata - copy the output of a verb to its user
+ * @udata: the buffer of the user, which may be smaller than the output
  * @resp: the output
- * @size: its bytes
+ * @size: bytes of the output
  *
  * Return: 0 or -EFAULT.
  */
@@ -69,9 +68,9 @@ static void hghca_describe_ucontext(struct hghca_ucontext *uctx,
 }
 
 /**
- * hghca_query_ucontext - the context again, for another who has its file
+ * hghca_query_ucontext - describe a context to another process that has its file
  * @ibuctx: the context
- * @attrs: out: struct hghca_alloc_ucontext_resp
+ * @attrs: output: struct hghca_alloc_ucontext_resp
  *
  * Return: 0 or a negative errno.
  */
@@ -85,9 +84,9 @@ int hghca_query_ucontext(struct ib_ucontext *ibuctx, struct uverbs_attr_bundle *
 }
 
 /**
- * hghca_alloc_ucontext - a process opens the device
+ * hghca_alloc_ucontext - initialize the context of a process that opens the device
  * @ibuctx: its context
- * @udata: out: struct hghca_alloc_ucontext_resp
+ * @udata: output: struct hghca_alloc_ucontext_resp
  *
  * Return: 0 or a negative errno.
  */
@@ -126,8 +125,8 @@ err_destroy_uar:
 }
 
 /**
- * hghca_dealloc_ucontext - a process closes the device
- * @ibuctx: its context; all its objects are gone
+ * hghca_dealloc_ucontext - undo hghca_alloc_ucontext()
+ * @ibuctx: the context; all its objects are destroyed
  */
 void hghca_dealloc_ucontext(struct ib_ucontext *ibuctx)
 {
@@ -139,20 +138,20 @@ void hghca_dealloc_ucontext(struct ib_ucontext *ibuctx)
 }
 
 /**
- * hghca_disassociate_ucontext - the device goes while a process has it open
+ * hghca_disassociate_ucontext - allow removal of the device while a process has it open
  * @ibuctx: its context
  *
- * The core takes the UAR mapping away and destroys the objects; that it may do
- * so is all that there is to say.
+ * ib_core removes the UAR mapping and destroys the objects.  The presence of this
+ * function allows that.
  */
 void hghca_disassociate_ucontext(struct ib_ucontext *ibuctx)
 {
 }
 
 /**
- * hghca_pdn_alloc - take a PD number
+ * hghca_pdn_alloc - allocate a PD number
  * @hdev: the device
- * @pdn: the number
+ * @pdn: output: the number
  *
  * Return: 0 or a negative errno.
  */
@@ -168,7 +167,7 @@ int hghca_pdn_alloc(struct hghca_dev *hdev, u32 *pdn)
 }
 
 /**
- * hghca_pdn_free - give a PD number back
+ * hghca_pdn_free - free a PD number
  * @hdev: the device
  * @pdn: the number
  */
@@ -178,9 +177,9 @@ void hghca_pdn_free(struct hghca_dev *hdev, u32 pdn)
 }
 
 /**
- * hghca_alloc_pd - make a protection domain
+ * hghca_alloc_pd - allocate a protection domain
  * @ibpd: the PD
- * @udata: out: struct hghca_alloc_pd_resp; NULL for the kernel's
+ * @udata: output: struct hghca_alloc_pd_resp; NULL for a kernel PD
  *
  * Return: 0 or a negative errno.
  */
@@ -221,9 +220,9 @@ int hghca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 }
 
 /**
- * hghca_query_device - limits and abilities
+ * hghca_query_device - query limits and capabilities
  * @ibdev: the device
- * @attr: the answer
+ * @attr: output
  * @udata: must be empty
  *
  * Return: 0 or -EINVAL.
@@ -291,7 +290,7 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_ah = INT_MAX;
 	if (limits->caps & HGHCA_CAP_MULTICAST)
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
-	/* Half of the entries are buckets, of which some may stay empty. */
+	/* Half of the entries are buckets, and some of these may stay empty. */
 	attr->max_mcast_grp = limits->num_mcgs / 2;
 	attr->max_mcast_qp_attach = limits->max_mcg_qps;
 	attr->max_total_mcast_qp_attach = attr->max_mcast_grp * attr->max_mcast_qp_attach;
@@ -311,9 +310,9 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 }
 
 /**
- * hghca_get_dev_fw_str - firmware version as text
+ * hghca_get_dev_fw_str - get the firmware version as text
  * @ibdev: the device
- * @str: room for IB_FW_VERSION_NAME_MAX bytes
+ * @str: output: up to IB_FW_VERSION_NAME_MAX bytes
  */
 void hghca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
@@ -323,11 +322,11 @@ void hghca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 }
 
 /**
- * hghca_get_vector_affinity - where completions of a vector are served
+ * hghca_get_vector_affinity - get the CPUs that handle the completions of a vector
  * @ibdev: the device
  * @vector: the completion vector
  *
- * Return: its CPUs, or NULL.
+ * Return: the CPUs, or NULL.
  */
 const struct cpumask *hghca_get_vector_affinity(struct ib_device *ibdev, int vector)
 {
@@ -354,15 +353,15 @@ static ssize_t board_id_show(struct device *device, struct device_attribute *att
 }
 static DEVICE_ATTR_RO(board_id);
 
-/* A parameter of congestion control: one file each, as struct hghca_congestion has it. */
+/* A parameter of congestion control: one file for a field of struct hghca_congestion. */
 struct hghca_congestion_attr {
 	struct device_attribute attr;
 	size_t offset;
 	size_t size;			/* 1 or 4 */
-	u32 flag;			/* of 4 bytes this bit alone; 0: all */
+	u32 flag;			/* only this bit of a 32-bit field; 0: all bits */
 };
 
-/* A file is one value of many that are set together. */
+/* One command sets all values, and a file changes one of them. */
 static DEFINE_MUTEX(hghca_congestion_lock);
 
 static ssize_t hghca_congestion_show(struct device *device, struct device_attribute *attr,

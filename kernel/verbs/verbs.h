@@ -3,21 +3,20 @@
  * JingZhao HCA driver: verbs objects, and the verbs.
  *
  *	ucontext.c, gid.c, port.c	smaller verbs
- *	mmap.c		what users map
+ *	mmap.c		mappings of users
  *	access.c, mr.c, fastreg.c, mw.c, dm.c	memory regions; regions for
  *			REG_MR; memory windows; device memory
- *	odp.c, odptree.c	regions paged on demand; the memory of those of all
- *			memory; odp.h
- *	uapi.c		what the driver adds to the verbs of users
+ *	odp.c, odptree.c	on-demand regions; on-demand regions of all memory; odp.h
+ *	uapi.c		additions of the driver to the user verbs
  *	cq.c, poll.c	completion queues; their consumer side
  *	qp.c, qpstate.c	queue pairs; their states and attributes
  *	srq.c, xrcd.c	shared receive queues; XRC domains
- *	rwq.c		receive work queues, and QPs that spread frames over them
+ *	rwq.c		receive work queues, and QPs that distribute frames over them
  *	post.c		posting
  *	ah.c		address handles
  *	mcast.c, flow.c	multicast groups; flow rules of raw packet QPs
- *	counters.c, restrack.c, mad.c	what can be seen from outside: counters,
- *			objects, the port's performance management
+ *	counters.c, restrack.c, mad.c	counters; data of objects; performance
+ *			management of the port
  */
 #ifndef HGHCA_VERBS_H
 #define HGHCA_VERBS_H
@@ -32,10 +31,10 @@ struct hghca_ucontext {
 };
 
 /**
- * struct hghca_mmap_entry - what a user can map
+ * struct hghca_mmap_entry - memory of the device that a user can map
  * @rdma_entry: its offset and size
- * @phys: where it is for the CPU
- * @free: nobody uses it any more: gives it back, and the entry
+ * @phys: its physical address
+ * @free: frees it, and the entry, after its last user
  */
 struct hghca_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
@@ -43,13 +42,13 @@ struct hghca_mmap_entry {
 	void (*free)(struct hghca_dev *hdev, struct hghca_mmap_entry *entry);
 };
 
-/* Device memory of a user; @mmap is there until nobody maps it either. */
+/* Device memory of a user; @mmap exists until it has no mapping either. */
 struct hghca_dm {
 	struct ib_dm ibdm;
 	struct hghca_mmap_entry *mmap;
 };
 
-/* @windows: how many there are, bound or not. */
+/* @windows: number of windows, bound or not. */
 struct hghca_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
@@ -63,10 +62,10 @@ struct hghca_xrcd {
 
 /**
  * struct hghca_fast_pages - the page list of a region for fast registration
- * @list: DMA addresses of pages, which REG_MR names; NULL for another region
- * @dma: its DMA address
- * @max: pages it has room for
- * @count: pages that hghca_map_mr_sg() has put there
+ * @list: DMA addresses of pages, for REG_MR; NULL for another region
+ * @dma: DMA address of @list
+ * @max: capacity of @list
+ * @count: pages that hghca_map_mr_sg() has listed
  */
 struct hghca_fast_pages {
 	__le64 *list;
@@ -80,14 +79,14 @@ struct hghca_odp;
 /**
  * struct hghca_mr - a memory region
  * @ibmr: the verbs object
- * @hw: as the device knows it
- * @umem: a user's: the memory, NULL for no bytes; otherwise NULL
- * @attr: a user's: what it is
- * @virt_addr: a user's: where its user says that it starts
- * @access: a user's: its IB_ACCESS_* without optional ones
- * @kernel: the kernel's own: for fast registration, or all memory
- * @pages: for fast registration
- * @odp: of a region on demand, otherwise NULL; @umem is its umem then, that of no memory
+ * @hw: the region in the device
+ * @umem: user region: the memory, NULL for no bytes; otherwise NULL
+ * @attr: user region: its attributes
+ * @virt_addr: user region: its I/O virtual address
+ * @access: user region: its IB_ACCESS_* without optional flags
+ * @kernel: kernel region: for fast registration, or all memory
+ * @pages: region for fast registration: its page list
+ * @odp: of an on-demand region, otherwise NULL; @umem is its umem then, that of no memory
  *	for a region of all
  */
 struct hghca_mr {
@@ -116,23 +115,22 @@ struct hghca_ah {
 /**
  * struct hghca_cq - a completion queue
  * @ibcq: the verbs object
- * @hw: its number
- * @uctx: the user's context, or NULL for a kernel CQ
+ * @hw: the part that events use, with its number
+ * @uctx: the context of the user, or NULL for a kernel CQ
  * @umem: user CQ: the buffer
- * @dbr: the consumer index, as the device reads it
- * @resize_lock: keeps RESIZE_CQ apart from another one and from
- *	hghca_cq_purge(); taken before @lock
- * @lock: the consumer side, that is all that follows; taken in interrupts,
+ * @dbr: the doorbell record with the consumer index
+ * @resize_lock: serializes RESIZE_CQ and hghca_cq_purge(); taken before @lock
+ * @lock: protects the consumer side, which is all fields below; taken in interrupts,
  *	before &hghca_wq.lock of a receive queue and &hghca_srq.lock
  * @queue: the buffer
  * @log_size: log2 of its CQEs
- * @log_cqe: log2 of a CQE's bytes; those of a kernel CQ have no timestamps
- * @resize: the buffer to come while RESIZE_CQ is under way, otherwise NULL
- * @resize_log_size: log2 of its CQEs
+ * @log_cqe: log2 of a CQE's bytes; the CQEs of a kernel CQ have no timestamps
+ * @resize: the new buffer during RESIZE_CQ, otherwise NULL
+ * @resize_log_size: log2 of the CQEs of @resize
  * @cons_index: CQEs consumed, free-running
  * @dead: being destroyed; must not be armed
- * @qps: kernel QPs that complete to this CQ, by QPN; an entry is taken out
- *	under @lock, so that a QP found under @lock stays
+ * @qps: kernel QPs that complete to this CQ, by QPN; entries are removed
+ *	under @lock, so that a QP found under @lock stays valid
  */
 struct hghca_cq {
 	struct ib_cq ibcq;
@@ -153,10 +151,10 @@ struct hghca_cq {
 };
 
 /**
- * struct hghca_wr - what is kept of a posted work request until it completes
- * @wr_id: the ULP's
+ * struct hghca_wr - data of a posted work request, kept until it completes
+ * @wr_id: wr_id of the ULP
  * @length: bytes of its data list
- * @opcode: of a send: HGHCA_OPCODE_*
+ * @opcode: HGHCA_OPCODE_* of a send
  */
 struct hghca_wr {
 	u64 wr_id;
@@ -166,16 +164,16 @@ struct hghca_wr {
 
 /**
  * struct hghca_wq - one direction of a QP
- * @lock: posting: the slots, @head and @wrs of those not posted; taken in
+ * @lock: protects posting: @head, and the slots and @wrs that are not posted; taken in
  *	interrupts
  * @queue: the buffer
  * @num_wqes: a power of two, or 0
  * @log_stride: log2 of a slot's bytes
- * @room: what a WQE may take; of a user's, only whether all are signaled
- * @wrs: kernel QP: by slot
+ * @room: limits of a WQE; for a user, only whether all WQEs are signaled
+ * @wrs: kernel QP: posted requests, by slot
  * @head: kernel QP: WQEs posted, free-running
- * @tail: kernel QP: WQEs completed, free-running; written by the poller alone,
- *	under the CQ's lock
+ * @tail: kernel QP: WQEs completed, free-running; written only by the poller,
+ *	under the lock of the CQ
  */
 struct hghca_wq {
 	spinlock_t lock;		/* see above */
@@ -191,25 +189,24 @@ struct hghca_wq {
 /**
  * struct hghca_qp - a queue pair
  * @ibqp: the verbs object
- * @hw: its number
- * @user: a user's, or kept for users, as an XRC target is
- * @uctx: the user's context; NULL for a kernel QP, and for an XRC target, which
- *	may outlive the process that made it
+ * @hw: the part that events use, with its number
+ * @user: a QP of a user, or an XRC target, which ib_core keeps for users
+ * @uctx: the context of the user; NULL for a kernel QP, and for an XRC target, which
+ *	may outlive the process that created it
  * @umem: user QP: the buffer of both queues
- * @dbr: WQEs posted to @rq, as the device reads it
+ * @dbr: the doorbell record with the number of WQEs posted to @rq
  * @lock: protects @state, @qpc and @special
- * @state: as last set or seen; also read without the lock where posting
- *	is refused
- * @qpc: the context as last set, which the next transition starts from
- * @special: QP 1 is directed here
- * @cap: as the creator asked for it, or more
+ * @state: state as last set or queried; posting reads it without the lock
+ * @qpc: the context as last set, with which the next transition starts
+ * @special: the device directs packets to QP 1 to this QP
+ * @cap: the granted capabilities
  * @sq: send queue
- * @rq: receive queue, of no WQEs where the QP has an SRQ
+ * @rq: receive queue, without WQEs if the QP has an SRQ
  * @flush_recv: the QP is in ERR: a receive posted now needs a doorbell to be
  *	flushed; under @rq.lock
- * @faults: pages that its sides wait for
- * @rss_group: of a QP with a table of receive work queues, which has nothing else
- *	here but @ibqp, @hw, @user, @uctx, and what @sq says of signals
+ * @faults: page faults of the requester and the responder
+ * @rss_group: group of a QP with a table of receive work queues; such a QP uses only
+ *	@ibqp, @hw, @user, @uctx, and the signaling of @sq
  */
 struct hghca_qp {
 	struct ib_qp ibqp;
@@ -231,14 +228,14 @@ struct hghca_qp {
 };
 
 /**
- * struct hghca_rwq - a receive work queue, of a user
+ * struct hghca_rwq - a receive work queue of a user
  * @ibwq: the verbs object
- * @hw: its number, which is one of a QP
- * @uctx: the user's context
+ * @hw: the part that events use, with its number, which is a QPN
+ * @uctx: the context of the user
  * @umem: the buffer
- * @dbr: WQEs posted, as the device reads it
- * @lock: protects the state in @ibwq, and what the device has of it
- * @rq: the buffer as the device has it
+ * @dbr: the doorbell record with the number of WQEs posted
+ * @lock: protects the state in @ibwq and in the device
+ * @rq: the queue over the buffer
  */
 struct hghca_rwq {
 	struct ib_wq ibwq;
@@ -250,17 +247,17 @@ struct hghca_rwq {
 	struct hghca_wq rq;
 };
 
-/* A table of receive work queues: ib_core has all there is of it. */
+/* A table of receive work queues.  ib_core has all of its data. */
 struct hghca_rwq_table {
 	struct ib_rwq_ind_table ibtable;
 };
 
 /**
  * struct hghca_srq_slot - a slot of a kernel SRQ
- * @wr_id: the ULP's, of what is posted
- * @length: bytes of its scatter list
- * @next: of a free slot: the one after it in the chain
- * @posted: the device has it; otherwise it is in the chain of free ones
+ * @wr_id: posted slot: wr_id of the ULP
+ * @length: posted slot: bytes of its scatter list
+ * @next: free slot: its successor in the chain
+ * @posted: the WQE is posted; otherwise the slot is in the chain of free slots
  */
 struct hghca_srq_slot {
 	u64 wr_id;
@@ -272,21 +269,21 @@ struct hghca_srq_slot {
 /**
  * struct hghca_srq - a shared receive queue
  * @ibsrq: the verbs object
- * @hw: its number
- * @uctx: the user's context, or NULL for a kernel SRQ
+ * @hw: the part that events use, with its number
+ * @uctx: the context of the user, or NULL for a kernel SRQ
  * @umem: user SRQ: the buffer
- * @dbr: WQEs posted, as the device reads it
+ * @dbr: the doorbell record with the number of WQEs posted
  * @modify_lock: protects @queue, @umem and @num_wqes, which RESIZE_SRQ changes
  *	for a user
  * @queue: the buffer
  * @num_wqes: a power of two of at least 2; one WQE always stays free
  * @log_stride: log2 of a slot's bytes
- * @room: what a WQE may take
- * @lock: kernel SRQ: the chain of free slots, that is all that follows; taken
- *	in interrupts, after &hghca_cq.lock
- * @slots: each of the queue's
- * @first_free: what is posted next
- * @last_free: where what completes goes
+ * @room: limits of a WQE
+ * @lock: kernel SRQ: protects the chain of free slots, which is all fields below;
+ *	taken in interrupts, after &hghca_cq.lock
+ * @slots: the slots of the queue
+ * @first_free: the slot to post next
+ * @last_free: the slot after which completed ones are appended
  * @posted: WQEs posted, free-running
  */
 struct hghca_srq {
@@ -342,7 +339,7 @@ static inline struct hghca_mw *to_hmw(struct ib_mw *ibmw)
 	return container_of(ibmw, struct hghca_mw, ibmw);
 }
 
-/* One of enum ib_rate, or a faster one that the kernel does not know yet. */
+/* A value of enum ib_rate, or a faster rate that the kernel does not define yet. */
 static inline bool hghca_is_static_rate(u8 rate)
 {
 	return rate <= HGHCA_STATIC_RATE_MAX && rate != HGHCA_STATIC_RATE_NONE;
@@ -363,7 +360,7 @@ static inline struct hghca_qp *to_hqp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct hghca_qp, ibqp);
 }
 
-/* 0 for none: XRC initiators do not receive, targets have the CQs of their SRQs. */
+/* 0 without a CQ: XRC initiators do not receive, and targets use the CQs of their SRQs. */
 static inline u32 hghca_cqn_of(struct ib_cq *ibcq)
 {
 	return ibcq ? to_hcq(ibcq)->hw.cqn : 0;
@@ -426,7 +423,7 @@ struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 				  struct ib_udata *udata);
 
 /*
- * odp.c, odptree.c: regions paged on demand, where kernel and device have them.
+ * odp.c, odptree.c: on-demand regions, if kernel and device support them.
  * advise and stats: for ib_device_ops.
  */
 #if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
@@ -470,7 +467,7 @@ int hghca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
 struct ib_mr *hghca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
 			      struct uverbs_attr_bundle *attrs);
 
-/* uapi.c: what the driver adds to the verbs of users */
+/* uapi.c: additions of the driver to the user verbs */
 extern const struct uapi_definition hghca_uapi_defs[];
 
 /* fastreg.c.  describe: any context. */
@@ -532,8 +529,8 @@ void hghca_cq_completion(struct hghca_hwcq *hwcq);
 void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome);
 
 /*
- * poll.c.  attach and detach: a kernel QP to and from the CQs it completes to;
- * detach also purges.  purge: drops what a QP in RESET has completed.
+ * poll.c.  attach and detach: a kernel QP to and from its CQs; detach also purges.
+ * purge: drops the completions of a QP in RESET.
  */
 void hghca_flush_work(struct work_struct *work);
 int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
@@ -548,7 +545,7 @@ void hghca_cq_switch(struct hghca_cq *hcq);
 int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
 int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
-/* qpstate.c.  May sleep, but for event.  reset: any state to RESET; cannot fail. */
+/* qpstate.c.  May sleep, except event.  reset: from any state to RESET; cannot fail. */
 void hghca_qp_event(struct hghca_hwqp *hwqp, u8 type);
 void hghca_qp_reset(struct hghca_qp *hqp);
 u8 hghca_qp_service(const struct hghca_qp *hqp);
@@ -557,14 +554,14 @@ int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 		   struct ib_qp_init_attr *init_attr);
 
-/* post.c.  flush: the QP is in ERR now; has what is posted from here on flushed. */
+/* post.c.  flush: the QP is in ERR; flushes receives that are posted from now on. */
 void hghca_qp_flush(struct hghca_qp *hqp);
 int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad_wr);
 int hghca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		    const struct ib_recv_wr **bad_wr);
 
-/* srq.c.  complete: takes a posted WQE back; any context, interrupts off. */
+/* srq.c.  complete: returns a posted WQE; any context, interrupts off. */
 void hghca_srq_event(struct hghca_hwsrq *hwsrq, u8 type);
 int hghca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
 int hghca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
@@ -592,8 +589,7 @@ struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 int hghca_destroy_flow(struct ib_flow *ibflow);
 
 /*
- * rwq.c.  May sleep, but for event.  wq_init_user: the size of one direction, as
- * its user has it.
+ * rwq.c.  May sleep, except event.  wq_init_user: sets the size of one queue of a user.
  */
 void hghca_rwq_event(struct hghca_hwqp *hwqp, u8 type);
 int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes, u8 log_stride,

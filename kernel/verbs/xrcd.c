@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JingZhao HCA: XRC domains, which are numbers: SRQs and target QPs of one
- * find each other, and those of another do not.
+ * JingZhao HCA: XRC domains, which are numbers.  A target QP can only use SRQs of its own
+ * domain.
  */
 
 #include "verbs/verbs.h"
 
 /**
- * hghca_alloc_xrcd - make an XRC domain
+ * hghca_alloc_xrcd - allocate an XRC domain
  * @ibxrcd: the domain
  * @udata: of a user; no input
  *
- * Return: 0, -EINVAL for input that is not zero, -ENOSPC for no number left, or
+ * Return: 0, -EINVAL for input that is not 0, -ENOSPC if no number is free, or
  * -ENOMEM.
  */
 int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
@@ -32,7 +32,7 @@ int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 
 /**
  * hghca_dealloc_xrcd - destroy an XRC domain
- * @ibxrcd: the domain, of which nothing is left
+ * @ibxrcd: the domain, without SRQs and QPs
  * @udata: of a user
  *
  * Return: 0.

@@ -7,7 +7,7 @@
 
 #include "cqe.h"
 
-/* Allocate a buffer with an array of `cnt` CQEs, all the device's.  Returns 0 or an errno. */
+/* Allocate a buffer with an array of `cnt` CQEs, owned by the device.  Returns 0 or an errno. */
 int hghca_cqes_alloc(struct hghca_context *ctx, const struct hghca_cq *cq,
 		     struct hghca_buf *buf, struct hghca_cqes *cqes, uint32_t cnt)
 {
@@ -115,7 +115,7 @@ static struct hghca_cq_waiting hghca_cq_waiting(const struct hghca_cq *cq)
 	return waiting;
 }
 
-/* The n-th of them. */
+/* The n-th CQE that is not polled yet. */
 static struct hghca_cqe *hghca_cq_nth(const struct hghca_cq *cq,
 				      const struct hghca_cq_waiting *waiting, uint32_t n)
 {

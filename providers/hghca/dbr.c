@@ -2,7 +2,7 @@
 /*
  * JingZhao HCA: doorbell records, in pages that several queues share.
  *
- * Each has a cache line of its own: posting to one QP does not slow another.
+ * Each record has its own cache line, so that posting to one QP does not slow another.
  */
 #include <config.h>
 
@@ -16,7 +16,7 @@
 struct hghca_dbr_page {
 	struct list_node entry;
 	struct hghca_buf buf;
-	uint64_t free;			/* a bit a record */
+	uint64_t free;			/* one bit per record */
 };
 
 static_assert(sizeof(struct hghca_qp_dbr) <= HGHCA_DBR_SPACING, "records overlap");

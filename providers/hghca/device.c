@@ -59,7 +59,7 @@ static uint64_t hghca_read_clock(const char *clock)
 }
 #endif
 
-/* The device's clock, from which the timestamps of CQEs are, too. */
+/* Read the device clock, which also provides the timestamps of CQEs. */
 int hghca_query_rt_values(struct ibv_context *context,
 			  struct ibv_values_ex *values)
 {

@@ -7,7 +7,7 @@
  *	hghca.c		registration of the provider; user contexts
  *	rwq.c		receive work queues and tables of them
  *	qp.c		queue pairs
- *	rss.c		QPs that spread frames over receive work queues
+ *	rss.c		QPs that distribute frames over receive work queues
  *	cq.c		completion queues
  *	poll.c		polling of completion queues
  *	srq.c		shared receive queues
@@ -43,7 +43,7 @@
 /* Queues of a QP start at multiples of this. */
 #define HGHCA_QUEUE_ALIGN	4096
 
-/* Values of resource_type, which a parent domain's allocator is called with. */
+/* Values of resource_type, which is passed to the allocator of a parent domain. */
 enum hghca_res_type {
 	HGHCA_RES_DBR = 0,
 	HGHCA_RES_QP = 1,
@@ -146,7 +146,7 @@ struct hghca_cqes {
 	uint32_t mask;			/* number of CQEs - 1 */
 };
 
-/* CQEs of one poll that are for no outstanding WQE: their number, and the first one. */
+/* CQEs of one poll without an outstanding WQE: their number, and the first one. */
 struct hghca_cq_dropped {
 	uint32_t count;
 	uint32_t index;
@@ -156,7 +156,7 @@ struct hghca_cq_dropped {
 
 struct hghca_cq {
 	struct verbs_cq vcq;
-	struct hghca_lock lock;		/* protects what a poll changes */
+	struct hghca_lock lock;		/* protects fields that a poll changes */
 	struct hghca_cqes cqes;
 	/* While the CQ is resized: the new array, to which the device switches at some CQE. */
 	struct hghca_cqes next_cqes;
@@ -173,7 +173,7 @@ struct hghca_cq {
 };
 
 struct hghca_wq {
-	struct hghca_lock lock;		/* protects what a post changes */
+	struct hghca_lock lock;		/* protects fields that a post changes */
 	void *slots;
 	uint64_t *wr_ids;
 	struct hghca_cq *cq;
@@ -204,7 +204,7 @@ struct hghca_srq_slot {
  */
 struct hghca_srq {
 	struct verbs_srq vsrq;
-	struct hghca_lock lock;		/* protects what follows, but no constants; taken after a CQ's */
+	struct hghca_lock lock;		/* of the variable fields below; taken after a CQ's lock */
 	void *wqes;
 	void *next_wqes;		/* while the queue grows: the new array, with the same WQEs */
 	struct hghca_srq_slot *slots;
@@ -224,8 +224,8 @@ struct hghca_srq {
 };
 
 /*
- * WQEs from index wq.head on that are written and not announced: they are linked
- * to each other, but the WQE before them has no link to the first one yet.
+ * WQEs from index wq.head on that are written and not posted.  They are linked to
+ * each other, but the WQE before them has no link to the first one yet.
  */
 struct hghca_sq_batch {
 	uint32_t count;
@@ -258,7 +258,7 @@ struct hghca_wr_builder {
 struct hghca_qp {
 	struct verbs_qp vqp;
 	struct hghca_wq sq;
-	struct hghca_wq rq;		/* without slots when there is an srq */
+	struct hghca_wq rq;		/* without slots if the QP has an SRQ */
 	struct hghca_srq *srq;		/* or NULL */
 	void *uar;
 	struct hghca_qp_dbr *dbr;
@@ -342,7 +342,7 @@ static inline struct hghca_ah *to_hah(struct ibv_ah *ah)
 	return container_of(ah, struct hghca_ah, ah);
 }
 
-/* Verbs return the value of errno, as their manual pages say. */
+/* Verbs return the value of errno; see their manual pages. */
 static inline int hghca_errno(int err)
 {
 	if (err)

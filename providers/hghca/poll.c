@@ -72,7 +72,7 @@ static inline enum ibv_wc_opcode hghca_cqe_send_opcode(const struct hghca_cqe *c
 	}
 }
 
-/* The opcode of an error CQE says no more than whether it is of a send or a receive. */
+/* The opcode of an error CQE only tells a send from a receive. */
 static inline enum ibv_wc_opcode hghca_cqe_wc_opcode(const struct hghca_cqe *cqe)
 {
 	if (cqe->is_send)
@@ -169,7 +169,7 @@ static inline void hghca_cq_advance(struct hghca_cq *cq, struct hghca_cqe *cqe)
 	cq->consumer_index++;
 }
 
-/* Complete the WQE of a shared receive queue that a CQE is for; 0, or EIO as below. */
+/* Complete the WQE of a CQE in a shared receive queue.  Returns 0, or EIO as below. */
 static inline int hghca_cq_complete_shared(const struct hghca_qp *qp,
 					   const struct hghca_cqe *cqe,
 					   uint64_t *wr_id)
@@ -180,10 +180,10 @@ static inline int hghca_cq_complete_shared(const struct hghca_qp *qp,
 }
 
 /*
- * Complete the WQE that a CQE is for and, in a queue of the QP's own, the unsignaled
- * WQEs before it.  The numbers in the CQE are checked before they are used.  Returns
- * 0, or EIO with nothing changed if the CQE is for no outstanding WQE.  *owner is
- * NULL for an XRC SRQ: the target QP may belong to another process.
+ * Complete the WQE of a CQE and, in a queue of the QP, the unsignaled WQEs before it.
+ * The numbers in the CQE are checked before they are used.  Returns 0, or EIO without a
+ * change if the CQE has no outstanding WQE.  *owner is NULL for an XRC SRQ: the target QP
+ * may belong to another process.
  */
 static inline int hghca_cq_complete(struct hghca_cq *cq,
 				    const struct hghca_cqe *cqe,
@@ -232,8 +232,8 @@ static inline int hghca_cq_complete(struct hghca_cq *cq,
 }
 
 /*
- * An invalid CQE is reported to the caller once and given back to the device.  It
- * is logged after the lock is released, as logging is a system call.
+ * An invalid CQE is reported to the caller once and returned to the device.  It is
+ * logged after the lock is released, because logging is a system call.
  */
 static int hghca_cq_drop(struct hghca_cq *cq, struct hghca_cqe *cqe)
 {
@@ -518,7 +518,7 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 			FIELD_PREP(HGHCA_CQ_ARM_CQN_MASK, cq->cqn);
 
 	hghca_lock(&cq->lock);
-	/* The CQEs before the index are the device's before it reads the doorbell. */
+	/* The device owns the CQEs before the index before it reads the doorbell. */
 	hghca_memory_before_doorbell();
 	hghca_ring((char *)ctx->uar + HGHCA_UAR_CQ_ARM, cq->consumer_index, high);
 	hghca_unlock(&cq->lock);
@@ -528,7 +528,7 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 /* ------------------------------------------------------------------ */
 /* For a QP that is destroyed or reset                                  */
 
-/* The WQE of a shared receive queue that the QP has used goes back there. */
+/* A WQE of a shared receive queue that the QP has consumed is returned to the queue. */
 static bool hghca_cqe_is_of_qp(struct hghca_cq *cq, const void *owner,
 			       const struct hghca_cqe *cqe)
 {

@@ -8,7 +8,7 @@
 #include "wqe.h"
 
 struct hghca_send_op {
-	uint8_t opcode;			/* HGHCA_OPCODE_*, NOP for none */
+	uint8_t opcode;			/* HGHCA_OPCODE_*; NOP: not supported */
 	uint8_t needs;			/* HGHCA_OP_* */
 };
 
@@ -170,7 +170,7 @@ static inline int hghca_encode_list(const struct hghca_qp *qp, void *unit,
 	return hghca_wqe_set_sges(unit, qp->sq.max_sge, wr->sg_list, wr->num_sge);
 }
 
-/* An opcode that the service lacks, as READ on UD: it completes in error.  Returns 0 or an errno. */
+/* An opcode that the service lacks (READ on UD) completes in error.  Returns 0 or an errno. */
 static inline int hghca_encode_lacking(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				       uint32_t index, const struct hghca_send_op *op,
 				       const struct ibv_send_wr *wr)
@@ -274,7 +274,7 @@ int hghca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 /* ------------------------------------------------------------------ */
 /* Flushing of receives (interface document, section 8)                 */
 
-/* An SQ doorbell of size 0 announces no WQE: the device flushes both queues of a QP in ERR. */
+/* An SQ doorbell of size 0 posts no WQE: the device flushes both queues of a QP in ERR. */
 void hghca_qp_flush(struct hghca_qp *qp)
 {
 	hghca_memory_before_doorbell();
@@ -295,9 +295,9 @@ bool hghca_qp_set_flushing(struct hghca_qp *qp, bool flushing)
 }
 
 /*
- * After an error completion the QP is in ERR.  Receives that were posted since
- * then are not flushed before a flush doorbell.  Receives of an SRQ need none, as
- * other QPs use them.
+ * After an error completion the QP is in ERR.  Receives that were posted since then are
+ * not flushed before a flush doorbell.  Receives of an SRQ need no flush doorbell,
+ * because other QPs use them.
  * With the lock, a receive that is posted at the same time is either in the queue
  * before this doorbell, or its poster sees the flag.
  */
@@ -329,7 +329,7 @@ static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 	return 0;
 }
 
-/* Post to a QP's own receive queue, in a state other than RESET. */
+/* Post to the receive queue of a QP, in a state other than RESET. */
 int hghca_qp_post_recv(struct hghca_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr)
 {

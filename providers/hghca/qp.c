@@ -10,7 +10,7 @@
 #include "hghca_abi.h"
 #include "wqe.h"
 
-/* A WQE is linked into the one before it: that must be another slot. */
+/* The WQE before a WQE links to it: that WQE must be in another slot. */
 #define HGHCA_SQ_MIN_WQES	2
 
 #define HGHCA_QP_COMP_MASK	(IBV_QP_INIT_ATTR_PD | \
@@ -42,8 +42,8 @@ static_assert(sizeof(struct hghca_next_unit) + sizeof(struct hghca_bind_unit) <=
 
 /*
  * The bytes of the data list for the SGEs and the inline data of cap.  A list for
- * one SGE has room for 16 bytes of inline data, too: some programs use them without
- * asking, as other adapters grant them.
+ * one SGE also has room for 16 bytes of inline data: some programs use them without
+ * requesting them, because other adapters grant them.
  */
 static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 {
@@ -59,8 +59,8 @@ static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 }
 
 /*
- * Compute the size of the send queue for cap, and store in cap what is granted: as
- * many SGEs as asked for, as a program may have an array of just that size, and the
+ * Compute the size of the send queue for cap, and store the granted values in cap: the
+ * requested number of SGEs, because a program may have an array of that size, and the
  * inline data that fits the list.  The slot may have more space.
  */
 static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
@@ -102,7 +102,7 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 {
 	uint32_t bytes;
 
-	/* Without a receive queue of its own, what is asked for is ignored. */
+	/* For a QP without a receive queue, the requested values are ignored. */
 	if (!hghca_qp_receives(qp)) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
@@ -172,7 +172,7 @@ static int hghca_qp_alloc_queues(struct hghca_context *ctx, struct hghca_qp *qp,
 	return 0;
 }
 
-/* Allocate the queues, whose sizes are computed; of attr only the CQs are used. */
+/* Allocate the queues, whose sizes are already computed.  Only the CQs of attr are used. */
 int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 		   const struct ibv_qp_init_attr_ex *attr, struct hghca_pd *parent)
 {
@@ -190,7 +190,7 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 	err = hghca_wq_init(ctx, &qp->sq, to_hcq(attr->send_cq), elided);
 	if (err)
 		goto err_dbr;
-	/* An XRC initiator may have no receive CQ, as it receives nothing. */
+	/* An XRC initiator receives no messages and may have no receive CQ. */
 	err = hghca_wq_init(ctx, &qp->rq,
 			    to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq), elided);
 	if (err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * JingZhao HCA: QPs that spread frames over a table of receive work queues
+ * JingZhao HCA: QPs that distribute frames over a table of receive work queues
  * (interface document, section 4.25).
  */
 #include <config.h>

@@ -129,8 +129,8 @@ err_errno:
 }
 
 /*
- * The kernel rejects other states too, but keeps a reference to the queue then, which
- * could not be destroyed any more.
+ * The kernel rejects other states, too.  But it then keeps a reference to the queue, which
+ * cannot be destroyed any more.
  */
 static bool hghca_wq_states_exist(const struct ibv_wq_attr *attr)
 {

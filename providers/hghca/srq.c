@@ -27,8 +27,8 @@ static inline void *hghca_srq_wqe(const struct hghca_srq *srq, uint32_t slot)
 }
 
 /*
- * Link the slots from `first` to the last of `cnt` to each other, where no other
- * thread and not the device uses them yet.
+ * Link the slots from `first` to the last of `cnt` to each other, before the device or
+ * another thread uses them.
  */
 static void hghca_srq_link_new(struct hghca_srq_slot *slots, void *wqes,
 			       uint32_t stride_log, uint32_t first, uint32_t cnt)
@@ -139,7 +139,7 @@ int hghca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 /* ------------------------------------------------------------------ */
 /* Sizes and memory                                                     */
 
-/* The slots for `asked` work requests; one more is always free.  Returns 0 or an errno. */
+/* The number of slots for `asked` work requests, with one more.  Returns 0 or an errno. */
 static int hghca_srq_round(const struct hghca_context *ctx, uint32_t asked, uint32_t *cnt)
 {
 	if (!asked || asked > ctx->max_srq_wr)
@@ -386,7 +386,7 @@ static void hghca_cq_purge_srq(struct hghca_cq *cq, const struct hghca_srq *srq)
 	hghca_cq_remove_cqes(cq, srq, hghca_cqe_is_of_srq);
 }
 
-/* CQEs that are left in the CQ would complete WQEs of the next SRQ of that number. */
+/* Remaining CQEs would complete WQEs of the next SRQ of that number. */
 static int hghca_srq_unregister_xrc(struct hghca_context *ctx, struct hghca_srq *srq)
 {
 	int err;
@@ -427,7 +427,7 @@ int hghca_destroy_srq(struct ibv_srq *ibsrq)
 /*
  * From now on posts write to the new array too: the device switches to it at some
  * time during the command.  The old array is copied in pieces, so that no thread
- * waits for the lock while all of it is copied.  That is correct, as every change
+ * waits for the lock while all of it is copied.  That is correct, because every change
  * of a WQE is made in both arrays.
  */
 static void hghca_srq_announce_wqes(struct hghca_srq *srq, void *wqes)

@@ -14,7 +14,7 @@ uint32_t hghca_wqe_stride_log(uint32_t bytes)
 	return log;
 }
 
-/* SGEs that a receive queue is granted: as many as asked for, but at least one. */
+/* SGEs granted to a receive queue: the number requested, but at least one. */
 uint32_t hghca_wqe_recv_sge_grant(uint32_t asked)
 {
 	return asked ? asked : 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * JingZhao HCA: WQEs, unit by unit, and how a batch of sends is announced.
+ * JingZhao HCA: the units of WQEs, and the posting of a batch of sends.
  *
  * The steps are those of the interface document, section 5.1.  The WQEs of a
- * batch are first written and linked to each other.  The device cannot reach
+ * batch are first written and linked to each other.  The device cannot access
  * them before hghca_sq_announce(), so a batch can be dropped until then.
  */
 #ifndef HGHCA_PROVIDER_WQE_H
@@ -84,11 +84,11 @@ static inline bool hghca_same_in_kernel(struct ibv_context *a, struct ibv_contex
 }
 
 /*
- * An address handle is valid for QPs of its own PD.  Several structures may stand
- * for that PD: a parent domain and an imported PD have the same kernel handle, in
- * the same context of the kernel.
+ * An address handle is valid for QPs of its own PD.  Several structures may represent
+ * that PD: a parent domain and an imported PD have the same kernel handle, in the same
+ * context of the kernel.
  * The device does not know the PD of an address handle.  A datagram to a handle of
- * another PD is announced as a NOP, which is no opcode of UD: it completes with
+ * another PD is posted as a NOP, which UD does not support: it completes with
  * LOCAL_QP_OP_ERR, after the WQEs before it (IBA C10-10).
  */
 static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *ah,
@@ -162,7 +162,7 @@ static inline void hghca_wqe_set_raddr(void *wqe, uint64_t raddr, uint32_t rkey)
 	unit->rsvd0c = 0;
 }
 
-/* Verbs encode type and level as the wire does. */
+/* Verbs encode type and level as the FETH does. */
 static inline void hghca_wqe_set_flush(void *wqe, uint32_t length, uint8_t type,
 				       uint8_t level)
 {
@@ -274,7 +274,7 @@ static inline uint32_t hghca_wqe_set_inline_length(void *unit, uint32_t length)
 	return (HGHCA_INLINE_WORD + length + HGHCA_WQE_UNIT - 1) / HGHCA_WQE_UNIT;
 }
 
-/* Append WQE wq.head + batch->count, which is written already, to the batch. */
+/* Append WQE wq.head + batch->count, which is already written, to the batch. */
 static inline void hghca_sq_append(struct hghca_qp *qp, struct hghca_sq_batch *batch,
 				   uint8_t opcode, uint32_t units, bool fence)
 {
@@ -292,7 +292,7 @@ static inline void hghca_sq_append(struct hghca_qp *qp, struct hghca_sq_batch *b
 	batch->first_fence = fence;
 }
 
-/* Announce the batch to the device: write the link to its first WQE and ring the doorbell once. */
+/* Post the batch: write the link to its first WQE and ring the doorbell once. */
 static inline void hghca_sq_announce(struct hghca_qp *qp,
 				     const struct hghca_sq_batch *batch)
 {

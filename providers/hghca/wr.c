@@ -42,14 +42,14 @@ static inline void hghca_wr_close(struct hghca_qp *qp)
 	wr->wqe = NULL;
 }
 
-/* The SGEs that a WQE of this opcode takes. */
+/* The maximum number of SGEs of a WQE of this opcode. */
 static inline uint32_t hghca_wr_max_sge(const struct hghca_qp *qp, uint8_t opcode)
 {
 	switch (opcode) {
 	case HGHCA_OPCODE_LOCAL_INV:
 	case HGHCA_OPCODE_BIND_MW:
 	case HGHCA_OPCODE_FLUSH:
-	case HGHCA_OPCODE_ATOMIC_WRITE:	/* has its data already */
+	case HGHCA_OPCODE_ATOMIC_WRITE:	/* already has its data */
 		return 0;
 	case HGHCA_OPCODE_ATOMIC_CS:
 	case HGHCA_OPCODE_ATOMIC_FA:
@@ -362,7 +362,7 @@ static void hghca_wr_undo_binds(struct hghca_wr_builder *wr)
 	}
 }
 
-/* Announce the whole batch, or after an error nothing of it. */
+/* Post the whole batch, or after an error no WQE of it. */
 static int hghca_wr_complete(struct ibv_qp_ex *ibqp)
 {
 	struct hghca_qp *qp = to_hqp_ex(ibqp);
@@ -401,7 +401,7 @@ static uint64_t hghca_wr_service_ops(const struct hghca_qp *qp)
 	return ops;
 }
 
-/* Set the operations asked for; 0, or EOPNOTSUPP. */
+/* Set the requested operations.  Returns 0 or EOPNOTSUPP. */
 int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops)
 {
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;

@@ -39,7 +39,7 @@
 #define HGHCA_MEMORY_MIN        (4 * KiB)
 
 /* ------------------------------------------------------------------ */
-/* What the core asks of us (host.h)                                   */
+/* Functions that the core calls (host.h)                              */
 
 static void hghca_raise_vector(void *opaque, unsigned vector)
 {
@@ -130,19 +130,19 @@ static const struct hghca_host_ops hghca_host_ops = {
 };
 
 /* ------------------------------------------------------------------ */
-/* BARs: every width reaches the core, which knows what has an effect  */
+/* BARs: accesses of every width reach the core, which decides on them */
 
 /*
- * Nobody answers a read while the core is busy or the device is closing. No test
- * leads there: QEMU refuses an access to a device from within one, the core's
- * own DMA reaches RAM alone, and the regions are gone before the device closes.
- * What is left is a virtual CPU that has found a region and waits for the BQL,
- * and another device that reads registers while the timer has entered the core.
+ * A read returns all ones while the core is busy or the device is closing. No test
+ * reaches this: QEMU refuses a reentrant access to a device, DMA of the core accesses
+ * only RAM, and the regions are removed before the device closes. Two cases remain:
+ * a virtual CPU that has looked up a region waits for the BQL, or another device
+ * reads registers while the timer has entered the core.
  */
 static uint64_t hghca_hcr_read(void *opaque, hwaddr offset, unsigned size)
 {
     HghcaState *s = opaque;
-    uint64_t value = UINT64_MAX;    /* nobody answers: as when a PCI device is gone */
+    uint64_t value = UINT64_MAX;    /* as from a PCI device that is gone */
 
     if (!s->busy && !s->closing) {
         value = hghca_core_hcr_read(s->core, offset, size);
@@ -158,7 +158,7 @@ static void hghca_hcr_write(void *opaque, hwaddr offset, uint64_t value, unsigne
     trace_hghca_hcr_write(s->name, offset, size, value);
     if (hghca_enter(s)) {
         if (hghca_core_hcr_write(s->core, offset, value, size)) {
-            s->vectors_due = 0;     /* as after any other reset */
+            s->vectors_due = 0;     /* as in hghca_reset_core() */
         }
         hghca_leave(s);
     }
@@ -399,7 +399,7 @@ static void hghca_reset_hold(Object *object, ResetType type)
 /* ------------------------------------------------------------------ */
 /* The type                                                            */
 
-/* All counters of the core as one object, name to number. */
+/* Returns all counters of the core as one object of names and numbers. */
 static void hghca_get_stats(Object *object, Visitor *v, const char *name, void *opaque,
                             Error **errp)
 {
@@ -443,7 +443,7 @@ static bool hghca_visit_error(Visitor *v, const struct hghca_core_error *e, Erro
     return ok;
 }
 
-/* The packets that the core has dropped last, the oldest first. */
+/* Returns the packets that the core dropped last, the oldest first. */
 static void hghca_get_errors(Object *object, Visitor *v, const char *name, void *opaque,
                              Error **errp)
 {
@@ -475,7 +475,7 @@ static void hghca_get_fail_command(Object *object, Visitor *v, const char *name,
     visit_type_uint64(v, name, &nth, errp);
 }
 
-/* Before the core is there the number waits for it. */
+/* Before the core exists, the shim keeps the number for it. */
 static void hghca_set_fail_command(Object *object, Visitor *v, const char *name, void *opaque,
                                    Error **errp)
 {
@@ -500,7 +500,7 @@ static void hghca_set_fail(Object *object, const char *value, Error **errp)
     if (strcmp(value, "now")) {
         error_setg(errp, "property 'fail' must be 'now', not '%s'", value);
     } else if (!s->core || !hghca_enter(s)) {
-        error_setg(errp, "the device cannot fail now: it is not in use, or not to be entered");
+        error_setg(errp, "the device cannot fail now: it is not realized, closing or busy");
     } else {
         hghca_core_fail(s->core, "a failure was asked for");
         hghca_leave(s);
@@ -531,7 +531,7 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_SIZE("pcap-size", HghcaState, capture_max_bytes, 0),
 };
 
-/* The core has no form in which its state could be saved yet. */
+/* The core cannot save its state. */
 static const VMStateDescription hghca_vmstate = {
     .name = "hghca",
     .unmigratable = 1,
@@ -557,22 +557,22 @@ static void hghca_class_init(ObjectClass *class, void *data)
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 
     object_class_property_set_description(class, "cache-entries",
-        "Contexts of each kind kept on chip; 0 is no limit");
+        "Contexts of each kind that the device keeps on chip; 0: no limit");
     object_class_property_set_description(class, "bql-hook",
-        "Whoever waits for QEMU's lock tries on for microseconds before it sleeps");
+        "Threads retry for microseconds before they sleep on QEMU's global lock");
     object_class_property_set_description(class, "slice",
-        "Packets, WQEs and look-ups of MTTs, together, after which the device looks at the time");
+        "Packets, WQEs and MTT look-ups, together, after which the device reads the time");
     object_class_property_set_description(class, "node-guid",
-        "Node GUID; 0 derives it from the MAC");
+        "Node GUID; 0: derived from the MAC");
     object_class_property_set_description(class, "device-memory",
-        "Bytes of memory on the device that programs can allocate; 0 is none");
+        "Bytes of device memory that programs can allocate");
     object_class_property_set_description(class, "pcap-snaplen",
-        "Bytes of each frame that a capture keeps; 0 is all of them");
+        "Limit of the bytes of each captured frame; 0: no limit");
     object_class_property_set_description(class, "pcap-size",
-        "Bytes of the file with which a capture ends; 0 is any length");
+        "Limit of the bytes of the capture file, which ends the capture; 0: no limit");
     object_class_property_add_str(class, "pcap", hghca_capture_get, hghca_capture_set);
     object_class_property_set_description(class, "pcap",
-        "File for all frames sent and received, as pcapng; empty is none");
+        "File for every frame that the port sends or receives, as pcapng; empty: no capture");
     object_class_property_add(class, "stats", "HghcaStats", hghca_get_stats, NULL,
                               NULL, NULL);
     object_class_property_set_description(class, "stats",
@@ -580,17 +580,17 @@ static void hghca_class_init(ObjectClass *class, void *data)
     object_class_property_add(class, "errors", "HghcaErrors", hghca_get_errors, NULL,
                               NULL, NULL);
     object_class_property_set_description(class, "errors",
-        "Headers of the packets dropped last, and why");
+        "Headers of the last packets dropped, with the reasons");
     object_class_property_add(class, "fail-command", "uint64", hghca_get_fail_command,
                               hghca_set_fail_command, NULL, NULL);
     object_class_property_set_description(class, "fail-command",
-        "For tests of drivers: the Nth command from now on fails, once; 0 is none");
+        "For tests of drivers: the Nth command from now on fails, once; 0: no command fails");
     object_class_property_add_str(class, "fail", hghca_get_fail, hghca_set_fail);
     object_class_property_set_description(class, "fail",
-        "For tests of drivers: 'now' makes the device fail until it is reset; 'ok' or 'failed'");
+        "For tests of drivers: set to 'now', the device fails until it is reset; reads 'ok' or 'failed'");
     object_class_property_add(class, "commands", "uint64", hghca_get_commands, NULL, NULL,
                               NULL);
-    object_class_property_set_description(class, "commands", "Commands since the start");
+    object_class_property_set_description(class, "commands", "Number of commands since the device was created");
     hghca_faults_class_init(class);
 }
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Waiting for the BQL (hghca_fair.c), unless the property bql-hook turns it off.
+ * A hook for waiting for the BQL (hghca_fair.c). The property bql-hook disables it.
  *
- * Who polls memory for a packet sees its data about a microsecond before the
- * doorbell that brought it returns, and rings a doorbell of its own at once. It
- * finds the BQL held. Asleep in the kernel it would be woken some 10 us after
- * the lock is free; docs/explanation/testing.rst has what that costs ib_write_lat. So who finds
- * the BQL held tries on for a few microseconds before it sleeps.
+ * A guest program that polls memory for a packet sees the data about a microsecond
+ * before the doorbell that sent it returns. It rings a doorbell of its own at once
+ * and finds the BQL held. If its thread slept in the kernel, it would wake up about
+ * 10 us after the BQL is released. docs/explanation/testing.rst has the effect on
+ * ib_write_lat. Therefore a thread that finds the BQL held retries for a few
+ * microseconds before it sleeps.
  *
- * After a round of turns that leaves work over the main loop takes the BQL only
- * when those that slept then have had it, and others do when one has slept for
- * HGHCA_BQL_BOUND_NS. Who wakes from the wait for a condition takes the BQL
- * without this hook; for those, and where there is no hook, the main loop goes
- * without rounds now and then (hghca_entry.c).
+ * After a round of turns that leaves work, the main loop takes the BQL only after
+ * all threads that slept at that time have had it. Any other thread stands back when
+ * an earlier one has slept for HGHCA_BQL_BOUND_NS. A thread that wakes up from a wait
+ * for a condition takes the BQL without this hook. For such threads, and without the
+ * hook, the main loop pauses its rounds now and then (hghca_entry.c).
  */
 
 #include "qemu/osdep.h"
@@ -76,21 +77,21 @@ static void hghca_bql_lock(QemuMutex *mutex, const char *file, int line)
     }
 }
 
-/* The next time this thread wants the BQL, those that wait for it go first. */
+/* The next time this thread takes the BQL, threads that already wait for it go first. */
 void hghca_bql_give_way(void)
 {
     hghca_bql_gives_way = qatomic_read(&bql_mutex_lock_func) == hghca_bql_lock;
 }
 
-/* Does a virtual CPU wait for the BQL? A hint; true where that is not known. */
+/* Returns whether a virtual CPU waits for the BQL. A hint; true if that is not known. */
 bool hghca_bql_is_wanted(void)
 {
     return qatomic_read(&bql_mutex_lock_func) != hghca_bql_lock || qatomic_read(&hghca_bql_cpus);
 }
 
 /*
- * For the whole process, by the first device that wants it, and for good. A lock
- * profiler that is at work keeps its own way.
+ * Installs the hook for the whole process, permanently; the first device that enables
+ * it does so. An active lock profiler is not replaced.
  */
 void hghca_bql_open(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The properties pcap, pcap-snaplen and pcap-size: all that passes between the
- * port and its link, in a file.
+ * The properties pcap, pcap-snaplen and pcap-size: a capture of all frames between
+ * the port and its link.
  */
 
 #include "qemu/osdep.h"
@@ -10,7 +10,7 @@
 #include "hghca_shim.h"
 #include "trace.h"
 
-/* From 1970 to the zero of the virtual clock, by which frames are dated. */
+/* Time from 1970 to 0 of the virtual clock. The timestamps of frames use that clock. */
 static uint64_t hghca_capture_epoch_ns(void)
 {
     return g_get_real_time() * SCALE_US - qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
@@ -73,7 +73,7 @@ void hghca_capture_add(HghcaState *s, bool sent, const struct iovec *parts, int 
     }
 }
 
-/* "" when there is no capture, so also after one that has ended by itself. */
+/* Returns "" without a capture, also after a capture that has ended by itself. */
 char *hghca_capture_get(Object *object, Error **errp)
 {
     HghcaState *s = HGHCA(object);
@@ -81,7 +81,7 @@ char *hghca_capture_get(Object *object, Error **errp)
     return g_strdup(s->capture_file ?: "");
 }
 
-/* When the new file cannot be made, the old one goes on. A file that is named again begins anew. */
+/* If the new file cannot be created, the old capture continues. Setting the same name restarts its file. */
 void hghca_capture_set(Object *object, const char *file, Error **errp)
 {
     HghcaState *s = HGHCA(object);
@@ -90,7 +90,7 @@ void hghca_capture_set(Object *object, const char *file, Error **errp)
     if (!g_strcmp0(file, s->capture_file)) {
         hghca_capture_close(s);
     }
-    /* Before the device is realized the name waits for it. */
+    /* Before the device is realized, only the name is kept. */
     if (*file && s->core) {
         capture = hghca_capture_begin_file(s, file, errp);
         if (!capture) {

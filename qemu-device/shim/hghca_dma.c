@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * DMA. A MemoryListener on the device's own address space keeps a table of the
- * plain RAM in it, each section with a MemoryRegionCache, so that the core gets
- * host pointers without a walk of the memory tree. With bus mastering off the
- * address space is empty; behind a vIOMMU it holds no RAM: then everything but
- * atomics goes by copy.  Both ask the address space each time.
+ * DMA. A MemoryListener on the device's address space maintains a table of the RAM
+ * in it. Each section of RAM has a MemoryRegionCache, so that the core gets host
+ * pointers without a walk of the memory tree. With bus mastering disabled, the
+ * address space is empty. Behind a vIOMMU it has no RAM: then all DMA except atomics
+ * uses the copy path. The copy path and atomics look up the address space each time.
  */
 
 #include "qemu/osdep.h"
@@ -60,14 +60,14 @@ uint8_t *hghca_dma_map(void *opaque, uint64_t dma, uint64_t len, bool write)
     if (!ram || len > ram->size - (dma - ram->start) || (write && !ram->writable)) {
         return NULL;
     }
-    /* QEMU's fuzzer writes there what the device is to find; nothing in other builds. */
+    /* QEMU's fuzzer writes the data that the device reads here; no effect in other builds. */
     fuzz_dma_read_cb(dma, len, ram->cache.mrs.mr);
     return ram->pointer + (dma - ram->start);
 }
 
 /*
- * [dma, dma + len) was written through pointers: translated code there and
- * dirty logs must know.
+ * The core has written [dma, dma + len) through pointers. Invalidates translated code
+ * there and updates the dirty logs.
  */
 void hghca_dma_dirty(void *opaque, uint64_t dma, uint64_t len)
 {
@@ -77,7 +77,7 @@ void hghca_dma_dirty(void *opaque, uint64_t dma, uint64_t len)
         memory_region_set_dirty(&s->memory, dma - HGHCA_DEVICE_MEMORY_BASE, len);
         return;
     }
-    /* Two sections can lie side by side in the host too, and be written as one. */
+    /* Two sections can also be adjacent in the host; the core may write both at once. */
     while (len) {
         HghcaRam *ram = hghca_ram_find(&s->dma, dma);
         uint64_t part;
@@ -95,12 +95,12 @@ void hghca_dma_dirty(void *opaque, uint64_t dma, uint64_t len)
 static bool hghca_dma_copy(HghcaState *s, uint64_t dma, void *buffer, uint64_t len,
                            DMADirection direction)
 {
-    /* RAM only: DMA to registers could come back to this device, or unplug it. */
+    /* RAM only: DMA to registers could reenter this device or unplug it. */
     MemTxAttrs attrs = { .memory = true };
     bool ok = len <= UINT64_MAX - dma;
 
     if (ok && dma / HGHCA_DMA_PAGE != (dma + len - 1) / HGHCA_DMA_PAGE) {
-        /* All of it or nothing. */
+        /* Access the whole range or nothing. */
         ok = dma_memory_valid(hghca_address_space(s), dma, len, direction, attrs);
     }
     ok = ok && pci_dma_rw(PCI_DEVICE(s), dma, buffer, len, direction, attrs) == MEMTX_OK;
@@ -121,9 +121,9 @@ bool hghca_dma_write(void *opaque, uint64_t dma, const void *buffer, uint64_t le
 }
 
 /*
- * The change is made in RAM itself, wherever a vIOMMU leads, so that an atomic
- * operation is one for the CPUs as well.  What is mapped and is no RAM is a copy
- * of QEMU's: nothing is changed there.
+ * Changes RAM in place, also behind a vIOMMU, so that the operation is atomic for
+ * CPUs, too.  A mapping that is not RAM is a bounce buffer of QEMU, which this does
+ * not change.
  */
 bool hghca_dma_update(void *opaque, uint64_t dma, void (*change)(uint64_t *word, void *context), void *context)
 {
@@ -175,7 +175,7 @@ static bool hghca_ram_add(Int128 start, Int128 length, const MemoryRegion *mr,
     return false;
 }
 
-/* Makes the table anew. The core must not be busy: it holds pointers then. */
+/* Rebuilds the table. The core must not be busy, because a busy core holds pointers. */
 void hghca_dma_rebuild(HghcaState *s)
 {
     HghcaDma *d = &s->dma;
@@ -196,7 +196,7 @@ void hghca_dma_rebuild(HghcaState *s)
     d->last = 0;
     d->stale = false;
     hghca_core_dma_changed(s->core);
-    /* Only now nobody knows the old pointers any more. */
+    /* From here on the core does not hold the old pointers. */
     for (unsigned i = 0; i < old_count; i++) {
         address_space_cache_destroy(&old[i].cache);
     }

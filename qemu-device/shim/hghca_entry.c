@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ways into the core, and whose turn it is.
+ * Entries into the core, and the scheduling of turns.
  *
- * A frame that HCA A sends is received by HCA B inside A's call. B's receive
- * never sends: B is noted as due, and when the outermost entry of any HCA in
- * this process ends, the due ones take turns in that same context until none
- * has work or the time is over: after HGHCA_TURNS_NS if a CPU waits for the
- * BQL, after HGHCA_TURNS_ALONE_NS if none does. The rest goes on in a bottom half,
- * one for all HCAs, so a pass of the main loop has one such round. So
- * the answer to a doorbell needs no other thread, the stack stays flat and every
- * entry is bounded. A turn is one slice of work, which the core counts (work.h);
- * the time is looked at here, between slices: the core reads no clock for this.
+ * An entry is a call into the core. A turn is one slice of work of one HCA. The core
+ * counts the work of a slice (work.h).
  *
- * Between two rounds the main loop drops the BQL for a microsecond or two, which
- * is too short for a thread to wake up in. After HGHCA_ROUNDS_MAX rounds that
- * left work over, the main loop therefore goes without a round for HGHCA_REST_NS:
- * then a virtual CPU has the BQL, and who wakes from the wait for a condition.
+ * HCA B receives a frame that HCA A sends within A's call. B does not send in that
+ * call: it is marked as due. When the outermost entry of any HCA in this process
+ * ends, the due HCAs take turns in the same context until no HCA has work or the time
+ * is over. The time is HGHCA_TURNS_NS if a CPU waits for the BQL, otherwise
+ * HGHCA_TURNS_ALONE_NS. It is checked here, between slices; the core does not read a
+ * clock for this. The remaining work continues in a bottom half. All HCAs share it, so
+ * that an iteration of the main loop has one round of turns. As a result, a response to
+ * a doorbell needs no other thread, calls do not nest, and the time of every entry is
+ * bounded.
  *
- * While a core is busy nothing else reaches it: a frame for it waits in the net
- * layer; a reset, a change of the link and a new memory map wait for the end of
- * the entry. MSI-X messages are held until no core at all is busy, since the
- * guest may aim them at any register, even at one that unplugs an HCA.
+ * Between two rounds the main loop drops the BQL for one or two microseconds. A thread
+ * needs longer to wake up. Therefore, after HGHCA_ROUNDS_MAX rounds that left work, the
+ * main loop has no round for HGHCA_REST_NS. In that time virtual CPUs can take the BQL,
+ * and so can threads that wake up from a wait for a condition.
+ *
+ * While a core is busy, it is not entered. A frame for it waits in the net layer. A
+ * reset, a change of the link and a new memory map wait for the end of the entry. MSI-X
+ * messages wait until no core is busy, because the guest may direct them at any
+ * register, even at one that unplugs an HCA.
  */
 
 #include "qemu/osdep.h"
@@ -34,24 +37,24 @@
 
 #define HGHCA_TURNS_NS 100000
 /*
- * Where virtual CPUs poll memory on all of the host's, the main loop waits long
- * for one of these. So a CPU that rings a doorbell does more by itself, as long as
- * it keeps no other CPU waiting.
+ * If virtual CPUs that poll memory occupy all CPUs of the host, the main loop waits long
+ * for a CPU. Therefore a virtual CPU that rings a doorbell does more of the work, as long
+ * as no other virtual CPU waits for it.
  */
 #define HGHCA_TURNS_ALONE_NS 1000000
-/* Where the clock stands still, turns end too. */
+/* Turns also end if the clock does not advance. */
 #define HGHCA_TURNS_MAX 256
 #define HGHCA_ROUNDS_MAX 16
-#define HGHCA_REST_NS 50000     /* enough to wake up in */
+#define HGHCA_REST_NS 50000     /* longer than a thread needs to wake up */
 
 static struct {
-    unsigned depth;         /* entries under way, of all HCAs */
-    int64_t begin_ns;       /* of the turns under way, on get_clock() */
+    unsigned depth;         /* nested entries, of all HCAs */
+    int64_t begin_ns;       /* start of the current turns, by get_clock() */
     QTAILQ_HEAD(, HghcaState) due;
-    unsigned users;         /* HCAs that are open */
-    QEMUBH *bh;             /* a round of turns; there while there are users, and so is: */
-    QEMUTimer *rest;        /* pending: until it ends there is no round */
-    unsigned rounds;        /* that left work over, since the last rest */
+    unsigned users;         /* open HCAs; bh and rest exist while this is not 0 */
+    QEMUBH *bh;             /* runs a round of turns */
+    QEMUTimer *rest;        /* while it is pending, there is no round */
+    unsigned rounds;        /* rounds that left work, since the last rest */
 } hghca_all = { .due = QTAILQ_HEAD_INITIALIZER(hghca_all.due) };
 
 static bool hghca_time_is_over(void)
@@ -105,7 +108,7 @@ static bool hghca_has_work(HghcaState *s)
     return s->link_ready_due || hghca_core_has_work(s->core);
 }
 
-/* Ends an entry into the core: does what had to wait for it. */
+/* Ends an entry into the core and does the work that had to wait for the end. */
 static void hghca_settle(HghcaState *s)
 {
     s->busy = false;
@@ -132,12 +135,12 @@ static void hghca_settle(HghcaState *s)
 }
 
 /*
- * A message can lead to anything: to a message of this very device that is due
- * again, when the guest aims it at a doorbell of this device or of one whose
- * messages lead back here; to a reset; up to hghca_end(). So only those are sent
- * that were due at the beginning, each once. What they make due waits for
- * another turn, and so does the rest when the time is over. Memory regions keep
- * the object itself until the BQL is dropped.
+ * The guest can direct a message at any register. At a doorbell of this device, or of
+ * one whose messages are directed at this device, the same message can become due again.
+ * A message can also cause a reset, or even hghca_end(). Therefore this sends only the
+ * messages that were due at the beginning, each once. Messages that become due meanwhile
+ * wait for another turn, and so do the remaining ones when the time is over. Memory
+ * regions keep the object alive until the BQL is dropped.
  */
 static void hghca_signal(HghcaState *s)
 {
@@ -186,7 +189,7 @@ static void hghca_take_turns(void)
     unsigned turns = 0;
 
     if (!runstate_is_running()) {
-        return;     /* hghca_vm_state_changed() goes on */
+        return;     /* hghca_vm_state_changed() resumes the turns */
     }
     hghca_all.begin_ns = get_clock();
     do {
@@ -196,15 +199,15 @@ static void hghca_take_turns(void)
     hghca_postpone_turns();
 }
 
-/* Begins an entry into the core. False: it must not be called. */
+/* Begins an entry into the core. After false the caller must not call the core. */
 bool hghca_enter(HghcaState *s)
 {
     if (s->closing) {
-        return false;       /* a CPU was on its way here when the device was unplugged */
+        return false;       /* a CPU was waiting for the BQL when the device was unplugged */
     }
     if (s->busy) {
         trace_hghca_ub_reentered(s->name);
-        qemu_log_mask(LOG_GUEST_ERROR, "%s: entered by its own doing, ignored\n",
+        qemu_log_mask(LOG_GUEST_ERROR, "%s: reentrant access ignored\n",
                       s->name);
         return false;
     }
@@ -223,7 +226,7 @@ void hghca_leave(HghcaState *s)
     hghca_all.depth--;
 }
 
-/* Ends an entry whose caller bears no answer within its call: turns come later. */
+/* Ends an entry without turns, for a caller that must not receive a frame within its call. */
 void hghca_leave_quietly(HghcaState *s)
 {
     hghca_settle(s);
@@ -233,7 +236,7 @@ void hghca_leave_quietly(HghcaState *s)
     hghca_all.depth--;
 }
 
-/* Gives the device a turn, when the entry under way ends or from the main loop. */
+/* Schedules a turn of the device: at the end of the current entry, or in the main loop. */
 void hghca_poke(void *opaque)
 {
     HghcaState *s = opaque;
@@ -259,11 +262,11 @@ void hghca_link_changed(HghcaState *s)
         s->link_change_due = true;
     } else {
         hghca_update_link(s);
-        hghca_poke(s);      /* there may be an event to tell */
+        hghca_poke(s);      /* the core may have raised an event */
     }
 }
 
-/* Others have their turn of the BQL before the next round. */
+/* Lets other threads take the BQL before the next round. */
 static void hghca_give_way(void)
 {
     hghca_bql_give_way();
@@ -282,7 +285,7 @@ static void hghca_rest_is_over(void *opaque)
 
 static void hghca_bottom_half(void *opaque)
 {
-    /* An event loop inside an entry must not get here: turns come at the entry's end. */
+    /* Called from an event loop within an entry: the turns follow at the end of the entry. */
     if (QTAILQ_EMPTY(&hghca_all.due) || hghca_all.depth) {
         return;
     }
@@ -305,14 +308,14 @@ static void hghca_vm_state_changed(void *opaque, bool running, RunState state)
 void hghca_entry_open(HghcaState *s)
 {
     if (!hghca_all.users++) {
-        /* It belongs to no device, so no device's guard is its own: a core is guarded by `busy`. */
+        /* It belongs to no device, so it has no device's reentrancy guard. `busy` guards a core. */
         hghca_all.bh = qemu_bh_new(hghca_bottom_half, NULL);
         hghca_all.rest = timer_new_ns(QEMU_CLOCK_REALTIME, hghca_rest_is_over, NULL);
     }
     s->vm_state = qemu_add_vm_change_state_handler(hghca_vm_state_changed, s);
 }
 
-/* From here on the device takes no turn, sends no frame and no message. */
+/* From here on the device takes no turns and sends no frames or messages. */
 void hghca_entry_close(HghcaState *s)
 {
     s->closing = true;
@@ -327,7 +330,7 @@ void hghca_entry_close(HghcaState *s)
     }
 }
 
-/* The last step of unplugging; when the core is busy, hghca_settle() takes it. */
+/* The last step of unplugging. If the core is busy, hghca_settle() does it later. */
 void hghca_end(HghcaState *s)
 {
     if (s->busy) {

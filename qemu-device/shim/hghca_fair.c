@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who finds the lock held tries on for a few microseconds, since to be woken by
- * the kernel takes longer than the lock is held; then it sleeps. A lock that is
- * free goes to whoever tries first. A thread that drops it for a microsecond
- * only, again and again, gets it each time before a sleeper has woken up.
+ * A thread that finds the lock held retries for a few microseconds, because a wakeup
+ * by the kernel takes longer than the lock is held. Then the thread sleeps. A free
+ * lock goes to the first thread that tries. A thread that repeatedly drops the lock
+ * for one microsecond gets it back each time before a sleeper has woken up.
  *
- * So sleepers are put down in the order of their coming, each with the time.
- * Once the oldest has slept for longer than the bound, nobody who comes later
- * tries for the lock before that one has it. Then it is the next one's turn to be
- * the oldest. Whoever stands back waits for those alone who were asleep already,
- * so it waits no longer than they do.
+ * Therefore sleepers are queued in the order of arrival, each with its time. When the
+ * oldest has slept for longer than the bound, later threads do not try to take the
+ * lock before it has the lock. Then the next sleeper is the oldest. A thread that
+ * stands back waits only for threads that already slept, so it waits no longer than
+ * they do.
  */
 
 #include <stddef.h>
@@ -43,7 +43,7 @@ static bool hghca_fair_goes_first(struct hghca_fair *f, uint64_t number, bool la
            (last || f->ops->now_ns() - oldest->since_ns > f->bound_ns);
 }
 
-/* Lets those go first that are to. Nobody holds the lock here who waits for it. */
+/* Waits until the threads that have precedence have had the lock. The caller does not hold it. */
 static void hghca_fair_stand_back(struct hghca_fair *f, bool last)
 {
     uint64_t number;

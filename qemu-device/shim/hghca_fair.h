@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How to wait for a lock that is held for microseconds and taken again at once,
- * without that anyone waits for ever. Knows nothing of QEMU, so that it can be
- * tested alone.
+ * A fair wait for a lock that its owner holds for microseconds and takes again at
+ * once. No thread starves. This file does not depend on QEMU and can be tested
+ * alone.
  */
 #ifndef HW_HGHCA_FAIR_H
 #define HW_HGHCA_FAIR_H
@@ -11,42 +11,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The lock itself; `lock` is what hghca_fair_lock() was given. */
+/* Operations on the lock. `lock` is the argument of hghca_fair_lock(). */
 struct hghca_fair_ops {
     bool (*try_lock)(void *lock);
-    void (*lock)(void *lock);       /* asleep until it has it */
+    void (*lock)(void *lock);       /* sleeps until it has the lock */
     uint64_t (*now_ns)(void);
 };
 
 struct hghca_fair_sleeper {
     struct hghca_fair_sleeper *next;
-    uint64_t number;                /* in the order of their coming */
+    uint64_t number;                /* in the order of arrival */
     uint64_t since_ns;
 };
 
 struct hghca_fair {
     const struct hghca_fair_ops *ops;
-    unsigned tries;                 /* before a thread sleeps */
-    uint64_t bound_ns;              /* who has slept so long goes before all who come later */
+    unsigned tries;                 /* attempts before a thread sleeps */
+    uint64_t bound_ns;              /* a thread that slept longer precedes all later threads */
 
-    pthread_mutex_t mutex;          /* of what follows; the lock is never waited for with it */
-    pthread_cond_t left;            /* a sleeper has the lock, while others stand back */
+    pthread_mutex_t mutex;          /* protects the fields below; not held while waiting for the lock */
+    pthread_cond_t left;            /* a sleeper has got the lock while other threads stand back */
     struct hghca_fair_sleeper *oldest, **end;
     uint64_t next_number;
-    unsigned sleeping;              /* read without the mutex too */
+    unsigned sleeping;              /* also read without the mutex */
     unsigned standing_back;
 };
 
 void hghca_fair_init(struct hghca_fair *f, const struct hghca_fair_ops *ops, unsigned tries,
                      uint64_t bound_ns);
 
-/* Does anyone sleep? Only a hint. */
+/* Returns whether a thread sleeps. The result is a hint. */
 bool hghca_fair_sleeping(struct hghca_fair *f);
 
 /*
- * Takes the lock. Tries for a while; before that stands back while a sleeper that
- * came earlier has waited for longer than the bound. With `last`: until all that
- * sleep now have had the lock.
+ * Takes the lock. First, the thread stands back while an earlier sleeper has waited
+ * for longer than the bound; with `last`, until all present sleepers have had the
+ * lock. Then it tries f->tries times. Then it sleeps.
  */
 void hghca_fair_lock(struct hghca_fair *f, void *lock, bool last);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Link impairment as properties: the rules, their seed, and the counts of faults.
- * They can be set at any time; before the core exists the shim keeps them for it.
+ * Properties of link impairment: the rules, their seed, and the counts of faults. The
+ * rules and the seed can be set at any time. Before the core exists, the shim keeps
+ * them for it.
  */
 
 #include "qemu/osdep.h"
@@ -75,18 +76,18 @@ void hghca_faults_class_init(ObjectClass *class)
 {
     object_class_property_add_str(class, "faults", hghca_get_faults, hghca_set_faults);
     object_class_property_set_description(class, "faults",
-        "Link impairment: rules such as drop,rate=1%; delay,us=500");
+        "Link impairment: rules, for example drop,rate=1%; delay,us=500");
     object_class_property_add(class, "fault-seed", "uint64", hghca_get_fault_seed,
                               hghca_set_fault_seed, NULL, NULL);
     object_class_property_set_description(class, "fault-seed",
-        "Seed of the random faults; setting it restarts the rules");
+        "Seed of random faults; setting it restarts the rules");
     object_class_property_add(class, "fault-counts", "HghcaFaultCounts", hghca_get_fault_counts,
                               NULL, NULL, NULL);
     object_class_property_set_description(class, "fault-counts",
-        "Frames impaired since the start, by fault, and frames held back now");
+        "Number of frames impaired since the device was created, by fault; frames held now");
 }
 
-/* The core is new: what was set before is for it. */
+/* Sets in the new core what the user set before. */
 bool hghca_faults_open(HghcaState *s, Error **errp)
 {
     char why[HGHCA_FAULTS_ERROR_BYTES];

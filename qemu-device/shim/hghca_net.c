@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The port: frames to and from the netdev, and its link. */
+/* The port: frames to and from the netdev, and the state of its link. */
 
 #include "qemu/osdep.h"
 #include "net/net.h"
@@ -26,8 +26,8 @@ static ssize_t hghca_net_receive_iov(NetClientState *nc, const struct iovec *par
     }
     if (!hghca_enter(s)) {
         /*
-         * Closing: lost, as on a link that goes down. No test leads here, since
-         * hghca_exit() deletes the NIC in the call that begins the closing.
+         * The device is closing: the frame is lost, as on a link that goes down. No test
+         * reaches this, because hghca_exit() deletes the NIC in the call that begins closing.
          */
         return size;
     }
@@ -36,7 +36,7 @@ static ssize_t hghca_net_receive_iov(NetClientState *nc, const struct iovec *par
         hghca_capture_add(s, false, parts, count);
     }
     hghca_core_receive(s->core, parts, count);
-    /* The sender may be a netdev that is not ready for an answer within its call. */
+    /* The sender may be a netdev that cannot receive a frame within its call. */
     hghca_leave_quietly(s);
     return size;
 }
@@ -60,12 +60,12 @@ static void hghca_net_link_changed(NetClientState *nc)
     HghcaState *s = qemu_get_nic_opaque(nc);
 
     if (!hghca_net_link_up(s)) {
-        qemu_purge_queued_packets(nc);  /* nothing may wait for a link that is down */
+        qemu_purge_queued_packets(nc);  /* no frame may wait for a link that is down */
     }
     hghca_link_changed(s);
 }
 
-/* The net layer has passed on, or dropped, the frame that it kept. */
+/* The net layer has forwarded or dropped the frame that it had queued. */
 static void hghca_net_sent(NetClientState *nc, ssize_t size)
 {
     HghcaState *s = qemu_get_nic_opaque(nc);
@@ -93,7 +93,7 @@ bool hghca_net_send(void *opaque, const struct iovec *parts, int count)
         hghca_capture_add(s, true, parts, count);
     }
     if (!qemu_sendv_packet_async(qemu_get_queue(s->nic), parts, count, hghca_net_sent)) {
-        /* This frame is taken, and kept there; the next one is not. */
+        /* The net layer has queued this frame. It does not accept another one. */
         trace_hghca_link_full(s->name);
         s->tx_pending = true;
     }
@@ -120,7 +120,7 @@ void hghca_net_open(HghcaState *s)
 
 void hghca_net_close(HghcaState *s)
 {
-    /* The net layer would keep a frame of ours beyond our end. */
+    /* Otherwise the net layer would keep a frame of this device after the device is freed. */
     qemu_purge_queued_packets(qemu_get_queue(s->nic));
     qemu_del_nic(s->nic);
     s->nic = NULL;

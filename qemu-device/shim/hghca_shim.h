@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The JingZhao HCA in QEMU: what the files of the shim share.
+ * The JingZhao HCA in QEMU: declarations that the files of the shim share.
  *
- * The shim adapts the device core (hghca_core.h) to QEMU and holds no device
- * logic. Everything here runs under the BQL.
+ * The shim adapts the device core (hghca_core.h) to QEMU. It has no device logic.
+ * All of its code runs under the BQL.
  */
 #ifndef HW_HGHCA_SHIM_H
 #define HW_HGHCA_SHIM_H
@@ -21,14 +21,14 @@ OBJECT_DECLARE_SIMPLE_TYPE(HghcaState, HGHCA)
 
 typedef struct HghcaRam HghcaRam;
 
-/* The plain RAM that the device reaches: a table sorted by DMA address. */
+/* The RAM that the device can access, as a table sorted by DMA address. */
 typedef struct HghcaDma {
     MemoryListener listener;
     HghcaRam *ram;
     unsigned count;
-    unsigned last;      /* where the last look-up ended */
-    bool changed;       /* the transaction under way changes the address space */
-    bool stale;         /* changed during an entry: only the copy path is right */
+    unsigned last;      /* index that the last look-up found */
+    bool changed;       /* the current transaction changes the address space */
+    bool stale;         /* changed during an entry: only the copy path is valid */
 } HghcaDma;
 
 struct HghcaState {
@@ -54,34 +54,34 @@ struct HghcaState {
 
     MemoryRegion hcr;
     MemoryRegion uar;
-    MemoryRegion memory;            /* on the device */
-    MemoryRegion bar2;              /* UAR pages and memory */
+    MemoryRegion memory;            /* device memory */
+    MemoryRegion bar2;              /* UAR pages and device memory */
     MemoryRegion msix;
     struct hghca_core *core;
     char *name;                     /* in messages and traces */
     HghcaDma dma;
 
     NICState *nic;
-    bool tx_pending;                /* the net layer keeps a frame of ours */
-    bool rx_waiting;                /* it may keep frames for us */
+    bool tx_pending;                /* the net layer has queued a frame from this device */
+    bool rx_waiting;                /* the net layer may have queued frames for this device */
     struct hghca_capture *capture;
 
     QEMUTimer *timer;
 
-    /* Entries and turns, see hghca_entry.c */
+    /* Entries and turns; see hghca_entry.c */
     bool closing;
-    bool busy;                      /* in the core */
-    bool due;                       /* in the list of those that want a turn */
+    bool busy;                      /* the core is executing */
+    bool due;                       /* in the list of devices that need a turn */
     bool reset_due;
     bool link_change_due;
     bool link_ready_due;
-    uint64_t vectors_due;           /* bit n: message n is to be sent */
+    uint64_t vectors_due;           /* bit n: send MSI-X message n */
     VMChangeStateEntry *vm_state;
     QTAILQ_ENTRY(HghcaState) next_due;
 };
 
 /* hghca_entry.c */
-/* Who is refused must not call the core: an answer that is ignored does not compile. */
+/* After false the caller must not call the core. The compiler rejects an ignored result. */
 #pragma GCC diagnostic error "-Wunused-result"
 bool hghca_enter(HghcaState *s) G_GNUC_WARN_UNUSED_RESULT;
 void hghca_leave(HghcaState *s);

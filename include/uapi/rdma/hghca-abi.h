@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* JingZhao HCA: what the verbs provider and the kernel driver say to each other. */
+/* JingZhao HCA: the ABI between the verbs provider and the kernel driver. */
 #ifndef HGHCA_ABI_USER_H
 #define HGHCA_ABI_USER_H
 
@@ -9,39 +9,39 @@
 #define HGHCA_UVERBS_ABI_VERSION	1
 
 /*
- * A user context: its UAR page is mapped with mmap at uar_mmap_offset,
- * one page, writable, not readable by need.
+ * A user context. The user maps its UAR page with mmap at uar_mmap_offset:
+ * one page, writable. It need not be readable.
  */
 struct hghca_alloc_ucontext_resp {
 	__aligned_u64 uar_mmap_offset;
 	__u32 uar_index;
-	__u32 caps;		/* HGHCA_CAP_* turned on */
+	__u32 caps;		/* HGHCA_CAP_* that are enabled */
 	__u32 max_qp_wr;
 	__u32 max_cqe;
 	__u16 max_sge;
 	__u16 max_desc_sz;	/* bytes, send */
 	__u16 max_sge_rq;
 	__u16 max_desc_sz_rq;
-	__u32 max_srq_wr;	/* work requests an SRQ takes; 0 without HGHCA_CAP_SRQ */
+	__u32 max_srq_wr;	/* work requests of an SRQ; 0 without HGHCA_CAP_SRQ */
 	__u16 max_srq_sge;
 	__u16 reserved;
 };
 
-/* UVERBS_METHOD_QUERY_CONTEXT gives the same again: struct hghca_alloc_ucontext_resp. */
+/* UVERBS_METHOD_QUERY_CONTEXT returns the same: struct hghca_alloc_ucontext_resp. */
 enum hghca_query_context_attrs {
 	HGHCA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };
 
 /*
- * Device memory of length bytes: mapped with mmap at mmap_offset, as many whole
- * pages as it takes.
+ * Device memory. length is its size in bytes. The user maps it with mmap at
+ * mmap_offset. The mapping is length rounded up to whole pages.
  */
 struct hghca_dm_resp {
 	__aligned_u64 mmap_offset;
 	__aligned_u64 length;
 };
 
-/* UVERBS_METHOD_DM_ALLOC tells of it, and so does a method of the driver's own. */
+/* UVERBS_METHOD_DM_ALLOC returns struct hghca_dm_resp, and so does HGHCA_METHOD_DM_QUERY. */
 enum hghca_dm_alloc_attrs {
 	HGHCA_ATTR_DM_ALLOC_RESP = (1U << UVERBS_ID_NS_SHIFT),		/* hghca_dm_resp */
 };
@@ -61,8 +61,9 @@ struct hghca_alloc_pd_resp {
 };
 
 /*
- * buf_addr: the CQ buffer, page-aligned, of the smallest power of two of CQEs
- * above the number asked for; dbr_addr: its struct hghca_cq_dbr, 8-byte aligned.
+ * buf_addr: the CQ buffer, page-aligned.  The number of its CQEs is the smallest
+ * power of two above the number requested.
+ * dbr_addr: struct hghca_cq_dbr of the CQ, 8-byte aligned.
  */
 struct hghca_create_cq {
 	__aligned_u64 buf_addr;
@@ -79,9 +80,11 @@ struct hghca_resize_cq_cmd {
 };
 
 /*
- * buf_addr: page-aligned; the send queue of sq_wqe_cnt << log_sq_stride bytes
- * at its start, the receive queue of rq_wqe_cnt << log_rq_stride bytes at the
- * next multiple of 4096.  Counts are powers of two, or 0 for no such queue.
+ * buf_addr: the QP buffer, page-aligned.  The send queue of sq_wqe_cnt <<
+ * log_sq_stride bytes is at its start.  The receive queue of rq_wqe_cnt <<
+ * log_rq_stride bytes is at the next multiple of 4096.  A count is a power of
+ * two, or 0 without such a queue.
+ * dbr_addr: struct hghca_qp_dbr of the QP, 8-byte aligned.
  */
 struct hghca_create_qp {
 	__aligned_u64 buf_addr;
@@ -94,9 +97,10 @@ struct hghca_create_qp {
 };
 
 /*
- * A raw packet QP with a table of receive work queues, in the place of struct
- * hghca_create_qp: how frames are spread.  rx_hash_function: enum
- * hghca_rss_function; rx_hash_fields_mask: HGHCA_RSS_*; both as verbs have them.
+ * Replaces struct hghca_create_qp for a raw packet QP with a table of receive
+ * work queues: the hash that distributes the frames.
+ * rx_hash_fields_mask: HGHCA_RSS_*, the same values as in verbs.
+ * rx_hash_function: enum hghca_rss_function, the same values as in verbs.
  */
 struct hghca_create_rss_qp {
 	__aligned_u64 rx_hash_fields_mask;
@@ -112,9 +116,10 @@ struct hghca_create_qp_resp {
 };
 
 /*
- * buf_addr: page-aligned, wqe_cnt << log_stride bytes; dbr_addr: its struct
- * hghca_srq_dbr, 8-byte aligned.  wqe_cnt is a power of two of at least 2, and
- * more than the work requests asked for: the chain of WQEs keeps one free.
+ * buf_addr: the SRQ buffer, page-aligned, wqe_cnt << log_stride bytes.
+ * dbr_addr: struct hghca_srq_dbr of the SRQ, 8-byte aligned.
+ * wqe_cnt: a power of two of at least 2.  It exceeds the number of work requests
+ * requested, because the chain of WQEs keeps one free.
  */
 struct hghca_create_srq {
 	__aligned_u64 buf_addr;
@@ -130,8 +135,9 @@ struct hghca_create_srq_resp {
 };
 
 /*
- * For IBV_SRQ_MAX_WR: the new buffer, with the WQEs of the old one at the same
- * offsets; wqe_cnt, a power of two, is not below the old one.
+ * For IBV_SRQ_MAX_WR.
+ * buf_addr: the new buffer, with the WQEs of the old one at the same offsets.
+ * wqe_cnt: a power of two, not less than the old one.
  */
 struct hghca_modify_srq {
 	__aligned_u64 buf_addr;
@@ -140,8 +146,9 @@ struct hghca_modify_srq {
 };
 
 /*
- * buf_addr: page-aligned, wqe_cnt << log_stride bytes; dbr_addr: its struct
- * hghca_qp_dbr, 8-byte aligned.  wqe_cnt is a power of two.
+ * buf_addr: the WQ buffer, page-aligned, wqe_cnt << log_stride bytes.
+ * dbr_addr: struct hghca_qp_dbr of the WQ, 8-byte aligned.
+ * wqe_cnt: a power of two.
  */
 struct hghca_create_wq {
 	__aligned_u64 buf_addr;
