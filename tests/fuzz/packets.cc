@@ -41,7 +41,7 @@ public:
         h.imm = le32(h.rkey);
         h.swap_add = h.compare = how;
         h.syndrome = r_.u8();
-        h.msn = r_.u8();
+        h.msn = Msn(r_.u8());
         h.srqn = world_.srqs[1] ? world_.srqs[1]->queue.srq.srqn : 0;
         Frame f = build(*from, *to, h, group, payload_bytes(*to, h));
         if (f.empty())
@@ -74,14 +74,14 @@ private:
         // The upper bits choose another service now and then.
         return uint8_t((code < 0xe0 ? bth_service(service_of(service)) : code << 5) | (code & 0x1f));
     }
-    uint32_t psn(Endpoint &to)
+    Psn psn(Endpoint &to)
     {
         const uint8_t base = r_.u8();
         const int8_t off = r_.i8();
         Qp *qp = to.node.device.qps->find(to.qp.qpn);
         if (!qp)
-            return 0;
-        const uint32_t bases[] = {qp->resp.expected_psn, qp->req.unacked_psn, qp->req.next_psn, qp->req.highest_psn};
+            return Psn{};
+        const Psn bases[] = {qp->resp.expected_psn, qp->req.unacked_psn, qp->req.next_psn, qp->req.highest_psn};
         return psn_add(bases[base % 4], uint32_t(base & 0x80 ? int(off) << 16 : int(off)));
     }
     size_t payload_bytes(Endpoint &to, const TransportHeader &h)
@@ -122,7 +122,7 @@ private:
         Frame f(route.header.begin(), route.header.begin() + route.layout.transport_offset);
         f.insert(f.end(), transport, transport + header);
         for (size_t i = 0; i < bytes; i++)
-            f.push_back(Endpoint::pattern(h.psn, i));
+            f.push_back(Endpoint::pattern(number(h.psn), i));
         f.resize(f.size() + h.pad + HGHCA_ICRC_SIZE);
         return f;
     }

@@ -304,11 +304,11 @@ TEST(ContextImage, QueuePair)
     qp.pace.phase = Pace::Phase::Late;
     qp.congestion.alpha = 0x01020304;
     qp.req.oldest = {0x1234, 0x0a, 3, true, true};
-    qp.req.next_psn = 0x00fedcba;
+    qp.req.next_psn = Psn(0x00fedcba);
     qp.req.deadline_ns = 0x1112131415161718;
-    qp.resp.expected_psn = 0x00123456;
-    qp.resp.atomics[15] = {0x010203, true, 0x2122232425262728};
-    qp.resp.replies[16] = {ReplyKind::Nak, 0x62, 0x00030201, 0x00060504, 0x0a090807, 0x3132333435363738, 100, 5, 6,
+    qp.resp.expected_psn = Psn(0x00123456);
+    qp.resp.atomics[15] = {Psn(0x010203), true, 0x2122232425262728};
+    qp.resp.replies[16] = {ReplyKind::Nak, 0x62, Psn(0x00030201), Msn(0x00060504), 0x0a090807, 0x3132333435363738, 100, 5, 6,
                            true, true};
     const Image image = stored(qp);
     ASSERT_EQ(image.size(), 0x570u);

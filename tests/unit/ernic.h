@@ -104,8 +104,8 @@ public:
         qp.a.qpn = qpn;
         qp.a.service = Service::Rc;
         RequesterState &r = qp.req;
-        r.next_psn = r.next_wqe_psn = r.unacked_psn = r.highest_psn = r.oldest_psn = sq_psn;
-        qp.resp.expected_psn = rq_psn;
+        r.next_psn = r.next_wqe_psn = r.unacked_psn = r.highest_psn = r.oldest_psn = psn_of(sq_psn);
+        qp.resp.expected_psn = psn_of(rq_psn);
         QpState from = QpState::Reset;
         for (const QpState to : {QpState::Init, QpState::Rtr, QpState::Rts}) {
             qp.state = to;

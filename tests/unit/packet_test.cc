@@ -46,14 +46,14 @@ TEST_P(Headers, AreWhatTheSpecificationSays)
     h.ack_request = true;
     h.pkey = 0xffff;
     h.qpn = 0x123456;
-    h.psn = 0xabcdef;
+    h.psn = Psn(0xabcdef);
     h.va = 0x1122334455667788;
     h.rkey = 0xaabbccdd;
     h.length = 0x00010203;
     h.swap_add = 0x0102030405060708;
     h.compare = 0x9192939495969798;
     h.syndrome = 0x1f;
-    h.msn = 0x654321;
+    h.msn = Msn(0x654321);
     h.original = 0xc1c2c3c4c5c6c7c8;
     h.imm = be32(0xd1d2d3d4);
     h.qkey = 0x80010000;
@@ -741,7 +741,7 @@ TEST_F(ByHand, OfAtomicsWithOnePsnTheLastIsRemembered)
     hghca::Qp *qp = net.b.device.qps->find(p.b.qp.qpn);
     for (uint64_t value : {7u, 8u}) {
         *reinterpret_cast<uint64_t *>(p.b.at(0)) = value;
-        qp->resp.expected_psn = 0x100;
+        qp->resp.expected_psn = Psn(0x100);
         Bytes ext = reth(p.b.va(0), 0);
         ext.resize(12);
         ext.resize(28);

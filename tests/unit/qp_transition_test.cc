@@ -501,10 +501,9 @@ TEST_F(QpTest, PsnsAndCountersStartWhereTheMailboxSays)
     EXPECT_EQ(q->req.next_index, 7);
     EXPECT_EQ(q->req.doorbell_limit, 7);
     EXPECT_EQ(q->resp.rq_index, 9);
-    EXPECT_EQ(q->resp.expected_psn, 0x111111u);
-    for (uint32_t psn : {q->req.next_psn, q->req.next_wqe_psn, q->req.unacked_psn, q->req.highest_psn,
-                         q->req.oldest_psn})
-        EXPECT_EQ(psn, 0x222222u);  // 24 bits
+    EXPECT_EQ(q->resp.expected_psn, Psn(0x111111));
+    for (Psn psn : {q->req.next_psn, q->req.next_wqe_psn, q->req.unacked_psn, q->req.highest_psn, q->req.oldest_psn})
+        EXPECT_EQ(psn, Psn(0x222222));  // 24 bits
     EXPECT_FALSE(q->req.oldest.valid || q->req.next.valid || q->req.announced.valid);
 }
 
@@ -531,12 +530,12 @@ TEST_F(QpTest, ANewLifeStartsFresh)
 {
     bring(HGHCA_QP_ST_RC, RTS);
     Qp *q = device.qps->find(qp.qpn);
-    q->resp.msn = 5;
+    q->resp.msn = Msn(5);
     q->req.retries_left = 3;
     bring(HGHCA_QP_ST_UD, INIT);
     q = device.qps->find(qp.qpn);
-    EXPECT_EQ(q->resp.msn, 0u);
-    EXPECT_EQ(q->req.next_psn, 0u);
+    EXPECT_EQ(q->resp.msn, Msn(0));
+    EXPECT_EQ(q->req.next_psn, Psn(0));
     EXPECT_EQ(q->a.remote_qpn, 0u);
     EXPECT_EQ(q->a.service, Service::Ud);
 }

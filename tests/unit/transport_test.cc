@@ -238,7 +238,7 @@ TEST_F(Credits, CountOnWhereMessageNumbersWrap)
 {
     Pair p(net.a, net.b, Options{});
     hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn), *b = net.b.device.qps->find(p.b.qp.qpn);
-    a->req.messages_done = a->req.messages_sent = b->resp.msn = 0xfffffe;
+    a->req.messages_done = a->req.messages_sent = b->resp.msn = Msn(0xfffffe);
     grant(net, p, 4);
     for (int round = 0; round < 5; round++) {
         const uint64_t before = sent();
@@ -260,15 +260,15 @@ TEST_F(Credits, WhatWasGrantedStaysGranted)
     Pair p(net.a, net.b, Options{});
     grant(net, p, 33);   // told as 32
     const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn);
-    ASSERT_EQ(a->req.message_limit, 33u);
+    ASSERT_EQ(a->req.message_limit, Msn(33));
     uint32_t limit = 33;
     for (int i = 0; i < 33; i++) {
         p.a.post(small(p));
         net.pump();
         good(p.a);
         good(p.b);
-        EXPECT_GE(a->req.message_limit, limit) << i;
-        limit = a->req.message_limit;
+        EXPECT_GE(number(a->req.message_limit), limit) << i;
+        limit = number(a->req.message_limit);
     }
     EXPECT_EQ(limit, 34u);   // the WRITE before, and one for each receive
 }
@@ -293,14 +293,14 @@ TEST_F(Credits, AcknowledgedBeforeItIsSentAgain)
     net.at(net.a.host.deadline_ns);
     Network::deliver(net.a, acks.front());
     const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn);
-    EXPECT_GT(a->req.messages_done, 0u);
+    EXPECT_GT(number(a->req.messages_done), 0u);
     EXPECT_EQ(a->req.messages_sent, a->req.messages_done);
     net.filter = nullptr;
     net.a.host.link_full = false;
     net.a.device.link_ready();
     net.settle();
     expect_good(p.a, 3);
-    EXPECT_EQ(a->req.messages_sent, 3u);
+    EXPECT_EQ(a->req.messages_sent, Msn(3));
 }
 
 TEST_F(Credits, WhatIsSentAgainCountsOnce)
@@ -320,9 +320,9 @@ TEST_F(Credits, WhatIsSentAgainCountsOnce)
         expect_good(p.b, 3);
     }
     const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn), *b = net.b.device.qps->find(p.b.qp.qpn);
-    EXPECT_EQ(a->req.messages_done, 500u);
-    EXPECT_EQ(a->req.messages_sent, 500u);
-    EXPECT_EQ(b->resp.msn, 500u);
+    EXPECT_EQ(a->req.messages_done, Msn(500));
+    EXPECT_EQ(a->req.messages_sent, Msn(500));
+    EXPECT_EQ(b->resp.msn, Msn(500));
 }
 
 // ---- solicited events (9.2)

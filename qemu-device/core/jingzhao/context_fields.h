@@ -4,7 +4,8 @@
 // Layout<T>::kFields is the one table of the fields of T: name, member, position, access and bounds. encode() and
 // decode() follow it, so that nothing but fields leaves the device: the padding of a struct never does.
 //
-// Each number is stored little-endian in the width of its type; a bool or an enumeration takes one byte. The elements
+// Each number is stored little-endian in the width of its type, as is an enumeration that stands for a number
+// (kIsNumber); a bool or another enumeration takes one byte. The elements
 // of an array follow one another. A group of fields is a struct with a table; the positions in it count from its start.
 // Bytes that no field names are 0, and are ignored when they are read.
 #pragma once
@@ -53,7 +54,15 @@ struct Field {
     Bounds bounds;
 };
 
+// Enumerations that stand for numbers: PSNs and MSNs.
+template <class T>
+constexpr bool kIsNumber = false;
+
 namespace fields_detail {
+
+// Is it stored in one byte, whatever its width?
+template <class T>
+constexpr bool kIsByte = (std::is_enum_v<T> && !kIsNumber<T>) || std::is_same_v<T, bool>;
 
 template <class T>
 struct ArrayOf {
@@ -94,7 +103,7 @@ constexpr size_t member_count()
 
 // Rows of the tables. An enumeration needs bounds, for not each of its bytes is one of its values.
 template <class Owner, class T>
-    requires(!std::is_enum_v<T>)
+    requires(!std::is_enum_v<T> || kIsNumber<T>)
 constexpr Field<Owner, T> field(const char *name, T Owner::*member, uint32_t at, FieldAccess access)
 {
     return {name, member, at, access, std::is_same_v<T, bool> ? up_to(1) : kAnyNumber};
@@ -170,7 +179,7 @@ constexpr uint32_t stored_bytes()
         return uint32_t(ArrayOf<T>::kCount) * stored_bytes<typename ArrayOf<T>::Element>();
     else if constexpr (FieldGroup<T>)
         return group_bytes<T>();
-    else if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>)
+    else if constexpr (kIsByte<T>)
         return 1;
     else
         return sizeof(T);
@@ -194,12 +203,12 @@ template <class Owner, class T>
 constexpr bool good_bounds(const Field<Owner, T> &row)
 {
     using Element = typename ArrayOf<T>::Element;
-    if constexpr (std::is_enum_v<Element> || std::is_same_v<Element, bool>)
+    if constexpr (kIsByte<Element>)
         return row.bounds.min <= row.bounds.max && row.bounds.max <= (std::is_enum_v<Element> ? UINT8_MAX : 1);
     else if constexpr (FieldGroup<Element>)
         return true;
     else
-        return std::is_unsigned_v<Element> && row.bounds.min <= row.bounds.max;
+        return (std::is_unsigned_v<Element> || kIsNumber<Element>) && row.bounds.min <= row.bounds.max;
 }
 
 template <class T>
@@ -253,6 +262,8 @@ void encode(const T &value, uint8_t *out)
         });
     } else if constexpr (stored_bytes<T>() == 1) {
         *out = uint8_t(value);
+    } else if constexpr (kIsNumber<T>) {
+        encode(std::underlying_type_t<T>(value), out);
     } else {
         T stored = value;
         if constexpr (sizeof(T) == 2)
@@ -286,6 +297,11 @@ bool decode(const uint8_t *in, T &out, Bounds bounds = kAnyNumber)
     } else if constexpr (stored_bytes<T>() == 1) {
         const bool good = *in >= bounds.min && *in <= bounds.max;
         out = T(good ? *in : bounds.min);
+        return good;
+    } else if constexpr (kIsNumber<T>) {
+        std::underlying_type_t<T> stored;
+        const bool good = decode(in, stored, bounds);
+        out = T(stored);
         return good;
     } else {
         T stored;

@@ -226,18 +226,18 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     out.sip = be32(a.path.sip);
     out.dip = be32(a.path.dip);
     out.pd = be32(a.pd);
-    out.next_send_psn = be32(qp.req.next_psn);
+    out.next_send_psn = be32(number(qp.req.next_psn));
     out.cqn_snd = be32(a.cqn_send);
     out.snd_wqe_base_l = be32(a.sq.lkey);
     out.snd_wqe_len = be32(a.sq.length << a.sq.stride_log);
-    out.last_acked_psn = be32(psn_before(qp.req.unacked_psn));
+    out.last_acked_psn = be32(number(psn_before(qp.req.unacked_psn)));
     out.rnr_nextrecvpsn =
-        be32(field_put(HGHCA_QPC_RNR_TIMER_MASK, a.min_rnr_timer) | qp.resp.expected_psn);
+        be32(field_put(HGHCA_QPC_RNR_TIMER_MASK, a.min_rnr_timer) | number(qp.resp.expected_psn));
     out.cqn_rcv = be32(a.cqn_recv);
     out.rcv_wqe_base_l = be32(a.rq.lkey);
     out.rcv_wqe_len = be32(a.rq.length << a.rq.stride_log);
     out.qkey = be32(a.qkey);
-    out.rmsn = be32(qp.resp.msn);
+    out.rmsn = be32(number(qp.resp.msn));
     out.dbr_addr = be64(a.dbr_addr ? a.dbr_addr | HGHCA_DBR_VALID : 0);
     out.limits = be32(field_put(HGHCA_QPC_LIMITS_RD_ATOMIC, a.max_rd_atomic) |
                       field_put(HGHCA_QPC_LIMITS_DEST_RD_ATOMIC, a.max_dest_rd_atomic) |

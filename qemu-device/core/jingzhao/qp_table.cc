@@ -127,12 +127,12 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     qp->a = a;
     qp->state = to;
     if (mask & HGHCA_QP_ATTR_SQ_PSN) {
-        uint32_t psn = field_get(HGHCA_QPC_PSN_MASK, be32(context->next_send_psn));
+        const Psn psn = psn_of(be32(context->next_send_psn));
         RequesterState &r = qp->req;
         r.next_psn = r.next_wqe_psn = r.unacked_psn = r.highest_psn = r.oldest_psn = psn;
     }
     if (mask & HGHCA_QP_ATTR_RQ_PSN)
-        qp->resp.expected_psn = field_get(HGHCA_QPC_PSN_MASK, be32(context->rnr_nextrecvpsn));
+        qp->resp.expected_psn = psn_of(be32(context->rnr_nextrecvpsn));
     if (mask & HGHCA_QP_ATTR_AV) {
         qp->pace = {};   // that was of another path
         qp->congestion = {};

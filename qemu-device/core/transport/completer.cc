@@ -45,12 +45,12 @@ bool Completer::under_way(const Qp &qp) const
     return qp.req.oldest.valid && index_before(qp.req.oldest.index, qp.req.started_index);
 }
 
-Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
+Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn)
 {
     RequesterState &r = qp.req;
     Outcome outcome = Outcome::Done;
     const bool moved = psn != r.unacked_psn;
-    const uint32_t first = r.unacked_psn;
+    const Psn first = r.unacked_psn;
     for (uint32_t n = 0; n < qp.a.sq.length && under_way(qp); n++) {
         if (transport_.sends.reload(qp, wqe_) != WqeFault::None) {
             // It was good when it was sent: the guest has rewritten it.
@@ -76,7 +76,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
             }
         } else {
             covered = std::min(psn_distance(psn, r.oldest_psn), span);
-            const uint32_t unacked = psn_add(r.oldest_psn, covered);
+            const Psn unacked = psn_add(r.oldest_psn, covered);
             r.requests_in_flight -= std::min(r.requests_in_flight, psn_distance(unacked, r.unacked_psn));
             r.unacked_psn = unacked;
             if (covered < span)
@@ -99,7 +99,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, uint32_t psn)
     return outcome;
 }
 
-bool Completer::acknowledge_before(Qp &qp, uint32_t psn)
+bool Completer::acknowledge_before(Qp &qp, Psn psn)
 {
     switch (acknowledge(qp, psn)) {
     case Outcome::Done:
@@ -144,8 +144,8 @@ void Completer::take_credits(Qp &qp, const TransportHeader &h)
     if (value == HGHCA_AETH_CREDIT_UNLIMITED) {
         r.has_limit = false;
     } else {
-        const uint32_t limit = psn_add(h.msn, kCredits[value]);
-        if (!r.has_limit || psn_diff(limit, r.message_limit) > 0)
+        const Msn limit = msn_add(h.msn, kCredits[value]);
+        if (!r.has_limit || msn_diff(limit, r.message_limit) > 0)
             r.message_limit = limit;
         r.has_limit = true;
     }
@@ -210,7 +210,7 @@ void Completer::receive_ack(Qp &qp, const Packet &packet)
 void Completer::receive_read(Qp &qp, const Packet &packet)
 {
     RequesterState &r = qp.req;
-    const uint32_t psn = packet.h.psn;
+    const Psn psn = packet.h.psn;
     if (!acknowledge_before(qp, psn) || !under_way(qp))
         return;
     const uint32_t mtu = qp.a.mtu;

@@ -24,7 +24,7 @@ public:
     };
     // All before `psn` is acknowledged: completes what that covers. After Done,
     // and when anything is under way still, wqe_ is the oldest WQE.
-    Outcome acknowledge(Qp &qp, uint32_t psn);
+    Outcome acknowledge(Qp &qp, Psn psn);
 
 private:
     void receive_ack(Qp &qp, const Packet &packet);
@@ -32,7 +32,7 @@ private:
     void receive_atomic(Qp &qp, const Packet &packet);
     void take_credits(Qp &qp, const TransportHeader &h);
     // acknowledge(), and what is to be done when it is not Done.
-    bool acknowledge_before(Qp &qp, uint32_t psn);
+    bool acknowledge_before(Qp &qp, Psn psn);
     void response_lost(Qp &qp);
     // Has an answer whose place is absent asked for again. False: there will be none.
     bool ask_again(Qp &qp, const AbsentPage &absent);

@@ -91,16 +91,16 @@ struct PageFault {
 // `oldest` again, with next_psn at unacked_psn.
 struct RequesterState {
     WqeRef oldest;            // first WQE not completed; its index counts even when it is not valid
-    uint32_t oldest_psn;      // its first PSN
+    Psn oldest_psn;      // its first PSN
     WqeRef next;              // WQE to send from; invalid at the end of the chain
-    uint32_t next_wqe_psn;    // its first PSN
-    uint32_t next_psn;        // PSN of the next packet to send
+    Psn next_wqe_psn;    // its first PSN
+    Psn next_psn;        // PSN of the next packet to send
     uint16_t next_index;      // index of `next`, or where the walk has ended
     uint16_t started_index;   // index behind the last WQE ever begun
     uint16_t doorbell_limit;  // a walk that gets here loops
     WqeRef announced;         // what the last doorbell said, taken when the walk is at its end
-    uint32_t unacked_psn;     // lowest PSN not acknowledged, or for a READ not answered
-    uint32_t highest_psn;     // one past the highest PSN ever sent
+    Psn unacked_psn;     // lowest PSN not acknowledged, or for a READ not answered
+    Psn highest_psn;     // one past the highest PSN ever sent
     uint32_t requests_in_flight;  // packets since the last going back, without an answer yet
     uint32_t reads_outstanding;   // READs and atomics among them
     Status fault;             // what WQE next_index fails with when it is the oldest; Success: nothing
@@ -112,16 +112,16 @@ struct RequesterState {
     bool response_lost;       // went back for a response; later ones out of turn do not count
     uint16_t since_ack_request;
     // End-to-end credits (IBA vol 1, 9.7.7.2). Messages count from 1.
-    uint32_t messages_done;   // before `oldest`
-    uint32_t messages_sent;   // before `next`
-    uint32_t message_limit;   // up to this one each finds a receive WQE at the peer
+    Msn messages_done;   // before `oldest`
+    Msn messages_sent;   // before `next`
+    Msn message_limit;   // up to this one each finds a receive WQE at the peer
     bool has_limit;           // the peer counts, and has told
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
     PageFault page;           // nothing is sent while it is Told
 };
 
 struct AtomicResult {
-    uint32_t psn;
+    Psn psn;
     bool valid;
     uint64_t value;
 };
@@ -132,8 +132,8 @@ enum class ReplyKind : uint8_t { Ack, Read, Atomic, Nak, RnrNak };
 struct Reply {
     ReplyKind kind;
     uint8_t syndrome;    // AETH
-    uint32_t psn;        // next response packet's
-    uint32_t msn;
+    Psn psn;        // next response packet's
+    Msn msn;
     uint32_t rkey;
     uint64_t va;
     uint32_t length;     // bytes left
@@ -151,8 +151,8 @@ struct SharedWqe {
 
 // The receive side.
 struct ResponderState {
-    uint32_t expected_psn;
-    uint32_t msn;
+    Psn expected_psn;
+    Msn msn;
     uint16_t rq_index;        // next receive WQE, free-running
     bool in_message;          // a SEND or WRITE has begun; a SEND holds a receive WQE: rq_index, or an SRQ's
     bool holds_shared;        // `shared` is this QP's

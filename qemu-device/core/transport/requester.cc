@@ -159,7 +159,7 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
 bool Requester::beyond_credits(const Qp &qp) const
 {
     const RequesterState &r = qp.req;
-    if (!r.has_limit || psn_diff(psn_add(r.messages_sent, 1), r.message_limit) <= 0 || wqe_.is_answered())
+    if (!r.has_limit || msn_diff(msn_add(r.messages_sent, 1), r.message_limit) <= 0 || wqe_.is_answered())
         return false;
     // A WRITE with immediate data takes one with its last packet.
     return !wqe_.is_write() ||
@@ -187,7 +187,7 @@ bool Requester::may_send(const Qp &qp, bool begins) const
     if (wqe_.is_answered() && r.reads_outstanding >= qp.a.max_rd_atomic)
         return false;
     const uint32_t outstanding = psn_distance(r.next_psn, r.unacked_psn);
-    const uint32_t end_psn = psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu));
+    const Psn end_psn = psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu));
     const uint32_t needed = wqe_.is_read() ? psn_distance(end_psn, r.next_psn) : 1;
     return !outstanding || outstanding + needed <= kWindowPsns;
 }
@@ -319,7 +319,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     r.reads_outstanding += one_packet;
     r.since_ack_request = h.ack_request ? 0 : uint16_t(r.since_ack_request + 1);
     if (last) {
-        r.messages_sent = psn_add(r.messages_sent, 1);
+        r.messages_sent = msn_add(r.messages_sent, 1);
         transport_.send_queue.advance(qp);
     }
     if (!r.deadline_ns && qp.a.ack_timeout)

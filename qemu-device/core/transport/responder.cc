@@ -147,7 +147,7 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
     s.in_message = !(packet.flags & kLast);
     if (!(packet.flags & kLast))
         return;
-    s.msn = psn_add(s.msn, 1);
+    s.msn = msn_add(s.msn, 1);
     transport_.count(qp, packet.flags & kSend                     ? qp_counter::rx_send_requests
                          : packet.flags & (kWrite | kAtomicWrite) ? qp_counter::rx_write_requests
                          : packet.flags & (kRead | kFlush)        ? qp_counter::rx_read_requests
@@ -334,7 +334,7 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
             return;
         }
     }
-    const uint32_t psn = s.expected_psn;
+    const Psn psn = s.expected_psn;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(h.length) + qp.a.mtu - 1) / qp.a.mtu));
     accept(qp, packet, psns);
     push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, s.msn, h.rkey, h.va, h.length,
@@ -403,7 +403,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
         refuse(qp, packet, kAccess);
         return;
     }
-    const uint32_t psn = s.expected_psn;
+    const Psn psn = s.expected_psn;
     accept(qp, packet, 1);
     s.atomics[s.atomic_head] = {psn, true, original};
     s.atomic_head = uint8_t((s.atomic_head + 1) % s.atomics.size());
@@ -415,7 +415,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
 
 void Responder::answer_empty(Qp &qp, const Packet &packet)
 {
-    const uint32_t psn = qp.resp.expected_psn;
+    const Psn psn = qp.resp.expected_psn;
     accept(qp, packet, 1);
     push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, qp.resp.msn, 0, 0, 0, 0, 0, true});
 }
@@ -502,7 +502,7 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
 {
     ResponderState &s = qp.resp;
     const uint32_t psns = std::max(1u, uint32_t((uint64_t(length) + qp.a.mtu - 1) / qp.a.mtu));
-    const uint32_t end_psn = psn_add(h.psn, psns);
+    const Psn end_psn = psn_add(h.psn, psns);
     if (psn_distance(s.expected_psn, h.psn) < psns)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
@@ -534,7 +534,7 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
 void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
 {
     ResponderState &s = qp.resp;
-    const uint32_t psn = packet.h.psn;
+    const Psn psn = packet.h.psn;
     for (uint8_t i = 0; i < s.reply_count; i++) {
         const Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
         if (due.kind == ReplyKind::Atomic && due.psn == psn)
@@ -653,7 +653,7 @@ Turn Responder::run(Qp &qp, int32_t &credit)
     return due(qp) ? Turn::More : Turn::Idle;
 }
 
-TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const
+TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, Psn psn) const
 {
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode);

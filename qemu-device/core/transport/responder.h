@@ -73,7 +73,7 @@ private:
     Turn send_ack(Qp &qp, int32_t &credit);
     Turn send_read(Qp &qp, int32_t &credit);
     uint8_t credits(const Qp &qp) const;
-    TransportHeader reply_header(const Qp &qp, uint8_t opcode, uint32_t psn) const;
+    TransportHeader reply_header(const Qp &qp, uint8_t opcode, Psn psn) const;
 
     Transport &transport_;
     RecvWqe wqe_{};

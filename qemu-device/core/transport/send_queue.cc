@@ -142,7 +142,7 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
 {
     RequesterState &r = qp.req;
     const uint16_t index = r.oldest.index;
-    const uint32_t end_psn = psn_add(r.oldest_psn, psn_span);
+    const Psn end_psn = psn_add(r.oldest_psn, psn_span);
     // All is read before the CQE: once software sees that, the slot is its own.
     WqeRef following;
     bool good = true;
@@ -157,7 +157,7 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
     const bool overtaken = index == r.next_index;
     r.oldest = following;
     r.oldest_psn = end_psn;
-    r.messages_done = psn_add(r.messages_done, psn_span != 0);
+    r.messages_done = msn_add(r.messages_done, psn_span != 0);
     if (overtaken) {
         // Acknowledged while it was about to be sent again.
         r.next = following;

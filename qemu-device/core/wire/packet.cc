@@ -86,7 +86,7 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
                         field_put(HGHCA_BTH_PAD_MASK, h.pad));
     bth.pkey = be16(h.pkey);
     bth.qpn = be32((h.becn ? HGHCA_BTH_BECN : 0) | (h.qpn & HGHCA_BTH_QPN_MASK));
-    bth.psn = be32((h.ack_request ? HGHCA_BTH_ACKREQ : 0) | (h.psn & HGHCA_BTH_PSN_MASK));
+    bth.psn = be32((h.ack_request ? HGHCA_BTH_ACKREQ : 0) | number(h.psn));
     uint8_t *at = append(out, bth);
     if (flags & kDeth)
         at = append(at, hghca_deth{be32(h.qkey), be32(h.src_qpn & HGHCA_BTH_QPN_MASK)});
@@ -100,7 +100,7 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
         at = append(at, hghca_atomic_eth{be64(h.va), be32(h.rkey), be64(h.swap_add), be64(h.compare)});
     if (flags & kAeth)
         at = append(at, hghca_aeth{be32(field_put(HGHCA_AETH_SYNDROME_MASK, h.syndrome) |
-                                        (h.msn & HGHCA_AETH_MSN_MASK))});
+                                        number(h.msn))});
     if (flags & kAtomicAckEth)
         at = append(at, hghca_atomic_ack_eth{be64(h.original)});
     if (flags & kImmDt)
@@ -123,7 +123,7 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
     h.pkey = be16(bth.pkey);
     h.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
     h.becn = be32(bth.qpn) & HGHCA_BTH_BECN;
-    h.psn = be32(bth.psn) & HGHCA_BTH_PSN_MASK;
+    h.psn = psn_of(be32(bth.psn));
     h.ack_request = be32(bth.psn) & HGHCA_BTH_ACKREQ;
     const uint32_t flags = kOpcodes[h.opcode];
     if (flags & kDeth) {
@@ -161,7 +161,7 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
         hghca_aeth aeth;
         at = take(at, aeth);
         h.syndrome = uint8_t(field_get(HGHCA_AETH_SYNDROME_MASK, be32(aeth.syndrome_msn)));
-        h.msn = be32(aeth.syndrome_msn) & HGHCA_AETH_MSN_MASK;
+        h.msn = msn_of(be32(aeth.syndrome_msn));
     }
     if (flags & kAtomicAckEth) {
         hghca_atomic_ack_eth ack;

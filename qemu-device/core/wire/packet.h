@@ -12,6 +12,7 @@
 #include "hghca_wire.h"
 #include "wire/drop.h"
 #include "wire/link.h"
+#include "wire/psn.h"
 #include "wire/service.h"
 
 namespace hghca {
@@ -77,7 +78,7 @@ struct TransportHeader {
     bool becn;
     uint16_t pkey;
     uint32_t qpn;
-    uint32_t psn;
+    Psn psn;
     uint64_t va;          // RETH, AtomicETH
     uint32_t rkey;
     uint32_t length;      // RETH
@@ -85,7 +86,7 @@ struct TransportHeader {
     uint64_t swap_add;    // AtomicETH
     uint64_t compare;
     uint8_t syndrome;     // AETH
-    uint32_t msn;
+    Msn msn;
     uint64_t original;    // AtomicAckETH
     uint32_t imm;         // ImmDt, or the key of an IETH, in wire order
     uint32_t qkey;        // DETH
