@@ -77,7 +77,7 @@ static const struct ib_device_ops hghca_dev_stats_ops = {
 	.process_mad = hghca_process_mad,
 };
 
-/* For a device with counter sets, QUERY_CQ and QUERY_MPT. */
+/* For a device with counter sets, QUERY_CQ, QUERY_EQ and QUERY_MPT. */
 static const struct ib_device_ops hghca_dev_qp_counter_ops = {
 	.counter_alloc_stats = hghca_counter_alloc_stats,
 	.counter_bind_qp = hghca_counter_bind_qp,

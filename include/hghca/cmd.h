@@ -30,6 +30,7 @@
 	X(MAP_EQ,             map_eq,             0x012, IMM,  NONE, INIT, ANY, 0x1, BASE) \
 	X(SW2HW_EQ,           sw2hw_eq,           0x013, MBOX, NONE, INIT, ANY, 0x1, BASE) \
 	X(HW2SW_EQ,           hw2sw_eq,           0x014, NONE, NONE, INIT, ANY, 0x1, BASE) \
+	X(QUERY_EQ,           query_eq,           0x015, NONE, MBOX, INIT, ANY, 0x1, QP_COUNTERS) \
 	X(SW2HW_CQ,           sw2hw_cq,           0x016, MBOX, NONE, INIT, ANY, 0x1, BASE) \
 	X(HW2SW_CQ,           hw2sw_cq,           0x017, NONE, NONE, INIT, ANY, 0x1, BASE) \
 	X(QUERY_CQ,           query_cq,           0x018, NONE, MBOX, INIT, ANY, 0x1, QP_COUNTERS) \
@@ -138,7 +139,7 @@ enum hghca_cmd_status {
 	X(MEM_MGT,       9,  "registration by WQEs, memory windows") \
 	X(XRC,           10, "service type XRC; needs SRQ") \
 	X(MULTICAST,     11, "multicast groups") \
-	X(QP_COUNTERS,   12, "counter sets; QUERY_CQ, QUERY_MPT") \
+	X(QP_COUNTERS,   12, "counter sets; QUERY_CQ, QUERY_EQ, QUERY_MPT") \
 	X(RAW_PACKET,    13, "flow rules for raw Ethernet QPs") \
 	X(CLOCK,         14, "clock; CQs with timestamps") \
 	X(MODERATION,    15, "MODERATE_CQ") \

@@ -331,6 +331,19 @@ int hghca_cmd_hw2sw_eq(struct hghca_dev *hdev, u32 eqn)
 }
 
 /**
+ * hghca_cmd_query_eq - QUERY_EQ
+ * @hdev: the device
+ * @eqn: the EQ
+ * @eqc: its context
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_eq(struct hghca_dev *hdev, u32 eqn, struct hghca_eqc *eqc)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_EQ, eqn, eqc, sizeof(*eqc));
+}
+
+/**
  * hghca_cmd_sw2hw_cq - SW2HW_CQ
  * @hdev: the device
  * @cqn: the CQ

@@ -585,6 +585,7 @@ int hghca_cmd_resume_qp(struct hghca_dev *hdev, u32 qpn, u32 what);
 int hghca_cmd_map_eq(struct hghca_dev *hdev, u32 eqn, u64 mask, bool unmap);
 int hghca_cmd_sw2hw_eq(struct hghca_dev *hdev, u32 eqn, const struct hghca_eqc *eqc);
 int hghca_cmd_hw2sw_eq(struct hghca_dev *hdev, u32 eqn);
+int hghca_cmd_query_eq(struct hghca_dev *hdev, u32 eqn, struct hghca_eqc *eqc);
 int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *cqc);
 int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn);
 int hghca_cmd_query_cq(struct hghca_dev *hdev, u32 cqn, struct hghca_cqc *cqc);

@@ -144,19 +144,25 @@ int hghca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 }
 
 /**
- * hghca_fill_res_cq_entry_raw - dump the context of a CQ, struct hghca_cqc
- * @msg: output
+ * hghca_fill_res_cq_entry_raw - dump the contexts of a CQ and of its EQ
+ * @msg: output, struct hghca_cqc followed by struct hghca_eqc
  * @ibcq: the CQ
  *
  * Return: see hghca_fill_res_qp_entry_raw().
  */
 int hghca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
 {
-	struct hghca_cqc cqc;
+	struct hghca_dev *hdev = to_hdev(ibcq->device);
+	struct {
+		struct hghca_cqc cqc;
+		struct hghca_eqc eqc;
+	} raw;
 	int ret;
 
-	ret = hghca_cmd_query_cq(to_hdev(ibcq->device), to_hcq(ibcq)->hw.cqn, &cqc);
-	return hghca_put_raw(msg, &cqc, sizeof(cqc), ret);
+	ret = hghca_cmd_query_cq(hdev, to_hcq(ibcq)->hw.cqn, &raw.cqc);
+	if (!ret)
+		ret = hghca_cmd_query_eq(hdev, be32_to_cpu(raw.cqc.comp_eqn), &raw.eqc);
+	return hghca_put_raw(msg, &raw, sizeof(raw), ret);
 }
 
 /**

@@ -34,6 +34,7 @@ COMMANDS = (
     Table("section 4", "commands", (
         Value("SET_PORT", 0x00c, "HGHCA_CMD_SET_PORT"),
         Value("QUERY_MPT", 0x00e, "HGHCA_CMD_QUERY_MPT"),
+        Value("QUERY_EQ", 0x015, "HGHCA_CMD_QUERY_EQ"),
         Value("QUERY_CQ", 0x018, "HGHCA_CMD_QUERY_CQ"),
         Value("READ_MGM", 0x025, "HGHCA_CMD_READ_MGM"),
         Value("WRITE_MGM", 0x026, "HGHCA_CMD_WRITE_MGM"),

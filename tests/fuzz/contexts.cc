@@ -96,8 +96,8 @@ private:
             break;
         case 4: {   // each QUERY looks at a context as it is
             static constexpr uint32_t kQueries[] = {HGHCA_CMD_QUERY_QP, HGHCA_CMD_QUERY_CQ, HGHCA_CMD_QUERY_SRQ,
-                                                    HGHCA_CMD_QUERY_MPT, HGHCA_CMD_READ_MGM};
-            d.command(kQueries[r.u8() % 5], 0, r.u8(), 0, d.out_mailbox());
+                                                    HGHCA_CMD_QUERY_MPT, HGHCA_CMD_READ_MGM, HGHCA_CMD_QUERY_EQ};
+            d.command(kQueries[r.u8() % 6], 0, r.u8(), 0, d.out_mailbox());
             break;
         }
         case 5: {   // each end of an object

@@ -371,6 +371,13 @@ static int typed_hw2sw_eq(struct hghca_dev *hdev)
 	return hghca_cmd_hw2sw_eq(hdev, 5);
 }
 
+static int typed_query_eq(struct hghca_dev *hdev)
+{
+	struct hghca_eqc eqc;
+
+	return hghca_cmd_query_eq(hdev, 5, &eqc);
+}
+
 static int typed_sw2hw_cq(struct hghca_dev *hdev)
 {
 	struct hghca_cqc cqc;
@@ -676,6 +683,7 @@ static const struct typed_command {
 	  .takes = true },
 	{ "SW2HW_EQ", typed_sw2hw_eq, 0x013, 0, 5, .in_bytes = 64 },
 	{ "HW2SW_EQ", typed_hw2sw_eq, 0x014, 0, 5, .takes = true },
+	{ "QUERY_EQ", typed_query_eq, 0x015, 0, 5, .out = true },
 	{ "SW2HW_CQ", typed_sw2hw_cq, 0x016, 0, 0x12345, .in_bytes = 64 },
 	{ "HW2SW_CQ", typed_hw2sw_cq, 0x017, 0, 0x12345, .takes = true },
 	{ "RESIZE_CQ", typed_resize_cq, 0x02c, 0, 0x12345, .in_bytes = 32 },

@@ -57,7 +57,8 @@ static enum fake_end observe_answer(struct fake *fake, const struct fake_command
 		for (i = 0; i < ARRAY_SIZE(this->values); i++)
 			out[i] = cpu_to_be64(this->values[i]);
 	/* A context: each byte another. */
-	if (cmd->op == 0x00e || cmd->op == 0x018 || cmd->op == 0x022 || cmd->op == 0x037)
+	if (cmd->op == 0x00e || cmd->op == 0x015 || cmd->op == 0x018 || cmd->op == 0x022 ||
+	    cmd->op == 0x037)
 		for (i = 0; i < 256; i++)
 			((u8 *)fake->out)[i] = i ^ cmd->op;
 	return FAKE_ANSWERED;
@@ -554,9 +555,13 @@ static const struct observe_object {
 	const char *name;
 	u16 op;
 	u32 bytes;
+	u16 then;		/* opcode for a context behind the first, or 0 */
+	u32 then_bytes;
+	u32 then_number;
 } observe_objects[] = {
 	{ "QP", 0x022, 192 },
-	{ "CQ", 0x018, 64 },
+	/* And the EQ that its context names at 10h: see observe_answer(). */
+	{ "CQ", 0x018, 64, 0x015, 64, 0x08090a0b },
 	{ "MR", 0x00e, 64 },
 	{ "SRQ", 0x037, 64 },
 };
@@ -582,6 +587,21 @@ static u32 observe_number(const struct observe *this, const struct ib_mr *ibmr, 
 	}
 }
 
+/* One that the device does not have is left out; other errors are errors. */
+static void observe_raw_refused(struct kunit *test, struct ib_mr *ibmr, u16 op)
+{
+	const struct observe_object *param = test->param_value;
+	struct observe *this = test->priv;
+	struct sk_buff *skb = observe_skb(test, 512);
+
+	this->refused = op;
+	this->status = 0x09;
+	KUNIT_EXPECT_EQ(test, -EAGAIN, observe_fill(this, ibmr, skb, param->name, true));
+	this->status = 0x03;
+	KUNIT_EXPECT_EQ(test, -EINVAL, observe_fill(this, ibmr, skb, param->name, true));
+	KUNIT_EXPECT_EQ(test, 0, skb->len);
+}
+
 /* The bytes that the device has answered, and what comes of it when it does not. */
 static void observe_raw(struct kunit *test)
 {
@@ -589,33 +609,39 @@ static void observe_raw(struct kunit *test)
 	struct observe *this = test->priv;
 	struct ib_mr *ibmr = fake_mr(test, this->pd, 4);
 	struct sk_buff *skb = observe_skb(test, 512);
+	u32 bytes = param->bytes + param->then_bytes;
 	u32 mark = fake_mark(this->fake);
 	struct fake_command *cmd;
 	struct nlattr *nla;
 	u32 i;
 
 	KUNIT_ASSERT_EQ(test, 0, observe_fill(this, ibmr, skb, param->name, true));
-	cmd = observe_command(test, mark);
+	KUNIT_ASSERT_EQ(test, mark + (param->then ? 2 : 1), fake_mark(this->fake));
+	cmd = fake_nth(this->fake, mark);
+	KUNIT_ASSERT_NOT_NULL(test, cmd);
 	KUNIT_EXPECT_EQ(test, param->op, cmd->op);
 	KUNIT_EXPECT_EQ(test, observe_number(this, ibmr, param->op), cmd->in_modifier);
+	if (param->then) {
+		cmd = fake_nth(this->fake, mark + 1);
+		KUNIT_ASSERT_NOT_NULL(test, cmd);
+		KUNIT_EXPECT_EQ(test, param->then, cmd->op);
+		KUNIT_EXPECT_EQ(test, param->then_number, cmd->in_modifier);
+	}
 	nla = (void *)skb->data;
-	KUNIT_ASSERT_EQ(test, nla_total_size(param->bytes), skb->len);
+	KUNIT_ASSERT_EQ(test, nla_total_size(bytes), skb->len);
 	KUNIT_ASSERT_EQ(test, RDMA_NLDEV_ATTR_RES_RAW, nla_type(nla));
-	KUNIT_ASSERT_EQ(test, param->bytes, nla_len(nla));
+	KUNIT_ASSERT_EQ(test, bytes, nla_len(nla));
 	for (i = 0; i < param->bytes; i++)
 		KUNIT_EXPECT_EQ(test, (u8)(i ^ param->op), ((u8 *)nla_data(nla))[i]);
+	for (i = 0; i < param->then_bytes; i++)
+		KUNIT_EXPECT_EQ(test, (u8)(i ^ param->then),
+				((u8 *)nla_data(nla))[param->bytes + i]);
 
-	KUNIT_EXPECT_EQ(test, -EMSGSIZE, observe_fill(this, ibmr, observe_skb(test, param->bytes),
+	KUNIT_EXPECT_EQ(test, -EMSGSIZE, observe_fill(this, ibmr, observe_skb(test, bytes),
 						      param->name, true));
-	/* One that the device does not have is left out; other errors are errors. */
-	this->refused = param->op;
-	this->status = 0x09;
-	KUNIT_EXPECT_EQ(test, -EAGAIN, observe_fill(this, ibmr, observe_skb(test, 512),
-						    param->name, true));
-	this->status = 0x03;
-	skb = observe_skb(test, 512);
-	KUNIT_EXPECT_EQ(test, -EINVAL, observe_fill(this, ibmr, skb, param->name, true));
-	KUNIT_EXPECT_EQ(test, 0, skb->len);
+	observe_raw_refused(test, ibmr, param->op);
+	if (param->then)
+		observe_raw_refused(test, ibmr, param->then);
 }
 
 /* The number of the detail with this name, or -1. */

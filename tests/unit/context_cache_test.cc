@@ -567,6 +567,7 @@ TEST_F(UnreadableIcm, CommandsEndWithInternalErr)
         {HGHCA_CMD_QUERY_MPT, 0, mpt, 0},
         {HGHCA_CMD_SW2HW_EQ, in, eq.eqn, 0},
         {HGHCA_CMD_HW2SW_EQ, 0, eq.eqn, 0},
+        {HGHCA_CMD_QUERY_EQ, 0, eq.eqn, 0},
         {HGHCA_CMD_MAP_EQ, 0, eq.eqn, 0},
         {HGHCA_CMD_SW2HW_CQ, in, cq.cqn, 0},
         {HGHCA_CMD_HW2SW_CQ, 0, cq.cqn, 0},

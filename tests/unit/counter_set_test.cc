@@ -326,7 +326,7 @@ TEST(CounterSetsOff, EverythingIsAsWithoutThem)
     TestDriver &d = net.a.driver;
     EXPECT_EQ(bind(net.a, p.a.qp.qpn, 1), HGHCA_CMD_STAT_BAD_OP);
     uint64_t out[512];
-    for (uint32_t op : {HGHCA_CMD_QUERY_COUNTER_SET, HGHCA_CMD_QUERY_CQ, HGHCA_CMD_QUERY_MPT})
+    for (uint32_t op : {HGHCA_CMD_QUERY_COUNTER_SET, HGHCA_CMD_QUERY_CQ, HGHCA_CMD_QUERY_EQ, HGHCA_CMD_QUERY_MPT})
         EXPECT_EQ(d.query(op, out, 1), HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(d.query(HGHCA_CMD_QUERY_STATS, out, 0, HGHCA_STATS_OUTSIDE_SETS), HGHCA_CMD_STAT_BAD_PARAM);
     EXPECT_EQ(d.query(HGHCA_CMD_QUERY_STATS, out, 0, HGHCA_STATS_ALL), 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Event queues (interface document, 4.7, 5.4, 10).
+#include <cstring>
 #include <vector>
 
 #include "fixture.h"
@@ -13,6 +14,7 @@ protected:
 
     uint8_t sw2hw(uint32_t eqn, const hghca_eqc &eqc) { return driver.post(HGHCA_CMD_SW2HW_EQ, eqc, eqn); }
     uint8_t hw2sw(uint32_t eqn) { return driver.command(HGHCA_CMD_HW2SW_EQ, 0, eqn).status; }
+    uint8_t query(uint32_t eqn, hghca_eqc &eqc) { return driver.query(HGHCA_CMD_QUERY_EQ, eqc, eqn); }
     void post(uint32_t eqn, uint32_t cqn) { device.eqs->post_completion(eqn, cqn); }
     void post_async(uint32_t qpn) { device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qpn); }
 };
@@ -66,6 +68,47 @@ TEST_F(EqTest, Commands)
     EXPECT_EQ(sw2hw(5, driver.eqc_mailbox(4, buffer.key, 3)), HGHCA_CMD_STAT_LAM_NOT_PRE);
     EXPECT_EQ(hw2sw(5), HGHCA_CMD_STAT_LAM_NOT_PRE);
     EXPECT_EQ(driver.map_eq(5, 1), HGHCA_CMD_STAT_LAM_NOT_PRE);
+}
+
+TEST_F(EqTest, Query)
+{
+    constexpr uint32_t kFlags = 1u << 24 | 1u << 18, kArmed = 1u << 8;
+    TestDriver::Eq eq{6, 4, driver.create_mr(0, 32 << 4, HGHCA_ACCESS_LOCAL_WRITE), 63, 0xfffffffe};
+    for (unsigned i = 0; i < 16; i++)
+        host.as<hghca_eqe>(eq.buffer.dma)[i].owner = 0x80;
+    // As SW2HW_EQ took it; TR is there in any case.
+    hghca_eqc taken = driver.eqc_mailbox(eq.log, eq.buffer.key, eq.vector);
+    taken.producer_index = taken.consumer_index = be32(eq.consumer);
+    ASSERT_EQ(sw2hw(eq.eqn, taken), 0);
+    taken.flags = be32(kFlags | kArmed);
+    hghca_eqc c;
+    ASSERT_EQ(query(eq.eqn, c), 0);
+    EXPECT_EQ(std::memcmp(&c, &taken, sizeof(c)), 0);
+    // Three EQEs, of which the first disarms it, and the consumer index of either doorbell.
+    for (uint32_t cqn = 1; cqn <= 3; cqn++)
+        post(eq.eqn, cqn);
+    ASSERT_EQ(query(eq.eqn, c), 0);
+    EXPECT_EQ(be32(c.flags), kFlags);
+    EXPECT_EQ(be32(c.producer_index), 1u);
+    EXPECT_EQ(be32(c.consumer_index), 0xfffffffe);
+    EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_COMP), 3u);
+    driver.eq_doorbell(eq, HGHCA_EQ_ARM_UPDATE);
+    ASSERT_EQ(query(eq.eqn, c), 0);
+    EXPECT_EQ(be32(c.flags), kFlags);
+    EXPECT_EQ(be32(c.consumer_index), 1u);
+    driver.arm(eq);
+    ASSERT_EQ(query(eq.eqn, c), 0);
+    EXPECT_EQ(be32(c.flags), kFlags | kArmed);
+    EXPECT_EQ(be32(c.producer_index), 1u);
+    // None there, none possible.
+    ASSERT_EQ(hw2sw(eq.eqn), 0);
+    for (uint32_t eqn : {5u, 6u, 15u})
+        EXPECT_EQ(query(eqn, c), HGHCA_CMD_STAT_BAD_RES_STATE) << eqn;
+    for (uint32_t eqn : {0u, 16u, ~0u})
+        EXPECT_EQ(query(eqn, c), HGHCA_CMD_STAT_BAD_INDEX) << eqn;
+    ASSERT_EQ(hw2sw(driver.async.eqn), 0);
+    ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.eqc, 1), 0);
+    EXPECT_EQ(query(5, c), HGHCA_CMD_STAT_LAM_NOT_PRE);
 }
 
 TEST_F(EqTest, MappedTypesAlone)

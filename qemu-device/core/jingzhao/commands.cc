@@ -302,6 +302,15 @@ uint8_t CommandInterface::sw2hw_eq(const Command &command)
 
 uint8_t CommandInterface::hw2sw_eq(const Command &command) { return device_.eqs->hw2sw(command.in_modifier); }
 
+uint8_t CommandInterface::query_eq(const Command &command)
+{
+    hghca_eqc context;
+    uint8_t status = device_.eqs->query(command.in_modifier, context);
+    if (!status)
+        out(context);
+    return status;
+}
+
 // ---- 4.8 completion queues
 
 uint8_t CommandInterface::sw2hw_cq(const Command &command)

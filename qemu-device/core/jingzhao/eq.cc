@@ -104,6 +104,24 @@ uint8_t EventQueues::hw2sw(uint32_t eqn)
     return HGHCA_CMD_STAT_OK;
 }
 
+uint8_t EventQueues::query(uint32_t eqn, hghca_eqc &out)
+{
+    Cached *eq;
+    if (uint8_t status = cache_.find_for_command(eqn, valid, eq))
+        return status;
+    if (!eq)
+        return HGHCA_CMD_STAT_BAD_RES_STATE;
+    out = {};
+    out.flags = be32(HGHCA_EQ_OWNER_HW | HGHCA_EQ_FLAG_TR | (eq->armed ? HGHCA_EQ_STATE_ARMED : 0));
+    out.logsize = eq->ring.logsize;
+    out.intr = eq->vector;
+    out.pd = be32(eq->ring.pd);
+    out.lkey = be32(eq->ring.lkey);
+    out.consumer_index = be32(eq->consumer);
+    out.producer_index = be32(eq->producer);
+    return HGHCA_CMD_STAT_OK;
+}
+
 uint8_t EventQueues::map(uint32_t eqn, uint64_t mask, bool unmap)
 {
     Cached *eq;

@@ -84,6 +84,7 @@ private:
     uint8_t map_eq(const Command &);
     uint8_t sw2hw_eq(const Command &);
     uint8_t hw2sw_eq(const Command &);
+    uint8_t query_eq(const Command &);
     uint8_t sw2hw_cq(const Command &);
     uint8_t hw2sw_cq(const Command &);
     uint8_t query_cq(const Command &);

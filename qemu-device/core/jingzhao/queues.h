@@ -87,6 +87,7 @@ public:
     void clear();
     uint8_t sw2hw(uint32_t eqn, const hghca_eqc &context);
     uint8_t hw2sw(uint32_t eqn);
+    uint8_t query(uint32_t eqn, hghca_eqc &out);
     uint8_t map(uint32_t eqn, uint64_t mask, bool unmap);
     void doorbell(uint32_t uar_page, uint32_t low, uint32_t high);
 

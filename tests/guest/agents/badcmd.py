@@ -398,18 +398,19 @@ class Tests:
         self.expect(wrong, "a bad mailbox", BAD_PARAM, QUERY_COUNTER_SET, out_param=NOWHERE, modifier=1)
         self.expect(wrong, "op_modifier 2", BAD_PARAM, QUERY_COUNTER_SET, out_param=self.box.dma[1], modifier=1,
                     op_modifier=2)
-        for op in (SET_QP_COUNTER, QUERY_CQ, QUERY_MPT):
+        for op in (SET_QP_COUNTER, QUERY_CQ, QUERY_EQ, QUERY_MPT):
             for number in (0, 256, 0xFFFFFF, 0xFFFFFFFF):
                 self.expect(wrong, f"number {number:#x}", BAD_INDEX, op, in_param=1, out_param=self.box.dma[1],
                             modifier=number)
             self.expect(wrong, "no ICM", NOT_MAPPED, op, in_param=1, out_param=self.box.dma[1], modifier=1)
         self.map_icm(CONTEXT, 0, 0)
         self.map_icm(CONTEXT, 0x100000, 1)
-        self.map_icm(TPT, 0, 2)
+        self.map_icm(CONTEXT, 0x200000, 2)
+        self.map_icm(TPT, 0, 3)
         for number in (256, 1 << 32 | 1, 0xFFFFFFFFFFFFFFFF):
             self.expect(wrong, f"set {number:#x}", BAD_INDEX, SET_QP_COUNTER, in_param=number, modifier=1)
         self.expect(wrong, "a QP in RST", BAD_QP_STATE, SET_QP_COUNTER, in_param=1, modifier=1)
-        for op in (QUERY_CQ, QUERY_MPT):
+        for op in (QUERY_CQ, QUERY_EQ, QUERY_MPT):
             self.expect(wrong, "not there", BAD_RES_STATE, op, out_param=self.box.dma[1], modifier=1)
 
     def test_flows(self, wrong):

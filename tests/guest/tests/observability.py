@@ -211,9 +211,13 @@ def raw_dumps(testbed):
         expect(shown == dump, f"QP {qpn} alone: {shown.hex()}")
 
         [dump] = [dump for dump in raw(testbed, f"cq dev {device}") if words(dump, 0x2C) == (cqn,)]
-        expect(len(dump) == 64 and 1 << (words(dump, 0x0C)[0] >> 24) == program.made["cqes"][0] + 1,
+        # The CQ's context, and behind it that of its EQ.
+        expect(len(dump) == 128 and 1 << (words(dump, 0x0C)[0] >> 24) == program.made["cqes"][0] + 1,
                f"CQ: {dump.hex()}")
         expect(words(dump, 0x28) == (9,) and words(dump, 0x24) == (9,), f"CQ of 9 completions, polled: {dump.hex()}")
+        eq, consumer, producer = dump[64:], *words(dump, 64 + 0x28, 2)
+        expect(words(eq, 0x00)[0] & ~(1 << 8) == 1 << 24 | 1 << 18 and words(eq, 0x18) == words(dump, 0x14) and
+               eq[0x0C] == 12 and (producer - consumer) % (1 << 32) <= 1 << 12, f"its EQ: {eq.hex()}")
 
         for mr in program.made["mrs"]:
             [dump] = [dump for dump in raw(testbed, f"mr dev {device}") if words(dump, 0x08) == (mr["lkey"],)]

@@ -343,7 +343,8 @@ struct Scenario {
                         {HGHCA_CMD_QUERY_PORT, 1},            {HGHCA_CMD_QUERY_STATS, 0},
                         {HGHCA_CMD_QUERY_CONGESTION, 1},      {HGHCA_CMD_QUERY_FLOW_CONTROL, 1},
                         {HGHCA_CMD_READ_ERROR_BUFFER, 0},     {HGHCA_CMD_QUERY_COUNTER_SET, 1},
-                        {HGHCA_CMD_QUERY_SRQ, 1},             {HGHCA_CMD_QUERY_CQ, 200}};
+                        {HGHCA_CMD_QUERY_SRQ, 1},             {HGHCA_CMD_QUERY_CQ, 200},
+                        {HGHCA_CMD_QUERY_EQ, d.async.eqn}};
         for (const auto &q : kQueries) {
             TestDriver::must(d.query(q.op, mailbox, q.modifier), "query");
             std::printf("command %03x %08x\n", unsigned(q.op), digest(mailbox.data(), mailbox.size()));
