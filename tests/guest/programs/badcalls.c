@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Calls that must be refused at once: wrong state, wrong value, zero, one more
- * than the most, a full queue, an object in use. Each has one exact errno, the
- * most itself is taken, and what was refused leaves its object as it was.
+ * Calls that must fail at once: wrong state, wrong value, zero, one more than the
+ * maximum, a full queue, an object in use. Each has one exact errno. The maximum
+ * itself is accepted. A refused call leaves its object unchanged.
  *
  * badcalls DEVICE GID-INDEX OTHER-DEVICE GID-INDEX NETNS [CASE...]
  */
@@ -95,7 +95,7 @@ static struct ibv_qp_attr rts_attr(void)
 				      .max_rd_atomic = 1 };
 }
 
-/* Nothing is received before INIT, nothing sent before RTS. */
+/* Receives cannot be posted before INIT, and sends not before RTS. */
 static void posted_early(void)
 {
 	struct rig_opts opts = rig_pair_defaults();
@@ -113,7 +113,7 @@ static void posted_early(void)
 	expect(post_recv(&q, 1), 0, "a receive in RTR");
 	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), EINVAL, "a send in RTR");
 	rig_expect_none(q.scq, "what was refused");
-	/* Connected to itself: what it sends it receives. */
+	/* The QP is connected to itself and receives its own messages. */
 	attr = rts_attr();
 	expect(ibv_modify_qp(q.qp, &attr, RTS_MASK), 0, "RTR to RTS");
 	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), 0, "a send in RTS");
@@ -122,7 +122,7 @@ static void posted_early(void)
 	rig_qp_destroy(&q);
 }
 
-/* What is posted in SQD is taken, and waits for RTS. */
+/* Requests posted in SQD are accepted, and wait for RTS. */
 static void drained(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
@@ -149,7 +149,7 @@ static void drained(void)
 	rig_pair_destroy(&p);
 }
 
-/* The receive queue takes what it was made for; then ENOMEM, and nothing is lost of what is in it. */
+/* The receive queue accepts max_recv_wr requests; the next is ENOMEM, and no posted request is lost. */
 static void receive_queue(void)
 {
 	struct ibv_qp_attr attr = init_attr();
@@ -202,7 +202,7 @@ static void shapes(void)
 	}
 }
 
-/* A request takes as many SGEs as its QP was given, and not one more. */
+/* A request has up to the granted number of SGEs; one more is refused. */
 static void send_sges(void)
 {
 	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad = NULL;
@@ -266,7 +266,7 @@ static void datagram_qp(struct rig_qp *q)
 		expect(ibv_post_recv(q->qp, &wr, &bad), 0, "a receive");
 }
 
-/* A list of datagrams to the QP itself, one for each handle; the number of the one that was refused, or of all. */
+/* Posts datagrams to the QP itself, one for each handle; returns the index of the refused one, or their number. */
 static int post_datagrams(struct rig_qp *q, struct ibv_ah **ahs, int count)
 {
 	struct ibv_sge sge = { (uintptr_t)q->buf + 1024, 8, q->mr->lkey };
@@ -287,7 +287,7 @@ static int post_datagrams(struct rig_qp *q, struct ibv_ah **ahs, int count)
 	return bad ? (int)(bad - wr) : -1;
 }
 
-/* The same through struct ibv_qp_ex, one datagram; an errno. */
+/* Posts one datagram through struct ibv_qp_ex; returns an errno. */
 static int build_datagram(struct rig_qp *q, struct ibv_ah *ah)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(q->qp);
@@ -319,7 +319,7 @@ static void back_from_sqe(struct rig_qp *q)
 	expect(ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0, "SQE to RTS");
 }
 
-/* What datagrams lack fails in its turn, and the QP comes back. */
+/* Operations that UD does not support complete in error, in order, and the QP can be used again. */
 static void no_datagrams(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
@@ -350,7 +350,7 @@ static void no_datagrams(void)
 	expect(ibv_destroy_ah(ah), 0, "ibv_destroy_ah");
 }
 
-/* What unreliable connections lack, too. */
+/* The same for operations that UC does not support. */
 static void no_uc(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
@@ -378,7 +378,7 @@ static void no_uc(void)
 	rig_qp_destroy(&q);
 }
 
-/* An address handle is for QPs of its own PD, by whichever of that PD's names both were made. */
+/* An address handle is valid for QPs of its PD, through any structure of that PD. */
 static void foreign_addresses(void)
 {
 	struct ibv_parent_domain_init_attr parent = { .pd = side.pd };
@@ -397,7 +397,7 @@ static void foreign_addresses(void)
 	expect(build_datagram(&q, NULL), EINVAL, "no address, extended");
 	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "the datagram before");
 	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
-	/* IBA C10-10: in its turn, as a completion. */
+	/* IBA C10-10: a completion in error, in order. */
 	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[FOREIGN], ahs[OWN] }, 2) != 2)
 		rig_fail("another PD's address was refused at once");
 	rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, "another PD's address");
@@ -426,7 +426,7 @@ static void foreign_addresses(void)
 	expect(ibv_dealloc_pd(pds[FOREIGN]), 0, "the other PD");
 }
 
-/* A PD of another context whose handle is that of the side's: each numbers its own. */
+/* A PD of another context with the same handle as that of the side: each context has its own numbers. */
 static struct ibv_pd *pd_of_same_handle(struct rig_side *another)
 {
 	struct ibv_pd *pd = another->pd;
@@ -438,7 +438,7 @@ static struct ibv_pd *pd_of_same_handle(struct rig_side *another)
 	return pd;
 }
 
-/* The address of a group: nobody need be asked for it. */
+/* The address of a multicast group, which needs no resolution. */
 static struct ibv_ah *group_in(struct ibv_pd *pd)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
@@ -451,7 +451,7 @@ static struct ibv_ah *group_in(struct ibv_pd *pd)
 	return ah;
 }
 
-/* PDs of other contexts and devices are others, though their handles be the same; not those of an imported context. */
+/* PDs of other contexts and devices differ, even with the same handle. PDs of an imported context do not. */
 static void foreign_contexts(void)
 {
 	struct ibv_context *imported = ibv_import_device(dup(side.ctx->cmd_fd));
@@ -542,7 +542,7 @@ static void queue_pairs(void)
 	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 }
 
-/* Neither those that the kernel has for itself, nor those of other vendors, nor what is no type at all. */
+/* Types of the kernel, types of other vendors, and invalid types. */
 static void queue_pair_types(void)
 {
 	static const int none[] = { -1, 0, 1, 5, 6, 7, 11, IBV_QPT_DRIVER, 256 };
@@ -678,7 +678,7 @@ static void *make_qp(struct ibv_pd *pd)
 	return ibv_create_qp(pd, &init);
 }
 
-/* Of a neighbour, whom the kernel looks up, and of a group, whose GID tells all. */
+/* Addresses of a neighbour, which the kernel resolves, and of a group, whose GID determines the MAC. */
 static void *make_address(struct ibv_pd *pd)
 {
 	return address_in(pd);
@@ -710,7 +710,7 @@ static const struct pd_user {
 	const char *what;
 	void *(*make)(struct ibv_pd *pd);
 	int (*destroy)(void *object);
-	bool in_parent;		/* a parent domain counts it too */
+	bool in_parent;		/* a parent domain also counts it */
 } pd_users[] = {
 	{ "a PD with a region", make_region, destroy_region, false },
 	{ "a PD with a window", make_window, destroy_window, false },
@@ -732,7 +732,7 @@ static void held_by(const struct pd_user *user, struct ibv_pd *pd)
 	expect(ibv_dealloc_pd(pd), 0, user->what);
 }
 
-/* What others stand on cannot go, and works on. */
+/* An object in use cannot be destroyed, and still works. */
 static void in_use(void)
 {
 	struct rig_opts opts = rig_pair_defaults();
@@ -761,7 +761,7 @@ struct wrong_value {
 	const char *what;
 	void (*set)(struct ibv_qp_attr *attr);
 	int error;
-	int more;	/* attributes beside those of the step */
+	int more;	/* attributes in addition to those of the transition */
 };
 
 static void port_0(struct ibv_qp_attr *a)	{ a->port_num = 0; }
@@ -806,7 +806,7 @@ static const struct wrong_value to_rts[] = {
 	{ .what = "8 RNR retries", rnr_retries, EINVAL }, { .what = "too many initiators", initiators, EINVAL },
 };
 
-/* Each wrong value is refused, and the right ones are taken after. */
+/* Each wrong value is refused, and afterwards the right values are accepted. */
 static void step(struct rig_qp *q, struct ibv_qp_attr right, int mask, const struct wrong_value *wrong, size_t count)
 {
 	struct ibv_qp_attr now, attr;
@@ -844,7 +844,7 @@ static void attributes(void)
 	step(&q, init_attr(), INIT_MASK, to_init, ARRAY_SIZE(to_init));
 	step(&q, rtr_attr(&q), RTR_MASK, to_rtr, ARRAY_SIZE(to_rtr));
 	step(&q, rts_attr(), RTS_MASK, to_rts, ARRAY_SIZE(to_rts));
-	/* The kernel's core knows no alternate paths on Ethernet. */
+	/* ib_core does not support alternate paths on Ethernet. */
 	attr = rtr_attr(&q);
 	alternate(&attr);
 	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), EINVAL, "an alternate path");
@@ -913,7 +913,7 @@ static void queries(void)
 		rig_fail("P_Keys do not end at %d", port.pkey_tbl_len);
 }
 
-/* The device has no enhanced connection establishment, and says so by the errno that the CM takes for that. */
+/* The device has no enhanced connection establishment: the errno is the one that the CM expects. */
 static void no_ece(void)
 {
 	struct ibv_ece ece = { .vendor_id = 1 };

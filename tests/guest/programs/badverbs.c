@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Work requests that must fail, posted through libibverbs: each has one exact
- * completion status at the requester, and where the standard says so at the
- * responder, and leaves the neighbouring QPs alone.
+ * completion status at the requester and, where the specification requires it,
+ * at the responder. Other QPs are not affected.
  *
  * badverbs DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
@@ -68,8 +68,8 @@ static bool post_recv(struct rig_qp *q, uint64_t id, struct ibv_sge sge)
 }
 
 /*
- * Posts wr and a sound SEND behind it. The first must end with `status`, the
- * second be flushed, and the QP be in error.
+ * Posts wr and after it a valid SEND. wr must complete with `status`, the SEND
+ * must be flushed, and the QP must be in ERR.
  */
 static void must_fail(struct rig_pair *p, struct ibv_send_wr wr, enum ibv_wc_status status)
 {
@@ -91,7 +91,7 @@ static void create(struct rig_pair *p)
 	rig_pair_create(p, &side_a, peer_side, &opts);
 }
 
-/* A request whose own data cannot be read or written. */
+/* A request whose local data cannot be read or written. */
 static void local_fault(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct rig_pair *p))
 {
 	struct rig_pair p;
@@ -112,7 +112,7 @@ static struct ibv_sge wrong_lkey(struct rig_pair *p)
 	return sge;
 }
 
-/* The index of a live MR with a tag it does not have. */
+/* The index of an existing MR with a wrong tag. */
 static struct ibv_sge wrong_tag(struct rig_pair *p)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 64);
@@ -196,7 +196,7 @@ static void read_into_read_only(void)
 	with_own_mr(side_a.pd, 0, IBV_WR_RDMA_READ);
 }
 
-/* The second entry of a list is wrong: nothing of the message may be taken for sound. */
+/* The second entry of a list is wrong: the whole message must fail. */
 static void second_sge_wrong(void)
 {
 	struct rig_pair p;
@@ -213,8 +213,8 @@ static void second_sge_wrong(void)
 }
 
 /*
- * The memory that a response is written to is looked at when the response is here: the peer has carried the request
- * out by then, or has said that it does not.
+ * The memory of a response is checked when the response arrives: by then the peer has executed or refused the
+ * request.
  */
 static void no_place(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct rig_pair *p))
 {
@@ -327,7 +327,7 @@ static void write_past_end(void)
 					    .status = IBV_WC_REM_ACCESS_ERR });
 }
 
-/* Many packets, of which only the last would be outside: refused at the first. */
+/* Of many packets only the last would be outside the region: the first is refused. */
 static void write_long_past_end(void)
 {
 	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .offset = 1, .size = RIG_BUF_BYTES,
@@ -368,7 +368,7 @@ static void atomic_not_allowed_by_mr(void)
 					    .status = IBV_WC_REM_ACCESS_ERR });
 }
 
-/* Table 58 of the InfiniBand specification: a request the QP is not configured for is an invalid one. */
+/* Table 58 of the InfiniBand specification: a request that is not enabled for the QP is an invalid request. */
 static void write_not_allowed_by_qp(void)
 {
 	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .size = 64,
@@ -430,7 +430,7 @@ static void rkey_of_deregistered_mr(void)
 	rig_pair_destroy(&p);
 }
 
-/* A key is not looked at when no byte is moved. */
+/* A request of 0 bytes does not check the key. */
 static void rkey_wrong_zero_bytes(void)
 {
 	struct rig_pair p;
@@ -534,7 +534,7 @@ static void no_such_peer(void)
 	rig_pair_destroy(&p);
 }
 
-/* Both queues are flushed in order, and so is what is posted afterwards. */
+/* Both queues are flushed in order, and so are requests that are posted afterwards. */
 static void flush_in_order(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -566,7 +566,7 @@ static void flush_in_order(void)
 	rig_pair_destroy(&p);
 }
 
-/* What can be refused when it is posted is refused then, and bad_wr names it. */
+/* Posting refuses requests that it can check, and sets bad_wr to them. */
 static void post_refused(void)
 {
 	struct ibv_send_wr wr[64], *bad = NULL;
@@ -599,7 +599,7 @@ static void post_refused(void)
 	rig_pair_destroy(&p);
 }
 
-/* The send queue takes what it was made for, and refuses the first beyond it. */
+/* The send queue accepts max_send_wr requests, and refuses the next one. */
 static void queue_full(void)
 {
 	struct ibv_qp_init_attr init;
@@ -624,7 +624,7 @@ static void queue_full(void)
 	if (posted < attr.cap.max_send_wr || posted > 65535)
 		rig_fail("%u requests fitted in a queue of %u", posted, attr.cap.max_send_wr);
 	if (posted > 64)
-		posted = 0;	/* more than the CQ holds */
+		posted = 0;	/* more than the entries of the CQ */
 	while (posted--)
 		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a request that fitted");
 	rig_check_traffic(&p, "the same QP");
@@ -667,7 +667,7 @@ static void objects_refused(void)
 		rig_fail("REMOTE_WRITE without LOCAL_WRITE was granted");
 }
 
-/* Wrong steps between states are refused and leave the state as it was. */
+/* Invalid transitions are refused and leave the state unchanged. */
 static void transitions_refused(void)
 {
 	static const struct { enum ibv_qp_state to; int mask; } steps[] = {
@@ -733,7 +733,7 @@ static bool ud_send(struct ud_pair *p, struct ibv_sge sge, uint32_t qpn, uint32_
 	return post_send(&p->a, &wr);
 }
 
-/* A good datagram must arrive, and be the only one that did. */
+/* A valid datagram must arrive, and no other one. */
 static void ud_only_good_arrives(struct ud_pair *p)
 {
 	memset(p->a.buf, 0x77, 64);
@@ -764,7 +764,7 @@ static void ud_dropped(void)
 	ud_destroy(&p);
 }
 
-/* A fault in a send puts a UD QP into SQE, from which it comes back. */
+/* An error of a send moves a UD QP to SQE, from which it can return to RTS. */
 static void ud_send_error(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
@@ -803,7 +803,7 @@ static void ud_too_long(void)
 	ud_destroy(&p);
 }
 
-/* More completions than the CQ holds: an event, the QP in error, nothing else harmed. */
+/* More completions than entries of the CQ: an event, the QP in ERR, other objects unaffected. */
 static void cq_overrun(void)
 {
 	struct ibv_send_wr wr, *bad;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Descriptors, doorbells and driver calls that no provider makes. Each must
- * end in exactly the completion the interface document names, or in none, and
- * leave the neighbouring QPs, which run over the real provider, alone.
+ * WQEs, doorbells and driver calls that no provider makes. Each must end in exactly
+ * the completion that the interface document specifies, or in no completion. It must
+ * not affect other QPs, which use the real provider.
  *
  * badwqe DEVICE GID-INDEX COUNTERS [CASE...]
  *
- * COUNTERS is the folder in sysfs that holds the device's counters, "" for none.
+ * COUNTERS is the folder of the device's counters in sysfs, or "" without counters.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -96,7 +96,7 @@ static void expect_state(struct raw_qp *qp, int state, const char *what)
 		rig_fail("%s: the QP is in state %d, expected %d", what, now, state);
 }
 
-/* The neighbour's traffic has gone its way meanwhile: what was to come has come. */
+/* The traffic of another pair has completed meanwhile: a completion would have arrived by now. */
 static void expect_none(struct raw_qp *qp, const char *what)
 {
 	struct raw_wc wc;
@@ -106,7 +106,7 @@ static void expect_none(struct raw_qp *qp, const char *what)
 		rig_fail("%s: a completion, slot %u syndrome 0x%02x, expected none", what, wc.slot, wc.syndrome);
 }
 
-/* A sound RDMA WRITE of 64 bytes in slot `index`, from the first page to the second. */
+/* A valid RDMA WRITE of 64 bytes in slot `index`, from the first page to the second. */
 static void build_write(struct pair *p, unsigned int index)
 {
 	uint8_t *slot = raw_send_slot(&p->a, index);
@@ -132,7 +132,7 @@ static void write_works(struct pair *p, unsigned int index, const char *what)
 		rig_fail("%s: wrong data", what);
 }
 
-/* Slot 0 holds what `build` put there; the doorbell names opcode and size. */
+/* `build` writes slot 0; the doorbell has opcode and size. */
 static void refused(void (*build)(struct pair *p), unsigned int opcode, unsigned int size, uint8_t syndrome)
 {
 	long before = counter("wqe_bad");
@@ -188,7 +188,7 @@ static void opcode_unknown(void)
 		refused(NULL, opcodes[i], WRITE_UNITS, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
 }
 
-/* Who could register pages by their DMA addresses would have all memory. */
+/* Registration of pages by their DMA addresses would give access to all memory. */
 static void registration(void)
 {
 	refused(NULL, HGHCA_OPCODE_REG_MR, REG_UNITS, HGHCA_SYNDROME_LOCAL_QP_OP_ERR);
@@ -209,7 +209,7 @@ static void opcode_unknown_linked(void)
 	pair_destroy(&p);
 }
 
-/* WQE 0 names itself, or any slot but the one that follows. */
+/* WQE 0 links to itself, or to a slot other than the next one. */
 static void link_elsewhere(void)
 {
 	static const uint32_t targets[] = { 0, 2 * RAW_STRIDE, (RAW_WQES - 1) * RAW_STRIDE, RAW_WQES * RAW_STRIDE,
@@ -230,7 +230,7 @@ static void link_elsewhere(void)
 	}
 }
 
-/* Every slot links to the next, round and round: one whole queue past sq_head, not more. */
+/* Every slot links to the next, in a ring: the device executes one queue past sq_head, not more. */
 static void link_ring(void)
 {
 	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
@@ -399,7 +399,7 @@ static void doorbell_early(void)
 	pair_to_rtr(&p);
 	ring(&p.a, 0, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
 	expect_none(&p.a, "a doorbell in RTR");
-	/* In RESET the device may not know the QP at all. */
+	/* In RESET the device may not have the QP. */
 	if (*counters && (counter("db_bad_state") < before + 2 || counter("db_bad_state") > before + 3))
 		rig_fail("counter db_bad_state rose by %ld", counter("db_bad_state") - before);
 	raw_qp_to_rts(&p.a);
@@ -409,7 +409,7 @@ static void doorbell_early(void)
 	pair_destroy(&p);
 }
 
-/* Runs `act` in a child that has opened the device itself, and so has a UAR page of its own. */
+/* Runs `act` in a child that has opened the device itself, and so has its own UAR page. */
 static void in_other_process(void (*act)(struct raw_ctx *other, struct pair *p), struct pair *p)
 {
 	struct raw_ctx other;
@@ -468,7 +468,7 @@ static void doorbell_for_others(void)
 	pair_destroy(&p);
 }
 
-/* Writes of a wrong width or to a wrong place are no doorbells. */
+/* Writes of a wrong width or to a wrong offset are not doorbells. */
 static void doorbell_malformed(void)
 {
 	volatile uint8_t *page = ctx.uar;
@@ -493,7 +493,7 @@ static void doorbell_malformed(void)
 	pair_destroy(&p);
 }
 
-/* CQ and EQ doorbells with numbers that are not ours, and our CQ with an absurd consumer index. */
+/* CQ and EQ doorbells with numbers of other contexts, and an own CQ with an invalid consumer index. */
 static void arm_malformed(void)
 {
 	volatile uint64_t *cq_arm = (volatile uint64_t *)((uint8_t *)ctx.uar + HGHCA_UAR_CQ_ARM);
@@ -547,7 +547,7 @@ static void receive_inline(void)
 	pair_destroy(&p);
 }
 
-/* rq_head promises more receives than the queue has slots: that cannot be, so there is none. */
+/* rq_head counts more receives than the queue has slots: the device uses no receive. */
 static void receive_head_absurd(void)
 {
 	static const unsigned int heads[] = { RAW_WQES + 1, 20000, 0x8000, 0xffff };
@@ -584,7 +584,7 @@ static void receive_head_full(void)
 	pair_destroy(&p);
 }
 
-/* The consumer index the software reports is nonsense; no one but this CQ may be hurt. */
+/* The consumer index in the record is invalid; only this CQ may be affected. */
 static void cq_record_absurd(void)
 {
 	struct pair p;
@@ -621,7 +621,7 @@ static void fuzz_slots(struct raw_qp *qp)
 	}
 }
 
-/* Random descriptors, records and doorbells of every kind in our own page. */
+/* Random WQEs, records and doorbells of every kind in the own UAR page. */
 static void fuzz(void)
 {
 	struct pair p;
@@ -671,7 +671,7 @@ static void mmap_refused(void)
 	map_elsewhere(own, 4096, PROT_WRITE | PROT_EXEC, "an executable page");
 }
 
-/* A QP or CQ made with wrong driver data is refused, and nothing is left behind. */
+/* The creation of a QP or CQ with wrong driver data is refused, and leaves nothing allocated. */
 struct qp_fault {
 	const char *what;
 	void (*spoil)(struct hghca_create_qp *driver);
@@ -760,7 +760,7 @@ static void create_cq_refused(void)
 	munmap(pages, 65536);
 }
 
-/* The memory of the queues goes away under the device: the pages stay pinned. */
+/* The program unmaps the memory of the queues: the pages stay pinned. */
 static void queues_unmapped(void)
 {
 	uint8_t *hole;

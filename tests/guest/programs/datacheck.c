@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Every byte of every operation compared, at the sizes, offsets and shapes
- * where segmentation, padding, page borders and gather lists go wrong.
+ * Compares every byte of every operation, at the sizes, offsets and list lengths that
+ * are critical for segmentation, padding, page boundaries and gather lists.
  *
  * datacheck DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
@@ -31,7 +31,7 @@
 static struct rig_side side_a, side_b;
 static struct rig_side *peer_side = &side_a;
 
-/* A pair with buffers of our own choice beside those of the rig. */
+/* A pair with additional buffers beside those of the rig. */
 static struct rig_pair pair;
 static uint8_t *src, *dst;
 static struct ibv_mr *src_mr, *dst_mr;
@@ -155,7 +155,7 @@ static bool guards_hold(const uint8_t *buf, size_t offset, size_t size, size_t t
 	return true;
 }
 
-/* Runs the operation with fresh data and looks at every byte it should and should not have written. */
+/* Runs the operation with new data, and checks every byte that it must write and must not write. */
 static bool run_op(struct op op)
 {
 	bool read = op.opcode == IBV_WR_RDMA_READ;
@@ -176,7 +176,7 @@ static bool run_op(struct op op)
 	return !rig_failed();
 }
 
-/* All sizes around the borders of packets and pages, at aligned and crooked addresses. */
+/* All sizes around the boundaries of packets and pages, at aligned and unaligned addresses. */
 static void sizes(enum ibv_wr_opcode opcode)
 {
 	static const size_t offsets[][2] = { { 4096, 4096 }, { 4097, 8191 }, { 8190, 4099 }, { 12287, 12288 } };
@@ -210,7 +210,7 @@ static void sizes_random(void)
 	teardown(BUF_BYTES);
 }
 
-/* Gather and scatter lists of as many entries as the device has, of odd lengths, some of them 0. */
+/* Gather and scatter lists with the maximum number of entries, of odd lengths, some of them 0. */
 static void gather(void)
 {
 	enum { STEP = 3000 };
@@ -248,7 +248,7 @@ static void gather(void)
 	teardown(BUF_BYTES);
 }
 
-/* Inline data of all lengths from two pieces; the pieces are the program's own again after posting. */
+/* Inline data of all lengths from two pieces; the program may reuse the pieces after posting. */
 static void inline_data(void)
 {
 	struct ibv_send_wr wr = { .wr_id = 1, .num_sge = 2, .opcode = IBV_WR_RDMA_WRITE,
@@ -319,7 +319,7 @@ static void atomics(void)
 	int i;
 
 	setup(BUF_BYTES, 0, 8, 1, 0);
-	cell = (uint64_t *)(dst + 4088);	/* the last of a page */
+	cell = (uint64_t *)(dst + 4088);	/* the last 8 bytes of a page */
 	old = (uint64_t *)(src + 4096);
 	sge = (struct ibv_sge) { (uintptr_t)old, 8, src_mr->lkey };
 	wr.sg_list = &sge;
@@ -388,7 +388,7 @@ static void huge_pages(void)
 	teardown(bytes);
 }
 
-/* `bytes` of addresses over one small piece of memory, mapped again and again. */
+/* `bytes` of addresses, at which one small piece of memory is mapped repeatedly. */
 static uint8_t *alias(size_t bytes)
 {
 	int fd = memfd_create("alias", MFD_CLOEXEC);
@@ -404,7 +404,7 @@ static uint8_t *alias(size_t bytes)
 	return area;
 }
 
-/* One message of 2 GiB, the longest there is, between areas that repeat the same memory. */
+/* One message of 2 GiB, the maximum, between areas that map the same memory repeatedly. */
 static void longest_message(enum ibv_wr_opcode opcode)
 {
 	size_t bytes = 1UL << 31;
@@ -448,7 +448,7 @@ static void longest_message(enum ibv_wr_opcode opcode)
 static void longest_write(void)	{ longest_message(IBV_WR_RDMA_WRITE); }
 static void longest_read(void)	{ longest_message(IBV_WR_RDMA_READ); }
 
-/* An event on a CQ of each completion vector; one event for each arming. */
+/* An event of a CQ of each completion vector; one event each time the CQ is armed. */
 static void vectors(void)
 {
 	struct rig_opts opts = rig_pair_defaults();
@@ -537,7 +537,7 @@ static void *resize_on_and_on(void *arg)
 	return NULL;
 }
 
-/* Always some WRITEs under way: each completes once and in its turn, whichever buffer its CQE went to. */
+/* Some WRITEs are always outstanding: each completes once and in order, from either buffer. */
 static void cq_resized(void)
 {
 	enum { UNDER_WAY = 32, STEP = 5000 };
@@ -590,7 +590,7 @@ static void cq_resized(void)
 
 static atomic_bool changed_enough;
 
-/* Counts all words up, one after the other: the first is never behind, nor more than one ahead. */
+/* Increments all words in order: the first is equal to the others, or ahead by one. */
 static void *count_on_and_on(void *arg)
 {
 	_Atomic uint64_t *words = arg;
@@ -603,7 +603,7 @@ static void *count_on_and_on(void *arg)
 	return NULL;
 }
 
-/* What came is what was there at some time, and no older than what came before; its first word. */
+/* The data are those of some time, not older than the previous data; returns the first word. */
 static uint64_t newer(const uint64_t *words, uint64_t before, const char *what)
 {
 	int i;
@@ -612,11 +612,11 @@ static uint64_t newer(const uint64_t *words, uint64_t before, const char *what)
 		if (words[i] < before)
 			rig_fail("%s: word %d is %llu, after %llu", what, i, (unsigned long long)words[i],
 				 (unsigned long long)before);
-	/* Others may be one behind it. */
+	/* Other words may be lower by one. */
 	return words[0] ? words[0] - 1 : 0;
 }
 
-/* As with all DMA the bytes may be of different times; the packets are good all the same. */
+/* As with all DMA, the bytes may be of different times; the packets are valid. */
 static void changing(void)
 {
 	struct op write = { IBV_WR_RDMA_WRITE, 0, 0, CHANGING_WORDS * 8 }, read = write;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory on the device, and contexts, PDs and regions that are imported:
+ * Device memory, and imported contexts, PDs and regions:
  * PROGRAM plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  */
 #define _GNU_SOURCE
@@ -67,7 +67,7 @@ static struct ibv_mr *must_reg(struct ibv_dm *dm, uint64_t offset, size_t length
 	return mr;
 }
 
-/* The memory is what the image says, as the CPU reads it. */
+/* The CPU reads the content of the image from the memory. */
 static void check(struct ibv_dm *dm, const uint8_t *image, size_t bytes, const char *what)
 {
 	uint8_t *seen = malloc(bytes);
@@ -108,7 +108,7 @@ static void sizes(void)
 	release(dm);
 }
 
-/* What one has written, the next does not see. */
+/* The next owner does not see data of the previous one. */
 static void zeroed(void)
 {
 	size_t all = device_bytes();
@@ -132,7 +132,7 @@ static void alignment(void)
 	struct ibv_dm *small = alloc(4), *dm;
 	uint32_t log;
 
-	/* Nothing says where it is; that it is there twice would show in the data. */
+	/* The offset is not visible; if memory were allocated twice, the data would differ. */
 	for (log = 0; log <= 19; log++) {
 		dm = try_alloc(link_owner->ctx, 16, log);
 		if (!dm)
@@ -209,7 +209,7 @@ static void registrations(void)
 	release(dm);
 }
 
-/* An ask of the link that moves `length` bytes between a's buffer and the region. */
+/* A request of the link that transfers `length` bytes between a's buffer and the region. */
 static void move(struct link *l, enum ibv_wr_opcode opcode, struct ibv_mr *mr, uint64_t addr, uint32_t length)
 {
 	link_ask(l, opcode, mr->rkey, addr, length, IBV_WC_SUCCESS, "a region in device memory");
@@ -218,7 +218,7 @@ static void move(struct link *l, enum ibv_wr_opcode opcode, struct ibv_mr *mr, u
 static void traffic(void)
 {
 	struct ibv_dm *dm = alloc(BYTES);
-	/* From a place that no page begins at. */
+	/* From an offset that is not page-aligned. */
 	struct ibv_mr *mr = must_reg(dm, 200, BYTES - 300);
 	uint8_t image[BYTES] = { 0 };
 	uint64_t before, after;
@@ -257,7 +257,7 @@ static void traffic(void)
 	release(dm);
 }
 
-/* It sends, and receives, without a copy in the machine's memory. */
+/* Sends from and receives to device memory, without a copy in system memory. */
 static void local_use(void)
 {
 	struct ibv_dm *dm = alloc(BYTES);
@@ -327,7 +327,7 @@ static void behind_a_window(void)
 /* ------------------------------------------------------------------ */
 /* Others                                                               */
 
-/* Of another context: a handle there is none, and a region in its PD neither. */
+/* Another context: its handles are not valid here, and neither is a region in its PD. */
 static void of_another_context(void)
 {
 	struct ibv_dm *dm = alloc(BYTES);
@@ -345,7 +345,7 @@ static void of_another_context(void)
 	release(dm);
 }
 
-/* A process that is killed leaves nothing taken. */
+/* A killed process leaves no memory allocated. */
 static void killed(void)
 {
 	size_t all = device_bytes();
@@ -397,7 +397,7 @@ static struct ibv_context *import(struct ibv_context *ctx)
 	return imported;
 }
 
-/* Each sees what the other writes; the memory stays as long as it is not freed. */
+/* Each sees the writes of the other; the memory exists until it is freed. */
 static void imported_memory(void)
 {
 	struct ibv_dm *dm = alloc(BYTES), *again;
@@ -426,7 +426,7 @@ static void imported_memory(void)
 	release(dm);
 }
 
-/* Whoever still maps it keeps it: its pages are nobody else's. */
+/* A page that is still mapped is not allocated again. */
 static void freed_while_mapped(void)
 {
 	struct ibv_dm *dm = alloc(device_bytes()), *again;
@@ -470,7 +470,7 @@ static void imported_context(void)
 	ibv_close_device(shared.ctx);
 }
 
-/* Files that are none of a device. */
+/* Files that are not those of a device. */
 static void no_context(void)
 {
 	int fd = open("/dev/null", O_RDWR);

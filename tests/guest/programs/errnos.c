@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Every verb that returns an errno has it in errno too, as the manual pages
- * say, whether the kernel refuses or the provider: each verb that ends an
- * object fails once as it is in use, and others at bad values.
+ * Every verb that returns an errno also sets errno, as in the manual pages, if the
+ * kernel or the provider refuses. Each verb that destroys an object fails once
+ * because the object is in use. Other verbs fail because of invalid values.
  *
  * errnos DEVICE GID-INDEX [CASE...]
  */
@@ -15,12 +15,12 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define KEY_BYTES	40
-#define NOBODYS		12345	/* an errno of no verb */
+#define NOBODYS		12345	/* an errno that no verb returns */
 
 static struct rig_side side;
 static struct ibv_cq *cq;
 
-/* The verb fails as it must, and errno says the same. */
+/* The verb fails with the expected errno, and errno has the same value. */
 #define FAILS(wanted, call) do {								\
 	int returned_;										\
 												\
@@ -37,7 +37,7 @@ static struct ibv_cq *cq;
 		rig_fail("%s: %s", #call, strerror(returned_));					\
 } while (0)
 
-/* The kernel knows no such handle: a verb that its command ends with returns what the kernel does. */
+/* A handle that the kernel does not have: a verb that ends with its command returns the kernel's errno. */
 #define GONE	0x7fffffff
 
 #define GONE_FAILS(wanted, handle, call) do {							\
@@ -84,7 +84,7 @@ static void pd_with_region(void)
 	WORKS(ibv_dealloc_pd(pd));
 }
 
-/* The address of a group: the provider alone knows of it. */
+/* The address of a group: only the provider knows it. */
 static void pd_with_address(void)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
@@ -252,7 +252,7 @@ static void handles_that_are_gone(void)
 	WORKS(ibv_dealloc_pd(pd));
 }
 
-/* QPs without a queue of their own. */
+/* QPs without queues. */
 static void targets_that_are_gone(void)
 {
 	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
@@ -286,7 +286,7 @@ static void changes_and_posts(void)
 	struct ibv_srq_attr too_many = { .max_wr = UINT32_MAX };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	struct ibv_values_ex values = { .comp_mask = 1U << 31 };
-	struct ibv_sge sges[64] = {};	/* more than any queue takes */
+	struct ibv_sge sges[64] = {};	/* more than any queue accepts */
 	struct ibv_recv_wr recv = { .sg_list = sges, .num_sge = ARRAY_SIZE(sges) }, *bad_recv;
 	struct ibv_send_wr send = {}, *bad_send;
 	struct ibv_modify_cq_attr no_such = { .attr_mask = 1 << 7 };

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The life of what a program or an administrator makes, with faults.
+ * Creation and destruction of objects by a program or an administrator, with faults.
  *
- *   faults once DEVICE GID-INDEX     everything a program makes and takes down,
- *                                    while somebody makes one command of the
- *                                    device fail: what fails is tried again
+ *   faults once DEVICE GID-INDEX     creation and destruction of every object,
+ *                                    while the test makes one command of the
+ *                                    device fail: a failed step is repeated
  *   faults nth DEVICE GID-INDEX      the same, while each allocation of each
  *                                    step fails once in turn
  *   faults bind PCI-ADDRESS FIRST/EACH
  *                                    probe and removal of one device, likewise:
  *                                    the allocation FIRST and each EACH-th after
- *                                    it; 1/1 for all
+ *                                    it; 1/1: all allocations
  *   faults insmod MODULE FIRST/EACH  loading and unloading, likewise
  *
- * Prints one result in the Test Anything Protocol for each step. A step that
- * fails must say so with the right errno, leave nothing behind, and work when
- * it is tried again. "nth" and what follows it need a kernel with
- * CONFIG_FAULT_INJECTION; the allocation to fail is chosen by the kernel's
- * fail-nth file, which counts the allocations of the calling thread alone.
+ * Prints one result in the Test Anything Protocol for each step. A step that fails
+ * must return the right errno, leave nothing allocated, and succeed when it is
+ * repeated. "nth", "bind" and "insmod" need a kernel with CONFIG_FAULT_INJECTION.
+ * The fail-nth file of the kernel selects the allocation to fail. It counts only
+ * the allocations of the calling thread.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,20 +34,20 @@
 
 #define LONG_BYTES	(8 << 20)
 #define LONG_OFFSET	4096
-#define NTH_MAX		20000	/* no step makes so many allocations */
+#define NTH_MAX		20000	/* more than the allocations of any step */
 #define OTHERS		6
 #define DRIVER		"/sys/bus/pci/drivers/hghca/"
 
-/* A step of a life and the way back; 0 or an errno. */
+/* A step and its reversal; both return 0 or an errno. */
 struct step {
 	const char *name;
 	int (*make)(void);
 	const char *back;
 	int (*unmake)(void);
-	int other_errnos[OTHERS];	/* what those around the driver make of a fault of their own; 0: the same as it */
+	int other_errnos[OTHERS];	/* errnos of other kernel code after its own failed allocation; 0: the same errno */
 };
 
-/* How faults come, and what a step that met one may say. */
+/* How faults are injected, and which errno a step may return after one. */
 struct faults {
 	int (*attempt)(const char *name, int (*go)(void), int (*undo)(void));
 	int errno_of_fault;
@@ -84,7 +84,7 @@ static bool right_errno(const char *name, int nth, int error)
 	return false;
 }
 
-/* One fault at most, at a time of somebody else's choice. */
+/* At most one fault, at a time that the test chooses. */
 static int attempt_once(const char *name, int (*go)(void), int (*undo)(void))
 {
 	int error = go();
@@ -113,7 +113,7 @@ static void arm(int nth)
 		rig_die("writing fail-nth");
 }
 
-/* Allocations until the one that fails. */
+/* Number of allocations before the one that fails. */
 static int left(void)
 {
 	char text[16] = "";
@@ -123,7 +123,7 @@ static int left(void)
 	return atoi(text);
 }
 
-/* Whether the fault that was armed has happened. */
+/* Returns whether the armed fault has occurred. */
 static bool disarm(void)
 {
 	bool happened = !left();
@@ -132,7 +132,7 @@ static bool disarm(void)
 	return happened;
 }
 
-/* Each allocation of the step in turn, until there is no further one. */
+/* Lets each allocation of the step fail, one after another. */
 static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
 {
 	int met = 0, harmless = 0, nth, error = 0;
@@ -166,7 +166,7 @@ static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
 		rig_fail("%s: no end of allocations", name);
 		good = false;
 	}
-	/* Steps that allocate nothing are of programs, whose allocations all fail. */
+	/* Only programs have steps without allocations, and all of their allocations are tried. */
 	if (!met && !harmless && each_nth > 1) {
 		rig_fail("%s: no fault happened", name);
 		good = false;
@@ -179,7 +179,7 @@ static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
 static const struct faults once_faults = { attempt_once, EIO };
 static const struct faults nth_faults = { attempt_nth, ENOMEM };
 
-/* All steps forwards, `whole` when everything is there, all steps backwards. */
+/* Executes all steps, `whole` when all objects exist, and all reversals in reverse order. */
 static int live(const struct step *steps, size_t count, void (*whole)(void))
 {
 	size_t i;
@@ -200,7 +200,7 @@ static int live(const struct step *steps, size_t count, void (*whole)(void))
 }
 
 /* ------------------------------------------------------------------ */
-/* What a program makes                                                */
+/* Steps of a program                                                  */
 
 static struct ibv_device *device;
 static int gid_index;
@@ -432,7 +432,7 @@ static int resize_srq(void)
 	return ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
 }
 
-/* It grows only. */
+/* An SRQ can only grow. */
 static int renew_srq(void)
 {
 	int error = srq ? destroy_srq() : 0;
@@ -596,8 +596,8 @@ static int reset_wq(void)
 }
 
 /*
- * Of two entries: of one alone the command ends with four bytes of padding, and ib_core, without the memory to look
- * whether they are zero, takes them for an extension that it does not know.
+ * A table of two entries. The command for one entry ends with four bytes of padding. If ib_core has no memory to check
+ * that they are 0, it treats them as an unknown extension.
  */
 static int create_table(void)
 {
@@ -720,7 +720,7 @@ static int reset_a(void)
 	return to_reset(pair.a.qp);
 }
 
-/* A transition has no way back but from the start. */
+/* A transition can only be reversed from the start. */
 static int rtr_a(void)
 {
 	return to_rtr(pair.a.qp, pair.b.qp);
@@ -770,7 +770,7 @@ static int query_qp(void)
 }
 
 static const struct step program_life[] = {
-	/* libibverbs takes a node that it cannot open for one that is not there. */
+	/* libibverbs treats a node that it cannot open as absent. */
 	{ "open the device", open_device, "close the device", close_device, { ENOENT } },
 	{ "allocate a PD", alloc_pd, "deallocate the PD", dealloc_pd, { 0 } },
 	{ "create a completion channel", create_channel, "destroy the completion channel", destroy_channel, { 0 } },
@@ -800,7 +800,7 @@ static const struct step program_life[] = {
 	{ "RESET to RDY", start_wq, "RDY to RESET", reset_wq, { 0 } },
 	{ "create a table of queues", create_table, "destroy the table of queues", destroy_table, { 0 } },
 	{ "create a QP with the table", create_spreading, "destroy the QP with the table", destroy_spreading, { 0 } },
-	/* Where an address is resolved, routing has an errno of its own. */
+	/* Routing has its own errno when an address is resolved. */
 	{ "create an AH", create_ah, "destroy the AH", destroy_ah, { ENOBUFS } },
 	{ "RESET to INIT", init_a, "to RESET", reset_a, { 0 } },
 	{ "INIT to RTR", rtr_a, "RTR to RESET to INIT", init_a_again, { ENOBUFS } },
@@ -863,7 +863,7 @@ static void live_as_program(const char *name, int index)
 }
 
 /* ------------------------------------------------------------------ */
-/* What an administrator does                                          */
+/* Steps of an administrator                                           */
 
 static int bind_file, unbind_file, module_file;
 static const char *address;
@@ -885,9 +885,9 @@ static int remove_device(void)
 
 static const struct step device_life[] = {
 	/*
-	 * ACPI, which PCI asks for power, says EIO; PCI EBUSY, asked for regions, and ENOSPC or ENODEV, asked for
-	 * vectors; IP, told of a netdev, ENOBUFS; the driver core EINVAL for a netdev whose device got no name, which
-	 * netdev_register_kobject() does not look at.
+	 * ACPI returns EIO when PCI requests power. PCI returns EBUSY for regions, and ENOSPC or ENODEV for vectors. IP
+	 * returns ENOBUFS for a new netdev. The driver core returns EINVAL for a netdev whose device has no name, which
+	 * netdev_register_kobject() does not check.
 	 */
 	{ "probe", probe, "removal", remove_device, { EIO, EBUSY, ENOSPC, ENODEV, ENOBUFS, EINVAL } },
 };
@@ -903,7 +903,7 @@ static int unload(void)
 }
 
 static const struct step module_life[] = {
-	/* The driver core says EINVAL when a folder of its own gets no memory. */
+	/* The driver core returns EINVAL if it has no memory for a folder in sysfs. */
 	{ "load the module", load, "unload the module", unload, { EINVAL } },
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What queues are granted for what is asked (docs/reference/verbs.md): for
- * each ask the very numbers, the same from a query as from the creation; all
- * that is granted is taken, and one SGE, byte or request more is refused.
+ * The sizes that queues are granted for requested sizes (docs/reference/verbs.md):
+ * for each request the exact values, the same from a query as from the creation.
+ * All granted SGEs, bytes and requests are accepted, and one more is refused.
  *
  * grants DEVICE GID-INDEX [CASE...]
  */
@@ -18,7 +18,7 @@
 #define QKEY		0x4711
 #define SGES_MAX	64
 #define PIECE		8	/* bytes of an SGE */
-/* A data unit of a WQE, and what stands before inline data in the first (reference, 5.1). */
+/* A data unit of a WQE, and the bytes before inline data in the first (reference, 5.1). */
 #define UNIT		16
 #define INLINE_WORD	4
 
@@ -53,23 +53,23 @@ static uint32_t power_of_two(uint32_t n)
 }
 
 /* ------------------------------------------------------------------ */
-/* A QP connected to itself, whatever was asked for                     */
+/* A QP connected to itself, of any requested size                      */
 
 struct own {
 	struct rig_qp q;
 	struct ibv_qp_cap cap;
 	struct ibv_ah *ah;
-	/* Of an XRC initiator. */
+	/* Only of an XRC initiator. */
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *srq;
 	struct ibv_qp *target;
 	uint32_t srqn;
 };
 
-/* What is sent is posted through struct ibv_qp_ex. */
+/* Sends are posted through struct ibv_qp_ex. */
 static bool extended;
 
-/* UC and XRC have other attributes than RC, and so has each role of XRC.  A target sends nothing. */
+/* UC, XRC initiators and XRC targets have other attributes than RC.  A target does not send. */
 static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
@@ -91,7 +91,7 @@ static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 		rig_die("connecting a QP of type %d", qp->qp_type);
 }
 
-/* It sends to a target, whose SRQ stands for the PD of the memory that is written. */
+/* It sends to a target, whose SRQ determines the PD of the written memory. */
 static void connect_xrc(struct own *o)
 {
 	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
@@ -114,7 +114,7 @@ static void connect_xrc(struct own *o)
 	connect_to(o->q.qp, o->target->qp_num);
 }
 
-/* It sends the same frame again and again, to nobody: what is told apart is the length. */
+/* It sends the same frame repeatedly, to no receiver: only the length is checked. */
 static void start_raw(struct rig_qp *q)
 {
 	static const uint8_t header[] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5 };
@@ -170,7 +170,7 @@ static void own_open(struct own *o, enum ibv_qp_type type, struct ibv_qp_cap cap
 	struct rig_opts opts = rig_pair_defaults();
 
 	memset(o, 0, sizeof(*o));
-	/* Its CQs, buffer and region; the QP itself is another. */
+	/* Use its CQs, buffer and region; the QP itself is replaced. */
 	rig_qp_create(&o->q, &side, IBV_QPT_RC, &opts);
 	if (ibv_destroy_qp(o->q.qp))
 		rig_die("ibv_destroy_qp");
@@ -242,7 +242,7 @@ static int own_send(struct own *o, struct ibv_sge *sges, uint32_t num_sge, unsig
 	return error;
 }
 
-/* The first alone is long enough for a frame's header. */
+/* Only the first is long enough for the header of a frame. */
 static void fill_sges(const struct rig_qp *q, struct ibv_sge *sges)
 {
 	uint32_t i;
@@ -253,7 +253,7 @@ static void fill_sges(const struct rig_qp *q, struct ibv_sge *sges)
 
 static void take_sends(struct own *o, uint32_t ask)
 {
-	/* Pieces of inline data are no SGEs to struct ibv_qp_ex: there it is their bytes that count. */
+	/* struct ibv_qp_ex does not count pieces of inline data as SGEs: only their bytes count. */
 	const bool pieces = extended && PIECE * (o->cap.max_send_sge + 2) <= o->cap.max_inline_data;
 	struct ibv_sge sges[SGES_MAX], data;
 
@@ -310,7 +310,7 @@ static void sges_of_type(enum ibv_qp_type type)
 	struct own o;
 	uint32_t ask;
 
-	/* There is no frame of no bytes. */
+	/* A frame cannot have 0 bytes. */
 	for (ask = type == IBV_QPT_RAW_PACKET; ask <= (uint32_t)dev.max_sge && !rig_failed(); ask++) {
 		own_open(&o, type, (struct ibv_qp_cap) { 4, 4, ask, ask, 0 });
 		expect_number(o.cap.max_send_sge, ask, "SGEs of a send", ask);
@@ -334,7 +334,7 @@ static void queue_pair_sges(void)
 		sges_of_type(types[i]);
 }
 
-/* Of each ask the next multiple of a unit, two at least, less the word before the data. */
+/* The next multiple of a unit for each request, at least two units, less the word before the data. */
 static void queue_pair_inline(void)
 {
 	static const uint32_t asks[] = { 1, 11, 12, 13, 27, 28, 29, 60, 61, 64, 100, 124, 125, 220, 256, 512, 900 };
@@ -356,7 +356,7 @@ static void queue_pair_inline(void)
 
 static const uint32_t depths[] = { 1, 2, 3, 4, 5, 31, 32, 33, 1000 };
 
-/* Powers of two, a send queue has two at least; all are there, and one more is ENOMEM. */
+/* Powers of two; a send queue has at least two. All requests are accepted, and one more is ENOMEM. */
 static void queue_pair_depths(void)
 {
 	struct ibv_sge sges[SGES_MAX];
@@ -387,7 +387,7 @@ static void queue_pair_depths(void)
 	}
 }
 
-/* Nothing is asked for: there is no queue, nor anything of it. */
+/* Nothing is requested: the QP has no queues and no capabilities. */
 static void queue_pair_of_nothing(void)
 {
 	static const struct ibv_qp_cap nothing;
@@ -427,7 +427,7 @@ static int srq_receive(struct ibv_srq *srq, uint32_t num_sge)
 	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
-/* A power of two less the one that stays free. */
+/* A power of two less one, which stays free. */
 static void shared_queues(void)
 {
 	struct ibv_srq_attr queried;
@@ -511,7 +511,7 @@ static void work_queues(void)
 	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq", 1);
 }
 
-/* A power of two less one, as most adapters have it; resized too. */
+/* A power of two less one, as with most adapters; also after a resize. */
 static void completion_queues(void)
 {
 	struct ibv_cq *cq, *resized = ibv_create_cq(side.ctx, 1, NULL, NULL, 0);

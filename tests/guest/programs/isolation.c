@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * No key, QP, CQ, AH or doorbell of one process is of use to another:
- * isolation.h says how.
+ * No process can use a key, QP, CQ, AH or doorbell of another process:
+ * isolation.h describes the tests.
  *
  * isolation DEVICE GID-INDEX COUNTERS [CASE...]
  *
- * COUNTERS is the folder in sysfs that holds the device's counters; its lifespan must be 0.
+ * COUNTERS is the folder of the device's counters in sysfs; its lifespan must be 0.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 struct iso iso;
 
-/* What an intruder is after; it must be as good after every case as before. */
+/* The objects that an intruder attacks; after every case they must work as before. */
 static struct {
 	uint8_t *memory;
 	struct iso_link rc;		/* the windows were bound through rc.b */
@@ -84,7 +84,7 @@ void iso_ring(struct raw_qp *qp, unsigned int index, unsigned int opcode, unsign
 
 struct order {
 	iso_act *act;
-	bool bare;			/* the process opens nothing */
+	bool bare;			/* the process opens no device */
 	bool for_ever;
 };
 
@@ -105,7 +105,7 @@ static void run_act(const struct order *order)
 	exit(rig_failed());
 }
 
-/* A process from before anything was opened: what it forks has no descriptor and no memory of the owner's. */
+/* A process that was forked before the device was opened: its children have no descriptor or memory of the owner. */
 static void serve(int line)
 {
 	struct order order;
@@ -201,7 +201,7 @@ void iso_kill_amidst(iso_act *act, int rounds)
 			;
 		if (steps_done() < target)
 			rig_fail("the other process does not get on");
-		/* Somewhere within the step, not always at its beginning. */
+		/* At some time within the step, not always at its beginning. */
 		nanosleep(&(struct timespec) { .tv_nsec = i * 130000 % 900000 }, NULL);
 		kill(pid, SIGKILL);
 		status = end();
@@ -231,7 +231,7 @@ void iso_traffic(void)
 	rig_check_traffic(&iso.neighbour, "the owner's traffic");
 }
 
-/* Handles are numbers from 0 on: with so many PDs, the owner's others are like no intruder's. */
+/* Handles are numbers from 0 on: after so many PDs, the other handles of the owner differ from all of an intruder. */
 static void raise_handles(struct raw_ctx *ctx)
 {
 	struct {
@@ -261,7 +261,7 @@ static void register_memory(struct raw_ctx *ctx, void *start, size_t bytes, unsi
 	raw_must(ctx->fd, IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), mr, sizeof(*mr), "REG_MR");
 }
 
-/* Bound through rc.b, onto the region that peers reach. */
+/* Binds it through rc.b, to the region that peers access. */
 static void bind_window(int which)
 {
 	struct ib_uverbs_alloc_mw cmd = { .pd_handle = iso.ctx.pd_handle, .mw_type = which + 1 };
@@ -423,7 +423,7 @@ static void send_datagram(void)
 		rig_fail("the owner's datagram: wrong data");
 }
 
-/* Nobody has written to the owner's memory; all its keys, queues and QPs do what they did. */
+/* The memory of the owner is unchanged, and all of its keys, queues and QPs work. */
 static void check_estate(void)
 {
 	size_t i;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One process against another.  The owner is the program itself, with objects
- * of its own and traffic between them; the intruder is another process, which
- * has the device open by itself and knows every number of the owner's: of its
- * UAR page, QPs, CQs and keys, its addresses and its handles, from a board in
- * memory that both see.  It does its worst, and ends or is killed; then the
- * owner looks at what it has.
+ * One process against another.  The owner is the program itself, with its objects
+ * and traffic between them.  The intruder is another process, which has opened the
+ * device itself.  It knows every number of the owner from a board in shared memory:
+ * UAR page, QPs, CQs, keys, addresses and handles.  It attacks the objects, and
+ * exits or is killed.  Then the owner checks its objects.
  */
 #ifndef ISOLATION_H
 #define ISOLATION_H
@@ -16,18 +15,18 @@
 
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define PAGE_BYTES		4096
-#define ISO_ADDRESS		0x600000000000ULL /* of the owner's region; nobody else has memory there */
+#define ISO_ADDRESS		0x600000000000ULL /* of the owner's region; no other process has memory there */
 #define ISO_BYTES		65536
-#define ISO_PATTERN		0x5c		/* what the owner's region is filled with */
+#define ISO_PATTERN		0x5c		/* content of the owner's region */
 #define ISO_QKEY		0x1234
-#define ISO_FIRST_HANDLE	300		/* more than any intruder has */
+#define ISO_FIRST_HANDLE	300		/* larger than all handles of an intruder */
 #define WRITE_UNITS		3
 #define WQE_BYTES		64		/* of data that a request moves */
 
-/* A kind of object that commands take by its handle. */
+/* A kind of object that commands identify by a handle. */
 enum iso_kind { ISO_PD, ISO_CQ, ISO_QP, ISO_SRQ, ISO_MR, ISO_MW, ISO_AH, ISO_WQ, ISO_TABLE, ISO_KINDS };
 
-/* What the intruder knows; written by the owner, but for `left_qpn` and `step`. */
+/* Data that the intruder knows; the owner writes it, except `left_qpn` and `step`. */
 struct iso_board {
 	union ibv_gid gid;
 	int gid_index;
@@ -43,7 +42,7 @@ struct iso_board {
 	uint32_t cm_id;			/* of the connection manager */
 	char node[64];			/* path of the device's node */
 	uint32_t left_qpn;		/* a QP that a process left behind */
-	uint32_t step;			/* counts what the intruder does, so that it can be killed in its midst */
+	uint32_t step;			/* counts the steps of the intruder, so that it can be killed within one */
 };
 
 /* The owner's program. */
@@ -69,16 +68,16 @@ void iso_link_destroy(struct iso_link *l);
 
 typedef void iso_act(struct raw_ctx *own);
 
-/* Another process does it, to its end.  What it finds wrong fails the case. */
+/* Runs act in another process, to its end.  An error there fails the case. */
 void iso_intrude(iso_act *act);
-/* The same, where the process opens nothing: act gets NULL. */
+/* The same in a process that does not open the device: act gets NULL. */
 void iso_intrude_bare(iso_act *act);
-/* It does it again and again, and is killed `rounds` times, each time at another step. */
+/* Runs act repeatedly in processes that are killed, `rounds` times, each time at another step. */
 void iso_kill_amidst(iso_act *act, int rounds);
 
 long iso_counter(const char *name);
 void iso_counted(const char *name, long before, long by);
-/* The owner's traffic goes on, in every operation. */
+/* The traffic of the owner continues, in every operation. */
 void iso_traffic(void);
 
 /* A request in slot `index`; it is rung by raw_ring or iso_ring. */

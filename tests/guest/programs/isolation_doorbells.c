@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Doorbells of what is not ours, and pages of doorbells that are not ours. */
+/* Doorbells for objects of another process, and UAR pages of another process. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #define CQNS		131072
 #define EQNS		256
 
-/* A QP of the owner with an RDMA WRITE in its queue that nobody has rung. */
+/* A QP of the owner with an RDMA WRITE in its queue, without a doorbell. */
 struct victim {
 	struct iso_link link;
 	uint32_t qpn;		/* the board's, before */
@@ -33,7 +33,7 @@ static void victim_create(struct victim *v)
 	iso.board->qpn = v->link.a.qpn;
 }
 
-/* Nothing was sent; the owner's own doorbell sends it. */
+/* The QP has not sent; the doorbell of the owner sends the WRITE. */
 static void victim_check(struct victim *v)
 {
 	struct raw_wc wc;
@@ -91,7 +91,7 @@ static void qp_rung(void)
 	victim_check(&v);
 }
 
-/* The doorbell and what it could be taken for, at every place of the page, in every width. */
+/* The doorbell, at every offset of the page, in every width. */
 static void ring_everywhere(struct raw_ctx *own)
 {
 	volatile uint8_t *page = own->uar;
@@ -130,7 +130,7 @@ static void ring_every_qpn(struct raw_ctx *own)
 	iso.board->step++;
 }
 
-/* Each is counted, and so each was refused: either there is no such QP or it is another page's. */
+/* Each doorbell is counted as refused: the QP does not exist, or it has another UAR page. */
 static void every_qpn(void)
 {
 	long page = iso_counter("db_bad_page"), object = iso_counter("db_bad_object");
@@ -142,13 +142,13 @@ static void every_qpn(void)
 	object = iso_counter("db_bad_object") - object;
 	if (page + object != QPNS)
 		rig_fail("of %d doorbells %ld found no QP and %ld another's", QPNS, object, page);
-	/* Those of this program, at the least: two each of 5 pairs. */
+	/* At least the QPs of this program: two each of 5 pairs. */
 	if (page < 10)
 		rig_fail("%ld QPs were there, not even the owner's", page);
 	victim_check(&v);
 }
 
-/* ---- CQs: whoever armed one would have the owner woken without need, or the owner's own arming lost */
+/* ---- CQs: arming one would wake the owner without need, or lose an arming by the owner */
 
 /* A pair whose receives make events on a channel. */
 struct watched {
@@ -176,7 +176,7 @@ static void watched_destroy(struct watched *w)
 		rig_die("taking down a CQ");
 }
 
-/* How many events are there; those under way may take a while. */
+/* Returns the number of events, after a time for outstanding ones. */
 static int events_of(struct watched *w, bool expected)
 {
 	struct pollfd pfd = { .fd = w->channel->fd, .events = POLLIN };
@@ -257,7 +257,7 @@ static void eqs_armed(void)
 	watched_create(&w);
 	iso_intrude(arm_every_eq);
 	iso_counted("db_bad_page", before, 2 * EQNS);
-	/* The EQ tells more than once. */
+	/* The EQ reports more than one event. */
 	for (i = 0; i < 3; i++) {
 		if (ibv_req_notify_cq(w.cq, 0))
 			rig_fail("ibv_req_notify_cq");
@@ -306,7 +306,7 @@ static void map_others(struct raw_ctx *own)
 	iso.board->step++;
 }
 
-/* What mmap gave is not made into more. */
+/* The mapping cannot be extended. */
 static void stretch_page(struct raw_ctx *own)
 {
 	volatile uint32_t *words;
@@ -336,7 +336,7 @@ static void others_mapped(void)
 	iso_intrude(stretch_page);
 }
 
-/* Leaves a QP with work in its queue, and half a doorbell in its page. */
+/* Leaves a QP with a WQE in its queue, and half of a doorbell in its page. */
 static void leave_page(struct raw_ctx *own)
 {
 	struct iso_link l;
@@ -349,7 +349,7 @@ static void leave_page(struct raw_ctx *own)
 	((volatile uint32_t *)own->uar)[0] = sq_bell(l.a.qpn);
 }
 
-/* Has the same page, and the number of the QP that was rung there. */
+/* Gets the same page, and the number of the QP whose doorbell was half written. */
 static void take_page(struct raw_ctx *own)
 {
 	uint64_t bell = sq_bell(iso.board->left_qpn);

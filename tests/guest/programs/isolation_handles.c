@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Handles of another process's objects, in every command of the kernel's
- * interface that takes one.  Each command is done with our own handles too,
- * and must pass then, so that it is the handle that is refused.
+ * Handles of objects of another process, in every command of the kernel's interface
+ * that has a handle.  Each command is also executed with handles of this process and
+ * must succeed, so that the handle is the reason of the refusal.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,14 +31,14 @@
 
 static const char *const kind_names[ISO_KINDS] = { "PD", "CQ", "QP", "SRQ", "MR", "MW", "AH", "WQ", "table" };
 
-/* One object of each kind of our own, made anew for every command. */
+/* One object of each kind of this process, created again for every command. */
 struct own_set {
 	struct raw_ctx *ctx;
 	uint32_t handles[ISO_KINDS];
 	struct raw_cq cq;
 	struct raw_qp qp;		/* UD, in RTS */
 	struct raw_srq srq;
-	uint8_t *spare;			/* memory for queues that a command makes: RAW_WQ_BYTES */
+	uint8_t *spare;			/* memory for queues that a command creates: RAW_WQ_BYTES */
 };
 
 static void make_own(struct own_set *own, struct raw_ctx *ctx)
@@ -68,7 +68,7 @@ static void make_own(struct own_set *own, struct raw_ctx *ctx)
 	memset(own, 0, sizeof(*own));
 	own->ctx = ctx;
 	own->spare = raw_pages(RAW_WQ_BYTES);
-	/* A PD that nothing is in: it can be deallocated. */
+	/* A PD without objects: it can be deallocated. */
 	raw_must(ctx->fd, IB_USER_VERBS_CMD_ALLOC_PD, &alloc_pd, sizeof(alloc_pd), &pd, sizeof(pd), "ALLOC_PD");
 	raw_must(ctx->fd, IB_USER_VERBS_CMD_REG_MR, &reg, sizeof(reg), &mr, sizeof(mr), "REG_MR");
 	raw_must(ctx->fd, IB_USER_VERBS_CMD_ALLOC_MW, &alloc_mw, sizeof(alloc_mw), &mw, sizeof(mw), "ALLOC_MW");
@@ -78,7 +78,7 @@ static void make_own(struct own_set *own, struct raw_ctx *ctx)
 	raw_qp_create_of(&own->qp, ctx, IBV_QPT_UD, NULL);
 	raw_ud_start(&own->qp, ISO_QKEY);
 	raw_srq_create(&own->srq, ctx);
-	/* Nothing keeps the first queue, nor the CQ that is `cq`. */
+	/* No object uses the first queue, or the CQ that is `cq`. */
 	if (raw_try_create_wq(ctx, ctx->pd_handle, own->qp.cq.handle, raw_pages(RAW_WQ_BYTES),
 			      &own->handles[ISO_WQ]) ||
 	    raw_try_create_wq(ctx, ctx->pd_handle, own->qp.cq.handle, raw_pages(RAW_WQ_BYTES), &in_table) ||
@@ -335,7 +335,7 @@ static int destroy_cq(struct own_set *own, const uint32_t *h)
 	return raw_destroy_cq_handle(own->ctx, h[ISO_CQ]);
 }
 
-/* What the provider does without the kernel, the kernel must not do for anybody. */
+/* The provider does this without the kernel, and the kernel must refuse it to all processes. */
 static int poll_cq(struct own_set *own, const uint32_t *h)
 {
 	struct ib_uverbs_poll_cq cmd = { .cq_handle = h[ISO_CQ], .ne = 1 };
@@ -481,7 +481,7 @@ static int ex_destroy_table(struct own_set *own, const uint32_t *h)
 			      0);
 }
 
-/* Frames are spread over the queues of a table. */
+/* A QP that distributes frames over the queues of a table. */
 static int ex_create_rss_qp(struct own_set *own, const uint32_t *h)
 {
 	struct {
@@ -513,7 +513,7 @@ struct method {
 	struct ib_uverbs_attr attrs[5];
 };
 
-/* A method whose attribute `id` is a handle and the next ones, if any, take `outs` answers of 4 or 8 bytes. */
+/* A method whose attribute `id` is a handle and whose next `outs` attributes are outputs of 4 or 8 bytes. */
 static int invoke(int fd, uint16_t object, uint16_t method, uint16_t id, uint32_t handle, unsigned int outs,
 		  const uint16_t *out_bytes)
 {
@@ -607,14 +607,14 @@ static int mr_query(struct own_set *own, const uint32_t *h)
 
 /* ---- each with our own handles, and with the owner's */
 
-/* What the device may or may not have. */
+/* An optional feature of the device. */
 #define MAYBE	(-1)
 
 struct command {
 	const char *what;
 	int (*run)(struct own_set *own, const uint32_t *handles);
-	unsigned int kinds;		/* of handles it takes */
-	int with_own;			/* errno with our own handles; MAYBE: 0 or EOPNOTSUPP */
+	unsigned int kinds;		/* kinds of its handles */
+	int with_own;			/* errno with own handles; MAYBE: 0 or EOPNOTSUPP */
 };
 
 static const struct command commands[] = {
@@ -675,7 +675,7 @@ static bool is_refusal(int error)
 	return error == EINVAL || error == ENOENT || error == EBADF;
 }
 
-/* With our own handles but for one, of `kind`. */
+/* With own handles, except one of `kind`. */
 static void must_refuse(const struct command *c, struct own_set *own, unsigned int kind, uint32_t handle,
 			const char *whose)
 {
@@ -748,7 +748,7 @@ static void foreign_handles(void)
 		rig_fail("the owner's SRQ has a limit of %u", limit_of_srq());
 }
 
-/* Whatever number another process has: all there can be are taken down. */
+/* Tries to destroy all possible handles, and so those of all other processes. */
 static void destroy_all_numbers(struct raw_ctx *own)
 {
 	static int (*const destroyers[])(struct own_set *own, const uint32_t *handles) = {
@@ -776,7 +776,7 @@ static void all_numbers(void)
 	iso_intrude(destroy_all_numbers);
 }
 
-/* ---- descriptors that stand for completion channels */
+/* ---- descriptors of completion channels */
 
 static int channel_of(struct raw_ctx *ctx)
 {

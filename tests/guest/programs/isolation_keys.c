@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Keys of another process, in every place of a work request that takes a key. */
+/* Keys of another process, in every field of a work request that contains a key. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 #define SCANNED_INDEXES		256	/* of MPTs, from 1 on; each with every tag */
 #define TAGS			256
-#define LIST			8	/* requests a doorbell */
+#define LIST			8	/* requests per doorbell */
 
-/* Keys that an intruder tries, with an address that each would open. */
+/* Keys that an intruder tries, with an address that each could access. */
 static uint32_t key_of(unsigned int i)
 {
 	const uint32_t keys[] = { iso.board->region, iso.board->bindable, iso.board->windows[0],
@@ -41,7 +41,7 @@ static void put_atomic(struct raw_qp *qp, uint64_t to, uint32_t rkey, const void
 	raw_put_data(slot, 3, answer, 8, lkey);
 }
 
-/* The request in slot 0 of a fresh pair of ours ends with this syndrome. */
+/* The request in slot 0 of a new own pair completes with this syndrome. */
 static void ring_and_expect(struct iso_link *l, unsigned int opcode, unsigned int units, uint8_t syndrome,
 			    const char *what)
 {
@@ -57,7 +57,7 @@ static void connected(struct iso_link *l, struct raw_ctx *own, struct raw_srq *s
 	iso_link_connect(l);
 }
 
-/* What our own QP gathers and scatters: the owner's key opens nothing in our PD. */
+/* Local use by an own QP: the key of the owner gives no access in another PD. */
 static void local_use(struct raw_ctx *own, uint32_t key)
 {
 	const uint8_t bad = HGHCA_SYNDROME_LOCAL_PROT_ERR;
@@ -144,7 +144,7 @@ static void lkeys(void)
 	iso_intrude(datagram_uses);
 }
 
-/* What a peer asks of a QP of ours with the owner's key. */
+/* Remote requests to an own QP with the key of the owner. */
 static void remote_uses(struct raw_ctx *own)
 {
 	const uint8_t bad = HGHCA_SYNDROME_REMOTE_ACCESS_ERR;
@@ -175,7 +175,7 @@ static void rkeys(void)
 	iso_intrude(remote_uses);
 }
 
-/* The owner's own QPs, with a key of another of its PDs. */
+/* QPs of the owner, with a key of another PD of the owner. */
 static void rkeys_of_other_pd(void)
 {
 	struct ib_uverbs_reg_mr reg = { .start = (uintptr_t)iso.ctx.buf, .hca_va = (uintptr_t)iso.ctx.buf,
@@ -210,12 +210,12 @@ static void rkeys_of_other_pd(void)
 	raw_must(iso.ctx.fd, IB_USER_VERBS_CMD_DEALLOC_PD, &dealloc, sizeof(dealloc), NULL, 0, "DEALLOC_PD");
 }
 
-/* ---- every key there is */
+/* ---- all keys */
 
 /*
- * UC, where a WRITE that is refused is dropped without a word and counted: so
- * one pair tries many keys. A list of requests that carry their data inline;
- * the last alone completes.
+ * On UC, a refused WRITE is silently dropped and counted, so one pair can try many
+ * keys. This builds a list of requests with inline data, of which only the last
+ * generates a completion.
  */
 static void write_list(struct raw_qp *qp, unsigned int first, const uint32_t *keys, uint64_t to)
 {
@@ -270,7 +270,7 @@ static void all_keys(void)
 	iso_counted("uc_dropped", before, SCANNED_INDEXES * TAGS);
 }
 
-/* The same opens, in the owner's own PD, just the keys that are the owner's: so it is the PD that shut them out. */
+/* In the PD of the owner, exactly the keys of the owner give access: so the PD was the reason of the refusal. */
 static void all_keys_of_owner(void)
 {
 	long before = iso_counter("uc_dropped");
@@ -281,7 +281,7 @@ static void all_keys_of_owner(void)
 	memset((void *)ISO_ADDRESS, ISO_PATTERN, 8);
 }
 
-/* A region is gone: its key with every tag opens nothing, not for its owner either. */
+/* After deregistration, the key of a region gives no access with any tag, also not to its owner. */
 static void deregistered(void)
 {
 	struct ib_uverbs_reg_mr reg = { .start = ISO_ADDRESS, .hca_va = ISO_ADDRESS, .length = ISO_BYTES,
@@ -302,7 +302,7 @@ static void deregistered(void)
 	iso_counted("uc_dropped", before, TAGS);
 }
 
-/* ---- keys that others would change */
+/* ---- changes of keys by other processes */
 
 static void put_invalidate(struct raw_qp *qp, uint32_t key)
 {
@@ -387,7 +387,7 @@ static void change_keys(struct raw_ctx *own)
 
 	for (i = 0; key_of(i); i++)
 		try_to_change(own, key_of(i));
-	/* Windows of our own, on the owner's region. */
+	/* Own windows, on the region of the owner. */
 	for (cmd.mw_type = 1; cmd.mw_type <= 2; cmd.mw_type++) {
 		raw_must(own->fd, IB_USER_VERBS_CMD_ALLOC_MW, &cmd, sizeof(cmd), &mw, sizeof(mw), "ALLOC_MW");
 		connected(&l, own, NULL);

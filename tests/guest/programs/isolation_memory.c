@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Memory that is not ours to give: for queues, doorbell records and regions. */
+/* Memory that a process must not pass to the device: for queues, doorbell records and regions. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #define SPARE_BYTES	65536
 #define SPARE_RECORDS	32768		/* offset of doorbell records in the spare memory */
-#define HOLE		0x10000000000	/* far from all that the kernel maps by itself */
+#define HOLE		0x10000000000	/* far from all mappings that the kernel places */
 
 static uint64_t noise_state;
 
@@ -133,7 +133,7 @@ static void refused(int error, const char *what, const char *where, uint64_t add
 			 error ? strerror(error) : "success");
 }
 
-/* Nothing at all can be there; `read_only`: all can be but what is written to. */
+/* No object can be there; `read_only`: only objects that the device does not write to. */
 static void try_address(struct raw_ctx *own, uint64_t at, const char *where, bool read_only)
 {
 	uint64_t good = (uintptr_t)raw_pages(SPARE_BYTES);
@@ -199,7 +199,7 @@ static void try_addresses(struct raw_ctx *own)
 	munmap((void *)closed, SPARE_BYTES);
 }
 
-/* Lengths that end where they must not. */
+/* Lengths with an invalid end. */
 static void try_lengths(struct raw_ctx *own)
 {
 	uint8_t *pages = raw_pages(SPARE_BYTES);
@@ -221,7 +221,7 @@ static void addresses(void)
 	iso_intrude(try_lengths);
 }
 
-/* ---- memory that serves two purposes, or changes under the device: whose it is suffers alone */
+/* ---- memory of two objects, or memory that changes while the device uses it: only its owner is affected */
 
 static void ring_some(struct iso_link *l)
 {
@@ -234,7 +234,7 @@ static void ring_some(struct iso_link *l)
 	}
 }
 
-/* A pair whose QPs have their queues, records and CQ where the caller says. */
+/* A pair whose QPs have their queues, records and CQ at addresses of the caller. */
 static void link_in(struct raw_ctx *own, uint8_t *queues, uint8_t *record, uint8_t *cqes, uint8_t *cq_record)
 {
 	struct hghca_create_cq cq_data = { .buf_addr = (uintptr_t)cqes, .dbr_addr = (uintptr_t)cq_record };
@@ -273,7 +273,7 @@ static void overlap(struct raw_ctx *own)
 	link_in(own, pages, apart, apart, apart);			/* all records in the CQ */
 	link_in(own, pages, apart, pages + PAGE_BYTES, pages + 2 * PAGE_BYTES);
 	link_in(own, pages, pages, pages, pages);
-	link_in(own, own->buf, own->buf, own->buf, own->buf);		/* in what is written to */
+	link_in(own, own->buf, own->buf, own->buf, own->buf);		/* in the buffer that is written to */
 	munmap(pages, SPARE_BYTES);
 }
 
@@ -293,7 +293,7 @@ static int shrink(struct raw_ctx *own, struct raw_cq *cq, uint8_t *pages)
 	return raw_command(own->fd, IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp));
 }
 
-/* Records say what cannot be, all the time while there are requests. */
+/* Records have invalid values all the time while requests are outstanding. */
 static void garble_records(struct raw_ctx *own)
 {
 	uint8_t *pages = raw_pages(SPARE_BYTES);
@@ -323,7 +323,7 @@ static void garble_records(struct raw_ctx *own)
 	munmap(pages, SPARE_BYTES);
 }
 
-/* A CQ whose record is ahead of what the device has written: it says so when it is to shrink. */
+/* A CQ whose record is ahead of the producer index: a resize to a smaller size reports it. */
 static void record_ahead(struct raw_ctx *own)
 {
 	uint8_t *pages = raw_pages(SPARE_BYTES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Who may see the device, and what it takes rights to do. */
+/* Visibility of the device, and operations that need privileges. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -34,7 +34,7 @@ static int open_node(void)
 	return fd < 0 ? errno : 0;
 }
 
-/* Whether the class of RDMA devices in sysfs names the owner's device. */
+/* Returns whether the class of RDMA devices in sysfs contains the device of the owner. */
 static bool device_is_listed(void)
 {
 	struct dirent *entry;
@@ -92,7 +92,7 @@ static uint32_t cm_create(int fd)
 	return resp.id;
 }
 
-/* To the IPv4 address that the owner's GID stands for, and any port. */
+/* Binds to the IPv4 address of the owner's GID, and any port. */
 static int cm_bind(int fd, uint32_t id)
 {
 	struct rdma_ucm_bind cmd = { .id = id, .addr_size = sizeof(struct sockaddr_in) };
@@ -131,7 +131,7 @@ static void new_namespace(struct raw_ctx *none)
 	    umount2("/sys", MNT_DETACH) || mount("sysfs", "/sys", "sysfs", 0, NULL))
 		rig_die("a new namespace");
 	sees_nothing("a new namespace");
-	/* With the owner's address at an interface of its own. */
+	/* With the address of the owner at an interface of the namespace. */
 	snprintf(command, sizeof(command), "ip link set lo up && ip address add %u.%u.%u.%u/32 dev lo",
 		 iso.board->gid.raw[12], iso.board->gid.raw[13], iso.board->gid.raw[14], iso.board->gid.raw[15]);
 	if (system(command))
@@ -188,7 +188,7 @@ static int set_controlled_qkey(struct raw_ctx *own)
 	return raw_command(own->fd, IB_USER_VERBS_CMD_MODIFY_QP, &cmd, sizeof(cmd), NULL, 0);
 }
 
-/* All that comes to the port. */
+/* A flow of all frames to the port. */
 static int create_sniffer(struct raw_ctx *own)
 {
 	struct ib_uverbs_create_flow cmd = { .flow_attr = { .type = IBV_FLOW_ATTR_SNIFFER, .port = 1 } };
@@ -229,7 +229,7 @@ static void ends_with(int error, int expected, const char *who, const char *what
 			 expected ? strerror(expected) : "success");
 }
 
-/* The device without rights: all that needs none works, nothing else does. */
+/* The device without privileges: only operations that need no privileges work. */
 static void as_nobody(struct raw_ctx *none)
 {
 	const char *who = "nobody";
@@ -257,7 +257,7 @@ static void as_nobody(struct raw_ctx *none)
 	iso.board->step++;
 }
 
-/* The same with all rights, so that it is rights that were missing. */
+/* The same with all privileges: so the privileges were the reason of the refusal. */
 static void as_root(struct raw_ctx *own)
 {
 	struct rlimit limit = { LOCKED_BYTES, LOCKED_BYTES };
@@ -273,7 +273,7 @@ static void as_root(struct raw_ctx *own)
 	iso.board->step++;
 }
 
-/* Nor may a user without rights open what is for those who have them. */
+/* A user without privileges cannot open devices for privileged users. */
 static void nobody_opens(struct raw_ctx *none)
 {
 	static const char *const paths[] = { "/dev/infiniband/umad0", "/dev/infiniband/issm0", "/dev/mem" };
@@ -302,7 +302,7 @@ static void nobody(void)
 	iso_kill_amidst(as_root, 3);
 }
 
-/* ---- identifiers of the connection manager, which all processes number alike */
+/* ---- identifiers of the connection manager, which have the same numbers in all processes */
 
 static int cm_query(int fd, uint32_t id)
 {
@@ -386,7 +386,7 @@ static int cm_notify(int fd, uint32_t id)
 	return cm_command(fd, RDMA_USER_CM_CMD_NOTIFY, &cmd, sizeof(cmd), 0);
 }
 
-/* From the file it belongs to; we name our own. */
+/* Migrates it from its file; this passes the file of the own process. */
 static int cm_migrate(int fd, uint32_t id)
 {
 	struct rdma_ucm_migrate_resp resp;
@@ -398,7 +398,7 @@ static int cm_migrate(int fd, uint32_t id)
 static const struct {
 	const char *what;
 	int (*run)(int fd, uint32_t id);
-	bool works;			/* with a fresh identifier of our own */
+	bool works;			/* with a new own identifier */
 } cm_commands[] = {
 	{ "BIND", cm_bind, true }, { "QUERY", cm_query, true }, { "SET_OPTION", cm_set_option, true },
 	{ "LISTEN", cm_listen, true }, { "RESOLVE_ROUTE", cm_resolve_route, false }, { "CONNECT", cm_connect, false },

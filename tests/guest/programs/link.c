@@ -14,7 +14,7 @@ struct rig_side *link_owner = &link_asker;
 bool link_extended;
 
 static struct rig_side other_side;
-static const char *owner_device, *owner_netns;	/* netns NULL: ours */
+static const char *owner_device, *owner_netns;	/* netns NULL: that of the program */
 static int owner_gid_index;
 static struct rig_pair neighbour;
 
@@ -25,7 +25,7 @@ void link_errno(int error, int expected, const char *what)
 }
 
 /* ------------------------------------------------------------------ */
-/* Posting and polling, in either way                                   */
+/* Posting and polling, by either interface                             */
 
 static void build(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 {
@@ -74,7 +74,7 @@ static void build(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 		ibv_wr_set_sge_list(qp, wr->num_sge, wr->sg_list);
 }
 
-/* The errno of posting a list. */
+/* Posts a list; returns an errno. */
 int link_post(struct rig_qp *q, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
@@ -168,7 +168,7 @@ bool link_expect_wc(struct rig_qp *q, struct ibv_cq *cq, const struct ibv_wc *wa
 	return same;
 }
 
-/* A send's end. In error the opcode is not told. */
+/* Checks the completion of a send. After an error it has no opcode. */
 bool link_expect_sent(struct rig_qp *q, uint64_t wr_id, enum ibv_wc_opcode opcode, enum ibv_wc_status status,
 		      uint32_t bytes, const char *what)
 {
@@ -186,7 +186,7 @@ static void drain(struct ibv_cq *cq)
 }
 
 /* ------------------------------------------------------------------ */
-/* A link: a asks, b owns the memory                                    */
+/* A link: a sends requests, b owns the memory                          */
 
 struct ibv_cq *link_make_cq(struct rig_side *side, struct ibv_comp_channel *channel)
 {
@@ -297,7 +297,7 @@ static void to_reset(struct rig_qp *q)
 	drain(q->rcq);
 }
 
-/* After an error: both ends start anew. */
+/* After an error: reconnects both ends. */
 void link_revive(struct link *l)
 {
 	to_reset(&l->p.a);
@@ -325,7 +325,7 @@ uint64_t link_at(const struct link *l, size_t at)
 }
 
 /* ------------------------------------------------------------------ */
-/* What a asks of b's memory                                            */
+/* Requests of a for memory of b                                        */
 
 void link_fill(uint8_t *to, size_t length)
 {
@@ -369,7 +369,7 @@ bool link_ask(struct link *l, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t
 	return link_posted(a, &wr, what) && link_expect_sent(a, ASK_ID, wc_opcode(opcode), status, length, what);
 }
 
-/* A WRITE through the key; the bytes must be those `at` of the region, and no others. */
+/* A WRITE with the key; it must change the bytes at `at` of the region, and no others. */
 void link_write(struct link *l, uint32_t rkey, uint64_t addr, size_t at, uint32_t length, const char *what)
 {
 	link_fill(l->p.a.buf, length);
@@ -402,7 +402,7 @@ void link_add(struct link *l, uint32_t rkey, uint64_t addr, size_t at, const cha
 	link_check(l, what);
 }
 
-/* All three, and at both ends. */
+/* WRITE, READ and atomic, at both ends of the range. */
 void link_opens(struct link *l, uint32_t rkey, uint64_t addr, size_t at, uint32_t length, const char *what)
 {
 	link_write(l, rkey, addr, at, length, what);
@@ -411,7 +411,7 @@ void link_opens(struct link *l, uint32_t rkey, uint64_t addr, size_t at, uint32_
 	link_write(l, rkey, addr + length - 1, at + length - 1, 1, what);
 }
 
-/* It is refused, nothing has changed, and the QPs can be used again. */
+/* The request is refused, the memory is unchanged, and the QPs can be used again. */
 void link_refused(struct link *l, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, uint32_t length,
 		  const char *what)
 {
@@ -463,7 +463,7 @@ struct ibv_send_wr link_bind_wr(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t a
 	return wr;
 }
 
-/* The errno of posting a bind in the way of the window's type; afterwards mw->rkey is the new key, or still the old. */
+/* Posts a bind, as the window's type requires; returns an errno. mw->rkey is then the new key or still the old one. */
 int link_post_bind(struct rig_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
 		   unsigned int access)
 {
@@ -494,7 +494,7 @@ void link_post_recv(struct rig_qp *q, size_t at, uint32_t length)
 		rig_fail("ibv_post_recv failed");
 }
 
-/* A window of `length` bytes from `base` on, which are those `at` of the region. */
+/* Checks the bounds of a window of `length` bytes from `base` on, which is at `at` of the region. */
 void link_check_bounds(struct link *l, uint32_t rkey, uint64_t base, size_t at, uint32_t length)
 {
 	link_write(l, rkey, base, at, length, "the whole window");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What providers are tempted to do with a spinlock held; programs/spinwatch.c, before
- * this program, finds it.
+ * Operations during which a provider must not make system calls with a spinlock held.
+ * programs/spinwatch.c, preloaded, detects them.
  *
  * locks DEVICE GID-INDEX [CASE...]
  */
@@ -54,13 +54,13 @@ static void long_list(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* CQEs for no outstanding WQE, which are logged                        */
+/* CQEs without an outstanding WQE, which are logged                    */
 
 #define ENTRIES		16
 #define MESSAGES	4
 #define NO_SUCH_WQE	0xffffff00U
 
-/* A pair whose receiver b completes to a CQ in memory of this program's. */
+/* A pair whose receiver b completes to a CQ in memory of this program. */
 static struct {
 	struct ibv_pd *domain;
 	struct ibv_cq_ex *cq;
@@ -121,7 +121,7 @@ static void close_own(void)
 		rig_die("taking down a CQ");
 }
 
-/* Messages of no bytes, numbered from 0 on, that b has received and nobody has polled. */
+/* Sends messages of 0 bytes, numbered from 0 on, to b, and does not poll them. */
 static void receive_messages(void)
 {
 	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad_send;
@@ -141,7 +141,7 @@ static struct hghca_cqe *cqe_of(uint32_t message)
 	return &own.cqes[(own.seen + message) % ENTRIES];
 }
 
-/* The device has written the CQEs; those of some messages then name no WQE. */
+/* The device has written the CQEs; this changes some of them to refer to no WQE. */
 static void open_wrong(const uint32_t *wrong, size_t count)
 {
 	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
@@ -158,7 +158,7 @@ static void open_wrong(const uint32_t *wrong, size_t count)
 		cqe_of(wrong[i])->wqe = htole32(NO_SUCH_WQE);
 }
 
-/* All that are sound have been polled, and those that come are sound, too. */
+/* All valid CQEs have been polled, and later ones are valid, too. */
 static void close_wrong(void)
 {
 	rig_expect_none(ibv_cq_ex_to_cq(own.cq), "all messages were polled");
@@ -228,7 +228,7 @@ static void wrong_first(void)
 	close_wrong();
 }
 
-/* A program may go on with ibv_next_poll() after an error. */
+/* A program may continue with ibv_next_poll() after an error. */
 static void wrong_next(void)
 {
 	static const uint32_t wrong[] = { 1, 2 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Ten thousand QPs, one after the other and all at once, until their numbers
- * come round: a number rests before it comes back, none is given to two, and
- * nothing of the last owner reaches the next.  On an HCA that sends to itself.
+ * Ten thousand QPs, one after another and all at once, until their numbers are reused.
+ * A number is not reused at once, no two QPs have the same number, and a QP gets no
+ * completions or events of a previous QP.  On an HCA that sends to itself.
  *
  * manyqps DEVICE GID-INDEX [-- CASE...]
  */
@@ -19,14 +19,14 @@
 #define MESSAGE		100
 
 static struct rig_side side;
-static struct ibv_cq *cq;		/* of all but the pairs */
-static struct rig_pair bystander;	/* is there all the time, and works */
+static struct ibv_cq *cq;		/* of all QPs except the pairs */
+static struct rig_pair bystander;	/* exists and works all the time */
 static struct ibv_qp *qps[MANY];
-static struct ibv_qp *owner[QPNS];	/* who has the number now */
-static unsigned int made[QPNS];		/* when it was given last, counted from 1 */
+static struct ibv_qp *owner[QPNS];	/* the QP with the number now */
+static unsigned int made[QPNS];		/* when it was last assigned, counted from 1 */
 static unsigned int created;
 
-/* A QP of so many sends, and none that receives. */
+/* A QP of so many sends and without receives. */
 static struct ibv_qp *make(int sends)
 {
 	struct ibv_qp_init_attr init = {
@@ -42,7 +42,7 @@ static struct ibv_qp *make(int sends)
 	return qp;
 }
 
-/* The number is a QP's, nobody else's, and has rested for as long as MANY others took. */
+/* The number belongs to one QP, and at least MANY other numbers were assigned since its last use. */
 static void enter(struct ibv_qp *qp)
 {
 	uint32_t qpn = qp->qp_num;
@@ -100,7 +100,7 @@ static void one_after_the_other(void)
 	rig_check_traffic(&bystander, "a pair beside them");
 }
 
-/* MANY at a time; they go in another order than they came. */
+/* MANY QPs at a time, destroyed in another order than created. */
 static void make_all(int sends)
 {
 	int i;
@@ -149,7 +149,7 @@ static void post(struct rig_pair *p, uint64_t wr_id, enum ibv_wr_opcode opcode)
 	struct ibv_sge sge = { .addr = (uintptr_t)p->a.buf, .length = MESSAGE, .lkey = p->a.mr->lkey };
 	struct ibv_send_wr wr = {
 		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
-		/* Nobody's: a WRITE there makes an asynchronous event at the other end. */
+		/* An invalid key: a WRITE with it raises an asynchronous event at the responder. */
 		.wr.rdma = { .remote_addr = (uintptr_t)p->b.buf, .rkey = p->b.mr->rkey ^ 0x55 },
 	}, *bad;
 
@@ -158,8 +158,8 @@ static void post(struct rig_pair *p, uint64_t wr_id, enum ibv_wr_opcode opcode)
 }
 
 /*
- * A pair that goes with a completion, flushed receives, and an event that nobody took; the
- * number of its end that receives.
+ * Destroys a pair with an unpolled completion, flushed receives, and an event that was not
+ * read; returns the number of its receiver.
  */
 static uint32_t leave_traces(const struct rig_opts *opts)
 {
@@ -191,7 +191,7 @@ static uint32_t number_before(uint32_t qpn)
 	return qpn;
 }
 
-/* QPs without queues until the next number is @qpn; how often the numbers began again. */
+/* Creates QPs without queues until the next number is @qpn; returns how often the numbers wrapped. */
 static unsigned int go_round(uint32_t qpn)
 {
 	uint32_t before = number_before(qpn);
@@ -223,7 +223,7 @@ static void numbers_come_round(void)
 	opts.recv_cq = ibv_create_cq(side.ctx, CQ_ENTRIES, NULL, NULL, 0);
 	if (!opts.recv_cq)
 		rig_die("ibv_create_cq");
-	/* The pair's b comes behind its a. */
+	/* The b of the pair is created after its a. */
 	qpn = leave_traces(&opts);
 	rounds = go_round(number_before(qpn));
 	if (rounds != 1)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Multicast groups: who gets a datagram and who does not, each byte compared,
- * and what must be refused.
+ * Multicast groups: which QPs receive a datagram and which do not, with each byte
+ * compared, and requests that must be refused.
  *
  * mcast DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
- * With one device everything is on this device; with two, senders are on the
- * first and members on both. `mcast hold DEVICE GID-INDEX` fills a group, says so
- * and waits to be killed.
+ * With one device, senders and members are on it; with two, senders are on the
+ * first and members on both. `mcast hold DEVICE GID-INDEX` fills a group, reports it
+ * and waits until it is killed.
  *
- * That a QP got nothing is seen from what comes next: a datagram to it alone,
- * sent behind those to the group, on the same way.
+ * To show that a QP received no datagram of a group, the test then sends a datagram
+ * only to this QP, on the same path. It must be the next one that the QP receives.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "rig.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define GROUP_MAX	56	/* QPs a group takes */
+#define GROUP_MAX	56	/* QPs of a group */
 #define GROUPS		100
 #define GROUP_QPN	0xffffff
 #define QKEY		0x2345
@@ -147,7 +147,7 @@ static void detach(struct member *m, union ibv_gid gid)
 /* ------------------------------------------------------------------ */
 /* Datagrams                                                            */
 
-/* One that was sent. */
+/* A datagram that was sent. */
 struct datagram {
 	uint8_t seed;
 	uint32_t length;
@@ -204,7 +204,7 @@ static struct datagram send_to_group(struct member *from, union ibv_gid gid, uin
 	return send_to(from, gid, GROUP_QPN, length);
 }
 
-/* Annex A17.4.5.1: an IPv4 header stands in the last 20 of the 40 bytes. */
+/* Annex A17.4.5.1: an IPv4 header is in the last 20 of the 40 bytes. */
 static bool header_is_right(const uint8_t *grh, const struct datagram *d)
 {
 	if (grh[0] >> 4 == 6)
@@ -212,7 +212,7 @@ static bool header_is_right(const uint8_t *grh, const struct datagram *d)
 	return grh[20] == 0x45 && is_ipv4(&d->dgid) && !memcmp(grh + 36, d->dgid.raw + 12, 4);
 }
 
-/* The next that `m` gets is this one, as a whole; its receive is posted again. */
+/* The next datagram that `m` receives is this one, complete; its receive is posted again. */
 static bool gets(struct member *m, const struct datagram *d, const char *who)
 {
 	const uint8_t *data;
@@ -238,7 +238,7 @@ static bool gets(struct member *m, const struct datagram *d, const char *who)
 		rig_fail("%s: not to the address it was sent to", who);
 		return false;
 	}
-	/* The network header and UDP, as UCX wants to be told of them. */
+	/* The network header and UDP, as UCX expects them. */
 	if (wc.sl != (data[0] >> 4 == 6 ? 9 : 10)) {
 		rig_fail("%s: SL %u", who, wc.sl);
 		return false;
@@ -253,7 +253,7 @@ static bool gets(struct member *m, const struct datagram *d, const char *who)
 	return true;
 }
 
-/* Nothing came before what is sent to `m` alone, behind all else. */
+/* The next datagram is one that is sent only to `m`, after all others. */
 static bool got_no_more(struct member *m, struct member *from, const char *who)
 {
 	struct datagram last = send_to(from, m->q.side->gid, m->q.qp->qp_num, 8);
@@ -262,7 +262,7 @@ static bool got_no_more(struct member *m, struct member *from, const char *who)
 }
 
 /* ------------------------------------------------------------------ */
-/* Who gets what                                                        */
+/* Delivery                                                             */
 
 static void members_of_both(void)
 {
@@ -304,7 +304,7 @@ static void members_of_both(void)
 	close_member(&stranger);
 }
 
-/* IBA vol 1, 10.5: to all others that are attached. */
+/* IBA vol 1, 10.5: to all other attached QPs. */
 static void sender_is_member(void)
 {
 	struct member one, two, far;
@@ -412,7 +412,7 @@ static void without_receives(void)
 	}
 	got_no_more(&other, &sender, "who has receives");
 	rig_expect_none(empty.q.rcq, "who has no receives");
-	/* It is as good as before, and what it missed is gone. */
+	/* It works as before, and the datagrams that it missed are lost. */
 	post_receives(&empty);
 	d = send_to_group(&sender, gid, 200);
 	gets(&other, &d, "who has receives");
@@ -425,7 +425,7 @@ static void without_receives(void)
 	close_member(&other);
 }
 
-/* Its number is in the group still, and again when it is ready. */
+/* Its number stays in the group, and it receives again when it is ready. */
 static void reset_member(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
@@ -527,7 +527,7 @@ static void share_an_srq(void)
 	close_member(&sender);
 }
 
-/* The address of the sender and that of the group need not be of one family. */
+/* The address of the sender and that of the group may be of different families. */
 static void other_family(void)
 {
 	union ibv_gid gid = group_in(!is_ipv4(&side_a.gid), 9);
@@ -572,7 +572,7 @@ static void full_group(void)
 	for (i = 0; i < GROUP_MAX && !rig_failed(); i++)
 		gets(&members[i], &d, "one of 56");
 	got_no_more(&members[GROUP_MAX], &sender, "who was refused");
-	/* There is room as soon as one goes. */
+	/* There is room after one is detached. */
 	detach(&members[20], gid);
 	attach(&members[GROUP_MAX], gid);
 	expect_errno(try_attach(&members[20], gid), ENOMEM, "who has gone");
@@ -609,7 +609,7 @@ static void many_groups(void)
 		if (i & 1)
 			gets(&odd, &d, "who is in every other group");
 	}
-	/* In another order than they came. */
+	/* In another order than they were attached. */
 	for (i = 0; i < GROUPS; i++) {
 		unsigned int gone = i * 37 % GROUPS;
 
@@ -629,7 +629,7 @@ static void many_groups(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* What is refused                                                      */
+/* Refused requests                                                     */
 
 static void refused(void)
 {
@@ -672,8 +672,8 @@ static void refused(void)
 }
 
 /*
- * A second time nothing happens. With another LID, which is nothing on Ethernet,
- * the kernel's core takes it for another attachment, which there cannot be.
+ * A second attachment has no effect. With another LID, which has no meaning on Ethernet,
+ * ib_core treats it as another attachment, which the driver refuses.
  */
 static void attached_again(void)
 {
@@ -715,7 +715,7 @@ static void destroy_attached(void)
 	close_member(&m);
 }
 
-/* No QP gets what it sends itself, so whoever asks for that may have it. */
+/* A QP never receives its own datagrams, so the flag that requests this is accepted. */
 static void blocked_loopback(void)
 {
 	static const struct {
@@ -772,7 +772,7 @@ static void __attribute__((noreturn)) hold(const char *device, int gid_index)
 		pause();
 }
 
-/* Start one that holds the whole group; its process id. */
+/* Starts a process that fills the group; returns its process id. */
 static pid_t start_holder(void)
 {
 	char *argv[] = { "mcast", "hold", (char *)device_a, (char *)gid_index_a, NULL };
@@ -813,7 +813,7 @@ static void killed_while_attached(void)
 		send_to_group(&sender, gid, 100);
 		if (kill(pid, SIGKILL) || waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
 			rig_die("killing the other process");
-		/* Waiting for a process is waiting for what it held. */
+		/* After the process is reaped, its resources are free. */
 		attach(&m, gid);
 		d = send_to_group(&sender, gid, 100);
 		gets(&m, &d, "who took the place of the dead");

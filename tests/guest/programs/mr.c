@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory regions that are changed or made in other ways: registered anew,
- * zero-based, of no bytes, imported, of a dma-buf, of many pages.  Every byte compared.
+ * Memory regions that are changed or created in other ways: reregistered, zero-based,
+ * of 0 bytes, imported, of a dma-buf, of many pages.  Every byte is compared.
  *
  * mr plain|extended|dma-buf|many DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
- * `dma-buf` is what needs a heap that gives out dma-bufs, which not every
- * kernel has; `many` is what takes too long for a kernel that checks itself.
+ * `dma-buf` has the cases that need a dma-buf heap, which not every kernel has. `many`
+ * has the cases that take too long under a debug kernel.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,7 @@
 /* ------------------------------------------------------------------ */
 /* Regions that are changed                                             */
 
-/* A page-aligned buffer that is to become the second place of a region. */
+/* A page-aligned buffer, the second memory of a region. */
 static uint8_t *spare_buffer(void)
 {
 	uint8_t *buf;
@@ -34,7 +34,7 @@ static uint8_t *spare_buffer(void)
 	return buf;
 }
 
-/* The peer's WRITE through a region's key lands in the buffer and nowhere else. */
+/* The peer's WRITE with the key of a region changes the buffer and no other memory. */
 static void lands_in(struct link *l, struct ibv_mr *mr, uint64_t addr, uint8_t *where, const char *what)
 {
 	link_fill(l->p.a.buf, LINK_LONG);
@@ -47,7 +47,7 @@ static void lands_in(struct link *l, struct ibv_mr *mr, uint64_t addr, uint8_t *
 	link_check(l, what);
 }
 
-/* b can send from there by the region's lkey. */
+/* b can send from that memory with the lkey of the region. */
 static void sends_from(struct link *l, struct ibv_mr *mr, uint64_t addr, const uint8_t *data, const char *what)
 {
 	struct ibv_sge sge = { addr, LINK_LONG, mr->lkey };
@@ -76,8 +76,8 @@ static void rereg(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, s
 }
 
 /*
- * The link's own region is exchanged for one with this access, and closed with the link.  Two at once would make the
- * debugging of DMA tell of every page that is mapped twice.
+ * Replaces the region of the link by one with this access, which is closed with the link.  With two at once, the DMA
+ * debugging of the kernel would report every page that is mapped twice.
  */
 static struct ibv_mr *region_at(struct link *l, struct ibv_pd *pd, size_t at, size_t length, int access)
 {
@@ -231,7 +231,7 @@ static void rereg_refused(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* Other ways to a region                                               */
+/* Other kinds of regions                                               */
 
 static void zero_based_region(void)
 {
@@ -258,7 +258,7 @@ static void zero_based_region(void)
 	free(spare);
 }
 
-/* From any byte of a page on, whatever is made of the region. */
+/* From any byte of a page on, also after changes of the region. */
 static void zero_based_anywhere(void)
 {
 	static const size_t places[] = { 1, 123, 4095, 4096, 5000 };
@@ -275,7 +275,7 @@ static void zero_based_anywhere(void)
 		mr = region_at(&l, link_owner->pd, at, length, LINK_BINDABLE | IBV_ACCESS_ZERO_BASED);
 		link_check_bounds(&l, mr->rkey, 0, at, length);
 		link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, link_at(&l, at), 8, "the region by address");
-		/* A multiple of 8 in the region need not be one in memory. */
+		/* A multiple of 8 in the region is not necessarily a multiple of 8 in memory. */
 		if (at % 8)
 			link_refused(&l, IBV_WR_ATOMIC_FETCH_AND_ADD, mr->rkey, 8, 8, "an atomic");
 		else
@@ -303,7 +303,7 @@ static void zero_based_anywhere(void)
 	free(spare);
 }
 
-/* A message of no bytes from b, with an entry of its list in the region, to such an entry of a's. */
+/* A message of 0 bytes from b, with an SGE in the region, to an SGE of 0 bytes of a. */
 static void send_nothing(struct link *l, struct ibv_mr *mr, const char *what)
 {
 	struct ibv_sge sge = { (uintptr_t)mr->addr, 0, mr->lkey };
@@ -317,7 +317,7 @@ static void send_nothing(struct link *l, struct ibv_mr *mr, const char *what)
 	link_expect_wc(&l->p.a, l->p.a.rcq, &want, what);
 }
 
-/* It is good for messages of no bytes, and for no others. */
+/* A region of 0 bytes can be used only for messages of 0 bytes. */
 static void no_bytes(void)
 {
 	static const int accesses[] = { LINK_BINDABLE, LINK_BINDABLE | IBV_ACCESS_ZERO_BASED, 0 };
@@ -347,7 +347,7 @@ static void no_bytes(void)
 				link_bind_region(&l, one, mr, addr, 0, 0, "a window on it: none");
 		}
 	}
-	/* It may become one of some bytes, and one of others again. */
+	/* It may be reregistered with some bytes, and with other bytes again. */
 	mr = region_at(&l, link_owner->pd, 0, 0, RIG_ACCESS_ALL);
 	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL | IBV_ACCESS_ZERO_BASED, "other rights");
 	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, 0, 1, "still no byte");
@@ -357,7 +357,7 @@ static void no_bytes(void)
 	link_close(&l);
 }
 
-/* The order of writes is the device's business; the data are the same. */
+/* The device may reorder writes; the data are the same. */
 static void relaxed(void)
 {
 	struct ibv_mr *mr;
@@ -459,9 +459,9 @@ static void dma_buf(void)
 
 #define MANY_BYTES	(4UL << 30)	/* of addresses: a million pages */
 #define FEWER		16		/* times fewer pages, to compare with */
-#define PIECE_BYTES	(1UL << 20)	/* of memory, which stands behind all of the addresses */
+#define PIECE_BYTES	(1UL << 20)	/* of memory, mapped at all of the addresses */
 #define REGISTER_TRIES	3
-/* What a busy host may take longer. Were the time to grow with the square of the pages, that would be FEWER times. */
+/* Tolerance for a busy host. If the time grew with the square of the pages, the factor would be FEWER. */
 #define SLACK		4
 
 static void map_piece(uint8_t *at, int flags, int fd)
@@ -470,7 +470,7 @@ static void map_piece(uint8_t *at, int flags, int fd)
 		rig_die("mmap");
 }
 
-/* Addresses over one piece of memory again and again, but at their middle and end. */
+/* Addresses at which one piece of memory is mapped repeatedly, except at their middle and end. */
 static uint8_t *many_pages(void)
 {
 	int fd = memfd_create("piece", MFD_CLOEXEC);
@@ -487,7 +487,7 @@ static uint8_t *many_pages(void)
 	return at;
 }
 
-/* Registered and let go of, in ms: the best of some tries, for the first finds no page mapped. */
+/* Time to register and deregister, in ms: the best of some tries, because the first one faults in the pages. */
 static int64_t registering_ms(uint8_t *at, size_t bytes)
 {
 	int64_t start, took, best = INT64_MAX;

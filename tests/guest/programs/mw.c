@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory windows and invalidation: what a key opens and when it is dead, every
- * completion's opcode, flags and key, every byte of the region compared.
+ * Memory windows and invalidation: the accesses that a key allows, and when it is
+ * invalid. The opcode, flags and key of every completion and every byte of the region
+ * are compared.
  *
  * mw plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  */
@@ -15,7 +16,7 @@
 #include <unistd.h>
 #include "link.h"
 
-#define QUIET_MS	50		/* how long nothing further may come */
+#define QUIET_MS	50		/* time without a further completion or event */
 #define QKEY		0x1234
 /* Bytes of a region beside the link's own: few, as the debugging of DMA has a word on each page mapped twice. */
 #define SECOND		8192
@@ -26,7 +27,7 @@ static void bind_at(struct link *l, struct ibv_mw *mw, size_t at, uint64_t lengt
 	link_bind_region(l, mw, l->p.b.mr, link_at(l, at), length, access, what);
 }
 
-/* The bind is taken and fails; the window's key is the old one. */
+/* The bind is accepted and fails; the window keeps its old key. */
 static void bind_fails(struct link *l, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
 		       unsigned int access, const char *what)
 {
@@ -50,7 +51,7 @@ static void local_inv(struct link *l, uint32_t rkey, enum ibv_wc_status status, 
 		link_revive(l);
 }
 
-/* a's SEND with Invalidate, its message received at LINK_RECEIVES. */
+/* Posts a SEND with Invalidate of a, whose message is received at LINK_RECEIVES. */
 static void post_send_inv(struct link *l, uint32_t rkey, uint32_t length, unsigned int flags, const char *what)
 {
 	struct rig_qp *a = &l->p.a;
@@ -82,7 +83,7 @@ static void send_inv(struct link *l, uint32_t rkey, uint32_t length, unsigned in
 	expect_invalidated(l, rkey, length, what);
 }
 
-/* Both ends are told, and both can be used again. */
+/* It fails at both ends, and both can be used again. */
 static void send_inv_fails(struct link *l, uint32_t rkey, const char *what)
 {
 	struct ibv_wc want = { .wr_id = RECV_ID, .status = IBV_WC_LOC_ACCESS_ERR };
@@ -149,7 +150,7 @@ static void wrong_types(void)
 	}
 }
 
-/* Its key is good for nothing before it is bound. */
+/* Before the window is bound, its key gives no access. */
 static void unbound(struct link *l, struct ibv_mw *mw)
 {
 	link_dead(l, mw->rkey, link_at(l, 0), "a window that was never bound");
@@ -200,7 +201,7 @@ static void type1_unbound(void)
 	link_close(&l);
 }
 
-/* The tag of the key has 8 bits: after 256 binds it is what it was. */
+/* The tag of the key has 8 bits: after 256 binds it has its first value again. */
 static void many_binds(void)
 {
 	struct ibv_mw *mw = link_window(IBV_MW_TYPE_1);
@@ -265,7 +266,7 @@ static void type2(void)
 	link_close(&l);
 }
 
-/* The program chooses the tag: any will do.  The other bits of the key it asks for are nobody's business. */
+/* The program chooses the tag, and every tag is valid.  The other bits of the requested key are ignored. */
 static void type2_tags(void)
 {
 	static const uint8_t tags[] = { 0, 255, 1, 128, 127, 2, 77 };
@@ -317,7 +318,7 @@ static void type2_by_peer(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* What a window lets through                                           */
+/* Accesses through a window                                            */
 
 static void rights_of(enum ibv_mw_type type)
 {
@@ -357,7 +358,7 @@ static void rights_of(enum ibv_mw_type type)
 static void rights_1(void)	{ rights_of(IBV_MW_TYPE_1); }
 static void rights_2(void)	{ rights_of(IBV_MW_TYPE_2); }
 
-/* A region for its owner alone, of which a window lets the peer see a part. */
+/* A region without remote access, of which a window gives the peer access to a part. */
 static void private_region(void)
 {
 	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);
@@ -418,7 +419,7 @@ static void zero_based_of(enum ibv_mw_type type)
 static void zero_based_1(void)	{ zero_based_of(IBV_MW_TYPE_1); }
 static void zero_based_2(void)	{ zero_based_of(IBV_MW_TYPE_2); }
 
-/* A window of type 2B belongs to the QP that it was bound through, one of type 1 to the PD. */
+/* A window of type 2B is valid for the QP that bound it, one of type 1 for its PD. */
 static void another_qp(void)
 {
 	struct ibv_mw *one = link_window(IBV_MW_TYPE_1), *two = link_window(IBV_MW_TYPE_2);
@@ -450,7 +451,7 @@ static void another_qp(void)
 	link_close(&l);
 }
 
-/* A window is for the peer: its key is no lkey. */
+/* The key of a window is only an R_Key, not an L_Key. */
 static void not_local(void)
 {
 	enum ibv_mw_type type;
@@ -648,7 +649,7 @@ static void wrong_keys(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* Regions with windows, and windows that go                            */
+/* Regions with windows, and destruction of windows                     */
 
 static void region_held(void)
 {
@@ -712,7 +713,7 @@ static void bound_window_closed(void)
 	}
 }
 
-/* A region without a window bound can go, whatever becomes of the QP its window was bound through. */
+/* A region without bound windows can be deregistered, in any state of the QP that bound the window. */
 static void qp_gone(void)
 {
 	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);
@@ -729,7 +730,7 @@ static void qp_gone(void)
 	link_close(&next);
 }
 
-/* A process that ends with windows bound leaves nothing behind: the rig looks at the kernel's list after the test. */
+/* A process that exits with bound windows leaves no objects: the rig checks the kernel's list after the test. */
 static void exit_with_windows(const char *device, int gid_index)
 {
 	struct ibv_mw *one, *two;
@@ -764,7 +765,7 @@ static void ended(void)
 /* ------------------------------------------------------------------ */
 /* Order                                                                */
 
-/* The key is sent right behind the bind, in one list. */
+/* The key is sent directly after the bind, in one list. */
 static void bind_and_send(void)
 {
 	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);
@@ -797,7 +798,7 @@ static void bind_and_send(void)
 	link_close(&l);
 }
 
-/* A READ through the window, then, fenced, its invalidation: the answer is whole. */
+/* A READ through the window, then its fenced invalidation: the response is complete. */
 static void fenced(void)
 {
 	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);
@@ -830,7 +831,7 @@ static void fenced(void)
 		link_expect_wc(&l.p.b, l.p.b.rcq, &want, "the receive");
 		if (memcmp(l.p.a.buf, l.image, LINK_WINDOWS))
 			rig_fail("the READ before the invalidation brought wrong data");
-		/* The fence also held back the gathering: these are bytes that the READ brought. */
+		/* The fence also delayed the gathering: these are bytes from the response of the READ. */
 		memcpy(l.image + LINK_RECEIVES, l.p.a.buf, 16);
 		link_check(&l, "the message behind the fence");
 	}
@@ -838,7 +839,7 @@ static void fenced(void)
 	link_close(&l);
 }
 
-/* READ, then without a fence LOCAL_INV, BIND_MW, LOCAL_INV: each waits for what it must. */
+/* READ, then without a fence LOCAL_INV, BIND_MW, LOCAL_INV: each waits for the requests that it must follow. */
 static void in_order(void)
 {
 	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);
@@ -879,7 +880,7 @@ static void in_order(void)
 	link_close(&l);
 }
 
-/* Only the last of each list asks for a completion, and only that one comes. */
+/* Only the last request of each list is signaled, and only its completion is generated. */
 static void unsignalled(void)
 {
 	struct end_opts opts = link_usual;
@@ -959,7 +960,7 @@ static void solicited(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* What posting must refuse                                             */
+/* Requests that posting must refuse                                    */
 
 static void post_refused(struct rig_qp *q, struct ibv_send_wr *wr, const char *what)
 {
@@ -1037,7 +1038,7 @@ static void posts_refused(void)
 	link_close(&l);
 }
 
-/* A batch that is dropped leaves its windows the keys that they are bound with. */
+/* After a batch is dropped, its windows have the keys with which they are bound. */
 static void dropped(void)
 {
 	static const char *const ways[] = { "a batch that was aborted", "a batch with an error", "a batch too long" };
@@ -1075,7 +1076,7 @@ static void dropped(void)
 				 key, fresh_key);
 		link_opens(&l, mw->rkey, link_at(&l, 0), 0, 64, ways[i]);
 	}
-	/* So it is with a list of which the bind itself is refused. */
+	/* The same for a list whose bind is refused. */
 	info.mw_access_flags |= IBV_ACCESS_MW_BIND;
 	if (!link_extended) {
 		struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .bind_mw = { mw, ibv_inc_rkey(key), info } };
@@ -1090,7 +1091,7 @@ static void dropped(void)
 	link_close(&l);
 }
 
-/* The state of the QP comes before all else. */
+/* The state of the QP is checked first. */
 static void not_ready(void)
 {
 	struct ibv_mw *one = link_window(IBV_MW_TYPE_1), *two = link_window(IBV_MW_TYPE_2);
@@ -1148,7 +1149,7 @@ static void full_queue(void)
 	link_close(&l);
 }
 
-/* What was posted behind a failure is flushed, and changes no key. */
+/* Requests after a failed one are flushed, and change no key. */
 static void flushed(void)
 {
 	struct ibv_mw *bad = link_window(IBV_MW_TYPE_2), *good = link_window(IBV_MW_TYPE_2);
@@ -1208,7 +1209,7 @@ static void datagrams_refused(void)
 	rig_qp_destroy(&q);
 }
 
-/* Operations that a service lacks cannot be asked for either. */
+/* Operations that a service lacks cannot be requested at creation either. */
 static void extended_ops(void)
 {
 	static const struct {
@@ -1294,7 +1295,7 @@ static void uc_write_imm(struct link *l, uint32_t rkey, uint32_t length, uint32_
 	link_expect_sent(&l->p.a, ASK_ID, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS, 0, "WRITE with immediate data");
 }
 
-/* A WRITE through a key that is dead is lost without a word, and the next one through a sound key arrives. */
+/* A WRITE with an invalid key is silently dropped, and the next one with a valid key arrives. */
 static void unreliable(void)
 {
 	struct end_opts opts = link_usual;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Regions paged on demand, of some memory or of all memory of the process: pages that nobody has
- * touched, that are read alone, that go under traffic and with their process.  Every byte is compared.
+ * On-demand regions, of some memory or of all memory of the process: pages that are untouched, read-only,
+ * unmapped under traffic, or freed with their process.  Every byte is compared.
  * PROGRAM plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  */
 #define _GNU_SOURCE
@@ -17,18 +17,18 @@
 #define PAGE		4096
 #define PAGES		64
 #define BYTES		(PAGES * PAGE)
-#define AT		100		/* where messages begin */
+#define AT		100		/* start of messages */
 #define LENGTH		(20 * PAGE + 123)
 #define ROUNDS		200
 #define ON_DEMAND	(RIG_ACCESS_ALL | IBV_ACCESS_ON_DEMAND)
 
-/* Where nobody maps anything of itself: in the lower half of what a process has, and above its programs. */
+/* An address without mappings: in the lower half of the address space, above the program. */
 #define FAR(gib)	((uint8_t *)((uintptr_t)(gib) << 30))
 
 /* Regions are of all memory. */
 static bool all_memory;
 
-/* Fresh memory, and a region that it is in. */
+/* New memory, and its region. */
 struct area {
 	uint8_t *at;
 	struct ibv_mr *mr;
@@ -126,7 +126,7 @@ static bool done(struct pair *t, enum ibv_wc_status status, const char *what)
 	return rig_expect(t->p.a.scq, ASK_ID, status, what);
 }
 
-/* `length` bytes at `to` are those at `from`, and none around them has changed from 0. */
+/* Checks that `length` bytes at `to` equal those at `from`, and that all bytes around them are still 0. */
 static void compare(const uint8_t *to, const uint8_t *from, size_t at, size_t length, const char *what)
 {
 	size_t i;
@@ -160,7 +160,7 @@ static void abilities(void)
 			 attr.odp_caps.per_transport_caps.ud_odp_caps);
 }
 
-/* What holds the bytes that are sent is written by the CPU; all else is touched by the device first. */
+/* The CPU writes the pages that are sent; the device is the first to access all others. */
 static void untouched_send(void)
 {
 	struct pair t;
@@ -196,7 +196,7 @@ static void untouched_read(void)
 	post(&t, IBV_WR_RDMA_READ, AT, AT, LENGTH);
 	done(&t, IBV_WC_SUCCESS, "READ");
 	compare(t.a.at, t.b.at, AT, LENGTH, "READ");
-	/* Pages that neither end has ever seen are zeros. */
+	/* Pages that neither end has accessed are zeros. */
 	memset(t.a.at, 0xee, BYTES);
 	post(&t, IBV_WR_RDMA_READ, 40 * PAGE, 40 * PAGE, 10 * PAGE);
 	done(&t, IBV_WC_SUCCESS, "READ of nothing");
@@ -229,7 +229,7 @@ static void untouched_atomics(void)
 	}
 }
 
-/* A zero-based region may begin and end anywhere in a page: each operation takes it from its first byte to its last. */
+/* A zero-based region may start and end anywhere in a page: each operation covers all of its bytes. */
 static void zero_based(void)
 {
 	static const size_t skips[] = { 8, 1000, PAGE - 8 };
@@ -246,7 +246,7 @@ static void zero_based(void)
 		pair_connect(&t);
 		area_register(&t.a, &link_asker, here + skip, length, ON_DEMAND | IBV_ACCESS_ZERO_BASED);
 		area_register(&t.b, link_owner, there + skip, length, ON_DEMAND | IBV_ACCESS_ZERO_BASED);
-		/* Pages that neither end has. */
+		/* Pages that are absent at both ends. */
 		if (madvise(here, BYTES, MADV_DONTNEED) || madvise(there, BYTES, MADV_DONTNEED))
 			rig_die("MADV_DONTNEED");
 		link_fill(here + skip, length);
@@ -282,7 +282,7 @@ static void zero_based(void)
 	munmap(there, BYTES);
 }
 
-/* Memory that its process only reads is read, and not written. */
+/* Read-only memory of the process can be read, but not written. */
 static void read_only_pages(void)
 {
 	struct pair t;
@@ -300,7 +300,7 @@ static void read_only_pages(void)
 	pair_close(&t);
 }
 
-/* What there is not. */
+/* Unmapped memory. */
 static void unmapped(void)
 {
 	struct pair t;
@@ -331,7 +331,7 @@ static void drop(struct pair *t, unsigned int round)
 
 static void page_out(struct pair *t, unsigned int round)
 {
-	/* Without swap nothing happens, and without the advice in the kernel neither. */
+	/* Without swap, or without the advice in the kernel, this has no effect. */
 	madvise(round % 2 ? t->a.at : t->b.at, BYTES, MADV_PAGEOUT);
 }
 
@@ -343,7 +343,7 @@ static void map_anew(struct pair *t, unsigned int round)
 		rig_die("mmap over a region");
 }
 
-/* Pages move away and back: what was in them has to come along. */
+/* Pages are moved to another address and back: they must keep their content. */
 static void move(struct pair *t, unsigned int round)
 {
 	uint8_t *at = (round % 2 ? t->a.at : t->b.at) + (round % 16) * PAGE;
@@ -353,7 +353,7 @@ static void move(struct pair *t, unsigned int round)
 		rig_die("mremap: %s", strerror(errno));
 }
 
-/* Afterwards each page is another's until it is written. */
+/* Afterwards the child shares each page until it is written. */
 static void have_a_child(struct pair *t, unsigned int round)
 {
 	pid_t pid = fork();
@@ -399,7 +399,7 @@ static void mapped_anew(void) { under_traffic(map_anew, ROUNDS); }
 static void moved(void) { under_traffic(move, ROUNDS); }
 static void forked(void) { under_traffic(have_a_child, ROUNDS / 10); }
 
-/* While messages are on their way: which bytes come is open, but all messages do, and the pair is as good as before. */
+/* While messages are sent: their bytes are undefined, but all messages complete, and the pair still works. */
 static void dropped_meanwhile(void)
 {
 	unsigned int round, i;
@@ -422,7 +422,7 @@ static void dropped_meanwhile(void)
 	pair_close(&t);
 }
 
-/* A region goes while its pages are asked for. */
+/* A region is deregistered during page faults on it. */
 static void deregistered_meanwhile(void)
 {
 	unsigned int round;
@@ -441,7 +441,7 @@ static void deregistered_meanwhile(void)
 	}
 }
 
-/* A process is killed while the pages of both ends are asked for; its neighbours notice nothing. */
+/* A process is killed during page faults at both ends; other processes are not affected. */
 static void killed(void)
 {
 	unsigned int round;
@@ -462,7 +462,7 @@ static void killed(void)
 			struct pair t;
 			unsigned int i;
 
-			/* Contexts of its own, for these are the parent's. */
+			/* The child opens its own contexts, because these belong to the parent. */
 			rig_side_open(&asker, ibv_get_device_name(link_asker.ctx->device), link_asker.gid_index, NULL);
 			link_open_owner_again(&owner);
 			opts.rnr_retry = 7;
@@ -605,7 +605,7 @@ static void pair_open_all(struct pair *t)
 	all_memory = false;
 }
 
-/* Each operation between two places, both of BYTES bytes that nobody has touched. */
+/* Each operation between two untouched areas of BYTES bytes. */
 static void each_operation(struct pair *t, uint8_t *here, uint8_t *there)
 {
 	uint64_t value;
@@ -639,8 +639,8 @@ static void each_operation(struct pair *t, uint8_t *here, uint8_t *there)
 }
 
 /*
- * Memory that is mapped after the region was registered: some of it lies across 16 MB or 64 GB, where the
- * tables of its translation meet.
+ * Memory that is mapped after the registration of the region: some of it crosses a multiple of 16 MB or 64 GB, where
+ * another table of its translation begins.
  */
 static void mapped_later(void)
 {
@@ -666,7 +666,7 @@ static void mapped_later(void)
 	pair_close(&t);
 }
 
-/* A page in each of many places, which go again: in turn a region takes more tables than there are at a time. */
+/* A page at each of many addresses, unmapped again: over time a region uses more tables than exist at once. */
 static void scattered(void)
 {
 	const size_t apart = 16 << 20;
@@ -692,7 +692,7 @@ static void scattered(void)
 	pair_close(&t);
 }
 
-/* What was at one place is at another now: an address is that of what is there. */
+/* Memory is moved to another address: an address refers to the memory that is mapped there now. */
 static void mapped_elsewhere(void)
 {
 	uint8_t *first = FAR(700), *second = FAR(900);
@@ -722,13 +722,13 @@ static void mapped_elsewhere(void)
 	pair_close(&t);
 }
 
-/* Who asks for what there is not fails; who shares its region, with another QP, does not. */
+/* A request for unmapped memory fails; another QP that uses the same region is not affected. */
 static void hole(void)
 {
 	static const struct {
 		const char *what;
 		enum ibv_wr_opcode opcode;
-		bool here;			/* the hole is the requester's */
+		bool here;			/* the hole is at the requester */
 		enum ibv_wc_status sender;
 		enum ibv_wc_status receiver;
 	} asks[] = {
@@ -740,7 +740,7 @@ static void hole(void)
 		{ "READ into a hole", IBV_WR_RDMA_READ, true, IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS },
 		{ "SEND from a hole", IBV_WR_SEND, true, IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS },
 	};
-	/* Far from all else, beside what there is, and where no process has anything. */
+	/* Far from all mappings, next to a mapping, and outside the address space of processes. */
 	uint8_t *const holes[] = { FAR(777), FAR(600) + BYTES, NULL, (uint8_t *)(UINTPTR_MAX - 4095) };
 	struct rig_opts opts = rig_pair_defaults();
 	struct rig_pair beside;
@@ -779,7 +779,7 @@ static void hole(void)
 	pair_close(&t);
 }
 
-/* Rights are a region's own, and so is its end. */
+/* Each region has its own access rights and its own end. */
 static void two_regions(void)
 {
 	struct ibv_mr *all, *reading;
@@ -832,7 +832,7 @@ static void all_bad_advice(void)
 	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 }
 
-/* Advice on memory in many places, some of it across tables. */
+/* Advice on memory at many addresses, some of it across tables. */
 static void scattered_advice(void)
 {
 	uint8_t *places[] = { FAR(512), FAR(1024) - 20 * PAGE, FAR(1025) + (16 << 20) - 20 * PAGE };
@@ -881,7 +881,7 @@ static void all_refused(void)
 	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 }
 
-/* A window is not bound to it. */
+/* A window cannot be bound to it. */
 static void all_window(void)
 {
 	struct ibv_mw *mw = link_window(IBV_MW_TYPE_2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A packet of every opcode, and not many more, for who looks at the frames;
- * every byte compared.
+ * Sends a packet of every opcode, and few others, for tests that check the frames.
+ * Every byte is compared.
  *
  * opcodes plain DEVICE GID-INDEX DEVICE GID-INDEX NETNS [-- CASE...]
  */
@@ -26,7 +26,7 @@
 
 enum request { SENT, SENT_IMM, SENT_INV, WRITTEN, WRITTEN_IMM, READ, SWAPPED, ADDED, STORED, FLUSHED };
 
-/* a asks, b answers; of XRC b is a target, and what is for its SRQ comes to rcq. */
+/* a is the requester, b the responder. With XRC, b is a target, and rcq gets the completions of its SRQ. */
 struct ends {
 	enum ibv_qp_type type;
 	struct rig_qp a, b;
@@ -35,7 +35,7 @@ struct ends {
 	struct ibv_srq *srq;
 	uint32_t srqn;
 	struct ibv_ah *ah;
-	uint32_t key;			/* what SENT_INV names */
+	uint32_t key;			/* the key of SEND_INV */
 };
 
 /* ------------------------------------------------------------------ */
@@ -107,7 +107,7 @@ static struct ibv_ah_attr path_to(const struct rig_side *own, const struct rig_s
 	};
 }
 
-/* Each type has the attributes of table A1-2 that are its own. */
+/* Each type has its own attributes of table A1-2. */
 static void connect(struct rig_qp *q, const struct rig_qp *peer)
 {
 	enum ibv_qp_type type = q->qp->qp_type;
@@ -194,7 +194,7 @@ static bool is_message(enum request request)
 	return request == SENT || request == SENT_IMM || request == SENT_INV;
 }
 
-/* Into the whole of b's buffer; a datagram's data stand behind its header. */
+/* Posts a receive to the whole buffer of b; the data of a datagram follow its header. */
 static void receive(struct ends *e)
 {
 	struct ibv_sge sge = { (uintptr_t)e->b.buf, RIG_BUF_BYTES, e->b.mr->lkey };
@@ -250,7 +250,7 @@ static void post(struct ends *e, enum request request, uint32_t length, const ch
 	link_errno(ibv_wr_complete(qp), 0, what);
 }
 
-/* What the receiver is told of a message, or of a WRITE with immediate data. */
+/* Checks the receive completion of a message, or of a WRITE with immediate data. */
 static void check_received(struct ends *e, enum request request, uint32_t length, const char *what)
 {
 	const uint32_t header = e->type == IBV_QPT_UD ? GRH_BYTES : 0;
@@ -267,7 +267,7 @@ static void check_received(struct ends *e, enum request request, uint32_t length
 		rig_fail("%s: no invalidated key", what);
 }
 
-/* A request that must end well, with its data where they belong. */
+/* A request that must succeed, with its data at the right addresses. */
 static void ask(struct ends *e, enum request request, uint32_t length, const char *what)
 {
 	bool receives = is_message(request) || request == WRITTEN_IMM;
@@ -350,7 +350,7 @@ static void rc(void)
 	link_close_window(mw);
 }
 
-/* A program can bind no window to a target, so what it invalidates is refused, once it has come. */
+/* A program cannot bind a window through a target, so an invalidation is refused when it arrives. */
 static void xrc(void)
 {
 	struct ends e;
@@ -407,7 +407,7 @@ static void rnr(void)
 	close_ends(&e);
 }
 
-/* A request that is answered by a NAK: of one end, or of the other. */
+/* A request that gets a NAK as response, for either end. */
 static void refused(enum ibv_wc_status status)
 {
 	struct ibv_recv_wr wr = { .wr_id = RECV_ID, .num_sge = 1 }, *bad;
@@ -425,7 +425,7 @@ static void refused(enum ibv_wc_status status)
 		break;
 	case IBV_WC_REM_INV_REQ_ERR:
 		request = ADDED;
-		e.b.buf++;	/* no address for an atomic */
+		e.b.buf++;	/* an unaligned address for an atomic */
 		break;
 	default:
 		request = WRITTEN;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * FLUSH and ATOMIC WRITE, through struct ibv_qp_ex, and atomics beside those of CPUs:
+ * FLUSH and ATOMIC WRITE, through struct ibv_qp_ex, and atomics concurrent with those of CPUs:
  * PROGRAM extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  */
 #define _GNU_SOURCE
@@ -125,7 +125,7 @@ static void abilities(void)
 		rig_fail("abilities 0x%llx", (unsigned long long)attr.device_cap_flags_ex);
 }
 
-/* The value is taken when it is posted, whatever becomes of its place then. */
+/* The value is read when the request is posted; later changes of its memory have no effect. */
 static void stores(void)
 {
 	struct pair t;
@@ -174,7 +174,7 @@ static void flushes(void)
 	close_pair(&t);
 }
 
-/* What the peer answers with an error. */
+/* Requests that the peer refuses. */
 static void refused_by_peer(void)
 {
 	static const struct {
@@ -213,7 +213,7 @@ static void refused_by_peer(void)
 	}
 }
 
-/* What is refused before it is posted; nothing of the list is, and the QP goes on. */
+/* Requests that posting refuses; no request of the list is posted, and the QP still works. */
 static void refused_at_once(void)
 {
 	const uint64_t value = 2;
@@ -270,7 +270,7 @@ static void other_services(void)
 
 /* ------------------------------------------------------------------ */
 
-/* A CPU that adds 1 to a word until it is told to stop. */
+/* A thread that adds 1 to a word until it is stopped. */
 struct adder {
 	uint64_t *word;
 	uint64_t added;
@@ -288,7 +288,7 @@ static void *add_by_cpu(void *arg)
 	return NULL;
 }
 
-/* One atomic of a on b's first word; its value before. */
+/* One atomic of a on b's first word; returns the value before. */
 static uint64_t atomic(struct rig_pair *p, enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swap)
 {
 	struct ibv_sge sge = { (uintptr_t)p->a.buf, sizeof(uint64_t), p->a.mr->lkey };
@@ -308,8 +308,8 @@ static uint64_t atomic(struct rig_pair *p, enum ibv_wr_opcode opcode, uint64_t c
 }
 
 /*
- * A CPU of the guest and the peer change one word at the same time, and neither loses what the other has done:
- * the CPU adds to the lower half, the peer to the upper one, by both kinds of atomics.
+ * A CPU of the guest and the peer change one word at the same time, and no change is lost. The CPU adds to the lower
+ * half, and the peer to the upper half, by both kinds of atomics.
  */
 static void beside_a_cpu(void)
 {
@@ -331,7 +331,7 @@ static void beside_a_cpu(void)
 		if (value / unit != added)
 			rig_fail("%" PRIu64 " additions of the peer, not %" PRIu64, value / unit, added);
 		added++;
-		/* Only when the CPU has not been there since: then it has swapped. */
+		/* It has swapped only if the CPU has not changed the word meanwhile. */
 		value = __atomic_load_n(adder.word, __ATOMIC_SEQ_CST);
 		if (atomic(&p, IBV_WR_ATOMIC_CMP_AND_SWP, value, value + unit) == value)
 			added++;

@@ -78,7 +78,7 @@ void *raw_pages(size_t bytes)
 	return pages;
 }
 
-/* The kernel answers from memory when it has read the counters in the same tick. */
+/* The kernel returns cached counters if it has read them in the same tick. */
 static void wait_for_tick(void)
 {
 	struct timespec start, now;
@@ -105,7 +105,7 @@ long raw_counter(const char *folder, const char *name)
 	return value;
 }
 
-/* `node` gets the path, of 63 characters at most. */
+/* `node` is set to the path, of at most 63 characters. */
 static int open_uverbs(const char *device, char *node)
 {
 	char path[512], name[64];
@@ -181,7 +181,7 @@ void raw_open(struct raw_ctx *ctx, const char *device)
 	raw_must(ctx->fd, IB_USER_VERBS_CMD_REG_MR, &reg, sizeof(reg), &ctx->mr, sizeof(ctx->mr), "REG_MR");
 }
 
-/* The kernel takes down what is left when the last descriptor is closed. */
+/* The kernel destroys the remaining objects when the last descriptor is closed. */
 void raw_close(struct raw_ctx *ctx)
 {
 	munmap(ctx->uar, PAGE_BYTES);
@@ -396,7 +396,7 @@ int raw_try_create_wq(struct raw_ctx *ctx, uint32_t pd_handle, uint32_t cq_handl
 
 int raw_try_create_table(struct raw_ctx *ctx, uint32_t wq_handle, uint32_t *handle)
 {
-	/* One handle, and what fills eight bytes up. */
+	/* One handle, padded to eight bytes. */
 	struct {
 		uint32_t comp_mask;
 		uint32_t log_ind_tbl_size;
@@ -412,7 +412,7 @@ int raw_try_create_table(struct raw_ctx *ctx, uint32_t wq_handle, uint32_t *hand
 	return error;
 }
 
-/* Its chain of slots runs through the queue in order. */
+/* The chain of slots is in the order of the queue. */
 void raw_srq_create(struct raw_srq *srq, struct raw_ctx *ctx)
 {
 	struct hghca_create_srq driver = { .wqe_cnt = RAW_WQES, .log_stride = RAW_LOG_STRIDE };
@@ -478,7 +478,7 @@ void raw_qp_to_init(struct raw_qp *qp)
 	modify(qp, &cmd, "QP to INIT");
 }
 
-/* What an RC QP needs and a UC QP must not name. */
+/* Attributes that an RC QP requires and a UC QP must not set. */
 static uint32_t rc_alone(const struct raw_qp *qp, uint32_t mask)
 {
 	return qp->type == IBV_QPT_RC ? mask : 0;
@@ -557,7 +557,7 @@ void raw_post_recv(struct raw_qp *qp, unsigned int index, const void *addr, uint
 {
 	uint8_t *slot = qp->srq ? qp->srq->queue + (size_t)(index % RAW_WQES) * RAW_STRIDE : raw_recv_slot(qp, index);
 
-	/* In an SRQ the first unit is the link to the next. */
+	/* In an SRQ the first unit is the link to the next WQE. */
 	memset(slot + sizeof(struct hghca_next_unit), 0, RAW_STRIDE - sizeof(struct hghca_next_unit));
 	raw_put_data(slot, 1, addr, bytes, lkey);
 	raw_put_data(slot, 2, NULL, 0, HGHCA_INVALID_LKEY);

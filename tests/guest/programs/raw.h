@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The device without its provider: objects are made through the kernel's
- * uverbs commands with the driver's ABI, descriptors and doorbells are
- * written by hand. So everything a provider would never do can be done.
+ * The device without its provider. Objects are created by uverbs commands of the
+ * kernel with the driver's ABI. The test itself writes WQEs and doorbells. So a test
+ * can do what a provider never does.
  */
 #ifndef RAW_H
 #define RAW_H
@@ -52,7 +52,7 @@ struct raw_srq {
 struct raw_qp {
 	struct raw_ctx *ctx;
 	enum ibv_qp_type type;
-	struct raw_srq *srq;		/* NULL: a receive queue of its own */
+	struct raw_srq *srq;		/* NULL: the QP has a receive queue */
 	struct raw_cq cq;
 	uint32_t handle;
 	uint32_t qpn;
@@ -60,7 +60,7 @@ struct raw_qp {
 	struct hghca_qp_dbr *dbr;
 };
 
-/* How a completion ended: its syndrome, 0 for success. */
+/* A completion and its syndrome, 0 for success. */
 struct raw_wc {
 	uint32_t qpn;
 	uint32_t slot;		/* index of the WQE's slot */
@@ -70,17 +70,17 @@ struct raw_wc {
 
 /* One write command of the kernel's uverbs interface; 0 or an errno. */
 int raw_command(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, size_t resp_size);
-/* The same, where failing means that the test cannot go on. */
+/* The same; a failure ends the test. */
 void raw_must(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, size_t resp_size, const char *what);
 /*
- * An extended command. cmd and resp hold the core's part and then the driver's,
- * each a multiple of 8 bytes; the driver's may be 0. 0 or an errno.
+ * An extended command. cmd and resp have the part of ib_core, then that of the driver,
+ * each a multiple of 8 bytes; that of the driver may have 0 bytes. Returns 0 or an errno.
  */
 int raw_ex_command(int fd, uint32_t command, const void *cmd, size_t core_size, size_t driver_size, void *resp,
 		   size_t resp_core_size, size_t resp_driver_size);
 
 void *raw_pages(size_t bytes);
-/* A counter of the device, from its folder in sysfs, as it is now. */
+/* Returns the present value of a counter of the device, from its folder in sysfs. */
 long raw_counter(const char *folder, const char *name);
 void raw_open(struct raw_ctx *ctx, const char *device);
 void raw_close(struct raw_ctx *ctx);
@@ -93,7 +93,7 @@ int raw_try_create_qp_of(struct raw_ctx *ctx, const struct ib_uverbs_create_qp *
 			 size_t driver_size, uint32_t *handle, uint32_t *qpn);
 int raw_try_create_srq(struct raw_ctx *ctx, uint32_t pd_handle, const struct hghca_create_srq *driver,
 		       uint32_t *handle, uint32_t *srqn);
-/* A receive work queue in `pages`, RAW_WQ_BYTES of them; and a table that it fills alone. */
+/* A receive work queue in `pages` of RAW_WQ_BYTES bytes; and a table that contains only this queue. */
 #define RAW_WQ_BYTES	65536
 int raw_try_create_wq(struct raw_ctx *ctx, uint32_t pd_handle, uint32_t cq_handle, uint8_t *pages, uint32_t *handle);
 int raw_try_create_table(struct raw_ctx *ctx, uint32_t wq_handle, uint32_t *handle);
@@ -119,7 +119,7 @@ int raw_destroy_qp_handle(struct raw_ctx *ctx, uint32_t handle);
 
 void *raw_send_slot(struct raw_qp *qp, unsigned int index);
 void *raw_recv_slot(struct raw_qp *qp, unsigned int index);
-/* One scatter entry in slot `index` of a fresh queue, announced: as receive number `index`. */
+/* Posts receive number `index` of a new queue, with one scatter entry, in slot `index`. */
 void raw_post_recv(struct raw_qp *qp, unsigned int index, const void *addr, uint32_t bytes, uint32_t lkey);
 
 /* The parts of a WQE; `unit` counts 16 bytes from the start of the slot. */
@@ -132,7 +132,7 @@ uint64_t raw_sq_doorbell(uint32_t qpn, uint16_t head, unsigned int opcode, unsig
 void raw_ring(void *uar, uint64_t doorbell);
 
 bool raw_cq_poll(struct raw_cq *cq, struct raw_wc *wc);
-/* Waits: the next completion must be of slot `slot` with this syndrome, otherwise the case has failed. */
+/* Waits for the next completion: it must be of slot `slot` with this syndrome, otherwise the case fails. */
 bool raw_expect(struct raw_qp *qp, unsigned int slot, uint8_t syndrome, const char *what);
 
 #endif /* RAW_H */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Raw packet QPs, the flows that steer frames to them, and receive work queues
- * that frames are spread over (rss.c):
+ * Raw packet QPs, the flows that steer frames to them, and receive work queues over
+ * which frames are distributed (rss.c):
  * PROGRAM plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  *
- * a sends frames, to b's port or to a multicast address; b's QPs receive what
- * their flows say. That a flow does not take a frame is seen by the next one,
- * which it takes: frames stay in order.
+ * a sends frames, to b's port or to a multicast address; b's QPs receive the frames
+ * of their flows. To show that a flow does not match a frame, the test sends another
+ * frame that matches: frames stay in order.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,7 +23,7 @@
 #define RECEIVES	16
 #define FRAME_BYTES	200
 #define ROCE_PORT	4791
-#define MASKS		64		/* different masks that the HCA has room for */
+#define MASKS		64		/* maximum number of different masks of the HCA */
 #define FRAME_ID	100
 
 static const uint8_t group_mac[6] = { 0x01, 0x00, 0x5e, 0x42, 0x17, 0x05 };
@@ -69,7 +69,7 @@ static uint8_t *put_ipv6(uint8_t *to, const struct packet *p, uint16_t payload)
 	return to + 32;
 }
 
-/* Builds it; what stands behind the headers tells one frame from another. */
+/* Builds the frame; the payload identifies it. */
 void build(uint8_t *frame, const struct packet *p)
 {
 	static uint8_t seed;
@@ -99,7 +99,7 @@ void build(uint8_t *frame, const struct packet *p)
 
 static uint8_t asker_mac[6], owner_mac[6];
 
-/* Out of the link-local GID, which has it as EUI-64 (RFC 4291, appendix A). */
+/* Reads the MAC from the link-local GID, which contains it as EUI-64 (RFC 4291, appendix A). */
 void find_mac(struct rig_side *side, uint8_t *mac)
 {
 	union ibv_gid gid;
@@ -237,7 +237,7 @@ void send_packet(struct raw *from, const struct packet *p, const char *what)
 	sent(from, what);
 }
 
-/* Is it one of those that build() makes?  All else is the net devices', and no matter of the tests. */
+/* Is it a frame of build()?  Other frames are those of the net devices, and the tests ignore them. */
 bool is_ours(const uint8_t *frame, uint32_t bytes)
 {
 	uint16_t type = frame[12] << 8 | frame[13];
@@ -256,7 +256,7 @@ bool is_ours(const uint8_t *frame, uint32_t bytes)
 	return type == TEST_TYPE;
 }
 
-/* No frame of ours has come that nobody asked for. */
+/* Checks that no unexpected frame of the test has arrived. */
 static void nothing_left(struct raw *r, const char *what)
 {
 	struct ibv_wc wc;
@@ -269,7 +269,7 @@ static void nothing_left(struct raw *r, const char *what)
 	}
 }
 
-/* The next one of ours, in its slot; NULL: none comes, or in error. */
+/* Returns the next frame of the test, in its slot; NULL: none arrives, or a completion in error. */
 static const uint8_t *next_frame(struct raw *to, struct ibv_wc *wc, const char *what)
 {
 	const uint8_t *data;
@@ -288,7 +288,7 @@ static const uint8_t *next_frame(struct raw *to, struct ibv_wc *wc, const char *
 	return NULL;
 }
 
-/* The frame that `from` has sent last is the next one here, byte for byte. */
+/* Checks that the last frame of `from` is the next one here, byte for byte. */
 static void received(struct raw *to, const struct raw *from, const struct packet *p, const char *what)
 {
 	const uint8_t *data;
@@ -425,7 +425,7 @@ static void frames(void)
 	link_errno(raw_post(&a, p.bytes, true), 0, "an inline frame");
 	sent(&a, "an inline frame");
 	received(&b, &a, &p, "an inline frame");
-	/* More than the queues hold, in turns. */
+	/* More frames than the size of the queues, in turns. */
 	for (i = 0; i < 10 * RECEIVES; i++) {
 		p.bytes = 60 + i * 7;
 		send_packet(&a, &p, "one of many");
@@ -535,7 +535,7 @@ static const struct {
 	{ "UDP over IPv6", ipv6_udp_flow, ipv6, ipv6_other_port },
 };
 
-/* The frame that misses is followed by one that does not. */
+/* A frame that does not match is followed by one that matches. */
 static void specifications(void)
 {
 	struct packet usual = usual_packet();
@@ -557,7 +557,7 @@ static void specifications(void)
 		send_packet(&a, &hit, spec_cases[i].what);
 		received(&b, &a, &hit, spec_cases[i].what);
 		end_flow(flow, spec_cases[i].what);
-		/* Without its flow there is nothing. */
+		/* Without its flow, no frame arrives. */
 		send_packet(&a, &hit, spec_cases[i].what);
 	}
 	nothing_left(&b, "without flows");
@@ -667,7 +667,7 @@ static void defaults(void)
 	raw_close(&d);
 }
 
-/* RoCE frames are the engine's, whatever flows there are. */
+/* The RDMA engine receives RoCE frames, regardless of flows. */
 static void engine_first(void)
 {
 	struct rig_opts opts = rig_pair_defaults();
@@ -689,7 +689,7 @@ static void engine_first(void)
 	raw_close(&b);
 }
 
-/* Longer than the receive, no receive: dropped, and all goes on. */
+/* Frames longer than the receive, or without a receive, are dropped; later ones arrive. */
 static void dropped(void)
 {
 	struct packet p = usual_packet();
@@ -751,7 +751,7 @@ static void bad_sends(void)
 	rig_expect(a.q.scq, FRAME_ID, IBV_WC_LOC_LEN_ERR, "13 bytes");
 	rig_expect_state(&a.q, IBV_QPS_SQE, "after 13 bytes");
 	raw_state(&a, IBV_QPS_RTS, 0, "raw QP back to RTS");
-	/* Memory that is not there. */
+	/* Unmapped memory. */
 	sge.length = p.bytes;
 	sge.lkey ^= 0xff;
 	link_errno(ibv_post_send(a.q.qp, &wr, &bad), 0, "a wrong lkey");
@@ -800,7 +800,7 @@ static void bad_qps(void)
 	ibv_destroy_srq(srq);
 	ibv_destroy_cq(cq);
 
-	/* A step that takes an address, and one that leaves the port out. */
+	/* A transition with an address, and one without the port. */
 	raw_open(&a, link_owner);
 	raw_state(&a, IBV_QPS_RESET, 0, "raw QP to RESET");
 	link_errno(ibv_modify_qp(a.q.qp, &(struct ibv_qp_attr) { .qp_state = IBV_QPS_INIT }, IBV_QP_STATE), EINVAL,
@@ -914,7 +914,7 @@ static struct flow_attr masked_flow(uint8_t bits)
 	return attr;
 }
 
-/* As many masks as there are; what a process has made goes with it. */
+/* All masks are used; the flows of a process are destroyed when it exits. */
 static void gone_processes(void)
 {
 	struct ibv_flow *flows[MASKS] = {};
@@ -947,7 +947,7 @@ static void gone_processes(void)
 		if (status)
 			rig_fail("a process with all masks: status 0x%x", status);
 	}
-	/* They are all there again, and a QP that is gone receives nothing. */
+	/* All masks are free again, and a destroyed QP does not receive. */
 	raw_open(&a, &link_asker);
 	raw_open(&b, link_owner);
 	for (i = 0; i < MASKS; i++) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tests of raw packets share: frames, QPs that send them, flows. */
+/* Common functions of the tests of raw packets: frames, QPs that send them, flows. */
 #ifndef RAWPACKET_H
 #define RAWPACKET_H
 
 #include "link.h"
 
 #define SLOT		2048		/* bytes of a receive */
-#define SEND_AT		(48 * 1024)	/* of the buffer: what is sent; receives stand before it */
+#define SEND_AT		(48 * 1024)	/* offset of sent frames in the buffer; receives are before it */
 #define ETH_BYTES	14
 #define TAG_BYTES	4
 #define TEST_TYPE	0x88b5		/* for local experiments (IEEE 802) */
 
-/* What a frame shall be; network order is made when it is built. */
+/* Fields of a frame, in host order; build() converts them. */
 struct packet {
 	uint8_t dmac[6], smac[6];
 	int tci;			/* -1: no VLAN tag */
@@ -23,7 +23,7 @@ struct packet {
 	uint32_t bytes;
 };
 
-/* One to b's port, UDP over IPv4. */
+/* A frame to b's port, UDP over IPv4. */
 struct packet usual_packet(void);
 void find_mac(struct rig_side *side, uint8_t *mac);
 void build(uint8_t *frame, const struct packet *p);
@@ -37,12 +37,12 @@ struct raw {
 
 void raw_open(struct raw *r, struct rig_side *side);
 void raw_close(struct raw *r);
-/* The frame stands at SEND_AT then. */
+/* Builds the frame at SEND_AT and sends it. */
 void send_packet(struct raw *from, const struct packet *p, const char *what);
 
 struct flow_attr {
 	struct ibv_flow_attr attr;
-	uint8_t specs[256];		/* right behind it */
+	uint8_t specs[256];		/* directly after it */
 };
 _Static_assert(offsetof(struct flow_attr, specs) == sizeof(struct ibv_flow_attr), "a gap before the specifications");
 

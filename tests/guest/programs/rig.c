@@ -49,7 +49,7 @@ bool rig_failed(void)
 	return failed;
 }
 
-/* An argument is a part of names, or a whole name after `=`. */
+/* An argument selects names that contain it, or, after `=`, one complete name. */
 static bool wanted(const char *name, int argc, char **argv)
 {
 	int i;
@@ -103,7 +103,7 @@ static void set_netns(int fd)
 		rig_die("mounting sysfs of the namespace");
 }
 
-/* As `ip netns exec` does it, with a sysfs that shows the namespace's devices. */
+/* Like `ip netns exec`, with a sysfs that shows the devices of the namespace. */
 void rig_enter_netns(const char *netns)
 {
 	char path[256];
@@ -227,7 +227,7 @@ void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type typ
 		rig_die("ibv_reg_mr");
 }
 
-/* Events are acknowledged when they are read, so nothing here waits. */
+/* Events are acknowledged when they are read, so this does not wait. */
 void rig_qp_destroy(struct rig_qp *q)
 {
 	if (ibv_destroy_qp(q->qp) || ibv_destroy_cq(q->scq) || (!q->borrowed_rcq && ibv_destroy_cq(q->rcq)) ||
@@ -357,7 +357,7 @@ bool rig_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, co
 	return false;
 }
 
-/* To be called after something that was posted later has completed. */
+/* Call this after a later request has completed. */
 bool rig_expect_none(struct ibv_cq *cq, const char *what)
 {
 	struct ibv_wc wc;
@@ -384,7 +384,7 @@ bool rig_expect_state(struct rig_qp *q, enum ibv_qp_state state, const char *wha
 	return false;
 }
 
-/* qp NULL: an event of the device or of a CQ. Events of other types are passed over. */
+/* qp NULL: an event of the device or of a CQ. Events of other types are ignored. */
 bool rig_expect_async(struct rig_side *side, enum ibv_event_type type, const struct ibv_qp *qp, const char *what)
 {
 	struct pollfd pfd = { .fd = side->ctx->async_fd, .events = POLLIN };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the bad-input programs share: a verbs side (one device, one GID, one
- * protection domain), a pair of connected RC QPs, and a table of cases that
- * are printed as TAP.
+ * Common functions of the test programs: a verbs side (one device, one GID, one
+ * protection domain), a pair of connected RC QPs, and a table of cases that are
+ * printed as TAP.
  *
- * Setting up must work: a failure there ends the program with status 2. What
- * a case finds wrong is said with rig_fail and makes that case "not ok".
+ * The setup must succeed: a failure there ends the program with status 2. A case
+ * reports an error with rig_fail, which makes the case "not ok".
  */
 #ifndef RIG_H
 #define RIG_H
@@ -38,14 +38,14 @@ struct rig_qp {
 	struct ibv_qp *qp;
 	uint8_t *buf;
 	struct ibv_mr *mr;
-	uint32_t max_inline;	/* bytes the QP was given */
+	uint32_t max_inline;	/* bytes granted to the QP */
 };
 
 /* How a pair is connected; rig_pair_defaults fills it. */
 struct rig_opts {
 	unsigned int qp_access;		/* of the responder, b */
 	unsigned int mr_access;		/* of b's buffer */
-	uint32_t dest_qpn;		/* where a sends to; 0 for b */
+	uint32_t dest_qpn;		/* destination of a; 0: b */
 	enum ibv_rate static_rate;	/* of both */
 	uint8_t timeout;
 	uint8_t retry_cnt;
@@ -53,8 +53,8 @@ struct rig_opts {
 	int max_send_wr;
 	int max_send_sge;
 	int max_inline;
-	struct ibv_srq *srq;		/* of b; NULL for a queue of its own */
-	struct ibv_cq *recv_cq;		/* of b, which stays the caller's; NULL for one of its own */
+	struct ibv_srq *srq;		/* of b; NULL: b has a receive queue */
+	struct ibv_cq *recv_cq;		/* of b, owned by the caller; NULL: the pair creates one */
 };
 
 struct rig_pair {
@@ -73,13 +73,13 @@ bool rig_failed(void);
 int rig_run(const struct rig_case *cases, size_t count, int argc, char **argv, void (*after_each)(void));
 
 int64_t rig_now_ms(void);
-/* By how much limits grow under a kernel that checks itself, as $SLOWNESS says; 1 without. */
+/* Factor of time limits under a debug kernel, from $SLOWNESS; 1 without it. */
 int rig_slowness(void);
 
-/* netns: name of the network namespace the device is in, NULL for ours. */
+/* netns: name of the network namespace of the device, NULL for that of the program. */
 void rig_side_open(struct rig_side *side, const char *device, int gid_index, const char *netns);
 void rig_enter_netns(const char *netns);
-/* Enter a namespace for a while, or none for NULL; what it returns leads back. */
+/* Enter a namespace temporarily, or with NULL no namespace; the result is needed to return. */
 int rig_visit_netns(const char *netns);
 void rig_return_netns(int home);
 
@@ -92,7 +92,7 @@ void rig_ud_start(struct rig_qp *q, uint32_t qkey);
 void rig_pair_create(struct rig_pair *p, struct rig_side *a, struct rig_side *b, const struct rig_opts *opts);
 void rig_pair_destroy(struct rig_pair *p);
 
-/* Waits for one completion; false, and the case failed, when none comes. */
+/* Waits for one completion; without one it returns false and the case fails. */
 bool rig_poll(struct ibv_cq *cq, struct ibv_wc *wc, const char *what);
 bool rig_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *what);
 bool rig_expect_none(struct ibv_cq *cq, const char *what);

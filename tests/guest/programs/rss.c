@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Receive work queues, tables of them, and QPs that spread frames over a table:
+ * Receive work queues, tables of them, and QPs that distribute frames over a table:
  * cases of rawpacket.c.
  *
- * a sends frames to b's port; which of b's queues one must come to is reckoned
- * here, from the bytes of the frame.
+ * a sends frames to b's port. This file computes the expected queue of b from the
+ * bytes of the frame.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,9 +18,9 @@
 
 #define QUEUES		8
 #define EACH		8		/* receives of each queue */
-#define CQS		2		/* which the queues have in turn */
+#define CQS		2		/* used by the queues in turn */
 #define KEY_BYTES	40
-#define GROUPS		1024		/* tables, and QPs with one, that the HCA has */
+#define GROUPS		1024		/* maximum number of tables, and of QPs with a table */
 #define ENTRIES		512		/* of the largest table */
 #define ALL_FIELDS	0xff
 #define VARIATIONS	12
@@ -32,7 +32,7 @@ static uint8_t key[KEY_BYTES] = {
 };
 
 /* ------------------------------------------------------------------ */
-/* What is hashed                                                       */
+/* The hash                                                             */
 
 static uint32_t bit_of(const uint8_t *bytes, size_t n)
 {
@@ -59,7 +59,7 @@ static size_t append(uint8_t *input, size_t at, const uint8_t *from, size_t byte
 	return at + bytes;
 }
 
-/* Which entry of a table a frame of build() belongs to. */
+/* Returns the entry of a table for a frame of build(). */
 static uint32_t entry_of(const uint8_t *frame, uint64_t fields, uint32_t entries)
 {
 	const uint8_t *ip = frame + ETH_BYTES, *ports;
@@ -135,7 +135,7 @@ static int set_state(struct ibv_wq *wq, enum ibv_wq_state state)
 	return ibv_modify_wq(wq, &attr);
 }
 
-/* Receive `id` of those of all queues; an errno. */
+/* Posts receive `id`, counted over all queues; returns an errno. */
 static int try_receive(struct spread *s, uint32_t id, uint32_t lkey)
 {
 	struct ibv_sge sge = { (uintptr_t)s->buf + id * SLOT, SLOT, lkey };
@@ -232,7 +232,7 @@ static struct ibv_flow *own_flow(struct ibv_qp *qp, uint16_t priority)
 	return make_flow_of(qp, &flow, "a flow to a QP with a table");
 }
 
-/* Frames of usual_packet() alone, so that nobody else's take a receive. */
+/* Only frames of usual_packet(), so that other frames do not consume receives. */
 static struct ibv_flow *quiet_flow(struct ibv_qp *qp)
 {
 	struct flow_attr flow = new_flow(IBV_FLOW_ATTR_NORMAL, 0);
@@ -244,7 +244,7 @@ static struct ibv_flow *quiet_flow(struct ibv_qp *qp)
 	return make_flow_of(qp, &flow, "a flow to a QP with a table");
 }
 
-/* The next frame of ours in a queue's CQ; NULL: none comes, or in error. */
+/* Returns the next frame of the test in the CQ of a queue; NULL: none arrives, or a completion in error. */
 static const uint8_t *next_frame(struct spread *s, uint32_t which, struct ibv_wc *wc, const char *what)
 {
 	const uint8_t *data;
@@ -263,7 +263,7 @@ static const uint8_t *next_frame(struct spread *s, uint32_t which, struct ibv_wc
 	return NULL;
 }
 
-/* The frame that `from` has sent last is the next one here, in queue `which`, byte for byte. */
+/* Checks that the last frame of `from` is the next one here, in queue `which`, byte for byte. */
 static void comes_to(struct spread *s, uint32_t which, const struct raw *from, const struct packet *p,
 		     const char *what)
 {
@@ -294,7 +294,7 @@ static void send_and_find(struct spread *s, struct raw *from, const struct packe
 	comes_to(s, entry_of(from->q.buf + SEND_AT, s->fields, QUEUES), from, p, what);
 }
 
-/* No frame of ours has come that nobody asked for. */
+/* Checks that no unexpected frame of the test has arrived. */
 static void nothing_left(struct spread *s, const char *what)
 {
 	struct ibv_wc wc;
@@ -310,7 +310,7 @@ static void nothing_left(struct spread *s, const char *what)
 	}
 }
 
-/* One that belongs to queue `which`. */
+/* Returns a packet for queue `which`. */
 static struct packet packet_for(const struct spread *s, uint32_t which)
 {
 	static uint8_t frame[SLOT];
@@ -425,7 +425,7 @@ void rss_fields(void)
 	raw_close(&a);
 }
 
-/* Each by its own flow, hash and priority. */
+/* Each QP has its own flow, hash and priority. */
 void rss_shared_table(void)
 {
 	struct ibv_qp_init_attr_ex attr;
@@ -509,7 +509,7 @@ void rss_states(void)
 	end_flow(flow, "the flow");
 	nothing_left(&s, "before ERR");
 
-	/* ERR: all that is posted ends, in order; what is posted later too; frames are lost. */
+	/* ERR: all posted receives are flushed in order, and so are later ones; frames are lost. */
 	link_errno(set_state(wq, IBV_WQS_ERR), 0, "RDY to ERR");
 	for (i = 0; i < EACH; i++) {
 		struct ibv_wc wc;
@@ -531,7 +531,7 @@ void rss_states(void)
 	link_errno(set_state(wq, IBV_WQS_UNKNOWN), EINVAL, "to a state that there is not");
 	link_errno(ibv_modify_wq(wq, &unknown), EINVAL, "from a state that there is not");
 
-	/* RESET: it is empty, and takes nothing. */
+	/* RESET: the queue is empty, and refuses receives. */
 	link_errno(set_state(wq, IBV_WQS_RESET), 0, "ERR to RESET");
 	link_errno(try_receive(&s, 0, s.mr->lkey), EINVAL, "a receive in RESET");
 	link_errno(set_state(wq, IBV_WQS_ERR), EINVAL, "RESET to ERR");
@@ -543,7 +543,7 @@ void rss_states(void)
 	give_receives(&s, 0);
 	send_and_find(&s, &a, &to_first, "to a queue that is back");
 
-	/* From RDY to RESET at once: what was posted is gone. */
+	/* Directly from RDY to RESET: the posted receives are dropped. */
 	link_errno(set_state(wq, IBV_WQS_RDY), 0, "RDY to RDY");
 	link_errno(set_state(wq, IBV_WQS_RESET), 0, "RDY to RESET");
 	link_errno(set_state(wq, IBV_WQS_RDY), 0, "RESET to RDY, again");
@@ -557,7 +557,7 @@ void rss_states(void)
 	raw_close(&a);
 }
 
-/* A receive with a wrong key: its queue goes to ERR, and no other. */
+/* A receive with a wrong key: only its queue moves to ERR. */
 void rss_failing_queue(void)
 {
 	struct packet to_first, to_other;
@@ -584,7 +584,7 @@ void rss_failing_queue(void)
 	give_receive(&s, 2);
 	flushed(&s, 0, 2, "posted to a queue that has failed");
 	send_and_find(&s, &a, &to_other, "to another queue");
-	/* It can be had back. */
+	/* The queue can be used again. */
 	link_errno(set_state(s.wqs[0], IBV_WQS_RDY), EINVAL, "a queue that has failed to RDY");
 	link_errno(set_state(s.wqs[0], IBV_WQS_RESET), 0, "a queue that has failed to RESET");
 	link_errno(set_state(s.wqs[0], IBV_WQS_RDY), 0, "a queue that has failed to RDY, by RESET");
@@ -730,7 +730,7 @@ void rss_bad_qps(void)
 	qp_refused(&s, &rss, EPERM, "without CAP_NET_RAW");
 	set_net_raw(true);
 
-	/* It has no state, and nothing is posted to it. */
+	/* The QP has no state, and requests cannot be posted to it. */
 	link_errno(ibv_modify_qp(s.qp, &to_init, IBV_QP_STATE | IBV_QP_PORT), EOPNOTSUPP, "to INIT");
 	link_errno(ibv_post_recv(s.qp, &recv_wr, &bad_recv), EINVAL, "a receive");
 	if (bad_recv != &recv_wr)
@@ -750,7 +750,7 @@ void rss_bad_qps(void)
 	spread_close(&s);
 }
 
-/* What a process has made goes with it, though all that there is was its own. */
+/* The objects of a process are destroyed when it exits, even if it had all of them. */
 void rss_gone_processes(void)
 {
 	struct ibv_qp_init_attr_ex attr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* For LD_PRELOAD: a program's TCP sockets become SMC sockets, which take the same addresses and calls. */
+/* For LD_PRELOAD: TCP sockets of a program become SMC sockets, which have the same addresses and calls. */
 
 #define _GNU_SOURCE
 #include <netinet/in.h>

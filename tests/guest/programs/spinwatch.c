@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * For LD_PRELOAD: no system call may be made by a thread that holds a spinlock,
- * nor may it cause page faults or copy long arrays, for whoever waits for that
- * lock burns its processor as long.  The calls that the verbs' libraries make
- * are watched; the first that is wrong ends the program with a word on stderr.
- * At its end a program says how many spinlocks and calls there were, so that a
- * watch that saw nothing is no proof, and how many faults at most with one lock.
+ * For LD_PRELOAD: a thread that holds a spinlock must not make system calls, cause page
+ * faults or copy long arrays, because threads that wait for the lock spin meanwhile.
+ * This library checks the calls of the verbs libraries.  The first violation ends the
+ * program with a message on stderr.  At its end a program prints the numbers of spinlocks
+ * and calls, so that a run without any is not a proof, and the maximum number of faults
+ * with one lock.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,11 +21,11 @@
 #include <unistd.h>
 
 /*
- * Faults that are nobody's mistake: code that runs, and parts of the stack and of
- * the program's own lists and buffers that are used, for the first time.
+ * Allowed faults: the first use of code, of parts of the stack, and of lists and
+ * buffers of the program.
  */
 #define FAULTS_MAX	8
-/* No array that is copied at once is longer: the slots of the longest SRQ are half of it. */
+/* The longest array that may be copied at once: twice the slots of the longest SRQ. */
 #define COPY_MAX	(512 << 10)
 
 static _Thread_local int held;
@@ -75,7 +75,7 @@ static void check_faults(void)
 static int (*next_spin_lock)(pthread_spinlock_t *);
 static int (*next_spin_unlock)(pthread_spinlock_t *);
 
-/* What the watch itself needs takes none of the time that the lock is held. */
+/* The work of this library is done outside of the time that the lock is held. */
 int pthread_spin_lock(pthread_spinlock_t *lock)
 {
 	int error;
@@ -132,7 +132,7 @@ ssize_t write(int fd, const void *buf, size_t bytes)
 	return syscall(SYS_write, fd, buf, bytes);
 }
 
-/* The libraries log with it: what it calls to write cannot be watched.  Programs print what they find. */
+/* The libraries log with these functions; their system calls cannot be checked.  Programs print results. */
 static void check_log(const FILE *file)
 {
 	if (file != stdout)
@@ -178,7 +178,7 @@ int madvise(void *address, size_t bytes, int advice)
 	return syscall(SYS_madvise, address, bytes, advice);
 }
 
-/* They sleep in the kernel when another thread has the lock, or waits. */
+/* These sleep in the kernel if another thread has the lock, or waits. */
 int pthread_mutex_lock(pthread_mutex_t *lock)
 {
 	static int (*next)(pthread_mutex_t *);

@@ -21,16 +21,16 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define LANES		16
-#define WINDOW		4	/* messages a lane has under way */
+#define WINDOW		4	/* outstanding messages of a lane */
 #define WINDOW_BYTES	(RIG_BUF_BYTES / WINDOW)
 #define MESSAGE_MAX	9000
 #define SLOT_BYTES	10240
 #define SLOTS_MAX	2047
 #define SGES_MAX	8
 #define LONG_BYTES	(32 << 20)
-#define LONG_SGES	32	/* so many times LONG_BYTES are a long message */
+#define LONG_SGES	32	/* a long message is LONG_BYTES times this */
 #define CQ_ENTRIES	4096
-#define QUIET_MS	50	/* how long nothing further may come */
+#define QUIET_MS	50	/* time without a further event */
 #define QKEY		0x1234
 #define GRH_BYTES	40
 #define NO_SUCH_KEY	0xdeadbeefU
@@ -43,7 +43,7 @@ static struct rig_pair neighbour;
 /* The SRQ and its receive buffers: wr_id is the number of the slot     */
 
 static struct ibv_srq *srq;
-static struct ibv_srq_attr size;	/* what the SRQ really holds */
+static struct ibv_srq_attr size;	/* granted size of the SRQ */
 static uint8_t *slots;
 static struct ibv_mr *slots_mr;
 static bool posted[SLOTS_MAX];
@@ -85,7 +85,7 @@ static void srq_close(void)
 	free(slots);
 }
 
-/* A slot in one to as many pieces as the SRQ takes; the errno of posting it. */
+/* Posts a slot in one to max_sge pieces; returns an errno. */
 static int try_post(uint32_t slot)
 {
 	uint32_t pieces = 1 + slot % (size.max_sge < SGES_MAX ? size.max_sge : SGES_MAX);
@@ -127,7 +127,7 @@ static void post_range(uint32_t first, uint32_t count)
 		;
 }
 
-/* Posts until the SRQ is full; how many fitted. */
+/* Posts until the SRQ is full; returns the number posted. */
 static uint32_t fill_up(void)
 {
 	uint32_t slot, count = 0;
@@ -178,7 +178,7 @@ static void expect_attr(uint32_t max_wr, uint32_t limit)
 /* ------------------------------------------------------------------ */
 /* Events                                                               */
 
-/* How many events of a type about an object come: waits for `least`, then a while for more. */
+/* Returns the number of events of a type for an object: waits for `least`, then some time for more. */
 static int count_events(enum ibv_event_type type, const void *object, int least)
 {
 	struct pollfd pfd = { .fd = peer_side->ctx->async_fd, .events = POLLIN };
@@ -205,7 +205,7 @@ static void expect_events(enum ibv_event_type type, const void *object, int expe
 }
 
 /* ------------------------------------------------------------------ */
-/* Lanes: a sender each, and a receiver on the SRQ                      */
+/* Lanes: each has a sender, and a receiver on the SRQ                  */
 
 static struct lane {
 	struct rig_pair p;
@@ -299,7 +299,7 @@ static bool take_slot(const struct ibv_wc *wc)
 	return true;
 }
 
-/* A receive that ended well: the next message of the QP's lane. */
+/* Checks a successful receive: it is the next message of the QP's lane. */
 static bool receive(const struct ibv_wc *wc)
 {
 	uint32_t i;
@@ -345,7 +345,7 @@ static void deliver_many(struct lane *lane, uint32_t count)
 		;
 }
 
-/* As many receives that failed in this way; the slots are free again. */
+/* Polls as many receives with this status; their slots are free again. */
 static void expect_receive(struct lane *lane, enum ibv_wc_status status, const char *what)
 {
 	struct ibv_wc wc;
@@ -456,7 +456,7 @@ static bool all_done(uint32_t messages)
 	return true;
 }
 
-/* All lanes send so many messages; `each_turn` is called again and again. */
+/* All lanes send so many messages; `each_turn` is called repeatedly. */
 static void run_lanes(uint32_t messages, void (*each_turn)(void))
 {
 	int64_t limit = rig_now_ms() + 6 * RIG_WAIT_MS;
@@ -519,7 +519,7 @@ static void open_extended_cq(void)
 	shared_cq = ibv_cq_ex_to_cq(extended_cq);
 }
 
-/* The SRQ is as full as it can be all the time, and yet now and then empty. */
+/* The SRQ is always filled as far as possible, and sometimes empty. */
 static void many_lanes(uint32_t max_wr, uint32_t max_sge, uint32_t messages, void (*open_cq)(void))
 {
 	srq_open(max_wr, max_sge);
@@ -598,7 +598,7 @@ static void extended_create(void)
 	expect_errno(errno, EOPNOTSUPP, "an unknown attribute");
 }
 
-/* A QP with an SRQ has no receives of its own. */
+/* A QP with an SRQ has no receive queue. */
 static void qp_without_receives(void)
 {
 	struct ibv_qp_init_attr init = {
@@ -666,7 +666,7 @@ static void immediate(void)
 	srq_close();
 }
 
-/* Keys are looked up in the PD of the SRQ, whatever that of the QP. */
+/* Keys are checked against the PD of the SRQ, not against that of the QP. */
 static void other_pd(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(peer_side->ctx);
@@ -742,7 +742,7 @@ static void limit_at_once(void)
 	srq_close();
 }
 
-/* A QP that fails takes nothing more, and what it did not take serves the others. */
+/* A QP in ERR consumes no more WQEs, and the other QPs use the remaining ones. */
 static void last_wqe(void)
 {
 	srq_open(8, 1);
@@ -762,7 +762,7 @@ static void last_wqe(void)
 	srq_close();
 }
 
-/* An error of one QP's receive ends that QP alone. */
+/* An error of a receive moves only its QP to ERR. */
 static void receive_fails(bool too_long)
 {
 	struct lane *lane = &lanes[0];
@@ -849,7 +849,7 @@ static void empty_for_too_long(void)
 /* ------------------------------------------------------------------ */
 /* No slot is lost                                                      */
 
-/* Receives that nobody polled come back when their QP goes. */
+/* WQEs of unpolled receives become free when their QP is destroyed or reset. */
 static void not_polled(bool reset)
 {
 	struct lane *lane = &lanes[0];
@@ -880,8 +880,8 @@ static void not_polled_destroy(void)	{ not_polled(false); }
 static void not_polled_reset(void)	{ not_polled(true); }
 
 /*
- * Messages that take seconds, as they consist of the same bytes again and
- * again, in the smallest packets: there is time to break one off.
+ * Messages that take seconds, because they consist of the same bytes many times, in
+ * the smallest packets: there is time to interrupt one.
  */
 static void long_list(struct ibv_sge *sge, const struct ibv_mr *mr)
 {
@@ -926,7 +926,7 @@ static void post_long(const struct ibv_mr *to)
 	}
 }
 
-/* As many messages as there are receives; once the first byte has arrived the sender is stopped. */
+/* Sends as many messages as there are receives, and stops the sender after the first byte has arrived. */
 static void send_broken(struct lane *lane, const struct ibv_mr *from, const struct ibv_mr *to)
 {
 	volatile uint8_t *arrived = to->addr;
@@ -947,7 +947,7 @@ static void send_broken(struct lane *lane, const struct ibv_mr *from, const stru
 	to_state(lane->p.a.qp, IBV_QPS_ERR);
 }
 
-/* Polls a QP in ERR empty: at most one receive, the last, was flushed. */
+/* Polls all completions of a QP in ERR: at most one receive, the last, was flushed. */
 static int poll_flushed(struct lane *lane)
 {
 	int flushed = 0;
@@ -961,7 +961,7 @@ static int poll_flushed(struct lane *lane)
 	return flushed;
 }
 
-/* Another QP uses what is left, until it finds the SRQ empty: then all slots are free. */
+/* Another QP uses the remaining WQEs until the SRQ is empty: then all slots are free. */
 static void use_up(struct lane *lane)
 {
 	struct ibv_wc sent, received;
@@ -1008,8 +1008,8 @@ static int break_off(const struct ibv_mr *from, const struct ibv_mr *to, bool po
 }
 
 /*
- * What a QP in ERR holds is flushed and, whether that is polled or not, free
- * again.  An HCA to itself takes no command before the messages are through.
+ * The WQE that a QP in ERR holds is flushed and becomes free, polled or not.  An HCA
+ * that sends to itself executes no command before the messages are complete.
  */
 static void broken_off(void)
 {
@@ -1029,7 +1029,7 @@ static void broken_off(void)
 	side_a.mtu = mtu;
 	free_long_mr(from);
 	free_long_mr(to);
-	/* How many are caught in their midst is chance; that no slot is lost is not. */
+	/* The number of interrupted messages is random; that no slot is lost is not. */
 	printf("# %d of 4 messages were broken off in their midst\n", flushed);
 }
 
@@ -1090,7 +1090,7 @@ static void resize_under_traffic(void)
 	srq_close();
 }
 
-/* What is posted before goes on, also when the chain has been shuffled. */
+/* Receives posted before stay valid, also if the order of the chain has changed. */
 static void resize_when_full(void)
 {
 	uint32_t old;
@@ -1248,7 +1248,7 @@ static void sizes_refused(void)
 	srq_close();
 }
 
-/* Posts receives until there are `count`, or the SRQ takes no more; how many there are. */
+/* Posts receives until there are `count`, or the SRQ is full; returns their number. */
 static uint32_t post_up_to(uint32_t first, uint32_t count)
 {
 	struct ibv_recv_wr wr = {}, *bad;
@@ -1259,7 +1259,7 @@ static uint32_t post_up_to(uint32_t first, uint32_t count)
 	return wr.wr_id;
 }
 
-/* The largest, made so and grown to it, from the smallest and, when that is full, from the half of it. */
+/* The largest SRQ: created with that size, grown from the smallest, and grown from half the size when full. */
 static void largest(void)
 {
 	struct ibv_device_attr dev;
@@ -1342,7 +1342,7 @@ static void datagrams(void)
 	}
 	expect_events(IBV_EVENT_SRQ_LIMIT_REACHED, srq, 1, "no receive is left");
 
-	/* What finds the SRQ empty is lost; what comes later is not. */
+	/* A datagram that finds the SRQ empty is lost; later ones are not. */
 	wr.wr_id = 1000;
 	if (ibv_post_send(from.qp, &wr, &bad))
 		rig_fail("ibv_post_send failed");
@@ -1392,7 +1392,7 @@ static void take_back(struct ibv_pd *pd, void *pd_context, void *memory, uint64_
 	taken_back++;
 }
 
-/* Its buffers come from the program, and no lock is needed. */
+/* The program allocates its buffers, and no lock is needed. */
 static void parent_domain(void)
 {
 	struct ibv_td_init_attr td_attr = {};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * QPs that come and go in many threads while completions are polled: no
- * completion is another QP's, or of a QP that is gone; nobody waits for a
- * command of another thread, or for ever.
+ * QPs that are created and destroyed in many threads while completions are polled: no
+ * completion belongs to another QP or to a destroyed QP; no thread waits for a command
+ * of another thread, or forever.
  *
- * The program has functions of libibverbs' that providers call, by which it
- * holds a command back and has the kernel give out a number again at once: it
- * does that by itself only after 65,000 others.
+ * The program replaces functions of libibverbs that providers call. So it can delay a
+ * command, and let the kernel reuse a number at once. By itself the kernel reuses a
+ * number only after 65,000 others.
  *
  * tables DEVICE GID-INDEX [CASE...]
  */
@@ -22,7 +22,7 @@
 #include "rig.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define HELD_MS		300	/* so long nothing may happen that would be wrong */
+#define HELD_MS		300	/* time in which a wrong event would occur */
 
 static struct rig_side side;
 
@@ -58,7 +58,7 @@ static atomic_bool hold_destroy, destroyed, release_destroy;
 static atomic_uint number_given_back;
 static atomic_bool repeat_number, created;
 
-/* The kernel is done; the provider hears of it when it may. */
+/* The kernel has completed the command; the provider gets the result when the test allows it. */
 int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 {
 	int (*next)(struct ibv_qp *) = real("ibv_cmd_destroy_qp");
@@ -72,7 +72,7 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 	return error;
 }
 
-/* The private structures are of no interest: each begins with the QP. */
+/* The private structures do not matter: each begins with the QP. */
 int ibv_cmd_create_qp_ex(struct ibv_context *context, void *qp, struct ibv_qp_init_attr_ex *attr, void *cmd,
 			 size_t cmd_size, void *resp, size_t resp_size)
 {
@@ -105,9 +105,9 @@ static void *create_one(void *cq)
 }
 
 /*
- * A QP's command of destruction has ended but nobody has taken its completions
- * out; another QP gets its number.  The command of the second must not wait for
- * the first, and the second not be there before the first has gone.
+ * The command that destroys a QP has completed, but the completions of the QP are not
+ * removed yet, and another QP gets its number.  The command of the second QP must not
+ * wait for the first.  The second must not exist before the first is removed.
  */
 static void same_number(void)
 {
@@ -186,7 +186,7 @@ static void *create_in_turns(void *cq)
 	return NULL;
 }
 
-/* The same without a command held back: whoever waits for a number is woken, however close the other is. */
+/* The same without a delayed command: a thread that waits for a number is woken, at any timing. */
 static void same_number_at_once(void)
 {
 	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
@@ -228,12 +228,12 @@ static void same_number_at_once(void)
 /* Created while a CQ is polled                                         */
 
 #define POLLS		5
-#define CREATED		3	/* QPs during each of them */
+#define CREATED		3	/* QPs during each poll */
 
 static struct ibv_cq_ex *extended;
 static atomic_bool polled;
 
-/* Posts a receive, which is flushed: there is something to poll. */
+/* Posts a receive, which is flushed: there is a completion to poll. */
 static void complete_one(struct rig_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -264,7 +264,7 @@ static void *create_while_polling(void *arg)
 		rig_die("ibv_start_poll: %s", strerror(error));
 	hold_destroy = true;
 	polled = true;
-	/* The kernel has destroyed the other's QP, whose completions this CQ may have. */
+	/* The kernel has destroyed the QP of the other thread, whose completions this CQ may have. */
 	if (!comes(&destroyed))
 		rig_fail("the provider did not destroy the QP");
 	release_destroy = true;
@@ -292,7 +292,7 @@ static void *destroy_while_polled(void *qp)
 	return NULL;
 }
 
-/* A thread that polls a CQ creates QPs, another destroys one of this CQ: neither waits for the other for ever. */
+/* A thread that polls a CQ creates QPs, and another one destroys a QP of this CQ: they do not deadlock. */
 static void created_while_polling(void)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 64 };
@@ -327,14 +327,14 @@ static void created_while_polling(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* QPs that come and go, on one CQ that is polled and resized           */
+/* QPs created and destroyed, on one CQ that is polled and resized      */
 
 #define WORKERS		3
 #define ROUNDS		60
 #define WRITES		8
 #define GONE		UINT32_MAX
 
-/* What a worker's QP still has to complete. */
+/* The requests of a worker's QP that are not completed. */
 struct worker {
 	unsigned int number;
 	uint32_t round;		/* or GONE */
@@ -432,7 +432,7 @@ static void post_write(struct rig_qp *q, uint64_t id)
 		rig_fail("ibv_post_send");
 }
 
-/* A QP of its own for each round, which goes when some of its WRITEs, or all, have been polled. */
+/* Each round has its own QP, which is destroyed when some or all of its WRITEs have been polled. */
 static void *come_and_go(void *arg)
 {
 	struct ibv_qp_init_attr init = { .send_cq = shared, .recv_cq = shared, .cap = { WRITES, 1, 1, 1, 0 },
@@ -490,7 +490,7 @@ static void come_and_gone(void)
 		pthread_join(threads[i], NULL);
 	pthread_join(poller, NULL);
 	pthread_join(resizer, NULL);
-	/* What was left was of QPs that are gone. */
+	/* The remaining completions belonged to destroyed QPs. */
 	poll_once();
 	if (!resizes || completions < WORKERS * ROUNDS)
 		rig_fail("%u completions, %u sizes", completions, resizes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The device's clock, CQs with timestamps, moderation of a CQ's events, and
+ * The device clock, CQs with timestamps, moderation of the events of a CQ, and
  * static rates, on an HCA that sends to itself: PROGRAM DEVICE GID-INDEX [-- CASE...]
  */
 #define _GNU_SOURCE
@@ -22,7 +22,7 @@ struct timed {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq_ex *cq;
 	struct rig_pair pair;
-	unsigned int armed_events;	/* taken, to be acknowledged */
+	unsigned int armed_events;	/* read, not acknowledged yet */
 };
 
 static struct rig_side side;
@@ -76,7 +76,7 @@ static void post_recv(struct timed *t, uint64_t wr_id)
 		rig_die("ibv_post_recv");
 }
 
-/* A message to b, whole when this returns. */
+/* Sends a message to b, which is complete when this returns. */
 static void send_one(struct timed *t, uint64_t wr_id)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)t->pair.a.buf, .length = MESSAGE, .lkey = t->pair.a.mr->lkey };
@@ -89,7 +89,7 @@ static void send_one(struct timed *t, uint64_t wr_id)
 	rig_expect(t->pair.a.scq, wr_id, IBV_WC_SUCCESS, "a send");
 }
 
-/* The next completion is this one; its timestamp. */
+/* Checks the next completion; returns its timestamp. */
 static uint64_t take(struct timed *t, uint64_t wr_id, enum ibv_wc_status status)
 {
 	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
@@ -131,7 +131,7 @@ static uint64_t monotonic_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* It goes on at the rate that it tells; the guest's own clock need not be as good. */
+/* The clock runs at the rate that the device reports; the clock of the guest may be less exact. */
 static void raw_clock(void)
 {
 	struct ibv_device_attr_ex attr;
@@ -178,7 +178,7 @@ static void timestamps(void)
 	close_timed(&t);
 }
 
-/* Taken late, a timestamp is that of the completion, not of the polling. */
+/* A timestamp is the time of the completion, not of a later poll. */
 static void polled_late(void)
 {
 	uint64_t after[8], timestamp;
@@ -215,7 +215,7 @@ static void of_flushed(void)
 	close_timed(&t);
 }
 
-/* What waits moves with its timestamp. */
+/* Unpolled CQEs move with their timestamps. */
 static void resized(void)
 {
 	static const int sizes[] = { 200, 20, 63, 1000 };
@@ -241,7 +241,7 @@ static void resized(void)
 	close_timed(&t);
 }
 
-/* A QP that goes takes its completions with it; those of others keep their timestamps. */
+/* Destroying a QP removes its completions; those of other QPs keep their timestamps. */
 static void purged(void)
 {
 	struct rig_opts opts = rig_pair_defaults();
@@ -273,7 +273,7 @@ static void purged(void)
 	close_timed(&t);
 }
 
-/* ibv_poll_cq of a CQ with timestamps tells all but them. */
+/* ibv_poll_cq of a CQ with timestamps returns all fields except the timestamps. */
 static void polled_plainly(void)
 {
 	struct timed t;
@@ -306,7 +306,7 @@ static void arm(struct timed *t)
 		rig_die("ibv_req_notify_cq");
 }
 
-/* Whether an event comes in so many ms; when it has come, on the device's clock. */
+/* Returns whether an event arrives within so many ms; `when` is its time by the device clock. */
 static bool event(struct timed *t, int ms, uint64_t *when)
 {
 	struct pollfd fd = { .fd = t->channel->fd, .events = POLLIN };
@@ -322,7 +322,7 @@ static bool event(struct timed *t, int ms, uint64_t *when)
 	return true;
 }
 
-/* With fewer completions than it waits for, an event comes when the period is over, no earlier. */
+/* With fewer completions than the count, the event is raised at the end of the period, not earlier. */
 static void by_time(void)
 {
 	uint64_t when, first;
@@ -347,7 +347,7 @@ static void by_time(void)
 	close_timed(&t);
 }
 
-/* The last of the completions that it waits for sends the event: it waits for no time. */
+/* The completion that reaches the count raises the event, without waiting for the period. */
 static void by_number(void)
 {
 	enum { COUNT = 5 };
@@ -368,7 +368,7 @@ static void by_number(void)
 		}
 		for (i = 0; i < COUNT; i++)
 			stamps[i] = take(&t, i, IBV_WC_SUCCESS);
-		/* In one round of many at least, whatever else the machine does. */
+		/* In at least one of many rounds, regardless of other load. */
 		early = when < stamps[0] + UINT16_MAX * NS_PER_US;
 	}
 	if (!early)
@@ -395,7 +395,7 @@ static void none(void)
 /* ------------------------------------------------------------------ */
 /* Static rates                                                         */
 
-/* As many messages as a send queue holds, and all have completed; the whole buffer each time. */
+/* Sends as many messages as the send queue holds, each of the whole buffer, until all have completed. */
 static void transfer(struct rig_pair *p, enum ibv_wr_opcode opcode, int count)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)p->a.buf, .length = RIG_BUF_BYTES, .lkey = p->a.mr->lkey };
@@ -414,7 +414,7 @@ static void transfer(struct rig_pair *p, enum ibv_wr_opcode opcode, int count)
 		rig_expect(p->a.scq, i, IBV_WC_SUCCESS, "a message at a static rate");
 }
 
-/* The data alone takes so long at 2.5 Gbit/s, on the device's own clock; headers only add to it. */
+/* The minimum time of the data at 2.5 Gbit/s, by the device clock; headers add to it. */
 static void expect_rate(uint64_t start, uint64_t bytes, const char *what)
 {
 	uint64_t took = now() - start, least = bytes * 8 * 10 / 25;
@@ -451,7 +451,7 @@ static void static_rate(void)
 	rig_pair_destroy(&pair);
 }
 
-/* A QP that waits for its rate is stopped at once, whichever way. */
+/* A QP that waits for its rate is stopped at once, by each kind of transition. */
 static void static_rate_stopped(void)
 {
 	static const enum ibv_qp_state states[] = { IBV_QPS_ERR, IBV_QPS_RESET };
@@ -484,7 +484,7 @@ static void static_rate_stopped(void)
 			if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR)
 				rig_fail("a WRITE: %s", ibv_wc_status_str(wc.status));
 		}
-		/* Completions of a QP in RESET are gone with it. */
+		/* Completions of a QP in RESET are removed. */
 		rig_expect_none(pair.a.scq, "of a QP that was stopped");
 		rig_pair_destroy(&pair);
 	}
@@ -513,7 +513,7 @@ static void static_rate_ud(void)
 	wr.wr.ud.ah = ibv_create_ah(side.pd, &address);
 	if (!wr.wr.ud.ah)
 		rig_die("ibv_create_ah: %s", strerror(errno));
-	/* To a Q_Key that nobody has: they are sent, and that is all. */
+	/* To a wrong Q_Key: the datagrams are sent, but not received. */
 	wr.wr.ud.remote_qpn = q.qp->qp_num;
 	wr.wr.ud.remote_qkey = QKEY + 1;
 	sge.addr = (uintptr_t)q.buf;

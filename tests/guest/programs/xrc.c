@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Extended reliable connections: initiators that choose an SRQ of their
- * target's domain with each request, processes that share a target, and what
- * must be refused.  Every byte compared.
+ * Extended reliable connections: initiators that choose an SRQ of their target's
+ * domain for each request, processes that share a target, and requests that must be
+ * refused.  Every byte is compared.
  *
  * xrc plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  */
@@ -24,7 +24,7 @@
 #define NO_SRQ		0xfffff0
 
 /* ------------------------------------------------------------------ */
-/* A domain, and what is in it                                          */
+/* A domain and its objects                                             */
 
 static struct ibv_xrcd *open_domain(struct ibv_context *ctx, int fd)
 {
@@ -110,7 +110,7 @@ static void receive(struct service *s, uint64_t slot)
 /* ------------------------------------------------------------------ */
 /* Connections                                                          */
 
-/* pd: one that has nothing to say, as librdmacm gives, or NULL. */
+/* pd: without effect, as librdmacm passes it, or NULL. */
 static struct ibv_qp *create_target(struct ibv_context *ctx, struct ibv_xrcd *xrcd, struct ibv_pd *pd)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -140,7 +140,7 @@ static void to_init(struct ibv_qp *qp)
 		rig_die("XRC QP to INIT");
 }
 
-/* Each role has the attributes of table A1-2 that are its own. */
+/* Each role has its own attributes of table A1-2. */
 static void to_rts(struct ibv_qp *qp, const struct rig_side *own, const struct rig_side *peer, uint32_t dest_qpn)
 {
 	bool target = qp->qp_type == IBV_QPT_XRC_RECV;
@@ -190,7 +190,7 @@ static void connect_lane(struct lane *l)
 
 static void open_lane(struct lane *l, struct ibv_xrcd *xrcd)
 {
-	static bool with_pd;	/* every other one */
+	static bool with_pd;	/* for every second target */
 	const struct end_opts opts = { .type = IBV_QPT_XRC_SEND, .sq_wrs = LINK_SQ_WRS };
 
 	link_end_open(&l->a, &link_asker, &opts);
@@ -300,7 +300,7 @@ static void messages(void)
 	close_all(&d);
 }
 
-/* All lanes at once, each to an SRQ of its own choice: what arrives is of one of them, whole. */
+/* All lanes at once, each to another SRQ: each arriving message belongs to one of them, complete. */
 static void messages_at_once(void)
 {
 	struct ibv_wc wc;
@@ -383,7 +383,7 @@ static void remote_memory(void)
 	close_all(&d);
 }
 
-/* The sender waits for a receive: that is what an RNR NAK is for. */
+/* The sender waits for a receive, because of RNR NAKs. */
 static void late_receive(void)
 {
 	struct domain d;
@@ -440,7 +440,7 @@ static void shared_domain(void)
 		rig_die("ibv_open_qp");
 	if (opened->qp_num != l.target->qp_num)
 		rig_fail("ibv_open_qp gave QP 0x%x, not 0x%x", opened->qp_num, l.target->qp_num);
-	/* Its creator lets go of it, and it lives on. */
+	/* Its creator destroys it, and it continues to exist. */
 	if (ibv_destroy_qp(l.target))
 		rig_fail("destroying the creator's target");
 	l.target = opened;
@@ -461,7 +461,7 @@ static void shared_domain(void)
 }
 
 /* ------------------------------------------------------------------ */
-/* What must be refused                                                 */
+/* Refused requests                                                     */
 
 static void refused(struct lane *l, uint32_t srqn, const char *what)
 {
@@ -498,7 +498,7 @@ static void other_domains(void)
 	close_domain(xrcd);
 }
 
-/* Memory of another PD than the SRQ's is not the request's to use. */
+/* A request must not use memory of another PD than the SRQ's. */
 static void other_pd(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(link_owner->ctx);
@@ -522,7 +522,7 @@ static void other_pd(void)
 	ibv_dealloc_pd(pd);
 }
 
-/* What an SRQ has completed goes with it; the next one of its number starts with nothing. */
+/* Destroying an SRQ removes its completions; the next SRQ of its number starts without completions. */
 static void srq_destroyed(void)
 {
 	struct domain d;
