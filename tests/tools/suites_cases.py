@@ -105,13 +105,23 @@ WAIT = "for i in $(seq 600); do [ -e {0} ] && echo 'ok 1 - {0}' && break; sleep 
 
 def test_beside():
     """Suites run beside the others, those that only compute first and at the lowest priority, and all are counted"""
-    with made(beside_compute="touch there; nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
-              beside_boot="nice >> priority; echo ok; echo 1..1", guest=WAIT.format("there")) as (folder, said):
+    with made(beside_compute="nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
+              beside_boot="nice >> priority; touch booted; echo ok; echo 1..1",
+              guest=WAIT.format("booted")) as (folder, said):
         counts = suites.run_all(["beside_boot", "beside_compute", "guest"], "gate")
         # A nice value is relative to that of whoever runs this.
         same((folder / "priority").read_text(), f"19\n{min(19, os.nice(0) + 5)}\n", "priorities")
     same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (2, 1), "results")
     same("not ok beside_compute: c\n" in said.getvalue(), True, said.getvalue())
+
+
+def test_taken_over():
+    """A suite that would follow those that compute runs with the others, at their priority, when these end first"""
+    with made(beside_compute=WAIT.format("booted"), beside_boot="nice > priority; touch booted; echo ok; echo 1..1",
+              guest="echo ok; echo 1..1") as (folder, _):
+        counts = suites.run_all(["beside_boot", "beside_compute", "guest"], "gate")
+        same((folder / "priority").read_text(), f"{os.nice(0)}\n", "priority")
+    same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
 
 
 def test_debug_kernel():

@@ -13,7 +13,9 @@ If all suites run, those that only compute run beside the others, at the lowest
 priority. After them come suites that boot guests but leave a processor idle.
 """
 
+import collections
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -33,7 +35,7 @@ def at_priority(nice):
 
 # These only compute: they use the CPU time that the others leave.
 COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
-# They run one after another beside the other suites, in this order.
+# These follow them there, or the other suites: whichever end first.
 BESIDE = (*COMPUTE, "kunit", "tools")
 # The debug kernel takes long to build. The build starts before these suites, which need it and come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
@@ -122,24 +124,37 @@ def run_all(names, tier):
     """Run the suites, those of BESIDE at the same time as the others; a Count of each, those of BESIDE last."""
     others = [name for name in names if name not in BESIDE]
     names = [name for name in BESIDE if name in names]
-    beside = Lane(names, tier)
+    last = collections.deque(name for name in names if name not in COMPUTE)
+    beside = Lane([name for name in names if name in COMPUTE], last, tier)
     beside.start()
     try:
         counts = run_in_turn(sorted(others, key=lambda name: name in WITH_DEBUG_KERNEL), tier)
+        for name in taken(last):
+            counts.append(run_suite(name, tier))
     except BaseException:
         beside.stop()
         raise
     finally:
         beside.join()
-    return counts + beside.counts + [lost(name, "it was not run") for name in names[len(beside.counts):]]
+    counts += beside.counts
+    done = {count.suite for count in counts}
+    return counts + [lost(name, "it was not run") for name in names if name not in done]
+
+
+def taken(queue):
+    """The names of a queue, each taken from it by the one who runs it next."""
+    with contextlib.suppress(IndexError):
+        while True:
+            yield queue.popleft()
 
 
 class Lane(threading.Thread):
     """The debug kernel and suites one after another, beside others."""
 
-    def __init__(self, names, tier):
+    def __init__(self, names, last, tier):
         super().__init__()
         self.names = names
+        self.last = last
         self.tier = tier
         self.counts = []
         self.process = None
@@ -147,7 +162,7 @@ class Lane(threading.Thread):
 
     def run(self):
         self.build_debug_kernel()
-        for name in self.names:
+        for name in itertools.chain(self.names, taken(self.last)):
             if not self.stopped:
                 self.counts.append(self.run_suite(name))
 
