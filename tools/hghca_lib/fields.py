@@ -73,7 +73,7 @@ def mask(high, low):
 
 
 def value(expression, known):
-    """The value of a constant expression; ValueError when it is none. What is negative is taken modulo 2^64."""
+    """The value of an expression, modulo 2^64; ValueError if the expression is not constant."""
     for _ in range(10):
         names = set(re.findall(r"\bHGHCA_\w+", expression)) - {"HGHCA_MASK"}
         if not names:
