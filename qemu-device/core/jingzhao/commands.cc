@@ -302,14 +302,7 @@ uint8_t CommandInterface::sw2hw_eq(const Command &command)
 
 uint8_t CommandInterface::hw2sw_eq(const Command &command) { return device_.eqs->hw2sw(command.in_modifier); }
 
-uint8_t CommandInterface::query_eq(const Command &command)
-{
-    hghca_eqc context;
-    uint8_t status = device_.eqs->query(command.in_modifier, context);
-    if (!status)
-        out(context);
-    return status;
-}
+uint8_t CommandInterface::query_eq(const Command &command) { return query_context<hghca_eqc>(*device_.eqs, command); }
 
 // ---- 4.8 completion queues
 
@@ -320,14 +313,7 @@ uint8_t CommandInterface::sw2hw_cq(const Command &command)
 
 uint8_t CommandInterface::hw2sw_cq(const Command &command) { return device_.cqs->hw2sw(command.in_modifier); }
 
-uint8_t CommandInterface::query_cq(const Command &command)
-{
-    hghca_cqc context;
-    uint8_t status = device_.cqs->query(command.in_modifier, context);
-    if (!status)
-        out(context);
-    return status;
-}
+uint8_t CommandInterface::query_cq(const Command &command) { return query_context<hghca_cqc>(*device_.cqs, command); }
 
 uint8_t CommandInterface::resize_cq(const Command &command)
 {
@@ -354,14 +340,7 @@ uint8_t CommandInterface::modify_qp(const Command &command)
                                    command.op_modifier == HGHCA_QP_OPMOD_INBOX ? &context : nullptr);
 }
 
-uint8_t CommandInterface::query_qp(const Command &command)
-{
-    hghca_qpc context;
-    uint8_t status = device_.qps->query(command.in_modifier, context);
-    if (!status)
-        out(context);
-    return status;
-}
+uint8_t CommandInterface::query_qp(const Command &command) { return query_context<hghca_qpc>(*device_.qps, command); }
 
 uint8_t CommandInterface::resume_qp(const Command &command)
 {
@@ -387,11 +366,7 @@ uint8_t CommandInterface::hw2sw_srq(const Command &command) { return device_.srq
 
 uint8_t CommandInterface::query_srq(const Command &command)
 {
-    hghca_srqc context;
-    uint8_t status = device_.srqs->query(command.in_modifier, context);
-    if (!status)
-        out(context);
-    return status;
+    return query_context<hghca_srqc>(*device_.srqs, command);
 }
 
 uint8_t CommandInterface::arm_srq(const Command &command)

@@ -65,6 +65,16 @@ private:
         static_assert(sizeof(T) <= HGHCA_MAILBOX_SIZE);
         append(out_.data(), value);
     }
+    // A command whose output is the context, a T, that `table` has at in_modifier.
+    template <class T, class Table>
+    uint8_t query_context(Table &table, const Command &command)
+    {
+        T context;
+        const uint8_t status = table.query(command.in_modifier, context);
+        if (!status)
+            out(context);
+        return status;
+    }
     void out_immediate(uint64_t value)
     {
         regs_[HGHCA_HCR_OUT_PARAM_H / 4] = uint32_t(value >> 32);
