@@ -56,7 +56,7 @@ Function Device::function()
             .counter_sets = counter_sets,
             .port = port,
             .features = features,
-            .congestion = congestion,
+            .control = congestion,
             .receive_buffers = config.receive_buffers,
             .link = *link,
             .outlet = *this,
@@ -65,7 +65,7 @@ Function Device::function()
             .receives = *receives,
             .keys = *memory,
             .events = *events,
-            .raw = *raw,
+            .raw_frames = *raw,
             .qp_count = 1u << kLogMaxQps,
             .pace_grain_ns = config.pace_grain_ns,
             .rewind = Rewind::Packet};

@@ -113,13 +113,6 @@ public:
         return impairment.active() ? impairment.send(parts, count) : host.send_frame(parts, count);
     }
 
-    // Counts for the QP: in total, and in its set.
-    void count(const Qp &qp, const QpCounter &which)
-    {
-        counters_.*which.total += 1;
-        counter_sets.add(qp.a.counter_set, which.own, 1);
-    }
-
     // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).
     void close();
 

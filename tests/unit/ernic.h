@@ -77,7 +77,7 @@ public:
                                                           .counter_sets = sets_,
                                                           .port = port_,
                                                           .features = features_,
-                                                          .congestion = congestion_,
+                                                          .control = congestion_,
                                                           .receive_buffers = buffers_,
                                                           .link = link_,
                                                           .outlet = *this,
@@ -86,7 +86,7 @@ public:
                                                           .receives = *this,
                                                           .keys = *this,
                                                           .events = *this,
-                                                          .raw = *this,
+                                                          .raw_frames = *this,
                                                           .qp_count = kQps,
                                                           .pace_grain_ns = 20'000,
                                                           .rewind = Rewind::Message});
@@ -247,6 +247,8 @@ private:
         default:
             return WqeFault::Operation;
         }
+        if (wqe.length > kMaxMessage)
+            return WqeFault::Length;
         // An empty SEND is not supported (seed 000, 191).
         if (wqe.opcode == kSend && !wqe.length)
             return WqeFault::Operation;
@@ -263,10 +265,9 @@ private:
         return WqeFault::None;
     }
     bool change_keys(const Qp &, const SendWqe &) override { return false; }
-    bool complete(const Qp &qp, uint16_t index, const SendWqe &, uint32_t) override
+    bool complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t) override
     {
-        write_cqe(place_of(qp), index, 0);
-        return true;
+        return write_cqe(place_of(qp), index, wqe.bytes.data(), 0);
     }
     bool fail(const Qp &qp, uint16_t index, Status status) override
     {
@@ -274,18 +275,18 @@ private:
         if (status == Status::Flushed)
             return true;   // the WQEs behind the one that failed do not complete
         place.r.fatal = true;
-        write_cqe(place, index, kFatalCqe);
-        return true;
+        std::array<uint8_t, sizeof(ErnicWqe)> wqe;
+        return host.read(place.r.sqba + uint64_t(index % place.r.sq_depth) * wqe.size(), wqe.data(), wqe.size()) &&
+               write_cqe(place, index, wqe.data(), kFatalCqe);
     }
-    // Seed 000, table 2-2.
-    void write_cqe(Place &place, uint16_t index, uint32_t flags)
+    // Seed 000, table 2-2. `bytes` is a copy of the WQE. False: the CQ cannot be written.
+    bool write_cqe(Place &place, uint16_t index, const uint8_t *bytes, uint32_t flags)
     {
-        const uint16_t slot = index % place.r.sq_depth;
         ErnicWqe wqe;
-        std::memcpy(&wqe, host.at(place.r.sqba + slot * sizeof(wqe)), sizeof(wqe));
+        std::memcpy(&wqe, bytes, sizeof(wqe));
         const uint32_t cqe = wqe.wrid | uint32_t(wqe.opcode) << 16 | flags;
-        std::memcpy(host.at(place.r.cqba + slot * sizeof(cqe)), &cqe, sizeof(cqe));
         place.r.cqhead = register_of(uint16_t(index + 1), place.r.sq_depth);
+        return host.write(place.r.cqba + uint64_t(index % place.r.sq_depth) * sizeof(cqe), &cqe, sizeof(cqe));
     }
 
     // ---- RecvSource

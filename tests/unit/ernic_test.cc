@@ -397,6 +397,16 @@ TEST_F(ErnicToHca, WrongOpcodeIsFatal)
     EXPECT_TRUE(link.log.empty());
 }
 
+// IBA vol 1, 9.7.4.1.6: a message has 2^31 bytes at most.
+TEST_F(ErnicToHca, LongerThanAMessageIsFatal)
+{
+    ernic.post(ernic.wqe(Ernic::kWrite, 0, 0x80000001, hca.va(0), hca.buffer.key));
+    link.settle();
+    EXPECT_TRUE(ernic.registers->fatal);
+    EXPECT_EQ(ernic.cqe(0), 0x4000u | 1u << 24);
+    EXPECT_TRUE(link.log.empty());
+}
+
 TEST_F(ErnicToHca, IndexThatTheQueueCannotHaveIsIgnored)
 {
     for (const uint16_t bad : {uint16_t(0), uint16_t(kDepth + 1), uint16_t(0xffff)})

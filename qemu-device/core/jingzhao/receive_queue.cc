@@ -6,6 +6,7 @@
 #include "jingzhao/queues.h"
 #include "jingzhao/srq.h"
 #include "jingzhao/translate.h"
+#include "transport/transport.h"
 
 namespace hghca {
 
@@ -105,7 +106,7 @@ bool ReceiveQueue::fail(Qp &qp, Status status)
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     append(reinterpret_cast<uint8_t *>(&cqe), error);
-    device_.count(qp, status == Status::Flushed ? qp_counter::cqe_flush : qp_counter::cqe_error);
+    device_.transport->count(qp, status == Status::Flushed ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return device_.cqs->post(cqn_of(qp), cqe, true);
 }
 

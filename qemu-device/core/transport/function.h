@@ -31,7 +31,7 @@ class QpStore {
 public:
     // nullptr: there is no such QP. It stays where it is until the entry into the device ends.
     virtual Qp *find(uint32_t qpn) = 0;
-    // The QP behind QP number 1; 0: there is none.
+    // The number of the QP that serves QP number 1; 0 if QP 1 does not exist.
     virtual uint32_t gsi_qpn() const = 0;
 
 protected:
@@ -88,7 +88,7 @@ public:
     virtual bool fail(Qp &qp, Status status) = 0;
     // Status::Flushed for all that is posted, until the slice is over. True: there is more.
     [[nodiscard]] virtual bool flush(Qp &qp) = 0;
-    // XRC: the PD whose keys a request for SRQ `srqn` may use (IBA vol 1, A14.3). False: there is none in that domain.
+    // XRC: the PD whose keys a request for SRQ `srqn` may use (IBA vol 1, A14.3). False: the domain has no such SRQ.
     [[nodiscard]] virtual bool xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd) = 0;
 
 protected:
@@ -170,7 +170,7 @@ struct Function {
     CounterSets &counter_sets;
     const Port &port;
     const Features &features;
-    const CongestionControl &congestion;
+    const CongestionControl &control;
     const ReceiveBuffers &receive_buffers;
     Link &link;
     Outlet &outlet;
@@ -179,7 +179,7 @@ struct Function {
     RecvSource &receives;
     KeySpace &keys;
     EventSink &events;
-    RawFrames &raw;
+    RawFrames &raw_frames;
     uint32_t qp_count;         // QP numbers are below
     uint64_t pace_grain_ns;    // a QP that its rate holds back waits so long at least
     Rewind rewind;

@@ -19,14 +19,10 @@ uint8_t bare_header(const Arrival &arrival, size_t head_bytes)
 
 }  // namespace
 
-Transport::Transport(const Function &f)
-    : host(f.host), work(f.work), counters(f.counters), counter_sets(f.counter_sets), port(f.port),
-      features(f.features), control(f.congestion), link(f.link), qps(f.qps), sends(f.sends), receives(f.receives),
-      keys(f.keys), events(f.events), pace_grain_ns(f.pace_grain_ns), rewind(f.rewind), scheduler(f.qp_count),
-      flushes(f.qp_count), timers(f.qp_count), pacer(*this), congestion(*this),
-      flow_control(*this, f.port, f.link, f.counters, f.work, f.receive_buffers, now_ns), page_faults(*this),
-      send_queue(*this), requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this),
-      raw_qps(*this), outlet_(f.outlet), raw_frames_(f.raw)
+Transport::Transport(const Function &function)
+    : Function(function), scheduler(qp_count), flushes(qp_count), timers(qp_count), pacer(*this), congestion(*this),
+      flow_control(*this, port, link, counters, work, receive_buffers, now_ns), page_faults(*this), send_queue(*this),
+      requester(*this), completer(*this), responder(*this), unreliable(*this), datagrams(*this), raw_qps(*this)
 {
 }
 
@@ -120,7 +116,7 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
         uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
         crc = le32(~crc32_update(crc, outgoing_.payload(), payload_bytes + h.pad));
         std::memcpy(end + h.pad, &crc, sizeof(crc));
-        if (!outlet_.send_frame(&frame, 1))
+        if (!outlet.send_frame(&frame, 1))
             return Sent::Blocked;
     }
     count_sent(qp, *route);
@@ -143,7 +139,7 @@ Sent Transport::send_to_self(const Qp &qp, Route &route, const TransportHeader &
     link.finish(route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
     std::memcpy(header, route.header.data(), route.layout.transport_offset);
     parts[0] = {header, route.layout.transport_offset + transport_bytes};
-    uint8_t trailer[kMaxTrailer] = {};  // nobody looks at the ICRC
+    uint8_t trailer[kMaxTrailer] = {};  // the ICRC is not checked
     parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
     count_sent(qp, route);
     receive_frame({parts, count + 1, 0, route.layout.frame_bytes}, true);
@@ -164,10 +160,10 @@ Sent Transport::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t f
         receive_frame(view, false);
         return Sent::Yes;
     }
-    if (port.link_up && !outlet_.send_frame(&part, 1))
+    if (port.link_up && !outlet.send_frame(&part, 1))
         return Sent::Blocked;
     if (staged_[0] & 1)
-        raw_frames_.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
+        raw_frames.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
     return Sent::Yes;
 }
 
@@ -246,7 +242,7 @@ void Transport::receive_frame(const FrameView &frame, bool trusted, uint32_t sen
     switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
     case Verdict::Other:
         if (!sender)
-            raw_frames_.receive(frame, packet.head.data(), head_bytes);
+            raw_frames.receive(frame, packet.head.data(), head_bytes);
         return;
     case Verdict::Engine:
         packet.header_bytes = bare_header(packet.arrival, head_bytes);

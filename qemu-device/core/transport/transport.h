@@ -40,7 +40,7 @@ enum class [[nodiscard]] Sent {
     Unreadable,  // not sent: the payload cannot be read
 };
 
-class Transport final : private FlowControl::Ends {
+class Transport final : public Function, private FlowControl::Ends {
 public:
     explicit Transport(const Function &function);
 
@@ -87,12 +87,12 @@ public:
     // ---- for the parts
 
     // Receives it now. `trusted`: made here, its ICRC does not count. `sender`: the QP whose own datagram to a group it
-    // is, which gets no copy; 0: it is none such.
+    // is, which gets no copy; otherwise 0.
     void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
 
     // Finishes the headers (pad, lengths, ICRC) and sends, or receives when the
     // route leads back here; a datagram to a group does both. `route` nullptr:
-    // there is no way out.
+    // the path has no source address now.
     Sent send_packet(const Qp &qp, Route *route, TransportHeader &h, const PacketSegments &payload, uint32_t payload_bytes);
     // Sends a frame of a raw Ethernet QP as it is, or receives it when it is for the
     // port; one that is multicast is for rules of other QPs here as well.
@@ -117,7 +117,7 @@ public:
     // Packet dropped or refused: counted by its reason and kept for who looks for it.
     void note(const Packet &packet, Drop why);
 
-    // The way out of a connected QP in its turn; nullptr: there is none.
+    // The route of a connected QP in its turn; nullptr if its path has no source address now.
     Route *route_of(const Qp &qp);
     // What tells the flows of connected QPs apart.
     static uint32_t flow_of(const Qp &qp) { return qp.a.qpn ^ qp.a.remote_qpn << 8; }
@@ -135,22 +135,6 @@ public:
     void flush(Qp &qp);
     // A reason to send SQ_DRAINED?
     void check_drained(Qp &qp);
-
-    Host &host;
-    Work &work;
-    Counters &counters;
-    CounterSets &counter_sets;
-    const Port &port;
-    const Features &features;
-    const CongestionControl &control;
-    Link &link;
-    QpStore &qps;
-    SendSource &sends;
-    RecvSource &receives;
-    KeySpace &keys;
-    EventSink &events;
-    const uint64_t pace_grain_ns;
-    const Rewind rewind;
 
     Scheduler scheduler;
     Scheduler flushes;         // QPs with more to flush; they need no link
@@ -173,7 +157,7 @@ public:
 private:
     void resume(TrafficClass c) override { scheduler.unpark(c); }
     void receive_late(const FrameView &frame) override { receive_frame(frame, false); }
-    bool send_control(const iovec &frame) override { return outlet_.send_frame(&frame, 1); }
+    bool send_control(const iovec &frame) override { return outlet.send_frame(&frame, 1); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
     // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
     bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;
@@ -197,8 +181,6 @@ private:
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);
 
-    Outlet &outlet_;
-    RawFrames &raw_frames_;
     Route route_{};
     enum class RouteState { Unknown, Good, None } route_state_ = RouteState::Unknown;
     // A packet on its way out; its headers end where its payload begins.
