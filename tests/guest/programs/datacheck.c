@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "rig.h"
+#include "testbed.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define BUF_BYTES	(4 << 20)

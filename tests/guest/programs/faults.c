@@ -30,7 +30,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "rig.h"
+#include "testbed.h"
 
 #define LONG_BYTES	(8 << 20)
 #define LONG_OFFSET	4096

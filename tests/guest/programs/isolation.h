@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 #include "raw.h"
-#include "rig.h"
+#include "testbed.h"
 
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define PAGE_BYTES		4096

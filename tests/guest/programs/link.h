@@ -8,7 +8,7 @@
 #ifndef LINK_H
 #define LINK_H
 
-#include "rig.h"
+#include "testbed.h"
 
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define LINK_SQ_WRS		32

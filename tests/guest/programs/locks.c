@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <hghca_hw.h>
-#include "rig.h"
+#include "testbed.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "rig.h"
+#include "testbed.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define GROUP_MAX	56	/* QPs of a group */

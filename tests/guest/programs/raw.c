@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "raw.h"
-#include "rig.h"
+#include "testbed.h"
 
 #define PAGE_BYTES	4096
 #define START_PSN	0xfffffe

@@ -11,7 +11,7 @@
 #include <sys/mount.h>
 #include <time.h>
 #include <unistd.h>
-#include "rig.h"
+#include "testbed.h"
 
 #define CQ_ENTRIES	64
 #define RQ_ENTRIES	32
