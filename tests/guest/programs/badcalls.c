@@ -25,20 +25,20 @@
 #define QKEY		0x1234
 #define DATAGRAMS	8
 
-static struct rig_side side, other_side;
+static struct tb_side side, other_side;
 static struct ibv_device_attr dev;
-static struct rig_pair neighbour;
+static struct tb_pair neighbour;
 
 static void expect(int error, int wanted, const char *what)
 {
 	if (error != wanted)
-		rig_fail("%s: %s, expected %s", what, strerror(error), strerror(wanted));
+		tb_fail("%s: %s, expected %s", what, strerror(error), strerror(wanted));
 }
 
 /* ------------------------------------------------------------------ */
 /* Posting                                                              */
 
-static int post_send(struct rig_qp *q, const struct rig_qp *peer, enum ibv_wr_opcode opcode, uint32_t bytes,
+static int post_send(struct tb_qp *q, const struct tb_qp *peer, enum ibv_wr_opcode opcode, uint32_t bytes,
 		     unsigned int flags)
 {
 	struct ibv_sge sge = { (uintptr_t)q->buf, bytes, q->mr->lkey };
@@ -55,11 +55,11 @@ static int post_send(struct rig_qp *q, const struct rig_qp *peer, enum ibv_wr_op
 	}
 	error = ibv_post_send(q->qp, &wr, &bad);
 	if (error && bad != &wr)
-		rig_fail("bad_wr is not the request that was refused");
+		tb_fail("bad_wr is not the request that was refused");
 	return error;
 }
 
-static int post_recv(struct rig_qp *q, int num_sge)
+static int post_recv(struct tb_qp *q, int num_sge)
 {
 	struct ibv_sge sge[256] = { 0 };
 	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = sge, .num_sge = num_sge }, *bad = NULL;
@@ -69,7 +69,7 @@ static int post_recv(struct rig_qp *q, int num_sge)
 		sge[i] = (struct ibv_sge) { (uintptr_t)q->buf, 16, q->mr->lkey };
 	error = ibv_post_recv(q->qp, &wr, &bad);
 	if (error && bad != &wr)
-		rig_fail("bad_wr is not the receive that was refused");
+		tb_fail("bad_wr is not the receive that was refused");
 	return error;
 }
 
@@ -79,7 +79,7 @@ static struct ibv_qp_attr init_attr(void)
 				      .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 }
 
-static struct ibv_qp_attr rtr_attr(const struct rig_qp *peer)
+static struct ibv_qp_attr rtr_attr(const struct tb_qp *peer)
 {
 	return (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTR, .path_mtu = side.mtu, .dest_qp_num = peer->qp->qp_num,
@@ -98,11 +98,11 @@ static struct ibv_qp_attr rts_attr(void)
 /* Receives cannot be posted before INIT, and sends not before RTS. */
 static void posted_early(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_qp_attr attr = init_attr();
-	struct rig_qp q;
+	struct tb_qp q;
 
-	rig_qp_create(&q, &side, IBV_QPT_RC, &opts);
+	tb_qp_create(&q, &side, IBV_QPT_RC, &opts);
 	expect(post_recv(&q, 1), EINVAL, "a receive in RESET");
 	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), EINVAL, "a send in RESET");
 	expect(ibv_modify_qp(q.qp, &attr, INIT_MASK), 0, "RESET to INIT");
@@ -112,93 +112,93 @@ static void posted_early(void)
 	expect(ibv_modify_qp(q.qp, &attr, RTR_MASK), 0, "INIT to RTR");
 	expect(post_recv(&q, 1), 0, "a receive in RTR");
 	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), EINVAL, "a send in RTR");
-	rig_expect_none(q.scq, "what was refused");
+	tb_expect_none(q.scq, "what was refused");
 	/* The QP is connected to itself and receives its own messages. */
 	attr = rts_attr();
 	expect(ibv_modify_qp(q.qp, &attr, RTS_MASK), 0, "RTR to RTS");
 	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), 0, "a send in RTS");
-	rig_expect(q.scq, 1, IBV_WC_SUCCESS, "the send in RTS");
-	rig_expect(q.rcq, 1, IBV_WC_SUCCESS, "the receive of INIT");
-	rig_qp_destroy(&q);
+	tb_expect(q.scq, 1, IBV_WC_SUCCESS, "the send in RTS");
+	tb_expect(q.rcq, 1, IBV_WC_SUCCESS, "the receive of INIT");
+	tb_qp_destroy(&q);
 }
 
 /* Requests posted in SQD are accepted, and wait for RTS. */
 static void drained(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_pair p;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_pair p;
 	struct ibv_wc wc;
 	int64_t until;
 
-	rig_pair_create(&p, &side, &side, &opts);
+	tb_pair_create(&p, &side, &side, &opts);
 	expect(ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0, "RTS to SQD");
-	rig_expect_async(&side, IBV_EVENT_SQ_DRAINED, p.a.qp, "RTS to SQD");
-	rig_expect_state(&p.a, IBV_QPS_SQD, "the drained QP");
+	tb_expect_async(&side, IBV_EVENT_SQ_DRAINED, p.a.qp, "RTS to SQD");
+	tb_expect_state(&p.a, IBV_QPS_SQD, "the drained QP");
 	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_WRITE, 8, 0), 0, "a write in SQD");
-	for (until = rig_now_ms() + HELD_MS; rig_now_ms() < until;)
+	for (until = tb_now_ms() + HELD_MS; tb_now_ms() < until;)
 		if (ibv_poll_cq(p.a.scq, 1, &wc) != 0)
-			rig_fail("the write was not held in SQD");
+			tb_fail("the write was not held in SQD");
 	attr.qp_state = IBV_QPS_INIT;
 	expect(ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE), EINVAL, "SQD to INIT");
-	rig_expect_state(&p.a, IBV_QPS_SQD, "after a refused step");
+	tb_expect_state(&p.a, IBV_QPS_SQD, "after a refused step");
 	attr.qp_state = IBV_QPS_RTS;
 	expect(ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE), 0, "SQD to RTS");
-	rig_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the write of SQD");
-	rig_check_traffic(&p, "the resumed QP");
-	rig_pair_destroy(&p);
+	tb_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the write of SQD");
+	tb_check_traffic(&p, "the resumed QP");
+	tb_pair_destroy(&p);
 }
 
 /* The receive queue accepts max_recv_wr requests; the next is ENOMEM, and no posted request is lost. */
 static void receive_queue(void)
 {
 	struct ibv_qp_attr attr = init_attr();
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_qp_init_attr init;
 	uint32_t posted = 0, flushed;
-	struct rig_qp q;
+	struct tb_qp q;
 
-	rig_qp_create(&q, &side, IBV_QPT_RC, &opts);
+	tb_qp_create(&q, &side, IBV_QPT_RC, &opts);
 	expect(ibv_modify_qp(q.qp, &attr, INIT_MASK), 0, "RESET to INIT");
 	expect(ibv_query_qp(q.qp, &attr, IBV_QP_CAP, &init), 0, "ibv_query_qp");
 	expect(post_recv(&q, (int)attr.cap.max_recv_sge + 1), EINVAL, "a receive of one SGE too many");
 	while (posted <= 65536 && post_recv(&q, (int)attr.cap.max_recv_sge) == 0)
 		posted++;
 	if (posted != attr.cap.max_recv_wr)
-		rig_fail("%u receives fitted in a queue of %u", posted, attr.cap.max_recv_wr);
+		tb_fail("%u receives fitted in a queue of %u", posted, attr.cap.max_recv_wr);
 	expect(post_recv(&q, 1), ENOMEM, "one receive more");
 	attr.qp_state = IBV_QPS_ERR;
 	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_STATE), 0, "INIT to ERR");
-	for (flushed = 0; flushed < posted && rig_expect(q.rcq, 1, IBV_WC_WR_FLUSH_ERR, "a receive"); flushed++)
+	for (flushed = 0; flushed < posted && tb_expect(q.rcq, 1, IBV_WC_WR_FLUSH_ERR, "a receive"); flushed++)
 		;
-	rig_expect_none(q.rcq, "the receive that was refused");
-	rig_qp_destroy(&q);
+	tb_expect_none(q.rcq, "the receive that was refused");
+	tb_qp_destroy(&q);
 }
 
 static void shapes(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	static const uint32_t wrong[] = { 0, 4, 7, 9, 16 };
-	struct rig_pair p;
+	struct tb_pair p;
 	size_t i;
 
 	opts.max_inline = 64;
-	rig_pair_create(&p, &side, &side, &opts);
+	tb_pair_create(&p, &side, &side, &opts);
 	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_WRITE, p.a.max_inline + 1, IBV_SEND_INLINE), EINVAL,
 	       "one byte more inline than the most");
 	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_READ, 8, IBV_SEND_INLINE), EINVAL, "an inline READ");
 	expect(post_send(&p.a, &p.b, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_SEND_INLINE), EINVAL, "an inline atomic");
-	rig_expect_none(p.a.scq, "what was refused");
+	tb_expect_none(p.a.scq, "what was refused");
 	expect(post_send(&p.a, &p.b, IBV_WR_RDMA_WRITE, p.a.max_inline, IBV_SEND_INLINE), 0, "the most inline");
-	rig_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the most inline");
-	rig_check_traffic(&p, "the same QP");
-	rig_pair_destroy(&p);
+	tb_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the most inline");
+	tb_check_traffic(&p, "the same QP");
+	tb_pair_destroy(&p);
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
-		rig_pair_create(&p, &side, &side, &opts);
+		tb_pair_create(&p, &side, &side, &opts);
 		expect(post_send(&p.a, &p.b, IBV_WR_ATOMIC_FETCH_AND_ADD, wrong[i], 0), 0, "an atomic not of 8 bytes");
-		rig_expect(p.a.scq, 1, IBV_WC_LOC_LEN_ERR, "an atomic not of 8 bytes");
-		rig_expect_state(&p.a, IBV_QPS_ERR, "its QP");
-		rig_pair_destroy(&p);
+		tb_expect(p.a.scq, 1, IBV_WC_LOC_LEN_ERR, "an atomic not of 8 bytes");
+		tb_expect_state(&p.a, IBV_QPS_ERR, "its QP");
+		tb_pair_destroy(&p);
 	}
 }
 
@@ -206,18 +206,18 @@ static void shapes(void)
 static void send_sges(void)
 {
 	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad = NULL;
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_qp_init_attr init;
 	struct ibv_sge sge[256];
 	struct ibv_qp_attr attr;
-	struct rig_pair p;
+	struct tb_pair p;
 	uint32_t i, most;
 
-	rig_pair_create(&p, &side, &side, &opts);
+	tb_pair_create(&p, &side, &side, &opts);
 	expect(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init), 0, "ibv_query_qp");
 	most = attr.cap.max_send_sge;
 	if (most >= ARRAY_SIZE(sge))
-		rig_die("a QP of %u SGEs", most);
+		tb_die("a QP of %u SGEs", most);
 	for (i = 0; i <= most; i++) {
 		sge[i] = (struct ibv_sge) { (uintptr_t)p.a.buf + 64 * i, 8, p.a.mr->lkey };
 		memset(p.a.buf + 64 * i, 1 + i, 8);
@@ -228,19 +228,19 @@ static void send_sges(void)
 	wr.num_sge = most + 1;
 	expect(ibv_post_send(p.a.qp, &wr, &bad), EINVAL, "one SGE more than the most");
 	if (bad != &wr)
-		rig_fail("bad_wr is not the request that was refused");
-	rig_expect_none(p.a.scq, "what was refused");
+		tb_fail("bad_wr is not the request that was refused");
+	tb_expect_none(p.a.scq, "what was refused");
 	wr.num_sge = most;
 	expect(ibv_post_send(p.a.qp, &wr, &bad), 0, "the most SGEs");
-	rig_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the most SGEs");
+	tb_expect(p.a.scq, 1, IBV_WC_SUCCESS, "the most SGEs");
 	for (i = 0; i < 8 * (most + 1); i++)
 		if (p.b.buf[i] != (i < 8 * most ? 1 + i / 8 : 0))
-			rig_fail("byte %u of %u SGEs: %u", i, most, p.b.buf[i]);
-	rig_pair_destroy(&p);
+			tb_fail("byte %u of %u SGEs: %u", i, most, p.b.buf[i]);
+	tb_pair_destroy(&p);
 }
 
 /* A UD QP of the plain interface and of struct ibv_qp_ex, with receives for some datagrams. */
-static void datagram_qp(struct rig_qp *q)
+static void datagram_qp(struct tb_qp *q)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.cap = { .max_send_wr = 4, .max_recv_wr = DATAGRAMS, .max_send_sge = 1, .max_recv_sge = 1 },
@@ -248,18 +248,18 @@ static void datagram_qp(struct rig_qp *q)
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
 	};
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_recv_wr wr = { .num_sge = 1 }, *bad;
 	struct ibv_sge sge;
 
-	rig_qp_create(q, &side, IBV_QPT_UD, &opts);
+	tb_qp_create(q, &side, IBV_QPT_UD, &opts);
 	expect(ibv_destroy_qp(q->qp), 0, "ibv_destroy_qp");
 	init.send_cq = q->scq;
 	init.recv_cq = q->rcq;
 	q->qp = ibv_create_qp_ex(side.ctx, &init);
 	if (!q->qp)
-		rig_die("ibv_create_qp_ex");
-	rig_ud_start(q, QKEY);
+		tb_die("ibv_create_qp_ex");
+	tb_ud_start(q, QKEY);
 	sge = (struct ibv_sge) { (uintptr_t)q->buf, 64, q->mr->lkey };
 	wr.sg_list = &sge;
 	for (wr.wr_id = 0; wr.wr_id < DATAGRAMS; wr.wr_id++)
@@ -267,7 +267,7 @@ static void datagram_qp(struct rig_qp *q)
 }
 
 /* Posts datagrams to the QP itself, one for each handle; returns the index of the refused one, or their number. */
-static int post_datagrams(struct rig_qp *q, struct ibv_ah **ahs, int count)
+static int post_datagrams(struct tb_qp *q, struct ibv_ah **ahs, int count)
 {
 	struct ibv_sge sge = { (uintptr_t)q->buf + 1024, 8, q->mr->lkey };
 	struct ibv_send_wr wr[DATAGRAMS], *bad = NULL;
@@ -288,7 +288,7 @@ static int post_datagrams(struct rig_qp *q, struct ibv_ah **ahs, int count)
 }
 
 /* Posts one datagram through struct ibv_qp_ex; returns an errno. */
-static int build_datagram(struct rig_qp *q, struct ibv_ah *ah)
+static int build_datagram(struct tb_qp *q, struct ibv_ah *ah)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(q->qp);
 
@@ -307,15 +307,15 @@ static struct ibv_ah *address_in(struct ibv_pd *pd)
 	struct ibv_ah *ah = pd ? ibv_create_ah(pd, &attr) : NULL;
 
 	if (!ah)
-		rig_die("ibv_create_ah");
+		tb_die("ibv_create_ah");
 	return ah;
 }
 
-static void back_from_sqe(struct rig_qp *q)
+static void back_from_sqe(struct tb_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
 
-	rig_expect_state(q, IBV_QPS_SQE, "a QP whose send has failed");
+	tb_expect_state(q, IBV_QPS_SQE, "a QP whose send has failed");
 	expect(ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0, "SQE to RTS");
 }
 
@@ -327,7 +327,7 @@ static void no_datagrams(void)
 		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
 	struct ibv_ah *ah = address_in(side.pd);
-	struct rig_qp q;
+	struct tb_qp q;
 	size_t i;
 
 	datagram_qp(&q);
@@ -338,15 +338,15 @@ static void no_datagrams(void)
 		wr.wr.rdma.remote_addr = (uintptr_t)q.buf;
 		wr.wr.rdma.rkey = q.mr->rkey;
 		expect(ibv_post_send(q.qp, &wr, &bad), 0, "what datagrams lack");
-		rig_expect(q.scq, 7, IBV_WC_LOC_QP_OP_ERR, "what datagrams lack");
+		tb_expect(q.scq, 7, IBV_WC_LOC_QP_OP_ERR, "what datagrams lack");
 		back_from_sqe(&q);
 	}
-	rig_expect_none(q.rcq, "what datagrams lack");
+	tb_expect_none(q.rcq, "what datagrams lack");
 	if (post_datagrams(&q, &ah, 1) != 1)
-		rig_fail("a datagram was refused afterwards");
-	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram afterwards");
-	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
-	rig_qp_destroy(&q);
+		tb_fail("a datagram was refused afterwards");
+	tb_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram afterwards");
+	tb_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
+	tb_qp_destroy(&q);
 	expect(ibv_destroy_ah(ah), 0, "ibv_destroy_ah");
 }
 
@@ -356,12 +356,12 @@ static void no_uc(void)
 	static const enum ibv_wr_opcode opcodes[] = {
 		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_qp_attr attr = init_attr();
-	struct rig_qp q;
+	struct tb_qp q;
 	size_t i;
 
-	rig_qp_create(&q, &side, IBV_QPT_UC, &opts);
+	tb_qp_create(&q, &side, IBV_QPT_UC, &opts);
 	expect(ibv_modify_qp(q.qp, &attr, INIT_MASK), 0, "RESET to INIT");
 	attr = rtr_attr(&q);
 	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -370,12 +370,12 @@ static void no_uc(void)
 	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0, "RTR to RTS");
 	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
 		expect(post_send(&q, &q, opcodes[i], 8, IBV_SEND_SIGNALED), 0, "what UC lacks");
-		rig_expect(q.scq, 1, IBV_WC_LOC_QP_OP_ERR, "what UC lacks");
+		tb_expect(q.scq, 1, IBV_WC_LOC_QP_OP_ERR, "what UC lacks");
 		back_from_sqe(&q);
 	}
 	expect(post_send(&q, &q, IBV_WR_RDMA_WRITE, 8, IBV_SEND_SIGNALED), 0, "a WRITE afterwards");
-	rig_expect(q.scq, 1, IBV_WC_SUCCESS, "a WRITE afterwards");
-	rig_qp_destroy(&q);
+	tb_expect(q.scq, 1, IBV_WC_SUCCESS, "a WRITE afterwards");
+	tb_qp_destroy(&q);
 }
 
 /* An address handle is valid for QPs of its PD, through any structure of that PD. */
@@ -386,39 +386,39 @@ static void foreign_addresses(void)
 				 ibv_import_pd(side.ctx, side.pd->handle), ibv_alloc_pd(side.ctx) };
 	enum { OWN, PARENT, IMPORTED, FOREIGN };
 	struct ibv_ah *ahs[ARRAY_SIZE(pds)];
-	struct rig_qp q;
+	struct tb_qp q;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(pds); i++)
 		ahs[i] = address_in(pds[i]);
 	datagram_qp(&q);
 	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[OWN], NULL, ahs[OWN] }, 3) != 1)
-		rig_fail("bad_wr is not the datagram that was refused");
+		tb_fail("bad_wr is not the datagram that was refused");
 	expect(build_datagram(&q, NULL), EINVAL, "no address, extended");
-	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "the datagram before");
-	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
+	tb_expect(q.scq, 0, IBV_WC_SUCCESS, "the datagram before");
+	tb_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
 	/* IBA C10-10: a completion in error, in order. */
 	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[FOREIGN], ahs[OWN] }, 2) != 2)
-		rig_fail("another PD's address was refused at once");
-	rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, "another PD's address");
-	rig_expect(q.scq, 1, IBV_WC_WR_FLUSH_ERR, "the datagram behind it");
+		tb_fail("another PD's address was refused at once");
+	tb_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, "another PD's address");
+	tb_expect(q.scq, 1, IBV_WC_WR_FLUSH_ERR, "the datagram behind it");
 	back_from_sqe(&q);
 	expect(build_datagram(&q, ahs[FOREIGN]), 0, "another PD's address, extended");
-	rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, "another PD's address, extended");
+	tb_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, "another PD's address, extended");
 	back_from_sqe(&q);
-	rig_expect_none(q.rcq, "what was refused");
+	tb_expect_none(q.rcq, "what was refused");
 	if (post_datagrams(&q, (struct ibv_ah *[]) { ahs[OWN], ahs[PARENT], ahs[IMPORTED] }, 3) != 3)
-		rig_fail("an address of the QP's PD was refused");
+		tb_fail("an address of the QP's PD was refused");
 	for (i = 0; i < 3; i++) {
-		rig_expect(q.scq, i, IBV_WC_SUCCESS, "a datagram");
-		rig_expect(q.rcq, 1 + i, IBV_WC_SUCCESS, "a receive");
+		tb_expect(q.scq, i, IBV_WC_SUCCESS, "a datagram");
+		tb_expect(q.rcq, 1 + i, IBV_WC_SUCCESS, "a receive");
 	}
 	expect(build_datagram(&q, ahs[PARENT]), 0, "an address of a parent domain, extended");
-	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram, extended");
-	rig_expect(q.rcq, 4, IBV_WC_SUCCESS, "the last receive");
-	rig_expect_none(q.scq, "what was refused");
-	rig_expect_none(q.rcq, "what was refused");
-	rig_qp_destroy(&q);
+	tb_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram, extended");
+	tb_expect(q.rcq, 4, IBV_WC_SUCCESS, "the last receive");
+	tb_expect_none(q.scq, "what was refused");
+	tb_expect_none(q.rcq, "what was refused");
+	tb_qp_destroy(&q);
 	for (i = 0; i < ARRAY_SIZE(pds); i++)
 		expect(ibv_destroy_ah(ahs[i]), 0, "ibv_destroy_ah");
 	ibv_unimport_pd(pds[IMPORTED]);
@@ -427,14 +427,14 @@ static void foreign_addresses(void)
 }
 
 /* A PD of another context with the same handle as that of the side: each context has its own numbers. */
-static struct ibv_pd *pd_of_same_handle(struct rig_side *another)
+static struct ibv_pd *pd_of_same_handle(struct tb_side *another)
 {
 	struct ibv_pd *pd = another->pd;
 
 	while (pd && pd->handle < side.pd->handle)
 		pd = ibv_alloc_pd(another->ctx);
 	if (!pd || pd->handle != side.pd->handle)
-		rig_die("a PD of the same handle");
+		tb_die("a PD of the same handle");
 	return pd;
 }
 
@@ -447,7 +447,7 @@ static struct ibv_ah *group_in(struct ibv_pd *pd)
 	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
 
 	if (!ah)
-		rig_die("ibv_create_ah");
+		tb_die("ibv_create_ah");
 	return ah;
 }
 
@@ -457,31 +457,31 @@ static void foreign_contexts(void)
 	struct ibv_context *imported = ibv_import_device(dup(side.ctx->cmd_fd));
 	struct ibv_pd *pd = imported ? ibv_import_pd(imported, side.pd->handle) : NULL;
 	struct ibv_ah *own = address_in(pd), *foreign;
-	struct rig_side again, *others[] = { &again, &other_side };
-	struct rig_qp q;
+	struct tb_side again, *others[] = { &again, &other_side };
+	struct tb_qp q;
 	size_t i;
 
-	rig_side_open(&again, ibv_get_device_name(side.ctx->device), side.gid_index, NULL);
+	tb_side_open(&again, ibv_get_device_name(side.ctx->device), side.gid_index, NULL);
 	datagram_qp(&q);
 	for (i = 0; i < ARRAY_SIZE(others); i++) {
 		foreign = group_in(pd_of_same_handle(others[i]));
 		if (post_datagrams(&q, &foreign, 1) != 1)
-			rig_fail("another context's address was refused at once");
-		rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, i ? "another device's address" : "another context's address");
+			tb_fail("another context's address was refused at once");
+		tb_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, i ? "another device's address" : "another context's address");
 		back_from_sqe(&q);
 		expect(build_datagram(&q, foreign), 0, "another context's address, extended");
-		rig_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, i ? "another device's, extended" : "another context's, extended");
+		tb_expect(q.scq, 0, IBV_WC_LOC_QP_OP_ERR, i ? "another device's, extended" : "another context's, extended");
 		back_from_sqe(&q);
 		expect(ibv_destroy_ah(foreign), 0, "ibv_destroy_ah");
 	}
 	if (post_datagrams(&q, &own, 1) != 1)
-		rig_fail("an imported context's address was refused");
-	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram");
-	rig_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
+		tb_fail("an imported context's address was refused");
+	tb_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram");
+	tb_expect(q.rcq, 0, IBV_WC_SUCCESS, "its receive");
 	expect(build_datagram(&q, own), 0, "an imported context's address, extended");
-	rig_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram, extended");
-	rig_expect(q.rcq, 1, IBV_WC_SUCCESS, "its receive");
-	rig_qp_destroy(&q);
+	tb_expect(q.scq, 0, IBV_WC_SUCCESS, "a datagram, extended");
+	tb_expect(q.rcq, 1, IBV_WC_SUCCESS, "its receive");
+	tb_qp_destroy(&q);
 	expect(ibv_destroy_ah(own), 0, "ibv_destroy_ah");
 	ibv_unimport_pd(pd);
 	ibv_close_device(imported);
@@ -502,7 +502,7 @@ static int try_qp(struct ibv_cq *cq, struct ibv_qp_cap cap)
 		return errno;
 	if (init.cap.max_send_wr < cap.max_send_wr || init.cap.max_recv_wr < cap.max_recv_wr ||
 	    init.cap.max_send_sge < cap.max_send_sge || init.cap.max_recv_sge < cap.max_recv_sge)
-		rig_fail("the QP has less than was asked for");
+		tb_fail("the QP has less than was asked for");
 	expect(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
 	return 0;
 }
@@ -521,7 +521,7 @@ static void queue_pairs(void)
 	size_t i;
 
 	if (!cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	memcpy(limits, (typeof(limits)) {
 		{ &cap.max_send_wr, wrs, "send requests" }, { &cap.max_recv_wr, wrs, "receives" },
 		{ &cap.max_send_sge, sges, "SGEs of a request" }, { &cap.max_recv_sge, sges, "SGEs of a receive" },
@@ -557,12 +557,12 @@ static void queue_pair_types(void)
 		init.qp_type = none[i];
 		errno = 0;
 		if (ibv_create_qp(side.pd, &init))
-			rig_fail("a QP of type %d was made", none[i]);
+			tb_fail("a QP of type %d was made", none[i]);
 		expect(errno, EOPNOTSUPP, "ibv_create_qp");
 		ex.qp_type = none[i];
 		errno = 0;
 		if (ibv_create_qp_ex(side.ctx, &ex))
-			rig_fail("an extended QP of type %d was made", none[i]);
+			tb_fail("an extended QP of type %d was made", none[i]);
 		expect(errno, EOPNOTSUPP, "ibv_create_qp_ex");
 	}
 }
@@ -576,7 +576,7 @@ static int try_cq(int entries, int vector)
 	if (!cq)
 		return errno;
 	if (cq->cqe < entries)
-		rig_fail("a CQ of %d entries has %d", entries, cq->cqe);
+		tb_fail("a CQ of %d entries has %d", entries, cq->cqe);
 	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 	return 0;
 }
@@ -587,7 +587,7 @@ static void completion_queues(void)
 	int before;
 
 	if (!cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	expect(try_cq(1, 0), 0, "a CQ of one entry");
 	expect(try_cq(dev.max_cqe, 0), 0, "the largest CQ");
 	expect(try_cq(dev.max_cqe + 1, 0), EINVAL, "one entry more");
@@ -600,7 +600,7 @@ static void completion_queues(void)
 	expect(ibv_resize_cq(cq, 0), EINVAL, "resized to nothing");
 	expect(ibv_resize_cq(cq, dev.max_cqe + 1), EINVAL, "resized to one more than the most");
 	if (cq->cqe != before)
-		rig_fail("the CQ of %d entries has %d after what was refused", before, cq->cqe);
+		tb_fail("the CQ of %d entries has %d after what was refused", before, cq->cqe);
 	expect(ibv_resize_cq(cq, dev.max_cqe), 0, "resized to the most");
 	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 }
@@ -622,7 +622,7 @@ static void *map(size_t bytes, int protection)
 	void *memory = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
-		rig_die("mmap");
+		tb_die("mmap");
 	return memory;
 }
 
@@ -634,7 +634,7 @@ static void regions(void)
 	void *gone = map(bytes, PROT_READ);
 
 	if (munmap(gone, bytes))
-		rig_die("munmap");
+		tb_die("munmap");
 	expect(try_mr(writable, 1, 0), 0, "one byte");
 	expect(try_mr(writable, 0, 0), 0, "nothing");
 	expect(try_mr(gone, 0, 0), 0, "nothing, of what is not there");
@@ -646,7 +646,7 @@ static void regions(void)
 	expect(try_mr(writable, bytes, IBV_ACCESS_REMOTE_WRITE), EINVAL, "REMOTE_WRITE without LOCAL_WRITE");
 	expect(try_mr(writable, bytes, IBV_ACCESS_REMOTE_ATOMIC), EINVAL, "REMOTE_ATOMIC without LOCAL_WRITE");
 	if (!try_mr(writable, bytes, 1U << 19))
-		rig_fail("a right that there is none of was granted");
+		tb_fail("a right that there is none of was granted");
 	munmap(writable, bytes);
 	munmap(constant, bytes);
 }
@@ -726,7 +726,7 @@ static void held_by(const struct pd_user *user, struct ibv_pd *pd)
 	void *object = pd ? user->make(pd) : NULL;
 
 	if (!object)
-		rig_die("%s", user->what);
+		tb_die("%s", user->what);
 	expect(ibv_dealloc_pd(pd), EBUSY, user->what);
 	expect(user->destroy(object), 0, user->what);
 	expect(ibv_dealloc_pd(pd), 0, user->what);
@@ -735,9 +735,9 @@ static void held_by(const struct pd_user *user, struct ibv_pd *pd)
 /* An object in use cannot be destroyed, and still works. */
 static void in_use(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_pd *pd;
-	struct rig_pair p;
+	struct tb_pair p;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(pd_users); i++) {
@@ -746,12 +746,12 @@ static void in_use(void)
 			held_by(&pd_users[i], make_parent(pd));
 		held_by(&pd_users[i], pd);
 	}
-	rig_pair_create(&p, &side, &side, &opts);
+	tb_pair_create(&p, &side, &side, &opts);
 	expect(ibv_dealloc_pd(side.pd), EBUSY, "the PD of QPs at work");
 	expect(ibv_destroy_cq(p.a.scq), EBUSY, "a CQ of a send queue");
 	expect(ibv_destroy_cq(p.b.rcq), EBUSY, "a CQ of a receive queue");
-	rig_check_traffic(&p, "the same QP");
-	rig_pair_destroy(&p);
+	tb_check_traffic(&p, "the same QP");
+	tb_pair_destroy(&p);
 }
 
 /* ------------------------------------------------------------------ */
@@ -807,7 +807,7 @@ static const struct wrong_value to_rts[] = {
 };
 
 /* Each wrong value is refused, and afterwards the right values are accepted. */
-static void step(struct rig_qp *q, struct ibv_qp_attr right, int mask, const struct wrong_value *wrong, size_t count)
+static void step(struct tb_qp *q, struct ibv_qp_attr right, int mask, const struct wrong_value *wrong, size_t count)
 {
 	struct ibv_qp_attr now, attr;
 	struct ibv_qp_init_attr init;
@@ -820,27 +820,27 @@ static void step(struct rig_qp *q, struct ibv_qp_attr right, int mask, const str
 		attr = right;
 		wrong[i].set(&attr);
 		expect(ibv_modify_qp(q->qp, &attr, mask | wrong[i].more), wrong[i].error, wrong[i].what);
-		rig_expect_state(q, before, wrong[i].what);
+		tb_expect_state(q, before, wrong[i].what);
 	}
 	for (i = 0; i < 32; i++) {
 		if (!(mask & 1 << i) || 1 << i == IBV_QP_STATE)
 			continue;
 		attr = right;
 		expect(ibv_modify_qp(q->qp, &attr, mask & ~(1 << i)), EINVAL, "one attribute missing");
-		rig_expect_state(q, before, "one attribute missing");
+		tb_expect_state(q, before, "one attribute missing");
 	}
 	attr = right;
 	expect(ibv_modify_qp(q->qp, &attr, mask), 0, "the right values");
-	rig_expect_state(q, right.qp_state, "the right values");
+	tb_expect_state(q, right.qp_state, "the right values");
 }
 
 static void attributes(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_qp_attr attr;
-	struct rig_qp q;
+	struct tb_qp q;
 
-	rig_qp_create(&q, &side, IBV_QPT_RC, &opts);
+	tb_qp_create(&q, &side, IBV_QPT_RC, &opts);
 	step(&q, init_attr(), INIT_MASK, to_init, ARRAY_SIZE(to_init));
 	step(&q, rtr_attr(&q), RTR_MASK, to_rtr, ARRAY_SIZE(to_rtr));
 	step(&q, rts_attr(), RTS_MASK, to_rts, ARRAY_SIZE(to_rts));
@@ -850,9 +850,9 @@ static void attributes(void)
 	expect(ibv_modify_qp(q.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), EINVAL, "an alternate path");
 	expect(post_recv(&q, 1), 0, "a receive");
 	expect(post_send(&q, &q, IBV_WR_SEND, 8, 0), 0, "a send");
-	rig_expect(q.scq, 1, IBV_WC_SUCCESS, "the send");
-	rig_expect(q.rcq, 1, IBV_WC_SUCCESS, "the receive");
-	rig_qp_destroy(&q);
+	tb_expect(q.scq, 1, IBV_WC_SUCCESS, "the send");
+	tb_expect(q.rcq, 1, IBV_WC_SUCCESS, "the receive");
+	tb_qp_destroy(&q);
 }
 
 static int try_ah(struct ibv_ah_attr attr)
@@ -893,7 +893,7 @@ static void addresses(void)
 	attr = right.ah_attr;
 	memset(&attr.grh.dgid, 0, sizeof(attr.grh.dgid));
 	if (!try_ah(attr))
-		rig_fail("an address of nobody was made");
+		tb_fail("an address of nobody was made");
 }
 
 static void queries(void)
@@ -907,10 +907,10 @@ static void queries(void)
 	expect(ibv_query_port(side.ctx, 1, &port), 0, "port 1");
 	if (ibv_query_gid(side.ctx, 1, port.gid_tbl_len - 1, &gid) ||
 	    !ibv_query_gid(side.ctx, 1, port.gid_tbl_len, &gid))
-		rig_fail("GIDs do not end at %d", port.gid_tbl_len);
+		tb_fail("GIDs do not end at %d", port.gid_tbl_len);
 	if (ibv_query_pkey(side.ctx, 1, port.pkey_tbl_len - 1, &pkey) ||
 	    !ibv_query_pkey(side.ctx, 1, port.pkey_tbl_len, &pkey))
-		rig_fail("P_Keys do not end at %d", port.pkey_tbl_len);
+		tb_fail("P_Keys do not end at %d", port.pkey_tbl_len);
 }
 
 /* The device has no enhanced connection establishment: the errno is the one that the CM expects. */
@@ -922,15 +922,15 @@ static void no_ece(void)
 	ece.vendor_id = 1;
 	expect(ibv_set_ece(neighbour.a.qp, &ece), EOPNOTSUPP, "ibv_set_ece");
 	if (ibv_query_qp_data_in_order(neighbour.a.qp, IBV_WR_RDMA_WRITE, 0))
-		rig_fail("data are promised to be written in order");
+		tb_fail("data are promised to be written in order");
 }
 
 static void check_neighbour(void)
 {
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "posted in RESET, INIT and RTR", posted_early },
 	{ "posted in SQD", drained },
 	{ "receive queue full, receive of too many SGEs", receive_queue },
@@ -953,19 +953,19 @@ static const struct rig_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	int status;
 
 	if (argc < 6) {
 		fprintf(stderr, "usage: badcalls DEVICE GID-INDEX OTHER-DEVICE GID-INDEX NETNS [CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
-	rig_side_open(&other_side, argv[3], atoi(argv[4]), argv[5]);
+	tb_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	tb_side_open(&other_side, argv[3], atoi(argv[4]), argv[5]);
 	if (ibv_query_device(side.ctx, &dev))
-		rig_die("ibv_query_device");
-	rig_pair_create(&neighbour, &side, &side, &opts);
-	status = rig_run(cases, ARRAY_SIZE(cases), argc - 6, argv + 6, check_neighbour);
-	rig_pair_destroy(&neighbour);
+		tb_die("ibv_query_device");
+	tb_pair_create(&neighbour, &side, &side, &opts);
+	status = tb_run(cases, ARRAY_SIZE(cases), argc - 6, argv + 6, check_neighbour);
+	tb_pair_destroy(&neighbour);
 	return status;
 }

@@ -23,11 +23,11 @@
 #define SECOND		2
 #define NO_SUCH_KEY	0xdeadbeefU
 
-static struct rig_side side_a, side_b;
-static struct rig_side *peer_side = &side_a;
-static struct rig_pair neighbour;
+static struct tb_side side_a, side_b;
+static struct tb_side *peer_side = &side_a;
+static struct tb_pair neighbour;
 
-static struct ibv_sge sge_of(const struct rig_qp *q, size_t offset, size_t size)
+static struct ibv_sge sge_of(const struct tb_qp *q, size_t offset, size_t size)
 {
 	return (struct ibv_sge) { (uintptr_t)q->buf + offset, size, q->mr->lkey };
 }
@@ -47,23 +47,23 @@ static struct ibv_send_wr wr_of(enum ibv_wr_opcode opcode, struct ibv_sge *sge, 
 	return wr;
 }
 
-static bool post_send(struct rig_qp *q, struct ibv_send_wr *wr)
+static bool post_send(struct tb_qp *q, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 	int error = ibv_post_send(q->qp, wr, &bad);
 
 	if (error)
-		rig_fail("ibv_post_send: %s", strerror(error));
+		tb_fail("ibv_post_send: %s", strerror(error));
 	return !error;
 }
 
-static bool post_recv(struct rig_qp *q, uint64_t id, struct ibv_sge sge)
+static bool post_recv(struct tb_qp *q, uint64_t id, struct ibv_sge sge)
 {
 	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
 	int error = ibv_post_recv(q->qp, &wr, &bad);
 
 	if (error)
-		rig_fail("ibv_post_recv: %s", strerror(error));
+		tb_fail("ibv_post_recv: %s", strerror(error));
 	return !error;
 }
 
@@ -71,7 +71,7 @@ static bool post_recv(struct rig_qp *q, uint64_t id, struct ibv_sge sge)
  * Posts wr and after it a valid SEND. wr must complete with `status`, the SEND
  * must be flushed, and the QP must be in ERR.
  */
-static void must_fail(struct rig_pair *p, struct ibv_send_wr wr, enum ibv_wc_status status)
+static void must_fail(struct tb_pair *p, struct ibv_send_wr wr, enum ibv_wc_status status)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 64);
 	struct ibv_send_wr second = { .wr_id = SECOND, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
@@ -79,32 +79,32 @@ static void must_fail(struct rig_pair *p, struct ibv_send_wr wr, enum ibv_wc_sta
 	wr.next = &second;
 	if (!post_send(&p->a, &wr))
 		return;
-	rig_expect(p->a.scq, FIRST, status, "the request");
-	rig_expect(p->a.scq, SECOND, IBV_WC_WR_FLUSH_ERR, "the request behind it");
-	rig_expect_state(&p->a, IBV_QPS_ERR, "the requester");
+	tb_expect(p->a.scq, FIRST, status, "the request");
+	tb_expect(p->a.scq, SECOND, IBV_WC_WR_FLUSH_ERR, "the request behind it");
+	tb_expect_state(&p->a, IBV_QPS_ERR, "the requester");
 }
 
-static void create(struct rig_pair *p)
+static void create(struct tb_pair *p)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
-	rig_pair_create(p, &side_a, peer_side, &opts);
+	tb_pair_create(p, &side_a, peer_side, &opts);
 }
 
 /* A request whose local data cannot be read or written. */
-static void local_fault(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct rig_pair *p))
+static void local_fault(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct tb_pair *p))
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 
 	create(&p);
 	sge = make(&p);
 	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_LOC_PROT_ERR);
-	rig_expect_state(&p.b, IBV_QPS_RTS, "the responder, which saw nothing wrong");
-	rig_pair_destroy(&p);
+	tb_expect_state(&p.b, IBV_QPS_RTS, "the responder, which saw nothing wrong");
+	tb_pair_destroy(&p);
 }
 
-static struct ibv_sge wrong_lkey(struct rig_pair *p)
+static struct ibv_sge wrong_lkey(struct tb_pair *p)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 64);
 
@@ -113,7 +113,7 @@ static struct ibv_sge wrong_lkey(struct rig_pair *p)
 }
 
 /* The index of an existing MR with a wrong tag. */
-static struct ibv_sge wrong_tag(struct rig_pair *p)
+static struct ibv_sge wrong_tag(struct tb_pair *p)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 64);
 
@@ -121,12 +121,12 @@ static struct ibv_sge wrong_tag(struct rig_pair *p)
 	return sge;
 }
 
-static struct ibv_sge one_past_end(struct rig_pair *p)
+static struct ibv_sge one_past_end(struct tb_pair *p)
 {
-	return sge_of(&p->a, RIG_BUF_BYTES - 63, 64);
+	return sge_of(&p->a, TB_BUF_BYTES - 63, 64);
 }
 
-static struct ibv_sge before_start(struct rig_pair *p)
+static struct ibv_sge before_start(struct tb_pair *p)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 64);
 
@@ -134,7 +134,7 @@ static struct ibv_sge before_start(struct rig_pair *p)
 	return sge;
 }
 
-static struct ibv_sge wraps(struct rig_pair *p)
+static struct ibv_sge wraps(struct tb_pair *p)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 4096);
 
@@ -142,16 +142,16 @@ static struct ibv_sge wraps(struct rig_pair *p)
 	return sge;
 }
 
-static struct ibv_sge deregistered(struct rig_pair *p)
+static struct ibv_sge deregistered(struct tb_pair *p)
 {
 	struct ibv_mr *mr = ibv_reg_mr(p->a.side->pd, p->a.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge;
 
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	sge = (struct ibv_sge) { (uintptr_t)p->a.buf, 64, mr->lkey };
 	if (ibv_dereg_mr(mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	return sge;
 }
 
@@ -165,19 +165,19 @@ static void sge_wraps(void)		{ local_fault(IBV_WR_SEND, wraps); }
 /* An MR of another PD, or with other rights, used by requester a. */
 static void with_own_mr(struct ibv_pd *pd, unsigned int access, enum ibv_wr_opcode opcode)
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
 
 	create(&p);
 	mr = ibv_reg_mr(pd, p.a.buf, 4096, access);
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	sge = (struct ibv_sge) { (uintptr_t)p.a.buf, 64, mr->lkey };
 	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_LOC_PROT_ERR);
 	if (ibv_dereg_mr(mr))
-		rig_die("ibv_dereg_mr");
-	rig_pair_destroy(&p);
+		tb_die("ibv_dereg_mr");
+	tb_pair_destroy(&p);
 }
 
 static void lkey_of_other_pd(void)
@@ -185,10 +185,10 @@ static void lkey_of_other_pd(void)
 	struct ibv_pd *pd = ibv_alloc_pd(side_a.ctx);
 
 	if (!pd)
-		rig_die("ibv_alloc_pd");
-	with_own_mr(pd, RIG_ACCESS_ALL, IBV_WR_SEND);
+		tb_die("ibv_alloc_pd");
+	with_own_mr(pd, TB_ACCESS_ALL, IBV_WR_SEND);
 	if (ibv_dealloc_pd(pd))
-		rig_die("ibv_dealloc_pd");
+		tb_die("ibv_dealloc_pd");
 }
 
 static void read_into_read_only(void)
@@ -199,7 +199,7 @@ static void read_into_read_only(void)
 /* The second entry of a list is wrong: the whole message must fail. */
 static void second_sge_wrong(void)
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge[2];
 	struct ibv_send_wr wr;
 
@@ -209,18 +209,18 @@ static void second_sge_wrong(void)
 	wr = wr_of(IBV_WR_RDMA_WRITE, sge, (uintptr_t)p.b.buf, p.b.mr->rkey);
 	wr.num_sge = 2;
 	must_fail(&p, wr, IBV_WC_LOC_PROT_ERR);
-	rig_pair_destroy(&p);
+	tb_pair_destroy(&p);
 }
 
 /*
  * The memory of a response is checked when the response arrives: by then the peer has executed or refused the
  * request.
  */
-static void no_place(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct rig_pair *p))
+static void no_place(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct tb_pair *p))
 {
 	const bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	uint64_t value;
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 
 	create(&p);
@@ -230,16 +230,16 @@ static void no_place(enum ibv_wr_opcode opcode, struct ibv_sge (*make)(struct ri
 	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_LOC_PROT_ERR);
 	memcpy(&value, p.b.buf, sizeof(value));
 	if (value != atomic)
-		rig_fail("the peer's word is %" PRIu64 ", not %d", value, atomic);
-	rig_expect_state(&p.b, IBV_QPS_RTS, "the responder, which saw nothing wrong");
-	rig_pair_destroy(&p);
+		tb_fail("the peer's word is %" PRIu64 ", not %d", value, atomic);
+	tb_expect_state(&p.b, IBV_QPS_RTS, "the responder, which saw nothing wrong");
+	tb_pair_destroy(&p);
 
 	create(&p);
 	sge = make(&p);
 	sge.length = atomic ? 8 : 64;
 	must_fail(&p, wr_of(opcode, &sge, (uintptr_t)p.b.buf, NO_SUCH_KEY), IBV_WC_REM_ACCESS_ERR);
-	rig_expect_async(p.b.side, IBV_EVENT_QP_ACCESS_ERR, p.b.qp, "the responder");
-	rig_pair_destroy(&p);
+	tb_expect_async(p.b.side, IBV_EVENT_QP_ACCESS_ERR, p.b.qp, "the responder");
+	tb_pair_destroy(&p);
 }
 
 static void read_without_a_place(void)
@@ -271,8 +271,8 @@ struct remote_case {
 static void remote_fault(struct remote_case c)
 {
 	enum ibv_event_type event = c.status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR;
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_pair p;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_pair p;
 	struct ibv_sge sge;
 	uint8_t *image;
 	uint32_t rkey;
@@ -281,20 +281,20 @@ static void remote_fault(struct remote_case c)
 		opts.mr_access = c.mr_access;
 	if (c.qp_access)
 		opts.qp_access = c.qp_access;
-	rig_pair_create(&p, &side_a, peer_side, &opts);
+	tb_pair_create(&p, &side_a, peer_side, &opts);
 	rkey = c.bad_key ? NO_SUCH_KEY : p.b.mr->rkey ^ (c.bad_tag ? 1U << 31 : 0);
-	memset(p.a.buf, 0x5a, RIG_BUF_BYTES);
-	image = malloc(RIG_BUF_BYTES);
-	memset(p.b.buf, 0xc3, RIG_BUF_BYTES);
-	memcpy(image, p.b.buf, RIG_BUF_BYTES);
+	memset(p.a.buf, 0x5a, TB_BUF_BYTES);
+	image = malloc(TB_BUF_BYTES);
+	memset(p.b.buf, 0xc3, TB_BUF_BYTES);
+	memcpy(image, p.b.buf, TB_BUF_BYTES);
 	sge = sge_of(&p.a, 0, c.size);
 	must_fail(&p, wr_of(c.opcode, &sge, (uintptr_t)p.b.buf + c.offset, rkey), c.status);
-	if (memcmp(image, p.b.buf, RIG_BUF_BYTES))
-		rig_fail("the responder's memory was changed");
-	rig_expect_async(p.b.side, event, p.b.qp, "the responder");
-	rig_expect_state(&p.b, IBV_QPS_ERR, "the responder");
+	if (memcmp(image, p.b.buf, TB_BUF_BYTES))
+		tb_fail("the responder's memory was changed");
+	tb_expect_async(p.b.side, event, p.b.qp, "the responder");
+	tb_expect_state(&p.b, IBV_QPS_ERR, "the responder");
 	free(image);
-	rig_pair_destroy(&p);
+	tb_pair_destroy(&p);
 }
 
 static void rkey_wrong_write(void)
@@ -323,20 +323,20 @@ static void rkey_wrong_tag(void)
 
 static void write_past_end(void)
 {
-	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .offset = RIG_BUF_BYTES - 63, .size = 64,
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .offset = TB_BUF_BYTES - 63, .size = 64,
 					    .status = IBV_WC_REM_ACCESS_ERR });
 }
 
 /* Of many packets only the last would be outside the region: the first is refused. */
 static void write_long_past_end(void)
 {
-	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .offset = 1, .size = RIG_BUF_BYTES,
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_WRITE, .offset = 1, .size = TB_BUF_BYTES,
 					    .status = IBV_WC_REM_ACCESS_ERR });
 }
 
 static void read_past_end(void)
 {
-	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_READ, .offset = RIG_BUF_BYTES - 63, .size = 64,
+	remote_fault((struct remote_case) { .opcode = IBV_WR_RDMA_READ, .offset = TB_BUF_BYTES - 63, .size = 64,
 					    .status = IBV_WC_REM_ACCESS_ERR });
 }
 
@@ -396,92 +396,92 @@ static void atomic_misaligned(void)
 static void rkey_of_other_pd(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(peer_side->ctx);
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
 
 	create(&p);
-	mr = pd ? ibv_reg_mr(pd, p.b.buf, 4096, RIG_ACCESS_ALL) : NULL;
+	mr = pd ? ibv_reg_mr(pd, p.b.buf, 4096, TB_ACCESS_ALL) : NULL;
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	sge = sge_of(&p.a, 0, 64);
 	must_fail(&p, wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
-		rig_die("ibv_dereg_mr");
-	rig_pair_destroy(&p);
+		tb_die("ibv_dereg_mr");
+	tb_pair_destroy(&p);
 }
 
 static void rkey_of_deregistered_mr(void)
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
 	uint32_t rkey;
 
 	create(&p);
-	mr = ibv_reg_mr(peer_side->pd, p.b.buf, 4096, RIG_ACCESS_ALL);
+	mr = ibv_reg_mr(peer_side->pd, p.b.buf, 4096, TB_ACCESS_ALL);
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	rkey = mr->rkey;
 	if (ibv_dereg_mr(mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	sge = sge_of(&p.a, 0, 64);
 	must_fail(&p, wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, rkey), IBV_WC_REM_ACCESS_ERR);
-	rig_pair_destroy(&p);
+	tb_pair_destroy(&p);
 }
 
 /* A request of 0 bytes does not check the key. */
 static void rkey_wrong_zero_bytes(void)
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_send_wr wr;
 
 	create(&p);
 	wr = wr_of(IBV_WR_RDMA_WRITE, NULL, 0, NO_SUCH_KEY);
 	wr.num_sge = 0;
 	if (post_send(&p.a, &wr))
-		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a WRITE of 0 bytes");
-	rig_check_traffic(&p, "the same QP");
-	rig_pair_destroy(&p);
+		tb_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a WRITE of 0 bytes");
+	tb_check_traffic(&p, "the same QP");
+	tb_pair_destroy(&p);
 }
 
 static void send_too_long(void)
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 
 	create(&p);
-	memset(p.a.buf, 0x5a, RIG_BUF_BYTES);
+	memset(p.a.buf, 0x5a, TB_BUF_BYTES);
 	if (post_recv(&p.b, 9, sge_of(&p.b, 0, 5000))) {
 		sge = sge_of(&p.a, 0, 5001);
 		must_fail(&p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_INV_REQ_ERR);
-		rig_expect(p.b.rcq, 9, IBV_WC_LOC_LEN_ERR, "the receive");
-		rig_expect_state(&p.b, IBV_QPS_ERR, "the responder");
+		tb_expect(p.b.rcq, 9, IBV_WC_LOC_LEN_ERR, "the receive");
+		tb_expect_state(&p.b, IBV_QPS_ERR, "the responder");
 		if (p.b.buf[5000])
-			rig_fail("data was written behind the receive buffer");
+			tb_fail("data was written behind the receive buffer");
 	}
-	rig_pair_destroy(&p);
+	tb_pair_destroy(&p);
 }
 
-static void receive_must_fail(struct rig_pair *p, struct ibv_sge into)
+static void receive_must_fail(struct tb_pair *p, struct ibv_sge into)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 64);
 
 	if (!post_recv(&p->b, 9, into))
 		return;
 	must_fail(p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_OP_ERR);
-	rig_expect(p->b.rcq, 9, IBV_WC_LOC_PROT_ERR, "the receive");
-	rig_expect_state(&p->b, IBV_QPS_ERR, "the responder");
+	tb_expect(p->b.rcq, 9, IBV_WC_LOC_PROT_ERR, "the receive");
+	tb_expect_state(&p->b, IBV_QPS_ERR, "the responder");
 }
 
-static void receive_into(struct ibv_sge (*make)(struct rig_pair *p))
+static void receive_into(struct ibv_sge (*make)(struct tb_pair *p))
 {
-	struct rig_pair p, turned;
+	struct tb_pair p, turned;
 
 	create(&p);
-	turned = (struct rig_pair) { p.b, p.a };
+	turned = (struct tb_pair) { p.b, p.a };
 	receive_must_fail(&p, make(&turned));
-	rig_pair_destroy(&p);
+	tb_pair_destroy(&p);
 }
 
 static void receive_wrong_lkey(void)	{ receive_into(wrong_lkey); }
@@ -490,55 +490,55 @@ static void receive_past_end(void)	{ receive_into(one_past_end); }
 static void receive_lkey_of_other_pd(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(peer_side->ctx);
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_mr *mr;
 
 	create(&p);
-	mr = pd ? ibv_reg_mr(pd, p.b.buf, 4096, RIG_ACCESS_ALL) : NULL;
+	mr = pd ? ibv_reg_mr(pd, p.b.buf, 4096, TB_ACCESS_ALL) : NULL;
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	memset(p.a.buf, 0x5a, 64);
 	receive_must_fail(&p, (struct ibv_sge) { (uintptr_t)p.b.buf, 64, mr->lkey });
 	if (p.b.buf[0] || p.b.buf[63])
-		rig_fail("data was written to a region of another PD");
+		tb_fail("data was written to a region of another PD");
 	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
-		rig_die("ibv_dereg_mr");
-	rig_pair_destroy(&p);
+		tb_die("ibv_dereg_mr");
+	tb_pair_destroy(&p);
 }
 
 static void no_receive(void)
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 
 	create(&p);
 	sge = sge_of(&p.a, 0, 64);
 	must_fail(&p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_RNR_RETRY_EXC_ERR);
-	rig_expect_state(&p.b, IBV_QPS_RTS, "the responder");
-	rig_pair_destroy(&p);
+	tb_expect_state(&p.b, IBV_QPS_RTS, "the responder");
+	tb_pair_destroy(&p);
 }
 
 static void no_such_peer(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_pair p;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_pair p;
 	struct ibv_sge sge;
 
 	opts.dest_qpn = 0xabcdef;
 	opts.timeout = 10;
 	opts.retry_cnt = 1;
-	rig_pair_create(&p, &side_a, peer_side, &opts);
+	tb_pair_create(&p, &side_a, peer_side, &opts);
 	sge = sge_of(&p.a, 0, 64);
 	must_fail(&p, wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey), IBV_WC_RETRY_EXC_ERR);
-	rig_expect_state(&p.b, IBV_QPS_RTS, "the QP that was not addressed");
-	rig_pair_destroy(&p);
+	tb_expect_state(&p.b, IBV_QPS_RTS, "the QP that was not addressed");
+	tb_pair_destroy(&p);
 }
 
 /* Both queues are flushed in order, and so are requests that are posted afterwards. */
 static void flush_in_order(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	int i;
@@ -547,9 +547,9 @@ static void flush_in_order(void)
 	for (i = 0; i < 5; i++)
 		post_recv(&p.a, 100 + i, sge_of(&p.a, 0, 64));
 	if (ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE))
-		rig_fail("the QP cannot be put into ERR");
+		tb_fail("the QP cannot be put into ERR");
 	for (i = 0; i < 5; i++)
-		rig_expect(p.a.rcq, 100 + i, IBV_WC_WR_FLUSH_ERR, "a receive posted before");
+		tb_expect(p.a.rcq, 100 + i, IBV_WC_WR_FLUSH_ERR, "a receive posted before");
 	for (i = 0; i < 3; i++) {
 		sge = sge_of(&p.a, 0, 64);
 		wr = wr_of(IBV_WR_SEND, &sge, 0, 0);
@@ -558,19 +558,19 @@ static void flush_in_order(void)
 		post_recv(&p.a, 300 + i, sge_of(&p.a, 0, 64));
 	}
 	for (i = 0; i < 3; i++) {
-		rig_expect(p.a.scq, 200 + i, IBV_WC_WR_FLUSH_ERR, "a send posted in ERR");
-		rig_expect(p.a.rcq, 300 + i, IBV_WC_WR_FLUSH_ERR, "a receive posted in ERR");
+		tb_expect(p.a.scq, 200 + i, IBV_WC_WR_FLUSH_ERR, "a send posted in ERR");
+		tb_expect(p.a.rcq, 300 + i, IBV_WC_WR_FLUSH_ERR, "a receive posted in ERR");
 	}
-	rig_expect_none(p.a.scq, "sends");
-	rig_expect_none(p.a.rcq, "receives");
-	rig_pair_destroy(&p);
+	tb_expect_none(p.a.scq, "sends");
+	tb_expect_none(p.a.rcq, "receives");
+	tb_pair_destroy(&p);
 }
 
 /* Posting refuses requests that it can check, and sets bad_wr to them. */
 static void post_refused(void)
 {
 	struct ibv_send_wr wr[64], *bad = NULL;
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge[64];
 	int i, error;
 
@@ -585,18 +585,18 @@ static void post_refused(void)
 	wr[1].next = &wr[2];
 	error = ibv_post_send(p.a.qp, &wr[0], &bad);
 	if (!error || bad != &wr[1])
-		rig_fail("64 SGEs: error %d, bad_wr is number %td, expected 1", error, bad ? bad - wr : -1);
-	rig_expect(p.a.scq, 0, IBV_WC_SUCCESS, "the one before it");
+		tb_fail("64 SGEs: error %d, bad_wr is number %td, expected 1", error, bad ? bad - wr : -1);
+	tb_expect(p.a.scq, 0, IBV_WC_SUCCESS, "the one before it");
 	wr[1].num_sge = 1;
 	wr[1].opcode = 99;
 	wr[0].next = &wr[1];
 	error = ibv_post_send(p.a.qp, &wr[0], &bad);
 	if (!error || bad != &wr[1])
-		rig_fail("unknown opcode: error %d, bad_wr is number %td, expected 1", error, bad ? bad - wr : -1);
-	rig_expect(p.a.scq, 0, IBV_WC_SUCCESS, "the one before it");
-	rig_expect_none(p.a.scq, "nothing else was posted");
-	rig_check_traffic(&p, "the same QP");
-	rig_pair_destroy(&p);
+		tb_fail("unknown opcode: error %d, bad_wr is number %td, expected 1", error, bad ? bad - wr : -1);
+	tb_expect(p.a.scq, 0, IBV_WC_SUCCESS, "the one before it");
+	tb_expect_none(p.a.scq, "nothing else was posted");
+	tb_check_traffic(&p, "the same QP");
+	tb_pair_destroy(&p);
 }
 
 /* The send queue accepts max_send_wr requests, and refuses the next one. */
@@ -605,14 +605,14 @@ static void queue_full(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_send_wr wr, *bad = NULL;
 	struct ibv_qp_attr attr;
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_sge sge;
 	uint32_t posted = 0;
 	int error = 0;
 
 	create(&p);
 	if (ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init))
-		rig_die("ibv_query_qp");
+		tb_die("ibv_query_qp");
 	sge = sge_of(&p.a, 0, 8);
 	wr = wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey);
 	while (posted <= 65536 && !error) {
@@ -620,15 +620,15 @@ static void queue_full(void)
 		posted += !error;
 	}
 	if (error != ENOMEM || bad != &wr)
-		rig_fail("a request to a full queue: %s", strerror(error));
+		tb_fail("a request to a full queue: %s", strerror(error));
 	if (posted < attr.cap.max_send_wr || posted > 65535)
-		rig_fail("%u requests fitted in a queue of %u", posted, attr.cap.max_send_wr);
+		tb_fail("%u requests fitted in a queue of %u", posted, attr.cap.max_send_wr);
 	if (posted > 64)
 		posted = 0;	/* more than the entries of the CQ */
 	while (posted--)
-		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a request that fitted");
-	rig_check_traffic(&p, "the same QP");
-	rig_pair_destroy(&p);
+		tb_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a request that fitted");
+	tb_check_traffic(&p, "the same QP");
+	tb_pair_destroy(&p);
 }
 
 static void objects_refused(void)
@@ -639,32 +639,32 @@ static void objects_refused(void)
 	uint8_t *gone;
 
 	if (ibv_query_device(side_a.ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	cq = ibv_create_cq(side_a.ctx, 16, NULL, NULL, 0);
 	init.send_cq = cq;
 	init.recv_cq = cq;
 	init.cap = (struct ibv_qp_cap) { .max_send_wr = dev.max_qp_wr + 1, .max_recv_wr = 1, .max_send_sge = 1,
 					 .max_recv_sge = 1 };
 	if (ibv_create_qp(side_a.pd, &init))
-		rig_fail("a QP with %d send requests was made", init.cap.max_send_wr);
+		tb_fail("a QP with %d send requests was made", init.cap.max_send_wr);
 	init.cap = (struct ibv_qp_cap) { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = dev.max_sge + 1,
 					 .max_recv_sge = 1 };
 	if (ibv_create_qp(side_a.pd, &init))
-		rig_fail("a QP with %d SGEs was made", init.cap.max_send_sge);
+		tb_fail("a QP with %d SGEs was made", init.cap.max_send_sge);
 	if (ibv_destroy_cq(cq))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 	if (ibv_create_cq(side_a.ctx, dev.max_cqe + 1, NULL, NULL, 0))
-		rig_fail("a CQ with %d entries was made", dev.max_cqe + 1);
+		tb_fail("a CQ with %d entries was made", dev.max_cqe + 1);
 	if (ibv_create_cq(side_a.ctx, 0, NULL, NULL, 0))
-		rig_fail("a CQ with 0 entries was made");
+		tb_fail("a CQ with 0 entries was made");
 	if (ibv_create_cq(side_a.ctx, 16, NULL, NULL, side_a.ctx->num_comp_vectors))
-		rig_fail("a CQ on a vector that does not exist was made");
+		tb_fail("a CQ on a vector that does not exist was made");
 	gone = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	munmap(gone, 65536);
 	if (ibv_reg_mr(side_a.pd, gone, 65536, IBV_ACCESS_LOCAL_WRITE))
-		rig_fail("memory that is not there was registered");
+		tb_fail("memory that is not there was registered");
 	if (ibv_reg_mr(side_a.pd, &dev, sizeof(dev), IBV_ACCESS_REMOTE_WRITE))
-		rig_fail("REMOTE_WRITE without LOCAL_WRITE was granted");
+		tb_fail("REMOTE_WRITE without LOCAL_WRITE was granted");
 }
 
 /* Invalid transitions are refused and leave the state unchanged. */
@@ -678,49 +678,49 @@ static void transitions_refused(void)
 		{ IBV_QPS_SQE, IBV_QP_STATE },
 	};
 	struct ibv_qp_attr attr = { .port_num = 1 };
-	struct rig_pair p;
+	struct tb_pair p;
 	size_t i;
 
 	create(&p);
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
 		attr.qp_state = steps[i].to;
 		if (!ibv_modify_qp(p.a.qp, &attr, steps[i].mask))
-			rig_fail("step %zu, RTS to %d, was taken", i, steps[i].to);
-		rig_expect_state(&p.a, IBV_QPS_RTS, "after a refused step");
+			tb_fail("step %zu, RTS to %d, was taken", i, steps[i].to);
+		tb_expect_state(&p.a, IBV_QPS_RTS, "after a refused step");
 	}
-	rig_check_traffic(&p, "the same QP");
-	rig_pair_destroy(&p);
+	tb_check_traffic(&p, "the same QP");
+	tb_pair_destroy(&p);
 }
 
 struct ud_pair {
-	struct rig_qp a, b;
+	struct tb_qp a, b;
 	struct ibv_ah *ah;
 };
 
 static void ud_create(struct ud_pair *p)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = 1,
 		.grh = { .dgid = peer_side->gid, .sgid_index = side_a.gid_index, .hop_limit = 64 },
 	};
 
-	rig_qp_create(&p->a, &side_a, IBV_QPT_UD, &opts);
-	rig_qp_create(&p->b, peer_side, IBV_QPT_UD, &opts);
-	rig_ud_start(&p->a, 0x1234);
-	rig_ud_start(&p->b, 0x1234);
+	tb_qp_create(&p->a, &side_a, IBV_QPT_UD, &opts);
+	tb_qp_create(&p->b, peer_side, IBV_QPT_UD, &opts);
+	tb_ud_start(&p->a, 0x1234);
+	tb_ud_start(&p->b, 0x1234);
 	p->ah = ibv_create_ah(side_a.pd, &attr);
 	if (!p->ah)
-		rig_die("ibv_create_ah");
+		tb_die("ibv_create_ah");
 }
 
 static void ud_destroy(struct ud_pair *p)
 {
 	if (ibv_destroy_ah(p->ah))
-		rig_die("ibv_destroy_ah");
-	rig_qp_destroy(&p->a);
-	rig_qp_destroy(&p->b);
+		tb_die("ibv_destroy_ah");
+	tb_qp_destroy(&p->a);
+	tb_qp_destroy(&p->b);
 }
 
 static bool ud_send(struct ud_pair *p, struct ibv_sge sge, uint32_t qpn, uint32_t qkey)
@@ -739,11 +739,11 @@ static void ud_only_good_arrives(struct ud_pair *p)
 	memset(p->a.buf, 0x77, 64);
 	if (!ud_send(p, sge_of(&p->a, 0, 64), p->b.qp->qp_num, 0x1234))
 		return;
-	rig_expect(p->a.scq, FIRST, IBV_WC_SUCCESS, "a good datagram");
-	rig_expect(p->b.rcq, 9, IBV_WC_SUCCESS, "the receive of the good datagram");
+	tb_expect(p->a.scq, FIRST, IBV_WC_SUCCESS, "a good datagram");
+	tb_expect(p->b.rcq, 9, IBV_WC_SUCCESS, "the receive of the good datagram");
 	if (p->b.buf[40] != 0x77 || p->b.buf[40 + 63] != 0x77)
-		rig_fail("the receive holds other data");
-	rig_expect_none(p->b.rcq, "the bad datagrams");
+		tb_fail("the receive holds other data");
+	tb_expect_none(p->b.rcq, "the bad datagrams");
 }
 
 static void ud_dropped(void)
@@ -753,12 +753,12 @@ static void ud_dropped(void)
 	ud_create(&p);
 	post_recv(&p.b, 9, sge_of(&p.b, 0, 1024));
 	if (ud_send(&p, sge_of(&p.a, 0, 64), p.b.qp->qp_num, 0x4321))
-		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram with a wrong Q_Key");
+		tb_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram with a wrong Q_Key");
 	if (ud_send(&p, sge_of(&p.a, 0, 64), 0xabcdef, 0x1234))
-		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram to a QP that is not there");
+		tb_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram to a QP that is not there");
 	ud_only_good_arrives(&p);
 	if (ud_send(&p, sge_of(&p.a, 0, 64), p.b.qp->qp_num, 0x1234))
-		rig_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram without a receive");
+		tb_expect(p.a.scq, FIRST, IBV_WC_SUCCESS, "a datagram without a receive");
 	post_recv(&p.b, 9, sge_of(&p.b, 0, 1024));
 	ud_only_good_arrives(&p);
 	ud_destroy(&p);
@@ -776,12 +776,12 @@ static void ud_send_error(void)
 	sge = sge_of(&p.a, 0, 64);
 	sge.lkey = NO_SUCH_KEY;
 	if (ud_send(&p, sge, p.b.qp->qp_num, 0x1234))
-		rig_expect(p.a.scq, FIRST, IBV_WC_LOC_PROT_ERR, "a datagram with a wrong lkey");
-	rig_expect_state(&p.a, IBV_QPS_SQE, "the sender");
+		tb_expect(p.a.scq, FIRST, IBV_WC_LOC_PROT_ERR, "a datagram with a wrong lkey");
+	tb_expect_state(&p.a, IBV_QPS_SQE, "the sender");
 	if (ud_send(&p, sge_of(&p.a, 0, 64), p.b.qp->qp_num, 0x1234))
-		rig_expect(p.a.scq, FIRST, IBV_WC_WR_FLUSH_ERR, "a send in SQE");
+		tb_expect(p.a.scq, FIRST, IBV_WC_WR_FLUSH_ERR, "a send in SQE");
 	if (ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE))
-		rig_fail("SQE to RTS was refused");
+		tb_fail("SQE to RTS was refused");
 	ud_only_good_arrives(&p);
 	ud_destroy(&p);
 }
@@ -795,10 +795,10 @@ static void ud_too_long(void)
 	ud_create(&p);
 	post_recv(&p.b, 9, sge_of(&p.b, 0, 8192));
 	if (ud_send(&p, sge_of(&p.a, 0, mtu + 1), p.b.qp->qp_num, 0x1234))
-		rig_expect(p.a.scq, FIRST, IBV_WC_LOC_LEN_ERR, "a datagram longer than the MTU");
-	rig_expect_state(&p.a, IBV_QPS_SQE, "the sender");
+		tb_expect(p.a.scq, FIRST, IBV_WC_LOC_LEN_ERR, "a datagram longer than the MTU");
+	tb_expect_state(&p.a, IBV_QPS_SQE, "the sender");
 	if (ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE))
-		rig_fail("SQE to RTS was refused");
+		tb_fail("SQE to RTS was refused");
 	ud_only_good_arrives(&p);
 	ud_destroy(&p);
 }
@@ -809,31 +809,31 @@ static void cq_overrun(void)
 	struct ibv_send_wr wr, *bad;
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_pair p;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_pair p;
 	struct ibv_sge sge;
 	int i;
 
 	opts.max_send_wr = 256;
-	rig_pair_create(&p, &side_a, peer_side, &opts);
+	tb_pair_create(&p, &side_a, peer_side, &opts);
 	if (ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init))
-		rig_die("ibv_query_qp");
+		tb_die("ibv_query_qp");
 	sge = sge_of(&p.a, 0, 8);
 	wr = wr_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)p.b.buf, p.b.mr->rkey);
 	for (i = 0; i < 256; i++)
 		if (ibv_post_send(p.a.qp, &wr, &bad))
-			rig_fail("request %d was refused", i);
-	rig_expect_async(&side_a, IBV_EVENT_CQ_ERR, NULL, "a CQ that ran over");
-	rig_expect_state(&p.a, IBV_QPS_ERR, "its QP");
-	rig_pair_destroy(&p);
+			tb_fail("request %d was refused", i);
+	tb_expect_async(&side_a, IBV_EVENT_CQ_ERR, NULL, "a CQ that ran over");
+	tb_expect_state(&p.a, IBV_QPS_ERR, "its QP");
+	tb_pair_destroy(&p);
 }
 
 static void check_neighbour(void)
 {
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "send, wrong lkey", lkey_wrong },
 	{ "write, lkey with a wrong tag", lkey_wrong_tag },
 	{ "send, lkey of a deregistered MR", lkey_deregistered },
@@ -882,7 +882,7 @@ static const struct rig_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	int split, i, status;
 
 	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
@@ -891,14 +891,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: badverbs DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
+	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
 	if (split == 6) {
-		rig_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
+		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
 		peer_side = &side_b;
 	}
-	rig_pair_create(&neighbour, &side_a, peer_side, &opts);
+	tb_pair_create(&neighbour, &side_a, peer_side, &opts);
 	i = split < argc ? split + 1 : argc;
-	status = rig_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, check_neighbour);
-	rig_pair_destroy(&neighbour);
+	status = tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, check_neighbour);
+	tb_pair_destroy(&neighbour);
 	return status;
 }

@@ -28,8 +28,8 @@
 
 static const char *device;
 static const char *counters;
-static struct rig_side side;
-static struct rig_pair neighbour;
+static struct tb_side side;
+static struct tb_pair neighbour;
 static struct raw_ctx ctx;
 
 /* A requester and a responder on the device under test, each with one CQ. */
@@ -80,7 +80,7 @@ static void counted(const char *name, long before, long by)
 	long now = counter(name);
 
 	if (*counters && now != before + by)
-		rig_fail("counter %s rose by %ld, expected %ld", name, now - before, by);
+		tb_fail("counter %s rose by %ld, expected %ld", name, now - before, by);
 }
 
 static bool expect(struct raw_qp *qp, unsigned int slot, uint8_t syndrome, const char *what)
@@ -93,7 +93,7 @@ static void expect_state(struct raw_qp *qp, int state, const char *what)
 	int now = raw_qp_state(qp);
 
 	if (now != state)
-		rig_fail("%s: the QP is in state %d, expected %d", what, now, state);
+		tb_fail("%s: the QP is in state %d, expected %d", what, now, state);
 }
 
 /* The traffic of another pair has completed meanwhile: a completion would have arrived by now. */
@@ -101,9 +101,9 @@ static void expect_none(struct raw_qp *qp, const char *what)
 {
 	struct raw_wc wc;
 
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 	if (raw_cq_poll(&qp->cq, &wc))
-		rig_fail("%s: a completion, slot %u syndrome 0x%02x, expected none", what, wc.slot, wc.syndrome);
+		tb_fail("%s: a completion, slot %u syndrome 0x%02x, expected none", what, wc.slot, wc.syndrome);
 }
 
 /* A valid RDMA WRITE of 64 bytes in slot `index`, from the first page to the second. */
@@ -129,7 +129,7 @@ static void write_works(struct pair *p, unsigned int index, const char *what)
 	memset(ctx.buf + 4096, 0, 64);
 	ring(&p->a, index, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
 	if (expect(&p->a, index % RAW_WQES, OK, what) && memcmp(ctx.buf, ctx.buf + 4096, 64))
-		rig_fail("%s: wrong data", what);
+		tb_fail("%s: wrong data", what);
 }
 
 /* `build` writes slot 0; the doorbell has opcode and size. */
@@ -160,7 +160,7 @@ static void sound(void)
 	unsigned int i;
 
 	connected(&p);
-	for (i = 0; i < 3 * RAW_WQES && !rig_failed(); i++)
+	for (i = 0; i < 3 * RAW_WQES && !tb_failed(); i++)
 		write_works(&p, i, "a sound request");
 	pair_destroy(&p);
 }
@@ -233,7 +233,7 @@ static void link_elsewhere(void)
 /* Every slot links to the next, in a ring: the device executes one queue past sq_head, not more. */
 static void link_ring(void)
 {
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	unsigned int i, done = 0;
 	struct raw_wc wc = {};
 	struct pair p;
@@ -245,15 +245,15 @@ static void link_ring(void)
 			     WRITE_UNITS);
 	}
 	ring(&p.a, 0, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
-	while (rig_now_ms() < limit && wc.syndrome == OK) {
+	while (tb_now_ms() < limit && wc.syndrome == OK) {
 		if (!raw_cq_poll(&p.a.cq, &wc))
 			continue;
 		done += wc.syndrome == OK;
 	}
 	if (wc.syndrome != HGHCA_SYNDROME_LOCAL_QP_OP_ERR)
-		rig_fail("the loop ended with syndrome 0x%02x after %u requests", wc.syndrome, done);
+		tb_fail("the loop ended with syndrome 0x%02x after %u requests", wc.syndrome, done);
 	if (done < RAW_WQES || done > RAW_WQES + 1)
-		rig_fail("%u requests of the loop were executed, expected %u", done, RAW_WQES);
+		tb_fail("%u requests of the loop were executed, expected %u", done, RAW_WQES);
 	expect_state(&p.a, IBV_QPS_ERR, "the requester");
 	pair_destroy(&p);
 }
@@ -401,7 +401,7 @@ static void doorbell_early(void)
 	expect_none(&p.a, "a doorbell in RTR");
 	/* In RESET the device may not have the QP. */
 	if (*counters && (counter("db_bad_state") < before + 2 || counter("db_bad_state") > before + 3))
-		rig_fail("counter db_bad_state rose by %ld", counter("db_bad_state") - before);
+		tb_fail("counter db_bad_state rose by %ld", counter("db_bad_state") - before);
 	raw_qp_to_rts(&p.a);
 	raw_qp_to_rts(&p.b);
 	expect_none(&p.a, "RTS after doorbells that did not count");
@@ -427,7 +427,7 @@ static void in_other_process(void (*act)(struct raw_ctx *other, struct pair *p),
 		_exit(0);
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child || status)
-		rig_fail("the other process ended with status 0x%x", status);
+		tb_fail("the other process ended with status 0x%x", status);
 }
 
 static void ring_foreign(struct raw_ctx *other, struct pair *p)
@@ -574,7 +574,7 @@ static void receive_head_full(void)
 	for (i = 0; i < RAW_WQES; i++)
 		build_recv(&p.b, i, 64, ctx.mr.lkey);
 	p.b.dbr->rq_head = htole32(RAW_WQES);
-	for (i = 0; i < RAW_WQES && !rig_failed(); i++) {
+	for (i = 0; i < RAW_WQES && !tb_failed(); i++) {
 		send_one(&p, i);
 		expect(&p.a, i, OK, "a send");
 		expect(&p.b, i, OK, "its receive");
@@ -593,7 +593,7 @@ static void cq_record_absurd(void)
 	p.a.cq.dbr->consumer_index = htole32(0x80000001);
 	build_write(&p, 0);
 	ring(&p.a, 0, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 	pair_destroy(&p);
 }
 
@@ -628,7 +628,7 @@ static void fuzz(void)
 	int round, i;
 
 	seed = 0x9e3779b97f4a7c15;
-	for (round = 0; round < FUZZ_ROUNDS && !rig_failed(); round++) {
+	for (round = 0; round < FUZZ_ROUNDS && !tb_failed(); round++) {
 		connected(&p);
 		fuzz_slots(&p.a);
 		fuzz_slots(&p.b);
@@ -639,10 +639,10 @@ static void fuzz(void)
 			((volatile uint64_t *)ctx.uar)[noise() % 512] = noise();
 		}
 		if (round % 50 == 0)
-			rig_check_traffic(&neighbour, "the neighbour");
+			tb_check_traffic(&neighbour, "the neighbour");
 		pair_destroy(&p);
-		if (rig_failed())
-			rig_fail("in round %d", round);
+		if (tb_failed())
+			tb_fail("in round %d", round);
 	}
 }
 
@@ -652,7 +652,7 @@ static void map_elsewhere(uint64_t offset, size_t bytes, int protection, const c
 
 	if (page == MAP_FAILED)
 		return;
-	rig_fail("mmap of %s was allowed", what);
+	tb_fail("mmap of %s was allowed", what);
 	munmap(page, bytes);
 }
 
@@ -714,12 +714,12 @@ static void create_qp_refused(void)
 		faults[i].spoil(&driver);
 		if (raw_try_create_qp(&ctx, &good.cq, &driver, sizeof(driver), &handle, &qpn))
 			continue;
-		rig_fail("a QP with %s was made", faults[i].what);
+		tb_fail("a QP with %s was made", faults[i].what);
 		raw_destroy_qp_handle(&ctx, handle);
 	}
 	driver = raw_qp_driver_data(&good);
 	if (!raw_try_create_qp(&ctx, &good.cq, &driver, 16, &handle, &qpn))
-		rig_fail("a QP with half the driver's data was made");
+		tb_fail("a QP with half the driver's data was made");
 	raw_qp_destroy(&good);
 }
 
@@ -737,26 +737,26 @@ static void create_cq_refused(void)
 	bad = good;
 	bad.buf_addr = 0x1000;
 	if (!raw_try_create_cq(&ctx, 63, &bad, sizeof(bad), &handle))
-		rig_fail("a CQ in memory that is not there was made");
+		tb_fail("a CQ in memory that is not there was made");
 	bad = good;
 	bad.dbr_addr += 2;
 	if (!raw_try_create_cq(&ctx, 63, &bad, sizeof(bad), &handle))
-		rig_fail("a CQ with a crooked record was made");
+		tb_fail("a CQ with a crooked record was made");
 	bad = good;
 	bad.dbr_addr = 0x1000;
 	if (!raw_try_create_cq(&ctx, 63, &bad, sizeof(bad), &handle))
-		rig_fail("a CQ with a record that is not there was made");
+		tb_fail("a CQ with a record that is not there was made");
 	if (!raw_try_create_cq(&ctx, 63, &good, 8, &handle))
-		rig_fail("a CQ with half the driver's data was made");
+		tb_fail("a CQ with half the driver's data was made");
 	longer.known = good;
 	longer.unknown = 1;
 	if (!raw_try_create_cq(&ctx, 63, (struct hghca_create_cq *)&longer, sizeof(longer), &handle))
-		rig_fail("a CQ with driver data that is not known was made");
+		tb_fail("a CQ with driver data that is not known was made");
 	longer.unknown = 0;
 	if (raw_try_create_cq(&ctx, 63, (struct hghca_create_cq *)&longer, sizeof(longer), &handle))
-		rig_fail("a CQ with trailing zeros was refused");
+		tb_fail("a CQ with trailing zeros was refused");
 	else if (raw_destroy_cq_handle(&ctx, handle))
-		rig_fail("a CQ could not be destroyed");
+		tb_fail("a CQ could not be destroyed");
 	munmap(pages, 65536);
 }
 
@@ -771,19 +771,19 @@ static void queues_unmapped(void)
 	hole = mmap(raw_send_slot(&p.a, 0), 4096, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (hole == MAP_FAILED)
-		rig_die("mmap");
+		tb_die("mmap");
 	build_write(&p, 1);
 	ring(&p.a, 1, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 	pair_destroy(&p);
 }
 
 static void check_neighbour(void)
 {
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "sound requests, by hand", sound },
 	{ "doorbell in two halves", two_halves },
 	{ "unknown opcodes", opcode_unknown },
@@ -819,7 +819,7 @@ static const struct rig_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	int status;
 
 	if (argc < 4) {
@@ -828,11 +828,11 @@ int main(int argc, char **argv)
 	}
 	device = argv[1];
 	counters = argv[3];
-	rig_side_open(&side, device, atoi(argv[2]), NULL);
-	rig_pair_create(&neighbour, &side, &side, &opts);
+	tb_side_open(&side, device, atoi(argv[2]), NULL);
+	tb_pair_create(&neighbour, &side, &side, &opts);
 	raw_open(&ctx, device);
-	status = rig_run(cases, ARRAY_SIZE(cases), argc - 4, argv + 4, check_neighbour);
+	status = tb_run(cases, ARRAY_SIZE(cases), argc - 4, argv + 4, check_neighbour);
 	raw_close(&ctx);
-	rig_pair_destroy(&neighbour);
+	tb_pair_destroy(&neighbour);
 	return status;
 }

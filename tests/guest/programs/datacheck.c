@@ -28,11 +28,11 @@
 #define HUGE_PAGE	(2 << 20)
 #define ALIAS_BYTES	(1 << 20)
 
-static struct rig_side side_a, side_b;
-static struct rig_side *peer_side = &side_a;
+static struct tb_side side_a, side_b;
+static struct tb_side *peer_side = &side_a;
 
-/* A pair with additional buffers beside those of the rig. */
-static struct rig_pair pair;
+/* A pair with additional buffers beside those of the testbed. */
+static struct tb_pair pair;
 static uint8_t *src, *dst;
 static struct ibv_mr *src_mr, *dst_mr;
 static uint32_t noise_state = 1;
@@ -58,33 +58,33 @@ static void *map(size_t bytes, int flags)
 	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
 	if (pages == MAP_FAILED)
-		rig_die("mmap of %zu bytes", bytes);
+		tb_die("mmap of %zu bytes", bytes);
 	return pages;
 }
 
 static void setup(size_t bytes, int map_flags, int max_send_wr, int max_send_sge, int max_inline)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	opts.max_send_wr = max_send_wr;
 	opts.max_send_sge = max_send_sge;
 	opts.max_inline = max_inline;
-	rig_pair_create(&pair, &side_a, peer_side, &opts);
+	tb_pair_create(&pair, &side_a, peer_side, &opts);
 	src = map(bytes, map_flags);
 	dst = map(bytes, map_flags);
-	src_mr = ibv_reg_mr(side_a.pd, src, bytes, RIG_ACCESS_ALL);
-	dst_mr = ibv_reg_mr(peer_side->pd, dst, bytes, RIG_ACCESS_ALL);
+	src_mr = ibv_reg_mr(side_a.pd, src, bytes, TB_ACCESS_ALL);
+	dst_mr = ibv_reg_mr(peer_side->pd, dst, bytes, TB_ACCESS_ALL);
 	if (!src_mr || !dst_mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 }
 
 static void teardown(size_t bytes)
 {
 	if (ibv_dereg_mr(src_mr) || ibv_dereg_mr(dst_mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	munmap(src, bytes);
 	munmap(dst, bytes);
-	rig_pair_destroy(&pair);
+	tb_pair_destroy(&pair);
 }
 
 /* One operation from `from` to `to` bytes into the buffers; src is the requester's side. */
@@ -103,10 +103,10 @@ static bool post(struct op op)
 	wr.wr.rdma.remote_addr = (uintptr_t)dst + op.to;
 	wr.wr.rdma.rkey = dst_mr->rkey;
 	if (ibv_post_send(pair.a.qp, &wr, &bad)) {
-		rig_fail("ibv_post_send of %zu bytes", op.size);
+		tb_fail("ibv_post_send of %zu bytes", op.size);
 		return false;
 	}
-	return rig_expect(pair.a.scq, op.size, IBV_WC_SUCCESS, read ? "a READ" : "a request");
+	return tb_expect(pair.a.scq, op.size, IBV_WC_SUCCESS, read ? "a READ" : "a request");
 }
 
 static bool has_receive(enum ibv_wr_opcode opcode)
@@ -119,14 +119,14 @@ static bool check_receive(struct op op)
 	bool imm = op.opcode != IBV_WR_SEND;
 	struct ibv_wc wc;
 
-	if (!rig_poll(pair.b.rcq, &wc, "the receive"))
+	if (!tb_poll(pair.b.rcq, &wc, "the receive"))
 		return false;
 	if (wc.status == IBV_WC_SUCCESS && wc.byte_len == op.size && wc.qp_num == pair.b.qp->qp_num &&
 	    !!(wc.wc_flags & IBV_WC_WITH_IMM) == imm && (!imm || ntohl(wc.imm_data) == IMM) &&
 	    wc.opcode == (op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV))
 		return true;
-	rig_fail("receive of %zu bytes: status \"%s\", %u bytes, opcode %d, flags 0x%x, immediate 0x%x", op.size,
-		 ibv_wc_status_str(wc.status), wc.byte_len, wc.opcode, wc.wc_flags, ntohl(wc.imm_data));
+	tb_fail("receive of %zu bytes: status \"%s\", %u bytes, opcode %d, flags 0x%x, immediate 0x%x", op.size,
+		ibv_wc_status_str(wc.status), wc.byte_len, wc.opcode, wc.wc_flags, ntohl(wc.imm_data));
 	return false;
 }
 
@@ -138,7 +138,7 @@ static bool post_receive(struct op op)
 
 	if (!ibv_post_recv(pair.b.qp, &wr, &bad))
 		return true;
-	rig_fail("ibv_post_recv");
+	tb_fail("ibv_post_recv");
 	return false;
 }
 
@@ -169,11 +169,11 @@ static bool run_op(struct op op)
 	if (!post(op) || (has_receive(op.opcode) && !check_receive(op)))
 		return false;
 	if (memcmp(data, target + offset, op.size))
-		rig_fail("opcode %d, %zu bytes from +%zu to +%zu: wrong data", op.opcode, op.size, op.from, op.to);
+		tb_fail("opcode %d, %zu bytes from +%zu to +%zu: wrong data", op.opcode, op.size, op.from, op.to);
 	else if (!guards_hold(target, offset, op.size, BUF_BYTES))
-		rig_fail("opcode %d, %zu bytes from +%zu to +%zu: wrote beside the target", op.opcode, op.size,
-			 op.from, op.to);
-	return !rig_failed();
+		tb_fail("opcode %d, %zu bytes from +%zu to +%zu: wrote beside the target", op.opcode, op.size,
+			op.from, op.to);
+	return !tb_failed();
 }
 
 /* All sizes around the boundaries of packets and pages, at aligned and unaligned addresses. */
@@ -185,8 +185,8 @@ static void sizes(enum ibv_wr_opcode opcode)
 			  2 * mtu - 1, 2 * mtu, 2 * mtu + 1, 3 * mtu + 3, 64 * mtu, 65 * mtu - 1, 1000003, 2097152 };
 
 	setup(BUF_BYTES, 0, 32, 2, 0);
-	for (i = 0; i < ARRAY_SIZE(list) && !rig_failed(); i++)
-		for (k = 0; k < ARRAY_SIZE(offsets) && !rig_failed(); k++)
+	for (i = 0; i < ARRAY_SIZE(list) && !tb_failed(); i++)
+		for (k = 0; k < ARRAY_SIZE(offsets) && !tb_failed(); k++)
 			run_op((struct op) { opcode, offsets[k][0], offsets[k][1], list[i] });
 	teardown(BUF_BYTES);
 }
@@ -204,7 +204,7 @@ static void sizes_random(void)
 	int i;
 
 	setup(BUF_BYTES, 0, 32, 2, 0);
-	for (i = 0; i < 500 && !rig_failed(); i++)
+	for (i = 0; i < 500 && !tb_failed(); i++)
 		run_op((struct op) { opcodes[noise() % ARRAY_SIZE(opcodes)], noise() % 20000, noise() % 20000,
 				     noise() % (1U << noise() % 18) });
 	teardown(BUF_BYTES);
@@ -221,10 +221,10 @@ static void gather(void)
 	int round, i;
 
 	if (ibv_query_device(side_a.ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	setup(BUF_BYTES, 0, 8, dev.max_sge, 0);
 	sge = calloc(dev.max_sge, sizeof(*sge));
-	for (round = 0; round < 100 && !rig_failed(); round++) {
+	for (round = 0; round < 100 && !tb_failed(); round++) {
 		for (i = 0, total = 0; i < dev.max_sge; i++) {
 			sge[i] = (struct ibv_sge) { (uintptr_t)src + i * 2 * STEP + noise() % STEP,
 						    noise() % 5 ? noise() % STEP : 0, src_mr->lkey };
@@ -238,11 +238,11 @@ static void gather(void)
 		wr.wr.rdma.remote_addr = (uintptr_t)dst;
 		wr.wr.rdma.rkey = dst_mr->rkey;
 		if (ibv_post_send(pair.a.qp, &wr, &bad))
-			rig_fail("ibv_post_send with %d SGEs", dev.max_sge);
-		else if (rig_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "a request with many SGEs"))
+			tb_fail("ibv_post_send with %d SGEs", dev.max_sge);
+		else if (tb_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "a request with many SGEs"))
 			for (i = 0, at = 0; i < dev.max_sge; at += sge[i++].length)
 				if (memcmp((void *)(uintptr_t)sge[i].addr, dst + at, sge[i].length))
-					rig_fail("round %d, SGE %d: wrong data", round, i);
+					tb_fail("round %d, SGE %d: wrong data", round, i);
 	}
 	free(sge);
 	teardown(BUF_BYTES);
@@ -259,27 +259,27 @@ static void inline_data(void)
 
 	setup(BUF_BYTES, 0, 8, 2, 200);
 	if (pair.a.max_inline < 200 || pair.a.max_inline >= sizeof(bytes))
-		rig_fail("%u bytes of inline data for 200 asked for", pair.a.max_inline);
+		tb_fail("%u bytes of inline data for 200 asked for", pair.a.max_inline);
 	wr.sg_list = sge;
 	wr.wr.rdma.remote_addr = (uintptr_t)dst;
 	wr.wr.rdma.rkey = dst_mr->rkey;
-	for (size = 0; size <= pair.a.max_inline && !rig_failed(); size++) {
+	for (size = 0; size <= pair.a.max_inline && !tb_failed(); size++) {
 		fill(bytes, size);
 		memcpy(image, bytes, size);
 		memset(dst, GUARD, size + 64);
 		sge[0] = (struct ibv_sge) { (uintptr_t)bytes, size / 3, 0 };
 		sge[1] = (struct ibv_sge) { (uintptr_t)bytes + size / 3, size - size / 3, 0 };
 		if (ibv_post_send(pair.a.qp, &wr, &bad))
-			rig_fail("ibv_post_send of %u inline bytes", size);
+			tb_fail("ibv_post_send of %u inline bytes", size);
 		memset(bytes, 0, size);
-		if (!rig_failed() && rig_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "an inline request") &&
+		if (!tb_failed() && tb_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "an inline request") &&
 		    (memcmp(dst, image, size) || dst[size] != GUARD))
-			rig_fail("%u inline bytes: wrong data", size);
+			tb_fail("%u inline bytes: wrong data", size);
 	}
 	sge[0] = (struct ibv_sge) { (uintptr_t)bytes, pair.a.max_inline + 1, 0 };
 	wr.num_sge = 1;
 	if (!ibv_post_send(pair.a.qp, &wr, &bad))
-		rig_fail("more inline data than the QP has room for was taken");
+		tb_fail("more inline data than the QP has room for was taken");
 	teardown(BUF_BYTES);
 }
 
@@ -292,7 +292,7 @@ static void lists(void)
 	int round, i;
 
 	setup(BUF_BYTES, 0, LIST, 1, 0);
-	for (round = 0; round < 50 && !rig_failed(); round++) {
+	for (round = 0; round < 50 && !tb_failed(); round++) {
 		fill(src, LIST * STEP);
 		for (i = 0; i < LIST; i++) {
 			sge[i] = (struct ibv_sge) { (uintptr_t)src + i * STEP, STEP, src_mr->lkey };
@@ -302,11 +302,11 @@ static void lists(void)
 			wr[i].wr.rdma.rkey = dst_mr->rkey;
 		}
 		if (ibv_post_send(pair.a.qp, wr, &bad))
-			rig_fail("a list of %d was refused at number %td", LIST, bad - wr);
-		for (i = 0; i < LIST && !rig_failed(); i++)
-			rig_expect(pair.a.scq, i, IBV_WC_SUCCESS, "a request of a list");
+			tb_fail("a list of %d was refused at number %td", LIST, bad - wr);
+		for (i = 0; i < LIST && !tb_failed(); i++)
+			tb_expect(pair.a.scq, i, IBV_WC_SUCCESS, "a request of a list");
 		if (memcmp(src, dst, LIST * STEP))
-			rig_fail("round %d: wrong data", round);
+			tb_fail("round %d: wrong data", round);
 	}
 	teardown(BUF_BYTES);
 }
@@ -325,7 +325,7 @@ static void atomics(void)
 	wr.sg_list = &sge;
 	wr.wr.atomic.remote_addr = (uintptr_t)cell;
 	wr.wr.atomic.rkey = dst_mr->rkey;
-	for (i = 0; i < 500 && !rig_failed(); i++) {
+	for (i = 0; i < 500 && !tb_failed(); i++) {
 		value = (uint64_t)noise() << 32 | noise();
 		compare = noise() % 2 ? value : value ^ 1ULL << noise() % 64;
 		operand = (uint64_t)noise() << 32 | noise();
@@ -339,12 +339,12 @@ static void atomics(void)
 		else
 			expected = value + operand;
 		if (ibv_post_send(pair.a.qp, &wr, &bad))
-			rig_fail("ibv_post_send of an atomic");
-		else if (rig_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "an atomic") &&
+			tb_fail("ibv_post_send of an atomic");
+		else if (tb_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "an atomic") &&
 			 (*old != value || *cell != expected))
-			rig_fail("atomic %d on %llx gave %llx, left %llx, expected %llx", wr.opcode,
-				 (unsigned long long)value, (unsigned long long)*old, (unsigned long long)*cell,
-				 (unsigned long long)expected);
+			tb_fail("atomic %d on %llx gave %llx, left %llx, expected %llx", wr.opcode,
+				(unsigned long long)value, (unsigned long long)*old, (unsigned long long)*cell,
+				(unsigned long long)expected);
 	}
 	teardown(BUF_BYTES);
 }
@@ -358,20 +358,20 @@ static void zero_based(void)
 	struct ibv_mr *mr;
 
 	setup(BUF_BYTES, 0, 8, 1, 0);
-	mr = ibv_reg_mr_iova(peer_side->pd, elsewhere, 1 << 20, iova, RIG_ACCESS_ALL);
+	mr = ibv_reg_mr_iova(peer_side->pd, elsewhere, 1 << 20, iova, TB_ACCESS_ALL);
 	if (!mr)
-		rig_die("ibv_reg_mr_iova");
+		tb_die("ibv_reg_mr_iova");
 	fill(src, 100000);
 	sge = (struct ibv_sge) { (uintptr_t)src, 100000, src_mr->lkey };
 	wr.wr.rdma.remote_addr = iova + 12345;
 	wr.wr.rdma.rkey = mr->rkey;
 	if (ibv_post_send(pair.a.qp, &wr, &bad))
-		rig_fail("ibv_post_send");
-	else if (rig_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "a write by another address") &&
+		tb_fail("ibv_post_send");
+	else if (tb_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "a write by another address") &&
 		 memcmp(src, elsewhere + 12345, 100000))
-		rig_fail("wrong data");
+		tb_fail("wrong data");
 	if (ibv_dereg_mr(mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	munmap(elsewhere, 1 << 20);
 	teardown(BUF_BYTES);
 }
@@ -382,7 +382,7 @@ static void huge_pages(void)
 	int i;
 
 	setup(bytes, MAP_HUGETLB, 8, 1, 0);
-	for (i = 0; i < 50 && !rig_failed(); i++)
+	for (i = 0; i < 50 && !tb_failed(); i++)
 		run_op((struct op) { i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, noise() % 100000,
 				     HUGE_PAGE - 50000 + noise() % 100000, noise() % 1000000 });
 	teardown(bytes);
@@ -396,10 +396,10 @@ static uint8_t *alias(size_t bytes)
 	size_t at;
 
 	if (fd < 0 || ftruncate(fd, ALIAS_BYTES))
-		rig_die("memfd_create");
+		tb_die("memfd_create");
 	for (at = 0; at < bytes; at += ALIAS_BYTES)
 		if (mmap(area + at, ALIAS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-			rig_die("mmap");
+			tb_die("mmap");
 	close(fd);
 	return area;
 }
@@ -413,14 +413,14 @@ static void longest_message(enum ibv_wr_opcode opcode)
 	uint8_t *from = alias(bytes), *to = alias(bytes);
 	struct ibv_mr *from_mr, *to_mr;
 	struct ibv_wc wc;
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	int64_t limit;
 
-	rig_pair_create(&pair, &side_a, peer_side, &opts);
-	from_mr = ibv_reg_mr(side_a.pd, from, bytes, RIG_ACCESS_ALL);
-	to_mr = ibv_reg_mr(peer_side->pd, to, bytes, RIG_ACCESS_ALL);
+	tb_pair_create(&pair, &side_a, peer_side, &opts);
+	from_mr = ibv_reg_mr(side_a.pd, from, bytes, TB_ACCESS_ALL);
+	to_mr = ibv_reg_mr(peer_side->pd, to, bytes, TB_ACCESS_ALL);
 	if (!from_mr || !to_mr)
-		rig_die("ibv_reg_mr of 2 GiB");
+		tb_die("ibv_reg_mr of 2 GiB");
 	fill(opcode == IBV_WR_RDMA_READ ? to : from, ALIAS_BYTES);
 	sge[0] = (struct ibv_sge) { (uintptr_t)from, bytes / 2, from_mr->lkey };
 	sge[1] = (struct ibv_sge) { (uintptr_t)from + bytes / 2, bytes / 2, from_mr->lkey };
@@ -428,21 +428,21 @@ static void longest_message(enum ibv_wr_opcode opcode)
 	wr.wr.rdma.remote_addr = (uintptr_t)to;
 	wr.wr.rdma.rkey = to_mr->rkey;
 	if (ibv_post_send(pair.a.qp, &wr, &bad))
-		rig_fail("ibv_post_send of 2 GiB");
-	limit = rig_now_ms() + 60000;
-	while (!rig_failed() && !ibv_poll_cq(pair.a.scq, 1, &wc))
-		if (rig_now_ms() > limit)
-			rig_fail("2 GiB: no completion within 60 s");
-	if (!rig_failed() && wc.status != IBV_WC_SUCCESS)
-		rig_fail("2 GiB: status \"%s\"", ibv_wc_status_str(wc.status));
-	if (!rig_failed() && memcmp(from, to, ALIAS_BYTES))
-		rig_fail("2 GiB: wrong data");
-	rig_check_traffic(&pair, "the same QP");
+		tb_fail("ibv_post_send of 2 GiB");
+	limit = tb_now_ms() + 60000;
+	while (!tb_failed() && !ibv_poll_cq(pair.a.scq, 1, &wc))
+		if (tb_now_ms() > limit)
+			tb_fail("2 GiB: no completion within 60 s");
+	if (!tb_failed() && wc.status != IBV_WC_SUCCESS)
+		tb_fail("2 GiB: status \"%s\"", ibv_wc_status_str(wc.status));
+	if (!tb_failed() && memcmp(from, to, ALIAS_BYTES))
+		tb_fail("2 GiB: wrong data");
+	tb_check_traffic(&pair, "the same QP");
 	if (ibv_dereg_mr(from_mr) || ibv_dereg_mr(to_mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	munmap(from, bytes);
 	munmap(to, bytes);
-	rig_pair_destroy(&pair);
+	tb_pair_destroy(&pair);
 }
 
 static void longest_write(void)	{ longest_message(IBV_WR_RDMA_WRITE); }
@@ -451,7 +451,7 @@ static void longest_read(void)	{ longest_message(IBV_WR_RDMA_READ); }
 /* An event of a CQ of each completion vector; one event each time the CQ is armed. */
 static void vectors(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(side_a.ctx);
 	struct ibv_cq *cq, *event_cq;
 	struct pollfd pfd;
@@ -459,54 +459,54 @@ static void vectors(void)
 	int vector, i;
 
 	if (!channel)
-		rig_die("ibv_create_comp_channel");
+		tb_die("ibv_create_comp_channel");
 	pfd = (struct pollfd) { .fd = channel->fd, .events = POLLIN };
-	for (vector = 0; vector < side_a.ctx->num_comp_vectors && !rig_failed(); vector++) {
+	for (vector = 0; vector < side_a.ctx->num_comp_vectors && !tb_failed(); vector++) {
 		struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
-		struct rig_qp a = { .side = &side_a };
+		struct tb_qp a = { .side = &side_a };
 		struct ibv_sge sge;
 		struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
-		struct rig_qp b;
+		struct tb_qp b;
 
 		cq = ibv_create_cq(side_a.ctx, 16, NULL, channel, vector);
 		if (!cq)
-			rig_die("ibv_create_cq on vector %d", vector);
+			tb_die("ibv_create_cq on vector %d", vector);
 		init.send_cq = init.recv_cq = cq;
 		init.cap = (struct ibv_qp_cap) { .max_send_wr = 8, .max_recv_wr = 1, .max_send_sge = 1,
 						 .max_recv_sge = 1 };
 		a.qp = ibv_create_qp(side_a.pd, &init);
 		if (!a.qp)
-			rig_die("ibv_create_qp");
-		rig_qp_create(&b, peer_side, IBV_QPT_RC, &opts);
-		rig_qp_connect(&a, &b, &opts, opts.qp_access, 0);
-		rig_qp_connect(&b, &a, &opts, opts.qp_access, 0);
+			tb_die("ibv_create_qp");
+		tb_qp_create(&b, peer_side, IBV_QPT_RC, &opts);
+		tb_qp_connect(&a, &b, &opts, opts.qp_access, 0);
+		tb_qp_connect(&b, &a, &opts, opts.qp_access, 0);
 		sge = (struct ibv_sge) { 0, 0, 0 };
 		wr.num_sge = 0;
 		wr.wr.rdma.remote_addr = (uintptr_t)b.buf;
 		wr.wr.rdma.rkey = b.mr->rkey;
-		for (i = 0; i < 20 && !rig_failed(); i++) {
+		for (i = 0; i < 20 && !tb_failed(); i++) {
 			if (ibv_req_notify_cq(cq, 0) || ibv_post_send(a.qp, &wr, &bad))
-				rig_fail("arming or posting on vector %d", vector);
-			else if (poll(&pfd, 1, RIG_WAIT_MS) != 1 || ibv_get_cq_event(channel, &event_cq, &context))
-				rig_fail("no event on vector %d", vector);
+				tb_fail("arming or posting on vector %d", vector);
+			else if (poll(&pfd, 1, TB_WAIT_MS) != 1 || ibv_get_cq_event(channel, &event_cq, &context))
+				tb_fail("no event on vector %d", vector);
 			else if (event_cq != cq)
-				rig_fail("the event on vector %d is of another CQ", vector);
+				tb_fail("the event on vector %d is of another CQ", vector);
 			else {
 				ibv_ack_cq_events(cq, 1);
-				rig_expect(cq, 1, IBV_WC_SUCCESS, "the completion behind an event");
+				tb_expect(cq, 1, IBV_WC_SUCCESS, "the completion behind an event");
 			}
 		}
 		/* Not armed: the completion comes without an event. */
-		if (!rig_failed() && !ibv_post_send(a.qp, &wr, &bad))
-			rig_expect(cq, 1, IBV_WC_SUCCESS, "a completion on a CQ that is not armed");
+		if (!tb_failed() && !ibv_post_send(a.qp, &wr, &bad))
+			tb_expect(cq, 1, IBV_WC_SUCCESS, "a completion on a CQ that is not armed");
 		if (poll(&pfd, 1, 0))
-			rig_fail("an event on vector %d that was not asked for", vector);
+			tb_fail("an event on vector %d that was not asked for", vector);
 		if (ibv_destroy_qp(a.qp) || ibv_destroy_cq(cq))
-			rig_die("ibv_destroy_cq");
-		rig_qp_destroy(&b);
+			tb_die("ibv_destroy_cq");
+		tb_qp_destroy(&b);
 	}
 	if (ibv_destroy_comp_channel(channel))
-		rig_die("ibv_destroy_comp_channel");
+		tb_die("ibv_destroy_comp_channel");
 	printf("# %d vectors\n", side_a.ctx->num_comp_vectors);
 }
 
@@ -514,7 +514,7 @@ static void vectors(void)
 /* A CQ that is resized while it is in use                              */
 
 #define RESIZES		200
-#define RESIZED_LIMIT_MS	(60000 * rig_slowness())
+#define RESIZED_LIMIT_MS	(60000 * tb_slowness())
 
 static atomic_int resizes;
 static atomic_bool resized_enough;
@@ -529,7 +529,7 @@ static void *resize_on_and_on(void *arg)
 	for (round = 0; !resized_enough; round++) {
 		want = entries[round % ARRAY_SIZE(entries)];
 		if (ibv_resize_cq(cq, want) || cq->cqe < want) {
-			rig_fail("resizing to %d left %d entries", want, cq->cqe);
+			tb_fail("resizing to %d left %d entries", want, cq->cqe);
 			break;
 		}
 		resizes++;
@@ -541,7 +541,7 @@ static void *resize_on_and_on(void *arg)
 static void cq_resized(void)
 {
 	enum { UNDER_WAY = 32, STEP = 5000 };
-	int64_t limit = rig_now_ms() + RESIZED_LIMIT_MS;
+	int64_t limit = tb_now_ms() + RESIZED_LIMIT_MS;
 	uint64_t posted = 0, done = 0, at;
 	pthread_t thread;
 
@@ -550,9 +550,9 @@ static void cq_resized(void)
 	resizes = 0;
 	resized_enough = false;
 	if (pthread_create(&thread, NULL, resize_on_and_on, pair.a.scq))
-		rig_die("pthread_create");
-	while (!rig_failed() && (done < posted || resizes < RESIZES)) {
-		while (posted < done + UNDER_WAY && resizes < RESIZES && !rig_failed()) {
+		tb_die("pthread_create");
+	while (!tb_failed() && (done < posted || resizes < RESIZES)) {
+		while (posted < done + UNDER_WAY && resizes < RESIZES && !tb_failed()) {
 			struct ibv_send_wr wr = { .wr_id = posted, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
 			struct ibv_sge sge;
 
@@ -562,22 +562,22 @@ static void cq_resized(void)
 			wr.wr.rdma.remote_addr = (uintptr_t)dst + at;
 			wr.wr.rdma.rkey = dst_mr->rkey;
 			if (ibv_post_send(pair.a.qp, &wr, &bad))
-				rig_fail("ibv_post_send of number %llu", (unsigned long long)posted);
+				tb_fail("ibv_post_send of number %llu", (unsigned long long)posted);
 			posted++;
 		}
-		if (!rig_failed() && done < posted)
-			rig_expect(pair.a.scq, done++, IBV_WC_SUCCESS, "a WRITE");
-		if (rig_now_ms() > limit)
-			rig_fail("the CQ was resized %d times only", resizes);
+		if (!tb_failed() && done < posted)
+			tb_expect(pair.a.scq, done++, IBV_WC_SUCCESS, "a WRITE");
+		if (tb_now_ms() > limit)
+			tb_fail("the CQ was resized %d times only", resizes);
 	}
 	resized_enough = true;
 	pthread_join(thread, NULL);
-	if (!rig_failed() && done < UNDER_WAY)
-		rig_fail("%llu WRITEs in all", (unsigned long long)done);
-	if (!rig_failed() && memcmp(src, dst, UNDER_WAY * STEP))
-		rig_fail("wrong data");
-	rig_expect_none(pair.a.scq, "all of them");
-	rig_check_traffic(&pair, "the same QP");
+	if (!tb_failed() && done < UNDER_WAY)
+		tb_fail("%llu WRITEs in all", (unsigned long long)done);
+	if (!tb_failed() && memcmp(src, dst, UNDER_WAY * STEP))
+		tb_fail("wrong data");
+	tb_expect_none(pair.a.scq, "all of them");
+	tb_check_traffic(&pair, "the same QP");
 	printf("# %llu WRITEs, %d sizes\n", (unsigned long long)done, resizes);
 	teardown(BUF_BYTES);
 }
@@ -610,8 +610,8 @@ static uint64_t newer(const uint64_t *words, uint64_t before, const char *what)
 
 	for (i = 0; i < CHANGING_WORDS; i++)
 		if (words[i] < before)
-			rig_fail("%s: word %d is %llu, after %llu", what, i, (unsigned long long)words[i],
-				 (unsigned long long)before);
+			tb_fail("%s: word %d is %llu, after %llu", what, i, (unsigned long long)words[i],
+				(unsigned long long)before);
 	/* Other words may be lower by one. */
 	return words[0] ? words[0] - 1 : 0;
 }
@@ -631,8 +631,8 @@ static void changing(void)
 	changed_enough = false;
 	if (pthread_create(&threads[0], NULL, count_on_and_on, src) ||
 	    pthread_create(&threads[1], NULL, count_on_and_on, sent))
-		rig_die("pthread_create");
-	for (round = 0; round < CHANGING_ROUNDS && !rig_failed(); round++) {
+		tb_die("pthread_create");
+	for (round = 0; round < CHANGING_ROUNDS && !tb_failed(); round++) {
 		if (post(write))
 			written = newer((uint64_t *)dst, written, "WRITE");
 		if (post(read))
@@ -641,13 +641,13 @@ static void changing(void)
 	changed_enough = true;
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
-	if (!rig_failed() && (!written || !got))
-		rig_fail("nothing changed: %llu, %llu", (unsigned long long)written, (unsigned long long)got);
-	rig_check_traffic(&pair, "the same QP");
+	if (!tb_failed() && (!written || !got))
+		tb_fail("nothing changed: %llu, %llu", (unsigned long long)written, (unsigned long long)got);
+	tb_check_traffic(&pair, "the same QP");
 	teardown(BUF_BYTES);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "send", sizes_send },
 	{ "send with immediate", sizes_send_imm },
 	{ "write", sizes_write },
@@ -677,11 +677,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: datacheck DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
+	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
 	if (split == 6) {
-		rig_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
+		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
 		peer_side = &side_b;
 	}
 	i = split < argc ? split + 1 : argc;
-	return rig_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, NULL);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, NULL);
 }

@@ -16,14 +16,14 @@
 
 #define PAGE		4096
 #define BYTES		(3 * PAGE)
-#define ACCESS		(RIG_ACCESS_ALL | IBV_ACCESS_ZERO_BASED)
+#define ACCESS		(TB_ACCESS_ALL | IBV_ACCESS_ZERO_BASED)
 
 static size_t device_bytes(void)
 {
 	struct ibv_device_attr_ex attr;
 
 	if (ibv_query_device_ex(link_owner->ctx, NULL, &attr))
-		rig_die("ibv_query_device_ex");
+		tb_die("ibv_query_device_ex");
 	return attr.max_dm_size;
 }
 
@@ -40,7 +40,7 @@ static struct ibv_dm *alloc(size_t bytes)
 	struct ibv_dm *dm = try_alloc(link_owner->ctx, bytes, 0);
 
 	if (!dm)
-		rig_die("ibv_alloc_dm of %zu bytes: %s", bytes, strerror(errno));
+		tb_die("ibv_alloc_dm of %zu bytes: %s", bytes, strerror(errno));
 	return dm;
 }
 
@@ -49,7 +49,7 @@ static void release(struct ibv_dm *dm)
 	int err = ibv_free_dm(dm);
 
 	if (err)
-		rig_fail("ibv_free_dm: %s", strerror(err));
+		tb_fail("ibv_free_dm: %s", strerror(err));
 }
 
 static struct ibv_mr *reg(struct ibv_dm *dm, uint64_t offset, size_t length, unsigned int access)
@@ -63,7 +63,7 @@ static struct ibv_mr *must_reg(struct ibv_dm *dm, uint64_t offset, size_t length
 	struct ibv_mr *mr = reg(dm, offset, length, ACCESS);
 
 	if (!mr)
-		rig_die("ibv_reg_dm_mr: %s", strerror(errno));
+		tb_die("ibv_reg_dm_mr: %s", strerror(errno));
 	return mr;
 }
 
@@ -74,11 +74,11 @@ static void check(struct ibv_dm *dm, const uint8_t *image, size_t bytes, const c
 	size_t i;
 
 	if (ibv_memcpy_from_dm(seen, dm, 0, bytes))
-		rig_fail("%s: it cannot be read", what);
+		tb_fail("%s: it cannot be read", what);
 	for (i = 0; i < bytes && seen[i] == image[i]; i++)
 		;
 	if (i < bytes)
-		rig_fail("%s: byte %zu is 0x%02x, expected 0x%02x", what, i, seen[i], image[i]);
+		tb_fail("%s: byte %zu is 0x%02x, expected 0x%02x", what, i, seen[i], image[i]);
 	free(seen);
 }
 
@@ -92,16 +92,16 @@ static void sizes(void)
 	struct ibv_dm *dm;
 
 	if (try_alloc(link_owner->ctx, 0, 0) || errno != EINVAL)
-		rig_fail("no bytes: %s", strerror(errno));
+		tb_fail("no bytes: %s", strerror(errno));
 	if (try_alloc(link_owner->ctx, all + 1, 0) || errno != ENOMEM)
-		rig_fail("a byte more than there is: %s", strerror(errno));
+		tb_fail("a byte more than there is: %s", strerror(errno));
 	if (try_alloc(link_owner->ctx, (size_t)1 << 40, 0) || errno != ENOMEM)
-		rig_fail("a terabyte: %s", strerror(errno));
+		tb_fail("a terabyte: %s", strerror(errno));
 	if (try_alloc(link_owner->ctx, 64, 31) || errno != EINVAL)
-		rig_fail("aligned to 2 GB: %s", strerror(errno));
+		tb_fail("aligned to 2 GB: %s", strerror(errno));
 	dm = alloc(all);
 	if (try_alloc(link_owner->ctx, 1, 0) || errno != ENOMEM)
-		rig_fail("a byte when all is taken: %s", strerror(errno));
+		tb_fail("a byte when all is taken: %s", strerror(errno));
 	release(dm);
 	dm = alloc(64);
 	check(dm, zeros, sizeof(zeros), "after all was taken and given back");
@@ -117,7 +117,7 @@ static void zeroed(void)
 
 	memset(image, 0xa5, all);
 	if (ibv_memcpy_to_dm(dm, 0, image, all))
-		rig_fail("all of it cannot be written");
+		tb_fail("all of it cannot be written");
 	check(dm, image, all, "as it was written");
 	release(dm);
 	dm = alloc(all);
@@ -136,7 +136,7 @@ static void alignment(void)
 	for (log = 0; log <= 19; log++) {
 		dm = try_alloc(link_owner->ctx, 16, log);
 		if (!dm)
-			rig_fail("aligned to 2^%u: %s", log, strerror(errno));
+			tb_fail("aligned to 2^%u: %s", log, strerror(errno));
 		else
 			release(dm);
 	}
@@ -158,18 +158,18 @@ static void copies(void)
 
 	link_fill(odd, sizeof(odd));
 	if (ibv_memcpy_to_dm(dm, 4092, odd + 1, 100))
-		rig_fail("100 bytes over the end of a page");
+		tb_fail("100 bytes over the end of a page");
 	memcpy(image + 4092, odd + 1, 100);
 	if (ibv_memcpy_to_dm(dm, BYTES - 4, odd, 4))
-		rig_fail("the last word");
+		tb_fail("the last word");
 	memcpy(image + BYTES - 4, odd, 4);
 	if (ibv_memcpy_to_dm(dm, BYTES, odd, 0) || ibv_memcpy_from_dm(odd, dm, BYTES, 0))
-		rig_fail("nothing at the end");
+		tb_fail("nothing at the end");
 	check(dm, image, BYTES, "after copies");
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		if (ibv_memcpy_to_dm(dm, bad[i].offset, odd, bad[i].length) != EINVAL ||
 		    ibv_memcpy_from_dm(odd, dm, bad[i].offset, bad[i].length) != EINVAL)
-			rig_fail("%zu bytes at %llu are not refused", bad[i].length, (unsigned long long)bad[i].offset);
+			tb_fail("%zu bytes at %llu are not refused", bad[i].length, (unsigned long long)bad[i].offset);
 	}
 	check(dm, image, BYTES, "after refused copies");
 	release(dm);
@@ -189,7 +189,7 @@ static void registrations(void)
 	} bad[] = {
 		{ 0, BYTES + 4, ACCESS, EINVAL }, { BYTES, 4, ACCESS, EINVAL }, { 4, BYTES, ACCESS, EINVAL },
 		{ 2, 4, ACCESS, EINVAL }, { 0, 2, ACCESS, EINVAL }, { UINT64_MAX - 3, 8, ACCESS, EINVAL },
-		{ 0, 8, RIG_ACCESS_ALL, EINVAL },
+		{ 0, 8, TB_ACCESS_ALL, EINVAL },
 		{ 0, 8, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE, EINVAL },
 	};
 	struct ibv_mr *mr;
@@ -198,8 +198,8 @@ static void registrations(void)
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		mr = reg(dm, bad[i].offset, bad[i].length, bad[i].access);
 		if (mr || errno != bad[i].error)
-			rig_fail("%zu bytes at %llu with rights 0x%x: %s", bad[i].length,
-				 (unsigned long long)bad[i].offset, bad[i].access, strerror(errno));
+			tb_fail("%zu bytes at %llu with rights 0x%x: %s", bad[i].length,
+				(unsigned long long)bad[i].offset, bad[i].access, strerror(errno));
 	}
 	mr = must_reg(dm, 0, BYTES);
 	link_errno(ibv_free_dm(dm), EBUSY, "freeing what is registered");
@@ -230,16 +230,16 @@ static void traffic(void)
 	memcpy(image + 213, l.p.a.buf, 9000);
 	check(dm, image, BYTES, "written by the peer");
 
-	memset(l.p.a.buf, 0xee, RIG_BUF_BYTES);
+	memset(l.p.a.buf, 0xee, TB_BUF_BYTES);
 	move(&l, IBV_WR_RDMA_READ, mr, 1, 9100);
 	if (memcmp(l.p.a.buf, image + 201, 9100) || l.p.a.buf[9100] != 0xee)
-		rig_fail("the peer has read something else");
+		tb_fail("the peer has read something else");
 
 	memcpy(&before, image + 200 + 4000, sizeof(before));
 	after = before + 7;
 	move(&l, IBV_WR_ATOMIC_FETCH_AND_ADD, mr, 4000, 8);
 	if (memcmp(l.p.a.buf, &before, sizeof(before)))
-		rig_fail("FETCH ADD gave a wrong answer");
+		tb_fail("FETCH ADD gave a wrong answer");
 	memcpy(image + 4200, &after, sizeof(after));
 	check(dm, image, BYTES, "after FETCH ADD");
 
@@ -272,16 +272,16 @@ static void local_use(void)
 
 	link_fill(image, BYTES);
 	if (ibv_memcpy_to_dm(dm, 0, image, BYTES))
-		rig_fail("it cannot be written");
+		tb_fail("it cannot be written");
 	link_open(&l);
 	if (ibv_post_recv(l.p.b.qp, &recv, &bad_recv))
-		rig_die("ibv_post_recv");
+		tb_die("ibv_post_recv");
 	from = (struct ibv_sge) { (uintptr_t)l.p.a.buf, 4096, l.p.a.mr->lkey };
 	link_fill(l.p.a.buf, 4096);
 	send.sg_list = &from;
 	link_posted(&l.p.a, &send, "a SEND into device memory");
 	link_expect_sent(&l.p.a, SEND_ID, IBV_WC_SEND, IBV_WC_SUCCESS, 4096, "a SEND into device memory");
-	rig_expect(l.p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "a receive into device memory");
+	tb_expect(l.p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "a receive into device memory");
 	memcpy(image, l.p.a.buf, 4096);
 	check(dm, image, BYTES, "received");
 
@@ -294,7 +294,7 @@ static void local_use(void)
 	link_posted(&l.p.b, &send, "a WRITE from device memory");
 	link_expect_sent(&l.p.b, SEND_ID, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS, 8192, "a WRITE from device memory");
 	if (memcmp(l.p.a.buf, image + 4096, 8192))
-		rig_fail("other data than the device memory's were sent");
+		tb_fail("other data than the device memory's were sent");
 	link_close(&l);
 	ibv_dereg_mr(mr);
 	release(dm);
@@ -309,7 +309,7 @@ static void behind_a_window(void)
 	struct link l;
 
 	if (!mr)
-		rig_die("ibv_reg_dm_mr for windows: %s", strerror(errno));
+		tb_die("ibv_reg_dm_mr for windows: %s", strerror(errno));
 	link_open(&l);
 	link_bind_region(&l, mw, mr, 4000, 1000, LINK_REMOTE, "a window on device memory");
 	link_fill(l.p.a.buf, 1000);
@@ -331,15 +331,15 @@ static void behind_a_window(void)
 static void of_another_context(void)
 {
 	struct ibv_dm *dm = alloc(BYTES);
-	struct rig_side other;
+	struct tb_side other;
 	struct ibv_mr *mr;
 
 	link_open_owner_again(&other);
 	mr = ibv_reg_dm_mr(other.pd, dm, 0, 8, ACCESS);
 	if (mr)
-		rig_fail("another context registers it");
+		tb_fail("another context registers it");
 	if (ibv_import_dm(other.ctx, dm->handle))
-		rig_fail("another context imports it by its handle");
+		tb_fail("another context imports it by its handle");
 	ibv_dealloc_pd(other.pd);
 	ibv_close_device(other.ctx);
 	release(dm);
@@ -356,10 +356,10 @@ static void killed(void)
 	char byte;
 
 	if (pipe(ready))
-		rig_die("pipe");
+		tb_die("pipe");
 	pid = fork();
 	if (!pid) {
-		struct rig_side own;
+		struct tb_side own;
 
 		link_open_owner_again(&own);
 		dm = try_alloc(own.ctx, all, 0);
@@ -368,17 +368,17 @@ static void killed(void)
 		_exit(1);
 	}
 	if (read(ready[0], &byte, 1) != 1)
-		rig_die("the process that is to be killed did not start");
+		tb_die("the process that is to be killed did not start");
 	if (try_alloc(link_owner->ctx, 4, 0))
-		rig_fail("what another has taken is given out");
+		tb_fail("what another has taken is given out");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(ready[0]);
 	close(ready[1]);
-	for (end = rig_now_ms() + RIG_WAIT_MS; !(dm = try_alloc(link_owner->ctx, all, 0)) && rig_now_ms() < end;)
+	for (end = tb_now_ms() + TB_WAIT_MS; !(dm = try_alloc(link_owner->ctx, all, 0)) && tb_now_ms() < end;)
 		usleep(1000);
 	if (!dm)
-		rig_fail("what a killed process had is not given out again: %s", strerror(errno));
+		tb_fail("what a killed process had is not given out again: %s", strerror(errno));
 	else
 		release(dm);
 }
@@ -391,9 +391,9 @@ static struct ibv_context *import(struct ibv_context *ctx)
 	int file = dup(ctx->cmd_fd), home = link_visit_owner();
 	struct ibv_context *imported = ibv_import_device(file);
 
-	rig_return_netns(home);
+	tb_return_netns(home);
 	if (!imported || fcntl(imported->async_fd, F_SETFL, O_NONBLOCK))
-		rig_die("ibv_import_device: %s", strerror(errno));
+		tb_die("ibv_import_device: %s", strerror(errno));
 	return imported;
 }
 
@@ -406,22 +406,22 @@ static void imported_memory(void)
 
 	again = ibv_import_dm(ctx, dm->handle);
 	if (!again)
-		rig_die("ibv_import_dm: %s", strerror(errno));
+		tb_die("ibv_import_dm: %s", strerror(errno));
 	link_fill(image, BYTES);
 	if (ibv_memcpy_to_dm(dm, 0, image, BYTES))
-		rig_fail("it cannot be written");
+		tb_fail("it cannot be written");
 	check(again, image, BYTES, "imported");
 	link_fill(image, BYTES);
 	if (ibv_memcpy_to_dm(again, 0, image, BYTES))
-		rig_fail("the imported cannot be written");
+		tb_fail("the imported cannot be written");
 	check(dm, image, BYTES, "written through the import");
 	if (ibv_memcpy_to_dm(again, BYTES, image, 4) != EINVAL)
-		rig_fail("the import is longer than the memory");
+		tb_fail("the import is longer than the memory");
 	ibv_unimport_dm(again);
 	check(dm, image, BYTES, "after the import is gone");
 	errno = 0;
 	if (ibv_import_dm(ctx, dm->handle + 1000) || errno != ENOENT)
-		rig_fail("a handle that is none: %s", strerror(errno));
+		tb_fail("a handle that is none: %s", strerror(errno));
 	ibv_close_device(ctx);
 	release(dm);
 }
@@ -434,10 +434,10 @@ static void freed_while_mapped(void)
 
 	again = ibv_import_dm(ctx, dm->handle);
 	if (!again)
-		rig_die("ibv_import_dm: %s", strerror(errno));
+		tb_die("ibv_import_dm: %s", strerror(errno));
 	release(dm);
 	if (try_alloc(link_owner->ctx, 4, 0))
-		rig_fail("pages that are mapped are given out");
+		tb_fail("pages that are mapped are given out");
 	ibv_unimport_dm(again);
 	dm = alloc(4);
 	release(dm);
@@ -447,22 +447,22 @@ static void freed_while_mapped(void)
 /* A context on another's file: QPs, with the PD and the region of the first. */
 static void imported_context(void)
 {
-	struct rig_side shared = *link_owner;
-	struct rig_side *owner = link_owner;
+	struct tb_side shared = *link_owner;
+	struct tb_side *owner = link_owner;
 	struct ibv_mr *mr;
 	struct link l;
 
 	shared.ctx = import(owner->ctx);
 	shared.pd = ibv_import_pd(shared.ctx, owner->pd->handle);
 	if (!shared.pd)
-		rig_die("ibv_import_pd: %s", strerror(errno));
+		tb_die("ibv_import_pd: %s", strerror(errno));
 	link_owner = &shared;
 	link_open(&l);
 	mr = ibv_import_mr(shared.pd, l.p.b.mr->handle);
 	if (!mr)
-		rig_die("ibv_import_mr: %s", strerror(errno));
+		tb_die("ibv_import_mr: %s", strerror(errno));
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_LONG, "an imported region");
-	rig_check_traffic(&l.p, "QPs of an imported context");
+	tb_check_traffic(&l.p, "QPs of an imported context");
 	ibv_unimport_mr(mr);
 	link_close(&l);
 	link_owner = owner;
@@ -476,13 +476,13 @@ static void no_context(void)
 	int fd = open("/dev/null", O_RDWR);
 
 	if (ibv_import_device(fd))
-		rig_fail("/dev/null is a device");
+		tb_fail("/dev/null is a device");
 	close(fd);
 	if (ibv_import_device(-1))
-		rig_fail("no file is a device");
+		tb_fail("no file is a device");
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "sizes", sizes },
 	{ "zeroed when given out", zeroed },
 	{ "alignments", alignment },

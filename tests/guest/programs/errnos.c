@@ -17,7 +17,7 @@
 #define KEY_BYTES	40
 #define NOBODYS		12345	/* an errno that no verb returns */
 
-static struct rig_side side;
+static struct tb_side side;
 static struct ibv_cq *cq;
 
 /* The verb fails with the expected errno, and errno has the same value. */
@@ -27,14 +27,14 @@ static struct ibv_cq *cq;
 	errno = NOBODYS;									\
 	returned_ = (call);									\
 	if (returned_ != (wanted) || errno != returned_)					\
-		rig_fail("%s: returned %d, errno %d, expected %d", #call, returned_, errno, (wanted));	\
+		tb_fail("%s: returned %d, errno %d, expected %d", #call, returned_, errno, (wanted));	\
 } while (0)
 
 #define WORKS(call) do {									\
 	int returned_ = (call);									\
 												\
 	if (returned_)										\
-		rig_fail("%s: %s", #call, strerror(returned_));					\
+		tb_fail("%s: %s", #call, strerror(returned_));					\
 } while (0)
 
 /* A handle that the kernel does not have: a verb that ends with its command returns the kernel's errno. */
@@ -51,7 +51,7 @@ static struct ibv_cq *cq;
 static void *made(void *object, const char *what)
 {
 	if (!object)
-		rig_die("%s", what);
+		tb_die("%s", what);
 	return object;
 }
 
@@ -323,7 +323,7 @@ static void changes_and_posts(void)
 	WORKS(ibv_destroy_srq(srq));
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "a PD with a region", pd_with_region },
 	{ "a PD with the address of a group", pd_with_address },
 	{ "a PD, a thread domain and a parent domain", parent_domain },
@@ -345,10 +345,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: errnos DEVICE GID-INDEX [CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	tb_side_open(&side, argv[1], atoi(argv[2]), NULL);
 	cq = made(ibv_create_cq(side.ctx, 16, NULL, NULL, 0), "ibv_create_cq");
-	status = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+	status = tb_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
 	if (ibv_destroy_cq(cq))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 	return status;
 }

@@ -80,7 +80,7 @@ static bool right_errno(const char *name, int nth, int error)
 			return true;
 	if (error == faults->errno_of_fault)
 		return true;
-	rig_fail("%s, fault %d: \"%s\", expected \"%s\"", name, nth, strerror(error), strerror(faults->errno_of_fault));
+	tb_fail("%s, fault %d: \"%s\", expected \"%s\"", name, nth, strerror(error), strerror(faults->errno_of_fault));
 	return false;
 }
 
@@ -96,7 +96,7 @@ static int attempt_once(const char *name, int (*go)(void), int (*undo)(void))
 		printf("# fault told by: %s\n", name);
 		error = go();
 		if (error) {
-			rig_fail("%s, tried again: \"%s\"", name, strerror(error));
+			tb_fail("%s, tried again: \"%s\"", name, strerror(error));
 			good = false;
 		}
 	}
@@ -110,7 +110,7 @@ static void arm(int nth)
 	int length = snprintf(text, sizeof(text), "%d", nth);
 
 	if (pwrite(fail_nth, text, length, 0) != length)
-		rig_die("writing fail-nth");
+		tb_die("writing fail-nth");
 }
 
 /* Number of allocations before the one that fails. */
@@ -119,7 +119,7 @@ static int left(void)
 	char text[16] = "";
 
 	if (pread(fail_nth, text, sizeof(text) - 1, 0) <= 0)
-		rig_die("reading fail-nth");
+		tb_die("reading fail-nth");
 	return atoi(text);
 }
 
@@ -146,7 +146,7 @@ static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
 			break;
 		if (error) {
 			if (!happened) {
-				rig_fail("%s: \"%s\" without a fault", name, strerror(error));
+				tb_fail("%s: \"%s\" without a fault", name, strerror(error));
 				good = false;
 				break;
 			}
@@ -157,18 +157,18 @@ static int attempt_nth(const char *name, int (*go)(void), int (*undo)(void))
 		harmless++;
 		error = undo();
 		if (error) {
-			rig_fail("%s, undone after fault %d: \"%s\"", name, nth, strerror(error));
+			tb_fail("%s, undone after fault %d: \"%s\"", name, nth, strerror(error));
 			good = false;
 			break;
 		}
 	}
 	if (nth >= NTH_MAX) {
-		rig_fail("%s: no end of allocations", name);
+		tb_fail("%s: no end of allocations", name);
 		good = false;
 	}
 	/* Only programs have steps without allocations, and all of their allocations are tried. */
 	if (!met && !harmless && each_nth > 1) {
-		rig_fail("%s: no fault happened", name);
+		tb_fail("%s: no fault happened", name);
 		good = false;
 	}
 	result(good, name, met, harmless);
@@ -204,8 +204,8 @@ static int live(const struct step *steps, size_t count, void (*whole)(void))
 
 static struct ibv_device *device;
 static int gid_index;
-static struct rig_side side;
-static struct rig_pair pair;
+static struct tb_side side;
+static struct tb_pair pair;
 static struct ibv_comp_channel *channel;
 static struct ibv_qp *ud;
 static struct ibv_ah *ah;
@@ -293,10 +293,10 @@ static int resize_cq_back(void)
 	return ibv_resize_cq(pair.a.scq, 64);
 }
 
-static int reg_mr(struct rig_qp *q)
+static int reg_mr(struct tb_qp *q)
 {
 	errno = 0;
-	q->mr = ibv_reg_mr(side.pd, q->buf, RIG_BUF_BYTES, RIG_ACCESS_ALL);
+	q->mr = ibv_reg_mr(side.pd, q->buf, TB_BUF_BYTES, TB_ACCESS_ALL);
 	return error_of(q->mr);
 }
 
@@ -323,7 +323,7 @@ static int dereg_mr_b(void)
 static int reg_long_mr(void)
 {
 	errno = 0;
-	long_mr = ibv_reg_mr(side.pd, long_buf + LONG_OFFSET, LONG_BYTES - LONG_OFFSET - 1, RIG_ACCESS_ALL);
+	long_mr = ibv_reg_mr(side.pd, long_buf + LONG_OFFSET, LONG_BYTES - LONG_OFFSET - 1, TB_ACCESS_ALL);
 	return error_of(long_mr);
 }
 
@@ -352,7 +352,7 @@ static int rereg_access(void)
 
 static int rereg_access_back(void)
 {
-	return rereg_long(IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, RIG_ACCESS_ALL);
+	return rereg_long(IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, TB_ACCESS_ALL);
 }
 
 static int rereg_pd(void)
@@ -378,7 +378,7 @@ static int rereg_address_back(void)
 static int reg_dmabuf(void)
 {
 	errno = 0;
-	dmabuf_mr = ibv_reg_dmabuf_mr(side.pd, 0, RIG_BUF_BYTES, 0, dmabuf, RIG_ACCESS_ALL);
+	dmabuf_mr = ibv_reg_dmabuf_mr(side.pd, 0, TB_BUF_BYTES, 0, dmabuf, TB_ACCESS_ALL);
 	return error_of(dmabuf_mr);
 }
 
@@ -675,7 +675,7 @@ static int to_init(struct ibv_qp *qp)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = RIG_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
+		.qp_access_flags = TB_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
 	};
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -814,7 +814,7 @@ static void move_data(void)
 {
 	pair.a.rcq = pair.a.scq;
 	pair.b.rcq = pair.b.scq;
-	result(rig_check_traffic(&pair, "the connected QPs"), "data moves", 0, 0);
+	result(tb_check_traffic(&pair, "the connected QPs"), "data moves", 0, 0);
 }
 
 static uint8_t *memory(size_t bytes)
@@ -822,7 +822,7 @@ static uint8_t *memory(size_t bytes)
 	uint8_t *area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	if (area == MAP_FAILED)
-		rig_die("mmap");
+		tb_die("mmap");
 	return area;
 }
 
@@ -832,7 +832,7 @@ static int new_dmabuf(size_t bytes)
 	int heap = open("/dev/dma_heap/system", O_RDONLY | O_CLOEXEC);
 
 	if (heap < 0 || ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &alloc))
-		rig_die("/dev/dma_heap/system");
+		tb_die("/dev/dma_heap/system");
 	close(heap);
 	return alloc.fd;
 }
@@ -846,19 +846,19 @@ static void live_as_program(const char *name, int index)
 		if (!strcmp(ibv_get_device_name(list[i]), name))
 			device = list[i];
 	if (!device)
-		rig_die("no device %s", name);
+		tb_die("no device %s", name);
 	gid_index = index;
 	open_device();
 	if (!side.ctx || ibv_query_gid(side.ctx, 1, index, &side.gid) || close_device())
-		rig_die("%s has no GID %d", name, index);
+		tb_die("%s has no GID %d", name, index);
 	side.gid_index = index;
 	side.mtu = IBV_MTU_1024;
 	pair.a.side = &side;
 	pair.b.side = &side;
-	pair.a.buf = memory(RIG_BUF_BYTES);
-	pair.b.buf = memory(RIG_BUF_BYTES);
+	pair.a.buf = memory(TB_BUF_BYTES);
+	pair.b.buf = memory(TB_BUF_BYTES);
 	long_buf = memory(LONG_BYTES);
-	dmabuf = new_dmabuf(RIG_BUF_BYTES);
+	dmabuf = new_dmabuf(TB_BUF_BYTES);
 	live(program_life, sizeof(program_life) / sizeof(*program_life), move_data);
 }
 
@@ -912,7 +912,7 @@ static int open_file(const char *path, int flags)
 	int file = open(path, flags | O_CLOEXEC);
 
 	if (file < 0)
-		rig_die("%s", path);
+		tb_die("%s", path);
 	return file;
 }
 
@@ -922,17 +922,17 @@ static void choose_allocations(const char *text)
 	char rest;
 
 	if (sscanf(text, "%d/%d%c", &first_nth, &each_nth, &rest) != 2 || first_nth < 1 || each_nth < 1)
-		rig_die("not FIRST/EACH: %s", text);
+		tb_die("not FIRST/EACH: %s", text);
 }
 
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc != 4)
-		rig_die("usage: faults once|nth DEVICE GID-INDEX, "
-			"faults bind PCI-ADDRESS FIRST/EACH, faults insmod MODULE FIRST/EACH");
+		tb_die("usage: faults once|nth DEVICE GID-INDEX, "
+		       "faults bind PCI-ADDRESS FIRST/EACH, faults insmod MODULE FIRST/EACH");
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
-		rig_die("mlockall");
+		tb_die("mlockall");
 	faults = &once_faults;
 	if (strcmp(argv[1], "once")) {
 		fail_nth = open_file("/proc/thread-self/fail-nth", O_RDWR);

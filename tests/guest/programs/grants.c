@@ -22,19 +22,19 @@
 #define UNIT		16
 #define INLINE_WORD	4
 
-static struct rig_side side;
+static struct tb_side side;
 static struct ibv_device_attr dev;
 
 static void expect(int error, int wanted, const char *what, uint32_t ask)
 {
 	if (error != wanted)
-		rig_fail("%s, %u asked for: %s, expected %s", what, ask, strerror(error), strerror(wanted));
+		tb_fail("%s, %u asked for: %s, expected %s", what, ask, strerror(error), strerror(wanted));
 }
 
 static void expect_number(uint32_t number, uint32_t wanted, const char *what, uint32_t ask)
 {
 	if (number != wanted)
-		rig_fail("%s, %u asked for: %u, expected %u", what, ask, number, wanted);
+		tb_fail("%s, %u asked for: %u, expected %u", what, ask, number, wanted);
 }
 
 static uint32_t max_of(uint32_t a, uint32_t b)
@@ -56,7 +56,7 @@ static uint32_t power_of_two(uint32_t n)
 /* A QP connected to itself, of any requested size                      */
 
 struct own {
-	struct rig_qp q;
+	struct tb_qp q;
 	struct ibv_qp_cap cap;
 	struct ibv_ah *ah;
 	/* Only of an XRC initiator. */
@@ -88,7 +88,7 @@ static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 			  (target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)) ||
 	    (!target && ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | (initiator ? IBV_QP_TIMEOUT |
 				      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0))))
-		rig_die("connecting a QP of type %d", qp->qp_type);
+		tb_die("connecting a QP of type %d", qp->qp_type);
 }
 
 /* It sends to a target, whose SRQ determines the PD of the written memory. */
@@ -105,41 +105,41 @@ static void connect_xrc(struct own *o)
 
 	o->xrcd = target.xrcd = init.xrcd = ibv_open_xrcd(side.ctx, &domain);
 	if (!o->xrcd)
-		rig_die("ibv_open_xrcd");
+		tb_die("ibv_open_xrcd");
 	o->srq = ibv_create_srq_ex(side.ctx, &init);
 	o->target = ibv_create_qp_ex(side.ctx, &target);
 	if (!o->srq || !o->target || ibv_get_srq_num(o->srq, &o->srqn))
-		rig_die("creating an XRC SRQ and a target");
+		tb_die("creating an XRC SRQ and a target");
 	connect_to(o->target, o->q.qp->qp_num);
 	connect_to(o->q.qp, o->target->qp_num);
 }
 
 /* It sends the same frame repeatedly, to no receiver: only the length is checked. */
-static void start_raw(struct rig_qp *q)
+static void start_raw(struct tb_qp *q)
 {
 	static const uint8_t header[] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5 };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
 	memcpy(q->buf, header, sizeof(header));
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PORT))
-		rig_die("a raw QP to INIT");
+		tb_die("a raw QP to INIT");
 	for (attr.qp_state = IBV_QPS_RTR; attr.qp_state <= IBV_QPS_RTS; attr.qp_state++)
 		if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
-			rig_die("a raw QP to RTR and RTS");
+			tb_die("a raw QP to RTR and RTS");
 }
 
 static void own_start(struct own *o)
 {
 	struct ibv_ah_attr address = { .is_global = 1, .port_num = 1,
 				       .grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 } };
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	switch (o->q.qp->qp_type) {
 	case IBV_QPT_UD:
-		rig_ud_start(&o->q, QKEY);
+		tb_ud_start(&o->q, QKEY);
 		o->ah = ibv_create_ah(side.pd, &address);
 		if (!o->ah)
-			rig_die("ibv_create_ah");
+			tb_die("ibv_create_ah");
 		break;
 	case IBV_QPT_UC:
 		connect_to(o->q.qp, o->q.qp->qp_num);
@@ -151,7 +151,7 @@ static void own_start(struct own *o)
 		start_raw(&o->q);
 		break;
 	default:
-		rig_qp_connect(&o->q, &o->q, &opts, opts.qp_access, 0);
+		tb_qp_connect(&o->q, &o->q, &opts, opts.qp_access, 0);
 	}
 }
 
@@ -167,18 +167,18 @@ static void own_open(struct own *o, enum ibv_qp_type type, struct ibv_qp_cap cap
 		.comp_mask = IBV_QP_INIT_ATTR_PD | (extended ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
 		.send_ops_flags = is_datagram(type) ? IBV_QP_EX_WITH_SEND : IBV_QP_EX_WITH_RDMA_WRITE,
 	};
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	memset(o, 0, sizeof(*o));
 	/* Use its CQs, buffer and region; the QP itself is replaced. */
-	rig_qp_create(&o->q, &side, IBV_QPT_RC, &opts);
+	tb_qp_create(&o->q, &side, IBV_QPT_RC, &opts);
 	if (ibv_destroy_qp(o->q.qp))
-		rig_die("ibv_destroy_qp");
+		tb_die("ibv_destroy_qp");
 	init.send_cq = o->q.scq;
 	init.recv_cq = o->q.rcq;
 	o->q.qp = ibv_create_qp_ex(side.ctx, &init);
 	if (!o->q.qp)
-		rig_die("creating a QP of type %d", type);
+		tb_die("creating a QP of type %d", type);
 	o->cap = init.cap;
 	own_start(o);
 }
@@ -186,10 +186,10 @@ static void own_open(struct own *o, enum ibv_qp_type type, struct ibv_qp_cap cap
 static void own_close(struct own *o)
 {
 	if (o->ah && ibv_destroy_ah(o->ah))
-		rig_die("ibv_destroy_ah");
+		tb_die("ibv_destroy_ah");
 	if (o->xrcd && (ibv_destroy_qp(o->target) || ibv_destroy_srq(o->srq) || ibv_close_xrcd(o->xrcd)))
-		rig_die("taking down a target and its SRQ");
-	rig_qp_destroy(&o->q);
+		tb_die("taking down a target and its SRQ");
+	tb_qp_destroy(&o->q);
 }
 
 static int build(struct own *o, const struct ibv_send_wr *wr)
@@ -230,7 +230,7 @@ static int own_send(struct own *o, struct ibv_sge *sges, uint32_t num_sge, unsig
 		wr.wr.ud.remote_qkey = QKEY;
 	} else {
 		wr.opcode = IBV_WR_RDMA_WRITE;
-		wr.wr.rdma.remote_addr = (uintptr_t)o->q.buf + RIG_BUF_BYTES / 2;
+		wr.wr.rdma.remote_addr = (uintptr_t)o->q.buf + TB_BUF_BYTES / 2;
 		wr.wr.rdma.rkey = o->q.mr->rkey;
 		wr.qp_type.xrc.remote_srqn = o->srqn;
 	}
@@ -238,12 +238,12 @@ static int own_send(struct own *o, struct ibv_sge *sges, uint32_t num_sge, unsig
 		return build(o, &wr);
 	error = ibv_post_send(o->q.qp, &wr, &bad);
 	if (error && bad != &wr)
-		rig_fail("bad_wr is not the request that was refused");
+		tb_fail("bad_wr is not the request that was refused");
 	return error;
 }
 
 /* Only the first is long enough for the header of a frame. */
-static void fill_sges(const struct rig_qp *q, struct ibv_sge *sges)
+static void fill_sges(const struct tb_qp *q, struct ibv_sge *sges)
 {
 	uint32_t i;
 
@@ -262,17 +262,17 @@ static void take_sends(struct own *o, uint32_t ask)
 	expect(own_send(o, sges, o->cap.max_send_sge + 1, IBV_SEND_INLINE), pieces ? 0 : EINVAL,
 	       "one SGE more than granted, inline", ask);
 	if (pieces)
-		rig_expect(o->q.scq, 1, IBV_WC_SUCCESS, "one SGE more than granted, inline");
+		tb_expect(o->q.scq, 1, IBV_WC_SUCCESS, "one SGE more than granted, inline");
 	expect(own_send(o, sges, o->cap.max_send_sge, 0), 0, "the SGEs that are granted", ask);
-	rig_expect(o->q.scq, 1, IBV_WC_SUCCESS, "the SGEs that are granted");
+	tb_expect(o->q.scq, 1, IBV_WC_SUCCESS, "the SGEs that are granted");
 	if (!o->cap.max_send_sge)
 		return;
 	data = (struct ibv_sge) { (uintptr_t)o->q.buf, o->cap.max_inline_data + 1, 0 };
 	expect(own_send(o, &data, 1, IBV_SEND_INLINE), EINVAL, "a byte more inline than granted", ask);
 	data.length--;
 	expect(own_send(o, &data, 1, IBV_SEND_INLINE), 0, "the inline data that is granted", ask);
-	rig_expect(o->q.scq, 1, IBV_WC_SUCCESS, "the inline data that is granted");
-	rig_expect_none(o->q.scq, "what was refused");
+	tb_expect(o->q.scq, 1, IBV_WC_SUCCESS, "the inline data that is granted");
+	tb_expect_none(o->q.scq, "what was refused");
 }
 
 static int own_receive(struct own *o, struct ibv_sge *sges, uint32_t num_sge)
@@ -281,7 +281,7 @@ static int own_receive(struct own *o, struct ibv_sge *sges, uint32_t num_sge)
 	int error = ibv_post_recv(o->q.qp, &wr, &bad);
 
 	if (error && bad != &wr)
-		rig_fail("bad_wr is not the receive that was refused");
+		tb_fail("bad_wr is not the receive that was refused");
 	return error;
 }
 
@@ -291,9 +291,9 @@ static void expect_same(const struct own *o)
 	struct ibv_qp_attr attr;
 
 	if (ibv_query_qp(o->q.qp, &attr, IBV_QP_CAP, &init))
-		rig_die("ibv_query_qp");
+		tb_die("ibv_query_qp");
 	if (memcmp(&attr.cap, &o->cap, sizeof(o->cap)) || memcmp(&init.cap, &o->cap, sizeof(o->cap)))
-		rig_fail("a query says something else than the creation");
+		tb_fail("a query says something else than the creation");
 }
 
 /* ------------------------------------------------------------------ */
@@ -311,7 +311,7 @@ static void sges_of_type(enum ibv_qp_type type)
 	uint32_t ask;
 
 	/* A frame cannot have 0 bytes. */
-	for (ask = type == IBV_QPT_RAW_PACKET; ask <= (uint32_t)dev.max_sge && !rig_failed(); ask++) {
+	for (ask = type == IBV_QPT_RAW_PACKET; ask <= (uint32_t)dev.max_sge && !tb_failed(); ask++) {
 		own_open(&o, type, (struct ibv_qp_cap) { 4, 4, ask, ask, 0 });
 		expect_number(o.cap.max_send_sge, ask, "SGEs of a send", ask);
 		expect_number(o.cap.max_recv_sge, receives ? max_of(ask, 1) : 0, "SGEs of a receive", ask);
@@ -342,7 +342,7 @@ static void queue_pair_inline(void)
 	size_t i, j;
 
 	for (i = 0; i < ARRAY_SIZE(types); i++)
-		for (j = 0; j < ARRAY_SIZE(asks) && !rig_failed(); j++) {
+		for (j = 0; j < ARRAY_SIZE(asks) && !tb_failed(); j++) {
 			uint32_t units = max_of((asks[j] + INLINE_WORD + UNIT - 1) / UNIT, 2);
 
 			own_open(&o, types[i], (struct ibv_qp_cap) { 4, 4, 1, 1, asks[j] });
@@ -364,7 +364,7 @@ static void queue_pair_depths(void)
 	uint32_t n;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++) {
+	for (i = 0; i < ARRAY_SIZE(depths) && !tb_failed(); i++) {
 		const uint32_t ask = depths[i];
 
 		own_open(&o, IBV_QPT_RC, (struct ibv_qp_cap) { ask, ask, 1, 1, 0 });
@@ -396,7 +396,7 @@ static void queue_pair_of_nothing(void)
 
 	own_open(&o, IBV_QPT_RC, nothing);
 	if (memcmp(&o.cap, &nothing, sizeof(nothing)))
-		rig_fail("something is granted where nothing was asked for");
+		tb_fail("something is granted where nothing was asked for");
 	expect_same(&o);
 	fill_sges(&o.q, sges);
 	expect(own_send(&o, sges, 0, 0), ENOMEM, "a send without a queue", 0);
@@ -435,33 +435,33 @@ static void shared_queues(void)
 	uint32_t ask, n;
 	size_t i;
 
-	for (ask = 0; ask <= (uint32_t)dev.max_srq_sge && !rig_failed(); ask++) {
+	for (ask = 0; ask <= (uint32_t)dev.max_srq_sge && !tb_failed(); ask++) {
 		struct ibv_srq_init_attr init = { .attr = { .max_wr = 3, .max_sge = ask } };
 
 		srq = ibv_create_srq(side.pd, &init);
 		if (!srq)
-			rig_die("ibv_create_srq");
+			tb_die("ibv_create_srq");
 		expect_number(init.attr.max_sge, max_of(ask, 1), "SGEs of an SRQ", ask);
 		expect(srq_receive(srq, init.attr.max_sge + 1), EINVAL, "one SGE more than granted", ask);
 		expect(srq_receive(srq, init.attr.max_sge), 0, "the SGEs that are granted", ask);
 		if (ibv_query_srq(srq, &queried))
-			rig_die("ibv_query_srq");
+			tb_die("ibv_query_srq");
 		expect_number(queried.max_sge, init.attr.max_sge, "SGEs of an SRQ, queried", ask);
 		expect(ibv_destroy_srq(srq), 0, "ibv_destroy_srq", ask);
 	}
-	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++) {
+	for (i = 0; i < ARRAY_SIZE(depths) && !tb_failed(); i++) {
 		struct ibv_srq_init_attr init = { .attr = { .max_wr = depths[i], .max_sge = 1 } };
 
 		srq = ibv_create_srq(side.pd, &init);
 		if (!srq)
-			rig_die("ibv_create_srq");
+			tb_die("ibv_create_srq");
 		expect_number(init.attr.max_wr, power_of_two(depths[i] + 1) - 1, "requests of an SRQ", depths[i]);
 		for (n = 0; n <= init.attr.max_wr && !srq_receive(srq, 1); n++)
 			;
 		expect_number(n, init.attr.max_wr, "receives posted", depths[i]);
 		expect(srq_receive(srq, 1), ENOMEM, "one receive more", depths[i]);
 		if (ibv_query_srq(srq, &queried))
-			rig_die("ibv_query_srq");
+			tb_die("ibv_query_srq");
 		expect_number(queried.max_wr, init.attr.max_wr, "requests of an SRQ, queried", depths[i]);
 		expect(ibv_destroy_srq(srq), 0, "ibv_destroy_srq", depths[i]);
 	}
@@ -484,7 +484,7 @@ static void work_queue(struct ibv_cq *cq, uint32_t wrs, uint32_t sges)
 	uint32_t n;
 
 	if (!wq)
-		rig_die("ibv_create_wq");
+		tb_die("ibv_create_wq");
 	expect_number(init.max_wr, power_of_two(wrs), "requests of a WQ", wrs);
 	expect_number(init.max_sge, max_of(sges, 1), "SGEs of a WQ", sges);
 	expect(ibv_modify_wq(wq, &ready), 0, "a WQ to RDY", wrs);
@@ -503,10 +503,10 @@ static void work_queues(void)
 	size_t i;
 
 	if (!cq)
-		rig_die("ibv_create_cq");
-	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++)
+		tb_die("ibv_create_cq");
+	for (i = 0; i < ARRAY_SIZE(depths) && !tb_failed(); i++)
 		work_queue(cq, depths[i], 1);
-	for (sges = 0; sges <= (uint32_t)dev.max_sge && !rig_failed(); sges++)
+	for (sges = 0; sges <= (uint32_t)dev.max_sge && !tb_failed(); sges++)
 		work_queue(cq, 2, sges);
 	expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq", 1);
 }
@@ -518,11 +518,11 @@ static void completion_queues(void)
 	size_t i;
 
 	if (!resized)
-		rig_die("ibv_create_cq");
-	for (i = 0; i < ARRAY_SIZE(depths) && !rig_failed(); i++) {
+		tb_die("ibv_create_cq");
+	for (i = 0; i < ARRAY_SIZE(depths) && !tb_failed(); i++) {
 		cq = ibv_create_cq(side.ctx, depths[i], NULL, NULL, 0);
 		if (!cq)
-			rig_die("ibv_create_cq");
+			tb_die("ibv_create_cq");
 		expect_number(cq->cqe, power_of_two(depths[i] + 1) - 1, "entries of a CQ", depths[i]);
 		expect(ibv_destroy_cq(cq), 0, "ibv_destroy_cq", depths[i]);
 		expect(ibv_resize_cq(resized, depths[i]), 0, "ibv_resize_cq", depths[i]);
@@ -531,7 +531,7 @@ static void completion_queues(void)
 	expect(ibv_destroy_cq(resized), 0, "ibv_destroy_cq", 1);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "SGEs of QPs", queue_pair_sges },
 	{ "inline data of QPs", queue_pair_inline },
 	{ "requests of QPs", queue_pair_depths },
@@ -550,10 +550,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: grants DEVICE GID-INDEX [CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	tb_side_open(&side, argv[1], atoi(argv[2]), NULL);
 	if (ibv_query_device(side.ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	if (dev.max_sge + 1 > SGES_MAX || dev.max_srq_sge + 1 > SGES_MAX)
-		rig_die("%d SGEs are more than this program has", dev.max_sge);
-	return rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+		tb_die("%d SGEs are more than this program has", dev.max_sge);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
 }

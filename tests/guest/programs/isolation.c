@@ -102,7 +102,7 @@ static void run_act(const struct order *order)
 		if (!order->bare)
 			raw_close(&own);
 	} while (order->for_ever);
-	exit(rig_failed());
+	exit(tb_failed());
 }
 
 /* A process that was forked before the device was opened: its children have no descriptor or memory of the owner. */
@@ -131,10 +131,10 @@ static void open_nursery(void)
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
-		rig_die("socketpair");
+		tb_die("socketpair");
 	pid = fork();
 	if (pid < 0)
-		rig_die("fork");
+		tb_die("fork");
 	if (!pid) {
 		close(ends[0]);
 		serve(ends[1]);
@@ -149,7 +149,7 @@ static pid_t begin(struct order order)
 
 	fflush(stdout);
 	if (write(nursery, &order, sizeof(order)) != sizeof(order) || read(nursery, &pid, sizeof(pid)) != sizeof(pid))
-		rig_die("no intruder");
+		tb_die("no intruder");
 	return pid;
 }
 
@@ -158,7 +158,7 @@ static int end(void)
 	int status;
 
 	if (read(nursery, &status, sizeof(status)) != sizeof(status))
-		rig_die("the intruder was lost");
+		tb_die("the intruder was lost");
 	return status;
 }
 
@@ -169,7 +169,7 @@ static void intrude(struct order order)
 	begin(order);
 	status = end();
 	if (status)
-		rig_fail("the other process ended with status 0x%x", status);
+		tb_fail("the other process ended with status 0x%x", status);
 }
 
 void iso_intrude(iso_act *act)
@@ -194,19 +194,19 @@ void iso_kill_amidst(iso_act *act, int rounds)
 	int i, status;
 	pid_t pid;
 
-	for (i = 0; i < rounds && !rig_failed(); i++) {
+	for (i = 0; i < rounds && !tb_failed(); i++) {
 		pid = begin((struct order) { .act = act, .for_ever = true });
 		target = first + i * 7 % 5 + 1;
-		for (limit = rig_now_ms() + RIG_WAIT_MS; steps_done() < target && rig_now_ms() < limit;)
+		for (limit = tb_now_ms() + TB_WAIT_MS; steps_done() < target && tb_now_ms() < limit;)
 			;
 		if (steps_done() < target)
-			rig_fail("the other process does not get on");
+			tb_fail("the other process does not get on");
 		/* At some time within the step, not always at its beginning. */
 		nanosleep(&(struct timespec) { .tv_nsec = i * 130000 % 900000 }, NULL);
 		kill(pid, SIGKILL);
 		status = end();
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-			rig_fail("the other process ended by itself, with status 0x%x", status);
+			tb_fail("the other process ended by itself, with status 0x%x", status);
 		first = steps_done();
 	}
 }
@@ -223,12 +223,12 @@ void iso_counted(const char *name, long before, long by)
 	long now = iso_counter(name);
 
 	if (now != before + by)
-		rig_fail("counter %s rose by %ld, expected %ld", name, now - before, by);
+		tb_fail("counter %s rose by %ld, expected %ld", name, now - before, by);
 }
 
 void iso_traffic(void)
 {
-	rig_check_traffic(&iso.neighbour, "the owner's traffic");
+	tb_check_traffic(&iso.neighbour, "the owner's traffic");
 }
 
 /* Handles are numbers from 0 on: after so many PDs, the other handles of the owner differ from all of an intruder. */
@@ -283,7 +283,7 @@ static void bind_window(int which)
 	};
 	iso_ring(qp, index, HGHCA_OPCODE_BIND_MW, 3);
 	if (!raw_expect(qp, index, 0, "binding a window"))
-		rig_die("BIND_MW");
+		tb_die("BIND_MW");
 	iso.board->windows[which] = resp.rkey;
 	iso.board->handles[ISO_MW] = resp.mw_handle;
 }
@@ -313,26 +313,26 @@ static void create_queues(void)
 
 	if (raw_try_create_wq(&iso.ctx, iso.ctx.pd_handle, cq, raw_pages(RAW_WQ_BYTES), &handles[ISO_WQ]) ||
 	    raw_try_create_wq(&iso.ctx, iso.ctx.pd_handle, cq, raw_pages(RAW_WQ_BYTES), &in_table))
-		rig_die("CREATE_WQ");
+		tb_die("CREATE_WQ");
 	if (raw_try_create_table(&iso.ctx, in_table, &handles[ISO_TABLE]))
-		rig_die("CREATE_RWQ_IND_TBL");
+		tb_die("CREATE_RWQ_IND_TBL");
 }
 
 static void create_estate(void)
 {
-	const unsigned int bindable = RIG_ACCESS_ALL | IBV_ACCESS_MW_BIND;
+	const unsigned int bindable = TB_ACCESS_ALL | IBV_ACCESS_MW_BIND;
 	struct iso_board *board = iso.board;
 	struct ib_uverbs_reg_mr_resp mr;
 
 	raw_open(&iso.ctx, iso.device);
 	raise_handles(&iso.ctx);
-	register_memory(&iso.ctx, iso.ctx.buf, RAW_BUF_BYTES, RIG_ACCESS_ALL, &iso.ctx.mr);
+	register_memory(&iso.ctx, iso.ctx.buf, RAW_BUF_BYTES, TB_ACCESS_ALL, &iso.ctx.mr);
 	estate.memory = mmap((void *)ISO_ADDRESS, ISO_BYTES, PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (estate.memory != (void *)ISO_ADDRESS)
-		rig_die("mmap");
+		tb_die("mmap");
 	memset(estate.memory, ISO_PATTERN, ISO_BYTES);
-	register_memory(&iso.ctx, estate.memory, ISO_BYTES, RIG_ACCESS_ALL, &mr);
+	register_memory(&iso.ctx, estate.memory, ISO_BYTES, TB_ACCESS_ALL, &mr);
 	board->region = mr.rkey;
 	board->handles[ISO_MR] = mr.mr_handle;
 	register_memory(&iso.ctx, estate.memory, ISO_BYTES, bindable, &mr);
@@ -372,7 +372,7 @@ static void write_to_region(uint32_t rkey, const char *what)
 	iso_build_write(&estate.rc.a, index, iso.ctx.buf, iso.ctx.mr.lkey, ISO_ADDRESS, rkey);
 	iso_ring(&estate.rc.a, index, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
 	if (raw_expect(&estate.rc.a, index % RAW_WQES, 0, what) && memcmp(iso.ctx.buf, estate.memory, WQE_BYTES))
-		rig_fail("%s: wrong data", what);
+		tb_fail("%s: wrong data", what);
 	memset(estate.memory, ISO_PATTERN, WQE_BYTES);
 }
 
@@ -391,7 +391,7 @@ static void send_to_srq(void)
 	raw_expect(&estate.shared.a, index % RAW_WQES, 0, "the owner's SEND");
 	if (raw_expect(&estate.shared.b, index % RAW_WQES, 0, "its receive, of the owner's SRQ") &&
 	    memcmp(iso.ctx.buf, iso.ctx.buf + PAGE_BYTES, WQE_BYTES))
-		rig_fail("the owner's SRQ: wrong data");
+		tb_fail("the owner's SRQ: wrong data");
 }
 
 static void send_datagram(void)
@@ -420,7 +420,7 @@ static void send_datagram(void)
 	raw_expect(from, index % RAW_WQES, 0, "the owner's datagram");
 	if (raw_expect(to, index % RAW_WQES, 0, "its receive") &&
 	    memcmp(iso.ctx.buf, iso.ctx.buf + PAGE_BYTES + 40, WQE_BYTES))
-		rig_fail("the owner's datagram: wrong data");
+		tb_fail("the owner's datagram: wrong data");
 }
 
 /* The memory of the owner is unchanged, and all of its keys, queues and QPs work. */
@@ -431,7 +431,7 @@ static void check_estate(void)
 	for (i = 0; i < ISO_BYTES && estate.memory[i] == ISO_PATTERN; i++)
 		;
 	if (i < ISO_BYTES)
-		rig_fail("byte %zu of the owner's memory has changed", i);
+		tb_fail("byte %zu of the owner's memory has changed", i);
 	write_to_region(iso.board->region, "a WRITE to the owner's region");
 	write_to_region(iso.board->windows[0], "a WRITE through the owner's window of type 1");
 	write_to_region(iso.board->windows[1], "a WRITE through the owner's window of type 2B");
@@ -442,13 +442,13 @@ static void check_estate(void)
 
 int main(int argc, char **argv)
 {
-	static const struct { const struct rig_case *cases; const size_t *count; } tables[] = {
+	static const struct { const struct tb_case *cases; const size_t *count; } tables[] = {
 		{ iso_doorbell_cases, &iso_doorbell_count }, { iso_key_cases, &iso_key_count },
 		{ iso_handle_cases, &iso_handle_count }, { iso_memory_cases, &iso_memory_count },
 		{ iso_right_cases, &iso_right_count },
 	};
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_case all[128];
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_case all[128];
 	size_t i, count = 0;
 	int status;
 
@@ -460,21 +460,21 @@ int main(int argc, char **argv)
 	iso.counters = argv[3];
 	iso.board = raw_pages(sizeof(*iso.board));
 	open_nursery();
-	rig_side_open(&iso.side, iso.device, atoi(argv[2]), NULL);
+	tb_side_open(&iso.side, iso.device, atoi(argv[2]), NULL);
 	iso.board->gid = iso.side.gid;
 	iso.board->gid_index = iso.side.gid_index;
 	iso.board->mtu = iso.side.mtu;
-	rig_pair_create(&iso.neighbour, &iso.side, &iso.side, &opts);
+	tb_pair_create(&iso.neighbour, &iso.side, &iso.side, &opts);
 	create_estate();
 	for (i = 0; i < ARRAY_SIZE(tables); i++) {
 		if (count + *tables[i].count > ARRAY_SIZE(all))
-			rig_die("too many cases");
+			tb_die("too many cases");
 		memcpy(all + count, tables[i].cases, *tables[i].count * sizeof(*all));
 		count += *tables[i].count;
 	}
-	status = rig_run(all, count, argc - 4, argv + 4, check_estate);
+	status = tb_run(all, count, argc - 4, argv + 4, check_estate);
 	close_estate();
-	rig_pair_destroy(&iso.neighbour);
+	tb_pair_destroy(&iso.neighbour);
 	close(nursery);
 	return status;
 }

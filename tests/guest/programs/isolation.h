@@ -49,8 +49,8 @@ struct iso_board {
 struct iso {
 	const char *device;
 	const char *counters;		/* folder in sysfs */
-	struct rig_side side;
-	struct rig_pair neighbour;	/* traffic over the provider */
+	struct tb_side side;
+	struct tb_pair neighbour;	/* traffic over the provider */
 	struct raw_ctx ctx;
 	struct iso_board *board;
 };
@@ -85,7 +85,7 @@ void iso_build_write(struct raw_qp *qp, unsigned int index, const void *from, ui
 		     uint32_t rkey);
 void iso_ring(struct raw_qp *qp, unsigned int index, unsigned int opcode, unsigned int units);
 
-extern const struct rig_case iso_doorbell_cases[], iso_key_cases[], iso_handle_cases[], iso_memory_cases[],
+extern const struct tb_case iso_doorbell_cases[], iso_key_cases[], iso_handle_cases[], iso_memory_cases[],
 	iso_right_cases[];
 extern const size_t iso_doorbell_count, iso_key_count, iso_handle_count, iso_memory_count, iso_right_count;
 

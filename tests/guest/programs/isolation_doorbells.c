@@ -40,11 +40,11 @@ static void victim_check(struct victim *v)
 
 	iso_traffic();
 	if (raw_cq_poll(&v->link.a.cq, &wc))
-		rig_fail("the owner's request was completed, syndrome 0x%02x", wc.syndrome);
+		tb_fail("the owner's request was completed, syndrome 0x%02x", wc.syndrome);
 	if (iso.ctx.buf[PAGE_BYTES])
-		rig_fail("the owner's request was executed");
+		tb_fail("the owner's request was executed");
 	if (raw_qp_state(&v->link.a) != IBV_QPS_RTS)
-		rig_fail("the owner's QP has left RTS");
+		tb_fail("the owner's QP has left RTS");
 	iso_ring(&v->link.a, 0, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
 	raw_expect(&v->link.a, 0, 0, "the owner's doorbell");
 	iso.board->qpn = v->qpn;
@@ -141,10 +141,10 @@ static void every_qpn(void)
 	page = iso_counter("db_bad_page") - page;
 	object = iso_counter("db_bad_object") - object;
 	if (page + object != QPNS)
-		rig_fail("of %d doorbells %ld found no QP and %ld another's", QPNS, object, page);
+		tb_fail("of %d doorbells %ld found no QP and %ld another's", QPNS, object, page);
 	/* At least the QPs of this program: two each of 5 pairs. */
 	if (page < 10)
-		rig_fail("%ld QPs were there, not even the owner's", page);
+		tb_fail("%ld QPs were there, not even the owner's", page);
 	victim_check(&v);
 }
 
@@ -154,26 +154,26 @@ static void every_qpn(void)
 struct watched {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct rig_pair pair;
+	struct tb_pair pair;
 };
 
 static void watched_create(struct watched *w)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	w->channel = ibv_create_comp_channel(iso.side.ctx);
 	w->cq = w->channel ? ibv_create_cq(iso.side.ctx, 64, NULL, w->channel, 0) : NULL;
 	if (!w->cq || fcntl(w->channel->fd, F_SETFL, O_NONBLOCK))
-		rig_die("a CQ with events");
+		tb_die("a CQ with events");
 	opts.recv_cq = w->cq;
-	rig_pair_create(&w->pair, &iso.side, &iso.side, &opts);
+	tb_pair_create(&w->pair, &iso.side, &iso.side, &opts);
 }
 
 static void watched_destroy(struct watched *w)
 {
-	rig_pair_destroy(&w->pair);
+	tb_pair_destroy(&w->pair);
 	if (ibv_destroy_cq(w->cq) || ibv_destroy_comp_channel(w->channel))
-		rig_die("taking down a CQ");
+		tb_die("taking down a CQ");
 }
 
 /* Returns the number of events, after a time for outstanding ones. */
@@ -184,7 +184,7 @@ static int events_of(struct watched *w, bool expected)
 	void *context;
 	int count = 0;
 
-	poll(&pfd, 1, expected ? RIG_WAIT_MS : 300);
+	poll(&pfd, 1, expected ? TB_WAIT_MS : 300);
 	while (!ibv_get_cq_event(w->channel, &cq, &context)) {
 		ibv_ack_cq_events(cq, 1);
 		count++;
@@ -196,10 +196,10 @@ static void watched_expect(struct watched *w, int events, const char *what)
 {
 	int found;
 
-	rig_check_traffic(&w->pair, what);
+	tb_check_traffic(&w->pair, what);
 	found = events_of(w, events);
 	if (found != events)
-		rig_fail("%s: %d events, expected %d", what, found, events);
+		tb_fail("%s: %d events, expected %d", what, found, events);
 }
 
 static void arm_every_cq(struct raw_ctx *own)
@@ -237,13 +237,13 @@ static void cqs_armed(void)
 	page = iso_counter("db_bad_page") - page;
 	object = iso_counter("db_bad_object") - object;
 	if (page + object != 3 * CQNS || page < 3 * 10)
-		rig_fail("of %d doorbells %ld found no CQ and %ld another's", 3 * CQNS, object, page);
+		tb_fail("of %d doorbells %ld found no CQ and %ld another's", 3 * CQNS, object, page);
 	watched_expect(&w, 0, "a CQ that another process armed");
 	if (ibv_req_notify_cq(w.cq, 0))
-		rig_fail("ibv_req_notify_cq");
+		tb_fail("ibv_req_notify_cq");
 	iso_intrude(arm_every_cq);
 	if (events_of(&w, false))
-		rig_fail("an event without a completion");
+		tb_fail("an event without a completion");
 	watched_expect(&w, 1, "a CQ that its owner armed");
 	watched_destroy(&w);
 }
@@ -260,7 +260,7 @@ static void eqs_armed(void)
 	/* The EQ reports more than one event. */
 	for (i = 0; i < 3; i++) {
 		if (ibv_req_notify_cq(w.cq, 0))
-			rig_fail("ibv_req_notify_cq");
+			tb_fail("ibv_req_notify_cq");
 		watched_expect(&w, 1, "a CQ that its owner armed");
 	}
 	watched_destroy(&w);
@@ -275,10 +275,10 @@ static void map_refused(struct raw_ctx *own, uint64_t offset, size_t bytes, int 
 
 	if (page == MAP_FAILED) {
 		if (errno != expected)
-			rig_fail("mmap of %s at 0x%llx: %s", what, (unsigned long long)offset, strerror(errno));
+			tb_fail("mmap of %s at 0x%llx: %s", what, (unsigned long long)offset, strerror(errno));
 		return;
 	}
-	rig_fail("mmap of %s at 0x%llx was allowed", what, (unsigned long long)offset);
+	tb_fail("mmap of %s at 0x%llx was allowed", what, (unsigned long long)offset);
 	munmap(page, bytes);
 }
 
@@ -314,17 +314,17 @@ static void stretch_page(struct raw_ctx *own)
 	int i;
 
 	if (!mprotect(own->uar, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC))
-		rig_fail("the page was made executable");
+		tb_fail("the page was made executable");
 	page = mremap(own->uar, PAGE_BYTES, 2 * PAGE_BYTES, MREMAP_MAYMOVE);
 	if (page != MAP_FAILED)
-		rig_fail("the page was stretched");
+		tb_fail("the page was stretched");
 	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, own->fd, own->caps.uar_mmap_offset);
 	if (page == MAP_FAILED)
-		rig_fail("our own page cannot be mapped a second time");
+		tb_fail("our own page cannot be mapped a second time");
 	words = page;
 	for (i = 0; page != MAP_FAILED && i < PAGE_BYTES / 4; i++)
 		if (words[i] && i != HGHCA_UAR_CLOCK / 4 && i != HGHCA_UAR_CLOCK / 4 + 1)
-			rig_fail("word %d of the page reads 0x%x", i, words[i]);
+			tb_fail("word %d of the page reads 0x%x", i, words[i]);
 	if (page != MAP_FAILED)
 		munmap(page, PAGE_BYTES);
 	iso.board->step++;
@@ -356,12 +356,12 @@ static void take_page(struct raw_ctx *own)
 	struct iso_link l;
 
 	if (own->caps.uar_index != iso.board->uar_index)
-		rig_fail("the page is number %u, not %u", own->caps.uar_index, iso.board->uar_index);
+		tb_fail("the page is number %u, not %u", own->caps.uar_index, iso.board->uar_index);
 	((volatile uint32_t *)own->uar)[1] = bell >> 32;
 	raw_ring(own->uar, bell);
 	iso_link_create(&l, own, IBV_QPT_RC, NULL);
 	if (l.a.qpn == iso.board->left_qpn)
-		rig_fail("QP 0x%x came back at once", l.a.qpn);
+		tb_fail("QP 0x%x came back at once", l.a.qpn);
 	iso_link_connect(&l);
 	iso_build_write(&l.a, 0, own->buf, own->mr.lkey, (uintptr_t)own->buf + PAGE_BYTES, own->mr.rkey);
 	iso_ring(&l.a, 0, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
@@ -397,7 +397,7 @@ static void killed(void)
 	victim_check(&v);
 }
 
-const struct rig_case iso_doorbell_cases[] = {
+const struct tb_case iso_doorbell_cases[] = {
 	{ "doorbells: of the owner's QP", qp_rung },
 	{ "doorbells: everywhere in the page, in every width", page_rung },
 	{ "doorbells: of every QP number", every_qpn },

@@ -49,7 +49,7 @@ static void make_own(struct own_set *own, struct raw_ctx *ctx)
 	} pd = {};
 	struct ib_uverbs_alloc_pd alloc_pd = {};
 	struct ib_uverbs_reg_mr reg = { .start = (uintptr_t)ctx->buf, .hca_va = (uintptr_t)ctx->buf,
-					.length = PAGE_BYTES, .access_flags = RIG_ACCESS_ALL,
+					.length = PAGE_BYTES, .access_flags = TB_ACCESS_ALL,
 					.pd_handle = ctx->pd_handle };
 	struct ib_uverbs_reg_mr_resp mr = {};
 	struct ib_uverbs_alloc_mw alloc_mw = { .pd_handle = ctx->pd_handle, .mw_type = IBV_MW_TYPE_2 };
@@ -83,7 +83,7 @@ static void make_own(struct own_set *own, struct raw_ctx *ctx)
 			      &own->handles[ISO_WQ]) ||
 	    raw_try_create_wq(ctx, ctx->pd_handle, own->qp.cq.handle, raw_pages(RAW_WQ_BYTES), &in_table) ||
 	    raw_try_create_table(ctx, in_table, &own->handles[ISO_TABLE]))
-		rig_die("CREATE_WQ, CREATE_RWQ_IND_TBL");
+		tb_die("CREATE_WQ, CREATE_RWQ_IND_TBL");
 	own->handles[ISO_PD] = pd.core.pd_handle;
 	own->handles[ISO_CQ] = own->cq.handle;
 	own->handles[ISO_QP] = own->qp.handle;
@@ -686,7 +686,7 @@ static void must_refuse(const struct command *c, struct own_set *own, unsigned i
 	handles[kind] = handle;
 	error = c->run(own, handles);
 	if (!is_refusal(error) && !(error == EOPNOTSUPP && c->with_own))
-		rig_fail("%s with %s %s: %s", c->what, whose, kind_names[kind], error ? strerror(error) : "success");
+		tb_fail("%s with %s %s: %s", c->what, whose, kind_names[kind], error ? strerror(error) : "success");
 }
 
 static void try_command(struct raw_ctx *ctx, const struct command *c)
@@ -700,7 +700,7 @@ static void try_command(struct raw_ctx *ctx, const struct command *c)
 		if (!(c->kinds & 1U << kind))
 			continue;
 		if (own.handles[kind] >= ISO_FIRST_HANDLE)
-			rig_fail("our own handles are as large as the owner's");
+			tb_fail("our own handles are as large as the owner's");
 		must_refuse(c, &own, kind, iso.board->handles[kind], "the owner's");
 		must_refuse(c, &own, kind, ISO_FIRST_HANDLE * 7, "nobody's");
 		must_refuse(c, &own, kind, UINT32_MAX, "an impossible");
@@ -710,7 +710,7 @@ static void try_command(struct raw_ctx *ctx, const struct command *c)
 	}
 	error = c->run(&own, own.handles);
 	if (error != c->with_own && !(c->with_own == MAYBE && (!error || error == EOPNOTSUPP)))
-		rig_fail("%s with our own handles: %s", c->what, error ? strerror(error) : "success");
+		tb_fail("%s with our own handles: %s", c->what, error ? strerror(error) : "success");
 	iso.board->step++;
 }
 
@@ -742,10 +742,10 @@ static void foreign_handles(void)
 
 	for (kind = 0; kind < ISO_KINDS; kind++)
 		if (iso.board->handles[kind] < ISO_FIRST_HANDLE)
-			rig_fail("the owner's %s has handle %u", kind_names[kind], iso.board->handles[kind]);
+			tb_fail("the owner's %s has handle %u", kind_names[kind], iso.board->handles[kind]);
 	iso_intrude(try_commands);
 	if (limit_of_srq())
-		rig_fail("the owner's SRQ has a limit of %u", limit_of_srq());
+		tb_fail("the owner's SRQ has a limit of %u", limit_of_srq());
 }
 
 /* Tries to destroy all possible handles, and so those of all other processes. */
@@ -765,7 +765,7 @@ static void destroy_all_numbers(struct raw_ctx *own)
 			for (kind = 0; kind < ISO_KINDS; kind++)
 				handles[kind] = number;
 			if (!is_refusal(destroyers[i](&all, handles)))
-				rig_fail("destroyer %zu took handle %u", i, number);
+				tb_fail("destroyer %zu took handle %u", i, number);
 		}
 		iso.board->step++;
 	}
@@ -818,7 +818,7 @@ static int create_cq_on(struct raw_ctx *ctx, int channel, bool extended)
 		error = raw_command(ctx->fd, IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp));
 	handle = extended ? ex_resp.core.base.cq_handle : resp.core.cq_handle;
 	if (!error && raw_destroy_cq_handle(ctx, handle))
-		rig_fail("a CQ with a channel could not be destroyed");
+		tb_fail("a CQ with a channel could not be destroyed");
 	munmap(pages, 65536);
 	return error;
 }
@@ -832,17 +832,17 @@ static void try_channels(struct raw_ctx *own)
 	foreign = channel_of(&other);
 	for (extended = 0; extended < 2; extended++) {
 		if (create_cq_on(own, mine, extended))
-			rig_fail("a CQ with our own channel was refused");
+			tb_fail("a CQ with our own channel was refused");
 		if (!is_refusal(create_cq_on(own, foreign, extended)))
-			rig_fail("a CQ with a channel of another context was made");
+			tb_fail("a CQ with a channel of another context was made");
 		if (!is_refusal(create_cq_on(own, iso.board->channel, extended)))
-			rig_fail("a CQ with the owner's channel was made");
+			tb_fail("a CQ with the owner's channel was made");
 		if (!is_refusal(create_cq_on(own, null, extended)))
-			rig_fail("a CQ with /dev/null as its channel was made");
+			tb_fail("a CQ with /dev/null as its channel was made");
 		if (!is_refusal(create_cq_on(own, own->fd, extended)))
-			rig_fail("a CQ with the device as its channel was made");
+			tb_fail("a CQ with the device as its channel was made");
 		if (!is_refusal(create_cq_on(own, own->async_fd, extended)))
-			rig_fail("a CQ with the asynchronous events as its channel was made");
+			tb_fail("a CQ with the asynchronous events as its channel was made");
 	}
 	close(mine);
 	close(foreign);
@@ -865,7 +865,7 @@ static void killed(void)
 	iso_kill_amidst(try_channels, 3);
 }
 
-const struct rig_case iso_handle_cases[] = {
+const struct tb_case iso_handle_cases[] = {
 	{ "handles: of the owner, in every command", foreign_handles },
 	{ "handles: all numbers destroyed", all_numbers },
 	{ "handles: completion channels", foreign_channels },

@@ -48,7 +48,7 @@ static void ring_and_expect(struct iso_link *l, unsigned int opcode, unsigned in
 	iso_ring(&l->a, 0, opcode, units);
 	raw_expect(&l->a, 0, syndrome, what);
 	if (syndrome && raw_qp_state(&l->a) != IBV_QPS_ERR)
-		rig_fail("%s: the QP is not in error", what);
+		tb_fail("%s: the QP is not in error", what);
 }
 
 static void connected(struct iso_link *l, struct raw_ctx *own, struct raw_srq *srq)
@@ -132,7 +132,7 @@ static void datagram_uses(struct raw_ctx *own)
 		iso_ring(&qp, 0, HGHCA_OPCODE_SEND, 5);
 		raw_expect(&qp, 0, HGHCA_SYNDROME_LOCAL_PROT_ERR, "a datagram");
 		if (raw_qp_state(&qp) != IBV_QPS_SQE)
-			rig_fail("the UD QP is not in SQE");
+			tb_fail("the UD QP is not in SQE");
 		raw_qp_destroy(&qp);
 		iso.board->step++;
 	}
@@ -179,7 +179,7 @@ static void rkeys(void)
 static void rkeys_of_other_pd(void)
 {
 	struct ib_uverbs_reg_mr reg = { .start = (uintptr_t)iso.ctx.buf, .hca_va = (uintptr_t)iso.ctx.buf,
-					.length = RAW_BUF_BYTES, .access_flags = RIG_ACCESS_ALL };
+					.length = RAW_BUF_BYTES, .access_flags = TB_ACCESS_ALL };
 	const uint8_t bad = HGHCA_SYNDROME_REMOTE_ACCESS_ERR;
 	struct ib_uverbs_alloc_pd alloc = {};
 	struct {
@@ -246,7 +246,7 @@ static void try_keys(struct raw_ctx *ctx, uint32_t first, uint32_t count, uint64
 
 	iso_link_create(&l, ctx, IBV_QPT_UC, NULL);
 	iso_link_connect(&l);
-	for (done = 0; done < count && !rig_failed(); done += LIST) {
+	for (done = 0; done < count && !tb_failed(); done += LIST) {
 		for (i = 0; i < LIST; i++)
 			keys[i] = first + done + i;
 		write_list(&l.a, done, keys, to);
@@ -265,7 +265,7 @@ static void all_keys(void)
 	long before = iso_counter("uc_dropped");
 
 	if (iso.board->windows[1] >> 8 > SCANNED_INDEXES)
-		rig_fail("the owner's keys are beyond those tried");
+		tb_fail("the owner's keys are beyond those tried");
 	iso_intrude(try_all_keys);
 	iso_counted("uc_dropped", before, SCANNED_INDEXES * TAGS);
 }
@@ -285,7 +285,7 @@ static void all_keys_of_owner(void)
 static void deregistered(void)
 {
 	struct ib_uverbs_reg_mr reg = { .start = ISO_ADDRESS, .hca_va = ISO_ADDRESS, .length = ISO_BYTES,
-					.access_flags = RIG_ACCESS_ALL, .pd_handle = iso.ctx.pd_handle };
+					.access_flags = TB_ACCESS_ALL, .pd_handle = iso.ctx.pd_handle };
 	struct ib_uverbs_reg_mr_resp mr = {};
 	struct ib_uverbs_dereg_mr dereg;
 	long before;
@@ -416,7 +416,7 @@ static void killed(void)
 		iso_kill_amidst(acts[i], 3);
 }
 
-const struct rig_case iso_key_cases[] = {
+const struct tb_case iso_key_cases[] = {
 	{ "keys: of the owner, in our gather and scatter lists", lkeys },
 	{ "keys: of the owner, asked of our QPs", rkeys },
 	{ "keys: of another PD of the owner", rkeys_of_other_pd },

@@ -33,7 +33,7 @@ static int cq_at(struct raw_ctx *own, uint64_t buf, uint64_t dbr)
 	int error = raw_try_create_cq(own, 63, &driver, sizeof(driver), &handle);
 
 	if (!error && raw_destroy_cq_handle(own, handle))
-		rig_fail("DESTROY_CQ");
+		tb_fail("DESTROY_CQ");
 	return error;
 }
 
@@ -65,7 +65,7 @@ static int qp_at(struct raw_ctx *own, uint64_t buf, uint64_t dbr)
 	driver.dbr_addr = dbr;
 	error = raw_try_create_qp(own, &cq, &driver, sizeof(driver), &handle, &qpn);
 	if (!error && raw_destroy_qp_handle(own, handle))
-		rig_fail("DESTROY_QP");
+		tb_fail("DESTROY_QP");
 	raw_cq_destroy(&cq, own);
 	return error;
 }
@@ -129,8 +129,8 @@ static bool is_refusal(int error)
 static void refused(int error, const char *what, const char *where, uint64_t address)
 {
 	if (!is_refusal(error))
-		rig_fail("%s %s, 0x%llx: %s", what, where, (unsigned long long)address,
-			 error ? strerror(error) : "success");
+		tb_fail("%s %s, 0x%llx: %s", what, where, (unsigned long long)address,
+			error ? strerror(error) : "success");
 }
 
 /* No object can be there; `read_only`: only objects that the device does not write to. */
@@ -144,14 +144,14 @@ static void try_address(struct raw_ctx *own, uint64_t at, const char *where, boo
 	refused(cq_at(own, good, at), "a CQ's record", where, at);
 	refused(qp_at(own, good, at), "a QP's record", where, at);
 	refused(srq_at(own, good, at), "an SRQ's record", where, at);
-	refused(region_at(own, at, PAGE_BYTES, RIG_ACCESS_ALL), "a region", where, at);
+	refused(region_at(own, at, PAGE_BYTES, TB_ACCESS_ALL), "a region", where, at);
 	if (read_only) {
 		error = qp_at(own, at, good);
 		if (error)
-			rig_fail("a QP's queues %s: %s", where, strerror(error));
+			tb_fail("a QP's queues %s: %s", where, strerror(error));
 		error = region_at(own, at, PAGE_BYTES, 0);
 		if (error)
-			rig_fail("a region to be read %s: %s", where, strerror(error));
+			tb_fail("a region to be read %s: %s", where, strerror(error));
 	} else {
 		refused(qp_at(own, at, good), "a QP's queues", where, at);
 		refused(srq_at(own, at, good), "an SRQ", where, at);
@@ -167,7 +167,7 @@ static uint64_t read_only_pages(void)
 	void *pages = mmap(NULL, SPARE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (pages == MAP_FAILED)
-		rig_die("mmap");
+		tb_die("mmap");
 	return (uintptr_t)pages;
 }
 
@@ -176,7 +176,7 @@ static uint64_t closed_pages(void)
 	void *pages = mmap(NULL, SPARE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (pages == MAP_FAILED)
-		rig_die("mmap");
+		tb_die("mmap");
 	return (uintptr_t)pages;
 }
 
@@ -247,19 +247,19 @@ static void link_in(struct raw_ctx *own, uint8_t *queues, uint8_t *record, uint8
 	for (i = 0; i < 2; i++) {
 		errno = raw_try_create_cq(own, 63, &cq_data, sizeof(cq_data), &ends[i]->cq.handle);
 		if (errno)
-			rig_die("CREATE_CQ");
+			tb_die("CREATE_CQ");
 		ends[i]->queues = queues;
 		ends[i]->dbr = (void *)record;
 		driver = raw_qp_driver_data(ends[i]);
 		errno = raw_try_create_qp(own, &ends[i]->cq, &driver, sizeof(driver), &ends[i]->handle, &ends[i]->qpn);
 		if (errno)
-			rig_die("CREATE_QP");
+			tb_die("CREATE_QP");
 	}
 	iso_link_connect(&l);
 	ring_some(&l);
 	for (i = 0; i < 2; i++)
 		if (raw_destroy_qp_handle(own, ends[i]->handle) || raw_destroy_cq_handle(own, ends[i]->cq.handle))
-			rig_die("taking down a QP");
+			tb_die("taking down a QP");
 	iso.board->step++;
 }
 
@@ -315,7 +315,7 @@ static void garble_records(struct raw_ctx *own)
 			continue;
 		error = shrink(own, &l.a.cq, pages);
 		if (error && error != EINVAL)
-			rig_fail("RESIZE_CQ: %s", strerror(error));
+			tb_fail("RESIZE_CQ: %s", strerror(error));
 		iso.board->step++;
 	}
 	iso_link_destroy(&l);
@@ -334,14 +334,14 @@ static void record_ahead(struct raw_ctx *own)
 	cq.dbr->consumer_index = htole32(5);
 	error = shrink(own, &cq, pages);
 	if (error != EINVAL)
-		rig_fail("a CQ with more consumed than produced was resized: %s", strerror(error));
+		tb_fail("a CQ with more consumed than produced was resized: %s", strerror(error));
 	cq.dbr->consumer_index = 0;
 	error = shrink(own, &cq, pages);
 	if (error)
-		rig_fail("a CQ could not be resized: %s", strerror(error));
+		tb_fail("a CQ could not be resized: %s", strerror(error));
 	errno = raw_destroy_cq_handle(own, cq.handle);
 	if (errno)
-		rig_die("DESTROY_CQ");
+		tb_die("DESTROY_CQ");
 	munmap(pages, SPARE_BYTES);
 }
 
@@ -362,7 +362,7 @@ static void killed(void)
 		iso_kill_amidst(acts[i], 3);
 }
 
-const struct rig_case iso_memory_cases[] = {
+const struct tb_case iso_memory_cases[] = {
 	{ "memory: addresses that are not ours", addresses },
 	{ "memory: for two purposes at once", overlapping },
 	{ "memory: records that say what cannot be", garbled },

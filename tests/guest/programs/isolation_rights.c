@@ -66,7 +66,7 @@ static int cm_open(void)
 	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
 
 	if (fd < 0)
-		rig_die("/dev/infiniband/rdma_cm");
+		tb_die("/dev/infiniband/rdma_cm");
 	return fd;
 }
 
@@ -88,7 +88,7 @@ static uint32_t cm_create(int fd)
 
 	errno = cm_command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp));
 	if (errno)
-		rig_die("CREATE_ID");
+		tb_die("CREATE_ID");
 	return resp.id;
 }
 
@@ -109,13 +109,13 @@ static void sees_nothing(const char *where)
 	int cm = cm_open();
 
 	if (error != EPERM)
-		rig_fail("%s: opening the device: %s", where, error ? strerror(error) : "success");
+		tb_fail("%s: opening the device: %s", where, error ? strerror(error) : "success");
 	if (device_is_listed())
-		rig_fail("%s: sysfs lists the device", where);
+		tb_fail("%s: sysfs lists the device", where);
 	if (verbs_list_it())
-		rig_fail("%s: libibverbs lists the device", where);
+		tb_fail("%s: libibverbs lists the device", where);
 	if (!cm_bind(cm, cm_create(cm)))
-		rig_fail("%s: an identifier was bound to the owner's address", where);
+		tb_fail("%s: an identifier was bound to the owner's address", where);
 	close(cm);
 	iso.board->step++;
 }
@@ -126,23 +126,23 @@ static void new_namespace(struct raw_ctx *none)
 
 	(void)none;
 	if (open_node() || !device_is_listed() || !verbs_list_it())
-		rig_fail("the device is not even there before");
+		tb_fail("the device is not even there before");
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || mount("", "/", "none", MS_SLAVE | MS_REC, NULL) ||
 	    umount2("/sys", MNT_DETACH) || mount("sysfs", "/sys", "sysfs", 0, NULL))
-		rig_die("a new namespace");
+		tb_die("a new namespace");
 	sees_nothing("a new namespace");
 	/* With the address of the owner at an interface of the namespace. */
 	snprintf(command, sizeof(command), "ip link set lo up && ip address add %u.%u.%u.%u/32 dev lo",
 		 iso.board->gid.raw[12], iso.board->gid.raw[13], iso.board->gid.raw[14], iso.board->gid.raw[15]);
 	if (system(command))
-		rig_fail("the namespace has no interface");
+		tb_fail("the namespace has no interface");
 	sees_nothing("a namespace with the owner's address");
 }
 
 static void other_namespace(struct raw_ctx *none)
 {
 	(void)none;
-	rig_enter_netns("b");
+	tb_enter_netns("b");
 	sees_nothing("the namespace of another device");
 }
 
@@ -160,7 +160,7 @@ static void become_nobody(void)
 
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) || setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
 	    setresuid(NOBODY, NOBODY, NOBODY))
-		rig_die("becoming nobody");
+		tb_die("becoming nobody");
 }
 
 static int create_raw_qp(struct raw_ctx *own)
@@ -225,8 +225,8 @@ static int write_setting(const char *folder, const char *name)
 static void ends_with(int error, int expected, const char *who, const char *what)
 {
 	if (error != expected)
-		rig_fail("%s, %s: %s; expected %s", who, what, error ? strerror(error) : "success",
-			 expected ? strerror(expected) : "success");
+		tb_fail("%s, %s: %s; expected %s", who, what, error ? strerror(error) : "success",
+			expected ? strerror(expected) : "success");
 }
 
 /* The device without privileges: only operations that need no privileges work. */
@@ -245,7 +245,7 @@ static void as_nobody(struct raw_ctx *none)
 	iso_build_write(&l.a, 0, own.buf, own.mr.lkey, (uintptr_t)own.buf + PAGE_BYTES, own.mr.rkey);
 	iso_ring(&l.a, 0, HGHCA_OPCODE_RDMA_WRITE, WRITE_UNITS);
 	if (raw_expect(&l.a, 0, 0, "RDMA WRITE of nobody") && own.buf[PAGE_BYTES] != 0x66)
-		rig_fail("nobody's data is wrong");
+		tb_fail("nobody's data is wrong");
 	iso_link_destroy(&l);
 	ends_with(set_controlled_qkey(&own), EPERM, who, "a controlled Q_Key");
 	ends_with(create_raw_qp(&own), EPERM, who, "a raw packet QP");
@@ -264,7 +264,7 @@ static void as_root(struct raw_ctx *own)
 	const char *who = "root";
 
 	if (setrlimit(RLIMIT_MEMLOCK, &limit))
-		rig_die("setrlimit");
+		tb_die("setrlimit");
 	ends_with(set_controlled_qkey(own), 0, who, "a controlled Q_Key");
 	ends_with(create_raw_qp(own), 0, who, "a raw packet QP");
 	ends_with(create_sniffer(own), EOPNOTSUPP, who, "a rule that takes all packets");
@@ -284,14 +284,14 @@ static void nobody_opens(struct raw_ctx *none)
 	become_nobody();
 	for (i = 0; i < ARRAY_SIZE(paths); i++)
 		if (open(paths[i], O_RDWR) >= 0)
-			rig_fail("nobody has opened %s", paths[i]);
+			tb_fail("nobody has opened %s", paths[i]);
 	for (i = 0; i < 5; i += 2) {
 		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/resource%zu", iso.device, i);
 		if (open(path, O_RDWR) >= 0)
-			rig_fail("nobody has opened %s", path);
+			tb_fail("nobody has opened %s", path);
 	}
 	if (setuid(0) != -1)
-		rig_fail("nobody has become root");
+		tb_fail("nobody has become root");
 }
 
 static void nobody(void)
@@ -417,19 +417,19 @@ static void use_cm_ids(struct raw_ctx *none)
 	for (i = 0; i < ARRAY_SIZE(cm_commands); i++) {
 		error = cm_commands[i].run(fd, iso.board->cm_id);
 		if (error != EINVAL && error != ENOENT)
-			rig_fail("%s of the owner's identifier: %s", cm_commands[i].what,
-				 error ? strerror(error) : "success");
+			tb_fail("%s of the owner's identifier: %s", cm_commands[i].what,
+				error ? strerror(error) : "success");
 		id = cm_create(fd);
 		error = cm_commands[i].works ? cm_commands[i].run(fd, id) : 0;
 		if (error)
-			rig_fail("%s of our own identifier: %s", cm_commands[i].what, strerror(error));
+			tb_fail("%s of our own identifier: %s", cm_commands[i].what, strerror(error));
 		iso.board->step++;
 	}
 	close(fd);
 	fd = cm_open();
 	for (id = 0; id < LAST_CM_ID; id++)
 		if (!cm_destroy(fd, id))
-			rig_fail("identifier %u was destroyed", id);
+			tb_fail("identifier %u was destroyed", id);
 	close(fd);
 }
 
@@ -439,17 +439,17 @@ static void cm_ids(void)
 
 	iso.board->cm_id = cm_create(fd);
 	if (cm_bind(fd, iso.board->cm_id) || cm_listen(fd, iso.board->cm_id))
-		rig_fail("the owner's identifier does not listen");
+		tb_fail("the owner's identifier does not listen");
 	iso_intrude(use_cm_ids);
 	if (cm_query(fd, iso.board->cm_id))
-		rig_fail("the owner's identifier has gone");
+		tb_fail("the owner's identifier has gone");
 	iso_kill_amidst(use_cm_ids, 5);
 	if (cm_query(fd, iso.board->cm_id) || cm_destroy(fd, iso.board->cm_id))
-		rig_fail("the owner's identifier has gone");
+		tb_fail("the owner's identifier has gone");
 	close(fd);
 }
 
-const struct rig_case iso_right_cases[] = {
+const struct tb_case iso_right_cases[] = {
 	{ "rights: processes in other network namespaces", namespaces },
 	{ "rights: an unprivileged user", nobody },
 	{ "handles: identifiers of the connection manager", cm_ids },

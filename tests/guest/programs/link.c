@@ -9,19 +9,19 @@
 #define CQ_ENTRIES	256
 
 const struct end_opts link_usual = { .type = IBV_QPT_RC, .sq_wrs = LINK_SQ_WRS };
-struct rig_side link_asker;
-struct rig_side *link_owner = &link_asker;
+struct tb_side link_asker;
+struct tb_side *link_owner = &link_asker;
 bool link_extended;
 
-static struct rig_side other_side;
+static struct tb_side other_side;
 static const char *owner_device, *owner_netns;	/* netns NULL: that of the program */
 static int owner_gid_index;
-static struct rig_pair neighbour;
+static struct tb_pair neighbour;
 
 void link_errno(int error, int expected, const char *what)
 {
 	if (error != expected)
-		rig_fail("%s: \"%s\", expected \"%s\"", what, strerror(error), strerror(expected));
+		tb_fail("%s: \"%s\", expected \"%s\"", what, strerror(error), strerror(expected));
 }
 
 /* ------------------------------------------------------------------ */
@@ -64,7 +64,7 @@ static void build(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 				      wr->wr.atomic.swap);
 		break;
 	default:
-		rig_die("opcode %d", wr->opcode);
+		tb_die("opcode %d", wr->opcode);
 	}
 	if (qp->qp_base.qp_type == IBV_QPT_XRC_SEND)
 		ibv_wr_set_xrc_srqn(qp, wr->qp_type.xrc.remote_srqn);
@@ -75,7 +75,7 @@ static void build(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 }
 
 /* Posts a list; returns an errno. */
-int link_post(struct rig_qp *q, struct ibv_send_wr *wr)
+int link_post(struct tb_qp *q, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
 	struct ibv_qp_ex *qp;
@@ -84,7 +84,7 @@ int link_post(struct rig_qp *q, struct ibv_send_wr *wr)
 	if (!link_extended) {
 		error = ibv_post_send(q->qp, wr, &bad);
 		if (error && !bad)
-			rig_fail("ibv_post_send: \"%s\", and bad_wr is not set", strerror(error));
+			tb_fail("ibv_post_send: \"%s\", and bad_wr is not set", strerror(error));
 		return error;
 	}
 	qp = ibv_qp_to_qp_ex(q->qp);
@@ -94,12 +94,12 @@ int link_post(struct rig_qp *q, struct ibv_send_wr *wr)
 	return ibv_wr_complete(qp);
 }
 
-bool link_posted(struct rig_qp *q, struct ibv_send_wr *wr, const char *what)
+bool link_posted(struct tb_qp *q, struct ibv_send_wr *wr, const char *what)
 {
 	int error = link_post(q, wr);
 
 	if (error)
-		rig_fail("%s: posting: %s", what, strerror(error));
+		tb_fail("%s: posting: %s", what, strerror(error));
 	return !error;
 }
 
@@ -124,12 +124,12 @@ static void read_wc(struct ibv_cq_ex *cq, struct ibv_wc *wc)
 bool link_next_wc(struct ibv_cq *cq, struct ibv_wc *wc, const char *what)
 {
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq;
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	struct ibv_poll_cq_attr attr = {};
 	int error;
 
 	if (!link_extended)
-		return rig_poll(cq, wc, what);
+		return tb_poll(cq, wc, what);
 	do {
 		error = ibv_start_poll(ex, &attr);
 		if (!error) {
@@ -137,12 +137,12 @@ bool link_next_wc(struct ibv_cq *cq, struct ibv_wc *wc, const char *what)
 			ibv_end_poll(ex);
 			return true;
 		}
-	} while (error == ENOENT && rig_now_ms() < limit);
-	rig_fail("%s: no completion: %s", what, strerror(error));
+	} while (error == ENOENT && tb_now_ms() < limit);
+	tb_fail("%s: no completion: %s", what, strerror(error));
 	return false;
 }
 
-bool link_expect_wc(struct rig_qp *q, struct ibv_cq *cq, const struct ibv_wc *want, const char *what)
+bool link_expect_wc(struct tb_qp *q, struct ibv_cq *cq, const struct ibv_wc *want, const char *what)
 {
 	struct ibv_wc wc;
 	bool same;
@@ -160,16 +160,16 @@ bool link_expect_wc(struct rig_qp *q, struct ibv_cq *cq, const struct ibv_wc *wa
 			same = same && wc.imm_data == want->imm_data;
 	}
 	if (!same)
-		rig_fail("%s: id %llu, \"%s\", opcode %d, flags 0x%x, %u bytes, key 0x%x; expected id %llu, \"%s\", "
-			 "opcode %d, flags 0x%x, %u bytes, key 0x%x", what, (unsigned long long)wc.wr_id,
-			 ibv_wc_status_str(wc.status), wc.opcode, wc.wc_flags, wc.byte_len, wc.invalidated_rkey,
-			 (unsigned long long)want->wr_id, ibv_wc_status_str(want->status), want->opcode,
-			 want->wc_flags, want->byte_len, want->invalidated_rkey);
+		tb_fail("%s: id %llu, \"%s\", opcode %d, flags 0x%x, %u bytes, key 0x%x; expected id %llu, \"%s\", "
+			"opcode %d, flags 0x%x, %u bytes, key 0x%x", what, (unsigned long long)wc.wr_id,
+			ibv_wc_status_str(wc.status), wc.opcode, wc.wc_flags, wc.byte_len, wc.invalidated_rkey,
+			(unsigned long long)want->wr_id, ibv_wc_status_str(want->status), want->opcode,
+			want->wc_flags, want->byte_len, want->invalidated_rkey);
 	return same;
 }
 
 /* Checks the completion of a send. After an error it has no opcode. */
-bool link_expect_sent(struct rig_qp *q, uint64_t wr_id, enum ibv_wc_opcode opcode, enum ibv_wc_status status,
+bool link_expect_sent(struct tb_qp *q, uint64_t wr_id, enum ibv_wc_opcode opcode, enum ibv_wc_status status,
 		      uint32_t bytes, const char *what)
 {
 	struct ibv_wc want = { .wr_id = wr_id, .opcode = opcode, .status = status, .byte_len = bytes };
@@ -188,7 +188,7 @@ static void drain(struct ibv_cq *cq)
 /* ------------------------------------------------------------------ */
 /* A link: a sends requests, b owns the memory                          */
 
-struct ibv_cq *link_make_cq(struct rig_side *side, struct ibv_comp_channel *channel)
+struct ibv_cq *link_make_cq(struct tb_side *side, struct ibv_comp_channel *channel)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = CQ_ENTRIES,
@@ -217,7 +217,7 @@ static uint64_t send_ops(enum ibv_qp_type type)
 	       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
 }
 
-void link_end_open(struct rig_qp *q, struct rig_side *side, const struct end_opts *opts)
+void link_end_open(struct tb_qp *q, struct tb_side *side, const struct end_opts *opts)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = opts->type,
@@ -238,7 +238,7 @@ void link_end_open(struct rig_qp *q, struct rig_side *side, const struct end_opt
 	q->scq = link_make_cq(side, NULL);
 	q->rcq = link_make_cq(side, opts->channel);
 	if (!q->scq || !q->rcq)
-		rig_die("creating a CQ");
+		tb_die("creating a CQ");
 	init.send_cq = q->scq;
 	init.recv_cq = q->rcq;
 	if (link_extended) {
@@ -247,19 +247,19 @@ void link_end_open(struct rig_qp *q, struct rig_side *side, const struct end_opt
 	}
 	q->qp = ibv_create_qp_ex(side->ctx, &init);
 	if (!q->qp)
-		rig_die("ibv_create_qp_ex");
-	if (posix_memalign((void **)&q->buf, 4096, RIG_BUF_BYTES))
-		rig_die("posix_memalign");
-	memset(q->buf, 0, RIG_BUF_BYTES);
-	q->mr = ibv_reg_mr(side->pd, q->buf, RIG_BUF_BYTES, LINK_BINDABLE);
+		tb_die("ibv_create_qp_ex");
+	if (posix_memalign((void **)&q->buf, 4096, TB_BUF_BYTES))
+		tb_die("posix_memalign");
+	memset(q->buf, 0, TB_BUF_BYTES);
+	q->mr = ibv_reg_mr(side->pd, q->buf, TB_BUF_BYTES, LINK_BINDABLE);
 	if (!q->mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 }
 
 void link_connect(struct link *l)
 {
-	rig_qp_connect(&l->p.a, &l->p.b, &l->opts, l->opts.qp_access, 0);
-	rig_qp_connect(&l->p.b, &l->p.a, &l->opts, l->opts.qp_access, 0);
+	tb_qp_connect(&l->p.a, &l->p.b, &l->opts, l->opts.qp_access, 0);
+	tb_qp_connect(&l->p.b, &l->p.a, &l->opts, l->opts.qp_access, 0);
 }
 
 void link_open_with(struct link *l, const struct end_opts *opts)
@@ -267,12 +267,12 @@ void link_open_with(struct link *l, const struct end_opts *opts)
 	struct end_opts asker = *opts;
 
 	asker.channel = NULL;
-	l->opts = rig_pair_defaults();
+	l->opts = tb_pair_defaults();
 	link_end_open(&l->p.a, &link_asker, &asker);
 	link_end_open(&l->p.b, link_owner, opts);
-	l->image = calloc(1, RIG_BUF_BYTES);
+	l->image = calloc(1, TB_BUF_BYTES);
 	if (!l->image)
-		rig_die("calloc");
+		tb_die("calloc");
 }
 
 void link_open(struct link *l)
@@ -283,16 +283,16 @@ void link_open(struct link *l)
 
 void link_close(struct link *l)
 {
-	rig_pair_destroy(&l->p);
+	tb_pair_destroy(&l->p);
 	free(l->image);
 }
 
-static void to_reset(struct rig_qp *q)
+static void to_reset(struct tb_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
-		rig_die("QP to RESET");
+		tb_die("QP to RESET");
 	drain(q->scq);
 	drain(q->rcq);
 }
@@ -309,12 +309,12 @@ void link_check(const struct link *l, const char *what)
 {
 	size_t i;
 
-	if (!memcmp(l->p.b.buf, l->image, RIG_BUF_BYTES))
+	if (!memcmp(l->p.b.buf, l->image, TB_BUF_BYTES))
 		return;
-	for (i = 0; i < RIG_BUF_BYTES; i++) {
+	for (i = 0; i < TB_BUF_BYTES; i++) {
 		if (l->p.b.buf[i] == l->image[i])
 			continue;
-		rig_fail("%s: byte %zu of the region is 0x%02x, expected 0x%02x", what, i, l->p.b.buf[i], l->image[i]);
+		tb_fail("%s: byte %zu of the region is 0x%02x, expected 0x%02x", what, i, l->p.b.buf[i], l->image[i]);
 		return;
 	}
 }
@@ -347,14 +347,14 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
 	case IBV_WR_RDMA_WRITE:
 		return IBV_WC_RDMA_WRITE;
 	default:
-		rig_die("opcode %d", opcode);
+		tb_die("opcode %d", opcode);
 	}
 }
 
 bool link_ask(struct link *l, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, uint32_t length,
 	      enum ibv_wc_status status, const char *what)
 {
-	struct rig_qp *a = &l->p.a;
+	struct tb_qp *a = &l->p.a;
 	struct ibv_sge sge = { (uintptr_t)a->buf, length, a->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = ASK_ID, .sg_list = &sge, .num_sge = 1, .opcode = opcode };
 
@@ -385,7 +385,7 @@ void link_read(struct link *l, uint32_t rkey, uint64_t addr, size_t at, uint32_t
 	if (!link_ask(l, IBV_WR_RDMA_READ, rkey, addr, length, IBV_WC_SUCCESS, what))
 		return;
 	if (memcmp(l->p.a.buf, l->image + at, length) || l->p.a.buf[length] != 0xee)
-		rig_fail("%s: wrong data were read", what);
+		tb_fail("%s: wrong data were read", what);
 }
 
 void link_add(struct link *l, uint32_t rkey, uint64_t addr, size_t at, const char *what)
@@ -397,7 +397,7 @@ void link_add(struct link *l, uint32_t rkey, uint64_t addr, size_t at, const cha
 	if (!link_ask(l, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, 8, IBV_WC_SUCCESS, what))
 		return;
 	if (memcmp(l->p.a.buf, &before, 8))
-		rig_fail("%s: FETCH ADD gave a wrong answer", what);
+		tb_fail("%s: FETCH ADD gave a wrong answer", what);
 	memcpy(l->image + at, &after, 8);
 	link_check(l, what);
 }
@@ -436,9 +436,9 @@ struct ibv_mw *link_window_in(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct ibv_mw *mw = ibv_alloc_mw(pd, type);
 
 	if (!mw)
-		rig_die("ibv_alloc_mw");
+		tb_die("ibv_alloc_mw");
 	if (mw->type != type || mw->pd != pd || mw->context != pd->context)
-		rig_fail("the window is of another type, PD or context than was asked for");
+		tb_fail("the window is of another type, PD or context than was asked for");
 	return mw;
 }
 
@@ -464,7 +464,7 @@ struct ibv_send_wr link_bind_wr(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t a
 }
 
 /* Posts a bind, as the window's type requires; returns an errno. mw->rkey is then the new key or still the old one. */
-int link_post_bind(struct rig_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
+int link_post_bind(struct tb_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
 		   unsigned int access)
 {
 	struct ibv_send_wr wr = link_bind_wr(mw, mr, addr, length, access);
@@ -474,7 +474,7 @@ int link_post_bind(struct rig_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint6
 
 	error = mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(q->qp, mw, &bind) : link_post(q, &wr);
 	if (mw->rkey != (error ? old : key))
-		rig_fail("a bind posted: the key is 0x%x, expected 0x%x", mw->rkey, error ? old : key);
+		tb_fail("a bind posted: the key is 0x%x, expected 0x%x", mw->rkey, error ? old : key);
 	return error;
 }
 
@@ -485,13 +485,13 @@ void link_bind_region(struct link *l, struct ibv_mw *mw, struct ibv_mr *mr, uint
 	link_expect_sent(&l->p.b, BIND_ID, IBV_WC_BIND_MW, IBV_WC_SUCCESS, 0, what);
 }
 
-void link_post_recv(struct rig_qp *q, size_t at, uint32_t length)
+void link_post_recv(struct tb_qp *q, size_t at, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)q->buf + at, length, q->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = RECV_ID, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	if (ibv_post_recv(q->qp, &wr, &bad))
-		rig_fail("ibv_post_recv failed");
+		tb_fail("ibv_post_recv failed");
 }
 
 /* Checks the bounds of a window of `length` bytes from `base` on, which is at `at` of the region. */
@@ -516,22 +516,22 @@ void link_check_bounds(struct link *l, uint32_t rkey, uint64_t base, size_t at, 
 
 static void check_neighbour(void)
 {
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 }
 
-void link_open_owner_again(struct rig_side *side)
+void link_open_owner_again(struct tb_side *side)
 {
-	rig_side_open(side, owner_device, owner_gid_index, owner_netns);
+	tb_side_open(side, owner_device, owner_gid_index, owner_netns);
 }
 
 int link_visit_owner(void)
 {
-	return rig_visit_netns(owner_netns);
+	return tb_visit_netns(owner_netns);
 }
 
-int link_run(const struct rig_case *cases, size_t count, int argc, char **argv)
+int link_run(const struct tb_case *cases, size_t count, int argc, char **argv)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	int split, i, status;
 
 	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
@@ -541,17 +541,17 @@ int link_run(const struct rig_case *cases, size_t count, int argc, char **argv)
 		return 2;
 	}
 	link_extended = !strcmp(argv[1], "extended");
-	rig_side_open(&link_asker, argv[2], atoi(argv[3]), NULL);
+	tb_side_open(&link_asker, argv[2], atoi(argv[3]), NULL);
 	owner_device = argv[split == 7 ? 4 : 2];
 	owner_gid_index = atoi(argv[split == 7 ? 5 : 3]);
 	if (split == 7) {
 		owner_netns = argv[6];
-		rig_side_open(&other_side, owner_device, owner_gid_index, owner_netns);
+		tb_side_open(&other_side, owner_device, owner_gid_index, owner_netns);
 		link_owner = &other_side;
 	}
-	rig_pair_create(&neighbour, &link_asker, link_owner, &opts);
+	tb_pair_create(&neighbour, &link_asker, link_owner, &opts);
 	i = split < argc ? split + 1 : argc;
-	status = rig_run(cases, count, argc - i, argv + i, check_neighbour);
-	rig_pair_destroy(&neighbour);
+	status = tb_run(cases, count, argc - i, argv + i, check_neighbour);
+	tb_pair_destroy(&neighbour);
 	return status;
 }

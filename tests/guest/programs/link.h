@@ -16,14 +16,14 @@
 #define LINK_RECEIVES		(40 * 1024)
 #define LINK_LONG		20000		/* bytes of some packets at every MTU */
 #define LINK_REMOTE		(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define LINK_BINDABLE		(RIG_ACCESS_ALL | IBV_ACCESS_MW_BIND)
+#define LINK_BINDABLE		(TB_ACCESS_ALL | IBV_ACCESS_MW_BIND)
 
 /* wr_id of each kind of work request. */
 enum { SEND_ID = 1, RECV_ID, BIND_ID, INV_ID, ASK_ID };
 
 struct link {
-	struct rig_pair p;
-	struct rig_opts opts;
+	struct tb_pair p;
+	struct tb_opts opts;
 	uint8_t *image;			/* expected content of b's buffer */
 };
 
@@ -35,11 +35,11 @@ struct end_opts {
 };
 
 extern const struct end_opts link_usual;
-extern struct rig_side link_asker;	/* where a is */
-extern struct rig_side *link_owner;	/* where b is: the same side, or another */
+extern struct tb_side link_asker;	/* where a is */
+extern struct tb_side *link_owner;	/* where b is: the same side, or another */
 /* Opens another context of the owner's device, as another process would. */
-void link_open_owner_again(struct rig_side *side);
-/* Like rig_visit_netns(): enters the network namespace of the owner's device. */
+void link_open_owner_again(struct tb_side *side);
+/* Like tb_visit_netns(): enters the network namespace of the owner's device. */
 int link_visit_owner(void);
 extern bool link_extended;		/* use the second interface */
 
@@ -47,21 +47,21 @@ extern bool link_extended;		/* use the second interface */
  * The whole program: PROGRAM plain|extended DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]
  * With one device, a and b are on it; with two, a is on the first, b on the second.
  */
-int link_run(const struct rig_case *cases, size_t count, int argc, char **argv);
+int link_run(const struct tb_case *cases, size_t count, int argc, char **argv);
 
 void link_errno(int error, int expected, const char *what);
 /* Posts a list; returns an errno. */
-int link_post(struct rig_qp *q, struct ibv_send_wr *wr);
-bool link_posted(struct rig_qp *q, struct ibv_send_wr *wr, const char *what);
-void link_post_recv(struct rig_qp *q, size_t at, uint32_t length);
+int link_post(struct tb_qp *q, struct ibv_send_wr *wr);
+bool link_posted(struct tb_qp *q, struct ibv_send_wr *wr, const char *what);
+void link_post_recv(struct tb_qp *q, size_t at, uint32_t length);
 bool link_next_wc(struct ibv_cq *cq, struct ibv_wc *wc, const char *what);
 /* Checks the next completion: all valid fields are compared. */
-bool link_expect_wc(struct rig_qp *q, struct ibv_cq *cq, const struct ibv_wc *want, const char *what);
-bool link_expect_sent(struct rig_qp *q, uint64_t wr_id, enum ibv_wc_opcode opcode, enum ibv_wc_status status,
+bool link_expect_wc(struct tb_qp *q, struct ibv_cq *cq, const struct ibv_wc *want, const char *what);
+bool link_expect_sent(struct tb_qp *q, uint64_t wr_id, enum ibv_wc_opcode opcode, enum ibv_wc_status status,
 		      uint32_t bytes, const char *what);
 
-struct ibv_cq *link_make_cq(struct rig_side *side, struct ibv_comp_channel *channel);
-void link_end_open(struct rig_qp *q, struct rig_side *side, const struct end_opts *opts);
+struct ibv_cq *link_make_cq(struct tb_side *side, struct ibv_comp_channel *channel);
+void link_end_open(struct tb_qp *q, struct tb_side *side, const struct end_opts *opts);
 void link_open_with(struct link *l, const struct end_opts *opts);
 void link_connect(struct link *l);
 void link_open(struct link *l);
@@ -93,7 +93,7 @@ struct ibv_mw *link_window(enum ibv_mw_type type);
 void link_close_window(struct ibv_mw *mw);
 struct ibv_send_wr link_bind_wr(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
 				unsigned int access);
-int link_post_bind(struct rig_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
+int link_post_bind(struct tb_qp *q, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
 		   unsigned int access);
 void link_bind_region(struct link *l, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint64_t length,
 		      unsigned int access, const char *what);

@@ -16,7 +16,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-static struct rig_side side;
+static struct tb_side side;
 
 /* A list that fills the largest receive queue is posted with its lock taken once. */
 static void long_list(void)
@@ -30,27 +30,27 @@ static void long_list(void)
 	int i;
 
 	if (ibv_query_device(side.ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
 	if (!cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	init.send_cq = init.recv_cq = cq;
 	init.cap.max_recv_wr = dev.max_qp_wr;
 	qp = ibv_create_qp(side.pd, &init);
 	if (!qp)
-		rig_die("ibv_create_qp");
+		tb_die("ibv_create_qp");
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		rig_die("QP to INIT");
+		tb_die("QP to INIT");
 	list = calloc(dev.max_qp_wr, sizeof(*list));
 	if (!list)
-		rig_die("calloc");
+		tb_die("calloc");
 	for (i = 0; i < dev.max_qp_wr; i++)
 		list[i] = (struct ibv_recv_wr) { .wr_id = i, .next = i + 1 < dev.max_qp_wr ? &list[i + 1] : NULL };
 	if (ibv_post_recv(qp, list, &bad))
-		rig_fail("a list of %d receives was refused at number %td", dev.max_qp_wr, bad - list);
+		tb_fail("a list of %d receives was refused at number %td", dev.max_qp_wr, bad - list);
 	free(list);
 	if (ibv_destroy_qp(qp) || ibv_destroy_cq(cq))
-		rig_die("taking down a QP");
+		tb_die("taking down a QP");
 }
 
 /* ------------------------------------------------------------------ */
@@ -66,7 +66,7 @@ static struct {
 	struct ibv_cq_ex *cq;
 	struct hghca_cqe *cqes;
 	uint32_t seen;		/* of them, and polled */
-	struct rig_pair pair;
+	struct tb_pair pair;
 } own;
 
 static void *give(struct ibv_pd *pd, void *pd_context, size_t bytes, size_t alignment, uint64_t type)
@@ -99,26 +99,26 @@ static void open_own(void)
 		.free = take_back,
 	};
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = ENTRIES - 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	own.domain = ibv_alloc_parent_domain(side.ctx, &domain_attr);
 	if (!own.domain)
-		rig_die("ibv_alloc_parent_domain");
+		tb_die("ibv_alloc_parent_domain");
 	own.seen = 0;
 	own.cqes = NULL;
 	cq_attr.parent_domain = own.domain;
 	own.cq = ibv_create_cq_ex(side.ctx, &cq_attr);
 	if (!own.cq || !own.cqes)
-		rig_die("ibv_create_cq_ex");
+		tb_die("ibv_create_cq_ex");
 	opts.recv_cq = ibv_cq_ex_to_cq(own.cq);
-	rig_pair_create(&own.pair, &side, &side, &opts);
+	tb_pair_create(&own.pair, &side, &side, &opts);
 }
 
 static void close_own(void)
 {
-	rig_pair_destroy(&own.pair);
+	tb_pair_destroy(&own.pair);
 	if (ibv_destroy_cq(ibv_cq_ex_to_cq(own.cq)) || ibv_dealloc_pd(own.domain))
-		rig_die("taking down a CQ");
+		tb_die("taking down a CQ");
 }
 
 /* Sends messages of 0 bytes, numbered from 0 on, to b, and does not poll them. */
@@ -131,8 +131,8 @@ static void receive_messages(void)
 		send.wr_id = recv.wr_id;
 		if (ibv_post_recv(own.pair.b.qp, &recv, &bad_recv) ||
 		    ibv_post_send(own.pair.a.qp, &send, &bad_send))
-			rig_die("a message");
-		rig_expect(own.pair.a.scq, send.wr_id, IBV_WC_SUCCESS, "a send");
+			tb_die("a message");
+		tb_expect(own.pair.a.scq, send.wr_id, IBV_WC_SUCCESS, "a send");
 	}
 }
 
@@ -144,7 +144,7 @@ static struct hghca_cqe *cqe_of(uint32_t message)
 /* The device has written the CQEs; this changes some of them to refer to no WQE. */
 static void open_wrong(const uint32_t *wrong, size_t count)
 {
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	volatile uint8_t *last_owner;
 	size_t i;
 
@@ -152,8 +152,8 @@ static void open_wrong(const uint32_t *wrong, size_t count)
 	receive_messages();
 	last_owner = &cqe_of(MESSAGES - 1)->owner;
 	while (*last_owner != HGHCA_CQ_ENTRY_OWNER_SW)
-		if (rig_now_ms() > limit)
-			rig_die("no CQE of the last message");
+		if (tb_now_ms() > limit)
+			tb_die("no CQE of the last message");
 	for (i = 0; i < count; i++)
 		cqe_of(wrong[i])->wqe = htole32(NO_SUCH_WQE);
 }
@@ -161,9 +161,9 @@ static void open_wrong(const uint32_t *wrong, size_t count)
 /* All valid CQEs have been polled, and later ones are valid, too. */
 static void close_wrong(void)
 {
-	rig_expect_none(ibv_cq_ex_to_cq(own.cq), "all messages were polled");
+	tb_expect_none(ibv_cq_ex_to_cq(own.cq), "all messages were polled");
 	own.seen += MESSAGES;
-	rig_check_traffic(&own.pair, "afterwards");
+	tb_check_traffic(&own.pair, "afterwards");
 	close_own();
 }
 
@@ -174,8 +174,8 @@ static void expect_poll(int expected, uint64_t wr_id)
 
 	n = ibv_poll_cq(ibv_cq_ex_to_cq(own.cq), 1, &wc);
 	if (n != expected || (n == 1 && (wc.status != IBV_WC_SUCCESS || wc.wr_id != wr_id)))
-		rig_fail("ibv_poll_cq: %d, message %llu; expected %d, %llu", n, (unsigned long long)wc.wr_id, expected,
-			 (unsigned long long)wr_id);
+		tb_fail("ibv_poll_cq: %d, message %llu; expected %d, %llu", n, (unsigned long long)wc.wr_id, expected,
+			(unsigned long long)wr_id);
 }
 
 static void wrong_plain(void)
@@ -187,7 +187,7 @@ static void wrong_plain(void)
 	open_wrong(wrong, ARRAY_SIZE(wrong));
 	n = ibv_poll_cq(ibv_cq_ex_to_cq(own.cq), MESSAGES, wc);
 	if (n != 1 || wc[0].wr_id != 0)
-		rig_fail("ibv_poll_cq: %d before the CQE that is wrong, expected 1", n);
+		tb_fail("ibv_poll_cq: %d before the CQE that is wrong, expected 1", n);
 	expect_poll(-EIO, 0);
 	expect_poll(1, 2);
 	expect_poll(1, 3);
@@ -201,8 +201,8 @@ static void expect_start(int expected, uint64_t wr_id)
 
 	error = ibv_start_poll(own.cq, &attr);
 	if (error != expected || (!error && own.cq->wr_id != wr_id))
-		rig_fail("ibv_start_poll: %d, message %llu; expected %d, %llu", error,
-			 (unsigned long long)own.cq->wr_id, expected, (unsigned long long)wr_id);
+		tb_fail("ibv_start_poll: %d, message %llu; expected %d, %llu", error,
+			(unsigned long long)own.cq->wr_id, expected, (unsigned long long)wr_id);
 }
 
 static void expect_next(int expected, uint64_t wr_id)
@@ -211,8 +211,8 @@ static void expect_next(int expected, uint64_t wr_id)
 
 	error = ibv_next_poll(own.cq);
 	if (error != expected || (!error && own.cq->wr_id != wr_id))
-		rig_fail("ibv_next_poll: %d, message %llu; expected %d, %llu", error,
-			 (unsigned long long)own.cq->wr_id, expected, (unsigned long long)wr_id);
+		tb_fail("ibv_next_poll: %d, message %llu; expected %d, %llu", error,
+			(unsigned long long)own.cq->wr_id, expected, (unsigned long long)wr_id);
 }
 
 static void wrong_first(void)
@@ -242,7 +242,7 @@ static void wrong_next(void)
 	close_wrong();
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "a list that fills the largest queue", long_list },
 	{ "a CQE that is wrong, ibv_poll_cq", wrong_plain },
 	{ "a CQE that is wrong, ibv_start_poll", wrong_first },
@@ -255,6 +255,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: locks DEVICE GID-INDEX [CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
-	return rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+	tb_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
 }

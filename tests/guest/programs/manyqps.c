@@ -18,9 +18,9 @@
 #define CQ_ENTRIES	64
 #define MESSAGE		100
 
-static struct rig_side side;
+static struct tb_side side;
 static struct ibv_cq *cq;		/* of all QPs except the pairs */
-static struct rig_pair bystander;	/* exists and works all the time */
+static struct tb_pair bystander;	/* exists and works all the time */
 static struct ibv_qp *qps[MANY];
 static struct ibv_qp *owner[QPNS];	/* the QP with the number now */
 static unsigned int made[QPNS];		/* when it was last assigned, counted from 1 */
@@ -38,7 +38,7 @@ static struct ibv_qp *make(int sends)
 	struct ibv_qp *qp = ibv_create_qp(side.pd, &init);
 
 	if (!qp)
-		rig_die("QP %u: %s", created, strerror(errno));
+		tb_die("QP %u: %s", created, strerror(errno));
 	return qp;
 }
 
@@ -48,12 +48,12 @@ static void enter(struct ibv_qp *qp)
 	uint32_t qpn = qp->qp_num;
 
 	if (qpn < FIRST_QPN || qpn >= QPNS)
-		rig_die("QPN %#x is none", qpn);
+		tb_die("QPN %#x is none", qpn);
 	if (owner[qpn])
-		rig_fail("QPN %#x has an owner already", qpn);
+		tb_fail("QPN %#x has an owner already", qpn);
 	created++;
 	if (made[qpn] && created - made[qpn] <= MANY)
-		rig_fail("QPN %#x comes back after %u others", qpn, created - made[qpn] - 1);
+		tb_fail("QPN %#x comes back after %u others", qpn, created - made[qpn] - 1);
 	made[qpn] = created;
 	owner[qpn] = qp;
 }
@@ -70,34 +70,34 @@ static void destroy(struct ibv_qp *qp)
 	leave(qp);
 	error = ibv_destroy_qp(qp);
 	if (error)
-		rig_die("ibv_destroy_qp: %s", strerror(error));
+		tb_die("ibv_destroy_qp: %s", strerror(error));
 }
 
-static void make_pair(struct rig_pair *p, const struct rig_opts *opts)
+static void make_pair(struct tb_pair *p, const struct tb_opts *opts)
 {
-	rig_pair_create(p, &side, &side, opts);
+	tb_pair_create(p, &side, &side, opts);
 	enter(p->a.qp);
 	enter(p->b.qp);
 }
 
-static void destroy_pair(struct rig_pair *p)
+static void destroy_pair(struct tb_pair *p)
 {
 	leave(p->a.qp);
 	leave(p->b.qp);
-	rig_pair_destroy(p);
+	tb_pair_destroy(p);
 }
 
 static void one_after_the_other(void)
 {
 	int i;
 
-	for (i = 0; i < MANY && !rig_failed(); i++) {
+	for (i = 0; i < MANY && !tb_failed(); i++) {
 		struct ibv_qp *qp = make(1);
 
 		enter(qp);
 		destroy(qp);
 	}
-	rig_check_traffic(&bystander, "a pair beside them");
+	tb_check_traffic(&bystander, "a pair beside them");
 }
 
 /* MANY QPs at a time, destroyed in another order than created. */
@@ -123,28 +123,28 @@ static void destroy_all(void)
 
 static void all_at_once(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_pair last;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_pair last;
 
 	make_all(1);
 	make_pair(&last, &opts);
-	rig_check_traffic(&last, "the last pair of them");
-	rig_check_traffic(&bystander, "a pair beside them");
+	tb_check_traffic(&last, "the last pair of them");
+	tb_check_traffic(&bystander, "a pair beside them");
 	destroy_pair(&last);
 	destroy_all();
-	rig_check_traffic(&bystander, "a pair that stays");
+	tb_check_traffic(&bystander, "a pair that stays");
 }
 
-static void post_recv(struct rig_qp *q, uint64_t wr_id)
+static void post_recv(struct tb_qp *q, uint64_t wr_id)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)q->buf, .length = MESSAGE, .lkey = q->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	if (ibv_post_recv(q->qp, &wr, &bad))
-		rig_die("ibv_post_recv");
+		tb_die("ibv_post_recv");
 }
 
-static void post(struct rig_pair *p, uint64_t wr_id, enum ibv_wr_opcode opcode)
+static void post(struct tb_pair *p, uint64_t wr_id, enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)p->a.buf, .length = MESSAGE, .lkey = p->a.mr->lkey };
 	struct ibv_send_wr wr = {
@@ -154,16 +154,16 @@ static void post(struct rig_pair *p, uint64_t wr_id, enum ibv_wr_opcode opcode)
 	}, *bad;
 
 	if (ibv_post_send(p->a.qp, &wr, &bad))
-		rig_die("ibv_post_send");
+		tb_die("ibv_post_send");
 }
 
 /*
  * Destroys a pair with an unpolled completion, flushed receives, and an event that was not
  * read; returns the number of its receiver.
  */
-static uint32_t leave_traces(const struct rig_opts *opts)
+static uint32_t leave_traces(const struct tb_opts *opts)
 {
-	struct rig_pair p;
+	struct tb_pair p;
 	uint32_t qpn;
 
 	make_pair(&p, opts);
@@ -171,15 +171,15 @@ static uint32_t leave_traces(const struct rig_opts *opts)
 	post_recv(&p.b, 1);
 	post_recv(&p.b, 2);
 	post(&p, 10, IBV_WR_SEND);
-	rig_expect(p.a.scq, 10, IBV_WC_SUCCESS, "a send");
+	tb_expect(p.a.scq, 10, IBV_WC_SUCCESS, "a send");
 	post(&p, 11, IBV_WR_RDMA_WRITE);
-	rig_expect(p.a.scq, 11, IBV_WC_REM_ACCESS_ERR, "a WRITE without a region");
-	rig_expect_state(&p.b, IBV_QPS_ERR, "the end that receives");
+	tb_expect(p.a.scq, 11, IBV_WC_REM_ACCESS_ERR, "a WRITE without a region");
+	tb_expect_state(&p.b, IBV_QPS_ERR, "the end that receives");
 	leave(p.a.qp);
 	leave(p.b.qp);
-	/* Not rig_pair_destroy(), which takes the events. */
-	rig_qp_destroy(&p.b);
-	rig_qp_destroy(&p.a);
+	/* Not tb_pair_destroy(), which takes the events. */
+	tb_qp_destroy(&p.b);
+	tb_qp_destroy(&p.a);
 	return qpn;
 }
 
@@ -208,48 +208,48 @@ static unsigned int go_round(uint32_t qpn)
 		}
 		for (i = 0; i < n; i++)
 			destroy(qps[i]);
-	} while (last != before && rounds < 2 && !rig_failed());
+	} while (last != before && rounds < 2 && !tb_failed());
 	return rounds;
 }
 
 static void numbers_come_round(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_async_event event;
-	struct rig_pair p;
+	struct tb_pair p;
 	unsigned int rounds;
 	uint32_t qpn;
 
 	opts.recv_cq = ibv_create_cq(side.ctx, CQ_ENTRIES, NULL, NULL, 0);
 	if (!opts.recv_cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	/* The b of the pair is created after its a. */
 	qpn = leave_traces(&opts);
 	rounds = go_round(number_before(qpn));
 	if (rounds != 1)
-		rig_fail("the numbers began again %u times", rounds);
+		tb_fail("the numbers began again %u times", rounds);
 
 	make_pair(&p, &opts);
 	if (p.b.qp->qp_num != qpn)
-		rig_fail("QPN %#x comes back as %#x", qpn, p.b.qp->qp_num);
-	rig_expect_none(opts.recv_cq, "a new QP of an old number");
+		tb_fail("QPN %#x comes back as %#x", qpn, p.b.qp->qp_num);
+	tb_expect_none(opts.recv_cq, "a new QP of an old number");
 	if (!ibv_get_async_event(side.ctx, &event)) {
-		rig_fail("a new QP of an old number: event \"%s\"", ibv_event_type_str(event.event_type));
+		tb_fail("a new QP of an old number: event \"%s\"", ibv_event_type_str(event.event_type));
 		ibv_ack_async_event(&event);
 	}
 	post_recv(&p.b, 3);
 	post(&p, 12, IBV_WR_SEND);
-	rig_expect(p.a.scq, 12, IBV_WC_SUCCESS, "a send to a number that came back");
-	rig_expect(opts.recv_cq, 3, IBV_WC_SUCCESS, "a receive on it");
-	rig_expect_none(opts.recv_cq, "behind it");
-	rig_check_traffic(&p, "the new owner");
-	rig_check_traffic(&bystander, "a pair that has kept its numbers");
+	tb_expect(p.a.scq, 12, IBV_WC_SUCCESS, "a send to a number that came back");
+	tb_expect(opts.recv_cq, 3, IBV_WC_SUCCESS, "a receive on it");
+	tb_expect_none(opts.recv_cq, "behind it");
+	tb_check_traffic(&p, "the new owner");
+	tb_check_traffic(&bystander, "a pair that has kept its numbers");
 	destroy_pair(&p);
 	if (ibv_destroy_cq(opts.recv_cq))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "ten thousand QPs, one after the other", one_after_the_other },
 	{ "ten thousand QPs, all at once", all_at_once },
 	{ "ten thousand QPs at a time, until the numbers come round", numbers_come_round },
@@ -257,19 +257,19 @@ static const struct rig_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	int failed;
 
 	if (argc < 3)
-		rig_die("usage: %s DEVICE GID-INDEX [-- CASE...]", argv[0]);
-	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+		tb_die("usage: %s DEVICE GID-INDEX [-- CASE...]", argv[0]);
+	tb_side_open(&side, argv[1], atoi(argv[2]), NULL);
 	cq = ibv_create_cq(side.ctx, CQ_ENTRIES, NULL, NULL, 0);
 	if (!cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	make_pair(&bystander, &opts);
-	failed = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+	failed = tb_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
 	destroy_pair(&bystander);
 	if (ibv_destroy_cq(cq) || ibv_dealloc_pd(side.pd) || ibv_close_device(side.ctx))
-		rig_die("closing");
+		tb_die("closing");
 	return failed;
 }

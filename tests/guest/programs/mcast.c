@@ -36,8 +36,8 @@
 
 extern char **environ;
 
-static struct rig_side side_a, side_b;
-static struct rig_side *far_side = &side_a;
+static struct tb_side side_a, side_b;
+static struct tb_side *far_side = &side_a;
 static const char *device_a, *gid_index_a;
 static uint8_t next_seed;
 
@@ -74,7 +74,7 @@ static union ibv_gid group(unsigned int number)
 }
 
 struct member {
-	struct rig_qp q;
+	struct tb_qp q;
 	unsigned int taken;	/* receives that have completed */
 };
 
@@ -84,7 +84,7 @@ static void post_receive(struct member *m, unsigned int slot)
 	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	if (ibv_post_recv(m->q.qp, &wr, &bad))
-		rig_die("ibv_post_recv");
+		tb_die("ibv_post_recv");
 }
 
 static void post_receives(struct member *m)
@@ -95,32 +95,32 @@ static void post_receives(struct member *m)
 		post_receive(m, slot);
 }
 
-static void open_with(struct member *m, struct rig_side *side, uint32_t qkey, bool receives)
+static void open_with(struct member *m, struct tb_side *side, uint32_t qkey, bool receives)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	m->taken = 0;
-	rig_qp_create(&m->q, side, IBV_QPT_UD, &opts);
-	rig_ud_start(&m->q, qkey);
+	tb_qp_create(&m->q, side, IBV_QPT_UD, &opts);
+	tb_ud_start(&m->q, qkey);
 	if (receives)
 		post_receives(m);
 }
 
-static void open_member(struct member *m, struct rig_side *side)
+static void open_member(struct member *m, struct tb_side *side)
 {
 	open_with(m, side, QKEY, true);
 }
 
 static void close_member(struct member *m)
 {
-	rig_qp_destroy(&m->q);
+	tb_qp_destroy(&m->q);
 }
 
 static bool expect_errno(int got, int expected, const char *what)
 {
 	if (got == expected)
 		return true;
-	rig_fail("%s: %s, expected %s", what, strerror(got), strerror(expected));
+	tb_fail("%s: %s, expected %s", what, strerror(got), strerror(expected));
 	return false;
 }
 
@@ -185,17 +185,17 @@ static struct datagram send_to(struct member *from, union ibv_gid dgid, uint32_t
 	uint32_t i;
 
 	if (!ah)
-		rig_die("ibv_create_ah");
+		tb_die("ibv_create_ah");
 	for (i = 0; i < length; i++)
 		from->q.buf[SEND_AT + i] = pattern(sent.seed, i);
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = qpn;
 	wr.wr.ud.remote_qkey = QKEY;
 	if (ibv_post_send(from->q.qp, &wr, &bad))
-		rig_die("ibv_post_send");
-	rig_expect(from->q.scq, sent.seed, IBV_WC_SUCCESS, "sending a datagram");
+		tb_die("ibv_post_send");
+	tb_expect(from->q.scq, sent.seed, IBV_WC_SUCCESS, "sending a datagram");
 	if (ibv_destroy_ah(ah))
-		rig_die("ibv_destroy_ah");
+		tb_die("ibv_destroy_ah");
 	return sent;
 }
 
@@ -219,34 +219,34 @@ static bool gets(struct member *m, const struct datagram *d, const char *who)
 	struct ibv_wc wc;
 	uint32_t i;
 
-	if (!rig_poll(m->q.rcq, &wc, who))
+	if (!tb_poll(m->q.rcq, &wc, who))
 		return false;
 	data = m->q.buf + wc.wr_id * SLOT_BYTES;
 	m->taken++;
 	if (wc.status || wc.opcode != IBV_WC_RECV || wc.qp_num != m->q.qp->qp_num) {
-		rig_fail("%s: status \"%s\", opcode %d, QP 0x%x", who, ibv_wc_status_str(wc.status), wc.opcode,
-			 wc.qp_num);
+		tb_fail("%s: status \"%s\", opcode %d, QP 0x%x", who, ibv_wc_status_str(wc.status), wc.opcode,
+			wc.qp_num);
 		return false;
 	}
 	if (wc.byte_len != GRH_BYTES + d->length || wc.src_qp != d->src_qpn || wc.imm_data != d->seed ||
 	    (wc.wc_flags & (IBV_WC_GRH | IBV_WC_WITH_IMM)) != (IBV_WC_GRH | IBV_WC_WITH_IMM)) {
-		rig_fail("%s: datagram %u of %u bytes from QP 0x%x, flags 0x%x; expected %u of %u from QP 0x%x", who,
-			 wc.imm_data, wc.byte_len, wc.src_qp, wc.wc_flags, d->seed, GRH_BYTES + d->length, d->src_qpn);
+		tb_fail("%s: datagram %u of %u bytes from QP 0x%x, flags 0x%x; expected %u of %u from QP 0x%x", who,
+			wc.imm_data, wc.byte_len, wc.src_qp, wc.wc_flags, d->seed, GRH_BYTES + d->length, d->src_qpn);
 		return false;
 	}
 	if (!header_is_right(data, d)) {
-		rig_fail("%s: not to the address it was sent to", who);
+		tb_fail("%s: not to the address it was sent to", who);
 		return false;
 	}
 	/* The network header and UDP, as UCX expects them. */
 	if (wc.sl != (data[0] >> 4 == 6 ? 9 : 10)) {
-		rig_fail("%s: SL %u", who, wc.sl);
+		tb_fail("%s: SL %u", who, wc.sl);
 		return false;
 	}
 	for (i = 0; i < d->length; i++) {
 		if (data[GRH_BYTES + i] == pattern(d->seed, i))
 			continue;
-		rig_fail("%s: byte %u of %u is wrong", who, i, d->length);
+		tb_fail("%s: byte %u of %u is wrong", who, i, d->length);
 		return false;
 	}
 	post_receive(m, wc.wr_id);
@@ -258,7 +258,7 @@ static bool got_no_more(struct member *m, struct member *from, const char *who)
 {
 	struct datagram last = send_to(from, m->q.side->gid, m->q.qp->qp_num, 8);
 
-	return gets(m, &last, who) && rig_expect_none(m->q.rcq, who);
+	return gets(m, &last, who) && tb_expect_none(m->q.rcq, who);
 }
 
 /* ------------------------------------------------------------------ */
@@ -280,7 +280,7 @@ static void members_of_both(void)
 	attach(&near, gid);
 	attach(&far_one, gid);
 	attach(&far_two, gid);
-	for (round = 0; round < 3 && !rig_failed(); round++) {
+	for (round = 0; round < 3 && !tb_failed(); round++) {
 		for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 			struct datagram d = send_to_group(&sender, gid, lengths[i]);
 
@@ -317,7 +317,7 @@ static void sender_is_member(void)
 	attach(&one, gid);
 	attach(&two, gid);
 	attach(&far, gid);
-	for (i = 0; i < 10 && !rig_failed(); i++) {
+	for (i = 0; i < 10 && !tb_failed(); i++) {
 		struct datagram d = send_to_group(&one, gid, 500 + i);
 
 		gets(&two, &d, "the second");
@@ -351,7 +351,7 @@ static void detached(void)
 	open_member(&stays, far_side);
 	open_member(&goes, far_side);
 	attach(&stays, gid);
-	for (i = 0; i < 20 && !rig_failed(); i++) {
+	for (i = 0; i < 20 && !tb_failed(); i++) {
 		attach(&goes, gid);
 		d = send_to_group(&sender, gid, 64);
 		gets(&stays, &d, "who stays");
@@ -386,7 +386,7 @@ static void wrong_qkey(void)
 		gets(&right, &d, "who has the Q_Key");
 	}
 	got_no_more(&right, &sender, "who has the Q_Key");
-	rig_expect_none(wrong.q.rcq, "who has another Q_Key");
+	tb_expect_none(wrong.q.rcq, "who has another Q_Key");
 	detach(&wrong, gid);
 	detach(&right, gid);
 	close_member(&sender);
@@ -411,13 +411,13 @@ static void without_receives(void)
 		gets(&other, &d, "who has receives");
 	}
 	got_no_more(&other, &sender, "who has receives");
-	rig_expect_none(empty.q.rcq, "who has no receives");
+	tb_expect_none(empty.q.rcq, "who has no receives");
 	/* It works as before, and the datagrams that it missed are lost. */
 	post_receives(&empty);
 	d = send_to_group(&sender, gid, 200);
 	gets(&other, &d, "who has receives");
 	gets(&empty, &d, "who has receives now");
-	rig_expect_state(&empty.q, IBV_QPS_RTS, "who had no receives");
+	tb_expect_state(&empty.q, IBV_QPS_RTS, "who had no receives");
 	detach(&empty, gid);
 	detach(&other, gid);
 	close_member(&sender);
@@ -439,10 +439,10 @@ static void reset_member(void)
 	attach(&m, gid);
 	attach(&other, gid);
 	if (ibv_modify_qp(m.q.qp, &attr, IBV_QP_STATE))
-		rig_die("QP to RESET");
+		tb_die("QP to RESET");
 	d = send_to_group(&sender, gid, 100);
 	gets(&other, &d, "the other");
-	rig_ud_start(&m.q, QKEY);
+	tb_ud_start(&m.q, QKEY);
 	post_receives(&m);
 	d = send_to_group(&sender, gid, 101);
 	gets(&other, &d, "the other");
@@ -456,16 +456,16 @@ static void reset_member(void)
 
 static void attached_in_reset(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct member sender, m = { .taken = 0 };
 	union ibv_gid gid = group(7);
 	struct datagram d;
 
 	open_member(&sender, &side_a);
-	rig_qp_create(&m.q, far_side, IBV_QPT_UD, &opts);
+	tb_qp_create(&m.q, far_side, IBV_QPT_UD, &opts);
 	attach(&m, gid);
 	send_to_group(&sender, gid, 100);
-	rig_ud_start(&m.q, QKEY);
+	tb_ud_start(&m.q, QKEY);
 	post_receives(&m);
 	d = send_to_group(&sender, gid, 101);
 	gets(&m, &d, "who was attached in RESET");
@@ -477,7 +477,7 @@ static void attached_in_reset(void)
 static void share_an_srq(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 10, .max_sge = 1 } };
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct member sender, one = { .taken = 0 }, two = { .taken = 0 };
 	union ibv_gid gid = group(8);
 	uint64_t slots = 0;
@@ -486,17 +486,17 @@ static void share_an_srq(void)
 	open_member(&sender, &side_a);
 	opts.srq = ibv_create_srq(far_side->pd, &init);
 	if (!opts.srq)
-		rig_die("ibv_create_srq");
-	rig_qp_create(&one.q, far_side, IBV_QPT_UD, &opts);
-	rig_qp_create(&two.q, far_side, IBV_QPT_UD, &opts);
-	rig_ud_start(&one.q, QKEY);
-	rig_ud_start(&two.q, QKEY);
+		tb_die("ibv_create_srq");
+	tb_qp_create(&one.q, far_side, IBV_QPT_UD, &opts);
+	tb_qp_create(&two.q, far_side, IBV_QPT_UD, &opts);
+	tb_ud_start(&one.q, QKEY);
+	tb_ud_start(&two.q, QKEY);
 	for (i = 0; i < 3; i++) {
 		struct ibv_sge sge = { (uintptr_t)one.q.buf + i * SLOT_BYTES, SLOT_BYTES, one.q.mr->lkey };
 		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 		if (ibv_post_srq_recv(opts.srq, &wr, &bad))
-			rig_die("ibv_post_srq_recv");
+			tb_die("ibv_post_srq_recv");
 	}
 	attach(&one, gid);
 	attach(&two, gid);
@@ -506,24 +506,24 @@ static void share_an_srq(void)
 		struct ibv_wc wc;
 		uint32_t at;
 
-		if (!rig_poll(cq, &wc, "a member with the SRQ"))
+		if (!tb_poll(cq, &wc, "a member with the SRQ"))
 			break;
 		if (wc.status || wc.byte_len != GRH_BYTES + 300 || slots & 1ULL << wc.wr_id)
-			rig_fail("member %u: status \"%s\", %u bytes, receive %llu", i, ibv_wc_status_str(wc.status),
-				 wc.byte_len, (unsigned long long)wc.wr_id);
+			tb_fail("member %u: status \"%s\", %u bytes, receive %llu", i, ibv_wc_status_str(wc.status),
+				wc.byte_len, (unsigned long long)wc.wr_id);
 		slots |= 1ULL << wc.wr_id;
 		for (at = 0; at < 300; at++)
 			if (one.q.buf[wc.wr_id * SLOT_BYTES + GRH_BYTES + at] != pattern(next_seed - 1, at))
 				break;
 		if (at < 300)
-			rig_fail("member %u: byte %u is wrong", i, at);
+			tb_fail("member %u: byte %u is wrong", i, at);
 	}
 	detach(&one, gid);
 	detach(&two, gid);
 	close_member(&one);
 	close_member(&two);
 	if (ibv_destroy_srq(opts.srq))
-		rig_die("ibv_destroy_srq");
+		tb_die("ibv_destroy_srq");
 	close_member(&sender);
 }
 
@@ -569,7 +569,7 @@ static void full_group(void)
 		attach(&members[i], gid);
 	expect_errno(try_attach(&members[GROUP_MAX], gid), ENOMEM, "one QP more than a group takes");
 	d = send_to_group(&sender, gid, 777);
-	for (i = 0; i < GROUP_MAX && !rig_failed(); i++)
+	for (i = 0; i < GROUP_MAX && !tb_failed(); i++)
 		gets(&members[i], &d, "one of 56");
 	got_no_more(&members[GROUP_MAX], &sender, "who was refused");
 	/* There is room after one is detached. */
@@ -577,7 +577,7 @@ static void full_group(void)
 	attach(&members[GROUP_MAX], gid);
 	expect_errno(try_attach(&members[20], gid), ENOMEM, "who has gone");
 	d = send_to_group(&sender, gid, 778);
-	for (i = 0; i <= GROUP_MAX && !rig_failed(); i++)
+	for (i = 0; i <= GROUP_MAX && !tb_failed(); i++)
 		if (i != 20)
 			gets(&members[i], &d, "one of 56");
 	got_no_more(&members[20], &sender, "who has gone");
@@ -602,7 +602,7 @@ static void many_groups(void)
 		if (i & 1)
 			attach(&odd, group_in(i & 2, 1000 + i));
 	}
-	for (i = 0; i < GROUPS && !rig_failed(); i++) {
+	for (i = 0; i < GROUPS && !tb_failed(); i++) {
 		struct datagram d = send_to_group(&sender, group_in(i & 2, 1000 + i), i);
 
 		gets(&all, &d, "who is in all groups");
@@ -615,7 +615,7 @@ static void many_groups(void)
 
 		detach(&all, group_in(gone & 2, 1000 + gone));
 	}
-	for (i = 1; i < GROUPS && !rig_failed(); i += 2) {
+	for (i = 1; i < GROUPS && !tb_failed(); i += 2) {
 		struct datagram d = send_to_group(&sender, group_in(i & 2, 1000 + i), i);
 
 		gets(&odd, &d, "who stays in every other group");
@@ -642,8 +642,8 @@ static void refused(void)
 		{ .raw = { [10] = 0xff, [11] = 0xff, 255, 255, 255, 255 } },
 		{ .raw = { [12] = 239, 1, 2, 3 } },
 	};
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_qp rc, uc;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_qp rc, uc;
 	struct member m;
 	unsigned int i;
 
@@ -658,16 +658,16 @@ static void refused(void)
 	expect_errno(try_detach(&m, group(12)), EINVAL, "detach from another group");
 	detach(&m, group(11));
 	expect_errno(try_detach(&m, group(11)), EINVAL, "detach twice");
-	rig_qp_create(&rc, &side_a, IBV_QPT_RC, &opts);
-	rig_qp_create(&uc, &side_a, IBV_QPT_UC, &opts);
+	tb_qp_create(&rc, &side_a, IBV_QPT_RC, &opts);
+	tb_qp_create(&uc, &side_a, IBV_QPT_UC, &opts);
 	for (i = 0; i < 2; i++) {
 		struct member connected = { .q = i ? uc : rc };
 
 		expect_errno(try_attach(&connected, group(11)), EINVAL, "attach a connected QP");
 		expect_errno(try_detach(&connected, group(11)), EINVAL, "detach a connected QP");
 	}
-	rig_qp_destroy(&rc);
-	rig_qp_destroy(&uc);
+	tb_qp_destroy(&rc);
+	tb_qp_destroy(&uc);
 	close_member(&m);
 }
 
@@ -732,7 +732,7 @@ static void blocked_loopback(void)
 	unsigned int i;
 
 	if (!cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	for (i = 0; i < ARRAY_SIZE(asked); i++) {
 		struct ibv_qp_init_attr_ex init = {
 			.send_cq = cq,
@@ -747,10 +747,10 @@ static void blocked_loopback(void)
 
 		expect_errno(qp ? 0 : errno, asked[i].error, "create a QP with flags");
 		if (qp && ibv_destroy_qp(qp))
-			rig_die("ibv_destroy_qp");
+			tb_die("ibv_destroy_qp");
 	}
 	if (ibv_destroy_cq(cq))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 }
 
 /* ------------------------------------------------------------------ */
@@ -761,12 +761,12 @@ static void __attribute__((noreturn)) hold(const char *device, int gid_index)
 	static struct member members[GROUP_MAX];
 	unsigned int i;
 
-	rig_side_open(&side_a, device, gid_index, NULL);
+	tb_side_open(&side_a, device, gid_index, NULL);
 	for (i = 0; i < GROUP_MAX; i++) {
 		open_member(&members[i], &side_a);
 		attach(&members[i], group(15));
 	}
-	printf("%s\n", rig_failed() ? "failed" : "full");
+	printf("%s\n", tb_failed() ? "failed" : "full");
 	fflush(stdout);
 	for (;;)
 		pause();
@@ -785,12 +785,12 @@ static pid_t start_holder(void)
 	if (pipe2(pipe_fds, O_CLOEXEC) || posix_spawn_file_actions_init(&actions) ||
 	    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 1) ||
 	    posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ))
-		rig_die("starting a process");
+		tb_die("starting a process");
 	posix_spawn_file_actions_destroy(&actions);
 	close(pipe_fds[1]);
 	from = fdopen(pipe_fds[0], "r");
 	if (!from || !fgets(said, sizeof(said), from) || strcmp(said, "full\n"))
-		rig_fail("the other process said \"%s\"", said);
+		tb_fail("the other process said \"%s\"", said);
 	if (from)
 		fclose(from);
 	return pid;
@@ -806,13 +806,13 @@ static void killed_while_attached(void)
 
 	open_member(&m, &side_a);
 	open_member(&sender, &side_a);
-	for (i = 0; i < 3 && !rig_failed(); i++) {
+	for (i = 0; i < 3 && !tb_failed(); i++) {
 		pid_t pid = start_holder();
 
 		expect_errno(try_attach(&m, gid), ENOMEM, "attach to a group that is full");
 		send_to_group(&sender, gid, 100);
 		if (kill(pid, SIGKILL) || waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
-			rig_die("killing the other process");
+			tb_die("killing the other process");
 		/* After the process is reaped, its resources are free. */
 		attach(&m, gid);
 		d = send_to_group(&sender, gid, 100);
@@ -824,7 +824,7 @@ static void killed_while_attached(void)
 	close_member(&sender);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "members on both sides, every length", members_of_both },
 	{ "a sender that is a member has none of its own", sender_is_member },
 	{ "detached", detached },
@@ -857,11 +857,11 @@ int main(int argc, char **argv)
 	}
 	device_a = argv[1];
 	gid_index_a = argv[2];
-	rig_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
+	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
 	if (split == 6) {
-		rig_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
+		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
 		far_side = &side_b;
 	}
 	i = split < argc ? split + 1 : argc;
-	return rig_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, NULL);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, NULL);
 }

@@ -28,9 +28,9 @@ static uint8_t *spare_buffer(void)
 {
 	uint8_t *buf;
 
-	if (posix_memalign((void **)&buf, 4096, RIG_BUF_BYTES))
-		rig_die("posix_memalign");
-	memset(buf, 0x5a, RIG_BUF_BYTES);
+	if (posix_memalign((void **)&buf, 4096, TB_BUF_BYTES))
+		tb_die("posix_memalign");
+	memset(buf, 0x5a, TB_BUF_BYTES);
 	return buf;
 }
 
@@ -41,8 +41,8 @@ static void lands_in(struct link *l, struct ibv_mr *mr, uint64_t addr, uint8_t *
 	if (!link_ask(l, IBV_WR_RDMA_WRITE, mr->rkey, addr, LINK_LONG, IBV_WC_SUCCESS, what))
 		return;
 	if (memcmp(where, l->p.a.buf, LINK_LONG))
-		rig_fail("%s: the data are not where they should be", what);
-	if (where >= l->p.b.buf && where < l->p.b.buf + RIG_BUF_BYTES)
+		tb_fail("%s: the data are not where they should be", what);
+	if (where >= l->p.b.buf && where < l->p.b.buf + TB_BUF_BYTES)
 		memcpy(l->image + (where - l->p.b.buf), l->p.a.buf, LINK_LONG);
 	link_check(l, what);
 }
@@ -61,7 +61,7 @@ static void sends_from(struct link *l, struct ibv_mr *mr, uint64_t addr, const u
 	link_expect_sent(&l->p.b, SEND_ID, IBV_WC_SEND, IBV_WC_SUCCESS, 0, what);
 	link_expect_wc(&l->p.a, l->p.a.rcq, &want, what);
 	if (memcmp(l->p.a.buf + LINK_RECEIVES, data, LINK_LONG))
-		rig_fail("%s: wrong data were sent", what);
+		tb_fail("%s: wrong data were sent", what);
 }
 
 static void rereg(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access,
@@ -72,7 +72,7 @@ static void rereg(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, s
 	errno = 0;
 	code = ibv_rereg_mr(mr, flags, pd, addr, length, access);
 	if (code)
-		rig_fail("%s: ibv_rereg_mr gave %d, %s", what, code, strerror(errno));
+		tb_fail("%s: ibv_rereg_mr gave %d, %s", what, code, strerror(errno));
 }
 
 /*
@@ -82,10 +82,10 @@ static void rereg(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, s
 static struct ibv_mr *region_at(struct link *l, struct ibv_pd *pd, size_t at, size_t length, int access)
 {
 	if (ibv_dereg_mr(l->p.b.mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	l->p.b.mr = ibv_reg_mr(pd, l->p.b.buf + at, length, access);
 	if (!l->p.b.mr)
-		rig_die("ibv_reg_mr of %zu bytes: %s", length, strerror(errno));
+		tb_die("ibv_reg_mr of %zu bytes: %s", length, strerror(errno));
 	return l->p.b.mr;
 }
 
@@ -105,7 +105,7 @@ static void rereg_access(void)
 	struct link l;
 
 	link_open(&l);
-	mr = region(&l, RIG_ACCESS_ALL);
+	mr = region(&l, TB_ACCESS_ALL);
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region");
 	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
 	      "READ alone");
@@ -115,7 +115,7 @@ static void rereg_access(void)
 	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0, "local reading alone");
 	link_dead(&l, mr->rkey, link_at(&l, 0), "a region that is only read, and locally");
 	sends_from(&l, mr, link_at(&l, 0), l.image, "local reading");
-	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL, "all access again");
+	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, TB_ACCESS_ALL, "all access again");
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region as it was");
 	link_close(&l);
 }
@@ -127,12 +127,12 @@ static void rereg_pd(void)
 	struct link l;
 
 	if (!pd)
-		rig_die("ibv_alloc_pd");
+		tb_die("ibv_alloc_pd");
 	link_open(&l);
-	mr = region(&l, RIG_ACCESS_ALL);
+	mr = region(&l, TB_ACCESS_ALL);
 	rereg(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0, "another PD");
 	if (mr->pd != pd)
-		rig_fail("the region does not say its new PD");
+		tb_fail("the region does not say its new PD");
 	link_dead(&l, mr->rkey, link_at(&l, 0), "a region of another PD");
 	link_errno(ibv_dealloc_pd(pd), EBUSY, "ibv_dealloc_pd of the region's new PD");
 	rereg(mr, IBV_REREG_MR_CHANGE_PD, link_owner->pd, NULL, 0, 0, "the old PD");
@@ -148,11 +148,11 @@ static void rereg_address(void)
 	struct link l;
 
 	link_open(&l);
-	mr = region(&l, RIG_ACCESS_ALL);
+	mr = region(&l, TB_ACCESS_ALL);
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region");
-	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare, RIG_BUF_BYTES, 0, "another place, longer");
-	if (mr->addr != spare || mr->length != RIG_BUF_BYTES)
-		rig_fail("the region does not say its new place");
+	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare, TB_BUF_BYTES, 0, "another place, longer");
+	if (mr->addr != spare || mr->length != TB_BUF_BYTES)
+		tb_fail("the region does not say its new place");
 	link_dead(&l, mr->rkey, link_at(&l, 0), "the old addresses");
 	lands_in(&l, mr, (uintptr_t)spare + LINK_WINDOWS, spare + LINK_WINDOWS, "the new place, where it is longer");
 	sends_from(&l, mr, (uintptr_t)spare + LINK_WINDOWS, spare + LINK_WINDOWS, "from the new place");
@@ -176,10 +176,10 @@ static void rereg_all(void)
 	int i;
 
 	if (!pd)
-		rig_die("ibv_alloc_pd");
+		tb_die("ibv_alloc_pd");
 	link_open(&l);
-	mr = region(&l, RIG_ACCESS_ALL);
-	for (i = 0; i < 20 && !rig_failed(); i++) {
+	mr = region(&l, TB_ACCESS_ALL);
+	for (i = 0; i < 20 && !tb_failed(); i++) {
 		rereg(mr, all, pd, spare, LINK_LONG, 0, "PD, place and access at once");
 		link_dead(&l, mr->rkey, (uintptr_t)spare, "a region of another PD");
 		rereg(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS, link_owner->pd, NULL, 0,
@@ -187,7 +187,7 @@ static void rereg_all(void)
 		lands_in(&l, mr, (uintptr_t)spare, spare, "WRITE to the new place");
 		link_refused(&l, IBV_WR_RDMA_READ, mr->rkey, (uintptr_t)spare, 8, "READ from there");
 		rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, l.p.b.buf, LINK_WINDOWS,
-		      RIG_ACCESS_ALL, "place and access");
+		      TB_ACCESS_ALL, "place and access");
 		link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region as it was");
 	}
 	link_errno(ibv_dealloc_pd(pd), 0, "ibv_dealloc_pd");
@@ -203,8 +203,8 @@ static void expect_rereg(struct ibv_mr *mr, int flags, void *addr, size_t length
 	errno = 0;
 	got = ibv_rereg_mr(mr, flags, NULL, addr, length, access);
 	if (got != code || errno != error)
-		rig_fail("%s: ibv_rereg_mr gave %d, \"%s\"; expected %d, \"%s\"", what, got, strerror(errno), code,
-			 strerror(error));
+		tb_fail("%s: ibv_rereg_mr gave %d, \"%s\"; expected %d, \"%s\"", what, got, strerror(errno), code,
+			strerror(error));
 }
 
 static void rereg_refused(void)
@@ -222,7 +222,7 @@ static void rereg_refused(void)
 		     "remote write without local write");
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region after that");
 	link_bind_region(&l, mw, mr, link_at(&l, 0), 64, LINK_REMOTE, "bind");
-	expect_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, RIG_ACCESS_ALL, IBV_REREG_MR_ERR_CMD, EBUSY,
+	expect_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, TB_ACCESS_ALL, IBV_REREG_MR_ERR_CMD, EBUSY,
 		     "a region with a window");
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region with a window");
 	link_opens(&l, mw->rkey, link_at(&l, 0), 0, 64, "its window");
@@ -252,7 +252,7 @@ static void zero_based_region(void)
 	link_check_bounds(&l, two->rkey, 0, 1000, 5000);
 	link_close_window(one);
 	link_close_window(two);
-	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare, RIG_BUF_BYTES, 0, "another place");
+	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare, TB_BUF_BYTES, 0, "another place");
 	lands_in(&l, mr, 0, spare, "the region in another place, by offsets");
 	link_close(&l);
 	free(spare);
@@ -269,7 +269,7 @@ static void zero_based_anywhere(void)
 	size_t i;
 
 	link_open(&l);
-	for (i = 0; i < ARRAY_SIZE(places) && !rig_failed(); i++) {
+	for (i = 0; i < ARRAY_SIZE(places) && !tb_failed(); i++) {
 		size_t at = places[i], length = LINK_WINDOWS - at;
 
 		mr = region_at(&l, link_owner->pd, at, length, LINK_BINDABLE | IBV_ACCESS_ZERO_BASED);
@@ -291,9 +291,9 @@ static void zero_based_anywhere(void)
 		two = link_window(IBV_MW_TYPE_2);
 		rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, spare + at + 7, LINK_LONG, 0, "another place");
 		lands_in(&l, mr, 0, spare + at + 7, "the region in another place, by offsets");
-		rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL, "no more zero-based");
+		rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, TB_ACCESS_ALL, "no more zero-based");
 		lands_in(&l, mr, (uintptr_t)spare + at + 7, spare + at + 7, "the region by address");
-		rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL | IBV_ACCESS_ZERO_BASED,
+		rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, TB_ACCESS_ALL | IBV_ACCESS_ZERO_BASED,
 		      "zero-based again");
 		lands_in(&l, mr, 0, spare + at + 7, "the region by offsets again");
 	}
@@ -328,13 +328,13 @@ static void no_bytes(void)
 	size_t i, k;
 
 	link_open(&l);
-	for (i = 0; i < ARRAY_SIZE(accesses) && !rig_failed(); i++) {
+	for (i = 0; i < ARRAY_SIZE(accesses) && !tb_failed(); i++) {
 		for (k = 0; k < ARRAY_SIZE(places); k++) {
 			uint64_t addr = accesses[i] & IBV_ACCESS_ZERO_BASED ? 0 : link_at(&l, places[k]);
 
 			mr = region_at(&l, link_owner->pd, places[k], 0, accesses[i]);
 			if (mr->length)
-				rig_fail("the region has %zu bytes", mr->length);
+				tb_fail("the region has %zu bytes", mr->length);
 			send_nothing(&l, mr, "a message of no bytes");
 			if (accesses[i]) {
 				link_ask(&l, IBV_WR_RDMA_WRITE, mr->rkey, addr, 0, IBV_WC_SUCCESS, "WRITE of no bytes");
@@ -348,8 +348,8 @@ static void no_bytes(void)
 		}
 	}
 	/* It may be reregistered with some bytes, and with other bytes again. */
-	mr = region_at(&l, link_owner->pd, 0, 0, RIG_ACCESS_ALL);
-	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIG_ACCESS_ALL | IBV_ACCESS_ZERO_BASED, "other rights");
+	mr = region_at(&l, link_owner->pd, 0, 0, TB_ACCESS_ALL);
+	rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, TB_ACCESS_ALL | IBV_ACCESS_ZERO_BASED, "other rights");
 	link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, 0, 1, "still no byte");
 	rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, l.p.b.buf, LINK_WINDOWS, 0, "some bytes");
 	link_opens(&l, mr->rkey, 0, 0, LINK_WINDOWS, "the region with bytes");
@@ -364,7 +364,7 @@ static void relaxed(void)
 	struct link l;
 
 	link_open(&l);
-	mr = region(&l, RIG_ACCESS_ALL | IBV_ACCESS_RELAXED_ORDERING);
+	mr = region(&l, TB_ACCESS_ALL | IBV_ACCESS_RELAXED_ORDERING);
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "a region with relaxed ordering");
 	sends_from(&l, mr, link_at(&l, 0), l.image, "local use");
 	link_close(&l);
@@ -379,24 +379,24 @@ static void imported(void)
 	link_open(&l);
 	pd = ibv_import_pd(link_owner->ctx, link_owner->pd->handle);
 	if (!pd)
-		rig_die("ibv_import_pd");
-	mr = region_in(&l, pd, RIG_ACCESS_ALL);
+		tb_die("ibv_import_pd");
+	mr = region_in(&l, pd, TB_ACCESS_ALL);
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "a region of an imported PD");
 	again = ibv_import_mr(pd, mr->handle);
 	if (!again)
-		rig_die("ibv_import_mr");
+		tb_die("ibv_import_mr");
 	if (again->lkey != mr->lkey || again->rkey != mr->rkey || again->length != mr->length || again->addr)
-		rig_fail("the imported region is another");
+		tb_fail("the imported region is another");
 	link_opens(&l, again->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "an imported region");
 	ibv_unimport_mr(again);
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the region after that");
 	errno = 0;
 	again = ibv_import_mr(pd, mr->handle + 1000);
 	if (again)
-		rig_fail("a region that is not there was imported");
+		tb_fail("a region that is not there was imported");
 	else
 		link_errno(errno, ENOENT, "ibv_import_mr of what is not there");
-	mr = region(&l, RIG_ACCESS_ALL);
+	mr = region(&l, TB_ACCESS_ALL);
 	ibv_unimport_pd(pd);
 	link_opens(&l, mr->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the PD after that");
 	link_close(&l);
@@ -407,9 +407,9 @@ static void no_dma_buf(int fd, uint64_t offset, size_t length, int error, const 
 	struct ibv_mr *mr;
 
 	errno = 0;
-	mr = ibv_reg_dmabuf_mr(link_owner->pd, offset, length, offset, fd, RIG_ACCESS_ALL);
+	mr = ibv_reg_dmabuf_mr(link_owner->pd, offset, length, offset, fd, TB_ACCESS_ALL);
 	if (mr) {
-		rig_fail("%s: it was registered", what);
+		tb_fail("%s: it was registered", what);
 		ibv_dereg_mr(mr);
 	} else {
 		link_errno(errno, error, what);
@@ -418,7 +418,7 @@ static void no_dma_buf(int fd, uint64_t offset, size_t length, int error, const 
 
 static void dma_buf(void)
 {
-	struct dma_heap_allocation_data alloc = { .len = RIG_BUF_BYTES, .fd_flags = O_RDWR | O_CLOEXEC };
+	struct dma_heap_allocation_data alloc = { .len = TB_BUF_BYTES, .fd_flags = O_RDWR | O_CLOEXEC };
 	static const uint64_t iova = 0x7000000000;
 	int heap = open("/dev/dma_heap/system", O_RDONLY | O_CLOEXEC);
 	struct ibv_mr *mr;
@@ -427,29 +427,29 @@ static void dma_buf(void)
 	size_t at;
 
 	if (heap < 0 || ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &alloc))
-		rig_die("/dev/dma_heap/system");
-	buf = mmap(NULL, RIG_BUF_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
+		tb_die("/dev/dma_heap/system");
+	buf = mmap(NULL, TB_BUF_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
 	if (buf == MAP_FAILED)
-		rig_die("mmap of a dma-buf");
+		tb_die("mmap of a dma-buf");
 	link_open(&l);
 	for (at = 0; at <= 8192; at += 4096) {
-		mr = ibv_reg_dmabuf_mr(link_owner->pd, at, RIG_BUF_BYTES - at, iova + at, alloc.fd, RIG_ACCESS_ALL);
+		mr = ibv_reg_dmabuf_mr(link_owner->pd, at, TB_BUF_BYTES - at, iova + at, alloc.fd, TB_ACCESS_ALL);
 		if (!mr) {
-			rig_fail("ibv_reg_dmabuf_mr: %s", strerror(errno));
+			tb_fail("ibv_reg_dmabuf_mr: %s", strerror(errno));
 			break;
 		}
 		lands_in(&l, mr, iova + at + 100, buf + at + 100, "a dma-buf");
 		sends_from(&l, mr, iova + at + 100, buf + at + 100, "from a dma-buf");
-		link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, iova + RIG_BUF_BYTES, 1, "the byte behind it");
+		link_refused(&l, IBV_WR_RDMA_WRITE, mr->rkey, iova + TB_BUF_BYTES, 1, "the byte behind it");
 		link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 	}
 	no_dma_buf(alloc.fd, 0, 0, EINVAL, "nothing of the dma-buf");
-	no_dma_buf(alloc.fd, 0, RIG_BUF_BYTES + 4096, EINVAL, "more than the dma-buf");
-	no_dma_buf(alloc.fd, RIG_BUF_BYTES, 4096, EINVAL, "behind the dma-buf");
+	no_dma_buf(alloc.fd, 0, TB_BUF_BYTES + 4096, EINVAL, "more than the dma-buf");
+	no_dma_buf(alloc.fd, TB_BUF_BYTES, 4096, EINVAL, "behind the dma-buf");
 	no_dma_buf(heap, 0, 4096, EINVAL, "a file that is no dma-buf");
 	no_dma_buf(-1, 0, 4096, EBADF, "no file");
 	link_close(&l);
-	munmap(buf, RIG_BUF_BYTES);
+	munmap(buf, TB_BUF_BYTES);
 	close(alloc.fd);
 	close(heap);
 }
@@ -467,7 +467,7 @@ static void dma_buf(void)
 static void map_piece(uint8_t *at, int flags, int fd)
 {
 	if (mmap(at, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_FIXED | flags, fd, 0) == MAP_FAILED)
-		rig_die("mmap");
+		tb_die("mmap");
 }
 
 /* Addresses at which one piece of memory is mapped repeatedly, except at their middle and end. */
@@ -478,7 +478,7 @@ static uint8_t *many_pages(void)
 	size_t i;
 
 	if (at == MAP_FAILED || fd < 0 || ftruncate(fd, PIECE_BYTES))
-		rig_die("4 GB of addresses");
+		tb_die("4 GB of addresses");
 	for (i = 0; i < MANY_BYTES; i += PIECE_BYTES)
 		map_piece(at + i, MAP_SHARED, fd);
 	map_piece(at + MANY_BYTES / 2, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -495,11 +495,11 @@ static int64_t registering_ms(uint8_t *at, size_t bytes)
 	int i;
 
 	for (i = 0; i < REGISTER_TRIES; i++) {
-		start = rig_now_ms();
-		mr = ibv_reg_mr(link_owner->pd, at, bytes, RIG_ACCESS_ALL);
+		start = tb_now_ms();
+		mr = ibv_reg_mr(link_owner->pd, at, bytes, TB_ACCESS_ALL);
 		if (!mr || ibv_dereg_mr(mr))
-			rig_die("ibv_reg_mr of %zu bytes", bytes);
-		took = rig_now_ms() - start;
+			tb_die("ibv_reg_mr of %zu bytes", bytes);
+		took = tb_now_ms() - start;
 		best = took < best ? took : best;
 	}
 	return best;
@@ -520,13 +520,13 @@ static void million_pages(void)
 	printf("# %lu pages: %lld ms, %lu pages: %lld ms\n", MANY_BYTES / FEWER / 4096, (long long)few,
 	       MANY_BYTES / 4096, (long long)many);
 	if (many > SLACK * FEWER * (few + 1))
-		rig_fail("a million pages take %lld ms, one in %d of them %lld ms", (long long)many, FEWER,
-			 (long long)few);
+		tb_fail("a million pages take %lld ms, one in %d of them %lld ms", (long long)many, FEWER,
+			(long long)few);
 	link_open(&l);
-	mr = ibv_reg_mr(link_owner->pd, at, MANY_BYTES, RIG_ACCESS_ALL);
+	mr = ibv_reg_mr(link_owner->pd, at, MANY_BYTES, TB_ACCESS_ALL);
 	if (!mr)
-		rig_die("ibv_reg_mr of a million pages");
-	for (i = 0; i < ARRAY_SIZE(places) && !rig_failed(); i++) {
+		tb_die("ibv_reg_mr of a million pages");
+	for (i = 0; i < ARRAY_SIZE(places) && !tb_failed(); i++) {
 		lands_in(&l, mr, (uintptr_t)at + places[i], at + places[i], "one of a million pages");
 		sends_from(&l, mr, (uintptr_t)at + places[i], at + places[i], "from one of a million pages");
 	}
@@ -538,7 +538,7 @@ static void million_pages(void)
 
 /* ------------------------------------------------------------------ */
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "re-registered: access", rereg_access },
 	{ "re-registered: PD", rereg_pd },
 	{ "re-registered: address", rereg_address },
@@ -551,11 +551,11 @@ static const struct rig_case cases[] = {
 	{ "imported PD and region", imported },
 };
 
-static const struct rig_case dma_buf_cases[] = {
+static const struct tb_case dma_buf_cases[] = {
 	{ "dma-buf", dma_buf },
 };
 
-static const struct rig_case many_cases[] = {
+static const struct tb_case many_cases[] = {
 	{ "a million pages", million_pages },
 };
 

@@ -35,7 +35,7 @@ static void bind_fails(struct link *l, struct ibv_mw *mw, struct ibv_mr *mr, uin
 
 	link_errno(link_post_bind(&l->p.b, mw, mr, addr, length, access), 0, what);
 	link_expect_sent(&l->p.b, BIND_ID, IBV_WC_BIND_MW, IBV_WC_MW_BIND_ERR, 0, what);
-	rig_expect_state(&l->p.b, IBV_QPS_ERR, what);
+	tb_expect_state(&l->p.b, IBV_QPS_ERR, what);
 	mw->rkey = old;
 	link_revive(l);
 }
@@ -54,14 +54,14 @@ static void local_inv(struct link *l, uint32_t rkey, enum ibv_wc_status status, 
 /* Posts a SEND with Invalidate of a, whose message is received at LINK_RECEIVES. */
 static void post_send_inv(struct link *l, uint32_t rkey, uint32_t length, unsigned int flags, const char *what)
 {
-	struct rig_qp *a = &l->p.a;
+	struct tb_qp *a = &l->p.a;
 	struct ibv_sge sge = { (uintptr_t)a->buf, length, a->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = SEND_ID, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_INV };
 
 	wr.send_flags = flags | IBV_SEND_SIGNALED;
 	wr.invalidate_rkey = rkey;
 	link_fill(a->buf, length);
-	link_post_recv(&l->p.b, LINK_RECEIVES, RIG_BUF_BYTES - LINK_RECEIVES);
+	link_post_recv(&l->p.b, LINK_RECEIVES, TB_BUF_BYTES - LINK_RECEIVES);
 	link_posted(a, &wr, what);
 }
 
@@ -105,11 +105,11 @@ static void capabilities(void)
 	struct ibv_device_attr dev;
 
 	if (ibv_query_device(link_owner->ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	if ((dev.device_cap_flags & wanted) != wanted || (dev.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A))
-		rig_fail("device_cap_flags 0x%x", dev.device_cap_flags);
+		tb_fail("device_cap_flags 0x%x", dev.device_cap_flags);
 	if (dev.max_mw < 1)
-		rig_fail("%d windows at most", dev.max_mw);
+		tb_fail("%d windows at most", dev.max_mw);
 }
 
 static void life(void)
@@ -119,12 +119,12 @@ static void life(void)
 	size_t i, k;
 
 	if (!pd)
-		rig_die("ibv_alloc_pd");
+		tb_die("ibv_alloc_pd");
 	for (i = 0; i < ARRAY_SIZE(mw); i++) {
 		mw[i] = link_window_in(pd, i % 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 		for (k = 0; k < i; k++)
 			if (mw[k]->rkey >> 8 == mw[i]->rkey >> 8)
-				rig_fail("windows %zu and %zu share their key 0x%x", k, i, mw[i]->rkey);
+				tb_fail("windows %zu and %zu share their key 0x%x", k, i, mw[i]->rkey);
 	}
 	link_errno(ibv_dealloc_pd(pd), EBUSY, "ibv_dealloc_pd of a PD with windows");
 	for (i = 0; i < ARRAY_SIZE(mw); i++)
@@ -142,7 +142,7 @@ static void wrong_types(void)
 		errno = 0;
 		mw = ibv_alloc_mw(link_owner->pd, types[i]);
 		if (mw) {
-			rig_fail("a window of type %d was made", types[i]);
+			tb_fail("a window of type %d was made", types[i]);
 			link_close_window(mw);
 		} else {
 			link_errno(errno, EINVAL, "a type that is not there");
@@ -209,12 +209,12 @@ static void many_binds(void)
 	struct link l;
 
 	link_open(&l);
-	for (i = 1; i <= 600 && !rig_failed(); i++) {
+	for (i = 1; i <= 600 && !tb_failed(); i++) {
 		size_t at = i * 40 % LINK_WINDOWS;
 
 		bind_at(&l, mw, at, 40, IBV_ACCESS_REMOTE_WRITE, "bind");
 		if (mw->rkey != ((start & ~0xffU) | ((start + i) & 0xff)))
-			rig_fail("bind %u: the key is 0x%x, the first was 0x%x", i, mw->rkey, start);
+			tb_fail("bind %u: the key is 0x%x, the first was 0x%x", i, mw->rkey, start);
 		link_write(&l, mw->rkey, link_at(&l, at), at, 40, "a window bound many times");
 	}
 	link_close_window(mw);
@@ -284,7 +284,7 @@ static void type2_tags(void)
 		link_posted(&l.p.b, &wr, "bind");
 		link_expect_sent(&l.p.b, BIND_ID, IBV_WC_BIND_MW, IBV_WC_SUCCESS, 0, "bind");
 		if (mw->rkey != (own | tags[i]))
-			rig_fail("the key is 0x%x, expected 0x%x", mw->rkey, own | tags[i]);
+			tb_fail("the key is 0x%x, expected 0x%x", mw->rkey, own | tags[i]);
 		link_opens(&l, mw->rkey, link_at(&l, 0), 0, 64, "a key of our own");
 		link_refused(&l, IBV_WR_RDMA_WRITE, mw->rkey ^ 0x40, link_at(&l, 0), 8, "another tag");
 		local_inv(&l, mw->rkey ^ 1, IBV_WC_MW_BIND_ERR, "LOCAL_INV with another tag");
@@ -368,7 +368,7 @@ static void private_region(void)
 	link_open(&l);
 	mr = ibv_reg_mr(link_owner->pd, l.p.b.buf, SECOND, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	link_dead(&l, mr->rkey, link_at(&l, 0), "a region without remote access");
 	link_bind_region(&l, mw, mr, link_at(&l, 512), 512, LINK_REMOTE, "bind");
 	link_opens(&l, mw->rkey, link_at(&l, 512), 512, 512, "a window on it");
@@ -389,7 +389,7 @@ static void bounds(void)
 	size_t i;
 
 	link_open(&l);
-	for (i = 0; i < ARRAY_SIZE(places) && !rig_failed(); i++) {
+	for (i = 0; i < ARRAY_SIZE(places) && !tb_failed(); i++) {
 		mw = link_window(i % 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 		bind_at(&l, mw, places[i].at, places[i].length, LINK_REMOTE, "bind");
 		link_check_bounds(&l, mw->rkey, link_at(&l, places[i].at), places[i].at, places[i].length);
@@ -504,10 +504,10 @@ static void region_rights(void)
 	struct link l;
 
 	link_open(&l);
-	no_bind = ibv_reg_mr(link_owner->pd, l.p.b.buf, SECOND, RIG_ACCESS_ALL);
+	no_bind = ibv_reg_mr(link_owner->pd, l.p.b.buf, SECOND, TB_ACCESS_ALL);
 	read_only = ibv_reg_mr(link_owner->pd, l.p.b.buf, SECOND, IBV_ACCESS_MW_BIND);
 	if (!no_bind || !read_only)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	bind_fails_both(&l, no_bind, link_at(&l, 0), 64, IBV_ACCESS_REMOTE_READ, "a region without MW_BIND");
 	bind_fails_both(&l, read_only, link_at(&l, 0), 64, IBV_ACCESS_REMOTE_WRITE, "WRITE without LOCAL_WRITE");
 	bind_fails_both(&l, read_only, link_at(&l, 0), 64, IBV_ACCESS_REMOTE_ATOMIC, "atomics without LOCAL_WRITE");
@@ -532,7 +532,7 @@ static void beyond_the_region(void)
 	start = link_at(&l, 4096);
 	mr = ibv_reg_mr(link_owner->pd, l.p.b.buf + 4096, 8192, LINK_BINDABLE);
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	bind_fails_both(&l, mr, start - 1, 64, LINK_REMOTE, "from the byte before the region");
 	bind_fails_both(&l, mr, start, 8193, LINK_REMOTE, "a byte more than the region");
 	bind_fails_both(&l, mr, start + 8192, 1, LINK_REMOTE, "the byte behind the region");
@@ -555,7 +555,7 @@ static void wrong_regions(void)
 	link_open(&l);
 	mr = ibv_reg_mr(link_owner->pd, l.p.b.buf, SECOND, LINK_BINDABLE);
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	gone = *mr;
 	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 	bind_fails_both(&l, &gone, link_at(&l, 0), 64, LINK_REMOTE, "a region that is gone");
@@ -582,11 +582,11 @@ static void other_pds(void)
 	struct link l;
 
 	if (!pd)
-		rig_die("ibv_alloc_pd");
+		tb_die("ibv_alloc_pd");
 	link_open(&l);
 	mr = ibv_reg_mr(pd, l.p.b.buf, SECOND, LINK_BINDABLE);
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	for (type = IBV_MW_TYPE_1; type <= IBV_MW_TYPE_2; type++) {
 		struct ibv_mw *mine = link_window(type), *foreign = link_window_in(pd, type);
 
@@ -663,7 +663,7 @@ static void region_held(void)
 		link_open(&l);
 		mr = ibv_reg_mr(link_owner->pd, l.p.b.buf, SECOND, LINK_BINDABLE);
 		if (!mr)
-			rig_die("ibv_reg_mr");
+			tb_die("ibv_reg_mr");
 		link_bind_region(&l, mw[0], mr, link_at(&l, 0), 4096, LINK_REMOTE, "bind");
 		link_bind_region(&l, mw[1], mr, link_at(&l, 4096), 4096, LINK_REMOTE, "bind");
 		link_errno(ibv_dereg_mr(mr), EBUSY, "ibv_dereg_mr with two windows");
@@ -730,20 +730,20 @@ static void qp_gone(void)
 	link_close(&next);
 }
 
-/* A process that exits with bound windows leaves no objects: the rig checks the kernel's list after the test. */
+/* A process that exits with bound windows leaves no objects: the testbed checks the kernel's list after the test. */
 static void exit_with_windows(const char *device, int gid_index)
 {
 	struct ibv_mw *one, *two;
 	struct link l;
 
-	rig_side_open(&link_asker, device, gid_index, NULL);
+	tb_side_open(&link_asker, device, gid_index, NULL);
 	link_owner = &link_asker;
 	one = link_window(IBV_MW_TYPE_1);
 	two = link_window(IBV_MW_TYPE_2);
 	link_open(&l);
 	bind_at(&l, one, 0, 4096, LINK_REMOTE, "bind");
 	bind_at(&l, two, 0, 4096, LINK_REMOTE, "bind");
-	_exit(rig_failed() ? 1 : 0);
+	_exit(tb_failed() ? 1 : 0);
 }
 
 static void ended(void)
@@ -757,9 +757,9 @@ static void ended(void)
 	if (!child)
 		exit_with_windows(device, gid_index);
 	if (child < 0 || waitpid(child, &status, 0) != child)
-		rig_die("fork");
+		tb_die("fork");
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		rig_fail("the process ended with status 0x%x", status);
+		tb_fail("the process ended with status 0x%x", status);
 }
 
 /* ------------------------------------------------------------------ */
@@ -776,7 +776,7 @@ static void bind_and_send(void)
 	uint32_t key, i;
 
 	link_open(&l);
-	for (i = 0; i < 50 && !rig_failed(); i++) {
+	for (i = 0; i < 50 && !tb_failed(); i++) {
 		wr[0] = link_bind_wr(mw, l.p.b.mr, link_at(&l, 0), 4096, LINK_REMOTE);
 		wr[0].next = &wr[1];
 		mw->rkey = wr[0].bind_mw.rkey;
@@ -809,7 +809,7 @@ static void fenced(void)
 	int i;
 
 	link_open(&l);
-	for (i = 0; i < 20 && !rig_failed(); i++) {
+	for (i = 0; i < 20 && !tb_failed(); i++) {
 		bind_at(&l, mw, 0, LINK_WINDOWS, LINK_REMOTE, "bind");
 		link_write(&l, mw->rkey, link_at(&l, 0), 0, LINK_WINDOWS, "the whole window");
 		memset(l.p.a.buf, 0, LINK_WINDOWS);
@@ -830,7 +830,7 @@ static void fenced(void)
 		link_expect_sent(&l.p.a, SEND_ID, IBV_WC_SEND, IBV_WC_SUCCESS, 0, "SEND with Invalidate");
 		link_expect_wc(&l.p.b, l.p.b.rcq, &want, "the receive");
 		if (memcmp(l.p.a.buf, l.image, LINK_WINDOWS))
-			rig_fail("the READ before the invalidation brought wrong data");
+			tb_fail("the READ before the invalidation brought wrong data");
 		/* The fence also delayed the gathering: these are bytes from the response of the READ. */
 		memcpy(l.image + LINK_RECEIVES, l.p.a.buf, 16);
 		link_check(&l, "the message behind the fence");
@@ -849,7 +849,7 @@ static void in_order(void)
 	int i;
 
 	link_open(&l);
-	for (i = 0; i < 20 && !rig_failed(); i++) {
+	for (i = 0; i < 20 && !tb_failed(); i++) {
 		bind_at(&l, mw, 0, 64, LINK_REMOTE, "bind");
 		link_fill(l.p.a.buf, LINK_LONG);
 		memcpy(l.image, l.p.a.buf, LINK_LONG);
@@ -892,7 +892,7 @@ static void unsignalled(void)
 	opts.signal_some = true;
 	link_open_with(&l, &opts);
 	link_connect(&l);
-	for (round = 0; round < 10 && !rig_failed(); round++) {
+	for (round = 0; round < 10 && !tb_failed(); round++) {
 		for (i = 0; i < LINK_SQ_WRS; i += 2) {
 			wr[i] = link_bind_wr(mw, l.p.b.mr, link_at(&l, 0), 4096, LINK_REMOTE);
 			wr[i].send_flags = 0;
@@ -905,7 +905,7 @@ static void unsignalled(void)
 		wr[LINK_SQ_WRS - 1].send_flags = IBV_SEND_SIGNALED;
 		link_posted(&l.p.b, wr, "a list of BIND_MW and LOCAL_INV");
 		link_expect_sent(&l.p.b, INV_ID, IBV_WC_LOCAL_INV, IBV_WC_SUCCESS, 0, "the last of the list");
-		rig_expect_none(l.p.b.scq, "the others asked for none");
+		tb_expect_none(l.p.b.scq, "the others asked for none");
 	}
 	link_dead(&l, mw->rkey, link_at(&l, 0), "the window after that");
 	link_close_window(mw);
@@ -929,10 +929,10 @@ static int events(struct ibv_comp_channel *channel, int timeout_ms)
 
 static void expect_events(struct ibv_comp_channel *channel, int expected, const char *what)
 {
-	int count = events(channel, expected ? RIG_WAIT_MS : QUIET_MS);
+	int count = events(channel, expected ? TB_WAIT_MS : QUIET_MS);
 
 	if (count != expected)
-		rig_fail("%s: %d events, expected %d", what, count, expected);
+		tb_fail("%s: %d events, expected %d", what, count, expected);
 }
 
 static void solicited(void)
@@ -943,7 +943,7 @@ static void solicited(void)
 
 	opts.channel = ibv_create_comp_channel(link_owner->ctx);
 	if (!opts.channel)
-		rig_die("ibv_create_comp_channel");
+		tb_die("ibv_create_comp_channel");
 	link_open_with(&l, &opts);
 	link_connect(&l);
 	link_errno(ibv_req_notify_cq(l.p.b.rcq, 1), 0, "ibv_req_notify_cq");
@@ -956,16 +956,16 @@ static void solicited(void)
 	link_close_window(mw);
 	link_close(&l);
 	if (ibv_destroy_comp_channel(opts.channel))
-		rig_die("ibv_destroy_comp_channel");
+		tb_die("ibv_destroy_comp_channel");
 }
 
 /* ------------------------------------------------------------------ */
 /* Requests that posting must refuse                                    */
 
-static void post_refused(struct rig_qp *q, struct ibv_send_wr *wr, const char *what)
+static void post_refused(struct tb_qp *q, struct ibv_send_wr *wr, const char *what)
 {
 	link_errno(link_post(q, wr), EINVAL, what);
-	rig_expect_none(q->scq, what);
+	tb_expect_none(q->scq, what);
 }
 
 static void posts_refused(void)
@@ -989,7 +989,7 @@ static void posts_refused(void)
 	bind.bind_info = (struct ibv_mw_bind_info) { .length = 64 };
 	link_errno(ibv_bind_mw(l.p.b.qp, one, &bind), EINVAL, "ibv_bind_mw, a length without a region");
 	if (one->rkey != key)
-		rig_fail("the key of a window that was never bound has changed");
+		tb_fail("the key of a window that was never bound has changed");
 
 	wr = link_bind_wr(two, l.p.b.mr, link_at(&l, 0), 0, LINK_REMOTE);
 	post_refused(&l.p.b, &wr, "type 2 of length 0");
@@ -1026,7 +1026,7 @@ static void posts_refused(void)
 		ibv_wr_start(qp);
 		ibv_wr_bind_mw(qp, two, wr.bind_mw.rkey, &wr.bind_mw.bind_info);
 		ibv_wr_abort(qp);
-		rig_expect_none(l.p.b.scq, "a bind that was dropped");
+		tb_expect_none(l.p.b.scq, "a bind that was dropped");
 		link_dead(&l, wr.bind_mw.rkey, link_at(&l, 0), "a bind that was dropped");
 	}
 	bind_at(&l, one, 0, 64, LINK_REMOTE, "bind");
@@ -1063,17 +1063,17 @@ static void dropped(void)
 			ibv_wr_bind_mw(qp, mw, ibv_inc_rkey(mw->rkey), &info);
 		}
 		if (mw->rkey == key || fresh->rkey == fresh_key)
-			rig_fail("%s: mw->rkey is not the new key at once", ways[i]);
+			tb_fail("%s: mw->rkey is not the new key at once", ways[i]);
 		if (i == 1)
 			ibv_wr_set_sge(qp, l.p.b.mr->lkey, link_at(&l, 0), 8);
 		if (i == 0)
 			ibv_wr_abort(qp);
 		else
 			link_errno(ibv_wr_complete(qp), i == 1 ? EINVAL : ENOMEM, ways[i]);
-		rig_expect_none(l.p.b.scq, ways[i]);
+		tb_expect_none(l.p.b.scq, ways[i]);
 		if (mw->rkey != key || fresh->rkey != fresh_key)
-			rig_fail("%s: keys 0x%x and 0x%x, they were 0x%x and 0x%x", ways[i], mw->rkey, fresh->rkey,
-				 key, fresh_key);
+			tb_fail("%s: keys 0x%x and 0x%x, they were 0x%x and 0x%x", ways[i], mw->rkey, fresh->rkey,
+				key, fresh_key);
 		link_opens(&l, mw->rkey, link_at(&l, 0), 0, 64, ways[i]);
 	}
 	/* The same for a list whose bind is refused. */
@@ -1083,7 +1083,7 @@ static void dropped(void)
 
 		post_refused(&l.p.b, &wr, "a right that is no window's");
 		if (mw->rkey != key)
-			rig_fail("a bind that was refused: key 0x%x, it was 0x%x", mw->rkey, key);
+			tb_fail("a bind that was refused: key 0x%x, it was 0x%x", mw->rkey, key);
 	}
 	link_opens(&l, key, link_at(&l, 0), 0, 64, "the window after all that");
 	link_close_window(mw);
@@ -1107,7 +1107,7 @@ static void not_ready(void)
 	wr = (struct ibv_send_wr) { .opcode = IBV_WR_LOCAL_INV };
 	post_refused(&l.p.b, &wr, "LOCAL_INV, QP in RESET");
 	if (one->rkey != key)
-		rig_fail("the key has changed");
+		tb_fail("the key has changed");
 	link_close_window(one);
 	link_close_window(two);
 	link_close(&l);
@@ -1127,21 +1127,21 @@ static void full_queue(void)
 	link_open_with(&l, &opts);
 	link_connect(&l);
 	if (ibv_query_qp(l.p.b.qp, &attr, IBV_QP_CAP, &init))
-		rig_die("ibv_query_qp");
+		tb_die("ibv_query_qp");
 	for (i = 0; i < init.cap.max_send_wr; i++)
 		link_errno(link_post_bind(&l.p.b, one, l.p.b.mr, link_at(&l, i * 64), 64, LINK_REMOTE), 0,
 			   "a bind that fits");
 	key = one->rkey;
 	link_errno(link_post_bind(&l.p.b, one, l.p.b.mr, link_at(&l, 0), 64, LINK_REMOTE), ENOMEM, "a bind too many");
 	if (one->rkey != key)
-		rig_fail("a bind that did not fit has changed the key");
+		tb_fail("a bind that did not fit has changed the key");
 	wr = link_bind_wr(two, l.p.b.mr, link_at(&l, 0), 64, LINK_REMOTE);
 	link_errno(link_post(&l.p.b, &wr), ENOMEM, "BIND_MW, queue full");
 	wr = (struct ibv_send_wr) { .opcode = IBV_WR_LOCAL_INV };
 	link_errno(link_post(&l.p.b, &wr), ENOMEM, "LOCAL_INV, queue full");
 	for (i = 0; i < init.cap.max_send_wr; i++)
 		link_expect_sent(&l.p.b, BIND_ID, IBV_WC_BIND_MW, IBV_WC_SUCCESS, 0, "a bind that fitted");
-	rig_expect_none(l.p.b.scq, "the queue was full");
+	tb_expect_none(l.p.b.scq, "the queue was full");
 	i = (init.cap.max_send_wr - 1) * 64;
 	link_opens(&l, one->rkey, link_at(&l, i), i, 64, "the last bind");
 	link_close_window(one);
@@ -1159,7 +1159,7 @@ static void flushed(void)
 
 	link_open(&l);
 	bind_at(&l, bound, 4096, 64, LINK_REMOTE, "bind");
-	wr[0] = link_bind_wr(bad, l.p.b.mr, link_at(&l, RIG_BUF_BYTES), 64, LINK_REMOTE);
+	wr[0] = link_bind_wr(bad, l.p.b.mr, link_at(&l, TB_BUF_BYTES), 64, LINK_REMOTE);
 	wr[0].next = &wr[1];
 	wr[1] = link_bind_wr(good, l.p.b.mr, link_at(&l, 0), 64, LINK_REMOTE);
 	wr[1].next = &wr[2];
@@ -1188,11 +1188,11 @@ static void datagrams_refused(void)
 	struct ibv_send_wr wr, *bad;
 	struct ibv_mw_bind bind = { .wr_id = BIND_ID };
 	uint32_t key = one->rkey;
-	struct rig_qp q;
+	struct tb_qp q;
 
 	opts.type = IBV_QPT_UD;
 	link_end_open(&q, link_owner, &opts);
-	rig_ud_start(&q, QKEY);
+	tb_ud_start(&q, QKEY);
 	bind.bind_info = (struct ibv_mw_bind_info) { q.mr, (uintptr_t)q.buf, 64, LINK_REMOTE };
 	link_errno(ibv_bind_mw(q.qp, one, &bind), EINVAL, "ibv_bind_mw on a UD QP");
 	wr = link_bind_wr(two, q.mr, (uintptr_t)q.buf, 64, LINK_REMOTE);
@@ -1202,11 +1202,11 @@ static void datagrams_refused(void)
 	wr = (struct ibv_send_wr) { .opcode = IBV_WR_SEND_WITH_INV };
 	link_errno(ibv_post_send(q.qp, &wr, &bad), EINVAL, "SEND_WITH_INV on a UD QP");
 	if (bad != &wr || one->rkey != key)
-		rig_fail("bad_wr is not set, or the key has changed");
-	rig_expect_none(q.scq, "all was refused");
+		tb_fail("bad_wr is not set, or the key has changed");
+	tb_expect_none(q.scq, "all was refused");
 	link_close_window(one);
 	link_close_window(two);
-	rig_qp_destroy(&q);
+	tb_qp_destroy(&q);
 }
 
 /* Operations that a service lacks cannot be requested at creation either. */
@@ -1229,7 +1229,7 @@ static void extended_ops(void)
 	size_t i;
 
 	if (!cq)
-		rig_die("creating a CQ");
+		tb_die("creating a CQ");
 	for (i = 0; i < ARRAY_SIZE(asked); i++) {
 		struct ibv_qp_init_attr_ex init = {
 			.qp_type = asked[i].type,
@@ -1244,18 +1244,18 @@ static void extended_ops(void)
 		errno = 0;
 		qp = ibv_create_qp_ex(link_owner->ctx, &init);
 		if (!qp != !asked[i].taken)
-			rig_fail("QP type %d, send_ops_flags 0x%llx: %s", asked[i].type,
-				 (unsigned long long)asked[i].ops, qp ? "made" : strerror(errno));
+			tb_fail("QP type %d, send_ops_flags 0x%llx: %s", asked[i].type,
+				(unsigned long long)asked[i].ops, qp ? "made" : strerror(errno));
 		if (!qp && !asked[i].taken)
 			link_errno(errno, EOPNOTSUPP, "operations that the service lacks");
 		if (qp && ibv_destroy_qp(qp))
-			rig_die("ibv_destroy_qp");
+			tb_die("ibv_destroy_qp");
 	}
 	if (ibv_destroy_cq(cq))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 }
 
-static void uc_connect(struct rig_qp *q, const struct rig_qp *peer)
+static void uc_connect(struct tb_qp *q, const struct tb_qp *peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -1264,7 +1264,7 @@ static void uc_connect(struct rig_qp *q, const struct rig_qp *peer)
 	};
 
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		rig_die("UC QP to INIT");
+		tb_die("UC QP to INIT");
 	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = q->side->mtu < peer->side->mtu ? q->side->mtu : peer->side->mtu,
@@ -1275,10 +1275,10 @@ static void uc_connect(struct rig_qp *q, const struct rig_qp *peer)
 								     .hop_limit = 64 } },
 	};
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN))
-		rig_die("UC QP to RTR");
+		tb_die("UC QP to RTR");
 	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .sq_psn = 0xfffffe };
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		rig_die("UC QP to RTS");
+		tb_die("UC QP to RTS");
 }
 
 static void uc_write_imm(struct link *l, uint32_t rkey, uint32_t length, uint32_t imm)
@@ -1347,7 +1347,7 @@ static void unreliable(void)
 
 /* ------------------------------------------------------------------ */
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "what the device says", capabilities },
 	{ "200 windows at once", life },
 	{ "types that are not there", wrong_types },

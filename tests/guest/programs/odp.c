@@ -20,7 +20,7 @@
 #define AT		100		/* start of messages */
 #define LENGTH		(20 * PAGE + 123)
 #define ROUNDS		200
-#define ON_DEMAND	(RIG_ACCESS_ALL | IBV_ACCESS_ON_DEMAND)
+#define ON_DEMAND	(TB_ACCESS_ALL | IBV_ACCESS_ON_DEMAND)
 
 /* An address without mappings: in the lower half of the address space, above the program. */
 #define FAR(gib)	((uint8_t *)((uintptr_t)(gib) << 30))
@@ -35,7 +35,7 @@ struct area {
 };
 
 struct pair {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct area a, b;
 };
 
@@ -44,16 +44,16 @@ static uint8_t *fresh(size_t length)
 	void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED)
-		rig_die("mmap of %zu bytes: %s", length, strerror(errno));
+		tb_die("mmap of %zu bytes: %s", length, strerror(errno));
 	return at;
 }
 
-static void area_register(struct area *area, struct rig_side *side, uint8_t *at, size_t length, int access)
+static void area_register(struct area *area, struct tb_side *side, uint8_t *at, size_t length, int access)
 {
 	area->at = at;
 	area->mr = all_memory ? ibv_reg_mr(side->pd, NULL, SIZE_MAX, access) : ibv_reg_mr(side->pd, at, length, access);
 	if (!area->mr)
-		rig_die("ibv_reg_mr on demand: %s", strerror(errno));
+		tb_die("ibv_reg_mr on demand: %s", strerror(errno));
 }
 
 static void area_close(struct area *area)
@@ -64,10 +64,10 @@ static void area_close(struct area *area)
 
 static void pair_connect(struct pair *t)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	opts.rnr_retry = 7;
-	rig_pair_create(&t->p, &link_asker, link_owner, &opts);
+	tb_pair_create(&t->p, &link_asker, link_owner, &opts);
 }
 
 static void pair_open(struct pair *t)
@@ -79,7 +79,7 @@ static void pair_open(struct pair *t)
 
 static void pair_close(struct pair *t)
 {
-	rig_pair_destroy(&t->p);
+	tb_pair_destroy(&t->p);
 	area_close(&t->a);
 	area_close(&t->b);
 }
@@ -123,7 +123,7 @@ static void post(struct pair *t, enum ibv_wr_opcode opcode, size_t from, size_t 
 
 static bool done(struct pair *t, enum ibv_wc_status status, const char *what)
 {
-	return rig_expect(t->p.a.scq, ASK_ID, status, what);
+	return tb_expect(t->p.a.scq, ASK_ID, status, what);
 }
 
 /* Checks that `length` bytes at `to` equal those at `from`, and that all bytes around them are still 0. */
@@ -132,10 +132,10 @@ static void compare(const uint8_t *to, const uint8_t *from, size_t at, size_t le
 	size_t i;
 
 	if (memcmp(to + at, from + at, length))
-		rig_fail("%s: other bytes", what);
+		tb_fail("%s: other bytes", what);
 	for (i = 0; i < BYTES; i++)
 		if ((i < at || i >= at + length) && to[i]) {
-			rig_fail("%s: byte %zu was written", what, i);
+			tb_fail("%s: byte %zu was written", what, i);
 			return;
 		}
 }
@@ -147,17 +147,17 @@ static void abilities(void)
 	struct ibv_device_attr_ex attr;
 
 	if (ibv_query_device_ex(link_asker.ctx, NULL, &attr))
-		rig_die("ibv_query_device_ex");
+		tb_die("ibv_query_device_ex");
 	if (attr.odp_caps.general_caps != (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT))
-		rig_fail("general abilities 0x%llx", (unsigned long long)attr.odp_caps.general_caps);
+		tb_fail("general abilities 0x%llx", (unsigned long long)attr.odp_caps.general_caps);
 	if (attr.odp_caps.per_transport_caps.rc_odp_caps !=
 	    (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
 	     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV))
-		rig_fail("abilities of RC 0x%x", attr.odp_caps.per_transport_caps.rc_odp_caps);
+		tb_fail("abilities of RC 0x%x", attr.odp_caps.per_transport_caps.rc_odp_caps);
 	if (attr.odp_caps.per_transport_caps.uc_odp_caps != IBV_ODP_SUPPORT_SEND ||
 	    attr.odp_caps.per_transport_caps.ud_odp_caps != IBV_ODP_SUPPORT_SEND)
-		rig_fail("abilities of UC and UD 0x%x, 0x%x", attr.odp_caps.per_transport_caps.uc_odp_caps,
-			 attr.odp_caps.per_transport_caps.ud_odp_caps);
+		tb_fail("abilities of UC and UD 0x%x, 0x%x", attr.odp_caps.per_transport_caps.uc_odp_caps,
+			attr.odp_caps.per_transport_caps.ud_odp_caps);
 }
 
 /* The CPU writes the pages that are sent; the device is the first to access all others. */
@@ -170,7 +170,7 @@ static void untouched_send(void)
 	receive(&t, AT, LENGTH);
 	post(&t, IBV_WR_SEND, AT, 0, LENGTH);
 	done(&t, IBV_WC_SUCCESS, "SEND");
-	rig_expect(t.p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
+	tb_expect(t.p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
 	compare(t.b.at, t.a.at, AT, LENGTH, "SEND");
 	pair_close(&t);
 }
@@ -221,10 +221,10 @@ static void untouched_atomics(void)
 		done(&t, IBV_WC_SUCCESS, "atomic");
 		memcpy(&value, t.b.at + 16, sizeof(value));
 		if (value != stored[i])
-			rig_fail("atomic %zu: stored %llu", i, (unsigned long long)value);
+			tb_fail("atomic %zu: stored %llu", i, (unsigned long long)value);
 		memcpy(&value, t.a.at + 8, sizeof(value));
 		if (value)
-			rig_fail("atomic %zu: answered %llu", i, (unsigned long long)value);
+			tb_fail("atomic %zu: answered %llu", i, (unsigned long long)value);
 		pair_close(&t);
 	}
 }
@@ -239,7 +239,7 @@ static void zero_based(void)
 	uint64_t value;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(skips) && !rig_failed(); i++) {
+	for (i = 0; i < ARRAY_SIZE(skips) && !tb_failed(); i++) {
 		const size_t skip = skips[i], length = BYTES - skip - 24;
 		void *const last = (void *)(uintptr_t)(length - 8);
 
@@ -248,7 +248,7 @@ static void zero_based(void)
 		area_register(&t.b, link_owner, there + skip, length, ON_DEMAND | IBV_ACCESS_ZERO_BASED);
 		/* Pages that are absent at both ends. */
 		if (madvise(here, BYTES, MADV_DONTNEED) || madvise(there, BYTES, MADV_DONTNEED))
-			rig_die("MADV_DONTNEED");
+			tb_die("MADV_DONTNEED");
 		link_fill(here + skip, length);
 		post_between(&t, IBV_WR_RDMA_WRITE, first, first, length);
 		done(&t, IBV_WC_SUCCESS, "WRITE");
@@ -261,20 +261,20 @@ static void zero_based(void)
 		receive_into(&t, first, length);
 		post_between(&t, IBV_WR_SEND, first, NULL, length);
 		done(&t, IBV_WC_SUCCESS, "SEND");
-		rig_expect(t.p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
+		tb_expect(t.p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
 		compare(there, here, skip, length, "SEND");
 		memset(there, 0, BYTES);
 		post_between(&t, IBV_WR_ATOMIC_FETCH_AND_ADD, first, last, 8);
 		done(&t, IBV_WC_SUCCESS, "fetch and add");
 		memcpy(&value, there + skip + length - 8, sizeof(value));
 		if (value != 7)
-			rig_fail("fetch and add: stored %llu", (unsigned long long)value);
+			tb_fail("fetch and add: stored %llu", (unsigned long long)value);
 		memcpy(&value, here + skip, sizeof(value));
 		if (value)
-			rig_fail("fetch and add: returned %llu", (unsigned long long)value);
+			tb_fail("fetch and add: returned %llu", (unsigned long long)value);
 		post_between(&t, IBV_WR_RDMA_WRITE, first, (uint8_t *)last + 1, 8);
 		done(&t, IBV_WC_REM_ACCESS_ERR, "WRITE past the last byte");
-		rig_pair_destroy(&t.p);
+		tb_pair_destroy(&t.p);
 		link_errno(ibv_dereg_mr(t.a.mr), 0, "ibv_dereg_mr");
 		link_errno(ibv_dereg_mr(t.b.mr), 0, "ibv_dereg_mr");
 	}
@@ -290,11 +290,11 @@ static void read_only_pages(void)
 	pair_open(&t);
 	link_fill(t.b.at, BYTES);
 	if (mprotect(t.b.at, BYTES, PROT_READ))
-		rig_die("mprotect");
+		tb_die("mprotect");
 	post(&t, IBV_WR_RDMA_READ, 0, 0, BYTES);
 	done(&t, IBV_WC_SUCCESS, "READ of memory to be read");
 	if (memcmp(t.a.at, t.b.at, BYTES))
-		rig_fail("READ of memory to be read: other bytes");
+		tb_fail("READ of memory to be read: other bytes");
 	post(&t, IBV_WR_RDMA_WRITE, 0, 0, 8);
 	done(&t, IBV_WC_REM_ACCESS_ERR, "WRITE to memory to be read");
 	pair_close(&t);
@@ -311,7 +311,7 @@ static void unmapped(void)
 	done(&t, IBV_WC_SUCCESS, "WRITE before the gap");
 	post(&t, IBV_WR_RDMA_WRITE, 0, PAGE, 8);
 	done(&t, IBV_WC_REM_ACCESS_ERR, "WRITE into the gap");
-	rig_pair_destroy(&t.p);
+	tb_pair_destroy(&t.p);
 	pair_connect(&t);
 	munmap(t.a.at + 2 * PAGE, PAGE);
 	post(&t, IBV_WR_RDMA_WRITE, PAGE, 3 * PAGE, 2 * PAGE);
@@ -326,7 +326,7 @@ static void drop(struct pair *t, unsigned int round)
 	uint8_t *at = round % 2 ? t->a.at : t->b.at;
 
 	if (madvise(at + (round * 7 % 20) * PAGE, 8 * PAGE, MADV_DONTNEED))
-		rig_die("MADV_DONTNEED");
+		tb_die("MADV_DONTNEED");
 }
 
 static void page_out(struct pair *t, unsigned int round)
@@ -340,7 +340,7 @@ static void map_anew(struct pair *t, unsigned int round)
 	uint8_t *at = (round % 2 ? t->a.at : t->b.at) + (round % 16) * PAGE;
 
 	if (mmap(at, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
-		rig_die("mmap over a region");
+		tb_die("mmap over a region");
 }
 
 /* Pages are moved to another address and back: they must keep their content. */
@@ -350,7 +350,7 @@ static void move(struct pair *t, unsigned int round)
 	uint8_t *away = mremap(at, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, fresh(4 * PAGE));
 
 	if (away == MAP_FAILED || mremap(away, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
-		rig_die("mremap: %s", strerror(errno));
+		tb_die("mremap: %s", strerror(errno));
 }
 
 /* Afterwards the child shares each page until it is written. */
@@ -359,14 +359,14 @@ static void have_a_child(struct pair *t, unsigned int round)
 	pid_t pid = fork();
 
 	if (pid < 0)
-		rig_die("fork");
+		tb_die("fork");
 	if (!pid) {
 		memset(t->a.at, 0x11, BYTES);
 		memset(t->b.at, (int)round, BYTES);
 		_exit(0);
 	}
 	if (waitpid(pid, NULL, 0) != pid)
-		rig_die("waitpid");
+		tb_die("waitpid");
 }
 
 static void under_traffic(void (*change)(struct pair *t, unsigned int round), unsigned int rounds)
@@ -375,20 +375,20 @@ static void under_traffic(void (*change)(struct pair *t, unsigned int round), un
 	struct pair t;
 
 	pair_open(&t);
-	for (round = 0; round < rounds && !rig_failed(); round++) {
+	for (round = 0; round < rounds && !tb_failed(); round++) {
 		change(&t, round);
 		link_fill(t.a.at + AT, LENGTH);
 		post(&t, IBV_WR_RDMA_WRITE, AT, AT, LENGTH);
 		if (!done(&t, IBV_WC_SUCCESS, "WRITE"))
 			break;
 		if (memcmp(t.b.at + AT, t.a.at + AT, LENGTH))
-			rig_fail("round %u: other bytes after the WRITE", round);
+			tb_fail("round %u: other bytes after the WRITE", round);
 		link_fill(t.b.at + AT, LENGTH);
 		post(&t, IBV_WR_RDMA_READ, AT, AT, LENGTH);
 		if (!done(&t, IBV_WC_SUCCESS, "READ"))
 			break;
 		if (memcmp(t.a.at + AT, t.b.at + AT, LENGTH))
-			rig_fail("round %u: other bytes after the READ", round);
+			tb_fail("round %u: other bytes after the READ", round);
 	}
 	pair_close(&t);
 }
@@ -406,7 +406,7 @@ static void dropped_meanwhile(void)
 	struct pair t;
 
 	pair_open(&t);
-	for (round = 0; round < ROUNDS / 2 && !rig_failed(); round++) {
+	for (round = 0; round < ROUNDS / 2 && !tb_failed(); round++) {
 		for (i = 0; i < 4; i++)
 			post(&t, i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, AT, AT, LENGTH);
 		for (i = 0; i < 8; i++)
@@ -433,9 +433,9 @@ static void deregistered_meanwhile(void)
 		pair_open(&t);
 		post(&t, IBV_WR_RDMA_WRITE, AT, AT, LENGTH);
 		link_errno(ibv_dereg_mr(t.b.mr), 0, "deregistering the target");
-		if (rig_poll(t.p.a.scq, &wc, "WRITE") && wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR)
-			rig_fail("round %u: status %s", round, ibv_wc_status_str(wc.status));
-		rig_pair_destroy(&t.p);
+		if (tb_poll(t.p.a.scq, &wc, "WRITE") && wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR)
+			tb_fail("round %u: status %s", round, ibv_wc_status_str(wc.status));
+		tb_pair_destroy(&t.p);
 		munmap(t.b.at, BYTES);
 		area_close(&t.a);
 	}
@@ -452,21 +452,21 @@ static void killed(void)
 		pid_t pid;
 
 		if (pipe(ready))
-			rig_die("pipe");
+			tb_die("pipe");
 		pid = fork();
 		if (pid < 0)
-			rig_die("fork");
+			tb_die("fork");
 		if (!pid) {
-			struct rig_side asker = link_asker, owner;
-			struct rig_opts opts = rig_pair_defaults();
+			struct tb_side asker = link_asker, owner;
+			struct tb_opts opts = tb_pair_defaults();
 			struct pair t;
 			unsigned int i;
 
 			/* The child opens its own contexts, because these belong to the parent. */
-			rig_side_open(&asker, ibv_get_device_name(link_asker.ctx->device), link_asker.gid_index, NULL);
+			tb_side_open(&asker, ibv_get_device_name(link_asker.ctx->device), link_asker.gid_index, NULL);
 			link_open_owner_again(&owner);
 			opts.rnr_retry = 7;
-			rig_pair_create(&t.p, &asker, &owner, &opts);
+			tb_pair_create(&t.p, &asker, &owner, &opts);
 			area_register(&t.a, &asker, fresh(BYTES), BYTES, ON_DEMAND);
 			area_register(&t.b, &owner, fresh(BYTES), BYTES, ON_DEMAND);
 			if (write(ready[1], "", 1) != 1)
@@ -483,12 +483,12 @@ static void killed(void)
 		}
 		close(ready[1]);
 		if (read(ready[0], &byte, 1) != 1)
-			rig_fail("round %u: the process did not begin", round);
+			tb_fail("round %u: the process did not begin", round);
 		close(ready[0]);
 		usleep(1000 + round * 731);
 		kill(pid, SIGKILL);
 		if (waitpid(pid, NULL, 0) != pid)
-			rig_die("waitpid");
+			tb_die("waitpid");
 	}
 	untouched_write();
 }
@@ -526,7 +526,7 @@ static void bad_advice(void)
 	struct area area;
 
 	if (!pd)
-		rig_die("ibv_alloc_pd");
+		tb_die("ibv_alloc_pd");
 	area_register(&area, &link_asker, fresh(BYTES), BYTES, IBV_ACCESS_ON_DEMAND);
 	sge = (struct ibv_sge) { (uintptr_t)area.at, BYTES, area.mr->lkey };
 	link_errno(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EPERM, "by another PD");
@@ -557,12 +557,12 @@ static void refused(void)
 	struct area area;
 
 	if (ibv_reg_mr(link_asker.pd, at, BYTES, ON_DEMAND | IBV_ACCESS_MW_BIND) || errno != EOPNOTSUPP)
-		rig_fail("a region for windows: %s", strerror(errno));
+		tb_fail("a region for windows: %s", strerror(errno));
 	if (ibv_reg_mr(link_asker.pd, at, 0, ON_DEMAND) || errno != EINVAL)
-		rig_fail("a region of no bytes: %s", strerror(errno));
+		tb_fail("a region of no bytes: %s", strerror(errno));
 	area_register(&area, &link_asker, at, BYTES, ON_DEMAND);
 	if (!ibv_rereg_mr(area.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE))
-		rig_fail("a region on demand became another");
+		tb_fail("a region on demand became another");
 	area_close(&area);
 }
 
@@ -594,7 +594,7 @@ static void all_advice(void) { in_all_memory(advice); }
 static uint8_t *fresh_at(uint8_t *at, size_t length)
 {
 	if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != at)
-		rig_die("mmap of %zu bytes at %p: %s", length, (void *)at, strerror(errno));
+		tb_die("mmap of %zu bytes at %p: %s", length, (void *)at, strerror(errno));
 	return at;
 }
 
@@ -622,20 +622,20 @@ static void each_operation(struct pair *t, uint8_t *here, uint8_t *there)
 	receive_into(t, there + AT, LENGTH);
 	post_between(t, IBV_WR_SEND, here + AT, NULL, LENGTH);
 	done(t, IBV_WC_SUCCESS, "SEND");
-	rig_expect(t->p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
+	tb_expect(t->p.b.rcq, RECV_ID, IBV_WC_SUCCESS, "receive");
 	compare(there, here, AT, LENGTH, "SEND");
 	memset(there, 0, 8);
 	post_between(t, IBV_WR_ATOMIC_FETCH_AND_ADD, here, there, 8);
 	done(t, IBV_WC_SUCCESS, "fetch and add");
 	memcpy(&value, there, sizeof(value));
 	if (value != 7)
-		rig_fail("fetch and add: stored %llu", (unsigned long long)value);
+		tb_fail("fetch and add: stored %llu", (unsigned long long)value);
 	memset(there, 0, 8);
 	post_between(t, IBV_WR_ATOMIC_CMP_AND_SWP, here + 8, there, 8);
 	done(t, IBV_WC_SUCCESS, "compare and swap");
 	memcpy(&value, there, sizeof(value));
 	if (value != 9)
-		rig_fail("compare and swap: stored %llu", (unsigned long long)value);
+		tb_fail("compare and swap: stored %llu", (unsigned long long)value);
 }
 
 /*
@@ -652,7 +652,7 @@ static void mapped_later(void)
 
 	pair_open_all(&t);
 	for (i = 0; i < ARRAY_SIZE(places); i++)
-		for (j = 0; j < ARRAY_SIZE(places) && !rig_failed(); j++) {
+		for (j = 0; j < ARRAY_SIZE(places) && !tb_failed(); j++) {
 			uint8_t *here, *there;
 
 			if (places[i] && i == j)
@@ -678,13 +678,13 @@ static void scattered(void)
 		uint8_t *base = FAR(512 + 64 * round);
 
 		link_fill(t.a.at, PAGE);
-		for (i = 0; i < 100 && !rig_failed(); i++) {
+		for (i = 0; i < 100 && !tb_failed(); i++) {
 			uint8_t *at = fresh_at(base + i * apart, PAGE);
 
 			post_between(&t, IBV_WR_RDMA_WRITE, t.a.at + i, at + i, 1000);
 			done(&t, IBV_WC_SUCCESS, "WRITE far away");
 			if (memcmp(at + i, t.a.at + i, 1000))
-				rig_fail("round %u: other bytes in place %u", round, i);
+				tb_fail("round %u: other bytes in place %u", round, i);
 		}
 		for (i = 0; i < 100; i++)
 			munmap(base + i * apart, PAGE);
@@ -704,17 +704,17 @@ static void mapped_elsewhere(void)
 	post_between(&t, IBV_WR_RDMA_WRITE, t.a.at, first, BYTES);
 	done(&t, IBV_WC_SUCCESS, "WRITE");
 	if (mremap(first, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, second) != second)
-		rig_die("mremap: %s", strerror(errno));
+		tb_die("mremap: %s", strerror(errno));
 	memset(t.a.at, 0, BYTES);
 	post_between(&t, IBV_WR_RDMA_READ, t.a.at, second, BYTES);
 	done(&t, IBV_WC_SUCCESS, "READ where it is now");
 	if (memcmp(t.a.at, second, BYTES))
-		rig_fail("READ where it is now: other bytes");
+		tb_fail("READ where it is now: other bytes");
 	fresh_at(first, BYTES);
 	post_between(&t, IBV_WR_RDMA_READ, t.a.at, first, PAGE);
 	done(&t, IBV_WC_SUCCESS, "READ of what is new");
 	if (memcmp(t.a.at, first, PAGE) || t.a.at[0] || t.a.at[PAGE - 1])
-		rig_fail("READ of what is new: other bytes");
+		tb_fail("READ of what is new: other bytes");
 	munmap(first, BYTES);
 	post_between(&t, IBV_WR_RDMA_READ, t.a.at, first, 8);
 	done(&t, IBV_WC_REM_ACCESS_ERR, "READ where it was");
@@ -742,18 +742,18 @@ static void hole(void)
 	};
 	/* Far from all mappings, next to a mapping, and outside the address space of processes. */
 	uint8_t *const holes[] = { FAR(777), FAR(600) + BYTES, NULL, (uint8_t *)(UINTPTR_MAX - 4095) };
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_pair beside;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_pair beside;
 	struct pair t;
 	size_t i, j;
 
 	pair_open_all(&t);
 	opts.rnr_retry = 7;
-	rig_pair_create(&beside, &link_asker, link_owner, &opts);
+	tb_pair_create(&beside, &link_asker, link_owner, &opts);
 	fresh_at(FAR(600), BYTES);
-	for (i = 0; i < ARRAY_SIZE(asks) * ARRAY_SIZE(holes) && !rig_failed(); i++) {
+	for (i = 0; i < ARRAY_SIZE(asks) * ARRAY_SIZE(holes) && !tb_failed(); i++) {
 		uint8_t *nothing = holes[i / ARRAY_SIZE(asks)];
-		struct rig_pair whole = t.p;
+		struct tb_pair whole = t.p;
 
 		j = i % ARRAY_SIZE(asks);
 		if (asks[j].opcode == IBV_WR_SEND)
@@ -766,15 +766,15 @@ static void hole(void)
 		post(&t, IBV_WR_RDMA_WRITE, 0, 0, LENGTH);
 		done(&t, IBV_WC_SUCCESS, "WRITE beside a hole");
 		if (memcmp(t.a.at, t.b.at, LENGTH))
-			rig_fail("%s: other bytes beside it", asks[j].what);
+			tb_fail("%s: other bytes beside it", asks[j].what);
 		t.p = whole;
 		done(&t, asks[j].sender, asks[j].what);
 		if (asks[j].receiver != IBV_WC_SUCCESS)
-			rig_expect(t.p.b.rcq, RECV_ID, asks[j].receiver, asks[j].what);
-		rig_pair_destroy(&t.p);
+			tb_expect(t.p.b.rcq, RECV_ID, asks[j].receiver, asks[j].what);
+		tb_pair_destroy(&t.p);
 		pair_connect(&t);
 	}
-	rig_pair_destroy(&beside);
+	tb_pair_destroy(&beside);
 	munmap(FAR(600), BYTES);
 	pair_close(&t);
 }
@@ -789,7 +789,7 @@ static void two_regions(void)
 	all = t.b.mr;
 	reading = ibv_reg_mr(link_owner->pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_READ);
 	if (!reading)
-		rig_die("a second region of all memory: %s", strerror(errno));
+		tb_die("a second region of all memory: %s", strerror(errno));
 	link_fill(t.a.at + AT, 1000);
 	post(&t, IBV_WR_RDMA_WRITE, AT, AT, 1000);
 	done(&t, IBV_WC_SUCCESS, "WRITE through the first");
@@ -797,16 +797,16 @@ static void two_regions(void)
 	post(&t, IBV_WR_RDMA_READ, PAGE, AT, 1000);
 	done(&t, IBV_WC_SUCCESS, "READ through the second");
 	if (memcmp(t.a.at + PAGE, t.a.at + AT, 1000))
-		rig_fail("READ through the second: other bytes");
+		tb_fail("READ through the second: other bytes");
 	post(&t, IBV_WR_RDMA_WRITE, PAGE, 0, 8);
 	done(&t, IBV_WC_REM_ACCESS_ERR, "WRITE through the second");
-	rig_pair_destroy(&t.p);
+	tb_pair_destroy(&t.p);
 	pair_connect(&t);
 	link_errno(ibv_dereg_mr(all), 0, "deregistering the first");
 	post(&t, IBV_WR_RDMA_READ, 2 * PAGE, AT, 1000);
 	done(&t, IBV_WC_SUCCESS, "READ through the second alone");
 	if (memcmp(t.a.at + 2 * PAGE, t.a.at + AT, 1000))
-		rig_fail("READ through the second alone: other bytes");
+		tb_fail("READ through the second alone: other bytes");
 	pair_close(&t);
 }
 
@@ -816,7 +816,7 @@ static void all_bad_advice(void)
 	struct ibv_sge sge = { 0, 1, 0 };
 
 	if (!mr)
-		rig_die("a region of all memory: %s", strerror(errno));
+		tb_die("a region of all memory: %s", strerror(errno));
 	sge.lkey = mr->lkey;
 	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), EFAULT,
 		   "the page at 0");
@@ -863,21 +863,21 @@ static void all_refused(void)
 	struct ibv_mr *mr;
 
 	if (ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, ON_DEMAND | IBV_ACCESS_MW_BIND) || errno != EOPNOTSUPP)
-		rig_fail("for windows: %s", strerror(errno));
+		tb_fail("for windows: %s", strerror(errno));
 	if (ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, ON_DEMAND | IBV_ACCESS_HUGETLB) || errno != EINVAL)
-		rig_fail("of huge pages: %s", strerror(errno));
+		tb_fail("of huge pages: %s", strerror(errno));
 	if (ibv_reg_mr_iova(link_asker.pd, NULL, SIZE_MAX, PAGE, ON_DEMAND) || errno != EINVAL)
-		rig_fail("elsewhere for the device: %s", strerror(errno));
+		tb_fail("elsewhere for the device: %s", strerror(errno));
 	if (ibv_reg_mr(link_asker.pd, (void *)PAGE, SIZE_MAX, ON_DEMAND) || errno != EINVAL)
-		rig_fail("all but a page: %s", strerror(errno));
+		tb_fail("all but a page: %s", strerror(errno));
 	if (ibv_reg_dmabuf_mr(link_asker.pd, 0, SIZE_MAX, 0, 0, ON_DEMAND) || errno != EINVAL)
-		rig_fail("of a dma-buf: %s", strerror(errno));
+		tb_fail("of a dma-buf: %s", strerror(errno));
 	mr = ibv_reg_mr(link_asker.pd, NULL, SIZE_MAX, ON_DEMAND);
 	if (!mr)
-		rig_die("a region of all memory: %s", strerror(errno));
+		tb_die("a region of all memory: %s", strerror(errno));
 	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) != IBV_REREG_MR_ERR_CMD ||
 	    errno != EOPNOTSUPP)
-		rig_fail("registered anew: %s", strerror(errno));
+		tb_fail("registered anew: %s", strerror(errno));
 	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 }
 
@@ -890,15 +890,15 @@ static void all_window(void)
 
 	pair_open_all(&t);
 	link_errno(link_post_bind(&t.p.b, mw, t.b.mr, (uintptr_t)t.b.at, PAGE, IBV_ACCESS_REMOTE_READ), 0, "a bind");
-	if (rig_poll(t.p.b.scq, &wc, "a bind") && wc.status != IBV_WC_MW_BIND_ERR)
-		rig_fail("a bind: status %s", ibv_wc_status_str(wc.status));
-	rig_pair_destroy(&t.p);
+	if (tb_poll(t.p.b.scq, &wc, "a bind") && wc.status != IBV_WC_MW_BIND_ERR)
+		tb_fail("a bind: status %s", ibv_wc_status_str(wc.status));
+	tb_pair_destroy(&t.p);
 	link_close_window(mw);
 	pair_connect(&t);
 	pair_close(&t);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "abilities", abilities },
 	{ "SEND onto untouched pages", untouched_send },
 	{ "WRITE onto untouched pages", untouched_write },

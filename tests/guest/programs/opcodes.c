@@ -29,7 +29,7 @@ enum request { SENT, SENT_IMM, SENT_INV, WRITTEN, WRITTEN_IMM, READ, SWAPPED, AD
 /* a is the requester, b the responder. With XRC, b is a target, and rcq gets the completions of its SRQ. */
 struct ends {
 	enum ibv_qp_type type;
-	struct rig_qp a, b;
+	struct tb_qp a, b;
 	struct ibv_mr *mr;		/* of b's buffer, with all rights */
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *srq;
@@ -41,22 +41,22 @@ struct ends {
 /* ------------------------------------------------------------------ */
 /* Both ends                                                            */
 
-static void open_end(struct rig_qp *q, struct rig_side *side)
+static void open_end(struct tb_qp *q, struct tb_side *side)
 {
 	memset(q, 0, sizeof(*q));
 	q->side = side;
 	q->scq = link_make_cq(side, NULL);
 	q->rcq = link_make_cq(side, NULL);
-	q->buf = aligned_alloc(4096, RIG_BUF_BYTES);
+	q->buf = aligned_alloc(4096, TB_BUF_BYTES);
 	if (!q->scq || !q->rcq || !q->buf)
-		rig_die("opening an end");
-	memset(q->buf, 0x5a, RIG_BUF_BYTES);
-	q->mr = ibv_reg_mr(side->pd, q->buf, RIG_BUF_BYTES, RIG_ACCESS_ALL);
+		tb_die("opening an end");
+	memset(q->buf, 0x5a, TB_BUF_BYTES);
+	q->mr = ibv_reg_mr(side->pd, q->buf, TB_BUF_BYTES, TB_ACCESS_ALL);
 	if (!q->mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 }
 
-static void create_qp(struct rig_qp *q, enum ibv_qp_type type)
+static void create_qp(struct tb_qp *q, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = type,
@@ -71,7 +71,7 @@ static void create_qp(struct rig_qp *q, enum ibv_qp_type type)
 
 	q->qp = ibv_create_qp_ex(q->side->ctx, &attr);
 	if (!q->qp)
-		rig_die("ibv_create_qp_ex: %s", strerror(errno));
+		tb_die("ibv_create_qp_ex: %s", strerror(errno));
 }
 
 static void create_target(struct ends *e)
@@ -89,16 +89,16 @@ static void create_target(struct ends *e)
 
 	e->xrcd = ibv_open_xrcd(e->b.side->ctx, &domain);
 	if (!e->xrcd)
-		rig_die("ibv_open_xrcd");
+		tb_die("ibv_open_xrcd");
 	srq.xrcd = e->xrcd;
 	target.xrcd = e->xrcd;
 	e->srq = ibv_create_srq_ex(e->b.side->ctx, &srq);
 	e->b.qp = ibv_create_qp_ex(e->b.side->ctx, &target);
 	if (!e->srq || !e->b.qp || ibv_get_srq_num(e->srq, &e->srqn))
-		rig_die("an XRC target and its SRQ");
+		tb_die("an XRC target and its SRQ");
 }
 
-static struct ibv_ah_attr path_to(const struct rig_side *own, const struct rig_side *peer)
+static struct ibv_ah_attr path_to(const struct tb_side *own, const struct tb_side *peer)
 {
 	return (struct ibv_ah_attr) {
 		.is_global = 1,
@@ -108,7 +108,7 @@ static struct ibv_ah_attr path_to(const struct rig_side *own, const struct rig_s
 }
 
 /* Each type has its own attributes of table A1-2. */
-static void connect(struct rig_qp *q, const struct rig_qp *peer)
+static void connect(struct tb_qp *q, const struct tb_qp *peer)
 {
 	enum ibv_qp_type type = q->qp->qp_type;
 	bool asks = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
@@ -120,7 +120,7 @@ static void connect(struct rig_qp *q, const struct rig_qp *peer)
 	};
 
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		rig_die("QP to INIT");
+		tb_die("QP to INIT");
 	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
@@ -132,14 +132,14 @@ static void connect(struct rig_qp *q, const struct rig_qp *peer)
 	};
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			  (answers ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)))
-		rig_die("QP to RTR");
+		tb_die("QP to RTR");
 	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTS, .sq_psn = 0xfffffe, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
 		.max_rd_atomic = 4,
 	};
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (asks || answers ? IBV_QP_TIMEOUT : 0) |
 			  (asks ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)))
-		rig_die("QP to RTS");
+		tb_die("QP to RTS");
 }
 
 static void open_ends(struct ends *e, enum ibv_qp_type type)
@@ -150,20 +150,20 @@ static void open_ends(struct ends *e, enum ibv_qp_type type)
 	e->type = type;
 	open_end(&e->a, &link_asker);
 	open_end(&e->b, link_owner);
-	e->mr = ibv_reg_mr(link_owner->pd, e->b.buf, RIG_BUF_BYTES, LINK_BINDABLE | IBV_ACCESS_FLUSH_GLOBAL);
+	e->mr = ibv_reg_mr(link_owner->pd, e->b.buf, TB_BUF_BYTES, LINK_BINDABLE | IBV_ACCESS_FLUSH_GLOBAL);
 	if (!e->mr)
-		rig_die("ibv_reg_mr with all rights");
+		tb_die("ibv_reg_mr with all rights");
 	create_qp(&e->a, type);
 	if (type == IBV_QPT_XRC_SEND)
 		create_target(e);
 	else
 		create_qp(&e->b, type);
 	if (type == IBV_QPT_UD) {
-		rig_ud_start(&e->a, QKEY);
-		rig_ud_start(&e->b, QKEY);
+		tb_ud_start(&e->a, QKEY);
+		tb_ud_start(&e->b, QKEY);
 		e->ah = ibv_create_ah(link_asker.pd, &path);
 		if (!e->ah)
-			rig_die("ibv_create_ah");
+			tb_die("ibv_create_ah");
 	} else {
 		connect(&e->a, &e->b);
 		connect(&e->b, &e->a);
@@ -173,16 +173,16 @@ static void open_ends(struct ends *e, enum ibv_qp_type type)
 static void close_ends(struct ends *e)
 {
 	if ((e->ah && ibv_destroy_ah(e->ah)) || ibv_dereg_mr(e->mr))
-		rig_die("closing");
-	rig_qp_destroy(&e->a);
+		tb_die("closing");
+	tb_qp_destroy(&e->a);
 	if (e->srq && (ibv_destroy_qp(e->b.qp) || ibv_destroy_srq(e->srq) || ibv_close_xrcd(e->xrcd)))
-		rig_die("closing a target");
+		tb_die("closing a target");
 	if (e->srq) {
 		if (ibv_destroy_cq(e->b.scq) || ibv_destroy_cq(e->b.rcq) || ibv_dereg_mr(e->b.mr))
-			rig_die("closing a target");
+			tb_die("closing a target");
 		free(e->b.buf);
 	} else {
-		rig_qp_destroy(&e->b);
+		tb_qp_destroy(&e->b);
 	}
 }
 
@@ -197,11 +197,11 @@ static bool is_message(enum request request)
 /* Posts a receive to the whole buffer of b; the data of a datagram follow its header. */
 static void receive(struct ends *e)
 {
-	struct ibv_sge sge = { (uintptr_t)e->b.buf, RIG_BUF_BYTES, e->b.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)e->b.buf, TB_BUF_BYTES, e->b.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = RECV_ID, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	if (e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) : ibv_post_recv(e->b.qp, &wr, &bad))
-		rig_fail("posting a receive failed");
+		tb_fail("posting a receive failed");
 }
 
 static void build(struct ends *e, struct ibv_qp_ex *qp, enum request request, uint32_t length)
@@ -256,15 +256,15 @@ static void check_received(struct ends *e, enum request request, uint32_t length
 	const uint32_t header = e->type == IBV_QPT_UD ? GRH_BYTES : 0;
 	struct ibv_wc wc;
 
-	if (!rig_poll(e->b.rcq, &wc, what))
+	if (!tb_poll(e->b.rcq, &wc, what))
 		return;
 	if (wc.status != IBV_WC_SUCCESS || wc.byte_len != length + header)
-		rig_fail("%s: received %u bytes, %s", what, wc.byte_len, ibv_wc_status_str(wc.status));
+		tb_fail("%s: received %u bytes, %s", what, wc.byte_len, ibv_wc_status_str(wc.status));
 	if ((request == SENT_IMM || request == WRITTEN_IMM) &&
 	    (!(wc.wc_flags & IBV_WC_WITH_IMM) || wc.imm_data != IMMEDIATE))
-		rig_fail("%s: no immediate data", what);
+		tb_fail("%s: no immediate data", what);
 	if (request == SENT_INV && (!(wc.wc_flags & IBV_WC_WITH_INV) || wc.invalidated_rkey != e->key))
-		rig_fail("%s: no invalidated key", what);
+		tb_fail("%s: no invalidated key", what);
 }
 
 /* A request that must succeed, with its data at the right addresses. */
@@ -277,11 +277,11 @@ static void ask(struct ends *e, enum request request, uint32_t length, const cha
 	if (receives)
 		receive(e);
 	post(e, request, length, what);
-	rig_expect(e->a.scq, ASK_ID, IBV_WC_SUCCESS, what);
+	tb_expect(e->a.scq, ASK_ID, IBV_WC_SUCCESS, what);
 	if (receives)
 		check_received(e, request, length, what);
 	if (request <= READ && memcmp(e->b.buf + header, e->a.buf, length))
-		rig_fail("%s: wrong data", what);
+		tb_fail("%s: wrong data", what);
 }
 
 /* Of one packet, and of several. */
@@ -305,7 +305,7 @@ static void connected_requests(struct ends *e)
 static void check_word(struct ends *e, uint64_t value, const char *what)
 {
 	if (memcmp(e->b.buf, &value, sizeof(value)))
-		rig_fail("%s: another value", what);
+		tb_fail("%s: another value", what);
 }
 
 static void reliable_requests(struct ends *e)
@@ -342,7 +342,7 @@ static void rc(void)
 		e.key = ibv_inc_rkey(mw->rkey);
 		ibv_wr_bind_mw(qp, mw, e.key, &info);
 		link_errno(ibv_wr_complete(qp), 0, "binding a window");
-		rig_expect(e.b.scq, BIND_ID, IBV_WC_SUCCESS, "binding a window");
+		tb_expect(e.b.scq, BIND_ID, IBV_WC_SUCCESS, "binding a window");
 		mw->rkey = e.key;
 		ask(&e, SENT_INV, length, "SEND with Invalidate");
 	}
@@ -366,9 +366,9 @@ static void xrc(void)
 		e.key = e.mr->rkey;
 		receive(&e);
 		post(&e, SENT_INV, length, "SEND with Invalidate of a region");
-		rig_expect(e.a.scq, ASK_ID, IBV_WC_REM_ACCESS_ERR, "SEND with Invalidate of a region");
-		if (rig_poll(e.b.rcq, &wc, "the receive") && wc.status == IBV_WC_SUCCESS)
-			rig_fail("the region was invalidated");
+		tb_expect(e.a.scq, ASK_ID, IBV_WC_REM_ACCESS_ERR, "SEND with Invalidate of a region");
+		if (tb_poll(e.b.rcq, &wc, "the receive") && wc.status == IBV_WC_SUCCESS)
+			tb_fail("the region was invalidated");
 		close_ends(&e);
 	}
 }
@@ -402,7 +402,7 @@ static void rnr(void)
 	post(&e, SENT, SHORT, "a SEND too early");
 	usleep(5000);
 	receive(&e);
-	rig_expect(e.a.scq, ASK_ID, IBV_WC_SUCCESS, "a SEND too early");
+	tb_expect(e.a.scq, ASK_ID, IBV_WC_SUCCESS, "a SEND too early");
 	check_received(&e, SENT, SHORT, "a SEND too early");
 	close_ends(&e);
 }
@@ -421,7 +421,7 @@ static void refused(enum ibv_wc_status status)
 		sge.lkey = ~e.mr->lkey;
 		wr.sg_list = &sge;
 		if (ibv_post_recv(e.b.qp, &wr, &bad))
-			rig_fail("posting a receive failed");
+			tb_fail("posting a receive failed");
 		break;
 	case IBV_WC_REM_INV_REQ_ERR:
 		request = ADDED;
@@ -429,12 +429,12 @@ static void refused(enum ibv_wc_status status)
 		break;
 	default:
 		request = WRITTEN;
-		e.b.buf += RIG_BUF_BYTES;
+		e.b.buf += TB_BUF_BYTES;
 		break;
 	}
 	post(&e, request, request == ADDED ? 8 : SHORT, "a request to be refused");
-	rig_expect(e.a.scq, ASK_ID, status, "a request to be refused");
-	e.b.buf -= request == ADDED ? 1 : request == WRITTEN ? RIG_BUF_BYTES : 0;
+	tb_expect(e.a.scq, ASK_ID, status, "a request to be refused");
+	e.b.buf -= request == ADDED ? 1 : request == WRITTEN ? TB_BUF_BYTES : 0;
 	close_ends(&e);
 }
 
@@ -445,7 +445,7 @@ static void naks(void)
 	refused(IBV_WC_REM_ACCESS_ERR);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "reliable connections", rc },
 	{ "unreliable connections", uc },
 	{ "datagrams", ud },

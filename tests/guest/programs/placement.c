@@ -11,7 +11,7 @@
 #include <string.h>
 #include "link.h"
 
-#define ACCESS		(RIG_ACCESS_ALL | IBV_ACCESS_FLUSH_GLOBAL)
+#define ACCESS		(TB_ACCESS_ALL | IBV_ACCESS_FLUSH_GLOBAL)
 #define QP_ACCESS	(LINK_REMOTE | IBV_ACCESS_FLUSH_GLOBAL)
 #define MANY		200
 
@@ -19,11 +19,11 @@ enum { STORE_ID = 20, FLUSH_ID, WRITE_ID };
 
 /* A connected pair; b's memory may be flushed. */
 struct pair {
-	struct rig_pair p;
+	struct tb_pair p;
 	struct ibv_mr *mr;		/* of b's buffer, with the right to flush it */
 };
 
-static void open_end(struct rig_qp *q, struct rig_side *side)
+static void open_end(struct tb_qp *q, struct tb_side *side)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC,
@@ -41,31 +41,31 @@ static void open_end(struct rig_qp *q, struct rig_side *side)
 	attr.recv_cq = q->rcq;
 	q->qp = ibv_create_qp_ex(side->ctx, &attr);
 	if (!q->qp)
-		rig_die("ibv_create_qp_ex: %s", strerror(errno));
-	q->buf = aligned_alloc(4096, RIG_BUF_BYTES);
-	memset(q->buf, 0x5a, RIG_BUF_BYTES);
-	q->mr = ibv_reg_mr(side->pd, q->buf, RIG_BUF_BYTES, RIG_ACCESS_ALL);
+		tb_die("ibv_create_qp_ex: %s", strerror(errno));
+	q->buf = aligned_alloc(4096, TB_BUF_BYTES);
+	memset(q->buf, 0x5a, TB_BUF_BYTES);
+	q->mr = ibv_reg_mr(side->pd, q->buf, TB_BUF_BYTES, TB_ACCESS_ALL);
 	if (!q->mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 }
 
 static void open_pair(struct pair *t, unsigned int qp_access)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	open_end(&t->p.a, &link_asker);
 	open_end(&t->p.b, link_owner);
-	t->mr = ibv_reg_mr(link_owner->pd, t->p.b.buf, RIG_BUF_BYTES, ACCESS);
+	t->mr = ibv_reg_mr(link_owner->pd, t->p.b.buf, TB_BUF_BYTES, ACCESS);
 	if (!t->mr)
-		rig_die("ibv_reg_mr with the right to flush: %s", strerror(errno));
-	rig_qp_connect(&t->p.a, &t->p.b, &opts, LINK_REMOTE, 0);
-	rig_qp_connect(&t->p.b, &t->p.a, &opts, qp_access, 0);
+		tb_die("ibv_reg_mr with the right to flush: %s", strerror(errno));
+	tb_qp_connect(&t->p.a, &t->p.b, &opts, LINK_REMOTE, 0);
+	tb_qp_connect(&t->p.b, &t->p.a, &opts, qp_access, 0);
 }
 
 static void close_pair(struct pair *t)
 {
 	ibv_dereg_mr(t->mr);
-	rig_pair_destroy(&t->p);
+	tb_pair_destroy(&t->p);
 }
 
 static void build_store(struct pair *t, size_t at, const void *value)
@@ -118,11 +118,11 @@ static void abilities(void)
 	struct ibv_device_attr_ex attr;
 
 	if (ibv_query_device_ex(link_asker.ctx, NULL, &attr))
-		rig_die("ibv_query_device_ex");
+		tb_die("ibv_query_device_ex");
 	if (!(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_GLOBAL) ||
 	    !(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE) ||
 	    attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_PERSISTENT)
-		rig_fail("abilities 0x%llx", (unsigned long long)attr.device_cap_flags_ex);
+		tb_fail("abilities 0x%llx", (unsigned long long)attr.device_cap_flags_ex);
 }
 
 /* The value is read when the request is posted; later changes of its memory have no effect. */
@@ -134,7 +134,7 @@ static void stores(void)
 
 	open_pair(&t, QP_ACCESS);
 	for (i = 0; i < MANY; i++) {
-		size_t at = 8 * (i * 37 % (RIG_BUF_BYTES / 8));
+		size_t at = 8 * (i * 37 % (TB_BUF_BYTES / 8));
 
 		link_fill((uint8_t *)&value, sizeof(value));
 		uint64_t expected = value;
@@ -145,7 +145,7 @@ static void stores(void)
 		value = ~value;
 		done(&t, STORE_ID, IBV_WC_ATOMIC_WRITE, "a store");
 		if (memcmp(t.p.b.buf + at, &expected, sizeof(expected)))
-			rig_fail("store %zu: other bytes", i);
+			tb_fail("store %zu: other bytes", i);
 	}
 	close_pair(&t);
 }
@@ -167,7 +167,7 @@ static void flushes(void)
 		done(&t, WRITE_ID, IBV_WC_RDMA_WRITE, "the WRITE");
 		done(&t, FLUSH_ID, IBV_WC_FLUSH, "the flush of its range");
 		if (memcmp(t.p.b.buf + 100, t.p.a.buf, LINK_LONG))
-			rig_fail("round %d: other bytes after the flush", round);
+			tb_fail("round %d: other bytes after the flush", round);
 		done(&t, FLUSH_ID, IBV_WC_FLUSH, "a flush of no bytes");
 		done(&t, FLUSH_ID, IBV_WC_FLUSH, "a flush of the region");
 	}
@@ -186,10 +186,10 @@ static void refused_by_peer(void)
 		enum ibv_wc_status status;
 	} refusals[] = {
 		{ "a store that is not aligned", true, 4, 0, 0, QP_ACCESS, IBV_WC_REM_INV_REQ_ERR },
-		{ "a store beyond the region", true, RIG_BUF_BYTES, 0, 0, QP_ACCESS, IBV_WC_REM_ACCESS_ERR },
+		{ "a store beyond the region", true, TB_BUF_BYTES, 0, 0, QP_ACCESS, IBV_WC_REM_ACCESS_ERR },
 		{ "a store to a QP that takes no WRITE", true, 0, 0, 0, IBV_ACCESS_FLUSH_GLOBAL,
 		  IBV_WC_REM_INV_REQ_ERR },
-		{ "a flush beyond the region", false, 8, RIG_BUF_BYTES, IBV_FLUSH_GLOBAL, QP_ACCESS,
+		{ "a flush beyond the region", false, 8, TB_BUF_BYTES, IBV_FLUSH_GLOBAL, QP_ACCESS,
 		  IBV_WC_REM_ACCESS_ERR },
 		{ "a flush to persistence", false, 0, 8, IBV_FLUSH_PERSISTENT, QP_ACCESS, IBV_WC_REM_ACCESS_ERR },
 		{ "a flush to a QP without the right", false, 0, 8, IBV_FLUSH_GLOBAL, LINK_REMOTE,
@@ -234,7 +234,7 @@ static void refused_at_once(void)
 	start(&t);
 	build_flush(&t, 0, (1ull << 31) + 1, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
 	link_errno(finish(&t), EINVAL, "a flush of more than 2 GiB");
-	rig_expect_none(t.p.a.scq, "of what was refused");
+	tb_expect_none(t.p.a.scq, "of what was refused");
 	errno = 0;
 	mr = ibv_reg_mr(link_owner->pd, t.p.b.buf, 4096, IBV_ACCESS_FLUSH_PERSISTENT);
 	link_errno(mr ? 0 : errno, EOPNOTSUPP, "a region that may be made persistent");
@@ -289,7 +289,7 @@ static void *add_by_cpu(void *arg)
 }
 
 /* One atomic of a on b's first word; returns the value before. */
-static uint64_t atomic(struct rig_pair *p, enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swap)
+static uint64_t atomic(struct tb_pair *p, enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swap)
 {
 	struct ibv_sge sge = { (uintptr_t)p->a.buf, sizeof(uint64_t), p->a.mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = SEND_ID, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
@@ -302,7 +302,7 @@ static uint64_t atomic(struct rig_pair *p, enum ibv_wr_opcode opcode, uint64_t c
 	wr.wr.atomic.compare_add = compare_add;
 	wr.wr.atomic.swap = swap;
 	link_errno(ibv_post_send(p->a.qp, &wr, &bad), 0, "posting an atomic");
-	rig_expect(p->a.scq, SEND_ID, IBV_WC_SUCCESS, "an atomic");
+	tb_expect(p->a.scq, SEND_ID, IBV_WC_SUCCESS, "an atomic");
 	memcpy(&before, p->a.buf, sizeof(before));
 	return before;
 }
@@ -314,22 +314,22 @@ static uint64_t atomic(struct rig_pair *p, enum ibv_wr_opcode opcode, uint64_t c
 static void beside_a_cpu(void)
 {
 	const uint64_t unit = 1ULL << 40;
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct adder adder = { 0 };
 	uint64_t added = 0, value;
 	pthread_t thread;
-	struct rig_pair p;
+	struct tb_pair p;
 	int i;
 
-	rig_pair_create(&p, &link_asker, link_owner, &opts);
+	tb_pair_create(&p, &link_asker, link_owner, &opts);
 	adder.word = (uint64_t *)p.b.buf;
 	*adder.word = 0;
 	if (pthread_create(&thread, NULL, add_by_cpu, &adder))
-		rig_die("pthread_create");
+		tb_die("pthread_create");
 	for (i = 0; i < 1000; i++) {
 		value = atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, unit, 0);
 		if (value / unit != added)
-			rig_fail("%" PRIu64 " additions of the peer, not %" PRIu64, value / unit, added);
+			tb_fail("%" PRIu64 " additions of the peer, not %" PRIu64, value / unit, added);
 		added++;
 		/* It has swapped only if the CPU has not changed the word meanwhile. */
 		value = __atomic_load_n(adder.word, __ATOMIC_SEQ_CST);
@@ -340,12 +340,12 @@ static void beside_a_cpu(void)
 	pthread_join(thread, NULL);
 	value = *adder.word;
 	if (value != added * unit + adder.added)
-		rig_fail("the word is %" PRIu64 " * 2^40 + %" PRIu64 " after %" PRIu64 " and %" PRIu64 " additions",
-			 value / unit, value % unit, added, adder.added);
-	rig_pair_destroy(&p);
+		tb_fail("the word is %" PRIu64 " * 2^40 + %" PRIu64 " after %" PRIu64 " and %" PRIu64 " additions",
+			value / unit, value % unit, added, adder.added);
+	tb_pair_destroy(&p);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "abilities", abilities },
 	{ "stores", stores },
 	{ "flushes", flushes },

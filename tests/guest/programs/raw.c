@@ -41,7 +41,7 @@ void raw_must(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, 
 {
 	errno = raw_command(fd, command, cmd, cmd_size, resp, resp_size);
 	if (errno)
-		rig_die("%s", what);
+		tb_die("%s", what);
 }
 
 int raw_ex_command(int fd, uint32_t command, const void *cmd, size_t core_size, size_t driver_size, void *resp,
@@ -74,7 +74,7 @@ void *raw_pages(size_t bytes)
 	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (pages == MAP_FAILED)
-		rig_die("mmap");
+		tb_die("mmap");
 	return pages;
 }
 
@@ -99,7 +99,7 @@ long raw_counter(const char *folder, const char *name)
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	file = fopen(path, "r");
 	if (!file || fscanf(file, "%ld", &value) != 1)
-		rig_fail("counter %s cannot be read", path);
+		tb_fail("counter %s cannot be read", path);
 	if (file)
 		fclose(file);
 	return value;
@@ -128,11 +128,11 @@ static int open_uverbs(const char *device, char *node)
 		snprintf(node, 64, "/dev/infiniband/%.40s", entry->d_name);
 		fd = open(node, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
-			rig_die("%s", node);
+			tb_die("%s", node);
 		closedir(dir);
 		return fd;
 	}
-	rig_die("no uverbs device of %s", device);
+	tb_die("no uverbs device of %s", device);
 }
 
 static void get_context(struct raw_ctx *ctx)
@@ -148,7 +148,7 @@ static void get_context(struct raw_ctx *ctx)
 	ctx->caps = resp.driver;
 	ctx->uar = mmap(NULL, PAGE_BYTES, PROT_WRITE, MAP_SHARED, ctx->fd, ctx->caps.uar_mmap_offset);
 	if (ctx->uar == MAP_FAILED)
-		rig_die("mapping the UAR page");
+		tb_die("mapping the UAR page");
 }
 
 static void alloc_pd(struct raw_ctx *ctx)
@@ -168,7 +168,7 @@ void raw_open(struct raw_ctx *ctx, const char *device)
 {
 	struct ib_uverbs_reg_mr reg = {
 		.length = RAW_BUF_BYTES,
-		.access_flags = RIG_ACCESS_ALL,
+		.access_flags = TB_ACCESS_ALL,
 	};
 
 	ctx->fd = open_uverbs(device, ctx->node);
@@ -257,7 +257,7 @@ void raw_cq_destroy(struct raw_cq *cq, struct raw_ctx *ctx)
 {
 	errno = raw_destroy_cq_handle(ctx, cq->handle);
 	if (errno)
-		rig_die("DESTROY_CQ");
+		tb_die("DESTROY_CQ");
 	munmap(cq->cqe, CQ_BYTES);
 	munmap(cq->dbr, PAGE_BYTES);
 }
@@ -345,7 +345,7 @@ void raw_qp_create_of(struct raw_qp *qp, struct raw_ctx *ctx, enum ibv_qp_type t
 	driver = raw_qp_driver_data(qp);
 	errno = raw_try_create_qp_of(ctx, &core, &driver, sizeof(driver), &qp->handle, &qp->qpn);
 	if (errno)
-		rig_die("CREATE_QP");
+		tb_die("CREATE_QP");
 }
 
 void raw_qp_create(struct raw_qp *qp, struct raw_ctx *ctx)
@@ -429,7 +429,7 @@ void raw_srq_create(struct raw_srq *srq, struct raw_ctx *ctx)
 	driver.dbr_addr = (uintptr_t)srq->dbr;
 	errno = raw_try_create_srq(ctx, ctx->pd_handle, &driver, &srq->handle, &srq->srqn);
 	if (errno)
-		rig_die("CREATE_SRQ");
+		tb_die("CREATE_SRQ");
 }
 
 void raw_srq_destroy(struct raw_srq *srq)
@@ -454,7 +454,7 @@ void raw_qp_destroy(struct raw_qp *qp)
 {
 	errno = raw_destroy_qp_handle(qp->ctx, qp->handle);
 	if (errno)
-		rig_die("DESTROY_QP");
+		tb_die("DESTROY_QP");
 	raw_cq_destroy(&qp->cq, qp->ctx);
 	munmap(qp->queues, 2 * queue_bytes());
 	munmap(qp->dbr, PAGE_BYTES);
@@ -472,7 +472,7 @@ void raw_qp_to_init(struct raw_qp *qp)
 		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = RIG_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
+		.qp_access_flags = TB_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
 	};
 
 	modify(qp, &cmd, "QP to INIT");
@@ -636,18 +636,18 @@ bool raw_cq_poll(struct raw_cq *cq, struct raw_wc *wc)
 
 bool raw_expect(struct raw_qp *qp, unsigned int slot, uint8_t syndrome, const char *what)
 {
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	struct raw_wc wc;
 
 	while (!raw_cq_poll(&qp->cq, &wc)) {
-		if (rig_now_ms() > limit) {
-			rig_fail("%s: no completion within %d ms", what, RIG_WAIT_MS);
+		if (tb_now_ms() > limit) {
+			tb_fail("%s: no completion within %d ms", what, TB_WAIT_MS);
 			return false;
 		}
 	}
 	if (wc.qpn == qp->qpn && wc.slot == slot && wc.syndrome == syndrome)
 		return true;
-	rig_fail("%s: QP 0x%x slot %u syndrome 0x%02x; expected QP 0x%x slot %u syndrome 0x%02x", what, wc.qpn,
-		 wc.slot, wc.syndrome, qp->qpn, slot, syndrome);
+	tb_fail("%s: QP 0x%x slot %u syndrome 0x%02x; expected QP 0x%x slot %u syndrome 0x%02x", what, wc.qpn,
+		wc.slot, wc.syndrome, qp->qpn, slot, syndrome);
 	return false;
 }

@@ -100,7 +100,7 @@ void build(uint8_t *frame, const struct packet *p)
 static uint8_t asker_mac[6], owner_mac[6];
 
 /* Reads the MAC from the link-local GID, which contains it as EUI-64 (RFC 4291, appendix A). */
-void find_mac(struct rig_side *side, uint8_t *mac)
+void find_mac(struct tb_side *side, uint8_t *mac)
 {
 	union ibv_gid gid;
 	int i;
@@ -113,7 +113,7 @@ void find_mac(struct rig_side *side, uint8_t *mac)
 		mac[0] ^= 2;
 		return;
 	}
-	rig_die("no link-local GID");
+	tb_die("no link-local GID");
 }
 
 struct packet usual_packet(void)
@@ -154,7 +154,7 @@ static void raw_start(struct raw *r)
 	raw_state(r, IBV_QPS_RTS, 0, "raw QP to RTS");
 }
 
-static struct ibv_qp_init_attr_ex raw_attr(struct rig_side *side, struct ibv_cq *scq, struct ibv_cq *rcq)
+static struct ibv_qp_init_attr_ex raw_attr(struct tb_side *side, struct ibv_cq *scq, struct ibv_cq *rcq)
 {
 	return (struct ibv_qp_init_attr_ex) {
 		.qp_type = IBV_QPT_RAW_PACKET,
@@ -168,7 +168,7 @@ static struct ibv_qp_init_attr_ex raw_attr(struct rig_side *side, struct ibv_cq 
 	};
 }
 
-void raw_open(struct raw *r, struct rig_side *side)
+void raw_open(struct raw *r, struct tb_side *side)
 {
 	struct ibv_qp_init_attr_ex attr;
 	uint32_t i;
@@ -180,11 +180,11 @@ void raw_open(struct raw *r, struct rig_side *side)
 	attr = raw_attr(side, r->q.scq, r->q.rcq);
 	r->q.qp = ibv_create_qp_ex(side->ctx, &attr);
 	if (!r->q.qp)
-		rig_die("a raw packet QP");
-	r->q.buf = aligned_alloc(4096, RIG_BUF_BYTES);
-	r->q.mr = ibv_reg_mr(side->pd, r->q.buf, RIG_BUF_BYTES, IBV_ACCESS_LOCAL_WRITE);
+		tb_die("a raw packet QP");
+	r->q.buf = aligned_alloc(4096, TB_BUF_BYTES);
+	r->q.mr = ibv_reg_mr(side->pd, r->q.buf, TB_BUF_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	if (!r->q.mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	raw_start(r);
 	for (i = 0; i < RECEIVES; i++)
 		post_receive(r, i, SLOT);
@@ -192,7 +192,7 @@ void raw_open(struct raw *r, struct rig_side *side)
 
 void raw_close(struct raw *r)
 {
-	rig_qp_destroy(&r->q);
+	tb_qp_destroy(&r->q);
 }
 
 static void sent(struct raw *r, const char *what)
@@ -263,7 +263,7 @@ static void nothing_left(struct raw *r, const char *what)
 
 	while (ibv_poll_cq(r->q.rcq, 1, &wc)) {
 		if (wc.status != IBV_WC_SUCCESS || is_ours(r->q.buf + wc.wr_id * SLOT, wc.byte_len))
-			rig_fail("%s: a receive too many, \"%s\"", what, ibv_wc_status_str(wc.status));
+			tb_fail("%s: a receive too many, \"%s\"", what, ibv_wc_status_str(wc.status));
 		else
 			post_receive(r, wc.wr_id, SLOT);
 	}
@@ -276,8 +276,8 @@ static const uint8_t *next_frame(struct raw *to, struct ibv_wc *wc, const char *
 
 	while (link_next_wc(to->q.rcq, wc, what)) {
 		if (wc->status != IBV_WC_SUCCESS || wc->wr_id >= RECEIVES) {
-			rig_fail("%s: id %llu, \"%s\"", what, (unsigned long long)wc->wr_id,
-				 ibv_wc_status_str(wc->status));
+			tb_fail("%s: id %llu, \"%s\"", what, (unsigned long long)wc->wr_id,
+				ibv_wc_status_str(wc->status));
 			return NULL;
 		}
 		data = to->q.buf + wc->wr_id * SLOT;
@@ -299,13 +299,13 @@ static void received(struct raw *to, const struct raw *from, const struct packet
 	if (!data)
 		return;
 	if (wc.opcode != IBV_WC_RECV || wc.wc_flags || wc.byte_len != p->bytes || wc.qp_num != to->q.qp->qp_num)
-		rig_fail("%s: opcode %d, flags 0x%x, %u bytes, expected %u", what, wc.opcode, wc.wc_flags,
-			 wc.byte_len, p->bytes);
+		tb_fail("%s: opcode %d, flags 0x%x, %u bytes, expected %u", what, wc.opcode, wc.wc_flags,
+			wc.byte_len, p->bytes);
 	if (memcmp(data, from->q.buf + SEND_AT, p->bytes))
-		rig_fail("%s: another frame", what);
+		tb_fail("%s: another frame", what);
 	for (i = p->bytes; i < SLOT; i++)
 		if (data[i])
-			rig_fail("%s: byte %u behind the frame is written", what, i);
+			tb_fail("%s: byte %u behind the frame is written", what, i);
 	post_receive(to, wc.wr_id, SLOT);
 }
 
@@ -367,7 +367,7 @@ struct ibv_flow *make_flow_of(struct ibv_qp *qp, struct flow_attr *flow, const c
 	struct ibv_flow *made = ibv_create_flow(qp, &flow->attr);
 
 	if (!made)
-		rig_fail("%s: %s", what, strerror(errno));
+		tb_fail("%s: %s", what, strerror(errno));
 	return made;
 }
 
@@ -670,10 +670,10 @@ static void defaults(void)
 /* The RDMA engine receives RoCE frames, regardless of flows. */
 static void engine_first(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct flow_attr attr = new_flow(IBV_FLOW_ATTR_NORMAL, 0);
 	struct ibv_flow *flow;
-	struct rig_pair pair;
+	struct tb_pair pair;
 	struct raw b;
 
 	find_mac(link_owner, owner_mac);
@@ -681,9 +681,9 @@ static void engine_first(void)
 	add_eth(&attr, owner_mac, 0, -1);
 	add_ports(&attr, IBV_FLOW_SPEC_UDP, 0, ROCE_PORT);
 	flow = make_flow(&b, &attr, "RoCE for a raw QP");
-	rig_pair_create(&pair, &link_asker, link_owner, &opts);
-	rig_check_traffic(&pair, "traffic beside a flow for its port");
-	rig_pair_destroy(&pair);
+	tb_pair_create(&pair, &link_asker, link_owner, &opts);
+	tb_check_traffic(&pair, "traffic beside a flow for its port");
+	tb_pair_destroy(&pair);
 	nothing_left(&b, "packets of others");
 	end_flow(flow, "the flow");
 	raw_close(&b);
@@ -742,21 +742,21 @@ static void bad_sends(void)
 	link_errno(ibv_post_send(a.q.qp, &wr, &bad), EINVAL, "immediate data");
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	link_errno(ibv_post_send(a.q.qp, &wr, &bad), EINVAL, "a WRITE");
-	rig_expect_none(a.q.scq, "what was refused");
+	tb_expect_none(a.q.scq, "what was refused");
 
 	/* Shorter than a header. */
 	wr.opcode = IBV_WR_SEND;
 	sge.length = ETH_BYTES - 1;
 	link_errno(ibv_post_send(a.q.qp, &wr, &bad), 0, "13 bytes");
-	rig_expect(a.q.scq, FRAME_ID, IBV_WC_LOC_LEN_ERR, "13 bytes");
-	rig_expect_state(&a.q, IBV_QPS_SQE, "after 13 bytes");
+	tb_expect(a.q.scq, FRAME_ID, IBV_WC_LOC_LEN_ERR, "13 bytes");
+	tb_expect_state(&a.q, IBV_QPS_SQE, "after 13 bytes");
 	raw_state(&a, IBV_QPS_RTS, 0, "raw QP back to RTS");
 	/* Unmapped memory. */
 	sge.length = p.bytes;
 	sge.lkey ^= 0xff;
 	link_errno(ibv_post_send(a.q.qp, &wr, &bad), 0, "a wrong lkey");
-	rig_expect(a.q.scq, FRAME_ID, IBV_WC_LOC_PROT_ERR, "a wrong lkey");
-	rig_expect_state(&a.q, IBV_QPS_SQE, "after a wrong lkey");
+	tb_expect(a.q.scq, FRAME_ID, IBV_WC_LOC_PROT_ERR, "a wrong lkey");
+	tb_expect_state(&a.q, IBV_QPS_SQE, "after a wrong lkey");
 	raw_state(&a, IBV_QPS_RTS, 0, "raw QP back to RTS, again");
 	send_packet(&a, &p, "a frame after all that");
 	raw_close(&a);
@@ -772,18 +772,18 @@ static void bad_qps(void)
 	struct raw a;
 
 	if (ibv_query_device_ex(link_owner->ctx, NULL, &device))
-		rig_die("ibv_query_device_ex");
+		tb_die("ibv_query_device_ex");
 	if (device.raw_packet_caps)
-		rig_fail("raw packet capabilities 0x%x, which there are none of", device.raw_packet_caps);
+		tb_fail("raw packet capabilities 0x%x, which there are none of", device.raw_packet_caps);
 	if (!(device.orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING))
-		rig_fail("no flows, says ibv_query_device_ex");
+		tb_fail("no flows, says ibv_query_device_ex");
 	if (device.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM)
-		rig_fail("checksums, says ibv_query_device_ex");
+		tb_fail("checksums, says ibv_query_device_ex");
 
 	cq = link_make_cq(link_owner, NULL);
 	srq = ibv_create_srq(link_owner->pd, &srq_attr);
 	if (!cq || !srq)
-		rig_die("a CQ and an SRQ");
+		tb_die("a CQ and an SRQ");
 	attr = raw_attr(link_owner, cq, cq);
 	attr.srq = srq;
 	link_errno(ibv_create_qp_ex(link_owner->ctx, &attr) ? 0 : errno, EOPNOTSUPP, "with an SRQ");
@@ -818,7 +818,7 @@ static void bad_flows(void)
 	struct flow_attr attr;
 	struct ibv_flow *flow;
 	struct raw ud = {};
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct raw b;
 
 	raw_open(&b, link_owner);
@@ -855,12 +855,12 @@ static void bad_flows(void)
 	link_errno(ibv_destroy_qp(b.q.qp), EBUSY, "a QP that has a flow");
 	end_flow(flow, "the flow");
 
-	rig_qp_create(&ud.q, link_owner, IBV_QPT_UD, &opts);
+	tb_qp_create(&ud.q, link_owner, IBV_QPT_UD, &opts);
 	flow_refused(&ud, &attr, EOPNOTSUPP, "a flow of a UD QP");
-	rig_qp_destroy(&ud.q);
-	rig_qp_create(&ud.q, link_owner, IBV_QPT_RC, &opts);
+	tb_qp_destroy(&ud.q);
+	tb_qp_create(&ud.q, link_owner, IBV_QPT_RC, &opts);
 	flow_refused(&ud, &attr, EINVAL, "a flow of an RC QP");
-	rig_qp_destroy(&ud.q);
+	tb_qp_destroy(&ud.q);
 	raw_close(&b);
 }
 
@@ -871,13 +871,13 @@ void set_net_raw(bool on)
 	struct __user_cap_data_struct data[2];
 
 	if (syscall(SYS_capget, &header, data))
-		rig_die("capget");
+		tb_die("capget");
 	if (on)
 		data[0].effective |= 1u << CAP_NET_RAW;
 	else
 		data[0].effective &= ~(1u << CAP_NET_RAW);
 	if (syscall(SYS_capset, &header, data))
-		rig_die("capset");
+		tb_die("capset");
 }
 
 static void no_privilege(void)
@@ -930,7 +930,7 @@ static void gone_processes(void)
 		fflush(stdout);
 		child = fork();
 		if (!child) {
-			struct rig_side side;
+			struct tb_side side;
 
 			link_open_owner_again(&side);
 			raw_open(&b, &side);
@@ -943,9 +943,9 @@ static void gone_processes(void)
 			_exit(try_flow(&b, &attr) || errno != ENOMEM ? 2 : 0);
 		}
 		if (child < 0 || waitpid(child, &status, 0) != child)
-			rig_die("a child");
+			tb_die("a child");
 		if (status)
-			rig_fail("a process with all masks: status 0x%x", status);
+			tb_fail("a process with all masks: status 0x%x", status);
 	}
 	/* All masks are free again, and a destroyed QP does not receive. */
 	raw_open(&a, &link_asker);
@@ -965,7 +965,7 @@ static void gone_processes(void)
 	raw_close(&b);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "frames", frames },
 	{ "specifications", specifications },
 	{ "priorities", priorities },

@@ -25,17 +25,17 @@ struct packet {
 
 /* A frame to b's port, UDP over IPv4. */
 struct packet usual_packet(void);
-void find_mac(struct rig_side *side, uint8_t *mac);
+void find_mac(struct tb_side *side, uint8_t *mac);
 void build(uint8_t *frame, const struct packet *p);
 bool is_ours(const uint8_t *frame, uint32_t bytes);
 
 /* A raw packet QP, RTS, with receives posted. */
 struct raw {
-	struct rig_qp q;
+	struct tb_qp q;
 	uint32_t posted;
 };
 
-void raw_open(struct raw *r, struct rig_side *side);
+void raw_open(struct raw *r, struct tb_side *side);
 void raw_close(struct raw *r);
 /* Builds the frame at SEND_AT and sends it. */
 void send_packet(struct raw *from, const struct packet *p, const char *what);

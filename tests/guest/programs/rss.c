@@ -95,7 +95,7 @@ static uint32_t entry_of(const uint8_t *frame, uint64_t fields, uint32_t entries
 /* Queues, a table and its QP                                           */
 
 struct spread {
-	struct rig_side *side;
+	struct tb_side *side;
 	struct ibv_cq *cqs[CQS];
 	struct ibv_wq *wqs[QUEUES];
 	struct ibv_rwq_ind_table *table;
@@ -105,7 +105,7 @@ struct spread {
 	struct ibv_mr *mr;
 };
 
-static struct ibv_wq_init_attr wq_attr(struct rig_side *side, struct ibv_cq *cq)
+static struct ibv_wq_init_attr wq_attr(struct tb_side *side, struct ibv_cq *cq)
 {
 	return (struct ibv_wq_init_attr) {
 		.wq_type = IBV_WQT_RQ, .max_wr = EACH, .max_sge = 2, .pd = side->pd, .cq = cq,
@@ -145,7 +145,7 @@ static int try_receive(struct spread *s, uint32_t id, uint32_t lkey)
 	memset(s->buf + id * SLOT, 0, SLOT);
 	error = ibv_post_wq_recv(s->wqs[id / EACH], &wr, &bad);
 	if (error && bad != &wr)
-		rig_fail("a receive that is refused is not bad_wr");
+		tb_fail("a receive that is refused is not bad_wr");
 	return error;
 }
 
@@ -170,7 +170,7 @@ static struct ibv_rwq_ind_table *make_table(struct spread *s, struct ibv_wq **wq
 	return ibv_create_rwq_ind_table(s->side->ctx, &attr);
 }
 
-static void spread_open(struct spread *s, struct rig_side *side, uint64_t fields)
+static void spread_open(struct spread *s, struct tb_side *side, uint64_t fields)
 {
 	struct ibv_qp_init_attr_ex attr;
 	struct ibv_wq_init_attr wq;
@@ -182,29 +182,29 @@ static void spread_open(struct spread *s, struct rig_side *side, uint64_t fields
 	s->buf = aligned_alloc(4096, QUEUES * EACH * SLOT);
 	s->mr = ibv_reg_mr(side->pd, s->buf, QUEUES * EACH * SLOT, IBV_ACCESS_LOCAL_WRITE);
 	if (!s->mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	for (i = 0; i < CQS; i++) {
 		s->cqs[i] = link_make_cq(side, NULL);
 		if (!s->cqs[i])
-			rig_die("a CQ");
+			tb_die("a CQ");
 	}
 	for (i = 0; i < QUEUES; i++) {
 		wq = wq_attr(side, s->cqs[i % CQS]);
 		s->wqs[i] = ibv_create_wq(side->ctx, &wq);
 		if (!s->wqs[i])
-			rig_die("ibv_create_wq");
+			tb_die("ibv_create_wq");
 		if (wq.max_wr < EACH || wq.max_sge < 2)
-			rig_fail("a queue of %u receives with %u SGEs", wq.max_wr, wq.max_sge);
+			tb_fail("a queue of %u receives with %u SGEs", wq.max_wr, wq.max_sge);
 		link_errno(set_state(s->wqs[i], IBV_WQS_RDY), 0, "a queue to RDY");
 		give_receives(s, i);
 	}
 	s->table = make_table(s, s->wqs, 3);
 	if (!s->table)
-		rig_die("ibv_create_rwq_ind_table");
+		tb_die("ibv_create_rwq_ind_table");
 	attr = rss_attr(s);
 	s->qp = ibv_create_qp_ex(side->ctx, &attr);
 	if (!s->qp)
-		rig_die("a QP with a table");
+		tb_die("a QP with a table");
 }
 
 static void spread_close(struct spread *s)
@@ -251,8 +251,8 @@ static const uint8_t *next_frame(struct spread *s, uint32_t which, struct ibv_wc
 
 	while (link_next_wc(s->cqs[which % CQS], wc, what)) {
 		if (wc->status != IBV_WC_SUCCESS || wc->wr_id >= QUEUES * EACH) {
-			rig_fail("%s: id %llu, \"%s\"", what, (unsigned long long)wc->wr_id,
-				 ibv_wc_status_str(wc->status));
+			tb_fail("%s: id %llu, \"%s\"", what, (unsigned long long)wc->wr_id,
+				ibv_wc_status_str(wc->status));
 			return NULL;
 		}
 		data = s->buf + wc->wr_id * SLOT;
@@ -275,16 +275,16 @@ static void comes_to(struct spread *s, uint32_t which, const struct raw *from, c
 	if (!data)
 		return;
 	if (wc.wr_id / EACH != which || wc.qp_num != s->wqs[which]->wq_num)
-		rig_fail("%s: came to queue %llu, number 0x%x; expected %u, 0x%x", what,
-			 (unsigned long long)wc.wr_id / EACH, wc.qp_num, which, s->wqs[which]->wq_num);
+		tb_fail("%s: came to queue %llu, number 0x%x; expected %u, 0x%x", what,
+			(unsigned long long)wc.wr_id / EACH, wc.qp_num, which, s->wqs[which]->wq_num);
 	if (wc.opcode != IBV_WC_RECV || wc.wc_flags || wc.byte_len != p->bytes)
-		rig_fail("%s: opcode %d, flags 0x%x, %u bytes, expected %u", what, wc.opcode, wc.wc_flags,
-			 wc.byte_len, p->bytes);
+		tb_fail("%s: opcode %d, flags 0x%x, %u bytes, expected %u", what, wc.opcode, wc.wc_flags,
+			wc.byte_len, p->bytes);
 	if (memcmp(data, from->q.buf + SEND_AT, p->bytes))
-		rig_fail("%s: another frame", what);
+		tb_fail("%s: another frame", what);
 	for (i = p->bytes; i < SLOT; i++)
 		if (data[i])
-			rig_fail("%s: byte %u behind the frame is written", what, i);
+			tb_fail("%s: byte %u behind the frame is written", what, i);
 	give_receive(s, wc.wr_id);
 }
 
@@ -303,7 +303,7 @@ static void nothing_left(struct spread *s, const char *what)
 	for (i = 0; i < CQS; i++) {
 		while (ibv_poll_cq(s->cqs[i], 1, &wc)) {
 			if (wc.status != IBV_WC_SUCCESS || is_ours(s->buf + wc.wr_id * SLOT, wc.byte_len))
-				rig_fail("%s: a receive too many, \"%s\"", what, ibv_wc_status_str(wc.status));
+				tb_fail("%s: a receive too many, \"%s\"", what, ibv_wc_status_str(wc.status));
 			else
 				give_receive(s, wc.wr_id);
 		}
@@ -332,18 +332,18 @@ void rss_capabilities(void)
 	struct ibv_device_attr_ex device;
 
 	if (ibv_query_device_ex(link_owner->ctx, NULL, &device))
-		rig_die("ibv_query_device_ex");
+		tb_die("ibv_query_device_ex");
 	rss = &device.rss_caps;
 	if (rss->supported_qpts != 1U << IBV_QPT_RAW_PACKET)
-		rig_fail("types of QPs 0x%x", rss->supported_qpts);
+		tb_fail("types of QPs 0x%x", rss->supported_qpts);
 	if (rss->max_rwq_indirection_tables != GROUPS || rss->max_rwq_indirection_table_size != ENTRIES)
-		rig_fail("%u tables of %u entries", rss->max_rwq_indirection_tables,
-			 rss->max_rwq_indirection_table_size);
+		tb_fail("%u tables of %u entries", rss->max_rwq_indirection_tables,
+			rss->max_rwq_indirection_table_size);
 	if (rss->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ || rss->rx_hash_fields_mask != ALL_FIELDS)
-		rig_fail("hash functions 0x%x of fields 0x%llx", rss->rx_hash_function,
-			 (unsigned long long)rss->rx_hash_fields_mask);
+		tb_fail("hash functions 0x%x of fields 0x%llx", rss->rx_hash_function,
+			(unsigned long long)rss->rx_hash_fields_mask);
 	if (device.max_wq_type_rq != (uint32_t)device.orig_attr.max_qp)
-		rig_fail("%u receive work queues, %d QPs", device.max_wq_type_rq, device.orig_attr.max_qp);
+		tb_fail("%u receive work queues, %d QPs", device.max_wq_type_rq, device.orig_attr.max_qp);
 }
 
 static void udp(struct packet *p) { (void)p; }
@@ -442,9 +442,9 @@ void rss_shared_table(void)
 	attr.rx_hash_conf.rx_hash_fields_mask = IBV_RX_HASH_DST_IPV4;
 	second = ibv_create_qp_ex(s.side->ctx, &attr);
 	if (!second)
-		rig_die("a second QP of a table");
+		tb_die("a second QP of a table");
 	if (second->qp_num == s.qp->qp_num)
-		rig_fail("two QPs of the number 0x%x", second->qp_num);
+		tb_fail("two QPs of the number 0x%x", second->qp_num);
 	flows[0] = own_flow(s.qp, 1);
 	for (n = 0; n < VARIATIONS; n++) {
 		p = usual_packet();
@@ -477,8 +477,8 @@ static void flushed(struct spread *s, uint32_t which, uint64_t id, const char *w
 	if (!link_next_wc(s->cqs[which % CQS], &wc, what))
 		return;
 	if (wc.wr_id != id || wc.status != IBV_WC_WR_FLUSH_ERR || wc.qp_num != s->wqs[which]->wq_num)
-		rig_fail("%s: id %llu, \"%s\", QP 0x%x", what, (unsigned long long)wc.wr_id,
-			 ibv_wc_status_str(wc.status), wc.qp_num);
+		tb_fail("%s: id %llu, \"%s\", QP 0x%x", what, (unsigned long long)wc.wr_id,
+			ibv_wc_status_str(wc.status), wc.qp_num);
 }
 
 void rss_states(void)
@@ -517,8 +517,8 @@ void rss_states(void)
 		if (!link_next_wc(s.cqs[0], &wc, "flushed"))
 			break;
 		if (wc.wr_id >= EACH || wc.status != IBV_WC_WR_FLUSH_ERR || wc.qp_num != wq->wq_num)
-			rig_fail("in ERR: id %llu, \"%s\", QP 0x%x", (unsigned long long)wc.wr_id,
-				 ibv_wc_status_str(wc.status), wc.qp_num);
+			tb_fail("in ERR: id %llu, \"%s\", QP 0x%x", (unsigned long long)wc.wr_id,
+				ibv_wc_status_str(wc.status), wc.qp_num);
 	}
 	give_receive(&s, 3);
 	flushed(&s, 0, 3, "posted in ERR");
@@ -578,8 +578,8 @@ void rss_failing_queue(void)
 	send_packet(&a, &to_first, "to a receive with a wrong key");
 	if (link_next_wc(s.cqs[0], &wc, "a wrong key") &&
 	    (wc.wr_id || wc.status != IBV_WC_LOC_PROT_ERR || wc.qp_num != s.wqs[0]->wq_num))
-		rig_fail("a wrong key: id %llu, \"%s\"", (unsigned long long)wc.wr_id,
-			 ibv_wc_status_str(wc.status));
+		tb_fail("a wrong key: id %llu, \"%s\"", (unsigned long long)wc.wr_id,
+			ibv_wc_status_str(wc.status));
 	flushed(&s, 0, 1, "behind a wrong key");
 	give_receive(&s, 2);
 	flushed(&s, 0, 2, "posted to a queue that has failed");
@@ -626,7 +626,7 @@ void rss_bad_queues(void)
 
 	spread_open(&s, link_owner, ALL_FIELDS);
 	if (ibv_query_device(link_owner->ctx, &device))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	attr = wq_attr(s.side, s.cqs[0]);
 	attr.wq_type = 1;
 	wq_refused(&s, attr, EOPNOTSUPP, "a queue of another type");
@@ -734,15 +734,15 @@ void rss_bad_qps(void)
 	link_errno(ibv_modify_qp(s.qp, &to_init, IBV_QP_STATE | IBV_QP_PORT), EOPNOTSUPP, "to INIT");
 	link_errno(ibv_post_recv(s.qp, &recv_wr, &bad_recv), EINVAL, "a receive");
 	if (bad_recv != &recv_wr)
-		rig_fail("a receive that is refused is not bad_wr");
+		tb_fail("a receive that is refused is not bad_wr");
 	link_errno(ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init), 0, "ibv_query_qp");
 	if (attr.qp_state != IBV_QPS_RTR || init.cap.max_send_wr || init.cap.max_recv_wr || init.sq_sig_all)
-		rig_fail("state %d, %u sends, %u receives, all signaled: %d", attr.qp_state, init.cap.max_send_wr,
-			 init.cap.max_recv_wr, init.sq_sig_all);
+		tb_fail("state %d, %u sends, %u receives, all signaled: %d", attr.qp_state, init.cap.max_send_wr,
+			init.cap.max_recv_wr, init.sq_sig_all);
 	link_errno(ibv_post_recv(s.qp, &recv_wr, &bad_recv), EINVAL, "a receive, once the state is known");
 	link_errno(ibv_post_send(s.qp, &send_wr, &bad_send), EINVAL, "a send");
 	if (bad_send != &send_wr)
-		rig_fail("a send that is refused is not bad_wr");
+		tb_fail("a send that is refused is not bad_wr");
 
 	flow = own_flow(s.qp, 0);
 	link_errno(ibv_destroy_qp(s.qp), EBUSY, "a QP that has a flow");
@@ -765,7 +765,7 @@ void rss_gone_processes(void)
 		fflush(stdout);
 		child = fork();
 		if (!child) {
-			struct rig_side side;
+			struct tb_side side;
 
 			link_open_owner_again(&side);
 			spread_open(&s, &side, ALL_FIELDS);
@@ -782,9 +782,9 @@ void rss_gone_processes(void)
 			_exit(make_table(&s, s.wqs, 1) || errno != ENOMEM ? 4 : 0);
 		}
 		if (child < 0 || waitpid(child, &status, 0) != child)
-			rig_die("a child");
+			tb_die("a child");
 		if (status)
-			rig_fail("a process with all tables: status 0x%x", status);
+			tb_fail("a process with all tables: status 0x%x", status);
 	}
 	raw_open(&a, &link_asker);
 	spread_open(&s, link_owner, ALL_FIELDS);

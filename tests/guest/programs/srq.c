@@ -22,7 +22,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define LANES		16
 #define WINDOW		4	/* outstanding messages of a lane */
-#define WINDOW_BYTES	(RIG_BUF_BYTES / WINDOW)
+#define WINDOW_BYTES	(TB_BUF_BYTES / WINDOW)
 #define MESSAGE_MAX	9000
 #define SLOT_BYTES	10240
 #define SLOTS_MAX	2047
@@ -35,9 +35,9 @@
 #define GRH_BYTES	40
 #define NO_SUCH_KEY	0xdeadbeefU
 
-static struct rig_side side_a, side_b;
-static struct rig_side *peer_side = &side_a;
-static struct rig_pair neighbour;
+static struct tb_side side_a, side_b;
+static struct tb_side *peer_side = &side_a;
+static struct tb_pair neighbour;
 
 /* ------------------------------------------------------------------ */
 /* The SRQ and its receive buffers: wr_id is the number of the slot     */
@@ -59,13 +59,13 @@ static void srq_open_in(struct ibv_pd *pd, uint32_t max_wr, uint32_t max_sge)
 
 	srq = ibv_create_srq(pd, &init);
 	if (!srq)
-		rig_die("ibv_create_srq");
+		tb_die("ibv_create_srq");
 	size = init.attr;
 	if (posix_memalign((void **)&slots, 4096, SLOTS_MAX * SLOT_BYTES))
-		rig_die("posix_memalign");
+		tb_die("posix_memalign");
 	slots_mr = ibv_reg_mr(pd, slots, SLOTS_MAX * SLOT_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	if (!slots_mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	memset(posted, 0, sizeof(posted));
 }
 
@@ -79,9 +79,9 @@ static void srq_close(void)
 	int error = ibv_destroy_srq(srq);
 
 	if (error)
-		rig_die("ibv_destroy_srq: %s", strerror(error));
+		tb_die("ibv_destroy_srq: %s", strerror(error));
 	if (ibv_dereg_mr(slots_mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	free(slots);
 }
 
@@ -106,7 +106,7 @@ static int try_post(uint32_t slot)
 		return 0;
 	posted[slot] = false;
 	if (bad != &wr)
-		rig_fail("bad_wr does not name the receive that was refused");
+		tb_fail("bad_wr does not name the receive that was refused");
 	return error;
 }
 
@@ -115,7 +115,7 @@ static bool post(uint32_t slot)
 	int error = try_post(slot);
 
 	if (error)
-		rig_fail("slot %u: ibv_post_srq_recv: %s", slot, strerror(error));
+		tb_fail("slot %u: ibv_post_srq_recv: %s", slot, strerror(error));
 	return !error;
 }
 
@@ -140,7 +140,7 @@ static uint32_t fill_up(void)
 		count += !error;
 	}
 	if (error != ENOMEM)
-		rig_fail("a full SRQ: \"%s\", expected \"%s\"", strerror(error), strerror(ENOMEM));
+		tb_fail("a full SRQ: \"%s\", expected \"%s\"", strerror(error), strerror(ENOMEM));
 	return count;
 }
 
@@ -161,7 +161,7 @@ static int resize(uint32_t max_wr)
 static void expect_errno(int error, int expected, const char *what)
 {
 	if (error != expected)
-		rig_fail("%s: \"%s\", expected \"%s\"", what, strerror(error), strerror(expected));
+		tb_fail("%s: \"%s\", expected \"%s\"", what, strerror(error), strerror(expected));
 }
 
 static void expect_attr(uint32_t max_wr, uint32_t limit)
@@ -169,10 +169,10 @@ static void expect_attr(uint32_t max_wr, uint32_t limit)
 	struct ibv_srq_attr attr;
 
 	if (ibv_query_srq(srq, &attr))
-		rig_fail("ibv_query_srq failed");
+		tb_fail("ibv_query_srq failed");
 	else if (attr.max_wr != max_wr || attr.max_sge != size.max_sge || attr.srq_limit != limit)
-		rig_fail("the SRQ says: %u WRs, %u SGEs, limit %u; expected %u, %u, %u", attr.max_wr, attr.max_sge,
-			 attr.srq_limit, max_wr, size.max_sge, limit);
+		tb_fail("the SRQ says: %u WRs, %u SGEs, limit %u; expected %u, %u, %u", attr.max_wr, attr.max_sge,
+			attr.srq_limit, max_wr, size.max_sge, limit);
 }
 
 /* ------------------------------------------------------------------ */
@@ -182,15 +182,15 @@ static void expect_attr(uint32_t max_wr, uint32_t limit)
 static int count_events(enum ibv_event_type type, const void *object, int least)
 {
 	struct pollfd pfd = { .fd = peer_side->ctx->async_fd, .events = POLLIN };
-	int64_t limit = rig_now_ms() + (least ? RIG_WAIT_MS : QUIET_MS), left;
+	int64_t limit = tb_now_ms() + (least ? TB_WAIT_MS : QUIET_MS), left;
 	struct ibv_async_event event;
 	int count = 0;
 
-	while ((left = limit - rig_now_ms()) > 0) {
+	while ((left = limit - tb_now_ms()) > 0) {
 		if (poll(&pfd, 1, left) <= 0 || ibv_get_async_event(peer_side->ctx, &event))
 			continue;
 		if (event.event_type == type && (void *)event.element.qp == object && ++count == least)
-			limit = rig_now_ms() + QUIET_MS;
+			limit = tb_now_ms() + QUIET_MS;
 		ibv_ack_async_event(&event);
 	}
 	return count;
@@ -201,35 +201,35 @@ static void expect_events(enum ibv_event_type type, const void *object, int expe
 	int count = count_events(type, object, expected);
 
 	if (count != expected)
-		rig_fail("%s: %d events \"%s\", expected %d", what, count, ibv_event_type_str(type), expected);
+		tb_fail("%s: %d events \"%s\", expected %d", what, count, ibv_event_type_str(type), expected);
 }
 
 /* ------------------------------------------------------------------ */
 /* Lanes: each has a sender, and a receiver on the SRQ                  */
 
 static struct lane {
-	struct rig_pair p;
+	struct tb_pair p;
 	uint32_t sent, acked, received;
 } lanes[LANES];
 
-static struct rig_opts lane_opts(void)
+static struct tb_opts lane_opts(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	opts.rnr_retry = 7;
 	opts.srq = srq;
 	return opts;
 }
 
-static void lane_open_with(struct lane *lane, const struct rig_opts *opts)
+static void lane_open_with(struct lane *lane, const struct tb_opts *opts)
 {
 	memset(lane, 0, sizeof(*lane));
-	rig_pair_create(&lane->p, &side_a, peer_side, opts);
+	tb_pair_create(&lane->p, &side_a, peer_side, opts);
 }
 
 static void lane_open(struct lane *lane)
 {
-	struct rig_opts opts = lane_opts();
+	struct tb_opts opts = lane_opts();
 
 	lane_open_with(lane, &opts);
 }
@@ -259,7 +259,7 @@ static bool send_as(struct lane *lane, enum ibv_wr_opcode opcode, uint32_t bytes
 	wr.wr.rdma.rkey = lane->p.b.mr->rkey;
 	error = ibv_post_send(lane->p.a.qp, &wr, &bad);
 	if (error)
-		rig_fail("ibv_post_send: %s", strerror(error));
+		tb_fail("ibv_post_send: %s", strerror(error));
 	else
 		lane->sent++;
 	return !error;
@@ -275,15 +275,15 @@ static bool check_message(const struct lane *lane, const struct ibv_wc *wc, cons
 	uint32_t number = lane - lanes, seq = lane->received, i;
 
 	if (wc->byte_len != message_size(number, seq)) {
-		rig_fail("lane %u, message %u: %u bytes, expected %u", number, seq, wc->byte_len,
-			 message_size(number, seq));
+		tb_fail("lane %u, message %u: %u bytes, expected %u", number, seq, wc->byte_len,
+			message_size(number, seq));
 		return false;
 	}
 	for (i = 0; i < wc->byte_len; i++) {
 		if (data[i] == message_byte(number, seq, i))
 			continue;
-		rig_fail("lane %u, message %u: wrong byte %u in slot %llu", number, seq, i,
-			 (unsigned long long)wc->wr_id);
+		tb_fail("lane %u, message %u: wrong byte %u in slot %llu", number, seq, i,
+			(unsigned long long)wc->wr_id);
 		return false;
 	}
 	return true;
@@ -292,7 +292,7 @@ static bool check_message(const struct lane *lane, const struct ibv_wc *wc, cons
 static bool take_slot(const struct ibv_wc *wc)
 {
 	if (wc->wr_id >= SLOTS_MAX || !posted[wc->wr_id]) {
-		rig_fail("wr_id %llu was not posted", (unsigned long long)wc->wr_id);
+		tb_fail("wr_id %llu was not posted", (unsigned long long)wc->wr_id);
 		return false;
 	}
 	posted[wc->wr_id] = false;
@@ -307,8 +307,8 @@ static bool receive(const struct ibv_wc *wc)
 	if (!take_slot(wc))
 		return false;
 	if (wc->status != IBV_WC_SUCCESS || wc->opcode != IBV_WC_RECV) {
-		rig_fail("slot %llu: status \"%s\", opcode %d", (unsigned long long)wc->wr_id,
-			 ibv_wc_status_str(wc->status), wc->opcode);
+		tb_fail("slot %llu: status \"%s\", opcode %d", (unsigned long long)wc->wr_id,
+			ibv_wc_status_str(wc->status), wc->opcode);
 		return false;
 	}
 	for (i = 0; i < LANES; i++) {
@@ -319,13 +319,13 @@ static bool receive(const struct ibv_wc *wc)
 		lanes[i].received++;
 		return true;
 	}
-	rig_fail("a receive of QP 0x%x, which is none of ours", wc->qp_num);
+	tb_fail("a receive of QP 0x%x, which is none of ours", wc->qp_num);
 	return false;
 }
 
 static bool acknowledged(struct lane *lane)
 {
-	if (!rig_expect(lane->p.a.scq, lane->acked, IBV_WC_SUCCESS, "a send"))
+	if (!tb_expect(lane->p.a.scq, lane->acked, IBV_WC_SUCCESS, "a send"))
 		return false;
 	lane->acked++;
 	return true;
@@ -336,7 +336,7 @@ static bool deliver(struct lane *lane)
 {
 	struct ibv_wc wc;
 
-	return send_next(lane) && acknowledged(lane) && rig_poll(lane->p.b.rcq, &wc, "a receive") && receive(&wc);
+	return send_next(lane) && acknowledged(lane) && tb_poll(lane->p.b.rcq, &wc, "a receive") && receive(&wc);
 }
 
 static void deliver_many(struct lane *lane, uint32_t count)
@@ -350,11 +350,11 @@ static void expect_receive(struct lane *lane, enum ibv_wc_status status, const c
 {
 	struct ibv_wc wc;
 
-	if (!rig_poll(lane->p.b.rcq, &wc, what) || !take_slot(&wc))
+	if (!tb_poll(lane->p.b.rcq, &wc, what) || !take_slot(&wc))
 		return;
 	if (wc.status != status || wc.qp_num != lane->p.b.qp->qp_num)
-		rig_fail("%s: status \"%s\", QP 0x%x; expected \"%s\", 0x%x", what, ibv_wc_status_str(wc.status),
-			 wc.qp_num, ibv_wc_status_str(status), lane->p.b.qp->qp_num);
+		tb_fail("%s: status \"%s\", QP 0x%x; expected \"%s\", 0x%x", what, ibv_wc_status_str(wc.status),
+			wc.qp_num, ibv_wc_status_str(status), lane->p.b.qp->qp_num);
 }
 
 static void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
@@ -362,12 +362,12 @@ static void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	struct ibv_qp_attr attr = { .qp_state = state };
 
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE))
-		rig_fail("QP to state %d was refused", state);
+		tb_fail("QP to state %d was refused", state);
 }
 
 static void lane_close(struct lane *lane)
 {
-	rig_pair_destroy(&lane->p);
+	tb_pair_destroy(&lane->p);
 	memset(lane, 0, sizeof(*lane));
 }
 
@@ -423,11 +423,11 @@ static bool step_lane(struct lane *lane, uint32_t messages)
 			lane->acked++;
 			return true;
 		}
-		rig_fail("lane %td, send %llu: %s", lane - lanes, (unsigned long long)wc.wr_id,
-			 ibv_wc_status_str(wc.status));
+		tb_fail("lane %td, send %llu: %s", lane - lanes, (unsigned long long)wc.wr_id,
+			ibv_wc_status_str(wc.status));
 		return false;
 	default:
-		rig_fail("ibv_poll_cq failed");
+		tb_fail("ibv_poll_cq failed");
 		return false;
 	}
 }
@@ -439,7 +439,7 @@ static bool step_receives(void)
 
 	n = poll_receives(wc, ARRAY_SIZE(wc));
 	if (n < 0)
-		rig_fail("polling failed: %d", n);
+		tb_fail("polling failed: %d", n);
 	for (i = 0; i < n; i++)
 		if (!receive(&wc[i]) || !post(wc[i].wr_id))
 			return false;
@@ -459,7 +459,7 @@ static bool all_done(uint32_t messages)
 /* All lanes send so many messages; `each_turn` is called repeatedly. */
 static void run_lanes(uint32_t messages, void (*each_turn)(void))
 {
-	int64_t limit = rig_now_ms() + 6 * RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + 6 * TB_WAIT_MS;
 	uint32_t i;
 
 	while (!all_done(messages)) {
@@ -470,8 +470,8 @@ static void run_lanes(uint32_t messages, void (*each_turn)(void))
 			return;
 		if (each_turn)
 			each_turn();
-		if (rig_now_ms() > limit) {
-			rig_fail("the messages do not come to an end");
+		if (tb_now_ms() > limit) {
+			tb_fail("the messages do not come to an end");
 			return;
 		}
 	}
@@ -479,7 +479,7 @@ static void run_lanes(uint32_t messages, void (*each_turn)(void))
 
 static void open_lanes(void)
 {
-	struct rig_opts opts = lane_opts();
+	struct tb_opts opts = lane_opts();
 	uint32_t i;
 
 	opts.recv_cq = shared_cq;
@@ -494,7 +494,7 @@ static void close_lanes(void)
 	for (i = 0; i < LANES; i++)
 		lane_close(&lanes[i]);
 	if (shared_cq && ibv_destroy_cq(shared_cq))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 	shared_cq = NULL;
 	extended_cq = NULL;
 }
@@ -503,7 +503,7 @@ static void open_shared_cq(void)
 {
 	shared_cq = ibv_create_cq(peer_side->ctx, CQ_ENTRIES, NULL, NULL, 0);
 	if (!shared_cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 }
 
 static void open_extended_cq(void)
@@ -515,7 +515,7 @@ static void open_extended_cq(void)
 
 	extended_cq = ibv_create_cq_ex(peer_side->ctx, &attr);
 	if (!extended_cq)
-		rig_die("ibv_create_cq_ex");
+		tb_die("ibv_create_cq_ex");
 	shared_cq = ibv_cq_ex_to_cq(extended_cq);
 }
 
@@ -548,7 +548,7 @@ static void life(void)
 
 	srq_open(100, 3);
 	if (size.max_wr < 100 || size.max_sge < 3)
-		rig_fail("asked for 100 WRs of 3 SGEs, got %u of %u", size.max_wr, size.max_sge);
+		tb_fail("asked for 100 WRs of 3 SGEs, got %u of %u", size.max_wr, size.max_sge);
 	expect_attr(size.max_wr, 0);
 	post_range(0, 60);
 	expect_errno(set_limit(50), 0, "a limit");
@@ -558,11 +558,11 @@ static void life(void)
 	for (i = 0; i < ARRAY_SIZE(more); i++) {
 		more[i] = ibv_create_srq(peer_side->pd, &init);
 		if (!more[i])
-			rig_die("SRQ %zu", i);
+			tb_die("SRQ %zu", i);
 	}
 	for (i = 0; i < ARRAY_SIZE(more); i++)
 		if (ibv_destroy_srq(more[i]))
-			rig_fail("SRQ %zu cannot be destroyed", i);
+			tb_fail("SRQ %zu cannot be destroyed", i);
 	expect_events(IBV_EVENT_SRQ_LIMIT_REACHED, srq, 0, "nothing was received");
 	srq_close();
 }
@@ -579,22 +579,22 @@ static void extended_create(void)
 
 	made = ibv_create_srq_ex(peer_side->ctx, &init);
 	if (!made)
-		rig_die("ibv_create_srq_ex");
+		tb_die("ibv_create_srq_ex");
 	if (init.attr.max_wr < 10 || made->pd != peer_side->pd)
-		rig_fail("an SRQ of %u WRs", init.attr.max_wr);
+		tb_fail("an SRQ of %u WRs", init.attr.max_wr);
 	if (ibv_destroy_srq(made))
-		rig_fail("it cannot be destroyed");
+		tb_fail("it cannot be destroyed");
 
 	init.srq_type = IBV_SRQT_TM;
 	init.comp_mask |= IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
 	errno = 0;
 	if (ibv_create_srq_ex(peer_side->ctx, &init))
-		rig_fail("an SRQ with tag matching was made");
+		tb_fail("an SRQ with tag matching was made");
 	expect_errno(errno, EOPNOTSUPP, "tag matching");
 	init.comp_mask = IBV_SRQ_INIT_ATTR_PD | 1 << 10;
 	errno = 0;
 	if (ibv_create_srq_ex(peer_side->ctx, &init))
-		rig_fail("an SRQ with an unknown attribute was made");
+		tb_fail("an SRQ with an unknown attribute was made");
 	expect_errno(errno, EOPNOTSUPP, "an unknown attribute");
 }
 
@@ -607,7 +607,7 @@ static void qp_without_receives(void)
 	};
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad = NULL;
 	struct ibv_qp_attr attr;
-	struct rig_qp q = { .side = peer_side };
+	struct tb_qp q = { .side = peer_side };
 
 	srq_open(10, 1);
 	lane_open(&lanes[0]);
@@ -616,22 +616,22 @@ static void qp_without_receives(void)
 	init.srq = srq;
 	q.qp = ibv_create_qp(peer_side->pd, &init);
 	if (!q.qp)
-		rig_die("ibv_create_qp");
+		tb_die("ibv_create_qp");
 	if (init.cap.max_recv_wr || init.cap.max_recv_sge)
-		rig_fail("made with %u receives of %u SGEs", init.cap.max_recv_wr, init.cap.max_recv_sge);
+		tb_fail("made with %u receives of %u SGEs", init.cap.max_recv_wr, init.cap.max_recv_sge);
 	if (ibv_query_qp(q.qp, &attr, IBV_QP_CAP, &init))
-		rig_fail("ibv_query_qp failed");
+		tb_fail("ibv_query_qp failed");
 	if (init.cap.max_recv_wr || init.cap.max_recv_sge || init.srq != srq)
-		rig_fail("it says: %u receives of %u SGEs, %s SRQ", init.cap.max_recv_wr, init.cap.max_recv_sge,
-			 init.srq ? "another" : "no");
+		tb_fail("it says: %u receives of %u SGEs, %s SRQ", init.cap.max_recv_wr, init.cap.max_recv_sge,
+			init.srq ? "another" : "no");
 	expect_errno(ibv_post_recv(lanes[0].p.b.qp, &wr, &bad), EINVAL, "ibv_post_recv");
 	if (bad != &wr)
-		rig_fail("bad_wr does not name the receive that was refused");
+		tb_fail("bad_wr does not name the receive that was refused");
 	expect_errno(ibv_destroy_srq(srq), EBUSY, "ibv_destroy_srq with QPs");
 	post_range(0, 2);
 	deliver_many(&lanes[0], 2);
 	if (ibv_destroy_qp(q.qp))
-		rig_fail("the QP cannot be destroyed");
+		tb_fail("the QP cannot be destroyed");
 	expect_errno(ibv_destroy_srq(srq), EBUSY, "ibv_destroy_srq with a QP");
 	lane_close(&lanes[0]);
 	srq_close();
@@ -653,14 +653,14 @@ static void immediate(void)
 	for (i = 0; i < 8; i++) {
 		seq = lane->sent;
 		if (!send_as(lane, ways[i % 2].send, 5000) || !acknowledged(lane) ||
-		    !rig_poll(lane->p.b.rcq, &wc, "a receive") || !take_slot(&wc))
+		    !tb_poll(lane->p.b.rcq, &wc, "a receive") || !take_slot(&wc))
 			break;
 		if (wc.status != IBV_WC_SUCCESS || wc.opcode != ways[i % 2].receive ||
 		    !(wc.wc_flags & IBV_WC_WITH_IMM) || wc.imm_data != seq || wc.byte_len != 5000)
-			rig_fail("receive %u: %s, opcode %d, flags 0x%x, immediate data %u, %u bytes", i,
-				 ibv_wc_status_str(wc.status), wc.opcode, wc.wc_flags, wc.imm_data, wc.byte_len);
+			tb_fail("receive %u: %s, opcode %d, flags 0x%x, immediate data %u, %u bytes", i,
+				ibv_wc_status_str(wc.status), wc.opcode, wc.wc_flags, wc.imm_data, wc.byte_len);
 		if ((i % 2 ? lane->p.b.buf : slot_data(wc.wr_id))[4999] != message_byte(0, seq, 4999))
-			rig_fail("receive %u: wrong data", i);
+			tb_fail("receive %u: wrong data", i);
 	}
 	lane_close(lane);
 	srq_close();
@@ -670,12 +670,12 @@ static void immediate(void)
 static void other_pd(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(peer_side->ctx);
-	struct rig_opts opts;
+	struct tb_opts opts;
 	struct ibv_mr *own_mr;
 	uint8_t *own;
 
 	if (!pd)
-		rig_die("ibv_alloc_pd");
+		tb_die("ibv_alloc_pd");
 	srq_open_in(pd, 10, 1);
 	opts = lane_opts();
 	opts.rnr_retry = 0;
@@ -691,13 +691,13 @@ static void other_pd(void)
 	slots_mr = own_mr;
 	slots = own;
 	if (send_next(&lanes[0])) {
-		rig_expect(lanes[0].p.a.scq, lanes[0].acked, IBV_WC_REM_OP_ERR, "a send");
+		tb_expect(lanes[0].p.a.scq, lanes[0].acked, IBV_WC_REM_OP_ERR, "a send");
 		expect_receive(&lanes[0], IBV_WC_LOC_PROT_ERR, "a receive with a key of the QP's PD");
 	}
 	lane_close(&lanes[0]);
 	srq_close();
 	if (ibv_dealloc_pd(pd))
-		rig_die("ibv_dealloc_pd");
+		tb_die("ibv_dealloc_pd");
 }
 
 /* ------------------------------------------------------------------ */
@@ -752,12 +752,12 @@ static void last_wqe(void)
 	deliver_many(&lanes[0], 2);
 	to_state(lanes[0].p.b.qp, IBV_QPS_ERR);
 	expect_events(IBV_EVENT_QP_LAST_WQE_REACHED, lanes[0].p.b.qp, 1, "a QP in ERR");
-	rig_expect_none(lanes[0].p.b.rcq, "the QP in ERR held nothing");
+	tb_expect_none(lanes[0].p.b.rcq, "the QP in ERR held nothing");
 	deliver_many(&lanes[1], 6);
 	post_range(0, 8);
 	lane_close(&lanes[0]);
 	deliver_many(&lanes[1], 8);
-	rig_expect_none(lanes[1].p.b.rcq, "all has been received");
+	tb_expect_none(lanes[1].p.b.rcq, "all has been received");
 	lane_close(&lanes[1]);
 	srq_close();
 }
@@ -768,7 +768,7 @@ static void receive_fails(bool too_long)
 	struct lane *lane = &lanes[0];
 	struct ibv_sge sge;
 	struct ibv_recv_wr wr = { .wr_id = 0, .sg_list = &sge, .num_sge = 1 }, *bad;
-	struct rig_opts opts;
+	struct tb_opts opts;
 
 	srq_open(8, 1);
 	opts = lane_opts();
@@ -777,13 +777,13 @@ static void receive_fails(bool too_long)
 	lane_open(&lanes[1]);
 	sge = (struct ibv_sge) { (uintptr_t)slots, too_long ? 99 : 5000, too_long ? slots_mr->lkey : NO_SUCH_KEY };
 	if (ibv_post_srq_recv(srq, &wr, &bad))
-		rig_fail("ibv_post_srq_recv failed");
+		tb_fail("ibv_post_srq_recv failed");
 	posted[0] = true;
 	post_range(1, 4);
 	if (send_as(lane, IBV_WR_SEND, 100)) {
-		rig_expect(lane->p.a.scq, 0, too_long ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, "the send");
+		tb_expect(lane->p.a.scq, 0, too_long ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, "the send");
 		expect_receive(lane, too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR, "the receive");
-		rig_expect_state(&lane->p.b, IBV_QPS_ERR, "the receiver");
+		tb_expect_state(&lane->p.b, IBV_QPS_ERR, "the receiver");
 		expect_events(IBV_EVENT_QP_LAST_WQE_REACHED, lane->p.b.qp, 1, "the receiver");
 	}
 	deliver_many(&lanes[1], 4);
@@ -811,15 +811,15 @@ static void empty_and_refilled(void)
 	for (i = 0; i < 3; i++)
 		send_next(lane);
 	usleep(100000);
-	rig_expect_none(lane->p.a.scq, "nothing has been received");
+	tb_expect_none(lane->p.a.scq, "nothing has been received");
 	post_range(0, 1);
-	if (rig_poll(lane->p.b.rcq, &wc, "the first"))
+	if (tb_poll(lane->p.b.rcq, &wc, "the first"))
 		receive(&wc);
 	usleep(20000);
-	rig_expect_none(lane->p.b.rcq, "one was posted");
+	tb_expect_none(lane->p.b.rcq, "one was posted");
 	post_range(1, 2);
 	for (i = 0; i < 2; i++)
-		if (rig_poll(lane->p.b.rcq, &wc, "the others"))
+		if (tb_poll(lane->p.b.rcq, &wc, "the others"))
 			receive(&wc);
 	for (i = 0; i < 3; i++)
 		acknowledged(lane);
@@ -829,7 +829,7 @@ static void empty_and_refilled(void)
 
 static void empty_for_too_long(void)
 {
-	struct rig_opts opts;
+	struct tb_opts opts;
 
 	srq_open(8, 1);
 	opts = lane_opts();
@@ -837,8 +837,8 @@ static void empty_for_too_long(void)
 	lane_open_with(&lanes[0], &opts);
 	lane_open(&lanes[1]);
 	if (send_next(&lanes[0]))
-		rig_expect(lanes[0].p.a.scq, 0, IBV_WC_RNR_RETRY_EXC_ERR, "a send to an empty SRQ");
-	rig_expect_state(&lanes[0].p.b, IBV_QPS_RTS, "the receiver");
+		tb_expect(lanes[0].p.a.scq, 0, IBV_WC_RNR_RETRY_EXC_ERR, "a send to an empty SRQ");
+	tb_expect_state(&lanes[0].p.b, IBV_QPS_RTS, "the receiver");
 	post_range(0, 8);
 	deliver_many(&lanes[1], 8);
 	lane_close(&lanes[0]);
@@ -862,13 +862,13 @@ static void not_polled(bool reset)
 	for (i = 0; i < 6 && send_next(lane) && acknowledged(lane); i++)
 		posted[i] = false;
 	if (fill_up())
-		rig_fail("the SRQ took more while it was full");
+		tb_fail("the SRQ took more while it was full");
 	if (reset)
 		to_state(lane->p.b.qp, IBV_QPS_RESET);
 	else
 		lane_close(lane);
 	if (fill_up() != 6)
-		rig_fail("6 slots should have come back");
+		tb_fail("6 slots should have come back");
 	deliver_many(&lanes[1], 4);
 	if (reset)
 		lane_close(lane);
@@ -897,10 +897,10 @@ static struct ibv_mr *long_mr(struct ibv_pd *pd)
 	void *memory;
 
 	if (posix_memalign(&memory, 4096, LONG_BYTES))
-		rig_die("posix_memalign");
+		tb_die("posix_memalign");
 	mr = ibv_reg_mr(pd, memory, LONG_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	if (!mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 	return mr;
 }
 
@@ -909,7 +909,7 @@ static void free_long_mr(struct ibv_mr *mr)
 	void *memory = mr->addr;
 
 	if (ibv_dereg_mr(mr))
-		rig_die("ibv_dereg_mr");
+		tb_die("ibv_dereg_mr");
 	free(memory);
 }
 
@@ -921,7 +921,7 @@ static void post_long(const struct ibv_mr *to)
 	long_list(sge, to);
 	for (wr.wr_id = 0; wr.wr_id < size.max_wr; wr.wr_id++) {
 		if (ibv_post_srq_recv(srq, &wr, &bad))
-			rig_fail("ibv_post_srq_recv failed");
+			tb_fail("ibv_post_srq_recv failed");
 		posted[wr.wr_id] = true;
 	}
 }
@@ -932,18 +932,18 @@ static void send_broken(struct lane *lane, const struct ibv_mr *from, const stru
 	volatile uint8_t *arrived = to->addr;
 	struct ibv_sge sge[LONG_SGES];
 	struct ibv_send_wr wr = { .sg_list = sge, .num_sge = LONG_SGES, .opcode = IBV_WR_SEND }, *bad;
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 
 	*arrived = 0;
 	memset(from->addr, 1, LONG_BYTES);
 	long_list(sge, from);
 	for (wr.wr_id = 0; wr.wr_id < size.max_wr; wr.wr_id++)
 		if (ibv_post_send(lane->p.a.qp, &wr, &bad))
-			rig_fail("ibv_post_send failed");
-	while (!*arrived && rig_now_ms() < limit)
+			tb_fail("ibv_post_send failed");
+	while (!*arrived && tb_now_ms() < limit)
 		;
 	if (!*arrived)
-		rig_fail("nothing arrives");
+		tb_fail("nothing arrives");
 	to_state(lane->p.a.qp, IBV_QPS_ERR);
 }
 
@@ -955,7 +955,7 @@ static int poll_flushed(struct lane *lane)
 
 	while (ibv_poll_cq(lane->p.b.rcq, 1, &wc) == 1 && take_slot(&wc)) {
 		if (flushed || (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR))
-			rig_fail("a receive ended with \"%s\"", ibv_wc_status_str(wc.status));
+			tb_fail("a receive ended with \"%s\"", ibv_wc_status_str(wc.status));
 		flushed += wc.status == IBV_WC_WR_FLUSH_ERR;
 	}
 	return flushed;
@@ -966,24 +966,24 @@ static void use_up(struct lane *lane)
 {
 	struct ibv_wc sent, received;
 
-	while (send_as(lane, IBV_WR_SEND, 64) && rig_poll(lane->p.a.scq, &sent, "a send")) {
+	while (send_as(lane, IBV_WR_SEND, 64) && tb_poll(lane->p.a.scq, &sent, "a send")) {
 		if (sent.status == IBV_WC_RNR_RETRY_EXC_ERR)
 			break;
-		if (sent.status != IBV_WC_SUCCESS || !rig_poll(lane->p.b.rcq, &received, "a receive") ||
+		if (sent.status != IBV_WC_SUCCESS || !tb_poll(lane->p.b.rcq, &received, "a receive") ||
 		    received.status != IBV_WC_SUCCESS) {
-			rig_fail("a message of 64 bytes: %s", ibv_wc_status_str(sent.status));
+			tb_fail("a message of 64 bytes: %s", ibv_wc_status_str(sent.status));
 			break;
 		}
 	}
 	memset(posted, 0, sizeof(posted));
 	if (fill_up() != size.max_wr)
-		rig_fail("a slot of %u is lost", size.max_wr);
+		tb_fail("a slot of %u is lost", size.max_wr);
 }
 
 static int break_off(const struct ibv_mr *from, const struct ibv_mr *to, bool polled, bool reset)
 {
 	struct lane *lane = &lanes[0];
-	struct rig_opts opts;
+	struct tb_opts opts;
 	int flushed = 0;
 
 	srq_open(3, LONG_SGES);
@@ -1024,7 +1024,7 @@ static void broken_off(void)
 	from = long_mr(side_a.pd);
 	to = long_mr(peer_side->pd);
 	side_a.mtu = IBV_MTU_256;
-	for (round = 0; round < 8 && !rig_failed(); round++)
+	for (round = 0; round < 8 && !tb_failed(); round++)
 		flushed += break_off(from, to, round % 2, round % 4 >= 2);
 	side_a.mtu = mtu;
 	free_long_mr(from);
@@ -1047,7 +1047,7 @@ static void *grow(void *unused)
 	for (max_wr = 2 * size.max_wr; max_wr <= 1023 && !stop; max_wr *= 2) {
 		usleep(20000);
 		if (resize(max_wr) || ibv_query_srq(srq, &attr) || attr.max_wr < max_wr) {
-			rig_fail("resizing to %u failed", max_wr);
+			tb_fail("resizing to %u failed", max_wr);
 			break;
 		}
 		grown_to = attr.max_wr;
@@ -1076,16 +1076,16 @@ static void resize_under_traffic(void)
 	grown_to = size.max_wr;
 	stop = false;
 	if (pthread_create(&thread, NULL, grow, NULL))
-		rig_die("pthread_create");
+		tb_die("pthread_create");
 	run_lanes(400, use_what_grew);
-	stop = rig_failed();
+	stop = tb_failed();
 	pthread_join(thread, NULL);
 	use_what_grew();
 	run_lanes(500, NULL);
 	if (size.max_wr < 511)
-		rig_fail("the SRQ grew to %u only", size.max_wr);
+		tb_fail("the SRQ grew to %u only", size.max_wr);
 	if (fill_up())
-		rig_fail("more than %u receives fitted", size.max_wr);
+		tb_fail("more than %u receives fitted", size.max_wr);
 	close_lanes();
 	srq_close();
 }
@@ -1104,7 +1104,7 @@ static void resize_when_full(void)
 	expect_errno(resize(4 * old), 0, "resizing a full SRQ");
 	size.max_wr = 4 * old;
 	if (fill_up() < 3 * old)
-		rig_fail("the new slots cannot be posted");
+		tb_fail("the new slots cannot be posted");
 	deliver_many(&lanes[0], size.max_wr);
 	lane_close(&lanes[0]);
 	srq_close();
@@ -1119,7 +1119,7 @@ static void resize_and_limit(void)
 	expect_errno(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0, "size and limit at once");
 	expect_events(IBV_EVENT_SRQ_LIMIT_REACHED, srq, 1, "15 posted, limit 50");
 	if (ibv_query_srq(srq, &attr) || attr.max_wr < 100)
-		rig_fail("the SRQ did not grow");
+		tb_fail("the SRQ did not grow");
 	srq_close();
 }
 
@@ -1151,7 +1151,7 @@ static void full(void)
 	srq_open(100, 2);
 	lane_open(&lanes[0]);
 	if (fill_up() != size.max_wr)
-		rig_fail("an SRQ of %u WRs holds another number", size.max_wr);
+		tb_fail("an SRQ of %u WRs holds another number", size.max_wr);
 	deliver_many(&lanes[0], 2);
 	for (i = 0; i < 4; i++) {
 		sge[i] = (struct ibv_sge) { (uintptr_t)slot_data(i), SLOT_BYTES, slots_mr->lkey };
@@ -1160,7 +1160,7 @@ static void full(void)
 	}
 	expect_errno(ibv_post_srq_recv(srq, wr, &bad), ENOMEM, "4 receives for 2 slots");
 	if (bad != &wr[2])
-		rig_fail("bad_wr is number %td, expected 2", bad ? bad - wr : -1);
+		tb_fail("bad_wr is number %td, expected 2", bad ? bad - wr : -1);
 	posted[0] = true;
 	posted[1] = true;
 	deliver_many(&lanes[0], size.max_wr);
@@ -1176,7 +1176,7 @@ static void too_many_sges(void)
 	uint32_t i;
 
 	if (ibv_query_device(peer_side->ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	srq_open(10, 2);
 	lane_open(&lanes[0]);
 	sge = calloc(dev.max_srq_sge + 1, sizeof(*sge));
@@ -1188,7 +1188,7 @@ static void too_many_sges(void)
 	posted[0] = true;
 	expect_errno(ibv_post_srq_recv(srq, wr, &bad), EINVAL, "more SGEs than the SRQ takes");
 	if (bad != &wr[1])
-		rig_fail("bad_wr is number %td, expected 1", bad ? bad - wr : -1);
+		tb_fail("bad_wr is number %td, expected 1", bad ? bad - wr : -1);
 	wr[1].num_sge = -1;
 	expect_errno(ibv_post_srq_recv(srq, &wr[1], &bad), EINVAL, "-1 SGEs");
 	deliver_many(&lanes[0], 1);
@@ -1222,7 +1222,7 @@ static void expect_no_srq(uint32_t max_wr, uint32_t max_sge)
 	errno = 0;
 	made = ibv_create_srq(peer_side->pd, &init);
 	if (made) {
-		rig_fail("an SRQ of %u WRs of %u SGEs was made", max_wr, max_sge);
+		tb_fail("an SRQ of %u WRs of %u SGEs was made", max_wr, max_sge);
 		ibv_destroy_srq(made);
 	} else {
 		expect_errno(errno, EINVAL, "an SRQ that is too large or too small");
@@ -1234,10 +1234,10 @@ static void sizes_refused(void)
 	struct ibv_device_attr dev;
 
 	if (ibv_query_device(peer_side->ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	if (dev.max_srq < 1 || dev.max_srq_wr < 1 || dev.max_srq_sge < 1)
-		rig_fail("the device says: %d SRQs of %d WRs of %d SGEs", dev.max_srq, dev.max_srq_wr,
-			 dev.max_srq_sge);
+		tb_fail("the device says: %d SRQs of %d WRs of %d SGEs", dev.max_srq, dev.max_srq_wr,
+			dev.max_srq_sge);
 	expect_no_srq(0, 1);
 	expect_no_srq(dev.max_srq_wr + 1, 1);
 	expect_no_srq(UINT32_MAX, 1);
@@ -1266,7 +1266,7 @@ static void largest(void)
 	uint32_t start[3], i, count;
 
 	if (ibv_query_device(peer_side->ctx, &dev))
-		rig_die("ibv_query_device");
+		tb_die("ibv_query_device");
 	start[0] = dev.max_srq_wr;
 	start[1] = 1;
 	start[2] = dev.max_srq_wr / 2;
@@ -1277,7 +1277,7 @@ static void largest(void)
 			expect_errno(resize(dev.max_srq_wr), 0, "growing to the largest");
 		count = post_up_to(count, dev.max_srq_wr);
 		if (count < (uint32_t)dev.max_srq_wr)
-			rig_fail("%u receives fitted in the largest SRQ, of %d", count, dev.max_srq_wr);
+			tb_fail("%u receives fitted in the largest SRQ, of %d", count, dev.max_srq_wr);
 		srq_close();
 	}
 }
@@ -1287,13 +1287,13 @@ static void largest(void)
 
 static void datagrams(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_ah_attr ah_attr = {
 		.is_global = 1,
 		.port_num = 1,
 		.grh = { .dgid = peer_side->gid, .sgid_index = side_a.gid_index, .hop_limit = 64 },
 	};
-	struct rig_qp from, to[2];
+	struct tb_qp from, to[2];
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .num_sge = 1 }, *bad;
 	struct ibv_sge sge;
 	struct ibv_wc wc;
@@ -1301,16 +1301,16 @@ static void datagrams(void)
 	uint32_t i, at;
 
 	srq_open(60, 3);
-	rig_qp_create(&from, &side_a, IBV_QPT_UD, &opts);
+	tb_qp_create(&from, &side_a, IBV_QPT_UD, &opts);
 	opts.srq = srq;
-	rig_qp_create(&to[0], peer_side, IBV_QPT_UD, &opts);
-	rig_qp_create(&to[1], peer_side, IBV_QPT_UD, &opts);
-	rig_ud_start(&from, QKEY);
-	rig_ud_start(&to[0], QKEY);
-	rig_ud_start(&to[1], QKEY);
+	tb_qp_create(&to[0], peer_side, IBV_QPT_UD, &opts);
+	tb_qp_create(&to[1], peer_side, IBV_QPT_UD, &opts);
+	tb_ud_start(&from, QKEY);
+	tb_ud_start(&to[0], QKEY);
+	tb_ud_start(&to[1], QKEY);
 	ah = ibv_create_ah(side_a.pd, &ah_attr);
 	if (!ah)
-		rig_die("ibv_create_ah");
+		tb_die("ibv_create_ah");
 	fill_up();
 	expect_errno(set_limit(10), 0, "a limit");
 
@@ -1318,8 +1318,8 @@ static void datagrams(void)
 	wr.sg_list = &sge;
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qkey = QKEY;
-	for (i = 0; i < size.max_wr && !rig_failed(); i++) {
-		struct rig_qp *target = &to[i * 7 % 3 % 2];
+	for (i = 0; i < size.max_wr && !tb_failed(); i++) {
+		struct tb_qp *target = &to[i * 7 % 3 % 2];
 
 		sge.length = 1 + i * 37 % 900;
 		for (at = 0; at < sge.length; at++)
@@ -1327,41 +1327,41 @@ static void datagrams(void)
 		wr.wr_id = i;
 		wr.wr.ud.remote_qpn = target->qp->qp_num;
 		if (ibv_post_send(from.qp, &wr, &bad)) {
-			rig_fail("ibv_post_send failed");
+			tb_fail("ibv_post_send failed");
 			break;
 		}
-		rig_expect(from.scq, i, IBV_WC_SUCCESS, "a datagram");
-		if (!rig_poll(target->rcq, &wc, "a datagram's receive") || !take_slot(&wc))
+		tb_expect(from.scq, i, IBV_WC_SUCCESS, "a datagram");
+		if (!tb_poll(target->rcq, &wc, "a datagram's receive") || !take_slot(&wc))
 			break;
 		if (wc.status != IBV_WC_SUCCESS || wc.byte_len != GRH_BYTES + sge.length ||
 		    !(wc.wc_flags & IBV_WC_GRH) || wc.src_qp != from.qp->qp_num || wc.qp_num != target->qp->qp_num)
-			rig_fail("datagram %u: %s, %u bytes, flags 0x%x", i, ibv_wc_status_str(wc.status), wc.byte_len,
-				 wc.wc_flags);
+			tb_fail("datagram %u: %s, %u bytes, flags 0x%x", i, ibv_wc_status_str(wc.status), wc.byte_len,
+				wc.wc_flags);
 		if (memcmp(slot_data(wc.wr_id) + GRH_BYTES, from.buf, sge.length))
-			rig_fail("datagram %u: wrong data", i);
+			tb_fail("datagram %u: wrong data", i);
 	}
 	expect_events(IBV_EVENT_SRQ_LIMIT_REACHED, srq, 1, "no receive is left");
 
 	/* A datagram that finds the SRQ empty is lost; later ones are not. */
 	wr.wr_id = 1000;
 	if (ibv_post_send(from.qp, &wr, &bad))
-		rig_fail("ibv_post_send failed");
-	rig_expect(from.scq, 1000, IBV_WC_SUCCESS, "a datagram to an empty SRQ");
+		tb_fail("ibv_post_send failed");
+	tb_expect(from.scq, 1000, IBV_WC_SUCCESS, "a datagram to an empty SRQ");
 	usleep(20000);
 	post_range(5, 1);
 	wr.wr_id = 1001;
 	wr.wr.ud.remote_qpn = to[1].qp->qp_num;
 	if (ibv_post_send(from.qp, &wr, &bad))
-		rig_fail("ibv_post_send failed");
-	rig_expect(from.scq, 1001, IBV_WC_SUCCESS, "a datagram");
-	rig_expect(to[1].rcq, 5, IBV_WC_SUCCESS, "its receive");
-	rig_expect_none(to[0].rcq, "all has been received");
+		tb_fail("ibv_post_send failed");
+	tb_expect(from.scq, 1001, IBV_WC_SUCCESS, "a datagram");
+	tb_expect(to[1].rcq, 5, IBV_WC_SUCCESS, "its receive");
+	tb_expect_none(to[0].rcq, "all has been received");
 
 	if (ibv_destroy_ah(ah))
-		rig_die("ibv_destroy_ah");
-	rig_qp_destroy(&from);
-	rig_qp_destroy(&to[0]);
-	rig_qp_destroy(&to[1]);
+		tb_die("ibv_destroy_ah");
+	tb_qp_destroy(&from);
+	tb_qp_destroy(&to[0]);
+	tb_qp_destroy(&to[1]);
 	srq_close();
 }
 
@@ -1408,28 +1408,28 @@ static void parent_domain(void)
 	struct ibv_pd *domain;
 
 	if (!td)
-		rig_die("ibv_alloc_td");
+		tb_die("ibv_alloc_td");
 	domain = ibv_alloc_parent_domain(peer_side->ctx, &attr);
 	if (!domain)
-		rig_die("ibv_alloc_parent_domain");
+		tb_die("ibv_alloc_parent_domain");
 	given = 0;
 	taken_back = 0;
 	srq_open_in(domain, 10, 1);
 	if (given != 1)
-		rig_fail("%d buffers were asked for, expected 1", given);
+		tb_fail("%d buffers were asked for, expected 1", given);
 	lane_open(&lanes[0]);
 	fill_up();
 	deliver_many(&lanes[0], 5);
 	expect_errno(resize(50), 0, "resizing");
 	if (given != 2 || taken_back != 1)
-		rig_fail("%d buffers asked for, %d given back; expected 2 and 1", given, taken_back);
+		tb_fail("%d buffers asked for, %d given back; expected 2 and 1", given, taken_back);
 	fill_up();
 	deliver_many(&lanes[0], 50);
 	lane_close(&lanes[0]);
 	expect_errno(ibv_dealloc_pd(domain), EBUSY, "ibv_dealloc_pd of an SRQ's parent domain");
 	srq_close();
 	if (taken_back != 2)
-		rig_fail("%d buffers given back, expected 2", taken_back);
+		tb_fail("%d buffers given back, expected 2", taken_back);
 	expect_errno(ibv_dealloc_pd(domain), 0, "ibv_dealloc_pd");
 	expect_errno(ibv_dealloc_td(td), 0, "ibv_dealloc_td");
 }
@@ -1438,10 +1438,10 @@ static void parent_domain(void)
 
 static void check_neighbour(void)
 {
-	rig_check_traffic(&neighbour, "the neighbour");
+	tb_check_traffic(&neighbour, "the neighbour");
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "create, query, limit, destroy; 200 at once", life },
 	{ "extended creation, types that are not there", extended_create },
 	{ "a QP with an SRQ has no receives of its own, and holds the SRQ", qp_without_receives },
@@ -1476,7 +1476,7 @@ static const struct rig_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	int split, i, status;
 
 	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
@@ -1485,14 +1485,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: srq DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
+	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
 	if (split == 6) {
-		rig_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
+		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
 		peer_side = &side_b;
 	}
-	rig_pair_create(&neighbour, &side_a, peer_side, &opts);
+	tb_pair_create(&neighbour, &side_a, peer_side, &opts);
 	i = split < argc ? split + 1 : argc;
-	status = rig_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, check_neighbour);
-	rig_pair_destroy(&neighbour);
+	status = tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, check_neighbour);
+	tb_pair_destroy(&neighbour);
 	return status;
 }

@@ -24,7 +24,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define HELD_MS		300	/* time in which a wrong event would occur */
 
-static struct rig_side side;
+static struct tb_side side;
 
 static void sleep_ms(long ms)
 {
@@ -35,9 +35,9 @@ static void sleep_ms(long ms)
 
 static bool comes(atomic_bool *flag)
 {
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 
-	while (!*flag && rig_now_ms() < limit)
+	while (!*flag && tb_now_ms() < limit)
 		sleep_ms(1);
 	return *flag;
 }
@@ -47,7 +47,7 @@ static void *real(const char *name)
 	void *function = dlsym(RTLD_NEXT, name);
 
 	if (!function)
-		rig_die("no %s", name);
+		tb_die("no %s", name);
 	return function;
 }
 
@@ -67,7 +67,7 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 	if (!error && atomic_exchange(&hold_destroy, false)) {
 		destroyed = true;
 		if (!comes(&release_destroy))
-			rig_fail("the command that was held back was never released");
+			tb_fail("the command that was held back was never released");
 	}
 	return error;
 }
@@ -89,7 +89,7 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, void *qp, struct ibv_qp_in
 
 static void *destroy_one(void *q)
 {
-	rig_qp_destroy(q);
+	tb_qp_destroy(q);
 	return NULL;
 }
 
@@ -111,42 +111,42 @@ static void *create_one(void *cq)
  */
 static void same_number(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	pthread_t destroying, creating;
 	struct ibv_cq *cq;
 	struct ibv_qp *second;
-	struct rig_qp first;
+	struct tb_qp first;
 
 	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
 	if (!cq)
-		rig_die("ibv_create_cq");
-	rig_qp_create(&first, &side, IBV_QPT_RC, &opts);
+		tb_die("ibv_create_cq");
+	tb_qp_create(&first, &side, IBV_QPT_RC, &opts);
 	destroyed = release_destroy = created = second_is_there = false;
 	number_given_back = first.qp->qp_num;
 	hold_destroy = true;
 	if (pthread_create(&destroying, NULL, destroy_one, &first))
-		rig_die("pthread_create");
+		tb_die("pthread_create");
 	if (!comes(&destroyed))
-		rig_fail("the provider did not destroy the QP");
+		tb_fail("the provider did not destroy the QP");
 
 	repeat_number = true;
 	if (pthread_create(&creating, NULL, create_one, cq))
-		rig_die("pthread_create");
+		tb_die("pthread_create");
 	if (!comes(&created))
-		rig_fail("creating a QP waits for a command of another thread");
+		tb_fail("creating a QP waits for a command of another thread");
 	sleep_ms(HELD_MS);
 	if (second_is_there)
-		rig_fail("a QP has the number of one that is still there");
+		tb_fail("a QP has the number of one that is still there");
 	release_destroy = true;
 	if (!comes(&second_is_there))
-		rig_fail("creating a QP does not go on when the number is free");
+		tb_fail("creating a QP does not go on when the number is free");
 	pthread_join(destroying, NULL);
 	pthread_join(creating, (void **)&second);
 	repeat_number = false;
 	if (!second)
-		rig_die("ibv_create_qp");
+		tb_die("ibv_create_qp");
 	if (ibv_destroy_qp(second) || ibv_destroy_cq(cq))
-		rig_die("taking down a QP");
+		tb_die("taking down a QP");
 }
 
 #define TURNS	100
@@ -163,7 +163,7 @@ static void *destroy_in_turns(void *qps)
 		number_given_back = first[i]->qp_num;
 		pthread_barrier_wait(&turns);
 		if (ibv_destroy_qp(first[i]))
-			rig_die("ibv_destroy_qp");
+			tb_die("ibv_destroy_qp");
 		pthread_barrier_wait(&turns);
 	}
 	return NULL;
@@ -179,7 +179,7 @@ static void *create_in_turns(void *cq)
 		repeat_number = true;
 		qp = create_one(cq);
 		if (!qp || ibv_destroy_qp(qp))
-			rig_die("a QP with the number of another");
+			tb_die("a QP with the number of another");
 		turns_done++;
 		pthread_barrier_wait(&turns);
 	}
@@ -198,30 +198,30 @@ static void same_number_at_once(void)
 
 	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
 	if (!cq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	init.send_cq = init.recv_cq = cq;
 	for (i = 0; i < TURNS; i++) {
 		first[i] = ibv_create_qp(side.pd, &init);
 		if (!first[i])
-			rig_die("ibv_create_qp");
+			tb_die("ibv_create_qp");
 	}
 	turns_done = 0;
 	pthread_barrier_init(&turns, NULL, 2);
 	if (pthread_create(&destroying, NULL, destroy_in_turns, first) ||
 	    pthread_create(&creating, NULL, create_in_turns, cq))
-		rig_die("pthread_create");
-	for (limit = rig_now_ms() + RIG_WAIT_MS; done < TURNS; sleep_ms(1)) {
+		tb_die("pthread_create");
+	for (limit = tb_now_ms() + TB_WAIT_MS; done < TURNS; sleep_ms(1)) {
 		if (turns_done != done)
-			limit = rig_now_ms() + RIG_WAIT_MS;
-		else if (rig_now_ms() > limit)
-			rig_die("turn %u: creating a QP does not go on when the number is free", done);
+			limit = tb_now_ms() + TB_WAIT_MS;
+		else if (tb_now_ms() > limit)
+			tb_die("turn %u: creating a QP does not go on when the number is free", done);
 		done = turns_done;
 	}
 	pthread_join(destroying, NULL);
 	pthread_join(creating, NULL);
 	pthread_barrier_destroy(&turns);
 	if (ibv_destroy_cq(cq))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 }
 
 /* ------------------------------------------------------------------ */
@@ -234,17 +234,17 @@ static struct ibv_cq_ex *extended;
 static atomic_bool polled;
 
 /* Posts a receive, which is flushed: there is a completion to poll. */
-static void complete_one(struct rig_qp *q)
+static void complete_one(struct tb_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	opts.recv_cq = ibv_cq_ex_to_cq(extended);
-	rig_qp_create(q, &side, IBV_QPT_RC, &opts);
-	rig_qp_connect(q, q, &opts, opts.qp_access, 0);
+	tb_qp_create(q, &side, IBV_QPT_RC, &opts);
+	tb_qp_connect(q, q, &opts, opts.qp_access, 0);
 	if (ibv_post_recv(q->qp, &wr, &bad) || ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
-		rig_die("a receive that is flushed");
+		tb_die("a receive that is flushed");
 }
 
 /* Between ibv_start_poll() and ibv_end_poll() the CQ is locked. */
@@ -252,32 +252,32 @@ static void *create_while_polling(void *arg)
 {
 	struct ibv_qp_init_attr init = { .send_cq = ibv_cq_ex_to_cq(extended), .recv_cq = ibv_cq_ex_to_cq(extended),
 					 .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	struct ibv_poll_cq_attr attr = {};
 	struct ibv_qp *qps[CREATED];
 	int i, error;
 
 	do {
 		error = ibv_start_poll(extended, &attr);
-	} while (error == ENOENT && rig_now_ms() < limit);
+	} while (error == ENOENT && tb_now_ms() < limit);
 	if (error)
-		rig_die("ibv_start_poll: %s", strerror(error));
+		tb_die("ibv_start_poll: %s", strerror(error));
 	hold_destroy = true;
 	polled = true;
 	/* The kernel has destroyed the QP of the other thread, whose completions this CQ may have. */
 	if (!comes(&destroyed))
-		rig_fail("the provider did not destroy the QP");
+		tb_fail("the provider did not destroy the QP");
 	release_destroy = true;
 	sleep_ms(5);
 	for (i = 0; i < CREATED; i++) {
 		qps[i] = ibv_create_qp(side.pd, &init);
 		if (!qps[i])
-			rig_die("ibv_create_qp");
+			tb_die("ibv_create_qp");
 	}
 	ibv_end_poll(extended);
 	for (i = 0; i < CREATED; i++)
 		if (ibv_destroy_qp(qps[i]))
-			rig_die("ibv_destroy_qp");
+			tb_die("ibv_destroy_qp");
 	created = true;
 	return arg;
 }
@@ -285,9 +285,9 @@ static void *create_while_polling(void *arg)
 static void *destroy_while_polled(void *qp)
 {
 	if (!comes(&polled))
-		rig_fail("nobody polls");
+		tb_fail("nobody polls");
 	if (ibv_destroy_qp(qp))
-		rig_die("ibv_destroy_qp");
+		tb_die("ibv_destroy_qp");
 	second_is_there = true;
 	return NULL;
 }
@@ -298,32 +298,32 @@ static void created_while_polling(void)
 	struct ibv_cq_init_attr_ex attr = { .cqe = 64 };
 	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	pthread_t polling_thread, destroying;
-	struct rig_qp completes;
+	struct tb_qp completes;
 	struct ibv_qp *gone;
 	int i;
 
 	extended = ibv_create_cq_ex(side.ctx, &attr);
 	if (!extended)
-		rig_die("ibv_create_cq_ex");
+		tb_die("ibv_create_cq_ex");
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(extended);
-	for (i = 0; i < POLLS && !rig_failed(); i++) {
+	for (i = 0; i < POLLS && !tb_failed(); i++) {
 		complete_one(&completes);
 		gone = ibv_create_qp(side.pd, &init);
 		if (!gone)
-			rig_die("ibv_create_qp");
+			tb_die("ibv_create_qp");
 		polled = destroyed = release_destroy = created = second_is_there = false;
 		if (pthread_create(&polling_thread, NULL, create_while_polling, NULL) ||
 		    pthread_create(&destroying, NULL, destroy_while_polled, gone))
-			rig_die("pthread_create");
+			tb_die("pthread_create");
 		if (!comes(&created) || !comes(&second_is_there))
-			rig_die("poll %d: %s waits for ever", i, created ? "destroying a QP" : "creating a QP");
+			tb_die("poll %d: %s waits for ever", i, created ? "destroying a QP" : "creating a QP");
 		pthread_join(polling_thread, NULL);
 		pthread_join(destroying, NULL);
-		rig_qp_destroy(&completes);
+		tb_qp_destroy(&completes);
 	}
 	hold_destroy = false;
 	if (ibv_destroy_cq(ibv_cq_ex_to_cq(extended)))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 }
 
 /* ------------------------------------------------------------------ */
@@ -361,9 +361,9 @@ static void check(const struct ibv_wc *wc)
 	completions++;
 	if (wc->status != IBV_WC_SUCCESS || round != w->round || wc->qp_num != w->qpn ||
 	    (wc->wr_id & 0xffff) != w->next++)
-		rig_fail("worker %u: WRITE %u of round %u, QP 0x%x, \"%s\"; expected are WRITE %u of round %u, QP 0x%x",
-			 w->number, (unsigned int)(wc->wr_id & 0xffff), round, wc->qp_num,
-			 ibv_wc_status_str(wc->status), w->next - 1, w->round, w->qpn);
+		tb_fail("worker %u: WRITE %u of round %u, QP 0x%x, \"%s\"; expected are WRITE %u of round %u, QP 0x%x",
+			w->number, (unsigned int)(wc->wr_id & 0xffff), round, wc->qp_num,
+			ibv_wc_status_str(wc->status), w->next - 1, w->round, w->qpn);
 }
 
 static void poll_once(void)
@@ -374,7 +374,7 @@ static void poll_once(void)
 	pthread_mutex_lock(&polling);
 	n = ibv_poll_cq(shared, ARRAY_SIZE(wc), wc);
 	if (n < 0)
-		rig_fail("ibv_poll_cq: %d", n);
+		tb_fail("ibv_poll_cq: %d", n);
 	for (i = 0; i < n; i++)
 		check(&wc[i]);
 	pthread_mutex_unlock(&polling);
@@ -382,7 +382,7 @@ static void poll_once(void)
 
 static void *poll_on_and_on(void *arg)
 {
-	while (working && !rig_failed())
+	while (working && !tb_failed())
 		poll_once();
 	return arg;
 }
@@ -393,9 +393,9 @@ static void *resize_on_and_on(void *arg)
 	static const int entries[] = { 200, 33, 1000, 40 };
 	unsigned int i;
 
-	for (i = 0; working && !rig_failed(); i++) {
+	for (i = 0; working && !tb_failed(); i++) {
 		if (ibv_resize_cq(shared, entries[i % ARRAY_SIZE(entries)]))
-			rig_fail("ibv_resize_cq to %d", entries[i % ARRAY_SIZE(entries)]);
+			tb_fail("ibv_resize_cq to %d", entries[i % ARRAY_SIZE(entries)]);
 		resizes++;
 	}
 	return arg;
@@ -420,7 +420,7 @@ static uint32_t completed(struct worker *w)
 	return next;
 }
 
-static void post_write(struct rig_qp *q, uint64_t id)
+static void post_write(struct tb_qp *q, uint64_t id)
 {
 	struct ibv_sge sge = { (uintptr_t)q->buf, 64, q->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
@@ -429,7 +429,7 @@ static void post_write(struct rig_qp *q, uint64_t id)
 	wr.wr.rdma.remote_addr = (uintptr_t)q->buf + 4096;
 	wr.wr.rdma.rkey = q->mr->rkey;
 	if (ibv_post_send(q->qp, &wr, &bad))
-		rig_fail("ibv_post_send");
+		tb_fail("ibv_post_send");
 }
 
 /* Each round has its own QP, which is destroyed when some or all of its WRITEs have been polled. */
@@ -437,33 +437,33 @@ static void *come_and_go(void *arg)
 {
 	struct ibv_qp_init_attr init = { .send_cq = shared, .recv_cq = shared, .cap = { WRITES, 1, 1, 1, 0 },
 					 .qp_type = IBV_QPT_RC };
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct worker *w = arg;
-	struct rig_qp own;
+	struct tb_qp own;
 	struct ibv_qp *spare;
 	uint32_t round, i;
 
-	rig_qp_create(&own, &side, IBV_QPT_RC, &opts);
+	tb_qp_create(&own, &side, IBV_QPT_RC, &opts);
 	spare = own.qp;
-	for (round = 0; round < ROUNDS && !rig_failed(); round++) {
-		int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	for (round = 0; round < ROUNDS && !tb_failed(); round++) {
+		int64_t limit = tb_now_ms() + TB_WAIT_MS;
 
 		own.qp = ibv_create_qp(side.pd, &init);
 		if (!own.qp)
-			rig_die("ibv_create_qp");
+			tb_die("ibv_create_qp");
 		set_worker(w, round, own.qp->qp_num);
-		rig_qp_connect(&own, &own, &opts, opts.qp_access, 0);
+		tb_qp_connect(&own, &own, &opts, opts.qp_access, 0);
 		for (i = 0; i < WRITES; i++)
 			post_write(&own, id_of(w->number, round, i));
-		while (completed(w) < round % (WRITES + 1) && !rig_failed())
-			if (rig_now_ms() > limit)
-				rig_fail("worker %u: %u WRITEs completed", w->number, completed(w));
+		while (completed(w) < round % (WRITES + 1) && !tb_failed())
+			if (tb_now_ms() > limit)
+				tb_fail("worker %u: %u WRITEs completed", w->number, completed(w));
 		if (ibv_destroy_qp(own.qp))
-			rig_die("ibv_destroy_qp");
+			tb_die("ibv_destroy_qp");
 		set_worker(w, GONE, 0);
 	}
 	own.qp = spare;
-	rig_qp_destroy(&own);
+	tb_qp_destroy(&own);
 	working--;
 	return NULL;
 }
@@ -475,17 +475,17 @@ static void come_and_gone(void)
 
 	shared = ibv_create_cq(side.ctx, 100, NULL, NULL, 0);
 	if (!shared)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	working = WORKERS;
 	resizes = completions = 0;
 	for (i = 0; i < WORKERS; i++) {
 		workers[i] = (struct worker) { .number = i, .round = GONE };
 		if (pthread_create(&threads[i], NULL, come_and_go, &workers[i]))
-			rig_die("pthread_create");
+			tb_die("pthread_create");
 	}
 	if (pthread_create(&poller, NULL, poll_on_and_on, NULL) ||
 	    pthread_create(&resizer, NULL, resize_on_and_on, NULL))
-		rig_die("pthread_create");
+		tb_die("pthread_create");
 	for (i = 0; i < WORKERS; i++)
 		pthread_join(threads[i], NULL);
 	pthread_join(poller, NULL);
@@ -493,13 +493,13 @@ static void come_and_gone(void)
 	/* The remaining completions belonged to destroyed QPs. */
 	poll_once();
 	if (!resizes || completions < WORKERS * ROUNDS)
-		rig_fail("%u completions, %u sizes", completions, resizes);
+		tb_fail("%u completions, %u sizes", completions, resizes);
 	printf("# %u QPs, %u completions, %u sizes\n", WORKERS * ROUNDS, completions, resizes);
 	if (ibv_destroy_cq(shared))
-		rig_die("ibv_destroy_cq");
+		tb_die("ibv_destroy_cq");
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "a number that comes again at once", same_number },
 	{ "a number that comes again at once, many times", same_number_at_once },
 	{ "QPs created while a CQ is polled", created_while_polling },
@@ -512,6 +512,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: tables DEVICE GID-INDEX [CASE...]\n");
 		return 2;
 	}
-	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
-	return rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
+	tb_side_open(&side, argv[1], atoi(argv[2]), NULL);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, NULL);
 }

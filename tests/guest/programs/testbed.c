@@ -19,7 +19,7 @@
 
 static bool failed;
 
-void rig_die(const char *what, ...)
+void tb_die(const char *what, ...)
 {
 	int error = errno;
 	va_list args;
@@ -32,7 +32,7 @@ void rig_die(const char *what, ...)
 	exit(2);
 }
 
-void rig_fail(const char *what, ...)
+void tb_fail(const char *what, ...)
 {
 	va_list args;
 
@@ -44,7 +44,7 @@ void rig_fail(const char *what, ...)
 	va_end(args);
 }
 
-bool rig_failed(void)
+bool tb_failed(void)
 {
 	return failed;
 }
@@ -60,7 +60,7 @@ static bool wanted(const char *name, int argc, char **argv)
 	return !argc;
 }
 
-int rig_run(const struct rig_case *cases, size_t count, int argc, char **argv, void (*after_each)(void))
+int tb_run(const struct tb_case *cases, size_t count, int argc, char **argv, void (*after_each)(void))
 {
 	int number = 0, bad = 0;
 	size_t i;
@@ -80,7 +80,7 @@ int rig_run(const struct rig_case *cases, size_t count, int argc, char **argv, v
 	return bad || !number;
 }
 
-int64_t rig_now_ms(void)
+int64_t tb_now_ms(void)
 {
 	struct timespec t;
 
@@ -88,7 +88,7 @@ int64_t rig_now_ms(void)
 	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-int rig_slowness(void)
+int tb_slowness(void)
 {
 	const char *value = getenv("SLOWNESS");
 
@@ -98,13 +98,13 @@ int rig_slowness(void)
 static void set_netns(int fd)
 {
 	if (setns(fd, CLONE_NEWNET))
-		rig_die("setns");
+		tb_die("setns");
 	if (umount2("/sys", MNT_DETACH) || mount("sysfs", "/sys", "sysfs", 0, NULL))
-		rig_die("mounting sysfs of the namespace");
+		tb_die("mounting sysfs of the namespace");
 }
 
 /* Like `ip netns exec`, with a sysfs that shows the devices of the namespace. */
-void rig_enter_netns(const char *netns)
+void tb_enter_netns(const char *netns)
 {
 	char path[256];
 	int fd;
@@ -112,14 +112,14 @@ void rig_enter_netns(const char *netns)
 	snprintf(path, sizeof(path), "/run/netns/%s", netns);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		rig_die("%s", path);
+		tb_die("%s", path);
 	if (unshare(CLONE_NEWNS) || mount("", "/", "none", MS_SLAVE | MS_REC, NULL))
-		rig_die("unshare");
+		tb_die("unshare");
 	set_netns(fd);
 	close(fd);
 }
 
-int rig_visit_netns(const char *netns)
+int tb_visit_netns(const char *netns)
 {
 	int home;
 
@@ -127,12 +127,12 @@ int rig_visit_netns(const char *netns)
 		return -1;
 	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (home < 0)
-		rig_die("/proc/self/ns/net");
-	rig_enter_netns(netns);
+		tb_die("/proc/self/ns/net");
+	tb_enter_netns(netns);
 	return home;
 }
 
-void rig_return_netns(int home)
+void tb_return_netns(int home)
 {
 	if (home < 0)
 		return;
@@ -148,41 +148,41 @@ static struct ibv_context *open_device(const char *name)
 
 	list = ibv_get_device_list(NULL);
 	if (!list)
-		rig_die("ibv_get_device_list");
+		tb_die("ibv_get_device_list");
 	for (i = 0; list[i]; i++)
 		if (!strcmp(ibv_get_device_name(list[i]), name))
 			ctx = ibv_open_device(list[i]);
 	ibv_free_device_list(list);
 	if (!ctx)
-		rig_die("no device %s", name);
+		tb_die("no device %s", name);
 	return ctx;
 }
 
-void rig_side_open(struct rig_side *side, const char *device, int gid_index, const char *netns)
+void tb_side_open(struct tb_side *side, const char *device, int gid_index, const char *netns)
 {
 	struct ibv_port_attr port;
-	int home = rig_visit_netns(netns);
+	int home = tb_visit_netns(netns);
 
 	side->ctx = open_device(device);
 	side->gid_index = gid_index;
 	if (ibv_query_gid(side->ctx, 1, gid_index, &side->gid))
-		rig_die("%s has no GID %d", device, gid_index);
+		tb_die("%s has no GID %d", device, gid_index);
 	if (ibv_query_port(side->ctx, 1, &port) || port.state != IBV_PORT_ACTIVE)
-		rig_die("%s: port 1 is not active", device);
+		tb_die("%s: port 1 is not active", device);
 	side->mtu = port.active_mtu;
 	side->pd = ibv_alloc_pd(side->ctx);
 	if (!side->pd)
-		rig_die("ibv_alloc_pd");
+		tb_die("ibv_alloc_pd");
 	if (fcntl(side->ctx->async_fd, F_SETFL, O_NONBLOCK))
-		rig_die("fcntl");
-	rig_return_netns(home);
+		tb_die("fcntl");
+	tb_return_netns(home);
 }
 
-struct rig_opts rig_pair_defaults(void)
+struct tb_opts tb_pair_defaults(void)
 {
-	return (struct rig_opts) {
-		.qp_access = RIG_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
-		.mr_access = RIG_ACCESS_ALL,
+	return (struct tb_opts) {
+		.qp_access = TB_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
+		.mr_access = TB_ACCESS_ALL,
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 0,
@@ -191,7 +191,7 @@ struct rig_opts rig_pair_defaults(void)
 	};
 }
 
-void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type type, const struct rig_opts *opts)
+void tb_qp_create(struct tb_qp *q, struct tb_side *side, enum ibv_qp_type type, const struct tb_opts *opts)
 {
 	struct ibv_qp_init_attr init = {
 		.cap = {
@@ -211,33 +211,33 @@ void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type typ
 	q->borrowed_rcq = opts->recv_cq;
 	q->rcq = opts->recv_cq ? opts->recv_cq : ibv_create_cq(side->ctx, CQ_ENTRIES, NULL, NULL, 0);
 	if (!q->scq || !q->rcq)
-		rig_die("ibv_create_cq");
+		tb_die("ibv_create_cq");
 	init.send_cq = q->scq;
 	init.recv_cq = q->rcq;
 	init.srq = opts->srq;
 	q->qp = ibv_create_qp(side->pd, &init);
 	if (!q->qp)
-		rig_die("ibv_create_qp");
+		tb_die("ibv_create_qp");
 	q->max_inline = init.cap.max_inline_data;
-	if (posix_memalign((void **)&q->buf, 4096, RIG_BUF_BYTES))
-		rig_die("posix_memalign");
-	memset(q->buf, 0, RIG_BUF_BYTES);
-	q->mr = ibv_reg_mr(side->pd, q->buf, RIG_BUF_BYTES, opts->mr_access);
+	if (posix_memalign((void **)&q->buf, 4096, TB_BUF_BYTES))
+		tb_die("posix_memalign");
+	memset(q->buf, 0, TB_BUF_BYTES);
+	q->mr = ibv_reg_mr(side->pd, q->buf, TB_BUF_BYTES, opts->mr_access);
 	if (!q->mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 }
 
 /* Events are acknowledged when they are read, so this does not wait. */
-void rig_qp_destroy(struct rig_qp *q)
+void tb_qp_destroy(struct tb_qp *q)
 {
 	if (ibv_destroy_qp(q->qp) || ibv_destroy_cq(q->scq) || (!q->borrowed_rcq && ibv_destroy_cq(q->rcq)) ||
 	    ibv_dereg_mr(q->mr))
-		rig_die("taking down a QP");
+		tb_die("taking down a QP");
 	free(q->buf);
 }
 
-void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct rig_opts *opts, unsigned int access,
-		    uint32_t dest_qpn)
+void tb_qp_connect(struct tb_qp *q, const struct tb_qp *peer, const struct tb_opts *opts, unsigned int access,
+		   uint32_t dest_qpn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -246,7 +246,7 @@ void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct ri
 	};
 
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		rig_die("QP to INIT");
+		tb_die("QP to INIT");
 	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = q->side->mtu < peer->side->mtu ? q->side->mtu : peer->side->mtu,
@@ -267,7 +267,7 @@ void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct ri
 	};
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
-		rig_die("QP to RTR");
+		tb_die("QP to RTR");
 	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = opts->timeout,
@@ -278,37 +278,37 @@ void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct ri
 	};
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
-		rig_die("QP to RTS");
+		tb_die("QP to RTS");
 }
 
-void rig_ud_start(struct rig_qp *q, uint32_t qkey)
+void tb_ud_start(struct tb_qp *q, uint32_t qkey)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
 
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
-		rig_die("UD QP to INIT");
+		tb_die("UD QP to INIT");
 	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTR };
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE))
-		rig_die("UD QP to RTR");
+		tb_die("UD QP to RTR");
 	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS };
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		rig_die("UD QP to RTS");
+		tb_die("UD QP to RTS");
 }
 
-void rig_pair_create(struct rig_pair *p, struct rig_side *a, struct rig_side *b, const struct rig_opts *opts)
+void tb_pair_create(struct tb_pair *p, struct tb_side *a, struct tb_side *b, const struct tb_opts *opts)
 {
-	struct rig_opts plain = rig_pair_defaults();
+	struct tb_opts plain = tb_pair_defaults();
 
 	plain.max_send_wr = opts->max_send_wr;
 	plain.max_send_sge = opts->max_send_sge;
 	plain.max_inline = opts->max_inline;
-	rig_qp_create(&p->a, a, IBV_QPT_RC, &plain);
-	rig_qp_create(&p->b, b, IBV_QPT_RC, opts);
-	rig_qp_connect(&p->a, &p->b, opts, plain.qp_access, opts->dest_qpn);
-	rig_qp_connect(&p->b, &p->a, opts, opts->qp_access, 0);
+	tb_qp_create(&p->a, a, IBV_QPT_RC, &plain);
+	tb_qp_create(&p->b, b, IBV_QPT_RC, opts);
+	tb_qp_connect(&p->a, &p->b, opts, plain.qp_access, opts->dest_qpn);
+	tb_qp_connect(&p->b, &p->a, opts, opts->qp_access, 0);
 }
 
-static void drain_events(struct rig_side *side)
+static void drain_events(struct tb_side *side)
 {
 	struct ibv_async_event event;
 
@@ -316,84 +316,84 @@ static void drain_events(struct rig_side *side)
 		ibv_ack_async_event(&event);
 }
 
-void rig_pair_destroy(struct rig_pair *p)
+void tb_pair_destroy(struct tb_pair *p)
 {
 	drain_events(p->a.side);
 	drain_events(p->b.side);
-	rig_qp_destroy(&p->a);
-	rig_qp_destroy(&p->b);
+	tb_qp_destroy(&p->a);
+	tb_qp_destroy(&p->b);
 	drain_events(p->a.side);
 	drain_events(p->b.side);
 }
 
-bool rig_poll(struct ibv_cq *cq, struct ibv_wc *wc, const char *what)
+bool tb_poll(struct ibv_cq *cq, struct ibv_wc *wc, const char *what)
 {
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	int n;
 
 	do {
 		n = ibv_poll_cq(cq, 1, wc);
 		if (n < 0) {
-			rig_fail("%s: ibv_poll_cq failed", what);
+			tb_fail("%s: ibv_poll_cq failed", what);
 			return false;
 		}
 		if (n)
 			return true;
-	} while (rig_now_ms() < limit);
-	rig_fail("%s: no completion within %d ms", what, RIG_WAIT_MS);
+	} while (tb_now_ms() < limit);
+	tb_fail("%s: no completion within %d ms", what, TB_WAIT_MS);
 	return false;
 }
 
-bool rig_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *what)
+bool tb_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *what)
 {
 	struct ibv_wc wc;
 
-	if (!rig_poll(cq, &wc, what))
+	if (!tb_poll(cq, &wc, what))
 		return false;
 	if (wc.wr_id == wr_id && wc.status == status)
 		return true;
-	rig_fail("%s: wr_id %llu, status \"%s\"; expected wr_id %llu, \"%s\"", what, (unsigned long long)wc.wr_id,
-		 ibv_wc_status_str(wc.status), (unsigned long long)wr_id, ibv_wc_status_str(status));
+	tb_fail("%s: wr_id %llu, status \"%s\"; expected wr_id %llu, \"%s\"", what, (unsigned long long)wc.wr_id,
+		ibv_wc_status_str(wc.status), (unsigned long long)wr_id, ibv_wc_status_str(status));
 	return false;
 }
 
 /* Call this after a later request has completed. */
-bool rig_expect_none(struct ibv_cq *cq, const char *what)
+bool tb_expect_none(struct ibv_cq *cq, const char *what)
 {
 	struct ibv_wc wc;
 
 	if (!ibv_poll_cq(cq, 1, &wc))
 		return true;
-	rig_fail("%s: a completion too many: wr_id %llu, status \"%s\"", what, (unsigned long long)wc.wr_id,
-		 ibv_wc_status_str(wc.status));
+	tb_fail("%s: a completion too many: wr_id %llu, status \"%s\"", what, (unsigned long long)wc.wr_id,
+		ibv_wc_status_str(wc.status));
 	return false;
 }
 
-bool rig_expect_state(struct rig_qp *q, enum ibv_qp_state state, const char *what)
+bool tb_expect_state(struct tb_qp *q, enum ibv_qp_state state, const char *what)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
 	if (ibv_query_qp(q->qp, &attr, IBV_QP_STATE, &init)) {
-		rig_fail("%s: ibv_query_qp failed", what);
+		tb_fail("%s: ibv_query_qp failed", what);
 		return false;
 	}
 	if (attr.qp_state == state)
 		return true;
-	rig_fail("%s: the QP is in state %d, expected %d", what, attr.qp_state, state);
+	tb_fail("%s: the QP is in state %d, expected %d", what, attr.qp_state, state);
 	return false;
 }
 
 /* qp NULL: an event of the device or of a CQ. Events of other types are ignored. */
-bool rig_expect_async(struct rig_side *side, enum ibv_event_type type, const struct ibv_qp *qp, const char *what)
+bool tb_expect_async(struct tb_side *side, enum ibv_event_type type, const struct ibv_qp *qp, const char *what)
 {
 	struct pollfd pfd = { .fd = side->ctx->async_fd, .events = POLLIN };
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	struct ibv_async_event event;
 	int64_t left;
 	bool found;
 
-	while ((left = limit - rig_now_ms()) > 0) {
+	while ((left = limit - tb_now_ms()) > 0) {
 		if (poll(&pfd, 1, left) <= 0 || ibv_get_async_event(side->ctx, &event))
 			continue;
 		found = event.event_type == type && (!qp || event.element.qp == qp);
@@ -401,7 +401,7 @@ bool rig_expect_async(struct rig_side *side, enum ibv_event_type type, const str
 		if (found)
 			return true;
 	}
-	rig_fail("%s: no asynchronous event \"%s\"", what, ibv_event_type_str(type));
+	tb_fail("%s: no asynchronous event \"%s\"", what, ibv_event_type_str(type));
 	return false;
 }
 
@@ -413,7 +413,7 @@ static void fill(uint8_t *buf, size_t size, uint8_t seed)
 		buf[i] = seed + i * 7 + (i >> 8);
 }
 
-static bool post(struct rig_qp *q, enum ibv_wr_opcode opcode, size_t offset, size_t size, const struct rig_qp *peer,
+static bool post(struct tb_qp *q, enum ibv_wr_opcode opcode, size_t offset, size_t size, const struct tb_qp *peer,
 		 size_t remote_offset)
 {
 	struct ibv_sge sge = { (uintptr_t)q->buf + offset, size, q->mr->lkey };
@@ -428,8 +428,8 @@ static bool post(struct rig_qp *q, enum ibv_wr_opcode opcode, size_t offset, siz
 		wr.wr.atomic.rkey = peer->mr->rkey;
 	}
 	if (!ibv_post_send(q->qp, &wr, &bad))
-		return rig_expect(q->scq, opcode + 1, IBV_WC_SUCCESS, "sound traffic");
-	rig_fail("sound traffic: ibv_post_send failed");
+		return tb_expect(q->scq, opcode + 1, IBV_WC_SUCCESS, "sound traffic");
+	tb_fail("sound traffic: ibv_post_send failed");
 	return false;
 }
 
@@ -437,11 +437,11 @@ static bool same(const void *a, const void *b, size_t size, const char *what)
 {
 	if (!memcmp(a, b, size))
 		return true;
-	rig_fail("sound traffic: wrong data after %s", what);
+	tb_fail("sound traffic: wrong data after %s", what);
 	return false;
 }
 
-static bool send_and_check(struct rig_qp *from, struct rig_qp *to, uint8_t seed)
+static bool send_and_check(struct tb_qp *from, struct tb_qp *to, uint8_t seed)
 {
 	enum { SIZE = 10000 };
 	struct ibv_sge sge = { (uintptr_t)to->buf + 32768, SIZE, to->mr->lkey };
@@ -450,15 +450,15 @@ static bool send_and_check(struct rig_qp *from, struct rig_qp *to, uint8_t seed)
 	fill(from->buf, SIZE, seed);
 	memset(to->buf + 32768, 0, SIZE);
 	if (ibv_post_recv(to->qp, &wr, &bad)) {
-		rig_fail("sound traffic: ibv_post_recv failed");
+		tb_fail("sound traffic: ibv_post_recv failed");
 		return false;
 	}
 	return post(from, IBV_WR_SEND, 0, SIZE, to, 0) &&
-	       rig_expect(to->rcq, 77, IBV_WC_SUCCESS, "sound traffic, receive") &&
+	       tb_expect(to->rcq, 77, IBV_WC_SUCCESS, "sound traffic, receive") &&
 	       same(from->buf, to->buf + 32768, SIZE, "SEND");
 }
 
-bool rig_check_traffic(struct rig_pair *p, const char *who)
+bool tb_check_traffic(struct tb_pair *p, const char *who)
 {
 	enum { SIZE = 12345 };
 	static uint8_t seed;
@@ -478,6 +478,6 @@ bool rig_check_traffic(struct rig_pair *p, const char *who)
 	     same(p->a.buf + 128, &before, 8, "FETCH ADD, the answer") &&
 	     same(p->b.buf + 64, &after, 8, "FETCH ADD, the target");
 	if (!ok)
-		rig_fail("%s does not work", who);
+		tb_fail("%s does not work", who);
 	return ok;
 }

@@ -5,23 +5,23 @@
  * printed as TAP.
  *
  * The setup must succeed: a failure there ends the program with status 2. A case
- * reports an error with rig_fail, which makes the case "not ok".
+ * reports an error with tb_fail, which makes the case "not ok".
  */
-#ifndef RIG_H
-#define RIG_H
+#ifndef TESTBED_H
+#define TESTBED_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
-#define RIG_WAIT_MS		(10000 * rig_slowness())
-#define RIG_BUF_BYTES		(64 * 1024)
-#define RIG_ACCESS_ALL		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+#define TB_WAIT_MS		(10000 * tb_slowness())
+#define TB_BUF_BYTES		(64 * 1024)
+#define TB_ACCESS_ALL		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 				 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* One opened device. */
-struct rig_side {
+struct tb_side {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	int gid_index;
@@ -30,8 +30,8 @@ struct rig_side {
 };
 
 /* One QP with its own CQs and buffer. */
-struct rig_qp {
-	struct rig_side *side;
+struct tb_qp {
+	struct tb_side *side;
 	struct ibv_cq *scq;
 	struct ibv_cq *rcq;
 	bool borrowed_rcq;
@@ -41,8 +41,8 @@ struct rig_qp {
 	uint32_t max_inline;	/* bytes granted to the QP */
 };
 
-/* How a pair is connected; rig_pair_defaults fills it. */
-struct rig_opts {
+/* How a pair is connected; tb_pair_defaults fills it. */
+struct tb_opts {
 	unsigned int qp_access;		/* of the responder, b */
 	unsigned int mr_access;		/* of b's buffer */
 	uint32_t dest_qpn;		/* destination of a; 0: b */
@@ -57,49 +57,49 @@ struct rig_opts {
 	struct ibv_cq *recv_cq;		/* of b, owned by the caller; NULL: the pair creates one */
 };
 
-struct rig_pair {
-	struct rig_qp a;	/* the requester */
-	struct rig_qp b;	/* the responder */
+struct tb_pair {
+	struct tb_qp a;	/* the requester */
+	struct tb_qp b;	/* the responder */
 };
 
-struct rig_case {
+struct tb_case {
 	const char *name;
 	void (*run)(void);
 };
 
-void rig_die(const char *what, ...) __attribute__((noreturn, format(printf, 1, 2)));
-void rig_fail(const char *what, ...) __attribute__((format(printf, 1, 2)));
-bool rig_failed(void);
-int rig_run(const struct rig_case *cases, size_t count, int argc, char **argv, void (*after_each)(void));
+void tb_die(const char *what, ...) __attribute__((noreturn, format(printf, 1, 2)));
+void tb_fail(const char *what, ...) __attribute__((format(printf, 1, 2)));
+bool tb_failed(void);
+int tb_run(const struct tb_case *cases, size_t count, int argc, char **argv, void (*after_each)(void));
 
-int64_t rig_now_ms(void);
+int64_t tb_now_ms(void);
 /* Factor of time limits under a debug kernel, from $SLOWNESS; 1 without it. */
-int rig_slowness(void);
+int tb_slowness(void);
 
 /* netns: name of the network namespace of the device, NULL for that of the program. */
-void rig_side_open(struct rig_side *side, const char *device, int gid_index, const char *netns);
-void rig_enter_netns(const char *netns);
+void tb_side_open(struct tb_side *side, const char *device, int gid_index, const char *netns);
+void tb_enter_netns(const char *netns);
 /* Enter a namespace temporarily, or with NULL no namespace; the result is needed to return. */
-int rig_visit_netns(const char *netns);
-void rig_return_netns(int home);
+int tb_visit_netns(const char *netns);
+void tb_return_netns(int home);
 
-struct rig_opts rig_pair_defaults(void);
-void rig_qp_create(struct rig_qp *q, struct rig_side *side, enum ibv_qp_type type, const struct rig_opts *opts);
-void rig_qp_destroy(struct rig_qp *q);
-void rig_qp_connect(struct rig_qp *q, const struct rig_qp *peer, const struct rig_opts *opts, unsigned int access,
-		    uint32_t dest_qpn);
-void rig_ud_start(struct rig_qp *q, uint32_t qkey);
-void rig_pair_create(struct rig_pair *p, struct rig_side *a, struct rig_side *b, const struct rig_opts *opts);
-void rig_pair_destroy(struct rig_pair *p);
+struct tb_opts tb_pair_defaults(void);
+void tb_qp_create(struct tb_qp *q, struct tb_side *side, enum ibv_qp_type type, const struct tb_opts *opts);
+void tb_qp_destroy(struct tb_qp *q);
+void tb_qp_connect(struct tb_qp *q, const struct tb_qp *peer, const struct tb_opts *opts, unsigned int access,
+		   uint32_t dest_qpn);
+void tb_ud_start(struct tb_qp *q, uint32_t qkey);
+void tb_pair_create(struct tb_pair *p, struct tb_side *a, struct tb_side *b, const struct tb_opts *opts);
+void tb_pair_destroy(struct tb_pair *p);
 
 /* Waits for one completion; without one it returns false and the case fails. */
-bool rig_poll(struct ibv_cq *cq, struct ibv_wc *wc, const char *what);
-bool rig_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *what);
-bool rig_expect_none(struct ibv_cq *cq, const char *what);
-bool rig_expect_state(struct rig_qp *q, enum ibv_qp_state state, const char *what);
-bool rig_expect_async(struct rig_side *side, enum ibv_event_type type, const struct ibv_qp *qp, const char *what);
+bool tb_poll(struct ibv_cq *cq, struct ibv_wc *wc, const char *what);
+bool tb_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *what);
+bool tb_expect_none(struct ibv_cq *cq, const char *what);
+bool tb_expect_state(struct tb_qp *q, enum ibv_qp_state state, const char *what);
+bool tb_expect_async(struct tb_side *side, enum ibv_event_type type, const struct ibv_qp *qp, const char *what);
 
 /* SEND, WRITE, READ and atomic over the pair, with the data checked. */
-bool rig_check_traffic(struct rig_pair *p, const char *who);
+bool tb_check_traffic(struct tb_pair *p, const char *who);
 
-#endif /* RIG_H */
+#endif /* TESTBED_H */

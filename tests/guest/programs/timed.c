@@ -21,11 +21,11 @@
 struct timed {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq_ex *cq;
-	struct rig_pair pair;
+	struct tb_pair pair;
 	unsigned int armed_events;	/* read, not acknowledged yet */
 };
 
-static struct rig_side side;
+static struct tb_side side;
 static struct timed neighbour;
 
 static uint64_t now(void)
@@ -33,7 +33,7 @@ static uint64_t now(void)
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
 
 	if (ibv_query_rt_values_ex(side.ctx, &values) || values.comp_mask != IBV_VALUES_MASK_RAW_CLOCK)
-		rig_die("ibv_query_rt_values_ex");
+		tb_die("ibv_query_rt_values_ex");
 	return values.raw_clock.tv_nsec;
 }
 
@@ -46,25 +46,25 @@ static struct ibv_cq_ex *make_cq(int entries, uint64_t wc_flags, struct ibv_comp
 
 static void open_timed(struct timed *t)
 {
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 
 	memset(t, 0, sizeof(*t));
 	t->channel = ibv_create_comp_channel(side.ctx);
 	if (!t->channel)
-		rig_die("ibv_create_comp_channel");
+		tb_die("ibv_create_comp_channel");
 	t->cq = make_cq(CQ_ENTRIES, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_BYTE_LEN, t->channel);
 	if (!t->cq)
-		rig_die("ibv_create_cq_ex: %s", strerror(errno));
+		tb_die("ibv_create_cq_ex: %s", strerror(errno));
 	opts.recv_cq = ibv_cq_ex_to_cq(t->cq);
-	rig_pair_create(&t->pair, &side, &side, &opts);
+	tb_pair_create(&t->pair, &side, &side, &opts);
 }
 
 static void close_timed(struct timed *t)
 {
 	ibv_ack_cq_events(ibv_cq_ex_to_cq(t->cq), t->armed_events);
-	rig_pair_destroy(&t->pair);
+	tb_pair_destroy(&t->pair);
 	if (ibv_destroy_cq(ibv_cq_ex_to_cq(t->cq)) || ibv_destroy_comp_channel(t->channel))
-		rig_die("closing: %s", strerror(errno));
+		tb_die("closing: %s", strerror(errno));
 }
 
 static void post_recv(struct timed *t, uint64_t wr_id)
@@ -73,7 +73,7 @@ static void post_recv(struct timed *t, uint64_t wr_id)
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	if (ibv_post_recv(t->pair.b.qp, &wr, &bad))
-		rig_die("ibv_post_recv");
+		tb_die("ibv_post_recv");
 }
 
 /* Sends a message to b, which is complete when this returns. */
@@ -85,30 +85,30 @@ static void send_one(struct timed *t, uint64_t wr_id)
 
 	post_recv(t, wr_id);
 	if (ibv_post_send(t->pair.a.qp, &wr, &bad))
-		rig_die("ibv_post_send");
-	rig_expect(t->pair.a.scq, wr_id, IBV_WC_SUCCESS, "a send");
+		tb_die("ibv_post_send");
+	tb_expect(t->pair.a.scq, wr_id, IBV_WC_SUCCESS, "a send");
 }
 
 /* Checks the next completion; returns its timestamp. */
 static uint64_t take(struct timed *t, uint64_t wr_id, enum ibv_wc_status status)
 {
-	int64_t limit = rig_now_ms() + RIG_WAIT_MS;
+	int64_t limit = tb_now_ms() + TB_WAIT_MS;
 	struct ibv_poll_cq_attr attr = {};
 	uint64_t timestamp;
 	int error;
 
 	do {
 		error = ibv_start_poll(t->cq, &attr);
-	} while (error == ENOENT && rig_now_ms() < limit);
+	} while (error == ENOENT && tb_now_ms() < limit);
 	if (error) {
-		rig_fail("no completion %llu: %s", (unsigned long long)wr_id, strerror(error));
+		tb_fail("no completion %llu: %s", (unsigned long long)wr_id, strerror(error));
 		return 0;
 	}
 	timestamp = ibv_wc_read_completion_ts(t->cq);
 	if (t->cq->wr_id != wr_id || t->cq->status != status ||
 	    (status == IBV_WC_SUCCESS && ibv_wc_read_byte_len(t->cq) != MESSAGE))
-		rig_fail("completion %llu, \"%s\"; expected %llu, \"%s\"", (unsigned long long)t->cq->wr_id,
-			 ibv_wc_status_str(t->cq->status), (unsigned long long)wr_id, ibv_wc_status_str(status));
+		tb_fail("completion %llu, \"%s\"; expected %llu, \"%s\"", (unsigned long long)t->cq->wr_id,
+			ibv_wc_status_str(t->cq->status), (unsigned long long)wr_id, ibv_wc_status_str(status));
 	ibv_end_poll(t->cq);
 	return timestamp;
 }
@@ -116,8 +116,8 @@ static uint64_t take(struct timed *t, uint64_t wr_id, enum ibv_wc_status status)
 static void expect_between(uint64_t low, uint64_t timestamp, uint64_t high, const char *what)
 {
 	if (timestamp < low || timestamp > high)
-		rig_fail("%s: %llu, not from %llu to %llu", what, (unsigned long long)timestamp,
-			 (unsigned long long)low, (unsigned long long)high);
+		tb_fail("%s: %llu, not from %llu to %llu", what, (unsigned long long)timestamp,
+			(unsigned long long)low, (unsigned long long)high);
 }
 
 /* ------------------------------------------------------------------ */
@@ -139,10 +139,10 @@ static void raw_clock(void)
 	int i;
 
 	if (ibv_query_device_ex(side.ctx, NULL, &attr))
-		rig_die("ibv_query_device_ex");
+		tb_die("ibv_query_device_ex");
 	if (attr.completion_timestamp_mask != UINT64_MAX || !attr.hca_core_clock) {
-		rig_fail("mask 0x%llx, clock %llu kHz", (unsigned long long)attr.completion_timestamp_mask,
-			 (unsigned long long)attr.hca_core_clock);
+		tb_fail("mask 0x%llx, clock %llu kHz", (unsigned long long)attr.completion_timestamp_mask,
+			(unsigned long long)attr.hca_core_clock);
 		return;
 	}
 	start_ns = monotonic_ns();
@@ -209,7 +209,7 @@ static void of_flushed(void)
 	post_recv(&t, 2);
 	before = now();
 	if (ibv_modify_qp(t.pair.b.qp, &attr, IBV_QP_STATE))
-		rig_die("to error");
+		tb_die("to error");
 	expect_between(before, take(&t, 1, IBV_WC_WR_FLUSH_ERR), now(), "the first flushed");
 	expect_between(before, take(&t, 2, IBV_WC_WR_FLUSH_ERR), now(), "the second flushed");
 	close_timed(&t);
@@ -231,7 +231,7 @@ static void resized(void)
 			send_one(&t, number + k);
 		after = now();
 		if (ibv_resize_cq(ibv_cq_ex_to_cq(t.cq), sizes[i]))
-			rig_fail("resizing to %d", sizes[i]);
+			tb_fail("resizing to %d", sizes[i]);
 		send_one(&t, number + 10);
 		for (k = 0; k < 10; k++)
 			expect_between(before, take(&t, number + k, IBV_WC_SUCCESS), after, "timestamp");
@@ -244,16 +244,16 @@ static void resized(void)
 /* Destroying a QP removes its completions; those of other QPs keep their timestamps. */
 static void purged(void)
 {
-	struct rig_opts opts = rig_pair_defaults();
-	struct rig_pair gone;
+	struct tb_opts opts = tb_pair_defaults();
+	struct tb_pair gone;
 	uint64_t times[2];
 	struct timed t;
 
 	open_timed(&t);
 	opts.recv_cq = ibv_cq_ex_to_cq(t.cq);
-	rig_pair_create(&gone, &side, &side, &opts);
-	if (!rig_check_traffic(&gone, "the pair that goes"))
-		rig_fail("no traffic");
+	tb_pair_create(&gone, &side, &side, &opts);
+	if (!tb_check_traffic(&gone, "the pair that goes"))
+		tb_fail("no traffic");
 	times[0] = now();
 	send_one(&t, 1);
 	{
@@ -262,14 +262,14 @@ static void purged(void)
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 		if (ibv_post_recv(gone.b.qp, &wr, &bad) || ibv_modify_qp(gone.b.qp, &attr, IBV_QP_STATE))
-			rig_die("the pair that goes");
+			tb_die("the pair that goes");
 	}
 	times[1] = now();
 	send_one(&t, 2);
-	rig_pair_destroy(&gone);
+	tb_pair_destroy(&gone);
 	expect_between(times[0], take(&t, 1, IBV_WC_SUCCESS), times[1], "before those of the QP that went");
 	expect_between(times[1], take(&t, 2, IBV_WC_SUCCESS), now(), "after those of the QP that went");
-	rig_expect_none(ibv_cq_ex_to_cq(t.cq), "of the QP that went");
+	tb_expect_none(ibv_cq_ex_to_cq(t.cq), "of the QP that went");
 	close_timed(&t);
 }
 
@@ -280,7 +280,7 @@ static void polled_plainly(void)
 
 	open_timed(&t);
 	send_one(&t, 7);
-	rig_expect(ibv_cq_ex_to_cq(t.cq), 7, IBV_WC_SUCCESS, "polled plainly");
+	tb_expect(ibv_cq_ex_to_cq(t.cq), 7, IBV_WC_SUCCESS, "polled plainly");
 	send_one(&t, 8);
 	take(&t, 8, IBV_WC_SUCCESS);
 	close_timed(&t);
@@ -297,13 +297,13 @@ static void moderate(struct timed *t, uint16_t count, uint16_t period_us)
 	};
 
 	if (ibv_modify_cq(ibv_cq_ex_to_cq(t->cq), &attr))
-		rig_fail("ibv_modify_cq %u %u: %s", count, period_us, strerror(errno));
+		tb_fail("ibv_modify_cq %u %u: %s", count, period_us, strerror(errno));
 }
 
 static void arm(struct timed *t)
 {
 	if (ibv_req_notify_cq(ibv_cq_ex_to_cq(t->cq), 0))
-		rig_die("ibv_req_notify_cq");
+		tb_die("ibv_req_notify_cq");
 }
 
 /* Returns whether an event arrives within so many ms; `when` is its time by the device clock. */
@@ -317,7 +317,7 @@ static bool event(struct timed *t, int ms, uint64_t *when)
 		return false;
 	*when = now();
 	if (ibv_get_cq_event(t->channel, &cq, &context))
-		rig_die("ibv_get_cq_event");
+		tb_die("ibv_get_cq_event");
 	t->armed_events++;
 	return true;
 }
@@ -332,18 +332,18 @@ static void by_time(void)
 	moderate(&t, 30, PERIOD_US);
 	arm(&t);
 	if (event(&t, 200, &when))
-		rig_fail("an event of nothing");
+		tb_fail("an event of nothing");
 	send_one(&t, 1);
 	send_one(&t, 2);
-	if (!event(&t, RIG_WAIT_MS, &when)) {
-		rig_fail("no event");
+	if (!event(&t, TB_WAIT_MS, &when)) {
+		tb_fail("no event");
 	} else {
 		first = take(&t, 1, IBV_WC_SUCCESS);
 		expect_between(first + PERIOD_US * NS_PER_US, when, UINT64_MAX, "the event");
 		take(&t, 2, IBV_WC_SUCCESS);
 	}
 	if (event(&t, 200, &when))
-		rig_fail("a second event for one arming");
+		tb_fail("a second event for one arming");
 	close_timed(&t);
 }
 
@@ -362,8 +362,8 @@ static void by_number(void)
 		arm(&t);
 		for (i = 0; i < COUNT; i++)
 			send_one(&t, i);
-		if (!event(&t, RIG_WAIT_MS, &when)) {
-			rig_fail("no event of %d completions", COUNT);
+		if (!event(&t, TB_WAIT_MS, &when)) {
+			tb_fail("no event of %d completions", COUNT);
 			break;
 		}
 		for (i = 0; i < COUNT; i++)
@@ -372,7 +372,7 @@ static void by_number(void)
 		early = when < stamps[0] + UINT16_MAX * NS_PER_US;
 	}
 	if (!early)
-		rig_fail("each event has waited for its period");
+		tb_fail("each event has waited for its period");
 	close_timed(&t);
 }
 
@@ -386,8 +386,8 @@ static void none(void)
 	moderate(&t, 0, 0);
 	arm(&t);
 	send_one(&t, 1);
-	if (!event(&t, RIG_WAIT_MS, &when))
-		rig_fail("no event");
+	if (!event(&t, TB_WAIT_MS, &when))
+		tb_fail("no event");
 	take(&t, 1, IBV_WC_SUCCESS);
 	close_timed(&t);
 }
@@ -396,9 +396,9 @@ static void none(void)
 /* Static rates                                                         */
 
 /* Sends as many messages as the send queue holds, each of the whole buffer, until all have completed. */
-static void transfer(struct rig_pair *p, enum ibv_wr_opcode opcode, int count)
+static void transfer(struct tb_pair *p, enum ibv_wr_opcode opcode, int count)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)p->a.buf, .length = RIG_BUF_BYTES, .lkey = p->a.mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)p->a.buf, .length = TB_BUF_BYTES, .lkey = p->a.mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode,
 				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 	int i;
@@ -408,10 +408,10 @@ static void transfer(struct rig_pair *p, enum ibv_wr_opcode opcode, int count)
 	for (i = 0; i < count; i++) {
 		wr.wr_id = i;
 		if (ibv_post_send(p->a.qp, &wr, &bad))
-			rig_die("ibv_post_send");
+			tb_die("ibv_post_send");
 	}
-	for (i = 0; i < count && !rig_failed(); i++)
-		rig_expect(p->a.scq, i, IBV_WC_SUCCESS, "a message at a static rate");
+	for (i = 0; i < count && !tb_failed(); i++)
+		tb_expect(p->a.scq, i, IBV_WC_SUCCESS, "a message at a static rate");
 }
 
 /* The minimum time of the data at 2.5 Gbit/s, by the device clock; headers add to it. */
@@ -420,73 +420,73 @@ static void expect_rate(uint64_t start, uint64_t bytes, const char *what)
 	uint64_t took = now() - start, least = bytes * 8 * 10 / 25;
 
 	if (took < least)
-		rig_fail("%s: %llu bytes in %llu ns, not %llu", what, (unsigned long long)bytes,
-			 (unsigned long long)took, (unsigned long long)least);
+		tb_fail("%s: %llu bytes in %llu ns, not %llu", what, (unsigned long long)bytes,
+			(unsigned long long)took, (unsigned long long)least);
 }
 
 /* 8 MiB each way of an RC QP at 2.5 Gbit/s. */
 static void static_rate(void)
 {
 	enum { MESSAGES = 32, ROUNDS = 4 };
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct rig_pair pair;
+	struct tb_pair pair;
 	uint64_t start;
 	int i;
 
 	opts.static_rate = IBV_RATE_2_5_GBPS;
-	rig_pair_create(&pair, &side, &side, &opts);
+	tb_pair_create(&pair, &side, &side, &opts);
 	if (ibv_query_qp(pair.a.qp, &attr, IBV_QP_AV, &init) || attr.ah_attr.static_rate != IBV_RATE_2_5_GBPS)
-		rig_fail("the QP's rate is not told");
+		tb_fail("the QP's rate is not told");
 	start = now();
 	for (i = 0; i < ROUNDS; i++)
 		transfer(&pair, IBV_WR_RDMA_WRITE, MESSAGES);
-	expect_rate(start, (uint64_t)ROUNDS * MESSAGES * RIG_BUF_BYTES, "WRITEs");
+	expect_rate(start, (uint64_t)ROUNDS * MESSAGES * TB_BUF_BYTES, "WRITEs");
 	start = now();
 	for (i = 0; i < ROUNDS; i++)
 		transfer(&pair, IBV_WR_RDMA_READ, MESSAGES);
-	expect_rate(start, (uint64_t)ROUNDS * MESSAGES * RIG_BUF_BYTES, "READs");
-	rig_check_traffic(&pair, "a pair at a static rate");
-	rig_pair_destroy(&pair);
+	expect_rate(start, (uint64_t)ROUNDS * MESSAGES * TB_BUF_BYTES, "READs");
+	tb_check_traffic(&pair, "a pair at a static rate");
+	tb_pair_destroy(&pair);
 }
 
 /* A QP that waits for its rate is stopped at once, by each kind of transition. */
 static void static_rate_stopped(void)
 {
 	static const enum ibv_qp_state states[] = { IBV_QPS_ERR, IBV_QPS_RESET };
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	size_t i;
 
 	opts.static_rate = IBV_RATE_2_5_GBPS;
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
-		struct ibv_sge sge = { .length = RIG_BUF_BYTES };
+		struct ibv_sge sge = { .length = TB_BUF_BYTES };
 		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
 					  .send_flags = IBV_SEND_SIGNALED }, *bad;
 		struct ibv_qp_attr attr = { .qp_state = states[i] };
-		struct rig_pair pair;
+		struct tb_pair pair;
 		struct ibv_wc wc;
 		int k;
 
-		rig_pair_create(&pair, &side, &side, &opts);
+		tb_pair_create(&pair, &side, &side, &opts);
 		sge.addr = (uintptr_t)pair.a.buf;
 		sge.lkey = pair.a.mr->lkey;
 		wr.wr.rdma.remote_addr = (uintptr_t)pair.b.buf;
 		wr.wr.rdma.rkey = pair.b.mr->rkey;
 		for (k = 0; k < opts.max_send_wr; k++)
 			if (ibv_post_send(pair.a.qp, &wr, &bad))
-				rig_die("ibv_post_send");
+				tb_die("ibv_post_send");
 		if (ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE))
-			rig_fail("ibv_modify_qp: %s", strerror(errno));
+			tb_fail("ibv_modify_qp: %s", strerror(errno));
 		for (k = 0; states[i] == IBV_QPS_ERR && k < opts.max_send_wr; k++) {
-			if (!rig_poll(pair.a.scq, &wc, "a WRITE, done or flushed"))
+			if (!tb_poll(pair.a.scq, &wc, "a WRITE, done or flushed"))
 				break;
 			if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR)
-				rig_fail("a WRITE: %s", ibv_wc_status_str(wc.status));
+				tb_fail("a WRITE: %s", ibv_wc_status_str(wc.status));
 		}
 		/* Completions of a QP in RESET are removed. */
-		rig_expect_none(pair.a.scq, "of a QP that was stopped");
-		rig_pair_destroy(&pair);
+		tb_expect_none(pair.a.scq, "of a QP that was stopped");
+		tb_pair_destroy(&pair);
 	}
 }
 
@@ -500,38 +500,38 @@ static void static_rate_ud(void)
 		.static_rate = IBV_RATE_2_5_GBPS,
 		.grh = { .dgid = side.gid, .sgid_index = side.gid_index, .hop_limit = 64 },
 	};
-	struct rig_opts opts = rig_pair_defaults();
+	struct tb_opts opts = tb_pair_defaults();
 	struct ibv_sge sge = { .length = BYTES };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED }, *bad;
-	struct rig_qp q;
+	struct tb_qp q;
 	uint64_t start;
 	int i;
 
-	rig_qp_create(&q, &side, IBV_QPT_UD, &opts);
-	rig_ud_start(&q, QKEY);
+	tb_qp_create(&q, &side, IBV_QPT_UD, &opts);
+	tb_ud_start(&q, QKEY);
 	wr.wr.ud.ah = ibv_create_ah(side.pd, &address);
 	if (!wr.wr.ud.ah)
-		rig_die("ibv_create_ah: %s", strerror(errno));
+		tb_die("ibv_create_ah: %s", strerror(errno));
 	/* To a wrong Q_Key: the datagrams are sent, but not received. */
 	wr.wr.ud.remote_qpn = q.qp->qp_num;
 	wr.wr.ud.remote_qkey = QKEY + 1;
 	sge.addr = (uintptr_t)q.buf;
 	sge.lkey = q.mr->lkey;
 	start = now();
-	for (i = 0; i < DATAGRAMS && !rig_failed(); i++) {
+	for (i = 0; i < DATAGRAMS && !tb_failed(); i++) {
 		wr.wr_id = i;
 		if (i >= opts.max_send_wr)
-			rig_expect(q.scq, i - opts.max_send_wr, IBV_WC_SUCCESS, "a datagram at a static rate");
+			tb_expect(q.scq, i - opts.max_send_wr, IBV_WC_SUCCESS, "a datagram at a static rate");
 		if (ibv_post_send(q.qp, &wr, &bad))
-			rig_die("ibv_post_send");
+			tb_die("ibv_post_send");
 	}
-	for (i = DATAGRAMS - opts.max_send_wr; i < DATAGRAMS && !rig_failed(); i++)
-		rig_expect(q.scq, i, IBV_WC_SUCCESS, "a datagram at a static rate");
+	for (i = DATAGRAMS - opts.max_send_wr; i < DATAGRAMS && !tb_failed(); i++)
+		tb_expect(q.scq, i, IBV_WC_SUCCESS, "a datagram at a static rate");
 	expect_rate(start, (uint64_t)DATAGRAMS * BYTES, "datagrams");
 	if (ibv_destroy_ah(wr.wr.ud.ah))
-		rig_fail("ibv_destroy_ah");
-	rig_qp_destroy(&q);
+		tb_fail("ibv_destroy_ah");
+	tb_qp_destroy(&q);
 }
 
 /* ------------------------------------------------------------------ */
@@ -556,7 +556,7 @@ static void refused(void)
 	close_timed(&t);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "raw clock", raw_clock },
 	{ "timestamps", timestamps },
 	{ "polled late", polled_late },
@@ -584,10 +584,10 @@ int main(int argc, char **argv)
 	int status;
 
 	if (argc < 3)
-		rig_die("timed DEVICE GID-INDEX [-- CASE...]");
-	rig_side_open(&side, argv[1], atoi(argv[2]), NULL);
+		tb_die("timed DEVICE GID-INDEX [-- CASE...]");
+	tb_side_open(&side, argv[1], atoi(argv[2]), NULL);
 	open_timed(&neighbour);
-	status = rig_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, check_neighbour);
+	status = tb_run(cases, ARRAY_SIZE(cases), argc - 3, argv + 3, check_neighbour);
 	close_timed(&neighbour);
 	return status;
 }

@@ -36,7 +36,7 @@ static struct ibv_xrcd *open_domain(struct ibv_context *ctx, int fd)
 	struct ibv_xrcd *xrcd = ibv_open_xrcd(ctx, &init);
 
 	if (!xrcd)
-		rig_die("ibv_open_xrcd");
+		tb_die("ibv_open_xrcd");
 	return xrcd;
 }
 
@@ -45,7 +45,7 @@ static void close_domain(struct ibv_xrcd *xrcd)
 	int error = ibv_close_xrcd(xrcd);
 
 	if (error)
-		rig_fail("ibv_close_xrcd: %s", strerror(error));
+		tb_fail("ibv_close_xrcd: %s", strerror(error));
 }
 
 /* An SRQ with its CQ and receive buffers: wr_id is the number of the slot. */
@@ -59,7 +59,7 @@ struct service {
 
 static void open_service(struct service *s, struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_xrcd *xrcd)
 {
-	struct rig_side side = { .ctx = ctx };
+	struct tb_side side = { .ctx = ctx };
 	struct ibv_srq_init_attr_ex init = {
 		.attr = { .max_wr = 2 * SLOTS, .max_sge = 1 },
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
@@ -71,25 +71,25 @@ static void open_service(struct service *s, struct ibv_context *ctx, struct ibv_
 
 	s->cq = link_make_cq(&side, NULL);
 	if (!s->cq)
-		rig_die("creating a CQ");
+		tb_die("creating a CQ");
 	init.cq = s->cq;
 	s->srq = ibv_create_srq_ex(ctx, &init);
 	if (!s->srq)
-		rig_die("ibv_create_srq_ex");
+		tb_die("ibv_create_srq_ex");
 	if (ibv_get_srq_num(s->srq, &s->srqn) || !s->srqn)
-		rig_die("ibv_get_srq_num");
+		tb_die("ibv_get_srq_num");
 	if (posix_memalign((void **)&s->slots, 4096, SLOTS * SLOT_BYTES))
-		rig_die("posix_memalign");
+		tb_die("posix_memalign");
 	memset(s->slots, 0, SLOTS * SLOT_BYTES);
-	s->mr = ibv_reg_mr(pd, s->slots, SLOTS * SLOT_BYTES, RIG_ACCESS_ALL);
+	s->mr = ibv_reg_mr(pd, s->slots, SLOTS * SLOT_BYTES, TB_ACCESS_ALL);
 	if (!s->mr)
-		rig_die("ibv_reg_mr");
+		tb_die("ibv_reg_mr");
 }
 
 static void close_service(struct service *s)
 {
 	if (ibv_destroy_srq(s->srq) || ibv_destroy_cq(s->cq) || ibv_dereg_mr(s->mr))
-		rig_die("taking down an SRQ");
+		tb_die("taking down an SRQ");
 	free(s->slots);
 }
 
@@ -104,7 +104,7 @@ static void receive(struct service *s, uint64_t slot)
 	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	if (ibv_post_srq_recv(s->srq, &wr, &bad))
-		rig_fail("ibv_post_srq_recv");
+		tb_fail("ibv_post_srq_recv");
 }
 
 /* ------------------------------------------------------------------ */
@@ -122,9 +122,9 @@ static struct ibv_qp *create_target(struct ibv_context *ctx, struct ibv_xrcd *xr
 	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
 
 	if (!qp)
-		rig_die("creating a target");
+		tb_die("creating a target");
 	if (qp->pd != pd)
-		rig_fail("the target has another PD than it was given");
+		tb_fail("the target has another PD than it was given");
 	return qp;
 }
 
@@ -133,15 +133,15 @@ static void to_init(struct ibv_qp *qp)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = RIG_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
+		.qp_access_flags = TB_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
 	};
 
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		rig_die("XRC QP to INIT");
+		tb_die("XRC QP to INIT");
 }
 
 /* Each role has its own attributes of table A1-2. */
-static void to_rts(struct ibv_qp *qp, const struct rig_side *own, const struct rig_side *peer, uint32_t dest_qpn)
+static void to_rts(struct ibv_qp *qp, const struct tb_side *own, const struct tb_side *peer, uint32_t dest_qpn)
 {
 	bool target = qp->qp_type == IBV_QPT_XRC_RECV;
 	struct ibv_qp_attr attr = {
@@ -160,7 +160,7 @@ static void to_rts(struct ibv_qp *qp, const struct rig_side *own, const struct r
 
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			  (target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)))
-		rig_die("XRC QP to RTR");
+		tb_die("XRC QP to RTR");
 	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = 14,
@@ -171,12 +171,12 @@ static void to_rts(struct ibv_qp *qp, const struct rig_side *own, const struct r
 	};
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
 			  (target ? 0 : IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)))
-		rig_die("XRC QP to RTS");
+		tb_die("XRC QP to RTS");
 }
 
 /* An initiator and its target. */
 struct lane {
-	struct rig_qp a;
+	struct tb_qp a;
 	struct ibv_qp *target;
 };
 
@@ -202,8 +202,8 @@ static void open_lane(struct lane *l, struct ibv_xrcd *xrcd)
 static void close_lane(struct lane *l)
 {
 	if (ibv_destroy_qp(l->target))
-		rig_die("destroying a target");
-	rig_qp_destroy(&l->a);
+		tb_die("destroying a target");
+	tb_qp_destroy(&l->a);
 }
 
 /* One domain with its services and lanes. */
@@ -258,7 +258,7 @@ static bool arrives(struct service *s, uint32_t qpn, uint64_t slot, const uint8_
 		    const char *what)
 {
 	struct ibv_qp qp = { .qp_num = qpn };
-	struct rig_qp target = { .qp = &qp };
+	struct tb_qp target = { .qp = &qp };
 	struct ibv_wc want = {
 		.wr_id = slot,
 		.opcode = IBV_WC_RECV,
@@ -270,7 +270,7 @@ static bool arrives(struct service *s, uint32_t qpn, uint64_t slot, const uint8_
 	if (!link_expect_wc(&target, s->cq, &want, what))
 		return false;
 	if (memcmp(slot_of(s, slot), data, length)) {
-		rig_fail("%s: wrong data", what);
+		tb_fail("%s: wrong data", what);
 		return false;
 	}
 	return true;
@@ -295,7 +295,7 @@ static void messages(void)
 			      i % 2 ? i : 0, "a message"))
 			break;
 		for (k = 0; k < SERVICES; k++)
-			rig_expect_none(d.services[k].cq, "the other SRQs");
+			tb_expect_none(d.services[k].cq, "the other SRQs");
 	}
 	close_all(&d);
 }
@@ -319,7 +319,7 @@ static void messages_at_once(void)
 		lane = wc.imm_data - 1;
 		if (wc.status != IBV_WC_SUCCESS || lane < 0 || lane >= LANES ||
 		    wc.qp_num != d.lanes[lane].target->qp_num || wc.byte_len != 30000)
-			rig_fail("lanes at once: %s, lane %d, QP 0x%x", ibv_wc_status_str(wc.status), lane, wc.qp_num);
+			tb_fail("lanes at once: %s, lane %d, QP 0x%x", ibv_wc_status_str(wc.status), lane, wc.qp_num);
 	}
 	for (i = 0; i < LANES; i++)
 		for (k = 0; k < 2; k++)
@@ -353,13 +353,13 @@ static void remote_memory(void)
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	asks(l, &wr, IBV_WC_RDMA_WRITE, 0, IBV_WC_SUCCESS, "WRITE");
 	if (memcmp(s->slots, l->a.buf, MESSAGE_MAX))
-		rig_fail("WRITE: wrong data");
+		tb_fail("WRITE: wrong data");
 	sge.addr += MESSAGE_MAX;
 	sge.length = 20000;
 	wr.opcode = IBV_WR_RDMA_READ;
 	asks(l, &wr, IBV_WC_RDMA_READ, 20000, IBV_WC_SUCCESS, "READ");
 	if (memcmp(s->slots, l->a.buf + MESSAGE_MAX, 20000))
-		rig_fail("READ: wrong data");
+		tb_fail("READ: wrong data");
 
 	sge.length = 8;
 	word = 1000;
@@ -371,14 +371,14 @@ static void remote_memory(void)
 	asks(l, &wr, IBV_WC_FETCH_ADD, 8, IBV_WC_SUCCESS, "fetch and add");
 	memcpy(&word, s->slots, sizeof(word));
 	if (word != 1007)
-		rig_fail("fetch and add: the word is %llu", (unsigned long long)word);
+		tb_fail("fetch and add: the word is %llu", (unsigned long long)word);
 	wr.wr.atomic.compare_add = 1007;
 	wr.wr.atomic.swap = 42;
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	asks(l, &wr, IBV_WC_COMP_SWAP, 8, IBV_WC_SUCCESS, "compare and swap");
 	memcpy(&word, s->slots, sizeof(word));
 	if (word != 42)
-		rig_fail("compare and swap: the word is %llu", (unsigned long long)word);
+		tb_fail("compare and swap: the word is %llu", (unsigned long long)word);
 	delivers(l, s, 2, 5000, 0, "a message after that");
 	close_all(&d);
 }
@@ -407,7 +407,7 @@ static int domain_file(char *path)
 	strcpy(path, "/tmp/xrcd-XXXXXX");
 	fd = mkstemp(path);
 	if (fd < 0)
-		rig_die("mkstemp");
+		tb_die("mkstemp");
 	return fd;
 }
 
@@ -422,7 +422,7 @@ static void shared_domain(void)
 	};
 	struct ibv_xrcd *first, *second;
 	struct ibv_qp *opened;
-	struct rig_side again;
+	struct tb_side again;
 	struct service s;
 	struct lane l;
 
@@ -437,19 +437,19 @@ static void shared_domain(void)
 	open.qp_num = l.target->qp_num;
 	opened = ibv_open_qp(again.ctx, &open);
 	if (!opened)
-		rig_die("ibv_open_qp");
+		tb_die("ibv_open_qp");
 	if (opened->qp_num != l.target->qp_num)
-		rig_fail("ibv_open_qp gave QP 0x%x, not 0x%x", opened->qp_num, l.target->qp_num);
+		tb_fail("ibv_open_qp gave QP 0x%x, not 0x%x", opened->qp_num, l.target->qp_num);
 	/* Its creator destroys it, and it continues to exist. */
 	if (ibv_destroy_qp(l.target))
-		rig_fail("destroying the creator's target");
+		tb_fail("destroying the creator's target");
 	l.target = opened;
 	delivers(&l, &s, 1, 12345, 0, "after the creator has gone");
 
 	open.qp_num = NO_SRQ;
 	errno = 0;
 	if (ibv_open_qp(again.ctx, &open))
-		rig_fail("a QP that does not exist was opened");
+		tb_fail("a QP that does not exist was opened");
 	close_lane(&l);
 	close_service(&s);
 	close_domain(second);
@@ -467,7 +467,7 @@ static void refused(struct lane *l, uint32_t srqn, const char *what)
 {
 	sends(l, srqn, 5000, 0, what);
 	link_expect_sent(&l->a, SEND_ID, IBV_WC_SEND, IBV_WC_REM_ACCESS_ERR, 0, what);
-	rig_expect_async(link_owner, IBV_EVENT_QP_ACCESS_ERR, l->target, what);
+	tb_expect_async(link_owner, IBV_EVENT_QP_ACCESS_ERR, l->target, what);
 }
 
 static void other_domains(void)
@@ -487,9 +487,9 @@ static void other_domains(void)
 	refused(&d.lanes[0], foreign.srqn, "an SRQ of another domain");
 	refused(&d.lanes[1], NO_SRQ, "no SRQ of this number");
 	refused(&d.lanes[2], 0, "SRQ 0");
-	rig_expect_none(foreign.cq, "an SRQ of another domain");
+	tb_expect_none(foreign.cq, "an SRQ of another domain");
 	if (!basic)
-		rig_die("ibv_create_srq");
+		tb_die("ibv_create_srq");
 	link_errno(ibv_get_srq_num(basic, &srqn), EOPNOTSUPP, "the number of a basic SRQ");
 	delivers(&d.lanes[3], &d.services[2], 0, 100, 0, "a lane that has asked for nothing bad");
 	ibv_destroy_srq(basic);
@@ -540,13 +540,13 @@ static void srq_destroyed(void)
 	sends(&d.lanes[0], s->srqn, 3000, 0, "before the SRQ goes");
 	link_expect_sent(&d.lanes[0].a, SEND_ID, IBV_WC_SEND, IBV_WC_SUCCESS, 0, "before the SRQ goes");
 	if (ibv_destroy_srq(s->srq))
-		rig_die("ibv_destroy_srq");
-	rig_expect_none(s->cq, "completions of an SRQ that has gone");
+		tb_die("ibv_destroy_srq");
+	tb_expect_none(s->cq, "completions of an SRQ that has gone");
 	init.cq = s->cq;
 	init.xrcd = d.xrcd;
 	s->srq = ibv_create_srq_ex(link_owner->ctx, &init);
 	if (!s->srq || ibv_get_srq_num(s->srq, &s->srqn))
-		rig_die("ibv_create_srq_ex");
+		tb_die("ibv_create_srq_ex");
 	delivers(&d.lanes[0], s, 4, 3000, 0, "to the new SRQ");
 	close_all(&d);
 }
@@ -569,7 +569,7 @@ static void no_target(struct ibv_qp_init_attr_ex *init, int error, const char *w
 	errno = 0;
 	qp = ibv_create_qp_ex(link_owner->ctx, init);
 	if (qp) {
-		rig_fail("%s: it was created", what);
+		tb_fail("%s: it was created", what);
 		ibv_destroy_qp(qp);
 	} else {
 		link_errno(errno, error, what);
@@ -583,7 +583,7 @@ static void no_srq(struct ibv_srq_init_attr_ex *init, int error, const char *wha
 	errno = 0;
 	srq = ibv_create_srq_ex(link_owner->ctx, init);
 	if (srq) {
-		rig_fail("%s: it was created", what);
+		tb_fail("%s: it was created", what);
 		ibv_destroy_srq(srq);
 	} else {
 		link_errno(errno, error, what);
@@ -611,7 +611,7 @@ static void bad_input(void)
 	struct lane l;
 
 	if (!cq || !basic)
-		rig_die("creating a CQ and an SRQ");
+		tb_die("creating a CQ and an SRQ");
 	no_target(&qp, EINVAL, "a target with a PD and no domain");
 	qp.comp_mask = 0;
 	no_target(&qp, EINVAL, "a target without a domain");
@@ -639,7 +639,7 @@ static void bad_input(void)
 	close_domain(xrcd);
 }
 
-static const struct rig_case cases[] = {
+static const struct tb_case cases[] = {
 	{ "messages to three SRQs", messages },
 	{ "messages at once", messages_at_once },
 	{ "WRITE, READ, atomics", remote_memory },
