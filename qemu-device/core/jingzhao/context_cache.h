@@ -81,7 +81,7 @@ public:
     uint64_t count() const { return count_; }
     size_t cached() const { return entries_.size(); }
 
-    // The context, from the cache or from ICM. valid(stored, index) judges whether this device wrote it.
+    // The context, from the cache or from ICM. valid(stored, index) checks whether this device wrote it.
     template <class Valid>
     Lookup<Cached> find(uint32_t index, Valid &&valid)
     {

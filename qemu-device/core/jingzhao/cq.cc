@@ -108,7 +108,7 @@ uint8_t CompletionQueues::query(uint32_t cqn, hghca_cqc &out)
     return HGHCA_CMD_STAT_OK;
 }
 
-// CQEs written and not consumed. Without a doorbell record the owner bytes tell,
+// CQEs written and not consumed. Without a doorbell record the owner bytes show it,
 // which are software's from the newest on back to the oldest not consumed: of more than `limit`, limit + 1.
 uint64_t CompletionQueues::outstanding(Cached &cq, uint64_t limit, bool &readable)
 {
@@ -200,12 +200,12 @@ bool CompletionQueues::post(uint32_t cqn, const hghca_cqe &cqe, bool solicited)
     else if (cq->producer - cq->solicited_end > kReach)
         cq->solicited_end = cq->producer - kReach;
     if (cq->armed == HGHCA_CQ_ARM_NEXT || (cq->armed == HGHCA_CQ_ARM_SOLICITED && solicited))
-        tell(cqn, *cq);
+        raise_event(cqn, *cq);
     return true;
 }
 
 // The CQ is armed, and has a completion that it is armed for.
-void CompletionQueues::tell(uint32_t cqn, Cached &cq)
+void CompletionQueues::raise_event(uint32_t cqn, Cached &cq)
 {
     cache_.mark_dirty(cq);
     if (cq.armed == HGHCA_CQ_ARM_NEXT && waits(cqn, cq))
@@ -241,7 +241,7 @@ uint8_t CompletionQueues::moderate(uint32_t cqn, uint16_t count, uint16_t period
     // What waits by the old rule does so by the new one from now on.
     if (cq->deadline_ns) {
         cq->deadline_ns = 0;
-        tell(cqn, *cq);
+        raise_event(cqn, *cq);
     }
     return HGHCA_CMD_STAT_OK;
 }
@@ -256,7 +256,7 @@ void CompletionQueues::expire(uint64_t now_ns)
         if (cq->deadline_ns > now_ns)
             timers_.arm(cqn, cq->deadline_ns);
         else
-            tell(cqn, *cq);
+            raise_event(cqn, *cq);
     }
 }
 
@@ -287,7 +287,7 @@ void CompletionQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)
     }
     const uint32_t end = command == HGHCA_CQ_ARM_SOLICITED ? cq->solicited_end : cq->producer;
     if (int32_t(end - low) > 0)
-        tell(cqn, *cq);
+        raise_event(cqn, *cq);
 }
 
 }  // namespace hghca

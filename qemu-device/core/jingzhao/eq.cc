@@ -178,10 +178,10 @@ void EventQueues::deliver(uint32_t eqn, Cached &eq)
         hghca_eqe eqe{};
         eqe.type = HGHCA_EVENT_EQ_OVERFLOW;
         eqe.event.eq_overflow.eqn = be32(eqn);
-        uint32_t teller = eq_of_type_[HGHCA_EVENT_EQ_OVERFLOW];
-        Cached *target = teller == eqn ? &eq : find(teller);
-        bool told = !target || put(*target, eqe);
-        if (told) {
+        const uint32_t target_eqn = eq_of_type_[HGHCA_EVENT_EQ_OVERFLOW];
+        Cached *target = target_eqn == eqn ? &eq : find(target_eqn);
+        const bool written = !target || put(*target, eqe);
+        if (written) {
             eq.overflowed = false;
             cache_.mark_dirty(eq);
         } else if (target == &eq) {
@@ -218,7 +218,7 @@ void EventQueues::run()
 void EventQueues::post_completion(uint32_t eqn, uint32_t cqn)
 {
     Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eqn) : nullptr;
-    // One that waits already will tell of this completion too.
+    // One that waits already covers this completion too.
     if (!eq || cqn >= cq_waits_.size() || cq_waits_[cqn])
         return;
     cq_waits_[cqn] = true;

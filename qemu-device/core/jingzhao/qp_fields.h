@@ -156,7 +156,7 @@ struct Layout<ResponderState> {
         field("rq_index", &R::rq_index, 0x08, FieldAccess::Device),
         field("in_message", &R::in_message, 0x0a, FieldAccess::Device),
         field("holds_shared", &R::holds_shared, 0x0b, FieldAccess::Device),
-        field("last_wqe_told", &R::last_wqe_told, 0x0c, FieldAccess::Device),
+        field("last_wqe_raised", &R::last_wqe_raised, 0x0c, FieldAccess::Device),
         field("message_is_write", &R::message_is_write, 0x0d, FieldAccess::Device),
         field("nak_sent", &R::nak_sent, 0x0e, FieldAccess::Device),
         field("ack_due", &R::ack_due, 0x0f, FieldAccess::Device),

@@ -33,7 +33,7 @@ struct EqContext {
     uint32_t producer, consumer;  // free-running
     uint8_t vector;
     bool armed;
-    bool overflowed;   // lost an event, EQ_OVERFLOW still to be told
+    bool overflowed;   // lost an event, EQ_OVERFLOW is still to be raised
 };
 
 template <>
@@ -136,7 +136,7 @@ private:
     Device &device_;
     ContextCache<Context, Cached, Policy> cache_;
     std::array<uint32_t, 64> eq_of_type_{};   // 0: none
-    std::array<uint8_t, 1u << kLogMaxEqs> vectors_{};   // for the time when ICM does not tell
+    std::array<uint8_t, 1u << kLogMaxEqs> vectors_{};   // for the time when ICM cannot be read
     // Completion events that wait for room, each CQ once.
     std::array<std::deque<uint32_t>, 1u << kLogMaxEqs> waiting_;
     std::vector<bool> cq_waits_;
@@ -184,7 +184,7 @@ private:
     static bool valid(const Context &cq, uint32_t cqn);
     Cached *find(uint32_t cqn);
     bool fail(uint32_t cqn, Cached &cq, uint8_t syndrome);
-    void tell(uint32_t cqn, Cached &cq);
+    void raise_event(uint32_t cqn, Cached &cq);
     bool waits(uint32_t cqn, Cached &cq);
     uint64_t outstanding(Cached &cq, uint64_t limit, bool &readable);
 

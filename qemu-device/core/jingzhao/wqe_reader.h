@@ -38,7 +38,7 @@ class WqeReader {
 public:
     WqeReader(Host &host, MemoryTable &memory) : host_(host), memory_(memory) {}
 
-    // Reads and judges the WQE that `ref` announces; `every_completes`: no C bit.
+    // Reads and checks the WQE that `ref` names; `every_completes`: no C bit.
     // Keys are not looked at, except that of the queue.
     WqeFault read_send(const QpAttributes &a, const WqeRef &ref, uint32_t frame_limit, bool every_completes,
                        SendWqe &out);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint8_t kMaxPriority = 7;
 constexpr uint64_t kQuantumBits = 512;
-// A short pause is not told again more often: the timer would have nothing else to do.
+// A short pause is not sent again more often: the timer would have nothing else to do.
 constexpr uint64_t kLeastRepeatNs = 10'000;
 // What a waiting frame counts at least: the shortest frame of Ethernet.
 constexpr uint64_t kLeastFrameBytes = 64;
@@ -122,7 +122,7 @@ void FlowControl::restart()
     for (unsigned i = 0; i < kTrafficClasses; i++) {
         resume(TrafficClass(i));
         classes_[i].stopped = false;
-        classes_[i].told = true;
+        classes_[i].notified = true;
         watch(TrafficClass(i));
     }
     settle();
@@ -137,7 +137,7 @@ void FlowControl::expire()
             resume(TrafficClass(i));
         drain(TrafficClass(i));
         if (c.stopped && c.repeat_ns <= now)
-            c.told = false;
+            c.notified = false;
     }
     settle();
 }
@@ -148,12 +148,12 @@ void FlowControl::settle()
     due_ = false;
     deadline_ns_ = UINT64_MAX;
     for (const Class &c : classes_) {
-        due_ = due_ || !c.told;
+        due_ = due_ || !c.notified;
         if (c.paused)
             deadline_ns_ = std::min(deadline_ns_, c.paused_until_ns);
         if (!c.waiting.empty())
             deadline_ns_ = std::min(deadline_ns_, c.busy_until_ns);
-        if (c.stopped && c.told)
+        if (c.stopped && c.notified)
             deadline_ns_ = std::min(deadline_ns_, c.repeat_ns);
     }
 }
@@ -231,7 +231,7 @@ void FlowControl::resume(TrafficClass c)
     ends_.resume(c);
 }
 
-// ---- what the peer is told
+// ---- pauses for the peer
 
 // False: the frame is to be received at once.
 bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
@@ -281,7 +281,7 @@ void FlowControl::watch(TrafficClass class_number)
     if (c.stopped ? c.fill > limits.xon : c.fill <= limits.xoff)
         return;
     c.stopped = !c.stopped;
-    c.told = false;
+    c.notified = false;
 }
 
 bool FlowControl::send()
@@ -296,7 +296,7 @@ bool FlowControl::send()
             pause_frame.quanta = be16(settings.quanta);
             pfc.quanta[priority] = be16(settings.quanta);
         }
-        if (!classes_[i].told)
+        if (!classes_[i].notified)
             pfc.priorities |= be16(uint16_t(1 << priority));
     }
     static_assert(sizeof(pause_frame) == sizeof(pfc));
@@ -307,7 +307,7 @@ bool FlowControl::send()
         counters_.tx_pause++;
     }
     for (Class &c : classes_) {
-        c.told = true;
+        c.notified = true;
         c.repeat_ns = now_ns_ + std::max(quanta_ns(settings.quanta) / 2, kLeastRepeatNs);
     }
     settle();

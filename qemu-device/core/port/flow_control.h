@@ -89,7 +89,7 @@ public:
     // False: the link takes nothing now.
     bool send();
 
-    // What has come to its end by now: pauses, waits of frames, what the peer was told.
+    // What has come to its end by now: pauses, waits of frames, pauses of the peer.
     void expire();
     uint64_t next_deadline() const { return deadline_ns_; }
 
@@ -103,8 +103,8 @@ private:
         uint64_t fill = 0;          // bytes of `waiting`
         uint64_t busy_until_ns = 0; // the device is with a frame
         bool stopped = false;       // the peer is to stop
-        bool told = true;           // of the last change of `stopped`
-        uint64_t repeat_ns = 0;     // then it is told again
+        bool notified = true;       // of the last change of `stopped`
+        uint64_t repeat_ns = 0;     // then it is notified again
     };
 
     bool takes_control(const FrameView &frame);

@@ -100,17 +100,17 @@ void Impairment::carry(Lane &lane, const iovec *parts, int count)
     std::vector<Frame> copies;
     Frame frame{parts, count};
     frame.marks = marks_of(parts, count);
-    if (judge(lane, frame, copies))
+    if (apply_rules(lane, frame, copies))
         pass(lane, frame);
     for (size_t i = 0; i < copies.size(); i++) {
-        Frame copy = std::move(copies[i]);   // judge() may add to `copies`
-        if (judge(lane, copy, copies))
+        Frame copy = std::move(copies[i]);   // apply_rules() may add to `copies`
+        if (apply_rules(lane, copy, copies))
             pass(lane, copy);
     }
 }
 
 // False: the frame is lost.
-bool Impairment::judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
+bool Impairment::apply_rules(const Lane &lane, Frame &frame, std::vector<Frame> &copies)
 {
     while (frame.rule < rules_.size()) {
         LiveRule &live = rules_[frame.rule++];

@@ -137,7 +137,7 @@ private:
     };
 
     void carry(Lane &lane, const iovec *parts, int count);
-    bool judge(const Lane &lane, Frame &frame, std::vector<Frame> &copies);
+    bool apply_rules(const Lane &lane, Frame &frame, std::vector<Frame> &copies);
     bool picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const;
     bool apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice);
     bool duplicate(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice);

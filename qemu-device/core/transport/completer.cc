@@ -202,7 +202,7 @@ void Completer::receive_ack(Qp &qp, const Packet &packet)
             transport_.send_queue.fail(qp, status_of_nak(value));
         break;
     default:
-        transport_.note(packet, Drop::Syndrome);
+        transport_.drop(packet, Drop::Syndrome);
         break;   // reserved: ignored
     }
 }
@@ -224,7 +224,7 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
         (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
         packet.payload.length != (last ? answer_bytes - offset : mtu) || (!last && packet.h.pad)) {
-        transport_.note(packet, Drop::Response);
+        transport_.drop(packet, Drop::Response);
         transport_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
@@ -253,7 +253,7 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
     if (!acknowledge_before(qp, h.psn) || !under_way(qp))
         return;
     if (!wqe_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
-        transport_.note(packet, Drop::Response);
+        transport_.drop(packet, Drop::Response);
         transport_.send_queue.fail(qp, Status::BadResponse);
         return;
     }

@@ -75,7 +75,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     const uint32_t bytes = uint32_t(packet.payload.length);
     if (!(packet.flags & kSend) || bytes > qp.a.mtu) {
         transport_.counters.rx_bad_header++;
-        transport_.note(packet, packet.flags & kSend ? Drop::Length : Drop::Opcode);
+        transport_.drop(packet, packet.flags & kSend ? Drop::Length : Drop::Opcode);
         return;
     }
     switch (transport_.receives.posted(qp)) {
@@ -83,7 +83,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         break;
     case Posted::No:
         transport_.count(qp, qp_counter::rx_no_wqe);
-        transport_.note(packet, Drop::Rnr);
+        transport_.drop(packet, Drop::Rnr);
         return;
     case Posted::Unreadable:
         transport_.catastrophe(qp);
@@ -96,7 +96,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     }
     if (fault == WqeFault::None && receive_wqe_.list.length < kGrhBytes + bytes) {
         transport_.count(qp, qp_counter::rx_too_long);
-        transport_.note(packet, Drop::TooLong);
+        transport_.drop(packet, Drop::TooLong);
         return;
     }
     std::array<uint8_t, kGrhBytes> grh;
@@ -118,7 +118,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     // The payload first: of a datagram to itself it may stand where the header goes.
     if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to) ||
         !transport_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to)) {
-        transport_.note(packet, Drop::Operation);
+        transport_.drop(packet, Drop::Operation);
         transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
         transport_.enter_error(qp);
         return;

@@ -115,7 +115,7 @@ struct RequesterState {
     Msn messages_done;   // before `oldest`
     Msn messages_sent;   // before `next`
     Msn message_limit;   // up to this one each finds a receive WQE at the peer
-    bool has_limit;           // the peer counts, and has told
+    bool has_limit;           // the peer counts, and has said how many
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
     PageFault page;           // nothing is sent while it is Told
 };
@@ -156,7 +156,7 @@ struct ResponderState {
     uint16_t rq_index;        // next receive WQE, free-running
     bool in_message;          // a SEND or WRITE has begun; a SEND holds a receive WQE: rq_index, or an SRQ's
     bool holds_shared;        // `shared` is this QP's
-    bool last_wqe_told;       // SRQ_QP_LAST_WQE was sent
+    bool last_wqe_raised;     // SRQ_QP_LAST_WQE was
     SharedWqe shared;
     uint32_t xrc_srqn;        // XRC: the SRQ of the message under way
     bool message_is_write;

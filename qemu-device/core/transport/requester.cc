@@ -155,7 +155,7 @@ void Requester::wait_rnr(Qp &qp, uint8_t timer_code)
         r.rnr_in_row++;
 }
 
-// IBA vol 1, 9.7.7.2: does the next packet take a receive WQE that the peer has not told of?
+// IBA vol 1, 9.7.7.2: does the next packet take a receive WQE that the peer has not advertised?
 bool Requester::beyond_credits(const Qp &qp) const
 {
     const RequesterState &r = qp.req;
@@ -240,7 +240,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
 }
 
 // Is the page absent where the first response to wqe_ goes, and asked for? Bringing it now costs less than asking the
-// peer twice. Nothing else is judged before the response is here; neither is a page that software does not have.
+// peer twice. Nothing else is checked before the response is here; neither is a page that software does not have.
 bool Requester::waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes)
 {
     KeySpace &keys = transport_.keys;
@@ -268,7 +268,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     const bool one_packet = wqe_.is_answered();
     const uint64_t left = wqe_.list.length - offset;
     if (offset > wqe_.list.length)
-        return Turn::Idle;   // the guest has made it shorter; acknowledgements will tell
+        return Turn::Idle;   // the guest has made it shorter; acknowledgements will show it
     const bool has_payload = !one_packet || wqe_.is_atomic_write();
     const uint32_t payload_bytes = has_payload ? uint32_t(std::min<uint64_t>(left, mtu)) : 0;
     const bool last = one_packet || left <= mtu;

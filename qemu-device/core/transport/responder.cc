@@ -56,7 +56,7 @@ void Responder::receive(Qp &qp, const Packet &packet)
         }
         transport_.count(qp, qp_counter::out_of_sequence);
         if (!s.nak_sent) {
-            transport_.note(packet, Drop::Psn);
+            transport_.drop(packet, Drop::Psn);
             push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_PSN_SEQUENCE);
         }
         return;
@@ -160,13 +160,13 @@ bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
     case Posted::Yes:
         return true;
     case Posted::No:
-        transport_.note(packet, Drop::Rnr);
+        transport_.drop(packet, Drop::Rnr);
         push_rnr_nak(qp);
         return false;
     case Posted::Unreadable:
         break;
     }
-    transport_.note(packet, Drop::Operation);
+    transport_.drop(packet, Drop::Operation);
     push_nak(qp, ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_OPERATION);
     transport_.events.post(Event::QueueFailed, qp);
     transport_.enter_error(qp, true);
@@ -610,7 +610,7 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal)
 void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, Drop why)
 {
     ResponderState &s = qp.resp;
-    transport_.note(packet, why);
+    transport_.drop(packet, why);
     if (refusal.nak == HGHCA_NAK_INVALID_REQUEST)
         transport_.count(qp, qp_counter::remote_invalid_nak_sent);
     else if (refusal.nak == HGHCA_NAK_REMOTE_ACCESS)

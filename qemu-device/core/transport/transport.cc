@@ -253,14 +253,14 @@ void Transport::receive_frame(const FrameView &frame, bool trusted, uint32_t sen
         break;
     }
     if (why != Drop::None)
-        note(packet, why);
+        drop(packet, why);
     else if (packet.arrival.members)
         dispatch_to_group(packet, sender);
     else
         dispatch(packet);
 }
 
-void Transport::note(const Packet &packet, Drop why) { events.dropped(packet, why, now_ns); }
+void Transport::drop(const Packet &packet, Drop why) { events.dropped(packet, why, now_ns); }
 
 // Why a packet of this service and kind is not for such a QP in its state. An XRC QP is either initiator, which
 // responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
@@ -295,24 +295,24 @@ void Transport::dispatch(const Packet &packet)
     Qp *qp = qpn ? qps.find(qpn) : nullptr;
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
     if (const Drop why = refuses(qp, service, packet.flags); why != Drop::None) {
-        note(packet, why);
+        drop(packet, why);
         return;
     }
     if (service != HGHCA_BTH_UD) {
         if (const Drop why = link.check_peer(packet.arrival, qp->a.path); why != Drop::None) {
             count(*qp, qp_counter::rx_bad_address);
-            note(packet, why);
+            drop(packet, why);
             return;
         }
     }
     if (!pkey_matches(h)) {
         count(*qp, qp_counter::rx_bad_pkey);
-        note(packet, Drop::Pkey);
+        drop(packet, Drop::Pkey);
         return;
     }
     if (service == HGHCA_BTH_UD && packet.flags & kDeth && h.qkey != Datagrams::qkey_of(*qp)) {
         count(*qp, qp_counter::rx_bad_qkey);
-        note(packet, Drop::Qkey);
+        drop(packet, Drop::Qkey);
         return;
     }
     count_received(*qp, packet);
@@ -329,19 +329,19 @@ void Transport::dispatch_cnp(const Packet &packet)
 {
     Qp *qp = qps.find(packet.h.qpn);
     if (!qp) {
-        note(packet, Drop::NoQp);
+        drop(packet, Drop::NoQp);
     } else if (!is_connected(qp->a.service)) {
-        note(packet, Drop::Service);
+        drop(packet, Drop::Service);
     } else if (qp->state < QpState::Rtr || qp->state == QpState::Error) {
-        note(packet, Drop::QpState);
+        drop(packet, Drop::QpState);
     } else if (const Drop why = link.check_peer(packet.arrival, qp->a.path); why != Drop::None) {
         count(*qp, qp_counter::rx_bad_address);
-        note(packet, why);
+        drop(packet, why);
     } else if (!pkey_matches(packet.h)) {
         count(*qp, qp_counter::rx_bad_pkey);
-        note(packet, Drop::Pkey);
+        drop(packet, Drop::Pkey);
     } else if (!packet.h.becn || packet.payload.length) {
-        note(packet, Drop::Cnp);
+        drop(packet, Drop::Cnp);
     } else {
         count_received(*qp, packet);
         congestion.react(*qp);
@@ -354,17 +354,17 @@ void Transport::dispatch_to_group(const Packet &packet, uint32_t sender)
 {
     const TransportHeader &h = packet.h;
     if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
-        note(packet, h.qpn != HGHCA_QPN_MULTICAST ? Drop::NoQp : Drop::Service);
+        drop(packet, h.qpn != HGHCA_QPN_MULTICAST ? Drop::NoQp : Drop::Service);
         return;
     }
     if (!pkey_matches(h)) {
         counters.rx_bad_pkey++;
-        note(packet, Drop::Pkey);
+        drop(packet, Drop::Pkey);
         return;
     }
     if (!(packet.flags & kSend)) {
         counters.rx_bad_header++;
-        note(packet, Drop::Opcode);
+        drop(packet, Drop::Opcode);
         return;
     }
     uint32_t copies = 0;
@@ -373,10 +373,10 @@ void Transport::dispatch_to_group(const Packet &packet, uint32_t sender)
             continue;
         Qp *qp = qps.find(qpn);
         if (const Drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != Drop::None) {
-            note(packet, why);
+            drop(packet, why);
         } else if (h.qkey != Datagrams::qkey_of(*qp)) {
             count(*qp, qp_counter::rx_bad_qkey);
-            note(packet, Drop::Qkey);
+            drop(packet, Drop::Qkey);
         } else {
             copies++;
             work.add();
@@ -557,8 +557,8 @@ void Transport::enter_error(Qp &qp, bool keep_replies)
     }
     flush(qp);
     // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
-    if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_told) {
-        s.last_wqe_told = true;
+    if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_raised) {
+        s.last_wqe_raised = true;
         events.post(Event::LastWqeReached, qp);
     }
 }

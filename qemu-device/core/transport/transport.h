@@ -115,7 +115,7 @@ public:
     }
 
     // Packet dropped or refused: counted by its reason and kept for who looks for it.
-    void note(const Packet &packet, Drop why);
+    void drop(const Packet &packet, Drop why);
 
     // The route of a connected QP in its turn; nullptr if its path has no source address now.
     Route *route_of(const Qp &qp);

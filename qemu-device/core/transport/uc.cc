@@ -126,7 +126,7 @@ void UnreliableConnections::receive(Qp &qp, const Packet &packet)
     const bool good_length = packet.flags & kLast ? bytes <= qp.a.mtu && (bytes || begins)
                                                   : bytes == qp.a.mtu && !packet.h.pad;
     if (!good_length)
-        transport_.note(packet, Drop::Length);
+        transport_.drop(packet, Drop::Length);
     const bool good = good_length && (packet.flags & kSend ? receive_send(qp, packet) : receive_write(qp, packet));
     if (!good)
         transport_.count(qp, qp_counter::uc_dropped);
@@ -148,9 +148,9 @@ bool UnreliableConnections::in_sequence(Qp &qp, const Packet &packet)
         return true;
     if (s.in_message) {
         transport_.count(qp, qp_counter::uc_dropped);   // the one that was under way
-        transport_.note(packet, !expected ? Drop::Psn : known ? Drop::Sequence : Drop::Opcode);
+        transport_.drop(packet, !expected ? Drop::Psn : known ? Drop::Sequence : Drop::Opcode);
     } else if (!known) {
-        transport_.note(packet, Drop::Opcode);
+        transport_.drop(packet, Drop::Opcode);
     }
     s.in_message = false;
     return known && begins;
@@ -163,7 +163,7 @@ bool UnreliableConnections::has_receive_wqe(Qp &qp, const Packet &packet)
         return true;
     case Posted::No:
         transport_.count(qp, qp_counter::rx_no_wqe);
-        transport_.note(packet, Drop::Rnr);
+        transport_.drop(packet, Drop::Rnr);
         return false;
     case Posted::Unreadable:
         break;
@@ -245,13 +245,13 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
     const bool first = packet.flags & kFirst, last = packet.flags & kLast;
     const uint32_t left = first ? packet.h.length : s.write_left;
     if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
-        transport_.note(packet, Drop::Length);
+        transport_.drop(packet, Drop::Length);
         return false;
     }
     // IBA vol 1, 9.9.3: what the QP or the region does not allow is dropped without a word.
     if (first && (!qp.a.allows(Access::RemoteWrite) ||
                   (left && !keys.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)))) {
-        transport_.note(packet, Drop::Access);
+        transport_.drop(packet, Drop::Access);
         return false;
     }
     if (packet.flags & kImmDt && !s.holds_shared && !has_receive_wqe(qp, packet))
