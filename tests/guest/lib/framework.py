@@ -38,7 +38,7 @@ LOG_LINES = 60         # of each guest's kernel log, at the end of a test that f
 SLOWNESS = {"stock": 1, "debug": 6, "kcsan": 10}
 
 # Taints that come with a line in the kernel log: that of a bad page, set by KASAN, and that of a warning.
-TAINTS_TOLD = 1 << 5 | 1 << 9
+TAINTS_EXPECTED = 1 << 5 | 1 << 9
 
 REGISTER = []
 
@@ -336,7 +336,7 @@ class Testbed:
         """
         return "".join(f"{device}: {' '.join(f'{kind} {number}' for kind, number in kinds.items())}\n"
                        for look in looks for device, kinds in sorted(look["resources"].items())) + \
-            "".join(f"taint {look['taint'] & ~TAINTS_TOLD}\n" for look in looks)
+            "".join(f"taint {look['taint'] & ~TAINTS_EXPECTED}\n" for look in looks)
 
     def counters(self, looks=None):
         """All counters of both sides' devices, by side and name."""

@@ -16,7 +16,7 @@ from pingpong import pingpong
 
 OURS = {"subjects": ("hghca",)}
 # What the driver may say of a command that failed; a splat never begins so.
-TOLD = (r"^hghca \S+: ", r"^hghca \S+ hghca\d: ", r"^hghca\d: ", r"^infiniband hghca\d: ",
+LOGGED = (r"^hghca \S+: ", r"^hghca \S+ hghca\d: ", r"^hghca\d: ", r"^infiniband hghca\d: ",
         r"^__ib_cache_gid_add: unable to add gid \S+ error=-5$")
 HCA = "/machine/peripheral/hca1"
 # Each command and each allocation fails in turn; where not all tests run, each STRIDE-th command, and few allocations.
@@ -68,7 +68,7 @@ def each_command(testbed, action, undo=lambda: None):
 
 
 # Memory that is registered anew is pinned a second time before it is let go of.
-@test("faults: each command of a program's life", limit_s=150, expected_log=TOLD, aliases=True, **OURS)
+@test("faults: each command of a program's life", limit_s=150, expected_log=LOGGED, aliases=True, **OURS)
 def program(testbed):
     def life():
         return "# fault told by: " in testbed.run(f"/share/faults once {to_itself(testbed)}")
@@ -102,7 +102,7 @@ def works_again(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
 
 
-@test("faults: each command of a probe", limit_s=150, expected_log=TOLD, **OURS)
+@test("faults: each command of a probe", limit_s=150, expected_log=LOGGED, **OURS)
 def probe(testbed):
     unbind(testbed)
     told = each_command(testbed, lambda: bind(testbed), lambda: unbind(testbed))
@@ -110,7 +110,7 @@ def probe(testbed):
     works_again(testbed)
 
 
-@test("faults: each command of a removal", limit_s=150, expected_log=TOLD, **OURS)
+@test("faults: each command of a removal", limit_s=150, expected_log=LOGGED, **OURS)
 def removal(testbed):
     """A removal cannot fail: whatever the device says, it ends, and the next probe works."""
     # The first removal has addresses to forget that the others have not.
@@ -143,7 +143,7 @@ echo 0 > fail_page_alloc/min-order
 
 
 # What the kernel's own parts say when they get no memory.
-TOLD_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refcount_t|corruption|Oops|hghca))",
+LOGGED_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |refcount_t|corruption|Oops|hghca))",
                   r"driver_sysfs_add failed$", r"^dyndbg: error adding module: hghca$",
                   r"^(Failed to create system directory |No memory to create event subsystem |"
                   r"Could not (create tracefs '|initialize trace (point )?events/|create directory for event ))hghca",
@@ -158,7 +158,7 @@ PROBE_SHARES = 8
 def allocations(name, **options):
     """Enter a test of fail-nth, which the stock kernel does not have."""
     return test(f"faults: allocations of {name}", machine=FAULTS, kernels=("debug",),
-                expected_log=TOLD + TOLD_BY_OTHERS, aliases=True, **OURS, **options)
+                expected_log=LOGGED + LOGGED_BY_OTHERS, aliases=True, **OURS, **options)
 
 
 def each_allocation(testbed, arguments):
