@@ -139,6 +139,7 @@ bool Machine::write(uint64_t dma, const void *buffer, uint64_t len)
 
 bool Machine::send_frame(const iovec *parts, int count)
 {
+    const test::Outside outside;
     uint32_t length = 0;
     for (int i = 0; i < count; i++)
         length += uint32_t(parts[i].iov_len);
@@ -168,6 +169,7 @@ bool Machine::send_frame(const iovec *parts, int count)
 
 void Machine::set_timer(uint64_t deadline)
 {
+    const test::Outside outside;
     deadline_ns = deadline;
     // An event that comes too early puts another one.
     if (deadline < timer_ns_) {
@@ -178,6 +180,7 @@ void Machine::set_timer(uint64_t deadline)
 
 void Machine::schedule()
 {
+    const test::Outside outside;
     if (run_due_)
         return;
     run_due_ = true;
@@ -186,6 +189,7 @@ void Machine::schedule()
 
 void Machine::raise_vector(unsigned)
 {
+    const test::Outside outside;
     if (interrupt_due_)
         return;
     interrupt_due_ = true;

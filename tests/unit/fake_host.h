@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "allocations.h"
 #include "host.h"
 #include "jingzhao/memory.h"
 
@@ -135,11 +136,13 @@ public:
     }
     void dirty(uint64_t dma, uint64_t len) override
     {
+        const Outside outside;
         if (record_dirty)
             dirtied.push_back({dma, len});
     }
     bool read(uint64_t dma, void *buffer, uint64_t len) override
     {
+        const Outside outside;
         if (!reachable(dma, len))
             return false;
         std::memcpy(buffer, at(dma), len);
@@ -149,6 +152,7 @@ public:
     }
     bool write(uint64_t dma, const void *buffer, uint64_t len) override
     {
+        const Outside outside;
         if (!reachable(dma, len) || in(read_only, dma, len))
             return false;
         std::memcpy(at(dma), buffer, len);
@@ -162,14 +166,20 @@ public:
         if (!reachable(dma, sizeof(uint64_t)) || dma % sizeof(uint64_t))
             return false;
         change(as<uint64_t>(dma), context);
+        const Outside outside;
         updates++;
         if (record_dirty)
             dirtied.push_back({dma, sizeof(uint64_t)});
         return true;
     }
-    void raise_vector(unsigned vector) override { vectors.push_back(vector); }
+    void raise_vector(unsigned vector) override
+    {
+        const Outside outside;
+        vectors.push_back(vector);
+    }
     bool send_frame(const iovec *parts, int count) override
     {
+        const Outside outside;
         if (link_full)
             return false;
         check_apart(parts, count);
@@ -204,7 +214,11 @@ public:
     }
     void schedule() override { scheduled++; }
     bool tracing() override { return trace_on; }
-    void trace(Trace, const char *text) override { traces.emplace_back(text); }
+    void trace(Trace, const char *text) override
+    {
+        const Outside outside;
+        traces.emplace_back(text);
+    }
 
 private:
     struct Ram {

@@ -542,7 +542,7 @@ TEST_F(CommandWorkTest, ALargeRangeCostsWhatIsCached)
 }
 
 // Each CQ waits once, however often it has something to report.
-TEST_F(CommandWorkTest, ACqThatGoesIsLookedForAmongThoseThatWait)
+TEST_F(CommandWorkTest, AnEqThatGoesCostsTheCqsThatWaitAndACqCostsNone)
 {
     constexpr unsigned kCqs = 800;
     driver.layout.log_cqs = 10;
@@ -564,9 +564,7 @@ TEST_F(CommandWorkTest, ACqThatGoesIsLookedForAmongThoseThatWait)
         EXPECT_EQ(driver.command(op, 0, number).status, HGHCA_CMD_STAT_OK);
         return device.work_done() - before;
     };
-    const uint64_t one = cost(HGHCA_CMD_HW2SW_CQ, cqs[0].cqn);
-    EXPECT_GE(one, kCqs / 16);
-    EXPECT_LE(one, kCqs / 16 + 2);
+    EXPECT_LE(cost(HGHCA_CMD_HW2SW_CQ, cqs[kCqs / 2].cqn), 2u);
     const uint64_t all = cost(HGHCA_CMD_HW2SW_EQ, small.eqn);
     EXPECT_GE(all, (kCqs - 1) / 16);
     EXPECT_LE(all, (kCqs - 1) / 16 + 2);

@@ -182,6 +182,7 @@ uint8_t CommandInterface::init_hca(const Command &)
         (mtt_base >= mpt.from && mtt_base < mpt.to))
         return HGHCA_CMD_STAT_BAD_PARAM;
 
+    // What is allocated here is all that the contexts will need.
     device_.initialized = true;
     device_.caps = caps;
     device_.features = features_of(caps);

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
-#include <unordered_map>
 #include <utility>
 
 #include "counters.h"
 #include "jingzhao/context_fields.h"
 #include "jingzhao/icm.h"
+#include "pool.h"
 #include "work.h"
 
 namespace hghca {
@@ -65,33 +64,37 @@ public:
     ContextCache(const ContextCache &) = delete;
     ContextCache &operator=(const ContextCache &) = delete;
 
+    // Allocates the memory for all contexts. Throws std::bad_alloc.
     void configure(uint64_t base, uint64_t count)
     {
         clear();
+        places_ = ZeroedArray<Entry *>(count);
+        entries_ = Pool<Entry>(count);
         base_ = base;
         count_ = count;
     }
     // Forgets everything and writes nothing.
     void clear()
     {
-        entries_.clear();
+        places_ = {};
+        entries_ = {};
         newest_ = oldest_ = nullptr;
+        cached_ = 0;
         count_ = 0;
     }
     uint64_t count() const { return count_; }
-    size_t cached() const { return entries_.size(); }
+    size_t cached() const { return cached_; }
 
     // The context, from the cache or from ICM. valid(stored, index) checks whether this device wrote it.
     template <class Valid>
     Lookup<Cached> find(uint32_t index, Valid &&valid)
     {
-        auto it = entries_.find(index);
-        if (it != entries_.end()) {
-            if (it->second.erased)
+        if (Entry *entry = look_up(index)) {
+            if (entry->erased)
                 return {};
             counters_.context_hits++;
-            touch(it->second);
-            return {&it->second};
+            touch(*entry);
+            return {entry};
         }
         if (check(index))
             return {};
@@ -133,8 +136,8 @@ public:
     {
         Cached context{};
         static_cast<Stored &>(context) = stored;
-        if (auto it = entries_.find(index); it != entries_.end())
-            drop(it);   // the mark of one that was erased
+        if (Entry *mark = look_up(index))
+            drop(*mark);   // of one that was erased
         Entry &entry = add(index, context);
         entry.dirty = true;
         return entry;
@@ -146,29 +149,26 @@ public:
     // Makes the entry absent, in the cache and in ICM.
     void erase(uint32_t index)
     {
-        auto it = entries_.find(index);
-        Entry &entry = it == entries_.end() ? add(index, {}) : it->second;
+        Entry *cached = look_up(index);
+        Entry &entry = cached ? *cached : add(index, {});
         entry.erased = entry.dirty = true;
-        if (write_back(index, entry))
-            drop(entries_.find(index));
+        if (write_back(entry))
+            drop(entry);
     }
 
     // Writes back what stands in [from, from + length) of ICM. False: something could not be written.
     bool write_back(uint64_t from, uint64_t length)
     {
         bool good = true;
-        for_each_in(from, length, [&](auto it) {
-            good &= write_back(it->first, it->second);
-            return std::next(it);
-        });
+        for_each_in(from, length, [&](Entry &entry) { good &= write_back(entry); });
         return good;
     }
     // Drops what stands there, and what write_back() has written.
     void forget(uint64_t from, uint64_t length)
     {
-        for_each_in(from, length, [this](auto it) {
+        for_each_in(from, length, [this](Entry &entry) {
             work_.add();
-            return drop(it);
+            drop(entry);
         });
     }
 
@@ -177,15 +177,15 @@ public:
     void trim(size_t capacity)
     {
         constexpr unsigned kRefusals = 8;
-        for (unsigned refused = 0; entries_.size() > capacity && refused < kRefusals;) {
-            auto it = entries_.find(oldest_->index);
-            const bool dirty = it->second.dirty;
-            if (write_back(it->first, it->second)) {
+        for (unsigned refused = 0; cached_ > capacity && refused < kRefusals;) {
+            Entry &entry = *oldest_;
+            const bool dirty = entry.dirty;
+            if (write_back(entry)) {
                 counters_.context_evictions += dirty;
-                drop(it);
+                drop(entry);
             } else {
                 refused++;
-                touch(it->second);
+                touch(entry);
             }
         }
     }
@@ -208,8 +208,9 @@ private:
                                                                                : HGHCA_CMD_STAT_LAM_NOT_PRE;
     }
     uint64_t address(uint32_t index) const { return base_ + uint64_t(index) * Policy::kEntrySize; }
-    // Calls use(it), which gives the iterator behind it, for each cached context that stands in [from, from + length) of
-    // ICM, be it in part. All that are cached or all indices there are looked at, whichever is less.
+    Entry *look_up(uint32_t index) { return index < count_ ? places_[index] : nullptr; }
+    // Calls use(entry), which may drop it, for each cached context that stands in [from, from + length) of ICM, be it in
+    // part. All that are cached or all indices there are looked at, whichever is less.
     template <class Use>
     void for_each_in(uint64_t from, uint64_t length, Use &&use)
     {
@@ -218,44 +219,52 @@ private:
         const uint64_t end = to <= base_ ? 0 : std::min(count_, (to - base_ - 1) / Policy::kEntrySize + 1);
         if (first >= end)
             return;
-        work_.add_looks(std::min<uint64_t>(end - first, entries_.size()));
-        if (end - first < entries_.size()) {
+        work_.add_looks(std::min<uint64_t>(end - first, cached_));
+        if (end - first < cached_) {
             for (uint64_t index = first; index < end; index++)
-                if (auto it = entries_.find(uint32_t(index)); it != entries_.end())
-                    use(it);
+                if (Entry *entry = places_[index])
+                    use(*entry);
         } else {
-            for (auto it = entries_.begin(); it != entries_.end();)
-                it = it->first >= first && it->first < end ? use(it) : std::next(it);
+            for (Entry *next = newest_; next;) {
+                Entry &entry = *next;
+                next = entry.older;
+                if (entry.index >= first && entry.index < end)
+                    use(entry);
+            }
         }
     }
 
     Entry &add(uint32_t index, const Cached &context)
     {
-        Entry &entry = entries_.insert_or_assign(index, Entry{{context}, index, false, false, nullptr, nullptr}).first->second;
+        Entry &entry = entries_.take(Entry{{context}, index, false, false, nullptr, nullptr});
+        places_[index] = &entry;
+        cached_++;
         link(entry);
         return entry;
     }
-    auto drop(typename std::unordered_map<uint32_t, Entry>::iterator it)
+    void drop(Entry &entry)
     {
-        unlink(it->second);
-        return entries_.erase(it);
+        unlink(entry);
+        places_[entry.index] = nullptr;
+        cached_--;
+        entries_.give(entry);
     }
     // False: ICM did not take it, and it is as dirty as before.
-    bool write_back(uint32_t index, Entry &entry)
+    bool write_back(Entry &entry)
     {
         if (!entry.dirty)
             return true;
         work_.add();
         Image image{};
         if (!entry.erased) {
-            encode(ContextHeader{Policy::kMagic, kOwnerHardware, index, icm_.epoch()}, image.data());
+            encode(ContextHeader{Policy::kMagic, kOwnerHardware, entry.index, icm_.epoch()}, image.data());
             encode<Stored>(entry, image.data());
         }
-        entry.dirty = !icm_.store(Policy::kSpace, address(index), image.data(),
+        entry.dirty = !icm_.store(Policy::kSpace, address(entry.index), image.data(),
                                   entry.erased ? kHeaderBytes : kStoredBytes);
         if (entry.dirty) {
             counters_.context_write_errors++;
-            icm_.report_error(Policy::kSpace, address(index), "context", "written");
+            icm_.report_error(Policy::kSpace, address(entry.index), "context", "written");
         }
         return !entry.dirty;
     }
@@ -285,8 +294,10 @@ private:
     Work &work_;
     uint64_t base_ = 0;
     uint64_t count_ = 0;
-    std::unordered_map<uint32_t, Entry> entries_;
+    ZeroedArray<Entry *> places_;   // of each index; nullptr: not cached
+    Pool<Entry> entries_;
     Entry *newest_ = nullptr, *oldest_ = nullptr;
+    size_t cached_ = 0;
 };
 
 }  // namespace hghca

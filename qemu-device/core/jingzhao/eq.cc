@@ -23,10 +23,7 @@ bool has_no_place(MemoryTable &memory, const EqContext &eq)
 
 }  // namespace
 
-EventQueues::EventQueues(Device &device)
-    : device_(device), cache_(*device.icm, device.counters_, device.work), cq_waits_(1u << kLogMaxCqs)
-{
-}
+EventQueues::EventQueues(Device &device) : device_(device), cache_(*device.icm, device.counters_, device.work) {}
 
 void EventQueues::configure(uint64_t base, unsigned log_count)
 {
@@ -38,9 +35,7 @@ void EventQueues::clear()
 {
     cache_.clear();
     eq_of_type_.fill(0);
-    for (auto &queue : waiting_)
-        queue.clear();
-    std::fill(cq_waits_.begin(), cq_waits_.end(), false);
+    waiting_.clear();
     unfinished_ = 0;
 }
 
@@ -95,10 +90,8 @@ uint8_t EventQueues::hw2sw(uint32_t eqn)
     if (!eq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     std::replace(eq_of_type_.begin(), eq_of_type_.end(), eqn, 0u);
-    device_.work.add_looks(waiting_[eqn].size());
-    for (uint32_t cqn : waiting_[eqn])
-        cq_waits_[cqn] = false;
-    waiting_[eqn].clear();
+    device_.work.add_looks(waiting_.count(eqn));
+    waiting_.clear(eqn);
     unfinished_ &= ~(1ull << eqn);
     cache_.erase(eqn);
     return HGHCA_CMD_STAT_OK;
@@ -188,20 +181,19 @@ void EventQueues::deliver(uint32_t eqn, Cached &eq)
             return;
         }
     }
-    auto &queue = waiting_[eqn];
     unfinished_ &= ~(1ull << eqn);
-    for (; !queue.empty(); device_.work.add()) {
+    for (; !waiting_.empty(eqn); device_.work.add()) {
         if (device_.work.over()) {
             unfinished_ |= 1ull << eqn;
             return;
         }
+        const uint32_t cqn = waiting_.front(eqn);
         hghca_eqe eqe{};
         eqe.type = HGHCA_EVENT_COMP;
-        eqe.event.comp.cqn = be32(queue.front());
+        eqe.event.comp.cqn = be32(cqn);
         if (!put(eq, eqe))
             return;
-        cq_waits_[queue.front()] = false;
-        queue.pop_front();
+        waiting_.remove(cqn);
     }
 }
 
@@ -219,10 +211,9 @@ void EventQueues::post_completion(uint32_t eqn, uint32_t cqn)
 {
     Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eqn) : nullptr;
     // One that waits already covers this completion too.
-    if (!eq || cqn >= cq_waits_.size() || cq_waits_[cqn])
+    if (!eq || !waiting_.exists(cqn) || waiting_.waits(cqn))
         return;
-    cq_waits_[cqn] = true;
-    waiting_[eqn].push_back(cqn);
+    waiting_.push(eqn, cqn);
     deliver(eqn, *eq);
 }
 
@@ -291,13 +282,8 @@ void EventQueues::post_catastrophic()
 
 void EventQueues::forget_completion(uint32_t cqn)
 {
-    if (!cq_waits_[cqn])
-        return;
-    cq_waits_[cqn] = false;
-    for (auto &queue : waiting_) {
-        device_.work.add_looks(queue.size());
-        queue.erase(std::remove(queue.begin(), queue.end(), cqn), queue.end());
-    }
+    if (waiting_.waits(cqn))
+        waiting_.remove(cqn);
 }
 
 void EventQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)

@@ -4,14 +4,13 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
-#include <vector>
 
 #include "hghca_hw.h"
 #include "jingzhao/context_cache.h"
 #include "jingzhao/qp_fields.h"
 #include "jingzhao/queue_buffer.h"
 #include "jingzhao/translate.h"
+#include "jingzhao/waiting_cqs.h"
 #include "transport/function.h"
 #include "transport/scheduler.h"
 
@@ -138,8 +137,7 @@ private:
     std::array<uint32_t, 64> eq_of_type_{};   // 0: none
     std::array<uint8_t, 1u << kLogMaxEqs> vectors_{};   // for the time when ICM cannot be read
     // Completion events that wait for room, each CQ once.
-    std::array<std::deque<uint32_t>, 1u << kLogMaxEqs> waiting_;
-    std::vector<bool> cq_waits_;
+    WaitingCqs waiting_{1u << kLogMaxCqs, 1u << kLogMaxEqs};
     uint64_t unfinished_ = 0;   // bit n: deliver() was cut short for EQ n
 };
 

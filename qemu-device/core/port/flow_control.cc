@@ -104,6 +104,15 @@ void FlowControlSettings::encode(hghca_flow_control &out, const ReceiveBuffers &
 
 // ---- both ways
 
+FlowControl::FlowControl(Ends &ends, const Port &port, Link &link, Counters &counters, const Work &work,
+                         const ReceiveBuffers &buffers, const uint64_t &now_ns)
+    : ends_(ends), port_(port), link_(link), counters_(counters), work_(work), buffers_(buffers), now_ns_(now_ns)
+{
+    for (unsigned c = 0; c < kTrafficClasses; c++)
+        if (buffers[c].drain_mbps)
+            waiting_[c] = FrameRing(buffers[c].bytes / kLeastFrameBytes, buffers[c].bytes);
+}
+
 uint64_t FlowControl::quanta_ns(uint16_t quanta) const
 {
     const uint64_t mbps = port_.speed_mbps;
@@ -112,8 +121,9 @@ uint64_t FlowControl::quanta_ns(uint16_t quanta) const
 
 void FlowControl::clear()
 {
-    for (Class &c : classes_)
-        c = {};
+    classes_ = {};
+    for (FrameRing &frames : waiting_)
+        frames.clear();
     settle();
 }
 
@@ -147,11 +157,12 @@ void FlowControl::settle()
 {
     due_ = false;
     deadline_ns_ = UINT64_MAX;
-    for (const Class &c : classes_) {
+    for (unsigned i = 0; i < kTrafficClasses; i++) {
+        const Class &c = classes_[i];
         due_ = due_ || !c.notified;
         if (c.paused)
             deadline_ns_ = std::min(deadline_ns_, c.paused_until_ns);
-        if (!c.waiting.empty())
+        if (!waiting_[i].empty())
             deadline_ns_ = std::min(deadline_ns_, c.busy_until_ns);
         if (c.stopped && c.notified)
             deadline_ns_ = std::min(deadline_ns_, c.repeat_ns);
@@ -241,7 +252,7 @@ bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
     if (!buffer.drain_mbps)
         return false;
     drain(class_number);
-    if (c.waiting.empty() && c.busy_until_ns <= now_ns_) {
+    if (waiting_[class_number].empty() && c.busy_until_ns <= now_ns_) {
         c.busy_until_ns = now_ns_ + drain_ns(buffer, frame.length);
         return false;
     }
@@ -249,8 +260,7 @@ bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
         counters_.rx_buffer_overflow++;
         return true;
     }
-    std::vector<uint8_t> &copy = c.waiting.emplace_back(frame.length);
-    frame.copy(0, copy.data(), frame.length);
+    waiting_[class_number].push(frame);
     c.fill += wait_cost(frame.length);
     watch(class_number);
     return true;
@@ -260,13 +270,12 @@ bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
 void FlowControl::drain(TrafficClass class_number)
 {
     Class &c = classes_[class_number];
-    while (!c.waiting.empty() && c.busy_until_ns <= now_ns_ && !work_.over()) {
-        std::vector<uint8_t> frame = std::move(c.waiting.front());
-        c.waiting.pop_front();
-        c.fill -= wait_cost(frame.size());
-        c.busy_until_ns += drain_ns(buffers_[class_number], frame.size());
-        const iovec part{frame.data(), frame.size()};
-        ends_.receive_late({&part, 1, 0, frame.size()});
+    FrameRing &frames = waiting_[class_number];
+    while (!frames.empty() && c.busy_until_ns <= now_ns_ && !work_.over()) {
+        const FrameRing::Frame frame = frames.pop();
+        c.fill -= wait_cost(frame.bytes);
+        c.busy_until_ns += drain_ns(buffers_[class_number], frame.bytes);
+        ends_.receive_late({frame.parts.data(), frame.count, 0, frame.bytes});
         watch(class_number);
     }
 }

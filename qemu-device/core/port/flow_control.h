@@ -8,10 +8,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <vector>
 
 #include "hghca_hw.h"
+#include "port/frame_ring.h"
 
 namespace hghca {
 
@@ -66,12 +65,9 @@ public:
         ~Ends() = default;
     };
 
-    // `now_ns`: the time of the entry under way.
+    // `now_ns`: the time of the entry under way. Allocates the buffers; throws std::bad_alloc.
     FlowControl(Ends &ends, const Port &port, Link &link, Counters &counters, const Work &work,
-                const ReceiveBuffers &buffers, const uint64_t &now_ns)
-        : ends_(ends), port_(port), link_(link), counters_(counters), work_(work), buffers_(buffers), now_ns_(now_ns)
-    {
-    }
+                const ReceiveBuffers &buffers, const uint64_t &now_ns);
 
     void clear();
     // The settings are new, or the link has gone down or up: all that went by the old ones is over.
@@ -99,8 +95,7 @@ private:
         bool paused = false;
         uint64_t paused_until_ns = 0;
         // in
-        std::deque<std::vector<uint8_t>> waiting;
-        uint64_t fill = 0;          // bytes of `waiting`
+        uint64_t fill = 0;          // bytes that wait
         uint64_t busy_until_ns = 0; // the device is with a frame
         bool stopped = false;       // the peer is to stop
         bool notified = true;       // of the last change of `stopped`
@@ -124,6 +119,7 @@ private:
     const ReceiveBuffers &buffers_;
     const uint64_t &now_ns_;
     std::array<Class, kTrafficClasses> classes_;
+    std::array<FrameRing, kTrafficClasses> waiting_;
     bool due_ = false;
     uint64_t deadline_ns_ = UINT64_MAX;
 };

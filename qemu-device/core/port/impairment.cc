@@ -2,6 +2,7 @@
 #include "port/impairment.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "hghca_wire.h"
@@ -95,8 +96,9 @@ bool Impairment::send(const iovec *parts, int count)
 
 void Impairment::receive(const iovec *parts, int count) { carry(rx_, parts, count); }
 
+// Frames that are changed or held back are copied. One for which there is no memory is lost, as when too many are held.
 void Impairment::carry(Lane &lane, const iovec *parts, int count)
-{
+try {
     std::vector<Frame> copies;
     Frame frame{parts, count};
     frame.marks = marks_of(parts, count);
@@ -107,6 +109,8 @@ void Impairment::carry(Lane &lane, const iovec *parts, int count)
         if (apply_rules(lane, copy, copies))
             pass(lane, copy);
     }
+} catch (const std::bad_alloc &) {
+    counts_.overflowed++;
 }
 
 // False: the frame is lost.
@@ -274,11 +278,21 @@ void Impairment::pass(Lane &lane, Frame &frame)
 }
 
 // False: the link did not accept it.
-bool Impairment::emit(Lane &lane, Frame &frame)
+bool Impairment::emit(Lane &lane, const Frame &frame)
 {
-    const iovec whole{frame.own.data(), frame.own.size()};
-    const iovec *parts = frame.own.empty() ? frame.parts : &whole;
-    const int count = frame.own.empty() ? frame.count : 1;
+    if (frame.own.empty())
+        return emit(lane, frame.parts, frame.count);
+    return emit(lane, frame.own);
+}
+
+bool Impairment::emit(Lane &lane, const Bytes &bytes)
+{
+    const iovec whole{const_cast<uint8_t *>(bytes.data()), bytes.size()};
+    return emit(lane, &whole, 1);
+}
+
+bool Impairment::emit(Lane &lane, const iovec *parts, int count)
+{
     if (lane.direction == Direction::Rx)
         ends_.to_device(parts, count);
     else
@@ -289,28 +303,36 @@ bool Impairment::emit(Lane &lane, Frame &frame)
 // Moves from `bytes`.
 void Impairment::hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until)
 {
+    const size_t size = bytes.size();
+    const auto held = lane.held.emplace(place, Held{std::move(bytes), until}).first;
+    try {
+        if (until)
+            lane.overtaken.insert({until, place});
+    } catch (const std::bad_alloc &) {
+        lane.held.erase(held);
+        throw;
+    }
     held_frames_++;
-    held_bytes_ += bytes.size();
-    if (until)
-        lane.overtaken.insert({until, place});
-    lane.held.emplace(place, Held{std::move(bytes), until});
+    held_bytes_ += size;
 }
 
 void Impairment::release(Lane &lane, std::map<Place, Held>::iterator which)
 {
     work_.add();
     auto node = lane.held.extract(which);
-    lane.overtaken.erase({node.mapped().until, node.key()});
-    Frame frame{nullptr, 0};
-    frame.own = std::move(node.mapped().bytes);
-    const size_t bytes = frame.own.size();
+    Held &held = node.mapped();
+    lane.overtaken.erase({held.until, node.key()});
     held_frames_--;
-    held_bytes_ -= bytes;
-    if (!emit(lane, frame)) {
-        // A frame that waited for the link already stays before those that began to wait later.
-        const auto [due_ns, number] = node.key();
-        hold(lane, {0, due_ns ? next_place_++ : number}, frame.own, 0);
-    }
+    held_bytes_ -= held.bytes.size();
+    if (emit(lane, held.bytes))
+        return;
+    // A frame that waited for the link already stays before those that began to wait later.
+    const auto [due_ns, number] = node.key();
+    node.key() = {0, due_ns ? next_place_++ : number};
+    held.until = 0;
+    held_frames_++;
+    held_bytes_ += held.bytes.size();
+    lane.held.insert(std::move(node));
 }
 
 // ---- time and the link

@@ -148,7 +148,9 @@ private:
     static uint64_t wait_ns(const FaultRule &rule, Dice &dice);
     static Bytes &own(Frame &frame);
     void pass(Lane &lane, Frame &frame);
-    bool emit(Lane &lane, Frame &frame);
+    bool emit(Lane &lane, const Frame &frame);
+    bool emit(Lane &lane, const Bytes &bytes);
+    bool emit(Lane &lane, const iovec *parts, int count);
     void hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until);
     bool waits_for_link() const;
     void release(Lane &lane, std::map<Place, Held>::iterator which);
