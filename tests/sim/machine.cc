@@ -4,20 +4,14 @@
 #include <algorithm>
 #include <bit>
 
-#include "random.h"
-
 namespace hghca::sim {
 
 namespace {
 
 constexpr uint64_t kPage = FakeHost::kPage;
-constexpr uint64_t kDeviceDelayNs = 200;      // from a packet to what the device does about it
-constexpr uint64_t kInterruptNs = 2'000;      // from an interrupt to the driver, up to twice as long
 constexpr uint16_t kVlan = 5;
 
 unsigned log2_up(uint64_t n) { return unsigned(std::bit_width(std::max<uint64_t>(n, 2) - 1)); }
-
-uint64_t mix(uint64_t digest, uint64_t value) { return (digest ^ value) * 0x100000001b3; }
 
 }  // namespace
 
@@ -50,19 +44,10 @@ Config Machine::device_config(FakeHost &host, uint32_t number, const MachineConf
     return c;
 }
 
-std::array<uint8_t, 16> Machine::gid_of(uint32_t n, unsigned index)
-{
-    const auto high = uint8_t((n + 1) >> 8), low = uint8_t(n + 1);
-    if (index == 1)
-        return {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, high, low};
-    return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, uint8_t(index == 2 ? 20 : 10), high, low};
-}
-
 Machine::Machine(World &world, uint32_t number, const MachineConfig &config, uint64_t seed)
-    : FakeHost(config.memory_bytes, 4096), number(number), config(config), device(*this, device_config(*this, number, config)),
-      driver(*this, device), world_(world), writable_(config.memory_bytes / kPage), random_(seed)
+    : NetworkHost(world, number, config.memory_bytes, config.tx_queue_bytes, seed), config(config),
+      device(*this, device_config(*this, number, config)), driver(*this, device)
 {
-    random_state = seed ^ 0x5851f42d4c957f2d;
     copy_only = config.copy_only;
     TestDriver::Layout &layout = driver.layout;
     layout.log_qps = log2_up(config.first_qpn + config.qps + 1);
@@ -80,10 +65,7 @@ Machine::Machine(World &world, uint32_t number, const MachineConfig &config, uin
 
 void Machine::start()
 {
-    checking_ = false;
-    std::fill(writable_.begin(), writable_.end(), false);
-    run_due_ = blocked_ = false;
-    vectors.clear();
+    forget_device();
     driver.start(HGHCA_CAP_ALL);
     allow_dma(driver.async.buffer.dma, 32ull << driver.async.log);
     completions = driver.create_eq(std::max(8u, log2_up(config.cqs * 2)), 1);
@@ -106,134 +88,28 @@ void Machine::start()
     allow_dma(driver.mpt_dma, 64ull << layout.log_mpts);
     allow_dma(driver.mtt_dma, layout.mtt_bytes);
     allow_dma(driver.out_mailbox(), HGHCA_MAILBOX_SIZE);
-    checking_ = true;
+    check_dma_from_now();
 }
 
-// ---- what the device may write to
+// ---- NetworkHost
 
-void Machine::allow_dma(uint64_t dma, uint64_t bytes)
+void Machine::device_receives(const iovec &part)
 {
-    for (uint64_t page = (dma - kBase) / kPage; page <= (dma - kBase + bytes - 1) / kPage; page++)
-        writable_[page] = true;
-}
-
-void Machine::check_dma(uint64_t dma, uint64_t len) const
-{
-    if (!checking_ || !len || dma >= kDeviceMemoryBase)
-        return;
-    for (uint64_t page = (dma - kBase) / kPage; page <= (dma - kBase + len - 1) / kPage; page++)
-        if (page >= writable_.size() || !writable_[page])
-            fail("host ", number, ": the device writes ", len, " bytes to memory that nobody has lent it, at page ",
-                 page);
-}
-
-void Machine::dirty(uint64_t dma, uint64_t len) { check_dma(dma, len); }
-
-bool Machine::write(uint64_t dma, const void *buffer, uint64_t len)
-{
-    check_dma(dma, len);
-    return FakeHost::write(dma, buffer, len);
-}
-
-// ---- what the device asks for
-
-bool Machine::send_frame(const iovec *parts, int count)
-{
-    const test::Outside outside;
-    uint32_t length = 0;
-    for (int i = 0; i < count; i++)
-        length += uint32_t(parts[i].iov_len);
-    if (length > kMaxFrame)
-        fail("host ", number, ": a frame of ", length, " bytes");
-    const uint64_t queued = world_.fabric->queued_bytes(number, world_.now_ns);
-    if (queued >= config.tx_queue_bytes) {
-        if (!blocked_) {
-            blocked_ = true;
-            const uint64_t drained_ns = (queued - config.tx_queue_bytes / 2) * LinkSpeed{}.ps_per_byte / 1000;
-            world_.events.put(world_.now_ns + drained_ns + 1, Event::Kind::LinkReady, number);
-        }
-        return false;
-    }
-    Frame *frame = world_.pool.take(length);
-    uint8_t *to = frame->data;
-    for (int i = 0; i < count; i++) {
-        std::memcpy(to, parts[i].iov_base, parts[i].iov_len);
-        to += parts[i].iov_len;
-    }
-    sent_frames++;
-    if (world_.recording)
-        world_.recording->sent(*frame, world_.now_ns);
-    world_.fabric->send(number, frame, world_.now_ns);
-    return true;
-}
-
-void Machine::set_timer(uint64_t deadline)
-{
-    const test::Outside outside;
-    deadline_ns = deadline;
-    // An event that comes too early puts another one.
-    if (deadline < timer_ns_) {
-        timer_ns_ = std::max(deadline, world_.now_ns);
-        world_.events.put(timer_ns_, Event::Kind::Timer, number);
-    }
-}
-
-void Machine::schedule()
-{
-    const test::Outside outside;
-    if (run_due_)
-        return;
-    run_due_ = true;
-    world_.events.put(world_.now_ns + kDeviceDelayNs, Event::Kind::Run, number);
-}
-
-void Machine::raise_vector(unsigned)
-{
-    const test::Outside outside;
-    if (interrupt_due_)
-        return;
-    interrupt_due_ = true;
-    world_.events.put(world_.now_ns + kInterruptNs + random_.below(kInterruptNs), Event::Kind::Interrupt, number);
-}
-
-// ---- events
-
-void Machine::receive(Frame *frame)
-{
-    world_.frames_received++;
-    uint64_t words[3];
-    std::memcpy(words, frame->data + 36, sizeof(words));
-    world_.digest = mix(mix(mix(world_.digest, world_.now_ns), uint64_t(number) << 32 | frame->length), words[1] ^ words[2]);
-    const iovec part{frame->data, frame->length};
     test::bounded(device, [&] { device.receive(&part, 1); });
-    world_.pool.give_back(frame);
 }
 
-void Machine::run()
+void Machine::device_runs()
 {
-    run_due_ = false;
-    if (!blocked_ && device.has_work())
-        test::bounded(device, [&] { device.run(); });
+    test::bounded(device, [&] { device.run(); });
 }
 
-void Machine::fire_timer()
+void Machine::device_timer()
 {
-    if (world_.now_ns < timer_ns_)
-        return;   // a later one replaced it
-    timer_ns_ = UINT64_MAX;
-    if (deadline_ns == UINT64_MAX)
-        return;
-    if (deadline_ns > world_.now_ns) {
-        set_timer(deadline_ns);
-        return;
-    }
-    deadline_ns = UINT64_MAX;
     test::bounded(device, [&] { device.timer(); });
 }
 
-void Machine::link_ready()
+void Machine::device_link_ready()
 {
-    blocked_ = false;
     test::bounded(device, [&] { device.link_ready(); });
 }
 
@@ -250,13 +126,8 @@ bool Machine::poll(TestDriver::Cq &cq)
     return true;
 }
 
-void Machine::interrupt()
+void Machine::driver_interrupt()
 {
-    interrupt_due_ = false;
-    if (deaf_interrupts) {
-        deaf_interrupts--;
-        return;
-    }
     hghca_eqe eqe;
     while (driver.poll(driver.async, eqe))
         handler->event(*this, eqe);

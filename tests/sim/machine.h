@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One host of the simulated network: memory, a device, and the driver of it.
+// A host of the simulated network with a JingZhao HCA and its driver.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <deque>
-#include <memory>
+#include <cstring>
 #include <vector>
 
 #include "driver.h"
-#include "events.h"
-#include "fabric.h"
-#include "failure.h"
-#include "fake_host.h"
-#include "recording.h"
+#include "network_host.h"
 
 namespace hghca::sim {
 
-using test::FakeHost;
 using test::TestDriver;
 
 // What one word of seed makes of a host.
@@ -73,21 +66,7 @@ private:
     std::vector<uint8_t> shadow_;
 };
 
-class Machine;
-
-// The world as a machine sees it.
-struct World {
-    EventQueue events;
-    FramePool pool;
-    uint64_t now_ns = 1'000'000;
-    uint64_t digest = 0xcbf29ce484222325;   // of all frames received
-    uint64_t frames_received = 0;
-    Recording *recording = nullptr;         // takes all frames sent; null: nobody does
-    std::unique_ptr<Fabric> fabric;
-    std::vector<std::unique_ptr<Machine>> machines;
-};
-
-class Machine final : public FakeHost {
+class Machine final : public NetworkHost {
 public:
     // Whoever works with the queues of the machine.
     struct Handler {
@@ -107,53 +86,27 @@ public:
     {
         driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
     }
-    // Memory for a queue or a block; with `writable` the device may write to it.
-    void allow_dma(uint64_t dma, uint64_t bytes);
 
-    // ---- events
-    void receive(Frame *frame);
-    void run();
-    void fire_timer();
-    void link_ready();
-    void interrupt();
-
-    // ---- addresses
-    static std::array<uint8_t, 6> mac_of(uint32_t n) { return {2, 0, 0, 0, uint8_t((n + 1) >> 8), uint8_t(n + 1)}; }
-    // Index 0: 10.10.a.b; 1: fd00::a:b; 2: 10.20.a.b in VLAN 5.
-    static std::array<uint8_t, 16> gid_of(uint32_t n, unsigned index);
-
-    // ---- Host
-    bool send_frame(const iovec *parts, int count) override;
-    void set_timer(uint64_t deadline) override;
-    uint64_t now_ns() override { return world_.now_ns; }
-    void schedule() override;
-    void raise_vector(unsigned vector) override;
-    void dirty(uint64_t dma, uint64_t len) override;
-    bool write(uint64_t dma, const void *buffer, uint64_t len) override;
-
-    const uint32_t number;
     const MachineConfig config;
     Device device;
     TestDriver driver;
     std::vector<TestDriver::Cq> cqs;
     TestDriver::Eq completions{};
     Handler *handler = nullptr;
-    uint64_t sent_frames = 0;
     uint32_t lose_completion = 0;    // for tests of the checkers: that many completions from now on
     uint32_t double_completion = 0;
-    uint32_t deaf_interrupts = 0;
 
 private:
     static Config device_config(FakeHost &host, uint32_t number, const MachineConfig &config);
-    void check_dma(uint64_t dma, uint64_t len) const;
     bool poll(TestDriver::Cq &cq);
 
-    World &world_;
-    std::vector<bool> writable_;      // a page each
-    bool checking_ = false;
-    bool run_due_ = false, interrupt_due_ = false, blocked_ = false;
-    uint64_t timer_ns_ = UINT64_MAX;
-    Random random_;
+    // ---- NetworkHost
+    void device_receives(const iovec &part) override;
+    void device_runs() override;
+    bool device_has_work() const override { return device.has_work(); }
+    void device_timer() override;
+    void device_link_ready() override;
+    void driver_interrupt() override;
 };
 
 }  // namespace hghca::sim

@@ -62,6 +62,7 @@ void Simulation::build(const Fabric::Shape &shape, const std::vector<MachineConf
     world.fabric = std::make_unique<Fabric>(world.events, world.pool, shape, random.fork());
     for (uint32_t i = 0; i < shape.hosts; i++) {
         world.machines.push_back(std::make_unique<Machine>(world, i, configs[i % configs.size()], random.next()));
+        world.hosts.push_back(world.machines.back().get());
         world.machines.back()->handler = &traffic;
         world.machines.back()->start();
     }
@@ -81,20 +82,20 @@ void Simulation::dispatch(const Event &event)
         if (!world.fabric->is_host(event.who))
             world.fabric->arrive(event.who, frame, world.now_ns);
         else
-            world.machines[event.who]->receive(frame);
+            world.hosts[event.who]->receive(frame);
         break;
     }
     case Event::Kind::Run:
-        world.machines[event.who]->run();
+        world.hosts[event.who]->run();
         break;
     case Event::Kind::Timer:
-        world.machines[event.who]->fire_timer();
+        world.hosts[event.who]->fire_timer();
         break;
     case Event::Kind::LinkReady:
-        world.machines[event.who]->link_ready();
+        world.hosts[event.who]->link_ready();
         break;
     case Event::Kind::Interrupt:
-        world.machines[event.who]->interrupt();
+        world.hosts[event.who]->interrupt();
         break;
     case Event::Kind::Call:
         if (event.who == UINT32_MAX)
