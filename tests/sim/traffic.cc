@@ -47,6 +47,8 @@ constexpr ActionInfo kInfo[kActions] = {
 const ActionInfo &info(Action a) { return kInfo[uint32_t(a)]; }
 
 bool is_atomic(Action a) { return a == Action::Cas || a == Action::Faa; }
+// Has it an address at the peer?
+bool is_one_sided(Action a) { return !info(a).message || a == Action::WriteImm; }
 bool changes_target(Action a)
 {
     return a == Action::Write || a == Action::WriteImm || is_atomic(a) || a == Action::AtomicWrite;
@@ -313,42 +315,32 @@ void Traffic::fill_send_queue(Side &side)
     while (side.state == Side::State::Alive && side.requests_left) {
         const uint16_t head = side.sq_head;
         const uint64_t want = random_.between(1, side.config.batch);
-        uint8_t first_opcode = 0, first_units = 0;
-        bool first_fence = false;
+        WqeHead first{};
         uint32_t posted = 0;
         for (; posted < want && side.requests_left && side.requests.size() < side.config.sq_wqes; posted++) {
-            bool fence = false;
-            uint8_t units = 0;
-            if (!post_one(side, posted + 1 == want, fence, units))
+            Posting posting{};
+            if (!draw(side, posted + 1 == want, posting))
                 break;
-            const uint8_t opcode = side.requests.back().opcode;
-            if (!posted) {
-                first_opcode = opcode;
-                first_units = units;
-                first_fence = fence;
-            }
-            // Step 2 of 5.1, where there is a predecessor.
-            const auto index = uint16_t(side.sq_head - 1);
-            const uint32_t mask = side.config.sq_wqes - 1;
-            uint8_t *before = side.machine->at(side.qp.sq.dma + (uint64_t(uint16_t(index - 1) & mask) << kStrideLog));
-            const uint64_t low = uint64_t(index & mask) << kStrideLog | opcode;
-            const uint64_t high = (fence ? HGHCA_NEXT_FENCE : 0) | units;
-            test::store_release(*reinterpret_cast<uint64_t *>(before), le64(high << 32 | low));
+            const WqeHead wqe = write_wqe(side, posting);
+            if (!posted)
+                first = wqe;
+            expect(side, posting);
         }
         if (!posted)
             return;
-        side.machine->driver.ring_sq(side.qp, head, first_opcode, first_units, uint8_t(posted), first_fence);
+        side.machine->driver.ring_sq(side.qp, head, first.opcode, first.units, uint8_t(posted), first.fence);
         if (posted < want)
             return;
     }
 }
 
-bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &units)
+// The next request of a side. False: none can be posted now.
+bool Traffic::draw(Side &side, bool last_of_batch, Posting &posting)
 {
     const SideConfig &config = side.config;
-    Side *peer = side.peer;
-    if (config.service == HGHCA_QP_ST_UD)
-        peer = datagrams_[random_.below(datagrams_.size())];
+    Side *const peer =
+        config.service == HGHCA_QP_ST_UD ? datagrams_[random_.below(datagrams_.size())] : side.peer;
+    posting.peer = peer;
     Action action = Action::Write;
     if (!config.plain) {
         do
@@ -361,7 +353,7 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
     if (action == Action::SendInv && (!peer || peer->window != Side::Window::Bound))
         action = Action::SendImm;
 
-    Request r{};
+    Request &r = posting.request;
     r.action = action;
     r.opcode = info(action).opcode;
     r.index = side.sq_head;
@@ -383,17 +375,18 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
     r.length = length;
 
     // Where it goes.
-    uint32_t key = peer ? peer->target->mr.key : 0;
+    posting.key = peer ? peer->target->mr.key : 0;
     uint32_t low = 0, room = peer ? peer->config.target_bytes : 0;
     Counter *counter = nullptr;
-    const bool one_sided = !info(action).message || action == Action::WriteImm;
+    const bool one_sided = is_one_sided(action);
     if (one_sided && action != Action::Bind) {
         if (action == Action::Faa && random_.one_in(3) && (counter = counter_of(*peer->machine))) {
             r.shared = true;
-            key = counter->block->mr.key;
+            posting.key = counter->block->mr.key;
+            posting.va = counter->block->mr.va + kCounterWord;
         } else if (peer->window == Side::Window::Bound && action != Action::Flush && random_.one_in(2) &&
                    peer->window_bytes >= length + 16) {
-            key = peer->window_key;
+            posting.key = peer->window_key;
             low = peer->window_offset;
             room = peer->window_bytes;
         }
@@ -407,6 +400,7 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
                 if (r.target + 8 > low + room)
                     return false;
             }
+            posting.va = peer->target->mr.va + r.target;
         }
     }
     if (info(action).answered) {
@@ -420,11 +414,11 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
         side.answer_at += length;
     }
     // What a READ under way is to bring must not change before.
-    fence = !config.plain && random_.one_in(20);
+    bool fence = !config.plain && random_.one_in(20);
     if (changes_target(action) && !r.shared && peer)
         for (const Request &other : side.requests)
             fence |= other.action == Action::Read && overlap(r.target, length, other.target, other.length);
-    fence |= action == Action::SendInv;
+    posting.fence = fence || action == Action::SendInv;
 
     r.signaled = config.plain ? last_of_batch || side.unsignaled + 1 >= config.sq_wqes / 2
                               : info(action).answered || action == Action::Bind || random_.chance(config.signal_ppm) ||
@@ -433,7 +427,7 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
     side.unsignaled = r.signaled ? 0 : side.unsignaled + 1;
 
     // The sources of its data.
-    Message message{};
+    Message &message = posting.message;
     message.action = action;
     message.length = length;
     message.number = side.message_count;
@@ -451,10 +445,18 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
             done += bytes;
         }
     }
+    return true;
+}
 
-    // The WQE.
-    const uint32_t slot = side.sq_head & (config.sq_wqes - 1);
-    WqeWriter writer(side.machine->at(side.qp.sq.dma + (uint64_t(slot) << kStrideLog)));
+Traffic::WqeHead Traffic::write_wqe(Side &side, Posting &posting)
+{
+    const SideConfig &config = side.config;
+    const Side *peer = posting.peer;
+    Request &r = posting.request;
+    const Message &message = posting.message;
+    const uint32_t mask = config.sq_wqes - 1;
+    const auto slot_of = [&](uint16_t index) { return uint64_t(index & mask) << kStrideLog; };
+    WqeWriter writer(side.machine->at(side.qp.sq.dma + slot_of(r.index)));
     hghca_next_unit next{};
     uint32_t flags = (r.signaled ? HGHCA_WQE_CQ_UPDATE : 0) | (random_.one_in(4) ? HGHCA_WQE_SOLICIT : 0);
     if (config.service == HGHCA_QP_ST_XRC)
@@ -475,7 +477,7 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
         ud.qkey = le32(kQkey);
         writer.put(ud);
     }
-    if (action == Action::Bind) {
+    if (r.action == Action::Bind) {
         side.window_key = (side.window_key & ~0xffu) | uint8_t(side.window_key + 1);
         side.window_offset = uint32_t(random_.below(config.target_bytes));
         side.window_bytes = uint32_t(random_.between(1, config.target_bytes - side.window_offset));
@@ -487,29 +489,28 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
         bind.addr = le64(side.target->mr.va + side.window_offset);
         bind.length = le64(side.window_bytes);
         writer.put(bind);
-    } else if (one_sided) {
-        const uint64_t va = r.shared ? counter->block->mr.va + kCounterWord : peer->target->mr.va + r.target;
-        writer.put(hghca_raddr_unit{le64(va), le32(key), 0});
+    } else if (is_one_sided(r.action)) {
+        writer.put(hghca_raddr_unit{le64(posting.va), le32(posting.key), 0});
     }
-    uint64_t swap_add = 0, compare = 0;
-    if (is_atomic(action)) {
+    if (is_atomic(r.action)) {
         uint64_t word = 0;
         if (!r.shared)
             std::memcpy(&word, peer->target->model(r.target), 8);
-        compare = random_.one_in(2) ? word : random_.next();
-        swap_add = r.shared ? 1 : random_.next();
+        const uint64_t compare = random_.one_in(2) ? word : random_.next();
+        const uint64_t swap_add = r.shared ? 1 : random_.next();
         r.original = word;
+        posting.result = r.action == Action::Faa ? word + swap_add : word == compare ? swap_add : word;
         writer.put(hghca_atomic_unit{le64(swap_add), le64(compare)});
     }
-    if (action == Action::Flush) {
+    if (r.action == Action::Flush) {
         hghca_flush_unit flush{};
-        flush.length = le32(length);
+        flush.length = le32(r.length);
         flush.what = le32(field_put(HGHCA_FLUSH_TYPE_MASK, HGHCA_FLUSH_GLOBAL) |
                           field_put(HGHCA_FLUSH_SELECTIVITY_MASK, HGHCA_FLUSH_RANGE));
         writer.put(flush);
     }
-    if (info(action).answered) {
-        writer.put(hghca_data_unit{le32(length), le32(side.local->mr.key), le64(side.local->mr.va + r.local)});
+    if (info(r.action).answered) {
+        writer.put(hghca_data_unit{le32(r.length), le32(side.local->mr.key), le64(side.local->mr.va + r.local)});
     } else {
         uint32_t inlined = 0;
         for (uint8_t i = 0; i < message.piece_count; i++) {
@@ -523,21 +524,32 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
             }
         }
     }
-    units = writer.units();
+    // Step 2 of 5.1, where there is a predecessor.
+    const WqeHead head{r.opcode, writer.units(), posting.fence};
+    uint8_t *before = side.machine->at(side.qp.sq.dma + slot_of(uint16_t(r.index - 1)));
+    const uint64_t low = slot_of(r.index) | head.opcode;
+    const uint64_t high = (head.fence ? HGHCA_NEXT_FENCE : 0) | head.units;
+    test::store_release(*reinterpret_cast<uint64_t *>(before), le64(high << 32 | low));
+    return head;
+}
 
-    // The model.
+// The request is posted: what it has to do.
+void Traffic::expect(Side &side, Posting &posting)
+{
+    const SideConfig &config = side.config;
+    Side *peer = posting.peer;
+    Request &r = posting.request;
+    const Message &message = posting.message;
+    const Action action = r.action;
     if (action == Action::Read) {
         const uint8_t *from = peer->target->model(r.target);
-        r.bytes.assign(from, from + length);
+        r.bytes.assign(from, from + r.length);
     } else if (changes_target(action) && !r.shared && side.reliable() && !(config.plain && r.index) &&
                peer->state != Side::State::Gone) {
         uint8_t *to = peer->target->model(r.target);
-        r.bytes.assign(to, to + length);
-        if (is_atomic(action)) {
-            const uint64_t result = action == Action::Faa ? r.original + swap_add
-                                    : r.original == compare ? swap_add : r.original;
-            std::memcpy(to, &result, 8);
-        }
+        r.bytes.assign(to, to + r.length);
+        if (is_atomic(action))
+            std::memcpy(to, &posting.result, 8);
         for (uint8_t i = 0; i < message.piece_count; i++) {
             std::memcpy(to, side.local->model(message.pieces[i].offset), message.pieces[i].length);
             to += message.pieces[i].length;
@@ -552,7 +564,6 @@ bool Traffic::post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &uni
     side.requests.push_back(std::move(r));
     side.sq_head++;
     side.requests_left--;
-    return true;
 }
 
 // ---- completions

@@ -61,6 +61,17 @@ struct Request {
     std::vector<uint8_t> bytes;
 };
 
+// A request that has been drawn and not posted.
+struct Posting {
+    Request request;
+    Message message;      // of what it has no use for, nothing is set
+    Side *peer;           // null: a BIND_MW of a side without one
+    uint64_t va;          // of the peer's memory
+    uint32_t key;
+    uint64_t result;      // what an atomic makes of the word
+    bool fence;
+};
+
 // Bytes that may or may not have been written: by requests that have failed.
 struct Doubt {
     Block *block;
@@ -197,7 +208,14 @@ private:
     void post_receives(Side &side, uint32_t count);
     void post_shared(SharedQueue &queue, uint32_t count);
     void fill_send_queue(Side &side);
-    bool post_one(Side &side, bool last_of_batch, bool &fence, uint8_t &units);
+    bool draw(Side &side, bool last_of_batch, Posting &posting);
+    // What its predecessor or a doorbell says of a WQE.
+    struct WqeHead {
+        uint8_t opcode, units;
+        bool fence;
+    };
+    WqeHead write_wqe(Side &side, Posting &posting);
+    void expect(Side &side, Posting &posting);
     void wake(Side &side, uint64_t delay_ns);
 
     void sent(Side &side, const hghca_cqe &cqe);
