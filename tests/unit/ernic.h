@@ -3,8 +3,10 @@
 // WQEs and a producer index, whole messages that go again after a loss, receive slots, and a table of protection
 // domains in place of keys and pages. It moves SEND, WRITE and READ. Registers stand here as members.
 //
-// Sources: seed 000, tables 2-1 (WQE) and 2-2 (CQE), and its registers SQPI, CQHEAD, RQCI and QDEPTH; seed 004 for the
-// protection domain table. Indices of registers are 0 after reset, then 1 to the depth, and 1 again.
+// Sources: seed 000, tables 2-1 (WQE) and 2-2 (CQE), and its registers SQPI, CQHEAD, RQCI, QDEPTH and INTSTS; seed 004
+// for the protection domain table. Indices of registers are 0 after reset, then 1 to the depth, and 1 again.
+//
+// Where the ERNIC raises an interrupt line, Host::raise_vector() is called with the line's bit in INTSTS.
 #pragma once
 
 #include <array>
@@ -50,6 +52,8 @@ public:
     static constexpr uint32_t kQps = 256;
     static constexpr uint8_t kWrite = 0x00, kSend = 0x02, kRead = 0x04;
     static constexpr uint32_t kFatalCqe = 1u << 24;
+    // Bits of INTSTS.
+    static constexpr unsigned kCompletionLine = 4, kReceiveLine = 6, kFatalLine = 7;
 
     // The registers of a queue pair.
     struct Registers {
@@ -58,6 +62,7 @@ public:
         uint32_t rq_slot_bytes;        // QPCONF
         uint16_t sqpi, cqhead, rqci, rq_written;
         bool fatal;                    // STATQP
+        Status fatal_status;           // why; the hardware has a code for it
     };
     // An entry of the protection domain table: one contiguous range.
     struct PdEntry {
@@ -68,7 +73,8 @@ public:
         bool valid;
     };
 
-    Ernic(const std::array<uint8_t, 6> &mac, uint64_t slice_work = 128) : slice_work_(slice_work)
+    Ernic(FakeHost &host, const std::array<uint8_t, 6> &mac, uint64_t slice_work = 128)
+        : host(host), slice_work_(slice_work)
     {
         port_.mac = port_.permanent_mac = mac;
         transport_ = std::make_unique<Transport>(Function{.host = host,
@@ -114,6 +120,16 @@ public:
         }
         return place.r;
     }
+    // QPCONF, not enabled any more: what is posted does not complete.
+    void disable(uint32_t qpn)
+    {
+        Qp &qp = places_.at(qpn).qp;
+        const QpState from = qp.state;
+        begin_slice();
+        qp.state = QpState::Error;
+        transport_->state_changed(qp, from);
+        finish_entry();
+    }
     // The register SQPI: 1 to the depth. One that the queue cannot have is ignored.
     void write_sqpi(uint32_t qpn, uint16_t value)
     {
@@ -123,9 +139,10 @@ public:
             return;
         place.r.sqpi = value;
         place.sq_end = uint16_t(place.sq_end + more);
-        work_.begin_slice(slice_work_);
+        begin_slice();
         transport_->posted(place.qp);
         transport_->run();
+        finish_entry();
     }
     // The register RQCI: so far software has emptied the slots.
     void write_rqci(uint32_t qpn, uint16_t value)
@@ -146,30 +163,42 @@ public:
 
     void receive(const iovec *parts, int count)
     {
-        work_.begin_slice(slice_work_);
+        begin_slice();
         transport_->receive(parts, count);
+        finish_entry();
     }
     void run()
     {
-        work_.begin_slice(slice_work_);
+        begin_slice();
         transport_->flush();
         transport_->run();
+        finish_entry();
     }
     bool has_work() const { return transport_->has_work(); }
-    uint64_t next_deadline() const { return transport_->next_deadline(); }
     void expire()
     {
-        work_.begin_slice(slice_work_);
-        transport_->expire(host.clock_ns);
+        begin_slice();
+        transport_->expire(host.now_ns());
+        finish_entry();
     }
 
-    FakeHost host{4u << 20};
+    FakeHost &host;
     Counters counters;
     std::vector<Event> events;
     std::vector<Drop> drops;
     bool skips_an_index = false;   // the function breaks a promise
+    // For tests of checkers: another way than its own.
+    void set_rewind(Rewind rewind) { transport_->rewind = rewind; }
 
 private:
+    void begin_slice() { work_.begin_slice(slice_work_); }
+    void finish_entry()
+    {
+        host.set_timer(transport_->next_deadline());
+        if (has_work())
+            host.schedule();
+    }
+
     struct Place {
         Qp qp;
         Registers r{};
@@ -275,6 +304,8 @@ private:
         if (status == Status::Flushed)
             return true;   // the WQEs behind the one that failed do not complete
         place.r.fatal = true;
+        place.r.fatal_status = status;
+        host.raise_vector(kFatalLine);
         std::array<uint8_t, sizeof(ErnicWqe)> wqe;
         return host.read(place.r.sqba + uint64_t(index % place.r.sq_depth) * wqe.size(), wqe.data(), wqe.size()) &&
                write_cqe(place, index, wqe.data(), kFatalCqe);
@@ -285,8 +316,11 @@ private:
         ErnicWqe wqe;
         std::memcpy(&wqe, bytes, sizeof(wqe));
         const uint32_t cqe = wqe.wrid | uint32_t(wqe.opcode) << 16 | flags;
+        const uint64_t dma = place.r.cqba + uint64_t(index % place.r.sq_depth) * sizeof(cqe);
+        const bool written = host.write(dma, &cqe, sizeof(cqe));
         place.r.cqhead = register_of(uint16_t(index + 1), place.r.sq_depth);
-        return host.write(place.r.cqba + uint64_t(index % place.r.sq_depth) * sizeof(cqe), &cqe, sizeof(cqe));
+        host.raise_vector(kCompletionLine);
+        return written;
     }
 
     // ---- RecvSource
@@ -316,6 +350,7 @@ private:
     {
         Place &place = place_of(qp);
         place.r.rq_written = register_of(++qp.resp.rq_index, place.r.rq_depth);
+        host.raise_vector(kReceiveLine);
         return true;
     }
     bool fail(Qp &, Status) override { return true; }

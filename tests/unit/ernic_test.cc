@@ -28,7 +28,8 @@ constexpr uint32_t kBufferBytes = 1 << 18;
 // A reliable connection of an ERNIC: 02:00:00:00:00:n, 10.10.0.n.
 struct ErnicEnd {
     explicit ErnicEnd(unsigned n)
-        : number(n), own(std::make_unique<Ernic>(Node::mac_of(n))), ernic(*own), buffer(ernic.host.alloc(kBufferBytes))
+        : number(n), host(std::make_unique<FakeHost>(4u << 20)), own(std::make_unique<Ernic>(*host, Node::mac_of(n))),
+          ernic(*own), buffer(ernic.host.alloc(kBufferBytes))
     {
     }
     // Another one of the same ERNIC.
@@ -117,6 +118,7 @@ struct ErnicEnd {
     }
 
     unsigned number;
+    std::unique_ptr<FakeHost> host;
     std::unique_ptr<Ernic> own;
     Ernic &ernic;
     uint32_t qpn = kErnicQpn;
@@ -146,7 +148,7 @@ End end_of(ErnicEnd &end)
 {
     Ernic &e = end.ernic;
     return {e.host, [&](const iovec *parts, int count) { e.receive(parts, count); }, [&] { e.run(); },
-            [&] { e.expire(); }, [&] { return e.has_work(); }, [&] { return e.next_deadline(); }};
+            [&] { e.expire(); }, [&] { return e.has_work(); }, [&] { return e.host.deadline_ns; }};
 }
 
 // Ends on a switch that loses, doubles and puts off what `fate` says; time goes from deadline to deadline. End number n
@@ -293,6 +295,7 @@ TEST_F(ErnicToHca, SendWriteAndReadOfTheErnic)
     EXPECT_EQ(ernic.cqe(0), 0x4000u | 2 << 16);
     EXPECT_EQ(ernic.cqe(2), 0x4002u | 0 << 16);
     EXPECT_EQ(ernic.cqe(3), 0x4003u | 4 << 16);
+    EXPECT_EQ(ernic.host->take_vectors(Ernic::kCompletionLine), 4u);
     EXPECT_TRUE(hca.holds(0, 5000, 1));
     EXPECT_TRUE(hca.holds(8192, 16, 7));
     EXPECT_TRUE(hca.holds(50000, 5000, 1));
@@ -314,6 +317,7 @@ TEST_F(ErnicToHca, SendWriteAndReadToTheErnic)
     for (const Completion &c : hca.poll_all())
         EXPECT_FALSE(c.error) << int(c.syndrome);
     EXPECT_EQ(ernic.registers->rq_written, 1);
+    EXPECT_EQ(ernic.host->take_vectors(Ernic::kReceiveLine), 1u);
     EXPECT_TRUE(ernic.slot_holds(0, 5000, 1));
     EXPECT_TRUE(ernic.holds(50000, 5000, 1));
     EXPECT_TRUE(hca.holds(10000, 4000, 3));
@@ -391,10 +395,28 @@ TEST_F(ErnicToHca, WrongOpcodeIsFatal)
     ernic.ring();
     link.settle();
     EXPECT_TRUE(ernic.registers->fatal);
+    EXPECT_EQ(ernic.registers->fatal_status, Status::LocalOperation);
+    EXPECT_EQ(ernic.host->take_vectors(Ernic::kFatalLine), 1u);
     EXPECT_EQ(ernic.cqe(0), 0x4000u | 1u << 16 | 1u << 24);
     EXPECT_EQ(ernic.registers->cqhead, 1);
     EXPECT_EQ(ernic.ernic.state(kErnicQpn), QpState::Error);
     EXPECT_TRUE(link.log.empty());
+}
+
+TEST_F(ErnicToHca, DisabledQpCompletesNothing)
+{
+    link.fate = [](unsigned, const Frame &) { return Fate{0}; };
+    hca.fill(0, 5000, 9);
+    ernic.post(ernic.wqe(Ernic::kWrite, 0, 5000, hca.va(0), hca.buffer.key));
+    link.settle(1'000'000);
+    ernic.ernic.disable(kErnicQpn);
+    link.fate = nullptr;
+    link.settle();
+    EXPECT_EQ(ernic.registers->cqhead, 0);
+    EXPECT_FALSE(ernic.registers->fatal);
+    EXPECT_EQ(ernic.ernic.state(kErnicQpn), QpState::Error);
+    EXPECT_TRUE(hca.holds(0, 5000, 9));
+    EXPECT_EQ(sent(0xfffffe), 1u);
 }
 
 // IBA vol 1, 9.7.4.1.6: a message has 2^31 bytes at most.
