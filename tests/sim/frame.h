@@ -13,6 +13,7 @@ namespace hghca::sim {
 
 constexpr uint32_t kMaxFrame = 4096 + 256;
 constexpr uint32_t kSmallFrame = 448;
+constexpr size_t kBth = 42;   // where it stands in a frame by IPv4 without VLAN
 
 struct Frame {
     uint32_t length;   // bytes, without FCS

@@ -94,7 +94,7 @@ int list()
     for (const Scenario &each : scenarios())
         std::printf("scenario %s%s: %s\n", each.name, each.sweep ? " *" : "", each.text);
     for (const Breakage &each : breakages())
-        std::printf("break %s: %s: %s\n", each.name, each.found_as, each.text);
+        std::printf("break %s in %s: %s: %s\n", each.name, each.scenario, each.found_as, each.text);
     return 0;
 }
 

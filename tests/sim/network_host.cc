@@ -90,6 +90,7 @@ bool NetworkHost::send_frame(const iovec *parts, int count)
         to += parts[i].iov_len;
     }
     sent_frames++;
+    sent(*frame);
     if (world_.recording)
         world_.recording->sent(*frame, world_.now_ns);
     world_.fabric->send(number, frame, world_.now_ns);

@@ -19,6 +19,7 @@ namespace hghca::sim {
 using test::FakeHost;
 
 class Machine;
+class ErnicMachine;
 class NetworkHost;
 
 // The world as a host sees it.
@@ -30,8 +31,9 @@ struct World {
     uint64_t frames_received = 0;
     Recording *recording = nullptr;         // takes all frames sent; null: nobody does
     std::unique_ptr<Fabric> fabric;
-    std::vector<std::unique_ptr<Machine>> machines;
-    std::vector<NetworkHost *> hosts;       // all of them by number
+    std::vector<std::unique_ptr<Machine>> machines;      // hosts 0 on
+    std::vector<std::unique_ptr<ErnicMachine>> ernics;   // those behind them
+    std::vector<NetworkHost *> hosts;                    // all by number
 };
 
 class NetworkHost : public FakeHost {
@@ -75,6 +77,8 @@ protected:
     World &world_;
 
 private:
+    // A frame has left.
+    virtual void sent(const Frame &) {}
     // ---- what the device does
     virtual void device_receives(const iovec &part) = 0;
     virtual void device_runs() = 0;

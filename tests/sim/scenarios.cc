@@ -52,6 +52,7 @@ struct Mix {
     bool counters = true;
     uint32_t actions = kAllActions;
     bool ipv4_only = false;     // and between two hosts
+    uint32_t ernics = 0;        // of the hosts: they have an ERNIC, not an HCA
 };
 
 SideConfig side_config(Random &random, const Mix &mix, uint8_t service)
@@ -127,6 +128,50 @@ void add_pair(Simulation &sim, const Mix &mix, Machine &left, Machine &right, ui
         traffic.start(*side, start_ns + random.below(100'000));
 }
 
+// What an ERNIC can do, by IPv4 alone.
+constexpr uint32_t kErnicActions = mask_of(Action::Send) | mask_of(Action::Write) | mask_of(Action::Read);
+
+// One connection of an ERNIC to another one, or to an HCA.
+void add_ernic_pair(Simulation &sim, const Mix &mix, uint32_t left, uint32_t right)
+{
+    Random &random = sim.random;
+    SideConfig a = side_config(random, mix, HGHCA_QP_ST_RC);
+    a.actions = kErnicActions;
+    a.gid_index = 0;
+    a.empty_sends = false;
+    SideConfig b = a;
+    b.psn = psn_near_wrap(random);
+    b.sq_wqes = 1u << random.between(1, 6);
+    b.rq_wqes = 1u << random.between(0, 5);
+    b.requests = uint32_t(random.below(mix.requests));
+    const auto add = [&](uint32_t host, const SideConfig &config) -> Side & {
+        const auto hcas = uint32_t(sim.world.machines.size());
+        return host < hcas ? sim.traffic.add_side(*sim.world.machines[host], config)
+                           : sim.traffic.add_side(*sim.world.ernics[host - hcas], config);
+    };
+    Side &one = add(left, a), &other = add(right, b);
+    sim.traffic.connect(one, other);
+    for (Side *side : {&one, &other})
+        sim.traffic.start(*side, sim.now() + random.below(100'000));
+}
+
+// An HCA to an ERNIC, the other way, and an ERNIC to an ERNIC; then any to any.
+void add_family_pair(Simulation &sim, const Mix &mix, uint32_t number)
+{
+    Random &random = sim.random;
+    const uint32_t hcas = mix.hosts - mix.ernics;
+    const auto hca = uint32_t(random.below(hcas)), ernic = hcas + uint32_t(random.below(mix.ernics));
+    uint32_t left = uint32_t(random.below(mix.hosts)), right = uint32_t(random.below(mix.hosts));
+    if (number < 3) {
+        left = number == 0 ? hca : ernic;
+        right = number == 1 ? hca : hcas + uint32_t(random.below(mix.ernics));
+    }
+    if (left < hcas && right < hcas)
+        add_pair(sim, mix, *sim.world.machines[left], *sim.world.machines[right], sim.now());
+    else
+        add_ernic_pair(sim, mix, left, right);
+}
+
 Machine &any_host(Simulation &sim) { return *sim.world.machines[sim.random.below(sim.world.machines.size())]; }
 
 void set_faults(Simulation &sim, const Mix &mix)
@@ -156,13 +201,17 @@ void make_mix(Simulation &sim, const Mix &mix)
         if (mix.small_caches || random.one_in(4))
             c.cache_entries = uint32_t(random.between(1, 8));
     }
-    sim.build(shape, configs);
+    sim.build(shape, configs, mix.ernics);
     if (random.one_in(3))
         turn_on_congestion_control(sim);
     if (mix.counters)
         for (auto &machine : sim.world.machines)
             sim.traffic.add_counter(*machine);
     for (uint32_t i = 0; i < mix.pairs; i++) {
+        if (mix.ernics) {
+            add_family_pair(sim, mix, i);
+            continue;
+        }
         Machine &left = mix.ipv4_only ? *sim.world.machines[0] : any_host(sim);
         add_pair(sim, mix, left, mix.ipv4_only ? *sim.world.machines[1] : any_host(sim), sim.now());
     }
@@ -318,6 +367,19 @@ void make_reset(Simulation &sim)
             add_pair(sim, mix, machine, other, sim.now());
         }
     });
+}
+
+void make_ernic(Simulation &sim)
+{
+    Mix mix;
+    mix.services = kEvery;   // between HCAs
+    mix.ernics = uint32_t(sim.random.between(1, 3));
+    mix.hosts = mix.ernics + uint32_t(sim.random.between(1, 3));
+    mix.pairs = uint32_t(sim.random.between(3, 6));
+    mix.requests = 40;
+    mix.faults = any_faults(sim.random, 20);
+    mix.faults.drop += 1;
+    make_mix(sim, mix);
 }
 
 void make_many(Simulation &sim)
@@ -495,6 +557,7 @@ const std::vector<Scenario> &scenarios()
         {"not-ready", "receives that come late, with faults", make_not_ready, true},
         {"flap", "links that go down and up", make_flap, true},
         {"reset", "a device is reset under traffic and comes back", make_reset, true},
+        {"ernic", "ERNICs and HCAs side by side, all kinds of faults up to 20 %", make_ernic, true},
         {"plain", "RC by IPv4: what is broken on purpose", make_plain, false},
         {"many", "thousands of QPs", make_many, false},
         {"stream", "WRITEs of 16 KiB: packets a second", make_stream, false},

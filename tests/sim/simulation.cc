@@ -23,8 +23,7 @@ void seal(Frame &frame)
         frame.data[frame.length - HGHCA_ICRC_SIZE + i] = uint8_t(crc >> 8 * i);
 }
 
-// By IPv4 without VLAN; its BTH stands at 42.
-constexpr size_t kBth = 42;
+// By IPv4 without VLAN.
 bool is_plain_roce(const Frame &frame)
 {
     return frame.length > kBth + sizeof(hghca_bth) + HGHCA_ICRC_SIZE && frame.data[12] == 8 && frame.data[13] == 0 &&
@@ -47,6 +46,12 @@ const std::vector<Breakage> &breakages()
         {"replay", "a switch that gives a WRITE another place and makes the ICRC right", "syndrome|brought something else|not what it has to be"},
         {"acks-lost", "a switch that loses every ACK for ever", "retries ran out|a request ends with syndrome"},
         {"deaf-receiver", "a driver that never posts another receive, to a peer that tries for ever", "not at rest"},
+        {"ernic-payload", "a switch that changes a bit of a SEND to an ERNIC and makes the ICRC right",
+         "is not what was sent", "ernic"},
+        {"ernic-rewind", "an ERNIC that sends again from the packet that was lost", "in the middle of a message",
+         "ernic"},
+        {"ernic-completion-lost", "an ERNIC's driver that loses a completion",
+         "comes before that of request|have not completed", "ernic"},
     };
     return all;
 }
@@ -57,14 +62,21 @@ Simulation::Simulation(const Options &options)
     world.recording = options.recording;
 }
 
-void Simulation::build(const Fabric::Shape &shape, const std::vector<MachineConfig> &configs)
+void Simulation::build(const Fabric::Shape &shape, const std::vector<MachineConfig> &configs, uint32_t ernics)
 {
     world.fabric = std::make_unique<Fabric>(world.events, world.pool, shape, random.fork());
-    for (uint32_t i = 0; i < shape.hosts; i++) {
+    const uint32_t hcas = shape.hosts - ernics;
+    for (uint32_t i = 0; i < hcas; i++) {
         world.machines.push_back(std::make_unique<Machine>(world, i, configs[i % configs.size()], random.next()));
         world.hosts.push_back(world.machines.back().get());
         world.machines.back()->handler = &traffic;
         world.machines.back()->start();
+    }
+    for (uint32_t i = hcas; i < shape.hosts; i++) {
+        world.ernics.push_back(
+            std::make_unique<ErnicMachine>(world, i, configs[i % configs.size()], random.next()));
+        world.hosts.push_back(world.ernics.back().get());
+        world.ernics.back()->handler = &traffic;
     }
 }
 
@@ -167,6 +179,23 @@ void Simulation::break_something()
     } else if (what == "deaf-receiver") {
         for (auto &side : traffic.sides)
             side->config.deaf = true;
+    } else if (what == "ernic-payload") {
+        fabric.broken = [hcas = world.machines.size()](Frame &frame) {
+            const bool send = is_plain_roce(frame) && opcode_of(frame) == HGHCA_BTH_OP_SEND_ONLY;
+            const size_t data = kBth + sizeof(hghca_bth);
+            if (send && host_of(frame.data) >= hcas && frame.length > data + 8) {
+                frame.data[data] ^= 1;
+                seal(frame);
+            }
+            return true;
+        };
+    } else if (what == "ernic-rewind") {
+        fabric.faults.drop = 100'000;
+        for (auto &each : world.ernics)
+            each->device.set_rewind(Rewind::Packet);
+    } else if (what == "ernic-completion-lost") {
+        for (auto &each : world.ernics)
+            each->lose_completion = 5;
     } else {
         fail("there is nothing of the name ", what, " to break");
     }
@@ -197,6 +226,8 @@ Result Simulation::run()
 
     for (const auto &machine : world.machines)
         result.retransmitted += machine->device.counters().retransmitted;
+    for (const auto &machine : world.ernics)
+        result.retransmitted += machine->device.counters.retransmitted;
     const Fabric &fabric = *world.fabric;
     result.frames = world.frames_received;
     result.requests = 0;

@@ -36,7 +36,8 @@ public:
     Result run();
 
     // ---- for scenarios
-    void build(const Fabric::Shape &shape, const std::vector<MachineConfig> &configs);
+    // The last `ernics` of its hosts have an ERNIC, the others an HCA.
+    void build(const Fabric::Shape &shape, const std::vector<MachineConfig> &configs, uint32_t ernics = 0);
     void at(uint64_t ns, std::function<void()> task);
     // Until nothing is due any more.
     void settle();
@@ -69,6 +70,7 @@ struct Breakage {
     const char *name;
     const char *text;
     const char *found_as;   // a part of the failure's text
+    const char *scenario = "plain";
 };
 const std::vector<Breakage> &breakages();
 

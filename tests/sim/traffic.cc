@@ -88,6 +88,8 @@ private:
 
 }  // namespace
 
+const char *name_of(Action action) { return info(action).name; }
+
 // ---- building
 
 SharedQueue &Traffic::add_shared_queue(Machine &machine, unsigned log, uint32_t buffer_bytes, uint32_t xrcd, uint32_t cq)
@@ -116,7 +118,7 @@ Side &Traffic::add_side(Machine &machine, const SideConfig &config, SharedQueue 
     Side &side = *owned;
     TestDriver &driver = machine.driver;
     side.number = uint32_t(sides.size());
-    side.machine = &machine;
+    side.machine = side.hca = &machine;
     side.config = config;
     side.srq = srq;
     side.cq = uint32_t(random_.below(machine.cqs.size()));
@@ -167,7 +169,11 @@ Side &Traffic::add_side(Machine &machine, const SideConfig &config, SharedQueue 
 
 void Traffic::connect_one(Side &side, const Side &peer)
 {
-    TestDriver &driver = side.machine->driver;
+    if (side.ernic) {
+        connect_ernic(side, peer);
+        return;
+    }
+    TestDriver &driver = side.hca->driver;
     const SideConfig &config = side.config;
     const auto gid = Machine::gid_of(peer.machine->number, config.gid_index);
     TestDriver::Peer to{};
@@ -226,7 +232,8 @@ void Traffic::wake(Side &side, uint64_t delay_ns) { start(side, world_.now_ns + 
 std::string Traffic::name_of(const Side &side) const
 {
     return "host " + std::to_string(side.machine->number) + " QP " + std::to_string(side.qp.qpn) + " (side " +
-           std::to_string(side.number) + ", service " + std::to_string(side.config.service) + ")";
+           std::to_string(side.number) + ", " +
+           (side.ernic ? "ERNIC" : "service " + std::to_string(side.config.service)) + ")";
 }
 
 Side *Traffic::side_of(const Machine &machine, uint32_t qpn) const
@@ -236,7 +243,7 @@ Side *Traffic::side_of(const Machine &machine, uint32_t qpn) const
     return by_qpn_[machine.number][qpn];
 }
 
-Traffic::Counter *Traffic::counter_of(const Machine &machine)
+Traffic::Counter *Traffic::counter_of(const NetworkHost &machine)
 {
     for (Counter &counter : counters_)
         if (counter.machine == &machine)
@@ -250,6 +257,10 @@ void Traffic::post_receives(Side &side, uint32_t count)
 {
     if (!count || side.config.deaf)
         return;
+    if (side.ernic) {
+        empty_slots(side, count);
+        return;
+    }
     const uint32_t header = side.config.service == HGHCA_QP_ST_UD ? kGrh : 0;
     const uint32_t room = side.config.max_message + header;
     for (uint32_t n = 0; n < count; n++) {
@@ -317,18 +328,22 @@ void Traffic::fill_send_queue(Side &side)
         const uint64_t want = random_.between(1, side.config.batch);
         WqeHead first{};
         uint32_t posted = 0;
-        for (; posted < want && side.requests_left && side.requests.size() < side.config.sq_wqes; posted++) {
+        for (; posted < want && side.requests_left && side.requests.size() < side.most_requests(); posted++) {
             Posting posting{};
             if (!draw(side, posted + 1 == want, posting))
                 break;
-            const WqeHead wqe = write_wqe(side, posting);
-            if (!posted)
+            if (side.ernic)
+                write_ernic_wqe(side, posting);
+            else if (const WqeHead wqe = write_wqe(side, posting); !posted)
                 first = wqe;
             expect(side, posting);
         }
         if (!posted)
             return;
-        side.machine->driver.ring_sq(side.qp, head, first.opcode, first.units, uint8_t(posted), first.fence);
+        if (side.ernic)
+            ring_ernic(side);
+        else
+            side.hca->driver.ring_sq(side.qp, head, first.opcode, first.units, uint8_t(posted), first.fence);
         if (posted < want)
             return;
     }
@@ -372,6 +387,8 @@ bool Traffic::draw(Side &side, bool last_of_batch, Posting &posting)
                  : random_.one_in(3)  ? uint32_t(random_.below(std::min(config.max_message, 300u) + 1))
                                       : uint32_t(random_.below(config.max_message + 1));
     }
+    if (action == Action::Send && !config.empty_sends)
+        length = std::max(length, 1u);
     r.length = length;
 
     // Where it goes.
@@ -417,7 +434,11 @@ bool Traffic::draw(Side &side, bool last_of_batch, Posting &posting)
     bool fence = !config.plain && random_.one_in(20);
     if (changes_target(action) && !r.shared && peer)
         for (const Request &other : side.requests)
-            fence |= other.action == Action::Read && overlap(r.target, length, other.target, other.length);
+            if (other.action == Action::Read && overlap(r.target, length, other.target, other.length)) {
+                if (side.ernic)
+                    return false;   // its WQEs have no fence
+                fence = true;
+            }
     posting.fence = fence || action == Action::SendInv;
 
     r.signaled = config.plain ? last_of_batch || side.unsignaled + 1 >= config.sq_wqes / 2
@@ -436,7 +457,7 @@ bool Traffic::draw(Side &side, bool last_of_batch, Posting &posting)
         uint32_t done = 0;
         const bool by_version = config.service == HGHCA_QP_ST_UC && one_sided;
         const uint32_t whole = by_version ? r.target + config.target_bytes * uint32_t(random_.below(kUcVersions)) : 0;
-        const uint64_t parts = config.plain || by_version ? 1 : random_.between(1, 4);
+        const uint64_t parts = config.plain || by_version || side.ernic ? 1 : random_.between(1, 4);
         for (uint64_t left = parts; left; left--) {
             const uint32_t bytes = left == 1 ? length - done : uint32_t(random_.below(length - done + 1));
             const uint32_t from = by_version ? whole
@@ -593,7 +614,9 @@ void Traffic::event(Machine &machine, const hghca_eqe &eqe)
     }
 }
 
-void Traffic::idle(Machine &)
+void Traffic::idle(Machine &) { go_on(); }
+
+void Traffic::go_on()
 {
     for (Side *side : std::exchange(touched_, {})) {
         if (side->state != Side::State::Alive)
@@ -731,8 +754,18 @@ void Traffic::close(Side &side)
         end->requests_left = 0;
         // The window goes away with the connection.
         end->window = Side::Window::None;
-        TestDriver::must(end->machine->driver.to_error(end->qp.qpn), "2ERR");
+        enter_error(*end);
+        if (end->ernic)
+            doubt_receives(*end);
     }
+}
+
+void Traffic::enter_error(Side &side)
+{
+    if (side.ernic)
+        disable_ernic(side);
+    else
+        TestDriver::must(side.hca->driver.to_error(side.qp.qpn), "2ERR");
 }
 
 // ---- messages
@@ -843,6 +876,10 @@ bool Traffic::matches(const Side &from, const Message &message, const uint8_t *d
 // A message that ends in the middle has left its beginning in one of them.
 void Traffic::doubt_receives(Side &side)
 {
+    if (side.ernic) {
+        doubts_.push_back({side.ernic->slots.get(), 0, {}, true, int64_t(side.ernic->slots->bytes())});
+        return;
+    }
     if (side.srq) {
         doubts_.push_back({side.srq->buffers.get(), 0, {}, true, int64_t(side.srq->buffers->bytes())});
         return;
@@ -934,6 +971,8 @@ void Traffic::check_memory()
             fail(name_of(*side), ": byte ", at, " of its target, of ", target.bytes(), ", is not what it has to be");
         if (local.differs(at, explained(&local)))
             fail(name_of(*side), ": byte ", at, " of its own memory, of ", local.bytes(), ", has changed");
+        if (side->ernic && side->ernic->slots->differs(at, explained(side->ernic->slots.get())))
+            fail(name_of(*side), ": byte ", at, " of its receive slots has changed");
     }
     for (auto &queue : queues_)
         if (queue->buffers->differs(at, explained(queue->buffers.get())))
@@ -955,12 +994,15 @@ void Traffic::close_all()
         if (side->state != Side::State::Alive)
             continue;
         side->state = Side::State::Closing;
-        TestDriver::must(side->machine->driver.to_error(side->qp.qpn), "2ERR");
+        enter_error(*side);
     }
 }
 
 void Traffic::check_closed()
 {
+    for (auto &side : sides)
+        if (side->ernic)
+            poll_ernic(*side);
     const std::string what = unfinished();
     if (!what.empty())
         fail("after all QPs were closed: ", what);

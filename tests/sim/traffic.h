@@ -6,6 +6,8 @@
 //   target:  what the peer may write to, read and change atomically
 //   local:   sources of messages, which never change | where answers go | receive buffers
 //
+// The QP of a side is one of a JingZhao HCA, or of an ERNIC, whose receive buffers stand in a block of their own.
+//
 // The model of a block is changed as a request is posted, for those of one QP take effect in their order; what was
 // there before is kept with the request until it has completed, since the request may fail.
 #pragma once
@@ -17,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "ernic_machine.h"
 #include "failure.h"
 #include "machine.h"
 #include "random.h"
@@ -31,6 +34,7 @@ enum class Action : uint8_t { Send, SendImm, SendInv, Write, WriteImm, Read, Cas
 constexpr uint32_t kActions = uint32_t(Action::Count);
 constexpr uint32_t mask_of(Action a) { return 1u << uint32_t(a); }
 constexpr uint32_t kAllActions = (1u << kActions) - 1;
+const char *name_of(Action action);
 
 // A part of a message, in the source area of its sender.
 struct Piece {
@@ -92,6 +96,19 @@ struct SharedQueue {
     uint32_t posted = 0;
 };
 
+// The queues of a side whose host has an ERNIC, and how far software has seen them.
+struct ErnicQueues {
+    ErnicMachine *machine;
+    Ernic::Registers *registers = nullptr;   // of a QP that is connected
+    std::unique_ptr<Block> slots;            // for one message each
+    uint32_t slot_bytes;
+    uint64_t sq_dma, cq_dma;
+    uint32_t pd;
+    uint16_t cqhead = 0, rq_written = 0;     // as the registers have them
+    uint16_t emptied = 0;                    // slots, free-running
+    bool disabled = false;
+};
+
 struct SideConfig {
     uint8_t service = HGHCA_QP_ST_RC;
     uint32_t actions = kAllActions;
@@ -109,6 +126,7 @@ struct SideConfig {
     uint32_t batch = 4;               // posted with one doorbell, at most
     uint32_t receive_late_ppm = 0;    // how often receives are posted late
     bool initiates = true;
+    bool empty_sends = true;
     bool deaf = false;                // for tests of the checkers: posts no more receives
     bool plain = false;               // the same request again and again, for figures
     uint32_t inline_ppm = 200'000, signal_ppm = 700'000;
@@ -118,7 +136,9 @@ struct Side {
     enum class State { Alive, Failed, Closing, Dead, Gone };
 
     uint32_t number;
-    Machine *machine;
+    NetworkHost *machine;
+    Machine *hca = nullptr;            // that, if it has one
+    std::unique_ptr<ErnicQueues> ernic;   // or it has an ERNIC
     Side *peer = nullptr;
     SideConfig config;
     TestDriver::Qp qp{};
@@ -152,16 +172,19 @@ struct Side {
 
     bool reliable() const { return config.service == HGHCA_QP_ST_RC || config.service == HGHCA_QP_ST_XRC; }
     bool receives_from_srq() const { return srq; }
+    // Requests that have not completed, at most. One entry of an ERNIC's queue stays empty.
+    uint32_t most_requests() const { return config.sq_wqes - (ernic ? 1 : 0); }
     uint32_t local_answers() const { return config.source_bytes; }
     uint32_t local_receives() const { return config.source_bytes + config.answer_bytes; }
 };
 
-class Traffic final : public Machine::Handler {
+class Traffic final : public Machine::Handler, public ErnicMachine::Handler {
 public:
     Traffic(World &world, Random random) : world_(world), random_(random) {}
 
     SharedQueue &add_shared_queue(Machine &machine, unsigned log, uint32_t buffer_bytes, uint32_t xrcd, uint32_t cq);
     Side &add_side(Machine &machine, const SideConfig &config, SharedQueue *srq = nullptr, uint32_t xrcd = 0);
+    Side &add_side(ErnicMachine &machine, const SideConfig &config);
     void connect(Side &a, Side &b);
     // Datagrams: who they are sent to is chosen each time.
     void join_datagrams(Side &side);
@@ -173,6 +196,8 @@ public:
     void completion(Machine &machine, const hghca_cqe &cqe) override;
     void event(Machine &machine, const hghca_eqe &eqe) override;
     void idle(Machine &machine) override;
+    // ---- ErnicMachine::Handler
+    void interrupt(ErnicMachine &machine) override;
     // Event::Kind::Call of a side.
     void call(Side &side);
 
@@ -203,7 +228,7 @@ private:
     void connect_one(Side &side, const Side &peer);
     Side *side_of(const Machine &machine, uint32_t qpn) const;
     std::string name_of(const Side &side) const;
-    Counter *counter_of(const Machine &machine);
+    Counter *counter_of(const NetworkHost &machine);
 
     void post_receives(Side &side, uint32_t count);
     void post_shared(SharedQueue &queue, uint32_t count);
@@ -226,6 +251,18 @@ private:
     bool matches(const Side &from, const Message &message, const uint8_t *data) const;
     void fail_side(Side &side, uint8_t syndrome);
     void close(Side &side);
+    void enter_error(Side &side);
+    void go_on();
+
+    // Of sides whose host has an ERNIC: ernic_traffic.cc.
+    void connect_ernic(Side &side, const Side &peer);
+    void empty_slots(Side &side, uint32_t count);
+    void write_ernic_wqe(Side &side, const Posting &posting);
+    void ring_ernic(Side &side);
+    bool poll_ernic(Side &side);
+    void ernic_sent(Side &side, uint32_t cqe);
+    void ernic_received(Side &side);
+    void disable_ernic(Side &side);
     void doubt_receives(Side &side);
 
     World &world_;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "ernic_machine.h"
+
+#include <algorithm>
+
+#include "byte_order.h"
+#include "hghca_wire.h"
+
+namespace hghca::sim {
+
+bool SentMessages::add(uint8_t opcode, Psn psn, uint32_t read_bytes)
+{
+    uint32_t packets = 1;
+    switch (opcode) {
+    case HGHCA_BTH_OP_READ_REQUEST:
+        packets = std::max(1u, (read_bytes + mtu_ - 1) / mtu_);   // its responses have PSNs
+        [[fallthrough]];
+    case HGHCA_BTH_OP_SEND_FIRST:
+    case HGHCA_BTH_OP_SEND_ONLY:
+    case HGHCA_BTH_OP_WRITE_FIRST:
+    case HGHCA_BTH_OP_WRITE_ONLY:
+        if (psn == end_)
+            starts_.insert(psn);
+        break;
+    default:
+        break;
+    }
+    const bool back = psn_distance(next_, psn) - 1 < kPsnHalf;
+    if (psn == end_)
+        end_ = psn_add(psn, packets);
+    next_ = psn_add(psn, packets);
+    const bool good = !back || starts_.count(psn) || acknowledged_.count(psn_before(psn));
+    acknowledged_.clear();
+    return good;
+}
+
+ErnicMachine::ErnicMachine(World &world, uint32_t number, const MachineConfig &config, uint64_t seed)
+    : NetworkHost(world, number, config.memory_bytes, config.tx_queue_bytes, seed), device(*this, mac_of(number))
+{
+    copy_only = config.copy_only;
+    check_dma_from_now();
+}
+
+Ernic::Registers &ErnicMachine::connect(uint32_t qpn, uint32_t host, QpAttributes attributes, uint32_t sq_psn,
+                                        uint32_t rq_psn)
+{
+    const auto ipv4_of = [](uint32_t n) {
+        const auto gid = gid_of(n, 0);
+        return uint32_t(gid[12]) << 24 | uint32_t(gid[13]) << 16 | uint32_t(gid[14]) << 8 | gid[15];
+    };
+    attributes.path.dmac = mac_of(host);
+    attributes.path.smac = mac_of(number);
+    attributes.path.sip = ipv4_of(number);
+    attributes.path.dip = ipv4_of(host);
+    attributes.path.hop_limit = 64;
+    qpns_[{host, attributes.remote_qpn}] = qpn;
+    messages_[qpn] = SentMessages(sq_psn, attributes.mtu);
+    return device.connect(qpn, attributes, sq_psn, rq_psn);
+}
+
+// All that it sends is IPv4 without VLAN.
+void ErnicMachine::sent(const Frame &frame)
+{
+    hghca_bth bth;
+    hghca_reth reth{};
+    std::memcpy(&bth, frame.data + kBth, sizeof(bth));
+    if (bth.opcode > HGHCA_BTH_OP_READ_REQUEST)
+        return;   // no request
+    if (bth.opcode == HGHCA_BTH_OP_READ_REQUEST)
+        std::memcpy(&reth, frame.data + kBth + sizeof(bth), sizeof(reth));
+    const uint32_t qpn = be32(bth.qpn) & kSequenceMask, psn = be32(bth.psn) & kSequenceMask;
+    SentMessages &messages = messages_.at(qpns_.at({host_of(frame.data), qpn}));
+    if (!messages.add(bth.opcode, psn_of(psn), be32(reth.length)))
+        fail("host ", number, ": to QP ", qpn, " of host ", host_of(frame.data), ", it goes back to PSN ", psn,
+             ", in the middle of a message");
+}
+
+// A frame that the network has changed may be taken for a response here.
+void ErnicMachine::device_receives(const iovec &part)
+{
+    const auto *bytes = static_cast<const uint8_t *>(part.iov_base);
+    hghca_bth bth;
+    hghca_aeth aeth{};
+    if (part.iov_len >= kBth + sizeof(bth) + sizeof(aeth)) {
+        std::memcpy(&bth, bytes + kBth, sizeof(bth));
+        if (bth.opcode != HGHCA_BTH_OP_READ_RESPONSE_MIDDLE)
+            std::memcpy(&aeth, bytes + kBth + sizeof(bth), sizeof(aeth));
+        const uint32_t type = field_get(HGHCA_AETH_SYNDROME_MASK, be32(aeth.syndrome_msn)) & HGHCA_AETH_TYPE_MASK;
+        const bool response = bth.opcode >= HGHCA_BTH_OP_READ_RESPONSE_FIRST && bth.opcode <= HGHCA_BTH_OP_ACK;
+        const auto at = messages_.find(be32(bth.qpn) & kSequenceMask);
+        if (response && type == HGHCA_AETH_ACK && at != messages_.end())
+            at->second.acknowledge(psn_of(be32(bth.psn)));
+    }
+    device.receive(&part, 1);
+}
+
+void ErnicMachine::driver_interrupt()
+{
+    for (const hghca::Event event : std::exchange(device.events, {}))
+        if (event != hghca::Event::Established)
+            fail("host ", number, ": event ", unsigned(event), " of the ERNIC");
+    handler->interrupt(*this);
+}
+
+}  // namespace hghca::sim
