@@ -292,7 +292,7 @@ bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghc
         return false;
     const hghca::PacketError &e = errors.at(n);
     const char *why = hghca::drop_name(hghca::drop_number(e.why));
-    *out = {e.time_ns, e.frame_bytes, e.qpn, why, e.header.data(), e.header_bytes};
+    *out = {e.time_ns, e.frame_bytes, number(e.qpn), why, e.header.data(), e.header_bytes};
     return true;
 }
 

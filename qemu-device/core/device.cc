@@ -85,7 +85,7 @@ void Device::close()
     memory->clear();
     icm->clear();
     counter_sets.clear();
-    gsi_qpn = raw_qpn = 0;
+    gsi_qpn = raw_qpn = kNoQpn;
     caps = 0;
     features = {};
     initialized = false;
@@ -206,7 +206,7 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
     begin_slice();
     switch (doorbell * kDoorbellStride) {
     case HGHCA_UAR_SQ_DB:
-        sends->ring({page, field_get(HGHCA_SQ_DB_QPN_MASK, high), uint16_t(field_get(HGHCA_SQ_DB_HEAD_MASK, low)),
+        sends->ring({page, Qpn(field_get(HGHCA_SQ_DB_QPN_MASK, high)), uint16_t(field_get(HGHCA_SQ_DB_HEAD_MASK, low)),
                      uint8_t(field_get(HGHCA_SQ_DB_COUNT_MASK, low)), uint8_t(field_get(HGHCA_SQ_DB_OPCODE_MASK, low)),
                      uint8_t(field_get(HGHCA_SQ_DB_SIZE0_MASK, high)), bool(low & HGHCA_SQ_DB_FENCE)});
         // The first slice is done in the context that rang.

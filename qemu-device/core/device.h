@@ -18,6 +18,7 @@
 #include "transport/congestion.h"
 #include "transport/function.h"
 #include "transport/qp.h"
+#include "wire/number.h"
 #include "work.h"
 
 namespace hghca {
@@ -145,8 +146,8 @@ public:
     std::unique_ptr<RawEthernet> raw;
     std::unique_ptr<Events> events;
     std::unique_ptr<Transport> transport;
-    uint32_t gsi_qpn = 0;       // 0: none
-    uint32_t raw_qpn = 0;
+    Qpn gsi_qpn = kNoQpn;
+    Qpn raw_qpn = kNoQpn;
     Impairment impairment{*this, work};   // the user's: its rules outlive resets
 
 private:

@@ -29,20 +29,21 @@ public:
         h.opcode = opcode(to->options.service);
         h.psn = psn(*to);
         h.pkey = how & 2 && how & 4 ? 0x7fff : 0xffff;
-        h.qpn = group ? HGHCA_QPN_MULTICAST : to->qp.qpn;
+        h.qpn = Qpn(group ? HGHCA_QPN_MULTICAST : to->qp.qpn);
         h.ack_request = how & 8;
         h.solicited = how & 16;
         h.qkey = World::kQkey;
-        h.src_qpn = from->qp.qpn;
-        h.rkey = world_.key_of(to->node, r_.u8());
-        h.va = world_.base_of(to->node, h.rkey) + r_.u16() % (World::kBuffer + 64);
+        h.src_qpn = Qpn(from->qp.qpn);
+        const uint32_t key = world_.key_of(to->node, r_.u8());
+        h.rkey = Key(key);
+        h.va = world_.base_of(to->node, key) + r_.u16() % (World::kBuffer + 64);
         h.length = r_.u16() % (World::kBuffer + 64);
         h.flush = how;
-        h.imm = le32(h.rkey);
+        h.imm = le32(key);
         h.swap_add = h.compare = how;
         h.syndrome = r_.u8();
         h.msn = Msn(r_.u8());
-        h.srqn = world_.srqs[1] ? world_.srqs[1]->queue.srq.srqn : 0;
+        h.srqn = Srqn(world_.srqs[1] ? world_.srqs[1]->queue.srq.srqn : 0);
         Frame f = build(*from, *to, h, group, payload_bytes(*to, h));
         if (f.empty())
             return;
@@ -78,7 +79,7 @@ private:
     {
         const uint8_t base = r_.u8();
         const int8_t off = r_.i8();
-        Qp *qp = to.node.device.qps->find(to.qp.qpn);
+        Qp *qp = to.node.device.qps->find(Qpn(to.qp.qpn));
         if (!qp)
             return Psn{};
         const Psn bases[] = {qp->resp.expected_psn, qp->req.unacked_psn, qp->req.next_psn, qp->req.highest_psn};
@@ -87,7 +88,7 @@ private:
     size_t payload_bytes(Endpoint &to, const TransportHeader &h)
     {
         const uint8_t how = r_.u8();
-        const Qp *qp = to.node.device.qps->find(to.qp.qpn);
+        const Qp *qp = to.node.device.qps->find(Qpn(to.qp.qpn));
         const uint32_t mtu = qp ? qp->a.mtu : 256;
         switch (how % 6) {
         case 0:

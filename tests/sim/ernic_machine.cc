@@ -53,7 +53,7 @@ Ernic::Registers &ErnicMachine::connect(uint32_t qpn, uint32_t host, QpAttribute
     attributes.path.sip = ipv4_of(number);
     attributes.path.dip = ipv4_of(host);
     attributes.path.hop_limit = 64;
-    qpns_[{host, attributes.remote_qpn}] = qpn;
+    qpns_[{host, hghca::number(attributes.remote_qpn)}] = qpn;
     messages_[qpn] = SentMessages(sq_psn, attributes.mtu);
     return device.connect(qpn, attributes, sq_psn, rq_psn);
 }

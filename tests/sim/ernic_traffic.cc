@@ -76,7 +76,7 @@ void Traffic::connect_ernic(Side &side, const Side &peer)
     a.log_max_msg = 31;
     a.pd = q.pd;
     a.sq.length = config.sq_wqes;
-    a.remote_qpn = peer.qp.qpn;
+    a.remote_qpn = Qpn(peer.qp.qpn);
     a.ack_timeout = config.ack_timeout;
     a.retry_count = config.retry;
     a.rnr_retry = config.rnr_retry;

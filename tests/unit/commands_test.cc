@@ -327,11 +327,11 @@ TEST_F(Commands, CloseDropsEverything)
     auto qp = driver.create_qp(HGHCA_QP_ST_UD, cq, cq);
     ASSERT_EQ(driver.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, qp.qpn, HGHCA_SPECIAL_QP_GSI).status, 0);
     ASSERT_EQ(driver.command(HGHCA_CMD_CLOSE_HCA).status, 0);
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-    EXPECT_FALSE(device.cqs->exists(cq.cqn));
-    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
+    EXPECT_FALSE(device.cqs->exists(Cqn(cq.cqn)));
+    EXPECT_EQ(device.memory->find(Key(mr.key)), nullptr);
     EXPECT_FALSE(device.eqs->takes(HGHCA_EVENT_CMD));
-    EXPECT_EQ(device.gsi_qpn, 0u);
+    EXPECT_EQ(device.gsi_qpn, Qpn(0));
     // ICM is gone too: mapping the same addresses is not busy.
     ASSERT_EQ(driver.init_hca(), 0);
     driver.map_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 4096);

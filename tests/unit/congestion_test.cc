@@ -246,7 +246,8 @@ TEST_F(CongestionTest, OnConnectionsAreEcnCapable)
         p.a.to_rtr(p.b);
         p.b.to_rtr(p.a);
         for (Endpoint *e : {&p.a, &p.b})
-            e->node.device.qps->find(e->qp.qpn)->a.path.tclass = 0x6b;   // DSCP 26, and a mark that is not ours to make
+            // DSCP 26, and a mark that is not ours to make.
+            e->node.device.qps->find(Qpn(e->qp.qpn))->a.path.tclass = 0x6b;
         p.a.to_rts();
         p.b.to_rts();
         net.log.clear();
@@ -445,7 +446,7 @@ TEST_F(CongestionTest, AQpThatSendsToItsOwnPort)
     turn_on();
     Pair p(net.a, net.a, Options{});
     net.a.driver.turn_congestion(HGHCA_CONGESTION_NOTIFY);
-    net.a.device.qps->find(p.a.qp.qpn)->a.path.tclass = HGHCA_ECN_CE;
+    net.a.device.qps->find(Qpn(p.a.qp.qpn))->a.path.tclass = HGHCA_ECN_CE;
     p.a.post(write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key));
     net.pump();
     expect_good(p.a, 1);
@@ -563,7 +564,7 @@ protected:
         EXPECT_NEAR(rate(p.a), kbps, 64 + kbps / 1e6) << what;
     }
     void pass(uint64_t ns) { net.at(net.now() + ns); }
-    CongestionState &state() { return net.a.device.qps->find(p.a.qp.qpn)->congestion; }
+    CongestionState &state() { return net.a.device.qps->find(Qpn(p.a.qp.qpn))->congestion; }
 
     Pair p;
     Model model;
@@ -682,7 +683,7 @@ TEST_F(Reaction, RecoversByStagesOfBytes)
     pass(50 * kUs);
     notify(p.a, p.b);
     model.cut();
-    Qp &qp = *net.a.device.qps->find(p.a.qp.qpn);
+    Qp &qp = *net.a.device.qps->find(Qpn(p.a.qp.qpn));
     uint64_t bytes = 0, stages = 0;
     net.filter = [&](const Node &from, Frame &f) {
         if (from.number == 1) {

@@ -37,7 +37,7 @@ TEST_P(CacheTest, ContextsComeBackAsTheyWere)
             driver.arm(cqs[i]);
             hghca_cqe cqe{};
             cqe.my_qpn = le32(round * 100 + i);
-            ASSERT_TRUE(device.cqs->post(cqs[i].cqn, cqe, round % 2));
+            ASSERT_TRUE(device.cqs->post(Cqn(cqs[i].cqn), cqe, round % 2));
             device.run();  // the end of an entry: the caches shrink
             hghca_cqe out;
             ASSERT_TRUE(driver.poll(cqs[i], out));
@@ -54,9 +54,9 @@ TEST_P(CacheTest, ContextsComeBackAsTheyWere)
             EXPECT_EQ(be32(q.rnr_nextrecvpsn) & 0xffffff, i % 2 ? i : 0);
             EXPECT_EQ(be32(q.snd_wqe_base_l), qps[i].sq.key);
             uint32_t word = round, back = ~0u;
-            ASSERT_TRUE(device.memory->write(mrs[i].key, TestDriver::kPd, 0x1000 * (i + 1) + 8, &word, 4));
+            ASSERT_TRUE(device.memory->write(Key(mrs[i].key), TestDriver::kPd, 0x1000 * (i + 1) + 8, &word, 4));
             device.run();
-            ASSERT_TRUE(device.memory->read(mrs[i].key, TestDriver::kPd, 0x1000 * (i + 1) + 8, &back, 4));
+            ASSERT_TRUE(device.memory->read(Key(mrs[i].key), TestDriver::kPd, 0x1000 * (i + 1) + 8, &back, 4));
             EXPECT_EQ(back, round);
         }
     }
@@ -64,10 +64,10 @@ TEST_P(CacheTest, ContextsComeBackAsTheyWere)
         EXPECT_EQ(driver.to_reset(qps[i].qpn), 0);
         EXPECT_EQ(driver.state(qps[i].qpn), 0u);
         EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_CQ, 0, cqs[i].cqn).status, 0);
-        EXPECT_FALSE(device.cqs->exists(cqs[i].cqn));
+        EXPECT_FALSE(device.cqs->exists(Cqn(cqs[i].cqn)));
         EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_EQ, 0, eqs[i].eqn).status, 0);
         EXPECT_EQ(driver.destroy_mr(mrs[i]), 0);
-        EXPECT_EQ(device.memory->find(mrs[i].key), nullptr);
+        EXPECT_EQ(device.memory->find(Key(mrs[i].key)), nullptr);
     }
     const Counters &c = device.counters();
     if (GetParam()) {
@@ -88,9 +88,9 @@ TEST_P(CacheTest, ResetWithLiveObjectsWritesNothing)
     host.record_dirty = true;
     driver.reset();
     EXPECT_TRUE(host.dirtied.empty());
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-    EXPECT_EQ(device.memory->find(mr.key), nullptr);
-    EXPECT_FALSE(device.cqs->exists(cq.cqn));
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
+    EXPECT_EQ(device.memory->find(Key(mr.key)), nullptr);
+    EXPECT_FALSE(device.cqs->exists(Cqn(cq.cqn)));
     host.record_dirty = false;
     driver.start();
     EXPECT_EQ(driver.state(qp.qpn), 0u);
@@ -115,9 +115,9 @@ TEST_P(CacheTest, WhatAnEarlierLifeLeftInIcmIsNotOurs)
     driver.reset();
     ASSERT_EQ(driver.init_hca(), 0);
     remap();
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-    EXPECT_FALSE(device.cqs->exists(cq.cqn));
-    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
+    EXPECT_FALSE(device.cqs->exists(Cqn(cq.cqn)));
+    EXPECT_EQ(device.memory->find(Key(mr.key)), nullptr);
 }
 
 TEST_P(CacheTest, UnmapWithLiveContexts)
@@ -133,12 +133,12 @@ TEST_P(CacheTest, UnmapWithLiveContexts)
     ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16), 0);
     // From here on the memory is the driver's.
     host.dirtied.clear();
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
+    EXPECT_EQ(device.memory->find(Key(mr.key)), nullptr);
     hghca_cqe cqe{};
-    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, true));
-    device.eqs->post_completion(eq.eqn, 1);
-    device.eqs->post_qp(HGHCA_EVENT_COMM_EST, 1);
+    EXPECT_FALSE(device.cqs->post(Cqn(cq.cqn), cqe, true));
+    device.eqs->post_completion(eq.eqn, Cqn(1));
+    device.eqs->post_qp(HGHCA_EVENT_COMM_EST, Qpn(1));
     driver.arm(cq);
     driver.arm(eq);
     driver.ring_sq(qp, 0, HGHCA_OPCODE_SEND, 4);
@@ -151,8 +151,8 @@ TEST_P(CacheTest, UnmapWithLiveContexts)
     driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.cqc, driver.cqc_dma, 8);
     driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.eqc, driver.eqc_dma, 1);
     driver.map_chunk(HGHCA_ICM_TPT, driver.layout.mpt, driver.mpt_dma, 16);
-    EXPECT_NE(device.memory->find(mr.key), nullptr);
-    EXPECT_TRUE(device.cqs->post(cq.cqn, cqe, true));
+    EXPECT_NE(device.memory->find(Key(mr.key)), nullptr);
+    EXPECT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, true));
     EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_INIT));
 }
 
@@ -175,12 +175,12 @@ TEST_P(CacheTest, UnmappingHalfAnEntryTakesItAway)
         EXPECT_EQ(be32(q.snd_wqe_base_l), qp.sq.key);
     }
     // QP 9 stands at 0x4900 to 0x5100.
-    EXPECT_NE(device.qps->find(9), nullptr);
+    EXPECT_NE(device.qps->find(Qpn(9)), nullptr);
     ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, 0x5000, 1), 0);
-    EXPECT_EQ(device.qps->find(9), nullptr);
-    EXPECT_EQ(device.qps->find(10), nullptr);
-    EXPECT_NE(device.qps->find(8), nullptr);
-    EXPECT_NE(device.qps->find(12), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(9)), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(10)), nullptr);
+    EXPECT_NE(device.qps->find(Qpn(8)), nullptr);
+    EXPECT_NE(device.qps->find(Qpn(12)), nullptr);
     EXPECT_EQ(driver.to_reset(9), HGHCA_CMD_STAT_LAM_NOT_PRE);
 }
 
@@ -218,9 +218,9 @@ TEST_F(ScribbleTest, EveryByteOfAQpContext)
             entry[i] = byte;
             uint64_t misses = device.counters().context_misses;
             // Whatever is there: found whole and sane, or absent and not counted.
-            if (const Qp *q = device.qps->find(qp.qpn)) {
+            if (const Qp *q = device.qps->find(Qpn(qp.qpn))) {
                 taken++;
-                EXPECT_EQ(q->a.qpn, qp.qpn);
+                EXPECT_EQ(q->a.qpn, Qpn(qp.qpn));
                 EXPECT_TRUE(q->a.mtu >= 256 && q->a.mtu <= 4096);
                 EXPECT_LE(q->a.sq.length, 16384u);
                 EXPECT_LT(q->a.path.sgid_index, Port::kGids);
@@ -272,14 +272,14 @@ TEST_F(ScribbleTest, NoiseInEveryTable)
         hghca_cqe cqe{};
         hghca_qpc q;
         uint32_t word;
-        attempt([&] { device.cqs->post(cq.cqn, cqe, true); });
+        attempt([&] { device.cqs->post(Cqn(cq.cqn), cqe, true); });
         driver.arm(cq);
-        attempt([&] { device.eqs->post_completion(eq.eqn, cq.cqn); });
+        attempt([&] { device.eqs->post_completion(eq.eqn, Cqn(cq.cqn)); });
         driver.arm(eq);
         driver.query(HGHCA_CMD_QUERY_QP, q, qp.qpn);
         driver.ring_sq(qp, uint16_t(round), HGHCA_OPCODE_SEND, 4);
-        device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4);
-        device.memory->read(mr.key, TestDriver::kPd, 4000, &word, 4);
+        device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4);
+        device.memory->read(Key(mr.key), TestDriver::kPd, 4000, &word, 4);
         hghca_cqe out;
         driver.poll(cq, out);
         take_events(driver, eq, 0);
@@ -322,19 +322,19 @@ TEST_F(ScribbleTest, MttsAndIcmPagesThatPointNowhere)
     for (uint64_t entry : std::initializer_list<uint64_t>{1, ~0ull, 0x1001, host.end() | 1}) {
         *host.as<uint64_t>(driver.mtt_dma + mr.first_mtt * 8) = le64(entry);
         uint32_t word = 0;
-        EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
-        EXPECT_FALSE(device.memory->write(mr.key, TestDriver::kPd, 4092, &word, 4));
-        EXPECT_TRUE(device.memory->read(mr.key, TestDriver::kPd, 4096, &word, 4));
+        EXPECT_FALSE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
+        EXPECT_FALSE(device.memory->write(Key(mr.key), TestDriver::kPd, 4092, &word, 4));
+        EXPECT_TRUE(device.memory->read(Key(mr.key), TestDriver::kPd, 4096, &word, 4));
     }
     // ICM itself where there is no memory.
     ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
     ASSERT_EQ(driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, 0x1000, 128), 0);
-    EXPECT_EQ(device.qps->find(9), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(9)), nullptr);
     auto cq = driver.create_cq(4);
     auto qp = driver.new_qp();
     EXPECT_EQ(driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq)),
               HGHCA_CMD_STAT_INTERNAL_ERR);
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
     EXPECT_EQ(device.counters().context_read_errors, 3u);
 }
 
@@ -347,17 +347,18 @@ TEST_F(ScribbleTest, BusMasterOff)
     device.dma_changed();
     hghca_cqe cqe{};
     uint32_t word = 0;
-    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_FALSE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
     evict();
-    EXPECT_NE(device.qps->find(qp.qpn), nullptr) << "it stays where it is";
+    EXPECT_NE(device.qps->find(Qpn(qp.qpn)), nullptr) << "it stays where it is";
     EXPECT_EQ(driver.to_error(qp.qpn), 0);
-    EXPECT_EQ(device.qps->find(qp.qpn)->state, QpState::Error);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn))->state, QpState::Error);
     host.bus_master = true;
     device.dma_changed();
     EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));
     host.bus_master = false;
     device.dma_changed();
-    EXPECT_THROW(device.cqs->post(cq.cqn, cqe, false), DeviceFailed) << "the event of its failure has no place either";
+    EXPECT_THROW(device.cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed)
+        << "the event of its failure has no place either";
 }
 
 // ---- memory that takes no writes: a context is never lost
@@ -451,7 +452,7 @@ TEST_F(RefusingIcm, UnmapIsRefusedWhileAContextIsOnlyInTheDevice)
     driver.to_error(qp.qpn);
     EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), HGHCA_CMD_STAT_INTERNAL_ERR);
     EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));
-    EXPECT_NE(device.memory->find(mr.key), nullptr);
+    EXPECT_NE(device.memory->find(Key(mr.key)), nullptr);
     accept();
     EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
     driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.qpc, driver.qpc_dma, 128);
@@ -460,7 +461,7 @@ TEST_F(RefusingIcm, UnmapIsRefusedWhileAContextIsOnlyInTheDevice)
     refuse(driver.mpt_dma, 16 * 4096);
     auto second = driver.create_mr(0, 4096);
     EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16), HGHCA_CMD_STAT_INTERNAL_ERR);
-    EXPECT_NE(device.memory->find(second.key), nullptr);
+    EXPECT_NE(device.memory->find(Key(second.key)), nullptr);
     accept();
     EXPECT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mpt, 16), 0);
 }
@@ -481,8 +482,8 @@ TEST_F(RefusingIcm, WhatIsDestroyedDoesNotComeBack)
         device.qps->trim(0);
         device.memory->trim(0);
         EXPECT_EQ(driver.state(qp.qpn), 0u);
-        EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-        EXPECT_EQ(device.memory->find(mr.key), nullptr);
+        EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
+        EXPECT_EQ(device.memory->find(Key(mr.key)), nullptr);
     }
     EXPECT_GT(errors(), 0u);
     // The number can be used again, even now.
@@ -493,8 +494,8 @@ TEST_F(RefusingIcm, WhatIsDestroyedDoesNotComeBack)
     use(2);
     device.qps->trim(0);
     device.memory->trim(0);
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-    EXPECT_EQ(device.memory->find(mr.key), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
+    EXPECT_EQ(device.memory->find(Key(mr.key)), nullptr);
     EXPECT_EQ(*host.as<uint32_t>(driver.qpc_dma + qp.qpn * 2048ull), 0u);
 }
 
@@ -611,7 +612,7 @@ TEST_F(UnreadableIcm, CommandsEndWithInternalErr)
     EXPECT_EQ(driver.command(HGHCA_CMD_HW2SW_EQ, 0, eq.eqn).status, 0);
     EXPECT_EQ(driver.destroy_mr(mr), 0);
     evict();
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
     EXPECT_EQ(errors(), expected);
 }
 
@@ -623,22 +624,22 @@ TEST_F(UnreadableIcm, TrafficFindsNothingAndThatIsCounted)
     driver.ring_sq(qp, 0, HGHCA_OPCODE_SEND, 4);
     EXPECT_EQ(device.counters().db_bad_object, 1u);
     EXPECT_EQ(errors(), 1u);
-    EXPECT_FALSE(device.cqs->post(cq.cqn, cqe, false));
+    EXPECT_FALSE(device.cqs->post(Cqn(cq.cqn), cqe, false));
     EXPECT_EQ(errors(), 2u);
-    EXPECT_FALSE(device.srqs->is_basic(srq.srqn));
+    EXPECT_FALSE(device.srqs->is_basic(Srqn(srq.srqn)));
     EXPECT_EQ(errors(), 3u);
-    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_FALSE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
     EXPECT_GT(errors(), 3u);
     bring_back();
     // Its MTT alone.
     const uint64_t before = errors();
     host.holes = {{driver.mtt_dma + mr.first_mtt * 8, 8}};
     device.dma_changed();
-    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_FALSE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
     EXPECT_EQ(errors(), before + 1);
     bring_back();
-    EXPECT_TRUE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
-    EXPECT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+    EXPECT_TRUE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
+    EXPECT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
 }
 
 // What is not mapped is absent, and no error.
@@ -648,8 +649,8 @@ TEST_F(UnreadableIcm, UnmappedIsAnotherMatter)
     ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_CONTEXT, driver.layout.qpc, 128), 0);
     ASSERT_EQ(driver.unmap_icm(HGHCA_ICM_TPT, driver.layout.mtt, 1), 0);
     EXPECT_EQ(driver.to_reset(qp.qpn), HGHCA_CMD_STAT_LAM_NOT_PRE);
-    EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
-    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
+    EXPECT_FALSE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
     EXPECT_EQ(errors(), 0u);
 }
 
@@ -657,14 +658,14 @@ TEST_F(UnreadableIcm, AFailureIsTracedWithItsPlace)
 {
     take_away();
     host.trace_on = true;
-    EXPECT_EQ(device.qps->find(8), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(8)), nullptr);
     ASSERT_FALSE(host.traces.empty());
     EXPECT_EQ(host.traces.back(), "context at 0x4000 of ICM space 1 not read: no memory there");
     bring_back();
     host.holes = {{driver.mtt_dma + mr.first_mtt * 8, 8}};
     device.dma_changed();
     uint32_t word;
-    EXPECT_FALSE(device.memory->read(mr.key, TestDriver::kPd, 0, &word, 4));
+    EXPECT_FALSE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
     char text[80];
     std::snprintf(text, sizeof(text), "MTT at 0x%x of ICM space 2 not read: no memory there",
                   unsigned(driver.layout.mtt + mr.first_mtt * 8));
@@ -678,7 +679,7 @@ TEST_F(UnreadableIcm, AWindowGoesWithItsRegionAlone)
     const TestDriver::Mr region = driver.create_mr(0, 4096, TestDriver::kRw | HGHCA_ACCESS_MW_BIND);
     const uint32_t window = driver.create_window(false);
     ASSERT_TRUE(device.memory->bind_window(KeyUser(TestDriver::kPd),
-                                           {HGHCA_ACCESS_REMOTE_READ, window, region.key, region.va, 64}));
+                                           {HGHCA_ACCESS_REMOTE_READ, Key(window), Key(region.key), region.va, 64}));
     evict();
     host.holes = {{driver.mpt_dma + driver.mpt_index(region.key) * 64ull, 64}};
     device.dma_changed();

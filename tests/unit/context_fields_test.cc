@@ -204,7 +204,7 @@ TEST(ContextImage, Header)
 TEST(ContextImage, EventQueue)
 {
     EqContext eq{};
-    eq.ring = {0x11223344, 0x00abcdef, 7};
+    eq.ring = {Key(0x11223344), 0x00abcdef, 7};
     eq.producer = 0x01020304;
     eq.consumer = 0x05060708;
     eq.vector = 63;
@@ -216,7 +216,7 @@ TEST(ContextImage, EventQueue)
 TEST(ContextImage, CompletionQueue)
 {
     CqContext cq{};
-    cq.ring = {0x11223344, 2, 22, kLogTimedEntry};
+    cq.ring = {Key(0x11223344), 2, 22, kLogTimedEntry};
     cq.eqn = 5;
     cq.usr_page = 0x3ff;
     cq.producer = 0x01020304;
@@ -238,7 +238,7 @@ TEST(ContextImage, CompletionQueue)
 TEST(ContextImage, SharedReceiveQueue)
 {
     SrqContext srq{};
-    srq.lkey = 0x11223344;
+    srq.lkey = Key(0x11223344);
     srq.pd = 3;
     srq.log_wqes = 14;
     srq.stride_log = 7;
@@ -247,7 +247,7 @@ TEST(ContextImage, SharedReceiveQueue)
     srq.failed = true;
     srq.epoch = 0x05060708;
     srq.xrcd = 0x090a0b;
-    srq.cqn = 0x0c0d0e;
+    srq.cqn = Cqn(0x0c0d0e);
     srq.next = 0x80;
     srq.dbr_addr = 0x1122334455667788;
     EXPECT_EQ(stored(srq), entry_of(0x38, {{0x10, {0x44, 0x33, 0x22, 0x11, 3, 0, 0, 0, 14, 7, 2, 1, 4, 3, 1, 0}},
@@ -271,7 +271,7 @@ TEST(ContextImage, MemoryRegion)
 {
     Mpt mpt{};
     mpt.flags = 0x01020304;
-    mpt.key = 0x05060708;
+    mpt.key = Key(0x05060708);
     mpt.pd = 9;
     mpt.page_shift = 21;
     mpt.start = 0x1112131415161718;
@@ -291,11 +291,11 @@ TEST(ContextImage, QueuePair)
     Qp qp{};
     qp.state = QpState::Rts;
     qp.drained_sent = true;
-    qp.a.qpn = 0x00abcdef;
+    qp.a.qpn = Qpn(0x00abcdef);
     qp.a.service = Service::Ud;
     qp.a.mtu = 4096;
-    qp.a.sq = {0x11223344, 64, 8};
-    qp.a.rq = {0x55667788, 128, 6};
+    qp.a.sq = {Key(0x11223344), 64, 8};
+    qp.a.rq = {Key(0x55667788), 128, 6};
     qp.a.dbr_addr = 0x0102030405060708;
     qp.a.path.dmac = {1, 2, 3, 4, 5, 6};
     qp.a.path.dip = 0x0a0b0c0d;
@@ -308,8 +308,8 @@ TEST(ContextImage, QueuePair)
     qp.req.deadline_ns = 0x1112131415161718;
     qp.resp.expected_psn = Psn(0x00123456);
     qp.resp.atomics[15] = {Psn(0x010203), true, 0x2122232425262728};
-    qp.resp.replies[16] = {ReplyKind::Nak, 0x62, Psn(0x00030201), Msn(0x00060504), 0x0a090807, 0x3132333435363738, 100, 5, 6,
-                           true, true};
+    qp.resp.replies[16] = {ReplyKind::Nak, 0x62, Psn(0x00030201), Msn(0x00060504), Key(0x0a090807), 0x3132333435363738,
+                           100, 5, 6, true, true};
     const Image image = stored(qp);
     ASSERT_EQ(image.size(), 0x570u);
     EXPECT_EQ(image,

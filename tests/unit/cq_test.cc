@@ -22,7 +22,7 @@ protected:
         cqe.my_qpn = le32(qpn);
         cqe.byte_cnt = le32(~qpn);
         cqe.owner = 0x55;  // must not matter
-        return device.cqs->post(cq.cqn, cqe, solicited);
+        return device.cqs->post(Cqn(cq.cqn), cqe, solicited);
     }
     // The QPN of the next CQE; ~0: none.
     uint32_t next(TestDriver::Cq &cq)
@@ -108,13 +108,13 @@ TEST_F(CqTest, Commands)
         c.change(cqc);
         EXPECT_EQ(sw2hw(c.cqn, cqc), c.status) << c.what;
         if (!c.status) {
-            EXPECT_TRUE(device.cqs->exists(c.cqn));
+            EXPECT_TRUE(device.cqs->exists(Cqn(c.cqn)));
             EXPECT_EQ(sw2hw(c.cqn, cqc), HGHCA_CMD_STAT_BAD_RES_STATE);
             EXPECT_EQ(hw2sw(c.cqn), 0) << c.what;
-            EXPECT_FALSE(device.cqs->exists(c.cqn));
+            EXPECT_FALSE(device.cqs->exists(Cqn(c.cqn)));
         }
     }
-    EXPECT_TRUE(device.cqs->exists(taken.cqn));
+    EXPECT_TRUE(device.cqs->exists(Cqn(taken.cqn)));
     EXPECT_EQ(hw2sw(9), HGHCA_CMD_STAT_BAD_RES_STATE);
     EXPECT_EQ(hw2sw(256), HGHCA_CMD_STAT_BAD_INDEX);
     EXPECT_EQ(hw2sw(0), HGHCA_CMD_STAT_BAD_INDEX);
@@ -136,7 +136,7 @@ TEST_F(CqTest, BaseModeLooksAtNoExtension)
     cqc.flags = be32(HGHCA_CQ_STATE_ARMED);
     EXPECT_EQ(sw2hw(9, cqc), 0);
     hghca_cqe cqe{};
-    EXPECT_TRUE(device.cqs->post(9, cqe, true));
+    EXPECT_TRUE(device.cqs->post(Cqn(9), cqe, true));
 }
 
 TEST_F(CqTest, CqesInOrderAroundTheRing)
@@ -159,8 +159,8 @@ TEST_F(CqTest, NoSuchCq)
 {
     hghca_cqe cqe{};
     for (uint32_t cqn : {0u, 77u, 256u, ~0u}) {
-        EXPECT_FALSE(device.cqs->post(cqn, cqe, false));
-        EXPECT_FALSE(device.cqs->exists(cqn));
+        EXPECT_FALSE(device.cqs->post(Cqn(cqn), cqe, false));
+        EXPECT_FALSE(device.cqs->exists(Cqn(cqn)));
     }
 }
 
@@ -197,7 +197,7 @@ TEST_F(CqTest, Overrun)
         EXPECT_FALSE(post(cq, 5));
         EXPECT_EQ(next(cq), ~0u);
         EXPECT_FALSE(driver.poll(driver.async, eqe));
-        EXPECT_TRUE(device.cqs->exists(cq.cqn));
+        EXPECT_TRUE(device.cqs->exists(Cqn(cq.cqn)));
         EXPECT_EQ(hw2sw(cq.cqn), 0);
     }
 }
@@ -332,7 +332,7 @@ TEST_F(CqTest, ArmedFromTheStart)
     cqc.flags = be32(HGHCA_CQ_STATE_ARMED);
     ASSERT_EQ(sw2hw(9, cqc), 0);
     hghca_cqe cqe{};
-    EXPECT_TRUE(device.cqs->post(9, cqe, false));
+    EXPECT_TRUE(device.cqs->post(Cqn(9), cqe, false));
     EXPECT_EQ(events(), 1u);
 }
 

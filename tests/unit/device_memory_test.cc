@@ -95,15 +95,15 @@ TEST_F(OnDevice, TranslatesFromAnyByteOn)
     const uint32_t key = region(net.a, 0x12345);
     MemoryTable &memory = *net.a.device.memory;
     PacketSegments s;
-    ASSERT_TRUE(memory.translate(key, kPd, 0x12345 + 4070, 4096, Access::LocalWrite, s));
+    ASSERT_TRUE(memory.translate(Key(key), kPd, 0x12345 + 4070, 4096, Access::LocalWrite, s));
     ASSERT_EQ(s.size(), 1u);
     EXPECT_EQ(s[0].pointer, at(net.a, 20 + 4070));
     EXPECT_EQ(s[0].dma, kDeviceMemoryBase + 20 + 4070);
     EXPECT_EQ(s[0].length, 4096u);
     s.clear();
-    EXPECT_FALSE(memory.translate(key, kPd, 0x12345 + kSize - 40, 1, Access::LocalRead, s));
-    EXPECT_FALSE(memory.translate(key, kPd, 0x12344, 1, Access::LocalRead, s));
-    EXPECT_FALSE(memory.translate(key, kPd + 1, 0x12345, 1, Access::LocalRead, s));
+    EXPECT_FALSE(memory.translate(Key(key), kPd, 0x12345 + kSize - 40, 1, Access::LocalRead, s));
+    EXPECT_FALSE(memory.translate(Key(key), kPd, 0x12344, 1, Access::LocalRead, s));
+    EXPECT_FALSE(memory.translate(Key(key), kPd + 1, 0x12345, 1, Access::LocalRead, s));
 }
 
 TEST_F(OnDevice, WhatIsWrittenIsToldToTheHost)
@@ -111,7 +111,7 @@ TEST_F(OnDevice, WhatIsWrittenIsToldToTheHost)
     const uint32_t key = region(net.a);
     net.a.host.record_dirty = true;
     const uint32_t word = 0x11223344;
-    ASSERT_TRUE(net.a.device.memory->write(key, kPd, 4, &word, sizeof(word)));
+    ASSERT_TRUE(net.a.device.memory->write(Key(key), kPd, 4, &word, sizeof(word)));
     EXPECT_EQ(std::memcmp(at(net.a, 24), &word, sizeof(word)), 0);
     ASSERT_EQ(net.a.host.dirtied.size(), 1u);
     EXPECT_EQ(net.a.host.dirtied[0].dma, kDeviceMemoryBase + 24);
@@ -159,11 +159,11 @@ TEST_F(OnDeviceForged, IsNoRegion)
         ASSERT_NE(flags, nullptr);
         *flags |= flag;
         s.clear();
-        EXPECT_FALSE(memory.translate(key, kPd, 0, 8, Access::LocalRead, s)) << flag;
+        EXPECT_FALSE(memory.translate(Key(key), kPd, 0, 8, Access::LocalRead, s)) << flag;
         *flags &= ~flag;
         s.clear();
-        EXPECT_TRUE(memory.translate(key, kPd, 0, 8, Access::LocalRead, s)) << flag;
-        EXPECT_TRUE(memory.check(other.key, kPd, 0x1000, 8, Access::LocalRead));
+        EXPECT_TRUE(memory.translate(Key(key), kPd, 0, 8, Access::LocalRead, s)) << flag;
+        EXPECT_TRUE(memory.check(Key(other.key), kPd, 0x1000, 8, Access::LocalRead));
     }
 }
 

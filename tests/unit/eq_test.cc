@@ -15,8 +15,8 @@ protected:
     uint8_t sw2hw(uint32_t eqn, const hghca_eqc &eqc) { return driver.post(HGHCA_CMD_SW2HW_EQ, eqc, eqn); }
     uint8_t hw2sw(uint32_t eqn) { return driver.command(HGHCA_CMD_HW2SW_EQ, 0, eqn).status; }
     uint8_t query(uint32_t eqn, hghca_eqc &eqc) { return driver.query(HGHCA_CMD_QUERY_EQ, eqc, eqn); }
-    void post(uint32_t eqn, uint32_t cqn) { device.eqs->post_completion(eqn, cqn); }
-    void post_async(uint32_t qpn) { device.eqs->post_qp(HGHCA_EVENT_COMM_EST, qpn); }
+    void post(uint32_t eqn, uint32_t cqn) { device.eqs->post_completion(eqn, Cqn(cqn)); }
+    void post_async(uint32_t qpn) { device.eqs->post_qp(HGHCA_EVENT_COMM_EST, Qpn(qpn)); }
 };
 
 TEST_F(EqTest, Commands)
@@ -137,11 +137,11 @@ TEST_F(EqTest, MappedTypesAlone)
 TEST_F(EqTest, ContentOfEqes)
 {
     hghca_eqe eqe;
-    device.eqs->post_qp(HGHCA_EVENT_WQ_ACCESS_ERROR, 0x123456);
+    device.eqs->post_qp(HGHCA_EVENT_WQ_ACCESS_ERROR, Qpn(0x123456));
     ASSERT_TRUE(driver.poll(driver.async, eqe));
     EXPECT_EQ(eqe.type, 0x11);
     EXPECT_EQ(be32(eqe.event.qp.qpn), 0x123456u);
-    device.eqs->post_cq_error(0x1ffff, HGHCA_CQ_ERROR_ACCESS);
+    device.eqs->post_cq_error(Cqn(0x1ffff), HGHCA_CQ_ERROR_ACCESS);
     ASSERT_TRUE(driver.poll(driver.async, eqe));
     EXPECT_EQ(eqe.type, 0x04);
     EXPECT_EQ(be32(eqe.event.cq_err.cqn), 0x1ffffu);

@@ -107,7 +107,7 @@ public:
         place.qp = {};
         Qp &qp = place.qp;
         qp.a = attributes;
-        qp.a.qpn = qpn;
+        qp.a.qpn = Qpn(qpn);
         qp.a.service = Service::Rc;
         RequesterState &r = qp.req;
         r.next_psn = r.next_wqe_psn = r.unacked_psn = r.highest_psn = r.oldest_psn = psn_of(sq_psn);
@@ -218,16 +218,16 @@ private:
     // From a free-running index to the value of a register.
     static uint16_t register_of(uint16_t index, uint16_t depth) { return uint16_t((index - 1) % depth + 1); }
     static uint16_t in_sq(const Place &place) { return uint16_t(place.sq_end - place.qp.req.oldest.index); }
-    Place &place_of(const Qp &qp) { return places_.at(qp.a.qpn); }
+    Place &place_of(const Qp &qp) { return places_.at(number(qp.a.qpn)); }
 
     // ---- QpStore
 
-    Qp *find(uint32_t qpn) override
+    Qp *find(Qpn qpn) override
     {
-        const auto at = places_.find(qpn);
+        const auto at = places_.find(number(qpn));
         return at == places_.end() ? nullptr : &at->second.qp;
     }
-    uint32_t gsi_qpn() const override { return 0; }
+    Qpn gsi_qpn() const override { return kNoQpn; }
 
     // ---- SendSource
 
@@ -283,13 +283,14 @@ private:
             return WqeFault::Operation;
         out.solicited = false;
         out.completes = true;
-        out.imm = out.srqn = 0;
+        out.imm = 0;
+        out.srqn = kNoSrqn;
         out.raddr = wqe.roffset;
-        out.rkey = wqe.rtag;
+        out.rkey = Key(wqe.rtag);
         out.list.count = wqe.length ? 1 : 0;
         out.list.length = wqe.length;
         const bool is_inline = wqe.opcode == kSend && wqe.length <= sizeof(wqe.sdata);
-        out.list.entries[0] = {wqe.length, 0, wqe.laddr,
+        out.list.entries[0] = {wqe.length, {}, wqe.laddr,
                                is_inline ? out.bytes.data() + offsetof(ErnicWqe, sdata) : nullptr};
         return WqeFault::None;
     }
@@ -341,7 +342,7 @@ private:
         out.pd = qp.a.pd;
         out.list.count = 1;
         out.list.length = r.rq_slot_bytes;
-        out.list.entries[0] = {r.rq_slot_bytes, 0, r.rqba + uint64_t(qp.resp.rq_index % r.rq_depth) * r.rq_slot_bytes,
+        out.list.entries[0] = {r.rq_slot_bytes, {}, r.rqba + uint64_t(qp.resp.rq_index % r.rq_depth) * r.rq_slot_bytes,
                                nullptr};
         return WqeFault::None;
     }
@@ -355,32 +356,33 @@ private:
     }
     bool fail(Qp &, Status) override { return true; }
     bool flush(Qp &) override { return false; }
-    bool xrc_target(uint32_t, uint32_t, uint32_t &) override { return false; }
+    bool xrc_target(Srqn, uint32_t, uint32_t &) override { return false; }
 
     // ---- KeySpace: what is local has no key, what a peer names is an entry of the protection domain table
 
-    bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access) override
+    const PdEntry &entry_of(Key key) const { return pds_[number(key) >> 8 & 0xff]; }
+    bool check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override
     {
         if (access == Access::LocalRead || access == Access::LocalWrite)
             return true;
-        const PdEntry &e = pds_[key >> 8 & 0xff];
-        return e.valid && !(key >> 16) && e.key == (key & 0xff) && e.pd == user.pd && va >= e.va &&
+        const PdEntry &e = entry_of(key);
+        return e.valid && !(number(key) >> 16) && e.key == (number(key) & 0xff) && e.pd == user.pd && va >= e.va &&
                length <= e.bytes && va - e.va <= e.bytes - length &&
                (e.access == 2 || e.access == (access == Access::RemoteWrite));
     }
-    Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
+    Found locate(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
                  AbsentPage &) override
     {
         if (!check(key, user, va, length, access))
             return Found::No;
         const bool local = access == Access::LocalRead || access == Access::LocalWrite;
-        const PdEntry &e = pds_[key >> 8 & 0xff];
+        const PdEntry &e = entry_of(key);
         const uint64_t dma = local ? va : e.base + (va - e.va);
         uint8_t *pointer = host.map(dma, length, access == Access::LocalWrite || access == Access::RemoteWrite);
         return out.push({pointer, dma, uint32_t(length)}) ? Found::Yes : Found::No;
     }
-    bool on_demand(uint32_t) override { return false; }
-    bool invalidate_remotely(KeyUser, uint32_t) override { return false; }
+    bool on_demand(Key) override { return false; }
+    bool invalidate_remotely(KeyUser, Key) override { return false; }
 
     // ---- EventSink and the rest
 
@@ -390,7 +392,7 @@ private:
     bool ask_for_page(const Qp &, Side, uint16_t, const AbsentPage &) override { return false; }
     [[noreturn]] void broken(const char *invariant) override { throw std::logic_error(invariant); }
     void receive(const FrameView &, const uint8_t *, size_t) override {}
-    void receive_own(const FrameView &, const uint8_t *, size_t, uint32_t) override {}
+    void receive_own(const FrameView &, const uint8_t *, size_t, Qpn) override {}
     bool send_frame(const iovec *parts, int count) override { return host.send_frame(parts, count); }
     const GroupMembers *find(const std::array<uint8_t, 16> &) override { return nullptr; }
 

@@ -45,7 +45,7 @@ struct ErnicEnd {
         a.log_max_msg = 31;
         a.pd = kErnicPd;
         a.sq.length = kDepth;
-        a.remote_qpn = peer_qpn;
+        a.remote_qpn = Qpn(peer_qpn);
         a.path.dmac = Node::mac_of(peer);
         a.path.smac = Node::mac_of(number);
         a.path.sip = 0x0a0a0000 | number;

@@ -164,7 +164,7 @@ TEST_F(ForeignDoorbells, OfEveryEq)
 {
     TestDriver &d = net.a.driver;
     auto eq = d.create_eq(4, 9);
-    net.a.device.eqs->post_completion(eq.eqn, p.a.cq.cqn);   // it is not armed now
+    net.a.device.eqs->post_completion(eq.eqn, Cqn(p.a.cq.cqn));   // it is not armed now
     hghca_eqe eqe;
     ASSERT_TRUE(d.poll(eq, eqe));
     net.a.host.vectors.clear();
@@ -174,11 +174,11 @@ TEST_F(ForeignDoorbells, OfEveryEq)
                 net.a.device.uar_write(page * HGHCA_UAR_PAGE_SIZE + HGHCA_UAR_EQ_ARM, (command << 24 | eqn) << 32, 8);
     EXPECT_EQ(net.a.counters().db_bad_page, (HGHCA_UAR_PAGES - 1) * 512u);
     EXPECT_TRUE(net.a.host.vectors.empty());
-    net.a.device.eqs->post_completion(eq.eqn, p.a.cq.cqn);
+    net.a.device.eqs->post_completion(eq.eqn, Cqn(p.a.cq.cqn));
     EXPECT_EQ(net.a.host.take_vectors(9), 0u);   // still not armed
     ASSERT_TRUE(d.poll(eq, eqe));
     d.arm(eq);
-    net.a.device.eqs->post_completion(eq.eqn, p.a.cq.cqn);
+    net.a.device.eqs->post_completion(eq.eqn, Cqn(p.a.cq.cqn));
     EXPECT_EQ(net.a.host.take_vectors(9), 1u);
 }
 
@@ -291,8 +291,8 @@ TEST_F(ForeignKeys, TheWholeKeySpace)
         const bool allowed = owner && owner->pd == pd && (window < 0 || remote);
         const uint32_t qpn = owner ? owner->pair->b.qp.qpn : 8;
         opened += allowed;
-        return memory.check(key, {pd, qpn}, 0x100000, 64, access) == allowed &&
-               (window != 1 || !memory.check(key, {pd, qpn + 1}, 0x100000, 64, access));
+        return memory.check(Key(key), {pd, Qpn(qpn)}, 0x100000, 64, access) == allowed &&
+               (window != 1 || !memory.check(Key(key), {pd, Qpn(qpn + 1)}, 0x100000, 64, access));
     };
     const uint64_t keys = 1ull << (net.b.driver.layout.log_mpts + 9);   // as many again beyond the table
     for (uint64_t number = 0; number < keys; number++) {
@@ -310,7 +310,8 @@ TEST_F(ForeignKeys, TheWholeKeySpace)
     }
     EXPECT_EQ(opened, tenants.size() * (5 + 3 + 3));
     for (uint32_t high = 1; high < 256; high++)   // the bits above the table's size count
-        EXPECT_FALSE(memory.check(tenants[0].region.key | high << 24, {kPd, 8}, 0x100000, 64, Access::LocalRead));
+        EXPECT_FALSE(memory.check(Key(tenants[0].region.key | high << 24), {kPd, Qpn(8)}, 0x100000, 64,
+                                  Access::LocalRead));
 }
 
 // A key whose region or window is gone stays shut, with every tag, though the index lives on in another PD.
@@ -326,7 +327,8 @@ TEST_F(ForeignKeys, AfterTheEnd)
         for (uint32_t key : gone)
             for (uint32_t tag = 0; tag < 256; tag++)
                 for (Access access : kAccesses)
-                    if (memory.check((key & HGHCA_KEY_INDEX_MASK) | tag, {pd, t.pair->b.qp.qpn}, 0x100000, 64, access))
+                    if (memory.check(Key((key & HGHCA_KEY_INDEX_MASK) | tag), {pd, Qpn(t.pair->b.qp.qpn)}, 0x100000, 64,
+                                     access))
                         return false;
         return true;
     };
@@ -335,7 +337,7 @@ TEST_F(ForeignKeys, AfterTheEnd)
         TestDriver::must(d.post(HGHCA_CMD_SW2HW_MPT, d.mpt_mailbox(key, 0x100000, 4096, 1, TestDriver::kRw, kOther),
                                 d.mpt_index(key)), "SW2HW_MPT");
     EXPECT_TRUE(none_opens(kPd));
-    EXPECT_TRUE(memory.check(gone[0], kOther, 0x100000, 64, Access::RemoteWrite));
+    EXPECT_TRUE(memory.check(Key(gone[0]), kOther, 0x100000, 64, Access::RemoteWrite));
 }
 
 // Each place of a work request that takes a key, with every key of another PD.

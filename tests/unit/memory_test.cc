@@ -23,7 +23,7 @@ protected:
     uint64_t dma_of(uint32_t key, uint64_t va, Access access = Access::LocalRead, uint32_t pd = kPd)
     {
         SegmentArray<1> s;
-        return memory().translate(key, pd, va, 1, access, s) ? s[0].dma : 0;
+        return memory().translate(Key(key), pd, va, 1, access, s) ? s[0].dma : 0;
     }
 };
 
@@ -74,7 +74,7 @@ TEST_F(MemoryTest, MptCommands)
         hghca_mpt mpt = driver.mpt_mailbox(5, 0x10000, 0x1000, 1);
         c.change(mpt);
         EXPECT_EQ(sw2hw(mpt, c.index), c.status) << c.what;
-        EXPECT_EQ(memory().find(be32(mpt.key)) != nullptr, c.status == 0) << c.what;
+        EXPECT_EQ(memory().find(Key(be32(mpt.key))) != nullptr, c.status == 0) << c.what;
         if (c.index < 1024 && c.index) {
             EXPECT_EQ(hw2sw(c.index), c.status ? HGHCA_CMD_STAT_BAD_RES_STATE : 0) << c.what;
         }
@@ -87,9 +87,9 @@ TEST_F(MemoryTest, OwnershipOfAnMpt)
     EXPECT_EQ(sw2hw(driver.mpt_mailbox(5, 0, 4096, 1), 5), 0);
     EXPECT_EQ(sw2hw(driver.mpt_mailbox(5, 0, 4096, 1), 5), HGHCA_CMD_STAT_BAD_RES_STATE);
     EXPECT_EQ(sw2hw(driver.mpt_mailbox(0x405, 0, 4096, 1), 5), HGHCA_CMD_STAT_BAD_RES_STATE);
-    EXPECT_NE(memory().find(5), nullptr);
+    EXPECT_NE(memory().find(Key(5)), nullptr);
     EXPECT_EQ(hw2sw(5), 0);
-    EXPECT_EQ(memory().find(5), nullptr);
+    EXPECT_EQ(memory().find(Key(5)), nullptr);
     EXPECT_EQ(hw2sw(5), HGHCA_CMD_STAT_BAD_RES_STATE);
     for (uint32_t index : {0u, 1024u, ~0u})
         EXPECT_EQ(hw2sw(index), HGHCA_CMD_STAT_BAD_INDEX);
@@ -101,9 +101,9 @@ TEST_F(MemoryTest, StaleKeysFail)
     for (uint32_t tag = 1; tag < 5; tag++) {
         ASSERT_EQ(sw2hw(driver.mpt_mailbox(tag << 10 | 7, 0, 4096, 1), 7), 0);
         for (uint32_t other = 0; other < 6; other++)
-            EXPECT_EQ(memory().find(other << 10 | 7) != nullptr, other == tag);
+            EXPECT_EQ(memory().find(Key(other << 10 | 7)) != nullptr, other == tag);
         ASSERT_EQ(hw2sw(7), 0);
-        EXPECT_EQ(memory().find(tag << 10 | 7), nullptr);
+        EXPECT_EQ(memory().find(Key(tag << 10 | 7)), nullptr);
     }
 }
 
@@ -195,11 +195,11 @@ TEST_F(MemoryTest, AnMttThatWasNeverWrittenIsAbsent)
     ASSERT_EQ(driver.write_mtt(10, &dma, 1), 0);
     ASSERT_EQ(sw2hw(driver.mpt_mailbox(5, 0, 3 * 4096, 9), 5), 0);
     SegmentArray<4> s;
-    EXPECT_FALSE(memory().translate(5, kPd, 0, 1, Access::LocalRead, s));
+    EXPECT_FALSE(memory().translate(Key(5), kPd, 0, 1, Access::LocalRead, s));
     s.clear();
-    EXPECT_TRUE(memory().translate(5, kPd, 4096, 4096, Access::LocalRead, s));
+    EXPECT_TRUE(memory().translate(Key(5), kPd, 4096, 4096, Access::LocalRead, s));
     s.clear();
-    EXPECT_FALSE(memory().translate(5, kPd, 4096, 4097, Access::LocalRead, s));
+    EXPECT_FALSE(memory().translate(Key(5), kPd, 4096, 4097, Access::LocalRead, s));
 }
 
 // ---- checks
@@ -221,13 +221,13 @@ TEST_F(MemoryTest, RightsAndPd)
         auto mr = driver.create_mr_at(va, 64, FakeHost::kBase, rights, 7);
         for (auto &k : kinds) {
             bool allowed = (rights & k.right) == k.right;
-            EXPECT_EQ(memory().check(mr.key, 7, va, 64, k.access), allowed) << rights << " " << k.right;
-            EXPECT_EQ(memory().check(mr.key, 7, 0, 0, k.access), allowed);
-            EXPECT_FALSE(memory().check(mr.key, 8, va, 64, k.access));
-            EXPECT_FALSE(memory().check(mr.key, 0, 0x1000, 0, k.access));
+            EXPECT_EQ(memory().check(Key(mr.key), 7, va, 64, k.access), allowed) << rights << " " << k.right;
+            EXPECT_EQ(memory().check(Key(mr.key), 7, 0, 0, k.access), allowed);
+            EXPECT_FALSE(memory().check(Key(mr.key), 8, va, 64, k.access));
+            EXPECT_FALSE(memory().check(Key(mr.key), 0, 0x1000, 0, k.access));
             SegmentArray<1> s;
             // No queue is paged on demand.
-            EXPECT_EQ(memory().translate(mr.key, 7, va, 64, k.access, s),
+            EXPECT_EQ(memory().translate(Key(mr.key), 7, va, 64, k.access, s),
                       allowed && !(rights & HGHCA_ACCESS_ON_DEMAND));
         }
         ASSERT_EQ(driver.destroy_mr(mr), 0);
@@ -263,8 +263,8 @@ TEST_F(FirstByteTest, AddressesCountFromThere)
     EXPECT_EQ(dma_of(5, kLength - 1), list[1] + 0x922);
     EXPECT_EQ(dma_of(5, kLength), 0u);
     EXPECT_EQ(dma_of(5, ~0ull), 0u);
-    EXPECT_TRUE(memory().check(5, kPd, 0, kLength, Access::LocalRead));
-    EXPECT_FALSE(memory().check(5, kPd, 1, kLength, Access::LocalRead));
+    EXPECT_TRUE(memory().check(Key(5), kPd, 0, kLength, Access::LocalRead));
+    EXPECT_FALSE(memory().check(Key(5), kPd, 1, kLength, Access::LocalRead));
     hghca_mpt out;
     ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_MPT, out, 5), 0);
     EXPECT_EQ(be64(out.start), 0u);
@@ -288,13 +288,13 @@ TEST_F(FirstByteTest, PagedOnDemand)
     ASSERT_EQ(sw2hw(mpt, 5), 0);
     PacketSegments s;
     AbsentPage absent{};
-    EXPECT_EQ(memory().locate(5, kPd, 0, 0x2000, Access::LocalRead, s, absent), Found::Yes);
+    EXPECT_EQ(memory().locate(Key(5), kPd, 0, 0x2000, Access::LocalRead, s, absent), Found::Yes);
     ASSERT_EQ(driver.command(HGHCA_CMD_CLEAR_MTT, kFirstMtt + 1, 1).status, 0);
     s.clear();
-    EXPECT_EQ(memory().locate(5, kPd, 0, 0xedd, Access::LocalRead, s, absent), Found::Yes);
+    EXPECT_EQ(memory().locate(Key(5), kPd, 0, 0xedd, Access::LocalRead, s, absent), Found::Yes);
     s.clear();
-    ASSERT_EQ(memory().locate(5, kPd, 0xedc, 2, Access::LocalRead, s, absent), Found::Absent);
-    EXPECT_EQ(absent.key, 5u);
+    ASSERT_EQ(memory().locate(Key(5), kPd, 0xedc, 2, Access::LocalRead, s, absent), Found::Absent);
+    EXPECT_EQ(absent.key, Key(5));
     EXPECT_EQ(absent.va, 0xeddu);
     EXPECT_EQ(absent.length, 1u);
 }
@@ -377,17 +377,17 @@ TEST_F(MemoryTest, BoundsAndWrap)
         {kStart + 100, uint64_t(0) - 100, false},
     };
     for (auto &c : cases)
-        EXPECT_EQ(memory().check(mr.key, kPd, c.va, c.length, Access::LocalRead), c.allowed)
+        EXPECT_EQ(memory().check(Key(mr.key), kPd, c.va, c.length, Access::LocalRead), c.allowed)
             << std::hex << c.va << " " << c.length;
 }
 
 TEST_F(MemoryTest, TopOfTheAddressSpace)
 {
     auto mr = driver.create_mr(uint64_t(0) - 8192, 8192);
-    EXPECT_TRUE(memory().check(mr.key, kPd, uint64_t(0) - 8192, 8192, Access::LocalRead));
+    EXPECT_TRUE(memory().check(Key(mr.key), kPd, uint64_t(0) - 8192, 8192, Access::LocalRead));
     EXPECT_EQ(dma_of(mr.key, ~0ull), mr.dma + 8191);
-    EXPECT_FALSE(memory().check(mr.key, kPd, ~0ull, 2, Access::LocalRead));
-    EXPECT_FALSE(memory().check(mr.key, kPd, 0, 1, Access::LocalRead));
+    EXPECT_FALSE(memory().check(Key(mr.key), kPd, ~0ull, 2, Access::LocalRead));
+    EXPECT_FALSE(memory().check(Key(mr.key), kPd, 0, 1, Access::LocalRead));
 }
 
 // ---- translation
@@ -418,7 +418,7 @@ TEST_F(MemoryTest, SegmentsMergeWhereMemoryIsContiguous)
 {
     auto mr = driver.create_mr(0x123, 5 * 4096);
     SegmentArray<1> one;
-    ASSERT_TRUE(memory().translate(mr.key, kPd, 0x200, 4 * 4096, Access::LocalWrite, one));
+    ASSERT_TRUE(memory().translate(Key(mr.key), kPd, 0x200, 4 * 4096, Access::LocalWrite, one));
     EXPECT_EQ(one[0].dma, mr.dma + 0x200 - 0x123);
     EXPECT_EQ(one[0].length, 4u * 4096);
     EXPECT_EQ(one[0].pointer, host.at(one[0].dma));
@@ -430,14 +430,14 @@ TEST_F(MemoryTest, SegmentsMergeWhereMemoryIsContiguous)
     ASSERT_EQ(driver.write_mtt(1000, pages, 2), 0);
     ASSERT_EQ(sw2hw(driver.mpt_mailbox(900, 0, 8192, 1000), 900), 0);
     SegmentArray<2> two;
-    ASSERT_TRUE(memory().translate(900, kPd, 100, 4096, Access::LocalWrite, two));
+    ASSERT_TRUE(memory().translate(Key(900), kPd, 100, 4096, Access::LocalWrite, two));
     ASSERT_EQ(two.size(), 2u);
     EXPECT_EQ(two[0].dma, pages[0] + 100);
     EXPECT_EQ(two[0].length, 3996u);
     EXPECT_EQ(two[1].dma, pages[1]);
     EXPECT_EQ(two[1].length, 100u);
     one.clear();
-    EXPECT_FALSE(memory().translate(900, kPd, 100, 4096, Access::LocalWrite, one));
+    EXPECT_FALSE(memory().translate(Key(900), kPd, 100, 4096, Access::LocalWrite, one));
 }
 
 TEST_F(MemoryTest, Physical)
@@ -447,16 +447,16 @@ TEST_F(MemoryTest, Physical)
     ASSERT_EQ(sw2hw(mpt, 5), 0);
     uint64_t at = host.alloc(8192);
     SegmentArray<2> s;
-    ASSERT_TRUE(memory().translate(5, kPd, at + 100, 8000, Access::LocalWrite, s));
+    ASSERT_TRUE(memory().translate(Key(5), kPd, at + 100, 8000, Access::LocalWrite, s));
     ASSERT_EQ(s.size(), 1u);
     EXPECT_EQ(s[0].pointer, host.at(at + 100));
     // Where there is no memory there is an address, and no pointer.
     s.clear();
-    ASSERT_TRUE(memory().translate(5, kPd, 0x1000, 16, Access::LocalWrite, s));
+    ASSERT_TRUE(memory().translate(Key(5), kPd, 0x1000, 16, Access::LocalWrite, s));
     EXPECT_EQ(s[0].pointer, nullptr);
     uint32_t word = 0;
-    EXPECT_FALSE(memory().read(5, kPd, 0x1000, &word, 4));
-    EXPECT_FALSE(memory().write(5, kPd, 0x1000, &word, 4));
+    EXPECT_FALSE(memory().read(Key(5), kPd, 0x1000, &word, 4));
+    EXPECT_FALSE(memory().write(Key(5), kPd, 0x1000, &word, 4));
 }
 
 TEST_F(MemoryTest, ReadAndWriteDirectAndByCopy)
@@ -475,21 +475,21 @@ TEST_F(MemoryTest, ReadAndWriteDirectAndByCopy)
         std::vector<uint8_t> out(3000), in(3000);
         for (size_t i = 0; i < out.size(); i++)
             out[i] = uint8_t(i * 7 + mode);
-        ASSERT_TRUE(memory().write(900, kPd, 3000, out.data(), 3000));
+        ASSERT_TRUE(memory().write(Key(900), kPd, 3000, out.data(), 3000));
         EXPECT_EQ(*host.at(b + 3000), out[0]);
         EXPECT_EQ(*host.at(a), out[1096]);
-        ASSERT_TRUE(memory().read(900, kPd, 3000, in.data(), 3000));
+        ASSERT_TRUE(memory().read(Key(900), kPd, 3000, in.data(), 3000));
         EXPECT_EQ(in, out);
-        EXPECT_FALSE(memory().write(900, kPd, 8000, out.data(), 193));
-        EXPECT_FALSE(memory().read(900, kPd, 0xff, in.data(), 1));
-        EXPECT_FALSE(memory().read(900, kPd + 1, 3000, in.data(), 1));
+        EXPECT_FALSE(memory().write(Key(900), kPd, 8000, out.data(), 193));
+        EXPECT_FALSE(memory().read(Key(900), kPd, 0xff, in.data(), 1));
+        EXPECT_FALSE(memory().read(Key(900), kPd + 1, 3000, in.data(), 1));
     }
     // A mapped and an unmapped page do not merge.
     host.copy_only = false;
     host.unmappable = {{a, 4096}};
     device.dma_changed();
     SegmentArray<2> s;
-    ASSERT_TRUE(memory().translate(900, kPd, 4000, 200, Access::LocalWrite, s));
+    ASSERT_TRUE(memory().translate(Key(900), kPd, 4000, 200, Access::LocalWrite, s));
     EXPECT_NE(s[0].pointer, nullptr);
     EXPECT_EQ(s[1].pointer, nullptr);
 }
@@ -498,8 +498,8 @@ TEST_F(MemoryTest, ReadOnlyRegionsAreNotWritten)
 {
     auto mr = driver.create_mr(0, 4096, 0);
     uint32_t word = 5;
-    EXPECT_FALSE(memory().write(mr.key, kPd, 0, &word, 4));
-    EXPECT_TRUE(memory().read(mr.key, kPd, 0, &word, 4));
+    EXPECT_FALSE(memory().write(Key(mr.key), kPd, 0, &word, 4));
+    EXPECT_TRUE(memory().read(Key(mr.key), kPd, 0, &word, 4));
     EXPECT_EQ(word, 0u);
 }
 
@@ -507,28 +507,28 @@ TEST_F(MemoryTest, PointersAreAskedForOnceUntilDmaChanges)
 {
     auto mr = driver.create_mr(0, 64 * 4096);
     SegmentArray<1> s;
-    ASSERT_TRUE(memory().translate(mr.key, kPd, 0, 64 * 4096, Access::LocalWrite, s));
+    ASSERT_TRUE(memory().translate(Key(mr.key), kPd, 0, 64 * 4096, Access::LocalWrite, s));
     uint64_t maps = host.maps;
     for (int i = 0; i < 100; i++) {
         s.clear();
-        ASSERT_TRUE(memory().translate(mr.key, kPd, 0, 64 * 4096, Access::LocalWrite, s));
+        ASSERT_TRUE(memory().translate(Key(mr.key), kPd, 0, 64 * 4096, Access::LocalWrite, s));
     }
     EXPECT_EQ(host.maps, maps);
     host.copy_only = true;
     device.dma_changed();
     s.clear();
-    ASSERT_TRUE(memory().translate(mr.key, kPd, 0, 64 * 4096, Access::LocalWrite, s));
+    ASSERT_TRUE(memory().translate(Key(mr.key), kPd, 0, 64 * 4096, Access::LocalWrite, s));
     EXPECT_EQ(s[0].pointer, nullptr);
 }
 
 TEST_F(MemoryTest, TableSizeOfOneAndBeforeInit)
 {
     driver.reset();
-    EXPECT_EQ(memory().find(0), nullptr);
-    EXPECT_EQ(memory().find(5), nullptr);
+    EXPECT_EQ(memory().find(Key(0)), nullptr);
+    EXPECT_EQ(memory().find(Key(5)), nullptr);
     driver.layout.log_mpts = 0;
     driver.init(kSeedKeys);
-    EXPECT_EQ(memory().find(5), nullptr);
+    EXPECT_EQ(memory().find(Key(5)), nullptr);
     EXPECT_EQ(sw2hw(driver.mpt_mailbox(0, 0, 4096, 1), 0), HGHCA_CMD_STAT_BAD_INDEX);
 }
 

@@ -189,7 +189,7 @@ TEST_F(Odp, OnlyWhereItIsTurnedOn)
     const uint64_t entry = pages.dma | HGHCA_MTT_ABSENT | HGHCA_MTT_READ_ONLY;
     ASSERT_EQ(d.write_mtt(pages.mr.first_mtt, &entry, 1), 0);
     SegmentArray<1> s;
-    ASSERT_TRUE(without.a.device.memory->translate(pages.mr.key, kPd, kVa, 8, Access::LocalWrite, s));
+    ASSERT_TRUE(without.a.device.memory->translate(Key(pages.mr.key), kPd, kVa, 8, Access::LocalWrite, s));
     EXPECT_EQ(s[0].dma, pages.dma);
 }
 
@@ -200,10 +200,10 @@ TEST_F(Odp, EntriesAreThereOrNot)
     AbsentPage absent{};
     auto look = [&](uint64_t offset, uint64_t length, Access access) {
         PacketSegments s;
-        return memory.locate(pages.mr.key, kPd, pages.va(offset), length, access, s, absent);
+        return memory.locate(Key(pages.mr.key), kPd, pages.va(offset), length, access, s, absent);
     };
     EXPECT_EQ(look(100, 8, Access::LocalRead), Found::Absent);
-    EXPECT_EQ(absent.key, pages.mr.key);
+    EXPECT_EQ(absent.key, Key(pages.mr.key));
     EXPECT_EQ(absent.va, pages.va(100));
     EXPECT_EQ(absent.length, 8u);
     EXPECT_FALSE(absent.write);
@@ -229,7 +229,7 @@ TEST_F(Odp, EntriesAreThereOrNot)
     // What is wrong is not absent.
     EXPECT_EQ(look(4 * kPage - 1, 2, Access::LocalRead), Found::No);
     PacketSegments s;
-    EXPECT_EQ(memory.locate(pages.mr.key, kPd + 1, pages.va(kPage), 1, Access::LocalRead, s, absent), Found::No);
+    EXPECT_EQ(memory.locate(Key(pages.mr.key), kPd + 1, pages.va(kPage), 1, Access::LocalRead, s, absent), Found::No);
 }
 
 TEST_F(Odp, HoldsNoQueueAndNoWindow)
@@ -255,11 +255,12 @@ TEST_F(Odp, HoldsNoQueueAndNoWindow)
     EXPECT_EQ(d.post(HGHCA_CMD_RESIZE_SRQ, larger, good.srqn), HGHCA_CMD_STAT_BAD_PARAM);
     MemoryTable &memory = *net.a.device.memory;
     uint32_t word = 0;
-    EXPECT_FALSE(memory.read(pages.mr.key, kPd, 0, &word, sizeof(word)));
-    EXPECT_FALSE(memory.write(pages.mr.key, kPd, 0, &word, sizeof(word)));
+    EXPECT_FALSE(memory.read(Key(pages.mr.key), kPd, 0, &word, sizeof(word)));
+    EXPECT_FALSE(memory.write(Key(pages.mr.key), kPd, 0, &word, sizeof(word)));
 
     const uint32_t window = d.create_window(true);
-    EXPECT_FALSE(memory.bind_window({kPd, 8}, {HGHCA_ACCESS_REMOTE_READ, window, pages.mr.key, 0, kPage}));
+    EXPECT_FALSE(
+        memory.bind_window({kPd, Qpn(8)}, {HGHCA_ACCESS_REMOTE_READ, Key(window), Key(pages.mr.key), 0, kPage}));
 }
 
 // ---- each operation onto pages nobody has touched, one at a time
@@ -1008,7 +1009,7 @@ TEST_F(OdpForged, ARegionIsNone)
     auto look = [&] {
         PacketSegments s;
         AbsentPage absent;
-        return memory.locate(pages.mr.key, kPd, kVa, 8, Access::LocalRead, s, absent);
+        return memory.locate(Key(pages.mr.key), kPd, kVa, 8, Access::LocalRead, s, absent);
     };
     for (const uint32_t flag : kForged) {
         memory.trim(0);

@@ -91,7 +91,7 @@ public:
     Found look(uint64_t va, uint64_t length, Access access, PacketSegments &to, AbsentPage &absent)
     {
         to.clear();
-        return node.device.memory->locate(key_, kPd, va, length, access, to, absent);
+        return node.device.memory->locate(Key(key_), kPd, va, length, access, to, absent);
     }
     Found look(uint64_t va, uint64_t length = 1, Access access = Access::LocalRead)
     {
@@ -222,7 +222,7 @@ TEST_F(OdpTree, EachLevelMayBeAbsent)
     PacketSegments to;
     AbsentPage absent{};
     EXPECT_EQ(tree.look(va, 8, Access::RemoteWrite, to, absent), Found::Absent);
-    EXPECT_EQ(absent.key, tree.key());
+    EXPECT_EQ(absent.key, Key(tree.key()));
     EXPECT_EQ(absent.va, va);
     EXPECT_EQ(absent.length, 8u);
     EXPECT_TRUE(absent.write);
@@ -252,7 +252,7 @@ TEST_F(OdpTree, EachLevelMayBeAbsent)
     EXPECT_EQ(tree.look(kUser), Found::No);
     EXPECT_EQ(tree.look(kUser - 1, 2), Found::No);
     EXPECT_EQ(tree.look(~0ull), Found::No);
-    EXPECT_EQ(net.a.device.memory->locate(tree.key(), kPd + 1, va, 8, Access::LocalRead, to, absent), Found::No);
+    EXPECT_EQ(net.a.device.memory->locate(Key(tree.key()), kPd + 1, va, 8, Access::LocalRead, to, absent), Found::No);
 }
 
 TEST_F(OdpTree, RunsCrossTables)
@@ -335,10 +335,10 @@ TEST_F(OdpTree, HoldsNoQueueAndNoWindow)
               HGHCA_CMD_STAT_BAD_PARAM);
     MemoryTable &memory = *net.a.device.memory;
     uint32_t word = 0;
-    EXPECT_FALSE(memory.read(tree.key(), kPd, 0, &word, sizeof(word)));
-    EXPECT_FALSE(memory.write(tree.key(), kPd, 0, &word, sizeof(word)));
+    EXPECT_FALSE(memory.read(Key(tree.key()), kPd, 0, &word, sizeof(word)));
+    EXPECT_FALSE(memory.write(Key(tree.key()), kPd, 0, &word, sizeof(word)));
     const uint32_t window = d.create_window(true);
-    EXPECT_FALSE(memory.bind_window({kPd, 8}, {HGHCA_ACCESS_REMOTE_READ, window, tree.key(), 0, kPage}));
+    EXPECT_FALSE(memory.bind_window({kPd, Qpn(8)}, {HGHCA_ACCESS_REMOTE_READ, Key(window), Key(tree.key()), 0, kPage}));
 }
 
 // ---- traffic

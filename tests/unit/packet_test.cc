@@ -45,10 +45,10 @@ TEST_P(Headers, AreWhatTheSpecificationSays)
     h.solicited = true;
     h.ack_request = true;
     h.pkey = 0xffff;
-    h.qpn = 0x123456;
+    h.qpn = Qpn(0x123456);
     h.psn = Psn(0xabcdef);
     h.va = 0x1122334455667788;
-    h.rkey = 0xaabbccdd;
+    h.rkey = Key(0xaabbccdd);
     h.length = 0x00010203;
     h.swap_add = 0x0102030405060708;
     h.compare = 0x9192939495969798;
@@ -57,7 +57,7 @@ TEST_P(Headers, AreWhatTheSpecificationSays)
     h.original = 0xc1c2c3c4c5c6c7c8;
     h.imm = be32(0xd1d2d3d4);
     h.qkey = 0x80010000;
-    h.src_qpn = 0xfedcba;
+    h.src_qpn = Qpn(0xfedcba);
     uint8_t bytes[kMaxTransportHeader] = {};
     const size_t n = put_transport_header(h, bytes);
     EXPECT_EQ(n, 12 + extension_bytes(kOpcodes[c.opcode]));
@@ -591,7 +591,7 @@ TEST_F(ByHand, InvalidRequests)
         }
         std::swap(p.b.buffer, fresh.b.buffer);
         EXPECT_EQ(last_reason(), t.why);
-        EXPECT_EQ(last_error().qpn, fresh.b.qp.qpn);
+        EXPECT_EQ(last_error().qpn, Qpn(fresh.b.qp.qpn));
         auto all = answers();
         ASSERT_FALSE(all.empty());
         EXPECT_EQ(all.back(), kInvalidRequest);
@@ -738,7 +738,7 @@ TEST_F(ByHand, AtomicsAreRememberedSixteenDeep)
 // As above, when another atomic had the same PSN before all 2^24 were used.
 TEST_F(ByHand, OfAtomicsWithOnePsnTheLastIsRemembered)
 {
-    hghca::Qp *qp = net.b.device.qps->find(p.b.qp.qpn);
+    hghca::Qp *qp = net.b.device.qps->find(Qpn(p.b.qp.qpn));
     for (uint64_t value : {7u, 8u}) {
         *reinterpret_cast<uint64_t *>(p.b.at(0)) = value;
         qp->resp.expected_psn = Psn(0x100);

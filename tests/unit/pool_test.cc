@@ -125,12 +125,13 @@ TEST(WaitingCqs, StandInTheirLinesInOrder)
 {
     constexpr uint32_t kCqs = 40, kEqs = 4;
     WaitingCqs waiting(kCqs, kEqs);
-    std::vector<std::deque<uint32_t>> reference(kEqs);
+    std::vector<std::deque<Cqn>> reference(kEqs);
     std::minstd_rand random(1);
-    EXPECT_TRUE(waiting.exists(kCqs - 1));
-    EXPECT_FALSE(waiting.exists(kCqs));
+    EXPECT_TRUE(waiting.exists(Cqn(kCqs - 1)));
+    EXPECT_FALSE(waiting.exists(Cqn(kCqs)));
     for (unsigned n = 0; n < 20000; n++) {
-        const uint32_t cqn = random() % kCqs, eqn = random() % kEqs;
+        const auto cqn = Cqn(random() % kCqs);
+        const uint32_t eqn = random() % kEqs;
         if (n % 500 == 499) {
             waiting.clear(eqn);
             reference[eqn].clear();
@@ -155,9 +156,9 @@ TEST(WaitingCqs, StandInTheirLinesInOrder)
             ASSERT_EQ(waiting.front(e), reference[e].front());
             waiting.remove(waiting.front(e));
         }
-    waiting.push(1, 7);
+    waiting.push(1, Cqn(7));
     waiting.clear();
-    EXPECT_FALSE(waiting.waits(7));
+    EXPECT_FALSE(waiting.waits(Cqn(7)));
     EXPECT_TRUE(waiting.empty(1));
 }
 

@@ -155,7 +155,7 @@ protected:
         if (state == SQD)
             step("RTS2SQD");
         if (state == SQE)
-            device.qps->find(qp.qpn)->state = QpState::Sqe;
+            device.qps->find(Qpn(qp.qpn))->state = QpState::Sqe;
         ASSERT_EQ(driver.state(qp.qpn), unsigned(state));
     }
     hghca_qpc query()
@@ -235,13 +235,13 @@ TEST_F(QpTest, ExtendedAttributesNeedQpLimits)
     EXPECT_EQ(transition(0x1b, valid(HGHCA_QP_ST_RC, rts | mask_of("MAX_QP_RD_ATOMIC"))), HGHCA_CMD_STAT_BAD_PARAM);
     EXPECT_EQ(transition(0x1b, valid(HGHCA_QP_ST_RC, rts)), 0);
     // 1, 1, none, 7, all three.
-    const QpAttributes &a = device.qps->find(qp.qpn)->a;
+    const QpAttributes &a = device.qps->find(Qpn(qp.qpn))->a;
     EXPECT_EQ(a.max_rd_atomic, 1);
     EXPECT_EQ(a.max_dest_rd_atomic, 1);
     EXPECT_EQ(a.retry_count, 7);
     EXPECT_EQ(a.access, 0xe);
     EXPECT_EQ(transition(0x1f, valid(HGHCA_QP_ST_RC, mask_of("EN_SQD_ASYNC_NOTIFY"))), 0);
-    EXPECT_FALSE(device.qps->find(qp.qpn)->a.sqd_notify);
+    EXPECT_FALSE(device.qps->find(Qpn(qp.qpn))->a.sqd_notify);
 }
 
 TEST_F(QpTest, OpModifiers)
@@ -287,7 +287,7 @@ TEST_F(QpTest, QpNumbers)
     EXPECT_EQ(transition(0x19, other), HGHCA_CMD_STAT_LAM_NOT_PRE);
     EXPECT_EQ(driver.to_reset(9), HGHCA_CMD_STAT_LAM_NOT_PRE);
     EXPECT_EQ(driver.command(HGHCA_CMD_QUERY_QP, 0, 9, 0, driver.out_mailbox()).status, HGHCA_CMD_STAT_LAM_NOT_PRE);
-    EXPECT_EQ(device.qps->find(9), nullptr);
+    EXPECT_EQ(device.qps->find(Qpn(9)), nullptr);
 }
 
 TEST_F(QpTest, WhatRst2InitChecks)
@@ -337,9 +337,9 @@ TEST_F(QpTest, WhatRst2InitChecks)
         hghca_qpc context = driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq);
         c.change(context);
         EXPECT_EQ(transition(0x19, context), c.status) << c.what;
-        EXPECT_EQ(device.qps->find(qp.qpn) != nullptr, c.status == 0) << c.what;
+        EXPECT_EQ(device.qps->find(Qpn(qp.qpn)) != nullptr, c.status == 0) << c.what;
         ASSERT_EQ(driver.to_reset(qp.qpn), 0);
-        EXPECT_EQ(device.qps->find(qp.qpn), nullptr);
+        EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
     }
 }
 
@@ -477,7 +477,7 @@ TEST_F(QpTest, QueryGivesBackTheWholeContext)
     EXPECT_EQ(be32(q.last_acked_psn), 0xffffffu);
 
     // The attributes of the transport, as the document reads them.
-    const QpAttributes &a = device.qps->find(qp.qpn)->a;
+    const QpAttributes &a = device.qps->find(Qpn(qp.qpn))->a;
     EXPECT_EQ(a.mtu, 2048u);
     EXPECT_EQ(a.log_max_msg, 20);
     EXPECT_EQ(a.sq.length, 64u);
@@ -497,7 +497,7 @@ TEST_F(QpTest, PsnsAndCountersStartWhereTheMailboxSays)
     ASSERT_EQ(transition(0x19, init), 0);
     TestDriver::Peer peer{8, {}, {}, 1, 2};
     driver.rc_to_rts(qp, peer, 0x111111, 0xff222222);
-    const Qp *q = device.qps->find(qp.qpn);
+    const Qp *q = device.qps->find(Qpn(qp.qpn));
     EXPECT_EQ(q->req.next_index, 7);
     EXPECT_EQ(q->req.doorbell_limit, 7);
     EXPECT_EQ(q->resp.rq_index, 9);
@@ -515,8 +515,8 @@ TEST_F(QpTest, GidAddressingNeedsItsCapability)
     uint8_t gid[16] = {1};
     TestDriver::Peer peer{8, {}, {}, 1, 2, gid, 0};
     driver.rc_to_rts(qp, peer);
-    EXPECT_FALSE(device.qps->find(qp.qpn)->a.path.by_gid);
-    EXPECT_EQ(device.qps->find(qp.qpn)->a.dbr_addr, 0u);
+    EXPECT_FALSE(device.qps->find(Qpn(qp.qpn))->a.path.by_gid);
+    EXPECT_EQ(device.qps->find(Qpn(qp.qpn))->a.dbr_addr, 0u);
 }
 
 TEST_F(QpTest, QueryInReset)
@@ -529,14 +529,14 @@ TEST_F(QpTest, QueryInReset)
 TEST_F(QpTest, ANewLifeStartsFresh)
 {
     bring(HGHCA_QP_ST_RC, RTS);
-    Qp *q = device.qps->find(qp.qpn);
+    Qp *q = device.qps->find(Qpn(qp.qpn));
     q->resp.msn = Msn(5);
     q->req.retries_left = 3;
     bring(HGHCA_QP_ST_UD, INIT);
-    q = device.qps->find(qp.qpn);
+    q = device.qps->find(Qpn(qp.qpn));
     EXPECT_EQ(q->resp.msn, Msn(0));
     EXPECT_EQ(q->req.next_psn, Psn(0));
-    EXPECT_EQ(q->a.remote_qpn, 0u);
+    EXPECT_EQ(q->a.remote_qpn, Qpn(0));
     EXPECT_EQ(q->a.service, Service::Ud);
 }
 
@@ -544,17 +544,17 @@ TEST_F(QpTest, SqdNotifyIsAskedForEachTime)
 {
     bring(HGHCA_QP_ST_RC, RTS);
     ASSERT_EQ(transition(0x1f, valid(HGHCA_QP_ST_RC, mask_of("EN_SQD_ASYNC_NOTIFY"))), 0);
-    EXPECT_TRUE(device.qps->find(qp.qpn)->a.sqd_notify);
+    EXPECT_TRUE(device.qps->find(Qpn(qp.qpn))->a.sqd_notify);
     ASSERT_EQ(transition(0x20, valid(HGHCA_QP_ST_RC, 0)), 0);
     ASSERT_EQ(transition(0x1f, valid(HGHCA_QP_ST_RC, 0)), 0);
-    EXPECT_FALSE(device.qps->find(qp.qpn)->a.sqd_notify);
+    EXPECT_FALSE(device.qps->find(Qpn(qp.qpn))->a.sqd_notify);
 }
 
 TEST_F(QpTest, DrainingIsAnswered)
 {
     bring(HGHCA_QP_ST_RC, SQD);
     EXPECT_FALSE(be32(query().flags) >> 27 & 1);
-    device.qps->find(qp.qpn)->drained_sent = false;  // work is under way
+    device.qps->find(Qpn(qp.qpn))->drained_sent = false;  // work is under way
     EXPECT_TRUE(be32(query().flags) >> 27 & 1);
 }
 
@@ -578,23 +578,23 @@ TEST_F(QpTest, SpecialQps)
     EXPECT_EQ(conf(ud.qpn, 3), HGHCA_CMD_STAT_BAD_PARAM);
     EXPECT_EQ(conf(256, 1), HGHCA_CMD_STAT_BAD_INDEX);
     EXPECT_EQ(conf(200, 1), HGHCA_CMD_STAT_BAD_QPEE_STATE);
-    EXPECT_EQ(device.gsi_qpn, 0u);
+    EXPECT_EQ(device.gsi_qpn, Qpn(0));
     EXPECT_EQ(conf(ud.qpn, 1), 0);
     EXPECT_EQ(conf(raw.qpn, 3), 0);
-    EXPECT_EQ(device.gsi_qpn, ud.qpn);
-    EXPECT_EQ(device.raw_qpn, raw.qpn);
-    EXPECT_EQ(device.qps->find(ud.qpn)->a.special, Special::Gsi);
-    EXPECT_EQ(device.qps->find(raw.qpn)->a.special, Special::RawEthernet);
+    EXPECT_EQ(device.gsi_qpn, Qpn(ud.qpn));
+    EXPECT_EQ(device.raw_qpn, Qpn(raw.qpn));
+    EXPECT_EQ(device.qps->find(Qpn(ud.qpn))->a.special, Special::Gsi);
+    EXPECT_EQ(device.qps->find(Qpn(raw.qpn))->a.special, Special::RawEthernet);
     // Another takes over.
     EXPECT_EQ(conf(ud2.qpn, 1), 0);
-    EXPECT_EQ(device.qps->find(ud.qpn)->a.special, Special::None);
-    EXPECT_EQ(device.qps->find(ud2.qpn)->a.special, Special::Gsi);
+    EXPECT_EQ(device.qps->find(Qpn(ud.qpn))->a.special, Special::None);
+    EXPECT_EQ(device.qps->find(Qpn(ud2.qpn))->a.special, Special::Gsi);
     EXPECT_EQ(conf(0, 1), 0);
-    EXPECT_EQ(device.gsi_qpn, 0u);
-    EXPECT_EQ(device.qps->find(ud2.qpn)->a.special, Special::None);
+    EXPECT_EQ(device.gsi_qpn, Qpn(0));
+    EXPECT_EQ(device.qps->find(Qpn(ud2.qpn))->a.special, Special::None);
     // A QP that is reset is withdrawn.
     EXPECT_EQ(driver.to_reset(raw.qpn), 0);
-    EXPECT_EQ(device.raw_qpn, 0u);
+    EXPECT_EQ(device.raw_qpn, Qpn(0));
     driver.start(HGHCA_CAP_ALL & ~HGHCA_CAP_PORT);
     EXPECT_EQ(conf(0, 3), HGHCA_CMD_STAT_BAD_PARAM);
 }

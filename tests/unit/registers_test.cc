@@ -144,7 +144,7 @@ TEST_F(Doorbells, TwoHalvesAreOneDoorbell)
 {
     driver.start();
     auto eq = driver.create_eq(4, 1);
-    device.eqs->post_completion(eq.eqn, 1);
+    device.eqs->post_completion(eq.eqn, Cqn(1));
     hghca_eqe eqe;
     ASSERT_TRUE(driver.poll(eq, eqe));
     host.vectors.clear();
@@ -153,7 +153,7 @@ TEST_F(Doorbells, TwoHalvesAreOneDoorbell)
     EXPECT_TRUE(host.vectors.empty());
     device.uar_write(HGHCA_UAR_EQ_ARM + 4, HGHCA_EQ_ARM_ARM << 24 | eq.eqn, 4);
     EXPECT_TRUE(host.vectors.empty());
-    device.eqs->post_completion(eq.eqn, 2);
+    device.eqs->post_completion(eq.eqn, Cqn(2));
     EXPECT_EQ(host.take_vectors(1), 1u);
 }
 
@@ -161,7 +161,7 @@ TEST_F(Doorbells, HalvesOfOtherPagesAndDoorbellsDoNotMix)
 {
     driver.start();
     auto eq = driver.create_eq(4, 1);
-    device.eqs->post_completion(eq.eqn, 1);
+    device.eqs->post_completion(eq.eqn, Cqn(1));
     hghca_eqe eqe;
     ASSERT_TRUE(driver.poll(eq, eqe));
     host.vectors.clear();

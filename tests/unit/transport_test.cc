@@ -237,7 +237,7 @@ TEST_F(Credits, ComeInTheMiddleOfAMessage)
 TEST_F(Credits, CountOnWhereMessageNumbersWrap)
 {
     Pair p(net.a, net.b, Options{});
-    hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn), *b = net.b.device.qps->find(p.b.qp.qpn);
+    hghca::Qp *a = net.a.device.qps->find(Qpn(p.a.qp.qpn)), *b = net.b.device.qps->find(Qpn(p.b.qp.qpn));
     a->req.messages_done = a->req.messages_sent = b->resp.msn = Msn(0xfffffe);
     grant(net, p, 4);
     for (int round = 0; round < 5; round++) {
@@ -259,7 +259,7 @@ TEST_F(Credits, WhatWasGrantedStaysGranted)
 {
     Pair p(net.a, net.b, Options{});
     grant(net, p, 33);   // told as 32
-    const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn);
+    const hghca::Qp *a = net.a.device.qps->find(Qpn(p.a.qp.qpn));
     ASSERT_EQ(a->req.message_limit, Msn(33));
     uint32_t limit = 33;
     for (int i = 0; i < 33; i++) {
@@ -292,7 +292,7 @@ TEST_F(Credits, AcknowledgedBeforeItIsSentAgain)
     net.a.host.link_full = true;
     net.at(net.a.host.deadline_ns);
     Network::deliver(net.a, acks.front());
-    const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn);
+    const hghca::Qp *a = net.a.device.qps->find(Qpn(p.a.qp.qpn));
     EXPECT_GT(number(a->req.messages_done), 0u);
     EXPECT_EQ(a->req.messages_sent, a->req.messages_done);
     net.filter = nullptr;
@@ -319,7 +319,7 @@ TEST_F(Credits, WhatIsSentAgainCountsOnce)
         expect_good(p.a, 5);
         expect_good(p.b, 3);
     }
-    const hghca::Qp *a = net.a.device.qps->find(p.a.qp.qpn), *b = net.b.device.qps->find(p.b.qp.qpn);
+    const hghca::Qp *a = net.a.device.qps->find(Qpn(p.a.qp.qpn)), *b = net.b.device.qps->find(Qpn(p.b.qp.qpn));
     EXPECT_EQ(a->req.messages_done, Msn(500));
     EXPECT_EQ(a->req.messages_sent, Msn(500));
     EXPECT_EQ(b->resp.msn, Msn(500));

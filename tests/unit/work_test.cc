@@ -290,7 +290,7 @@ TEST_F(EventSliceTest, EventsThatWaitedAreWrittenInSlices)
         const TestDriver::Cq cq = driver.create_cq(1, small.eqn);
         driver.arm(cq);
         hghca_cqe cqe{};
-        ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+        ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
     }
     for (unsigned i = 0; i < 1024; i++)
         host.as<hghca_eqe>(small.buffer.dma)[i].owner = HGHCA_CQ_ENTRY_OWNER_HW;
@@ -324,10 +324,10 @@ TEST_F(EventSliceTest, ModeratedEventsAreSentInSlices)
     constexpr unsigned kCqs = 600;
     for (unsigned i = 0; i < kCqs; i++) {
         const TestDriver::Cq cq = driver.create_cq(1, eq.eqn);
-        ASSERT_EQ(device.cqs->moderate(cq.cqn, 10, 1000), HGHCA_CMD_STAT_OK);
+        ASSERT_EQ(device.cqs->moderate(Cqn(cq.cqn), 10, 1000), HGHCA_CMD_STAT_OK);
         driver.arm(cq);
         hghca_cqe cqe{};
-        ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+        ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
     }
     host.clock_ns += 10 * kMs;
     const uint64_t before = device.work_done();
@@ -348,10 +348,10 @@ TEST_F(EventSliceTest, AModeratedCqThatHasNothingToTellIsAUnit)
     constexpr unsigned kCqs = 10;
     for (unsigned i = 0; i < kCqs; i++) {
         TestDriver::Cq cq = driver.create_cq(1, eq.eqn);
-        ASSERT_EQ(device.cqs->moderate(cq.cqn, 10, 1000), HGHCA_CMD_STAT_OK);
+        ASSERT_EQ(device.cqs->moderate(Cqn(cq.cqn), 10, 1000), HGHCA_CMD_STAT_OK);
         driver.arm(cq);
         hghca_cqe cqe{};
-        ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+        ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
         ASSERT_TRUE(driver.poll(cq, cqe));
         driver.arm(cq);
     }
@@ -371,10 +371,10 @@ TEST_F(EventSliceTest, ResizingAFullCqLooksAtFewOfItsEntries)
     ASSERT_EQ(driver.post(HGHCA_CMD_SW2HW_CQ, driver.cqc_mailbox(7, kLog, buffer.key, driver.async.eqn), 7), HGHCA_CMD_STAT_OK);
     hghca_cqe cqe{};
     for (unsigned i = 0; i < 1u << kLog; i++)
-        ASSERT_TRUE(device.cqs->post(7, cqe, false));
+        ASSERT_TRUE(device.cqs->post(Cqn(7), cqe, false));
     const uint64_t before = device.work_done();
-    ASSERT_EQ(device.cqs->resize(7, kLog - 1, larger.key), HGHCA_CMD_STAT_BAD_SIZE);
-    ASSERT_EQ(device.cqs->resize(7, kLog, larger.key), HGHCA_CMD_STAT_OK);
+    ASSERT_EQ(device.cqs->resize(Cqn(7), kLog - 1, Key(larger.key)), HGHCA_CMD_STAT_BAD_SIZE);
+    ASSERT_EQ(device.cqs->resize(Cqn(7), kLog, Key(larger.key)), HGHCA_CMD_STAT_OK);
     // Each look at another page is one.
     EXPECT_LT(device.work_done() - before, 64u);
 }
@@ -527,7 +527,7 @@ TEST_F(CommandWorkTest, AnUnmappedPageCostsItsContextsAlone)
         if (page != 10)
             sum += unmap(HGHCA_ICM_TPT, driver.layout.mpt + page * 4096, 1);
     EXPECT_LE(sum, 2 * (kRegions + 1) + kPages * (1 + kLooks));
-    EXPECT_EQ(device.memory->find(5 << 8 | 0xab), nullptr);
+    EXPECT_EQ(device.memory->find(Key(5 << 8 | 0xab)), nullptr);
 }
 
 // The other way round: few contexts, and a range of many indices. MTTs stand in the same space.
@@ -557,7 +557,7 @@ TEST_F(CommandWorkTest, AnEqThatGoesCostsTheCqsThatWaitAndACqCostsNone)
     for (unsigned round = 0; round < 8; round++)
         for (TestDriver::Cq &cq : cqs) {
             driver.arm(cq);
-            ASSERT_TRUE(device.cqs->post(cq.cqn, cqe, false));
+            ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
         }
     auto cost = [&](uint32_t op, uint32_t number) {
         const uint64_t before = device.work_done();

@@ -303,23 +303,29 @@ uint8_t CommandInterface::sw2hw_eq(const Command &command)
 
 uint8_t CommandInterface::hw2sw_eq(const Command &command) { return device_.eqs->hw2sw(command.in_modifier); }
 
-uint8_t CommandInterface::query_eq(const Command &command) { return query_context<hghca_eqc>(*device_.eqs, command); }
+uint8_t CommandInterface::query_eq(const Command &command)
+{
+    return query_context<hghca_eqc>(*device_.eqs, command.in_modifier);
+}
 
 // ---- 4.8 completion queues
 
 uint8_t CommandInterface::sw2hw_cq(const Command &command)
 {
-    return device_.cqs->sw2hw(command.in_modifier, in<hghca_cqc>());
+    return device_.cqs->sw2hw(Cqn(command.in_modifier), in<hghca_cqc>());
 }
 
-uint8_t CommandInterface::hw2sw_cq(const Command &command) { return device_.cqs->hw2sw(command.in_modifier); }
+uint8_t CommandInterface::hw2sw_cq(const Command &command) { return device_.cqs->hw2sw(Cqn(command.in_modifier)); }
 
-uint8_t CommandInterface::query_cq(const Command &command) { return query_context<hghca_cqc>(*device_.cqs, command); }
+uint8_t CommandInterface::query_cq(const Command &command)
+{
+    return query_context<hghca_cqc>(*device_.cqs, Cqn(command.in_modifier));
+}
 
 uint8_t CommandInterface::resize_cq(const Command &command)
 {
     auto mailbox = in<hghca_resize_cq>();
-    return device_.cqs->resize(command.in_modifier, uint8_t(be32(mailbox.logsize) >> 24), be32(mailbox.lkey));
+    return device_.cqs->resize(Cqn(command.in_modifier), uint8_t(be32(mailbox.logsize) >> 24), Key(be32(mailbox.lkey)));
 }
 
 uint8_t CommandInterface::moderate_cq(const Command &command)
@@ -327,7 +333,7 @@ uint8_t CommandInterface::moderate_cq(const Command &command)
     if (command.in_param >> 32)
         return HGHCA_CMD_STAT_BAD_PARAM;
     const auto moderation = uint32_t(command.in_param);
-    return device_.cqs->moderate(command.in_modifier,
+    return device_.cqs->moderate(Cqn(command.in_modifier),
                                  uint16_t(field_get(HGHCA_CQ_MODERATION_COUNT_MASK, moderation)),
                                  uint16_t(field_get(HGHCA_CQ_MODERATION_PERIOD_MASK, moderation)));
 }
@@ -337,47 +343,50 @@ uint8_t CommandInterface::moderate_cq(const Command &command)
 uint8_t CommandInterface::modify_qp(const Command &command)
 {
     auto context = in<hghca_qpc>();
-    return device_.qps->transition(command.op, command.in_modifier, command.op_modifier,
+    return device_.qps->transition(command.op, Qpn(command.in_modifier), command.op_modifier,
                                    command.op_modifier == HGHCA_QP_OPMOD_INBOX ? &context : nullptr);
 }
 
-uint8_t CommandInterface::query_qp(const Command &command) { return query_context<hghca_qpc>(*device_.qps, command); }
+uint8_t CommandInterface::query_qp(const Command &command)
+{
+    return query_context<hghca_qpc>(*device_.qps, Qpn(command.in_modifier));
+}
 
 uint8_t CommandInterface::resume_qp(const Command &command)
 {
     constexpr uint64_t kKnown = HGHCA_RESUME_TOKEN_MASK | HGHCA_RESUME_RESPONDER | HGHCA_RESUME_FAILED;
     if (command.in_param & ~kKnown)
         return HGHCA_CMD_STAT_BAD_PARAM;
-    return device_.qps->resume(command.in_modifier, uint32_t(command.in_param));
+    return device_.qps->resume(Qpn(command.in_modifier), uint32_t(command.in_param));
 }
 
 uint8_t CommandInterface::conf_special_qp(const Command &command)
 {
-    return device_.qps->configure_special(command.in_modifier, command.op_modifier);
+    return device_.qps->configure_special(Qpn(command.in_modifier), command.op_modifier);
 }
 
 // ---- 4.15 shared receive queues
 
 uint8_t CommandInterface::sw2hw_srq(const Command &command)
 {
-    return device_.srqs->sw2hw(command.in_modifier, in<hghca_srqc>());
+    return device_.srqs->sw2hw(Srqn(command.in_modifier), in<hghca_srqc>());
 }
 
-uint8_t CommandInterface::hw2sw_srq(const Command &command) { return device_.srqs->hw2sw(command.in_modifier); }
+uint8_t CommandInterface::hw2sw_srq(const Command &command) { return device_.srqs->hw2sw(Srqn(command.in_modifier)); }
 
 uint8_t CommandInterface::query_srq(const Command &command)
 {
-    return query_context<hghca_srqc>(*device_.srqs, command);
+    return query_context<hghca_srqc>(*device_.srqs, Srqn(command.in_modifier));
 }
 
 uint8_t CommandInterface::arm_srq(const Command &command)
 {
-    return device_.srqs->arm(command.in_modifier, command.in_param);
+    return device_.srqs->arm(Srqn(command.in_modifier), command.in_param);
 }
 
 uint8_t CommandInterface::resize_srq(const Command &command)
 {
-    return device_.srqs->resize(command.in_modifier, in<hghca_resize_srq>());
+    return device_.srqs->resize(Srqn(command.in_modifier), in<hghca_resize_srq>());
 }
 
 // ---- 4.18 multicast groups
@@ -556,7 +565,7 @@ uint8_t CommandInterface::read_error_buffer(const Command &command)
         hghca_packet_error &to = answer.entries[i];
         to.time = be64(e.time_ns);
         to.length = be32(e.frame_bytes);
-        to.qpn = be32(e.qpn);
+        to.qpn = be32(number(e.qpn));
         to.why = uint8_t(drop_number(e.why));
         to.header_len = e.header_bytes;
         std::copy_n(e.header.begin(), e.header_bytes, to.header);
@@ -567,7 +576,7 @@ uint8_t CommandInterface::read_error_buffer(const Command &command)
 
 uint8_t CommandInterface::set_qp_counter(const Command &command)
 {
-    return device_.qps->set_counter(command.in_modifier, command.in_param);
+    return device_.qps->set_counter(Qpn(command.in_modifier), command.in_param);
 }
 
 uint8_t CommandInterface::query_counter_set(const Command &command)

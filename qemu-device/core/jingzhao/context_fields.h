@@ -54,9 +54,9 @@ struct Field {
     Bounds bounds;
 };
 
-// Enumerations that stand for numbers: PSNs and MSNs.
+// Enumerations that stand for numbers, which number() gives: PSNs, MSNs, QPNs, keys and the like.
 template <class T>
-constexpr bool kIsNumber = false;
+constexpr bool kIsNumber = std::is_enum_v<T> && requires(T value) { number(value); };
 
 namespace fields_detail {
 

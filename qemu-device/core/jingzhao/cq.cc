@@ -27,25 +27,25 @@ bool CompletionQueues::write_back(uint64_t from, uint64_t length) { return cache
 
 void CompletionQueues::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
-CompletionQueues::Cached *CompletionQueues::find(uint32_t cqn) { return cache_.find(cqn, valid).context; }
+CompletionQueues::Cached *CompletionQueues::find(Cqn cqn) { return cache_.find(number(cqn), valid).context; }
 
 bool CompletionQueues::valid(const Context &cq, uint32_t)
 {
     return cq.ring.logsize <= kLogMaxCqSize;
 }
 
-uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
+uint8_t CompletionQueues::sw2hw(Cqn cqn, const hghca_cqc &in)
 {
     Cached *old;
-    if (uint8_t status = cache_.find_for_command(cqn, valid, old))
+    if (uint8_t status = cache_.find_for_command(number(cqn), valid, old))
         return status;
     uint32_t logsize = field_get(HGHCA_CQC_LOGSIZE_MASK, be32(in.logsize_usrpage));
     if (logsize < 1 || logsize > kLogMaxCqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
     Context cq{};
     const bool timed = device_.caps & HGHCA_CAP_CLOCK && be32(in.flags) & HGHCA_CQ_FLAG_TIMESTAMP;
-    cq.ring = {be32(in.lkey), be32(in.pd), uint8_t(logsize), timed ? kLogTimedEntry : kLogEntry};
-    if (be32(in.cqn) != cqn ||
+    cq.ring = {Key(be32(in.lkey)), be32(in.pd), uint8_t(logsize), timed ? kLogTimedEntry : kLogEntry};
+    if (Cqn(be32(in.cqn)) != cqn ||
         !device_.memory->check_queue(cq.ring.lkey, cq.ring.pd, cq.ring.bytes(), Access::LocalWrite))
         return HGHCA_CMD_STAT_BAD_PARAM;
     // What an extension makes live is not looked at without it.
@@ -64,26 +64,26 @@ uint8_t CompletionQueues::sw2hw(uint32_t cqn, const hghca_cqc &in)
     }
     if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
-    cache_.insert(cqn, cq);
+    cache_.insert(number(cqn), cq);
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t CompletionQueues::hw2sw(uint32_t cqn)
+uint8_t CompletionQueues::hw2sw(Cqn cqn)
 {
     Cached *cq;
-    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
+    if (uint8_t status = cache_.find_for_command(number(cqn), valid, cq))
         return status;
     if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     device_.eqs->forget_completion(cqn);
-    cache_.erase(cqn);
+    cache_.erase(number(cqn));
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t CompletionQueues::query(uint32_t cqn, hghca_cqc &out)
+uint8_t CompletionQueues::query(Cqn cqn, hghca_cqc &out)
 {
     Cached *cq;
-    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
+    if (uint8_t status = cache_.find_for_command(number(cqn), valid, cq))
         return status;
     if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -97,13 +97,13 @@ uint8_t CompletionQueues::query(uint32_t cqn, hghca_cqc &out)
                                field_put(HGHCA_CQC_USRPAGE_MASK, cq->usr_page));
     out.comp_eqn = be32(cq->eqn);
     out.pd = be32(cq->ring.pd);
-    out.lkey = be32(cq->ring.lkey);
+    out.lkey = be32(number(cq->ring.lkey));
     out.solicited_index = be32(cq->solicited_end);
     out.producer_index = be32(cq->producer);
     hghca_cq_dbr dbr;
     if (cq->dbr_addr && device_.host.read(cq->dbr_addr, &dbr, sizeof(dbr)))
         out.consumer_index = be32(le32(dbr.consumer_index));
-    out.cqn = be32(cqn);
+    out.cqn = be32(number(cqn));
     out.dbr_addr = be64(cq->dbr_addr ? cq->dbr_addr | HGHCA_DBR_VALID : 0);
     return HGHCA_CMD_STAT_OK;
 }
@@ -134,10 +134,10 @@ uint64_t CompletionQueues::outstanding(Cached &cq, uint64_t limit, bool &readabl
     return low;
 }
 
-uint8_t CompletionQueues::resize(uint32_t cqn, uint8_t logsize, uint32_t lkey)
+uint8_t CompletionQueues::resize(Cqn cqn, uint8_t logsize, Key lkey)
 {
     Cached *cq;
-    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
+    if (uint8_t status = cache_.find_for_command(number(cqn), valid, cq))
         return status;
     if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -158,7 +158,7 @@ uint8_t CompletionQueues::resize(uint32_t cqn, uint8_t logsize, uint32_t lkey)
     return HGHCA_CMD_STAT_OK;
 }
 
-bool CompletionQueues::fail(uint32_t cqn, Cached &cq, uint8_t syndrome)
+bool CompletionQueues::fail(Cqn cqn, Cached &cq, uint8_t syndrome)
 {
     cache_.mark_dirty(cq);
     cq.failed = true;
@@ -166,9 +166,9 @@ bool CompletionQueues::fail(uint32_t cqn, Cached &cq, uint8_t syndrome)
     return false;
 }
 
-bool CompletionQueues::exists(uint32_t cqn) { return find(cqn); }
+bool CompletionQueues::exists(Cqn cqn) { return find(cqn); }
 
-bool CompletionQueues::post(uint32_t cqn, const hghca_cqe &cqe, bool solicited)
+bool CompletionQueues::post(Cqn cqn, const hghca_cqe &cqe, bool solicited)
 {
     Cached *cq = find(cqn);
     if (!cq)
@@ -205,7 +205,7 @@ bool CompletionQueues::post(uint32_t cqn, const hghca_cqe &cqe, bool solicited)
 }
 
 // The CQ is armed, and has a completion that it is armed for.
-void CompletionQueues::raise_event(uint32_t cqn, Cached &cq)
+void CompletionQueues::raise_event(Cqn cqn, Cached &cq)
 {
     cache_.mark_dirty(cq);
     if (cq.armed == HGHCA_CQ_ARM_NEXT && waits(cqn, cq))
@@ -216,7 +216,7 @@ void CompletionQueues::raise_event(uint32_t cqn, Cached &cq)
 }
 
 // Moderation: whether the event waits for more completions. The first of them starts the clock.
-bool CompletionQueues::waits(uint32_t cqn, Cached &cq)
+bool CompletionQueues::waits(Cqn cqn, Cached &cq)
 {
     if (!cq.period_us || cq.producer - cq.armed_index >= cq.max_count)
         return false;   // count 0 too
@@ -228,10 +228,10 @@ bool CompletionQueues::waits(uint32_t cqn, Cached &cq)
     return now_ns < cq.deadline_ns;
 }
 
-uint8_t CompletionQueues::moderate(uint32_t cqn, uint16_t count, uint16_t period_us)
+uint8_t CompletionQueues::moderate(Cqn cqn, uint16_t count, uint16_t period_us)
 {
     Cached *cq;
-    if (uint8_t status = cache_.find_for_command(cqn, valid, cq))
+    if (uint8_t status = cache_.find_for_command(number(cqn), valid, cq))
         return status;
     if (!cq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -249,7 +249,7 @@ uint8_t CompletionQueues::moderate(uint32_t cqn, uint16_t count, uint16_t period
 void CompletionQueues::expire(uint64_t now_ns)
 {
     for (Work &work = device_.work; timers_.next() <= now_ns && !work.over(); work.add()) {
-        const uint32_t cqn = timers_.pop();
+        const Cqn cqn = timers_.pop();
         Cached *cq = find(cqn);
         if (!cq || !cq->deadline_ns)
             continue;
@@ -264,7 +264,7 @@ void CompletionQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)
 {
     if (!(device_.caps & HGHCA_CAP_CQ_ARM))
         return;
-    uint32_t cqn = field_get(HGHCA_CQ_ARM_CQN_MASK, high);
+    const Cqn cqn{field_get(HGHCA_CQ_ARM_CQN_MASK, high)};
     uint32_t command = field_get(HGHCA_CQ_ARM_CMD_MASK, high);
     Cached *cq = find(cqn);
     if (!cq) {

@@ -65,7 +65,7 @@ uint8_t EventQueues::sw2hw(uint32_t eqn, const hghca_eqc &in)
     if (uint8_t status = cache_.find_for_command(eqn, valid, old))
         return status;
     Context eq{};
-    eq.ring = {be32(in.lkey), be32(in.pd), in.logsize};
+    eq.ring = {Key(be32(in.lkey)), be32(in.pd), in.logsize};
     eq.producer = be32(in.producer_index);
     eq.consumer = be32(in.consumer_index);
     eq.vector = in.intr;
@@ -109,7 +109,7 @@ uint8_t EventQueues::query(uint32_t eqn, hghca_eqc &out)
     out.logsize = eq->ring.logsize;
     out.intr = eq->vector;
     out.pd = be32(eq->ring.pd);
-    out.lkey = be32(eq->ring.lkey);
+    out.lkey = be32(number(eq->ring.lkey));
     out.consumer_index = be32(eq->consumer);
     out.producer_index = be32(eq->producer);
     return HGHCA_CMD_STAT_OK;
@@ -187,10 +187,10 @@ void EventQueues::deliver(uint32_t eqn, Cached &eq)
             unfinished_ |= 1ull << eqn;
             return;
         }
-        const uint32_t cqn = waiting_.front(eqn);
+        const Cqn cqn = waiting_.front(eqn);
         hghca_eqe eqe{};
         eqe.type = HGHCA_EVENT_COMP;
-        eqe.event.comp.cqn = be32(cqn);
+        eqe.event.comp.cqn = be32(number(cqn));
         if (!put(eq, eqe))
             return;
         waiting_.remove(cqn);
@@ -207,7 +207,7 @@ void EventQueues::run()
     }
 }
 
-void EventQueues::post_completion(uint32_t eqn, uint32_t cqn)
+void EventQueues::post_completion(uint32_t eqn, Cqn cqn)
 {
     Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eqn) : nullptr;
     // One that waits already covers this completion too.
@@ -232,27 +232,27 @@ bool EventQueues::post_async(const hghca_eqe &eqe)
     return false;
 }
 
-void EventQueues::post_qp(hghca_event_type type, uint32_t qpn)
+void EventQueues::post_qp(hghca_event_type type, Qpn qpn)
 {
     hghca_eqe eqe{};
     eqe.type = uint8_t(type);
-    eqe.event.qp.qpn = be32(qpn);
+    eqe.event.qp.qpn = be32(number(qpn));
     post_async(eqe);
 }
 
-void EventQueues::post_srq(hghca_event_type type, uint32_t srqn)
+void EventQueues::post_srq(hghca_event_type type, Srqn srqn)
 {
     hghca_eqe eqe{};
     eqe.type = uint8_t(type);
-    eqe.event.srq.srqn = be32(srqn);
+    eqe.event.srq.srqn = be32(number(srqn));
     post_async(eqe);
 }
 
-void EventQueues::post_cq_error(uint32_t cqn, uint8_t syndrome)
+void EventQueues::post_cq_error(Cqn cqn, uint8_t syndrome)
 {
     hghca_eqe eqe{};
     eqe.type = HGHCA_EVENT_CQ_ERROR;
-    eqe.event.cq_err.cqn = be32(cqn);
+    eqe.event.cq_err.cqn = be32(number(cqn));
     eqe.event.cq_err.syndrome = syndrome;
     post_async(eqe);
 }
@@ -280,7 +280,7 @@ void EventQueues::post_catastrophic()
     device_.host.raise_vector(vectors_[eqn]);
 }
 
-void EventQueues::forget_completion(uint32_t cqn)
+void EventQueues::forget_completion(Cqn cqn)
 {
     if (waiting_.waits(cqn))
         waiting_.remove(cqn);

@@ -10,13 +10,14 @@
 #include "counters.h"
 #include "hghca_hw.h"
 #include "wire/drop.h"
+#include "wire/number.h"
 
 namespace hghca {
 
 struct PacketError {
     uint64_t time_ns;        // of Host::now_ns()
     uint32_t frame_bytes;    // without FCS
-    uint32_t qpn;            // destination, as the BTH has it
+    Qpn qpn;                 // destination, as the BTH has it
     Drop why;
     uint8_t header_bytes;
     std::array<uint8_t, HGHCA_ERROR_HEADER_MAX> header;   // from the Ethernet header on, no payload

@@ -22,7 +22,7 @@ void Events::dropped(const Packet &packet, Drop why, uint64_t now_ns)
     PacketError error{};
     error.time_ns = now_ns;
     error.frame_bytes = packet.arrived_bytes;
-    error.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
+    error.qpn = Qpn(be32(bth.qpn) & HGHCA_BTH_QPN_MASK);
     error.why = why;
     error.header_bytes = packet.header_bytes;
     device_.errors.record(error, packet.head.data());
@@ -34,11 +34,11 @@ bool Events::ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentP
 {
     hghca_eqe eqe{};
     eqe.type = HGHCA_EVENT_PAGE_FAULT;
-    eqe.event.page_fault.qpn = be32(qp.a.qpn);
+    eqe.event.page_fault.qpn = be32(number(qp.a.qpn));
     eqe.event.page_fault.what =
         be32(field_put(HGHCA_PAGE_FAULT_TOKEN_MASK, token) |
              (side == Side::Responder ? HGHCA_PAGE_FAULT_RESPONDER : 0) | (absent.write ? HGHCA_PAGE_FAULT_WRITE : 0));
-    eqe.event.page_fault.key = be32(absent.key);
+    eqe.event.page_fault.key = be32(number(absent.key));
     eqe.event.page_fault.addr_h = be32(uint32_t(absent.va >> 32));
     eqe.event.page_fault.addr_l = be32(uint32_t(absent.va));
     eqe.event.page_fault.length = be32(uint32_t(std::min<uint64_t>(absent.length, UINT32_MAX)));

@@ -189,7 +189,7 @@ uint16_t &FlowTable::place_of(unsigned mask, const Key &value)
 
 bool FlowTable::exists(uint32_t taker) const
 {
-    return taker & HGHCA_FLOW_RSS ? device_.rss->exists(taker & ~HGHCA_FLOW_RSS) : device_.qps->may_be_raw(taker);
+    return taker & HGHCA_FLOW_RSS ? device_.rss->exists(taker & ~HGHCA_FLOW_RSS) : device_.qps->may_be_raw(Qpn(taker));
 }
 
 unsigned FlowTable::find_mask(const Key &bits) const

@@ -65,12 +65,12 @@ private:
         static_assert(sizeof(T) <= HGHCA_MAILBOX_SIZE);
         append(out_.data(), value);
     }
-    // A command whose output is the context, a T, that `table` has at in_modifier.
-    template <class T, class Table>
-    uint8_t query_context(Table &table, const Command &command)
+    // A command whose output is context `which`, a T, of `table`.
+    template <class T, class Table, class Number>
+    uint8_t query_context(Table &table, Number which)
     {
         T context;
-        const uint8_t status = table.query(command.in_modifier, context);
+        const uint8_t status = table.query(which, context);
         if (!status)
             out(context);
         return status;

@@ -100,9 +100,9 @@ void MemoryTable::forget(uint64_t from, uint64_t length)
     cache_.forget(from, length);
 }
 
-uint32_t MemoryTable::index_of(uint32_t key) const
+uint32_t MemoryTable::index_of(Key key) const
 {
-    return tags_below_ ? field_get(HGHCA_KEY_INDEX_MASK, key) : key & uint32_t(cache_.count() - 1);
+    return tags_below_ ? field_get(HGHCA_KEY_INDEX_MASK, number(key)) : number(key) & uint32_t(cache_.count() - 1);
 }
 
 // What comes back from ICM must be something a command or a WQE has made.
@@ -145,7 +145,7 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
     const uint32_t flags = be32(in.flags);
     const uint32_t page_size = be32(in.page_size);
     Mpt mpt{};
-    mpt.key = be32(in.key);
+    mpt.key = Key(be32(in.key));
     mpt.pd = be32(in.pd);
     if (index_of(mpt.key) != index || !good_flags(flags))
         return HGHCA_CMD_STAT_BAD_PARAM;
@@ -205,7 +205,7 @@ uint8_t MemoryTable::query_mpt(uint32_t index, hghca_mpt &out)
     out = {};
     out.flags = be32(mpt->flags);
     out.page_size = be32(mpt->page_shift - 12);
-    out.key = be32(mpt->key);
+    out.key = be32(number(mpt->key));
     out.pd = be32(mpt->pd);
     out.start = be64(mpt->first());
     out.length = be64(mpt->length);
@@ -216,7 +216,7 @@ uint8_t MemoryTable::query_mpt(uint32_t index, hghca_mpt &out)
         out.mtt_sz = be32(mpt->mtt_count);
         out.first_byte = be32(mpt->is_zero_based() ? uint32_t(mpt->start) : 0);
     } else {
-        out.lkey = be32(mpt->lkey);
+        out.lkey = be32(number(mpt->lkey));
     }
     return HGHCA_CMD_STAT_OK;
 }
@@ -270,7 +270,7 @@ uint8_t MemoryTable::clear_mtt(uint64_t first, uint32_t count)
     return HGHCA_CMD_STAT_OK;
 }
 
-Lookup<const Mpt> MemoryTable::look_up(uint32_t key)
+Lookup<const Mpt> MemoryTable::look_up(Key key)
 {
     if (last_ && last_key_ == key) {
         counters_.context_hits++;
@@ -284,14 +284,14 @@ Lookup<const Mpt> MemoryTable::look_up(uint32_t key)
     return {last_};
 }
 
-Lookup<Mpt> MemoryTable::entry(uint32_t key)
+Lookup<Mpt> MemoryTable::entry(Key key)
 {
     if (!cache_.count())
         return {};
     return cache_.find(index_of(key), [this](const Mpt &m, uint32_t i) { return valid(m, i); });
 }
 
-Found MemoryTable::usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out)
+Found MemoryTable::usable(Key key, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out)
 {
     const Lookup<const Mpt> found = look_up(key);
     if (found.unreadable)
@@ -328,18 +328,18 @@ Found MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, 
     return Found::Yes;
 }
 
-bool MemoryTable::check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access)
+bool MemoryTable::check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access)
 {
     const Mpt *mpt;
     return usable(key, user, va, length, access, mpt) == Found::Yes;
 }
 
-bool MemoryTable::check_queue(uint32_t key, uint32_t pd, uint64_t bytes, Access access)
+bool MemoryTable::check_queue(Key key, uint32_t pd, uint64_t bytes, Access access)
 {
     return check(key, pd, 0, bytes, access) && !on_demand(key);
 }
 
-bool MemoryTable::on_demand(uint32_t key)
+bool MemoryTable::on_demand(Key key)
 {
     const Mpt *mpt = find(key);
     return mpt && mpt->is_on_demand();
@@ -432,7 +432,7 @@ Found MemoryTable::run(const Mpt &mpt, uint64_t va, uint64_t length, bool write,
     return Found::Yes;
 }
 
-bool MemoryTable::read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uint32_t length)
+bool MemoryTable::read(Key key, uint32_t pd, uint64_t va, void *buffer, uint32_t length)
 {
     const Mpt *mpt;
     if (on_demand(key) || usable(key, pd, va, length, Access::LocalRead, mpt) != Found::Yes)
@@ -453,7 +453,7 @@ bool MemoryTable::read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uin
     return true;
 }
 
-bool MemoryTable::write(uint32_t key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length)
+bool MemoryTable::write(Key key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length)
 {
     const Mpt *mpt;
     if (on_demand(key) || usable(key, pd, va, length, Access::LocalWrite, mpt) != Found::Yes)

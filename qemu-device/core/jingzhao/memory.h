@@ -12,6 +12,7 @@
 #include "transport/function.h"
 #include "transport/segment.h"
 #include "transport/types.h"
+#include "wire/number.h"
 #include "work.h"
 
 namespace hghca {
@@ -28,7 +29,7 @@ constexpr uint64_t kDeviceMemoryBase = 1ull << 63;
 // region, or a window on one.
 struct Mpt {
     uint32_t flags;        // HGHCA_MPT_FLAG_* and HGHCA_ACCESS_*
-    uint32_t key;
+    Key key;
     uint32_t pd;
     uint32_t page_shift;
     uint64_t start;        // address of the first byte; of a zero-based region its offset in the first page
@@ -40,11 +41,11 @@ struct Mpt {
     };
     union {
         uint32_t mtt_count;   // of a region for fast registration
-        uint32_t lkey;        // window: the region's
+        Key lkey;             // window: the region's
     };
     union {
         uint32_t windows;  // bound to the region
-        uint32_t qpn;      // window of type 2B: the QP it was bound through
+        Qpn qpn;           // window of type 2B: the QP it was bound through
     };
 
     bool is_zero_based() const { return flags & HGHCA_ACCESS_ZERO_BASED; }
@@ -77,7 +78,7 @@ struct Layout<Mpt> {
 
 // What a REG_MR WQE says.
 struct Registration {
-    uint32_t key;
+    Key key;
     uint32_t access;      // HGHCA_ACCESS_*
     uint64_t start;
     uint64_t length;
@@ -90,8 +91,8 @@ struct Registration {
 // What a BIND_MW WQE says.
 struct Binding {
     uint32_t access;
-    uint32_t rkey;
-    uint32_t lkey;
+    Key rkey;
+    Key lkey;
     uint64_t va;
     uint64_t length;
 };
@@ -125,31 +126,31 @@ public:
     // refused, and nothing has changed. O(pages) for the first, O(1) for the others.
     bool register_region(uint32_t pd, const Registration &r);
     bool bind_window(KeyUser user, const Binding &b);
-    bool invalidate(KeyUser user, uint32_t key);
+    bool invalidate(KeyUser user, Key key);
     // By a SEND with Invalidate of a peer.
-    bool invalidate_remotely(KeyUser user, uint32_t key) override;
+    bool invalidate_remotely(KeyUser user, Key key) override;
 
     // The MPT of `key`, or nullptr: no such key, stale tag, not in hardware
     // ownership, ICM not mapped or not readable. Stable until trim().
-    const Mpt *find(uint32_t key) { return look_up(key).context; }
+    const Mpt *find(Key key) { return look_up(key).context; }
 
     // True when [va, va + length) of `key` may be used by `user` for `access`.
     // Length 0 checks the key, the PD and the right, not the bounds.
-    bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access) override;
+    bool check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override;
     // check() for the first `bytes` of a region that is always there: a queue must not be paged on demand.
-    bool check_queue(uint32_t key, uint32_t pd, uint64_t bytes, Access access);
+    bool check_queue(Key key, uint32_t pd, uint64_t bytes, Access access);
     // Is the region behind `key`, if there is one, paged on demand?
-    bool on_demand(uint32_t key) override;
+    bool on_demand(Key key) override;
 
     // check(), and appends the memory itself to `out`. No also when `out` is full. `absent` is set with Absent
     // alone, `out` is undefined with all but Yes. O(pages).
-    Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
+    Found locate(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
                  AbsentPage &absent) override
     {
         return find_segments(key, user, va, length, access, out, absent);
     }
     template <size_t N>
-    Found find_segments(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out,
+    Found find_segments(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out,
                         AbsentPage &absent)
     {
         const Mpt *mpt;
@@ -172,15 +173,15 @@ public:
     }
     // The same for queues. False also for a region on demand.
     template <size_t N>
-    bool translate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out)
+    bool translate(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, SegmentArray<N> &out)
     {
         AbsentPage absent;
         return !on_demand(key) && find_segments(key, user, va, length, access, out, absent) == Found::Yes;
     }
 
     // Small control reads and writes (WQEs, CQEs, EQEs) through a key; none in a region on demand.
-    bool read(uint32_t key, uint32_t pd, uint64_t va, void *buffer, uint32_t length);
-    bool write(uint32_t key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length);
+    bool read(Key key, uint32_t pd, uint64_t va, void *buffer, uint32_t length);
+    bool write(Key key, uint32_t pd, uint64_t va, const void *buffer, uint32_t length);
 
     // Keeps the cache within its size; no reference survives it.
     void trim(size_t capacity);
@@ -203,17 +204,17 @@ private:
     };
     static constexpr size_t kHostPages = 4096;  // 16 MB of guest memory
 
-    Lookup<const Mpt> look_up(uint32_t key);
+    Lookup<const Mpt> look_up(Key key);
     // With Yes `out` is the region, and `va` is in it where the key is that of a window.
-    Found usable(uint32_t key, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out);
+    Found usable(Key key, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out);
     Found behind_window(const Mpt &window, KeyUser user, uint64_t &va, uint64_t length, Access access, const Mpt *&out);
-    uint32_t index_of(uint32_t key) const;
+    uint32_t index_of(Key key) const;
     // The MPT of `key`'s index, whatever its tag.
-    Lookup<Mpt> entry(uint32_t key);
+    Lookup<Mpt> entry(Key key);
     // As ContextCache::find_for_command().
     uint8_t find_for_command(uint32_t index, Mpt *&out);
     // The same, to be changed.
-    Mpt *entry_to_change(uint32_t key);
+    Mpt *entry_to_change(Key key);
     bool can_invalidate(const Mpt &mpt, KeyUser user) const;
     // False: its region cannot be read, and still counts the window.
     bool release_region(const Mpt &window);
@@ -248,7 +249,7 @@ private:
     uint64_t host_generation_ = 1;
     ContextCache<Mpt, Mpt, Policy> cache_;
     const Mpt *last_ = nullptr;  // the last one found
-    uint32_t last_key_ = 0;
+    Key last_key_{};
     Counters &counters_;
     Work &work_;
     std::vector<HostPage> host_pages_;

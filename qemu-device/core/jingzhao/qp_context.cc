@@ -36,7 +36,7 @@ uint32_t mac_high(const std::array<uint8_t, 6> &m)
 
 uint16_t mac_low(const std::array<uint8_t, 6> &m) { return uint16_t(m[4] << 8 | m[5]); }
 
-uint8_t decode_queue(uint32_t lkey, uint32_t bytes, uint8_t stride_log, WorkQueue &q)
+uint8_t decode_queue(Key lkey, uint32_t bytes, uint8_t stride_log, WorkQueue &q)
 {
     q = {lkey, 0, stride_log};
     if (!bytes)
@@ -78,11 +78,11 @@ bool is_service(Service service)
            service == Service::Xrc || service == Service::Raw;
 }
 
-bool plausible_attributes(const QpAttributes &a, uint32_t qpn, const QpLimits &limits)
+bool plausible_attributes(const QpAttributes &a, Qpn qpn, const QpLimits &limits)
 {
     return a.qpn == qpn && is_service(a.service) && std::has_single_bit(a.mtu) && plausible_queue(a.sq) &&
-           plausible_queue(a.rq) && a.cqn_send < limits.cqs && a.cqn_recv < limits.cqs &&
-           (!a.srqn || a.srqn < limits.srqs) && (!a.xrcd || a.service == Service::Xrc) &&
+           plausible_queue(a.rq) && number(a.cqn_send) < limits.cqs && number(a.cqn_recv) < limits.cqs &&
+           (a.srqn == kNoSrqn || number(a.srqn) < limits.srqs) && (!a.xrcd || a.service == Service::Xrc) &&
            is_static_rate(a.path.static_rate) && !(a.access & ~kRemoteRights);
 }
 
@@ -98,7 +98,7 @@ bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
 
 }  // namespace
 
-uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits, QpAttributes &a)
+uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAttributes &a)
 {
     a = {};
     a.qpn = qpn;
@@ -110,11 +110,11 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     const bool known = is_service(a.service) && !(needed & ~limits.caps);
     a.usr_page = be32(in.usr_page);
     a.pd = be32(in.pd);
-    a.cqn_send = be32(in.cqn_snd);
-    a.cqn_recv = be32(in.cqn_rcv);
+    a.cqn_send = Cqn(be32(in.cqn_snd));
+    a.cqn_recv = Cqn(be32(in.cqn_rcv));
     const bool xrc = a.service == Service::Xrc;
     if (limits.caps & HGHCA_CAP_SRQ && a.service != Service::Raw)
-        a.srqn = be32(in.srqn);
+        a.srqn = Srqn(be32(in.srqn));
     if (xrc)
         a.xrcd = be32(in.xrcd);
     a.trusted = limits.caps & HGHCA_CAP_MEM_MGT && be32(in.trust) & HGHCA_QPC_TRUST_REG_MR;
@@ -124,9 +124,10 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     if (limits.caps & HGHCA_CAP_DBR && dbr & HGHCA_DBR_VALID)
         a.dbr_addr = dbr & ~HGHCA_DBR_VALID;
     unsigned code = mtu_code(in);
-    if (!known || be32(in.local_qpn) != qpn || a.usr_page >= HGHCA_UAR_PAGES || a.cqn_send >= limits.cqs ||
-        a.cqn_recv >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
-        ((a.srqn || xrc) && in.rcv_wqe_len) || (xrc && a.srqn) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len) ||
+    const bool shared = a.srqn != kNoSrqn;
+    if (!known || Qpn(be32(in.local_qpn)) != qpn || a.usr_page >= HGHCA_UAR_PAGES || number(a.cqn_send) >= limits.cqs ||
+        number(a.cqn_recv) >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
+        ((shared || xrc) && in.rcv_wqe_len) || (xrc && shared) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len) ||
         counter_set >= kCounterSets)
         return HGHCA_CMD_STAT_BAD_PARAM;
     a.mtu = kMtuBase << (code ? code : kMtuMaxCode);
@@ -135,9 +136,9 @@ uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits,
     a.max_rd_atomic = 1;
     a.max_dest_rd_atomic = 1;
     a.retry_count = 7;
-    if (uint8_t status = decode_queue(be32(in.snd_wqe_base_l), be32(in.snd_wqe_len), in.sq_entry_sz_log, a.sq))
+    if (uint8_t status = decode_queue(Key(be32(in.snd_wqe_base_l)), be32(in.snd_wqe_len), in.sq_entry_sz_log, a.sq))
         return status;
-    return decode_queue(be32(in.rcv_wqe_base_l), be32(in.rcv_wqe_len), in.rq_entry_sz_log, a.rq);
+    return decode_queue(Key(be32(in.rcv_wqe_base_l)), be32(in.rcv_wqe_len), in.rq_entry_sz_log, a.rq);
 }
 
 uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &limits, QpAttributes &a)
@@ -166,8 +167,8 @@ uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &li
         a.mtu = kMtuBase << code;
     }
     if (mask & HGHCA_QP_ATTR_DEST_QPN) {
-        a.remote_qpn = be32(in.remote_qpn);
-        good = good && a.remote_qpn <= 0xffffff;
+        a.remote_qpn = Qpn(be32(in.remote_qpn));
+        good = good && number(a.remote_qpn) <= 0xffffff;
     }
     if (mask & HGHCA_QP_ATTR_MIN_RNR_TIMER) {
         a.min_rnr_timer = uint8_t(field_get(HGHCA_QPC_RNR_TIMER_MASK, be32(in.rnr_nextrecvpsn)));
@@ -207,8 +208,8 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     out.rq_entry_sz_log = a.rq.stride_log;
     out.sq_entry_sz_log = a.sq.stride_log;
     out.usr_page = be32(a.usr_page);
-    out.local_qpn = be32(a.qpn);
-    out.remote_qpn = be32(a.remote_qpn);
+    out.local_qpn = be32(number(a.qpn));
+    out.remote_qpn = be32(number(a.remote_qpn));
     out.port_pkey = be32(field_put(HGHCA_QPC_PORT_MASK, kPort) | a.pkey_index);
     out.rnr_retry = a.rnr_retry;
     out.g_mylmc = a.path.by_gid ? HGHCA_QPC_GRH : 0;
@@ -227,14 +228,14 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     out.dip = be32(a.path.dip);
     out.pd = be32(a.pd);
     out.next_send_psn = be32(number(qp.req.next_psn));
-    out.cqn_snd = be32(a.cqn_send);
-    out.snd_wqe_base_l = be32(a.sq.lkey);
+    out.cqn_snd = be32(number(a.cqn_send));
+    out.snd_wqe_base_l = be32(number(a.sq.lkey));
     out.snd_wqe_len = be32(a.sq.length << a.sq.stride_log);
     out.last_acked_psn = be32(number(psn_before(qp.req.unacked_psn)));
     out.rnr_nextrecvpsn =
         be32(field_put(HGHCA_QPC_RNR_TIMER_MASK, a.min_rnr_timer) | number(qp.resp.expected_psn));
-    out.cqn_rcv = be32(a.cqn_recv);
-    out.rcv_wqe_base_l = be32(a.rq.lkey);
+    out.cqn_rcv = be32(number(a.cqn_recv));
+    out.rcv_wqe_base_l = be32(number(a.rq.lkey));
     out.rcv_wqe_len = be32(a.rq.length << a.rq.stride_log);
     out.qkey = be32(a.qkey);
     out.rmsn = be32(number(qp.resp.msn));
@@ -243,7 +244,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
                       field_put(HGHCA_QPC_LIMITS_DEST_RD_ATOMIC, a.max_dest_rd_atomic) |
                       (a.sqd_notify ? HGHCA_QPC_LIMITS_SQD_NOTIFY : 0) |
                       field_put(HGHCA_QPC_LIMITS_RETRY_CNT, a.retry_count) | a.access);
-    out.srqn = be32(a.srqn);
+    out.srqn = be32(number(a.srqn));
     out.xrcd = be32(a.xrcd);
     out.trust = be32(a.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
     out.counter_set = be32(a.counter_set);
@@ -252,7 +253,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
 }
 
 // What no bound of a field says (qp_fields.h): the relations between fields, and the limits of INIT_HCA.
-bool plausible(const Qp &qp, uint32_t qpn, const QpLimits &limits)
+bool plausible(const Qp &qp, Qpn qpn, const QpLimits &limits)
 {
     return plausible_attributes(qp.a, qpn, limits) && plausible_congestion(qp.congestion) &&
            plausible_requester(qp.req, qp.a.sq);

@@ -10,11 +10,6 @@
 namespace hghca {
 
 template <>
-inline constexpr bool kIsNumber<Psn> = true;
-template <>
-inline constexpr bool kIsNumber<Msn> = true;
-
-template <>
 struct Layout<Path> {
     static constexpr auto kFields =
         fields(field("by_gid", &Path::by_gid, 0x00, FieldAccess::Command),

@@ -22,23 +22,24 @@ bool QpTable::write_back(uint64_t from, uint64_t length) { return cache_.write_b
 
 void QpTable::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
-Qp *QpTable::find(uint32_t qpn)
+Qp *QpTable::find(Qpn qpn)
 {
-    return prepare(cache_.find(qpn, [this](const Qp &q, uint32_t n) { return plausible(q, n, limits()); }).context, qpn);
+    const auto valid = [this](const Qp &q, uint32_t n) { return plausible(q, Qpn(n), limits()); };
+    return prepare(cache_.find(number(qpn), valid).context, qpn);
 }
 
-uint8_t QpTable::find_for_command(uint32_t qpn, Qp *&out)
+uint8_t QpTable::find_for_command(Qpn qpn, Qp *&out)
 {
-    const uint8_t status =
-        cache_.find_for_command(qpn, [this](const Qp &q, uint32_t n) { return plausible(q, n, limits()); }, out);
+    const auto valid = [this](const Qp &q, uint32_t n) { return plausible(q, Qpn(n), limits()); };
+    const uint8_t status = cache_.find_for_command(number(qpn), valid, out);
     prepare(out, qpn);
     return status;
 }
 
-uint32_t QpTable::gsi_qpn() const { return device_.gsi_qpn; }
+Qpn QpTable::gsi_qpn() const { return device_.gsi_qpn; }
 
 // What is found is as the transport needs it.
-Qp *QpTable::prepare(Qp *qp, uint32_t qpn)
+Qp *QpTable::prepare(Qp *qp, Qpn qpn)
 {
     if (!qp)
         return nullptr;
@@ -50,9 +51,9 @@ Qp *QpTable::prepare(Qp *qp, uint32_t qpn)
     return qp;
 }
 
-bool QpTable::may_be_raw(uint32_t qpn)
+bool QpTable::may_be_raw(Qpn qpn)
 {
-    if (!qpn || qpn >= count() || qpn == device_.raw_qpn)
+    if (qpn == kNoQpn || number(qpn) >= count() || qpn == device_.raw_qpn)
         return false;
     // One in RST may become anything; that is seen again with each frame.
     const Qp *qp = find(qpn);
@@ -67,18 +68,18 @@ QpLimits QpTable::limits() const
 // RST: the QP ceases to exist.
 void QpTable::destroy(Qp &qp)
 {
-    uint32_t qpn = qp.a.qpn;
+    const Qpn qpn = qp.a.qpn;
     QpState from = qp.state;
     qp.state = QpState::Reset;
     device_.transport->state_changed(qp, from);
     if (device_.gsi_qpn == qpn)
-        device_.gsi_qpn = 0;
+        device_.gsi_qpn = kNoQpn;
     if (device_.raw_qpn == qpn)
-        device_.raw_qpn = 0;
-    cache_.erase(qpn);
+        device_.raw_qpn = kNoQpn;
+    cache_.erase(number(qpn));
 }
 
-uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, const hghca_qpc *context)
+uint8_t QpTable::transition(uint16_t op, Qpn qpn, uint8_t op_modifier, const hghca_qpc *context)
 {
     const QpTransition *t = find_transition(op);
     if (!t)
@@ -102,7 +103,7 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     } else if (to == QpState::Init) {
         if (uint8_t status = decode_new_qp(*context, qpn, limits(), a))
             return status;
-        if (a.srqn && !device_.srqs->is_basic(a.srqn))
+        if (a.srqn != kNoSrqn && !device_.srqs->is_basic(a.srqn))
             return HGHCA_CMD_STAT_BAD_PARAM;
     }
     if (!attributes_allowed(op, service_number(a.service), mask, device_.caps))
@@ -122,7 +123,7 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
         Qp fresh{};
         fresh.req.next_index = fresh.req.doorbell_limit = be16(context->sq_wqe_counter);
         fresh.resp.rq_index = be16(context->rq_wqe_counter);
-        qp = &cache_.insert(qpn, fresh);
+        qp = &cache_.insert(number(qpn), fresh);
     }
     qp->a = a;
     qp->state = to;
@@ -143,7 +144,7 @@ uint8_t QpTable::transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, cons
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t QpTable::query(uint32_t qpn, hghca_qpc &out)
+uint8_t QpTable::query(Qpn qpn, hghca_qpc &out)
 {
     Qp *qp;
     if (uint8_t status = find_for_command(qpn, qp))
@@ -153,17 +154,17 @@ uint8_t QpTable::query(uint32_t qpn, hghca_qpc &out)
         out.rate = be32(device_.transport->reduced_kbps(*qp));
     } else {
         out = {};
-        out.local_qpn = be32(qpn);
+        out.local_qpn = be32(number(qpn));
     }
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t QpTable::configure_special(uint32_t qpn, uint8_t type)
+uint8_t QpTable::configure_special(Qpn qpn, uint8_t type)
 {
     bool raw = type == HGHCA_SPECIAL_QP_RAW_ETH && device_.caps & HGHCA_CAP_PORT;
     if (!raw && type != HGHCA_SPECIAL_QP_GSI)
         return HGHCA_CMD_STAT_BAD_PARAM;
-    if (qpn) {
+    if (qpn != kNoQpn) {
         Qp *qp;
         if (uint8_t status = find_for_command(qpn, qp))
             return status;
@@ -176,7 +177,7 @@ uint8_t QpTable::configure_special(uint32_t qpn, uint8_t type)
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t QpTable::resume(uint32_t qpn, uint32_t what)
+uint8_t QpTable::resume(Qpn qpn, uint32_t what)
 {
     Qp *qp;
     if (uint8_t status = find_for_command(qpn, qp))
@@ -189,7 +190,7 @@ uint8_t QpTable::resume(uint32_t qpn, uint32_t what)
                                                                                    : HGHCA_CMD_STAT_BAD_RES_STATE;
 }
 
-uint8_t QpTable::set_counter(uint32_t qpn, uint64_t set)
+uint8_t QpTable::set_counter(Qpn qpn, uint64_t set)
 {
     Qp *qp;
     if (uint8_t status = find_for_command(qpn, qp))

@@ -29,13 +29,13 @@ struct QpLimits {
 };
 
 // What RST2INIT takes beside attributes. An HGHCA_CMD_STAT_*.
-uint8_t decode_new_qp(const hghca_qpc &in, uint32_t qpn, const QpLimits &limits, QpAttributes &a);
+uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAttributes &a);
 // The attributes that `mask` names.
 uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &limits, QpAttributes &a);
 // The whole context, with the live values.
 void encode_context(const Qp &qp, hghca_qpc &out);
 
 // Whether `qp`, which comes from ICM, can be used without fear.
-bool plausible(const Qp &qp, uint32_t qpn, const QpLimits &limits);
+bool plausible(const Qp &qp, Qpn qpn, const QpLimits &limits);
 
 }  // namespace hghca

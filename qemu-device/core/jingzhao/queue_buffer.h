@@ -8,6 +8,7 @@
 #include "hghca_hw.h"
 #include "jingzhao/context_fields.h"
 #include "jingzhao/memory.h"
+#include "wire/number.h"
 #include "wire/wire_object.h"
 
 namespace hghca {
@@ -24,7 +25,7 @@ constexpr unsigned kLogMaxRing = 22;     // entries
 
 // Where a ring stands: 1 << logsize entries at offset 0 of a zero-based MR.
 struct RingPlace {
-    uint32_t lkey;
+    Key lkey;
     uint32_t pd;
     uint8_t logsize;
     uint8_t log_entry = kLogEntry;

@@ -13,6 +13,7 @@
 #include "jingzhao/waiting_cqs.h"
 #include "transport/function.h"
 #include "transport/scheduler.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -91,15 +92,15 @@ public:
     void doorbell(uint32_t uar_page, uint32_t low, uint32_t high);
 
     // A completion event of CQ `cqn` on EQ `eqn`; waits in the device when the EQ is full.
-    void post_completion(uint32_t eqn, uint32_t cqn);
+    void post_completion(uint32_t eqn, Cqn cqn);
     // An asynchronous event, to the EQ its type is mapped to. eqe.type and event are filled in. False: lost.
     bool post_async(const hghca_eqe &eqe);
     bool takes(hghca_event_type type) const;  // some EQ is mapped for it
 
-    void post_qp(hghca_event_type type, uint32_t qpn);
-    void post_qp(Event event, uint32_t qpn) { post_qp(event_number(event), qpn); }
-    void post_srq(hghca_event_type type, uint32_t srqn);
-    void post_cq_error(uint32_t cqn, uint8_t syndrome);
+    void post_qp(hghca_event_type type, Qpn qpn);
+    void post_qp(Event event, Qpn qpn) { post_qp(event_number(event), qpn); }
+    void post_srq(hghca_event_type type, Srqn srqn);
+    void post_cq_error(Cqn cqn, uint8_t syndrome);
     void post_port_change(bool up);
     // LOCAL_CATAS_ERROR, and the vector of its EQ, armed or not, written or not: no doorbell arms it again, and software
     // that finds no event looks at the registers.
@@ -108,7 +109,7 @@ public:
     bool has_work() const { return unfinished_; }
     void run();
     // CQ `cqn` is gone, and its event with it.
-    void forget_completion(uint32_t cqn);
+    void forget_completion(Cqn cqn);
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity);
     bool write_back(uint64_t from, uint64_t length);
@@ -146,12 +147,12 @@ public:
     explicit CompletionQueues(Device &device);
     void configure(uint64_t base, unsigned log_count);
     void clear();
-    uint8_t sw2hw(uint32_t cqn, const hghca_cqc &context);
-    uint8_t hw2sw(uint32_t cqn);
-    uint8_t query(uint32_t cqn, hghca_cqc &out);
-    uint8_t resize(uint32_t cqn, uint8_t logsize, uint32_t lkey);
+    uint8_t sw2hw(Cqn cqn, const hghca_cqc &context);
+    uint8_t hw2sw(Cqn cqn);
+    uint8_t query(Cqn cqn, hghca_cqc &out);
+    uint8_t resize(Cqn cqn, uint8_t logsize, Key lkey);
     // Events wait for `count` completions or for `period_us`; 0: they do not wait.
-    uint8_t moderate(uint32_t cqn, uint16_t count, uint16_t period_us);
+    uint8_t moderate(Cqn cqn, uint16_t count, uint16_t period_us);
     void doorbell(uint32_t uar_page, uint32_t low, uint32_t high);
     // The next event that is only waited for in time, on Host::now_ns(), or UINT64_MAX; sends those due.
     uint64_t next_deadline() const { return timers_.next(); }
@@ -160,8 +161,8 @@ public:
     // Writes a CQE (owner is set here, last) and sends the event it is armed for.
     // `solicited`: a solicited event or an error. False: no such CQ, it has
     // failed, or it is full now (CQ_ERROR was sent): the caller moves the QP to ERR.
-    bool post(uint32_t cqn, const hghca_cqe &cqe, bool solicited);
-    bool exists(uint32_t cqn);
+    bool post(Cqn cqn, const hghca_cqe &cqe, bool solicited);
+    bool exists(Cqn cqn);
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity);
     bool write_back(uint64_t from, uint64_t length);
@@ -179,16 +180,16 @@ private:
         static constexpr uint32_t kReserved = 1;
     };
 
-    static bool valid(const Context &cq, uint32_t cqn);
-    Cached *find(uint32_t cqn);
-    bool fail(uint32_t cqn, Cached &cq, uint8_t syndrome);
-    void raise_event(uint32_t cqn, Cached &cq);
-    bool waits(uint32_t cqn, Cached &cq);
+    static bool valid(const Context &cq, uint32_t index);
+    Cached *find(Cqn cqn);
+    bool fail(Cqn cqn, Cached &cq, uint8_t syndrome);
+    void raise_event(Cqn cqn, Cached &cq);
+    bool waits(Cqn cqn, Cached &cq);
     uint64_t outstanding(Cached &cq, uint64_t limit, bool &readable);
 
     Device &device_;
     ContextCache<Context, Cached, Policy> cache_;
-    TimerHeap timers_;           // of moderated CQs
+    Timers<Cqn> timers_;         // of moderated CQs
 };
 
 // QPs by number, with their ICM entries behind. References are stable until
@@ -199,18 +200,18 @@ public:
     void configure(uint64_t base, unsigned log_count);
     void clear();
     // nullptr: number out of range, ICM not mapped or not readable, or state RST.
-    Qp *find(uint32_t qpn) override;
-    uint32_t gsi_qpn() const override;
+    Qp *find(Qpn qpn) override;
+    Qpn gsi_qpn() const override;
     uint32_t count() const { return uint32_t(cache_.count()); }
     // Whether a flow rule or an RSS group may name it: it is no QP of another service, nor the net device's.
-    bool may_be_raw(uint32_t qpn);
+    bool may_be_raw(Qpn qpn);
 
-    uint8_t transition(uint16_t op, uint32_t qpn, uint8_t op_modifier, const hghca_qpc *context);
-    uint8_t query(uint32_t qpn, hghca_qpc &out);
-    uint8_t configure_special(uint32_t qpn, uint8_t type);
-    uint8_t set_counter(uint32_t qpn, uint64_t set);
+    uint8_t transition(uint16_t op, Qpn qpn, uint8_t op_modifier, const hghca_qpc *context);
+    uint8_t query(Qpn qpn, hghca_qpc &out);
+    uint8_t configure_special(Qpn qpn, uint8_t type);
+    uint8_t set_counter(Qpn qpn, uint64_t set);
     // `what`: HGHCA_RESUME_*.
-    uint8_t resume(uint32_t qpn, uint32_t what);
+    uint8_t resume(Qpn qpn, uint32_t what);
     void trim(size_t capacity);
     bool write_back(uint64_t from, uint64_t length);
     void forget(uint64_t from, uint64_t length);
@@ -225,8 +226,8 @@ private:
 
     QpLimits limits() const;
     // For a command; as ContextCache::find_for_command().
-    uint8_t find_for_command(uint32_t qpn, Qp *&out);
-    Qp *prepare(Qp *qp, uint32_t qpn);
+    uint8_t find_for_command(Qpn qpn, Qp *&out);
+    Qp *prepare(Qp *qp, Qpn qpn);
     void destroy(Qp &qp);
 
     Device &device_;

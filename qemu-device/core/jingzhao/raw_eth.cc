@@ -30,21 +30,21 @@ bool RawEthernet::wanted(const uint8_t *dmac) const
 
 void RawEthernet::receive(const FrameView &frame, const uint8_t *head, size_t head_bytes)
 {
-    if (frame.length < sizeof(hghca_eth_header) || steer(frame, head, head_bytes, 0) || !device_.raw_qpn ||
-        !wanted(head))
+    if (frame.length < sizeof(hghca_eth_header) || steer(frame, head, head_bytes, kNoQpn) ||
+        device_.raw_qpn == kNoQpn || !wanted(head))
         return;
     Qp *qp = device_.qps->find(device_.raw_qpn);
     if (receives(qp))
         device_.transport->deliver_raw(*qp, frame);
 }
 
-void RawEthernet::receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender)
+void RawEthernet::receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender)
 {
     steer(frame, head, head_bytes, sender);
 }
 
 // True: there are rules that take the frame, whatever has become of it.
-bool RawEthernet::steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender)
+bool RawEthernet::steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender)
 {
     FlowTable &flows = *device_.flows;
     if (flows.empty())
@@ -52,7 +52,7 @@ bool RawEthernet::steer(const FrameView &frame, const uint8_t *head, size_t head
     const hghca_flow_fields fields = flow_fields(head, head_bytes);
     const std::vector<uint32_t> &takers = flows.find(fields);
     for (const uint32_t taker : takers) {
-        const uint32_t qpn = taker & HGHCA_FLOW_RSS ? device_.rss->select(taker & ~HGHCA_FLOW_RSS, fields) : taker;
+        const Qpn qpn = taker & HGHCA_FLOW_RSS ? device_.rss->select(taker & ~HGHCA_FLOW_RSS, fields) : Qpn(taker);
         if (qpn == sender)
             continue;
         Qp *qp = device_.qps->find(qpn);

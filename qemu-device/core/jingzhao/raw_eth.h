@@ -17,11 +17,11 @@ public:
     // A frame that is not for the RDMA engine. `head` holds its first `head_bytes`.
     void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes) override;
     // A multicast frame that QP `sender` has sent: for the QPs of rules, but not for that one.
-    void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender) override;
+    void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender) override;
 
 private:
     bool wanted(const uint8_t *dmac) const;
-    bool steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender);
+    bool steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender);
 
     Device &device_;
 };

@@ -26,28 +26,28 @@ uint32_t path_word(const Received &message)
 
 ReceiveQueue::ReceiveQueue(Device &device) : device_(device), reader_(device.host, *device.memory) {}
 
-uint32_t ReceiveQueue::srqn_of(const Qp &qp) { return qp.a.xrcd ? qp.resp.xrc_srqn : qp.a.srqn; }
+Srqn ReceiveQueue::srqn_of(const Qp &qp) { return qp.a.xrcd ? qp.resp.xrc_srqn : qp.a.srqn; }
 
-uint32_t ReceiveQueue::cqn_of(const Qp &qp)
+Cqn ReceiveQueue::cqn_of(const Qp &qp)
 {
     return qp.a.xrcd ? device_.srqs->cqn(qp.resp.xrc_srqn) : qp.a.cqn_recv;
 }
 
 Posted ReceiveQueue::posted(const Qp &qp)
 {
-    const uint32_t srqn = srqn_of(qp);
-    return srqn ? device_.srqs->posted(srqn) : reader_.receive_posted(qp.a, qp.resp.rq_index);
+    const Srqn srqn = srqn_of(qp);
+    return srqn == kNoSrqn ? reader_.receive_posted(qp.a, qp.resp.rq_index) : device_.srqs->posted(srqn);
 }
 
 bool ReceiveQueue::count(const Qp &qp, uint32_t &out)
 {
-    return !srqn_of(qp) && reader_.receives_posted(qp.a, qp.resp.rq_index, out);
+    return srqn_of(qp) == kNoSrqn && reader_.receives_posted(qp.a, qp.resp.rq_index, out);
 }
 
 bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
 {
     const QpAttributes &a = qp.a;
-    if (const uint32_t srqn = srqn_of(qp)) {
+    if (const Srqn srqn = srqn_of(qp); srqn != kNoSrqn) {
         SharedReceiveQueues &srqs = *device_.srqs;
         return qp.resp.holds_shared ? srqs.slot_at(srqn, qp.resp.shared, out) : srqs.next_slot(srqn, out);
     }
@@ -65,8 +65,8 @@ WqeFault ReceiveQueue::read(const Qp &qp, RecvWqe &out)
 
 void ReceiveQueue::hold(Qp &qp)
 {
-    const uint32_t srqn = srqn_of(qp);
-    if (!srqn || qp.resp.holds_shared)
+    const Srqn srqn = srqn_of(qp);
+    if (srqn == kNoSrqn || qp.resp.holds_shared)
         return;
     qp.resp.shared = device_.srqs->take(srqn);
     qp.resp.holds_shared = true;
@@ -74,7 +74,7 @@ void ReceiveQueue::hold(Qp &qp)
 
 uint32_t ReceiveQueue::consume(Qp &qp)
 {
-    if (!srqn_of(qp))
+    if (srqn_of(qp) == kNoSrqn)
         return wqe_offset(qp.a.rq, qp.resp.rq_index++);
     hold(qp);
     qp.resp.holds_shared = false;
@@ -84,12 +84,12 @@ uint32_t ReceiveQueue::consume(Qp &qp)
 bool ReceiveQueue::complete(Qp &qp, const Received &message)
 {
     hghca_cqe cqe{};
-    cqe.my_qpn = le32(qp.a.qpn);
-    cqe.rqpn = le32(message.src_qpn);
+    cqe.my_qpn = le32(number(qp.a.qpn));
+    cqe.rqpn = le32(number(message.src_qpn));
     cqe.rlid_path_sl = le32(path_word(message));
     cqe.imm = message.imm;
     cqe.byte_cnt = le32(message.byte_count);
-    cqe.my_ee = le32(srqn_of(qp));
+    cqe.my_ee = le32(number(srqn_of(qp)));
     cqe.wqe = le32(consume(qp));
     cqe.opcode = message.bth_opcode;
     return device_.cqs->post(cqn_of(qp), cqe, message.solicited);
@@ -98,9 +98,9 @@ bool ReceiveQueue::complete(Qp &qp, const Received &message)
 bool ReceiveQueue::fail(Qp &qp, Status status)
 {
     hghca_err_cqe error{};
-    error.my_qpn = le32(qp.a.qpn);
+    error.my_qpn = le32(number(qp.a.qpn));
     error.syndrome = syndrome_of(status);
-    error.my_ee = le32(srqn_of(qp));
+    error.my_ee = le32(number(srqn_of(qp)));
     error.wqe = le32(consume(qp));
     error.opcode = HGHCA_OPCODE_RECV_ERROR;
     hghca_cqe cqe;
@@ -130,7 +130,7 @@ bool ReceiveQueue::flush(Qp &qp)
     return false;
 }
 
-bool ReceiveQueue::xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd)
+bool ReceiveQueue::xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd)
 {
     return device_.srqs->xrc_target(srqn, xrcd, pd);
 }

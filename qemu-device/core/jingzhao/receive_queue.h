@@ -8,6 +8,7 @@
 #include "jingzhao/wqe_reader.h"
 #include "transport/function.h"
 #include "transport/qp.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -26,13 +27,13 @@ public:
     bool fail(Qp &qp, Status status) override;
     // With an SRQ: of what the QP holds.
     bool flush(Qp &qp) override;
-    bool xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd) override;
+    bool xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd) override;
 
 private:
-    // The SRQ that serves the QP, or for XRC the message under way; 0: its own queue does.
-    static uint32_t srqn_of(const Qp &qp);
+    // The SRQ that serves the QP, or for XRC the message under way; kNoSrqn: its own queue does.
+    static Srqn srqn_of(const Qp &qp);
     // The CQ that receives complete to.
-    uint32_t cqn_of(const Qp &qp);
+    Cqn cqn_of(const Qp &qp);
     bool place(const Qp &qp, ReceiveSlot &out);
     // The byte offset of the WQE to complete, which is then done with.
     uint32_t consume(Qp &qp);

@@ -15,7 +15,7 @@ constexpr uint32_t kRemoteRights = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMO
 
 }  // namespace
 
-Mpt *MemoryTable::entry_to_change(uint32_t key)
+Mpt *MemoryTable::entry_to_change(Key key)
 {
     Mpt *mpt = entry(key).context;
     if (mpt)
@@ -140,7 +140,7 @@ bool MemoryTable::can_invalidate(const Mpt &mpt, KeyUser user) const
     return mpt.flags & HGHCA_MPT_FLAG_WINDOW_QP && (mpt.is_free() || mpt.qpn == user.qpn);
 }
 
-bool MemoryTable::invalidate(KeyUser user, uint32_t key)
+bool MemoryTable::invalidate(KeyUser user, Key key)
 {
     Mpt *mpt = entry_to_change(key);
     if (!mpt || mpt->key != key || !can_invalidate(*mpt, user))
@@ -149,7 +149,7 @@ bool MemoryTable::invalidate(KeyUser user, uint32_t key)
     return true;
 }
 
-bool MemoryTable::invalidate_remotely(KeyUser user, uint32_t key)
+bool MemoryTable::invalidate_remotely(KeyUser user, Key key)
 {
     Mpt *mpt = entry_to_change(key);
     if (!mpt || mpt->key != key || mpt->is_free() || !can_invalidate(*mpt, user) || !(mpt->flags & kRemoteRights))

@@ -76,7 +76,7 @@ uint8_t RssTable::create(uint32_t index, const hghca_rss &in)
     std::copy(std::begin(in.key), std::end(in.key), group.key.begin());
     for (size_t i = 0; i < 1u << in.log_size; i++) {
         const uint32_t qpn = be32(in.qpn[i]);
-        if (!device_.qps->may_be_raw(qpn))
+        if (!device_.qps->may_be_raw(Qpn(qpn)))
             return HGHCA_CMD_STAT_BAD_PARAM;
         group.qpns.push_back(uint16_t(qpn));
     }
@@ -96,7 +96,7 @@ uint8_t RssTable::destroy(uint32_t index)
     return HGHCA_CMD_STAT_OK;
 }
 
-uint32_t RssTable::select(uint32_t index, const hghca_flow_fields &frame) const
+Qpn RssTable::select(uint32_t index, const hghca_flow_fields &frame) const
 {
     const Group &group = groups_[index];
     const auto *from = reinterpret_cast<const uint8_t *>(&frame);
@@ -109,7 +109,7 @@ uint32_t RssTable::select(uint32_t index, const hghca_flow_fields &frame) const
         std::memcpy(input + bytes, from + field.at, field.bytes);
         bytes += field.bytes;
     }
-    return group.qpns[toeplitz(group.key, input, bytes) & (group.qpns.size() - 1)];
+    return Qpn(group.qpns[toeplitz(group.key, input, bytes) & (group.qpns.size() - 1)]);
 }
 
 }  // namespace hghca

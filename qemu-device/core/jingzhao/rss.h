@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hghca_hw.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -36,7 +37,7 @@ public:
     void hold(uint32_t index) { groups_[index].rules++; }
     void release(uint32_t index) { groups_[index].rules--; }
     // The QPN that such a frame goes to; the group exists.
-    uint32_t select(uint32_t index, const hghca_flow_fields &frame) const;
+    Qpn select(uint32_t index, const hghca_flow_fields &frame) const;
 
 private:
     struct Group {

@@ -19,7 +19,7 @@ bool SharedReceiveQueues::write_back(uint64_t from, uint64_t length) { return ca
 
 void SharedReceiveQueues::forget(uint64_t from, uint64_t length) { cache_.forget(from, length); }
 
-SrqContext *SharedReceiveQueues::find(uint32_t srqn) { return cache_.find(srqn, valid).context; }
+SrqContext *SharedReceiveQueues::find(Srqn srqn) { return cache_.find(number(srqn), valid).context; }
 
 bool SharedReceiveQueues::valid(const Context &srq, uint32_t)
 {
@@ -29,16 +29,16 @@ bool SharedReceiveQueues::valid(const Context &srq, uint32_t)
 
 // ---- commands
 
-uint8_t SharedReceiveQueues::sw2hw(uint32_t srqn, const hghca_srqc &in)
+uint8_t SharedReceiveQueues::sw2hw(Srqn srqn, const hghca_srqc &in)
 {
     Context *old;
-    if (uint8_t status = cache_.find_for_command(srqn, valid, old))
+    if (uint8_t status = cache_.find_for_command(number(srqn), valid, old))
         return status;
     if (in.logsize > kLogMaxSrqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
     const uint64_t dbr = be64(in.dbr_addr);
     Context srq{};
-    srq.lkey = be32(in.lkey);
+    srq.lkey = Key(be32(in.lkey));
     srq.pd = be32(in.pd);
     srq.log_wqes = in.logsize;
     srq.stride_log = in.entry_sz_log;
@@ -50,45 +50,45 @@ uint8_t SharedReceiveQueues::sw2hw(uint32_t srqn, const hghca_srqc &in)
     const bool xrc = be32(in.flags) & HGHCA_SRQ_XRC;
     if (xrc) {
         srq.xrcd = be32(in.xrcd);
-        srq.cqn = be32(in.cqn);
+        srq.cqn = Cqn(be32(in.cqn));
         if (!(device_.caps & HGHCA_CAP_XRC) || !srq.xrcd || !device_.cqs->exists(srq.cqn))
             return HGHCA_CMD_STAT_BAD_PARAM;
     }
-    if (be32(in.srqn) != srqn || !valid(srq, srqn) || !(dbr & HGHCA_DBR_VALID) || !srq.dbr_addr ||
+    if (Srqn(be32(in.srqn)) != srqn || !valid(srq, number(srqn)) || !(dbr & HGHCA_DBR_VALID) || !srq.dbr_addr ||
         srq.dbr_addr % sizeof(hghca_srq_dbr) ||
         !device_.memory->check_queue(srq.lkey, srq.pd, srq.bytes(), Access::LocalRead))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
-    check_limit(srqn, cache_.insert(srqn, srq));
+    check_limit(srqn, cache_.insert(number(srqn), srq));
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t SharedReceiveQueues::hw2sw(uint32_t srqn)
+uint8_t SharedReceiveQueues::hw2sw(Srqn srqn)
 {
     Context *srq;
-    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
+    if (uint8_t status = cache_.find_for_command(number(srqn), valid, srq))
         return status;
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
-    cache_.erase(srqn);
+    cache_.erase(number(srqn));
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t SharedReceiveQueues::query(uint32_t srqn, hghca_srqc &out)
+uint8_t SharedReceiveQueues::query(Srqn srqn, hghca_srqc &out)
 {
     Context *srq;
-    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
+    if (uint8_t status = cache_.find_for_command(number(srqn), valid, srq))
         return status;
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     out = {};
     out.flags = be32((srq->failed ? HGHCA_SRQ_FAILED : 0) | (srq->xrcd ? HGHCA_SRQ_XRC : 0));
     out.xrcd = be32(srq->xrcd);
-    out.cqn = be32(srq->cqn);
-    out.srqn = be32(srqn);
+    out.cqn = be32(number(srq->cqn));
+    out.srqn = be32(number(srqn));
     out.pd = be32(srq->pd);
-    out.lkey = be32(srq->lkey);
+    out.lkey = be32(number(srq->lkey));
     out.logsize = srq->log_wqes;
     out.entry_sz_log = srq->stride_log;
     out.limit = be16(srq->limit);
@@ -98,10 +98,10 @@ uint8_t SharedReceiveQueues::query(uint32_t srqn, hghca_srqc &out)
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t SharedReceiveQueues::arm(uint32_t srqn, uint64_t limit)
+uint8_t SharedReceiveQueues::arm(Srqn srqn, uint64_t limit)
 {
     Context *srq;
-    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
+    if (uint8_t status = cache_.find_for_command(number(srqn), valid, srq))
         return status;
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -113,10 +113,10 @@ uint8_t SharedReceiveQueues::arm(uint32_t srqn, uint64_t limit)
     return HGHCA_CMD_STAT_OK;
 }
 
-uint8_t SharedReceiveQueues::resize(uint32_t srqn, const hghca_resize_srq &in)
+uint8_t SharedReceiveQueues::resize(Srqn srqn, const hghca_resize_srq &in)
 {
     Context *srq;
-    if (uint8_t status = cache_.find_for_command(srqn, valid, srq))
+    if (uint8_t status = cache_.find_for_command(number(srqn), valid, srq))
         return status;
     if (!srq)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -124,7 +124,7 @@ uint8_t SharedReceiveQueues::resize(uint32_t srqn, const hghca_resize_srq &in)
         return HGHCA_CMD_STAT_BAD_SIZE;
     Context larger = *srq;
     larger.log_wqes = in.logsize;
-    larger.lkey = be32(in.lkey);
+    larger.lkey = Key(be32(in.lkey));
     if (!device_.memory->check_queue(larger.lkey, larger.pd, larger.bytes(), Access::LocalRead))
         return HGHCA_CMD_STAT_BAD_PARAM;
     cache_.mark_dirty(*srq);
@@ -134,13 +134,13 @@ uint8_t SharedReceiveQueues::resize(uint32_t srqn, const hghca_resize_srq &in)
 
 // ---- for the QPs
 
-bool SharedReceiveQueues::is_basic(uint32_t srqn)
+bool SharedReceiveQueues::is_basic(Srqn srqn)
 {
     const Context *srq = find(srqn);
     return srq && !srq->xrcd;
 }
 
-bool SharedReceiveQueues::xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd)
+bool SharedReceiveQueues::xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd)
 {
     const Context *srq = find(srqn);
     if (!srq || srq->xrcd != xrcd)
@@ -149,10 +149,10 @@ bool SharedReceiveQueues::xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd)
     return true;
 }
 
-uint32_t SharedReceiveQueues::cqn(uint32_t srqn)
+Cqn SharedReceiveQueues::cqn(Srqn srqn)
 {
     const Context *srq = find(srqn);
-    return srq ? srq->cqn : 0;
+    return srq ? srq->cqn : kNoCqn;
 }
 
 bool SharedReceiveQueues::waiting(const Context &srq, uint32_t &out)
@@ -166,14 +166,14 @@ bool SharedReceiveQueues::waiting(const Context &srq, uint32_t &out)
     return true;
 }
 
-void SharedReceiveQueues::fail(uint32_t srqn, Context &srq)
+void SharedReceiveQueues::fail(Srqn srqn, Context &srq)
 {
     cache_.mark_dirty(srq);
     srq.failed = true;
     device_.eqs->post_srq(HGHCA_EVENT_SRQ_CATAS_ERROR, srqn);
 }
 
-void SharedReceiveQueues::check_limit(uint32_t srqn, Context &srq)
+void SharedReceiveQueues::check_limit(Srqn srqn, Context &srq)
 {
     uint32_t left;
     if (!srq.limit || srq.failed || !waiting(srq, left) || left >= srq.limit)
@@ -183,7 +183,7 @@ void SharedReceiveQueues::check_limit(uint32_t srqn, Context &srq)
     device_.eqs->post_srq(HGHCA_EVENT_SRQ_LIMIT, srqn);
 }
 
-Posted SharedReceiveQueues::posted(uint32_t srqn)
+Posted SharedReceiveQueues::posted(Srqn srqn)
 {
     Context *srq = find(srqn);
     if (!srq || srq->failed)
@@ -196,7 +196,7 @@ Posted SharedReceiveQueues::posted(uint32_t srqn)
     return left ? Posted::Yes : Posted::No;
 }
 
-bool SharedReceiveQueues::slot_at(uint32_t srqn, const SharedWqe &wqe, ReceiveSlot &out)
+bool SharedReceiveQueues::slot_at(Srqn srqn, const SharedWqe &wqe, ReceiveSlot &out)
 {
     const Context *srq = find(srqn);
     if (!srq || srq->epoch != wqe.epoch)
@@ -205,13 +205,13 @@ bool SharedReceiveQueues::slot_at(uint32_t srqn, const SharedWqe &wqe, ReceiveSl
     return true;
 }
 
-bool SharedReceiveQueues::next_slot(uint32_t srqn, ReceiveSlot &out)
+bool SharedReceiveQueues::next_slot(Srqn srqn, ReceiveSlot &out)
 {
     const Context *srq = find(srqn);
     return srq && slot_at(srqn, {srq->next, srq->epoch}, out);
 }
 
-SharedWqe SharedReceiveQueues::take(uint32_t srqn)
+SharedWqe SharedReceiveQueues::take(Srqn srqn)
 {
     Context *srq = find(srqn);
     if (!srq)

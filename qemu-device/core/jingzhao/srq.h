@@ -8,6 +8,7 @@
 #include "jingzhao/context_cache.h"
 #include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -20,7 +21,7 @@ constexpr unsigned kLogMaxXrcds = 24;
 
 // An SRQ, as cached.
 struct SrqContext {
-    uint32_t lkey;
+    Key lkey;
     uint32_t pd;
     uint8_t log_wqes;
     uint8_t stride_log;
@@ -29,7 +30,7 @@ struct SrqContext {
     bool failed;
     uint32_t epoch;
     uint32_t xrcd;       // 0: it is a basic one
-    uint32_t cqn;        // XRC
+    Cqn cqn;             // XRC
     uint32_t next;       // byte offset of the WQE to take
     uint64_t dbr_addr;
 
@@ -57,25 +58,25 @@ public:
     explicit SharedReceiveQueues(Device &device);
     void configure(uint64_t base, unsigned log_count);
     void clear();
-    uint8_t sw2hw(uint32_t srqn, const hghca_srqc &context);
-    uint8_t hw2sw(uint32_t srqn);
-    uint8_t query(uint32_t srqn, hghca_srqc &out);
-    uint8_t arm(uint32_t srqn, uint64_t limit);
-    uint8_t resize(uint32_t srqn, const hghca_resize_srq &in);
+    uint8_t sw2hw(Srqn srqn, const hghca_srqc &context);
+    uint8_t hw2sw(Srqn srqn);
+    uint8_t query(Srqn srqn, hghca_srqc &out);
+    uint8_t arm(Srqn srqn, uint64_t limit);
+    uint8_t resize(Srqn srqn, const hghca_resize_srq &in);
 
-    bool is_basic(uint32_t srqn);
+    bool is_basic(Srqn srqn);
     // The PD whose keys a request for XRC SRQ `srqn` may use. False: there is none in that domain.
-    bool xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd);
-    // The CQ of an XRC SRQ; 0: there is no such SRQ.
-    uint32_t cqn(uint32_t srqn);
+    bool xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd);
+    // The CQ of an XRC SRQ; kNoCqn: there is no such SRQ.
+    Cqn cqn(Srqn srqn);
     // Is there a WQE? Unreadable: there is no such SRQ, or it has failed.
-    Posted posted(uint32_t srqn);
+    Posted posted(Srqn srqn);
     // The slot of the WQE that would be taken next. False: there is no such SRQ.
-    bool next_slot(uint32_t srqn, ReceiveSlot &out);
+    bool next_slot(Srqn srqn, ReceiveSlot &out);
     // The slot of a WQE that take() gave. False: that SRQ is gone.
-    bool slot_at(uint32_t srqn, const SharedWqe &wqe, ReceiveSlot &out);
+    bool slot_at(Srqn srqn, const SharedWqe &wqe, ReceiveSlot &out);
     // Takes the next WQE, which posted() has seen.
-    SharedWqe take(uint32_t srqn);
+    SharedWqe take(Srqn srqn);
 
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity);
@@ -91,12 +92,12 @@ private:
         static constexpr uint32_t kReserved = 1;
     };
 
-    static bool valid(const Context &srq, uint32_t srqn);
-    Context *find(uint32_t srqn);
+    static bool valid(const Context &srq, uint32_t index);
+    Context *find(Srqn srqn);
     // WQEs posted and not taken. False: the record cannot be read.
     bool waiting(const Context &srq, uint32_t &out);
-    void check_limit(uint32_t srqn, Context &srq);
-    void fail(uint32_t srqn, Context &srq);
+    void check_limit(Srqn srqn, Context &srq);
+    void fail(Srqn srqn, Context &srq);
 
     Device &device_;
     ContextCache<Context, Context, Policy> cache_;

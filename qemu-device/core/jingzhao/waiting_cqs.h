@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pool.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -13,29 +14,29 @@ public:
     // Throws std::bad_alloc.
     WaitingCqs(uint32_t cqs, uint32_t eqs) : nodes_(cqs), lines_(eqs) {}
 
-    bool exists(uint32_t cqn) const { return cqn < nodes_.size(); }
-    bool waits(uint32_t cqn) const { return nodes_[cqn].waits; }
+    bool exists(Cqn cqn) const { return number(cqn) < nodes_.size(); }
+    bool waits(Cqn cqn) const { return nodes_[number(cqn)].waits; }
     bool empty(uint32_t eqn) const { return !lines_[eqn].count; }
     uint32_t count(uint32_t eqn) const { return lines_[eqn].count; }
-    uint32_t front(uint32_t eqn) const { return lines_[eqn].first; }
+    Cqn front(uint32_t eqn) const { return lines_[eqn].first; }
 
     // To the end of the line. The CQ does not wait.
-    void push(uint32_t eqn, uint32_t cqn)
+    void push(uint32_t eqn, Cqn cqn)
     {
         Line &line = lines_[eqn];
-        nodes_[cqn] = {.previous = line.last, .next = 0, .eqn = uint8_t(eqn), .waits = true};
-        (line.count++ ? nodes_[line.last].next : line.first) = cqn;
+        node(cqn) = {.previous = line.last, .next = kNoCqn, .eqn = uint8_t(eqn), .waits = true};
+        (line.count++ ? node(line.last).next : line.first) = cqn;
         line.last = cqn;
     }
     // The CQ waits.
-    void remove(uint32_t cqn)
+    void remove(Cqn cqn)
     {
-        Node &node = nodes_[cqn];
-        Line &line = lines_[node.eqn];
-        (cqn == line.first ? line.first : nodes_[node.previous].next) = node.next;
-        (cqn == line.last ? line.last : nodes_[node.next].previous) = node.previous;
+        Node &gone = node(cqn);
+        Line &line = lines_[gone.eqn];
+        (cqn == line.first ? line.first : node(gone.previous).next) = gone.next;
+        (cqn == line.last ? line.last : node(gone.next).previous) = gone.previous;
         line.count--;
-        node.waits = false;
+        gone.waits = false;
     }
     void clear(uint32_t eqn)
     {
@@ -51,14 +52,16 @@ public:
 private:
     // `previous` of the first of a line and `next` of the last have no meaning.
     struct Node {
-        uint32_t previous, next;   // CQNs
+        Cqn previous, next;
         uint8_t eqn;
         bool waits;
     };
     struct Line {
-        uint32_t first, last;      // CQNs
+        Cqn first, last;
         uint32_t count;
     };
+
+    Node &node(Cqn cqn) { return nodes_[number(cqn)]; }
 
     ZeroedArray<Node> nodes_;
     ZeroedArray<Line> lines_;

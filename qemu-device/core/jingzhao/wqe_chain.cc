@@ -129,7 +129,7 @@ bool WqeChain::change_keys(const Qp &qp, const SendWqe &wqe)
 bool WqeChain::complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count)
 {
     hghca_cqe cqe{};
-    cqe.my_qpn = le32(qp.a.qpn);
+    cqe.my_qpn = le32(number(qp.a.qpn));
     cqe.byte_cnt = le32(byte_count);
     cqe.wqe = le32(wqe_offset(qp.a.sq, index));
     cqe.opcode = opcode_of(wqe.operation);
@@ -140,7 +140,7 @@ bool WqeChain::complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32
 bool WqeChain::fail(const Qp &qp, uint16_t index, Status status)
 {
     hghca_err_cqe error{};
-    error.my_qpn = le32(qp.a.qpn);
+    error.my_qpn = le32(number(qp.a.qpn));
     error.syndrome = syndrome_of(status);
     error.wqe = le32(wqe_offset(qp.a.sq, index));
     error.opcode = HGHCA_OPCODE_INVALID;

@@ -8,6 +8,7 @@
 #include "jingzhao/wqe_reader.h"
 #include "transport/function.h"
 #include "transport/qp.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -16,7 +17,7 @@ class Device;
 // An SQ doorbell, decoded.
 struct SendDoorbell {
     uint32_t uar_page;
-    uint32_t qpn;
+    Qpn qpn;
     uint16_t head;
     uint8_t count;   // 0: walk
     uint8_t opcode;

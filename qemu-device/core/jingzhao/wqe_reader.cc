@@ -49,14 +49,14 @@ bool decode_list(const uint8_t *bytes, size_t at, size_t end, ListKind kind, Dat
             const uint32_t length = word & HGHCA_INLINE_LENGTH_MASK;
             if (kind != ListKind::Gather || length > end - at - 4)
                 return false;
-            if (length && !append(list, {length, 0, 0, bytes + at + 4}))
+            if (length && !append(list, {length, {}, 0, bytes + at + 4}))
                 return false;
             at += round_up(4 + size_t(length), HGHCA_WQE_UNIT);
             continue;
         }
         if (kind == ListKind::Receive && !word && le32(unit.lkey) == HGHCA_INVALID_LKEY)
             return true;
-        if (word && !append(list, {word, le32(unit.lkey), le64(unit.addr), nullptr}))
+        if (word && !append(list, {word, Key(le32(unit.lkey)), le64(unit.addr), nullptr}))
             return false;
         at += HGHCA_WQE_UNIT;
     }
@@ -120,7 +120,7 @@ void decode_ud(const uint8_t *bytes, SendWqe &out)
         path.sip = le32(base.sip);
         path.dip = le32(base.dip);
     }
-    out.dqpn = le32(gid.dqpn) & HGHCA_BTH_QPN_MASK;
+    out.dqpn = Qpn(le32(gid.dqpn) & HGHCA_BTH_QPN_MASK);
     out.qkey = le32(gid.qkey);
 }
 
@@ -137,7 +137,7 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
     case Operation::LocalInvalidate:
         if (end < at + sizeof(hghca_inv_unit))
             return false;
-        out.rkey = le32(unit_at<hghca_inv_unit>(bytes, at).key);
+        out.rkey = Key(le32(unit_at<hghca_inv_unit>(bytes, at).key));
         return true;
     case Operation::BindWindow:
         return end >= at + sizeof(hghca_bind_unit);
@@ -151,14 +151,14 @@ bool decode_local(const uint8_t *bytes, size_t end, SendWqe &out)
 Registration registration_of(const SendWqe &wqe)
 {
     const auto unit = unit_at<hghca_reg_unit>(wqe.bytes.data(), sizeof(hghca_next_unit));
-    return {le32(unit.key),  le32(unit.access), le64(unit.start),     le64(unit.length),
-            le64(unit.list), le32(unit.pages),  le32(unit.page_size), le32(unit.first_byte)};
+    return {Key(le32(unit.key)), le32(unit.access), le64(unit.start),     le64(unit.length),
+            le64(unit.list),     le32(unit.pages),  le32(unit.page_size), le32(unit.first_byte)};
 }
 
 Binding binding_of(const SendWqe &wqe)
 {
     const auto unit = unit_at<hghca_bind_unit>(wqe.bytes.data(), sizeof(hghca_next_unit));
-    return {le32(unit.access), le32(unit.rkey), le32(unit.lkey), le64(unit.addr), le64(unit.length)};
+    return {le32(unit.access), Key(le32(unit.rkey)), Key(le32(unit.lkey)), le64(unit.addr), le64(unit.length)};
 }
 
 WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t frame_limit, bool every_completes,
@@ -181,7 +181,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     out.solicited = le32(next.flags) & HGHCA_WQE_SOLICIT;
     out.completes = every_completes || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
     out.imm = next.imm_data;
-    out.srqn = field_get(HGHCA_WQE_XRC_SRQN_MASK, le32(next.flags));
+    out.srqn = Srqn(field_get(HGHCA_WQE_XRC_SRQN_MASK, le32(next.flags)));
     std::memcpy(bytes, &link, sizeof(link));
     out.list.count = 0;
     out.list.length = 0;
@@ -202,7 +202,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     } else if (fixed) {
         const auto raddr = unit_at<hghca_raddr_unit>(bytes, at);
         out.raddr = le64(raddr.raddr);
-        out.rkey = le32(raddr.rkey);
+        out.rkey = Key(le32(raddr.rkey));
         if (out.is_atomic()) {
             const auto atomic = unit_at<hghca_atomic_unit>(bytes, at + sizeof(raddr));
             out.swap_add = le64(atomic.swap_add);

@@ -8,6 +8,7 @@
 #include "transport/function.h"
 #include "transport/qp.h"
 #include "transport/wqe.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -15,7 +16,7 @@ static_assert(kMaxWqeBytes == 1u << HGHCA_WQE_MAX_STRIDE_LOG);
 
 // Where a receive WQE stands: a byte offset in a zero-based MR, and the bytes it has room for.
 struct ReceiveSlot {
-    uint32_t lkey;
+    Key lkey;
     uint32_t pd;
     uint32_t offset;
     uint32_t bytes;

@@ -322,7 +322,8 @@ bool FaultRule::selects(const FrameMarks &frame) const
 {
     if (!frame.roce)
         return other && !headers;
-    return roce && qp.has(frame.qpn) && psn.has(frame.psn) && (frame.opcode & opcode_mask) == (opcode & opcode_mask);
+    return roce && qp.has(number(frame.qpn)) && psn.has(number(frame.psn)) &&
+           (frame.opcode & opcode_mask) == (opcode & opcode_mask);
 }
 
 // Whose packet it is, and if it is right, is not asked: that is what devices are for.
@@ -370,8 +371,8 @@ FrameMarks marks_of(const iovec *parts, int count)
     std::memcpy(&bth, head.data() + marks.bth, sizeof(bth));
     marks.roce = true;
     marks.opcode = bth.opcode;
-    marks.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
-    marks.psn = be32(bth.psn) & HGHCA_BTH_PSN_MASK;
+    marks.qpn = Qpn(be32(bth.qpn) & HGHCA_BTH_QPN_MASK);
+    marks.psn = psn_of(be32(bth.psn));
     return marks;
 }
 

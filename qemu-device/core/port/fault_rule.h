@@ -15,6 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "wire/number.h"
+#include "wire/psn.h"
+
 namespace hghca {
 
 enum class Fault : uint8_t { Drop, Duplicate, Reorder, Delay, Corrupt, Mark, Truncate };
@@ -32,8 +35,8 @@ struct FrameMarks {
     size_t bth;       // offset of the BTH
     size_t end;       // offset of what follows the ICRC: padding of the link, or nothing
     uint8_t opcode;
-    uint32_t qpn;     // the destination
-    uint32_t psn;
+    Qpn qpn;          // the destination
+    Psn psn;
 };
 
 FrameMarks marks_of(const iovec *parts, int count);

@@ -41,10 +41,10 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         h.psn = r.next_psn;
         h.imm = send_wqe_.imm;
         h.qkey = send_wqe_.qkey & HGHCA_QKEY_OWN ? qkey_of(qp) : send_wqe_.qkey;
-        h.src_qpn = qp.a.special == Special::Gsi ? HGHCA_QPN_GSI : qp.a.qpn;
+        h.src_qpn = qp.a.special == Special::Gsi ? kGsiQpn : qp.a.qpn;
 
         Route route;
-        const bool reachable = transport_.link.route(send_wqe_.path, qp.a.qpn ^ send_wqe_.dqpn << 8, route);
+        const bool reachable = transport_.link.route(send_wqe_.path, Transport::flow_of(qp, send_wqe_.dqpn), route);
         const QpState state = qp.state;
         const uint64_t copies = transport_.counters.multicast_copies;
         switch (transport_.send_packet(qp, reachable ? &route : nullptr, h, payload, bytes)) {

@@ -21,6 +21,7 @@
 #include "transport/wqe.h"
 #include "wire/drop.h"
 #include "wire/link.h"
+#include "wire/number.h"
 #include "wire/packet.h"
 #include "work.h"
 
@@ -30,9 +31,9 @@ namespace hghca {
 class QpStore {
 public:
     // nullptr: there is no such QP. It stays where it is until the entry into the device ends.
-    virtual Qp *find(uint32_t qpn) = 0;
-    // The number of the QP that serves QP number 1; 0 if QP 1 does not exist.
-    virtual uint32_t gsi_qpn() const = 0;
+    virtual Qp *find(Qpn qpn) = 0;
+    // The number of the QP that serves QP number 1; kNoQpn if QP 1 does not exist.
+    virtual Qpn gsi_qpn() const = 0;
 
 protected:
     ~QpStore() = default;
@@ -89,7 +90,7 @@ public:
     // Status::Flushed for all that is posted, until the slice is over. True: there is more.
     [[nodiscard]] virtual bool flush(Qp &qp) = 0;
     // XRC: the PD whose keys a request for SRQ `srqn` may use (IBA vol 1, A14.3). False: the domain has no such SRQ.
-    [[nodiscard]] virtual bool xrc_target(uint32_t srqn, uint32_t xrcd, uint32_t &pd) = 0;
+    [[nodiscard]] virtual bool xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd) = 0;
 
 protected:
     ~RecvSource() = default;
@@ -100,15 +101,15 @@ class KeySpace {
 public:
     // May `user` use [va, va + length) of `key` for `access`? Length 0 checks the key, the PD and the right, not the
     // bounds.
-    [[nodiscard]] virtual bool check(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access) = 0;
+    [[nodiscard]] virtual bool check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) = 0;
     // check(), and appends the memory itself to `out`. No also when `out` is full. `absent` is set with Absent alone,
     // `out` is undefined with all but Yes.
-    virtual Found locate(uint32_t key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
+    virtual Found locate(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
                          AbsentPage &absent) = 0;
     // Is the region behind `key`, if there is one, paged on demand?
-    virtual bool on_demand(uint32_t key) = 0;
+    virtual bool on_demand(Key key) = 0;
     // A SEND with Invalidate of a peer invalidates `key`. False: it must not.
-    [[nodiscard]] virtual bool invalidate_remotely(KeyUser user, uint32_t key) = 0;
+    [[nodiscard]] virtual bool invalidate_remotely(KeyUser user, Key key) = 0;
 
 protected:
     ~KeySpace() = default;
@@ -140,7 +141,7 @@ public:
     // A frame from the link. `head` holds its first `head_bytes`.
     virtual void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes) = 0;
     // A multicast frame that QP `sender` has sent: for other QPs of this device.
-    virtual void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, uint32_t sender) = 0;
+    virtual void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender) = 0;
 
 protected:
     ~RawFrames() = default;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "transport/types.h"
+#include "wire/number.h"
 #include "wire/path.h"
 #include "wire/psn.h"
 
@@ -19,7 +20,7 @@ constexpr uint64_t kMaxMessage = 1ull << 31;         // bytes
 
 // A work queue as the QPC gives it.
 struct WorkQueue {
-    uint32_t lkey;
+    Key lkey;
     uint32_t length;      // WQEs, a power of two, or 0
     uint8_t stride_log;
 };
@@ -28,7 +29,7 @@ enum class Special : uint8_t { None, Gsi, RawEthernet };
 
 // Set by commands alone.
 struct QpAttributes {
-    uint32_t qpn;
+    Qpn qpn;
     Service service;
     Special special;
     uint32_t mtu;     // bytes
@@ -36,11 +37,11 @@ struct QpAttributes {
     uint32_t usr_page;
     uint32_t pd;
     WorkQueue sq, rq;
-    uint32_t cqn_send, cqn_recv;
+    Cqn cqn_send, cqn_recv;
     uint64_t dbr_addr;  // 0: none
-    uint32_t srqn;      // 0: none, it has a receive queue of its own
+    Srqn srqn;          // kNoSrqn: it has a receive queue of its own
     uint32_t xrcd;      // of an XRC target; 0: it is none
-    uint32_t remote_qpn;
+    Qpn remote_qpn;
     uint16_t pkey_index;
     uint32_t qkey;
     Path path;
@@ -75,7 +76,7 @@ struct PageFault {
         Failed,   // there is no such page
     } state;
     uint16_t token;   // RESUME_QP names it
-    uint32_t key;     // of the region
+    Key key;          // of the region
     uint64_t va;      // of the page of 4 KB
 };
 
@@ -134,7 +135,7 @@ struct Reply {
     uint8_t syndrome;    // AETH
     Psn psn;        // next response packet's
     Msn msn;
-    uint32_t rkey;
+    Key rkey;
     uint64_t va;
     uint32_t length;     // bytes left
     uint32_t pd;         // READ: of the key
@@ -158,11 +159,11 @@ struct ResponderState {
     bool holds_shared;        // `shared` is this QP's
     bool last_wqe_raised;     // SRQ_QP_LAST_WQE was
     SharedWqe shared;
-    uint32_t xrc_srqn;        // XRC: the SRQ of the message under way
+    Srqn xrc_srqn;            // XRC: the SRQ of the message under way
     bool message_is_write;
     uint64_t message_offset;  // bytes of the message that have arrived
     uint64_t write_va;        // where the next of them go
-    uint32_t write_rkey;
+    Key write_rkey;
     uint32_t write_left;
     bool nak_sent;            // a NAK for expected_psn is out, or the last of the replies; no second one
     bool ack_due;

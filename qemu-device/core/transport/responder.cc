@@ -232,7 +232,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         refuse(qp, packet, kMemory);
         return;
     }
-    if (packet.flags & kIeth && !transport_.keys.invalidate_remotely(peer_, be32(packet.h.imm))) {
+    if (packet.flags & kIeth && !transport_.keys.invalidate_remotely(peer_, Key(be32(packet.h.imm)))) {
         refuse(qp, packet, kInvalidate);
         return;
     }
@@ -407,8 +407,7 @@ void Responder::receive_atomic(Qp &qp, const Packet &packet)
     accept(qp, packet, 1);
     s.atomics[s.atomic_head] = {psn, true, original};
     s.atomic_head = uint8_t((s.atomic_head + 1) % s.atomics.size());
-    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, 0, 0, 0, 0, original,
-              true});
+    push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, {}, 0, 0, 0, original, true});
 }
 
 // ---- memory placement extensions (IBA vol 1, A19)
@@ -417,7 +416,7 @@ void Responder::answer_empty(Qp &qp, const Packet &packet)
 {
     const Psn psn = qp.resp.expected_psn;
     accept(qp, packet, 1);
-    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, qp.resp.msn, 0, 0, 0, 0, 0, true});
+    push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, qp.resp.msn, {}, 0, 0, 0, 0, true});
 }
 
 // No CPU of the guest sees a part of the eight bytes.
@@ -549,8 +548,7 @@ void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
     for (size_t n = 1; n <= depth; n++) {
         const AtomicResult &result = s.atomics[(s.atomic_head + depth - n) % depth];
         if (result.valid && result.psn == psn) {
-            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, 0, 0, 0, 0,
-                      result.value, true});
+            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, {}, 0, 0, 0, result.value, true});
             return;
         }
     }
@@ -592,7 +590,7 @@ void Responder::push_nak(Qp &qp, ReplyKind kind, uint8_t syndrome)
     ResponderState &s = qp.resp;
     s.nak_sent = true;
     s.ack_due = false;
-    push(qp, {kind, syndrome, s.expected_psn, s.msn, 0, 0, 0, 0, 0, true});
+    push(qp, {kind, syndrome, s.expected_psn, s.msn, {}, 0, 0, 0, 0, true});
 }
 
 void Responder::push_rnr_nak(Qp &qp)
@@ -738,7 +736,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
             s.reply_count = 0;
             s.ack_due = false;
             transport_.count(qp, qp_counter::rnr_nak_sent);
-            push(qp, {ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer), h.psn, h.msn, 0, 0, 0, 0,
+            push(qp, {ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer), h.psn, h.msn, {}, 0, 0, 0,
                       0, true});
             return Turn::More;
         }
@@ -780,7 +778,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         // A NAK in the place of the response; nothing after it.
         s.reply_count = 0;
         transport_.count(qp, qp_counter::remote_access_nak_sent);
-        push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, 0, 0, 0, 0, 0, true});
+        push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, {}, 0, 0, 0, 0, true});
         if (qp.state != QpState::Error) {
             transport_.events.post(Event::AccessViolation, qp);
             transport_.enter_error(qp, true);

@@ -3,33 +3,33 @@
 
 namespace hghca {
 
-void TimerHeap::arm(uint32_t qpn, uint64_t deadline_ns)
+void TimerHeap::arm(uint32_t n, uint64_t deadline_ns)
 {
-    if (qpn >= place_.size())
+    if (n >= place_.size())
         return;
-    if (place_[qpn] == kNone) {
+    if (place_[n] == kNone) {
         heap_.push_back({});
-        up(heap_.size() - 1, {deadline_ns, qpn});
-    } else if (deadline_ns < heap_[place_[qpn]].deadline_ns) {
-        up(place_[qpn], {deadline_ns, qpn});
+        up(heap_.size() - 1, {deadline_ns, n});
+    } else if (deadline_ns < heap_[place_[n]].deadline_ns) {
+        up(place_[n], {deadline_ns, n});
     }
 }
 
 uint32_t TimerHeap::pop()
 {
-    uint32_t qpn = heap_[0].qpn;
-    place_[qpn] = kNone;
+    const uint32_t n = heap_[0].n;
+    place_[n] = kNone;
     Entry last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty())
         down(0, last);
-    return qpn;
+    return n;
 }
 
 void TimerHeap::clear()
 {
     for (const Entry &e : heap_)
-        place_[e.qpn] = kNone;
+        place_[e.n] = kNone;
     heap_.clear();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "port/flow_control.h"
+#include "wire/number.h"
 
 namespace hghca {
 
@@ -22,24 +23,25 @@ public:
 
     bool empty() const { return line_.head == kNone; }
     // The QP whose turn it is, and the bytes it may send in it.
-    uint32_t front() const { return line_.head; }
+    Qpn front() const { return Qpn(line_.head); }
     int32_t &credit() { return nodes_[line_.head].credit; }
 
     // To the end of the line, if it does not stand in it.
-    void add(uint32_t qpn)
+    void add(Qpn qpn)
     {
-        if (qpn >= nodes_.size() || nodes_[qpn].queued)
+        const uint32_t n = number(qpn);
+        if (n >= nodes_.size() || nodes_[n].queued)
             return;
-        nodes_[qpn].credit = kQuantumBytes;
-        append(qpn);
+        nodes_[n].credit = kQuantumBytes;
+        append(n);
     }
     // The turn of the front is over: it has more to send.
     void rotate()
     {
-        uint32_t qpn = take();
+        const uint32_t n = take();
         // What it overdrew is missing in the next turn.
-        nodes_[qpn].credit = std::min(nodes_[qpn].credit + kQuantumBytes, kQuantumBytes);
-        append(qpn);
+        nodes_[n].credit = std::min(nodes_[n].credit + kQuantumBytes, kQuantumBytes);
+        append(n);
     }
     // The front has nothing left to send.
     void remove() { take(); }
@@ -47,9 +49,9 @@ public:
     // The front, and all that its class has to send, waits in another line until unpark().
     void park(TrafficClass c)
     {
-        const uint32_t qpn = take();
-        nodes_[qpn].queued = true;
-        push(parked_[c], qpn);
+        const uint32_t n = take();
+        nodes_[n].queued = true;
+        push(parked_[c], n);
     }
     // Those who wait there stand behind all others, in their order; at the cost of one.
     void unpark(TrafficClass c)
@@ -81,23 +83,24 @@ private:
         bool queued;
     };
 
-    void push(Line &line, uint32_t qpn)
+    // Below, `n` is the number of a QP, which is its place among the nodes.
+    void push(Line &line, uint32_t n)
     {
-        nodes_[qpn].next = kNone;
-        (line.head == kNone ? line.head : nodes_[line.tail].next) = qpn;
-        line.tail = qpn;
+        nodes_[n].next = kNone;
+        (line.head == kNone ? line.head : nodes_[line.tail].next) = n;
+        line.tail = n;
     }
-    void append(uint32_t qpn)
+    void append(uint32_t n)
     {
-        nodes_[qpn].queued = true;
-        push(line_, qpn);
+        nodes_[n].queued = true;
+        push(line_, n);
     }
     uint32_t take()
     {
-        uint32_t qpn = line_.head;
-        line_.head = nodes_[qpn].next;
-        nodes_[qpn].queued = false;
-        return qpn;
+        const uint32_t n = line_.head;
+        line_.head = nodes_[n].next;
+        nodes_[n].queued = false;
+        return n;
     }
 
     std::vector<Node> nodes_;
@@ -105,16 +108,16 @@ private:
     std::array<Line, kTrafficClasses> parked_;
 };
 
-// One deadline a QP at most, or a CQ in a heap of theirs, the earliest first. A deadline that
+// One deadline at most for each number below `count`, the earliest first. A deadline that
 // moves out is left where it is: whoever takes it too early sets it again.
 class TimerHeap {
 public:
-    explicit TimerHeap(uint32_t qps) : place_(qps, kNone) { heap_.reserve(qps); }
+    explicit TimerHeap(uint32_t count) : place_(count, kNone) { heap_.reserve(count); }
 
     uint64_t next() const { return heap_.empty() ? UINT64_MAX : heap_[0].deadline_ns; }
     // A time-out at `deadline_ns` or earlier will be seen.
-    void arm(uint32_t qpn, uint64_t deadline_ns);
-    // The QP whose deadline is the earliest, which is then forgotten.
+    void arm(uint32_t n, uint64_t deadline_ns);
+    // The number whose deadline is the earliest, which is then forgotten.
     uint32_t pop();
     void clear();
 
@@ -122,19 +125,34 @@ private:
     static constexpr uint32_t kNone = UINT32_MAX;
     struct Entry {
         uint64_t deadline_ns;
-        uint32_t qpn;
+        uint32_t n;
     };
 
     void put(size_t at, Entry entry)
     {
         heap_[at] = entry;
-        place_[entry.qpn] = uint32_t(at);
+        place_[entry.n] = uint32_t(at);
     }
     void up(size_t at, Entry entry);
     void down(size_t at, Entry entry);
 
     std::vector<Entry> heap_;
-    std::vector<uint32_t> place_;   // of each QP in the heap
+    std::vector<uint32_t> place_;   // of each number in the heap
+};
+
+// The same for QPs, by Qpn, or for CQs, by Cqn.
+template <class Number>
+class Timers {
+public:
+    explicit Timers(uint32_t count) : heap_(count) {}
+
+    uint64_t next() const { return heap_.next(); }
+    void arm(Number which, uint64_t deadline_ns) { heap_.arm(number(which), deadline_ns); }
+    Number pop() { return Number(heap_.pop()); }
+    void clear() { heap_.clear(); }
+
+private:
+    TimerHeap heap_;
 };
 
 }  // namespace hghca

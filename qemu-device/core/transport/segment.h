@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wire/number.h"
+
 namespace hghca {
 
 // A run of guest memory. pointer is nullptr where the host cannot map it: then
@@ -54,7 +56,7 @@ using PacketSegments = SegmentArray<68>;
 
 // A page that a region on demand lacks.
 struct AbsentPage {
-    uint32_t key = 0;      // of the region
+    Key key{};             // of the region
     uint64_t va = 0;       // in it
     uint64_t length = 0;   // bytes wanted from there on
     bool write = false;
@@ -70,9 +72,9 @@ enum class [[nodiscard]] Found : uint8_t {
 
 // Who uses a key: a PD and, for what a peer asks for, the QP it came to.
 struct KeyUser {
-    KeyUser(uint32_t pd, uint32_t qpn = 0) : pd(pd), qpn(qpn) {}
+    KeyUser(uint32_t pd, Qpn qpn = kNoQpn) : pd(pd), qpn(qpn) {}
     uint32_t pd;
-    uint32_t qpn;
+    Qpn qpn;
 };
 
 }  // namespace hghca

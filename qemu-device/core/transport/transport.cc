@@ -120,7 +120,7 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
             return Sent::Blocked;
     }
     count_sent(qp, *route);
-    if (route->to_group && h.qpn == HGHCA_QPN_MULTICAST && kOpcodes[h.opcode] & kDeth && features.multicast) {
+    if (route->to_group && h.qpn == kMulticastQpn && kOpcodes[h.opcode] & kDeth && features.multicast) {
         counters.multicast_sent++;
         receive_frame({&frame, 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
     }
@@ -230,7 +230,7 @@ void Transport::receive(const iovec *parts, int count)
         receive_frame(frame, false);
 }
 
-void Transport::receive_frame(const FrameView &frame, bool trusted, uint32_t sender)
+void Transport::receive_frame(const FrameView &frame, bool trusted, Qpn sender)
 {
     work.add();
     Packet packet;
@@ -241,7 +241,7 @@ void Transport::receive_frame(const FrameView &frame, bool trusted, uint32_t sen
     Drop why = Drop::None;
     switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
     case Verdict::Other:
-        if (!sender)
+        if (sender == kNoQpn)
             raw_frames.receive(frame, packet.head.data(), head_bytes);
         return;
     case Verdict::Engine:
@@ -291,8 +291,8 @@ void Transport::dispatch(const Packet &packet)
         return;
     }
     const TransportHeader &h = packet.h;
-    const uint32_t qpn = h.qpn == HGHCA_QPN_GSI ? qps.gsi_qpn() : h.qpn;
-    Qp *qp = qpn ? qps.find(qpn) : nullptr;
+    const Qpn qpn = h.qpn == kGsiQpn ? qps.gsi_qpn() : h.qpn;
+    Qp *qp = qpn == kNoQpn ? nullptr : qps.find(qpn);
     const uint8_t service = h.opcode & HGHCA_BTH_SERVICE_MASK;
     if (const Drop why = refuses(qp, service, packet.flags); why != Drop::None) {
         drop(packet, why);
@@ -350,11 +350,11 @@ void Transport::dispatch_cnp(const Packet &packet)
 
 // IBA vol 1, 10.5: each QP of the group has a copy, but for the one that sent it.
 // What one of them lacks is no matter of the others.
-void Transport::dispatch_to_group(const Packet &packet, uint32_t sender)
+void Transport::dispatch_to_group(const Packet &packet, Qpn sender)
 {
     const TransportHeader &h = packet.h;
-    if (h.qpn != HGHCA_QPN_MULTICAST || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
-        drop(packet, h.qpn != HGHCA_QPN_MULTICAST ? Drop::NoQp : Drop::Service);
+    if (h.qpn != kMulticastQpn || (h.opcode & HGHCA_BTH_SERVICE_MASK) != HGHCA_BTH_UD) {
+        drop(packet, h.qpn != kMulticastQpn ? Drop::NoQp : Drop::Service);
         return;
     }
     if (!pkey_matches(h)) {
@@ -368,8 +368,9 @@ void Transport::dispatch_to_group(const Packet &packet, uint32_t sender)
         return;
     }
     uint32_t copies = 0;
-    for (const uint32_t qpn : *packet.arrival.members) {
-        if (!qpn || qpn == sender)
+    for (const uint16_t member : *packet.arrival.members) {
+        const Qpn qpn{member};
+        if (qpn == kNoQpn || qpn == sender)
             continue;
         Qp *qp = qps.find(qpn);
         if (const Drop why = refuses(qp, HGHCA_BTH_UD, packet.flags); why != Drop::None) {
@@ -557,7 +558,7 @@ void Transport::enter_error(Qp &qp, bool keep_replies)
     }
     flush(qp);
     // IBA vol 1, 11.5.2.3 (Last WQE Reached): it will take no more from there.
-    if ((qp.a.srqn || qp.a.xrcd) && !s.last_wqe_raised) {
+    if ((qp.a.srqn != kNoSrqn || qp.a.xrcd) && !s.last_wqe_raised) {
         s.last_wqe_raised = true;
         events.post(Event::LastWqeReached, qp);
     }

@@ -88,7 +88,7 @@ public:
 
     // Receives it now. `trusted`: made here, its ICRC does not count. `sender`: the QP whose own datagram to a group it
     // is, which gets no copy; otherwise 0.
-    void receive_frame(const FrameView &frame, bool trusted, uint32_t sender = 0);
+    void receive_frame(const FrameView &frame, bool trusted, Qpn sender = kNoQpn);
 
     // Finishes the headers (pad, lengths, ICRC) and sends, or receives when the
     // route leads back here; a datagram to a group does both. `route` nullptr:
@@ -119,8 +119,9 @@ public:
 
     // The route of a connected QP in its turn; nullptr if its path has no source address now.
     Route *route_of(const Qp &qp);
-    // What tells the flows of connected QPs apart.
-    static uint32_t flow_of(const Qp &qp) { return qp.a.qpn ^ qp.a.remote_qpn << 8; }
+    // What tells flows apart: those from a QP to QP number `peer`, and those of a connected QP.
+    static uint32_t flow_of(const Qp &qp, Qpn peer) { return number(qp.a.qpn) ^ number(peer) << 8; }
+    static uint32_t flow_of(const Qp &qp) { return flow_of(qp, qp.a.remote_qpn); }
     // May a QP's turn go on that has so much credit left?
     bool goes_on(int32_t credit) const { return credit > 0 && !work.over(); }
     // Will be asked for packets when its turn comes.
@@ -138,7 +139,7 @@ public:
 
     Scheduler scheduler;
     Scheduler flushes;         // QPs with more to flush; they need no link
-    TimerHeap timers;
+    Timers<Qpn> timers;
     uint64_t now_ns = 0;
     bool link_full = false;
 
@@ -172,7 +173,7 @@ private:
     bool pkey_matches(const TransportHeader &h) const;
     void dispatch(const Packet &packet);
     void dispatch_cnp(const Packet &packet);
-    void dispatch_to_group(const Packet &packet, uint32_t sender);
+    void dispatch_to_group(const Packet &packet, Qpn sender);
     void deliver(Qp &qp, const Packet &packet);
     Turn serve(Qp &qp, int32_t &credit);
     Turn serve_queues(Qp &qp, int32_t &credit);

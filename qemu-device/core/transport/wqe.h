@@ -9,6 +9,7 @@
 
 #include "transport/segment.h"
 #include "transport/types.h"
+#include "wire/number.h"
 #include "wire/path.h"
 
 namespace hghca {
@@ -22,7 +23,7 @@ constexpr size_t kMaxWqeBytes = 1024;
 // One entry of a gather or scatter list that has any bytes.
 struct ListEntry {
     uint32_t length;
-    uint32_t lkey;
+    Key lkey;
     uint64_t va;
     const uint8_t *inline_data;   // in the copy of the WQE; nullptr: memory of `lkey`
 };
@@ -56,14 +57,15 @@ struct SendWqe {
     bool solicited;
     bool completes;      // makes a CQE when it succeeds
     uint32_t imm;        // wire order; SEND_INV: the key
-    uint32_t srqn;       // XRC: at the peer
+    Srqn srqn;           // XRC: at the peer
     uint64_t raddr;
-    uint32_t rkey;
+    Key rkey;
     uint64_t swap_add, compare;
     uint32_t flush_length, flush;   // as a FETH has it: kFlush*
     uint32_t pages;      // RegisterRegion: of its list
     Path path;           // UD
-    uint32_t dqpn, qkey;
+    Qpn dqpn;
+    uint32_t qkey;
     DataList list;
     // The function's copy of the WQE. Inline data stands in it.
     alignas(16) std::array<uint8_t, kMaxWqeBytes> bytes;
@@ -104,7 +106,7 @@ struct Received {
     uint8_t bth_opcode;
     uint32_t byte_count;
     uint32_t imm = 0;        // wire order
-    uint32_t src_qpn = 0;
+    Qpn src_qpn{};
     bool global_header = false;   // of a datagram: it stands before the data
     bool ipv6 = false;            // of a datagram: it came so, otherwise by IPv4
     uint8_t sl = 0;

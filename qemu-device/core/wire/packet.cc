@@ -85,19 +85,19 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
     bth.flags = uint8_t((h.solicited ? HGHCA_BTH_SOLICITED : 0) | (flags & kCnp ? 0 : HGHCA_BTH_MIGREQ) |
                         field_put(HGHCA_BTH_PAD_MASK, h.pad));
     bth.pkey = be16(h.pkey);
-    bth.qpn = be32((h.becn ? HGHCA_BTH_BECN : 0) | (h.qpn & HGHCA_BTH_QPN_MASK));
+    bth.qpn = be32((h.becn ? HGHCA_BTH_BECN : 0) | (number(h.qpn) & HGHCA_BTH_QPN_MASK));
     bth.psn = be32((h.ack_request ? HGHCA_BTH_ACKREQ : 0) | number(h.psn));
     uint8_t *at = append(out, bth);
     if (flags & kDeth)
-        at = append(at, hghca_deth{be32(h.qkey), be32(h.src_qpn & HGHCA_BTH_QPN_MASK)});
+        at = append(at, hghca_deth{be32(h.qkey), be32(number(h.src_qpn) & HGHCA_BTH_QPN_MASK)});
     if (flags & kXrceth)
-        at = append(at, hghca_xrceth{be32(h.srqn & HGHCA_XRCETH_SRQN_MASK)});
+        at = append(at, hghca_xrceth{be32(number(h.srqn) & HGHCA_XRCETH_SRQN_MASK)});
     if (flags & kFeth)
         at = append(at, hghca_feth{be32(h.flush)});
     if (flags & kReth)
-        at = append(at, hghca_reth{be64(h.va), be32(h.rkey), be32(h.length)});
+        at = append(at, hghca_reth{be64(h.va), be32(number(h.rkey)), be32(h.length)});
     if (flags & kAtomicEth)
-        at = append(at, hghca_atomic_eth{be64(h.va), be32(h.rkey), be64(h.swap_add), be64(h.compare)});
+        at = append(at, hghca_atomic_eth{be64(h.va), be32(number(h.rkey)), be64(h.swap_add), be64(h.compare)});
     if (flags & kAeth)
         at = append(at, hghca_aeth{be32(field_put(HGHCA_AETH_SYNDROME_MASK, h.syndrome) |
                                         number(h.msn))});
@@ -121,7 +121,7 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
     h.solicited = bth.flags & HGHCA_BTH_SOLICITED;
     h.pad = uint8_t(field_get(HGHCA_BTH_PAD_MASK, bth.flags));
     h.pkey = be16(bth.pkey);
-    h.qpn = be32(bth.qpn) & HGHCA_BTH_QPN_MASK;
+    h.qpn = Qpn(be32(bth.qpn) & HGHCA_BTH_QPN_MASK);
     h.becn = be32(bth.qpn) & HGHCA_BTH_BECN;
     h.psn = psn_of(be32(bth.psn));
     h.ack_request = be32(bth.psn) & HGHCA_BTH_ACKREQ;
@@ -130,12 +130,12 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
         hghca_deth deth;
         at = take(at, deth);
         h.qkey = be32(deth.qkey);
-        h.src_qpn = be32(deth.src_qpn) & HGHCA_BTH_QPN_MASK;
+        h.src_qpn = Qpn(be32(deth.src_qpn) & HGHCA_BTH_QPN_MASK);
     }
     if (flags & kXrceth) {
         hghca_xrceth xrceth;
         at = take(at, xrceth);
-        h.srqn = be32(xrceth.srqn) & HGHCA_XRCETH_SRQN_MASK;
+        h.srqn = Srqn(be32(xrceth.srqn) & HGHCA_XRCETH_SRQN_MASK);
     }
     if (flags & kFeth) {
         hghca_feth feth;
@@ -146,14 +146,14 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
         hghca_reth reth;
         at = take(at, reth);
         h.va = be64(reth.va);
-        h.rkey = be32(reth.rkey);
+        h.rkey = Key(be32(reth.rkey));
         h.length = be32(reth.length);
     }
     if (flags & kAtomicEth) {
         hghca_atomic_eth atomic;
         at = take(at, atomic);
         h.va = be64(atomic.va);
-        h.rkey = be32(atomic.rkey);
+        h.rkey = Key(be32(atomic.rkey));
         h.swap_add = be64(atomic.swap_add);
         h.compare = be64(atomic.compare);
     }

@@ -12,6 +12,7 @@
 #include "hghca_wire.h"
 #include "wire/drop.h"
 #include "wire/link.h"
+#include "wire/number.h"
 #include "wire/psn.h"
 #include "wire/service.h"
 
@@ -77,10 +78,10 @@ struct TransportHeader {
     bool ack_request;
     bool becn;
     uint16_t pkey;
-    uint32_t qpn;
+    Qpn qpn;
     Psn psn;
     uint64_t va;          // RETH, AtomicETH
-    uint32_t rkey;
+    Key rkey;
     uint32_t length;      // RETH
     uint32_t flush;       // FETH
     uint64_t swap_add;    // AtomicETH
@@ -90,8 +91,8 @@ struct TransportHeader {
     uint64_t original;    // AtomicAckETH
     uint32_t imm;         // ImmDt, or the key of an IETH, in wire order
     uint32_t qkey;        // DETH
-    uint32_t src_qpn;
-    uint32_t srqn;        // XRCETH
+    Qpn src_qpn;
+    Srqn srqn;            // XRCETH
 };
 
 constexpr size_t kMaxTransportHeader = sizeof(hghca_bth) + sizeof(hghca_xrceth) + sizeof(hghca_atomic_eth);
