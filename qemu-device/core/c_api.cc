@@ -35,7 +35,10 @@ public:
         return ops_.update(opaque_, dma, change, context);
     }
     void raise_vector(unsigned vector) override { ops_.raise_vector(opaque_, vector); }
-    bool send_frame(const iovec *parts, int count) override { return ops_.send_frame(opaque_, parts, count); }
+    bool send_frame(std::span<const iovec> parts) override
+    {
+        return ops_.send_frame(opaque_, parts.data(), int(parts.size()));
+    }
     void set_timer(uint64_t deadline_ns) override { ops_.set_timer(opaque_, deadline_ns); }
     uint64_t now_ns() override { return ops_.now_ns(opaque_); }
     uint64_t random() override { return ops_.random(opaque_); }
@@ -174,7 +177,7 @@ void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t val
 
 void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count)
 {
-    core->device.receive(parts, count);
+    core->device.receive({parts, size_t(count)});
 }
 
 bool hghca_core_run(struct hghca_core *core)

@@ -226,26 +226,26 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
 
 // ---- the link, time
 
-void Device::receive(const iovec *parts, int count)
+void Device::receive(std::span<const iovec> parts)
 try {
     if (failed_)
         return;
     begin_slice();
     if (impairment.active())
-        impairment.receive(parts, count);
+        impairment.receive(parts);
     else
-        to_device(parts, count);
+        to_device(parts);
     finish_entry();
 } catch (const std::exception &e) {
     fail(e.what());
 }
 
-bool Device::to_link(const iovec *parts, int count) { return host.send_frame(parts, count); }
+bool Device::to_link(std::span<const iovec> parts) { return host.send_frame(parts); }
 
-void Device::to_device(const iovec *parts, int count)
+void Device::to_device(std::span<const iovec> parts)
 {
     if (initialized)
-        transport->receive(parts, count);
+        transport->receive(parts);
 }
 
 void Device::send()

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "counters.h"
@@ -95,7 +96,7 @@ public:
 
     // A frame from the link, without FCS. Never sends: replies go out in run().
     // `parts` are only valid during the call.
-    void receive(const iovec *parts, int count);
+    void receive(std::span<const iovec> parts);
     // One slice of what is due: replies, sends, what an entry before has left. True: there is more.
     bool run();
     bool has_work() const;
@@ -109,9 +110,9 @@ public:
     const Counters &counters() const { return counters_; }
 
     // A frame for the link, through its impairment; as Host::send_frame().
-    bool send_frame(const iovec *parts, int count) override
+    bool send_frame(std::span<const iovec> parts) override
     {
-        return impairment.active() ? impairment.send(parts, count) : host.send_frame(parts, count);
+        return impairment.active() ? impairment.send(parts) : host.send_frame(parts);
     }
 
     // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).
@@ -151,8 +152,8 @@ public:
     Impairment impairment{*this, work};   // the user's: its rules outlive resets
 
 private:
-    bool to_link(const iovec *parts, int count) override;
-    void to_device(const iovec *parts, int count) override;
+    bool to_link(std::span<const iovec> parts) override;
+    void to_device(std::span<const iovec> parts) override;
     uint64_t now_ns() override;
 
     Function function();

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace hghca {
 
@@ -44,7 +45,7 @@ public:
 
     // Sends an Ethernet frame without FCS. False: the link takes nothing now and
     // the frame was not sent; the Host calls Device::link_ready() when it does.
-    virtual bool send_frame(const iovec *parts, int count) = 0;
+    virtual bool send_frame(std::span<const iovec> parts) = 0;
 
     // One timer: Device::timer() at or after `deadline_ns` on the clock of
     // now_ns(); UINT64_MAX turns it off.

@@ -91,7 +91,7 @@ void ErnicMachine::device_receives(const iovec &part)
         if (response && type == HGHCA_AETH_ACK && at != messages_.end())
             at->second.acknowledge(psn_of(be32(bth.psn)));
     }
-    device.receive(&part, 1);
+    device.receive({&part, 1});
 }
 
 void ErnicMachine::driver_interrupt()

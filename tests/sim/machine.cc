@@ -95,7 +95,7 @@ void Machine::start()
 
 void Machine::device_receives(const iovec &part)
 {
-    test::bounded(device, [&] { device.receive(&part, 1); });
+    test::bounded(device, [&] { device.receive({&part, 1}); });
 }
 
 void Machine::device_runs()

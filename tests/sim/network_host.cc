@@ -66,12 +66,12 @@ void NetworkHost::forget_device()
 
 // ---- what the device asks for
 
-bool NetworkHost::send_frame(const iovec *parts, int count)
+bool NetworkHost::send_frame(std::span<const iovec> parts)
 {
     const test::Outside outside;
     uint32_t length = 0;
-    for (int i = 0; i < count; i++)
-        length += uint32_t(parts[i].iov_len);
+    for (const iovec &part : parts)
+        length += uint32_t(part.iov_len);
     if (length > kMaxFrame)
         fail("host ", number, ": a frame of ", length, " bytes");
     const uint64_t queued = world_.fabric->queued_bytes(number, world_.now_ns);
@@ -85,9 +85,9 @@ bool NetworkHost::send_frame(const iovec *parts, int count)
     }
     Frame *frame = world_.pool.take(length);
     uint8_t *to = frame->data;
-    for (int i = 0; i < count; i++) {
-        std::memcpy(to, parts[i].iov_base, parts[i].iov_len);
-        to += parts[i].iov_len;
+    for (const iovec &part : parts) {
+        std::memcpy(to, part.iov_base, part.iov_len);
+        to += part.iov_len;
     }
     sent_frames++;
     sent(*frame);

@@ -161,10 +161,10 @@ public:
 
     // ---- the link and time
 
-    void receive(const iovec *parts, int count)
+    void receive(std::span<const iovec> parts)
     {
         begin_slice();
-        transport_->receive(parts, count);
+        transport_->receive(parts);
         finish_entry();
     }
     void run()
@@ -391,9 +391,9 @@ private:
     bool brings_pages() const override { return false; }
     bool ask_for_page(const Qp &, Side, uint16_t, const AbsentPage &) override { return false; }
     [[noreturn]] void broken(const char *invariant) override { throw std::logic_error(invariant); }
-    void receive(const FrameView &, const uint8_t *, size_t) override {}
-    void receive_own(const FrameView &, const uint8_t *, size_t, Qpn) override {}
-    bool send_frame(const iovec *parts, int count) override { return host.send_frame(parts, count); }
+    void receive(const FrameView &, std::span<const uint8_t>) override {}
+    void receive_own(const FrameView &, std::span<const uint8_t>, Qpn) override {}
+    bool send_frame(std::span<const iovec> parts) override { return host.send_frame(parts); }
     const GroupMembers *find(const std::array<uint8_t, 16> &) override { return nullptr; }
 
     const uint64_t slice_work_;

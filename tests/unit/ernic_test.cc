@@ -131,7 +131,7 @@ struct ErnicEnd {
 // Who is at an end of the link, whatever it is.
 struct End {
     FakeHost &host;
-    std::function<void(const iovec *, int)> receive;
+    std::function<void(std::span<const iovec>)> receive;
     std::function<void()> run, expire;
     std::function<bool()> has_work;
     std::function<uint64_t()> deadline;
@@ -140,14 +140,14 @@ struct End {
 End end_of(Node &node)
 {
     Device &device = node.device;
-    return {node.host, [&](const iovec *parts, int count) { device.receive(parts, count); }, [&] { device.run(); },
+    return {node.host, [&](std::span<const iovec> parts) { device.receive(parts); }, [&] { device.run(); },
             [&] { device.timer(); }, [&] { return device.has_work(); }, [&] { return node.host.deadline_ns; }};
 }
 
 End end_of(ErnicEnd &end)
 {
     Ernic &e = end.ernic;
-    return {e.host, [&](const iovec *parts, int count) { e.receive(parts, count); }, [&] { e.run(); },
+    return {e.host, [&](std::span<const iovec> parts) { e.receive(parts); }, [&] { e.run(); },
             [&] { e.expire(); }, [&] { return e.has_work(); }, [&] { return e.host.deadline_ns; }};
 }
 
@@ -209,7 +209,7 @@ private:
         auto [to, frame] = std::move(wire_.front());
         wire_.pop_front();
         iovec part{frame.data(), frame.size()};
-        ends_.at(to).receive(&part, 1);
+        ends_.at(to).receive({&part, 1});
         return true;
     }
     std::vector<End> ends_;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -103,7 +104,7 @@ public:
     std::vector<unsigned> vectors;        // raised, in order
     std::vector<std::vector<uint8_t>> frames;
     std::function<void(const std::vector<uint8_t> &)> on_frame;  // instead of `frames`
-    std::function<void(const iovec *, int)> on_parts;            // instead of both: the frame where it is
+    std::function<void(std::span<const iovec>)> on_parts;        // instead of both: the frame where it is
     uint64_t deadline_ns = UINT64_MAX;
     uint64_t clock_ns = kStart;
     uint64_t random_state = 1;
@@ -177,25 +178,25 @@ public:
         const Outside outside;
         vectors.push_back(vector);
     }
-    bool send_frame(const iovec *parts, int count) override
+    bool send_frame(std::span<const iovec> parts) override
     {
         const Outside outside;
         if (link_full)
             return false;
-        check_apart(parts, count);
+        check_apart(parts);
         if (meanwhile)
             meanwhile();
         if (on_parts) {
-            on_parts(parts, count);
+            on_parts(parts);
             return true;
         }
         size_t length = 0;
-        for (int i = 0; i < count; i++)
-            length += parts[i].iov_len;
+        for (const iovec &part : parts)
+            length += part.iov_len;
         std::vector<uint8_t> frame(length);
-        for (int i = 0; i < count; i++) {
-            std::memcpy(frame.data() + frame.size() - length, parts[i].iov_base, parts[i].iov_len);
-            length -= parts[i].iov_len;
+        for (const iovec &part : parts) {
+            std::memcpy(frame.data() + frame.size() - length, part.iov_base, part.iov_len);
+            length -= part.iov_len;
         }
         if (on_frame)
             on_frame(frame);
@@ -238,10 +239,10 @@ private:
         uint64_t next = 0;
     };
     // What leaves is a copy: who receives it reads it more than once, while programs write to guest memory.
-    void check_apart(const iovec *parts, int count) const
+    void check_apart(std::span<const iovec> parts) const
     {
-        for (int i = 0; i < count; i++) {
-            const auto *bytes = static_cast<const uint8_t *>(parts[i].iov_base);
+        for (const iovec &part : parts) {
+            const auto *bytes = static_cast<const uint8_t *>(part.iov_base);
             if (bytes >= ram_->bytes && bytes < ram_->bytes + ram_->size) {
                 std::fputs("broken: a frame that leaves is not in guest memory\n", stderr);
                 std::abort();

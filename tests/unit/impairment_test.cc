@@ -125,12 +125,12 @@ protected:
     bool send(Frame f)
     {
         const auto parts = pieces(f);
-        return impairment.send(parts.data(), int(parts.size()));
+        return impairment.send(parts);
     }
     void receive(Frame f)
     {
         const auto parts = pieces(f);
-        impairment.receive(parts.data(), int(parts.size()));
+        impairment.receive(parts);
     }
     // Sends packets with the PSNs [0, n); what came out.
     std::vector<Frame> frames_of(uint32_t n)
@@ -172,24 +172,24 @@ protected:
     size_t room = SIZE_MAX;   // frames that the link takes until it is full
 
 private:
-    static Frame gather(const iovec *parts, int count)
+    static Frame gather(std::span<const iovec> parts)
     {
         Frame f;
-        for (int i = 0; i < count; i++) {
-            const auto *p = static_cast<const uint8_t *>(parts[i].iov_base);
-            f.insert(f.end(), p, p + parts[i].iov_len);
+        for (const iovec &part : parts) {
+            const auto *p = static_cast<const uint8_t *>(part.iov_base);
+            f.insert(f.end(), p, p + part.iov_len);
         }
         return f;
     }
-    bool to_link(const iovec *parts, int count) override
+    bool to_link(std::span<const iovec> parts) override
     {
         if (full || !room)
             return false;
         room--;
-        sent.push_back(gather(parts, count));
+        sent.push_back(gather(parts));
         return true;
     }
-    void to_device(const iovec *parts, int count) override { received.push_back(gather(parts, count)); }
+    void to_device(std::span<const iovec> parts) override { received.push_back(gather(parts)); }
     uint64_t now_ns() override { return clock_ns; }
 };
 
@@ -1038,8 +1038,8 @@ TEST_F(ImpairmentOnDevices, ADeviceGoesWithFramesHeldBack)
         ASSERT_TRUE(device.impairment.set_rules("delay,us=300", error));
         Frame f = numbered(1);
         const iovec part{f.data(), f.size()};
-        device.receive(&part, 1);
-        EXPECT_TRUE(device.send_frame(&part, 1));
+        device.receive({&part, 1});
+        EXPECT_TRUE(device.send_frame({&part, 1}));
         EXPECT_EQ(device.impairment.held_frames(), 2u);
     }
     EXPECT_TRUE(host.frames.empty());

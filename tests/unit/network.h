@@ -168,7 +168,7 @@ public:
         std::copy(frame.begin(), frame.begin() + ptrdiff_t(cut), first.get());
         std::copy(frame.begin() + ptrdiff_t(cut), frame.end(), second.get());
         iovec parts[2] = {{first.get(), cut}, {second.get(), frame.size() - cut}};
-        bounded(to.device, [&] { to.device.receive(parts, 2); });
+        bounded(to.device, [&] { to.device.receive(parts); });
     }
 
     Node a, b;

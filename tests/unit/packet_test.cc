@@ -169,10 +169,10 @@ TEST(IcrcOfPackets, AgreesWithAnotherMake)
     TestDriver::must(node.driver.set_gid(5, gid.data(), mac.data()), "SET_GID");
     Frame copy = kCaptured;
     iovec part{copy.data(), copy.size()};
-    node.device.receive(&part, 1);
+    node.device.receive({&part, 1});
     EXPECT_EQ(node.counters().rx_unknown_qp, 1u);   // all checks before that have passed
     copy[60] ^= 1;
-    node.device.receive(&part, 1);
+    node.device.receive({&part, 1});
     EXPECT_EQ(node.counters().rx_bad_icrc, 1u);
 }
 

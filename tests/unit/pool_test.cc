@@ -97,16 +97,16 @@ TEST(FrameRing, GivesFramesBackInOrderAndWhole)
             std::generate(frame.begin(), frame.end(), [&] { return uint8_t(random()); });
             // In two parts, and behind an offset.
             const iovec parts[2] = {{frame.data(), 20}, {frame.data() + 20, bytes - 20}};
-            ring.push({parts, 2, 5, bytes - 5});
+            ring.push({parts, 5, bytes - 5});
             reference.emplace_back(frame.begin() + 5, frame.end());
             held += bytes;
         } else if (!reference.empty()) {
             ASSERT_FALSE(ring.empty());
             const FrameRing::Frame frame = ring.pop();
             std::vector<uint8_t> got;
-            for (int i = 0; i < frame.count; i++) {
-                const auto *part = static_cast<const uint8_t *>(frame.parts[size_t(i)].iov_base);
-                got.insert(got.end(), part, part + frame.parts[size_t(i)].iov_len);
+            for (size_t i = 0; i < frame.count; i++) {
+                const auto *part = static_cast<const uint8_t *>(frame.parts[i].iov_base);
+                got.insert(got.end(), part, part + frame.parts[i].iov_len);
             }
             wrapped += frame.count == 2;
             ASSERT_EQ(got, reference.front());

@@ -609,7 +609,7 @@ TEST_F(Raw, AFrameToAnotherHcaOfTheMachine)
     const auto shared = other.driver.create_mr_at(0x10000, 8192, a.buffer.dma);
     c.post_recv(Sge{1000, shared.key, shared.va + 100});
     net.a.host.meanwhile = [this] { *a.at(500) ^= 0xff; };
-    net.a.host.on_parts = [&other](const iovec *parts, int count) { other.device.receive(parts, count); };
+    net.a.host.on_parts = [&other](std::span<const iovec> parts) { other.device.receive(parts); };
     frame(a, Node::mac_of(3), 1000);
     EXPECT_EQ(received(c), Sizes({1000}));
     for (size_t i = 14; i < 1000; i++)
@@ -623,7 +623,7 @@ TEST_F(Raw, AFrameInTheMemoryThatItIsReceivedIn)
     std::memcpy(b.at(0), Node::mac_of(2).data(), 6);
     b.post_recv(b.sge(100, 1000));
     const iovec part{b.at(0), 1000};
-    net.b.device.receive(&part, 1);
+    net.b.device.receive({&part, 1});
     EXPECT_EQ(received(b), Sizes({1000}));
     for (size_t i = 6; i < 1000; i++)
         ASSERT_EQ(*b.at(100 + i), Endpoint::pattern(7, i)) << i;

@@ -29,23 +29,23 @@ constexpr uint32_t rank_of(uint8_t type, uint16_t priority)
 }
 
 // Ports, where the whole header is there and no fragment hides it.
-void put_ports(const uint8_t *head, size_t at, size_t head_bytes, hghca_flow_fields &out)
+void put_ports(std::span<const uint8_t> head, size_t at, hghca_flow_fields &out)
 {
     const bool tcp = out.protocol == HGHCA_IP_TCP;
     const size_t bytes = tcp ? size_t(HGHCA_TCP_HEADER_SIZE) : sizeof(hghca_udp_header);
-    if (!(tcp || out.protocol == HGHCA_IP_UDP) || head_bytes < at + bytes)
+    if (!(tcp || out.protocol == HGHCA_IP_UDP) || head.size() < at + bytes)
         return;
     out.kinds |= tcp ? HGHCA_FLOW_TCP : HGHCA_FLOW_UDP;
-    std::memcpy(&out.src_port, head + at, 2);
-    std::memcpy(&out.dst_port, head + at + 2, 2);
+    std::memcpy(&out.src_port, head.data() + at, 2);
+    std::memcpy(&out.dst_port, head.data() + at + 2, 2);
 }
 
-void put_ipv4(const uint8_t *head, size_t at, size_t head_bytes, hghca_flow_fields &out)
+void put_ipv4(std::span<const uint8_t> head, size_t at, hghca_flow_fields &out)
 {
     hghca_ipv4_header ip;
-    if (head_bytes < at + sizeof(ip))
+    if (head.size() < at + sizeof(ip))
         return;
-    std::memcpy(&ip, head + at, sizeof(ip));
+    std::memcpy(&ip, head.data() + at, sizeof(ip));
     const size_t bytes = size_t(ip.version_ihl & 0xf) * 4;
     if (ip.version_ihl >> 4 != 4 || bytes < sizeof(ip))
         return;
@@ -56,15 +56,15 @@ void put_ipv4(const uint8_t *head, size_t at, size_t head_bytes, hghca_flow_fiel
     out.tclass = ip.tos;
     out.hop_limit = ip.ttl;
     if (!(be16(ip.fragment) & HGHCA_IPV4_FRAGMENT_MASK))
-        put_ports(head, at + bytes, head_bytes, out);
+        put_ports(head, at + bytes, out);
 }
 
-void put_ipv6(const uint8_t *head, size_t at, size_t head_bytes, hghca_flow_fields &out)
+void put_ipv6(std::span<const uint8_t> head, size_t at, hghca_flow_fields &out)
 {
     hghca_ipv6_header ip;
-    if (head_bytes < at + sizeof(ip))
+    if (head.size() < at + sizeof(ip))
         return;
-    std::memcpy(&ip, head + at, sizeof(ip));
+    std::memcpy(&ip, head.data() + at, sizeof(ip));
     const uint32_t word = be32(ip.version_class_flow);
     if (word >> 28 != 6)
         return;
@@ -75,7 +75,7 @@ void put_ipv6(const uint8_t *head, size_t at, size_t head_bytes, hghca_flow_fiel
     out.protocol = ip.next_header;
     out.tclass = uint8_t(field_get(HGHCA_IPV6_CLASS_MASK, word));
     out.hop_limit = ip.hop_limit;
-    put_ports(head, at + sizeof(ip), head_bytes, out);
+    put_ports(head, at + sizeof(ip), out);
 }
 
 bool any(const uint8_t *bytes, size_t count)
@@ -107,27 +107,27 @@ bool consistent(const hghca_flow &rule)
 
 }  // namespace
 
-hghca_flow_fields flow_fields(const uint8_t *head, size_t head_bytes)
+hghca_flow_fields flow_fields(std::span<const uint8_t> head)
 {
     hghca_flow_fields out{};
     hghca_eth_header eth;
     hghca_vlan_tag tag;
     size_t at = sizeof(eth);
-    std::memcpy(&eth, head, sizeof(eth));
+    std::memcpy(&eth, head.data(), sizeof(eth));
     std::copy(eth.dmac, eth.dmac + 6, out.dmac);
     std::copy(eth.smac, eth.smac + 6, out.smac);
     out.ether_type = eth.type;
-    if (be16(eth.type) == HGHCA_ETH_TYPE_VLAN && head_bytes >= at + sizeof(tag)) {
-        std::memcpy(&tag, head + at, sizeof(tag));
+    if (be16(eth.type) == HGHCA_ETH_TYPE_VLAN && head.size() >= at + sizeof(tag)) {
+        std::memcpy(&tag, head.data() + at, sizeof(tag));
         at += sizeof(tag);
         out.kinds |= HGHCA_FLOW_TAGGED;
         out.vlan_tci = tag.tci;
         out.ether_type = tag.type;
     }
     if (be16(out.ether_type) == HGHCA_ETH_TYPE_IPV4)
-        put_ipv4(head, at, head_bytes, out);
+        put_ipv4(head, at, out);
     else if (be16(out.ether_type) == HGHCA_ETH_TYPE_IPV6)
-        put_ipv6(head, at, head_bytes, out);
+        put_ipv6(head, at, out);
     return out;
 }
 

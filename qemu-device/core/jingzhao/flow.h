@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hghca_hw.h"
@@ -17,8 +18,8 @@ constexpr unsigned kMaxFlowMasks = 64;
 constexpr unsigned kQpsPerFlow = 56;   // or groups, with the same fields, mask, type and priority
 constexpr unsigned kRulesPerFrame = kQpsPerFlow;   // that take it, of all masks together
 
-// What the first `head_bytes` of a frame at `head` say; at least an Ethernet header.
-hghca_flow_fields flow_fields(const uint8_t *head, size_t head_bytes);
+// What the first bytes of a frame say; at least an Ethernet header.
+hghca_flow_fields flow_fields(std::span<const uint8_t> head);
 
 // One hash table of what rules want, over all masks. A frame is looked up once
 // for each mask that is in use, however many rules and QPs there are.

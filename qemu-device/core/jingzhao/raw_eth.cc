@@ -28,28 +28,28 @@ bool RawEthernet::wanted(const uint8_t *dmac) const
            (port.allmulti && dmac[0] & 1);
 }
 
-void RawEthernet::receive(const FrameView &frame, const uint8_t *head, size_t head_bytes)
+void RawEthernet::receive(const FrameView &frame, std::span<const uint8_t> head)
 {
-    if (frame.length < sizeof(hghca_eth_header) || steer(frame, head, head_bytes, kNoQpn) ||
-        device_.raw_qpn == kNoQpn || !wanted(head))
+    if (frame.length < sizeof(hghca_eth_header) || steer(frame, head, kNoQpn) || device_.raw_qpn == kNoQpn ||
+        !wanted(head.data()))
         return;
     Qp *qp = device_.qps->find(device_.raw_qpn);
     if (receives(qp))
         device_.transport->deliver_raw(*qp, frame);
 }
 
-void RawEthernet::receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender)
+void RawEthernet::receive_own(const FrameView &frame, std::span<const uint8_t> head, Qpn sender)
 {
-    steer(frame, head, head_bytes, sender);
+    steer(frame, head, sender);
 }
 
 // True: there are rules that take the frame, whatever has become of it.
-bool RawEthernet::steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender)
+bool RawEthernet::steer(const FrameView &frame, std::span<const uint8_t> head, Qpn sender)
 {
     FlowTable &flows = *device_.flows;
     if (flows.empty())
         return false;
-    const hghca_flow_fields fields = flow_fields(head, head_bytes);
+    const hghca_flow_fields fields = flow_fields(head);
     const std::vector<uint32_t> &takers = flows.find(fields);
     for (const uint32_t taker : takers) {
         const Qpn qpn = taker & HGHCA_FLOW_RSS ? device_.rss->select(taker & ~HGHCA_FLOW_RSS, fields) : Qpn(taker);

@@ -3,6 +3,8 @@
 // document, 4.10, 4.13), and those that flow rules name (4.20), by themselves or in groups (4.25).
 #pragma once
 
+#include <span>
+
 #include "transport/function.h"
 #include "wire/packet.h"
 
@@ -14,14 +16,14 @@ class RawEthernet final : public RawFrames {
 public:
     explicit RawEthernet(Device &device) : device_(device) {}
 
-    // A frame that is not for the RDMA engine. `head` holds its first `head_bytes`.
-    void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes) override;
+    // A frame that is not for the RDMA engine. `head` holds the first of its bytes.
+    void receive(const FrameView &frame, std::span<const uint8_t> head) override;
     // A multicast frame that QP `sender` has sent: for the QPs of rules, but not for that one.
-    void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender) override;
+    void receive_own(const FrameView &frame, std::span<const uint8_t> head, Qpn sender) override;
 
 private:
     bool wanted(const uint8_t *dmac) const;
-    bool steer(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender);
+    bool steer(const FrameView &frame, std::span<const uint8_t> head, Qpn sender);
 
     Device &device_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The numbers of the interface for what the transport and the packet format name by their own enumerations. Both have the same values, so
-// that no translation costs anything; that they do is checked here.
+// The numbers of the interface for what the transport and the packet format name by their own enumerations. Both have
+// the same values, so that no translation costs anything; that they do is checked here.
 #pragma once
 
 #include <algorithm>

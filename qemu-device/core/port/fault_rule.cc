@@ -327,11 +327,11 @@ bool FaultRule::selects(const FrameMarks &frame) const
 }
 
 // Whose packet it is, and if it is right, is not asked: that is what devices are for.
-FrameMarks marks_of(const iovec *parts, int count)
+FrameMarks marks_of(std::span<const iovec> parts)
 {
-    FrameView frame{parts, count, 0, 0};
-    for (int i = 0; i < count; i++)
-        frame.length += parts[i].iov_len;
+    FrameView frame{parts, 0, 0};
+    for (const iovec &part : parts)
+        frame.length += part.iov_len;
     // The longest that may stand before the end of a BTH, in an IPv4 header with options.
     constexpr size_t kMaxIpv4 = 60;
     std::array<uint8_t, sizeof(hghca_eth_header) + sizeof(hghca_vlan_tag) + kMaxIpv4 + sizeof(hghca_udp_header) +

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ struct FrameMarks {
     Psn psn;
 };
 
-FrameMarks marks_of(const iovec *parts, int count);
+FrameMarks marks_of(std::span<const iovec> parts);
 
 // From `first` to `last`, around the end of the numbers when the last is the smaller one.
 struct NumberRange {

@@ -2,6 +2,7 @@
 #include "port/flow_control.h"
 
 #include <algorithm>
+#include <span>
 
 #include "byte_order.h"
 #include "counters.h"
@@ -185,12 +186,12 @@ bool FlowControl::takes(const FrameView &frame)
     }
     if (!buffers_[kRoce].drain_mbps && !buffers_[kOther].drain_mbps)
         return false;
-    std::array<uint8_t, kMaxHeader> head{};
-    const size_t head_bytes = std::min(frame.length, head.size());
-    frame.copy(0, head.data(), head_bytes);
+    std::array<uint8_t, kMaxHeader> bytes{};
+    const std::span<const uint8_t> head{bytes.data(), std::min(frame.length, bytes.size())};
+    frame.copy(0, bytes.data(), head.size());
     Arrival arrival;
     Drop why = Drop::None;
-    const bool other = link_.classify(head.data(), head_bytes, frame.length, arrival, why) == Verdict::Other;
+    const bool other = link_.classify(head, frame.length, arrival, why) == Verdict::Other;
     const bool waits = buffer(other ? kOther : kRoce, frame);
     settle();
     return waits;
@@ -275,7 +276,7 @@ void FlowControl::drain(TrafficClass class_number)
         const FrameRing::Frame frame = frames.pop();
         c.fill -= wait_cost(frame.bytes);
         c.busy_until_ns += drain_ns(buffers_[class_number], frame.bytes);
-        ends_.receive_late({frame.parts.data(), frame.count, 0, frame.bytes});
+        ends_.receive_late(frame.view());
         watch(class_number);
     }
 }

@@ -19,8 +19,9 @@ public:
     // A frame that wraps around the end of the memory is in two parts.
     struct Frame {
         std::array<iovec, 2> parts;
-        int count;
+        size_t count;
         size_t bytes;
+        FrameView view() const { return {{parts.data(), count}, 0, bytes}; }
     };
 
     FrameRing() = default;
@@ -40,7 +41,7 @@ public:
     {
         const Frame head = place(0, sizeof(uint32_t));
         uint32_t bytes;
-        FrameView{head.parts.data(), head.count, 0, head.bytes}.copy(0, &bytes, sizeof(bytes));
+        head.view().copy(0, &bytes, sizeof(bytes));
         const Frame frame = place(sizeof(bytes), bytes);
         first_ = (first_ + sizeof(bytes) + bytes) % memory_.size();
         used_ -= sizeof(bytes) + bytes;
@@ -62,7 +63,7 @@ private:
     {
         const size_t at = (first_ + from) % memory_.size();
         const size_t whole = std::min(bytes, memory_.size() - at);
-        return {{iovec{&memory_[at], whole}, iovec{&memory_[0], bytes - whole}}, whole < bytes ? 2 : 1, bytes};
+        return {{iovec{&memory_[at], whole}, iovec{&memory_[0], bytes - whole}}, size_t(whole < bytes ? 2 : 1), bytes};
     }
 
     ZeroedArray<uint8_t> memory_;

@@ -82,7 +82,7 @@ void Impairment::set_seed(uint64_t seed)
 
 // ---- a frame
 
-bool Impairment::send(const iovec *parts, int count)
+bool Impairment::send(std::span<const iovec> parts)
 {
     if (tx_.blocked) {
         link_ready();
@@ -90,18 +90,18 @@ bool Impairment::send(const iovec *parts, int count)
         if (tx_.blocked || waits_for_link())
             return false;
     }
-    carry(tx_, parts, count);
+    carry(tx_, parts);
     return true;
 }
 
-void Impairment::receive(const iovec *parts, int count) { carry(rx_, parts, count); }
+void Impairment::receive(std::span<const iovec> parts) { carry(rx_, parts); }
 
 // Frames that are changed or held back are copied. One for which there is no memory is lost, as when too many are held.
-void Impairment::carry(Lane &lane, const iovec *parts, int count)
+void Impairment::carry(Lane &lane, std::span<const iovec> parts)
 try {
     std::vector<Frame> copies;
-    Frame frame{parts, count};
-    frame.marks = marks_of(parts, count);
+    Frame frame{parts};
+    frame.marks = marks_of(parts);
     if (apply_rules(lane, frame, copies))
         pass(lane, frame);
     for (size_t i = 0; i < copies.size(); i++) {
@@ -167,7 +167,7 @@ bool Impairment::duplicate(const FaultRule &rule, Frame &frame, std::vector<Fram
 {
     if (copies.size() == kMaxCopies)
         return false;
-    Frame copy{nullptr, 0};
+    Frame copy{};
     copy.own = own(frame);
     copy.marks = frame.marks;
     copy.rule = frame.rule;
@@ -239,7 +239,7 @@ bool Impairment::truncate(const FaultRule &rule, Frame &frame, Dice &dice)
     Bytes &bytes = own(frame);
     bytes.resize(whole - cut);
     const iovec part{bytes.data(), bytes.size()};
-    frame.marks = marks_of(&part, 1);
+    frame.marks = marks_of({&part, 1});
     counts_.truncated++;
     return true;
 }
@@ -254,7 +254,7 @@ Impairment::Bytes &Impairment::own(Frame &frame)
 {
     if (frame.own.empty()) {
         frame.own.resize(frame.marks.bytes);
-        FrameView{frame.parts, frame.count, 0, frame.marks.bytes}.copy(0, frame.own.data(), frame.marks.bytes);
+        FrameView{frame.parts, 0, frame.marks.bytes}.copy(0, frame.own.data(), frame.marks.bytes);
     }
     return frame.own;
 }
@@ -281,22 +281,22 @@ void Impairment::pass(Lane &lane, Frame &frame)
 bool Impairment::emit(Lane &lane, const Frame &frame)
 {
     if (frame.own.empty())
-        return emit(lane, frame.parts, frame.count);
+        return emit(lane, frame.parts);
     return emit(lane, frame.own);
 }
 
 bool Impairment::emit(Lane &lane, const Bytes &bytes)
 {
     const iovec whole{const_cast<uint8_t *>(bytes.data()), bytes.size()};
-    return emit(lane, &whole, 1);
+    return emit(lane, std::span(&whole, 1));
 }
 
-bool Impairment::emit(Lane &lane, const iovec *parts, int count)
+bool Impairment::emit(Lane &lane, std::span<const iovec> parts)
 {
     if (lane.direction == Direction::Rx)
-        ends_.to_device(parts, count);
+        ends_.to_device(parts);
     else
-        lane.blocked = lane.blocked || !ends_.to_link(parts, count);
+        lane.blocked = lane.blocked || !ends_.to_link(parts);
     return !lane.blocked;
 }
 

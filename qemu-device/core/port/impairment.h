@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,8 +52,8 @@ public:
     public:
         virtual ~Ends() = default;
         // False: the link accepts no frame now. link_ready() is called when it accepts frames again.
-        virtual bool to_link(const iovec *parts, int count) = 0;
-        virtual void to_device(const iovec *parts, int count) = 0;
+        virtual bool to_link(std::span<const iovec> parts) = 0;
+        virtual void to_device(std::span<const iovec> parts) = 0;
         virtual uint64_t now_ns() = 0;
     };
 
@@ -73,9 +74,9 @@ public:
     // Whether there are rules or held frames. If not, frames may bypass this class.
     bool active() const { return !rules_.empty() || held_frames_; }
     // A frame from the device to the link. False: the link accepts no frame now, and no rule was applied.
-    bool send(const iovec *parts, int count);
+    bool send(std::span<const iovec> parts);
     // A frame from the link to the device.
-    void receive(const iovec *parts, int count);
+    void receive(std::span<const iovec> parts);
 
     // The time of the next call of expire(), on the clock of now_ns(); UINT64_MAX: never.
     uint64_t next_deadline() const;
@@ -110,8 +111,7 @@ private:
     };
 
     struct Frame {
-        const iovec *parts;
-        int count;
+        std::span<const iovec> parts;
         Bytes own{};                // the bytes, if they differ from `parts`
         FrameMarks marks{};
         size_t rule = 0;            // the next one
@@ -136,7 +136,7 @@ private:
         std::set<std::pair<uint64_t, Place>> overtaken;   // the entries of `held` that wait for frames
     };
 
-    void carry(Lane &lane, const iovec *parts, int count);
+    void carry(Lane &lane, std::span<const iovec> parts);
     bool apply_rules(const Lane &lane, Frame &frame, std::vector<Frame> &copies);
     bool picks(LiveRule &live, const Frame &frame, Direction direction, Dice &dice) const;
     bool apply(const FaultRule &rule, Frame &frame, std::vector<Frame> &copies, Dice &dice);
@@ -150,7 +150,7 @@ private:
     void pass(Lane &lane, Frame &frame);
     bool emit(Lane &lane, const Frame &frame);
     bool emit(Lane &lane, const Bytes &bytes);
-    bool emit(Lane &lane, const iovec *parts, int count);
+    bool emit(Lane &lane, std::span<const iovec> parts);
     void hold(Lane &lane, const Place &place, Bytes &bytes, uint64_t until);
     bool waits_for_link() const;
     void release(Lane &lane, std::map<Place, Held>::iterator which);

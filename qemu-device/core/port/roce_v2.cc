@@ -214,13 +214,15 @@ const GroupMembers *RoceV2::find_group(const uint8_t *dmac, const Arrival &arriv
     return groups_.find(arrival.dgid);
 }
 
-Verdict RoceV2::classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why)
+Verdict RoceV2::classify(std::span<const uint8_t> head, size_t frame_bytes, Arrival &out, Drop &why)
 {
     // First: is it for the engine at all? Whatever cannot be told is not.
     NetworkLayout &layout = out.layout;
     size_t at = sizeof(hghca_eth_header);
+    if (head.size() < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header))
+        return Verdict::Other;
     const bool to_group = head[0] & 1 && port_.multicast;
-    if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header) || !(to_group || own_address(head)))
+    if (!to_group && !own_address(head.data()))
         return Verdict::Other;
     auto get16 = [head](size_t offset) { return uint16_t(head[offset] << 8 | head[offset + 1]); };
     uint16_t type = get16(12);
@@ -241,10 +243,10 @@ Verdict RoceV2::classify(const uint8_t *head, size_t head_bytes, size_t frame_by
     size_t ip_length;
     if (layout.ipv6) {
         ip_bytes = sizeof(hghca_ipv6_header);
-        if (head_bytes < at + ip_bytes + sizeof(hghca_udp_header))
+        if (head.size() < at + ip_bytes + sizeof(hghca_udp_header))
             return Verdict::Other;
         hghca_ipv6_header ip;
-        std::memcpy(&ip, head + at, sizeof(ip));
+        std::memcpy(&ip, head.data() + at, sizeof(ip));
         if (ip.next_header != HGHCA_IP_UDP)
             return Verdict::Other;
         std::copy(ip.src, ip.src + 16, out.sgid.begin());
@@ -252,13 +254,13 @@ Verdict RoceV2::classify(const uint8_t *head, size_t head_bytes, size_t frame_by
         out.ecn = field_get(HGHCA_IPV6_CLASS_MASK, be32(ip.version_class_flow)) & HGHCA_ECN_MASK;
         ip_length = ip_bytes + be16(ip.length);
     } else if (type == HGHCA_ETH_TYPE_IPV4) {
-        if (head_bytes < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header))
+        if (head.size() < at + sizeof(hghca_ipv4_header) + sizeof(hghca_udp_header))
             return Verdict::Other;
         hghca_ipv4_header ip;
-        std::memcpy(&ip, head + at, sizeof(ip));
+        std::memcpy(&ip, head.data() + at, sizeof(ip));
         ip_bytes = size_t(ip.version_ihl & 0xf) * 4;
         if (ip.protocol != HGHCA_IP_UDP || be16(ip.fragment) & HGHCA_IPV4_FRAGMENT_MASK ||
-            ip_bytes < sizeof(hghca_ipv4_header) || head_bytes < at + ip_bytes + sizeof(hghca_udp_header))
+            ip_bytes < sizeof(hghca_ipv4_header) || head.size() < at + ip_bytes + sizeof(hghca_udp_header))
             return Verdict::Other;
         out.sgid = mapped(ip.src);
         out.dgid = mapped(ip.dst);
@@ -268,13 +270,13 @@ Verdict RoceV2::classify(const uint8_t *head, size_t head_bytes, size_t frame_by
         return Verdict::Other;
     }
     hghca_udp_header udp;
-    std::memcpy(&udp, head + at + ip_bytes, sizeof(udp));
+    std::memcpy(&udp, head.data() + at + ip_bytes, sizeof(udp));
     if (be16(udp.dst_port) != HGHCA_ROCE_UDP_PORT)
         return Verdict::Other;
     out.gid_index = -1;
     out.members = nullptr;
     if (to_group) {
-        out.members = find_group(head, out);
+        out.members = find_group(head.data(), out);
         if (!out.members)
             return Verdict::Other;
     } else if (port_.has_gids) {   // a base driver has no GIDs: the QP alone knows its address
@@ -293,7 +295,7 @@ Verdict RoceV2::classify(const uint8_t *head, size_t head_bytes, size_t frame_by
         why = Drop::IpVersion;
     else if (!layout.ipv6 && head[at] != HGHCA_IPV4_VERSION_IHL)
         why = Drop::IpHeaderLength;
-    else if (!layout.ipv6 && ipv4_checksum(head + at))
+    else if (!layout.ipv6 && ipv4_checksum(head.data() + at))
         why = Drop::IpChecksum;
     else if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
         why = Drop::IpLength;

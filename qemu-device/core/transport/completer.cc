@@ -265,7 +265,7 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
         wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalWrite, 0, sizeof(original), to, absent);
     if (found == Found::Absent && ask_again(qp, absent))
         return;
-    if (found != Found::Yes || !transport_.scatter({&part, 1, 0, sizeof(original)}, 0, to)) {
+    if (found != Found::Yes || !transport_.scatter({{&part, 1}, 0, sizeof(original)}, 0, to)) {
         transport_.send_queue.fail(qp, Status::LocalProtection);
         return;
     }

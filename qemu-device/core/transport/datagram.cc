@@ -117,7 +117,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     }
     // The payload first: of a datagram to itself it may stand where the header goes.
     if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to) ||
-        !transport_.scatter({&part, 1, 0, kGrhBytes}, 0, grh_to)) {
+        !transport_.scatter({{&part, 1}, 0, kGrhBytes}, 0, grh_to)) {
         transport_.drop(packet, Drop::Operation);
         transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
         transport_.enter_error(qp);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "counters.h"
 #include "host.h"
@@ -138,10 +139,10 @@ protected:
 // Frames that are no packets of the transport. The function finds the QPs that they are for (Transport::deliver_raw).
 class RawFrames {
 public:
-    // A frame from the link. `head` holds its first `head_bytes`.
-    virtual void receive(const FrameView &frame, const uint8_t *head, size_t head_bytes) = 0;
+    // A frame from the link. `head` holds the first of its bytes.
+    virtual void receive(const FrameView &frame, std::span<const uint8_t> head) = 0;
     // A multicast frame that QP `sender` has sent: for other QPs of this device.
-    virtual void receive_own(const FrameView &frame, const uint8_t *head, size_t head_bytes, Qpn sender) = 0;
+    virtual void receive_own(const FrameView &frame, std::span<const uint8_t> head, Qpn sender) = 0;
 
 protected:
     ~RawFrames() = default;
@@ -151,7 +152,7 @@ protected:
 class Outlet {
 public:
     // As Host::send_frame().
-    [[nodiscard]] virtual bool send_frame(const iovec *parts, int count) = 0;
+    [[nodiscard]] virtual bool send_frame(std::span<const iovec> parts) = 0;
 
 protected:
     ~Outlet() = default;

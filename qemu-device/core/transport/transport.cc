@@ -116,13 +116,13 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
         uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
         crc = le32(~crc32_update(crc, outgoing_.payload(), payload_bytes + h.pad));
         std::memcpy(end + h.pad, &crc, sizeof(crc));
-        if (!outlet.send_frame(&frame, 1))
+        if (!outlet.send_frame({&frame, 1}))
             return Sent::Blocked;
     }
     count_sent(qp, *route);
     if (route->to_group && h.qpn == kMulticastQpn && kOpcodes[h.opcode] & kDeth && features.multicast) {
         counters.multicast_sent++;
-        receive_frame({&frame, 1, 0, route->layout.frame_bytes}, true, qp.a.qpn);
+        receive_frame({{&frame, 1}, 0, route->layout.frame_bytes}, true, qp.a.qpn);
     }
     return Sent::Yes;
 }
@@ -142,7 +142,7 @@ Sent Transport::send_to_self(const Qp &qp, Route &route, const TransportHeader &
     uint8_t trailer[kMaxTrailer] = {};  // the ICRC is not checked
     parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
     count_sent(qp, route);
-    receive_frame({parts, count + 1, 0, route.layout.frame_bytes}, true);
+    receive_frame({{parts, size_t(count) + 1}, 0, route.layout.frame_bytes}, true);
     return Sent::Yes;
 }
 
@@ -154,16 +154,16 @@ Sent Transport::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t f
     if (!gather(frame, staged_.data(), staged_.size()))
         return Sent::Unreadable;
     const iovec part{staged_.data(), frame_bytes};
-    const FrameView view{&part, 1, 0, frame_bytes};
+    const FrameView view{{&part, 1}, 0, frame_bytes};
     if (link.own_address(staged_.data())) {
         // Made by software, so nothing in it is trusted.
         receive_frame(view, false);
         return Sent::Yes;
     }
-    if (port.link_up && !outlet.send_frame(&part, 1))
+    if (port.link_up && !outlet.send_frame({&part, 1}))
         return Sent::Blocked;
     if (staged_[0] & 1)
-        raw_frames.receive_own(view, staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader), qp.a.qpn);
+        raw_frames.receive_own(view, {staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader)}, qp.a.qpn);
     return Sent::Yes;
 }
 
@@ -193,7 +193,7 @@ bool Transport::scatter(const FrameView &view, size_t from, const PacketSegments
             return false;
         view.copy(0, staged_.data(), view.length);
         const iovec part{staged_.data(), view.length};
-        return scatter_apart({&part, 1, 0, view.length}, from, to);
+        return scatter_apart({{&part, 1}, 0, view.length}, from, to);
     }
     return scatter_apart(view, from, to);
 }
@@ -220,11 +220,11 @@ bool Transport::scatter_apart(const FrameView &view, size_t from, const PacketSe
     return good;
 }
 
-void Transport::receive(const iovec *parts, int count)
+void Transport::receive(std::span<const iovec> parts)
 {
-    FrameView frame{parts, count, 0, 0};
-    for (int i = 0; i < count; i++)
-        frame.length += parts[i].iov_len;
+    FrameView frame{parts, 0, 0};
+    for (const iovec &part : parts)
+        frame.length += part.iov_len;
     now_ns = host.now_ns();
     if (!flow_control.takes(frame))
         receive_frame(frame, false);
@@ -234,22 +234,22 @@ void Transport::receive_frame(const FrameView &frame, bool trusted, Qpn sender)
 {
     work.add();
     Packet packet;
-    const size_t head_bytes = std::min(frame.length, packet.head.size());
-    frame.copy(0, packet.head.data(), head_bytes);
-    std::memset(packet.head.data() + head_bytes, 0, packet.head.size() - head_bytes);
+    const std::span<const uint8_t> head{packet.head.data(), std::min(frame.length, packet.head.size())};
+    frame.copy(0, packet.head.data(), head.size());
+    std::fill(packet.head.begin() + ptrdiff_t(head.size()), packet.head.end(), uint8_t(0));
     packet.arrived_bytes = uint32_t(frame.length);
     Drop why = Drop::None;
-    switch (link.classify(packet.head.data(), head_bytes, frame.length, packet.arrival, why)) {
+    switch (link.classify(head, frame.length, packet.arrival, why)) {
     case Verdict::Other:
         if (sender == kNoQpn)
-            raw_frames.receive(frame, packet.head.data(), head_bytes);
+            raw_frames.receive(frame, head);
         return;
     case Verdict::Engine:
-        packet.header_bytes = bare_header(packet.arrival, head_bytes);
+        packet.header_bytes = bare_header(packet.arrival, head.size());
         why = parse_packet(frame, trusted, link, packet);
         break;
     case Verdict::Drop:
-        packet.header_bytes = bare_header(packet.arrival, head_bytes);
+        packet.header_bytes = bare_header(packet.arrival, head.size());
         break;
     }
     if (why != Drop::None)

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <span>
 
 #include "port/flow_control.h"
 #include "transport/completer.h"
@@ -72,7 +73,7 @@ public:
     void restart_flow_control();
 
     // A frame from the link. Never sends.
-    void receive(const iovec *parts, int count);
+    void receive(std::span<const iovec> parts);
     // A frame for a raw QP that takes frames in its state. False: it makes no completion of a frame received.
     bool deliver_raw(Qp &qp, const FrameView &frame) { return raw_qps.deliver(qp, frame); }
     // Goes on with flushes of queues, whatever the link does, until the slice is over.
@@ -158,7 +159,7 @@ public:
 private:
     void resume(TrafficClass c) override { scheduler.unpark(c); }
     void receive_late(const FrameView &frame) override { receive_frame(frame, false); }
-    bool send_control(const iovec &frame) override { return outlet.send_frame(&frame, 1); }
+    bool send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
     // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
     bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "wire/drop.h"
 #include "wire/path.h"
@@ -72,8 +73,8 @@ public:
 
     // Engine: a packet for the RDMA engine, described in `out`. Drop: it was
     // meant for it, but is wrong as `why` says. `head` holds the first
-    // `head_bytes` of the frame's `frame_bytes`.
-    virtual Verdict classify(const uint8_t *head, size_t head_bytes, size_t frame_bytes, Arrival &out, Drop &why) = 0;
+    // of the frame's `frame_bytes`.
+    virtual Verdict classify(std::span<const uint8_t> head, size_t frame_bytes, Arrival &out, Drop &why) = 0;
     // Does the packet come from the other end of `path`, to this end? None: it does.
     virtual Drop check_peer(const Arrival &arrival, const Path &path) const = 0;
     // What precedes the data of a received datagram.

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "hghca_wire.h"
 #include "wire/drop.h"
@@ -105,8 +106,7 @@ void get_transport_header(const uint8_t *bth, TransportHeader &h);
 
 // A piece of a frame that stays where the link left it.
 struct FrameView {
-    const iovec *parts;
-    int count;
+    std::span<const iovec> parts;
     size_t offset;   // of the piece, from the start of the parts
     size_t length;
 
@@ -115,7 +115,7 @@ struct FrameView {
     void for_each(size_t from, size_t bytes, F &&f) const
     {
         size_t skip = offset + from;
-        for (int i = 0; i < count && bytes; i++) {
+        for (size_t i = 0; i < parts.size() && bytes; i++) {
             if (skip >= parts[i].iov_len) {
                 skip -= parts[i].iov_len;
                 continue;
