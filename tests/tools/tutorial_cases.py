@@ -109,6 +109,14 @@ def test_unknown():
          ["congestion_act", "rx_none", "tx_paused"], "unknown names")
 
 
+def parse(options):
+    """What the tool's command line makes of options."""
+    try:
+        return cli.parser().parse_args(options)
+    except SystemExit as error:
+        raise AssertionError(f"the tool refuses {options}") from error
+
+
 def test_commands():
     """The commands of the tutorial of the congested switch are accepted by a shell and by the tool's command line"""
     script = "".join(blocks(PAGE.read_text(), "sh"))
@@ -122,7 +130,7 @@ def test_commands():
     assert len(runs) > 3 and len(scripts) == 2, f"{len(runs)} runs, {len(scripts)} scripts"
     for arguments in runs:
         options, groups = cli.split_groups(arguments)
-        parsed = cli.parser().parse_args(options)
+        parsed = parse(options)
         same((parsed.command, parsed.vms), ("exec", GUESTS), "command and guests")
         same([number for number, _ in groups], [*range(1, GUESTS + 1)], "guests with a command")
         scripts += [command for _, (command,) in groups]
