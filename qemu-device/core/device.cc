@@ -4,13 +4,15 @@
 #include <algorithm>
 
 #include "byte_order.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/eq.h"
 #include "port/roce_v2.h"
 #include "jingzhao/events.h"
 #include "jingzhao/flow.h"
 #include "jingzhao/hcr.h"
 #include "jingzhao/icm.h"
 #include "jingzhao/multicast.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/qp_table.h"
 #include "jingzhao/raw_eth.h"
 #include "jingzhao/receive_queue.h"
 #include "jingzhao/rss.h"

@@ -7,7 +7,9 @@
 #include "device.h"
 #include "driver.h"
 #include "fake_host.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/eq.h"
+#include "jingzhao/qp_table.h"
 
 namespace hghca::test {
 

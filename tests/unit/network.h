@@ -13,7 +13,9 @@
 #include "driver.h"
 #include "fake_host.h"
 #include "hghca_wire.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/eq.h"
+#include "jingzhao/qp_table.h"
 #include "wire/icrc.h"
 
 namespace hghca::test {

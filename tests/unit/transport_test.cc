@@ -6,7 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "jingzhao/queues.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/eq.h"
+#include "jingzhao/qp_table.h"
 #include "verbs.h"
 
 namespace hghca::test {

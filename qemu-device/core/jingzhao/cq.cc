@@ -4,7 +4,8 @@
 
 #include "byte_order.h"
 #include "device.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/eq.h"
 
 namespace hghca {
 

@@ -5,7 +5,8 @@
 
 #include "byte_order.h"
 #include "device.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/eq.h"
 
 namespace hghca {
 
@@ -23,7 +24,10 @@ bool has_no_place(MemoryTable &memory, const EqContext &eq)
 
 }  // namespace
 
-EventQueues::EventQueues(Device &device) : device_(device), cache_(*device.icm, device.counters_, device.work) {}
+EventQueues::EventQueues(Device &device)
+    : device_(device), cache_(*device.icm, device.counters_, device.work), waiting_(1u << kLogMaxCqs, 1u << kLogMaxEqs)
+{
+}
 
 void EventQueues::configure(uint64_t base, unsigned log_count)
 {

@@ -5,7 +5,7 @@
 
 #include "byte_order.h"
 #include "device.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/eq.h"
 
 namespace hghca {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "jingzhao/flow.h"
+#include "jingzhao/qp_table.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +10,6 @@
 #include "byte_order.h"
 #include "device.h"
 #include "hghca_wire.h"
-#include "jingzhao/queues.h"
 #include "jingzhao/rss.h"
 
 namespace hghca {

@@ -6,7 +6,7 @@
 #include "byte_order.h"
 #include "device.h"
 #include "jingzhao/command_table.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/eq.h"
 
 namespace hghca {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "jingzhao/multicast.h"
+#include "jingzhao/qp_table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +8,6 @@
 #include "byte_order.h"
 #include "device.h"
 #include "port/roce_v2.h"
-#include "jingzhao/queues.h"
 
 namespace hghca {
 

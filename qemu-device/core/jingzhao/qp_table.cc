@@ -2,10 +2,11 @@
 // QPs by number (interface document, 4.9, 4.10).
 #include "device.h"
 #include "jingzhao/qp_transition.h"
-#include "jingzhao/queues.h"
 #include "jingzhao/srq.h"
 #include "jingzhao/translate.h"
 #include "byte_order.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/qp_table.h"
 #include "transport/transport.h"
 
 namespace hghca {

@@ -3,7 +3,7 @@
 
 #include "device.h"
 #include "jingzhao/flow.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/qp_table.h"
 #include "jingzhao/rss.h"
 #include "transport/transport.h"
 

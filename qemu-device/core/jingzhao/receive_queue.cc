@@ -3,7 +3,7 @@
 
 #include "byte_order.h"
 #include "device.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/cq.h"
 #include "jingzhao/srq.h"
 #include "jingzhao/translate.h"
 #include "transport/transport.h"

@@ -6,7 +6,7 @@
 
 #include "byte_order.h"
 #include "device.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/qp_table.h"
 
 namespace hghca {
 

@@ -3,7 +3,8 @@
 
 #include "byte_order.h"
 #include "device.h"
-#include "jingzhao/queues.h"
+#include "jingzhao/cq.h"
+#include "jingzhao/qp_table.h"
 #include "jingzhao/translate.h"
 #include "transport/transport.h"
 
