@@ -177,7 +177,7 @@ public:
     void trim(size_t capacity)
     {
         constexpr unsigned kRefusals = 8;
-        for (unsigned refused = 0; cached_ > capacity && refused < kRefusals;) {
+        for (unsigned refused = 0; oldest_ && cached_ > capacity && refused < kRefusals;) {
             Entry &entry = *oldest_;
             const bool dirty = entry.dirty;
             if (write_back(entry)) {
