@@ -80,8 +80,8 @@ def test_summary():
 
 @contextlib.contextmanager
 def made(**scripts):
-    """Suites of these names, those that begin with `compute` among suites.COMPUTE, the others in this order in
-    suites.LONGEST_FIRST; their folder, and what is said.
+    """Suites of these names, those that begin with `beside` among suites.BESIDE, and with `beside_compute` among
+    suites.COMPUTE; their folder, and what is said.
 
     `tool` is tools/hghca, which makes the debug kernel.
     """
@@ -94,8 +94,8 @@ def made(**scripts):
             run.chmod(0o755)
         with (mock.patch.object(suites.repo, "path", folder.joinpath),
               mock.patch.object(suites.cache, "log_path", lambda name: folder / name),
-              mock.patch.object(suites, "LONGEST_FIRST", list(scripts)),
-              mock.patch.object(suites, "COMPUTE", [suite for suite in scripts if suite.startswith("compute")])):
+              mock.patch.object(suites, "BESIDE", [suite for suite in scripts if suite.startswith("beside")]),
+              mock.patch.object(suites, "COMPUTE", [suite for suite in scripts if suite.startswith("beside_compute")])):
             yield folder, said
 
 
@@ -104,49 +104,41 @@ WAIT = "for i in $(seq 600); do [ -e {0} ] && echo 'ok 1 - {0}' && break; sleep 
 
 
 def test_beside():
-    """Suites that only compute run beside the others, at the lowest priority, and all are counted"""
-    with made(compute="nice > priority; touch computed; echo 'not ok 1 - c'; echo 1..1; exit 1",
-              guest=WAIT.format("computed")) as (folder, said):
-        counts = suites.run_all(["compute", "guest"], "gate")
-        same((folder / "priority").read_text(), "19\n", "priority")
-    same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (1, 1), "results")
-    same("not ok compute: c\n" in said.getvalue(), True, said.getvalue())
-
-
-def test_queue():
-    """Suites that boot guests are taken in their order, two at a time when those that compute are done"""
-    with made(first=WAIT.format("second_ran"),
-              second="touch second_ran; echo ok; echo 1..1",
-              third="[ -e second_ran ] && echo ok; nice > priority; echo 1..1",
-              compute="echo ok; echo 1..1") as (folder, _):
-        counts = suites.run_all(["compute", "third", "second", "first"], "gate")
-        same((folder / "priority").read_text(), f"{os.nice(0)}\n", "priority")
-    same([(count.passed, count.failed) for count in counts], [(1, 0)] * 4, "results")
+    """Suites run beside the others, those that only compute first and at the lowest priority, and all are counted"""
+    with made(beside_compute="nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
+              beside_boot="nice >> priority; touch booted; echo ok; echo 1..1",
+              guest=WAIT.format("booted")) as (folder, said):
+        counts = suites.run_all(["beside_boot", "beside_compute", "guest"], "gate")
+        # A nice value is relative to that of whoever runs this.
+        same((folder / "priority").read_text(), f"19\n{min(19, os.nice(0) + 5)}\n", "priorities")
+    same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (2, 1), "results")
+    same("not ok beside_compute: c\n" in said.getvalue(), True, said.getvalue())
 
 
 def test_taken_over():
-    """Whoever is done first takes the next suite"""
-    with made(compute=WAIT.format("last_ran"), first="echo ok; echo 1..1",
-              last="touch last_ran; echo 'ok 1 - last'; echo 1..1") as (_, said):
-        counts = suites.run_all(["compute", "first", "last"], "gate")
+    """A suite that would follow those that compute runs with the others, at their priority, when these end first"""
+    with made(beside_compute=WAIT.format("booted"), beside_boot="nice > priority; touch booted; echo ok; echo 1..1",
+              guest="echo ok; echo 1..1") as (folder, _):
+        counts = suites.run_all(["beside_boot", "beside_compute", "guest"], "gate")
+        same((folder / "priority").read_text(), f"{os.nice(0)}\n", "priority")
     same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
-    same(said.getvalue().index("ok last: last") < said.getvalue().index("ok compute: last_ran"), True, said.getvalue())
 
 
 def test_debug_kernel():
-    """The debug kernel is made beside the first suites, at the lowest priority"""
+    """The debug kernel is made beside the first suites, and those that want it come last"""
     with made(tool="[ \"$*\" = 'setup --kernel debug' ] && nice > new && mv new kernel",
-              guest=WAIT.format("kernel"), debug="echo ok; cat kernel > seen; echo 1..1") as (folder, _):
-        counts = suites.run_all(["debug", "guest"], "gate")
+              debug="echo ok; cat kernel > seen; touch last; echo 1..1", guest=WAIT.format("kernel"),
+              users="[ -e last ] || echo ok; echo 1..1") as (folder, _):
+        counts = suites.run_all(["debug", "guest", "users"], "gate")
         same((folder / "seen").read_text(), "19\n", "priority")
-    same([(count.passed, count.failed) for count in counts], [(1, 0)] * 2, "results")
+    same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
 
 
 def test_beside_lost():
     """Suites that should have run beside others, and did not, have failed"""
-    with (made(compute_1="", compute_2="", guest="echo ok; echo 1..1"),
+    with (made(beside_1="", beside_2="", guest="echo ok; echo 1..1"),
           mock.patch.object(suites.Lane, "run", lambda self: None)):
-        counts = suites.run_all(["compute_1", "compute_2", "guest"], "gate")
+        counts = suites.run_all(["beside_1", "beside_2", "guest"], "gate")
     same((sum(count.passed for count in counts), sum(count.failed for count in counts)), (1, 2), "results")
 
 
@@ -162,10 +154,10 @@ def test_beside_stopped():
         stopped.append(time.monotonic())
         raise KeyboardInterrupt
 
-    with (made(compute_1="touch there; sleep 60; touch late", compute_2="touch late", guest="") as (folder, _),
+    with (made(beside_1="touch there; sleep 60; touch late", beside_2="touch late", guest="") as (folder, _),
           mock.patch.object(suites, "run_in_turn", interrupted)):
         try:
-            suites.run_all(["compute_1", "compute_2", "guest"], "gate")
+            suites.run_all(["beside_1", "beside_2", "guest"], "gate")
         except KeyboardInterrupt:
             pass
         same((folder / "there").exists(), True, "the suite began")

@@ -9,8 +9,8 @@ its suite marks as SKIP or TODO is a failure. A suite has one more failure if it
 prints no plan, prints a number of results that differs from the plan, or ends
 with a status other than 0 without a failed result.
 
-If all suites run, two run at a time: those that only compute, at the lowest
-priority, beside those that boot guests. Whoever is done takes the next of the latter.
+If all suites run, those that only compute run beside the others, at the lowest
+priority. After them come suites that boot guests but leave a processor idle.
 """
 
 import collections
@@ -35,13 +35,17 @@ def at_priority(nice):
 
 # These only compute: they use the CPU time that the others leave.
 COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
-# The others boot guests. The longest are first, so that the last two end together; one that is not here precedes them.
-LONGEST_FIRST = ("guest", "debug", "tools", "users", "kunit", "interop", "perftest", "qtest")
-# Some of these need the debug kernel, which takes long to build: the build starts first.
+# These follow them there, or the other suites: whichever end first.
+BESIDE = (*COMPUTE, "kunit", "tools")
+# The debug kernel takes long to build. The build starts before these suites, which need it and come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
+WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
 LOW_PRIORITY = at_priority(19)
-# The time limit of a suite in each tier. In the gate it is that of the gate: a suite beside others may end with the last.
-LIMIT_S = {tiers.QUICK: 600, tiers.GATE: 5400, tiers.ALL: 7200}
+# A guest at the lowest priority would get no CPU time for as long as its tests wait.
+GUEST_PRIORITY = at_priority(5)
+# The time limit of a suite in each tier; a suite beside others may end with the last of them.
+LIMIT_S = {tiers.QUICK: 600, tiers.GATE: 1800, tiers.ALL: 7200}
+LIMIT_BESIDE_S = 5400
 # The suites of the quick tier: none takes minutes, and none needs the debug kernel.
 QUICK = ("abi", "guest", "static", "unit")
 RESULT = re.compile(r"^(ok|not ok)\b\s*(\d+)?\s*(?:- )?(.*?)\s*$")
@@ -117,12 +121,16 @@ def run_in_turn(names, tier):
 
 
 def run_all(names, tier):
-    """Run the suites, those of COMPUTE at the same time as the others; a Count of each."""
-    guests = collections.deque(sorted((name for name in names if name not in COMPUTE), key=place))
-    beside = Lane([name for name in COMPUTE if name in names], guests, tier)
+    """Run the suites, those of BESIDE at the same time as the others; a Count of each, those of BESIDE last."""
+    others = [name for name in names if name not in BESIDE]
+    names = [name for name in BESIDE if name in names]
+    last = collections.deque(name for name in names if name not in COMPUTE)
+    beside = Lane([name for name in names if name in COMPUTE], last, tier)
     beside.start()
     try:
-        counts = run_in_turn(taken(guests), tier)
+        counts = run_in_turn(sorted(others, key=lambda name: name in WITH_DEBUG_KERNEL), tier)
+        for name in taken(last):
+            counts.append(run_suite(name, tier))
     except BaseException:
         beside.stop()
         raise
@@ -133,10 +141,6 @@ def run_all(names, tier):
     return counts + [lost(name, "it was not run") for name in names if name not in done]
 
 
-def place(name):
-    return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else -1
-
-
 def taken(queue):
     """The names of a queue, each taken from it by the one who runs it next."""
     with contextlib.suppress(IndexError):
@@ -145,12 +149,12 @@ def taken(queue):
 
 
 class Lane(threading.Thread):
-    """The debug kernel, the suites of `names` and those of a queue one after another, beside others."""
+    """The debug kernel and suites one after another, beside others."""
 
-    def __init__(self, names, queue, tier):
+    def __init__(self, names, last, tier):
         super().__init__()
         self.names = names
-        self.queue = queue
+        self.last = last
         self.tier = tier
         self.counts = []
         self.process = None
@@ -158,7 +162,7 @@ class Lane(threading.Thread):
 
     def run(self):
         self.build_debug_kernel()
-        for name in itertools.chain(self.names, taken(self.queue)):
+        for name in itertools.chain(self.names, taken(self.last)):
             if not self.stopped:
                 self.counts.append(self.run_suite(name))
 
@@ -169,7 +173,7 @@ class Lane(threading.Thread):
              subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True) as process:
             self.began(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LIMIT_S[tiers.GATE])
+                process.wait(LIMIT_BESIDE_S)
             end(process)
 
     def run_suite(self, name):
@@ -200,11 +204,11 @@ def run_suite(name, tier, lane=None):
     env = {**os.environ, "HGHCA_TOOL": str(repo.path("tools/hghca")), "HGHCA_CACHE": str(cache.root()),
            tiers.VARIABLE: tier}
     count = Count(name)
-    priority = LOW_PRIORITY if lane and name in COMPUTE else []
+    priority = [] if not lane else LOW_PRIORITY if name in COMPUTE else GUEST_PRIORITY
     argv = [*priority, repo.path(f"tests/{name}/run")]
     with open(log, "wb") as file, subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file,
                                                    env=env, start_new_session=True) as process:
-        timer = threading.Timer(LIMIT_S[tier], end, [process])
+        timer = threading.Timer(LIMIT_BESIDE_S if lane else LIMIT_S[tier], end, [process])
         timer.start()
         try:
             if lane:
