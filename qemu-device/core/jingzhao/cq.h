@@ -29,7 +29,7 @@ struct CqContext {
     bool failed;
     uint64_t dbr_addr;       // 0: none
     uint16_t max_count;      // moderation: completions, and
-    uint16_t period_us;      // 0: there is none
+    uint16_t period_us;      // 0: no moderation
     uint32_t armed_index;    // consumer index of the arming
     uint64_t deadline_ns;    // of the event; 0: no completion waits
 };

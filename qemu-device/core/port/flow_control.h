@@ -85,7 +85,7 @@ public:
     // False: the link takes nothing now.
     bool send();
 
-    // What has come to its end by now: pauses, waits of frames, pauses of the peer.
+    // Ends what is over by now: pauses by the peer, waits of frames, pauses of the peer that are to be repeated.
     void expire();
     uint64_t next_deadline() const { return deadline_ns_; }
 

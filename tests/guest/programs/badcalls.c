@@ -646,7 +646,7 @@ static void regions(void)
 	expect(try_mr(writable, bytes, IBV_ACCESS_REMOTE_WRITE), EINVAL, "REMOTE_WRITE without LOCAL_WRITE");
 	expect(try_mr(writable, bytes, IBV_ACCESS_REMOTE_ATOMIC), EINVAL, "REMOTE_ATOMIC without LOCAL_WRITE");
 	if (!try_mr(writable, bytes, 1U << 19))
-		tb_fail("a right that there is none of was granted");
+		tb_fail("an undefined access right was granted");
 	munmap(writable, bytes);
 	munmap(constant, bytes);
 }

@@ -421,7 +421,7 @@ static void imported_memory(void)
 	check(dm, image, BYTES, "after the import is gone");
 	errno = 0;
 	if (ibv_import_dm(ctx, dm->handle + 1000) || errno != ENOENT)
-		tb_fail("a handle that is none: %s", strerror(errno));
+		tb_fail("an invalid handle: %s", strerror(errno));
 	ibv_close_device(ctx);
 	release(dm);
 }

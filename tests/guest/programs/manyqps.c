@@ -48,7 +48,7 @@ static void enter(struct ibv_qp *qp)
 	uint32_t qpn = qp->qp_num;
 
 	if (qpn < FIRST_QPN || qpn >= QPNS)
-		tb_die("QPN %#x is none", qpn);
+		tb_die("QPN %#x is out of range", qpn);
 	if (owner[qpn])
 		tb_fail("QPN %#x has an owner already", qpn);
 	created++;

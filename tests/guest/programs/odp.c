@@ -877,7 +877,7 @@ static void all_refused(void)
 		tb_die("a region of all memory: %s", strerror(errno));
 	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) != IBV_REREG_MR_ERR_CMD ||
 	    errno != EOPNOTSUPP)
-		tb_fail("registered anew: %s", strerror(errno));
+		tb_fail("registered again: %s", strerror(errno));
 	link_errno(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 }
 

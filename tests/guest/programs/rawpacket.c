@@ -774,7 +774,7 @@ static void bad_qps(void)
 	if (ibv_query_device_ex(link_owner->ctx, NULL, &device))
 		tb_die("ibv_query_device_ex");
 	if (device.raw_packet_caps)
-		tb_fail("raw packet capabilities 0x%x, which there are none of", device.raw_packet_caps);
+		tb_fail("the raw packet capabilities are 0x%x, expected 0", device.raw_packet_caps);
 	if (!(device.orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING))
 		tb_fail("no flows, says ibv_query_device_ex");
 	if (device.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM)
