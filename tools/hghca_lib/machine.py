@@ -8,8 +8,11 @@ BASE = """
     -nodefaults -no-user-config -display none -nographic -no-reboot -machine q35 -smp 2
     -device virtio-rng-pci
 """.split()
+# With these features, kernel and C library copy and clear memory by REP MOVSB and REP STOSB, which TCG emulates byte by
+# byte. Without LA57, page tables have a level less.
+SLOW_IN_TCG = ("erms", "fsrm", "fzrm", "fsrs", "fsrc", "la57")
 ACCELERATORS = {
-    "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max"],
+    "tcg": ["-accel", "tcg,thread=multi", "-cpu", ",".join(["max", *(f"{feature}=off" for feature in SLOW_IN_TCG)])],
     "kvm": ["-accel", "kvm", "-cpu", "host"],
 }
 # panic and oops end the machine immediately; KASAN, if enabled, reports more than the first error; the rest saves boot
