@@ -35,9 +35,10 @@ public:
         return ops_.update(opaque_, dma, change, context);
     }
     void raise_vector(unsigned vector) override { ops_.raise_vector(opaque_, vector); }
-    bool send_frame(std::span<const iovec> parts) override
+    hghca::FrameSent send_frame(std::span<const iovec> parts) override
     {
-        return ops_.send_frame(opaque_, parts.data(), int(parts.size()));
+        return ops_.send_frame(opaque_, parts.data(), int(parts.size())) ? hghca::FrameSent::Yes
+                                                                             : hghca::FrameSent::LinkFull;
     }
     void set_timer(uint64_t deadline_ns) override { ops_.set_timer(opaque_, deadline_ns); }
     uint64_t now_ns() override { return ops_.now_ns(opaque_); }

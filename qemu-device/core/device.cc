@@ -242,7 +242,7 @@ try {
     fail(e.what());
 }
 
-bool Device::to_link(std::span<const iovec> parts) { return host.send_frame(parts); }
+FrameSent Device::to_link(std::span<const iovec> parts) { return host.send_frame(parts); }
 
 void Device::to_device(std::span<const iovec> parts)
 {

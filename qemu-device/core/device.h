@@ -110,7 +110,7 @@ public:
     const Counters &counters() const { return counters_; }
 
     // A frame for the link, through its impairment; as Host::send_frame().
-    bool send_frame(std::span<const iovec> parts) override
+    FrameSent send_frame(std::span<const iovec> parts) override
     {
         return impairment.active() ? impairment.send(parts) : host.send_frame(parts);
     }
@@ -152,7 +152,7 @@ public:
     Impairment impairment{*this, work};   // the user's: its rules outlive resets
 
 private:
-    bool to_link(std::span<const iovec> parts) override;
+    FrameSent to_link(std::span<const iovec> parts) override;
     void to_device(std::span<const iovec> parts) override;
     uint64_t now_ns() override;
 

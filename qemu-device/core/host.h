@@ -10,6 +10,11 @@
 
 namespace hghca {
 
+enum class [[nodiscard]] FrameSent : uint8_t {
+    Yes,        // or lost on the way
+    LinkFull,   // not sent: the link takes nothing now
+};
+
 // Everything the core needs from outside. The core is deterministic: given the
 // same calls and the same answers from its Host it does the same.
 //
@@ -43,9 +48,9 @@ public:
     // Sends MSI-X message number `vector`.
     virtual void raise_vector(unsigned vector) = 0;
 
-    // Sends an Ethernet frame without FCS. False: the link takes nothing now and
-    // the frame was not sent; the Host calls Device::link_ready() when it does.
-    virtual bool send_frame(std::span<const iovec> parts) = 0;
+    // Sends an Ethernet frame without FCS. With LinkFull the Host calls Device::link_ready() when the link takes frames
+    // again.
+    virtual FrameSent send_frame(std::span<const iovec> parts) = 0;
 
     // One timer: Device::timer() at or after `deadline_ns` on the clock of
     // now_ns(); UINT64_MAX turns it off.

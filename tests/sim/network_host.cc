@@ -66,7 +66,7 @@ void NetworkHost::forget_device()
 
 // ---- what the device asks for
 
-bool NetworkHost::send_frame(std::span<const iovec> parts)
+FrameSent NetworkHost::send_frame(std::span<const iovec> parts)
 {
     const test::Outside outside;
     uint32_t length = 0;
@@ -81,7 +81,7 @@ bool NetworkHost::send_frame(std::span<const iovec> parts)
             const uint64_t drained_ns = (queued - tx_queue_bytes_ / 2) * LinkSpeed{}.ps_per_byte / 1000;
             world_.events.put(world_.now_ns + drained_ns + 1, Event::Kind::LinkReady, number);
         }
-        return false;
+        return FrameSent::LinkFull;
     }
     Frame *frame = world_.pool.take(length);
     uint8_t *to = frame->data;
@@ -94,7 +94,7 @@ bool NetworkHost::send_frame(std::span<const iovec> parts)
     if (world_.recording)
         world_.recording->sent(*frame, world_.now_ns);
     world_.fabric->send(number, frame, world_.now_ns);
-    return true;
+    return FrameSent::Yes;
 }
 
 void NetworkHost::set_timer(uint64_t deadline)

@@ -56,7 +56,7 @@ public:
     static std::array<uint8_t, 16> gid_of(uint32_t n, unsigned index);
 
     // ---- Host
-    bool send_frame(std::span<const iovec> parts) override;
+    FrameSent send_frame(std::span<const iovec> parts) override;
     void set_timer(uint64_t deadline) override;
     uint64_t now_ns() override { return world_.now_ns; }
     void schedule() override;

@@ -25,7 +25,9 @@ const hghca_host_ops kOps = {
         return host_of(o).update(dma, change, context);
     },
     [](void *o, unsigned vector) { host_of(o).raise_vector(vector); },
-    [](void *o, const iovec *parts, int count) { return host_of(o).send_frame({parts, size_t(count)}); },
+    [](void *o, const iovec *parts, int count) {
+        return host_of(o).send_frame({parts, size_t(count)}) == FrameSent::Yes;
+    },
     [](void *o, uint64_t deadline) { host_of(o).set_timer(deadline); },
     [](void *o) { return host_of(o).now_ns(); },
     [](void *o) { return host_of(o).random(); },

@@ -150,7 +150,7 @@ TEST_F(Catastrophic, AnEqeThatCannotBeWritten)
     d.arm(cq);
     EXPECT_FALSE(device().failed());
     const hghca_cqe cqe{};
-    EXPECT_THROW(device().cqs->post(Cqn(cq.cqn), cqe, true), DeviceFailed);   // as an entry ends
+    EXPECT_THROW((void)device().cqs->post(Cqn(cq.cqn), cqe, true), DeviceFailed);   // as an entry ends
     EXPECT_EQ(device().counters().eqe_write_errors, 1u);
     EXPECT_EQ(host().take_vectors(0), 1u);
     EXPECT_EQ(net.a.events(HGHCA_EVENT_LOCAL_CATAS_ERROR), 1u);
@@ -212,7 +212,7 @@ protected:
 TEST_F(CatastrophicRead, AnEqsContext)
 {
     take_away(context(eq), 64);
-    EXPECT_THROW(device().cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed);
+    EXPECT_THROW((void)device().cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed);
     EXPECT_EQ(device().counters().context_read_errors, 1u);
     expect_reported();
 }
@@ -243,7 +243,7 @@ TEST_F(CatastrophicRead, TheAsynchronousEqsContext)
 TEST_F(CatastrophicRead, AnEqsMpt)
 {
     take_away(mpt(eq), 64);
-    EXPECT_THROW(device().cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed);
+    EXPECT_THROW((void)device().cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed);
     EXPECT_EQ(device().counters().eqe_write_errors, 1u);
     EXPECT_GT(device().counters().context_read_errors, 0u);
     EXPECT_EQ(device().counters().eq_overrun, 0u);
@@ -253,7 +253,7 @@ TEST_F(CatastrophicRead, AnEqsMpt)
 TEST_F(CatastrophicRead, AnEqsMtt)
 {
     take_away(mtt(eq), 8);
-    EXPECT_THROW(device().cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed);
+    EXPECT_THROW((void)device().cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed);
     EXPECT_EQ(device().counters().eqe_write_errors, 1u);
     EXPECT_GT(device().counters().context_read_errors, 0u);
     EXPECT_EQ(device().counters().eq_overrun, 0u);

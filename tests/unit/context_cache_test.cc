@@ -37,7 +37,7 @@ TEST_P(CacheTest, ContextsComeBackAsTheyWere)
             driver.arm(cqs[i]);
             hghca_cqe cqe{};
             cqe.my_qpn = le32(round * 100 + i);
-            ASSERT_TRUE(device.cqs->post(Cqn(cqs[i].cqn), cqe, round % 2));
+            ASSERT_EQ(device.cqs->post(Cqn(cqs[i].cqn), cqe, round % 2), Completed::Yes);
             device.run();  // the end of an entry: the caches shrink
             hghca_cqe out;
             ASSERT_TRUE(driver.poll(cqs[i], out));
@@ -136,7 +136,7 @@ TEST_P(CacheTest, UnmapWithLiveContexts)
     EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
     EXPECT_EQ(device.memory->find(Key(mr.key)), nullptr);
     hghca_cqe cqe{};
-    EXPECT_FALSE(device.cqs->post(Cqn(cq.cqn), cqe, true));
+    EXPECT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, true), Completed::CqFailed);
     device.eqs->post_completion(eq.eqn, Cqn(1));
     device.eqs->post_qp(HGHCA_EVENT_COMM_EST, Qpn(1));
     driver.arm(cq);
@@ -152,7 +152,7 @@ TEST_P(CacheTest, UnmapWithLiveContexts)
     driver.map_chunk(HGHCA_ICM_CONTEXT, driver.layout.eqc, driver.eqc_dma, 1);
     driver.map_chunk(HGHCA_ICM_TPT, driver.layout.mpt, driver.mpt_dma, 16);
     EXPECT_NE(device.memory->find(Key(mr.key)), nullptr);
-    EXPECT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, true));
+    EXPECT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, true), Completed::Yes);
     EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_INIT));
 }
 
@@ -272,7 +272,7 @@ TEST_F(ScribbleTest, NoiseInEveryTable)
         hghca_cqe cqe{};
         hghca_qpc q;
         uint32_t word;
-        attempt([&] { device.cqs->post(Cqn(cq.cqn), cqe, true); });
+        attempt([&] { (void)device.cqs->post(Cqn(cq.cqn), cqe, true); });
         driver.arm(cq);
         attempt([&] { device.eqs->post_completion(eq.eqn, Cqn(cq.cqn)); });
         driver.arm(eq);
@@ -357,7 +357,7 @@ TEST_F(ScribbleTest, BusMasterOff)
     EXPECT_EQ(driver.state(qp.qpn), unsigned(HGHCA_QP_STATE_ERR));
     host.bus_master = false;
     device.dma_changed();
-    EXPECT_THROW(device.cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed)
+    EXPECT_THROW((void)device.cqs->post(Cqn(cq.cqn), cqe, false), DeviceFailed)
         << "the event of its failure has no place either";
 }
 
@@ -624,7 +624,7 @@ TEST_F(UnreadableIcm, TrafficFindsNothingAndThatIsCounted)
     driver.ring_sq(qp, 0, HGHCA_OPCODE_SEND, 4);
     EXPECT_EQ(device.counters().db_bad_object, 1u);
     EXPECT_EQ(errors(), 1u);
-    EXPECT_FALSE(device.cqs->post(Cqn(cq.cqn), cqe, false));
+    EXPECT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, false), Completed::CqFailed);
     EXPECT_EQ(errors(), 2u);
     EXPECT_FALSE(device.srqs->is_basic(Srqn(srq.srqn)));
     EXPECT_EQ(errors(), 3u);
@@ -639,7 +639,7 @@ TEST_F(UnreadableIcm, TrafficFindsNothingAndThatIsCounted)
     EXPECT_EQ(errors(), before + 1);
     bring_back();
     EXPECT_TRUE(device.memory->read(Key(mr.key), TestDriver::kPd, 0, &word, 4));
-    EXPECT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
+    EXPECT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, false), Completed::Yes);
 }
 
 // What is not mapped is absent, and no error.
@@ -678,8 +678,9 @@ TEST_F(UnreadableIcm, AWindowGoesWithItsRegionAlone)
 {
     const TestDriver::Mr region = driver.create_mr(0, 4096, TestDriver::kRw | HGHCA_ACCESS_MW_BIND);
     const uint32_t window = driver.create_window(false);
-    ASSERT_TRUE(device.memory->bind_window(KeyUser(TestDriver::kPd),
-                                           {HGHCA_ACCESS_REMOTE_READ, Key(window), Key(region.key), region.va, 64}));
+    ASSERT_EQ(device.memory->bind_window(KeyUser(TestDriver::kPd),
+                                         {HGHCA_ACCESS_REMOTE_READ, Key(window), Key(region.key), region.va, 64}),
+              Allowed::Yes);
     evict();
     host.holes = {{driver.mpt_dma + driver.mpt_index(region.key) * 64ull, 64}};
     device.dma_changed();

@@ -20,7 +20,7 @@ protected:
         hghca_cqe cqe{};
         cqe.my_qpn = le32(qpn);
         cqe.byte_cnt = le32(~qpn);
-        return device.cqs->post(Cqn(cqn), cqe, solicited);
+        return device.cqs->post(Cqn(cqn), cqe, solicited) == Completed::Yes;
     }
     unsigned events() { return take_events(driver, eq, HGHCA_EVENT_COMP); }
     uint64_t read(uint64_t offset, unsigned size) { return device.uar_read(offset, size); }

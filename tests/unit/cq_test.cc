@@ -22,7 +22,7 @@ protected:
         cqe.my_qpn = le32(qpn);
         cqe.byte_cnt = le32(~qpn);
         cqe.owner = 0x55;  // must not matter
-        return device.cqs->post(Cqn(cq.cqn), cqe, solicited);
+        return device.cqs->post(Cqn(cq.cqn), cqe, solicited) == Completed::Yes;
     }
     // The QPN of the next CQE; ~0: none.
     uint32_t next(TestDriver::Cq &cq)
@@ -136,7 +136,7 @@ TEST_F(CqTest, BaseModeLooksAtNoExtension)
     cqc.flags = be32(HGHCA_CQ_STATE_ARMED);
     EXPECT_EQ(sw2hw(9, cqc), 0);
     hghca_cqe cqe{};
-    EXPECT_TRUE(device.cqs->post(Cqn(9), cqe, true));
+    EXPECT_EQ(device.cqs->post(Cqn(9), cqe, true), Completed::Yes);
 }
 
 TEST_F(CqTest, CqesInOrderAroundTheRing)
@@ -159,7 +159,7 @@ TEST_F(CqTest, NoSuchCq)
 {
     hghca_cqe cqe{};
     for (uint32_t cqn : {0u, 77u, 256u, ~0u}) {
-        EXPECT_FALSE(device.cqs->post(Cqn(cqn), cqe, false));
+        EXPECT_EQ(device.cqs->post(Cqn(cqn), cqe, false), Completed::CqFailed);
         EXPECT_FALSE(device.cqs->exists(Cqn(cqn)));
     }
 }
@@ -332,7 +332,7 @@ TEST_F(CqTest, ArmedFromTheStart)
     cqc.flags = be32(HGHCA_CQ_STATE_ARMED);
     ASSERT_EQ(sw2hw(9, cqc), 0);
     hghca_cqe cqe{};
-    EXPECT_TRUE(device.cqs->post(Cqn(9), cqe, false));
+    EXPECT_EQ(device.cqs->post(Cqn(9), cqe, false), Completed::Yes);
     EXPECT_EQ(events(), 1u);
 }
 

@@ -163,7 +163,7 @@ TEST_F(OnDeviceForged, IsNoRegion)
         *flags &= ~flag;
         s.clear();
         EXPECT_TRUE(memory.translate(Key(key), kPd, 0, 8, Access::LocalRead, s)) << flag;
-        EXPECT_TRUE(memory.check(Key(other.key), kPd, 0x1000, 8, Access::LocalRead));
+        EXPECT_EQ(memory.check(Key(other.key), kPd, 0x1000, 8, Access::LocalRead), Allowed::Yes);
     }
 }
 

@@ -294,25 +294,26 @@ private:
                                is_inline ? out.bytes.data() + offsetof(ErnicWqe, sdata) : nullptr};
         return WqeFault::None;
     }
-    bool change_keys(const Qp &, const SendWqe &) override { return false; }
-    bool complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t) override
+    Allowed change_keys(const Qp &, const SendWqe &) override { return Allowed::No; }
+    Completed complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t) override
     {
         return write_cqe(place_of(qp), index, wqe.bytes.data(), 0);
     }
-    bool fail(const Qp &qp, uint16_t index, Status status) override
+    Completed fail(const Qp &qp, uint16_t index, Status status) override
     {
         Place &place = place_of(qp);
         if (status == Status::Flushed)
-            return true;   // the WQEs behind the one that failed do not complete
+            return Completed::Yes;   // the WQEs behind the one that failed do not complete
         place.r.fatal = true;
         place.r.fatal_status = status;
         host.raise_vector(kFatalLine);
         std::array<uint8_t, sizeof(ErnicWqe)> wqe;
-        return host.read(place.r.sqba + uint64_t(index % place.r.sq_depth) * wqe.size(), wqe.data(), wqe.size()) &&
-               write_cqe(place, index, wqe.data(), kFatalCqe);
+        if (!host.read(place.r.sqba + uint64_t(index % place.r.sq_depth) * wqe.size(), wqe.data(), wqe.size()))
+            return Completed::CqFailed;
+        return write_cqe(place, index, wqe.data(), kFatalCqe);
     }
-    // Seed 000, table 2-2. `bytes` is a copy of the WQE. False: the CQ cannot be written.
-    bool write_cqe(Place &place, uint16_t index, const uint8_t *bytes, uint32_t flags)
+    // Seed 000, table 2-2. `bytes` is a copy of the WQE.
+    Completed write_cqe(Place &place, uint16_t index, const uint8_t *bytes, uint32_t flags)
     {
         ErnicWqe wqe;
         std::memcpy(&wqe, bytes, sizeof(wqe));
@@ -321,7 +322,7 @@ private:
         const bool written = host.write(dma, &cqe, sizeof(cqe));
         place.r.cqhead = register_of(uint16_t(index + 1), place.r.sq_depth);
         host.raise_vector(kCompletionLine);
-        return written;
+        return written ? Completed::Yes : Completed::CqFailed;
     }
 
     // ---- RecvSource
@@ -331,10 +332,10 @@ private:
         return uint16_t(place.r.rq_depth - 1 - uint16_t(place.qp.resp.rq_index - place.rq_read));
     }
     Posted posted(const Qp &qp) override { return free_slots(place_of(qp)) ? Posted::Yes : Posted::No; }
-    bool count(const Qp &qp, uint32_t &out) override
+    Counted count(const Qp &qp, uint32_t &out) override
     {
         out = free_slots(place_of(qp));
-        return true;
+        return Counted::Yes;
     }
     WqeFault read(const Qp &qp, RecvWqe &out) override
     {
@@ -347,21 +348,25 @@ private:
         return WqeFault::None;
     }
     void hold(Qp &) override {}
-    bool complete(Qp &qp, const Received &) override
+    Completed complete(Qp &qp, const Received &) override
     {
         Place &place = place_of(qp);
         place.r.rq_written = register_of(++qp.resp.rq_index, place.r.rq_depth);
         host.raise_vector(kReceiveLine);
-        return true;
+        return Completed::Yes;
     }
-    bool fail(Qp &, Status) override { return true; }
-    bool flush(Qp &) override { return false; }
-    bool xrc_target(Srqn, uint32_t, uint32_t &) override { return false; }
+    Completed fail(Qp &, Status) override { return Completed::Yes; }
+    Flushed flush(Qp &) override { return Flushed::All; }
+    XrcTarget xrc_target(Srqn, uint32_t, uint32_t &) override { return XrcTarget::None; }
 
     // ---- KeySpace: what is local has no key, what a peer names is an entry of the protection domain table
 
     const PdEntry &entry_of(Key key) const { return pds_[number(key) >> 8 & 0xff]; }
-    bool check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override
+    Allowed check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override
+    {
+        return usable(key, user, va, length, access) ? Allowed::Yes : Allowed::No;
+    }
+    bool usable(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) const
     {
         if (access == Access::LocalRead || access == Access::LocalWrite)
             return true;
@@ -373,7 +378,7 @@ private:
     Found locate(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
                  AbsentPage &) override
     {
-        if (!check(key, user, va, length, access))
+        if (!usable(key, user, va, length, access))
             return Found::No;
         const bool local = access == Access::LocalRead || access == Access::LocalWrite;
         const PdEntry &e = entry_of(key);
@@ -382,18 +387,18 @@ private:
         return out.push({pointer, dma, uint32_t(length)}) ? Found::Yes : Found::No;
     }
     bool on_demand(Key) override { return false; }
-    bool invalidate_remotely(KeyUser, Key) override { return false; }
+    Allowed invalidate_remotely(KeyUser, Key) override { return Allowed::No; }
 
     // ---- EventSink and the rest
 
     void post(Event event, const Qp &) override { events.push_back(event); }
     void dropped(const Packet &, Drop why, uint64_t) override { drops.push_back(why); }
     bool brings_pages() const override { return false; }
-    bool ask_for_page(const Qp &, Side, uint16_t, const AbsentPage &) override { return false; }
+    PageAsked ask_for_page(const Qp &, Side, uint16_t, const AbsentPage &) override { return PageAsked::NoRoom; }
     [[noreturn]] void broken(const char *invariant) override { throw std::logic_error(invariant); }
     void receive(const FrameView &, std::span<const uint8_t>) override {}
     void receive_own(const FrameView &, std::span<const uint8_t>, Qpn) override {}
-    bool send_frame(std::span<const iovec> parts) override { return host.send_frame(parts); }
+    FrameSent send_frame(std::span<const iovec> parts) override { return host.send_frame(parts); }
     const GroupMembers *find(const std::array<uint8_t, 16> &) override { return nullptr; }
 
     const uint64_t slice_work_;

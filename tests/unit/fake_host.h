@@ -178,17 +178,17 @@ public:
         const Outside outside;
         vectors.push_back(vector);
     }
-    bool send_frame(std::span<const iovec> parts) override
+    FrameSent send_frame(std::span<const iovec> parts) override
     {
         const Outside outside;
         if (link_full)
-            return false;
+            return FrameSent::LinkFull;
         check_apart(parts);
         if (meanwhile)
             meanwhile();
         if (on_parts) {
             on_parts(parts);
-            return true;
+            return FrameSent::Yes;
         }
         size_t length = 0;
         for (const iovec &part : parts)
@@ -202,7 +202,7 @@ public:
             on_frame(frame);
         else
             frames.push_back(std::move(frame));
-        return true;
+        return FrameSent::Yes;
     }
     void set_timer(uint64_t deadline) override { deadline_ns = deadline; }
     uint64_t now_ns() override { return clock_ns; }

@@ -125,7 +125,7 @@ protected:
     bool send(Frame f)
     {
         const auto parts = pieces(f);
-        return impairment.send(parts);
+        return impairment.send(parts) == FrameSent::Yes;
     }
     void receive(Frame f)
     {
@@ -181,13 +181,13 @@ private:
         }
         return f;
     }
-    bool to_link(std::span<const iovec> parts) override
+    FrameSent to_link(std::span<const iovec> parts) override
     {
         if (full || !room)
-            return false;
+            return FrameSent::LinkFull;
         room--;
         sent.push_back(gather(parts));
-        return true;
+        return FrameSent::Yes;
     }
     void to_device(std::span<const iovec> parts) override { received.push_back(gather(parts)); }
     uint64_t now_ns() override { return clock_ns; }
@@ -1039,7 +1039,7 @@ TEST_F(ImpairmentOnDevices, ADeviceGoesWithFramesHeldBack)
         Frame f = numbered(1);
         const iovec part{f.data(), f.size()};
         device.receive({&part, 1});
-        EXPECT_TRUE(device.send_frame({&part, 1}));
+        EXPECT_EQ(device.send_frame({&part, 1}), FrameSent::Yes);
         EXPECT_EQ(device.impairment.held_frames(), 2u);
     }
     EXPECT_TRUE(host.frames.empty());

@@ -221,10 +221,11 @@ TEST_F(MemoryTest, RightsAndPd)
         auto mr = driver.create_mr_at(va, 64, FakeHost::kBase, rights, 7);
         for (auto &k : kinds) {
             bool allowed = (rights & k.right) == k.right;
-            EXPECT_EQ(memory().check(Key(mr.key), 7, va, 64, k.access), allowed) << rights << " " << k.right;
-            EXPECT_EQ(memory().check(Key(mr.key), 7, 0, 0, k.access), allowed);
-            EXPECT_FALSE(memory().check(Key(mr.key), 8, va, 64, k.access));
-            EXPECT_FALSE(memory().check(Key(mr.key), 0, 0x1000, 0, k.access));
+            EXPECT_EQ(memory().check(Key(mr.key), 7, va, 64, k.access) == Allowed::Yes, allowed)
+                << rights << " " << k.right;
+            EXPECT_EQ(memory().check(Key(mr.key), 7, 0, 0, k.access) == Allowed::Yes, allowed);
+            EXPECT_EQ(memory().check(Key(mr.key), 8, va, 64, k.access), Allowed::No);
+            EXPECT_EQ(memory().check(Key(mr.key), 0, 0x1000, 0, k.access), Allowed::No);
             SegmentArray<1> s;
             // No queue is paged on demand.
             EXPECT_EQ(memory().translate(Key(mr.key), 7, va, 64, k.access, s),
@@ -263,8 +264,8 @@ TEST_F(FirstByteTest, AddressesCountFromThere)
     EXPECT_EQ(dma_of(5, kLength - 1), list[1] + 0x922);
     EXPECT_EQ(dma_of(5, kLength), 0u);
     EXPECT_EQ(dma_of(5, ~0ull), 0u);
-    EXPECT_TRUE(memory().check(Key(5), kPd, 0, kLength, Access::LocalRead));
-    EXPECT_FALSE(memory().check(Key(5), kPd, 1, kLength, Access::LocalRead));
+    EXPECT_EQ(memory().check(Key(5), kPd, 0, kLength, Access::LocalRead), Allowed::Yes);
+    EXPECT_EQ(memory().check(Key(5), kPd, 1, kLength, Access::LocalRead), Allowed::No);
     hghca_mpt out;
     ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_MPT, out, 5), 0);
     EXPECT_EQ(be64(out.start), 0u);
@@ -377,17 +378,17 @@ TEST_F(MemoryTest, BoundsAndWrap)
         {kStart + 100, uint64_t(0) - 100, false},
     };
     for (auto &c : cases)
-        EXPECT_EQ(memory().check(Key(mr.key), kPd, c.va, c.length, Access::LocalRead), c.allowed)
+        EXPECT_EQ(memory().check(Key(mr.key), kPd, c.va, c.length, Access::LocalRead) == Allowed::Yes, c.allowed)
             << std::hex << c.va << " " << c.length;
 }
 
 TEST_F(MemoryTest, TopOfTheAddressSpace)
 {
     auto mr = driver.create_mr(uint64_t(0) - 8192, 8192);
-    EXPECT_TRUE(memory().check(Key(mr.key), kPd, uint64_t(0) - 8192, 8192, Access::LocalRead));
+    EXPECT_EQ(memory().check(Key(mr.key), kPd, uint64_t(0) - 8192, 8192, Access::LocalRead), Allowed::Yes);
     EXPECT_EQ(dma_of(mr.key, ~0ull), mr.dma + 8191);
-    EXPECT_FALSE(memory().check(Key(mr.key), kPd, ~0ull, 2, Access::LocalRead));
-    EXPECT_FALSE(memory().check(Key(mr.key), kPd, 0, 1, Access::LocalRead));
+    EXPECT_EQ(memory().check(Key(mr.key), kPd, ~0ull, 2, Access::LocalRead), Allowed::No);
+    EXPECT_EQ(memory().check(Key(mr.key), kPd, 0, 1, Access::LocalRead), Allowed::No);
 }
 
 // ---- translation

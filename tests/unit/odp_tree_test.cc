@@ -338,7 +338,8 @@ TEST_F(OdpTree, HoldsNoQueueAndNoWindow)
     EXPECT_FALSE(memory.read(Key(tree.key()), kPd, 0, &word, sizeof(word)));
     EXPECT_FALSE(memory.write(Key(tree.key()), kPd, 0, &word, sizeof(word)));
     const uint32_t window = d.create_window(true);
-    EXPECT_FALSE(memory.bind_window({kPd, Qpn(8)}, {HGHCA_ACCESS_REMOTE_READ, Key(window), Key(tree.key()), 0, kPage}));
+    EXPECT_EQ(memory.bind_window({kPd, Qpn(8)}, {HGHCA_ACCESS_REMOTE_READ, Key(window), Key(tree.key()), 0, kPage}),
+              Allowed::No);
 }
 
 // ---- traffic

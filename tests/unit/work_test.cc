@@ -290,7 +290,7 @@ TEST_F(EventSliceTest, EventsThatWaitedAreWrittenInSlices)
         const TestDriver::Cq cq = driver.create_cq(1, small.eqn);
         driver.arm(cq);
         hghca_cqe cqe{};
-        ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
+        ASSERT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, false), Completed::Yes);
     }
     for (unsigned i = 0; i < 1024; i++)
         host.as<hghca_eqe>(small.buffer.dma)[i].owner = HGHCA_CQ_ENTRY_OWNER_HW;
@@ -327,7 +327,7 @@ TEST_F(EventSliceTest, ModeratedEventsAreSentInSlices)
         ASSERT_EQ(device.cqs->moderate(Cqn(cq.cqn), 10, 1000), HGHCA_CMD_STAT_OK);
         driver.arm(cq);
         hghca_cqe cqe{};
-        ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
+        ASSERT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, false), Completed::Yes);
     }
     host.clock_ns += 10 * kMs;
     const uint64_t before = device.work_done();
@@ -351,7 +351,7 @@ TEST_F(EventSliceTest, AModeratedCqThatHasNothingToTellIsAUnit)
         ASSERT_EQ(device.cqs->moderate(Cqn(cq.cqn), 10, 1000), HGHCA_CMD_STAT_OK);
         driver.arm(cq);
         hghca_cqe cqe{};
-        ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
+        ASSERT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, false), Completed::Yes);
         ASSERT_TRUE(driver.poll(cq, cqe));
         driver.arm(cq);
     }
@@ -371,7 +371,7 @@ TEST_F(EventSliceTest, ResizingAFullCqLooksAtFewOfItsEntries)
     ASSERT_EQ(driver.post(HGHCA_CMD_SW2HW_CQ, driver.cqc_mailbox(7, kLog, buffer.key, driver.async.eqn), 7), HGHCA_CMD_STAT_OK);
     hghca_cqe cqe{};
     for (unsigned i = 0; i < 1u << kLog; i++)
-        ASSERT_TRUE(device.cqs->post(Cqn(7), cqe, false));
+        ASSERT_EQ(device.cqs->post(Cqn(7), cqe, false), Completed::Yes);
     const uint64_t before = device.work_done();
     ASSERT_EQ(device.cqs->resize(Cqn(7), kLog - 1, Key(larger.key)), HGHCA_CMD_STAT_BAD_SIZE);
     ASSERT_EQ(device.cqs->resize(Cqn(7), kLog, Key(larger.key)), HGHCA_CMD_STAT_OK);
@@ -557,7 +557,7 @@ TEST_F(CommandWorkTest, AnEqThatGoesCostsTheCqsThatWaitAndACqCostsNone)
     for (unsigned round = 0; round < 8; round++)
         for (TestDriver::Cq &cq : cqs) {
             driver.arm(cq);
-            ASSERT_TRUE(device.cqs->post(Cqn(cq.cqn), cqe, false));
+            ASSERT_EQ(device.cqs->post(Cqn(cq.cqn), cqe, false), Completed::Yes);
         }
     auto cost = [&](uint32_t op, uint32_t number) {
         const uint64_t before = device.work_done();

@@ -159,24 +159,24 @@ uint8_t CompletionQueues::resize(Cqn cqn, uint8_t logsize, Key lkey)
     return HGHCA_CMD_STAT_OK;
 }
 
-bool CompletionQueues::fail(Cqn cqn, Cached &cq, uint8_t syndrome)
+Completed CompletionQueues::fail(Cqn cqn, Cached &cq, uint8_t syndrome)
 {
     cache_.mark_dirty(cq);
     cq.failed = true;
     device_.eqs->post_cq_error(cqn, syndrome);
-    return false;
+    return Completed::CqFailed;
 }
 
 bool CompletionQueues::exists(Cqn cqn) { return find(cqn); }
 
-bool CompletionQueues::post(Cqn cqn, const hghca_cqe &cqe, bool solicited)
+Completed CompletionQueues::post(Cqn cqn, const hghca_cqe &cqe, bool solicited)
 {
     Cached *cq = find(cqn);
     if (!cq)
-        return false;
+        return Completed::CqFailed;
     if (cq->failed) {
         device_.counters_.cq_overrun++;
-        return false;
+        return Completed::CqFailed;
     }
     auto write = [&](const auto &entry) {
         return cq->buffer.write(device_.host, *device_.memory, cq->ring, cq->producer, entry);
@@ -202,7 +202,7 @@ bool CompletionQueues::post(Cqn cqn, const hghca_cqe &cqe, bool solicited)
         cq->solicited_end = cq->producer - kReach;
     if (cq->armed == HGHCA_CQ_ARM_NEXT || (cq->armed == HGHCA_CQ_ARM_SOLICITED && solicited))
         raise_event(cqn, *cq);
-    return true;
+    return Completed::Yes;
 }
 
 // The CQ is armed, and has a completion that it is armed for.

@@ -9,6 +9,7 @@
 #include "jingzhao/eq.h"
 #include "jingzhao/queue_buffer.h"
 #include "transport/scheduler.h"
+#include "transport/types.h"
 #include "wire/number.h"
 
 namespace hghca {
@@ -70,7 +71,7 @@ public:
     // Writes a CQE (owner is set here, last) and sends the event it is armed for.
     // `solicited`: a solicited event or an error. False: no such CQ, it has
     // failed, or it is full now (CQ_ERROR was sent): the caller moves the QP to ERR.
-    bool post(Cqn cqn, const hghca_cqe &cqe, bool solicited);
+    Completed post(Cqn cqn, const hghca_cqe &cqe, bool solicited);
     bool exists(Cqn cqn);
     uint64_t count() const { return cache_.count(); }
     void trim(size_t capacity);
@@ -91,7 +92,7 @@ private:
 
     static bool valid(const Context &cq, uint32_t index);
     Cached *find(Cqn cqn);
-    bool fail(Cqn cqn, Cached &cq, uint8_t syndrome);
+    Completed fail(Cqn cqn, Cached &cq, uint8_t syndrome);
     void raise_event(Cqn cqn, Cached &cq);
     bool waits(Cqn cqn, Cached &cq);
     uint64_t outstanding(Cached &cq, uint64_t limit, bool &readable);

@@ -30,7 +30,7 @@ void Events::dropped(const Packet &packet, Drop why, uint64_t now_ns)
 
 bool Events::brings_pages() const { return device_.eqs->takes(HGHCA_EVENT_PAGE_FAULT); }
 
-bool Events::ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent)
+PageAsked Events::ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent)
 {
     hghca_eqe eqe{};
     eqe.type = HGHCA_EVENT_PAGE_FAULT;
@@ -42,7 +42,7 @@ bool Events::ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentP
     eqe.event.page_fault.addr_h = be32(uint32_t(absent.va >> 32));
     eqe.event.page_fault.addr_l = be32(uint32_t(absent.va));
     eqe.event.page_fault.length = be32(uint32_t(std::min<uint64_t>(absent.length, UINT32_MAX)));
-    return device_.eqs->post_async(eqe);
+    return device_.eqs->post_async(eqe) ? PageAsked::Yes : PageAsked::NoRoom;
 }
 
 void Events::broken(const char *invariant)

@@ -15,7 +15,7 @@ public:
     void post(Event event, const Qp &qp) override;
     void dropped(const Packet &packet, Drop why, uint64_t now_ns) override;
     bool brings_pages() const override;
-    bool ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent) override;
+    PageAsked ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent) override;
     [[noreturn]] void broken(const char *invariant) override;
 
 private:

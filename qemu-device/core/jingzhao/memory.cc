@@ -328,15 +328,15 @@ Found MemoryTable::behind_window(const Mpt &window, KeyUser user, uint64_t &va, 
     return Found::Yes;
 }
 
-bool MemoryTable::check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access)
+Allowed MemoryTable::check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access)
 {
     const Mpt *mpt;
-    return usable(key, user, va, length, access, mpt) == Found::Yes;
+    return usable(key, user, va, length, access, mpt) == Found::Yes ? Allowed::Yes : Allowed::No;
 }
 
 bool MemoryTable::check_queue(Key key, uint32_t pd, uint64_t bytes, Access access)
 {
-    return check(key, pd, 0, bytes, access) && !on_demand(key);
+    return check(key, pd, 0, bytes, access) == Allowed::Yes && !on_demand(key);
 }
 
 bool MemoryTable::on_demand(Key key)

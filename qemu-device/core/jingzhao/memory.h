@@ -124,11 +124,11 @@ public:
 
     // WQEs of the memory management extensions (interface document, 4.16). False:
     // refused, and nothing has changed. O(pages) for the first, O(1) for the others.
-    bool register_region(uint32_t pd, const Registration &r);
-    bool bind_window(KeyUser user, const Binding &b);
-    bool invalidate(KeyUser user, Key key);
+    Allowed register_region(uint32_t pd, const Registration &r);
+    Allowed bind_window(KeyUser user, const Binding &b);
+    Allowed invalidate(KeyUser user, Key key);
     // By a SEND with Invalidate of a peer.
-    bool invalidate_remotely(KeyUser user, Key key) override;
+    Allowed invalidate_remotely(KeyUser user, Key key) override;
 
     // The MPT of `key`, or nullptr: no such key, stale tag, not in hardware
     // ownership, ICM not mapped or not readable. Stable until trim().
@@ -136,7 +136,7 @@ public:
 
     // True when [va, va + length) of `key` may be used by `user` for `access`.
     // Length 0 checks the key, the PD and the right, not the bounds.
-    bool check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override;
+    Allowed check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override;
     // check() for the first `bytes` of a region that is always there: a queue must not be paged on demand.
     bool check_queue(Key key, uint32_t pd, uint64_t bytes, Access access);
     // Is the region behind `key`, if there is one, paged on demand?

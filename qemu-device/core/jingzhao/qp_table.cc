@@ -187,8 +187,8 @@ uint8_t QpTable::resume(Qpn qpn, uint32_t what)
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
     const Side side = what & HGHCA_RESUME_RESPONDER ? Side::Responder : Side::Requester;
     const auto token = uint16_t(field_get(HGHCA_RESUME_TOKEN_MASK, what));
-    return device_.transport->resume(*qp, side, token, what & HGHCA_RESUME_FAILED) ? HGHCA_CMD_STAT_OK
-                                                                                   : HGHCA_CMD_STAT_BAD_RES_STATE;
+    const Resumed resumed = device_.transport->resume(*qp, side, token, what & HGHCA_RESUME_FAILED);
+    return resumed == Resumed::Yes ? HGHCA_CMD_STAT_OK : HGHCA_CMD_STAT_BAD_RES_STATE;
 }
 
 uint8_t QpTable::set_counter(Qpn qpn, uint64_t set)

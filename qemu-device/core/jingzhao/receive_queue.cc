@@ -39,9 +39,10 @@ Posted ReceiveQueue::posted(const Qp &qp)
     return srqn == kNoSrqn ? reader_.receive_posted(qp.a, qp.resp.rq_index) : device_.srqs->posted(srqn);
 }
 
-bool ReceiveQueue::count(const Qp &qp, uint32_t &out)
+Counted ReceiveQueue::count(const Qp &qp, uint32_t &out)
 {
-    return srqn_of(qp) == kNoSrqn && reader_.receives_posted(qp.a, qp.resp.rq_index, out);
+    const bool known = srqn_of(qp) == kNoSrqn && reader_.receives_posted(qp.a, qp.resp.rq_index, out);
+    return known ? Counted::Yes : Counted::Unknown;
 }
 
 bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
@@ -81,7 +82,7 @@ uint32_t ReceiveQueue::consume(Qp &qp)
     return qp.resp.shared.offset;
 }
 
-bool ReceiveQueue::complete(Qp &qp, const Received &message)
+Completed ReceiveQueue::complete(Qp &qp, const Received &message)
 {
     hghca_cqe cqe{};
     cqe.my_qpn = le32(number(qp.a.qpn));
@@ -95,7 +96,7 @@ bool ReceiveQueue::complete(Qp &qp, const Received &message)
     return device_.cqs->post(cqn_of(qp), cqe, message.solicited);
 }
 
-bool ReceiveQueue::fail(Qp &qp, Status status)
+Completed ReceiveQueue::fail(Qp &qp, Status status)
 {
     hghca_err_cqe error{};
     error.my_qpn = le32(number(qp.a.qpn));
@@ -110,27 +111,27 @@ bool ReceiveQueue::fail(Qp &qp, Status status)
     return device_.cqs->post(cqn_of(qp), cqe, true);
 }
 
-bool ReceiveQueue::flush(Qp &qp)
+Flushed ReceiveQueue::flush(Qp &qp)
 {
     Work &work = device_.work;
     ReceiveSlot slot;
     // Of an SRQ that has gone, software has all its WQEs back.
     if (qp.resp.holds_shared && place(qp, slot))
-        fail(qp, Status::Flushed);
+        (void)fail(qp, Status::Flushed);
     qp.resp.holds_shared = false;
     for (uint32_t n = 0; n < qp.a.rq.length; n++) {
         if (reader_.receive_posted(qp.a, qp.resp.rq_index) != Posted::Yes)
             break;
         if (work.over())
-            return true;
+            return Flushed::Part;
         work.add();
-        if (!fail(qp, Status::Flushed))
+        if (fail(qp, Status::Flushed) == Completed::CqFailed)
             break;
     }
-    return false;
+    return Flushed::All;
 }
 
-bool ReceiveQueue::xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd)
+XrcTarget ReceiveQueue::xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd)
 {
     return device_.srqs->xrc_target(srqn, xrcd, pd);
 }

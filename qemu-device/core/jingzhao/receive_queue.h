@@ -20,14 +20,14 @@ public:
 
     Posted posted(const Qp &qp) override;
     // False also for an SRQ, and without a doorbell record.
-    bool count(const Qp &qp, uint32_t &out) override;
+    Counted count(const Qp &qp, uint32_t &out) override;
     WqeFault read(const Qp &qp, RecvWqe &out) override;
     void hold(Qp &qp) override;
-    bool complete(Qp &qp, const Received &message) override;
-    bool fail(Qp &qp, Status status) override;
+    Completed complete(Qp &qp, const Received &message) override;
+    Completed fail(Qp &qp, Status status) override;
     // With an SRQ: of what the QP holds.
-    bool flush(Qp &qp) override;
-    bool xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd) override;
+    Flushed flush(Qp &qp) override;
+    XrcTarget xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd) override;
 
 private:
     // The SRQ that serves the QP, or for XRC the message under way; kNoSrqn: its own queue does.

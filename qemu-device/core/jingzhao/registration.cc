@@ -67,21 +67,21 @@ bool MemoryTable::copy_pages(const Mpt &mpt, const Registration &r)
     return true;
 }
 
-bool MemoryTable::register_region(uint32_t pd, const Registration &r)
+Allowed MemoryTable::register_region(uint32_t pd, const Registration &r)
 {
     Mpt *mpt = entry(r.key).context;
     if (!mpt || mpt->pd != pd || !(mpt->flags & HGHCA_MPT_FLAG_FAST_REG) || !mpt->is_free() ||
         r.page_size > kMaxPageShift - 12 || r.pages > std::min<uint32_t>(mpt->mtt_count, HGHCA_REG_MR_PAGES_MAX))
-        return false;
+        return Allowed::No;
     const bool zero_based = uses_first_byte_ && r.access & HGHCA_ACCESS_ZERO_BASED;
     if (zero_based && (r.start || r.first_byte >> (r.page_size + 12)))
-        return false;
+        return Allowed::No;
     const uint64_t start = zero_based ? r.first_byte : r.start;
     const uint64_t end = r.list + r.pages * sizeof(uint64_t);
     const uint64_t needed = r.length ? pages_of(start, r.length, r.page_size + 12) : 0;
     if ((r.length && (!needed || start + (r.length - 1) < start)) || needed > r.pages || end < r.list ||
         !copy_pages(*mpt, r))
-        return false;
+        return Allowed::No;
     mpt->flags = (r.access & kRights) | (zero_based ? HGHCA_ACCESS_ZERO_BASED : 0) | HGHCA_MPT_FLAG_REGION |
                  HGHCA_MPT_FLAG_FAST_REG;
     mpt->key = r.key;
@@ -91,23 +91,23 @@ bool MemoryTable::register_region(uint32_t pd, const Registration &r)
     cache_.mark_dirty(static_cast<Mpt &>(*mpt));
     counters_.regions_registered++;
     forget();
-    return true;
+    return Allowed::Yes;
 }
 
-bool MemoryTable::bind_window(KeyUser user, const Binding &b)
+Allowed MemoryTable::bind_window(KeyUser user, const Binding &b)
 {
     Mpt *window = entry_to_change(b.rkey);
     const bool one_qp = window && window->flags & HGHCA_MPT_FLAG_WINDOW_QP;
     if (!window || window->is_region() || window->pd != user.pd || (one_qp && !window->is_free()))
-        return false;
+        return Allowed::No;
     if (!b.length) {
         // o10-37.2.40: a window of type 2 is not unbound by a bind.
         if (one_qp)
-            return false;
+            return Allowed::No;
         window->key = b.rkey;
         if (!window->is_free())
             make_free(*window);
-        return true;
+        return Allowed::Yes;
     }
     const uint32_t changes = b.access & (HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_ATOMIC);
     const uint32_t needed = HGHCA_ACCESS_MW_BIND | (changes ? uint32_t(HGHCA_ACCESS_LOCAL_WRITE) : 0);
@@ -115,7 +115,7 @@ bool MemoryTable::bind_window(KeyUser user, const Binding &b)
     if (!region || region->key != b.lkey || !region->is_region() || region->is_free() || region->is_on_demand() ||
         region->pd != user.pd ||
         needed & ~region->flags || !region->contains(b.va, b.length))
-        return false;
+        return Allowed::No;
     release_region(*window);
     region->windows++;
     window->flags = (b.access & kRemoteRights) | (one_qp ? HGHCA_MPT_FLAG_WINDOW_QP : 0);
@@ -127,7 +127,7 @@ bool MemoryTable::bind_window(KeyUser user, const Binding &b)
     window->qpn = user.qpn;
     counters_.regions_registered++;
     forget();
-    return true;
+    return Allowed::Yes;
 }
 
 // IBA vol 1, 10.6.7.2: a bound window of type 2B is invalidated through the QP it is bound to alone.
@@ -140,22 +140,22 @@ bool MemoryTable::can_invalidate(const Mpt &mpt, KeyUser user) const
     return mpt.flags & HGHCA_MPT_FLAG_WINDOW_QP && (mpt.is_free() || mpt.qpn == user.qpn);
 }
 
-bool MemoryTable::invalidate(KeyUser user, Key key)
+Allowed MemoryTable::invalidate(KeyUser user, Key key)
 {
     Mpt *mpt = entry_to_change(key);
     if (!mpt || mpt->key != key || !can_invalidate(*mpt, user))
-        return false;
+        return Allowed::No;
     make_free(*mpt);
-    return true;
+    return Allowed::Yes;
 }
 
-bool MemoryTable::invalidate_remotely(KeyUser user, Key key)
+Allowed MemoryTable::invalidate_remotely(KeyUser user, Key key)
 {
     Mpt *mpt = entry_to_change(key);
     if (!mpt || mpt->key != key || mpt->is_free() || !can_invalidate(*mpt, user) || !(mpt->flags & kRemoteRights))
-        return false;
+        return Allowed::No;
     make_free(*mpt);
-    return true;
+    return Allowed::Yes;
 }
 
 }  // namespace hghca

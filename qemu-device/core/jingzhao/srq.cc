@@ -141,13 +141,13 @@ bool SharedReceiveQueues::is_basic(Srqn srqn)
     return srq && !srq->xrcd;
 }
 
-bool SharedReceiveQueues::xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd)
+XrcTarget SharedReceiveQueues::xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd)
 {
     const Context *srq = find(srqn);
     if (!srq || srq->xrcd != xrcd)
-        return false;
+        return XrcTarget::None;
     pd = srq->pd;
-    return true;
+    return XrcTarget::Found;
 }
 
 Cqn SharedReceiveQueues::cqn(Srqn srqn)

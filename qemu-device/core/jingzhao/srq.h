@@ -8,6 +8,7 @@
 #include "jingzhao/context_cache.h"
 #include "jingzhao/wqe_reader.h"
 #include "transport/qp.h"
+#include "transport/types.h"
 #include "wire/number.h"
 
 namespace hghca {
@@ -66,7 +67,7 @@ public:
 
     bool is_basic(Srqn srqn);
     // The PD whose keys a request for XRC SRQ `srqn` may use. False: there is none in that domain.
-    bool xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd);
+    XrcTarget xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd);
     // The CQ of an XRC SRQ; kNoCqn: there is no such SRQ.
     Cqn cqn(Srqn srqn);
     // Is there a WQE? Unreadable: there is no such SRQ, or it has failed.

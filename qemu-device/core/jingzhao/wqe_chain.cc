@@ -118,7 +118,7 @@ bool WqeChain::offered(const Qp &qp, const SendWqe &wqe) const
     return wqe.operation != Operation::RegisterRegion || qp.a.trusted;
 }
 
-bool WqeChain::change_keys(const Qp &qp, const SendWqe &wqe)
+Allowed WqeChain::change_keys(const Qp &qp, const SendWqe &wqe)
 {
     MemoryTable &memory = *device_.memory;
     const KeyUser user{qp.a.pd, qp.a.qpn};
@@ -127,7 +127,7 @@ bool WqeChain::change_keys(const Qp &qp, const SendWqe &wqe)
                                                       : memory.invalidate(user, wqe.rkey);
 }
 
-bool WqeChain::complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count)
+Completed WqeChain::complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count)
 {
     hghca_cqe cqe{};
     cqe.my_qpn = le32(number(qp.a.qpn));
@@ -138,7 +138,7 @@ bool WqeChain::complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32
     return device_.cqs->post(qp.a.cqn_send, cqe, false);
 }
 
-bool WqeChain::fail(const Qp &qp, uint16_t index, Status status)
+Completed WqeChain::fail(const Qp &qp, uint16_t index, Status status)
 {
     hghca_err_cqe error{};
     error.my_qpn = le32(number(qp.a.qpn));

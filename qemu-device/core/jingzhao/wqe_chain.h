@@ -36,9 +36,9 @@ public:
     Following follow(const Qp &qp, uint16_t index, const SendWqe &wqe, WqeRef &out) override;
     WqeFault load(const Qp &qp, SendWqe &out) override;
     WqeFault reload(const Qp &qp, SendWqe &out) override;
-    bool change_keys(const Qp &qp, const SendWqe &wqe) override;
-    bool complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count) override;
-    bool fail(const Qp &qp, uint16_t index, Status status) override;
+    Allowed change_keys(const Qp &qp, const SendWqe &wqe) override;
+    Completed complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count) override;
+    Completed fail(const Qp &qp, uint16_t index, Status status) override;
 
 private:
     // A doorbell that may ring for this QP.

@@ -312,7 +312,7 @@ bool FlowControl::send()
     static_assert(sizeof(pause_frame) == sizeof(pfc));
     const iovec part{settings.pfc_tx ? static_cast<void *>(&pfc) : &pause_frame, sizeof(pfc)};
     if (port_.link_up) {
-        if (!ends_.send_control(part))
+        if (ends_.send_control(part) == FrameSent::LinkFull)
             return false;
         counters_.tx_pause++;
     }

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "hghca_hw.h"
+#include "host.h"
 #include "port/frame_ring.h"
 
 namespace hghca {
@@ -59,7 +60,7 @@ public:
         // A frame whose wait is over.
         virtual void receive_late(const FrameView &frame) = 0;
         // False: the link takes nothing now.
-        [[nodiscard]] virtual bool send_control(const iovec &frame) = 0;
+        virtual FrameSent send_control(const iovec &frame) = 0;
 
     protected:
         ~Ends() = default;

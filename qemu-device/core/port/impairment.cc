@@ -82,16 +82,16 @@ void Impairment::set_seed(uint64_t seed)
 
 // ---- a frame
 
-bool Impairment::send(std::span<const iovec> parts)
+FrameSent Impairment::send(std::span<const iovec> parts)
 {
     if (tx_.blocked) {
         link_ready();
         // No frame overtakes the frames that wait for the link, even if the slice ended before they were sent.
         if (tx_.blocked || waits_for_link())
-            return false;
+            return FrameSent::LinkFull;
     }
     carry(tx_, parts);
-    return true;
+    return FrameSent::Yes;
 }
 
 void Impairment::receive(std::span<const iovec> parts) { carry(rx_, parts); }
@@ -296,7 +296,7 @@ bool Impairment::emit(Lane &lane, std::span<const iovec> parts)
     if (lane.direction == Direction::Rx)
         ends_.to_device(parts);
     else
-        lane.blocked = lane.blocked || !ends_.to_link(parts);
+        lane.blocked = lane.blocked || ends_.to_link(parts) == FrameSent::LinkFull;
     return !lane.blocked;
 }
 

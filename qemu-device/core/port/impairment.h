@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "host.h"
 #include "port/fault_rule.h"
 #include "work.h"
 
@@ -52,7 +53,7 @@ public:
     public:
         virtual ~Ends() = default;
         // False: the link accepts no frame now. link_ready() is called when it accepts frames again.
-        virtual bool to_link(std::span<const iovec> parts) = 0;
+        virtual FrameSent to_link(std::span<const iovec> parts) = 0;
         virtual void to_device(std::span<const iovec> parts) = 0;
         virtual uint64_t now_ns() = 0;
     };
@@ -74,7 +75,7 @@ public:
     // Whether there are rules or held frames. If not, frames may bypass this class.
     bool active() const { return !rules_.empty() || held_frames_; }
     // A frame from the device to the link. False: the link accepts no frame now, and no rule was applied.
-    bool send(std::span<const iovec> parts);
+    FrameSent send(std::span<const iovec> parts);
     // A frame from the link to the device.
     void receive(std::span<const iovec> parts);
 

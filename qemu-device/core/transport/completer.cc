@@ -83,7 +83,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn)
                 break;
         }
         const uint32_t byte_count = uint32_t(wqe_.list.length);
-        if (!transport_.send_queue.complete(qp, wqe_, span, byte_count))
+        if (transport_.send_queue.complete(qp, wqe_, span, byte_count) == SendQueue::Step::Failed)
             return Outcome::Stopped;
     }
     // Acknowledged packets are not sent again, even if that was about to happen.
@@ -129,7 +129,7 @@ bool Completer::ask_again(Qp &qp, const AbsentPage &absent)
     // All goes again from the answer on; what the peer has executed it does not execute twice.
     transport_.send_queue.go_back(qp);
     transport_.set_deadline(qp, 0);
-    if (!transport_.page_faults.wait(qp, absent))
+    if (transport_.page_faults.wait(qp, absent) == PageFaults::Outcome::Refused)
         return false;
     // The answers behind it that are under way are no loss.
     qp.req.response_lost = true;

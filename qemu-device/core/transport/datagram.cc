@@ -15,7 +15,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
     RequesterState &r = qp.req;
     SendQueue &queue = transport_.send_queue;
     while (transport_.goes_on(credit)) {
-        if (!queue.ready(qp) || !queue.allowed(qp) || !queue.load(qp, send_wqe_)) {
+        if (!queue.ready(qp) || !queue.allowed(qp) || queue.load(qp, send_wqe_) == SendQueue::Step::Failed) {
             queue.raise_fault(qp);
             return Turn::Idle;
         }
@@ -26,7 +26,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         AbsentPage absent;
         const Found found =
             send_wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalRead, 0, bytes, payload, absent);
-        if (found == Found::Absent && transport_.page_faults.wait(qp, absent))
+        if (found == Found::Absent && transport_.page_faults.wait(qp, absent) == PageFaults::Outcome::Waits)
             return Turn::Idle;
         if (found != Found::Yes) {
             queue.fail(qp, Status::LocalProtection);
@@ -64,7 +64,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         r.next_psn = psn_add(r.next_psn, 1);
         queue.begin(qp);
         queue.advance(qp);
-        if (!queue.complete(qp, send_wqe_, 1, bytes))
+        if (queue.complete(qp, send_wqe_, 1, bytes) == SendQueue::Step::Failed)
             return Turn::Idle;
     }
     return Turn::More;
@@ -111,7 +111,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
         found = list.resolve(keys, receive_wqe_.pd, Access::LocalWrite, 0, kGrhBytes, grh_to, absent);
     if (found == Found::Yes)
         found = list.resolve(keys, receive_wqe_.pd, Access::LocalWrite, kGrhBytes, bytes, to, absent);
-    if (found == Found::Absent && transport_.page_faults.defer(qp, absent)) {
+    if (found == Found::Absent && transport_.page_faults.defer(qp, absent) == PageFaults::Outcome::Waits) {
         transport_.counters.rx_page_absent++;
         return;
     }
@@ -119,7 +119,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to) ||
         !transport_.scatter({{&part, 1}, 0, kGrhBytes}, 0, grh_to)) {
         transport_.drop(packet, Drop::Operation);
-        transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
+        (void)transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
         transport_.enter_error(qp);
         return;
     }
@@ -133,7 +133,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     message.vlan = packet.arrival.vlan;
     message.solicited = packet.h.solicited;
     transport_.count(qp, qp_counter::rx_send_requests);
-    if (!transport_.receives.complete(qp, message))
+    if (transport_.receives.complete(qp, message) == Completed::CqFailed)
         transport_.catastrophe(qp);
 }
 

@@ -63,12 +63,12 @@ public:
     virtual WqeFault load(const Qp &qp, SendWqe &out) = 0;
     // Reads req.oldest, which was good when it was sent.
     virtual WqeFault reload(const Qp &qp, SendWqe &out) = 0;
-    // Executes `wqe`, which changes keys. False: it is refused, and nothing has changed.
-    [[nodiscard]] virtual bool change_keys(const Qp &qp, const SendWqe &wqe) = 0;
-    // WQE `index` has succeeded, and asks for a completion. False: the CQ has failed.
-    [[nodiscard]] virtual bool complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count) = 0;
-    // WQE `index` has failed. False: the CQ has failed.
-    [[nodiscard]] virtual bool fail(const Qp &qp, uint16_t index, Status status) = 0;
+    // Executes `wqe`, which changes keys.
+    virtual Allowed change_keys(const Qp &qp, const SendWqe &wqe) = 0;
+    // WQE `index` has succeeded, and asks for a completion.
+    virtual Completed complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count) = 0;
+    // WQE `index` has failed.
+    virtual Completed fail(const Qp &qp, uint16_t index, Status status) = 0;
 
 protected:
     ~SendSource() = default;
@@ -79,19 +79,20 @@ class RecvSource {
 public:
     // Is there a WQE for a message that begins?
     virtual Posted posted(const Qp &qp) = 0;
-    // How many messages would find a WQE, that under way among them. False: that cannot be told.
-    [[nodiscard]] virtual bool count(const Qp &qp, uint32_t &out) = 0;
+    // How many messages would find a WQE, that under way among them.
+    virtual Counted count(const Qp &qp, uint32_t &out) = 0;
     // Reads the WQE that the QP holds, or the one it would take.
     virtual WqeFault read(const Qp &qp, RecvWqe &out) = 0;
     // The message takes more than one packet: its WQE is this QP's until it completes.
     virtual void hold(Qp &qp) = 0;
-    // Completes the WQE held, or the next one. False: the CQ has failed.
-    [[nodiscard]] virtual bool complete(Qp &qp, const Received &message) = 0;
-    virtual bool fail(Qp &qp, Status status) = 0;
-    // Status::Flushed for all that is posted, until the slice is over. True: there is more.
-    [[nodiscard]] virtual bool flush(Qp &qp) = 0;
-    // XRC: the PD whose keys a request for SRQ `srqn` may use (IBA vol 1, A14.3). False: the domain has no such SRQ.
-    [[nodiscard]] virtual bool xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd) = 0;
+    // Completes the WQE held, or the next one.
+    virtual Completed complete(Qp &qp, const Received &message) = 0;
+    virtual Completed fail(Qp &qp, Status status) = 0;
+    // Status::Flushed for all that is posted, until the slice is over.
+    virtual Flushed flush(Qp &qp) = 0;
+    // XRC: the PD whose keys a request for SRQ `srqn` may use (IBA vol 1, A14.3). None: domain `xrcd` has no such
+    // SRQ.
+    virtual XrcTarget xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd) = 0;
 
 protected:
     ~RecvSource() = default;
@@ -102,15 +103,15 @@ class KeySpace {
 public:
     // May `user` use [va, va + length) of `key` for `access`? Length 0 checks the key, the PD and the right, not the
     // bounds.
-    [[nodiscard]] virtual bool check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) = 0;
+    virtual Allowed check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) = 0;
     // check(), and appends the memory itself to `out`. No also when `out` is full. `absent` is set with Absent alone,
     // `out` is undefined with all but Yes.
     virtual Found locate(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
                          AbsentPage &absent) = 0;
     // Is the region behind `key`, if there is one, paged on demand?
     virtual bool on_demand(Key key) = 0;
-    // A SEND with Invalidate of a peer invalidates `key`. False: it must not.
-    [[nodiscard]] virtual bool invalidate_remotely(KeyUser user, Key key) = 0;
+    // A SEND with Invalidate of a peer invalidates `key`.
+    virtual Allowed invalidate_remotely(KeyUser user, Key key) = 0;
 
 protected:
     ~KeySpace() = default;
@@ -126,8 +127,9 @@ public:
     virtual void dropped(const Packet &packet, Drop why, uint64_t now_ns) = 0;
     // Does software bring pages that are absent?
     virtual bool brings_pages() const = 0;
-    // Asks software for a page; it names `token` when it has brought it. False: the event found no room.
-    [[nodiscard]] virtual bool ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent) = 0;
+    // Asks software for a page; it names `token` when it has brought it. NoRoom: the event found
+    // no room in the EQ.
+    virtual PageAsked ask_for_page(const Qp &qp, Side side, uint16_t token, const AbsentPage &absent) = 0;
     // An invariant does not hold, be it one of the transport or a promise of the function: the function fails as a
     // whole. It ends the entry into the device by an exception.
     [[noreturn]] virtual void broken(const char *invariant) = 0;
@@ -152,7 +154,7 @@ protected:
 class Outlet {
 public:
     // As Host::send_frame().
-    [[nodiscard]] virtual bool send_frame(std::span<const iovec> parts) = 0;
+    virtual FrameSent send_frame(std::span<const iovec> parts) = 0;
 
 protected:
     ~Outlet() = default;

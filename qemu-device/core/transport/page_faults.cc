@@ -23,45 +23,46 @@ PageFaults::Answer PageFaults::ask(const Qp &qp, PageFault &page, const AbsentPa
     if (failed || !transport_.events.brings_pages())
         return Answer::Refused;
     const uint16_t token = ++token_;
-    if (!transport_.events.ask_for_page(qp, side, token, absent))
+    if (transport_.events.ask_for_page(qp, side, token, absent) == PageAsked::NoRoom)
         return Answer::Lost;
     transport_.counters.page_faults++;
     page = {PageFault::State::Told, token, absent.key, va};
     return Answer::Told;
 }
 
-bool PageFaults::wait(Qp &qp, const AbsentPage &absent)
+PageFaults::Outcome PageFaults::wait(Qp &qp, const AbsentPage &absent)
 {
     switch (ask(qp, qp.req.page, absent, Side::Requester)) {
     case Answer::Told:
-        return true;
+        return Outcome::Waits;
     case Answer::Lost:
         // The timer of requests under way is needed for this, so they go again.
         if (is_reliable(qp.a.service))
             transport_.send_queue.go_back(qp);
         qp.req.waiting_timer = true;
         transport_.set_deadline(qp, transport_.now_ns + kAskAgainNs);
-        return true;
+        return Outcome::Waits;
     case Answer::Refused:
         break;
     }
-    return false;
+    return Outcome::Refused;
 }
 
-bool PageFaults::defer(Qp &qp, const AbsentPage &absent)
+PageFaults::Outcome PageFaults::defer(Qp &qp, const AbsentPage &absent)
 {
-    return ask(qp, qp.resp.page, absent, Side::Responder) != Answer::Refused;
+    const Answer answer = ask(qp, qp.resp.page, absent, Side::Responder);
+    return answer == Answer::Refused ? Outcome::Refused : Outcome::Waits;
 }
 
-bool PageFaults::resume(Qp &qp, Side side, uint16_t token, bool failed)
+Resumed PageFaults::resume(Qp &qp, Side side, uint16_t token, bool failed)
 {
     PageFault &page = side == Side::Responder ? qp.resp.page : qp.req.page;
     if (page.state != PageFault::State::Told || page.token != token)
-        return false;
+        return Resumed::NotAsked;
     page.state = failed ? PageFault::State::Failed : PageFault::State::None;
     if (side == Side::Requester)
         transport_.schedule(qp);
-    return true;
+    return Resumed::Yes;
 }
 
 }  // namespace hghca

@@ -25,13 +25,16 @@ class PageFaults {
 public:
     explicit PageFaults(Transport &transport) : transport_(transport) {}
 
-    // The send side needs a page, and waits for it. False: it cannot be had, so the WQE fails.
-    [[nodiscard]] bool wait(Qp &qp, const AbsentPage &absent);
-    // The receive side needs a page for what came, which has to come again. False: it cannot be had.
-    [[nodiscard]] bool defer(Qp &qp, const AbsentPage &absent);
-    // Software has brought the page that it was asked for with `token`, or there is no such page (`failed`). False: it
-    // was not asked for that.
-    [[nodiscard]] bool resume(Qp &qp, Side side, uint16_t token, bool failed);
+    enum class [[nodiscard]] Outcome : uint8_t {
+        Waits,     // for the page
+        Refused,   // the page cannot be had
+    };
+    // The send side needs a page. Refused: the WQE fails.
+    Outcome wait(Qp &qp, const AbsentPage &absent);
+    // The receive side needs a page for what came. Waits: it has to come again.
+    Outcome defer(Qp &qp, const AbsentPage &absent);
+    // Software has brought the page that it was asked for with `token`, or there is no such page (`failed`).
+    Resumed resume(Qp &qp, Side side, uint16_t token, bool failed);
 
     // The side has what it needed: a page that could not be brought is of no account any more.
     static void satisfied(PageFault &page)

@@ -11,7 +11,7 @@ Turn RawQps::run(Qp &qp, int32_t &credit)
 {
     SendQueue &queue = transport_.send_queue;
     while (transport_.goes_on(credit)) {
-        if (!queue.ready(qp) || !queue.allowed(qp) || !queue.load(qp, send_wqe_)) {
+        if (!queue.ready(qp) || !queue.allowed(qp) || queue.load(qp, send_wqe_) == SendQueue::Step::Failed) {
             queue.raise_fault(qp);
             return Turn::Idle;
         }
@@ -41,7 +41,7 @@ Turn RawQps::run(Qp &qp, int32_t &credit)
             return Turn::Idle;  // received by itself, and that went wrong
         queue.begin(qp);
         queue.advance(qp);
-        if (!queue.complete(qp, send_wqe_, 1, bytes))
+        if (queue.complete(qp, send_wqe_, 1, bytes) == SendQueue::Step::Failed)
             return Turn::Idle;
     }
     return Turn::More;
@@ -74,13 +74,14 @@ bool RawQps::deliver(Qp &qp, const FrameView &frame)
         list.resolve(transport_.keys, receive_wqe_.pd, Access::LocalWrite, 0, uint32_t(frame.length), to, absent) !=
             Found::Yes ||
         !transport_.scatter(frame, 0, to)) {
-        transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
+        (void)transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
         transport_.enter_error(qp);
         return false;
     }
     counters.raw_rx_packets++;
     // There is no BTH; what a datagram would have says "received" to those who look.
-    if (transport_.receives.complete(qp, {HGHCA_BTH_UD | HGHCA_BTH_OP_SEND_ONLY, uint32_t(frame.length)}))
+    if (transport_.receives.complete(qp, {HGHCA_BTH_UD | HGHCA_BTH_OP_SEND_ONLY, uint32_t(frame.length)}) ==
+        Completed::Yes)
         return true;
     transport_.catastrophe(qp);
     return false;

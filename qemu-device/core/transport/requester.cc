@@ -207,7 +207,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
         if (!queue.allowed(qp))
             return Turn::Idle;
         if (!loaded || loaded_index != r.next_index) {
-            if (!queue.load(qp, wqe_)) {
+            if (queue.load(qp, wqe_) == SendQueue::Step::Failed) {
                 queue.raise_fault(qp);
                 return Turn::Idle;
             }
@@ -218,7 +218,7 @@ Turn Requester::run(Qp &qp, int32_t &credit)
             return Turn::Idle;
         if (!wqe_.is_local() && transport_.pacer.holds(qp, qp.a.path))
             return Turn::Idle;
-        if (wqe_.changes_keys() && !queue.change_keys(qp, wqe_)) {
+        if (wqe_.changes_keys() && queue.change_keys(qp, wqe_) == SendQueue::Step::Failed) {
             queue.raise_fault(qp);
             return Turn::Idle;
         }
@@ -250,7 +250,7 @@ bool Requester::waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes)
     AbsentPage absent;
     switch (wqe_.list.resolve(keys, qp.a.pd, Access::LocalWrite, offset, bytes, place, absent)) {
     case Found::Absent:
-        return transport_.page_faults.wait(qp, absent);
+        return transport_.page_faults.wait(qp, absent) == PageFaults::Outcome::Waits;
     case Found::Yes:
     case Found::No:
     case Found::Unreadable:
@@ -280,7 +280,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
         AbsentPage absent;
         const Found found =
             wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalRead, offset, payload_bytes, payload, absent);
-        if (found == Found::Absent && transport_.page_faults.wait(qp, absent))
+        if (found == Found::Absent && transport_.page_faults.wait(qp, absent) == PageFaults::Outcome::Waits)
             return Turn::Idle;
         if (found != Found::Yes) {
             r.fault = Status::LocalProtection;

@@ -111,7 +111,7 @@ bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
 bool Responder::admit(const Qp &qp, const TransportHeader &h)
 {
     peer_ = peer_of(qp);
-    return !qp.a.xrcd || transport_.receives.xrc_target(h.srqn, qp.a.xrcd, peer_.pd);
+    return !qp.a.xrcd || transport_.receives.xrc_target(h.srqn, qp.a.xrcd, peer_.pd) == XrcTarget::Found;
 }
 
 // IBA vol 1, 9.7.4.1.3, 9.7.4.1.4: does the opcode follow the one before?
@@ -175,7 +175,7 @@ bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
 
 bool Responder::later(Qp &qp, const AbsentPage &absent)
 {
-    if (!transport_.page_faults.defer(qp, absent))
+    if (transport_.page_faults.defer(qp, absent) == PageFaults::Outcome::Refused)
         return false;
     push_rnr_nak(qp);
     return true;
@@ -187,7 +187,7 @@ void Responder::complete(Qp &qp, const Packet &packet, uint64_t byte_count)
     message.imm = packet.flags & (kImmDt | kIeth) ? packet.h.imm : 0;
     message.sl = packet.arrival.sl;
     message.solicited = packet.h.solicited;
-    if (!transport_.receives.complete(qp, message))
+    if (transport_.receives.complete(qp, message) == Completed::CqFailed)
         transport_.catastrophe(qp);
 }
 
@@ -232,7 +232,8 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         refuse(qp, packet, kMemory);
         return;
     }
-    if (packet.flags & kIeth && !transport_.keys.invalidate_remotely(peer_, Key(be32(packet.h.imm)))) {
+    if (packet.flags & kIeth &&
+        transport_.keys.invalidate_remotely(peer_, Key(be32(packet.h.imm))) == Allowed::No) {
         refuse(qp, packet, kInvalidate);
         return;
     }
@@ -260,7 +261,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         s.xrc_srqn = packet.h.srqn;
         // IBA vol 1, 9.7.4.1.5: all of the range is checked first; nobody looks
         // at the key of a message of no bytes.
-        if (left && !keys.check(packet.h.rkey, peer_, packet.h.va, left, Access::RemoteWrite)) {
+        if (left && keys.check(packet.h.rkey, peer_, packet.h.va, left, Access::RemoteWrite) == Allowed::No) {
             refuse(qp, packet, kAccess);
             return;
         }
@@ -313,7 +314,7 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
         refuse(qp, packet, kInvalidRequest);
         return;
     }
-    if (h.length && !transport_.keys.check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)) {
+    if (h.length && transport_.keys.check(h.rkey, peer_, h.va, h.length, Access::RemoteRead) == Allowed::No) {
         refuse(qp, packet, kAccess);
         return;
     }
@@ -459,7 +460,7 @@ void Responder::receive_flush(Qp &qp, const Packet &packet)
     }
     const uint32_t length = selectivity == kFlushRange ? h.length : 0;
     // Nothing here is persistent.
-    if (type != kFlushGlobal || !transport_.keys.check(h.rkey, peer_, h.va, length, Access::Flush)) {
+    if (type != kFlushGlobal || transport_.keys.check(h.rkey, peer_, h.va, length, Access::Flush) == Allowed::No) {
         refuse(qp, packet, kAccess);
         return;
     }
@@ -492,7 +493,7 @@ void Responder::duplicate_read(Qp &qp, const Packet &packet)
 {
     const TransportHeader &h = packet.h;
     if (h.length > kMaxMessage || packet.payload.length || !qp.a.allows(Access::RemoteRead) ||
-        (h.length && !transport_.keys.check(h.rkey, peer_, h.va, h.length, Access::RemoteRead)))
+        (h.length && transport_.keys.check(h.rkey, peer_, h.va, h.length, Access::RemoteRead) == Allowed::No))
         return;
     answer_again(qp, h, h.length);
 }
@@ -615,7 +616,7 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, Dro
         transport_.count(qp, qp_counter::remote_access_nak_sent);
     push_nak(qp, ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak));
     const bool holds_wqe = s.in_message && !s.message_is_write;
-    if (holds_wqe && !transport_.receives.fail(qp, refusal.status)) {
+    if (holds_wqe && transport_.receives.fail(qp, refusal.status) == Completed::CqFailed) {
         transport_.catastrophe(qp);
         return;
     }
@@ -666,7 +667,7 @@ TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, Psn psn) c
 uint8_t Responder::credits(const Qp &qp) const
 {
     uint32_t posted;
-    if (!transport_.receives.count(qp, posted))
+    if (transport_.receives.count(qp, posted) == Counted::Unknown)
         return HGHCA_AETH_CREDIT_UNLIMITED;
     const auto above = std::upper_bound(std::begin(kCredits), std::end(kCredits), posted);
     return uint8_t(above - std::begin(kCredits) - 1);
@@ -730,7 +731,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     // A QP in error takes no request again.
     if (found == Found::Absent && qp.state != QpState::Error) {
         absent.length += reply.length - bytes;
-        if (transport_.page_faults.defer(qp, absent)) {
+        if (transport_.page_faults.defer(qp, absent) == PageFaults::Outcome::Waits) {
             // In the place of the answer. What is due behind it is asked for again as well, and an ACK would
             // tell of an answer lost.
             s.reply_count = 0;
@@ -766,7 +767,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
     if (sent == Sent::Blocked)
         return Turn::Blocked;
     if (sent == Sent::Unreadable && reply.asked_again &&
-        !transport_.keys.check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead)) {
+        transport_.keys.check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead) == Allowed::No) {
         // A duplicate that came late: the peer may have had its answer, and done with the key. As when it had come
         // later still, nobody is told.
         s.reply_head = uint8_t((s.reply_head + 1) % s.replies.size());

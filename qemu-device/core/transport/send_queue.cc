@@ -76,7 +76,7 @@ void SendQueue::advance(Qp &qp)
     }
 }
 
-bool SendQueue::load(Qp &qp, SendWqe &out)
+SendQueue::Step SendQueue::load(Qp &qp, SendWqe &out)
 {
     transport_.work.add();
     const WqeFault fault = transport_.sends.load(qp, out);
@@ -84,25 +84,26 @@ bool SendQueue::load(Qp &qp, SendWqe &out)
         transport_.events.post(Event::QueueFailed, qp);
     if (fault != WqeFault::None) {
         set_fault(qp, fault == WqeFault::Length ? Status::LocalLength : Status::LocalOperation);
-        return false;
+        return Step::Failed;
     }
     transport_.require(out.list.count <= kMaxListEntries && out.list.length <= kMaxMessage, "a WQE is within its limits");
     // What a response is written to is checked when the response is here, by the Completer.
-    if (out.access() == Access::LocalRead && !out.list.check(transport_.keys, qp.a.pd, Access::LocalRead)) {
+    if (out.access() == Access::LocalRead && out.list.check(transport_.keys, qp.a.pd, Access::LocalRead) == Allowed::No) {
         set_fault(qp, Status::LocalProtection);
-        return false;
+        return Step::Failed;
     }
-    return true;
+    return Step::Done;
 }
 
-bool SendQueue::change_keys(Qp &qp, const SendWqe &wqe)
+SendQueue::Step SendQueue::change_keys(Qp &qp, const SendWqe &wqe)
 {
     if (index_before(qp.req.next_index, qp.req.started_index))
-        return true;
-    const bool good = transport_.sends.change_keys(qp, wqe);
-    if (!good)
+        return Step::Done;
+    if (transport_.sends.change_keys(qp, wqe) == Allowed::No) {
         set_fault(qp, Status::Bind);
-    return good;
+        return Step::Failed;
+    }
+    return Step::Done;
 }
 
 void SendQueue::raise_fault(Qp &qp)
@@ -138,7 +139,7 @@ WqeRef SendQueue::behind(const Qp &qp, uint16_t index)
     return following;
 }
 
-bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count)
+SendQueue::Step SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count)
 {
     RequesterState &r = qp.req;
     const uint16_t index = r.oldest.index;
@@ -167,20 +168,20 @@ bool SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t
         r.requests_in_flight = 0;
         r.reads_outstanding = 0;
     }
-    if (wqe.completes && !transport_.sends.complete(qp, index, wqe, byte_count)) {
+    if (wqe.completes && transport_.sends.complete(qp, index, wqe, byte_count) == Completed::CqFailed) {
         transport_.catastrophe(qp);
-        return false;
+        return Step::Failed;
     }
     if (!good) {
         // The guest has rewritten what was in flight.
         transport_.count(qp, qp_counter::wqe_bad);
         fail(qp, Status::LocalOperation);
-        return false;
+        return Step::Failed;
     }
-    return true;
+    return Step::Done;
 }
 
-bool SendQueue::post_error(Qp &qp, uint16_t index, Status status)
+Completed SendQueue::post_error(Qp &qp, uint16_t index, Status status)
 {
     transport_.count(qp, status == Status::Flushed ? qp_counter::cqe_flush : qp_counter::cqe_error);
     return transport_.sends.fail(qp, index, status);
@@ -196,7 +197,7 @@ void SendQueue::fail(Qp &qp, Status status)
         following = behind(qp, index);
     r.oldest = r.next = following;
     r.next_index = r.started_index = following.index;
-    if (!post_error(qp, index, status)) {
+    if (post_error(qp, index, status) == Completed::CqFailed) {
         transport_.catastrophe(qp);
         return;
     }
@@ -209,7 +210,7 @@ void SendQueue::fail(Qp &qp, Status status)
     transport_.flush(qp);
 }
 
-bool SendQueue::flush(Qp &qp, bool whole)
+Flushed SendQueue::flush(Qp &qp, bool whole)
 {
     RequesterState &r = qp.req;
     bool more = false;
@@ -222,7 +223,7 @@ bool SendQueue::flush(Qp &qp, bool whole)
             break;
         transport_.work.add();
         const WqeRef following = behind(qp, at.index);
-        if (!post_error(qp, at.index, Status::Flushed))
+        if (post_error(qp, at.index, Status::Flushed) == Completed::CqFailed)
             break;
         at = following;
     }
@@ -235,7 +236,7 @@ bool SendQueue::flush(Qp &qp, bool whole)
     r.waiting_timer = r.probing = false;
     r.deadline_ns = 0;
     r.page = {};
-    return more;
+    return more ? Flushed::Part : Flushed::All;
 }
 
 }  // namespace hghca

@@ -26,11 +26,12 @@ public:
     void advance(Qp &qp);
     // The end of the queue was reached, and a WQE is found behind it: `next` from now on.
     void extend(Qp &qp, const WqeRef &wqe);
-    // Reads `next` and checks its keys. False: `fault` is set.
-    [[nodiscard]] bool load(Qp &qp, SendWqe &out);
+    enum class [[nodiscard]] Step : uint8_t { Done, Failed };
+    // Reads `next` and checks its keys. Failed: `fault` is set.
+    Step load(Qp &qp, SendWqe &out);
     // Executes `wqe`, which is `next` and changes keys, unless that was done before
-    // the QP went back. False: `fault` is set.
-    [[nodiscard]] bool change_keys(Qp &qp, const SendWqe &wqe);
+    // the QP went back. Failed: `fault` is set.
+    Step change_keys(Qp &qp, const SendWqe &wqe);
     // WQE next_index is wrong.
     void set_fault(Qp &qp, Status status);
     // If WQE next_index is wrong and its turn to complete has come: completes it in error.
@@ -38,20 +39,20 @@ public:
     // Sends from the oldest WQE not completed again.
     void go_back(Qp &qp);
 
-    // `wqe`, the oldest, is done: the one behind is the oldest then. False: the QP went to ERR.
-    [[nodiscard]] bool complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count);
+    // `wqe`, the oldest, is done: the one behind is the oldest then. Failed: the QP went to ERR.
+    Step complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count);
     // The oldest WQE fails; the QP goes to ERR, or to SQE when it is a datagram's.
     void fail(Qp &qp, Status status);
-    // Status::Flushed for all that is posted, until the slice is over. True: there is more.
-    [[nodiscard]] bool flush(Qp &qp) { return flush(qp, false); }
+    // Status::Flushed for all that is posted, until the slice is over.
+    Flushed flush(Qp &qp) { return flush(qp, false); }
     // The same to the end, at most a queue of WQEs.
     void flush_all(Qp &qp) { (void)flush(qp, true); }
 
 private:
     // The WQE behind `index`, as far as can be told.
     WqeRef behind(const Qp &qp, uint16_t index);
-    [[nodiscard]] bool flush(Qp &qp, bool whole);
-    [[nodiscard]] bool post_error(Qp &qp, uint16_t index, Status status);
+    Flushed flush(Qp &qp, bool whole);
+    Completed post_error(Qp &qp, uint16_t index, Status status);
 
     Transport &transport_;
 };

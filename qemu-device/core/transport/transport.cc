@@ -116,7 +116,7 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
         uint32_t crc = icrc_of_headers(link, header, route->layout, transport, transport_bytes);
         crc = le32(~crc32_update(crc, outgoing_.payload(), payload_bytes + h.pad));
         std::memcpy(end + h.pad, &crc, sizeof(crc));
-        if (!outlet.send_frame({&frame, 1}))
+        if (outlet.send_frame({&frame, 1}) == FrameSent::LinkFull)
             return Sent::Blocked;
     }
     count_sent(qp, *route);
@@ -160,7 +160,7 @@ Sent Transport::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t f
         receive_frame(view, false);
         return Sent::Yes;
     }
-    if (port.link_up && !outlet.send_frame({&part, 1}))
+    if (port.link_up && outlet.send_frame({&part, 1}) == FrameSent::LinkFull)
         return Sent::Blocked;
     if (staged_[0] & 1)
         raw_frames.receive_own(view, {staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader)}, qp.a.qpn);
@@ -423,7 +423,7 @@ Turn Transport::serve(Qp &qp, int32_t &credit)
 
 void Transport::flush(Qp &qp)
 {
-    if (flush_slice(qp))
+    if (flush_slice(qp) == Flushed::Part)
         flushes.add(qp.a.qpn);
 }
 
@@ -431,17 +431,19 @@ void Transport::flush()
 {
     for (; !work.over() && !flushes.empty(); work.add()) {
         Qp *qp = qps.find(flushes.front());
-        if (!qp || !flush_slice(*qp))
+        if (!qp || flush_slice(*qp) == Flushed::All)
             flushes.remove();
     }
 }
 
-// True: there is more.
-bool Transport::flush_slice(Qp &qp)
+Flushed Transport::flush_slice(Qp &qp)
 {
-    if (qp.state != QpState::Error)
-        return qp.state == QpState::Sqe && send_queue.flush(qp);
-    return send_queue.flush(qp) || receives.flush(qp);
+    if (qp.state != QpState::Error && qp.state != QpState::Sqe)
+        return Flushed::All;
+    const Flushed sends_flushed = send_queue.flush(qp);
+    if (sends_flushed == Flushed::Part || qp.state == QpState::Sqe)
+        return sends_flushed;
+    return receives.flush(qp);
 }
 
 Turn Transport::serve_queues(Qp &qp, int32_t &credit)

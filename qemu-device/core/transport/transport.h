@@ -63,7 +63,7 @@ public:
     // A queue of the QP cannot be read, or its CQ has failed.
     void catastrophe(Qp &qp);
     // As PageFaults::resume().
-    [[nodiscard]] bool resume(Qp &qp, Side side, uint16_t token, bool failed)
+    Resumed resume(Qp &qp, Side side, uint16_t token, bool failed)
     {
         return page_faults.resume(qp, side, token, failed);
     }
@@ -159,7 +159,7 @@ public:
 private:
     void resume(TrafficClass c) override { scheduler.unpark(c); }
     void receive_late(const FrameView &frame) override { receive_frame(frame, false); }
-    bool send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
+    FrameSent send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
     // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
     bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;
@@ -179,7 +179,7 @@ private:
     Turn serve(Qp &qp, int32_t &credit);
     Turn serve_queues(Qp &qp, int32_t &credit);
     Turn serve_reliable(Qp &qp, int32_t &credit);
-    bool flush_slice(Qp &qp);
+    Flushed flush_slice(Qp &qp);
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);
 

@@ -85,6 +85,20 @@ enum class QpState : uint32_t {
     Error = 6,
 };
 
+// ---- outcomes of calls across the seam (transport/function.h)
+
+// The completion of a WQE.
+enum class [[nodiscard]] Completed : uint8_t { Yes, CqFailed };
+// The WQEs that are posted.
+enum class [[nodiscard]] Flushed : uint8_t { All, Part };
+// The use or the change of a key. With No, nothing has changed.
+enum class [[nodiscard]] Allowed : uint8_t { Yes, No };
+enum class [[nodiscard]] Counted : uint8_t { Yes, Unknown };
+enum class [[nodiscard]] XrcTarget : uint8_t { Found, None };
+// An event that asks for a page; a command that brings it.
+enum class [[nodiscard]] PageAsked : uint8_t { Yes, NoRoom };
+enum class [[nodiscard]] Resumed : uint8_t { Yes, NotAsked };
+
 // How the turn of a QP has ended.
 enum class [[nodiscard]] Turn {
     Idle,     // nothing it could send now

@@ -20,7 +20,7 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
         if (!queue.allowed(qp))
             return Turn::Idle;
         if (!loaded || loaded_index != qp.req.next_index) {
-            if (!queue.load(qp, send_wqe_)) {
+            if (queue.load(qp, send_wqe_) == SendQueue::Step::Failed) {
                 queue.raise_fault(qp);
                 return Turn::Idle;
             }
@@ -40,16 +40,16 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
 Turn UnreliableConnections::execute(Qp &qp, int32_t &credit)
 {
     SendQueue &queue = transport_.send_queue;
-    if (!queue.change_keys(qp, send_wqe_)) {
+    if (queue.change_keys(qp, send_wqe_) == SendQueue::Step::Failed) {
         queue.raise_fault(qp);
         return Turn::Idle;
     }
     credit -= send_wqe_.local_cost();
     queue.begin(qp);
     queue.advance(qp);
-    const bool good = queue.complete(qp, send_wqe_, 0, 0);
+    const SendQueue::Step completed = queue.complete(qp, send_wqe_, 0, 0);
     transport_.check_drained(qp);
-    return good ? Turn::More : Turn::Idle;
+    return completed == SendQueue::Step::Done ? Turn::More : Turn::Idle;
 }
 
 // One packet of send_wqe_. More: go on.
@@ -71,7 +71,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     AbsentPage absent;
     const Found found =
         send_wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalRead, offset, bytes, payload, absent);
-    if (found == Found::Absent && transport_.page_faults.wait(qp, absent))
+    if (found == Found::Absent && transport_.page_faults.wait(qp, absent) == PageFaults::Outcome::Waits)
         return Turn::Idle;
     if (found != Found::Yes) {
         queue.fail(qp, Status::LocalProtection);
@@ -109,9 +109,9 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     if (!last)
         return Turn::More;
     queue.advance(qp);
-    const bool good = queue.complete(qp, send_wqe_, packets + 1, uint32_t(send_wqe_.list.length));
+    const SendQueue::Step completed = queue.complete(qp, send_wqe_, packets + 1, uint32_t(send_wqe_.list.length));
     transport_.check_drained(qp);
-    return good ? Turn::More : Turn::Idle;
+    return completed == SendQueue::Step::Done ? Turn::More : Turn::Idle;
 }
 
 // ---- receiving: what is lost or wrong ends the message, and nobody is told
@@ -175,10 +175,10 @@ bool UnreliableConnections::has_receive_wqe(Qp &qp, const Packet &packet)
 // The receive WQE is at fault, or its memory: software's own error, which it is told.
 void UnreliableConnections::fail(Qp &qp, Status status)
 {
-    if (transport_.receives.fail(qp, status))
-        transport_.enter_error(qp);
-    else
+    if (transport_.receives.fail(qp, status) == Completed::CqFailed)
         transport_.catastrophe(qp);
+    else
+        transport_.enter_error(qp);
 }
 
 void UnreliableConnections::complete(Qp &qp, const Packet &packet)
@@ -187,7 +187,7 @@ void UnreliableConnections::complete(Qp &qp, const Packet &packet)
     message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
     message.sl = packet.arrival.sl;
     message.solicited = packet.h.solicited;
-    if (!transport_.receives.complete(qp, message))
+    if (transport_.receives.complete(qp, message) == Completed::CqFailed)
         transport_.catastrophe(qp);
 }
 
@@ -220,7 +220,7 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
     AbsentPage absent;
     const Found found = receive_wqe_.list.resolve(transport_.keys, receive_wqe_.pd, Access::LocalWrite,
                                                   s.message_offset, bytes, to, absent);
-    if (found == Found::Absent && transport_.page_faults.defer(qp, absent)) {
+    if (found == Found::Absent && transport_.page_faults.defer(qp, absent) == PageFaults::Outcome::Waits) {
         transport_.counters.rx_page_absent++;
         return false;
     }
@@ -249,8 +249,10 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
         return false;
     }
     // IBA vol 1, 9.9.3: what the QP or the region does not allow is dropped without a word.
-    if (first && (!qp.a.allows(Access::RemoteWrite) ||
-                  (left && !keys.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite)))) {
+    const auto refused = [&] {
+        return left && keys.check(packet.h.rkey, peer_of(qp), packet.h.va, left, Access::RemoteWrite) == Allowed::No;
+    };
+    if (first && (!qp.a.allows(Access::RemoteWrite) || refused())) {
         transport_.drop(packet, Drop::Access);
         return false;
     }
@@ -270,7 +272,8 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
         found = keys.locate(s.write_rkey, peer_of(qp), s.write_va, bytes, Access::RemoteWrite, to, absent);
     if (found == Found::Absent) {
         absent.length += s.write_left - bytes;
-        transport_.counters.rx_page_absent += transport_.page_faults.defer(qp, absent);
+        transport_.counters.rx_page_absent +=
+            transport_.page_faults.defer(qp, absent) == PageFaults::Outcome::Waits;
     }
     if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to))
         return false;

@@ -7,11 +7,12 @@
 
 namespace hghca {
 
-bool DataList::check(KeySpace &keys, uint32_t pd, Access access) const
+Allowed DataList::check(KeySpace &keys, uint32_t pd, Access access) const
 {
-    return std::all_of(entries.begin(), entries.begin() + count, [&](const ListEntry &e) {
-        return e.inline_data || keys.check(e.lkey, pd, e.va, e.length, access);
+    const bool all = std::all_of(entries.begin(), entries.begin() + count, [&](const ListEntry &e) {
+        return e.inline_data || keys.check(e.lkey, pd, e.va, e.length, access) == Allowed::Yes;
     });
+    return all ? Allowed::Yes : Allowed::No;
 }
 
 bool DataList::on_demand(KeySpace &keys) const

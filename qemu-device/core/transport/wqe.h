@@ -35,7 +35,7 @@ struct DataList {
     uint64_t length;   // bytes of all entries
 
     // Are all keys good for `access`? Inline data always is.
-    [[nodiscard]] bool check(KeySpace &keys, uint32_t pd, Access access) const;
+    Allowed check(KeySpace &keys, uint32_t pd, Access access) const;
     // May some of it be absent, as keys stand now?
     bool on_demand(KeySpace &keys) const;
     // Appends bytes [offset, offset + bytes) of the list to `out`. `absent`, set with Absent alone, reaches to
