@@ -289,6 +289,21 @@ TEST_F(Ud, ACqThatIsFull)
     }
 }
 
+// The message fails, and its completion finds no room.
+TEST_F(Ud, ACqThatIsFullWhenAMessageFails)
+{
+    Options small = ud();
+    small.cq_log = 1;
+    Endpoint a(net.a, ud()), b(net.b, small);
+    for (const Sge &to : {b.sge(0, 100), b.sge(0, 100), Sge{100, 0x12345, 0}})
+        b.post_recv(to);
+    a.post(std::vector<Wqe>(3, to(b, a.sge(0, 10))));
+    net.pump();
+    EXPECT_EQ(b.poll_all().size(), 2u);
+    EXPECT_EQ(b.state(), unsigned(HGHCA_QP_STATE_ERR));
+    EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
+}
+
 TEST_F(Ud, MoreThanTheReceiversMtuIsDropped)
 {
     Options small = ud();
@@ -689,6 +704,21 @@ TEST_F(Raw, ACqThatIsFull)
         EXPECT_EQ(e->state(), unsigned(HGHCA_QP_STATE_ERR));
         EXPECT_EQ(e->node.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
     }
+}
+
+TEST_F(Raw, ACqThatIsFullWhenAFrameFails)
+{
+    Options small = raw();
+    small.cq_log = 1;
+    Endpoint c(net.b, small);
+    configure_special(c, HGHCA_SPECIAL_QP_RAW_ETH);
+    for (const Sge &to : {c.sge(0, 100), c.sge(0, 100), Sge{100, 0x12345, 0}})
+        c.post_recv(to);
+    for (int i = 0; i < 3; i++)
+        frame(a, Node::mac_of(2), 60);
+    EXPECT_EQ(c.poll_all().size(), 2u);
+    EXPECT_EQ(c.state(), unsigned(HGHCA_QP_STATE_ERR));
+    EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
 }
 
 TEST_F(Raw, LongListsTakeTurnsWithDatagrams)

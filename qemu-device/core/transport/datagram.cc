@@ -119,8 +119,7 @@ void Datagrams::receive(Qp &qp, const Packet &packet)
     if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to) ||
         !transport_.scatter({{&part, 1}, 0, kGrhBytes}, 0, grh_to)) {
         transport_.drop(packet, Drop::Operation);
-        (void)transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
-        transport_.enter_error(qp);
+        transport_.fail_receive(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
         return;
     }
     PageFaults::satisfied(qp.resp.page);

@@ -74,8 +74,7 @@ bool RawQps::deliver(Qp &qp, const FrameView &frame)
         list.resolve(transport_.keys, receive_wqe_.pd, Access::LocalWrite, 0, uint32_t(frame.length), to, absent) !=
             Found::Yes ||
         !transport_.scatter(frame, 0, to)) {
-        (void)transport_.receives.fail(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
-        transport_.enter_error(qp);
+        transport_.fail_receive(qp, fault == WqeFault::None ? Status::LocalProtection : Status::LocalOperation);
         return false;
     }
     counters.raw_rx_packets++;

@@ -572,6 +572,14 @@ void Transport::catastrophe(Qp &qp)
     enter_error(qp);
 }
 
+void Transport::fail_receive(Qp &qp, Status status)
+{
+    if (receives.fail(qp, status) == Completed::CqFailed)
+        catastrophe(qp);
+    else
+        enter_error(qp);
+}
+
 void Transport::check_drained(Qp &qp)
 {
     if (qp.state != QpState::Sqd || qp.drained_sent || qp.req.oldest.index != qp.req.started_index)

@@ -62,6 +62,8 @@ public:
     void state_changed(Qp &qp, QpState from);
     // A queue of the QP cannot be read, or its CQ has failed.
     void catastrophe(Qp &qp);
+    // The message that arrives fails, and with it the QP.
+    void fail_receive(Qp &qp, Status status);
     // As PageFaults::resume().
     Resumed resume(Qp &qp, Side side, uint16_t token, bool failed)
     {

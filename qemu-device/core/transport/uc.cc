@@ -173,14 +173,6 @@ bool UnreliableConnections::has_receive_wqe(Qp &qp, const Packet &packet)
 }
 
 // The receive WQE is at fault, or its memory: software's own error, which it is told.
-void UnreliableConnections::fail(Qp &qp, Status status)
-{
-    if (transport_.receives.fail(qp, status) == Completed::CqFailed)
-        transport_.catastrophe(qp);
-    else
-        transport_.enter_error(qp);
-}
-
 void UnreliableConnections::complete(Qp &qp, const Packet &packet)
 {
     Received message{packet.h.opcode, uint32_t(qp.resp.message_offset)};
@@ -209,11 +201,11 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         return false;
     }
     if (fault != WqeFault::None) {
-        fail(qp, Status::LocalOperation);
+        transport_.fail_receive(qp, Status::LocalOperation);
         return false;
     }
     if (s.message_offset + bytes > std::min(receive_wqe_.list.length, kMaxMessage)) {
-        fail(qp, Status::LocalLength);
+        transport_.fail_receive(qp, Status::LocalLength);
         return false;
     }
     PacketSegments to;
@@ -225,7 +217,7 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         return false;
     }
     if (found != Found::Yes || !transport_.scatter(packet.payload, 0, to)) {
-        fail(qp, Status::LocalProtection);
+        transport_.fail_receive(qp, Status::LocalProtection);
         return false;
     }
     s.message_offset += bytes;

@@ -25,7 +25,6 @@ private:
     bool receive_write(Qp &qp, const Packet &packet);
     bool has_receive_wqe(Qp &qp, const Packet &packet);
     void complete(Qp &qp, const Packet &packet);
-    void fail(Qp &qp, Status status);
 
     Transport &transport_;
     SendWqe send_wqe_{};
