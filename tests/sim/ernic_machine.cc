@@ -29,9 +29,7 @@ bool SentMessages::add(uint8_t opcode, Psn psn, uint32_t read_bytes)
     if (psn == end_)
         end_ = psn_add(psn, packets);
     next_ = psn_add(psn, packets);
-    const bool good = !back || starts_.count(psn) || acknowledged_.count(psn_before(psn));
-    acknowledged_.clear();
-    return good;
+    return !back || starts_.count(psn);
 }
 
 ErnicMachine::ErnicMachine(World &world, uint32_t number, const MachineConfig &config, uint64_t seed)
@@ -73,25 +71,6 @@ void ErnicMachine::sent(const Frame &frame)
     if (!messages.add(bth.opcode, psn_of(psn), be32(reth.length)))
         fail("host ", number, ": to QP ", qpn, " of host ", host_of(frame.data), ", it goes back to PSN ", psn,
              ", in the middle of a message");
-}
-
-// A frame that the network has changed may be taken for a response here.
-void ErnicMachine::device_receives(const iovec &part)
-{
-    const auto *bytes = static_cast<const uint8_t *>(part.iov_base);
-    hghca_bth bth;
-    hghca_aeth aeth{};
-    if (part.iov_len >= kBth + sizeof(bth) + sizeof(aeth)) {
-        std::memcpy(&bth, bytes + kBth, sizeof(bth));
-        if (bth.opcode != HGHCA_BTH_OP_READ_RESPONSE_MIDDLE)
-            std::memcpy(&aeth, bytes + kBth + sizeof(bth), sizeof(aeth));
-        const uint32_t type = field_get(HGHCA_AETH_SYNDROME_MASK, be32(aeth.syndrome_msn)) & HGHCA_AETH_TYPE_MASK;
-        const bool response = bth.opcode >= HGHCA_BTH_OP_READ_RESPONSE_FIRST && bth.opcode <= HGHCA_BTH_OP_ACK;
-        const auto at = messages_.find(be32(bth.qpn) & kSequenceMask);
-        if (response && type == HGHCA_AETH_ACK && at != messages_.end())
-            at->second.acknowledge(psn_of(be32(bth.psn)));
-    }
-    device.receive({&part, 1});
 }
 
 void ErnicMachine::driver_interrupt()

@@ -17,19 +17,16 @@ using test::Ernic;
 using test::ErnicWqe;
 
 // The requests that a connection has sent. What goes again begins with the first packet of a message (seed 004, 81 to
-// 84), but for packets that are acknowledged while they are about to go again.
+// 84).
 class SentMessages {
 public:
     SentMessages() = default;
     SentMessages(uint32_t psn, uint32_t mtu) : next_(psn_of(psn)), end_(psn_of(psn)), mtu_(mtu) {}
     // False: it goes back to the middle of a message. `read_bytes`: of a READ request, what it asks for.
     bool add(uint8_t opcode, Psn psn, uint32_t read_bytes);
-    // A response of success has come.
-    void acknowledge(Psn psn) { acknowledged_.insert(psn); }
 
 private:
     std::set<Psn> starts_;         // first PSNs of messages
-    std::set<Psn> acknowledged_;   // since the last packet sent
     Psn next_{};                   // behind the last packet sent
     Psn end_{};                    // behind the highest packet ever sent
     uint32_t mtu_ = 0;
@@ -57,7 +54,7 @@ public:
 private:
     // ---- NetworkHost
     void sent(const Frame &frame) override;
-    void device_receives(const iovec &part) override;
+    void device_receives(const iovec &part) override { device.receive({&part, 1}); }
     void device_runs() override { device.run(); }
     bool device_has_work() const override { return device.has_work(); }
     void device_timer() override { device.expire(); }

@@ -23,6 +23,7 @@ constexpr uint32_t kErnicPd = 9;
 constexpr uint16_t kDepth = 16;
 constexpr uint32_t kSlotBytes = 8192;
 constexpr uint32_t kMtu = 1024;
+constexpr uint8_t kRetries = 7;
 constexpr uint32_t kBufferBytes = 1 << 18;
 
 // A reliable connection of an ERNIC: 02:00:00:00:00:n, 10.10.0.n.
@@ -51,7 +52,7 @@ struct ErnicEnd {
         a.path.sip = 0x0a0a0000 | number;
         a.path.dip = 0x0a0a0000 | peer;
         a.ack_timeout = 14;
-        a.retry_count = a.rnr_retry = 7;
+        a.retry_count = a.rnr_retry = kRetries;
         a.min_rnr_timer = 1;
         a.max_rd_atomic = a.max_dest_rd_atomic = 16;
         a.access = uint8_t(uint32_t(Access::RemoteWrite) | uint32_t(Access::RemoteRead));
@@ -335,6 +336,31 @@ TEST_F(ErnicToHca, WholeMessageGoesAgain)
     EXPECT_TRUE(hca.holds(0, 5000, 1));
     for (const uint32_t psn : {0xfffffeu, 0xffffffu, 0u, 1u})
         EXPECT_EQ(sent(psn), 2u) << psn;
+}
+
+// IBA vol 1, 9.9.2.1.1: what is acknowledged once more is no progress, so the retries run out.
+TEST_F(ErnicToHca, RetriesRunOutInTheMiddleOfAMessage)
+{
+    link.fate = [](unsigned from, const Frame &f) {
+        const View v(f);
+        return from == 0 && v.is_request() && v.psn == 0 ? Fate{0} : Fate{};
+    };
+    ernic.post(ernic.wqe(Ernic::kWrite, 0, 5000, hca.va(0), hca.buffer.key));
+    link.settle(10'000'000'000);
+    EXPECT_TRUE(ernic.registers->fatal);
+    EXPECT_EQ(ernic.registers->fatal_status, Status::RetryExceeded);
+    for (const uint32_t psn : {0xfffffeu, 0xffffffu, 0u})
+        EXPECT_EQ(sent(psn), 1u + kRetries) << psn;
+}
+
+TEST_F(ErnicToHca, RetriesRunOutInTheMiddleOfAResponse)
+{
+    link.fate = [](unsigned from, const Frame &f) { return from == 1 && View(f).psn == 0 ? Fate{0} : Fate{}; };
+    ernic.post(ernic.wqe(Ernic::kRead, 0, 5000, hca.va(0), hca.buffer.key));
+    link.settle(10'000'000'000);
+    EXPECT_TRUE(ernic.registers->fatal);
+    EXPECT_EQ(ernic.registers->fatal_status, Status::RetryExceeded);
+    EXPECT_EQ(sent(0xfffffe), 1u + kRetries);
 }
 
 // The HCA sends from the packet that was lost.

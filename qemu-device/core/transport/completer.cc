@@ -86,9 +86,8 @@ Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn)
         if (transport_.send_queue.complete(qp, wqe_, span, byte_count) == SendQueue::Step::Failed)
             return Outcome::Stopped;
     }
-    // Acknowledged packets are not sent again, even if that was about to happen.
-    if (r.oldest.index == r.next_index &&
-        psn_distance(r.next_psn, r.oldest_psn) < psn_distance(r.unacked_psn, r.oldest_psn)) {
+    // Acknowledged packets are not sent again, even if that was about to happen, unless whole messages are.
+    if (transport_.rewind == Rewind::Packet && r.oldest.index == r.next_index && r.repeats()) {
         r.next_psn = r.unacked_psn;
         r.requests_in_flight = 0;
     }

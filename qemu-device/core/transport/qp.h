@@ -89,7 +89,8 @@ struct PageFault {
 //
 // Between oldest_psn and next_wqe_psn the span of each WQE follows from the WQE
 // itself, so nothing is kept a WQE. Going back means that `next` moves to
-// `oldest` again, with next_psn at unacked_psn.
+// `oldest` again, with next_psn at unacked_psn, or with Rewind::Message at
+// oldest_psn. In the latter case packets that are acknowledged go again.
 struct RequesterState {
     WqeRef oldest;            // first WQE not completed; its index counts even when it is not valid
     Psn oldest_psn;      // its first PSN
@@ -119,6 +120,11 @@ struct RequesterState {
     bool has_limit;           // the peer counts, and has said how many
     uint64_t deadline_ns;     // Local ACK or RNR timer; 0: none
     PageFault page;           // nothing is sent while it is Told
+
+    // The packets of the oldest messages before `psn`.
+    uint32_t before(Psn psn) const { return psn_distance(psn, oldest_psn); }
+    // The next packet is acknowledged already.
+    bool repeats() const { return before(next_psn) < before(unacked_psn); }
 };
 
 struct AtomicResult {

@@ -186,7 +186,7 @@ bool Requester::may_send(const Qp &qp, bool begins) const
         return false;
     if (wqe_.is_answered() && r.reads_outstanding >= qp.a.max_rd_atomic)
         return false;
-    const uint32_t outstanding = psn_distance(r.next_psn, r.unacked_psn);
+    const uint32_t outstanding = r.repeats() ? 0 : psn_distance(r.next_psn, r.unacked_psn);
     const Psn end_psn = psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu));
     const uint32_t needed = wqe_.is_read() ? psn_distance(end_psn, r.next_psn) : 1;
     return !outstanding || outstanding + needed <= kWindowPsns;
@@ -310,12 +310,13 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     // The state moves before the packet does: a packet to the QP itself changes
     // it again. Only the link can refuse, and then nothing else has happened.
     const RequesterState before = r;
-    const uint32_t ahead = psn_distance(r.highest_psn, r.unacked_psn);
-    const bool again = psn_distance(r.next_psn, r.unacked_psn) < ahead;
+    const uint32_t ahead = r.before(r.highest_psn);
+    const bool again = r.before(r.next_psn) < ahead;
+    const bool counts = !r.repeats() || one_packet;
     r.next_psn = wqe_.is_read() ? psn_add(r.next_wqe_psn, wqe_.psn_span(mtu)) : psn_add(r.next_psn, 1);
-    if (psn_distance(r.next_psn, r.unacked_psn) > ahead)
+    if (r.before(r.next_psn) > ahead)
         r.highest_psn = r.next_psn;
-    r.requests_in_flight++;
+    r.requests_in_flight += counts;
     r.reads_outstanding += one_packet;
     r.since_ack_request = h.ack_request ? 0 : uint16_t(r.since_ack_request + 1);
     if (last) {

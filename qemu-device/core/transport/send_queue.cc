@@ -115,13 +115,10 @@ void SendQueue::raise_fault(Qp &qp)
 void SendQueue::go_back(Qp &qp)
 {
     RequesterState &r = qp.req;
-    // What the peer has acknowledged of the message is acknowledged again.
-    if (transport_.rewind == Rewind::Message)
-        r.unacked_psn = r.oldest_psn;
     r.next = r.oldest;
     r.next_index = r.oldest.index;
     r.next_wqe_psn = r.oldest_psn;
-    r.next_psn = r.unacked_psn;
+    r.next_psn = transport_.rewind == Rewind::Message ? r.oldest_psn : r.unacked_psn;
     r.messages_sent = r.messages_done;
     r.requests_in_flight = 0;
     r.reads_outstanding = 0;
