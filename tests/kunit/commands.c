@@ -91,7 +91,7 @@ static const struct commands_status {
 	{ "BAD_SYS_STATE", 0x04, -ENXIO },
 	{ "BAD_NVMEM", 0x05, -EIO },
 	{ "RESOURCE_BUSY", 0x06, -EBUSY },
-	{ "a status that is none", 0x07, -EIO },
+	{ "an undefined status", 0x07, -EIO },
 	{ "EXCEED_LIM", 0x08, -ENOMEM },
 	{ "BAD_RES_STATE", 0x09, -EBADF },
 	{ "BAD_INDEX", 0x0a, -EBADF },

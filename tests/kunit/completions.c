@@ -521,7 +521,7 @@ static const struct completions_hostile {
 	{ "an error of a send that was not posted",
 	  { .opcode = 0xff, .is_send = 1, .wqe = 192, .syndrome = 5 }, DROPPED },
 	{ "a SEND that says it was a READ", { .opcode = 0x10, .is_send = 1 }, IN_ERROR, 1 },
-	{ "a send's opcode that is none", { .opcode = 0x1f, .is_send = 1 }, IN_ERROR, 1 },
+	{ "an undefined opcode of a send", { .opcode = 0x1f, .is_send = 1 }, IN_ERROR, 1 },
 	{ "a SEND that says it was NOP", { .opcode = 0x00, .is_send = 1 }, IN_ERROR, 1 },
 	{ "a SEND longer than it was", { .opcode = 0x0a, .is_send = 1, .byte_cnt = 1001 },
 	  IN_ERROR, 1 },

@@ -141,7 +141,7 @@ static const struct events_cq {
 } events_cqs[] = {
 	{ "overrun", 1 },
 	{ "access", 2 },
-	{ "a syndrome that is none", 0xff },
+	{ "an undefined syndrome", 0xff },
 };
 
 static void events_cq_name(const struct events_cq *cq, char *desc)
@@ -201,9 +201,9 @@ static const struct events_stray {
 	{ "SRQ_QP_LAST_WQE of a QP beyond the table", EVENTS_ASYNC_EQ, 0x13, 65536 },
 	{ "EQ_OVERFLOW", EVENTS_ASYNC_EQ, 0x0f, 2 },
 	{ "EQ_OVERFLOW of an EQ beyond the table", EVENTS_ASYNC_EQ, 0x0f, 0xffffffff },
-	{ "a type that is none: 01h", EVENTS_ASYNC_EQ, 0x01, 8 },
-	{ "a type that is none: 15h", EVENTS_ASYNC_EQ, 0x15, 8 },
-	{ "a type that is none: ffh", EVENTS_COMP_EQ, 0xff, 8 },
+	{ "an undefined type: 01h", EVENTS_ASYNC_EQ, 0x01, 8 },
+	{ "an undefined type: 15h", EVENTS_ASYNC_EQ, 0x15, 8 },
+	{ "an undefined type: ffh", EVENTS_COMP_EQ, 0xff, 8 },
 };
 
 static void events_stray_name(const struct events_stray *stray, char *desc)

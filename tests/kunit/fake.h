@@ -4,7 +4,7 @@
  *
  * The HCR is ordinary memory that a thread watches, as the device would; UAR
  * page 0 is ordinary memory that tests read doorbells from; interrupts are
- * raised by hand. Every command is kept with its input mailbox as it was. What
+ * raised by the test. Every command is kept with its input mailbox as it was. What
  * a command answers is up to the test; by default it succeeds.
  */
 #ifndef HGHCA_FAKE_H

@@ -154,7 +154,7 @@ static void observe_bind(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 0, hghca_counter_unbind_qp(ibqp));
 	KUNIT_EXPECT_EQ(test, 0, hghca_counter_dealloc(&this->counter));
-	/* Nothing is left of it when the QP begins anew. */
+	/* Nothing is left of it when the QP begins again. */
 	mutex_lock(&this->hqp->lock);
 	hghca_qp_reset(this->hqp);
 	mutex_unlock(&this->hqp->lock);
@@ -359,7 +359,7 @@ static const struct observe_pma observe_pmas[] = {
 	{ "another attribute", 4, 1, 1, 0x0010, 1, 3, 0x0c },
 	{ "Set", 4, 1, 2, 0x0012, 1, 3, 0x0c },
 	{ "another version", 4, 2, 1, 0x0012, 1, 3, 0x04 },
-	{ "a method that is none", 4, 1, 0x33, 0x0012, 1, 3, 0x08 },
+	{ "an undefined method", 4, 1, 0x33, 0x0012, 1, 3, 0x08 },
 	{ "GetResp", 4, 1, 0x81, 0x0012, 1, 1 },
 	{ "another response", 4, 1, 0xb3, 0x0012, 1, 1 },
 	{ "Send", 4, 1, 3, 0x0012, 1, 1 },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * KUnit tests of regions of users that are registered anew: each change alone
+ * KUnit tests of re-registered regions of users: each change alone
  * and with others, and commands that fail on the way.
  *
  * The reference is the memory itself. Each page of it holds its own number; reading
@@ -421,7 +421,7 @@ static const struct rereg_bad {
 	int access;
 	int err;
 } rereg_bads[] = {
-	{ "flags that are none", 8, 0, 0, 0, 0, -EOPNOTSUPP },
+	{ "undefined flags", 8, 0, 0, 0, 0, -EOPNOTSUPP },
 	{ "on-demand paging", IB_MR_REREG_ACCESS, 0, 0, 0, IB_ACCESS_ON_DEMAND, -EOPNOTSUPP },
 	{ "memory that is not there", IB_MR_REREG_TRANS, 0x100000000, PAGE_SIZE, REREG_ADDRESS,
 	  0, -EFAULT },

@@ -856,7 +856,7 @@ static const struct transition_query {
 	{ "SQD", 5, 0, IB_QPS_SQD },
 	{ "ERR", 6, 0, IB_QPS_ERR },
 	{ "RST, though it was not reset", 0, 0, IB_QPS_RESET },
-	{ "a state that is none", 7, -EIO },
+	{ "an undefined state", 7, -EIO },
 	{ "state 15", 15, -EIO },
 };
 

@@ -2,7 +2,7 @@
 """MSI-X messages aimed at registers: whatever they lead to, QEMU answers, and the HCAs are as the guest has made them.
 
 QEMU itself lets no device's register be written while one is under way. So the circles here are entered by way of A, whose
-EQ is armed by hand: its message arms the EQ of B, in which an event waits, so B's message is due.
+EQ is armed by the test: its message arms the EQ of B, in which an event waits, so B's message is due.
 """
 
 import contextlib

@@ -107,7 +107,7 @@ TEST_F(CApi, FaultsOnTheLink)
     host.clock_ns = host.deadline_ns;
     hghca_core_timer(core);
     EXPECT_EQ(hghca_core_held_frames(core), 0u);
-    hghca_core_set_fault_seed(core, 5);   // begins anew: the third is no second
+    hghca_core_set_fault_seed(core, 5);   // begins again: the third is no second
     hghca_core_receive(core, &part, 1);
     EXPECT_EQ(count("dropped"), 1u);
     hghca_core_receive(core, &part, 1);

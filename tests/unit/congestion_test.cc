@@ -862,12 +862,12 @@ struct ScribbleCase {
 };
 
 const ScribbleCase kScribbles[] = {
-    {"a state that is none", false, {{"congestion.rate", 3}}},
-    {"a bool that is none", false, {{"congestion.cnp_due", 2}}},
+    {"an undefined state", false, {{"congestion.rate", 3}}},
+    {"a bool that is 2", false, {{"congestion.cnp_due", 2}}},
     {"no rate at all", false, {{"congestion.current_kbps", 0}}},
     {"a rate above its target", false, {{"congestion.target_kbps", kLine / 2 - 1}}},
     {"alpha above 1", false, {{"congestion.alpha", (1u << 30) + 1}}},
-    {"a phase that is none", false, {{"pace.phase", 3}}},
+    {"an undefined phase", false, {{"pace.phase", 3}}},
     {"rates beyond the port's", true,
      {{"congestion.current_kbps", UINT32_MAX}, {"congestion.target_kbps", UINT32_MAX}}},
     {"the lowest rate", true, {{"congestion.current_kbps", 1}, {"congestion.target_kbps", 1}}},

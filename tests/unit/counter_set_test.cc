@@ -165,7 +165,7 @@ TEST_F(CounterSetTest, WhatGoesWrongIsTheQpsOwn)
     EXPECT_EQ(sender[HGHCA_QP_COUNTER_retransmitted], 1u + 4);
     EXPECT_EQ(sender[HGHCA_QP_COUNTER_rnr_nak_received], net.a.counters().rnr_nak_received);
     EXPECT_EQ(sender[HGHCA_QP_COUNTER_retransmitted], net.a.counters().retransmitted);
-    // A key that is none: the responder refuses, the requester completes in error and flushes.
+    // A key that does not exist: the responder refuses, the requester completes in error and flushes.
     p.a.post({write_to(p.a.sge(0, 8), p.b.va(0), p.b.buffer.key ^ 1), send(p.a.sge(0, 8))});
     net.settle();
     EXPECT_EQ(read(net.b, 4)[HGHCA_QP_COUNTER_remote_access_nak_sent], 1u);

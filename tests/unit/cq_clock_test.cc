@@ -370,7 +370,7 @@ TEST_F(Moderation, RefusedCommands)
     EXPECT_EQ(moderate(1, 1, 1), HGHCA_CMD_STAT_BAD_OP);
 }
 
-// A CQ that goes takes its clock along; the next one of its number starts anew.
+// A CQ that goes takes its clock along; the next one of its number does not inherit it.
 TEST_F(Moderation, OfACqThatGoes)
 {
     ASSERT_EQ(moderate(cq.cqn, 5, 1000), 0);

@@ -302,7 +302,7 @@ TEST_F(FlowControlTest, WhatIsNoPause)
     Frame other_type = pause(0xffff);
     other_type[12] = 8, other_type[13] = 0;
     const ControlCase cases[] = {
-        {"an opcode that is none", control(kControl, {0x0002, 0xffff})},
+        {"an undefined opcode", control(kControl, {0x0002, 0xffff})},
         {"cut behind its opcode", control(kControl, {0x0001}, 16)},
         {"cut in its quanta", control(kControl, {0x0001, 0xffff}, 17)},
         {"a PFC cut in its quanta", control(kControl, {0x0101, 0xff, 1, 1, 1, 1, 1, 1, 1}, 33)},

@@ -440,7 +440,7 @@ TEST_F(Arrivals, NothingIsReceivedBeforeInitialisation)
     EXPECT_EQ(c().rx_packets + c().rx_unknown_qp, 0u);
 }
 
-// ---- responders: opcode sequences and lengths, with packets made by hand
+// ---- responders: opcode sequences and lengths, with packets made here
 
 class ByHand : public Arrivals {
 protected:

@@ -129,7 +129,7 @@ protected:
         c.limits = be32(8u << 24 | 4u << 16 | 1u << 15 | 5u << 8 | HGHCA_ACCESS_REMOTE_READ);
         return c;
     }
-    // Brings the QP to `state` by commands, and into SQE by hand: a command cannot.
+    // Brings the QP to `state` by commands, and into SQE directly: a command cannot.
     void bring(uint8_t service, State state)
     {
         ASSERT_EQ(driver.to_reset(qp.qpn), 0);

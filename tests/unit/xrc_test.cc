@@ -37,7 +37,7 @@ struct Service {
     {
     }
     bool poll(hghca_cqe &cqe) { return node.driver.poll(cq, cqe); }
-    // The syndrome of the next completion, which is an error; 0: it is none.
+    // The syndrome of the next completion, which is an error; 0: it is not one.
     uint8_t poll_error()
     {
         hghca_cqe cqe{};
@@ -325,7 +325,7 @@ TEST_F(Xrc, TheHeldWqeIsFlushedAndTheLastOneTold)
 // Software has all WQEs of an SRQ back once it has taken it; another one of its number is another one.
 TEST_F(Xrc, AnSrqThatIsMadeAnewHoldsNoOldMessage)
 {
-    for (bool anew : {false, true}) {
+    for (bool again : {false, true}) {
         Service service(net.b);
         TestDriver &d = net.b.driver;
         Pair pair(net.a, net.b, initiator(), target());
@@ -334,15 +334,15 @@ TEST_F(Xrc, AnSrqThatIsMadeAnewHoldsNoOldMessage)
         pair.a.post(Wqe(HGHCA_OPCODE_SEND, to_srq(service.srqn())).data(pair.a.sge(0, 3000)));
         net.pump();
         TestDriver::must(d.command(HGHCA_CMD_HW2SW_SRQ, 0, service.srqn()).status, "HW2SW_SRQ");
-        if (anew)
+        if (again)
             TestDriver::must(d.post(HGHCA_CMD_SW2HW_SRQ, d.srqc_mailbox(service.queue.srq), service.srqn()),
                              "SW2HW_SRQ");
         net.filter = nullptr;
         net.settle(10'000'000'000);
         hghca_cqe cqe;
-        EXPECT_EQ(pair.b.state(), HGHCA_QP_STATE_ERR) << anew;
-        EXPECT_NE(syndrome_at(pair.a), 0) << anew;
-        if (!anew) {
+        EXPECT_EQ(pair.b.state(), HGHCA_QP_STATE_ERR) << again;
+        EXPECT_NE(syndrome_at(pair.a), 0) << again;
+        if (!again) {
             EXPECT_FALSE(service.poll(cqe));
         }
     }

@@ -941,14 +941,14 @@ static const struct tb_case cases[] = {
 	{ "READ, WRITE and atomics of a UD QP", no_datagrams },
 	{ "READ and atomics of a UC QP", no_uc },
 	{ "QPs of the most and one more", queue_pairs },
-	{ "QPs of types that there are none of", queue_pair_types },
+	{ "QPs of unknown types", queue_pair_types },
 	{ "CQs of the most and one more", completion_queues },
 	{ "regions that cannot be", regions },
 	{ "PDs and CQs in use", in_use },
 	{ "QP attributes wrong or missing", attributes },
-	{ "addresses that are none", addresses },
-	{ "ports, GIDs and P_Keys that are none", queries },
-	{ "ECE and order of data, which there are none", no_ece },
+	{ "invalid addresses", addresses },
+	{ "ports, GIDs and P_Keys that do not exist", queries },
+	{ "ECE and order of data, which are not supported", no_ece },
 };
 
 int main(int argc, char **argv)

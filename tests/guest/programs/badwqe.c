@@ -784,7 +784,7 @@ static void check_neighbour(void)
 }
 
 static const struct tb_case cases[] = {
-	{ "sound requests, by hand", sound },
+	{ "valid requests", sound },
 	{ "doorbell in two halves", two_halves },
 	{ "unknown opcodes", opcode_unknown },
 	{ "unknown opcode, linked", opcode_unknown_linked },

@@ -204,7 +204,7 @@ static void registrations(void)
 	mr = must_reg(dm, 0, BYTES);
 	link_errno(ibv_free_dm(dm), EBUSY, "freeing what is registered");
 	link_errno(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0,
-		   EINVAL, "registering it anew");
+		   EINVAL, "registering it again");
 	ibv_dereg_mr(mr);
 	release(dm);
 }

@@ -787,7 +787,7 @@ static const struct step program_life[] = {
 	{ "allocate an MW of type 1", alloc_type1, "deallocate the MW of type 1", dealloc_type1, { 0 } },
 	{ "allocate an MW of type 2", alloc_type2, "deallocate the MW of type 2", dealloc_type2, { 0 } },
 	{ "create an SRQ", create_srq, "destroy the SRQ", destroy_srq, { 0 } },
-	{ "resize the SRQ", resize_srq, "create the SRQ anew", renew_srq, { 0 } },
+	{ "resize the SRQ", resize_srq, "create the SRQ again", renew_srq, { 0 } },
 	{ "query the SRQ", query_srq, "query the SRQ again", query_srq, { 0 } },
 	{ "arm the SRQ", arm_srq, "disarm the SRQ", disarm_srq, { 0 } },
 	{ "create a QP with the SRQ", create_sharing, "destroy the QP with the SRQ", destroy_sharing, { 0 } },

@@ -168,8 +168,8 @@ static void type1(void)
 	bind_at(&l, mw, 4096, LINK_LONG, LINK_REMOTE, "bind");
 	link_opens(&l, mw->rkey, link_at(&l, 4096), 4096, LINK_LONG, "a bound window");
 	first = mw->rkey;
-	bind_at(&l, mw, 64, 128, LINK_REMOTE, "bind anew");
-	link_opens(&l, mw->rkey, link_at(&l, 64), 64, 128, "a window bound anew");
+	bind_at(&l, mw, 64, 128, LINK_REMOTE, "bind again");
+	link_opens(&l, mw->rkey, link_at(&l, 64), 64, 128, "a window bound again");
 	link_dead(&l, first, link_at(&l, 4096), "the key before");
 	link_dead(&l, first, link_at(&l, 64), "the key before, in the new bounds");
 	link_refused(&l, IBV_WR_RDMA_WRITE, mw->rkey, link_at(&l, 4096), 8, "the old bounds");
@@ -1351,7 +1351,7 @@ static const struct tb_case cases[] = {
 	{ "what the device says", capabilities },
 	{ "200 windows at once", life },
 	{ "types that are not there", wrong_types },
-	{ "type 1: bound and bound anew", type1 },
+	{ "type 1: bound and bound again", type1 },
 	{ "type 1: unbound by length 0", type1_unbound },
 	{ "type 1: 600 binds", many_binds },
 	{ "type 2: bound and invalidated", type2 },

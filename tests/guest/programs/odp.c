@@ -335,7 +335,7 @@ static void page_out(struct pair *t, unsigned int round)
 	madvise(round % 2 ? t->a.at : t->b.at, BYTES, MADV_PAGEOUT);
 }
 
-static void map_anew(struct pair *t, unsigned int round)
+static void map_again(struct pair *t, unsigned int round)
 {
 	uint8_t *at = (round % 2 ? t->a.at : t->b.at) + (round % 16) * PAGE;
 
@@ -395,7 +395,7 @@ static void under_traffic(void (*change)(struct pair *t, unsigned int round), un
 
 static void dropped(void) { under_traffic(drop, ROUNDS); }
 static void paged_out(void) { under_traffic(page_out, ROUNDS / 4); }
-static void mapped_anew(void) { under_traffic(map_anew, ROUNDS); }
+static void mapped_again(void) { under_traffic(map_again, ROUNDS); }
 static void moved(void) { under_traffic(move, ROUNDS); }
 static void forked(void) { under_traffic(have_a_child, ROUNDS / 10); }
 
@@ -532,9 +532,9 @@ static void bad_advice(void)
 	link_errno(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EPERM, "by another PD");
 	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 0), EINVAL, "on nothing");
 	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1 << 5, &sge, 1), EINVAL,
-		   "with a flag that is none");
+		   "with an undefined flag");
 	link_errno(ibv_advise_mr(link_asker.pd, (enum ibv_advise_mr_advice)99, 0, &sge, 1), EOPNOTSUPP,
-		   "that is none");
+		   "of an undefined kind");
 	link_errno(ibv_dealloc_pd(pd), 0, "ibv_dealloc_pd");
 	link_errno(ibv_advise_mr(link_asker.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1), EPERM,
 		   "to write where nobody may");
@@ -584,7 +584,7 @@ static void all_unmapped(void) { in_all_memory(unmapped); }
 static void all_dropped(void) { in_all_memory(dropped); }
 static void all_dropped_meanwhile(void) { in_all_memory(dropped_meanwhile); }
 static void all_paged_out(void) { in_all_memory(paged_out); }
-static void all_mapped_anew(void) { in_all_memory(mapped_anew); }
+static void all_mapped_again(void) { in_all_memory(mapped_again); }
 static void all_moved(void) { in_all_memory(moved); }
 static void all_forked(void) { in_all_memory(forked); }
 static void all_deregistered_meanwhile(void) { in_all_memory(deregistered_meanwhile); }
@@ -910,7 +910,7 @@ static const struct tb_case cases[] = {
 	{ "pages dropped under traffic", dropped },
 	{ "pages dropped while messages are on their way", dropped_meanwhile },
 	{ "pages paged out under traffic", paged_out },
-	{ "pages mapped anew under traffic", mapped_anew },
+	{ "pages mapped again under traffic", mapped_again },
 	{ "pages moved under traffic", moved },
 	{ "pages shared with a child under traffic", forked },
 	{ "deregistered while pages are asked for", deregistered_meanwhile },
@@ -927,7 +927,7 @@ static const struct tb_case cases[] = {
 	{ "all memory: pages dropped under traffic", all_dropped },
 	{ "all memory: pages dropped while messages are on their way", all_dropped_meanwhile },
 	{ "all memory: pages paged out under traffic", all_paged_out },
-	{ "all memory: pages mapped anew under traffic", all_mapped_anew },
+	{ "all memory: pages mapped again under traffic", all_mapped_again },
 	{ "all memory: pages moved under traffic", all_moved },
 	{ "all memory: pages shared with a child under traffic", all_forked },
 	{ "all memory: deregistered while pages are asked for", all_deregistered_meanwhile },

@@ -547,9 +547,9 @@ static void refused(void)
 	errno = 0;
 	cq = make_cq(10, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, NULL);
 	link_errno(cq ? 0 : errno, EOPNOTSUPP, "timestamps of the wall clock");
-	link_errno(ibv_query_rt_values_ex(side.ctx, &values), EINVAL, "values that are none");
+	link_errno(ibv_query_rt_values_ex(side.ctx, &values), EINVAL, "undefined values");
 	open_timed(&t);
-	link_errno(ibv_modify_cq(ibv_cq_ex_to_cq(t.cq), &attr), EINVAL, "an attribute that is none");
+	link_errno(ibv_modify_cq(ibv_cq_ex_to_cq(t.cq), &attr), EINVAL, "an undefined attribute");
 	link_errno(ibv_resize_cq(ibv_cq_ex_to_cq(t.cq), 0), EINVAL, "no entries");
 	send_one(&t, 1);
 	take(&t, 1, IBV_WC_SUCCESS);

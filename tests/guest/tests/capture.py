@@ -204,7 +204,7 @@ def files_over_qmp(testbed):
         expect(seen == [[2, 2, 0, 0], [0, 0, 2, 0]], f"pings in the files: {seen}")
         capture(guest, 2, one)
         ping(105)
-        expect([count(one, size) for size in (101, 105)] == [0, 2], "the file did not begin anew")
+        expect([count(one, size) for size in (101, 105)] == [0, 2], "the file did not begin again")
         pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 30)
         expect(captures_in(guest, 2) == "", "the capture goes on beyond its size")
         expect(SMALL_BYTES - 5000 < one.stat().st_size <= SMALL_BYTES, f"the file has {one.stat().st_size} bytes")

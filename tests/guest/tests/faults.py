@@ -67,7 +67,7 @@ def each_command(testbed, action, undo=lambda: None):
     return told
 
 
-# Memory that is registered anew is pinned a second time before it is let go of.
+# Memory that is registered again is pinned a second time before it is unpinned.
 @test("faults: each command of a program's life", limit_s=150, expected_log=LOGGED, aliases=True, **OURS)
 def program(testbed):
     def life():

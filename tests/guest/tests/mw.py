@@ -28,7 +28,7 @@ def regions(testbed, way, ends):
     run_program(testbed, "mr", f"{way} {ends(testbed)}", timeout=140)
 
 
-# Memory that is registered anew is pinned a second time before it is let go of.
+# Memory that is registered again is pinned a second time before it is unpinned.
 for subject, run, aliases in (("windows", windows, False), ("regions", regions, True)):
     options = {**OURS, "aliases": aliases}
     for way in WAYS:

@@ -384,7 +384,7 @@ def automatic(testbed):
                f"{by_pid}")
         others.end()
         result = testbed.try_run(f"rdma statistic qp bind link {device}/1 lqpn {program.qpns('RC')[0]}")
-        expect(result.status != 0, "bound by hand though counters come by themselves")
+        expect(result.status != 0, "bound manually though counters are bound automatically")
         program.do("destroy", qpns=mine)
     finally:
         statistic(testbed, f"set link {device}/1 auto off")

@@ -163,7 +163,7 @@ def rows(output):
     return [[float(number) for number in (size, count, *rest.split())] for size, count, rest in found]
 
 
-# perftest asks how fast the processor's clock goes for each row anew, by 200 waits of 0.1 to 2.1 ms. One interruption
+# perftest asks how fast the processor's clock goes for each row, by 200 waits of 0.1 to 2.1 ms. One interruption
 # of some ms between its two clocks' readings spoils that: it says so, and takes the clock to stand still. A bandwidth
 # is 0 then, and a latency infinite. (A latency program asks once more before each row, for pauses that none asks for.)
 CLOCK_UNKNOWN = "Correlation coefficient r^2: "
