@@ -36,7 +36,7 @@ def at_priority(nice):
 # These only compute: they use the CPU time that the others leave.
 COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
 # These follow them there, or the other suites: whichever end first.
-BESIDE = (*COMPUTE, "kunit", "tools")
+BESIDE = (*COMPUTE, "kunit", "tools", "perftest", "qtest")
 # The debug kernel takes long to build. The build starts before these suites, which need it and come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The frames of a guest's HCAs in files: the device captures them, controlled over QMP."""
 
+import concurrent.futures
 import re
 import shutil
 import sys
@@ -72,7 +73,7 @@ class Journal:
     """The frames on a machine's link, from its guests' start to their end.
 
     The first HCA of the first guest captures them; each of the machine's frames passes it. Each test has a file, which
-    also holds the frames after the test. The files are checked when enough has been gathered.
+    also holds the frames after the test. The files are checked when enough has been gathered, while the tests go on.
 
     wrong: the errors so far, as lines.
     cut:   lines on the files that are checked only in part.
@@ -93,11 +94,14 @@ class Journal:
         self.waiting = []
         self.wrong = []
         self.totals = frames.Findings()
+        self.checker = concurrent.futures.ThreadPoolExecutor(1)
+        self.check = None   # under way: a Future of Check
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.checker.shutdown()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def options(self):
@@ -147,27 +151,21 @@ class Journal:
         self.cut.append(f"of {self.file.stem} the first {size >> 20} MiB alone")
 
     def keep_up(self):
-        """Check the gathered files if there are enough; a line on the check, or "" if there was none."""
-        size = sum(file.stat().st_size for file in self.waiting)
-        if size < GATHERED_BYTES:
+        """Check the gathered files if there are enough, beside the tests; a line on the check before, or ""."""
+        if sum(file.stat().st_size for file in self.waiting) < GATHERED_BYTES:
             return ""
-        start, before = time.monotonic(), self.totals.frames
-        self.check()
-        return (f"{time.monotonic() - start:.1f} s for the checkers of {self.totals.frames - before} frames in "
-                f"{size >> 20} MiB")
+        said = self.book()
+        self.check, self.waiting = self.checker.submit(Check, self.waiting), []
+        return said
 
-    def check(self):
-        """Check the gathered files and delete them."""
-        try:
-            if self.waiting:
-                found = frames.decode(*self.waiting)
-                self.wrong += found.wrong
-                self.totals.add(found)
-        except ToolError as error:
-            self.wrong.append(f"{self.waiting[0].stem} to {self.waiting[-1].stem}: {error}")
-        for file in self.waiting:
-            file.unlink()
-        self.waiting = []
+    def book(self):
+        """Wait for the check under way and take its findings; a line on it, or "" if there was none."""
+        if not self.check:
+            return ""
+        check, self.check = self.check.result(), None
+        self.wrong += check.wrong
+        self.totals.add(check.findings)
+        return f"{check.seconds:.1f} s for the checkers of {check.findings.frames} frames in {check.size >> 20} MiB"
 
     def shown(self):
         """The errors, as text: the first ones of each file."""
@@ -188,7 +186,27 @@ class Journal:
         except GuestError as error:
             self.wrong.append(str(error))
         self.close()
-        self.check()
+        self.book()
+        self.check, self.waiting = self.checker.submit(Check, self.waiting), []
+        self.book()
         lines = [f"{self.totals.frames} frames, {self.totals.rdma} of RoCE v2, {self.totals.scapy} of them seen by "
                  f"scapy too; {len(self.wrong)} findings"]
         return lines + self.cut
+
+
+class Check:
+    """A check of some files of one folder, which are deleted; `size`: their bytes."""
+
+    def __init__(self, files):
+        start = time.monotonic()
+        self.size = sum(file.stat().st_size for file in files)
+        self.findings, self.wrong = frames.Findings(), []
+        try:
+            if files:
+                self.findings = frames.decode(*files)
+                self.wrong = self.findings.wrong
+        except ToolError as error:
+            self.wrong = [f"{files[0].stem} to {files[-1].stem}: {error}"]
+        for file in files:
+            file.unlink()
+        self.seconds = time.monotonic() - start
