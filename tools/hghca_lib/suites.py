@@ -36,7 +36,9 @@ def at_priority(nice):
 # These only compute: they use the CPU time that the others leave.
 COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
 # These follow them there, or the other suites: whichever end first.
-BESIDE = (*COMPUTE, "kunit", "tools", "perftest", "qtest")
+BESIDE = (*COMPUTE, "kunit", "tools")
+# The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
+FIRST = ("interop",)
 # The debug kernel takes long to build. The build starts before these suites, which need it and come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
@@ -128,7 +130,7 @@ def run_all(names, tier):
     beside = Lane([name for name in names if name in COMPUTE], last, tier)
     beside.start()
     try:
-        counts = run_in_turn(sorted(others, key=lambda name: name in WITH_DEBUG_KERNEL), tier)
+        counts = run_in_turn(sorted(others, key=lambda name: (name not in FIRST, name in WITH_DEBUG_KERNEL)), tier)
         for name in taken(last):
             counts.append(run_suite(name, tier))
     except BaseException:
