@@ -128,17 +128,18 @@ class Side:
         return f"/sys/class/infiniband/{self.device}/ports/1/hw_counters" if self.pci else ""
 
 
-class Witness:
-    """agents/witness.py in a side's namespace, as long as the guest runs: frequent queries start no processes."""
+class Agent:
+    """A script of agents/ in a side's namespace, as long as the guest runs: frequent queries start no Python."""
 
-    def __init__(self, side):
+    def __init__(self, side, script):
         self.side = side
+        self.script = script
         self.command = None
 
     def ask(self, question, limit_s):
         """The response to a query; GuestError if there is none."""
         if self.command is None or not self.command.running():
-            self.command = self.side.guest.start("exec python3 /share/witness.py", netns=self.side.netns)
+            self.command = self.side.guest.start(f"exec python3 /share/{self.script}", netns=self.side.netns)
         self.command.send(f"{question}\n")
         self.side.guest.wait_for_state(lambda: "\n" in self.command.text(1) or not self.command.running(), limit_s)
         answer, ended, _ = self.command.text(1).partition("\n")
@@ -176,7 +177,7 @@ class Testbed:
         self.case = None
         self.client, self.server = subject.sides(self)
         self.sides = [self.client, self.server]
-        self.witnesses = {}
+        self.agents = {}
         for side in self.sides:
             self.await_gids(side)
         self.log_seen = [len(guest.kmsg()) for guest in guests]
@@ -321,8 +322,11 @@ class Testbed:
         """Run a script that queries the kernel, ignore its status; its standard output."""
         return side.guest.run(script, netns=side.netns, timeout=20).stdout
 
+    def agent(self, side, script):
+        return self.agents.setdefault((side.guest, side.netns, script), Agent(side, script))
+
     def witness(self, side):
-        return self.witnesses.setdefault((side.guest, side.netns), Witness(side))
+        return self.agent(side, "witness.py")
 
     def look(self):
         """The state of the kernel on every side."""

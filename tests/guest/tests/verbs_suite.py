@@ -26,7 +26,7 @@ BY_GID = ["addr", "atomic", "cq", "cq_events", "cqex", "mr", "srq", "parent_doma
 # Their frames are their own, with UDP checksums that are no matter to them.
 MAKES_FRAMES = ["flow", "rss_traffic"]
 HUGE_PAGES = 8           # of 2 MiB, for test_huge_page_traffic
-FOLDER = "/usr/share/rdma-core-tests/tests"
+LIMIT_S = 240
 # A test may have a docstring, which is told too, and may print a line of its own before its verdict.
 RESULT = re.compile(r"^(test_\w+) \(([\w.]+)\)(?:\n[^\n]*?)?? \.\.\. (?:(?!test_)[^\n]*\n)??"
                     r"(ok|FAIL|ERROR|skipped .*)$", re.MULTILINE)
@@ -35,18 +35,17 @@ RESULT = re.compile(r"^(test_\w+) \(([\w.]+)\)(?:\n[^\n]*?)?? \.\.\. (?:(?!test_
 def run_module(testbed, module, kind="ipv4"):
     """Run a module with a GID of a kind; ({test: "ok" | "FAIL" | "ERROR" | "skipped ..."}, whole output, status)."""
     side = testbed.client
-    command = (f"cd {FOLDER} && PYTHONPYCACHEPREFIX=/run/pycache python3 run_tests.py --dev {side.device} "
-               f"--gid {side.gid(kind)} -v -k test_{module}.")
     testbed.run(f"echo {HUGE_PAGES} > /proc/sys/vm/nr_hugepages")
     try:
-        result = testbed.try_run(command, side, timeout=240)
+        answer = testbed.agent(side, "modules.py").ask(f"run {module} {side.device} {side.gid(kind)} {LIMIT_S}",
+                                                       testbed.left())
     finally:
         testbed.run("echo 0 > /proc/sys/vm/nr_hugepages")
     found = {}
-    for name, where, verdict in RESULT.findall(result.output):
+    for name, where, verdict in RESULT.findall(answer["output"]):
         owner = where.removeprefix("tests.").removesuffix(f".{name}").split(".", 1)[-1]
         found[f"{owner}.{name}"] = verdict
-    return found, result
+    return found, answer["output"], answer["status"]
 
 
 def reason_of(verdict):
@@ -56,7 +55,7 @@ def reason_of(verdict):
 
 def run_and_compare(testbed, module, kind="ipv4"):
     expected = json.loads(EXPECTED.read_text())[f"test_{module}"]
-    found, result = run_module(testbed, module, kind)
+    found, output, status = run_module(testbed, module, kind)
     wrong = []
     for name in expected["ok"]:
         if found.get(name) != "ok":
@@ -70,8 +69,8 @@ def run_and_compare(testbed, module, kind="ipv4"):
             wrong.append(f"{name}: {verdict}, which expected.json does not allow")
     passed = sum(verdict == "ok" for verdict in found.values())
     testbed.note(f"{passed} ok, {len(found) - passed} others")
-    expect(not wrong, "\n".join([*wrong, tail(result.output, 3000)]))
-    expect(result.status == 0, f"the suite ended with status {result.status}: {tail(result.output)}")
+    expect(not wrong, "\n".join([*wrong, tail(output, 3000)]))
+    expect(status == 0, f"the suite ended with status {status}: {tail(output)}")
     expect(passed or not expected["ok"], "not one test passed")
     expect(found, "the module has no tests")
 
@@ -80,14 +79,14 @@ def record(testbed):
     """Write expected.json from a run; to be looked at before it is kept."""
     expected = {}
     for module in MODULES:
-        found, result = run_module(testbed, module)
+        found, _, status = run_module(testbed, module)
         expected[f"test_{module}"] = {
             "ok": sorted(name for name, verdict in found.items() if verdict == "ok"),
             "skipped": {name: reason_of(verdict)
                         for name, verdict in sorted(found.items()) if verdict.startswith("skipped")},
         }
         bad = [f"{name}: {verdict}" for name, verdict in found.items() if verdict in ("FAIL", "ERROR")]
-        print(f"# test_{module}: status {result.status}, {len(found)} tests, bad: {bad}")
+        print(f"# test_{module}: status {status}, {len(found)} tests, bad: {bad}")
     EXPECTED.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 
