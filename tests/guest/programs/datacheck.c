@@ -204,7 +204,7 @@ static void sizes_random(void)
 	int i;
 
 	setup(BUF_BYTES, 0, 32, 2, 0);
-	for (i = 0; i < 500 && !tb_failed(); i++)
+	for (i = 0; i < 200 && !tb_failed(); i++)
 		run_op((struct op) { opcodes[noise() % ARRAY_SIZE(opcodes)], noise() % 20000, noise() % 20000,
 				     noise() % (1U << noise() % 18) });
 	teardown(BUF_BYTES);
@@ -325,7 +325,7 @@ static void atomics(void)
 	wr.sg_list = &sge;
 	wr.wr.atomic.remote_addr = (uintptr_t)cell;
 	wr.wr.atomic.rkey = dst_mr->rkey;
-	for (i = 0; i < 500 && !tb_failed(); i++) {
+	for (i = 0; i < 200 && !tb_failed(); i++) {
 		value = (uint64_t)noise() << 32 | noise();
 		compare = noise() % 2 ? value : value ^ 1ULL << noise() % 64;
 		operand = (uint64_t)noise() << 32 | noise();
@@ -513,7 +513,7 @@ static void vectors(void)
 /* ------------------------------------------------------------------ */
 /* A CQ that is resized while it is in use                              */
 
-#define RESIZES		200
+#define RESIZES		80
 #define RESIZED_LIMIT_MS	(60000 * tb_slowness())
 
 static atomic_int resizes;
@@ -585,7 +585,7 @@ static void cq_resized(void)
 /* ------------------------------------------------------------------ */
 /* Memory that changes while it is sent                                 */
 
-#define CHANGING_ROUNDS	3000
+#define CHANGING_ROUNDS	1000
 #define CHANGING_WORDS	128
 
 static atomic_bool changed_enough;

@@ -209,7 +209,7 @@ static void many_binds(void)
 	struct link l;
 
 	link_open(&l);
-	for (i = 1; i <= 600 && !tb_failed(); i++) {
+	for (i = 1; i <= 300 && !tb_failed(); i++) {
 		size_t at = i * 40 % LINK_WINDOWS;
 
 		bind_at(&l, mw, at, 40, IBV_ACCESS_REMOTE_WRITE, "bind");

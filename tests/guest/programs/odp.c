@@ -19,7 +19,7 @@
 #define BYTES		(PAGES * PAGE)
 #define AT		100		/* start of messages */
 #define LENGTH		(20 * PAGE + 123)
-#define ROUNDS		200
+#define ROUNDS		60
 #define ON_DEMAND	(TB_ACCESS_ALL | IBV_ACCESS_ON_DEMAND)
 
 /* An address without mappings: in the lower half of the address space, above the program. */

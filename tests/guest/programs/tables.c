@@ -330,7 +330,7 @@ static void created_while_polling(void)
 /* QPs created and destroyed, on one CQ that is polled and resized      */
 
 #define WORKERS		3
-#define ROUNDS		60
+#define ROUNDS		24
 #define WRITES		8
 #define GONE		UINT32_MAX
 

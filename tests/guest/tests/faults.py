@@ -21,7 +21,7 @@ LOGGED = (r"^hghca \S+: ", r"^hghca \S+ hghca\d: ", r"^hghca\d: ", r"^infiniband
 HCA = "/machine/peripheral/hca1"
 # Each command and each allocation fails in turn; where not all tests run, each STRIDE-th command, and few allocations.
 WHOLE = tiers.current() == tiers.ALL
-STRIDE = 1 if WHOLE else 3
+STRIDE = 1 if WHOLE else 5
 
 
 def device(testbed, name):

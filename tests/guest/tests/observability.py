@@ -444,7 +444,7 @@ def meanwhile(testbed):
                   f"/sys/class/infiniband/{device}/ports/1/counters/* > /dev/null; done")
     statistic(testbed, f"set link {device}/1 auto pid,type on")
     try:
-        for _ in range(15):
+        for _ in range(6):
             program.do("destroy", qpns=program.do("make", kind="RC", count=8)["qpns"])
             pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 1000, 5)
     finally:

@@ -13,7 +13,7 @@ from hghca_lib.tiers import ALL
 import perftest
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, succeeded, tail, test
-from perftest import DURATION_S, duration_column, figure_column, figures
+from perftest import DURATION_S, duration_column, figure_column, figures, is_bandwidth
 from recorder import NONE
 
 # The programs make their frames themselves, with UDP checksums that are no matter to them.
@@ -58,6 +58,8 @@ PERFTEST = {
     "raw_ethernet_burst_lat": "-s 64 -t 1024 -Q 1 --rate_limit=10 --rate_units=g --burst_size=100 --wait_destroy=1",
 }
 COUNT, RECEIVES = 1000, 1024
+# Both ends of a latency poll, and so does the device: each answer may wait for a processor of the host.
+COUNT_LATENCY = 200
 # From the state of its QP, which can be seen, to the receives that it posts next, which cannot.
 POSTS_S = 1
 # What a client of bursts says that did not learn how fast the processor's clock goes (perftest.CLOCK_UNKNOWN). It ends
@@ -128,8 +130,9 @@ def start_servers(testbed, commands, qps):
     return serving
 
 
-def raw_perftest(testbed, program, options, count=COUNT, qps=1):
+def raw_perftest(testbed, program, options, count=None, qps=1):
     """One run, whose frames the device must have sent here and steered there."""
+    count = count or (COUNT if is_bandwidth(program) else COUNT_LATENCY)
     counters = [(testbed.client, "raw_tx_packets"), (testbed.server, "flow_rx_packets")]
     before = [testbed.counter(*counter) for counter in counters]
     options += f" -n {count}" + (f" -q {qps}" if qps > 1 else "")
