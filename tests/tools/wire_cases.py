@@ -51,15 +51,19 @@ def udp(port, payload, source=20001):
     return ipv4(UDP, struct.pack("!HHHH", source, port, 8 + len(payload), 0) + payload)
 
 
-def checked(*data):
-    """What the checkers say is wrong with these frames."""
+def checked(*captures):
+    """What the checkers say is wrong with the frames of each capture; they are started once for all of them."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "frames.pcapng"
-        path.write_bytes(BEGINNING + b"".join(
-            pcapng.packet_block(pcapng.Record(pcapng.OUT, 0, len(frame), frame, 0)) for frame in data))
-        found = frames.decode(path)
-    same(found.frames, len(data), "frames seen")
-    return found.wrong
+        paths = [Path(folder) / f"{number}.pcapng" for number in range(len(captures))]
+        for path, data in zip(paths, captures):
+            path.write_bytes(BEGINNING + b"".join(
+                pcapng.packet_block(pcapng.Record(pcapng.OUT, 0, len(frame), frame, 0)) for frame in data))
+        found = frames.decode(*paths)
+    same(found.frames, sum(map(len, captures)), "frames seen")
+    # The name of its capture stands before each, if there are several.
+    wrong = [[line for line in found.wrong if len(paths) == 1 or line.startswith(f"{path.stem}: ")] for path in paths]
+    same(sum(map(len, wrong)), len(found.wrong), "findings with the name of a capture")
+    return wrong
 
 
 def test_cut():
@@ -76,15 +80,16 @@ def test_cut():
 def test_programs():
     """What programs say over TCP and UDP is theirs, whatever port they have"""
     noise = random.Random(1)
-    same(checked(*(tcp(port, 1 + 100 * k, noise.randbytes(100)) for port in KNOWN for k in range(20)),
-                 *(udp(port, noise.randbytes(60)) for port in KNOWN for _ in range(20))), [], "findings")
+    same(checked([*(tcp(port, 1 + 100 * k, noise.randbytes(100)) for port in KNOWN for k in range(20)),
+                  *(udp(port, noise.randbytes(60)) for port in KNOWN for _ in range(20))]), [[]], "findings")
 
 
 def test_checksums():
     """A checksum that is wrong is found, of TCP and of UDP"""
-    for name, frame in (("TCP", tcp(44818, 1, b"hello")), ("UDP", udp(44818, b"hello"))):
-        same(checked(frame), [], f"findings, {name}")
-        wrong = checked(frame[:-1] + b"?")
+    sent = [tcp(44818, 1, b"hello"), udp(44818, b"hello")]
+    *found, tcp_wrong, udp_wrong = checked(*([frame] for frame in sent), *([frame[:-1] + b"?"] for frame in sent))
+    same(found, [[], []], "findings")
+    for name, wrong in (("TCP", tcp_wrong), ("UDP", udp_wrong)):
         same(len(wrong), 1, f"findings, {name} damaged")
         holds(wrong[0], "Bad checksum")
 
@@ -96,8 +101,8 @@ def test_mangled_checksum():
     # Its own checksum as a further word makes that of the whole 0.
     zero = tcp(22, 1, b"hello!" + tcp(22, 1, b"hello!\0\0")[at:at + 2])
     same(zero[at:at + 2], b"\0\0", "checksum")
-    for name, frame, findings in (("of 0", zero, 0), ("of another", other, 1)):
-        same(len(checked(frame[:at] + b"\xff\xff" + frame[at + 2:])), findings, f"findings, 0xffff in place {name}")
+    found = checked(*([frame[:at] + b"\xff\xff" + frame[at + 2:]] for frame in (zero, other)))
+    same([len(wrong) for wrong in found], [0, 1], "findings, 0xffff in place of 0 and of another")
 
 
 def test_roce_port():
@@ -105,7 +110,7 @@ def test_roce_port():
     noise = random.Random(1)
     # A SEND Only of UD: BTH and DETH, a payload, and no ICRC over them.
     packet = bytes.fromhex("6400ffff 00000011 00000001 80010000 00000011") + noise.randbytes(64)
-    wrong = checked(udp(4791, packet, 0xc001))
+    wrong, short = checked([udp(4791, packet, 0xc001)], [udp(4791, packet[:5], 0xc001)])
     same(len(wrong), 1, "findings")
     holds(wrong[0], "ICRC ")
-    holds("\n".join(checked(udp(4791, packet[:5], 0xc001))), "for the port of RoCE v2, and not decoded as such")
+    holds("\n".join(short), "for the port of RoCE v2, and not decoded as such")

@@ -125,11 +125,12 @@ class BuildRoot:
 
 
 def apt_options():
-    """The host's own ways to reach its mirror (proxy, time checks), with retries on top."""
+    """The host's own ways to reach its mirror (proxy, time checks, pauses between retries), with retries on top."""
     options = ['Acquire::Retries "3"', 'Acquire::http::Timeout "60"']
     dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, env=host.environment())
     for line in dump.stdout.splitlines():
-        if line.startswith(("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-")) and '""' not in line:
+        if line.startswith(("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-",
+                            "Acquire::Retries::Delay")) and '""' not in line:
             options.append(line.rstrip(";"))
     return options
 

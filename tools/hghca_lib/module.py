@@ -20,7 +20,9 @@ def source_paths():
 
 
 def kernel_key(buildroot, tree):
-    return cache.key(buildroot.key, *[tree / file for file in TREE_FILES] if tree else [])
+    """The key of a kernel: that of the stock kernel is the same for each copy of its tree."""
+    tree = tree or buildroot.path / f"usr/src/linux-headers-{buildroot.kernel_version()}"
+    return cache.key(buildroot.key, *[tree / file for file in TREE_FILES])
 
 
 def module_key(buildroot, tree=None):
