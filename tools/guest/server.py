@@ -293,11 +293,19 @@ class Server:
             self._send_output(command.number, command.outputs[fd], data)
 
 
+def link_streams():
+    """The links in /dev that udev would make."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.symlink(f"/proc/self/fd/{number}", f"/dev/{name}")
+    os.symlink("/proc/self/fd", "/dev/fd")
+
+
 def power_off():
     import ctypes
     ctypes.CDLL(None).reboot(POWER_OFF)
 
 
+link_streams()
 try:
     Server().serve()
 except HostGone:

@@ -9,7 +9,7 @@ import shutil
 from . import cache, host, repo
 
 STEP = "payload disk"
-SCRIPTS = ["init", "server.py"]
+SCRIPTS = ["init", "fstab", "server.py"]
 CURE = "see the log"
 
 
