@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tells what the kernel knows, in its network namespace, whenever it is asked. To ask starts no process.
+"""Tells what the kernel knows, in any network namespace, whenever it is asked. To ask starts no process.
 
 usage: witness.py
 
-Each line of input is a word and perhaps a number; each is answered by a line of JSON.
+Each line of input is a namespace, or - for the first, a word and perhaps a number; each is answered by a line of JSON.
 
   look        {"resources": {device: {kind: number}}, "counters": {device: {name: value}}, "taint": number}
               `rdma resource show`, without the CQs that wait in the RDMA core's pool for a user; port 1's counters
@@ -178,9 +178,14 @@ class Witness:
 
 
 def main():
-    witness = Witness()
+    spaces, witnesses = {"-": os.open("/proc/self/ns/net", os.O_RDONLY)}, {}
     for line in sys.stdin:
-        word, *arguments = line.split()
+        space, word, *arguments = line.split()
+        if space not in spaces:
+            spaces[space] = os.open(f"/run/netns/{space}", os.O_RDONLY)
+        os.setns(spaces[space], os.CLONE_NEWNET)
+        # Its socket belongs to the namespace in which it is made.
+        witness = witnesses[space] = witnesses.get(space) or Witness()
         print(json.dumps(getattr(witness, f"do_{word}")(*arguments)), flush=True)
 
 

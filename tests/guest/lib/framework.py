@@ -129,25 +129,27 @@ class Side:
 
 
 class Agent:
-    """A script of agents/ in a side's namespace, as long as the guest runs: frequent queries start no Python."""
+    """A script of agents/ in a guest, as long as the guest runs: frequent queries start no processes."""
 
-    def __init__(self, side, script):
-        self.side = side
-        self.script = script
+    def __init__(self, guest, line, netns=""):
+        """line: the shell's, which starts it."""
+        self.guest = guest
+        self.line = line
+        self.netns = netns
         self.command = None
 
     def ask(self, question, limit_s):
         """The response to a query; GuestError if there is none."""
         if self.command is None or not self.command.running():
-            self.command = self.side.guest.start(f"exec python3 /share/{self.script}", netns=self.side.netns)
+            self.command = self.guest.start(f"exec {self.line}", netns=self.netns)
         self.command.send(f"{question}\n")
-        self.side.guest.wait_for_state(lambda: "\n" in self.command.text(1) or not self.command.running(), limit_s)
+        self.guest.wait_for_state(lambda: "\n" in self.command.text(1) or not self.command.running(), limit_s)
         answer, ended, _ = self.command.text(1).partition("\n")
         if not ended:
             # A late response would be taken for the next one.
             silent, self.command = self.command, None
             silent.kill()
-            raise GuestError(f"{self.side.device}: no response to `{question}`: {tail(silent.text(2))}")
+            raise GuestError(f"guest {self.guest.number}: no response to `{question}`: {tail(silent.text(2))}")
         self.command.forget()
         return json.loads(answer)
 
@@ -231,11 +233,10 @@ class Testbed:
 
     def wait_listening(self, port, side, server, kind="either"):
         """Wait until `server` listens on the port: a `tcp` socket, a connection manager's identifier (`cm`)."""
-        witness = self.witness(side)
         kinds = [kind] if kind != "either" else ["tcp", "cm"]
 
         def listens():
-            ports = witness.ask("listening", self.left())
+            ports = self.question(side, "listening", self.left())
             return not server.running() or any(port in ports[kind] for kind in kinds)
 
         self.wait_until(listens, f"listening on port {port}")
@@ -284,7 +285,9 @@ class Testbed:
         """
         self.wait_until(lambda: self.look_up(side) or {"ipv4", "link-local"} <= set(side.gids),
                         f"GIDs of {side.device}")
-        self.wait_until(lambda: not self.ask(side, f"ip -6 -o address show dev {side.netdev} tentative"),
+        # The guest looks by itself. The flags of an address stand before its interface; 0x40 of them is tentative.
+        settled = f"while grep -qE ' [4-7c-f][0-9a-f] +{side.netdev}$' /proc/net/if_inet6; do sleep 0.05; done"
+        self.wait_until(lambda: side.guest.run(settled, netns=side.netns, timeout=20).status == 0,
                         f"addresses of {side.netdev}")
 
     def counter(self, side, name):
@@ -295,14 +298,19 @@ class Testbed:
 
     def look_up(self, side):
         """Fill in the names and numbers that the kernel has assigned to a side's device."""
-        names = self.ask(side, f"cd /sys/class/infiniband/{side.device} && cat ports/1/gid_attrs/ndevs/0 && "
-                               "basename $(readlink device)").split()
+        # A device without hardware has no link to it.
+        said = self.ask(side, f"""
+            cd /sys/class/infiniband/{side.device}/ports/1 && read -r netdev < gid_attrs/ndevs/0 || exit
+            echo "$netdev"
+            (cd -P ../../device && echo "${{PWD##*/}}") 2>/dev/null
+            {GIDS}""")
+        names = [line for line in said.splitlines() if not line.startswith(("gids/", "gid_attrs/"))]
         if not names:
             raise Failure(f"{side.device} is not there")
         side.netdev = names[0]
         side.pci = names[1] if len(names) > 1 else ""
         side.gids = {}
-        gids = self.roce_gids(side)
+        gids = version2(said)
         local = [index for index, gid in sorted(gids.items()) if gid.startswith("fe80")]
         if local:
             side.gids["link-local"] = local[0]
@@ -312,10 +320,7 @@ class Testbed:
 
     def roce_gids(self, side):
         """The device's RoCE v2 GIDs: {index: GID as 32 digits}."""
-        said = self.ask(side, f"cd /sys/class/infiniband/{side.device}/ports/1; grep -sH . gids/* gid_attrs/types/*")
-        version2 = set(re.findall(r"^gid_attrs/types/(\d+):RoCE v2$", said, re.MULTILINE))
-        return {int(index): gid.replace(":", "")
-                for index, gid in re.findall(r"^gids/(\d+):(.*)$", said, re.MULTILINE) if index in version2}
+        return version2(self.ask(side, f"cd /sys/class/infiniband/{side.device}/ports/1; {GIDS}"))
 
     @staticmethod
     def ask(side, script):
@@ -323,14 +328,18 @@ class Testbed:
         return side.guest.run(script, netns=side.netns, timeout=20).stdout
 
     def agent(self, side, script):
-        return self.agents.setdefault((side.guest, side.netns, script), Agent(side, script))
+        """A script of agents/ in a side's namespace."""
+        return self.agents.setdefault((side.guest, side.netns, script),
+                                      Agent(side.guest, f"python3 /share/{script}", side.netns))
 
-    def witness(self, side):
-        return self.agent(side, "witness.py")
+    def question(self, side, question, limit_s):
+        """The answer to a question of the guest's agents/witness.py, which knows all namespaces."""
+        witness = self.agents.setdefault(side.guest, Agent(side.guest, "python3 -S -E /share/witness.py"))
+        return witness.ask(f"{side.netns or '-'} {question}", limit_s)
 
     def look(self):
         """The state of the kernel on every side."""
-        return [self.witness(side).ask("look", COMMAND_S * self.slowness) for side in self.sides]
+        return [self.question(side, "look", COMMAND_S * self.slowness) for side in self.sides]
 
     @staticmethod
     def resources(looks):
@@ -432,7 +441,7 @@ class Testbed:
         """
         # Debugfs is visible in the first namespace only.
         return [text for side in self.sides if not side.netns
-                for text in self.witness(side).ask(f"check {DMA_ERRORS}", COMMAND_S * self.slowness)["said"]]
+                for text in self.question(side, f"check {DMA_ERRORS}", COMMAND_S * self.slowness)["said"]]
 
     def kill_leftovers(self, wrong):
         for command in self.running:
@@ -454,6 +463,17 @@ class Testbed:
             time.sleep(0.05)
         wrong.append(f"RDMA resources before the test:\n{before}after it:\n{after}{self.resource_details()}")
         return False
+
+
+# Prints all GIDs of a port and their types, in its folder of sysfs; for version2().
+GIDS = "grep -sH . gids/* gid_attrs/types/*"
+
+
+def version2(said):
+    """The GIDs of RoCE v2 in the output of GIDS: {index: GID as 32 digits}."""
+    indices = set(re.findall(r"^gid_attrs/types/(\d+):RoCE v2$", said, re.MULTILINE))
+    return {int(index): gid.replace(":", "")
+            for index, gid in re.findall(r"^gids/(\d+):(.*)$", said, re.MULTILINE) if index in indices}
 
 
 def rises(before, after):
