@@ -32,6 +32,7 @@ LEAK_AGE_S = 6         # kmemleak ignores objects younger than 5 s
 DMA_ERRORS = 300       # limit of DMA debugging reports in one test; the log holds twice as many
 SETTLE_S = 3           # time for the kernel to free the resources of a killed process
 COMMAND_S = 60
+LOCKDEP_OFF = "lockdep is off"   # as agents/witness.py says it
 LOG_LINES = 60         # of each guest's kernel log, at the end of a test that failed
 # The factor of all time limits under a kernel with checkers. Of the tests that take more than 2 s under the stock
 # kernel, none took more than 6.2 times as long under the debug kernel, all on the same two emulated CPUs.
@@ -73,6 +74,9 @@ class Test:
     suite:    the folder below tests/ that runs it.
     tier:     of hghca_lib.tiers, the first that runs it under the stock kernel.
     debug_tier: the first that runs it under the debug kernel.
+    ends_lockdep: a report of lockdep is a part of it, after which lockdep is off until the next boot. It runs after the
+                  tests of its machine without this.
+    without_lockdep: it can run in a guest whose lockdep is off, so it runs after those too.
     """
     name: str
     run: object
@@ -87,6 +91,13 @@ class Test:
     suite: str = "guest"
     tier: str = GATE
     debug_tier: str = ALL
+    ends_lockdep: bool = False
+    without_lockdep: bool = False
+
+    @property
+    def turn(self):
+        """Its place among the tests of its machine: the guest of one that ends lockdep has no use for most others."""
+        return 2 if self.without_lockdep else int(self.ends_lockdep)
 
     def tier_under(self, kernel):
         return self.tier if kernel == "stock" else self.debug_tier
@@ -183,6 +194,9 @@ class Testbed:
         for side in self.sides:
             self.await_gids(side)
         self.log_seen = [len(guest.kmsg()) for guest in guests]
+        # Whether lockdep is off in a guest that is sound otherwise; the report of a scan for leaks after the last test.
+        self.spent = False
+        self.scanned = None
         self.checkers()
 
     # Running commands.
@@ -376,7 +390,15 @@ class Testbed:
                 for guest, start in zip(self.guests, seen) for record in guest.kmsg()[start:][-LOG_LINES:]]
 
     def leaks(self):
-        """The leaks that kmemleak has found in the guests, as text, or the error of the scan."""
+        """The leaks that kmemleak has found in the guests, as text, or the error of the scan.
+
+        A scan takes tens of seconds, so it is not repeated unless a test came between.
+        """
+        if self.scanned is None:
+            self.scanned = self.scan()
+        return self.scanned
+
+    def scan(self):
         # kmemleak reports an object only if it is some seconds old and unreferenced in two scans.
         script = f"cd /sys/kernel/debug; sleep {LEAK_AGE_S}; echo scan > kmemleak; echo scan > kmemleak; cat kmemleak"
         try:
@@ -403,6 +425,7 @@ class Testbed:
         """perform(), with or without a check of the frames."""
         self.notes = []
         self.cases = []
+        self.scanned = None
         wrong = []
         before = self.look()
         self.new_log()
@@ -431,7 +454,8 @@ class Testbed:
         said = self.checkers()
         # The log has the reason if lockdep or the debugging of DMA has disabled itself.
         wrong += [text for text in said if "more DMA-API errors" in text and not entry.aliases]
-        return not said
+        self.spent = self.spent or LOCKDEP_OFF in said
+        return not [text for text in said if text != LOCKDEP_OFF or not (entry.ends_lockdep or entry.without_lockdep)]
 
     def checkers(self):
         """The kernel's checkers that are disabled.

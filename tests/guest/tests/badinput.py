@@ -137,7 +137,8 @@ def taken_away(testbed, command):
     succeeded(command, taking.wait(testbed.left(30)))
 
 
-@test("bad input: rmmod under traffic", limit_s=120, expected_log=RELOADED, debug_tier=GATE, **OURS)
+# The programs' mappings are taken away, of which lockdep reports an inversion of the core's locks (framework.KNOWN).
+@test("bad input: rmmod under traffic", limit_s=120, expected_log=RELOADED, debug_tier=GATE, ends_lockdep=True, **OURS)
 def rmmod_under_traffic(testbed):
     """The driver lets itself be taken away from under its users."""
     taken_away(testbed, "rmmod hghca")
@@ -147,7 +148,7 @@ def rmmod_under_traffic(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
 
 
-@test("bad input: driver unbound under traffic", limit_s=120, **OURS)
+@test("bad input: driver unbound under traffic", limit_s=120, ends_lockdep=True, **OURS)
 def unbind_under_traffic(testbed):
     """As when one of the devices is unplugged; the other stays."""
     taken_away(testbed, f"echo {testbed.client.pci} > /sys/bus/pci/drivers/hghca/unbind")

@@ -11,13 +11,13 @@ import re
 from hghca_lib import buildroot, cache, debug_kernel, repo
 from hghca_lib.tiers import GATE
 
-from framework import complaints, expect, test
+from framework import FAULTS, complaints, expect, test
 
 SOURCE = "tests/debug/provoke"
 FILE = "/sys/kernel/debug/hghca-provoke"
 LEAKS = 100  # PROVOKE_LEAKS
 # Checkers that have their say at once: (the fault, the checker's words).
-FAULTS = [
+PROVOKED = [
     ("warning", r"WARNING: CPU: \d+ PID: \d+ at .*hghca_provoke"),
     ("past-end", r"BUG: KASAN: slab-out-of-bounds in "),
     ("after-free", r"BUG: KASAN: slab-use-after-free in "),
@@ -34,8 +34,8 @@ FAULTS = [
 ]
 
 
-def checker(name, kernel="debug"):
-    return test(f"checkers: {name}", subjects=("hghca",), kernels=(kernel,), debug_tier=GATE)
+def checker(name, kernel="debug", **options):
+    return test(f"checkers: {name}", subjects=("hghca",), kernels=(kernel,), debug_tier=GATE, **options)
 
 
 def module(kernel):
@@ -72,10 +72,12 @@ def told(testbed, words):
     return found
 
 
-@checker("KASAN, UBSAN, debugging of lists, references, objects, DMA and sleep: each tells its fault")
+# The first report of KASAN ends lockdep.
+@checker("KASAN, UBSAN, debugging of lists, references, objects, DMA and sleep: each tells its fault",
+         ends_lockdep=True, without_lockdep=True)
 def at_once(testbed):
     silent = []
-    for fault, words in FAULTS:
+    for fault, words in PROVOKED:
         provoke(testbed, fault)
         if not told(testbed, words):
             silent.append(f"{fault}: no line in the kernel log that would fail a test has {words}")
@@ -105,23 +107,25 @@ def hung_task(testbed):
     testbed.wait_until(lambda: last(r"> =+") > last(hung), "the end of the report", timeout=10)
 
 
-@checker("KMEMLEAK")
+@checker("KMEMLEAK", without_lockdep=True)
 def leak(testbed):
+    """The last of its guest: what it finds besides is what all tests before have lost."""
     provoke(testbed, "leak")
     found = testbed.leaks()
     testbed.run("echo clear > /sys/kernel/debug/kmemleak")
-    ours, others = [], []
-    for one in re.split(r"^(?=unreferenced object)", found, flags=re.MULTILINE)[1:]:
-        (ours if "provoke_leak+" in one else others).append(one)
+    head, *blocks = re.split(r"^(?=unreferenced object)", found, flags=re.MULTILINE)
+    ours = [one for one in blocks if "provoke_leak+" in one]
+    others = [one for one in blocks if "provoke_leak+" not in one]
+    testbed.scanned = head + "".join(others)
     # The first of them lie where others were just before, and words left of those are taken for pointers to them.
     testbed.note(f"of {LEAKS} leaks {len(ours)} are told")
     expect(len(ours) >= LEAKS / 2, f"of {LEAKS} leaks {len(ours)} are told: {found}")
     expect(not others, f"lost before: {others}")
 
 
-@checker("PROVE_LOCKING")
+# In the other guest of these tests: lockdep ends with its first report, and it has been ended in the guest of the rest.
+@checker("PROVE_LOCKING", machine=FAULTS, ends_lockdep=True)
 def lockdep(testbed):
-    """It ends with its first report, so the guest does too."""
     provoke(testbed, "locks")
     words = "WARNING: possible circular locking dependency detected"
     expect(told(testbed, words), f"no line in the kernel log that would fail a test has {words}")
