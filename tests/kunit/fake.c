@@ -11,7 +11,9 @@
 
 #include "fake.h"
 
+/* One command comes soon after another, or not for long: to look for it costs time, too. */
 #define FAKE_POLL_US	20
+#define FAKE_IDLE_US	500
 #define FAKE_WAIT_MS	10000
 
 /* The numbers of the interface document, 4.1. */
@@ -178,15 +180,19 @@ static void fake_take(struct fake *fake)
 
 static int fake_thread(void *data)
 {
+	unsigned int pause = FAKE_POLL_US;
 	struct fake *fake = data;
 
 	while (!kthread_should_stop()) {
 		u32 ctrl = readl((void __iomem *)fake_hcr(fake, 0x18));
 
-		if (ctrl & BIT(23) && ctrl != U32_MAX && !READ_ONCE(fake->stuck))
+		if (ctrl & BIT(23) && ctrl != U32_MAX && !READ_ONCE(fake->stuck)) {
 			fake_take(fake);
-		else
-			usleep_range(FAKE_POLL_US, 2 * FAKE_POLL_US);
+			pause = FAKE_POLL_US;
+		} else {
+			usleep_range(pause, 2 * pause);
+			pause = min(pause + pause / 4, FAKE_IDLE_US);
+		}
 	}
 	return 0;
 }
