@@ -327,6 +327,8 @@ static struct kunit_case addresses_cases[] = {
 
 static struct kunit_suite addresses_suite = {
 	.name = "hghca_addresses",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fake_test_init,
 	.test_cases = addresses_cases,
 };

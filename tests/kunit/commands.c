@@ -1330,6 +1330,8 @@ static struct kunit_case commands_cases[] = {
 
 static struct kunit_suite commands_suite = {
 	.name = "hghca_commands",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fake_test_init,
 	.test_cases = commands_cases,
 };
@@ -1351,6 +1353,8 @@ static struct kunit_case command_events_cases[] = {
 
 static struct kunit_suite command_events_suite = {
 	.name = "hghca_command_events",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fake_test_init_events,
 	.test_cases = command_events_cases,
 };

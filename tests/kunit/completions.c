@@ -1058,6 +1058,8 @@ static struct kunit_case completions_cases[] = {
 
 static struct kunit_suite completions_suite = {
 	.name = "hghca_completions",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = completions_init,
 	.test_cases = completions_cases,
 };

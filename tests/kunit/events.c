@@ -499,6 +499,8 @@ static struct kunit_case events_cases[] = {
 
 static struct kunit_suite events_suite = {
 	.name = "hghca_events",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = events_init,
 	.test_cases = events_cases,
 };

@@ -2,6 +2,7 @@
 /* KUnit tests of the driver: a device that is not there; see fake.h. */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
+#include <linux/genalloc.h>
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
 #include <linux/kthread.h>
@@ -15,6 +16,12 @@
 #define FAKE_POLL_US	20
 #define FAKE_IDLE_US	500
 #define FAKE_WAIT_MS	10000
+
+#define FAKE_TAGS	256	/* of the keys that are given out first */
+
+/* What opened is after fake_open(), and after fake_events(). */
+#define FAKE_OPEN	5
+#define FAKE_OPEN_EVENTS	6
 
 /* The numbers of the interface document, 4.1. */
 static const struct hghca_dev_lim fake_limits = {
@@ -187,7 +194,11 @@ static int fake_thread(void *data)
 		u32 ctrl = readl((void __iomem *)fake_hcr(fake, 0x18));
 
 		if (ctrl & BIT(23) && ctrl != U32_MAX && !READ_ONCE(fake->stuck)) {
+			/* Before go falls, for fake_settle(). */
+			WRITE_ONCE(fake->busy, true);
 			fake_take(fake);
+			/* Pairs with the acquire in fake_settle(). */
+			smp_store_release(&fake->busy, false);
 			pause = FAKE_POLL_US;
 		} else {
 			usleep_range(pause, 2 * pause);
@@ -477,6 +488,7 @@ void fake_destroy(struct fake *fake)
 	vfree(fake->log);
 	kfree(fake->uar);
 	vfree(fake->regs);
+	kfree(fake->start);
 	kfree(fake);
 }
 
@@ -491,21 +503,345 @@ struct fake *fake_test_create(struct kunit *test)
 	return fake;
 }
 
-int fake_test_init(struct kunit *test)
+/* ------------------------------------------------------------------ */
+/* Devices that are used again                                          */
+
+/*
+ * What a device is like when its fixture has opened it. To open one takes longer than
+ * most tests do, so it serves the next test, too, if that finds it as this one did.
+ */
+struct fake_start {
+	/* A test may change these, and they are put back. */
+	struct hghca_dev_lim dev_lim;
+	struct hghca_adapter adapter;
+	struct hghca_port port;
+	struct hghca_limits limits;
+	struct device *dma_device;
+	unsigned int timeout_ms, look_ms, hcr_timeout_us;
+	unsigned int num_comp_eqs;
+	hghca_event_handler event_handlers[HGHCA_EVENT_TYPES];
+	u32 port_mbps;
+	u8 uar[HGHCA_UAR_PAGE_SIZE];
+	/* So that numbers are those of a new device. */
+	u16 tags[FAKE_TAGS];
+	u32 next_qpn;
+	u16 next_gen;
+	u32 logged;
+	u32 cons_index[FAKE_EQS];
+	/* With these changed it is another device. */
+	int opened;
+	struct hghca_bus bus;
+	work_func_t link_work;
+	size_t mtts;
+	u32 mpts, pds;
+	u32 icm_blocks, icm_users;
+};
+
+/* Between tests: the device of the suite, or NULL. */
+static struct fake *fake_kept;
+static bool fake_keeps;
+
+/* The thread is done with the last command, which ends before its interrupt has been handled. */
+static void fake_settle(struct fake *fake)
 {
-	struct fake *fake = fake_test_create(test);
+	/* Pairs with the release in fake_thread(): all that the command did is seen. */
+	while (smp_load_acquire(&fake->busy))
+		usleep_range(20, 40);
+}
+
+static u32 fake_count_numbers(struct ida *ida)
+{
+	unsigned long index;
+	u32 count = 0;
+	void *entry;
+
+	xa_for_each(&ida->xa, index, entry) {
+		if (xa_is_value(entry))
+			count += hweight_long(xa_to_value(entry));
+		else
+			count += bitmap_weight(((struct ida_bitmap *)entry)->bitmap,
+					       IDA_BITMAP_BITS);
+	}
+	return count;
+}
+
+static void fake_count_icm(struct hghca_dev *hdev, u32 *blocks, u32 *users)
+{
+	unsigned long index;
+	u32 *first;	/* in a block: its users */
+	int kind;
+
+	*blocks = 0;
+	*users = 0;
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
+		xa_for_each(&hdev->icm[kind].blocks, index, first) {
+			*blocks += 1;
+			*users += *first;
+		}
+	}
+}
+
+static unsigned int fake_num_eqs(struct fake *fake)
+{
+	return fake->opened >= FAKE_OPEN_EVENTS ? FAKE_EQS : 0;
+}
+
+static struct fake_start *fake_note_start(struct fake *fake)
+{
+	struct fake_start *start = kzalloc(sizeof(*start), GFP_KERNEL);
+	struct hghca_dev *hdev = fake->hdev;
+	unsigned int i;
+
+	if (!start)
+		return NULL;
+	fake_settle(fake);
+	start->dev_lim = fake->limits;
+	start->adapter = fake->adapter;
+	start->port = fake->port;
+	start->limits = hdev->limits;
+	start->dma_device = hdev->ibdev.dma_device;
+	start->timeout_ms = hdev->cmd.timeout_ms;
+	start->look_ms = hdev->cmd.look_ms;
+	start->hcr_timeout_us = hdev->cmd.hcr_timeout_us;
+	start->num_comp_eqs = hdev->num_comp_eqs;
+	memcpy(start->event_handlers, hdev->event_handlers, sizeof(start->event_handlers));
+	start->port_mbps = hdev->port_mbps;
+	memcpy(start->uar, fake->uar, sizeof(start->uar));
+	memcpy(start->tags, hdev->mpt_tags, sizeof(start->tags));
+	start->next_qpn = hdev->qps.next;
+	start->next_gen = hdev->cmd.next_gen;
+	start->logged = fake->logged;
+	for (i = 0; i < fake_num_eqs(fake); i++)
+		start->cons_index[i] = fake_eq(fake, i)->cons_index;
+	start->opened = fake->opened;
+	start->bus = hdev->bus;
+	start->link_work = hdev->link_work.func;
+	start->mtts = gen_pool_avail(hdev->mtt_pool);
+	start->mpts = fake_count_numbers(&hdev->mpt_ida);
+	start->pds = fake_count_numbers(&hdev->pd_ida);
+	fake_count_icm(hdev, &start->icm_blocks, &start->icm_users);
+	return start;
+}
+
+/* It goes on, with no command and no event under way. */
+static bool fake_works(struct fake *fake)
+{
+	struct hghca_dev *hdev = fake->hdev;
+	unsigned int i;
+
+	if (hghca_dev_has_failed(hdev) || !fake->dma || fake->stuck ||
+	    readl((void __iomem *)fake_hcr(fake, 0x18)) & BIT(23) ||
+	    readl(hdev->bus.regs + HGHCA_RESET))
+		return false;
+	if (!list_empty(&hdev->cmd.lost) || hdev->cmd.event_sem.count != HGHCA_CMD_SLOTS)
+		return false;
+	for (i = 0; i < HGHCA_CMD_SLOTS; i++)
+		if (hdev->cmd.slots[i].state != HGHCA_CMD_SLOT_FREE)
+			return false;
+	/* All events were taken, so that all entries are the device's, wherever it goes on. */
+	for (i = 0; i < fake_num_eqs(fake); i++)
+		if (fake_eq(fake, i)->cons_index != fake->eq_index[i])
+			return false;
+	return true;
+}
+
+/* What is not put back is as it was. */
+static bool fake_is_same(struct fake *fake)
+{
+	const struct fake_start *start = fake->start;
+	struct hghca_dev *hdev = fake->hdev;
+	u32 blocks, users;
+
+	/* A block that could not be unmapped is kept, with no users. */
+	fake_count_icm(hdev, &blocks, &users);
+	return fake->opened == start->opened && !hdev->netdev && !hdev->registered &&
+	       !memcmp(&hdev->bus, &start->bus, sizeof(start->bus)) &&
+	       hdev->link_work.func == start->link_work &&
+	       hdev->mpt_tags[FAKE_TAGS] == 0 && blocks == start->icm_blocks;
+}
+
+/* What the driver still has that it did not have at the start, or NULL. */
+static const char *fake_left_behind(struct fake *fake)
+{
+	const struct fake_start *start = fake->start;
+	struct hghca_dev *hdev = fake->hdev;
+	u32 blocks, users;
+
+	fake_count_icm(hdev, &blocks, &users);
+	if (!xa_empty(&hdev->cqs.objs))
+		return "a CQ";
+	if (!xa_empty(&hdev->qps.objs))
+		return "a QP";
+	if (!xa_empty(&hdev->srqs.objs))
+		return "an SRQ";
+	if (!RB_EMPTY_ROOT(&hdev->mcast.groups) || !xa_empty(&hdev->mcast.entries))
+		return "a multicast group";
+	if (!xa_empty(&hdev->odp_mrs))
+		return "an on-demand region";
+	if (fake_count_numbers(&hdev->mpt_ida) != start->mpts)
+		return "a key";
+	if (gen_pool_avail(hdev->mtt_pool) != start->mtts)
+		return "MTTs";
+	if (fake_count_numbers(&hdev->pd_ida) != start->pds)
+		return "a PD";
+	if (!ida_is_empty(&hdev->xrcd_ida))
+		return "an XRC domain";
+	if (!ida_is_empty(&hdev->uar_ida))
+		return "a UAR page";
+	if (!ida_is_empty(&hdev->counter_ida))
+		return "a counter set";
+	if (!ida_is_empty(&hdev->flow_ida))
+		return "a flow rule";
+	if (!ida_is_empty(&hdev->rss_ida) || !ida_is_empty(&hdev->rwq_table_ida))
+		return "an RSS group";
+	return users != start->icm_users ? "memory of a table" : NULL;
+}
+
+static void fake_put_back(struct fake *fake)
+{
+	const struct fake_start *start = fake->start;
+	struct hghca_dev *hdev = fake->hdev;
+	unsigned int i;
+
+	fake->answer = NULL;
+	fake->priv = NULL;
+	fake->on_dma_begin = NULL;
+	fake->on_dma_end = NULL;
+	fake->limits = start->dev_lim;
+	fake->adapter = start->adapter;
+	fake->port = start->port;
+	hdev->limits = start->limits;
+	hdev->ibdev.dma_device = start->dma_device;
+	hdev->cmd.timeout_ms = start->timeout_ms;
+	hdev->cmd.look_ms = start->look_ms;
+	hdev->cmd.hcr_timeout_us = start->hcr_timeout_us;
+	hdev->num_comp_eqs = start->num_comp_eqs;
+	memcpy(hdev->event_handlers, start->event_handlers, sizeof(start->event_handlers));
+	hdev->port_mbps = start->port_mbps;
+	memcpy(fake->uar, start->uar, sizeof(start->uar));
+	memcpy(hdev->mpt_tags, start->tags, sizeof(start->tags));
+	hdev->qps.next = start->next_qpn;
+	hdev->cmd.next_gen = start->next_gen;
+	fake->logged = start->logged;
+	for (i = 0; i < fake_num_eqs(fake); i++) {
+		fake_eq(fake, i)->cons_index = start->cons_index[i];
+		fake->eq_index[i] = start->cons_index[i];
+	}
+}
+
+/* Whether the device, after @test, is as it was before. One that has lost something fails it. */
+static bool fake_renew(struct kunit *test, struct fake *fake)
+{
+	struct hghca_dev *hdev = fake->hdev;
+	const char *left;
+
+	if (!fake->start || test->status == KUNIT_FAILURE)
+		return false;
+	fake->answer = NULL;
+	cancel_work_sync(&hdev->fail_work);
+	cancel_work_sync(&hdev->link_work);
+	cancel_work_sync(&hdev->flush_work);
+	fake_settle(fake);
+	if (!fake_works(fake))
+		return false;
+
+	if (fake->opened == FAKE_OPEN_EVENTS && fake->start->opened == FAKE_OPEN) {
+		hghca_eqs_cleanup(hdev);
+		fake->opened = FAKE_OPEN;
+		fake_settle(fake);
+	}
+	left = fake_left_behind(fake);
+	if (left)
+		KUNIT_FAIL(test, "%s is left behind", left);
+	if (left || !fake_is_same(fake))
+		return false;
+	fake_put_back(fake);
+	return true;
+}
+
+static void fake_give_back(struct fake *fake)
+{
+	struct kunit *test = fake->test;
+
+	fake->test = NULL;
+	if (!fake_kept && fake_renew(test, fake))
+		fake_kept = fake;
+	else
+		fake_destroy(fake);
+}
+
+KUNIT_DEFINE_ACTION_WRAPPER(fake_give_back_action, fake_give_back, struct fake *);
+
+/* The one that is kept, if the fixture would make the same. */
+static struct fake *fake_take_kept(void (*set_up)(struct fake *fake), bool events)
+{
+	const int opened = events ? FAKE_OPEN_EVENTS : FAKE_OPEN;
+	struct fake *fake = fake_kept;
+
+	fake_kept = NULL;
+	if (!fake || (fake->set_up == set_up && fake->start->opened == opened))
+		return fake;
+	fake_destroy(fake);
+	return NULL;
+}
+
+int fake_test_open(struct kunit *test, void (*set_up)(struct fake *fake), bool events)
+{
+	struct fake *fake = fake_take_kept(set_up, events);
+	int err;
 
 	if (!fake)
+		fake = fake_create();
+	if (!fake)
 		return -ENOMEM;
+	fake->test = test;
+	err = kunit_add_action_or_reset(test, fake_give_back_action, fake);
+	if (err)
+		return err;
 	test->priv = fake;
-	return fake_open(fake);
+	if (fake->start)
+		return 0;
+
+	fake->set_up = set_up;
+	if (set_up)
+		set_up(fake);
+	err = fake_open(fake);
+	if (!err && events)
+		err = fake_events(fake);
+	if (err || !fake_keeps)
+		return err;
+	fake->start = fake_note_start(fake);
+	return fake->start ? 0 : -ENOMEM;
+}
+
+void fake_use_up(struct fake *fake)
+{
+	kfree(fake->start);
+	fake->start = NULL;
+}
+
+int fake_test_init(struct kunit *test)
+{
+	return fake_test_open(test, NULL, false);
 }
 
 int fake_test_init_events(struct kunit *test)
 {
-	int err = fake_test_init(test);
+	return fake_test_open(test, NULL, true);
+}
 
-	return err ?: fake_events(test->priv);
+int fake_suite_init(struct kunit_suite *suite)
+{
+	fake_keeps = true;
+	return 0;
+}
+
+void fake_suite_exit(struct kunit_suite *suite)
+{
+	fake_keeps = false;
+	if (fake_kept)
+		fake_destroy(fake_kept);
+	fake_kept = NULL;
 }
 
 /* ------------------------------------------------------------------ */

@@ -104,6 +104,10 @@ struct fake {
 	void (*on_dma_end)(struct fake *fake);
 	int opened;
 	bool stuck;
+	bool busy;	/* the thread is in a command */
+	void (*set_up)(struct fake *fake);
+	struct fake_start *start;	/* of one from fake_test_open() */
+	struct kunit *test;
 	struct task_struct *thread;
 	spinlock_t eq_lock;	/* the producer side of the EQs */
 	u32 eq_index[FAKE_EQS];
@@ -121,12 +125,25 @@ int fake_open(struct fake *fake);
 int fake_events(struct fake *fake);
 void fake_destroy(struct fake *fake);
 
-/* A device that goes with the test, or NULL. */
+/* A new device that goes with the test, or NULL. */
 struct fake *fake_test_create(struct kunit *test);
 
-/* For suites whose tests begin with an open device in test->priv; it goes with the test. */
+/*
+ * For suites whose tests begin with an open device in test->priv. @set_up changes what
+ * a new one answers before it is opened; or NULL. In a suite with fake_suite_init() and
+ * fake_suite_exit() the next test gets the same device, put back to what a new one is
+ * like, unless it has failed, is stuck or differs in what is not put back: then it goes
+ * with the test, as it does in other suites. A test that leaves objects in a device that
+ * works fails.
+ */
+int fake_test_open(struct kunit *test, void (*set_up)(struct fake *fake), bool events);
 int fake_test_init(struct kunit *test);
 int fake_test_init_events(struct kunit *test);
+int fake_suite_init(struct kunit_suite *suite);
+void fake_suite_exit(struct kunit_suite *suite);
+
+/* This device goes with the test, which may leave anything in it. */
+void fake_use_up(struct fake *fake);
 
 /* The number of commands so far: what comes later is fake_nth(fake, mark), mark + 1, ... */
 u32 fake_mark(struct fake *fake);

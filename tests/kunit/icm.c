@@ -306,6 +306,7 @@ static void icm_left_over(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 0, hghca_icm_get(fake->hdev, HGHCA_ICM_MTT, 8, 3 * 32768));
 	KUNIT_EXPECT_EQ(test, 4, icm_users(fake, HGHCA_ICM_MTT));
+	fake_use_up(fake);
 }
 
 static struct kunit_case icm_cases[] = {
@@ -321,6 +322,8 @@ static struct kunit_case icm_cases[] = {
 
 static struct kunit_suite icm_suite = {
 	.name = "hghca_icm",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fake_test_init,
 	.test_cases = icm_cases,
 };

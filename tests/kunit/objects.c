@@ -417,6 +417,8 @@ static struct kunit_case objects_cases[] = {
 
 static struct kunit_suite objects_suite = {
 	.name = "hghca_objects",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fake_test_init_events,
 	.test_cases = objects_cases,
 };

@@ -333,6 +333,8 @@ static struct kunit_case observe_counter_cases[] = {
 
 static struct kunit_suite observe_counter_suite = {
 	.name = "hghca_counters",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = observe_init,
 	.test_cases = observe_counter_cases,
 };
@@ -509,6 +511,8 @@ static struct kunit_case observe_pma_cases[] = {
 
 static struct kunit_suite observe_pma_suite = {
 	.name = "hghca_pma",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = observe_init,
 	.test_cases = observe_pma_cases,
 };
@@ -718,6 +722,8 @@ static struct kunit_case observe_restrack_cases[] = {
 
 static struct kunit_suite observe_restrack_suite = {
 	.name = "hghca_restrack",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = observe_init,
 	.test_cases = observe_restrack_cases,
 };

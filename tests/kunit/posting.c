@@ -457,6 +457,8 @@ static struct kunit_case posting_cases[] = {
 
 static struct kunit_suite posting_suite = {
 	.name = "hghca_posting",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = posting_init,
 	.test_cases = posting_cases,
 };

@@ -745,6 +745,8 @@ static struct kunit_case regions_cases[] = {
 
 static struct kunit_suite regions_suite = {
 	.name = "hghca_regions",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = regions_init,
 	.test_cases = regions_cases,
 };

@@ -795,6 +795,8 @@ static struct kunit_case rereg_cases[] = {
 
 static struct kunit_suite rereg_suite = {
 	.name = "hghca_rereg",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = rereg_init,
 	.test_cases = rereg_cases,
 };

@@ -850,6 +850,8 @@ static struct kunit_case srq_cases[] = {
 
 static struct kunit_suite srq_suite = {
 	.name = "hghca_srq",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = srq_init,
 	.test_cases = srq_cases,
 };

@@ -372,6 +372,8 @@ static struct kunit_case windows_cases[] = {
 
 static struct kunit_suite windows_suite = {
 	.name = "hghca_windows",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = windows_init,
 	.test_cases = windows_cases,
 };

@@ -123,6 +123,8 @@ static struct kunit_case xrc_cases[] = {
 
 static struct kunit_suite xrc_suite = {
 	.name = "hghca_xrc",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fake_test_init,
 	.test_cases = xrc_cases,
 };
