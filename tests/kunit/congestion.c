@@ -64,24 +64,30 @@ static enum fake_end congestion_answer(struct fake *fake, const struct fake_comm
 	return FAKE_ANSWERED;
 }
 
+static void congestion_set_up(struct fake *fake)
+{
+	fake->limits.caps |= cpu_to_be32(CONGESTION_CAP);
+}
+
 static int congestion_init(struct kunit *test)
 {
 	struct congestion *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
+	int err;
 	u32 i;
 
 	if (!this)
 		return -ENOMEM;
-	this->fake = fake_test_create(test);
-	if (!this->fake)
-		return -ENOMEM;
+	err = fake_test_open(test, congestion_set_up, false);
+	if (err)
+		return err;
+	this->fake = test->priv;
 	/* Each byte another. */
 	for (i = 0; i < CONGESTION_BYTES; i++)
 		this->settings[i] = 0x81 + 3 * i;
-	this->fake->limits.caps |= cpu_to_be32(CONGESTION_CAP);
 	this->fake->priv = this;
 	this->fake->answer = congestion_answer;
 	test->priv = this;
-	return fake_open(this->fake);
+	return 0;
 }
 
 static struct device_attribute *congestion_attr(const char *name)
@@ -318,6 +324,8 @@ static struct kunit_case congestion_cases[] = {
 
 static struct kunit_suite congestion_suite = {
 	.name = "hghca_congestion",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = congestion_init,
 	.test_cases = congestion_cases,
 };

@@ -74,18 +74,21 @@ static enum fake_end devmem_answer(struct fake *fake, const struct fake_command 
 	return FAKE_ANSWERED;
 }
 
+static void devmem_set_up(struct fake *fake)
+{
+	fake->hdev->bus.uar_phys = 0xf0000000;
+}
+
 /* Its page is the third; nobody else has any. */
 static struct devmem *devmem_open(struct kunit *test)
 {
 	struct devmem *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, this);
-	this->fake = fake_test_create(test);
-	KUNIT_ASSERT_NOT_NULL(test, this->fake);
+	KUNIT_ASSERT_EQ(test, 0, fake_test_open(test, devmem_set_up, false));
+	this->fake = test->priv;
 	this->fake->priv = this;
 	this->fake->answer = devmem_answer;
-	this->fake->hdev->bus.uar_phys = 0xf0000000;
-	KUNIT_ASSERT_EQ(test, 0, fake_open(this->fake));
 	this->pd = fake_pd(test, this->fake);
 	this->mmap.phys = 0xf0000000 + 0x800000 + 2 * PAGE_SIZE;
 	this->mmap.rdma_entry.npages = 1;
@@ -195,6 +198,8 @@ static struct kunit_case devmem_cases[] = {
 
 static struct kunit_suite devmem_suite = {
 	.name = "hghca_devmem",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.test_cases = devmem_cases,
 };
 kunit_test_suite(devmem_suite);

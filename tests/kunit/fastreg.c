@@ -36,20 +36,17 @@ static struct hghca_qp *fastreg_qp(struct kunit *test, struct fastreg *this, enu
 	return hqp;
 }
 
-static int fastreg_init_caps(struct kunit *test, u32 caps)
+static int fastreg_open(struct kunit *test, void (*set_up)(struct fake *fake))
 {
 	struct fastreg *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
 	int err;
 
 	if (!this)
 		return -ENOMEM;
-	this->fake = fake_test_create(test);
-	if (!this->fake)
-		return -ENOMEM;
-	this->fake->limits.caps = cpu_to_be32(caps);
-	err = fake_open(this->fake) ?: fake_events(this->fake);
+	err = fake_test_open(test, set_up, true);
 	if (err)
 		return err;
+	this->fake = test->priv;
 	this->pd = fake_pd(test, this->fake);
 	this->hcq = fake_cq(test, this->fake, 15);
 	this->hqp = fastreg_qp(test, this, IB_QPT_RC);
@@ -57,9 +54,14 @@ static int fastreg_init_caps(struct kunit *test, u32 caps)
 	return 0;
 }
 
+static void fastreg_set_up(struct fake *fake)
+{
+	fake->limits.caps = cpu_to_be32(0x3ff);
+}
+
 static int fastreg_init(struct kunit *test)
 {
-	return fastreg_init_caps(test, 0x3ff);
+	return fastreg_open(test, fastreg_set_up);
 }
 
 static u64 fastreg_list(const struct ib_mr *ibmr, u32 page)
@@ -763,6 +765,8 @@ static struct kunit_case fastreg_cases[] = {
 
 static struct kunit_suite fastreg_suite = {
 	.name = "hghca_fast_reg",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fastreg_init,
 	.test_cases = fastreg_cases,
 };
@@ -770,9 +774,14 @@ static struct kunit_suite fastreg_suite = {
 /* ------------------------------------------------------------------ */
 /* A device without the capability                                      */
 
+static void fastreg_none_set_up(struct fake *fake)
+{
+	fake->limits.caps = cpu_to_be32(0x1ff);
+}
+
 static int fastreg_none_init(struct kunit *test)
 {
-	return fastreg_init_caps(test, 0x1ff);
+	return fastreg_open(test, fastreg_none_set_up);
 }
 
 static void fastreg_none_attributes(struct kunit *test)
@@ -819,6 +828,8 @@ static struct kunit_case fastreg_none_cases[] = {
 
 static struct kunit_suite fastreg_none_suite = {
 	.name = "hghca_no_mem_mgt",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = fastreg_none_init,
 	.test_cases = fastreg_none_cases,
 };

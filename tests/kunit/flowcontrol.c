@@ -59,7 +59,21 @@ static void flowcontrol_unregister(void *hdev)
 	hghca_netdev_unregister(hdev);
 }
 
-static int flowcontrol_init_caps(struct kunit *test, u32 caps)
+static void flowcontrol_set_up_port(struct fake *fake)
+{
+	fake->port.mac_h = cpu_to_be32(0x02000000);
+	fake->port.mac_l = cpu_to_be16(0x0001);
+	fake->port.speed = cpu_to_be32(100000);
+	fake->port.max_mtu = cpu_to_be32(9000);
+}
+
+static void flowcontrol_set_up(struct fake *fake)
+{
+	fake->limits.caps |= cpu_to_be32(FLOWCONTROL_CAP);
+	flowcontrol_set_up_port(fake);
+}
+
+static int flowcontrol_open(struct kunit *test, void (*set_up)(struct fake *fake))
 {
 	struct flowcontrol *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
 	u32 i;
@@ -67,9 +81,10 @@ static int flowcontrol_init_caps(struct kunit *test, u32 caps)
 
 	if (!this)
 		return -ENOMEM;
-	this->fake = fake_test_create(test);
-	if (!this->fake)
-		return -ENOMEM;
+	err = fake_test_open(test, set_up, false);
+	if (err)
+		return err;
+	this->fake = test->priv;
 	/* Each byte another, and the document's defaults. */
 	for (i = 0; i < FLOWCONTROL_BYTES; i++)
 		this->settings[i] = 0x41 + 3 * i;
@@ -77,17 +92,9 @@ static int flowcontrol_init_caps(struct kunit *test, u32 caps)
 	this->settings[ROCE_PRIORITY_AT] = 3;
 	this->settings[OTHER_PRIORITY_AT] = 0;
 	this->settings[CLASSES_AT] = ROCE | OTHER;
-	this->fake->limits.caps |= cpu_to_be32(caps);
-	this->fake->port.mac_h = cpu_to_be32(0x02000000);
-	this->fake->port.mac_l = cpu_to_be16(0x0001);
-	this->fake->port.speed = cpu_to_be32(100000);
-	this->fake->port.max_mtu = cpu_to_be32(9000);
 	this->fake->priv = this;
 	this->fake->answer = flowcontrol_answer;
 	test->priv = this;
-	err = fake_open(this->fake);
-	if (err)
-		return err;
 	err = hghca_netdev_register(this->fake->hdev);
 	if (err)
 		return err;
@@ -101,12 +108,12 @@ static int flowcontrol_init_caps(struct kunit *test, u32 caps)
 
 static int flowcontrol_init(struct kunit *test)
 {
-	return flowcontrol_init_caps(test, FLOWCONTROL_CAP);
+	return flowcontrol_open(test, flowcontrol_set_up);
 }
 
 static int flowcontrol_init_without(struct kunit *test)
 {
-	return flowcontrol_init_caps(test, 0);
+	return flowcontrol_open(test, flowcontrol_set_up_port);
 }
 
 /* The device was asked, and told @expected; all other commands would be too many. */
@@ -405,6 +412,8 @@ static struct kunit_case flowcontrol_cases[] = {
 
 static struct kunit_suite flowcontrol_suite = {
 	.name = "hghca_flowcontrol",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = flowcontrol_init,
 	.test_cases = flowcontrol_cases,
 };

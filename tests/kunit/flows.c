@@ -363,6 +363,16 @@ static enum fake_end flows_answer(struct fake *fake, const struct fake_command *
 	return FAKE_ANSWERED;
 }
 
+static void flows_set_up(struct fake *fake)
+{
+	u8 *limits = (u8 *)&fake->limits;
+
+	fake->limits.caps |= cpu_to_be32(FLOWS_CAP);
+	limits[0x5c] = 1;
+	limits[0x5d] = 64;
+	limits[0x5e] = 56;
+}
+
 static struct flows *flows_open(struct kunit *test)
 {
 	static const struct fake_qp_attr qp = {
@@ -375,15 +385,10 @@ static struct flows *flows_open(struct kunit *test)
 	struct hghca_cq *hcq;
 
 	KUNIT_ASSERT_NOT_NULL(test, this);
-	this->fake = fake_test_create(test);
-	KUNIT_ASSERT_NOT_NULL(test, this->fake);
-	this->fake->limits.caps |= cpu_to_be32(FLOWS_CAP);
-	((u8 *)&this->fake->limits)[0x5c] = 1;
-	((u8 *)&this->fake->limits)[0x5d] = 64;
-	((u8 *)&this->fake->limits)[0x5e] = 56;
+	KUNIT_ASSERT_EQ(test, 0, fake_test_open(test, flows_set_up, true));
+	this->fake = test->priv;
 	this->fake->priv = this;
 	this->fake->answer = flows_answer;
-	KUNIT_ASSERT_EQ(test, 0, fake_open(this->fake) ?: fake_events(this->fake));
 	hcq = fake_cq(test, this->fake, 7);
 	/* Raw packet QPs are made for users alone: as one that says it is. */
 	this->hqp = fake_qp(test, fake_pd(test, this->fake), hcq, hcq, &qp);
@@ -538,6 +543,8 @@ static struct kunit_case flows_cases_of_suite[] = {
 
 static struct kunit_suite flows_suite = {
 	.name = "hghca_flows",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.test_cases = flows_cases_of_suite,
 };
 kunit_test_suite(flows_suite);

@@ -111,16 +111,45 @@ static enum fake_end mcast_answer(struct fake *fake, const struct fake_command *
 	return FAKE_ANSWERED;
 }
 
-static int mcast_init_with(struct kunit *test, u8 log_mcgs, u8 qps_per_mcg)
+static void mcast_set_up_with(struct fake *fake, u8 log_mcgs, u8 qps_per_mcg)
+{
+	fake->limits.caps = cpu_to_be32(0xbff);
+	fake->limits.log_max_mcgs = log_mcgs;
+	fake->limits.qps_per_mcg = qps_per_mcg;
+}
+
+static void mcast_set_up(struct fake *fake)
+{
+	mcast_set_up_with(fake, 4, 56);
+}
+
+/* Of few QPs in each group. */
+static void mcast_set_up_narrow(struct fake *fake)
+{
+	mcast_set_up_with(fake, 4, 3);
+}
+
+/* Of many groups. */
+static void mcast_set_up_long(struct fake *fake)
+{
+	mcast_set_up_with(fake, 7, 56);
+}
+
+static int mcast_open(struct kunit *test, void (*set_up)(struct fake *fake))
 {
 	struct mcast *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
-	struct fake *fake = fake_test_create(test);
+	struct fake *fake;
 	u32 i;
+	int err;
 
-	if (!this || !fake)
+	if (!this)
 		return -ENOMEM;
+	err = fake_test_open(test, set_up, false);
+	if (err)
+		return err;
+	fake = test->priv;
 	this->fake = fake;
-	this->buckets = BIT(log_mcgs) / 2;
+	this->buckets = fake->hdev->limits.num_mcgs / 2;
 	this->qps = kunit_kcalloc(test, MCAST_QPS, sizeof(*this->qps), GFP_KERNEL);
 	if (!this->qps)
 		return -ENOMEM;
@@ -128,18 +157,15 @@ static int mcast_init_with(struct kunit *test, u8 log_mcgs, u8 qps_per_mcg)
 		this->qps[i].ibqp.device = &fake->hdev->ibdev;
 		this->qps[i].hw.qpn = 0x100 + i;
 	}
-	fake->limits.caps = cpu_to_be32(0xbff);
-	fake->limits.log_max_mcgs = log_mcgs;
-	fake->limits.qps_per_mcg = qps_per_mcg;
 	fake->priv = this;
 	fake->answer = mcast_answer;
 	test->priv = this;
-	return fake_open(fake);
+	return 0;
 }
 
 static int mcast_init(struct kunit *test)
 {
-	return mcast_init_with(test, 4, 56);
+	return mcast_open(test, mcast_set_up);
 }
 
 static int mcast_attach(struct mcast *this, u32 qp, union ib_gid gid)
@@ -249,7 +275,7 @@ static void mcast_members(struct kunit *test)
 /* A device whose groups are smaller. */
 static void mcast_few_members(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, 0, mcast_init_with(test, 4, 3));
+	KUNIT_ASSERT_EQ(test, 0, mcast_open(test, mcast_set_up_narrow));
 	mcast_members_of(test, 3);
 }
 
@@ -348,7 +374,7 @@ static void mcast_long_chain(struct kunit *test)
 	struct mcast *this;
 	u32 i;
 
-	KUNIT_ASSERT_EQ(test, 0, mcast_init_with(test, 7, 56));
+	KUNIT_ASSERT_EQ(test, 0, mcast_open(test, mcast_set_up_long));
 	this = test->priv;
 	for (i = 0; i < 32; i++)
 		KUNIT_ASSERT_EQ(test, 0, mcast_join(this, i, 63));
@@ -625,6 +651,8 @@ static struct kunit_case mcast_cases[] = {
 
 static struct kunit_suite mcast_suite = {
 	.name = "hghca_mcast",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = mcast_init,
 	.test_cases = mcast_cases,
 };

@@ -57,6 +57,13 @@ static int netring_open(struct netring *this)
 	return err;
 }
 
+static void netring_set_up(struct fake *fake)
+{
+	fake->port.mac_h = cpu_to_be32(0x02000000);
+	fake->port.mac_l = cpu_to_be16(0x0001);
+	fake->port.max_mtu = cpu_to_be32(9000);
+}
+
 static int netring_init(struct kunit *test)
 {
 	struct netring *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
@@ -64,15 +71,10 @@ static int netring_init(struct kunit *test)
 
 	if (!this)
 		return -ENOMEM;
-	this->fake = fake_test_create(test);
-	if (!this->fake)
-		return -ENOMEM;
-	this->fake->port.mac_h = cpu_to_be32(0x02000000);
-	this->fake->port.mac_l = cpu_to_be16(0x0001);
-	this->fake->port.max_mtu = cpu_to_be32(9000);
-	err = fake_open(this->fake) ?: fake_events(this->fake);
+	err = fake_test_open(test, netring_set_up, true);
 	if (err)
 		return err;
+	this->fake = test->priv;
 	err = hghca_netdev_register(this->fake->hdev);
 	if (err)
 		return err;
@@ -245,6 +247,8 @@ static struct kunit_case netring_cases[] = {
 
 static struct kunit_suite netring_suite = {
 	.name = "hghca_netring",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = netring_init,
 	.test_cases = netring_cases,
 };

@@ -100,6 +100,11 @@ static enum fake_end odp_answer(struct fake *fake, const struct fake_command *cm
 	return FAKE_ANSWERED;
 }
 
+static void odp_set_up(struct fake *fake)
+{
+	fake->limits.caps |= cpu_to_be32(ODP_CAP);
+}
+
 static int odp_init(struct kunit *test)
 {
 	struct odp *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
@@ -110,13 +115,10 @@ static int odp_init(struct kunit *test)
 	this->mtts = kunit_kcalloc(test, ODP_MTTS, sizeof(*this->mtts), GFP_KERNEL);
 	if (!this->mtts)
 		return -ENOMEM;
-	this->fake = fake_test_create(test);
-	if (!this->fake)
-		return -ENOMEM;
-	this->fake->limits.caps |= cpu_to_be32(ODP_CAP);
-	err = fake_open(this->fake) ?: fake_events(this->fake);
+	err = fake_test_open(test, odp_set_up, true);
 	if (err)
 		return err;
+	this->fake = test->priv;
 	this->pd = fake_pd(test, this->fake);
 	this->other_pd = fake_pd(test, this->fake);
 	this->fake->priv = this;
@@ -713,6 +715,8 @@ static struct kunit_case odp_cases[] = {
 
 static struct kunit_suite odp_suite = {
 	.name = "hghca_odp",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = odp_init,
 	.test_cases = odp_cases,
 };
@@ -1011,6 +1015,8 @@ static struct kunit_case odp_tree_cases[] = {
 
 static struct kunit_suite odp_tree_suite = {
 	.name = "hghca_odp_tree",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = odp_init,
 	.test_cases = odp_tree_cases,
 };

@@ -75,29 +75,32 @@ static void rss_on_event(struct ib_event *event, void *context)
 }
 
 /* Two groups of at most 8 entries. */
-static int rss_init(struct kunit *test)
+static void rss_set_up(struct fake *fake)
 {
-	struct rss *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
-	u8 *limits;
+	u8 *limits = (u8 *)&fake->limits;
 
-	KUNIT_ASSERT_NOT_NULL(test, this);
-	this->bundle = kunit_kzalloc(test, sizeof(*this->bundle), GFP_KERNEL);
-	this->uctx = kunit_kzalloc(test, sizeof(*this->uctx), GFP_KERNEL);
-	this->fake = fake_test_create(test);
-	KUNIT_ASSERT_NOT_NULL(test, this->bundle);
-	KUNIT_ASSERT_NOT_NULL(test, this->uctx);
-	KUNIT_ASSERT_NOT_NULL(test, this->fake);
-
-	limits = (u8 *)&this->fake->limits;
-	this->fake->limits.caps |= cpu_to_be32(RSS_CAPS);
+	fake->limits.caps |= cpu_to_be32(RSS_CAPS);
 	limits[0x5c] = 4;
 	limits[0x5d] = 64;
 	limits[0x5e] = 56;
 	limits[0x68] = 1;
 	limits[0x69] = 3;
+}
+
+static int rss_init(struct kunit *test)
+{
+	struct rss *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, this);
+	this->bundle = kunit_kzalloc(test, sizeof(*this->bundle), GFP_KERNEL);
+	this->uctx = kunit_kzalloc(test, sizeof(*this->uctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, this->bundle);
+	KUNIT_ASSERT_NOT_NULL(test, this->uctx);
+
+	KUNIT_ASSERT_EQ(test, 0, fake_test_open(test, rss_set_up, true));
+	this->fake = test->priv;
 	this->fake->priv = this;
 	this->fake->answer = rss_answer;
-	KUNIT_ASSERT_EQ(test, 0, fake_open(this->fake) ?: fake_events(this->fake));
 	this->pd = fake_pd(test, this->fake);
 	this->hcq = fake_cq(test, this->fake, 7);
 	this->memory = fake_user_memory(test, RSS_MEMORY, PROT_READ | PROT_WRITE);
@@ -902,6 +905,8 @@ static struct kunit_case rss_cases[] = {
 
 static struct kunit_suite rss_suite = {
 	.name = "hghca_rss",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.init = rss_init,
 	.test_cases = rss_cases,
 };
