@@ -400,28 +400,16 @@ static enum transition_verdict transition_verdict(const struct transition_param 
 
 static const void *transition_gen_params(const void *prev, char *desc)
 {
-	static const char * const verdicts[] = {
-		[AS_REQUIRED] = "as required", [WITHOUT_REQUIRED] = "refused without",
-		[WITH_OPTIONAL] = "accepted with", [WITH_FORBIDDEN] = "refused with",
-	};
-	static struct transition_param param;
+	const struct transition *transition = prev ? (const struct transition *)prev + 1 :
+					      transitions;
 
-	if (!prev) {
-		param.transition = transitions;
-		param.attr = -1;
-	} else if (++param.attr == ARRAY_SIZE(transition_attrs)) {
-		param.attr = -1;
-		param.transition++;
-	}
-	if (param.transition == transitions + ARRAY_SIZE(transitions))
+	if (transition == transitions + ARRAY_SIZE(transitions))
 		return NULL;
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s %s to %s, %s%s%s",
-		 transition_type_names[param.transition->type],
-		 transition_state_names[param.transition->from],
-		 transition_state_names[param.transition->to],
-		 verdicts[transition_verdict(&param)], param.attr < 0 ? "" : " ",
-		 param.attr < 0 ? "" : transition_attrs[param.attr].name);
-	return &param;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s %s to %s",
+		 transition_type_names[transition->type],
+		 transition_state_names[transition->from],
+		 transition_state_names[transition->to]);
+	return transition;
 }
 
 static void transition_expect_field(struct kunit *test, const u8 *context,
@@ -483,9 +471,8 @@ static void transition_expect_accepted(struct kunit *test, const struct transiti
 	transition_expect_context(test, transition, cmd->mailbox, given);
 }
 
-static void transition_with_attribute(struct kunit *test)
+static void transition_expect(struct kunit *test, const struct transition_param *param)
 {
-	const struct transition_param *param = test->param_value;
 	const struct transition *transition = param->transition;
 	struct hghca_qp *hqp = transition_qp(transition->type, transition->from);
 	enum transition_verdict verdict = transition_verdict(param);
@@ -515,20 +502,33 @@ static void transition_with_attribute(struct kunit *test)
 			   sizeof(hqp->qpc));
 }
 
+/* A transition as required, without each required attribute, and with each other one. */
+static void transition_with_attribute(struct kunit *test)
+{
+	static const char * const verdicts[] = {
+		[AS_REQUIRED] = "as required", [WITHOUT_REQUIRED] = "refused without",
+		[WITH_OPTIONAL] = "accepted with", [WITH_FORBIDDEN] = "refused with",
+	};
+	struct transition_param param = { .transition = test->param_value };
+
+	for (param.attr = -1; param.attr < (int)ARRAY_SIZE(transition_attrs); param.attr++) {
+		transition_expect(test, &param);
+		if (READ_ONCE(test->status) != KUNIT_FAILURE)
+			continue;
+		KUNIT_FAIL(test, "expected: %s %s", verdicts[transition_verdict(&param)],
+			   param.attr < 0 ? "" : transition_attrs[param.attr].name);
+		return;
+	}
+}
+
 /* All optional attributes at a time. */
 static const void *transition_all_gen_params(const void *prev, char *desc)
 {
-	const struct transition *transition = prev ? (const struct transition *)prev + 1 :
-					      transitions;
+	const struct transition *transition = prev;
 
-	while (transition < transitions + ARRAY_SIZE(transitions) && !transition->optional)
-		transition++;
-	if (transition == transitions + ARRAY_SIZE(transitions))
-		return NULL;
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s %s to %s",
-		 transition_type_names[transition->type],
-		 transition_state_names[transition->from],
-		 transition_state_names[transition->to]);
+	do
+		transition = transition_gen_params(transition, desc);
+	while (transition && !transition->optional);
 	return transition;
 }
 
