@@ -38,6 +38,11 @@ def environment():
     return env
 
 
+def at_priority(nice):
+    """The start of a command line: at a nice value, also where the scheduler takes its session, its own, for a group."""
+    return ["sh", "-c", f"""echo {nice} 2> /dev/null > /proc/self/autogroup; exec nice -n {nice} "$0" "$@" """]
+
+
 def require_root():
     if os.geteuid() != 0:
         raise ToolError("this needs root: build roots are made with chroot and mounts",

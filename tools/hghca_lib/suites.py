@@ -24,13 +24,8 @@ import sys
 import threading
 import time
 
-from . import cache, junit, repo, setup, tiers
+from . import cache, host, junit, repo, setup, tiers
 from .errors import ToolError, UsageError
-
-
-def at_priority(nice):
-    """The start of a command line that runs at a nice value, also where a session is scheduled as a group."""
-    return ["sh", "-c", f"""echo {nice} 2> /dev/null > /proc/self/autogroup; exec nice -n {nice} "$0" "$@" """]
 
 
 # These only compute: they use the CPU time that the others leave.
@@ -42,9 +37,9 @@ FIRST = ("interop",)
 # The debug kernel takes long to build. The build starts before these suites, which need it and come last.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
-LOW_PRIORITY = at_priority(19)
+LOW_PRIORITY = host.at_priority(19)
 # A guest at the lowest priority would get no CPU time for as long as its tests wait.
-GUEST_PRIORITY = at_priority(5)
+GUEST_PRIORITY = host.at_priority(5)
 # The time limit of a suite in each tier; a suite beside others may end with the last of them.
 LIMIT_S = {tiers.QUICK: 600, tiers.GATE: 1800, tiers.ALL: 7200}
 LIMIT_BESIDE_S = 5400
