@@ -288,7 +288,7 @@ class Testbed:
             ip {space} address add {side.address}/24 dev $interface
             ip {space} link set $interface up
         """
-        succeeded("configure", side.guest.run(script, timeout=20))
+        succeeded("configure", side.guest.run(script, timeout=20 * self.slowness))
         self.await_gids(side)
 
     def await_gids(self, side):
@@ -301,7 +301,7 @@ class Testbed:
                         f"GIDs of {side.device}")
         # The guest looks by itself. The flags of an address stand before its interface; 0x40 of them is tentative.
         settled = f"while grep -qE ' [4-7c-f][0-9a-f] +{side.netdev}$' /proc/net/if_inet6; do sleep 0.05; done"
-        self.wait_until(lambda: side.guest.run(settled, netns=side.netns, timeout=20).status == 0,
+        self.wait_until(lambda: side.guest.run(settled, netns=side.netns, timeout=20 * self.slowness).status == 0,
                         f"addresses of {side.netdev}")
 
     def counter(self, side, name):
@@ -336,10 +336,9 @@ class Testbed:
         """The device's RoCE v2 GIDs: {index: GID as 32 digits}."""
         return version2(self.ask(side, f"cd /sys/class/infiniband/{side.device}/ports/1; {GIDS}"))
 
-    @staticmethod
-    def ask(side, script):
+    def ask(self, side, script):
         """Run a script that queries the kernel, ignore its status; its standard output."""
-        return side.guest.run(script, netns=side.netns, timeout=20).stdout
+        return side.guest.run(script, netns=side.netns, timeout=20 * self.slowness).stdout
 
     def agent(self, side, script):
         """A script of agents/ in a side's namespace."""
