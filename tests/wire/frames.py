@@ -31,9 +31,10 @@ import extended
 from pcapng import IN, OUT
 
 HERE = Path(__file__).resolve().parent
-# The checkers run beside tests. In the scheduler's group of the emulators they would take a processor from a virtual
-# one, for the whole slice of another: what both ends of a link poll for would take a hundred times as long.
+# For checkers beside tests. In the scheduler's group of the emulators they would take a processor for whole slices, and
+# what two ends poll for on the other one would take a hundred times as long.
 APART = ["setsid", "--wait", *host.at_priority(10)]
+
 WARNING = 0x600000  # of severities in tshark; errors are higher
 AGGREGATOR = "\x01"
 FIELDS = ["frame.number", "frame.packet_flags_direction", "frame.protocols", "udp.dstport", "infiniband.bth.opcode",
@@ -100,14 +101,15 @@ class Findings:
 
 
 class Checkers:
-    """tshark, zlib and scapy, for files of one folder."""
+    """tshark, zlib and scapy, for files of one folder; apart: beside tests that go on."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, apart=False):
+        self.prefix = APART if apart else []
         self.root = buildroot.make(buildroot.FRAME_CHECKERS)
         self.binds = {"captures": folder, "wire": HERE}
 
     def command(self, argv):
-        return [*APART, *self.root.command(argv, self.binds)]
+        return [*self.prefix, *self.root.command(argv, self.binds)]
 
     def run(self, *argv):
         """What the program prints; ToolError when it fails."""
@@ -170,13 +172,13 @@ def printed(argv, text, status, errors):
     return text
 
 
-def decode(*paths):
-    """The Findings of captures that the device made, files of one folder.
+def decode(*paths, apart=False):
+    """The Findings of captures that the device made, files of one folder; apart: as Checkers has it.
 
     Where there are several their names stand before what is wrong; frames are numbered in each from 1.
     """
     paths = [Path(path).resolve() for path in paths]
-    checkers = Checkers(paths[0].parent)
+    checkers = Checkers(paths[0].parent, apart)
     names = [path.name for path in paths]
     findings = Findings()
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
@@ -187,7 +189,7 @@ def decode(*paths):
     for fields, numbers in alike.items():
         take(findings, fields, numbers, where)
     if XRC_REASON in findings.explained:
-        decode_xrc(findings, paths, where)
+        decode_xrc(findings, paths, where, apart)
     findings.wrong += [f"{where(number)}: {why}" for number, why in icrcs["wrong"]]
     findings.scapy = icrcs["scapy"]
     # Each reads the files by itself.
@@ -211,11 +213,11 @@ class Where:
         return f"{name}frame {number - self.before[file]}"
 
 
-def decode_xrc(findings, paths, where):
+def decode_xrc(findings, paths, where, apart):
     """Book what tshark says of the XRC packets of captures, taken for those of RC."""
     again = Findings()
     with tempfile.TemporaryDirectory() as folder:
-        checkers = Checkers(folder)
+        checkers = Checkers(folder, apart)
         for path, before in zip(paths, where.before, strict=True):
             was = extended.extract(path, Path(folder) / "xrc.pcapng")
             for fields, numbers in checkers.tshark(["xrc.pcapng"]).items() if was else ():

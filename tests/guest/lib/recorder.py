@@ -203,7 +203,7 @@ class Check:
         self.findings, self.wrong = frames.Findings(), []
         try:
             if files:
-                self.findings = frames.decode(*files)
+                self.findings = frames.decode(*files, apart=True)
                 self.wrong = self.findings.wrong
         except ToolError as error:
             self.wrong = [f"{files[0].stem} to {files[-1].stem}: {error}"]
