@@ -24,7 +24,7 @@
 #define SIGNALED	HGHCA_WQE_CQ_UPDATE
 #define WRITE_UNITS	3
 #define REG_UNITS	4
-#define FUZZ_ROUNDS	300
+#define FUZZ_ROUNDS	100
 
 static const char *device;
 static const char *counters;
