@@ -10,7 +10,7 @@ prints no plan, prints a number of results that differs from the plan, or ends
 with a status other than 0 without a failed result.
 
 If all suites run, those that only compute run beside the others, at the lowest
-priority. After them come suites that boot guests but leave a processor idle.
+priority. After them come suites with few guests.
 """
 
 import collections
@@ -31,12 +31,11 @@ from .errors import ToolError, UsageError
 # These only compute: they use the CPU time that the others leave.
 COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
 # These follow them there, or the other suites: whichever end first.
-BESIDE = (*COMPUTE, "kunit", "tools")
+BESIDE = (*COMPUTE, "debug", "kunit", "tools")
 # The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
 FIRST = ("interop",)
-# The debug kernel takes long to build. The build starts before these suites, which need it and come last.
+# The debug kernel takes long to build. The build starts before all suites, beside those that do not need it.
 DEBUG_KERNEL = ["setup", "--kernel", "debug"]
-WITH_DEBUG_KERNEL = ("debug", "kunit", "tools")
 LOW_PRIORITY = host.at_priority(19)
 # A guest at the lowest priority would get no CPU time for as long as its tests wait.
 GUEST_PRIORITY = host.at_priority(5)
@@ -125,7 +124,7 @@ def run_all(names, tier):
     beside = Lane([name for name in names if name in COMPUTE], last, tier)
     beside.start()
     try:
-        counts = run_in_turn(sorted(others, key=lambda name: (name not in FIRST, name in WITH_DEBUG_KERNEL)), tier)
+        counts = run_in_turn(sorted(others, key=lambda name: name not in FIRST), tier)
         for name in taken(last):
             counts.append(run_suite(name, tier))
     except BaseException:
