@@ -2,6 +2,7 @@
 """The driver as the kernel's own checkers see it: W=1, sparse, checkpatch --strict, coccicheck."""
 
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from findings import Exceptions
 from hghca_lib import cache, module, repo
 from verdicts import Verdicts
 
+CHECKED_BUILD = ["make", "-j2", "M=/mnt/module", "W=1", "C=2", "CF=-D__CHECK_ENDIAN__"]
 # Steps of a build that say nothing.
 BUILD_STEP = re.compile(r"^\s+(CC|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
                         r"^warning: the compiler differs|^\s+(The kernel was built by|You are using):")
@@ -58,21 +60,50 @@ def check_changed(report, root, changed):
 
 
 def build_with_checks(report, root):
-    """A build of everything with all warnings, each object also read by sparse."""
-    with tempfile.TemporaryDirectory() as folder:
-        cache.sync_tree(repo.ROOT, module.source_paths(), Path(folder))
-        headers = f"/usr/lib/modules/{root.kernel_version()}/build"
-        done = root.output(["make", "-j2", "-C", headers, "M=/mnt/module", "W=1", "C=2", "CF=-D__CHECK_ENDIAN__",
-                            "modules"], {"module": folder})
-        objects = [line for line in done.stdout.splitlines() if re.match(r"^\s+CHECK ", line)]
-        if done.returncode == 0:
-            layers.check(report, root, Path(folder))
-    said = [line for line in (done.stdout + done.stderr).splitlines() if line and not BUILD_STEP.match(line)]
-    sources = list(repo.path("kernel").rglob("*.c"))
-    missed = [source.name for source in sources
-              if not any(line.endswith(f"/{source.relative_to(repo.ROOT)}") for line in objects)]
-    report.result(done.returncode == 0 and not said, "kernel: no warning with W=1, none from sparse", "\n".join(said))
-    report.result(not missed, f"kernel: sparse has read all {len(sources)} files", f"not read: {missed}")
+    """A build of everything with all warnings, each object also read by sparse; layers.py reads its objects.
+
+    The objects of a build without any finding are kept in the cache, so the same sources are not built again.
+    """
+    sources = [str(source.relative_to(repo.ROOT)) for source in sorted(repo.path("kernel").rglob("*.c"))]
+    key = cache.key(module.module_key(root), *CHECKED_BUILD)
+    try:
+        folder = cache.make("checked-build", key, lambda folder: checked_build(root, sources, folder),
+                            128 * cache.MIB, "kernel module, with checks")
+    except Findings as findings:
+        report.result(not findings.said, "kernel: no warning with W=1, none from sparse", "\n".join(findings.said))
+        report.result(not findings.missed, f"kernel: sparse has read all {len(sources)} files",
+                      f"not read: {findings.missed}")
+        return
+    layers.check(report, root, folder)
+    report.result(True, "kernel: no warning with W=1, none from sparse")
+    report.result(True, f"kernel: sparse has read all {len(sources)} files")
+
+
+class Findings(Exception):
+    """What compiler and sparse said of the driver, as lines, and the sources that sparse has not read."""
+
+    def __init__(self, said, missed):
+        super().__init__()
+        self.said = said
+        self.missed = missed
+
+
+def checked_build(root, sources, folder):
+    """Leave the objects of a build without findings in a folder, or raise the Findings."""
+    with tempfile.TemporaryDirectory() as place:
+        cache.sync_tree(repo.ROOT, module.source_paths(), Path(place))
+        done = root.output([*CHECKED_BUILD, "-C", f"/usr/lib/modules/{root.kernel_version()}/build", "modules"],
+                           {"module": place})
+        lines = (done.stdout + done.stderr).splitlines()
+        said = [line for line in lines if line and not BUILD_STEP.match(line)]
+        read_by_sparse = {line.split()[-1] for line in lines if re.match(r"^\s+CHECK ", line)}
+        missed = [source for source in sources if not any(line.endswith(f"/{source}") for line in read_by_sparse)]
+        if done.returncode or said or missed:
+            raise Findings(said or [f"make ended with status {done.returncode}"] * bool(done.returncode), missed)
+        for source in sources:
+            copy = (folder / source).with_suffix(".o")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy((Path(place) / source).with_suffix(".o"), copy)
 
 
 def scripts(root):
