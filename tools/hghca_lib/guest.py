@@ -36,7 +36,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import cache, gcov, machine
+from . import cache, gcov, host, machine
 from .errors import ToolError
 
 BOOT_TIMEOUT_S = 180
@@ -182,8 +182,8 @@ class Guest:
         self._reader.start()
 
     def _spawn(self, argv, inherited):
-        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
-                                pass_fds=[s.fileno() for s in inherited], start_new_session=True,
+        return subprocess.Popen([*host.in_a_group(), *argv], stdin=subprocess.DEVNULL, stdout=self._errors,
+                                stderr=self._errors, pass_fds=[s.fileno() for s in inherited], start_new_session=True,
                                 preexec_fn=lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
 
     # Running commands.

@@ -39,8 +39,16 @@ def environment():
 
 
 def at_priority(nice):
-    """The start of a command line: at a nice value, also where the scheduler takes its session, its own, for a group."""
-    return ["sh", "-c", f"""echo {nice} 2> /dev/null > /proc/self/autogroup; exec nice -n {nice} "$0" "$@" """]
+    """The start of the command line of a new session that runs at a nice value."""
+    return ["nice", "-n", str(nice), *in_a_group()]
+
+
+def in_a_group():
+    """The start of the command line of a new session: as a group of the scheduler, it gets its own nice value too.
+
+    The scheduler takes each session for a group. Between groups only their nice values count, and a new group has 0.
+    """
+    return ["sh", "-c", 'nice 2> /dev/null > /proc/self/autogroup; exec "$0" "$@"']
 
 
 def require_root():
