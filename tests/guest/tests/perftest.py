@@ -133,7 +133,7 @@ COMBINATIONS = [
     ("ib_atomic_lat", "XRC", "", 1024, "IPv4"),
 ]
 # These stand for the others under the debug kernel.
-UNDER_DEBUG = [("ib_read_bw", "-e"), ("ib_atomic_bw", "-q 16"), ("ib_send_bw", "-R")]
+UNDER_DEBUG = [("ib_read_bw", "-e"), ("ib_send_bw", "-R")]
 ALL_SIZES = [1 << power for power in range(1, 24)]
 UD_SIZES = [1 << power for power in range(1, 13)]
 # Iterations: with -a the large sizes decide how long it takes. With -q it is those of each QP, and never less than QPs:

@@ -97,7 +97,7 @@ def checked_of(module):
 for suite_module in MODULES:
     test(f"verbs suite: test_{suite_module}", lambda testbed, module=suite_module: run_and_compare(testbed, module),
          limit_s=300, subjects=("hghca",), checked=checked_of(suite_module),
-         tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module == "mr"))
+         tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module == "cq"))
 for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
          lambda testbed, module=suite_module: run_and_compare(testbed, module, "link-local"), limit_s=300,
