@@ -36,13 +36,13 @@ def turned(testbed):
         testbed.client, testbed.server = testbed.server, testbed.client
 
 
-def both_ways(name, run, **options):
-    """A test of which each side is the server once."""
+def both_ways(name, run, serves=None, **options):
+    """A test of which each side is the server once; serves: the tier if rxe is the server, if it is another."""
     def the_other_way(testbed):
         with turned(testbed):
             run(testbed)
 
-    test(f"{name}, rxe serves", run, **options)
+    test(f"{name}, rxe serves", run, **(options | {"tier": serves} if serves else options))
     test(f"{name}, rxe asks", the_other_way, **options)
 
 
@@ -129,7 +129,7 @@ def nvme_fio(testbed):
         fio(testbed, testbed.client, disk, FIO["4 KiB, 64 under way"])
 
 
-both_ways("NVMe over Fabrics, data written, read and compared", nvme, limit_s=120)
+both_ways("NVMe over Fabrics, data written, read and compared", nvme, serves=ALL, limit_s=120)
 both_ways("NVMe over Fabrics, fio", nvme_fio, limit_s=120, tier=ALL)
 
 

@@ -37,8 +37,7 @@ def enter(title, cases, **options):
 
 WHERE = {CACHE: "four contexts on chip", IOMMU: "behind an IOMMU"}
 for title, cases, machine in PARTS.values():
-    both = {"tier": ALL, "debug_tier": GATE} if title == "handles" else {}
-    enter(title, cases, **both)
+    enter(title, cases, tier=ALL if title == "handles" else GATE)
     if machine:
         enter(f"{title}, {WHERE[machine]}", cases, machine=machine, tier=gate_if(title != "doorbells and pages"))
 

@@ -141,7 +141,7 @@ def copy_and_compare(testbed, host, server, version):
 def direct(testbed, host):
     """Past the client's memory, in requests of sizes that end nowhere in particular; and fio."""
     for block in (4096, 100003, MIB):
-        testbed.run(f"set -e; head -c 4000012 /dev/urandom > /tmp/direct; "
+        testbed.run(f"set -e; head -c 2000012 /dev/urandom > /tmp/direct; "
                     f"dd if=/tmp/direct of=/mnt/direct bs={block} oflag=direct status=none; "
                     f"dd if=/mnt/direct of=/tmp/direct.back bs={block} iflag=direct status=none; "
                     "cmp /tmp/direct /tmp/direct.back; rm /tmp/direct /tmp/direct.back /mnt/direct", host)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hghca_lib.tiers import ALL
 
-from framework import expect, gate_if, quick_if, tail, test
+from framework import expect, quick_if, tail, test
 from recorder import EVERY, NONE
 
 EXPECTED = Path(__file__).resolve().parent / "expected.json"
@@ -97,7 +97,7 @@ def checked_of(module):
 for suite_module in MODULES:
     test(f"verbs suite: test_{suite_module}", lambda testbed, module=suite_module: run_and_compare(testbed, module),
          limit_s=300, subjects=("hghca",), checked=checked_of(suite_module),
-         tier=quick_if(suite_module == "mr"), debug_tier=gate_if(suite_module == "cq"))
+         tier=quick_if(suite_module == "mr"))
 for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
          lambda testbed, module=suite_module: run_and_compare(testbed, module, "link-local"), limit_s=300,
