@@ -80,11 +80,12 @@ def test_summary():
 
 @contextlib.contextmanager
 def made(**scripts):
-    """Suites of these names, those that begin with `beside` among suites.BESIDE, and with `beside_compute` among
-    suites.COMPUTE; their folder, and what is said.
+    """Suites of these names, those that begin with `beside_compute` in suites.COMPUTE and suites.EARLY, others that begin
+    with `beside` in suites.LATE; their folder, and what is said.
 
     `tool` is tools/hghca, which makes the debug kernel.
     """
+    early = [suite for suite in scripts if suite.startswith("beside_compute")]
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
         folder = Path(name)
         for suite, script in {"tool": "touch kernel", **scripts}.items():
@@ -94,8 +95,9 @@ def made(**scripts):
             run.chmod(0o755)
         with (mock.patch.object(suites.repo, "path", folder.joinpath),
               mock.patch.object(suites.cache, "log_path", lambda name: folder / name),
-              mock.patch.object(suites, "BESIDE", [suite for suite in scripts if suite.startswith("beside")]),
-              mock.patch.object(suites, "COMPUTE", [suite for suite in scripts if suite.startswith("beside_compute")])):
+              mock.patch.object(suites, "COMPUTE", early), mock.patch.object(suites, "EARLY", early),
+              mock.patch.object(suites, "LATE", [suite for suite in scripts if suite.startswith("beside") and
+                                                 suite not in early])):
             yield folder, said
 
 
@@ -104,7 +106,7 @@ WAIT = "for i in $(seq 600); do [ -e {0} ] && echo 'ok 1 - {0}' && break; sleep 
 
 
 def test_beside():
-    """Suites run beside the others, those that only compute first and at the lowest priority, and all are counted"""
+    """Suites run beside the others, those that only compute at the lowest priority, and all are counted"""
     with made(beside_compute="nice > priority; echo 'not ok 1 - c'; echo 1..1; exit 1",
               beside_boot="nice >> priority; touch booted; echo ok; echo 1..1",
               guest=WAIT.format("booted")) as (folder, said):
@@ -116,7 +118,7 @@ def test_beside():
 
 
 def test_taken_over():
-    """A suite that would follow those that compute runs with the others, at their priority, when these end first"""
+    """A suite that would follow those beside the others runs with the others, at their priority, when these end first"""
     with made(beside_compute=WAIT.format("booted"), beside_boot="nice > priority; touch booted; echo ok; echo 1..1",
               guest="echo ok; echo 1..1") as (folder, _):
         counts = suites.run_all(["beside_boot", "beside_compute", "guest"], "gate")

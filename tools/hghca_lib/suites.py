@@ -9,8 +9,8 @@ its suite marks as SKIP or TODO is a failure. A suite has one more failure if it
 prints no plan, prints a number of results that differs from the plan, or ends
 with a status other than 0 without a failed result.
 
-If all suites run, those that only compute run beside the others, at the lowest
-priority. After them come suites with few guests.
+If all suites run, some run beside the others: at the lowest priority those that
+only compute, at a low one those with few guests.
 """
 
 import collections
@@ -28,10 +28,12 @@ from . import cache, host, junit, repo, setup, tiers
 from .errors import ToolError, UsageError
 
 
-# These only compute: they use the CPU time that the others leave.
+# These only compute: beside others they use the CPU time that these leave.
 COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
-# These follow them there, or the other suites: whichever end first.
-BESIDE = (*COMPUTE, "debug", "kunit", "tools")
+# These run beside the others from the start.
+EARLY = ("static", "unit")
+# These follow them there, or the other suites: whichever end first. Short ones come last, so that both end together.
+LATE = ("debug", "kunit", "tools", "sim", "fuzz", "abi")
 # The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
 FIRST = ("interop",)
 # The debug kernel takes long to build. The build starts before all suites, beside those that do not need it.
@@ -119,15 +121,16 @@ def run_in_turn(names, tier):
 
 
 def run_all(names, tier):
-    """Run the suites, those of BESIDE at the same time as the others; a Count of each, those of BESIDE last."""
-    others = [name for name in names if name not in BESIDE]
-    names = [name for name in BESIDE if name in names]
-    last = collections.deque(name for name in names if name not in COMPUTE)
-    beside = Lane([name for name in names if name in COMPUTE], last, tier)
+    """Run the suites, those of EARLY and LATE at the same time as the others; a Count of each, these two last."""
+    early = [name for name in EARLY if name in names]
+    late = [name for name in LATE if name in names]
+    others = [name for name in names if name not in (*early, *late)]
+    left = collections.deque(late)
+    beside = Lane(early, left, tier)
     beside.start()
     try:
         counts = run_in_turn(sorted(others, key=lambda name: name not in FIRST), tier)
-        for name in taken(last):
+        for name in taken(left):
             counts.append(run_suite(name, tier))
     except BaseException:
         beside.stop()
@@ -136,7 +139,7 @@ def run_all(names, tier):
         beside.join()
     counts += beside.counts
     done = {count.suite for count in counts}
-    return counts + [lost(name, "it was not run") for name in names if name not in done]
+    return counts + [lost(name, "it was not run") for name in (*early, *late) if name not in done]
 
 
 def taken(queue):
@@ -149,10 +152,10 @@ def taken(queue):
 class Lane(threading.Thread):
     """The debug kernel and suites one after another, beside others."""
 
-    def __init__(self, names, last, tier):
+    def __init__(self, early, left, tier):
         super().__init__()
-        self.names = names
-        self.last = last
+        self.early = early
+        self.left = left
         self.tier = tier
         self.counts = []
         self.process = None
@@ -160,7 +163,7 @@ class Lane(threading.Thread):
 
     def run(self):
         self.build_debug_kernel()
-        for name in itertools.chain(self.names, taken(self.last)):
+        for name in itertools.chain(self.early, taken(self.left)):
             if not self.stopped:
                 self.counts.append(self.run_suite(name))
 

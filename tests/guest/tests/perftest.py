@@ -256,6 +256,8 @@ def combination(testbed, program, connection, option, mtu, family):
     sizes = message_bytes(program, connection, option, mtu)
     qps = int(option.split()[1]) if option.startswith("-q") else 1
     count = COUNT_ALL if option == "-a" else COUNT_QPS.get(qps, COUNT_MTU)
+    if testbed.slowness > 1 and sizes == [MTU_BYTES] and qps == 1:
+        count //= 4
     options = f"-c {connection} {option}"
     if option != "-R" or connection == "UD":
         options += f" -m {mtu}"
