@@ -178,12 +178,28 @@ ip link del ifb0
 
 
 @contextlib.contextmanager
+def known_neighbours(testbed):
+    """As long as the block, both sides know each other's MAC address. A QP does not get to RTR if its path needs one that
+    the peer's lost answer has not told."""
+    ends = list(zip(testbed.sides, reversed(testbed.sides)))
+    try:
+        for side, peer in ends:
+            mac = testbed.run(f"cat /sys/class/net/{peer.netdev}/address", peer).strip()
+            testbed.run(f"ip neigh replace {peer.address} lladdr {mac} dev {side.netdev} nud permanent", side)
+        yield
+    finally:
+        for side, peer in ends:
+            testbed.ask(side, f"ip neigh del {peer.address} dev {side.netdev}")
+
+
+@contextlib.contextmanager
 def bad_link(testbed, what):
     """As long as the block, both ways between rxe and its interface."""
     rxe = testbed.sides[1]
     try:
         testbed.run(NETEM.format(netdev=rxe.netdev, what=what, seeds=SEEDS), rxe)
-        yield
+        with known_neighbours(testbed):
+            yield
         for device in (rxe.netdev, "ifb0"):
             shown = testbed.run(f"tc -s qdisc show dev {device} root", rxe)
             testbed.note(" ".join(re.findall(r"Sent .*? pkt|dropped \d+", shown)))
