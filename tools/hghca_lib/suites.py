@@ -30,10 +30,10 @@ from .errors import ToolError, UsageError
 
 # These only compute: beside others they use the CPU time that these leave.
 COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
-# These run beside the others from the start.
-EARLY = ("static", "unit")
+# These run beside the others from the start. They take longer than those of FIRST.
+EARLY = ("sim", "static", "unit")
 # These follow them there, or the other suites: whichever end first. Short ones come last, so that both end together.
-LATE = ("debug", "kunit", "tools", "sim", "fuzz", "abi")
+LATE = ("debug", "kunit", "tools", "fuzz", "abi")
 # The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
 FIRST = ("interop",)
 # The debug kernel takes long to build. The build starts before all suites, beside those that do not need it.
