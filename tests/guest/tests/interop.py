@@ -185,11 +185,13 @@ def known_neighbours(testbed):
     try:
         for side, peer in ends:
             mac = testbed.run(f"cat /sys/class/net/{peer.netdev}/address", peer).strip()
-            testbed.run(f"ip neigh replace {peer.address} lladdr {mac} dev {side.netdev} nud permanent", side)
+            shown = testbed.run(f"ip -6 -o address show dev {peer.netdev} scope link", peer)
+            for address in (peer.address, *re.findall(r"inet6 (\S+)/", shown)):
+                testbed.run(f"ip neigh replace {address} lladdr {mac} dev {side.netdev} nud permanent", side)
         yield
     finally:
-        for side, peer in ends:
-            testbed.ask(side, f"ip neigh del {peer.address} dev {side.netdev}")
+        for side, _ in ends:
+            testbed.ask(side, f"ip neigh flush dev {side.netdev} nud permanent")
 
 
 @contextlib.contextmanager
