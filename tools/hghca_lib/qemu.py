@@ -150,13 +150,14 @@ def _build_core(buildroot, variant, tree, log):
 
 
 def _sync_shim(tree):
-    """Put the shim's files, the shared headers and the core's C header into hw/hghca."""
+    """Put the shim's files, the shared headers and the cores' C headers into hw/hghca."""
     target = tree / "qemu/hw/hghca"
     shim = repo.path("qemu-device/shim")
     for file in cache.tree_files(shim):
         _update(file.read_bytes(), target / file.name)
     cache.sync_tree(repo.ROOT / "include", [repo.ROOT / "include"], target / "include")
-    _update(repo.path("qemu-device/core/hghca_core.h").read_bytes(), target / "hghca_core.h")
+    for header in sorted(repo.path("qemu-device/core").glob("*_core.h")):
+        _update(header.read_bytes(), target / header.name)
 
 
 def _update(data, file):
