@@ -5,10 +5,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 namespace hghca::fuzz {
 
 constexpr size_t kRecord = 24;   // bytes
+
+// What must hold: the fuzzer keeps the input that breaks it.
+inline void require(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    std::fprintf(stderr, "broken: %s\n", what);
+    std::abort();
+}
 
 // One step. What stands behind its end is 0.
 class Record {

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -18,15 +16,6 @@
 namespace hghca::fuzz {
 
 using namespace hghca::test;
-
-// What must hold: the fuzzer keeps the input that breaks it.
-inline void require(bool holds, const char *what)
-{
-    if (holds)
-        return;
-    std::fprintf(stderr, "broken: %s\n", what);
-    std::abort();
-}
 
 enum Service : unsigned { kRc, kRcIpv6, kUc, kUd, kXrc, kRcSrq, kRcVlan, kRaw, kServices };
 
