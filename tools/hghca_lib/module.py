@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver hghca.ko, built through the checkout's Kbuild in the build root."""
+"""The drivers, built through the checkout's Kbuild in the build root."""
 
 import shutil
 from pathlib import Path
@@ -35,7 +35,7 @@ def is_made(buildroot, tree=None):
 
 
 def make(buildroot, tree=None):
-    """The path of hghca.ko for the stock kernel, or for the kernel built in the folder `tree`."""
+    """The path of hghca.ko for the stock kernel, or for the kernel built in the folder `tree`; the others lie beside it."""
     key = module_key(buildroot, tree)
 
     def build(folder):
@@ -51,7 +51,8 @@ def make(buildroot, tree=None):
             headers = "/mnt/kernel"
         buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", DEBUG_INFO, *gcov.make_arguments(), "modules"],
                       log, STEP, CURE, binds)
-        shutil.copy(work / "hghca.ko", folder / "hghca.ko")
+        for driver in sorted(work.glob("*.ko")):
+            shutil.copy(driver, folder / driver.name)
         gcov.keep_notes(work, folder)
 
     return cache.make("module", key, build, 128 * cache.MIB, STEP) / "hghca.ko"

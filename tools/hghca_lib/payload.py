@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The payload disk: all files of this project in the guest. It is built in a second.
 
-It holds guest scripts, driver and provider; the guest sees it as /opt/hghca, read-only.
+It holds guest scripts, drivers and provider; the guest sees it as /opt/hghca, read-only.
 """
 
 import shutil
@@ -16,7 +16,7 @@ CURE = "see the log"
 def files(module, provider):
     """Name on the disk -> host file."""
     found = {name: repo.path(f"tools/guest/{name}") for name in SCRIPTS}
-    found["hghca.ko"] = module
+    found.update({path.name: path for path in sorted(module.parent.glob("*.ko"))})
     found.update({path.name: path for path in sorted(provider.iterdir()) if path.is_file()})
     return found
 
@@ -30,7 +30,7 @@ def is_made(module, provider):
 
 
 def make(module, provider):
-    """The disk with the driver's file and the files of the provider's folder."""
+    """The disk with the drivers beside hghca.ko (`module`) and the files of the provider's folder."""
     contents = files(module, provider)
 
     def build(folder):
