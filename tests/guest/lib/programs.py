@@ -21,6 +21,7 @@ PROGRAMS = {
     "faults": ["faults.c", "testbed.c"],
     "grants": ["grants.c", "testbed.c"],
     "locks": ["locks.c", "testbed.c"],
+    "loopback": ["loopback.c", "testbed.c"],
     "manyqps": ["manyqps.c", "testbed.c"],
     "mcast": ["mcast.c", "testbed.c"],
     "mr": ["mr.c", "link.c", "testbed.c"],

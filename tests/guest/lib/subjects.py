@@ -18,7 +18,10 @@ CONFIGS = {
     VMS: {"guests": 2},
     INTEROP: {"guests": 2, "hcas": (1, 0), "virtio": (0, 1)},
     BESIDE: {"hcas": 1, "virtio": 1},
-    IOMMU: {"hcas": 2, "iommu": True},
+    # Loopback controllers: one with all extensions, one without interrupts, one without any.
+    IOMMU: {"hcas": 2, "iommu": True,
+            "qemu_args": ("-device", "rdma-loopback,id=loop1", "-device", "rdma-loopback,id=loop2,extensions=0x37",
+                          "-device", "rdma-loopback,id=loop3,extensions=0")},
     # The MAD layer allocates each of its receives separately: all are equal, and a probe may fail at each.
     FAULTS: {"hcas": 2, "arguments": "ib_core.recv_queue_size=64"},
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
