@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Documents that are written from the tables of include/hghca: `tools/hghca pages`."""
 
+import importlib
+import re
+import sys
+
 from . import interface, repo
 
 COUNTERS_HEAD = """\
@@ -32,6 +36,36 @@ Why a packet was dropped or refused, as the error buffer has it (`interface docu
 """
 
 
+# A test that a row names: its file and its name.
+TEST = re.compile(r"\b(\w+\.(?:cc|c|py): \w+)")
+DOCUMENT = """\
+.. SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+.. Written by `tools/hghca pages` from tests/abi/{source}.py: change that, and run the command.
+
+{line}
+{title}
+{line}
+
+{introduction}
+
+A row is *implemented*, and the test that shows it is named; *extended*, by something that the document leaves open;
+it *departs*; or it is *not meaningful* in an emulation. Tests are in ``tests/unit`` (``_test.cc``) and
+``tests/guest/programs`` (``.c``).
+
+"""
+
+
+def document(source):
+    """A page of docs/reference/documents: the rows of tests/abi/{source}.py."""
+    folder = str(repo.path("tests/abi"))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = importlib.import_module(source)
+    lines = [(row.where, row.item, row.status, TEST.sub(r"``\1``", row.why)) for row in module.ROWS]
+    return DOCUMENT.format(source=source, title=module.TITLE, line="=" * len(module.TITLE),
+                           introduction=module.INTRODUCTION) + table(("section", "row", "status", "test or reason"), lines)
+
+
 def table(head, rows):
     """A simple table of reStructuredText; the last column is as long as it needs to be."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
@@ -50,7 +84,8 @@ def counters():
 
 
 # Path -> what its text is made by.
-PAGES = {"docs/reference/counters.rst": counters}
+PAGES = {"docs/reference/counters.rst": counters,
+         "docs/reference/documents/loopback.rst": lambda: document("loopback")}
 
 
 def main(_):

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the RDMA loopback controller does with each statement of its document.
+
+A test is FILE: NAME, in tests/unit or tests/guest/programs. `tools/hghca pages` writes
+docs/reference/documents/loopback.rst from this.
+"""
+
+from rows import DEPARTS, EXTENDED, IMPLEMENTED, NOT_MEANINGFUL, Row
+
+TITLE = "The document of the RDMA loopback controller, row by row"
+INTRODUCTION = """\
+The rows are those of *Section 5: RDMA Control Flow*, and of the register map that it refers to. `The RDMA loopback
+controller <../loopback.rst>`__ describes the device."""
+CACHES = "memory is coherent with the device"
+ON_THE_CHIP = "between parts of the chip"
+
+# (offset, name, access). Those that are not in the document are of the public register map of the same work.
+REGISTERS = (
+    ("00h", "CONTROL", "RW, in the document"),
+    ("04h", "HW_STATUS", "RO"),
+    ("08h", "IRQ_ENABLE", "0 without the extension IRQ"),
+    ("0Ch", "IRQ_STATUS", "0 without the extension IRQ"),
+    ("10h", "GLOBAL_CFG", "RW"),
+    ("1Ch", "TEST_REG", "RW"),
+    ("20h", "SQ_BASE_LO", "RW"),
+    ("24h", "SQ_BASE_HI", "RW, not used"),
+    ("28h", "SQ_SIZE", "RW, 16 bits"),
+    ("2Ch", "SQ_HEAD", "RO, in the document"),
+    ("30h", "SQ_TAIL", "RW, 16 bits, in the document"),
+    ("34h", "SQ_DOORBELL", "WO, in the document"),
+    ("40h", "CQ_BASE_LO", "RW"),
+    ("44h", "CQ_BASE_HI", "RW, not used"),
+    ("48h", "CQ_SIZE", "RW, 16 bits"),
+    ("4Ch", "CQ_HEAD", "RW, 16 bits, in the document"),
+    ("50h", "CQ_TAIL", "RO"),
+    ("54h", "none", "0"),
+    ("58h", "none", "0"),
+    ("5Ch", "RDMA_STATE", "RO"),
+    ("60h", "CMD_STATE", "RO, 0"),
+)
+DEBUG = (("64h", "LOCAL_HI"), ("68h", "REMOTE_LO"), ("6Ch", "REMOTE_HI"), ("70h", "BTT_0"), ("74h", "BTT_1"),
+         ("78h", "BTT_2"), ("7Ch", "BTT_3"))
+# Beats of the header: number, content.
+BEATS = ("PSN 31:8, opcode 7:0", "destination QP 23:0", "destination address 31:0", "fragment offset 15:0",
+         "fragment length 31:0", "P_Key 15:0", "ABABABh 31:8, SL 7:0")
+# Machines of states: name, first and last state. Software sees the controller's in RDMA_STATE.
+MACHINES = (("controller", "S_IDLE to S_WAIT_WRITE_DONE"), ("transmitter", "IDLE to UPDATE_STATE"),
+            ("header inserter", "IDLE, SEND_HEADER, SEND_DATA"), ("receive parser", "IDLE, PARSE_HEADER, FORWARD_DATA"),
+            ("receiver", "IDLE to WAIT_COMPLETE"), ("command master", "IDLE, SEND_CMD, WAIT_MM2S, WAIT_S2MM"),
+            ("completion stream", "IDLE, SEND_STREAM"))
+
+STATEMENTS = (
+    ("5.1", "seven parts: software, controller, transmitter, FIFO, receiver, DDR", IMPLEMENTED,
+     "loopback_test.cc: CompletionOfATransfer"),
+    ("5.1.1", "descriptors of 64 bytes in memory", IMPLEMENTED, "loopback.c: a_transfer"),
+    ("5.1.1", "SQ_TAIL at 30h: a write is the doorbell", IMPLEMENTED, "loopback_test.cc: EnableAndWork"),
+    ("5.1.1", "CONTROL at 00h: bit 0 is enable; the other bits are not told", IMPLEMENTED,
+     "they have no effect; loopback_test.cc: EnableAndWork"),
+    ("5.1.1", "SQ_DOORBELL at 34h: a doorbell that does not move the tail", IMPLEMENTED,
+     "loopback.c: a_disabled_controller"),
+    ("5.1.2", "has_work: SQ_HEAD is not SQ_TAIL", IMPLEMENTED, "loopback_test.cc: EnableAndWork"),
+    ("5.1.2", "indices wrap at SQ_SIZE", IMPLEMENTED, "loopback_test.cc: QueuesWrap"),
+    ("5.1.2", "idle until CONTROL.enable and work", IMPLEMENTED, "loopback_test.cc: EnableAndWork"),
+    ("5.1.3", "ten steps from descriptor to completion", IMPLEMENTED, "loopback.c: a_transfer"),
+    ("5.1.3", "cache flushes and invalidations", NOT_MEANINGFUL, CACHES),
+    ("5.2.1", "descriptor address: SQ_BASE + (SQ_HEAD << 6)", IMPLEMENTED, "loopback_test.cc: QueuesWrap"),
+    ("5.2.1", "SQ_BASE has 64 bits", DEPARTS, "32 bits, as 5.4.3 computes the address; HI counts with WIDE"),
+    ("5.2.2", "command interface, valid and ready", NOT_MEANINGFUL, ON_THE_CHIP),
+    ("5.2.3", "word 0: id", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
+    ("5.2.3", "word 1: opcode 15:0, flags 31:16", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
+    ("5.2.3", "words 2-3: local address", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
+    ("5.2.3", "words 4-5: remote address", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
+    ("5.2.3", "\"local_key\", \"remote_key\": words 2-5 are called keys too", IMPLEMENTED,
+     "they are addresses; loopback_test.cc: CompletionOfATransfer"),
+    ("5.2.3", "words 6-9: length, of which word 6 counts", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
+    ("5.2.3", "words 10-15: reserved", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
+    ("5.2.5", "SQ_HEAD moves when the operation is complete", IMPLEMENTED, "loopback_test.cc: DisabledUnderWay"),
+    ("5.2.6", "full: tail + 1 is the head", NOT_MEANINGFUL, "a rule for software"),
+    ("5.2.7", "no time-out, no validation", IMPLEMENTED, "loopback_test.cc: MemoryThatIsNotThere"),
+    ("5.2.7", "soft reset by CONTROL", EXTENDED, "5.7.9 says that it may not be there: with SOFT_RESET; "
+                                                 "loopback_test.cc: SoftReset"),
+    ("5.3.1", "destination QP: id 23:0; opcode: word 1 7:0", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
+    ("5.3.1", "P_Key ffff, SL 0, PSN 1", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
+    ("5.3.1", "a remote key is latched and not sent", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
+    ("5.3.3", "seven beats of 32 bits, beat by beat", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
+    ("5.3.3", "208 bits have a meaning", DEPARTS, "160: the beats do not carry more"),
+    ("5.3.5", "fragment_id and more_fragments tell the receiver", DEPARTS, "neither is in the header: the offset alone"),
+    ("5.3.5", "fragments of 4096 bytes at most, cut where the source crosses 4 KB", IMPLEMENTED,
+     "loopback_test.cc: Fragments"),
+    ("5.3.4", "TKEEP, TLAST", NOT_MEANINGFUL, ON_THE_CHIP),
+    ("5.4.1", "DataMover commands of 72 bits", NOT_MEANINGFUL, ON_THE_CHIP),
+    ("5.4.2", "BTT has 23 bits", NOT_MEANINGFUL, "a command moves 4096 bytes at most"),
+    ("5.3.3", "fragment offset of 16 bits", IMPLEMENTED, "loopback_test.cc: TheFragmentOffsetWrapsAt65536"),
+    ("5.4.5", "back-pressure: nothing is dropped", IMPLEMENTED, "loopback_test.cc: DataAfterTheCompletion"),
+    ("5.4.6", "CQ address: CQ_BASE 31:0 + (CQ_TAIL << 5)", IMPLEMENTED, "loopback_test.cc: HighWordsOfBasesAreNotUsed"),
+    ("5.4.6", "CQ_TAIL and SQ_HEAD move together after the completion", IMPLEMENTED,
+     "loopback_test.cc: CompletionOfATransfer"),
+    ("5.4.7", "errors of DMA are not seen: status 0", IMPLEMENTED, "loopback_test.cc: MemoryThatIsNotThere"),
+    ("5.5.1", "depth of the FIFO is not given", EXTENDED, "16 fragments; loopback_test.cc: DataAfterTheCompletion"),
+    ("5.5.4", "the receiver knows what the header says", IMPLEMENTED, "loopback_test.cc: TheFragmentOffsetWrapsAt65536"),
+    ("5.5.6", "opcodes 06, 07, 08, 0A and 01 are written", IMPLEMENTED, "loopback_test.cc: OnlyWritesArePlaced"),
+    ("5.5.6", "payload of other opcodes is discarded", IMPLEMENTED, "loopback.c: other_opcodes"),
+    ("5.5.7", "destination: remote address + fragment offset", IMPLEMENTED, "loopback_test.cc: Fragments"),
+    ("5.5.8", "the completion follows the read, not the write", DEPARTS,
+     "data is placed before the completion; late-receiver has it the document's way; "
+     "loopback_test.cc: DataAfterTheCompletion"),
+    ("5.6.1", "words 0 and 3: index of the SQ, 8 bits", IMPLEMENTED, "loopback_test.cc: TheIndexOfACompletionHas8Bits"),
+    ("5.6.1", "word 1: status, 8 bits; 2: bytes sent; 4: id; 5: length; 6-7: 0", IMPLEMENTED,
+     "loopback_test.cc: CompletionOfATransfer"),
+    ("5.6.1", "the structure has bytes_sent_lo and word 2 twice, and a status_opcode", DEPARTS,
+     "the table of the words counts"),
+    ("5.6.2", "the listing has no line for word 4", DEPARTS, "word 4 has the id, as the table says"),
+    ("5.6.6", "the controller does not look whether the CQ is full", IMPLEMENTED, "loopback_test.cc: AFullCqIsOverwritten"),
+    ("5.6.6", "the controller stalls when the CQ is full", EXTENDED, "with CQ_STALL; loopback_test.cc: AFullCqStalls"),
+    ("5.6.7", "SIZE - 1 descriptors under way, and as many completions", IMPLEMENTED,
+     "a rule for software; loopback.c: a_batch"),
+    ("5.6.8", "status codes 01 to 04 are proposed", EXTENDED, "with CHECKS; loopback_test.cc: StatusCodes"),
+    ("5.7.1", "submit", IMPLEMENTED, "loopback.c: submit"),
+    ("5.7.2", "poll CQ_TAIL with a time-out", IMPLEMENTED, "loopback.c: poll_completion"),
+    ("5.7.2", "sample: the time-out is not reported, since timeout-- ends at -1", DEPARTS,
+     "the program compares a clock; loopback.c: poll_completion"),
+    ("5.7.6", "compare status, bytes, index and data", IMPLEMENTED, "loopback.c: expect_completion"),
+    ("5.7.8", "a batch: descriptors, then one write of the tail", IMPLEMENTED, "loopback.c: a_batch"),
+    ("5.7.8", "initial_sq_tail + n is the head when a batch is complete", IMPLEMENTED,
+     "the initial SQ_HEAD + n, modulo SQ_SIZE; loopback.c: a_batch"),
+    ("5.7.8", "sample: cq_head - initial is compared, which fails where the index wraps", DEPARTS,
+     "the program counts completions; loopback.c: a_batch"),
+    ("5.7.9", "initialisation anew", IMPLEMENTED, "loopback.c: initialize"),
+    ("5.7.9", "the listing does not set CONTROL.enable", DEPARTS, "software sets it last; loopback.c: initialize"),
+    ("5.7.9", "writes to registers that are read-only: left open", IMPLEMENTED, "loopback_test.cc: AccessOfEachRegister"),
+    ("5.8", "polling alone, no interrupts", EXTENDED, "with IRQ; loopback_test.cc: AnInterruptForEachCompletion"),
+    ("5.8", "alignment of addresses and lengths is not told", IMPLEMENTED,
+     "any byte; loopback.c: sizes_and_addresses"),
+    ("5.8", "a length of 0 is not told", IMPLEMENTED,
+     "a header, no payload, 0 bytes; with CHECKS status 03; loopback_test.cc: ATransferOfNoBytes"),
+    ("5.8", "sizes of 0 and 1, and a tail beyond the size, are not told", IMPLEMENTED,
+     "work without an end, in bounded turns; loopback_test.cc: SizesThatCannotBe"),
+    ("5.8", "no check of keys", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
+    ("5.8", "one descriptor at a time", IMPLEMENTED, "loopback_test.cc: DisabledUnderWay"),
+)
+
+
+def _rows():
+    access = "loopback_test.cc: AccessOfEachRegister"
+    yield from (Row("registers", f"{offset} {name}: {text}", IMPLEMENTED, access) for offset, name, text in REGISTERS)
+    yield from (Row("registers", f"{offset} {name}: RO, of the descriptor in hand", IMPLEMENTED,
+                    "loopback_test.cc: HighWordsOfBasesAreNotUsed") for offset, name in DEBUG)
+    yield from (Row("5.3.3", f"beat {number}: {text}", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer")
+                for number, text in enumerate(BEATS))
+    yield from (Row("5.4", f"states of the {name}: {states}", NOT_MEANINGFUL, ON_THE_CHIP) for name, states in MACHINES)
+    yield from (Row(*statement) for statement in STATEMENTS)
+
+
+def _place(row):
+    return [int(part) for part in row.where.split(".") if part.isdigit()]
+
+
+ROWS = tuple(sorted(_rows(), key=_place))
