@@ -135,7 +135,7 @@ enum hghca_cmd_status {
 	X(QP_LIMITS,     5,  "QPC word A8h has an effect") \
 	X(STATS,         6,  "QUERY_STATS") \
 	X(SRQ,           7,  "shared receive queues") \
-	X(UC,            8,  "service type UC") \
+	X(UC,            8,  "nothing: each device has service type UC") \
 	X(MEM_MGT,       9,  "registration by WQEs, memory windows") \
 	X(XRC,           10, "service type XRC; needs SRQ") \
 	X(MULTICAST,     11, "multicast groups") \

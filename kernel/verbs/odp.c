@@ -739,8 +739,7 @@ void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *att
 	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IB_ODP_SUPPORT_RECV | srq_recv;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
-	if (hdev->limits.caps & HGHCA_CAP_UC)
-		attr->odp_caps.per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
 	if (hdev->limits.caps & HGHCA_CAP_XRC)
 		attr->odp_caps.per_transport_caps.xrc_odp_caps = reliable | srq_recv;
 }

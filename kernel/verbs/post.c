@@ -84,11 +84,11 @@ static int hghca_wqe_encode_datagram(const struct hghca_qp *hqp, void *wqe,
 	ret = hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
 	/*
 	 * An address handle is only valid for QPs of its PD.  The device does not know
-	 * handles.  It completes the NOP, which UD does not support, in order with
+	 * handles.  It completes the READ, which UD does not support, in order with
 	 * LOCAL_QP_OP_ERR (IBA C10-10).
 	 */
 	if (!ret && ud->ah->pd != hqp->ibqp.pd)
-		info->opcode = HGHCA_OPCODE_NOP;
+		info->opcode = HGHCA_OPCODE_RDMA_READ;
 	return ret;
 }
 

@@ -32,12 +32,9 @@ static int hghca_qp_check_init(struct hghca_dev *hdev, const struct ib_qp_init_a
 
 	switch (init->qp_type) {
 	case IB_QPT_RC:
+	case IB_QPT_UC:
 	case IB_QPT_UD:
 		break;
-	case IB_QPT_UC:
-		if (limits->caps & HGHCA_CAP_UC)
-			break;
-		return -EOPNOTSUPP;
 	case IB_QPT_XRC_INI:
 	case IB_QPT_XRC_TGT:
 		if (user && limits->caps & HGHCA_CAP_XRC)

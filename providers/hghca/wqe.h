@@ -88,7 +88,7 @@ static inline bool hghca_same_in_kernel(struct ibv_context *a, struct ibv_contex
  * that PD: a parent domain and an imported PD have the same kernel handle, in the same
  * context of the kernel.
  * The device does not know the PD of an address handle.  A datagram to a handle of
- * another PD is posted as a NOP, which UD does not support: it completes with
+ * another PD is posted as a READ, which UD does not support: it completes with
  * LOCAL_QP_OP_ERR, after the WQEs before it (IBA C10-10).
  */
 static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *ah,
@@ -97,7 +97,7 @@ static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *
 	bool same_pd = to_hah(ah)->pd_handle == qp->pd_handle &&
 		       hghca_same_in_kernel(ah->context, qp->vqp.qp.context);
 
-	return same_pd ? opcode : HGHCA_OPCODE_NOP;
+	return same_pd ? opcode : HGHCA_OPCODE_RDMA_READ;
 }
 
 /* Write the next unit of WQE `index`, without a link.  `srqn`: the remote SRQ of XRC, otherwise 0. */

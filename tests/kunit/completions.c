@@ -248,7 +248,7 @@ static void completions_datagram_error(struct kunit *test)
 }
 
 /*
- * A datagram to another PD's address is a NOP to the device, which refuses it and
+ * A datagram to another PD's address is a READ to the device, which refuses it and
  * flushes what is behind it; to its poster it is a send that fails (IBA C10-10).
  */
 static void completions_foreign_address(struct kunit *test)
@@ -273,7 +273,7 @@ static void completions_foreign_address(struct kunit *test)
 		wr.ah = &ahs[i].ibah;
 		fake_doorbell(this->fake, 0);
 		KUNIT_ASSERT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
-		KUNIT_EXPECT_EQ(test, i ? HGHCA_OPCODE_SEND : HGHCA_OPCODE_NOP,
+		KUNIT_EXPECT_EQ(test, i ? HGHCA_OPCODE_SEND : HGHCA_OPCODE_RDMA_READ,
 				fake_doorbell(this->fake, 0) & 0x1f);
 	}
 	for (i = 0; i < 2; i++) {

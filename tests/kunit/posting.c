@@ -426,10 +426,10 @@ static void posting_datagram(struct kunit *test)
 	/* next unit and ud unit */
 	KUNIT_EXPECT_EQ(test, (u64)(hqp->hw.qpn << 8 | 4) << 32 | 0x0100000a,
 			fake_doorbell(posting->fake, 0));
-	/* a SEND to another PD's address: NOP, at index 1 */
+	/* a SEND to another PD's address: READ, at index 1 */
 	ah->ibah.pd = posting->hqp->ibqp.pd;
 	KUNIT_EXPECT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &wr.wr, &bad_wr));
-	KUNIT_EXPECT_EQ(test, (u64)(hqp->hw.qpn << 8 | 4) << 32 | 0x01000100,
+	KUNIT_EXPECT_EQ(test, (u64)(hqp->hw.qpn << 8 | 4) << 32 | 0x01000110,
 			fake_doorbell(posting->fake, 0));
 	/* a READ: a next unit, at index 2 */
 	KUNIT_EXPECT_EQ(test, 0, hghca_post_send(&hqp->ibqp, &read.wr, &bad_wr));

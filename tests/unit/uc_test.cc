@@ -226,12 +226,26 @@ TEST_F(Uc, ASendThatFailsLeadsToSqe)
 
 TEST_F(Uc, HasNoReadsAndNoAtomics)
 {
-    for (uint8_t opcode : {HGHCA_OPCODE_RDMA_READ, HGHCA_OPCODE_ATOMIC_CS, HGHCA_OPCODE_ATOMIC_FA, HGHCA_OPCODE_NOP}) {
+    for (uint8_t opcode : {HGHCA_OPCODE_RDMA_READ, HGHCA_OPCODE_ATOMIC_CS, HGHCA_OPCODE_ATOMIC_FA}) {
         Pair pair(net.a, net.b, uc());
         pair.a.post(Wqe(opcode).raddr(pair.b.va(0), pair.b.buffer.key).atomic(1, 2).data(pair.a.sge(0, 8)));
         net.settle();
         EXPECT_EQ(pair.a.poll()->syndrome, HGHCA_SYNDROME_LOCAL_QP_OP_ERR) << int(opcode);
     }
+}
+
+TEST_F(Uc, NopsCompleteInOrderWithoutPackets)
+{
+    Pair pair(net.a, net.b, uc());
+    pair.b.post_recv(pair.b.sge(0, 10));
+    pair.a.post({Wqe(HGHCA_OPCODE_NOP), send(pair.a.sge(0, 10)), Wqe(HGHCA_OPCODE_NOP), Wqe(HGHCA_OPCODE_NOP, 0)});
+    net.settle();
+    const auto all = pair.a.poll_all();
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[0].opcode, HGHCA_OPCODE_NOP);
+    EXPECT_EQ(all[1].opcode, HGHCA_OPCODE_SEND);
+    EXPECT_EQ(all[2].opcode, HGHCA_OPCODE_NOP);
+    EXPECT_EQ(net.a.counters().tx_packets, 1u);
 }
 
 TEST_F(Uc, DrainsAtTheEndOfAMessage)
@@ -282,14 +296,27 @@ TEST_F(Uc, SharedReceiveKeepsTheWqeOfAMessageCutShort)
     EXPECT_EQ(got->slot, 0u);
 }
 
-TEST_F(Uc, OffWithoutItsCapability)
+// UC is a service of the base.
+TEST(UcBase, WorksWithoutAnyExtension)
 {
-    TestDriver &d = net.a.driver;
-    d.start(HGHCA_CAP_ALL & ~HGHCA_CAP_UC);
-    TestDriver::Cq cq = d.create_cq(4);
-    TestDriver::Qp qp = d.new_qp();
-    EXPECT_EQ(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, d.init_qpc(qp, HGHCA_QP_ST_UC, cq, cq)),
-              HGHCA_CMD_STAT_BAD_PARAM);
+    Network net(0, 0);
+    Options options = uc();
+    options.dbr = options.by_gid = false;
+    Pair p(net.a, net.b, options);
+    for (unsigned i = 0; i < 20; i++) {
+        p.a.fill(0, 3000, i);
+        p.b.post_recv(p.b.sge(4096, 3000));
+        p.a.post(send(p.a.sge(0, 3000)));
+        net.pump();
+        EXPECT_EQ(p.a.poll_all().size(), 1u);
+        EXPECT_EQ(p.b.poll_all().size(), 1u);
+        EXPECT_TRUE(p.b.holds(4096, 3000, i));
+    }
+    p.a.fill(0, 5000, 1);
+    p.a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(8192), p.b.buffer.key).data(p.a.sge(0, 5000)));
+    net.pump();
+    EXPECT_EQ(p.a.poll_all().size(), 1u);
+    EXPECT_TRUE(p.b.holds(8192, 5000, 1));
 }
 
 }  // namespace

@@ -131,6 +131,28 @@ TEST_F(Ud, LongerThanTheMtuPutsTheQpIntoSqe)
     EXPECT_FALSE(all[0].error);
 }
 
+TEST_F(Ud, NopsCompleteInOrderWithoutPackets)
+{
+    Options raw;
+    raw.service = HGHCA_QP_ST_RAW;
+    for (const Options &options : {ud(), raw}) {
+        Endpoint a(net.a, options);
+        const uint64_t sent = net.a.counters().tx_packets + net.a.counters().raw_tx_packets;
+        a.post({Wqe(HGHCA_OPCODE_NOP), Wqe(HGHCA_OPCODE_NOP, 0), Wqe(HGHCA_OPCODE_NOP)});
+        net.pump();
+        const auto all = a.poll_all();
+        ASSERT_EQ(all.size(), 2u);
+        for (unsigned i : {0u, 1u}) {
+            EXPECT_FALSE(all[i].error);
+            EXPECT_EQ(all[i].opcode, HGHCA_OPCODE_NOP);
+            EXPECT_EQ(all[i].slot, 2 * i);
+            EXPECT_EQ(all[i].bytes, 0u);
+        }
+        EXPECT_EQ(net.a.counters().tx_packets + net.a.counters().raw_tx_packets, sent);
+        EXPECT_EQ(a.state(), HGHCA_QP_STATE_RTS);
+    }
+}
+
 TEST_F(Ud, FaultsOfASend)
 {
     struct {
@@ -141,11 +163,10 @@ TEST_F(Ud, FaultsOfASend)
         {[](Endpoint &a, Endpoint &) { return send(a.sge(0, 10)); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
         {[](Endpoint &a, Endpoint &b) { return write_to(a.sge(0, 10), b.va(0), b.buffer.key); },
          HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
-        {[](Endpoint &, Endpoint &) { return Wqe(HGHCA_OPCODE_NOP); }, HGHCA_SYNDROME_LOCAL_QP_OP_ERR},
-        // What software announces for an address of another PD: a good datagram as a NOP.
+        // What software posts for an address of another PD: a good datagram as a READ.
         {[this](Endpoint &a, Endpoint &b) {
              Wqe wqe = to(b, a.sge(0, 10));
-             wqe.opcode = HGHCA_OPCODE_NOP;
+             wqe.opcode = HGHCA_OPCODE_RDMA_READ;
              return wqe;
          },
          HGHCA_SYNDROME_LOCAL_QP_OP_ERR},

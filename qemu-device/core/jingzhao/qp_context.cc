@@ -104,7 +104,6 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
     a.qpn = qpn;
     a.service = service_of(field_get(HGHCA_QPC_ST_MASK, be32(in.flags)));
     const uint32_t needed = a.service == Service::Raw   ? HGHCA_CAP_PORT
-                            : a.service == Service::Uc  ? HGHCA_CAP_UC
                             : a.service == Service::Xrc ? HGHCA_CAP_XRC
                                                            : 0;
     const bool known = is_service(a.service) && !(needed & ~limits.caps);

@@ -67,6 +67,7 @@ constexpr bool service_has(Service service, Operation operation)
 {
     switch (operation) {
     case Operation::Send:
+    case Operation::Nop:
         return true;
     case Operation::SendImm:
         return service != Service::Raw;
@@ -76,7 +77,6 @@ constexpr bool service_has(Service service, Operation operation)
     case Operation::LocalInvalidate:
     case Operation::BindWindow:
         return is_reliable(service) || service == Service::Uc;
-    case Operation::Nop:
     case Operation::SendInvalidate:
     case Operation::Read:
     case Operation::CompareSwap:

@@ -19,6 +19,11 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
             queue.raise_fault(qp);
             return Turn::Idle;
         }
+        if (send_wqe_.is_local()) {
+            if (queue.execute(qp, send_wqe_, credit) == SendQueue::Step::Failed)
+                return Turn::Idle;
+            continue;
+        }
         if (transport_.pacer.holds(qp, send_wqe_.path))
             return Turn::Idle;
         const uint32_t bytes = uint32_t(send_wqe_.list.length);

@@ -15,6 +15,11 @@ Turn RawQps::run(Qp &qp, int32_t &credit)
             queue.raise_fault(qp);
             return Turn::Idle;
         }
+        if (send_wqe_.is_local()) {
+            if (queue.execute(qp, send_wqe_, credit) == SendQueue::Step::Failed)
+                return Turn::Idle;
+            continue;
+        }
         const uint32_t bytes = uint32_t(send_wqe_.list.length);
         PacketSegments frame;
         AbsentPage absent;

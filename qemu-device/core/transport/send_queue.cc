@@ -106,6 +106,20 @@ SendQueue::Step SendQueue::change_keys(Qp &qp, const SendWqe &wqe)
     return Step::Done;
 }
 
+SendQueue::Step SendQueue::execute(Qp &qp, const SendWqe &wqe, int32_t &credit)
+{
+    if (wqe.changes_keys() && change_keys(qp, wqe) == Step::Failed) {
+        raise_fault(qp);
+        return Step::Failed;
+    }
+    credit -= wqe.local_cost();
+    begin(qp);
+    advance(qp);
+    const Step completed = complete(qp, wqe, 0, 0);
+    transport_.check_drained(qp);
+    return completed;
+}
+
 void SendQueue::raise_fault(Qp &qp)
 {
     if (qp.req.fault != Status::Success && qp.req.oldest.index == qp.req.next_index)

@@ -32,6 +32,9 @@ public:
     // Executes `wqe`, which is `next` and changes keys, unless that was done before
     // the QP went back. Failed: `fault` is set.
     Step change_keys(Qp &qp, const SendWqe &wqe);
+    // Executes `wqe`, which is `next` and takes no packet, and completes it; for services in which a WQE is complete when
+    // its last packet has gone. Failed: no WQE is sent any more.
+    Step execute(Qp &qp, const SendWqe &wqe, int32_t &credit);
     // WQE next_index is wrong.
     void set_fault(Qp &qp, Status status);
     // If WQE next_index is wrong and its turn to complete has come: completes it in error.

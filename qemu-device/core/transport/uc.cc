@@ -27,29 +27,18 @@ Turn UnreliableConnections::run(Qp &qp, int32_t &credit)
             loaded = true;
             loaded_index = qp.req.next_index;
         }
-        if (!send_wqe_.is_local() && transport_.pacer.holds(qp, qp.a.path))
+        if (send_wqe_.is_local()) {
+            if (queue.execute(qp, send_wqe_, credit) == SendQueue::Step::Failed)
+                return Turn::Idle;
+            continue;
+        }
+        if (transport_.pacer.holds(qp, qp.a.path))
             return Turn::Idle;
-        const Turn turn = send_wqe_.changes_keys() ? execute(qp, credit) : send(qp, credit);
+        const Turn turn = send(qp, credit);
         if (turn != Turn::More)
             return turn;
     }
     return Turn::More;
-}
-
-// send_wqe_, which takes no packet.
-Turn UnreliableConnections::execute(Qp &qp, int32_t &credit)
-{
-    SendQueue &queue = transport_.send_queue;
-    if (queue.change_keys(qp, send_wqe_) == SendQueue::Step::Failed) {
-        queue.raise_fault(qp);
-        return Turn::Idle;
-    }
-    credit -= send_wqe_.local_cost();
-    queue.begin(qp);
-    queue.advance(qp);
-    const SendQueue::Step completed = queue.complete(qp, send_wqe_, 0, 0);
-    transport_.check_drained(qp);
-    return completed == SendQueue::Step::Done ? Turn::More : Turn::Idle;
 }
 
 // One packet of send_wqe_. More: go on.

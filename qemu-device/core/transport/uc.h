@@ -19,7 +19,6 @@ public:
 
 private:
     Turn send(Qp &qp, int32_t &credit);
-    Turn execute(Qp &qp, int32_t &credit);
     bool in_sequence(Qp &qp, const Packet &packet);
     bool receive_send(Qp &qp, const Packet &packet);
     bool receive_write(Qp &qp, const Packet &packet);
