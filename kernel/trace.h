@@ -167,8 +167,7 @@ TRACE_EVENT(hghca_cqe,
 		__field(u8, syndrome)
 	),
 	TP_fast_assign(
-		bool bad = cqe->opcode == HGHCA_OPCODE_INVALID ||
-			   cqe->opcode == HGHCA_OPCODE_RECV_ERROR;
+		bool bad = cqe->opcode == HGHCA_OPCODE_INVALID;
 
 		strscpy(__entry->dev, hdev->bus.name, HGHCA_TRACE_NAME_LEN);
 		__entry->cqn = cqn;

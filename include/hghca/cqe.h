@@ -31,7 +31,7 @@ struct hghca_err_cqe {
 	__le16	db_cnt;			/* 12h */
 	__le32	rsvd14;
 	__le32	wqe;			/* 18h */
-	__u8	opcode;			/* 1Ch: HGHCA_OPCODE_INVALID or _RECV_ERROR */
+	__u8	opcode;			/* 1Ch: HGHCA_OPCODE_INVALID */
 	__u8	is_send;		/* 1Dh */
 	__u8	rsvd1e;
 	__u8	owner;			/* 1Fh */

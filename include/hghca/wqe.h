@@ -47,7 +47,6 @@ HGHCA_ASSERT_SIZE(hghca_cq_dbr, 8);
 	X(BIND_MW, 0x18) \
 	X(REG_MR, 0x19) \
 	X(LOCAL_INV, 0x1a) \
-	X(RECV_ERROR, 0xfe) \
 	X(INVALID, 0xff)
 
 enum hghca_opcode {

@@ -401,7 +401,7 @@ static bool hghca_net_rx_complete(struct hghca_netdev *nd, const struct hghca_cq
 	u32 len = le32_to_cpu(cqe->byte_cnt);
 	struct page **page = &rx->pages[rx->tail & (HGHCA_NET_RX_SLOTS - 1)];
 
-	if (rx->tail == rx->head || cqe->opcode == HGHCA_OPCODE_RECV_ERROR ||
+	if (rx->tail == rx->head || cqe->opcode == HGHCA_OPCODE_INVALID ||
 	    le32_to_cpu(cqe->wqe) != hghca_net_offset(rx->tail, HGHCA_NET_RX_SLOTS) ||
 	    len < ETH_HLEN || len > rx->buf_len)
 		return false;

@@ -296,8 +296,7 @@ static int hghca_wc_recv(const struct hghca_cqe *cqe, const struct hghca_wr *wr,
 
 static bool hghca_cqe_is_error(const struct hghca_cqe *cqe)
 {
-	return cqe->opcode == HGHCA_OPCODE_INVALID ||
-	       cqe->opcode == HGHCA_OPCODE_RECV_ERROR;
+	return cqe->opcode == HGHCA_OPCODE_INVALID;
 }
 
 /* Translate a CQE to a work completion; -EINVAL if the CQE must be dropped. */

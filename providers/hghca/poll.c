@@ -31,8 +31,7 @@ static const uint8_t hghca_status_of_syndrome[] = {
 static inline const struct hghca_err_cqe *
 hghca_cqe_error(const struct hghca_cqe *cqe)
 {
-	if (cqe->opcode != HGHCA_OPCODE_INVALID &&
-	    cqe->opcode != HGHCA_OPCODE_RECV_ERROR)
+	if (cqe->opcode != HGHCA_OPCODE_INVALID)
 		return NULL;
 	return (const struct hghca_err_cqe *)cqe;
 }
@@ -72,12 +71,12 @@ static inline enum ibv_wc_opcode hghca_cqe_send_opcode(const struct hghca_cqe *c
 	}
 }
 
-/* The opcode of an error CQE only tells a send from a receive. */
+/* An error CQE does not have the operation: is_send tells only a send from a receive. */
 static inline enum ibv_wc_opcode hghca_cqe_wc_opcode(const struct hghca_cqe *cqe)
 {
 	if (cqe->is_send)
 		return hghca_cqe_send_opcode(cqe);
-	if (cqe->opcode == HGHCA_OPCODE_RECV_ERROR)
+	if (cqe->opcode == HGHCA_OPCODE_INVALID)
 		return IBV_WC_RECV;
 
 	switch (cqe->opcode & HGHCA_CQE_RECV_OPCODE_MASK) {
@@ -93,7 +92,7 @@ static inline unsigned int hghca_cqe_wc_flags(const struct hghca_cqe *cqe)
 {
 	unsigned int flags = 0;
 
-	if (cqe->is_send || cqe->opcode == HGHCA_OPCODE_RECV_ERROR)
+	if (cqe->is_send || cqe->opcode == HGHCA_OPCODE_INVALID)
 		return 0;
 
 	switch (cqe->opcode & HGHCA_CQE_RECV_OPCODE_MASK) {

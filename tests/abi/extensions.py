@@ -209,7 +209,6 @@ QUEUES = (
         Value("FLUSH", 0x14, "HGHCA_OPCODE_FLUSH"),
         Value("REG_MR", 0x19, "HGHCA_OPCODE_REG_MR"),
         Value("LOCAL_INV", 0x1a, "HGHCA_OPCODE_LOCAL_INV"),
-        Value("RECV_ERROR", 0xfe, "HGHCA_OPCODE_RECV_ERROR"),
     )),
     Table("section 6, scatter list", "its end", (
         Value("lkey", 0x100, "HGHCA_INVALID_LKEY"),

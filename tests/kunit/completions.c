@@ -89,7 +89,7 @@ static void completions_write(u8 *at, const struct completions_cqe *cqe)
 	put_unaligned_le32(cqe->rqpn, at + 0x08);
 	put_unaligned_le32(cqe->rlid_path_sl, at + 0x0c);
 	put_unaligned_be32(cqe->imm, at + 0x10);
-	if (cqe->opcode >= 0xfe) {
+	if (cqe->opcode == 0xff) {
 		at[0x10] = cqe->syndrome;
 		at[0x11] = cqe->vendor_err;
 	}
@@ -219,7 +219,7 @@ static void completions_recv_error(struct kunit *test)
 	const struct completions_syndrome *param = test->param_value;
 	struct completions *this = test->priv;
 	const struct completions_cqe cqe = {
-		.qpn = this->hqp->hw.qpn, .opcode = 0xfe,
+		.qpn = this->hqp->hw.qpn, .opcode = 0xff,
 		.syndrome = param->syndrome, .vendor_err = 0x99,
 	};
 

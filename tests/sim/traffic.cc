@@ -58,7 +58,7 @@ bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) { retur
 
 bool is_error(const hghca_cqe &cqe)
 {
-    return cqe.opcode == HGHCA_OPCODE_INVALID || cqe.opcode == HGHCA_OPCODE_RECV_ERROR;
+    return cqe.opcode == HGHCA_OPCODE_INVALID;
 }
 uint8_t syndrome_of(const hghca_cqe &cqe) { return reinterpret_cast<const hghca_err_cqe &>(cqe).syndrome; }
 

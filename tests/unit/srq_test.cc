@@ -220,7 +220,8 @@ TEST_F(Srq, LastWqeIsToldAndTheHeldOneFlushed)
     TestDriver::must(net.b.driver.to_error(pair.b.qp.qpn), "2ERR");
     hghca_cqe cqe;
     ASSERT_TRUE(net.b.driver.poll(pair.b.cq, cqe));
-    EXPECT_EQ(cqe.opcode, HGHCA_OPCODE_RECV_ERROR);
+    EXPECT_EQ(cqe.opcode, HGHCA_OPCODE_INVALID);
+    EXPECT_EQ(cqe.is_send, 0);
     EXPECT_EQ(reinterpret_cast<hghca_err_cqe &>(cqe).syndrome, HGHCA_SYNDROME_WR_FLUSH_ERR);
     EXPECT_EQ(slot_of(queue, cqe), held);
     EXPECT_EQ(le32(cqe.my_ee), queue.srq.srqn);

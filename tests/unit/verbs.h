@@ -283,7 +283,7 @@ public:
         if (!node.driver.poll(cq, cqe))
             return std::nullopt;
         Completion c{};
-        c.error = cqe.opcode == HGHCA_OPCODE_INVALID || cqe.opcode == HGHCA_OPCODE_RECV_ERROR;
+        c.error = cqe.opcode == HGHCA_OPCODE_INVALID;
         c.syndrome = c.error ? reinterpret_cast<hghca_err_cqe *>(&cqe)->syndrome : 0;
         c.opcode = cqe.opcode;
         c.is_send = cqe.is_send;

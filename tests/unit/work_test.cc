@@ -182,7 +182,7 @@ TEST_F(SliceTest, AFlushNeedsNoLink)
 TEST_F(SliceTest, SqeIsLeftWithNothingUnflushed)
 {
     Endpoint x(net.a, deep(HGHCA_QP_ST_UD));
-    std::vector<Wqe> list(3000, Wqe(HGHCA_OPCODE_NOP));   // no opcode of UD
+    std::vector<Wqe> list(3000, Wqe(HGHCA_OPCODE_RDMA_READ));   // no opcode of UD
     EXPECT_LE(cost(net.a.device, [&] { x.post(list); }), kSlice + kStep);
     EXPECT_EQ(x.state(), HGHCA_QP_STATE_SQE);
     EXPECT_TRUE(net.a.device.has_work());

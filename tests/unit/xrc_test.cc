@@ -41,7 +41,7 @@ struct Service {
     uint8_t poll_error()
     {
         hghca_cqe cqe{};
-        if (!poll(cqe) || cqe.opcode != HGHCA_OPCODE_RECV_ERROR)
+        if (!poll(cqe) || cqe.opcode != HGHCA_OPCODE_INVALID || cqe.is_send)
             return 0;
         return reinterpret_cast<hghca_err_cqe &>(cqe).syndrome;
     }

@@ -103,7 +103,7 @@ Completed ReceiveQueue::fail(Qp &qp, Status status)
     error.syndrome = syndrome_of(status);
     error.my_ee = le32(number(srqn_of(qp)));
     error.wqe = le32(consume(qp));
-    error.opcode = HGHCA_OPCODE_RECV_ERROR;
+    error.opcode = HGHCA_OPCODE_INVALID;
     hghca_cqe cqe;
     static_assert(sizeof(cqe) == sizeof(error));
     append(reinterpret_cast<uint8_t *>(&cqe), error);

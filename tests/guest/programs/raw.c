@@ -627,7 +627,7 @@ bool raw_cq_poll(struct raw_cq *cq, struct raw_wc *wc)
 	wc->qpn = le32toh(cqe->my_qpn) & 0xffffff;
 	wc->slot = le32toh(cqe->wqe) / RAW_STRIDE;
 	wc->is_send = cqe->is_send;
-	wc->syndrome = cqe->opcode >= HGHCA_OPCODE_RECV_ERROR ? error->syndrome : 0;
+	wc->syndrome = cqe->opcode == HGHCA_OPCODE_INVALID ? error->syndrome : 0;
 	cqe->owner = HGHCA_CQ_ENTRY_OWNER_HW;
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	cq->dbr->consumer_index = htole32(++cq->consumer);
