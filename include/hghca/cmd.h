@@ -129,7 +129,7 @@ enum hghca_cmd_status {
 #define HGHCA_CAPABILITIES(X) \
 	X(GID_TABLE,     0,  "SET_GID; addressing by GID index") \
 	X(DBR,           1,  "doorbell records of RQ and CQ") \
-	X(CQ_ARM,        2,  "UAR doorbells 0x10, 0x20; EQs report") \
+	X(CQ_ARM,        2,  "UAR doorbells 0x10, 0x20: arming") \
 	X(CQ_UPDATE,     3,  "the C bit of a send WQE has an effect") \
 	X(PORT,          4,  "QUERY_PORT, SET_PORT, raw Ethernet QP") \
 	X(QP_LIMITS,     5,  "QPC word A8h has an effect") \

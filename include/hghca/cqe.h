@@ -8,7 +8,7 @@
 struct hghca_cqe {
 	__le32	my_qpn;			/* 00h */
 	__le32	my_ee;			/* 04h, extension: SRQ of a receive, or 0 */
-	__le32	rqpn;			/* 08h: source QP of a datagram */
+	__le32	rqpn;			/* 08h: of a receive: source QP */
 	__le32	rlid_path_sl;		/* 0Ch: HGHCA_CQE_* */
 	__be32	imm;			/* 10h: immediate data or invalidated key, as on the wire */
 	__le32	byte_cnt;		/* 14h */

@@ -222,6 +222,9 @@ static void hghca_qpc_set_limits(struct hghca_qpc *qpc, const struct ib_qp_attr 
 
 static void hghca_qpc_set_attrs(struct hghca_qpc *qpc, const struct ib_qp_attr *attr, int mask)
 {
+	if (mask & IB_QP_CUR_STATE)
+		be32p_replace_bits(&qpc->flags, hghca_qp_states[attr->cur_qp_state],
+				   HGHCA_QPC_STATE_MASK);
 	if (mask & IB_QP_PKEY_INDEX)
 		be32p_replace_bits(&qpc->port_pkey, attr->pkey_index,
 				   HGHCA_QPC_PKEY_INDEX_MASK);
@@ -521,24 +524,12 @@ int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 
 static int hghca_qp_state_to_ib(u32 state)
 {
-	switch (state) {
-	case HGHCA_QP_STATE_RST:
-		return IB_QPS_RESET;
-	case HGHCA_QP_STATE_INIT:
-		return IB_QPS_INIT;
-	case HGHCA_QP_STATE_RTR:
-		return IB_QPS_RTR;
-	case HGHCA_QP_STATE_RTS:
-		return IB_QPS_RTS;
-	case HGHCA_QP_STATE_SQE:
-		return IB_QPS_SQE;
-	case HGHCA_QP_STATE_SQD:
-		return IB_QPS_SQD;
-	case HGHCA_QP_STATE_ERR:
-		return IB_QPS_ERR;
-	default:
-		return -EIO;
-	}
+	int ib;
+
+	for (ib = 0; ib < ARRAY_SIZE(hghca_qp_states); ib++)
+		if (hghca_qp_states[ib] == state)
+			return ib;
+	return -EIO;
 }
 
 static int hghca_qp_access_to_ib(u32 access)

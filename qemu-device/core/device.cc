@@ -306,12 +306,13 @@ void Device::expire()
     if (initialized)
         transport->expire(now);
     cqs->expire(now);
+    eqs->expire(now);
     expiring_ = next_deadline() <= now;
 }
 
 uint64_t Device::next_deadline() const
 {
-    return std::min({transport->next_deadline(), cqs->next_deadline(), impairment.next_deadline()});
+    return std::min({transport->next_deadline(), cqs->next_deadline(), eqs->next_deadline(), impairment.next_deadline()});
 }
 
 void Device::link_ready()

@@ -204,19 +204,20 @@ TEST(ContextImage, Header)
 TEST(ContextImage, EventQueue)
 {
     EqContext eq{};
-    eq.ring = {Key(0x11223344), 0x00abcdef, 7};
+    eq.ring = {Key(0x11223344), 0x00abcdef, 7, kLogEntry, 0x6162636465666768};
     eq.producer = 0x01020304;
     eq.consumer = 0x05060708;
     eq.vector = 63;
     eq.armed = true;
-    EXPECT_EQ(stored(eq), entry_of(0x27, {{0x10, {0x44, 0x33, 0x22, 0x11, 0xef, 0xcd, 0xab, 0, 7, 5}},
-                                          {0x1c, {4, 3, 2, 1, 8, 7, 6, 5, 63, 1, 0}}}));
+    EXPECT_EQ(stored(eq), entry_of(0x33, {{0x10, {0x44, 0x33, 0x22, 0x11, 0xef, 0xcd, 0xab, 0, 7, 5}},
+                                          {0x20, {0x68, 0x67, 0x66, 0x65, 0x64, 0x63, 0x62, 0x61}},
+                                          {0x28, {4, 3, 2, 1, 8, 7, 6, 5, 63, 1, 0}}}));
 }
 
 TEST(ContextImage, CompletionQueue)
 {
     CqContext cq{};
-    cq.ring = {Key(0x11223344), 2, 22, kLogTimedEntry};
+    cq.ring = {Key(0x11223344), 2, 22, kLogTimedEntry, 0x6162636465666768};
     cq.eqn = 5;
     cq.usr_page = 0x3ff;
     cq.producer = 0x01020304;
@@ -229,10 +230,11 @@ TEST(ContextImage, CompletionQueue)
     cq.armed_index = 0x21222324;
     cq.deadline_ns = 0x3132333435363738;
     EXPECT_EQ(stored(cq),
-              entry_of(0x48, {{0x10, {0x44, 0x33, 0x22, 0x11, 2, 0, 0, 0, 22, 6}},
-                              {0x1c, {5, 0, 0, 0, 0xff, 3, 0, 0, 4, 3, 2, 1, 8, 7, 6, 5, 2, 1}},
-                              {0x30, {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xb, 0xa, 0xd, 0xc}},
-                              {0x3c, {0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31}}}));
+              entry_of(0x58, {{0x10, {0x44, 0x33, 0x22, 0x11, 2, 0, 0, 0, 22, 6}},
+                              {0x20, {0x68, 0x67, 0x66, 0x65, 0x64, 0x63, 0x62, 0x61}},
+                              {0x28, {5, 0, 0, 0, 0xff, 3, 0, 0, 4, 3, 2, 1, 8, 7, 6, 5, 2, 1}},
+                              {0x40, {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xb, 0xa, 0xd, 0xc}},
+                              {0x4c, {0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31}}}));
 }
 
 TEST(ContextImage, SharedReceiveQueue)
@@ -346,11 +348,11 @@ TEST(ContextImage, AnEntryInIcm)
     std::memset(entry, 0xcc, 64);
     device.eqs->trim(0);
     const uint32_t key = eq.buffer.key;
-    Image expected = entry_of(0x27, {{0x00, {0x31, 0x43, 0x51, 0x45, 0x68, 0x31, 0x57, 0x48}},
+    Image expected = entry_of(0x33, {{0x00, {0x31, 0x43, 0x51, 0x45, 0x68, 0x31, 0x57, 0x48}},
                                      {0x08, {uint8_t(eq.eqn), 0, 0, 0}},
                                      {0x10, {uint8_t(key), uint8_t(key >> 8), uint8_t(key >> 16), uint8_t(key >> 24)}},
                                      {0x14, {TestDriver::kPd, 0, 0, 0, 4, 5}},
-                                     {0x24, {9, 1, 0}}});
+                                     {0x30, {9, 1, 0}}});
     const uint32_t epoch = device.icm->epoch();
     put_number(expected, 0x0c, 4, epoch);
     expected.resize(64, 0xcc);

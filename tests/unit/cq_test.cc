@@ -92,13 +92,19 @@ TEST_F(CqTest, Commands)
         {"larger than the MR", 9, [](hghca_cqc &c) { c.logsize_usrpage = be32(5 << 24); },
          HGHCA_CMD_STAT_BAD_PARAM},
         {"last UAR page", 9, [](hghca_cqc &c) { c.logsize_usrpage = be32(4 << 24 | 2047); }, 0},
-        {"no such UAR page", 9, [](hghca_cqc &c) { c.logsize_usrpage = be32(4 << 24 | 2048); },
-         HGHCA_CMD_STAT_BAD_PARAM},
+        {"a page frame number", 9, [](hghca_cqc &c) { c.logsize_usrpage = be32(4 << 24 | 0xbf0803); }, 0},
         {"last EQ", 9, [](hghca_cqc &c) { c.comp_eqn = be32(15); }, 0},
         {"no such EQ", 9, [](hghca_cqc &c) { c.comp_eqn = be32(16); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"no key", 9, [](hghca_cqc &c) { c.lkey = be32(0x12345678); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"read only", 9, [&](hghca_cqc &c) { c.lkey = be32(read_only.key); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"not zero-based", 9, [&](hghca_cqc &c) { c.lkey = be32(based.key); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"at its address", 9, [&](hghca_cqc &c) { c.lkey = be32(based.key), c.start = be64(64); }, 0},
+        {"an entry behind it", 9, [&](hghca_cqc &c) { c.lkey = be32(based.key), c.start = be64(96); },
+         HGHCA_CMD_STAT_BAD_PARAM},
+        {"between entries", 9,
+         [&](hghca_cqc &c) { c.lkey = be32(based.key), c.start = be64(80), c.logsize_usrpage = be32(3 << 24); },
+         HGHCA_CMD_STAT_BAD_PARAM},
+        {"at the last address", 9, [&](hghca_cqc &c) { c.start = be64(~31ull); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"PD of another", 9, [&](hghca_cqc &c) { c.lkey = be32(foreign.key); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"other PD", 9, [&](hghca_cqc &c) { c.pd = be32(2); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"in use", taken.cqn, [&](hghca_cqc &c) { c.cqn = be32(taken.cqn); }, HGHCA_CMD_STAT_BAD_RES_STATE},
@@ -130,13 +136,61 @@ TEST_F(CqTest, BaseModeLooksAtNoExtension)
 {
     driver.init(0);
     auto buffer = driver.cq_buffer(4);
-    hghca_cqc cqc = driver.cqc_mailbox(9, 4, buffer.key, 9999, 0);
+    hghca_cqc cqc = driver.cqc_mailbox(9, 4, buffer.key, 0, 0);
     cqc.dbr_addr = be64(0x1234567 | 1);
     cqc.logsize_usrpage |= be32(0xffffff);
     cqc.flags = be32(HGHCA_CQ_STATE_ARMED);
     EXPECT_EQ(sw2hw(9, cqc), 0);
     hghca_cqe cqe{};
     EXPECT_EQ(device.cqs->post(Cqn(9), cqe, true), Completed::Yes);
+}
+
+// The document does not use the PD of a CQ.
+TEST_F(CqTest, BaseModeTakesThePdOfTheRegion)
+{
+    driver.init(0);
+    const auto foreign = driver.create_mr(0, 32 << 5, HGHCA_ACCESS_LOCAL_WRITE, 77);
+    std::memset(host.at(foreign.dma), HGHCA_CQ_ENTRY_OWNER_HW, 32 << 5);
+    EXPECT_EQ(sw2hw(9, driver.cqc_mailbox(9, 4, foreign.key, 0, 0, 0)), 0);
+    EXPECT_EQ(device.cqs->post(Cqn(9), hghca_cqe{}, false), Completed::Yes);
+    EXPECT_EQ(host.at(foreign.dma)[31], 0);
+    const auto other = driver.create_mr(0, 32 << 4, HGHCA_ACCESS_LOCAL_WRITE, 78);
+    EXPECT_EQ(resize(9, 4, other.key), 0);
+}
+
+// It begins neither with its region nor with a page, and ends in another page.
+TEST_F(CqTest, TheBufferIsAtItsAddress)
+{
+    constexpr uint64_t kRegion = 0x7f1234567040, kStart = 0x7f1234567fc0;
+    const auto mr = driver.create_mr(kRegion, 8192, HGHCA_ACCESS_LOCAL_WRITE);
+    TestDriver::Mr buffer = mr;
+    buffer.dma += kStart - kRegion;
+    std::memset(host.at(mr.dma), 0x80, 8192);
+    hghca_cqc cqc = driver.cqc_mailbox(9, 7, mr.key, eq.eqn, host.alloc(64, 64));
+    cqc.start = be64(kStart);
+    ASSERT_EQ(sw2hw(9, cqc), 0);
+    hghca_cqc shown;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_CQ, shown, 9), 0);
+    EXPECT_EQ(be64(shown.start), kStart);
+    TestDriver::Cq cq{9, 7, buffer, be64(cqc.dbr_addr) & ~1ull};
+    for (bool copy : {false, true}) {
+        host.copy_only = copy;
+        device.dma_changed();
+        for (uint32_t i = 0; i < 300; i++) {
+            ASSERT_TRUE(post(cq, i));
+            ASSERT_EQ(next(cq), i);
+        }
+    }
+    for (uint64_t at : {kStart - kRegion - 1, kStart - kRegion + 128 * 32})
+        EXPECT_EQ(host.at(mr.dma)[at], 0x80) << at;
+    // RESIZE_CQ has no address: a buffer begins where its region does.
+    const auto larger = driver.create_mr(0x5000, 32 << 8, HGHCA_ACCESS_LOCAL_WRITE);
+    std::memset(host.at(larger.dma), 0x80, 32 << 8);
+    ASSERT_EQ(resize(9, 8, larger.key), 0);
+    cq.buffer = larger;
+    cq.log = 8;
+    ASSERT_TRUE(post(cq, 7));
+    EXPECT_EQ(next(cq), 7u);
 }
 
 TEST_F(CqTest, CqesInOrderAroundTheRing)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Event queues (interface document, 4.7, 5.4, 10).
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "fixture.h"
@@ -68,6 +69,34 @@ TEST_F(EqTest, Commands)
     EXPECT_EQ(sw2hw(5, driver.eqc_mailbox(4, buffer.key, 3)), HGHCA_CMD_STAT_LAM_NOT_PRE);
     EXPECT_EQ(hw2sw(5), HGHCA_CMD_STAT_LAM_NOT_PRE);
     EXPECT_EQ(driver.map_eq(5, 1), HGHCA_CMD_STAT_LAM_NOT_PRE);
+}
+
+TEST_F(EqTest, TheBufferIsAtItsAddress)
+{
+    constexpr uint64_t kRegion = 0x7f1234567040, kStart = 0x7f1234567fe0;
+    const auto mr = driver.create_mr(kRegion, 8192, HGHCA_ACCESS_LOCAL_WRITE);
+    std::memset(host.at(mr.dma), 0x80, 8192);
+    hghca_eqc eqc = driver.eqc_mailbox(3, mr.key, 3);
+    for (uint64_t wrong : {kRegion - 32, kRegion + 8192 - 7 * 32, kStart + 16, ~uint64_t(31)}) {
+        eqc.start = be64(wrong);
+        EXPECT_EQ(sw2hw(5, eqc), HGHCA_CMD_STAT_BAD_PARAM) << wrong;
+    }
+    eqc.start = be64(kStart);
+    ASSERT_EQ(sw2hw(5, eqc), 0);
+    hghca_eqc shown;
+    ASSERT_EQ(query(5, shown), 0);
+    EXPECT_EQ(be64(shown.start), kStart);
+    ASSERT_EQ(driver.map_eq(5, 1ull << HGHCA_EVENT_COMM_EST), 0);
+    TestDriver::Eq eq{5, 3, mr, 3};
+    eq.buffer.dma += kStart - kRegion;
+    for (uint32_t i = 1; i < 30; i++) {
+        post_async(i);
+        hghca_eqe eqe;
+        ASSERT_TRUE(driver.poll(eq, eqe)) << i;
+        EXPECT_EQ(be32(eqe.event.qp.qpn), i);
+    }
+    for (uint64_t at : {kStart - kRegion - 1, kStart - kRegion + 8 * 32})
+        EXPECT_EQ(host.at(mr.dma)[at], 0x80) << at;
 }
 
 TEST_F(EqTest, Query)
@@ -344,17 +373,79 @@ TEST_F(EqTest, ABufferThatGoesAwayLosesAsyncAndKeepsCompletions)
     EXPECT_EQ(host.as<hghca_eqe>(eq.buffer.dma)->owner, 0x80);
 }
 
-TEST_F(EqTest, WithoutCqArmEqsDoNotReport)
+// The document's base: an EQ reports by owner bytes, and an armed one raises its vector for each EQE.
+TEST_F(EqTest, WithoutDoorbellsAnArmedEqStaysArmed)
 {
-    driver.init(HGHCA_CAP_ALL & ~HGHCA_CAP_CQ_ARM);
-    auto eq = driver.create_eq(4, 1);
-    ASSERT_EQ(driver.map_eq(eq.eqn, ~0ull), 0);
-    post(eq.eqn, 1);
-    post_async(1);
+    driver.init(0);
+    auto eq = driver.create_eq(4, 5);
+    ASSERT_EQ(driver.map_eq(eq.eqn, 1ull << HGHCA_EVENT_COMM_EST | 1ull << HGHCA_EVENT_CMD), 0);
+    for (uint32_t i = 1; i < 20; i++) {
+        host.vectors.clear();
+        post(eq.eqn, i);
+        EXPECT_EQ(host.take_vectors(5), 1u);
+        post_async(i);
+        EXPECT_EQ(host.take_vectors(5), 1u);
+        driver.command(HGHCA_CMD_NOP, 0, HGHCA_NOP_IN_MODIFIER, 0, 0, true, uint16_t(i));
+        EXPECT_EQ(host.take_vectors(5), 1u);
+        hghca_eqe eqe;
+        ASSERT_TRUE(driver.poll(eq, eqe));
+        EXPECT_EQ(eqe.type, HGHCA_EVENT_COMP);
+        EXPECT_EQ(be32(eqe.event.comp.cqn), i);
+        ASSERT_TRUE(driver.poll(eq, eqe));
+        EXPECT_EQ(eqe.type, HGHCA_EVENT_COMM_EST);
+        ASSERT_TRUE(driver.poll(eq, eqe));
+        EXPECT_EQ(eqe.type, HGHCA_EVENT_CMD);
+        EXPECT_EQ(be16(eqe.event.cmd.token), i);
+        EXPECT_EQ(eqe.event.cmd.status, HGHCA_CMD_STAT_OK);
+    }
+    // Doorbells are not there, and one that was not armed raises nothing.
+    host.vectors.clear();
     driver.arm(eq);
-    EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_COMP), 0u);
+    ASSERT_EQ(hw2sw(eq.eqn), 0);
+    hghca_eqc eqc = driver.eqc_mailbox(4, eq.buffer.key, 5);
+    eqc.flags = be32(HGHCA_EQ_OWNER_HW);
+    eqc.producer_index = be32(eq.consumer);
+    ASSERT_EQ(sw2hw(eq.eqn, eqc), 0);
+    driver.arm(eq);
+    post(eq.eqn, 1);
+    EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_COMP), 1u);
     EXPECT_TRUE(host.vectors.empty());
-    EXPECT_FALSE(device.eqs->takes(HGHCA_EVENT_CMD));
+}
+
+// No doorbell tells that there is room again, so the device looks by itself.
+TEST_F(EqTest, WithoutDoorbellsWhatWaitsForRoomComesAfterAWhile)
+{
+    driver.init(0);
+    auto eq = driver.create_eq(1, 5);
+    ASSERT_EQ(driver.map_eq(eq.eqn, 1ull << HGHCA_EVENT_COMM_EST | 1ull << HGHCA_EVENT_EQ_OVERFLOW), 0);
+    for (uint32_t cqn = 1; cqn <= 3; cqn++)
+        post(eq.eqn, cqn);
+    post_async(7);
+    EXPECT_EQ(device.counters().eq_overrun, 1u);
+    // Still full when it looks.
+    host.clock_ns += 2'000'000;
+    device.timer();
+    while (device.run())
+        ;
+    hghca_eqe eqe;
+    for (uint32_t cqn = 1; cqn <= 2; cqn++) {
+        ASSERT_TRUE(driver.poll(eq, eqe));
+        EXPECT_EQ(be32(eqe.event.comp.cqn), cqn);
+    }
+    EXPECT_FALSE(driver.poll(eq, eqe));
+    EXPECT_LE(host.deadline_ns, host.clock_ns + 2'000'000);
+    host.clock_ns = std::exchange(host.deadline_ns, UINT64_MAX);
+    device.timer();
+    while (device.run())
+        ;
+    ASSERT_TRUE(driver.poll(eq, eqe));
+    EXPECT_EQ(eqe.type, HGHCA_EVENT_EQ_OVERFLOW);
+    ASSERT_TRUE(driver.poll(eq, eqe));
+    EXPECT_EQ(eqe.type, HGHCA_EVENT_COMP);
+    EXPECT_EQ(be32(eqe.event.comp.cqn), 3u);
+    EXPECT_FALSE(driver.poll(eq, eqe));
+    // Nothing waits, and nothing looks.
+    EXPECT_EQ(host.deadline_ns, UINT64_MAX);
 }
 
 TEST_F(EqTest, ByCopy)

@@ -119,6 +119,7 @@ protected:
     hghca_qpc valid(uint8_t service, uint32_t mask)
     {
         hghca_qpc c = driver.init_qpc(qp, service, cq, cq);
+        c.flags |= be32(uint32_t(driver.state(qp.qpn)) << 28);
         c.opt_param_mask = be32(mask);
         c.mtu_msgmax = 3 << 5 | 30;
         c.remote_qpn = be32(0x123456);
@@ -219,6 +220,22 @@ TEST_F(QpTest, EveryMaskBitOfEveryTransition)
             }
         }
     }
+}
+
+TEST_F(QpTest, CurStateIsComparedWithTheState)
+{
+    constexpr uint32_t kCurState = 1 << 1;
+    bring(HGHCA_QP_ST_RC, RTS);
+    for (uint32_t state = 0; state < 16; state++) {
+        hghca_qpc c = valid(HGHCA_QP_ST_RC, kCurState);
+        c.flags = be32(state << 28);
+        EXPECT_EQ(transition(HGHCA_CMD_RTS2RTS_QPEE, c),
+                  state == RTS ? HGHCA_CMD_STAT_OK : HGHCA_CMD_STAT_BAD_QPEE_STATE) << state;
+        // Without the attribute nobody looks.
+        c.opt_param_mask = 0;
+        EXPECT_EQ(transition(HGHCA_CMD_RTS2RTS_QPEE, c), HGHCA_CMD_STAT_OK) << state;
+    }
+    EXPECT_EQ(driver.state(qp.qpn), unsigned(RTS));
 }
 
 TEST_F(QpTest, ExtendedAttributesNeedQpLimits)
@@ -322,7 +339,7 @@ TEST_F(QpTest, WhatRst2InitChecks)
         {"send CQ beyond", [](hghca_qpc &c) { c.cqn_snd = be32(256); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"receive CQ beyond", [](hghca_qpc &c) { c.cqn_rcv = be32(~0u); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"last UAR page", [](hghca_qpc &c) { c.usr_page = be32(2047); }, 0},
-        {"no such UAR page", [](hghca_qpc &c) { c.usr_page = be32(2048); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"a page frame number", [](hghca_qpc &c) { c.usr_page = be32(0xfebf0803); }, 0},
         {"port 0", [](hghca_qpc &c) { c.port_pkey = 0; }, HGHCA_CMD_STAT_BAD_PARAM},
         {"port 2", [](hghca_qpc &c) { c.port_pkey = be32(2 << 24); }, HGHCA_CMD_STAT_BAD_PARAM},
         {"P_Key index 1", [](hghca_qpc &c) { c.port_pkey = be32(1 << 24 | 1); }, HGHCA_CMD_STAT_BAD_PARAM},

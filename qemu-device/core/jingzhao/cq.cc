@@ -32,7 +32,7 @@ CompletionQueues::Cached *CompletionQueues::find(Cqn cqn) { return cache_.find(n
 
 bool CompletionQueues::valid(const Context &cq, uint32_t)
 {
-    return cq.ring.logsize <= kLogMaxCqSize;
+    return cq.ring.logsize <= kLogMaxCqSize && cq.ring.good();
 }
 
 uint8_t CompletionQueues::sw2hw(Cqn cqn, const hghca_cqc &in)
@@ -45,17 +45,20 @@ uint8_t CompletionQueues::sw2hw(Cqn cqn, const hghca_cqc &in)
         return HGHCA_CMD_STAT_BAD_SIZE;
     Context cq{};
     const bool timed = device_.caps & HGHCA_CAP_CLOCK && be32(in.flags) & HGHCA_CQ_FLAG_TIMESTAMP;
-    cq.ring = {Key(be32(in.lkey)), be32(in.pd), uint8_t(logsize), timed ? kLogTimedEntry : kLogEntry};
-    if (Cqn(be32(in.cqn)) != cqn ||
-        !device_.memory->check_queue(cq.ring.lkey, cq.ring.pd, cq.ring.bytes(), Access::LocalWrite))
+    cq.ring = {Key(be32(in.lkey)), be32(in.pd), uint8_t(logsize), timed ? kLogTimedEntry : kLogEntry, be64(in.start)};
+    // The document does not use the PD, so software of the base leaves it as it is.
+    if (!device_.caps)
+        if (const Mpt *region = device_.memory->find(cq.ring.lkey))
+            cq.ring.pd = region->pd;
+    if (Cqn(be32(in.cqn)) != cqn || !cq.ring.allowed(*device_.memory))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    cq.eqn = be32(in.comp_eqn);
+    if (cq.eqn >= device_.eqs->count())
         return HGHCA_CMD_STAT_BAD_PARAM;
     // What an extension makes live is not looked at without it.
     if (device_.caps & HGHCA_CAP_CQ_ARM) {
-        cq.eqn = be32(in.comp_eqn);
-        cq.usr_page = field_get(HGHCA_CQC_USRPAGE_MASK, be32(in.logsize_usrpage));
+        cq.usr_page = uar_index(field_get(HGHCA_CQC_USRPAGE_MASK, be32(in.logsize_usrpage)));
         cq.armed = be32(in.flags) & HGHCA_CQ_STATE_ARMED ? HGHCA_CQ_ARM_NEXT : 0;
-        if (cq.eqn >= device_.eqs->count() || cq.usr_page >= HGHCA_UAR_PAGES)
-            return HGHCA_CMD_STAT_BAD_PARAM;
     }
     uint64_t dbr = be64(in.dbr_addr);
     if (device_.caps & HGHCA_CAP_DBR && dbr & HGHCA_DBR_VALID) {
@@ -94,6 +97,7 @@ uint8_t CompletionQueues::query(Cqn cqn, hghca_cqc &out)
                      (cq->armed == HGHCA_CQ_ARM_NEXT        ? HGHCA_CQ_STATE_ARMED
                       : cq->armed == HGHCA_CQ_ARM_SOLICITED ? HGHCA_CQ_STATE_ARMED_SOL
                                                             : 0));
+    out.start = be64(cq->ring.start);
     out.logsize_usrpage = be32(field_put(HGHCA_CQC_LOGSIZE_MASK, cq->ring.logsize) |
                                field_put(HGHCA_CQC_USRPAGE_MASK, cq->usr_page));
     out.comp_eqn = be32(cq->eqn);
@@ -144,8 +148,12 @@ uint8_t CompletionQueues::resize(Cqn cqn, uint8_t logsize, Key lkey)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     if (logsize < 1 || logsize > kLogMaxCqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
-    RingPlace ring{lkey, cq->ring.pd, logsize, cq->ring.log_entry};
-    if (!device_.memory->check_queue(lkey, ring.pd, ring.bytes(), Access::LocalWrite))
+    // The command has no address: the new buffer begins where its region does.
+    const Mpt *region = device_.memory->find(lkey);
+    if (!region)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    RingPlace ring{lkey, device_.caps ? cq->ring.pd : region->pd, logsize, cq->ring.log_entry, region->first()};
+    if (!ring.allowed(*device_.memory))
         return HGHCA_CMD_STAT_BAD_PARAM;
     bool readable;
     uint64_t n = outstanding(*cq, 1ull << logsize, readable);
@@ -200,7 +208,9 @@ Completed CompletionQueues::post(Cqn cqn, const hghca_cqe &cqe, bool solicited)
         cq->solicited_end = cq->producer;
     else if (cq->producer - cq->solicited_end > kReach)
         cq->solicited_end = cq->producer - kReach;
-    if (cq->armed == HGHCA_CQ_ARM_NEXT || (cq->armed == HGHCA_CQ_ARM_SOLICITED && solicited))
+    if (!(device_.caps & HGHCA_CAP_CQ_ARM))
+        device_.eqs->post_completion(cq->eqn, cqn);
+    else if (cq->armed == HGHCA_CQ_ARM_NEXT || (cq->armed == HGHCA_CQ_ARM_SOLICITED && solicited))
         raise_event(cqn, *cq);
     return Completed::Yes;
 }

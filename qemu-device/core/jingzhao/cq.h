@@ -39,17 +39,17 @@ template <>
 struct Layout<CqContext> {
     static constexpr auto kFields =
         fields(group("ring", &CqContext::ring, 0x10),
-               field("eqn", &CqContext::eqn, 0x1c, FieldAccess::ReadOnly, up_to((1u << kLogMaxEqs) - 1)),
-               field("usr_page", &CqContext::usr_page, 0x20, FieldAccess::ReadOnly, up_to(HGHCA_UAR_PAGES - 1)),
-               field("producer", &CqContext::producer, 0x24, FieldAccess::Device),
-               field("solicited_end", &CqContext::solicited_end, 0x28, FieldAccess::Device),
-               field("armed", &CqContext::armed, 0x2c, FieldAccess::Device, up_to(HGHCA_CQ_ARM_NEXT)),
-               field("failed", &CqContext::failed, 0x2d, FieldAccess::Device),
-               field("dbr_addr", &CqContext::dbr_addr, 0x30, FieldAccess::ReadOnly),
-               field("max_count", &CqContext::max_count, 0x38, FieldAccess::Command),
-               field("period_us", &CqContext::period_us, 0x3a, FieldAccess::Command),
-               field("armed_index", &CqContext::armed_index, 0x3c, FieldAccess::Device),
-               field("deadline_ns", &CqContext::deadline_ns, 0x40, FieldAccess::Device));
+               field("eqn", &CqContext::eqn, 0x28, FieldAccess::ReadOnly, up_to((1u << kLogMaxEqs) - 1)),
+               field("usr_page", &CqContext::usr_page, 0x2c, FieldAccess::ReadOnly, up_to(HGHCA_UAR_PAGES - 1)),
+               field("producer", &CqContext::producer, 0x30, FieldAccess::Device),
+               field("solicited_end", &CqContext::solicited_end, 0x34, FieldAccess::Device),
+               field("armed", &CqContext::armed, 0x38, FieldAccess::Device, up_to(HGHCA_CQ_ARM_NEXT)),
+               field("failed", &CqContext::failed, 0x39, FieldAccess::Device),
+               field("dbr_addr", &CqContext::dbr_addr, 0x40, FieldAccess::ReadOnly),
+               field("max_count", &CqContext::max_count, 0x48, FieldAccess::Command),
+               field("period_us", &CqContext::period_us, 0x4a, FieldAccess::Command),
+               field("armed_index", &CqContext::armed_index, 0x4c, FieldAccess::Device),
+               field("deadline_ns", &CqContext::deadline_ns, 0x50, FieldAccess::Device));
 };
 
 class CompletionQueues {

@@ -2,6 +2,7 @@
 // Event queues (interface document, 4.7, 5.4, 10).
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "byte_order.h"
 #include "device.h"
@@ -12,12 +13,15 @@ namespace hghca {
 
 namespace {
 
+// Without doorbells the device looks for room in a full EQ once in this time.
+constexpr uint64_t kLookAgainNs = 1'000'000;
+
 // Have the keys of the EQ no place for its next EQE? Whether there is memory, there or at the tables, is another matter.
 bool has_no_place(MemoryTable &memory, const EqContext &eq)
 {
     SegmentArray<1> segments;
     AbsentPage absent;
-    const uint64_t at = uint64_t(eq.ring.slot(eq.producer)) << eq.ring.log_entry;
+    const uint64_t at = eq.ring.address(eq.producer);
     return memory.on_demand(eq.ring.lkey) || memory.find_segments(eq.ring.lkey, eq.ring.pd, at, eq.ring.entry_bytes(),
                                                                   Access::LocalWrite, segments, absent) == Found::No;
 }
@@ -41,6 +45,8 @@ void EventQueues::clear()
     eq_of_type_.fill(0);
     waiting_.clear();
     unfinished_ = 0;
+    full_ = 0;
+    look_ns_ = UINT64_MAX;
 }
 
 void EventQueues::trim(size_t capacity) { cache_.trim(capacity); }
@@ -51,7 +57,7 @@ void EventQueues::forget(uint64_t from, uint64_t length) { cache_.forget(from, l
 
 bool EventQueues::valid(const Context &eq, uint32_t)
 {
-    return eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry;
+    return eq.ring.logsize <= kLogMaxEqSize && eq.ring.log_entry == kLogEntry && eq.ring.good();
 }
 
 // Nobody learns of the events of an EQ that cannot be read.
@@ -69,15 +75,14 @@ uint8_t EventQueues::sw2hw(uint32_t eqn, const hghca_eqc &in)
     if (uint8_t status = cache_.find_for_command(eqn, valid, old))
         return status;
     Context eq{};
-    eq.ring = {Key(be32(in.lkey)), be32(in.pd), in.logsize};
+    eq.ring = {Key(be32(in.lkey)), be32(in.pd), in.logsize, kLogEntry, be64(in.start)};
     eq.producer = be32(in.producer_index);
     eq.consumer = be32(in.consumer_index);
     eq.vector = in.intr;
     eq.armed = be32(in.flags) & HGHCA_EQ_STATE_ARMED;
     if (in.logsize < 1 || in.logsize > kLogMaxEqSize)
         return HGHCA_CMD_STAT_BAD_SIZE;
-    if (in.intr >= kVectors ||
-        !device_.memory->check_queue(eq.ring.lkey, eq.ring.pd, eq.ring.bytes(), Access::LocalWrite))
+    if (in.intr >= kVectors || !eq.ring.allowed(*device_.memory))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -97,6 +102,7 @@ uint8_t EventQueues::hw2sw(uint32_t eqn)
     device_.work.add_looks(waiting_.count(eqn));
     waiting_.clear(eqn);
     unfinished_ &= ~(1ull << eqn);
+    full_ &= ~(1ull << eqn);
     cache_.erase(eqn);
     return HGHCA_CMD_STAT_OK;
 }
@@ -110,6 +116,7 @@ uint8_t EventQueues::query(uint32_t eqn, hghca_eqc &out)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
     out = {};
     out.flags = be32(HGHCA_EQ_OWNER_HW | HGHCA_EQ_FLAG_TR | (eq->armed ? HGHCA_EQ_STATE_ARMED : 0));
+    out.start = be64(eq->ring.start);
     out.logsize = eq->ring.logsize;
     out.intr = eq->vector;
     out.pd = be32(eq->ring.pd);
@@ -139,8 +146,11 @@ uint8_t EventQueues::map(uint32_t eqn, uint64_t mask, bool unmap)
 
 bool EventQueues::takes(hghca_event_type type) const
 {
-    return device_.caps & HGHCA_CAP_CQ_ARM && eq_of_type_[type];
+    return eq_of_type_[type];
 }
+
+// Without CQ_ARM no doorbell tells the device that software has consumed EQEs, nor arms an EQ again.
+bool EventQueues::has_doorbells() const { return device_.caps & HGHCA_CAP_CQ_ARM; }
 
 // Writes an EQE and raises the vector of an armed EQ. False: no room, or the keys of its buffer are not valid now. Where
 // they are and DMA fails all the same, or fails where the keys are looked up, software must not go on as if all were
@@ -162,10 +172,29 @@ bool EventQueues::put(Cached &eq, const hghca_eqe &eqe)
     cache_.mark_dirty(eq);
     eq.producer++;
     if (eq.armed) {
-        eq.armed = false;
+        eq.armed = !has_doorbells();
         device_.host.raise_vector(eq.vector);
     }
     return true;
+}
+
+// Without doorbells: have expire() look whether this EQ has room.
+void EventQueues::wait_for_room(uint32_t eqn)
+{
+    if (has_doorbells())
+        return;
+    full_ |= 1ull << eqn;
+    if (look_ns_ == UINT64_MAX)
+        look_ns_ = device_.host.now_ns() + kLookAgainNs;
+}
+
+void EventQueues::expire(uint64_t now_ns)
+{
+    if (look_ns_ > now_ns)
+        return;
+    look_ns_ = UINT64_MAX;
+    // run() delivers to them in its turn.
+    unfinished_ |= std::exchange(full_, 0);
 }
 
 // Writes what waits for room in this EQ, as far as there is any, until the slice is over.
@@ -181,8 +210,10 @@ void EventQueues::deliver(uint32_t eqn, Cached &eq)
         if (written) {
             eq.overflowed = false;
             cache_.mark_dirty(eq);
-        } else if (target == &eq) {
-            return;
+        } else {
+            wait_for_room(eqn);
+            if (target == &eq)
+                return;
         }
     }
     unfinished_ &= ~(1ull << eqn);
@@ -195,8 +226,10 @@ void EventQueues::deliver(uint32_t eqn, Cached &eq)
         hghca_eqe eqe{};
         eqe.type = HGHCA_EVENT_COMP;
         eqe.event.comp.cqn = be32(number(cqn));
-        if (!put(eq, eqe))
+        if (!put(eq, eqe)) {
+            wait_for_room(eqn);
             return;
+        }
         waiting_.remove(cqn);
     }
 }
@@ -213,7 +246,7 @@ void EventQueues::run()
 
 void EventQueues::post_completion(uint32_t eqn, Cqn cqn)
 {
-    Cached *eq = device_.caps & HGHCA_CAP_CQ_ARM ? find(eqn) : nullptr;
+    Cached *eq = find(eqn);
     // One that waits already covers this completion too.
     if (!eq || !waiting_.exists(cqn) || waiting_.waits(cqn))
         return;
@@ -223,7 +256,7 @@ void EventQueues::post_completion(uint32_t eqn, Cqn cqn)
 
 bool EventQueues::post_async(const hghca_eqe &eqe)
 {
-    uint32_t eqn = device_.caps & HGHCA_CAP_CQ_ARM ? eq_of_type_[eqe.type % eq_of_type_.size()] : 0;
+    const uint32_t eqn = eq_of_type_[eqe.type % eq_of_type_.size()];
     Cached *eq = find(eqn);
     if (!eq)
         return false;
@@ -231,6 +264,7 @@ bool EventQueues::post_async(const hghca_eqe &eqe)
     if (put(*eq, eqe))
         return true;
     eq->overflowed = true;
+    wait_for_room(eqn);
     cache_.mark_dirty(*eq);
     device_.counters_.eq_overrun++;
     return false;
@@ -274,7 +308,7 @@ void EventQueues::post_catastrophic()
 {
     hghca_eqe eqe{};
     eqe.type = HGHCA_EVENT_LOCAL_CATAS_ERROR;
-    const uint32_t eqn = device_.caps & HGHCA_CAP_CQ_ARM ? eq_of_type_[HGHCA_EVENT_LOCAL_CATAS_ERROR] : 0;
+    const uint32_t eqn = eq_of_type_[HGHCA_EVENT_LOCAL_CATAS_ERROR];
     if (!eqn)
         return;
     if (Cached *eq = find(eqn)) {
@@ -292,7 +326,7 @@ void EventQueues::forget_completion(Cqn cqn)
 
 void EventQueues::doorbell(uint32_t uar_page, uint32_t low, uint32_t high)
 {
-    if (!(device_.caps & HGHCA_CAP_CQ_ARM))
+    if (!has_doorbells())
         return;
     if (uar_page) {
         device_.counters_.db_bad_page++;

@@ -33,11 +33,11 @@ template <>
 struct Layout<EqContext> {
     static constexpr auto kFields =
         fields(group("ring", &EqContext::ring, 0x10),
-               field("producer", &EqContext::producer, 0x1c, FieldAccess::Device),
-               field("consumer", &EqContext::consumer, 0x20, FieldAccess::Device),
-               field("vector", &EqContext::vector, 0x24, FieldAccess::ReadOnly, up_to(kVectors - 1)),
-               field("armed", &EqContext::armed, 0x25, FieldAccess::Device),
-               field("overflowed", &EqContext::overflowed, 0x26, FieldAccess::Device));
+               field("producer", &EqContext::producer, 0x28, FieldAccess::Device),
+               field("consumer", &EqContext::consumer, 0x2c, FieldAccess::Device),
+               field("vector", &EqContext::vector, 0x30, FieldAccess::ReadOnly, up_to(kVectors - 1)),
+               field("armed", &EqContext::armed, 0x31, FieldAccess::Device),
+               field("overflowed", &EqContext::overflowed, 0x32, FieldAccess::Device));
 };
 
 class EventQueues {
@@ -65,7 +65,10 @@ public:
     // LOCAL_CATAS_ERROR, and the vector of its EQ, armed or not, written or not: no doorbell arms it again, and software
     // that finds no event looks at the registers.
     void post_catastrophic();
-    // Events for which there was room, but no time in the slice.
+    // When expire() is due.
+    uint64_t next_deadline() const { return look_ns_; }
+    void expire(uint64_t now_ns);
+    // Events for which there was room, but no time in the slice, or may be room now.
     bool has_work() const { return unfinished_; }
     void run();
     // CQ `cqn` is gone, and its event with it.
@@ -92,6 +95,8 @@ private:
     Cached *find(uint32_t eqn);
     bool put(Cached &eq, const hghca_eqe &eqe);
     void deliver(uint32_t eqn, Cached &eq);
+    bool has_doorbells() const;
+    void wait_for_room(uint32_t eqn);
 
     Device &device_;
     ContextCache<Context, Cached, Policy> cache_;
@@ -100,6 +105,8 @@ private:
     // Completion events that wait for room, each CQ once.
     WaitingCqs waiting_;
     uint64_t unfinished_ = 0;   // bit n: deliver() was cut short for EQ n
+    uint64_t full_ = 0;         // bit n: something waits for room in EQ n, and no doorbell will tell
+    uint64_t look_ns_ = UINT64_MAX;
 };
 
 }  // namespace hghca

@@ -334,9 +334,9 @@ Allowed MemoryTable::check(Key key, KeyUser user, uint64_t va, uint64_t length, 
     return usable(key, user, va, length, access, mpt) == Found::Yes ? Allowed::Yes : Allowed::No;
 }
 
-bool MemoryTable::check_queue(Key key, uint32_t pd, uint64_t bytes, Access access)
+bool MemoryTable::check_queue(Key key, uint32_t pd, uint64_t va, uint64_t bytes, Access access)
 {
-    return check(key, pd, 0, bytes, access) == Allowed::Yes && !on_demand(key);
+    return check(key, pd, va, bytes, access) == Allowed::Yes && !on_demand(key);
 }
 
 bool MemoryTable::on_demand(Key key)

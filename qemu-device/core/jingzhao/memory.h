@@ -137,8 +137,8 @@ public:
     // True when [va, va + length) of `key` may be used by `user` for `access`.
     // Length 0 checks the key, the PD and the right, not the bounds.
     Allowed check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override;
-    // check() for the first `bytes` of a region that is always there: a queue must not be paged on demand.
-    bool check_queue(Key key, uint32_t pd, uint64_t bytes, Access access);
+    // check() for a region that is always there: a queue must not be paged on demand.
+    bool check_queue(Key key, uint32_t pd, uint64_t va, uint64_t bytes, Access access);
     // Is the region behind `key`, if there is one, paged on demand?
     bool on_demand(Key key) override;
 

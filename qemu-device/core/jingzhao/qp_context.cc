@@ -107,7 +107,7 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
                             : a.service == Service::Xrc ? HGHCA_CAP_XRC
                                                            : 0;
     const bool known = is_service(a.service) && !(needed & ~limits.caps);
-    a.usr_page = be32(in.usr_page);
+    a.usr_page = uar_index(be32(in.usr_page));
     a.pd = be32(in.pd);
     a.cqn_send = Cqn(be32(in.cqn_snd));
     a.cqn_recv = Cqn(be32(in.cqn_rcv));
@@ -124,7 +124,7 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
         a.dbr_addr = dbr & ~HGHCA_DBR_VALID;
     unsigned code = mtu_code(in);
     const bool shared = a.srqn != kNoSrqn;
-    if (!known || Qpn(be32(in.local_qpn)) != qpn || a.usr_page >= HGHCA_UAR_PAGES || number(a.cqn_send) >= limits.cqs ||
+    if (!known || Qpn(be32(in.local_qpn)) != qpn || number(a.cqn_send) >= limits.cqs ||
         number(a.cqn_recv) >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
         ((shared || xrc) && in.rcv_wqe_len) || (xrc && shared) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len) ||
         counter_set >= kCounterSets)
@@ -231,6 +231,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     out.snd_wqe_base_l = be32(number(a.sq.lkey));
     out.snd_wqe_len = be32(a.sq.length << a.sq.stride_log);
     out.last_acked_psn = be32(number(psn_before(qp.req.unacked_psn)));
+    out.ssn = be32(number(qp.req.messages_sent));
     out.rnr_nextrecvpsn =
         be32(field_put(HGHCA_QPC_RNR_TIMER_MASK, a.min_rnr_timer) | number(qp.resp.expected_psn));
     out.cqn_rcv = be32(number(a.cqn_recv));

@@ -109,6 +109,9 @@ uint8_t QpTable::transition(uint16_t op, Qpn qpn, uint8_t op_modifier, const hgh
     }
     if (!attributes_allowed(op, service_number(a.service), mask, device_.caps))
         return HGHCA_CMD_STAT_BAD_PARAM;
+    if (mask & HGHCA_QP_ATTR_CUR_STATE &&
+        field_get(HGHCA_QPC_STATE_MASK, be32(context->flags)) != state_number(from))
+        return HGHCA_CMD_STAT_BAD_QPEE_STATE;
     if (to == QpState::Sqd && from == QpState::Rts)
         a.sqd_notify = false;  // asked for anew each time
     if (mask)

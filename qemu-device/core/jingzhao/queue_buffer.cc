@@ -11,27 +11,28 @@ namespace hghca {
 
 namespace {
 
-constexpr uint32_t kPage = 4096;
+constexpr uint64_t kPage = 4096;
 
 }  // namespace
 
 bool QueueBuffer::locate(MemoryTable &memory, const RingPlace &ring, uint32_t index, Segment &out)
 {
-    const uint64_t at = uint64_t(ring.slot(index)) << ring.log_entry;
-    const uint32_t page = uint32_t(at / kPage);
-    if (generation_ != memory.generation() || page_ != page) {
+    const uint64_t at = ring.address(index);
+    if (generation_ != memory.generation() || at < from_ || at >= end_) {
         // All of the ring in this page at once, as the next slots are not checked again.
         SegmentArray<1> segments;
-        uint64_t va = uint64_t(page) * kPage;
-        uint64_t length = std::min<uint64_t>(kPage, ring.bytes() - va);
-        if (!memory.translate(ring.lkey, ring.pd, va, length, Access::LocalWrite, segments))
+        const uint64_t page = at - at % kPage;
+        const uint64_t from = std::max(ring.start, page);
+        const uint64_t end = page + std::min(kPage, ring.start + ring.bytes() - page);
+        if (!memory.translate(ring.lkey, ring.pd, from, end - from, Access::LocalWrite, segments))
             return false;
         generation_ = memory.generation();
-        page_ = page;
+        from_ = from;
+        end_ = end;
         pointer_ = segments[0].pointer;
         dma_ = segments[0].dma;
     }
-    const uint32_t offset = at % kPage;
+    const uint64_t offset = at - from_;
     out = {pointer_ ? pointer_ + offset : nullptr, dma_ + offset, ring.entry_bytes()};
     return true;
 }

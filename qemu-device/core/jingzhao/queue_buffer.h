@@ -23,15 +23,24 @@ constexpr uint8_t kLogEntry = 5;         // of most rings: 32 bytes
 constexpr uint8_t kLogTimedEntry = 6;    // of CQs with timestamps
 constexpr unsigned kLogMaxRing = 22;     // entries
 
-// Where a ring stands: 1 << logsize entries at offset 0 of a zero-based MR.
+// Where a ring is: 1 << logsize entries from address `start` of an MR on.
 struct RingPlace {
     Key lkey;
     uint32_t pd;
     uint8_t logsize;
     uint8_t log_entry = kLogEntry;
+    uint64_t start = 0;
+    // No entry crosses a page, and the addresses do not overflow.
+    bool good() const { return !(start % entry_bytes()) && start <= UINT64_MAX - bytes(); }
+    // The ring is in a region of its PD that the device may write.
+    bool allowed(MemoryTable &memory) const
+    {
+        return good() && memory.check_queue(lkey, pd, start, bytes(), Access::LocalWrite);
+    }
     uint32_t entry_bytes() const { return 1u << log_entry; }
     uint64_t bytes() const { return uint64_t(1) << (logsize + log_entry); }
     uint32_t slot(uint32_t index) const { return index & ((1u << logsize) - 1); }
+    uint64_t address(uint32_t index) const { return start + (uint64_t(slot(index)) << log_entry); }
 };
 
 // What a CQ or an EQ allows itself of these is narrower.
@@ -41,7 +50,8 @@ struct Layout<RingPlace> {
         fields(field("lkey", &RingPlace::lkey, 0x00, FieldAccess::Command),
                field("pd", &RingPlace::pd, 0x04, FieldAccess::ReadOnly),
                field("logsize", &RingPlace::logsize, 0x08, FieldAccess::Command, {1, kLogMaxRing}),
-               field("log_entry", &RingPlace::log_entry, 0x09, FieldAccess::ReadOnly, {kLogEntry, kLogTimedEntry}));
+               field("log_entry", &RingPlace::log_entry, 0x09, FieldAccess::ReadOnly, {kLogEntry, kLogTimedEntry}),
+               field("start", &RingPlace::start, 0x10, FieldAccess::Command));
 };
 
 class QueueBuffer {
@@ -66,7 +76,7 @@ private:
     // The page last used, so that most entries cost no look-up. Good while the
     // memory table is of the same generation.
     uint64_t generation_ = 0;
-    uint32_t page_ = 0;
+    uint64_t from_ = 0, end_ = 0;   // addresses of the ring in it
     uint8_t *pointer_ = nullptr;
     uint64_t dma_ = 0;
 };

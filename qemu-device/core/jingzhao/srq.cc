@@ -57,7 +57,7 @@ uint8_t SharedReceiveQueues::sw2hw(Srqn srqn, const hghca_srqc &in)
     }
     if (Srqn(be32(in.srqn)) != srqn || !valid(srq, number(srqn)) || !(dbr & HGHCA_DBR_VALID) || !srq.dbr_addr ||
         srq.dbr_addr % sizeof(hghca_srq_dbr) ||
-        !device_.memory->check_queue(srq.lkey, srq.pd, srq.bytes(), Access::LocalRead))
+        !device_.memory->check_queue(srq.lkey, srq.pd, 0, srq.bytes(), Access::LocalRead))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
@@ -126,7 +126,7 @@ uint8_t SharedReceiveQueues::resize(Srqn srqn, const hghca_resize_srq &in)
     Context larger = *srq;
     larger.log_wqes = in.logsize;
     larger.lkey = Key(be32(in.lkey));
-    if (!device_.memory->check_queue(larger.lkey, larger.pd, larger.bytes(), Access::LocalRead))
+    if (!device_.memory->check_queue(larger.lkey, larger.pd, 0, larger.bytes(), Access::LocalRead))
         return HGHCA_CMD_STAT_BAD_PARAM;
     cache_.mark_dirty(*srq);
     *srq = larger;

@@ -14,6 +14,9 @@
 
 namespace hghca {
 
+// A UAR page may be named by its index or by its page frame number: BAR2 is aligned to its size.
+constexpr uint32_t uar_index(uint32_t page) { return page % HGHCA_UAR_PAGES; }
+
 constexpr uint8_t syndrome_of(Status status) { return uint8_t(status); }
 static_assert(syndrome_of(Status::LocalLength) == HGHCA_SYNDROME_LOCAL_LENGTH_ERR);
 static_assert(syndrome_of(Status::LocalOperation) == HGHCA_SYNDROME_LOCAL_QP_OP_ERR);

@@ -185,6 +185,7 @@ void Responder::complete(Qp &qp, const Packet &packet, uint64_t byte_count)
 {
     Received message{packet.h.opcode, uint32_t(byte_count)};
     message.imm = packet.flags & (kImmDt | kIeth) ? packet.h.imm : 0;
+    message.src_qpn = qp.a.remote_qpn;
     message.sl = packet.arrival.sl;
     message.solicited = packet.h.solicited;
     if (transport_.receives.complete(qp, message) == Completed::CqFailed)

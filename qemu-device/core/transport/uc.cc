@@ -166,6 +166,7 @@ void UnreliableConnections::complete(Qp &qp, const Packet &packet)
 {
     Received message{packet.h.opcode, uint32_t(qp.resp.message_offset)};
     message.imm = packet.flags & kImmDt ? packet.h.imm : 0;
+    message.src_qpn = qp.a.remote_qpn;
     message.sl = packet.arrival.sl;
     message.solicited = packet.h.solicited;
     if (transport_.receives.complete(qp, message) == Completed::CqFailed)
