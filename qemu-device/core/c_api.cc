@@ -71,6 +71,7 @@ hghca::ReceiveBuffer make_buffer(const hghca_receive_buffer &in)
 hghca::Config make_config(const hghca_config &in)
 {
     hghca::Config config{};
+    config.profile = in.profile == HGHCA_PROFILE_BASE ? hghca::Profile::Base : hghca::Profile::Full;
     std::copy(std::begin(in.mac), std::end(in.mac), config.mac.begin());
     config.node_guid = in.node_guid;
     config.cache_entries = in.cache_entries;
@@ -211,6 +212,13 @@ void hghca_core_dma_changed(struct hghca_core *core)
 void hghca_core_fail(struct hghca_core *core, const char *reason) { core->device.fail(reason); }
 
 bool hghca_core_failed(const struct hghca_core *core) { return core->device.failed(); }
+
+void hghca_core_set_capabilities(struct hghca_core *core, uint32_t capabilities)
+{
+    core->device.commands->allow(capabilities);
+}
+
+uint32_t hghca_core_capabilities(const struct hghca_core *core) { return core->device.commands->allowed(); }
 
 void hghca_core_fail_command(struct hghca_core *core, uint64_t nth) { core->device.commands->fail(nth); }
 

@@ -42,7 +42,11 @@ class Transport;
 
 constexpr uint32_t kClockKhz = 1000000;   // of Host::now_ns()
 
+// Which device this is: Base has nothing beyond the JingZhao document.
+enum class Profile : uint8_t { Full, Base };
+
 struct Config {
+    Profile profile = Profile::Full;
     std::array<uint8_t, 6> mac;
     uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
     uint32_t cache_entries = 0;    // contexts of each kind kept on chip; 0: no limit

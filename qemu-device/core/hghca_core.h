@@ -46,7 +46,13 @@ struct hghca_receive_buffer {
 	uint32_t bytes;			/* of waiting frames; 0: the default */
 };
 
+enum hghca_profile {
+	HGHCA_PROFILE_FULL,
+	HGHCA_PROFILE_BASE,		/* nothing beyond the JingZhao document */
+};
+
 struct hghca_config {
+	enum hghca_profile profile;
 	uint8_t mac[6];
 	uint64_t node_guid;		/* 0: EUI-64 from the MAC */
 	uint32_t cache_entries;		/* 0: no limit */
@@ -89,6 +95,9 @@ bool hghca_core_failed(const struct hghca_core *core);
 void hghca_core_fail_command(struct hghca_core *core, uint64_t nth);
 uint64_t hghca_core_until_fault(const struct hghca_core *core);
 uint64_t hghca_core_commands(const struct hghca_core *core);
+/* For tests of drivers: HGHCA_CAP_* that the device advertises, of those that it has. */
+void hghca_core_set_capabilities(struct hghca_core *core, uint32_t capabilities);
+uint32_t hghca_core_capabilities(const struct hghca_core *core);
 
 /*
  * A capture of frames (capture.h) in the file of descriptor `fd`, which it takes over in any case. NULL: none, and

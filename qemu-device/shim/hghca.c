@@ -2,7 +2,7 @@
 /*
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
- *   -device hghca[,netdev=ID][,mac=MAC][,cache-entries=N][,slice=N][,bql-hook=BOOL][,node-guid=N]
+ *   -device hghca[,netdev=ID][,mac=MAC][,profile=full|base][,cache-entries=N][,slice=N][,bql-hook=BOOL][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
  *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
  *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
@@ -37,6 +37,8 @@
 #define HGHCA_BUFFER_MIN        (16 * KiB)
 #define HGHCA_BUFFER_MAX        (64 * MiB)
 #define HGHCA_MEMORY_MIN        (4 * KiB)
+#define HGHCA_NAME_FULL         "full"
+#define HGHCA_NAME_BASE         "base"
 
 /* ------------------------------------------------------------------ */
 /* Functions that the core calls (host.h)                              */
@@ -250,6 +252,11 @@ static bool hghca_init_msix(HghcaState *s, Error **errp)
     return true;
 }
 
+static bool hghca_is_base(const HghcaState *s)
+{
+    return s->profile && !strcmp(s->profile, HGHCA_NAME_BASE);
+}
+
 static bool hghca_init_memory(HghcaState *s, Error **errp)
 {
     return !s->memory_bytes ||
@@ -265,7 +272,8 @@ static void hghca_init_bars(HghcaState *s)
                           HGHCA_BAR_HCR_SIZE);
     memory_region_init_io(&s->uar, OBJECT(s), &hghca_uar_ops, s, "hghca-uar",
                           HGHCA_BAR_UAR_SIZE);
-    memory_region_init(&s->bar2, OBJECT(s), "hghca-bar2", HGHCA_BAR2_SIZE);
+    memory_region_init(&s->bar2, OBJECT(s), "hghca-bar2",
+                       s->memory_bytes ? HGHCA_BAR2_SIZE : HGHCA_BAR_UAR_SIZE);
     memory_region_add_subregion(&s->bar2, 0, &s->uar);
     if (s->memory_bytes) {
         memory_region_add_subregion(&s->bar2, HGHCA_DEVICE_MEMORY_OFFSET, &s->memory);
@@ -287,6 +295,11 @@ static bool hghca_check_buffer(uint64_t bytes, const char *name, Error **errp)
 
 static bool hghca_check_properties(HghcaState *s, Error **errp)
 {
+    if (s->profile && strcmp(s->profile, HGHCA_NAME_FULL) && !hghca_is_base(s)) {
+        error_setg(errp, "property 'profile' must be '" HGHCA_NAME_FULL "' or '" HGHCA_NAME_BASE
+                   "', not '%s'", s->profile);
+        return false;
+    }
     if (!s->slice_work || s->slice_work > HGHCA_SLICE_MAX) {
         error_setg(errp, "property 'slice' must be from 1 to %d, not %" PRIu32, HGHCA_SLICE_MAX,
                    s->slice_work);
@@ -312,6 +325,7 @@ static bool hghca_check_properties(HghcaState *s, Error **errp)
 static bool hghca_new_core(HghcaState *s, Error **errp)
 {
     struct hghca_config config = {
+        .profile = hghca_is_base(s) ? HGHCA_PROFILE_BASE : HGHCA_PROFILE_FULL,
         .node_guid = s->node_guid,
         .cache_entries = s->cache_entries,
         .slice_work = s->slice_work,
@@ -328,6 +342,7 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
         return false;
     }
     hghca_core_fail_command(s->core, s->fail_command);
+    hghca_core_set_capabilities(s->core, ~s->no_capabilities);
     if (!hghca_faults_open(s, errp)) {
         hghca_core_free(s->core);
         s->core = NULL;
@@ -345,7 +360,14 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
     s->name = dev->id ? g_strdup(dev->id)
                       : g_strdup_printf("hghca@%02x.%x", PCI_SLOT(pci->devfn),
                                         PCI_FUNC(pci->devfn));
-    if (!hghca_check_properties(s, errp) || !hghca_init_memory(s, errp) ||
+    if (!hghca_check_properties(s, errp)) {
+        return;
+    }
+    if (hghca_is_base(s)) {
+        s->memory_bytes = 0;
+        pci_config_set_revision(pci->config, 0);
+    }
+    if (!hghca_init_memory(s, errp) ||
         !hghca_capture_open(s, errp) || !hghca_init_capabilities(pci, errp) ||
         !hghca_init_msix(s, errp)) {
         return;
@@ -486,6 +508,30 @@ static void hghca_set_fail_command(Object *object, Visitor *v, const char *name,
     }
 }
 
+static void hghca_get_capabilities(Object *object, Visitor *v, const char *name, void *opaque,
+                                   Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    uint32_t mask = s->core ? hghca_core_capabilities(s->core) : ~s->no_capabilities;
+
+    visit_type_uint32(v, name, &mask, errp);
+}
+
+static void hghca_set_capabilities(Object *object, Visitor *v, const char *name, void *opaque,
+                                   Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    uint32_t mask;
+
+    if (!visit_type_uint32(v, name, &mask, errp)) {
+        return;
+    }
+    s->no_capabilities = ~mask;
+    if (s->core) {
+        hghca_core_set_capabilities(s->core, mask);
+    }
+}
+
 static char *hghca_get_fail(Object *object, Error **errp)
 {
     HghcaState *s = HGHCA(object);
@@ -518,6 +564,7 @@ static void hghca_get_commands(Object *object, Visitor *v, const char *name, voi
 
 static const Property hghca_properties[] = {
     DEFINE_NIC_PROPERTIES(HghcaState, nic_conf),
+    DEFINE_PROP_STRING("profile", HghcaState, profile),
     DEFINE_PROP_UINT32("cache-entries", HghcaState, cache_entries, 0),
     DEFINE_PROP_BOOL("bql-hook", HghcaState, bql_hook, true),
     DEFINE_PROP_UINT32("slice", HghcaState, slice_work, HGHCA_SLICE_DEFAULT),
@@ -556,6 +603,8 @@ static void hghca_class_init(ObjectClass *class, void *data)
     device_class_set_props(dc, hghca_properties);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 
+    object_class_property_set_description(class, "profile",
+        "'full', or 'base': without what is not in the JingZhao document");
     object_class_property_set_description(class, "cache-entries",
         "Contexts of each kind that the device keeps on chip; 0: no limit");
     object_class_property_set_description(class, "bql-hook",
@@ -585,6 +634,10 @@ static void hghca_class_init(ObjectClass *class, void *data)
                               hghca_set_fail_command, NULL, NULL);
     object_class_property_set_description(class, "fail-command",
         "For tests of drivers: the Nth command from now on fails, once; 0: no command fails");
+    object_class_property_add(class, "capabilities", "uint32", hghca_get_capabilities,
+                              hghca_set_capabilities, NULL, NULL);
+    object_class_property_set_description(class, "capabilities",
+        "For tests of drivers: mask of the capabilities that the device advertises, of those it has");
     object_class_property_add_str(class, "fail", hghca_get_fail, hghca_set_fail);
     object_class_property_set_description(class, "fail",
         "For tests of drivers: set to 'now', the device fails until it is reset; reads 'ok' or 'failed'");

@@ -40,8 +40,10 @@ struct HghcaState {
     uint32_t slice_work;
     bool bql_hook;
     uint64_t node_guid;
+    char *profile;                  /* NULL: full */
     uint64_t memory_bytes;
     uint64_t fail_command;
+    uint32_t no_capabilities;       /* mask of those that are not advertised */
     uint32_t roce_drain_mbps;
     uint32_t other_drain_mbps;
     uint64_t roce_buffer_bytes;

@@ -17,6 +17,7 @@ struct CommandInterface::Row {
     uint32_t in_modifier;    // the one that is allowed, or kAnyModifier
     uint32_t op_modifiers;   // bit m: op_modifier m is allowed; kAnyModifier: the handler checks it
     uint32_t caps;           // without them the command is off
+    bool extension;          // the document has no such command
 
     static constexpr uint32_t kAnyModifier = ~0u;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <string_view>
 
 #include "byte_order.h"
 #include "device.h"
@@ -15,6 +16,7 @@
 #include "jingzhao/multicast.h"
 #include "jingzhao/qp_table.h"
 #include "jingzhao/rss.h"
+#include "jingzhao/smp.h"
 #include "jingzhao/srq.h"
 #include "jingzhao/translate.h"
 #include "transport/transport.h"
@@ -34,14 +36,6 @@ IcmSpace space_of(uint8_t op_modifier)
     return op_modifier == HGHCA_ICM_CONTEXT ? IcmSpace::Context : IcmSpace::Tpt;
 }
 
-uint32_t capabilities(const Config &config)
-{
-    uint32_t absent = 0;
-    if (!config.device_memory.bytes)
-        absent |= HGHCA_CAP_DEVICE_MEMORY;
-    return HGHCA_CAP_ALL & ~absent;
-}
-
 }  // namespace
 
 const CommandInterface::Row *CommandInterface::find(uint16_t op)
@@ -50,7 +44,7 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
     static constexpr Row kRows[] = {
 #define HGHCA_COMMAND_ROW(name, function, op, in, out, when, in_modifier, op_modifiers, capability)               \
     {op, #name, &CommandInterface::function, HGHCA_CMD_PARAM_##in, HGHCA_CMD_PARAM_##out, HGHCA_CMD_WHEN_##when, \
-     in_modifier, op_modifiers, HGHCA_CAP_##capability},
+     in_modifier, op_modifiers, HGHCA_CAP_##capability, std::string_view(#capability) != "BASE"},
         HGHCA_COMMANDS(HGHCA_COMMAND_ROW)
 #undef HGHCA_COMMAND_ROW
     };
@@ -61,6 +55,16 @@ const CommandInterface::Row *CommandInterface::find(uint16_t op)
 }
 
 // ---- 4.1 limits and identity
+
+uint32_t CommandInterface::capabilities() const
+{
+    if (device_.config.profile == Profile::Base)
+        return 0;
+    uint32_t absent = 0;
+    if (!device_.config.device_memory.bytes)
+        absent |= HGHCA_CAP_DEVICE_MEMORY;
+    return HGHCA_CAP_ALL & ~absent & allowed_;
+}
 
 uint8_t CommandInterface::query_dev_lim(const Command &)
 {
@@ -88,8 +92,17 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.max_sg_rq = 32;
     lim.max_desc_sz_rq = be16(1008);
     lim.max_icm_sz = be64(Icm::kSize);
+    if (device_.config.profile == Profile::Full)
+        add_extensions(lim);
+    out(lim);
+    return HGHCA_CMD_STAT_OK;
+}
+
+// What the document reserves.
+void CommandInterface::add_extensions(hghca_dev_lim &lim) const
+{
     lim.revision = be32(HGHCA_INTERFACE_REVISION);
-    lim.caps = be32(capabilities(device_.config));
+    lim.caps = be32(capabilities());
     lim.log_max_mtts = kLogMaxMtts;
     lim.max_rd_atomic = 16;
     lim.max_dest_rd_atomic = 16;
@@ -114,23 +127,32 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.qps_per_flow = kQpsPerFlow;
     lim.log_max_rss = kLogMaxRss;
     lim.log_max_rss_size = kLogMaxRssSize;
-    out(lim);
-    return HGHCA_CMD_STAT_OK;
+}
+
+// EUI-64 of the MAC address.
+uint64_t CommandInterface::port_guid() const
+{
+    const auto &m = device_.port.permanent_mac;
+    const uint8_t eui[8] = {uint8_t(m[0] ^ 2), m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]};
+    uint64_t guid = 0;
+    for (uint8_t byte : eui)
+        guid = guid << 8 | byte;
+    return guid;
+}
+
+uint64_t CommandInterface::node_guid() const
+{
+    return device_.config.node_guid ? device_.config.node_guid : port_guid();
 }
 
 uint8_t CommandInterface::query_adapter(const Command &)
 {
-    uint64_t guid = device_.config.node_guid;
-    if (!guid) {  // EUI-64 of the MAC address
-        const auto &m = device_.port.permanent_mac;
-        const uint8_t eui[8] = {uint8_t(m[0] ^ 2), m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]};
-        for (uint8_t byte : eui)
-            guid = guid << 8 | byte;
-    }
     hghca_adapter adapter{};
     adapter.board_id = be64(kBoardId);
-    adapter.node_guid = be64(guid);
-    adapter.fw_version = be32(kFirmware);
+    if (device_.config.profile == Profile::Full) {
+        adapter.node_guid = be64(node_guid());
+        adapter.fw_version = be32(kFirmware);
+    }
     out(adapter);
     return HGHCA_CMD_STAT_OK;
 }
@@ -166,7 +188,7 @@ uint8_t CommandInterface::init_hca(const Command &)
     uint32_t caps = be32(init.caps);
     uint64_t mtt_base = be64(init.mtt_base);
     Region qpc, cqc, eqc, mpt, srqc{}, mcg{};
-    if (caps & ~capabilities(device_.config) || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
+    if (caps & ~capabilities() || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
         !region_of(be64(init.cqc_base), kLogMaxCqs, 128, cqc) ||
         !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
         (caps & HGHCA_CAP_SRQ && !region_of(be64(init.srqc_base), kLogMaxSrqs, kSrqcEntrySize, srqc)) ||
@@ -434,7 +456,19 @@ uint8_t CommandInterface::create_rss(const Command &command)
 
 uint8_t CommandInterface::destroy_rss(const Command &command) { return device_.rss->destroy(command.in_modifier); }
 
-uint8_t CommandInterface::mad_ifc(const Command &) { return HGHCA_CMD_STAT_BAD_OP; }
+// in_modifier has the port in its lower half, and the LID that the packet came from in the upper one. The device checks
+// no keys, so op_modifier, which turns these checks off, has no effect.
+uint8_t CommandInterface::mad_ifc(const Command &command)
+{
+    constexpr uint32_t kPortMask = 0xffff;
+    if ((command.in_modifier & kPortMask) != 1)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    Mad mad = in<Mad>();
+    if (!answer_smp(mad, {node_guid(), port_guid(), HGHCA_PCI_DEVICE_ID, device_.port.pkey, device_.port.link_up}))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    out(mad);
+    return HGHCA_CMD_STAT_OK;
+}
 
 uint8_t CommandInterface::nop(const Command &) { return HGHCA_CMD_STAT_OK; }
 

@@ -85,7 +85,7 @@ void CommandInterface::report(uint32_t word, uint16_t token, uint8_t status)
 uint8_t CommandInterface::execute(const Command &command)
 {
     const Row *row = find(command.op);
-    if (!row)
+    if (!row || (row->extension && device_.config.profile == Profile::Base))
         return HGHCA_CMD_STAT_BAD_OP;
     if (row->when == HGHCA_CMD_WHEN_INIT && !device_.initialized)
         return HGHCA_CMD_STAT_BAD_SYS_STATE;

@@ -29,6 +29,9 @@ public:
     void fail(uint64_t nth) { until_fault_ = nth; }
     uint64_t until_fault() const { return until_fault_; }
     uint64_t executed() const { return executed_; }   // commands since the start
+    // For the tests of drivers: capabilities that the device advertises, of those that it has. Outlives a reset.
+    void allow(uint32_t capabilities) { allowed_ = capabilities; }
+    uint32_t allowed() const { return allowed_; }
 
 private:
     using Mailbox = std::array<uint8_t, HGHCA_MAILBOX_SIZE>;
@@ -82,6 +85,10 @@ private:
     }
 
     uint8_t query_dev_lim(const Command &);
+    uint32_t capabilities() const;
+    void add_extensions(hghca_dev_lim &lim) const;
+    uint64_t port_guid() const;
+    uint64_t node_guid() const;
     uint8_t query_adapter(const Command &);
     uint8_t init_hca(const Command &);
     uint8_t close_hca(const Command &);
@@ -136,6 +143,7 @@ private:
     std::array<uint32_t, HGHCA_HCR_SIZE / 4> regs_{};
     Mailbox in_{}, out_{};
     uint64_t until_fault_ = 0;
+    uint32_t allowed_ = ~0u;
     uint64_t executed_ = 0;
 };
 
