@@ -74,7 +74,7 @@ class End(Hca):
         context[0x0d] = context[0x0e] = STRIDE_LOG
         struct.pack_into(">III", context, 0x10, UAR_PAGE, self.qpn, peer.qpn)
         struct.pack_into(">I", context, 0x1c, 1 << 24)                     # port 1
-        context[0x20] = RETRIES << 5
+        context[0x20] = RETRIES
         context[0x21] = 0x80                                               # addressed by GID
         context[0x24], context[0x27] = TIMEOUT_CODE, HOP_LIMIT
         context[0x2c:0x3c] = peer.gid
@@ -145,7 +145,7 @@ RETH = ("RETH", ((8, "virtual address"), (4, "R_Key"), (4, "DMA length")))
 PAYLOAD = ("payload", ((len(DATA), DATA.decode()), (-len(DATA) % 4, "pad")))
 AETH = ("AETH", ((1, "syndrome: ACK, no credit count"), (3, "MSN")))
 ICRC = ("ICRC", ((4, "CRC-32, low byte first"),))
-CQE = (("CQE", ((4, "QPN"), (4, "my_ee: no SRQ"), (4, "rqpn: of datagrams"), (4, "rlid_path_sl: of datagrams"),
+CQE = (("CQE", ((4, "QPN"), (4, "my_ee: no SRQ"), (4, "rqpn: of receives"), (4, "rlid_path_sl: of datagrams"),
                 (4, "immediate data: none"), (4, "bytes"), (4, "offset of the WQE in its queue"),
                 (1, "opcode 08h RDMA_WRITE"), (1, "is_send"), (1, "reserved"), (1, "owner: software"))),)
 

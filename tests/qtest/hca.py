@@ -7,13 +7,8 @@ The numbers are from docs/reference/hardware-interface.rst.
 import struct
 
 import machine
+from pci import PAGE, Function
 
-# PCI
-COMMAND, BARS, CAPABILITIES = 0x04, 0x10, 0x34
-MEMORY_AND_MASTER = 6
-CAP_EXPRESS, CAP_MSIX = 0x10, 0x11
-MSIX_ENABLE = 1 << 31
-MSIX_PENDING = 0x1000          # in BAR4
 # Registers
 HCR, RESET = 0x80000, 0xf0010
 GO, BY_EVENT = 1 << 23, 1 << 22
@@ -30,70 +25,19 @@ DBR, CQ_ARM_CAP, MEM_MGT = 1 << 1, 1 << 2, 1 << 9
 CMD_EVENT = 0x0a
 HARDWARE_OWNS = 0x80
 ENTRY = 32                     # bytes of an EQE or CQE
-PAGE = 4096
 PD, UAR_PAGE = 1, 3
 
 
-class Hca:
+class Hca(Function):
     """The function at device number `slot`, with registers at `base` and 16 MiB of memory of its own.
 
     EQ n (1 or 2) is on vector n - 1. An event of EQ n stands unread from the beginning: whoever arms it has its message.
     """
 
     def __init__(self, m, slot, base, memory, bus=0):
-        self.m = m
-        self.name = f"hghca@{slot:02x}.0"
-        self.config = machine.ECAM + (bus << 20) + (slot << 15)
-        self.registers, self.bells, self.msix = base, base + 0x1000000, base + 0x200000
-        self.memory = memory
+        super().__init__(m, slot, base, memory, bus)
         self.inbox, self.outbox = memory, memory + PAGE
-        # What the message of a vector leaves there when it is aimed at memory.
-        self.seen = memory + 2 * PAGE
         self.rings = memory + 16 * PAGE
-
-    # ---- PCI
-
-    def find(self, number):
-        """Where the capability of this number is in configuration space."""
-        at = self.m.read32(self.config + CAPABILITIES) & 0xff
-        while at:
-            words = self.m.read32(self.config + at)
-            if words & 0xff == number:
-                return self.config + at
-            at = words >> 8 & 0xff
-        raise AssertionError(f"no capability {number:#x}")
-
-    def enable(self):
-        if self.m.read32(self.config) != 0x10f11af4:
-            raise AssertionError(f"no HCA there: {self.m.read32(self.config):#x}")
-        for bar, address in ((0, self.registers), (2, self.bells), (4, self.msix)):
-            self.m.write32(self.config + BARS + 4 * bar, address)
-            self.m.write32(self.config + BARS + 4 * bar + 4, 0)
-        self.m.write32(self.config + COMMAND, MEMORY_AND_MASTER)
-        msix = self.find(CAP_MSIX)
-        self.m.write32(msix, self.m.read32(msix) | MSIX_ENABLE)
-
-    def aim(self, vector, address, data):
-        """The message of the vector writes `data` to `address`."""
-        for offset, word in ((0, address), (4, 0), (8, data), (12, 0)):
-            self.m.write32(self.mask(vector) - 12 + offset, word)
-
-    def mask(self, vector):
-        """Where the vector's mask bit is."""
-        return self.msix + 16 * vector + 12
-
-    def aim_at_memory(self, vector):
-        self.m.write32(self.seen + 4 * vector, 0)
-        self.aim(vector, self.seen + 4 * vector, 0x5ee0 + vector)
-
-    def message_seen(self, vector):
-        """Did the message of the vector, aimed at memory, arrive since?"""
-        seen = self.m.read32(self.seen + 4 * vector) == 0x5ee0 + vector
-        self.m.write32(self.seen + 4 * vector, 0)
-        return seen
-
-    def pending(self):
-        return self.m.read32(self.msix + MSIX_PENDING)
 
     # ---- commands
 

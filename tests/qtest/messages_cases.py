@@ -7,7 +7,8 @@ EQ is armed by the test: its message arms the EQ of B, in which an event waits, 
 
 import contextlib
 
-from hca import (ARM, BAD_SYS_STATE, BY_EVENT, CAP_EXPRESS, COMMAND, CMD_EVENT, GO, NEXT, NOP, NOP_MODIFIER, RESET, Hca, Machine)
+from hca import ARM, BAD_SYS_STATE, BY_EVENT, CMD_EVENT, GO, NEXT, NOP, NOP_MODIFIER, RESET, Hca, Machine
+from pci import CAP_EXPRESS, COMMAND
 
 
 def same(found, wanted, what):

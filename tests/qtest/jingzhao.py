@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A driver of the JingZhao HCA, written from its document alone, for machines without a guest.
+
+Each number is the document's, whose table is named beside it. Of what the document leaves open, the EQE and the form of
+the packets, the form is Tavor's.
+"""
+
+import struct
+
+from pci import PAGE, Function
+
+# Tables 3-1-2 and 3-1-3
+RESET, HCR = 0xf0010, 0x80000
+STATUS_WORD = 0x18
+GO, BY_EVENT = 1 << 23, 1 << 22
+POLLED = 0xffff
+# Table 3-1-5
+OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE = 0x00, 0x02, 0x03, 0x04
+# Table 3-2-1
+QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, CLOSE_HCA = 0x3, 0x6, 0x7, 0x8
+MAP_ICM, UNMAP_ICM, SW2HW_MPT, HW2SW_MPT, WRITE_MTT = 0xffa, 0xff9, 0xd, 0xf, 0x11
+MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ = 0x12, 0x13, 0x14, 0x16, 0x17
+RST2INIT, INIT2RTR, RTR2RTS, SQERR2RTS, TO_ERR, TO_RESET, QUERY_QP = 0x19, 0x1a, 0x1b, 0x1d, 0x1e, 0x21, 0x22
+NOP = 0x31
+# Table 3-2-12
+CONTEXTS, TABLES = 1, 2
+# Table 3-2-19
+REGION = 1 << 8
+LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC = 1, 2, 4, 8
+ALL_RIGHTS = LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC
+# Tables 3-2-29, 3-2-34
+OWNER_HW, TRANSLATE, ARMED = 1 << 24, 1 << 18, 1 << 8
+# Table 3-2-25, and Tavor's types of the rest
+COMPLETION, COMM_EST, ACCESS_ERROR, COMMAND_DONE = 0x00, 0x02, 0x11, 0x0a
+# Table 3-2-42
+RC, UC, UD = 0, 1, 3
+RST, INIT, RTR, RTS, SQE, SQD, ERR = range(7)
+# Table A1-3
+ACCESS_FLAGS, PKEY_INDEX, PORT, QKEY, AV, PATH_MTU = 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8
+TIMEOUT, RETRY_CNT, RNR_RETRY, RQ_PSN, MIN_RNR_TIMER, SQ_PSN, DEST_QPN = (1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 15,
+                                                                         1 << 16, 1 << 20)
+# Table A1-2: what each transition of each service must have
+REQUIRED = {
+    RST2INIT: {RC: PKEY_INDEX | PORT | ACCESS_FLAGS, UC: PKEY_INDEX | PORT | ACCESS_FLAGS, UD: PKEY_INDEX | PORT | QKEY},
+    INIT2RTR: {RC: AV | PATH_MTU | DEST_QPN | RQ_PSN | MIN_RNR_TIMER, UC: AV | PATH_MTU | DEST_QPN | RQ_PSN, UD: 0},
+    RTR2RTS: {RC: TIMEOUT | RETRY_CNT | RNR_RETRY | SQ_PSN, UC: SQ_PSN, UD: SQ_PSN},
+}
+# Table 3-3-3
+OP_NOP, OP_WRITE, OP_WRITE_IMM, OP_SEND, OP_SEND_IMM, OP_READ, OP_CAS, OP_FAA = 0, 8, 9, 0xa, 0xb, 0x10, 0x11, 0x12
+OP_ERROR = 0xff
+# The second table 3-3-3
+LOCAL_LENGTH, LOCAL_OP, LOCAL_PROTECTION, FLUSHED, REMOTE_ACCESS = 0x1, 0x2, 0x4, 0x5, 0x13
+RETRY_EXCEEDED, RNR_RETRY_EXCEEDED = 0x15, 0x16
+# Tables 3-3-2
+ENTRY, OWNED_BY_HW = 32, 0x80
+# Table 3-4-3, 3-4-10
+SOLICIT, INLINE = 1 << 1, 1 << 31
+SLOT_LOG, SLOTS = 7, 16
+MTU_1024 = 3
+QKEY_OF_ALL = 0x11111111
+GRH = 40
+
+
+class Queue:
+    """A ring of WQEs in a page of its own."""
+
+    def __init__(self, adapter):
+        self.region = adapter.new_region(0, PAGE, LOCAL_WRITE)
+        self.count = 0
+
+    def slot(self, index):
+        return self.region.memory + (index % SLOTS << SLOT_LOG)
+
+
+class Region:
+    """An MR: `length` bytes from address `start` on, at `memory`."""
+
+    def __init__(self, key, start, length, memory):
+        self.key, self.start, self.length, self.memory = key, start, length, memory
+
+
+class Adapter(Function):
+    """An HCA: one EQ for commands and asynchronous events, one for completions, each on a vector of its own."""
+
+    LOG_QPS, LOG_CQS, LOG_EQS, LOG_MPTS = 6, 6, 3, 8
+    EVENTS, COMPLETIONS = 1, 2     # EQNs
+    PD = 5
+    UAR_PAGE = 9
+
+    def __init__(self, m, slot, base, memory, number):
+        super().__init__(m, slot, base, memory)
+        self.mac = bytes((0x52, 0x54, 0, 0, 0, number))
+        self.ip = 0x0a0a0000 | number
+        self.inbox, self.outbox = memory + 4 * PAGE, memory + 5 * PAGE
+        self.free = memory + 0x400000      # pages below hold ICM
+        self.next_key = self.next_mtt = 1
+        self.next_qpn, self.next_cqn = 8, 1
+        self.consumed = {}
+
+    # ---- 3.2, commands
+
+    def status(self, op, modifier=0, op_modifier=0, mailbox=b"", param=0, token=POLLED, flags=GO):
+        """Status of a command that was polled. param: what in_param has when it is no mailbox."""
+        if mailbox:
+            self.m.write(self.inbox, mailbox.ljust(PAGE, b"\0"))
+            param = self.inbox
+        words = (param >> 32, param & 0xffffffff, modifier, 0, self.outbox, token << 16)
+        for i, word in enumerate(words):
+            self.m.write32(self.registers + HCR + 4 * i, word)
+        self.m.write32(self.registers + HCR + STATUS_WORD, flags | op_modifier << 12 | op)
+        word = self.m.read32(self.registers + HCR + STATUS_WORD)
+        if word & GO:
+            raise AssertionError(f"command {op:#x} has not ended")
+        return word >> 24
+
+    def command(self, op, *arguments, **named):
+        """A command that must succeed; what is in its out_param."""
+        status = self.status(op, *arguments, **named)
+        if status != OK:
+            raise AssertionError(f"command {op:#x}: status {status:#x}")
+        return self.m.read(self.outbox, 256)
+
+    def reset(self):
+        self.m.write32(self.registers + RESET, 1)
+
+    @property
+    def uar_frame(self):
+        """Page frame number of the UAR page, as table 3-2-41 wants it."""
+        return self.bells // PAGE + self.UAR_PAGE
+
+    # ---- 3.2.1 to 3.2.3, tables and regions
+
+    def start(self):
+        limits = self.command(QUERY_DEV_LIM)
+        qpc, cqc, eqc, mpt = struct.unpack_from(">HHHH", limits, 0x18)
+        place, at = {}, 0
+        for name, log, size in (("qpc", self.LOG_QPS, qpc), ("cqc", self.LOG_CQS, cqc), ("eqc", self.LOG_EQS, eqc)):
+            place[name] = at | log
+            at += -(-(size << log) // PAGE) * PAGE
+        tables = -(-(mpt << self.LOG_MPTS) // PAGE) * PAGE
+        self.command(INIT_HCA, mailbox=struct.pack(">8xQQQ16xQQ", place["qpc"], place["cqc"], place["eqc"],
+                                                   self.LOG_MPTS, tables))
+        # Two entries, the first in the upper half of the pair.
+        memory = self.memory + 0x100000
+        self.command(MAP_ICM, 2, CONTEXTS, struct.pack(">QQQQ", PAGE, memory + PAGE | at // PAGE - 1, 0, memory | 1))
+        self.command(MAP_ICM, 1, TABLES, struct.pack(">16xQQ", 0, memory + at | tables // PAGE + 1))
+        for eqn in (self.EVENTS, self.COMPLETIONS):
+            self.create_eq(eqn)
+        self.command(MAP_EQ, self.EVENTS, param=1 << COMM_EST | 1 << ACCESS_ERROR | 1 << COMMAND_DONE)
+
+    def new_region(self, start, length, rights=ALL_RIGHTS, pd=PD):
+        """An MR over pages of its own; its address has the same offset in a page as its memory."""
+        lead = start % PAGE
+        pages = -(-(lead + length) // PAGE)
+        memory, self.free = self.free, self.free + pages * PAGE
+        first, self.next_mtt = self.next_mtt, self.next_mtt + pages
+        # Groups of four, the first in the upper end of its group.
+        entries = [memory + i * PAGE for i in range(pages)] + [0] * (-pages % 4)
+        groups = [entries[i:i + 4][::-1] for i in range(0, len(entries), 4)]
+        self.command(WRITE_MTT, pages, mailbox=struct.pack(">24xQ", first) + b"".join(struct.pack(">4Q", *g) for g in groups))
+        # The key modulo the number of MPTs is the index.
+        key, self.next_key = 0x7700 << self.LOG_MPTS | self.next_key, self.next_key + 1
+        self.command(SW2HW_MPT, key % (1 << self.LOG_MPTS), mailbox=struct.pack(
+            ">IIIIQQIIIQI", REGION | rights, 0, key, pd, start, length, 0, 0, 0, first, 0))
+        return Region(key, start, length, memory + lead)
+
+    # ---- 3.2.4, 3.2.5, queues of the device's reports: each begins in the middle of its region
+
+    def new_ring(self, log):
+        region = self.new_region(0x7fffff000e00, (ENTRY << log) + 0x1c0)
+        ring = Region(region.key, region.start + 0x100, ENTRY << log, region.memory + 0x100)
+        self.m.write(ring.memory, (bytes(ENTRY - 1) + bytes([OWNED_BY_HW])) * (1 << log))
+        return ring
+
+    def create_eq(self, eqn, log=6):
+        ring = self.new_ring(log)
+        self.command(SW2HW_EQ, eqn, mailbox=struct.pack(">IQB10xBII8xII", OWNER_HW | TRANSLATE | ARMED, ring.start, log,
+                                                        eqn - 1, self.PD, ring.key, 0, 0))
+        self.aim_at_memory(eqn - 1)
+        self.consumed["eq", eqn] = (ring, log, 0)
+
+    def create_cq(self, log=6):
+        cqn, self.next_cqn = self.next_cqn, self.next_cqn + 1
+        ring = self.new_ring(log)
+        # The PD and the low half of the UAR page are not used.
+        self.command(SW2HW_CQ, cqn, mailbox=struct.pack(">IQIIII16xI", TRANSLATE, ring.start, log << 24, self.COMPLETIONS, 0,
+                                                        ring.key, cqn))
+        self.consumed["cq", cqn] = (ring, log, 0)
+        return cqn
+
+    def take(self, kind, number):
+        """The next entry of an EQ or a CQ, which is the device's again; None: there is none."""
+        ring, log, index = self.consumed[kind, number]
+        at = ring.memory + index % (1 << log) * ENTRY
+        entry = self.m.read(at, ENTRY)
+        if entry[ENTRY - 1] == OWNED_BY_HW:
+            return None
+        self.m.write(at + ENTRY - 1, bytes([OWNED_BY_HW]))
+        self.consumed[kind, number] = (ring, log, index + 1)
+        return entry
+
+    def events(self, eqn):
+        """(type, QPN or CQN or token) of the events in an EQ."""
+        found = []
+        while entry := self.take("eq", eqn):
+            word = struct.unpack_from(">I", entry, 4)[0]
+            found.append((entry[1], word & 0xffff if entry[1] == COMMAND_DONE else word & 0xffffff))
+        return found
+
+    def completion(self, cqn):
+        entry = self.take("cq", cqn)
+        return Completion(entry) if entry else None
+
+
+class Completion:
+    """Tables 3-3-1 and 3-3-4."""
+
+    def __init__(self, entry):
+        self.qpn, _, self.remote, self.path, self.imm, self.bytes, self.wqe = struct.unpack_from("<7I", entry)
+        self.opcode, self.is_send = entry[0x1c], entry[0x1d]
+        self.syndrome = entry[0x10] if self.opcode == OP_ERROR else 0
+
+
+class Qp:
+    """A QP with queues of SLOTS WQEs of 128 bytes, and a CQ of its own."""
+
+    def __init__(self, adapter, service):
+        self.adapter, self.service = adapter, service
+        self.qpn, adapter.next_qpn = adapter.next_qpn, adapter.next_qpn + 1
+        self.cqn = adapter.create_cq()
+        self.send, self.receive = Queue(adapter), Queue(adapter)
+        self.context = bytearray(192)
+
+    def modify(self, op):
+        struct.pack_into(">I", self.context, 0x00, REQUIRED[op][self.service])
+        self.adapter.command(op, self.qpn, mailbox=bytes(self.context))
+
+    def connect(self, peer, own_psn=0x123456, peer_psn=0x654321):
+        """Table 3-2-41, from RESET to RTS; peer: a Qp."""
+        a, c, other = self.adapter, self.context, peer.adapter
+        struct.pack_into(">I", c, 0x08, self.service << 16)
+        struct.pack_into(">BBBBIII", c, 0x0c, MTU_1024 << 5 | 31, SLOT_LOG, SLOT_LOG, 0, a.uar_frame, self.qpn, peer.qpn)
+        struct.pack_into(">I", c, 0x1c, 1 << 24)                     # port 1, P_Key 0
+        c[0x20], c[0x24] = 2, 10                                     # RNR retries; 4.2 ms
+        c[0x3c:0x40] = other.mac[4:] + a.mac[4:]
+        c[0x40:0x48] = a.mac[:4] + other.mac[:4]
+        struct.pack_into(">II", c, 0x48, a.ip, other.ip)
+        struct.pack_into(">I", c, 0x5c, a.PD)
+        struct.pack_into(">IIII", c, 0x6c, own_psn, self.cqn, self.send.region.key, SLOTS << SLOT_LOG)
+        struct.pack_into(">I", c, 0x84, 1 << 24 | peer_psn)          # RNR timer 0.01 ms
+        struct.pack_into(">IIII", c, 0x8c, self.cqn, self.receive.region.key, SLOTS << SLOT_LOG, QKEY_OF_ALL)
+        for op in (RST2INIT, INIT2RTR, RTR2RTS):
+            self.modify(op)
+
+    @property
+    def state(self):
+        return self.adapter.command(QUERY_QP, self.qpn)[0x08] >> 4
+
+    def reset(self):
+        """A QP in RESET has indices 0, and its queues are empty."""
+        self.adapter.command(TO_RESET, self.qpn, 3)
+        for queue in (self.send, self.receive):
+            queue.count = 0
+            self.adapter.m.write(queue.region.memory, bytes(SLOTS << SLOT_LOG))
+
+    # ---- 3.4, WQEs
+
+    def post(self, opcode, *units, imm=0, flags=0):
+        """One send: its WQE, the link from the one before it, the doorbell."""
+        m, q = self.adapter.m, self.send
+        wqe = struct.pack("<IIII", 0, 0, flags, imm) + b"".join(units)
+        m.write(q.slot(q.count), wqe)
+        size = len(wqe) // 16
+        before = q.slot(q.count - 1)
+        m.write32(before, q.count % SLOTS << SLOT_LOG | opcode)
+        m.write32(before + 4, size)
+        bell = self.adapter.bells + self.adapter.UAR_PAGE * PAGE
+        m.write32(bell, (q.count & 0xffff) << 8 | opcode)
+        m.write32(bell + 4, self.qpn << 8 | size)
+        q.count += 1
+
+    def post_receive(self, *units):
+        """The slot behind it says that there is none; its own first 16 bytes come last, and are not all zero."""
+        m, q = self.adapter.m, self.receive
+        slot = q.slot(q.count)
+        m.write(q.slot(q.count + 1), bytes(16))
+        body = b"".join(units).ljust((1 << SLOT_LOG) - 16, b"\0")
+        m.write(slot + 16, body)
+        m.write(slot, struct.pack("<IIII", (q.count + 1) % SLOTS << SLOT_LOG, 1, 0, 0))
+        q.count += 1
+
+    def completion(self):
+        return self.adapter.completion(self.cqn)
+
+
+def remote(region, offset=0):
+    return struct.pack("<QII", region.start + offset, region.key, 0)
+
+
+def atomic(swap_add, compare=0):
+    return struct.pack("<QQ", swap_add, compare)
+
+
+def data(region, offset, length):
+    return struct.pack("<IIQ", length, region.key, region.start + offset)
+
+
+def inline(content):
+    return (struct.pack("<I", INLINE | len(content)) + content).ljust(-(-(4 + len(content)) // 16) * 16, b"\0")
+
+
+def datagram(own, peer):
+    """Table 3-4-9."""
+    a, b = own.adapter, peer.adapter
+    lids = int.from_bytes(b.mac[4:], "big") << 16 | int.from_bytes(a.mac[4:], "big")
+    return struct.pack("<IIIIII8xII8x", 1, lids, int.from_bytes(a.mac[:4], "big"), int.from_bytes(b.mac[:4], "big"), a.ip, b.ip,
+                       peer.qpn, QKEY_OF_ALL)
