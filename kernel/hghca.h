@@ -27,6 +27,7 @@
 #include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/netdevice.h>
 #include <linux/rbtree.h>
 #include <linux/refcount.h>
@@ -144,7 +145,10 @@ struct hghca_bus {
  * @fault_eq: PAGE_FAULT events, with HGHCA_CAP_ODP
  * @comp_eqs: completion EQs; see hghca_comp_eqn()
  * @event_handlers: by event type; see hghca_handle_event(); NULL without a handler
- * @netdev: the net device of the port
+ * @netdev: the net device of the port; NULL as long as hghca_bind_register() finds none
+ * @mac: without HGHCA_CAP_PORT: the MAC address of the port
+ * @netdev_nb: the same: finds the net device with this address
+ * @port_active: the same: the port is active; under RTNL
  * @port_event: raises IB_EVENT_PORT_ACTIVE or IB_EVENT_PORT_ERR
  * @port_mbps: speed of the link
  * @link_work: queries the port after PORT_CHANGE
@@ -152,7 +156,7 @@ struct hghca_bus {
  * @flush_work: flushes requests posted to a failed device; see hghca_flush_work()
  * @fw_version: major 31:16, minor 15:0
  * @board_id: from QUERY_ADAPTER
- * @node_guid: from QUERY_ADAPTER
+ * @node_guid: from QUERY_ADAPTER; of a device of revision 0 from NodeInfo
  * @registered: ib_register_device() has succeeded
  */
 struct hghca_dev {
@@ -195,6 +199,9 @@ struct hghca_dev {
 	hghca_event_handler event_handlers[HGHCA_EVENT_TYPES];
 
 	struct net_device *netdev;
+	u8 mac[ETH_ALEN];
+	struct notifier_block netdev_nb;
+	bool port_active;
 	void (*port_event)(struct hghca_dev *hdev, bool active);
 	u32 port_mbps;
 	struct work_struct link_work;
@@ -212,6 +219,18 @@ static inline bool hghca_dev_has_failed(const struct hghca_dev *hdev)
 {
 	/* Pairs with the release in hghca_dev_cut_off(). */
 	return smp_load_acquire(&hdev->failed);
+}
+
+/* The net device of the port with a reference, or NULL. */
+static inline struct net_device *hghca_netdev_get(struct hghca_dev *hdev)
+{
+	struct net_device *netdev;
+
+	rcu_read_lock();
+	netdev = READ_ONCE(hdev->netdev);
+	dev_hold(netdev);
+	rcu_read_unlock();
+	return netdev;
 }
 
 /* Register @handler for events of @type.  Call this before hghca_eqs_init(). */

@@ -171,7 +171,7 @@ static void hghca_dev_fail_work(struct work_struct *work)
 		.event = IB_EVENT_DEVICE_FATAL,
 	};
 
-	if (netdev)
+	if (netdev && hdev->limits.caps & HGHCA_CAP_PORT)
 		netif_carrier_off(netdev);
 	if (READ_ONCE(hdev->registered))
 		ib_dispatch_event(&event);
@@ -190,6 +190,8 @@ struct hghca_dev *hghca_dev_alloc(void)
 	if (!hdev)
 		return NULL;
 
+	/* ib_device_set_netdev() needs it before the registration. */
+	hdev->ibdev.phys_port_cnt = HGHCA_PORT_NUM;
 	spin_lock_init(&hdev->db_lock);
 	spin_lock_init(&hdev->fail_lock);
 	ida_init(&hdev->pd_ida);
@@ -285,7 +287,6 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 	int err;
 
 	ibdev->node_type = RDMA_NODE_IB_CA;
-	ibdev->phys_port_cnt = HGHCA_PORT_NUM;
 	ibdev->num_comp_vectors = hdev->num_comp_eqs;
 	ibdev->node_guid = hdev->node_guid;
 	ibdev->dev.parent = hdev->bus.dev;
@@ -317,10 +318,15 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 #endif
 	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
 		ibdev->driver_def = hghca_uapi_defs;
+	/* Without doorbells that arm CQs, users arm them by this command. */
+	if (!(hdev->limits.caps & HGHCA_CAP_CQ_ARM))
+		ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 
-	err = ib_device_set_netdev(ibdev, hdev->netdev, HGHCA_PORT_NUM);
-	if (err)
-		return err;
+	if (hdev->limits.caps & HGHCA_CAP_PORT) {
+		err = ib_device_set_netdev(ibdev, hdev->netdev, HGHCA_PORT_NUM);
+		if (err)
+			return err;
+	}
 
 	err = ib_register_device(ibdev, "hghca%d", hdev->bus.dev);
 	if (err)

@@ -11,10 +11,6 @@
 
 #include "hghca.h"
 
-/* The driver does not work without these. */
-#define HGHCA_CAPS_REQUIRED	(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR | HGHCA_CAP_CQ_ARM | \
-				 HGHCA_CAP_CQ_UPDATE | HGHCA_CAP_PORT | HGHCA_CAP_QP_LIMITS)
-
 /* Limits of the fields of the hardware interface. */
 #define HGHCA_LOG_MAX_QPS	24
 #define HGHCA_LOG_MAX_CQS	24
@@ -37,6 +33,15 @@
 #define HGHCA_LOG_USE_MPTS	18
 #define HGHCA_LOG_MAX_MPTS	24
 #define HGHCA_LOG_MIN_MTTS	20
+
+/* Limits of a device of revision 0, which has no fields for them. */
+#define HGHCA_BASE_LOG_MTTS	27
+#define HGHCA_BASE_LOG_UARS	11	/* BAR2 has 8 MB */
+#define HGHCA_BASE_LOG_PAGE	30
+#define HGHCA_BASE_LOG_MSG	31
+
+/* READs and atomics outstanding in each direction, without HGHCA_CAP_QP_LIMITS. */
+#define HGHCA_BASE_RD_ATOMIC	1
 
 #define HGHCA_MIN_EQS		3	/* commands, asynchronous events, completions */
 #define HGHCA_FIRST_SRQN	1	/* 0 in a QPC means no SRQ */
@@ -137,6 +142,9 @@ static int hghca_profile_queues(struct hghca_dev *hdev, const struct hghca_dev_l
 	if (!log_qp || log_qp > HGHCA_LOG_MAX_QUEUE)
 		return hghca_profile_bad(hdev, "log_max_qp_sz", log_qp);
 	limits->max_qp_wr = 1U << min(log_qp, HGHCA_LOG_USE_QUEUE);
+	/* A receive queue without a doorbell record keeps a slot free. */
+	if (!(limits->caps & HGHCA_CAP_DBR))
+		limits->max_qp_wr--;
 
 	if (!log_cq || log_cq > HGHCA_LOG_MAX_CQ)
 		return hghca_profile_bad(hdev, "log_max_cq_sz", log_cq);
@@ -153,6 +161,11 @@ static int hghca_profile_queues(struct hghca_dev *hdev, const struct hghca_dev_l
 	    limits->max_desc_sz_rq < 1U << HGHCA_WQE_MIN_STRIDE_LOG)
 		return hghca_profile_bad(hdev, "max_desc_sz_rq", limits->max_desc_sz_rq);
 
+	if (!(limits->caps & HGHCA_CAP_QP_LIMITS)) {
+		limits->max_rd_atomic = HGHCA_BASE_RD_ATOMIC;
+		limits->max_dest_rd_atomic = HGHCA_BASE_RD_ATOMIC;
+		return 0;
+	}
 	limits->max_rd_atomic = lim->max_rd_atomic;
 	limits->max_dest_rd_atomic = lim->max_dest_rd_atomic;
 	if (!limits->max_rd_atomic || !limits->max_dest_rd_atomic)
@@ -251,14 +264,13 @@ static void hghca_profile_srqs(struct hghca_dev *hdev, const struct hghca_dev_li
 	limits->max_srq_sge = lim->max_sg_srq;
 }
 
-/* Counter sets need the counters of the port, and at least one set besides set 0. */
+/* Counter sets need at least one set besides set 0. */
 static void hghca_profile_counter_sets(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
 	struct hghca_limits *limits = &hdev->limits;
 	u16 sets = be16_to_cpu(lim->num_counter_sets);
 
-	if (limits->caps & HGHCA_CAP_QP_COUNTERS &&
-	    (sets < 2 || !(limits->caps & HGHCA_CAP_STATS))) {
+	if (limits->caps & HGHCA_CAP_QP_COUNTERS && sets < 2) {
 		hghca_profile_bad(hdev, "num_counter_sets", sets);
 		limits->caps &= ~HGHCA_CAP_QP_COUNTERS;
 	}
@@ -398,6 +410,38 @@ static void hghca_profile_trim(struct hghca_dev_lim *lim)
 	lim->log_max_gids &= HGHCA_DEV_LIM_GIDS_MASK;
 }
 
+/* Extensions that the driver uses only with others. */
+static void hghca_profile_depend(struct hghca_limits *limits)
+{
+	static const struct {
+		u32 caps;
+		u32 need;
+	} rows[] = {
+		/* The rings of the net device. */
+		{ HGHCA_CAP_PORT, HGHCA_CAP_DBR | HGHCA_CAP_CQ_ARM | HGHCA_CAP_CQ_UPDATE },
+		{ HGHCA_CAP_RAW_PACKET, HGHCA_CAP_PORT },
+		/* Without arming, each CQE makes an event. */
+		{ HGHCA_CAP_MODERATION, HGHCA_CAP_CQ_ARM },
+		/* Counter sets need the counters of the port. */
+		{ HGHCA_CAP_QP_COUNTERS, HGHCA_CAP_STATS },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		if ((limits->caps & rows[i].need) != rows[i].need)
+			limits->caps &= ~rows[i].caps;
+}
+
+/* Set the fields that a device of revision 0 reserves. */
+static void hghca_profile_set_base(struct hghca_dev_lim *lim)
+{
+	lim->caps = 0;
+	lim->log_max_mtts = HGHCA_BASE_LOG_MTTS;
+	lim->log_max_uars = HGHCA_BASE_LOG_UARS;
+	lim->log_max_page_sz = HGHCA_BASE_LOG_PAGE;
+	lim->log_max_msg = HGHCA_BASE_LOG_MSG;
+}
+
 /* Place the tables in their spaces, each at a multiple of its block size. */
 static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_lim *lim)
 {
@@ -448,14 +492,12 @@ static int hghca_profile_place(struct hghca_dev *hdev, const struct hghca_dev_li
  * hghca_profile_init - query the capabilities of the device, and lay out ICM
  * @hdev: the device, with its command interface
  *
- * Return: 0, -EPROTO for invalid limits, -EOPNOTSUPP for a device that lacks a
- * required capability, or an error of a command.
+ * Return: 0, -EPROTO for invalid limits, or an error of a command.
  */
 int hghca_profile_init(struct hghca_dev *hdev)
 {
 	struct hghca_adapter adapter;
 	struct hghca_dev_lim lim;
-	u32 revision, caps;
 	int err;
 
 	err = hghca_cmd_query_dev_lim(hdev, &lim);
@@ -466,16 +508,10 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	if (err)
 		return err;
 
-	revision = be32_to_cpu(lim.revision);
-	caps = be32_to_cpu(lim.caps);
-	if (revision < HGHCA_INTERFACE_REVISION || (caps & HGHCA_CAPS_REQUIRED) !=
-	    HGHCA_CAPS_REQUIRED) {
-		dev_err(hdev->bus.dev,
-			"interface revision %u with capabilities %#x; revision %u with %#x needed\n",
-			revision, caps, HGHCA_INTERFACE_REVISION, (u32)HGHCA_CAPS_REQUIRED);
-		return -EOPNOTSUPP;
-	}
-	hdev->limits.caps = caps & HGHCA_CAP_ALL;
+	if (!lim.revision)
+		hghca_profile_set_base(&lim);
+	hdev->limits.caps = be32_to_cpu(lim.caps) & HGHCA_CAP_ALL;
+	hghca_profile_depend(&hdev->limits);
 
 	hdev->board_id = be64_to_cpu(adapter.board_id);
 	hdev->node_guid = adapter.node_guid;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* JingZhao HCA: one typed function per command. */
+#include <rdma/ib_mad.h>
+
 #include "hghca.h"
 
 #define HGHCA_CMD_TAKE_TRIES	3
@@ -451,6 +453,41 @@ int hghca_cmd_conf_special_qp(struct hghca_dev *hdev, u8 type, u32 qpn)
 	if (!qpn)
 		return hghca_cmd_take(hdev, HGHCA_CMD_CONF_SPECIAL_QP, 0, type, 0);
 	return hghca_cmd_plain(hdev, HGHCA_CMD_CONF_SPECIAL_QP, qpn, type, 0);
+}
+
+/**
+ * hghca_cmd_mad_ifc - MAD_IFC
+ * @hdev: the device
+ * @port: the port
+ * @mad: input: a request of %IB_MGMT_MAD_SIZE bytes; output: the response
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_mad_ifc(struct hghca_dev *hdev, u32 port, void *mad)
+{
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_MAD_IFC,
+		.in_modifier = port,
+	};
+	int err;
+
+	cmd.in = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.in))
+		return PTR_ERR(cmd.in);
+	cmd.out = hghca_mailbox_alloc(hdev);
+	if (IS_ERR(cmd.out)) {
+		err = PTR_ERR(cmd.out);
+		goto out_free_in;
+	}
+
+	memcpy(cmd.in->buf, mad, IB_MGMT_MAD_SIZE);
+	err = hghca_cmd_exec(hdev, &cmd);
+	if (!err)
+		memcpy(mad, cmd.out->buf, IB_MGMT_MAD_SIZE);
+	hghca_mailbox_free(hdev, cmd.out);
+out_free_in:
+	hghca_mailbox_free(hdev, cmd.in);
+	return err;
 }
 
 /**

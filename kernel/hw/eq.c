@@ -56,8 +56,11 @@ static struct hghca_eqe *hghca_eqe_at(const struct hghca_eq *eq, u32 index)
 	return hghca_queue_at(&eq->queue, slot * sizeof(struct hghca_eqe));
 }
 
+/* Without HGHCA_CAP_CQ_ARM there is no doorbell, and an EQ stays armed. */
 static void hghca_eq_ring(struct hghca_eq *eq, u32 cmd)
 {
+	if (!(eq->hdev->limits.caps & HGHCA_CAP_CQ_ARM))
+		return;
 	trace_hghca_ring_eq(eq->hdev, eq->eqn, eq->cons_index, cmd);
 	/* Read the EQEs and return their ownership before the doorbell. */
 	dma_mb();
@@ -105,7 +108,7 @@ static unsigned int hghca_eq_consume(struct hghca_eq *eq)
 		dma_rmb();
 		copy = *eqe;
 		/* The doorbell returns the entry to the device; see hghca_eq_ring(). */
-		WRITE_ONCE(eqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+		hghca_return_entry(&eqe->owner, !(eq->hdev->limits.caps & HGHCA_CAP_CQ_ARM));
 		trace_hghca_event(eq, eq->cons_index, &copy);
 		eq->cons_index++;
 

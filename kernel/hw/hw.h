@@ -325,6 +325,17 @@ struct hghca_queue {
 	struct hghca_queue_chunk *chunks;
 };
 
+/*
+ * Return an entry of a CQ or an EQ to the device.  @by_owner: the device has no record and no
+ * doorbell that does it, so all reads and writes of the entry come before.
+ */
+static inline void hghca_return_entry(u8 *owner, bool by_owner)
+{
+	if (by_owner)
+		dma_mb();
+	WRITE_ONCE(*owner, HGHCA_CQ_ENTRY_OWNER_HW);
+}
+
 /* Element of a kernel queue at @offset bytes (below queue->size). */
 static inline void *hghca_queue_at(const struct hghca_queue *queue, u32 offset)
 {
@@ -595,6 +606,7 @@ int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
 			const struct hghca_qpc *qpc);
 int hghca_cmd_query_qp(struct hghca_dev *hdev, u32 qpn, struct hghca_qpc *qpc);
 int hghca_cmd_conf_special_qp(struct hghca_dev *hdev, u8 type, u32 qpn);
+int hghca_cmd_mad_ifc(struct hghca_dev *hdev, u32 port, void *mad);
 int hghca_cmd_sw2hw_srq(struct hghca_dev *hdev, u32 srqn, const struct hghca_srqc *srqc);
 int hghca_cmd_hw2sw_srq(struct hghca_dev *hdev, u32 srqn);
 int hghca_cmd_query_srq(struct hghca_dev *hdev, u32 srqn, struct hghca_srqc *srqc);

@@ -63,7 +63,7 @@ static void hghca_net_link(struct hghca_dev *hdev)
 	struct hghca_port port;
 	bool up;
 
-	if (!netdev || hghca_cmd_query_port(hdev, &port))
+	if (!netdev || !(hdev->limits.caps & HGHCA_CAP_PORT) || hghca_cmd_query_port(hdev, &port))
 		return;
 
 	up = be32_to_cpu(port.flags) & HGHCA_PORT_LINK_UP;
@@ -463,7 +463,7 @@ static int hghca_net_init_port(struct hghca_netdev *nd)
 }
 
 /**
- * hghca_netdev_register - create the net device of the port
+ * hghca_netdev_register - create the net device of the port, or bind to that of an adapter
  * @hdev: the device
  *
  * Return: 0 or a negative errno.
@@ -473,6 +473,9 @@ int hghca_netdev_register(struct hghca_dev *hdev)
 	struct net_device *netdev;
 	struct hghca_netdev *nd;
 	int err;
+
+	if (!(hdev->limits.caps & HGHCA_CAP_PORT))
+		return hghca_bind_register(hdev);
 
 	netdev = alloc_etherdev(sizeof(*nd));
 	if (!netdev)
@@ -532,7 +535,13 @@ err_free_netdev:
 void hghca_netdev_unregister(struct hghca_dev *hdev)
 {
 	struct net_device *netdev = hdev->netdev;
-	struct hghca_netdev *nd = netdev_priv(netdev);
+	struct hghca_netdev *nd;
+
+	if (!(hdev->limits.caps & HGHCA_CAP_PORT)) {
+		hghca_bind_unregister(hdev);
+		return;
+	}
+	nd = netdev_priv(netdev);
 
 	/* From here on, work of events does not find the net device. */
 	WRITE_ONCE(hdev->netdev, NULL);

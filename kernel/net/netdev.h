@@ -3,6 +3,7 @@
  * JingZhao HCA: the Ethernet side of the port.
  *
  *	netdev.c	the net device
+ *	bind.c		the net device of another adapter, on a device without HGHCA_CAP_PORT
  *	netring.c	its raw Ethernet QP and CQ, created directly by commands
  *	dcb.c		priority flow control
  *
@@ -91,6 +92,10 @@ struct hghca_netdev {
 void hghca_netdev_init(struct hghca_dev *hdev);
 int hghca_netdev_register(struct hghca_dev *hdev);
 void hghca_netdev_unregister(struct hghca_dev *hdev);
+
+/* bind.c */
+int hghca_bind_register(struct hghca_dev *hdev);
+void hghca_bind_unregister(struct hghca_dev *hdev);
 
 /* netring.c */
 int hghca_netring_open(struct hghca_netdev *nd);

@@ -18,6 +18,16 @@ static u32 hghca_cq_log_size(u32 cqe)
 	return max_t(u32, HGHCA_CQ_MIN_LOG, ilog2(roundup_pow_of_two(cqe + 1)));
 }
 
+static void hghca_cq_call_handler(struct hghca_cq *hcq)
+{
+	struct ib_cq *ibcq = &hcq->ibcq;
+	/* ib_alloc_cq() sets it after creation.  Until then the CQ is not armed. */
+	ib_comp_handler handler = READ_ONCE(ibcq->comp_handler);
+
+	if (handler)
+		handler(ibcq, ibcq->cq_context);
+}
+
 /**
  * hghca_cq_completion - handle a completion event of a CQ
  * @hwcq: the CQ
@@ -26,12 +36,19 @@ static u32 hghca_cq_log_size(u32 cqe)
  */
 void hghca_cq_completion(struct hghca_hwcq *hwcq)
 {
-	struct ib_cq *ibcq = &container_of(hwcq, struct hghca_cq, hw)->ibcq;
-	/* ib_alloc_cq() sets it after creation.  Until then the CQ is not armed. */
-	ib_comp_handler handler = READ_ONCE(ibcq->comp_handler);
+	struct hghca_cq *hcq = container_of(hwcq, struct hghca_cq, hw);
 
-	if (handler)
-		handler(ibcq, ibcq->cq_context);
+	if (hghca_cq_takes_event(hcq))
+		hghca_cq_call_handler(hcq);
+}
+
+/* For a completion that came before the CQ was armed. */
+static void hghca_cq_event_work(struct work_struct *work)
+{
+	/* As in an interrupt: a softirq that the handler raises runs at the end. */
+	local_bh_disable();
+	hghca_cq_call_handler(container_of(work, struct hghca_cq, event_work));
+	local_bh_enable();
 }
 
 /**
@@ -167,7 +184,8 @@ static int hghca_cq_to_hw(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 	cqc.pd = cpu_to_be32(hdev->pdn);
 	cqc.lkey = cpu_to_be32(hcq->queue.mr.key);
 	cqc.cqn = cpu_to_be32(hcq->hw.cqn);
-	cqc.dbr_addr = cpu_to_be64(hcq->dbr.dma | HGHCA_DBR_VALID);
+	if (hdev->limits.caps & HGHCA_CAP_DBR)
+		cqc.dbr_addr = cpu_to_be64(hcq->dbr.dma | HGHCA_DBR_VALID);
 	return hghca_cmd_sw2hw_cq(hdev, hcq->hw.cqn, &cqc);
 }
 
@@ -184,6 +202,7 @@ static void hghca_cq_to_sw(struct hghca_dev *hdev, struct hghca_cq *hcq)
 		hghca_dev_fail(hdev, "failed to destroy a CQ");
 	}
 	hghca_hwcq_del(hdev, &hcq->hw);
+	cancel_work_sync(&hcq->event_work);
 }
 
 static void hghca_cq_release(struct hghca_dev *hdev, struct hghca_cq *hcq)
@@ -228,6 +247,7 @@ int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	mutex_init(&hcq->resize_lock);
 	spin_lock_init(&hcq->lock);
+	INIT_WORK(&hcq->event_work, hghca_cq_event_work);
 	xa_init_flags(&hcq->qps, XA_FLAGS_LOCK_IRQ);
 	hcq->log_size = hghca_cq_log_size(attr->cqe);
 	hcq->hw.comp = hghca_cq_completion;
@@ -388,6 +408,58 @@ static int hghca_cq_resize_kernel(struct hghca_dev *hdev, struct hghca_cq *hcq,
 }
 
 /**
+ * hghca_cq_reserve - make room for the CQEs of unsignaled sends
+ * @hcq: a kernel CQ
+ * @cqes: their number
+ *
+ * A device with HGHCA_CAP_CQ_UPDATE generates none.
+ *
+ * Return: 0, -EINVAL for a CQ beyond the limit of the device, or an error of an allocation
+ * or a command.
+ */
+int hghca_cq_reserve(struct hghca_cq *hcq, u32 cqes)
+{
+	struct hghca_dev *hdev = to_hdev(hcq->ibcq.device);
+	u32 total, log_size;
+	int ret = 0;
+
+	if (hdev->limits.caps & HGHCA_CAP_CQ_UPDATE)
+		return 0;
+
+	mutex_lock(&hcq->resize_lock);
+	total = hcq->ibcq.cqe + hcq->reserved + cqes;
+	if (total > hdev->limits.max_cqe) {
+		ibdev_dbg(&hdev->ibdev, "CQ 0x%x has no room for the CQEs of all sends\n",
+			  hcq->hw.cqn);
+		ret = -EINVAL;
+		goto out;
+	}
+	log_size = hghca_cq_log_size(total);
+	if (log_size > hcq->log_size)
+		ret = hghca_cq_resize_kernel(hdev, hcq, log_size);
+	if (!ret)
+		hcq->reserved += cqes;
+out:
+	mutex_unlock(&hcq->resize_lock);
+	return ret;
+}
+
+/**
+ * hghca_cq_unreserve - undo hghca_cq_reserve()
+ * @hcq: the CQ, which keeps its size
+ * @cqes: their number
+ */
+void hghca_cq_unreserve(struct hghca_cq *hcq, u32 cqes)
+{
+	if (to_hdev(hcq->ibcq.device)->limits.caps & HGHCA_CAP_CQ_UPDATE)
+		return;
+
+	mutex_lock(&hcq->resize_lock);
+	hcq->reserved -= cqes;
+	mutex_unlock(&hcq->resize_lock);
+}
+
+/**
  * hghca_resize_cq - resize a CQ
  * @ibcq: the CQ
  * @cqe: minimum number of CQEs
@@ -407,9 +479,9 @@ int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 		ibdev_dbg(ibcq->device, "CQ of %d CQEs is not possible\n", cqe);
 		return -EINVAL;
 	}
-	log_size = hghca_cq_log_size(cqe);
 
 	mutex_lock(&hcq->resize_lock);
+	log_size = hghca_cq_log_size(cqe + hcq->reserved);
 	if (udata)
 		ret = hghca_cq_resize_user(hdev, hcq, log_size, udata);
 	else if (log_size == hcq->log_size)
@@ -417,7 +489,7 @@ int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	else
 		ret = hghca_cq_resize_kernel(hdev, hcq, log_size);
 	if (!ret)
-		ibcq->cqe = BIT(log_size) - 1;
+		ibcq->cqe = BIT(log_size) - 1 - hcq->reserved;
 	mutex_unlock(&hcq->resize_lock);
 	return ret;
 }

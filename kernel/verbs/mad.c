@@ -58,11 +58,15 @@ static void hghca_pma_class_port_info(struct ib_class_port_info *info)
 }
 
 /* A counter saturates at its highest value. */
-static void hghca_pma_port_counters(const struct hghca_dev *hdev, const u64 *counters,
+static void hghca_pma_port_counters(struct hghca_dev *hdev, const u64 *counters,
 				    struct ib_pma_portcounters *port)
 {
-	port->link_downed_counter =
-		min_t(u32, atomic_read(&hdev->netdev->carrier_down_count), U8_MAX);
+	struct net_device *netdev = hghca_netdev_get(hdev);
+
+	if (netdev)
+		port->link_downed_counter =
+			min_t(u32, atomic_read(&netdev->carrier_down_count), U8_MAX);
+	dev_put(netdev);
 	port->port_rcv_errors = hghca_pma_16(hghca_pma_rcv_errors(counters));
 	/* Octets / 4 */
 	port->port_xmit_data = hghca_pma_32(counters[HGHCA_COUNTER_tx_bytes] / 4);

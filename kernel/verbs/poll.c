@@ -299,7 +299,10 @@ static bool hghca_cqe_is_error(const struct hghca_cqe *cqe)
 	return cqe->opcode == HGHCA_OPCODE_INVALID;
 }
 
-/* Translate a CQE to a work completion; -EINVAL if the CQE must be dropped. */
+/*
+ * Translate a CQE to a work completion; -EINVAL if the CQE must be dropped, and -ENOMSG
+ * if nobody has asked for it.
+ */
 static int hghca_cqe_to_wc(struct hghca_cq *hcq, const struct hghca_cqe *cqe,
 			   struct ib_wc *wc)
 {
@@ -313,6 +316,8 @@ static int hghca_cqe_to_wc(struct hghca_cq *hcq, const struct hghca_cqe *cqe,
 
 	if (hghca_complete(hcq, hqp, cqe, &wr))
 		return hghca_bad_cqe(hcq, cqe, "no such work request");
+	if (cqe->is_send && wr.silent && !hghca_cqe_is_error(cqe))
+		return -ENOMSG;
 
 	*wc = (struct ib_wc) {
 		.wr_id = wr.wr_id,
@@ -404,6 +409,7 @@ void hghca_flush_work(struct work_struct *work)
  */
 int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
+	bool by_owner = !(to_hdev(ibcq->device)->limits.caps & HGHCA_CAP_DBR);
 	struct hghca_cq *hcq = to_hcq(ibcq);
 	struct hghca_cqe *slot;
 	struct hghca_cqe cqe;
@@ -421,7 +427,7 @@ int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 		dma_rmb();	/* the CQE's body behind its owner */
 		cqe = *slot;
 		/* The record returns the CQE to the device; see hghca_cq_update_dbr(). */
-		WRITE_ONCE(slot->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+		hghca_return_entry(&slot->owner, by_owner);
 		trace_hghca_cqe(to_hdev(ibcq->device), hcq->hw.cqn, hcq->cons_index, &cqe);
 		hcq->cons_index++;
 		if (!hghca_cqe_to_wc(hcq, &cqe, &wc[n]))
@@ -435,12 +441,64 @@ int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	return n;
 }
 
+/*
+ * Arm the CQ.  Without HGHCA_CAP_CQ_ARM each completion makes an event, solicited or not,
+ * and the driver passes one on.  It does not know how far a user has polled: an event that
+ * came since the last one that it passed on may be of a CQE that the user has seen.
+ */
+static void hghca_cq_arm(struct hghca_cq *hcq, bool solicited)
+{
+	struct hghca_dev *hdev = to_hdev(hcq->ibcq.device);
+
+	lockdep_assert_held(&hcq->lock);
+
+	if (hdev->limits.caps & HGHCA_CAP_CQ_ARM) {
+		hghca_ring_cq(hdev, hcq->hw.cqn, hcq->cons_index,
+			      solicited ? HGHCA_CQ_ARM_SOLICITED : HGHCA_CQ_ARM_NEXT);
+		return;
+	}
+	if (hcq->uctx ? hcq->missed : !!hghca_cq_next(hcq)) {
+		hcq->missed = false;
+		schedule_work(&hcq->event_work);
+	} else {
+		hcq->armed = true;
+	}
+}
+
+/**
+ * hghca_cq_takes_event - does an event of the device call the handler of the CQ?
+ * @hcq: the CQ
+ *
+ * Any context.
+ *
+ * Return: true on a device with HGHCA_CAP_CQ_ARM; otherwise once after each arming.
+ */
+bool hghca_cq_takes_event(struct hghca_cq *hcq)
+{
+	struct hghca_dev *hdev = to_hdev(hcq->ibcq.device);
+	unsigned long flags;
+	bool takes;
+
+	/* Of a device that was given up, requests without a CQE complete too. */
+	if (hdev->limits.caps & HGHCA_CAP_CQ_ARM || hghca_dev_has_failed(hdev))
+		return true;
+
+	spin_lock_irqsave(&hcq->lock, flags);
+	takes = hcq->armed && (hcq->uctx || hghca_cq_next(hcq));
+	if (takes)
+		hcq->armed = false;
+	else
+		hcq->missed = true;
+	spin_unlock_irqrestore(&hcq->lock, flags);
+	return takes;
+}
+
 /**
  * hghca_req_notify_cq - request an event at the next completion
  * @ibcq: a kernel CQ
  * @flags: IB_CQ_*: the kind of completion; whether to report missed completions
  *
- * For a completion that already exists, the device raises the event at once.
+ * For a completion that already exists, the event is raised at once.
  *
  * Return: 1 if there is a completion and @flags asks for a report, otherwise 0.
  */
@@ -452,11 +510,10 @@ int hghca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	int ret = 0;
 
 	spin_lock_irqsave(&hcq->lock, irq_flags);
-	if (!hcq->dead)
-		hghca_ring_cq(to_hdev(ibcq->device), hcq->hw.cqn, hcq->cons_index,
-			      solicited ? HGHCA_CQ_ARM_SOLICITED : HGHCA_CQ_ARM_NEXT);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		ret = !!hghca_cq_next(hcq);
+	if (!hcq->dead)
+		hghca_cq_arm(hcq, solicited);
 	spin_unlock_irqrestore(&hcq->lock, irq_flags);
 	return ret;
 }
@@ -487,6 +544,7 @@ static void hghca_cqe_drop(struct hghca_cq *hcq, struct hghca_qp *hqp,
 /* Drop the CQEs of a QP: the CQEs of other QPs move to their places. */
 static void hghca_cq_purge_locked(struct hghca_cq *hcq, struct hghca_qp *hqp)
 {
+	bool by_owner = !(to_hdev(hcq->ibcq.device)->limits.caps & HGHCA_CAP_DBR);
 	u32 end = hcq->cons_index;
 	u32 purged = 0;
 	u32 i;
@@ -515,7 +573,7 @@ static void hghca_cq_purge_locked(struct hghca_cq *hcq, struct hghca_qp *hqp)
 
 		cqe = hghca_cqe_at(&hcq->queue, hcq->log_size, hcq->cons_index++);
 		/* As in hghca_poll_cq(); the moves are complete. */
-		WRITE_ONCE(cqe->owner, HGHCA_CQ_ENTRY_OWNER_HW);
+		hghca_return_entry(&cqe->owner, by_owner);
 	}
 	hghca_cq_update_dbr(hcq);
 }

@@ -46,9 +46,9 @@ static void hghca_port_speed(struct hghca_dev *hdev, struct ib_port_attr *attr)
 int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct hghca_dev *hdev = to_hdev(ibdev);
-	struct net_device *netdev = hdev->netdev;
+	struct net_device *netdev = hghca_netdev_get(hdev);
 
-	if (netif_running(netdev) && netif_carrier_ok(netdev)) {
+	if (netdev && netif_running(netdev) && netif_carrier_ok(netdev)) {
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	} else {
@@ -57,7 +57,9 @@ int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *att
 	}
 
 	attr->max_mtu = hdev->limits.max_mtu;
-	attr->active_mtu = iboe_get_mtu(READ_ONCE(netdev->mtu)) ?: IB_MTU_256;
+	attr->active_mtu = IB_MTU_256;
+	if (netdev)
+		attr->active_mtu = iboe_get_mtu(READ_ONCE(netdev->mtu)) ?: IB_MTU_256;
 	attr->active_mtu = min(attr->active_mtu, attr->max_mtu);
 	attr->phys_mtu = ib_mtu_enum_to_int(attr->active_mtu);
 	attr->gid_tbl_len = hdev->limits.num_gids;
@@ -66,7 +68,11 @@ int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *att
 	attr->max_msg_sz = BIT(hdev->limits.log_max_msg);
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
-	hghca_port_speed(hdev, attr);
+	dev_put(netdev);
+	if (hdev->limits.caps & HGHCA_CAP_PORT)
+		hghca_port_speed(hdev, attr);
+	else if (ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width))
+		hghca_port_speed(hdev, attr);
 	return 0;
 }
 

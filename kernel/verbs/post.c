@@ -6,7 +6,7 @@
 static bool hghca_wq_is_full(const struct hghca_wq *wq)
 {
 	/* Pairs with the poller's release: the slot's entry was read. */
-	return wq->head - smp_load_acquire(&wq->tail) >= wq->num_wqes;
+	return wq->head - smp_load_acquire(&wq->tail) >= wq->num_wqes - wq->spare;
 }
 
 /* Let the poller see the entry of the slot at head. */
@@ -81,7 +81,7 @@ static int hghca_wqe_encode_datagram(const struct hghca_qp *hqp, void *wqe,
 	ud = ud_wr(wr);
 	if (!ud->ah)
 		return -EINVAL;
-	ret = hghca_wqe_encode_ud(wqe, &hqp->sq.room, &to_hah(ud->ah)->ud, ud, info);
+	ret = hghca_wqe_encode_ud(wqe, &hqp->sq.room, hghca_ah_unit(to_hah(ud->ah)), ud, info);
 	/*
 	 * An address handle is only valid for QPs of its PD.  The device does not know
 	 * handles.  It completes the READ, which UD does not support, in order with
@@ -104,6 +104,13 @@ static int hghca_wqe_encode(const struct hghca_qp *hqp, void *wqe,
 	}
 }
 
+/* Does the device generate a CQE that nobody has asked for? */
+static bool hghca_wr_is_silent(const struct hghca_qp *hqp, const struct ib_send_wr *wr)
+{
+	return !(to_hdev(hqp->ibqp.device)->limits.caps & HGHCA_CAP_CQ_UPDATE) &&
+	       !hqp->sq.room.signal_all && !(wr->send_flags & IB_SEND_SIGNALED);
+}
+
 /* Write the WQE at head and link it to its predecessor. */
 static int hghca_post_one_send(struct hghca_qp *hqp, const struct ib_send_wr *wr,
 			       struct hghca_wqe_info *info)
@@ -121,6 +128,7 @@ static int hghca_post_one_send(struct hghca_qp *hqp, const struct ib_send_wr *wr
 		.wr_id = wr->wr_id,
 		.length = info->length,
 		.opcode = info->opcode,
+		.silent = hghca_wr_is_silent(hqp, wr),
 	};
 	/* A linked WQE may complete before this function returns. */
 	hghca_wq_advance(sq);
@@ -208,6 +216,35 @@ void hghca_qp_flush(struct hghca_qp *hqp)
 		hghca_ring_sq(to_hdev(hqp->ibqp.device), 0, hqp->hw.qpn, 0);
 }
 
+/*
+ * Without a doorbell record: the device takes the WQE at its own index unless the first
+ * 16 bytes are 0.  The end moves on before the WQE can be taken.
+ */
+static void hghca_mark_recv(const struct hghca_wq *rq, u32 slot)
+{
+	struct hghca_next_unit *end = hghca_wqe_at(rq, hghca_wq_slot(rq, slot + 1));
+	struct hghca_next_unit *next = hghca_wqe_at(rq, slot);
+
+	WRITE_ONCE(end->flags, 0);
+	dma_wmb();
+	WRITE_ONCE(next->flags, cpu_to_le32(HGHCA_WQE_CQ_UPDATE));
+}
+
+/**
+ * hghca_wq_clear - remove the marks of all WQEs
+ * @rq: an idle receive queue of the kernel
+ */
+void hghca_wq_clear(const struct hghca_wq *rq)
+{
+	struct hghca_next_unit *next;
+	u32 slot;
+
+	for (slot = 0; slot < rq->num_wqes; slot++) {
+		next = hghca_wqe_at(rq, slot);
+		next->flags = 0;
+	}
+}
+
 static int hghca_post_one_recv(struct hghca_wq *rq, const struct ib_recv_wr *wr)
 {
 	u32 slot = hghca_wq_slot(rq, rq->head);
@@ -222,6 +259,8 @@ static int hghca_post_one_recv(struct hghca_wq *rq, const struct ib_recv_wr *wr)
 		.length = length,
 	};
 	hghca_wq_advance(rq);
+	if (rq->spare)
+		hghca_mark_recv(rq, slot);
 	return 0;
 }
 

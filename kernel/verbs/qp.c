@@ -98,7 +98,7 @@ static struct ib_qp_cap hghca_qp_grant(const struct hghca_qp *hqp, const struct 
 {
 	return (struct ib_qp_cap) {
 		.max_send_wr = hqp->sq.num_wqes,
-		.max_recv_wr = hqp->rq.num_wqes,
+		.max_recv_wr = hqp->rq.num_wqes - hqp->rq.spare,
 		.max_send_sge = asked->max_send_sge,
 		.max_recv_sge = hqp->rq.num_wqes ? hghca_wqe_recv_sge_grant(asked->max_recv_sge) :
 						   asked->max_recv_sge,
@@ -214,10 +214,12 @@ static int hghca_wq_init_kernel(struct hghca_dev *hdev, struct hghca_wq *wq, u32
 
 	wq->log_stride = ilog2(stride);
 	wq->room.units = min(stride, max_desc_sz) / HGHCA_WQE_UNIT;
-	if (!num_wqes)
+	if (!num_wqes) {
+		wq->spare = 0;
 		return 0;
+	}
 
-	wq->num_wqes = roundup_pow_of_two(num_wqes);
+	wq->num_wqes = roundup_pow_of_two(num_wqes + wq->spare);
 	wq->wrs = kvcalloc(wq->num_wqes, sizeof(*wq->wrs), GFP_KERNEL);
 	if (!wq->wrs)
 		return -ENOMEM;
@@ -291,12 +293,21 @@ static int hghca_qp_attach(struct hghca_qp *hqp)
 	struct hghca_cq *send_cq = to_hcq(hqp->ibqp.send_cq);
 	int ret;
 
-	ret = hghca_cq_attach(send_cq, hqp);
+	ret = hghca_cq_reserve(send_cq, hqp->sq.num_wqes);
 	if (ret)
 		return ret;
+	ret = hghca_cq_attach(send_cq, hqp);
+	if (ret)
+		goto err_unreserve;
 	ret = hghca_cq_attach(to_hcq(hqp->ibqp.recv_cq), hqp);
 	if (ret)
-		hghca_cq_detach(send_cq, hqp);
+		goto err_detach;
+	return 0;
+
+err_detach:
+	hghca_cq_detach(send_cq, hqp);
+err_unreserve:
+	hghca_cq_unreserve(send_cq, hqp->sq.num_wqes);
 	return ret;
 }
 
@@ -304,6 +315,7 @@ static void hghca_qp_detach(struct hghca_qp *hqp)
 {
 	hghca_cq_detach(to_hcq(hqp->ibqp.send_cq), hqp);
 	hghca_cq_detach(to_hcq(hqp->ibqp.recv_cq), hqp);
+	hghca_cq_unreserve(to_hcq(hqp->ibqp.send_cq), hqp->sq.num_wqes);
 }
 
 /* ------------------------------------------------------------------ */
@@ -333,7 +345,7 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 			.bytes = hghca_wq_bytes(&hqp->rq),
 			.log_stride = hqp->rq.log_stride,
 		},
-		.dbr = hqp->dbr.dma,
+		.dbr = hdev->limits.caps & HGHCA_CAP_DBR ? hqp->dbr.dma : 0,
 	};
 
 	hghca_qpc_init(&hqp->qpc, &attr);
@@ -388,6 +400,7 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	spin_lock_init(&hqp->rq.lock);
 	hqp->state = IB_QPS_RESET;
 	hqp->sq.room.signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	hqp->rq.spare = hghca_rq_spare(hdev);
 	hghca_odp_init_qp(hdev, hqp);
 	hqp->user = user;
 

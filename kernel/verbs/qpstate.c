@@ -79,13 +79,15 @@ static const struct {
 #undef HGHCA_QP_ATTR_ROW
 };
 
-/* The command implies the state. */
-static u32 hghca_qp_attrs_from_ib(int attr_mask)
+/* The command implies the state, and limits that a device cannot be told are those it has. */
+static u32 hghca_qp_attrs_from_ib(const struct hghca_limits *limits, int attr_mask)
 {
 	u32 attrs = 0;
 	int i;
 
 	attr_mask &= ~IB_QP_STATE;
+	if (!(limits->caps & HGHCA_CAP_QP_LIMITS))
+		attr_mask &= ~(IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC);
 	for (i = 0; i < ARRAY_SIZE(hghca_qp_attrs); i++)
 		if (attr_mask & hghca_qp_attrs[i].verbs)
 			attrs |= hghca_qp_attrs[i].device;
@@ -220,6 +222,22 @@ static void hghca_qpc_set_limits(struct hghca_qpc *qpc, const struct ib_qp_attr 
 				   HGHCA_QPC_LIMITS_ACCESS);
 }
 
+/* The path in the fields that need no table: a device without a GID table reads only these. */
+static int hghca_qpc_set_base_av(struct hghca_qpc *qpc, const struct rdma_ah_attr *ah)
+{
+	struct hghca_path path;
+	int ret;
+
+	ret = hghca_path_resolve(ah, &path);
+	if (ret)
+		return ret;
+	qpc->slid = cpu_to_be16(get_unaligned_be16(path.smac + 4));
+	qpc->smac_h = cpu_to_be32(get_unaligned_be32(path.smac));
+	qpc->sip = path.sip;
+	qpc->dip = path.dip;
+	return 0;
+}
+
 static void hghca_qpc_set_attrs(struct hghca_qpc *qpc, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_CUR_STATE)
@@ -256,12 +274,14 @@ static void hghca_qpc_set_attrs(struct hghca_qpc *qpc, const struct ib_qp_attr *
  * A datagram is one packet, which must fit the MTU of the link at the creation of the
  * QP. The device accepts this MTU only in RST2INIT.
  */
-static enum ib_mtu hghca_qp_datagram_mtu(const struct hghca_dev *hdev)
+static enum ib_mtu hghca_qp_datagram_mtu(struct hghca_dev *hdev)
 {
+	struct net_device *netdev = hghca_netdev_get(hdev);
 	enum ib_mtu mtu = IB_MTU_256;
 
-	if (hdev->netdev)
-		mtu = iboe_get_mtu(READ_ONCE(hdev->netdev->mtu));
+	if (netdev)
+		mtu = iboe_get_mtu(READ_ONCE(netdev->mtu));
+	dev_put(netdev);
 	return clamp(mtu, IB_MTU_256, hdev->limits.max_mtu);
 }
 
@@ -336,6 +356,8 @@ void hghca_qp_reset(struct hghca_qp *hqp)
 	hqp->rq.head = 0;
 	hqp->rq.tail = 0;
 	*hqp->dbr.record = 0;
+	if (hqp->rq.spare)
+		hghca_wq_clear(&hqp->rq);
 }
 
 /**
@@ -428,7 +450,8 @@ static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 	u8 service = hghca_qp_service(hqp);
 	struct hghca_qp_rule rule = hghca_qp_rule_of(step->op, service);
 	struct hghca_qpc qpc = hqp->qpc;
-	u32 attrs = hghca_qp_attrs_from_ib(attr_mask);
+	struct hghca_qpc sent;
+	u32 attrs = hghca_qp_attrs_from_ib(&hdev->limits, attr_mask);
 	int ret;
 
 	/* hqp->qpc has the attributes that the device requires and the verb does not set. */
@@ -440,11 +463,21 @@ static int hghca_qp_step(struct hghca_qp *hqp, const struct hghca_qp_step *step,
 	}
 
 	hghca_qpc_set_attrs(&qpc, attr, attr_mask);
+	if (attr_mask & IB_QP_AV && !(hdev->limits.caps & HGHCA_CAP_GID_TABLE)) {
+		ret = hghca_qpc_set_base_av(&qpc, &attr->ah_attr);
+		if (ret)
+			return ret;
+	}
 	if (step->op == HGHCA_CMD_RST2INIT_QPEE && service == HGHCA_QP_ST_UD)
 		u8p_replace_bits(&qpc.mtu_msgmax, hghca_qp_datagram_mtu(hdev),
 				 HGHCA_QPC_MTU_MASK);
 	qpc.opt_param_mask = cpu_to_be32(attrs);
-	ret = hghca_cmd_modify_qp(hdev, step->op, hqp->hw.qpn, &qpc);
+	sent = qpc;
+	if (!(hdev->limits.caps & HGHCA_CAP_QP_LIMITS))
+		sent.limits = 0;
+	if (!(hdev->limits.caps & HGHCA_CAP_GID_TABLE))
+		sent.g_mylmc = 0;
+	ret = hghca_cmd_modify_qp(hdev, step->op, hqp->hw.qpn, &sent);
 	if (ret) {
 		ibdev_dbg(&hdev->ibdev, "failed to modify QP 0x%x %s to %s: %d\n",
 			  hqp->hw.qpn, hghca_state_names[hqp->state], hghca_state_names[to], ret);
@@ -582,6 +615,19 @@ static void hghca_qpc_get_attrs(const struct hghca_qpc *qpc, struct ib_qp_attr *
 	hghca_qpc_get_av(qpc, &attr->ah_attr);
 }
 
+/* Fields that the device lacks have the values that were set. */
+static void hghca_qpc_add_lacking(const struct hghca_limits *limits, const struct hghca_qpc *set,
+				  struct hghca_qpc *qpc)
+{
+	if (!(limits->caps & HGHCA_CAP_QP_LIMITS))
+		qpc->limits = set->limits;
+	if (!(limits->caps & HGHCA_CAP_GID_TABLE)) {
+		qpc->g_mylmc = set->g_mylmc;
+		qpc->mgid_index = set->mgid_index;
+		memcpy(qpc->rgid, set->rgid, sizeof(qpc->rgid));
+	}
+}
+
 static int hghca_query_qp_locked(struct hghca_qp *hqp, struct ib_qp_attr *attr)
 {
 	struct hghca_qpc qpc;
@@ -603,6 +649,7 @@ static int hghca_query_qp_locked(struct hghca_qp *hqp, struct ib_qp_attr *attr)
 	if (ret == IB_QPS_ERR && !hqp->user)
 		hghca_qp_flush(hqp);
 	attr->qp_state = ret;
+	hghca_qpc_add_lacking(&to_hdev(hqp->ibqp.device)->limits, &hqp->qpc, &qpc);
 	hghca_qpc_get_attrs(&qpc, attr);
 	return 0;
 }

@@ -224,7 +224,7 @@ static int hghca_rwq_check_init(struct hghca_dev *hdev, const struct ib_wq_init_
 /**
  * hghca_wq_init_user - set the size of one queue of a user
  * @hdev: the device
- * @wq: output
+ * @wq: output; its spare is set, and becomes 0 for a queue of size 0
  * @num_wqes: a power of two, or 0
  * @log_stride: log2 of a slot's bytes
  * @max_wr: work requests requested
@@ -235,11 +235,13 @@ int hghca_wq_init_user(struct hghca_dev *hdev, struct hghca_wq *wq, u32 num_wqes
 		       u32 max_wr)
 {
 	wq->log_stride = HGHCA_WQE_MIN_STRIDE_LOG;
-	if (!num_wqes)
+	if (!num_wqes) {
+		wq->spare = 0;
 		return max_wr ? -EINVAL : 0;
+	}
 
-	if (!is_power_of_2(num_wqes) || num_wqes > hdev->limits.max_qp_wr ||
-	    num_wqes < max_wr || log_stride < HGHCA_WQE_MIN_STRIDE_LOG ||
+	if (!is_power_of_2(num_wqes) || num_wqes > roundup_pow_of_two(hdev->limits.max_qp_wr) ||
+	    num_wqes < max_wr + wq->spare || log_stride < HGHCA_WQE_MIN_STRIDE_LOG ||
 	    log_stride > HGHCA_WQE_MAX_STRIDE_LOG)
 		return -EINVAL;
 	wq->num_wqes = num_wqes;
@@ -331,6 +333,7 @@ struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 	hrwq->ibwq.cq = init->cq;
 	hrwq->ibwq.state = IB_WQS_RESET;
 	hrwq->ibwq.event_handler = init->event_handler;
+	hrwq->rq.spare = hghca_rq_spare(hdev);
 
 	ret = hghca_rwq_check_user(hdev, hrwq, &cmd, init);
 	if (ret)
@@ -343,7 +346,7 @@ struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 		goto err_unmap;
 
 	hrwq->ibwq.wq_num = hrwq->hw.qpn;
-	init->max_wr = hrwq->rq.num_wqes;
+	init->max_wr = hrwq->rq.num_wqes - hrwq->rq.spare;
 	init->max_sge = hghca_wqe_recv_sge_grant(init->max_sge);
 	return &hrwq->ibwq;
 

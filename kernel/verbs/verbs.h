@@ -106,10 +106,23 @@ struct hghca_mw {
 	struct hghca_hwmr hw;
 };
 
-/* ah.c: the UD unit of a send to this address, without dqpn and qkey. */
+/* gid.c: the addresses of a path over IPv4 */
+struct hghca_path {
+	u8 smac[ETH_ALEN];
+	__be32 sip;
+	__be32 dip;
+};
+
+/**
+ * struct hghca_ah - an address handle
+ * @ibah: the verbs object
+ * @ud: the UD unit of a send to this address, without dqpn and qkey
+ * @base: the same in the form without GIDs, for a device without a GID table; otherwise 0
+ */
 struct hghca_ah {
 	struct ib_ah ibah;
 	struct hghca_ud_gid_unit ud;
+	struct hghca_ud_unit base;
 };
 
 /**
@@ -129,6 +142,12 @@ struct hghca_ah {
  * @resize_log_size: log2 of the CQEs of @resize
  * @cons_index: CQEs consumed, free-running
  * @dead: being destroyed; must not be armed
+ * @armed: without HGHCA_CAP_CQ_ARM: the next event calls the handler; see
+ *	hghca_cq_takes_event()
+ * @missed: the same: an event of a user CQ came while it was not armed
+ * @event_work: calls the handler of a CQ that was armed too late for the event
+ * @reserved: CQEs of unsignaled sends, for which a kernel buffer has room beyond cqe of
+ *	@ibcq; under @resize_lock
  * @qps: kernel QPs that complete to this CQ, by QPN; entries are removed
  *	under @lock, so that a QP found under @lock stays valid
  */
@@ -147,6 +166,10 @@ struct hghca_cq {
 	u32 resize_log_size;
 	u32 cons_index;
 	bool dead;
+	bool armed;
+	bool missed;
+	struct work_struct event_work;
+	u32 reserved;
 	struct xarray qps;
 };
 
@@ -155,11 +178,14 @@ struct hghca_cq {
  * @wr_id: wr_id of the ULP
  * @length: bytes of its data list
  * @opcode: HGHCA_OPCODE_* of a send
+ * @silent: an unsignaled send, whose CQE is dropped: the device generates one for each
+ *	WQE, without HGHCA_CAP_CQ_UPDATE
  */
 struct hghca_wr {
 	u64 wr_id;
 	u32 length;
 	u8 opcode;
+	bool silent;
 };
 
 /**
@@ -168,6 +194,8 @@ struct hghca_wr {
  *	interrupts
  * @queue: the buffer
  * @num_wqes: a power of two, or 0
+ * @spare: slots that stay free: one of a receive queue without a doorbell record, whose
+ *	first 16 bytes of zero end the WQEs posted
  * @log_stride: log2 of a slot's bytes
  * @room: limits of a WQE; for a user, only whether all WQEs are signaled
  * @wrs: kernel QP: posted requests, by slot
@@ -179,12 +207,19 @@ struct hghca_wq {
 	spinlock_t lock;		/* see above */
 	struct hghca_queue queue;
 	u32 num_wqes;
+	u32 spare;
 	u32 log_stride;
 	struct hghca_wqe_room room;
 	struct hghca_wr *wrs;
 	u32 head;
 	u32 tail;
 };
+
+/* Slots that stay free in a receive queue; see struct hghca_wq. */
+static inline u32 hghca_rq_spare(const struct hghca_dev *hdev)
+{
+	return hdev->limits.caps & HGHCA_CAP_DBR ? 0 : 1;
+}
 
 /**
  * struct hghca_qp - a queue pair
@@ -194,7 +229,8 @@ struct hghca_wq {
  * @uctx: the context of the user; NULL for a kernel QP, and for an XRC target, which
  *	may outlive the process that created it
  * @umem: user QP: the buffer of both queues
- * @dbr: the doorbell record with the number of WQEs posted to @rq
+ * @dbr: the doorbell record with the number of WQEs posted to @rq; a device without
+ *	HGHCA_CAP_DBR does not read it
  * @lock: protects @state, @qpc and @special
  * @state: state as last set or queried; posting reads it without the lock
  * @qpc: the context as last set, with which the next transition starts
@@ -350,6 +386,16 @@ static inline struct hghca_ah *to_hah(struct ib_ah *ibah)
 	return container_of(ibah, struct hghca_ah, ibah);
 }
 
+static_assert(sizeof(struct hghca_ud_unit) == sizeof(struct hghca_ud_gid_unit) &&
+	      offsetof(struct hghca_ud_unit, dqpn) == offsetof(struct hghca_ud_gid_unit, dqpn) &&
+	      offsetof(struct hghca_ud_unit, qkey) == offsetof(struct hghca_ud_gid_unit, qkey));
+
+/* The UD unit that the device reads, in one of its forms. */
+static inline const struct hghca_ud_gid_unit *hghca_ah_unit(const struct hghca_ah *hah)
+{
+	return hah->base.port ? (const void *)&hah->base : &hah->ud;
+}
+
 static inline struct hghca_cq *to_hcq(struct ib_cq *ibcq)
 {
 	return container_of(ibcq, struct hghca_cq, ibcq);
@@ -397,6 +443,7 @@ int hghca_copy_to_udata(struct ib_udata *udata, const void *resp, size_t size);
 /* gid.c */
 int hghca_add_gid(const struct ib_gid_attr *attr, void **context);
 int hghca_del_gid(const struct ib_gid_attr *attr, void **context);
+int hghca_path_resolve(const struct rdma_ah_attr *ah, struct hghca_path *path);
 
 /* mmap.c */
 int hghca_uar_create(struct hghca_ucontext *uctx);
@@ -525,6 +572,8 @@ int hghca_pre_destroy_cq(struct ib_cq *ibcq);
 void hghca_post_destroy_cq(struct ib_cq *ibcq);
 int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int hghca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
+int hghca_cq_reserve(struct hghca_cq *hcq, u32 cqes);
+void hghca_cq_unreserve(struct hghca_cq *hcq, u32 cqes);
 void hghca_cq_completion(struct hghca_hwcq *hwcq);
 void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome);
 
@@ -535,6 +584,7 @@ void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome);
 void hghca_flush_work(struct work_struct *work);
 int hghca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int hghca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+bool hghca_cq_takes_event(struct hghca_cq *hcq);
 int hghca_cq_attach(struct hghca_cq *hcq, struct hghca_qp *hqp);
 void hghca_cq_detach(struct hghca_cq *hcq, struct hghca_qp *hqp);
 void hghca_cq_purge(struct hghca_cq *hcq, struct hghca_qp *hqp);
@@ -556,6 +606,7 @@ int hghca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 
 /* post.c.  flush: the QP is in ERR; flushes receives that are posted from now on. */
 void hghca_qp_flush(struct hghca_qp *hqp);
+void hghca_wq_clear(const struct hghca_wq *rq);
 int hghca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad_wr);
 int hghca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,

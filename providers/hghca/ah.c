@@ -55,21 +55,29 @@ static bool hghca_gid_mac(const union ibv_gid *gid, uint8_t mac[6])
 	return false;
 }
 
+static uint32_t hghca_mac_high(const uint8_t mac[6])
+{
+	return (uint32_t)mac[0] << 24 | mac[1] << 16 | mac[2] << 8 | mac[3];
+}
+
+static uint32_t hghca_mac_low(const uint8_t mac[6])
+{
+	return mac[4] << 8 | mac[5];
+}
+
 static void hghca_ah_fill(struct hghca_ah *ah, const struct ibv_ah_attr *attr,
 			  const uint8_t mac[6])
 {
 	const struct ibv_global_route *grh = &attr->grh;
 	uint8_t hop_limit = grh->hop_limit ? grh->hop_limit : HGHCA_DEFAULT_HOP_LIMIT;
-	uint32_t mac_h = (uint32_t)mac[0] << 24 | mac[1] << 16 | mac[2] << 8 | mac[3];
-	uint32_t mac_l = mac[4] << 8 | mac[5];
 
 	ah->unit.port = htole32(HGHCA_UD_GRH |
 				FIELD_PREP(HGHCA_UD_STATIC_RATE_MASK, attr->static_rate) |
 				FIELD_PREP(HGHCA_UD_HOP_LIMIT_MASK, hop_limit) |
 				FIELD_PREP(HGHCA_UD_SGID_INDEX_MASK, grh->sgid_index) |
 				FIELD_PREP(HGHCA_UD_PORT_MASK, attr->port_num));
-	ah->unit.dmac_l = htole32(FIELD_PREP(HGHCA_UD_DMAC_L_MASK, mac_l));
-	ah->unit.dmac_h = htole32(mac_h);
+	ah->unit.dmac_l = htole32(FIELD_PREP(HGHCA_UD_DMAC_L_MASK, hghca_mac_low(mac)));
+	ah->unit.dmac_h = htole32(hghca_mac_high(mac));
 	ah->unit.sl_tclass_flowlabel =
 		htole32(FIELD_PREP(HGHCA_QPC_SL_MASK, attr->sl) |
 			FIELD_PREP(HGHCA_QPC_TCLASS_MASK, grh->traffic_class) |
@@ -77,9 +85,24 @@ static void hghca_ah_fill(struct hghca_ah *ah, const struct ibv_ah_attr *attr,
 	memcpy(ah->unit.dgid, grh->dgid.raw, sizeof(ah->unit.dgid));
 }
 
+/* The form without GIDs: addresses of the kernel, and the IPv4 address of the destination. */
+static void hghca_ah_fill_base(struct hghca_ah *ah, const struct ibv_ah_attr *attr,
+			       const struct hghca_create_ah_resp *kernel)
+{
+	__be32 dip;
+
+	memcpy(&dip, &attr->grh.dgid.raw[12], sizeof(dip));
+	ah->base.port = htole32(attr->port_num);
+	ah->base.lids = htole32(hghca_mac_low(kernel->dmac) << 16 | hghca_mac_low(kernel->smac));
+	ah->base.smac_h = htole32(hghca_mac_high(kernel->smac));
+	ah->base.dmac_h = htole32(hghca_mac_high(kernel->dmac));
+	ah->base.sip = htole32(be32toh(kernel->sip));
+	ah->base.dip = htole32(be32toh(dip));
+}
+
 /* Create the handle in the kernel too, which resolves the GID. */
 static int hghca_ah_resolve(struct ibv_pd *pd, struct hghca_ah *ah,
-			    struct ibv_ah_attr *attr, uint8_t mac[6])
+			    struct ibv_ah_attr *attr, struct hghca_create_ah_resp *kernel)
 {
 	struct hghca_ucmd_create_ah_resp resp = {};
 	int err;
@@ -89,7 +112,7 @@ static int hghca_ah_resolve(struct ibv_pd *pd, struct hghca_ah *ah,
 	if (err)
 		return err;
 	ah->in_kernel = true;
-	memcpy(mac, resp.drv_payload.dmac, 6);
+	*kernel = resp.drv_payload;
 	return 0;
 }
 
@@ -103,10 +126,28 @@ static void hghca_ah_hold_pd(struct hghca_ah *ah, struct hghca_pd *hpd)
 	atomic_fetch_add(&hpd->users, 1);
 }
 
+/* Fill in the UD unit; returns 0 or an errno. */
+static int hghca_ah_address(struct ibv_pd *pd, struct hghca_ah *ah, struct ibv_ah_attr *attr)
+{
+	struct hghca_create_ah_resp kernel = {};
+	bool has_table = to_hctx(pd->context)->has_gid_table;
+	int err;
+
+	if (!has_table || !hghca_gid_mac(&attr->grh.dgid, kernel.dmac)) {
+		err = hghca_ah_resolve(pd, ah, attr, &kernel);
+		if (err)
+			return err;
+	}
+	if (has_table)
+		hghca_ah_fill(ah, attr, kernel.dmac);
+	else
+		hghca_ah_fill_base(ah, attr, &kernel);
+	return 0;
+}
+
 struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct hghca_ah *ah;
-	uint8_t mac[6];
 	int err;
 
 	/* RoCE v2 addresses by GID: a handle needs a GRH. */
@@ -121,15 +162,12 @@ struct ibv_ah *hghca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!ah)
 		return NULL;
 
-	if (!hghca_gid_mac(&attr->grh.dgid, mac)) {
-		err = hghca_ah_resolve(pd, ah, attr, mac);
-		if (err) {
-			free(ah);
-			errno = err;
-			return NULL;
-		}
+	err = hghca_ah_address(pd, ah, attr);
+	if (err) {
+		free(ah);
+		errno = err;
+		return NULL;
 	}
-	hghca_ah_fill(ah, attr, mac);
 	hghca_ah_hold_pd(ah, to_hpd(pd));
 	return &ah->ah;
 }

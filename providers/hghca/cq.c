@@ -197,16 +197,48 @@ int hghca_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct hghca_cq *cq = to_hcq(ibcq);
 	uint32_t cnt;
-	int err;
-
-	err = hghca_cq_round(to_hctx(ibcq->context), cqe, &cnt);
-	if (err)
-		return hghca_errno(err);
+	int err = EINVAL;
 
 	pthread_mutex_lock(&cq->resizing);
-	err = hghca_cq_resize(cq, cnt);
+	if (cqe > 0)
+		err = hghca_cq_round(to_hctx(ibcq->context), (int64_t)cqe + cq->reserved, &cnt);
+	if (!err)
+		err = hghca_cq_resize(cq, cnt);
+	if (!err)
+		ibcq->cqe = cnt - 1 - cq->reserved;
 	pthread_mutex_unlock(&cq->resizing);
 	return hghca_errno(err);
+}
+
+/* Make room for the CQEs of `cqes` unsignaled sends.  Returns 0 or an errno. */
+int hghca_cq_reserve(struct hghca_cq *cq, uint32_t cqes)
+{
+	struct ibv_cq *ibcq = &cq->vcq.cq;
+	uint32_t cnt;
+	int cqe;
+	int err;
+
+	pthread_mutex_lock(&cq->resizing);
+	cqe = ibcq->cqe;
+	err = hghca_cq_round(to_hctx(ibcq->context), (int64_t)cqe + cq->reserved + cqes, &cnt);
+	if (!err && cnt > cq->cqes.mask + 1)
+		err = hghca_cq_resize(cq, cnt);
+	/* What the application asked for. */
+	ibcq->cqe = cqe;
+	if (!err) {
+		cq->reserved += cqes;
+		cq->has_silent = true;
+	}
+	pthread_mutex_unlock(&cq->resizing);
+	return err;
+}
+
+/* Undo hghca_cq_reserve(): the CQ keeps its size. */
+void hghca_cq_unreserve(struct hghca_cq *cq, uint32_t cqes)
+{
+	pthread_mutex_lock(&cq->resizing);
+	cq->reserved -= cqes;
+	pthread_mutex_unlock(&cq->resizing);
 }
 
 int hghca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)

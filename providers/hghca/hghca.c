@@ -78,15 +78,9 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.unimport_pd = hghca_unimport_pd,
 };
 
-static int hghca_get_limits(struct hghca_context *ctx,
-			    const struct hghca_alloc_ucontext_resp *resp)
+static void hghca_get_limits(struct hghca_context *ctx,
+			     const struct hghca_alloc_ucontext_resp *resp)
 {
-	if ((resp->caps & HGHCA_NEEDED_CAPS) != HGHCA_NEEDED_CAPS) {
-		verbs_err(&ctx->vctx,
-			  "the device lacks capabilities: it has 0x%x, needs 0x%x\n",
-			  resp->caps, HGHCA_NEEDED_CAPS);
-		return EOPNOTSUPP;
-	}
 	ctx->max_qp_wr = resp->max_qp_wr;
 	ctx->max_cqe = resp->max_cqe;
 	ctx->max_sge = resp->max_sge;
@@ -95,25 +89,23 @@ static int hghca_get_limits(struct hghca_context *ctx,
 	ctx->max_desc_sz_rq = resp->max_desc_sz_rq;
 	ctx->max_srq_wr = resp->caps & HGHCA_CAP_SRQ ? resp->max_srq_wr : 0;
 	ctx->max_srq_sge = resp->max_srq_sge;
+	ctx->has_gid_table = resp->caps & HGHCA_CAP_GID_TABLE;
+	ctx->has_dbr = resp->caps & HGHCA_CAP_DBR;
+	ctx->has_cq_arm = resp->caps & HGHCA_CAP_CQ_ARM;
+	ctx->has_cq_update = resp->caps & HGHCA_CAP_CQ_UPDATE;
 	ctx->has_mem_mgt = resp->caps & HGHCA_CAP_MEM_MGT;
 	ctx->has_xrc = resp->caps & HGHCA_CAP_XRC;
 	ctx->has_clock = resp->caps & HGHCA_CAP_CLOCK;
 	ctx->has_placement = resp->caps & HGHCA_CAP_PLACEMENT;
 	ctx->has_raw = resp->caps & HGHCA_CAP_RAW_PACKET;
 	ctx->has_rss = resp->caps & HGHCA_CAP_RSS;
-	return 0;
 }
 
 /* Initialize the context from the kernel's response.  Returns 0 or an errno. */
 static int hghca_start_context(struct hghca_context *ctx,
 			       const struct hghca_alloc_ucontext_resp *resp)
 {
-	int err;
-
-	err = hghca_get_limits(ctx, resp);
-	if (err)
-		return err;
-
+	hghca_get_limits(ctx, resp);
 	ctx->page_size = sysconf(_SC_PAGESIZE);
 	ctx->single_threaded = check_env("HGHCA_SINGLE_THREADED");
 	ctx->uar = mmap(NULL, HGHCA_UAR_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,

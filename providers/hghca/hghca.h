@@ -57,10 +57,6 @@ struct hghca_lock {
 	bool elided;
 };
 
-/* Capabilities that the data path requires (struct hghca_alloc_ucontext_resp). */
-#define HGHCA_NEEDED_CAPS	(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR | \
-				 HGHCA_CAP_CQ_ARM | HGHCA_CAP_CQ_UPDATE)
-
 struct hghca_qp;
 typedef _Atomic(void *) hghca_table_slot;
 
@@ -82,6 +78,10 @@ struct hghca_context {
 	uint16_t max_desc_sz_rq;
 	uint32_t max_srq_wr;
 	uint16_t max_srq_sge;
+	bool has_gid_table;		/* addresses by index of a GID */
+	bool has_dbr;			/* doorbell records of receive queues */
+	bool has_cq_arm;		/* doorbells that arm CQs */
+	bool has_cq_update;		/* sends without a CQE */
 	bool has_mem_mgt;		/* windows, invalidation, keys whose tag is in the low bits */
 	bool has_xrc;
 	bool has_clock;			/* timestamps of completions */
@@ -170,14 +170,26 @@ struct hghca_cq {
 	struct hghca_buf buf;
 	struct hghca_pd *parent;
 	pthread_mutex_t resizing;	/* serializes resizing; taken before lock */
+	/*
+	 * CQEs of unsignaled sends, for which the array has room beyond the CQEs that the
+	 * application asked for.  Polls drop them.  Protected by resizing.
+	 */
+	uint32_t reserved;
+	bool has_silent;		/* a QP has ever reserved CQEs */
 };
 
 struct hghca_wq {
 	struct hghca_lock lock;		/* protects fields that a post changes */
 	void *slots;
 	uint64_t *wr_ids;
+	bool *silent;			/* unsignaled WQEs of a device without CQ_UPDATE; otherwise NULL */
 	struct hghca_cq *cq;
 	uint32_t cnt;			/* WQEs, a power of two, or 0 */
+	/*
+	 * Slots that stay free: one in a receive queue without a doorbell record, whose first
+	 * 16 bytes of zero end the WQEs posted.
+	 */
+	uint32_t spare;
 	uint32_t mask;			/* cnt - 1 */
 	uint32_t max_sge;
 	uint32_t stride_log;
@@ -289,8 +301,17 @@ struct hghca_ah {
 	struct hghca_pd *holds;		/* the PD that counts it as a user, or NULL */
 	bool in_kernel;
 	uint32_t pd_handle;
-	struct hghca_ud_gid_unit unit;	/* without dqpn and qkey */
+	/* Without dqpn and qkey, which are in the same places of both forms. */
+	union {
+		struct hghca_ud_gid_unit unit;
+		struct hghca_ud_unit base;	/* of a device without GID table */
+	};
 };
+
+static_assert(sizeof(struct hghca_ud_unit) == sizeof(struct hghca_ud_gid_unit) &&
+	      offsetof(struct hghca_ud_unit, dqpn) == offsetof(struct hghca_ud_gid_unit, dqpn) &&
+	      offsetof(struct hghca_ud_unit, qkey) == offsetof(struct hghca_ud_gid_unit, qkey),
+	      "the forms of the UD unit differ");
 
 static inline struct hghca_context *to_hctx(struct ibv_context *context)
 {
@@ -443,7 +464,7 @@ static inline void hghca_wq_set_tail(struct hghca_wq *wq, uint32_t tail)
 /* Whether the queue has no room for the WQE of this index. */
 static inline bool hghca_wq_full(struct hghca_wq *wq, uint32_t index)
 {
-	return index - hghca_wq_tail(wq) >= wq->cnt;
+	return index - hghca_wq_tail(wq) >= wq->cnt - wq->spare;
 }
 
 /* buf.c */
@@ -533,6 +554,8 @@ struct ibv_cq *hghca_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *attr);
 int hghca_resize_cq(struct ibv_cq *cq, int cqe);
+int hghca_cq_reserve(struct hghca_cq *cq, uint32_t cqes);
+void hghca_cq_unreserve(struct hghca_cq *cq, uint32_t cqes);
 int hghca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int hghca_destroy_cq(struct ibv_cq *cq);
 void hghca_cq_lock_pair(struct hghca_cq *a, struct hghca_cq *b);

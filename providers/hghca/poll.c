@@ -230,6 +230,58 @@ static inline int hghca_cq_complete(struct hghca_cq *cq,
 	return 0;
 }
 
+/* Does the CQE tell the success of an outstanding send that the application left unsignaled? */
+static bool hghca_cqe_is_silent(struct hghca_cq *cq, const struct hghca_cqe *cqe)
+{
+	struct hghca_wq *sq;
+	struct hghca_qp *qp;
+	uint32_t slot, tail;
+
+	if (!cqe->is_send || hghca_cqe_error(cqe))
+		return false;
+	qp = hghca_table_find(&to_hctx(cq->vcq.cq.context)->qps,
+			      le32toh(cqe->my_qpn) & HGHCA_NUMBER_MASK);
+	if (!qp || qp->sq.cq != cq || !qp->sq.silent)
+		return false;
+	sq = &qp->sq;
+	slot = le32toh(cqe->wqe) >> sq->stride_log;
+	tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
+	return slot < sq->cnt && ((slot - tail) & sq->mask) < hghca_wq_head(sq) - tail &&
+	       sq->silent[slot];
+}
+
+/*
+ * Complete unsignaled sends whose CQEs are the oldest; at most one round of the CQ.  Returns
+ * the CQE behind them, or NULL.  A CQE that comes meanwhile may be another of these.
+ */
+static struct hghca_cqe *hghca_cq_pass_silent(struct hghca_cq *cq)
+{
+	uint32_t first = cq->consumer_index;
+	struct hghca_cqe *cqe = NULL;
+	struct hghca_qp *qp;
+	uint64_t wr_id;
+
+	while (cq->consumer_index - first <= cq->cqes.mask) {
+		cqe = hghca_cq_peek(cq);
+		if (!cqe || !hghca_cqe_is_silent(cq, cqe) ||
+		    hghca_cq_complete(cq, cqe, &qp, &wr_id))
+			break;
+		hghca_cq_advance(cq, cqe);
+		cqe = NULL;
+	}
+	if (cq->consumer_index != first)
+		hghca_cq_update_dbr(cq);
+	return cqe;
+}
+
+/* The oldest CQE that reports something, or NULL. */
+static inline struct hghca_cqe *hghca_cq_oldest(struct hghca_cq *cq)
+{
+	if (unlikely(cq->has_silent))
+		return hghca_cq_pass_silent(cq);
+	return hghca_cq_peek(cq);
+}
+
 /*
  * An invalid CQE is reported to the caller once and returned to the device.  It is
  * logged after the lock is released, because logging is a system call.
@@ -319,7 +371,7 @@ int hghca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 
 	hghca_lock(&cq->lock);
 	while (polled < num_entries) {
-		cqe = hghca_cq_peek(cq);
+		cqe = hghca_cq_oldest(cq);
 		if (!cqe)
 			break;
 		err = hghca_cqe_to_wc(cq, cqe, &wc[polled]);
@@ -351,7 +403,7 @@ static inline int hghca_cq_load(struct hghca_cq *cq)
 	struct hghca_qp *qp;
 	int err;
 
-	cqe = hghca_cq_peek(cq);
+	cqe = hghca_cq_oldest(cq);
 	if (!cqe)
 		return ENOENT;
 
@@ -515,6 +567,10 @@ int hghca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	uint32_t cmd = solicited_only ? HGHCA_CQ_ARM_SOLICITED : HGHCA_CQ_ARM_NEXT;
 	uint32_t high = FIELD_PREP(HGHCA_CQ_ARM_CMD_MASK, cmd) |
 			FIELD_PREP(HGHCA_CQ_ARM_CQN_MASK, cq->cqn);
+
+	/* Each completion makes an event, and the kernel passes on one for each arming. */
+	if (!ctx->has_cq_arm)
+		return hghca_errno(ibv_cmd_req_notify_cq(ibcq, solicited_only));
 
 	hghca_lock(&cq->lock);
 	/* The device owns the CQEs before the index before it reads the doorbell. */

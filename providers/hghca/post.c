@@ -312,7 +312,7 @@ void hghca_qp_start_flush(struct hghca_qp *qp)
 /* ------------------------------------------------------------------ */
 /* ibv_post_recv                                                        */
 
-/* Write one receive WQE; its next unit stays zero.  Returns 0 or an errno. */
+/* Write one receive WQE; with a doorbell record its next unit stays zero.  Returns 0 or an errno. */
 static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 				    const struct ibv_recv_wr *wr)
 {
@@ -326,6 +326,11 @@ static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 	if (err)
 		return err;
 	rq->wr_ids[index & rq->mask] = wr->wr_id;
+	if (rq->spare) {
+		/* The mark posts the WQE, which may complete before this function returns. */
+		hghca_wq_set_head(rq, index + 1);
+		hghca_wqe_mark(rq, index);
+	}
 	return 0;
 }
 

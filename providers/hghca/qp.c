@@ -120,11 +120,12 @@ int hghca_rq_size(struct hghca_context *ctx, struct hghca_qp *qp, struct ibv_qp_
 	qp->rq.max_sge = cap->max_recv_sge;
 	if (cap->max_recv_wr) {
 		qp->rq.max_sge = hghca_wqe_recv_sge_grant(cap->max_recv_sge);
-		qp->rq.cnt = roundup_pow_of_two(cap->max_recv_wr);
+		qp->rq.spare = ctx->has_dbr ? 0 : 1;
+		qp->rq.cnt = roundup_pow_of_two(cap->max_recv_wr + qp->rq.spare);
 	}
 	qp->rq.mask = qp->rq.cnt - 1;
 
-	cap->max_recv_wr = qp->rq.cnt;
+	cap->max_recv_wr = qp->rq.cnt - qp->rq.spare;
 	cap->max_recv_sge = qp->rq.max_sge;
 	return 0;
 }
@@ -150,6 +151,32 @@ static void hghca_wq_fini(struct hghca_wq *wq)
 {
 	hghca_lock_destroy(&wq->lock);
 	free(wq->wr_ids);
+}
+
+/* Prepare for CQEs that the application has not asked for.  Returns 0 or an errno. */
+static int hghca_sq_init_silent(struct hghca_context *ctx, struct hghca_wq *sq)
+{
+	int err;
+
+	if (ctx->has_cq_update || !sq->cnt)
+		return 0;
+	sq->silent = calloc(sq->cnt, sizeof(*sq->silent));
+	if (!sq->silent)
+		return ENOMEM;
+	err = hghca_cq_reserve(sq->cq, sq->cnt);
+	if (err) {
+		free(sq->silent);
+		sq->silent = NULL;
+	}
+	return err;
+}
+
+static void hghca_sq_fini_silent(struct hghca_wq *sq)
+{
+	if (!sq->silent)
+		return;
+	hghca_cq_unreserve(sq->cq, sq->cnt);
+	free(sq->silent);
 }
 
 /* The send queue at the start, the receive queue at the next multiple of 4096. */
@@ -190,11 +217,14 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 	err = hghca_wq_init(ctx, &qp->sq, to_hcq(attr->send_cq), elided);
 	if (err)
 		goto err_dbr;
+	err = hghca_sq_init_silent(ctx, &qp->sq);
+	if (err)
+		goto err_sq;
 	/* An XRC initiator receives no messages and may have no receive CQ. */
 	err = hghca_wq_init(ctx, &qp->rq,
 			    to_hcq(qp->is_xrc ? attr->send_cq : attr->recv_cq), elided);
 	if (err)
-		goto err_sq;
+		goto err_silent;
 	if (qp->sq.cnt && qp->vqp.qp_ex.wr_bind_mw) {
 		qp->wr.binds = calloc(qp->sq.cnt, sizeof(*qp->wr.binds));
 		if (!qp->wr.binds) {
@@ -206,6 +236,8 @@ int hghca_qp_alloc(struct hghca_context *ctx, struct hghca_qp *qp,
 
 err_rq:
 	hghca_wq_fini(&qp->rq);
+err_silent:
+	hghca_sq_fini_silent(&qp->sq);
 err_sq:
 	hghca_wq_fini(&qp->sq);
 err_dbr:
@@ -219,6 +251,7 @@ void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp)
 {
 	free(qp->wr.binds);
 	hghca_wq_fini(&qp->rq);
+	hghca_sq_fini_silent(&qp->sq);
 	hghca_wq_fini(&qp->sq);
 	hghca_dbr_free(ctx, qp->dbr);
 	hghca_buf_free(&qp->buf);
@@ -468,6 +501,7 @@ void hghca_qp_reset(struct hghca_qp *qp)
 	hghca_wq_reset(&qp->rq);
 	hghca_cq_unlock_pair(qp->sq.cq, qp->rq.cq);
 	qp->dbr->rq_head = 0;
+	hghca_wq_clear_marks(&qp->rq);
 }
 
 int hghca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)

@@ -118,6 +118,8 @@ static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
 	next->flags = htole32(flags);
 	next->imm_data = imm_data;
 	qp->sq.wr_ids[index & qp->sq.mask] = wr_id;
+	if (qp->sq.silent)
+		qp->sq.silent[index & qp->sq.mask] = !(flags & HGHCA_WQE_CQ_UPDATE);
 	return next;
 }
 
@@ -261,6 +263,32 @@ static inline int hghca_wqe_set_scatter(void *wqe, uint32_t stride_log, uint32_t
 	if ((uint32_t)units < room)
 		hghca_wqe_set_data(&unit[units], 0, HGHCA_INVALID_LKEY, 0);
 	return 0;
+}
+
+/*
+ * Post a receive WQE of a queue without a doorbell record: the device takes the WQE at its
+ * own index unless the first 16 bytes are 0.  The end moves on before the WQE can be taken.
+ */
+static inline void hghca_wqe_mark(struct hghca_wq *rq, uint32_t index)
+{
+	struct hghca_next_unit *end = hghca_wq_slot(rq, index + 1);
+	struct hghca_next_unit *next = hghca_wq_slot(rq, index);
+
+	end->flags = 0;
+	hghca_wqe_before_announcement();
+	next->flags = htole32(HGHCA_WQE_CQ_UPDATE);
+}
+
+/* Remove the marks of all WQEs of an idle queue. */
+static inline void hghca_wq_clear_marks(struct hghca_wq *rq)
+{
+	struct hghca_next_unit *next;
+	uint32_t i;
+
+	for (i = 0; rq->spare && i < rq->cnt; i++) {
+		next = hghca_wq_slot(rq, i);
+		next->flags = 0;
+	}
 }
 
 /* Write the word before inline data.  Returns the units of both. */

@@ -444,6 +444,14 @@ static int typed_withdraw_raw(struct hghca_dev *hdev)
 	return hghca_cmd_conf_special_qp(hdev, 3, 0);
 }
 
+static int typed_mad_ifc(struct hghca_dev *hdev)
+{
+	u8 mad[256];
+
+	memset(mad, 0x77, sizeof(mad));
+	return hghca_cmd_mad_ifc(hdev, 1, mad);
+}
+
 static int typed_sw2hw_srq(struct hghca_dev *hdev)
 {
 	struct hghca_srqc srqc;
@@ -694,6 +702,7 @@ static const struct typed_command {
 	{ "CONF_SPECIAL_QP, GSI", typed_direct_gsi, 0x023, 1, 0xabcd },
 	{ "CONF_SPECIAL_QP, raw Ethernet withdrawn", typed_withdraw_raw, 0x023, 3, 0,
 	  .takes = true },
+	{ "MAD_IFC", typed_mad_ifc, 0x024, 0, 1, .in_bytes = 256, .out = true },
 	{ "SW2HW_SRQ", typed_sw2hw_srq, 0x035, 0, 0x5678, .in_bytes = 64 },
 	{ "HW2SW_SRQ", typed_hw2sw_srq, 0x036, 0, 0x5678, .takes = true },
 	{ "QUERY_SRQ", typed_query_srq, 0x037, 0, 0x5678, .out = true },

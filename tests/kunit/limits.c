@@ -271,18 +271,7 @@ static const struct limits_bad {
 	{ "MPTs of 16,448 bytes", 0x1e, 0x40, -EPROTO },
 	{ "MTTs of 9 bytes", 0x15, 9, -EPROTO },
 	{ "ICM too small for the tables", 0x33, 0, -EPROTO },
-	{ "revision 0: a base device", 0x3b, 0, -EOPNOTSUPP },
 	{ "revision 2: one to come", 0x3b, 2, 0 },
-	{ "without GID_TABLE", 0x3f, 0xfe, -EOPNOTSUPP },
-	{ "without DBR", 0x3f, 0xfd, -EOPNOTSUPP },
-	{ "without CQ_ARM", 0x3f, 0xfb, -EOPNOTSUPP },
-	{ "without CQ_UPDATE", 0x3f, 0xf7, -EOPNOTSUPP },
-	{ "without PORT", 0x3f, 0xef, -EOPNOTSUPP },
-	{ "without QP_LIMITS", 0x3f, 0xdf, -EOPNOTSUPP },
-	{ "without STATS: no need", 0x3f, 0xbf, 0 },
-	{ "without SRQ: no need", 0x3f, 0x7f, 0 },
-	{ "without UC: no need", 0x3e, 0x02, 0 },
-	{ "without MEM_MGT: no need", 0x3e, 0x01, 0 },
 	{ "with a capability to come", LIMITS_CAPS_TO_COME, 0x80, 0 },
 	{ "with more of them", LIMITS_CAPS_TO_COME, 0xff, 0 },
 };
@@ -306,6 +295,57 @@ static void limits_bad(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, fake->hdev->limits.caps & ~0x3dfff);
 		KUNIT_EXPECT_LE(test, fake->hdev->limits.num_uars, 2048);
 	}
+}
+
+/* A device works without any capability, and those that need it are not turned on. */
+static const struct limits_lacking {
+	const char *name;
+	u32 revision;
+	u32 caps;
+	u32 caps_left;
+	u32 max_qp_wr;
+	u32 rd_atomic;
+} limits_lackings[] = {
+	{ "all", 1, 0x1dfff, 0x1dfff, 16384, 16 },
+	{ "revision 0", 0, 0x1dfff, 0, 16383, 1 },
+	{ "none", 1, 0, 0, 16383, 1 },
+	{ "no GID_TABLE", 1, 0x1dffe, 0x1dffe, 16384, 16 },
+	{ "no DBR", 1, 0x1dffd, 0x1dfed, 16383, 16 },
+	{ "no CQ_ARM", 1, 0x1dffb, 0x15feb, 16384, 16 },
+	{ "no CQ_UPDATE", 1, 0x1dff7, 0x1dfe7, 16384, 16 },
+	{ "no PORT", 1, 0x1ffef, 0x1dfef, 16384, 16 },
+	{ "no QP_LIMITS", 1, 0x1dfdf, 0x1dfdf, 16384, 1 },
+	{ "no UC", 1, 0x1deff, 0x1deff, 16384, 16 },
+};
+
+static void limits_lacking_name(const struct limits_lacking *lacking, char *desc)
+{
+	strscpy(desc, lacking->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(limits_lacking, limits_lackings, limits_lacking_name);
+
+static void limits_lacking(struct kunit *test)
+{
+	const struct limits_lacking *param = test->param_value;
+	struct fake *fake = test->priv;
+	const struct hghca_limits *limits = &fake->hdev->limits;
+	struct hghca_init_hca init = {};
+
+	fake->limits.revision = cpu_to_be32(param->revision);
+	fake->limits.caps = cpu_to_be32(param->caps);
+	if (!param->revision)
+		memset((u8 *)&fake->limits + 0x3c, 0, sizeof(fake->limits) - 0x3c);
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	KUNIT_EXPECT_EQ(test, param->caps_left, limits->caps);
+	KUNIT_EXPECT_EQ(test, param->max_qp_wr, limits->max_qp_wr);
+	KUNIT_EXPECT_EQ(test, param->rd_atomic, limits->max_rd_atomic);
+	KUNIT_EXPECT_EQ(test, param->rd_atomic, limits->max_dest_rd_atomic);
+	KUNIT_EXPECT_EQ(test, 2048, limits->num_uars);
+	KUNIT_EXPECT_EQ(test, 31, limits->log_max_msg);
+	KUNIT_EXPECT_EQ(test, 30, limits->log_max_page);
+	hghca_profile_layout(fake->hdev, &init);
+	KUNIT_EXPECT_EQ(test, param->caps_left, be32_at(&init, 0x20));
 }
 
 /* The same of what SRQs need: the device is one without them. */
@@ -470,6 +510,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_uars_end),
 	KUNIT_CASE(limits_queues),
 	KUNIT_CASE_PARAM(limits_bad, limits_bad_gen_params),
+	KUNIT_CASE_PARAM(limits_lacking, limits_lacking_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_srq, limits_bad_srq_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_xrcd, limits_bad_xrcd_gen_params),
 	KUNIT_CASE_PARAM(limits_counter_sets, limits_sets_gen_params),

@@ -88,6 +88,12 @@ def test_capabilities():
          "capabilities")
 
 
+def test_lost_capabilities():
+    """The page of what users lose has a row for each capability, and no other"""
+    text = repo.path("docs/reference/capabilities.md").read_text()
+    same(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE), list(interface.capabilities()), "capabilities")
+
+
 def test_kunit_commands():
     """KUnit's table has each command that the driver sends, once at least"""
     text = repo.path("tests/kunit/commands.c").read_text()

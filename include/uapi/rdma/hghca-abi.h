@@ -158,9 +158,15 @@ struct hghca_create_wq {
 	__u8 reserved[3];
 };
 
+/*
+ * dmac: the destination MAC
+ * smac, sip: source MAC and IPv4 address, in network byte order, of a device without
+ * HGHCA_CAP_GID_TABLE; otherwise 0
+ */
 struct hghca_create_ah_resp {
 	__u8 dmac[6];
-	__u8 reserved[2];
+	__u8 smac[6];
+	__be32 sip;
 };
 
 #endif /* HGHCA_ABI_USER_H */
