@@ -134,6 +134,9 @@ def add_guest_options(command):
     command.add_argument("--vms", type=count, default=1, metavar="N", help="guests on one link (default 1)")
     command.add_argument("--hcas", type=count_or_none, metavar="N",
                          help="HCAs in each guest (default 2 in a single guest, else 1)")
+    command.add_argument("--device", action="append", choices=machine.KINDS, metavar="KIND", default=[],
+                         help=f"one more device of each guest, in place of --hcas: {', '.join(machine.KINDS)}; hghca-base "
+                              "has nothing beyond the JingZhao document, and a network adapter beside it; loopback is no HCA")
     command.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|BZIMAGE",
                          help="the guest's kernel: Debian's, one with the kernel's own checkers (built when first "
                               "asked for), or <tree>/arch/x86/boot/bzImage")
@@ -175,7 +178,9 @@ def memory(text):
 
 def guest_config(options):
     """The machine.Config of the guest options."""
-    return machine.Config(guests=options.vms, hcas=options.hcas, memory=options.memory, share=options.share,
+    if options.device and options.hcas is not None:
+        raise UsageError("--device and --hcas both say how many HCAs there are", "give one of them")
+    return machine.Config(guests=options.vms, hcas=options.hcas, devices=options.device, memory=options.memory, share=options.share,
                           serial=options.dmesg, qemu_args=tuple(options.qemu_arg),
                           kernel=None if options.kernel == "stock" else options.kernel, modules=options.modules)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca demo`: stock programs move data between two HCAs of one guest."""
+"""`tools/hghca demo`: stock programs move data between two HCAs of one guest, and between devices of each kind."""
 
 import re
 import time
@@ -20,7 +20,12 @@ def main(_):
         machine_ready_s = time.monotonic() - start
         print(f"One guest with two HCAs on one Ethernet link, ready after {machine_ready_s:.0f} s.")
         rows = tests(guests[0])
-    print_table(rows)
+    print_table(("test", "result", "verdict"), rows)
+    with run.booted(machine.Config(devices=["hghca", *machine.KINDS])) as guests:
+        print("\nOne guest with a device of each kind on the link.")
+        devices = kinds(guests[0])
+    print_table(("device", "result", "verdict"), devices)
+    rows += devices
     return 0 if all(passed for _, _, passed in rows) else 1
 
 
@@ -36,6 +41,37 @@ def tests(g):
         rows.append(perftest(g, gids, name, options, kind))
     rows.append(kernel_log(g))
     return rows
+
+
+def kinds(g):
+    """An HCA talks to one of each kind; the loopback controllers, which have no link, are DMA engines. Rows as tests()."""
+    gid = pair.client_gid(g)
+    rows = [talk(g, gid, number, kind) for number, kind in enumerate(machine.DEVICES, 2)]
+    return [*rows, dma_engine(g), kernel_log(g)]
+
+
+def talk(g, gid, number, kind):
+    """A pingpong of 64 KiB with HCA `number` of the guest, which has a namespace of its own."""
+    device, space, address = f"hghca{number - 1}", "abcdefgh"[number - 1], f"10.10.0.{number}"
+    server = PINGPONG.format(device=device, gid=pair.gid_index(g, device, space, address))
+    client = f"{PINGPONG.format(device=pair.CLIENT_DEVICE, gid=gid)} {address}"
+    served, done = pair.run(g, server, client, 18515, netns=space)
+    show(client, done)
+    rate = pingpong_rate(served, done)
+    return kind, f"{rate:.0f} MB/s with hghca, data checked" if rate else "failed", bool(rate)
+
+
+def dma_engine(g):
+    found = g.run("ls /sys/bus/pci/drivers/rdma-loopback/*/dma")
+    show("ls /sys/bus/pci/drivers/rdma-loopback/*/dma", found)
+    return machine.LOOPBACK, f"a DMA engine, {found.stdout.strip()}" if found.status == 0 else "failed", found.status == 0
+
+
+def pingpong_rate(served, done):
+    """MB/s, or 0 if one of the two has failed or has seen wrong data."""
+    found = re.search(r"= ([\d.]+) Mbit/sec", done.stdout)
+    passed = found and served.status == done.status == 0 and "invalid data" not in done.output + served.output
+    return float(found.group(1)) / 8 if passed else 0
 
 
 def show(title, result):
@@ -60,9 +96,8 @@ def pingpong(g, gids):
                       for device, gid in zip((pair.CLIENT_DEVICE, pair.SERVER_DEVICE), gids))
     served, done = pair.run(g, server, f"{client} {pair.SERVER_ADDRESS}", 18515)
     show(client, done)
-    found = re.search(r"= ([\d.]+) Mbit/sec", done.stdout)
-    passed = bool(found) and served.status == done.status == 0 and "invalid data" not in done.output + served.output
-    return "ibv_rc_pingpong -c", f"{float(found.group(1)) / 8:.0f} MB/s, data checked" if found else "failed", passed
+    rate = pingpong_rate(served, done)
+    return "ibv_rc_pingpong -c", f"{rate:.0f} MB/s, data checked" if rate else "failed", bool(rate)
 
 
 def rping(g):
@@ -94,9 +129,8 @@ def kernel_log(g):
     return "kernel log", f"{len(warnings)} warnings", not warnings
 
 
-def print_table(rows):
-    rows = [(test, result, "pass" if passed else "FAIL") for test, result, passed in rows]
-    rows = [("test", "result", "verdict"), *rows]
+def print_table(head, rows):
+    rows = [head, *((name, result, "pass" if passed else "FAIL") for name, result, passed in rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     print()
     for number, row in enumerate(rows):

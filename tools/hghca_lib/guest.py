@@ -56,6 +56,8 @@ INIT_BEGINS = "hghca: init begins"
 USUAL_WARNINGS = (
     "hghca: loading out-of-tree module taints kernel.",
     "hghca: module verification failed: signature and/or required key missing - tainting kernel",
+    "rdma_loopback: loading out-of-tree module taints kernel.",
+    "rdma_loopback: module verification failed: signature and/or required key missing - tainting kernel",
     "hrtimer: interrupt took",
 )
 

@@ -22,6 +22,13 @@ KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic kasan_multi_shot mitigati
                     "tsc=reliable nmi_watchdog=0 random.trust_cpu=on cryptomgr.notests log_buf_len=4M "
                     "rcupdate.rcu_expedited=1 net.ifnames=0 pty.legacy_count=0")
 LINK_BUFFER_BYTES = 4 << 20
+# Kinds of HCA, with the properties that make them.
+DEVICES = {"hghca": "", "hghca-base": "profile=base"}
+# An HCA of these kinds is no Ethernet adapter.
+WITHOUT_ETHERNET = ("hghca-base",)
+# A device of this kind is no HCA, and has no link.
+LOOPBACK = "loopback"
+KINDS = (*DEVICES, LOOPBACK)
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 
 
@@ -31,7 +38,10 @@ class Config:
 
     guests:    machines on one link.
     hcas:      HCAs in each; None means 2 in a single guest and 1 in each of several. A tuple: in each by its number.
-    virtio:    virtio network adapters of each on the link beside its HCAs, in the same form.
+    devices:   a list of the kinds of device in each (KINDS), in place of hcas. A tuple of lists: in each by its number.
+    virtio:    virtio network adapters of each on the link beside its HCAs, in the same form as hcas.
+    paired:    each HCA has a virtio network adapter beside it, on the same link and with the same MAC address, which can
+               be the Ethernet half of its port. An HCA that is no Ethernet adapter has one in any case.
     kernel:    the same value as for setup.make: None for the stock kernel.
     modules:   disk image with the kernel's modules, or None.
     memory:    in QEMU's syntax.
@@ -46,7 +56,9 @@ class Config:
     """
     guests: int = 1
     hcas: int | tuple | None = None
+    devices: list | tuple = ()
     virtio: int | tuple = 0
+    paired: bool = False
     kernel: str | None = None
     modules: str | None = None
     memory: str = "2G"
@@ -59,11 +71,25 @@ class Config:
     accel: str = "tcg"
     arguments: str = ""
 
-    def hca_count(self, number):
-        """HCAs of guest `number` (from 1)."""
+    def hca_kinds(self, number):
+        """The kinds of the HCAs of guest `number` (from 1), in their order."""
+        if self.devices:
+            return [kind for kind in of_guest(self.devices, number) if kind != LOOPBACK]
         if self.hcas is not None:
-            return of_guest(self.hcas, number)
-        return 2 if self.guests == 1 else 1
+            return ["hghca"] * of_guest(self.hcas, number)
+        return ["hghca"] * (2 if self.guests == 1 else 1)
+
+    def hca_count(self, number):
+        return len(self.hca_kinds(number))
+
+    def loopback_count(self, number):
+        """RDMA loopback controllers of guest `number` (from 1)."""
+        return of_guest(self.devices, number).count(LOOPBACK) if self.devices else 0
+
+    def paired_hcas(self, number):
+        """The numbers (from 1) of the HCAs that have a network adapter beside them."""
+        return [index for index, kind in enumerate(self.hca_kinds(number), 1)
+                if self.paired or kind in WITHOUT_ETHERNET]
 
     def virtio_count(self, number):
         return of_guest(self.virtio, number)
@@ -93,15 +119,21 @@ def network_arguments(config, number, sockets):
 
     One adapter and one socket are connected directly; all other numbers are connected by a hub.
     """
-    kinds = ["hghca"] * config.hca_count(number) + ["virtio-net-pci"] * config.virtio_count(number)
+    hcas = config.hca_kinds(number)
+    paired = config.paired_hcas(number)
+    kinds = hcas + ["virtio-net-pci"] * (config.virtio_count(number) + len(paired))
+    # Adapters beside HCAs come last, with the addresses of these.
+    addresses = [*range(1, len(kinds) + 1 - len(paired)), *paired]
     arguments = []
-    for index, kind in enumerate(kinds, 1):
-        mac = f"52:54:00:12:{0x33 + number:02x}:{index:02x}"
-        options = f",{config.hca_options}" if config.hca_options and kind == "hghca" else ""
-        # If a property is given twice, QEMU uses the last value.
-        options += f",{config.first_options}" if config.first_options and (number, index) == (1, 1) else ""
-        name = "hca" if kind == "hghca" else "virtio"
-        arguments += ["-device", f"{kind},id={name}{index},netdev=h{index},mac={mac}{options}"]
+    for index, (kind, address) in enumerate(zip(kinds, addresses), 1):
+        options = [f"mac=52:54:00:12:{0x33 + number:02x}:{address:02x}"]
+        if kind in DEVICES:
+            options += [DEVICES[kind], config.hca_options]
+            # If a property is given twice, QEMU uses the last value.
+            options += [config.first_options] if (number, index) == (1, 1) else []
+        driver, name = ("hghca", "hca") if kind in DEVICES else (kind, "virtio")
+        options = ",".join(filter(None, options))
+        arguments += ["-device", f"{driver},id={name}{index},netdev=h{index},{options}"]
     if len(kinds) == 1 and len(sockets) == 1:
         return ["-netdev", _stream("h1", sockets[0]), *arguments]
     ports = []
@@ -122,6 +154,8 @@ def kernel_arguments(config, number):
     text += " intel_iommu=on iommu.passthrough=0" if config.iommu else ""
     text += " hghca.modules=1" if config.modules else ""
     text += " hghca.share=1" if config.share else ""
+    text += " hghca.paired=1" if config.paired_hcas(number) else ""
+    text += " hghca.loopback=1" if config.loopback_count(number) else ""
     return f"{text} {config.arguments}".rstrip()
 
 
@@ -150,7 +184,9 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
                  "-device", "virtio-blk-pci,drive=modules,addr=0x1d"]
     if config.share:
         line += ["-virtfs", f"local,path={escape(config.share)},mount_tag=share,security_model=none,multidevs=remap"]
-    return [*line, *network_arguments(config, number, sockets), *config.qemu_args]
+    loopbacks = [word for index in range(1, config.loopback_count(number) + 1)
+                 for word in ("-device", f"rdma-loopback,id=loop{index}")]
+    return [*line, *network_arguments(config, number, sockets), *loopbacks, *config.qemu_args]
 
 
 def escape(path):

@@ -48,11 +48,11 @@ def server_gid(guest):
     return gid_index(guest, SERVER_DEVICE, SERVER_SPACE, SERVER_ADDRESS)
 
 
-def run(guest, server, client, port, timeout=60):
+def run(guest, server, client, port, timeout=60, netns=SERVER_SPACE):
     """Start the server, wait until it listens on the port, run the client; (server Result, client Result)."""
-    serving = guest.start(server, netns=SERVER_SPACE)
+    serving = guest.start(server, netns=netns)
     serving.send(b"")
-    listening = guest.start(["sh", "-c", LISTENING, "sh", str(port)], netns=SERVER_SPACE)
+    listening = guest.start(["sh", "-c", LISTENING, "sh", str(port)], netns=netns)
     guest.wait_for_state(lambda: not listening.running() or not serving.running(), 20)
     if listening.running():
         listening.kill()
