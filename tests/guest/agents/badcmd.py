@@ -248,7 +248,7 @@ class Tests:
         for special in (0, 2, 4, 255):
             self.expect(wrong, f"CONF_SPECIAL_QP {special}", BAD_PARAM, CONF_SPECIAL_QP, modifier=1,
                         op_modifier=special)
-        self.expect(wrong, "MAD_IFC", BAD_OP, MAD_IFC, in_param=self.mailbox(), out_param=self.box.dma[1])
+        self.expect(wrong, "MAD_IFC of port 0", BAD_PARAM, MAD_IFC, in_param=self.mailbox(), out_param=self.box.dma[1])
         self.expect(wrong, "RST2INIT with op_modifier 3", BAD_PARAM, RST2INIT, modifier=8, op_modifier=3)
         self.expect(wrong, "SET_GID with op_modifier 2", BAD_PARAM, SET_GID, in_param=self.mailbox(), op_modifier=2)
 

@@ -27,6 +27,10 @@ IOMMU = "iommu"        # as LINK, behind an IOMMU, with three RDMA loopback cont
 FAULTS = "faults"      # as LINK; failed allocations make a kernel disable some of its checks
 CACHE = "cache"        # as LINK, with a cache of four contexts of each kind on chip
 PAUSES = "pauses"      # as LINK; the HCAs receive RoCE packets at 500 Mbit/s and buffer the rest in 1 MiB
+BASE = "base"          # as LINK, with HCAs that have no extension; virtio adapters are the Ethernet half of their ports
+PAIRED = "paired"      # as LINK, with virtio adapters that become so when an HCA lacks an extension
+MIXED = "mixed"        # two guests: an HCA without extensions in one, an HCA in the other
+BASE_RXE = "base rxe"  # two guests: an HCA without extensions in one, rxe in the other
 IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
 LEAK_AGE_S = 6         # kmemleak ignores objects younger than 5 s
 DMA_ERRORS = 300       # limit of DMA debugging reports in one test; the log holds twice as many
@@ -62,7 +66,8 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, IMPAIRMENT or FAULTS.
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE,
+              IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.
@@ -278,12 +283,17 @@ class Testbed:
     def configure(self, side):
         """Set the namespace, address and MTU of a device that has been probed again, as the guest's init does."""
         space = f"-n {side.netns}" if side.netns else ""
-        moves = f"""
-            ip link set $interface netns {side.netns}
-            rdma dev set {side.device} netns {side.netns}""" if side.netns else ""
+        moves = f"ip link set $interface netns {side.netns}" if side.netns else ""
+        joins = f"rdma dev set {side.device} netns {side.netns}" if side.netns else ""
+        # The net device of another adapter has stayed where it was, and `rdma` does not show it there.
         script = f"""
             set -e
-            interface=$(ls /sys/bus/pci/devices/{side.pci}/net){moves}
+            interface=$(ls /sys/bus/pci/devices/{side.pci}/net 2>/dev/null ||
+                        rdma link show {side.device}/1 | sed -n 's/.* netdev \\([^ ]*\\).*/\\1/p')
+            {joins}
+            [ "$interface" ] || exit 0
+            ! ip -4 address show $interface | grep -q inet || exit 0
+            {moves}
             ip {space} link set $interface mtu 4200
             ip {space} address add {side.address}/24 dev $interface
             ip {space} link set $interface up

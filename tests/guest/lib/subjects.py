@@ -8,7 +8,8 @@ INTEROP and BESIDE have rxe as the HCA's peer.
 
 from hghca_lib import accel, guest, machine
 
-from framework import BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, PAUSES, VMS, Failure, Side
+from framework import (BASE, BASE_RXE, BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES,
+                       VMS, Failure, Side)
 from recorder import SMALL_BYTES
 
 CONFIGS = {
@@ -27,6 +28,10 @@ CONFIGS = {
     CACHE: {"hcas": 2, "hca_options": "cache-entries=4"},
     # A sender's turn ends with its slice. The data of one turn must fit into the other half of the buffer.
     PAUSES: {"hcas": 2, "hca_options": "roce-drain=500,roce-buffer=1M,slice=64"},
+    BASE: {"devices": ["hghca-base", "hghca-base"]},
+    PAIRED: {"hcas": 2, "paired": True},
+    MIXED: {"guests": 2, "devices": (["hghca-base"], ["hghca"])},
+    BASE_RXE: {"guests": 2, "devices": (["hghca-base"], []), "virtio": (0, 1)},
     IMPAIRMENT: {"hcas": 2,
                  "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
@@ -76,7 +81,7 @@ class Hghca:
 
     def sides(self, testbed):
         first = Side("hghca0", "10.10.0.1", testbed.guests[0])
-        if testbed.machine in (INTEROP, BESIDE):
+        if testbed.machine in (INTEROP, BASE_RXE, BESIDE):
             prepare(testbed.guests[-1], RXE_ON_VIRTIO, "rxe")
             if testbed.machine == BESIDE:
                 prepare(testbed.guests[0], HCA_AWAY, "the HCA's namespace")

@@ -236,6 +236,16 @@ void tb_qp_destroy(struct tb_qp *q)
 	free(q->buf);
 }
 
+/* READs and atomics of a QP under way: four, or as many as the device takes. */
+static uint8_t reads_of(struct ibv_context *ctx)
+{
+	struct ibv_device_attr attr;
+
+	if (ibv_query_device(ctx, &attr))
+		tb_die("ibv_query_device");
+	return attr.max_qp_rd_atom < 4 ? attr.max_qp_rd_atom : 4;
+}
+
 void tb_qp_connect(struct tb_qp *q, const struct tb_qp *peer, const struct tb_opts *opts, unsigned int access,
 		   uint32_t dest_qpn)
 {
@@ -244,6 +254,7 @@ void tb_qp_connect(struct tb_qp *q, const struct tb_qp *peer, const struct tb_op
 		.port_num = 1,
 		.qp_access_flags = access,
 	};
+	uint8_t reads = reads_of(q->qp->context);
 
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		tb_die("QP to INIT");
@@ -252,7 +263,7 @@ void tb_qp_connect(struct tb_qp *q, const struct tb_qp *peer, const struct tb_op
 		.path_mtu = q->side->mtu < peer->side->mtu ? q->side->mtu : peer->side->mtu,
 		.dest_qp_num = dest_qpn ? dest_qpn : peer->qp->qp_num,
 		.rq_psn = LOCAL_PSN,
-		.max_dest_rd_atomic = 4,
+		.max_dest_rd_atomic = reads,
 		.min_rnr_timer = 1,
 		.ah_attr = {
 			.is_global = 1,
@@ -274,7 +285,7 @@ void tb_qp_connect(struct tb_qp *q, const struct tb_qp *peer, const struct tb_op
 		.retry_cnt = opts->retry_cnt,
 		.rnr_retry = opts->rnr_retry,
 		.sq_psn = LOCAL_PSN,
-		.max_rd_atomic = 4,
+		.max_rd_atomic = reads,
 	};
 	if (ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""HCAs that lack extensions: the base device, which has none of them, and HCAs without one of them each.
+
+A virtio network adapter with the same MAC address is the Ethernet half of the port of such an HCA.
+"""
+
+import framework
+from hghca_lib.tiers import ALL
+
+from data import run_program, to_itself
+from framework import BASE, BASE_RXE, MIXED, PAIRED, expect
+from interop import turned
+from perftest import perftest
+from pingpong import pingpong
+from rdmacm import rping, ucmatose, udaddy
+
+OURS = {"subjects": ("hghca",)}
+CAPABILITIES = 23
+EVERY_CAPABILITY = (1 << 32) - 1
+
+
+def test(name, **options):
+    return framework.test(f"base: {name}", **{"machine": BASE, **OURS, **options})
+
+
+@test("pingpong of RC, UC and UD, polling and by events")
+def pingpongs(testbed):
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-e -m 1024", 100003, 100)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-N -m 1024", 100003, 50)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-r 1 -m 4096", 65536, 100)
+    pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-m 4096", 100003, 100)
+    pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-e -m 1024", 1, 300)
+    pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 2048, 500)
+    pingpong(testbed, "ibv_ud_pingpong", "ipv4", "-e", 2048, 300)
+
+
+@test("the CM: rping -V, ucmatose, udaddy")
+def connections(testbed):
+    rping(testbed, "-S 20000", 200)
+    ucmatose(testbed, testbed.server.address)
+    udaddy(testbed, testbed.server.address)
+
+
+# Most sends of the bandwidth programs are unsignaled.
+@test("perftest: bandwidths and latencies", limit_s=150)
+def figures(testbed):
+    for program, options, count in (("ib_write_bw", "-s 65536", 500), ("ib_read_bw", "-s 65536 -o 1", 300),
+                                    ("ib_send_bw", "-s 65536", 500), ("ib_send_bw", "-c UD -s 2048", 1000),
+                                    ("ib_write_bw", "-q 16 -s 4096", 200), ("ib_send_bw", "-e -s 4096", 500),
+                                    ("ib_write_lat", "-s 8", 500), ("ib_read_lat", "-s 8 -o 1", 500),
+                                    ("ib_send_lat", "-s 8", 500), ("ib_send_lat", "-c UD -s 8", 500),
+                                    ("ib_atomic_lat", "-o 1", 300)):
+        found = perftest(testbed, program, options, count)
+        expect(len(found) == 1, f"{program} {options}: {found}")
+        testbed.note(f"{program} {options}: {found[0][3:]}")
+
+
+@test("data: operations and shapes that need no extension", limit_s=150, aliases=True)
+def data(testbed):
+    run_program(testbed, "datacheck", to_itself(testbed), "-- send immediate =write =read gather inline atomics", timeout=140)
+
+
+@test("what the device lacks is refused")
+def lacking(testbed):
+    """Each with an error, and nothing else is the worse for it."""
+    for command, why in (("ibv_srq_pingpong", "SRQ"), ("ibv_xsrq_pingpong", "XRC domain"),
+                         ("ibv_rc_pingpong -o", "on demand")):
+        program, *options = command.split()
+        done = testbed.try_run(f"{program} {' '.join(options)} -d {testbed.client.device} -g {testbed.client.gid('ipv4')} "
+                               f"-p {testbed.next_port()}")
+        expect(done.status not in (0, 124), f"{command}: {why}: {done.output[-300:]}")
+    # There is no field for an IPv6 address.
+    port = testbed.next_port()
+    server = testbed.start(f"ibv_rc_pingpong -d {testbed.server.device} -g {testbed.server.gid('link-local')} -p {port}",
+                           testbed.server)
+    testbed.wait_listening(port, testbed.server, server)
+    done = testbed.try_run(f"ibv_rc_pingpong -d {testbed.client.device} -g {testbed.client.gid('link-local')} -p {port} "
+                           f"{testbed.server.address}")
+    # The server connects its QP first.
+    said = server.wait(testbed.left(20))
+    expect(done.status not in (0, 124) and "RTR" in said.output, f"IPv6: {done.output[-300:]}{said.output[-300:]}")
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+
+
+@test("driver unbound under traffic, and bound", limit_s=120, ends_lockdep=True)
+def unbound(testbed):
+    port = testbed.next_port()
+    side = testbed.client
+    server = testbed.start(f"ib_write_bw -d {testbed.server.device} -x {testbed.server.gid('ipv4')} -F -D 60 -p {port}",
+                           testbed.server)
+    testbed.wait_listening(port, testbed.server, server)
+    client = testbed.start(f"ib_write_bw -d {side.device} -x {side.gid('ipv4')} -F -D 60 -p {port} "
+                           f"{testbed.server.address}")
+    testbed.wait_until(lambda: "qp" in testbed.run(f"rdma resource show qp link {side.device} type RC"), "a QP")
+    taking = testbed.start(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind")
+    testbed.wait_until(lambda: not taking.running() or
+                       testbed.try_run(f"test -e /sys/class/infiniband/{side.device}").status, "the device going")
+    for program in (client, server):
+        program.kill()
+        program.wait(10)
+    expect(taking.wait(testbed.left(30)).status == 0, "the driver was not unbound")
+    testbed.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
+    testbed.configure(side)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
+
+
+@test("the port follows the net device", expected_log=(r"link (becomes ready|is (down|up))",))
+def port_follows(testbed):
+    """Down and up, another MAC address and the same again, each with its event."""
+    side = testbed.client
+    watch = testbed.start(f"stdbuf -oL ibv_asyncwatch -d {side.device}", side)
+    watch.wait_for("async event FD")
+
+    def state(wanted):
+        testbed.wait_until(lambda: f"state {wanted}" in testbed.run(f"rdma link show {side.device}/1"), f"the port {wanted}")
+
+    for change, back in (("down", "up"), ("address 52:54:00:99:99:99", "address $mac")):
+        mac = testbed.run(f"cat /sys/class/net/{side.netdev}/address").strip()
+        testbed.run(f"ip link set {side.netdev} {change}")
+        state("DOWN")
+        testbed.run(f"mac={mac}; ip link set {side.netdev} {back}")
+        state("ACTIVE")
+    testbed.await_gids(side)
+    watch.kill()
+    said = watch.wait(10).output
+    expect(said.count("PORT_ACTIVE") == 2 and said.count("PORT_ERR") == 2, f"events: {said}")
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
+
+
+@test("with a full HCA in another machine", machine=MIXED)
+def mixed(testbed):
+    def all_services():
+        pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 50)
+        pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-e -m 1024", 100003, 50)
+        pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 2048, 200)
+        rping(testbed, "-S 20000", 50)
+        found = perftest(testbed, "ib_write_bw", "-s 65536", 300)
+        expect(len(found) == 1, f"rows: {found}")
+
+    all_services()
+    with turned(testbed):
+        all_services()
+
+
+@test("with rxe in another machine", machine=BASE_RXE, kernels=("stock",))
+def with_rxe(testbed):
+    def all_services():
+        pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-e -m 4096", 1000003, 20)
+        pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-e -m 1024", 10003, 50)
+        pingpong(testbed, "ibv_ud_pingpong", "ipv4", "-e", 2048, 100)
+        rping(testbed, "-S 20000", 20)
+
+    all_services()
+    with turned(testbed):
+        all_services()
+
+
+def probe_with(testbed, capabilities):
+    """Probe both HCAs with these of their capabilities."""
+    for number, side in enumerate(testbed.sides, 1):
+        testbed.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind")
+        testbed.guest.qmp("qom-set", path=f"/machine/peripheral/hca{number}", property="capabilities", value=capabilities)
+        testbed.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
+        testbed.configure(side)
+
+
+def release_adapters(testbed):
+    """Adapters that were the Ethernet half of an HCA go back to where they were."""
+    for side in testbed.sides:
+        if testbed.try_run(f"test -e /sys/bus/pci/devices/{side.pci}/net").status:
+            space = f"-n {side.netns}" if side.netns else ""
+            testbed.guest.run(f"ip {space} link set {side.netdev} down; ip {space} address flush {side.netdev}; "
+                              f"ip {space} link set {side.netdev} netns 1")
+
+
+@test("each extension alone absent", machine=PAIRED, limit_s=900, tier=ALL)
+def each_absent(testbed):
+    try:
+        for bit in range(CAPABILITIES):
+            probe_with(testbed, EVERY_CAPABILITY & ~(1 << bit))
+            pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-e -m 1024", 100003, 20)
+            pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-m 1024", 10003, 20)
+            pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 1000, 50)
+            rping(testbed, "-S 2000", 20)
+            found = perftest(testbed, "ib_write_bw", "-s 4096", 300)
+            expect(len(found) == 1, f"without bit {bit}: {found}")
+            release_adapters(testbed)
+            testbed.note(f"without bit {bit}: good")
+    finally:
+        release_adapters(testbed)
+        probe_with(testbed, EVERY_CAPABILITY)
