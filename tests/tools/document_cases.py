@@ -10,10 +10,11 @@ from tool import same
 from hghca_lib import repo
 
 sys.path.insert(0, str(repo.path("tests/abi")))
+import conformance  # noqa: E402
 import rows  # noqa: E402
 
 # Each document, and the least number of its rows.
-DOCUMENTS = {"loopback": 100}
+DOCUMENTS = {"conformance": 400, "loopback": 100}
 # Where a file that a row names is.
 FOLDERS = {".cc": ("tests/unit",), ".py": ("tests/qtest",), ".c": ("tests/kunit", "tests/guest/programs")}
 NAMED = re.compile(r"\b(\w+)(\.(?:cc|c|py)): (\w+)")
@@ -38,7 +39,7 @@ def missing(found):
 def unfounded(found):
     """Rows with another status, implemented ones without a test, and others without a reason."""
     return [(row.where, row.item) for row in found if row.status not in rows.STATUSES or not row.why or
-            (row.status == rows.IMPLEMENTED and not NAMED.search(row.why))]
+            (row.status == rows.IMPLEMENTED and not NAMED.search(row.why) and "isolation: " not in row.why)]
 
 
 def test_tests():
@@ -56,3 +57,18 @@ def test_missing():
     same(missing([absent]), ["table 0, row: loopback_test.cc: NoSuchTestAtAll"], "what is missing")
     same(unfounded([absent, rows.Row("1", "a", rows.IMPLEMENTED, "it is"), rows.Row("1", "b", rows.DEPARTS, ""),
                     rows.Row("1", "c", "done", "why")]), [("1", "a"), ("1", "b"), ("1", "c")], "what is unfounded")
+
+
+def test_exceptions():
+    """Each exception and each point is of a row"""
+    known = {(row.where, row.item) for row in conformance.ROWS}
+    same([each for each in (*conformance.EXCEPTIONS, *conformance.POINTS) if each not in known], [], "of no row")
+
+
+def test_departures():
+    """Section 15 has a point for each row that departs, and each that is named"""
+    departs = {(row.where, row.item) for row in conformance.ROWS if row.status == conformance.DEPARTS}
+    same(sorted(departs ^ set(conformance.POINTS)), [], "rows that depart without a point, or the reverse")
+    lines = repo.path("docs/reference/hardware/departures.rst").read_text().splitlines()
+    same([point for point in conformance.POINTS.values() if not any(line.startswith(f"{point} ") for line in lines)], [],
+         "points that section 15 lacks")

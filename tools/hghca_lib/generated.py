@@ -49,8 +49,8 @@ DOCUMENT = """\
 {introduction}
 
 A row is *implemented*, and the test that shows it is named; *extended*, by something that the document leaves open;
-it *departs*; or it is *not meaningful* in an emulation. Tests are in ``tests/unit`` (``_test.cc``) and
-``tests/guest/programs`` (``.c``).
+it *departs*; or it is *not meaningful* in an emulation. Tests are in ``tests/unit`` (``_test.cc``), ``tests/qtest``
+(``.py``), ``tests/kunit`` and ``tests/guest/programs`` (``.c``).
 
 """
 
@@ -85,6 +85,7 @@ def counters():
 
 # Path -> what its text is made by.
 PAGES = {"docs/reference/counters.rst": counters,
+         "docs/reference/documents/jingzhao.rst": lambda: document("conformance"),
          "docs/reference/documents/loopback.rst": lambda: document("loopback")}
 
 
