@@ -125,7 +125,7 @@ STATEMENTS = (
      "the initial SQ_HEAD + n, modulo SQ_SIZE; loopback.c: a_batch"),
     ("5.7.8", "sample: cq_head - initial is compared, which fails where the index wraps", DEPARTS,
      "the program counts completions; loopback.c: a_batch"),
-    ("5.7.9", "initialisation anew", IMPLEMENTED, "loopback.c: initialize"),
+    ("5.7.9", "initialisation after an error", IMPLEMENTED, "loopback.c: initialize"),
     ("5.7.9", "the listing does not set CONTROL.enable", DEPARTS, "software sets it last; loopback.c: initialize"),
     ("5.7.9", "writes to registers that are read-only: left open", IMPLEMENTED, "loopback_test.cc: AccessOfEachRegister"),
     ("5.8", "polling alone, no interrupts", EXTENDED, "with IRQ; loopback_test.cc: AnInterruptForEachCompletion"),

@@ -189,7 +189,7 @@ class Adapter(Function):
         return cqn
 
     def take(self, kind, number):
-        """The next entry of an EQ or a CQ, which is the device's again; None: there is none."""
+        """The next entry of an EQ or a CQ, which is the device's again, or None."""
         ring, log, index = self.consumed[kind, number]
         at = ring.memory + index % (1 << log) * ENTRY
         entry = self.m.read(at, ENTRY)
@@ -280,7 +280,7 @@ class Qp:
         q.count += 1
 
     def post_receive(self, *units):
-        """The slot behind it says that there is none; its own first 16 bytes come last, and are not all zero."""
+        """Clears the slot behind it first. Its own first 16 bytes are written last, and are not all zero."""
         m, q = self.adapter.m, self.receive
         slot = q.slot(q.count)
         m.write(q.slot(q.count + 1), bytes(16))

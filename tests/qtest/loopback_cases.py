@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The RDMA loopback controller in QEMU: registers at all offsets and widths, memory that is none, and resets.
+"""The RDMA loopback controller in QEMU: registers at all offsets and widths, invalid addresses, and resets.
 
 The numbers are from docs/reference/loopback.rst and the PCI Express specification.
 """
@@ -114,7 +114,7 @@ def test_widths():
         controller.sound()
 
 
-def test_memory_that_is_none():
+def test_invalid_addresses():
     """loopback: queues, sources and destinations that are registers or nothing are errors that are counted"""
     with device() as m:
         controller = Controller(m)
