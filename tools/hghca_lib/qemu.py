@@ -27,11 +27,12 @@ class Variant:
     target: str
     devices: tuple = ()   # the lines of a file that lists the devices, in place of QEMU's own file
     only_ours: bool = False   # of the C sources, only those of the device are built with sanitizers
+    corrections: tuple = ()   # of CORRECTIONS, the files that are corrected
 
 
 EMULATOR = Variant("qemu", tuple("""
     --enable-tcg --enable-kvm --enable-slirp --enable-virtfs --enable-attr --enable-cap-ng --enable-trace-backends=log
-    """.split()), (), "qemu-system-x86_64")
+    """.split()), (), "qemu-system-x86_64", corrections=("system/physmem.c",))
 # QEMU's generic fuzzer. It runs no guest code, so there is no TCG, and few devices besides the HCA. Sanitizers in
 # all of QEMU would take two and a half times as long to compile.
 FUZZER = Variant("qemu-fuzz", tuple("""
@@ -49,6 +50,27 @@ HOOKS = {
     "hw/meson.build": ("subdir('hyperv')", "subdir('hghca')"),
     "hw/Kconfig": ("source hyperv/Kconfig", "source hghca/Kconfig"),
     "meson.build": ("    'hw/9pfs',", "    'hw/hghca',"),
+}
+# A defect of QEMU 10.0's core, corrected in the emulator: file -> [(line to find, lines in its place)]. A TLB entry for
+# MMIO holds the number of a section of the memory map. QEMU looks the number up in the newest map, but an emulated CPU
+# flushes its TLB only some time after another CPU has changed the map, as the enabling of a PCI function does. Until
+# then its accesses go to other devices: a write to its local APIC is lost and with it its timer, or an assertion ends
+# QEMU. Corrected, each CPU keeps the map of its TLB until it has flushed the TLB.
+CORRECTIONS = {
+    "system/physmem.c": [
+        ("    MemoryListener tcg_as_listener;",
+         "    MemoryListener tcg_as_listener;\n    FlatView *tlb_view;"),
+        ("static void tcg_commit_cpu(CPUState *cpu, run_on_cpu_data data)\n{",
+         "static void tcg_commit_cpu(CPUState *cpu, run_on_cpu_data data)\n{\n"
+         "    CPUAddressSpace *cpuas = data.host_ptr;\n"
+         "    FlatView *old = cpuas->tlb_view;\n\n"
+         "    cpuas->tlb_view = address_space_get_flatview(cpuas->as);\n"
+         "    if (old) {\n        flatview_unref(old);\n    }"),
+        ("    AddressSpaceDispatch *d = address_space_to_dispatch(cpuas->as);",
+         "    AddressSpaceDispatch *d = flatview_to_dispatch(cpuas->tlb_view);"),
+        ("    AddressSpaceDispatch *d = address_space_to_dispatch(cpu->cpu_ases[asidx].as);",
+         "    AddressSpaceDispatch *d = flatview_to_dispatch(cpu->cpu_ases[asidx].tlb_view);"),
+    ],
 }
 FIRMWARE = ["usr/share/seabios", "usr/share/qemu", "usr/lib/ipxe/qemu"]
 SOURCE_CURE = "the error is in qemu-device/ or include/ of this checkout; correct it there"
@@ -74,7 +96,9 @@ class Qemu:
 
 
 def tree_key(buildroot, variant):
-    return cache.key(buildroot.key, *COMMON, *variant.configure, *variant.core, *variant.devices, str(HOOKS))
+    corrections = [str(CORRECTIONS[name]) for name in variant.corrections]
+    return cache.key(buildroot.key, *COMMON, *variant.configure, *variant.core, *variant.devices, str(HOOKS),
+                     *corrections)
 
 
 def source_paths():
@@ -118,6 +142,8 @@ def _make_tree(buildroot, variant):
             file = folder / "qemu" / name
             text = file.read_text()
             file.write_text(text.replace(f"{anchor}\n", f"{anchor}\n{line}\n", 1))
+        for name in variant.corrections:
+            _correct(folder / "qemu" / name, CORRECTIONS[name])
         if variant.devices:
             (folder / "qemu" / DEVICES).write_text("".join(f"{line}\n" for line in variant.devices))
         if variant.only_ours:
@@ -126,6 +152,15 @@ def _make_tree(buildroot, variant):
             (folder / name).mkdir()
 
     return cache.make("qemu-tree", tree_key(buildroot, variant), build, SIZE_BYTES, "QEMU source")
+
+
+def _correct(file, pairs):
+    """Replace the lines in the file. A version of QEMU without one of them has other code there: it stays as it is."""
+    text = file.read_text()
+    if all(text.count(f"{old}\n") == 1 for old, _ in pairs):
+        for old, new in pairs:
+            text = text.replace(f"{old}\n", f"{new}\n")
+        file.write_text(text)
 
 
 def _all_but_ours(source):
