@@ -30,7 +30,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -40,14 +39,6 @@ from . import cache, gcov, host, machine
 from .errors import ToolError
 
 BOOT_TIMEOUT_S = 180
-# A race in QEMU 10.0 between emulated CPUs and the memory map, which the firmware or the kernel changes during PCI
-# enumeration: an assertion of QEMU's core, in which no device takes part. Such a boot is repeated.
-EMULATOR_RACE = "iotlb_to_section: Assertion"
-# An emulated CPU that no timer wakes any more. It happens before the guest's init starts, so before the driver is
-# loaded: once in hundreds of boots, on a host with a load of three times its CPUs. Such a boot is repeated too.
-LOST_TIMER = "kthread timer wakeup didn't happen"
-DRIVER_LOADED = "hghca: loading out-of-tree module"
-BOOT_TRIES = 3
 TIMED_OUT = 124
 PR_SET_PDEATHSIG = 1
 WARNING = 4
@@ -76,10 +67,6 @@ class GuestError(ToolError):
 
 class GuestDied(GuestError):
     """The guest is gone: kernel panic, reset, or QEMU ended."""
-
-
-class GuestStalled(GuestError):
-    """The guest's boot stopped because of a fault of the emulator, before the driver was loaded."""
 
 
 @dataclasses.dataclass
@@ -274,17 +261,11 @@ class Guest:
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
         """Wait for the end of the boot; GuestError if the driver or its devices did not start."""
         if not self.wait_for_state(lambda: self.failed is not None, timeout):
-            kind = GuestStalled if self._lost_timer() else GuestError
-            raise kind(f"guest {self.number} did not boot within {timeout} s; "
-                       f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
+            raise GuestError(f"guest {self.number} did not boot within {timeout} s; "
+                             f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
         if self.failed:
             raise GuestError(f"guest {self.number} booted, but: {'; '.join(self.failed.splitlines())}; "
                              f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
-
-    def _lost_timer(self):
-        """Whether the boot stopped before the driver was loaded, because an emulated CPU lost a timer."""
-        text = self.serial.read_text(errors="replace") if self.serial.exists() else ""
-        return LOST_TIMER in text and DRIVER_LOADED not in text
 
     def log_tail(self, lines=25):
         """The last lines of the serial console, indented."""
@@ -387,20 +368,7 @@ def boot(setup, config=None, timeout=BOOT_TIMEOUT_S, check=True):
     folder = Path(tempfile.mkdtemp(prefix="hghca-"))
     guests = []
     try:
-        for attempt in range(1, BOOT_TRIES + 1):
-            try:
-                _start_all(setup, config, folder, guests, timeout, check)
-                break
-            except GuestDied as error:
-                if EMULATOR_RACE not in str(error) or attempt == BOOT_TRIES:
-                    raise
-                print("hghca: QEMU failed by a known race; the guest is booted again", file=sys.stderr)
-                _close_all(guests)
-            except GuestStalled:
-                if attempt == BOOT_TRIES:
-                    raise
-                print("hghca: an emulated CPU has lost its timer; the guest is booted again", file=sys.stderr)
-                _close_all(guests)
+        _start_all(setup, config, folder, guests, timeout, check)
         yield guests
     finally:
         _close_all(guests)
