@@ -101,7 +101,7 @@ static struct hghca_obj *hghca_obj_get(struct hghca_dev *hdev, struct hghca_obj_
 
 	/* Not an error: the event may predate the destruction of the object. */
 	if (!obj)
-		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for %s %#x: there is none\n",
+		dev_dbg_ratelimited(hdev->bus.dev, "event %#x for %s %#x: no such object\n",
 				    type, table->name, number);
 	return obj;
 }

@@ -108,7 +108,7 @@ public:
     void timer();
     void link_ready();
     void set_link(bool up);
-    // Guest memory was mapped anew.
+    // The mapping of guest memory has changed.
     void dma_changed();
 
     const Counters &counters() const { return counters_; }

@@ -143,7 +143,7 @@ public:
             if (s)
                 s->reclaim();
     }
-    // Software brings the pages that are asked for, or says that there are none.
+    // Software brings the pages that are asked for, or says that no such pages exist.
     void serve_faults(bool bring)
     {
         for (Node *node : {&net.a, &net.b}) {

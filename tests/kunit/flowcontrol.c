@@ -310,7 +310,7 @@ static const struct flowcontrol_pfc {
 	{ "for both", 0, ROCE, BIT(3) | BIT(0), PFC, ROCE | OTHER },
 	{ "in the place of pauses of all", PAUSE_RX | PAUSE_TX, ROCE | OTHER, BIT(3), PFC, ROCE },
 	{ "in the place of what was sent alone", PFC_TX, OTHER, BIT(3), PFC, ROCE },
-	/* PFC for no class is none; the document refuses no class at all. */
+	/* PFC for no class turns PFC off; the document refuses no class at all. */
 	{ "for none", PFC, ROCE, 0, 0, ROCE },
 	{ "for none, beside pauses of all", PAUSE_TX, ROCE | OTHER, 0, PAUSE_TX, ROCE | OTHER },
 };

@@ -516,7 +516,7 @@ static void flows_detach_kept(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* QPs                                                                  */
 
-/* With the capability too, there are none for the kernel. */
+/* With the capability too, the kernel has no flows. */
 static void flows_no_such_qp(struct kunit *test)
 {
 	struct flows *this = flows_open(test);

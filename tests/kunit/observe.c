@@ -163,7 +163,7 @@ static void observe_bind(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, be32_at(observe_command(test, mark)->mailbox, 0xb8));
 }
 
-/* Each counter has a set of its own, until there are none. */
+/* Each counter has a set of its own, until no set is left. */
 static void observe_exhausted(struct kunit *test)
 {
 	struct observe *this = test->priv;
@@ -814,7 +814,7 @@ static void observe_trace(struct kunit *test)
 	hghca_dev_fail(hdev, "a test");
 	KUNIT_EXPECT_EQ(test, 1, hits->fails);
 	KUNIT_EXPECT_STREQ(test, "a test", hits->why);
-	/* A command that is not given to the device is none. */
+	/* What is not given to the device is not a command. */
 	KUNIT_EXPECT_EQ(test, -EIO, hghca_cmd_nop(hdev));
 	KUNIT_EXPECT_EQ(test, 1, hits->posts);
 	KUNIT_EXPECT_EQ(test, 1, hits->dones);

@@ -717,7 +717,7 @@ static void regions_too_large(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_hwmr_create_umem(this->fake->hdev, &mr, &attr,
 								      &memory->umem, 0));
 	}
-	/* As many as there are, of which the reserved ones are none. */
+	/* As many as there are, without the reserved ones. */
 	attr.length = BIT_ULL(32);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_hwmr_create_umem(this->fake->hdev, &mr, &attr,
 							      &memory->umem, 0));

@@ -809,7 +809,7 @@ static void srq_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, this->events);
 }
 
-/* A type that is none of an SRQ's; one of an SRQ that has gone. */
+/* A type that no event of an SRQ has; one of an SRQ that has gone. */
 static void srq_event_stray(struct kunit *test)
 {
 	struct srq *this = test->priv;

@@ -131,7 +131,7 @@ static void windows_refused(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
 }
 
-/* Input there is none, so that what comes later can tell itself from it. */
+/* No input, so that what comes later can tell itself from it. */
 static void windows_input(struct kunit *test)
 {
 	struct windows *this = test->priv;

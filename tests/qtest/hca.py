@@ -149,7 +149,7 @@ class Hca(Function):
         self.command(RST2INIT, self.QPN, mailbox=bytes(context))
         self.command(TO_ERR, self.QPN, 3)
         for i in range(sends):
-            # The offset and opcode of the next one, and its size in units of 16 bytes; 0: there is none.
+            # The offset and opcode of the next one, and its size in units of 16 bytes; 0: no next one.
             link = ((i + 1) << 6 | 0x0a, 1) if i + 1 < sends else (0, 0)
             self.m.write(self.ring(self.SQ_REGION) + 64 * i, struct.pack("<IIII", *link, 0, 0))
         self.m.write32(self.sq_bell - 4, sends << 24 | 0x0a)

@@ -13,7 +13,7 @@ constexpr uint8_t kEcnMask = 3;
 constexpr uint8_t kEcnNotCapable = 0;
 constexpr uint8_t kEcnExperienced = 3;
 
-// Where the IP header stands; 0: there is none.
+// Where the IP header stands; 0: no IP header.
 size_t ip_offset(const Frame &frame)
 {
     size_t at = sizeof(hghca_eth_header);

@@ -593,7 +593,7 @@ void Traffic::completion(Machine &machine, const hghca_cqe &cqe)
 {
     Side *side = side_of(machine, le32(cqe.my_qpn));
     if (!side || side->state == Side::State::Gone)
-        fail("host ", machine.number, ": a completion of QP ", le32(cqe.my_qpn), ", which is none");
+        fail("host ", machine.number, ": a completion of QP ", le32(cqe.my_qpn), ", which does not exist");
     completions++;
     if (cqe.is_send)
         sent(*side, cqe);

@@ -25,7 +25,7 @@ def documents():
 
 
 def source(stem, suffix):
-    """The text of a file that a row names, "" if there is none."""
+    """The text of a file that a row names, "" if it does not exist."""
     paths = [repo.path(folder) / f"{stem}{suffix}" for folder in FOLDERS[suffix]]
     return "".join(path.read_text() for path in paths if path.is_file())
 

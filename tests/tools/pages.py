@@ -9,7 +9,7 @@ CORE = repo.path("qemu-device/core")
 SHIM = repo.path("qemu-device/shim")
 UNIT = repo.path("tests/unit")
 QTEST = repo.path("tests/qtest")
-# The beginning of a function: at the margin, in a header also in a class; what ends with a semicolon is none.
+# The beginning of a function: at the margin, in a header also in a class; what ends with a semicolon is a declaration.
 HEAD = re.compile(r"^(?:    )?(?!return\b|if\b|else\b|for\b|while\b|switch\b|case\b|using\b|static_assert)"
                   r"[\w:<>,&*~ ]*?([\w:~]+)\((?!.*;\s*$)")
 LOOP = re.compile(r"^\s+(?:for|while|QTAILQ_FOREACH) ?\(|^\s+do \{")
@@ -67,7 +67,7 @@ def loops(text, header=False):
 
 
 def missing(names):
-    """Those of the names that are none: no test, no file of core or shim, and no path of the tree."""
+    """Those of the names that name nothing: no test, no file of core or shim, and no path of the tree."""
     tests = unit_tests() | qtest_tests()
     files = sources()
 

@@ -23,7 +23,7 @@ def tables(path, heading):
 
 
 def missing(proofs, names):
-    """Those of the proofs that are none: no test of the guest's, no case of a program there, no file."""
+    """Those of the proofs that name nothing: no test of the guest's, no case of a program there, no file."""
     return [proof for proof in proofs if not exists(proof, names)]
 
 

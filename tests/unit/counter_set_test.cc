@@ -117,7 +117,7 @@ TEST_F(CounterSetTest, SharedMovedAndTakenAway)
     EXPECT_EQ(stats(net.a, HGHCA_STATS_OUTSIDE_SETS)[HGHCA_COUNTER_tx_packets], 4u);
 }
 
-// Each kind of request, counted when it is handled; a duplicate is none.
+// Each kind of request, counted when it is handled; a duplicate does not count.
 TEST_F(CounterSetTest, RequestsByKind)
 {
     Pair p(net.a, net.b, {});

@@ -571,7 +571,7 @@ TEST_F(ImpairmentTest, Truncate)
     }
     EXPECT_EQ(least, 14u);
     EXPECT_EQ(most, before.size() - 1);
-    // What is no packet of RoCE any more is none for the rules that follow.
+    // The rules that follow do not take what is no longer a packet of RoCE for one.
     rules("truncate,bytes=70;drop,frames=roce");
     sent.clear();
     send(before);

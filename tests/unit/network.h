@@ -58,7 +58,7 @@ struct Node {
     {
         start();
     }
-    // Also anew.
+    // Also a second time.
     void start(uint32_t caps = HGHCA_CAP_ALL)
     {
         driver.start(caps);

@@ -514,7 +514,7 @@ TEST_P(Rss, WhatACommandMayAskFor)
     EXPECT_EQ(destroy(HGHCA_FLOW_RSS), HGHCA_CMD_STAT_BAD_INDEX);
 
     // Rules of groups.
-    EXPECT_EQ(attach(0, rule_of(5)), HGHCA_CMD_STAT_BAD_PARAM) << "there is none yet";
+    EXPECT_EQ(attach(0, rule_of(5)), HGHCA_CMD_STAT_BAD_PARAM) << "no table yet";
     EXPECT_EQ(attach(0, rule_of(1024)), HGHCA_CMD_STAT_BAD_PARAM);
     EXPECT_EQ(attach(0, rule_of(0x7fffffff)), HGHCA_CMD_STAT_BAD_PARAM);
     ASSERT_EQ(create(5, Group({qpn})), 0);

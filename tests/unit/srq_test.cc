@@ -369,7 +369,7 @@ TEST_F(Srq, OffWithoutItsCapability)
     hghca_qpc c = d.init_qpc(qp, HGHCA_QP_ST_RC, cq, cq);
     c.srqn = be32(1);
     EXPECT_EQ(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), HGHCA_CMD_STAT_OK);
-    // Its table may stand anywhere, for there is none.
+    // The base may be any address: this device has no table of SRQs.
     d.reset();
     hghca_init_hca init = d.init_mailbox(kWithout);
     init.srqc_base = init.qpc_base;

@@ -248,7 +248,7 @@ def take(findings, text, numbers, where):
 
 
 def management(fields):
-    """Class and attribute of the MAD in frames; 0 where there is none."""
+    """Class and attribute of the MAD in frames; 0 without a MAD."""
     return tuple(int(fields[f"infiniband.mad.{field}"] or "0", 0) for field in ("mgmtclass", "attributeid"))
 
 

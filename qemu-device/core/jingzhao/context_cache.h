@@ -131,7 +131,7 @@ public:
         return found.unreadable ? HGHCA_CMD_STAT_INTERNAL_ERR : HGHCA_CMD_STAT_OK;
     }
 
-    // A new context; the caller has seen that there is none.
+    // A new context; the caller has seen that the number has none.
     Cached &insert(uint32_t index, const Stored &stored)
     {
         Cached context{};

@@ -72,7 +72,7 @@ private:
     // Where the number of the first rule of a key stands, or would be put.
     uint16_t &place_of(unsigned mask, const Key &value);
     bool exists(uint32_t taker) const;
-    // The index of `bits`, or of a free place for it; kMaxFlowMasks: there is none.
+    // The index of `bits`, or of a free place for it; kMaxFlowMasks: neither exists.
     unsigned find_mask(const Key &bits) const;
     uint8_t check_room(uint16_t first, uint32_t rank, uint32_t taker) const;
     void link(uint16_t index);

@@ -49,7 +49,7 @@ public:
     void report_error(IcmSpace space, uint64_t address, const char *what, const char *done);
 
     // The host's pointer to the byte at `address`, good to the end of its page;
-    // nullptr where there is none and load() and store() must do.
+    // nullptr where no such pointer exists: the caller uses load() and store().
     uint8_t *pointer(IcmSpace space, uint64_t address);
 
 private:

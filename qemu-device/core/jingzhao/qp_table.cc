@@ -113,7 +113,7 @@ uint8_t QpTable::transition(uint16_t op, Qpn qpn, uint8_t op_modifier, const hgh
         field_get(HGHCA_QPC_STATE_MASK, be32(context->flags)) != state_number(from))
         return HGHCA_CMD_STAT_BAD_QPEE_STATE;
     if (to == QpState::Sqd && from == QpState::Rts)
-        a.sqd_notify = false;  // asked for anew each time
+        a.sqd_notify = false;  // each transition asks for it
     if (mask)
         if (uint8_t status = decode_attributes(*context, mask, limits(), a))
             return status;

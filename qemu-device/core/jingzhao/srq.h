@@ -66,7 +66,7 @@ public:
     uint8_t resize(Srqn srqn, const hghca_resize_srq &in);
 
     bool is_basic(Srqn srqn);
-    // The PD whose keys a request for XRC SRQ `srqn` may use. False: there is none in that domain.
+    // The PD whose keys a request for XRC SRQ `srqn` may use. False: the domain has no such SRQ.
     XrcTarget xrc_target(Srqn srqn, uint32_t xrcd, uint32_t &pd);
     // The CQ of an XRC SRQ; kNoCqn: there is no such SRQ.
     Cqn cqn(Srqn srqn);

@@ -233,7 +233,7 @@ std::string_view take_until(std::string_view &text, std::string_view ends)
     return taken;
 }
 
-// The next word of a rule; empty: there is none.
+// The next word of a rule; empty at its end.
 std::string_view take_word(std::string_view &rule)
 {
     rule.remove_prefix(std::min(rule.find_first_not_of(kBlanks), rule.size()));

@@ -55,7 +55,7 @@ struct FaultRule {
     Fault fault;
     // Of which frames.
     bool tx = true, rx = true;
-    bool roce = true, other = true;   // packets of RoCE, frames that are none
+    bool roce = true, other = true;   // packets of RoCE, all other frames
     bool headers = false;             // by the three that follow, so packets of RoCE alone
     NumberRange qp, psn;
     uint8_t opcode = 0, opcode_mask = 0;

@@ -28,7 +28,7 @@ public:
 
     // Is it too early for a packet along `path`? Then the QP waits.
     bool holds(Qp &qp, const Path &path) { return may_hold(qp, path) && hold(qp, path); }
-    // A packet has gone along `path` by `route`; nullptr: there is none, and nothing has gone.
+    // A packet has gone along `path` by `route`; nullptr: no route, and nothing has gone.
     void sent(Qp &qp, const Path &path, const Route *route)
     {
         if (route && may_hold(qp, path))

@@ -40,7 +40,7 @@ struct QpAttributes {
     Cqn cqn_send, cqn_recv;
     uint64_t dbr_addr;  // 0: none
     Srqn srqn;          // kNoSrqn: it has a receive queue of its own
-    uint32_t xrcd;      // of an XRC target; 0: it is none
+    uint32_t xrcd;      // of an XRC target; 0: the QP is not one
     Qpn remote_qpn;
     uint16_t pkey_index;
     uint32_t qkey;

@@ -111,7 +111,7 @@ void Requester::timeout(Qp &qp)
         transport_.schedule(qp);
         return;
     }
-    // Nothing could be sent again now; what goes next starts the timer anew.
+    // Nothing could be sent again now; the next packet starts the timer.
     if (r.unacked_psn == r.highest_psn || !r.oldest.valid || PageFaults::waits(qp))
         return;
     transport_.count(qp, qp_counter::local_ack_timeout_err);

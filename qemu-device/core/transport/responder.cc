@@ -83,7 +83,7 @@ void Responder::receive(Qp &qp, const Packet &packet)
 // IBA vol 1, 9.7.4.1.3 to 9.7.4.1.6, as far as the packet and the QP alone tell.
 Drop Responder::validate(const Qp &qp, const Packet &packet) const
 {
-    // One that is none of these is an opcode this device does not have.
+    // Any other is an opcode that this device does not have.
     if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)))
         return Drop::Opcode;
     if (!in_sequence(qp, packet))

@@ -54,7 +54,7 @@ struct Arrival {
     uint8_t ecn;                          // HGHCA_ECN_*
     int vlan;                             // VLAN id; -1: none
     int gid_index;                        // of dgid; -1: no GID table, or a multicast group
-    const GroupMembers *members;          // of the group that dgid is; nullptr: it is none
+    const GroupMembers *members;          // of the group dgid; nullptr: dgid is not a group
 };
 
 enum class Verdict { Engine, Other, Drop };

@@ -155,7 +155,7 @@ class Agent:
         self.command = None
 
     def ask(self, question, limit_s):
-        """The response to a query; GuestError if there is none."""
+        """The response to a query; GuestError without one."""
         if self.command is None or not self.command.running():
             self.command = self.guest.start(f"exec {self.line}", netns=self.netns)
         self.command.send(f"{question}\n")

@@ -319,7 +319,7 @@ static bool receive(const struct ibv_wc *wc)
 		lanes[i].received++;
 		return true;
 	}
-	tb_fail("a receive of QP 0x%x, which is none of ours", wc->qp_num);
+	tb_fail("a receive of QP 0x%x, which is not ours", wc->qp_num);
 	return false;
 }
 

@@ -124,7 +124,7 @@ def every_kind(testbed):
 
 
 def checked_bits(data):
-    """The numbers of the bits of a frame for which somebody vouches, or () when it is none of RoCE v2.
+    """The numbers of the bits of a frame for which somebody vouches, or () when it is not RoCE v2.
 
     Nobody vouches for the Ethernet header, for what may change on the way and has no checksum of its own, and for what
     makes the frame another protocol's.

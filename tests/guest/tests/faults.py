@@ -149,7 +149,7 @@ LOGGED_BY_OTHERS = (r"^(?!.*(WARNING:|BUG:|KASAN|UBSAN|ODEBUG|DMA-API|INFO: |ref
                   r"Could not (create tracefs '|initialize trace (point )?events/|create directory for event ))hghca",
                   r"^kobject: kobject_add_internal failed for \w+ \(error: -12 ",
                   r"^bus_add_driver: .*hghca",
-                  # Where it was: a line of a backtrace. What a splat begins with is none.
+                  # Where it was: a line of a backtrace. A splat does not begin with one.
                   r"^ (\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( \[hghca\])?$")
 # There are some 2000, of a second or two each: in so many tests.
 PROBE_SHARES = 8

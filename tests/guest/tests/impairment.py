@@ -81,7 +81,7 @@ for kind, rules in EACH:
 
 @impairment_test("changed under traffic", limit_s=120, checked=RECEIVED)
 def under_traffic(testbed):
-    """Rules come and go while messages do; the last are that there are none."""
+    """Rules come and go while messages do; in the end no rule is left."""
     port = testbed.next_port()
     arguments = ("ipv4", "-m 1024", 8192, 1000, port)
     with impairment(testbed, "delay,us=5000,frames=roce") as done:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """qperf: its verifying tests of atomics, over connections of the CM.
 
-Without `-cm1` it makes addresses by LIDs, as its UC, UD and XRC tests always do: on Ethernet there are none.
+Without `-cm1` it makes addresses by LIDs, as its UC, UD and XRC tests always do: which do not exist on Ethernet.
 """
 
 import re
