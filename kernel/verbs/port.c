@@ -48,7 +48,9 @@ int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *att
 	struct hghca_dev *hdev = to_hdev(ibdev);
 	struct net_device *netdev = hghca_netdev_get(hdev);
 
-	if (netdev && netif_running(netdev) && netif_carrier_ok(netdev)) {
+	/* The net device may be another adapter's, which does not fail with the HCA. */
+	if (!hghca_dev_has_failed(hdev) && netdev && netif_running(netdev) &&
+	    netif_carrier_ok(netdev)) {
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	} else {

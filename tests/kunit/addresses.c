@@ -258,6 +258,7 @@ static const struct addresses_port {
 	enum ib_mtu active_mtu;
 	u8 width;
 	u16 speed;
+	bool failed;	/* the HCA; its net device goes on */
 } addresses_ports[] = {
 	{ "down", 0, 1500, false, true, IB_PORT_DOWN, IB_MTU_1024, IB_WIDTH_1X, IB_SPEED_SDR },
 	{ "no carrier", 0, 1500, true, false, IB_PORT_DOWN, IB_MTU_1024, IB_WIDTH_1X,
@@ -276,6 +277,8 @@ static const struct addresses_port {
 	  IB_WIDTH_4X, IB_SPEED_HDR },
 	{ "all ones Mbit/s", U32_MAX, 1500, true, true, IB_PORT_ACTIVE, IB_MTU_1024,
 	  IB_WIDTH_4X, IB_SPEED_NDR },
+	{ "failed", 10000, 1500, true, true, IB_PORT_DOWN, IB_MTU_1024, IB_WIDTH_1X,
+	  IB_SPEED_FDR10, .failed = true },
 };
 
 static void addresses_port_name(const struct addresses_port *port, char *desc)
@@ -300,7 +303,9 @@ static void addresses_query_port(struct kunit *test)
 		set_bit(__LINK_STATE_START, &hdev->netdev->state);
 	if (!param->carrier)
 		set_bit(__LINK_STATE_NOCARRIER, &hdev->netdev->state);
+	hdev->failed = param->failed;
 	KUNIT_EXPECT_EQ(test, 0, hghca_query_port(&hdev->ibdev, 1, &attr));
+	hdev->failed = false;
 	hdev->netdev = NULL;
 	KUNIT_EXPECT_EQ(test, param->state, attr.state);
 	KUNIT_EXPECT_EQ(test, IB_MTU_4096, attr.max_mtu);

@@ -128,6 +128,18 @@ def port_follows(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
 
 
+@test("the port of a failed HCA is down", limit_s=60, expected_log=(r"fatal error: catastrophic error",))
+def failed_port(testbed):
+    """Its net device is another adapter's, and stays up."""
+    side = testbed.client
+    testbed.guest.qmp("qom-set", path="/machine/peripheral/hca1", property="fail", value="now")
+    testbed.wait_until(lambda: "state DOWN" in testbed.run(f"rdma link show {side.device}/1"), "the port down")
+    expect("LOWER_UP" in testbed.run(f"ip link show {side.netdev}"), "the net device went down too")
+    testbed.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind; echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
+    testbed.configure(side)
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+
+
 @test("with a full HCA in another machine", machine=MIXED)
 def mixed(testbed):
     def all_services():
