@@ -42,7 +42,7 @@ FUZZER = Variant("qemu-fuzz", tuple("""
     ("-DCMAKE_CXX_COMPILER=clang++", "-DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link,address,undefined "
      "-fno-sanitize-recover=all -fno-omit-frame-pointer"),
     "qemu-fuzz-x86_64", ("CONFIG_PCI_DEVICES=n", "CONFIG_TEST_DEVICES=n", "CONFIG_MICROVM=n", "CONFIG_PXB=n",
-                         "CONFIG_CXL=n", "CONFIG_HGHCA=y"),
+                         "CONFIG_CXL=n", "CONFIG_HGHCA=y", "CONFIG_RDMA_LOOPBACK=y"),
     only_ours=True)
 DEVICES = "configs/devices/x86_64-softmmu/hghca.mak"
 # The lines that add hw/hghca to QEMU's build: file -> (line to find, line to put after it).
