@@ -160,6 +160,29 @@ TEST_F(RcLoss, ADuplicateReadWhoseKeyGoesBeforeItIsAnsweredIsForgotten)
     expect_good(p.b, 1);
 }
 
+// With one READ at a time: the response to a duplicate of the last one is still under way when the next one comes.
+TEST_F(RcLoss, ALateDuplicateReadDoesNotCountAsOutstanding)
+{
+    Options options;
+    options.rd_atomic = options.dest_rd_atomic = 1;
+    Pair p(net.a, net.b, options);
+    const uint32_t size = 800000;
+    Frame request;
+    net.filter = [&](const Node &from, Frame &frame) {
+        if (&from == &net.a && request.empty())
+            request = frame;
+        return Fate{};
+    };
+    p.a.post(read_from(p.a.sge(0, size), p.b.va(0), p.b.buffer.key));
+    net.settle();
+    expect_good(p.a, 1);
+    p.a.post(read_from(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key));
+    Network::deliver(net.b, request);
+    net.settle();
+    expect_good(p.a, 1);
+    EXPECT_EQ(p.b.state(), unsigned(HGHCA_QP_STATE_RTS));
+}
+
 TEST_F(RcLoss, TheLastPacketOrItsAckLostTakesATimeout)
 {
     Pair p(net.a, net.b, Options{});

@@ -147,7 +147,7 @@ struct Reply {
     uint32_t pd;         // READ: of the key
     uint64_t value;      // atomic: the value before
     bool first;          // READ: nothing was sent yet
-    bool asked_again = false;   // READ
+    bool asked_again = false;   // by a duplicate of the request
 };
 
 // A WQE that was taken from an SRQ.

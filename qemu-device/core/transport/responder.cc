@@ -301,10 +301,15 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         complete(qp, packet, s.message_offset);
 }
 
-// IBA vol 1, 9.7.4.1.8: no more at a time than was agreed. No NAK waits among the replies when a request is executed.
+// IBA vol 1, 9.7.4.1.8: no more at a time than was agreed. No NAK waits among the replies when a request is executed. A
+// duplicate that came late does not count: the requester may have had its answer.
 bool Responder::room_for_read(const Qp &qp) const
 {
-    return qp.resp.reply_count < qp.a.max_dest_rd_atomic;
+    const ResponderState &s = qp.resp;
+    unsigned due = 0;
+    for (uint8_t i = 0; i < s.reply_count; i++)
+        due += !s.replies[(s.reply_head + i) % s.replies.size()].asked_again;
+    return due < qp.a.max_dest_rd_atomic;
 }
 
 void Responder::receive_read(Qp &qp, const Packet &packet)
@@ -550,7 +555,7 @@ void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
     for (size_t n = 1; n <= depth; n++) {
         const AtomicResult &result = s.atomics[(s.atomic_head + depth - n) % depth];
         if (result.valid && result.psn == psn) {
-            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, {}, 0, 0, 0, result.value, true});
+            push(qp, {ReplyKind::Atomic, HGHCA_AETH_ACK, psn, s.msn, {}, 0, 0, 0, result.value, true, true});
             return;
         }
     }
@@ -558,6 +563,7 @@ void Responder::duplicate_atomic(Qp &qp, const Packet &packet)
 
 // ---- replies
 
+// One for which there is no room, behind duplicates, is lost as on the link: the requester asks again.
 void Responder::push(Qp &qp, const Reply &reply)
 {
     ResponderState &s = qp.resp;
