@@ -78,9 +78,9 @@ TEST_F(Ud, DatagramsArriveWithAGlobalHeader)
     }
 }
 
-TEST_F(Ud, BothFormsOfTheAddress)
+// To machine 2, with the addresses inline.
+hghca_ud_unit unit_to(const Endpoint &b)
 {
-    Endpoint a(net.a, ud()), b(net.b, ud());
     hghca_ud_unit unit{};
     unit.smac_h = le32(0x02000000);
     unit.dmac_h = le32(0x02000000);
@@ -89,9 +89,30 @@ TEST_F(Ud, BothFormsOfTheAddress)
     unit.dip = le32(0x0a0a0002);
     unit.dqpn = le32(b.qp.qpn);
     unit.qkey = le32(kQkey);
+    return unit;
+}
+
+TEST_F(Ud, BothFormsOfTheAddress)
+{
+    Endpoint a(net.a, ud()), b(net.b, ud());
+    b.post_recv(b.sge(0, 100));
+    a.post(Wqe(HGHCA_OPCODE_SEND).put(unit_to(b)).data(a.sge(0, 10)));
+    net.pump();
+    EXPECT_EQ(b.poll_all().size(), 1u);
+}
+
+// Bit 31 of the first word, which is reserved then.
+TEST_F(Ud, WithoutGidsTheGrhBitHasNoEffect)
+{
+    Network bare(0, HGHCA_CAP_ALL & ~uint32_t(HGHCA_CAP_GID_TABLE));
+    Options options = ud();
+    options.by_gid = false;
+    Endpoint a(bare.a, options), b(bare.b, options);
+    hghca_ud_unit unit = unit_to(b);
+    unit.port = le32(0x80000001);
     b.post_recv(b.sge(0, 100));
     a.post(Wqe(HGHCA_OPCODE_SEND).put(unit).data(a.sge(0, 10)));
-    net.pump();
+    bare.pump();
     EXPECT_EQ(b.poll_all().size(), 1u);
 }
 

@@ -95,14 +95,14 @@ std::array<uint8_t, 6> mac_of(uint32_t high, uint32_t low)
             uint8_t(high),       uint8_t(low >> 8),   uint8_t(low)};
 }
 
-void decode_ud(const uint8_t *bytes, SendWqe &out)
+void decode_ud(const uint8_t *bytes, bool gids, SendWqe &out)
 {
     const auto gid = unit_at<hghca_ud_gid_unit>(bytes, sizeof(hghca_next_unit));
     const auto base = unit_at<hghca_ud_unit>(bytes, sizeof(hghca_next_unit));
     const uint32_t port = le32(gid.port);
     Path &path = out.path;
     path = {};
-    path.by_gid = port & HGHCA_UD_GRH;
+    path.by_gid = gids && port & HGHCA_UD_GRH;
     if (path.by_gid) {
         const uint32_t word = le32(gid.sl_tclass_flowlabel);
         path.sgid_index = uint8_t(field_get(HGHCA_UD_SGID_INDEX_MASK, port));
@@ -161,8 +161,7 @@ Binding binding_of(const SendWqe &wqe)
     return {le32(unit.access), Key(le32(unit.rkey)), Key(le32(unit.lkey)), le64(unit.addr), le64(unit.length)};
 }
 
-WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t frame_limit, bool every_completes,
-                              SendWqe &out)
+WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Rules &rules, SendWqe &out)
 {
     const size_t end = size_t(ref.units) * HGHCA_WQE_UNIT;
     if (end < sizeof(hghca_next_unit) || end > 1u << a.sq.stride_log ||
@@ -179,7 +178,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     const auto next = unit_at<hghca_next_unit>(bytes, 0);
     out.operation = operation_of(ref.opcode);
     out.solicited = le32(next.flags) & HGHCA_WQE_SOLICIT;
-    out.completes = every_completes || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
+    out.completes = !rules.unsignaled || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
     out.imm = next.imm_data;
     out.srqn = Srqn(field_get(HGHCA_WQE_XRC_SRQN_MASK, le32(next.flags)));
     std::memcpy(bytes, &link, sizeof(link));
@@ -196,7 +195,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     if (end < at + fixed)
         return WqeFault::Operation;
     if (a.service == Service::Ud) {
-        decode_ud(bytes, out);
+        decode_ud(bytes, rules.gids, out);
         if (!is_static_rate(out.path.static_rate))
             return WqeFault::Operation;
     } else if (fixed) {
@@ -228,7 +227,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, uint32_t
     if (a.service == Service::Ud)
         longest = a.mtu;
     else if (a.service == Service::Raw)
-        longest = frame_limit;
+        longest = rules.frame_limit;
     const uint64_t shortest = a.service == Service::Raw ? sizeof(hghca_eth_header) : 0;
     if (out.list.length > longest || out.list.length < shortest)
         return WqeFault::Length;

@@ -39,10 +39,15 @@ class WqeReader {
 public:
     WqeReader(Host &host, MemoryTable &memory) : host_(host), memory_(memory) {}
 
-    // Reads and checks the WQE that `ref` names; `every_completes`: no C bit.
-    // Keys are not looked at, except that of the queue.
-    WqeFault read_send(const QpAttributes &a, const WqeRef &ref, uint32_t frame_limit, bool every_completes,
-                       SendWqe &out);
+    // What a WQE may say.
+    struct Rules {
+        uint32_t frame_limit;   // bytes of a raw frame
+        bool unsignaled;        // the C bit
+        bool gids;              // the GRH bit of a datagram
+    };
+
+    // Reads and checks the WQE that `ref` names. Keys are not looked at, except that of the queue.
+    WqeFault read_send(const QpAttributes &a, const WqeRef &ref, const Rules &rules, SendWqe &out);
     // The WQE behind WQE `index`, as the copy `wqe` of that says. False: it is wrong.
     // Otherwise following.valid tells whether there is one.
     static bool copied_link(const QpAttributes &a, uint16_t index, const SendWqe &wqe, WqeRef &following);
