@@ -13,6 +13,7 @@
 #define HGHCA_HW_H
 
 #include <hghca/regs.h>
+#include <hghca/segment.h>
 #include <hghca/cmd.h>
 #include <hghca/mailbox.h>
 #include <hghca/context.h>
@@ -21,5 +22,6 @@
 #include <hghca/cqe.h>
 #include <hghca/eqe.h>
 #include <hghca/counters.h>
+#include <hghca/rsnic_caps.h>
 
 #endif /* HGHCA_HW_H */

@@ -15,7 +15,7 @@
  *	in_modifier	the only valid value, or ANY
  *	op_modifiers	bit m: op_modifier m is valid; ANY: the function checks
  *	capability	HGHCA_CAP_*: without it the command returns BAD_OP; BASE: a command of
- *			the JingZhao document; NONE: an extension that every device has
+ *			the JingZhao document; NONE: an extension that needs no capability
  */
 #define HGHCA_COMMANDS(X) \
 	X(QUERY_DEV_LIM,      query_dev_lim,      0x003, NONE, MBOX, ANY,  0,   0x1, BASE) \
@@ -76,6 +76,7 @@
 	X(SET_FLOW_CONTROL,   set_flow_control,   0xe0e, MBOX, NONE, INIT, 1,   0x1, FLOW_CONTROL) \
 	X(QUERY_FLOW_CONTROL, query_flow_control, 0xe0f, NONE, MBOX, INIT, 1,   0x1, FLOW_CONTROL) \
 	X(READ_ERROR_BUFFER,  read_error_buffer,  0xe10, NONE, MBOX, INIT, ANY, 0x1, STATS) \
+	X(QUERY_CAPS,         query_caps,         0xe11, NONE, MBOX, ANY,  0,   0x1, NONE) \
 	X(UNMAP_ICM,          unmap_icm,          0xff9, IMM,  NONE, ANY,  ANY, 0x6, BASE) \
 	X(MAP_ICM,            map_icm,            0xffa, MBOX, NONE, ANY,  ANY, 0x6, BASE)
 

@@ -170,7 +170,8 @@ HGHCA_ASSERT_OFFSET(hghca_error_buffer, entries, 0x40);
 	X(eqe_write_errors,		"events lost: writing the EQE failed") \
 	X(catastrophic_errors,		"fatal errors of the device, until it is reset") \
 	X(context_read_errors,		"contexts and MTTs that could not be read from ICM") \
-	X(flow_rx_exceeded,		"frames that match more flow rules than may receive a copy")
+	X(flow_rx_exceeded,		"frames that match more flow rules than get a copy") \
+	X(cmdq_ignored,			"writes and entries of the command queue without effect")
 
 enum hghca_counter {
 #define HGHCA_COUNTER_ENUM(name, text) HGHCA_COUNTER_##name,

@@ -132,8 +132,9 @@ struct hghca_init_hca {
 	__be64	srqc_base;		/* 28h, extension SRQ */
 	__be64	mpt_base;		/* 30h */
 	__be64	mtt_base;		/* 38h, only the address */
+	__be64	packet_base;		/* 40h, RSNIC: DMA address; log2(pages of 4096 bytes) */
 };
-HGHCA_ASSERT_SIZE(hghca_init_hca, 0x40);
+HGHCA_ASSERT_SIZE(hghca_init_hca, 0x48);
 HGHCA_ASSERT_OFFSET(hghca_init_hca, eqc_base, 0x18);
 HGHCA_ASSERT_OFFSET(hghca_init_hca, caps, 0x20);
 HGHCA_ASSERT_OFFSET(hghca_init_hca, srqc_base, 0x28);

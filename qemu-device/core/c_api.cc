@@ -13,7 +13,7 @@
 
 #include "device.h"
 #include "hghca_core.h"
-#include "jingzhao/hcr.h"
+#include "jingzhao/commands.h"
 #include "jingzhao/translate.h"
 #include "port/capture.h"
 
@@ -35,6 +35,7 @@ public:
         return ops_.update(opaque_, dma, change, context);
     }
     void raise_vector(unsigned vector) override { ops_.raise_vector(opaque_, vector); }
+    void lower_interrupt() override { ops_.lower_interrupt(opaque_); }
     hghca::FrameSent send_frame(std::span<const iovec> parts) override
     {
         return ops_.send_frame(opaque_, parts.data(), int(parts.size())) ? hghca::FrameSent::Yes
@@ -71,7 +72,9 @@ hghca::ReceiveBuffer make_buffer(const hghca_receive_buffer &in)
 hghca::Config make_config(const hghca_config &in)
 {
     hghca::Config config{};
-    config.profile = in.profile == HGHCA_PROFILE_BASE ? hghca::Profile::Base : hghca::Profile::Full;
+    constexpr hghca::Profile kProfiles[] = {hghca::Profile::Full, hghca::Profile::Base, hghca::Profile::Rsnic};
+    config.profile = kProfiles[in.profile];
+    config.init_delay_ns = in.init_delay_ns;
     std::copy(std::begin(in.mac), std::end(in.mac), config.mac.begin());
     config.node_guid = in.node_guid;
     config.cache_entries = in.cache_entries;
@@ -209,7 +212,10 @@ void hghca_core_dma_changed(struct hghca_core *core)
     core->device.dma_changed();
 }
 
-void hghca_core_fail(struct hghca_core *core, const char *reason) { core->device.fail(reason); }
+void hghca_core_fail(struct hghca_core *core, const char *reason, unsigned syndrome)
+{
+    core->device.fail(reason, hghca_health(syndrome));
+}
 
 bool hghca_core_failed(const struct hghca_core *core) { return core->device.failed(); }
 

@@ -18,6 +18,8 @@
 #include "jingzhao/rss.h"
 #include "jingzhao/srq.h"
 #include "jingzhao/wqe_chain.h"
+#include "rsnic/caps.h"
+#include "rsnic/init_segment.h"
 #include "transport/transport.h"
 
 namespace hghca {
@@ -39,6 +41,8 @@ Device::Device(Host &host, const Config &config)
       srqs(std::make_unique<SharedReceiveQueues>(*this)), groups(std::make_unique<MulticastGroups>(*this)),
       flows(std::make_unique<FlowTable>(*this)), rss(std::make_unique<RssTable>(*this)),
       qps(std::make_unique<QpTable>(*this)), commands(std::make_unique<CommandInterface>(*this)),
+      hcr(std::make_unique<Hcr>(*commands)),
+      segment(config.profile == Profile::Rsnic ? std::make_unique<InitSegment>(*this) : nullptr),
       link(std::make_unique<RoceV2>(port, *groups)), sends(std::make_unique<WqeChain>(*this)),
       receives(std::make_unique<ReceiveQueue>(*this)), raw(std::make_unique<RawEthernet>(*this)),
       events(std::make_unique<Events>(*this)), transport(std::make_unique<Transport>(function())),
@@ -91,6 +95,8 @@ void Device::close()
     caps = 0;
     features = {};
     initialized = false;
+    if (segment)
+        segment->close();
     // What the capabilities that were on have set up goes with them.
     Port fresh;
     fresh.permanent_mac = fresh.mac = port.permanent_mac;
@@ -106,7 +112,9 @@ try {
     close();
     impairment.clear();
     expiring_ = false;
-    commands->reset();
+    hcr->reset();
+    if (segment)
+        segment->reset();
     counters_ = {};
     counter_sets.reset();
     errors.clear();
@@ -117,10 +125,12 @@ try {
     fail(e.what());
 }
 
-void Device::fail(const char *reason) noexcept
+void Device::fail(const char *reason, hghca_health syndrome) noexcept
 {
     if (failed_)
         return;
+    if (segment)
+        segment->stop(syndrome);
     failed_ = true;   // first: what goes wrong from here on does not come back here
     counters_.catastrophic_errors++;
     try {
@@ -138,11 +148,16 @@ void Device::fail(const char *reason) noexcept
 
 uint64_t Device::hcr_read(uint64_t offset, unsigned size)
 {
+    if (segment && offset < HGHCA_SEG_SIZE)
+        return size == 4 && offset % 4 == 0 ? segment->read(uint32_t(offset)) : 0;
     if (failed_)
         return all_ones(size);
     if (size != 4 || offset % 4 || offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
         return 0;
-    return commands->read(unsigned(offset - HGHCA_HCR_BASE));
+    const auto reg = unsigned(offset - HGHCA_HCR_BASE);
+    // A device that is initializing has not begun the command.
+    const bool busy = segment && segment->initializing() && reg == HGHCA_HCR_STATUS;
+    return hcr->read(reg) | (busy ? HGHCA_HCR_GO : 0);
 }
 
 bool Device::hcr_write(uint64_t offset, uint64_t value, unsigned size)
@@ -155,10 +170,19 @@ try {
         reset();
         return !failed_;
     }
-    if (failed_ || offset < HGHCA_HCR_BASE || offset >= HGHCA_HCR_BASE + HGHCA_HCR_SIZE)
+    const bool in_segment = segment && offset < HGHCA_SEG_SIZE;
+    if (in_segment && offset == HGHCA_SEG_CLEAR_INT) {   // also of a device that has failed
+        segment->clear_interrupt(uint32_t(value));
+        return false;
+    }
+    const bool in_hcr = offset >= HGHCA_HCR_BASE && offset < HGHCA_HCR_BASE + HGHCA_HCR_SIZE;
+    if (failed_ || !(in_segment || in_hcr) || (in_hcr && segment && segment->initializing()))
         return false;
     begin_slice();
-    commands->write(unsigned(offset - HGHCA_HCR_BASE), uint32_t(value));
+    if (in_segment)
+        segment->write(uint32_t(offset), uint32_t(value));
+    else
+        hcr->write(unsigned(offset - HGHCA_HCR_BASE), uint32_t(value));
     finish_entry();
     return false;
 } catch (const std::exception &e) {
@@ -268,6 +292,8 @@ try {
         begin_slice();   // timers that end again and again do not keep others from their turns
     }
     eqs->run();
+    if (segment)
+        segment->run();
     if (initialized)
         transport->flush();
     if (work.over())
@@ -282,7 +308,7 @@ try {
 
 bool Device::has_work() const
 {
-    return !failed_ && (expiring_ || eqs->has_work() || transport->has_work());
+    return !failed_ && (expiring_ || eqs->has_work() || transport->has_work() || (segment && segment->has_work()));
 }
 
 void Device::timer()
@@ -352,7 +378,10 @@ void Device::dma_changed()
 
 void Device::finish_entry()
 {
-    if (size_t capacity = config.cache_entries) {
+    if (segment) {
+        // RSNIC's cache is of QPs.
+        qps->trim(config.cache_entries ? config.cache_entries : kRsnicCachedQps);
+    } else if (size_t capacity = config.cache_entries) {
         memory->trim(capacity);
         eqs->trim(capacity);
         cqs->trim(capacity);
@@ -360,6 +389,9 @@ void Device::finish_entry()
         groups->trim(capacity);
         qps->trim(capacity);
     }
+    // RSNIC says what has happened to its memory; other devices go on.
+    if (const hghca_health trouble = icm->take_trouble(); segment && trouble)
+        fail_entry("no memory at ICM", trouble);
     const uint64_t deadline = expiring_ ? UINT64_MAX : next_deadline();
     if (deadline != armed_ns_) {
         armed_ns_ = deadline;

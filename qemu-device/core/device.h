@@ -33,6 +33,8 @@ class FlowTable;
 class RssTable;
 class QpTable;
 class CommandInterface;
+class Hcr;
+class InitSegment;
 class RoceV2;
 class WqeChain;
 class ReceiveQueue;
@@ -41,9 +43,10 @@ class Events;
 class Transport;
 
 constexpr uint32_t kClockKhz = 1000000;   // of Host::now_ns()
+constexpr uint32_t kFirmwareMajor = 1, kFirmwareMinor = 0;   // version of the model
 
-// Which device this is: Base has nothing beyond the JingZhao document.
-enum class Profile : uint8_t { Full, Base };
+// Which device this is: Base has nothing beyond the JingZhao document, Rsnic is that of the RSNIC document.
+enum class Profile : uint8_t { Full, Base, Rsnic };
 
 struct Config {
     Profile profile = Profile::Full;
@@ -54,6 +57,7 @@ struct Config {
     // A QP that its rate holds back waits so long at least: packets go in bursts, not each at the price of a timer.
     uint64_t pace_grain_ns = 20'000;
     ReceiveBuffers receive_buffers{};
+    uint64_t init_delay_ns = 0;    // Rsnic: so long after a reset the device is initializing
     DeviceMemory device_memory;    // outlives the Device
 };
 
@@ -68,7 +72,8 @@ public:
 // asked for by Host::schedule(), and done by run().
 //
 // A device that has failed is silent until it is reset: no frame, no DMA, no command. Reads of registers give all ones,
-// as those of a PCI device that is gone, and writes but that of the reset register have no effect.
+// as those of a PCI device that is gone, and writes but that of the reset register have no effect. The initialization
+// segment of RSNIC can be read and says why.
 class Device : private Impairment::Ends, private Outlet {
 public:
     Device(Host &host, const Config &config);
@@ -79,13 +84,13 @@ public:
 
     // A catastrophic error (interface document, 10): posts LOCAL_CATAS_ERROR, once, and is silent from then on. The
     // event is lost when its EQ cannot take it, or no memory is left: the reads of registers tell then.
-    void fail(const char *reason) noexcept;
+    void fail(const char *reason, hghca_health syndrome = HGHCA_HEALTH_HW_FATAL_ERR) noexcept;
     // The same from within an entry, which ends here unless the device had failed before.
-    void fail_entry(const char *reason)
+    void fail_entry(const char *reason, hghca_health syndrome)
     {
         if (failed_)
             return;
-        fail(reason);
+        fail(reason, syndrome);
         throw DeviceFailed();
     }
     bool failed() const { return failed_; }
@@ -144,6 +149,8 @@ public:
     std::unique_ptr<RssTable> rss;
     std::unique_ptr<QpTable> qps;
     std::unique_ptr<CommandInterface> commands;
+    std::unique_ptr<Hcr> hcr;
+    std::unique_ptr<InitSegment> segment;   // of Profile::Rsnic; others have none
     // What the transport takes from this function (transport/function.h); besides them `qps` and `memory`.
     std::unique_ptr<RoceV2> link;
     std::unique_ptr<WqeChain> sends;

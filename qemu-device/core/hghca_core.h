@@ -31,6 +31,7 @@ struct hghca_host_ops {
 	bool (*write)(void *opaque, uint64_t dma, const void *buffer, uint64_t len);
 	bool (*update)(void *opaque, uint64_t dma, void (*change)(uint64_t *word, void *context), void *context);
 	void (*raise_vector)(void *opaque, unsigned vector);
+	void (*lower_interrupt)(void *opaque);
 	bool (*send_frame)(void *opaque, const struct iovec *parts, int count);
 	void (*set_timer)(void *opaque, uint64_t deadline_ns);
 	uint64_t (*now_ns)(void *opaque);
@@ -49,6 +50,7 @@ struct hghca_receive_buffer {
 enum hghca_profile {
 	HGHCA_PROFILE_FULL,
 	HGHCA_PROFILE_BASE,		/* nothing beyond the JingZhao document */
+	HGHCA_PROFILE_RSNIC,		/* the device of the RSNIC document */
 };
 
 struct hghca_config {
@@ -59,6 +61,7 @@ struct hghca_config {
 	uint32_t slice_work;		/* what a call does at most, about, in units of work.h; 0: the default */
 	struct hghca_receive_buffer roce_buffer;
 	struct hghca_receive_buffer other_buffer;
+	uint64_t init_delay_ns;		/* RSNIC: so long after a reset it is initializing */
 	uint8_t *device_memory;		/* the caller's, for as long as the core lives */
 	uint64_t device_memory_bytes;	/* 0: none; a power of two, 4096 to HGHCA_DEVICE_MEMORY_MAX */
 };
@@ -83,9 +86,10 @@ void hghca_core_set_link(struct hghca_core *core, bool up);
 void hghca_core_dma_changed(struct hghca_core *core);
 
 /*
- * A catastrophic error: LOCAL_CATAS_ERROR is posted, and the device is silent until it is reset. Is it?
+ * A catastrophic error with health syndrome `syndrome` (HGHCA_HEALTH_*): LOCAL_CATAS_ERROR is posted, and the device is
+ * silent until it is reset. Is it?
  */
-void hghca_core_fail(struct hghca_core *core, const char *reason);
+void hghca_core_fail(struct hghca_core *core, const char *reason, unsigned syndrome);
 bool hghca_core_failed(const struct hghca_core *core);
 
 /*

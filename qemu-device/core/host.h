@@ -47,6 +47,8 @@ public:
 
     // Sends MSI-X message number `vector`.
     virtual void raise_vector(unsigned vector) = 0;
+    // Deasserts the interrupt that a vector asserts while MSI-X is off.
+    virtual void lower_interrupt() = 0;
 
     // Sends an Ethernet frame without FCS. With LinkFull the Host calls Device::link_ready() when the link takes frames
     // again.

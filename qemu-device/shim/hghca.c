@@ -2,7 +2,7 @@
 /*
  * The JingZhao HCA: PCI function, registers, properties and statistics.
  *
- *   -device hghca[,netdev=ID][,mac=MAC][,profile=full|base][,cache-entries=N][,slice=N][,bql-hook=BOOL][,node-guid=N]
+ *   -device hghca[,netdev=ID][,mac=MAC][,profile=full|base|rsnic][,cache-entries=N][,slice=N][,bql-hook=BOOL][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
  *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
  *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
@@ -37,8 +37,12 @@
 #define HGHCA_BUFFER_MIN        (16 * KiB)
 #define HGHCA_BUFFER_MAX        (64 * MiB)
 #define HGHCA_MEMORY_MIN        (4 * KiB)
-#define HGHCA_NAME_FULL         "full"
-#define HGHCA_NAME_BASE         "base"
+/* The values of the property 'profile'. */
+static const char *const hghca_profiles[] = {
+    [HGHCA_PROFILE_FULL] = "full",
+    [HGHCA_PROFILE_BASE] = "base",
+    [HGHCA_PROFILE_RSNIC] = "rsnic",
+};
 
 /* ------------------------------------------------------------------ */
 /* Functions that the core calls (host.h)                              */
@@ -49,6 +53,15 @@ static void hghca_raise_vector(void *opaque, unsigned vector)
 
     if (vector < HGHCA_VECTORS) {
         s->vectors_due |= BIT_ULL(vector);
+    }
+}
+
+static void hghca_lower_interrupt(void *opaque)
+{
+    HghcaState *s = opaque;
+
+    if (s->intx) {
+        pci_set_irq(PCI_DEVICE(s), 0);
     }
 }
 
@@ -122,6 +135,7 @@ static const struct hghca_host_ops hghca_host_ops = {
     .write = hghca_dma_write,
     .update = hghca_dma_update,
     .raise_vector = hghca_raise_vector,
+    .lower_interrupt = hghca_lower_interrupt,
     .send_frame = hghca_net_send,
     .set_timer = hghca_set_timer,
     .now_ns = hghca_now_ns,
@@ -160,7 +174,7 @@ static void hghca_hcr_write(void *opaque, hwaddr offset, uint64_t value, unsigne
     trace_hghca_hcr_write(s->name, offset, size, value);
     if (hghca_enter(s)) {
         if (hghca_core_hcr_write(s->core, offset, value, size)) {
-            s->vectors_due = 0;     /* as in hghca_reset_core() */
+            hghca_forget_interrupts(s);     /* as in hghca_reset_core() */
         }
         hghca_leave(s);
     }
@@ -252,9 +266,15 @@ static bool hghca_init_msix(HghcaState *s, Error **errp)
     return true;
 }
 
-static bool hghca_is_base(const HghcaState *s)
+/* The profile, or -1 if no profile has that name. */
+static int hghca_profile(const HghcaState *s)
 {
-    return s->profile && !strcmp(s->profile, HGHCA_NAME_BASE);
+    for (int i = 0; s->profile && i < ARRAY_SIZE(hghca_profiles); i++) {
+        if (!strcmp(s->profile, hghca_profiles[i])) {
+            return i;
+        }
+    }
+    return s->profile ? -1 : HGHCA_PROFILE_FULL;
 }
 
 static bool hghca_init_memory(HghcaState *s, Error **errp)
@@ -295,9 +315,8 @@ static bool hghca_check_buffer(uint64_t bytes, const char *name, Error **errp)
 
 static bool hghca_check_properties(HghcaState *s, Error **errp)
 {
-    if (s->profile && strcmp(s->profile, HGHCA_NAME_FULL) && !hghca_is_base(s)) {
-        error_setg(errp, "property 'profile' must be '" HGHCA_NAME_FULL "' or '" HGHCA_NAME_BASE
-                   "', not '%s'", s->profile);
+    if (hghca_profile(s) < 0) {
+        error_setg(errp, "property 'profile' must be 'full', 'base' or 'rsnic', not '%s'", s->profile);
         return false;
     }
     if (!s->slice_work || s->slice_work > HGHCA_SLICE_MAX) {
@@ -325,7 +344,8 @@ static bool hghca_check_properties(HghcaState *s, Error **errp)
 static bool hghca_new_core(HghcaState *s, Error **errp)
 {
     struct hghca_config config = {
-        .profile = hghca_is_base(s) ? HGHCA_PROFILE_BASE : HGHCA_PROFILE_FULL,
+        .profile = hghca_profile(s),
+        .init_delay_ns = s->init_delay_ms * SCALE_MS,
         .node_guid = s->node_guid,
         .cache_entries = s->cache_entries,
         .slice_work = s->slice_work,
@@ -363,9 +383,15 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
     if (!hghca_check_properties(s, errp)) {
         return;
     }
-    if (hghca_is_base(s)) {
+    if (hghca_profile(s) != HGHCA_PROFILE_FULL) {
         s->memory_bytes = 0;
+    }
+    if (hghca_profile(s) == HGHCA_PROFILE_BASE) {
         pci_config_set_revision(pci->config, 0);
+    }
+    s->intx = hghca_profile(s) == HGHCA_PROFILE_RSNIC;
+    if (s->intx) {
+        pci_config_set_interrupt_pin(pci->config, 1);
     }
     if (!hghca_init_memory(s, errp) ||
         !hghca_capture_open(s, errp) || !hghca_init_capabilities(pci, errp) ||
@@ -539,16 +565,39 @@ static char *hghca_get_fail(Object *object, Error **errp)
     return g_strdup(s->core && hghca_core_failed(s->core) ? "failed" : "ok");
 }
 
+/* Names of failures, and the syndrome that RSNIC reports of each. */
+static const struct {
+    const char *name;
+    unsigned syndrome;
+} hghca_failures[] = {
+    { "now", HGHCA_HEALTH_HW_FATAL_ERR },
+#define HGHCA_FAILURE(name, value) { #name, value },
+    HGHCA_HEALTH_SYNDROMES(HGHCA_FAILURE)
+#undef HGHCA_FAILURE
+};
+
+/* The syndrome of a failure; HGHCA_HEALTH_NONE: no failure has that name. */
+static unsigned hghca_failure(const char *name)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(hghca_failures); i++) {
+        if (!strcmp(name, hghca_failures[i].name)) {
+            return hghca_failures[i].syndrome;
+        }
+    }
+    return HGHCA_HEALTH_NONE;
+}
+
 static void hghca_set_fail(Object *object, const char *value, Error **errp)
 {
     HghcaState *s = HGHCA(object);
+    unsigned syndrome = hghca_failure(value);
 
-    if (strcmp(value, "now")) {
-        error_setg(errp, "property 'fail' must be 'now', not '%s'", value);
+    if (!syndrome) {
+        error_setg(errp, "property 'fail' must be 'now' or the name of a health syndrome, not '%s'", value);
     } else if (!s->core || !hghca_enter(s)) {
         error_setg(errp, "the device cannot fail now: it is not realized, closing or busy");
     } else {
-        hghca_core_fail(s->core, "a failure was asked for");
+        hghca_core_fail(s->core, "a failure was asked for", syndrome);
         hghca_leave(s);
     }
 }
@@ -565,6 +614,7 @@ static void hghca_get_commands(Object *object, Visitor *v, const char *name, voi
 static const Property hghca_properties[] = {
     DEFINE_NIC_PROPERTIES(HghcaState, nic_conf),
     DEFINE_PROP_STRING("profile", HghcaState, profile),
+    DEFINE_PROP_UINT32("init-delay", HghcaState, init_delay_ms, 0),
     DEFINE_PROP_UINT32("cache-entries", HghcaState, cache_entries, 0),
     DEFINE_PROP_BOOL("bql-hook", HghcaState, bql_hook, true),
     DEFINE_PROP_UINT32("slice", HghcaState, slice_work, HGHCA_SLICE_DEFAULT),
@@ -604,7 +654,9 @@ static void hghca_class_init(ObjectClass *class, void *data)
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 
     object_class_property_set_description(class, "profile",
-        "'full', or 'base': without what is not in the JingZhao document");
+        "'full'; 'base': without what is not in the JingZhao document; 'rsnic': the device of the RSNIC document");
+    object_class_property_set_description(class, "init-delay",
+        "Milliseconds after a reset in which a device of profile 'rsnic' is initializing");
     object_class_property_set_description(class, "cache-entries",
         "Contexts of each kind that the device keeps on chip; 0: no limit");
     object_class_property_set_description(class, "bql-hook",

@@ -81,11 +81,20 @@ static void hghca_clear_due(HghcaState *s)
     }
 }
 
+/* Messages that were raised before a reset are not sent any more. */
+void hghca_forget_interrupts(HghcaState *s)
+{
+    s->vectors_due = 0;
+    if (s->intx) {
+        pci_set_irq(PCI_DEVICE(s), 0);
+    }
+}
+
 static void hghca_reset_core(HghcaState *s)
 {
     trace_hghca_reset(s->name);
     s->reset_due = false;
-    s->vectors_due = 0;
+    hghca_forget_interrupts(s);
     s->busy = true;
     hghca_core_reset(s->core);
     hghca_core_set_link(s->core, hghca_net_link_up(s));
@@ -152,7 +161,11 @@ static void hghca_signal(HghcaState *s)
         turn &= ~BIT_ULL(vector);
         s->vectors_due &= ~BIT_ULL(vector);
         trace_hghca_signal(s->name, vector);
-        msix_notify(PCI_DEVICE(s), vector);
+        if (s->intx && !msix_enabled(PCI_DEVICE(s))) {
+            pci_set_irq(PCI_DEVICE(s), 1);
+        } else {
+            msix_notify(PCI_DEVICE(s), vector);
+        }
         if (hghca_time_is_over()) {
             break;
         }

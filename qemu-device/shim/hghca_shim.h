@@ -41,6 +41,7 @@ struct HghcaState {
     bool bql_hook;
     uint64_t node_guid;
     char *profile;                  /* NULL: full */
+    uint32_t init_delay_ms;
     uint64_t memory_bytes;
     uint64_t fail_command;
     uint32_t no_capabilities;       /* mask of those that are not advertised */
@@ -78,6 +79,7 @@ struct HghcaState {
     bool link_change_due;
     bool link_ready_due;
     uint64_t vectors_due;           /* bit n: send MSI-X message n */
+    bool intx;                      /* while MSI-X is off, a message asserts INTA */
     VMChangeStateEntry *vm_state;
     QTAILQ_ENTRY(HghcaState) next_due;
 };
@@ -93,6 +95,7 @@ void hghca_reset(HghcaState *s);
 void hghca_link_changed(HghcaState *s);
 void hghca_entry_open(HghcaState *s);
 void hghca_entry_close(HghcaState *s);
+void hghca_forget_interrupts(HghcaState *s);
 void hghca_end(HghcaState *s);
 
 /* hghca_bql.c */

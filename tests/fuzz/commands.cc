@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A driver that means harm: any word in the HCR, any mailbox, any opcode and modifier, from power-on or from a
 // device at work.
-#include <memory>
 #include <vector>
 
 #include "device.h"
@@ -112,7 +111,7 @@ private:
         uint32_t op = 0, modifier = index;
         switch (what % 17) {
         case 0:
-            op = fill(HGHCA_CMD_INIT_HCA, d.init_mailbox(size & 1 ? uint32_t(HGHCA_CAP_ALL) : 1u << size / 8));
+            op = fill(HGHCA_CMD_INIT_HCA, d.init_mailbox(size & 1 ? world_.caps : 1u << size / 8));
             modifier = 0;
             break;
         case 1: {
@@ -123,8 +122,8 @@ private:
             break;
         }
         case 2:
-            op = fill(HGHCA_CMD_SW2HW_MPT, d.mpt_mailbox(uint32_t(index) << 8 | 0xab, 0x1000, uint64_t(size) << 6, index,
-                                                         r.u8(), TestDriver::kPd, 12 + (size & 0x40 ? 9 : 0)));
+            op = fill(HGHCA_CMD_SW2HW_MPT, d.mpt_mailbox(key_at(index), 0x1000, uint64_t(size) << 6, index, r.u8(),
+                                                         TestDriver::kPd, 12 + (size & 0x40 ? 9 : 0)));
             break;
         case 3: {
             hghca_mtt_mailbox mtts{};
@@ -236,6 +235,10 @@ private:
             node_.driver.command(op, mailbox_, modifier, what % 17 == 1 ? 1 + size % 2 : 0);
         world_.settle_now();
     }
+    uint32_t key_at(uint32_t index) const
+    {
+        return world_.caps & HGHCA_CAP_MEM_MGT ? index << 8 | 0xab : 0xab000000 | index;
+    }
     template <class T>
     uint32_t fill(uint32_t op, const T &mailbox)
     {
@@ -275,11 +278,10 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const std::unique_ptr<World> worlds[] = {std::make_unique<World>(0), std::make_unique<World>(1)};
-    static const std::vector<uint16_t> ops = opcodes(worlds[0]->net.a);
+    static const std::vector<uint16_t> ops = opcodes(world_of(0).net.a);
     Record first(data, size < kRecord ? size : kRecord);
     const uint8_t mask = first.u8(), how = first.u8();
-    World &world = *worlds[how & 1];
+    World &world = world_of(how);
     world.begin(mask);
     Script script(world, ops);
     if (how & 2)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A hostile peer and a bad link: any frame at any time to live QPs of every service.
-#include <memory>
-
 #include "device.h"
 #include "port/roce_v2.h"
 #include "jingzhao/translate.h"
@@ -108,8 +106,11 @@ private:
     {
         const unsigned index = to.options.sgid_index;
         Path path{};
-        path.by_gid = true;
+        path.by_gid = from.options.by_gid;
         path.sgid_index = uint8_t(index);
+        path.smac = Node::mac_of(from.node.number);
+        path.sip = World::ipv4_of(from.node);
+        path.dip = group ? World::kGroupIpv4 : World::ipv4_of(to.node);
         path.dgid = group ? World::kGroup : Node::gid_of(to.node.number, index);
         path.dmac = group ? World::kGroupMac : Node::mac_of(to.node.number);
         const RoceV2 &link = *from.node.device.link;
@@ -276,10 +277,9 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const std::unique_ptr<World> worlds[] = {std::make_unique<World>(0), std::make_unique<World>(1)};
     Record first(data, size < kRecord ? size : kRecord);
     const uint8_t mask = first.u8();
-    World &world = *worlds[first.u8() & 1];
+    World &world = world_of(first.u8());
     world.begin(mask);
     Script script(world);
     if (size > kRecord)
@@ -287,6 +287,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world.rule = nullptr;
     world.finish();
     world.require_rest();
+    for (const Node *node : {&world.net.a, &world.net.b})
+        require(!node->device.failed(), "neither a peer nor a link makes a device fail");
     return 0;
 }
 

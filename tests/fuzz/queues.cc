@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A guest that writes what it wants to its queues and doorbells. The other guest, and memory that no key gives, are
 // to stay as they are.
-#include <memory>
-
 #include "device.h"
 #include "world.h"
 
@@ -192,11 +190,16 @@ private:
                     line = l.get();
             Endpoint &other = &line->a == &e ? line->b : line->a;
             const Gid gid = Node::gid_of(other.node.number, e.options.sgid_index);
+            const bool limits = world_.caps & HGHCA_CAP_QP_LIMITS;
             hghca_qpc rtr = d.rtr_qpc(Endpoint::peer_of(e, other, gid), e.options.rq_psn, e.options.mtu_code);
+            if (!limits)
+                rtr.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC);
             if (e.options.service == HGHCA_QP_ST_UC)
                 rtr.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC | HGHCA_QP_ATTR_MIN_RNR_TIMER);
             d.modify(HGHCA_CMD_INIT2RTR_QPEE, e.qp.qpn, rtr);
             hghca_qpc rts = d.rts_qpc(e.options.sq_psn, 8, 3, 3);
+            if (!limits)
+                rts.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC);
             if (e.options.service == HGHCA_QP_ST_UC)
                 rts.opt_param_mask = be32(HGHCA_QP_ATTR_SQ_PSN);
             d.modify(HGHCA_CMD_RTR2RTS_QPEE, e.qp.qpn, rts);
@@ -213,10 +216,9 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const std::unique_ptr<World> worlds[] = {std::make_unique<World>(0), std::make_unique<World>(1)};
     Record first(data, size < kRecord ? size : kRecord);
     const uint8_t mask = first.u8(), how = first.u8();
-    World &world = *worlds[how & 1];
+    World &world = world_of(how);
     // Who may post REG_MR may have any memory of his device.
     world.trusted = how & 2;
     world.owns_memory = {world.trusted, world.trusted};

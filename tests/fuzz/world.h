@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Two devices with QPs of every service between them, what a script does with them, and what must hold
+// Two devices with QPs of every service that they have between them, what a script does with them, and what must hold
 // whatever it does. Made once and used for every run, since a run is shorter than making it.
 #pragma once
 
@@ -17,6 +17,9 @@ namespace hghca::fuzz {
 
 using namespace hghca::test;
 
+// What the devices of a world are: Config::profile, and RSNIC with a retransmission buffer too.
+enum Kind : unsigned { kFull, kBase, kRsnic, kRsnicBuffered, kKinds };
+
 enum Service : unsigned { kRc, kRcIpv6, kUc, kUd, kXrc, kRcSrq, kRcVlan, kRaw, kServices };
 
 class World {
@@ -28,25 +31,31 @@ public:
     static constexpr uint8_t kGuard = 0x5c;
     static constexpr Gid kGroup = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3};
     static constexpr Mac kGroupMac = {0x01, 0, 0x5e, 1, 2, 3};
+    static constexpr uint32_t kGroupIpv4 = 0xef010203;
     // One entry into the devices answers a frame with at most a READ of all of each buffer in packets of 256 bytes,
     // 16 of them at a time, and sends again what is in flight, on each QP.
     static constexpr unsigned kFramesAtOnce = 8192;
     static constexpr unsigned kTimersAtEnd = 20000;
+    static constexpr unsigned kLogPackets = 2;   // of a retransmission buffer, so that it is full at times
+    static constexpr uint64_t kPacketBytes = 4096ull << kLogPackets;
 
     // Small, so that a loop which goes on behind the end of its slice shows with the few WQEs that there are.
     static constexpr uint32_t kSliceWork = 16;
     static constexpr uint64_t kStepWork = 256;
 
-    explicit World(uint32_t cache_entries) : net(with_small_slices(cache_entries), HGHCA_CAP_ALL, layout(), kMemory)
+    World(Kind kind, uint32_t cache_entries)
+        : net(prepared(kind, cache_entries), 0, layout(), kMemory), kind(kind), caps(net.a.driver.offered())
     {
         for (Node *node : {&net.a, &net.b}) {
+            if (kind == kRsnicBuffered)
+                node->driver.layout.packet_base = node->host.alloc(kPacketBytes) | kLogPackets;
             marks_[node->number - 1] = node->host.mark();
             node->host.record_dirty = true;
             node->driver.queue_access = 0;   // a peer that guesses such a key has no right to it
         }
     }
 
-    // As new, with the lines of `mask` open.
+    // As new, with the lines of `mask` open, as far as the devices have their services.
     void begin(uint8_t mask)
     {
         for (auto &line : lines)
@@ -60,11 +69,11 @@ public:
         for (Node *node : {&net.a, &net.b}) {
             node->device.set_link(true);
             node->host.rewind(marks_[node->number - 1]);
-            node->start();
+            node->start(caps);
             begin_memory(*node);
         }
         for (unsigned i = 0; i < kServices; i++)
-            if (mask >> i & 1)
+            if (mask >> i & 1 && offers(Service(i)))
                 open(Service(i));
         for (Node *node : {&net.a, &net.b}) {
             guard(*node);
@@ -282,6 +291,8 @@ public:
         Wqe wqe(flags & 0x20 ? HGHCA_OPCODE_SEND_IMM : HGHCA_OPCODE_SEND, next, flags);
         Node &to = *peer(e.node);
         Endpoint &other = &e == &lines[kUd]->a ? lines[kUd]->b : lines[kUd]->a;
+        if (!(caps & HGHCA_CAP_GID_TABLE))
+            return wqe.put(base_address(e.node, flags & 0x10 ? nullptr : &other)).data(sge);
         wqe.ud(flags & 0x10 ? HGHCA_QPN_MULTICAST : other.qp.qpn, kQkey, to.number, flags >> 2 & 1);
         if (flags & 0x10) {
             auto *unit = reinterpret_cast<hghca_ud_gid_unit *>(&wqe.bytes[16]);
@@ -290,6 +301,22 @@ public:
             unit->dmac_l = le32(0x02030000);
         }
         return wqe.data(sge);
+    }
+
+    static uint32_t ipv4_of(const Node &node) { return 0x0a0a0000 | node.number; }
+    // Of a device without GIDs; `to` nullptr: the group.
+    static hghca_ud_unit base_address(const Node &from, const Endpoint *to)
+    {
+        hghca_ud_unit unit{};
+        unit.port = le32(1);
+        unit.lids = le32((to ? to->node.number : 0x0203u) << 16 | from.number);
+        unit.smac_h = le32(0x02000000);
+        unit.dmac_h = le32(to ? 0x02000000 : 0x01005e01);
+        unit.sip = le32(ipv4_of(from));
+        unit.dip = le32(to ? ipv4_of(to->node) : kGroupIpv4);
+        unit.dqpn = le32(to ? to->qp.qpn : HGHCA_QPN_MULTICAST);
+        unit.qkey = le32(kQkey);
+        return unit;
     }
 
     Node *peer(const Node &node) { return &node == &net.a ? &net.b : &net.a; }
@@ -330,10 +357,12 @@ public:
     };
 
     Network net;
+    const Kind kind;
+    const uint32_t caps;                                  // all that the devices have
     std::array<std::unique_ptr<Pair>, kServices> lines;
     std::array<std::unique_ptr<Shared>, 2> srqs;          // basic, XRC
     std::array<std::vector<TestDriver::Mr>, 2> keys;      // of every kind, of each node
-    std::array<Demand, 2> demand;
+    std::array<Demand, 2> demand{};
     std::array<uint64_t, 2> lists;                        // of pages, for REG_MR
     std::vector<Frame> recent;                            // the last ones that were sent
     std::array<bool, 2> owns_memory{};                    // the script gives away any memory of that node
@@ -342,8 +371,10 @@ public:
     std::function<Fate(const Node &, Frame &)> rule;      // of the script
 
 private:
-    static uint32_t with_small_slices(uint32_t cache_entries)
+    // Of the devices that are made now.
+    static uint32_t prepared(Kind kind, uint32_t cache_entries)
     {
+        Node::profile = kind == kFull ? Profile::Full : kind == kBase ? Profile::Base : Profile::Rsnic;
         Node::slice_work = kSliceWork;
         largest_step = kStepWork;
         return cache_entries;
@@ -356,6 +387,22 @@ private:
         l.log_mpts = 8;
         l.mtt_bytes = 16 << 10;
         return l;
+    }
+    bool offers(Service service) const
+    {
+        switch (service) {
+        case kUc:
+        case kUd:   // the only one of RSNIC is QP 1
+            return kind == kFull || kind == kBase;
+        case kRcSrq:
+            return caps & HGHCA_CAP_SRQ;
+        case kXrc:
+            return caps & HGHCA_CAP_XRC;
+        case kRaw:
+            return caps & HGHCA_CAP_PORT;
+        default:
+            return true;
+        }
     }
     static bool is_guard(const uint8_t *bytes, size_t length)
     {
@@ -389,6 +436,8 @@ private:
         grant(node, d.mtt_dma, d.layout.mtt_bytes);
         grant(node, d.out_mailbox(), 4096);
         grant(node, d.async.buffer.dma, d.async.buffer.length);
+        if (kind == kRsnicBuffered)
+            grant(node, d.layout.packet_base & ~HGHCA_INIT_HCA_LOG_MASK, kPacketBytes);
         guard(node);
 
         // Keys of every kind, each with a page of a guard behind.
@@ -403,30 +452,41 @@ private:
         region(0x2000, HGHCA_ACCESS_REMOTE_READ, TestDriver::kPd);
         region(0x3000, 0, TestDriver::kPd);
         region(0x4000, TestDriver::kRw, TestDriver::kPd + 1);
-        keys[i].push_back({d.create_window(true), TestDriver::kPd, 0x7000000000, 0, 0, 0});
-        keys[i].push_back({d.create_window(false), TestDriver::kPd, 0x7000000000, 0, 0, 0});
-        keys[i].push_back(d.create_fast_mr(4));
-        demand[i].dma = node.host.alloc(8192);
-        grant(node, demand[i].dma, 8192);
-        demand[i].mr = d.create_mr_without_pages(0x5000, 8192);
-        d.destroy_mr(demand[i].mr);
-        demand[i].mr.key = d.new_key();
-        d.must(d.post(HGHCA_CMD_SW2HW_MPT,
-                      d.mpt_mailbox(demand[i].mr.key, 0x5000, 8192, demand[i].mr.first_mtt,
-                                    TestDriver::kRw | HGHCA_ACCESS_ON_DEMAND),
-                      d.mpt_index(demand[i].mr.key)),
-               "SW2HW_MPT");
-        keys[i].push_back(demand[i].mr);
-        hghca_mpt mpt = d.mpt_mailbox(d.new_key(), 0, 8192, 64, TestDriver::kRw);
-        mpt.flags |= be32(HGHCA_MPT_FLAG_DEVICE);
-        d.must(d.post(HGHCA_CMD_SW2HW_MPT, mpt, d.mpt_index(be32(mpt.key))), "SW2HW_MPT");
-        keys[i].push_back({be32(mpt.key), TestDriver::kPd, 0, 8192, 0, 0});
+        if (caps & HGHCA_CAP_MEM_MGT) {
+            keys[i].push_back({d.create_window(true), TestDriver::kPd, 0x7000000000, 0, 0, 0});
+            keys[i].push_back({d.create_window(false), TestDriver::kPd, 0x7000000000, 0, 0, 0});
+            keys[i].push_back(d.create_fast_mr(4));
+        }
+        if (caps & HGHCA_CAP_ODP)
+            create_on_demand(node);
+        if (caps & HGHCA_CAP_DEVICE_MEMORY) {
+            hghca_mpt mpt = d.mpt_mailbox(d.new_key(), 0, 8192, 64, TestDriver::kRw);
+            mpt.flags |= be32(HGHCA_MPT_FLAG_DEVICE);
+            d.must(d.post(HGHCA_CMD_SW2HW_MPT, mpt, d.mpt_index(be32(mpt.key))), "SW2HW_MPT");
+            keys[i].push_back({be32(mpt.key), TestDriver::kPd, 0, 8192, 0, 0});
+        }
         lists[i] = node.host.alloc(4096);
         const uint64_t pages = node.host.alloc(4 * 4096);
         grant(node, pages, 4 * 4096);
         for (unsigned n = 0; n < 4; n++)
             node.host.as<uint64_t>(lists[i])[n] = le64(pages + n * 4096);
         guard(node);
+    }
+    void create_on_demand(Node &node)
+    {
+        TestDriver &d = node.driver;
+        Demand &region = demand[node.number - 1];
+        region.dma = node.host.alloc(8192);
+        grant(node, region.dma, 8192);
+        region.mr = d.create_mr_without_pages(0x5000, 8192);
+        d.destroy_mr(region.mr);
+        region.mr.key = d.new_key();
+        d.must(d.post(HGHCA_CMD_SW2HW_MPT,
+                      d.mpt_mailbox(region.mr.key, 0x5000, 8192, region.mr.first_mtt,
+                                    TestDriver::kRw | HGHCA_ACCESS_ON_DEMAND),
+                      d.mpt_index(region.mr.key)),
+               "SW2HW_MPT");
+        keys[node.number - 1].push_back(region.mr);
     }
     void open(Service service)
     {
@@ -465,6 +525,11 @@ private:
         default:
             break;
         }
+        o.dbr &= bool(caps & HGHCA_CAP_DBR);
+        if (!(caps & HGHCA_CAP_GID_TABLE)) {
+            o.by_gid = false;
+            o.sgid_index = 0;
+        }
         left = right = o;
         if (service == kRcSrq) {
             srqs[0] = std::make_unique<Shared>(net.b, 0);
@@ -493,7 +558,7 @@ private:
                 d.must(d.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, e->qp.qpn, HGHCA_SPECIAL_QP_RAW_ETH).status, "RAW");
                 d.must(d.set_port(Node::mac_of(e->node.number).data(), 1500, HGHCA_PORT_PROMISC), "SET_PORT");
             }
-        if (service == kUd)
+        if (service == kUd && caps & HGHCA_CAP_MULTICAST)
             for (Endpoint *e : {&line->a, &line->b})
                 join(*e);
     }
@@ -550,5 +615,18 @@ private:
     std::array<std::vector<uint64_t>, 2> guards_;
     unsigned frames_ = 0;
 };
+
+// The world that a byte of an input chooses: bit 0, a cache of one context of each kind; bits 3:2, the devices. It is
+// made when it is wanted for the first time.
+inline World &world_of(uint8_t how)
+{
+    static std::array<std::array<std::unique_ptr<World>, 2>, kKinds> worlds;
+    const auto kind = Kind(how >> 2 & 3);
+    const uint32_t cache_entries = how & 1;
+    std::unique_ptr<World> &world = worlds[kind][cache_entries];
+    if (!world)
+        world = std::make_unique<World>(kind, cache_entries);
+    return *world;
+}
 
 }  // namespace hghca::fuzz

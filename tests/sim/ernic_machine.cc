@@ -42,10 +42,6 @@ ErnicMachine::ErnicMachine(World &world, uint32_t number, const MachineConfig &c
 Ernic::Registers &ErnicMachine::connect(uint32_t qpn, uint32_t host, QpAttributes attributes, uint32_t sq_psn,
                                         uint32_t rq_psn)
 {
-    const auto ipv4_of = [](uint32_t n) {
-        const auto gid = gid_of(n, 0);
-        return uint32_t(gid[12]) << 24 | uint32_t(gid[13]) << 16 | uint32_t(gid[14]) << 8 | gid[15];
-    };
     attributes.path.dmac = mac_of(host);
     attributes.path.smac = mac_of(number);
     attributes.path.sip = ipv4_of(number);

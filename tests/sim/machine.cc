@@ -36,6 +36,7 @@ void Block::fill(Random &random)
 Config Machine::device_config(FakeHost &host, uint32_t number, const MachineConfig &config)
 {
     Config c{};
+    c.profile = config.profile;
     c.mac = mac_of(number);
     c.cache_entries = config.cache_entries;
     c.device_memory = host.on_device();
@@ -46,7 +47,7 @@ Config Machine::device_config(FakeHost &host, uint32_t number, const MachineConf
 
 Machine::Machine(World &world, uint32_t number, const MachineConfig &config, uint64_t seed)
     : NetworkHost(world, number, config.memory_bytes, config.tx_queue_bytes, seed), config(config),
-      device(*this, device_config(*this, number, config)), driver(*this, device)
+      device(*this, device_config(*this, number, config)), driver(*this, device), caps_(driver.offered())
 {
     copy_only = config.copy_only;
     TestDriver::Layout &layout = driver.layout;
@@ -60,13 +61,15 @@ Machine::Machine(World &world, uint32_t number, const MachineConfig &config, uin
     layout.srqc = layout.eqc + (1 << 20);
     layout.mcg = layout.srqc + (2 << 20);
     layout.mtt = std::max<uint64_t>(1 << 20, 64ull << layout.log_mpts);
+    if (config.packets)
+        layout.packet_base = alloc(config.packets * kPage) | uint64_t(std::countr_zero(config.packets));
     driver.first_qpn = config.first_qpn;
 }
 
 void Machine::start()
 {
     forget_device();
-    driver.start(HGHCA_CAP_ALL);
+    driver.start(caps_);
     allow_dma(driver.async.buffer.dma, 32ull << driver.async.log);
     completions = driver.create_eq(std::max(8u, log2_up(config.cqs * 2)), 1);
     allow_dma(completions.buffer.dma, 32ull << completions.log);
@@ -76,7 +79,7 @@ void Machine::start()
         allow_dma(cqs.back().buffer.dma, 32ull << config.cq_log);
         driver.arm(cqs.back());
     }
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 3 && has(HGHCA_CAP_GID_TABLE); i++)
         TestDriver::must(driver.set_gid(i, gid_of(number, i).data(), mac_of(number).data(), i == 2 ? kVlan : -1),
                          "SET_GID");
     const TestDriver::Layout &layout = driver.layout;
@@ -88,7 +91,15 @@ void Machine::start()
     allow_dma(driver.mpt_dma, 64ull << layout.log_mpts);
     allow_dma(driver.mtt_dma, layout.mtt_bytes);
     allow_dma(driver.out_mailbox(), HGHCA_MAILBOX_SIZE);
+    if (config.packets)
+        allow_dma(packets_dma(), config.packets * kPage);
     check_dma_from_now();
+}
+
+void Machine::spoil_packets()
+{
+    for (uint32_t i = 0; i < config.packets; i++)
+        std::memset(at(packets_dma() + i * kPage), 0xa5, 64);
 }
 
 // ---- NetworkHost

@@ -15,6 +15,8 @@ using test::TestDriver;
 
 // What one word of seed makes of a host.
 struct MachineConfig {
+    Profile profile = Profile::Full;
+    uint32_t packets = 0;             // that RSNIC's retransmission buffer holds, a power of two; 0: it has none
     uint32_t cache_entries = 0;
     bool copy_only = false;           // no DMA but by copy
     uint64_t memory_bytes = 64u << 20;
@@ -84,8 +86,12 @@ public:
     // Until the next reset.
     void turn_on_congestion_control()
     {
-        driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
+        if (has(HGHCA_CAP_CONGESTION))
+            driver.turn_congestion(HGHCA_CONGESTION_REACT | HGHCA_CONGESTION_NOTIFY);
     }
+    bool has(hghca_cap cap) const { return caps_ & cap; }
+    // For tests of the checkers: a program writes over the retransmission buffer.
+    void spoil_packets();
 
     const MachineConfig config;
     Device device;
@@ -99,6 +105,9 @@ public:
 private:
     static Config device_config(FakeHost &host, uint32_t number, const MachineConfig &config);
     bool poll(TestDriver::Cq &cq);
+    uint64_t packets_dma() const { return driver.layout.packet_base & ~HGHCA_INIT_HCA_LOG_MASK; }
+
+    const uint32_t caps_;   // all that the device has; start() turns them on
 
     // ---- NetworkHost
     void device_receives(const iovec &part) override;

@@ -54,6 +54,7 @@ public:
     static std::array<uint8_t, 6> mac_of(uint32_t n) { return {2, 0, 0, 0, uint8_t((n + 1) >> 8), uint8_t(n + 1)}; }
     // Index 0: 10.10.a.b; 1: fd00::a:b; 2: 10.20.a.b in VLAN 5.
     static std::array<uint8_t, 16> gid_of(uint32_t n, unsigned index);
+    static uint32_t ipv4_of(uint32_t n) { return 0x0a0a0000 | ((n + 1) & 0xffff); }   // of index 0
 
     // ---- Host
     FrameSent send_frame(std::span<const iovec> parts) override;
@@ -61,6 +62,7 @@ public:
     uint64_t now_ns() override { return world_.now_ns; }
     void schedule() override;
     void raise_vector(unsigned vector) override;
+    void lower_interrupt() override {}
     void dirty(uint64_t dma, uint64_t len) override;
     bool write(uint64_t dma, const void *buffer, uint64_t len) override;
 

@@ -53,6 +53,9 @@ struct Mix {
     uint32_t actions = kAllActions;
     bool ipv4_only = false;     // and between two hosts
     uint32_t ernics = 0;        // of the hosts: they have an ERNIC, not an HCA
+    Profile profile = Profile::Full;
+    bool among_full = false;    // a third of the hosts has a full device all the same
+    bool packets = false;       // RSNIC has retransmission buffers
 };
 
 SideConfig side_config(Random &random, const Mix &mix, uint8_t service)
@@ -69,11 +72,13 @@ SideConfig side_config(Random &random, const Mix &mix, uint8_t service)
     c.target_bytes = c.max_message + uint32_t(random.between(64, 4096));
     c.source_bytes = service == HGHCA_QP_ST_UC ? kActions * c.target_bytes : c.max_message + uint32_t(random.below(4096));
     c.answer_bytes = std::max(c.max_message, 16u) * 2;
-    c.gid_index = mix.ipv4_only ? 0 : unsigned(random.below(3));
+    // Without extensions there are IPv4 alone and one READ at a time.
+    const bool base = mix.profile == Profile::Base;
+    c.gid_index = mix.ipv4_only || base ? 0 : unsigned(random.below(3));
     c.ack_timeout = uint8_t(random.between(7, 9));
     c.rnr_timer = uint8_t(random.between(1, 12));
     c.rnr_retry = mix.finite_rnr && random.one_in(2) ? 6 : 7;
-    c.rd_atomic = uint32_t(random.between(1, 16));
+    c.rd_atomic = base ? 1 : uint32_t(random.between(1, 16));
     c.psn = mix.wrap ? uint32_t(0xffffff - random.below(64)) : psn_near_wrap(random);
     c.requests = uint32_t(random.between(mix.requests / 2, mix.requests));
     c.batch = uint32_t(random.between(1, 8));
@@ -107,6 +112,7 @@ void add_pair(Simulation &sim, const Mix &mix, Machine &left, Machine &right, ui
         return &traffic.add_shared_queue(machine, unsigned(random.between(2, 4)), room, xrcd,
                                          uint32_t(random.below(machine.cqs.size())));
     };
+    const auto may_share = [](const Machine &machine) { return machine.has(HGHCA_CAP_SRQ); };
     Side *sides[2];
     if (service == HGHCA_QP_ST_XRC) {
         constexpr uint32_t kDomain = 7;
@@ -115,8 +121,9 @@ void add_pair(Simulation &sim, const Mix &mix, Machine &left, Machine &right, ui
         sides[1] = &traffic.add_side(right, b, queue_for(right, kDomain), kDomain);
     } else {
         const bool shared = random.chance(mix.shared_queues_ppm);
-        sides[0] = &traffic.add_side(left, a, shared ? queue_for(left, 0) : nullptr);
-        sides[1] = &traffic.add_side(right, b, shared && random.one_in(2) ? queue_for(right, 0) : nullptr);
+        sides[0] = &traffic.add_side(left, a, shared && may_share(left) ? queue_for(left, 0) : nullptr);
+        const bool both = shared && random.one_in(2);
+        sides[1] = &traffic.add_side(right, b, both && may_share(right) ? queue_for(right, 0) : nullptr);
     }
     if (service == HGHCA_QP_ST_UD) {
         traffic.join_datagrams(*sides[0]);
@@ -200,6 +207,10 @@ void make_mix(Simulation &sim, const Mix &mix)
         c.copy_only = random.one_in(8);
         if (mix.small_caches || random.one_in(4))
             c.cache_entries = uint32_t(random.between(1, 8));
+        if (!mix.among_full || !random.one_in(3))
+            c.profile = mix.profile;
+        if (mix.packets && c.profile == Profile::Rsnic)
+            c.packets = 1u << random.between(2, 5);
     }
     sim.build(shape, configs, mix.ernics);
     if (random.one_in(3))
@@ -382,6 +393,48 @@ void make_ernic(Simulation &sim)
     make_mix(sim, mix);
 }
 
+// What RSNIC and a device without extensions can do.
+constexpr uint32_t kRsnicActions = mask_of(Action::Send) | mask_of(Action::SendImm) | mask_of(Action::Write) |
+                                   mask_of(Action::WriteImm) | mask_of(Action::Read);
+constexpr uint32_t kBaseActions = kRsnicActions | mask_of(Action::Cas) | mask_of(Action::Faa);
+
+// Of hosts that have devices of this profile, or full ones.
+Mix profile_mix(Random &random, Profile profile)
+{
+    Mix mix;
+    mix.hosts = uint32_t(random.between(2, 3));
+    mix.pairs = uint32_t(random.between(2, 4));
+    mix.requests = 24;
+    mix.profile = profile;
+    mix.among_full = true;
+    mix.faults = any_faults(random, 20);
+    mix.faults.drop += 1;
+    return mix;
+}
+
+// Each retransmission buffer is so small that it is full at times.
+void make_rsnic(Simulation &sim)
+{
+    Mix mix = profile_mix(sim.random, Profile::Rsnic);
+    mix.actions = kRsnicActions;
+    mix.counters = false;
+    mix.packets = sim.random.one_in(2);
+    mix.small_caches = sim.random.one_in(2);
+    if (!sim.options.broken.empty()) {
+        mix.packets = true;
+        mix.among_full = false;
+    }
+    make_mix(sim, mix);
+}
+
+void make_base(Simulation &sim)
+{
+    Mix mix = profile_mix(sim.random, Profile::Base);
+    mix.services = kEvery & ~(1u << HGHCA_QP_ST_XRC);
+    mix.actions = kBaseActions;
+    make_mix(sim, mix);
+}
+
 void make_many(Simulation &sim)
 {
     constexpr uint32_t kHosts = 4, kPairs = 2000;
@@ -558,6 +611,8 @@ const std::vector<Scenario> &scenarios()
         {"flap", "links that go down and up", make_flap, true},
         {"reset", "a device is reset under traffic and comes back", make_reset, true},
         {"ernic", "ERNICs and HCAs side by side, all kinds of faults up to 20 %", make_ernic, true},
+        {"rsnic", "RSNIC with and without a retransmission buffer, all kinds of faults up to 20 %", make_rsnic, true},
+        {"base", "devices without extensions, all kinds of faults up to 20 %", make_base, true},
         {"plain", "RC by IPv4: what is broken on purpose", make_plain, false},
         {"many", "thousands of QPs", make_many, false},
         {"stream", "WRITEs of 16 KiB: packets a second", make_stream, false},

@@ -52,6 +52,8 @@ const std::vector<Breakage> &breakages()
          "ernic"},
         {"ernic-completion-lost", "an ERNIC's driver that loses a completion",
          "comes before that of request|have not completed", "ernic"},
+        {"rsnic-packets", "a program that writes over the retransmission buffers of RSNIC",
+         "is not what|brought something else", "rsnic"},
     };
     return all;
 }
@@ -196,6 +198,13 @@ void Simulation::break_something()
     } else if (what == "ernic-completion-lost") {
         for (auto &each : world.ernics)
             each->lose_completion = 5;
+    } else if (what == "rsnic-packets") {
+        fabric.faults.drop = 100'000;
+        fabric.broken = [this](Frame &) {
+            for (auto &each : world.machines)
+                each->spoil_packets();
+            return true;
+        };
     } else {
         fail("there is nothing of the name ", what, " to break");
     }

@@ -56,6 +56,12 @@ bool changes_target(Action a)
 
 bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
 
+uint32_t mac_high(const std::array<uint8_t, 6> &mac)
+{
+    return uint32_t(mac[0]) << 24 | uint32_t(mac[1]) << 16 | uint32_t(mac[2]) << 8 | mac[3];
+}
+uint32_t mac_low(const std::array<uint8_t, 6> &mac) { return uint32_t(mac[4]) << 8 | mac[5]; }
+
 bool is_error(const hghca_cqe &cqe)
 {
     return cqe.opcode == HGHCA_OPCODE_INVALID;
@@ -128,6 +134,10 @@ Side &Traffic::add_side(Machine &machine, const SideConfig &config, SharedQueue 
         side.config.rq_wqes = 0;
     if (xrcd)
         side.config.sq_wqes = 0;
+    if (side.without_record())
+        side.config.rq_wqes = std::max(side.config.rq_wqes, 2u);
+    if (!machine.has(HGHCA_CAP_CQ_UPDATE))
+        side.config.signal_ppm = 1'000'000;   // each WQE completes
 
     const auto make = [&](uint64_t bytes, uint32_t access) {
         auto block = std::make_unique<Block>(machine, bytes, random_.below(4096), config.guard_pages);
@@ -163,7 +173,7 @@ Side &Traffic::add_side(Machine &machine, const SideConfig &config, SharedQueue 
         map.resize(side.qp.qpn + 1);
     map[side.qp.qpn] = &side;
     sides.push_back(std::move(owned));
-    post_receives(side, side.config.rq_wqes);
+    post_receives(side, side.most_receives());
     return side;
 }
 
@@ -173,6 +183,7 @@ void Traffic::connect_one(Side &side, const Side &peer)
         connect_ernic(side, peer);
         return;
     }
+    const Machine &hca = *side.hca;
     TestDriver &driver = side.hca->driver;
     const SideConfig &config = side.config;
     const auto gid = Machine::gid_of(peer.machine->number, config.gid_index);
@@ -180,14 +191,20 @@ void Traffic::connect_one(Side &side, const Side &peer)
     to.qpn = peer.qp.qpn;
     std::memcpy(to.dmac, Machine::mac_of(peer.machine->number).data(), 6);
     std::memcpy(to.smac, Machine::mac_of(side.machine->number).data(), 6);
-    to.dgid = gid.data();
+    to.sip = Machine::ipv4_of(side.machine->number);
+    to.dip = Machine::ipv4_of(peer.machine->number);
+    to.dgid = hca.has(HGHCA_CAP_GID_TABLE) ? gid.data() : nullptr;
     to.sgid_index = uint8_t(config.gid_index);
     hghca_qpc c = driver.rtr_qpc(to, peer.config.psn, config.mtu_code, 16);
     c.rnr_nextrecvpsn = be32(uint32_t(config.rnr_timer) << 24 | peer.config.psn);
+    if (!hca.has(HGHCA_CAP_QP_LIMITS))
+        c.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC);
     if (config.service == HGHCA_QP_ST_UC)
         c.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_DEST_RD_ATOMIC | HGHCA_QP_ATTR_MIN_RNR_TIMER);
     TestDriver::must(driver.modify(HGHCA_CMD_INIT2RTR_QPEE, side.qp.qpn, c), "INIT2RTR");
     c = driver.rts_qpc(config.psn, config.ack_timeout, config.retry, config.rnr_retry, config.rd_atomic);
+    if (!hca.has(HGHCA_CAP_QP_LIMITS))
+        c.opt_param_mask &= ~be32(HGHCA_QP_ATTR_MAX_QP_RD_ATOMIC);
     if (config.service == HGHCA_QP_ST_UC)
         c.opt_param_mask = be32(HGHCA_QP_ATTR_SQ_PSN);
     TestDriver::must(driver.modify(HGHCA_CMD_RTR2RTS_QPEE, side.qp.qpn, c), "RTR2RTS");
@@ -263,9 +280,12 @@ void Traffic::post_receives(Side &side, uint32_t count)
     }
     const uint32_t header = side.config.service == HGHCA_QP_ST_UD ? kGrh : 0;
     const uint32_t room = side.config.max_message + header;
+    const auto wqe_at = [&side](uint32_t slot) {
+        return side.machine->at(side.qp.rq.dma + (uint64_t(slot & (side.config.rq_wqes - 1)) << kStrideLog));
+    };
     for (uint32_t n = 0; n < count; n++) {
         const uint32_t slot = side.rq_head & (side.config.rq_wqes - 1);
-        uint8_t *wqe = side.machine->at(side.qp.rq.dma + (uint64_t(slot) << kStrideLog));
+        uint8_t *wqe = wqe_at(slot);
         std::memset(wqe, 0, 1u << kStrideLog);
         WqeWriter writer(wqe);
         writer.put(hghca_next_unit{});
@@ -277,6 +297,11 @@ void Traffic::post_receives(Side &side, uint32_t count)
             done += bytes;
         }
         writer.put(hghca_data_unit{0, le32(HGHCA_INVALID_LKEY), 0});
+        if (side.without_record()) {
+            // 5.2: the queue ends with 16 bytes of zeros.
+            std::memset(wqe_at(slot + 1), 0, sizeof(hghca_next_unit));
+            test::store_release<uint8_t>(wqe[0], 1);
+        }
         side.receives.push_back(uint16_t(slot));
         side.rq_head++;
     }
@@ -485,15 +510,27 @@ Traffic::WqeHead Traffic::write_wqe(Side &side, Posting &posting)
     next.flags = le32(flags);
     next.imm_data = message.imm;
     writer.put(next);
-    if (config.service == HGHCA_QP_ST_UD) {
+    if (config.service == HGHCA_QP_ST_UD && side.hca->has(HGHCA_CAP_GID_TABLE)) {
         hghca_ud_gid_unit ud{};
         const auto gid = Machine::gid_of(peer->machine->number, config.gid_index);
         const auto mac = Machine::mac_of(peer->machine->number);
         ud.port = le32(HGHCA_UD_GRH | field_put(HGHCA_UD_HOP_LIMIT_MASK, 64) |
                        field_put(HGHCA_UD_SGID_INDEX_MASK, config.gid_index) | 1);
-        ud.dmac_h = le32(uint32_t(mac[0]) << 24 | mac[1] << 16 | mac[2] << 8 | mac[3]);
-        ud.dmac_l = le32((uint32_t(mac[4]) << 8 | mac[5]) << 16);
+        ud.dmac_h = le32(mac_high(mac));
+        ud.dmac_l = le32(mac_low(mac) << 16);
         std::copy(gid.begin(), gid.end(), ud.dgid);
+        ud.dqpn = le32(peer->qp.qpn);
+        ud.qkey = le32(kQkey);
+        writer.put(ud);
+    } else if (config.service == HGHCA_QP_ST_UD) {
+        hghca_ud_unit ud{};
+        const auto dmac = Machine::mac_of(peer->machine->number), smac = Machine::mac_of(side.machine->number);
+        ud.port = le32(1);
+        ud.lids = le32(mac_low(dmac) << 16 | mac_low(smac));
+        ud.smac_h = le32(mac_high(smac));
+        ud.dmac_h = le32(mac_high(dmac));
+        ud.sip = le32(Machine::ipv4_of(side.machine->number));
+        ud.dip = le32(Machine::ipv4_of(peer->machine->number));
         ud.dqpn = le32(peer->qp.qpn);
         ud.qkey = le32(kQkey);
         writer.put(ud);

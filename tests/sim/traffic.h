@@ -174,6 +174,9 @@ struct Side {
     bool receives_from_srq() const { return srq; }
     // Requests that have not completed, at most. One entry of an ERNIC's queue stays empty.
     uint32_t most_requests() const { return config.sq_wqes - (ernic ? 1 : 0); }
+    // Are receives told of by their first bytes alone? Then one slot stays empty.
+    bool without_record() const { return hca && !hca->has(HGHCA_CAP_DBR); }
+    uint32_t most_receives() const { return config.rq_wqes - (without_record() ? 1 : 0); }
     uint32_t local_answers() const { return config.source_bytes; }
     uint32_t local_receives() const { return config.source_bytes + config.answer_bytes; }
 };

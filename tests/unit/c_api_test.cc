@@ -25,6 +25,7 @@ const hghca_host_ops kOps = {
         return host_of(o).update(dma, change, context);
     },
     [](void *o, unsigned vector) { host_of(o).raise_vector(vector); },
+    [](void *o) { host_of(o).lower_interrupt(); },
     [](void *o, const iovec *parts, int count) {
         return host_of(o).send_frame({parts, size_t(count)}) == FrameSent::Yes;
     },
@@ -293,7 +294,7 @@ TEST_F(CApi, AnExceptionStopsTheDeviceUntilReset)
     hghca_core_hcr_write(core, HGHCA_RESET, HGHCA_RESET_START, 4);
     EXPECT_FALSE(hghca_core_failed(core));
     EXPECT_EQ(run(HGHCA_CMD_QUERY_DEV_LIM, 0), 0u);
-    hghca_core_fail(core, "a test");
+    hghca_core_fail(core, "a test", HGHCA_HEALTH_HW_FATAL_ERR);
     EXPECT_TRUE(hghca_core_failed(core));
     EXPECT_EQ(hghca_core_hcr_read(core, HGHCA_HCR_BASE + HGHCA_HCR_STATUS, 4), 0xffffffffu);
     hghca_core_reset(core);

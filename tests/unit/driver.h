@@ -80,6 +80,7 @@ public:
         uint64_t qpc = 0, cqc = 1 << 20, eqc = 2 << 20, srqc = 3 << 20, mcg = 5 << 20;
         uint64_t mpt = 0, mtt = 1 << 20;
         uint64_t mtt_bytes = 1 << 20;  // mapped by start(): 131072 MTTs
+        uint64_t packet_base = 0;      // RSNIC's retransmission buffer, as INIT_HCA takes it
     };
 
     static constexpr uint8_t kGivenUp = 0xff;   // the status of a command that got no answer
@@ -152,6 +153,13 @@ public:
     uint64_t out_mailbox() const { return out_; }
 
     // ---- initialisation
+    // The capabilities that the device has.
+    uint32_t offered()
+    {
+        hghca_dev_lim lim;
+        must(query(HGHCA_CMD_QUERY_DEV_LIM, lim), "QUERY_DEV_LIM");
+        return be32(lim.caps);
+    }
     hghca_init_hca init_mailbox(uint32_t caps = HGHCA_CAP_ALL) const
     {
         hghca_init_hca init{};
@@ -162,6 +170,7 @@ public:
         init.mcg_base = be64(layout.mcg | layout.log_mcgs);
         init.mpt_base = be64(layout.mpt | layout.log_mpts);
         init.mtt_base = be64(layout.mtt);
+        init.packet_base = be64(layout.packet_base);
         init.caps = be32(caps);
         return init;
     }

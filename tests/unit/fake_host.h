@@ -102,6 +102,7 @@ public:
 
     // ---- for tests: what came out
     std::vector<unsigned> vectors;        // raised, in order
+    unsigned lowered = 0;                 // calls of lower_interrupt()
     std::vector<std::vector<uint8_t>> frames;
     std::function<void(const std::vector<uint8_t> &)> on_frame;  // instead of `frames`
     std::function<void(std::span<const iovec>)> on_parts;        // instead of both: the frame where it is
@@ -178,6 +179,7 @@ public:
         const Outside outside;
         vectors.push_back(vector);
     }
+    void lower_interrupt() override { lowered++; }
     FrameSent send_frame(std::span<const iovec> parts) override
     {
         const Outside outside;

@@ -26,10 +26,13 @@ using Gid = std::array<uint8_t, 16>;
 
 // One machine: 02:00:00:00:00:n with GID 0 10.10.0.n, GID 1 fd00::n, GID 2 10.20.0.n in VLAN 5.
 struct Node {
-    static inline uint32_t slice_work = Config{}.slice_work;   // of those made from now on
+    // Of those made from now on.
+    static inline uint32_t slice_work = Config{}.slice_work;
+    static inline Profile profile = Profile::Full;
     static Config config_of(FakeHost &host, unsigned n, uint32_t cache_entries, const ReceiveBuffers &buffers = {})
     {
         Config config{};
+        config.profile = profile;
         config.receive_buffers = buffers;
         config.mac = mac_of(n);
         config.cache_entries = cache_entries;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "jingzhao/hcr.h"
+#include "jingzhao/commands.h"
 
 namespace hghca {
 

@@ -19,6 +19,7 @@
 #include "jingzhao/smp.h"
 #include "jingzhao/srq.h"
 #include "jingzhao/translate.h"
+#include "rsnic/caps.h"
 #include "transport/transport.h"
 
 namespace hghca {
@@ -28,8 +29,12 @@ namespace {
 constexpr unsigned kLogMaxMpts = 19;
 constexpr unsigned kLogMaxMtts = 27;
 constexpr uint64_t kBoardId = 0x4847484341000001;  // "HGHCA", 1
-constexpr uint32_t kFirmware = 1u << 16;           // 1.0
+constexpr uint32_t kFirmware = kFirmwareMajor << 16 | kFirmwareMinor;
 constexpr uint32_t kMinMtu = 68;
+constexpr unsigned kLogMaxPackets = 16;            // of the retransmission buffer
+// What the RSNIC document has not: it names RC, QP 1, and Ethernet frames for the host.
+constexpr uint32_t kRsnicLacks = HGHCA_CAP_SRQ | HGHCA_CAP_UC | HGHCA_CAP_MEM_MGT | HGHCA_CAP_XRC | HGHCA_CAP_MULTICAST |
+                                 HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP | HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS;
 
 IcmSpace space_of(uint8_t op_modifier)
 {
@@ -60,19 +65,26 @@ uint32_t CommandInterface::capabilities() const
 {
     if (device_.config.profile == Profile::Base)
         return 0;
-    uint32_t absent = 0;
+    uint32_t absent = device_.config.profile == Profile::Rsnic ? kRsnicLacks : 0;
     if (!device_.config.device_memory.bytes)
         absent |= HGHCA_CAP_DEVICE_MEMORY;
     return HGHCA_CAP_ALL & ~absent & allowed_;
 }
 
-uint8_t CommandInterface::query_dev_lim(const Command &)
+// Number 0 is no QP: RSNIC has 255.
+unsigned CommandInterface::log_max_qps() const
+{
+    static_assert(kRsnicQps == (1u << kRsnicLogQps) - 1);
+    return device_.config.profile == Profile::Rsnic ? kRsnicLogQps : kLogMaxQps;
+}
+
+hghca_dev_lim CommandInterface::limits() const
 {
     hghca_dev_lim lim{};
-    lim.log_reserved_qps = 3;
+    lim.log_reserved_qps = device_.config.profile == Profile::Rsnic ? 0 : 3;
     lim.log_max_qp_sz = be16(14);
     lim.log_max_cq_sz = be16(kLogMaxCqSize);
-    lim.log_max_qps = kLogMaxQps;
+    lim.log_max_qps = uint8_t(log_max_qps());
     lim.log_max_cqs = kLogMaxCqs;
     lim.log_max_eqs = kLogMaxEqs;
     lim.log_max_mpts = kLogMaxMpts;
@@ -92,9 +104,22 @@ uint8_t CommandInterface::query_dev_lim(const Command &)
     lim.max_sg_rq = 32;
     lim.max_desc_sz_rq = be16(1008);
     lim.max_icm_sz = be64(Icm::kSize);
-    if (device_.config.profile == Profile::Full)
+    if (device_.config.profile != Profile::Base)
         add_extensions(lim);
-    out(lim);
+    return lim;
+}
+
+uint8_t CommandInterface::query_dev_lim(const Command &)
+{
+    out(limits());
+    return HGHCA_CMD_STAT_OK;
+}
+
+uint8_t CommandInterface::query_caps(const Command &)
+{
+    if (device_.config.profile != Profile::Rsnic)
+        return HGHCA_CMD_STAT_BAD_OP;
+    out(rsnic_caps(device_, limits()));
     return HGHCA_CMD_STAT_OK;
 }
 
@@ -149,7 +174,7 @@ uint8_t CommandInterface::query_adapter(const Command &)
 {
     hghca_adapter adapter{};
     adapter.board_id = be64(kBoardId);
-    if (device_.config.profile == Profile::Full) {
+    if (device_.config.profile != Profile::Base) {
         adapter.node_guid = be64(node_guid());
         adapter.fw_version = be32(kFirmware);
     }
@@ -180,6 +205,19 @@ bool region_of(uint64_t base, unsigned log_max, uint64_t entry_size, Region &r)
 
 }  // namespace
 
+// The retransmission buffer of RSNIC, in packets. False: there cannot be one there.
+bool CommandInterface::packets_of(const hghca_init_hca &init, uint32_t &packets) const
+{
+    const uint64_t where = be64(init.packet_base), log = where & HGHCA_INIT_HCA_LOG_MASK;
+    packets = 0;
+    if (!where || device_.config.profile != Profile::Rsnic)
+        return true;
+    if (where & (PacketStore::kPlaceBytes - 1) & ~HGHCA_INIT_HCA_LOG_MASK || log > kLogMaxPackets)
+        return false;
+    packets = 1u << log;
+    return true;
+}
+
 uint8_t CommandInterface::init_hca(const Command &)
 {
     if (device_.initialized)
@@ -188,7 +226,7 @@ uint8_t CommandInterface::init_hca(const Command &)
     uint32_t caps = be32(init.caps);
     uint64_t mtt_base = be64(init.mtt_base);
     Region qpc, cqc, eqc, mpt, srqc{}, mcg{};
-    if (caps & ~capabilities() || !region_of(be64(init.qpc_base), kLogMaxQps, kQpcEntrySize, qpc) ||
+    if (caps & ~capabilities() || !region_of(be64(init.qpc_base), log_max_qps(), kQpcEntrySize, qpc) ||
         !region_of(be64(init.cqc_base), kLogMaxCqs, 128, cqc) ||
         !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
         (caps & HGHCA_CAP_SRQ && !region_of(be64(init.srqc_base), kLogMaxSrqs, kSrqcEntrySize, srqc)) ||
@@ -206,12 +244,18 @@ uint8_t CommandInterface::init_hca(const Command &)
         (mtt_base >= mpt.from && mtt_base < mpt.to))
         return HGHCA_CMD_STAT_BAD_PARAM;
 
+    uint32_t packets;
+    if (!packets_of(init, packets))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+
     // What is allocated here is all that the contexts will need.
     device_.initialized = true;
     device_.caps = caps;
     device_.features = features_of(caps);
+    device_.features.atomics = device_.config.profile != Profile::Rsnic;
     device_.port.has_gids = caps & HGHCA_CAP_GID_TABLE;
     device_.port.multicast = caps & HGHCA_CAP_MULTICAST;
+    device_.transport->store.configure(be64(init.packet_base) & ~HGHCA_INIT_HCA_LOG_MASK, packets, 1u << qpc.log);
     device_.qps->configure(qpc.from, qpc.log);
     device_.cqs->configure(cqc.from, cqc.log);
     device_.eqs->configure(eqc.from, eqc.log);

@@ -65,7 +65,7 @@ EventQueues::Cached *EventQueues::find(uint32_t eqn)
 {
     const Lookup<Cached> found = cache_.find(eqn, valid);
     if (found.unreadable)
-        device_.fail_entry("no memory at an EQ's context");
+        device_.fail_entry("no memory at an EQ's context", HGHCA_HEALTH_EQ_INV);
     return found.context;
 }
 
@@ -164,7 +164,7 @@ bool EventQueues::put(Cached &eq, const hghca_eqe &eqe)
         if (has_no_place(*device_.memory, eq))
             return false;
         device_.counters_.eqe_write_errors++;
-        device_.fail_entry("no memory at an EQE");
+        device_.fail_entry("no memory at an EQE", HGHCA_HEALTH_EQ_IN_ERR);
         return false;
     case QueueBuffer::Result::Ok:
         break;
@@ -267,6 +267,8 @@ bool EventQueues::post_async(const hghca_eqe &eqe)
     wait_for_room(eqn);
     cache_.mark_dirty(*eq);
     device_.counters_.eq_overrun++;
+    if (device_.segment)
+        device_.fail_entry("an asynchronous event is lost", HGHCA_HEALTH_ASYNC_EQ_OVERRUN);
     return false;
 }
 

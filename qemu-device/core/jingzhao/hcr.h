@@ -1,150 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The command register (interface document, 3.1, 4): its mechanics here and in
-// hcr.cc, what each command does in commands.cc.
+// The command register (interface document, 3.1).
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 
 #include "hghca_hw.h"
-#include "wire/wire_object.h"
+#include "jingzhao/commands.h"
 
 namespace hghca {
 
-class Device;
-
-class CommandInterface {
+class Hcr {
 public:
-    explicit CommandInterface(Device &device) : device_(device) {}
+    explicit Hcr(CommandInterface &commands) : commands_(commands) {}
 
-    void reset();
+    void reset() { regs_.fill(0); }
     // `reg` is an offset in the HCR, a multiple of 4. A write that sets go runs
     // the command: go is never seen set.
-    uint32_t read(unsigned reg) const;
+    uint32_t read(unsigned reg) const { return regs_[reg / 4]; }
     void write(unsigned reg, uint32_t value);
-
-    // A fault for the tests of drivers: the `nth` command from now on does
-    // nothing and ends with INTERNAL_ERR, once. 0: none. Outlives a reset.
-    void fail(uint64_t nth) { until_fault_ = nth; }
-    uint64_t until_fault() const { return until_fault_; }
-    uint64_t executed() const { return executed_; }   // commands since the start
-    // For the tests of drivers: capabilities that the device advertises, of those that it has. Outlives a reset.
-    void allow(uint32_t capabilities) { allowed_ = capabilities; }
-    uint32_t allowed() const { return allowed_; }
+    // While it is closed, commands end with RESOURCE_BUSY: they come another way.
+    void close(bool closed) { closed_ = closed; }
 
 private:
-    using Mailbox = std::array<uint8_t, HGHCA_MAILBOX_SIZE>;
-
-    struct Command {
-        uint16_t op;
-        uint8_t op_modifier;
-        uint32_t in_modifier;
-        uint64_t in_param;
-        uint64_t out_param;
-    };
-    using Handler = uint8_t (CommandInterface::*)(const Command &);
-
-    struct Row;
-    static const Row *find(uint16_t op);  // nullptr: unknown
-
     void run(uint32_t word);
-    bool fault_is_due();
-    uint8_t execute(const Command &command);
-    void report(uint32_t word, uint16_t token, uint8_t status);
-    void trace(const Command &command, uint8_t status) const;
 
-    // The input mailbox as T; the output mailbox as T, the rest of it zeros.
-    template <class T>
-    T in() const
-    {
-        T value;
-        std::memcpy(&value, in_.data(), sizeof(T));
-        return value;
-    }
-    template <class T>
-    void out(const T &value)
-    {
-        static_assert(sizeof(T) <= HGHCA_MAILBOX_SIZE);
-        append(out_.data(), value);
-    }
-    // A command whose output is context `which`, a T, of `table`.
-    template <class T, class Table, class Number>
-    uint8_t query_context(Table &table, Number which)
-    {
-        T context;
-        const uint8_t status = table.query(which, context);
-        if (!status)
-            out(context);
-        return status;
-    }
-    void out_immediate(uint64_t value)
-    {
-        regs_[HGHCA_HCR_OUT_PARAM_H / 4] = uint32_t(value >> 32);
-        regs_[HGHCA_HCR_OUT_PARAM_L / 4] = uint32_t(value);
-    }
-
-    uint8_t query_dev_lim(const Command &);
-    uint32_t capabilities() const;
-    void add_extensions(hghca_dev_lim &lim) const;
-    uint64_t port_guid() const;
-    uint64_t node_guid() const;
-    uint8_t query_adapter(const Command &);
-    uint8_t init_hca(const Command &);
-    uint8_t close_hca(const Command &);
-    uint8_t map_icm(const Command &);
-    uint8_t unmap_icm(const Command &);
-    uint8_t sw2hw_mpt(const Command &);
-    uint8_t query_mpt(const Command &);
-    uint8_t hw2sw_mpt(const Command &);
-    uint8_t write_mtt(const Command &);
-    uint8_t map_eq(const Command &);
-    uint8_t sw2hw_eq(const Command &);
-    uint8_t hw2sw_eq(const Command &);
-    uint8_t query_eq(const Command &);
-    uint8_t sw2hw_cq(const Command &);
-    uint8_t hw2sw_cq(const Command &);
-    uint8_t query_cq(const Command &);
-    uint8_t resize_cq(const Command &);
-    uint8_t moderate_cq(const Command &);
-    uint8_t modify_qp(const Command &);
-    uint8_t query_qp(const Command &);
-    uint8_t conf_special_qp(const Command &);
-    uint8_t sw2hw_srq(const Command &);
-    uint8_t hw2sw_srq(const Command &);
-    uint8_t query_srq(const Command &);
-    uint8_t arm_srq(const Command &);
-    uint8_t resize_srq(const Command &);
-    uint8_t read_mgm(const Command &);
-    uint8_t write_mgm(const Command &);
-    uint8_t mgid_hash(const Command &);
-    uint8_t flow_attach(const Command &);
-    uint8_t flow_detach(const Command &);
-    uint8_t create_rss(const Command &);
-    uint8_t destroy_rss(const Command &);
-    uint8_t mad_ifc(const Command &);
-    uint8_t nop(const Command &);
-    uint8_t set_port(const Command &);
-    uint8_t query_port(const Command &);
-    uint8_t set_gid(const Command &);
-    uint8_t query_stats(const Command &);
-    uint8_t read_error_buffer(const Command &);
-    uint8_t set_qp_counter(const Command &);
-    uint8_t query_counter_set(const Command &);
-    void clear_counter_set(const Command &);
-    uint8_t resume_qp(const Command &);
-    uint8_t clear_mtt(const Command &);
-    uint8_t set_congestion(const Command &);
-    uint8_t query_congestion(const Command &);
-    uint8_t set_flow_control(const Command &);
-    uint8_t query_flow_control(const Command &);
-
-    Device &device_;
+    CommandInterface &commands_;
     std::array<uint32_t, HGHCA_HCR_SIZE / 4> regs_{};
-    Mailbox in_{}, out_{};
-    uint64_t until_fault_ = 0;
-    uint32_t allowed_ = ~0u;
-    uint64_t executed_ = 0;
+    bool closed_ = false;
 };
 
 }  // namespace hghca

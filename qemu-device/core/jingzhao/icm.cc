@@ -13,6 +13,7 @@ void Icm::clear()
         for (auto &leaf : map)
             leaf.reset();
     epoch_ = uint32_t(host_.random());
+    trouble_ = HGHCA_HEALTH_NONE;
 }
 
 const Icm::Page *Icm::find(IcmSpace space, uint64_t address) const
@@ -151,6 +152,7 @@ bool Icm::store(IcmSpace space, uint64_t address, const void *buffer, uint64_t l
 
 void Icm::report_error(IcmSpace space, uint64_t address, const char *what, const char *done)
 {
+    trouble_ = HGHCA_HEALTH_ICM_FETCH_PCI_ERR;
     if (!host_.tracing())
         return;
     char text[80];

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "hghca_hw.h"
 #include "host.h"
@@ -45,8 +46,14 @@ public:
     bool load(IcmSpace space, uint64_t address, void *buffer, uint64_t length);
     bool store(IcmSpace space, uint64_t address, const void *buffer, uint64_t length);
 
-    // For the trace: `what`, which belongs there, could not be `done`, as the host has no memory there.
+    // `what`, which belongs there, could not be `done`, as the host has no memory there: for the trace, and for
+    // take_trouble().
     void report_error(IcmSpace space, uint64_t address, const char *what, const char *done);
+
+    // The page of something in use is not mapped.
+    void report_missing() { trouble_ = HGHCA_HEALTH_ICM_PAGE_ERR; }
+    // The last of these, once.
+    hghca_health take_trouble() { return std::exchange(trouble_, HGHCA_HEALTH_NONE); }
 
     // The host's pointer to the byte at `address`, good to the end of its page;
     // nullptr where no such pointer exists: the caller uses load() and store().
@@ -79,6 +86,7 @@ private:
     Host &host_;
     uint32_t generation_ = 1;
     uint32_t epoch_ = 0;
+    hghca_health trouble_ = HGHCA_HEALTH_NONE;
     Map maps_[2];
 };
 

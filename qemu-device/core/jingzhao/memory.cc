@@ -352,9 +352,10 @@ Found MemoryTable::load_mtt(uint64_t index, uint64_t &entry)
     // 8 | 256 | mtt_base_: an MTT stands in one page.
     if (const uint8_t *p = icm_.pointer(IcmSpace::Tpt, address))
         std::memcpy(&entry, p, sizeof(entry));
-    else if (!icm_.mapped(IcmSpace::Tpt, address, sizeof(entry)))
+    else if (!icm_.mapped(IcmSpace::Tpt, address, sizeof(entry))) {
+        icm_.report_missing();
         return Found::No;
-    else if (!icm_.load(IcmSpace::Tpt, address, &entry, sizeof(entry))) {
+    } else if (!icm_.load(IcmSpace::Tpt, address, &entry, sizeof(entry))) {
         counters_.context_read_errors++;
         icm_.report_error(IcmSpace::Tpt, address, "MTT", "read");
         return Found::Unreadable;

@@ -107,7 +107,7 @@ uint8_t QpTable::transition(uint16_t op, Qpn qpn, uint8_t op_modifier, const hgh
         if (a.srqn != kNoSrqn && !device_.srqs->is_basic(a.srqn))
             return HGHCA_CMD_STAT_BAD_PARAM;
     }
-    if (!attributes_allowed(op, service_number(a.service), mask, device_.caps))
+    if (!offers(a.service, qpn, to) || !attributes_allowed(op, service_number(a.service), mask, device_.caps))
         return HGHCA_CMD_STAT_BAD_PARAM;
     if (mask & HGHCA_QP_ATTR_CUR_STATE &&
         field_get(HGHCA_QPC_STATE_MASK, be32(context->flags)) != state_number(from))
@@ -146,6 +146,16 @@ uint8_t QpTable::transition(uint16_t op, Qpn qpn, uint8_t op_modifier, const hgh
         qp->drained_sent = false;
     device_.transport->state_changed(*qp, from);
     return HGHCA_CMD_STAT_OK;
+}
+
+// RSNIC has RC, Ethernet frames and QP 1, which a QP in INIT becomes by CONF_SPECIAL_QP.
+bool QpTable::offers(Service service, Qpn qpn, QpState to) const
+{
+    if (device_.config.profile != Profile::Rsnic || to == QpState::Error || to == QpState::Reset)
+        return true;
+    if (service == Service::Ud)
+        return to == QpState::Init || qpn == device_.gsi_qpn;
+    return service == Service::Rc || service == Service::Raw;
 }
 
 uint8_t QpTable::query(Qpn qpn, hghca_qpc &out)

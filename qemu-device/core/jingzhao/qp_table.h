@@ -42,6 +42,7 @@ public:
     void forget(uint64_t from, uint64_t length);
 
 private:
+    bool offers(Service service, Qpn qpn, QpState to) const;
     struct Policy {
         static constexpr IcmSpace kSpace = IcmSpace::Context;
         static constexpr uint32_t kEntrySize = kQpcEntrySize;

@@ -117,6 +117,8 @@ bool WqeChain::offered(const Qp &qp, const SendWqe &wqe) const
         return false;
     if ((wqe.is_flush() || wqe.is_atomic_write()) && !device_.features.placement)
         return false;
+    if (wqe.is_atomic() && !device_.features.atomics)
+        return false;
     return wqe.operation != Operation::RegisterRegion || qp.a.trusted;
 }
 

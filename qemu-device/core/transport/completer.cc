@@ -79,6 +79,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn)
             const Psn unacked = psn_add(r.oldest_psn, covered);
             r.requests_in_flight -= std::min(r.requests_in_flight, psn_distance(unacked, r.unacked_psn));
             r.unacked_psn = unacked;
+            transport_.forget_acknowledged(qp);
             if (covered < span)
                 break;
         }

@@ -259,6 +259,31 @@ bool Requester::waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes)
     return false;
 }
 
+// With a retransmission buffer: makes `payload` the copy of the packet that is next, which is made if it goes for the
+// first time. False: not now, or never.
+bool Requester::keep(Qp &qp, PacketSegments &payload, uint32_t bytes)
+{
+    PacketStore &store = transport_.store;
+    const Psn psn = qp.req.next_psn;
+    PacketStore::Kept kept = PacketStore::Kept::Unreadable;
+    switch (store.find(qp.a.qpn, psn, bytes, payload)) {
+    case PacketStore::Copy::Here:
+    case PacketStore::Copy::Forgotten:   // its bytes do not count any more
+        return true;
+    case PacketStore::Copy::Differs:
+        break;
+    case PacketStore::Copy::Absent:
+        if (transport_.gather(payload, copy_.data(), copy_.size()))
+            kept = store.keep(qp.a.qpn, psn, copy_.data(), bytes, payload);
+        break;
+    }
+    if (kept == PacketStore::Kept::Unreadable) {
+        qp.req.fault = Status::LocalProtection;
+        transport_.send_queue.raise_fault(qp);
+    }
+    return kept == PacketStore::Kept::Yes;
+}
+
 // One request packet of wqe_. More: go on.
 Turn Requester::send(Qp &qp, int32_t &credit)
 {
@@ -288,13 +313,16 @@ Turn Requester::send(Qp &qp, int32_t &credit)
             return Turn::Idle;
         }
         PageFaults::satisfied(r.page);
+        if (transport_.store.active() && !keep(qp, payload, payload_bytes))
+            return Turn::Idle;
     }
 
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last));
     h.solicited = last && wqe_.asks_for_event();
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
-                    r.requests_in_flight + 1 >= window(r) || beyond_credits(qp);
+                    r.requests_in_flight + 1 >= window(r) || beyond_credits(qp) ||
+                    (transport_.store.active() && transport_.store.full());
     h.pkey = transport_.port.pkey;
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;

@@ -2,6 +2,10 @@
 // The sending side of a reliable connection (IBA vol 1, 9.7.2 to 9.7.3).
 #pragma once
 
+#include <array>
+#include <cstdint>
+
+#include "transport/packet_store.h"
 #include "transport/wqe.h"
 #include "transport/qp.h"
 
@@ -33,12 +37,14 @@ public:
 private:
     bool beyond_credits(const Qp &qp) const;
     bool may_send(const Qp &qp, bool begins) const;
+    bool keep(Qp &qp, PacketSegments &payload, uint32_t bytes);
     bool waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes);
     Turn send(Qp &qp, int32_t &credit);
     uint64_t timeout_ns(Qp &qp) const;
 
     Transport &transport_;
     SendWqe wqe_{};
+    std::array<uint8_t, PacketStore::kPlaceBytes> copy_{};
 };
 
 }  // namespace hghca

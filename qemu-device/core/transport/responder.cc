@@ -100,6 +100,8 @@ bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
         return false;
     if (flags & (kAtomicWrite | kFlush) && !transport_.features.placement)
         return false;
+    if (flags & kAtomic && !transport_.features.atomics)
+        return false;
     return qp.a.allows(flags & (kWrite | kAtomicWrite) ? Access::RemoteWrite
                        : flags & kRead                 ? Access::RemoteRead
                        : flags & kAtomic               ? Access::RemoteAtomic

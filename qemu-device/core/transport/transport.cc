@@ -32,6 +32,7 @@ void Transport::clear()
     flushes.clear();
     timers.clear();
     flow_control.clear();
+    store.clear();
     link_full = false;
 }
 
@@ -623,6 +624,7 @@ void Transport::state_changed(Qp &qp, QpState from)
     switch (qp.state) {
     case QpState::Reset:
         // Its turn and its timer, if any, will find no such QP.
+        forget_packets(qp);
         return;
     case QpState::Init:
         if (from == QpState::Reset) {

@@ -22,6 +22,7 @@
 #include "transport/congestion.h"
 #include "transport/datagram.h"
 #include "transport/function.h"
+#include "transport/packet_store.h"
 #include "transport/page_faults.h"
 #include "transport/pacer.h"
 #include "transport/raw.h"
@@ -103,11 +104,26 @@ public:
     // Writes bytes [from, from + segments) of `view` to guest memory. False: DMA failed.
     bool scatter(const FrameView &view, size_t from, const PacketSegments &to);
 
+    // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
+    bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;
+
     // Counts for the QP: in total, and in its set.
     void count(const Qp &qp, const QpCounter &which, uint64_t n = 1)
     {
         counters.*which.total += n;
         counter_sets.add(qp.a.counter_set, which.own, n);
+    }
+
+    // The retransmission buffer: the QP's packets before its unacked_psn have arrived, or none is sent again.
+    void forget_acknowledged(const Qp &qp)
+    {
+        if (store.active())
+            store.release(qp.a.qpn, qp.req.unacked_psn, [this](Qpn qpn) { scheduler.add(qpn); });
+    }
+    void forget_packets(const Qp &qp)
+    {
+        if (store.active())
+            store.release_all(qp.a.qpn, [this](Qpn qpn) { scheduler.add(qpn); });
     }
 
     // Ends in a catastrophic error of the device, never of the emulator.
@@ -146,6 +162,7 @@ public:
     uint64_t now_ns = 0;
     bool link_full = false;
 
+    PacketStore store{host};
     Pacer pacer;
     Congestion congestion;
     FlowControl flow_control;
@@ -163,8 +180,6 @@ private:
     void receive_late(const FrameView &frame) override { receive_frame(frame, false); }
     FrameSent send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
-    // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
-    bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;
     Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
                       uint32_t payload_bytes);
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.

@@ -61,6 +61,7 @@ struct Features {
     bool memory_management = false;  // SEND with Invalidate
     bool placement = false;          // FLUSH and ATOMIC WRITE
     bool unsignaled = false;         // a send WQE may complete without a CQE
+    bool atomics = true;
 };
 
 // What the owner of a QP is told: IBA vol 1, 11.6.3.
