@@ -221,6 +221,12 @@ static inline bool hghca_dev_has_failed(const struct hghca_dev *hdev)
 	return smp_load_acquire(&hdev->failed);
 }
 
+/* Do commands come by the command queue? */
+static inline bool hghca_cmdq_is_on(const struct hghca_dev *hdev)
+{
+	return hdev->cmd.queue.entries;
+}
+
 /* The net device of the port with a reference, or NULL. */
 static inline struct net_device *hghca_netdev_get(struct hghca_dev *hdev)
 {

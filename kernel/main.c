@@ -247,11 +247,16 @@ int hghca_hca_open(struct hghca_dev *hdev)
 	hghca_dev_reset(hdev);
 	hdev->bus.enable_dma(hdev->bus.dev, true);
 
+	err = hghca_cmdq_open(hdev);
+	if (err)
+		goto err_cleanup_cmd;
+
 	err = hghca_profile_init(hdev);
 	if (err)
 		goto err_cleanup_cmd;
 
 	hghca_profile_layout(hdev, &init);
+	hghca_cmdq_place_packets(hdev, &init);
 	err = hghca_cmd_init_hca(hdev, &init);
 	if (err)
 		goto err_cleanup_cmd;

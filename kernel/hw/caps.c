@@ -99,8 +99,10 @@ static int hghca_profile_tables(struct hghca_dev *hdev, const struct hghca_dev_l
 				  lim->log_reserved_qps, &limits->num_qps, &limits->first_qpn);
 	if (err)
 		return err;
-	if (limits->first_qpn <= HGHCA_QPN_RAW_ETH)
-		return hghca_profile_bad(hdev, "log_reserved_qps", lim->log_reserved_qps);
+	/* QP 1 and the net device's QP come before those of users. */
+	limits->first_qpn = max_t(u32, limits->first_qpn, HGHCA_QPN_RAW_ETH + 1);
+	if (limits->first_qpn >= limits->num_qps)
+		return hghca_profile_bad(hdev, "log_max_qps", lim->log_max_qps);
 
 	err = hghca_profile_table(hdev, "log_max_cqs", lim->log_max_cqs, HGHCA_LOG_MAX_CQS,
 				  lim->log_reserved_cqs, &limits->num_cqs, &limits->first_cqn);

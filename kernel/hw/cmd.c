@@ -187,6 +187,8 @@ static bool hghca_dev_cut_off(struct hghca_dev *hdev)
 	spin_lock_irqsave(&hdev->fail_lock, flags);
 	first = !hdev->failed;
 	if (first) {
+		/* The reset clears the syndrome. */
+		hghca_cmdq_report_health(hdev);
 		hghca_dev_reset(hdev);
 		hdev->bus.enable_dma(hdev->bus.dev, false);
 		/* Pairs with the acquire in hghca_dev_has_failed(). */
@@ -259,19 +261,12 @@ static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 static void hghca_hcr_write_command(struct hghca_dev *hdev, const struct hghca_cmd *cmd,
 				    u16 token, bool event)
 {
-	u64 in_param = cmd->in ? cmd->in->dma : cmd->in_param;
-	u64 out_param = cmd->out ? cmd->out->dma : 0;
+	u32 words[HGHCA_HCR_SIZE / 4];
+	u32 i;
 
-	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
-	hghca_hcr_write(hdev, HGHCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
-	hghca_hcr_write(hdev, HGHCA_HCR_IN_MODIFIER, cmd->in_modifier);
-	hghca_hcr_write(hdev, HGHCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
-	hghca_hcr_write(hdev, HGHCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
-	hghca_hcr_write(hdev, HGHCA_HCR_TOKEN, FIELD_PREP(HGHCA_HCR_TOKEN_MASK, token));
-	hghca_hcr_write(hdev, HGHCA_HCR_STATUS,
-			HGHCA_HCR_GO | (event ? HGHCA_HCR_EVENT : 0) |
-			FIELD_PREP(HGHCA_HCR_OPMOD_MASK, cmd->op_modifier) |
-			FIELD_PREP(HGHCA_HCR_OP_MASK, cmd->op));
+	hghca_hcr_words(cmd, token, event, words);
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		hghca_hcr_write(hdev, 4 * i, words[i]);
 }
 
 /*
@@ -311,6 +306,8 @@ static int hghca_hcr_look(struct hghca_dev *hdev)
 	u32 ctrl, token;
 	int err = 0;
 
+	if (hghca_cmdq_is_on(hdev))
+		return hghca_cmdq_look(hdev);
 	mutex_lock(&hdev->cmd.hcr_lock);
 	ctrl = hghca_hcr_read(hdev, HGHCA_HCR_STATUS);
 	token = hghca_hcr_read(hdev, HGHCA_HCR_TOKEN);
@@ -351,39 +348,22 @@ static int hghca_cmd_exec_polled(struct hghca_dev *hdev, struct hghca_cmd *cmd, 
 	int err;
 
 	mutex_lock(&hdev->cmd.hcr_lock);
-	err = hghca_hcr_post(hdev, cmd, HGHCA_CMD_POLL_TOKEN, false);
+	if (hghca_cmdq_is_on(hdev))
+		err = hghca_cmdq_post_polled(hdev, cmd);
+	else
+		err = hghca_hcr_post(hdev, cmd, HGHCA_CMD_POLL_TOKEN, false);
 	if (err)
 		goto out_unlock;
 
-	err = hghca_hcr_poll(hdev, cmd, status);
+	if (hghca_cmdq_is_on(hdev))
+		err = hghca_cmdq_poll(hdev, cmd, status);
+	else
+		err = hghca_hcr_poll(hdev, cmd, status);
 	if (err)
 		hghca_cmd_lose_mailboxes(cmd);
 out_unlock:
 	mutex_unlock(&hdev->cmd.hcr_lock);
 	return err;
-}
-
-/* Take a free slot.  event_sem guarantees that there is one. */
-static struct hghca_cmd_slot *hghca_cmd_slot_get(struct hghca_cmd_if *ci)
-{
-	struct hghca_cmd_slot *slot = NULL;
-	unsigned int i;
-
-	spin_lock_irq(&ci->slot_lock);
-	for (i = 0; i < HGHCA_CMD_SLOTS; i++) {
-		if (ci->slots[i].state != HGHCA_CMD_SLOT_FREE)
-			continue;
-		slot = &ci->slots[i];
-		slot->state = HGHCA_CMD_SLOT_BUSY;
-		/* The upper bits identify a late completion of an old command.  0 is no token. */
-		do {
-			slot->token = ci->next_gen++ * HGHCA_CMD_SLOTS + i;
-		} while (!slot->token || slot->token == HGHCA_CMD_POLL_TOKEN);
-		reinit_completion(&slot->done);
-		break;
-	}
-	spin_unlock_irq(&ci->slot_lock);
-	return slot;
 }
 
 static void hghca_cmd_slot_put(struct hghca_cmd_if *ci, struct hghca_cmd_slot *slot)
@@ -392,6 +372,62 @@ static void hghca_cmd_slot_put(struct hghca_cmd_if *ci, struct hghca_cmd_slot *s
 	slot->state = HGHCA_CMD_SLOT_FREE;
 	spin_unlock_irq(&ci->slot_lock);
 	up(&ci->event_sem);
+}
+
+static void hghca_cmd_slots_put(struct hghca_cmd_if *ci, struct hghca_cmd_slot **slots,
+				unsigned int count)
+{
+	while (count--)
+		hghca_cmd_slot_put(ci, slots[count]);
+}
+
+/*
+ * Wait for @count free slots, and take them in ascending order.  event_sem guarantees that
+ * they are there.  chain_lock guarantees that nobody waits for a slot with others in hand.
+ */
+static int hghca_cmd_slots_get(struct hghca_dev *hdev, struct hghca_cmd_slot **slots,
+			       unsigned int count)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	unsigned int i, taken = 0;
+
+	while (taken < count) {
+		/* A slot becomes free, or the device is given up.  A timeout is not an error. */
+		if (!down_timeout(&ci->event_sem, msecs_to_jiffies(ci->look_ms)))
+			taken++;
+		else if (hghca_dev_has_failed(hdev))
+			goto err_up;
+	}
+
+	taken = 0;
+	spin_lock_irq(&ci->slot_lock);
+	for (i = 0; i < HGHCA_CMD_SLOTS && taken < count; i++) {
+		struct hghca_cmd_slot *slot = &ci->slots[i];
+
+		if (slot->state != HGHCA_CMD_SLOT_FREE)
+			continue;
+		slot->state = HGHCA_CMD_SLOT_BUSY;
+		/* The upper bits identify a late completion of an old command.  0 is no token. */
+		do {
+			slot->token = ci->next_gen++ * HGHCA_CMD_SLOTS + i;
+		} while (!slot->token || slot->token == HGHCA_CMD_POLL_TOKEN);
+		reinit_completion(&slot->done);
+		slots[taken++] = slot;
+	}
+	spin_unlock_irq(&ci->slot_lock);
+	if (!WARN_ON_ONCE(taken < count))
+		return 0;
+	while (taken < count) {
+		up(&ci->event_sem);
+		count--;
+	}
+	hghca_cmd_slots_put(ci, slots, taken);
+	return -EIO;
+
+err_up:
+	while (taken--)
+		up(&ci->event_sem);
+	return -EIO;
 }
 
 /* Returns 0, or the error because of which the EQE is missing.  The slot is then lost. */
@@ -421,43 +457,45 @@ static int hghca_cmd_slot_wait(struct hghca_dev *hdev, struct hghca_cmd_slot *sl
 	return err ?: -ETIMEDOUT;
 }
 
-static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
+/* Wait for the end of a command in a slot, and give the slot back unless it is lost. */
+static int hghca_cmd_slot_finish(struct hghca_dev *hdev, struct hghca_cmd_slot *slot,
+				 struct hghca_cmd *cmd, u8 *status)
 {
-	struct hghca_cmd_if *ci = &hdev->cmd;
-	struct hghca_cmd_slot *slot;
 	int err;
-
-	/* A slot becomes free, or the device is given up.  A timeout here is not an error. */
-	while (down_timeout(&ci->event_sem, msecs_to_jiffies(ci->look_ms)))
-		if (hghca_dev_has_failed(hdev))
-			return -EIO;
-
-	slot = hghca_cmd_slot_get(ci);
-	if (WARN_ON_ONCE(!slot)) {
-		up(&ci->event_sem);
-		return -EIO;
-	}
-
-	mutex_lock(&ci->hcr_lock);
-	err = hghca_hcr_post(hdev, cmd, slot->token, true);
-	mutex_unlock(&ci->hcr_lock);
-	if (err)
-		goto err_put_slot;
 
 	err = hghca_cmd_slot_wait(hdev, slot);
 	if (err) {
 		hghca_cmd_lose_mailboxes(cmd);
 		return err;
 	}
-
 	*status = slot->status;
 	cmd->out_param = slot->out_param;
-	hghca_cmd_slot_put(ci, slot);
+	hghca_cmd_slot_put(&hdev->cmd, slot);
 	return 0;
+}
 
-err_put_slot:
-	hghca_cmd_slot_put(ci, slot);
-	return err;
+static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	struct hghca_cmd_slot *slot;
+	int err;
+
+	err = hghca_cmd_slots_get(hdev, &slot, 1);
+	if (err)
+		return err;
+
+	if (hghca_cmdq_is_on(hdev)) {
+		err = hghca_cmdq_post_slots(hdev, cmd, &slot, 1);
+	} else {
+		mutex_lock(&ci->hcr_lock);
+		err = hghca_hcr_post(hdev, cmd, slot->token, true);
+		mutex_unlock(&ci->hcr_lock);
+	}
+	if (err) {
+		hghca_cmd_slot_put(ci, slot);
+		return err;
+	}
+	return hghca_cmd_slot_finish(hdev, slot, cmd, status);
 }
 
 static const struct hghca_cmd_name {
@@ -497,6 +535,36 @@ static const char *hghca_cmd_status_name(u8 status)
 	return "unknown status";
 }
 
+/* Log how a command has ended, give a device up that does not respond; the errno. */
+static int hghca_cmd_end(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 status, int err,
+			 u64 start)
+{
+	trace_hghca_cmd_done(hdev, cmd, status, err, start);
+
+	if (err) {
+		if (hghca_dev_has_failed(hdev))
+			return -EIO;
+		dev_err(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: no response: %d\n",
+			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
+			cmd->op_modifier, err);
+		hghca_dev_fail(hdev, err == -ENXIO ? "the device has lost its state" :
+						     "no response to a command");
+		return err;
+	}
+
+	err = hghca_cmd_status_to_errno(status);
+	if (err == -EIO)
+		dev_err_ratelimited(hdev->bus.dev,
+				    "command %s (%#x), modifiers %#x %#x: %s (%#x)\n",
+				    hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
+				    cmd->op_modifier, hghca_cmd_status_name(status), status);
+	else if (err)
+		dev_dbg(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: %s (%#x)\n",
+			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
+			cmd->op_modifier, hghca_cmd_status_name(status), status);
+	return err;
+}
+
 /**
  * hghca_cmd_exec - execute a command and wait for its end
  * @hdev: the device
@@ -526,29 +594,63 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 		err = hghca_cmd_exec_event(hdev, cmd, &status);
 	else
 		err = hghca_cmd_exec_polled(hdev, cmd, &status);
-	trace_hghca_cmd_done(hdev, cmd, status, err, start);
+	return hghca_cmd_end(hdev, cmd, status, err, start);
+}
 
+/* By one doorbell of the command queue.  Commands behind one that fails are executed too. */
+static int hghca_cmd_exec_by_one_doorbell(struct hghca_dev *hdev, struct hghca_cmd *cmds,
+					  unsigned int count)
+{
+	struct hghca_cmd_slot *slots[HGHCA_CMD_CHAIN_MAX];
+	struct hghca_cmd_if *ci = &hdev->cmd;
+	u64 start = trace_hghca_cmd_done_enabled() ? ktime_get_ns() : 0;
+	unsigned int i;
+	int err, ret = 0;
+
+	mutex_lock(&ci->chain_lock);
+	err = hghca_cmd_slots_get(hdev, slots, count);
+	mutex_unlock(&ci->chain_lock);
+	if (err)
+		return err;
+
+	err = hghca_cmdq_post_slots(hdev, cmds, slots, count);
 	if (err) {
-		if (hghca_dev_has_failed(hdev))
-			return -EIO;
-		dev_err(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: no response: %d\n",
-			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
-			cmd->op_modifier, err);
-		hghca_dev_fail(hdev, err == -ENXIO ? "the device has lost its state" :
-						     "no response to a command");
+		hghca_cmd_slots_put(ci, slots, count);
 		return err;
 	}
+	for (i = 0; i < count; i++) {
+		u8 status = HGHCA_CMD_STAT_INTERNAL_ERR;
 
-	err = hghca_cmd_status_to_errno(status);
-	if (err == -EIO)
-		dev_err_ratelimited(hdev->bus.dev,
-				    "command %s (%#x), modifiers %#x %#x: %s (%#x)\n",
-				    hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
-				    cmd->op_modifier, hghca_cmd_status_name(status), status);
-	else if (err)
-		dev_dbg(hdev->bus.dev, "command %s (%#x), modifiers %#x %#x: %s (%#x)\n",
-			hghca_cmd_name(cmd->op), cmd->op, cmd->in_modifier,
-			cmd->op_modifier, hghca_cmd_status_name(status), status);
+		cmds[i].out_param = 0;
+		err = hghca_cmd_slot_finish(hdev, slots[i], &cmds[i], &status);
+		err = hghca_cmd_end(hdev, &cmds[i], status, err, start);
+		ret = ret ?: err;
+	}
+	return ret;
+}
+
+/**
+ * hghca_cmd_exec_chain - execute commands in their order and wait for their ends
+ * @hdev: the device
+ * @cmds: commands, of which each has no effect if one before it fails
+ * @count: their number, HGHCA_CMD_CHAIN_MAX at most
+ *
+ * Return: 0, or the first error as of hghca_cmd_exec().
+ */
+int hghca_cmd_exec_chain(struct hghca_dev *hdev, struct hghca_cmd *cmds, unsigned int count)
+{
+	unsigned int i;
+	int err = 0;
+
+	might_sleep();
+	if (WARN_ON_ONCE(count > HGHCA_CMD_CHAIN_MAX))
+		return -EINVAL;
+
+	if (hghca_cmdq_is_on(hdev) && READ_ONCE(hdev->cmd.use_events) &&
+	    !hghca_dev_has_failed(hdev))
+		return hghca_cmd_exec_by_one_doorbell(hdev, cmds, count);
+	for (i = 0; !err && i < count; i++)
+		err = hghca_cmd_exec(hdev, &cmds[i]);
 	return err;
 }
 
@@ -620,6 +722,7 @@ int hghca_cmd_init(struct hghca_dev *hdev)
 	unsigned int i;
 
 	mutex_init(&ci->hcr_lock);
+	mutex_init(&ci->chain_lock);
 	sema_init(&ci->event_sem, HGHCA_CMD_SLOTS);
 	spin_lock_init(&ci->slot_lock);
 	INIT_LIST_HEAD(&ci->lost);
@@ -644,6 +747,7 @@ void hghca_cmd_cleanup(struct hghca_dev *hdev)
 {
 	struct hghca_mailbox *mailbox, *next;
 
+	hghca_cmdq_close(hdev);
 	list_for_each_entry_safe(mailbox, next, &hdev->cmd.lost, node)
 		hghca_mailbox_release(hdev, mailbox);
 	dma_pool_destroy(hdev->cmd.pool);

@@ -428,6 +428,43 @@ int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
 }
 
 /**
+ * hghca_cmd_start_qp - take a QP from RESET to RTS
+ * @hdev: the device
+ * @qpn: the QP
+ * @init: the context for INIT
+ * @rest: the context for RTR and RTS
+ *
+ * Return: 0 or a negative errno; the QP may then be in any of the states.
+ */
+int hghca_cmd_start_qp(struct hghca_dev *hdev, u32 qpn, const struct hghca_qpc *init,
+		       const struct hghca_qpc *rest)
+{
+	static const u16 ops[] = {
+		HGHCA_CMD_RST2INIT_QPEE, HGHCA_CMD_INIT2RTR_QPEE, HGHCA_CMD_RTR2RTS_QPEE,
+	};
+	struct hghca_cmd cmds[ARRAY_SIZE(ops)] = {};
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		cmds[i].op = ops[i];
+		cmds[i].in_modifier = qpn;
+		cmds[i].op_modifier = HGHCA_QP_OPMOD_INBOX;
+		cmds[i].in = hghca_mailbox_alloc(hdev);
+		if (IS_ERR(cmds[i].in)) {
+			err = PTR_ERR(cmds[i].in);
+			goto out_free;
+		}
+		memcpy(cmds[i].in->buf, i ? rest : init, sizeof(*init));
+	}
+	err = hghca_cmd_exec_chain(hdev, cmds, ARRAY_SIZE(cmds));
+out_free:
+	while (i--)
+		hghca_mailbox_free(hdev, cmds[i].in);
+	return err;
+}
+
+/**
  * hghca_cmd_query_qp - QUERY_QP
  * @hdev: the device
  * @qpn: the QP

@@ -12,6 +12,7 @@
  *	queue.c		memory of queues
  *	uar.c, dbr.c	doorbell pages; doorbell records
  *	qpc.c		the context of a QP as it leaves RST
+ *	rsnic.c		RSNIC's segment, command queue and retransmission buffer
  *	wqe.c		encoding of work queue elements; wqe.h
  *
  * hghca.h includes this file.  This file does not depend on the layers above.
@@ -19,6 +20,7 @@
 #ifndef HGHCA_HW_LAYER_H
 #define HGHCA_HW_LAYER_H
 
+#include <linux/bitfield.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
@@ -179,6 +181,24 @@ struct hghca_cmd {
 	u16 token;
 };
 
+/* The words of the HCR for a command: document 3.1. */
+static inline void hghca_hcr_words(const struct hghca_cmd *cmd, u16 token, bool event,
+				   u32 *words)
+{
+	u64 in_param = cmd->in ? cmd->in->dma : cmd->in_param;
+	u64 out_param = cmd->out ? cmd->out->dma : 0;
+
+	words[HGHCA_HCR_IN_PARAM_H / 4] = upper_32_bits(in_param);
+	words[HGHCA_HCR_IN_PARAM_L / 4] = lower_32_bits(in_param);
+	words[HGHCA_HCR_IN_MODIFIER / 4] = cmd->in_modifier;
+	words[HGHCA_HCR_OUT_PARAM_H / 4] = upper_32_bits(out_param);
+	words[HGHCA_HCR_OUT_PARAM_L / 4] = lower_32_bits(out_param);
+	words[HGHCA_HCR_TOKEN / 4] = FIELD_PREP(HGHCA_HCR_TOKEN_MASK, token);
+	words[HGHCA_HCR_STATUS / 4] = HGHCA_HCR_GO | (event ? HGHCA_HCR_EVENT : 0) |
+				      FIELD_PREP(HGHCA_HCR_OPMOD_MASK, cmd->op_modifier) |
+				      FIELD_PREP(HGHCA_HCR_OP_MASK, cmd->op);
+}
+
 enum hghca_cmd_slot_state {
 	HGHCA_CMD_SLOT_FREE,
 	HGHCA_CMD_SLOT_BUSY,
@@ -196,10 +216,21 @@ struct hghca_cmd_slot {
 };
 
 #define HGHCA_CMD_SLOTS		16	/* a power of two */
+#define HGHCA_CMD_CHAIN_MAX	4	/* commands of hghca_cmd_exec_chain() */
+
+/* rsnic.c: the command queue, in the place of the HCR; without entries if the device has none */
+struct hghca_cmdq {
+	struct hghca_cmdq_entry *entries;
+	dma_addr_t dma;
+	void *packets;			/* the retransmission buffer */
+	dma_addr_t packets_dma;
+};
 
 struct hghca_cmd_if {
+	struct hghca_cmdq queue;
 	struct mutex hcr_lock;		/* the HCR; in polling mode, the whole command */
 	struct semaphore event_sem;	/* free slots */
+	struct mutex chain_lock;	/* held to wait for more than one slot */
 	spinlock_t slot_lock;		/* slots[] and lost; taken in interrupts */
 	struct hghca_cmd_slot slots[HGHCA_CMD_SLOTS];
 	u16 next_gen;
@@ -568,12 +599,24 @@ void hghca_cmd_use_events(struct hghca_dev *hdev,
 			  void (*poll_events)(struct hghca_dev *hdev));
 void hghca_cmd_use_polling(struct hghca_dev *hdev);
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
+int hghca_cmd_exec_chain(struct hghca_dev *hdev, struct hghca_cmd *cmds, unsigned int count);
 bool hghca_cmd_is_gone(struct hghca_dev *hdev);
 void hghca_dev_reset(struct hghca_dev *hdev);
 void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
 void hghca_dev_shutdown(struct hghca_dev *hdev);
 struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
+
+/* rsnic.c */
+void hghca_cmdq_place_packets(struct hghca_dev *hdev, struct hghca_init_hca *init);
+int hghca_cmdq_open(struct hghca_dev *hdev);
+void hghca_cmdq_close(struct hghca_dev *hdev);
+int hghca_cmdq_post_slots(struct hghca_dev *hdev, struct hghca_cmd *cmds,
+			  struct hghca_cmd_slot **slots, unsigned int count);
+int hghca_cmdq_post_polled(struct hghca_dev *hdev, struct hghca_cmd *cmd);
+int hghca_cmdq_poll(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status);
+int hghca_cmdq_look(struct hghca_dev *hdev);
+void hghca_cmdq_report_health(struct hghca_dev *hdev);
 
 /*
  * cmds.c: typed commands.  They copy the structure to a mailbox that they allocate.
@@ -602,6 +645,8 @@ int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn);
 int hghca_cmd_query_cq(struct hghca_dev *hdev, u32 cqn, struct hghca_cqc *cqc);
 int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize);
 int hghca_cmd_moderate_cq(struct hghca_dev *hdev, u32 cqn, u16 count, u16 period);
+int hghca_cmd_start_qp(struct hghca_dev *hdev, u32 qpn, const struct hghca_qpc *init,
+		       const struct hghca_qpc *rest);
 int hghca_cmd_modify_qp(struct hghca_dev *hdev, enum hghca_cmd_op op, u32 qpn,
 			const struct hghca_qpc *qpc);
 int hghca_cmd_query_qp(struct hghca_dev *hdev, u32 qpn, struct hghca_qpc *qpc);

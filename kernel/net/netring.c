@@ -612,19 +612,13 @@ static int hghca_net_qp_start(struct hghca_netdev *nd)
 		},
 		.dbr = nd->rx.dbr.dma,
 	};
+	static const struct hghca_qpc nothing;
 	struct hghca_qpc qpc;
 	int err;
 
 	hghca_qpc_init(&qpc, &attr);
 	qpc.opt_param_mask = cpu_to_be32(HGHCA_QP_ATTR_PORT);
-	err = hghca_cmd_modify_qp(hdev, HGHCA_CMD_RST2INIT_QPEE, qpn, &qpc);
-	if (err)
-		return err;
-
-	memset(&qpc, 0, sizeof(qpc));
-	err = hghca_cmd_modify_qp(hdev, HGHCA_CMD_INIT2RTR_QPEE, qpn, &qpc);
-	if (!err)
-		err = hghca_cmd_modify_qp(hdev, HGHCA_CMD_RTR2RTS_QPEE, qpn, &qpc);
+	err = hghca_cmd_start_qp(hdev, qpn, &qpc, &nothing);
 	if (!err)
 		err = hghca_cmd_conf_special_qp(hdev, HGHCA_SPECIAL_QP_RAW_ETH, qpn);
 	if (err && hghca_cmd_modify_qp(hdev, HGHCA_CMD_ERR2RST_QPEE, qpn, NULL))

@@ -677,7 +677,7 @@ static const struct typed_command {
 } typed_commands[] = {
 	{ "QUERY_DEV_LIM", typed_query_dev_lim, 0x003, .out = true },
 	{ "QUERY_ADAPTER", typed_query_adapter, 0x006, .out = true },
-	{ "INIT_HCA", typed_init_hca, 0x007, .in_bytes = 0x40 },
+	{ "INIT_HCA", typed_init_hca, 0x007, .in_bytes = 0x48 },
 	{ "CLOSE_HCA", hghca_cmd_close_hca, 0x008, .takes = true },
 	{ "MAP_ICM", typed_map_icm, 0xffa, 1, 3, .in_bytes = 16 },
 	{ "UNMAP_ICM", typed_unmap_icm, 0xff9, 2, 64, .in_param = 0x123456000, .takes = true },
@@ -790,6 +790,63 @@ static void commands_typed_refused(struct kunit *test)
 	fake->priv = &status;
 	fake->answer = commands_answer_status;
 	KUNIT_EXPECT_EQ(test, -EFAULT, param->run(fake->hdev));
+}
+
+/* A status for an opcode. */
+struct commands_refusal {
+	u16 op;
+	u8 status;
+};
+
+static enum fake_end commands_refuse_one(struct fake *fake, const struct fake_command *cmd,
+					 struct fake_answer *answer)
+{
+	const struct commands_refusal *refusal = fake->priv;
+
+	if (cmd->op == refusal->op)
+		answer->status = refusal->status;
+	return FAKE_ANSWERED;
+}
+
+/* Three transitions, one after the other; what is behind one that is refused is not tried. */
+static void commands_start_qp(struct kunit *test)
+{
+	struct fake *fake = commands_in_mode(test);
+	struct hghca_qpc *init = kunit_kzalloc(test, sizeof(*init), GFP_KERNEL);
+	struct hghca_qpc *rest = kunit_kzalloc(test, sizeof(*rest), GFP_KERNEL);
+	struct commands_refusal refusal = {};
+	u32 mark = fake_mark(fake);
+	u32 i, j;
+
+	KUNIT_ASSERT_NOT_NULL(test, init);
+	KUNIT_ASSERT_NOT_NULL(test, rest);
+	memset(init, 0x77, sizeof(*init));
+	memset(rest, 0x66, sizeof(*rest));
+	fake->priv = &refusal;
+	fake->answer = commands_refuse_one;
+	KUNIT_ASSERT_EQ(test, 0, hghca_cmd_start_qp(fake->hdev, 0xabcd, init, rest));
+	KUNIT_ASSERT_EQ(test, mark + 3, fake_mark(fake));
+	for (i = 0; i < 3; i++) {
+		struct fake_command *seen = fake_nth(fake, mark + i);
+
+		KUNIT_EXPECT_EQ(test, 0x019 + i, seen->op);
+		KUNIT_EXPECT_EQ(test, 0, seen->op_modifier);
+		KUNIT_EXPECT_EQ(test, 0xabcd, seen->in_modifier);
+		for (j = 0; j < 192; j++)
+			KUNIT_EXPECT_EQ(test, i ? 0x66 : 0x77, seen->mailbox[j]);
+		KUNIT_EXPECT_NULL(test, memchr_inv(seen->mailbox + 192, 0,
+						   HGHCA_MAILBOX_SIZE - 192));
+	}
+
+	refusal.status = 0x10;
+	for (i = 0; i < 3; i++) {
+		refusal.op = 0x019 + i;
+		mark = fake_mark(fake);
+		KUNIT_EXPECT_EQ(test, -EINVAL,
+				hghca_cmd_start_qp(fake->hdev, 0xabcd, init, rest));
+		KUNIT_EXPECT_EQ(test, mark + i + 1, fake_mark(fake));
+	}
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(fake->hdev));
 }
 
 /* On a device that was given up: what is taken from it is taken. */
@@ -1325,6 +1382,7 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE_PARAM(commands_typed, typed_gen_params),
 	KUNIT_CASE_PARAM(commands_typed_refused, typed_gen_params),
 	KUNIT_CASE_PARAM(commands_typed_given_up, typed_gen_params),
+	KUNIT_CASE_PARAM(commands_start_qp, commands_mode_gen_params),
 	KUNIT_CASE(commands_stats),
 	KUNIT_CASE_PARAM(commands_time_out, commands_mode_gen_params),
 	KUNIT_CASE(commands_hcr_stuck),

@@ -82,6 +82,36 @@ static void *fake_hcr(struct fake *fake, u32 offset)
 	return fake->regs + 0x80000 + offset;
 }
 
+static u32 fake_segment_read(struct fake *fake, u32 offset)
+{
+	return readl((void __iomem *)fake->regs + offset);
+}
+
+void fake_rsnic(struct fake *fake)
+{
+	static const struct {
+		u32 offset, value;
+	} words[] = {
+		{ 0x0000, 0x00000001 }, { 0x0004, 0x00010000 },	/* versions */
+		{ 0x0014, 0x56 },		/* 32 entries of 64 bytes */
+		{ 0x01fc, 0x03000000 },		/* ready */
+	};
+	int i;
+
+	memset(fake->regs, 0, FAKE_SEGMENT);
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		writel(words[i].value, (void __iomem *)fake->regs + words[i].offset);
+}
+
+void *fake_entry(struct fake *fake, unsigned int index)
+{
+	u32 low = fake_segment_read(fake, 0x14);
+	u64 queue = (u64)fake_segment_read(fake, 0x10) << 32 | (low & 0xfffff000);
+
+	/* nic_interface 9:8: full_driver is 0. */
+	return low & 0x300 || !queue ? NULL : fake_memory(queue + 64 * index);
+}
+
 /* What in_param and out_param of each command are. */
 static const struct fake_params {
 	u16 op;
@@ -130,12 +160,12 @@ static void fake_default_output(struct fake *fake, const struct fake_command *cm
 	}
 }
 
-static void fake_read_command(struct fake *fake, struct fake_command *cmd)
+static void fake_read_command(struct fake_command *cmd, void *words)
 {
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cmd->words); i++)
-		cmd->words[i] = readl((void __iomem *)fake_hcr(fake, 4 * i));
+		cmd->words[i] = readl((void __iomem *)words + 4 * i);
 	cmd->in_param = (u64)cmd->words[0] << 32 | cmd->words[1];
 	cmd->in_modifier = cmd->words[2];
 	cmd->out_param = (u64)cmd->words[3] << 32 | cmd->words[4];
@@ -149,14 +179,57 @@ static void fake_read_command(struct fake *fake, struct fake_command *cmd)
 		memset(cmd->mailbox, 0, sizeof(cmd->mailbox));
 }
 
-static void fake_take(struct fake *fake)
+static void fake_end_in_hcr(struct fake *fake, const struct fake_command *cmd,
+			    const struct fake_answer *answer)
+{
+	void __iomem *hcr = (void __iomem *)fake_hcr(fake, 0);
+
+	if (cmd->by_event) {
+		writel(0, hcr + 0x18);
+		return;
+	}
+	writel(answer->out_param >> 32, hcr + 0x0c);
+	writel(answer->out_param, hcr + 0x10);
+	writel((u32)answer->status << 24, hcr + 0x18);
+}
+
+/* The page of RSNIC, 3: the status is 31:24 of word 18h, and the rest of it stays. */
+static void fake_end_in_entry(struct fake *fake, const struct fake_command *cmd,
+			      const struct fake_answer *answer)
+{
+	void *entry = fake_entry(fake, cmd->entry);
+
+	if (!entry)
+		return;
+	writel(answer->out_param >> 32, (void __iomem *)entry + 0x0c);
+	writel(answer->out_param, (void __iomem *)entry + 0x10);
+	writel((u32)answer->status << 24 | (cmd->words[6] & 0xffffff),
+	       (void __iomem *)entry + 0x18);
+	/* The owner is written last. */
+	smp_store_release((u32 *)(entry + 0x1c), 0);
+}
+
+void fake_finish(struct fake *fake, const struct fake_command *cmd,
+		 const struct fake_answer *answer)
+{
+	if (cmd->entry == FAKE_HCR)
+		fake_end_in_hcr(fake, cmd, answer);
+	else
+		fake_end_in_entry(fake, cmd, answer);
+	if (cmd->by_event)
+		fake_cmd_event(fake, cmd->token, answer->status, answer->out_param,
+			       !answer->no_interrupt);
+}
+
+static void fake_take(struct fake *fake, void *words, int entry, u32 vector)
 {
 	struct fake_command *cmd = &fake->log[fake->logged % FAKE_LOG];
 	enum fake_end end = FAKE_ANSWERED;
 	struct fake_answer answer = {};
-	void *hcr = fake_hcr(fake, 0);
 
-	fake_read_command(fake, cmd);
+	fake_read_command(cmd, words);
+	cmd->entry = entry;
+	cmd->vector = vector;
 	fake->out = fake_has_output(cmd->op) ? fake_memory(cmd->out_param) : NULL;
 	fake_default_output(fake, cmd);
 	/* A new EQ starts at its start; the driver's first has number 1. */
@@ -168,21 +241,51 @@ static void fake_take(struct fake *fake)
 	/* Whoever sees the command's end sees it in the log, too. */
 	smp_store_release(&fake->logged, fake->logged + 1);
 	if (end == FAKE_GONE) {
-		memset(hcr, 0xff, 0x1c);
-	} else if (end == FAKE_NO_STATUS) {
+		memset(fake->regs, 0xff, FAKE_SEGMENT);
+		memset(fake_hcr(fake, 0), 0xff, 0x1c);
+	} else if (end == FAKE_ANSWERED) {
+		fake_finish(fake, cmd, &answer);
+	} else if (end == FAKE_NO_STATUS || entry != FAKE_HCR) {
 		return;
-	} else if (end == FAKE_STUCK || (end == FAKE_SILENT && !cmd->by_event)) {
+	} else if (end == FAKE_STUCK || !cmd->by_event) {
 		fake->stuck = true;
-	} else if (cmd->by_event) {
-		writel(0, (void __iomem *)hcr + 0x18);
 	} else {
-		writel(answer.out_param >> 32, (void __iomem *)hcr + 0x0c);
-		writel(answer.out_param, (void __iomem *)hcr + 0x10);
-		writel((u32)answer.status << 24, (void __iomem *)hcr + 0x18);
+		writel(0, (void __iomem *)words + 0x18);
 	}
-	if (end == FAKE_ANSWERED && cmd->by_event)
-		fake_cmd_event(fake, cmd->token, answer.status, answer.out_param,
-			       !answer.no_interrupt);
+}
+
+/* One write of the doorbell vector: its entries start in ascending order. */
+static void fake_take_entries(struct fake *fake)
+{
+	u32 vector = le32_to_cpu(xchg((__le32 *)(fake->regs + 0x18), 0));
+	bool ready = !(fake_segment_read(fake, 0x1fc) & BIT(31));
+	unsigned int i;
+
+	fake->rung++;
+	for (i = 0; i < 32; i++) {
+		void *entry = ready ? fake_entry(fake, i) : NULL;
+
+		if (!(vector & BIT(i)))
+			continue;
+		if (entry && le32_at(entry, 0x1c) & 1)
+			fake_take(fake, entry, i, vector);
+		else
+			fake->ignored++;
+	}
+}
+
+static bool fake_is_written(struct fake *fake)
+{
+	u32 ctrl = readl((void __iomem *)fake_hcr(fake, 0x18));
+
+	return ctrl & BIT(23) && ctrl != U32_MAX && !READ_ONCE(fake->stuck);
+}
+
+static bool fake_is_rung(struct fake *fake)
+{
+	u32 vector = fake_segment_read(fake, 0x18);
+
+	return vector && vector != U32_MAX;
 }
 
 static int fake_thread(void *data)
@@ -191,12 +294,16 @@ static int fake_thread(void *data)
 	struct fake *fake = data;
 
 	while (!kthread_should_stop()) {
-		u32 ctrl = readl((void __iomem *)fake_hcr(fake, 0x18));
+		bool written = fake_is_written(fake);
+		bool rung = fake_is_rung(fake);
 
-		if (ctrl & BIT(23) && ctrl != U32_MAX && !READ_ONCE(fake->stuck)) {
-			/* Before go falls, for fake_settle(). */
+		if (written || rung) {
+			/* Before the end of a command, for fake_settle(). */
 			WRITE_ONCE(fake->busy, true);
-			fake_take(fake);
+			if (written)
+				fake_take(fake, fake_hcr(fake, 0), FAKE_HCR, 0);
+			if (rung)
+				fake_take_entries(fake);
 			/* Pairs with the acquire in fake_settle(). */
 			smp_store_release(&fake->busy, false);
 			pause = FAKE_POLL_US;
@@ -431,6 +538,9 @@ int fake_open(struct fake *fake)
 	if (err)
 		return err;
 	fake->opened = 1;
+	err = hghca_cmdq_open(fake->hdev);
+	if (err)
+		return err;
 	return fake_open_tables(fake);
 }
 
@@ -630,7 +740,7 @@ static bool fake_works(struct fake *fake)
 	unsigned int i;
 
 	if (hghca_dev_has_failed(hdev) || !fake->dma || fake->stuck ||
-	    readl((void __iomem *)fake_hcr(fake, 0x18)) & BIT(23) ||
+	    readl((void __iomem *)fake_hcr(fake, 0x18)) & BIT(23) || fake_is_rung(fake) ||
 	    readl(hdev->bus.regs + HGHCA_RESET))
 		return false;
 	if (!list_empty(&hdev->cmd.lost) || hdev->cmd.event_sem.count != HGHCA_CMD_SLOTS)

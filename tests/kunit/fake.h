@@ -6,6 +6,11 @@
  * page 0 is ordinary memory that tests read doorbells from; interrupts are
  * raised by the test. Every command is kept with its input mailbox as it was. What
  * a command answers is up to the test; by default it succeeds.
+ *
+ * A test may give the device an initialization segment (the page of RSNIC, 2). It is
+ * ordinary memory, too: what the driver writes to the queue's address reads as it was
+ * written. The thread watches the doorbell vector, and clears it when it has taken it; a
+ * second write before that would take the place of the first, so tests ring one at a time.
  */
 #ifndef HGHCA_FAKE_H
 #define HGHCA_FAKE_H
@@ -24,16 +29,23 @@
 /* Short enough to wait for, long enough for a busy host. */
 #define FAKE_TIMEOUT_MS	1000
 
+#define FAKE_SEGMENT	0x2000	/* bytes of the initialization segment */
+#define FAKE_HCR	(-1)	/* in the place of an entry of the command queue */
+
 struct fake;
 
 /**
- * struct fake_command - a command as the device found it in the HCR
- * @words: the seven words of the HCR
+ * struct fake_command - a command as the device found it
+ * @words: the seven words of the HCR, or of the entry
+ * @entry: of the command queue, or FAKE_HCR
+ * @vector: what was written to the doorbell vector for the entry
  * @op: opcode, and so on
  * @mailbox: copy of the input mailbox, for a command that has one
  */
 struct fake_command {
 	u32 words[7];
+	int entry;
+	u32 vector;
 	u16 op;
 	u8 op_modifier;
 	u16 token;
@@ -49,7 +61,7 @@ enum fake_end {
 	FAKE_ANSWERED,	/* it ends with status and out_param */
 	FAKE_SILENT,	/* it is taken, and its end never told */
 	FAKE_STUCK,	/* go stays 1, also by event */
-	FAKE_NO_STATUS,	/* the HCR is as the answer left it */
+	FAKE_NO_STATUS,	/* the HCR, or the entry, is as the answer left it */
 	FAKE_GONE,	/* the device goes away: all reads give ones */
 };
 
@@ -79,6 +91,8 @@ struct fake_answer {
  * @port: answer of QUERY_PORT
  * @log: the last commands, by number
  * @logged: how many there were
+ * @rung: how often the doorbell vector was written
+ * @ignored: bits of it without effect: no queue, not ready, or the entry is software's
  * @irqs: interrupts of the device
  * @dma: the bus lets it make DMA
  * @on_dma_begin: called when that begins; or NULL
@@ -98,6 +112,8 @@ struct fake {
 	struct hghca_port port;
 	struct fake_command *log;
 	u32 logged;
+	u32 rung;
+	u32 ignored;
 	int irqs[FAKE_IRQS];
 	bool dma;
 	void (*on_dma_begin)(struct fake *fake);
@@ -128,6 +144,12 @@ void fake_destroy(struct fake *fake);
 /* A new device that goes with the test, or NULL. */
 struct fake *fake_test_create(struct kunit *test);
 
+/* The device is one of the RSNIC document, and its segment is as after a reset. */
+void fake_rsnic(struct fake *fake);
+
+/* An entry of the command queue; NULL while the queue is off. */
+void *fake_entry(struct fake *fake, unsigned int index);
+
 /*
  * For suites whose tests begin with an open device in test->priv. @set_up changes what
  * a new one answers before it is opened; or NULL. In a suite with fake_suite_init() and
@@ -151,6 +173,10 @@ struct fake_command *fake_nth(struct fake *fake, u32 number);
 
 /* Wait until so many commands have come; false when they do not. */
 bool fake_wait(struct fake *fake, u32 number);
+
+/* The end of a command that was taken and not ended. */
+void fake_finish(struct fake *fake, const struct fake_command *cmd,
+		 const struct fake_answer *answer);
 
 /*
  * An EQE of 32 bytes, without owner, for the EQ of our number @eq (0 commands, 1

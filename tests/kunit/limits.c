@@ -39,6 +39,7 @@ static void limits_layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x9040000 | 16, be64_at(&init, 0x28));
 	KUNIT_EXPECT_EQ(test, 0x0000000 | 19, be64_at(&init, 0x30));
 	KUNIT_EXPECT_EQ(test, 0x2000000, be64_at(&init, 0x38));
+	KUNIT_EXPECT_EQ(test, 0, be64_at(&init, 0x40));
 
 	KUNIT_EXPECT_EQ(test, 0x0123456789abcdef, fake->hdev->board_id);
 	KUNIT_EXPECT_EQ(test, 0xfedcba9876543210, be64_to_cpu(fake->hdev->node_guid));
@@ -88,6 +89,45 @@ static void limits_num_mpts(struct kunit *test)
 		return;
 	KUNIT_EXPECT_EQ(test, param->num, fake->hdev->limits.num_mpts);
 	KUNIT_EXPECT_EQ(test, param->first, fake->hdev->limits.first_mpt);
+}
+
+/* QPN 1 is the GSI's, and QPN 2 the net device's, whether or not they are reserved. */
+static const struct limits_qps {
+	const char *name;
+	u8 log_max_qps;
+	u8 log_reserved;
+	int err;
+	u32 num;
+	u32 first;
+} limits_qps[] = {
+	{ "2^16 QPs, 8 reserved", 16, 3, 0, 65536, 8 },
+	{ "2^16 QPs, 4 reserved", 16, 2, 0, 65536, 4 },
+	{ "2^16 QPs, 2 reserved", 16, 1, 0, 65536, 3 },
+	{ "2^8 QPs, QPN 0 reserved", 8, 0, 0, 256, 3 },
+	{ "4 QPs, QPN 0 reserved: 3 is left", 2, 0, 0, 4, 3 },
+	{ "4 QPs, 2 reserved: 3 is left", 2, 1, 0, 4, 3 },
+	{ "2 QPs, QPN 0 reserved: none is left", 1, 0, -EPROTO },
+	{ "4 QPs, all reserved", 2, 2, -EPROTO },
+};
+
+KUNIT_ARRAY_PARAM_DESC(limits_qps, limits_qps, name);
+
+static void limits_num_qps(struct kunit *test)
+{
+	const struct limits_qps *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct ib_udata udata = {};
+	struct ib_device_attr attr;
+
+	fake->limits.log_max_qps = param->log_max_qps;
+	fake->limits.log_reserved_qps = param->log_reserved;
+	KUNIT_ASSERT_EQ(test, param->err, fake_open(fake));
+	if (param->err)
+		return;
+	KUNIT_EXPECT_EQ(test, param->num, fake->hdev->limits.num_qps);
+	KUNIT_EXPECT_EQ(test, param->first, fake->hdev->limits.first_qpn);
+	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&fake->hdev->ibdev, &attr, &udata));
+	KUNIT_EXPECT_EQ(test, param->num - param->first, attr.max_qp);
 }
 
 static const struct limits_bits {
@@ -223,7 +263,7 @@ static const struct limits_bad {
 	{ "no QPs", 0x0c, 0, -EPROTO },
 	{ "2^25 QPs", 0x0c, 25, -EPROTO },
 	{ "2^15 QPs reserved", 0x00, 15, 0 },
-	{ "QP 2 not reserved", 0x00, 1, -EPROTO },
+	{ "QP 2 not reserved is well", 0x00, 1, 0 },
 	{ "2^255 QPs", 0x0c, 255, -EPROTO },
 	{ "no CQs", 0x0d, 0, -EPROTO },
 	{ "2^25 CQs", 0x0d, 25, -EPROTO },
@@ -506,6 +546,7 @@ static void limits_refused(struct kunit *test)
 static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_layout),
 	KUNIT_CASE_PARAM(limits_num_mpts, limits_mpts_gen_params),
+	KUNIT_CASE_PARAM(limits_num_qps, limits_qps_gen_params),
 	KUNIT_CASE_PARAM(limits_decoded, limits_bits_gen_params),
 	KUNIT_CASE(limits_uars_end),
 	KUNIT_CASE(limits_queues),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * KUnit tests of the net device's receive ring when memory is short: what could
- * not be posted is posted later, also when nothing arrives any more.
+ * not be posted is posted later, also when nothing arrives any more; and of its QP when the
+ * device refuses to start it.
  *
  * The device writes frames into the buffers that are posted.  A packet handler
  * keeps them, so that no buffer comes back; memory is short while the pool of
@@ -239,9 +240,73 @@ static void netring_closed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, HGHCA_NET_RX_SLOTS, netring_posted(this));
 }
 
+static const struct netring_refusal {
+	const char *name;
+	u16 op;
+	u32 before;	/* commands of the start that come before it */
+} netring_refusals[] = {
+	{ "RST2INIT", 0x019, 0 },
+	{ "INIT2RTR", 0x01a, 1 },
+	{ "RTR2RTS", 0x01b, 2 },
+	{ "CONF_SPECIAL_QP", 0x023, 3 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(netring_refusal, netring_refusals, name);
+
+static enum fake_end netring_refuse(struct fake *fake, const struct fake_command *cmd,
+				    struct fake_answer *answer)
+{
+	const struct netring_refusal *refusal = fake->priv;
+
+	if (cmd->op == refusal->op)
+		answer->status = 0x08;
+	return FAKE_ANSWERED;
+}
+
+/* How many commands from @mark on have opcodes from @first to @last. */
+static u32 netring_count_ops(struct fake *fake, u32 mark, u16 first, u16 last)
+{
+	u32 i, count = 0;
+
+	for (i = mark; i != fake_mark(fake); i++)
+		if (fake_nth(fake, i) && fake_nth(fake, i)->op >= first &&
+		    fake_nth(fake, i)->op <= last)
+			count++;
+	return count;
+}
+
+/* A start that is refused leaves the QP in RESET, and the next one succeeds. */
+static void netring_start_refused(struct kunit *test)
+{
+	const struct netring_refusal *param = test->param_value;
+	struct netring *this = test->priv;
+	u32 mark;
+
+	rtnl_lock();
+	dev_close(this->nd->netdev);
+	rtnl_unlock();
+	mark = fake_mark(this->fake);
+	this->fake->priv = (void *)param;
+	this->fake->answer = netring_refuse;
+	KUNIT_EXPECT_EQ(test, -ENOMEM, netring_open(this));
+	KUNIT_EXPECT_EQ(test, min(param->before + 1, 3U),
+			netring_count_ops(this->fake, mark, 0x019, 0x01b));
+	KUNIT_EXPECT_EQ(test, param->op == 0x023 ? 1 : 0,
+			netring_count_ops(this->fake, mark, 0x023, 0x023));
+	/* ERR2RST */
+	KUNIT_EXPECT_EQ(test, 1, netring_count_ops(this->fake, mark, 0x021, 0x021));
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(this->fake->hdev));
+
+	this->fake->answer = NULL;
+	this->produced = 0;
+	KUNIT_ASSERT_EQ(test, 0, netring_open(this));
+	KUNIT_EXPECT_EQ(test, HGHCA_NET_RX_SLOTS, netring_posted(this));
+}
+
 static struct kunit_case netring_cases[] = {
 	KUNIT_CASE_PARAM(netring_refilled, netring_count_gen_params),
 	KUNIT_CASE(netring_closed),
+	KUNIT_CASE_PARAM(netring_start_refused, netring_refusal_gen_params),
 	{}
 };
 
