@@ -116,7 +116,7 @@ def test_profile_refused():
             said = "nothing"
     except AssertionError as error:
         said = str(error)
-    if "property 'profile' must be 'full' or 'base', not 'nonsense'" not in said:
+    if "property 'profile' must be 'full', 'base' or 'rsnic', not 'nonsense'" not in said:
         raise AssertionError(said)
 
 

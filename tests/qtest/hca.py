@@ -17,10 +17,11 @@ BAR0_BYTES, BELLS_BYTES = 1 << 20, 8 << 20
 ARM = 1 << 24
 NEXT = 2 << 24
 # Commands
-INIT_HCA, SW2HW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, SW2HW_CQ = 0x007, 0x00d, 0x011, 0x012, 0x013, 0x016
+QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, CLOSE_HCA = 0x003, 0x006, 0x007, 0x008
+SW2HW_MPT, HW2SW_MPT, WRITE_MTT, MAP_EQ, SW2HW_EQ, SW2HW_CQ = 0x00d, 0x00f, 0x011, 0x012, 0x013, 0x016
 RST2INIT, TO_ERR, NOP, MAP_ICM = 0x019, 0x01e, 0x031, 0xffa
 NOP_MODIFIER = 0x1f
-OK, BAD_SYS_STATE = 0x00, 0x04
+OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE, RESOURCE_BUSY = 0x00, 0x02, 0x03, 0x04, 0x06
 DBR, CQ_ARM_CAP, MEM_MGT = 1 << 1, 1 << 2, 1 << 9
 CMD_EVENT = 0x0a
 HARDWARE_OWNS = 0x80
@@ -70,9 +71,14 @@ class Hca(Function):
         """It takes a command, as one does that is initialised."""
         return self.status(NOP, NOP_MODIFIER) == OK
 
+    @staticmethod
+    def init_mailbox(capabilities):
+        """32 QPs, 32 CQs, 8 EQs and 256 MPTs."""
+        return struct.pack(">QQQQIIQQQ", 0, 5, 1 << 20 | 5, 2 << 20 | 3, capabilities, 0, 0, 8, 1 << 20)
+
     def start(self, capabilities=DBR | CQ_ARM_CAP | MEM_MGT):
         """Two EQs, the second also for the ends of commands."""
-        self.command(INIT_HCA, mailbox=struct.pack(">QQQQIIQQQ", 0, 5, 1 << 20 | 5, 2 << 20 | 3, capabilities, 0, 0, 8, 1 << 20))
+        self.command(INIT_HCA, mailbox=self.init_mailbox(capabilities))
         for k, (space, address, pages) in enumerate(((1, 0, 16), (1, 1 << 20, 1), (1, 2 << 20, 1), (2, 0, 4),
                                                      (2, 1 << 20, 4))):
             self.command(MAP_ICM, 1, space, struct.pack(">QQQQ", 0, 0, address, self.memory + 0x100000 + k * 0x20000 | pages))
@@ -90,8 +96,10 @@ class Hca(Function):
     def create_region(self, index, start=0):
         """MPT `index`: one page, from address `start` on."""
         self.command(WRITE_MTT, 1, mailbox=bytes(24) + struct.pack(">Q24xQ", index, self.ring(index)))
-        self.command(SW2HW_MPT, index, mailbox=struct.pack(">IIIIQQIIIIIIQ", 0x10f, 0, self.key(index), PD, start, PAGE, 0, 0, 0, 0,
-                                                           index, 0, 0))
+        self.command(SW2HW_MPT, index, mailbox=self.mpt_mailbox(index, start))
+
+    def mpt_mailbox(self, index, start=0):
+        return struct.pack(">IIIIQQIIIIIIQ", 0x10f, 0, self.key(index), PD, start, PAGE, 0, 0, 0, 0, index, 0, 0)
 
     @staticmethod
     def key(index):

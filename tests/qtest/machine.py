@@ -14,6 +14,8 @@ EMULATOR = []    # the words that start QEMU
 # A QEMU that is silent for so long hangs: it answers within milliseconds.
 SILENCE_S = 20
 RAM_BYTES = 128 << 20
+# Of commands that are sent without waiting: neither they nor their answers fill a pipe.
+BATCH = 512
 # Where the function of a device and a register is found in memory (PCI Express, 7.2.2).
 ECAM = 0xb0000000
 PCIEXBAR = 0x60
@@ -21,6 +23,11 @@ PCIEXBAR = 0x60
 
 class Hung(AssertionError):
     pass
+
+
+def letter(width):
+    """What the protocol calls an access of 1, 2, 4 or 8 bytes."""
+    return "bwlq"[width.bit_length() - 1]
 
 
 class Machine:
@@ -39,6 +46,8 @@ class Machine:
         self.control.settimeout(SILENCE_S)
         self.control_file = None
         self.received = b""
+        # The inputs of the device that intercept() names which are asserted now.
+        self.asserted = set()
         # Functions are configured as memory from here on.
         self.ask(f"outl 0xcf8 {0x80000000 | PCIEXBAR:#x}")
         self.ask(f"outl 0xcfc {ECAM | 1:#x}")
@@ -73,17 +82,33 @@ class Machine:
 
     def ask(self, command):
         """Send a command; the words of the answer behind OK."""
-        try:
-            self.process.stdin.write(f"{command}\n".encode())
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass    # line() finds out why
+        return self.ask_all([command])[0]
+
+    def ask_all(self, commands):
+        """Send commands without waiting for the answer of each; the words of each answer behind OK."""
+        answers = []
+        for start in range(0, len(commands), BATCH):
+            batch = commands[start:start + BATCH]
+            try:
+                self.process.stdin.write("".join(f"{command}\n" for command in batch).encode())
+                self.process.stdin.flush()
+            except BrokenPipeError:
+                pass    # line() finds out why
+            answers += [self.answer(command) for command in batch]
+        return answers
+
+    def answer(self, command):
         words = self.line().split()
         while words[:1] == ["IRQ"]:
+            (self.asserted.add if words[1] == "raise" else self.asserted.discard)(int(words[2]))
             words = self.line().split()
         if words[:1] != ["OK"]:
             raise AssertionError(f"qtest: {command[:80]}: {' '.join(words)}")
         return words[1:]
+
+    def intercept(self, device):
+        """From now on `asserted` has the interrupt inputs of the device, such as "ioapic". One device can be named."""
+        self.ask(f"irq_intercept_in {device}")
 
     def qmp(self, command, **arguments):
         """Run a command of QEMU's monitor; what it returns."""
@@ -108,7 +133,16 @@ class Machine:
 
     def read_number(self, address, width):
         """One access of 1, 2, 4 or 8 bytes."""
-        return int(self.ask(f"read{'bwlq'[width.bit_length() - 1]} {address:#x}")[0], 16)
+        return self.read_numbers([(address, width)])[0]
+
+    def read_numbers(self, accesses):
+        """Accesses (address, width), one after the other."""
+        return [int(words[0], 16) for words in self.ask_all([f"read{letter(width)} {address:#x}"
+                                                             for address, width in accesses])]
+
+    def write_numbers(self, accesses):
+        """Accesses (address, width, value), one after the other."""
+        self.ask_all([f"write{letter(width)} {address:#x} {value:#x}" for address, width, value in accesses])
 
     def write(self, address, data):
         self.ask(f"write {address:#x} {len(data)} 0x{data.hex()}")
@@ -119,6 +153,10 @@ class Machine:
     def step(self):
         """Let the timers of the virtual clock run that are due next, and what they leave to be done."""
         self.ask("clock_step")
+
+    def advance(self, ns):
+        """Let so much time pass on the virtual clock; the time then, in nanoseconds."""
+        return int(self.ask(f"clock_step {ns}")[0])
 
 
 @contextlib.contextmanager

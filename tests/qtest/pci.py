@@ -8,6 +8,7 @@ COMMAND, REVISION, BARS, CAPABILITIES = 0x04, 0x08, 0x10, 0x34
 MEMORY_AND_MASTER = 6
 CAP_EXPRESS, CAP_MSIX = 0x10, 0x11
 MSIX_ENABLE = 1 << 31
+INITIATE_FLR = 1 << 15
 MSIX_PENDING = 0x1000          # in BAR4
 PAGE = 4096
 
@@ -47,8 +48,16 @@ class Function:
             self.m.write32(self.config + BARS + 4 * bar, address)
             self.m.write32(self.config + BARS + 4 * bar + 4, 0)
         self.m.write32(self.config + COMMAND, MEMORY_AND_MASTER)
+        self.set_msix(True)
+
+    def set_msix(self, on):
         msix = self.find(CAP_MSIX)
-        self.m.write32(msix, self.m.read32(msix) | MSIX_ENABLE)
+        self.m.write32(msix, self.m.read32(msix) & ~MSIX_ENABLE | (MSIX_ENABLE if on else 0))
+
+    def reset_function(self):
+        """A function-level reset, after which BARs, command and MSI-X have to be set again."""
+        express = self.find(CAP_EXPRESS)
+        self.m.write32(express + 8, self.m.read32(express + 8) & 0xffff | INITIATE_FLR)
 
     def aim(self, vector, address, data):
         """The message of the vector writes `data` to `address`."""

@@ -86,7 +86,8 @@ def counters():
 # Path -> what its text is made by.
 PAGES = {"docs/reference/counters.rst": counters,
          "docs/reference/documents/jingzhao.rst": lambda: document("conformance"),
-         "docs/reference/documents/loopback.rst": lambda: document("loopback")}
+         "docs/reference/documents/loopback.rst": lambda: document("loopback"),
+         "docs/reference/documents/rsnic.rst": lambda: document("rsnic")}
 
 
 def main(_):

@@ -23,7 +23,7 @@ KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic kasan_multi_shot mitigati
                     "rcupdate.rcu_expedited=1 net.ifnames=0 pty.legacy_count=0")
 LINK_BUFFER_BYTES = 4 << 20
 # Kinds of HCA, with the properties that make them.
-DEVICES = {"hghca": "", "hghca-base": "profile=base"}
+DEVICES = {"hghca": "", "hghca-base": "profile=base", "rsnic": "profile=rsnic"}
 # An HCA of these kinds is no Ethernet adapter.
 WITHOUT_ETHERNET = ("hghca-base",)
 # A device of this kind is no HCA, and has no link.

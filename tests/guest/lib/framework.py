@@ -29,8 +29,9 @@ CACHE = "cache"        # as LINK, with a cache of four contexts of each kind on 
 PAUSES = "pauses"      # as LINK; the HCAs receive RoCE packets at 500 Mbit/s and buffer the rest in 1 MiB
 BASE = "base"          # as LINK, with HCAs that have no extension; virtio adapters are the Ethernet half of their ports
 PAIRED = "paired"      # as LINK, with virtio adapters that become so when an HCA lacks an extension
-MIXED = "mixed"        # two guests: an HCA without extensions in one, an HCA in the other
-BASE_RXE = "base rxe"  # two guests: an HCA without extensions in one, rxe in the other
+MIXED = "mixed"        # two guests: an HCA without extensions and one of the RSNIC document in one, an HCA in the other
+BASE_RXE = "base rxe"  # two guests: an HCA without extensions and one of the RSNIC document in one, rxe in the other
+RSNIC = "rsnic"        # as LINK, with HCAs of the RSNIC document: the second is slow to start, and has 16 QPs on chip
 IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
 LEAK_AGE_S = 6         # kmemleak ignores objects younger than 5 s
 DMA_ERRORS = 300       # limit of DMA debugging reports in one test; the log holds twice as many
@@ -66,7 +67,7 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE,
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
               IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.

@@ -28,6 +28,7 @@ PROGRAMS = {
     "mw": ["mw.c", "link.c", "testbed.c"],
     "placement": ["placement.c", "link.c", "testbed.c"],
     "rawpacket": ["rawpacket.c", "rss.c", "link.c", "testbed.c"],
+    "rsnic": ["rsnic.c", "testbed.c"],
     "srq": ["srq.c", "testbed.c"],
     "tables": ["tables.c", "testbed.c"],
     "timed": ["timed.c", "link.c", "testbed.c"],

@@ -9,7 +9,7 @@ INTEROP and BESIDE have rxe as the HCA's peer.
 from hghca_lib import accel, guest, machine
 
 from framework import (BASE, BASE_RXE, BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES,
-                       VMS, Failure, Side)
+                       RSNIC, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 
 CONFIGS = {
@@ -30,8 +30,10 @@ CONFIGS = {
     PAUSES: {"hcas": 2, "hca_options": "roce-drain=500,roce-buffer=1M,slice=64"},
     BASE: {"devices": ["hghca-base", "hghca-base"]},
     PAIRED: {"hcas": 2, "paired": True},
-    MIXED: {"guests": 2, "devices": (["hghca-base"], ["hghca"])},
-    BASE_RXE: {"guests": 2, "devices": (["hghca-base"], []), "virtio": (0, 1)},
+    MIXED: {"guests": 2, "devices": (["hghca-base", "rsnic"], ["hghca"])},
+    BASE_RXE: {"guests": 2, "devices": (["hghca-base", "rsnic"], []), "virtio": (0, 1)},
+    RSNIC: {"devices": ["rsnic", "rsnic"],
+            "qemu_args": ("-set", "device.hca2.cache-entries=16", "-set", "device.hca2.init-delay=200")},
     IMPAIRMENT: {"hcas": 2,
                  "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }

@@ -204,7 +204,7 @@ def catastrophic(testbed):
         testbed.guest.qmp("qom-set", path=hca, property="fail", value="later")
         expect(False, "`later` was taken")
     except GuestError as error:
-        expect("must be 'now', not 'later'" in str(error), f"{error}")
+        expect("must be 'now' or the name of a health syndrome, not 'later'" in str(error), f"{error}")
     watch = watch_events(testbed, side)
     port = testbed.next_port()
     options = f"-s 100003 -n 100000000 -m 4096 -p {port}"
