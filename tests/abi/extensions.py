@@ -63,6 +63,7 @@ COMMANDS = (
         Value("SET_FLOW_CONTROL", 0xe0e, "HGHCA_CMD_SET_FLOW_CONTROL"),
         Value("QUERY_FLOW_CONTROL", 0xe0f, "HGHCA_CMD_QUERY_FLOW_CONTROL"),
         Value("READ_ERROR_BUFFER", 0xe10, "HGHCA_CMD_READ_ERROR_BUFFER"),
+        Value("QUERY_CAPS", 0xe11, "HGHCA_CMD_QUERY_CAPS"),
     )),
     Table("section 4.1", "QUERY_DEV_LIM output", order=BIG, struct="struct hghca_dev_lim", rows=(
         Field("interface revision", 0x38, "31:0", "revision"),
@@ -93,6 +94,12 @@ COMMANDS = (
         Value("FLOW_CONTROL", 1 << 21, "HGHCA_CAP_FLOW_CONTROL"),
         Value("FIRST_BYTE", 1 << 22, "HGHCA_CAP_FIRST_BYTE"),
         Value("all of them", mask("22:0"), "HGHCA_CAP_ALL"),
+    )),
+    Table("section 15, INIT_HCA 40h", "of RSNIC", order=BIG, struct="struct hghca_init_hca", rows=(
+        Field("packet_base[63:32]", 0x40, "31:0", "packet_base[63:32]"),
+        Field("packet_base[31:0]", 0x44, "31:0", "packet_base[31:0]"),
+        Field("log2 of the number of pages", 0x44, "7:0", "packet_base", mask="HGHCA_INIT_HCA_LOG_MASK"),
+        Value("end of the layout", 0x48, "sizeof(struct hghca_init_hca)"),
     )),
     Table("section 4.4", "MAP_ICM", (
         Value("chunks of a mailbox", 256, "HGHCA_ICM_CHUNKS_MAX"),

@@ -184,7 +184,7 @@ COMMANDS = (
         Field("log_mpt_sz", 0x34, "7:0", "mpt_base", mask="HGHCA_INIT_HCA_LOG_MASK"),
         Field("mtt_base[63:32]", 0x38, "31:0", "mtt_base[63:32]"),
         Field("mtt_base[31:0]", 0x3C, "31:0", "mtt_base[31:0]"),
-        size(0x40, "hghca_init_hca"),
+        Value("end of the layout", 0x40, "offsetof(struct hghca_init_hca, packet_base)"),
     )),
     command("table 3-2-11", "CLOSE_HCA", Value("op", 0x8, "HGHCA_CMD_CLOSE_HCA")),
     command("table 3-2-12", "MAP_ICM",

@@ -19,14 +19,17 @@ STORES = [
     (re.compile(r"\bWRITE_ONCE\(prev->n\w+|^prev->n\w+ = "), ("dma_wmb()",)),
     (re.compile(r"\bhghca_ring\(.*HGHCA_UAR_EQ_ARM"), ("dma_mb()",)),
     (re.compile(r"\bWRITE_ONCE\(\*owner,"), ("if (by_owner) dma_mb()",)),
+    (re.compile(r"\bWRITE_ONCE\(entry->owner,"), ("dma_wmb()",)),
     (re.compile(r"\bWRITE_ONCE\(next->flags, cpu_to_le32\("), ("dma_wmb()",)),
 ]
 # The record is the device's to read at any time: it is stored in one piece.
 PLAIN_RECORD = re.compile(r"\*[\w>.-]*\brecord\b\s*[-+|&]?=[^=]")
 # Who finds an entry to be ours reads the rest of it behind a barrier, or nothing else of it.
-OWNER_READ = re.compile(r"\bREAD_ONCE\([^()]*->owner\)|\bhghca_cqe_is_ours\(|\bhghca_cq_next\(")
+OWNER_READ = re.compile(r"\bREAD_ONCE\([^()]*->owner\)|\bread_poll_timeout\(READ_ONCE, .*->owner\)|"
+                        r"\bhghca_cqe_is_ours\(|\bhghca_cq_next\(")
 OWNER_PLAIN = re.compile(r"->owner\b(?!\s*=[^=])")
-OWNER_WRITE = re.compile(r"\b\w+->owner = |\b(?:(?:READ|WRITE)_ONCE|hghca_return_entry)\([^()]*->owner\b")
+OWNER_WRITE = re.compile(r"\b\w+->owner = |\b(?:(?:READ|WRITE)_ONCE|hghca_return_entry)\([^()]*->owner\b|"
+                         r"\bread_poll_timeout\(READ_ONCE, .*->owner\b")
 OWNER_ALONE = {"hghca_cqe_is_ours", "hghca_cq_next", "hghca_req_notify_cq", "hghca_cq_arm", "hghca_cq_takes_event"}
 OTHER_BARRIERS = re.compile(r"\b(?:smp_)?(?:mb|rmb|wmb)\(\)|\bsmp_mb__\w+\(")
 OF_CPUS_ALONE = re.compile(r"\bsmp_\w+\([^;]*\b(?:owner|record)\b")
@@ -101,6 +104,7 @@ SPOILT = [
     (re.compile(r"\bsmp_load_acquire\(&(\w+->tail)\)"), r"\1"),
     (re.compile(r"\bREAD_ONCE\((\w+->owner)\)"), r"\1"),
     (re.compile(r"\bREAD_ONCE\((\w+->owner)\)"), r"smp_load_acquire(&\1)"),
+    (re.compile(r"\bread_poll_timeout\(READ_ONCE,"), "read_poll_timeout(READ_PLAIN,"),
     (re.compile(r"\bWRITE_ONCE\((\*[\w>.-]*\brecord), (.*)\);"), r"\1 = \2;"),
 ]
 

@@ -14,9 +14,10 @@ import conformance  # noqa: E402
 import rows  # noqa: E402
 
 # Each document, and the least number of its rows.
-DOCUMENTS = {"conformance": 400, "loopback": 100}
+DOCUMENTS = {"conformance": 400, "loopback": 100, "rsnic": 250}
 # Where a file that a row names is.
-FOLDERS = {".cc": ("tests/unit",), ".py": ("tests/qtest",), ".c": ("tests/kunit", "tests/guest/programs")}
+FOLDERS = {".cc": ("tests/unit",), ".py": ("tests/qtest", "tests/guest/tests"),
+           ".c": ("tests/kunit", "tests/guest/programs")}
 NAMED = re.compile(r"\b(\w+)(\.(?:cc|c|py)): (\w+)")
 
 

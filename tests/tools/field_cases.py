@@ -54,6 +54,16 @@ HGHCA_ASSERT_OFFSET(outer, f.one.e, 0x1e);
 """
 
 
+# The headers of RSNIC alone, which rsnic_cases.py compares with a page of their own.
+OF_RSNIC = ("rsnic_caps.h", "segment.h")
+
+
+def headers():
+    """The headers of the interface document, one behind the other, without comments."""
+    paths = sorted(repo.path("include/hghca").glob("*.h"))
+    return fields.without_comments("\n".join(path.read_text() for path in paths if path.name not in OF_RSNIC))
+
+
 class Row(NamedTuple):
     """A row of a structure's table, as it is written."""
 
@@ -78,7 +88,7 @@ class Header:
     """What the headers have."""
 
     def __init__(self):
-        text = fields.text()
+        text = headers()
         self.structs = fields.structs(text)
         self.masks = fields.masks(text)
         self.macros = fields.macros(text)
@@ -330,7 +340,7 @@ def test_parser_refuses():
 
 def test_assertions():
     """The parser finds the sizes and offsets that the headers assert, and each structure asserts its size"""
-    structs, (sizes, offsets) = fields.structs(), fields.checks()
+    structs, (sizes, offsets) = fields.structs(headers()), fields.checks(headers())
     same(sizes, {name: struct.size for name, struct in structs.items()}, "sizes")
     assert len(structs) > 30 and len(offsets) > 80, f"{len(structs)} structures and {len(offsets)} offsets were found"
     same(offsets, {(name, path): structs[name].members[path].offset for name, path in offsets}, "offsets")
@@ -363,7 +373,7 @@ def test_seed():
 
 def test_macros():
     """Each macro of the headers that selects bits is in a row of some table"""
-    document, masks = Document(), fields.masks().keys()
+    document, masks = Document(), fields.masks(headers()).keys()
     assert len(masks) > 140, f"only {len(masks)} macros were found"
     same(unnamed_macros(document, masks), [], "macros in no row")
     same(unnamed_macros(document, masks | {"HGHCA_OF_NO_ROW"}), ["HGHCA_OF_NO_ROW"], "macros in no row")
@@ -371,7 +381,7 @@ def test_macros():
 
 def test_values():
     """The values that the meaning of a field names are those of the headers"""
-    known = fields.enumerators()
+    known = fields.enumerators(headers())
     meanings = [row.meaning for layout in Document().layouts for row in layout.rows if VALUES.search(row.meaning)]
     same(len(meanings), 4, "meanings with values")
     same([meaning for meaning in meanings if wrong_values(meaning, known)], [], "meanings that are wrong")
