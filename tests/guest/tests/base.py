@@ -43,7 +43,7 @@ def connections(testbed):
 
 
 # Most sends of the bandwidth programs are unsignaled.
-@test("perftest: bandwidths and latencies", limit_s=150)
+@test("perftest: bandwidths and latencies", limit_s=150, tier=ALL)
 def figures(testbed):
     for program, options, count in (("ib_write_bw", "-s 65536", 500), ("ib_read_bw", "-s 65536 -o 1", 300),
                                     ("ib_send_bw", "-s 65536", 500), ("ib_send_bw", "-c UD -s 2048", 1000),

@@ -64,7 +64,7 @@ def mckey_counted(testbed):
     expect(copies_here == 3 * 2 * 20, f"{copies_here} copies for the two QPs beside each of three senders")
 
 
-@test("mcast: mckey, an HCA to itself")
+@test("mcast: mckey, an HCA to itself", tier=ALL)
 def mckey_to_itself(testbed):
     for side in testbed.sides:
         mckey(testbed, "-S 4096", server=side, client=side)
@@ -179,7 +179,7 @@ for run_program_, run_gid, run_mtu in MTU_RUNS:
          tier=gate_if(run_mtu in (MTUS[0], MTUS[-1])))
 
 
-@test("mcast: ib_send_bw -g, both ends killed in full traffic, twice", limit_s=90, **OURS)
+@test("mcast: ib_send_bw -g, both ends killed in full traffic, twice", limit_s=90, tier=ALL, **OURS)
 def killed(testbed):
     for _ in range(2):
         server, client = traffic(testbed, f"ib_send_bw -c UD -s 2048 -g {IPV4_GROUP}", testbed.server, testbed.client)

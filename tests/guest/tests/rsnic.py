@@ -51,7 +51,7 @@ def connections(testbed):
         ucmatose(testbed, address)
 
 
-@test("perftest: bandwidths and latencies", limit_s=150)
+@test("perftest: bandwidths and latencies", limit_s=150, tier=ALL)
 def figures(testbed):
     for program, options, count in (("ib_write_bw", "-s 65536", 500), ("ib_read_bw", "-s 65536", 300),
                                     ("ib_send_bw", "-s 65536", 500), ("ib_write_bw", "-q 16 -s 4096", 200),

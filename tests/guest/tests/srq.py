@@ -107,7 +107,7 @@ def program_over_link(testbed):
     run_program(testbed, "srq", over_link(testbed))
 
 
-@test("srq: all an SRQ can do, behind an IOMMU", machine=IOMMU, limit_s=150, **OURS)
+@test("srq: all an SRQ can do, behind an IOMMU", machine=IOMMU, limit_s=150, tier=ALL, **OURS)
 def program_behind_an_iommu(testbed):
     run_program(testbed, "srq", over_link(testbed))
 

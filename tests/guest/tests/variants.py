@@ -45,6 +45,6 @@ def few_contexts(testbed):
     testbed.note(f"{evictions} contexts were put out to memory")
 
 
-@test("four contexts on chip: all operations, sizes and shapes", machine=CACHE, **OURS)
+@test("four contexts on chip: all operations, sizes and shapes", machine=CACHE, tier=ALL, **OURS)
 def data_with_few_contexts(testbed):
     with_huge_pages(testbed, to_itself(testbed))
