@@ -130,8 +130,8 @@ static dma_cookie_t loopback_kunit_copy(struct kunit *test, size_t len)
 	return cookie;
 }
 
-/* The next completion, as the controller writes it. */
-static void loopback_kunit_complete(struct loopback_fake *fake, u32 id, u32 status, u32 bytes)
+/* The next completion, as the controller writes it before it moves the tail. */
+static void loopback_kunit_cqe(struct loopback_fake *fake, u32 id, u32 status, u32 bytes)
 {
 	u8 *cqe = (u8 *)fake->channel->cqes + 32 * fake->cq_tail;
 
@@ -141,6 +141,11 @@ static void loopback_kunit_complete(struct loopback_fake *fake, u32 id, u32 stat
 	put_unaligned_le32(id & 0xff, cqe + 0x0c);
 	put_unaligned_le32(id, cqe + 0x10);
 	fake->cq_tail = (fake->cq_tail + 1) % 256;
+}
+
+static void loopback_kunit_complete(struct loopback_fake *fake, u32 id, u32 status, u32 bytes)
+{
+	loopback_kunit_cqe(fake, id, status, bytes);
 	put_unaligned_le32(fake->cq_tail, fake->registers + 0x50);
 }
 
@@ -314,7 +319,8 @@ static void loopback_lying(struct kunit *test)
 
 	loopback_kunit_copy(test, 100);
 	for (u32 i = 0; i < lie->completions; i++)
-		loopback_kunit_complete(fake, lie->id + i, 0, lie->bytes);
+		loopback_kunit_cqe(fake, lie->id + i, 0, lie->bytes);
+	/* The driver's timer may read it from now on. */
 	put_unaligned_le32(lie->tail, fake->registers + 0x50);
 	loopback_kunit_status(fake, 1, NULL);
 	dmaengine_synchronize(fake->chan);
