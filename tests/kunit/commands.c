@@ -148,13 +148,6 @@ static void commands_status_by_event(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* What stands in the HCR and in mailboxes                              */
 
-static enum fake_end commands_answer_param(struct fake *fake, const struct fake_command *cmd,
-					   struct fake_answer *answer)
-{
-	answer->out_param = 0x8899aabbccddeeff;
-	return FAKE_ANSWERED;
-}
-
 static void commands_registers(struct kunit *test)
 {
 	const struct commands_mode *mode = test->param_value;
@@ -169,7 +162,7 @@ static void commands_registers(struct kunit *test)
 	struct fake_command *seen;
 	u32 mark = fake_mark(fake);
 
-	fake->answer = commands_answer_param;
+	fake->answer = fake_answer_param;
 	KUNIT_ASSERT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
 	KUNIT_EXPECT_EQ(test, 0x8899aabbccddeeff, cmd.out_param);
 

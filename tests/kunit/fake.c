@@ -209,6 +209,13 @@ static void fake_end_in_entry(struct fake *fake, const struct fake_command *cmd,
 	smp_store_release((u32 *)(entry + 0x1c), 0);
 }
 
+enum fake_end fake_answer_param(struct fake *fake, const struct fake_command *cmd,
+				struct fake_answer *answer)
+{
+	answer->out_param = 0x8899aabbccddeeff;
+	return FAKE_ANSWERED;
+}
+
 void fake_finish(struct fake *fake, const struct fake_command *cmd,
 		 const struct fake_answer *answer)
 {

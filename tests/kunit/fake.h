@@ -177,6 +177,9 @@ bool fake_wait(struct fake *fake, u32 number);
 /* The end of a command that was taken and not ended. */
 void fake_finish(struct fake *fake, const struct fake_command *cmd,
 		 const struct fake_answer *answer);
+/* For &fake.answer: the command ends well, with 8899aabbccddeeffh as its output. */
+enum fake_end fake_answer_param(struct fake *fake, const struct fake_command *cmd,
+				struct fake_answer *answer);
 
 /*
  * An EQE of 32 bytes, without owner, for the EQ of our number @eq (0 commands, 1

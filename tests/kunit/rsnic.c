@@ -156,13 +156,6 @@ static void rsnic_exit(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* Commands, polled and by event                                        */
 
-static enum fake_end rsnic_answer_param(struct fake *fake, const struct fake_command *cmd,
-					struct fake_answer *answer)
-{
-	answer->out_param = 0x8899aabbccddeeff;
-	return FAKE_ANSWERED;
-}
-
 /* Section 3: the words of the HCR, then the owner; one doorbell for one entry. */
 static void rsnic_words(struct kunit *test)
 {
@@ -179,7 +172,7 @@ static void rsnic_words(struct kunit *test)
 	struct fake_command *seen;
 	const void *entry;
 
-	fake->answer = rsnic_answer_param;
+	fake->answer = fake_answer_param;
 	KUNIT_ASSERT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
 	KUNIT_EXPECT_EQ(test, 0x8899aabbccddeeff, cmd.out_param);
 	KUNIT_EXPECT_EQ(test, mark + 1, fake_mark(fake));
