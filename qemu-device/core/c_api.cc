@@ -8,6 +8,7 @@
 #include <exception>
 #include <iterator>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -69,11 +70,18 @@ hghca::ReceiveBuffer make_buffer(const hghca_receive_buffer &in)
     return buffer;
 }
 
+hghca::Profile make_profile(hghca_profile in)
+{
+    constexpr hghca::Profile kProfiles[] = {hghca::Profile::Full, hghca::Profile::Base, hghca::Profile::Rsnic};
+    if (unsigned(in) >= std::size(kProfiles))
+        throw std::invalid_argument("no such profile");
+    return kProfiles[in];
+}
+
 hghca::Config make_config(const hghca_config &in)
 {
     hghca::Config config{};
-    constexpr hghca::Profile kProfiles[] = {hghca::Profile::Full, hghca::Profile::Base, hghca::Profile::Rsnic};
-    config.profile = kProfiles[in.profile];
+    config.profile = make_profile(in.profile);
     config.init_delay_ns = in.init_delay_ns;
     std::copy(std::begin(in.mac), std::end(in.mac), config.mac.begin());
     config.node_guid = in.node_guid;

@@ -66,7 +66,7 @@ struct hghca_config {
 	uint64_t device_memory_bytes;	/* 0: none; a power of two, 4096 to HGHCA_DEVICE_MEMORY_MAX */
 };
 
-/* NULL: out of memory. */
+/* NULL: out of memory, or there is no such profile. */
 struct hghca_core *hghca_core_new(const struct hghca_host_ops *ops, void *opaque,
 				  const struct hghca_config *config);
 void hghca_core_free(struct hghca_core *core);

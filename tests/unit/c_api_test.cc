@@ -206,6 +206,17 @@ TEST_F(CApi, OutOfMemoryAtTheStart)
     EXPECT_EQ(hghca_core_new(&ops, &host, &config), nullptr);
 }
 
+TEST_F(CApi, AProfileThatDoesNotExist)
+{
+    hghca_config config{};
+    config.profile = HGHCA_PROFILE_RSNIC;
+    hghca_core *rsnic = hghca_core_new(&kOps, &host, &config);
+    EXPECT_NE(rsnic, nullptr);
+    hghca_core_free(rsnic);
+    config.profile = hghca_profile(HGHCA_PROFILE_RSNIC + 1);
+    EXPECT_EQ(hghca_core_new(&kOps, &host, &config), nullptr);
+}
+
 TEST_F(CApi, EveryEntryIsSafeWhenNothingIsSetUp)
 {
     uint8_t bytes[64] = {};
