@@ -32,6 +32,7 @@ constexpr uint64_t kBoardId = 0x4847484341000001;  // "HGHCA", 1
 constexpr uint32_t kFirmware = kFirmwareMajor << 16 | kFirmwareMinor;
 constexpr uint32_t kMinMtu = 68;
 constexpr unsigned kLogMaxPackets = 16;            // of the retransmission buffer
+static_assert(1u << kLogMaxPackets <= PacketStore::kMaxPlaces);
 // What the RSNIC document has not: it names RC, QP 1, and Ethernet frames for the host.
 constexpr uint32_t kRsnicLacks = HGHCA_CAP_SRQ | HGHCA_CAP_UC | HGHCA_CAP_MEM_MGT | HGHCA_CAP_XRC | HGHCA_CAP_MULTICAST |
                                  HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP | HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS;

@@ -23,6 +23,9 @@ public:
         Unreadable,  // DMA failed
     };
     static constexpr uint32_t kPlaceBytes = 4096;
+    static constexpr uint32_t kMaxPlaces = 1 << 16;
+    // Of a QP: as many as may be under way (interface document, section 9).
+    static constexpr uint32_t kMaxPackets = 256;
 
     explicit PacketStore(Host &host) : host_(host) {}
 
@@ -31,12 +34,11 @@ public:
     // connections whose peers do not answer do not stop the others.
     void configure(uint64_t base, uint32_t places, uint32_t qps);
     void clear() { configure(0, 0, 0); }
-    bool active() const { return !places_.empty(); }
+    bool active() const { return places_ != 0; }
     // For a QP that has a packet there already.
-    bool full() const { return free_places_ <= kept_free(); }
+    bool full() const { return free_.size() <= kept_free(); }
 
-    // The copy of the packet. Of a QP's packets at most as many are looked at as are under way, and one only if the packet
-    // goes for the first time.
+    // The copy of the packet.
     enum class [[nodiscard]] Copy : uint8_t {
         Here,        // in `out`
         Differs,     // it had another length
@@ -44,62 +46,77 @@ public:
         Forgotten,   // it was acknowledged
     };
     Copy find(Qpn qpn, Psn psn, uint32_t bytes, PacketSegments &out) const;
-    // Of a new packet. With Yes, `out` is its copy.
+    // Of a new packet. With Yes, `out` is its copy. Only software that rewrites its WQEs has more than kMaxPackets under
+    // way: `out` stays as it is then, and the packet goes from the memory of software.
     Kept keep(Qpn qpn, Psn psn, const uint8_t *payload, uint32_t bytes, PacketSegments &out);
-    // The packets of the QP before `unacked` are acknowledged. Calls wake(Qpn) for each QP that waits, if there is room now.
+    // The packets of the QP before `unacked` are acknowledged. `wake` as in wake_next().
     template <class Wake>
     void release(Qpn qpn, Psn unacked, Wake &&wake)
     {
-        if (free_before(qpn, unacked))
-            wake_all(wake);
+        free_before(qpn, unacked);
+        wake_next(wake);
     }
-    // The QP sends none of its packets again.
+    // The QP sends none of its packets again, or is gone.
     template <class Wake>
     void release_all(Qpn qpn, Wake &&wake)
     {
-        if (free_all(qpn))
-            wake_all(wake);
+        free_all(qpn);
+        wake_next(wake);
+    }
+    // Calls wake(Qpn) for the QP that has waited longest, if there is room. That QP may have no use for it: its rate or a
+    // timer holds it back, or it is gone. So this is called again behind each turn, and as many wake as there is room for.
+    // Those who wait have packets in the buffer, or no place is kept free for anybody: there is room for all or for none.
+    // One whose packets have all been acknowledged meanwhile has its turn without this.
+    template <class Wake>
+    void wake_next(Wake &&wake)
+    {
+        if (!waiting_count_ || full())
+            return;
+        const Qpn qpn = waiting_[waiting_first_];
+        waiting_first_ = (waiting_first_ + 1) % uint32_t(waiting_.size());
+        waiting_count_--;
+        queues_[number(qpn)].waits = false;
+        wake(qpn);
     }
 
 private:
-    static constexpr uint32_t kNone = UINT32_MAX;
-
-    struct Place {
+    struct Packet {
         Psn psn;
-        uint32_t bytes;
-        uint32_t next;
+        uint16_t place, bytes;
     };
-    // Of a QP, in the order of their PSNs.
-    struct Chain {
-        uint32_t head = kNone, tail = kNone;
+    static_assert(kMaxPlaces - 1 <= UINT16_MAX && kPlaceBytes <= UINT16_MAX);
+    // Of a QP, in the order of their PSNs: kMaxPackets of packets_, of which `count` are used from `first` on.
+    struct Queue {
+        uint32_t first = 0, count = 0;
         bool waits = false;
     };
 
-    template <class Wake>
-    void wake_all(Wake &&wake)
+    uint32_t kept_free() const { return places_ >= queues_.size() ? empty_queues_ : 0; }
+    bool has_room(const Queue &queue) const { return queue.count ? !full() : !free_.empty(); }
+    size_t slot(Qpn qpn, uint32_t index) const
     {
-        for (Qpn qpn : waiting_) {
-            chains_[number(qpn)].waits = false;
-            wake(qpn);
-        }
-        waiting_.clear();
+        return size_t(number(qpn)) * kMaxPackets + (queues_[number(qpn)].first + index) % kMaxPackets;
     }
-    uint32_t kept_free() const { return places_.size() >= chains_.size() ? empty_chains_ : 0; }
-    bool has_room(const Chain &chain) const { return chain.head == kNone ? free_places_ : !full(); }
+    // The packet of the QP behind `index` older ones.
+    const Packet &packet(Qpn qpn, uint32_t index) const { return packets_[slot(qpn, index)]; }
     uint64_t address(uint32_t place) const { return base_ + uint64_t(place) * kPlaceBytes; }
     Segment segment(uint32_t place, uint32_t bytes, bool write) const;
-    Copy copy_at(uint32_t place, uint32_t bytes, PacketSegments &out) const;
-    void free_head(Chain &chain);
-    bool free_before(Qpn qpn, Psn unacked);
-    bool free_all(Qpn qpn);
+    Copy copy_of(const Packet &packet, uint32_t bytes, PacketSegments &out) const;
+    uint32_t index_of(Qpn qpn, uint32_t distance) const;
+    void wait(Qpn qpn);
+    void free_oldest(Qpn qpn);
+    void free_before(Qpn qpn, Psn unacked);
+    void free_all(Qpn qpn);
 
     Host &host_;
     uint64_t base_ = 0;
-    std::vector<Place> places_;
-    std::vector<Chain> chains_;     // by QPN
-    std::vector<Qpn> waiting_;
-    uint32_t free_ = kNone;
-    uint32_t free_places_ = 0, empty_chains_ = 0;
+    uint32_t places_ = 0;
+    std::vector<uint16_t> free_;     // places
+    std::vector<Packet> packets_;
+    std::vector<Queue> queues_;      // by QPN
+    std::vector<Qpn> waiting_;       // a ring; each QP once
+    uint32_t waiting_first_ = 0, waiting_count_ = 0;
+    uint32_t empty_queues_ = 0;
 };
 
 }  // namespace hghca

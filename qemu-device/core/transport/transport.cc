@@ -494,7 +494,7 @@ void Transport::run()
         return;
     }
     // Whoever stands in the line costs something, even if there is nothing to send.
-    for (; !work.over() && !scheduler.empty(); work.add()) {
+    for (; !work.over() && !scheduler.empty(); work.add(), share_places()) {
         Qp *qp = qps.find(scheduler.front());
         if (!qp || qp->state < QpState::Rtr) {
             scheduler.remove();

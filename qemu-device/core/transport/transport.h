@@ -125,6 +125,12 @@ public:
         if (store.active())
             store.release_all(qp.a.qpn, [this](Qpn qpn) { scheduler.add(qpn); });
     }
+    // Of the QPs that wait for a place there, the next goes on if there is one.
+    void share_places()
+    {
+        if (store.active())
+            store.wake_next([this](Qpn qpn) { scheduler.add(qpn); });
+    }
 
     // Ends in a catastrophic error of the device, never of the emulator.
     void require(bool holds, const char *invariant)
