@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "icm_entry.h"
 #include "transport/transport.h"
 #include "verbs.h"
 
@@ -166,6 +168,47 @@ TEST_F(Retransmission, AQpThatEndsFreesItsPackets)
         good.a.post(write_to(good.a.sge(0, 5000), good.b.va(100), good.b.buffer.key));
         net.settle();
         EXPECT_TRUE(good.b.holds(100, 5000, round)) << round;
+    }
+}
+
+// The guest overwrites the context of a QP that holds all places. They are free again when the QP's timer ends, or when
+// its number is reset or used again.
+TEST(RetransmissionIcm, AQpWhoseContextIsLostFreesItsPackets)
+{
+    Network net(1);
+    TestDriver &d = net.a.driver;
+    net.a.device.transport->store.configure(net.a.host.alloc(2 * 4096, 4096), 2, kQps);
+    Pair other(net.a, net.b, Options{});
+    for (unsigned round = 0; round < 3; round++) {
+        SCOPED_TRACE(round);
+        Pair lost(net.a, net.b, Options{.ack_timeout = round ? 0u : 14u});
+        net.filter = [&](const Node &from, Frame &) { return Fate{&from == &net.a ? 0u : 1u, 0}; };
+        lost.a.post(write_to(lost.a.sge(0, 5000), lost.b.va(100), lost.b.buffer.key));
+        net.pump();
+        EXPECT_TRUE(net.a.device.transport->store.full());
+        hghca_qpc c;
+        TestDriver::must(d.query(HGHCA_CMD_QUERY_QP, c, other.a.qp.qpn), "QUERY_QP");   // so the other one leaves the cache
+        const uint32_t qpn = lost.a.qp.qpn;
+        uint8_t *entry = net.a.host.at(d.qpc_dma + 2048 * uint64_t(qpn));
+        ASSERT_EQ(get_field<Qp>(entry, "a.qpn"), qpn);
+        std::memset(entry, 0, 16);
+        if (round == 0) {
+            net.settle(1'000'000'000);
+        } else if (round == 1) {
+            TestDriver::must(d.command(HGHCA_CMD_ERR2RST_QPEE, 0, qpn, HGHCA_QP_OPMOD_NO_INBOX).status, "2RST");
+        } else {
+            c = d.init_qpc(lost.a.qp, HGHCA_QP_ST_RC, lost.a.cq, lost.a.cq);
+            c.pd = be32(TestDriver::kPd);
+            TestDriver::must(d.modify(HGHCA_CMD_RST2INIT_QPEE, qpn, c), "RST2INIT");
+        }
+        EXPECT_FALSE(net.a.device.transport->store.full());
+        net.filter = nullptr;
+        Pair good(net.a, net.b, Options{});
+        good.a.fill(0, 5000, round);
+        good.a.post(write_to(good.a.sge(0, 5000), good.b.va(100), good.b.buffer.key));
+        net.settle();
+        EXPECT_EQ(good.a.poll_all().size(), 1u);
+        EXPECT_TRUE(good.b.holds(100, 5000, round));
     }
 }
 

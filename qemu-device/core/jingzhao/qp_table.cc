@@ -121,6 +121,8 @@ uint8_t QpTable::transition(uint16_t op, Qpn qpn, uint8_t op_modifier, const hgh
     if (to == QpState::Reset) {
         if (qp)
             destroy(*qp);
+        else
+            device_.transport->forget_packets(qpn);   // its context may be lost in ICM
         return HGHCA_CMD_STAT_OK;
     }
     if (!qp) {

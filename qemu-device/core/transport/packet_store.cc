@@ -122,6 +122,8 @@ void PacketStore::free_before(Qpn qpn, Psn unacked)
 
 void PacketStore::free_all(Qpn qpn)
 {
+    if (number(qpn) >= queues_.size())
+        return;
     while (queues_[number(qpn)].count)
         free_oldest(qpn);
 }

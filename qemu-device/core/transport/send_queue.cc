@@ -242,7 +242,7 @@ Flushed SendQueue::flush(Qp &qp, bool whole)
     r.next_index = r.started_index = at.index;
     r.oldest_psn = r.next_wqe_psn = r.unacked_psn = r.next_psn;
     r.highest_psn = r.next_psn;
-    transport_.forget_packets(qp);
+    transport_.forget_packets(qp.a.qpn);
     r.requests_in_flight = r.reads_outstanding = 0;
     r.fault = Status::Success;
     r.waiting_timer = r.probing = false;

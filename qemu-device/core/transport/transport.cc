@@ -483,6 +483,16 @@ Turn Transport::serve_reliable(Qp &qp, int32_t &credit)
     return turn == Turn::Idle && Responder::may_reply(qp) ? Turn::More : turn;
 }
 
+Qp *Transport::find_due(Qpn qpn)
+{
+    Qp *qp = qps.find(qpn);
+    // The guest may have overwritten its context in ICM, or taken it away. One that comes back after that sends from the
+    // memory of software again.
+    if (!qp)
+        forget_packets(qpn);
+    return qp;
+}
+
 void Transport::run()
 {
     now_ns = host.now_ns();
@@ -495,7 +505,7 @@ void Transport::run()
     }
     // Whoever stands in the line costs something, even if there is nothing to send.
     for (; !work.over() && !scheduler.empty(); work.add(), share_places()) {
-        Qp *qp = qps.find(scheduler.front());
+        Qp *qp = find_due(scheduler.front());
         if (!qp || qp->state < QpState::Rtr) {
             scheduler.remove();
             continue;
@@ -533,7 +543,7 @@ void Transport::expire(uint64_t now)
     if (flow_control.next_deadline() <= now)
         flow_control.expire();
     for (; timers.next() <= now && !work.over(); work.add()) {
-        Qp *qp = qps.find(timers.pop());
+        Qp *qp = find_due(timers.pop());
         if (!qp)
             continue;
         pacer.expire(*qp);
@@ -624,10 +634,12 @@ void Transport::state_changed(Qp &qp, QpState from)
     switch (qp.state) {
     case QpState::Reset:
         // Its turn and its timer, if any, will find no such QP.
-        forget_packets(qp);
+        forget_packets(qp.a.qpn);
         return;
     case QpState::Init:
         if (from == QpState::Reset) {
+            // Of one of this number whose context was lost in ICM.
+            forget_packets(qp.a.qpn);
             r.oldest.index = r.started_index = r.next_index;
             r.doorbell_limit = r.next_index;
         }

@@ -120,10 +120,11 @@ public:
         if (store.active())
             store.release(qp.a.qpn, qp.req.unacked_psn, [this](Qpn qpn) { scheduler.add(qpn); });
     }
-    void forget_packets(const Qp &qp)
+    // Also of a QP that is gone.
+    void forget_packets(Qpn qpn)
     {
         if (store.active())
-            store.release_all(qp.a.qpn, [this](Qpn qpn) { scheduler.add(qpn); });
+            store.release_all(qpn, [this](Qpn other) { scheduler.add(other); });
     }
     // Of the QPs that wait for a place there, the next goes on if there is one.
     void share_places()
@@ -199,6 +200,8 @@ private:
     void dispatch_cnp(const Packet &packet);
     void dispatch_to_group(const Packet &packet, Qpn sender);
     void deliver(Qp &qp, const Packet &packet);
+    // The QP whose turn it is or whose timer has ended. nullptr: it is gone, and so is what the store has of it.
+    Qp *find_due(Qpn qpn);
     Turn serve(Qp &qp, int32_t &credit);
     Turn serve_queues(Qp &qp, int32_t &credit);
     Turn serve_reliable(Qp &qp, int32_t &credit);
