@@ -24,7 +24,7 @@
 #define NO_SUCH_KEY	0xdeadbeefU
 
 static struct tb_side side_a, side_b;
-static struct tb_side *peer_side = &side_a;
+static struct tb_side *peer_side;
 static struct tb_pair neighbour;
 
 static struct ibv_sge sge_of(const struct tb_qp *q, size_t offset, size_t size)
@@ -882,23 +882,12 @@ static const struct tb_case cases[] = {
 
 int main(int argc, char **argv)
 {
+	int first = tb_open_sides(&side_a, &side_b, &peer_side, argc, argv);
 	struct tb_opts opts = tb_pair_defaults();
-	int split, i, status;
+	int status;
 
-	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
-		;
-	if (split != 3 && split != 6) {
-		fprintf(stderr, "usage: badverbs DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
-		return 2;
-	}
-	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
-	if (split == 6) {
-		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
-		peer_side = &side_b;
-	}
 	tb_pair_create(&neighbour, &side_a, peer_side, &opts);
-	i = split < argc ? split + 1 : argc;
-	status = tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, check_neighbour);
+	status = tb_run(cases, ARRAY_SIZE(cases), argc - first, argv + first, check_neighbour);
 	tb_pair_destroy(&neighbour);
 	return status;
 }

@@ -29,7 +29,7 @@
 #define ALIAS_BYTES	(1 << 20)
 
 static struct tb_side side_a, side_b;
-static struct tb_side *peer_side = &side_a;
+static struct tb_side *peer_side;
 
 /* A pair with additional buffers beside those of the testbed. */
 static struct tb_pair pair;
@@ -669,19 +669,7 @@ static const struct tb_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	int split, i;
+	int first = tb_open_sides(&side_a, &side_b, &peer_side, argc, argv);
 
-	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
-		;
-	if (split != 3 && split != 6) {
-		fprintf(stderr, "usage: datacheck DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
-		return 2;
-	}
-	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
-	if (split == 6) {
-		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
-		peer_side = &side_b;
-	}
-	i = split < argc ? split + 1 : argc;
-	return tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, NULL);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - first, argv + first, NULL);
 }

@@ -37,7 +37,7 @@
 extern char **environ;
 
 static struct tb_side side_a, side_b;
-static struct tb_side *far_side = &side_a;
+static struct tb_side *far_side;
 static const char *device_a, *gid_index_a;
 static uint8_t next_seed;
 
@@ -845,23 +845,12 @@ static const struct tb_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	int split, i;
+	int first;
 
 	if (argc == 4 && !strcmp(argv[1], "hold"))
 		hold(argv[2], atoi(argv[3]));
-	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
-		;
-	if (split != 3 && split != 6) {
-		fprintf(stderr, "usage: mcast DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
-		return 2;
-	}
+	first = tb_open_sides(&side_a, &side_b, &far_side, argc, argv);
 	device_a = argv[1];
 	gid_index_a = argv[2];
-	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
-	if (split == 6) {
-		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
-		far_side = &side_b;
-	}
-	i = split < argc ? split + 1 : argc;
-	return tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, NULL);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - first, argv + first, NULL);
 }

@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "testbed.h"
@@ -23,7 +22,7 @@
 #define MTU		4096
 
 static struct tb_side side_a, side_b;
-static struct tb_side *peer_side = &side_a;
+static struct tb_side *peer_side;
 
 static void sleep_ms(long ms)
 {
@@ -569,19 +568,7 @@ static const struct tb_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	int split, i;
+	int first = tb_open_sides(&side_a, &side_b, &peer_side, argc, argv);
 
-	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
-		;
-	if (split != 3 && split != 6) {
-		fprintf(stderr, "usage: rsnic DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n");
-		return 2;
-	}
-	tb_side_open(&side_a, argv[1], atoi(argv[2]), NULL);
-	if (split == 6) {
-		tb_side_open(&side_b, argv[3], atoi(argv[4]), argv[5]);
-		peer_side = &side_b;
-	}
-	i = split < argc ? split + 1 : argc;
-	return tb_run(cases, ARRAY_SIZE(cases), argc - i, argv + i, NULL);
+	return tb_run(cases, ARRAY_SIZE(cases), argc - first, argv + first, NULL);
 }

@@ -178,6 +178,26 @@ void tb_side_open(struct tb_side *side, const char *device, int gid_index, const
 	tb_return_netns(home);
 }
 
+int tb_open_sides(struct tb_side *a, struct tb_side *b, struct tb_side **peer, int argc, char **argv)
+{
+	int split;
+
+	for (split = 1; split < argc && strcmp(argv[split], "--"); split++)
+		;
+	if (split != 3 && split != 6) {
+		fprintf(stderr, "usage: %s DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...]\n",
+			program_invocation_short_name);
+		exit(2);
+	}
+	tb_side_open(a, argv[1], atoi(argv[2]), NULL);
+	*peer = a;
+	if (split == 6) {
+		tb_side_open(b, argv[3], atoi(argv[4]), argv[5]);
+		*peer = b;
+	}
+	return split < argc ? split + 1 : argc;
+}
+
 struct tb_opts tb_pair_defaults(void)
 {
 	return (struct tb_opts) {

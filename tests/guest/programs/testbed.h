@@ -78,6 +78,12 @@ int tb_slowness(void);
 
 /* netns: name of the network namespace of the device, NULL for that of the program. */
 void tb_side_open(struct tb_side *side, const char *device, int gid_index, const char *netns);
+/*
+ * Opens what a program is called with: PROGRAM DEVICE GID-INDEX [DEVICE GID-INDEX NETNS] [-- CASE...].
+ * *peer is where the peers are: b with two devices, a with one.  Returns the index of the first case in argv;
+ * other arguments end the program with status 2.
+ */
+int tb_open_sides(struct tb_side *a, struct tb_side *b, struct tb_side **peer, int argc, char **argv);
 void tb_enter_netns(const char *netns);
 /* Enter a namespace temporarily, or with NULL no namespace; the result is needed to return. */
 int tb_visit_netns(const char *netns);
