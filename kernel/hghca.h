@@ -91,6 +91,7 @@ struct hghca_mcast {
  * @hw_rev: revision of the device on its bus
  * @vendor_id: for ib_device_attr
  * @vendor_part_id: for ib_device_attr
+ * @rsnic: it is the device of the RSNIC document
  * @name: name on the bus
  */
 struct hghca_bus {
@@ -104,6 +105,7 @@ struct hghca_bus {
 	u32 hw_rev;
 	u32 vendor_id;
 	u32 vendor_part_id;
+	bool rsnic;
 	const char *name;
 };
 

@@ -65,6 +65,8 @@ static int hghca_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	bus->hw_rev = pdev->revision;
 	bus->vendor_id = pdev->vendor;
 	bus->vendor_part_id = pdev->device;
+	bus->rsnic = pdev->subsystem_vendor == HGHCA_PCI_VENDOR_ID &&
+		     pdev->subsystem_device == HGHCA_PCI_SUBSYSTEM_ID_RSNIC;
 
 	err = pci_enable_device_mem(pdev);
 	if (err)

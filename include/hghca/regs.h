@@ -10,6 +10,9 @@
 
 #define HGHCA_PCI_VENDOR_ID		0x1af4
 #define HGHCA_PCI_DEVICE_ID		0x10f1
+/* The subsystem has the same vendor. */
+#define HGHCA_PCI_SUBSYSTEM_ID		0x1100
+#define HGHCA_PCI_SUBSYSTEM_ID_RSNIC	0x10f3
 #define HGHCA_PCI_CLASS			0x020700
 #define HGHCA_INTERFACE_REVISION	1
 

@@ -51,20 +51,23 @@ static void hghca_seg_write(struct hghca_dev *hdev, u32 offset, u32 value)
  * hghca_cmdq_open - turn the command queue on, if the device has one
  * @hdev: the device, after a reset
  *
+ * Of a device without a segment nothing is read: the JingZhao document does not say what
+ * is there.
+ *
  * Return: 0, -ENODEV for a device that is gone, -ETIMEDOUT for one that does not become
  * ready, -EPROTO for a queue of an unknown form, or -ENOMEM.
  */
 int hghca_cmdq_open(struct hghca_dev *hdev)
 {
 	struct hghca_cmdq *q = &hdev->cmd.queue;
-	u32 form = hghca_seg_read(hdev, HGHCA_SEG_CMDQ_L);
-	u32 init;
+	u32 form, init;
 	int err;
 
+	if (!hdev->bus.rsnic)
+		return 0;
+	form = hghca_seg_read(hdev, HGHCA_SEG_CMDQ_L);
 	if (form == U32_MAX)
 		return -ENODEV;
-	if (!FIELD_GET(HGHCA_SEG_LOG_SIZE_MASK, form))
-		return 0;
 	if (FIELD_GET(HGHCA_SEG_LOG_SIZE_MASK, form) != HGHCA_CMDQ_LOG_SIZE ||
 	    FIELD_GET(HGHCA_SEG_LOG_STRIDE_MASK, form) != HGHCA_CMDQ_LOG_STRIDE) {
 		dev_err(hdev->bus.dev, "unknown command queue: 0x%x\n", form);

@@ -392,6 +392,7 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
     s->intx = hghca_profile(s) == HGHCA_PROFILE_RSNIC;
     if (s->intx) {
         pci_config_set_interrupt_pin(pci->config, 1);
+        pci_set_word(pci->config + PCI_SUBSYSTEM_ID, HGHCA_PCI_SUBSYSTEM_ID_RSNIC);
     }
     if (!hghca_init_memory(s, errp) ||
         !hghca_capture_open(s, errp) || !hghca_init_capabilities(pci, errp) ||
@@ -642,6 +643,8 @@ static void hghca_class_init(ObjectClass *class, void *data)
 
     pc->vendor_id = HGHCA_PCI_VENDOR_ID;
     pc->device_id = HGHCA_PCI_DEVICE_ID;
+    pc->subsystem_vendor_id = HGHCA_PCI_VENDOR_ID;
+    pc->subsystem_id = HGHCA_PCI_SUBSYSTEM_ID;
     pc->class_id = HGHCA_PCI_CLASS >> 8;
     pc->revision = HGHCA_INTERFACE_REVISION;
     pc->realize = hghca_realize;

@@ -13,6 +13,8 @@ COMMANDS = (
     Table("section 2", "PCI", (
         Value("vendor", 0x1af4, "HGHCA_PCI_VENDOR_ID"),
         Value("device", 0x10f1, "HGHCA_PCI_DEVICE_ID"),
+        Value("subsystem", 0x1100, "HGHCA_PCI_SUBSYSTEM_ID"),
+        Value("subsystem of RSNIC", 0x10f3, "HGHCA_PCI_SUBSYSTEM_ID_RSNIC"),
         Value("class", 0x020700, "HGHCA_PCI_CLASS"),
         Value("interface revision", 1, "HGHCA_INTERFACE_REVISION"),
         Value("BAR of MSI-X", 4, "HGHCA_BAR_MSIX"),

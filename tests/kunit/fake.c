@@ -98,6 +98,7 @@ void fake_rsnic(struct fake *fake)
 	};
 	int i;
 
+	fake->hdev->bus.rsnic = true;
 	memset(fake->regs, 0, FAKE_SEGMENT);
 	for (i = 0; i < ARRAY_SIZE(words); i++)
 		writel(words[i].value, (void __iomem *)fake->regs + words[i].offset);

@@ -1085,13 +1085,16 @@ static void rsnic_buffer(struct kunit *test)
 	rsnic_expect_no_queue(test, fake);
 }
 
-/* Of words that say nothing of entries: the HCR is used, and the segment is left alone. */
+/* Of a device that is no RSNIC, whatever stands there: the HCR is used, and nothing else. */
 static const struct rsnic_none {
 	const char *name;
 	u32 form;
 } rsnic_nones[] = {
-	{ "a device without a segment", 0x00 },
+	{ "nothing", 0x00 },
 	{ "a stride alone", 0x06 },
+	{ "what looks like a queue", RSNIC_FORM },
+	{ "what looks like another queue", 0x46 },
+	{ "all ones", U32_MAX },
 };
 
 KUNIT_ARRAY_PARAM_DESC(rsnic_none, rsnic_nones, name);
@@ -1104,6 +1107,7 @@ static void rsnic_none(struct kunit *test)
 	struct fake_command *init;
 	u32 i;
 
+	fake->hdev->bus.rsnic = false;
 	memset(fake->regs, 0, FAKE_SEGMENT);
 	rsnic_write(fake, RSNIC_QUEUE_L, param->form);
 	KUNIT_ASSERT_EQ(test, 0, hghca_hca_open(fake->hdev));
@@ -1126,6 +1130,8 @@ static const struct rsnic_form {
 	u32 form;
 	int err;
 } rsnic_forms[] = {
+	{ "nothing", 0x00, -EPROTO },
+	{ "a stride alone", 0x06, -EPROTO },
 	{ "16 entries", 0x46, -EPROTO },
 	{ "64 entries", 0x66, -EPROTO },
 	{ "2^15 entries", 0xf6, -EPROTO },

@@ -13,7 +13,7 @@ from hca import (BAD_OP, BAD_PARAM, BAD_SYS_STATE, BY_EVENT, CLOSE_HCA, CMD_EVEN
                  INIT_HCA, MAP_EQ, MEM_MGT, NOP, NOP_MODIFIER, OK, QUERY_ADAPTER, QUERY_DEV_LIM, RESET, RESOURCE_BUSY,
                  SW2HW_MPT, Hca)
 from messages_cases import same
-from pci import COMMAND, MEMORY_AND_MASTER, PAGE
+from pci import COMMAND, MEMORY_AND_MASTER, PAGE, SUBSYSTEM
 
 SLOT, REGISTERS, MEMORY = 4, 0xe0000000, 0x1000000
 MAC = 0x525400aabbcc
@@ -218,7 +218,7 @@ def test_time():
 
 
 def test_other_profiles():
-    """rsnic: full and base devices have no segment, no interrupt pin and no QUERY_CAPS"""
+    """rsnic: full and base devices have no segment, no interrupt pin, no QUERY_CAPS and another subsystem"""
     for profile in ("full", "base"):
         with rsnic(profile=profile) as hca:
             hca.m.advance(5_000_000_000)
@@ -227,11 +227,13 @@ def test_other_profiles():
             same((hca.get(CMDQ_L), hca.status(NOP, NOP_MODIFIER), hca.status(QUERY_CAPS)), (0, OK, BAD_OP),
                  f"{profile}: low word of a queue, NOP and QUERY_CAPS")
             same(hca.m.read_number(hca.config + INTERRUPT_PIN, 1), 0, f"interrupt pin of {profile}")
+            same(hca.m.read32(hca.config + SUBSYSTEM), 0x11001af4, f"subsystem of {profile}")
 
 
 def test_configuration():
-    """rsnic: the interrupt pin is INTA, BAR0 has 1 MiB and BAR2 8 MiB"""
+    """rsnic: the subsystem is its own, the interrupt pin is INTA, BAR0 has 1 MiB and BAR2 8 MiB"""
     with rsnic() as hca:
+        same(hca.m.read32(hca.config + SUBSYSTEM), 0x10f31af4, "subsystem")
         same(hca.m.read_number(hca.config + INTERRUPT_PIN, 1), 1, "interrupt pin")
         hca.m.write32(hca.config + COMMAND, 0)
         same([hca.bar_bytes(bar) >> 20 for bar in (0, 2)], [1, 8], "MiB of BAR0 and BAR2")
