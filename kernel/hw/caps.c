@@ -514,6 +514,8 @@ int hghca_profile_init(struct hghca_dev *hdev)
 		hghca_profile_set_base(&lim);
 	hdev->limits.caps = be32_to_cpu(lim.caps) & HGHCA_CAP_ALL;
 	hghca_profile_depend(&hdev->limits);
+	/* Of the JingZhao document, and so without a capability; the RSNIC document has none. */
+	hdev->limits.atomics = !hdev->bus.rsnic;
 
 	hdev->board_id = be64_to_cpu(adapter.board_id);
 	hdev->node_guid = adapter.node_guid;

@@ -83,6 +83,7 @@ struct hghca_dev;
  * @log_max_msg: log2 of the longest message
  * @log_min_page: log2 of the smallest page of an MR
  * @log_max_page: log2 of the largest page of an MR
+ * @atomics: there are atomic operations
  * @qpc_entry_sz: bytes of ICM per QP
  * @cqc_entry_sz: bytes of ICM per CQ
  * @eqc_entry_sz: bytes of ICM per EQ
@@ -133,6 +134,7 @@ struct hghca_limits {
 	u8 log_max_msg;
 	u8 log_min_page;
 	u8 log_max_page;
+	bool atomics;
 	u32 qpc_entry_sz;
 	u32 cqc_entry_sz;
 	u32 eqc_entry_sz;

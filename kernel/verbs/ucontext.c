@@ -286,8 +286,7 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_qp_rd_atom = limits->max_dest_rd_atomic;
 	attr->max_qp_init_rd_atom = limits->max_rd_atomic;
 	attr->max_res_rd_atom = min_t(u64, (u64)attr->max_qp_rd_atom * attr->max_qp, INT_MAX);
-	/* A device with a command queue is that of the RSNIC document, which has no atomics. */
-	attr->atomic_cap = hghca_cmdq_is_on(hdev) ? IB_ATOMIC_NONE : IB_ATOMIC_HCA;
+	attr->atomic_cap = limits->atomics ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->max_ah = INT_MAX;
 	if (limits->caps & HGHCA_CAP_MULTICAST)
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;

@@ -371,6 +371,8 @@ static void limits_lacking(struct kunit *test)
 	struct fake *fake = test->priv;
 	const struct hghca_limits *limits = &fake->hdev->limits;
 	struct hghca_init_hca init = {};
+	struct ib_udata udata = {};
+	struct ib_device_attr attr;
 
 	fake->limits.revision = cpu_to_be32(param->revision);
 	fake->limits.caps = cpu_to_be32(param->caps);
@@ -386,6 +388,9 @@ static void limits_lacking(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 30, limits->log_max_page);
 	hghca_profile_layout(fake->hdev, &init);
 	KUNIT_EXPECT_EQ(test, param->caps_left, be32_at(&init, 0x20));
+	/* No capability is needed for atomics. */
+	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&fake->hdev->ibdev, &attr, &udata));
+	KUNIT_EXPECT_EQ(test, IB_ATOMIC_HCA, attr.atomic_cap);
 }
 
 /* The same of what SRQs need: the device is one without them. */

@@ -1113,6 +1113,7 @@ static void rsnic_none(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, hghca_hca_open(fake->hdev));
 	rsnic_expect_no_queue(test, fake);
 	KUNIT_EXPECT_FALSE(test, hghca_cmdq_is_on(fake->hdev));
+	KUNIT_EXPECT_TRUE(test, fake->hdev->limits.atomics);
 	init = rsnic_find(fake, 0x007);
 	KUNIT_ASSERT_NOT_NULL(test, init);
 	KUNIT_EXPECT_EQ(test, 0, be64_at(init->mailbox, 0x40));
@@ -1261,6 +1262,7 @@ static void rsnic_qpns(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, fake_open(this->fake));
 	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&hdev->ibdev, &attr, &udata));
 	KUNIT_EXPECT_EQ(test, 253, attr.max_qp);
+	KUNIT_EXPECT_EQ(test, IB_ATOMIC_NONE, attr.atomic_cap);
 	for (qpn = 3; qpn < 256; qpn++) {
 		KUNIT_ASSERT_EQ(test, 0, hghca_hwqp_add(hdev, &hwqps[qpn], 0));
 		KUNIT_EXPECT_EQ(test, qpn, hwqps[qpn].qpn);
