@@ -156,6 +156,13 @@ struct hghca_feth {
 } HGHCA_PACKED;
 HGHCA_ASSERT_SIZE(hghca_feth, 4);
 
+/* Follows the RETH of a READ_POINTER; docs/reference/rsnic.rst, section 9. */
+struct hghca_pointer_eth {
+	__be64	key;
+	__be32	search;			/* HGHCA_POINTER_* */
+} HGHCA_PACKED;
+HGHCA_ASSERT_SIZE(hghca_pointer_eth, 12);
+
 /* Atomic extended transport header, 9.3.4. */
 struct hghca_atomic_eth {
 	__be64	va;
@@ -222,6 +229,20 @@ HGHCA_ASSERT_SIZE(hghca_xrceth, 4);
 
 /* Congestion notification packet, annex A17.9.3: of no transport service. */
 #define HGHCA_BTH_CNP			0x81
+
+/*
+ * Manufacturer-specific opcodes of RSNIC; docs/reference/rsnic.rst, section 9. Table 38 has
+ * C0 to FF for them. READ responses answer the requests that read.
+ */
+#define HGHCA_BTH_VENDOR		0xc0
+enum hghca_bth_vendor {
+	HGHCA_BTH_PART_FIRST			= 0xc0,
+	HGHCA_BTH_PART_MIDDLE			= 0xc1,
+	HGHCA_BTH_PART_LAST			= 0xc2,
+	HGHCA_BTH_PART_ONLY			= 0xc3,
+	HGHCA_BTH_READ_POINTER_REQUEST		= 0xc4,
+	HGHCA_BTH_READ_CONSISTENT_REQUEST	= 0xc5,
+};
 
 /* Bits 4:0 are the operation. */
 enum hghca_bth_op {

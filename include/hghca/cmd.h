@@ -77,6 +77,9 @@
 	X(QUERY_FLOW_CONTROL, query_flow_control, 0xe0f, NONE, MBOX, INIT, 1,   0x1, FLOW_CONTROL) \
 	X(READ_ERROR_BUFFER,  read_error_buffer,  0xe10, NONE, MBOX, INIT, ANY, 0x1, STATS) \
 	X(QUERY_CAPS,         query_caps,         0xe11, NONE, MBOX, ANY,  0,   0x1, NONE) \
+	X(SW2HW_PART,         sw2hw_part,         0xe12, MBOX, NONE, INIT, ANY, 0x1, VENDOR_OPS) \
+	X(HW2SW_PART,         hw2sw_part,         0xe13, NONE, NONE, INIT, ANY, 0x1, VENDOR_OPS) \
+	X(QUERY_PART,         query_part,         0xe14, NONE, MBOX, INIT, ANY, 0x1, VENDOR_OPS) \
 	X(UNMAP_ICM,          unmap_icm,          0xff9, IMM,  NONE, ANY,  ANY, 0x6, BASE) \
 	X(MAP_ICM,            map_icm,            0xffa, MBOX, NONE, ANY,  ANY, 0x6, BASE)
 
@@ -150,7 +153,8 @@ enum hghca_cmd_status {
 	X(RSS,           19, "RSS groups as targets of flow rules") \
 	X(CONGESTION,    20, "congestion control") \
 	X(FLOW_CONTROL,  21, "pause frames") \
-	X(FIRST_BYTE,    22, "zero-based regions that start at any byte")
+	X(FIRST_BYTE,    22, "zero-based regions that start at any byte") \
+	X(VENDOR_OPS,    23, "partitions; PART, READ_POINTER, READ_CONSISTENT")
 
 enum hghca_cap {
 #define HGHCA_CAP_ENUM(name, bit, text) HGHCA_CAP_##name = 1 << (bit),

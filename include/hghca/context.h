@@ -209,6 +209,7 @@ HGHCA_ASSERT_OFFSET(hghca_qpc, counter_set, 0xb8);
 HGHCA_ASSERT_OFFSET(hghca_qpc, rq_wqe_counter, 0xbc);
 
 #define HGHCA_QPC_TRUST_REG_MR		HGHCA_MASK(31, 31)	/* may pass DMA addresses */
+#define HGHCA_QPC_TRUST_VENDOR_OPS	HGHCA_MASK(30, 30)	/* sends and accepts them */
 #define HGHCA_QPC_STATE_MASK		HGHCA_MASK(31, 28)
 #define HGHCA_QPC_SQ_DRAINING		HGHCA_MASK(27, 27)	/* QUERY_QP */
 #define HGHCA_QPC_ST_MASK		HGHCA_MASK(23, 16)

@@ -303,6 +303,40 @@ enum hghca_rss_function {
 #define HGHCA_RSS_DST_PORT_UDP		(1U << 7)
 #define HGHCA_RSS_FIELDS		HGHCA_MASK(7, 0)
 
+/* SW2HW_PART input and QUERY_PART output, extension VENDOR_OPS: a partition. */
+#define HGHCA_PARTITIONS		64
+#define HGHCA_PARTITION_LOG_MAX_REGIONS	7
+#define HGHCA_PARTITION_LOG_MIN_RECORD	3	/* log2(bytes) */
+#define HGHCA_PARTITION_LOG_MAX_RECORD	8
+#define HGHCA_PARTITION_INDEX_MASK	HGHCA_MASK(5, 0)	/* of a key; the rest is software's */
+
+struct hghca_partition_region {
+	__be64	va;			/* 00h */
+	__be32	rkey;			/* 08h */
+	__be32	length;			/* 0Ch: bytes */
+	__be32	filled;			/* 10h: bytes of records; QUERY_PART */
+	__be32	rsvd14;
+};
+HGHCA_ASSERT_SIZE(hghca_partition_region, 24);
+
+struct hghca_partition {
+	__be32	key;			/* 00h: packets name it */
+	__be32	pd;			/* 04h */
+	__u8	log_record;		/* 08h: log2 of the bytes of a record */
+	__u8	log_regions;		/* 09h: valid entries of region */
+	__u8	key_offset;		/* 0Ah: byte of a record where its key is */
+	__u8	key_size;		/* 0Bh: bytes of that key: 1, 2, 4 or 8 */
+	__u8	key_shift;		/* 0Ch: lowest bit of that key that selects the region */
+	__u8	rsvd0d[3];
+	__be32	rsvd10[4];
+	/* 20h */
+	struct hghca_partition_region region[1 << HGHCA_PARTITION_LOG_MAX_REGIONS];
+};
+HGHCA_ASSERT_SIZE(hghca_partition, 0xc20);
+HGHCA_ASSERT_OFFSET(hghca_partition, log_record, 0x08);
+HGHCA_ASSERT_OFFSET(hghca_partition, key_shift, 0x0c);
+HGHCA_ASSERT_OFFSET(hghca_partition, region, 0x20);
+
 /* SET_GID input, extension. */
 struct hghca_gid_entry {
 	__u8	gid[16];		/* 00h; ::ffff:a.b.c.d is sent as IPv4 */

@@ -39,11 +39,14 @@ HGHCA_ASSERT_SIZE(hghca_cq_dbr, 8);
 	X(SEND, 0x0a) \
 	X(SEND_IMM, 0x0b) \
 	X(SEND_INV, 0x0c) \
+	X(PART, 0x0d) \
 	X(RDMA_READ, 0x10) \
 	X(ATOMIC_CS, 0x11) \
 	X(ATOMIC_FA, 0x12) \
 	X(ATOMIC_WRITE, 0x13) \
 	X(FLUSH, 0x14) \
+	X(READ_POINTER, 0x15) \
+	X(READ_CONSISTENT, 0x16) \
 	X(BIND_MW, 0x18) \
 	X(REG_MR, 0x19) \
 	X(LOCAL_INV, 0x1a) \
@@ -99,6 +102,36 @@ HGHCA_ASSERT_SIZE(hghca_flush_unit, 16);
 #define HGHCA_FLUSH_SELECTIVITY_MASK	HGHCA_MASK(5, 4)
 #define HGHCA_FLUSH_RANGE		0	/* selectivity: the range in the request */
 #define HGHCA_FLUSH_REGION		1	/* selectivity: the whole region */
+
+/* Follows the raddr unit of a READ_POINTER, extension VENDOR_OPS. */
+struct hghca_pointer_unit {
+	__le64	key;			/* 00h: what an element's key is compared with */
+	__le32	search;			/* 08h: HGHCA_POINTER_*, as in the header of the packet */
+	__le32	rsvd0c;
+};
+HGHCA_ASSERT_SIZE(hghca_pointer_unit, 16);
+
+/* Positions in an element of the search: words of 32 bits, from 0. */
+#define HGHCA_POINTER_KEYS_MASK		HGHCA_MASK(15, 0)	/* bit w: a key is at word w */
+#define HGHCA_POINTER_PREDICATE_MASK	HGHCA_MASK(17, 16)	/* HGHCA_PREDICATE_* */
+#define HGHCA_POINTER_VALUE_MASK	HGHCA_MASK(22, 18)	/* position of the pointer */
+#define HGHCA_POINTER_RELATIVE		HGHCA_MASK(23, 23)	/* it counts from the key */
+#define HGHCA_POINTER_NEXT_MASK		HGHCA_MASK(28, 24)	/* position of the next element */
+#define HGHCA_POINTER_HAS_NEXT		HGHCA_MASK(29, 29)
+
+#define HGHCA_POINTER_ELEMENT		64	/* bytes */
+#define HGHCA_POINTER_LAST_WORD		14	/* where 64 bits may start */
+#define HGHCA_POINTER_ELEMENTS_MAX	256	/* of one search */
+
+/* An element matches if its key <predicate> the key of the request. */
+#define HGHCA_PREDICATE_EQUAL		0
+#define HGHCA_PREDICATE_LESS		1
+#define HGHCA_PREDICATE_GREATER		2
+#define HGHCA_PREDICATE_NOT_EQUAL	3
+
+/* READ_CONSISTENT: the last bytes of an object are the CRC-64/XZ of those before, as __le64. */
+#define HGHCA_CONSISTENT_CRC		8	/* bytes */
+#define HGHCA_CONSISTENT_TRIES		256
 
 struct hghca_atomic_unit {
 	__le64	swap_add;		/* 00h */

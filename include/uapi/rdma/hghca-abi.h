@@ -55,6 +55,56 @@ enum hghca_dm_query_attrs {
 	HGHCA_ATTR_DM_QUERY_RESP,					/* hghca_dm_resp */
 };
 
+/* A partition, to whose regions PART appends records. */
+enum hghca_objects {
+	HGHCA_OBJECT_PARTITION = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum hghca_partition_methods {
+	HGHCA_METHOD_PARTITION_CREATE = (1U << UVERBS_ID_NS_SHIFT),
+	HGHCA_METHOD_PARTITION_DESTROY,
+	HGHCA_METHOD_PARTITION_QUERY,
+};
+
+/*
+ * log_record: log2 of the bytes of a record
+ * log_regions: log2 of the number of regions
+ * key_offset, key_size: bytes of a record that are its key, little-endian
+ * key_shift: lowest bit of the key that selects the region
+ */
+struct hghca_partition_desc {
+	__u8 log_record;
+	__u8 log_regions;
+	__u8 key_offset;
+	__u8 key_size;
+	__u8 key_shift;
+	__u8 reserved[3];
+};
+
+/* length: bytes */
+struct hghca_partition_range {
+	__aligned_u64 addr;
+	__u32 rkey;
+	__u32 length;
+};
+
+enum hghca_partition_create_attrs {
+	HGHCA_ATTR_PARTITION_CREATE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	HGHCA_ATTR_PARTITION_CREATE_PD_HANDLE,
+	HGHCA_ATTR_PARTITION_CREATE_DESC,		/* hghca_partition_desc */
+	HGHCA_ATTR_PARTITION_CREATE_RANGES,		/* 1 << log_regions hghca_partition_range */
+	HGHCA_ATTR_PARTITION_CREATE_RESP_KEY,		/* __u32: what PART names */
+};
+
+enum hghca_partition_destroy_attrs {
+	HGHCA_ATTR_PARTITION_DESTROY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum hghca_partition_query_attrs {
+	HGHCA_ATTR_PARTITION_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	HGHCA_ATTR_PARTITION_QUERY_RESP_FILLED,		/* __u32 for each region: bytes */
+};
+
 struct hghca_alloc_pd_resp {
 	__u32 pdn;
 	__u32 reserved;
@@ -85,6 +135,7 @@ struct hghca_resize_cq_cmd {
  * log_rq_stride bytes is at the next multiple of 4096.  A count is a power of
  * two, or 0 without such a queue.
  * dbr_addr: struct hghca_qp_dbr of the QP, 8-byte aligned.
+ * flags: HGHCA_CREATE_QP_*
  */
 struct hghca_create_qp {
 	__aligned_u64 buf_addr;
@@ -93,8 +144,12 @@ struct hghca_create_qp {
 	__u32 rq_wqe_cnt;
 	__u8 log_sq_stride;
 	__u8 log_rq_stride;
-	__u8 reserved[6];
+	__u8 reserved[2];
+	__u32 flags;
 };
+
+/* An RC QP with PART, READ_POINTER and READ_CONSISTENT; needs HGHCA_CAP_VENDOR_OPS. */
+#define HGHCA_CREATE_QP_VENDOR_OPS	(1U << 0)
 
 /*
  * Replaces struct hghca_create_qp for a raw packet QP with a table of receive
