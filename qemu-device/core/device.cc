@@ -20,6 +20,7 @@
 #include "jingzhao/wqe_chain.h"
 #include "rsnic/caps.h"
 #include "rsnic/init_segment.h"
+#include "rsnic/partition.h"
 #include "transport/transport.h"
 
 namespace hghca {
@@ -40,6 +41,7 @@ Device::Device(Host &host, const Config &config)
       eqs(std::make_unique<EventQueues>(*this)), cqs(std::make_unique<CompletionQueues>(*this)),
       srqs(std::make_unique<SharedReceiveQueues>(*this)), groups(std::make_unique<MulticastGroups>(*this)),
       flows(std::make_unique<FlowTable>(*this)), rss(std::make_unique<RssTable>(*this)),
+      partitions(std::make_unique<PartitionTable>(*this)),
       qps(std::make_unique<QpTable>(*this)), commands(std::make_unique<CommandInterface>(*this)),
       hcr(std::make_unique<Hcr>(*commands)),
       segment(config.profile == Profile::Rsnic ? std::make_unique<InitSegment>(*this) : nullptr),
@@ -70,6 +72,7 @@ Function Device::function()
             .sends = *sends,
             .receives = *receives,
             .keys = *memory,
+            .partitions = *partitions,
             .events = *events,
             .raw_frames = *raw,
             .qp_count = 1u << kLogMaxQps,
@@ -86,6 +89,7 @@ void Device::close()
     groups->clear();
     flows->clear();
     rss->clear();
+    partitions->clear();
     cqs->clear();
     eqs->clear();
     memory->clear();

@@ -35,6 +35,7 @@ class QpTable;
 class CommandInterface;
 class Hcr;
 class InitSegment;
+class PartitionTable;
 class RoceV2;
 class WqeChain;
 class ReceiveQueue;
@@ -147,11 +148,13 @@ public:
     std::unique_ptr<MulticastGroups> groups;
     std::unique_ptr<FlowTable> flows;
     std::unique_ptr<RssTable> rss;
+    std::unique_ptr<PartitionTable> partitions;
     std::unique_ptr<QpTable> qps;
     std::unique_ptr<CommandInterface> commands;
     std::unique_ptr<Hcr> hcr;
     std::unique_ptr<InitSegment> segment;   // of Profile::Rsnic; others have none
-    // What the transport takes from this function (transport/function.h); besides them `qps` and `memory`.
+    // What the transport takes from this function (transport/function.h); besides them `qps`, `memory` and
+    // `partitions`.
     std::unique_ptr<RoceV2> link;
     std::unique_ptr<WqeChain> sends;
     std::unique_ptr<ReceiveQueue> receives;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What docs/reference/hardware-interface.rst adds to the JingZhao document, as literals, by its sections.
+"""What docs/reference/hardware-interface.rst, and rsnic.rst beside it, add to the JingZhao document, as literals.
 
 Every number here is that document's, and none the header's. tests/tools/field_cases.py compares the layouts of its
 section 16; here is what its other sections state.
@@ -66,6 +66,9 @@ COMMANDS = (
         Value("QUERY_FLOW_CONTROL", 0xe0f, "HGHCA_CMD_QUERY_FLOW_CONTROL"),
         Value("READ_ERROR_BUFFER", 0xe10, "HGHCA_CMD_READ_ERROR_BUFFER"),
         Value("QUERY_CAPS", 0xe11, "HGHCA_CMD_QUERY_CAPS"),
+        Value("SW2HW_PART", 0xe12, "HGHCA_CMD_SW2HW_PART"),
+        Value("HW2SW_PART", 0xe13, "HGHCA_CMD_HW2SW_PART"),
+        Value("QUERY_PART", 0xe14, "HGHCA_CMD_QUERY_PART"),
     )),
     Table("section 4.1", "QUERY_DEV_LIM output", order=BIG, struct="struct hghca_dev_lim", rows=(
         Field("interface revision", 0x38, "31:0", "revision"),
@@ -95,7 +98,8 @@ COMMANDS = (
         Value("CONGESTION", 1 << 20, "HGHCA_CAP_CONGESTION"),
         Value("FLOW_CONTROL", 1 << 21, "HGHCA_CAP_FLOW_CONTROL"),
         Value("FIRST_BYTE", 1 << 22, "HGHCA_CAP_FIRST_BYTE"),
-        Value("all of them", mask("22:0"), "HGHCA_CAP_ALL"),
+        Value("VENDOR_OPS", 1 << 23, "HGHCA_CAP_VENDOR_OPS"),
+        Value("all of them", mask("23:0"), "HGHCA_CAP_ALL"),
     )),
     Table("section 15, INIT_HCA 40h", "of RSNIC", order=BIG, struct="struct hghca_init_hca", rows=(
         Field("packet_base[63:32]", 0x40, "31:0", "packet_base[63:32]"),
@@ -216,6 +220,9 @@ QUEUES = (
         Value("SEND_INV", 0x0c, "HGHCA_OPCODE_SEND_INV"),
         Value("ATOMIC_WRITE", 0x13, "HGHCA_OPCODE_ATOMIC_WRITE"),
         Value("FLUSH", 0x14, "HGHCA_OPCODE_FLUSH"),
+        Value("PART", 0x0d, "HGHCA_OPCODE_PART"),
+        Value("READ_POINTER", 0x15, "HGHCA_OPCODE_READ_POINTER"),
+        Value("READ_CONSISTENT", 0x16, "HGHCA_OPCODE_READ_CONSISTENT"),
         Value("REG_MR", 0x19, "HGHCA_OPCODE_REG_MR"),
         Value("LOCAL_INV", 0x1a, "HGHCA_OPCODE_LOCAL_INV"),
     )),
@@ -276,4 +283,73 @@ RESERVED_WORDS = (
     )),
 )
 
-TABLES = COMMANDS + QUEUES + RESERVED_WORDS
+# Of RSNIC alone: docs/reference/rsnic.rst, section 9.
+RSNIC = (
+    Table("rsnic.rst, section 9", "bit 30 of word B0h", order=BIG, struct="struct hghca_qpc", rows=(
+        Field("TRUST_VENDOR_OPS", 0xB0, "30:30", "trust", mask="HGHCA_QPC_TRUST_VENDOR_OPS"),
+    )),
+    Table("rsnic.rst, section 9.1", "opcodes of packets", (
+        Value("PART_FIRST", 0xc0, "HGHCA_BTH_PART_FIRST"),
+        Value("PART_MIDDLE", 0xc1, "HGHCA_BTH_PART_MIDDLE"),
+        Value("PART_LAST", 0xc2, "HGHCA_BTH_PART_LAST"),
+        Value("PART_ONLY", 0xc3, "HGHCA_BTH_PART_ONLY"),
+        Value("READ_POINTER_REQUEST", 0xc4, "HGHCA_BTH_READ_POINTER_REQUEST"),
+        Value("READ_CONSISTENT_REQUEST", 0xc5, "HGHCA_BTH_READ_CONSISTENT_REQUEST"),
+        Value("the first of the manufacturer's", 0xc0, "HGHCA_BTH_VENDOR"),
+    )),
+    Table("rsnic.rst, section 9.3", "header of a request", order=BIG, struct="struct hghca_pointer_eth", rows=(
+        Field("key[63:32]", 0x00, "31:0", "key[63:32]"),
+        Field("key[31:0]", 0x04, "31:0", "key[31:0]"),
+        Field("keys", 0x08, "15:0", "search", mask="HGHCA_POINTER_KEYS_MASK"),
+        Field("predicate", 0x08, "17:16", "search", mask="HGHCA_POINTER_PREDICATE_MASK"),
+        Field("value", 0x08, "22:18", "search", mask="HGHCA_POINTER_VALUE_MASK"),
+        Field("relative", 0x08, "23:23", "search", mask="HGHCA_POINTER_RELATIVE"),
+        Field("next", 0x08, "28:24", "search", mask="HGHCA_POINTER_NEXT_MASK"),
+        Field("has_next", 0x08, "29:29", "search", mask="HGHCA_POINTER_HAS_NEXT"),
+        Value("end of the header", 12, "sizeof(struct hghca_pointer_eth)"),
+        Value("equal to", 0, "HGHCA_PREDICATE_EQUAL"),
+        Value("less than", 1, "HGHCA_PREDICATE_LESS"),
+        Value("greater than", 2, "HGHCA_PREDICATE_GREATER"),
+        Value("not equal to", 3, "HGHCA_PREDICATE_NOT_EQUAL"),
+        Value("bytes of an element", 64, "HGHCA_POINTER_ELEMENT"),
+        Value("last word where 64 bits may start", 14, "HGHCA_POINTER_LAST_WORD"),
+        Value("elements of a search", 256, "HGHCA_POINTER_ELEMENTS_MAX"),
+    )),
+    Table("rsnic.rst, section 9.3, unit", "pointer unit of the WQE", struct="struct hghca_pointer_unit", rows=(
+        Field("key[31:0]", 0x00, "31:0", "key[31:0]"),
+        Field("key[63:32]", 0x04, "31:0", "key[63:32]"),
+        Field("keys", 0x08, "15:0", "search", mask="HGHCA_POINTER_KEYS_MASK"),
+        Field("has_next", 0x08, "29:29", "search", mask="HGHCA_POINTER_HAS_NEXT"),
+        Value("end of the unit", 16, "sizeof(struct hghca_pointer_unit)"),
+    )),
+    Table("rsnic.rst, section 9.4", "READ_CONSISTENT", (
+        Value("bytes of the CRC", 8, "HGHCA_CONSISTENT_CRC"),
+        Value("tries", 256, "HGHCA_CONSISTENT_TRIES"),
+    )),
+    Table("rsnic.rst, section 9.6", "SW2HW_PART input", order=BIG, struct="struct hghca_partition", rows=(
+        Field("key", 0x00, "31:0", "key"),
+        Field("index of the key", 0x00, "5:0", "key", mask="HGHCA_PARTITION_INDEX_MASK"),
+        Field("pd", 0x04, "31:0", "pd"),
+        Field("log_record", 0x08, "31:24", "log_record"),
+        Field("log_regions", 0x08, "23:16", "log_regions"),
+        Field("key_offset", 0x08, "15:8", "key_offset"),
+        Field("key_size", 0x08, "7:0", "key_size"),
+        Field("key_shift", 0x0C, "31:24", "key_shift"),
+        Value("first region", 0x20, "offsetof(struct hghca_partition, region)"),
+        Value("second region", 0x38, "offsetof(struct hghca_partition, region[1])"),
+        Value("end of the last region", 0x20 + 128 * 24, "sizeof(struct hghca_partition)"),
+        Value("partitions", 64, "HGHCA_PARTITIONS"),
+        Value("largest log_regions", 7, "HGHCA_PARTITION_LOG_MAX_REGIONS"),
+        Value("smallest log_record", 3, "HGHCA_PARTITION_LOG_MIN_RECORD"),
+        Value("largest log_record", 8, "HGHCA_PARTITION_LOG_MAX_RECORD"),
+    )),
+    Table("rsnic.rst, section 9.6, region", "a region", order=BIG, struct="struct hghca_partition_region", rows=(
+        Field("address[63:32]", 0x00, "31:0", "va[63:32]"),
+        Field("address[31:0]", 0x04, "31:0", "va[31:0]"),
+        Field("R_Key", 0x08, "31:0", "rkey"),
+        Field("length", 0x0C, "31:0", "length"),
+        Field("filled", 0x10, "31:0", "filled"),
+    )),
+)
+
+TABLES = COMMANDS + QUEUES + RESERVED_WORDS + RSNIC

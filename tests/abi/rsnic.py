@@ -27,9 +27,7 @@ OPCODES = "packet_test.cc: AreWhatTheSpecificationSays"
 DATA = "rc_test.cc: DataIsExact"
 CONTEXT = "qp_transition_test.cc: QueryGivesBackTheWholeContext"
 CAPS = "rsnic_test.cc: Capabilities"
-
-# ---- what several rows lack
-PART = "not implemented: partitions, with opcodes of the device's own (C0 to FF)"
+PART = "vendor_ops_test.cc: PacketsOfPart"
 
 # ---- members of the structure of capabilities that are 0
 OPTICAL = "0: of the module of an optical port"
@@ -125,15 +123,14 @@ OPERATIONS = (
     ("opcodes", "RDMA_ACK (BTH 11)", IMPLEMENTED, OPCODES),
     ("opcodes", "NAK and RNR NAK: not named", EXTENDED,
      "as IBTA has them; rc_loss_test.cc: RnrNakWaitsForTheTimeItSays"),
-    ("opcodes", "RDMA_PART_ONLY (no number)", DEPARTS, PART),
-    ("opcodes", "RDMA_PART_FIRST (no number)", DEPARTS, PART),
-    ("opcodes", "RDMA_PART_MIDDLE (no number)", DEPARTS, PART),
-    ("opcodes", "RDMA_PART_LAST (no number)", DEPARTS, PART),
-    ("opcodes", "RDMA_READ_POINTER_REQUEST (no number)", DEPARTS,
-     "not implemented: a READ by key, mask, predicate and offsets behind the RETH, with an opcode of the device's own "
-     "(C0 to FF)"),
-    ("opcodes", "RDMA_READ_CONSISTENT_REQUEST (no number)", DEPARTS,
-     "not implemented: a READ of an object that ends in its CRC64, with an opcode of the device's own (C0 to FF)"),
+    ("opcodes", "RDMA_PART_ONLY (no number)", EXTENDED, f"C3, for partitions; {PART}"),
+    ("opcodes", "RDMA_PART_FIRST (no number)", EXTENDED, f"C0, for partitions; {PART}"),
+    ("opcodes", "RDMA_PART_MIDDLE (no number)", EXTENDED, f"C1, for partitions; {PART}"),
+    ("opcodes", "RDMA_PART_LAST (no number)", EXTENDED, f"C2, for partitions; {PART}"),
+    ("opcodes", "RDMA_READ_POINTER_REQUEST (no number)", EXTENDED,
+     "C4: a READ of memory that a search finds; vendor_ops_test.cc: PacketsOfReadPointer"),
+    ("opcodes", "RDMA_READ_CONSISTENT_REQUEST (no number)", EXTENDED,
+     "C5: a READ of an object that ends in its CRC-64; vendor_ops_test.cc: PacketsOfReadConsistent"),
     ("opcodes", "for incoming and outgoing packets", IMPLEMENTED, DATA),
 )
 

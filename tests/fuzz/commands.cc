@@ -182,6 +182,18 @@ private:
             break;
         }
         case 14: {
+            if (world_.caps & HGHCA_CAP_VENDOR_OPS) {   // such a device has no RSS
+                hghca_partition partition{};
+                partition.key = be32(index % 64);
+                partition.pd = be32(TestDriver::kPd);
+                partition.log_record = uint8_t(3 + size % 6);
+                partition.log_regions = size >> 5;
+                partition.key_size = uint8_t(1 << size % 4);
+                partition.region[0] = {be64(mr.va), be32(mr.key), be32(uint32_t(mr.length)), 0, 0};
+                op = fill(HGHCA_CMD_SW2HW_PART, partition);
+                modifier = index % 64;
+                break;
+            }
             hghca_rss group{};
             group.fields = be32(size);
             group.function = HGHCA_RSS_TOEPLITZ;

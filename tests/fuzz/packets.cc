@@ -24,7 +24,7 @@ public:
         const uint8_t how = r_.u8();
         const bool group = how & 1 && to->options.service == HGHCA_QP_ST_UD;
         TransportHeader h{};
-        h.opcode = opcode(to->options.service);
+        h.opcode = opcode(to->options);
         h.psn = psn(*to);
         h.pkey = how & 2 && how & 4 ? 0x7fff : 0xffff;
         h.qpn = Qpn(group ? HGHCA_QPN_MULTICAST : to->qp.qpn);
@@ -41,6 +41,12 @@ public:
         h.swap_add = h.compare = how;
         h.syndrome = r_.u8();
         h.msn = Msn(r_.u8());
+        if (kOpcodes[h.opcode] & kVendor && how & 128) {
+            h.rkey = Key(kOpcodes[h.opcode] & kPart ? World::kPartition : key);
+            h.length = h.length % 256 & ~7u;
+            h.pointer_key = how & 1;
+            h.search = World::search_of(r_.u8(), r_.u16());
+        }
         h.srqn = Srqn(world_.srqs[1] ? world_.srqs[1]->queue.srq.srqn : 0);
         Frame f = build(*from, *to, h, group, payload_bytes(*to, h));
         if (f.empty())
@@ -65,9 +71,11 @@ public:
     }
 
 private:
-    uint8_t opcode(uint8_t service)
+    uint8_t opcode(const Endpoint::Options &options)
     {
-        const uint8_t code = r_.u8();
+        const uint8_t service = options.service, code = r_.u8();
+        if (options.vendor_ops && code >= 0xc0 && code < 0xe0)
+            return uint8_t(HGHCA_BTH_VENDOR | code % 6);
         if (service == HGHCA_QP_ST_UD)
             return code < 200 ? uint8_t(HGHCA_BTH_UD | (HGHCA_BTH_OP_SEND_ONLY + code % 2)) : code;
         // The upper bits choose another service now and then.

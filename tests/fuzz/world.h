@@ -28,6 +28,7 @@ public:
     static constexpr uint32_t kBuffer = 12 << 10;
     static constexpr uint32_t kDomain = 5;
     static constexpr uint32_t kQkey = 0x11111111;
+    static constexpr uint32_t kPartition = 0x12340000;   // key, of each node of RSNIC
     static constexpr uint8_t kGuard = 0x5c;
     static constexpr Gid kGroup = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3};
     static constexpr Mac kGroupMac = {0x01, 0, 0x5e, 1, 2, 3};
@@ -240,8 +241,12 @@ public:
             HGHCA_OPCODE_RDMA_WRITE_IMM, HGHCA_OPCODE_ATOMIC_CS, HGHCA_OPCODE_ATOMIC_FA, HGHCA_OPCODE_ATOMIC_WRITE,
             HGHCA_OPCODE_FLUSH,     HGHCA_OPCODE_SEND_INV,   HGHCA_OPCODE_BIND_MW,   HGHCA_OPCODE_LOCAL_INV,
             HGHCA_OPCODE_REG_MR,    HGHCA_OPCODE_NOP};
-        const uint8_t opcode = kOpcodes[r.u8() % sizeof(kOpcodes)];
-        const uint8_t flags = r.u8();
+        static constexpr uint8_t kVendorOpcodes[] = {HGHCA_OPCODE_PART, HGHCA_OPCODE_READ_POINTER,
+                                                     HGHCA_OPCODE_READ_CONSISTENT};
+        const uint8_t which = r.u8(), flags = r.u8();
+        const bool vendor = e.options.vendor_ops && flags & 0x80;
+        const uint8_t opcode =
+            vendor ? kVendorOpcodes[which % sizeof(kVendorOpcodes)] : kOpcodes[which % sizeof(kOpcodes)];
         const uint32_t key = key_of(*peer(e.node), r.u8()), own_key = key_of(e.node, r.u8());
         const uint32_t at = r.u16() % kBuffer, length = std::min(uint32_t(r.u16()) % 6000, kBuffer - at);
         const uint64_t there = r.u16() % (kBuffer + 64);
@@ -282,6 +287,14 @@ public:
                                           le64(length), le64(lists[e.node.number - 1]), le32(1 + (flags >> 5)), 0, 0, {}});
         case HGHCA_OPCODE_NOP:
             return wqe;
+        case HGHCA_OPCODE_PART:
+            return wqe.raddr(remote, flags & 8 ? key : kPartition).data({length & ~7u, local.key, local.va});
+        case HGHCA_OPCODE_READ_POINTER:
+            return wqe.raddr(remote, key)
+                .put(hghca_pointer_unit{le64(flags & 8), le32(search_of(at, uint32_t(there))), 0})
+                .data({length % 300, local.key, local.va});
+        case HGHCA_OPCODE_READ_CONSISTENT:
+            return wqe.raddr(remote, key).data({length % 300, local.key, local.va});
         default:
             return wqe.raddr(remote, key).data(local);
         }
@@ -302,6 +315,9 @@ public:
         }
         return wqe.data(sge);
     }
+
+    // What a READ_POINTER searches for: a key at least, and any of the rest.
+    static uint32_t search_of(uint32_t key, uint32_t rest) { return 1u << key % 15 | (rest << 16 & 0x3fff0000); }
 
     static uint32_t ipv4_of(const Node &node) { return 0x0a0a0000 | node.number; }
     // Of a device without GIDs; `to` nullptr: the group.
@@ -452,6 +468,8 @@ private:
         region(0x2000, HGHCA_ACCESS_REMOTE_READ, TestDriver::kPd);
         region(0x3000, 0, TestDriver::kPd);
         region(0x4000, TestDriver::kRw, TestDriver::kPd + 1);
+        if (caps & HGHCA_CAP_VENDOR_OPS)
+            create_partition(node);
         if (caps & HGHCA_CAP_MEM_MGT) {
             keys[i].push_back({d.create_window(true), TestDriver::kPd, 0x7000000000, 0, 0, 0});
             keys[i].push_back({d.create_window(false), TestDriver::kPd, 0x7000000000, 0, 0, 0});
@@ -471,6 +489,21 @@ private:
         for (unsigned n = 0; n < 4; n++)
             node.host.as<uint64_t>(lists[i])[n] = le64(pages + n * 4096);
         guard(node);
+    }
+    // By the lowest two bits of a record, to the regions that there are by now: one may be written to, three may not.
+    void create_partition(Node &node)
+    {
+        hghca_partition partition{};
+        partition.key = be32(kPartition);
+        partition.pd = be32(TestDriver::kPd);
+        partition.log_record = 3;
+        partition.log_regions = 2;
+        partition.key_size = 1;
+        for (unsigned n = 0; n < 4; n++) {
+            const TestDriver::Mr &mr = keys[node.number - 1][n];
+            partition.region[n] = {be64(mr.va), be32(mr.key), be32(uint32_t(mr.length)), 0, 0};
+        }
+        TestDriver::must(node.driver.post(HGHCA_CMD_SW2HW_PART, partition, 0), "SW2HW_PART");
     }
     void create_on_demand(Node &node)
     {
@@ -502,8 +535,10 @@ private:
         switch (service) {
         case kRc:
             o.trusted = trusted;
+            o.vendor_ops = caps & HGHCA_CAP_VENDOR_OPS;
             break;
         case kRcIpv6:
+            o.vendor_ops = caps & HGHCA_CAP_VENDOR_OPS;
             o.sgid_index = 1;
             o.mtu_code = 3;
             o.sq_psn = o.rq_psn = 0xfffffe;

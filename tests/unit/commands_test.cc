@@ -441,9 +441,9 @@ TEST_F(Commands, InitLayouts)
 TEST_F(Commands, EachUnknownCapabilityIsRefused)
 {
     for (unsigned bit = 0; bit < 32; bit++) {
-        const bool known = HGHCA_CAP_ALL >> bit & 1;
+        const bool known = kFullCaps >> bit & 1;
         driver.reset();
-        EXPECT_EQ(driver.post(HGHCA_CMD_INIT_HCA, driver.init_mailbox(HGHCA_CAP_ALL | 1u << bit)),
+        EXPECT_EQ(driver.post(HGHCA_CMD_INIT_HCA, driver.init_mailbox(kFullCaps | 1u << bit)),
                   known ? HGHCA_CMD_STAT_OK : HGHCA_CMD_STAT_BAD_PARAM)
             << "bit " << bit;
     }
@@ -460,7 +460,7 @@ TEST_F(Commands, CapabilitiesThatAreOffTakeTheirCommandsAway)
     hghca_port port{};
     port.mtu = be32(1500);
     for (auto &row : rows) {
-        driver.init(HGHCA_CAP_ALL & ~row.cap);
+        driver.init(kFullCaps & ~row.cap);
         driver.post(HGHCA_CMD_NOP, port, HGHCA_NOP_IN_MODIFIER);  // leaves a mailbox that would do
         EXPECT_EQ(driver.command(row.op, driver.in_mailbox(), 1, 0, driver.out_mailbox()).status,
                   HGHCA_CMD_STAT_BAD_OP);

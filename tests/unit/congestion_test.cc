@@ -212,7 +212,7 @@ TEST_F(CongestionTest, CloseAndResetSetThemBack)
 
 TEST_F(CongestionTest, WithoutTheCapability)
 {
-    Network plain(0, HGHCA_CAP_ALL & ~HGHCA_CAP_CONGESTION);
+    Network plain(0, kFullCaps & ~HGHCA_CAP_CONGESTION);
     hghca_congestion c{};
     EXPECT_EQ(plain.a.driver.query(HGHCA_CMD_QUERY_CONGESTION, c, 1), HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(plain.a.driver.set_congestion(net.a.driver.congestion()), HGHCA_CMD_STAT_BAD_OP);

@@ -311,11 +311,11 @@ TEST(ContextImage, QueuePair)
     qp.resp.expected_psn = Psn(0x00123456);
     qp.resp.atomics[15] = {Psn(0x010203), true, 0x2122232425262728};
     qp.resp.replies[16] = {ReplyKind::Nak, 0x62, Psn(0x00030201), Msn(0x00060504), Key(0x0a090807), 0x3132333435363738,
-                           100, 5, 6, true, true};
+                           100, 5, 6, true, true, 0x0102, 0x03040506};
     const Image image = stored(qp);
-    ASSERT_EQ(image.size(), 0x570u);
+    ASSERT_EQ(image.size(), 0x5f8u);
     EXPECT_EQ(image,
-              entry_of(0x570, {{0x10, {3, 0, 1}},
+              entry_of(0x5f8, {{0x10, {3, 0, 1}},
                                {0x18, {0xef, 0xcd, 0xab, 0, HGHCA_QP_ST_UD}},
                                {0x24, {0, 0x10, 0, 0}},
                                {0x30, {0x44, 0x33, 0x22, 0x11, 64, 0, 0, 0, 8}},
@@ -332,8 +332,9 @@ TEST(ContextImage, QueuePair)
                                {0x150, {0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11}},
                                {0x180, {0x56, 0x34, 0x12, 0}},
                                {0x2b8, {3, 2, 1, 0, 1, 0, 0, 0, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21}},
-                               {0x548, {3, 0x62, 1, 1, 1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 10,
-                                        0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 100, 0, 0, 0, 5, 0, 0, 0, 6}}}));
+                               {0x5c8, {3, 0x62, 1, 1, 1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 10,
+                                        0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 100, 0, 0, 0, 5, 0, 0, 0, 6}},
+                               {0x5f0, {2, 1, 0, 0, 6, 5, 4, 3}}}));
 }
 
 // The entry itself: header and context where the command says, and nothing behind the context.

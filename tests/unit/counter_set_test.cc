@@ -12,7 +12,7 @@ namespace {
 
 using Set = std::array<uint64_t, HGHCA_QP_COUNTER_NUM>;
 
-constexpr uint32_t kBasic = HGHCA_CAP_ALL & ~HGHCA_CAP_QP_COUNTERS;
+constexpr uint32_t kBasic = kFullCaps & ~HGHCA_CAP_QP_COUNTERS;
 constexpr uint64_t kAckBytes = 14 + 20 + 8 + 12 + 4 + 4;   // Ethernet, IPv4, UDP, BTH, AETH, ICRC
 constexpr uint64_t kSendBytes = 14 + 20 + 8 + 12 + 4;      // of a SEND without its payload
 

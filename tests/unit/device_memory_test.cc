@@ -75,7 +75,7 @@ TEST_F(OnDevice, WhatACommandMayAskFor)
 
 TEST_F(OnDevice, OnlyWhereItIsTurnedOnAndThere)
 {
-    Network without(0, HGHCA_CAP_ALL & ~HGHCA_CAP_DEVICE_MEMORY);
+    Network without(0, kFullCaps & ~HGHCA_CAP_DEVICE_MEMORY);
     EXPECT_EQ(sw2hw(without.a, on_device(without.a.driver, without.a.driver.new_key(), 0, 64, 0)),
               HGHCA_CMD_STAT_BAD_PARAM);
 
@@ -84,10 +84,10 @@ TEST_F(OnDevice, OnlyWhereItIsTurnedOnAndThere)
     TestDriver driver(host, device);
     hghca_dev_lim lim;
     ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_DEV_LIM, lim), 0);
-    EXPECT_EQ(be32(lim.caps), HGHCA_CAP_ALL & ~HGHCA_CAP_DEVICE_MEMORY);
+    EXPECT_EQ(be32(lim.caps), kFullCaps & ~HGHCA_CAP_DEVICE_MEMORY);
     EXPECT_EQ(lim.log_device_memory, 0);
-    EXPECT_EQ(driver.init_hca(HGHCA_CAP_ALL), HGHCA_CMD_STAT_BAD_PARAM);
-    EXPECT_EQ(driver.init_hca(HGHCA_CAP_ALL & ~HGHCA_CAP_DEVICE_MEMORY), 0);
+    EXPECT_EQ(driver.init_hca(kFullCaps), HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(driver.init_hca(kFullCaps & ~HGHCA_CAP_DEVICE_MEMORY), 0);
 }
 
 TEST_F(OnDevice, TranslatesFromAnyByteOn)

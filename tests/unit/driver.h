@@ -29,6 +29,9 @@ void store_release(T &place, T value)
     __atomic_store_n(&place, value, __ATOMIC_RELEASE);
 }
 
+// The capabilities of Profile::Full.
+constexpr uint32_t kFullCaps = HGHCA_CAP_ALL & ~HGHCA_CAP_VENDOR_OPS;
+
 class TestDriver {
 public:
     struct Outcome {
@@ -160,7 +163,7 @@ public:
         must(query(HGHCA_CMD_QUERY_DEV_LIM, lim), "QUERY_DEV_LIM");
         return be32(lim.caps);
     }
-    hghca_init_hca init_mailbox(uint32_t caps = HGHCA_CAP_ALL) const
+    hghca_init_hca init_mailbox(uint32_t caps = kFullCaps) const
     {
         hghca_init_hca init{};
         init.qpc_base = be64(layout.qpc | layout.log_qps);
@@ -174,7 +177,7 @@ public:
         init.caps = be32(caps);
         return init;
     }
-    uint8_t init_hca(uint32_t caps = HGHCA_CAP_ALL)
+    uint8_t init_hca(uint32_t caps = kFullCaps)
     {
         return post(HGHCA_CMD_INIT_HCA, init_mailbox(caps));
     }
@@ -203,7 +206,7 @@ public:
         return command(HGHCA_CMD_UNMAP_ICM, address, pages, space).status;
     }
     // Reset, INIT_HCA, all ICM of `layout`.
-    void init(uint32_t caps = HGHCA_CAP_ALL)
+    void init(uint32_t caps = kFullCaps)
     {
         reset();
         must(init_hca(caps), "INIT_HCA");
@@ -220,7 +223,7 @@ public:
         }
     }
     // init(), and `async`: an EQ of 256 EQEs on vector 0 that takes every asynchronous event.
-    void start(uint32_t caps = HGHCA_CAP_ALL)
+    void start(uint32_t caps = kFullCaps)
     {
         init(caps);
         async = create_eq(8, 0);

@@ -44,6 +44,7 @@ class Ernic final : private QpStore,
                     private SendSource,
                     private RecvSource,
                     private KeySpace,
+                    private Partitions,
                     private EventSink,
                     private RawFrames,
                     private Outlet,
@@ -91,6 +92,7 @@ public:
                                                           .sends = *this,
                                                           .receives = *this,
                                                           .keys = *this,
+                                                          .partitions = *this,
                                                           .events = *this,
                                                           .raw_frames = *this,
                                                           .qp_count = kQps,
@@ -388,6 +390,8 @@ private:
     }
     bool on_demand(Key) override { return false; }
     Allowed invalidate_remotely(KeyUser, Key) override { return Allowed::No; }
+    // It has no partitions.
+    Appended append(Key, KeyUser, uint32_t, std::span<const uint8_t>) override { return Appended::Access; }
 
     // ---- EventSink and the rest
 

@@ -49,7 +49,7 @@ Options raw()
 class FlowControlTest : public ::testing::Test {
 protected:
     explicit FlowControlTest(const ReceiveBuffers &buffers = {}, Options options = {})
-        : net(0, HGHCA_CAP_ALL, {}, 64u << 20, buffers), p(net.a, net.b, options), nic(net.a, raw()), far_nic(net.b, raw())
+        : net(0, kFullCaps, {}, 64u << 20, buffers), p(net.a, net.b, options), nic(net.a, raw()), far_nic(net.b, raw())
     {
         for (Endpoint *e : {&nic, &far_nic}) {
             TestDriver &d = e->node.driver;
@@ -159,7 +159,7 @@ TEST_F(FlowControlTest, SenselessSettingsAreRefused)
 
 TEST_F(FlowControlTest, WithoutTheCapability)
 {
-    Network plain(0, HGHCA_CAP_ALL & ~HGHCA_CAP_FLOW_CONTROL);
+    Network plain(0, kFullCaps & ~HGHCA_CAP_FLOW_CONTROL);
     hghca_flow_control c{};
     EXPECT_EQ(plain.a.driver.query(HGHCA_CMD_QUERY_FLOW_CONTROL, c, 1), HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(plain.a.driver.set_flow_control(c), HGHCA_CMD_STAT_BAD_OP);

@@ -325,6 +325,12 @@ TEST_F(ImpairmentTest, HeadersOfRoce)
     rules("drop,opcode=send_only");
     for (const uint8_t service : {0x00, 0x20, 0x60, 0xa0})
         EXPECT_FALSE(passes(roce({.opcode = uint8_t(service | 4)})));
+    // Those of the manufacturer are of no service: 0xc4 is no SEND.
+    EXPECT_TRUE(passes(roce({.opcode = 0xc4})));
+    rules("drop,opcode=read_pointer_request");
+    EXPECT_FALSE(passes(roce({.opcode = 0xc4})));
+    for (const uint8_t service : {0x00, 0x20, 0x60, 0xa0})
+        EXPECT_TRUE(passes(roce({.opcode = uint8_t(service | 4)})));
     rules("drop,opcode=0x64");
     EXPECT_TRUE(passes(roce({.opcode = 0x04})));
     EXPECT_FALSE(passes(roce({.opcode = 0x64})));
@@ -768,7 +774,8 @@ TEST_F(ImpairmentTest, BadTextIsToldWithTheChoicesThereAre)
         {"drop,qp=-5", "'qp' takes a number of 24 bits"},
         {"drop,psn=1-2-3", "'psn' takes a number of 24 bits"},
         {"drop,opcode=256", "'opcode' takes a number from 0 to 255, or one of send_first, "},
-        {"drop,opcode=Ack", "flush, atomic_write"},
+        {"drop,opcode=Ack", "flush, atomic_write, part_first, part_middle, part_last, part_only, read_pointer_request, "
+                            "read_consistent_request"},
         {"drop,dir=out", "'dir' takes tx, rx or both"},
         {"drop,frames=tcp", "'frames' takes roce, other or all"},
         {"drop,frames=other,qp=4", "pick no frame at all"},

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kPd = TestDriver::kPd;
 // The rule of the seed: the index in the low bits of a key.
-constexpr uint32_t kSeedKeys = HGHCA_CAP_ALL & ~HGHCA_CAP_MEM_MGT;
+constexpr uint32_t kSeedKeys = kFullCaps & ~HGHCA_CAP_MEM_MGT;
 
 class MemoryTest : public DeviceTest {
 protected:

@@ -79,7 +79,7 @@ protected:
 
 TEST_F(GroupCommands, AreOffWithoutTheCapability)
 {
-    driver.start(HGHCA_CAP_ALL & ~HGHCA_CAP_MULTICAST);
+    driver.start(kFullCaps & ~HGHCA_CAP_MULTICAST);
     for (uint32_t op : {0x025, 0x026, 0x027})
         EXPECT_EQ(driver.command(op, driver.in_mailbox(), 0, 0, driver.out_mailbox()).status, HGHCA_CMD_STAT_BAD_OP);
     driver.start();
@@ -114,7 +114,7 @@ TEST_F(GroupCommands, Layouts)
         EXPECT_EQ(driver.post(HGHCA_CMD_INIT_HCA, init), c.status) << c.what;
         // Nobody looks at it without the capability.
         driver.reset();
-        init.caps = be32(HGHCA_CAP_ALL & ~HGHCA_CAP_MULTICAST);
+        init.caps = be32(kFullCaps & ~HGHCA_CAP_MULTICAST);
         EXPECT_EQ(driver.post(HGHCA_CMD_INIT_HCA, init), 0) << c.what;
     }
 }
@@ -741,7 +741,7 @@ TEST_P(Strays, OtherServicesHaveNoGroups)
 
 TEST_P(Strays, WithoutTheCapabilityNobodyIsInAGroup)
 {
-    Network plain(GetParam(), HGHCA_CAP_ALL & ~HGHCA_CAP_MULTICAST);
+    Network plain(GetParam(), kFullCaps & ~HGHCA_CAP_MULTICAST);
     Endpoint from(plain.a, ud()), to(plain.b, ud());
     to.post_recv(to.sge(10000, 5000));
     from.post(to_group(group, from.sge(0, 10)));
@@ -753,7 +753,7 @@ TEST_P(Strays, WithoutTheCapabilityNobodyIsInAGroup)
 
 TEST_P(Strays, ABaseDriverHasGroupsInEveryVlan)
 {
-    Network base(GetParam(), HGHCA_CAP_ALL & ~HGHCA_CAP_GID_TABLE);
+    Network base(GetParam(), kFullCaps & ~HGHCA_CAP_GID_TABLE);
     Endpoint from(base.a, ud()), to(base.b, ud());
     join(base.b, group, {to.qp.qpn});
     to.post_recv(to.sge(10000, 5000));

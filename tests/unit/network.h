@@ -48,7 +48,7 @@ struct Node {
         return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, uint8_t(index == 2 ? 20 : 10), 0, uint8_t(n)};
     }
 
-    explicit Node(unsigned n, uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL,
+    explicit Node(unsigned n, uint32_t cache_entries = 0, uint32_t caps = kFullCaps,
                   const TestDriver::Layout &layout = {}, size_t memory = 64u << 20, const ReceiveBuffers &buffers = {})
         : number(n), host(memory), device(host, config_of(host, n, cache_entries, buffers)), driver(host, device)
     {
@@ -62,7 +62,7 @@ struct Node {
         start();
     }
     // Also a second time.
-    void start(uint32_t caps = HGHCA_CAP_ALL)
+    void start(uint32_t caps = kFullCaps)
     {
         driver.start(caps);
         if (caps & HGHCA_CAP_GID_TABLE)
@@ -93,7 +93,7 @@ struct Fate {
 
 class Network {
 public:
-    explicit Network(uint32_t cache_entries = 0, uint32_t caps = HGHCA_CAP_ALL,
+    explicit Network(uint32_t cache_entries = 0, uint32_t caps = kFullCaps,
                      const TestDriver::Layout &layout = {}, size_t memory = 64u << 20,
                      const ReceiveBuffers &buffers_of_b = {})
         : a(1, cache_entries, caps, layout, memory), b(2, cache_entries, caps, layout, memory, buffers_of_b)

@@ -180,7 +180,7 @@ TEST_F(Odp, CommandsAreRefused)
 
 TEST_F(Odp, OnlyWhereItIsTurnedOn)
 {
-    Network without(0, HGHCA_CAP_ALL & ~HGHCA_CAP_ODP);
+    Network without(0, kFullCaps & ~HGHCA_CAP_ODP);
     TestDriver &d = without.a.driver;
     EXPECT_EQ(d.command(HGHCA_CMD_CLEAR_MTT, 1, 1).status, HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(d.command(HGHCA_CMD_RESUME_QP, 0, 8).status, HGHCA_CMD_STAT_BAD_OP);

@@ -27,6 +27,7 @@ const Bytes kAtomicEth = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xaa, 
 const Bytes kAeth = {0x1f, 0x65, 0x43, 0x21};
 const Bytes kAtomicAck = {0x1f, 0x65, 0x43, 0x21, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8};
 const Bytes kImm = {0xd1, 0xd2, 0xd3, 0xd4};
+const Bytes kPointerEthBytes = {0xe1, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0x21, 0x22, 0x23, 0x24};
 const Bytes kDeth = {0x80, 0x01, 0x00, 0x00, 0x00, 0xfe, 0xdc, 0xba};
 
 Bytes join(const Bytes &x, const Bytes &y)
@@ -58,6 +59,8 @@ TEST_P(Headers, AreWhatTheSpecificationSays)
     h.imm = be32(0xd1d2d3d4);
     h.qkey = 0x80010000;
     h.src_qpn = Qpn(0xfedcba);
+    h.pointer_key = 0xe1e2e3e4e5e6e7e8;
+    h.search = 0x21222324;
     uint8_t bytes[kMaxTransportHeader] = {};
     const size_t n = put_transport_header(h, bytes);
     EXPECT_EQ(n, 12 + extension_bytes(kOpcodes[c.opcode]));
@@ -84,7 +87,11 @@ INSTANTIATE_TEST_SUITE_P(
                       HeaderCase{"ReadResponseOnly", 0x10, kAeth}, HeaderCase{"Acknowledge", 0x11, kAeth},
                       HeaderCase{"AtomicAcknowledge", 0x12, kAtomicAck}, HeaderCase{"CompareSwap", 0x13, kAtomicEth},
                       HeaderCase{"FetchAdd", 0x14, kAtomicEth}, HeaderCase{"UdSendOnly", 0x64, kDeth},
-                      HeaderCase{"UdSendOnlyImm", 0x65, join(kDeth, kImm)}),
+                      HeaderCase{"UdSendOnlyImm", 0x65, join(kDeth, kImm)}, HeaderCase{"PartFirst", 0xc0, kReth},
+                      HeaderCase{"PartMiddle", 0xc1, {}}, HeaderCase{"PartLast", 0xc2, {}},
+                      HeaderCase{"PartOnly", 0xc3, kReth},
+                      HeaderCase{"ReadPointerRequest", 0xc4, join(kReth, kPointerEthBytes)},
+                      HeaderCase{"ReadConsistentRequest", 0xc5, kReth}),
     [](const auto &param) { return std::string(param.param.name); });
 
 // ---- tables of codes

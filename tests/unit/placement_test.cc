@@ -346,7 +346,7 @@ TEST_F(Placing, OtherServicesHaveNone)
 
 TEST(PlacementBase, IsNothingWithoutTheCapability)
 {
-    Network net(0, HGHCA_CAP_ALL & ~HGHCA_CAP_PLACEMENT);
+    Network net(0, kFullCaps & ~HGHCA_CAP_PLACEMENT);
     Placement s(net);
     s.p.a.post(s.flush(0, 8));
     net.pump();

@@ -240,7 +240,7 @@ TEST_F(QpTest, CurStateIsComparedWithTheState)
 
 TEST_F(QpTest, ExtendedAttributesNeedQpLimits)
 {
-    driver.start(HGHCA_CAP_ALL & ~HGHCA_CAP_QP_LIMITS);
+    driver.start(kFullCaps & ~HGHCA_CAP_QP_LIMITS);
     cq = driver.create_cq(4);
     qp = driver.new_qp();
     bring(HGHCA_QP_ST_RC, INIT);
@@ -362,7 +362,7 @@ TEST_F(QpTest, WhatRst2InitChecks)
 
 TEST_F(QpTest, RawNeedsThePortCapability)
 {
-    driver.start(HGHCA_CAP_ALL & ~HGHCA_CAP_PORT);
+    driver.start(kFullCaps & ~HGHCA_CAP_PORT);
     cq = driver.create_cq(4);
     qp = driver.new_qp();
     EXPECT_EQ(transition(0x19, driver.init_qpc(qp, HGHCA_QP_ST_RAW, cq, cq)), HGHCA_CMD_STAT_BAD_PARAM);
@@ -526,7 +526,7 @@ TEST_F(QpTest, PsnsAndCountersStartWhereTheMailboxSays)
 
 TEST_F(QpTest, GidAddressingNeedsItsCapability)
 {
-    driver.start(HGHCA_CAP_ALL & ~(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR));
+    driver.start(kFullCaps & ~(HGHCA_CAP_GID_TABLE | HGHCA_CAP_DBR));
     cq = driver.create_cq(4);
     qp = driver.create_qp(HGHCA_QP_ST_RC, cq, cq);
     uint8_t gid[16] = {1};
@@ -612,7 +612,7 @@ TEST_F(QpTest, SpecialQps)
     // A QP that is reset is withdrawn.
     EXPECT_EQ(driver.to_reset(raw.qpn), 0);
     EXPECT_EQ(device.raw_qpn, Qpn(0));
-    driver.start(HGHCA_CAP_ALL & ~HGHCA_CAP_PORT);
+    driver.start(kFullCaps & ~HGHCA_CAP_PORT);
     EXPECT_EQ(conf(0, 3), HGHCA_CMD_STAT_BAD_PARAM);
 }
 

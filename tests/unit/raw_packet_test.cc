@@ -686,7 +686,7 @@ TEST_P(Flows, CloseAndResetForgetThem)
 
 TEST(FlowCommands, OnlyWhereTheyAreTurnedOn)
 {
-    Node plain(1, 0, HGHCA_CAP_ALL & ~HGHCA_CAP_RAW_PACKET);
+    Node plain(1, 0, kFullCaps & ~HGHCA_CAP_RAW_PACKET);
     EXPECT_EQ(plain.driver.post(HGHCA_CMD_FLOW_ATTACH, Rule(9), 0), HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(plain.driver.command(HGHCA_CMD_FLOW_DETACH).status, HGHCA_CMD_STAT_BAD_OP);
     // The net device's QP needs no more than PORT.
@@ -842,7 +842,7 @@ TEST(FlowWork, RulesOfAllMasksTogether)
 {
     TestDriver::Layout layout;
     layout.log_qps = 9;
-    Network net(0, HGHCA_CAP_ALL, layout);
+    Network net(0, kFullCaps, layout);
     TestDriver &driver = net.b.driver;
     const auto rule = [](uint32_t mask, uint32_t qpn, uint16_t priority) {
         Rule r(qpn, priority);

@@ -338,7 +338,7 @@ TEST_F(Rc, OnlySignaledWorkMakesACompletion)
 
 TEST(RcBase, EveryWorkRequestCompletesWithoutTheExtension)
 {
-    Network net(0, HGHCA_CAP_ALL & ~HGHCA_CAP_CQ_UPDATE);
+    Network net(0, kFullCaps & ~HGHCA_CAP_CQ_UPDATE);
     Pair p(net.a, net.b, Options{});
     p.b.post_recv(p.b.sge(0, 10));
     p.a.post(send(p.a.sge(0, 10), 0));

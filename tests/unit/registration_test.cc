@@ -726,7 +726,7 @@ TEST_F(Registration, WhatSw2hwRefuses)
 
 TEST(WithoutMemoryManagement, NothingOfItIsThere)
 {
-    Network net(0, HGHCA_CAP_ALL & ~HGHCA_CAP_MEM_MGT);
+    Network net(0, kFullCaps & ~HGHCA_CAP_MEM_MGT);
     for (const Wqe &wqe : {reg_mr({}), local_inv(0), bind(0, 0, 0, 0), send_inv({0, 0, 0}, 0)}) {
         Pair p(net.a, net.b, trusted());
         p.a.post(wqe);

@@ -494,7 +494,7 @@ protected:
         Machine(unsigned number, Profile profile)
         {
             Node::profile = profile;
-            const uint32_t caps = HGHCA_CAP_ALL & ~(profile == Profile::Rsnic ? kLacks : 0);
+            const uint32_t caps = profile == Profile::Rsnic ? HGHCA_CAP_ALL & ~kLacks : kFullCaps;
             node = std::make_unique<Node>(number, 0, caps);
             Node::profile = Profile::Full;
         }

@@ -570,7 +570,7 @@ TEST_P(Rss, CloseAndResetForgetThem)
 
 TEST(RssCommands, OnlyWhereTheyAreTurnedOn)
 {
-    Node plain(1, 0, HGHCA_CAP_ALL & ~HGHCA_CAP_RSS);
+    Node plain(1, 0, kFullCaps & ~HGHCA_CAP_RSS);
     EXPECT_EQ(plain.driver.post(HGHCA_CMD_CREATE_RSS, Group({9}), 0), HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(plain.driver.command(HGHCA_CMD_DESTROY_RSS).status, HGHCA_CMD_STAT_BAD_OP);
     EXPECT_EQ(plain.driver.post(HGHCA_CMD_FLOW_ATTACH, Rule(HGHCA_FLOW_RSS), 0), HGHCA_CMD_STAT_BAD_PARAM);

@@ -359,7 +359,7 @@ TEST_F(Srq, QpsThatNameOneAreChecked)
 
 TEST_F(Srq, OffWithoutItsCapability)
 {
-    constexpr uint32_t kWithout = HGHCA_CAP_ALL & ~(HGHCA_CAP_SRQ | HGHCA_CAP_XRC);
+    constexpr uint32_t kWithout = kFullCaps & ~(HGHCA_CAP_SRQ | HGHCA_CAP_XRC);
     TestDriver &d = net.a.driver;
     d.start(kWithout);
     TestDriver::Cq cq = d.create_cq(4);

@@ -104,7 +104,7 @@ TEST_F(Ud, BothFormsOfTheAddress)
 // Bit 31 of the first word, which is reserved then.
 TEST_F(Ud, WithoutGidsTheGrhBitHasNoEffect)
 {
-    Network bare(0, HGHCA_CAP_ALL & ~uint32_t(HGHCA_CAP_GID_TABLE));
+    Network bare(0, kFullCaps & ~uint32_t(HGHCA_CAP_GID_TABLE));
     Options options = ud();
     options.by_gid = false;
     Endpoint a(bare.a, options), b(bare.b, options);

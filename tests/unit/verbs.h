@@ -143,6 +143,7 @@ public:
         uint32_t srqn = 0;              // then no receive queue
         uint32_t xrcd = 0;              // XRC target of this domain; XRC without one: initiator
         bool trusted = false;           // may post REG_MR
+        bool vendor_ops = false;        // of RSNIC
         uint32_t pd = TestDriver::kPd;  // of the QP, its queues and its buffer
     };
 
@@ -164,7 +165,8 @@ public:
         c.xrcd = be32(options.xrcd);
         if (options.xrcd)
             c.snd_wqe_len = 0;
-        c.trust = be32(options.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
+        c.trust = be32((options.trusted ? HGHCA_QPC_TRUST_REG_MR : 0) |
+                       (options.vendor_ops ? HGHCA_QPC_TRUST_VENDOR_OPS : 0));
         TestDriver::must(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), "RST2INIT");
         if (!TestDriver::is_connected(options.service))
             d.to_rts(qp, options.sq_psn);

@@ -252,7 +252,7 @@ TEST(Slice, AReceiveBufferIsEmptiedInSlices)
 {
     ReceiveBuffers buffers{};
     buffers[kOther] = {1, 64 << 10};
-    Network net(0, HGHCA_CAP_ALL, {}, 64u << 20, buffers);
+    Network net(0, kFullCaps, {}, 64u << 20, buffers);
     const Frame frame(64, 0);
     for (unsigned i = 0; i < 600; i++)
         Network::deliver(net.b, frame);
@@ -385,7 +385,7 @@ TEST(Slice, LooksForContextsAreWork)
     constexpr unsigned kSges = 28, kWqes = 64;
     TestDriver::Layout layout;
     layout.log_mpts = 12;
-    Network net(1, HGHCA_CAP_ALL, layout);
+    Network net(1, kFullCaps, layout);
     Endpoint::Options options;
     options.stride_log = 9;
     Endpoint x(net.a, options);

@@ -426,7 +426,7 @@ TEST_F(Xrc, QpsAreChecked)
 TEST_F(Xrc, OffWithoutItsCapability)
 {
     TestDriver &d = net.a.driver;
-    d.start(HGHCA_CAP_ALL & ~HGHCA_CAP_XRC);
+    d.start(kFullCaps & ~HGHCA_CAP_XRC);
     TestDriver::Cq cq = d.create_cq(4);
     TestDriver::Srq srq = d.new_srq();
     srq.xrcd = kDomain;
@@ -436,7 +436,7 @@ TEST_F(Xrc, OffWithoutItsCapability)
     EXPECT_EQ(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, d.init_qpc(qp, HGHCA_QP_ST_XRC, cq, cq)),
               HGHCA_CMD_STAT_BAD_PARAM);
     d.reset();
-    EXPECT_EQ(d.init_hca(HGHCA_CAP_ALL & ~HGHCA_CAP_SRQ), HGHCA_CMD_STAT_BAD_PARAM) << "XRC needs SRQ";
+    EXPECT_EQ(d.init_hca(kFullCaps & ~HGHCA_CAP_SRQ), HGHCA_CMD_STAT_BAD_PARAM) << "XRC needs SRQ";
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "jingzhao/srq.h"
 #include "jingzhao/translate.h"
 #include "rsnic/caps.h"
+#include "rsnic/partition.h"
 #include "transport/transport.h"
 
 namespace hghca {
@@ -36,6 +37,8 @@ static_assert(1u << kLogMaxPackets <= PacketStore::kMaxPlaces);
 // What the RSNIC document has not: it names RC, QP 1, and Ethernet frames for the host.
 constexpr uint32_t kRsnicLacks = HGHCA_CAP_SRQ | HGHCA_CAP_UC | HGHCA_CAP_MEM_MGT | HGHCA_CAP_XRC | HGHCA_CAP_MULTICAST |
                                  HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP | HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS;
+// What RSNIC alone has.
+constexpr uint32_t kRsnicAlone = HGHCA_CAP_VENDOR_OPS;
 
 IcmSpace space_of(uint8_t op_modifier)
 {
@@ -66,7 +69,7 @@ uint32_t CommandInterface::capabilities() const
 {
     if (device_.config.profile == Profile::Base)
         return 0;
-    uint32_t absent = device_.config.profile == Profile::Rsnic ? kRsnicLacks : 0;
+    uint32_t absent = device_.config.profile == Profile::Rsnic ? kRsnicLacks : kRsnicAlone;
     if (!device_.config.device_memory.bytes)
         absent |= HGHCA_CAP_DEVICE_MEMORY;
     return HGHCA_CAP_ALL & ~absent & allowed_;
@@ -266,6 +269,8 @@ uint8_t CommandInterface::init_hca(const Command &)
         device_.groups->configure(mcg.from, mcg.log);
     if (caps & HGHCA_CAP_RAW_PACKET)
         device_.flows->configure();
+    if (caps & HGHCA_CAP_VENDOR_OPS)
+        device_.partitions->configure();
     device_.memory->configure(mpt.from, mpt.log, mtt_base,
                               std::min<uint64_t>((mtt_end - mtt_base) / kMttSize, 1ull << kLogMaxMtts),
                               caps & HGHCA_CAP_MEM_MGT, caps & HGHCA_CAP_DEVICE_MEMORY, caps & HGHCA_CAP_ODP,
@@ -608,6 +613,25 @@ uint8_t CommandInterface::query_flow_control(const Command &)
     out(answer);
     return HGHCA_CMD_STAT_OK;
 }
+
+// ---- partitions (docs/reference/rsnic.rst, 9.6)
+
+uint8_t CommandInterface::sw2hw_part(const Command &command)
+{
+    return device_.partitions->create(command.in_modifier, in<hghca_partition>());
+}
+
+uint8_t CommandInterface::hw2sw_part(const Command &command)
+{
+    return device_.partitions->destroy(command.in_modifier);
+}
+
+uint8_t CommandInterface::query_part(const Command &command)
+{
+    return query_context<hghca_partition>(*device_.partitions, command.in_modifier);
+}
+
+// ---- statistics
 
 uint8_t CommandInterface::query_stats(const Command &command)
 {

@@ -144,6 +144,9 @@ private:
     uint8_t query_congestion(const Command &);
     uint8_t set_flow_control(const Command &);
     uint8_t query_flow_control(const Command &);
+    uint8_t sw2hw_part(const Command &);
+    uint8_t hw2sw_part(const Command &);
+    uint8_t query_part(const Command &);
 
     Device &device_;
     Mailbox in_{}, out_{};

@@ -83,7 +83,8 @@ bool plausible_attributes(const QpAttributes &a, Qpn qpn, const QpLimits &limits
     return a.qpn == qpn && is_service(a.service) && std::has_single_bit(a.mtu) && plausible_queue(a.sq) &&
            plausible_queue(a.rq) && number(a.cqn_send) < limits.cqs && number(a.cqn_recv) < limits.cqs &&
            (a.srqn == kNoSrqn || number(a.srqn) < limits.srqs) && (!a.xrcd || a.service == Service::Xrc) &&
-           is_static_rate(a.path.static_rate) && !(a.access & ~kRemoteRights);
+           is_static_rate(a.path.static_rate) && !(a.access & ~kRemoteRights) &&
+           (!a.vendor_ops || (a.service == Service::Rc && limits.caps & HGHCA_CAP_VENDOR_OPS));
 }
 
 bool plausible_congestion(const CongestionState &c)
@@ -94,6 +95,25 @@ bool plausible_congestion(const CongestionState &c)
 bool plausible_requester(const RequesterState &r, const WorkQueue &sq)
 {
     return !r.oldest.valid || uint16_t(r.next_index - r.oldest.index) <= sq.length;
+}
+
+// A step does not look again at what its request was refused for.
+bool plausible_reply(const Reply &reply, const QpAttributes &a)
+{
+    switch (reply.kind) {
+    case ReplyKind::Pointer:
+        return a.vendor_ops && reply.length && reply.length <= a.mtu && reply.steps < kMaxElements &&
+               is_search(reply.search);
+    case ReplyKind::Consistent:
+        return a.vendor_ops && reply.length > kObjectCrcBytes && reply.length <= a.mtu && reply.steps < kMaxTries;
+    default:
+        return true;
+    }
+}
+
+bool plausible_responder(const ResponderState &s, const QpAttributes &a)
+{
+    return std::all_of(s.replies.begin(), s.replies.end(), [&a](const Reply &r) { return plausible_reply(r, a); });
 }
 
 }  // namespace
@@ -117,6 +137,8 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
     if (xrc)
         a.xrcd = be32(in.xrcd);
     a.trusted = limits.caps & HGHCA_CAP_MEM_MGT && be32(in.trust) & HGHCA_QPC_TRUST_REG_MR;
+    a.vendor_ops = be32(in.trust) & HGHCA_QPC_TRUST_VENDOR_OPS;
+    const bool offers_vendor_ops = a.service == Service::Rc && limits.caps & HGHCA_CAP_VENDOR_OPS;
     const uint32_t counter_set = limits.caps & HGHCA_CAP_QP_COUNTERS ? be32(in.counter_set) : 0;
     a.counter_set = uint16_t(counter_set);
     uint64_t dbr = be64(in.dbr_addr);
@@ -127,7 +149,7 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
     if (!known || Qpn(be32(in.local_qpn)) != qpn || number(a.cqn_send) >= limits.cqs ||
         number(a.cqn_recv) >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
         ((shared || xrc) && in.rcv_wqe_len) || (xrc && shared) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len) ||
-        counter_set >= kCounterSets)
+        counter_set >= kCounterSets || (a.vendor_ops && !offers_vendor_ops))
         return HGHCA_CMD_STAT_BAD_PARAM;
     a.mtu = kMtuBase << (code ? code : kMtuMaxCode);
     a.log_max_msg = in.mtu_msgmax & HGHCA_QPC_MSGMAX_MASK;
@@ -246,7 +268,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
                       field_put(HGHCA_QPC_LIMITS_RETRY_CNT, a.retry_count) | a.access);
     out.srqn = be32(number(a.srqn));
     out.xrcd = be32(a.xrcd);
-    out.trust = be32(a.trusted ? HGHCA_QPC_TRUST_REG_MR : 0);
+    out.trust = be32((a.trusted ? HGHCA_QPC_TRUST_REG_MR : 0) | (a.vendor_ops ? HGHCA_QPC_TRUST_VENDOR_OPS : 0));
     out.counter_set = be32(a.counter_set);
     out.rq_wqe_counter = be16(qp.resp.rq_index);
     out.sq_wqe_counter = be16(qp.req.next_index);
@@ -256,7 +278,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
 bool plausible(const Qp &qp, Qpn qpn, const QpLimits &limits)
 {
     return plausible_attributes(qp.a, qpn, limits) && plausible_congestion(qp.congestion) &&
-           plausible_requester(qp.req, qp.a.sq);
+           plausible_requester(qp.req, qp.a.sq) && plausible_responder(qp.resp, qp.a);
 }
 
 }  // namespace hghca

@@ -62,6 +62,7 @@ struct Layout<QpAttributes> {
         field("access", &A::access, 0x86, FieldAccess::Command),
         field("sqd_notify", &A::sqd_notify, 0x87, FieldAccess::Command),
         field("trusted", &A::trusted, 0x88, FieldAccess::ReadOnly),
+        field("vendor_ops", &A::vendor_ops, 0x89, FieldAccess::ReadOnly),
         field("counter_set", &A::counter_set, 0x8a, FieldAccess::Command, up_to(kCounterSets - 1)));
 };
 
@@ -123,7 +124,7 @@ struct Layout<AtomicResult> {
 template <>
 struct Layout<Reply> {
     static constexpr auto kFields =
-        fields(field("kind", &Reply::kind, 0x00, FieldAccess::Device, up_to(uint64_t(ReplyKind::RnrNak))),
+        fields(field("kind", &Reply::kind, 0x00, FieldAccess::Device, up_to(uint64_t(ReplyKind::Consistent))),
                field("syndrome", &Reply::syndrome, 0x01, FieldAccess::Device),
                field("first", &Reply::first, 0x02, FieldAccess::Device),
                field("asked_again", &Reply::asked_again, 0x03, FieldAccess::Device),
@@ -133,7 +134,9 @@ struct Layout<Reply> {
                field("va", &Reply::va, 0x10, FieldAccess::Device),
                field("length", &Reply::length, 0x18, FieldAccess::Device, up_to(kMaxMessage)),
                field("pd", &Reply::pd, 0x1c, FieldAccess::Device),
-               field("value", &Reply::value, 0x20, FieldAccess::Device));
+               field("value", &Reply::value, 0x20, FieldAccess::Device),
+               field("steps", &Reply::steps, 0x28, FieldAccess::Device),
+               field("search", &Reply::search, 0x2c, FieldAccess::Device));
 };
 
 template <>
@@ -152,7 +155,7 @@ struct Layout<ResponderState> {
         field("in_message", &R::in_message, 0x0a, FieldAccess::Device),
         field("holds_shared", &R::holds_shared, 0x0b, FieldAccess::Device),
         field("last_wqe_raised", &R::last_wqe_raised, 0x0c, FieldAccess::Device),
-        field("message_is_write", &R::message_is_write, 0x0d, FieldAccess::Device),
+        field("message", &R::message, 0x0d, FieldAccess::Device, up_to(uint64_t(MessageKind::Part))),
         field("nak_sent", &R::nak_sent, 0x0e, FieldAccess::Device),
         field("ack_due", &R::ack_due, 0x0f, FieldAccess::Device),
         field("atomic_head", &R::atomic_head, 0x10, FieldAccess::Device, up_to(kMaxRdAtomic - 1)),

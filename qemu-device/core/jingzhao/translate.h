@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "hghca_hw.h"
+#include "transport/pointer_search.h"
+#include "transport/qp.h"
 #include "transport/types.h"
 #include "wire/drop.h"
 #include "wire/packet.h"
@@ -40,11 +42,14 @@ static_assert(opcode_of(Operation::WriteImm) == HGHCA_OPCODE_RDMA_WRITE_IMM);
 static_assert(opcode_of(Operation::Send) == HGHCA_OPCODE_SEND);
 static_assert(opcode_of(Operation::SendImm) == HGHCA_OPCODE_SEND_IMM);
 static_assert(opcode_of(Operation::SendInvalidate) == HGHCA_OPCODE_SEND_INV);
+static_assert(opcode_of(Operation::Part) == HGHCA_OPCODE_PART);
 static_assert(opcode_of(Operation::Read) == HGHCA_OPCODE_RDMA_READ);
 static_assert(opcode_of(Operation::CompareSwap) == HGHCA_OPCODE_ATOMIC_CS);
 static_assert(opcode_of(Operation::FetchAdd) == HGHCA_OPCODE_ATOMIC_FA);
 static_assert(opcode_of(Operation::AtomicWrite) == HGHCA_OPCODE_ATOMIC_WRITE);
 static_assert(opcode_of(Operation::Flush) == HGHCA_OPCODE_FLUSH);
+static_assert(opcode_of(Operation::ReadPointer) == HGHCA_OPCODE_READ_POINTER);
+static_assert(opcode_of(Operation::ReadConsistent) == HGHCA_OPCODE_READ_CONSISTENT);
 static_assert(opcode_of(Operation::BindWindow) == HGHCA_OPCODE_BIND_MW);
 static_assert(opcode_of(Operation::RegisterRegion) == HGHCA_OPCODE_REG_MR);
 static_assert(opcode_of(Operation::LocalInvalidate) == HGHCA_OPCODE_LOCAL_INV);
@@ -96,12 +101,30 @@ static_assert(kFlushSelectivityMask == HGHCA_FLUSH_SELECTIVITY_MASK);
 static_assert(kFlushRange == HGHCA_FLUSH_RANGE);
 static_assert(kFlushRegion == HGHCA_FLUSH_REGION);
 
+// As does a READ_POINTER for its search.
+static_assert(kElementBytes == HGHCA_POINTER_ELEMENT);
+static_assert(kLastPosition == HGHCA_POINTER_LAST_WORD);
+static_assert(kMaxElements == HGHCA_POINTER_ELEMENTS_MAX);
+static_assert(kSearchKeysMask == HGHCA_POINTER_KEYS_MASK);
+static_assert(kSearchPredicateMask == HGHCA_POINTER_PREDICATE_MASK);
+static_assert(kSearchValueMask == HGHCA_POINTER_VALUE_MASK);
+static_assert(kSearchRelative == HGHCA_POINTER_RELATIVE);
+static_assert(kSearchNextMask == HGHCA_POINTER_NEXT_MASK);
+static_assert(kSearchHasNext == HGHCA_POINTER_HAS_NEXT);
+static_assert(uint32_t(Predicate::Equal) == HGHCA_PREDICATE_EQUAL);
+static_assert(uint32_t(Predicate::Less) == HGHCA_PREDICATE_LESS);
+static_assert(uint32_t(Predicate::Greater) == HGHCA_PREDICATE_GREATER);
+static_assert(uint32_t(Predicate::NotEqual) == HGHCA_PREDICATE_NOT_EQUAL);
+static_assert(kObjectCrcBytes == HGHCA_CONSISTENT_CRC);
+static_assert(kMaxTries == HGHCA_CONSISTENT_TRIES);
+
 constexpr Features features_of(uint32_t caps)
 {
     return {.multicast = bool(caps & HGHCA_CAP_MULTICAST),
             .congestion = bool(caps & HGHCA_CAP_CONGESTION),
             .memory_management = bool(caps & HGHCA_CAP_MEM_MGT),
             .placement = bool(caps & HGHCA_CAP_PLACEMENT),
+            .vendor_ops = bool(caps & HGHCA_CAP_VENDOR_OPS),
             .unsignaled = bool(caps & HGHCA_CAP_CQ_UPDATE)};
 }
 

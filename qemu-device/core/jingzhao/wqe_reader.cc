@@ -84,6 +84,10 @@ constexpr bool service_has(Service service, Operation operation)
     case Operation::AtomicWrite:
     case Operation::Flush:
         return is_reliable(service);
+    case Operation::Part:
+    case Operation::ReadPointer:
+    case Operation::ReadConsistent:
+        return service == Service::Rc;
     default:
         return false;
     }
@@ -165,7 +169,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
 {
     const size_t end = size_t(ref.units) * HGHCA_WQE_UNIT;
     if (end < sizeof(hghca_next_unit) || end > 1u << a.sq.stride_log ||
-        !service_has(a.service, operation_of(ref.opcode)))
+        !service_has(a.service, operation_of(ref.opcode)) || (is_vendor(operation_of(ref.opcode)) && !a.vendor_ops))
         return WqeFault::Operation;
     // A WQE lies in one page, as both begin at a multiple of their size.
     SegmentArray<1> at_host;
@@ -191,6 +195,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
     const size_t fixed = (out.is_answered() || out.is_write() ? sizeof(hghca_raddr_unit) : 0) +
                          (out.is_atomic() ? sizeof(hghca_atomic_unit) : 0) +
                          (out.is_flush() ? sizeof(hghca_flush_unit) : 0) +
+                         (out.is_pointer() ? sizeof(hghca_pointer_unit) : 0) +
                          (a.service == Service::Ud ? sizeof(hghca_ud_unit) : 0);
     if (end < at + fixed)
         return WqeFault::Operation;
@@ -210,6 +215,10 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
             const auto flush = unit_at<hghca_flush_unit>(bytes, at + sizeof(raddr));
             out.flush_length = le32(flush.length);
             out.flush = le32(flush.what) & (HGHCA_FLUSH_TYPE_MASK | HGHCA_FLUSH_SELECTIVITY_MASK);
+        } else if (out.is_pointer()) {
+            const auto pointer = unit_at<hghca_pointer_unit>(bytes, at + sizeof(raddr));
+            out.pointer_key = le64(pointer.key);
+            out.search = le32(pointer.search);
         }
     }
     at += fixed;
@@ -224,6 +233,8 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
         return WqeFault::Length;
 
     uint64_t longest = std::min(kMaxMessage, uint64_t(1) << (a.log_max_msg & 31));
+    if (out.is_pointer() || out.is_consistent())
+        longest = std::min(longest, uint64_t(a.mtu));
     if (a.service == Service::Ud)
         longest = a.mtu;
     else if (a.service == Service::Raw)

@@ -37,10 +37,11 @@ constexpr FaultName kFaults[] = {
     {"truncate", Fault::Truncate},
 };
 
-// Of whatever service: IBA vol 1, table 38.
+// Of whatever service: IBA vol 1, table 38. Those of the manufacturer have none.
 struct OpcodeName {
     std::string_view name;
-    hghca_bth_op op;
+    uint8_t opcode;
+    uint8_t mask = HGHCA_BTH_OP_MASK;
 };
 
 constexpr OpcodeName kOpcodeNames[] = {
@@ -69,6 +70,12 @@ constexpr OpcodeName kOpcodeNames[] = {
     {"send_only_inv", HGHCA_BTH_OP_SEND_ONLY_INV},
     {"flush", HGHCA_BTH_OP_FLUSH},
     {"atomic_write", HGHCA_BTH_OP_ATOMIC_WRITE},
+    {"part_first", HGHCA_BTH_PART_FIRST, 0xff},
+    {"part_middle", HGHCA_BTH_PART_MIDDLE, 0xff},
+    {"part_last", HGHCA_BTH_PART_LAST, 0xff},
+    {"part_only", HGHCA_BTH_PART_ONLY, 0xff},
+    {"read_pointer_request", HGHCA_BTH_READ_POINTER_REQUEST, 0xff},
+    {"read_consistent_request", HGHCA_BTH_READ_CONSISTENT_REQUEST, 0xff},
 };
 
 // ---- values
@@ -138,10 +145,10 @@ bool read_frames(std::string_view text, FaultRule &rule)
 bool read_opcode(std::string_view text, FaultRule &rule)
 {
     rule.headers = true;
-    rule.opcode_mask = HGHCA_BTH_OP_MASK;
     for (const OpcodeName &known : kOpcodeNames) {
         if (text == known.name) {
-            rule.opcode = uint8_t(known.op);
+            rule.opcode = known.opcode;
+            rule.opcode_mask = known.mask;
             return true;
         }
     }
@@ -322,7 +329,9 @@ bool FaultRule::selects(const FrameMarks &frame) const
 {
     if (!frame.roce)
         return other && !headers;
-    return roce && qp.has(number(frame.qpn)) && psn.has(number(frame.psn)) &&
+    // The name of an operation is that of each service, and the manufacturer's are of none.
+    const bool of_service = opcode_mask != HGHCA_BTH_OP_MASK || frame.opcode < HGHCA_BTH_VENDOR;
+    return roce && qp.has(number(frame.qpn)) && psn.has(number(frame.psn)) && of_service &&
            (frame.opcode & opcode_mask) == (opcode & opcode_mask);
 }
 

@@ -45,7 +45,7 @@ bool Completer::under_way(const Qp &qp) const
     return qp.req.oldest.valid && index_before(qp.req.oldest.index, qp.req.started_index);
 }
 
-Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn)
+Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn, bool without_data)
 {
     RequesterState &r = qp.req;
     Outcome outcome = Outcome::Done;
@@ -83,7 +83,7 @@ Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn)
             if (covered < span)
                 break;
         }
-        const uint32_t byte_count = uint32_t(wqe_.list.length);
+        const uint32_t byte_count = without_data && !n ? 0 : uint32_t(wqe_.list.length);
         if (transport_.send_queue.complete(qp, wqe_, span, byte_count) == SendQueue::Step::Failed)
             return Outcome::Stopped;
     }
@@ -219,11 +219,13 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     const bool last = place + 1 == span;
     const uint64_t offset = uint64_t(place) * mtu;
     // IBA vol 1, A19: what answers a FLUSH or an ATOMIC WRITE is a READ response of no bytes.
-    const uint64_t answer_bytes = wqe_.is_read() ? wqe_.list.length : 0;
+    const uint64_t answer_bytes = wqe_.brings_data() ? wqe_.list.length : 0;
+    // Nothing was found.
+    const bool without_data = wqe_.is_pointer() && !packet.payload.length;
     // The first PSN has the first packet. A later one may have it too, when that is where it was asked for again.
     if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
         (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
-        packet.payload.length != (last ? answer_bytes - offset : mtu) || (!last && packet.h.pad)) {
+        (!without_data && packet.payload.length != (last ? answer_bytes - offset : mtu)) || (!last && packet.h.pad)) {
         transport_.drop(packet, Drop::Response);
         transport_.send_queue.fail(qp, Status::BadResponse);
         return;
@@ -243,7 +245,7 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
     transport_.requester.progress(qp);
     // Also when it is not the last: what was about to be asked for again may have come.
     if (last || r.oldest.index == r.next_index)
-        acknowledge(qp, r.unacked_psn);
+        acknowledge(qp, r.unacked_psn, without_data);
 }
 
 void Completer::receive_atomic(Qp &qp, const Packet &packet)

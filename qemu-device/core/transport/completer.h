@@ -23,8 +23,9 @@ public:
         Stopped,   // the QP is in error now
     };
     // All before `psn` is acknowledged: completes what that covers. After Done,
-    // and when anything is under way still, wqe_ is the oldest WQE.
-    Outcome acknowledge(Qp &qp, Psn psn);
+    // and when anything is under way still, wqe_ is the oldest WQE. `without_data`: the
+    // oldest WQE completes with 0 bytes, for its READ_POINTER has found nothing.
+    Outcome acknowledge(Qp &qp, Psn psn, bool without_data = false);
 
 private:
     void receive_ack(Qp &qp, const Packet &packet);

@@ -117,6 +117,17 @@ protected:
     ~KeySpace() = default;
 };
 
+// Partitions by key. Only PART packets name them: of a function that has no Features::vendor_ops, none is asked for.
+class Partitions {
+public:
+    // Appends the records of a packet to the regions of partition `key`: all of them, or with any outcome but Yes none.
+    // `left`: bytes of the message from this packet on. `records` is not in memory that others write to.
+    virtual Appended append(Key key, KeyUser user, uint32_t left, std::span<const uint8_t> records) = 0;
+
+protected:
+    ~Partitions() = default;
+};
+
 enum class Side : uint8_t { Requester, Responder };
 
 // What software is told.
@@ -182,6 +193,7 @@ struct Function {
     SendSource &sends;
     RecvSource &receives;
     KeySpace &keys;
+    Partitions &partitions;
     EventSink &events;
     RawFrames &raw_frames;
     uint32_t qp_count;         // QP numbers are below

@@ -54,6 +54,7 @@ struct QpAttributes {
     uint8_t access;           // what its peer may do: values of Access
     bool sqd_notify;
     bool trusted;             // may post REG_MR
+    bool vendor_ops;          // sends and accepts PART, READ_POINTER and READ_CONSISTENT
     uint16_t counter_set;     // 0: none
 
     bool allows(Access what) const { return !(uint32_t(what) & ~access); }
@@ -133,7 +134,24 @@ struct AtomicResult {
     uint64_t value;
 };
 
-enum class ReplyKind : uint8_t { Ack, Read, Atomic, Nak, RnrNak };
+enum class ReplyKind : uint8_t {
+    Ack,
+    Read,
+    Atomic,
+    Nak,
+    RnrNak,
+    Pointer,      // of a READ_POINTER: an element a step
+    Consistent,   // of a READ_CONSISTENT: a try a step
+};
+
+// Is it a READ response?
+constexpr bool is_read_response(ReplyKind kind)
+{
+    return kind == ReplyKind::Read || kind == ReplyKind::Pointer || kind == ReplyKind::Consistent;
+}
+
+constexpr uint32_t kMaxTries = 256;        // of a READ_CONSISTENT
+constexpr uint32_t kObjectCrcBytes = 8;    // of its object, at the end
 
 // A response that is due; READ responses are sent packet by packet from it.
 struct Reply {
@@ -142,12 +160,14 @@ struct Reply {
     Psn psn;        // next response packet's
     Msn msn;
     Key rkey;
-    uint64_t va;
+    uint64_t va;         // Pointer: of the next element
     uint32_t length;     // bytes left
     uint32_t pd;         // READ: of the key
-    uint64_t value;      // atomic: the value before
+    uint64_t value;      // atomic: the value before; Pointer: the key that is searched for
     bool first;          // READ: nothing was sent yet
     bool asked_again = false;   // by a duplicate of the request
+    uint16_t steps = 0;         // Pointer, Consistent: made without success
+    uint32_t search = 0;        // Pointer: as its request has it (pointer_search.h)
 };
 
 // A WQE that was taken from an SRQ.
@@ -156,21 +176,24 @@ struct SharedWqe {
     uint32_t epoch;           // of the SRQ: another one of the same number has another
 };
 
+// What a message of several packets is.
+enum class MessageKind : uint8_t { Send, Write, Part };
+
 // The receive side.
 struct ResponderState {
     Psn expected_psn;
     Msn msn;
     uint16_t rq_index;        // next receive WQE, free-running
-    bool in_message;          // a SEND or WRITE has begun; a SEND holds a receive WQE: rq_index, or an SRQ's
+    bool in_message;          // one has begun; a SEND holds a receive WQE: rq_index, or an SRQ's
     bool holds_shared;        // `shared` is this QP's
     bool last_wqe_raised;     // SRQ_QP_LAST_WQE was
     SharedWqe shared;
     Srqn xrc_srqn;            // XRC: the SRQ of the message under way
-    bool message_is_write;
+    MessageKind message;      // the last one that has begun
     uint64_t message_offset;  // bytes of the message that have arrived
     uint64_t write_va;        // where the next of them go
-    Key write_rkey;
-    uint32_t write_left;
+    Key write_rkey;           // PART: of the partition
+    uint32_t write_left;      // bytes that are to come
     bool nak_sent;            // a NAK for expected_psn is out, or the last of the replies; no second one
     bool ack_due;
     uint8_t atomic_head;

@@ -31,7 +31,14 @@ uint64_t rnr_wait_ns(uint8_t timer_code, uint8_t in_row)
 // Packets that may be under way.
 uint32_t window(const RequesterState &r) { return r.probing ? 1 : kWindowPackets; }
 
-uint8_t opcode_of(const SendWqe &wqe, bool first, bool last)
+uint8_t part_opcode(bool first, bool last)
+{
+    if (!last)
+        return first ? HGHCA_BTH_PART_FIRST : HGHCA_BTH_PART_MIDDLE;
+    return first ? HGHCA_BTH_PART_ONLY : HGHCA_BTH_PART_LAST;
+}
+
+uint8_t opcode_of_service(const SendWqe &wqe, bool first, bool last)
 {
     switch (wqe.operation) {
     case Operation::Read:
@@ -46,6 +53,21 @@ uint8_t opcode_of(const SendWqe &wqe, bool first, bool last)
         return HGHCA_BTH_OP_FLUSH;
     default:
         return message_opcode(wqe, first, last);
+    }
+}
+
+// Those of the manufacturer are of no service.
+uint8_t opcode_of(const SendWqe &wqe, Service service, bool first, bool last)
+{
+    switch (wqe.operation) {
+    case Operation::Part:
+        return part_opcode(first, last);
+    case Operation::ReadPointer:
+        return HGHCA_BTH_READ_POINTER_REQUEST;
+    case Operation::ReadConsistent:
+        return HGHCA_BTH_READ_CONSISTENT_REQUEST;
+    default:
+        return uint8_t(bth_service(service) | opcode_of_service(wqe, first, last));
     }
 }
 
@@ -318,7 +340,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     }
 
     TransportHeader h{};
-    h.opcode = uint8_t(bth_service(qp.a.service) | opcode_of(wqe_, r.next_psn == r.next_wqe_psn, last));
+    h.opcode = opcode_of(wqe_, qp.a.service, r.next_psn == r.next_wqe_psn, last);
     h.solicited = last && wqe_.asks_for_event();
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
                     r.requests_in_flight + 1 >= window(r) || beyond_credits(qp) ||
@@ -329,11 +351,13 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     h.imm = wqe_.imm;
     h.srqn = wqe_.srqn;
     h.rkey = wqe_.rkey;
-    h.va = wqe_.raddr + (wqe_.is_read() ? offset : 0);
+    h.va = wqe_.is_part() ? 0 : wqe_.raddr + (wqe_.is_read() ? offset : 0);
     h.length = uint32_t(wqe_.is_read() ? left : wqe_.is_flush() ? wqe_.flush_length : wqe_.list.length);
     h.flush = wqe_.flush;
     h.swap_add = wqe_.swap_add;
     h.compare = wqe_.compare;
+    h.pointer_key = wqe_.pointer_key;
+    h.search = wqe_.search;
 
     // The state moves before the packet does: a packet to the QP itself changes
     // it again. Only the link can refuse, and then nothing else has happened.

@@ -2,9 +2,12 @@
 #include "transport/responder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "byte_order.h"
+#include "transport/pointer_search.h"
 #include "transport/transport.h"
+#include "wire/crc64.h"
 
 namespace hghca {
 
@@ -27,6 +30,8 @@ const Responder::Refusal Responder::kMemory = {
 const Responder::Refusal Responder::kTooLong = {
     HGHCA_NAK_INVALID_REQUEST, Event::None, Status::LocalLength, Drop::TooLong};
 const Responder::Refusal Responder::kBadWqe = {
+    HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, Drop::Operation};
+const Responder::Refusal Responder::kOperation = {
     HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, Drop::Operation};
 
 namespace {
@@ -70,8 +75,12 @@ void Responder::receive(Qp &qp, const Packet &packet)
         receive_send(qp, packet);
     else if (packet.flags & kWrite)
         receive_write(qp, packet);
+    else if (packet.flags & kPart)
+        receive_part(qp, packet);
     else if (packet.flags & kRead)
         receive_read(qp, packet);
+    else if (packet.flags & (kPointer | kConsistent))
+        receive_search(qp, packet);
     else if (packet.flags & kAtomic)
         receive_atomic(qp, packet);
     else if (packet.flags & kAtomicWrite)
@@ -84,7 +93,7 @@ void Responder::receive(Qp &qp, const Packet &packet)
 Drop Responder::validate(const Qp &qp, const Packet &packet) const
 {
     // Any other is an opcode that this device does not have.
-    if (!(packet.flags & (kSend | kWrite | kRead | kAtomic | kAtomicWrite | kFlush)))
+    if (!(packet.flags & (kMessage | kRead | kAtomic | kAtomicWrite | kFlush | kPointer | kConsistent)))
         return Drop::Opcode;
     if (!in_sequence(qp, packet))
         return Drop::Sequence;
@@ -102,11 +111,13 @@ bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
         return false;
     if (flags & kAtomic && !transport_.features.atomics)
         return false;
-    return qp.a.allows(flags & (kWrite | kAtomicWrite) ? Access::RemoteWrite
-                       : flags & kRead                 ? Access::RemoteRead
-                       : flags & kAtomic               ? Access::RemoteAtomic
-                       : flags & kFlush                ? Access::Flush
-                                                       : Access::LocalRead);
+    if (flags & kVendor && !qp.a.vendor_ops)
+        return false;
+    return qp.a.allows(flags & (kWrite | kPart | kAtomicWrite)     ? Access::RemoteWrite
+                       : flags & (kRead | kPointer | kConsistent) ? Access::RemoteRead
+                       : flags & kAtomic                          ? Access::RemoteAtomic
+                       : flags & kFlush                           ? Access::Flush
+                                                                  : Access::LocalRead);
 }
 
 // IBA vol 1, A14.3: an XRC request uses the keys of the SRQ it names, which is of the target's domain.
@@ -115,6 +126,30 @@ bool Responder::admit(const Qp &qp, const TransportHeader &h)
     peer_ = peer_of(qp);
     return !qp.a.xrcd || transport_.receives.xrc_target(h.srqn, qp.a.xrcd, peer_.pd) == XrcTarget::Found;
 }
+
+namespace {
+
+uint32_t flag_of(MessageKind kind)
+{
+    switch (kind) {
+    case MessageKind::Send:
+        return kSend;
+    case MessageKind::Write:
+        return kWrite;
+    case MessageKind::Part:
+        return kPart;
+    }
+    return 0;
+}
+
+// IBA vol 1, 9.7.4.1.6: the length of the RETH is what all packets carry. Is this one right, with `left` bytes to come?
+bool carries(const Packet &packet, uint32_t left)
+{
+    const size_t bytes = packet.payload.length;
+    return left <= kMaxMessage && (packet.flags & kLast ? bytes == left : bytes < left);
+}
+
+}  // namespace
 
 // IBA vol 1, 9.7.4.1.3, 9.7.4.1.4: does the opcode follow the one before?
 bool Responder::in_sequence(const Qp &qp, const Packet &packet) const
@@ -125,7 +160,7 @@ bool Responder::in_sequence(const Qp &qp, const Packet &packet) const
         return flags & kFirst;
     if (qp.a.xrcd && packet.h.srqn != s.xrc_srqn)
         return false;
-    return !(flags & kFirst) && flags & (s.message_is_write ? kWrite : kSend);
+    return !(flags & kFirst) && flags & flag_of(s.message);
 }
 
 // IBA vol 1, 9.7.4.1.6: what each place in a message may carry.
@@ -134,7 +169,7 @@ bool Responder::good_length(const Qp &qp, const Packet &packet) const
     const size_t bytes = packet.payload.length;
     if (packet.flags & kAtomicWrite)
         return bytes == sizeof(uint64_t) && packet.h.length == bytes;
-    if (!(packet.flags & (kSend | kWrite)))
+    if (!(packet.flags & kMessage))
         return bytes == 0;
     if (!(packet.flags & kLast))
         return bytes == qp.a.mtu && !packet.h.pad;
@@ -150,10 +185,11 @@ void Responder::accept(Qp &qp, const Packet &packet, uint32_t psns)
     if (!(packet.flags & kLast))
         return;
     s.msn = msn_add(s.msn, 1);
-    transport_.count(qp, packet.flags & kSend                     ? qp_counter::rx_send_requests
-                         : packet.flags & (kWrite | kAtomicWrite) ? qp_counter::rx_write_requests
-                         : packet.flags & (kRead | kFlush)        ? qp_counter::rx_read_requests
-                                                                  : qp_counter::rx_atomic_requests);
+    constexpr uint32_t kWrites = kWrite | kPart | kAtomicWrite, kReads = kRead | kFlush | kPointer | kConsistent;
+    transport_.count(qp, packet.flags & kSend     ? qp_counter::rx_send_requests
+                         : packet.flags & kWrites ? qp_counter::rx_write_requests
+                         : packet.flags & kReads  ? qp_counter::rx_read_requests
+                                                  : qp_counter::rx_atomic_requests);
 }
 
 bool Responder::has_receive_wqe(Qp &qp, const Packet &packet)
@@ -216,7 +252,7 @@ void Responder::receive_send(Qp &qp, const Packet &packet)
         return;
     // From here on the message has its WQE, for better or worse.
     if (first) {
-        s.message_is_write = false;
+        s.message = MessageKind::Send;
         s.in_message = true;
         transport_.receives.hold(qp);
     }
@@ -253,10 +289,9 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     ResponderState &s = qp.resp;
     KeySpace &keys = transport_.keys;
     const uint32_t bytes = uint32_t(packet.payload.length);
-    const bool first = packet.flags & kFirst, last = packet.flags & kLast;
+    const bool first = packet.flags & kFirst;
     const uint32_t left = first ? packet.h.length : s.write_left;
-    // IBA vol 1, 9.7.4.1.6: the length of the RETH is what all packets carry.
-    if (left > kMaxMessage || (last ? bytes != left : bytes >= left)) {
+    if (!carries(packet, left)) {
         refuse(qp, packet, kInvalidRequest, Drop::Length);
         return;
     }
@@ -273,7 +308,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     if (packet.flags & kImmDt && !has_receive_wqe(qp, packet))
         return;
     if (first) {
-        s.message_is_write = true;
+        s.message = MessageKind::Write;
         s.message_offset = 0;
         s.write_va = packet.h.va;
         s.write_rkey = packet.h.rkey;
@@ -301,6 +336,44 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
     transport_.schedule(qp);
     if (packet.flags & kImmDt)
         complete(qp, packet, s.message_offset);
+}
+
+// A packet is executed as a whole, or not at all. It goes on as a WRITE does.
+void Responder::receive_part(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const uint32_t bytes = uint32_t(packet.payload.length);
+    const bool first = packet.flags & kFirst;
+    const uint32_t left = first ? packet.h.length : s.write_left;
+    if (!carries(packet, left)) {
+        refuse(qp, packet, kInvalidRequest, Drop::Length);
+        return;
+    }
+    const Key key = first ? packet.h.rkey : s.write_rkey;
+    if (bytes) {
+        transport_.require(bytes <= copy_.size(), "the payload of a packet is an MTU at most");
+        packet.payload.copy(0, copy_.data(), bytes);
+        switch (transport_.partitions.append(key, peer_, left, {copy_.data(), bytes})) {
+        case Appended::Yes:
+            break;
+        case Appended::Length:
+            refuse(qp, packet, kInvalidRequest, Drop::Length);
+            return;
+        case Appended::Access:
+            refuse(qp, packet, kAccess);
+            return;
+        case Appended::Full:
+            refuse(qp, packet, kOperation);
+            return;
+        }
+    }
+    s.message = MessageKind::Part;
+    s.message_offset = first ? bytes : s.message_offset + bytes;
+    s.write_rkey = key;
+    s.write_left = left - bytes;
+    accept(qp, packet, 1);
+    s.ack_due |= packet.h.ack_request;
+    transport_.schedule(qp);
 }
 
 // IBA vol 1, 9.7.4.1.8: no more at a time than was agreed. No NAK waits among the replies when a request is executed. A
@@ -348,6 +421,52 @@ void Responder::receive_read(Qp &qp, const Packet &packet)
     accept(qp, packet, psns);
     push(qp, {ReplyKind::Read, HGHCA_AETH_ACK, psn, s.msn, h.rkey, h.va, h.length,
               peer_.pd, 0, true});
+}
+
+bool Responder::good_search(const Qp &qp, const Packet &packet)
+{
+    const TransportHeader &h = packet.h;
+    if (h.length > qp.a.mtu)
+        return false;
+    return packet.flags & kPointer ? h.length && is_search(h.search) : h.length > kObjectCrcBytes;
+}
+
+namespace {
+
+Reply reply_to_search(const Packet &packet, Psn psn, Msn msn, uint32_t pd)
+{
+    const TransportHeader &h = packet.h;
+    const ReplyKind kind = packet.flags & kPointer ? ReplyKind::Pointer : ReplyKind::Consistent;
+    return {kind, HGHCA_AETH_ACK, psn, msn, h.rkey, h.va, h.length, pd, h.pointer_key, true, false, 0, h.search};
+}
+
+// The first bytes that it reads. A list may be empty: it begins at address 0.
+uint32_t first_bytes(const Packet &packet)
+{
+    if (packet.flags & kConsistent)
+        return packet.h.length;
+    return packet.h.va ? kElementBytes : 0;
+}
+
+}  // namespace
+
+// What can be told at once is told before anything behind it is executed. The rest is seen in its turn.
+void Responder::receive_search(Qp &qp, const Packet &packet)
+{
+    ResponderState &s = qp.resp;
+    const TransportHeader &h = packet.h;
+    if (!good_search(qp, packet) || !room_for_read(qp)) {
+        refuse(qp, packet, kInvalidRequest);
+        return;
+    }
+    const uint32_t bytes = first_bytes(packet);
+    if (bytes && transport_.keys.check(h.rkey, peer_, h.va, bytes, Access::RemoteRead) == Allowed::No) {
+        refuse(qp, packet, kAccess);
+        return;
+    }
+    const Psn psn = s.expected_psn;
+    accept(qp, packet, 1);
+    push(qp, reply_to_search(packet, psn, s.msn, peer_.pd));
 }
 
 namespace {
@@ -484,12 +603,15 @@ void Responder::duplicate(Qp &qp, const Packet &packet)
         return;   // not what was asked for before
     if (packet.flags & kRead) {
         duplicate_read(qp, packet);
+    } else if (packet.flags & (kPointer | kConsistent)) {
+        duplicate_search(qp, packet);
     } else if (packet.flags & (kAtomicWrite | kFlush)) {
         // Executed before, and not again.
-        answer_again(qp, packet.h, 0);
+        answer_again(qp, {ReplyKind::Read, HGHCA_AETH_ACK, packet.h.psn, qp.resp.msn, packet.h.rkey, packet.h.va, 0,
+                          peer_.pd, 0, true, true});
     } else if (packet.flags & kAtomic) {
         duplicate_atomic(qp, packet);
-    } else if (packet.flags & (kSend | kWrite)) {
+    } else if (packet.flags & kMessage) {
         // Not executed again. The ACK is for all that was executed.
         qp.resp.ack_due = true;
         transport_.schedule(qp);
@@ -503,25 +625,36 @@ void Responder::duplicate_read(Qp &qp, const Packet &packet)
     if (h.length > kMaxMessage || packet.payload.length || !qp.a.allows(Access::RemoteRead) ||
         (h.length && transport_.keys.check(h.rkey, peer_, h.va, h.length, Access::RemoteRead) == Allowed::No))
         return;
-    answer_again(qp, h, h.length);
+    answer_again(qp, {ReplyKind::Read, HGHCA_AETH_ACK, h.psn, qp.resp.msn, h.rkey, h.va, h.length, peer_.pd, 0, true,
+                      true});
 }
 
-void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
+// All of it again: what was found the first time is not kept.
+void Responder::duplicate_search(Qp &qp, const Packet &packet)
+{
+    if (packet.payload.length || !function_allowed(qp, packet.flags) || !good_search(qp, packet))
+        return;
+    Reply again = reply_to_search(packet, packet.h.psn, qp.resp.msn, peer_.pd);
+    again.asked_again = true;
+    answer_again(qp, again);
+}
+
+void Responder::answer_again(Qp &qp, const Reply &again)
 {
     ResponderState &s = qp.resp;
-    const uint32_t psns = std::max(1u, uint32_t((uint64_t(length) + qp.a.mtu - 1) / qp.a.mtu));
-    const Psn end_psn = psn_add(h.psn, psns);
-    if (psn_distance(s.expected_psn, h.psn) < psns)
+    const Psn psn = again.psn;
+    const uint32_t psns = std::max(1u, uint32_t((uint64_t(again.length) + qp.a.mtu - 1) / qp.a.mtu));
+    const Psn end_psn = psn_add(psn, psns);
+    if (psn_distance(s.expected_psn, psn) < psns)
         return;   // reaches beyond what was requested before: not a duplicate of anything
 
-    const Reply again{ReplyKind::Read, HGHCA_AETH_ACK, h.psn, s.msn, h.rkey, h.va, length, peer_.pd, 0, true, true};
     for (uint8_t i = 0; i < s.reply_count; i++) {
         Reply &due = s.replies[(s.reply_head + i) % s.replies.size()];
-        if (due.kind == ReplyKind::Read) {
+        if (is_read_response(due.kind)) {
             const uint32_t left = std::max(1u, uint32_t((uint64_t(due.length) + qp.a.mtu - 1) / qp.a.mtu));
             if (psn_add(due.psn, left) == end_psn) {
                 // The same READ, not yet sent to its end: at most, start over.
-                if (psn_distance(end_psn, h.psn) > left) {
+                if (psn_distance(end_psn, psn) > left) {
                     const bool asked_again = due.asked_again;
                     due = again;
                     due.asked_again = asked_again;
@@ -529,7 +662,7 @@ void Responder::answer_again(Qp &qp, const TransportHeader &h, uint32_t length)
                 return;
             }
         }
-        if (psn_distance(due.psn, h.psn) < kPsnHalf) {
+        if (psn_distance(due.psn, psn) < kPsnHalf) {
             // Older than what is due from here on. The requester went back and will
             // ask for that again too; answered now it would come before its turn.
             drop_replies(qp, i);
@@ -609,6 +742,14 @@ void Responder::push_rnr_nak(Qp &qp)
     push_nak(qp, ReplyKind::RnrNak, uint8_t(HGHCA_AETH_RNR_NAK | qp.a.min_rnr_timer));
 }
 
+void Responder::count_nak(const Qp &qp, uint8_t nak)
+{
+    if (nak == HGHCA_NAK_INVALID_REQUEST)
+        transport_.count(qp, qp_counter::remote_invalid_nak_sent);
+    else if (nak == HGHCA_NAK_REMOTE_ACCESS)
+        transport_.count(qp, qp_counter::remote_access_nak_sent);
+}
+
 // The message cannot be executed: NAK, event, receive WQE, and the QP is in error.
 void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal)
 {
@@ -619,12 +760,9 @@ void Responder::refuse(Qp &qp, const Packet &packet, const Refusal &refusal, Dro
 {
     ResponderState &s = qp.resp;
     transport_.drop(packet, why);
-    if (refusal.nak == HGHCA_NAK_INVALID_REQUEST)
-        transport_.count(qp, qp_counter::remote_invalid_nak_sent);
-    else if (refusal.nak == HGHCA_NAK_REMOTE_ACCESS)
-        transport_.count(qp, qp_counter::remote_access_nak_sent);
+    count_nak(qp, refusal.nak);
     push_nak(qp, ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak));
-    const bool holds_wqe = s.in_message && !s.message_is_write;
+    const bool holds_wqe = s.in_message && s.message == MessageKind::Send;
     if (holds_wqe && transport_.receives.fail(qp, refusal.status) == Completed::CqFailed) {
         transport_.catastrophe(qp);
         return;
@@ -639,7 +777,7 @@ bool Responder::may_reply(const Qp &qp)
     const ResponderState &s = qp.resp;
     if (!s.reply_count)
         return s.ack_due;
-    return s.replies[s.reply_head].kind != ReplyKind::Read || qp.pace.phase != Pace::Phase::Held;
+    return !is_read_response(s.replies[s.reply_head].kind) || qp.pace.phase != Pace::Phase::Held;
 }
 
 Turn Responder::run(Qp &qp, int32_t &credit)
@@ -648,10 +786,12 @@ Turn Responder::run(Qp &qp, int32_t &credit)
         Turn turn = Turn::Idle;
         if (qp.resp.reply_count) {
             const Reply &reply = qp.resp.replies[qp.resp.reply_head];
-            if (reply.kind != ReplyKind::Read)
+            if (!is_read_response(reply.kind))
                 turn = send_reply(qp, credit);
             else if (!transport_.pacer.holds(qp, qp.a.path))
-                turn = send_read(qp, credit);
+                turn = reply.kind == ReplyKind::Read      ? send_read(qp, credit)
+                       : reply.kind == ReplyKind::Pointer ? search(qp, credit)
+                                                          : read_consistent(qp, credit);
         } else if (qp.resp.ack_due) {
             turn = send_ack(qp, credit);
         }
@@ -779,23 +919,140 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         transport_.keys.check(reply.rkey, {reply.pd, qp.a.qpn}, reply.va, bytes, Access::RemoteRead) == Allowed::No) {
         // A duplicate that came late: the peer may have had its answer, and done with the key. As when it had come
         // later still, nobody is told.
-        s.reply_head = uint8_t((s.reply_head + 1) % s.replies.size());
-        s.reply_count--;
+        pop(qp);
         return Turn::More;
     }
     if (sent == Sent::Unreadable) {
         // IBA vol 1, 9.7.4.1.5: the region has gone since the request was checked.
-        // A NAK in the place of the response; nothing after it.
-        s.reply_count = 0;
-        transport_.count(qp, qp_counter::remote_access_nak_sent);
-        push(qp, {ReplyKind::Nak, HGHCA_AETH_NAK | HGHCA_NAK_REMOTE_ACCESS, h.psn, h.msn, {}, 0, 0, 0, 0, true});
-        if (qp.state != QpState::Error) {
-            transport_.events.post(Event::AccessViolation, qp);
-            transport_.enter_error(qp, true);
-        }
+        nak_in_place(qp, h.psn, h.msn, kAccess);
         return Turn::More;
     }
     credit -= int32_t(bytes + kMaxHeader);
+    return Turn::More;
+}
+
+// In the place of the response that is next; nothing after it.
+void Responder::nak_in_place(Qp &qp, Psn psn, Msn msn, const Refusal &refusal)
+{
+    qp.resp.reply_count = 0;
+    count_nak(qp, refusal.nak);
+    push(qp, {ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak), psn, msn, {}, 0, 0, 0, 0, true});
+    if (qp.state == QpState::Error)
+        return;
+    if (refusal.event != Event::None)
+        transport_.events.post(refusal.event, qp);
+    transport_.enter_error(qp, true);
+}
+
+void Responder::pop(Qp &qp)
+{
+    ResponderState &s = qp.resp;
+    s.reply_head = uint8_t((s.reply_head + 1) % s.replies.size());
+    s.reply_count--;
+}
+
+// ---- READ_POINTER and READ_CONSISTENT (docs/reference/rsnic.rst, 9.3 and 9.4)
+
+// The credit that is left is lost: with some of it the QP would stay at the front of the line when the slice ends here.
+Turn Responder::give_way(int32_t &credit)
+{
+    credit = std::min(credit, 0);
+    return Turn::More;
+}
+
+bool Responder::read(const Qp &qp, const Reply &reply, uint64_t va, uint32_t bytes)
+{
+    transport_.require(bytes <= copy_.size(), "what a READ response of one packet brings is an MTU at most");
+    transport_.work.add();
+    PacketSegments from;
+    AbsentPage absent;
+    return transport_.keys.locate(reply.rkey, {reply.pd, qp.a.qpn}, va, bytes, Access::RemoteRead, from, absent) ==
+               Found::Yes &&
+           transport_.gather(from, copy_.data(), copy_.size());
+}
+
+// One element. All that is sent is read once: what the response brings is a copy in copy_.
+Turn Responder::search(Qp &qp, int32_t &credit)
+{
+    Reply &reply = qp.resp.replies[qp.resp.reply_head];
+    SearchStep step{SearchStep::What::End, 0};
+    if (reply.va) {
+        Element element;
+        if (!read(qp, reply, reply.va, kElementBytes))
+            return refuse_reply(qp, kAccess);
+        std::copy_n(copy_.begin(), element.size(), element.begin());
+        step = look_at(element, reply.value, reply.search);
+    }
+    switch (step.what) {
+    case SearchStep::What::Found: {
+        if (!read(qp, reply, step.va, reply.length))
+            return refuse_reply(qp, kAccess);
+        PacketSegments payload;
+        transport_.require(payload.push({copy_.data(), 0, reply.length}), "a list takes one segment");
+        return send_only(qp, payload, reply.length, credit);
+    }
+    case SearchStep::What::End:
+        return send_only(qp, {}, 0, credit);
+    case SearchStep::What::Invalid:
+        return refuse_reply(qp, kInvalidRequest);
+    case SearchStep::What::Next:
+        break;
+    }
+    if (reply.steps + 1u >= kMaxElements)
+        return refuse_reply(qp, kOperation);
+    reply.steps++;
+    reply.va = step.va;
+    return give_way(credit);
+}
+
+// One try. What is sent is the copy that has been found good.
+Turn Responder::read_consistent(Qp &qp, int32_t &credit)
+{
+    Reply &reply = qp.resp.replies[qp.resp.reply_head];
+    if (!read(qp, reply, reply.va, reply.length))
+        return refuse_reply(qp, kAccess);
+    const uint32_t bytes = reply.length - kObjectCrcBytes;
+    uint64_t crc;
+    std::memcpy(&crc, &copy_[bytes], sizeof(crc));
+    if (le64(crc) == crc64(copy_.data(), bytes)) {
+        PacketSegments payload;
+        transport_.require(payload.push({copy_.data(), 0, reply.length}), "a list takes one segment");
+        return send_only(qp, payload, reply.length, credit);
+    }
+    if (reply.steps + 1u >= kMaxTries)
+        return refuse_reply(qp, kOperation);
+    reply.steps++;
+    return give_way(credit);
+}
+
+// `payload` is of this device: it can be read.
+Turn Responder::send_only(Qp &qp, const PacketSegments &payload, uint32_t bytes, int32_t &credit)
+{
+    ResponderState &s = qp.resp;
+    const uint8_t head = s.reply_head, count = s.reply_count;
+    TransportHeader h = reply_header(qp, HGHCA_BTH_OP_READ_RESPONSE_ONLY, s.replies[head].psn);
+    h.msn = s.replies[head].msn;
+    pop(qp);
+    Route *route = transport_.route_of(qp);
+    if (transport_.send_packet(qp, route, h, payload, bytes) != Sent::Yes) {
+        s.reply_head = head;
+        s.reply_count = count;
+        return Turn::Blocked;
+    }
+    transport_.pacer.sent(qp, qp.a.path, route);
+    credit -= int32_t(bytes + kMaxHeader);
+    return Turn::More;
+}
+
+// A duplicate may have come late, when the peer had its answer and had done with the memory: as when it had come later
+// still, nobody is told.
+Turn Responder::refuse_reply(Qp &qp, const Refusal &refusal)
+{
+    const Reply reply = qp.resp.replies[qp.resp.reply_head];
+    if (reply.asked_again)
+        pop(qp);
+    else
+        nak_in_place(qp, reply.psn, reply.msn, refusal);
     return Turn::More;
 }
 

@@ -2,6 +2,8 @@
 // The receiving side of a reliable connection (IBA vol 1, 9.7.4, 9.7.5.1).
 #pragma once
 
+#include <array>
+
 #include "transport/wqe.h"
 #include "transport/qp.h"
 #include "wire/packet.h"
@@ -25,17 +27,20 @@ public:
 private:
     // How a message fails: the NAK code, the event, and what its receive WQE gets.
     struct Refusal;
-    static const Refusal kInvalidRequest, kAccess, kInvalidate, kMemory, kTooLong, kBadWqe;
+    static const Refusal kInvalidRequest, kAccess, kInvalidate, kMemory, kTooLong, kBadWqe, kOperation;
 
     void receive_send(Qp &qp, const Packet &packet);
     void receive_write(Qp &qp, const Packet &packet);
+    void receive_part(Qp &qp, const Packet &packet);
     void receive_read(Qp &qp, const Packet &packet);
+    void receive_search(Qp &qp, const Packet &packet);
     void receive_atomic(Qp &qp, const Packet &packet);
     void receive_atomic_write(Qp &qp, const Packet &packet);
     void receive_flush(Qp &qp, const Packet &packet);
     void duplicate(Qp &qp, const Packet &packet);
     void duplicate_read(Qp &qp, const Packet &packet);
-    void answer_again(Qp &qp, const TransportHeader &h, uint32_t length);
+    void duplicate_search(Qp &qp, const Packet &packet);
+    void answer_again(Qp &qp, const Reply &again);
     void duplicate_atomic(Qp &qp, const Packet &packet);
 
     // Finds out whose keys the request may use. False: it is for an XRC SRQ that is not the QP's to use.
@@ -46,6 +51,8 @@ private:
     bool function_allowed(const Qp &qp, uint32_t flags) const;
     bool good_length(const Qp &qp, const Packet &packet) const;
     bool room_for_read(const Qp &qp) const;
+    // Of a READ_POINTER or READ_CONSISTENT: what the request alone tells.
+    static bool good_search(const Qp &qp, const Packet &packet);
     // Is there a receive WQE? Otherwise has answered with an RNR NAK or failed.
     bool has_receive_wqe(Qp &qp, const Packet &packet);
     // A page for the request is absent. True: it is to come again, an RNR NAK says so.
@@ -72,12 +79,29 @@ private:
     Turn send_reply(Qp &qp, int32_t &credit);
     Turn send_ack(Qp &qp, int32_t &credit);
     Turn send_read(Qp &qp, int32_t &credit);
+    // A step of the reply that is next, a READ_POINTER's or READ_CONSISTENT's.
+    Turn search(Qp &qp, int32_t &credit);
+    Turn read_consistent(Qp &qp, int32_t &credit);
+    // The next step waits until others had their turns.
+    static Turn give_way(int32_t &credit);
+    // Copies `bytes` bytes at `va` that the reply may read to copy_. False: a key, a bound, a right or DMA is wrong.
+    bool read(const Qp &qp, const Reply &reply, uint64_t va, uint32_t bytes);
+    // Ends the reply that is next by its only packet.
+    Turn send_only(Qp &qp, const PacketSegments &payload, uint32_t bytes, int32_t &credit);
+    // Ends the reply that is next by a NAK in its place, or by nothing if a duplicate asked for it.
+    Turn refuse_reply(Qp &qp, const Refusal &refusal);
+    void nak_in_place(Qp &qp, Psn psn, Msn msn, const Refusal &refusal);
+    void pop(Qp &qp);
+    void count_nak(const Qp &qp, uint8_t nak);
     uint8_t credits(const Qp &qp) const;
     TransportHeader reply_header(const Qp &qp, uint8_t opcode, Psn psn) const;
 
     Transport &transport_;
     RecvWqe wqe_{};
     KeyUser peer_{0};   // of the packet at hand
+    // Bytes that are looked at before they are used, out of the reach of others: the records of a packet that has
+    // arrived, or an element or object that is to be sent.
+    std::array<uint8_t, 4096> copy_{};
 };
 
 }  // namespace hghca

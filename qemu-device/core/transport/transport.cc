@@ -247,7 +247,7 @@ void Transport::receive_frame(const FrameView &frame, bool trusted, Qpn sender)
         return;
     case Verdict::Engine:
         packet.header_bytes = bare_header(packet.arrival, head.size());
-        why = parse_packet(frame, trusted, link, packet);
+        why = parse_packet(frame, trusted, features.vendor_ops, link, packet);
         break;
     case Verdict::Drop:
         packet.header_bytes = bare_header(packet.arrival, head.size());
@@ -264,14 +264,15 @@ void Transport::receive_frame(const FrameView &frame, bool trusted, Qpn sender)
 void Transport::drop(const Packet &packet, Drop why) { events.dropped(packet, why, now_ns); }
 
 // Why a packet of this service and kind is not for such a QP in its state. An XRC QP is either initiator, which
-// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2).
+// responds to nothing, or target, which requests nothing (IBA vol 1, A14.2). Opcodes of the manufacturer are RC's.
 Drop Transport::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
 {
     if (!qp)
         return Drop::NoQp;
     if (qp->state < QpState::Rtr || qp->state == QpState::Error)
         return Drop::QpState;
-    if (qp->a.service == Service::Raw || service != bth_service(qp->a.service) ||
+    const bool of_service = flags & kVendor ? qp->a.service == Service::Rc : service == bth_service(qp->a.service);
+    if (qp->a.service == Service::Raw || !of_service ||
         (qp->a.service == Service::Xrc && bool(flags & kResponse) != !qp->a.xrcd))
         return Drop::Service;
     return Drop::None;

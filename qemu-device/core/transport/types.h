@@ -34,15 +34,25 @@ enum class Operation : uint8_t {
     Send = 0x0a,
     SendImm = 0x0b,
     SendInvalidate = 0x0c,
+    Part = 0x0d,
     Read = 0x10,
     CompareSwap = 0x11,
     FetchAdd = 0x12,
     AtomicWrite = 0x13,
     Flush = 0x14,
+    ReadPointer = 0x15,
+    ReadConsistent = 0x16,
     BindWindow = 0x18,
     RegisterRegion = 0x19,
     LocalInvalidate = 0x1a,
 };
+
+// Of the manufacturer: a QP has them or has them not, and a device too.
+constexpr bool is_vendor(Operation operation)
+{
+    return operation == Operation::Part || operation == Operation::ReadPointer ||
+           operation == Operation::ReadConsistent;
+}
 
 // What the user of a key does with its memory, and what a QP lets its peer do. LocalRead takes no right.
 enum class Access : uint32_t {
@@ -60,6 +70,7 @@ struct Features {
     bool congestion = false;         // CNPs have an effect
     bool memory_management = false;  // SEND with Invalidate
     bool placement = false;          // FLUSH and ATOMIC WRITE
+    bool vendor_ops = false;         // PART, READ_POINTER and READ_CONSISTENT
     bool unsignaled = false;         // a send WQE may complete without a CQE
     bool atomics = true;
 };
@@ -96,6 +107,13 @@ enum class [[nodiscard]] Flushed : uint8_t { All, Part };
 enum class [[nodiscard]] Allowed : uint8_t { Yes, No };
 enum class [[nodiscard]] Counted : uint8_t { Yes, Unknown };
 enum class [[nodiscard]] XrcTarget : uint8_t { Found, None };
+// The records of a PART packet.
+enum class [[nodiscard]] Appended : uint8_t {
+    Yes,
+    Length,   // not whole records
+    Access,   // the partition, or the key of a region, is wrong
+    Full,     // a region has no room for its records
+};
 // An event that asks for a page; a command that brings it.
 enum class [[nodiscard]] PageAsked : uint8_t { Yes, NoRoom };
 enum class [[nodiscard]] Resumed : uint8_t { Yes, NotAsked };

@@ -131,7 +131,8 @@ bool UnreliableConnections::in_sequence(Qp &qp, const Packet &packet)
     const bool expected = packet.h.psn == s.expected_psn;
     const bool known = packet.flags & (kSend | kWrite);
     const bool begins = packet.flags & kFirst;
-    const bool goes_on = s.in_message && expected && !begins && packet.flags & (s.message_is_write ? kWrite : kSend);
+    const uint32_t kind = s.message == MessageKind::Write ? kWrite : kSend;
+    const bool goes_on = s.in_message && expected && !begins && packet.flags & kind;
     s.expected_psn = psn_add(packet.h.psn, 1);
     if (known && goes_on)
         return true;
@@ -182,7 +183,7 @@ bool UnreliableConnections::receive_send(Qp &qp, const Packet &packet)
         if (!s.holds_shared && !has_receive_wqe(qp, packet))
             return false;
         transport_.receives.hold(qp);
-        s.message_is_write = false;
+        s.message = MessageKind::Send;
         s.message_offset = 0;
     }
     const WqeFault fault = transport_.receives.read(qp, receive_wqe_);
@@ -241,7 +242,7 @@ bool UnreliableConnections::receive_write(Qp &qp, const Packet &packet)
     if (packet.flags & kImmDt && !s.holds_shared && !has_receive_wqe(qp, packet))
         return false;
     if (first) {
-        s.message_is_write = true;
+        s.message = MessageKind::Write;
         s.message_offset = 0;
         s.write_va = packet.h.va;
         s.write_rkey = packet.h.rkey;

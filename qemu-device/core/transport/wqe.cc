@@ -50,7 +50,7 @@ uint32_t SendWqe::psn_span(uint32_t mtu) const
 {
     if (is_local())
         return 0;
-    if (is_atomic() || !list.length)
+    if (is_atomic() || is_pointer() || is_consistent() || !list.length)
         return 1;
     return uint32_t((list.length + mtu - 1) / mtu);
 }

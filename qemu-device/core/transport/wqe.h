@@ -61,6 +61,8 @@ struct SendWqe {
     uint64_t raddr;
     Key rkey;
     uint64_t swap_add, compare;
+    uint64_t pointer_key;   // ReadPointer: that is searched for
+    uint32_t search;        // ReadPointer: as its request has it (pointer_search.h)
     uint32_t flush_length, flush;   // as a FETH has it: kFlush*
     uint32_t pages;      // RegisterRegion: of its list
     Path path;           // UD
@@ -74,9 +76,15 @@ struct SendWqe {
     bool is_atomic() const { return operation == Operation::CompareSwap || operation == Operation::FetchAdd; }
     bool is_atomic_write() const { return operation == Operation::AtomicWrite; }
     bool is_flush() const { return operation == Operation::Flush; }
+    bool is_part() const { return operation == Operation::Part; }
+    bool is_pointer() const { return operation == Operation::ReadPointer; }
+    bool is_consistent() const { return operation == Operation::ReadConsistent; }
+    // Its response brings data.
+    bool brings_data() const { return is_read() || is_pointer() || is_consistent(); }
     // One packet, which a response of its own completes, no acknowledgement.
-    bool is_answered() const { return is_read() || is_atomic() || is_atomic_write() || is_flush(); }
-    bool is_write() const { return operation == Operation::Write || operation == Operation::WriteImm; }
+    bool is_answered() const { return brings_data() || is_atomic() || is_atomic_write() || is_flush(); }
+    // Data that goes to where a key says.
+    bool is_write() const { return operation == Operation::Write || operation == Operation::WriteImm || is_part(); }
     bool has_imm() const { return operation == Operation::SendImm || operation == Operation::WriteImm; }
     // IBA vol 1, 9.2: only what makes a completion at the peer can ask for an event there.
     bool asks_for_event() const { return solicited && !is_answered() && (!is_write() || has_imm()); }
@@ -92,7 +100,7 @@ struct SendWqe {
     // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for what is executed here.
     uint32_t psn_span(uint32_t mtu) const;
     // The right its list needs.
-    Access access() const { return is_read() || is_atomic() ? Access::LocalWrite : Access::LocalRead; }
+    Access access() const { return brings_data() || is_atomic() ? Access::LocalWrite : Access::LocalRead; }
 };
 
 struct RecvWqe {

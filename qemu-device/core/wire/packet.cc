@@ -53,6 +53,12 @@ constexpr std::array<uint32_t, 256> make_opcodes() noexcept
     ud(HGHCA_BTH_OP_SEND_ONLY, kSend | kOnly);
     ud(HGHCA_BTH_OP_SEND_ONLY_IMM, kSend | kOnly | kImmDt);
     t[HGHCA_BTH_CNP] = kKnown | kCnp;
+    t[HGHCA_BTH_PART_FIRST] = kKnown | kPart | kFirst | kReth;
+    t[HGHCA_BTH_PART_MIDDLE] = kKnown | kPart;
+    t[HGHCA_BTH_PART_LAST] = kKnown | kPart | kLast;
+    t[HGHCA_BTH_PART_ONLY] = kKnown | kPart | kOnly | kReth;
+    t[HGHCA_BTH_READ_POINTER_REQUEST] = kKnown | kPointer | kOnly | kReth | kPointerEth;
+    t[HGHCA_BTH_READ_CONSISTENT_REQUEST] = kKnown | kConsistent | kOnly | kReth;
     return t;
 }
 
@@ -74,7 +80,7 @@ size_t extension_bytes(uint32_t flags)
            (flags & kAtomicEth ? sizeof(hghca_atomic_eth) : 0) + (flags & kAeth ? sizeof(hghca_aeth) : 0) +
            (flags & kAtomicAckEth ? sizeof(hghca_atomic_ack_eth) : 0) +
            (flags & kImmDt ? sizeof(hghca_immdt) : 0) + (flags & kIeth ? sizeof(hghca_ieth) : 0) +
-           (flags & kCnp ? HGHCA_CNP_RESERVED : 0);
+           (flags & kCnp ? HGHCA_CNP_RESERVED : 0) + (flags & kPointerEth ? sizeof(hghca_pointer_eth) : 0);
 }
 
 size_t put_transport_header(const TransportHeader &h, uint8_t *out)
@@ -109,6 +115,8 @@ size_t put_transport_header(const TransportHeader &h, uint8_t *out)
         at = append(at, hghca_ieth{h.imm});
     if (flags & kCnp)
         at = append(at, std::array<uint8_t, HGHCA_CNP_RESERVED>{});
+    if (flags & kPointerEth)
+        at = append(at, hghca_pointer_eth{be64(h.pointer_key), be32(h.search)});
     return size_t(at - out);
 }
 
@@ -178,6 +186,12 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
         take(at, ieth);
         h.imm = ieth.rkey;
     }
+    if (flags & kPointerEth) {
+        hghca_pointer_eth pointer;
+        take(at, pointer);
+        h.pointer_key = be64(pointer.key);
+        h.search = be32(pointer.search);
+    }
 }
 
 uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
@@ -192,7 +206,7 @@ uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const Net
     return crc32_update(kCrcStart, masked, n + transport_bytes);
 }
 
-Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet)
+Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const Link &link, Packet &packet)
 {
     const NetworkLayout &layout = packet.arrival.layout;
     const uint8_t *bth = packet.head.data() + layout.transport_offset;
@@ -200,6 +214,8 @@ Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet
     if (packet_bytes < sizeof(hghca_bth) + HGHCA_ICRC_SIZE)
         return Drop::Headers;
     packet.flags = kOpcodes[bth[0]];
+    if (packet.flags & kVendor && !vendor_ops)
+        packet.flags = 0;
     const size_t header_bytes = sizeof(hghca_bth) + extension_bytes(packet.flags);
     if (packet_bytes < header_bytes + HGHCA_ICRC_SIZE)
         return Drop::Headers;

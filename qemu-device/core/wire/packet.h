@@ -42,7 +42,16 @@ enum OpcodeFlag : uint32_t {
     kLast = 1 << 17,      // ends it; both: the only packet
     kKnown = 1 << 18,
     kCnp = 1 << 19,       // congestion notification
+    kPart = 1 << 20,
+    kPointer = 1 << 21,      // request of a READ_POINTER
+    kConsistent = 1 << 22,   // request of a READ_CONSISTENT
+    kPointerEth = 1 << 23,
 };
+
+// Of the manufacturer: of no transport service, and known to a device with Features::vendor_ops alone.
+constexpr uint32_t kVendor = kPart | kPointer | kConsistent;
+// Requests that may take more than one packet.
+constexpr uint32_t kMessage = kSend | kWrite | kPart;
 
 // The service bits of the opcodes a QP of this service type sends and takes; RAW has none.
 constexpr uint8_t bth_service(Service service)
@@ -87,6 +96,8 @@ struct TransportHeader {
     uint32_t flush;       // FETH
     uint64_t swap_add;    // AtomicETH
     uint64_t compare;
+    uint64_t pointer_key; // PointerEth
+    uint32_t search;
     uint8_t syndrome;     // AETH
     Msn msn;
     uint64_t original;    // AtomicAckETH
@@ -142,7 +153,7 @@ struct Packet {
     std::array<uint8_t, kMaxHeader> head;
     Arrival arrival;
     TransportHeader h;
-    uint32_t flags;       // kOpcodes[h.opcode]
+    uint32_t flags;       // kOpcodes[h.opcode], or 0: this device does not know the opcode
     FrameView payload;
     uint32_t frame_bytes;      // without padding of the link
     uint32_t arrived_bytes;    // with it
@@ -151,8 +162,8 @@ struct Packet {
 
 // Takes the frame apart whose network headers `packet.arrival` describes and
 // whose first bytes are in packet.head. Checks lengths, BTH version and, unless
-// `trusted`, the ICRC.
-Drop parse_packet(const FrameView &frame, bool trusted, const Link &link, Packet &packet);
+// `trusted`, the ICRC. Without `vendor_ops`, no packet is kVendor.
+Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const Link &link, Packet &packet);
 
 // The register of the ICRC when all headers have passed: network headers as
 // Link::invariant_header gives them, `transport` the bytes from the BTH on.

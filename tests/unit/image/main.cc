@@ -49,7 +49,7 @@ constexpr uint32_t kAll = TestDriver::kRw | HGHCA_ACCESS_MW_BIND;
 constexpr uint32_t kDomain = 5;   // of XRC
 
 struct Scenario {
-    explicit Scenario(uint32_t cache_entries) : net(cache_entries, HGHCA_CAP_ALL, {}, kMemory, buffers())
+    explicit Scenario(uint32_t cache_entries) : net(cache_entries, kFullCaps, {}, kMemory, buffers())
     {
         net.keep_log = true;
     }
