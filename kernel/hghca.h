@@ -133,6 +133,8 @@ struct hghca_bus {
  * @flow_ida: flow rules
  * @rss_ida: RSS groups
  * @rwq_table_ida: tables of receive work queues
+ * @partition_ida: indices of partitions
+ * @partition_tags: last tag used, by index of the partition; the owner of the index writes it
  * @mpt_tags: last tag used, by MPT index; the owner of the index writes it
  * @mtt_pool: MTT indices
  * @odp_mrs: on-demand regions by MPT index, struct hghca_mr
@@ -184,6 +186,8 @@ struct hghca_dev {
 	struct ida flow_ida;
 	struct ida rss_ida;
 	struct ida rwq_table_ida;
+	struct ida partition_ida;
+	u32 partition_tags[HGHCA_PARTITIONS];
 	u16 *mpt_tags;
 	struct gen_pool *mtt_pool;
 	struct xarray odp_mrs;

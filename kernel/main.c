@@ -202,6 +202,7 @@ struct hghca_dev *hghca_dev_alloc(void)
 	ida_init(&hdev->flow_ida);
 	ida_init(&hdev->rss_ida);
 	ida_init(&hdev->rwq_table_ida);
+	ida_init(&hdev->partition_ida);
 	INIT_WORK(&hdev->fail_work, hghca_dev_fail_work);
 	INIT_WORK(&hdev->flush_work, hghca_flush_work);
 	hdev->port_event = hghca_port_dispatch;
@@ -215,6 +216,7 @@ struct hghca_dev *hghca_dev_alloc(void)
  */
 void hghca_dev_free(struct hghca_dev *hdev)
 {
+	ida_destroy(&hdev->partition_ida);
 	ida_destroy(&hdev->rwq_table_ida);
 	ida_destroy(&hdev->rss_ida);
 	ida_destroy(&hdev->flow_ida);

@@ -689,6 +689,45 @@ int hghca_cmd_destroy_rss(struct hghca_dev *hdev, u32 index)
 }
 
 /**
+ * hghca_cmd_sw2hw_part - SW2HW_PART
+ * @hdev: the device
+ * @index: index of the partition
+ * @partition: the partition
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_sw2hw_part(struct hghca_dev *hdev, u32 index,
+			 const struct hghca_partition *partition)
+{
+	return hghca_cmd_in(hdev, HGHCA_CMD_SW2HW_PART, index, 0, partition, sizeof(*partition));
+}
+
+/**
+ * hghca_cmd_hw2sw_part - HW2SW_PART
+ * @hdev: the device
+ * @index: index of the partition
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_hw2sw_part(struct hghca_dev *hdev, u32 index)
+{
+	return hghca_cmd_take(hdev, HGHCA_CMD_HW2SW_PART, index, 0, 0);
+}
+
+/**
+ * hghca_cmd_query_part - QUERY_PART
+ * @hdev: the device
+ * @index: index of the partition
+ * @partition: output
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_query_part(struct hghca_dev *hdev, u32 index, struct hghca_partition *partition)
+{
+	return hghca_cmd_out(hdev, HGHCA_CMD_QUERY_PART, index, partition, sizeof(*partition));
+}
+
+/**
  * hghca_cmd_set_congestion - SET_CONGESTION
  * @hdev: the device
  * @congestion: all parameters

@@ -524,6 +524,7 @@ struct hghca_qpc_queue {
  * @mtu: enum ib_mtu, or 0 if a later transition sets it
  * @log_max_msg: log2 of the longest message
  * @reg_mr: may register memory by REG_MR; never a user's
+ * @vendor_ops: sends and accepts PART, READ_POINTER and READ_CONSISTENT; only RC
  * @qpn: its number
  * @pdn: its PD
  * @uar: the UAR page of its doorbells
@@ -538,6 +539,7 @@ struct hghca_qpc_attr {
 	u8 mtu;
 	u8 log_max_msg;
 	bool reg_mr;
+	bool vendor_ops;
 	u32 qpn;
 	u32 pdn;
 	u32 uar;
@@ -666,6 +668,10 @@ int hghca_cmd_flow_attach(struct hghca_dev *hdev, u32 index, const struct hghca_
 int hghca_cmd_flow_detach(struct hghca_dev *hdev, u32 index);
 int hghca_cmd_create_rss(struct hghca_dev *hdev, u32 index, const struct hghca_rss *rss);
 int hghca_cmd_destroy_rss(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_sw2hw_part(struct hghca_dev *hdev, u32 index,
+			 const struct hghca_partition *partition);
+int hghca_cmd_hw2sw_part(struct hghca_dev *hdev, u32 index);
+int hghca_cmd_query_part(struct hghca_dev *hdev, u32 index, struct hghca_partition *partition);
 int hghca_cmd_set_congestion(struct hghca_dev *hdev, const struct hghca_congestion *congestion);
 int hghca_cmd_query_congestion(struct hghca_dev *hdev, struct hghca_congestion *congestion);
 int hghca_cmd_set_flow_control(struct hghca_dev *hdev, const struct hghca_flow_control *control);

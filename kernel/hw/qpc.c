@@ -29,6 +29,7 @@ void hghca_qpc_init(struct hghca_qpc *qpc, const struct hghca_qpc_attr *attr)
 		.xrcd = cpu_to_be32(attr->xrcdn),
 		.dbr_addr = attr->dbr ? cpu_to_be64(attr->dbr | HGHCA_DBR_VALID) : 0,
 		/* REG_MR can access all memory that the device can access. */
-		.trust = cpu_to_be32(attr->reg_mr ? HGHCA_QPC_TRUST_REG_MR : 0),
+		.trust = cpu_to_be32((attr->reg_mr ? HGHCA_QPC_TRUST_REG_MR : 0) |
+				     (attr->vendor_ops ? HGHCA_QPC_TRUST_VENDOR_OPS : 0)),
 	};
 }

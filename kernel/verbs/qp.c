@@ -111,6 +111,17 @@ static struct ib_qp_cap hghca_qp_grant(const struct hghca_qp *hqp, const struct 
 /* ------------------------------------------------------------------ */
 /* Queues of a user                                                     */
 
+static int hghca_qp_check_flags(const struct hghca_dev *hdev, enum ib_qp_type type, u32 flags)
+{
+	if (flags & ~HGHCA_CREATE_QP_VENDOR_OPS)
+		return -EOPNOTSUPP;
+	if (!(flags & HGHCA_CREATE_QP_VENDOR_OPS))
+		return 0;
+	if (!(hdev->limits.caps & HGHCA_CAP_VENDOR_OPS))
+		return -EOPNOTSUPP;
+	return type == IB_QPT_RC ? 0 : -EINVAL;
+}
+
 static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 			       const struct hghca_create_qp *cmd, const struct ib_qp_cap *cap)
 {
@@ -121,6 +132,9 @@ static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 	    (cmd->rq_wqe_cnt && (hqp->ibqp.srq || hqp->ibqp.qp_type == IB_QPT_XRC_INI)))
 		return -EINVAL;
 
+	ret = hghca_qp_check_flags(hdev, hqp->ibqp.qp_type, cmd->flags);
+	if (ret)
+		return ret;
 	ret = hghca_wq_init_user(hdev, &hqp->sq, cmd->sq_wqe_cnt, cmd->log_sq_stride,
 				 cap->max_send_wr);
 	if (ret)
@@ -179,9 +193,10 @@ static int hghca_qp_init_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 
 		return ret;
 	ret = hghca_qp_check_user(hdev, hqp, &cmd, cap);
 	if (ret) {
-		ibdev_dbg(&hdev->ibdev, "QP queues of %u << %u and %u << %u at 0x%llx\n",
+		ibdev_dbg(&hdev->ibdev,
+			  "QP queues of %u << %u and %u << %u at 0x%llx, flags 0x%x: %d\n",
 			  cmd.sq_wqe_cnt, cmd.log_sq_stride, cmd.rq_wqe_cnt,
-			  cmd.log_rq_stride, cmd.buf_addr);
+			  cmd.log_rq_stride, cmd.buf_addr, cmd.flags, ret);
 		return ret;
 	}
 
@@ -194,6 +209,7 @@ static int hghca_qp_init_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 
 			goto err_unmap;
 	}
 	hqp->cap = hghca_qp_grant(hqp, cap);
+	hqp->vendor_ops = cmd.flags & HGHCA_CREATE_QP_VENDOR_OPS;
 	return 0;
 
 err_unmap:
@@ -328,6 +344,7 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 		.service = hghca_qp_service(hqp),
 		.log_max_msg = hdev->limits.log_max_msg,
 		.reg_mr = !hqp->user && hdev->limits.caps & HGHCA_CAP_MEM_MGT,
+		.vendor_ops = hqp->vendor_ops,
 		.qpn = hqp->hw.qpn,
 		.pdn = pdn,
 		.uar = hqp->uctx ? hqp->uctx->uar.index : 0,

@@ -7,6 +7,7 @@
  *	access.c, mr.c, fastreg.c, mw.c, dm.c	memory regions; regions for
  *			REG_MR; memory windows; device memory
  *	odp.c, odptree.c	on-demand regions; on-demand regions of all memory; odp.h
+ *	partition.c	partitions, to whose regions PART appends records
  *	uapi.c		additions of the driver to the user verbs
  *	cq.c, poll.c	completion queues; their consumer side
  *	qp.c, qpstate.c	queue pairs; their states and attributes
@@ -46,6 +47,18 @@ struct hghca_mmap_entry {
 struct hghca_dm {
 	struct ib_dm ibdm;
 	struct hghca_mmap_entry *mmap;
+};
+
+/**
+ * struct hghca_user_partition - a partition; struct hghca_partition is that of the device
+ * @ibpd: its PD, which it keeps
+ * @key: its index and a tag
+ * @log_regions: log2 of the number of its regions
+ */
+struct hghca_user_partition {
+	struct ib_pd *ibpd;
+	u32 key;
+	u8 log_regions;
 };
 
 /* @windows: number of windows, bound or not. */
@@ -226,6 +239,7 @@ static inline u32 hghca_rq_spare(const struct hghca_dev *hdev)
  * @ibqp: the verbs object
  * @hw: the part that events use, with its number
  * @user: a QP of a user, or an XRC target, which ib_core keeps for users
+ * @vendor_ops: sends and accepts PART, READ_POINTER and READ_CONSISTENT
  * @uctx: the context of the user; NULL for a kernel QP, and for an XRC target, which
  *	may outlive the process that created it
  * @umem: user QP: the buffer of both queues
@@ -248,6 +262,7 @@ struct hghca_qp {
 	struct ib_qp ibqp;
 	struct hghca_hwqp hw;
 	bool user;
+	bool vendor_ops;
 	struct hghca_ucontext *uctx;
 	struct ib_umem *umem;
 	struct hghca_dbr dbr;
@@ -513,6 +528,14 @@ void hghca_dm_describe(const struct hghca_dm *dm, u64 length, struct hghca_dm_re
 int hghca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
 struct ib_mr *hghca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
 			      struct uverbs_attr_bundle *attrs);
+
+/* partition.c.  May sleep. */
+struct hghca_user_partition *hghca_create_partition(struct ib_pd *ibpd,
+						    const struct hghca_partition_desc *desc,
+						    const struct hghca_partition_range *ranges,
+						    u32 num_ranges);
+void hghca_destroy_partition(struct hghca_user_partition *upart);
+int hghca_query_partition(const struct hghca_user_partition *upart, u32 *filled);
 
 /* uapi.c: additions of the driver to the user verbs */
 extern const struct uapi_definition hghca_uapi_defs[];

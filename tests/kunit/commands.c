@@ -541,6 +541,36 @@ static int typed_destroy_rss(struct hghca_dev *hdev)
 	return hghca_cmd_destroy_rss(hdev, 0x3ed);
 }
 
+static int typed_sw2hw_part(struct hghca_dev *hdev)
+{
+	struct hghca_partition *partition = kmalloc(sizeof(*partition), GFP_KERNEL);
+	int err;
+
+	if (!partition)
+		return -ENOMEM;
+	memset(partition, 0x77, sizeof(*partition));
+	err = hghca_cmd_sw2hw_part(hdev, 0x2d, partition);
+	kfree(partition);
+	return err;
+}
+
+static int typed_hw2sw_part(struct hghca_dev *hdev)
+{
+	return hghca_cmd_hw2sw_part(hdev, 0x2d);
+}
+
+static int typed_query_part(struct hghca_dev *hdev)
+{
+	struct hghca_partition *partition = kmalloc(sizeof(*partition), GFP_KERNEL);
+	int err;
+
+	if (!partition)
+		return -ENOMEM;
+	err = hghca_cmd_query_part(hdev, 0x2d, partition);
+	kfree(partition);
+	return err;
+}
+
 static int typed_set_congestion(struct hghca_dev *hdev)
 {
 	struct hghca_congestion congestion;
@@ -709,6 +739,9 @@ static const struct typed_command {
 	{ "FLOW_DETACH", typed_flow_detach, 0xe06, 0, 0xfed, .takes = true },
 	{ "CREATE_RSS", typed_create_rss, 0xe0a, 0, 0x3ed, .in_bytes = 0x830 },
 	{ "DESTROY_RSS", typed_destroy_rss, 0xe0b, 0, 0x3ed, .takes = true },
+	{ "SW2HW_PART", typed_sw2hw_part, 0xe12, 0, 0x2d, .in_bytes = 0xc20 },
+	{ "HW2SW_PART", typed_hw2sw_part, 0xe13, 0, 0x2d, .takes = true },
+	{ "QUERY_PART", typed_query_part, 0xe14, 0, 0x2d, .out = true },
 	{ "SET_CONGESTION", typed_set_congestion, 0xe0c, 0, 1, .in_bytes = 0x40 },
 	{ "QUERY_CONGESTION", typed_query_congestion, 0xe0d, 0, 1, .out = true },
 	{ "SET_FLOW_CONTROL", typed_set_flow_control, 0xe0e, 0, 1, .in_bytes = 0x40 },

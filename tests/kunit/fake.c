@@ -812,6 +812,8 @@ static const char *fake_left_behind(struct fake *fake)
 		return "a flow rule";
 	if (!ida_is_empty(&hdev->rss_ida) || !ida_is_empty(&hdev->rwq_table_ida))
 		return "an RSS group";
+	if (!ida_is_empty(&hdev->partition_ida))
+		return "a partition";
 	return users != start->icm_users ? "memory of a table" : NULL;
 }
 
@@ -838,6 +840,7 @@ static void fake_put_back(struct fake *fake)
 	hdev->port_mbps = start->port_mbps;
 	memcpy(fake->uar, start->uar, sizeof(start->uar));
 	memcpy(hdev->mpt_tags, start->tags, sizeof(start->tags));
+	memset(hdev->partition_tags, 0, sizeof(hdev->partition_tags));
 	hdev->qps.next = start->next_qpn;
 	hdev->cmd.next_gen = start->next_gen;
 	fake->logged = start->logged;
