@@ -99,6 +99,7 @@ static void hghca_get_limits(struct hghca_context *ctx,
 	ctx->has_placement = resp->caps & HGHCA_CAP_PLACEMENT;
 	ctx->has_raw = resp->caps & HGHCA_CAP_RAW_PACKET;
 	ctx->has_rss = resp->caps & HGHCA_CAP_RSS;
+	ctx->has_vendor_ops = resp->caps & HGHCA_CAP_VENDOR_OPS;
 }
 
 /* Initialize the context from the kernel's response.  Returns 0 or an errno. */
@@ -211,3 +212,8 @@ static const struct verbs_device_ops hghca_device_ops = {
 	.import_context = hghca_import_context,
 };
 PROVIDER_DRIVER(hghca, hghca_device_ops);
+
+bool hghca_is_device(struct ibv_device *device)
+{
+	return verbs_get_device(device)->ops == &hghca_device_ops;
+}

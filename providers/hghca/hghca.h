@@ -4,6 +4,7 @@
  *
  * A file calls no function of a file that is listed above it:
  *
+ *	dv.c		the functions of hghcadv.h
  *	hghca.c		registration of the provider; user contexts
  *	rwq.c		receive work queues and tables of them
  *	qp.c		queue pairs
@@ -33,6 +34,7 @@
 #include <util/util.h>
 
 #include "hghca_hw.h"
+#include "hghcadv.h"
 
 /* A table of objects by number: a root of leaves, 12 bits of the number each. */
 #define HGHCA_TABLE_LEAF_LOG	12
@@ -88,6 +90,7 @@ struct hghca_context {
 	bool has_placement;		/* FLUSH, ATOMIC WRITE */
 	bool has_raw;			/* raw packet QPs */
 	bool has_rss;			/* receive work queues, QPs with tables of them */
+	bool has_vendor_ops;		/* partitions, PART, READ_POINTER, READ_CONSISTENT */
 	bool single_threaded;
 
 	/*
@@ -283,6 +286,7 @@ struct hghca_qp {
 	bool is_handle;
 	bool has_mem_mgt;
 	bool has_placement;
+	bool has_vendor_ops;		/* as requested; only then dv has functions */
 	bool signal_all;
 	uint32_t pd_handle;
 	/*
@@ -291,6 +295,7 @@ struct hghca_qp {
 	 */
 	bool flushing;
 	struct hghca_wr_builder wr;
+	struct hghcadv_qp_ex dv;
 	struct ibv_qp_cap cap;
 	struct hghca_buf buf;
 	struct hghca_pd *pd;
@@ -351,6 +356,11 @@ static inline struct hghca_qp *to_hqp(struct ibv_qp *qp)
 static inline struct hghca_qp *to_hqp_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct hghca_qp, vqp.qp_ex);
+}
+
+static inline struct hghca_qp *to_hqp_dv(struct hghcadv_qp_ex *dv)
+{
+	return container_of(dv, struct hghca_qp, dv);
 }
 
 static inline struct hghca_srq *to_hsrq(struct ibv_srq *srq)
@@ -590,6 +600,8 @@ struct ibv_qp *hghca_create_qp(struct ibv_pd *pd,
 			       struct ibv_qp_init_attr *attr);
 struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *hghca_create_qp_with(struct ibv_context *context,
+				    struct ibv_qp_init_attr_ex *attr, bool vendor_ops);
 struct ibv_qp *hghca_open_qp(struct ibv_context *context,
 			     struct ibv_qp_open_attr *attr);
 int hghca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
@@ -635,5 +647,8 @@ void hghca_qp_flush(struct hghca_qp *qp);
 
 /* wr.c */
 int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops);
+
+/* hghca.c */
+bool hghca_is_device(struct ibv_device *device);
 
 #endif /* HGHCA_PROVIDER_H */

@@ -51,8 +51,11 @@ static inline enum ibv_wc_opcode hghca_cqe_send_opcode(const struct hghca_cqe *c
 	switch (cqe->opcode) {
 	case HGHCA_OPCODE_RDMA_WRITE:
 	case HGHCA_OPCODE_RDMA_WRITE_IMM:
+	case HGHCA_OPCODE_PART:
 		return IBV_WC_RDMA_WRITE;
 	case HGHCA_OPCODE_RDMA_READ:
+	case HGHCA_OPCODE_READ_POINTER:
+	case HGHCA_OPCODE_READ_CONSISTENT:
 		return IBV_WC_RDMA_READ;
 	case HGHCA_OPCODE_ATOMIC_CS:
 		return IBV_WC_COMP_SWAP;

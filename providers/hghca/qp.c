@@ -36,6 +36,9 @@ static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_atomic_unit) +
 static_assert(sizeof(struct hghca_next_unit) + sizeof(struct hghca_bind_unit) <=
 	      1 << HGHCA_WQE_MIN_STRIDE_LOG,
 	      "a bind needs more than the smallest slot");
+static_assert(HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_pointer_unit) +
+	      sizeof(struct hghca_data_unit) <= 1 << HGHCA_WQE_MIN_STRIDE_LOG,
+	      "a READ_POINTER of one SGE needs more than the smallest slot");
 
 /* ------------------------------------------------------------------ */
 /* Sizes                                                                */
@@ -58,6 +61,17 @@ static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 	return data > sges ? data : sges;
 }
 
+/* The bytes of the largest WQE.  A READ_POINTER has one more unit, but no inline data. */
+static uint32_t hghca_send_wqe_bytes(const struct hghca_qp *qp,
+				     const struct ibv_qp_cap *cap, uint32_t list)
+{
+	uint32_t bytes = list + (qp->is_ud ? HGHCA_UD_HEADER_BYTES : HGHCA_RC_HEADER_BYTES);
+	uint32_t pointer = HGHCA_RC_HEADER_BYTES + sizeof(struct hghca_pointer_unit) +
+			   cap->max_send_sge * sizeof(struct hghca_data_unit);
+
+	return qp->has_vendor_ops && pointer > bytes ? pointer : bytes;
+}
+
 /*
  * Compute the size of the send queue for cap, and store the granted values in cap: the
  * requested number of SGEs, because a program may have an array of that size, and the
@@ -66,18 +80,18 @@ static uint32_t hghca_send_list_bytes(const struct ibv_qp_cap *cap)
 static int hghca_sq_size(struct hghca_context *ctx, struct hghca_qp *qp,
 			 struct ibv_qp_cap *cap)
 {
-	uint32_t header = qp->is_ud ? HGHCA_UD_HEADER_BYTES : HGHCA_RC_HEADER_BYTES;
-	uint32_t list;
+	uint32_t list, bytes;
 
 	if (cap->max_send_wr > ctx->max_qp_wr ||
 	    cap->max_send_sge > ctx->max_sge ||
 	    cap->max_inline_data > ctx->max_desc_sz)
 		return EINVAL;
 	list = hghca_send_list_bytes(cap);
-	if (header + list > ctx->max_desc_sz)
+	bytes = hghca_send_wqe_bytes(qp, cap, list);
+	if (bytes > ctx->max_desc_sz)
 		return EINVAL;
 
-	qp->sq.stride_log = hghca_wqe_stride_log(header + list);
+	qp->sq.stride_log = hghca_wqe_stride_log(bytes);
 	qp->sq.max_sge = cap->max_send_sge;
 	qp->max_inline = list ? list - HGHCA_INLINE_WORD : 0;
 	if (cap->max_send_wr) {
@@ -311,6 +325,8 @@ static int hghca_qp_register(struct ibv_context *context, struct hghca_qp *qp,
 	cmd.drv_payload.rq_wqe_cnt = qp->rq.cnt;
 	cmd.drv_payload.log_sq_stride = qp->sq.stride_log;
 	cmd.drv_payload.log_rq_stride = qp->rq.stride_log;
+	if (qp->has_vendor_ops)
+		cmd.drv_payload.flags = HGHCA_CREATE_QP_VENDOR_OPS;
 
 	err = ibv_cmd_create_qp_ex(context, &qp->vqp, attr,
 				   &cmd.ibv_cmd, sizeof(cmd),
@@ -360,15 +376,22 @@ static struct ibv_qp *hghca_create_xrc_target(struct ibv_context *context,
 	return &qp->vqp.qp;
 }
 
-struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
-				  struct ibv_qp_init_attr_ex *attr)
+/* With vendor_ops, a QP that sends and accepts PART, READ_POINTER and READ_CONSISTENT. */
+struct ibv_qp *hghca_create_qp_with(struct ibv_context *context,
+				    struct ibv_qp_init_attr_ex *attr, bool vendor_ops)
 {
 	struct hghca_context *ctx = to_hctx(context);
 	struct ibv_qp_init_attr_ex kattr = *attr;
+	uint64_t send_ops = 0;
+	bool extended = vendor_ops;
 	struct hghca_pd *parent;
 	struct hghca_qp *qp;
 	int err;
 
+	if (vendor_ops && (!ctx->has_vendor_ops || attr->qp_type != IBV_QPT_RC)) {
+		err = EOPNOTSUPP;
+		goto err_errno;
+	}
 	if (attr->qp_type == IBV_QPT_XRC_RECV && ctx->has_xrc)
 		return hghca_create_xrc_target(context, attr);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
@@ -389,6 +412,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	qp->is_xrc = attr->qp_type == IBV_QPT_XRC_SEND;
 	qp->has_mem_mgt = ctx->has_mem_mgt;
 	qp->has_placement = ctx->has_placement;
+	qp->has_vendor_ops = vendor_ops;
 	qp->signal_all = attr->sq_sig_all;
 	qp->pd_handle = attr->pd->handle;
 	qp->srq = attr->srq ? to_hsrq(attr->srq) : NULL;
@@ -400,7 +424,11 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	if (err)
 		goto err_qp;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
-		err = hghca_wr_set_ops(qp, attr->send_ops_flags);
+		send_ops = attr->send_ops_flags;
+		extended = true;
+	}
+	if (extended) {
+		err = hghca_wr_set_ops(qp, send_ops);
 		if (err)
 			goto err_qp;
 	}
@@ -420,7 +448,7 @@ struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
 	if (err)
 		goto err_alloc;
 
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+	if (extended)
 		qp->vqp.comp_mask |= VERBS_QP_EX;
 	if (parent) {
 		qp->pd = parent;
@@ -436,6 +464,12 @@ err_qp:
 err_errno:
 	errno = err;
 	return NULL;
+}
+
+struct ibv_qp *hghca_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr)
+{
+	return hghca_create_qp_with(context, attr, false);
 }
 
 struct ibv_qp *hghca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)

@@ -30,6 +30,7 @@
 #define HGHCA_RADDR_UNITS	HGHCA_UNITS(struct hghca_raddr_unit)
 #define HGHCA_ATOMIC_UNITS	HGHCA_UNITS(struct hghca_atomic_unit)
 #define HGHCA_FLUSH_UNITS	HGHCA_UNITS(struct hghca_flush_unit)
+#define HGHCA_POINTER_UNITS	HGHCA_UNITS(struct hghca_pointer_unit)
 #define HGHCA_UD_UNITS		HGHCA_UNITS(struct hghca_ud_gid_unit)
 #define HGHCA_INV_UNITS		HGHCA_UNITS(struct hghca_inv_unit)
 #define HGHCA_BIND_UNITS	HGHCA_UNITS(struct hghca_bind_unit)
@@ -44,6 +45,13 @@ static_assert((unsigned int)IBV_ACCESS_REMOTE_WRITE == HGHCA_ACCESS_REMOTE_WRITE
 	      (unsigned int)IBV_ACCESS_REMOTE_ATOMIC == HGHCA_ACCESS_REMOTE_ATOMIC &&
 	      (unsigned int)IBV_ACCESS_ZERO_BASED == HGHCA_ACCESS_ZERO_BASED,
 	      "the access rights of a window need translating");
+
+/* The predicates of hghcadv.h and of the device are the same numbers. */
+static_assert((unsigned int)HGHCADV_PREDICATE_EQUAL == HGHCA_PREDICATE_EQUAL &&
+	      (unsigned int)HGHCADV_PREDICATE_LESS == HGHCA_PREDICATE_LESS &&
+	      (unsigned int)HGHCADV_PREDICATE_GREATER == HGHCA_PREDICATE_GREATER &&
+	      (unsigned int)HGHCADV_PREDICATE_NOT_EQUAL == HGHCA_PREDICATE_NOT_EQUAL,
+	      "the predicates need translating");
 
 /* Local write is an access right of the region, but some programs pass it for the window too. */
 #define HGHCA_BIND_ACCESS_TAKEN	(HGHCA_BIND_ACCESS | HGHCA_ACCESS_LOCAL_WRITE)
@@ -175,6 +183,34 @@ static inline void hghca_wqe_set_flush(void *wqe, uint32_t length, uint8_t type,
 		.length = htole32(length),
 		.what = htole32(FIELD_PREP(HGHCA_FLUSH_TYPE_MASK, type) |
 				FIELD_PREP(HGHCA_FLUSH_SELECTIVITY_MASK, level)),
+	};
+}
+
+/* Positions are of words from which 64 bits can be read; there must be a key. */
+static inline bool hghca_pointer_valid(const struct hghcadv_pointer *pointer)
+{
+	return pointer->keys && !(pointer->keys >> (HGHCA_POINTER_LAST_WORD + 1)) &&
+	       pointer->predicate <= HGHCADV_PREDICATE_NOT_EQUAL &&
+	       pointer->value <= HGHCA_POINTER_LAST_WORD &&
+	       (!pointer->has_next || pointer->next <= HGHCA_POINTER_LAST_WORD);
+}
+
+static inline void hghca_wqe_set_pointer(void *wqe, const struct hghcadv_pointer *pointer)
+{
+	uint32_t search = FIELD_PREP(HGHCA_POINTER_KEYS_MASK, pointer->keys) |
+			  FIELD_PREP(HGHCA_POINTER_PREDICATE_MASK, pointer->predicate) |
+			  FIELD_PREP(HGHCA_POINTER_VALUE_MASK, pointer->value);
+	struct hghca_pointer_unit *unit;
+
+	if (pointer->relative)
+		search |= HGHCA_POINTER_RELATIVE;
+	if (pointer->has_next)
+		search |= HGHCA_POINTER_HAS_NEXT |
+			  FIELD_PREP(HGHCA_POINTER_NEXT_MASK, pointer->next);
+	unit = hghca_wqe_unit(wqe, HGHCA_NEXT_UNITS + HGHCA_RADDR_UNITS);
+	*unit = (struct hghca_pointer_unit) {
+		.key = htole64(pointer->key),
+		.search = htole32(search),
 	};
 }
 

@@ -238,6 +238,40 @@ static void hghca_wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	hghca_wqe_set_flush(wqe, len, type, level);
 }
 
+/* The records say where they go, so there is no address; the key is that of the partition. */
+static void hghca_wr_part(struct hghcadv_qp_ex *dv, uint32_t partition_key)
+{
+	hghca_wr_rdma(&to_hqp_dv(dv)->vqp.qp_ex, HGHCA_OPCODE_PART, true, 0,
+		      partition_key, 0);
+}
+
+static void hghca_wr_read_pointer(struct hghcadv_qp_ex *dv, uint32_t rkey,
+				  uint64_t remote_addr,
+				  const struct hghcadv_pointer *pointer)
+{
+	struct hghca_qp *qp = to_hqp_dv(dv);
+	void *wqe;
+
+	wqe = hghca_wr_open(&qp->vqp.qp_ex, HGHCA_OPCODE_READ_POINTER,
+			    HGHCA_NEXT_UNITS + HGHCA_RADDR_UNITS + HGHCA_POINTER_UNITS,
+			    false, 0);
+	if (!wqe)
+		return;
+	if (!hghca_pointer_valid(pointer)) {
+		qp->wr.err = EINVAL;
+		return;
+	}
+	hghca_wqe_set_raddr(wqe, remote_addr, rkey);
+	hghca_wqe_set_pointer(wqe, pointer);
+}
+
+static void hghca_wr_read_consistent(struct hghcadv_qp_ex *dv, uint32_t rkey,
+				     uint64_t remote_addr)
+{
+	hghca_wr_rdma(&to_hqp_dv(dv)->vqp.qp_ex, HGHCA_OPCODE_READ_CONSISTENT, false, 0,
+		      rkey, remote_addr);
+}
+
 /* The builder if it has a current WQE, otherwise NULL. */
 static inline struct hghca_wr_builder *hghca_wr_building(struct ibv_qp_ex *ibqp)
 {
@@ -445,5 +479,10 @@ int hghca_wr_set_ops(struct hghca_qp *qp, uint64_t send_ops)
 		ex->wr_flush = hghca_wr_flush;
 	if (send_ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
 		ex->wr_atomic_write = hghca_wr_atomic_write;
+	if (qp->has_vendor_ops) {
+		qp->dv.wr_part = hghca_wr_part;
+		qp->dv.wr_read_pointer = hghca_wr_read_pointer;
+		qp->dv.wr_read_consistent = hghca_wr_read_consistent;
+	}
 	return 0;
 }

@@ -10,7 +10,12 @@ CURE = "the error is in providers/hghca or include/ of this checkout; correct it
 TREE_CURE = "remove the folder `provider-tree` of the cache and run `tools/hghca setup` again"
 ANCHOR = "add_subdirectory(providers/mthca)\n"
 UNPACK = "mkdir rdma-core && tar -xzf /usr/src/hghca/rdma-core_*.orig.tar.gz -C rdma-core --strip-components=1"
+TARGET = "hghca"
 BUILT = "build/providers/hghca"
+# A library for programs and, by a link, the plugin that libibverbs loads: as one file, it is loaded once.
+LIBRARY = "libhghca.so.1"
+# In the provider's folder: what programs with hghcadv.h are compiled with, and the objects.
+HEADERS = "include"
 OBJECTS = "objects"
 CONFIGURE = r"""
     cmake -G Ninja -S rdma-core -B build -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DCMAKE_BUILD_TYPE=Release
@@ -27,12 +32,19 @@ def sources():
     return sorted(path.name for path in repo.path("providers/hghca").glob("*.c"))
 
 
+def interface_key():
+    """A hash of what a program with hghcadv.h depends on; it need not be built again for another provider."""
+    folder = repo.path("providers/hghca")
+    return cache.key(LIBRARY, HEADERS, folder / "hghcadv.h", folder / "libhghca.map")
+
+
 def provider_key(buildroot):
-    return cache.key(tree_key(buildroot), OBJECTS, cache.tree_key(repo.ROOT, *source_paths()))
+    return cache.key(tree_key(buildroot), LIBRARY, HEADERS, OBJECTS, cache.tree_key(repo.ROOT, *source_paths()))
 
 
 def tree_key(buildroot):
-    return cache.key(buildroot.key, ANCHOR, UNPACK, CONFIGURE)
+    """Of the target too: with another one, ninja would take files of the same name for its own."""
+    return cache.key(buildroot.key, ANCHOR, UNPACK, CONFIGURE, TARGET)
 
 
 def is_made(buildroot):
@@ -40,7 +52,7 @@ def is_made(buildroot):
 
 
 def make(buildroot):
-    """The folder with libhghca-rdmav34.so, hghca.driver and the folder `objects`, built first if it is missing."""
+    """The folder with libhghca.so.1, hghca.driver, headers and objects, built first if it is missing."""
     log = cache.log_path("provider")
 
     def build_tree(folder):
@@ -54,12 +66,14 @@ def make(buildroot):
         source = repo.path("providers/hghca")
         cache.sync_tree(source, [source], tree / "rdma-core/providers/hghca")
         cache.sync_tree(repo.ROOT / "include", [repo.ROOT / "include"], tree / "include")
-        buildroot.run(["sh", "-c", f"{CONFIGURE} && ninja -C build hghca-rdmav34"], log, STEP, CURE,
+        buildroot.run(["sh", "-c", f"{CONFIGURE} && ninja -C build {TARGET}"], log, STEP, CURE,
                       {"tree": tree}, "/mnt/tree")
-        shutil.copy(tree / "build/lib/libhghca-rdmav34.so", folder)
+        shutil.copy(tree / "build/lib" / LIBRARY, folder)
         shutil.copy(tree / BUILT / "hghca.driver", folder)
+        (folder / HEADERS / "infiniband").mkdir(parents=True)
+        shutil.copy(source / "hghcadv.h", folder / HEADERS / "infiniband")
         (folder / OBJECTS).mkdir()
         for file in sources():
-            shutil.copy(tree / BUILT / "CMakeFiles/hghca-rdmav34.dir" / f"{file}.o", folder / OBJECTS)
+            shutil.copy(tree / BUILT / f"CMakeFiles/{TARGET}.dir" / f"{file}.o", folder / OBJECTS)
 
     return cache.make("provider", provider_key(buildroot), build, cache.GIB, STEP)
