@@ -38,7 +38,7 @@ def ops_of(*capabilities):
 
 SRQ_OPS, GROUP_OPS, FLOW_OPS, PAGING_OPS = ops_of("SRQ"), ops_of("MULTICAST"), ops_of("RAW_PACKET"), ops_of("ODP")
 RSS_OPS, CONGESTION_OPS, FLOW_CONTROL_OPS = ops_of("RSS"), ops_of("CONGESTION"), ops_of("FLOW_CONTROL")
-COUNTER_OPS = ops_of("QP_COUNTERS")
+COUNTER_OPS, PARTITION_OPS = ops_of("QP_COUNTERS"), ops_of("VENDOR_OPS")
 NEED_INIT = [row[0] for row in COMMANDS.values() if row[4] == "INIT"]
 KNOWN = {row[0] for row in COMMANDS.values()}
 CONTEXT, TPT = 1, 2
@@ -382,6 +382,13 @@ class Tests:
                             out_param=self.box.dma[1], modifier=number)
         for op in SRQ_OPS[1:]:
             self.expect(wrong, "an SRQ that is not there", BAD_RES_STATE, op, in_param=self.mailbox(srq_box()),
+                        out_param=self.box.dma[1], modifier=1)
+
+    def test_partitions(self, wrong):
+        "partitions, which this device does not have"
+        self.init(wrong)
+        for op in PARTITION_OPS:
+            self.expect(wrong, "without the capability", BAD_OP, op, in_param=self.mailbox(),
                         out_param=self.box.dma[1], modifier=1)
 
     def test_counters(self, wrong):

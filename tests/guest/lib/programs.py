@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from hghca_lib import cache, interface, repo
+from hghca_lib import cache, interface, provider, repo
 
 GUEST = Path(__file__).resolve().parents[1]
 # program -> its C files in programs/
@@ -32,6 +32,8 @@ PROGRAMS = {
     "srq": ["srq.c", "testbed.c"],
     "tables": ["tables.c", "testbed.c"],
     "timed": ["timed.c", "link.c", "testbed.c"],
+    "vendorops": ["vendorops.c", "vendorops_bad.c", "vendorops_part.c", "vendorops_read.c", "raw.c",
+                  "testbed.c"],
     "xrc": ["xrc.c", "link.c", "testbed.c"],
 }
 # shared library -> its C files in programs/
@@ -41,20 +43,26 @@ LIBRARIES = {
 }
 # Programs with functions that replace those of a library.
 EXPORTING = {"tables"}
+# Programs that use hghcadv.h.
+DIRECT = {"vendorops"}
+DIRECT_FLAGS = f"-I/mnt/provider/{provider.HEADERS} -L/mnt/provider -l:{provider.LIBRARY}"
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
 
 
 def make(buildroot):
     """The folder with the programs and the Python scripts for the guest."""
     sources = [GUEST / "programs", GUEST / "agents", repo.path("include")]
-    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), str(EXPORTING), interface.module(), cache.tree_key(repo.ROOT, *sources))
+    key = cache.key(buildroot.key, FLAGS, str(PROGRAMS), str(LIBRARIES), str(EXPORTING), str(sorted(DIRECT)),
+                    DIRECT_FLAGS, provider.interface_key(), interface.module(), cache.tree_key(repo.ROOT, *sources))
 
     def build(folder):
         log = cache.log_path("guest-programs")
         log.unlink(missing_ok=True)
-        binds = {"programs": GUEST / "programs", "include": repo.path("include"), "out": folder}
+        binds = {"programs": GUEST / "programs", "include": repo.path("include"), "out": folder,
+                 "provider": provider.make(buildroot)}
         commands = [f"gcc {FLAGS} {'-rdynamic ' if program in EXPORTING else ''}-o /mnt/out/{program} "
-                    f"{' '.join(files)} -libverbs" for program, files in PROGRAMS.items()]
+                    f"{' '.join(files)} {DIRECT_FLAGS if program in DIRECT else ''} -libverbs"
+                    for program, files in PROGRAMS.items()]
         commands += [f"gcc {FLAGS} -shared -fPIC -o /mnt/out/{library} {' '.join(files)}"
                      for library, files in LIBRARIES.items()]
         for command in commands:

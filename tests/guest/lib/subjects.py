@@ -3,13 +3,13 @@
 
 rxe runs alone only on request, by its name. It shows whether a test passes on a
 known implementation; a failure there is not a failure of the HCA. The machines
-INTEROP and BESIDE have rxe as the HCA's peer.
+INTEROP, BESIDE and their like have rxe as the HCA's peer.
 """
 
 from hghca_lib import accel, guest, machine
 
 from framework import (BASE, BASE_RXE, BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES,
-                       RSNIC, VMS, Failure, Side)
+                       RSNIC, RSNIC_BESIDE, RSNIC_FULL, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 
 CONFIGS = {
@@ -34,6 +34,8 @@ CONFIGS = {
     BASE_RXE: {"guests": 2, "devices": (["hghca-base", "rsnic"], []), "virtio": (0, 1)},
     RSNIC: {"devices": ["rsnic", "rsnic"],
             "qemu_args": ("-set", "device.hca2.cache-entries=16", "-set", "device.hca2.init-delay=200")},
+    RSNIC_FULL: {"devices": ["rsnic", "hghca"]},
+    RSNIC_BESIDE: {"devices": ["rsnic"], "virtio": 1},
     IMPAIRMENT: {"hcas": 2,
                  "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
@@ -83,9 +85,9 @@ class Hghca:
 
     def sides(self, testbed):
         first = Side("hghca0", "10.10.0.1", testbed.guests[0])
-        if testbed.machine in (INTEROP, BASE_RXE, BESIDE):
+        if testbed.machine in (INTEROP, BASE_RXE, BESIDE, RSNIC_BESIDE):
             prepare(testbed.guests[-1], RXE_ON_VIRTIO, "rxe")
-            if testbed.machine == BESIDE:
+            if testbed.machine in (BESIDE, RSNIC_BESIDE):
                 prepare(testbed.guests[0], HCA_AWAY, "the HCA's namespace")
                 first.netns, first.yields = "b", True
             return first, Side("rxe0", "10.10.0.2", testbed.guests[-1], yields=True)

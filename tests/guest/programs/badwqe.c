@@ -690,7 +690,10 @@ static void buf_gone(struct hghca_create_qp *d)		{ d->buf_addr = 0x1000; }
 static void buf_kernel(struct hghca_create_qp *d)	{ d->buf_addr = 0xffff888000000000; }
 static void dbr_crooked(struct hghca_create_qp *d)	{ d->dbr_addr += 4; }
 static void dbr_gone(struct hghca_create_qp *d)		{ d->dbr_addr = 0x1000; }
-static void reserved_set(struct hghca_create_qp *d)	{ d->reserved[5] = 1; }
+static void reserved_set(struct hghca_create_qp *d)	{ d->reserved[1] = 1; }
+static void flag_unknown(struct hghca_create_qp *d)	{ d->flags = 1U << 31; }
+/* This HCA has no such operations. */
+static void flag_vendor_ops(struct hghca_create_qp *d)	{ d->flags = HGHCA_CREATE_QP_VENDOR_OPS; }
 
 static void create_qp_refused(void)
 {
@@ -701,7 +704,8 @@ static void create_qp_refused(void)
 		{ "fewer WQEs than asked for", count_small }, { "a crooked buffer", buf_crooked },
 		{ "a buffer that is not there", buf_gone }, { "a buffer in the kernel", buf_kernel },
 		{ "a crooked record", dbr_crooked }, { "a record that is not there", dbr_gone },
-		{ "a reserved byte set", reserved_set },
+		{ "a reserved byte set", reserved_set }, { "an unknown flag", flag_unknown },
+		{ "manufacturer-specific operations", flag_vendor_ops },
 	};
 	struct hghca_create_qp driver;
 	struct raw_qp good;

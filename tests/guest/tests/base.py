@@ -15,6 +15,7 @@ from pingpong import pingpong
 from rdmacm import rping, ucmatose, udaddy
 
 OURS = {"subjects": ("hghca",)}
+# Those of a full HCA: VENDOR_OPS, bit 23, is of RSNIC alone.
 CAPABILITIES = 23
 EVERY_CAPABILITY = (1 << 32) - 1
 
