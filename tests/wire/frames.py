@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Captured frames before their checkers.
 
-tshark decodes every one and recomputes its checksums, zlib and scapy the ICRC.
+tshark decodes every one and recomputes its checksums, zlib and scapy the ICRC. What tshark does not know of RSNIC's
+operations vendor.py checks.
 
     findings = decode(path, ...)
     findings.wrong                      # what the checkers say against the frames, a line each
@@ -28,6 +29,7 @@ from hghca_lib import buildroot, host
 from hghca_lib.errors import ToolError
 
 import extended
+import vendor
 from pcapng import IN, OUT
 
 HERE = Path(__file__).resolve().parent
@@ -68,6 +70,7 @@ CNP_REASON = "tshark looks for the CNP at opcode 0x80, where A17.9.3 has it at 0
 PERFORMANCE = [(0x04, attribute) for attribute in (0x01, 0x12, 0x1d)]
 PERFORMANCE_REASON = "of a packet with such an attribute of performance management tshark shows all but the ICRC"
 XRC_REASON = "tshark knows XRC by its opcodes alone; the packet is decoded again as the one of RC that it extends"
+VENDOR_REASON = "of a manufacturer's packet tshark shows the BTH alone; vendor.py has the rules of RSNIC's"
 
 
 @dataclasses.dataclass
@@ -190,6 +193,8 @@ def decode(*paths, apart=False):
         take(findings, fields, numbers, where)
     if XRC_REASON in findings.explained:
         decode_xrc(findings, paths, where, apart)
+    if VENDOR_REASON in findings.explained:
+        check_vendors(findings, paths, where)
     findings.wrong += [f"{where(number)}: {why}" for number, why in icrcs["wrong"]]
     findings.scapy = icrcs["scapy"]
     # Each reads the files by itself.
@@ -225,6 +230,18 @@ def decode_xrc(findings, paths, where, apart):
     findings.wrong += [f"XRC: {line}" for line in again.wrong]
     if again.frames != findings.explained[XRC_REASON]:
         findings.wrong.append(f"XRC: {findings.explained[XRC_REASON]} packets, {again.frames} of them as RC")
+
+
+def check_vendors(findings, paths, where):
+    """Book what is wrong with the packets of RSNIC's operations in captures, and with the responses to them."""
+    total = 0
+    for path, before in zip(paths, where.before, strict=True):
+        count, wrong = vendor.check(path)
+        total += count
+        findings.wrong += [f"{where(before + number)}: {why}" for number, why in wrong]
+    if total != findings.explained[VENDOR_REASON]:
+        findings.wrong.append(f"packets of RSNIC's operations: {findings.explained[VENDOR_REASON]} by tshark, "
+                              f"{total} by ours")
 
 
 def take(findings, text, numbers, where):
@@ -280,6 +297,8 @@ def take_packets(findings, fields, count):
         findings.explained[CNP_REASON] += count
     elif extended.is_xrc(opcode):
         findings.explained[XRC_REASON] += count
+    elif opcode in vendor.OPCODES:
+        findings.explained[VENDOR_REASON] += count
     elif management(fields) in PERFORMANCE:
         findings.explained[PERFORMANCE_REASON] += count
     elif not fields["infiniband.invariant.crc"]:

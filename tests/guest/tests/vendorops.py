@@ -7,13 +7,12 @@ from hghca_lib.tiers import ALL
 from data import over_link, run_program, to_itself
 from framework import RSNIC, RSNIC_BESIDE, RSNIC_FULL, expect
 from impairment import impairment
-from recorder import NONE
 
 
 def test(name, **options):
-    """The checkers of frames do not know these packets. Regions of a program overlap."""
+    """Regions of a program overlap."""
     return framework.test(f"vendor operations: {name}", **{"machine": RSNIC, "subjects": ("hghca",), "limit_s": 90,
-                                                           "aliases": True, "checked": NONE, **options})
+                                                           "aliases": True, **options})
 
 
 @test("all, over the link")
