@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "paced.h"
 #include "verbs.h"
 
 namespace hghca::test {
@@ -12,15 +13,8 @@ namespace {
 using Options = Endpoint::Options;
 
 constexpr uint8_t k2500 = 2, k10000 = 3;   // codes of Mbit/s
-constexpr uint64_t kGrainNs = 20'000;      // waits are at least so long
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint32_t kQkey = 0x11111111;     // of every QP that TestDriver makes
-
-struct Sent {
-    uint64_t at_ns;
-    uint64_t bytes;   // with FCS
-    uint8_t opcode;
-};
 
 class StaticRate : public ::testing::Test {
 protected:
@@ -29,8 +23,7 @@ protected:
         net.filter = [this](const Node &from, Frame &frame) {
             const View v(frame);
             const uint8_t *qpn = &frame.at(v.bth + 5);
-            sent[{from.number, uint32_t(qpn[0] << 16 | qpn[1] << 8 | qpn[2])}].push_back(
-                {net.now(), frame.size() + 4, v.opcode});
+            sent[{from.number, uint32_t(qpn[0] << 16 | qpn[1] << 8 | qpn[2])}].push_back(Sent::now(net, frame));
             return Fate{};
         };
     }
@@ -50,20 +43,6 @@ protected:
         EXPECT_EQ(all.size(), n);
         for (const Completion &c : all)
             EXPECT_FALSE(c.error) << int(c.syndrome);
-    }
-    // No packet has gone before all those ahead of it have had their time; and the last not much later.
-    static void expect_paced(const std::vector<Sent> &packets, uint64_t mbps)
-    {
-        ASSERT_GE(packets.size(), 2u);
-        uint64_t bytes = 0;
-        for (size_t i = 0; i < packets.size(); i++) {
-            const uint64_t passed_ns = packets[i].at_ns - packets[0].at_ns;
-            ASSERT_GE(passed_ns * mbps, bytes * 8000) << "packet " << i;
-            if (i + 1 == packets.size()) {
-                EXPECT_LE(passed_ns, bytes * 8000 / mbps + kGrainNs + packets.size()) << "slower than the rate";
-            }
-            bytes += packets[i].bytes;
-        }
     }
 
     Network net;

@@ -9,6 +9,7 @@
 #include "jingzhao/error_buffer.h"
 #include "jingzhao/qp_fields.h"
 #include "jingzhao/qp_table.h"
+#include "paced.h"
 #include "vendor_ops.h"
 #include "wire/crc64.h"
 
@@ -691,6 +692,71 @@ TEST_F(VendorOps, NoMoreOutstandingThanWasAgreed)
     ASSERT_EQ(net.log.size(), 8u);
     for (size_t i = 0; i < 8; i++)
         EXPECT_EQ(View(net.log[i]).opcode, i % 2 ? kReadResponseOnly : kPointerRequest);
+}
+
+// ---- the static rate of the responder
+
+// Responses with what was found, and those with nothing; a search takes several turns.
+TEST_F(VendorOps, ResponsesOfSearchesKeepTheStaticRate)
+{
+    Options slow = options();
+    slow.static_rate = 2;   // 2.5 Gbit/s
+    Pair q(net.a, net.b, options(), slow);
+    // As make_list(), in the buffer of q.
+    for (unsigned i = 0; i < 3; i++) {
+        const uint64_t words[] = {le64(1000 + i), le64(q.b.va(8192)), le64(i < 2 ? q.b.va(64 * (i + 1)) : 0)};
+        std::memcpy(q.b.at(64 * i), words, sizeof(words));
+    }
+    q.b.fill(8192, 1000, 7);
+    std::vector<Sent> responses;
+    net.filter = [&](const Node &from, Frame &f) {
+        if (&from == &net.b)
+            responses.push_back(Sent::now(net, f));
+        return Fate{};
+    };
+    std::vector<Wqe> searches;
+    for (unsigned i = 0; i < 60; i++)
+        searches.push_back(
+            read_pointer(q.a.sge(1000 * i, 1000), q.b.va(0), q.b.buffer.key, i % 4 ? 1002 : 5, kListSearch));
+    q.a.post(searches);
+    net.pump();
+    EXPECT_EQ(responses.size(), 1u);
+    net.settle();
+    const auto all = q.a.poll_all();
+    ASSERT_EQ(all.size(), 60u);
+    for (size_t i = 0; i < all.size(); i++) {
+        EXPECT_FALSE(all[i].error);
+        EXPECT_EQ(all[i].bytes, i % 4 ? 1000u : 0u) << i;
+    }
+    EXPECT_TRUE(q.a.holds(59000, 1000, 7));
+    ASSERT_EQ(responses.size(), 60u);
+    for (const Sent &response : responses)
+        EXPECT_EQ(response.opcode, kReadResponseOnly);
+    expect_paced(responses, 2500);
+    EXPECT_EQ(net.a.counters().retransmitted, 0u);
+}
+
+TEST_F(VendorOps, ResponsesOfObjectsKeepTheStaticRate)
+{
+    Options slow = options();
+    slow.static_rate = 2;
+    Pair q(net.a, net.b, options(), slow);
+    make_object(0, 1000, 3);
+    std::memcpy(q.b.at(0), p.b.at(0), 1000);
+    std::vector<Sent> responses;
+    net.filter = [&](const Node &from, Frame &f) {
+        if (&from == &net.b)
+            responses.push_back(Sent::now(net, f));
+        return Fate{};
+    };
+    q.a.post(std::vector<Wqe>(60, read_consistent(q.a.sge(0, 1000), q.b.va(0), q.b.buffer.key)));
+    net.pump();
+    EXPECT_EQ(responses.size(), 1u);
+    net.settle();
+    EXPECT_EQ(q.a.poll_all().size(), 60u);
+    EXPECT_TRUE(q.a.holds(0, 992, 3));
+    ASSERT_EQ(responses.size(), 60u);
+    expect_paced(responses, 2500);
 }
 
 // ---- contexts in ICM
