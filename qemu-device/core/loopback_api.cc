@@ -9,9 +9,9 @@
 
 namespace {
 
-class OpsHost : public loopback::Host {
+class ControllerHost : public loopback::Host {
 public:
-    OpsHost(const loopback_host_ops *ops, void *opaque) : ops_(*ops), opaque_(opaque) {}
+    ControllerHost(const loopback_host_ops *ops, void *opaque) : ops_(*ops), opaque_(opaque) {}
 
     bool read(uint64_t address, std::span<uint8_t> bytes) override
     {
@@ -29,12 +29,12 @@ private:
     void *const opaque_;
 };
 
-struct CounterRow {
+struct ControllerCounter {
     const char *name;
     uint64_t loopback::Counters::*value;
 };
 
-constexpr CounterRow kCounters[] = {
+constexpr ControllerCounter kControllerCounters[] = {
 #define LOOPBACK_COUNTER_ROW(name, text) {#name, &loopback::Counters::name},
     LOOPBACK_COUNTERS(LOOPBACK_COUNTER_ROW)
 #undef LOOPBACK_COUNTER_ROW
@@ -48,7 +48,7 @@ struct loopback_core {
     {
     }
 
-    OpsHost host;
+    ControllerHost host;
     loopback::Controller controller;
 };
 
@@ -92,17 +92,17 @@ void loopback_core_reset(struct loopback_core *core)
 
 unsigned loopback_core_counters(void)
 {
-    return std::size(kCounters);
+    return std::size(kControllerCounters);
 }
 
 const char *loopback_core_counter_name(unsigned index)
 {
-    return kCounters[index].name;
+    return kControllerCounters[index].name;
 }
 
 uint64_t loopback_core_counter(const struct loopback_core *core, unsigned index)
 {
-    return core->controller.counters().*kCounters[index].value;
+    return core->controller.counters().*kControllerCounters[index].value;
 }
 
 }  // extern "C"

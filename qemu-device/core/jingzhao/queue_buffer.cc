@@ -11,7 +11,7 @@ namespace hghca {
 
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kQueuePage = 4096;
 
 }  // namespace
 
@@ -21,9 +21,9 @@ bool QueueBuffer::locate(MemoryTable &memory, const RingPlace &ring, uint32_t in
     if (generation_ != memory.generation() || at < from_ || at >= end_) {
         // All of the ring in this page at once, as the next slots are not checked again.
         SegmentArray<1> segments;
-        const uint64_t page = at - at % kPage;
+        const uint64_t page = at - at % kQueuePage;
         const uint64_t from = std::max(ring.start, page);
-        const uint64_t end = page + std::min(kPage, ring.start + ring.bytes() - page);
+        const uint64_t end = page + std::min(kQueuePage, ring.start + ring.bytes() - page);
         if (!memory.translate(ring.lkey, ring.pd, from, end - from, Access::LocalWrite, segments))
             return false;
         generation_ = memory.generation();

@@ -10,7 +10,7 @@ namespace hghca {
 
 namespace {
 
-constexpr uint32_t kRemoteRights = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
+constexpr uint32_t kWindowRights = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ |
                                    HGHCA_ACCESS_REMOTE_ATOMIC | HGHCA_ACCESS_FLUSH_GLOBAL;
 
 }  // namespace
@@ -118,7 +118,7 @@ Allowed MemoryTable::bind_window(KeyUser user, const Binding &b)
         return Allowed::No;
     release_region(*window);
     region->windows++;
-    window->flags = (b.access & kRemoteRights) | (one_qp ? HGHCA_MPT_FLAG_WINDOW_QP : 0);
+    window->flags = (b.access & kWindowRights) | (one_qp ? HGHCA_MPT_FLAG_WINDOW_QP : 0);
     window->key = b.rkey;
     window->start = b.access & HGHCA_ACCESS_ZERO_BASED ? 0 : b.va;
     window->length = b.length;
@@ -152,7 +152,7 @@ Allowed MemoryTable::invalidate(KeyUser user, Key key)
 Allowed MemoryTable::invalidate_remotely(KeyUser user, Key key)
 {
     Mpt *mpt = entry_to_change(key);
-    if (!mpt || mpt->key != key || mpt->is_free() || !can_invalidate(*mpt, user) || !(mpt->flags & kRemoteRights))
+    if (!mpt || mpt->key != key || mpt->is_free() || !can_invalidate(*mpt, user) || !(mpt->flags & kWindowRights))
         return Allowed::No;
     make_free(*mpt);
     return Allowed::Yes;

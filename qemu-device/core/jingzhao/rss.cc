@@ -23,11 +23,11 @@ struct InputField {
     uint8_t bytes;
 };
 
-constexpr uint8_t kIpv4AtEnd = 12;   // of an address of 16 bytes
+constexpr uint8_t kIpv4Offset = 12;   // of an address of 16 bytes
 
 constexpr InputField kFields[] = {
-    {HGHCA_RSS_SRC_IPV4, HGHCA_FLOW_IPV4, offsetof(hghca_flow_fields, src_ip) + kIpv4AtEnd, 4},
-    {HGHCA_RSS_DST_IPV4, HGHCA_FLOW_IPV4, offsetof(hghca_flow_fields, dst_ip) + kIpv4AtEnd, 4},
+    {HGHCA_RSS_SRC_IPV4, HGHCA_FLOW_IPV4, offsetof(hghca_flow_fields, src_ip) + kIpv4Offset, 4},
+    {HGHCA_RSS_DST_IPV4, HGHCA_FLOW_IPV4, offsetof(hghca_flow_fields, dst_ip) + kIpv4Offset, 4},
     {HGHCA_RSS_SRC_IPV6, HGHCA_FLOW_IPV6, offsetof(hghca_flow_fields, src_ip), 16},
     {HGHCA_RSS_DST_IPV6, HGHCA_FLOW_IPV6, offsetof(hghca_flow_fields, dst_ip), 16},
     {HGHCA_RSS_SRC_PORT_TCP, HGHCA_FLOW_TCP, offsetof(hghca_flow_fields, src_port), 2},

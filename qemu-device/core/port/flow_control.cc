@@ -21,7 +21,6 @@ constexpr uint64_t kQuantumBits = 512;
 constexpr uint64_t kLeastRepeatNs = 10'000;
 // What a waiting frame counts at least: the shortest frame of Ethernet.
 constexpr uint64_t kLeastFrameBytes = 64;
-constexpr uint64_t kFcsBytes = 4;
 constexpr size_t kPauseBytes = offsetof(hghca_pause_frame, quanta) + sizeof(__be16);
 constexpr size_t kPfcBytes = offsetof(hghca_pfc_frame, rsvd);
 
@@ -31,7 +30,7 @@ uint64_t wait_cost(size_t frame_bytes) { return std::max<uint64_t>(frame_bytes, 
 
 uint64_t drain_ns(const ReceiveBuffer &buffer, size_t frame_bytes)
 {
-    return ((frame_bytes + kFcsBytes) * 8000 + buffer.drain_mbps - 1) / buffer.drain_mbps;
+    return ((uint64_t(frame_bytes) + kFcsBytes) * 8000 + buffer.drain_mbps - 1) / buffer.drain_mbps;
 }
 
 template <class T>

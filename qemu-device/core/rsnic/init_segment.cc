@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kModesSupported = 1u << HGHCA_SEG_FULL_DRIVER | 1u << HGHCA_SEG_DISABLED;
 constexpr uint64_t kHealthTickNs = 1'000'000'000 / HGHCA_SEG_HEALTH_HZ;
 constexpr size_t kHcrWords = HGHCA_HCR_SIZE / 4;
-constexpr size_t kOwner = offsetof(hghca_cmdq_entry, owner) / 4, kWords = kOwner + 1;   // of an entry
+constexpr size_t kOwner = offsetof(hghca_cmdq_entry, owner) / 4, kEntryWords = kOwner + 1;   // of an entry
 
 }  // namespace
 
@@ -169,7 +169,7 @@ void InitSegment::run()
 void InitSegment::execute(unsigned index)
 {
     const uint64_t at = address_ + (uint64_t(index) << HGHCA_CMDQ_LOG_STRIDE);
-    std::array<uint32_t, kWords> words{};
+    std::array<uint32_t, kEntryWords> words{};
     if (!device_.host.read(at, words.data(), sizeof(words)))
         device_.fail_entry("no memory at the command queue", HGHCA_HEALTH_ICM_FETCH_PCI_ERR);
     for (uint32_t &word : words)

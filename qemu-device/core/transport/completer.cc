@@ -2,13 +2,13 @@
 #include "transport/completer.h"
 
 #include "byte_order.h"
+#include "transport/credits.h"
 #include "transport/transport.h"
 
 namespace hghca {
 
 namespace {
 
-constexpr uint32_t kCredits[] = HGHCA_AETH_CREDITS;
 // The syndrome's type, and bit 7, which is 0 (IBA vol 1, table 43).
 constexpr uint8_t kAckMask = 0x80 | HGHCA_AETH_TYPE_MASK;
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "transport/transport.h"
+#include "wire/link.h"
 #include "wire/static_rate.h"
 
 namespace hghca {
 
 namespace {
 
-constexpr uint32_t kFcsBytes = 4;
 // What a timer was late is made good, so that the rate is reached; but not all of a long sleep of the host at once.
 constexpr uint64_t kLatestNs = 1'000'000;
 

@@ -7,7 +7,7 @@ namespace hghca {
 
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kFaultPage = 4096;
 constexpr uint64_t kAskAgainNs = 1'000'000;
 
 }  // namespace
@@ -16,7 +16,7 @@ PageFaults::Answer PageFaults::ask(const Qp &qp, PageFault &page, const AbsentPa
 {
     if (page.state == PageFault::State::Told)
         return Answer::Told;
-    const uint64_t va = absent.va & ~(kPage - 1);
+    const uint64_t va = absent.va & ~(kFaultPage - 1);
     const bool failed = page.state == PageFault::State::Failed && page.key == absent.key && page.va == va;
     // Refused once: memory that is there by the next time is found.
     page = {};

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "byte_order.h"
+#include "transport/credits.h"
 #include "transport/pointer_search.h"
 #include "transport/transport.h"
 #include "wire/crc64.h"
@@ -35,8 +36,6 @@ const Responder::Refusal Responder::kOperation = {
     HGHCA_NAK_REMOTE_OPERATION, Event::None, Status::LocalOperation, Drop::Operation};
 
 namespace {
-
-constexpr uint32_t kCredits[] = HGHCA_AETH_CREDITS;
 
 // Is there a NAK among the replies? It is the last of them.
 bool nak_waits(const ResponderState &s)

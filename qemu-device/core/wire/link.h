@@ -15,6 +15,7 @@ namespace hghca {
 
 constexpr size_t kMaxLinkHeader = 72;   // Ethernet, VLAN, IPv6, UDP; rounded up
 constexpr size_t kGrhBytes = 40;
+constexpr uint32_t kFcsBytes = 4;       // of a frame on the link; the link makes it and checks it
 
 // Where the parts of a packet stand, in bytes from the start of the frame.
 struct NetworkLayout {
