@@ -13,7 +13,7 @@
 #include "vendor_ops.h"
 #include "wire/crc64.h"
 
-namespace hghca::test {
+namespace hghca::test::vendor_ops_test {
 namespace {
 
 // ---- who may
@@ -606,6 +606,34 @@ TEST_F(VendorOps, AnObjectThatStaysInconsistent)
     EXPECT_EQ(p.b.state(), unsigned(HGHCA_QP_STATE_ERR));
 }
 
+// An ACK behind the NAK would be for what the NAK refuses.
+TEST_F(VendorOps, NothingIsAcknowledgedBehindANak)
+{
+    make_object(0, 64, 1);
+    p.b.at(63)[0] ^= 1;
+    std::vector<Frame> requests;
+    net.filter = [&](const Node &, Frame &f) {
+        requests.push_back(f);
+        return Fate{0, 0};
+    };
+    p.a.post(std::vector<Wqe>{write_to(p.a.sge(0, 8), p.b.va(4096), p.b.buffer.key),
+                              read_consistent(p.a.sge(0, 64), p.b.va(0), p.b.buffer.key)});
+    net.filter = nullptr;
+    net.log.clear();
+    // Both are there before the responder has its turn.
+    for (const Frame &request : requests)
+        Network::deliver(net.b, request);
+    net.settle();
+    ASSERT_FALSE(net.log.empty());
+    const View last(net.log.back());
+    EXPECT_EQ(last.opcode, kAcknowledge);
+    EXPECT_EQ(last.syndrome, 0x63);
+    const auto all = p.a.poll_all();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_FALSE(all[0].error);
+    EXPECT_EQ(unsigned(all[1].syndrome), kRemoteOperation);
+}
+
 TEST_F(VendorOps, WhatAnObjectMayNotBe)
 {
     const TestDriver::Mr no_read = net.b.driver.create_mr(0x9000000000, 4096, HGHCA_ACCESS_REMOTE_WRITE);
@@ -856,4 +884,4 @@ TEST_F(OneContext, ABitThatIcmMakesUp)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::vendor_ops_test

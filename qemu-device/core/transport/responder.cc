@@ -934,6 +934,8 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
 void Responder::nak_in_place(Qp &qp, Psn psn, Msn msn, const Refusal &refusal)
 {
     qp.resp.reply_count = 0;
+    // An ACK would be for what the NAK refuses, too.
+    qp.resp.ack_due = false;
     count_nak(qp, refusal.nak);
     push(qp, {ReplyKind::Nak, uint8_t(HGHCA_AETH_NAK | refusal.nak), psn, msn, {}, 0, 0, 0, 0, true});
     if (qp.state == QpState::Error)
