@@ -186,7 +186,7 @@ void Traffic::ernic_sent(Side &side, uint32_t cqe)
     }
     give_up(side, request);
     side.expects_flush = true;   // though an ERNIC flushes nothing
-    fail_side(side, hghca::syndrome_of(side.ernic->registers->fatal_status));
+    fail_side(side, request, hghca::syndrome_of(side.ernic->registers->fatal_status));
 }
 
 // Its length is not told: that of the message that is next has to be there, and what stands behind it unchanged.

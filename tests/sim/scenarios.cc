@@ -56,6 +56,7 @@ struct Mix {
     Profile profile = Profile::Full;
     bool among_full = false;    // a third of the hosts has a full device all the same
     bool packets = false;       // RSNIC has retransmission buffers
+    uint32_t vendor_ops_ppm = 0;   // how often a connection of two RSNICs has their own operations
 };
 
 SideConfig side_config(Random &random, const Mix &mix, uint8_t service)
@@ -107,6 +108,8 @@ void add_pair(Simulation &sim, const Mix &mix, Machine &left, Machine &right, ui
     b.sq_wqes = 1u << random.between(1, 6);
     b.rq_wqes = 1u << random.between(0, 5);
     b.requests = uint32_t(random.below(mix.requests));
+    const bool vendor_ops = left.has(HGHCA_CAP_VENDOR_OPS) && right.has(HGHCA_CAP_VENDOR_OPS);
+    a.vendor_ops = b.vendor_ops = vendor_ops && random.chance(mix.vendor_ops_ppm);
     const auto queue_for = [&](Machine &machine, uint32_t xrcd) {
         const uint32_t room = a.max_message + (service == HGHCA_QP_ST_UD ? 40 : 0);
         return &traffic.add_shared_queue(machine, unsigned(random.between(2, 4)), room, xrcd,
@@ -179,6 +182,14 @@ void add_family_pair(Simulation &sim, const Mix &mix, uint32_t number)
         add_ernic_pair(sim, mix, left, right);
 }
 
+void add_partitions(Simulation &sim, const Mix &mix, Machine &machine)
+{
+    if (!mix.vendor_ops_ppm || !machine.has(HGHCA_CAP_VENDOR_OPS))
+        return;
+    for (uint64_t n = sim.random.between(1, 3); n; n--)
+        sim.traffic.add_partition(machine);
+}
+
 Machine &any_host(Simulation &sim) { return *sim.world.machines[sim.random.below(sim.world.machines.size())]; }
 
 void set_faults(Simulation &sim, const Mix &mix)
@@ -218,6 +229,8 @@ void make_mix(Simulation &sim, const Mix &mix)
     if (mix.counters)
         for (auto &machine : sim.world.machines)
             sim.traffic.add_counter(*machine);
+    for (auto &machine : sim.world.machines)
+        add_partitions(sim, mix, *machine);
     for (uint32_t i = 0; i < mix.pairs; i++) {
         if (mix.ernics) {
             add_family_pair(sim, mix, i);
@@ -357,6 +370,22 @@ void make_flap(Simulation &sim)
     }
 }
 
+void reset_some_time(Simulation &sim, const Mix &mix)
+{
+    sim.at(sim.now() + sim.random.below(kMs), [&sim, mix] {
+        Machine &machine = any_host(sim);
+        sim.traffic.reset_machine(machine);
+        // Others than before: what is still on its way to the old ones finds none.
+        machine.driver.first_qpn += kQpnsBetween;
+        machine.start();
+        add_partitions(sim, mix, machine);
+        for (unsigned i = 0; i < 2; i++) {
+            Machine &other = *sim.world.machines[(machine.number + 1 + i) % sim.world.machines.size()];
+            add_pair(sim, mix, machine, other, sim.now());
+        }
+    });
+}
+
 void make_reset(Simulation &sim)
 {
     Mix mix = random_mix(sim.random);
@@ -367,17 +396,7 @@ void make_reset(Simulation &sim)
     mix.services = kEvery & ~(1u << HGHCA_QP_ST_UD);
     mix.faults.drop = uint32_t(sim.random.below(10'000)) + 1;
     make_mix(sim, mix);
-    sim.at(sim.now() + sim.random.below(kMs), [&sim, mix] {
-        Machine &machine = any_host(sim);
-        sim.traffic.reset_machine(machine);
-        // Others than before: what is still on its way to the old ones finds none.
-        machine.driver.first_qpn += kQpnsBetween;
-        machine.start();
-        for (unsigned i = 0; i < 2; i++) {
-            Machine &other = *sim.world.machines[(machine.number + 1 + i) % sim.world.machines.size()];
-            add_pair(sim, mix, machine, other, sim.now());
-        }
-    });
+    reset_some_time(sim, mix);
 }
 
 void make_ernic(Simulation &sim)
@@ -420,11 +439,18 @@ void make_rsnic(Simulation &sim)
     mix.counters = false;
     mix.packets = sim.random.one_in(2);
     mix.small_caches = sim.random.one_in(2);
-    if (!sim.options.broken.empty()) {
+    mix.vendor_ops_ppm = 700'000;
+    const bool broken = !sim.options.broken.empty();
+    if (broken) {
         mix.packets = true;
         mix.among_full = false;
+        mix.ipv4_only = true;
+        mix.requests = 200;
+        mix.vendor_ops_ppm = 1'000'000;
     }
     make_mix(sim, mix);
+    if (!broken && sim.random.one_in(4))
+        reset_some_time(sim, mix);
 }
 
 void make_base(Simulation &sim)
@@ -611,7 +637,8 @@ const std::vector<Scenario> &scenarios()
         {"flap", "links that go down and up", make_flap, true},
         {"reset", "a device is reset under traffic and comes back", make_reset, true},
         {"ernic", "ERNICs and HCAs side by side, all kinds of faults up to 20 %", make_ernic, true},
-        {"rsnic", "RSNIC with and without a retransmission buffer, all kinds of faults up to 20 %", make_rsnic, true},
+        {"rsnic", "RSNIC and its own operations, some with a retransmission buffer, all kinds of faults up to 20 %",
+         make_rsnic, true},
         {"base", "devices without extensions, all kinds of faults up to 20 %", make_base, true},
         {"plain", "RC by IPv4: what is broken on purpose", make_plain, false},
         {"many", "thousands of QPs", make_many, false},

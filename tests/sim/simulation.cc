@@ -54,6 +54,12 @@ const std::vector<Breakage> &breakages()
          "comes before that of request|have not completed", "ernic"},
         {"rsnic-packets", "a program that writes over the retransmission buffers of RSNIC",
          "is not what|brought something else", "rsnic"},
+        {"rsnic-record", "a switch that changes a record of a PART and makes the ICRC right", "is not what was sent",
+         "rsnic"},
+        {"rsnic-values", "a program that changes what READ_POINTER finds", "READ_POINTER .* brought something else",
+         "rsnic"},
+        {"rsnic-objects", "a program that tears every object that READ_CONSISTENT reads",
+         "a request ends with syndrome|a receive is flushed", "rsnic"},
     };
     return all;
 }
@@ -205,6 +211,23 @@ void Simulation::break_something()
                 each->spoil_packets();
             return true;
         };
+    } else if (what == "rsnic-record") {
+        fabric.broken = [](Frame &frame) {
+            const size_t data = kBth + sizeof(hghca_bth) + sizeof(hghca_reth);
+            const bool begins = is_plain_roce(frame) && (opcode_of(frame) == HGHCA_BTH_PART_FIRST ||
+                                                         opcode_of(frame) == HGHCA_BTH_PART_ONLY);
+            if (begins && frame.length > data + 8) {
+                frame.data[data] ^= 1;
+                seal(frame);
+            }
+            return true;
+        };
+    } else if (what == "rsnic-values" || what == "rsnic-objects") {
+        for (auto &side : traffic.sides)
+            if (what == "rsnic-values")
+                side->vendor->prepared.spoil_values();
+            else
+                side->vendor->prepared.spoil_objects();
     } else {
         fail("there is nothing of the name ", what, " to break");
     }

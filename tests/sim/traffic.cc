@@ -30,7 +30,7 @@ struct ActionInfo {
 constexpr uint32_t kRcXrc = 1u << HGHCA_QP_ST_RC | 1u << HGHCA_QP_ST_XRC;
 constexpr uint32_t kConnected = kRcXrc | 1u << HGHCA_QP_ST_UC;
 
-constexpr ActionInfo kInfo[kActions] = {
+constexpr ActionInfo kInfo[uint32_t(Action::Count)] = {
     {"SEND", HGHCA_OPCODE_SEND, true, false, kConnected | 1u << HGHCA_QP_ST_UD},
     {"SEND_IMM", HGHCA_OPCODE_SEND_IMM, true, false, kConnected | 1u << HGHCA_QP_ST_UD},
     {"SEND_INV", HGHCA_OPCODE_SEND_INV, true, false, 1u << HGHCA_QP_ST_RC},
@@ -42,11 +42,16 @@ constexpr ActionInfo kInfo[kActions] = {
     {"ATOMIC_WRITE", HGHCA_OPCODE_ATOMIC_WRITE, false, false, kRcXrc},
     {"FLUSH", HGHCA_OPCODE_FLUSH, false, false, kRcXrc},
     {"BIND_MW", HGHCA_OPCODE_BIND_MW, false, false, 1u << HGHCA_QP_ST_RC},
+    {"PART", HGHCA_OPCODE_PART, false, false, 1u << HGHCA_QP_ST_RC},
+    {"READ_POINTER", HGHCA_OPCODE_READ_POINTER, false, true, 1u << HGHCA_QP_ST_RC},
+    {"READ_CONSISTENT", HGHCA_OPCODE_READ_CONSISTENT, false, true, 1u << HGHCA_QP_ST_RC},
 };
 
 const ActionInfo &info(Action a) { return kInfo[uint32_t(a)]; }
 
 bool is_atomic(Action a) { return a == Action::Cas || a == Action::Faa; }
+bool is_vendor(Action a) { return a >= Action::Part; }
+bool is_read(Action a) { return a == Action::Read || a == Action::ReadPointer || a == Action::ReadConsistent; }
 // Has it an address at the peer?
 bool is_one_sided(Action a) { return !info(a).message || a == Action::WriteImm; }
 bool changes_target(Action a)
@@ -159,6 +164,11 @@ Side &Traffic::add_side(Machine &machine, const SideConfig &config, SharedQueue 
     if (srq && !xrcd)
         c.srqn = be32(srq->srq.srqn);
     c.xrcd = be32(xrcd);
+    if (config.vendor_ops) {
+        c.trust = be32(HGHCA_QPC_TRUST_VENDOR_OPS);
+        const uint32_t object_bytes = std::min(128u << config.mtu_code, config.answer_bytes);
+        side.vendor = std::make_unique<VendorMemory>(machine, object_bytes, random_, partitions_of(machine));
+    }
     TestDriver::must(driver.modify(HGHCA_CMD_RST2INIT_QPEE, side.qp.qpn, c), "RST2INIT");
     if (config.service == HGHCA_QP_ST_UD)
         driver.to_rts(side.qp, config.psn);
@@ -382,7 +392,9 @@ bool Traffic::draw(Side &side, bool last_of_batch, Posting &posting)
         config.service == HGHCA_QP_ST_UD ? datagrams_[random_.below(datagrams_.size())] : side.peer;
     posting.peer = peer;
     Action action = Action::Write;
-    if (!config.plain) {
+    if (config.vendor_ops && random_.one_in(2)) {
+        action = Action(uint32_t(Action::Part) + random_.below(uint32_t(Action::Count) - uint32_t(Action::Part)));
+    } else if (!config.plain) {
         do
             action = Action(random_.below(kActions));
         while (!(config.actions & mask_of(action)) || !(info(action).services >> config.service & 1));
@@ -421,7 +433,13 @@ bool Traffic::draw(Side &side, bool last_of_batch, Posting &posting)
     uint32_t low = 0, room = peer ? peer->config.target_bytes : 0;
     Counter *counter = nullptr;
     const bool one_sided = is_one_sided(action);
-    if (one_sided && action != Action::Bind) {
+    if (is_vendor(action)) {
+        if (action == Action::Part)
+            aim_part(side, posting);
+        else
+            aim_vendor_read(side, posting);
+        length = r.length;
+    } else if (one_sided && action != Action::Bind) {
         if (action == Action::Faa && random_.one_in(3) && (counter = counter_of(*peer->machine))) {
             r.shared = true;
             posting.key = counter->block->mr.key;
@@ -485,8 +503,10 @@ bool Traffic::draw(Side &side, bool last_of_batch, Posting &posting)
         const uint64_t parts = config.plain || by_version || side.ernic ? 1 : random_.between(1, 4);
         for (uint64_t left = parts; left; left--) {
             const uint32_t bytes = left == 1 ? length - done : uint32_t(random_.below(length - done + 1));
-            const uint32_t from = by_version ? whole
-                                  : config.plain ? 0 : uint32_t(random_.below(config.source_bytes - bytes + 1));
+            const uint32_t from = by_version               ? whole
+                                  : action == Action::Part ? r.local + done
+                                  : config.plain           ? 0
+                                                           : uint32_t(random_.below(config.source_bytes - bytes + 1));
             message.pieces[message.piece_count++] = {from, bytes};
             done += bytes;
         }
@@ -560,6 +580,8 @@ Traffic::WqeHead Traffic::write_wqe(Side &side, Posting &posting)
         posting.result = r.action == Action::Faa ? word + swap_add : word == compare ? swap_add : word;
         writer.put(hghca_atomic_unit{le64(swap_add), le64(compare)});
     }
+    if (r.action == Action::ReadPointer)
+        writer.put(posting.pointer);
     if (r.action == Action::Flush) {
         hghca_flush_unit flush{};
         flush.length = le32(r.length);
@@ -570,15 +592,15 @@ Traffic::WqeHead Traffic::write_wqe(Side &side, Posting &posting)
     if (info(r.action).answered) {
         writer.put(hghca_data_unit{le32(r.length), le32(side.local->mr.key), le64(side.local->mr.va + r.local)});
     } else {
+        Block &source = r.action == Action::Part ? side.vendor->records : *side.local;
         uint32_t inlined = 0;
         for (uint8_t i = 0; i < message.piece_count; i++) {
             const Piece &piece = message.pieces[i];
             if (piece.length && inlined + piece.length + 4 * 16 <= kInlineMax && random_.chance(config.inline_ppm)) {
-                writer.inline_data(side.local->now(piece.offset), piece.length);
+                writer.inline_data(source.now(piece.offset), piece.length);
                 inlined += piece.length + 16;
             } else {
-                writer.put(hghca_data_unit{le32(piece.length), le32(side.local->mr.key),
-                                           le64(side.local->mr.va + piece.offset)});
+                writer.put(hghca_data_unit{le32(piece.length), le32(source.mr.key), le64(source.mr.va + piece.offset)});
             }
         }
     }
@@ -602,6 +624,8 @@ void Traffic::expect(Side &side, Posting &posting)
     if (action == Action::Read) {
         const uint8_t *from = peer->target->model(r.target);
         r.bytes.assign(from, from + r.length);
+    } else if (action == Action::Part) {
+        expect_part(side, r);
     } else if (changes_target(action) && !r.shared && side.reliable() && !(config.plain && r.index) &&
                peer->state != Side::State::Gone) {
         uint8_t *to = peer->target->model(r.target);
@@ -691,7 +715,7 @@ void Traffic::sent(Side &side, const hghca_cqe &cqe)
         give_up(side, request);
         if (!std::exchange(side.expects_flush, true) &&
             (side.state != Side::State::Closing || syndrome != HGHCA_SYNDROME_WR_FLUSH_ERR)) {
-            fail_side(side, syndrome);
+            fail_side(side, request, syndrome);
             return;
         }
         if (syndrome != HGHCA_SYNDROME_WR_FLUSH_ERR)
@@ -706,8 +730,10 @@ void Traffic::sent(Side &side, const hghca_cqe &cqe)
     if (cqe.opcode != request.opcode)
         fail(name_of(side), ": a completion of opcode ", unsigned(cqe.opcode), " for a ", info(request.action).name);
     const bool counts = request.action != Action::Bind && request.action != Action::Flush;
-    if (counts && le32(cqe.byte_cnt) != request.length)
-        fail(name_of(side), ": a ", info(request.action).name, " of ", request.length, " bytes completes with ",
+    // A READ_POINTER may find nothing.
+    const uint64_t bytes = request.action == Action::ReadPointer ? request.bytes.size() : request.length;
+    if (counts && le32(cqe.byte_cnt) != bytes)
+        fail(name_of(side), ": a ", info(request.action).name, " of ", bytes, " bytes completes with ",
              le32(cqe.byte_cnt));
     retire(side, request);
 }
@@ -718,10 +744,16 @@ void Traffic::retire(Side &side, Request &request)
     side.completed++;
     side.bytes_done += request.length;
     side.last_done_ns = world_.now_ns;
-    if (request.action == Action::Read) {
-        if (request.length && std::memcmp(side.local->now(request.local), request.bytes.data(), request.length))
-            fail(name_of(side), ": READ ", request.index, " of ", request.length, " bytes has brought something else");
-        side.local->accept(request.local, request.length);
+    if (request.torn)
+        fail(name_of(side), ": READ_CONSISTENT ", request.index, " has brought an object that is not whole");
+    if (is_read(request.action)) {
+        const std::vector<uint8_t> &bytes = request.bytes;
+        if (!bytes.empty() && std::memcmp(side.local->now(request.local), bytes.data(), bytes.size()))
+            fail(name_of(side), ": ", info(request.action).name, " ", request.index, " of ", bytes.size(),
+                 " bytes has brought something else");
+        side.local->accept(request.local, bytes.size());
+    } else if (request.action == Action::Part) {
+        side.vendor->done = request.local + request.length;
     } else if (is_atomic(request.action)) {
         uint64_t word;
         std::memcpy(&word, side.local->now(request.local), 8);
@@ -746,6 +778,7 @@ void Traffic::retire(Side &side, Request &request)
 // The request has failed: nobody knows what of it was done.
 void Traffic::give_up(Side &side, Request &request)
 {
+    side.refused |= may_be_refused(side, request);
     if (request.shared) {
         counter_of(*side.peer->machine)->unsure++;
         doubts_.push_back({side.local.get(), request.local, {}, true, 8});
@@ -755,16 +788,20 @@ void Traffic::give_up(Side &side, Request &request)
         doubts_.push_back({side.local.get(), request.local, {}, true, 8});
     if (request.bytes.empty())
         return;
-    if (request.action == Action::Read)
+    if (is_read(request.action))
         doubts_.push_back({side.local.get(), request.local, std::move(request.bytes)});
     else
         doubts_.push_back({side.peer->target.get(), request.target, std::move(request.bytes)});
 }
 
-void Traffic::fail_side(Side &side, uint8_t syndrome)
+void Traffic::fail_side(Side &side, const Request &request, uint8_t syndrome)
 {
     side.failed++;
     side.syndrome = syndrome;
+    if (ends_by_refusal(side, request, syndrome)) {
+        close_later(side);
+        return;
+    }
     const bool peer_gone = side.peer && side.peer->state == Side::State::Gone;
     const bool no_more_retries = syndrome == HGHCA_SYNDROME_RETRY_EXC_ERR && (faulty || peer_gone);
     const bool not_ready = syndrome == HGHCA_SYNDROME_RNR_RETRY_EXC_ERR && side.config.rnr_retry < 7;
@@ -774,6 +811,13 @@ void Traffic::fail_side(Side &side, uint8_t syndrome)
     const uint64_t last_try_ns = (uint64_t(4096) << side.config.ack_timeout) * 4;
     if (!peer_gone && no_more_retries && world_.now_ns > last_try_ns && world_.now_ns - last_try_ns > calm_ns)
         fail(name_of(side), ": retries ran out though nothing was lost");
+    close_later(side);
+}
+
+void Traffic::close_later(Side &side)
+{
+    if (side.state == Side::State::Failed)
+        return;
     dead++;
     if (side.state == Side::State::Closing)
         return;
@@ -833,9 +877,13 @@ void Traffic::received(Side &side, const hghca_cqe &cqe)
             side.receives_due++;
     }
     if (is_error(cqe)) {
-        if (syndrome_of(cqe) != HGHCA_SYNDROME_WR_FLUSH_ERR ||
-            (!side.expects_flush && side.state != Side::State::Closing))
+        if (syndrome_of(cqe) != HGHCA_SYNDROME_WR_FLUSH_ERR)
             fail(name_of(side), ": a receive ends with syndrome ", unsigned(syndrome_of(cqe)));
+        if (!side.expects_flush && side.state != Side::State::Closing) {
+            if (!may_have_refused(side))
+                fail(name_of(side), ": a receive is flushed, though the QP has not failed");
+            close_later(side);
+        }
         side.flushed++;
         doubts_.push_back({block, buffer, {}, true, side.srq ? int64_t(side.srq->buffer_bytes) : int64_t(room)});
         return;
@@ -944,6 +992,8 @@ void Traffic::reset_machine(Machine &machine)
     for (auto &queue : queues_)
         if (queue->machine == &machine)
             queue->buffers->accept_all();
+    for (auto &partition : partitions_)
+        partition->gone |= &partition->machine == &machine;
     if (machine.number < by_qpn_.size())
         by_qpn_[machine.number].clear();
 }
@@ -958,7 +1008,11 @@ std::string Traffic::unfinished() const
         const bool closed = side->state == Side::State::Closing;
         if (side->state == Side::State::Failed)
             return name_of(*side) + ": has failed and was not closed";
-        if (!side->requests.empty())
+        // What asked for no completion may have completed before its QP was closed. Otherwise it is flushed.
+        const bool silent = closed && !side->expects_flush &&
+                            std::none_of(side->requests.begin(), side->requests.end(),
+                                         [](const Request &r) { return r.signaled; });
+        if (!side->requests.empty() && !silent)
             return name_of(*side) + ": " + std::to_string(side->requests.size()) + " requests have not completed, the first is " +
                    info(side->requests.front().action).name + " " + std::to_string(side->requests.front().index);
         if (side->requests_left)
@@ -1008,9 +1062,13 @@ void Traffic::check_memory()
             fail(name_of(*side), ": byte ", at, " of its target, of ", target.bytes(), ", is not what it has to be");
         if (local.differs(at, explained(&local)))
             fail(name_of(*side), ": byte ", at, " of its own memory, of ", local.bytes(), ", has changed");
+        if (side->vendor && (side->vendor->prepared.changed() ||
+                             side->vendor->records.differs(at, [](int64_t, uint8_t) { return false; })))
+            fail(name_of(*side), ": memory that nobody may write to has changed");
         if (side->ernic && side->ernic->slots->differs(at, explained(side->ernic->slots.get())))
             fail(name_of(*side), ": byte ", at, " of its receive slots has changed");
     }
+    check_partitions();
     for (auto &queue : queues_)
         if (queue->buffers->differs(at, explained(queue->buffers.get())))
             fail("host ", queue->machine->number, ": byte ", at, " of the buffers of SRQ ", queue->srq.srqn, " has changed");

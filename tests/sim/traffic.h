@@ -6,7 +6,8 @@
 //   target:  what the peer may write to, read and change atomically
 //   local:   sources of messages, which never change | where answers go | receive buffers
 //
-// The QP of a side is one of a JingZhao HCA, or of an ERNIC, whose receive buffers stand in a block of their own.
+// The QP of a side is one of a JingZhao HCA, or of an ERNIC, whose receive buffers stand in a block of their own. One
+// of RSNIC may have the operations that RSNIC alone has; then it has more memory for these.
 //
 // The model of a block is changed as a request is posted, for those of one QP take effect in their order; what was
 // there before is kept with the request until it has completed, since the request may fail.
@@ -22,6 +23,8 @@
 #include "ernic_machine.h"
 #include "failure.h"
 #include "machine.h"
+#include "partition.h"
+#include "prepared.h"
 #include "random.h"
 
 namespace hghca::sim {
@@ -29,9 +32,13 @@ namespace hghca::sim {
 class Traffic;
 struct Side;
 
-enum class Action : uint8_t { Send, SendImm, SendInv, Write, WriteImm, Read, Cas, Faa, AtomicWrite, Flush, Bind, Count };
+enum class Action : uint8_t {
+    Send, SendImm, SendInv, Write, WriteImm, Read, Cas, Faa, AtomicWrite, Flush, Bind,
+    Part, ReadPointer, ReadConsistent,   // of RSNIC alone
+    Count
+};
 
-constexpr uint32_t kActions = uint32_t(Action::Count);
+constexpr uint32_t kActions = uint32_t(Action::Part);   // of all devices
 constexpr uint32_t mask_of(Action a) { return 1u << uint32_t(a); }
 constexpr uint32_t kAllActions = (1u << kActions) - 1;
 const char *name_of(Action action);
@@ -58,10 +65,12 @@ struct Request {
     bool signaled;
     uint32_t length;
     uint32_t target;      // offset in the peer's target block
-    uint32_t local;       // offset in the local block: of an answer
+    uint32_t local;       // offset in the local block: of an answer; of PART in the side's records
     uint64_t original;    // what an atomic has to answer
     bool shared;          // an atomic on the word that all share
-    // WRITE, atomics: what the target held before. READ: what it has to bring.
+    bool torn;            // READ_CONSISTENT of an object that is never whole
+    Partition *partition; // PART: where its records go
+    // WRITE, atomics: what the target held before. READ, READ_POINTER, READ_CONSISTENT: what it has to bring.
     std::vector<uint8_t> bytes;
 };
 
@@ -73,6 +82,7 @@ struct Posting {
     uint64_t va;          // of the peer's memory
     uint32_t key;
     uint64_t result;      // what an atomic makes of the word
+    hghca_pointer_unit pointer;   // of READ_POINTER
     bool fence;
 };
 
@@ -94,6 +104,23 @@ struct SharedQueue {
     std::vector<bool> posted_slots;
     std::vector<uint32_t> free_slots;
     uint32_t posted = 0;
+};
+
+// Memory of a side whose QP has the operations of RSNIC alone.
+struct VendorMemory {
+    VendorMemory(Machine &machine, uint32_t object_bytes, Random &random, std::vector<Partition *> partitions);
+
+    struct Message {
+        uint32_t offset, length;   // in `records`
+        const Partition *partition;
+    };
+    // For the peer: partitions that it appends to, and what it searches and reads.
+    std::vector<Partition *> partitions;
+    Prepared prepared;
+    // For PARTs to the peer: each record is sent once, in its order, and its first four bytes name it.
+    Block records;
+    std::vector<Message> messages;   // that were posted
+    uint32_t posted = 0, done = 0;   // bytes of `records` whose messages were posted, and have completed
 };
 
 // The queues of a side whose host has an ERNIC, and how far software has seen them.
@@ -129,6 +156,7 @@ struct SideConfig {
     bool empty_sends = true;
     bool deaf = false;                // for tests of the checkers: posts no more receives
     bool plain = false;               // the same request again and again, for figures
+    bool vendor_ops = false;          // the QP has the operations of RSNIC alone
     uint32_t inline_ppm = 200'000, signal_ppm = 700'000;
 };
 
@@ -139,6 +167,7 @@ struct Side {
     NetworkHost *machine;
     Machine *hca = nullptr;            // that, if it has one
     std::unique_ptr<ErnicQueues> ernic;   // or it has an ERNIC
+    std::unique_ptr<VendorMemory> vendor; // of a QP with the operations of RSNIC alone
     Side *peer = nullptr;
     SideConfig config;
     TestDriver::Qp qp{};
@@ -147,6 +176,7 @@ struct Side {
     uint32_t cq = 0;                   // its place in Machine::cqs
     State state = State::Alive;
     bool expects_flush = false;        // its QP is in ERR, or on the way there
+    bool refused = false;              // its peer may have refused a request, so that the peer's QP is in ERR
     bool call_due = false;
 
     // Send queue.
@@ -193,6 +223,8 @@ public:
     void join_datagrams(Side &side);
     // A word that all sides with a way to `machine` add to.
     void add_counter(Machine &machine);
+    // A partition for the sides with RSNIC's own operations that the machine gets from now on.
+    void add_partition(Machine &machine);
     void start(Side &side, uint64_t at_ns);
 
     // ---- Machine::Handler
@@ -252,11 +284,28 @@ private:
     void received(Side &side, const hghca_cqe &cqe);
     void take_message(Side &side, Side &from, const hghca_cqe &cqe, Block &block, uint32_t buffer, uint32_t header);
     bool matches(const Side &from, const Message &message, const uint8_t *data) const;
-    void fail_side(Side &side, uint8_t syndrome);
+    void fail_side(Side &side, const Request &request, uint8_t syndrome);
+    void close_later(Side &side);
     void close(Side &side);
     void enter_error(Side &side);
     void go_on();
 
+    // Of sides with the operations of RSNIC alone: rsnic_traffic.cc.
+    std::vector<Partition *> partitions_of(const Machine &machine) const;
+    void aim_part(Side &side, Posting &posting);
+    void aim_vendor_read(Side &side, Posting &posting);
+    void expect_part(Side &side, const Request &request);
+    static bool may_be_refused(const Side &side, const Request &request);
+    static bool may_have_refused(const Side &side);
+    static bool ends_by_refusal(const Side &side, const Request &request, uint8_t syndrome);
+    // The side that has sent a record to the partition, and where the record is in its memory. Null: nobody has.
+    const Side *sender_of(const Partition &partition, const uint8_t *record, uint32_t &offset) const;
+    // Of a side: the bytes of its records in partitions, and the end of the last of these in its own memory.
+    struct Placed {
+        uint32_t bytes = 0, end = 0;
+    };
+    std::vector<Placed> placed_records();
+    void check_partitions();
     // Of sides whose host has an ERNIC: ernic_traffic.cc.
     void connect_ernic(Side &side, const Side &peer);
     void empty_slots(Side &side, uint32_t count);
@@ -273,6 +322,7 @@ private:
     std::vector<std::vector<Side *>> by_qpn_;      // of each machine
     std::vector<std::unique_ptr<SharedQueue>> queues_;
     std::vector<Counter> counters_;
+    std::vector<std::unique_ptr<Partition>> partitions_;
     std::vector<Side *> datagrams_;
     std::vector<Doubt> doubts_;
     std::vector<Side *> touched_;                  // by the completions of an interrupt

@@ -175,8 +175,8 @@ def printed(argv, text, status, errors):
     return text
 
 
-def decode(*paths, apart=False):
-    """The Findings of captures that the device made, files of one folder; apart: as Checkers has it.
+def decode(*paths, apart=False, alone=False):
+    """The Findings of captures that the device made, files of one folder; apart: as Checkers has it, alone: as vendor.
 
     Where there are several their names stand before what is wrong; frames are numbered in each from 1.
     """
@@ -194,7 +194,7 @@ def decode(*paths, apart=False):
     if XRC_REASON in findings.explained:
         decode_xrc(findings, paths, where, apart)
     if VENDOR_REASON in findings.explained:
-        check_vendors(findings, paths, where)
+        check_vendors(findings, paths, where, alone)
     findings.wrong += [f"{where(number)}: {why}" for number, why in icrcs["wrong"]]
     findings.scapy = icrcs["scapy"]
     # Each reads the files by itself.
@@ -232,11 +232,11 @@ def decode_xrc(findings, paths, where, apart):
         findings.wrong.append(f"XRC: {findings.explained[XRC_REASON]} packets, {again.frames} of them as RC")
 
 
-def check_vendors(findings, paths, where):
+def check_vendors(findings, paths, where, alone):
     """Book what is wrong with the packets of RSNIC's operations in captures, and with the responses to them."""
     total = 0
     for path, before in zip(paths, where.before, strict=True):
-        count, wrong = vendor.check(path)
+        count, wrong = vendor.check(path, alone)
         total += count
         findings.wrong += [f"{where(before + number)}: {why}" for number, why in wrong]
     if total != findings.explained[VENDOR_REASON]:

@@ -314,14 +314,15 @@ class Ports:
 class Checker:
     """Checks packet after packet of the ports that have requests of these among themselves."""
 
-    def __init__(self, ports):
+    def __init__(self, ports, alone):
         self.ports = {pair: Ports() for pair in ports}
+        self.alone = alone
 
     def take(self, found):
         """What is wrong with a packet, or None."""
         if found.opcode in extended.RESPONSES:
             ports = self.ports.get((found.target, found.source))
-            return ports.wrong_answer(found) if ports else None
+            return ports.wrong_answer(found) if ports and not self.alone else None
         ports = self.ports.get((found.source, found.target))
         if not ports:
             return None
@@ -332,7 +333,7 @@ class Checker:
             why = wrong_alone(found, made)
             if why:
                 return why
-        return ports.take(found.qpn, made) if made else None
+        return ports.take(found.qpn, made) if made and not self.alone else None
 
 
 def packets(path):
@@ -343,13 +344,16 @@ def packets(path):
             yield number, found
 
 
-def check(path):
-    """How many packets of these are in a capture, and (number of a frame, what is wrong) of its frames."""
+def check(path, alone=False):
+    """How many packets of these are in a capture, and (number of a frame, what is wrong) of its frames.
+
+    alone: each packet by itself, because the capture has several networks with the same addresses, one behind another.
+    """
     ports, count = set(), 0
     for _, found in packets(path):
         if found.opcode in OPCODES:
             ports.add((found.source, found.target))
             count += 1
-    checker = Checker(ports)
+    checker = Checker(ports, alone)
     said = ((number, checker.take(found)) for number, found in packets(path)) if count else ()
     return count, [(number, why) for number, why in said if why]
