@@ -308,7 +308,7 @@ enum hghca_rss_function {
 #define HGHCA_PARTITION_LOG_MAX_REGIONS	7
 #define HGHCA_PARTITION_LOG_MIN_RECORD	3	/* log2(bytes) */
 #define HGHCA_PARTITION_LOG_MAX_RECORD	8
-#define HGHCA_PARTITION_INDEX_MASK	HGHCA_MASK(5, 0)	/* of a key; the rest is software's */
+#define HGHCA_PARTITION_INDEX_MASK	HGHCA_MASK(5, 0)	/* of a key */
 
 struct hghca_partition_region {
 	__be64	va;			/* 00h */
