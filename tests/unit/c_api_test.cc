@@ -11,7 +11,7 @@
 #include "fake_host.h"
 #include "hghca_hw.h"
 
-namespace hghca::test {
+namespace hghca::test::c_api_test {
 namespace {
 
 FakeHost &host_of(void *opaque) { return *static_cast<FakeHost *>(opaque); }
@@ -316,4 +316,4 @@ TEST_F(CApi, AnExceptionStopsTheDeviceUntilReset)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::c_api_test

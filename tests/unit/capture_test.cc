@@ -17,7 +17,7 @@
 
 #include "hghca_core.h"
 
-namespace hghca::test {
+namespace hghca::test::capture_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -335,4 +335,4 @@ TEST_F(CaptureFiles, EndWithTheirSize)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::capture_test

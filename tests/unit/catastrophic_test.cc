@@ -7,7 +7,7 @@
 #include "jingzhao/events.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::catastrophic_test {
 namespace {
 
 constexpr uint64_t kClock = HGHCA_UAR_CLOCK;
@@ -321,4 +321,4 @@ TEST_F(Catastrophic, BrokenInvariantFailsTheDevice)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::catastrophic_test

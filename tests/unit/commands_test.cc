@@ -11,7 +11,7 @@
 
 #include "fixture.h"
 
-namespace hghca::test {
+namespace hghca::test::commands_test {
 namespace {
 
 class Commands : public DeviceTest {
@@ -657,4 +657,4 @@ TEST_F(PortCommands, TracingSaysWhatACommandDid)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::commands_test

@@ -8,7 +8,7 @@
 #include "icm_entry.h"
 #include "shared_queue.h"
 
-namespace hghca::test {
+namespace hghca::test::congestion_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -1032,4 +1032,4 @@ TEST(CongestionIncast, TwoSendersShareAndTheQueueStaysShort)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::congestion_test

@@ -6,7 +6,7 @@
 #include "jingzhao/multicast.h"
 #include "jingzhao/srq.h"
 
-namespace hghca::test {
+namespace hghca::test::context_cache_test {
 namespace {
 
 // The size of the cache; 0: no limit.
@@ -692,4 +692,4 @@ TEST_F(UnreadableIcm, AWindowGoesWithItsRegionAlone)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::context_cache_test

@@ -7,7 +7,7 @@
 #include "icm_entry.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::counter_set_test {
 namespace {
 
 using Set = std::array<uint64_t, HGHCA_QP_COUNTER_NUM>;
@@ -453,4 +453,4 @@ TEST_F(CounterSetTest, QueryMptOfAWindowAndOfItsRegion)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::counter_set_test

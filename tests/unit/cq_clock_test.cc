@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 
-namespace hghca::test {
+namespace hghca::test::cq_clock_test {
 namespace {
 
 class CqClock : public DeviceTest {
@@ -452,4 +452,4 @@ TEST_F(Moderation, ManyAtATimeEachByItsOwnClock)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::cq_clock_test

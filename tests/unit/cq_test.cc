@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace hghca::test {
+namespace hghca::test::cq_test {
 namespace {
 
 class CqTest : public DeviceTest {
@@ -520,4 +520,4 @@ TEST_F(CqTest, LargeCq)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::cq_test

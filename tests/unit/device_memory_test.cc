@@ -6,7 +6,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::device_memory_test {
 namespace {
 
 constexpr uint32_t kPd = TestDriver::kPd;
@@ -252,4 +252,4 @@ TEST_P(OnDeviceTraffic, AnAtomicWhereItsWordIsOne)
 INSTANTIATE_TEST_SUITE_P(CacheEntries, OnDeviceTraffic, ::testing::Values(0u, 1u));
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::device_memory_test

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-namespace hghca::test {
+namespace hghca::test::eq_test {
 namespace {
 
 class EqTest : public DeviceTest {
@@ -473,4 +473,4 @@ TEST_F(EqTest, ManyPages)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::eq_test

@@ -15,7 +15,7 @@
 #include "ernic.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::ernic_test {
 namespace {
 
 constexpr uint32_t kErnicQpn = 5;
@@ -601,4 +601,4 @@ TEST_P(Mixed, EveryKindWithEveryKindOnAPoorSwitch)
 INSTANTIATE_TEST_SUITE_P(Seeds, Mixed, ::testing::Range(1u, 41u));
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::ernic_test

@@ -4,7 +4,7 @@
 
 #include "raw_frames.h"
 
-namespace hghca::test {
+namespace hghca::test::flow_control_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -668,4 +668,4 @@ TEST_F(Overload, LosesNoneWithIt)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::flow_control_test

@@ -7,7 +7,7 @@
 #include "verbs.h"
 #include "wire/packet.h"
 
-namespace hghca::test {
+namespace hghca::test::hostile_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -262,4 +262,4 @@ TEST_P(Hostile, ContextsOfNoise)
 INSTANTIATE_TEST_SUITE_P(Seeds, Hostile, ::testing::Range(0u, 12u));
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::hostile_test

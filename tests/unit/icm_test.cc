@@ -5,7 +5,7 @@
 #include "fixture.h"
 #include "jingzhao/icm.h"
 
-namespace hghca::test {
+namespace hghca::test::icm_test {
 namespace {
 
 class IcmTest : public DeviceTest {
@@ -195,4 +195,4 @@ TEST_F(IcmTest, WritesThroughPointersAreMarkedDirty)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::icm_test

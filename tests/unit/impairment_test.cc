@@ -13,7 +13,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::impairment_test {
 namespace {
 
 constexpr uint64_t kUs = 1000;
@@ -1053,4 +1053,4 @@ TEST_F(ImpairmentOnDevices, ADeviceGoesWithFramesHeldBack)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::impairment_test

@@ -11,7 +11,7 @@
 #include "fixture.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::isolation_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -490,4 +490,4 @@ TEST_F(ForeignKeys, OfQueues)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::isolation_test

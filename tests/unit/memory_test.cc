@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace hghca::test {
+namespace hghca::test::memory_test {
 namespace {
 
 constexpr uint32_t kPd = TestDriver::kPd;
@@ -534,4 +534,4 @@ TEST_F(MemoryTest, TableSizeOfOneAndBeforeInit)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::memory_test

@@ -7,7 +7,7 @@
 #include "jingzhao/multicast.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::multicast_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -954,4 +954,4 @@ INSTANTIATE_TEST_SUITE_P(Multicast, Strays, ::testing::ValuesIn(kCaches));
 INSTANTIATE_TEST_SUITE_P(Multicast, Chains, ::testing::ValuesIn(kCaches));
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::multicast_test

@@ -10,7 +10,7 @@
 #include "shared_queue.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::odp_test {
 namespace {
 
 constexpr uint32_t kPd = TestDriver::kPd;
@@ -1057,4 +1057,4 @@ TEST_F(Odp, ResumedWithoutAPage)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::odp_test

@@ -12,7 +12,7 @@
 #include "page_fault.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::odp_tree_test {
 namespace {
 
 constexpr uint32_t kPd = TestDriver::kPd;
@@ -509,4 +509,4 @@ TEST_F(OdpTreeForged, ATreeIsNone)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::odp_tree_test

@@ -11,7 +11,7 @@
 #include "transport/transport.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::packet_store_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -356,4 +356,4 @@ TEST_F(StoreTest, AllQpsWait)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::packet_store_test

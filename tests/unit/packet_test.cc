@@ -7,7 +7,7 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-namespace hghca::test {
+namespace hghca::test::packet_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -949,4 +949,4 @@ TEST_F(ByHand, ResponsesThatDoNotFitTheRequest)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::packet_test

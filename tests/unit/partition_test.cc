@@ -7,7 +7,7 @@
 #include "transport/transport.h"
 #include "vendor_ops.h"
 
-namespace hghca::test {
+namespace hghca::test::partition_test {
 namespace {
 
 // ---- commands
@@ -409,4 +409,4 @@ TEST_F(VendorOps, APacketForAllRegions)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::partition_test

@@ -7,7 +7,7 @@
 
 #include "shared_queue.h"
 
-namespace hghca::test {
+namespace hghca::test::placement_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -379,4 +379,4 @@ TEST_F(PlacingOnASmallChip, OutlivesEviction)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::placement_test

@@ -13,7 +13,7 @@
 #include "pool.h"
 #include "port/frame_ring.h"
 
-namespace hghca::test {
+namespace hghca::test::pool_test {
 namespace {
 
 struct Object {
@@ -163,4 +163,4 @@ TEST(WaitingCqs, StandInTheirLinesInOrder)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::pool_test

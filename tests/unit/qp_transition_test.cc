@@ -10,7 +10,7 @@
 
 #include "fixture.h"
 
-namespace hghca::test {
+namespace hghca::test::qp_transition_test {
 namespace {
 
 const std::map<std::string, unsigned> kAttributeBits = {
@@ -617,4 +617,4 @@ TEST_F(QpTest, SpecialQps)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::qp_transition_test

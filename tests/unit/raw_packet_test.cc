@@ -8,7 +8,7 @@
 #include "jingzhao/flow.h"
 #include "raw_frames.h"
 
-namespace hghca::test {
+namespace hghca::test::raw_packet_test {
 namespace {
 
 // Node b has the rules; frames come from the link, and from QPs of its own.
@@ -880,4 +880,4 @@ TEST(FlowWork, RulesOfAllMasksTogether)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::raw_packet_test

@@ -7,7 +7,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::rc_error_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -914,4 +914,4 @@ TEST_F(RcError, ADeviceResetUnderWayLeavesNothingBehind)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::rc_error_test

@@ -8,7 +8,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::rc_loss_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -792,4 +792,4 @@ TEST_P(RcStorm, EverythingArrivesOnceAndInOrder)
 INSTANTIATE_TEST_SUITE_P(Seeds, RcStorm, ::testing::Range(0u, 40u));
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::rc_loss_test

@@ -4,7 +4,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::rc_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -825,4 +825,4 @@ TEST_F(Rc, QpsTakeTurns)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::rc_test

@@ -2,7 +2,7 @@
 // BAR0 and BAR2: every offset and width (interface document, 3, 5).
 #include "fixture.h"
 
-namespace hghca::test {
+namespace hghca::test::registers_test {
 namespace {
 
 class Registers : public DeviceTest {};
@@ -182,4 +182,4 @@ TEST_F(Doorbells, BeforeInitialisationNothingHappens)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::registers_test

@@ -7,7 +7,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::registration_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -744,4 +744,4 @@ TEST(WithoutMemoryManagement, NothingOfItIsThere)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::registration_test

@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::rsnic_test {
 namespace {
 
 Config rsnic_config(FakeHost &host)
@@ -692,4 +692,4 @@ TEST_F(Rsnic, OtherDevicesHaveNoCapsStructure)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::rsnic_test

@@ -14,7 +14,7 @@
 #include "jingzhao/flow.h"
 #include "raw_frames.h"
 
-namespace hghca::test {
+namespace hghca::test::rss_test {
 namespace {
 
 // ---- the hash
@@ -690,4 +690,4 @@ TEST(RssWork, DoesNotGrowWithTheNumberOfQueues)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::rss_test

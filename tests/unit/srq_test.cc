@@ -4,7 +4,7 @@
 
 #include "shared_queue.h"
 
-namespace hghca::test {
+namespace hghca::test::srq_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -490,4 +490,4 @@ TEST_F(SrqWithSmallCache, WhatStandsInIcmIsNotTrusted)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::srq_test

@@ -7,7 +7,7 @@
 #include "paced.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::static_rate_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -495,4 +495,4 @@ TEST_F(StaticRateUd, AnErrorWhileItWaits)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::static_rate_test

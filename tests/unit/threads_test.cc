@@ -11,7 +11,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::threads_test {
 namespace {
 
 constexpr unsigned kMessages = 300;
@@ -169,4 +169,4 @@ TEST(Threads, DISABLED_CountersWithoutTheLock)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::threads_test

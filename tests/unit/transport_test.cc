@@ -11,7 +11,7 @@
 #include "jingzhao/qp_table.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::transport_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -571,4 +571,4 @@ TEST_F(Paths, WithoutAFlowLabelEachConnectionHasItsPort)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::transport_test

@@ -4,7 +4,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::uc_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -320,4 +320,4 @@ TEST(UcBase, WorksWithoutAnyExtension)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::uc_test

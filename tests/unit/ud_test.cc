@@ -6,7 +6,7 @@
 
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::ud_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -807,4 +807,4 @@ TEST_F(Raw, ALinkThatIsDownLosesFrames)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::ud_test

@@ -9,7 +9,7 @@
 #include "fixture.h"
 #include "verbs.h"
 
-namespace hghca::test {
+namespace hghca::test::work_test {
 namespace {
 
 // Config::slice_work, and what the last step of a slice may do beyond it.
@@ -699,4 +699,4 @@ TEST(Slice, ASliceOfOneUnitGetsEverythingDone)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::work_test

@@ -4,7 +4,7 @@
 
 #include "shared_queue.h"
 
-namespace hghca::test {
+namespace hghca::test::xrc_test {
 namespace {
 
 using Options = Endpoint::Options;
@@ -440,4 +440,4 @@ TEST_F(Xrc, OffWithoutItsCapability)
 }
 
 }  // namespace
-}  // namespace hghca::test
+}  // namespace hghca::test::xrc_test
