@@ -133,7 +133,7 @@ TEST_F(VendorOps, ADeviceWithoutThem)
     }
 }
 
-// An opcode of the manufacturer that is none of these stays unknown.
+// Other manufacturer-specific opcodes stay unknown.
 TEST_F(VendorOps, OtherOpcodesOfTheManufacturer)
 {
     net.filter = [&](const Node &from, Frame &f) {
