@@ -120,6 +120,15 @@ static void loopback_post_part(struct loopback_channel *c, struct loopback_desc 
 	desc->parts++;
 }
 
+/* Without an interrupt, a timer reads the CQ until nothing is under way. */
+static void loopback_poll(struct loopback_channel *c)
+{
+	bool busy = !list_empty(&c->posted) || !list_empty(&c->issued);
+
+	if (!c->irq && !c->gone && busy && !hrtimer_is_queued(&c->timer))
+		hrtimer_start(&c->timer, LOOPBACK_POLL_NS, HRTIMER_MODE_REL);
+}
+
 static void loopback_post(struct loopback_channel *c)
 {
 	u16 old = c->sq_tail;
@@ -135,8 +144,7 @@ static void loopback_post(struct loopback_channel *c)
 		return;
 	/* writel() orders the SQEs before the doorbell. */
 	loopback_set(c, LOOPBACK_SQ_TAIL, c->sq_tail);
-	if (!c->irq && !hrtimer_is_queued(&c->timer))
-		hrtimer_start(&c->timer, LOOPBACK_POLL_NS, HRTIMER_MODE_REL);
+	loopback_poll(c);
 }
 
 /* ------------------------------------------------------------------ */
@@ -254,17 +262,14 @@ static irqreturn_t loopback_interrupt(int irq, void *data)
 static enum hrtimer_restart loopback_timer_fired(struct hrtimer *timer)
 {
 	struct loopback_channel *c = container_of(timer, struct loopback_channel, timer);
-	enum hrtimer_restart restart = HRTIMER_NORESTART;
 	unsigned long flags;
 
 	spin_lock_irqsave(&c->lock, flags);
 	loopback_reap(c);
-	if (!c->gone && !(list_empty(&c->posted) && list_empty(&c->issued))) {
-		hrtimer_forward_now(timer, LOOPBACK_POLL_NS);
-		restart = HRTIMER_RESTART;
-	}
+	/* Copies that were posted meanwhile, here or on another CPU, have started it already. */
+	loopback_poll(c);
 	spin_unlock_irqrestore(&c->lock, flags);
-	return restart;
+	return HRTIMER_NORESTART;
 }
 
 static void loopback_free_desc(struct loopback_desc *desc)

@@ -5,6 +5,7 @@
  * (docs/reference/loopback.rst, sections 2 and 3).
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/dmaengine.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
@@ -273,6 +274,24 @@ static void loopback_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 300, fake->called);
 }
 
+/* The driver's timer, which alone reads the CQ here, posts what waits for room. */
+static void loopback_polled(struct kunit *test)
+{
+	struct loopback_fake *fake = test->priv;
+
+	for (unsigned int i = 0; i < 260; i++)
+		loopback_kunit_copy(test, 1 + i);
+	for (unsigned int i = 0; i < 260; i++) {
+		loopback_kunit_complete(fake, i % 256, 0, 1 + i);
+		for (unsigned int wait = 0; wait < 1000 && loopback_get(fake, 0x4c) != (i + 1) % 256; wait++)
+			usleep_range(50, 100);
+		KUNIT_ASSERT_EQ(test, (i + 1) % 256, loopback_get(fake, 0x4c));
+		KUNIT_EXPECT_EQ(test, min(256 + i, 260u) % 256, loopback_get(fake, 0x30));
+	}
+	dmaengine_synchronize(fake->chan);
+	KUNIT_EXPECT_EQ(test, 260, fake->called);
+}
+
 static void loopback_terminated(struct kunit *test)
 {
 	struct loopback_fake *fake = test->priv;
@@ -338,6 +357,7 @@ static struct kunit_case loopback_cases[] = {
 	KUNIT_CASE(loopback_long_copy),
 	KUNIT_CASE_PARAM(loopback_failed_copy, loopback_error_gen_params),
 	KUNIT_CASE(loopback_many),
+	KUNIT_CASE(loopback_polled),
 	KUNIT_CASE(loopback_terminated),
 	KUNIT_CASE(loopback_empty),
 	KUNIT_CASE_PARAM(loopback_lying, loopback_lie_gen_params),
