@@ -29,7 +29,7 @@ typedef struct { __u64 value; } big64;
 #define __be16 big16
 #define __be32 big32
 #define __be64 big64
-#include <hghca_hw.h>
+#include <hghca_wire.h>
 #define ORDER(member) _Generic((member), \\
 	little16: "little-endian", little32: "little-endian", little64: "little-endian", \\
 	big16: "big-endian", big32: "big-endian", big64: "big-endian", \\
