@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "wire/icrc.h"
 
-#include <array>
-#include <cstring>
-
-#include "byte_order.h"
+#include "wire/crc_tables.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,48 +11,14 @@ namespace hghca {
 
 namespace {
 
-// The polynomial, bit-reflected: bit 31 - n stands for x^n.
 constexpr uint32_t kPolynomial = 0xedb88320;
-
-constexpr uint32_t times_x(uint32_t r)
-{
-    return r >> 1 ^ (r & 1 ? kPolynomial : 0);
-}
-
-// kTables[k][b]: byte b followed by k zero bytes.
-using Tables = std::array<std::array<uint32_t, 256>, 8>;
-constexpr Tables make_tables()
-{
-    Tables t{};
-    for (uint32_t b = 0; b < 256; b++) {
-        uint32_t r = b;
-        for (int bit = 0; bit < 8; bit++)
-            r = times_x(r);
-        t[0][b] = r;
-    }
-    for (size_t k = 1; k < 8; k++)
-        for (uint32_t b = 0; b < 256; b++)
-            t[k][b] = t[k - 1][b] >> 8 ^ t[0][t[k - 1][b] & 0xff];
-    return t;
-}
-constexpr Tables kTables = make_tables();
+using Crc32 = CrcTables<uint32_t, kPolynomial>;
 
 }  // namespace
 
 uint32_t crc32_by_tables(uint32_t crc, const void *data, size_t length)
 {
-    const auto *p = static_cast<const uint8_t *>(data);
-    for (; length >= 8; p += 8, length -= 8) {
-        uint64_t word;
-        std::memcpy(&word, p, 8);
-        word = le64(word) ^ crc;
-        crc = 0;
-        for (size_t k = 0; k < 8; k++)
-            crc ^= kTables[7 - k][word >> (8 * k) & 0xff];
-    }
-    for (; length; p++, length--)
-        crc = crc >> 8 ^ kTables[0][(crc ^ *p) & 0xff];
-    return crc;
+    return Crc32::update(crc, static_cast<const uint8_t *>(data), length);
 }
 
 #if defined(__x86_64__)
@@ -69,7 +32,7 @@ constexpr uint64_t power(unsigned n)
 {
     uint32_t r = 0x80000000;
     while (n--)
-        r = times_x(r);
+        r = Crc32::times_x(r);
     return uint64_t(r) << 32;
 }
 
