@@ -202,7 +202,8 @@ struct ibv_qp *hghcadv_create_qp(struct ibv_context *context,
 
 struct hghcadv_qp_ex *hghcadv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp)
 {
-	if (!hghca_is_device(qp->qp_base.context->device) ||
+	/* ibv_qp_to_qp_ex() gives NULL for a QP without extended posting. */
+	if (!qp || !hghca_is_device(qp->qp_base.context->device) ||
 	    !to_hqp_ex(qp)->has_vendor_ops) {
 		errno = EOPNOTSUPP;
 		return NULL;

@@ -162,6 +162,8 @@ void all_partitions(void)
 	if (n != MAX_PARTITIONS || errno != ENOSPC)
 		tb_fail("%u partitions and then \"%s\", expected %d and \"%s\"", n, strerror(errno), MAX_PARTITIONS,
 			strerror(ENOSPC));
+	if (!n)
+		return;
 	key = all[--n]->key;
 	vo_errno(hghcadv_destroy_partition(all[n]), 0, "hghcadv_destroy_partition");
 	again = try_create(vo_owner->pd, &attr);
@@ -395,6 +397,9 @@ static void check_plain_qp(struct ibv_cq *cq)
 	errno = 0;
 	dv = hghcadv_qp_ex_from_ibv_qp_ex(ibv_qp_to_qp_ex(qp));
 	vo_errno(dv ? 0 : errno, EOPNOTSUPP, "hghcadv_qp_ex_from_ibv_qp_ex");
+	errno = 0;
+	dv = hghcadv_qp_ex_from_ibv_qp_ex(NULL);
+	vo_errno(dv ? 0 : errno, EOPNOTSUPP, "hghcadv_qp_ex_from_ibv_qp_ex of a QP without ibv_wr_start");
 	if (ibv_destroy_qp(qp))
 		tb_die("ibv_destroy_qp");
 }
