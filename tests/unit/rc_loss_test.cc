@@ -37,6 +37,28 @@ private:
     std::set<std::pair<unsigned, uint32_t>> lost_;
 };
 
+// Software that has seen the last completion destroys its QP: the peer has its ACK all the same.
+TEST_F(RcLoss, ALastMessageIsAcknowledgedByAQpThatGoes)
+{
+    for (const bool reset : {false, true}) {
+        SCOPED_TRACE(reset);
+        Pair p(net.a, net.b, Options());
+        Frame request;
+        net.filter = [&](const Node &, Frame &f) {
+            request = f;
+            return Fate{0u};
+        };
+        p.b.post_recv(p.b.sge(0, 100));
+        p.a.post(send(p.a.sge(0, 100)));
+        net.filter = nullptr;
+        Network::deliver(net.b, request);
+        EXPECT_EQ(p.b.poll_all().size(), 1u);
+        ASSERT_EQ(reset ? net.b.driver.to_reset(p.b.qp.qpn) : net.b.driver.to_error(p.b.qp.qpn), 0);
+        net.settle();
+        expect_good(p.a, 1);
+    }
+}
+
 // One lost packet in each place of each kind of message.
 class RcLossEach : public RcLoss, public ::testing::WithParamInterface<uint8_t> {};
 

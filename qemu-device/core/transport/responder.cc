@@ -802,6 +802,13 @@ Turn Responder::run(Qp &qp, int32_t &credit)
 
 TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, Psn psn) const
 {
+void Responder::acknowledge_last(Qp &qp)
+{
+    int32_t credit = 0;
+    if (qp.resp.ack_due && !qp.resp.reply_count && send_ack(qp, credit) == Turn::Blocked)
+        qp.resp.ack_due = false;   // lost, as a packet on the way may be
+}
+
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode);
     h.pkey = transport_.port.pkey;

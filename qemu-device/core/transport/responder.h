@@ -20,6 +20,8 @@ public:
     void receive(Qp &qp, const Packet &packet);
     // Sends replies until `credit` bytes are used up or none is due.
     Turn run(Qp &qp, int32_t &credit);
+    // Sends the ACK that is due, if it is due next; the QP sends nothing after that.
+    void acknowledge_last(Qp &qp);
     static bool due(const Qp &qp) { return qp.resp.reply_count || qp.resp.ack_due; }
     // The same, and the QP's rate does not hold it back.
     static bool may_reply(const Qp &qp);

@@ -628,12 +628,23 @@ bool Transport::has_work() const
 
 uint64_t Transport::next_deadline() const { return std::min(timers.next(), flow_control.next_deadline()); }
 
+// Software has seen the completion of a receive and is done with the QP. An ACK that has not gone yet goes now: otherwise
+// the peer would send the message again until its retries run out.
+void Transport::acknowledge_last(Qp &qp)
+{
+    if (!is_reliable(qp.a.service) || link_full || flow_control.paused(class_of(qp)))
+        return;
+    route_state_ = RouteState::Unknown;
+    responder.acknowledge_last(qp);
+}
+
 void Transport::state_changed(Qp &qp, QpState from)
 {
     RequesterState &r = qp.req;
     now_ns = host.now_ns();
     switch (qp.state) {
     case QpState::Reset:
+        acknowledge_last(qp);
         // Its turn and its timer, if any, will find no such QP.
         forget_packets(qp.a.qpn);
         return;
@@ -649,6 +660,7 @@ void Transport::state_changed(Qp &qp, QpState from)
         qp.comm_est_sent = false;
         return;
     case QpState::Error:
+        acknowledge_last(qp);
         enter_error(qp);
         return;
     case QpState::Rts:

@@ -205,6 +205,7 @@ private:
     Turn serve(Qp &qp, int32_t &credit);
     Turn serve_queues(Qp &qp, int32_t &credit);
     Turn serve_reliable(Qp &qp, int32_t &credit);
+    void acknowledge_last(Qp &qp);
     Flushed flush_slice(Qp &qp);
     void count_sent(const Qp &qp, const Route &route);
     void count_received(const Qp &qp, const Packet &packet);
