@@ -105,8 +105,8 @@ static int hghca_partition_start(struct hghca_dev *hdev, const struct hghca_user
  * @num_ranges: number of @ranges
  *
  * Return: the partition, or an ERR_PTR(): -EOPNOTSUPP if the device has no partitions,
- * -EINVAL for a malformed description or another number of ranges, -ENOSPC if all indices
- * are in use, or an error of an allocation or a command.
+ * -EINVAL for a malformed description or if @num_ranges is not its number of regions,
+ * -ENOSPC if all indices are in use, or an error of an allocation or a command.
  */
 struct hghca_user_partition *hghca_create_partition(struct ib_pd *ibpd,
 						    const struct hghca_partition_desc *desc,

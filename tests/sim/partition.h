@@ -24,7 +24,7 @@ public:
     uint32_t region_of(const uint8_t *record) const;
     // A PART with these records is posted.
     void post(const uint8_t *records, uint32_t bytes);
-    // Can the region of one of these be too full for it? It can if all that was posted does not fit into it.
+    // May a region be too full for one of these records? It may if all that was posted for it does not fit.
     bool may_be_full(const uint8_t *records, uint32_t bytes) const;
     // Calls take(region, record) for each record that the device has appended, region by region in their order. Behind
     // these nothing may have been written.

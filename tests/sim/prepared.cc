@@ -136,8 +136,10 @@ void Prepared::spoil_values()
 
 void Prepared::spoil_objects()
 {
+    // One that is torn already could become whole by it.
     for (const Object &object : objects_)
-        *memory_.now(object.offset) ^= 1;
+        if (!object.torn)
+            *memory_.now(object.offset) ^= 1;
 }
 
 }  // namespace hghca::sim

@@ -113,8 +113,8 @@ bool Traffic::ends_by_refusal(const Side &side, const Request &request, uint8_t 
     case HGHCA_SYNDROME_REMOTE_OP_ERR:
         return may_be_refused(side, request);
     case HGHCA_SYNDROME_RETRY_EXC_ERR:
-        // The NAK was lost, or the object was read for a duplicate, which has no NAK.
-        return side.peer && may_have_refused(*side.peer);
+        // The NAK was lost, or the object was read for a duplicate, which has no NAK: either needs a loss.
+        return faulty && side.peer && may_have_refused(*side.peer);
     case HGHCA_SYNDROME_WR_FLUSH_ERR:
         return may_have_refused(side);
     default:

@@ -214,7 +214,7 @@ void pointer_lists(void)
 	vo_close(&t);
 }
 
-/* Other QPs work meanwhile. */
+/* Another QP has its requests answered in between; how many of them before the search ends, is not known. */
 void pointer_endless(void)
 {
 	struct hghcadv_pointer pointer = listed(77);

@@ -10,7 +10,7 @@ from impairment import impairment
 
 
 def test(name, **options):
-    """Regions of a program overlap."""
+    """aliases: the programs register some memory more than once."""
     return framework.test(f"vendor operations: {name}", **{"machine": RSNIC, "subjects": ("hghca",), "limit_s": 90,
                                                            "aliases": True, **options})
 
