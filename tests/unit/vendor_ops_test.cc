@@ -33,7 +33,7 @@ TEST_F(VendorOps, OnlyRsnicHasThemAndOnlyIfInitHcaSaysSo)
     EXPECT_EQ(full.a.driver.init_hca(kVendorOps), 0x03);
 }
 
-// Bit 30 of word B0h.
+// Bit 30 of word B0h; a reserved one without the capability.
 TEST_F(VendorOps, TheBitOfAQp)
 {
     TestDriver &driver = net.b.driver;
@@ -60,7 +60,10 @@ TEST_F(VendorOps, TheBitOfAQp)
     const TestDriver::Qp qp = driver.new_qp(4, 4);
     hghca_qpc c = driver.init_qpc(qp, HGHCA_QP_ST_RC, other, other);
     c.trust = be32(0x40000000);
-    EXPECT_EQ(driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), 0x03);
+    EXPECT_EQ(driver.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), 0);
+    Mailbox context;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_QP, context, qp.qpn), 0);
+    EXPECT_EQ(be32_at(&context[0xb0]), 0u);
 }
 
 std::vector<Wqe> one_of_each(Pair &p)

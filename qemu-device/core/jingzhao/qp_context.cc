@@ -137,8 +137,7 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
     if (xrc)
         a.xrcd = be32(in.xrcd);
     a.trusted = limits.caps & HGHCA_CAP_MEM_MGT && be32(in.trust) & HGHCA_QPC_TRUST_REG_MR;
-    a.vendor_ops = be32(in.trust) & HGHCA_QPC_TRUST_VENDOR_OPS;
-    const bool offers_vendor_ops = a.service == Service::Rc && limits.caps & HGHCA_CAP_VENDOR_OPS;
+    a.vendor_ops = limits.caps & HGHCA_CAP_VENDOR_OPS && be32(in.trust) & HGHCA_QPC_TRUST_VENDOR_OPS;
     const uint32_t counter_set = limits.caps & HGHCA_CAP_QP_COUNTERS ? be32(in.counter_set) : 0;
     a.counter_set = uint16_t(counter_set);
     uint64_t dbr = be64(in.dbr_addr);
@@ -149,7 +148,7 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
     if (!known || Qpn(be32(in.local_qpn)) != qpn || number(a.cqn_send) >= limits.cqs ||
         number(a.cqn_recv) >= limits.cqs || a.dbr_addr % sizeof(hghca_qp_dbr) || code > kMtuMaxCode ||
         ((shared || xrc) && in.rcv_wqe_len) || (xrc && shared) || a.xrcd > kMaxXrcd || (a.xrcd && in.snd_wqe_len) ||
-        counter_set >= kCounterSets || (a.vendor_ops && !offers_vendor_ops))
+        counter_set >= kCounterSets || (a.vendor_ops && a.service != Service::Rc))
         return HGHCA_CMD_STAT_BAD_PARAM;
     a.mtu = kMtuBase << (code ? code : kMtuMaxCode);
     a.log_max_msg = in.mtu_msgmax & HGHCA_QPC_MSGMAX_MASK;
