@@ -120,8 +120,8 @@ protected:
 // Partitions by key. Only PART packets name them: of a function that has no Features::vendor_ops, none is asked for.
 class Partitions {
 public:
-    // Appends the records of a packet to the regions of partition `key`: all of them, or with any outcome but Yes none.
-    // `left`: bytes of the message from this packet on. `records` is not in memory that others write to.
+    // Appends the records of a packet to the regions of partition `key`: all of them, or with any outcome but Yes none,
+    // unless DMA fails. `left`: bytes of the message from this packet on. `records` is not in memory that others write to.
     virtual Appended append(Key key, KeyUser user, uint32_t left, std::span<const uint8_t> records) = 0;
 
 protected:

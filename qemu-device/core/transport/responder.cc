@@ -37,6 +37,8 @@ const Responder::Refusal Responder::kOperation = {
 
 namespace {
 
+constexpr int32_t kStepsPerTurn = 16;   // of a READ_POINTER or READ_CONSISTENT
+
 // Is there a NAK among the replies? It is the last of them.
 bool nak_waits(const ResponderState &s)
 {
@@ -337,7 +339,7 @@ void Responder::receive_write(Qp &qp, const Packet &packet)
         complete(qp, packet, s.message_offset);
 }
 
-// A packet is executed as a whole, or not at all. It goes on as a WRITE does.
+// A packet is executed as a whole or not at all, unless DMA fails. It goes on as a WRITE does.
 void Responder::receive_part(Qp &qp, const Packet &packet)
 {
     ResponderState &s = qp.resp;
@@ -800,8 +802,6 @@ Turn Responder::run(Qp &qp, int32_t &credit)
     return due(qp) ? Turn::More : Turn::Idle;
 }
 
-TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, Psn psn) const
-{
 void Responder::acknowledge_last(Qp &qp)
 {
     int32_t credit = 0;
@@ -809,6 +809,8 @@ void Responder::acknowledge_last(Qp &qp)
         qp.resp.ack_due = false;   // lost, as a packet on the way may be
 }
 
+TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, Psn psn) const
+{
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode);
     h.pkey = transport_.port.pkey;
@@ -961,10 +963,19 @@ void Responder::pop(Qp &qp)
 
 // ---- READ_POINTER and READ_CONSISTENT (docs/reference/rsnic.rst, 9.3 and 9.4)
 
-// The credit that is left is lost: with some of it the QP would stay at the front of the line when the slice ends here.
-Turn Responder::give_way(int32_t &credit)
+bool Responder::searches(const Qp &qp)
 {
-    credit = std::min(credit, 0);
+    const ResponderState &s = qp.resp;
+    const ReplyKind kind = s.replies[s.reply_head].kind;
+    return s.reply_count && (kind == ReplyKind::Pointer || kind == ReplyKind::Consistent);
+}
+
+// A step that sends nothing costs credit all the same. One a turn would let a search on a busy device take longer than
+// its requester waits.
+Turn Responder::take_step(Reply &reply, int32_t &credit)
+{
+    reply.steps++;
+    credit -= Scheduler::kQuantumBytes / kStepsPerTurn;
     return Turn::More;
 }
 
@@ -1008,9 +1019,8 @@ Turn Responder::search(Qp &qp, int32_t &credit)
     }
     if (reply.steps + 1u >= kMaxElements)
         return refuse_reply(qp, kOperation);
-    reply.steps++;
     reply.va = step.va;
-    return give_way(credit);
+    return take_step(reply, credit);
 }
 
 // One try. What is sent is the copy that has been found good.
@@ -1029,8 +1039,7 @@ Turn Responder::read_consistent(Qp &qp, int32_t &credit)
     }
     if (reply.steps + 1u >= kMaxTries)
         return refuse_reply(qp, kOperation);
-    reply.steps++;
-    return give_way(credit);
+    return take_step(reply, credit);
 }
 
 // `payload` is of this device: it can be read.

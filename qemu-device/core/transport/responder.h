@@ -25,6 +25,8 @@ public:
     static bool due(const Qp &qp) { return qp.resp.reply_count || qp.resp.ack_due; }
     // The same, and the QP's rate does not hold it back.
     static bool may_reply(const Qp &qp);
+    // Is the next reply one that takes steps before it is sent?
+    static bool searches(const Qp &qp);
 
 private:
     // How a message fails: the NAK code, the event, and what its receive WQE gets.
@@ -84,8 +86,7 @@ private:
     // A step of the reply that is next, a READ_POINTER's or READ_CONSISTENT's.
     Turn search(Qp &qp, int32_t &credit);
     Turn read_consistent(Qp &qp, int32_t &credit);
-    // The next step waits until others had their turns.
-    static Turn give_way(int32_t &credit);
+    static Turn take_step(Reply &reply, int32_t &credit);
     // Copies `bytes` bytes at `va` that the reply may read to copy_. False: a key, a bound, a right or DMA is wrong.
     bool read(const Qp &qp, const Reply &reply, uint64_t va, uint32_t bytes);
     // Ends the reply that is next by its only packet.

@@ -463,8 +463,8 @@ Turn Transport::serve_queues(Qp &qp, int32_t &credit)
     return serve_reliable(qp, credit);
 }
 
-// Responses go before requests, but take turns with them when the QP's rate holds back both: a peer that never
-// stops reading would otherwise take all of it.
+// Responses go before requests, but take turns with them when the QP's rate holds back both, and when a search goes
+// on: a peer that never stops reading or searching would otherwise take all of it.
 Turn Transport::serve_reliable(Qp &qp, int32_t &credit)
 {
     auto run_requester = [&] {
@@ -478,7 +478,7 @@ Turn Transport::serve_reliable(Qp &qp, int32_t &credit)
         turn = responder.run(qp, credit);
     if (turn == Turn::Idle && !requests_first)
         turn = run_requester();
-    if (qp.pace.next_ns != next_ns)
+    if (qp.pace.next_ns != next_ns || Responder::searches(qp))
         qp.pace.requests_first = !requests_first;
     // What it sent to itself may have made a reply due.
     return turn == Turn::Idle && Responder::may_reply(qp) ? Turn::More : turn;
