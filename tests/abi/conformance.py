@@ -18,7 +18,7 @@ EVERYWHERE = {
     "token: CMD_POLL_TOKEN": (IMPLEMENTED, "commands_test.cc: ToldByAnEqe"),
 }
 
-# The test of each table: a file of tests/unit, tests/kunit or tests/qtest, and its test.
+# The test of each table.
 PROOFS = {
     "section 1.1": "commands_test.cc: MailboxMustBeAlignedAndThere",
     "table 3-1-1": "base_cases.py: test_identity",
@@ -196,7 +196,7 @@ STATEMENTS = (
      "context_cache_test.cc: ContextsComeBackAsTheyWere"),
     ("1.1", "ICM need not be contiguous", IMPLEMENTED, "icm_test.cc: LoadAndStoreAcrossPagesDirectAndByCopy"),
     ("1.1", "memory of ICM is the device's once it is mapped", IMPLEMENTED, "icm_test.cc: BusyLeavesTheOldMapping"),
-    ("1.1", "software gives memory of ICM when a resource is first used", IMPLEMENTED, "icm.c: icm_get_and_put"),
+    ("1.1", "software gives memory of ICM when a resource is first used", IMPLEMENTED, "kunit/icm.c: icm_get_and_put"),
     ("1.1", "queues are in memory of the user, which the device accesses by DMA", IMPLEMENTED,
      "base_cases.py: test_services"),
     ("1.1", "data is in memory that the user has registered", IMPLEMENTED, "memory_test.cc: RightsAndPd"),
@@ -205,7 +205,8 @@ STATEMENTS = (
      "context_cache_test.cc: EveryByteOfAQpContext"),
     ("1.2", "mailboxes are read and written by DMA", IMPLEMENTED,
      "commands_test.cc: AnOutputMailboxThatIsHalfThereIsNotTouched"),
-    ("1.2", "the kernel alone accesses the HCR", IMPLEMENTED, "the driver maps BAR0 and no process does; isolation: doorbells and pages"),
+    ("1.2", "the kernel alone accesses the HCR", IMPLEMENTED,
+     "the driver maps BAR0 and no process does; programs/isolation_doorbells.c: others_mapped"),
     ("1.2", "a process has a UAR page of its own; QPs of others are out of its reach", IMPLEMENTED,
      "isolation_test.cc: OfEveryQpn"),
     ("1.2", "firmware tells limits of the device", IMPLEMENTED, "commands_test.cc: DeviceLimits"),
@@ -259,7 +260,7 @@ STATEMENTS = (
     ("3.4", "how a receive is posted is not given", EXTENDED,
      "the device reads the WQE at its own index: 16 bytes of zero mean none; base_cases.py: test_services"),
     ("table A1-1", "RESET: a posted WQE gives an immediate error", IMPLEMENTED,
-     "by the provider and the driver; badcalls.c: posted in RESET"),
+     "by the provider and the driver; programs/badcalls.c: posted_early"),
     ("table A1-1", "RESET, ERR: packets are dropped silently", IMPLEMENTED,
      "rc_error_test.cc: PacketsToAQpThatDoesNotReceiveAreDropped"),
     ("table A1-1", "RTR: receives and arriving messages are processed", IMPLEMENTED,

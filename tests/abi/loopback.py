@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the RDMA loopback controller does with each statement of its document.
 
-A test is FILE: NAME, in tests/unit or tests/guest/programs. `tools/hghca pages` writes
+A test is named as the page says (hghca_lib/generated.py). `tools/hghca pages` writes
 docs/reference/documents/loopback.rst from this.
 """
 
@@ -52,16 +52,16 @@ MACHINES = (("controller", "S_IDLE to S_WAIT_WRITE_DONE"), ("transmitter", "IDLE
 STATEMENTS = (
     ("5.1", "seven parts: software, controller, transmitter, FIFO, receiver, DDR", IMPLEMENTED,
      "loopback_test.cc: CompletionOfATransfer"),
-    ("5.1.1", "descriptors of 64 bytes in memory", IMPLEMENTED, "loopback.c: a_transfer"),
+    ("5.1.1", "descriptors of 64 bytes in memory", IMPLEMENTED, "programs/loopback.c: a_transfer"),
     ("5.1.1", "SQ_TAIL at 30h: a write is the doorbell", IMPLEMENTED, "loopback_test.cc: EnableAndWork"),
     ("5.1.1", "CONTROL at 00h: bit 0 is enable; the other bits are not told", IMPLEMENTED,
      "they have no effect; loopback_test.cc: EnableAndWork"),
     ("5.1.1", "SQ_DOORBELL at 34h: a doorbell that does not move the tail", IMPLEMENTED,
-     "loopback.c: a_disabled_controller"),
+     "programs/loopback.c: a_disabled_controller"),
     ("5.1.2", "has_work: SQ_HEAD is not SQ_TAIL", IMPLEMENTED, "loopback_test.cc: EnableAndWork"),
     ("5.1.2", "indices wrap at SQ_SIZE", IMPLEMENTED, "loopback_test.cc: QueuesWrap"),
     ("5.1.2", "idle until CONTROL.enable and work", IMPLEMENTED, "loopback_test.cc: EnableAndWork"),
-    ("5.1.3", "ten steps from descriptor to completion", IMPLEMENTED, "loopback.c: a_transfer"),
+    ("5.1.3", "ten steps from descriptor to completion", IMPLEMENTED, "programs/loopback.c: a_transfer"),
     ("5.1.3", "cache flushes and invalidations", NOT_MEANINGFUL, CACHES),
     ("5.2.1", "descriptor address: SQ_BASE + (SQ_HEAD << 6)", IMPLEMENTED, "loopback_test.cc: QueuesWrap"),
     ("5.2.1", "SQ_BASE has 64 bits", DEPARTS, "32 bits, as 5.4.3 computes the address; HI counts with WIDE"),
@@ -99,7 +99,7 @@ STATEMENTS = (
     ("5.5.1", "depth of the FIFO is not given", EXTENDED, "16 fragments; loopback_test.cc: DataAfterTheCompletion"),
     ("5.5.4", "the receiver knows what the header says", IMPLEMENTED, "loopback_test.cc: TheFragmentOffsetWrapsAt65536"),
     ("5.5.6", "opcodes 06, 07, 08, 0A and 01 are written", IMPLEMENTED, "loopback_test.cc: OnlyWritesArePlaced"),
-    ("5.5.6", "payload of other opcodes is discarded", IMPLEMENTED, "loopback.c: other_opcodes"),
+    ("5.5.6", "payload of other opcodes is discarded", IMPLEMENTED, "programs/loopback.c: other_opcodes"),
     ("5.5.7", "destination: remote address + fragment offset", IMPLEMENTED, "loopback_test.cc: Fragments"),
     ("5.5.8", "the completion follows the read, not the write", DEPARTS,
      "data is placed before the completion; late-receiver has it the document's way; "
@@ -113,24 +113,24 @@ STATEMENTS = (
     ("5.6.6", "the controller does not look whether the CQ is full", IMPLEMENTED, "loopback_test.cc: AFullCqIsOverwritten"),
     ("5.6.6", "the controller stalls when the CQ is full", EXTENDED, "with CQ_STALL; loopback_test.cc: AFullCqStalls"),
     ("5.6.7", "SIZE - 1 descriptors under way, and as many completions", IMPLEMENTED,
-     "a rule for software; loopback.c: a_batch"),
+     "a rule for software; programs/loopback.c: a_batch"),
     ("5.6.8", "status codes 01 to 04 are proposed", EXTENDED, "with CHECKS; loopback_test.cc: StatusCodes"),
-    ("5.7.1", "submit", IMPLEMENTED, "loopback.c: submit"),
-    ("5.7.2", "poll CQ_TAIL with a time-out", IMPLEMENTED, "loopback.c: poll_completion"),
+    ("5.7.1", "submit", IMPLEMENTED, "programs/loopback.c: a_transfer"),
+    ("5.7.2", "poll CQ_TAIL with a time-out", IMPLEMENTED, "programs/loopback.c: a_transfer"),
     ("5.7.2", "sample: the time-out is not reported, since timeout-- ends at -1", DEPARTS,
-     "the program compares a clock; loopback.c: poll_completion"),
-    ("5.7.6", "compare status, bytes, index and data", IMPLEMENTED, "loopback.c: expect_completion"),
-    ("5.7.8", "a batch: descriptors, then one write of the tail", IMPLEMENTED, "loopback.c: a_batch"),
+     "the program compares a clock; programs/loopback.c: a_transfer"),
+    ("5.7.6", "compare status, bytes, index and data", IMPLEMENTED, "programs/loopback.c: a_transfer"),
+    ("5.7.8", "a batch: descriptors, then one write of the tail", IMPLEMENTED, "programs/loopback.c: a_batch"),
     ("5.7.8", "initial_sq_tail + n is the head when a batch is complete", IMPLEMENTED,
-     "the initial SQ_HEAD + n, modulo SQ_SIZE; loopback.c: a_batch"),
+     "the initial SQ_HEAD + n, modulo SQ_SIZE; programs/loopback.c: a_batch"),
     ("5.7.8", "sample: cq_head - initial is compared, which fails where the index wraps", DEPARTS,
-     "the program counts completions; loopback.c: a_batch"),
-    ("5.7.9", "initialisation after an error", IMPLEMENTED, "loopback.c: initialize"),
-    ("5.7.9", "the listing does not set CONTROL.enable", DEPARTS, "software sets it last; loopback.c: initialize"),
+     "the program counts completions; programs/loopback.c: a_batch"),
+    ("5.7.9", "initialisation after an error", IMPLEMENTED, "programs/loopback.c: a_tail_beyond_the_size"),
+    ("5.7.9", "the listing does not set CONTROL.enable", DEPARTS, "software sets it last; programs/loopback.c: a_transfer"),
     ("5.7.9", "writes to registers that are read-only: left open", IMPLEMENTED, "loopback_test.cc: AccessOfEachRegister"),
     ("5.8", "polling alone, no interrupts", EXTENDED, "with IRQ; loopback_test.cc: AnInterruptForEachCompletion"),
     ("5.8", "alignment of addresses and lengths is not told", IMPLEMENTED,
-     "any byte; loopback.c: sizes_and_addresses"),
+     "any byte; programs/loopback.c: sizes_and_addresses"),
     ("5.8", "a length of 0 is not told", IMPLEMENTED,
      "a header, no payload, 0 bytes; with CHECKS status 03; loopback_test.cc: ATransferOfNoBytes"),
     ("5.8", "sizes of 0 and 1, and a tail beyond the size, are not told", IMPLEMENTED,

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a device with profile=rsnic does with each table, register, field and statement of the RSNIC document.
 
-(section or table, row, status, test or reason). A test is FILE: NAME, in tests/unit, tests/qtest, tests/guest/tests or
-tests/guest/programs. Offsets, bits, widths, values and C types in a row are the document's. It does not number the BTH
-opcodes: their numbers are IBTA's. `tools/hghca pages` writes docs/reference/documents/rsnic.rst from this.
+(section or table, row, status, test or reason). A test is named as the page says (hghca_lib/generated.py). Offsets,
+bits, widths, values and C types in a row are the document's. It does not number the BTH opcodes: their numbers are
+IBTA's. `tools/hghca pages` writes docs/reference/documents/rsnic.rst from this.
 """
 
 from rows import DEPARTS, EXTENDED, IMPLEMENTED, NOT_MEANINGFUL, Row
 
 TITLE = "The RSNIC document, row by row"
 INTRODUCTION = """\
-The rows are those of the *RSNIC* document. `RSNIC <../rsnic.rst>`__ describes the device. Tests in ``rsnic.py`` are in
-``tests/guest/tests``."""
+The rows are those of the *RSNIC* document. `RSNIC <../rsnic.rst>`__ describes the device."""
 
 CHIP = "structure of the chip; the emulated device has no such parts"
 EMPTY = "the document has no content there"
@@ -78,9 +77,9 @@ CHAPTER_1 = (
     ("features", "DMA uses virtual addresses", IMPLEMENTED, "memory_test.cc: ReadAndWriteDirectAndByCopy"),
     ("features", "incoming and outgoing RDMA", IMPLEMENTED, DATA),
     ("features", "up to 255 queue pairs", IMPLEMENTED,
-     "QPNs 1 to 255, in a table of 2^8; rsnic_test.cc: TheLastQp; rsnic.c: rsnic_qpns; rsnic.py: all_qps"),
+     "QPNs 1 to 255, in a table of 2^8; rsnic_test.cc: TheLastQp; kunit/rsnic.c: rsnic_qpns; rsnic.py: all_qps"),
     ("features", "255 queue pairs, with the driver", EXTENDED,
-     "QPN 1 is the CM's, 2 the Ethernet device's, 3 to 255 are for programs; rsnic.c: rsnic_qpns"),
+     "QPN 1 is the CM's, 2 the Ethernet device's, 3 to 255 are for programs; kunit/rsnic.c: rsnic_qpns"),
     ("features", "IPv4 and IPv6 packets", IMPLEMENTED, "packet_test.cc: OursAreRightForEveryKindOfPacket"),
     ("features", "Explicit Congestion Notification (ECN)", IMPLEMENTED,
      "congestion_test.cc: OnConnectionsAreEcnCapable"),
@@ -106,9 +105,9 @@ CHAPTER_1 = (
 
 # The lists of chapters 1 and 2, which are the same.
 OPERATIONS = (
-    ("opcodes", "RDMA SEND (BTH 00 to 05)", IMPLEMENTED, "datacheck.c: sizes_send"),
-    ("opcodes", "RDMA WRITE (BTH 06 to 0B)", IMPLEMENTED, "datacheck.c: sizes_write"),
-    ("opcodes", "RDMA READ (BTH 0C to 10)", IMPLEMENTED, "datacheck.c: sizes_read"),
+    ("opcodes", "RDMA SEND (BTH 00 to 05)", IMPLEMENTED, "programs/datacheck.c: sizes_send"),
+    ("opcodes", "RDMA WRITE (BTH 06 to 0B)", IMPLEMENTED, "programs/datacheck.c: sizes_write"),
+    ("opcodes", "RDMA READ (BTH 0C to 10)", IMPLEMENTED, "programs/datacheck.c: sizes_read"),
     ("opcodes", "RDMA_WRITE_FIRST (BTH 06)", IMPLEMENTED, OPCODES),
     ("opcodes", "RDMA_WRITE_MIDDLE (BTH 07)", IMPLEMENTED, OPCODES),
     ("opcodes", "RDMA_WRITE_LAST (BTH 08)", IMPLEMENTED, OPCODES),
@@ -332,7 +331,7 @@ TABLE_2_2 = (
      NO_SUCH_PART),
     ("table 2-2", "what clears the syndrome: not given", EXTENDED, "reset alone; rsnic_cases.py: test_failures"),
     ("table 2-2", "how the driver learns of it: not given", EXTENDED,
-     "LOCAL_CATAS_ERROR, at which it reads the segment; rsnic.c: rsnic_failed; rsnic.py: health"),
+     "LOCAL_CATAS_ERROR, at which it reads the segment; kunit/rsnic.c: rsnic_failed; rsnic.py: health"),
     ("table 2-2", "access RO: writes have no effect", IMPLEMENTED,
      "rsnic_test.cc: RegistersThatAreRead"),
     ("table 2-2", "access WO: reads 0", IMPLEMENTED, READS_ZERO),

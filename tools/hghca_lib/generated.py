@@ -37,7 +37,7 @@ Why a packet was dropped or refused, as the error buffer has it (`interface docu
 
 
 # A test that a row names: its file and its name.
-TEST = re.compile(r"\b(\w+\.(?:cc|c|py): \w+)")
+TEST = re.compile(r"\b((?:\w+/)?\w+\.(?:cc|c|py): \w+)")
 DOCUMENT = """\
 .. SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 .. Written by `tools/hghca pages` from tests/abi/{source}.py: change that, and run the command.
@@ -50,7 +50,8 @@ DOCUMENT = """\
 
 A row is *implemented*, and the test that shows it is named; *extended*, by something that the document leaves open;
 it *departs*; or it is *not meaningful* in an emulation. Tests are in ``tests/unit`` (``_test.cc``), ``tests/qtest``
-(``.py``), ``tests/kunit`` and ``tests/guest/programs`` (``.c``).
+(``_cases.py``), ``tests/guest/tests`` (``.py``), ``tests/kunit`` (``kunit/``), ``tests/guest/programs``
+(``programs/``) and ``tests/tools`` (``tools/``).
 
 """
 
