@@ -15,7 +15,8 @@ offset, width and value (``tests/abi/jingzhao.py``) with the headers. `Section 1
 the departures."""
 # In all tables of commands, and of words that end a layout.
 EVERYWHERE = {
-    "token: CMD_POLL_TOKEN": (IMPLEMENTED, "commands_test.cc: ToldByAnEqe"),
+    "token: CMD_POLL_TOKEN": (DEPARTS, "the driver polls with it until its command EQ is there, then it has tokens of its "
+                                       "own and E = 1; kunit/commands.c: commands_registers"),
 }
 
 # The test of each table.
@@ -286,6 +287,8 @@ STATEMENTS = (
 POINTS = {
     ("table 3-2-1", "CMD_RESIZE_CQ"): "RESIZE_CQ",
     ("table 3-2-1", "CMD_CONF_SPECIAL_QP"): "CONF_SPECIAL_QP of SMI",
+    **{(table.number, each.name): "token and E of a command"
+       for table in jingzhao.COMMANDS for each in table.rows if each.name in EVERYWHERE},
     ("tables 3-2-9, 3-2-10", "mtt_base[31:0]"): "mtt_base 7:0",
     ("table 3-2-19", "HGHCA_MPT_FLAG_MIO"): "MPT flags MIO and BIND_ENABLE",
     ("table 3-2-19", "HGHCA_MPT_FLAG_BIND_ENABLE"): "MPT flags MIO and BIND_ENABLE",

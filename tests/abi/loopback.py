@@ -156,3 +156,16 @@ def _place(row):
 
 
 ROWS = tuple(sorted(_rows(), key=_place))
+
+# The point of the page's list of departures that explains each row that departs.
+POINTS = {
+    ("5.2.1", "SQ_BASE has 64 bits"): "SQ_BASE_HI, CQ_BASE_HI",
+    ("5.3.3", "208 bits have a meaning"): "header",
+    ("5.3.5", "fragment_id and more_fragments tell the receiver"): "header",
+    ("5.5.8", "the completion follows the read, not the write"): "order of payload and completion",
+    ("5.6.1", "the structure has bytes_sent_lo and word 2 twice, and a status_opcode"): "words of a completion",
+    ("5.6.2", "the listing has no line for word 4"): "words of a completion",
+    ("5.7.2", "sample: the time-out is not reported, since timeout-- ends at -1"): "samples of programs",
+    ("5.7.8", "sample: cq_head - initial is compared, which fails where the index wraps"): "samples of programs",
+    ("5.7.9", "the listing does not set CONTROL.enable"): "samples of programs",
+}

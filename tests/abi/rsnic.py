@@ -492,3 +492,14 @@ CAPS_MEMBERS = (
 ROWS = tuple(Row(*row) for row in (
     *CONTENTS, *CHAPTER_1, *OPERATIONS, *CHAPTER_2, *TABLE_2_1, *TABLE_2_2, *TABLE_2_3, *TABLE_2_4, *CAPS_HEAD,
     *CAPS_MEMBERS))
+
+CHIP_FORMATS = "tables 2-3a, 2-3b and 2-4"
+# The point of the page's list of departures that explains each row that departs.
+POINTS = {
+    ("QP Manager", "configures all QPs by an AXI4-Lite interface"): "AXI4-Lite interface of the QP Manager",
+    ("IP Handle", "the list ends there"): "incoming opcodes",
+    ("table 2-2", "TEARDOWN_HCA, a command without number or form"): "TEARDOWN_HCA",
+    ("table 2-2", "the interrupt is always INTA"): "INTA",
+    ("mlx4_caps", "elements for each port, MLX4_MAX_PORTS + 1"): "members of mlx4_caps for each port",
+    **{(where, item): CHIP_FORMATS for where, item, status, _ in (*TABLE_2_3, *TABLE_2_4) if status == DEPARTS},
+}

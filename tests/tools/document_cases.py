@@ -8,7 +8,7 @@ import sys
 
 from tool import same
 
-from hghca_lib import repo
+from hghca_lib import interface, repo
 
 sys.path.insert(0, str(repo.path("tests/abi")))
 import conformance  # noqa: E402
@@ -16,6 +16,8 @@ import rows  # noqa: E402
 
 # Each document, and the least number of its rows.
 DOCUMENTS = {"conformance": 400, "loopback": 100, "rsnic": 250}
+# Where each has its list of departures; that of the JingZhao HCA is section 15, which has its extensions too.
+LISTS = {"conformance": "hardware/departures.rst", "loopback": "loopback.rst", "rsnic": "rsnic.rst"}
 # A test that a row names, FILE: NAME. Folders that have files of one name are named with them.
 NAMED = re.compile(r"\b((?:(?:kunit|programs|tools)/)?\w+\.(?:cc|c|py)): (\w+)")
 # (beginning of the file's name, end of it, folder, how a test begins there); the first that fits holds.
@@ -88,14 +90,27 @@ def test_missing():
 
 def test_exceptions():
     """Each exception and each point is of a row"""
-    known = {(row.where, row.item) for row in conformance.ROWS}
-    same([each for each in (*conformance.EXCEPTIONS, *conformance.POINTS) if each not in known], [], "of no row")
+    for name, found in documents().items():
+        module = importlib.import_module(name)
+        known = {(row.where, row.item) for row in found}
+        same([each for each in (*getattr(module, "EXCEPTIONS", ()), *module.POINTS) if each not in known], [],
+             f"{name}: of no row")
+
+
+def points(name):
+    """The points in a document's list of departures; one of several lines is several here."""
+    tables = [table for table in interface.tables(repo.path(f"docs/reference/{LISTS[name]}").read_text())
+              if table.head == ["point", "what the device does, and why"]]
+    same(len(tables), 1, f"{name}: lists of departures")
+    return [row[0] for row in tables[0].rows]
 
 
 def test_departures():
-    """Section 15 has a point for each row that departs, and each that is named"""
-    departs = {(row.where, row.item) for row in conformance.ROWS if row.status == conformance.DEPARTS}
-    same(sorted(departs ^ set(conformance.POINTS)), [], "rows that depart without a point, or the reverse")
-    lines = repo.path("docs/reference/hardware/departures.rst").read_text().splitlines()
-    same([point for point in conformance.POINTS.values() if not any(line.startswith(f"{point} ") for line in lines)], [],
-         "points that section 15 lacks")
+    """Each document has a list with a point for each row that departs, and each that is named"""
+    for name, found in documents().items():
+        named = importlib.import_module(name).POINTS
+        departs = {(row.where, row.item) for row in found if row.status == rows.DEPARTS}
+        same(sorted(departs ^ set(named)), [], f"{name}: rows that depart without a point, or the reverse")
+        same(sorted(set(named.values()) - set(points(name))), [], f"{name}: points that the list lacks")
+    for name in ("loopback", "rsnic"):
+        same(sorted(points(name)), sorted(set(importlib.import_module(name).POINTS.values())), f"{name}: points of no row")
