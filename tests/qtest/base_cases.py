@@ -104,6 +104,8 @@ def test_identity():
             sizes = [adapter.bar_bytes(bar) >> 20 for bar in (0, 2)]
             adapter.enable()
             limits, board = adapter.command(jz.QUERY_DEV_LIM), adapter.command(jz.QUERY_ADAPTER)
+            # ack_delay 27:24, max_mtu 23:20, max_port_width 19:16, max_vl 7:4, num_ports 3:0
+            same(limits[0x20:0x24].hex(), "00520011", "word 20h of QUERY_DEV_LIM")
             found.append((revision, *sizes, any(limits[0x38:]), any(board[:0x18] + board[0x20:]), any(board[0x18:0x20])))
     same(found, [(0, 1, 8, False, False, True), (1, 1, 16, True, True, True), (1, 1, 8, True, True, True)],
          "revision, MB of BAR0 and BAR2, extensions of limits and of the adapter, board_id")

@@ -268,6 +268,8 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.mpt_entry_sz), 64);
     EXPECT_EQ(field_get(HGHCA_DEV_LIM_MTU_MASK, lim.mtu_width), 5u);
     EXPECT_EQ(field_get(HGHCA_DEV_LIM_PORTS_MASK, lim.vl_ports), 1u);
+    // 20h: ack_delay 0, max_mtu 5, max_port_width 2, max_vl 1, num_ports 1.
+    EXPECT_EQ(std::memcmp(host.at(driver.out_mailbox() + 0x20), "\x00\x52\x00\x11", 4), 0);
     EXPECT_EQ(lim.log_min_page_sz, 12);
     EXPECT_EQ(lim.log_max_page_sz, 30);
     EXPECT_EQ(lim.max_sg, 32);
