@@ -88,7 +88,7 @@ CHAPTER_1 = (
     ("features", "memory registration", IMPLEMENTED, "memory_test.cc: MptCommands"),
     ("features", "protection domains", IMPLEMENTED, "memory_test.cc: RightsAndPd"),
     ("features", "500 QPs in the hardware's cache", IMPLEMENTED,
-     "rsnic_test.cc: TheCacheIsOfQps"),
+     "255 QPs never fill it: the number, and what a smaller one does; rsnic_test.cc: TheCacheIsOfQps"),
     ("features", "QPs beyond the cache are kept in memory of the host", IMPLEMENTED,
      "with a lower cache-entries: 255 QPs never fill 500 entries; context_cache_test.cc: ContextsComeBackAsTheyWere"),
     ("features", "retransmission buffer on host DDR", IMPLEMENTED,
@@ -99,7 +99,8 @@ CHAPTER_1 = (
      "the QP waits; packet_store_test.cc: AFullBufferDelays"),
     ("features", "when a packet leaves the retransmission buffer: not given", EXTENDED,
      "when it is acknowledged, or its QP ends; packet_store_test.cc: AQpThatEndsFreesItsPackets"),
-    ("features", "congestion control on QP level", IMPLEMENTED, "congestion_test.cc: TheFirstNotificationHalves"),
+    ("features", "congestion control on QP level", IMPLEMENTED,
+     "one of two QPs is slowed down; programs/rsnic.c: each_qp_has_its_rate; rsnic.py: each_qp"),
     ("features", "modules: QP manager, WQE handler, CQE generator, IBH processor, IP handler", NOT_MEANINGFUL, CHIP),
 )
 
@@ -131,6 +132,16 @@ OPERATIONS = (
     ("opcodes", "RDMA_READ_CONSISTENT_REQUEST (no number)", EXTENDED,
      "C5: a READ of an object that ends in its CRC-64; vendor_ops_test.cc: PacketsOfReadConsistent"),
     ("opcodes", "for incoming and outgoing packets", IMPLEMENTED, DATA),
+    ("opcodes", "what a peer without PART, READ_POINTER, READ_CONSISTENT does: not given", EXTENDED,
+     "it drops them, and a peer that has them turned off answers with a NAK; "
+     "vendor_ops_test.cc: ADeviceWithoutThem; vendor_ops_test.cc: AQpWithoutThem"),
+    ("opcodes", "how programs use PART, READ_POINTER, READ_CONSISTENT: not given", EXTENDED,
+     "hghcadv(7); vendorops.py: through_the_link"),
+    ("opcodes", "how long READ_POINTER and READ_CONSISTENT take: not given", EXTENDED,
+     "bounded steps, between which others have turns, and at their end a NAK; "
+     "vendor_ops_test.cc: OthersHaveTheirTurnsBetweenElements; vendor_ops_test.cc: AListWithoutAnEnd"),
+    ("opcodes", "a packet of PART that comes twice: not given", EXTENDED,
+     "its records are appended once; partition_test.cc: PartIsNotExecutedTwice"),
 )
 
 CHAPTER_2 = (
@@ -208,6 +219,8 @@ TABLE_2_1 = (
     ("table 2-1", "1010h 31:24: health_syndrome", IMPLEMENTED, "rsnic_test.cc: HealthCounter"),
     ("table 2-1", "1010h 23:0: health counter, without a description", EXTENDED,
      "100 Hz, modulo 2^24; it stands still when the device has failed; rsnic_test.cc: HealthCounter"),
+    ("table 2-1", "health counter of a device that makes no progress: not given", NOT_MEANINGFUL,
+     "one lock holds the device's steps, which are bounded, and its registers: without progress the read waits too"),
     ("table 2-1", "1014h-1FFFh: not in the drawing", IMPLEMENTED, f"0; {READS_ZERO}"),
     ("table 2-1", "order of bytes: not given", EXTENDED, f"little-endian, as all of BAR0; {AFTER_RESET}"),
     ("table 2-1", "accesses of other widths than 32 bits: not given", EXTENDED, f"they read 0; {READS_ZERO}"),
@@ -489,9 +502,17 @@ CAPS_MEMBERS = (
     ("mlx4_caps", "u32 health_buffer_addr", IMPLEMENTED, f"200h, the health buffer; {CAPS}"),
 )
 
+# What is decided of software, of which the document has nothing.
+SOFTWARE = (
+    ("software", "the driver uses the command queue, and several commands are under way", EXTENDED,
+     "kunit/rsnic.c: rsnic_many; rsnic.py: commands_together"),
+    ("software", "the tool has a device of this kind", EXTENDED,
+     "tools/hghca exec --device rsnic; rsnic.py: pingpongs"),
+)
+
 ROWS = tuple(Row(*row) for row in (
     *CONTENTS, *CHAPTER_1, *OPERATIONS, *CHAPTER_2, *TABLE_2_1, *TABLE_2_2, *TABLE_2_3, *TABLE_2_4, *CAPS_HEAD,
-    *CAPS_MEMBERS))
+    *CAPS_MEMBERS, *SOFTWARE))
 
 CHIP_FORMATS = "tables 2-3a, 2-3b and 2-4"
 # The point of the page's list of departures that explains each row that departs.

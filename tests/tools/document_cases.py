@@ -11,11 +11,17 @@ from tool import same
 from hghca_lib import interface, repo
 
 sys.path.insert(0, str(repo.path("tests/abi")))
-import conformance  # noqa: E402
+import family  # noqa: E402
 import rows  # noqa: E402
 
 # Each document, and the least number of its rows.
 DOCUMENTS = {"conformance": 400, "loopback": 100, "rsnic": 250}
+# Findings of the reading line by line: how many each group has.
+FINDINGS = {
+    family.JINGZHAO: 46, family.SEGMENT: 26, family.HEALTH: 11, family.OPCODES: 7, family.FORMATS: 9,
+    family.GAPS_OF_RSNIC: 26, family.BEFORE: 10, family.REGISTERS: 15, family.GAPS_OF_LOOPBACK: 24,
+    family.DECIDED_OF_RSNIC: 13, family.DECIDED_OF_LOOPBACK: 7,
+}
 # Where each has its list of departures; that of the JingZhao HCA is section 15, which has its extensions too.
 LISTS = {"conformance": "hardware/departures.rst", "loopback": "loopback.rst", "rsnic": "rsnic.rst"}
 # A test that a row names, FILE: NAME. Folders that have files of one name are named with them.
@@ -113,4 +119,42 @@ def test_departures():
         same(sorted(departs ^ set(named)), [], f"{name}: rows that depart without a point, or the reverse")
         same(sorted(set(named.values()) - set(points(name))), [], f"{name}: points that the list lacks")
     for name in ("loopback", "rsnic"):
-        same(sorted(points(name)), sorted(set(importlib.import_module(name).POINTS.values())), f"{name}: points of no row")
+        named = set(importlib.import_module(name).POINTS.values())
+        same(sorted(points(name)), sorted(named), f"{name}: points of no row")
+
+
+def keys(group):
+    return [key for key, *_ in group.findings]
+
+
+def unanswered(group, found):
+    """Findings without a row, or with one that the document does not have or that has neither a test nor a reason."""
+    wrong = []
+    for key, _, *references in group.findings:
+        answers = [family.answers(reference, found) for reference in references]
+        every = [row for each in answers for row in each]
+        if not references or not all(answers) or unfounded(every) or missing(every):
+            wrong.append(key)
+    return wrong
+
+
+def test_findings():
+    """Each finding of the reading line by line has rows of the reference, with a test or a reason"""
+    same(set(family.GROUPS), set(FINDINGS), "groups")
+    for group in family.GROUPS:
+        same((len(group.findings), len(set(keys(group)))), (FINDINGS[group],) * 2, f"{group.title}: findings")
+        same(unanswered(group, documents()[group.document]), [], f"{group.title}: findings without an answer")
+    same(keys(family.GAPS_OF_RSNIC), [f"R{number}" for number in range(1, 27)], "gaps of RSNIC")
+    same(keys(family.GAPS_OF_LOOPBACK), [f"L{number}" for number in range(1, 25)], "gaps of the loopback controller")
+    same(keys(family.DECIDED_OF_RSNIC) + keys(family.DECIDED_OF_LOOPBACK), [str(number) for number in range(1, 21)],
+         "decisions")
+
+
+def test_unanswered():
+    """A finding without a row, one whose row is not there, and one whose row has no test are found"""
+    found = [rows.Row("1", "it is", rows.IMPLEMENTED, "loopback_test.cc: QueuesWrap"),
+             rows.Row("1", "it may", rows.IMPLEMENTED, "it does"), rows.Row("2", "it", rows.DEPARTS, "why")]
+    group = family.Group("of this test", "none", (
+        ("sound", "", ("1", "it is"), ("2", "...")), ("none", ""), ("absent", "", ("1", "it is"), ("2", "it is")),
+        ("untested", "", ("1", "it may")), ("some untested", "", ("1", "it ...")), ("part", "", ("1", "it"))))
+    same(unanswered(group, found), ["none", "absent", "untested", "some untested", "part"], "without an answer")

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fixture.h"
+#include "rsnic/caps.h"
 #include "verbs.h"
 
 namespace hghca::test::rsnic_test {
@@ -557,9 +558,10 @@ TEST_F(Rsnic, ThePlaceOfTheRetransmissionBuffer)
     EXPECT_EQ(try_it(at | 0x800 | 4), 0x03);
 }
 
-// 500 QPs stay on chip, and every context of another kind.
+// 500 QPs stay on chip, and every context of another kind. 255 QPs never fill it, so a smaller one shows what it does.
 TEST_F(Rsnic, TheCacheIsOfQps)
 {
+    EXPECT_EQ(kRsnicCachedQps, 500u);
     Config config = rsnic_config(host);
     config.cache_entries = 2;
     Device small(host, config);
