@@ -156,7 +156,8 @@ CHAPTER_2 = (
     ("chapter 2", "recoverable faults, such as dropped packets, are handled in hardware", IMPLEMENTED,
      "rc_loss_test.cc: OneLostPacketAnywhereIsMadeGood"),
     ("chapter 2", "up to 254 connections", IMPLEMENTED,
-     "QPNs 1 to 255, QP 1 among them; the driver's Ethernet device takes one; qp_transition_test.cc: QpNumbers"),
+     "QPNs 1 to 255, QP 1 among them; the driver's Ethernet device takes one; rsnic_test.cc: TheLastQp; "
+     "rsnic.py: all_qps"),
     ("chapter 2", "scalable design of up to 255 queue pairs", IMPLEMENTED, f"num_qps; {CAPS}"),
     ("chapter 2", "dynamic memory registration", IMPLEMENTED, "memory_test.cc: StaleKeysFail"),
     ("chapter 2", "hardware handshake for doorbells of the user's logic", NOT_MEANINGFUL,
@@ -283,9 +284,10 @@ TABLE_2_2 = (
     ("table 2-2", "a bit that is rung twice: not given", EXTENDED,
      "ignored and counted; rsnic_test.cc: WhatIsIgnoredWhileEntriesAreUnderWay"),
     ("table 2-2", "order of commands: not given", EXTENDED,
-     "those of one doorbell start in ascending order; rsnic_test.cc: EntriesOfOneDoorbellStartInOrder"),
+     "those of one doorbell start in ascending order; rsnic_test.cc: EntriesOfOneDoorbellStartInOrder; "
+     "rsnic_test.cc: EntriesOfDifferentObjectsStartInOrder"),
     ("table 2-2", "order of completions: not given", EXTENDED,
-     "any, but for commands that name the same object; rsnic_test.cc: EntriesOfOneDoorbellStartInOrder"),
+     "any, but for commands that name the same object: the driver takes them as they come; kunit/rsnic.c: rsnic_many"),
     ("table 2-2", "mistakes of software: not given", EXTENDED,
      "ignored and counted, without a syndrome; rsnic_cases.py: test_ignored"),
     ("table 2-2", "entries that were rung and not begun at TEARDOWN_HCA: not given", EXTENDED,

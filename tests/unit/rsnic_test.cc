@@ -270,6 +270,31 @@ TEST_F(Rsnic, EntriesOfOneDoorbellStartInOrder)
     EXPECT_EQ(status(31), 0x09);   // BAD_RES_STATE: it is software's already
 }
 
+// So are those of different objects: each is told by an event.
+TEST_F(Rsnic, EntriesOfDifferentObjectsStartInOrder)
+{
+    start_with_queue();
+    uint32_t vector = 0;
+    by_hcr([&] {
+        driver.async = driver.create_eq(8, 0);
+        TestDriver::must(driver.map_eq(driver.async.eqn, ~0ull), "MAP_EQ");
+        for (unsigned entry : {31u, 2u, 17u, 9u}) {
+            fill(entry, 0x00f, 0, driver.mpt_index(driver.create_mr(0, 4096).key), 0);
+            word(entry, 0x14) = le32(entry << 16);
+            word(entry, 0x18) = le32(1 << 22 | 0x00f);
+            vector |= 1u << entry;
+        }
+        return 0;
+    });
+    ring_all(vector);
+    for (unsigned entry : {2u, 9u, 17u, 31u}) {
+        hghca_eqe eqe;
+        ASSERT_TRUE(driver.poll(driver.async, eqe));
+        EXPECT_EQ(be16(eqe.event.cmd.token), entry);
+        EXPECT_EQ(eqe.event.cmd.status, 0);
+    }
+}
+
 // INIT_HCA itself, and commands after it, by the queue alone.
 TEST_F(Rsnic, InitHcaByTheQueue)
 {
