@@ -20,8 +20,16 @@ OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE = 0x00, 0x02, 0x03, 0x04
 QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, CLOSE_HCA = 0x3, 0x6, 0x7, 0x8
 MAP_ICM, UNMAP_ICM, SW2HW_MPT, HW2SW_MPT, WRITE_MTT = 0xffa, 0xff9, 0xd, 0xf, 0x11
 MAP_EQ, SW2HW_EQ, HW2SW_EQ, SW2HW_CQ, HW2SW_CQ = 0x12, 0x13, 0x14, 0x16, 0x17
-RST2INIT, INIT2RTR, RTR2RTS, SQERR2RTS, TO_ERR, TO_RESET, QUERY_QP = 0x19, 0x1a, 0x1b, 0x1d, 0x1e, 0x21, 0x22
+RESIZE_CQ = 0x2c
+RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS, SQERR2RTS, TO_ERR, TO_RESET = 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x21
+RTS2SQD, SQD2SQD, SQD2RTS, INIT2INIT, QUERY_QP, CONF_SPECIAL_QP, MAD_IFC = 0x1f, 0x38, 0x20, 0x2d, 0x22, 0x23, 0x24
 NOP = 0x31
+COMMANDS = {0x3, 0x6, 0x7, 0x8, 0xffa, 0xff9, 0xd, 0xf, 0x11, 0x12, 0x13, 0x14, 0x16, 0x17, 0x2c,
+            0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x38, 0x20, 0x21, 0x2d, 0x22, 0x23, 0x24, 0x31}
+# Table 3-2-24
+UNMAP_EVENTS = 1 << 31
+# Table 3-2-39: with a mailbox, without one
+MAILBOX, NO_MAILBOX = 0, 3
 # Table 3-2-12
 CONTEXTS, TABLES = 1, 2
 # Table 3-2-19
@@ -31,7 +39,10 @@ ALL_RIGHTS = LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC
 # Tables 3-2-29, 3-2-34
 OWNER_HW, TRANSLATE, ARMED = 1 << 24, 1 << 18, 1 << 8
 # Table 3-2-25, and Tavor's types of the rest
-COMPLETION, COMM_EST, ACCESS_ERROR, COMMAND_DONE = 0x00, 0x02, 0x11, 0x0a
+COMPLETION, COMM_EST, CQ_ERROR, QP_CATASTROPHE, DEVICE_CATASTROPHE = 0x00, 0x02, 0x04, 0x05, 0x08
+PORT_CHANGE, COMMAND_DONE, INVALID_REQUEST, ACCESS_ERROR = 0x09, 0x0a, 0x10, 0x11
+MAPPED = (COMM_EST, CQ_ERROR, QP_CATASTROPHE, DEVICE_CATASTROPHE, PORT_CHANGE, COMMAND_DONE, INVALID_REQUEST,
+          ACCESS_ERROR)
 # Table 3-2-42
 RC, UC, UD = 0, 1, 3
 RST, INIT, RTR, RTS, SQE, SQD, ERR = range(7)
@@ -40,8 +51,9 @@ ACCESS_FLAGS, PKEY_INDEX, PORT, QKEY, AV, PATH_MTU = 1 << 3, 1 << 4, 1 << 5, 1 <
 TIMEOUT, RETRY_CNT, RNR_RETRY, RQ_PSN, MIN_RNR_TIMER, SQ_PSN, DEST_QPN = (1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 15,
                                                                          1 << 16, 1 << 20)
 # Table A1-2: what each transition of each service must have
+FIRST = {RC: PKEY_INDEX | PORT | ACCESS_FLAGS, UC: PKEY_INDEX | PORT | ACCESS_FLAGS, UD: PKEY_INDEX | PORT | QKEY}
 REQUIRED = {
-    RST2INIT: {RC: PKEY_INDEX | PORT | ACCESS_FLAGS, UC: PKEY_INDEX | PORT | ACCESS_FLAGS, UD: PKEY_INDEX | PORT | QKEY},
+    RST2INIT: FIRST, INIT2INIT: FIRST,
     INIT2RTR: {RC: AV | PATH_MTU | DEST_QPN | RQ_PSN | MIN_RNR_TIMER, UC: AV | PATH_MTU | DEST_QPN | RQ_PSN, UD: 0},
     RTR2RTS: {RC: TIMEOUT | RETRY_CNT | RNR_RETRY | SQ_PSN, UC: SQ_PSN, UD: SQ_PSN},
 }
@@ -49,15 +61,19 @@ REQUIRED = {
 OP_NOP, OP_WRITE, OP_WRITE_IMM, OP_SEND, OP_SEND_IMM, OP_READ, OP_CAS, OP_FAA = 0, 8, 9, 0xa, 0xb, 0x10, 0x11, 0x12
 OP_ERROR = 0xff
 # The second table 3-3-3
-LOCAL_LENGTH, LOCAL_OP, LOCAL_PROTECTION, FLUSHED, REMOTE_ACCESS = 0x1, 0x2, 0x4, 0x5, 0x13
-RETRY_EXCEEDED, RNR_RETRY_EXCEEDED = 0x15, 0x16
+LOCAL_LENGTH, LOCAL_OP, LOCAL_PROTECTION, FLUSHED, BAD_RESPONSE = 0x1, 0x2, 0x4, 0x5, 0x10
+REMOTE_INVALID_REQUEST, REMOTE_ACCESS, REMOTE_OP, RETRY_EXCEEDED, RNR_RETRY_EXCEEDED = 0x12, 0x13, 0x14, 0x15, 0x16
+# IBA vol 1, 9.2.1: opcodes of last packets, of RC; those of other services begin at
+ENDS_SEND, ENDS_SEND_IMM, SEND_ONLY, SEND_ONLY_IMM, ENDS_WRITE_IMM, WRITE_ONLY_IMM = 0x02, 0x03, 0x04, 0x05, 0x09, 0x0b
+PACKETS_OF = {RC: 0x00, UC: 0x20, UD: 0x60}
 # Tables 3-3-2
 ENTRY, OWNED_BY_HW = 32, 0x80
 # Table 3-4-3, 3-4-10
 SOLICIT, INLINE = 1 << 1, 1 << 31
 SLOT_LOG, SLOTS = 7, 16
 MTU_1024 = 3
-QKEY_OF_ALL = 0x11111111
+FENCE_OF_NEXT, FENCE_OF_BELL = 1 << 6, 1 << 5
+QKEY_OF_ALL, QKEY_OF_GSI = 0x11111111, 0x80010000      # the latter by IBA vol 1, 3.5.3
 GRH = 40
 
 
@@ -66,17 +82,30 @@ class Queue:
 
     def __init__(self, adapter):
         self.region = adapter.new_region(0, PAGE, LOCAL_WRITE)
-        self.count = 0
+        self.begin()
+
+    def begin(self):
+        """Nothing is posted, nothing has completed."""
+        self.count = self.completed = 0
+
+    @staticmethod
+    def offset(index):
+        return index % SLOTS << SLOT_LOG
 
     def slot(self, index):
-        return self.region.memory + (index % SLOTS << SLOT_LOG)
+        return self.region.memory + self.offset(index)
+
+    def complete(self):
+        """The offset of the WQE that completes next."""
+        self.completed += 1
+        return self.offset(self.completed - 1)
 
 
 class Region:
-    """An MR: `length` bytes from address `start` on, at `memory`."""
+    """An MR: `length` bytes from address `start` on, at `memory`, by the MTTs from `first` on."""
 
-    def __init__(self, key, start, length, memory):
-        self.key, self.start, self.length, self.memory = key, start, length, memory
+    def __init__(self, key, start, length, memory, first=0):
+        self.key, self.start, self.length, self.memory, self.first = key, start, length, memory, first
 
 
 class Adapter(Function):
@@ -96,6 +125,7 @@ class Adapter(Function):
         self.next_key = self.next_mtt = 1
         self.next_qpn, self.next_cqn = 8, 1
         self.consumed = {}
+        self.succeeded = set()
 
     # ---- 3.2, commands
 
@@ -111,6 +141,8 @@ class Adapter(Function):
         word = self.m.read32(self.registers + HCR + STATUS_WORD)
         if word & GO:
             raise AssertionError(f"command {op:#x} has not ended")
+        if word >> 24 == OK and not flags & BY_EVENT:
+            self.succeeded.add(op)
         return word >> 24
 
     def command(self, op, *arguments, **named):
@@ -142,11 +174,37 @@ class Adapter(Function):
                                                    self.LOG_MPTS, tables))
         # Two entries, the first in the upper half of the pair.
         memory = self.memory + 0x100000
+        self.icm = {CONTEXTS: memory, TABLES: memory + at}
         self.command(MAP_ICM, 2, CONTEXTS, struct.pack(">QQQQ", PAGE, memory + PAGE | at // PAGE - 1, 0, memory | 1))
-        self.command(MAP_ICM, 1, TABLES, struct.pack(">16xQQ", 0, memory + at | tables // PAGE + 1))
+        self.map_icm(TABLES, 0, tables // PAGE + 1)
         for eqn in (self.EVENTS, self.COMPLETIONS):
             self.create_eq(eqn)
-        self.command(MAP_EQ, self.EVENTS, param=1 << COMM_EST | 1 << ACCESS_ERROR | 1 << COMMAND_DONE)
+        self.map_events(self.EVENTS, *MAPPED)
+
+    def map_icm(self, space, at, pages):
+        self.command(MAP_ICM, 1, space, struct.pack(">16xQQ", at, self.icm[space] + at | pages))
+
+    def unmap_icm(self, space, at, pages):
+        self.command(UNMAP_ICM, pages, space, param=at)
+
+    def new_page(self):
+        """A page of memory that nothing else uses."""
+        self.free += PAGE
+        return self.free - PAGE
+
+    def write_mtt(self, first, pages):
+        """Groups of four, the first in the upper end of its group."""
+        entries = pages + [0] * (-len(pages) % 4)
+        groups = [struct.pack(">4Q", *entries[i:i + 4][::-1]) for i in range(0, len(entries), 4)]
+        self.command(WRITE_MTT, len(pages), mailbox=struct.pack(">24xQ", first) + b"".join(groups))
+
+    def index(self, region):
+        """The key modulo the number of MPTs."""
+        return region.key % (1 << self.LOG_MPTS)
+
+    def give_region(self, region, rights=ALL_RIGHTS, pd=PD):
+        self.command(SW2HW_MPT, self.index(region), mailbox=struct.pack(
+            ">IIIIQQIIIQI", REGION | rights, 0, region.key, pd, region.start, region.length, 0, 0, 0, region.first, 0))
 
     def new_region(self, start, length, rights=ALL_RIGHTS, pd=PD):
         """An MR over pages of its own; its address has the same offset in a page as its memory."""
@@ -154,23 +212,22 @@ class Adapter(Function):
         pages = -(-(lead + length) // PAGE)
         memory, self.free = self.free, self.free + pages * PAGE
         first, self.next_mtt = self.next_mtt, self.next_mtt + pages
-        # Groups of four, the first in the upper end of its group.
-        entries = [memory + i * PAGE for i in range(pages)] + [0] * (-pages % 4)
-        groups = [entries[i:i + 4][::-1] for i in range(0, len(entries), 4)]
-        self.command(WRITE_MTT, pages, mailbox=struct.pack(">24xQ", first) + b"".join(struct.pack(">4Q", *g) for g in groups))
-        # The key modulo the number of MPTs is the index.
+        self.write_mtt(first, [memory + i * PAGE for i in range(pages)])
         key, self.next_key = 0x7700 << self.LOG_MPTS | self.next_key, self.next_key + 1
-        self.command(SW2HW_MPT, key % (1 << self.LOG_MPTS), mailbox=struct.pack(
-            ">IIIIQQIIIQI", REGION | rights, 0, key, pd, start, length, 0, 0, 0, first, 0))
-        return Region(key, start, length, memory + lead)
+        region = Region(key, start, length, memory + lead, first)
+        self.give_region(region, rights, pd)
+        return region
 
     # ---- 3.2.4, 3.2.5, queues of the device's reports: each begins in the middle of its region
 
     def new_ring(self, log):
         region = self.new_region(0x7fffff000e00, (ENTRY << log) + 0x1c0)
         ring = Region(region.key, region.start + 0x100, ENTRY << log, region.memory + 0x100)
-        self.m.write(ring.memory, (bytes(ENTRY - 1) + bytes([OWNED_BY_HW])) * (1 << log))
+        self.give_entries(ring, log)
         return ring
+
+    def give_entries(self, ring, log):
+        self.m.write(ring.memory, (bytes(ENTRY - 1) + bytes([OWNED_BY_HW])) * (1 << log))
 
     def create_eq(self, eqn, log=6):
         ring = self.new_ring(log)
@@ -179,14 +236,27 @@ class Adapter(Function):
         self.aim_at_memory(eqn - 1)
         self.consumed["eq", eqn] = (ring, log, 0)
 
+    def map_events(self, eqn, *types, unmap=0):
+        self.command(MAP_EQ, unmap | eqn, param=sum(1 << each for each in types))
+
     def create_cq(self, log=6):
         cqn, self.next_cqn = self.next_cqn, self.next_cqn + 1
+        self.give_cq(cqn, log)
+        return cqn
+
+    def give_cq(self, cqn, log):
         ring = self.new_ring(log)
         # The PD and the low half of the UAR page are not used.
-        self.command(SW2HW_CQ, cqn, mailbox=struct.pack(">IQIIII16xI", TRANSLATE, ring.start, log << 24, self.COMPLETIONS, 0,
-                                                        ring.key, cqn))
+        self.command(SW2HW_CQ, cqn, mailbox=struct.pack(">IQIIII16xI", TRANSLATE, ring.start, log << 24,
+                                                        self.COMPLETIONS, 0, ring.key, cqn))
         self.consumed["cq", cqn] = (ring, log, 0)
-        return cqn
+
+    def resize_cq(self, cqn, log):
+        """All completions have been taken. The new ring begins where its region does; the index goes on."""
+        ring = self.new_region(0x7fff00000000, ENTRY << log, LOCAL_WRITE)
+        self.give_entries(ring, log)
+        self.command(RESIZE_CQ, cqn, mailbox=struct.pack(">B3xI", log, ring.key))
+        self.consumed["cq", cqn] = (ring, log, self.consumed["cq", cqn][2])
 
     def take(self, kind, number):
         """The next entry of an EQ or a CQ, which is the device's again, or None."""
@@ -224,22 +294,25 @@ class Completion:
 class Qp:
     """A QP with queues of SLOTS WQEs of 128 bytes, and a CQ of its own."""
 
-    def __init__(self, adapter, service):
+    def __init__(self, adapter, service, log_cqes=6):
         self.adapter, self.service = adapter, service
         self.qpn, adapter.next_qpn = adapter.next_qpn, adapter.next_qpn + 1
-        self.cqn = adapter.create_cq()
+        self.cqn = adapter.create_cq(log_cqes)
         self.send, self.receive = Queue(adapter), Queue(adapter)
         self.context = bytearray(192)
+        self.peer = None
 
-    def modify(self, op):
-        struct.pack_into(">I", self.context, 0x00, REQUIRED[op][self.service])
-        self.adapter.command(op, self.qpn, mailbox=bytes(self.context))
+    def modify(self, op, attributes=None):
+        struct.pack_into(">I", self.context, 0x00, REQUIRED[op][self.service] if attributes is None else attributes)
+        self.adapter.command(op, self.qpn, MAILBOX, mailbox=bytes(self.context))
 
-    def connect(self, peer, own_psn=0x123456, peer_psn=0x654321):
-        """Table 3-2-41, from RESET to RTS; peer: a Qp."""
+    def describe(self, peer, own_psn=0x123456, peer_psn=0x654321, longest=31):
+        """Table 3-2-41; peer: a Qp. longest: log2 of the bytes of a message."""
         a, c, other = self.adapter, self.context, peer.adapter
+        self.peer = peer
         struct.pack_into(">I", c, 0x08, self.service << 16)
-        struct.pack_into(">BBBBIII", c, 0x0c, MTU_1024 << 5 | 31, SLOT_LOG, SLOT_LOG, 0, a.uar_frame, self.qpn, peer.qpn)
+        struct.pack_into(">BBBBIII", c, 0x0c, MTU_1024 << 5 | longest, SLOT_LOG, SLOT_LOG, 0, a.uar_frame, self.qpn,
+                         peer.qpn)
         struct.pack_into(">I", c, 0x1c, 1 << 24)                     # port 1, P_Key 0
         c[0x20], c[0x24] = 2, 10                                     # RNR retries; 4.2 ms
         c[0x3c:0x40] = other.mac[4:] + a.mac[4:]
@@ -249,35 +322,56 @@ class Qp:
         struct.pack_into(">IIII", c, 0x6c, own_psn, self.cqn, self.send.region.key, SLOTS << SLOT_LOG)
         struct.pack_into(">I", c, 0x84, 1 << 24 | peer_psn)          # RNR timer 0.01 ms
         struct.pack_into(">IIII", c, 0x8c, self.cqn, self.receive.region.key, SLOTS << SLOT_LOG, QKEY_OF_ALL)
+
+    def connect(self, *arguments, **named):
+        """From RESET to RTS; the arguments of describe()."""
+        self.describe(*arguments, **named)
         for op in (RST2INIT, INIT2RTR, RTR2RTS):
             self.modify(op)
 
+    def query(self):
+        return self.adapter.command(QUERY_QP, self.qpn)[:192]
+
     @property
     def state(self):
-        return self.adapter.command(QUERY_QP, self.qpn)[0x08] >> 4
+        return self.query()[0x08] >> 4
 
     def reset(self):
         """A QP in RESET has indices 0, and its queues are empty."""
-        self.adapter.command(TO_RESET, self.qpn, 3)
+        self.adapter.command(TO_RESET, self.qpn, NO_MAILBOX)
         for queue in (self.send, self.receive):
-            queue.count = 0
+            queue.begin()
             self.adapter.m.write(queue.region.memory, bytes(SLOTS << SLOT_LOG))
 
     # ---- 3.4, WQEs
 
-    def post(self, opcode, *units, imm=0, flags=0):
-        """One send: its WQE, the link from the one before it, the doorbell."""
+    def write_send(self, opcode, *units, imm=0, flags=0, fence=0):
+        """A WQE, and the link to it from the one before it; its size in units of 16 bytes."""
         m, q = self.adapter.m, self.send
         wqe = struct.pack("<IIII", 0, 0, flags, imm) + b"".join(units)
         m.write(q.slot(q.count), wqe)
         size = len(wqe) // 16
         before = q.slot(q.count - 1)
-        m.write32(before, q.count % SLOTS << SLOT_LOG | opcode)
-        m.write32(before + 4, size)
-        bell = self.adapter.bells + self.adapter.UAR_PAGE * PAGE
-        m.write32(bell, (q.count & 0xffff) << 8 | opcode)
-        m.write32(bell + 4, self.qpn << 8 | size)
+        m.write32(before, q.offset(q.count) | opcode)
+        m.write32(before + 4, fence | size)
         q.count += 1
+        return size
+
+    def ring(self, index, opcode, size, fence=0):
+        bell = self.adapter.bells + self.adapter.UAR_PAGE * PAGE
+        self.adapter.m.write32(bell, (index & 0xffff) << 8 | fence | opcode)
+        self.adapter.m.write32(bell + 4, self.qpn << 8 | size)
+
+    def post(self, opcode, *units, bell_fence=0, **named):
+        """One send, and its doorbell."""
+        index = self.send.count
+        self.ring(index, opcode, self.write_send(opcode, *units, **named), bell_fence)
+
+    def post_chain(self, *requests):
+        """Sends (opcode, units, named arguments). The doorbell has the first; links lead to the others."""
+        index = self.send.count
+        sizes = [self.write_send(opcode, *units, **named) for opcode, units, named in requests]
+        self.ring(index, requests[0][0], sizes[0])
 
     def post_receive(self, *units):
         """Clears the slot behind it first. Its own first 16 bytes are written last, and are not all zero."""
@@ -309,9 +403,9 @@ def inline(content):
     return (struct.pack("<I", INLINE | len(content)) + content).ljust(-(-(4 + len(content)) // 16) * 16, b"\0")
 
 
-def datagram(own, peer):
+def datagram(own, peer, dqpn=None, qkey=QKEY_OF_ALL):
     """Table 3-4-9."""
     a, b = own.adapter, peer.adapter
     lids = int.from_bytes(b.mac[4:], "big") << 16 | int.from_bytes(a.mac[4:], "big")
-    return struct.pack("<IIIIII8xII8x", 1, lids, int.from_bytes(a.mac[:4], "big"), int.from_bytes(b.mac[:4], "big"), a.ip, b.ip,
-                       peer.qpn, QKEY_OF_ALL)
+    macs = int.from_bytes(a.mac[:4], "big"), int.from_bytes(b.mac[:4], "big")
+    return struct.pack("<IIIIII8xII8x", 1, lids, *macs, a.ip, b.ip, peer.qpn if dqpn is None else dqpn, qkey)
