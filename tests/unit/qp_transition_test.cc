@@ -60,49 +60,75 @@ struct Attributes {
     std::string required, optional;
 };
 
-// Required and optional of a command for UD, RC, RAW.
+// Required and optional of a command for UD, UC, RC, RAW.
 struct Row {
     const char *command;
-    Attributes ud, rc, raw;
+    Attributes ud, uc, rc, raw;
 };
 
 const Row kRows[] = {
-    {"RST2INIT", {"PKEY_INDEX PORT QKEY", ""}, {"PKEY_INDEX PORT ACCESS_FLAGS", ""}, {"PORT", "PKEY_INDEX QKEY"}},
-    {"INIT2INIT", {"PKEY_INDEX PORT QKEY", ""}, {"PKEY_INDEX PORT ACCESS_FLAGS", ""}, {"PORT", "PKEY_INDEX QKEY"}},
+    {"RST2INIT",
+     {"PKEY_INDEX PORT QKEY", ""},
+     {"PKEY_INDEX PORT ACCESS_FLAGS", ""},
+     {"PKEY_INDEX PORT ACCESS_FLAGS", ""},
+     {"PORT", "PKEY_INDEX QKEY"}},
+    {"INIT2INIT",
+     {"PKEY_INDEX PORT QKEY", ""},
+     {"PKEY_INDEX PORT ACCESS_FLAGS", ""},
+     {"PKEY_INDEX PORT ACCESS_FLAGS", ""},
+     {"PORT", "PKEY_INDEX QKEY"}},
     {"INIT2RTR",
      {"", "PKEY_INDEX QKEY"},
+     {"AV PATH_MTU DEST_QPN RQ_PSN", "ALT_PATH ACCESS_FLAGS PKEY_INDEX"},
      {"AV PATH_MTU DEST_QPN RQ_PSN MIN_RNR_TIMER", "ALT_PATH ACCESS_FLAGS PKEY_INDEX MAX_DEST_RD_ATOMIC"},
      {"", ""}},
     {"RTR2RTS",
      {"SQ_PSN", "CUR_STATE QKEY"},
+     {"SQ_PSN", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"},
      {"TIMEOUT RETRY_CNT RNR_RETRY SQ_PSN",
       "CUR_STATE ALT_PATH ACCESS_FLAGS MIN_RNR_TIMER PATH_MIG_STATE MAX_QP_RD_ATOMIC"},
      {"", "SQ_PSN"}},
     {"RTS2RTS",
      {"", "CUR_STATE QKEY"},
+     {"", "CUR_STATE ACCESS_FLAGS ALT_PATH PATH_MIG_STATE"},
      {"", "CUR_STATE ACCESS_FLAGS ALT_PATH PATH_MIG_STATE MIN_RNR_TIMER"},
      {"", ""}},
-    {"RTS2SQD", {"", "EN_SQD_ASYNC_NOTIFY"}, {"", "EN_SQD_ASYNC_NOTIFY"}, {"", "EN_SQD_ASYNC_NOTIFY"}},
+    {"RTS2SQD",
+     {"", "EN_SQD_ASYNC_NOTIFY"},
+     {"", "EN_SQD_ASYNC_NOTIFY"},
+     {"", "EN_SQD_ASYNC_NOTIFY"},
+     {"", "EN_SQD_ASYNC_NOTIFY"}},
     {"SQD2RTS",
      {"", "CUR_STATE QKEY"},
+     {"", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"},
      {"", "CUR_STATE ALT_PATH ACCESS_FLAGS MIN_RNR_TIMER PATH_MIG_STATE"},
      {"", ""}},
     {"SQD2SQD",
      {"", "PKEY_INDEX QKEY"},
+     {"", "AV ALT_PATH ACCESS_FLAGS PKEY_INDEX PATH_MIG_STATE"},
      {"",
       "PORT AV TIMEOUT RETRY_CNT RNR_RETRY ALT_PATH ACCESS_FLAGS PKEY_INDEX MIN_RNR_TIMER PATH_MIG_STATE "
       "MAX_QP_RD_ATOMIC MAX_DEST_RD_ATOMIC"},
      {"", ""}},
-    {"SQERR2RTS", {"", "CUR_STATE QKEY"}, {"", ""}, {"", ""}},
-    {"2ERR", {"", ""}, {"", ""}, {"", ""}},
-    {"ERR2RST", {"", ""}, {"", ""}, {"", ""}},
+    {"SQERR2RTS", {"", "CUR_STATE QKEY"}, {"", "CUR_STATE ACCESS_FLAGS"}, {"", ""}, {"", ""}},
+    {"2ERR", {"", ""}, {"", ""}, {"", ""}, {"", ""}},
+    {"ERR2RST", {"", ""}, {"", ""}, {"", ""}, {"", ""}},
 };
 
-constexpr uint8_t kServices[] = {HGHCA_QP_ST_UD, HGHCA_QP_ST_RC, HGHCA_QP_ST_RAW};
+constexpr uint8_t kServices[] = {HGHCA_QP_ST_UD, HGHCA_QP_ST_UC, HGHCA_QP_ST_RC, HGHCA_QP_ST_RAW};
 
 const Attributes &attributes(const Row &row, uint8_t service)
 {
-    return service == HGHCA_QP_ST_UD ? row.ud : service == HGHCA_QP_ST_RC ? row.rc : row.raw;
+    switch (service) {
+    case HGHCA_QP_ST_UD:
+        return row.ud;
+    case HGHCA_QP_ST_UC:
+        return row.uc;
+    case HGHCA_QP_ST_RC:
+        return row.rc;
+    default:
+        return row.raw;
+    }
 }
 
 class QpTest : public DeviceTest {
