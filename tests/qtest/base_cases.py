@@ -269,6 +269,31 @@ def test_limits():
 
 # ---- 3.2, commands
 
+def test_init_hca():
+    """From the document alone: each base and each number of INIT_HCA is looked at, in all its bits"""
+    most = {0x08: 16, 0x10: 17, 0x18: 6, 0x30: 19}      # as QUERY_DEV_LIM has them
+    good = {0x08: 0, 0x10: 0x40000000, 0x18: 0x80000000, 0x30: 0, 0x38: 0x40000000}
+
+    def mailbox(changed):
+        content = bytearray(64)
+        for at, value in (good | changed).items():
+            struct.pack_into(">Q", content, at, value)
+        return bytes(content)
+
+    with single() as (_, a):
+        for at, log in most.items():
+            same(a.status(jz.INIT_HCA, mailbox=mailbox({at: good[at] | log + 1})), jz.BAD_PARAM, f"one more at {at:#x}")
+            a.command(jz.INIT_HCA, mailbox=mailbox({at: good[at] | log}))
+            a.command(jz.CLOSE_HCA)
+        for at, base in good.items():
+            same(a.status(jz.INIT_HCA, mailbox=mailbox({at: base + FAR})), jz.BAD_PARAM, f"base beyond ICM at {at:#x}")
+            a.command(jz.INIT_HCA, mailbox=mailbox({at: base + 0x100}))
+            a.command(jz.CLOSE_HCA)
+        # One byte of a table in another one, of the same space.
+        for at, base in ((0x08, good[0x10] - 0x100), (0x10, good[0x18] - 0x100), (0x18, good[0x10])):
+            same(a.status(jz.INIT_HCA, mailbox=mailbox({at: base | 2})), jz.BAD_PARAM, f"an overlap at {at:#x}")
+
+
 def test_every_command():
     """From the document alone: each command does what it is for, and one that is polled makes no event"""
     with adapters("base", "base") as (m, a, b):
@@ -627,12 +652,17 @@ def captured(file):
 def test_headers():
     """From the document alone: headers of packets have what the context, or the unit of a datagram, says"""
     source = bytes.fromhex("02aabbccddee")      # not the port's
+    port = b"\x12\xb7"                          # 4791
+    ours, theirs, other = bytes((10, 10, 0, 1)), bytes((10, 10, 0, 2)), bytes((10, 10, 0, 0xfe))
     with tempfile.NamedTemporaryFile() as file, adapters("base", "base") as (m, a, b):
-        def sent(protocol_bytes):
+        def last(mac, header_bytes):
             """The last packet of that source: its link and IP addresses and its UDP port, and what follows."""
-            frame = [each for each in captured(file.name) if each[6:12] == source][-1]
-            end = 42 + protocol_bytes
-            return frame[:6], frame[26:30], frame[30:34], frame[36:38], frame[42:end], frame[end:-4]
+            frame = [each for each in captured(file.name) if each[6:12] == mac][-1]
+            end = 42 + header_bytes
+            return frame[:6], frame[26:30], frame[30:34], frame[36:38], frame[42:end].hex(" ", 4), frame[end:-4]
+
+        def sent(what, headers, payload, ip=ours):
+            same(last(source, len(headers)), (b.mac, ip, theirs, port, headers.hex(" ", 4), payload), what)
 
         set_property(m, "pcap", file.name)
         x, y = jz.Qp(a, jz.UD), jz.Qp(b, jz.UD)
@@ -644,20 +674,37 @@ def test_headers():
         x.post(jz.OP_SEND_IMM, bytes(unit), jz.inline(b"seen"), imm=0x01020304)
         done(x, jz.OP_SEND_IMM, 4, "a datagram")
         # BTH, DETH, ImmDt, whose bytes are in the order of the WQE.
-        headers = struct.pack(">BBHIIIII", 0x65, 0x40, 0xffff, 0xabcdef, 0x123456, 0x12345678, x.qpn, 0x04030201)
-        port = b"\x12\xb7"                         # 4791
-        same(sent(24), (b.mac, bytes((10, 10, 0, 0xfe)), bytes((10, 10, 0, 2)), port, headers, b"seen"), "a datagram")
+        headers = 0x65, 0x40, 0xffff, 0xabcdef, 0x123456, 0x12345678, x.qpn, 0x04030201
+        sent("a datagram", struct.pack(">BBHIIIII", *headers), b"seen", other)
         x, y = jz.Qp(a, jz.RC), jz.Qp(b, jz.RC)
         y.connect(x, 0x654321, 0x123456)
         x.describe(y)
         x.context[0x3e:0x40], x.context[0x40:0x44] = source[4:], source[:4]
         for op in (jz.RST2INIT, jz.INIT2RTR, jz.RTR2RTS):
             x.modify(op)
+
+        def bth(opcode, psn, bits=0x40):
+            """It asks for an acknowledgement."""
+            return struct.pack(">BBHII", opcode, bits, 0xffff, y.qpn, 0x80000000 | psn)
+
         x.post(jz.OP_WRITE, jz.remote(b.data, 0x123), jz.inline(b"seen"))
         done(x, jz.OP_WRITE, 4, "a WRITE")
-        # BTH, which asks for an acknowledgement, and RETH.
-        headers = struct.pack(">BBHIIQII", 0x0a, 0x40, 0xffff, y.qpn, 0x80123456, START + 0x123, b.data.key, 4)
-        same(sent(28), (b.mac, bytes((10, 10, 0, 1)), bytes((10, 10, 0, 2)), port, headers, b"seen"), "a WRITE")
+        sent("a WRITE", bth(0x0a, 0x123456) + struct.pack(">QII", START + 0x123, b.data.key, 4), b"seen")
+        y.post_receive(jz.data(b.data, 0, 64))
+        x.post(jz.OP_SEND, jz.inline(b"heard"), flags=jz.SOLICIT)
+        done(x, jz.OP_SEND, 5, "a SEND")
+        sent("a SEND", bth(0x04, 0x123457, 0x80 | 0x40 | 3 << 4), b"heard" + bytes(3))
+        x.post(jz.OP_READ, jz.remote(b.data, 8), jz.data(a.data, 0, 0x321))
+        done(x, jz.OP_READ, 0x321, "a READ")
+        sent("a READ", bth(0x0c, 0x123458) + struct.pack(">QII", START + 8, b.data.key, 0x321), b"")
+        m.write(b.data.memory + 16, struct.pack("<Q", 0xfedcba9876543210))
+        swap, compare = 0x1122334455667788, 0x99aabbccddeeff00
+        x.post(jz.OP_CAS, jz.remote(b.data, 16), jz.atomic(swap, compare), jz.data(a.data, 0, 8))
+        done(x, jz.OP_CAS, 8, "an atomic")
+        sent("an atomic", bth(0x13, 0x123459) + struct.pack(">QIQQ", START + 16, b.data.key, swap, compare), b"")
+        # BTH, AETH: an ACK, without a limit, of four messages; AtomicAckETH.
+        response = struct.pack(">BBHIIIQ", 0x12, 0x40, 0xffff, x.qpn, 0x123459, 0x1f000004, 0xfedcba9876543210)
+        same(last(b.mac, len(response)), (a.mac, theirs, ours, port, response.hex(" ", 4), b""), "its response")
 
 
 def test_fence():
