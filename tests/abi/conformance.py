@@ -34,7 +34,7 @@ PROOFS = {
     "table 3-2-5": "base_cases.py: test_every_command",
     "tables 3-2-6, 3-2-7": "base_cases.py: test_limits",
     "table 3-2-8": "base_cases.py: test_every_command",
-    "tables 3-2-9, 3-2-10": "commands_test.cc: InitLayouts",
+    "tables 3-2-9, 3-2-10": "base_cases.py: test_init_hca",
     "table 3-2-11": "base_cases.py: test_every_command",
     "table 3-2-12": "base_cases.py: test_every_command",
     "tables 3-2-13, 3-2-14": "icm_test.cc: PairsStandHighToLow",
@@ -116,6 +116,8 @@ EXCEPTIONS = {
     ("table 3-2-34", "HGHCA_CQ_FLAG_TR"): (DEPARTS, "not looked at: an address is always one of an MR"),
     ("table 3-2-34", "HGHCA_CQ_STATE_ARMED"): (EXTENDED, "with CQ_ARM; without it each CQE makes an event; "
                                                          "cq_test.cc: ArmedFromTheStart"),
+    ("tables 3-2-32, 3-2-33", "flags"): (EXTENDED, "of its bits, ARMED with CQ_ARM; cq_test.cc: ArmedFromTheStart"),
+    ("tables 3-2-32, 3-2-33", "cqn"): (IMPLEMENTED, "cq_test.cc: Commands"),
     ("tables 3-2-32, 3-2-33", "usrpage"): (EXTENDED, "in use with CQ_ARM; cq_test.cc: ArmDoorbellsThatDoNotCount"),
     ("tables 3-2-32, 3-2-33", "comp_eqn"): (IMPLEMENTED, "base_cases.py: test_events"),
     ("tables 3-2-32, 3-2-33", "pd"): (DEPARTS, "the PD of the buffer's MR if an extension is enabled; otherwise not looked "
@@ -278,11 +280,11 @@ STATEMENTS = (
      "qp_transition_test.cc: EveryMaskBitOfEveryTransition"),
     ("table A2-1", "LRH: virtual lane, SL, LIDs, length", NOT_MEANINGFUL, "RoCE v2 has no LRH"),
     ("table A2-1", "BTH: opcode, version 0, P_Key, destination QP, pad count, solicited event, PSN", IMPLEMENTED,
-     "packet_test.cc: AgreesWithAnotherMake"),
+     "base_cases.py: test_headers"),
     ("table A2-1", "DETH: the Q_Key of the WQE, or of the QP if the WQE has none", DEPARTS,
      "the QP's when bit 31 of the WQE's is set, as IBTA has it; 0 is sent as 0"),
     ("table A2-1", "DETH: source QP; RETH, AtomicETH, AETH, immediate data", IMPLEMENTED,
-     "packet_test.cc: OursAreRightForEveryKindOfPacket"),
+     "base_cases.py: test_headers"),
     ("whole", "software of the document alone; the driver on a device of the document", IMPLEMENTED,
      "base_cases.py: test_services; base.py: pingpongs; base.py: data"),
 )
