@@ -124,7 +124,7 @@ EXCEPTIONS = {
                                                "at; cq_test.cc: BaseModeTakesThePdOfTheRegion"),
     ("tables 3-2-40, 3-2-41", "rlkey_arbel_sched_queue"): (NOT_MEANINGFUL, RESERVED),
     ("tables 3-2-40, 3-2-41", "usr_page"): (EXTENDED, "in use: index or page frame number, modulo 2048; "
-                                                      "qp_transition_test.cc: WhatRst2InitChecks"),
+                                                      "base_cases.py: test_services"),
     ("tables 3-2-40, 3-2-41", "g_mylmc"): (EXTENDED, "bit 7 with GID_TABLE; no local mask control without LIDs"),
     ("tables 3-2-40, 3-2-41", "g_mylmc, has grh [7:7]"): (EXTENDED, "with GID_TABLE; qp_transition_test.cc: "
                                                                     "GidAddressingNeedsItsCapability"),
