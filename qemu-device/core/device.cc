@@ -291,6 +291,8 @@ try {
     if (failed_)
         return false;
     begin_slice();
+    if (segment)
+        segment->turn();
     if (expiring_) {
         expire();
         begin_slice();   // timers that end again and again do not keep others from their turns
@@ -401,7 +403,10 @@ void Device::finish_entry()
         armed_ns_ = deadline;
         host.set_timer(deadline);
     }
-    if (has_work())
+    const bool more = has_work();
+    if (segment)
+        segment->wait(more);
+    if (more)
         host.schedule();
 }
 

@@ -270,29 +270,56 @@ TEST_F(Rsnic, EntriesOfOneDoorbellStartInOrder)
     EXPECT_EQ(status(31), 0x09);   // BAD_RES_STATE: it is software's already
 }
 
-// So are those of different objects: each is told by an event.
+// Entries of different objects too: after each step, those that have been executed are the first ones. Each changes an
+// object of its own, which no other entry names.
 TEST_F(Rsnic, EntriesOfDifferentObjectsStartInOrder)
 {
-    start_with_queue();
-    uint32_t vector = 0;
-    by_hcr([&] {
-        driver.async = driver.create_eq(8, 0);
-        TestDriver::must(driver.map_eq(driver.async.eqn, ~0ull), "MAP_EQ");
-        for (unsigned entry : {31u, 2u, 17u, 9u}) {
-            fill(entry, 0x00f, 0, driver.mpt_index(driver.create_mr(0, 4096).key), 0);
-            word(entry, 0x14) = le32(entry << 16);
-            word(entry, 0x18) = le32(1 << 22 | 0x00f);
-            vector |= 1u << entry;
-        }
-        return 0;
-    });
-    ring_all(vector);
-    for (unsigned entry : {2u, 9u, 17u, 31u}) {
-        hghca_eqe eqe;
-        ASSERT_TRUE(driver.poll(driver.async, eqe));
-        EXPECT_EQ(be16(eqe.event.cmd.token), entry);
-        EXPECT_EQ(eqe.event.cmd.status, 0);
+    Config config = rsnic_config(host);
+    config.slice_work = 1;
+    Device slow(host, config);
+    TestDriver other(host, slow);
+    const auto set_queue = [&](uint32_t mode) {
+        slow.hcr_write(0x10, uint32_t(queue >> 32), 4);
+        slow.hcr_write(0x14, uint32_t(queue) | mode << 8, 4);
+    };
+    other.reset();
+    set_queue(1);
+    TestDriver::must(other.init_hca(0), "INIT_HCA");
+    other.map_icm(HGHCA_ICM_TPT, other.layout.mpt, 64 << 10);
+    other.map_icm(HGHCA_ICM_TPT, other.layout.mtt, 64 << 10);
+    std::vector<TestDriver::Mr> regions;
+    for (unsigned i = 0; i < 32; i++)
+        regions.push_back(other.create_mr(0, 4096));
+    set_queue(0);
+    // The larger the entry, the smaller the object; every third is of none.
+    for (unsigned i = 0; i < 32; i++) {
+        if (i % 3 == 2)
+            fill(i, 0x031, 0, 0x1f, 0);
+        else
+            fill(i, 0x00f, 0, other.mpt_index(regions[31 - i].key), 0);
     }
+    const auto exists = [&](unsigned i) { return slow.memory->find(Key(regions[31 - i].key)) != nullptr; };
+    unsigned steps = 0, before = 0;
+    slow.hcr_write(0x18, 0xffffffff, 4);
+    for (;; steps++) {
+        unsigned executed = 0;
+        while (executed < 32 && !owner(executed))
+            executed++;
+        EXPECT_GT(executed, before);
+        before = executed;
+        for (unsigned i = 0; i < 32; i++) {
+            EXPECT_EQ(owner(i), i >= executed ? 1u : 0u) << i << " with " << executed;
+            EXPECT_EQ(i % 3 != 2 && exists(i), i % 3 != 2 && i >= executed) << i << " with " << executed;
+        }
+        if (!slow.has_work())
+            break;
+        ASSERT_LT(steps, 40u);
+        slow.run();
+    }
+    EXPECT_EQ(before, 32u);
+    EXPECT_GT(steps, 20u) << "they were not all executed at once";
+    for (unsigned i = 0; i < 32; i++)
+        EXPECT_EQ(status(i), 0) << i;
 }
 
 // INIT_HCA itself, and commands after it, by the queue alone.
@@ -607,6 +634,35 @@ TEST_F(Rsnic, TheCacheIsOfQps)
     EXPECT_GE(misses(HGHCA_CMD_QUERY_QP, other.first_qpn), 4u);
 }
 
+// Without a number in the configuration there are 500. The document's 255 QPs never fill them, so the table of QPs is
+// made larger than INIT_HCA allows.
+TEST_F(Rsnic, TheCacheHas500Qps)
+{
+    driver.start(HGHCA_CAP_QP_COUNTERS);
+    constexpr uint64_t kTable = 16 << 20;
+    driver.map_icm(HGHCA_ICM_CONTEXT, kTable, 1024 * 2048);
+    device.qps->configure(kTable, 10);
+    const TestDriver::Cq cq = driver.create_cq(4);
+    TestDriver::Qp qp = driver.new_qp(4, 4);
+    const auto create = [&](uint32_t qpn) {
+        qp.qpn = qpn;
+        EXPECT_EQ(driver.modify(HGHCA_CMD_RST2INIT_QPEE, qpn, driver.init_qpc(qp, HGHCA_QP_ST_RC, cq, cq)), 0) << qpn;
+    };
+    // Twice in turn.
+    const auto misses = [&](uint32_t qps) {
+        const uint64_t before = device.counters().context_misses;
+        for (uint32_t i = 0; i < 2 * qps; i++)
+            EXPECT_EQ(driver.state(1 + i % qps), unsigned(HGHCA_QP_STATE_INIT)) << i;
+        return device.counters().context_misses - before;
+    };
+    for (uint32_t qpn = 1; qpn <= 500; qpn++)
+        create(qpn);
+    EXPECT_EQ(misses(500), 0u);
+    EXPECT_EQ(device.counters().context_evictions, 0u);
+    create(501);
+    EXPECT_GE(misses(501), 501u);
+}
+
 // R16: the HCR's go stays, and nothing is executed.
 TEST(RsnicStart, ADeviceThatIsInitializing)
 {
@@ -642,6 +698,46 @@ TEST_F(Rsnic, HealthCounter)
     EXPECT_EQ(device.hcr_read(0x80018, 4), 0xffffffffu);
     driver.reset();
     EXPECT_EQ(read(0x1010), 6u + 100);
+}
+
+// It stands still as long as work waits for a turn that does not come, and a turn makes it right again.
+TEST_F(Rsnic, HealthCounterWithoutProgress)
+{
+    constexpr uint64_t kSecond = 1'000'000'000;
+    Config config = rsnic_config(host);
+    config.slice_work = 1;
+    Device slow(host, config);
+    const auto counter = [&] { return slow.hcr_read(0x1010, 4); };
+    host.clock_ns = 5 * kSecond;
+    EXPECT_EQ(counter(), 500u);
+    slow.hcr_write(0x10, uint32_t(queue >> 32), 4);
+    slow.hcr_write(0x14, uint32_t(queue), 4);
+    for (unsigned i = 0; i < 32; i++)
+        fill(i, 0x031, 0, 0x1f, 0);
+    slow.hcr_write(0x18, 0xffffffff, 4);
+    host.clock_ns += kSecond;
+    EXPECT_EQ(counter(), 500u);
+    slow.hcr_write(0x18, 0x80000000, 4);   // a doorbell is no turn
+    host.clock_ns += kSecond;
+    EXPECT_EQ(counter(), 500u);
+    ASSERT_TRUE(slow.run());
+    EXPECT_EQ(counter(), 700u);
+    host.clock_ns += kSecond;
+    EXPECT_EQ(counter(), 700u);
+    while (slow.run())
+        ;
+    EXPECT_EQ(counter(), 800u);
+    host.clock_ns += kSecond;
+    EXPECT_EQ(counter(), 900u);
+    // A reset ends the wait too.
+    slow.hcr_write(0x10, uint32_t(queue >> 32), 4);
+    slow.hcr_write(0x14, uint32_t(queue), 4);
+    for (unsigned i = 0; i < 32; i++)
+        fill(i, 0x031, 0, 0x1f, 0);
+    slow.hcr_write(0x18, 0xffffffff, 4);
+    slow.hcr_write(0xf0010, 1, 4);
+    host.clock_ns += kSecond;
+    EXPECT_EQ(counter(), 1000u);
 }
 
 TEST_F(Rsnic, AQueueThatIsNotThere)

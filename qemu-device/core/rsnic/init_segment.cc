@@ -29,7 +29,7 @@ void InitSegment::reset()
     high_ = 0;
     given_ = 0;
     ready_ns_ = device_.host.now_ns() + device_.config.init_delay_ns;
-    stopped_ns_ = UINT64_MAX;
+    stopped_ns_ = waiting_ns_ = UINT64_MAX;
     syndrome_ = HGHCA_HEALTH_NONE;
 }
 
@@ -39,11 +39,19 @@ void InitSegment::stop(hghca_health syndrome)
     stopped_ns_ = device_.host.now_ns();
 }
 
+void InitSegment::wait(bool for_turn)
+{
+    if (!for_turn)
+        waiting_ns_ = UINT64_MAX;
+    else if (waiting_ns_ == UINT64_MAX)
+        waiting_ns_ = device_.host.now_ns();
+}
+
 bool InitSegment::initializing() const { return device_.host.now_ns() < ready_ns_; }
 
 uint32_t InitSegment::health() const
 {
-    const uint64_t ticks = std::min(device_.host.now_ns(), stopped_ns_) / kHealthTickNs;
+    const uint64_t ticks = std::min({device_.host.now_ns(), stopped_ns_, waiting_ns_}) / kHealthTickNs;
     return field_put(HGHCA_SEG_SYNDROME_MASK, syndrome_) | (uint32_t(ticks) & HGHCA_SEG_HEALTH_COUNTER_MASK);
 }
 

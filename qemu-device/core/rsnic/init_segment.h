@@ -28,6 +28,9 @@ public:
     bool initializing() const;
     // The health counter stands still from now on.
     void stop(hghca_health syndrome);
+    // What an entry leaves: work for a later turn, or none. Until that turn, the health counter stands still.
+    void wait(bool for_turn);
+    void turn() { waiting_ns_ = UINT64_MAX; }
 
 private:
     uint32_t health() const;
@@ -45,6 +48,7 @@ private:
     uint32_t pending_ = 0;           // bit i: entry i was rung
     uint64_t ready_ns_ = 0;          // initializing until then
     uint64_t stopped_ns_ = UINT64_MAX;   // when the device has failed
+    uint64_t waiting_ns_ = UINT64_MAX;   // since when work waits for a turn
     hghca_health syndrome_ = HGHCA_HEALTH_NONE;
 };
 
