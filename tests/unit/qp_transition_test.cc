@@ -60,7 +60,7 @@ struct Attributes {
     std::string required, optional;
 };
 
-// Required and optional of a command for UD, UC, RC, RAW.
+// Required and optional of a command for UD, UC, RC, and RAW, which table A1-2 does not have.
 struct Row {
     const char *command;
     Attributes ud, uc, rc, raw;
