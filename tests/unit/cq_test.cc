@@ -319,6 +319,28 @@ TEST_F(CqTest, NotArmedNoEvent)
     EXPECT_EQ(events(), 0u);
 }
 
+// usrpage is taken modulo 2048, so a page frame number names the page that rings the CQ, and no other page does.
+TEST_F(CqTest, ThePageOfAPageFrameNumber)
+{
+    TestDriver::Cq cq{9, 4, driver.cq_buffer(4), host.alloc(64, 64)};
+    hghca_cqc cqc = driver.cqc_mailbox(9, 4, cq.buffer.key, eq.eqn, cq.dbr);
+    cqc.logsize_usrpage = be32(4 << 24 | 0xbf0fab);
+    ASSERT_EQ(sw2hw(9, cqc), 0);
+    hghca_cqc shown;
+    ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_CQ, shown, 9), 0);
+    EXPECT_EQ(be32(shown.logsize_usrpage), uint32_t(4 << 24 | 0x7ab));
+    for (uint32_t page : {0u, 3u, 0x3abu, 0x7aau, 0x7acu, 0x7ffu})
+        driver.arm(cq, HGHCA_CQ_ARM_NEXT, page);
+    EXPECT_EQ(device.counters().db_bad_page, 6u);
+    post(cq, 1);
+    EXPECT_EQ(events(), 0u);
+    EXPECT_EQ(next(cq), 1u);
+    driver.arm(cq, HGHCA_CQ_ARM_NEXT, 0x7ab);
+    EXPECT_EQ(device.counters().db_bad_page, 6u);
+    post(cq, 2);
+    EXPECT_EQ(events(), 1u);
+}
+
 TEST_F(CqTest, ArmedNext)
 {
     auto cq = driver.create_cq(4, eq.eqn);

@@ -357,6 +357,24 @@ TEST_P(Flows, TheEngineComesFirst)
     EXPECT_EQ(copies({e.get()}), "10");
 }
 
+TEST_P(Flows, NopsCompleteInOrderWithoutFrames)
+{
+    Packet p;
+    p.dmac = kStranger;
+    const Frame f = make(p);
+    std::memcpy(sender.at(0), f.data(), f.size());
+    sender.post({Wqe(HGHCA_OPCODE_NOP), send(sender.sge(0, uint32_t(f.size()))), Wqe(HGHCA_OPCODE_NOP),
+                 Wqe(HGHCA_OPCODE_NOP, 0)});
+    net.pump();
+    const auto all = sender.poll_all();
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[0].opcode, 0x00);   // NOP
+    EXPECT_EQ(all[1].opcode, 0x0a);   // SEND
+    EXPECT_EQ(all[2].opcode, 0x00);
+    EXPECT_EQ(net.sent, 1u);
+    EXPECT_EQ(sender.state(), unsigned(HGHCA_QP_STATE_RTS));
+}
+
 TEST_P(Flows, MulticastOfOnesOwn)
 {
     auto a = receiver();

@@ -308,6 +308,38 @@ TEST_F(Rc, AtomicsReturnTheValueBefore)
     EXPECT_EQ(*word, 0x1122334455667788u);
 }
 
+// Table 3-2-40: ssn at 80h, the messages sent, and rmsn at 9Ch, those received. A packet that comes again changes
+// neither.
+TEST_F(Rc, QueryShowsTheNumbersOfMessages)
+{
+    Pair p(net.a, net.b, Options{});
+    const auto numbers = [](Endpoint &e) {
+        TestDriver &d = e.node.driver;
+        TestDriver::must(d.command(0x22, 0, e.qp.qpn, 0, d.out_mailbox()).status, "QUERY_QP");
+        const auto word = [&](unsigned offset) { return be32(*d.host.as<uint32_t>(d.out_mailbox() + offset)); };
+        return std::pair(word(0x80), word(0x9c));
+    };
+    EXPECT_EQ(numbers(p.a), std::pair(0u, 0u));
+    EXPECT_EQ(numbers(p.b), std::pair(0u, 0u));
+    unsigned frames = 0;
+    net.filter = [&](const Node &from, Frame &) { return Fate{from.number == 1 && frames++ % 4 == 2 ? 0u : 1u}; };
+    for (uint32_t n = 1; n <= 6; n++) {
+        p.b.post_recv(p.b.sge(0, 3000));
+        const Wqe messages[] = {send(p.a.sge(0, 3000)), write_to(p.a.sge(0, 3000), p.b.va(0), p.b.buffer.key),
+                                read_from(p.a.sge(0, 3000), p.b.va(0), p.b.buffer.key)};
+        p.a.post(messages[n % 3]);
+        net.settle();
+        EXPECT_EQ(numbers(p.a), std::pair(n, 0u)) << n;
+        EXPECT_EQ(numbers(p.b), std::pair(0u, n)) << n;
+    }
+    EXPECT_GT(net.a.counters().tx_packets, 14u) << "some went twice";
+    p.a.post_recv(p.a.sge(0, 10));
+    p.b.post(send(p.b.sge(0, 10)));
+    net.settle();
+    EXPECT_EQ(numbers(p.a), std::pair(6u, 1u));
+    EXPECT_EQ(numbers(p.b), std::pair(1u, 6u));
+}
+
 TEST_F(Rc, NopsCompleteInOrderWithoutPackets)
 {
     Pair p(net.a, net.b, Options{});

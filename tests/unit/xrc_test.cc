@@ -99,6 +99,7 @@ void sends_choose_their_srq(Network &net)
         ASSERT_TRUE(service.poll(cqe)) << round;
         EXPECT_EQ(le32(cqe.my_qpn), pair.b.qp.qpn);
         EXPECT_EQ(le32(cqe.my_ee), service.srqn());
+        EXPECT_EQ(le32(cqe.rqpn), pair.a.qp.qpn);
         EXPECT_EQ(le32(cqe.byte_cnt), size);
         EXPECT_EQ(cqe.imm, be32(round));
         EXPECT_EQ(le32(cqe.wqe) >> 7, slot);
@@ -180,6 +181,23 @@ TEST_F(Xrc, WritesReadsAndAtomicsUseTheKeysOfTheSrq)
     pair.a.post(write_to(pair.a.sge(0, 8), pair.b.va(0), pair.b.buffer.key, flags));
     net.settle();
     EXPECT_EQ(syndrome_at(pair.a), HGHCA_SYNDROME_REMOTE_ACCESS_ERR);
+}
+
+TEST_F(Xrc, NopsCompleteInOrderWithoutPackets)
+{
+    Service service(net.b);
+    Pair pair(net.a, net.b, initiator(), target());
+    service.queue.post(pair.b.sge(0, 64));
+    pair.a.post({Wqe(HGHCA_OPCODE_NOP), Wqe(HGHCA_OPCODE_SEND, to_srq(service.srqn())).data(pair.a.sge(0, 8)),
+                 Wqe(HGHCA_OPCODE_NOP), Wqe(HGHCA_OPCODE_NOP, 0)});
+    net.settle();
+    const auto all = pair.a.poll_all();
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[0].opcode, 0x00);   // NOP
+    EXPECT_EQ(all[1].opcode, 0x0a);   // SEND
+    EXPECT_EQ(all[2].opcode, 0x00);
+    EXPECT_EQ(net.a.counters().tx_packets, 1u);
+    EXPECT_EQ(pair.a.state(), unsigned(HGHCA_QP_STATE_RTS));
 }
 
 TEST_F(Xrc, SendsWithInvalidate)
