@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A guest and a peer that mean harm: random work requests, doorbells and packets.
+// A guest and a peer that mean harm: random work requests, doorbells and packets, for devices of each profile.
 // The device may refuse all of it; it must not crash, hang, or touch what it
 // was not given. Each run repeats exactly, by its seed.
 #include <gtest/gtest.h>
 
-#include "verbs.h"
+#include <optional>
+#include <tuple>
+
+#include "profiles.h"
 #include "wire/packet.h"
 
 namespace hghca::test::hostile_test {
@@ -25,8 +28,17 @@ private:
     uint64_t state_;
 };
 
-class Hostile : public ::testing::TestWithParam<unsigned> {
+class Hostile : public ::testing::TestWithParam<std::tuple<Profile, unsigned>> {
 protected:
+    static Profile profile() { return std::get<0>(GetParam()); }
+    static unsigned seed() { return std::get<1>(GetParam()); }
+    // RSNIC's own operations are looked at too.
+    static Options options()
+    {
+        Options o = options_of(profile());
+        o.vendor_ops = profile() == Profile::Rsnic;
+        return o;
+    }
     // Memory that no key gives: it must stay as it is.
     struct Guard {
         explicit Guard(Node &node) : host(node.host), dma(node.host.alloc(65536))
@@ -43,15 +55,21 @@ protected:
         FakeHost &host;
         uint64_t dma;
     };
+    // What each test ends with: none of it was the device's end.
+    static void expect_alive(const Network &net)
+    {
+        EXPECT_FALSE(net.a.device.failed());
+        EXPECT_FALSE(net.b.device.failed());
+    }
 };
 
 // Packets that were good once, changed anywhere behind the UDP header, with all checksums right.
 TEST_P(Hostile, PacketsWithEveryChecksumRight)
 {
-    Random random(GetParam());
-    Network net;
+    Random random(seed());
+    NetworkOf net(profile());
     Guard before(net.b);
-    Options options;
+    Options options = Hostile::options();
     options.mtu_code = 1;
     options.ack_timeout = 8;
     auto pair = std::make_unique<Pair>(net.a, net.b, options);
@@ -80,7 +98,7 @@ TEST_P(Hostile, PacketsWithEveryChecksumRight)
             read_from(pair->a.sge(0, size), pair->b.va(random(100000)), pair->b.buffer.key),
             Wqe(HGHCA_OPCODE_ATOMIC_CS).raddr(pair->b.va(8), pair->b.buffer.key).atomic(1, 2).data(pair->a.sge(0, 8)),
         };
-        pair->a.post(list[random(4)]);
+        pair->a.post(list[random(profile() == Profile::Rsnic ? 3 : 4)]);   // it has no atomics
         net.settle(20 * (4096ull << 8));
         pair->a.poll_all();
         pair->b.poll_all();
@@ -103,20 +121,24 @@ TEST_P(Hostile, PacketsWithEveryChecksumRight)
     }
     EXPECT_TRUE(before.intact());
     EXPECT_TRUE(behind.intact());
+    expect_alive(net);
 }
 
 // Frames of noise, and good frames with any byte changed and nothing made right again.
 TEST_P(Hostile, FramesOfNoise)
 {
-    Random random(GetParam());
-    Network net;
-    Options raw_options;
-    raw_options.service = HGHCA_QP_ST_RAW;
-    Endpoint raw(net.b, raw_options);
-    TestDriver::must(
-        net.b.driver.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, raw.qp.qpn, HGHCA_SPECIAL_QP_RAW_ETH).status, "RAW");
-    TestDriver::must(net.b.driver.set_port(Node::mac_of(2).data(), 1500, HGHCA_PORT_PROMISC), "SET_PORT");
-    Pair p(net.a, net.b, Options{});
+    Random random(seed());
+    NetworkOf net(profile());
+    std::optional<Endpoint> raw;
+    if (profile() != Profile::Base) {
+        Options raw_options;
+        raw_options.service = HGHCA_QP_ST_RAW;
+        raw.emplace(net.b, raw_options);
+        TestDriver::must(
+            net.b.driver.command(HGHCA_CMD_CONF_SPECIAL_QP, 0, raw->qp.qpn, HGHCA_SPECIAL_QP_RAW_ETH).status, "RAW");
+        TestDriver::must(net.b.driver.set_port(Node::mac_of(2).data(), 1500, HGHCA_PORT_PROMISC), "SET_PORT");
+    }
+    Pair p(net.a, net.b, options());
     net.keep_log = true;
     p.a.post({write_to(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key), read_from(p.a.sge(0, 100), p.b.va(0), p.b.buffer.key)});
     net.pump();
@@ -140,34 +162,45 @@ TEST_P(Hostile, FramesOfNoise)
         }
         for (unsigned n = random(4); n && !f.empty(); n--)
             f[random(uint32_t(f.size()))] = uint8_t(random(256));
-        if (random(3) == 0)
-            raw.post_recv(raw.sge(0, random(2000)));
+        if (raw && random(3) == 0)
+            raw->post_recv(raw->sge(0, random(2000)));
         Network::deliver(net.b, f);
-        raw.poll_all();
+        if (raw)
+            raw->poll_all();
         p.b.poll_all();
     }
     net.settle(1'000'000'000);
+    expect_alive(net);
 }
 
 // WQEs, links and doorbells of noise.
 TEST_P(Hostile, WorkRequestsOfNoise)
 {
-    Random random(GetParam());
-    Network net;
+    Random random(seed());
+    NetworkOf net(profile());
+    const bool full = profile() == Profile::Full, base = profile() == Profile::Base;
+    // UD is the service of RSNIC's QP 1 alone.
+    const uint8_t services[] = {uint8_t(profile() == Profile::Rsnic ? HGHCA_QP_ST_RC : HGHCA_QP_ST_UD),
+                                uint8_t(base ? HGHCA_QP_ST_UC : HGHCA_QP_ST_RAW), HGHCA_QP_ST_RC};
     for (unsigned round = 0; round < 60; round++) {
-        Options options;
+        Options options = options_of(profile());
         options.sq_wqes = options.rq_wqes = 8;
         options.ack_timeout = 6;
         options.retry = options.rnr_retry = 3;
         options.buffer_bytes = 65536;
-        options.service = uint8_t(round % 3 == 0 ? HGHCA_QP_ST_UD : round % 3 == 1 ? HGHCA_QP_ST_RAW : HGHCA_QP_ST_RC);
+        options.service = services[round % 3];
+        options.vendor_ops = profile() == Profile::Rsnic && options.service == HGHCA_QP_ST_RC;
         options.cq_log = 10;
         options.trusted = random(2);
-        Pair p(net.a, net.b, options, options.service == HGHCA_QP_ST_RC);
+        Pair p(net.a, net.b, options, TestDriver::is_connected(options.service));
         Guard guard(net.b);
         TestDriver &d = net.a.driver;
-        const uint32_t keys[] = {d.create_fast_mr(4).key, d.create_window(false), d.create_window(true), p.a.buffer.key,
-                                 d.create_mr(0x5000, 4096, TestDriver::kRw | HGHCA_ACCESS_MW_BIND).key};
+        std::vector<uint32_t> keys;
+        if (full)
+            keys = {d.create_fast_mr(4).key, d.create_window(false), d.create_window(true)};
+        keys.push_back(p.a.buffer.key);
+        keys.push_back(d.create_mr(0x5000, 4096, TestDriver::kRw | (full ? HGHCA_ACCESS_MW_BIND : 0)).key);
+        const auto any_key = [&] { return keys[random(uint32_t(keys.size()))]; };
         const uint64_t list = net.a.host.alloc(4096);
         const uint8_t opcodes[] = {0, 8, 9, 0xa, 0xb, 0x10, 0x11, 0x12, 0xc, 0x18, 0x19, 0x1a};
         for (unsigned step = 0; step < 40; step++) {
@@ -175,12 +208,12 @@ TEST_P(Hostile, WorkRequestsOfNoise)
             for (int i = 0; i < 4; i++)
                 p.b.post_recv(p.b.sge(random(60000), random(8000)));
             const uint8_t opcode = random(8) ? opcodes[random(12)] : uint8_t(random(32));
-            const uint32_t key = random(4) ? keys[random(5)] : random(0x10000);
+            const uint32_t key = random(4) ? any_key() : random(0x10000);
             Wqe wqe(opcode, random(16), random(1000));
             if (options.service == HGHCA_QP_ST_UD)
-                wqe.ud(random(4) ? p.b.qp.qpn : random(1 << 24), 0x11111111, 1 + random(2), random(4));
+                put_address(wqe, net.a, random(4) ? p.b.qp.qpn : random(1 << 24), 1 + random(2), random(4));
             else if (opcode == 0x18)
-                wqe.put(hghca_bind_unit{le32(random(0x80)), 0, le32(key ^ random(2)), le32(keys[random(5)]),
+                wqe.put(hghca_bind_unit{le32(random(0x80)), 0, le32(key ^ random(2)), le32(any_key()),
                                         le64(0x5000 + random(5000)), le64(random(5000))});
             else if (opcode == 0x19)
                 wqe.put(hghca_reg_unit{le32(key ^ random(2)), le32(random(0x80)), le64(random(0x8000)),
@@ -208,7 +241,7 @@ TEST_P(Hostile, WorkRequestsOfNoise)
                                      uint8_t(random(256)), random(2));
             else
                 p.a.ring(head, wqe, 1);
-            if (random(10) == 0)
+            if (p.a.qp.dbr && random(10) == 0)
                 net.a.host.as<hghca_qp_dbr>(p.a.qp.dbr)->rq_head = random(0x10000);
             if (random(20) == 0)
                 net.a.driver.to_error(p.a.qp.qpn);
@@ -225,14 +258,15 @@ TEST_P(Hostile, WorkRequestsOfNoise)
         net.b.driver.to_reset(p.b.qp.qpn);
         EXPECT_TRUE(guard.intact());
     }
+    expect_alive(net);
 }
 
 // The guest writes into what it has lent the device: contexts come back changed.
 TEST_P(Hostile, ContextsOfNoise)
 {
-    Random random(GetParam());
-    Network net(1);
-    Options options;
+    Random random(seed());
+    NetworkOf net(profile(), 1);
+    Options options = Hostile::options();
     options.ack_timeout = 6;
     options.retry = options.rnr_retry = 3;
     options.mtu_code = 1;
@@ -257,9 +291,15 @@ TEST_P(Hostile, ContextsOfNoise)
         p.a.poll_all();
         p.b.poll_all();
     }
+    expect_alive(net);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Hostile, ::testing::Range(0u, 12u));
+using ::testing::Combine;
+using ::testing::Range;
+using ::testing::Values;
+
+INSTANTIATE_TEST_SUITE_P(Full, Hostile, Combine(Values(Profile::Full), Range(0u, 12u)));
+INSTANTIATE_TEST_SUITE_P(Others, Hostile, Combine(Values(Profile::Base, Profile::Rsnic), Range(0u, 4u)));
 
 }  // namespace
 }  // namespace hghca::test::hostile_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One process against another on the same device: every doorbell of every UAR page, and every key of the key space
-// (interface document, 4.5, 4.16, 5). The owner is in PD kPd and rings in kUarPage; the intruder has the rest.
+// One process against another on the same device, which has any of the profiles: every doorbell of every UAR page, and
+// every key of the key space (interface document, 4.5, 4.16, 5). The owner is in PD kPd and rings in kUarPage; the
+// intruder has the rest.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -8,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "fixture.h"
-#include "verbs.h"
+#include "profiles.h"
 
 namespace hghca::test::isolation_test {
 namespace {
@@ -21,27 +21,33 @@ constexpr uint32_t kOther = kPd + 1;
 constexpr uint64_t kOwnPage = TestDriver::kUarPage;
 constexpr uint32_t kRemote = HGHCA_ACCESS_REMOTE_WRITE | HGHCA_ACCESS_REMOTE_READ | HGHCA_ACCESS_REMOTE_ATOMIC;
 
-Options in_pd(uint32_t pd, uint8_t service = HGHCA_QP_ST_RC)
-{
-    Options options;
-    options.pd = pd;
-    options.service = service;
-    options.buffer_bytes = 65536;
-    return options;
-}
+class Isolation : public ::testing::TestWithParam<Profile> {
+protected:
+    static Options in_pd(uint32_t pd, uint8_t service = HGHCA_QP_ST_RC)
+    {
+        Options options = options_of(GetParam());
+        options.pd = pd;
+        options.service = service;
+        options.buffer_bytes = 65536;
+        return options;
+    }
+
+    NetworkOf net{GetParam()};
+};
 
 // ---- doorbells
 
-class ForeignDoorbells : public ::testing::Test {
+class ForeignDoorbells : public Isolation {
 protected:
     ForeignDoorbells() : p(net.a, net.b, in_pd(kPd)) {}
 
     uint64_t ignored() const { return net.a.counters().db_bad_page + net.a.counters().db_bad_object; }
-    // Writes the doorbell at every offset of every page but the owner's, in every width.
+    // Writes the doorbell at every offset of every page but the owner's, in every width. One profile has all pages, the
+    // others some.
     void ring_everywhere(uint64_t bell)
     {
         Device &device = net.a.device;
-        for (uint64_t page = 0; page < HGHCA_UAR_PAGES; page++) {
+        for (uint64_t page = 0; page < HGHCA_UAR_PAGES; page += GetParam() == Profile::Full ? 1 : 89) {
             if (page == kOwnPage)
                 continue;
             for (uint64_t offset = 0; offset < HGHCA_UAR_PAGE_SIZE; offset++)
@@ -68,12 +74,17 @@ protected:
     }
     static constexpr uint64_t kRings = 2 * (HGHCA_UAR_PAGES - 1);   // of ring_in_place()
 
-    Network net;
     Pair p;
 };
 
+// Those by which CQs and EQs are armed, which the base does not have.
+class ForeignArming : public ForeignDoorbells {};
+
+INSTANTIATE_TEST_SUITE_P(Profiles, ForeignDoorbells, profiles(), name_of_profile);
+INSTANTIATE_TEST_SUITE_P(Profiles, ForeignArming, ::testing::Values(Profile::Full, Profile::Rsnic), name_of_profile);
+
 // A WQE stands in the queue; only its owner's page sends it.
-TEST_F(ForeignDoorbells, OfAQp)
+TEST_P(ForeignDoorbells, OfAQp)
 {
     const Wqe wqe = write_to(p.a.sge(0, 64), p.b.va(0), p.b.buffer.key);
     const uint64_t units = wqe.bytes.size() / 16;
@@ -99,7 +110,7 @@ TEST_F(ForeignDoorbells, OfAQp)
 }
 
 // In its own page too a QP is rung at one place alone.
-TEST_F(ForeignDoorbells, OfAQpAtOtherPlaces)
+TEST_P(ForeignDoorbells, OfAQpAtOtherPlaces)
 {
     const Wqe wqe = write_to(p.a.sge(0, 64), p.b.va(0), p.b.buffer.key);
     const uint64_t bell = (uint64_t(p.a.qp.qpn) << 8 | wqe.bytes.size() / 16) << 32 | 1u << 24 | wqe.opcode;
@@ -114,7 +125,7 @@ TEST_F(ForeignDoorbells, OfAQpAtOtherPlaces)
 }
 
 // Every QP number in a page that is nobody's.
-TEST_F(ForeignDoorbells, OfEveryQpn)
+TEST_P(ForeignDoorbells, OfEveryQpn)
 {
     const uint32_t beyond = 1u << 17;
     for (uint64_t qpn = 0; qpn < beyond; qpn++)
@@ -125,7 +136,7 @@ TEST_F(ForeignDoorbells, OfEveryQpn)
 }
 
 // Nobody else arms a CQ, and nobody else's arming takes the owner's away.
-TEST_F(ForeignDoorbells, OfACq)
+TEST_P(ForeignArming, OfACq)
 {
     for (uint64_t command : {HGHCA_CQ_ARM_SOLICITED, HGHCA_CQ_ARM_NEXT}) {
         const uint64_t before = net.a.counters().db_bad_page;
@@ -150,7 +161,7 @@ TEST_F(ForeignDoorbells, OfACq)
     EXPECT_EQ(net.a.events(HGHCA_EVENT_COMP), 1u);
 }
 
-TEST_F(ForeignDoorbells, OfEveryCqn)
+TEST_P(ForeignArming, OfEveryCqn)
 {
     const uint32_t beyond = 1u << 18;
     for (uint64_t cqn = 0; cqn < beyond; cqn++)
@@ -160,7 +171,7 @@ TEST_F(ForeignDoorbells, OfEveryCqn)
 }
 
 // EQs are the kernel's: page 0 alone, whatever the EQ.
-TEST_F(ForeignDoorbells, OfEveryEq)
+TEST_P(ForeignArming, OfEveryEq)
 {
     TestDriver &d = net.a.driver;
     auto eq = d.create_eq(4, 9);
@@ -183,7 +194,7 @@ TEST_F(ForeignDoorbells, OfEveryEq)
 }
 
 // A low half that one process has left behind rings nothing by itself for the page's next owner.
-TEST_F(ForeignDoorbells, AHalfLeftBehind)
+TEST_P(ForeignDoorbells, AHalfLeftBehind)
 {
     const Wqe wqe = write_to(p.a.sge(0, 64), p.b.va(0), p.b.buffer.key);
     p.a.write(wqe);
@@ -199,24 +210,44 @@ TEST_F(ForeignDoorbells, AHalfLeftBehind)
 constexpr Access kAccesses[] = {Access::LocalRead, Access::LocalWrite, Access::RemoteWrite, Access::RemoteRead,
                                 Access::RemoteAtomic};
 
-class ForeignKeys : public ::testing::Test {
+class ForeignKeys : public Isolation {
 protected:
-    // What a PD has: a region, a region for fast registration, and a window of each type on the first.
+    // What a PD has: a region, and with MEM_MGT a region for fast registration, and a window of each type on the first.
     struct Tenant {
         uint32_t pd;
         std::unique_ptr<Pair> pair;
-        TestDriver::Mr region, fast;
-        uint32_t windows[2];
+        TestDriver::Mr region, fast{};
+        std::vector<uint32_t> windows{};
+        // All keys of its making.
+        std::vector<uint32_t> keys() const
+        {
+            std::vector<uint32_t> all{region.key};
+            if (fast.key)
+                all.push_back(fast.key);
+            all.insert(all.end(), windows.begin(), windows.end());
+            return all;
+        }
     };
+    bool mem_mgt() const { return net.b.device.caps & HGHCA_CAP_MEM_MGT; }
+    static bool atomics() { return GetParam() != Profile::Rsnic; }
     Tenant tenant(uint32_t pd)
     {
         TestDriver &d = net.b.driver;
+        const uint32_t access = TestDriver::kRw | (mem_mgt() ? HGHCA_ACCESS_MW_BIND : 0);
         Tenant t{pd, std::make_unique<Pair>(net.a, net.b, in_pd(kPd), in_pd(pd)),
-                 d.create_mr(0x100000, 8192, TestDriver::kRw | HGHCA_ACCESS_MW_BIND, pd), d.create_fast_mr(2, pd),
-                 {d.create_window(false, pd), d.create_window(true, pd)}};
+                 d.create_mr(0x100000, 8192, access, pd)};
+        if (!mem_mgt())
+            return t;
+        t.fast = d.create_fast_mr(2, pd);
+        t.windows = {d.create_window(false, pd), d.create_window(true, pd)};
         for (uint32_t window : t.windows)
             must(t.pair->b, bind(window, t.region.key));
         return t;
+    }
+    // The key of the same index with another tag: the low byte with MEM_MGT, otherwise what stands above the index.
+    uint32_t tagged(uint32_t key, uint32_t tag) const
+    {
+        return mem_mgt() ? (key & ~0xffu) | tag : (key & 0xffffff) | tag << 24;
     }
     static Wqe bind(uint32_t rkey, uint32_t lkey)
     {
@@ -253,7 +284,9 @@ protected:
     void still_good(Tenant &t)
     {
         Endpoint &peer = t.pair->a;
-        for (uint32_t key : {t.region.key, t.windows[0], t.windows[1]})
+        std::vector<uint32_t> keys = t.windows;
+        keys.push_back(t.region.key);
+        for (uint32_t key : keys)
             must(peer, write_to(peer.sge(0, 64), 0x100000, key));
         must(t.pair->b, send_self(t));
     }
@@ -261,12 +294,20 @@ protected:
     {
         return write_to({64, t.region.key, 0x100000}, t.pair->a.va(0), t.pair->a.buffer.key);
     }
-
-    Network net;
 };
 
+// RSNIC has datagrams for its QP 1 alone.
+class ForeignKeysOfDatagrams : public ForeignKeys {};
+// What MEM_MGT brings.
+class ForeignKeysThatChange : public ForeignKeys {};
+
+INSTANTIATE_TEST_SUITE_P(Profiles, ForeignKeys, profiles(), name_of_profile);
+INSTANTIATE_TEST_SUITE_P(Profiles, ForeignKeysOfDatagrams, ::testing::Values(Profile::Full, Profile::Base),
+                         name_of_profile);
+INSTANTIATE_TEST_SUITE_P(Profiles, ForeignKeysThatChange, ::testing::Values(Profile::Full), name_of_profile);
+
 // Every index, every tag, every right, for every PD: a key opens what it was made for, in its PD, and nothing else.
-TEST_F(ForeignKeys, TheWholeKeySpace)
+TEST_P(ForeignKeys, TheWholeKeySpace)
 {
     // Numbers that differ in one bit each, low and high.
     const uint32_t pds[] = {kPd, 3, 0x101, 0x10001, 0x80001, 0x01000001, 0x80000001, 0};
@@ -278,9 +319,9 @@ TEST_F(ForeignKeys, TheWholeKeySpace)
         for (const Tenant &t : tenants) {
             if (key == t.region.key)
                 return {&t, -1};
-            for (int i : {0, 1})
+            for (size_t i = 0; i < t.windows.size(); i++)
                 if (key == t.windows[i])
-                    return {&t, i};
+                    return {&t, int(i)};
         }
         return {nullptr, 0};
     };
@@ -296,9 +337,11 @@ TEST_F(ForeignKeys, TheWholeKeySpace)
         };
         return opens(Qpn(qpn)) == allowed && (window != 1 || !opens(Qpn(qpn + 1)));
     };
-    const uint64_t keys = 1ull << (net.b.driver.layout.log_mpts + 9);   // as many again beyond the table
+    // Each index with tags that differ little from the right one: with MEM_MGT all of the low byte, and as many indices
+    // again beyond the table.
+    const uint64_t keys = 1ull << (net.b.driver.layout.log_mpts + (mem_mgt() ? 9 : 5));
     for (uint64_t number = 0; number < keys; number++) {
-        const auto key = uint32_t(number);
+        const uint32_t key = uint32_t(number) ^ (mem_mgt() ? 0 : 0xab000000);
         const bool has_owner = owner_of(key).first;
         // Each QP's own buffer and queues are keys too; they do not reach 0x100000.
         for (uint32_t pd : pds) {
@@ -310,27 +353,28 @@ TEST_F(ForeignKeys, TheWholeKeySpace)
         }
         ASSERT_TRUE(has_owner || look(key, kPd, Access::LocalRead)) << std::hex << key;
     }
-    EXPECT_EQ(opened, tenants.size() * (5 + 3 + 3));
+    EXPECT_EQ(opened, tenants.size() * (mem_mgt() ? 5 + 3 + 3 : 5));
     for (uint32_t high = 1; high < 256; high++)   // the bits above the table's size count
-        EXPECT_EQ(memory.check(Key(tenants[0].region.key | high << 24), {kPd, Qpn(8)}, 0x100000, 64, Access::LocalRead),
+        EXPECT_EQ(memory.check(Key(tenants[0].region.key ^ high << 24), {kPd, Qpn(8)}, 0x100000, 64, Access::LocalRead),
                   Allowed::No);
 }
 
 // A key whose region or window is gone stays shut, with every tag, though the index lives on in another PD.
-TEST_F(ForeignKeys, AfterTheEnd)
+TEST_P(ForeignKeys, AfterTheEnd)
 {
     Tenant t = tenant(kPd);
     TestDriver &d = net.b.driver;
     MemoryTable &memory = *net.b.device.memory;
-    const uint32_t gone[] = {t.windows[0], t.windows[1], t.region.key};
+    std::vector<uint32_t> gone = t.windows;
+    gone.push_back(t.region.key);
     for (uint32_t key : gone)
         ASSERT_EQ(d.destroy_key(key), 0);
     auto none_opens = [&](uint32_t pd) {
         for (uint32_t key : gone)
             for (uint32_t tag = 0; tag < 256; tag++)
                 for (Access access : kAccesses)
-                    if (memory.check(Key((key & HGHCA_KEY_INDEX_MASK) | tag), {pd, Qpn(t.pair->b.qp.qpn)}, 0x100000, 64,
-                                     access) == Allowed::Yes)
+                    if (memory.check(Key(tagged(key, tag)), {pd, Qpn(t.pair->b.qp.qpn)}, 0x100000, 64, access) ==
+                        Allowed::Yes)
                         return false;
         return true;
     };
@@ -343,11 +387,11 @@ TEST_F(ForeignKeys, AfterTheEnd)
 }
 
 // Each place of a work request that takes a key, with every key of another PD.
-TEST_F(ForeignKeys, InEveryPlaceOfAWorkRequest)
+TEST_P(ForeignKeys, InEveryPlaceOfAWorkRequest)
 {
     Tenant t = tenant(kOther);
-    const uint32_t keys[] = {t.region.key, t.fast.key, t.windows[0], t.windows[1], t.pair->b.qp.sq.key,
-                             t.pair->b.qp.rq.key, t.pair->b.buffer.key};
+    std::vector<uint32_t> keys = t.keys();
+    keys.insert(keys.end(), {t.pair->b.qp.sq.key, t.pair->b.qp.rq.key, t.pair->b.buffer.key});
     std::memset(net.b.host.at(t.region.dma), 0x5c, 8192);
     std::memset(t.pair->b.at(0), 0x5c, 4096);
     for (uint32_t key : keys) {
@@ -361,15 +405,17 @@ TEST_F(ForeignKeys, InEveryPlaceOfAWorkRequest)
         refused(kPd, local, [&](Pair &) { return send(foreign); }, true);
         refused(kPd, local, [&](Pair &f) { return write_to(foreign, f.a.va(0), f.a.buffer.key); }, true);
         refused(kPd, local, [&](Pair &f) { return read_from(foreign, f.a.va(0), f.a.buffer.key); }, true);
-        refused(kPd, local, [&](Pair &f) {
-            return Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(f.a.va(0), f.a.buffer.key).atomic(1, 0).data(foreign);
-        }, true);
+        if (atomics())
+            refused(kPd, local, [&](Pair &f) {
+                return Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(f.a.va(0), f.a.buffer.key).atomic(1, 0).data(foreign);
+            }, true);
         // By a peer of the intruder's.
         refused(kPd, remote, [&](Pair &f) { return write_to(f.a.sge(0, 8), va, key); });
         refused(kPd, remote, [&](Pair &f) { return read_from(f.a.sge(0, 8), va, key); });
-        refused(kPd, remote, [&](Pair &f) {
-            return Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(va, key).atomic(1, 0).data(f.a.sge(0, 8));
-        });
+        if (atomics())
+            refused(kPd, remote, [&](Pair &f) {
+                return Wqe(HGHCA_OPCODE_ATOMIC_FA).raddr(va, key).atomic(1, 0).data(f.a.sge(0, 8));
+            });
         // In a receive, and in one of an SRQ.
         Pair receiving(net.a, net.b, in_pd(kPd));
         receiving.b.post_recv(foreign);
@@ -387,12 +433,13 @@ TEST_F(ForeignKeys, InEveryPlaceOfAWorkRequest)
 }
 
 // Datagrams too: UD gathers, and scatters, in the PD of its QP.
-TEST_F(ForeignKeys, InDatagrams)
+TEST_P(ForeignKeysOfDatagrams, InDatagrams)
 {
     Tenant t = tenant(kOther);
     Endpoint to(net.a, in_pd(kPd, HGHCA_QP_ST_UD)), from(net.b, in_pd(kPd, HGHCA_QP_ST_UD));
     to.post_recv(to.sge(0, 200));
-    from.post(Wqe(HGHCA_OPCODE_SEND).ud(to.qp.qpn, 0x11111111, 1).data({8, t.region.key, t.region.va}));
+    Wqe wqe(HGHCA_OPCODE_SEND);
+    from.post(put_address(wqe, net.b, to.qp.qpn, 1).data({8, t.region.key, t.region.va}));
     net.settle();
     auto sent = from.poll();
     ASSERT_TRUE(sent);
@@ -403,7 +450,8 @@ TEST_F(ForeignKeys, InDatagrams)
     Endpoint receiver(net.b, in_pd(kPd, HGHCA_QP_ST_UD));
     std::memset(net.b.host.at(t.region.dma), 0x5c, 4096);
     receiver.post_recv({200, t.region.key, t.region.va});
-    to.post(Wqe(HGHCA_OPCODE_SEND).ud(receiver.qp.qpn, 0x11111111, 2).data(to.sge(0, 8)));
+    Wqe good(HGHCA_OPCODE_SEND);
+    to.post(put_address(good, net.a, receiver.qp.qpn, 2).data(to.sge(0, 8)));
     net.settle();
     auto got = receiver.poll();
     ASSERT_TRUE(got);
@@ -413,7 +461,7 @@ TEST_F(ForeignKeys, InDatagrams)
 }
 
 // Nobody else changes what a key opens: by REG_MR, LOCAL_INV, BIND_MW, nor a peer by SEND with Invalidate.
-TEST_F(ForeignKeys, AreNotChanged)
+TEST_P(ForeignKeysThatChange, AreNotChanged)
 {
     Tenant t = tenant(kOther);
     TestDriver &d = net.b.driver;
@@ -425,11 +473,11 @@ TEST_F(ForeignKeys, AreNotChanged)
     const uint64_t registered = net.b.counters().regions_registered;
     for (uint32_t key : keys) {
         SCOPED_TRACE(key);
-        for (uint32_t tagged : {key, key ^ 1}) {
-            refused(kPd, denied, [&](Pair &) { return local_inv(tagged); }, true);
-            refused(kPd, denied, [&](Pair &) { return bind(tagged, own.key); }, true);
+        for (uint32_t either : {key, key ^ 1}) {
+            refused(kPd, denied, [&](Pair &) { return local_inv(either); }, true);
+            refused(kPd, denied, [&](Pair &) { return bind(either, own.key); }, true);
             refused(kPd, HGHCA_SYNDROME_LOCAL_QP_OP_ERR, [&](Pair &) {   // no trust, no look at the key
-                return reg_mr(tagged, list);
+                return reg_mr(either, list);
             }, true);
         }
         for (uint32_t window : own_windows)
@@ -448,7 +496,7 @@ TEST_F(ForeignKeys, AreNotChanged)
 }
 
 // A QP in the kernel's trust does not reach into another PD either.
-TEST_F(ForeignKeys, TrustIsNoOtherPd)
+TEST_P(ForeignKeysThatChange, TrustIsNoOtherPd)
 {
     Options trusted = in_pd(kPd);
     trusted.trusted = true;
@@ -464,13 +512,17 @@ TEST_F(ForeignKeys, TrustIsNoOtherPd)
 // ---- queues and contexts
 
 // Queues are read through keys of the QP's PD, wherever the memory is.
-TEST_F(ForeignKeys, OfQueues)
+TEST_P(ForeignKeys, OfQueues)
 {
     TestDriver &d = net.b.driver;
     Tenant t = tenant(kOther);
-    Endpoint intruder(net.b, in_pd(kPd, HGHCA_QP_ST_UD));
+    const bool base = GetParam() == Profile::Base;
+    const uint8_t service = GetParam() == Profile::Rsnic ? HGHCA_QP_ST_RAW : HGHCA_QP_ST_UD;
+    Endpoint intruder(net.b, in_pd(kPd, service));
     auto qp = d.new_qp(64, 64, 8);
-    hghca_qpc c = d.init_qpc(qp, HGHCA_QP_ST_UD, intruder.cq, intruder.cq);
+    if (base)
+        qp.dbr = 0;
+    hghca_qpc c = d.init_qpc(qp, service, intruder.cq, intruder.cq);
     c.snd_wqe_base_l = be32(t.pair->b.qp.sq.key);
     TestDriver::must(d.modify(HGHCA_CMD_RST2INIT_QPEE, qp.qpn, c), "RST2INIT");
     d.to_rts(qp);
@@ -481,11 +533,19 @@ TEST_F(ForeignKeys, OfQueues)
     EXPECT_EQ(net.b.events(HGHCA_EVENT_WQ_CATAS_ERROR), 1u);
 
     hghca_cqc cqc = d.cqc_mailbox(100, 4, t.region.key, d.async.eqn);   // PD kPd, key of kOther
-    EXPECT_EQ(d.post(HGHCA_CMD_SW2HW_CQ, cqc, 100), HGHCA_CMD_STAT_BAD_PARAM);
-    EXPECT_EQ(d.post(HGHCA_CMD_SW2HW_EQ, d.eqc_mailbox(4, t.region.key, 1), 9), HGHCA_CMD_STAT_BAD_PARAM);
-    auto srq = d.new_srq();
-    srq.buffer.key = t.region.key;
-    EXPECT_EQ(d.post(HGHCA_CMD_SW2HW_SRQ, d.srqc_mailbox(srq), srq.srqn), HGHCA_CMD_STAT_BAD_PARAM);
+    cqc.start = be64(t.region.va);
+    // The document does not use the PD of a CQ: whose queue it is, the region says.
+    EXPECT_EQ(d.post(HGHCA_CMD_SW2HW_CQ, cqc, 100), base ? HGHCA_CMD_STAT_OK : HGHCA_CMD_STAT_BAD_PARAM);
+    hghca_eqc eqc = d.eqc_mailbox(4, t.region.key, 1);
+    eqc.start = be64(t.region.va);
+    EXPECT_EQ(d.post(HGHCA_CMD_SW2HW_EQ, eqc, 9), HGHCA_CMD_STAT_BAD_PARAM);
+    eqc.pd = be32(kOther);
+    EXPECT_EQ(d.post(HGHCA_CMD_SW2HW_EQ, eqc, 9), HGHCA_CMD_STAT_OK);
+    if (net.b.device.caps & HGHCA_CAP_SRQ) {
+        auto srq = d.new_srq();
+        srq.buffer.key = t.region.key;
+        EXPECT_EQ(d.post(HGHCA_CMD_SW2HW_SRQ, d.srqc_mailbox(srq), srq.srqn), HGHCA_CMD_STAT_BAD_PARAM);
+    }
     still_good(t);
 }
 
