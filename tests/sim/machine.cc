@@ -64,6 +64,8 @@ Machine::Machine(World &world, uint32_t number, const MachineConfig &config, uin
     if (config.packets)
         layout.packet_base = alloc(config.packets * kPage) | uint64_t(std::countr_zero(config.packets));
     driver.first_qpn = config.first_qpn;
+    if (config.command_queue)
+        driver.queue = alloc(kPage);
 }
 
 void Machine::start()
@@ -93,6 +95,12 @@ void Machine::start()
     allow_dma(driver.out_mailbox(), HGHCA_MAILBOX_SIZE);
     if (config.packets)
         allow_dma(packets_dma(), config.packets * kPage);
+    if (driver.queue) {
+        allow_dma(driver.queue, kPage);
+        const auto by_hcr = driver.command_by_hcr(HGHCA_CMD_NOP, 0, 0x1f, 0, 0, false, HGHCA_CMD_POLL_TOKEN);
+        if (by_hcr.status != HGHCA_CMD_STAT_RESOURCE_BUSY || device.counters().cmdq_ignored)
+            fail("host ", number, ": its commands do not go by the queue");
+    }
     check_dma_from_now();
 }
 

@@ -17,6 +17,7 @@ using test::TestDriver;
 struct MachineConfig {
     Profile profile = Profile::Full;
     uint32_t packets = 0;             // that RSNIC's retransmission buffer holds, a power of two; 0: it has none
+    bool command_queue = false;       // RSNIC's commands go by its queue, not by the HCR
     uint32_t cache_entries = 0;
     bool copy_only = false;           // no DMA but by copy
     uint64_t memory_bytes = 64u << 20;

@@ -222,6 +222,8 @@ void make_mix(Simulation &sim, const Mix &mix)
             c.profile = mix.profile;
         if (mix.packets && c.profile == Profile::Rsnic)
             c.packets = 1u << random.between(2, 5);
+        // Drawn from the seed alone: what follows is the same with the queue and without it.
+        c.command_queue = c.profile == Profile::Rsnic && (sim.options.seed + uint64_t(&c - configs.data())) % 2;
     }
     sim.build(shape, configs, mix.ernics);
     if (random.one_in(3))

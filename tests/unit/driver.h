@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -108,12 +109,22 @@ public:
     void reset()
     {
         device.hcr_write(HGHCA_RESET, HGHCA_RESET_START, 4);
+        if (queue) {
+            device.hcr_write(HGHCA_SEG_CMDQ_H, queue >> 32, 4);
+            device.hcr_write(HGHCA_SEG_CMDQ_L, uint32_t(queue), 4);
+        }
         next_mpt_ = next_mtt_ = next_cq_ = next_eq_ = next_srq_ = 1;
         next_qp_ = first_qpn;
     }
-    // Writes the HCR as 3.1 says, polled unless `event`.
     Outcome command(uint32_t op, uint64_t in = 0, uint32_t modifier = 0, uint32_t op_modifier = 0,
                     uint64_t out = 0, bool event = false, uint16_t token = HGHCA_CMD_POLL_TOKEN)
+    {
+        return queue ? command_by_queue(op, in, modifier, op_modifier, out, event, token)
+                     : command_by_hcr(op, in, modifier, op_modifier, out, event, token);
+    }
+    // Writes the HCR as 3.1 says, polled unless `event`.
+    Outcome command_by_hcr(uint32_t op, uint64_t in, uint32_t modifier, uint32_t op_modifier, uint64_t out, bool event,
+                           uint16_t token)
     {
         hcr(HGHCA_HCR_IN_PARAM_H, uint32_t(in >> 32));
         hcr(HGHCA_HCR_IN_PARAM_L, uint32_t(in));
@@ -128,6 +139,24 @@ public:
         if (status & HGHCA_HCR_GO)
             throw std::runtime_error("go did not fall");
         return {uint8_t(status >> 24), uint64_t(hcr(HGHCA_HCR_OUT_PARAM_H)) << 32 | hcr(HGHCA_HCR_OUT_PARAM_L)};
+    }
+    // In the next entry of RSNIC's command queue.
+    Outcome command_by_queue(uint32_t op, uint64_t in, uint32_t modifier, uint32_t op_modifier, uint64_t out,
+                             bool event, uint16_t token)
+    {
+        const unsigned index = next_entry_++ % HGHCA_CMDQ_ENTRIES;
+        auto &entry = host.as<hghca_cmdq_entry>(queue)[index];
+        const uint32_t words[] = {uint32_t(in >> 32), uint32_t(in), modifier, uint32_t(out >> 32), uint32_t(out),
+                                  uint32_t(token) << 16, (event ? HGHCA_HCR_EVENT : 0) | op_modifier << 12 | op};
+        for (unsigned i = 0; i < std::size(words); i++)
+            entry.hcr[i] = le32(words[i]);
+        store_release(entry.owner, le32(HGHCA_CMDQ_HW));
+        device.hcr_write(HGHCA_SEG_CMDQ_DB, 1u << index, 4);
+        if (load_acquire(entry.owner))
+            throw std::runtime_error("the device keeps an entry of the command queue");
+        return {uint8_t(le32(entry.hcr[HGHCA_HCR_STATUS / 4]) >> 24),
+                uint64_t(le32(entry.hcr[HGHCA_HCR_OUT_PARAM_H / 4])) << 32 |
+                    le32(entry.hcr[HGHCA_HCR_OUT_PARAM_L / 4])};
     }
     // With an input mailbox.
     template <class T>
@@ -636,12 +665,14 @@ public:
     Layout layout;
     uint32_t first_qpn = 8;   // that a reset begins with again
     uint32_t queue_access = kRw;   // of the regions of new QPs' queues
+    uint64_t queue = 0;       // RSNIC's command queue from the next reset on, a page; 0: commands go by the HCR
     Eq async{};
     uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mcg_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM
 
 private:
     uint64_t in_, out_;
     uint64_t icm_bytes_[7] = {};
+    unsigned next_entry_ = 0;   // of the command queue
     uint32_t next_mpt_ = 1, next_cq_ = 1, next_eq_ = 1, next_srq_ = 1, next_qp_ = 8;
     uint64_t next_mtt_ = 1;
 };
