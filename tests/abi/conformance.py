@@ -116,6 +116,8 @@ EXCEPTIONS = {
     ("table 3-2-34", "HGHCA_CQ_FLAG_TR"): (DEPARTS, "not looked at: an address is always one of an MR"),
     ("table 3-2-34", "HGHCA_CQ_STATE_ARMED"): (EXTENDED, "with CQ_ARM; without it each CQE makes an event; "
                                                          "cq_test.cc: ArmedFromTheStart"),
+    ("tables 3-2-32, 3-2-33", "flags"): (EXTENDED, "of its bits, ARMED with CQ_ARM; cq_test.cc: ArmedFromTheStart"),
+    ("tables 3-2-32, 3-2-33", "cqn"): (IMPLEMENTED, "cq_test.cc: Commands"),
     ("tables 3-2-32, 3-2-33", "usrpage"): (EXTENDED, "in use with CQ_ARM; cq_test.cc: ThePageOfAPageFrameNumber"),
     ("tables 3-2-32, 3-2-33", "comp_eqn"): (IMPLEMENTED, "base_cases.py: test_events"),
     ("tables 3-2-32, 3-2-33", "pd"): (DEPARTS, "the PD of the buffer's MR if an extension is enabled; otherwise not looked "
