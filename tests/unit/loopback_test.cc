@@ -515,6 +515,13 @@ TEST_F(ExtendedLoopback, StatusCodes)
         EXPECT_EQ(words[2], c.sent);
         EXPECT_EQ(words[5], c.length);
     }
+    // A descriptor that cannot be read, of which the first half is there.
+    const uint32_t index = controller.read(0x30);
+    controller.write(0x20, beyond - 32 - 64 * index);
+    std::fill_n(machine.memory.end() - 32, 32, uint8_t(0xff));
+    controller.write(0x30, index + 1);
+    run();
+    EXPECT_EQ(completion(), (std::vector<uint32_t>{index, 1, 0, index, 0, 0, 0, 0}));
     // Sizes that cannot be are not worked on.
     for (uint32_t size : {0u, 1u}) {
         controller.reset();
@@ -587,6 +594,15 @@ TEST_F(ExtendedLoopback, LongTransfers)
     post(2, 0x01, kSource, uint64_t(0xabcd) << 32 | kDestination, 10);
     run();
     EXPECT_EQ(beats(machine.headers[0])[5], 0xabcdffffu);
+    EXPECT_EQ(controller.counters().dma_errors, 1u);
+    // Bits 63:48 of addresses do not count.
+    controller.write(0x24, 0xffff0000);
+    controller.write(0x44, 0xffff0000);
+    machine.headers.clear();
+    post(3, 0x01, uint64_t(0x1234) << 48 | (kSource + 1), uint64_t(0x4321) << 48 | kDestination, 10);
+    run();
+    EXPECT_EQ(beats(machine.headers[0])[5], 0x0000ffffu);
+    EXPECT_TRUE(copied(kSource + 1, kDestination, 10));
     EXPECT_EQ(controller.counters().dma_errors, 1u);
 }
 

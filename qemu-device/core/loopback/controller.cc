@@ -9,6 +9,7 @@ namespace loopback {
 namespace {
 
 constexpr uint32_t kDescriptorBytes = 64, kCompletionBytes = 32;
+constexpr uint64_t kWideMask = (uint64_t(1) << 48) - 1;
 static_assert(kDescriptorBytes == sizeof(loopback_sqe) && kCompletionBytes == sizeof(loopback_cqe));
 
 enum class Access : uint8_t { Absent, RW, INDEX, RO, WO };
@@ -175,10 +176,10 @@ void Controller::step()
     }
 }
 
-// Addresses have 32 bits, and their sums wrap there; 64 with WIDE.
+// Addresses have 32 bits, and their sums wrap there; 48 with WIDE.
 uint64_t Controller::address(uint64_t base, uint64_t offset) const
 {
-    return has(LOOPBACK_EXT_WIDE) ? base + offset : uint32_t(base + offset);
+    return (base + offset) & (has(LOOPBACK_EXT_WIDE) ? kWideMask : UINT32_MAX);
 }
 
 void Controller::fetch()
@@ -187,6 +188,8 @@ void Controller::fetch()
     const uint64_t base = at(LOOPBACK_SQ_BASE_LO) | uint64_t(at(LOOPBACK_SQ_BASE_HI)) << 32;
     counters_.descriptors++;
     const bool there = host_.read(address(base, uint64_t(at(LOOPBACK_SQ_HEAD)) * kDescriptorBytes), bytes);
+    if (!there)
+        bytes = {};
     transfer_ = {};
     transfer_.id = get32(bytes, 0x00);
     transfer_.opcode = bytes[0x04];
@@ -204,17 +207,15 @@ void Controller::fetch()
     for (unsigned i = 0; i < 4; i++)
         at(LOOPBACK_BTT_0 + 4 * i) = transfer_.btt[i];
     state_ = State::Send;
+    const uint32_t limit = has(LOOPBACK_EXT_WIDE) ? LOOPBACK_LENGTH_WIDE_MAX : LOOPBACK_LENGTH_MAX;
+    if (!transfer_.length || transfer_.length > limit)
+        transfer_.status = LOOPBACK_STATUS_LENGTH;
+    if (!transfer_.length)
+        counters_.empty++;
     if (!there) {
         counters_.dma_errors++;
         transfer_.status = LOOPBACK_STATUS_LOCAL_ACCESS;
     }
-    if (!transfer_.length) {
-        counters_.empty++;
-        transfer_.status = LOOPBACK_STATUS_LENGTH;
-    }
-    const uint32_t limit = has(LOOPBACK_EXT_WIDE) ? LOOPBACK_LENGTH_WIDE_MAX : LOOPBACK_LENGTH_MAX;
-    if (transfer_.length > limit)
-        transfer_.status = LOOPBACK_STATUS_LENGTH;
     if (has(LOOPBACK_EXT_CHECKS) && transfer_.status)
         state_ = State::WriteCompletion;
 }
