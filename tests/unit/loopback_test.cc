@@ -349,10 +349,35 @@ TEST_F(Loopback, AFullCqIsOverwritten)
         post(i, 0x01, kSource, kDestination, 1);
     run();
     EXPECT_EQ(controller.read(0x50), controller.read(0x4c));
-    EXPECT_EQ(controller.counters().cq_overruns, 1u);
-    post(4, 0x01, kSource, kDestination, 1);
+    EXPECT_EQ(controller.counters().cq_overruns, 0u);
+    // Of the fifth on, each takes the place of one that was not read.
+    for (uint32_t i = 4; i < 6; i++) {
+        post(i, 0x01, kSource, kDestination, 1);
+        run();
+        EXPECT_EQ(machine.get32(kCq + (i - 4) * 32 + 0x10), i);
+        EXPECT_EQ(controller.counters().cq_overruns, i - 3);
+    }
+    // Software reads what the indices say, 4 and 5; 2 and 3 it has not read yet.
+    EXPECT_EQ(completion()[4], 4u);
+    EXPECT_EQ(completion()[4], 5u);
+    EXPECT_TRUE(completion().empty());
+    post(6, 0x01, kSource, kDestination, 1);
     run();
-    EXPECT_EQ(machine.get32(kCq + 0x10), 4u);
+    EXPECT_EQ(controller.counters().cq_overruns, 3u);
+}
+
+// As many completions as the CQ has entries lose none if software reads them.
+TEST_F(Loopback, ACqThatIsReadLosesNothing)
+{
+    start(0, 16, 4);
+    for (uint32_t round = 0; round < 5; round++) {
+        for (uint32_t i = 0; i < 3; i++)
+            post(i, 0x01, kSource, kDestination, 1);
+        run();
+        for (uint32_t i = 0; i < 3; i++)
+            EXPECT_EQ(completion()[4], i);
+    }
+    EXPECT_EQ(controller.counters().cq_overruns, 0u);
 }
 
 // A size of 1, and a tail beyond the size, keep it busy, each turn for a bounded time, until it is disabled.

@@ -81,6 +81,8 @@ void Controller::write(uint32_t offset, uint32_t value)
     case Access::RO:
         return;
     case Access::INDEX:
+        if (offset == LOOPBACK_CQ_HEAD)
+            move_cq_head(value & 0xffff);
         at(offset) = value & 0xffff;
         break;
     case Access::WO:
@@ -106,6 +108,9 @@ void Controller::write(uint32_t offset, uint32_t value)
         if (has(LOOPBACK_EXT_SOFT_RESET) && value & LOOPBACK_CONTROL_RESET)
             reset();
         break;
+    case LOOPBACK_CQ_SIZE:
+        unread_ = 0;   // another queue
+        break;
     default:
         break;
     }
@@ -119,6 +124,7 @@ void Controller::reset()
     state_ = State::Idle;
     transfer_ = {};
     waiting_ = 0;
+    unread_ = 0;
     update_interrupt();
 }
 
@@ -295,6 +301,21 @@ void Controller::receive_oldest()
     waiting_--;
 }
 
+// Before a completion is written at CQ_TAIL.
+void Controller::count_unread()
+{
+    const uint32_t index = distance(at(LOOPBACK_CQ_HEAD), at(LOOPBACK_CQ_TAIL), at(LOOPBACK_CQ_SIZE));
+    if (index < unread_)
+        counters_.cq_overruns++;
+    else
+        unread_ = index + 1;
+}
+
+void Controller::move_cq_head(uint32_t head)
+{
+    unread_ -= std::min(unread_, distance(at(LOOPBACK_CQ_HEAD), head, at(LOOPBACK_CQ_SIZE)));
+}
+
 void Controller::complete()
 {
     std::array<uint8_t, kCompletionBytes> bytes{};
@@ -305,8 +326,7 @@ void Controller::complete()
     put32(bytes, 0x0c, index);
     put32(bytes, 0x10, transfer_.id);
     put32(bytes, 0x14, transfer_.length);
-    if (cq_is_full())
-        counters_.cq_overruns++;
+    count_unread();
     const uint64_t base = at(LOOPBACK_CQ_BASE_LO) | uint64_t(at(LOOPBACK_CQ_BASE_HI)) << 32;
     if (!host_.write(address(base, uint64_t(at(LOOPBACK_CQ_TAIL)) * kCompletionBytes), bytes))
         counters_.dma_errors++;

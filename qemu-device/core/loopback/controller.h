@@ -41,7 +41,7 @@ struct Config {
     X(empty, "transfers of 0 bytes")                                                  \
     X(discarded, "fragments whose opcode is no RDMA WRITE")                           \
     X(dma_errors, "reads and writes of memory that is not there")                     \
-    X(cq_overruns, "completions written over one that software had not read")
+    X(cq_overruns, "completions written over one that CQ_HEAD had not passed")
 
 struct Counters {
 #define LOOPBACK_COUNTER_FIELD(name, text) uint64_t name = 0;
@@ -100,8 +100,16 @@ private:
     void receive(const Fragment &fragment);
     void receive_oldest();
     void complete();
+    void count_unread();
+    void move_cq_head(uint32_t head);
     void update_interrupt();
     static uint32_t next(uint32_t index, uint32_t size) { return index + 1 == size ? 0 : (index + 1) & 0xffff; }
+    // The entries from one index of a queue up to another one; by next(), a size of 0 is one of 65,536.
+    static uint32_t distance(uint32_t from, uint32_t to, uint32_t size)
+    {
+        const uint32_t entries = size ? size : 0x10000;
+        return (to % entries + entries - from % entries) % entries;
+    }
 
     Host &host_;
     const Config config_;
@@ -111,6 +119,7 @@ private:
     Transfer transfer_{};
     std::array<Fragment, kFifoFragments> fifo_{};
     size_t oldest_ = 0, waiting_ = 0;   // fragments in the FIFO
+    uint32_t unread_ = 0;   // entries of the CQ from CQ_HEAD on whose completions software has not passed
     Counters counters_;
 };
 
