@@ -58,6 +58,7 @@ enum loopback_register {
 #undef LOOPBACK_REGISTER_ENUM
 };
 
+#define LOOPBACK_HW_STATUS_SIZES	HGHCA_MASK(0, 0)	/* with CHECKS */
 #define LOOPBACK_CONTROL_ENABLE		HGHCA_MASK(0, 0)
 #define LOOPBACK_CONTROL_RESET		HGHCA_MASK(1, 1)	/* with SOFT_RESET */
 #define LOOPBACK_CONTROL_IRQ		HGHCA_MASK(8, 8)	/* with IRQ */
@@ -67,7 +68,7 @@ enum loopback_register {
  * in GLOBAL_CFG 31:16, while CONTROL.enable is 0.
  */
 #define LOOPBACK_EXTENSIONS(X) \
-	X(CHECKS,     0, "addresses and lengths are checked, with status codes") \
+	X(CHECKS,     0, "addresses, lengths and time are checked, with status codes") \
 	X(CQ_STALL,   1, "a full CQ stops the controller") \
 	X(SOFT_RESET, 2, "CONTROL bit 1 resets the controller") \
 	X(IRQ,        3, "an interrupt at each completion") \
@@ -134,7 +135,7 @@ HGHCA_ASSERT_OFFSET(loopback_cqe, id, 0x10);
 	X(LOCAL_ACCESS,  0x01, "the source cannot be read") \
 	X(REMOTE_ACCESS, 0x02, "the destination cannot be written") \
 	X(LENGTH,        0x03, "the length is 0 or above the limit") \
-	X(TIMEOUT,       0x04, "not used")
+	X(TIMEOUT,       0x04, "the payload was not moved in time")
 
 enum loopback_status {
 #define LOOPBACK_STATUS_ENUM(name, value, text) LOOPBACK_STATUS_##name = value,

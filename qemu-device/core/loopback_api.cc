@@ -85,6 +85,21 @@ bool loopback_core_has_work(const struct loopback_core *core)
     return core->controller.has_work();
 }
 
+void loopback_core_stall(struct loopback_core *core, bool stalled)
+{
+    core->controller.stall(stalled);
+}
+
+bool loopback_core_awaits_time_out(const struct loopback_core *core)
+{
+    return core->controller.awaits_time_out();
+}
+
+void loopback_core_time_out(struct loopback_core *core)
+{
+    core->controller.time_out();
+}
+
 void loopback_core_reset(struct loopback_core *core)
 {
     core->controller.reset();

@@ -36,6 +36,9 @@ uint32_t loopback_core_read(const struct loopback_core *core, uint32_t offset);
 void loopback_core_write(struct loopback_core *core, uint32_t offset, uint32_t value);
 bool loopback_core_run(struct loopback_core *core, unsigned steps);
 bool loopback_core_has_work(const struct loopback_core *core);
+void loopback_core_stall(struct loopback_core *core, bool stalled);
+bool loopback_core_awaits_time_out(const struct loopback_core *core);
+void loopback_core_time_out(struct loopback_core *core);
 void loopback_core_reset(struct loopback_core *core);
 
 /* Counters by index, from 0 to loopback_core_counters() - 1. */

@@ -2,7 +2,7 @@
 /*
  * The RDMA loopback controller as a PCI function.
  *
- *   -device rdma-loopback[,extensions=MASK][,late-receiver=BOOL]
+ *   -device rdma-loopback[,extensions=MASK][,late-receiver=BOOL][,timeout=MS]
  *
  * docs/reference/loopback.rst of the project describes the device. This file adapts the core
  * (loopback_core.h) to QEMU. It has no device logic. All of its code runs under the BQL.
@@ -36,11 +36,15 @@ struct LoopbackState {
     /* Properties */
     uint32_t extensions;
     bool late_receiver;
+    uint32_t timeout_ms;
+    bool stalled;
 
     MemoryRegion registers;
     struct loopback_core *core;
     char *name;                     /* in traces */
-    QEMUTimer *timer;               /* of the next turn; it stands still while the machine is stopped */
+    /* Both stand still while the machine is stopped. */
+    QEMUTimer *timer;               /* of the next turn */
+    QEMUTimer *watchdog;            /* of the transfer that waits */
 };
 
 /* ------------------------------------------------------------------ */
@@ -99,6 +103,15 @@ static const struct loopback_host_ops loopback_ops = {
 /* ------------------------------------------------------------------ */
 /* Turns and registers                                                 */
 
+static void loopback_watch(LoopbackState *s)
+{
+    if (!loopback_core_awaits_time_out(s->core)) {
+        timer_del(s->watchdog);
+    } else if (!timer_pending(s->watchdog)) {
+        timer_mod_ns(s->watchdog, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + s->timeout_ms * (int64_t)SCALE_MS);
+    }
+}
+
 static void loopback_take_turn(void *opaque)
 {
     LoopbackState *s = opaque;
@@ -106,6 +119,26 @@ static void loopback_take_turn(void *opaque)
     if (loopback_core_run(s->core, LOOPBACK_STEPS)) {
         timer_mod_ns(s->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + LOOPBACK_REST_NS);
     }
+    loopback_watch(s);
+}
+
+/* A turn now, unless one is due. */
+static void loopback_kick(LoopbackState *s)
+{
+    if (timer_pending(s->timer)) {
+        loopback_watch(s);
+    } else {
+        loopback_take_turn(s);
+    }
+}
+
+static void loopback_time_out(void *opaque)
+{
+    LoopbackState *s = opaque;
+
+    trace_loopback_err_timeout(s->name, s->timeout_ms);
+    loopback_core_time_out(s->core);
+    loopback_kick(s);
 }
 
 static uint64_t loopback_read(void *opaque, hwaddr offset, unsigned size)
@@ -123,9 +156,7 @@ static void loopback_write(void *opaque, hwaddr offset, uint64_t value, unsigned
 
     trace_loopback_write(s->name, offset, value);
     loopback_core_write(s->core, offset, value);
-    if (!timer_pending(s->timer)) {
-        loopback_take_turn(s);
-    }
+    loopback_kick(s);
 }
 
 static const MemoryRegionOps loopback_register_ops = {
@@ -171,6 +202,8 @@ static void loopback_realize(PCIDevice *pci, Error **errp)
     s->name = dev->id ? g_strdup(dev->id)
                       : g_strdup_printf("rdma-loopback@%02x.%x", PCI_SLOT(pci->devfn), PCI_FUNC(pci->devfn));
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, loopback_take_turn, s);
+    s->watchdog = timer_new_ns(QEMU_CLOCK_VIRTUAL, loopback_time_out, s);
+    loopback_core_stall(s->core, s->stalled);
     pci_config_set_interrupt_pin(pci->config, 1);
     memory_region_init_io(&s->registers, OBJECT(s), &loopback_register_ops, s, "rdma-loopback-registers",
                           LOOPBACK_BAR_SIZE);
@@ -181,6 +214,7 @@ static void loopback_exit(PCIDevice *pci)
 {
     LoopbackState *s = RDMA_LOOPBACK(pci);
 
+    timer_free(s->watchdog);
     timer_free(s->timer);
     loopback_core_free(s->core);
     s->core = NULL;
@@ -197,6 +231,7 @@ static void loopback_reset_hold(Object *object, ResetType type)
     LoopbackState *s = RDMA_LOOPBACK(object);
 
     pcie_cap_deverr_reset(PCI_DEVICE(object));
+    timer_del(s->watchdog);
     timer_del(s->timer);
     loopback_core_reset(s->core);
 }
@@ -224,9 +259,26 @@ static void loopback_get_stats(Object *object, Visitor *v, const char *name, voi
     visit_end_struct(v, NULL);
 }
 
+static bool loopback_get_stalled(Object *object, Error **errp)
+{
+    return RDMA_LOOPBACK(object)->stalled;
+}
+
+static void loopback_set_stalled(Object *object, bool stalled, Error **errp)
+{
+    LoopbackState *s = RDMA_LOOPBACK(object);
+
+    s->stalled = stalled;
+    if (s->core) {
+        loopback_core_stall(s->core, stalled);
+        loopback_kick(s);
+    }
+}
+
 static const Property loopback_properties[] = {
     DEFINE_PROP_UINT32("extensions", LoopbackState, extensions, LOOPBACK_EXT_ALL),
     DEFINE_PROP_BOOL("late-receiver", LoopbackState, late_receiver, false),
+    DEFINE_PROP_UINT32("timeout", LoopbackState, timeout_ms, 1000),
 };
 
 static const VMStateDescription loopback_vmstate = {
@@ -256,6 +308,11 @@ static void loopback_class_init(ObjectClass *class, void *data)
         "Extensions that software can enable, as a mask; 0: the document's device alone");
     object_class_property_set_description(class, "late-receiver",
         "Without the extension PLACED, data is written after the completion of its transfer");
+    object_class_property_set_description(class, "timeout",
+        "With the extension CHECKS, milliseconds after which a transfer that stalls ends");
+    object_class_property_add_bool(class, "stalled", loopback_get_stalled, loopback_set_stalled);
+    object_class_property_set_description(class, "stalled",
+        "While it is on, no payload is moved, for tests of software");
     object_class_property_add(class, "stats", "LoopbackStats", loopback_get_stats, NULL, NULL, NULL);
     object_class_property_set_description(class, "stats", "Counters of the device since its start");
 }

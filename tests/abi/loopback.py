@@ -35,11 +35,13 @@ REGISTERS = (
     ("50h", "CQ_TAIL", "RO"),
     ("54h", "none", "0"),
     ("58h", "none", "0"),
-    ("5Ch", "RDMA_STATE", "RO"),
     ("60h", "CMD_STATE", "RO, 0"),
 )
-DEBUG = (("64h", "LOCAL_HI"), ("68h", "REMOTE_LO"), ("6Ch", "REMOTE_HI"), ("70h", "BTT_0"), ("74h", "BTT_1"),
-         ("78h", "BTT_2"), ("7Ch", "BTT_3"))
+# Of the descriptor in hand: offset, name, test.
+DEBUG = (("64h", "LOCAL_HI", "HighWordsOfBasesAreNotUsed"), ("68h", "REMOTE_LO", "HighWordsOfBasesAreNotUsed"),
+         ("6Ch", "REMOTE_HI", "HighWordsOfBasesAreNotUsed"), ("70h", "BTT_0", "WordsThatDoNotCount"),
+         ("74h", "BTT_1", "WordsThatDoNotCount"), ("78h", "BTT_2", "WordsThatDoNotCount"),
+         ("7Ch", "BTT_3", "WordsThatDoNotCount"))
 # Beats of the header: number, content.
 BEATS = ("PSN 31:8, opcode 7:0", "destination QP 23:0", "destination address 31:0", "fragment offset 15:0",
          "fragment length 31:0", "P_Key 15:0", "ABABABh 31:8, SL 7:0")
@@ -67,16 +69,19 @@ STATEMENTS = (
     ("5.2.1", "SQ_BASE has 64 bits", DEPARTS, "32 bits, as 5.4.3 computes the address; HI counts with WIDE"),
     ("5.2.2", "command interface, valid and ready", NOT_MEANINGFUL, ON_THE_CHIP),
     ("5.2.3", "word 0: id", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
-    ("5.2.3", "word 1: opcode 15:0, flags 31:16", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
+    ("5.2.3", "word 1: opcode 15:0, flags 31:16", IMPLEMENTED,
+     "bits 7:0 count; loopback_test.cc: HeaderOfATransfer, loopback_test.cc: WordsThatDoNotCount"),
     ("5.2.3", "words 2-3: local address", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
     ("5.2.3", "words 4-5: remote address", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
     ("5.2.3", "\"local_key\", \"remote_key\": words 2-5 are called keys too", IMPLEMENTED,
      "they are addresses; loopback_test.cc: CompletionOfATransfer"),
-    ("5.2.3", "words 6-9: length, of which word 6 counts", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
-    ("5.2.3", "words 10-15: reserved", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
+    ("5.2.3", "words 6-9: length, of which word 6 counts", IMPLEMENTED, "loopback_test.cc: WordsThatDoNotCount"),
+    ("5.2.3", "words 10-15: reserved", IMPLEMENTED, "loopback_test.cc: WordsThatDoNotCount"),
     ("5.2.5", "SQ_HEAD moves when the operation is complete", IMPLEMENTED, "loopback_test.cc: DisabledUnderWay"),
     ("5.2.6", "full: tail + 1 is the head", NOT_MEANINGFUL, "a rule for software"),
-    ("5.2.7", "no time-out, no validation", IMPLEMENTED, "loopback_test.cc: MemoryThatIsNotThere"),
+    ("5.2.7", "no validation", IMPLEMENTED, "loopback_test.cc: MemoryThatIsNotThere"),
+    ("5.2.7", "no time-out: software has a watchdog, and resets", IMPLEMENTED,
+     "a transfer stalls by the property alone; loopback_test.cc: ADataMoverThatStalls"),
     ("5.2.7", "soft reset by CONTROL", EXTENDED, "5.7.9 says that it may not be there: with SOFT_RESET; "
                                                  "loopback_test.cc: SoftReset"),
     ("5.3.1", "destination QP: id 23:0; opcode: word 1 7:0", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer"),
@@ -96,6 +101,9 @@ STATEMENTS = (
     ("5.4.6", "CQ_TAIL and SQ_HEAD move together after the completion", IMPLEMENTED,
      "loopback_test.cc: CompletionOfATransfer"),
     ("5.4.7", "errors of DMA are not seen: status 0", IMPLEMENTED, "loopback_test.cc: MemoryThatIsNotThere"),
+    ("5.4.7", "a data mover that stalls is not noticed", IMPLEMENTED, "loopback_test.cc: ADataMoverThatStalls"),
+    ("5.4.7", "time-out counters are proposed", EXTENDED,
+     "of a transfer, with CHECKS; loopback_test.cc: ATransferThatDoesNotEnd, loopback_cases.py: test_time_out"),
     ("5.5.1", "depth of the FIFO is not given", EXTENDED, "16 fragments; loopback_test.cc: DataAfterTheCompletion"),
     ("5.5.4", "the receiver knows what the header says", IMPLEMENTED, "loopback_test.cc: TheFragmentOffsetWrapsAt65536"),
     ("5.5.6", "opcodes 06, 07, 08, 0A and 01 are written", IMPLEMENTED, "loopback_test.cc: OnlyWritesArePlaced"),
@@ -103,7 +111,7 @@ STATEMENTS = (
     ("5.5.7", "destination: remote address + fragment offset", IMPLEMENTED, "loopback_test.cc: Fragments"),
     ("5.5.8", "the completion follows the read, not the write", DEPARTS,
      "data is placed before the completion; late-receiver has it the document's way; "
-     "loopback_test.cc: DataAfterTheCompletion"),
+     "loopback_test.cc: DataAfterTheCompletion, loopback_cases.py: test_late_receiver"),
     ("5.6.1", "words 0 and 3: index of the SQ, 8 bits", IMPLEMENTED, "loopback_test.cc: TheIndexOfACompletionHas8Bits"),
     ("5.6.1", "word 1: status, 8 bits; 2: bytes sent; 4: id; 5: length; 6-7: 0", IMPLEMENTED,
      "loopback_test.cc: CompletionOfATransfer"),
@@ -115,7 +123,9 @@ STATEMENTS = (
     ("5.6.6", "the controller stalls when the CQ is full", EXTENDED, "with CQ_STALL; loopback_test.cc: AFullCqStalls"),
     ("5.6.7", "SIZE - 1 descriptors under way, and as many completions", IMPLEMENTED,
      "a rule for software; programs/loopback.c: a_batch"),
-    ("5.6.8", "status codes 01 to 04 are proposed", EXTENDED, "with CHECKS; loopback_test.cc: StatusCodes"),
+    ("5.6.8", "status codes 01 to 03 are proposed", EXTENDED, "with CHECKS; loopback_test.cc: StatusCodes"),
+    ("5.6.8", "status code 04, time-out, is proposed", EXTENDED,
+     "with CHECKS; loopback_test.cc: ATransferThatDoesNotEnd, loopback_cases.py: test_time_out"),
     ("5.7.1", "submit", IMPLEMENTED, "programs/loopback.c: a_transfer"),
     ("5.7.2", "poll CQ_TAIL with a time-out", IMPLEMENTED, "programs/loopback.c: a_transfer"),
     ("5.7.2", "sample: the time-out is not reported, since timeout-- ends at -1", DEPARTS,
@@ -131,11 +141,17 @@ STATEMENTS = (
     ("5.7.9", "writes to registers that are read-only: left open", IMPLEMENTED, "loopback_test.cc: AccessOfEachRegister"),
     ("5.8", "polling alone, no interrupts", EXTENDED, "with IRQ; loopback_test.cc: AnInterruptForEachCompletion"),
     ("5.8", "alignment of addresses and lengths is not told", IMPLEMENTED,
-     "any byte; programs/loopback.c: sizes_and_addresses"),
+     "any byte; programs/loopback.c: sizes_and_addresses, loopback_test.cc: QueuesAtOddAddresses"),
     ("5.8", "a length of 0 is not told", IMPLEMENTED,
      "a header, no payload, 0 bytes; with CHECKS status 03; loopback_test.cc: ATransferOfNoBytes"),
-    ("5.8", "sizes of 0 and 1, and a tail beyond the size, are not told", IMPLEMENTED,
-     "work without an end, in bounded turns; loopback_test.cc: SizesThatCannotBe"),
+    ("5.8", "the largest size is not told", IMPLEMENTED,
+     "65,535, since an index has 16 bits; loopback_test.cc: TheLargestQueuesWrap"),
+    ("5.8", "a size of 1, and a tail at the size or beyond, are not told", IMPLEMENTED,
+     "by 5.2.6 work without an end, in bounded turns, and counted; loopback_test.cc: SizesThatCannotBe"),
+    ("5.8", "a size of 0 has no valid index (5.2.6), so that the head is never the tail", DEPARTS,
+     "by the formula of 5.2.6 no index plus 1 is 0: indices of 16 bits reach every tail, as in a queue of 65,536 "
+     "entries, and it is counted; loopback_test.cc: ASizeOf0"),
+    ("5.8", "no check of sizes and tails", EXTENDED, "with CHECKS; loopback_test.cc: SizesAreChecked"),
     ("5.8", "no check of keys", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
     ("5.8", "one descriptor at a time", IMPLEMENTED, "loopback_test.cc: DisabledUnderWay"),
 )
@@ -174,8 +190,9 @@ DECIDED = (
 def _rows():
     access = "loopback_test.cc: AccessOfEachRegister"
     yield from (Row("registers", f"{offset} {name}: {text}", IMPLEMENTED, access) for offset, name, text in REGISTERS)
+    yield Row("registers", "5Ch RDMA_STATE: RO", IMPLEMENTED, "loopback_test.cc: StatesOfATransfer")
     yield from (Row("registers", f"{offset} {name}: RO, of the descriptor in hand", IMPLEMENTED,
-                    "loopback_test.cc: HighWordsOfBasesAreNotUsed") for offset, name in DEBUG)
+                    f"loopback_test.cc: {test}") for offset, name, test in DEBUG)
     yield from (Row("5.3.3", f"beat {number}: {text}", IMPLEMENTED, "loopback_test.cc: HeaderOfATransfer")
                 for number, text in enumerate(BEATS))
     yield from (Row("5.4", f"states of the {name}: {states}", NOT_MEANINGFUL, ON_THE_CHIP) for name, states in MACHINES)

@@ -113,7 +113,7 @@ public:
                 machine_.memory[at++] = r.u8();
             break;
         case 5:
-            disable();
+            disable_or_stall(r);
             break;
         case 6:
             reset();
@@ -141,6 +141,20 @@ private:
         machine_.accesses = 0;
         controller_.run(steps);
         require(machine_.accesses <= 2 * steps + kFifo, "a turn is bounded");
+    }
+    void disable_or_stall(Record &r)
+    {
+        const unsigned how = r.u8() % 4;
+        if (how < 2) {
+            disable();
+        } else if (how == 2) {
+            controller_.stall(r.u8() & 1);
+        } else {
+            const bool awaited = controller_.awaits_time_out();
+            controller_.time_out();
+            require(!awaited || controller_.has_work(), "a transfer that has a time-out ends");
+            require(!controller_.awaits_time_out(), "there is one time-out of a transfer");
+        }
     }
     void disable()
     {

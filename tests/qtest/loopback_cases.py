@@ -16,12 +16,17 @@ STATUS_INTERRUPT = 1 << 19
 CAP_EXPRESS, INITIATE_FLR = 0x10, 1 << 15
 CONTROL, HW_STATUS, IRQ_ENABLE, IRQ_STATUS, GLOBAL_CFG = 0x00, 0x04, 0x08, 0x0c, 0x10
 SQ_BASE, SQ_SIZE, SQ_HEAD, SQ_TAIL, CQ_BASE, CQ_SIZE, CQ_HEAD, CQ_TAIL = 0x20, 0x28, 0x2c, 0x30, 0x40, 0x48, 0x4c, 0x50
+RDMA_STATE = 0x5c
 ENABLE, INTERRUPT = 1, 1 << 8
-CHECKS, SOFT_RESET, IRQ = 1 << 0, 1 << 2, 1 << 3
+CHECKS, SOFT_RESET, IRQ, PLACED, WIDE = 1 << 0, 1 << 2, 1 << 3, 1 << 4, 1 << 5
 SQ, CQ, SOURCE, DESTINATION = MEMORY, MEMORY + 0x1000, MEMORY + 0x10000, MEMORY + 0x40000
 ENTRIES = 8
 WRITE = 1
 NOWHERE = 0xd0000000
+# Of 8,388,607 bytes.
+LONG_SOURCE, LONG_DESTINATION = MEMORY + 0x1000000, MEMORY + 0x2000000
+# Turns of one transfer: 32 fragments of 4096 bytes each.
+LONG_TURNS = 70
 
 
 class Controller:
@@ -30,6 +35,7 @@ class Controller:
     def __init__(self, m):
         self.m = m
         self.config = machine.ECAM + (SLOT << 15)
+        self.sq, self.cq = SQ, CQ
         same(m.read32(self.config), 0x10f21af4, "vendor and device")
         self.enable()
 
@@ -44,6 +50,7 @@ class Controller:
         self.m.write32(REGISTERS + offset, value)
 
     def start(self, extensions=0, sq=SQ, cq=CQ, sizes=ENTRIES):
+        self.sq, self.cq = sq, cq
         for offset, value in ((GLOBAL_CFG, extensions << 16), (SQ_BASE, sq), (SQ_SIZE, sizes), (CQ_BASE, cq), (CQ_SIZE, sizes),
                               (CONTROL, ENABLE)):
             self.set(offset, value)
@@ -51,7 +58,7 @@ class Controller:
     def post(self, source=SOURCE, destination=DESTINATION, length=64, number=7):
         """A descriptor at the tail."""
         tail = self.get(SQ_TAIL)
-        self.m.write(SQ + 64 * tail, struct.pack("<IIQQI36x", number, WRITE, source, destination, length))
+        self.m.write(self.sq + 64 * tail, struct.pack("<IIQQI36x", number, WRITE, source, destination, length))
         self.set(SQ_TAIL, (tail + 1) % ENTRIES)
 
     def completion(self):
@@ -59,7 +66,7 @@ class Controller:
         head = self.get(CQ_HEAD)
         if head == self.get(CQ_TAIL):
             return None
-        words = struct.unpack("<8I", self.m.read(CQ + 32 * head, 32))
+        words = struct.unpack("<8I", self.m.read(self.cq + 32 * head, 32))
         self.set(CQ_HEAD, (head + 1) % ENTRIES)
         return words[4], words[1], words[2]
 
@@ -139,6 +146,122 @@ def test_invalid_addresses():
         controller.sound()
 
 
+def test_odd_queues():
+    """loopback: queues may be at any byte, and wrap"""
+    with device() as m:
+        controller = Controller(m)
+        m.write(SOURCE, bytes(range(1, 65)))
+        for sq, cq in ((SQ + 1, CQ + 3), (SQ + 63, CQ + 31)):
+            controller.reset()
+            controller.start(sq=sq, cq=cq)
+            for number in range(2 * ENTRIES + 1):
+                m.write(DESTINATION, bytes(64))
+                controller.post(number=number)
+                same(controller.completion(), (number, 0, 64), "completion")
+                same(m.read(DESTINATION, 64), bytes(range(1, 65)), "copy")
+
+
+def test_lengths():
+    """loopback: transfers of 0, 65,535 and 8,388,607 bytes; without WIDE the last overwrites its own beginning"""
+    with device() as m:
+        controller = Controller(m)
+        data = b"".join(struct.pack("<I", number * 2654435761 & 0xffffffff) for number in range(1 << 21))[:-1]
+        m.write(LONG_SOURCE, data)
+        short = len(data) // 65536 * 65536
+        overwritten = data[short:] + data[short - 65536 + len(data) - short:short]
+        for extensions, length, wanted in ((0, 0, b""), (0, 65535, data[:65535]), (0, len(data), overwritten),
+                                           (WIDE, len(data), data)):
+            controller.reset()
+            controller.start(extensions)
+            m.write(LONG_DESTINATION, bytes(len(wanted) + 1))
+            controller.post(source=LONG_SOURCE, destination=LONG_DESTINATION, length=length)
+            for _ in range(LONG_TURNS):
+                m.advance(20_000)
+            same(controller.completion(), (7, 0, length), "completion")
+            found = m.read(LONG_DESTINATION, len(wanted) + 1)
+            same(found == wanted + b"\0", True, f"a copy of {length} bytes with extensions {extensions:#x}")
+
+
+def test_late_receiver():
+    """loopback: a late receiver writes data a turn after the completion, but with PLACED before it"""
+    with device(",late-receiver=on") as m:
+        controller = Controller(m)
+        data = bytes(range(1, 65))
+        m.write(SOURCE, data)
+        for extensions, at_once in ((0, bytes(64)), (PLACED, data)):
+            controller.reset()
+            controller.start(extensions)
+            m.write(DESTINATION, bytes(64))
+            controller.post()
+            same(controller.completion(), (7, 0, 64), "completion")
+            same(m.read(DESTINATION, 64), at_once, "data at the time of the completion")
+            m.advance(20_000)
+            same(m.read(DESTINATION, 64), data, "data a turn later")
+
+
+def stall(m, on):
+    m.qmp("qom-set", path="/machine/peripheral/loop", property="stalled", value=on)
+
+
+def test_time_out():
+    """loopback: with CHECKS a transfer that stalls ends with status 04 after the property's time, and without never"""
+    with device(",timeout=50,stalled=on") as m:
+        controller = Controller(m)
+        controller.start(CHECKS)
+        controller.post(number=1)
+        controller.post(number=2)
+        m.advance(49_999_999)
+        same((controller.completion(), controller.get(RDMA_STATE)), (None, 5), "completion and state before the time")
+        m.advance(1)
+        same((controller.completion(), controller.completion()), ((1, 4, 0), None), "completions after the time")
+        m.advance(50_000_000)
+        same((controller.completion(), controller.stats()["timeouts"]), ((2, 4, 0), 2), "the next transfer")
+        # A transfer that goes on in time has no time-out.
+        controller.post(number=3)
+        m.advance(40_000_000)
+        stall(m, False)
+        same(controller.completion(), (3, 0, 64), "a transfer that goes on")
+        stall(m, True)
+        controller.post(number=4)
+        m.advance(49_999_999)
+        same(controller.completion(), None, "completion before the time")
+        m.advance(1)
+        same(controller.completion(), (4, 4, 0), "completion after the time")
+        # The document's controller has no time-out: only a reset ends this.
+        controller.reset()
+        controller.start()
+        controller.post(number=5)
+        controller.set(CONTROL, 0)
+        m.advance(10_000_000_000)
+        same((controller.completion(), controller.get(RDMA_STATE)), (None, 5), "completion and state without CHECKS")
+        controller.reset()
+        same(controller.get(RDMA_STATE), 0, "state after a reset")
+        stall(m, False)
+        controller.sound()
+
+
+def test_sizes():
+    """loopback: sizes that cannot be are counted; CHECKS does not start with them, and a size of 0 is one of 65,536"""
+    with device() as m:
+        controller = Controller(m)
+        for number, (sizes, tail) in enumerate(((0, 1), (1, 1), (ENTRIES, ENTRIES), (ENTRIES, 0xffff)), 1):
+            controller.reset()
+            controller.start(CHECKS, sizes=sizes)
+            controller.set(SQ_TAIL, tail)
+            same(controller.get(HW_STATUS) & 0xffff, 1, "HW_STATUS")
+            found = controller.get(SQ_HEAD), controller.stats()["bad_sizes"]
+            same(found, (0, number), f"sizes {sizes}, tail {tail:#x}")
+            controller.set(SQ_SIZE, ENTRIES)
+            controller.set(CQ_SIZE, ENTRIES)
+            controller.set(SQ_TAIL, 1)
+            same((controller.get(HW_STATUS) & 0xffff, controller.get(SQ_HEAD)), (0, 1), "HW_STATUS and SQ_HEAD then")
+        controller.reset()
+        controller.start(sizes=0)
+        controller.set(SQ_TAIL, 5)
+        same((controller.get(SQ_HEAD), controller.get(CQ_TAIL)), (5, 5), "indices of queues of size 0")
+        controller.sound()
+
+
 def test_own_registers():
     """loopback: a transfer to the controller's own registers changes none of them"""
     with device() as m:
@@ -152,8 +275,8 @@ def test_own_registers():
 
 
 def test_endless():
-    """loopback: sizes of 0 and 1 and tails beyond the size run in turns; the machine answers, and a reset ends them"""
-    for sizes, tail in ((1, 1), (ENTRIES, ENTRIES), (ENTRIES, 0xffff), (0, 0xffff)):
+    """loopback: a size of 1 and tails beyond the size run in turns; the machine answers, and a reset ends them"""
+    for sizes, tail in ((1, 1), (ENTRIES, ENTRIES), (ENTRIES, 0xffff)):
         with device() as m:
             controller = Controller(m)
             controller.start(sizes=sizes)

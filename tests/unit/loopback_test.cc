@@ -70,11 +70,11 @@ protected:
     void start(uint32_t extensions = 0, uint32_t sq_size = kEntries, uint32_t cq_size = kEntries)
     {
         controller.write(0x10, extensions << 16);
-        controller.write(0x20, kSq);
+        controller.write(0x20, sq);
         controller.write(0x24, 0);
         controller.write(0x28, sq_size);
         controller.write(0x30, 0);
-        controller.write(0x40, kCq);
+        controller.write(0x40, cq);
         controller.write(0x44, 0);
         controller.write(0x48, cq_size);
         controller.write(0x4c, 0);
@@ -83,7 +83,7 @@ protected:
     // 5.7.1: a descriptor, and the doorbell.
     void post(uint32_t id, uint8_t opcode, uint64_t source, uint64_t destination, uint32_t length)
     {
-        const uint32_t tail = controller.read(0x30), at = kSq + tail * 64;
+        const uint32_t tail = controller.read(0x30), at = sq + tail * 64;
         machine.put32(at + 0x00, id);
         machine.put32(at + 0x04, opcode);
         machine.put32(at + 0x08, uint32_t(source));
@@ -106,7 +106,7 @@ protected:
             return {};
         std::vector<uint32_t> words;
         for (unsigned i = 0; i < 8; i++)
-            words.push_back(machine.get32(kCq + head * 32 + 4 * i));
+            words.push_back(machine.get32(cq + head * 32 + 4 * i));
         controller.write(0x4c, head + 1 == controller.read(0x48) ? 0 : head + 1);
         return words;
     }
@@ -125,6 +125,7 @@ protected:
 
     Machine machine;
     Controller controller;
+    uint32_t sq = kSq, cq = kCq;
 };
 
 TEST_F(Loopback, RegistersAfterReset)
@@ -207,6 +208,41 @@ TEST_F(Loopback, HeaderOfATransfer)
                                                                  0x00000123, 0x0000ffff, 0xababab00}));
     const std::vector<uint8_t> bytes(machine.headers[0].begin(), machine.headers[0].begin() + 4);
     EXPECT_EQ(bytes, (std::vector<uint8_t>{0x0a, 0x01, 0x00, 0x00}));
+}
+
+// 5.2.3: of word 1 the flags, and of the length words 7 to 9, do not count; words 10 to 15 are reserved.
+TEST_F(Loopback, WordsThatDoNotCount)
+{
+    start();
+    for (uint32_t at = kSq + 0x1c; at < kSq + 0x40; at += 4)
+        machine.put32(at, 0xc0000000 + at);
+    post(0x11, 0x01, kSource, kDestination, 5000);
+    machine.put32(kSq + 0x04, 0xffffff01);
+    run();
+    ASSERT_EQ(machine.headers.size(), 2u);
+    EXPECT_EQ(beats(machine.headers[0]), (std::vector<uint32_t>{0x00000101, 0x00000011, kDestination, 0x00000000,
+                                                                 0x00001000, 0x0000ffff, 0xababab00}));
+    EXPECT_EQ(completion(), (std::vector<uint32_t>{0, 0, 5000, 0, 0x11, 5000, 0, 0}));
+    EXPECT_TRUE(copied(kSource, kDestination, 5000));
+    EXPECT_EQ(machine.memory[kDestination + 5000], 0);
+    EXPECT_EQ(controller.read(0x70), 5000u);
+    EXPECT_EQ(controller.read(0x74), 0xc0000000 + kSq + 0x1c);
+    EXPECT_EQ(controller.read(0x78), 0xc0000000 + kSq + 0x20);
+    EXPECT_EQ(controller.read(0x7c), 0xc0000000 + kSq + 0x24);
+}
+
+// 5.2.1: S_IDLE is 0; the tx_cmd is state 5, and the completion begins with state 7.
+TEST_F(Loopback, StatesOfATransfer)
+{
+    start();
+    post(1, 0x01, kSource, kDestination, 4097);
+    EXPECT_EQ(controller.read(0x5c), 0u);
+    for (uint32_t state : {5u, 5u, 7u, 0u}) {
+        controller.run(1);
+        EXPECT_EQ(controller.read(0x5c), state);
+        EXPECT_EQ(controller.read(0x60), 0u);
+        EXPECT_EQ(controller.read(0x50), state == 0);
+    }
 }
 
 // 5.4.6
@@ -328,6 +364,38 @@ TEST_F(Loopback, QueuesWrap)
     EXPECT_EQ(controller.counters().cq_overruns, 0u);
 }
 
+// The alignment of a queue is not told: any byte.
+TEST_F(Loopback, QueuesAtOddAddresses)
+{
+    sq = kSq + 1;
+    cq = kCq + 3;
+    start(0, 5, 3);
+    for (uint32_t i = 0; i < 12; i++) {
+        post(0x100 + i, 0x01, kSource + i, kDestination, 100);
+        run();
+        EXPECT_EQ(completion(), (std::vector<uint32_t>{i % 5, 0, 100, i % 5, 0x100 + i, 100, 0, 0}));
+        EXPECT_TRUE(copied(kSource + i, kDestination, 100));
+    }
+}
+
+// The largest queues that an index of 16 bits can have.
+TEST_F(Loopback, TheLargestQueuesWrap)
+{
+    sq = 0x1400000;
+    cq = 0x1a00000;
+    start(0, 65535, 65535);
+    for (uint32_t i = 0; i < 65540; i++) {
+        const uint32_t index = i % 65535, next = (i + 1) % 65535;
+        post(i, 0x01, kSource, kDestination, 1);
+        run();
+        ASSERT_EQ(completion(), (std::vector<uint32_t>{index & 0xff, 0, 1, index & 0xff, i, 1, 0, 0}));
+        ASSERT_EQ(controller.read(0x2c), next);
+        ASSERT_EQ(controller.read(0x50), next);
+    }
+    EXPECT_EQ(controller.counters().cq_overruns, 0u);
+    EXPECT_EQ(controller.counters().bad_sizes, 0u);
+}
+
 // 5.4.6: the index in a completion has 8 bits.
 TEST_F(Loopback, TheIndexOfACompletionHas8Bits)
 {
@@ -386,7 +454,9 @@ TEST_F(Loopback, SizesThatCannotBe)
     for (uint32_t size : {1u, 4u}) {
         controller.reset();
         start(0, size, 8);
+        const uint64_t before = controller.counters().bad_sizes;
         controller.write(0x30, 9);
+        EXPECT_EQ(controller.counters().bad_sizes, before + 1);
         for (int turn = 0; turn < 100; turn++)
             EXPECT_TRUE(controller.run(64)) << size;
         controller.write(0x00, 0);
@@ -426,11 +496,21 @@ TEST_F(Loopback, TheTailJumps)
 // No pointer plus 1 is 0, so a size of 0 is one of all that a pointer can be.
 TEST_F(Loopback, ASizeOf0)
 {
+    sq = 0x1400000;   // descriptors of zeros
+    cq = 0x1a00000;
     start(0, 0, 0);
     controller.write(0x30, 5);
     run();
     EXPECT_EQ(controller.read(0x2c), 5u);
     EXPECT_EQ(controller.read(0x50), 5u);
+    EXPECT_EQ(controller.counters().bad_sizes, 1u);
+    // It wraps behind index 65,535.
+    controller.write(0x30, 3);
+    for (unsigned turns = 0; controller.run(64); turns++)
+        ASSERT_LT(turns, 10000u);
+    EXPECT_EQ(controller.read(0x2c), 3u);
+    EXPECT_EQ(controller.read(0x50), 3u);
+    EXPECT_EQ(controller.counters().descriptors, 65536u + 3);
 }
 
 // 5.2.1, 5.4.3: bases have 32 bits, and their sums wrap.
@@ -477,6 +557,35 @@ TEST_F(Loopback, MemoryThatIsNotThere)
     EXPECT_EQ(controller.read(0x2c), 3u);
 }
 
+// 5.4.7: a data mover that stalls is not noticed; what waits for it goes on when it does, or ends with a reset.
+TEST_F(Loopback, ADataMoverThatStalls)
+{
+    start();
+    post(1, 0x01, kSource, kDestination, 10000);
+    controller.run(2);
+    controller.stall(true);
+    EXPECT_FALSE(controller.run(64));
+    EXPECT_FALSE(controller.awaits_time_out());
+    controller.time_out();
+    controller.write(0x00, 0);
+    EXPECT_FALSE(controller.run(64));
+    EXPECT_EQ(controller.read(0x5c), 5u);
+    EXPECT_EQ(controller.read(0x50), 0u);
+    EXPECT_EQ(machine.headers.size(), 1u);
+    controller.stall(false);
+    run();
+    EXPECT_EQ(completion(), (std::vector<uint32_t>{0, 0, 10000, 0, 1, 10000, 0, 0}));
+    EXPECT_TRUE(copied(kSource, kDestination, 10000));
+    controller.stall(true);
+    controller.write(0x00, 1);
+    post(2, 0x01, kSource, kDestination, 1);
+    EXPECT_FALSE(controller.run(64));
+    EXPECT_EQ(controller.read(0x5c), 5u);
+    controller.reset();
+    EXPECT_EQ(controller.read(0x5c), 0u);
+    EXPECT_EQ(controller.counters().timeouts, 0u);
+}
+
 // 5.5: the receiver reports to nobody, so data may come after its completion.
 class LateLoopback : public Loopback {
 protected:
@@ -491,7 +600,11 @@ TEST_F(LateLoopback, DataAfterTheCompletion)
         EXPECT_EQ(machine.memory[kDestination], 0);
         controller.run(1);
     }
-    run();
+    // It is placed in the next turn, also if software disables the controller.
+    EXPECT_EQ(machine.memory[kDestination], 0);
+    controller.write(0x00, 0);
+    EXPECT_TRUE(controller.has_work());
+    EXPECT_FALSE(controller.run(1));
     EXPECT_TRUE(copied(kSource, kDestination, 10000));
     controller.reset();
     start(LOOPBACK_EXT_PLACED);
@@ -547,12 +660,56 @@ TEST_F(ExtendedLoopback, StatusCodes)
     controller.write(0x30, index + 1);
     run();
     EXPECT_EQ(completion(), (std::vector<uint32_t>{index, 1, 0, index, 0, 0, 0, 0}));
-    // Sizes that cannot be are not worked on.
-    for (uint32_t size : {0u, 1u}) {
+}
+
+// 5.6.8: 04. What was sent before is told, and the next transfer has its own time.
+TEST_F(ExtendedLoopback, ATransferThatDoesNotEnd)
+{
+    start(LOOPBACK_EXT_CHECKS);
+    post(1, 0x01, kSource, kDestination, 10000);
+    post(2, 0x01, kSource, kDestination, 7);
+    controller.time_out();
+    controller.run(2);
+    EXPECT_FALSE(controller.awaits_time_out());
+    controller.stall(true);
+    for (uint32_t i = 0; i < 2; i++) {
+        EXPECT_FALSE(controller.run(64));
+        EXPECT_EQ(controller.read(0x50), i);
+        EXPECT_TRUE(controller.awaits_time_out());
+        controller.time_out();
+        EXPECT_FALSE(controller.awaits_time_out());
+    }
+    run();
+    EXPECT_EQ(completion(), (std::vector<uint32_t>{0, 4, 4096, 0, 1, 10000, 0, 0}));
+    EXPECT_EQ(completion(), (std::vector<uint32_t>{1, 4, 0, 1, 2, 7, 0, 0}));
+    EXPECT_EQ(controller.counters().timeouts, 2u);
+    controller.stall(false);
+    post(3, 0x01, kSource, kDestination, 10000);
+    run();
+    EXPECT_EQ(completion(), (std::vector<uint32_t>{2, 0, 10000, 2, 3, 10000, 0, 0}));
+    EXPECT_TRUE(copied(kSource, kDestination, 10000));
+}
+
+// Sizes and tails that cannot be are not worked on; HW_STATUS says so, until they are corrected.
+TEST_F(ExtendedLoopback, SizesAreChecked)
+{
+    const uint32_t cases[][3] = {{0, 8, 1}, {1, 8, 1}, {8, 0, 1}, {8, 1, 1}, {8, 8, 8}, {8, 8, 0xffff}};
+    uint64_t refused = 0;
+    for (const auto &[sq_size, cq_size, tail] : cases) {
         controller.reset();
-        start(LOOPBACK_EXT_CHECKS, size);
+        start(LOOPBACK_EXT_CHECKS, sq_size, cq_size);
+        EXPECT_EQ(controller.read(0x04), 0x3fu << 16);
+        controller.write(0x30, tail);
+        EXPECT_FALSE(controller.run(1)) << sq_size << " " << cq_size << " " << tail;
+        EXPECT_EQ(controller.read(0x04), 0x3fu << 16 | 1);
+        EXPECT_EQ(controller.counters().bad_sizes, ++refused);
+        controller.write(0x28, 8);
+        controller.write(0x48, 8);
         controller.write(0x30, 1);
-        EXPECT_FALSE(controller.run(1));
+        run();
+        EXPECT_EQ(controller.read(0x04), 0x3fu << 16);
+        EXPECT_EQ(controller.read(0x2c), 1u);
+        EXPECT_EQ(controller.counters().bad_sizes, refused);
     }
 }
 

@@ -61,7 +61,7 @@ uint32_t Controller::read(uint32_t offset) const
         return 0;
     switch (offset) {
     case LOOPBACK_HW_STATUS:
-        return config_.extensions << 16;
+        return config_.extensions << 16 | (refuses_sizes() ? LOOPBACK_HW_STATUS_SIZES : 0);
     case LOOPBACK_IRQ_ENABLE:
     case LOOPBACK_IRQ_STATUS:
         return has(LOOPBACK_EXT_IRQ) ? at(offset) : 0;
@@ -114,6 +114,9 @@ void Controller::write(uint32_t offset, uint32_t value)
     default:
         break;
     }
+    const bool starts = offset == LOOPBACK_CONTROL || offset == LOOPBACK_SQ_TAIL || offset == LOOPBACK_SQ_DOORBELL;
+    if (starts && is_asked_to_start() && !sizes_are_good())
+        counters_.bad_sizes++;
     update_interrupt();
 }
 
@@ -141,36 +144,56 @@ bool Controller::cq_is_full() const
     return next(at(LOOPBACK_CQ_TAIL), at(LOOPBACK_CQ_SIZE)) == at(LOOPBACK_CQ_HEAD);
 }
 
-// Without CHECKS, queues of 0 or 1 entries and a tail beyond the size keep the controller busy until it is disabled.
 bool Controller::sizes_are_good() const
 {
-    if (!has(LOOPBACK_EXT_CHECKS))
-        return true;
     return at(LOOPBACK_SQ_SIZE) >= 2 && at(LOOPBACK_CQ_SIZE) >= 2 && at(LOOPBACK_SQ_TAIL) < at(LOOPBACK_SQ_SIZE);
+}
+
+// Without CHECKS, an SQ of one entry and a tail beyond the size keep the controller busy until it is disabled.
+bool Controller::refuses_sizes() const
+{
+    return has(LOOPBACK_EXT_CHECKS) && is_asked_to_start() && !sizes_are_good();
+}
+
+// For a step.
+bool Controller::is_ready() const
+{
+    if (state_ != State::Idle)
+        return !is_stuck();
+    if (!is_asked_to_start() || refuses_sizes())
+        return false;
+    return !has(LOOPBACK_EXT_CQ_STALL) || !cq_is_full();
 }
 
 bool Controller::has_work() const
 {
-    if (state_ != State::Idle)
-        return true;
-    if (!enabled() || at(LOOPBACK_SQ_HEAD) == at(LOOPBACK_SQ_TAIL))
-        return false;
-    if (has(LOOPBACK_EXT_CQ_STALL) && cq_is_full())
-        return false;
-    return sizes_are_good();
+    return is_ready() || (state_ == State::Idle && waiting_);
 }
 
 bool Controller::run(unsigned steps)
 {
-    while (steps-- && has_work())
+    // What a late receiver has kept since the last turn.
+    if (state_ == State::Idle)
+        receive_all();
+    while (steps-- && is_ready())
         step();
     return has_work();
+}
+
+void Controller::time_out()
+{
+    if (!awaits_time_out())
+        return;
+    counters_.timeouts++;
+    transfer_.status = LOOPBACK_STATUS_TIMEOUT;
+    state_ = State::WriteCompletion;
 }
 
 void Controller::step()
 {
     switch (state_) {
     case State::Idle:
+        receive_all();   // fragments in the FIFO are of the transfer in hand
         fetch();
         break;
     case State::Send:
@@ -301,6 +324,12 @@ void Controller::receive_oldest()
     waiting_--;
 }
 
+void Controller::receive_all()
+{
+    while (waiting_)
+        receive_oldest();
+}
+
 // Before a completion is written at CQ_TAIL.
 void Controller::count_unread()
 {
@@ -335,8 +364,6 @@ void Controller::complete()
     state_ = State::Idle;
     at(LOOPBACK_IRQ_STATUS) |= LOOPBACK_IRQ_COMPLETION;
     update_interrupt();
-    while (waiting_)
-        receive_oldest();
 }
 
 }  // namespace loopback

@@ -41,7 +41,9 @@ struct Config {
     X(empty, "transfers of 0 bytes")                                                  \
     X(discarded, "fragments whose opcode is no RDMA WRITE")                           \
     X(dma_errors, "reads and writes of memory that is not there")                     \
-    X(cq_overruns, "completions written over one that CQ_HEAD had not passed")
+    X(cq_overruns, "completions written over one that CQ_HEAD had not passed")        \
+    X(bad_sizes, "starts with a size below 2, or with SQ_TAIL at SQ_SIZE or above")   \
+    X(timeouts, "transfers that ended by time-out")
 
 struct Counters {
 #define LOOPBACK_COUNTER_FIELD(name, text) uint64_t name = 0;
@@ -61,6 +63,11 @@ public:
     bool run(unsigned steps);
     void reset();
     bool has_work() const;
+    // A fault for tests: while the data mover stalls, no payload is moved. A reset does not end that.
+    void stall(bool stalled) { stalled_ = stalled; }
+    // The transfer in hand waits, and ends with time_out(). Who calls it has a clock; the controller has none.
+    bool awaits_time_out() const { return is_stuck() && has(LOOPBACK_EXT_CHECKS); }
+    void time_out();
     const Counters &counters() const { return counters_; }
 
 private:
@@ -89,8 +96,12 @@ private:
     uint32_t at(uint32_t offset) const { return registers_[offset / 4]; }
     bool has(loopback_extension extension) const { return enabled_ & extension; }
     bool enabled() const { return at(LOOPBACK_CONTROL) & LOOPBACK_CONTROL_ENABLE; }
+    bool is_stuck() const { return stalled_ && state_ == State::Send; }
+    bool is_ready() const;
     bool cq_is_full() const;
+    bool is_asked_to_start() const { return enabled() && at(LOOPBACK_SQ_HEAD) != at(LOOPBACK_SQ_TAIL); }
     bool sizes_are_good() const;
+    bool refuses_sizes() const;
     uint64_t address(uint64_t base, uint64_t offset) const;
     void step();
     void fetch();
@@ -99,6 +110,7 @@ private:
     Fragment &free_slot();
     void receive(const Fragment &fragment);
     void receive_oldest();
+    void receive_all();
     void complete();
     void count_unread();
     void move_cq_head(uint32_t head);
@@ -120,6 +132,7 @@ private:
     std::array<Fragment, kFifoFragments> fifo_{};
     size_t oldest_ = 0, waiting_ = 0;   // fragments in the FIFO
     uint32_t unread_ = 0;   // entries of the CQ from CQ_HEAD on whose completions software has not passed
+    bool stalled_ = false;
     Counters counters_;
 };
 
