@@ -10,6 +10,7 @@
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 #include <linux/unaligned.h>
+#include <linux/workqueue.h>
 
 #include "../../kernel/loopback/loopback.h"
 
@@ -26,6 +27,9 @@ struct loopback_fake {
 	u32 cq_tail;
 	unsigned int called;
 	struct dmaengine_result result;		/* of the last call */
+	struct work_struct work;		/* the controller under way */
+	bool disabled;
+	u32 global_cfg;				/* when it became idle */
 };
 
 static struct platform_driver loopback_kunit_driver = {
@@ -74,16 +78,23 @@ static int loopback_kunit_open(struct loopback_fake *fake)
 	return fake->chan ? 0 : -ENODEV;
 }
 
+static void loopback_kunit_close(struct loopback_fake *fake)
+{
+	if (fake->chan)
+		dma_release_channel(fake->chan);
+	if (fake->channel)
+		loopback_channel_close(fake->channel);
+	fake->chan = NULL;
+	fake->channel = NULL;
+}
+
 static void loopback_kunit_exit(struct kunit *test)
 {
 	struct loopback_fake *fake = test->priv;
 
 	if (!fake)
 		return;
-	if (fake->chan)
-		dma_release_channel(fake->chan);
-	if (fake->channel)
-		loopback_channel_close(fake->channel);
+	loopback_kunit_close(fake);
 	if (!IS_ERR_OR_NULL(fake->pdev)) {
 		platform_device_unregister(fake->pdev);
 		platform_driver_unregister(&loopback_kunit_driver);
@@ -173,6 +184,43 @@ static void loopback_started(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, loopback_get(fake, 0x00));
 }
 
+/* A controller that ends the descriptor in hand some time after it was disabled. */
+static void loopback_kunit_end(struct work_struct *work)
+{
+	struct loopback_fake *fake = container_of(work, struct loopback_fake, work);
+
+	for (unsigned int wait = 0; wait < 10000 && loopback_get(fake, 0x00); wait++)
+		usleep_range(50, 100);
+	fake->disabled = !loopback_get(fake, 0x00);
+	usleep_range(1000, 2000);
+	fake->global_cfg = loopback_get(fake, 0x10);
+	put_unaligned_le32(0, fake->registers + 0x5c);
+}
+
+/*
+ * Others have left the controller running.  It takes extensions, and with them the
+ * bit that resets it, only when it is idle.
+ */
+static void loopback_taken_over(struct kunit *test)
+{
+	struct loopback_fake *fake = test->priv;
+
+	loopback_kunit_close(fake);
+	put_unaligned_le32(1, fake->registers + 0x00);
+	put_unaligned_le32(0x00020000, fake->registers + 0x10);
+	put_unaligned_le32(5, fake->registers + 0x5c);
+	INIT_WORK(&fake->work, loopback_kunit_end);
+	schedule_work(&fake->work);
+	KUNIT_EXPECT_EQ(test, 0, loopback_kunit_open(fake));
+	KUNIT_EXPECT_EQ(test, 0, loopback_get(fake, 0x5c));
+	flush_work(&fake->work);
+	KUNIT_EXPECT_TRUE(test, fake->disabled);
+	KUNIT_EXPECT_EQ(test, 0x00020000, fake->global_cfg);
+	KUNIT_EXPECT_EQ(test, 0, loopback_get(fake, 0x10));
+	if (fake->channel)
+		loopback_started(test);
+}
+
 static void loopback_copy(struct kunit *test)
 {
 	struct loopback_fake *fake = test->priv;
@@ -230,6 +278,7 @@ static const struct loopback_error {
 	{ "source", 1, DMA_TRANS_READ_FAILED },
 	{ "destination", 2, DMA_TRANS_WRITE_FAILED },
 	{ "length", 3, DMA_TRANS_ABORTED },
+	{ "time-out", 4, DMA_TRANS_ABORTED },
 	{ "unknown status", 0xff, DMA_TRANS_ABORTED },
 };
 KUNIT_ARRAY_PARAM_DESC(loopback_error, loopback_errors, name);
@@ -353,6 +402,7 @@ static void loopback_lying(struct kunit *test)
 
 static struct kunit_case loopback_cases[] = {
 	KUNIT_CASE(loopback_started),
+	KUNIT_CASE(loopback_taken_over),
 	KUNIT_CASE(loopback_copy),
 	KUNIT_CASE(loopback_long_copy),
 	KUNIT_CASE_PARAM(loopback_failed_copy, loopback_error_gen_params),
