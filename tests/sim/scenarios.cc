@@ -500,6 +500,28 @@ void make_many(Simulation &sim)
     set_faults(sim, mix);
 }
 
+// A loopback controller has no link; it shares the time with two hosts that have one.
+void make_loopback(Simulation &sim)
+{
+    Mix mix;
+    mix.pairs = 1;
+    mix.requests = 20;
+    make_mix(sim, mix);
+    for (uint64_t n = sim.random.between(1, 3); n; n--) {
+        sim.loopbacks.push_back(std::make_unique<LoopbackMachine>(sim, sim.random.fork()));
+        sim.loopbacks.back()->start();
+    }
+    sim.summary = [&sim](Result &result) {
+        uint64_t descriptors = 0;
+        for (const auto &each : sim.loopbacks) {
+            if (!each->has_finished())
+                fail("the software of a loopback controller has stopped");
+            descriptors += each->descriptors();
+        }
+        result.report = std::to_string(descriptors) + " descriptors of loopback controllers";
+    };
+}
+
 // ---- figures
 
 SideConfig stream(uint32_t bytes, uint32_t requests)
@@ -642,6 +664,8 @@ const std::vector<Scenario> &scenarios()
         {"rsnic", "RSNIC and its own operations, some with a retransmission buffer, all kinds of faults up to 20 %",
          make_rsnic, true},
         {"base", "devices without extensions, all kinds of faults up to 20 %", make_base, true},
+        {"loopback", "RDMA loopback controllers: any descriptors, sizes, indices, resets and stalls", make_loopback,
+         true},
         {"plain", "RC by IPv4: what is broken on purpose", make_plain, false},
         {"many", "thousands of QPs", make_many, false},
         {"stream", "WRITEs of 16 KiB: packets a second", make_stream, false},

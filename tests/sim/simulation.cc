@@ -60,6 +60,8 @@ const std::vector<Breakage> &breakages()
          "rsnic"},
         {"rsnic-objects", "a program that tears every object that READ_CONSISTENT reads",
          "a request ends with syndrome|a receive is flushed", "rsnic"},
+        {"loopback-payload", "a loopback controller that changes a bit of the payload",
+         "which is not what the model has", "loopback"},
     };
     return all;
 }
@@ -228,6 +230,9 @@ void Simulation::break_something()
                 side->vendor->prepared.spoil_values();
             else
                 side->vendor->prepared.spoil_objects();
+    } else if (what == "loopback-payload") {
+        for (auto &each : loopbacks)
+            each->spoiled = true;
     } else {
         fail("there is nothing of the name ", what, " to break");
     }

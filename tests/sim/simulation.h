@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "loopback.h"
 #include "traffic.h"
 
 namespace hghca::sim {
@@ -47,6 +49,7 @@ public:
     Random random;
     World world;
     Traffic traffic;
+    std::vector<std::unique_ptr<LoopbackMachine>> loopbacks;   // which have no link
     uint64_t limit_ns = 20'000'000'000;   // all must be at rest by then
     std::function<void(Result &)> summary;
 
