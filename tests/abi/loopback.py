@@ -147,10 +147,11 @@ STATEMENTS = (
     ("5.8", "the largest size is not told", IMPLEMENTED,
      "65,535, since an index has 16 bits; loopback_test.cc: TheLargestQueuesWrap"),
     ("5.8", "a size of 1, and a tail at the size or beyond, are not told", IMPLEMENTED,
-     "by 5.2.6 work without an end, in bounded turns, and counted; loopback_test.cc: SizesThatCannotBe"),
+     "by 5.2.6 work without an end, in bounded turns, and counted; loopback_test.cc: SizesThatCannotBe, "
+     "loopback.c: a_size_of_1"),
     ("5.8", "a size of 0 has no valid index (5.2.6), so that the head is never the tail", DEPARTS,
      "by the formula of 5.2.6 no index plus 1 is 0: indices of 16 bits reach every tail, as in a queue of 65,536 "
-     "entries, and it is counted; loopback_test.cc: ASizeOf0"),
+     "entries, and it is counted; loopback_test.cc: ASizeOf0, loopback.c: a_size_of_0"),
     ("5.8", "no check of sizes and tails", EXTENDED, "with CHECKS; loopback_test.cc: SizesAreChecked"),
     ("5.8", "no check of keys", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
     ("5.8", "one descriptor at a time", IMPLEMENTED, "loopback_test.cc: DisabledUnderWay"),

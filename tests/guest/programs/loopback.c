@@ -166,6 +166,32 @@ static void initialize(uint32_t entries)
 	set(CONTROL, 1);
 }
 
+/* Whether CQ_TAIL moves within the limit. */
+static bool runs(void)
+{
+	uint32_t before = get(CQ_TAIL);
+
+	for (int64_t limit = tb_now_ms() + TB_WAIT_MS; tb_now_ms() < limit;)
+		if (get(CQ_TAIL) != before)
+			return true;
+	return false;
+}
+
+/* A controller that runs without an end is stopped by its enable bit. */
+static void expect_endless(void)
+{
+	uint32_t before;
+
+	if (!runs())
+		return tb_fail("the controller stands still");
+	set(CONTROL, 0);
+	usleep(20000);
+	before = get(CQ_TAIL);
+	usleep(20000);
+	if (get(CQ_TAIL) != before)
+		tb_fail("a disabled controller runs");
+}
+
 static void put32(uint32_t at, uint32_t value)
 {
 	for (unsigned int i = 0; i < 4; i++)
@@ -251,7 +277,7 @@ static void a_transfer(void)
 
 static void sizes_and_addresses(void)
 {
-	static const uint32_t lengths[] = { 1, 3, 64, 511, 4095, 4096, 4097, 12289, 65536 };
+	static const uint32_t lengths[] = { 0, 1, 3, 64, 511, 4095, 4096, 4097, 12289, 65535, 65536 };
 	uint32_t index = 0;
 
 	initialize(ENTRIES);
@@ -325,23 +351,39 @@ static void a_disabled_controller(void)
 /* A tail beyond the size is never reached: the controller runs until it is disabled, and the machine lives. */
 static void a_tail_beyond_the_size(void)
 {
-	uint32_t before;
-
 	initialize(ENTRIES);
 	set(SQ_TAIL, ENTRIES);
-	usleep(20000);
-	before = get(CQ_TAIL);
-	for (int64_t limit = tb_now_ms() + TB_WAIT_MS; get(CQ_TAIL) == before;)
-		if (tb_now_ms() > limit)
-			return tb_fail("the controller stands still");
-	set(CONTROL, 0);
-	usleep(20000);
-	before = get(CQ_TAIL);
-	usleep(20000);
-	if (get(CQ_TAIL) != before)
-		tb_fail("a disabled controller runs");
+	expect_endless();
 	/* 5.7.9: it is as new after an initialization. */
 	a_transfer();
+}
+
+/* The head, which is always 0, is never the tail. The CQ has two entries, so that its tail can be seen to move. */
+static void a_size_of_1(void)
+{
+	initialize(1);
+	set(CQ_SIZE, 2);
+	write_descriptor(0, 7, 0x01, SOURCE, DESTINATION, 64);
+	set(SQ_TAIL, 1);
+	expect_endless();
+	if (get(SQ_HEAD) || !copied(SOURCE, DESTINATION, 64))
+		tb_fail("SQ_HEAD %u", get(SQ_HEAD));
+}
+
+/* By 5.2.6 no index plus 1 is 0: the indices go on to the tail, as in queues of 65,536 entries. */
+static void a_size_of_0(void)
+{
+	initialize(0);
+	for (uint32_t i = 0; i < 5; i++)
+		write_descriptor(i, i, 0x01, SOURCE + 64 * i, DESTINATION + 64 * i, 64);
+	set(SQ_TAIL, 5);
+	for (int64_t limit = tb_now_ms() + TB_WAIT_MS; get(CQ_TAIL) != 5;)
+		if (tb_now_ms() > limit)
+			return tb_fail("CQ_TAIL %u", get(CQ_TAIL));
+	if (get(SQ_HEAD) != 5 || !copied(SOURCE, DESTINATION, 5 * 64))
+		tb_fail("SQ_HEAD %u", get(SQ_HEAD));
+	if (get32(CQ + 32 * 4 + 16) != 4)
+		tb_fail("the last completion is of %u", get32(CQ + 32 * 4 + 16));
 }
 
 static const struct tb_case cases[] = {
@@ -352,6 +394,8 @@ static const struct tb_case cases[] = {
 	{ "other opcodes", other_opcodes },
 	{ "a disabled controller", a_disabled_controller },
 	{ "a tail beyond the size", a_tail_beyond_the_size },
+	{ "a size of 1", a_size_of_1 },
+	{ "a size of 0", a_size_of_0 },
 };
 
 int main(int argc, char **argv)

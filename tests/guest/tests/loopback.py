@@ -119,6 +119,19 @@ def refused(testbed):
     expect(any(re.search(REFUSED, record.text) for record in testbed.guest.kmsg()), "the log does not say why")
 
 
+# It reads what the IOMMU does not let it read, until it is stopped.
+@test("the driver takes over a controller that runs", expected_log=(REFUSED, r"DMAR: "))
+def taken_over(testbed):
+    load(testbed)
+    pci = address(testbed, FULL)
+    before = testbed.guest.qmp("qom-get", path=f"/machine/peripheral/{FULL}", property="stats")
+    testbed.run(f"echo {pci} > /sys/bus/pci/drivers/rdma-loopback/unbind; python3 /share/endless.py {pci}")
+    testbed.run(f"echo {pci} > /sys/bus/pci/drivers/rdma-loopback/bind")
+    after = testbed.guest.qmp("qom-get", path=f"/machine/peripheral/{FULL}", property="stats")
+    expect(after["bad_sizes"] == before["bad_sizes"] + 1, f"it did not run: {before} {after}")
+    judge(testbed, FULL, 20, 16 << 10)
+
+
 @test("a user program written from the document, through vfio-pci", kernels=("stock",))
 def user_program(testbed):
     load(testbed)
