@@ -148,10 +148,10 @@ STATEMENTS = (
      "65,535, since an index has 16 bits; loopback_test.cc: TheLargestQueuesWrap"),
     ("5.8", "a size of 1, and a tail at the size or beyond, are not told", IMPLEMENTED,
      "by 5.2.6 work without an end, in bounded turns, and counted; loopback_test.cc: SizesThatCannotBe, "
-     "loopback.c: a_size_of_1"),
+     "programs/loopback.c: a_size_of_1"),
     ("5.8", "a size of 0 has no valid index (5.2.6), so that the head is never the tail", DEPARTS,
      "by the formula of 5.2.6 no index plus 1 is 0: indices of 16 bits reach every tail, as in a queue of 65,536 "
-     "entries, and it is counted; loopback_test.cc: ASizeOf0, loopback.c: a_size_of_0"),
+     "entries, and it is counted; loopback_test.cc: ASizeOf0, programs/loopback.c: a_size_of_0"),
     ("5.8", "no check of sizes and tails", EXTENDED, "with CHECKS; loopback_test.cc: SizesAreChecked"),
     ("5.8", "no check of keys", IMPLEMENTED, "loopback_test.cc: CompletionOfATransfer"),
     ("5.8", "one descriptor at a time", IMPLEMENTED, "loopback_test.cc: DisabledUnderWay"),
@@ -217,4 +217,5 @@ POINTS = {
     ("5.7.2", "sample: the time-out is not reported, since timeout-- ends at -1"): "samples of programs",
     ("5.7.8", "sample: cq_head - initial is compared, which fails where the index wraps"): "samples of programs",
     ("5.7.9", "the listing does not set CONTROL.enable"): "samples of programs",
+    ("5.8", "a size of 0 has no valid index (5.2.6), so that the head is never the tail"): "size 0",
 }
