@@ -15,7 +15,7 @@ STATUS_WORD = 0x18
 GO, BY_EVENT = 1 << 23, 1 << 22
 POLLED = 0xffff
 # Table 3-1-5
-OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE = 0x00, 0x02, 0x03, 0x04
+OK, BAD_OP, BAD_PARAM, BAD_SYS_STATE, BAD_SIZE = 0x00, 0x02, 0x03, 0x04, 0x40
 # Table 3-2-1
 QUERY_DEV_LIM, QUERY_ADAPTER, INIT_HCA, CLOSE_HCA = 0x3, 0x6, 0x7, 0x8
 MAP_ICM, UNMAP_ICM, SW2HW_MPT, HW2SW_MPT, WRITE_MTT = 0xffa, 0xff9, 0xd, 0xf, 0x11
@@ -77,11 +77,16 @@ QKEY_OF_ALL, QKEY_OF_GSI = 0x11111111, 0x80010000      # the latter by IBA vol 1
 GRH = 40
 
 
-class Queue:
-    """A ring of WQEs in a page of its own."""
+def must(status, what):
+    if status != OK:
+        raise AssertionError(f"{what}: status {status:#x}")
 
-    def __init__(self, adapter):
-        self.region = adapter.new_region(0, PAGE, LOCAL_WRITE)
+
+class Queue:
+    """A ring of WQEs in a page of its own, or at `memory`."""
+
+    def __init__(self, adapter, memory=None):
+        self.region = adapter.new_region(0, PAGE, LOCAL_WRITE, memory=memory)
         self.begin()
 
     def begin(self):
@@ -134,7 +139,7 @@ class Adapter(Function):
         if mailbox:
             self.m.write(self.inbox, mailbox.ljust(PAGE, b"\0"))
             param = self.inbox
-        words = (param >> 32, param & 0xffffffff, modifier, 0, self.outbox, token << 16)
+        words = (param >> 32, param & 0xffffffff, modifier, self.outbox >> 32, self.outbox & 0xffffffff, token << 16)
         for i, word in enumerate(words):
             self.m.write32(self.registers + HCR + 4 * i, word)
         self.m.write32(self.registers + HCR + STATUS_WORD, flags | op_modifier << 12 | op)
@@ -147,9 +152,7 @@ class Adapter(Function):
 
     def command(self, op, *arguments, **named):
         """A command that must succeed; what is in its out_param."""
-        status = self.status(op, *arguments, **named)
-        if status != OK:
-            raise AssertionError(f"command {op:#x}: status {status:#x}")
+        must(self.status(op, *arguments, **named), f"command {op:#x}")
         return self.m.read(self.outbox, 256)
 
     def reset(self):
@@ -206,11 +209,12 @@ class Adapter(Function):
         self.command(SW2HW_MPT, self.index(region), mailbox=struct.pack(
             ">IIIIQQIIIQI", REGION | rights, 0, region.key, pd, region.start, region.length, 0, 0, 0, region.first, 0))
 
-    def new_region(self, start, length, rights=ALL_RIGHTS, pd=PD):
-        """An MR over pages of its own; its address has the same offset in a page as its memory."""
+    def new_region(self, start, length, rights=ALL_RIGHTS, pd=PD, memory=None):
+        """An MR over pages of its own, or over those at `memory`; its address has the same offset in a page as its memory."""
         lead = start % PAGE
         pages = -(-(lead + length) // PAGE)
-        memory, self.free = self.free, self.free + pages * PAGE
+        if memory is None:
+            memory, self.free = self.free, self.free + pages * PAGE
         first, self.next_mtt = self.next_mtt, self.next_mtt + pages
         self.write_mtt(first, [memory + i * PAGE for i in range(pages)])
         key, self.next_key = 0x7700 << self.LOG_MPTS | self.next_key, self.next_key + 1
@@ -229,26 +233,32 @@ class Adapter(Function):
     def give_entries(self, ring, log):
         self.m.write(ring.memory, (bytes(ENTRY - 1) + bytes([OWNED_BY_HW])) * (1 << log))
 
-    def create_eq(self, eqn, log=6):
-        ring = self.new_ring(log)
-        self.command(SW2HW_EQ, eqn, mailbox=struct.pack(">IQB10xBII8xII", OWNER_HW | TRANSLATE | ARMED, ring.start, log,
-                                                        eqn - 1, self.PD, ring.key, 0, 0))
+    def try_create_eq(self, eqn, ring, log):
+        return self.status(SW2HW_EQ, eqn, mailbox=struct.pack(
+            ">IQB10xBII8xII", OWNER_HW | TRANSLATE | ARMED, ring.start, log, eqn - 1, self.PD, ring.key, 0, 0))
+
+    def create_eq(self, eqn, log=6, ring=None):
+        ring = ring or self.new_ring(log)
+        must(self.try_create_eq(eqn, ring, log), "SW2HW_EQ")
         self.aim_at_memory(eqn - 1)
         self.consumed["eq", eqn] = (ring, log, 0)
 
     def map_events(self, eqn, *types, unmap=0):
         self.command(MAP_EQ, unmap | eqn, param=sum(1 << each for each in types))
 
-    def create_cq(self, log=6):
+    def try_create_cq(self, cqn, ring, log):
+        # The PD and the low half of the UAR page are not used.
+        return self.status(SW2HW_CQ, cqn, mailbox=struct.pack(
+            ">IQIIII16xI", TRANSLATE, ring.start, log << 24, self.COMPLETIONS, 0, ring.key, cqn))
+
+    def create_cq(self, log=6, ring=None):
         cqn, self.next_cqn = self.next_cqn, self.next_cqn + 1
-        self.give_cq(cqn, log)
+        self.give_cq(cqn, log, ring)
         return cqn
 
-    def give_cq(self, cqn, log):
-        ring = self.new_ring(log)
-        # The PD and the low half of the UAR page are not used.
-        self.command(SW2HW_CQ, cqn, mailbox=struct.pack(">IQIIII16xI", TRANSLATE, ring.start, log << 24,
-                                                        self.COMPLETIONS, 0, ring.key, cqn))
+    def give_cq(self, cqn, log, ring=None):
+        ring = ring or self.new_ring(log)
+        must(self.try_create_cq(cqn, ring, log), "SW2HW_CQ")
         self.consumed["cq", cqn] = (ring, log, 0)
 
     def resize_cq(self, cqn, log):
@@ -292,13 +302,13 @@ class Completion:
 
 
 class Qp:
-    """A QP with queues of SLOTS WQEs of 128 bytes, and a CQ of its own."""
+    """A QP with queues of SLOTS WQEs of 128 bytes, and a CQ of its own unless one is given. The queues may have their place."""
 
-    def __init__(self, adapter, service, log_cqes=6):
+    def __init__(self, adapter, service, log_cqes=6, cqn=None, send=None, receive=None):
         self.adapter, self.service = adapter, service
         self.qpn, adapter.next_qpn = adapter.next_qpn, adapter.next_qpn + 1
-        self.cqn = adapter.create_cq(log_cqes)
-        self.send, self.receive = Queue(adapter), Queue(adapter)
+        self.cqn = adapter.create_cq(log_cqes) if cqn is None else cqn
+        self.send, self.receive = Queue(adapter, send), Queue(adapter, receive)
         self.context = bytearray(192)
         self.peer = None
 
@@ -323,10 +333,10 @@ class Qp:
         struct.pack_into(">I", c, 0x84, 1 << 24 | peer_psn)          # RNR timer 0.01 ms
         struct.pack_into(">IIII", c, 0x8c, self.cqn, self.receive.region.key, SLOTS << SLOT_LOG, QKEY_OF_ALL)
 
-    def connect(self, *arguments, **named):
-        """From RESET to RTS; the arguments of describe()."""
+    def connect(self, *arguments, steps=(RST2INIT, INIT2RTR, RTR2RTS), **named):
+        """From RESET to RTS, or some of these steps; the other arguments are those of describe()."""
         self.describe(*arguments, **named)
-        for op in (RST2INIT, INIT2RTR, RTR2RTS):
+        for op in steps:
             self.modify(op)
 
     def query(self):

@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Properties of -device hghca: what is refused, and that what is taken works."""
 
+import struct
+
 import machine
-from hca import BAR0_BYTES, BELLS_BYTES, EQ_ARM, HCR, NOP, NOP_MODIFIER, PAGE, RESET, UAR_PAGE, Hca
+from hca import (BAD_PARAM, BAR0_BYTES, BELLS_BYTES, CLOSE_HCA, EQ_ARM, HCR, INIT_HCA, NOP, NOP_MODIFIER, OK, PAGE,
+                 QUERY_DEV_LIM, RESET, UAR_PAGE, Hca)
+
+# Interface document, 4.2; docs/reference/rsnic.rst, 6.
+SRQ, UC, MEM_MGT, XRC, MULTICAST, PLACEMENT, ODP, DEVICE_MEMORY, RSS = (1 << bit for bit in (7, 8, 9, 10, 11, 16, 17, 18, 19))
+VENDOR_OPS = 1 << 23
+EVERY_CAPABILITY = (1 << 24) - 1
+OF_PROFILE = {"full": EVERY_CAPABILITY & ~VENDOR_OPS, "base": 0,
+              "rsnic": EVERY_CAPABILITY & ~(SRQ | UC | MEM_MGT | XRC | MULTICAST | PLACEMENT | ODP | DEVICE_MEMORY | RSS)}
+CAPABILITIES_AT, TABLE_OF_SRQS, TABLE_OF_GROUPS = 0x3c, 3 << 20 | 3, 5 << 20 | 4
 
 
 def device(properties):
@@ -63,3 +74,48 @@ def test_failed_reads():
         hca.start()
         if said != "ok" or hca.status(NOP, NOP_MODIFIER):
             raise AssertionError(f"after the reset: {said}")
+
+
+def advertised(hca):
+    hca.command(QUERY_DEV_LIM)
+    return struct.unpack(">I", hca.m.read(hca.outbox + CAPABILITIES_AT, 4))[0]
+
+
+def initialized_with(hca, capabilities):
+    """The status of INIT_HCA that turns these on, with all tables."""
+    mailbox = bytearray(hca.init_mailbox(capabilities))
+    struct.pack_into(">Q", mailbox, 0x00, TABLE_OF_GROUPS)
+    struct.pack_into(">Q", mailbox, 0x28, TABLE_OF_SRQS)
+    status = hca.status(INIT_HCA, mailbox=bytes(mailbox))
+    if status == OK:
+        hca.command(CLOSE_HCA)
+    return status
+
+
+def test_capabilities():
+    """Each capability alone absent: QUERY_DEV_LIM does not have it, INIT_HCA takes all others, and refuses it"""
+    for profile, every in OF_PROFILE.items():
+        with machine.started(*device(f"id=hca,profile={profile}")) as m:
+            hca = Hca(m, 4, 0xe0000000, 0x1000000)
+            hca.enable()
+            wrong = []
+            for bit in range(32):
+                m.qmp("qom-set", path="/machine/peripheral/hca", property="capabilities", value=0xffffffff & ~(1 << bit))
+                wanted = every & ~(1 << bit)
+                # XRC needs SRQ.
+                takes = wanted & ~XRC if 1 << bit == SRQ else wanted
+                found = (advertised(hca), initialized_with(hca, takes), initialized_with(hca, takes | 1 << bit))
+                if found != (wanted, OK, BAD_PARAM):
+                    wrong.append((bit, *found))
+            if wrong:
+                raise AssertionError(f"{profile}: bit, QUERY_DEV_LIM's, statuses without and with it: {wrong}")
+            # The last of them is none. A reset leaves the property as it is.
+            m.qmp("qom-set", path="/machine/peripheral/hca", property="capabilities", value=1)
+            m.write32(hca.registers + RESET, 1)
+            if advertised(hca) != every & 1:
+                raise AssertionError(f"{profile}: after a reset: {advertised(hca):#x}")
+        with machine.started(*device(f"profile={profile},capabilities=6")) as m:
+            hca = Hca(m, 4, 0xe0000000, 0x1000000)
+            hca.enable()
+            if advertised(hca) != every & 6:
+                raise AssertionError(f"{profile}: of 6 from the start: {advertised(hca):#x}")
