@@ -86,6 +86,11 @@ struct ibv_dm *hghca_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 		errno = EINVAL;
 		return NULL;
 	}
+	/* The kernel would refuse a method that it does not have with EPROTONOSUPPORT. */
+	if (!to_hctx(context)->has_device_memory) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 
 	hdm = calloc(1, sizeof(*hdm));
 	if (!hdm)

@@ -98,6 +98,7 @@ static void hghca_get_limits(struct hghca_context *ctx,
 	ctx->has_clock = resp->caps & HGHCA_CAP_CLOCK;
 	ctx->has_placement = resp->caps & HGHCA_CAP_PLACEMENT;
 	ctx->has_raw = resp->caps & HGHCA_CAP_RAW_PACKET;
+	ctx->has_device_memory = resp->caps & HGHCA_CAP_DEVICE_MEMORY;
 	ctx->has_rss = resp->caps & HGHCA_CAP_RSS;
 	ctx->has_vendor_ops = resp->caps & HGHCA_CAP_VENDOR_OPS;
 }

@@ -89,6 +89,7 @@ struct hghca_context {
 	bool has_clock;			/* timestamps of completions */
 	bool has_placement;		/* FLUSH, ATOMIC WRITE */
 	bool has_raw;			/* raw packet QPs */
+	bool has_device_memory;
 	bool has_rss;			/* receive work queues, QPs with tables of them */
 	bool has_vendor_ops;		/* partitions, PART, READ_POINTER, READ_CONSISTENT */
 	bool single_threaded;
