@@ -89,9 +89,11 @@ def test_capabilities():
 
 
 def test_lost_capabilities():
-    """The page of what users lose has a row for each capability, and no other"""
+    """The page of what users lose has a row for each capability, and no other; the guest's program has a case of each"""
     text = repo.path("docs/reference/capabilities.md").read_text()
     same(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE), list(interface.capabilities()), "capabilities")
+    program = repo.path("tests/guest/programs/lacking.c").read_text()
+    same(re.findall(r'^\t\{ "([A-Z_]+)", \w+ \},$', program, re.MULTILINE), list(interface.capabilities()), "cases")
 
 
 def test_kunit_commands():

@@ -32,6 +32,7 @@ PAIRED = "paired"      # as LINK, with virtio adapters that become so when an HC
 MIXED = "mixed"        # two guests: an HCA without extensions and one of the RSNIC document in one, an HCA in the other
 BASE_RXE = "base rxe"  # two guests: an HCA without extensions and one of the RSNIC document in one, rxe in the other
 RSNIC = "rsnic"        # as LINK, with HCAs of the RSNIC document: the second is slow to start, and has 16 QPs on chip
+RSNIC_PAIRED = "rsnic paired"  # as PAIRED, with HCAs of the RSNIC document
 RSNIC_FULL = "rsnic full"  # as LINK; the first HCA is one of the RSNIC document
 RSNIC_BESIDE = "rsnic beside"  # as BESIDE, with an HCA of the RSNIC document
 IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
@@ -69,8 +70,8 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC, RSNIC_FULL,
-              RSNIC_BESIDE, IMPAIRMENT or FAULTS.
+    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
+              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.

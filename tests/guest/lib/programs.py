@@ -20,6 +20,7 @@ PROGRAMS = {
     "errnos": ["errnos.c", "testbed.c"],
     "faults": ["faults.c", "testbed.c"],
     "grants": ["grants.c", "testbed.c"],
+    "lacking": ["lacking.c", "raw.c", "testbed.c"],
     "locks": ["locks.c", "testbed.c"],
     "loopback": ["loopback.c", "testbed.c"],
     "manyqps": ["manyqps.c", "testbed.c"],
@@ -44,7 +45,7 @@ LIBRARIES = {
 # Programs with functions that replace those of a library.
 EXPORTING = {"tables"}
 # Programs that use hghcadv.h.
-DIRECT = {"vendorops"}
+DIRECT = {"lacking", "vendorops"}
 DIRECT_FLAGS = f"-I/mnt/provider/{provider.HEADERS} -L/mnt/provider -l:{provider.LIBRARY}"
 FLAGS = "-O2 -g -std=gnu11 -Wall -Wextra -Werror -I/mnt/include -I/mnt/include/uapi"
 

@@ -9,7 +9,7 @@ INTEROP, BESIDE and their like have rxe as the HCA's peer.
 from hghca_lib import accel, guest, machine
 
 from framework import (BASE, BASE_RXE, BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES,
-                       RSNIC, RSNIC_BESIDE, RSNIC_FULL, VMS, Failure, Side)
+                       RSNIC, RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 
 CONFIGS = {
@@ -34,6 +34,7 @@ CONFIGS = {
     BASE_RXE: {"guests": 2, "devices": (["hghca-base", "rsnic"], []), "virtio": (0, 1)},
     RSNIC: {"devices": ["rsnic", "rsnic"],
             "qemu_args": ("-set", "device.hca2.cache-entries=16", "-set", "device.hca2.init-delay=200")},
+    RSNIC_PAIRED: {"devices": ["rsnic", "rsnic"], "paired": True},
     RSNIC_FULL: {"devices": ["rsnic", "hghca"]},
     RSNIC_BESIDE: {"devices": ["rsnic"], "virtio": 1},
     IMPAIRMENT: {"hcas": 2,

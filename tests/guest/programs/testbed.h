@@ -105,7 +105,7 @@ bool tb_expect_none(struct ibv_cq *cq, const char *what);
 bool tb_expect_state(struct tb_qp *q, enum ibv_qp_state state, const char *what);
 bool tb_expect_async(struct tb_side *side, enum ibv_event_type type, const struct ibv_qp *qp, const char *what);
 
-/* SEND, WRITE, READ and atomic over the pair, with the data checked. */
+/* SEND, WRITE, READ and, if both devices have it, an atomic over the pair, with the data checked. */
 bool tb_check_traffic(struct tb_pair *p, const char *who);
 
 #endif /* TESTBED_H */

@@ -4,20 +4,31 @@
 A virtio network adapter with the same MAC address is the Ethernet half of the port of such an HCA.
 """
 
+import shlex
+
+import badinput
 import framework
 from hghca_lib.tiers import ALL
 
-from data import run_program, to_itself
-from framework import BASE, BASE_RXE, MIXED, PAIRED, expect
+from data import over_link, run_program, to_itself
+from framework import BASE, BASE_RXE, LINK, MIXED, PAIRED, RSNIC_PAIRED, expect
 from interop import turned
 from perftest import perftest
 from pingpong import pingpong
 from rdmacm import rping, ucmatose, udaddy
 
 OURS = {"subjects": ("hghca",)}
-# Those of a full HCA: VENDOR_OPS, bit 23, is of RSNIC alone.
-CAPABILITIES = 23
+# By their bits; interface document, 4.2.
+CAPABILITIES = ("GID_TABLE", "DBR", "CQ_ARM", "CQ_UPDATE", "PORT", "QP_LIMITS", "STATS", "SRQ", "UC", "MEM_MGT", "XRC",
+                "MULTICAST", "QP_COUNTERS", "RAW_PACKET", "CLOCK", "MODERATION", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS",
+                "CONGESTION", "FLOW_CONTROL", "FIRST_BYTE", "VENDOR_OPS")
 EVERY_CAPABILITY = (1 << 32) - 1
+OF_FULL = set(CAPABILITIES) - {"VENDOR_OPS"}
+# docs/reference/rsnic.rst, 6.
+OF_RSNIC = set(CAPABILITIES) - {"SRQ", "UC", "MEM_MGT", "XRC", "MULTICAST", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS"}
+# What else users lose; docs/reference/capabilities.md.
+NEEDS = {"PORT": {"DBR", "CQ_ARM", "CQ_UPDATE"}, "RAW_PACKET": {"PORT"}, "RSS": {"RAW_PACKET"}, "XRC": {"SRQ"},
+         "MODERATION": {"CQ_ARM"}, "QP_COUNTERS": {"STATS"}}
 
 
 def test(name, **options):
@@ -62,9 +73,22 @@ def data(testbed):
     run_program(testbed, "datacheck", to_itself(testbed), "-- send immediate =write =read gather inline atomics", timeout=140)
 
 
+def usable(capabilities):
+    """Those of the capabilities that the driver uses."""
+    found = {name for name in capabilities if NEEDS.get(name, set()) <= capabilities}
+    return found if found == capabilities else usable(found)
+
+
+def check_lost(testbed, capabilities):
+    """All that docs/reference/capabilities.md has of HCAs that advertise these."""
+    mask = sum(1 << CAPABILITIES.index(name) for name in usable(capabilities))
+    run_program(testbed, "lacking", f"{to_itself(testbed)} {mask:#x}")
+
+
 @test("what the device lacks is refused")
 def lacking(testbed):
-    """Each with an error, and nothing else is the worse for it."""
+    """Each with its error, and nothing else is the worse for it."""
+    check_lost(testbed, set())
     for command, why in (("ibv_srq_pingpong", "SRQ"), ("ibv_xsrq_pingpong", "XRC domain"),
                          ("ibv_rc_pingpong -o", "on demand")):
         program, *options = command.split()
@@ -84,26 +108,32 @@ def lacking(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
-@test("driver unbound under traffic, and bound", limit_s=120, ends_lockdep=True)
-def unbound(testbed):
-    port = testbed.next_port()
-    side = testbed.client
-    server = testbed.start(f"ib_write_bw -d {testbed.server.device} -x {testbed.server.gid('ipv4')} -F -D 60 -p {port}",
-                           testbed.server)
-    testbed.wait_listening(port, testbed.server, server)
-    client = testbed.start(f"ib_write_bw -d {side.device} -x {side.gid('ipv4')} -F -D 60 -p {port} "
-                           f"{testbed.server.address}")
-    testbed.wait_until(lambda: "qp" in testbed.run(f"rdma resource show qp link {side.device} type RC"), "a QP")
-    taking = testbed.start(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind")
-    testbed.wait_until(lambda: not taking.running() or
-                       testbed.try_run(f"test -e /sys/class/infiniband/{side.device}").status, "the device going")
-    for program in (client, server):
-        program.kill()
-        program.wait(10)
-    expect(taking.wait(testbed.left(30)).status == 0, "the driver was not unbound")
-    testbed.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
-    testbed.configure(side)
-    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
+# Shows that each case of the test above can fail.
+@test("what the device lacks is not refused by a full HCA", machine=LINK)
+def full(testbed):
+    check_lost(testbed, OF_FULL)
+
+
+# Parts of the names of the cases of programs/badverbs.c and programs/badcalls.c that need no extension.
+BAD_VERBS = ("lkey", "rkey", "SGE", "of the MR", "MR without", "read into", "send", "receive", "request", "flush", "transitions",
+             "datagram", "multiple of 8")
+BAD_CALLS = ("posted in RESET", "receive queue", "inline data", "requests of the most", "datagrams", "READ", "QPs of unknown", "CQs of",
+             "regions", "QP attributes", "invalid addresses", "ports", "ECE")
+
+
+def bad_input(testbed, verbs, calls):
+    for program, arguments, parts in (("badverbs", to_itself(testbed), verbs), ("badcalls", over_link(testbed), calls)):
+        run_program(testbed, program, arguments, f"-- {' '.join(map(shlex.quote, parts))}")
+
+
+@test("bad input: work requests that must fail, and calls that must be refused", limit_s=120)
+def bad_input_of_base(testbed):
+    bad_input(testbed, BAD_VERBS, BAD_CALLS)
+
+
+# As in badinput.py.
+test("driver unbound under traffic, and bound", limit_s=120, ends_lockdep=True)(badinput.unbind_under_traffic)
+test("rmmod under traffic", limit_s=120, expected_log=badinput.RELOADED, ends_lockdep=True)(badinput.rmmod_under_traffic)
 
 
 @test("the port follows the net device", expected_log=(r"link (becomes ready|is (down|up))",))
@@ -187,19 +217,42 @@ def release_adapters(testbed):
                               f"ip {space} link set {side.netdev} netns 1")
 
 
-@test("each extension alone absent", machine=PAIRED, limit_s=900, tier=ALL)
-def each_absent(testbed):
+def each_absent(testbed, capabilities, short_test):
+    """The driver finds each of the device's capabilities absent in turn, says so, and works without it."""
     try:
-        for bit in range(CAPABILITIES):
+        for bit, name in enumerate(CAPABILITIES):
+            if name not in capabilities:
+                continue
             probe_with(testbed, EVERY_CAPABILITY & ~(1 << bit))
-            pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-e -m 1024", 100003, 20)
-            pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-m 1024", 10003, 20)
-            pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 1000, 50)
-            rping(testbed, "-S 2000", 20)
-            found = perftest(testbed, "ib_write_bw", "-s 4096", 300)
-            expect(len(found) == 1, f"without bit {bit}: {found}")
+            check_lost(testbed, capabilities - {name})
+            # One result for all.
+            testbed.cases.clear()
+            short_test(testbed)
             release_adapters(testbed)
-            testbed.note(f"without bit {bit}: good")
+            testbed.note(f"without {name}: good")
     finally:
         release_adapters(testbed)
         probe_with(testbed, EVERY_CAPABILITY)
+
+
+def every_service(testbed):
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-e -m 1024", 100003, 20)
+    pingpong(testbed, "ibv_uc_pingpong", "ipv4", "-m 1024", 10003, 20)
+    pingpong(testbed, "ibv_ud_pingpong", "ipv4", "", 1000, 50)
+    connected(testbed)
+
+
+def connected(testbed):
+    rping(testbed, "-S 2000", 20)
+    found = perftest(testbed, "ib_write_bw", "-s 4096", 300)
+    expect(len(found) == 1, f"ib_write_bw: {found}")
+
+
+@test("each extension alone absent", machine=PAIRED, limit_s=900, tier=ALL)
+def full_without(testbed):
+    each_absent(testbed, OF_FULL, every_service)
+
+
+@test("each extension of RSNIC alone absent", machine=RSNIC_PAIRED, limit_s=600, tier=ALL)
+def rsnic_without(testbed):
+    each_absent(testbed, OF_RSNIC, connected)

@@ -83,7 +83,19 @@ def lacking(testbed):
     expect(done.status not in (0, 124) and said.status not in (0, 124) and "RTR" in said.output,
            f"ibv_ud_pingpong: {done.status} {done.output[-300:]}, {said.status} {said.output[-300:]}")
     run_program(testbed, "rsnic", over_link(testbed), "-- =atomics")
+    base.check_lost(testbed, base.OF_RSNIC)
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+
+
+# Without atomics and datagrams, as in base.py.
+BAD_VERBS = ("send, ", "write, ", "write of", "write one", "read ", "read, ", "receive", "request", "flush", "transitions")
+BAD_CALLS = ("posted in RESET", "receive queue", "requests of the most", "QPs of unknown", "CQs of", "regions", "QP attributes",
+             "invalid addresses", "ports", "ECE")
+
+
+@test("bad input: work requests that must fail, and calls that must be refused", limit_s=120)
+def bad_input(testbed):
+    base.bad_input(testbed, BAD_VERBS, BAD_CALLS)
 
 
 # ---- with HCAs of other kinds
@@ -322,7 +334,7 @@ def failure_under_commands(testbed):
     expect(testbed.guest.qmp("qom-get", path=HCA, property="fail") == "ok", "the device is still silent")
 
 
-# As in base.py and badinput.py.
-test("driver unbound under traffic, and bound", limit_s=120, ends_lockdep=True)(base.unbound)
+# As in badinput.py.
+test("driver unbound under traffic, and bound", limit_s=120, ends_lockdep=True)(badinput.unbind_under_traffic)
 test("rmmod under traffic", limit_s=120, expected_log=badinput.RELOADED, ends_lockdep=True,
      tier=ALL)(badinput.rmmod_under_traffic)
