@@ -7,9 +7,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from tool import fails, hghca, same
+from tool import fails, hghca, holds, same
 
-from hghca_lib import bench, cli, repo
+from hghca_lib import bench, cli, machine, repo
 
 
 def test_no_command():
@@ -41,6 +41,51 @@ def test_wrong_numbers():
     for option, value in [("--vms", "0"), ("--vms", "nine"), ("--hcas", "-1"), ("--memory", "lots"),
                           ("--memory", "0"), ("--timeout", "0"), ("--timeout", "soon"), ("--timeout", "nan")]:
         fails(hghca("exec", f"{option}={value}", "--", "true"), 2, option)
+
+
+def test_devices():
+    """An unknown kind of device is refused with the kinds there are; --device and --hcas together are refused"""
+    fails(hghca("exec", "--device", "ernic", "--", "true"), 2, "--device", "hghca, hghca-base, rsnic, loopback", "ernic")
+    fails(hghca("exec", "--device", "rsnic", "--hcas", 1, "--", "true"), 2, "--device and --hcas", "give one of them")
+    fails(hghca("shell", "--hcas", 0, "--device", "loopback"), 2, "--device and --hcas")
+
+
+def qemu_devices(*options):
+    """The devices of the first guest that exec makes of the options, as (driver, properties), HCAs and what is beside them."""
+    config = cli.guest_config(cli.parser().parse_args(["exec", *options]))
+    words = machine.network_arguments(config, 1, [])
+    loops = config.loopback_count(1)
+    found = [words[at + 1].split(",") for at, word in enumerate(words) if word == "-device"]
+    return config, [(driver, {*properties}) for driver, *properties in found] + [("rdma-loopback", set())] * loops
+
+
+def test_device_order():
+    """--device: the order gives the numbers of the HCAs, a base HCA has a network adapter with its address, all on one link"""
+    config, devices = qemu_devices("--device", "rsnic", "--device", "loopback", "--device", "hghca-base", "--device", "hghca")
+    same([(driver, sorted(properties)) for driver, properties in devices],
+         [("hghca", ["id=hca1", "mac=52:54:00:12:34:01", "netdev=h1", "profile=rsnic"]),
+          ("hghca", ["id=hca2", "mac=52:54:00:12:34:02", "netdev=h2", "profile=base"]),
+          ("hghca", ["id=hca3", "mac=52:54:00:12:34:03", "netdev=h3"]),
+          ("virtio-net-pci", ["id=virtio4", "mac=52:54:00:12:34:02", "netdev=h4"]),
+          ("rdma-loopback", [])], "devices")
+    ports = machine.network_arguments(config, 1, [])
+    same([word for word in ports if word.startswith("hubport")], [f"hubport,hubid=1,id=h{n}" for n in range(1, 5)], "ports")
+    # The guest's init gives number N the address 10.10.0.N, and the namespace that is the Nth letter.
+    holds(machine.kernel_arguments(config, 1), "hghca.guest=1 hghca.guests=1 hghca.hcas=3 ", " hghca.paired=1", " hghca.loopback=1")
+
+
+def test_loopback_alone():
+    """--device loopback: no HCA and no link"""
+    config, devices = qemu_devices("--device", "loopback", "--device", "loopback")
+    same((devices, machine.network_arguments(config, 1, [])), ([("rdma-loopback", set())] * 2, []), "devices and link")
+    holds(machine.kernel_arguments(config, 1), "hghca.hcas=0 ", " hghca.loopback=1")
+
+
+def test_devices_of_guests():
+    """--device with --vms: each guest has these devices"""
+    config, _ = qemu_devices("--vms", "2", "--device", "rsnic", "--device", "hghca-base")
+    same([config.hca_kinds(number) for number in (1, 2)], [["rsnic", "hghca-base"]] * 2, "HCAs")
+    same([config.paired_hcas(number) for number in (1, 2)], [[2], [2]], "HCAs with an adapter beside them")
 
 
 def test_unknown_guest():

@@ -3,6 +3,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,14 @@ def test_tiers():
     same([name for name in quick if name not in gate], [], "quick tests that the gate lacks")
     same([name for name in gate if name not in everything], [], "tests of the gate that are not among all")
     same(len(gate) < len(everything), True, "the gate leaves something out")
+
+
+def test_groups_under_debug():
+    """The page on testing names the groups of which the gate runs tests under the debug kernel"""
+    text = repo.path("docs/explanation/testing.rst").read_text()
+    named = re.search(r"The gate runs some tests of the groups(.*?)\(``debug_tier``", text, re.DOTALL)[1]
+    found = {name.partition(":")[0] for name in listed("--kernel", "debug", "--tier", "gate")}
+    same(re.findall("``([^`]+)``", named), sorted(found), "groups")
 
 
 def test_variable():
