@@ -20,7 +20,7 @@ from unittest import mock
 
 from tool import TOOL, fails, hghca, holds, same, tier
 
-from hghca_lib import accel, cli, guest, machine, repo, run, setup
+from hghca_lib import accel, cli, demo, guest, machine, repo, run, setup
 from hghca_lib.guest import GuestDied, GuestError
 from hghca_lib.tiers import ALL
 
@@ -223,6 +223,32 @@ def test_long_log():
         texts = [record.text for record in g.warnings()]
         same((texts[-1], len([text for text in texts if text.endswith("records of the kernel log were lost")])),
              ("after 12000", 1), "warnings")
+
+
+NETWORK = """
+for device in /sys/class/infiniband/*; do echo ${device##*/} first; done
+for space in $(ip netns list | cut -d" " -f1 | sort); do
+    ip netns exec $space rdma dev | sed -n "s/^[0-9]*: \\(hghca[0-9]\\):.*/\\1 $space/p"
+    ip -n $space -4 -o address show scope global | sed "s/.* inet \\([^ ]*\\) .*/$space \\1/"
+done
+ip -4 -o address show scope global | sed "s/.* inet \\([^ ]*\\) .*/first \\1/"
+"""
+
+
+@tier(ALL)   # a minute
+def test_each_device():
+    """A device of each kind: numbers, addresses and namespaces as they stand in line, and the demo's table of them"""
+    with booted(devices=["hghca", *machine.KINDS]) as guests, contextlib.redirect_stdout(io.StringIO()):
+        said = guests[0].run(NETWORK).stdout.split("\n")
+        rows = demo.kinds(guests[0])
+    same(sorted(filter(None, said)), ["b 10.10.0.2/24", "c 10.10.0.3/24", "d 10.10.0.4/24", "first 10.10.0.1/24", "hghca0 first",
+                                      "hghca1 b", "hghca2 c", "hghca3 d"], "devices, namespaces and addresses")
+    same([(name, passed) for name, _, passed in rows],
+         [("hghca", True), ("hghca-base", True), ("rsnic", True), ("loopback", True), ("kernel log", True)], "the table")
+    for _, result, _ in rows[:3]:
+        assert re.fullmatch(r"\d+ MB/s with hghca, data checked", result), result
+    assert re.fullmatch(r"a DMA engine, dma\dchan0", rows[3][1]), rows[3][1]
+    same(rows[4][1], "0 warnings", "the kernel log")
 
 
 @functools.cache
