@@ -8,7 +8,8 @@ one a read, in turn.
 
 import struct
 
-# Two HCAs on one link with a base HCA and one of the RSNIC document, and a loopback controller. The first HCA's registers are region 0, its doorbells region 1.
+# Two HCAs on one link with a base HCA and one of the RSNIC document, and a loopback controller. The first HCA's registers
+# are region 0, its doorbells region 1.
 ARGS = ("-M q35 -nodefaults -L /usr/share/seabios -L /usr/share/qemu "
         "-netdev hubport,hubid=0,id=n0 -device hghca,netdev=n0,cache-entries=2 "
         "-netdev hubport,hubid=0,id=n1 -device hghca,netdev=n1 -device rdma-loopback "

@@ -115,10 +115,10 @@ def full(testbed):
 
 
 # Parts of the names of the cases of programs/badverbs.c and programs/badcalls.c that need no extension.
-BAD_VERBS = ("lkey", "rkey", "SGE", "of the MR", "MR without", "read into", "send", "receive", "request", "flush", "transitions",
-             "datagram", "multiple of 8")
-BAD_CALLS = ("posted in RESET", "receive queue", "inline data", "requests of the most", "datagrams", "READ", "QPs of unknown", "CQs of",
-             "regions", "QP attributes", "invalid addresses", "ports", "ECE")
+BAD_VERBS = ("lkey", "rkey", "SGE", "of the MR", "MR without", "read into", "send", "receive", "request", "flush",
+             "transitions", "datagram", "multiple of 8")
+BAD_CALLS = ("posted in RESET", "receive queue", "inline data", "requests of the most", "datagrams", "READ", "QPs of unknown",
+             "CQs of", "regions", "QP attributes", "invalid addresses", "ports", "ECE")
 
 
 def bad_input(testbed, verbs, calls):

@@ -89,8 +89,8 @@ def lacking(testbed):
 
 # Without atomics and datagrams, as in base.py.
 BAD_VERBS = ("send, ", "write, ", "write of", "write one", "read ", "read, ", "receive", "request", "flush", "transitions")
-BAD_CALLS = ("posted in RESET", "receive queue", "requests of the most", "QPs of unknown", "CQs of", "regions", "QP attributes",
-             "invalid addresses", "ports", "ECE")
+BAD_CALLS = ("posted in RESET", "receive queue", "requests of the most", "QPs of unknown", "CQs of", "regions",
+             "QP attributes", "invalid addresses", "ports", "ECE")
 
 
 @test("bad input: work requests that must fail, and calls that must be refused", limit_s=120)
