@@ -107,7 +107,7 @@ bool Traffic::may_have_refused(const Side &side)
                                                  [&](const Request &r) { return may_be_refused(*peer, r); }));
 }
 
-bool Traffic::ends_by_refusal(const Side &side, const Request &request, uint8_t syndrome)
+bool Traffic::ends_by_refusal(const Side &side, const Request &request, uint8_t syndrome) const
 {
     switch (syndrome) {
     case HGHCA_SYNDROME_REMOTE_OP_ERR:

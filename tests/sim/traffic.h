@@ -297,7 +297,7 @@ private:
     void expect_part(Side &side, const Request &request);
     static bool may_be_refused(const Side &side, const Request &request);
     static bool may_have_refused(const Side &side);
-    static bool ends_by_refusal(const Side &side, const Request &request, uint8_t syndrome);
+    bool ends_by_refusal(const Side &side, const Request &request, uint8_t syndrome) const;
     // The side that has sent a record to the partition, and where the record is in its memory. Null: nobody has.
     const Side *sender_of(const Partition &partition, const uint8_t *record, uint32_t &offset) const;
     // Of a side: the bytes of its records in partitions, and the end of the last of these in its own memory.
