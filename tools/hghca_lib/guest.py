@@ -39,6 +39,7 @@ from . import cache, gcov, host, machine
 from .errors import ToolError
 
 BOOT_TIMEOUT_S = 180
+BOOT_PERIODS = 4
 TIMED_OUT = 124
 PR_SET_PDEATHSIG = 1
 WARNING = 4
@@ -259,10 +260,19 @@ class Guest:
     # The port to the command server.
 
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
-        """Wait for the end of the boot; GuestError if the driver or its devices did not start."""
-        if not self.wait_for_state(lambda: self.failed is not None, timeout):
-            raise GuestError(f"guest {self.number} did not boot within {timeout} s; "
-                             f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
+        """Wait for the end of the boot; GuestError if the driver or its devices did not start.
+
+        timeout: seconds in which the console says something new. A guest that hangs is silent; on a loaded host, a
+        kernel with sanitizers may only be slow, and has BOOT_PERIODS times as long.
+        """
+        said = 0
+        for period in range(1, BOOT_PERIODS + 1):
+            if self.wait_for_state(lambda: self.failed is not None, timeout):
+                break
+            before, said = said, self.serial.stat().st_size if self.serial.exists() else 0
+            if said == before or period == BOOT_PERIODS:
+                raise GuestError(f"guest {self.number} did not boot within {period * timeout} s; "
+                                 f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
         if self.failed:
             raise GuestError(f"guest {self.number} booted, but: {'; '.join(self.failed.splitlines())}; "
                              f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
