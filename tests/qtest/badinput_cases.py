@@ -150,7 +150,7 @@ def mailboxes(m, a, b):
         outbox, a.outbox = a.outbox, place
         same(a.status(jz.QUERY_DEV_LIM), jz.BAD_PARAM, f"status of QUERY_DEV_LIM to {place:#x}")
         a.outbox = outbox
-    works(m, a, b, "after mailboxes that are none")
+    works(m, a, b, "after invalid mailboxes")
 
 
 @on_each

@@ -109,7 +109,7 @@ def test_capabilities():
                     wrong.append((bit, *found))
             if wrong:
                 raise AssertionError(f"{profile}: bit, QUERY_DEV_LIM's, statuses without and with it: {wrong}")
-            # The last of them is none. A reset leaves the property as it is.
+            # The last bit is of no capability. A reset does not change the property.
             m.qmp("qom-set", path="/machine/peripheral/hca", property="capabilities", value=1)
             m.write32(hca.registers + RESET, 1)
             if advertised(hca) != every & 1:

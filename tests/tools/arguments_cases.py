@@ -51,7 +51,7 @@ def test_devices():
 
 
 def qemu_devices(*options):
-    """The devices of the first guest that exec makes of the options, as (driver, properties), HCAs and what is beside them."""
+    """The devices of the first guest by the options of exec, as (driver, properties): HCAs and other devices."""
     config = cli.guest_config(cli.parser().parse_args(["exec", *options]))
     words = machine.network_arguments(config, 1, [])
     loops = config.loopback_count(1)
