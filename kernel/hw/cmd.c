@@ -675,7 +675,10 @@ void hghca_cmd_use_polling(struct hghca_dev *hdev)
 	WRITE_ONCE(hdev->cmd.use_events, false);
 }
 
-/* Handle a CMD event, which completes a command. */
+/*
+ * Handle a CMD event, which completes a command.  After the device was given up, its EQ
+ * may still have the completion of a command that hghca_cmd_abort_all() has ended.
+ */
 static void hghca_cmd_event(struct hghca_dev *hdev, u32 number, const struct hghca_eqe *eqe)
 {
 	struct hghca_cmd_if *ci = &hdev->cmd;
@@ -699,6 +702,8 @@ static void hghca_cmd_event(struct hghca_dev *hdev, u32 number, const struct hgh
 	spin_unlock_irqrestore(&ci->slot_lock, flags);
 
 	if (known && state == HGHCA_CMD_SLOT_BUSY)
+		return;
+	if (state != HGHCA_CMD_SLOT_LOST && hghca_dev_has_failed(hdev))
 		return;
 	dev_err_ratelimited(hdev->bus.dev, "%s completion of a command, token %#x, status %#x\n",
 			    !known ? "unknown" :

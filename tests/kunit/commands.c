@@ -1073,6 +1073,37 @@ static void commands_late_completion(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, completion_done(&slot->done));
 }
 
+/*
+ * The EQ of a device that was given up still has the completion of a command that was ended
+ * without it.  That changes nothing, and nothing is logged.  The suite begins with this case:
+ * the messages of others would use the rate limit up.
+ */
+static enum fake_end commands_given_up_meanwhile(struct fake *fake, const struct fake_command *cmd,
+						 struct fake_answer *answer)
+{
+	hghca_dev_fail(fake->hdev, "a test");
+	answer->out_param = 0xbad;
+	return FAKE_ANSWERED;
+}
+
+static void commands_given_up_completion(struct kunit *test)
+{
+	struct hghca_cmd cmd = { .op = HGHCA_CMD_NOP, .in_modifier = 0x1f };
+	struct fake *fake = test->priv;
+	u32 mark = fake_mark(fake);
+	u16 token;
+
+	fake->answer = commands_given_up_meanwhile;
+	KUNIT_EXPECT_EQ(test, -EIO, hghca_cmd_exec(fake->hdev, &cmd));
+	KUNIT_EXPECT_EQ(test, 0, cmd.out_param);
+	KUNIT_ASSERT_EQ(test, mark + 1, fake_mark(fake));
+	token = fake_nth(fake, mark)->token;
+
+	/* Once more, when the slot is free. */
+	fake_cmd_event(fake, token, 0, 0xbad, true);
+	KUNIT_EXPECT_EQ(test, HGHCA_CMD_SLOT_FREE, commands_slot(fake, token)->state);
+}
+
 static enum fake_end commands_no_interrupt(struct fake *fake, const struct fake_command *cmd,
 					   struct fake_answer *answer)
 {
@@ -1430,6 +1461,7 @@ static struct kunit_suite commands_suite = {
 };
 
 static struct kunit_case command_events_cases[] = {
+	KUNIT_CASE(commands_given_up_completion),
 	KUNIT_CASE(commands_late_completion),
 	KUNIT_CASE(commands_lost_interrupt),
 	KUNIT_CASE(commands_duplicate_completion),
