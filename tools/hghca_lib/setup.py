@@ -2,6 +2,8 @@
 """All steps of `tools/hghca setup`, in order; each does nothing if its result exists."""
 
 import dataclasses
+import threading
+from concurrent import futures
 from pathlib import Path
 
 from . import buildroot as buildroot_module
@@ -36,6 +38,8 @@ def make(verbose=False, kernel=None, modules=None):
         host.install()
     with progress.step("build root (Debian 13, compilers, sources)", buildroot_module.is_made()):
         root = buildroot_module.make()
+    # One CPU unpacks the image's packages, so QEMU is built at the same time.
+    emulator = in_background(qemu.make, root)
     with progress.step("guest image (Debian 13)", image.is_made(root) and kernel_module.is_made(root)):
         disk = image.make(root)
         chosen, tree = kernel_module.make(root), None
@@ -46,7 +50,7 @@ def make(verbose=False, kernel=None, modules=None):
     elif kernel:
         chosen, tree = dataclasses.replace(chosen, image=Path(kernel)), module.kernel_tree(kernel, modules)
     with progress.step("QEMU with the device", qemu.is_made(root)):
-        emulator = qemu.make(root)
+        emulator = emulator.result()
     with progress.step("kernel module", module.is_made(root, tree)):
         driver = module.make(root, tree)
     with progress.step("verbs provider", provider.is_made(root)):
@@ -54,3 +58,17 @@ def make(verbose=False, kernel=None, modules=None):
     with progress.step("payload disk", payload.is_made(driver, plugin)):
         extra = payload.make(driver, plugin)
     return Setup(root, chosen, disk, emulator, extra)
+
+
+def in_background(work, *arguments):
+    """Run work in a thread; its Future. A thread that is still at work does not keep a program that fails from ending."""
+    future = futures.Future()
+
+    def run():
+        try:
+            future.set_result(work(*arguments))
+        except BaseException as error:  # noqa: BLE001 - result() raises it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
