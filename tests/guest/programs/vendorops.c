@@ -320,6 +320,7 @@ static const struct tb_case cases[] = {
 	{ "READ_POINTER: many at once", pointer_many },
 	{ "READ_POINTER: refused", pointer_refused },
 	{ "READ_CONSISTENT: objects of all sizes", object_read },
+	{ "READ_CONSISTENT: many at once", object_many },
 	{ "READ_CONSISTENT: object that changes", object_changes },
 	{ "READ_CONSISTENT: object that stays inconsistent", object_broken },
 	{ "READ_CONSISTENT: refused", object_refused },
@@ -337,6 +338,8 @@ static const struct tb_case cases[] = {
 static const struct tb_case special[] = {
 	{ "lossy link: many messages", part_lossy },
 	{ "lossy link: one message at a time", part_lossy_singly },
+	{ "lossy link: many searches", pointer_many },
+	{ "lossy link: many objects", object_many },
 	{ "device without the operations: refused", abilities_lacking },
 	{ "device without the operations: as the peer", foreign_responder },
 };

@@ -98,6 +98,7 @@ void pointer_lengths(void);
 void pointer_many(void);
 void pointer_refused(void);
 void object_read(void);
+void object_many(void);
 void object_changes(void);
 void object_broken(void);
 void object_refused(void);

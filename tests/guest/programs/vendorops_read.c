@@ -426,6 +426,35 @@ void object_read(void)
 	vo_close(&t);
 }
 
+/* As many as may be posted, each of its own bytes and at its own place; then a WRITE that comes after them. */
+void object_many(void)
+{
+	const unsigned int rounds = 10, count = VO_SQ_WRS, bytes = 500;
+	unsigned int round, i;
+	struct vo_pair t;
+
+	vo_open(&t);
+	for (round = 0; round < rounds && !tb_failed(); round++) {
+		memset(t.a.buf, VO_UNTOUCHED, count * bytes);
+		for (i = 0; i < count; i++)
+			make_object(t.b.buf + i * bytes, bytes);
+		ibv_wr_start(t.ex);
+		for (i = 0; i < count; i++) {
+			vo_next(&t, OBJECT_ID);
+			hghcadv_wr_read_consistent(t.dv, t.b.mr->rkey, (uintptr_t)t.b.buf + i * bytes);
+			vo_sge(&t, i * bytes, bytes);
+		}
+		vo_errno(ibv_wr_complete(t.ex), 0, "posting many");
+		for (i = 0; i < count && !tb_failed(); i++)
+			vo_done(&t, OBJECT_ID, IBV_WC_SUCCESS, bytes, "one of many");
+		for (i = 0; i < count && !tb_failed(); i++)
+			if (memcmp(t.a.buf + i * bytes, t.b.buf + i * bytes, bytes))
+				tb_fail("request %u has read other bytes", i);
+		vo_works(&t, "a WRITE after them");
+	}
+	vo_close(&t);
+}
+
 /*
  * A thread that writes the object again and again, of words that are all its version. In between, it is left alone for
  * some time: it need not be consistent in one of the tries.

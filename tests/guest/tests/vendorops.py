@@ -27,7 +27,7 @@ def by_itself(testbed):
 
 
 def lossy(testbed, kind, rules, case="many messages"):
-    """Each record is appended once while packets are lost, duplicated or reordered; how many were sent again."""
+    """Each operation takes effect once while packets are lost, duplicated or reordered; how many were sent again."""
     before = testbed.counter(testbed.client, "retransmitted")
     with impairment(testbed, rules) as done:
         run_program(testbed, "vendorops", over_link(testbed), f"-- '=lossy link: {case}'")
@@ -54,6 +54,23 @@ def repeated(testbed):
                         ("duplicated", "duplicate,rate=5%,us=2000,jitter=5000,frames=roce"),
                         ("reordered", "reorder,rate=5%,by=3,frames=roce")):
         lossy(testbed, kind, rules)
+
+
+SEARCHES = ("many searches", "many objects")
+
+
+@test("READ_POINTER and READ_CONSISTENT: lost requests and lost answers", tier=ALL)
+def lost_reads(testbed):
+    for case in SEARCHES:
+        for rules in ("drop,rate=5%,frames=roce,dir=tx", "drop,rate=5%,frames=roce,dir=rx"):
+            expect(lossy(testbed, "dropped", rules, case) > 0, f"{case}: `{rules}`: nothing was sent again")
+
+
+@test("READ_POINTER and READ_CONSISTENT: packets that come twice, or late", tier=ALL)
+def repeated_reads(testbed):
+    for case in SEARCHES:
+        lossy(testbed, "duplicated", "duplicate,rate=10%,us=2000,jitter=5000,frames=roce", case)
+        lossy(testbed, "reordered", "reorder,rate=5%,by=3,frames=roce", case)
 
 
 def peer_without(testbed, arguments):
