@@ -308,13 +308,15 @@ class Testbed:
     def await_gids(self, side):
         """Wait for the GIDs of both addresses, and until the addresses may be used.
 
-        The kernel lists the GID of a link-local address immediately. It routes nothing from the address during
-        duplicate detection, which takes a second or two.
+        The kernel lists the GID of a link-local address even before the address is there, which waits for the link. It
+        routes nothing from the address during duplicate detection, which takes a second or two.
         """
         self.wait_until(lambda: self.look_up(side) or {"ipv4", "link-local"} <= set(side.gids),
                         f"GIDs of {side.device}")
         # The guest looks by itself. The flags of an address stand before its interface; 0x40 of them is tentative.
-        settled = f"while grep -qE ' [4-7c-f][0-9a-f] +{side.netdev}$' /proc/net/if_inet6; do sleep 0.05; done"
+        addresses = "/proc/net/if_inet6"
+        settled = (f"until grep -q '^fe80.* {side.netdev}$' {addresses} && "
+                   f"! grep -qE ' [4-7c-f][0-9a-f] +{side.netdev}$' {addresses}; do sleep 0.05; done")
         self.wait_until(lambda: side.guest.run(settled, netns=side.netns, timeout=20 * self.slowness).status == 0,
                         f"addresses of {side.netdev}")
 
