@@ -805,8 +805,9 @@ Turn Responder::run(Qp &qp, int32_t &credit)
 void Responder::acknowledge_last(Qp &qp)
 {
     int32_t credit = 0;
-    if (qp.resp.ack_due && !qp.resp.reply_count && send_ack(qp, credit) == Turn::Blocked)
-        qp.resp.ack_due = false;   // lost, as a packet on the way may be
+    // If the link is full, the ACK is lost, as a packet on the way may be.
+    if (qp.resp.ack_due && !qp.resp.reply_count)
+        (void)send_ack(qp, credit);
 }
 
 TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, Psn psn) const
