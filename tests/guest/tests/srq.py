@@ -2,7 +2,7 @@
 """Shared receive queues: ibv_srq_pingpong, perftest with --use-srq, and programs/srq.c, which compares every byte."""
 
 import badinput
-from hghca_lib.tiers import ALL, GATE
+from hghca_lib.tiers import ALL
 
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, gate_if, quick_if, test
@@ -26,7 +26,7 @@ CASES = [
 
 for case_name, *case in CASES:
     test(f"srq: ibv_srq_pingpong, {case_name}", lambda testbed, case=case: pingpong(testbed, "ibv_srq_pingpong", *case),
-         tier=quick_if(case_name == "one QP"))
+         tier=quick_if(case_name == "one QP"), debug_tier=gate_if(case_name == "16 QPs, 31 receives"))
 
 
 @test("srq: ibv_srq_pingpong, an HCA to itself")
@@ -102,7 +102,7 @@ def program_to_itself(testbed):
     run_program(testbed, "srq", to_itself(testbed), ON_RXE if testbed.subject.name == "rxe" else "")
 
 
-@test("srq: all an SRQ can do, over the link", limit_s=120, tier=ALL, debug_tier=GATE, **OURS)
+@test("srq: all an SRQ can do, over the link", limit_s=120, tier=ALL, **OURS)
 def program_over_link(testbed):
     run_program(testbed, "srq", over_link(testbed))
 
