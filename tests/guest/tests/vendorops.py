@@ -56,19 +56,19 @@ def repeated(testbed):
         lossy(testbed, kind, rules)
 
 
-SEARCHES = ("many searches", "many objects")
+READS = ("many searches", "many objects")
 
 
 @test("READ_POINTER and READ_CONSISTENT: lost requests and lost answers", tier=ALL)
 def lost_reads(testbed):
-    for case in SEARCHES:
+    for case in READS:
         for rules in ("drop,rate=5%,frames=roce,dir=tx", "drop,rate=5%,frames=roce,dir=rx"):
             expect(lossy(testbed, "dropped", rules, case) > 0, f"{case}: `{rules}`: nothing was sent again")
 
 
 @test("READ_POINTER and READ_CONSISTENT: packets that come twice, or late", tier=ALL)
 def repeated_reads(testbed):
-    for case in SEARCHES:
+    for case in READS:
         lossy(testbed, "duplicated", "duplicate,rate=10%,us=2000,jitter=5000,frames=roce", case)
         lossy(testbed, "reordered", "reorder,rate=5%,by=3,frames=roce", case)
 
