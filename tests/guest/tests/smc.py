@@ -50,6 +50,17 @@ for pref in 1 2 3; do ip rule del pref $pref; done
 ip route del {address} table 77
 ip neigh del {router} dev {netdev}
 """
+# Linux 6.12's client sends its Confirm by TCP and only then gets ready for the server's CONFIRM LINK, which it drops
+# without a word if it comes before; both ends then wait 5 s, and the connection falls back to TCP. What the client sends
+# by TCP therefore leaves late. RDMA knows nothing of queueing disciplines.
+LATE = """
+set -e
+modprobe sch_netem
+tc qdisc add dev {netdev} root netem delay 20ms limit 10000
+"""
+PROMPT = """
+tc qdisc del dev {netdev} root
+"""
 PRELOAD = "LD_PRELOAD=/share/smc_preload.so"
 IPPROTO_SMC = 256
 MESSAGES_BYTES = 4 * 2 * (1 + 100 + 4088 + 4096 + 65535 + 65536 + 65537 + 1000003)  # what agents/smc.py sends each way
@@ -68,6 +79,9 @@ def configured(testbed, client, server):
             testbed.run(there.format(**names), side)
             testbed.run("modprobe -a smc smc_diag", side)
             testbed.run(f"python3 /share/smc.py configure {f'lo {side.device}' if own else ''}", side)
+        slow = {"netdev": "lo" if own else client.netdev}
+        stack.enter_context(leaving_nothing(client, PROMPT.format(**slow), "sch_netem", "the delay"))
+        testbed.run(LATE.format(**slow), client)
         yield
 
 
