@@ -81,19 +81,27 @@ def test_summary():
 @contextlib.contextmanager
 def made(**scripts):
     """Suites of these names, those that begin with `beside_compute` in suites.COMPUTE and suites.EARLY, others that begin
-    with `beside` in suites.LATE; their folder, and what is said.
+    with `beside` in suites.LATE, `sources` in suites.SOURCES; their folder, and what is said.
 
-    `tool` is tools/hghca, which makes the debug kernel.
+    What is compiled before them is a file of this name.
     """
     early = [suite for suite in scripts if suite.startswith("beside_compute")]
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
         folder = Path(name)
-        for suite, script in {"tool": "touch kernel", **scripts}.items():
-            run = folder / "tools/hghca" if suite == "tool" else folder / "tests" / suite / "run"
+        for suite, script in scripts.items():
+            run = folder / "tests" / suite / "run"
             run.parent.mkdir(parents=True)
             run.write_text(f"#!/bin/sh\ncd {folder}\n{script}\n")
             run.chmod(0o755)
+
+        @contextlib.contextmanager
+        def under_way():
+            yield
+            (folder / "compiled").touch()
+
         with (mock.patch.object(suites.repo, "path", folder.joinpath),
+              mock.patch.object(suites.prebuild, "under_way", under_way),
+              mock.patch.object(suites, "SOURCES", ["sources"]),
               mock.patch.object(suites.cache, "log_path", lambda name: folder / name),
               mock.patch.object(suites, "COMPUTE", early), mock.patch.object(suites, "EARLY", early),
               mock.patch.object(suites, "LATE", [suite for suite in scripts if suite.startswith("beside") and
@@ -126,15 +134,15 @@ def test_taken_over():
     same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
 
 
-def test_debug_kernel():
-    """The debug kernel is made beside the first suites, before those that want it, and rxe comes first"""
-    with made(tool="[ \"$*\" = 'setup --kernel debug' ] && nice > new && mv new kernel",
-              beside_debug="echo ok; cat kernel > seen; echo 1..1", guest=WAIT.format("kernel"),
-              interop="echo ok; echo 1..1") as (folder, _):
-        counts = suites.run_all(["beside_debug", "guest", "interop"], "gate")
-        same((folder / "seen").read_text(), "19\n", "priority")
-    same([count.suite for count in counts], ["interop", "guest", "beside_debug"], "order")
-    same([(count.passed, count.failed) for count in counts], [(1, 0)] * 3, "results")
+def test_compiled_first():
+    """Sources are read while the compilers run, all is compiled before other suites begin, and rxe comes first"""
+    with made(sources="[ -e compiled ] || echo ok; nice > priority; echo 1..1",
+              beside_compute="[ -e compiled ] && echo ok; echo 1..1", guest="[ -e compiled ] && echo ok; echo 1..1",
+              interop="[ -e compiled ] && echo ok; echo 1..1") as (folder, _):
+        counts = suites.run_all(["beside_compute", "guest", "interop", "sources"], "gate")
+        same((folder / "priority").read_text(), f"{os.nice(0)}\n", "priority")
+    same([count.suite for count in counts], ["sources", "interop", "guest", "beside_compute"], "order")
+    same([(count.passed, count.failed) for count in counts], [(1, 0)] * 4, "results")
 
 
 def test_beside_lost():
@@ -160,7 +168,7 @@ def test_beside_stopped():
     with (made(beside_1="touch there; sleep 60; touch late", beside_2="touch late", guest="") as (folder, _),
           mock.patch.object(suites, "run_in_turn", interrupted)):
         try:
-            suites.run_all(["beside_1", "beside_2", "guest"], "gate")
+            suites.run_beside(["beside_1", "beside_2", "guest"], "gate")
         except KeyboardInterrupt:
             pass
         same((folder / "there").exists(), True, "the suite began")

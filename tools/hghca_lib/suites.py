@@ -9,8 +9,9 @@ its suite marks as SKIP or TODO is a failure. A suite has one more failure if it
 prints no plan, prints a number of results that differs from the plan, or ends
 with a status other than 0 without a failed result.
 
-If all suites run, some run beside the others: at the lowest priority those that
-only compute, at a low one those with few guests.
+If all suites run, what they compile is compiled first, and some run beside the
+others: at the lowest priority those that only compute, at a low one those with
+few guests.
 """
 
 import collections
@@ -24,20 +25,20 @@ import sys
 import threading
 import time
 
-from . import cache, host, junit, repo, setup, tiers
+from . import cache, host, junit, prebuild, repo, setup, tiers
 from .errors import ToolError, UsageError
 
 
 # These only compute: beside others they use the CPU time that these leave.
-COMPUTE = ("abi", "fuzz", "sim", "static", "unit")
+COMPUTE = ("abi", "fuzz", "sim", "unit")
+# These read sources with all CPUs: they run beside the compilers, before guests boot.
+SOURCES = ("static",)
 # These run beside the others from the start. They take longer than those of FIRST.
-EARLY = ("sim", "static", "unit")
+EARLY = ("sim", "unit")
 # These follow them there, or the other suites: whichever end first. Short ones come last, so that both end together.
 LATE = ("debug", "kunit", "tools", "fuzz", "abi")
 # The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
 FIRST = ("interop",)
-# The debug kernel takes long to build. The build starts before all suites, beside those that do not need it.
-DEBUG_KERNEL = ["setup", "--kernel", "debug"]
 LOW_PRIORITY = host.at_priority(19)
 # A guest beside others has about a tenth of a CPU while two programs of the others poll, each on one of two CPUs. With
 # equal shares, both would often be left to one CPU, and a round trip between them would take 4 ms, not 10 us. At the
@@ -121,7 +122,17 @@ def run_in_turn(names, tier):
 
 
 def run_all(names, tier):
-    """Run the suites, those of EARLY and LATE at the same time as the others; a Count of each, these two last."""
+    """Compile, then run the suites, those of EARLY and LATE at the same time as the others; a Count of each."""
+    start = time.monotonic()
+    say("== compile: the debug kernel, the programs of unit, sim and fuzz")
+    with prebuild.under_way():
+        counts = run_in_turn([name for name in SOURCES if name in names], tier)
+    say(f"== compile: {time.monotonic() - start:.0f} s")
+    return counts + run_beside([name for name in names if name not in SOURCES], tier)
+
+
+def run_beside(names, tier):
+    """Run suites, those of EARLY and LATE at the same time as the others; a Count of each, these two last."""
     early = [name for name in EARLY if name in names]
     late = [name for name in LATE if name in names]
     others = [name for name in names if name not in (*early, *late)]
@@ -150,7 +161,7 @@ def taken(queue):
 
 
 class Lane(threading.Thread):
-    """The debug kernel and suites one after another, beside others."""
+    """Suites one after another, beside others."""
 
     def __init__(self, early, left, tier):
         super().__init__()
@@ -162,20 +173,9 @@ class Lane(threading.Thread):
         self.stopped = False
 
     def run(self):
-        self.build_debug_kernel()
         for name in itertools.chain(self.early, taken(self.left)):
             if not self.stopped:
                 self.counts.append(self.run_suite(name))
-
-    def build_debug_kernel(self):
-        """If that fails, the first suite that needs it reports the error."""
-        argv = [*LOW_PRIORITY, repo.path("tools/hghca"), *DEBUG_KERNEL]
-        with open(cache.log_path("setup-debug"), "wb") as log, \
-             subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True) as process:
-            self.began(process)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LIMIT_BESIDE_S)
-            end(process)
 
     def run_suite(self, name):
         try:
