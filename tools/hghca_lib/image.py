@@ -47,17 +47,20 @@ tar -xzf /usr/src/hghca/rdma-core_*.orig.tar.gz -C /mnt/guest/usr/share/rdma-cor
 CURE = "remove the folder `image` of the cache and run `tools/hghca setup` again"
 
 
-def image_key(buildroot):
-    return cache.key(buildroot.key, *PACKAGES, *EXCLUDED, *PLAIN_MODULES, INSTALL, str(ROOM_MIB))
+def image_key():
+    return cache.key(buildroot_module.BUILD.key(), *PACKAGES, *EXCLUDED, *PLAIN_MODULES, INSTALL, str(ROOM_MIB))
 
 
-def is_made(buildroot):
-    return cache.entry("image", image_key(buildroot)).is_dir()
+def is_made():
+    return cache.entry("image", image_key()).is_dir()
 
 
-def make(buildroot):
-    """The path of the guest's disk, built first if it is missing."""
-    version = buildroot.kernel_version()
+def make(root_later):
+    """The path of the guest's disk, built first if it is missing.
+
+    root_later: the Future of the build root, which is needed only when the packages have been unpacked.
+    """
+    key = image_key()
 
     def build(folder):
         log = cache.log_path("image")
@@ -66,12 +69,14 @@ def make(buildroot):
         buildroot_module.debootstrap(root, PACKAGES, log, STEP,
                                      [f"--dpkgopt=path-exclude={path}" for path in EXCLUDED])
         _adapt(root)
-        buildroot.run(["sh", "-c", INSTALL, "sh", version, *PLAIN_MODULES], log, STEP, CURE, {"guest": root})
+        buildroot = root_later.result()
+        buildroot.run(["sh", "-c", INSTALL, "sh", buildroot.kernel_version(), *PLAIN_MODULES], log, STEP, CURE,
+                      {"guest": root})
         host.run_logged(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(root),
                          str(folder / "disk.ext4"), f"{disk_mib(root)}M"], log, STEP, CURE)
         shutil.rmtree(root)
 
-    return cache.make("image", image_key(buildroot), build, SIZE_BYTES, STEP) / "disk.ext4"
+    return cache.make("image", key, build, SIZE_BYTES, STEP) / "disk.ext4"
 
 
 def disk_mib(root):

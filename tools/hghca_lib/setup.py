@@ -36,12 +36,14 @@ def make(verbose=False, kernel=None, modules=None):
     progress = Progress(7 + named, verbose)
     with progress.step("host packages", cached=not host.missing()):
         host.install()
+    # One CPU unpacks packages, so the build root and the image are made at the same time, and QEMU beside the image.
+    root_later = in_background(buildroot_module.make)
+    disk_later = in_background(image.make, root_later)
     with progress.step("build root (Debian 13, compilers, sources)", buildroot_module.is_made()):
-        root = buildroot_module.make()
-    # One CPU unpacks the image's packages, so QEMU is built at the same time.
+        root = root_later.result()
     emulator = in_background(qemu.make, root)
-    with progress.step("guest image (Debian 13)", image.is_made(root) and kernel_module.is_made(root)):
-        disk = image.make(root)
+    with progress.step("guest image (Debian 13)", image.is_made() and kernel_module.is_made(root)):
+        disk = disk_later.result()
         chosen, tree = kernel_module.make(root), None
     if named:
         with progress.step(f"{kernel} kernel (the first time: some 10 minutes)", debug_kernel.is_made(root, kernel)):
