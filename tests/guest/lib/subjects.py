@@ -14,7 +14,7 @@ from recorder import SMALL_BYTES
 
 CONFIGS = {
     # A BAR can be mapped while its driver uses it.
-    LINK: {"hcas": 2, "arguments": "iomem=relaxed"},
+    LINK: {"hcas": 2, "arguments": "iomem=relaxed", "qemu_args": ("-device", "rdma-loopback,id=loop1")},
     FOUR: {"hcas": 4},
     VMS: {"guests": 2},
     INTEROP: {"guests": 2, "hcas": (1, 0), "virtio": (0, 1)},

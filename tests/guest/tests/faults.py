@@ -176,7 +176,7 @@ def probe_allocations(share):
     @allocations(f"a probe and a removal, {share} of {PROBE_SHARES}", limit_s=150, debug_tier=gate_if(share == 1))
     def run(testbed):
         unbind(testbed)
-        each_allocation(testbed, f"bind {testbed.client.pci} {share}/{PROBE_SHARES if WHOLE else 160}")
+        each_allocation(testbed, f"bind {testbed.client.pci} {share}/{PROBE_SHARES if WHOLE else 320}")
         works_again(testbed)
 
 
@@ -189,7 +189,7 @@ def load_allocations(testbed):
     """With no probe in it, which has tests of its own."""
     testbed.run("echo 0 > /sys/bus/pci/drivers_autoprobe; rmmod hghca")
     try:
-        each_allocation(testbed, f"insmod /opt/hghca/hghca.ko {'1/1' if WHOLE else '1/32'}")
+        each_allocation(testbed, f"insmod /opt/hghca/hghca.ko {'1/1' if WHOLE else '1/64'}")
     finally:
         testbed.run("echo 1 > /sys/bus/pci/drivers_autoprobe")
     testbed.run("insmod /opt/hghca/hghca.ko")

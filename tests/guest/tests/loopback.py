@@ -7,7 +7,7 @@ import framework
 from hghca_lib import buildroot, cache, debug_kernel, module
 
 from data import run_program
-from framework import ALL, GATE, IOMMU, expect
+from framework import ALL, GATE, IOMMU, LINK, expect
 
 SUMMARY = re.compile(r"dmatest: (\w+)-copy\d+: summary (\d+) tests, (\d+) failures")
 # In the order of subjects.py.
@@ -83,7 +83,7 @@ def judge(testbed, controller, iterations, size, threads=2, options="", timeout=
         testbed.run("rmmod dmatest")
 
 
-@test("dmatest, completions by interrupt", debug_tier=GATE)
+@test("dmatest, completions by interrupt")
 def interrupts(testbed):
     load(testbed)
     before = testbed.guest.qmp("qom-get", path=f"/machine/peripheral/{FULL}", property="stats")
@@ -94,6 +94,13 @@ def interrupts(testbed):
     after = testbed.guest.qmp("qom-get", path=f"/machine/peripheral/{FULL}", property="stats")
     expect(after["descriptors"] >= before["descriptors"] + 2 * (small + large), f"{before} {after}")
     expect(after["bytes"] > before["bytes"] and after["dma_errors"] == before["dma_errors"], f"{before} {after}")
+
+
+# In the guest of most tests, and without an IOMMU: another guest with the debug kernel takes more than a minute.
+@test("dmatest, beside two HCAs", machine=LINK, kernels=("debug",), debug_tier=GATE)
+def beside_hcas(testbed):
+    interrupts(testbed)
+    testbed.run("rmmod rdma-loopback")
 
 
 @test("dmatest, a controller without interrupts, timer and polling")

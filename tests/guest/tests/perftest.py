@@ -132,8 +132,8 @@ COMBINATIONS = [
     ("ib_atomic_lat", "RC", "", 2048, "IPv6"),
     ("ib_atomic_lat", "XRC", "", 1024, "IPv4"),
 ]
-# These stand for the others under the debug kernel.
-UNDER_DEBUG = [("ib_read_bw", "-e"), ("ib_send_bw", "-R")]
+# This stands for the others under the debug kernel.
+UNDER_DEBUG = [("ib_send_bw", "-R")]
 ALL_SIZES = [1 << power for power in range(1, 24)]
 UD_SIZES = [1 << power for power in range(1, 13)]
 # Iterations: with -a the large sizes decide how long it takes. With -q it is those of each QP, and never less than QPs:
