@@ -221,6 +221,22 @@ static void loopback_taken_over(struct kunit *test)
 		loopback_started(test);
 }
 
+/* Others have left the controller running, and it does not stop: it is not touched any further. */
+static void loopback_endless(struct kunit *test)
+{
+	struct loopback_fake *fake = test->priv;
+
+	loopback_kunit_close(fake);
+	put_unaligned_le32(1, fake->registers + 0x00);
+	put_unaligned_le32(0x00020000, fake->registers + 0x10);
+	put_unaligned_le32(0x11223344, fake->registers + 0x20);
+	put_unaligned_le32(5, fake->registers + 0x5c);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, loopback_kunit_open(fake));
+	KUNIT_EXPECT_EQ(test, 0, loopback_get(fake, 0x00));
+	KUNIT_EXPECT_EQ(test, 0x00020000, loopback_get(fake, 0x10));
+	KUNIT_EXPECT_EQ(test, 0x11223344, loopback_get(fake, 0x20));
+}
+
 static void loopback_copy(struct kunit *test)
 {
 	struct loopback_fake *fake = test->priv;
@@ -403,6 +419,7 @@ static void loopback_lying(struct kunit *test)
 static struct kunit_case loopback_cases[] = {
 	KUNIT_CASE(loopback_started),
 	KUNIT_CASE(loopback_taken_over),
+	KUNIT_CASE(loopback_endless),
 	KUNIT_CASE(loopback_copy),
 	KUNIT_CASE(loopback_long_copy),
 	KUNIT_CASE_PARAM(loopback_failed_copy, loopback_error_gen_params),

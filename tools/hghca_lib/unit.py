@@ -44,7 +44,7 @@ FUZZ = Build("hghca-fuzz", "Plain",
              "-fno-sanitize-recover=all -fno-omit-frame-pointer", "clang++")
 # Fresh memory of the stack and the heap has different bytes in each of these. They use Clang, because GCC's pattern
 # does not fill the padding of an object with an initializer.
-IMAGES = [Build("hghca-image", "Plain", f"-O1 -ftrivial-auto-var-init={stack} -DHGHCA_IMAGE_FILL={heap}", "clang++")
+IMAGES = [Build("hghca-image", "Plain", f"-O0 -ftrivial-auto-var-init={stack} -DHGHCA_IMAGE_FILL={heap}", "clang++")
           for stack, heap in (("zero", "0x00"), ("pattern", "0xa5"))]
 COVERAGE = Build("hghca-unit", "Debug", "--coverage -fprofile-update=atomic")
 

@@ -6,7 +6,9 @@ What compares every byte is data.py.
 
 import re
 
-from framework import expect, gate_if, quick_if, test
+from hghca_lib.tiers import QUICK
+
+from framework import expect, gate_if, test
 
 # name, program, GID, options, message bytes, messages
 CASES = [
@@ -59,11 +61,14 @@ def check(end, size, count):
 
 # These stand for the others under the debug kernel.
 UNDER_DEBUG = ("rc 1000003 bytes, events", "uc 1000003 bytes, IPv6, events", "ud 2048 bytes, IPv6")
+# The suite perftest has each path MTU.
+BEYOND_THE_GATE = ("rc MTU 512", "rc MTU 1024", "rc MTU 2048", "rc 1000003 bytes, IPv6", "uc 1000003 bytes",
+                   "ud 2048 bytes, IPv6", "ud 4096 bytes")
 IN_MINUTES = ("rc 1000003 bytes", "uc 1 byte", "ud 2048 bytes, events")
 
 for case_name, *case in CASES:
     test(f"pingpong: {case_name}", lambda testbed, case=case: pingpong(testbed, *case),
-         tier=quick_if(case_name in IN_MINUTES), debug_tier=gate_if(case_name in UNDER_DEBUG))
+         tier=QUICK if case_name in IN_MINUTES else gate_if(case_name not in BEYOND_THE_GATE), debug_tier=gate_if(case_name in UNDER_DEBUG))
 
 
 @test("pingpong: rc, an HCA to itself")

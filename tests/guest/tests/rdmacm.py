@@ -5,9 +5,9 @@ import contextlib
 import ipaddress
 import re
 
-from hghca_lib.tiers import ALL, GATE
+from hghca_lib.tiers import ALL, GATE, QUICK
 
-from framework import expect, gate_if, killed_at_end, quick_if, test
+from framework import expect, gate_if, killed_at_end, test
 
 PREFIX = "fd00:6867:6863:6100::"
 
@@ -42,10 +42,10 @@ def rping(testbed, options, count, server_options="", address=None):
 # 23 bytes are the least that rping takes.
 for size in (23, 64, 4095, 4097, 65535):
     test(f"rdmacm: rping -V, {size} bytes", lambda testbed, size=size: rping(testbed, f"-S {size}", 200),
-         tier=quick_if(size == 4097), debug_tier=gate_if(size == 4097))
+         tier=QUICK if size == 4097 else gate_if(size in (23, 65535)), debug_tier=gate_if(size == 4097))
 
 
-@test("rdmacm: rping -V, 2000 pings")
+@test("rdmacm: rping -V, 2000 pings", tier=ALL)
 def rping_many(testbed):
     rping(testbed, "-S 1000", 2000)
 
@@ -126,7 +126,7 @@ def cmtime(testbed, client):
 
 
 test("rdmacm: cmtime, 50 connections", lambda testbed: cmtime(testbed, testbed.client))
-test("rdmacm: cmtime, 50 connections, an HCA to itself", lambda testbed: cmtime(testbed, testbed.server))
+test("rdmacm: cmtime, 50 connections, an HCA to itself", lambda testbed: cmtime(testbed, testbed.server), tier=ALL)
 
 
 def over_ipv6(testbed, run):
@@ -166,7 +166,8 @@ def stream(testbed, program, options, size, count, times, address=None):
 
 
 for case_name, *case in STREAMS:
-    test(f"rdmacm: {case_name}", lambda testbed, case=case: stream(testbed, *case))
+    test(f"rdmacm: {case_name}", lambda testbed, case=case: stream(testbed, *case),
+         tier=gate_if(case[0] == "rstream" or "blocking" in case_name))
 
 
 @test("rdmacm: rstream, all its sizes", tier=ALL)

@@ -2,10 +2,10 @@
 """Shared receive queues: ibv_srq_pingpong, perftest with --use-srq, and programs/srq.c, which compares every byte."""
 
 import badinput
-from hghca_lib.tiers import ALL
+from hghca_lib.tiers import ALL, QUICK
 
 from data import over_link, run_program, to_itself
-from framework import CACHE, IOMMU, expect, gate_if, quick_if, test
+from framework import CACHE, IOMMU, expect, gate_if, test
 from perftest import ALL_SIZES, COUNT, COUNT_QPS, UD_SIZES, perftest
 from pingpong import pingpong
 
@@ -24,9 +24,12 @@ CASES = [
     ("128 QPs, events", "ipv4", "-q 128 -r 1000 -e", 2048, 5000),
 ]
 
+OF_THE_GATE = ("16 QPs, events", "16 QPs, MTU 4096, 1000003 bytes", "16 QPs, 31 receives")
+
 for case_name, *case in CASES:
     test(f"srq: ibv_srq_pingpong, {case_name}", lambda testbed, case=case: pingpong(testbed, "ibv_srq_pingpong", *case),
-         tier=quick_if(case_name == "one QP"), debug_tier=gate_if(case_name == "16 QPs, 31 receives"))
+         tier=QUICK if case_name == "one QP" else gate_if(case_name in OF_THE_GATE),
+         debug_tier=gate_if(case_name == "16 QPs, 31 receives"))
 
 
 @test("srq: ibv_srq_pingpong, an HCA to itself")
@@ -82,8 +85,8 @@ for run_program_, run_connection, run_options in RUNS:
     test(f"srq: {run_program_} {run_connection} --use-srq {run_options}".rstrip(),
          lambda testbed, run=(run_program_, run_connection, run_options): with_srq(testbed, *run),
          # The suite perftest has --use-srq with each transport and MTU, and -a without it.
-         tier=gate_if(run_connection == "RC" and run_program_ == "ib_send_bw" and run_options != "-a"
-                      or run_options == "-q 16"))
+         tier=gate_if(run_program_ == "ib_send_bw" and (run_connection == "RC" and run_options in ("-e", "-R")
+                                                        or run_options == "-q 16")))
 
 for run_program_, run_connection in (("ib_send_bw", "UC"), ("ib_send_lat", "UD")):
     test(f"srq: {run_program_} {run_connection} --use-srq, IPv6",
