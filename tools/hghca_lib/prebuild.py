@@ -27,7 +27,7 @@ def kernel(root):
 
 def programs(root):
     """The programs of the suites `unit`, `sim` and `fuzz`."""
-    for variant in (unit.ADDRESS, unit.THREAD, *unit.IMAGES, unit.SIMULATION, unit.FUZZ):
+    for variant in (unit.ADDRESS, unit.THREAD, *unit.IMAGES, unit.SIMULATION, unit.REPLAY):
         with cache.lock("unit-tree"):
             unit.make(root, variant)
 

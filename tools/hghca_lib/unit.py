@@ -34,6 +34,8 @@ class Build:
 # With -O2 and -g, a compilation takes up to half as long again. Sanitizers report lines, which -g1 has.
 ADDRESS = Build("hghca-unit", "Plain",
                 "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer")
+# In the tree of the unit tests, whose core it shares.
+REPLAY = dataclasses.replace(ADDRESS, target="hghca-replay")
 # GCC warns of fences, which the sanitizer does not see; the core has them only for DMA by copy.
 THREAD = Build("hghca-threads", "Plain", "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan")
 # A packet passes many small functions of many files.
