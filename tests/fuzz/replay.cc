@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Runs a fuzzer without libFuzzer: each input of a corpus, then as many others as asked for, each made of one or two of
-// them. The same arguments run the same inputs.
+// Runs a fuzzer without libFuzzer: each input of a corpus, then as many mutations of them as asked for. The same arguments
+// run the same inputs.
 //
 //     hghca-replay-FUZZER RUNS [CORPUS]
 //
-// An input that breaks a rule or a sanitizer's check is printed in hexadecimal digits, and ends the program.
+// An input that breaks a rule or a sanitizer's check, or does not end, is printed in hexadecimal digits, and ends the program.
 #include "script.h"
 
 #include <sanitizer/common_interface_defs.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <string>
@@ -26,19 +27,14 @@ namespace {
 
 using Input = std::vector<uint8_t>;
 using hghca::fuzz::kRecord;
+using hghca::fuzz::Random;
 
 constexpr size_t kMost = 50 * kRecord;
 // What fields have at their limits.
 constexpr uint8_t kBytes[] = {0x00, 0x01, 0x7f, 0x80, 0xfe, 0xff};
 
 Input running;
-uint64_t state = 1;
-
-unsigned random_below(size_t n)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return unsigned((state >> 33) % n);
-}
+Random random_below(1);
 
 void show()
 {
@@ -83,13 +79,13 @@ Input another(const std::vector<Input> &inputs)
         const Input &other = inputs[random_below(inputs.size())];
         Input both(kMost);
         both.resize(LLVMFuzzerCustomCrossOver(made.data(), made.size(), other.data(), other.size(), both.data(), kMost,
-                                              random_below(1u << 31)));
+                                              unsigned(random_below(1u << 31))));
         made = both;
     }
-    for (unsigned times = 1 + random_below(5); times; times--) {
+    for (size_t times = 1 + random_below(5); times; times--) {
         size_t size = std::min(made.size(), kMost);
         made.resize(kMost);
-        size = LLVMFuzzerCustomMutator(made.data(), size, kMost, random_below(1u << 31));
+        size = LLVMFuzzerCustomMutator(made.data(), size, kMost, unsigned(random_below(1u << 31)));
         made.resize(size);
     }
     return made;
@@ -100,7 +96,7 @@ Input another(const std::vector<Input> &inputs)
 // libFuzzer has its own: here, some bytes become others.
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t)
 {
-    for (unsigned times = 1 + random_below(3); size && times; times--) {
+    for (size_t times = 1 + random_below(3); size && times; times--) {
         uint8_t &byte = data[random_below(size)];
         switch (random_below(3)) {
         case 0:
@@ -132,6 +128,11 @@ int main(int argc, char **argv)
     }
     __sanitizer_set_death_callback(show);
     std::signal(SIGABRT, [](int) { show(); });
+    // An input that does not end: whoever runs this has a time limit.
+    std::signal(SIGTERM, [](int) {
+        show();
+        std::_Exit(1);
+    });
     for (const Input &input : inputs)
         run(input);
     if (inputs.empty())
@@ -139,5 +140,5 @@ int main(int argc, char **argv)
     const auto runs = std::strtoul(argv[1], nullptr, 10);
     for (unsigned long n = 0; n < runs; n++)
         run(another(inputs));
-    std::printf("%zu inputs and %lu made of them\n", argc == 3 ? inputs.size() : 0, runs);
+    std::printf("%zu inputs, %lu mutations\n", argc == 3 ? inputs.size() : 0, runs);
 }

@@ -9,19 +9,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 namespace {
 
 using hghca::fuzz::kRecord;
-
-class Random {
-public:
-    explicit Random(unsigned seed) : state_(seed) {}
-    size_t operator()(size_t n)
-    {
-        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-        return size_t(state_ >> 33) % n;
-    }
-
-private:
-    uint64_t state_;
-};
+using hghca::fuzz::Random;
 
 void open_gap(uint8_t *data, size_t records, size_t at)
 {

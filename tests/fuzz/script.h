@@ -12,6 +12,20 @@ namespace hghca::fuzz {
 
 constexpr size_t kRecord = 24;   // bytes
 
+// The same numbers from the same seed.
+class Random {
+public:
+    explicit Random(uint64_t seed) : state_(seed) {}
+    size_t operator()(size_t n)
+    {
+        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+        return size_t(state_ >> 33) % n;
+    }
+
+private:
+    uint64_t state_;
+};
+
 // What must hold: the fuzzer keeps the input that breaks it.
 inline void require(bool holds, const char *what)
 {
