@@ -197,6 +197,15 @@ static void loopback_kunit_end(struct work_struct *work)
 	put_unaligned_le32(0, fake->registers + 0x5c);
 }
 
+/* A controller as others have left it: enabled, with an extension, at work on a descriptor. */
+static void loopback_kunit_left_running(struct loopback_fake *fake)
+{
+	loopback_kunit_close(fake);
+	put_unaligned_le32(1, fake->registers + 0x00);
+	put_unaligned_le32(0x00020000, fake->registers + 0x10);
+	put_unaligned_le32(5, fake->registers + 0x5c);
+}
+
 /*
  * Others have left the controller running.  It takes extensions, and with them the
  * bit that resets it, only when it is idle.
@@ -205,10 +214,7 @@ static void loopback_taken_over(struct kunit *test)
 {
 	struct loopback_fake *fake = test->priv;
 
-	loopback_kunit_close(fake);
-	put_unaligned_le32(1, fake->registers + 0x00);
-	put_unaligned_le32(0x00020000, fake->registers + 0x10);
-	put_unaligned_le32(5, fake->registers + 0x5c);
+	loopback_kunit_left_running(fake);
 	INIT_WORK(&fake->work, loopback_kunit_end);
 	schedule_work(&fake->work);
 	KUNIT_EXPECT_EQ(test, 0, loopback_kunit_open(fake));
@@ -226,11 +232,8 @@ static void loopback_endless(struct kunit *test)
 {
 	struct loopback_fake *fake = test->priv;
 
-	loopback_kunit_close(fake);
-	put_unaligned_le32(1, fake->registers + 0x00);
-	put_unaligned_le32(0x00020000, fake->registers + 0x10);
+	loopback_kunit_left_running(fake);
 	put_unaligned_le32(0x11223344, fake->registers + 0x20);
-	put_unaligned_le32(5, fake->registers + 0x5c);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, loopback_kunit_open(fake));
 	KUNIT_EXPECT_EQ(test, 0, loopback_get(fake, 0x00));
 	KUNIT_EXPECT_EQ(test, 0x00020000, loopback_get(fake, 0x10));
