@@ -23,8 +23,7 @@ PACKAGES = """
     ucx-utils libfabric-bin openmpi-bin python3-mpi4py
 """.split()
 # Not unpacked. UCX is built for AMD's GPUs; only its plugins load their libraries, 230 MB with a compiler.
-EXCLUDED = """
-    /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
+EXCLUDED = buildroot_module.DOCUMENTS + """
     /usr/lib/x86_64-linux-gnu/ucx/*rocm* /usr/lib/x86_64-linux-gnu/libamdhip64.so* /usr/lib/x86_64-linux-gnu/libhiprtc*
     /usr/lib/x86_64-linux-gnu/libhsa-runtime64.so* /usr/lib/x86_64-linux-gnu/libamd_comgr.so*
     /usr/lib/x86_64-linux-gnu/libLLVM*.so* /usr/lib/llvm-*/* /usr/lib/x86_64-linux-gnu/libz3.so*
@@ -66,8 +65,7 @@ def make(root_later):
         log = cache.log_path("image")
         log.unlink(missing_ok=True)
         root = folder / "root"
-        buildroot_module.debootstrap(root, PACKAGES, log, STEP,
-                                     [f"--dpkgopt=path-exclude={path}" for path in EXCLUDED])
+        buildroot_module.debootstrap(root, PACKAGES, EXCLUDED, log, STEP)
         _adapt(root)
         buildroot = root_later.result()
         buildroot.run(["sh", "-c", INSTALL, "sh", buildroot.kernel_version(), *PLAIN_MODULES], log, STEP, CURE,
