@@ -197,7 +197,7 @@ for ucx_transport in UCX:
     test(f"Open MPI, an HCA to itself, {ucx_transport}", tier=ALL)(
         functools.partial(mpi, transport=ucx_transport, hosts="-n 2", names="guest1, guest1", payload=2 * MPI_BYTES))
 for fabric_provider, fabric_kind in (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")):
-    test(f"fi_pingpong -c, {fabric_provider}")(
+    test(f"fi_pingpong -c, {fabric_provider}", tier=gate_if(fabric_provider == "verbs"))(
         lambda testbed, provider=fabric_provider, kind=fabric_kind: pingpong(testbed, testbed.server, provider, kind))
     test(f"fi_pingpong -c, an HCA to itself, {fabric_provider}", tier=ALL)(
         lambda testbed, provider=fabric_provider, kind=fabric_kind: pingpong(testbed, testbed.client, provider, kind))

@@ -196,7 +196,7 @@ for fio_name, fio_options in FIO.items():
     two_machines(f"fio, {fio_name}",
                  lambda testbed, host, server, options=fio_options: verify(testbed, host, server, options),
                  tier=gate_if(fio_name == MIXED))
-two_machines("fio, nothing with the command", without_inline)
+two_machines("fio, nothing with the command", without_inline, tier=ALL)
 two_machines("ten connections", reconnect, tier=ALL)
 # The debug kernels have the target built in, and so without the parameter.
 two_machines("shared receive queues", shared_receives, kernels=("stock",), tier=ALL)

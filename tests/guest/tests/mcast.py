@@ -70,7 +70,7 @@ def mckey_to_itself(testbed):
         mckey(testbed, "-S 4096", server=side, client=side)
 
 
-@test("mcast: mckey, eight QPs")
+@test("mcast: mckey, eight QPs", tier=ALL)
 def mckey_many(testbed):
     mckey(testbed, "-c 8 -S 2048", count=100)
 
@@ -225,7 +225,7 @@ def program_behind_an_iommu(testbed):
     program(testbed, over_link(testbed))
 
 
-@test("mcast: who gets what, four contexts on chip", machine=CACHE, limit_s=120, **OURS)
+@test("mcast: who gets what, four contexts on chip", machine=CACHE, limit_s=120, tier=ALL, **OURS)
 def program_with_few_contexts(testbed):
     program(testbed, over_link(testbed))
 

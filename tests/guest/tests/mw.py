@@ -42,10 +42,10 @@ for subject, run, aliases in (("windows", windows, False), ("regions", regions, 
     test(f"{subject}: all, behind an IOMMU", lambda testbed, run=run: run(testbed, "plain", over_link), machine=IOMMU,
          **options)
     test(f"{subject}: all, four contexts on chip", lambda testbed, run=run: run(testbed, "extended", over_link),
-         machine=CACHE, **options)
+         machine=CACHE, tier=ALL, **options)
 
 
-@test("windows: all, beside traffic of other QPs", **OURS)
+@test("windows: all, beside traffic of other QPs", tier=ALL, **OURS)
 def beside_traffic(testbed):
     server, client = traffic(testbed, BACKGROUND, testbed.server, testbed.client)
     windows(testbed, "plain", over_link)

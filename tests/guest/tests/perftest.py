@@ -445,8 +445,7 @@ for time_kind in FOR_A_TIME:
     test(f"perftest: -D {DURATION_S}, {time_kind}, all programs at once",
          lambda testbed, kind=time_kind: for_a_time(testbed, kind), limit_s=90,
          subjects=("hghca", "rxe") if time_kind in ("bandwidth", "latency") else ("hghca",),
-         # It runs programs and options of all kinds.
-         tier=gate_if(time_kind == "-R, --use-srq and -g"))
+         tier=ALL)
 
 
 # Where run_perftest_multi_devices has the first of its devices meet.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two machines, one HCA each, a socket of the host between them."""
 
+from hghca_lib.tiers import ALL
+
 import framework
 from framework import expect
 from netdev import MTU
@@ -25,7 +27,7 @@ def rc_pingpong(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "link-local", "-e -m 1024", 1000003, 50)
 
 
-@test("ibv_rc_pingpong, the other way")
+@test("ibv_rc_pingpong, the other way", tier=ALL)
 def rc_pingpong_back(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 1000003, 100, testbed.client, testbed.server)
 
