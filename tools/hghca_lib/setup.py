@@ -36,7 +36,8 @@ def make(verbose=False, kernel=None, modules=None):
     progress = Progress(7 + named, verbose)
     with progress.step("host packages", cached=not host.missing()):
         host.install()
-    # One CPU unpacks packages, so the build root and the image are made at the same time, and QEMU beside the image.
+    # One CPU unpacks packages, so the build root and the image are made at the same time, and QEMU, of which one CPU
+    # configures the build, beside the image, the driver and the provider.
     root_later = in_background(buildroot_module.make)
     disk_later = in_background(image.make, root_later)
     with progress.step("build root (Debian 13, compilers, sources)", buildroot_module.is_made()):
@@ -51,12 +52,12 @@ def make(verbose=False, kernel=None, modules=None):
             chosen, tree = dataclasses.replace(chosen, image=built.image), built.tree
     elif kernel:
         chosen, tree = dataclasses.replace(chosen, image=Path(kernel)), module.kernel_tree(kernel, modules)
-    with progress.step("QEMU with the device", qemu.is_made(root)):
-        emulator = emulator.result()
     with progress.step("kernel module", module.is_made(root, tree)):
         driver = module.make(root, tree)
     with progress.step("verbs provider", provider.is_made(root)):
         plugin = provider.make(root)
+    with progress.step("QEMU with the device", qemu.is_made(root)):
+        emulator = emulator.result()
     with progress.step("payload disk", payload.is_made(driver, plugin)):
         extra = payload.make(driver, plugin)
     return Setup(root, chosen, disk, emulator, extra)
