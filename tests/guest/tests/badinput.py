@@ -164,7 +164,7 @@ def unbind_under_traffic(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)
 
 
-@test("bad input: commands the device must refuse", limit_s=120, debug_tier=GATE, **OURS)
+@test("bad input: commands the device must refuse", limit_s=120, **OURS)
 def commands(testbed):
     """With no driver bound, a program of ours writes the HCR of the second HCA."""
     side = testbed.server

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory on the device, and contexts that are imported: programs/devmem.c."""
 
+from hghca_lib.tiers import ALL
+
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, test
 
@@ -22,6 +24,6 @@ def behind_an_iommu(testbed):
     run_program(testbed, "devmem", f"plain {over_link(testbed)}")
 
 
-@test("device memory: all, four contexts on chip", machine=CACHE, **OURS)
+@test("device memory: all, four contexts on chip", machine=CACHE, tier=ALL, **OURS)
 def with_few_contexts(testbed):
     run_program(testbed, "devmem", f"plain {over_link(testbed)}")

@@ -228,7 +228,7 @@ def catastrophic(testbed):
     expect(testbed.guest.qmp("qom-get", path=hca, property="fail") == "ok", "the device is still silent")
 
 
-@test("hardware: four HCAs in one machine", machine=FOUR, **OURS)
+@test("hardware: four HCAs in one machine", machine=FOUR, tier=ALL, **OURS)
 def four(testbed):
     """Traffic between all neighbours at the same time."""
     sides = [*testbed.sides, Side("hghca2", "10.10.0.3", testbed.guest, netns="c"),

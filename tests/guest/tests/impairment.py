@@ -11,6 +11,7 @@ import subprocess
 from framework import IMPAIRMENT, expect, succeeded, test
 from hghca_lib import buildroot, qemu
 from hghca_lib.guest import GuestError
+from hghca_lib.tiers import ALL
 from pingpong import command, pingpong
 from recorder import EVERY, OUT, RECEIVED
 
@@ -156,7 +157,7 @@ def bad(testbed):
         expect(done.returncode == 1 and words in done.stderr, f"-device of `{rules}`: {done.returncode} {done.stderr}")
 
 
-@impairment_test("from the start", machine=IMPAIRMENT, limit_s=120)
+@impairment_test("from the start", machine=IMPAIRMENT, limit_s=120, tier=ALL)
 def from_the_start(testbed):
     """Both HCAs impair their links from the start, also while the driver probes."""
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 100)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory placement extensions: programs/placement.c, FLUSH and ATOMIC WRITE."""
 
+from hghca_lib.tiers import ALL
+
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, test
 
@@ -23,6 +25,6 @@ def behind_an_iommu(testbed):
     run_program(testbed, "placement", f"extended {over_link(testbed)}")
 
 
-@test("placement: all, four contexts on chip", machine=CACHE, **OURS)
+@test("placement: all, four contexts on chip", machine=CACHE, tier=ALL, **OURS)
 def with_few_contexts(testbed):
     run_program(testbed, "placement", f"extended {over_link(testbed)}")

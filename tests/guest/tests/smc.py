@@ -205,5 +205,5 @@ two_machines("messages, AF_SMC", of_programs, ALL)
 two_machines("messages, IPPROTO_SMC", of_a_protocol)
 two_machines("messages, AF_SMC, the other way", lambda testbed, client, server: of_programs(testbed, server, client),
              ALL)
-two_machines("streams, nc", stream)
+two_machines("streams, nc", stream, ALL)
 two_machines("connections both ways at once, iperf3", load, ALL)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Time: programs/timed.c, the device's clock, timestamps of completions, and events that wait; ibv_rc_pingpong -t."""
 
+from hghca_lib.tiers import ALL
+
 from data import run_program, to_itself
 from framework import CACHE, IOMMU, test
 from pingpong import pingpong
@@ -18,7 +20,7 @@ def behind_an_iommu(testbed):
     run_program(testbed, "timed", to_itself(testbed))
 
 
-@test("timed: all, four contexts on chip", machine=CACHE, **OURS)
+@test("timed: all, four contexts on chip", machine=CACHE, tier=ALL, **OURS)
 def with_few_contexts(testbed):
     run_program(testbed, "timed", to_itself(testbed))
 

@@ -42,7 +42,7 @@ def rping_v(testbed):
     rping(testbed, "-S 20000", 200)
 
 
-@test("ib_write_bw, ib_read_bw, ib_send_bw")
+@test("ib_write_bw, ib_read_bw, ib_send_bw", tier=ALL)
 def bandwidth(testbed):
     for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
         rows = perftest(testbed, program, "", 500)
@@ -50,7 +50,7 @@ def bandwidth(testbed):
         testbed.note(f"{program}: {rows[0][3]} MiB/s at 65536 bytes")
 
 
-@test("ib_write_lat")
+@test("ib_write_lat", tier=ALL)
 def latency(testbed):
     rows = perftest(testbed, "ib_write_lat", "-s 8", 500)
     expect(len(rows) == 1, f"rows: {rows}")

@@ -33,7 +33,7 @@ def data_behind_an_iommu(testbed):
     with_huge_pages(testbed, over_link(testbed))
 
 
-@test("four contexts on chip: pingpong, rping, 16 QPs at once", machine=CACHE, **OURS)
+@test("four contexts on chip: pingpong, rping, 16 QPs at once", machine=CACHE, tier=ALL, **OURS)
 def few_contexts(testbed):
     before = testbed.counter(testbed.client, "context_evictions")
     traffic(testbed)

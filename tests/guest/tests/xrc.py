@@ -3,6 +3,8 @@
 
 import re
 
+from hghca_lib.tiers import ALL
+
 from data import over_link, run_program, to_itself
 from framework import CACHE, IOMMU, expect, quick_if, test
 
@@ -44,6 +46,6 @@ def behind_an_iommu(testbed):
     run_program(testbed, "xrc", f"plain {over_link(testbed)}")
 
 
-@test("xrc: all, four contexts on chip", machine=CACHE, **OURS)
+@test("xrc: all, four contexts on chip", machine=CACHE, tier=ALL, **OURS)
 def with_few_contexts(testbed):
     run_program(testbed, "xrc", f"extended {over_link(testbed)}")
