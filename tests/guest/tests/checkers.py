@@ -9,7 +9,7 @@ failure.
 import re
 
 from hghca_lib import buildroot, cache, debug_kernel, repo
-from hghca_lib.tiers import ALL, GATE
+from hghca_lib.tiers import GATE
 
 from framework import FAULTS, complaints, expect, test
 
@@ -35,7 +35,7 @@ PROVOKED = [
 
 
 def checker(name, kernel="debug", **options):
-    return test(f"checkers: {name}", subjects=("hghca",), kernels=(kernel,), **{"debug_tier": GATE, **options})
+    return test(f"checkers: {name}", subjects=("hghca",), kernels=(kernel,), debug_tier=GATE, **options)
 
 
 def module(kernel):
@@ -107,7 +107,7 @@ def hung_task(testbed):
     testbed.wait_until(lambda: last(r"> =+") > last(hung), "the end of the report", timeout=10)
 
 
-@checker("KMEMLEAK", without_lockdep=True, debug_tier=ALL)
+@checker("KMEMLEAK", without_lockdep=True)
 def leak(testbed):
     """The last of its guest: what it finds besides is what all tests before have lost."""
     provoke(testbed, "leak")
