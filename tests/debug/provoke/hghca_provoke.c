@@ -206,13 +206,16 @@ static void provoke_hang(void)
 	kthread_run(provoke_hanging, NULL, "hghca-hanging");
 }
 
-/* KMEMLEAK: more than one, as a word somewhere may look like the address of the last */
+/*
+ * KMEMLEAK: more than one, as a word somewhere may look like the address of the last.  Each is zeroed: what KASAN's
+ * quarantine left in it is the address of the next, and one that is taken for referenced would hide all that follow.
+ */
 static void provoke_leak(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < PROVOKE_LEAKS; i++) {
-		void *lost = kmalloc(PROVOKE_BYTES, GFP_KERNEL);
+		void *lost = kzalloc(PROVOKE_BYTES, GFP_KERNEL);
 
 		OPTIMIZER_HIDE_VAR(lost);
 	}
