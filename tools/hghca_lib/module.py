@@ -8,11 +8,12 @@ from . import cache, gcov, repo
 from .errors import ToolError
 
 STEP = "kernel module"
+SUITES = "tests/kunit"
 # The files that identify a kernel, for its modules.
 TREE_FILES = ["include/config/kernel.release", "include/generated/autoconf.h", "Module.symvers"]
 # For gdb, even if the kernel itself has no debug information.
 DEBUG_INFO = "KCFLAGS=-g"
-CURE = "the error is in kernel/, include/ or Kbuild of this checkout; correct it there"
+CURE = "the error is in kernel/, include/, tests/kunit/ or Kbuild of this checkout; correct it there"
 
 
 def source_paths():
@@ -36,26 +37,42 @@ def is_made(buildroot, tree=None):
 
 def make(buildroot, tree=None):
     """The path of hghca.ko for the stock kernel, or for the kernel built in the folder `tree`; the others lie beside it."""
-    key = module_key(buildroot, tree)
+    return _make(module_key(buildroot, tree), buildroot, tree, [], STEP)
 
-    def build(folder):
+
+def make_with_suites(buildroot, tree):
+    """The path of hghca.ko with the KUnit suites, for the kernel built in the folder `tree`."""
+    key = cache.key("kunit stripped", module_key(buildroot, tree), cache.tree_key(repo.ROOT, repo.path(SUITES)))
+    return _make(key, buildroot, tree, ["HGHCA_KUNIT=1"], f"{STEP} with KUnit suites", stripped=True)
+
+
+def _make(key, buildroot, tree, variant, step, stripped=False):
+    """Both variants for a kernel are built in one folder, so that the driver's objects are compiled once.
+
+    stripped: nobody debugs it with gdb, and a guest loads it in less time without what gdb reads.
+    """
+    def build(made):
         log = cache.log_path("module")
         log.unlink(missing_ok=True)
         work = cache.root() / "module-tree" / cache.key(kernel_key(buildroot, tree), *gcov.make_arguments())
         work.mkdir(parents=True, exist_ok=True)
-        cache.sync_tree(repo.ROOT, source_paths(), work)
+        cache.sync_tree(repo.ROOT, [*source_paths(), repo.path(SUITES)], work)
+        for other in work.glob("*.ko"):
+            other.unlink()
         binds = {"module": work}
         headers = f"/usr/lib/modules/{buildroot.kernel_version()}/build"
         if tree:
             binds["kernel"] = tree
             headers = "/mnt/kernel"
-        buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", DEBUG_INFO, *gcov.make_arguments(), "modules"],
-                      log, STEP, CURE, binds)
+        buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", DEBUG_INFO, *variant, *gcov.make_arguments(),
+                       "modules"], log, step, CURE, binds)
+        if stripped:
+            buildroot.run(["sh", "-c", "strip --strip-debug /mnt/module/*.ko"], log, step, CURE, binds)
         for driver in sorted(work.glob("*.ko")):
-            shutil.copy(driver, folder / driver.name)
-        gcov.keep_notes(work, folder)
+            shutil.copy(driver, made / driver.name)
+        gcov.keep_notes(work, made)
 
-    return cache.make("module", key, build, 128 * cache.MIB, STEP) / "hghca.ko"
+    return cache.make("module", key, build, 128 * cache.MIB, step) / "hghca.ko"
 
 
 def kernel_tree(bzimage, modules=None):
