@@ -54,9 +54,9 @@ def check(report, root):
     if tiers.current() == tiers.ALL:
         for checker in PASSES:
             check_tidy(report, root, source, included, checker)
+        check_cppcheck(report, root, source, files)
     else:
         check_tidy(report, root, source, included, "clang-tidy", BATCH)
-    check_cppcheck(report, root, source, files)
 
 
 def check_changed(report, root, changed):

@@ -56,6 +56,7 @@ def exec_in(guests, *arguments):
     return status, *(stream.buffer.getvalue().decode() for stream in streams)
 
 
+@tier(ALL)   # test_guest_class has it too
 def test_time_out():
     """A command over its time limit is killed: status 124"""
     guests = one_guest()
@@ -90,6 +91,7 @@ def test_wrong_property_values():
         fails(ended, 125, properties.split("=")[0])
 
 
+@tier(ALL)   # the group `two machines` of the guest tests does it too
 def test_two_machines():
     """Two guests reach each other over the HCAs' Ethernet; statuses and lines are told apart"""
     ended = hghca("exec", "--vms", 2, "--on", 1, "--", "ping -c 3 -i 0.2 10.10.0.2",

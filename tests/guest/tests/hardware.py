@@ -5,7 +5,7 @@ import re
 import time
 
 from hghca_lib.guest import GuestError
-from hghca_lib.tiers import ALL, GATE, QUICK
+from hghca_lib.tiers import ALL, QUICK
 
 from data import run_program, to_itself
 from framework import FOUR, Side, expect, test
@@ -102,7 +102,7 @@ def rebind(testbed):
         pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
-@test("hardware: function-level reset", limit_s=120, tier=ALL, debug_tier=GATE, **OURS)
+@test("hardware: function-level reset", limit_s=120, **OURS)
 def function_level_reset(testbed):
     """Without a driver; what the device had been told before is forgotten, and the driver starts it again."""
     side = testbed.server

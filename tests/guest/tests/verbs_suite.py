@@ -104,7 +104,8 @@ def checked_of(module):
 for suite_module in MODULES:
     test(f"verbs suite: test_{suite_module}", lambda testbed, module=suite_module: run_and_compare(testbed, module),
          limit_s=300, subjects=("hghca",), checked=checked_of(suite_module),
-         tier=quick_if(suite_module == "mr"))
+         # The group of paging on demand has the same operations.
+         tier=ALL if suite_module == "odp" else quick_if(suite_module == "mr"))
 for suite_module in BY_GID:
     test(f"verbs suite, IPv6: test_{suite_module}",
          lambda testbed, module=suite_module: run_and_compare(testbed, module, "link-local"), limit_s=300,
