@@ -11,10 +11,10 @@ from findings import Exceptions
 from hghca_lib import cache, module, repo, tiers
 from verdicts import Verdicts
 
-CHECKED_BUILD = ["make", "-j2", "M=/mnt/module", "W=1", "C=2", "CF=-D__CHECK_ENDIAN__"]
-# Steps of a build that say nothing.
-BUILD_STEP = re.compile(r"^\s+(CC|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
-                        r"^warning: the compiler differs|^\s+(The kernel was built by|You are using):")
+# Everything is checked as a whole, however long it takes.
+WHOLE = tiers.current() == tiers.ALL
+# C=2 has sparse read all files, also those that have been compiled.
+CHECKED_BUILD = ["make", "-j2", "M=/mnt/module", "C=2", "CF=-D__CHECK_ENDIAN__", *module.arguments()]
 STYLE_FINDING = re.compile(r"^\S+:\d+: (?:ERROR|WARNING|CHECK):([A-Z_0-9]+): ")
 # This ends every whole report of checkpatch.
 VERDICT = re.compile(r"^total: \d+ errors, .* [1-9]\d* lines checked$", re.MULTILINE)
@@ -40,7 +40,7 @@ spatch --parse-c kernel > /mnt/out/parse 2>&1
 # They are written in OCaml, of which the build root has no compiler; the first is about another driver.
 WITHOUT = {"check_bq27xxx_data", "badzero"}
 # These two take longer than the other seventy together; they run with all tests.
-LONG = set() if tiers.current() == tiers.ALL else {"minmax", "unsigned_lesser_than_zero"}
+LONG = set() if WHOLE else {"minmax", "unsigned_lesser_than_zero"}
 # How coccinelle names a file it was given: searched, or left alone as no word of the patch is in it.
 READ = re.compile(r"^(?:HANDLING|Skipping): (\S+)", re.MULTILINE)
 PARSED = re.compile(r"^NB total files = (\d+); perfect = (\d+); pbs = 0; timeout = 0;", re.MULTILINE)
@@ -63,13 +63,14 @@ def check_changed(report, root, changed):
 
 
 def build_with_checks(report, root):
-    """A build of everything with all warnings, each object also read by sparse; layers.py reads its objects.
+    """A build of everything with all warnings, each file also read by sparse; layers.py reads its objects.
 
-    The objects of a build without any finding are kept in the cache, so the same sources are not built again.
+    But with all tests, it goes on from the build of the modules that guests load, which keeps no object if the compiler
+    has warned. The objects of a build without any finding are kept in the cache, so the same sources are not built again.
     """
     sources = [str(source.relative_to(repo.ROOT)) for source in sorted(repo.path("kernel").rglob("*.c"))]
     # What counts as no finding decides as well.
-    key = cache.key(module.module_key(root), *CHECKED_BUILD, BUILD_STEP.pattern)
+    key = cache.key(module.module_key(root), str(WHOLE), *CHECKED_BUILD, module.BUILD_STEP.pattern)
     said, missed = [], []
     try:
         layers.check(report, root, cache.make("checked-build", key, lambda folder: checked_build(root, sources, folder),
@@ -92,11 +93,13 @@ class Findings(Exception):
 def checked_build(root, sources, folder):
     """Leave the objects of a build without findings in a folder, or raise the Findings."""
     with tempfile.TemporaryDirectory() as place:
+        if not WHOLE:
+            module.copy_work(root, place)
         cache.sync_tree(repo.ROOT, module.source_paths(), Path(place))
         done = root.output([*CHECKED_BUILD, "-C", f"/usr/lib/modules/{root.kernel_version()}/build", "modules"],
                            {"module": place})
         lines = (done.stdout + done.stderr).splitlines()
-        said = [line for line in lines if line and not BUILD_STEP.match(line)]
+        said = [line for line in lines if line and not module.BUILD_STEP.match(line)]
         read_by_sparse = {line.split()[-1] for line in lines if re.match(r"^\s+CHECK ", line)}
         missed = [source for source in sources if not any(line.endswith(f"/{source}") for line in read_by_sparse)]
         if done.returncode or said or missed:

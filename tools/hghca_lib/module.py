@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The drivers, built through the checkout's Kbuild in the build root."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,11 @@ SUITES = "tests/kunit"
 TREE_FILES = ["include/config/kernel.release", "include/generated/autoconf.h", "Module.symvers"]
 # For gdb, even if the kernel itself has no debug information.
 DEBUG_INFO = "KCFLAGS=-g"
+# The stock kernel's headers and the build root's compiler are known to warn of nothing.
+WARNINGS = "W=1"
+# Steps of a build that say nothing.
+BUILD_STEP = re.compile(r"^\s+(CC|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
+                        r"^warning: the compiler differs|^\s+(The kernel was built by|You are using):")
 CURE = "the error is in kernel/, include/, tests/kunit/ or Kbuild of this checkout; correct it there"
 
 
@@ -27,8 +33,25 @@ def kernel_key(buildroot, tree):
 
 
 def module_key(buildroot, tree=None):
-    return cache.key(kernel_key(buildroot, tree), DEBUG_INFO, cache.tree_key(repo.ROOT, *source_paths()),
-                     *gcov.make_arguments())
+    return cache.key(kernel_key(buildroot, tree), cache.tree_key(repo.ROOT, *source_paths()), *arguments(tree))
+
+
+def arguments(tree=None):
+    """Arguments of make that say how the drivers are compiled."""
+    return [DEBUG_INFO, *([] if tree else [WARNINGS]), *gcov.make_arguments()]
+
+
+def work_folder(buildroot, tree=None):
+    """The folder in which the drivers are built for a kernel."""
+    return cache.root() / "module-tree" / cache.key(kernel_key(buildroot, tree), *gcov.make_arguments())
+
+
+def copy_work(buildroot, target):
+    """Copy what has been built for the stock kernel, whatever state of the sources it has; make then compiles the rest."""
+    work = work_folder(buildroot)
+    with cache.lock("module"):
+        if work.is_dir():
+            shutil.copytree(work, target, symlinks=True, dirs_exist_ok=True)
 
 
 def is_made(buildroot, tree=None):
@@ -54,7 +77,7 @@ def _make(key, buildroot, tree, variant, step, stripped=False):
     def build(made):
         log = cache.log_path("module")
         log.unlink(missing_ok=True)
-        work = cache.root() / "module-tree" / cache.key(kernel_key(buildroot, tree), *gcov.make_arguments())
+        work = work_folder(buildroot, tree)
         work.mkdir(parents=True, exist_ok=True)
         cache.sync_tree(repo.ROOT, [*source_paths(), repo.path(SUITES)], work)
         for other in work.glob("*.ko"):
@@ -64,8 +87,12 @@ def _make(key, buildroot, tree, variant, step, stripped=False):
         if tree:
             binds["kernel"] = tree
             headers = "/mnt/kernel"
-        buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", DEBUG_INFO, *variant, *gcov.make_arguments(),
-                       "modules"], log, step, CURE, binds)
+        try:
+            buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", *arguments(tree), *variant, "modules"], log,
+                          step, CURE, binds)
+        finally:
+            if not tree:
+                forget_warned(work, log)
         if stripped:
             buildroot.run(["sh", "-c", "strip --strip-debug /mnt/module/*.ko"], log, step, CURE, binds)
         for driver in sorted(work.glob("*.ko")):
@@ -73,6 +100,14 @@ def _make(key, buildroot, tree, variant, step, stripped=False):
         gcov.keep_notes(work, made)
 
     return cache.make("module", key, build, 128 * cache.MIB, step) / "hghca.ko"
+
+
+def forget_warned(work, log):
+    """Remove the objects if the compiler has warned, so that the next build warns again."""
+    said = log.read_text(errors="replace").splitlines()
+    if any(line and not BUILD_STEP.match(line) for line in said if not line.startswith("$ ")):
+        for built in work.rglob("*.o"):
+            built.unlink()
 
 
 def kernel_tree(bzimage, modules=None):
