@@ -171,7 +171,7 @@ def failed_port(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
 
 
-# A device of rsnic's group does it in the same guests.
+# The gate has each of the two and rxe in two machines; the suite qtest has them on one link.
 @test("with a full HCA in another machine", machine=MIXED, tier=ALL)
 def mixed(testbed):
     def all_services():

@@ -8,6 +8,8 @@ which take packets no faster than their property says.
 import contextlib
 import json
 
+from hghca_lib.tiers import ALL
+
 from framework import PAUSES, expect, test
 from impairment import impairment
 from perftest import perftest
@@ -121,7 +123,7 @@ def expect_no_loss(testbed, counted, stopped):
     expect(testbed.counter(testbed.client, "rx_pause") > stopped, "no pause frame was obeyed")
 
 
-@test("congestion: pause frames, a receiver that is slower than the sender", machine=PAUSES, limit_s=120, **NEEDS)
+@test("congestion: pause frames, a receiver that is slower than the sender", machine=PAUSES, limit_s=120, tier=ALL, **NEEDS)
 def pauses(testbed):
     """Without them what the buffer has no room for is lost and sent again; with them nothing is."""
     lossy, without = overrun(testbed)
@@ -149,7 +151,7 @@ def pauses_of_all(testbed, side):
     return said.count("on\n")
 
 
-@test("congestion: PFC for RoCE alone", machine=PAUSES, limit_s=120, **NEEDS)
+@test("congestion: PFC for RoCE alone", machine=PAUSES, limit_s=120, tier=ALL, **NEEDS)
 def priorities(testbed):
     """As DCB sets it."""
     try:
@@ -166,7 +168,7 @@ def priorities(testbed):
             testbed.run(f"dcb pfc set dev {side.netdev} prio-pfc all:off", side)
 
 
-@test("congestion: PFC or pause frames, and PFC that makes no sense", machine=PAUSES, **NEEDS)
+@test("congestion: PFC or pause frames, and PFC that makes no sense", machine=PAUSES, tier=ALL, **NEEDS)
 def one_or_the_other(testbed):
     """A port has what was turned on last."""
     side = testbed.client

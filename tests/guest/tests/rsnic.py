@@ -132,7 +132,8 @@ def exchange(testbed, option="", gids=("ipv4", "link-local")):
     rping(testbed, "-S 20000", 20)
 
 
-@test("with a base and a full HCA, both ways", machine=MIXED, limit_s=120)
+# The gate has each of the three and rxe in two machines; the suite qtest has a base and a full HCA on one link.
+@test("with a base and a full HCA, both ways", machine=MIXED, limit_s=120, tier=ALL)
 def mixed(testbed):
     """The base HCA is in the same guest, and has no IPv6; the full one is in the other guest."""
     with second_hca(testbed) as rsnic:
