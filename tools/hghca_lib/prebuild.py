@@ -6,6 +6,8 @@ a compiler.
 """
 
 import contextlib
+import os
+import threading
 from concurrent import futures
 
 from . import buildroot, cache, debug_kernel, module, setup, unit
@@ -26,7 +28,12 @@ def kernel(root):
 
 
 def programs(root):
-    """The programs of the suites `unit`, `sim` and `fuzz`."""
+    """The programs of the suites `unit`, `sim` and `fuzz`.
+
+    They wait for the kernel, at whose end one CPU links it: the other then still has work. What a thread starts has its
+    nice value.
+    """
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
     for variant in (unit.ADDRESS, unit.THREAD, *unit.IMAGES, unit.SIMULATION, unit.REPLAY):
         with cache.lock("unit-tree"):
             unit.make(root, variant)
