@@ -117,10 +117,9 @@ def leak(testbed):
     ours = [one for one in blocks if "provoke_leak+" in one]
     others = [one for one in blocks if "provoke_leak+" not in one]
     testbed.scanned = head + "".join(others)
-    # Many of them lie where others were just before, and words left of those are taken for pointers to them: 99 and 77 of
-    # 100 were told in two runs. How many, is chance; that some are told is not.
+    # The first of them lie where others were just before, and words left of those are taken for pointers to them.
     testbed.note(f"of {LEAKS} leaks {len(ours)} are told")
-    expect(len(ours) >= LEAKS / 10, f"of {LEAKS} leaks {len(ours)} are told: {found}")
+    expect(len(ours) >= LEAKS / 2, f"of {LEAKS} leaks {len(ours)} are told: {found}")
     expect(not others, f"lost before: {others}")
 
 
