@@ -91,6 +91,7 @@ def _make(key, buildroot, tree, variant, step, stripped=False):
             buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", *arguments(tree), *variant, "modules"], log,
                           step, CURE, binds)
         finally:
+            # The suite static reads the warnings of the stock kernel's build alone.
             if not tree:
                 forget_warned(work, log)
         if stripped:
