@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest's disk: a stock Debian 13 with the modules of the build root's kernel.
 
-It holds no files of this project; these are on the payload disk.
+The kernel's test of DMA engines, dmatest, is one of them: Debian does not build it, so it is built from Debian's source
+of the kernel. The disk holds no files of this project; these are on the payload disk.
 """
 
 import os
@@ -38,6 +39,11 @@ rm -f /mnt/guest/usr/lib/modules/$version/build /mnt/guest/usr/lib/modules/$vers
 cd /mnt/guest/usr/lib/modules/$version/kernel
 shift
 find "$@" -name '*.ko.xz' -print0 | xargs -0 -P2 -n32 unxz
+mkdir /tmp/dmatest
+tar -xOf /usr/src/linux-source-6.12.tar.xz --wildcards '*/drivers/dma/dmatest.c' > /tmp/dmatest/dmatest.c
+echo 'obj-m := dmatest.o' > /tmp/dmatest/Kbuild
+make -C /usr/lib/modules/$version/build M=/tmp/dmatest modules
+install -D -m 644 /tmp/dmatest/dmatest.ko ../extra/dmatest.ko
 depmod -b /mnt/guest $version
 mkdir -p /mnt/guest/usr/share/rdma-core-tests
 tar -xzf /usr/src/hghca/rdma-core_*.orig.tar.gz -C /mnt/guest/usr/share/rdma-core-tests \\

@@ -4,7 +4,7 @@
 import re
 
 import framework
-from hghca_lib import buildroot, cache, debug_kernel, module
+from hghca_lib import buildroot, debug_kernel
 
 from data import run_program
 from framework import ALL, GATE, IOMMU, LINK, expect
@@ -15,33 +15,10 @@ FULL, POLLED, BASE = "loop1", "loop2", "loop3"
 REFUSED = r"rdma-loopback .*: the controller lacks extensions 0x\w+: it cannot be a DMA engine"
 
 
-BUILD = f"""
-tar -xOf {debug_kernel.SOURCE} --wildcards '*/drivers/dma/dmatest.c' > dmatest.c
-echo 'obj-m := dmatest.o' > Kbuild
-make -C $1 M=/mnt/module modules
-"""
-
-
 def test(name, **options):
     return framework.test(f"loopback: {name}", **{
         "machine": IOMMU, "subjects": ("hghca",), "kernels": ("stock", "debug"),
         "expected_log": (REFUSED, r"enabling unsafe|No interrupt remapping"), **options})
-
-
-def dmatest(kernel):
-    """dmatest.ko, of the source of the guest's kernel: Debian does not build it, and the debug kernel has no modules."""
-    root = buildroot.make()
-    binds, tree = {}, f"/usr/lib/modules/{root.kernel_version()}/build"
-    if kernel != "stock":
-        binds, tree = {"kernel": debug_kernel.make(root, kernel).tree}, "/mnt/kernel"
-
-    def build(folder):
-        log = cache.log_path("dmatest")
-        log.unlink(missing_ok=True)
-        root.run(["sh", "-ec", BUILD, "sh", tree], log, "dmatest.ko", "see the log", {"module": folder, **binds}, "/mnt/module")
-
-    key = cache.key(module.kernel_key(root, binds.get("kernel")), BUILD)
-    return cache.make("dmatest", key, build, 16 * cache.MIB, "dmatest.ko") / "dmatest.ko"
 
 
 def address(testbed, controller):
@@ -52,9 +29,13 @@ def address(testbed, controller):
 
 
 def load(testbed):
+    """Load the driver, and make dmatest.ko available at /run."""
     testbed.run("lsmod | grep -q '^rdma_loopback ' || insmod /opt/hghca/rdma-loopback.ko")
-    if testbed.try_run("test -e /run/dmatest.ko").status:
-        sent = testbed.guest.run("cat > /run/dmatest.ko", input=dmatest(testbed.kernel).read_bytes())
+    if testbed.kernel == "stock":
+        testbed.run("cp /usr/lib/modules/$(uname -r)/extra/dmatest.ko /run/")
+    elif testbed.try_run("test -e /run/dmatest.ko").status:
+        module = debug_kernel.make(buildroot.make(), testbed.kernel).tree / "dmatest.ko"
+        sent = testbed.guest.run("cat > /run/dmatest.ko", input=module.read_bytes())
         expect(sent.status == 0, f"dmatest.ko cannot be copied: {sent.output}")
 
 
