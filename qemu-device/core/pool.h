@@ -11,7 +11,9 @@
 #include <new>
 #include <type_traits>
 
-#if defined(__SANITIZE_ADDRESS__)
+#include "sanitizer.h"
+
+#if HGHCA_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -79,7 +81,7 @@ private:
     };
 
     // An object that was given back is not looked at: the address sanitizer tells who does.
-#if defined(__SANITIZE_ADDRESS__)
+#if HGHCA_ADDRESS_SANITIZER
     static void allow(Place &place) { ASAN_UNPOISON_MEMORY_REGION(&place, sizeof(place)); }
     static void forbid(Place &place) { ASAN_POISON_MEMORY_REGION(&place, sizeof(place)); }
 #else

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__SANITIZE_ADDRESS__)
+#include "sanitizer.h"
+
+#if HGHCA_ADDRESS_SANITIZER
 // Of the sanitizers' allocator_interface.h, which g++ does not install. 0: there is no room for another hook.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void *, size_t),
                                                           void (*freed)(const volatile void *));
@@ -22,7 +24,7 @@ struct Allocations {
     static void freed(const volatile void *) {}
     static bool watch()
     {
-#if defined(__SANITIZE_ADDRESS__)
+#if HGHCA_ADDRESS_SANITIZER
         return __sanitizer_install_malloc_and_free_hooks(allocated, freed) != 0;
 #else
         return false;

@@ -56,7 +56,7 @@ TEST(Pool, AnArrayBeginsWithZeros)
     EXPECT_EQ(ZeroedArray<uint32_t>().size(), 0u);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if HGHCA_ADDRESS_SANITIZER
 TEST(PoolDeathTest, AnObjectThatWasGivenBackIsNotLookedAt)
 {
     Pool<Object> pool(2);
