@@ -53,7 +53,12 @@ FUZZER = Variant("qemu-fuzz", tuple("""
     "qemu-fuzz-x86_64", ("CONFIG_PCI_DEVICES=n", "CONFIG_TEST_DEVICES=n", "CONFIG_MICROVM=n", "CONFIG_PXB=n",
                          "CONFIG_CXL=n", "CONFIG_HGHCA=y", "CONFIG_RDMA_LOOPBACK=y"),
     only_ours=True)
-DEVICES = "configs/devices/x86_64-softmmu/hghca.mak"
+# The machine of an arm64 guest, with the loopback controller.
+ARM64 = Variant("qemu-arm64", tuple("""
+    --target-list=aarch64-softmmu --enable-tcg --enable-fdt=system --enable-trace-backends=log
+    --without-default-devices --with-devices-aarch64=hghca
+    """.split()), OPTIMIZED, "qemu-system-aarch64", ("CONFIG_ARM_VIRT=y", "CONFIG_RDMA_LOOPBACK=y"))
+DEVICES = "configs/devices/{}-softmmu/hghca.mak"
 # The lines that add hw/hghca to QEMU's build: file -> (line to find, line to put after it).
 HOOKS = {
     "hw/meson.build": ("subdir('hyperv')", "subdir('hghca')"),
@@ -154,7 +159,8 @@ def _make_tree(buildroot, variant):
         for name in variant.corrections:
             _correct(folder / "qemu" / name, CORRECTIONS[name])
         if variant.devices:
-            (folder / "qemu" / DEVICES).write_text("".join(f"{line}\n" for line in variant.devices))
+            architecture = variant.target.rpartition("-")[2]
+            (folder / "qemu" / DEVICES.format(architecture)).write_text("".join(f"{line}\n" for line in variant.devices))
         if variant.only_ours:
             (folder / "without-sanitizers").write_text(_all_but_ours(folder / "qemu"))
         for name in ["build", "core-source", "core-build"]:
