@@ -63,7 +63,10 @@ struct Layout<QpAttributes> {
         field("sqd_notify", &A::sqd_notify, 0x87, FieldAccess::Command),
         field("trusted", &A::trusted, 0x88, FieldAccess::ReadOnly),
         field("vendor_ops", &A::vendor_ops, 0x89, FieldAccess::ReadOnly),
-        field("counter_set", &A::counter_set, 0x8a, FieldAccess::Command, up_to(kCounterSets - 1)));
+        field("counter_set", &A::counter_set, 0x8a, FieldAccess::Command, up_to(kCounterSets - 1)),
+        // This function has the port's P_Key, and retries that end.
+        field("pkey", &A::pkey, 0x8c, FieldAccess::ReadOnly, up_to(0)),
+        field("retries_forever", &A::retries_forever, 0x8e, FieldAccess::ReadOnly, up_to(0)));
 };
 
 template <>

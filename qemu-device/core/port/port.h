@@ -35,6 +35,8 @@ struct Port {
     static constexpr unsigned kGids = kMaxGids;
     std::array<GidEntry, kGids> gids{};
     uint16_t pkey = 0xffff;
+    int source_port = -1;      // of UDP, for all packets; -1: it tells flows apart
+    uint8_t hop_limit = 64;    // of a path that has none
     FlowControlSettings flow_control;
 };
 

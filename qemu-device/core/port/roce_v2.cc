@@ -13,7 +13,6 @@ namespace hghca {
 
 namespace {
 
-constexpr uint8_t kDefaultHopLimit = 64;
 constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 std::array<uint8_t, 16> mapped(const uint8_t ipv4[4])
@@ -112,7 +111,7 @@ bool RoceV2::route(const Path &path, uint32_t flow, Route &out) const
     put16(out.layout.ipv6 ? HGHCA_ETH_TYPE_IPV6 : HGHCA_ETH_TYPE_IPV4);
     out.layout.network_offset = uint8_t(at - out.header.data());
 
-    const uint8_t hops = path.hop_limit ? path.hop_limit : kDefaultHopLimit;
+    const uint8_t hops = path.hop_limit ? path.hop_limit : port_.hop_limit;
     if (out.layout.ipv6) {
         hghca_ipv6_header ip{};
         ip.version_class_flow = be32(6u << 28 | field_put(HGHCA_IPV6_CLASS_MASK, path.tclass) |
@@ -134,7 +133,8 @@ bool RoceV2::route(const Path &path, uint32_t flow, Route &out) const
         at = append(at, ip);
     }
     // UDP checksum 0: none. The ICRC covers more than it would.
-    hghca_udp_header udp{be16(source_port(path.flow_label, flow)), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
+    const uint16_t from = port_.source_port < 0 ? source_port(path.flow_label, flow) : uint16_t(port_.source_port);
+    hghca_udp_header udp{be16(from), be16(HGHCA_ROCE_UDP_PORT), 0, 0};
     at = append(at, udp);
     out.layout.transport_offset = uint8_t(at - out.header.data());
     return true;

@@ -108,7 +108,7 @@ Turn Congestion::notify(Qp &qp, int32_t &credit)
     TransportHeader h{};
     h.opcode = HGHCA_BTH_CNP;
     h.becn = true;
-    h.pkey = transport_.port.pkey;
+    h.pkey = transport_.pkey_of(qp);
     h.qpn = qp.a.remote_qpn;
     Route route;
     const bool reachable = transport_.link.route(path, Transport::flow_of(qp), route);

@@ -41,7 +41,7 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
         TransportHeader h{};
         h.opcode = HGHCA_BTH_UD | (send_wqe_.has_imm() ? HGHCA_BTH_OP_SEND_ONLY_IMM : HGHCA_BTH_OP_SEND_ONLY);
         h.solicited = send_wqe_.solicited;
-        h.pkey = transport_.port.pkey;
+        h.pkey = transport_.pkey_of(qp);
         h.qpn = send_wqe_.dqpn;
         h.psn = r.next_psn;
         h.imm = send_wqe_.imm;

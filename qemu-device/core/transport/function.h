@@ -171,6 +171,19 @@ protected:
     ~Outlet() = default;
 };
 
+// Who wants to know of each packet, for counters that the transport does not keep.
+class PacketObserver {
+public:
+    virtual void sent(const Qp &qp, const TransportHeader &h) = 0;
+    // A send WQE begins, for the first time.
+    virtual void begun(const Qp &qp) = 0;
+    // What was sent goes again.
+    virtual void went_back(const Qp &qp) = 0;
+
+protected:
+    ~PacketObserver() = default;
+};
+
 // What goes again after a loss.
 enum class Rewind : uint8_t {
     Packet,    // all from the first packet that is not acknowledged
@@ -199,6 +212,8 @@ struct Function {
     uint32_t qp_count;         // QP numbers are below
     uint64_t pace_grain_ns;    // a QP that its rate holds back waits so long at least
     Rewind rewind;
+    PacketObserver *observer = nullptr;   // there need not be one
+    bool keeps_writes_alone = false;      // the retransmission buffer holds no SEND
 };
 
 }  // namespace hghca

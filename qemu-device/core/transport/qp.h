@@ -43,6 +43,7 @@ struct QpAttributes {
     uint32_t xrcd;      // of an XRC target; 0: the QP is not one
     Qpn remote_qpn;
     uint16_t pkey_index;
+    uint16_t pkey;            // 0: the port's
     uint32_t qkey;
     Path path;
     uint8_t ack_timeout;      // 0..31
@@ -54,6 +55,7 @@ struct QpAttributes {
     uint8_t access;           // what its peer may do: values of Access
     bool sqd_notify;
     bool trusted;             // may post REG_MR
+    bool retries_forever;     // time-outs and lost packets do not fail it
     bool vendor_ops;          // sends and accepts PART, READ_POINTER and READ_CONSISTENT
     uint16_t counter_set;     // 0: none
 

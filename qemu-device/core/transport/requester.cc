@@ -144,11 +144,11 @@ void Requester::timeout(Qp &qp)
 void Requester::retry(Qp &qp)
 {
     // IBA vol 1, 9.9.2.1.1: one counter for time-outs, sequence errors and lost responses.
-    if (!qp.req.retries_left) {
+    if (!qp.req.retries_left && !qp.a.retries_forever) {
         transport_.send_queue.fail(qp, Status::RetryExceeded);
         return;
     }
-    qp.req.retries_left--;
+    qp.req.retries_left -= qp.req.retries_left != 0;
     transport_.send_queue.go_back(qp);
     // One timer serves both waits: what ends this one ends that for an RNR NAK, too.
     qp.req.waiting_timer = false;
@@ -281,6 +281,9 @@ bool Requester::waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes)
     return false;
 }
 
+// Is the payload of wqe_ for the retransmission buffer?
+bool Requester::keeps() const { return wqe_.is_write() || !transport_.keeps_writes_alone; }
+
 // With a retransmission buffer: makes `payload` the copy of the packet that is next, which is made if it goes for the
 // first time. False: not now, or never.
 bool Requester::keep(Qp &qp, PacketSegments &payload, uint32_t bytes)
@@ -335,7 +338,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
             return Turn::Idle;
         }
         PageFaults::satisfied(r.page);
-        if (transport_.store.active() && !keep(qp, payload, payload_bytes))
+        if (transport_.store.active() && keeps() && !keep(qp, payload, payload_bytes))
             return Turn::Idle;
     }
 
@@ -345,7 +348,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
     h.ack_request = last || r.since_ack_request + 1 >= kAckRequestEvery ||
                     r.requests_in_flight + 1 >= window(r) || beyond_credits(qp) ||
                     (transport_.store.active() && transport_.store.full());
-    h.pkey = transport_.port.pkey;
+    h.pkey = transport_.pkey_of(qp);
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
     h.imm = wqe_.imm;

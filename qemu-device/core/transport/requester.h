@@ -38,6 +38,7 @@ private:
     bool beyond_credits(const Qp &qp) const;
     bool may_send(const Qp &qp, bool begins) const;
     bool keep(Qp &qp, PacketSegments &payload, uint32_t bytes);
+    bool keeps() const;
     bool waits_for_place(Qp &qp, uint64_t offset, uint32_t bytes);
     Turn send(Qp &qp, int32_t &credit);
     uint64_t timeout_ns(Qp &qp) const;

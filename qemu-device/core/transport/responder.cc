@@ -98,7 +98,7 @@ Drop Responder::validate(const Qp &qp, const Packet &packet) const
         return Drop::Opcode;
     if (!in_sequence(qp, packet))
         return Drop::Sequence;
-    if (!good_length(qp, packet))
+    if (!good_length(qp, packet) || (packet.flags & kSend && !packet.payload.length && !transport_.features.empty_sends))
         return !(packet.flags & kLast) && packet.h.pad ? Drop::Pad : Drop::Length;
     return function_allowed(qp, packet.flags) ? Drop::None : Drop::Request;
 }
@@ -107,6 +107,8 @@ Drop Responder::validate(const Qp &qp, const Packet &packet) const
 bool Responder::function_allowed(const Qp &qp, uint32_t flags) const
 {
     if (flags & kIeth && !transport_.features.memory_management)
+        return false;
+    if (flags & kImmDt && !transport_.features.immediates)
         return false;
     if (flags & (kAtomicWrite | kFlush) && !transport_.features.placement)
         return false;
@@ -814,7 +816,7 @@ TransportHeader Responder::reply_header(const Qp &qp, uint8_t opcode, Psn psn) c
 {
     TransportHeader h{};
     h.opcode = uint8_t(bth_service(qp.a.service) | opcode);
-    h.pkey = transport_.port.pkey;
+    h.pkey = transport_.pkey_of(qp);
     h.qpn = qp.a.remote_qpn;
     h.psn = psn;
     h.syndrome = uint8_t(HGHCA_AETH_ACK | credits(qp));

@@ -56,8 +56,11 @@ bool SendQueue::allowed(const Qp &qp) const
 void SendQueue::begin(Qp &qp)
 {
     const uint16_t behind = uint16_t(qp.req.next_index + 1);
-    if (index_before(qp.req.started_index, behind))
-        qp.req.started_index = behind;
+    if (!index_before(qp.req.started_index, behind))
+        return;
+    qp.req.started_index = behind;
+    if (transport_.observer) [[unlikely]]
+        transport_.observer->begun(qp);
 }
 
 void SendQueue::advance(Qp &qp)
@@ -138,6 +141,8 @@ void SendQueue::go_back(Qp &qp)
     r.reads_outstanding = 0;
     r.since_ack_request = 0;
     r.fault = Status::Success;   // of a WQE behind; it will be found again
+    if (transport_.observer) [[unlikely]]
+        transport_.observer->went_back(qp);
 }
 
 WqeRef SendQueue::behind(const Qp &qp, uint16_t index)

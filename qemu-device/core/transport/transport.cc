@@ -79,8 +79,10 @@ Route *Transport::route_of(const Qp &qp)
     return route_state_ == RouteState::Good ? &route_ : nullptr;
 }
 
-void Transport::count_sent(const Qp &qp, const Route &route)
+void Transport::count_sent(const Qp &qp, const Route &route, const TransportHeader &h)
 {
+    if (observer) [[unlikely]]
+        observer->sent(qp, h);
     count(qp, qp_counter::tx_packets);
     count(qp, qp_counter::tx_bytes, route.layout.frame_bytes);
 }
@@ -120,7 +122,7 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
         if (outlet.send_frame({&frame, 1}) == FrameSent::LinkFull)
             return Sent::Blocked;
     }
-    count_sent(qp, *route);
+    count_sent(qp, *route, h);
     if (route->to_group && h.qpn == kMulticastQpn && kOpcodes[h.opcode] & kDeth && features.multicast) {
         counters.multicast_sent++;
         receive_frame({{&frame, 1}, 0, route->layout.frame_bytes}, true, qp.a.qpn);
@@ -142,7 +144,7 @@ Sent Transport::send_to_self(const Qp &qp, Route &route, const TransportHeader &
     parts[0] = {header, route.layout.transport_offset + transport_bytes};
     uint8_t trailer[kMaxTrailer] = {};  // the ICRC is not checked
     parts[count] = {trailer, size_t(h.pad + HGHCA_ICRC_SIZE)};
-    count_sent(qp, route);
+    count_sent(qp, route, h);
     receive_frame({{parts, size_t(count) + 1}, 0, route.layout.frame_bytes}, true);
     return Sent::Yes;
 }
@@ -279,9 +281,10 @@ Drop Transport::refuses(const Qp *qp, uint8_t service, uint32_t flags) const
 }
 
 // IBA vol 1, 10.9.3: the same key, and not two limited members.
-bool Transport::pkey_matches(const TransportHeader &h) const
+bool Transport::pkey_matches(uint16_t own_pkey, const TransportHeader &h) const
 {
-    const uint16_t own_pkey = port.pkey;
+    if (!features.pkeys)
+        return true;
     return !((h.pkey ^ own_pkey) & ~HGHCA_PKEY_FULL) && (h.pkey | own_pkey) & HGHCA_PKEY_FULL;
 }
 
@@ -307,7 +310,7 @@ void Transport::dispatch(const Packet &packet)
             return;
         }
     }
-    if (!pkey_matches(h)) {
+    if (!pkey_matches(pkey_of(*qp), h)) {
         count(*qp, qp_counter::rx_bad_pkey);
         drop(packet, Drop::Pkey);
         return;
@@ -339,7 +342,7 @@ void Transport::dispatch_cnp(const Packet &packet)
     } else if (const Drop why = link.check_peer(packet.arrival, qp->a.path); why != Drop::None) {
         count(*qp, qp_counter::rx_bad_address);
         drop(packet, why);
-    } else if (!pkey_matches(packet.h)) {
+    } else if (!pkey_matches(pkey_of(*qp), packet.h)) {
         count(*qp, qp_counter::rx_bad_pkey);
         drop(packet, Drop::Pkey);
     } else if (!packet.h.becn || packet.payload.length) {
@@ -359,7 +362,7 @@ void Transport::dispatch_to_group(const Packet &packet, Qpn sender)
         drop(packet, h.qpn != kMulticastQpn ? Drop::NoQp : Drop::Service);
         return;
     }
-    if (!pkey_matches(h)) {
+    if (!pkey_matches(port.pkey, h)) {
         counters.rx_bad_pkey++;
         drop(packet, Drop::Pkey);
         return;

@@ -140,6 +140,8 @@ public:
             events.broken(invariant);
     }
 
+    uint16_t pkey_of(const Qp &qp) const { return qp.a.pkey ? qp.a.pkey : port.pkey; }
+
     // Packet dropped or refused: counted by its reason and kept for who looks for it.
     void drop(const Packet &packet, Drop why);
 
@@ -195,7 +197,7 @@ private:
     // scatter() to memory that holds none of the view.
     bool scatter_apart(const FrameView &view, size_t from, const PacketSegments &to);
     Drop refuses(const Qp *qp, uint8_t service, uint32_t flags) const;
-    bool pkey_matches(const TransportHeader &h) const;
+    bool pkey_matches(uint16_t own_pkey, const TransportHeader &h) const;
     void dispatch(const Packet &packet);
     void dispatch_cnp(const Packet &packet);
     void dispatch_to_group(const Packet &packet, Qpn sender);
@@ -207,7 +209,7 @@ private:
     Turn serve_reliable(Qp &qp, int32_t &credit);
     void acknowledge_last(Qp &qp);
     Flushed flush_slice(Qp &qp);
-    void count_sent(const Qp &qp, const Route &route);
+    void count_sent(const Qp &qp, const Route &route, const TransportHeader &h);
     void count_received(const Qp &qp, const Packet &packet);
 
     Route route_{};

@@ -73,6 +73,9 @@ struct Features {
     bool vendor_ops = false;         // PART, READ_POINTER and READ_CONSISTENT
     bool unsignaled = false;         // a send WQE may complete without a CQE
     bool atomics = true;
+    bool immediates = true;          // SEND and WRITE with immediate data
+    bool empty_sends = true;
+    bool pkeys = true;               // P_Keys of packets that are received are checked
 };
 
 // What the owner of a QP is told: IBA vol 1, 11.6.3.

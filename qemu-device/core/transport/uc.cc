@@ -70,7 +70,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
     TransportHeader h{};
     h.opcode = uint8_t(HGHCA_BTH_UC | message_opcode(send_wqe_, !packets, last));
     h.solicited = last && send_wqe_.asks_for_event();
-    h.pkey = transport_.port.pkey;
+    h.pkey = transport_.pkey_of(qp);
     h.qpn = qp.a.remote_qpn;
     h.psn = r.next_psn;
     h.imm = send_wqe_.imm;
