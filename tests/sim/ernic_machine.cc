@@ -33,23 +33,24 @@ bool SentMessages::add(uint8_t opcode, Psn psn, uint32_t read_bytes)
 }
 
 ErnicMachine::ErnicMachine(World &world, uint32_t number, const MachineConfig &config, uint64_t seed)
-    : NetworkHost(world, number, config.memory_bytes, config.tx_queue_bytes, seed), device(*this, mac_of(number))
+    : NetworkHost(world, number, config.memory_bytes, config.tx_queue_bytes, seed), errors_(alloc(Ernic::kErrorBytes)),
+      device(*this, errors_)
 {
+    allow_dma(errors_, Ernic::kErrorBytes);
     copy_only = config.copy_only;
     check_dma_from_now();
 }
 
-Ernic::Registers &ErnicMachine::connect(uint32_t qpn, uint32_t host, QpAttributes attributes, uint32_t sq_psn,
-                                        uint32_t rq_psn)
+void ErnicMachine::connect(uint32_t qpn, uint32_t host, QpAttributes attributes, const Ernic::Queues &queues,
+                           uint32_t sq_psn, uint32_t rq_psn)
 {
     attributes.path.dmac = mac_of(host);
     attributes.path.smac = mac_of(number);
     attributes.path.sip = ipv4_of(number);
     attributes.path.dip = ipv4_of(host);
-    attributes.path.hop_limit = 64;
     qpns_[{host, hghca::number(attributes.remote_qpn)}] = qpn;
     messages_[qpn] = SentMessages(sq_psn, attributes.mtu);
-    return device.connect(qpn, attributes, sq_psn, rq_psn);
+    device.connect(qpn, attributes, queues, sq_psn, rq_psn);
 }
 
 // All that it sends is IPv4 without VLAN.
@@ -69,11 +70,24 @@ void ErnicMachine::sent(const Frame &frame)
              ", in the middle of a message");
 }
 
+// Only what the peer does not answer, or refuses, makes a QP fatal here.
+void ErnicMachine::check_errors()
+{
+    for (; errors_seen_ != device.read(Ernic::kInErrorsPointer); errors_seen_ = (errors_seen_ + 1) % Ernic::kErrors) {
+        uint16_t entry[4];
+        std::memcpy(entry, at(errors_ + errors_seen_ * sizeof(entry)), sizeof(entry));
+        if (entry[0] != Ernic::kRetries && entry[0] != Ernic::kRnrRetries && entry[0] != Ernic::kNak)
+            fail("host ", number, ": QP ", entry[1], " of the ERNIC is fatal with code ", entry[0]);
+    }
+}
+
 void ErnicMachine::driver_interrupt()
 {
-    for (const hghca::Event event : std::exchange(device.events, {}))
-        if (event != hghca::Event::Established)
-            fail("host ", number, ": event ", unsigned(event), " of the ERNIC");
+    for (const uint32_t banks : {Ernic::kRqBanks, Ernic::kCqBanks})
+        for (uint32_t n = 0; n < 8; n++)
+            device.write(banks + 4 * n, UINT32_MAX);
+    device.write(Ernic::kIntStatus, UINT32_MAX);
+    check_errors();
     handler->interrupt(*this);
 }
 

@@ -42,9 +42,14 @@ public:
 
     ErnicMachine(World &world, uint32_t number, const MachineConfig &config, uint64_t seed);
 
-    // A connection in RTS to a QP of another host.
-    Ernic::Registers &connect(uint32_t qpn, uint32_t host, QpAttributes attributes, uint32_t sq_psn, uint32_t rq_psn);
+    // A connection to a QP of another host.
+    void connect(uint32_t qpn, uint32_t host, QpAttributes attributes, const Ernic::Queues &queues, uint32_t sq_psn,
+                 uint32_t rq_psn);
 
+private:
+    const uint64_t errors_;           // the packet error queues
+
+public:
     Ernic device;
     Handler *handler = nullptr;
     uint32_t next_qpn = 2;            // QP 1 is that of management
@@ -61,6 +66,9 @@ private:
     void device_link_ready() override { device.run(); }
     void driver_interrupt() override;
 
+    void check_errors();
+
+    uint32_t errors_seen_ = 0;
     std::map<uint32_t, SentMessages> messages_;                  // by QP number
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> qpns_;     // by the peer's host and QP number
 };

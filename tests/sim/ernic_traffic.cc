@@ -59,7 +59,7 @@ Side &Traffic::add_side(ErnicMachine &machine, const SideConfig &config)
     target.mr.va = (random_.below(1ull << 36) << 12) + (target.dma(0) & 4095);
     target.mr.key = Ernic::rkey_of(entry, key);
     machine.device.write_pd(entry, {.pd = q.pd, .va = target.mr.va, .bytes = target.bytes(), .base = target.dma(0),
-                                    .key = key, .access = kReadAndWrite, .valid = true});
+                                    .key = key, .access = kReadAndWrite});
     // All slots but one are free.
     for (; side.rq_head + 1u < side.config.rq_wqes; side.rq_head++)
         side.receives.push_back(side.rq_head);
@@ -73,24 +73,20 @@ void Traffic::connect_ernic(Side &side, const Side &peer)
     const SideConfig &config = side.config;
     QpAttributes a{};
     a.mtu = 128u << config.mtu_code;
-    a.log_max_msg = 31;
     a.pd = q.pd;
-    a.sq.length = config.sq_wqes;
     a.remote_qpn = Qpn(peer.qp.qpn);
     a.ack_timeout = config.ack_timeout;
     a.retry_count = config.retry;
     a.rnr_retry = config.rnr_retry;
     a.min_rnr_timer = config.rnr_timer;
-    a.max_rd_atomic = uint8_t(config.rd_atomic);
-    a.max_dest_rd_atomic = kMaxRdAtomic;
-    a.access = uint8_t(uint32_t(Access::RemoteWrite) | uint32_t(Access::RemoteRead));
-    q.registers = &q.machine->connect(side.qp.qpn, peer.machine->number, a, config.psn, peer.config.psn);
-    q.registers->sqba = q.sq_dma;
-    q.registers->cqba = q.cq_dma;
-    q.registers->rqba = q.slots->dma(0);
-    q.registers->sq_depth = uint16_t(config.sq_wqes);
-    q.registers->rq_depth = uint16_t(config.rq_wqes);
-    q.registers->rq_slot_bytes = q.slot_bytes;
+    const Ernic::Queues queues{.sqba = q.sq_dma,
+                               .cqba = q.cq_dma,
+                               .rqba = q.slots->dma(0),
+                               .sq_depth = uint16_t(config.sq_wqes),
+                               .rq_depth = uint16_t(config.rq_wqes),
+                               .slot_bytes = q.slot_bytes};
+    q.machine->connect(side.qp.qpn, peer.machine->number, a, queues, config.psn, peer.config.psn);
+    q.is_connected = true;
 }
 
 // ---- queues
@@ -142,23 +138,25 @@ void Traffic::interrupt(ErnicMachine &machine)
 bool Traffic::poll_ernic(Side &side)
 {
     ErnicQueues &q = *side.ernic;
-    const Ernic::Registers &r = *q.registers;
-    if (r.cqhead > r.sq_depth || r.rq_written > r.rq_depth)
-        fail(name_of(side), ": CQHEAD is ", r.cqhead, " of ", r.sq_depth, ", the receive index ", r.rq_written, " of ",
-             r.rq_depth);
-    const bool any = q.cqhead != r.cqhead || q.rq_written != r.rq_written;
+    if (!q.is_connected)
+        return false;
+    const uint32_t sq_depth = side.config.sq_wqes, rq_depth = side.config.rq_wqes;
+    const uint16_t cqhead = q.machine->device.cqhead(side.qp.qpn), written = q.machine->device.rq_written(side.qp.qpn);
+    if (cqhead > sq_depth || written > rq_depth)
+        fail(name_of(side), ": CQHEAD is ", cqhead, " of ", sq_depth, ", the receive index ", written, " of ", rq_depth);
+    const bool any = q.cqhead != cqhead || q.rq_written != written;
     if (any && q.disabled)
         fail(name_of(side), ": a completion of a QP that was disabled");
-    while (q.cqhead != r.cqhead) {
-        const uint16_t slot = q.cqhead % r.sq_depth;
+    while (q.cqhead != cqhead) {
+        const auto slot = uint16_t(q.cqhead % sq_depth);
         q.cqhead = uint16_t(slot + 1);
         uint32_t cqe;
         std::memcpy(&cqe, side.machine->at(q.cq_dma + slot * sizeof(cqe)), sizeof(cqe));
         if (!q.machine->lose_completion || --q.machine->lose_completion)
             ernic_sent(side, cqe);
     }
-    while (q.rq_written != r.rq_written) {
-        q.rq_written = uint16_t(q.rq_written % r.rq_depth + 1);
+    while (q.rq_written != written) {
+        q.rq_written = uint16_t(q.rq_written % rq_depth + 1);
         ernic_received(side);
     }
     return any;
@@ -180,13 +178,40 @@ void Traffic::ernic_sent(Side &side, uint32_t cqe)
              sim::name_of(request.action));
     if (opcode != opcode_of(request.action))
         fail(name_of(side), ": a completion of opcode ", unsigned(opcode), " for a ", sim::name_of(request.action));
-    if (!(cqe & Ernic::kFatalCqe)) {
+    if (!(cqe & Ernic::kErrorCqe)) {
         retire(side, request);
         return;
     }
     give_up(side, request);
     side.expects_flush = true;   // though an ERNIC flushes nothing
-    fail_side(side, request, hghca::syndrome_of(side.ernic->registers->fatal_status));
+    fail_side(side, request, hghca::syndrome_of(status_of_fatal(side)));
+}
+
+// Why the QP of a side is fatal.
+Status Traffic::status_of_fatal(Side &side)
+{
+    Ernic &device = side.ernic->machine->device;
+    switch (device.fatal_code(side.qp.qpn)) {
+    case Ernic::kRetries:
+        return Status::RetryExceeded;
+    case Ernic::kRnrRetries:
+        return Status::RnrRetryExceeded;
+    case Ernic::kNak:
+        break;
+    default:
+        return Status::BadResponse;
+    }
+    // The syndrome of the AETH: IBA vol 1, 9.7.5.2.8, table 45.
+    switch (device.read_qp(side.qp.qpn, Ernic::kStatus) >> 16 & 0x7f) {
+    case 0x61:
+        return Status::RemoteInvalidRequest;
+    case 0x62:
+        return Status::RemoteAccess;
+    case 0x63:
+        return Status::RemoteOperation;
+    default:
+        return Status::BadResponse;
+    }
 }
 
 // Its length is not told: that of the message that is next has to be there, and what stands behind it unchanged.

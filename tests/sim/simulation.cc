@@ -264,7 +264,7 @@ Result Simulation::run()
     for (const auto &machine : world.machines)
         result.retransmitted += machine->device.counters().retransmitted;
     for (const auto &machine : world.ernics)
-        result.retransmitted += machine->device.counters.retransmitted;
+        result.retransmitted += machine->device.device.counters.retransmitted;
     const Fabric &fabric = *world.fabric;
     result.frames = world.frames_received;
     result.requests = 0;

@@ -126,7 +126,7 @@ struct VendorMemory {
 // The queues of a side whose host has an ERNIC, and how far software has seen them.
 struct ErnicQueues {
     ErnicMachine *machine;
-    Ernic::Registers *registers = nullptr;   // of a QP that is connected
+    bool is_connected = false;
     std::unique_ptr<Block> slots;            // for one message each
     uint32_t slot_bytes;
     uint64_t sq_dma, cq_dma;
@@ -314,6 +314,7 @@ private:
     bool poll_ernic(Side &side);
     void ernic_sent(Side &side, uint32_t cqe);
     void ernic_received(Side &side);
+    static Status status_of_fatal(Side &side);
     void disable_ernic(Side &side);
     void doubt_receives(Side &side);
 

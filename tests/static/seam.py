@@ -3,8 +3,8 @@
 
 The folders of the core are layers, and a file includes no header of a higher one.
 
-Of the function are the names of include/hghca, the register block of commands (HCR), device.h and the headers of
-jingzhao/ and rsnic/. The names that include/hghca_wire.h defines are the packet format's.
+Of the function are the names of include/hghca and ernic_hw.h, the register block of commands (HCR), device.h and the
+headers of jingzhao/, rsnic/ and ernic/. The names that include/hghca_wire.h defines are the packet format's.
 The check proves itself: a name or an include that is put into a file must be found there.
 """
 
@@ -15,14 +15,14 @@ from hghca_lib import repo
 CORE = repo.path("qemu-device/core")
 # The lowest layer first. Those of FUNCTION are above them, beside each other.
 LAYERS = ("wire", "port", "transport")
-FUNCTION = ("jingzhao", "rsnic")
+FUNCTION = ("jingzhao", "rsnic", "ernic")
 # They name nothing of the function.
 FOLDERS = ("transport", "wire")
 WIRE = repo.path("include/hghca_wire.h")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
-OF_FUNCTION = re.compile(r"^(?:jingzhao/.*|rsnic/.*|hghca/.*|hghca_hw\.h|hghca_core\.h|device\.h)$")
-NAME = re.compile(r"\b(?:hghca|HGHCA)_\w+|\b[hH]cr\b|\bHCR\w*")
+OF_FUNCTION = re.compile(r"^(?:jingzhao/.*|rsnic/.*|ernic/.*|hghca/.*|hghca_hw\.h|hghca_core\.h|ernic_hw\.h|device\.h)$")
+NAME = re.compile(r"\b(?:hghca|HGHCA|ernic|ERNIC)_\w+|\b[hH]cr\b|\bHCR\w*")
 DEFINED = re.compile(r"^#define\s+(HGHCA_\w+)|^(?:struct|enum|union) (hghca_\w+)|^\s+(HGHCA_\w+)\s*[=,]", re.MULTILINE)
 # What must be found in each file, and what must not.
 SPOILT = {
@@ -31,6 +31,8 @@ SPOILT = {
     "Hcr": "class Hcr;",
     "jingzhao/hcr.h": '#include "jingzhao/hcr.h"',
     "rsnic/caps.h": '#include "rsnic/caps.h"',
+    "ernic/stats.h": '#include "ernic/stats.h"',
+    "ERNIC_QPCONF": "int planted = ERNIC_QPCONF;",
     "hghca/cmd.h": '#include "hghca/cmd.h"',
 }
 SOUND = '// HGHCA_CMD_INIT_HCA\n/* hghca_qpc */\nnamespace hghca {}\n#include "wire/psn.h"\n'

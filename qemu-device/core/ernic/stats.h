@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the device counts that no register shows.
+#pragma once
+
+#include <cstdint>
+
+namespace hghca::ernic {
+
+// Name, meaning.
+#define ERNIC_STATS(X)                                                                          \
+    X(bad_accesses, "accesses of registers that are not of four aligned bytes")                 \
+    X(bad_indices, "SQPI and RQCI that the queue cannot have, which are ignored")               \
+    X(pin_doorbells, "doorbells that go by pins (QPCONF bit 4 is 0), so that none is written")  \
+    X(dma_errors, "writes of doorbells, CQEs, records and error entries to memory that is not there") \
+    X(illegal_wqes, "WQEs that are discarded")                                                  \
+    X(fatal, "QPs that became fatal")                                                           \
+    X(mads_dropped, "MADs that found no slot, or none that is long enough")                     \
+    X(records, "records written")                                                               \
+    X(frames_ignored, "frames that are not of RoCE v2")
+
+struct Stats {
+#define ERNIC_STATS_FIELD(name, text) uint64_t name = 0;
+    ERNIC_STATS(ERNIC_STATS_FIELD)
+#undef ERNIC_STATS_FIELD
+};
+
+}  // namespace hghca::ernic

@@ -1,0 +1,1154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The ERNIC and the ETRNIC alone, by their registers: what each of them is, and what it does with packets and WQEs that are
+// wrong. Offsets, bits and codes are literals of seed 000, and of the public register map of PG332 v3 for the ERNIC.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ernic.h"
+#include "network.h"
+#include "wire/packet.h"
+
+namespace hghca::test::ernic_device_test {
+namespace {
+
+constexpr std::array<uint8_t, 6> kMac = {0x02, 0, 0, 0, 0, 0x01}, kPeerMac = {0x02, 0, 0, 0, 0, 0x02};
+constexpr uint32_t kIp = 0xc0a80001, kPeerIp = 0xc0a80002;   // 192.168.0.1 and 192.168.0.2
+constexpr uint32_t kQpn = 5, kPeerQpn = 0x123456;
+constexpr uint32_t kFirstPsn = 0x300;
+constexpr uint16_t kDepth = 8;
+constexpr uint32_t kSlotBytes = 1024;
+
+ernic::Config etrnic(uint32_t qps = 128)
+{
+    ernic::Config config;
+    config.personality = ernic::Personality::Etrnic;
+    config.qps = qps;
+    return config;
+}
+
+// ---- the register maps
+
+struct Register {
+    uint32_t offset;
+    char access;     // w: RW, r: RO, c: W1C, o: RO but for the software override, s: RO while the QP is enabled
+    uint32_t bits;
+    uint32_t reset = 0;
+};
+
+// Seed 000, table 2-7: global registers.
+const std::vector<Register> kGlobals = {
+    {0x000, 'w', 0xffffff39}, {0x004, 'w', 0xff0f0005}, {0x010, 'w', 0xffffffff}, {0x014, 'w', 0x0000ffff},
+    {0x020, 'w', 0xffffffff}, {0x024, 'w', 0xffffffff}, {0x028, 'w', 0xffffffff}, {0x02c, 'w', 0xffffffff},
+    {0x060, 'w', 0xffffffff}, {0x068, 'w', 0xffffffff}, {0x06c, 'r', 0x0000ffff}, {0x070, 'w', 0xffffffff},
+    {0x078, 'w', 0xffffffff}, {0x080, 'w', 0x0000ffff}, {0x084, 'r', 0x0000ffff}, {0x088, 'w', 0xffffffff},
+    {0x090, 'w', 0x0000ffff}, {0x094, 'r', 0x0000ffff}, {0x0a0, 'w', 0xffffffff}, {0x0a8, 'w', 0xffffffff},
+    {0x100, 'r', 0xffffffff}, {0x104, 'r', 0xffffffff}, {0x108, 'r', 0xffffffff}, {0x10c, 'r', 0xffffffff},
+    {0x110, 'r', 0xffffffff}, {0x114, 'r', 0xffffffff}, {0x118, 'r', 0xffffffff}, {0x11c, 'r', 0xffff00ff},
+    {0x120, 'r', 0xffff00ff}, {0x124, 'r', 0xffffefff}, {0x12c, 'r', 0xffff0003, 2}, {0x130, 'r', 0xffffffff},
+    {0x134, 'r', 0x0000ffff}, {0x138, 'r', 0x0000ffff}, {0x140, 'r', 0xffffffff}, {0x180, 'w', 0x000000ff},
+    {0x184, 'c', 0x000000ff}, {0x190, 'c', 0xffffffff}, {0x194, 'c', 0xffffffff}, {0x198, 'c', 0xffffffff},
+    {0x19c, 'c', 0xffffffff}, {0x1a0, 'c', 0xffffffff}, {0x1a4, 'c', 0xffffffff}, {0x1a8, 'c', 0xffffffff},
+    {0x1ac, 'c', 0xffffffff}, {0x1b0, 'c', 0xffffffff}, {0x1b4, 'c', 0xffffffff}, {0x1b8, 'c', 0xffffffff},
+    {0x1bc, 'c', 0xffffffff}, {0x1c0, 'c', 0xffffffff}, {0x1c4, 'c', 0xffffffff}, {0x1c8, 'c', 0xffffffff},
+    {0x1cc, 'c', 0xffffffff},
+};
+// What only the ETRNIC has.
+const std::vector<Register> kEtrnicGlobals = {
+    {0x030, 'w', 0xffffffff}, {0x038, 'w', 0xffffffff}, {0x040, 'w', 0xffffffff}, {0x048, 'w', 0xffffffff},
+    {0x13c, 'r', 0x00023fff},
+};
+// What only the ERNIC has.
+const std::vector<Register> kErnicGlobals = {
+    {0x008, 'w', 0xffffffff}, {0x00c, 'w', 0x00002ff3}, {0x018, 'w', 0xffffffff}, {0x064, 'w', 0xffffffff},
+    {0x07c, 'w', 0xffffffff}, {0x08c, 'w', 0xffffffff}, {0x0a4, 'w', 0xffffffff}, {0x0ac, 'w', 0xffffffff},
+    {0x0b0, 'w', 0xffffffff}, {0x0b4, 'w', 0xffffffff}, {0x0b8, 'w', 0xffffffff}, {0x13c, 'r', 0x00033fff, 0x10000},
+    {0x174, 'r', 0xffffffff}, {0x178, 'r', 0xffffffff}, {0x17c, 'r', 0xffffffff},
+};
+// Ours: the extensions. Of a device without any, only those that the device has are always 0.
+const std::vector<Register> kOurs = {
+    {0x1e0, 'w', 0x0000ffff}, {0x1e4, 'w', 0xffffffff}, {0x1ec, 'w', 0x0000ffff}, {0x1f0, 'r', 0x0000ffff},
+};
+const std::vector<Register> kErnicOurs = {{0x1e8, 'w', 0xffffffff}};
+
+// Seed 000, table 2-7: registers of each QP.
+const std::vector<Register> kQpRegisters = {
+    {0x08, 'w', 0xffffff00}, {0x10, 'w', 0xffffffe0}, {0x18, 'w', 0xffffffe0}, {0x20, 'w', 0xffffffff},
+    {0x28, 'w', 0xffffffff}, {0x30, 'o', 0x0000ffff}, {0x34, 'w', 0x0000ffff}, {0x38, 'w', 0x0000ffff},
+    {0x3c, 'w', 0xffffffff}, {0x48, 'w', 0x00ffffff}, {0x50, 'w', 0xffffffff}, {0x54, 'w', 0x0000ffff},
+    {0x60, 'w', 0xffffffff}, {0x64, 'w', 0xffffffff}, {0x68, 'w', 0xffffffff}, {0x6c, 'w', 0xffffffff},
+    {0x88, 'r', 0x777f0e1f, 0x600},
+};
+// Of each but QP 1.
+const std::vector<Register> kConnectedRegisters = {
+    {0x04, 'w', 0xffffff3f}, {0x40, 'w', 0x00ffffff}, {0x44, 's', 0xffffffff}, {0x4c, 'w', 0x001f3f3f},
+    {0x80, 'r', 0x00ffffff}, {0x84, 's', 0x00ffffff}, {0x8c, 'o', 0x0000ffff}, {0x90, 'r', 0x00ffffff},
+    {0x94, 'r', 0xffffff00}, {0x98, 'r', 0x0000ffff}, {0x9c, 'o', 0x0000ffff},
+};
+const std::vector<Register> kErnicQpRegisters = {
+    {0x00, 'w', 0xffff07fd}, {0x24, 'w', 0xffffffff}, {0x2c, 'w', 0xffffffff}, {0xb0, 'w', 0x00ffffff},
+    {0xc0, 'w', 0xffffffff}, {0xc8, 'w', 0xffffffff}, {0xd0, 'w', 0xffffffff},
+};
+const std::vector<Register> kEtrnicQpRegisters = {{0x00, 'w', 0xffff07bd}};
+const std::vector<Register> kErnicConnectedRegisters = {{0xd8, 'r', 0xffffffff}};
+const std::vector<Register> kPdRegisters = {
+    {0x00, 'w', 0x00ffffff}, {0x04, 'w', 0xffffffff}, {0x08, 'w', 0xffffffff}, {0x0c, 'w', 0xffffffff},
+    {0x10, 'w', 0xffffffff}, {0x14, 'w', 0x000000ff}, {0x18, 'w', 0xffffffff}, {0x1c, 'w', 0xffff0007},
+};
+
+using Map = std::map<uint32_t, Register>;
+
+void add(Map &map, uint32_t base, std::initializer_list<const std::vector<Register> *> rows)
+{
+    for (const auto *list : rows)
+        for (const Register &row : *list)
+            map[base + row.offset] = row;
+}
+
+Map map_of(const ernic::Config &config)
+{
+    const bool is_ernic = config.personality == ernic::Personality::Ernic;
+    const uint32_t globals = is_ernic ? 0x20000 : 0;
+    Map map;
+    add(map, globals, {&kGlobals, &kOurs, is_ernic ? &kErnicGlobals : &kEtrnicGlobals});
+    if (is_ernic)
+        add(map, globals, {&kErnicOurs});
+    for (uint32_t qpn = 1; qpn <= config.qps; qpn++) {
+        const uint32_t base = globals + 0x200 + (qpn - 1) * 0x100;
+        add(map, base, {&kQpRegisters, is_ernic ? &kErnicQpRegisters : &kEtrnicQpRegisters});
+        if (qpn > 1)
+            add(map, base, {&kConnectedRegisters});
+        if (qpn > 1 && is_ernic)
+            add(map, base, {&kErnicConnectedRegisters});
+    }
+    for (uint32_t entry = 0; is_ernic && entry < 256; entry++)
+        add(map, entry * 0x100, {&kPdRegisters});
+    return map;
+}
+
+class ErnicRegisters : public ::testing::TestWithParam<ernic::Config> {
+protected:
+    static uint32_t aperture() { return GetParam().personality == ernic::Personality::Ernic ? 0x40000 : 0x10000; }
+
+    FakeHost host{1u << 20};
+    ernic::Adapter device{host, GetParam()};
+    const Map map = map_of(GetParam());
+};
+
+TEST_P(ErnicRegisters, EachOffsetHasItsResetValue)
+{
+    for (uint32_t offset = 0; offset < aperture(); offset += 4) {
+        const auto row = map.find(offset);
+        ASSERT_EQ(device.read(offset, 4), row == map.end() ? 0 : row->second.reset) << std::hex << offset;
+    }
+}
+
+// Last come those that turn something on.
+TEST_P(ErnicRegisters, EachOffsetTakesWhatItsAccessAllows)
+{
+    const uint32_t globals = GetParam().personality == ernic::Personality::Ernic ? 0x20000 : 0;
+    auto check = [&](uint32_t offset) {
+        const auto row = map.find(offset);
+        const uint32_t before = device.read(offset, 4);
+        device.write(offset, 0xffffffff, 4);
+        const bool writable = row != map.end() && (row->second.access == 'w' || row->second.access == 's');
+        const uint32_t wanted = writable ? row->second.bits : row != map.end() && row->second.access == 'c' ? 0 : before;
+        ASSERT_EQ(device.read(offset, 4), wanted) << std::hex << offset;
+        device.write(offset, 0, 4);
+        ASSERT_EQ(device.read(offset, 4), writable ? 0 : wanted) << std::hex << offset;
+    };
+    for (uint32_t offset = 0; offset < aperture(); offset += 4)
+        if (offset != globals && offset != globals + 4)
+            check(offset);
+    check(globals + 4);
+    check(globals);
+    EXPECT_EQ(device.stats.bad_accesses, 0u);
+}
+
+TEST_P(ErnicRegisters, OnlyFourAlignedBytesAreARegister)
+{
+    const uint32_t mac = (GetParam().personality == ernic::Personality::Ernic ? 0x20000 : 0) + 0x10;
+    device.write(mac, 0x11223344, 4);
+    const std::pair<uint32_t, unsigned> wrong[] = {{0, 1}, {0, 2}, {0, 8}, {1, 4}, {2, 4}, {3, 1}};
+    for (const auto &[more, size] : wrong) {
+        device.write(mac + more, 0x55667788, size);
+        EXPECT_EQ(device.read(mac + more, size), 0u) << more << " " << size;
+    }
+    EXPECT_EQ(device.read(mac, 4), 0x11223344u);
+    EXPECT_EQ(device.stats.bad_accesses, 12u);
+}
+
+// The override lets software write the pointers of one QP, or with 0 in bits 31:24 those of each.
+TEST_P(ErnicRegisters, SoftwareOverride)
+{
+    Ernic driver(host, host.alloc(Ernic::kErrorBytes), GetParam());
+    const std::array<uint32_t, 3> pointers = {Ernic::kCqHead, Ernic::kCurrentSq, Ernic::kRqProducer};
+    auto writable = [&](uint32_t qpn, uint32_t offset) {
+        driver.write_qp(qpn, offset, 7);
+        const bool was = driver.read_qp(qpn, offset) == 7;
+        driver.write_qp(qpn, offset, 0);
+        return was;
+    };
+    for (const uint32_t offset : pointers)
+        EXPECT_FALSE(writable(kQpn, offset)) << offset;
+    driver.write(Ernic::kAdvancedConf, kQpn << 24 | 1);
+    for (const uint32_t offset : pointers) {
+        EXPECT_TRUE(writable(kQpn, offset)) << offset;
+        EXPECT_FALSE(writable(kQpn + 1, offset)) << offset;
+    }
+    driver.write(Ernic::kAdvancedConf, 1);
+    for (const uint32_t offset : pointers)
+        EXPECT_TRUE(writable(kQpn + 1, offset)) << offset;
+}
+
+INSTANTIATE_TEST_SUITE_P(Personalities, ErnicRegisters,
+                         ::testing::Values(ernic::Config{}, ernic::Config{.qps = 8}, etrnic(), etrnic(8)),
+                         [](const auto &info) {
+                             const bool is_ernic = info.param.personality == ernic::Personality::Ernic;
+                             return (is_ernic ? "Ernic" : "Etrnic") + std::to_string(info.param.qps);
+                         });
+
+// ---- packets
+
+// A device with one QP to a peer, which is the test itself.
+class Rig {
+public:
+    explicit Rig(const ernic::Config &config = {}, uint32_t conf = 0x2c)
+        : host(4u << 20), driver(host, host.alloc(Ernic::kErrorBytes), config), buffer(host.alloc(1 << 16))
+    {
+        QpAttributes a{};
+        a.mtu = 1024;
+        a.pd = 9;
+        a.remote_qpn = Qpn(kPeerQpn);
+        a.ack_timeout = 14;
+        a.retry_count = a.rnr_retry = 2;
+        a.min_rnr_timer = 1;
+        a.path.smac = kMac;
+        a.path.dmac = kPeerMac;
+        a.path.sip = kIp;
+        a.path.dip = kPeerIp;
+        queues = {host.alloc(kDepth * 64), host.alloc(kDepth * 4), host.alloc(kDepth * kSlotBytes), kDepth, kDepth,
+                  kSlotBytes, conf};
+        driver.connect(kQpn, a, queues, 0x100, kFirstPsn);
+    }
+
+    // A packet of the peer over IPv4, with its ICRC.
+    static Frame packet(uint8_t opcode, uint32_t psn, std::vector<uint8_t> payload = std::vector<uint8_t>(64, 0xaa),
+                        const std::vector<uint8_t> &extension = {})
+    {
+        const auto pad = uint8_t(-payload.size() & 3);
+        payload.resize(payload.size() + pad);
+        const size_t udp = 8 + 12 + extension.size() + payload.size() + 4;
+        Frame f(kMac.begin(), kMac.end());
+        f.insert(f.end(), kPeerMac.begin(), kPeerMac.end());
+        auto put16 = [&f](size_t value) {
+            f.push_back(uint8_t(value >> 8));
+            f.push_back(uint8_t(value));
+        };
+        auto put32 = [&](uint32_t value) {
+            put16(value >> 16);
+            put16(value & 0xffff);
+        };
+        put16(0x0800);
+        put16(0x4500);
+        put16(20 + udp);
+        put32(0x00004000);   // don't fragment
+        put16(0x4011);       // UDP
+        put16(0);
+        put32(kPeerIp);
+        put32(kIp);
+        put16(0xc000);
+        put16(4791);
+        put16(udp);
+        put16(0);
+        f.push_back(opcode);
+        f.push_back(uint8_t(pad << 4));
+        put16(0xffff);
+        put32(kQpn);
+        put32(psn | 1u << 31);
+        f.insert(f.end(), extension.begin(), extension.end());
+        f.insert(f.end(), payload.begin(), payload.end());
+        put32(0);
+        seal(f);
+        return f;
+    }
+    // A SEND ONLY.
+    static Frame send(uint32_t psn = kFirstPsn) { return packet(0x04, psn); }
+    void receive(Frame frame)
+    {
+        const iovec part{frame.data(), frame.size()};
+        driver.receive({&part, 1});
+        while (driver.has_work())
+            driver.run();
+    }
+    // Has the peer acknowledge so far.
+    void acknowledge(uint32_t psn, uint8_t syndrome = 0x1f)
+    {
+        receive(packet(0x11, psn, {}, {syndrome, 0, 0, 0}));
+    }
+    void post(uint8_t opcode, uint64_t laddr, uint32_t length, uint64_t roffset = 0, uint32_t rtag = 0)
+    {
+        ErnicWqe wqe{};
+        wqe.wrid = uint16_t(0x700 + tail);
+        wqe.opcode = opcode;
+        wqe.laddr = laddr;
+        wqe.length = length;
+        wqe.roffset = roffset;
+        wqe.rtag = rtag;
+        for (unsigned i = 0; i < sizeof(wqe.sdata); i++)
+            wqe.sdata[i] = uint8_t(0x30 + i);
+        std::memcpy(host.at(queues.sqba + tail % kDepth * 64u), &wqe, sizeof(wqe));
+        tail++;
+        driver.write_sqpi(kQpn, uint16_t((tail - 1) % kDepth + 1));
+        while (driver.has_work())
+            driver.run();
+    }
+    // Of the last entry in the error buffer.
+    uint32_t syndrome()
+    {
+        const uint32_t pointer = driver.read(Ernic::kErrorBufferPointer);
+        uint32_t word;
+        std::memcpy(&word, host.at(error_buffer + (pointer + 7) % 8 * 256), sizeof(word));
+        return word;
+    }
+    // Eight error buffers of 256 bytes each; `all`: for each packet that is invalid.
+    void open_error_buffer(bool all = true)
+    {
+        error_buffer = host.alloc(8 * 256);
+        driver.write(Ernic::kErrorBuffer, uint32_t(error_buffer));
+        driver.write(Ernic::kErrorBufferSize, 8 | 256 << 16);
+        if (all)
+            driver.write(Ernic::kConf, driver.read(Ernic::kConf) | 1 << 5);
+    }
+    std::vector<uint8_t> slot(unsigned n, size_t bytes)
+    {
+        const uint8_t *at = host.at(queues.rqba + n * kSlotBytes);
+        return {at, at + bytes};
+    }
+    uint32_t status() { return driver.read_qp(kQpn, Ernic::kStatus); }
+
+    FakeHost host;
+    Ernic driver;
+    uint64_t buffer, error_buffer = 0;
+    Ernic::Queues queues{};
+    uint16_t tail = 0;
+};
+
+TEST(ErnicPackets, ASendFillsASlot)
+{
+    Rig rig;
+    rig.receive(Rig::packet(0x04, kFirstPsn, {1, 2, 3, 4, 5}));
+    EXPECT_EQ(rig.slot(0, 5), (std::vector<uint8_t>{1, 2, 3, 4, 5}));
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+    EXPECT_EQ(rig.driver.read(Ernic::kSendsAndResponses), 1u);
+    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 1u);
+    EXPECT_EQ(rig.driver.read(Ernic::kLastIn), 0x04u | kQpn << 8 | kFirstPsn << 16);
+    // The ACK: opcode 0x11 to the peer, from the one UDP port of the device.
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    const View ack(rig.host.frames[0]);
+    EXPECT_EQ(ack.opcode, 0x11);
+    EXPECT_EQ(ack.psn, kFirstPsn);
+    EXPECT_EQ(rig.host.frames[0].at(34) << 8 | rig.host.frames[0].at(35), 0xc123);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), 1u);
+    EXPECT_EQ(rig.driver.read(Ernic::kLastOut), 0x11u | kQpn << 8 | kFirstPsn << 16);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kLastRequest), 0x04u << 24 | kFirstPsn);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kStatMsn), 1u);
+}
+
+// Seed 000, table 2-3: bit, precedence, and a packet of which just that is wrong.
+struct Wrong {
+    const char *name;
+    unsigned bit;
+    void (*spoil)(Frame &f);
+    bool sealed = true;
+};
+void put(Frame &f, size_t at, uint8_t value) { f.at(at) = value; }
+const Wrong kWrongs[] = {
+    {"MacDestination", 0, [](Frame &f) { put(f, 5, 9); }},
+    {"IpHeader", 3,
+     [](Frame &f) {
+         // Four bytes of options, and the checksum of 24 bytes.
+         f.insert(f.begin() + 34, 4, 1);
+         put(f, 14, 0x46);
+         put(f, 17, uint8_t(f[17] + 4));
+         f[24] = f[25] = 0;
+         uint32_t sum = 0;
+         for (size_t i = 14; i < 38; i += 2)
+             sum += uint32_t(f[i] << 8 | f[i + 1]);
+         sum = ~((sum & 0xffff) + (sum >> 16));
+         put(f, 24, uint8_t(sum >> 8));
+         put(f, 25, uint8_t(sum));
+     },
+     false},
+    {"IpFlags", 5, [](Frame &f) { put(f, 20, 0); }},
+    {"IpFragment", 6, [](Frame &f) { put(f, 21, 1); }},
+    {"IpDestination", 8, [](Frame &f) { put(f, 33, 9); }},
+    {"IpChecksum", 9, [](Frame &f) { put(f, 24, uint8_t(f[24] ^ 1)); }, false},
+    {"IpLength", 10, [](Frame &f) { put(f, 16, 0x40); }},
+    {"UdpLength", 12, [](Frame &f) { put(f, 39, uint8_t(f[39] - 4)); }},
+    {"BthVersion", 13, [](Frame &f) { put(f, 43, 1); }},
+    {"Qp", 14, [](Frame &f) { put(f, 48, 1); }},
+    {"QpDisabled", 15, [](Frame &f) { put(f, 49, kQpn + 1); put(f, 11, 0); }},
+    {"IpSource", 27, [](Frame &f) { put(f, 29, 9); }},
+    {"MacSource", 28, [](Frame &f) { put(f, 11, 9); }},
+    {"Icrc", 30, [](Frame &f) { put(f, 60, uint8_t(f[60] ^ 1)); }, false},
+};
+
+class ErnicInvalid : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(ErnicInvalid, PacketIsDroppedWithItsSyndrome)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    // QP 6 is known and not enabled: its peer has the address 0.
+    rig.driver.write_qp(kQpn + 1, Ernic::kPeerMacMsb, 0x0200);
+    rig.driver.write_qp(kQpn + 1, Ernic::kPeerMacLsb, 0);
+    rig.driver.write_qp(kQpn + 1, Ernic::kPeerIp, kPeerIp);
+    Frame frame = Rig::send();
+    GetParam().spoil(frame);
+    if (GetParam().sealed)
+        seal(frame);
+    rig.receive(frame);
+    EXPECT_EQ(rig.syndrome(), 1u << GetParam().bit);
+    EXPECT_EQ(rig.driver.read(Ernic::kErrorBufferPointer), 1u);
+    // The headers stand behind the syndrome.
+    EXPECT_EQ(std::memcmp(rig.host.at(rig.error_buffer + 4), frame.data(), 54), 0);
+    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 1u << 16 | 1);
+    EXPECT_EQ(rig.driver.read(Ernic::kInvalidAndDuplicates), 1u);
+    EXPECT_TRUE(rig.driver.read(Ernic::kIntStatus) & 1);
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    EXPECT_TRUE(rig.host.frames.empty());
+    // The next one is as good as ever.
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ErnicInvalid, ::testing::ValuesIn(kWrongs), [](const auto &info) { return info.param.name; });
+
+// Of several precedences the lowest number decides, with all bits of its own.
+TEST(ErnicPackets, LowestPrecedenceDecides)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    Frame frame = Rig::send();
+    put(frame, 5, 9);     // MAC destination and source: 4
+    put(frame, 11, 9);
+    put(frame, 33, 9);    // IP destination: 8
+    put(frame, 43, 1);    // BTH version: 10
+    seal(frame);
+    rig.receive(frame);
+    EXPECT_EQ(rig.syndrome(), 1u << 0 | 1u << 28);
+    frame = Rig::send();
+    put(frame, 20, 0);    // flags, fragment offset, IP destination: 8
+    put(frame, 21, 1);
+    put(frame, 33, 9);
+    put(frame, 43, 1);
+    seal(frame);
+    rig.receive(frame);
+    EXPECT_EQ(rig.syndrome(), 1u << 5 | 1u << 6 | 1u << 8);
+    put(frame, 60, uint8_t(frame[60] ^ 1));   // ICRC: 2
+    rig.receive(frame);
+    EXPECT_EQ(rig.syndrome(), 1u << 30);
+}
+
+// Seed 000, table 2-3, bit 4: the ETRNIC drops what is marked.
+TEST(ErnicPackets, MarkedPacketsAreDroppedByTheEtrnicAlone)
+{
+    for (const bool is_ernic : {false, true}) {
+        Rig rig(is_ernic ? ernic::Config{} : etrnic());
+        rig.open_error_buffer();
+        Frame frame = Rig::send();
+        put(frame, 15, 3);
+        seal(frame);
+        rig.receive(frame);
+        EXPECT_EQ(rig.driver.rq_written(kQpn), is_ernic ? 1 : 0);
+        EXPECT_EQ(rig.syndrome(), is_ernic ? 0 : 1u << 4);
+    }
+}
+
+// Without XRNICCONF bit 5 only what makes a QP fatal is copied (seed 000, 550).
+TEST(ErnicPackets, ErrorBufferHoldsFatalPacketsAlone)
+{
+    Rig rig;
+    rig.open_error_buffer(false);
+    Frame frame = Rig::send();
+    put(frame, 33, 9);
+    seal(frame);
+    rig.receive(frame);
+    EXPECT_EQ(rig.driver.read(Ernic::kErrorBufferPointer), 0u);
+    rig.receive(Rig::packet(0x01, kFirstPsn));   // a SEND MIDDLE, where a message begins
+    EXPECT_EQ(rig.driver.read(Ernic::kErrorBufferPointer), 1u);
+    EXPECT_EQ(rig.syndrome(), 1u << 16);
+}
+
+TEST(ErnicPackets, ErrorBuffersGoRound)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    Frame frame = Rig::send();
+    put(frame, 33, 9);
+    seal(frame);
+    for (unsigned n = 1; n <= 9; n++) {
+        rig.receive(frame);
+        EXPECT_EQ(rig.driver.read(Ernic::kErrorBufferPointer), n % 8);
+    }
+}
+
+// ---- what makes a QP fatal
+
+// A FATAL code and the bit of the syndrome; code 0: the QP goes on.
+struct Outcome {
+    uint16_t code;
+    unsigned bit;
+};
+struct Fatal {
+    const char *name;
+    Outcome ernic, etrnic;
+    Frame (*packet)();
+};
+std::vector<uint8_t> bytes(size_t n) { return std::vector<uint8_t>(n, 0x5a); }
+// RETH: address, R_Key, length.
+std::vector<uint8_t> reth(uint32_t rkey, uint32_t length)
+{
+    std::vector<uint8_t> r(16);
+    r[4] = 0x10;
+    for (unsigned i = 0; i < 4; i++) {
+        r[8 + i] = uint8_t(rkey >> (24 - 8 * i));
+        r[12 + i] = uint8_t(length >> (24 - 8 * i));
+    }
+    return r;
+}
+constexpr Outcome kUnsupported = {4, 17}, kLengthWrong = {2, 19}, kRefused = {0x20, 23}, kTaken = {0, 0};
+const Fatal kFatals[] = {
+    {"MiddleFirst", {1, 16}, {1, 16}, [] { return Rig::packet(0x01, kFirstPsn, bytes(1024)); }},
+    {"MiddleFirstAndShort", {3, 16}, {3, 16}, [] { return Rig::packet(0x01, kFirstPsn, bytes(64)); }},
+    {"FirstShort", kLengthWrong, kLengthWrong, [] { return Rig::packet(0x00, kFirstPsn, bytes(64)); }},
+    {"OnlyLong", kLengthWrong, kLengthWrong, [] { return Rig::packet(0x04, kFirstPsn, bytes(1028)); }},
+    {"Empty", kLengthWrong, kLengthWrong, [] { return Rig::packet(0x04, kFirstPsn, {}); }},
+    {"CompareSwap", kUnsupported, kUnsupported,
+     [] { return Rig::packet(0x13, kFirstPsn, {}, std::vector<uint8_t>(28)); }},
+    {"WriteOfAPeer", kRefused, kUnsupported, [] { return Rig::packet(0x0a, kFirstPsn, bytes(64), reth(0x305a, 64)); }},
+    {"WriteToNoEntry", kRefused, kUnsupported,
+     [] { return Rig::packet(0x0a, kFirstPsn, bytes(64), reth(0x40000, 64)); }},
+    {"ReadOfAPeer", kRefused, kUnsupported, [] { return Rig::packet(0x0c, kFirstPsn, {}, reth(0x305a, 64)); }},
+    {"SendImmediate", kTaken, kUnsupported,
+     [] { return Rig::packet(0x05, kFirstPsn, bytes(64), std::vector<uint8_t>(4)); }},
+    {"SendInvalidate", kTaken, kUnsupported,
+     [] { return Rig::packet(0x17, kFirstPsn, bytes(64), std::vector<uint8_t>(4)); }},
+};
+
+class ErnicFatal : public ::testing::TestWithParam<std::tuple<Fatal, bool>> {};
+
+TEST_P(ErnicFatal, TheQpIsFatalAndSaysWhy)
+{
+    const auto &[fatal, is_ernic] = GetParam();
+    Rig rig(is_ernic ? ernic::Config{} : etrnic());
+    rig.open_error_buffer();
+    rig.receive(fatal.packet());
+    const Outcome wanted = is_ernic ? fatal.ernic : fatal.etrnic;
+    const bool dies = wanted.code;
+    EXPECT_EQ(rig.driver.is_fatal(kQpn), dies);
+    EXPECT_EQ(rig.driver.fatal_code(kQpn), wanted.code);
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus) >> 7 & 1, uint32_t(dies));
+    if (!dies)
+        return;
+    EXPECT_EQ(rig.syndrome(), 1u << wanted.bit);
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    const View nak(rig.host.frames[0]);
+    EXPECT_EQ(nak.opcode, 0x11);
+    // NAK: invalid request, or remote access error.
+    EXPECT_EQ(nak.syndrome, wanted.code == 0x20 ? 0x62 : 0x61);
+    EXPECT_EQ(rig.driver.read(Ernic::kNakCountOut), 1u);
+    // Nothing more is taken or sent.
+    rig.host.frames.clear();
+    rig.receive(Rig::send());
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_TRUE(rig.host.frames.empty());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
+    // Until it is disabled and enabled again.
+    rig.driver.disable(kQpn);
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    rig.driver.write_qp(kQpn, Ernic::kSqProducer, rig.driver.cqhead(kQpn));
+    rig.driver.write_qp(kQpn, Ernic::kLastRequest, kFirstPsn - 1);
+    rig.driver.enable(kQpn);
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ErnicFatal, ::testing::Combine(::testing::ValuesIn(kFatals), ::testing::Bool()),
+                         [](const auto &info) {
+                             return std::string(std::get<0>(info.param).name) +
+                                    (std::get<1>(info.param) ? "Ernic" : "Etrnic");
+                         });
+
+// An opcode that is not supported, with a wrong PSN: dropped, and nobody is fatal.
+TEST(ErnicPackets, UnsupportedOpcodeWithAnotherPsnIsDropped)
+{
+    Rig rig(etrnic());
+    rig.open_error_buffer();
+    rig.receive(Rig::packet(0x0c, kFirstPsn + 1, {}, reth(0x305a, 64)));
+    EXPECT_EQ(rig.syndrome(), 1u << 17);
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    EXPECT_TRUE(rig.host.frames.empty());
+}
+
+TEST(ErnicPackets, WrongPsnIsAskedForAgain)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    rig.receive(Rig::send(kFirstPsn + 1));
+    EXPECT_EQ(rig.syndrome(), 1u << 21);
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(View(rig.host.frames[0]).syndrome, 0x60);
+    EXPECT_EQ(View(rig.host.frames[0]).psn, kFirstPsn);
+}
+
+TEST(ErnicPackets, DuplicatesAreCounted)
+{
+    Rig rig;
+    rig.receive(Rig::send());
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.read(Ernic::kInvalidAndDuplicates), 1u << 16);
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+    EXPECT_EQ(rig.host.frames.size(), 2u);
+}
+
+// A message that is longer than its slot: NAK invalid request, and FATAL 00010.
+TEST(ErnicPackets, LongerThanASlot)
+{
+    Rig rig;
+    rig.receive(Rig::packet(0x00, kFirstPsn, bytes(1024)));
+    rig.receive(Rig::packet(0x02, kFirstPsn + 1, bytes(4)));
+    EXPECT_EQ(rig.driver.fatal_code(kQpn), 2);
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
+}
+
+// ---- what the device sends
+
+// Seed 000, 265-271: 1 to 16 bytes stand in the WQE.
+TEST(ErnicSends, UpToSixteenBytesStandInTheWqe)
+{
+    Rig rig;
+    rig.host.as<uint8_t>(rig.buffer)[0] = 0xee;
+    rig.post(Ernic::kSend, rig.buffer, 1);
+    rig.post(Ernic::kSend, rig.buffer, 16);
+    rig.post(Ernic::kSend, rig.buffer, 17);
+    ASSERT_EQ(rig.host.frames.size(), 3u);
+    EXPECT_EQ(rig.host.frames[0].at(54), 0x30);
+    EXPECT_EQ(rig.host.frames[1].at(54), 0x30);
+    EXPECT_EQ(rig.host.frames[1].at(69), 0x3f);
+    EXPECT_EQ(rig.host.frames[2].at(54), 0xee);
+    EXPECT_EQ(rig.driver.read(Ernic::kIoOut), 3u);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kStatSsn), 3u);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kSqPsn), 0x103u);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kResponsePsn), 0x100u);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kCurrentSq), 3u);
+    rig.acknowledge(0x102);
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 3);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kResponsePsn), 0x103u);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kCurrentSq), 0u);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kStatWqe), 3u);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsIn), 1u);
+}
+
+// The document's own example, at 0x688: QP 5 is fatal, its queues are empty, the NAK is a remote access error, and three
+// RNR NAKs came before (seed 000, 1036 to 1042). That is with three RNR retries or more.
+TEST(ErnicSends, StatusOfTheDocument)
+{
+    for (const bool is_ernic : {false, true}) {
+        Rig rig(is_ernic ? ernic::Config{} : etrnic());
+        rig.driver.write_qp(kQpn, Ernic::kTimeout, 14 | 7 << 8 | 7 << 11 | 1 << 16);
+        rig.post(Ernic::kWrite, rig.buffer, 64, 0, 0x1234);
+        for (unsigned n = 0; n < 3; n++) {
+            rig.acknowledge(0x100, 0x21);
+            rig.host.clock_ns = rig.host.deadline_ns;
+            rig.driver.expire();
+            while (rig.driver.has_work())
+                rig.driver.run();
+        }
+        rig.acknowledge(0x100, 0x62);
+        EXPECT_EQ(rig.driver.device.read(is_ernic ? 0x20688 : 0x688, 4) & ~(1u << 11), 0x30620601u);
+        EXPECT_EQ(rig.driver.fatal_code(kQpn), Ernic::kNak);
+        EXPECT_EQ(rig.driver.read(Ernic::kNakCountIn), 4u);
+        EXPECT_EQ(rig.driver.read(Ernic::kNaksIn), 4u << 16 | kQpn);
+        uint32_t cqe;
+        std::memcpy(&cqe, rig.host.at(rig.queues.cqba), sizeof(cqe));
+        EXPECT_EQ(cqe, 0x700u | 1u << 24);
+    }
+}
+
+TEST(ErnicSends, RetriesRunOut)
+{
+    Rig rig;
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    for (unsigned n = 0; n < 10 && rig.host.deadline_ns != UINT64_MAX; n++) {
+        rig.host.clock_ns = rig.host.deadline_ns;
+        rig.driver.expire();
+        while (rig.driver.has_work())
+            rig.driver.run();
+    }
+    EXPECT_EQ(rig.host.frames.size(), 3u);   // once, and two retries
+    EXPECT_EQ(rig.driver.fatal_code(kQpn), Ernic::kRetries);
+    EXPECT_EQ(rig.driver.read(Ernic::kRetryCount), 2u);
+    EXPECT_EQ(rig.status() >> 24 & 7, 2u);
+    EXPECT_TRUE(rig.status() >> 11 & 1);
+}
+
+// XRNICADCONF bit 2: they do not make the QP fatal.
+TEST(ErnicSends, RetriesThatAreNotFatal)
+{
+    Rig rig;
+    rig.driver.write(Ernic::kAdvancedConf, 1 << 2);
+    rig.driver.disable(kQpn);
+    rig.driver.enable(kQpn);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    for (unsigned n = 0; n < 10; n++) {
+        rig.host.clock_ns = rig.host.deadline_ns;
+        rig.driver.expire();
+        while (rig.driver.has_work())
+            rig.driver.run();
+    }
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    rig.acknowledge(0x100);
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
+}
+
+// At most 16 are under way (seed 000, 707).
+TEST(ErnicSends, TheSeventeenthWaits)
+{
+    Rig rig;
+    rig.driver.disable(kQpn);
+    const uint64_t sq = rig.host.alloc(32 * 64);
+    rig.driver.write_qp(kQpn, Ernic::kSqBase, uint32_t(sq));
+    rig.driver.write_qp(kQpn, Ernic::kDepths, 32 | kDepth << 16);
+    rig.driver.enable(kQpn);
+    for (unsigned n = 0; n < 20; n++) {
+        ErnicWqe wqe{};
+        wqe.opcode = Ernic::kSend;
+        wqe.length = 8;
+        std::memcpy(rig.host.at(sq + n * 64), &wqe, sizeof(wqe));
+    }
+    rig.driver.write_sqpi(kQpn, 20);
+    while (rig.driver.has_work())
+        rig.driver.run();
+    EXPECT_EQ(rig.host.frames.size(), 16u);
+    EXPECT_TRUE(rig.status() >> 3 & 1);    // outstanding queue full
+    EXPECT_FALSE(rig.status() >> 9 & 1);   // send queue not empty
+    rig.acknowledge(0x101);
+    EXPECT_EQ(rig.host.frames.size(), 18u);
+    rig.acknowledge(0x10f);
+    EXPECT_EQ(rig.host.frames.size(), 20u);
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 16);
+}
+
+// A retried WRITE sends what it has sent first, a retried SEND what stands there now (seed 000, 564).
+TEST(ErnicSends, DataBuffersKeepWrites)
+{
+    Rig rig;
+    rig.driver.write(Ernic::kConf, 0);
+    const uint64_t buffers = rig.host.alloc(16 * 4096);
+    rig.driver.write(Ernic::kDataBuffers, uint32_t(buffers));
+    rig.driver.write(Ernic::kDataBuffersSize, 16 | 4096u << 16);
+    rig.driver.write(Ernic::kConf, 1 | 255 << 8);
+    std::memset(rig.host.at(rig.buffer), 1, 64);
+    rig.post(Ernic::kWrite, rig.buffer, 64, 0x1000, 0x305a);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    std::memset(rig.host.at(rig.buffer), 2, 64);
+    rig.host.clock_ns = rig.host.deadline_ns;
+    rig.driver.expire();
+    while (rig.driver.has_work())
+        rig.driver.run();
+    ASSERT_EQ(rig.host.frames.size(), 4u);
+    constexpr size_t kWriteData = 54 + 16, kSendData = 54;
+    EXPECT_EQ(rig.host.frames[0].at(kWriteData), 1);
+    EXPECT_EQ(rig.host.frames[2].at(kWriteData), 1);
+    EXPECT_EQ(rig.host.frames[1].at(kSendData), 1);
+    EXPECT_EQ(rig.host.frames[3].at(kSendData), 2);
+}
+
+// With QPCONF bit 4 doorbells go to memory, without it by pins that there are none of.
+TEST(ErnicSends, Doorbells)
+{
+    for (const bool in_memory : {false, true}) {
+        Rig rig({}, in_memory ? 0x3c : 0x2c);
+        const uint64_t cq = rig.host.alloc(8), rq = rig.host.alloc(8);
+        rig.driver.write_qp(kQpn, Ernic::kCqDoorbell, uint32_t(cq));
+        rig.driver.write_qp(kQpn, Ernic::kRqDoorbell, uint32_t(rq));
+        rig.post(Ernic::kSend, rig.buffer, 64);
+        rig.acknowledge(0x100);
+        rig.receive(Rig::send());
+        EXPECT_EQ(*rig.host.as<uint32_t>(cq), in_memory ? 1u : 0);
+        EXPECT_EQ(*rig.host.as<uint32_t>(rq), in_memory ? 1u : 0);
+        EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
+        EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+        EXPECT_EQ(rig.driver.device.stats.pin_doorbells, in_memory ? 0u : 2u);
+    }
+}
+
+// ---- interrupts
+
+TEST(ErnicInterrupts, BanksAreWhatBitsFourAndSixShow)
+{
+    Rig rig;
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus), 1u << 6);
+    EXPECT_EQ(rig.driver.read(Ernic::kRqBanks), 1u << kQpn);
+    rig.driver.write(Ernic::kIntStatus, 1u << 6);
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus), 1u << 6);
+    rig.driver.write(Ernic::kRqBanks, 1u << kQpn);
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus), 0u);
+}
+
+TEST(ErnicInterrupts, TheLineIsALevelThatIntenGates)
+{
+    Rig rig;
+    rig.driver.write(Ernic::kIntEnable, 0);
+    rig.receive(Rig::send());
+    EXPECT_TRUE(rig.host.vectors.empty());
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus), 1u << 6);
+    rig.driver.write(Ernic::kIntEnable, 1u << 6);
+    EXPECT_EQ(rig.host.take_vectors(0), 1u);
+    // It is asserted already.
+    rig.receive(Rig::send(kFirstPsn + 1));
+    EXPECT_EQ(rig.host.take_vectors(0), 0u);
+    // A write that leaves a source pending: a message again.
+    rig.driver.write(Ernic::kIntStatus, 1);
+    EXPECT_EQ(rig.host.take_vectors(0), 1u);
+    const unsigned lowered = rig.host.lowered;
+    rig.driver.write(Ernic::kRqBanks, 1u << kQpn);
+    EXPECT_EQ(rig.host.lowered, lowered + 1);
+    EXPECT_EQ(rig.host.take_vectors(0), 0u);
+}
+
+TEST(ErnicInterrupts, AQpCanBeQuiet)
+{
+    Rig rig({}, 0x20);
+    rig.receive(Rig::send());
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    rig.acknowledge(0x100);
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus), 0u);
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
+}
+
+// ---- QP 1
+
+TEST(ErnicMads, WholeFramesWithoutTheIcrcBothWays)
+{
+    Rig rig;
+    const uint64_t sq = rig.host.alloc(kDepth * 64), rq = rig.host.alloc(kDepth * 512), cq = rig.host.alloc(4);
+    // QP 1 has no register for the receive index: its doorbell tells.
+    const uint64_t doorbell = rig.host.alloc(4);
+    auto written = [&] { return *rig.host.as<uint32_t>(doorbell); };
+    QpAttributes a{};
+    a.mtu = 1024;
+    rig.driver.configure(1, a, {sq, 0, rq, kDepth, kDepth, 512, 0x1c}, 0, 0);
+    rig.driver.write_qp(1, Ernic::kRqDoorbell, uint32_t(doorbell));
+    rig.driver.write_qp(1, Ernic::kCqDoorbell, uint32_t(cq));
+    rig.driver.enable(1);
+    Frame mad = Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1});
+    put(mad, 49, 1);
+    seal(mad);
+    rig.receive(mad);
+    EXPECT_EQ(written(), 1u);
+    EXPECT_EQ(std::memcmp(rig.host.at(rq), mad.data(), mad.size() - 4), 0);
+    EXPECT_EQ(rig.host.at(rq)[mad.size() - 4], 0);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsIn), 1u << 16);
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus), 1u << 1 | 1u << 6);
+    // Back it goes, and the device adds the ICRC.
+    std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
+    ErnicWqe wqe{};
+    wqe.opcode = Ernic::kSend;
+    wqe.laddr = rig.buffer;
+    wqe.length = uint32_t(mad.size() - 4);
+    std::memcpy(rig.host.at(sq), &wqe, sizeof(wqe));
+    rig.driver.write_sqpi(1, 1);
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(rig.host.frames[0], mad);
+    EXPECT_EQ(rig.driver.cqhead(1), 1);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), 1u << 16);
+    // A slot is too short.
+    Frame longer = Rig::packet(0x64, 7, bytes(512), {0x80, 1, 0, 0, 0, 0, 0, 1});
+    put(longer, 49, 1);
+    seal(longer);
+    rig.receive(longer);
+    EXPECT_EQ(written(), 1u);
+    EXPECT_EQ(rig.driver.device.stats.mads_dropped, 1u);
+}
+
+// As all that a guest can make long.
+TEST(ErnicMads, TheyEndWithTheSlice)
+{
+    ernic::Config config;
+    config.slice_work = 2;
+    Rig rig(config);
+    const uint64_t sq = rig.host.alloc(kDepth * 64);
+    QpAttributes a{};
+    a.mtu = 1024;
+    rig.driver.configure(1, a, {sq, 0, 0, kDepth, kDepth, 512, 0}, 0, 0);
+    rig.driver.enable(1);
+    Frame mad = Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1});
+    put(mad, 49, 1);
+    std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
+    for (unsigned n = 0; n < 5; n++) {
+        ErnicWqe wqe{};
+        wqe.opcode = Ernic::kSend;
+        wqe.laddr = rig.buffer;
+        wqe.length = uint32_t(mad.size() - 4);
+        std::memcpy(rig.host.at(sq + n * 64), &wqe, sizeof(wqe));
+    }
+    rig.driver.write_sqpi(1, 5);
+    EXPECT_EQ(rig.host.frames.size(), 2u);
+    // A link that is full keeps the next one.
+    rig.host.link_full = true;
+    rig.driver.run();
+    EXPECT_EQ(rig.host.frames.size(), 2u);
+    EXPECT_FALSE(rig.driver.has_work());
+    rig.host.link_full = false;
+    rig.driver.device.link_ready();
+    EXPECT_EQ(rig.host.frames.size(), 4u);
+    EXPECT_TRUE(rig.driver.has_work());
+    rig.driver.run();
+    EXPECT_EQ(rig.host.frames.size(), 5u);
+    EXPECT_EQ(rig.driver.cqhead(1), 5);
+}
+
+// ---- extensions
+
+TEST(ErnicExtensions, RecordsTellTheLength)
+{
+    ernic::Config config;
+    config.extensions = 3;
+    Rig rig(config);
+    const uint64_t ring = rig.host.alloc(3 * 16);
+    rig.driver.write(0x1e4, uint32_t(ring));
+    rig.driver.write(0x1ec, 3);
+    rig.driver.write(0x1e0, 1);
+    EXPECT_EQ(rig.driver.read(0x1e0), 3u << 16 | 1);
+    rig.receive(Rig::packet(0x04, kFirstPsn, bytes(5)));
+    rig.receive(Rig::packet(0x05, kFirstPsn + 1, bytes(6), {1, 2, 3, 4}));
+    rig.receive(Rig::packet(0x17, kFirstPsn + 2, bytes(7), {0, 0, 0x30, 0x5a}));
+    rig.receive(Rig::packet(0x04, kFirstPsn + 3, bytes(8)));
+    // QP, slot, opcode, flags: bit 7 is the round; length; immediate data or R_Key.
+    const uint8_t fourth[16] = {kQpn, 0, 4, 0, 0x04, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0};
+    const uint8_t second[16] = {kQpn, 0, 2, 0, 0x05, 0x80, 0, 0, 6, 0, 0, 0, 1, 2, 3, 4};
+    const uint8_t third[16] = {kQpn, 0, 3, 0, 0x17, 0x80, 0, 0, 7, 0, 0, 0, 0, 0, 0x30, 0x5a};
+    EXPECT_EQ(std::memcmp(rig.host.at(ring), fourth, 16), 0);
+    EXPECT_EQ(std::memcmp(rig.host.at(ring + 16), second, 16), 0);
+    EXPECT_EQ(std::memcmp(rig.host.at(ring + 32), third, 16), 0);
+    EXPECT_EQ(rig.driver.read(0x1f0), 1u);
+}
+
+TEST(ErnicExtensions, NoneIsWrittenWithoutThem)
+{
+    Rig rig;
+    const uint64_t ring = rig.host.alloc(3 * 16);
+    rig.driver.write(0x1e4, uint32_t(ring));
+    rig.driver.write(0x1ec, 3);
+    rig.driver.write(0x1e0, 0xffff);
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.read(0x1f0), 0u);
+    EXPECT_EQ(rig.host.at(ring)[0], 0);
+}
+
+TEST(ErnicExtensions, AnEntryNamesPages)
+{
+    ernic::Config config;
+    config.extensions = 3;
+    Rig rig(config);
+    rig.driver.write(0x1e0, 2);
+    const uint64_t list = rig.host.alloc(16), second = rig.host.alloc(4096), first = rig.host.alloc(4096);
+    *rig.host.as<uint64_t>(list) = first;
+    *rig.host.as<uint64_t>(list + 8) = second;
+    // The range begins 64 bytes before the end of its first page.
+    rig.driver.write_pd(0x30, {.pd = 9, .va = 0x10000fc0, .bytes = 256, .base = list, .key = 0x5a, .access = 1 | 4});
+    std::vector<uint8_t> data(128);
+    for (size_t i = 0; i < data.size(); i++)
+        data[i] = uint8_t(i);
+    auto extension = reth(0x305a, 128);
+    extension[6] = 0x0f;   // address 0x10000fc0
+    extension[7] = 0xc0;
+    rig.receive(Rig::packet(0x0a, kFirstPsn, data, extension));
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    EXPECT_EQ(std::memcmp(rig.host.at(first + 0xfc0), data.data(), 64), 0);
+    EXPECT_EQ(std::memcmp(rig.host.at(second), data.data() + 64, 64), 0);
+}
+
+// ---- enabling and disabling
+
+// The rings stand where the registers say, whatever the depth: one that is no power of two goes round 2^16 too.
+TEST(ErnicQueues, IndicesGoRoundManyTimes)
+{
+    Rig rig;
+    rig.driver.disable(kQpn);
+    rig.driver.write_qp(kQpn, Ernic::kDepths, 3 | 3 << 16);
+    rig.driver.enable(kQpn);
+    for (uint32_t n = 0; n < 66000; n++) {
+        rig.receive(Rig::packet(0x04, (kFirstPsn + n) & 0xffffff, {uint8_t(n), uint8_t(n >> 8)}));
+        const uint16_t index = uint16_t(n % 3 + 1);
+        ASSERT_EQ(rig.driver.rq_written(kQpn), index) << n;
+        ASSERT_EQ(rig.slot(n % 3, 2), (std::vector<uint8_t>{uint8_t(n), uint8_t(n >> 8)})) << n;
+        rig.driver.write_rqci(kQpn, index);
+        ErnicWqe wqe{};
+        wqe.opcode = Ernic::kSend;
+        wqe.length = 1;
+        wqe.sdata[0] = uint8_t(n);
+        std::memcpy(rig.host.at(rig.queues.sqba + n % 3 * 64), &wqe, sizeof(wqe));
+        rig.host.frames.clear();
+        rig.driver.write_sqpi(kQpn, index);
+        while (rig.driver.has_work())
+            rig.driver.run();
+        ASSERT_EQ(rig.host.frames.size(), 1u) << n;
+        ASSERT_EQ(rig.host.frames[0].at(54), uint8_t(n)) << n;
+        rig.acknowledge((0x100 + n) & 0xffffff);
+        ASSERT_EQ(rig.driver.cqhead(kQpn), index) << n;
+    }
+}
+
+TEST(ErnicQueues, NothingHappensWhileTheDeviceIsOff)
+{
+    Rig rig;
+    rig.driver.write(Ernic::kConf, 0);
+    rig.receive(Rig::send());
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_TRUE(rig.host.frames.empty());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
+    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 0u);
+    rig.driver.write(Ernic::kConf, 1 | 255 << 8);
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+}
+
+// XRNICCONF 15:8: the QPs behind that number are off.
+TEST(ErnicQueues, NumberOfQpsEnabled)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    rig.driver.write(Ernic::kConf, 1 | 1 << 5 | (kQpn - 1) << 8);
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.syndrome(), 1u << 15);
+    rig.driver.write(Ernic::kConf, 1 | 1 << 5 | kQpn << 8);
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+}
+
+// QPCONF bit 6 of the ERNIC: what has begun ends, nothing begins, nothing is received.
+TEST(ErnicQueues, Recovery)
+{
+    Rig rig;
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    rig.driver.write_qp(kQpn, Ernic::kQpConf, rig.driver.read_qp(kQpn, Ernic::kQpConf) | 1 << 6);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(rig.status() & 0x600, 0x600u);
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
+    EXPECT_TRUE(rig.driver.read(0x13c) >> 16 & 1);
+    rig.driver.disable(kQpn);
+    rig.driver.write(Ernic::kAdvancedConf, 1 | kQpn << 24);
+    rig.driver.write_qp(kQpn, Ernic::kCqHead, 0);
+    rig.driver.write_qp(kQpn, Ernic::kRqProducer, 0);
+    rig.driver.write_qp(kQpn, Ernic::kSqProducer, 0);
+    rig.driver.write(Ernic::kAdvancedConf, 0);
+    rig.driver.write_qp(kQpn, Ernic::kQpConf, (rig.driver.read_qp(kQpn, Ernic::kQpConf) & ~(1u << 6)) | 1);
+    rig.tail = 0;
+    rig.host.frames.clear();
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(View(rig.host.frames[0]).psn, 0x101u);
+}
+
+// Software knows the PSN of the peer first, and enables the QP to receive; its own it tells before it sends.
+TEST(ErnicQueues, StartPsnOfAQpThatHasNotSent)
+{
+    Rig rig;
+    rig.driver.write_qp(kQpn, Ernic::kSqPsn, 0x777);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(View(rig.host.frames[0]).psn, 0x777u);
+    // Not while something is under way.
+    rig.driver.write_qp(kQpn, Ernic::kSqPsn, 0x999);
+    rig.acknowledge(0x777);
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kSqPsn), 0x778u);
+}
+
+// What a QP sends to another one of its device never gets to the link, and is refused all the same.
+TEST(ErnicQueues, TwoQpsOfOneDevice)
+{
+    Rig rig;
+    const uint64_t sq = rig.host.alloc(kDepth * 64), rq = rig.host.alloc(kDepth * kSlotBytes);
+    QpAttributes a{};
+    a.mtu = 1024;
+    a.pd = 9;
+    a.retry_count = a.rnr_retry = 2;
+    a.path.dmac = kMac;
+    a.path.dip = kIp;
+    a.remote_qpn = Qpn(kQpn);
+    rig.driver.configure(kQpn + 1, a, {sq, rig.host.alloc(64), rq, kDepth, kDepth, kSlotBytes}, kFirstPsn, 0x100);
+    rig.driver.enable(kQpn + 1);
+    a.remote_qpn = Qpn(kQpn + 1);
+    rig.driver.disable(kQpn);
+    rig.driver.configure(kQpn, a, rig.queues, 0x100, kFirstPsn);
+    rig.driver.enable(kQpn);
+    auto send = [&](uint16_t index, uint32_t length) {
+        ErnicWqe wqe{};
+        wqe.opcode = Ernic::kSend;
+        wqe.laddr = rig.buffer;
+        wqe.length = length;
+        std::memcpy(rig.host.at(sq + (index - 1) * 64), &wqe, sizeof(wqe));
+        rig.driver.write_sqpi(kQpn + 1, index);
+        while (rig.driver.has_work())
+            rig.driver.run();
+    };
+    std::memset(rig.host.at(rig.buffer), 0x77, 2000);
+    send(1, 64);
+    EXPECT_EQ(rig.slot(0, 64), std::vector<uint8_t>(64, 0x77));
+    EXPECT_EQ(rig.driver.cqhead(kQpn + 1), 1);
+    send(2, 2000);
+    EXPECT_TRUE(rig.host.frames.empty());
+    EXPECT_EQ(rig.driver.fatal_code(kQpn), Ernic::kLength);
+    EXPECT_EQ(rig.driver.fatal_code(kQpn + 1), Ernic::kNak);
+}
+
+// The example of the document: eight SENDs of 80 bytes to each of QP 2 to QP 7 (seed 000, 813 to 849).
+TEST(ErnicQueues, ExampleOfTheDocument)
+{
+    Rig rig(etrnic(8));
+    std::array<uint64_t, 8> slots{};
+    for (uint32_t qpn = 2; qpn <= 7; qpn++) {
+        QpAttributes a{};
+        a.mtu = 1024;
+        a.path.dmac = kPeerMac;
+        a.path.dip = kPeerIp;
+        slots[qpn] = rig.host.alloc(16 * 256);
+        rig.driver.disable(qpn);
+        rig.driver.configure(qpn, a, {rig.host.alloc(16 * 64), rig.host.alloc(64), slots[qpn], 16, 16, 256}, 0,
+                             kFirstPsn);
+        rig.driver.enable(qpn);
+    }
+    for (uint32_t n = 0; n < 8; n++)
+        for (uint32_t qpn = 2; qpn <= 7; qpn++) {
+            std::vector<uint8_t> capsule(80, uint8_t(qpn * 16 + n));
+            Frame frame = Rig::packet(0x04, kFirstPsn + n, capsule);
+            put(frame, 49, uint8_t(qpn));
+            seal(frame);
+            rig.receive(frame);
+            EXPECT_EQ(std::memcmp(rig.host.at(slots[qpn] + n * 256), capsule.data(), 80), 0);
+            EXPECT_EQ(rig.driver.rq_written(qpn), n + 1);
+        }
+    EXPECT_EQ(rig.driver.read(Ernic::kSendsAndResponses), 48u);
+    EXPECT_EQ(rig.driver.read(Ernic::kRqBanks), 0xfcu);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), 48u);
+}
+
+}  // namespace
+}  // namespace hghca::test::ernic_device_test
