@@ -160,8 +160,9 @@ class Machine:
 
 
 @contextlib.contextmanager
-def started(*devices):
-    machine = Machine(*devices)
+def started(*devices, **options):
+    """options: as Machine has them."""
+    machine = Machine(*devices, **options)
     try:
         yield machine
     finally:

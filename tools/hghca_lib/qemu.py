@@ -39,7 +39,7 @@ EMULATOR = Variant("qemu", tuple("""
     """.split()), OPTIMIZED, "qemu-system-x86_64", tuple(f"CONFIG_{name}=y" for name in """
     Q35 VTD AMD_IOMMU HPET ISA_DEBUG PVPANIC_ISA PCIE_PORT PCI_BRIDGE XIO3130 IOH3420
     VIRTIO_PCI VIRTIO_BLK VIRTIO_SERIAL VIRTIO_NET VIRTIO_9P VIRTIO_RNG VIRTIO_BALLOON VIRTIO_IOMMU VIRTIO_MEM
-    E1000E_PCI_EXPRESS IGB_PCI_EXPRESS NVME_PCI EDU VFIO_PCI HGHCA RDMA_LOOPBACK
+    E1000E_PCI_EXPRESS IGB_PCI_EXPRESS NVME_PCI EDU VFIO_PCI HGHCA RDMA_LOOPBACK ERNIC
     """.split()), corrections=("system/physmem.c",))
 # QEMU's generic fuzzer. It runs no guest code, so there is no TCG, and few devices besides the HCA. Sanitizers in
 # all of QEMU would take two and a half times as long to compile.
@@ -51,7 +51,7 @@ FUZZER = Variant("qemu-fuzz", tuple("""
      "-DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link,address,undefined "
      "-fno-sanitize-recover=all -fno-omit-frame-pointer"),
     "qemu-fuzz-x86_64", ("CONFIG_PCI_DEVICES=n", "CONFIG_TEST_DEVICES=n", "CONFIG_MICROVM=n", "CONFIG_PXB=n",
-                         "CONFIG_CXL=n", "CONFIG_HGHCA=y", "CONFIG_RDMA_LOOPBACK=y"),
+                         "CONFIG_CXL=n", "CONFIG_HGHCA=y", "CONFIG_RDMA_LOOPBACK=y", "CONFIG_ERNIC=y"),
     only_ours=True)
 # The machine of an arm64 guest, with the loopback controller.
 ARM64 = Variant("qemu-arm64", tuple("""

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// ERNIC and ETRNIC for callers in C: no exception gets past this file.
+#include <exception>
+#include <iterator>
+#include <span>
+
+#include "ernic/adapter.h"
+#include "ernic_core.h"
+#include "ops_host.h"
+
+namespace {
+
+struct ErnicCounter {
+    const char *name;
+    uint64_t hghca::ernic::Stats::*value;
+};
+
+constexpr ErnicCounter kErnicCounters[] = {
+#define ERNIC_COUNTER_ROW(name, text) {#name, &hghca::ernic::Stats::name},
+    ERNIC_STATS(ERNIC_COUNTER_ROW)
+#undef ERNIC_COUNTER_ROW
+};
+
+hghca::ernic::Config config_of(const ernic_config &config)
+{
+    hghca::ernic::Config c;
+    c.personality = config.etrnic ? hghca::ernic::Personality::Etrnic : hghca::ernic::Personality::Ernic;
+    c.qps = config.qps;
+    c.extensions = config.extensions;
+    return c;
+}
+
+}  // namespace
+
+struct ernic_core {
+    ernic_core(const hghca_host_ops *ops, void *opaque, const ernic_config *config)
+        : host(ops, opaque), device(host, config_of(*config))
+    {
+    }
+
+    hghca::OpsHost host;
+    hghca::ernic::Adapter device;
+};
+
+extern "C" {
+
+struct ernic_core *ernic_core_new(const struct hghca_host_ops *ops, void *opaque, const struct ernic_config *config)
+{
+    try {
+        return new ernic_core(ops, opaque, config);
+    } catch (const std::exception &) {
+        return nullptr;
+    }
+}
+
+void ernic_core_free(struct ernic_core *core)
+{
+    delete core;
+}
+
+void ernic_core_reset(struct ernic_core *core)
+{
+    core->device.reset();
+}
+
+uint32_t ernic_core_read(struct ernic_core *core, uint64_t offset, unsigned size)
+{
+    return core->device.read(offset, size);
+}
+
+void ernic_core_write(struct ernic_core *core, uint64_t offset, uint32_t value, unsigned size)
+{
+    core->device.write(offset, value, size);
+}
+
+void ernic_core_receive(struct ernic_core *core, const struct iovec *parts, int count)
+{
+    core->device.receive({parts, size_t(count)});
+}
+
+bool ernic_core_run(struct ernic_core *core)
+{
+    return core->device.run();
+}
+
+bool ernic_core_has_work(const struct ernic_core *core)
+{
+    return core->device.has_work();
+}
+
+void ernic_core_timer(struct ernic_core *core)
+{
+    core->device.timer();
+}
+
+void ernic_core_link_ready(struct ernic_core *core)
+{
+    core->device.link_ready();
+}
+
+void ernic_core_set_link(struct ernic_core *core, bool up)
+{
+    core->device.set_link(up);
+}
+
+unsigned ernic_core_counters(void)
+{
+    return std::size(kErnicCounters);
+}
+
+const char *ernic_core_counter_name(unsigned index)
+{
+    return kErnicCounters[index].name;
+}
+
+uint64_t ernic_core_counter(const struct ernic_core *core, unsigned index)
+{
+    return core->device.stats.*kErnicCounters[index].value;
+}
+
+}  // extern "C"
