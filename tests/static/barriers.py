@@ -32,6 +32,9 @@ OWNER_READ = re.compile(r"\bREAD_ONCE\((?P<read>[\w>.-]+)->owner\)|"
 OWNER_PLAIN = re.compile(r"->owner\b(?!\s*=[^=])")
 OWNER_WRITE = re.compile(r"\b\w+->owner = |\b(?:(?:READ|WRITE)_ONCE|hghca_return_entry)\([^()]*->owner\b|"
                          r"\bread_poll_timeout\(READ_ONCE, .*->owner\b")
+# An index in memory that the device writes behind the entries, and the entries up to it.
+DOORBELL_READ = re.compile(r"\bREAD_ONCE\(\*(?:\(__le32 \*\))?[\w>.-]+(?:doorbell|door\.cpu)\)")
+BEHIND_DOORBELL = re.compile(r"^while \(done--\)")
 OTHER_BARRIERS = re.compile(r"\b(?:smp_)?(?:mb|rmb|wmb)\(\)|\bsmp_mb__\w+\(")
 OF_CPUS_ALONE = re.compile(r"\bsmp_\w+\([^;]*\b(?:owner|record)\b")
 # Indices of which one end of a queue is written by one thread and read by another.
@@ -79,6 +82,7 @@ def findings(name, text):
                 yield f"{place}: an owner that is not read by READ_ONCE(): `{line}`"
             yield from tail_findings(place, function, line)
         yield from owner_findings(place, function, lines)
+        yield from doorbell_findings(place, lines)
 
 
 def owner_findings(place, function, lines):
@@ -96,6 +100,13 @@ def owner_findings(place, function, lines):
             handed_on = re.compile(rf"\breturn\b.*\b{re.escape(entry)}\b")
             if function not in HANDED_ON and any(handed_on.search(later) for later in [line, *unordered]):
                 yield f"{place}: its callers are not looked at, as HANDED_ON lacks it: `{line}`"
+
+
+def doorbell_findings(place, lines):
+    for number, line in enumerate(lines):
+        used = next((n for n, later in enumerate(lines) if n > number and BEHIND_DOORBELL.search(later)), None)
+        if DOORBELL_READ.search(line) and used and "dma_rmb()" not in lines[number:used]:
+            yield f"{place}: no dma_rmb() between `{line}` and `{lines[used]}`"
 
 
 def entry_of(read):

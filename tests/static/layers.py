@@ -12,7 +12,7 @@ import graph
 from hghca_lib import repo
 
 DRIVER = "kernel"
-APART = ("loopback",)
+APART = ("loopback", "ernic")
 # A line of the list: files at the top, or headers, each of which stands for the files of its folder.
 LAYER = re.compile(r"^ \*\t((?:[\w/]+\.[ch](?:, )?)+)\t", re.MULTILINE)
 # Functions of the tracepoints are in trace.c, which trace.h stands for.
