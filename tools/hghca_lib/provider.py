@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verbs provider, built inside the source tree of rdma-core 56.1."""
+"""The verbs providers, built inside the source tree of rdma-core 56.1."""
 
 import shutil
+from pathlib import Path
 
 from . import cache, repo
 
 STEP = "verbs provider"
-CURE = "the error is in providers/hghca or include/ of this checkout; correct it there"
+CURE = "the error is in providers/ or include/ of this checkout; correct it there"
 TREE_CURE = "remove the folder `provider-tree` of the cache and run `tools/hghca setup` again"
 ANCHOR = "add_subdirectory(providers/mthca)\n"
+FOLDERS = ["providers/hghca", "providers/ernic"]
 UNPACK = "mkdir rdma-core && tar -xzf /usr/src/hghca/rdma-core_*.orig.tar.gz -C rdma-core --strip-components=1"
 TARGET = "hghca"
 BUILT = "build/providers/hghca"
 # A library for programs and, by a link, the plugin that libibverbs loads: as one file, it is loaded once.
 LIBRARY = "libhghca.so.1"
+# That of the ERNIC is a plugin alone.
+ERNIC_TARGET = "ernic-rdmav34"
+ERNIC_PLUGIN = f"lib{ERNIC_TARGET}.so"
 # In the provider's folder: what programs with hghcadv.h are compiled with, and the objects.
 HEADERS = "include"
 OBJECTS = "objects"
@@ -24,7 +29,7 @@ CONFIGURE = r"""
 
 
 def source_paths():
-    return [repo.path("providers/hghca"), repo.path("include")]
+    return [*map(repo.path, FOLDERS), repo.path("include")]
 
 
 def sources():
@@ -44,7 +49,7 @@ def provider_key(buildroot):
 
 def tree_key(buildroot):
     """Of the target too: with another one, ninja would take files of the same name for its own."""
-    return cache.key(buildroot.key, ANCHOR, UNPACK, CONFIGURE, TARGET)
+    return cache.key(buildroot.key, ANCHOR, *FOLDERS, UNPACK, CONFIGURE, TARGET, ERNIC_TARGET)
 
 
 def is_made(buildroot):
@@ -52,26 +57,29 @@ def is_made(buildroot):
 
 
 def make(buildroot):
-    """The folder with libhghca.so.1, hghca.driver, headers and objects, built first if it is missing."""
+    """The folder with both providers, their .driver files, headers and objects, built first if it is missing."""
     log = cache.log_path("provider")
 
     def build_tree(folder):
         buildroot.run(["sh", "-c", UNPACK], log, STEP, TREE_CURE, {"tree": folder}, "/mnt/tree")
         lists = folder / "rdma-core/CMakeLists.txt"
-        lists.write_text(lists.read_text().replace(ANCHOR, f"{ANCHOR}add_subdirectory(providers/hghca)\n", 1))
+        added = "".join(f"add_subdirectory({folder})\n" for folder in FOLDERS)
+        lists.write_text(lists.read_text().replace(ANCHOR, ANCHOR + added, 1))
 
     def build(folder):
         log.unlink(missing_ok=True)
         tree = cache.make("provider-tree", tree_key(buildroot), build_tree, cache.GIB, STEP)
-        source = repo.path("providers/hghca")
-        cache.sync_tree(source, [source], tree / "rdma-core/providers/hghca")
+        for name in FOLDERS:
+            cache.sync_tree(repo.path(name), [repo.path(name)], tree / "rdma-core" / name)
         cache.sync_tree(repo.ROOT / "include", [repo.ROOT / "include"], tree / "include")
-        buildroot.run(["sh", "-c", f"{CONFIGURE} && ninja -C build {TARGET}"], log, STEP, CURE,
+        buildroot.run(["sh", "-c", f"{CONFIGURE} && ninja -C build {TARGET} {ERNIC_TARGET}"], log, STEP, CURE,
                       {"tree": tree}, "/mnt/tree")
         shutil.copy(tree / "build/lib" / LIBRARY, folder)
-        shutil.copy(tree / BUILT / "hghca.driver", folder)
+        shutil.copy(tree / "build/lib" / ERNIC_PLUGIN, folder)
+        for name in FOLDERS:
+            shutil.copy(tree / "build" / name / f"{Path(name).name}.driver", folder)
         (folder / HEADERS / "infiniband").mkdir(parents=True)
-        shutil.copy(source / "hghcadv.h", folder / HEADERS / "infiniband")
+        shutil.copy(repo.path("providers/hghca/hghcadv.h"), folder / HEADERS / "infiniband")
         (folder / OBJECTS).mkdir()
         for file in sources():
             shutil.copy(tree / BUILT / f"CMakeFiles/{TARGET}.dir" / f"{file}.o", folder / OBJECTS)
