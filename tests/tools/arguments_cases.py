@@ -45,8 +45,8 @@ def test_wrong_numbers():
 
 def test_devices():
     """An unknown kind of device is refused with the kinds there are; --device and --hcas together are refused"""
-    fails(hghca("exec", "--device", "ernic", "--", "true"), 2, "--device", "ernic", *machine.KINDS)
-    same(machine.KINDS, ("hghca", "hghca-base", "rsnic", "loopback"), "kinds")
+    fails(hghca("exec", "--device", "connectx", "--", "true"), 2, "--device", "connectx", *machine.KINDS)
+    same(machine.KINDS, ("hghca", "hghca-base", "rsnic", "ernic", "etrnic", "loopback"), "kinds")
     fails(hghca("exec", "--device", "rsnic", "--hcas", 1, "--", "true"), 2, "--device and --hcas", "give one of them")
 
 

@@ -243,14 +243,16 @@ def test_each_device():
     with booted(devices=["hghca", *machine.KINDS]) as guests, contextlib.redirect_stdout(io.StringIO()):
         said = guests[0].run(NETWORK).stdout.split("\n")
         rows = demo.kinds(guests[0])
-    same(sorted(filter(None, said)), ["b 10.10.0.2/24", "c 10.10.0.3/24", "d 10.10.0.4/24", "first 10.10.0.1/24", "hghca0 first",
-                                      "hghca1 b", "hghca2 c", "hghca3 d"], "devices, namespaces and addresses")
+    same(sorted(filter(None, said)), ["b 10.10.0.2/24", "c 10.10.0.3/24", "d 10.10.0.4/24", "e 10.10.0.5/24", "ernic0 e",
+                                      "ernic1 f", "f 10.10.0.6/24", "first 10.10.0.1/24", "hghca0 first", "hghca1 b",
+                                      "hghca2 c", "hghca3 d"], "devices, namespaces and addresses")
     same([(name, passed) for name, _, passed in rows],
-         [("hghca", True), ("hghca-base", True), ("rsnic", True), ("loopback", True), ("kernel log", True)], "the table")
-    for _, result, _ in rows[:3]:
+         [("hghca", True), ("hghca-base", True), ("rsnic", True), ("ernic", True), ("etrnic", True), ("loopback", True),
+          ("kernel log", True)], "the table")
+    for _, result, _ in rows[:5]:
         assert re.fullmatch(r"\d+ MB/s with hghca, data checked", result), result
-    assert re.fullmatch(r"a DMA engine, dma\dchan0", rows[3][1]), rows[3][1]
-    same(rows[4][1], "0 warnings", "the kernel log")
+    assert re.fullmatch(r"a DMA engine, dma\dchan0", rows[5][1]), rows[5][1]
+    same(rows[6][1], "0 warnings", "the kernel log")
 
 
 @functools.cache

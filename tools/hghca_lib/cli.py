@@ -137,7 +137,8 @@ def add_guest_options(command):
     command.add_argument("--device", action="append", choices=machine.KINDS, metavar="KIND", default=[],
                          help=f"one more device of each guest, in place of --hcas: {', '.join(machine.KINDS)}; hghca-base "
                               "has nothing beyond the JingZhao document, and a network adapter beside it; rsnic is the device of the "
-                              "RSNIC document; loopback is no HCA")
+                              "RSNIC document; ernic and etrnic have a network adapter beside them; loopback is no "
+                              "HCA")
     command.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|BZIMAGE",
                          help="the guest's kernel: Debian's, one with the kernel's own checkers (built when first "
                               "asked for), or <tree>/arch/x86/boot/bzImage")

@@ -44,13 +44,16 @@ def tests(g):
 def kinds(g):
     """An HCA talks to one of each kind; the loopback controllers, which have no link, are DMA engines. Rows as tests()."""
     gid = pair.client_gid(g)
-    rows = [talk(g, gid, number, kind) for number, kind in enumerate(machine.DEVICES, 2)]
+    names = machine.device_names(["hghca", *machine.DEVICES])
+    rows = [talk(g, gid, number, kind, names[number - 1]) for number, kind in enumerate(machine.DEVICES, 2)]
     return [*rows, dma_engine(g), kernel_log(g)]
 
 
-def talk(g, gid, number, kind):
+def talk(g, gid, number, kind, name):
     """A pingpong with HCA `number` of the guest, which has a namespace of its own."""
-    rate, client, (_, done) = pair.pingpong(g, number, gid=gid)
+    # A message fits into a slot of an ERNIC.
+    size = 4096 if kind in machine.ERNICS else 65536
+    rate, client, (_, done) = pair.pingpong(g, number, gid=gid, device=name, size=size)
     show(client, done)
     return kind, f"{rate:.0f} MB/s with hghca, data checked" if rate else "failed", bool(rate)
 

@@ -23,9 +23,12 @@ KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic kasan_multi_shot mitigati
                     "rcupdate.rcu_expedited=1 net.ifnames=0 pty.legacy_count=0")
 LINK_BUFFER_BYTES = 4 << 20
 # Kinds of HCA, with the properties that make them.
-DEVICES = {"hghca": "", "hghca-base": "profile=base", "rsnic": "profile=rsnic"}
+DEVICES = {"hghca": "", "hghca-base": "profile=base", "rsnic": "profile=rsnic", "ernic": "personality=ernic",
+           "etrnic": "personality=etrnic"}
+# The kinds that are QEMU's device `ernic`, which is not the HCA of the other ones and lacks their properties.
+ERNICS = ("ernic", "etrnic")
 # An HCA of these kinds is no Ethernet adapter.
-WITHOUT_ETHERNET = ("hghca-base",)
+WITHOUT_ETHERNET = ("hghca-base", *ERNICS)
 # A device of this kind is no HCA, and has no link.
 LOOPBACK = "loopback"
 KINDS = (*DEVICES, LOOPBACK)
@@ -128,10 +131,10 @@ def network_arguments(config, number, sockets):
     for index, (kind, address) in enumerate(zip(kinds, addresses), 1):
         options = [f"mac=52:54:00:12:{0x33 + number:02x}:{address:02x}"]
         if kind in DEVICES:
-            options += [DEVICES[kind], config.hca_options]
+            options += [DEVICES[kind], "" if kind in ERNICS else config.hca_options]
             # If a property is given twice, QEMU uses the last value.
             options += [config.first_options] if (number, index) == (1, 1) else []
-        driver, name = ("hghca", "hca") if kind in DEVICES else (kind, "virtio")
+        driver, name = ("ernic" if kind in ERNICS else "hghca", "hca") if kind in DEVICES else (kind, "virtio")
         options = ",".join(filter(None, options))
         arguments += ["-device", f"{driver},id={name}{index},netdev=h{index},{options}"]
     if len(kinds) == 1 and len(sockets) == 1:
@@ -148,9 +151,17 @@ def _stream(name, link):
     return f"stream,id={name},server=off,addr.type=fd,addr.str={link.fileno()}"
 
 
+def device_names(kinds):
+    """The names that the kernel gives to the RDMA devices of HCAs of these kinds."""
+    drivers = ["ernic" if kind in ERNICS else "hghca" for kind in kinds]
+    return [f"{driver}{drivers[:index].count(driver)}" for index, driver in enumerate(drivers)]
+
+
 def kernel_arguments(config, number):
     text = f"{KERNEL_ARGUMENTS} hghca.guest={number} hghca.guests={config.guests} "
     text += f"hghca.hcas={config.hca_count(number)}"
+    if any(kind in ERNICS for kind in config.hca_kinds(number)):
+        text += f" hghca.devices={','.join(device_names(config.hca_kinds(number)))}"
     text += " intel_iommu=on iommu.passthrough=0" if config.iommu else ""
     text += " hghca.modules=1" if config.modules else ""
     text += " hghca.share=1" if config.share else ""

@@ -22,7 +22,7 @@ while :; do
     sleep 0.02
 done
 """
-PINGPONG = "ibv_rc_pingpong -d {device} -g {gid} -c -s 65536 -n {count}"
+PINGPONG = "ibv_rc_pingpong -d {device} -g {gid} -c -s {size} -n {count}"
 GIDS = """
 cd /sys/class/infiniband/$1/ports/1
 grep -H . gids/* gid_attrs/types/* 2>/dev/null
@@ -61,16 +61,16 @@ def run(guest, server, client, port, timeout=60, netns=SERVER_SPACE):
     return serving.wait(10 if done.status == 0 else 1), done
 
 
-def pingpong(guest, number=2, count=1000, gid=None):
-    """Round trips of 64 KiB, whose data both ends check (-c), from the first HCA to HCA `number` of the guest.
+def pingpong(guest, number=2, count=1000, gid=None, device=None, size=65536):
+    """Round trips of `size` bytes, whose data both ends check (-c), from the first HCA to HCA `number` of the guest.
 
-    gid: the client's GID index if it is known already. Returns (MB/s or 0 if an end has failed, the client's command
+    gid: the client's GID index if it is known already. device: the name of that HCA if it is another. Returns (MB/s or 0 if an end has failed, the client's command
     line, (server Result, client Result)).
     """
-    device, space, address = f"hghca{number - 1}", "abcdefgh"[number - 1], f"10.10.0.{number}"
+    device, space, address = device or f"hghca{number - 1}", "abcdefgh"[number - 1], f"10.10.0.{number}"
     gid = client_gid(guest) if gid is None else gid
-    server = PINGPONG.format(device=device, gid=gid_index(guest, device, space, address), count=count)
-    client = f"{PINGPONG.format(device=CLIENT_DEVICE, gid=gid, count=count)} {address}"
+    server = PINGPONG.format(device=device, gid=gid_index(guest, device, space, address), count=count, size=size)
+    client = f"{PINGPONG.format(device=CLIENT_DEVICE, gid=gid, count=count, size=size)} {address}"
     ends = run(guest, server, client, 18515, netns=space)
     found = re.search(r"= ([\d.]+) Mbit/sec", ends[1].stdout)
     sound = all(end.status == 0 and "invalid data" not in end.output for end in ends)

@@ -34,6 +34,8 @@ BASE_RXE = "base rxe"  # two guests: an HCA without extensions and one of the RS
 RSNIC = "rsnic"        # as LINK, with HCAs of the RSNIC document: the second is slow to start, and has 16 QPs on chip
 RSNIC_PAIRED = "rsnic paired"  # as PAIRED, with HCAs of the RSNIC document
 RSNIC_FULL = "rsnic full"  # as LINK; the first HCA is one of the RSNIC document
+ERNIC = "ernic"        # as LINK; the second device is an ERNIC, with a virtio adapter
+ETRNIC = "etrnic"      # as ERNIC, with an ETRNIC
 RSNIC_BESIDE = "rsnic beside"  # as BESIDE, with an HCA of the RSNIC document
 IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
 LEAK_AGE_S = 6         # kmemleak ignores objects younger than 5 s
@@ -71,7 +73,7 @@ class Test:
     """One line of output.
 
     machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
-              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, IMPAIRMENT or FAULTS.
+              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.

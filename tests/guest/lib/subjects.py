@@ -8,8 +8,8 @@ INTEROP, BESIDE and their like have rxe as the HCA's peer.
 
 from hghca_lib import accel, guest, machine
 
-from framework import (BASE, BASE_RXE, BESIDE, CACHE, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES,
-                       RSNIC, RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
+from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ETRNIC, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK,
+                       MIXED, PAIRED, PAUSES, RSNIC, RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 
 CONFIGS = {
@@ -37,6 +37,8 @@ CONFIGS = {
     RSNIC_PAIRED: {"devices": ["rsnic", "rsnic"], "paired": True},
     RSNIC_FULL: {"devices": ["rsnic", "hghca"]},
     RSNIC_BESIDE: {"devices": ["rsnic"], "virtio": 1},
+    ERNIC: {"devices": ["hghca", "ernic"]},
+    ETRNIC: {"devices": ["hghca", "etrnic"]},
     IMPAIRMENT: {"hcas": 2,
                  "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
@@ -94,7 +96,8 @@ class Hghca:
             return first, Side("rxe0", "10.10.0.2", testbed.guests[-1], yields=True)
         if len(testbed.guests) == 2:
             return first, Side("hghca0", "10.10.0.2", testbed.guests[1])
-        return first, Side("hghca1", "10.10.0.2", testbed.guests[0], netns="b")
+        second = "ernic0" if testbed.machine in (ERNIC, ETRNIC) else "hghca1"
+        return first, Side(second, "10.10.0.2", testbed.guests[0], netns="b")
 
 
 RXE_ON_VETH = """
