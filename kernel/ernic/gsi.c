@@ -152,7 +152,7 @@ int ernic_gsi_frame(struct ernic_qp *qp, const struct ib_send_wr *wr,
  *
  * The device has checked the headers up to the BTH.
  *
- * Return: bytes of the MAD, or 0 for a frame that is none.
+ * Return: bytes of the MAD, or 0 if the frame has no valid MAD.
  */
 u32 ernic_gsi_take(struct ernic_qp *qp, const u8 *frame, struct ib_wc *wc, u8 *grh,
 		   const u8 **mad)

@@ -152,7 +152,7 @@ int ernic_hw_start(struct ernic_dev *edev)
 				      ERNIC_RECORDS_MAX * sizeof(struct ernic_record));
 		if (err)
 			goto err_free_errors;
-		/* Begins the ring anew. */
+		/* The write of the address resets the index of the ring. */
 		ernic_write_address(edev, ERNIC_RECORDBA, ERNIC_RECORDBAMSB, edev->records.dma);
 		ernic_write(edev, ERNIC_RECORDSZ, ERNIC_RECORDS_MAX);
 		edev->record_phase = true;

@@ -170,7 +170,7 @@ static void ernic_entry_destroy(struct ernic_mr *mr)
  *
  * Any context.
  *
- * Return: false if it is none of the QP's.
+ * Return: false if the QP has no region with this R_Key.
  */
 bool ernic_mr_invalidate(struct ernic_qp *qp, u32 rkey)
 {

@@ -173,7 +173,7 @@ static void ernic_take_message(struct ernic_qp *qp, struct ib_wc *wc, u32 slot, 
 		wc->status = IB_WC_LOC_LEN_ERR;
 }
 
-/* False: the frame is none that QP 1 takes, or too long for the receive. */
+/* False: the frame has no valid MAD, or the MAD does not fit into the receive. */
 static bool ernic_take_mad(struct ernic_qp *qp, struct ib_wc *wc, const u8 *slot)
 {
 	u8 grh_and_mad[sizeof(struct ib_grh) + ERNIC_GSI_SLOT] = {};

@@ -205,7 +205,7 @@ static void ernic_write(void *opaque, hwaddr offset, uint64_t value, unsigned si
     ernic_leave(s);
 }
 
-/* The core tells which accesses are none of a register, and counts them. */
+/* The core counts accesses that do not fit a register. */
 static const MemoryRegionOps ernic_register_ops = {
     .read = ernic_read,
     .write = ernic_write,

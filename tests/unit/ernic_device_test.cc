@@ -775,7 +775,7 @@ TEST(ErnicSends, DataBuffersKeepWrites)
     EXPECT_EQ(rig.host.frames[3].at(kSendData), 2);
 }
 
-// With QPCONF bit 4 doorbells go to memory, without it by pins that there are none of.
+// With QPCONF bit 4 doorbells go to memory. Without it they go by pins, which the model lacks.
 TEST(ErnicSends, Doorbells)
 {
     for (const bool in_memory : {false, true}) {

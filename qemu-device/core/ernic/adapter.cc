@@ -475,7 +475,7 @@ QpAttributes Adapter::attributes(uint32_t qpn) const
     return a;
 }
 
-// The registers say where the queues stand; a queue whose indices are none of it has no entries.
+// The registers have the indices of the queues. A queue with an invalid index has no entries.
 void Adapter::open_rings(QueuePair &pair, uint32_t qpn)
 {
     const uint32_t depths = registers.qp(qpn, ERNIC_QDEPTH);
