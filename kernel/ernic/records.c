@@ -28,9 +28,11 @@ void ernic_take_records(struct ernic_dev *edev, struct ernic_qp *qp, u32 behind)
 {
 	const struct ernic_record *ring = edev->records.cpu;
 	const struct ernic_record *record;
+	u32 taken;
 
+	/* A device that goes on writing does not hold the lock for longer than one round. */
 	spin_lock(&edev->table_lock);
-	while (qp->rq.recorded != behind) {
+	for (taken = 0; taken < ERNIC_RECORDS_MAX && qp->rq.recorded != behind; taken++) {
 		record = &ring[edev->next_record];
 		if (FIELD_GET(ERNIC_RECORD_PHASE, READ_ONCE(record->flags)) != edev->record_phase)
 			break;
