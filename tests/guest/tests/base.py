@@ -8,6 +8,7 @@ import shlex
 
 import badinput
 import framework
+import hardware
 from hghca_lib.tiers import ALL
 
 from data import over_link, run_program, to_itself
@@ -159,7 +160,7 @@ def port_follows(testbed):
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 50)
 
 
-@test("the port of a failed HCA is down", limit_s=60, expected_log=(r"fatal error: catastrophic error",))
+@test("the port of a failed HCA is down", limit_s=60, expected_log=(hardware.FAILED,))
 def failed_port(testbed):
     """Its net device is another adapter's, and stays up."""
     side = testbed.client

@@ -16,7 +16,7 @@ from hghca_lib.tiers import ALL
 
 from data import over_link, run_program, take_cases, to_itself
 from framework import BASE_RXE, LINK, MIXED, RSNIC, SETTLE_S, Side, expect
-from hardware import bring_back, expect_no_qp
+from hardware import FAILED, bring_back, expect_no_qp
 from impairment import HCA, impairment
 from interop import turned
 from observability import TRACING, traced
@@ -307,8 +307,7 @@ def syndromes(testbed, seen=0):
             if (match := re.search(r"health syndrome (\S+ \(0x\w+\))$", record.text))]
 
 
-@test("a failure tells its health syndrome", expected_log=(r"health syndrome HW_FATAL_ERR \(0x8\)",
-                                                          r"fatal error: catastrophic error"))
+@test("a failure tells its health syndrome", expected_log=(r"health syndrome HW_FATAL_ERR \(0x8\)", FAILED))
 def health(testbed):
     seen = len(testbed.guest.kmsg())
     testbed.guest.qmp("qom-set", path=HCA, property="fail", value="now")
@@ -318,14 +317,10 @@ def health(testbed):
 
 
 @test("a failure while commands are under way", limit_s=90,
-      expected_log=(r"health syndrome ICM_FETCH_PCI_ERR \(0xa\)$",
-                    r"fatal error: (catastrophic error|registers read as all ones)$",
+      expected_log=(r"health syndrome ICM_FETCH_PCI_ERR \(0xa\)$", FAILED,
                     r"command \w+ \(0x\w+\), modifiers \w+ \w+: INTERNAL_ERR \(0x1\)$"))
 def failure_under_commands(testbed):
-    """Each command ends with an error, nothing hangs, and the driver's next start brings the device back.
-
-    The interrupt of a command may find that the device is silent before the event of the failure is there.
-    """
+    """Each command ends with an error, nothing hangs, and the driver's next start brings the device back."""
     side = testbed.client
     seen = len(testbed.guest.kmsg())
     program = start_threads(testbed, "QPs come and go until the device fails")
