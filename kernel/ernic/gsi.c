@@ -161,7 +161,7 @@ u32 ernic_gsi_take(struct ernic_qp *qp, const u8 *frame, struct ib_wc *wc, u8 *g
 	const u8 *ip = frame + sizeof(*eth);
 	const struct ernic_mad_header *header;
 	const struct udphdr *udp;
-	u32 headers, pad;
+	u32 headers, udp_bytes;
 
 	if (eth->h_proto == cpu_to_be16(ETH_P_IP) && *ip == ERNIC_IPV4_VERSION_IHL) {
 		udp = (const void *)(ip + sizeof(struct iphdr));
@@ -176,10 +176,10 @@ u32 ernic_gsi_take(struct ernic_qp *qp, const u8 *frame, struct ib_wc *wc, u8 *g
 		return 0;
 	}
 	header = (const void *)(udp + 1);
-	pad = header->flags >> 4 & 3;
-	headers = sizeof(*udp) + sizeof(*header) + pad + ERNIC_ICRC_BYTES;
-	if (be16_to_cpu(udp->len) <= headers ||
-	    be16_to_cpu(udp->len) - headers > IB_MGMT_MAD_SIZE ||
+	headers = sizeof(*udp) + sizeof(*header) + (header->flags >> 4 & 3) + ERNIC_ICRC_BYTES;
+	/* Read once: the slot is the device's memory too, so it may change. */
+	udp_bytes = be16_to_cpu(READ_ONCE(udp->len));
+	if (udp_bytes <= headers || udp_bytes - headers > IB_MGMT_MAD_SIZE ||
 	    be32_to_cpu(header->qkey) != IB_QP1_QKEY)
 		return 0;
 	wc->wc_flags = IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE | IB_WC_WITH_SMAC;
@@ -187,5 +187,5 @@ u32 ernic_gsi_take(struct ernic_qp *qp, const u8 *frame, struct ib_wc *wc, u8 *g
 	wc->port_num = ERNIC_PORT;
 	ether_addr_copy(wc->smac, eth->h_source);
 	*mad = (const u8 *)(header + 1);
-	return be16_to_cpu(udp->len) - headers;
+	return udp_bytes - headers;
 }
