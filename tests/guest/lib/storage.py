@@ -12,14 +12,19 @@ MIB = 1 << 20
 
 @dataclasses.dataclass
 class Disk:
-    """The exported disk. The stock kernel's RAM disk has sectors of 512 bytes, a file has blocks of 4 KiB."""
+    """The exported disk. The stock kernel's RAM disk has sectors of 512 bytes, a file has blocks of 4 KiB.
+
+    tested_mib: what tests write and read of it from its beginning. A copy of the payload disk needs more.
+    """
     path: str
     mib: int
+    tested_mib: int
     sector: int
 
 
-RAM = Disk("/dev/ram0", 48, 512)
-FILE = Disk("/tmp/namespace", 32, 4096)
+# A RAM disk takes memory for what is written to it.
+RAM = Disk("/dev/ram0", 256, 48, 512)
+FILE = Disk("/tmp/namespace", 32, 32, 4096)
 LOAD_RAM = f"modprobe brd rd_nr=1 rd_size={RAM.mib * 1024}"
 
 
@@ -29,15 +34,16 @@ def disk_of(testbed):
 
 
 def checksum(testbed, side, disk, block="1M"):
-    """The checksum of the whole disk, read from the device and not from the page cache."""
+    """The checksum of what tests write, read from the device and not from the page cache."""
     testbed.run("sync; echo 3 > /proc/sys/vm/drop_caches", side)
-    return testbed.run(f"dd if={disk} bs={block} iflag=direct status=none | sha256sum", side).split()[0]
+    return testbed.run(f"dd if={disk} bs={block} count={disk_of(testbed).tested_mib}M iflag=direct,count_bytes "
+                       "status=none | sha256sum", side).split()[0]
 
 
 def write_random(testbed, host, disk, block):
-    """Fill the disk with random bytes; their checksum, computed before the write."""
-    return testbed.run(f"set -e; head -c {disk_of(testbed).mib}M /dev/urandom > /tmp/random; sha256sum /tmp/random; "
-                       f"dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random",
+    """Write random bytes to the disk; their checksum, computed before the write."""
+    return testbed.run(f"set -e; head -c {disk_of(testbed).tested_mib}M /dev/urandom > /tmp/random; "
+                       f"sha256sum /tmp/random; dd if=/tmp/random of={disk} bs={block} oflag=direct status=none; rm /tmp/random",
                        host).split()[0]
 
 
@@ -52,18 +58,18 @@ def write_and_compare(testbed, host, server, disk, blocks=BLOCKS):
     counts = host if host.counters else server
     for block in blocks:
         before = fast(testbed, host)
-        with carried(testbed, counts, size.mib * MIB, size.mib * MIB):
+        with carried(testbed, counts, size.tested_mib * MIB, size.tested_mib * MIB):
             written = write_random(testbed, host, disk, block)
             expect(checksum(testbed, host, disk, block) == written, f"{block}: read back other data than were written")
         expect(checksum(testbed, server, size.path) == written, f"{block}: the target has other data")
         # Written and read, by requests of 4 MiB at most.
-        check_fast(testbed, host, before, size.mib // 2)
+        check_fast(testbed, host, before, size.tested_mib // 2)
 
 
 def fio(testbed, host, disk, options):
     """fio writes, reads and compares its data; its own report."""
     size = disk_of(testbed)
-    run_fio(testbed, host, f"--filename={disk} --size={size.mib}M {options.format(sector=size.sector)}")
+    run_fio(testbed, host, f"--filename={disk} --size={size.tested_mib}M {options.format(sector=size.sector)}")
 
 
 def run_fio(testbed, host, options):
