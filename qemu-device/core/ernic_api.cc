@@ -27,18 +27,36 @@ hghca::ernic::Config config_of(const ernic_config &config)
     c.personality = config.etrnic ? hghca::ernic::Personality::Etrnic : hghca::ernic::Personality::Ernic;
     c.qps = config.qps;
     c.extensions = config.extensions;
+    c.ethernet = config.pass_frame;
     return c;
 }
+
+// With an Ethernet side.
+class ErnicHost final : public hghca::OpsHost {
+public:
+    ErnicHost(const hghca_host_ops *ops, void *opaque, const ernic_config &config)
+        : OpsHost(ops, opaque), pass_frame_(config.pass_frame), opaque_(opaque)
+    {
+    }
+    bool pass_frame(std::span<const iovec> parts) override
+    {
+        return pass_frame_(opaque_, parts.data(), int(parts.size()));
+    }
+
+private:
+    bool (*const pass_frame_)(void *opaque, const iovec *parts, int count);
+    void *const opaque_;
+};
 
 }  // namespace
 
 struct ernic_core {
     ernic_core(const hghca_host_ops *ops, void *opaque, const ernic_config *config)
-        : host(ops, opaque), device(host, config_of(*config))
+        : host(ops, opaque, *config), device(host, config_of(*config))
     {
     }
 
-    hghca::OpsHost host;
+    ErnicHost host;
     hghca::ernic::Adapter device;
 };
 
@@ -76,6 +94,11 @@ void ernic_core_write(struct ernic_core *core, uint64_t offset, uint32_t value, 
 void ernic_core_receive(struct ernic_core *core, const struct iovec *parts, int count)
 {
     core->device.receive({parts, size_t(count)});
+}
+
+bool ernic_core_forward(struct ernic_core *core, const struct iovec *parts, int count)
+{
+    return core->device.forward({parts, size_t(count)}) == hghca::FrameSent::Yes;
 }
 
 bool ernic_core_run(struct ernic_core *core)

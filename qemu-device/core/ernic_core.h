@@ -15,6 +15,8 @@ struct ernic_config {
 	bool etrnic;			/* personality ETRNIC; otherwise ERNIC */
 	uint32_t qps;			/* with QP 1; ERNIC_QPS_MIN to what the personality has */
 	uint32_t extensions;		/* ERNIC_EXT_* */
+	/* A frame for the Ethernet adapter behind the device; false: it takes no more. NULL: there is no such adapter. */
+	bool (*pass_frame)(void *opaque, const struct iovec *parts, int count);
 };
 
 /* NULL: out of memory. Of `ops`, dirty() and update() are not called; map() may give no memory. */
@@ -25,6 +27,7 @@ void ernic_core_reset(struct ernic_core *core);
 uint32_t ernic_core_read(struct ernic_core *core, uint64_t offset, unsigned size);
 void ernic_core_write(struct ernic_core *core, uint64_t offset, uint32_t value, unsigned size);
 void ernic_core_receive(struct ernic_core *core, const struct iovec *parts, int count);
+bool ernic_core_forward(struct ernic_core *core, const struct iovec *parts, int count);
 bool ernic_core_run(struct ernic_core *core);
 bool ernic_core_has_work(const struct ernic_core *core);
 void ernic_core_timer(struct ernic_core *core);

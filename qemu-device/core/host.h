@@ -54,6 +54,10 @@ public:
     // again.
     virtual FrameSent send_frame(std::span<const iovec> parts) = 0;
 
+    // A frame from the link that is for the Ethernet adapter behind the device. False: that takes no more now, and the
+    // frame is lost. Only a device that shares its port with such an adapter calls it.
+    virtual bool pass_frame(std::span<const iovec> /*parts*/) { return false; }
+
     // One timer: Device::timer() at or after `deadline_ns` on the clock of
     // now_ns(); UINT64_MAX turns it off.
     virtual void set_timer(uint64_t deadline_ns) = 0;

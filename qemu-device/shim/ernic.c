@@ -2,7 +2,7 @@
 /*
  * ERNIC and ETRNIC as a PCI function.
  *
- *   -device ernic,netdev=ID[,personality=ernic|etrnic][,qps=N][,extensions=MASK][,mac=MAC]
+ *   -device ernic,netdev=ID[,ethernet=ID][,personality=ernic|etrnic][,qps=N][,extensions=MASK][,mac=MAC]
  *
  * docs/reference/ernic.rst of the project describes the device. This file adapts the core
  * (ernic_core.h) to QEMU. It has no device logic. All of its code runs under the BQL.
@@ -31,12 +31,15 @@ OBJECT_DECLARE_SIMPLE_TYPE(ErnicState, ERNIC)
 
 /* The time between two turns, in which virtual CPUs can take the BQL. */
 #define ERNIC_REST_NS 20000
+/* Frames for the Ethernet side that the net layer may hold at most: the core counts those that are lost then. */
+#define ERNIC_ETHERNET_QUEUE 256
 
 struct ErnicState {
     PCIDevice parent_obj;
 
     /* Properties */
     NICConf nic_conf;
+    NICConf ethernet_conf;          /* the side of the Ethernet adapter; without a peer: there is none */
     char *personality;              /* NULL: ernic */
     uint32_t qps;                   /* 0: as many as the personality has */
     uint32_t extensions;
@@ -45,9 +48,13 @@ struct ErnicState {
     struct ernic_core *core;
     char *name;                     /* in traces */
     NICState *nic;
+    NICState *ethernet;             /* NULL: no adapter is behind the device */
     bool busy;                      /* the core is executing */
-    bool tx_pending;                /* the net layer has queued a frame from this device */
-    bool rx_waiting;                /* the net layer may have queued frames for this device */
+    bool tx_pending;                /* the net layer has queued a frame from this device to the link */
+    bool rx_waiting;                /* the net layer may have queued frames from the link */
+    bool ethernet_waiting;          /* the net layer may have queued frames from the Ethernet side */
+    bool ethernet_first;            /* the Ethernet side is the next one to send when the link takes frames again */
+    uint32_t ethernet_queued;       /* frames for the Ethernet side that the net layer has queued */
     bool asserted;                  /* the interrupt line, while MSI is off */
     QEMUTimer *turn;                /* of the next turn */
     QEMUTimer *deadline;            /* of the core */
@@ -157,9 +164,18 @@ static void ernic_enter(ErnicState *s)
     s->busy = true;
 }
 
+static void ernic_flush_ethernet(ErnicState *s)
+{
+    if (s->ethernet_waiting && !s->tx_pending) {
+        s->ethernet_waiting = false;
+        qemu_flush_queued_packets(qemu_get_queue(s->ethernet));
+    }
+}
+
 static void ernic_leave(ErnicState *s)
 {
     s->busy = false;
+    ernic_flush_ethernet(s);
     if (s->rx_waiting) {
         s->rx_waiting = false;
         qemu_flush_queued_packets(qemu_get_queue(s->nic));
@@ -235,6 +251,9 @@ static ssize_t ernic_net_receive_iov(NetClientState *nc, const struct iovec *par
     ernic_enter(s);
     ernic_core_receive(s->core, parts, count);
     s->busy = false;    /* the sender may be a netdev that cannot receive a frame within its call */
+    if (s->ethernet_waiting) {
+        ernic_schedule(s);
+    }
     return iov_size(parts, count);
 }
 
@@ -270,6 +289,11 @@ static void ernic_net_sent(NetClientState *nc, ssize_t size)
     ErnicState *s = qemu_get_nic_opaque(nc);
 
     s->tx_pending = false;
+    /* Both sides send to the link: neither may keep the other one from it. */
+    s->ethernet_first = !s->ethernet_first;
+    if (s->ethernet_first) {
+        ernic_flush_ethernet(s);
+    }
     ernic_enter(s);
     ernic_core_link_ready(s->core);
     ernic_leave(s);
@@ -286,6 +310,79 @@ static bool ernic_send_frame(void *opaque, const struct iovec *parts, int count)
     s->tx_pending = !qemu_sendv_packet_async(qemu_get_queue(s->nic), parts, count, ernic_net_sent);
     return true;
 }
+
+/* ------------------------------------------------------------------ */
+/* The side of the Ethernet adapter                                    */
+
+/* Called by the net layer when the adapter has the frame, or when the frame is purged. */
+static void ernic_ethernet_sent(NetClientState *nc, ssize_t size)
+{
+    ErnicState *s = qemu_get_nic_opaque(nc);
+
+    s->ethernet_queued--;
+}
+
+static bool ernic_pass_frame(void *opaque, const struct iovec *parts, int count)
+{
+    ErnicState *s = opaque;
+
+    if (s->ethernet_queued >= ERNIC_ETHERNET_QUEUE) {
+        return false;
+    }
+    /* 0: the adapter takes nothing now, and the net layer has queued the frame. */
+    s->ethernet_queued += !qemu_sendv_packet_async(qemu_get_queue(s->ethernet), parts, count, ernic_ethernet_sent);
+    return true;
+}
+
+static bool ernic_ethernet_can_receive(NetClientState *nc)
+{
+    ErnicState *s = qemu_get_nic_opaque(nc);
+    bool can = !s->busy && !s->tx_pending;
+
+    s->ethernet_waiting |= !can;
+    return can;
+}
+
+static ssize_t ernic_ethernet_receive_iov(NetClientState *nc, const struct iovec *parts, int count)
+{
+    ErnicState *s = qemu_get_nic_opaque(nc);
+    bool sent;
+
+    if (!ernic_ethernet_can_receive(nc)) {
+        return 0;
+    }
+    ernic_enter(s);
+    sent = ernic_core_forward(s->core, parts, count);
+    s->busy = false;    /* as for frames from the link */
+    if (s->rx_waiting) {
+        ernic_schedule(s);
+    }
+    s->ethernet_waiting |= !sent;
+    return sent ? iov_size(parts, count) : 0;
+}
+
+static ssize_t ernic_ethernet_receive(NetClientState *nc, const uint8_t *frame, size_t size)
+{
+    struct iovec part = { .iov_base = (void *)frame, .iov_len = size };
+
+    return ernic_ethernet_receive_iov(nc, &part, 1);
+}
+
+static void ernic_ethernet_link_changed(NetClientState *nc)
+{
+    if (nc->link_down) {
+        qemu_purge_queued_packets(nc);
+    }
+}
+
+static NetClientInfo ernic_ethernet_info = {
+    .type = NET_CLIENT_DRIVER_NIC,
+    .size = sizeof(NICState),
+    .can_receive = ernic_ethernet_can_receive,
+    .receive = ernic_ethernet_receive,
+    .receive_iov = ernic_ethernet_receive_iov,
+    .link_status_changed = ernic_ethernet_link_changed,
+};
 
 static NetClientInfo ernic_net_info = {
     .type = NET_CLIENT_DRIVER_NIC,
@@ -343,6 +440,7 @@ static bool ernic_configure(ErnicState *s, struct ernic_config *config, Error **
         return false;
     }
     config->extensions = s->extensions;
+    config->pass_frame = s->ethernet_conf.peers.ncs[0] ? ernic_pass_frame : NULL;
     return true;
 }
 
@@ -392,6 +490,14 @@ static void ernic_realize(PCIDevice *pci, Error **errp)
     s->nic = qemu_new_nic(&ernic_net_info, &s->nic_conf, object_get_typename(OBJECT(s)), dev->id,
                           &dev->mem_reentrancy_guard, s);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->nic_conf.macaddr.a);
+    if (config.pass_frame) {
+        g_autofree char *name = g_strdup_printf("%s.ethernet", qemu_get_queue(s->nic)->name);
+
+        s->ethernet_conf.macaddr = s->nic_conf.macaddr;
+        s->ethernet = qemu_new_nic(&ernic_ethernet_info, &s->ethernet_conf, object_get_typename(OBJECT(s)), name,
+                                   &dev->mem_reentrancy_guard, s);
+        qemu_format_nic_info_str(qemu_get_queue(s->ethernet), s->ethernet_conf.macaddr.a);
+    }
     ernic_core_set_link(s->core, ernic_net_link_up(s));
 }
 
@@ -401,6 +507,10 @@ static void ernic_exit(PCIDevice *pci)
 
     /* Otherwise the net layer would keep a frame of this device after the device is freed. */
     qemu_purge_queued_packets(qemu_get_queue(s->nic));
+    if (s->ethernet) {
+        qemu_purge_queued_packets(qemu_get_queue(s->ethernet));
+        qemu_del_nic(s->ethernet);
+    }
     qemu_del_nic(s->nic);
     timer_free(s->deadline);
     timer_free(s->turn);
@@ -450,6 +560,7 @@ static void ernic_get_stats(Object *object, Visitor *v, const char *name, void *
 
 static const Property ernic_properties[] = {
     DEFINE_NIC_PROPERTIES(ErnicState, nic_conf),
+    DEFINE_PROP_NETDEV("ethernet", ErnicState, ethernet_conf.peers),
     DEFINE_PROP_STRING("personality", ErnicState, personality),
     DEFINE_PROP_UINT32("qps", ErnicState, qps, 0),
     DEFINE_PROP_UINT32("extensions", ErnicState, extensions, ERNIC_EXT_ALL),
@@ -478,6 +589,8 @@ static void ernic_class_init(ObjectClass *class, void *data)
     device_class_set_props(dc, ernic_properties);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 
+    object_class_property_set_description(class, "ethernet",
+        "ID of the netdev that the Ethernet adapter of the same MAC address is behind; it has all frames but RoCE v2");
     object_class_property_set_description(class, "personality",
         "ernic: 256 KB of registers, 255 QPs; etrnic: 64 KB, 128 QPs, incoming SEND alone");
     object_class_property_set_description(class, "qps", "Number of QPs with QP 1");

@@ -10,12 +10,14 @@ import struct
 
 import machine
 
-SLOTS, BARS, MEMORIES = (4, 5), (0xe0000000, 0xe0100000), (0x1000000, 0x2000000)
+SLOTS, BARS, MEMORIES = (4, 5, 6), (0xe0000000, 0xe0100000, 0xe0200000), (0x1000000, 0x2000000, 0x3000000)
 COMMAND, BAR0, CAPABILITIES, EXTENDED = 0x04, 0x10, 0x34, 0x100
 MEMORY_AND_MASTER = 6
 CAP_EXPRESS, INITIATE_FLR, SERIAL_NUMBER = 0x10, 1 << 15, 3
-MACS = ((0x0200, 0x00000001), (0x0200, 0x00000002))
-IPS = (0xc0a80001, 0xc0a80002)
+MACS = ((0x0200, 0x00000001), (0x0200, 0x00000002), (0x0200, 0x00000003))
+IPS = (0xc0a80001, 0xc0a80002, 0xc0a80003)
+# What the net layer of QEMU may hold for the adapter behind a device.
+ETHERNET_QUEUE = 256
 QP, DEPTH, SLOT_BYTES = 2, 8, 1024
 CONF, MAC_LSB, MAC_MSB, IPV4, IN_ERRORS, IN_ERRORS_SIZE, IN_ERRORS_POINTER = 0x00, 0x10, 0x14, 0x70, 0x88, 0x90, 0x94
 ALL_IN, INTEN, INTSTS, RQ_BANK, CQ_BANK = 0x130, 0x180, 0x184, 0x190, 0x1b0
@@ -32,10 +34,11 @@ FATAL_MEMORY = 0x21
 
 
 class Ernic:
-    """Device `index` of the machine, enabled, with one QP to the other device."""
+    """Device `index` of the machine, enabled, with one QP to device `peer`: of two, to the other one."""
 
-    def __init__(self, m, index, globals_at=0x20000):
+    def __init__(self, m, index, globals_at=0x20000, peer=None):
         self.m, self.index, self.globals = m, index, globals_at
+        self.peer = 1 - index if peer is None else peer
         self.config, self.bar, self.memory = machine.ECAM + (SLOTS[index] << 15), BARS[index], MEMORIES[index]
         self.tail = 0
         same(m.read32(self.config), 0x10f31af4, "vendor and device")
@@ -62,7 +65,7 @@ class Ernic:
         at = {name: queues.get(name, self.memory + offset)
               for name, offset in (("sq", SQ), ("cq", CQ), ("rq", RQ), ("cqdb", DOORBELLS), ("rqdb", DOORBELLS + 4))}
         self.tail = 0
-        peer = 1 - self.index
+        peer = self.peer
         for offset, value in ((MAC_MSB, MACS[self.index][0]), (MAC_LSB, MACS[self.index][1]), (IPV4, IPS[self.index]),
                               (IN_ERRORS, self.memory + ERRORS), (IN_ERRORS_SIZE, 16), (INTEN, 0xff),
                               (CONF, 1 | QP << 8 | 0xc000 << 16)):
@@ -193,6 +196,53 @@ def test_link():
         first.post(READ, 5000, offset=0x8000, remote=0x2000)
         same(m.read(first.memory + BUFFER + 0x8000, 5000), data, "what a READ brings")
         same((first.get_qp(CQHEAD), first.get_qp(STATQP) & 1), (3, 0), "completions")
+
+
+def behind(adapter):
+    """Device 0 on a link with device 2; `adapter` is behind device 0, on netdev n1."""
+    words = ["-netdev", "hubport,hubid=1,id=e0", "-netdev", "hubport,hubid=1,id=n1"]
+    for index, more in ((0, ",ethernet=e0"), (2, "")):
+        words += ["-netdev", f"hubport,hubid=0,id=n{index}", "-device",
+                  f"ernic,id=e{index},netdev=n{index},addr={SLOTS[index]}.0,mac=02:00:00:00:00:0{index + 1}{more}"]
+    return machine.started(*words, "-device", adapter, traces=("ernic_interrupt",))
+
+
+def test_ethernet():
+    """ernic: an adapter behind a device has the link's frames that are not its RoCE v2, and sends to the link"""
+    # The adapter is another ERNIC: its frames are to other MAC addresses.
+    with behind("ernic,id=e1,netdev=n1,addr=5.0,mac=02:00:00:00:00:02") as m:
+        front, adapter, far = Ernic(m, 0, peer=2), Ernic(m, 1, peer=2), Ernic(m, 2, peer=0)
+        sound(m, front, far)
+        same(front.stats()["frames_passed"], 0, "frames passed of those for the device")
+        far.peer = 1
+        sound(m, adapter, far)
+        # The SEND, and its ACK.
+        same((front.stats()["frames_forwarded"], front.stats()["frames_passed"]), (1, 1), "frames of the adapter")
+        same(front.get(ALL_IN), 1, "packets of the device, which is the ACK of its SEND")
+        # Also while the device in front is disabled or reset.
+        front.set(CONF, 0)
+        sound(m, adapter, far)
+        front.reset()
+        sound(m, adapter, far)
+        same((front.stats()["frames_forwarded"], front.stats()["frames_overrun"]), (3, 0), "frames of the adapter")
+
+
+def test_ethernet_takes_nothing():
+    """ernic: the frames for an adapter that takes none are bounded, and counted when they are lost"""
+    with behind("virtio-net-pci,netdev=n1,mac=02:00:00:00:00:01,addr=5.0") as m:
+        front, far = Ernic(m, 0, peer=2), Ernic(m, 2, peer=1)
+        front.set_up()
+        far.set_up()
+        # Packets of 1024 bytes to a MAC address that is not the device's, and all of them again.
+        far.post(WRITE, 300 * 1024)
+        for _ in range(5):
+            m.advance(100_000_000)
+        same(front.stats()["frames_passed"], ETHERNET_QUEUE, "frames passed")
+        if front.stats()["frames_overrun"] < 300:
+            raise AssertionError(f"frames lost: {front.stats()}")
+        # The device goes on: the same from there to it.
+        far.peer = 0
+        sound(m, front, far)
 
 
 def test_invalid_addresses():

@@ -74,6 +74,23 @@ def test_device_order():
     holds(machine.kernel_arguments(config, 1), "hghca.guest=1 hghca.guests=1 hghca.hcas=3 ", " hghca.paired=1", " hghca.loopback=1")
 
 
+def test_behind_an_ernic():
+    """--device ernic: its network adapter is behind it, on a hub of its own, and not on the link"""
+    config, devices = qemu_devices("--device", "hghca", "--device", "ernic", "--device", "hghca-base", "--device", "etrnic")
+    same([(driver, sorted(properties)) for driver, properties in devices],
+         [("hghca", ["id=hca1", "mac=52:54:00:12:34:01", "netdev=h1"]),
+          ("ernic", ["ethernet=e2", "id=hca2", "mac=52:54:00:12:34:02", "netdev=h2", "personality=ernic"]),
+          ("hghca", ["id=hca3", "mac=52:54:00:12:34:03", "netdev=h3", "profile=base"]),
+          ("ernic", ["ethernet=e4", "id=hca4", "mac=52:54:00:12:34:04", "netdev=h4", "personality=etrnic"]),
+          ("virtio-net-pci", ["id=virtio5", "mac=52:54:00:12:34:02", "netdev=h5"]),
+          ("virtio-net-pci", ["id=virtio6", "mac=52:54:00:12:34:03", "netdev=h6"]),
+          ("virtio-net-pci", ["id=virtio7", "mac=52:54:00:12:34:04", "netdev=h7"])], "devices")
+    ports = [word for word in machine.network_arguments(config, 1, []) if word.startswith("hubport")]
+    same(sorted(ports), [*(f"hubport,hubid=1,id=h{n}" for n in (1, 2, 3, 4, 6)),
+                         "hubport,hubid=3,id=e2", "hubport,hubid=3,id=h5",
+                         "hubport,hubid=5,id=e4", "hubport,hubid=5,id=h7"], "ports")
+
+
 def test_loopback_alone():
     """--device loopback: no HCA and no link"""
     config, devices = qemu_devices("--device", "loopback", "--device", "loopback")

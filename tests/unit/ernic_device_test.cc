@@ -921,6 +921,119 @@ TEST(ErnicMads, TheyEndWithTheSlice)
     EXPECT_EQ(rig.driver.cqhead(1), 5);
 }
 
+// ---- the Ethernet adapter behind the device
+
+ernic::Config with_ethernet()
+{
+    ernic::Config config;
+    config.ethernet = true;
+    return config;
+}
+
+// A frame that differs from a SEND in one thing, and whether the device has it (004:58: RDMA alone).
+struct Steered {
+    const char *name;
+    bool is_rdma;
+    void (*change)(Frame &f);
+};
+// Over IPv6, from a SEND over IPv4.
+void make_ipv6(Frame &f)
+{
+    f.erase(f.begin() + 14, f.begin() + 34);
+    f.insert(f.begin() + 14, 40, 0);
+    put(f, 12, 0x86);
+    put(f, 13, 0xdd);
+    put(f, 14, 0x60);
+    put(f, 19, uint8_t(f.size() - 54));
+    put(f, 20, 17);
+}
+const Steered kSteered[] = {
+    {"RoCE", true, [](Frame &) {}},
+    {"RoCEOverIpv6", true, make_ipv6},
+    {"OptionsOfIpv4", true, [](Frame &f) { f.insert(f.begin() + 34, 4, 1); put(f, 14, 0x46); }},
+    {"FirstFragment", true, [](Frame &f) { put(f, 20, 0x20); }},
+    {"WrongIcrc", true, [](Frame &f) { f.back() ^= 1; }},
+    {"UdpHeaderAlone", true, [](Frame &f) { f.resize(42); }},
+    {"NextFragment", false, [](Frame &f) { put(f, 21, 1); }},
+    {"LastFragment", false, [](Frame &f) { put(f, 20, 0x1f); }},
+    {"CutOffInUdp", false, [](Frame &f) { f.resize(41); }},
+    {"CutOffInEthernet", false, [](Frame &f) { f.resize(13); }},
+    {"OtherPort", false, [](Frame &f) { put(f, 37, uint8_t(f[37] + 1)); }},
+    {"FromThePort", false, [](Frame &f) { std::swap(f[34], f[36]); std::swap(f[35], f[37]); }},
+    {"OtherPortOfIpv6", false, [](Frame &f) { make_ipv6(f); put(f, 57, uint8_t(f[57] + 1)); }},
+    {"Tcp", false, [](Frame &f) { put(f, 23, 6); }},
+    {"TcpOverIpv6", false, [](Frame &f) { make_ipv6(f); put(f, 20, 6); }},
+    {"Arp", false, [](Frame &f) { put(f, 13, 6); }},
+    {"OtherMac", false, [](Frame &f) { put(f, 5, 9); }},
+    {"Broadcast", false, [](Frame &f) { std::fill_n(f.begin(), 6, uint8_t(0xff)); }},
+    {"Multicast", false, [](Frame &f) { put(f, 0, 3); }},
+    {"Tagged", false, [](Frame &f) { f.insert(f.begin() + 12, {0x81, 0, 0, 5}); }},
+};
+
+class ErnicSteering : public ::testing::TestWithParam<Steered> {};
+
+TEST_P(ErnicSteering, AFrameIsForOneOfTheTwo)
+{
+    Rig rig(with_ethernet());
+    Frame frame = Rig::send();
+    GetParam().change(frame);
+    rig.receive(frame);
+    EXPECT_EQ(rig.host.passed, GetParam().is_rdma ? std::vector<Frame>{} : std::vector<Frame>{frame});
+    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped) & 0xffff, GetParam().is_rdma ? 1u : 0);
+    EXPECT_EQ(rig.driver.device.stats.frames_passed, GetParam().is_rdma ? 0u : 1);
+    // Without an adapter, the device has them all.
+    Rig alone;
+    alone.receive(frame);
+    EXPECT_TRUE(alone.host.passed.empty());
+    EXPECT_EQ(alone.driver.device.stats.frames_passed, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, ErnicSteering, ::testing::ValuesIn(kSteered),
+                         [](const auto &info) { return info.param.name; });
+
+// The registers have the address: after a reset, no frame is the device's. One that is disabled takes its own, for its
+// peers must not be told that nobody listens there.
+TEST(ErnicEthernet, TheAddressIsThatOfTheRegisters)
+{
+    Rig rig(with_ethernet());
+    rig.driver.write(Ernic::kConf, 0);
+    rig.receive(Rig::send());
+    EXPECT_TRUE(rig.host.passed.empty());
+    rig.driver.device.reset();
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.host.passed.size(), 1u);
+    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 0u);
+}
+
+TEST(ErnicEthernet, WhatTheAdapterDoesNotTakeIsCounted)
+{
+    Rig rig(with_ethernet());
+    Frame frame = Rig::send();
+    put(frame, 23, 6);
+    rig.host.adapter_full = true;
+    rig.receive(frame);
+    EXPECT_EQ(rig.driver.device.stats.frames_overrun, 1u);
+    // The device is not held up by it.
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+    rig.host.adapter_full = false;
+    rig.receive(frame);
+    EXPECT_EQ(rig.driver.device.stats.frames_overrun, 1u);
+    EXPECT_EQ(rig.host.passed.size(), 1u);
+}
+
+TEST(ErnicEthernet, FramesOfTheAdapterGoToTheLink)
+{
+    Rig rig(with_ethernet());
+    Frame frame = Rig::send();
+    const iovec parts[2] = {{frame.data(), 20}, {frame.data() + 20, frame.size() - 20}};
+    EXPECT_EQ(rig.driver.device.forward(parts), FrameSent::Yes);
+    EXPECT_EQ(rig.host.frames, std::vector<Frame>{frame});
+    rig.host.link_full = true;
+    EXPECT_EQ(rig.driver.device.forward(parts), FrameSent::LinkFull);
+    EXPECT_EQ(rig.driver.device.stats.frames_forwarded, 1u);
+}
+
 // ---- extensions
 
 TEST(ErnicExtensions, RecordsTellTheLength)

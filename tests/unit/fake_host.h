@@ -97,6 +97,7 @@ public:
     std::vector<Range> holes;             // nothing there at all
     std::vector<Range> read_only;         // takes no writes; read by copy
     bool link_full = false;               // send_frame() refuses
+    bool adapter_full = false;            // pass_frame() refuses
     std::function<void()> meanwhile;      // what a program does while a frame is about to leave
     std::function<void(uint64_t dma, uint64_t len)> after_read;   // ... when memory has just been read by copy
 
@@ -109,6 +110,7 @@ public:
     uint64_t deadline_ns = UINT64_MAX;
     uint64_t clock_ns = kStart;
     uint64_t random_state = 1;
+    std::vector<std::vector<uint8_t>> passed;   // to the Ethernet adapter behind the device
     unsigned scheduled = 0;
     uint64_t writes = 0;                  // by copy
     uint64_t updates = 0;                 // calls of update() that found memory
@@ -205,6 +207,18 @@ public:
         else
             frames.push_back(std::move(frame));
         return FrameSent::Yes;
+    }
+    bool pass_frame(std::span<const iovec> parts) override
+    {
+        const Outside outside;
+        if (adapter_full)
+            return false;
+        auto &frame = passed.emplace_back();
+        for (const iovec &part : parts) {
+            const auto *bytes = static_cast<const uint8_t *>(part.iov_base);
+            frame.insert(frame.end(), bytes, bytes + part.iov_len);
+        }
+        return true;
     }
     void set_timer(uint64_t deadline) override { deadline_ns = deadline; }
     uint64_t now_ns() override { return clock_ns; }

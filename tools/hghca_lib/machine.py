@@ -120,13 +120,16 @@ def link_guests(count):
 def network_arguments(config, number, sockets):
     """The adapters of guest `number` (from 1), HCAs first, and the backends of their ports.
 
-    One adapter and one socket are connected directly; all other numbers are connected by a hub.
+    The adapter beside an ERNIC is not on the link, but behind that. What is on the link is connected by a hub, but for one
+    adapter and one socket, which are connected directly.
     """
     hcas = config.hca_kinds(number)
     paired = config.paired_hcas(number)
     kinds = hcas + ["virtio-net-pci"] * (config.virtio_count(number) + len(paired))
     # Adapters beside HCAs come last, with the addresses of these.
     addresses = [*range(1, len(kinds) + 1 - len(paired)), *paired]
+    # The adapter behind each ERNIC: the number of the HCA, and its own.
+    behind = {hca: len(kinds) - len(paired) + at for at, hca in enumerate(paired, 1) if hcas[hca - 1] in ERNICS}
     arguments = []
     for index, (kind, address) in enumerate(zip(kinds, addresses), 1):
         options = [f"mac=52:54:00:12:{0x33 + number:02x}:{address:02x}"]
@@ -134,13 +137,18 @@ def network_arguments(config, number, sockets):
             options += [DEVICES[kind], "" if kind in ERNICS else config.hca_options]
             # If a property is given twice, QEMU uses the last value.
             options += [config.first_options] if (number, index) == (1, 1) else []
+            options += [f"ethernet=e{index}"] if index in behind else []
         driver, name = ("ernic" if kind in ERNICS else "hghca", "hca") if kind in DEVICES else (kind, "virtio")
         options = ",".join(filter(None, options))
         arguments += ["-device", f"{driver},id={name}{index},netdev=h{index},{options}"]
-    if len(kinds) == 1 and len(sockets) == 1:
-        return ["-netdev", _stream("h1", sockets[0]), *arguments]
     ports = []
-    for index in range(1, len(kinds) + 1):
+    for hca, adapter in behind.items():
+        hub = 1 + hca
+        ports += ["-netdev", f"hubport,hubid={hub},id=e{hca}", "-netdev", f"hubport,hubid={hub},id=h{adapter}"]
+    on_link = [index for index in range(1, len(kinds) + 1) if index not in behind.values()]
+    if len(on_link) == 1 and len(sockets) == 1:
+        return [*ports, "-netdev", _stream(f"h{on_link[0]}", sockets[0]), *arguments]
+    for index in on_link:
         ports += ["-netdev", f"hubport,hubid=1,id=h{index}"]
     for index, link in enumerate(sockets, 1):
         ports += ["-netdev", _stream(f"s{index}", link), "-netdev", f"hubport,hubid=1,id=p{index},netdev=s{index}"]

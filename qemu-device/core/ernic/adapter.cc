@@ -7,6 +7,7 @@
 #include <new>
 
 #include "byte_order.h"
+#include "port/steering.h"
 
 namespace hghca::ernic {
 
@@ -94,6 +95,14 @@ bool fits(const QueuePair &pair, const Incoming &packet)
 {
     const size_t payload = payload_bytes(packet);
     return packet.flags() & kLast ? payload <= pair.qp.a.mtu : payload == pair.qp.a.mtu;
+}
+
+FrameView view_of(std::span<const iovec> parts)
+{
+    FrameView frame{parts, 0, 0};
+    for (const iovec &part : parts)
+        frame.length += part.iov_len;
+    return frame;
 }
 
 constexpr bool is_nak(const Incoming &packet)
@@ -627,8 +636,30 @@ ernic_fatal Adapter::fatal_of(const QueuePair &pair, Status status, uint8_t opco
 
 // ---- what is received
 
+bool Adapter::is_for_ethernet(const FrameView &frame) const
+{
+    std::array<uint8_t, kMaxHeader> head;
+    const size_t bytes = std::min(frame.length, head.size());
+    frame.copy(0, head.data(), bytes);
+    return !is_for_rdma({head.data(), bytes}, port_.mac);
+}
+
+FrameSent Adapter::forward(std::span<const iovec> parts)
+{
+    const FrameSent sent = host.send_frame(parts);
+    stats.frames_forwarded += sent == FrameSent::Yes;
+    return sent;
+}
+
 void Adapter::receive(std::span<const iovec> parts)
 {
+    // The Ethernet adapter works even when this device has failed.
+    if (config.ethernet && is_for_ethernet(view_of(parts))) {
+        const bool passed = host.pass_frame(parts);
+        stats.frames_passed += passed;
+        stats.frames_overrun += !passed;
+        return;
+    }
     enter([&] {
         Incoming packet;
         if (!is_on())

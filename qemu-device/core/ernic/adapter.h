@@ -34,6 +34,7 @@ struct Config {
     Personality personality = Personality::Ernic;
     uint32_t qps = ERNIC_QPS_ERNIC;   // C_NUM_QP, with QP 1
     uint32_t extensions = 0;          // ERNIC_EXT_* that the device has
+    bool ethernet = false;            // an Ethernet adapter is behind the device (port/steering.h)
     uint64_t slice_work = 128;        // what one entry does before Host::schedule(), in units of work.h
 };
 
@@ -57,6 +58,8 @@ public:
 
     // A frame from the link, without FCS. Never sends.
     void receive(std::span<const iovec> parts);
+    // A frame from the Ethernet adapter behind the device. LinkFull: it is to be offered again when the link takes frames.
+    FrameSent forward(std::span<const iovec> parts);
     // One slice of what is due. True: there is more.
     bool run();
     bool has_work() const { return !failed_ && is_on() && (transport->has_work() || mads.has_work()); }
@@ -130,6 +133,7 @@ private:
     void write_rqci(uint32_t qpn, uint16_t value);
 
     // ---- what is received
+    bool is_for_ethernet(const FrameView &frame) const;
     void drop(uint32_t syndrome);
     static ernic_fatal fatal_of_request(const QueuePair &pair, bool length_fits);
 

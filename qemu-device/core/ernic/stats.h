@@ -16,7 +16,10 @@ namespace hghca::ernic {
     X(fatal, "QPs that became fatal")                                                           \
     X(mads_dropped, "MADs that found no slot, or none that is long enough")                     \
     X(records, "records written")                                                               \
-    X(frames_ignored, "frames that are not of RoCE v2")
+    X(frames_ignored, "frames that are not of RoCE v2, where no Ethernet adapter is behind the device") \
+    X(frames_passed, "frames from the link that the Ethernet adapter has")                      \
+    X(frames_overrun, "frames from the link for the Ethernet adapter, which took no more")      \
+    X(frames_forwarded, "frames from the Ethernet adapter that are on the link")
 
 struct Stats {
 #define ERNIC_STATS_FIELD(name, text) uint64_t name = 0;

@@ -32,6 +32,27 @@ def serves(testbed):
     pingpongs(testbed)
 
 
+def refused(testbed, side):
+    """(UDP datagrams to ports where nobody listens, ICMP messages about these) in the namespace of a side."""
+    lines = [line.split() for line in testbed.run("cat /proc/net/snmp", side).splitlines()]
+    counts = {line[0]: dict(zip(line[1:], after[1:])) for line, after in zip(lines[::2], lines[1::2])}
+    return int(counts["Udp:"]["NoPorts"]), int(counts["Icmp:"]["OutDestUnreachs"])
+
+
+@test("no packet of RoCE v2 gets to the network adapter behind an ERNIC")
+def steering(testbed):
+    sides = (testbed.client, testbed.server)
+    before = [refused(testbed, side) for side in sides]
+    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", SLOT_BYTES, 50)
+    after = [refused(testbed, side) for side in sides]
+    expect(after == before, f"(NoPorts, OutDestUnreachs) of both sides: {before} before, {after} after")
+    # The port below is another one: the kernel has its datagram.
+    testbed.run(f"bash -c 'echo x > /dev/udp/{testbed.server.address}/4790'", testbed.client)
+    ports, messages = before[1]
+    testbed.wait_until(lambda: refused(testbed, testbed.server) == (ports + 1, messages + 1),
+                       "a datagram to another port is refused")
+
+
 @test("pingpong with data, the ERNIC begins")
 def asks(testbed):
     with turned(testbed):
