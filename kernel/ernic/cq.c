@@ -4,26 +4,19 @@
  * sends alone.  Those of verbs are rings of the driver, which the interrupt and
  * ernic_poll_cq() fill from the queues of their QPs.
  */
+#include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 #include "ernic.h"
 
-/* A completion is lost: IBA 11.6.3.2. */
-static void ernic_cq_raise_error(struct ernic_cq *cq)
+/* Raise the event of a completion that was lost, if it is due: IBA 11.6.3.2. */
+void ernic_cq_raise_lost(struct ernic_cq *cq)
 {
 	struct ib_event event = {
 		.device = cq->ibcq.device,
 		.event = IB_EVENT_CQ_ERR,
 		.element.cq = &cq->ibcq,
 	};
-
-	if (cq->ibcq.event_handler)
-		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
-}
-
-static void ernic_cq_event_work(struct work_struct *work)
-{
-	struct ernic_cq *cq = container_of(work, struct ernic_cq, event_work);
 	unsigned long flags;
 	bool lost;
 
@@ -31,9 +24,24 @@ static void ernic_cq_event_work(struct work_struct *work)
 	lost = cq->lost;
 	cq->lost = false;
 	spin_unlock_irqrestore(&cq->lock, flags);
-	if (lost)
-		ernic_cq_raise_error(cq);
-	ernic_cq_notify(cq);
+	if (lost && cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+}
+
+static void ernic_cq_event_work(struct work_struct *work)
+{
+	ernic_cq_notify(container_of(work, struct ernic_cq, event_work));
+}
+
+/* The indices run freely: entries of the ring are a power of two, and may be more than the size. */
+static u32 ernic_cq_mask(u32 size)
+{
+	return roundup_pow_of_two(size) - 1;
+}
+
+static struct ernic_cqe *ernic_cq_alloc_ring(u32 size)
+{
+	return kvcalloc(ernic_cq_mask(size) + 1, sizeof(struct ernic_cqe), GFP_KERNEL);
 }
 
 int ernic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -45,10 +53,11 @@ int ernic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > ERNIC_MAX_CQE)
 		return -EINVAL;
-	cq->ring = kvcalloc(attr->cqe, sizeof(*cq->ring), GFP_KERNEL);
+	cq->ring = ernic_cq_alloc_ring(attr->cqe);
 	if (!cq->ring)
 		return -ENOMEM;
 	cq->size = attr->cqe;
+	cq->mask = ernic_cq_mask(attr->cqe);
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->list_lock);
 	INIT_LIST_HEAD(&cq->sqs);
@@ -56,6 +65,38 @@ int ernic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	INIT_WORK(&cq->event_work, ernic_cq_event_work);
 	ibcq->cqe = attr->cqe;
 	return 0;
+}
+
+int ernic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct ernic_cq *cq = to_ecq(ibcq);
+	struct ernic_cqe *ring, *unused;
+	unsigned long flags;
+	u32 mask, i;
+	int err = 0;
+
+	if (cqe <= 0 || cqe > ERNIC_MAX_CQE)
+		return -EINVAL;
+	ring = ernic_cq_alloc_ring(cqe);
+	if (!ring)
+		return -ENOMEM;
+	mask = ernic_cq_mask(cqe);
+	unused = ring;
+	spin_lock_irqsave(&cq->lock, flags);
+	if (cq->head - cq->tail <= cqe) {
+		for (i = cq->tail; i != cq->head; i++)
+			ring[i & mask] = cq->ring[i & cq->mask];
+		unused = cq->ring;
+		cq->ring = ring;
+		cq->size = cqe;
+		cq->mask = mask;
+		ibcq->cqe = cqe;
+	} else {
+		err = -EINVAL;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	kvfree(unused);
+	return err;
 }
 
 int ernic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
@@ -67,8 +108,29 @@ int ernic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
+static void ernic_cq_put(struct ernic_cq *cq, const struct ernic_cqe *cqe, bool solicited)
+{
+	spin_lock(&cq->lock);
+	if (cq->head - cq->tail < cq->size) {
+		cq->ring[cq->head++ & cq->mask] = *cqe;
+	} else {
+		/* A QP that has lost a completion does not go on.  Then the event is raised. */
+		WRITE_ONCE(to_eqp(cqe->wc.qp)->lost, true);
+		queue_work(to_edev(cq->ibcq.device)->wq, &to_eqp(cqe->wc.qp)->error_work);
+		if (!cq->overrun)
+			ibdev_dbg(cq->ibcq.device, "a CQ of %u entries overran\n", cq->size);
+		cq->lost |= !cq->overrun;
+		cq->overrun = true;
+	}
+	if (cq->armed && (cq->armed_any || solicited || cqe->wc.status != IB_WC_SUCCESS)) {
+		cq->armed = false;
+		cq->notify = true;
+	}
+	spin_unlock(&cq->lock);
+}
+
 /**
- * ernic_cq_add - add a completion
+ * ernic_cq_add - add a completion of a receive
  * @cq: the CQ
  * @wc: the completion
  * @solicited: it raises an event that waits for a solicited one
@@ -77,20 +139,24 @@ int ernic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
  */
 void ernic_cq_add(struct ernic_cq *cq, const struct ib_wc *wc, bool solicited)
 {
-	spin_lock(&cq->lock);
-	if (cq->head - cq->tail < cq->size) {
-		cq->ring[cq->head++ % cq->size] = *wc;
-	} else if (!cq->overrun) {
-		cq->overrun = true;
-		cq->lost = true;
-		ibdev_dbg(cq->ibcq.device, "a CQ of %u entries overran\n", cq->size);
-		queue_work(to_edev(cq->ibcq.device)->wq, &cq->event_work);
-	}
-	if (cq->armed && (cq->armed_any || solicited || wc->status != IB_WC_SUCCESS)) {
-		cq->armed = false;
-		cq->notify = true;
-	}
-	spin_unlock(&cq->lock);
+	const struct ernic_cqe cqe = { .wc = *wc };
+
+	ernic_cq_put(cq, &cqe, solicited);
+}
+
+/**
+ * ernic_cq_add_send - add a completion of a send
+ * @cq: the CQ
+ * @wc: the completion
+ * @behind: &ernic_sq.completed behind it
+ *
+ * As ernic_cq_add().
+ */
+void ernic_cq_add_send(struct ernic_cq *cq, const struct ib_wc *wc, u32 behind)
+{
+	const struct ernic_cqe cqe = { .wc = *wc, .is_send = true, .behind = behind };
+
+	ernic_cq_put(cq, &cqe, false);
 }
 
 static bool ernic_cq_is_due(struct ernic_cq *cq)
@@ -144,8 +210,8 @@ void ernic_cq_purge(struct ernic_cq *cq, struct ib_qp *ibqp)
 	spin_lock_irqsave(&cq->lock, flags);
 	kept = cq->tail;
 	for (i = cq->tail; i != cq->head; i++)
-		if (cq->ring[i % cq->size].qp != ibqp)
-			cq->ring[kept++ % cq->size] = cq->ring[i % cq->size];
+		if (cq->ring[i & cq->mask].wc.qp != ibqp)
+			cq->ring[kept++ & cq->mask] = cq->ring[i & cq->mask];
 	cq->head = kept;
 	spin_unlock_irqrestore(&cq->lock, flags);
 }

@@ -44,6 +44,7 @@
 #define ERNIC_MAX_LENGTH	BIT_ULL(31)
 #define ERNIC_PAGE		4096	/* of a list of pages */
 #define ERNIC_QP_TABLE		256
+#define ERNIC_NO_PD		0xffffff	/* of a QP: no region has it */
 
 /* A message takes a record, and a receive queue entry that is posted: so many of all QPs. */
 #define ERNIC_RECORDS_MAX	32768
@@ -145,29 +146,38 @@ struct ernic_sge {
 	u32 length;
 };
 
+/* A completion.  @is_send: with it, the sends before &ernic_sq.completed @behind make room. */
+struct ernic_cqe {
+	struct ib_wc wc;
+	bool is_send;
+	u32 behind;
+};
+
 /**
  * struct ernic_cq - a completion queue, which the hardware does not know
  * @ibcq: the verbs object
  * @lock: protects @ring to @lost
  * @ring: completions
- * @size: capacity of @ring
+ * @size: completions that it holds at most
+ * @mask: for an index of @ring
  * @head: completions added, free-running
  * @tail: completions taken, free-running
  * @armed: raise an event for the next completion, or for the next solicited one
  * @armed_any: @armed: the next one, solicited or not
  * @notify: the event is due
  * @overrun: a completion found no place, which is told once
- * @lost: the event that tells it is due
+ * @lost: the event that tells it is due, when the QP has stopped
  * @list_lock: protects @sqs and @rqs
  * @sqs: QPs whose sends complete here
  * @rqs: QPs whose receives complete here
- * @event_work: raises the event when that is not possible where it became due
+ * @event_work: raises the event of a completion when that is not possible where it became due
  */
 struct ernic_cq {
 	struct ib_cq ibcq;
 	spinlock_t lock;		/* see above */
-	struct ib_wc *ring;
+	struct ernic_cqe *ring;
 	u32 size;
+	u32 mask;
 	u32 head;
 	u32 tail;
 	bool armed;
@@ -191,6 +201,8 @@ struct ernic_cq {
  * @length: bytes of the message
  * @opcode: of its completion
  * @hw_opcode: ERNIC_OPCODE_*
+ * @status: an error of its own, with which it completes in its turn; the hardware does not
+ *	get it
  * @num_sge: parts in @sge
  * @signaled: its success completes too
  * @fence: the READs before it complete first
@@ -206,6 +218,7 @@ struct ernic_swqe {
 	u32 length;
 	enum ib_wc_opcode opcode;
 	u8 hw_opcode;
+	enum ib_wc_status status;
 	u8 num_sge;
 	bool signaled;
 	bool fence;
@@ -213,9 +226,10 @@ struct ernic_swqe {
 	struct ernic_sge *sge;
 };
 
-/* A receive that is posted. */
+/* A receive that is posted.  @status: an error of its own, with which a SEND finds it. */
 struct ernic_rwqe {
 	u64 wr_id;
+	enum ib_wc_status status;
 	u8 num_sge;
 	struct ernic_sge *sge;
 };
@@ -228,6 +242,8 @@ struct ernic_rwqe {
  * @max_wr: as many are posted at most
  * @posted: posted, free-running
  * @completed: complete, free-running
+ * @retired: those of which a completion is polled that is not before theirs, free-running;
+ *	under the lock of the CQ
  * @rung: those behind @completed that the hardware has, free-running
  * @reads: READs among them that are not complete
  * @wqes: the WQEs, the CQEs behind them, and the doorbell behind those
@@ -235,6 +251,7 @@ struct ernic_rwqe {
  * @doorbell: of @wqes
  * @swqes: by slot
  * @sges: what @swqes point to
+ * @failed: one has completed with an error: what is behind it is flushed
  * @dead: flushed: what is posted is flushed at once
  */
 struct ernic_sq {
@@ -244,6 +261,7 @@ struct ernic_sq {
 	u32 max_wr;
 	u32 posted;
 	u32 completed;
+	u32 retired;
 	u32 rung;
 	u32 reads;
 	struct ernic_mem wqes;
@@ -251,6 +269,7 @@ struct ernic_sq {
 	__le32 *doorbell;
 	struct ernic_swqe *swqes;
 	struct ernic_sge *sges;
+	bool failed;
 	bool dead;
 };
 
@@ -273,6 +292,7 @@ struct ernic_sq {
  * @sges: what @rwqes point to
  * @records: records of messages, by slot; under &ernic_dev.table_lock
  * @recorded: the slot of the next record; the same
+ * @failed: one has completed with an error: what is behind it is flushed
  * @dead: flushed: what is posted is flushed at once
  */
 struct ernic_rq {
@@ -293,6 +313,7 @@ struct ernic_rq {
 	struct ernic_sge *sges;
 	struct ernic_record *records;
 	u32 recorded;
+	bool failed;
 	bool dead;
 };
 
@@ -314,6 +335,7 @@ struct ernic_rq {
  * @max_recv_sge: the same
  * @sig_all: each send is signaled
  * @fatal: ERNIC_FATAL_*, or 0; under &ernic_dev.error_lock
+ * @lost: a CQ had no place for a completion of it
  * @psn: of the next frame of QP 1
  * @error_work: moves the QP to the error state
  * @refs: the verbs object, and the interrupt
@@ -336,6 +358,7 @@ struct ernic_qp {
 	u32 max_recv_sge;
 	bool sig_all;
 	u16 fatal;
+	bool lost;
 	u32 psn;
 	struct work_struct error_work;
 	refcount_t refs;
@@ -492,6 +515,7 @@ void ernic_mem_free(struct ernic_dev *edev, struct ernic_mem *mem);
 int ernic_hw_start(struct ernic_dev *edev);
 void ernic_hw_stop(struct ernic_dev *edev);
 void ernic_hw_enable_qp(struct ernic_qp *qp);
+void ernic_write_pd(struct ernic_qp *qp);
 void ernic_hw_disable_qp(struct ernic_qp *qp);
 
 /* irq.c */
@@ -514,8 +538,8 @@ struct ib_mr *ernic_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *ernic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 				int access, struct ib_udata *udata);
 int ernic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
-int ernic_sges_hold(struct ernic_qp *qp, struct ernic_sge *to, const struct ib_sge *from,
-		    int num_sge, bool writable, u64 *length);
+bool ernic_sges_hold(struct ernic_qp *qp, struct ernic_sge *to, const struct ib_sge *from,
+		     int num_sge, bool writable);
 void ernic_sges_put(struct ernic_sge *sge, int num_sge);
 void ernic_sges_copy(const struct ernic_sge *sge, int num_sge, void *buffer, u32 bytes,
 		     bool to_sges);
@@ -525,11 +549,14 @@ bool ernic_mr_invalidate(struct ernic_qp *qp, u32 rkey);
 /* cq.c */
 int ernic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
+int ernic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int ernic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int ernic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void ernic_cq_add(struct ernic_cq *cq, const struct ib_wc *wc, bool solicited);
+void ernic_cq_add_send(struct ernic_cq *cq, const struct ib_wc *wc, u32 behind);
 void ernic_cq_notify(struct ernic_cq *cq);
 void ernic_cq_notify_later(struct ernic_cq *cq);
+void ernic_cq_raise_lost(struct ernic_cq *cq);
 void ernic_cq_purge(struct ernic_cq *cq, struct ib_qp *ibqp);
 
 /* qp.c */
@@ -543,6 +570,7 @@ int ernic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata);
 void ernic_qp_reset_queues(struct ernic_qp *qp);
 void ernic_qp_stop(struct ernic_qp *qp);
+void ernic_qp_settle(struct ernic_qp *qp);
 void ernic_qp_error_work(struct work_struct *work);
 
 /* post.c */

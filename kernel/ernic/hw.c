@@ -246,6 +246,22 @@ static void ernic_write_path(struct ernic_qp *qp)
 }
 
 /**
+ * ernic_write_pd - decide which regions the peer of a QP may access
+ * @qp: the QP; the caller has its mutex
+ *
+ * The hardware knows no rights of a QP.  It compares PDs: a QP that grants its peer
+ * nothing has one that no region has.
+ */
+void ernic_write_pd(struct ernic_qp *qp)
+{
+	const int remote = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
+
+	if (qp->edev->is_ernic)
+		ernic_qp_write(qp, ERNIC_PD, qp->attr.qp_access_flags & remote ?
+			       to_epd(qp->ibqp.pd)->pdn : ERNIC_NO_PD);
+}
+
+/**
  * ernic_hw_enable_qp - let the hardware execute a QP
  * @qp: the QP, disabled, with its &ernic_qp.conf; the caller has its mutex
  *
@@ -260,8 +276,7 @@ void ernic_hw_enable_qp(struct ernic_qp *qp)
 	ernic_place_queues(qp);
 	if (!ernic_is_gsi(qp))
 		ernic_write_path(qp);
-	if (qp->edev->is_ernic)
-		ernic_qp_write(qp, ERNIC_PD, to_epd(qp->ibqp.pd)->pdn);
+	ernic_write_pd(qp);
 	spin_lock_irqsave(&qp->rq.lock, flags);
 	ernic_qp_write(qp, ERNIC_RQCI, qp->rq.given);
 	ernic_qp_write(qp, ERNIC_QPCONF, qp->conf | ERNIC_QPCONF_ENABLE);

@@ -179,6 +179,7 @@ static const struct ib_device_ops ernic_dev_ops = {
 	.query_qp = ernic_query_qp,
 	.reg_user_mr = ernic_reg_user_mr,
 	.req_notify_cq = ernic_req_notify_cq,
+	.resize_cq = ernic_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, ernic_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, ernic_cq, ibcq),

@@ -14,7 +14,9 @@
 #include "ernic.h"
 
 #define ERNIC_ACCESS_REMOTE	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
-#define ERNIC_ACCESS_SUPPORTED	(IB_ACCESS_LOCAL_WRITE | ERNIC_ACCESS_REMOTE)
+/* Programs register with the right of atomics before they know that the device has none. */
+#define ERNIC_ACCESS_SUPPORTED	(IB_ACCESS_LOCAL_WRITE | ERNIC_ACCESS_REMOTE | \
+				 IB_ACCESS_REMOTE_ATOMIC)
 
 /* Regions may share pages, which are mapped for each of them, and the CPU copies at any time. */
 #define ERNIC_MAP_ATTRS		DMA_ATTR_SKIP_CPU_SYNC
@@ -356,27 +358,28 @@ static int ernic_sge_hold(struct ernic_qp *qp, struct ernic_sge *to, const struc
 	struct ernic_mr *mr;
 
 	*to = (struct ernic_sge) { .addr = from->addr, .length = from->length };
-	if (!qp->user && from->lkey == edev->ibdev.local_dma_lkey)
-		return 0;
+	/* The L_Key of no bytes is not checked. */
+	if (!from->length || (!qp->user && from->lkey == edev->ibdev.local_dma_lkey))
+		return true;
 	mr = ernic_mr_get(edev, from->lkey);
 	if (!mr)
-		return -EINVAL;
+		return false;
 	if (mr->ibmr.pd != qp->ibqp.pd || (writable && !(mr->access & IB_ACCESS_LOCAL_WRITE)) ||
 	    (qp->user && !mr->umem))
 		goto err_put;
 	if (!mr->umem) {
 		ernic_mr_put(mr);
-		return 0;
+		return true;
 	}
 	if (from->addr < mr->ibmr.iova || from->length > mr->ibmr.length ||
 	    from->addr - mr->ibmr.iova > mr->ibmr.length - from->length)
 		goto err_put;
 	to->mr = mr;
-	return 0;
+	return true;
 
 err_put:
 	ernic_mr_put(mr);
-	return -EINVAL;
+	return false;
 }
 
 /**
@@ -386,26 +389,21 @@ err_put:
  * @from: the parts
  * @num_sge: their number
  * @writable: they are written
- * @length: output: bytes
  *
- * Return: 0 or -EINVAL.
+ * Return: false if the work request must not access one of them; then none is held.
  */
-int ernic_sges_hold(struct ernic_qp *qp, struct ernic_sge *to, const struct ib_sge *from,
-		    int num_sge, bool writable, u64 *length)
+bool ernic_sges_hold(struct ernic_qp *qp, struct ernic_sge *to, const struct ib_sge *from,
+		     int num_sge, bool writable)
 {
-	int err;
 	int i;
 
-	*length = 0;
 	for (i = 0; i < num_sge; i++) {
-		err = ernic_sge_hold(qp, &to[i], &from[i], writable);
-		if (err) {
+		if (!ernic_sge_hold(qp, &to[i], &from[i], writable)) {
 			ernic_sges_put(to, i);
-			return err;
+			return false;
 		}
-		*length += from[i].length;
 	}
-	return 0;
+	return true;
 }
 
 void ernic_sges_put(struct ernic_sge *sge, int num_sge)

@@ -58,7 +58,7 @@ static void ernic_take_sends(struct ernic_qp *qp)
 	enum ib_wc_status status;
 	u32 slot;
 
-	if (!done)
+	if (!done || sq->failed)
 		return;
 	if (done > sq->rung - sq->completed) {
 		ibdev_err_ratelimited(&qp->edev->ibdev, "QP %u: %u sends complete of %u\n",
@@ -67,11 +67,12 @@ static void ernic_take_sends(struct ernic_qp *qp)
 	}
 	/* CQEs are read after the doorbell that tells of them. */
 	dma_rmb();
-	while (done--) {
+	while (done-- && !sq->failed) {
 		slot = sq->completed++ & (sq->depth - 1);
 		status = IB_WC_SUCCESS;
 		if (le32_get_bits(READ_ONCE(sq->cqes[slot]), ERNIC_CQE_ERROR)) {
 			status = ernic_send_status(qp);
+			sq->failed = true;
 			queue_work(qp->edev->wq, &qp->error_work);
 		}
 		ernic_complete_send(qp, &sq->swqes[slot], status);
@@ -168,8 +169,11 @@ static void ernic_take_message(struct ernic_qp *qp, struct ib_wc *wc, u32 slot, 
 			capacity += rwqe->sge[i].length;
 		wc->byte_len = min_t(u64, capacity, rq->slot);
 	}
-	if (wc->opcode == IB_WC_RECV &&
-	    (wc->byte_len > rq->slot || !ernic_scatter(rq, message, wc->byte_len)))
+	if (wc->opcode != IB_WC_RECV || wc->status != IB_WC_SUCCESS)
+		return;
+	if (rwqe->status != IB_WC_SUCCESS)
+		wc->status = rwqe->status;
+	else if (wc->byte_len > rq->slot || !ernic_scatter(rq, message, wc->byte_len))
 		wc->status = IB_WC_LOC_LEN_ERR;
 }
 
@@ -195,7 +199,7 @@ static void ernic_take_receives(struct ernic_qp *qp)
 	u32 behind = le32_to_cpu(READ_ONCE(*(__le32 *)rq->door.cpu)) % rq->depth;
 	u32 done = (behind + rq->depth - rq->next_slot) % rq->depth;
 
-	if (!done)
+	if (!done || rq->failed)
 		return;
 	if (done > rq->posted - rq->completed) {
 		ibdev_err_ratelimited(&qp->edev->ibdev, "QP %u: %u messages for %u receives\n",
@@ -206,7 +210,7 @@ static void ernic_take_receives(struct ernic_qp *qp)
 	dma_rmb();
 	if (qp->edev->extensions & ERNIC_EXT_RECORDS && !ernic_is_gsi(qp))
 		ernic_take_records(qp->edev, qp, behind);
-	while (done--) {
+	while (done-- && !rq->failed) {
 		struct ib_wc wc = { .opcode = IB_WC_RECV };
 		u32 slot = rq->next_slot;
 		bool solicited = false;
@@ -219,8 +223,10 @@ static void ernic_take_receives(struct ernic_qp *qp)
 			ernic_free_slot(qp);
 			continue;
 		}
-		if (wc.status != IB_WC_SUCCESS)
+		if (wc.status != IB_WC_SUCCESS) {
+			rq->failed = true;
 			queue_work(qp->edev->wq, &qp->error_work);
+		}
 		ernic_complete_receive(qp, &wc, solicited);
 	}
 }
@@ -299,8 +305,13 @@ int ernic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	if (cq->head == READ_ONCE(cq->tail))
 		ernic_cq_fill(cq);
 	spin_lock_irqsave(&cq->lock, flags);
-	for (i = 0; i < num && cq->tail != cq->head; i++)
-		wc[i] = cq->ring[cq->tail++ % cq->size];
+	for (i = 0; i < num && cq->tail != cq->head; i++) {
+		const struct ernic_cqe *cqe = &cq->ring[cq->tail++ & cq->mask];
+
+		wc[i] = cqe->wc;
+		if (cqe->is_send)
+			WRITE_ONCE(to_eqp(cqe->wc.qp)->sq.retired, cqe->behind);
+	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	ernic_cq_notify_later(cq);
 	return i;

@@ -177,29 +177,27 @@ static int ernic_place_frame(struct ernic_qp *qp, const struct ib_send_wr *wr,
 static int ernic_hold_data(struct ernic_qp *qp, const struct ib_send_wr *wr,
 			   const struct ernic_operation *operation, struct ernic_swqe *swqe)
 {
+	bool reads = operation->opcode == ERNIC_OPCODE_READ;
 	u64 length = 0;
-	int err;
 	int i;
 
 	if (wr->num_sge < 0 || wr->num_sge > qp->max_sge)
 		return -EINVAL;
-	if (wr->send_flags & IB_SEND_INLINE) {
-		if (operation->opcode == ERNIC_OPCODE_READ)
-			return -EINVAL;
-		for (i = 0; i < wr->num_sge; i++)
-			length += wr->sg_list[i].length;
-		if (length > ERNIC_MAX_INLINE)
-			return -EINVAL;
-	} else {
-		err = ernic_sges_hold(qp, swqe->sge, wr->sg_list, wr->num_sge,
-				      operation->opcode == ERNIC_OPCODE_READ, &length);
-		if (err)
-			return err;
-		swqe->num_sge = wr->num_sge;
-	}
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
 	/* The hardware has no empty SEND. */
 	if (length > ERNIC_MAX_LENGTH || (operation->is_send && !length))
 		return -EINVAL;
+	if (wr->send_flags & IB_SEND_INLINE) {
+		if (reads)
+			return -EINVAL;
+		if (length > ERNIC_MAX_INLINE)
+			return -EINVAL;
+	} else if (ernic_sges_hold(qp, swqe->sge, wr->sg_list, wr->num_sge, reads)) {
+		swqe->num_sge = wr->num_sge;
+	} else {
+		swqe->status = IB_WC_LOC_PROT_ERR;
+	}
 	swqe->length = length;
 	return 0;
 }
@@ -235,8 +233,9 @@ static int ernic_prepare_send(struct ernic_qp *qp, const struct ib_send_wr *wr,
 	swqe->signaled = qp->sig_all || wr->send_flags & IB_SEND_SIGNALED;
 	swqe->fence = wr->send_flags & IB_SEND_FENCE;
 	err = ernic_hold_data(qp, wr, operation, swqe);
-	if (err)
-		goto err_release;
+	/* A WQE that fails in the driver keeps its place in the queue, and has no data. */
+	if (err || swqe->status != IB_WC_SUCCESS)
+		return err;
 	wqe->opcode = operation->opcode;
 	wqe->length = cpu_to_le32(swqe->length);
 	if (ernic_is_gsi(qp)) {
@@ -263,8 +262,8 @@ static int ernic_queue_send(struct ernic_qp *qp, const struct ib_send_wr *wr,
 	struct ernic_swqe *swqe = &sq->swqes[slot];
 	struct ernic_sge *sge = swqe->sge;
 
-	/* The completions may be there already. */
-	if (sq->posted - sq->completed >= sq->max_wr)
+	/* A send makes room when its completion, or a later one, is polled. */
+	if (!sq->dead && sq->posted - READ_ONCE(sq->retired) >= sq->max_wr)
 		return -ENOMEM;
 	if (prepared->hw_opcode == ERNIC_OPCODE_READ && !qp->attr.max_rd_atomic)
 		return -EINVAL;
@@ -339,19 +338,20 @@ static int ernic_post_one_receive(struct ernic_qp *qp, const struct ib_recv_wr *
 {
 	struct ernic_rq *rq = &qp->rq;
 	struct ernic_rwqe *rwqe;
-	u64 length;
-	int err;
 
 	if (wr->num_sge < 0 || wr->num_sge > qp->max_recv_sge)
 		return -EINVAL;
 	if (rq->posted - rq->completed >= rq->max_wr)
 		return -ENOMEM;
 	rwqe = &rq->rwqes[rq->next_wqe];
-	err = ernic_sges_hold(qp, rwqe->sge, wr->sg_list, wr->num_sge, true, &length);
-	if (err)
-		return err;
 	rwqe->wr_id = wr->wr_id;
-	rwqe->num_sge = wr->num_sge;
+	if (ernic_sges_hold(qp, rwqe->sge, wr->sg_list, wr->num_sge, true)) {
+		rwqe->num_sge = wr->num_sge;
+		rwqe->status = IB_WC_SUCCESS;
+	} else {
+		rwqe->num_sge = 0;
+		rwqe->status = IB_WC_LOC_PROT_ERR;
+	}
 	rq->next_wqe = (rq->next_wqe + 1) % rq->max_wr;
 	rq->posted++;
 	return 0;

@@ -218,6 +218,8 @@ int ernic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	ernic_qp_withdraw(qp);
 	/* Nobody finds the QP, so nobody queues it again. */
 	cancel_work_sync(&qp->error_work);
+	ernic_cq_raise_lost(to_ecq(ibqp->send_cq));
+	ernic_cq_raise_lost(to_ecq(ibqp->recv_cq));
 	ernic_cq_purge(to_ecq(ibqp->send_cq), ibqp);
 	ernic_cq_purge(to_ecq(ibqp->recv_cq), ibqp);
 	ernic_records_release(edev, qp->rq.depth);
@@ -232,6 +234,7 @@ int ernic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct ernic_qp *qp = to_eqp(ibqp);
 
 	mutex_lock(&qp->mutex);
+	ernic_qp_settle(qp);
 	*attr = qp->attr;
 	attr->qp_state = qp->state;
 	attr->cur_qp_state = qp->state;

@@ -25,8 +25,10 @@ void ernic_qp_reset_queues(struct ernic_qp *qp)
 	spin_lock_irqsave(&sq->lock, flags);
 	sq->posted = 0;
 	sq->completed = 0;
+	sq->retired = 0;
 	sq->rung = 0;
 	sq->reads = 0;
+	sq->failed = false;
 	sq->dead = false;
 	*sq->doorbell = 0;
 	spin_unlock_irqrestore(&sq->lock, flags);
@@ -39,16 +41,20 @@ void ernic_qp_reset_queues(struct ernic_qp *qp)
 	rq->next_slot = written % rq->depth;
 	rq->recorded = rq->next_slot;
 	rq->given = rq->next_slot + 1;
+	rq->failed = false;
 	rq->dead = false;
 	*(__le32 *)rq->door.cpu = cpu_to_le32(written);
 	spin_unlock_irqrestore(&rq->lock, flags);
 	qp->fatal = 0;
+	qp->lost = false;
 }
 
 /* The hardware is done with the QP, and all completes.  Under the QP's mutex. */
 void ernic_qp_stop(struct ernic_qp *qp)
 {
 	ernic_hw_disable_qp(qp);
+	/* What it has told of the QP is not for the next one with its number. */
+	ernic_take_errors(qp->edev);
 	ernic_drop_records(qp->edev);
 	ernic_flush(qp);
 	WRITE_ONCE(qp->state, IB_QPS_ERR);
@@ -88,16 +94,28 @@ static void ernic_qp_raise(struct ernic_qp *qp)
 	}
 }
 
+/*
+ * A QP with a completion that tells of an error is in the error state.  It may have been
+ * reset since.  Under the QP's mutex.
+ */
+void ernic_qp_settle(struct ernic_qp *qp)
+{
+	if (!qp->enabled || !(READ_ONCE(qp->fatal) || READ_ONCE(qp->sq.failed) ||
+			      READ_ONCE(qp->rq.failed) || READ_ONCE(qp->lost)))
+		return;
+	ernic_qp_stop(qp);
+	ernic_qp_raise(qp);
+}
+
 void ernic_qp_error_work(struct work_struct *work)
 {
 	struct ernic_qp *qp = container_of(work, struct ernic_qp, error_work);
 
 	mutex_lock(&qp->mutex);
-	if (qp->enabled) {
-		ernic_qp_stop(qp);
-		ernic_qp_raise(qp);
-	}
+	ernic_qp_settle(qp);
 	mutex_unlock(&qp->mutex);
+	ernic_cq_raise_lost(to_ecq(qp->ibqp.send_cq));
+	ernic_cq_raise_lost(to_ecq(qp->ibqp.recv_cq));
 }
 
 /* ------------------------------------------------------------------ */
@@ -229,6 +247,8 @@ static void ernic_qp_change(struct ernic_qp *qp, const struct ib_qp_attr *attr, 
 	default:
 		break;
 	}
+	if (mask & IB_QP_ACCESS_FLAGS && qp->enabled)
+		ernic_write_pd(qp);
 	WRITE_ONCE(qp->state, to);
 }
 
@@ -242,6 +262,7 @@ int ernic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->mutex);
+	ernic_qp_settle(qp);
 	from = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 	to = mask & IB_QP_STATE ? attr->qp_state : qp->state;
 	err = -EINVAL;

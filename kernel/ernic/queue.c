@@ -16,7 +16,7 @@ void ernic_swqe_release(struct ernic_dev *edev, struct ernic_swqe *swqe)
 	swqe->num_sge = 0;
 }
 
-/* Complete a send.  Under the lock of the send queue. */
+/* Complete a send, of which &ernic_sq.completed knows.  Under the lock of the send queue. */
 void ernic_complete_send(struct ernic_qp *qp, struct ernic_swqe *swqe, enum ib_wc_status status)
 {
 	struct ib_wc wc = {
@@ -37,7 +37,25 @@ void ernic_complete_send(struct ernic_qp *qp, struct ernic_swqe *swqe, enum ib_w
 		ernic_sges_copy(swqe->sge, swqe->num_sge, swqe->bounce, swqe->length, true);
 	ernic_swqe_release(qp->edev, swqe);
 	if (swqe->signaled || status != IB_WC_SUCCESS)
-		ernic_cq_add(to_ecq(qp->ibqp.send_cq), &wc, false);
+		ernic_cq_add_send(to_ecq(qp->ibqp.send_cq), &wc, qp->sq.completed);
+}
+
+/*
+ * The next send for the hardware fails in the driver, when those before it are complete.
+ * Under the lock of the send queue.
+ */
+static void ernic_fail_send(struct ernic_qp *qp)
+{
+	struct ernic_sq *sq = &qp->sq;
+	struct ernic_swqe *swqe = &sq->swqes[sq->rung & (sq->depth - 1)];
+
+	if (sq->rung != sq->completed)
+		return;
+	sq->failed = true;
+	sq->rung++;
+	sq->completed++;
+	ernic_complete_send(qp, swqe, swqe->status);
+	queue_work(qp->edev->wq, &qp->error_work);
 }
 
 /**
@@ -51,12 +69,16 @@ void ernic_ring_sends(struct ernic_qp *qp)
 	struct ernic_sq *sq = &qp->sq;
 	u32 rung = sq->rung;
 
-	while (sq->rung != sq->posted) {
+	while (sq->rung != sq->posted && !sq->failed) {
 		struct ernic_swqe *swqe = &sq->swqes[sq->rung & (sq->depth - 1)];
 		bool reads = swqe->hw_opcode == ERNIC_OPCODE_READ;
 
 		if ((swqe->fence && sq->reads) || (reads && sq->reads >= qp->attr.max_rd_atomic))
 			break;
+		if (swqe->status != IB_WC_SUCCESS) {
+			ernic_fail_send(qp);
+			break;
+		}
 		sq->reads += reads;
 		sq->rung++;
 	}

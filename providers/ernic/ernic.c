@@ -116,6 +116,14 @@ static struct ibv_cq *ernic_create_cq(struct ibv_context *context, int cqe,
 	return &vcq->cq;
 }
 
+static int ernic_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	struct ib_uverbs_resize_cq_resp resp = {};
+	struct ibv_resize_cq cmd = {};
+
+	return ibv_cmd_resize_cq(cq, cqe, &cmd, sizeof(cmd), &resp, sizeof(resp));
+}
+
 static int ernic_destroy_cq(struct ibv_cq *cq)
 {
 	int err = ibv_cmd_destroy_cq(cq);
@@ -206,6 +214,7 @@ static const struct verbs_context_ops ernic_context_ops = {
 	.query_qp = ernic_query_qp,
 	.reg_mr = ernic_reg_mr,
 	.req_notify_cq = ibv_cmd_req_notify_cq,
+	.resize_cq = ernic_resize_cq,
 };
 
 static struct verbs_context *ernic_alloc_context(struct ibv_device *device, int cmd_fd,
