@@ -17,6 +17,7 @@ PROGRAMS = {
     "opcodes": ["opcodes.c", "link.c", "testbed.c"],
     "isolation": ["isolation.c", "isolation_doorbells.c", "isolation_handles.c", "isolation_keys.c",
                   "isolation_memory.c", "isolation_rights.c", "raw.c", "testbed.c"],
+    "ernic": ["ernic.c", "testbed.c"],
     "errnos": ["errnos.c", "testbed.c"],
     "faults": ["faults.c", "testbed.c"],
     "grants": ["grants.c", "testbed.c"],

@@ -381,6 +381,17 @@ static void read_not_allowed_by_qp(void)
 					    .qp_access = IBV_ACCESS_REMOTE_WRITE, .status = IBV_WC_REM_INV_REQ_ERR });
 }
 
+/* A device that compares PDs says that the peer may not access the region. */
+static void nothing_allowed_by_qp(enum ibv_wr_opcode opcode)
+{
+	remote_fault((struct remote_case) { .opcode = opcode, .size = 64, .qp_access = IBV_ACCESS_LOCAL_WRITE,
+					    .status = peer_side->is_ernic ? IBV_WC_REM_ACCESS_ERR :
+									    IBV_WC_REM_INV_REQ_ERR });
+}
+
+static void no_write_allowed_by_qp(void)	{ nothing_allowed_by_qp(IBV_WR_RDMA_WRITE); }
+static void no_read_allowed_by_qp(void)		{ nothing_allowed_by_qp(IBV_WR_RDMA_READ); }
+
 static void atomic_not_allowed_by_qp(void)
 {
 	remote_fault((struct remote_case) { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .size = 8,
@@ -445,33 +456,38 @@ static void rkey_wrong_zero_bytes(void)
 	tb_pair_destroy(&p);
 }
 
+/*
+ * A SEND that its receive cannot take.  An ERNIC acknowledges a message when it is in a slot, before
+ * the receive fails.
+ */
+static void receive_must_fail(struct tb_pair *p, struct ibv_sge into, uint32_t size, enum ibv_wc_status status,
+			      enum ibv_wc_status remote_status)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, size);
+	struct ibv_send_wr wr = wr_of(IBV_WR_SEND, &sge, 0, 0);
+
+	if (!post_recv(&p->b, 9, into) || !post_recv(&p->b, 10, sge_of(&p->b, 0, 64)))
+		return;
+	if (!p->b.side->is_ernic)
+		must_fail(p, wr, remote_status);
+	else if (post_send(&p->a, &wr))
+		tb_expect(p->a.scq, FIRST, IBV_WC_SUCCESS, "the request");
+	tb_expect(p->b.rcq, 9, status, "the receive");
+	tb_expect(p->b.rcq, 10, IBV_WC_WR_FLUSH_ERR, "the receive behind it");
+	tb_expect_state(&p->b, IBV_QPS_ERR, "the responder");
+}
+
 static void send_too_long(void)
 {
+	const uint32_t size = peer_side->max_send < 5001 ? peer_side->max_send - 1 : 5000;
 	struct tb_pair p;
-	struct ibv_sge sge;
 
 	create(&p);
 	memset(p.a.buf, 0x5a, TB_BUF_BYTES);
-	if (post_recv(&p.b, 9, sge_of(&p.b, 0, 5000))) {
-		sge = sge_of(&p.a, 0, 5001);
-		must_fail(&p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_INV_REQ_ERR);
-		tb_expect(p.b.rcq, 9, IBV_WC_LOC_LEN_ERR, "the receive");
-		tb_expect_state(&p.b, IBV_QPS_ERR, "the responder");
-		if (p.b.buf[5000])
-			tb_fail("data was written behind the receive buffer");
-	}
+	receive_must_fail(&p, sge_of(&p.b, 0, size), size + 1, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
+	if (p.b.buf[size])
+		tb_fail("data was written behind the receive buffer");
 	tb_pair_destroy(&p);
-}
-
-static void receive_must_fail(struct tb_pair *p, struct ibv_sge into)
-{
-	struct ibv_sge sge = sge_of(&p->a, 0, 64);
-
-	if (!post_recv(&p->b, 9, into))
-		return;
-	must_fail(p, wr_of(IBV_WR_SEND, &sge, 0, 0), IBV_WC_REM_OP_ERR);
-	tb_expect(p->b.rcq, 9, IBV_WC_LOC_PROT_ERR, "the receive");
-	tb_expect_state(&p->b, IBV_QPS_ERR, "the responder");
 }
 
 static void receive_into(struct ibv_sge (*make)(struct tb_pair *p))
@@ -480,7 +496,7 @@ static void receive_into(struct ibv_sge (*make)(struct tb_pair *p))
 
 	create(&p);
 	turned = (struct tb_pair) { p.b, p.a };
-	receive_must_fail(&p, make(&turned));
+	receive_must_fail(&p, make(&turned), 64, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
 	tb_pair_destroy(&p);
 }
 
@@ -498,7 +514,8 @@ static void receive_lkey_of_other_pd(void)
 	if (!mr)
 		tb_die("ibv_reg_mr");
 	memset(p.a.buf, 0x5a, 64);
-	receive_must_fail(&p, (struct ibv_sge) { (uintptr_t)p.b.buf, 64, mr->lkey });
+	receive_must_fail(&p, (struct ibv_sge) { (uintptr_t)p.b.buf, 64, mr->lkey }, 64, IBV_WC_LOC_PROT_ERR,
+			  IBV_WC_REM_OP_ERR);
 	if (p.b.buf[0] || p.b.buf[63])
 		tb_fail("data was written to a region of another PD");
 	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
@@ -861,6 +878,8 @@ static const struct tb_case cases[] = {
 	{ "atomic, MR without REMOTE_ATOMIC", atomic_not_allowed_by_mr },
 	{ "write, QP without REMOTE_WRITE", write_not_allowed_by_qp },
 	{ "read, QP without REMOTE_READ", read_not_allowed_by_qp },
+	{ "write, QP without remote access", no_write_allowed_by_qp },
+	{ "read, QP without remote access", no_read_allowed_by_qp },
 	{ "atomic, QP without REMOTE_ATOMIC", atomic_not_allowed_by_qp },
 	{ "atomic, address not a multiple of 8", atomic_misaligned },
 	{ "send longer than the receive", send_too_long },

@@ -176,6 +176,14 @@ static bool run_op(struct op op)
 	return !tb_failed();
 }
 
+/* Whether the devices have SENDs of this size; there is no bound of other operations. */
+static bool fits(enum ibv_wr_opcode opcode, size_t size)
+{
+	if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM)
+		return true;
+	return size <= peer_side->max_send && (size || (!side_a.is_ernic && !peer_side->is_ernic));
+}
+
 /* All sizes around the boundaries of packets and pages, at aligned and unaligned addresses. */
 static void sizes(enum ibv_wr_opcode opcode)
 {
@@ -187,7 +195,8 @@ static void sizes(enum ibv_wr_opcode opcode)
 	setup(BUF_BYTES, 0, 32, 2, 0);
 	for (i = 0; i < ARRAY_SIZE(list) && !tb_failed(); i++)
 		for (k = 0; k < ARRAY_SIZE(offsets) && !tb_failed(); k++)
-			run_op((struct op) { opcode, offsets[k][0], offsets[k][1], list[i] });
+			if (fits(opcode, list[i]))
+				run_op((struct op) { opcode, offsets[k][0], offsets[k][1], list[i] });
 	teardown(BUF_BYTES);
 }
 
@@ -204,43 +213,56 @@ static void sizes_random(void)
 	int i;
 
 	setup(BUF_BYTES, 0, 32, 2, 0);
-	for (i = 0; i < 200 && !tb_failed(); i++)
-		run_op((struct op) { opcodes[noise() % ARRAY_SIZE(opcodes)], noise() % 20000, noise() % 20000,
-				     noise() % (1U << noise() % 18) });
+	for (i = 0; i < 200 && !tb_failed(); i++) {
+		struct op op = { opcodes[noise() % ARRAY_SIZE(opcodes)], noise() % 20000, noise() % 20000,
+				 noise() % (1U << noise() % 18) };
+
+		if (!fits(op.opcode, op.size))
+			op.size = op.size % peer_side->max_send + 1;
+		run_op(op);
+	}
 	teardown(BUF_BYTES);
+}
+
+/* Parts of a request, of which both devices have as many. */
+static int most_sges(void)
+{
+	struct ibv_device_attr a, b;
+
+	if (ibv_query_device(side_a.ctx, &a) || ibv_query_device(peer_side->ctx, &b))
+		tb_die("ibv_query_device");
+	return a.max_sge < b.max_sge ? a.max_sge : b.max_sge;
 }
 
 /* Gather and scatter lists with the maximum number of entries, of odd lengths, some of them 0. */
 static void gather(void)
 {
 	enum { STEP = 3000 };
-	struct ibv_device_attr dev;
+	const int most = most_sges();
 	struct ibv_sge *sge;
 	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
 	size_t total, at;
 	int round, i;
 
-	if (ibv_query_device(side_a.ctx, &dev))
-		tb_die("ibv_query_device");
-	setup(BUF_BYTES, 0, 8, dev.max_sge, 0);
-	sge = calloc(dev.max_sge, sizeof(*sge));
+	setup(BUF_BYTES, 0, 8, most, 0);
+	sge = calloc(most, sizeof(*sge));
 	for (round = 0; round < 100 && !tb_failed(); round++) {
-		for (i = 0, total = 0; i < dev.max_sge; i++) {
+		for (i = 0, total = 0; i < most; i++) {
 			sge[i] = (struct ibv_sge) { (uintptr_t)src + i * 2 * STEP + noise() % STEP,
 						    noise() % 5 ? noise() % STEP : 0, src_mr->lkey };
 			total += sge[i].length;
 		}
 		wr.opcode = round % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-		fill(src, dev.max_sge * 2 * STEP);
+		fill(src, most * 2 * STEP);
 		fill(dst, total);
 		wr.sg_list = sge;
-		wr.num_sge = dev.max_sge;
+		wr.num_sge = most;
 		wr.wr.rdma.remote_addr = (uintptr_t)dst;
 		wr.wr.rdma.rkey = dst_mr->rkey;
 		if (ibv_post_send(pair.a.qp, &wr, &bad))
-			tb_fail("ibv_post_send with %d SGEs", dev.max_sge);
+			tb_fail("ibv_post_send with %d SGEs", most);
 		else if (tb_expect(pair.a.scq, 1, IBV_WC_SUCCESS, "a request with many SGEs"))
-			for (i = 0, at = 0; i < dev.max_sge; at += sge[i++].length)
+			for (i = 0, at = 0; i < most; at += sge[i++].length)
 				if (memcmp((void *)(uintptr_t)sge[i].addr, dst + at, sge[i].length))
 					tb_fail("round %d, SGE %d: wrong data", round, i);
 	}
@@ -253,7 +275,7 @@ static void inline_data(void)
 {
 	struct ibv_send_wr wr = { .wr_id = 1, .num_sge = 2, .opcode = IBV_WR_RDMA_WRITE,
 				  .send_flags = IBV_SEND_INLINE }, *bad;
-	uint8_t bytes[1024], image[1024];
+	uint8_t bytes[2048], image[2048];
 	struct ibv_sge sge[2];
 	uint32_t size;
 

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <time.h>
 #include <unistd.h>
+#include "ernic_hw.h"
 #include "testbed.h"
 
 #define CQ_ENTRIES	64
@@ -49,15 +50,30 @@ bool tb_failed(void)
 	return failed;
 }
 
-/* An argument selects names that contain it, or, after `=`, one complete name. */
+static bool matches(const char *name, const char *argument)
+{
+	return argument[0] == '=' ? !strcmp(name, argument + 1) : !!strstr(name, argument);
+}
+
+/*
+ * An argument selects names that contain it, or, after `=`, one complete name.  After `!`, it
+ * excludes them.
+ */
 static bool wanted(const char *name, int argc, char **argv)
 {
+	bool selects = false, found = false;
 	int i;
 
-	for (i = 0; i < argc; i++)
-		if (argv[i][0] == '=' ? !strcmp(name, argv[i] + 1) : !!strstr(name, argv[i]))
-			return true;
-	return !argc;
+	for (i = 0; i < argc; i++) {
+		if (argv[i][0] == '!') {
+			if (matches(name, argv[i] + 1))
+				return false;
+			continue;
+		}
+		selects = true;
+		found |= matches(name, argv[i]);
+	}
+	return found || !selects;
 }
 
 int tb_run(const struct tb_case *cases, size_t count, int argc, char **argv, void (*after_each)(void))
@@ -160,6 +176,7 @@ static struct ibv_context *open_device(const char *name)
 
 void tb_side_open(struct tb_side *side, const char *device, int gid_index, const char *netns)
 {
+	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
 	int home = tb_visit_netns(netns);
 
@@ -170,6 +187,10 @@ void tb_side_open(struct tb_side *side, const char *device, int gid_index, const
 	if (ibv_query_port(side->ctx, 1, &port) || port.state != IBV_PORT_ACTIVE)
 		tb_die("%s: port 1 is not active", device);
 	side->mtu = port.active_mtu;
+	side->max_send = port.max_msg_sz;
+	if (ibv_query_device(side->ctx, &attr))
+		tb_die("ibv_query_device");
+	side->is_ernic = attr.vendor_id == ERNIC_PCI_VENDOR_ID && attr.vendor_part_id == ERNIC_PCI_DEVICE_ID;
 	side->pd = ibv_alloc_pd(side->ctx);
 	if (!side->pd)
 		tb_die("ibv_alloc_pd");
@@ -474,19 +495,19 @@ static bool same(const void *a, const void *b, size_t size, const char *what)
 
 static bool send_and_check(struct tb_qp *from, struct tb_qp *to, uint8_t seed)
 {
-	enum { SIZE = 10000 };
-	struct ibv_sge sge = { (uintptr_t)to->buf + 32768, SIZE, to->mr->lkey };
+	uint32_t size = to->side->max_send < 10000 ? to->side->max_send : 10000;
+	struct ibv_sge sge = { (uintptr_t)to->buf + 32768, size, to->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = 77, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	fill(from->buf, SIZE, seed);
-	memset(to->buf + 32768, 0, SIZE);
+	fill(from->buf, size, seed);
+	memset(to->buf + 32768, 0, size);
 	if (ibv_post_recv(to->qp, &wr, &bad)) {
 		tb_fail("sound traffic: ibv_post_recv failed");
 		return false;
 	}
-	return post(from, IBV_WR_SEND, 0, SIZE, to, 0) &&
+	return post(from, IBV_WR_SEND, 0, size, to, 0) &&
 	       tb_expect(to->rcq, 77, IBV_WC_SUCCESS, "sound traffic, receive") &&
-	       same(from->buf, to->buf + 32768, SIZE, "SEND");
+	       same(from->buf, to->buf + 32768, size, "SEND");
 }
 
 static bool has_atomics(struct ibv_context *ctx)

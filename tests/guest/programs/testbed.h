@@ -27,6 +27,8 @@ struct tb_side {
 	int gid_index;
 	union ibv_gid gid;
 	enum ibv_mtu mtu;
+	bool is_ernic;		/* it has no empty SEND, and checks the rights of a QP by its PD */
+	uint32_t max_send;	/* bytes of the longest SEND that it receives */
 };
 
 /* One QP with its own CQs and buffer. */

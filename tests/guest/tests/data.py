@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every byte compared: programs/datacheck.c, between the HCAs and from an HCA to itself."""
 
+import contextlib
+
 from hghca_lib import tap
 from hghca_lib.tiers import ALL, GATE
 
@@ -36,7 +38,8 @@ def to_itself(testbed):
 
 
 def over_link(testbed):
-    return f"{to_itself(testbed)} {testbed.server.device} {testbed.server.gid('ipv4')} {testbed.server.netns}"
+    """What a program takes that has both ends. The guest's first namespace has no name until it is given `first`."""
+    return f"{to_itself(testbed)} {testbed.server.device} {testbed.server.gid('ipv4')} {testbed.server.netns or 'first'}"
 
 
 @test("data: all operations, sizes and shapes, an HCA to itself", limit_s=150, aliases=True, tier=ALL, debug_tier=GATE)
@@ -57,10 +60,16 @@ def data_over_link(testbed):
 WITHOUT_OVERLAPS = "-- send immediate random gather inline lists atomics huge vectors resized"
 
 
-def with_huge_pages(testbed, arguments):
-    cases = WITHOUT_OVERLAPS if testbed.kernel == "debug" else ""
+@contextlib.contextmanager
+def huge_pages(testbed):
+    """As long as the block, there are some."""
     testbed.run("echo 8 > /proc/sys/vm/nr_hugepages; test $(cat /proc/sys/vm/nr_hugepages) = 8")
     try:
-        run_program(testbed, "datacheck", arguments, cases, timeout=140)
+        yield
     finally:
         testbed.run("echo 0 > /proc/sys/vm/nr_hugepages")
+
+
+def with_huge_pages(testbed, arguments):
+    with huge_pages(testbed):
+        run_program(testbed, "datacheck", arguments, WITHOUT_OVERLAPS if testbed.kernel == "debug" else "", timeout=140)

@@ -5,8 +5,13 @@ A virtio network adapter with the same MAC address is the Ethernet half of the p
 into a slot of its receive queue, which has 4096 bytes.
 """
 
+import contextlib
+import shlex
+
 import framework
 
+from badinput import OVERRUN
+from data import huge_pages, over_link, run_program
 from framework import ALL, ERNIC, ETRNIC, GATE, expect
 from interop import turned
 from perftest import perftest
@@ -19,6 +24,19 @@ SLOT_BYTES = 4096
 
 def test(name, **options):
     return framework.test(f"ernic: {name}", **{**OURS, **options})
+
+
+@contextlib.contextmanager
+def ernic_asks(testbed):
+    """As long as the block, the ERNIC is the client. A program that has both ends finds the HCA in a namespace by its name."""
+    testbed.guest.run("test -e /run/netns/first || ip netns attach first 1")
+    with turned(testbed):
+        yield
+
+
+def program(testbed, name, without=()):
+    """All cases of a program with both ends, but for those with these parts of their names."""
+    run_program(testbed, name, over_link(testbed), f"-- {' '.join(shlex.quote(f'!{part}') for part in without)}")
 
 
 def pingpongs(testbed):
@@ -55,7 +73,7 @@ def steering(testbed):
 
 @test("pingpong with data, the ERNIC begins")
 def asks(testbed):
-    with turned(testbed):
+    with ernic_asks(testbed):
         pingpongs(testbed)
 
 
@@ -63,7 +81,7 @@ def asks(testbed):
 def figures(testbed):
     for program, options, count in (("ib_write_bw", "-s 65536", 200), ("ib_read_bw", "-s 65536 -o 4", 200),
                                     ("ib_send_bw", "-s 4096 -r 32", 200), ("ib_write_lat", "-s 8", 200),
-                                    ("ib_send_lat", "-s 8", 200)):
+                                    ("ib_read_lat", "-s 8 -o 4", 200), ("ib_send_lat", "-s 8", 200)):
         found = perftest(testbed, program, options, count)
         expect(len(found) == 1, f"{program} {options}: {found}")
         testbed.note(f"{program} {options}: {found[0][3:]}")
@@ -71,6 +89,47 @@ def figures(testbed):
             found = perftest(testbed, program, options, count)
             expect(len(found) == 1, f"{program} {options}, the ERNIC asks: {found}")
             testbed.note(f"{program} {options}, the ERNIC asks: {found[0][3:]}")
+
+
+# Atomics; messages for which the driver has no buffer, of two pieces of 1 GiB.
+NO_DATA = ("atomics", "longest")
+
+
+@test("data: all operations, sizes and shapes, over the link", limit_s=150, aliases=True)
+def data_to_ernic(testbed):
+    with huge_pages(testbed):
+        program(testbed, "datacheck", NO_DATA)
+
+
+@test("data: all operations, sizes and shapes, the ERNIC asks", limit_s=150, aliases=True)
+def data_from_ernic(testbed):
+    with ernic_asks(testbed), huge_pages(testbed):
+        program(testbed, "datacheck", NO_DATA)
+
+
+# There are no atomics and no UD. An R_Key names one entry, of which the rights are those of a region, and the hardware
+# knows no rights of a QP.
+NO_CASES = ("atomic", "datagram", "QP without REMOTE_")
+
+
+# The HCA's driver tells of a CQ that runs over.
+@test("bad input: work requests that must fail, over the link", limit_s=120, expected_log=OVERRUN)
+def bad_verbs_to_ernic(testbed):
+    program(testbed, "badverbs", NO_CASES)
+
+
+# The driver checks the memory of a READ before the peer does. The kernel's uverbs checks the opcodes of a list before it
+# posts the first.
+@test("bad input: work requests that must fail, the ERNIC asks", limit_s=120)
+def bad_verbs_from_ernic(testbed):
+    with ernic_asks(testbed):
+        program(testbed, "badverbs", ("atomic", "datagram", "then wrong rkey", "refused when posted"))
+
+
+@test("isolation, invalidation, and what the hardware lacks", limit_s=120)
+def isolation(testbed):
+    with ernic_asks(testbed):
+        program(testbed, "ernic")
 
 
 @test("the CM: rping -V", debug_tier=GATE)

@@ -10,7 +10,7 @@ import re
 from hghca_lib.tiers import ALL
 
 import framework
-from data import run_program
+from data import over_link, run_program
 from framework import BESIDE, COMMAND_S, INTEROP, expect, gate_if
 from kernel_users import connected, copy_and_compare, target
 from netdev import vlan
@@ -163,9 +163,7 @@ CASES = "send immediate =write =read random gather inline lists atomics another"
 
 
 def data(testbed, cases=CASES):
-    """The program has both ends; the peer's namespace is told by its name."""
-    here, there = [f"{side.device} {side.gid('ipv4')}" for side in (testbed.client, testbed.server)]
-    run_program(testbed, "datacheck", f"{here} {there} {testbed.server.netns or 'first'}", f"-- {cases}")
+    run_program(testbed, "datacheck", over_link(testbed), f"-- {cases}")
 
 
 both_ways("data: all operations, sizes and shapes", data, machine=BESIDE, limit_s=120)
