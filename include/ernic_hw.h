@@ -202,7 +202,7 @@ enum ernic_pd_register {
 enum ernic_ack_mode {
 	ERNIC_ACK_REQUEST_OR_TIMEOUT,
 	ERNIC_ACK_TIMEOUT,
-	ERNIC_ACK_REQUEST
+	ERNIC_ACK_REQUEST	/* 3 is undefined: as ERNIC_ACK_REQUEST_OR_TIMEOUT */
 };
 
 /* XRNICADCONF */
@@ -440,5 +440,9 @@ enum ernic_syndrome {
 
 #define ERNIC_OUTSTANDING		16	/* WQEs of a QP, and READs of its peer */
 #define ERNIC_DATA_BUFFER_BYTES		4096
+
+/* The model's property clock-mhz. */
+#define ERNIC_CLOCK_MHZ_MIN		1
+#define ERNIC_CLOCK_MHZ_MAX		1000
 
 #endif /* ERNIC_HW_H */

@@ -27,6 +27,7 @@ hghca::ernic::Config config_of(const ernic_config &config)
     c.personality = config.etrnic ? hghca::ernic::Personality::Etrnic : hghca::ernic::Personality::Ernic;
     c.qps = config.qps;
     c.extensions = config.extensions;
+    c.clock_mhz = config.clock_mhz;
     c.ethernet = config.pass_frame;
     return c;
 }

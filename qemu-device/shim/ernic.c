@@ -43,6 +43,7 @@ struct ErnicState {
     char *personality;              /* NULL: ernic */
     uint32_t qps;                   /* 0: as many as the personality has */
     uint32_t extensions;
+    uint32_t clock_mhz;
 
     MemoryRegion registers;
     struct ernic_core *core;
@@ -439,7 +440,13 @@ static bool ernic_configure(ErnicState *s, struct ernic_config *config, Error **
         error_setg(errp, "property 'extensions' must be at most 0x%x, not 0x%" PRIx32, ERNIC_EXT_ALL, s->extensions);
         return false;
     }
+    if (s->clock_mhz < ERNIC_CLOCK_MHZ_MIN || s->clock_mhz > ERNIC_CLOCK_MHZ_MAX) {
+        error_setg(errp, "property 'clock-mhz' must be %u to %u, not %" PRIu32, ERNIC_CLOCK_MHZ_MIN,
+                   ERNIC_CLOCK_MHZ_MAX, s->clock_mhz);
+        return false;
+    }
     config->extensions = s->extensions;
+    config->clock_mhz = s->clock_mhz;
     config->pass_frame = s->ethernet_conf.peers.ncs[0] ? ernic_pass_frame : NULL;
     return true;
 }
@@ -564,6 +571,7 @@ static const Property ernic_properties[] = {
     DEFINE_PROP_STRING("personality", ErnicState, personality),
     DEFINE_PROP_UINT32("qps", ErnicState, qps, 0),
     DEFINE_PROP_UINT32("extensions", ErnicState, extensions, ERNIC_EXT_ALL),
+    DEFINE_PROP_UINT32("clock-mhz", ErnicState, clock_mhz, 200),
 };
 
 static const VMStateDescription ernic_vmstate = {
@@ -596,6 +604,8 @@ static void ernic_class_init(ObjectClass *class, void *data)
     object_class_property_set_description(class, "qps", "Number of QPs with QP 1");
     object_class_property_set_description(class, "extensions",
         "Extensions that software can enable, as a mask; 0: the device of the documents alone");
+    object_class_property_set_description(class, "clock-mhz",
+        "Clock in MHz that the base count of time-outs counts");
     object_class_property_add(class, "stats", "ErnicStats", ernic_get_stats, NULL, NULL, NULL);
     object_class_property_set_description(class, "stats", "Counters of the device since its start");
 }

@@ -149,7 +149,9 @@ def test_properties_refused():
                              (",qps=7", "must be 8 to 255 for personality ernic, not 7"),
                              (",qps=256", "must be 8 to 255 for personality ernic, not 256"),
                              (",personality=etrnic,qps=129", "must be 8 to 128 for personality etrnic, not 129"),
-                             (",extensions=4", "must be at most 0x3, not 0x4")):
+                             (",extensions=4", "must be at most 0x3, not 0x4"),
+                             (",clock-mhz=0", "must be 1 to 1000, not 0"),
+                             (",clock-mhz=1001", "must be 1 to 1000, not 1001")):
         try:
             with devices(properties):
                 pass

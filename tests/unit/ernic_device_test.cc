@@ -722,6 +722,125 @@ TEST(ErnicSends, RetriesThatAreNotFatal)
     EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
 }
 
+// ---- time
+
+// What the clock has come to when the next frame leaves; 0: none does within a second.
+uint64_t next_frame_ns(Rig &rig)
+{
+    const uint64_t start = rig.host.clock_ns;
+    while (rig.host.frames.empty() && rig.host.deadline_ns < start + 1'000'000'000) {
+        rig.host.clock_ns = std::max(rig.host.clock_ns, rig.host.deadline_ns);
+        rig.driver.expire();
+        while (rig.driver.has_work())
+            rig.driver.run();
+    }
+    return rig.host.frames.empty() ? 0 : rig.host.clock_ns - start;
+}
+
+// Seed 000, 535: base count width, clock, and the unit that comes of them; w = CLOG2(4.096 N) is what it wants.
+struct BaseCount {
+    uint32_t width, clock_mhz, unit_ns;
+};
+constexpr BaseCount kBaseCounts[] = {{11, 400, 5120},  {10, 200, 5120}, {9, 125, 4096},   {9, 100, 5120}, {0, 200, 4096},
+                                     {0, 1000, 4096}, {15, 1, 32768000}, {1, 1000, 1000}, {8, 200, 1280}};
+
+TEST(ErnicTime, TheBaseCountIsTheUnitOfTimeouts)
+{
+    for (const BaseCount &base : kBaseCounts) {
+        ernic::Config config;
+        config.clock_mhz = base.clock_mhz;
+        Rig rig(config);
+        rig.driver.write(Ernic::kAdvancedConf, base.width << 16);
+        rig.driver.write_qp(kQpn, Ernic::kTimeout, 4 | 1 << 8);
+        rig.post(Ernic::kSend, rig.buffer, 64);
+        EXPECT_EQ(rig.host.deadline_ns - rig.host.clock_ns, uint64_t(base.unit_ns) << 4) << base.width;
+        rig.host.frames.clear();
+        EXPECT_EQ(next_frame_ns(rig), uint64_t(base.unit_ns) << 4) << base.width;
+    }
+}
+
+// Bit 5 is stored and does not count; 0 is no time-out.
+TEST(ErnicTime, OnlyFiveBitsOfTheTimeoutCount)
+{
+    Rig rig;
+    rig.driver.write_qp(kQpn, Ernic::kTimeout, 0x24 | 1 << 8);
+    EXPECT_EQ(rig.driver.read_qp(kQpn, Ernic::kTimeout) & 0x3f, 0x24u);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_EQ(rig.host.deadline_ns - rig.host.clock_ns, 4096u << 4);
+    Rig none;
+    none.driver.write_qp(kQpn, Ernic::kTimeout, 0x20 | 1 << 8);
+    none.post(Ernic::kSend, none.buffer, 64);
+    EXPECT_EQ(none.host.deadline_ns, UINT64_MAX);
+}
+
+// A SEND ONLY that does not ask for an ACK.
+Frame silent_send(uint32_t psn = kFirstPsn)
+{
+    Frame frame = Rig::send(psn);
+    put(frame, 50, 0);
+    seal(frame);
+    return frame;
+}
+
+// Seed 000, 534: XRNICCONF 4:3. When a request is acknowledged that asks for it, and one that does not; the time is a
+// quarter of the time-out, which is 4.096 us 2^14.
+constexpr uint64_t kAckNs = (4096ull << 14) / 4;
+constexpr uint64_t kAtOnce = 1, kNever = 0;
+struct AckMode {
+    uint32_t mode;
+    uint64_t asked, silent;
+};
+constexpr AckMode kAckModes[] = {{0, kAtOnce, kAckNs}, {1, kAckNs, kAckNs}, {2, kAtOnce, kNever}, {3, kAtOnce, kAckNs}};
+
+TEST(ErnicTime, ModesOfAcknowledgement)
+{
+    for (const AckMode &mode : kAckModes)
+        for (const bool asks : {false, true}) {
+            Rig rig;
+            rig.driver.write(Ernic::kConf, (rig.driver.read(Ernic::kConf) & ~(3u << 3)) | mode.mode << 3);
+            rig.receive(asks ? Rig::send() : silent_send());
+            EXPECT_EQ(rig.driver.rq_written(kQpn), 1);
+            const uint64_t wanted = asks ? mode.asked : mode.silent;
+            EXPECT_EQ(rig.host.frames.empty(), wanted != kAtOnce) << mode.mode << asks;
+            const uint64_t found = next_frame_ns(rig);
+            EXPECT_EQ(wanted == kAtOnce ? kAtOnce : found, wanted) << mode.mode << asks;
+            EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), wanted == kNever ? 0u : 1);
+            if (wanted != kNever) {
+                EXPECT_EQ(View(rig.host.frames.back()).psn, kFirstPsn);
+            }
+        }
+}
+
+// One ACK is for all that came before it, and its time is that of the first.
+TEST(ErnicTime, AnAckIsForAllBeforeIt)
+{
+    Rig rig;
+    rig.receive(silent_send());
+    rig.host.clock_ns += kAckNs / 2;
+    rig.receive(silent_send(kFirstPsn + 1));
+    EXPECT_EQ(next_frame_ns(rig), kAckNs / 2);
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(View(rig.host.frames[0]).psn, kFirstPsn + 1);
+    // What an ACK that is asked for has acknowledged waits for no time.
+    rig.host.frames.clear();
+    rig.receive(silent_send(kFirstPsn + 2));
+    rig.receive(Rig::send(kFirstPsn + 3));
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+    rig.host.frames.clear();
+    EXPECT_EQ(next_frame_ns(rig), 0u);
+    // A QP that is disabled sends what it owes.
+    rig.receive(silent_send(kFirstPsn + 4));
+    rig.driver.disable(kQpn);
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(View(rig.host.frames[0]).psn, kFirstPsn + 4);
+    rig.driver.enable(kQpn);
+    // One without a time-out does not wait.
+    rig.driver.write_qp(kQpn, Ernic::kTimeout, 0);
+    rig.host.frames.clear();
+    rig.receive(silent_send(kFirstPsn + 5));
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+}
+
 // At most 16 are under way (seed 000, 707).
 TEST(ErnicSends, TheSeventeenthWaits)
 {

@@ -27,6 +27,7 @@ constexpr uint32_t kMaxMtuCode = 4;   // 4096 bytes; the codes behind it are res
 enum GidIndex : uint8_t { kIpv4Gid, kIpv6Gid };
 
 constexpr uint32_t kMaxRetries = 7;
+constexpr uint32_t kUnitNs = 4096, kLeastUnitNs = 1000;
 constexpr uint64_t kPaceGrainNs = 20'000;
 
 std::array<uint8_t, 6> mac_of(uint32_t msb, uint32_t lsb)
@@ -177,7 +178,7 @@ void Adapter::fail()
 
 void Adapter::finish_entry()
 {
-    host.set_timer(is_on() ? transport->next_deadline() : UINT64_MAX);
+    host.set_timer(is_on() ? std::min(transport->next_deadline(), acks.next_deadline()) : UINT64_MAX);
     if (has_work())
         host.schedule();
 }
@@ -199,7 +200,9 @@ void Adapter::reset()
     interrupts.reset();
     mads.link_ready();
     receives.phase_ = true;
+    acks.reset();
     configure_port();
+    configure_timeouts();
     host.set_timer(UINT64_MAX);
     host.lower_interrupt();
 }
@@ -360,6 +363,9 @@ void Adapter::write_global(const RegisterPlace &place, uint32_t value)
         configure_port();
         update_enabled();
         break;
+    case ERNIC_XRNICADCONF:
+        configure_timeouts();
+        break;
     case ERNIC_MACXADDLSB:
     case ERNIC_MACXADDMSB:
     case ERNIC_IPV4XADD:
@@ -390,6 +396,14 @@ void Adapter::configure_port()
     port_.gids[kIpv4Gid] = {true, false, 0, ipv4_of(registers.global(ERNIC_IPV4XADD)), port_.mac};
     port_.gids[kIpv6Gid] = {
         true, false, 0, ipv6_of([this](uint32_t i) { return registers.global(ERNIC_IPV6XADD1 + 4 * i); }), port_.mac};
+}
+
+// The unit of time-outs is 2^width clocks. The document means 4.096 us by that, which it has with width 0 too.
+void Adapter::configure_timeouts()
+{
+    const uint32_t width = field_get(ERNIC_ADCONF_COUNT_WIDTH, registers.global(ERNIC_XRNICADCONF));
+    const uint32_t unit_ns = uint32_t((uint64_t(1000) << width) / config.clock_mhz);
+    transport->timeout_unit_ns = width ? std::max(unit_ns, kLeastUnitNs) : kUnitNs;
 }
 
 // A data buffer holds a packet; one that is smaller than 4 KB holds none.
@@ -536,6 +550,8 @@ void Adapter::disable(uint32_t qpn)
     // What the registers show of a QP that is enabled they keep.
     for (const uint32_t offset : {ERNIC_SQPSN, ERNIC_LSTRQREQ, ERNIC_STATSSN, ERNIC_STATMSN, ERNIC_STATRESPSN})
         registers.qp(qpn, offset) = read_qp(qpn, offset);
+    if (!pair.fatal)
+        Acknowledgements::end(pair);
     pair.enabled = pair.fatal = false;
     const QpState from = pair.qp.state;
     pair.qp.state = QpState::Reset;
@@ -684,9 +700,15 @@ void Adapter::receive(std::span<const iovec> parts)
         if (is_nak(packet))
             pair.nak_syndrome = packet.syndrome;
         transport->now_ns = host.now_ns();
+        const Psn expected = pair.qp.resp.expected_psn;
+        const bool was_due = pair.qp.resp.ack_due;
         transport->receive_frame({parts, 0, packet.frame.length}, true);
-        if (!(packet.flags() & kResponse) && pair.last_drop == Drop::None)
+        if (!(packet.flags() & kResponse) && pair.last_drop == Drop::None) {
             pair.last_opcode = packet.opcode;
+            // A READ has its response, and a duplicate is acknowledged at once.
+            if (pair.qp.resp.expected_psn != expected && !(packet.flags() & kRead))
+                acks.executed(pair, packet.asks_for_ack, was_due);
+        }
         if (pair.qp.state == QpState::Error)
             become_fatal(pair, fatal_of_request(pair, fits(pair, packet)));
     });
@@ -750,6 +772,8 @@ void Adapter::post(Event event, const Qp &qp)
 void Adapter::sent(const Qp &qp, const TransportHeader &h)
 {
     counts.sent(number(qp.a.qpn), h);
+    if (kOpcodes[h.opcode] & kResponse)
+        Acknowledgements::sent(pair(qp));
     // A NAK to a QP of this device, whose request did not come from the link.
     if (qp.state == QpState::Error)
         become_fatal(pair(qp), fatal_of_request(pair(qp), true));
@@ -784,8 +808,10 @@ bool Adapter::run()
 void Adapter::timer()
 {
     enter([&] {
-        if (is_on())
-            transport->expire(host.now_ns());
+        if (!is_on())
+            return;
+        transport->expire(host.now_ns());
+        acks.expire(transport->now_ns);
     });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "counters.h"
+#include "ernic/acknowledgements.h"
 #include "ernic/errors.h"
 #include "ernic/interrupts.h"
 #include "ernic/mads.h"
@@ -34,6 +35,7 @@ struct Config {
     Personality personality = Personality::Ernic;
     uint32_t qps = ERNIC_QPS_ERNIC;   // C_NUM_QP, with QP 1
     uint32_t extensions = 0;          // ERNIC_EXT_* that the device has
+    uint32_t clock_mhz = 200;         // of what the base count counts
     bool ethernet = false;            // an Ethernet adapter is behind the device (port/steering.h)
     uint64_t slice_work = 128;        // what one entry does before Host::schedule(), in units of work.h
 };
@@ -97,6 +99,7 @@ public:
     ReceiveQueues receives{*this};
     Protection protection{registers, host};
     Mads mads{*this};
+    Acknowledgements acks{*this};
     std::unique_ptr<Transport> transport;
 
 private:
@@ -115,6 +118,7 @@ private:
     void write_qp(const RegisterPlace &place, uint32_t value);
     bool may_write(const RegisterPlace &place) const;
     void configure_port();
+    void configure_timeouts();
     void configure_buffers();
     void configure_records();
 

@@ -56,6 +56,7 @@ struct QueuePair {
     bool rq_overflow = false, retried = false;
     uint16_t wqes = 0;             // sent
     Drop last_drop = Drop::None;   // of a request
+    uint64_t ack_ns = UINT64_MAX;  // when an ACK goes that no packet has asked for
 
     uint16_t posted() const { return uint16_t(sq_end - sq.index); }
     uint16_t unread() const { return uint16_t(rq.index - rq_read); }

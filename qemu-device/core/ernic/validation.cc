@@ -16,6 +16,8 @@ namespace {
 
 constexpr uint32_t bit(ernic_syndrome which, bool wrong) { return uint32_t(wrong) << which; }
 
+constexpr uint8_t kAckRequest = 0x80;   // in front of the PSN
+
 uint16_t get16(const uint8_t *at) { return uint16_t(at[0] << 8 | at[1]); }
 uint32_t get32(const uint8_t *at) { return uint32_t(get16(at)) << 16 | get16(at + 2); }
 
@@ -189,6 +191,7 @@ bool take_apart(std::span<const iovec> parts, Incoming &out)
     out.opcode = head[bth];
     out.bth_flags = head[bth + offsetof(hghca_bth, flags)];
     out.qpn = get32(head + bth + offsetof(hghca_bth, qpn)) & HGHCA_BTH_QPN_MASK;
+    out.asks_for_ack = head[bth + offsetof(hghca_bth, psn)] & kAckRequest;
     out.psn = get32(head + bth + offsetof(hghca_bth, psn)) & HGHCA_BTH_PSN_MASK;
     if (out.flags() & kAeth)
         out.syndrome = head[bth + sizeof(hghca_bth)];

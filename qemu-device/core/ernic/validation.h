@@ -24,6 +24,7 @@ struct Incoming {
     uint32_t ip_length = 0;   // of the IP header and all behind it, as it says
     uint16_t udp_length = 0;
     uint8_t opcode = 0, bth_flags = 0;
+    bool asks_for_ack = false;
     uint8_t syndrome = 0;     // of the AETH, if the opcode has one
     uint32_t qpn = 0, psn = 0;
 

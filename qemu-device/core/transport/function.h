@@ -214,6 +214,7 @@ struct Function {
     Rewind rewind;
     PacketObserver *observer = nullptr;   // there need not be one
     bool keeps_writes_alone = false;      // the retransmission buffer holds no SEND
+    uint32_t timeout_unit_ns = 4096;      // of QpAttributes::ack_timeout (IBA vol 1, 9.7.6.1.3)
 };
 
 }  // namespace hghca

@@ -95,7 +95,7 @@ uint64_t Requester::timeout_ns(Qp &qp) const
 {
     // IBA vol 1, 9.7.6.1.3. When its rate holds the QP back, the packet that asks for the acknowledgement may go long
     // after the one that the timer started with; as many responses may go between.
-    return (uint64_t(4096) << qp.a.ack_timeout) +
+    return (uint64_t(transport_.timeout_unit_ns) << qp.a.ack_timeout) +
            transport_.pacer.time_ns(qp, qp.a.path, 2 * kAckRequestEvery * (qp.a.mtu + uint32_t(kMaxHeader)));
 }
 
