@@ -215,6 +215,19 @@ enum ernic_ack_mode {
 #define ERNIC_BUFFERS			HGHCA_MASK(15, 0)
 #define ERNIC_BUFFER_BYTES		HGHCA_MASK(31, 16)
 
+/* BUF_THRESHOLD_ROCE, BUF_THRESHOLD_NON_ROCE: free lines of the receive buffer */
+#define ERNIC_THRESHOLD_XON		HGHCA_MASK(15, 0)	/* fewer: the peer is to stop */
+#define ERNIC_THRESHOLD_XOFF		HGHCA_MASK(31, 16)	/* so many: it may go on */
+#define ERNIC_BUFFER_LINES		512u
+#define ERNIC_BUFFER_LINE_BYTES		1024u			/* ours */
+
+/* PAUSE_CONF */
+#define ERNIC_PAUSE_ROCE		HGHCA_MASK(0, 0)
+#define ERNIC_PAUSE_NON_ROCE		HGHCA_MASK(1, 1)
+#define ERNIC_PAUSE_ROCE_PRIORITY	HGHCA_MASK(7, 4)
+#define ERNIC_PAUSE_NON_ROCE_PRIORITY	HGHCA_MASK(11, 8)
+#define ERNIC_PAUSE_ANY_PRIORITY	HGHCA_MASK(13, 13)
+
 /* EXTENSIONS: those that the device has, which are read-only, and those that software enables. */
 #define ERNIC_EXT_HAS			HGHCA_MASK(31, 16)
 #define ERNIC_EXT_ENABLE		HGHCA_MASK(15, 0)

@@ -12,12 +12,16 @@ namespace {
 
 struct ErnicCounter {
     const char *name;
-    uint64_t hghca::ernic::Stats::*value;
+    uint64_t (*value)(const hghca::ernic::Adapter &device);
 };
 
 constexpr ErnicCounter kErnicCounters[] = {
-#define ERNIC_COUNTER_ROW(name, text) {#name, &hghca::ernic::Stats::name},
+#define ERNIC_COUNTER_ROW(name, text) {#name, [](const hghca::ernic::Adapter &device) { return device.stats.name; }},
     ERNIC_STATS(ERNIC_COUNTER_ROW)
+#undef ERNIC_COUNTER_ROW
+#define ERNIC_COUNTER_ROW(name, text) \
+    {#name, [](const hghca::ernic::Adapter &device) { return uint64_t(device.counters.name); }},
+    ERNIC_PORT_COUNTERS(ERNIC_COUNTER_ROW)
 #undef ERNIC_COUNTER_ROW
 };
 
@@ -27,6 +31,7 @@ hghca::ernic::Config config_of(const ernic_config &config)
     c.personality = config.etrnic ? hghca::ernic::Personality::Etrnic : hghca::ernic::Personality::Ernic;
     c.qps = config.qps;
     c.extensions = config.extensions;
+    c.drain_mbps = {config.roce_drain_mbps, config.other_drain_mbps};
     c.clock_mhz = config.clock_mhz;
     c.ethernet = config.pass_frame;
     return c;
@@ -139,7 +144,7 @@ const char *ernic_core_counter_name(unsigned index)
 
 uint64_t ernic_core_counter(const struct ernic_core *core, unsigned index)
 {
-    return core->device.stats.*kErnicCounters[index].value;
+    return kErnicCounters[index].value(core->device);
 }
 
 }  // extern "C"

@@ -15,6 +15,8 @@ struct ernic_config {
 	bool etrnic;			/* personality ETRNIC; otherwise ERNIC */
 	uint32_t qps;			/* with QP 1; ERNIC_QPS_MIN to what the personality has */
 	uint32_t extensions;		/* ERNIC_EXT_* */
+	uint32_t roce_drain_mbps;	/* as hghca_receive_buffer has it */
+	uint32_t other_drain_mbps;
 	uint32_t clock_mhz;		/* ERNIC_CLOCK_MHZ_MIN to ERNIC_CLOCK_MHZ_MAX */
 	/* A frame for the Ethernet adapter behind the device; false: it takes no more. NULL: there is no such adapter. */
 	bool (*pass_frame)(void *opaque, const struct iovec *parts, int count);

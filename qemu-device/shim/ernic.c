@@ -44,6 +44,8 @@ struct ErnicState {
     uint32_t qps;                   /* 0: as many as the personality has */
     uint32_t extensions;
     uint32_t clock_mhz;
+    uint32_t roce_drain_mbps;       /* 0: the device takes frames at once */
+    uint32_t other_drain_mbps;
 
     MemoryRegion registers;
     struct ernic_core *core;
@@ -447,6 +449,8 @@ static bool ernic_configure(ErnicState *s, struct ernic_config *config, Error **
     }
     config->extensions = s->extensions;
     config->clock_mhz = s->clock_mhz;
+    config->roce_drain_mbps = s->roce_drain_mbps;
+    config->other_drain_mbps = s->other_drain_mbps;
     config->pass_frame = s->ethernet_conf.peers.ncs[0] ? ernic_pass_frame : NULL;
     return true;
 }
@@ -572,6 +576,8 @@ static const Property ernic_properties[] = {
     DEFINE_PROP_UINT32("qps", ErnicState, qps, 0),
     DEFINE_PROP_UINT32("extensions", ErnicState, extensions, ERNIC_EXT_ALL),
     DEFINE_PROP_UINT32("clock-mhz", ErnicState, clock_mhz, 200),
+    DEFINE_PROP_UINT32("roce-drain", ErnicState, roce_drain_mbps, 0),
+    DEFINE_PROP_UINT32("other-drain", ErnicState, other_drain_mbps, 0),
 };
 
 static const VMStateDescription ernic_vmstate = {
@@ -606,6 +612,10 @@ static void ernic_class_init(ObjectClass *class, void *data)
         "Extensions that software can enable, as a mask; 0: the device of the documents alone");
     object_class_property_set_description(class, "clock-mhz",
         "Clock in MHz that the base count of time-outs counts");
+    object_class_property_set_description(class, "roce-drain",
+        "Rate at which the device takes packets of RoCE v2, in Mbit/s; 0: at once");
+    object_class_property_set_description(class, "other-drain",
+        "Rate at which frames for the Ethernet adapter pass, in Mbit/s; 0: at once");
     object_class_property_add(class, "stats", "ErnicStats", ernic_get_stats, NULL, NULL, NULL);
     object_class_property_set_description(class, "stats", "Counters of the device since its start");
 }

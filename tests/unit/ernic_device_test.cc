@@ -1153,6 +1153,176 @@ TEST(ErnicEthernet, FramesOfTheAdapterGoToTheLink)
     EXPECT_EQ(rig.driver.device.stats.frames_forwarded, 1u);
 }
 
+// ---- flow control
+
+// IEEE 802.1Q, clause 36: a frame for one priority; IEEE 802.3, annex 31B: one without.
+Frame mac_control(uint16_t opcode, std::vector<uint16_t> words)
+{
+    Frame f = {0x01, 0x80, 0xc2, 0, 0, 0x01, 0x02, 0, 0, 0, 0, 0x02, 0x88, 0x08, uint8_t(opcode >> 8), uint8_t(opcode)};
+    for (const uint16_t word : words) {
+        f.push_back(uint8_t(word >> 8));
+        f.push_back(uint8_t(word));
+    }
+    f.resize(60);
+    return f;
+}
+Frame pfc(unsigned priority, uint16_t quanta)
+{
+    std::vector<uint16_t> words(9);
+    words[0] = uint16_t(1 << priority);
+    words[1 + priority] = quanta;
+    return mac_control(0x0101, words);
+}
+constexpr uint32_t kRoceThreshold = 0x08, kPauseConf = 0x0c, kOtherThreshold = 0x18;
+// RoCE with priority 3, others with priority 5.
+constexpr uint32_t kPauseBoth = 1 | 2 | 3 << 4 | 5 << 8;
+
+bool may_forward(Rig &rig)
+{
+    Frame frame = Rig::send();
+    const iovec part{frame.data(), frame.size()};
+    return rig.driver.device.forward({&part, 1}) == FrameSent::Yes;
+}
+
+// 004:86: a pause of the peer stops what is sent of its class, and nothing else.
+TEST(ErnicFlowControl, APauseStopsItsClass)
+{
+    struct Case {
+        const char *what;
+        uint32_t conf;
+        Frame frame;
+        bool stops_roce, stops_other;
+    };
+    const Case cases[] = {
+        {"RoCE", kPauseBoth, pfc(3, 100), true, false},
+        {"others", kPauseBoth, pfc(5, 100), false, true},
+        {"another priority", kPauseBoth, pfc(4, 100), false, false},
+        {"not enabled", kPauseBoth & ~3u, pfc(3, 100), false, false},
+        {"RoCE alone is enabled", kPauseBoth & ~2u, pfc(5, 100), false, false},
+        {"priority 8, which there is not", (kPauseBoth & ~0xf0u) | 8 << 4, pfc(7, 100), false, false},
+        {"no priority", kPauseBoth, mac_control(1, {100}), false, false},
+        {"no priority, with bit 13", kPauseBoth | 1 << 13, mac_control(1, {100}), true, true},
+        {"time 0", kPauseBoth, pfc(3, 0), false, false},
+    };
+    for (const Case &c : cases) {
+        Rig rig(with_ethernet());
+        rig.driver.write(kPauseConf, c.conf);
+        rig.receive(c.frame);
+        EXPECT_TRUE(rig.host.passed.empty()) << c.what;
+        rig.post(Ernic::kSend, rig.buffer, 64);
+        EXPECT_EQ(rig.host.frames.empty(), c.stops_roce) << c.what;
+        rig.host.frames.clear();
+        EXPECT_EQ(!may_forward(rig), c.stops_other) << c.what;
+        rig.host.frames.clear();
+        // 100 times 512 bits at 100 Gbit/s are 512 ns.
+        rig.host.clock_ns += 512;
+        rig.driver.expire();
+        while (rig.driver.has_work())
+            rig.driver.run();
+        EXPECT_EQ(rig.host.frames.size(), c.stops_roce ? 1u : 0) << c.what;
+        EXPECT_TRUE(may_forward(rig)) << c.what;
+    }
+}
+
+TEST(ErnicFlowControl, APauseOfTimeZeroEndsOne)
+{
+    Rig rig(with_ethernet());
+    rig.driver.write(kPauseConf, kPauseBoth);
+    rig.receive(pfc(3, 0xffff));
+    rig.receive(pfc(5, 0xffff));
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    rig.receive(pfc(3, 0));
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_FALSE(may_forward(rig));
+    // So does a reset.
+    rig.driver.device.reset();
+    EXPECT_TRUE(may_forward(rig));
+}
+
+// MADs are of RoCE.
+TEST(ErnicFlowControl, MadsArePaused)
+{
+    Rig rig;
+    const uint64_t sq = rig.host.alloc(kDepth * 64);
+    QpAttributes a{};
+    a.mtu = 1024;
+    rig.driver.configure(1, a, {sq, 0, 0, kDepth, kDepth, 512, 0}, 0, 0);
+    rig.driver.enable(1);
+    rig.driver.write(kPauseConf, kPauseBoth);
+    Frame mad = Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1});
+    std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
+    ErnicWqe wqe{};
+    wqe.opcode = Ernic::kSend;
+    wqe.laddr = rig.buffer;
+    wqe.length = uint32_t(mad.size() - 4);
+    std::memcpy(rig.host.at(sq), &wqe, sizeof(wqe));
+    rig.receive(pfc(3, 100));
+    rig.driver.write_sqpi(1, 1);
+    EXPECT_TRUE(rig.host.frames.empty());
+    rig.receive(pfc(3, 0));
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+}
+
+// 004:74: with fewer than XON lines free the peer is paused, with XOFF lines free no more. The buffer has 512 lines of 1024
+// bytes; a frame of 1078 bytes is taken in 8.7 us at 1 Gbit/s.
+TEST(ErnicFlowControl, ThresholdsCountFreeLines)
+{
+    for (const bool other : {false, true}) {
+        ernic::Config config = with_ethernet();
+        config.drain_mbps = {1000, 1000};
+        Rig rig(config);
+        rig.driver.write(kPauseConf, kPauseBoth);
+        // From 500 lines in use on, until 400 are.
+        rig.driver.write(other ? kOtherThreshold : kRoceThreshold, 12 | 112 << 16);
+        Frame frame = Rig::packet(0x04, kFirstPsn, bytes(1024));
+        if (other)
+            put(frame, 23, 6);
+        ASSERT_EQ(frame.size(), 1082u);
+        const unsigned to_pause = 500 * 1024 / 1082 + 1;   // that wait; one more is on its way
+        for (unsigned n = 0; n < to_pause; n++)
+            rig.receive(frame);
+        EXPECT_EQ(rig.driver.device.counters.tx_pause, 0u);
+        rig.host.frames.clear();
+        rig.receive(frame);
+        ASSERT_GE(rig.host.frames.size(), 1u);
+        const Frame &pause = rig.host.frames.back();
+        EXPECT_EQ(std::memcmp(pause.data(), mac_control(0x0101, {}).data(), 6), 0);
+        EXPECT_EQ(std::memcmp(pause.data() + 6, kMac.data(), 6), 0);
+        EXPECT_EQ(pause[17], other ? 1u << 5 : 1u << 3);
+        EXPECT_EQ(pause[18 + 2 * (other ? 5 : 3)], 0xff);
+        // The buffer overflows, if the peer goes on.
+        for (unsigned n = 0; n < 100; n++)
+            rig.receive(frame);
+        EXPECT_GT(rig.driver.device.counters.rx_buffer_overflow, 0u);
+        // As it empties, a frame with time 0 comes when 400 lines are in use.
+        auto resumed = [&] {
+            bool last = false;
+            for (const Frame &f : rig.host.frames)
+                if (f[12] == 0x88 && f[13] == 0x08)
+                    last = f[17] && !f[18 + 2 * (other ? 5 : 3)];
+            return last;
+        };
+        const uint64_t start = rig.host.clock_ns;
+        rig.host.clock_ns = start + 90 * (1082 + 4) * 8;
+        rig.driver.expire();
+        while (rig.driver.has_work())
+            rig.driver.run();
+        EXPECT_FALSE(resumed());
+        rig.host.clock_ns = start + 120 * (1082 + 4) * 8;
+        for (unsigned n = 0; n < 20; n++) {
+            rig.driver.expire();
+            while (rig.driver.has_work())
+                rig.driver.run();
+        }
+        EXPECT_TRUE(resumed());
+        // What has waited is received, or passed.
+        if (other)
+            EXPECT_GE(rig.host.passed.size(), 100u);
+        else
+            EXPECT_GE(rig.driver.read(Ernic::kAllAndDropped) & 0xffff, 100u);
+    }
+}
+
 // ---- extensions
 
 TEST(ErnicExtensions, RecordsTellTheLength)

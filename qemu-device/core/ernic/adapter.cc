@@ -121,6 +121,8 @@ Adapter::Adapter(Host &host, const Config &config)
     features_.atomics = features_.empty_sends = features_.pkeys = false;
     port_.has_gids = true;
     port_.hop_limit = 0;   // a QP has its own
+    for (unsigned c = 0; c < kTrafficClasses; c++)
+        buffers_[c] = {config.drain_mbps[c], ERNIC_BUFFER_LINES * ERNIC_BUFFER_LINE_BYTES};
     transport = std::make_unique<Transport>(function());
     reset();
 }
@@ -148,6 +150,7 @@ Function Adapter::function()
             .pace_grain_ns = kPaceGrainNs,
             .rewind = Rewind::Message,
             .observer = this,
+            .receiver = this,
             .keeps_writes_alone = true};
 }
 
@@ -178,7 +181,7 @@ void Adapter::fail()
 
 void Adapter::finish_entry()
 {
-    host.set_timer(is_on() ? std::min(transport->next_deadline(), acks.next_deadline()) : UINT64_MAX);
+    host.set_timer(std::min(transport->next_deadline(), acks.next_deadline()));
     if (has_work())
         host.schedule();
 }
@@ -203,6 +206,7 @@ void Adapter::reset()
     acks.reset();
     configure_port();
     configure_timeouts();
+    configure_flow_control();
     host.set_timer(UINT64_MAX);
     host.lower_interrupt();
 }
@@ -366,6 +370,11 @@ void Adapter::write_global(const RegisterPlace &place, uint32_t value)
     case ERNIC_XRNICADCONF:
         configure_timeouts();
         break;
+    case ERNIC_PAUSE_CONF:
+    case ERNIC_BUF_THRESHOLD_ROCE:
+    case ERNIC_BUF_THRESHOLD_NON_ROCE:
+        configure_flow_control();
+        break;
     case ERNIC_MACXADDLSB:
     case ERNIC_MACXADDMSB:
     case ERNIC_IPV4XADD:
@@ -404,6 +413,33 @@ void Adapter::configure_timeouts()
     const uint32_t width = field_get(ERNIC_ADCONF_COUNT_WIDTH, registers.global(ERNIC_XRNICADCONF));
     const uint32_t unit_ns = uint32_t((uint64_t(1000) << width) / config.clock_mhz);
     transport->timeout_unit_ns = width ? std::max(unit_ns, kLeastUnitNs) : kUnitNs;
+}
+
+// The document counts lines that are free: at XON it pauses the peer, and no more at XOFF (004:74).
+void Adapter::configure_flow_control()
+{
+    constexpr uint32_t kMaxPriority = 7;   // the fields have four bits
+    const uint32_t conf = registers.global(ERNIC_PAUSE_CONF);
+    auto class_of = [&](uint32_t thresholds, uint32_t enabled, uint32_t priority) {
+        const uint32_t xon = std::min(field_get(ERNIC_THRESHOLD_XON, thresholds), ERNIC_BUFFER_LINES);
+        const uint32_t xoff = std::clamp(field_get(ERNIC_THRESHOLD_XOFF, thresholds), xon, ERNIC_BUFFER_LINES);
+        return FlowControlSettings::Class{.priority = uint8_t(std::min(priority, kMaxPriority)),
+                                          .xoff = (ERNIC_BUFFER_LINES - xon) * ERNIC_BUFFER_LINE_BYTES,
+                                          .xon = (ERNIC_BUFFER_LINES - xoff) * ERNIC_BUFFER_LINE_BYTES,
+                                          .pfc = enabled && priority <= kMaxPriority};
+    };
+    FlowControlSettings settings;
+    settings.classes[kRoce] =
+        class_of(registers.global(ERNIC_BUF_THRESHOLD_ROCE), conf & ERNIC_PAUSE_ROCE,
+                 field_get(ERNIC_PAUSE_ROCE_PRIORITY, conf));
+    settings.classes[kOther] =
+        class_of(registers.global(ERNIC_BUF_THRESHOLD_NON_ROCE), conf & ERNIC_PAUSE_NON_ROCE,
+                 field_get(ERNIC_PAUSE_NON_ROCE_PRIORITY, conf));
+    settings.pfc_rx = settings.pfc_tx = settings.classes[kRoce].pfc || settings.classes[kOther].pfc;
+    // Frames that name no priority.
+    settings.pause_rx = settings.pfc_rx && conf & ERNIC_PAUSE_ANY_PRIORITY;
+    port_.flow_control = settings;
+    transport->restart_flow_control();
 }
 
 // A data buffer holds a packet; one that is smaller than 4 KB holds none.
@@ -660,8 +696,17 @@ bool Adapter::is_for_ethernet(const FrameView &frame) const
     return !is_for_rdma({head.data(), bytes}, port_.mac);
 }
 
+void Adapter::pass(const FrameView &frame)
+{
+    const bool passed = host.pass_frame(frame.parts);
+    stats.frames_passed += passed;
+    stats.frames_overrun += !passed;
+}
+
 FrameSent Adapter::forward(std::span<const iovec> parts)
 {
+    if (transport->flow_control.paused(kOther))
+        return FrameSent::LinkFull;
     const FrameSent sent = host.send_frame(parts);
     stats.frames_forwarded += sent == FrameSent::Yes;
     return sent;
@@ -669,49 +714,61 @@ FrameSent Adapter::forward(std::span<const iovec> parts)
 
 void Adapter::receive(std::span<const iovec> parts)
 {
+    const FrameView frame = view_of(parts);
     // The Ethernet adapter works even when this device has failed.
-    if (config.ethernet && is_for_ethernet(view_of(parts))) {
-        const bool passed = host.pass_frame(parts);
-        stats.frames_passed += passed;
-        stats.frames_overrun += !passed;
+    if (failed_ && config.ethernet && is_for_ethernet(frame))
+        pass(frame);
+    enter([&] {
+        transport->now_ns = host.now_ns();
+        if (!transport->flow_control.takes(frame))
+            accept(frame);
+    });
+}
+
+void Adapter::accept(const FrameView &frame)
+{
+    if (config.ethernet && is_for_ethernet(frame))
+        pass(frame);
+    else
+        receive_packet(frame);
+    incoming_ = nullptr;
+}
+
+void Adapter::receive_packet(const FrameView &frame)
+{
+    Incoming packet;
+    if (!is_on())
+        return;
+    if (!take_apart(frame.parts, packet)) {
+        stats.frames_ignored++;
         return;
     }
-    enter([&] {
-        Incoming packet;
-        if (!is_on())
-            return;
-        if (!take_apart(parts, packet)) {
-            stats.frames_ignored++;
-            return;
-        }
-        incoming_ = &packet;
-        counts.received(packet);
-        if (const uint32_t syndrome = validate(packet, registers, *this, link)) {
-            drop(syndrome);
-            return;
-        }
-        counts.accepted(packet);
-        if (packet.qpn == ERNIC_QP1) {
-            mads.receive(packet);
-            return;
-        }
-        QueuePair &pair = pairs_[packet.qpn];
-        pair.last_drop = Drop::None;
-        if (is_nak(packet))
-            pair.nak_syndrome = packet.syndrome;
-        transport->now_ns = host.now_ns();
-        const Psn expected = pair.qp.resp.expected_psn;
-        const bool was_due = pair.qp.resp.ack_due;
-        transport->receive_frame({parts, 0, packet.frame.length}, true);
-        if (!(packet.flags() & kResponse) && pair.last_drop == Drop::None) {
-            pair.last_opcode = packet.opcode;
-            // A READ has its response, and a duplicate is acknowledged at once.
-            if (pair.qp.resp.expected_psn != expected && !(packet.flags() & kRead))
-                acks.executed(pair, packet.asks_for_ack, was_due);
-        }
-        if (pair.qp.state == QpState::Error)
-            become_fatal(pair, fatal_of_request(pair, fits(pair, packet)));
-    });
+    incoming_ = &packet;
+    counts.received(packet);
+    if (const uint32_t syndrome = validate(packet, registers, *this, link)) {
+        drop(syndrome);
+        return;
+    }
+    counts.accepted(packet);
+    if (packet.qpn == ERNIC_QP1) {
+        mads.receive(packet);
+        return;
+    }
+    QueuePair &pair = pairs_[packet.qpn];
+    pair.last_drop = Drop::None;
+    if (is_nak(packet))
+        pair.nak_syndrome = packet.syndrome;
+    const Psn expected = pair.qp.resp.expected_psn;
+    const bool was_due = pair.qp.resp.ack_due;
+    transport->receive_frame({frame.parts, 0, packet.frame.length}, true);
+    if (!(packet.flags() & kResponse) && pair.last_drop == Drop::None) {
+        pair.last_opcode = packet.opcode;
+        // A READ has its response, and a duplicate is acknowledged at once.
+        if (pair.qp.resp.expected_psn != expected && !(packet.flags() & kRead))
+            acks.executed(pair, packet.asks_for_ack, was_due);
+    }
+    if (pair.qp.state == QpState::Error)
+        become_fatal(pair, fatal_of_request(pair, fits(pair, packet)));
 }
 
 ernic_fatal Adapter::fatal_of_request(const QueuePair &pair, bool length_fits)
@@ -796,8 +853,6 @@ void Adapter::begun(const Qp &qp)
 bool Adapter::run()
 {
     enter([&] {
-        if (!is_on())
-            return;
         transport->flush();
         mads.run();
         transport->run();
@@ -808,8 +863,6 @@ bool Adapter::run()
 void Adapter::timer()
 {
     enter([&] {
-        if (!is_on())
-            return;
         transport->expire(host.now_ns());
         acks.expire(transport->now_ns);
     });

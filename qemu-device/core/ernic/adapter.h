@@ -35,6 +35,7 @@ struct Config {
     Personality personality = Personality::Ernic;
     uint32_t qps = ERNIC_QPS_ERNIC;   // C_NUM_QP, with QP 1
     uint32_t extensions = 0;          // ERNIC_EXT_* that the device has
+    std::array<uint32_t, kTrafficClasses> drain_mbps{};   // as ReceiveBuffer has it
     uint32_t clock_mhz = 200;         // of what the base count counts
     bool ethernet = false;            // an Ethernet adapter is behind the device (port/steering.h)
     uint64_t slice_work = 128;        // what one entry does before Host::schedule(), in units of work.h
@@ -49,6 +50,7 @@ class Adapter final : private QpStore,
                      private Outlet,
                      private Partitions,
                      private PacketObserver,
+                     private FrameReceiver,
                      private MulticastStore {
 public:
     Adapter(Host &host, const Config &config);
@@ -64,7 +66,7 @@ public:
     FrameSent forward(std::span<const iovec> parts);
     // One slice of what is due. True: there is more.
     bool run();
-    bool has_work() const { return !failed_ && is_on() && (transport->has_work() || mads.has_work()); }
+    bool has_work() const { return !failed_ && (transport->has_work() || mads.has_work()); }
     void timer();
     void link_ready();
     void set_link(bool up);
@@ -119,6 +121,7 @@ private:
     bool may_write(const RegisterPlace &place) const;
     void configure_port();
     void configure_timeouts();
+    void configure_flow_control();
     void configure_buffers();
     void configure_records();
 
@@ -138,6 +141,11 @@ private:
 
     // ---- what is received
     bool is_for_ethernet(const FrameView &frame) const;
+    void pass(const FrameView &frame);
+    // A frame that is not of MAC control, and does not wait any more.
+    void accept(const FrameView &frame);
+    void receive_packet(const FrameView &frame);
+    void receive_late(const FrameView &frame) override { accept(frame); }
     void drop(uint32_t syndrome);
     static ernic_fatal fatal_of_request(const QueuePair &pair, bool length_fits);
 

@@ -32,7 +32,8 @@ void Mads::receive(const Incoming &packet)
 bool Mads::has_work() const
 {
     const QueuePair &pair = device_.pair(ERNIC_QP1);
-    return pair.enabled && !pair.fatal && pair.posted() && !link_full_ && !device_.is_recovering(pair);
+    return pair.enabled && !pair.fatal && pair.posted() && !link_full_ && !device_.is_recovering(pair) &&
+           !device_.transport->flow_control.paused(kRoce);
 }
 
 void Mads::run()

@@ -21,6 +21,12 @@ namespace hghca::ernic {
     X(frames_overrun, "frames from the link for the Ethernet adapter, which took no more")      \
     X(frames_forwarded, "frames from the Ethernet adapter that are on the link")
 
+// Of the port, since the last reset: fields of Counters.
+#define ERNIC_PORT_COUNTERS(X)                                                                  \
+    X(rx_pause, "pause frames that were obeyed")                                                \
+    X(tx_pause, "pause frames sent")                                                            \
+    X(rx_buffer_overflow, "frames that found the receive buffer of their class full")
+
 struct Stats {
 #define ERNIC_STATS_FIELD(name, text) uint64_t name = 0;
     ERNIC_STATS(ERNIC_STATS_FIELD)

@@ -184,6 +184,15 @@ protected:
     ~PacketObserver() = default;
 };
 
+// Who looks at frames from the link before the transport does, and so at those whose wait in a receive buffer is over.
+class FrameReceiver {
+public:
+    virtual void receive_late(const FrameView &frame) = 0;
+
+protected:
+    ~FrameReceiver() = default;
+};
+
 // What goes again after a loss.
 enum class Rewind : uint8_t {
     Packet,    // all from the first packet that is not acknowledged
@@ -213,6 +222,7 @@ struct Function {
     uint64_t pace_grain_ns;    // a QP that its rate holds back waits so long at least
     Rewind rewind;
     PacketObserver *observer = nullptr;   // there need not be one
+    FrameReceiver *receiver = nullptr;    // the transport, if there is none
     bool keeps_writes_alone = false;      // the retransmission buffer holds no SEND
     uint32_t timeout_unit_ns = 4096;      // of QpAttributes::ack_timeout (IBA vol 1, 9.7.6.1.3)
 };

@@ -186,7 +186,13 @@ public:
 
 private:
     void resume(TrafficClass c) override { scheduler.unpark(c); }
-    void receive_late(const FrameView &frame) override { receive_frame(frame, false); }
+    void receive_late(const FrameView &frame) override
+    {
+        if (receiver)
+            receiver->receive_late(frame);
+        else
+            receive_frame(frame, false);
+    }
     FrameSent send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
     Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
