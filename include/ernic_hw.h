@@ -454,6 +454,12 @@ enum ernic_syndrome {
 #define ERNIC_OUTSTANDING		16	/* WQEs of a QP, and READs of its peer */
 #define ERNIC_DATA_BUFFER_BYTES		4096
 
+/* Limits of the real core, with the model's property strict. */
+#define ERNIC_STRICT_MESSAGE_BYTES	(8u << 20)
+/* Addresses and lengths of incoming WRITEs and READs are multiples of it. */
+#define ERNIC_STRICT_UNIT_BYTES		64u
+#define ERNIC_STRICT_READ_BYTES		4u			/* an incoming READ is longer */
+
 /* The model's property clock-mhz. */
 #define ERNIC_CLOCK_MHZ_MIN		1
 #define ERNIC_CLOCK_MHZ_MAX		1000

@@ -32,6 +32,7 @@ hghca::ernic::Config config_of(const ernic_config &config)
     c.qps = config.qps;
     c.extensions = config.extensions;
     c.drain_mbps = {config.roce_drain_mbps, config.other_drain_mbps};
+    c.strict = config.strict;
     c.clock_mhz = config.clock_mhz;
     c.ethernet = config.pass_frame;
     return c;

@@ -15,6 +15,7 @@ struct ernic_config {
 	bool etrnic;			/* personality ETRNIC; otherwise ERNIC */
 	uint32_t qps;			/* with QP 1; ERNIC_QPS_MIN to what the personality has */
 	uint32_t extensions;		/* ERNIC_EXT_* */
+	bool strict;			/* the public limits of the real core */
 	uint32_t roce_drain_mbps;	/* as hghca_receive_buffer has it */
 	uint32_t other_drain_mbps;
 	uint32_t clock_mhz;		/* ERNIC_CLOCK_MHZ_MIN to ERNIC_CLOCK_MHZ_MAX */

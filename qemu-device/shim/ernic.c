@@ -43,6 +43,7 @@ struct ErnicState {
     char *personality;              /* NULL: ernic */
     uint32_t qps;                   /* 0: as many as the personality has */
     uint32_t extensions;
+    bool strict;
     uint32_t clock_mhz;
     uint32_t roce_drain_mbps;       /* 0: the device takes frames at once */
     uint32_t other_drain_mbps;
@@ -448,6 +449,7 @@ static bool ernic_configure(ErnicState *s, struct ernic_config *config, Error **
         return false;
     }
     config->extensions = s->extensions;
+    config->strict = s->strict;
     config->clock_mhz = s->clock_mhz;
     config->roce_drain_mbps = s->roce_drain_mbps;
     config->other_drain_mbps = s->other_drain_mbps;
@@ -575,6 +577,7 @@ static const Property ernic_properties[] = {
     DEFINE_PROP_STRING("personality", ErnicState, personality),
     DEFINE_PROP_UINT32("qps", ErnicState, qps, 0),
     DEFINE_PROP_UINT32("extensions", ErnicState, extensions, ERNIC_EXT_ALL),
+    DEFINE_PROP_BOOL("strict", ErnicState, strict, false),
     DEFINE_PROP_UINT32("clock-mhz", ErnicState, clock_mhz, 200),
     DEFINE_PROP_UINT32("roce-drain", ErnicState, roce_drain_mbps, 0),
     DEFINE_PROP_UINT32("other-drain", ErnicState, other_drain_mbps, 0),
@@ -612,6 +615,8 @@ static void ernic_class_init(ObjectClass *class, void *data)
         "Extensions that software can enable, as a mask; 0: the device of the documents alone");
     object_class_property_set_description(class, "clock-mhz",
         "Clock in MHz that the base count of time-outs counts");
+    object_class_property_set_description(class, "strict",
+        "The public limits of the real core hold: 8 MB, and 64 bytes for addresses and lengths of a peer");
     object_class_property_set_description(class, "roce-drain",
         "Rate at which the device takes packets of RoCE v2, in Mbit/s; 0: at once");
     object_class_property_set_description(class, "other-drain",

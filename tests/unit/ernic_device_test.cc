@@ -1153,6 +1153,73 @@ TEST(ErnicEthernet, FramesOfTheAdapterGoToTheLink)
     EXPECT_EQ(rig.driver.device.stats.frames_forwarded, 1u);
 }
 
+// ---- the public limits of the real core
+
+ernic::Config strict()
+{
+    ernic::Config config;
+    config.strict = true;
+    return config;
+}
+
+// PG332, unsupported features: WRITEs and READs of a peer.
+struct Limit {
+    const char *name;
+    bool is_read;
+    uint32_t offset, length;
+    bool is_taken;
+};
+constexpr Limit kLimits[] = {
+    {"Write64", false, 0, 64, true},          {"WriteAt64", false, 64, 128, true},
+    {"WriteAt32", false, 32, 64, false},      {"WriteAt1", false, 1, 64, false},
+    {"Write65", false, 0, 65, false},         {"Write1", false, 0, 1, false},
+    {"Write8Mb", false, 0, 8 << 20, true},    {"WriteOver8Mb", false, 0, (8 << 20) + 64, false},
+    {"Read64", true, 0, 64, true},            {"ReadAt64", true, 64, 128, true},
+    {"ReadAt32", true, 32, 64, false},        {"Read63", true, 0, 63, false},
+    {"Read4", true, 0, 4, false},             {"Read1", true, 0, 1, false},
+    {"Read0", true, 0, 0, true},              {"Read8Mb", true, 0, 8 << 20, true},
+    {"ReadOver8Mb", true, 0, (8 << 20) + 64, false},
+};
+
+class ErnicStrict : public ::testing::TestWithParam<Limit> {};
+
+TEST_P(ErnicStrict, APeerKeepsToTheLimits)
+{
+    const Limit &limit = GetParam();
+    for (const bool is_strict : {false, true}) {
+        Rig rig(is_strict ? strict() : ernic::Config{});
+        const uint64_t memory = rig.host.alloc(64 << 10);
+        rig.driver.write_pd(0x30, {.pd = 9, .va = 0x10000000, .bytes = 16 << 20, .base = memory, .key = 0x5a, .access = 2});
+        auto extension = reth(0x305a, limit.length);
+        extension[7] = uint8_t(limit.offset);
+        const bool several = limit.length > 1024;
+        if (limit.is_read)
+            rig.receive(Rig::packet(0x0c, kFirstPsn, {}, extension));
+        else
+            rig.receive(Rig::packet(several ? 0x06 : 0x0a, kFirstPsn, bytes(several ? 1024 : limit.length), extension));
+        const bool is_taken = limit.is_taken || !is_strict;
+        // Without the limits, memory may end: that is another code.
+        EXPECT_EQ(rig.driver.fatal_code(kQpn) == 0x20, !is_taken) << is_strict;
+        if (!is_taken) {
+            ASSERT_EQ(rig.host.frames.size(), 1u);
+            EXPECT_EQ(View(rig.host.frames[0]).syndrome, 0x62);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ErnicStrict, ::testing::ValuesIn(kLimits), [](const auto &info) { return info.param.name; });
+
+TEST(ErnicLimits, AWqeOfMoreThan8Mb)
+{
+    for (const bool is_strict : {false, true})
+        for (const uint8_t opcode : {Ernic::kWrite, Ernic::kSend, Ernic::kRead})
+            for (const uint32_t length : {8u << 20, (8u << 20) + 1}) {
+                Rig rig(is_strict ? strict() : ernic::Config{});
+                rig.post(opcode, rig.buffer, length);
+                EXPECT_EQ(rig.driver.device.stats.illegal_wqes, is_strict && length > 8u << 20 ? 1u : 0u);
+            }
+}
+
 // ---- flow control
 
 // IEEE 802.1Q, clause 36: a frame for one priority; IEEE 802.3, annex 31B: one without.

@@ -37,6 +37,7 @@ struct Config {
     uint32_t extensions = 0;          // ERNIC_EXT_* that the device has
     std::array<uint32_t, kTrafficClasses> drain_mbps{};   // as ReceiveBuffer has it
     uint32_t clock_mhz = 200;         // of what the base count counts
+    bool strict = false;              // the public limits of the real core
     bool ethernet = false;            // an Ethernet adapter is behind the device (port/steering.h)
     uint64_t slice_work = 128;        // what one entry does before Host::schedule(), in units of work.h
 };
@@ -99,7 +100,7 @@ public:
     RoceV2 link;
     SendQueues sends{*this};
     ReceiveQueues receives{*this};
-    Protection protection{registers, host};
+    Protection protection{registers, host, config.strict};
     Mads mads{*this};
     Acknowledgements acks{*this};
     std::unique_ptr<Transport> transport;

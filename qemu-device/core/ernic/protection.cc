@@ -37,8 +37,13 @@ bool Protection::usable(Key key, KeyUser user, uint64_t va, uint64_t length, Acc
             allowed == (access == Access::RemoteWrite ? ERNIC_ACCESS_WRITE : ERNIC_ACCESS_READ));
 }
 
+// Of the whole of a message: PG332, unsupported features.
 Allowed Protection::check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access)
 {
+    const bool is_short_read = access == Access::RemoteRead && length <= ERNIC_STRICT_READ_BYTES;
+    if (strict_ && (va % ERNIC_STRICT_UNIT_BYTES || length % ERNIC_STRICT_UNIT_BYTES || is_short_read ||
+                    length > ERNIC_STRICT_MESSAGE_BYTES))
+        return Allowed::No;
     return usable(key, user, va, length, access) ? Allowed::Yes : Allowed::No;
 }
 

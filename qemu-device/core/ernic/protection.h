@@ -14,7 +14,11 @@ namespace hghca::ernic {
 // addresses of pages of 4 KB, the first of which holds the first byte of the range.
 class Protection final : public KeySpace {
 public:
-    Protection(const RegisterFile &registers, Host &host) : registers_(registers), host_(host) {}
+    // `strict`: a peer may name only what the real core takes.
+    Protection(const RegisterFile &registers, Host &host, bool strict)
+        : registers_(registers), host_(host), strict_(strict)
+    {
+    }
 
     Allowed check(Key key, KeyUser user, uint64_t va, uint64_t length, Access access) override;
     Found locate(Key key, KeyUser user, uint64_t va, uint64_t length, Access access, PacketSegments &out,
@@ -33,6 +37,7 @@ private:
 
     const RegisterFile &registers_;
     Host &host_;
+    const bool strict_;
 };
 
 }  // namespace hghca::ernic

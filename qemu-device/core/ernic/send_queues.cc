@@ -50,14 +50,14 @@ constexpr bool is_send(Operation operation)
 }
 
 // Nop: the WQE is illegal.
-Operation legal_operation(const ernic_wqe &wqe, Personality personality)
+Operation legal_operation(const ernic_wqe &wqe, Personality personality, uint64_t most)
 {
     const uint32_t length = le32(wqe.length);
     for (const OpcodeRow &row : kOpcodeRows) {
         if (row.opcode != wqe.opcode || !(row.personalities & uint8_t(personality)))
             continue;
         // An empty SEND is not supported (000:191).
-        return length > kMaxMessage || (is_send(row.operation) && !length) ? Operation::Nop : row.operation;
+        return length > most || (is_send(row.operation) && !length) ? Operation::Nop : row.operation;
     }
     return Operation::Nop;
 }
@@ -103,7 +103,8 @@ WqeFault SendQueues::read_wqe(const Qp &qp, uint16_t index, SendWqe &out)
     if (!read(device_.pair(qp), index, wqe))
         return WqeFault::Unreadable;
     std::memcpy(out.bytes.data(), &wqe, sizeof(wqe));
-    out.operation = legal_operation(wqe, device_.registers.personality());
+    out.operation = legal_operation(wqe, device_.registers.personality(),
+                                    device_.config.strict ? ERNIC_STRICT_MESSAGE_BYTES : kMaxMessage);
     out.solicited = false;
     out.completes = true;
     out.imm = out.operation == Operation::SendInvalidate ? be32(le32(wqe.rtag)) : wqe.imm;
