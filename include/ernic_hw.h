@@ -453,6 +453,7 @@ enum ernic_syndrome {
 
 #define ERNIC_OUTSTANDING		16	/* WQEs of a QP, and READs of its peer */
 #define ERNIC_DATA_BUFFER_BYTES		4096
+#define ERNIC_HEADER_BUFFER_BYTES	128
 
 /* Limits of the real core, with the model's property strict. */
 #define ERNIC_STRICT_MESSAGE_BYTES	(8u << 20)

@@ -894,6 +894,72 @@ TEST(ErnicSends, DataBuffersKeepWrites)
     EXPECT_EQ(rig.host.frames[3].at(kSendData), 2);
 }
 
+// Seed 000, 546: the headers of each packet are in the next header buffer, and go from there to the link.
+TEST(ErnicSends, HeadersGoThroughTheirBuffers)
+{
+    Rig rig(etrnic());
+    const uint64_t buffers = rig.host.alloc(3 * 128);
+    rig.driver.write(0x30, uint32_t(buffers));
+    rig.driver.write(0x38, 3 | 128 << 16);
+    std::memset(rig.host.at(rig.buffer), 0x42, 64);
+    const std::array<size_t, 4> header_bytes = {54, 70, 70, 54};   // SEND; WRITE and READ with a RETH; SEND
+    const std::array<uint8_t, 4> opcodes = {Ernic::kSend, Ernic::kWrite, Ernic::kRead, Ernic::kSend};
+    for (unsigned n = 0; n < 4; n++) {
+        rig.post(opcodes[n], rig.buffer, 64, 0x1000, 0x1234);
+        ASSERT_EQ(rig.host.frames.size(), n + 1);
+        EXPECT_EQ(std::memcmp(rig.host.at(buffers + n % 3 * 128), rig.host.frames[n].data(), header_bytes[n]), 0) << n;
+        EXPECT_EQ(rig.host.frames[n].size(), header_bytes[n] + (n == 2 ? 0 : 64) + 4);
+    }
+    // No payload is there.
+    EXPECT_EQ(rig.host.at(buffers + 128)[70], 0);
+    // ACKs have headers too. Then it is the turn of the first buffer.
+    rig.host.frames.clear();
+    rig.receive(Rig::send());
+    rig.receive(Rig::send(kFirstPsn + 1));
+    ASSERT_EQ(rig.host.frames.size(), 2u);
+    EXPECT_EQ(std::memcmp(rig.host.at(buffers + 2 * 128), rig.host.frames[1].data(), 58), 0);
+    // A link that is full keeps the packet, and its buffer.
+    rig.host.frames.clear();
+    const std::vector<uint8_t> before(rig.host.at(buffers), rig.host.at(buffers) + 3 * 128);
+    rig.host.link_full = true;
+    rig.receive(Rig::send(kFirstPsn + 2));
+    rig.host.link_full = false;
+    rig.driver.device.link_ready();
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(std::memcmp(rig.host.at(buffers), rig.host.frames[0].data(), 58), 0);
+    EXPECT_EQ(std::memcmp(rig.host.at(buffers + 128), &before[128], 256), 0);
+}
+
+TEST(ErnicSends, HeaderBuffersThatAreShortAreNotUsed)
+{
+    for (const uint32_t size : {127u << 16 | 3, 128u << 16}) {
+        Rig rig(etrnic());
+        const uint64_t buffers = rig.host.alloc(3 * 128);
+        rig.driver.write(0x30, uint32_t(buffers));
+        rig.driver.write(0x38, size);
+        rig.post(Ernic::kSend, rig.buffer, 64);
+        EXPECT_EQ(rig.host.frames.size(), 1u);
+        EXPECT_EQ(rig.host.at(buffers)[0], 0);
+    }
+}
+
+TEST(ErnicSends, HeaderBuffersThatAreNotThere)
+{
+    Rig rig(etrnic());
+    rig.driver.write(0x30, 0x1000);
+    rig.driver.write(0x38, 3 | 128 << 16);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_TRUE(rig.host.frames.empty());
+    EXPECT_EQ(rig.driver.device.stats.dma_errors, 1u);
+    // The packet is as one that is lost on the way.
+    rig.driver.write(0x38, 0);
+    rig.host.clock_ns = rig.host.deadline_ns;
+    rig.driver.expire();
+    while (rig.driver.has_work())
+        rig.driver.run();
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+}
+
 // With QPCONF bit 4 doorbells go to memory. Without it they go by pins, which the model lacks.
 TEST(ErnicSends, Doorbells)
 {

@@ -204,6 +204,7 @@ void Adapter::reset()
     mads.link_ready();
     receives.phase_ = true;
     acks.reset();
+    headers.reset();
     configure_port();
     configure_timeouts();
     configure_flow_control();

@@ -10,6 +10,7 @@
 #include "counters.h"
 #include "ernic/acknowledgements.h"
 #include "ernic/errors.h"
+#include "ernic/header_buffers.h"
 #include "ernic/interrupts.h"
 #include "ernic/mads.h"
 #include "ernic/packet_counts.h"
@@ -86,7 +87,7 @@ public:
     void become_fatal(QueuePair &pair, ernic_fatal code);
     // Why a QP is fatal whose send WQE of this opcode fails so.
     ernic_fatal fatal_of(const QueuePair &pair, Status status, uint8_t opcode) const;
-    FrameSent send_frame(std::span<const iovec> parts) override { return host.send_frame(parts); }
+    FrameSent send_frame(std::span<const iovec> parts) override { return headers.send(parts); }
 
     Host &host;
     const Config config;
@@ -102,6 +103,7 @@ public:
     ReceiveQueues receives{*this};
     Protection protection{registers, host, config.strict};
     Mads mads{*this};
+    HeaderBuffers headers{registers, stats, host};
     Acknowledgements acks{*this};
     std::unique_ptr<Transport> transport;
 
