@@ -632,6 +632,292 @@ TEST(ErnicPackets, LongerThanASlot)
     EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
 }
 
+// ---- each bit and each code
+
+// Seed 000, table 2-3: the bits that need more than one wrong packet to a QP that waits.
+Frame over_ipv6()
+{
+    Frame f = Rig::send();
+    f.erase(f.begin() + 14, f.begin() + 34);
+    f.insert(f.begin() + 14, 40, 0);
+    f[12] = 0x86;
+    f[13] = 0xdd;
+    f[14] = 0x60;
+    f[19] = uint8_t(f.size() - 54);
+    f[20] = 17;
+    // What IPDESADDR1 to IPDESADDR4 have: the source is as it should be.
+    const std::array<uint8_t, 4> source = {0xc0, 0xa8, 0, 2};
+    std::copy(source.begin(), source.end(), f.begin() + 34);
+    seal(f);
+    return f;
+}
+
+TEST(ErnicPackets, VersionOfTheOtherProtocol)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    rig.receive(over_ipv6());
+    EXPECT_EQ(rig.syndrome(), 1u << 2);
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
+}
+
+TEST(ErnicPackets, PaddingInFrontOfTheLast)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    rig.receive(Rig::packet(0x00, kFirstPsn, bytes(1023)));
+    EXPECT_EQ(rig.syndrome(), 1u << 18);
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
+}
+
+TEST(ErnicPackets, FullReceiveQueue)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    // A ring of eight holds seven.
+    for (uint32_t n = 0; n < 7; n++)
+        rig.receive(Rig::send(kFirstPsn + n));
+    EXPECT_EQ(rig.driver.read(Ernic::kErrorBufferPointer), 0u);
+    EXPECT_FALSE(rig.status() >> 1 & 1);
+    rig.receive(Rig::send(kFirstPsn + 7));
+    EXPECT_EQ(rig.syndrome(), 1u << 20);
+    EXPECT_TRUE(rig.status() >> 1 & 1);
+    EXPECT_EQ(rig.driver.read(Ernic::kRnrsOut), 1u << 16 | kQpn);
+    EXPECT_TRUE(rig.driver.read(Ernic::kIntStatus) >> 3 & 1);
+    // An RNR NAK with the timer of TIMEOUTCONF 20:16.
+    EXPECT_EQ(View(rig.host.frames.back()).syndrome, 0x20 | 1);
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    // A slot that is consumed has room for it.
+    rig.driver.write_rqci(kQpn, 1);
+    rig.receive(Rig::send(kFirstPsn + 7));
+    EXPECT_EQ(rig.driver.rq_written(kQpn), 8);
+    EXPECT_FALSE(rig.status() >> 1 & 1);
+}
+
+// AETH syndromes whose bits 6:5 are 10 are reserved, and so are the NAK codes above 4 (IBA vol 1, 9.7.5.2.8).
+TEST(ErnicPackets, ReservedSyndrome)
+{
+    Rig rig;
+    rig.open_error_buffer();
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    rig.acknowledge(0x100, 0x40);
+    EXPECT_EQ(rig.syndrome(), 1u << 22);
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 0);
+    rig.acknowledge(0x100);
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
+}
+
+// Seed 000, table 2-4: what the peer's responses make fatal, and what makes it so by itself.
+struct FatalResponse {
+    const char *name;
+    uint16_t code;
+    uint8_t opcode;      // of the WQE
+    uint32_t length;
+    void (*respond)(Rig &rig);
+};
+const FatalResponse kFatalResponses[] = {
+    {"RemoteInvalidRequest", 0x0a, Ernic::kWrite, 64, [](Rig &r) { r.acknowledge(0x100, 0x61); }},
+    {"RemoteAccess", 0x0a, Ernic::kWrite, 64, [](Rig &r) { r.acknowledge(0x100, 0x62); }},
+    {"RemoteOperation", 0x0a, Ernic::kWrite, 64, [](Rig &r) { r.acknowledge(0x100, 0x63); }},
+    {"ResponseToASend", 0x0c, Ernic::kSend, 64,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(64), {0x1f, 0, 0, 0})); }},
+    {"ResponseToAWrite", 0x0c, Ernic::kWrite, 64,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(64), {0x1f, 0, 0, 0})); }},
+    {"SyndromeOfAReadResponse", 0x19, Ernic::kRead, 64,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(64), {0x62, 0, 0, 0})); }},
+    {"ShortReadResponse", 0x1a, Ernic::kRead, 2048,
+     [](Rig &r) { r.receive(Rig::packet(0x0d, 0x100, bytes(512), {0x1f, 0, 0, 0})); }},
+    {"MiddleOfAReadResponse", 0x1c, Ernic::kRead, 4096,
+     [](Rig &r) { r.receive(Rig::packet(0x0e, 0x100, bytes(1024))); }},
+    {"RnrRetries", 0x0d, Ernic::kSend, 64,
+     [](Rig &r) {
+         for (unsigned n = 0; n < 3; n++) {
+             r.acknowledge(0x100, 0x21);
+             r.host.clock_ns = std::min(r.host.deadline_ns, r.host.clock_ns + 1'000'000'000);
+             r.driver.expire();
+             while (r.driver.has_work())
+                 r.driver.run();
+         }
+     }},
+};
+
+class ErnicFatalResponse : public ::testing::TestWithParam<FatalResponse> {};
+
+TEST_P(ErnicFatalResponse, TheQpIsFatalAndSaysWhy)
+{
+    for (const bool is_ernic : {false, true}) {
+        Rig rig(is_ernic ? ernic::Config{} : etrnic());
+        rig.post(GetParam().opcode, rig.buffer, GetParam().length, 0x1000, 0x1234);
+        ASSERT_EQ(rig.driver.fatal_code(kQpn), 0);
+        rig.open_error_buffer(false);
+        GetParam().respond(rig);
+        EXPECT_EQ(rig.syndrome(), 1u << 23) << is_ernic;
+        EXPECT_TRUE(rig.driver.is_fatal(kQpn)) << is_ernic;
+        EXPECT_EQ(rig.driver.fatal_code(kQpn), GetParam().code) << is_ernic;
+        EXPECT_TRUE(rig.driver.read(Ernic::kIntStatus) >> 7 & 1);
+        // Its WQE fails, and the error flag of the CQE is 1.
+        EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
+        EXPECT_EQ(*rig.host.as<uint32_t>(rig.queues.cqba), 1u << 24 | uint32_t(GetParam().opcode) << 16 | 0x700);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ErnicFatalResponse, ::testing::ValuesIn(kFatalResponses),
+                         [](const auto &info) { return info.param.name; });
+
+// Ours: memory that is not there, on each way.
+TEST(ErnicFatalMemory, NothingIsThere)
+{
+    constexpr uint64_t kNowhere = 0x10000;
+    struct Case {
+        const char *what;
+        void (*use)(Rig &rig);
+    };
+    const Case cases[] = {
+        {"source", [](Rig &r) { r.post(Ernic::kSend, kNowhere, 64); }},
+        {"send queue",
+         [](Rig &r) {
+             r.driver.write_qp(kQpn, Ernic::kSqBase, kNowhere);
+             r.driver.write_sqpi(kQpn, 1);
+             while (r.driver.has_work())
+                 r.driver.run();
+         }},
+        {"slot",
+         [](Rig &r) {
+             r.driver.write_qp(kQpn, Ernic::kRqBase, kNowhere);
+             r.receive(Rig::send());
+         }},
+        {"destination of a READ",
+         [](Rig &r) {
+             r.post(Ernic::kRead, kNowhere, 64);
+             r.receive(Rig::packet(0x10, 0x100, bytes(64), {0x1f, 0, 0, 0}));
+         }},
+    };
+    for (const Case &c : cases) {
+        Rig rig;
+        c.use(rig);
+        EXPECT_EQ(rig.driver.fatal_code(kQpn), 0x21) << c.what;
+    }
+}
+
+// ---- each counter and each interrupt
+
+// Of what no other test has: halves of registers, by what moves them.
+TEST(ErnicCounters, EachMoves)
+{
+    Rig rig;
+    rig.driver.write_pd(0x30, {.pd = 9, .va = 0x10000000, .bytes = 4096, .base = rig.buffer, .key = 0x5a, .access = 2});
+    rig.post(Ernic::kRead, rig.buffer, 64, 0x1000, 0x1234);
+    rig.post(Ernic::kWrite, rig.buffer, 64, 0x1000, 0x1234);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_EQ(rig.driver.read(0x108), 2u << 16 | 1);      // READs and WRITEs, SENDs sent
+    EXPECT_EQ(rig.driver.read(0x12c) >> 16, 3u);          // WQEs begun
+    EXPECT_EQ(rig.driver.read(0x114) & 0xffff, 0x04u | kQpn << 8);
+    rig.receive(Rig::packet(0x10, 0x100, bytes(64), {0x1f, 0, 0, 0}));
+    EXPECT_EQ(rig.driver.read(0x100), 1u << 16);          // READ responses received
+    rig.acknowledge(0x102);
+    EXPECT_EQ(rig.driver.read(0x104), 1u);                // acknowledgements received
+    rig.receive(Rig::packet(0x0c, kFirstPsn, {}, reth(0x305a, 64)));
+    EXPECT_EQ(rig.driver.read(0x17c), 1u);                // READ responses sent
+    EXPECT_EQ(rig.driver.read(0x10c), 0u);
+    rig.receive(Rig::packet(0x0a, kFirstPsn + 1, bytes(64), reth(0x305a, 64)));
+    EXPECT_EQ(rig.driver.read(0x10c), 1u);                // acknowledgements sent
+    rig.post(0x77, rig.buffer, 64);
+    EXPECT_EQ(rig.driver.read(0x124), 0x77u << 3);        // last illegal opcode
+    EXPECT_EQ(rig.driver.read(0x84), 1u);                 // entries in the queue of outgoing errors
+    EXPECT_EQ(rig.driver.read(0x130), 4u);                // packets received, none dropped
+    // Congestion notification is not implemented.
+    EXPECT_EQ(rig.driver.read(0x174) | rig.driver.read(0x178), 0u);
+    // A reset clears them all.
+    rig.driver.device.reset();
+    for (uint32_t offset = 0x100; offset < 0x180; offset += 4)
+        EXPECT_EQ(rig.driver.read(offset), offset == 0x12c ? 2u : offset == 0x13c ? 1u << 16 : 0) << offset;
+}
+
+// They have 16 bits, and go round.
+TEST(ErnicCounters, TheyGoRoundAtSixteenBits)
+{
+    Rig rig;
+    Frame frame = Rig::send();
+    put(frame, 33, 9);
+    seal(frame);
+    for (uint32_t n = 0; n < 0x10001; n++)
+        rig.receive(frame);
+    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 1u << 16 | 1);
+    EXPECT_EQ(rig.driver.read(Ernic::kInvalidAndDuplicates), 1u);
+}
+
+// Seed 000, table 3-3: the seven sources that are not reserved. INTSTS latches each, INTEN gates it, and writing 1 clears
+// it; 4 and 6 are cleared in their banks.
+struct Source {
+    const char *name;
+    unsigned bit;
+    void (*raise)(Rig &rig);
+};
+void receive_mad(Rig &r)
+{
+    QpAttributes a{};
+    a.mtu = 1024;
+    r.driver.configure(1, a, {0, 0, r.buffer, kDepth, kDepth, 512, 0}, 0, 0);
+    r.driver.enable(1);
+    Frame mad = Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1});
+    put(mad, 49, 1);
+    seal(mad);
+    r.receive(mad);
+}
+const Source kSources[] = {
+    {"Validation", 0, [](Rig &r) { r.receive(Rig::send(kFirstPsn + 9)); }},
+    {"Mad", 1, receive_mad},
+    {"RnrNak", 3,
+     [](Rig &r) {
+         for (uint32_t n = 0; n < 8; n++)
+             r.receive(Rig::send(kFirstPsn + n));
+     }},
+    {"Completion", 4,
+     [](Rig &r) {
+         r.post(Ernic::kSend, r.buffer, 64);
+         r.acknowledge(0x100);
+     }},
+    {"BadOpcode", 5, [](Rig &r) { r.post(0x77, r.buffer, 64); }},
+    {"Receive", 6, [](Rig &r) { r.receive(Rig::send()); }},
+    {"Fatal", 7, [](Rig &r) { r.receive(Rig::packet(0x01, kFirstPsn, bytes(1024))); }},
+};
+
+class ErnicSource : public ::testing::TestWithParam<Source> {};
+
+TEST_P(ErnicSource, IsLatchedGatedAndCleared)
+{
+    const uint32_t bit = 1u << GetParam().bit;
+    for (const bool enabled : {false, true}) {
+        Rig rig;
+        rig.driver.write(Ernic::kIntEnable, enabled ? bit : 0xffu & ~bit & ~0x79u);
+        GetParam().raise(rig);
+        EXPECT_EQ(rig.driver.read(Ernic::kIntStatus) & bit, bit);
+        EXPECT_EQ(rig.host.take_vectors(0) > 0, enabled);
+        const unsigned lowered = rig.host.lowered;
+        for (uint32_t n = 0; n < 8; n++) {
+            rig.driver.write(Ernic::kRqBanks + 4 * n, 0xffffffff);
+            rig.driver.write(Ernic::kCqBanks + 4 * n, 0xffffffff);
+        }
+        rig.driver.write(Ernic::kIntStatus, bit);
+        EXPECT_EQ(rig.driver.read(Ernic::kIntStatus) & bit, 0u);
+        EXPECT_EQ(rig.host.lowered > lowered, enabled);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ErnicSource, ::testing::ValuesIn(kSources), [](const auto &info) { return info.param.name; });
+
+// Bits 2 and 8 are reserved: nothing sets them.
+TEST(ErnicInterrupts, ReservedBitsStayClear)
+{
+    Rig rig;
+    rig.driver.write(Ernic::kIntEnable, 0xffffffff);
+    EXPECT_EQ(rig.driver.read(Ernic::kIntEnable), 0xffu);
+    for (const Source &source : kSources)
+        source.raise(rig);
+    EXPECT_EQ(rig.driver.read(Ernic::kIntStatus) & ~0xfbu, 0u);
+}
+
 // ---- what the device sends
 
 // Seed 000, 265-271: 1 to 16 bytes stand in the WQE.
@@ -1654,35 +1940,174 @@ TEST(ErnicQueues, TwoQpsOfOneDevice)
     EXPECT_EQ(rig.driver.fatal_code(kQpn + 1), Ernic::kNak);
 }
 
-// The example of the document: eight SENDs of 80 bytes to each of QP 2 to QP 7 (seed 000, 813 to 849).
+// The example of the document: eight SENDs of 80 bytes to each of QP 2 to QP 7, eight READs and eight WRITEs of 256 bytes
+// from each, with doorbells by pins (seed 000, 813 to 849 and 877 to 894).
 TEST(ErnicQueues, ExampleOfTheDocument)
 {
+    constexpr uint32_t kFirst = 2, kLast = 7, kSends = 8, kBytes = 256;
     Rig rig(etrnic(8));
-    std::array<uint64_t, 8> slots{};
-    for (uint32_t qpn = 2; qpn <= 7; qpn++) {
+    std::array<uint64_t, 8> slots{}, sqs{}, cqs{};
+    const auto address = [&rig](uint32_t qpn, uint32_t n) { return rig.buffer + (qpn * 8 + n) * kBytes; };
+    for (uint32_t qpn = kFirst; qpn <= kLast; qpn++) {
         QpAttributes a{};
         a.mtu = 1024;
         a.path.dmac = kPeerMac;
         a.path.dip = kPeerIp;
         slots[qpn] = rig.host.alloc(16 * 256);
+        sqs[qpn] = rig.host.alloc(17 * 64);
+        cqs[qpn] = rig.host.alloc(17 * 4);
         rig.driver.disable(qpn);
-        rig.driver.configure(qpn, a, {rig.host.alloc(16 * 64), rig.host.alloc(64), slots[qpn], 16, 16, 256}, 0,
-                             kFirstPsn);
+        rig.driver.configure(qpn, a, {sqs[qpn], cqs[qpn], slots[qpn], 17, 16, 256}, 0, kFirstPsn);
+        EXPECT_FALSE(rig.driver.read_qp(qpn, Ernic::kQpConf) >> 4 & 1);
         rig.driver.enable(qpn);
     }
-    for (uint32_t n = 0; n < 8; n++)
-        for (uint32_t qpn = 2; qpn <= 7; qpn++) {
+    const auto from_peer = [&](Frame frame, uint32_t qpn) {
+        put(frame, 49, uint8_t(qpn));
+        seal(frame);
+        rig.receive(frame);
+    };
+    for (uint32_t n = 0; n < kSends; n++)
+        for (uint32_t qpn = kFirst; qpn <= kLast; qpn++) {
             std::vector<uint8_t> capsule(80, uint8_t(qpn * 16 + n));
-            Frame frame = Rig::packet(0x04, kFirstPsn + n, capsule);
-            put(frame, 49, uint8_t(qpn));
-            seal(frame);
-            rig.receive(frame);
+            from_peer(Rig::packet(0x04, kFirstPsn + n, capsule), qpn);
             EXPECT_EQ(std::memcmp(rig.host.at(slots[qpn] + n * 256), capsule.data(), 80), 0);
             EXPECT_EQ(rig.driver.rq_written(qpn), n + 1);
         }
     EXPECT_EQ(rig.driver.read(Ernic::kSendsAndResponses), 48u);
     EXPECT_EQ(rig.driver.read(Ernic::kRqBanks), 0xfcu);
     EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), 48u);
+    EXPECT_EQ(rig.driver.device.stats.pin_doorbells, 48u);
+    // Eight READs, then eight WRITEs, of each QP.
+    for (uint32_t n = 0; n < 2 * kSends; n++)
+        for (uint32_t qpn = kFirst; qpn <= kLast; qpn++) {
+            const bool is_read = n < kSends;
+            ErnicWqe wqe{};
+            wqe.wrid = uint16_t(qpn * 100 + n);
+            wqe.opcode = is_read ? Ernic::kRead : Ernic::kWrite;
+            wqe.laddr = address(qpn, n % kSends);
+            wqe.length = kBytes;
+            wqe.roffset = 0x12340000 + n * kBytes;
+            wqe.rtag = 0xabcd00 + qpn;
+            std::memcpy(rig.host.at(sqs[qpn] + n * 64), &wqe, sizeof(wqe));
+            rig.host.frames.clear();
+            rig.driver.write_sqpi(qpn, uint16_t(n + 1));
+            while (rig.driver.has_work())
+                rig.driver.run();
+            ASSERT_EQ(rig.host.frames.size(), 1u);
+            const Frame &request = rig.host.frames[0];
+            EXPECT_EQ(View(request).opcode, is_read ? 0x0c : 0x0a);
+            EXPECT_EQ(View(request).psn, n);
+            // The RETH: address, key and length.
+            const auto reth32 = [&request](size_t at) {
+                return uint32_t(request[at]) << 24 | uint32_t(request[at + 1]) << 16 | uint32_t(request[at + 2]) << 8 |
+                       request[at + 3];
+            };
+            EXPECT_EQ(reth32(58), 0x12340000 + n * kBytes);
+            EXPECT_EQ(reth32(62), 0xabcd00 + qpn);
+            EXPECT_EQ(reth32(66), kBytes);
+            const std::vector<uint8_t> payload(kBytes, uint8_t(qpn * 16 + n % kSends));
+            if (is_read) {
+                from_peer(Rig::packet(0x10, n, payload, {0x1f, 0, 0, uint8_t(n + 1)}), qpn);
+                EXPECT_EQ(std::memcmp(rig.host.at(address(qpn, n)), payload.data(), kBytes), 0);
+            } else {
+                // The WRITE has what the READ has brought.
+                EXPECT_EQ(std::memcmp(&request[70], payload.data(), kBytes), 0);
+                from_peer(Rig::packet(0x11, n, {}, {0x1f, 0, 0, uint8_t(n + 1)}), qpn);
+            }
+            EXPECT_EQ(rig.driver.cqhead(qpn), n + 1);
+            EXPECT_EQ(*rig.host.as<uint32_t>(cqs[qpn] + n * 4), uint32_t(wqe.opcode) << 16 | wqe.wrid);
+        }
+    EXPECT_EQ(rig.driver.read(Ernic::kIoOut), 96u << 16);
+    EXPECT_EQ(rig.driver.read(Ernic::kSendsAndResponses), 48u << 16 | 48);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsIn), 48u);
+    EXPECT_EQ(rig.driver.read(Ernic::kCqBanks), 0xfcu);
+    EXPECT_EQ(rig.driver.device.stats.pin_doorbells, 48u + 96);
+    EXPECT_EQ(rig.driver.device.stats.fatal, 0u);
+}
+
+// In each state of a QP, whatever its registers, its WQEs and its packets are: the device goes on, and other QPs with it.
+TEST(ErnicQueues, HostileInputInEachState)
+{
+    uint64_t state = 12345;
+    const auto draw = [&state] {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        return uint32_t(state >> 33);
+    };
+    struct Case {
+        const char *what;
+        void (*enter)(Rig &rig);
+    };
+    const Case cases[] = {
+        {"disabled", [](Rig &r) { r.driver.disable(kQpn); }},
+        {"enabled", [](Rig &) {}},
+        {"under recovery",
+         [](Rig &r) { r.driver.write_qp(kQpn, Ernic::kQpConf, r.driver.read_qp(kQpn, Ernic::kQpConf) | 1 << 6); }},
+        {"fatal", [](Rig &r) { r.receive(Rig::packet(0x01, kFirstPsn, bytes(1024))); }},
+        {"waiting", [](Rig &r) { r.post(Ernic::kRead, r.buffer, 4096, 0x1000, 0x1234); }},
+    };
+    for (const bool is_ernic : {false, true})
+        for (const Case &c : cases) {
+            Rig rig(is_ernic ? ernic::Config{} : etrnic());
+            // Another QP, which the hostile input is not for.
+            const uint64_t slots = rig.host.alloc(kDepth * kSlotBytes);
+            QpAttributes a{};
+            a.mtu = 1024;
+            a.path.dmac = kPeerMac;
+            a.path.dip = kPeerIp;
+            rig.driver.configure(kQpn + 1, a, {0, 0, slots, kDepth, kDepth, kSlotBytes}, 0, kFirstPsn);
+            rig.driver.enable(kQpn + 1);
+            c.enter(rig);
+            for (unsigned n = 0; n < 3000; n++) {
+                switch (draw() % 4) {
+                case 0: {
+                    // Any register of the QP but those that enable it and let it recover.
+                    const uint32_t offset = 4 + draw() % 63 * 4;
+                    rig.driver.write_qp(kQpn, offset, draw() % 2 ? draw() << 1 : draw() % 20);
+                    break;
+                }
+                case 1: {
+                    ErnicWqe wqe{};
+                    wqe.opcode = uint8_t(draw() % 16);
+                    wqe.length = draw() % 3 ? draw() % 5000 : draw() * 2;
+                    wqe.laddr = draw() % 2 ? rig.buffer : draw();
+                    std::memcpy(rig.host.at(rig.queues.sqba + draw() % kDepth * 64), &wqe, sizeof(wqe));
+                    rig.driver.write_sqpi(kQpn, uint16_t(draw() % (kDepth + 2)));
+                    break;
+                }
+                case 2: {
+                    std::vector<uint8_t> extension(draw() % 8 * 4);
+                    for (uint8_t &byte : extension)
+                        byte = uint8_t(draw());
+                    rig.receive(Rig::packet(uint8_t(draw() % 0x18), kFirstPsn + draw() % 4, bytes(draw() % 1100), extension));
+                    break;
+                }
+                default: {
+                    Frame frame = Rig::send(kFirstPsn + draw() % 4);
+                    for (unsigned changes = 0; changes <= draw() % 4; changes++)
+                        frame[draw() % frame.size()] = uint8_t(draw());
+                    put(frame, 49, kQpn);
+                    if (draw() % 2)
+                        frame.resize(draw() % frame.size());
+                    else
+                        seal(frame);
+                    rig.receive(frame);
+                }
+                }
+                rig.host.clock_ns += draw() % 100000;
+                rig.driver.expire();
+                for (unsigned turns = 0; rig.driver.has_work() && turns < 1000; turns++)
+                    rig.driver.run();
+                ASSERT_FALSE(rig.driver.has_work()) << c.what;
+                rig.host.frames.clear();
+            }
+            // It has not failed as a whole.
+            ASSERT_NE(rig.driver.read(Ernic::kConf), 0xffffffffu) << c.what;
+            Frame frame = Rig::send();
+            put(frame, 49, kQpn + 1);
+            seal(frame);
+            rig.receive(frame);
+            EXPECT_EQ(rig.driver.rq_written(kQpn + 1), 1) << c.what;
+        }
 }
 
 }  // namespace
