@@ -139,6 +139,52 @@ def connections(testbed):
         rping(testbed, "-S 4000", 100)
 
 
+def endless(testbed, program, server, client):
+    """Start traffic that does not end; (server, client) once packets flow."""
+    port = testbed.next_port()
+
+    def command(side):
+        return f"exec {program} -d {side.device} -x {side.gid('ipv4')} -F -D 600 -p {port}"
+
+    serving = testbed.start(command(server), server)
+    testbed.wait_listening(port, server, serving, "tcp")
+    hca = testbed.sides[0]
+    before = testbed.counter(hca, "tx_packets")
+    asking = testbed.start(f"{command(client)} {server.address}", client)
+    testbed.wait_until(lambda: testbed.counter(hca, "tx_packets") > before + 500, f"traffic of {program}")
+    expect(serving.running() and asking.running(), f"{program} ended early: {serving.output[-400:]}{asking.output[-400:]}")
+    return serving, asking
+
+
+def goes_and_comes(testbed, away, back):
+    """The ERNIC goes under traffic, in either direction, and works when it has come back."""
+    ernic = testbed.sides[1]
+    for program, server, client in (("ib_write_bw -s 4096", *testbed.sides), ("ib_read_bw -s 4096 -o 4", *testbed.sides),
+                                    ("ib_write_bw -s 4096", *reversed(testbed.sides)),
+                                    ("ib_send_bw -s 1024 -r 32", *reversed(testbed.sides))):
+        programs = endless(testbed, program, server, client)
+        testbed.run(away.format(pci=ernic.pci))
+        for each in programs:
+            each.kill()
+            each.wait(10)
+        testbed.run(back.format(pci=ernic.pci))
+        testbed.configure(ernic)
+        pingpongs(testbed)
+
+
+LOADED = (r"ernic: (loading out-of-tree|module verification)",)
+
+
+@test("rmmod under traffic, and insmod", limit_s=120, expected_log=LOADED)
+def module_goes(testbed):
+    goes_and_comes(testbed, "rmmod ernic", "insmod /opt/hghca/ernic.ko")
+
+
+@test("driver unbound under traffic, and bound", limit_s=120, tier=ALL)
+def driver_goes(testbed):
+    goes_and_comes(testbed, "echo {pci} > /sys/bus/pci/drivers/ernic/unbind", "echo {pci} > /sys/bus/pci/drivers/ernic/bind")
+
+
 # It takes SENDs alone of its peer, so programs that let the peer WRITE or READ do not run on it.
 @test("pingpong with an ETRNIC", machine=ETRNIC, tier=ALL)
 def etrnic(testbed):
