@@ -291,15 +291,14 @@ private:
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const std::vector<uint16_t> ops = opcodes(world_of(0).net.a);
-    Record first(data, size < kRecord ? size : kRecord);
+    Record first = first_record(data, size);
     const uint8_t mask = first.u8(), how = first.u8();
     World &world = world_of(how);
     world.begin(mask);
     Script script(world, ops);
     if (how & 2)
         world.net.a.device.reset();   // from power-on
-    if (size > kRecord)
-        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
+    play_rest(data, size, script);
     for (unsigned i = 0; i < 16; i++)
         world.run_timers(16, 1'000'000'000);
     return 0;

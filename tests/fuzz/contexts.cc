@@ -122,13 +122,12 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    Record first(data, size < kRecord ? size : kRecord);
+    Record first = first_record(data, size);
     const uint8_t mask = first.u8();
     World &world = world_of(first.u8() | 1);
     world.begin(mask & ~(1u << kRaw));
     Script script(world);
-    if (size > kRecord)
-        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
+    play_rest(data, size, script);
     // A context can say that there is no end of retries: the end is when no packet is under way.
     for (unsigned i = 0; i < 64; i++)
         world.run_timers(16, 1'000'000'000);

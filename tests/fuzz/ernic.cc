@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A guest and a peer that mean harm to the ERNIC and the ETRNIC: any register at any time, any WQE, and any packet with a
 // good ICRC.
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -209,11 +208,7 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    Script script(Record(data, std::min(size, kRecord)));
-    if (size > kRecord)
-        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
-    script.end();
-    return 0;
+    return run_input<Script>(data, size);
 }
 
 }  // namespace hghca::fuzz

@@ -125,6 +125,7 @@ public:
             controller_.read(offset);
         require(!machine_.interrupt || extensions_ & LOOPBACK_EXT_IRQ, "there is an interrupt with its extension alone");
     }
+    void end() { reset(); }
     void reset()
     {
         controller_.reset();
@@ -188,11 +189,7 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    Script script(Record(data, std::min(size, kRecord)));
-    if (size > kRecord)
-        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
-    script.reset();
-    return 0;
+    return run_input<Script>(data, size);
 }
 
 }  // namespace hghca::fuzz

@@ -285,13 +285,12 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    Record first(data, size < kRecord ? size : kRecord);
+    Record first = first_record(data, size);
     const uint8_t mask = first.u8();
     World &world = world_of(first.u8());
     world.begin(mask);
     Script script(world);
-    if (size > kRecord)
-        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
+    play_rest(data, size, script);
     world.rule = nullptr;
     world.finish();
     world.require_rest();

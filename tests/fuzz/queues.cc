@@ -216,7 +216,7 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    Record first(data, size < kRecord ? size : kRecord);
+    Record first = first_record(data, size);
     const uint8_t mask = first.u8(), how = first.u8();
     World &world = world_of(how);
     // Who may post REG_MR may have any memory of his device.
@@ -224,8 +224,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world.owns_memory = {world.trusted, world.trusted};
     world.begin(mask);
     Script script(world);
-    if (size > kRecord)
-        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
+    play_rest(data, size, script);
     world.finish();
     world.require_rest();
     return 0;

@@ -3,6 +3,7 @@
 // step leaves the others what they are, and steps can be put in, left out and moved.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -71,6 +72,30 @@ void play(const uint8_t *data, size_t size, Step &&step)
 {
     for (size_t at = 0; at < size; at += kRecord)
         step(Record(data + at, size - at < kRecord ? size - at : kRecord));
+}
+
+// The first record, which sets up what the others are for.
+inline Record first_record(const uint8_t *data, size_t size)
+{
+    return {data, std::min(size, kRecord)};
+}
+
+// Calls step() of the script with each record but the first.
+template <class Script>
+void play_rest(const uint8_t *data, size_t size, Script &script)
+{
+    if (size > kRecord)
+        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
+}
+
+// A whole input, for a script that is made from its first record.
+template <class Script>
+int run_input(const uint8_t *data, size_t size)
+{
+    Script script(first_record(data, size));
+    play_rest(data, size, script);
+    script.end();
+    return 0;
 }
 
 }  // namespace hghca::fuzz

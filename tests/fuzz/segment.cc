@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A driver that means harm to RSNIC: any register of the initialization segment at any time, and any entry of the
 // command queue; from power-on, or with a device at work.
-#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -266,9 +265,8 @@ private:
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static World world;
-    Script script(world, Record(data, std::min(size, kRecord)));
-    if (size > kRecord)
-        play(data + kRecord, size - kRecord, [&](Record r) { script.step(r); });
+    Script script(world, first_record(data, size));
+    play_rest(data, size, script);
     script.finish();
     return 0;
 }
