@@ -166,6 +166,7 @@ int ernic_hw_start(struct ernic_dev *edev)
 	return 0;
 
 err_free_errors:
+	ernic_write(edev, ERNIC_IPKTERRQSZ, 0);
 	ernic_mem_free(edev, &edev->errors);
 	return err;
 }
