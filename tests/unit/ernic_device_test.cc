@@ -989,6 +989,25 @@ TEST(ErnicSends, RetriesRunOut)
     EXPECT_TRUE(rig.status() >> 11 & 1);
 }
 
+// A driver enables a QP before it knows these limits: they hold for the first message too.
+TEST(ErnicSends, RetriesOfAnEnabledQp)
+{
+    Rig rig;
+    rig.driver.disable(kQpn);
+    rig.driver.write_qp(kQpn, Ernic::kTimeout, 0);
+    rig.driver.enable(kQpn);
+    rig.driver.write_qp(kQpn, Ernic::kTimeout, 14 | 2 << 8 | 2 << 11);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    for (unsigned n = 0; n < 10 && rig.host.deadline_ns != UINT64_MAX; n++) {
+        rig.host.clock_ns = rig.host.deadline_ns;
+        rig.driver.expire();
+        while (rig.driver.has_work())
+            rig.driver.run();
+    }
+    EXPECT_EQ(rig.host.frames.size(), 3u);   // once, and two retries
+    EXPECT_EQ(rig.driver.read(Ernic::kRetryCount), 2u);
+}
+
 // XRNICADCONF bit 2: they do not make the QP fatal.
 TEST(ErnicSends, RetriesThatAreNotFatal)
 {

@@ -477,6 +477,9 @@ void Adapter::write_qp(const RegisterPlace &place, uint32_t value)
         write_sqpsn(pairs_[qpn], psn_of(value));
     if (pairs_[qpn].enabled)
         pairs_[qpn].qp.a = attributes(qpn);
+    // As for SQPSN below: software may write the limits after it has enabled the QP.
+    if (pairs_[qpn].enabled && place.offset == ERNIC_TIMEOUTCONF && qpn != ERNIC_QP1)
+        transport->requester.reset_retries(pairs_[qpn].qp);
 }
 
 // Software enables a QP when it knows the peer's PSN, and tells its own later: before the QP sends.
