@@ -418,6 +418,10 @@ enum ernic_fatal {
 #undef ERNIC_FATAL_ENUM
 };
 
+/* A bit of each code. */
+#define ERNIC_FATAL_BIT(name, value, text) | 1ULL << (value)
+#define ERNIC_FATAL_BITS		(0 ERNIC_FATALS(ERNIC_FATAL_BIT))
+
 /* Bits of the syndrome of an invalid packet: name, bit, precedence, what is wrong. */
 #define ERNIC_SYNDROMES(X) \
 	X(MAC_DESTINATION, 0,  4,  "MAC destination address is not the device's") \

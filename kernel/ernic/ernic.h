@@ -51,6 +51,9 @@
 /* Fatal errors that are not handled yet: at most one of each QP. */
 #define ERNIC_ERRORS_MAX	1024
 
+/* What &ernic_qp.fatal has for a code that does not exist. */
+#define ERNIC_FATAL_UNKNOWN	U16_MAX
+
 /* A QP 1 slot has room for a frame with a MAD. */
 #define ERNIC_GSI_SLOT		512
 
@@ -527,7 +530,7 @@ struct ernic_qp *ernic_qp_get(struct ernic_dev *edev, u32 qpn);
 void ernic_qp_put(struct ernic_qp *qp);
 
 /* records.c */
-void ernic_take_records(struct ernic_dev *edev, struct ernic_qp *qp, u32 behind);
+u32 ernic_take_records(struct ernic_dev *edev, struct ernic_qp *qp, u32 behind);
 void ernic_drop_records(struct ernic_dev *edev);
 
 /* errors.c */

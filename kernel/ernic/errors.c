@@ -2,6 +2,19 @@
 /* ERNIC and ETRNIC: the queue of fatal errors. */
 #include "ernic.h"
 
+/* Under &ernic_dev.error_lock. */
+static void ernic_note_fatal(struct ernic_qp *qp, u16 code)
+{
+	if (code >= 64 || !(ERNIC_FATAL_BITS & BIT_ULL(code))) {
+		ibdev_err_ratelimited(&qp->edev->ibdev, "QP %u is fatal: unknown code %#x\n",
+				      qp->qpn, code);
+		code = ERNIC_FATAL_UNKNOWN;
+	}
+	if (!qp->fatal)
+		qp->fatal = code;
+	queue_work(qp->edev->wq, &qp->error_work);
+}
+
 /**
  * ernic_take_errors - note which QPs are fatal
  * @edev: the device
@@ -17,7 +30,12 @@ void ernic_take_errors(struct ernic_dev *edev)
 
 	spin_lock_irqsave(&edev->error_lock, flags);
 	/* readl() orders the entries behind it. */
-	end = ernic_read(edev, ERNIC_IPKTERRQWPTR) % ERNIC_ERRORS_MAX;
+	end = ernic_read(edev, ERNIC_IPKTERRQWPTR);
+	if (end >= ERNIC_ERRORS_MAX) {
+		ibdev_err_ratelimited(&edev->ibdev, "fatal error %u of %u\n", end,
+				      ERNIC_ERRORS_MAX);
+		end = edev->next_error;
+	}
 	while (edev->next_error != end) {
 		const struct ernic_packet_error *error = &errors[edev->next_error];
 
@@ -25,9 +43,7 @@ void ernic_take_errors(struct ernic_dev *edev)
 		qp = ernic_qp_get(edev, le16_to_cpu(READ_ONCE(error->qp)));
 		if (!qp)
 			continue;
-		if (!qp->fatal)
-			qp->fatal = le16_to_cpu(READ_ONCE(error->code));
-		queue_work(edev->wq, &qp->error_work);
+		ernic_note_fatal(qp, le16_to_cpu(READ_ONCE(error->code)));
 		ernic_qp_put(qp);
 	}
 	spin_unlock_irqrestore(&edev->error_lock, flags);

@@ -312,7 +312,8 @@ void ernic_hw_disable_qp(struct ernic_qp *qp)
 	ernic_qp_write(qp, ERNIC_QPCONF, 0);
 	spin_unlock_irqrestore(&qp->rq.lock, flags);
 	/* Also what it wrote is there now. */
-	ernic_qp_read(qp, ERNIC_QPCONF);
+	if (ernic_qp_read(qp, ERNIC_QPCONF) & ERNIC_QPCONF_ENABLE)
+		ibdev_err_ratelimited(&qp->edev->ibdev, "QP %u does not stop\n", qp->qpn);
 	/* QP 1 goes on behind the last message. */
 	if (ernic_is_gsi(qp))
 		qp->edev->gsi_slot = le32_to_cpu(READ_ONCE(*(__le32 *)qp->rq.door.cpu));

@@ -10,8 +10,14 @@
 static irqreturn_t ernic_irq(int irq, void *data)
 {
 	struct ernic_dev *edev = data;
+	u32 status = ernic_read(edev, ERNIC_INTSTS);
 
-	if (!(ernic_read(edev, ERNIC_INTSTS) & ernic_read(edev, ERNIC_INTEN)))
+	/* A device that is gone.  The kernel disables a line that nobody serves. */
+	if (status == ~0U) {
+		ibdev_err_ratelimited(&edev->ibdev, "registers read as all ones\n");
+		return IRQ_NONE;
+	}
+	if (!(status & ernic_read(edev, ERNIC_INTEN)))
 		return IRQ_NONE;
 	ernic_write(edev, ERNIC_INTEN, 0);
 	return IRQ_WAKE_THREAD;

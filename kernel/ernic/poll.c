@@ -54,10 +54,16 @@ static enum ib_wc_status ernic_send_status(struct ernic_qp *qp)
 static void ernic_take_sends(struct ernic_qp *qp)
 {
 	struct ernic_sq *sq = &qp->sq;
-	u32 done = (le32_to_cpu(READ_ONCE(*sq->doorbell)) - sq->completed) & (sq->depth - 1);
+	u32 index = le32_to_cpu(READ_ONCE(*sq->doorbell));
+	u32 done = (index - sq->completed) & (sq->depth - 1);
 	enum ib_wc_status status;
 	u32 slot;
 
+	if (index > sq->depth) {
+		ibdev_err_ratelimited(&qp->edev->ibdev, "QP %u: send %u of %u is complete\n",
+				      qp->qpn, index, sq->depth);
+		return;
+	}
 	if (!done || sq->failed)
 		return;
 	if (done > sq->rung - sq->completed) {
@@ -127,6 +133,9 @@ static void ernic_read_record(struct ernic_qp *qp, const struct ernic_record *re
 {
 	wc->byte_len = le32_to_cpu(record->length);
 	switch (record->opcode) {
+	case IB_OPCODE_RC_SEND_LAST:
+	case IB_OPCODE_RC_SEND_ONLY:
+		break;
 	case IB_OPCODE_RC_SEND_LAST_WITH_IMMEDIATE:
 	case IB_OPCODE_RC_SEND_ONLY_WITH_IMMEDIATE:
 		wc->wc_flags |= IB_WC_WITH_IMM;
@@ -144,6 +153,11 @@ static void ernic_read_record(struct ernic_qp *qp, const struct ernic_record *re
 		wc->ex.invalidate_rkey = be32_to_cpu(record->imm);
 		if (!ernic_mr_invalidate(qp, wc->ex.invalidate_rkey))
 			wc->status = IB_WC_LOC_ACCESS_ERR;
+		break;
+	default:
+		ibdev_err_ratelimited(&qp->edev->ibdev, "QP %u: a message with opcode %#x\n",
+				      qp->qpn, record->opcode);
+		wc->status = IB_WC_LOC_QP_OP_ERR;
 		break;
 	}
 }
@@ -196,9 +210,16 @@ static bool ernic_take_mad(struct ernic_qp *qp, struct ib_wc *wc, const u8 *slot
 static void ernic_take_receives(struct ernic_qp *qp)
 {
 	struct ernic_rq *rq = &qp->rq;
-	u32 behind = le32_to_cpu(READ_ONCE(*(__le32 *)rq->door.cpu)) % rq->depth;
+	u32 index = le32_to_cpu(READ_ONCE(*(__le32 *)rq->door.cpu));
+	u32 behind = index % rq->depth;
 	u32 done = (behind + rq->depth - rq->next_slot) % rq->depth;
 
+	/* QP 1 may have had more slots once. */
+	if (index > rq->depth && !ernic_is_gsi(qp)) {
+		ibdev_err_ratelimited(&qp->edev->ibdev, "QP %u: message %u of %u is received\n",
+				      qp->qpn, index, rq->depth);
+		return;
+	}
 	if (!done || rq->failed)
 		return;
 	if (done > rq->posted - rq->completed) {
@@ -209,7 +230,7 @@ static void ernic_take_receives(struct ernic_qp *qp)
 	/* Slots and records are read after the doorbell that tells of them. */
 	dma_rmb();
 	if (qp->edev->extensions & ERNIC_EXT_RECORDS && !ernic_is_gsi(qp))
-		ernic_take_records(qp->edev, qp, behind);
+		done = min(done, ernic_take_records(qp->edev, qp, behind));
 	while (done-- && !rq->failed) {
 		struct ib_wc wc = { .opcode = IB_WC_RECV };
 		u32 slot = rq->next_slot;

@@ -73,6 +73,7 @@ static const struct {
 	{ ERNIC_FATAL_OPCODE, IB_EVENT_QP_REQ_ERR },
 	{ ERNIC_FATAL_ACCESS, IB_EVENT_QP_ACCESS_ERR },
 	{ ERNIC_FATAL_MEMORY, IB_EVENT_QP_FATAL },
+	{ ERNIC_FATAL_UNKNOWN, IB_EVENT_QP_FATAL },
 };
 
 /* What a send's completion does not tell raises an event. */
