@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What was found when the documents were read line by line, and the rows of the reference that answer it.
 
-The three documents were compared with the devices before these followed them: where a document departs from what the
+The documents were compared with the devices before these followed them: where a document departs from what the
 device did, contradicts itself or says nothing, and what was decided. Each finding is a row here: its key (lines of the
-document, an offset and bits, or its number), a few words, and the rows of conformance.py, rsnic.py or loopback.py that
-have it now, as (where, item). An item that ends in "..." stands for all rows of that place that begin so.
+document, an offset and bits, or its number), a few words, and the rows of conformance.py, rsnic.py, loopback.py,
+etrnic.py or ernic.py that have it now, as (where, item). An item that ends in "..." stands for all rows of that place that begin so.
 tests/tools/document_cases.py compares the two.
 """
 
@@ -394,8 +394,186 @@ DECIDED_OF_LOOPBACK = Group("decisions on the loopback controller", "loopback", 
      ("software", "the carrier: a PCI function, also where a platform device could be")),
 ))
 
+T27, REG = "table 2-7", "public: registers"
+
+FIRST_OF_ERNIC = Group("ERNIC, what to know first", "ernic", (
+    ("one", "no table, no figure, no register", ("register space", "the table of registers"),
+     ("work requests", "a WQE has 64 bytes; table 2-1 is lost"), ("RX path", "FATAL codes; table 2-4 is lost"),
+     ("table 1-1", "IETH and IMMDT: a stream with entries of 64 bits; the table is lost")),
+    ("two", "another map than that of 000", ("public: map", "..."), (REG, "...")),
+    ("three", "a WQE names memory without a key",
+     ("work requests", "a WQE names local memory by bus address, without a key"),
+     ("software", "a process does not map a queue or a register")),
+    ("four", "the length of a SEND is not told", ("work completions", "the length of a message received: not given"),
+     ("ours: record", "QP, STATRQPIDB, ...")),
+    ("five", "an entry is one contiguous range",
+     ("public: protection domain table", "an entry is one contiguous range"),
+     ("public: protection domain table", "256 entries in all"),
+     ("ours: extensions", "PAGES, bit 1: ...")),
+))
+
+GAPS_OF_ETRNIC = Group("ETRNIC, contradictions and gaps", "etrnic", (
+    ("3", "127 QPs, 128 connections, 8 to 128", ("IP facts", "up to 127 queue pairs"),
+     ("feature summary", "up to 128 connections"), ("table 2-6", "C_NUM_QP: ...")),
+    ("4", "nine lines, eight bits", ("table 2-5", "nine lines"), ("table 2-5", "xrnic_intr2: ..."),
+     ("table 3-3", "xrnic_intr2: ..."), (T27, "INTEN 2: ..."), (T27, "INTSTS 2: ..."), ("table 3-3", "xrnic_intr8: ...")),
+    ("5", "banks that are RO, and cleared", (T27, "0190h RQINTSTS1: W1C"), (T27, "01B0h CQINTSTS1: W1C"),
+     ("interrupts", "a bit is cleared by writing 1")),
+    ("6", "latched, or the OR of the banks", ("interrupts", "INTSTS 4 and 6, and the banks: not told"),
+     ("interrupts", "a source that INTEN does not enable: not told")),
+    ("7", "bit 0 of bank 1 is QP 0", (T27, "RQINTSTS1 31:0: ..."), (T27, "CQINTSTS1 31:0: ...")),
+    ("8", "XRNICCONF[5] is reserved, and used", (T27, "XRNICCONF 5: ...")),
+    ("10", "nothing sets the first expected PSN", (T27, "0244h + (i - 1) x 100h LSTRQREQ: ..."),
+     (T27, "the first PSN that is expected: in no register")),
+    ("11", "what the override covers", (T27, "XRNICADCONF 0: ..."), (T27, "XRNICADCONF 31:24: ..."),
+     (T27, "0284h + (i - 1) x 100h STATMSN: ...")),
+    ("12", "reset value of QPCONF[4]: pins", (T27, "QPCONF 4: ..."), ("figure 2-4", "RQPI doorbell by side band ...")),
+    ("13", "a completion for every WQE, or by QPCONF[5]", ("work completions", "for every WQE of the send queue"),
+     (T27, "QPCONF 5: ...")),
+    ("14", "ERRFLAG 8'b1", ("table 2-2", "[31:24] ERRFLAG: ...")),
+    ("15", "how indices wrap", ("chapter 1", "how an index wraps, and a full and an empty queue: not given"),
+     ("chapter 1", "an index that the queue cannot have: not given")),
+    ("16", "how write pointers of errors wrap", (T27, "ERRBUFWPTR: the number of error packets"),
+     (T27, "OPKTERRQ and IPKTERRQ are circular, without a check of overflow")),
+    ("17", "4096 us", (T27, "XRNICADCONF 19:16: width of the base count"), (T27, "XRNICADCONF 19:16: 11 for ..."),
+     (T27, "XRNICADCONF 19:16: \"4096us\"")),
+    ("18", "6 bits of time-out, QP 1, RNR retries 7", (T27, "TIMEOUTCONF 5: ..."), (T27, "TIMEOUTCONF 13:11: ..."),
+     (T27, "TIMEOUTCONFi: i = 1 to C_NUM_QP, and not of QP 1")),
+    ("19", "wrong length and opcode: dropped, or FATAL", ("table 2-3", "17, ..."), ("table 2-3", "18, ..."),
+     ("table 2-3", "19, ..."), ("table 2-4", "00010: ..."), ("table 2-4", "00100: ...")),
+    ("20", "a bad AETH", ("table 2-3", "22, ..."), ("table 2-4", "11y2y1y0, y0: ...")),
+    ("21", "a range printed as its text", ("table 2-4", "01110 to 11000: a text that repeats the range"),
+     ("table 2-4", "11y2y1y0: several of y2, y1, y0 at a time")),
+    ("22", "what precedence means", ("table 2-3", "what precedence means, and one bit or all: not given")),
+    ("23", "ECN, DF and source MAC are checked", ("table 2-3", "4, ..."), ("table 2-3", "5, ..."),
+     ("table 2-3", "28, ...")),
+    ("24", "FCS", ("table 2-3", "31, precedence 1: FCS")),
+    ("25", "format of error entries", ("figure 2-3", "format of an entry; the figure is missing"),
+     (T27, "format of an entry of OPKTERRQ: not given")),
+    ("26", "content of the error buffer", ("RX path", "size and order of the syndrome, and how much of a packet: not given")),
+    ("27", "LADDR and SDATA of a SEND", ("table 2-1", "[95:32] LADDR, for READ and WRITE"),
+     ("table 2-1", "[383:256] SDATA: a SEND of 16 bytes or less")),
+    ("28", "length 0", ("unsupported", "outgoing SEND of length 0"), ("unsupported", "incoming SEND of length 0"),
+     ("unsupported", "WRITE and READ of length 0: not told")),
+    ("29", "\"is 4.\", 16 transactions, 8 MB", ("table 2-6", "each data buffer \"is 4.\""),
+     ("table 3-2", "Write Retry buffers: 4K each"), ("table 3-2", "up to 16 outstanding transactions of a QP"),
+     (T27, "data buffers that are all in use: not told")),
+    ("30", "CQs of 16 KB", ("table 3-2", "Send completion Queue: ...")),
+    ("31", "data of WRITEs alone is kept", (T27, "data buffers keep WRITE data until it is acknowledged"),
+     (T27, "a SEND that is sent again: not told")),
+    ("32", "a slot is a packet or a message", ("figure 2-4", "a slot is a packet or a message: not told"),
+     ("figure 2-4", "a message that is longer than its slot: not told")),
+    ("35", "the OFED stack is unsupported", ("unsupported", "OFED stack APIs")),
+    ("36", "IP version as per configuration", ("table 2-3", "2, ..."), (T27, "QPCONF 7: ..."),
+     ("QP 1", "IP version of its frames: not given")),
+    ("37", "order of bytes of addresses", (T27, "byte order of addresses: not given"), (T27, "MACXADDMSB 15:0: ..."),
+     (T27, "IPV4XADD 31:0: ...")),
+    ("38", "frames of QP 1", ("QP 1", "format of its queues: not given")),
+    ("39", "names and words", ("appendix A", "134h and 138h, here \"INNACK\", count NAKs received and sent"),
+     (T27, "STATQP 11: ..."), (T27, "CQHEAD \"[31:0]: reserved\""), (T27, "IPV6XADD1 31:0: ...")),
+    ("40", "width of accesses, counters", ("register space", "accesses of another width than 32 bits: not given"),
+     ("register space", "counters at their end: not given")),
+))
+
+GAPS_OF_ERNIC = Group("ERNIC, contradictions and gaps", "ernic", (
+    ("1", "64 KB, 255 QPs and a protection domain table",
+     ("public: map", "256 KB; 64 KB have no place for 255 QPs and a protection domain table")),
+    ("2", "no registers", ("register space", "the table of registers"), (REG, "..."), ("public: global registers", "..."),
+     ("public: registers of a QP", "..."), ("public: protection domain table", "...")),
+    ("9", "validation only if XRNICCONF[5] is 1", ("RX path", "all packets are validated \"if XRNICCONF[5] is 1\"")),
+    ("33", "XON turns pause on", ("RX PKT Handler", "pause requests for RDMA traffic: on at XON, off at XOFF"),
+     ("public: global registers", "BUF_THRESHOLD_ROCE ...")),
+    ("34", "RoCE alone, and a buffer for other frames",
+     ("RX PKT Handler", "packets that are not RDMA are filtered out before it"), ("Flow Control Manager", "...")),
+))
+
+MISSED_OF_ETRNIC = Group("ETRNIC, easy to miss", "etrnic", (
+    ("643", "a CQ for each QP, with the depth of its SQ", (T27, "QDEPTH 15:0: ...")),
+    ("534", "modes of acknowledgement, number of QPs, one UDP port", (T27, "XRNICCONF 4:3: ..."),
+     (T27, "XRNICCONF 15:8: ..."), (T27, "XRNICCONF 31:16: ...")),
+    ("535", "retry_cnt_fatal_dis, width of the base count", (T27, "XRNICADCONF 2: ..."), (T27, "XRNICADCONF 19:16: ...")),
+    ("271", "inline data", ("table 2-1", "[383:256] SDATA: ...")),
+    ("263", "a WRID of 16 bits", ("table 2-1", "[15:0] WRID"), ("table 2-2", "[15:0] WRID")),
+    ("520, 632", "addresses of 32 bits", ("table 2-6", "C_M_AXI_ADDR_WIDTH: 32"), (T27, "SQBA 31:5: ...")),
+    ("698-707", "16 transactions, and sizes of memory", ("table 3-2", "...")),
+    ("564", "a WRITE is sent again as it was", (T27, "data buffers keep WRITE data until it is acknowledged")),
+    ("550", "what the error buffer has without the bit", (T27, "ERRBUFBA: without XRNICCONF[5] ...")),
+    ("560", "overflow of queues of errors", (T27, "OPKTERRQ and IPKTERRQ are circular, without a check of overflow")),
+    ("585", "an opcode of 9 bits, pointers of SGLs", (T27, "WQEPROCSTS 11:3: ..."), (T27, "WQEPROCSTS 23:16: ..."),
+     (T27, "WQEPROCSTS 31:24: ...")),
+    ("579, 588", "NAKs are counted twice", (T27, "INNCKPKTSTS 31:16: ..."), (T27, "INNAKPKTCNT 15:0: ...")),
+    ("730", "one line, the OR of all", ("interrupts", "lines may be ORed to one")),
+    ("732", "QPs select lines 4 and 6", ("interrupts", "QPCONF 2 and 3 select the QPs of lines 6 and 4")),
+    ("464-491, 513", "ports of the hardware handshake", ("table 2-5", "rx_pkt_hdlr_o_rq_db_..."),
+     ("table 2-5", "resp_hdlr_o_send_cq_db_..."), ("table 2-5", "i_qp_sq_pidb_..."), ("table 2-5", "i_qp_rq_cidb_..."),
+     ("table 2-6", "C_EN_HW_HHDSHK: 1")),
+    ("525, 522, 512", "parameters as properties", ("table 2-6", "C_EN_WR_RETRY_DATA_BUF: 1"),
+     ("table 2-6", "C_MAX_SGL_DEPTH: 128"), ("table 2-6", "C_NUM_QP: ...")),
+    ("664", "queues that are full", (T27, "STATQP 2: ..."), (T27, "STATQP 3: ..."), (T27, "STATQP 4: ...")),
+    ("78", "IPv6", ("IP facts", "IPv4 and IPv6 packets"), (T27, "IPDESADDR4 31:0: ...")),
+    ("626", "a traffic class of 6 bits", (T27, "QPADVCONF 5:0: ...")),
+    ("813-849, 877-894", "the example", ("chapter 5", "..."), ("example sequence", "...")),
+    ("1043", "all NAK codes lead to retries", ("appendix A", "all NAK codes lead to retries")),
+    ("912-944", "a dump of the registers", ("appendix A", "a dump of all registers by the cable's tool")),
+    ("316, 317, 342", "what another adapter would take", ("table 2-3", "4, ..."), ("table 2-3", "5, ..."),
+     ("table 2-3", "28, ...")),
+))
+
+MISSED_OF_ERNIC = Group("ERNIC, easy to miss", "ernic", (
+    ("33", "an idle QP to change its handshake mode",
+     ("feature summary", "a QP has no traffic while its handshake mode is changed")),
+    ("58", "frames are filtered before the core", ("RX PKT Handler", "packets that are not RDMA are filtered out before it")),
+    ("67", "entries of 64 bits", ("table 1-1", "..."), ("public: immediate entry", "...")),
+    ("72", "others than the hardware invalidate", ("RX PKT Handler", "logic outside handles invalidate and immediate data"),
+     ("software", "an R_Key that a peer invalidates")),
+    ("81-84", "rollback of PSN, MSN and the pointer", ("Response Handler", "1. ..."), ("Response Handler", "2. ..."),
+     ("Response Handler", "3. ..."), ("Response Handler", "4. ...")),
+    ("87", "a pause holds the sender", ("Flow Control Manager", "two TX buffers, ...")),
+    ("172", "applications exchange addresses", ("figures 2-5, 2-6", "the peer knows address, ...")),
+    ("in no seed", "what verbs need and a WQE lacks",
+     ("software", "CQs of other shapes, ..."), ("work completions", "the length of a message received: not given")),
+    ("public", "limits of the real core", ("public: limits", "...")),
+    ("bad input", "memory of another PD", ("software", "a process does not map a queue or a register"),
+     ("work requests", "a WQE names local memory by bus address, without a key")),
+))
+
+DECIDED_OF_ETRNIC = Group("decisions on the ETRNIC", "etrnic", (
+    ("3", "C_NUM_QP counts QP 1; 16 under way", ("table 2-6", "C_NUM_QP: ..."),
+     ("table 3-2", "up to 16 outstanding transactions of a QP")),
+    ("4", "interrupts", ("table 3-3", "..."), ("interrupts", "...")),
+    ("10", "indices", ("chapter 1", "how an index wraps, and a full and an empty queue: not given"),
+     ("chapter 1", "an index that the queue cannot have: not given")),
+    ("11", "first PSNs, and the override", (T27, "the first PSN that is expected: in no register"),
+     (T27, "SQPSN 23:0: ..."), (T27, "XRNICADCONF 0: ...")),
+    ("14", "QPCONF[4]", (T27, "QPCONF 4: ..."), ("IP facts", "hardware handshake on the user interface")),
+    ("15", "memory", ("table 3-2", "..."), (T27, "TX header buffers: ..."), (T27, "TX SGL buffers: ..."),
+     (T27, "a SEND that is sent again: not told"), (T27, "data buffers that are all in use: not told")),
+    ("16", "precedence", ("table 2-3", "..."), ("table 2-4", "...")),
+    ("17", "frames of QP 1", ("QP 1", "..."), (T27, "\"does not exist for QP 1\", i = 2 to C_NUM_QP")),
+))
+
+DECIDED_OF_ERNIC = Group("decisions on the ERNIC", "ernic", (
+    ("1", "sources of the tables", (REG, "..."), ("public: global registers", "..."), ("public: WQE", "...")),
+    ("2", "maps", ("public: map", "...")),
+    ("5", "trust", ("software", "a process does not map a queue or a register")),
+    ("6", "regions", ("public: protection domain table", "an entry is one contiguous range"),
+     ("software", "a region has one entry, with PAGES a list")),
+    ("7", "receive length", ("ours: extensions", "RECORDS, bit 0: ..."), ("public: immediate entry", "...")),
+    ("8", "receive slots", ("public: registers", "20200h + (i - 1) x 100h QPCONF: ..."),
+     ("figure 2-4", "a SEND goes to the RX buffer without headers")),
+    ("9", "invalidation is the driver's", ("software", "an R_Key that a peer invalidates")),
+    ("12", "recovery", ("public: recovery", "...")),
+    ("13", "CQEs by QPCONF[5], and what the driver does", ("work completions", "for each WQE of the send queue"),
+     ("software", "CQs of other shapes, ...")),
+    ("18", "the carrier", ("RX PKT Handler", "packets that are not RDMA are filtered out before it"),
+     ("Flow Control Manager", "...")),
+    ("19", "limits of the real core", ("public: limits", "...")),
+    ("20", "NVMe over Fabrics", ("software", "NVMe over Fabrics")),
+))
+
 GROUPS = (JINGZHAO, SEGMENT, HEALTH, OPCODES, FORMATS, GAPS_OF_RSNIC, BEFORE, REGISTERS, GAPS_OF_LOOPBACK,
-          DECIDED_OF_RSNIC, DECIDED_OF_LOOPBACK)
+          DECIDED_OF_RSNIC, DECIDED_OF_LOOPBACK, FIRST_OF_ERNIC, GAPS_OF_ETRNIC, GAPS_OF_ERNIC, MISSED_OF_ETRNIC,
+          MISSED_OF_ERNIC, DECIDED_OF_ETRNIC, DECIDED_OF_ERNIC)
 
 
 def answers(reference, found):

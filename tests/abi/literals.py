@@ -30,6 +30,26 @@ typedef struct { __u64 value; } big64;
 #define __be32 big32
 #define __be64 big64
 #include <hghca_wire.h>
+#include <ernic_hw.h>
+/* The columns of the tables of registers in ernic_hw.h. */
+enum { RW, RO, W1C, OVERRIDE, STOPPED };
+struct ernic_row { unsigned long long bits; int access, personality, first; };
+#define GLOBAL_ROW(name, ...) struct ernic_row name;
+#define GLOBAL_WORDS(name, offset, access, bits, who) .name = { bits, access, ERNIC_PERSONALITY_##who, 1 },
+#define QP_WORDS(name, offset, access, bits, who, first) .name = { bits, access, ERNIC_PERSONALITY_##who, first },
+#define PD_WORDS(name, offset, bits) .name = { bits, RW, ERNIC_PERSONALITY_ERNIC, 1 },
+const struct {
+	ERNIC_GLOBAL_REGISTERS(GLOBAL_ROW) ERNIC_QP_REGISTERS(GLOBAL_ROW) ERNIC_PD_REGISTERS(GLOBAL_ROW)
+} ernic_rows = {
+	ERNIC_GLOBAL_REGISTERS(GLOBAL_WORDS) ERNIC_QP_REGISTERS(QP_WORDS) ERNIC_PD_REGISTERS(PD_WORDS)
+};
+/* A column of a table of names: bit or code, and precedence. */
+#define SYNDROME_ROW(name, bit, precedence, text) int name;
+#define SYNDROME_WORDS(name, bit, precedence, text) .name = precedence,
+const struct { ERNIC_SYNDROMES(SYNDROME_ROW) } ernic_precedence = { ERNIC_SYNDROMES(SYNDROME_WORDS) };
+#define OPCODE_ROW(name, value, who) int name;
+#define OPCODE_WORDS(name, value, who) .name = ERNIC_PERSONALITY_##who,
+const struct { ERNIC_OPCODES(OPCODE_ROW) } ernic_opcode_of = { ERNIC_OPCODES(OPCODE_WORDS) };
 #define ORDER(member) _Generic((member), \\
 	little16: "little-endian", little32: "little-endian", little64: "little-endian", \\
 	big16: "big-endian", big32: "big-endian", big64: "big-endian", \\
@@ -111,7 +131,7 @@ def rows_of(table):
 
 def check_coverage(report, compiler, expressions, enums):
     """Each enumerator of these enums has a literal in some table."""
-    text = compiler.compile("C11 by gcc", "#include <hghca_hw.h>\n", "-E", "-P").stdout
+    text = compiler.compile("C11 by gcc", "#include <hghca_hw.h>\n#include <ernic_hw.h>\n", "-E", "-P").stdout
     for enum in enums:
         body = re.search(rf"^enum {enum} \{{(.*?)\}}", text, re.MULTILINE | re.DOTALL).group(1)
         names = re.findall(r"(\w+)[^,]*", body)

@@ -15,20 +15,25 @@ import family  # noqa: E402
 import rows  # noqa: E402
 
 # Each document, and the least number of its rows.
-DOCUMENTS = {"conformance": 400, "loopback": 100, "rsnic": 250}
+DOCUMENTS = {"conformance": 400, "ernic": 300, "etrnic": 500, "loopback": 100, "rsnic": 250}
 # Findings of the reading line by line: how many each group has.
 FINDINGS = {
     family.JINGZHAO: 46, family.SEGMENT: 26, family.HEALTH: 11, family.OPCODES: 7, family.FORMATS: 9,
     family.GAPS_OF_RSNIC: 26, family.BEFORE: 10, family.REGISTERS: 15, family.GAPS_OF_LOOPBACK: 24,
-    family.DECIDED_OF_RSNIC: 13, family.DECIDED_OF_LOOPBACK: 7,
+    family.DECIDED_OF_RSNIC: 13, family.DECIDED_OF_LOOPBACK: 7, family.FIRST_OF_ERNIC: 5, family.GAPS_OF_ETRNIC: 35,
+    family.GAPS_OF_ERNIC: 5, family.MISSED_OF_ETRNIC: 23, family.MISSED_OF_ERNIC: 10, family.DECIDED_OF_ETRNIC: 8,
+    family.DECIDED_OF_ERNIC: 12,
 }
 # Where each has its list of departures; that of the JingZhao HCA is section 15, which has its extensions too.
-LISTS = {"conformance": "hardware/departures.rst", "loopback": "loopback.rst", "rsnic": "rsnic.rst"}
+LISTS = {"conformance": "hardware/departures.rst", "ernic": "ernic.rst", "etrnic": "ernic.rst",
+         "loopback": "loopback.rst", "rsnic": "rsnic.rst"}
 # A test that a row names, FILE: NAME. Folders that have files of one name are named with them.
-NAMED = re.compile(r"\b((?:(?:kunit|programs|tools)/)?\w+\.(?:cc|c|py)): (\w+)")
+NAMED = re.compile(r"\b((?:(?:fuzz|kunit|programs|sim|tools)/)?\w+\.(?:cc|c|py)): (\w+)")
 # (beginning of the file's name, end of it, folder, how a test begins there); the first that fits holds.
 FUNCTION = r"^def (test_\w+)\("
 KINDS = (
+    ("fuzz/", ".cc", "tests/fuzz", r'^extern "C" int (\w+)\('),
+    ("sim/", ".cc", "tests/sim", r'^ {8}\{"(\w+)", "'),
     ("kunit/", ".c", "tests/kunit", r"^\tKUNIT_CASE(?:_\w+)?\((\w+)"),
     ("programs/", ".c", "tests/guest/programs", r'^\t\{ "[^"]+", (\w+)'),
     ("tools/", "_cases.py", "tests/tools", FUNCTION),
@@ -84,11 +89,12 @@ def test_missing():
     wrong = ["loopback_test.cc: NoSuchTestAtAll", "loopback_test.cc: Loopback", "programs/loopback.c: submit",
              "loopback.c: a_transfer", "kunit/loopback.c: a_transfer", "programs/badcalls.c: make_region",
              "rsnic.py: losses_of", "rsnic.py: exchange", "base_cases.py: main", "tools/rsnic_cases.py: registers",
-             "none_test.cc: None", "kunit/none.c: none"]
+             "none_test.cc: None", "kunit/none.c: none", "sim/scenarios.cc: make_ernic", "fuzz/ernic.cc: post"]
     same(missing([rows.Row("table 0", "row", rows.IMPLEMENTED, why) for why in wrong]),
          [f"table 0, row: {why}" for why in wrong], "what is missing")
     sound = ["loopback_test.cc: QueuesWrap", "programs/loopback.c: a_transfer", "kunit/loopback.c: loopback_copy",
-             "rsnic.py: health", "base_cases.py: test_identity", "tools/rsnic_cases.py: test_registers"]
+             "rsnic.py: health", "base_cases.py: test_identity", "tools/rsnic_cases.py: test_registers",
+             "sim/scenarios.cc: ernic", "fuzz/ernic.cc: LLVMFuzzerTestOneInput"]
     same(missing([rows.Row("table 0", "row", rows.IMPLEMENTED, "; ".join(sound))]), [], "tests that exist")
     same(unfounded([absent, rows.Row("1", "a", rows.IMPLEMENTED, "it is"), rows.Row("1", "b", rows.DEPARTS, ""),
                     rows.Row("1", "c", "done", "why")]), [("1", "a"), ("1", "b"), ("1", "c")], "what is unfounded")
@@ -103,11 +109,11 @@ def test_exceptions():
              f"{name}: of no row")
 
 
-def points(name):
-    """The points in a document's list of departures; one of several lines is several here."""
-    tables = [table for table in interface.tables(repo.path(f"docs/reference/{LISTS[name]}").read_text())
+def points(page):
+    """The points in a page's list of departures; one of several lines is several here."""
+    tables = [table for table in interface.tables(repo.path(f"docs/reference/{page}").read_text())
               if table.head == ["point", "what the device does, and why"]]
-    same(len(tables), 1, f"{name}: lists of departures")
+    same(len(tables), 1, f"{page}: lists of departures")
     return [row[0] for row in tables[0].rows]
 
 
@@ -117,9 +123,10 @@ def test_departures():
         named = importlib.import_module(name).POINTS
         departs = {(row.where, row.item) for row in found if row.status == rows.DEPARTS}
         same(sorted(departs ^ set(named)), [], f"{name}: rows that depart without a point, or the reverse")
-        same(sorted(set(named.values()) - set(points(name))), [], f"{name}: points that the list lacks")
-    for name in ("loopback", "rsnic"):
-        named = set(importlib.import_module(name).POINTS.values())
+        same(sorted(set(named.values()) - set(points(LISTS[name]))), [], f"{name}: points that the list lacks")
+    for name in sorted(set(LISTS.values()) - {LISTS["conformance"]}):
+        modules = [importlib.import_module(document) for document in LISTS if LISTS[document] == name]
+        named = {point for module in modules for point in module.POINTS.values()}
         same(sorted(points(name)), sorted(named), f"{name}: points of no row")
 
 
@@ -146,6 +153,9 @@ def test_findings():
         same(unanswered(group, documents()[group.document]), [], f"{group.title}: findings without an answer")
     same(keys(family.GAPS_OF_RSNIC), [f"R{number}" for number in range(1, 27)], "gaps of RSNIC")
     same(keys(family.GAPS_OF_LOOPBACK), [f"L{number}" for number in range(1, 25)], "gaps of the loopback controller")
+    for groups, last in (((family.GAPS_OF_ETRNIC, family.GAPS_OF_ERNIC), 40),
+                         ((family.DECIDED_OF_ETRNIC, family.DECIDED_OF_ERNIC), 20)):
+        same(sorted(int(key) for group in groups for key in keys(group)), [*range(1, last + 1)], groups[0].title)
     same(keys(family.DECIDED_OF_RSNIC) + keys(family.DECIDED_OF_LOOPBACK), [str(number) for number in range(1, 21)],
          "decisions")
 

@@ -51,7 +51,7 @@ DOCUMENT = """\
 A row is *implemented*, and the test that shows it is named; *extended*, by something that the document leaves open;
 it *departs*; or it is *not meaningful* in an emulation. Tests are in ``tests/unit`` (``_test.cc``), ``tests/qtest``
 (``_cases.py``), ``tests/guest/tests`` (``.py``), ``tests/kunit`` (``kunit/``), ``tests/guest/programs``
-(``programs/``) and ``tests/tools`` (``tools/``).
+(``programs/``), ``tests/sim`` (``sim/``), ``tests/fuzz`` (``fuzz/``) and ``tests/tools`` (``tools/``).
 
 """
 
@@ -86,6 +86,8 @@ def counters():
 
 # Path -> what its text is made by.
 PAGES = {"docs/reference/counters.rst": counters,
+         "docs/reference/documents/ernic.rst": lambda: document("ernic"),
+         "docs/reference/documents/etrnic.rst": lambda: document("etrnic"),
          "docs/reference/documents/jingzhao.rst": lambda: document("conformance"),
          "docs/reference/documents/loopback.rst": lambda: document("loopback"),
          "docs/reference/documents/rsnic.rst": lambda: document("rsnic")}
