@@ -22,6 +22,8 @@ KERNEL_ARGUMENTS = ("console=ttyS0 panic=-1 oops=panic kasan_multi_shot mitigati
                     "tsc=reliable nmi_watchdog=0 random.trust_cpu=on cryptomgr.notests log_buf_len=4M "
                     "rcupdate.rcu_expedited=1 net.ifnames=0 pty.legacy_count=0")
 LINK_BUFFER_BYTES = 4 << 20
+# The hub of the link, and that of the second half of a link that is divided; those between have an ERNIC's adapter.
+HALVES = (1, 100)
 # Kinds of HCA, with the properties that make them.
 DEVICES = {"hghca": "", "hghca-base": "profile=base", "rsnic": "profile=rsnic", "ernic": "personality=ernic",
            "etrnic": "personality=etrnic"}
@@ -43,6 +45,8 @@ class Config:
     hcas:      HCAs in each; None means 2 in a single guest and 1 in each of several. A tuple: in each by its number.
     devices:   a list of the kinds of device in each (KINDS), in place of hcas. A tuple of lists: in each by its number.
     virtio:    virtio network adapters of each on the link beside its HCAs, in the same form as hcas.
+    divided:   the HCAs behind this number, and the virtio network adapters, are on a second hub; 0: there is one hub. What
+               connects the two is among qemu_args.
     paired:    each HCA has a virtio network adapter beside it, on the same link and with the same MAC address, which can
                be the Ethernet half of its port. An HCA that is no Ethernet adapter has one in any case.
     kernel:    the same value as for setup.make: None for the stock kernel.
@@ -61,6 +65,7 @@ class Config:
     hcas: int | tuple | None = None
     devices: list | tuple = ()
     virtio: int | tuple = 0
+    divided: int = 0
     paired: bool = False
     kernel: str | None = None
     modules: str | None = None
@@ -149,7 +154,8 @@ def network_arguments(config, number, sockets):
     if len(on_link) == 1 and len(sockets) == 1:
         return [*ports, "-netdev", _stream(f"h{on_link[0]}", sockets[0]), *arguments]
     for index in on_link:
-        ports += ["-netdev", f"hubport,hubid=1,id=h{index}"]
+        hub = HALVES[bool(config.divided) and addresses[index - 1] > config.divided]
+        ports += ["-netdev", f"hubport,hubid={hub},id=h{index}"]
     for index, link in enumerate(sockets, 1):
         ports += ["-netdev", _stream(f"s{index}", link), "-netdev", f"hubport,hubid=1,id=p{index},netdev=s{index}"]
     return ports + arguments

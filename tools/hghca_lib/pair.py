@@ -10,6 +10,8 @@ import re
 from .guest import GuestError
 
 SERVER_SPACE = "b"
+# The namespace of HCA n of a guest is the one at n - 1; the first HCA is in none of them.
+SPACES = "abcdefghij"
 SERVER_ADDRESS, CLIENT_ADDRESS = "10.10.0.2", "10.10.0.1"
 SERVER_DEVICE, CLIENT_DEVICE = "hghca1", "hghca0"
 # Wait until a TCP socket or a connection manager's identifier listens on the port.
@@ -67,7 +69,7 @@ def pingpong(guest, number=2, count=1000, gid=None, device=None, size=65536):
     gid: the client's GID index if it is known already. device: the name of that HCA if it is another. Returns (MB/s or 0 if an end has failed, the client's command
     line, (server Result, client Result)).
     """
-    device, space, address = device or f"hghca{number - 1}", "abcdefgh"[number - 1], f"10.10.0.{number}"
+    device, space, address = device or f"hghca{number - 1}", SPACES[number - 1], f"10.10.0.{number}"
     gid = client_gid(guest) if gid is None else gid
     server = PINGPONG.format(device=device, gid=gid_index(guest, device, space, address), count=count, size=size)
     client = f"{PINGPONG.format(device=CLIENT_DEVICE, gid=gid, count=count, size=size)} {address}"

@@ -38,7 +38,7 @@ EARLY = ("sim", "unit")
 # These follow them there, or the other suites: whichever end first. Short ones come last, so that both end together.
 LATE = ("debug", "kunit", "tools", "fuzz", "abi")
 # The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
-FIRST = ("interop",)
+FIRST = ("interop", "peers")
 LOW_PRIORITY = host.at_priority(19)
 # A guest beside others has about a tenth of a CPU while two programs of the others poll, each on one of two CPUs. With
 # equal shares, both would often be left to one CPU, and a round trip between them would take 4 ms, not 10 us. At the

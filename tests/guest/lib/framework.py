@@ -37,6 +37,7 @@ RSNIC_FULL = "rsnic full"  # as LINK; the first HCA is one of the RSNIC document
 ERNIC = "ernic"        # as LINK; the second device is an ERNIC, with a virtio adapter
 ETRNIC = "etrnic"      # as ERNIC, with an ETRNIC
 RSNIC_BESIDE = "rsnic beside"  # as BESIDE, with an HCA of the RSNIC document
+PEERS = "peers"        # one guest: two devices of each kind and rxe; a relay connects the halves of the link
 IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
 LEAK_AGE_S = 6         # kmemleak ignores objects younger than 5 s
 DMA_ERRORS = 300       # limit of DMA debugging reports in one test; the log holds twice as many
@@ -73,7 +74,7 @@ class Test:
     """One line of output.
 
     machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
-              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, IMPAIRMENT or FAULTS.
+              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, PEERS, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.
@@ -199,8 +200,8 @@ class Testbed:
         # The cases of the programs that the test ran; the part of the name that chooses some of them.
         self.cases = []
         self.case = None
-        self.client, self.server = subject.sides(self)
-        self.sides = [self.client, self.server]
+        self.sides = list(subject.sides(self))
+        self.client, self.server = self.sides[:2]
         self.agents = {}
         for side in self.sides:
             self.await_gids(side)

@@ -6,11 +6,14 @@ known implementation; a failure there is not a failure of the HCA. The machines
 INTEROP, BESIDE and their like have rxe as the HCA's peer.
 """
 
-from hghca_lib import accel, guest, machine
+import contextlib
+
+from hghca_lib import accel, guest, machine, pair
 
 from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ETRNIC, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK,
-                       MIXED, PAIRED, PAUSES, RSNIC, RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
+                       MIXED, PAIRED, PAUSES, PEERS, RSNIC, RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
 from recorder import SMALL_BYTES
+from relay import Relay
 
 CONFIGS = {
     # A BAR can be mapped while its driver uses it.
@@ -39,6 +42,7 @@ CONFIGS = {
     RSNIC_BESIDE: {"devices": ["rsnic"], "virtio": 1},
     ERNIC: {"devices": ["hghca", "ernic"]},
     ETRNIC: {"devices": ["hghca", "etrnic"]},
+    PEERS: {"devices": [*machine.DEVICES] * 2, "divided": len(machine.DEVICES), "virtio": 1},
     IMPAIRMENT: {"hcas": 2,
                  "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
@@ -49,23 +53,25 @@ RXE_ON_VIRTIO = """
 set -e
 modprobe -a virtio_net rdma_rxe
 for i in $(seq 100); do
-    interface=$(ls /sys/bus/virtio/drivers/virtio_net/virtio*/net 2>/dev/null) && break
+    # The adapters in other namespaces are not shown.
+    interface=$(ls -d /sys/bus/virtio/drivers/virtio_net/virtio*/net/* 2>/dev/null) && break
     sleep 0.05
 done
+interface=${{interface##*/}}
 ip link set $interface mtu 4200 up
-ip address add 10.10.0.2/24 dev $interface
+ip address add {address}/24 dev $interface
 rdma link add rxe0 type rxe netdev $interface
 """
 HCA_AWAY = """
 set -e
 interface=$(ls /sys/class/infiniband/hghca0/device/net)
-ip netns add b
+ip netns add {space}
 ip netns attach first 1
-ip -n b link set lo up
-ip link set $interface netns b
-rdma dev set hghca0 netns b
-ip -n b link set $interface mtu 4200 up
-ip -n b address add 10.10.0.1/24 dev $interface
+ip -n {space} link set lo up
+ip link set $interface netns {space}
+rdma dev set hghca0 netns {space}
+ip -n {space} link set $interface mtu 4200 up
+ip -n {space} address add 10.10.0.1/24 dev $interface
 """
 
 
@@ -80,24 +86,43 @@ class Hghca:
     name = "hghca"
     machines = tuple(CONFIGS)
 
+    relay = None
+
+    @contextlib.contextmanager
     def boot(self, setup, kind, share, journal=None):
         config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind])
         config.first_options = journal.options() if journal else ""
         config.hca_options = ",".join(filter(None, [f"pcap-size={SMALL_BYTES}", config.hca_options]))
-        return guest.boot(setup, config)
+        with Relay() if config.divided else contextlib.nullcontext() as self.relay:
+            config.qemu_args += self.relay.qemu_args() if self.relay else ()
+            with guest.boot(setup, config) as guests:
+                yield guests
 
     def sides(self, testbed):
+        if testbed.machine == PEERS:
+            return of_each_kind(testbed.guest)
         first = Side("hghca0", "10.10.0.1", testbed.guests[0])
         if testbed.machine in (INTEROP, BASE_RXE, BESIDE, RSNIC_BESIDE):
-            prepare(testbed.guests[-1], RXE_ON_VIRTIO, "rxe")
+            prepare(testbed.guests[-1], RXE_ON_VIRTIO.format(address="10.10.0.2"), "rxe")
             if testbed.machine in (BESIDE, RSNIC_BESIDE):
-                prepare(testbed.guests[0], HCA_AWAY, "the HCA's namespace")
+                prepare(testbed.guests[0], HCA_AWAY.format(space="b"), "the HCA's namespace")
                 first.netns, first.yields = "b", True
             return first, Side("rxe0", "10.10.0.2", testbed.guests[-1], yields=True)
         if len(testbed.guests) == 2:
             return first, Side("hghca0", "10.10.0.2", testbed.guests[1])
         second = "ernic0" if testbed.machine in (ERNIC, ETRNIC) else "hghca1"
         return first, Side(second, "10.10.0.2", testbed.guests[0], netns="b")
+
+
+def of_each_kind(guest_):
+    """The sides of the machine PEERS: each kind on the first half of the link, each on the second one, rxe there too."""
+    kinds = CONFIGS[PEERS]["devices"]
+    address = f"10.10.0.{len(kinds) + 1}"
+    prepare(guest_, HCA_AWAY.format(space="a"), "the first HCA's namespace")
+    prepare(guest_, RXE_ON_VIRTIO.format(address=address), "rxe")
+    sides = [Side(name, f"10.10.0.{number}", guest_, netns=pair.SPACES[number - 1])
+             for number, name in enumerate(machine.device_names(kinds), 1)]
+    return [*sides, Side("rxe0", address, guest_)]
 
 
 RXE_ON_VETH = """

@@ -206,6 +206,43 @@ static void sizes_write(void)		{ sizes(IBV_WR_RDMA_WRITE); }
 static void sizes_write_imm(void)	{ sizes(IBV_WR_RDMA_WRITE_WITH_IMM); }
 static void sizes_read(void)		{ sizes(IBV_WR_RDMA_READ); }
 
+#define SWEPT_BYTES	(1UL << 20)
+
+/*
+ * Each power of two, one byte less and one more, from 1 byte on.  Neither side has rights that the operation does not
+ * need: a device without atomics, or whose memory no peer may reach, can ask.
+ */
+static void swept(enum ibv_wr_opcode opcode, size_t longest)
+{
+	bool read = opcode == IBV_WR_RDMA_READ;
+	struct tb_opts opts = tb_pair_defaults();
+	size_t power;
+	int more;
+
+	opts.qp_access = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+	opts.mr_access = opts.own_access = IBV_ACCESS_LOCAL_WRITE;
+	opts.rnr_retry = 7;
+	/* 0.3 s, eight times: the threads of rxe in this guest wait for a CPU. */
+	opts.timeout = 16;
+	tb_pair_create(&pair, &side_a, peer_side, &opts);
+	src = map(BUF_BYTES, 0);
+	dst = map(BUF_BYTES, 0);
+	src_mr = ibv_reg_mr(side_a.pd, src, BUF_BYTES, IBV_ACCESS_LOCAL_WRITE);
+	dst_mr = ibv_reg_mr(peer_side->pd, dst, BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | opts.qp_access);
+	if (!src_mr || !dst_mr)
+		tb_die("ibv_reg_mr");
+	for (power = 1; power <= longest; power *= 2)
+		for (more = -1; more <= 1 && !tb_failed(); more++)
+			if (power + more > 0 && power + more <= longest)
+				run_op((struct op) { opcode, 4097, 8191, power + more });
+	teardown(BUF_BYTES);
+}
+
+static void swept_write(void)	{ swept(IBV_WR_RDMA_WRITE, SWEPT_BYTES); }
+static void swept_read(void)	{ swept(IBV_WR_RDMA_READ, SWEPT_BYTES); }
+static void packet_write(void)	{ swept(IBV_WR_RDMA_WRITE, 128UL << side_a.mtu); }
+static void packet_read(void)	{ swept(IBV_WR_RDMA_READ, 128UL << side_a.mtu); }
+
 static void sizes_random(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -675,6 +712,10 @@ static const struct tb_case cases[] = {
 	{ "write", sizes_write },
 	{ "write with immediate", sizes_write_imm },
 	{ "read", sizes_read },
+	{ "WRITE of 1 byte to 1 MiB", swept_write },
+	{ "READ of 1 byte to 1 MiB", swept_read },
+	{ "WRITE of 1 byte to a packet", packet_write },
+	{ "READ of 1 byte to a packet", packet_read },
 	{ "random operations", sizes_random },
 	{ "gather lists", gather },
 	{ "inline", inline_data },

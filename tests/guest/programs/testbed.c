@@ -224,6 +224,7 @@ struct tb_opts tb_pair_defaults(void)
 	return (struct tb_opts) {
 		.qp_access = TB_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
 		.mr_access = TB_ACCESS_ALL,
+		.own_access = TB_ACCESS_ALL,
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 0,
@@ -354,9 +355,10 @@ void tb_pair_create(struct tb_pair *p, struct tb_side *a, struct tb_side *b, con
 	plain.max_send_wr = opts->max_send_wr;
 	plain.max_send_sge = opts->max_send_sge;
 	plain.max_inline = opts->max_inline;
+	plain.mr_access = opts->own_access;
 	tb_qp_create(&p->a, a, IBV_QPT_RC, &plain);
 	tb_qp_create(&p->b, b, IBV_QPT_RC, opts);
-	tb_qp_connect(&p->a, &p->b, opts, plain.qp_access, opts->dest_qpn);
+	tb_qp_connect(&p->a, &p->b, opts, opts->own_access & ~IBV_ACCESS_LOCAL_WRITE, opts->dest_qpn);
 	tb_qp_connect(&p->b, &p->a, opts, opts->qp_access, 0);
 }
 

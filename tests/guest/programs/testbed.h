@@ -47,6 +47,7 @@ struct tb_qp {
 struct tb_opts {
 	unsigned int qp_access;		/* of the responder, b */
 	unsigned int mr_access;		/* of b's buffer */
+	unsigned int own_access;	/* of the requester, a, and its buffer */
 	uint32_t dest_qpn;		/* destination of a; 0: b */
 	enum ibv_rate static_rate;	/* of both */
 	uint8_t timeout;
