@@ -36,7 +36,7 @@ GOALS = [("bandwidth at 64 KiB, hghca over rxe", "ib_write_bw", 65536, lambda ra
 def add_options(parser):
     parser.add_argument("figures", nargs="*", metavar="FIGURE",
                         help=f"measure only these, FIGURE:BYTES at one size only (default: all); "
-                             f"{', '.join(figure.name for figure in FIGURES)}")
+                             f"{', '.join(figure.name for figure in FIGURES)}; or `peers`: each kind of device beside rxe")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     parser.add_argument("--png", metavar="FILE", help="draw them there")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N",
@@ -65,6 +65,9 @@ def main(options):
     for name in (options.json, options.png):
         if name and not Path(name).absolute().parent.is_dir():
             raise UsageError(f"there is no folder for {name}", "make it first")
+    if options.figures == ["peers"]:
+        from . import bench_peers
+        return bench_peers.main(options)
     wanted = chosen(options.figures)
     made = setup.make()
     programs = make_programs(made.buildroot)
