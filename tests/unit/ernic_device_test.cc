@@ -593,7 +593,7 @@ const FatalResponse kFatalResponses[] = {
 
 class ErnicFatalResponse : public ::testing::TestWithParam<FatalResponse> {};
 
-TEST_P(ErnicFatalResponse, TheQpIsFatalAndSaysWhy)
+TEST_P(ErnicFatalResponse, AResponseMakesTheQpFatal)
 {
     for (const bool is_ernic : {false, true}) {
         Rig rig(is_ernic ? ernic::Config{} : etrnic());
