@@ -294,7 +294,7 @@ OURS = (
     ("ours: record", "flags: 7 the round of the ring", EXTENDED, RECORDS),
     ("ours: FATAL", "20h ACCESS: a peer may not access what its R_Key names", EXTENDED, f"{TABLE_REFUSES}, {FATAL}"),
     ("ours: FATAL", "21h MEMORY: memory of a WQE or a queue is not there", EXTENDED,
-     "ernic_cases.py: test_invalid_addresses"),
+     "ernic_device_test.cc: NothingIsThere, ernic_cases.py: test_invalid_addresses"),
     ("ours: PCI", "1af4:10f3, class 020700, BAR0, the MAC address in the serial number", EXTENDED,
      "ernic_cases.py: test_identity"),
     ("ours: PCI", "one interrupt, MSI or INTx", EXTENDED, "ernic_cases.py: test_link"),
@@ -313,7 +313,7 @@ OURS = (
      "libernic posts through the kernel, which checks keys"),
     ("software", "NVMe over Fabrics", EXTENDED, "without Fast Register a host of Linux has no use of it"),
     ("whole", "any register, WQE and packet", EXTENDED,
-     "each loop has a bound, and the device lives; fuzz/ernic.cc: LLVMFuzzerTestOneInput, "
+     "each loop has a bound, and the device lives; ernic_device_test.cc: HostileInputInEachState, fuzz/ernic.cc: LLVMFuzzerTestOneInput, "
      "ernic_cases.py: test_any_register"),
     ("whole", "ERNICs and HCAs on one network with all kinds of faults", EXTENDED, "sim/scenarios.cc: ernic"),
 )

@@ -35,7 +35,7 @@ IPV6 = f"{FIELDS}: OverIpv6"
 HIGH_WORDS = f"{FIELDS}: HighWordsOfAddresses"
 ERROR_QUEUES = f"{FIELDS}: QueuesOfErrorsGoRound"
 DATA_BUFFERS = f"{FIELDS}: DataBuffersThatRunOut"
-READ_COUNTS = f"{FIELDS}: ReadsAndWritesAreCounted"
+READ_COUNTS = "ernic_device_test.cc: EachMoves"
 WQE_COUNT = RESPONSES = READ_COUNTS
 OTHER_BANKS = f"{FIELDS}: ABitOfABankForEachQp"
 HEADERS = f"{FIELDS}: HeadersHaveWhatTheRegistersSay"
@@ -49,7 +49,9 @@ ACK_MODES = "ernic_device_test.cc: ModesOfAcknowledgement"
 BASE_COUNT = "ernic_device_test.cc: TheBaseCountIsTheUnitOfTimeouts"
 THRESHOLDS = "ernic_device_test.cc: ThresholdsCountFreeLines"
 PAUSES = "ernic_device_test.cc: APauseStopsItsClass"
-SOURCES = f"{FIELDS}: EachSourceHasItsEnable"
+SOURCES = "ernic_device_test.cc: IsLatchedGatedAndCleared"
+
+HEADERS_KEPT = "ernic_device_test.cc: HeadersGoThroughTheirBuffers"
 
 STORED = "stored, without effect"
 NO_PART = "0: the device has no such part"
@@ -157,9 +159,11 @@ GLOBALS = (
         yes("31:16", "XOFF", THRESHOLDS, "ERNIC_THRESHOLD_XOFF")), "public", "ERNIC"),
     *(Register(f"IPV6XADD{n}", 0x01c + 4 * n, "RW", (yes(ALL, f"IPv6 address {32 * n - 1}:{32 * n - 32}", IPV6),))
       for n in range(1, 5)),
-    Register("TXBUFBA", 0x030, "RW", (departs(ALL, "base of the TX header buffers", STORED),), who="ETRNIC"),
+    Register("TXBUFBA", 0x030, "RW", (yes(ALL, "base of the TX header buffers", HEADERS_KEPT),), who="ETRNIC"),
     Register("TXBUFSZ", 0x038, "RW", (
-        departs("15:0", "number of TX header buffers", STORED), departs("31:16", "size of each", STORED)), who="ETRNIC"),
+        yes("15:0", "number of TX header buffers", HEADERS_KEPT, "ERNIC_BUFFERS"),
+        yes("31:16", "size of each", f"{HEADERS_KEPT}, ernic_device_test.cc: HeaderBuffersThatAreShortAreNotUsed",
+            "ERNIC_BUFFER_BYTES")), who="ETRNIC"),
     Register("TXSGLBUFBA", 0x040, "RW", (departs(ALL, "base of the TX SGL buffers", STORED),), who="ETRNIC"),
     Register("TXSGLBUFSZ", 0x048, "RW", (
         departs("15:0", "number of TX SGL buffers", STORED), departs("31:16", "size of each", STORED)), who="ETRNIC"),
@@ -238,7 +242,7 @@ GLOBALS = (
         for bit, name in enumerate(("VALIDATION", "MAD", "BYPASS", "RNR_NAK", "COMPLETION", "BAD_OPCODE", "RECEIVE", "FATAL")))),
     Register("INTSTS", 0x184, "W1C", (
         yes("0", "VALIDATION: a packet is invalid", SYNDROME), yes("1", "MAD: a MAD is received", MADS),
-        no("2", "BYPASS: a bypass packet is received", "never pending: no packet bypasses the device"),
+        no("2", "BYPASS: a bypass packet is received", "never pending: no packet bypasses the device; ernic_device_test.cc: ReservedBitsStayClear"),
         yes("3", "RNR_NAK: an RNR NAK is sent", NOT_READY),
         yes("4", "COMPLETION: a WQE is complete, of QPs with QPCONF 3", "ernic_cases.py: test_link"),
         yes("5", "BAD_OPCODE: a WQE has an illegal opcode", ILLEGAL),
@@ -437,10 +441,10 @@ def unused(register):
 
 
 # Points of the list of departures (docs/reference/ernic.rst), by the names of registers.
-HEADER_BUFFERS, CONGESTION, RESPONSE_ERRORS = (
-    "header and SGL buffers", "congestion notification", "response error buffers")
+SGL_BUFFERS, CONGESTION, RESPONSE_ERRORS = (
+    "SGL buffers", "congestion notification", "response error buffers")
 POINTS = {
-    **dict.fromkeys(("TXBUFBA", "TXBUFSZ", "TXSGLBUFBA", "TXSGLBUFSZ"), HEADER_BUFFERS),
+    **dict.fromkeys(("TXSGLBUFBA", "TXSGLBUFSZ"), SGL_BUFFERS),
     **dict.fromkeys(("INCNPPKTCNT", "OUTCNPPKTCNT"), CONGESTION),
     **dict.fromkeys(("RESPERRPKTBA", "RESPERRPKTBAMSB", "RESPERRSZ"), RESPONSE_ERRORS),
 }

@@ -6,8 +6,8 @@ registers stand in ernic_registers.py. `tools/hghca pages` writes docs/reference
 """
 
 from ernic_registers import (ACCESS, ACK_MODES, A_SEND, BANKS, BASE_COUNT, DATA_BUFFERS, ERROR_QUEUES, FATAL, FIELDS,
-                             FROM_HCA, GATES, GLOBALS, HEADER_BUFFERS, ILLEGAL, IPV6, MADS, MAP, NOT_READY, NO_CQES,
-                             QPS, RESET, SENDS, STATUS, SYNDROME, TO_HCA, points_of, rows_of, unused)
+                             FROM_HCA, GATES, GLOBALS, HEADERS_KEPT, ILLEGAL, IPV6, MADS, MAP, NOT_READY, NO_CQES, QPS,
+                             RESET, SENDS, SGL_BUFFERS, SOURCES, STATUS, SYNDROME, TO_HCA, points_of, rows_of, unused)
 from literals import Field, Table, Value
 from rows import DEPARTS, EXTENDED, IMPLEMENTED, NOT_MEANINGFUL, Row
 
@@ -37,7 +37,7 @@ SIXTEEN = "ernic_device_test.cc: TheSeventeenthWaits"
 ROUND = "ernic_device_test.cc: IndicesGoRoundManyTimes"
 BOUNDS = "ernic_cases.py: test_properties_refused"
 OWN_REQUESTS = f"{FIELDS}: RequestsOfAnEtrnic"
-BAD_RESPONSES = f"{FIELDS}: ResponsesThatAreWrong"
+BAD_RESPONSES = "ernic_device_test.cc: AResponseMakesTheQpFatal"
 BAD_REQUESTS = f"{FIELDS}: PaddingAndLength"
 TIMERS = f"{FIELDS}: TimersOfAQp"
 
@@ -68,10 +68,10 @@ SYNDROMES = (
      f"also as FATAL code 00010 says; {BAD_REQUESTS}"),
     (19, 14, "LENGTH", "payload does not fit the PMTU", "dropped", IMPLEMENTED,
      f"also as FATAL codes 00010 and 11010 say; {FATAL}, {BAD_RESPONSES}"),
-    (20, 13, "RNR", "request queue is full", "RNR NAK", IMPLEMENTED, f"{FIELDS}: NoSlotIsFree, {NOT_READY}"),
+    (20, 13, "RNR", "request queue is full", "RNR NAK", IMPLEMENTED, f"ernic_device_test.cc: FullReceiveQueue, {NOT_READY}"),
     (21, 12, "PSN", "PSN sequence of a request", "NAK sequence", IMPLEMENTED,
      "ernic_device_test.cc: WrongPsnIsAskedForAgain"),
-    (22, 14, "AETH", "AETH syndrome is malformed", "dropped", IMPLEMENTED, f"a reserved value; {BAD_RESPONSES}"),
+    (22, 14, "AETH", "AETH syndrome is malformed", "dropped", IMPLEMENTED, "a reserved value; ernic_device_test.cc: ReservedSyndrome"),
     (23, 14, "RESPONSE", "bad response, or NAK invalid", "FATAL", IMPLEMENTED, BAD_RESPONSES),
     (27, 5, "IP_SOURCE", "IP source address is not the peer's", "dropped", IMPLEMENTED, f"{SYNDROME}, {IPV6}"),
     (28, 4, "MAC_SOURCE", "MAC source address is not the peer's", "dropped", IMPLEMENTED, SYNDROME),
@@ -155,6 +155,7 @@ TABLES = (
     )),
     Table("ETRNIC tables 3-1, 3-2", "memory", (
         Value("registers, 64 KB", 64 << 10, "ERNIC_APERTURE_ETRNIC"),
+        Value("bytes of a header buffer", 128, "ERNIC_HEADER_BUFFER_BYTES"),
         Value("outstanding transactions", 16, "ERNIC_OUTSTANDING"),
         Value("size of a write retry buffer, 4K", 4096, "ERNIC_DATA_BUFFER_BYTES"),
     )),
@@ -303,7 +304,7 @@ RX_PATH = (
     ("table 2-4", "11y2y1y0: several of y2, y1, y0 at a time", NOT_MEANINGFUL, "the device reports the first that it finds"),
     ("table 2-4", "local error or remote error", NOT_MEANINGFUL, "the code tells it"),
     ("table 2-4", "memory that a WQE or a queue names is not there: no code", EXTENDED,
-     "21h; ernic_cases.py: test_invalid_addresses"),
+     "21h; ernic_device_test.cc: NothingIsThere, ernic_cases.py: test_invalid_addresses"),
     ("RX path", "only SEND requests are expected", IMPLEMENTED, FATAL),
     ("figure 2-4", "content goes to the RX buffer without headers", IMPLEMENTED, A_SEND),
     ("figure 2-4", "a slot is a packet or a message: not told", EXTENDED,
@@ -389,7 +390,7 @@ REGISTER_SPACE = (
     ("register space", "accesses of another width than 32 bits: not given", EXTENDED,
      "they read 0 or have no effect, and are counted; ernic_device_test.cc: OnlyFourAlignedBytesAreARegister"),
     ("register space", "counters at their end: not given", EXTENDED,
-     f"each wraps at its 16 bits, and a reset alone clears it; {FIELDS}: CountersWrap"),
+     f"each wraps at its 16 bits; ernic_device_test.cc: TheyGoRoundAtSixteenBits, ernic_device_test.cc: EachMoves"),
     ("table 2-7", "\"does not exist for QP 1\", i = 2 to C_NUM_QP", IMPLEMENTED, f"reads 0; {RESET}"),
     ("table 2-7", "TIMEOUTCONFi: i = 1 to C_NUM_QP, and not of QP 1", IMPLEMENTED, f"not of QP 1; {RESET}"),
     ("table 2-7", "i = 1 to C_NUM_QP", IMPLEMENTED, f"QPs beyond read 0; {RESET}"),
@@ -402,9 +403,10 @@ REGISTER_SPACE = (
      f"clocks of the property clock-mhz; {BASE_COUNT}"),
     ("table 2-7", "XRNICADCONF 19:16: \"4096us\"", IMPLEMENTED, f"4.096 us, as the values say; {BASE_COUNT}"),
     ("table 2-7", "XRNICADCONF 19:16 is 0: not told", EXTENDED, f"4.096 us; {BASE_COUNT}"),
-    ("table 2-7", "TX header buffers: all headers go there, and come from there", DEPARTS,
-     "headers are made when a packet is sent"),
-    ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA", DEPARTS, "the device has no lists"),
+    ("table 2-7", "TX header buffers: all headers go there, and come from there", IMPLEMENTED, HEADERS_KEPT),
+    ("table 2-7", "header buffers that are too short, or not in memory: not told", EXTENDED,
+     "less than 128 bytes: not used; not in memory: the packet is lost; ernic_device_test.cc: HeaderBuffersThatAreNotThere"),
+    ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA", DEPARTS, "no document has their format"),
     ("table 2-7", "ERRBUFBA: without XRNICCONF[5] only packets that make a QP FATAL", IMPLEMENTED, ERROR_BUFFER),
     ("table 2-7", "ERRBUFWPTR: the number of error packets", EXTENDED,
      "modulo the number of buffers; ernic_device_test.cc: ErrorBuffersGoRound"),
@@ -438,7 +440,7 @@ DESIGN = (
                                                                       "ernic_cases.py: test_invalid_addresses"),
     ("chapter 3", "side bands are enabled for each QP", IMPLEMENTED, f"by QPCONF 4; {DOORBELLS}"),
     ("table 3-1", "64 KB of registers", IMPLEMENTED, "ernic_cases.py: test_identity"),
-    ("table 3-2", "TX Header: 16 KB, 128 of 128 bytes", DEPARTS, "as TXBUFBA"),
+    ("table 3-2", "TX Header: 16 KB, 128 of 128 bytes", IMPLEMENTED, f"as TXBUFSZ says; {HEADERS_KEPT}"),
     ("table 3-2", "Dropped packet buffer: 16 KB, 64 of 256 bytes", IMPLEMENTED,
      "the error buffer, as ERRBUFSZ says; ernic_device_test.cc: ErrorBuffersGoRound"),
     ("table 3-2", "Bypass packet buffer: 16 KB, 32 of 512 bytes", NOT_MEANINGFUL, "no register of the document has it"),
@@ -451,7 +453,7 @@ DESIGN = (
     *lines("table 3-3", "asserted when "),
     ("table 3-3", "xrnic_intr8: reserved", NOT_MEANINGFUL, "no source"),
     ("interrupts", "lines may be ORed to one", IMPLEMENTED, f"they are; {GATES}"),
-    ("interrupts", "INTEN enables each line", IMPLEMENTED, f"{FIELDS}: EachSourceHasItsEnable"),
+    ("interrupts", "INTEN enables each line", IMPLEMENTED, SOURCES),
     ("interrupts", "INTSTS tells the cause", IMPLEMENTED, GATES),
     ("interrupts", "a source that INTEN does not enable: not told", EXTENDED, f"INTSTS latches it; {GATES}"),
     ("interrupts", "INTSTS 4 and 6, and the banks: not told", EXTENDED, f"the OR of their banks; {BANKS}"),
@@ -469,7 +471,7 @@ DESIGN = (
 
 REST = (
     ("chapter 5", "modules and architecture of the example design", NOT_MEANINGFUL, TOOLS),
-    ("chapter 5", "READ responses and WRITEs of 256 bytes", IMPLEMENTED, OWN_REQUESTS),
+    ("chapter 5", "READ responses and WRITEs of 256 bytes", IMPLEMENTED, EXAMPLE),
     ("chapter 5", "SENDs with capsules of 80 bytes", IMPLEMENTED, EXAMPLE),
     ("chapter 5", "IPv4, QP 2 to QP 7, 8 transactions of each type", IMPLEMENTED, EXAMPLE),
     ("chapter 5", "doorbells by the hardware handshake", NOT_MEANINGFUL, PINS),
@@ -477,8 +479,8 @@ REST = (
     ("chapter 5", "messages of the simulation", NOT_MEANINGFUL, TOOLS),
     ("example sequence", "all registers are configured", IMPLEMENTED, EXAMPLE),
     ("example sequence", "eight SENDs to each of QP 2 to QP 7; data and doorbells are compared", IMPLEMENTED, EXAMPLE),
-    ("example sequence", "READs: the fields of the request, the response, the data", IMPLEMENTED, OWN_REQUESTS),
-    ("example sequence", "WRITEs: the fields of the request, the ACK", IMPLEMENTED, OWN_REQUESTS),
+    ("example sequence", "READs: the fields of the request, the response, the data", IMPLEMENTED, EXAMPLE),
+    ("example sequence", "WRITEs: the fields of the request, the ACK", IMPLEMENTED, EXAMPLE),
     ("appendix A", "a dump of all registers by the cable's tool", NOT_MEANINGFUL, TOOLS),
     ("appendix A", "counters of the initiator's adapter", NOT_MEANINGFUL, OTHERS_TOOLS),
     ("appendix A", "84000688: 30620601, the QP status of QP 5", IMPLEMENTED, STATUS),
@@ -509,7 +511,7 @@ DECIDED = (
     ("whole", "how software ends a QP: not told", EXTENDED,
      "it clears QPCONF 0: what is under way is forgotten; ernic_test.cc: DisabledQpCompletesNothing"),
     ("whole", "any register and any packet of others", EXTENDED,
-     "each loop has a bound, and the device lives; fuzz/ernic.cc: LLVMFuzzerTestOneInput, "
+     "each loop has a bound, and the device lives; ernic_device_test.cc: HostileInputInEachState, fuzz/ernic.cc: LLVMFuzzerTestOneInput, "
      "ernic_cases.py: test_any_register"),
     ("software", "a driver for the ETRNIC: NVMe over Fabrics of Linux", DEPARTS,
      "no target: a SEND with invalidate, which Linux asks for, is not in the document"),
@@ -526,8 +528,6 @@ POINTS = points_of(ROWS, {
     ("table 2-3", "18: the same of a response; dropped"): RESPONSES,
     ("table 2-4", "11y2y1y0, y1: of a LAST or ONLY"): RESPONSES,
     ("table 2-5", "nine lines"): "interrupts",
-    ("table 2-7", "TX header buffers: all headers go there, and come from there"): HEADER_BUFFERS,
-    ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA"): HEADER_BUFFERS,
-    ("table 3-2", "TX Header: 16 KB, 128 of 128 bytes"): HEADER_BUFFERS,
+    ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA"): SGL_BUFFERS,
     ("software", "a driver for the ETRNIC: NVMe over Fabrics of Linux"): "NVMe over Fabrics",
 })

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstring>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -316,49 +315,6 @@ TEST(ErnicFields, QueuesOfErrorsGoRound)
     }
 }
 
-// What comes back for a request, and what becomes of the QP.
-struct Response {
-    const char *name;
-    uint8_t opcode;      // of the WQE
-    uint32_t length;
-    Frame (*packet)();
-    uint16_t code;       // FATAL; 0: dropped
-    unsigned bit;
-};
-const Response kResponses[] = {
-    // IBA vol 1, 9.7.5.2.1: 10 in bits 6:5 of the syndrome is reserved.
-    {"ReservedSyndrome", Ernic::kWrite, 64, [] { return Rig::packet(0x11, 0x100, {}, {0x40, 0, 0, 0}); }, 0, 22},
-    {"InvalidRequest", Ernic::kWrite, 64, [] { return Rig::packet(0x11, 0x100, {}, {0x61, 0, 0, 0}); }, 0x0a, 23},
-    {"AccessError", Ernic::kWrite, 64, [] { return Rig::packet(0x11, 0x100, {}, {0x62, 0, 0, 0}); }, 0x0a, 23},
-    {"OperationalError", Ernic::kWrite, 64, [] { return Rig::packet(0x11, 0x100, {}, {0x63, 0, 0, 0}); }, 0x0a, 23},
-    {"ReadResponseOfAWrite", Ernic::kWrite, 64,
-     [] { return Rig::packet(0x10, 0x100, bytes(64), {0x1f, 0, 0, 0}); }, 0x0c, 23},
-    {"SyndromeOfARead", Ernic::kRead, 64, [] { return Rig::packet(0x10, 0x100, bytes(64), {0x60, 0, 0, 0}); }, 0x19, 23},
-    {"ShortFirst", Ernic::kRead, 2048, [] { return Rig::packet(0x0d, 0x100, bytes(512), {0x1f, 0, 0, 0}); }, 0x1a, 23},
-    {"MiddleFirst", Ernic::kRead, 3072, [] { return Rig::packet(0x0e, 0x100, bytes(1024)); }, 0x1c, 23},
-};
-
-class ErnicResponses : public ::testing::TestWithParam<std::tuple<Response, bool>> {};
-
-TEST_P(ErnicResponses, ResponsesThatAreWrong)
-{
-    const auto &[response, is_ernic] = GetParam();
-    Rig rig(is_ernic ? ernic::Config{} : etrnic());
-    rig.open_error_buffer();
-    rig.post(response.opcode, rig.buffer, response.length, 0x2000, 0x1234);
-    rig.receive(response.packet());
-    EXPECT_EQ(rig.syndrome(), 1u << response.bit);
-    EXPECT_EQ(rig.driver.fatal_code(kQpn), response.code);
-    EXPECT_EQ(rig.driver.is_fatal(kQpn), response.code != 0);
-    EXPECT_EQ(rig.driver.cqhead(kQpn), response.code ? 1 : 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Table, ErnicResponses,
-                         ::testing::Combine(::testing::ValuesIn(kResponses), ::testing::Bool()), [](const auto &info) {
-                             return std::string(std::get<0>(info.param).name) +
-                                    (std::get<1>(info.param) ? "Ernic" : "Etrnic");
-                         });
-
 // Seed 000, table 2-3, bits 18 and 19, and FATAL code 00010.
 TEST(ErnicFields, PaddingAndLength)
 {
@@ -372,21 +328,6 @@ TEST(ErnicFields, PaddingAndLength)
         EXPECT_EQ(rig.syndrome(), 1u << 18);
         EXPECT_EQ(rig.driver.fatal_code(kQpn), 2);
         EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
-    }
-}
-
-TEST(ErnicFields, NoSlotIsFree)
-{
-    for (const bool is_ernic : {false, true}) {
-        Rig rig(is_ernic ? ernic::Config{} : etrnic());
-        rig.open_error_buffer();
-        for (uint32_t n = 0; n < kDepth - 1u; n++)
-            rig.receive(Rig::send(kFirstPsn + n));
-        EXPECT_EQ(rig.driver.read(Ernic::kErrorBufferPointer), 0u);
-        rig.receive(Rig::send(kFirstPsn + kDepth - 1));
-        EXPECT_EQ(rig.syndrome(), 1u << 20);
-        EXPECT_EQ(View(rig.host.frames.back()).syndrome, 0x20 | 1);
-        EXPECT_FALSE(rig.driver.is_fatal(kQpn));
     }
 }
 
@@ -584,113 +525,6 @@ TEST(ErnicFields, TheSlotOfTheNextMessage)
         }
     }
 }
-
-TEST(ErnicFields, ReadsAndWritesAreCounted)
-{
-    for (const bool is_ernic : {false, true}) {
-        Rig rig(is_ernic ? ernic::Config{} : etrnic());
-        rig.post(Ernic::kWrite, rig.buffer, 2048, 0x2000, 1);
-        rig.post(Ernic::kRead, rig.buffer, 2048, 0x2000, 1);
-        EXPECT_EQ(rig.driver.read(Ernic::kIoOut), 3u << 16);   // two packets, and one
-        EXPECT_EQ(rig.driver.read(0x12c), 2u << 16 | 2);
-        rig.acknowledge(0x101);
-        rig.receive(Rig::packet(0x0d, 0x102, bytes(1024), {0x1f, 0, 0, 0}));
-        rig.receive(Rig::packet(0x0f, 0x103, bytes(1024), {0x1f, 0, 0, 0}));
-        EXPECT_EQ(rig.driver.read(Ernic::kSendsAndResponses), 2u << 16);
-        EXPECT_EQ(rig.driver.cqhead(kQpn), 2);
-        if (!is_ernic)
-            continue;
-        open_region(rig);
-        rig.receive(Rig::packet(0x0c, kFirstPsn, {}, reth(kRkey, 2048)));
-        EXPECT_EQ(rig.driver.read(0x17c), 2u);
-    }
-}
-
-// A half is 16 bits, and wraps without the other one. A reset alone clears it.
-TEST(ErnicFields, CountersWrap)
-{
-    Rig rig;
-    Frame wrong = Rig::send();
-    put(wrong, 33, 9);
-    seal(wrong);
-    for (uint32_t n = 1; n <= 0x10002; n++)
-        rig.receive(wrong);
-    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 2u << 16 | 2);
-    EXPECT_EQ(rig.driver.read(Ernic::kInvalidAndDuplicates), 2u);
-    rig.driver.write(Ernic::kAllAndDropped, 0xffffffff);
-    rig.driver.write(Ernic::kConf, 0);
-    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 2u << 16 | 2);
-    rig.driver.device.reset();
-    EXPECT_EQ(rig.driver.read(Ernic::kAllAndDropped), 0u);
-}
-
-// Seed 000, table 3-3 and INTEN: a source, and what makes it pending.
-struct Source {
-    const char *name;
-    unsigned bit;
-    void (*provoke)(Rig &rig);
-};
-const Source kSources[] = {
-    {"Validation", 0,
-     [](Rig &rig) {
-         Frame frame = Rig::send();
-         put(frame, 33, 9);
-         seal(frame);
-         rig.receive(frame);
-     }},
-    {"Mad", 1, [](Rig &rig) { rig.receive(to_qp(Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1}), 1)); }},
-    {"RnrNak", 3,
-     [](Rig &rig) {
-         for (uint32_t n = 0; n < kDepth; n++)
-             rig.receive(Rig::send(kFirstPsn + n));
-     }},
-    {"Completion", 4,
-     [](Rig &rig) {
-         rig.post(Ernic::kSend, rig.buffer, 64);
-         rig.acknowledge(0x100);
-     }},
-    {"BadOpcode", 5, [](Rig &rig) { rig.post(0x05, rig.buffer, 64); }},
-    {"Receive", 6, [](Rig &rig) { rig.receive(Rig::send()); }},
-    {"Fatal", 7, [](Rig &rig) { rig.receive(Rig::packet(0x01, kFirstPsn, bytes(1024))); }},
-};
-
-class ErnicSources : public ::testing::TestWithParam<std::tuple<Source, bool>> {};
-
-TEST_P(ErnicSources, EachSourceHasItsEnable)
-{
-    const auto &[source, is_ernic] = GetParam();
-    for (unsigned bit = 0; bit < 8; bit++) {
-        Rig rig(is_ernic ? ernic::Config{} : etrnic(), source.bit == 4 ? 0x28 : source.bit == 6 ? 0x24 : 0x20);
-        QpAttributes a{};
-        a.mtu = 1024;
-        rig.driver.configure(1, a, {rig.host.alloc(64), 0, rig.host.alloc(kDepth * 512), kDepth, kDepth, 512, 0}, 0, 0);
-        rig.driver.enable(1);
-        rig.driver.write(Ernic::kIntEnable, 1u << bit);
-        // Some are pending with others: a QP that is fatal has had an invalid packet.
-        source.provoke(rig);
-        const uint32_t pending = rig.driver.read(Ernic::kIntStatus);
-        EXPECT_TRUE(pending >> source.bit & 1);
-        EXPECT_EQ(rig.host.take_vectors(0), pending >> bit & 1) << bit;
-        if (bit != source.bit)
-            continue;
-        rig.driver.write(Ernic::kIntEnable, 0);
-        EXPECT_EQ(rig.host.take_vectors(0), 0u);
-        const unsigned lowered = rig.host.lowered;
-        rig.driver.write(Ernic::kIntEnable, 1u << bit);
-        EXPECT_EQ(rig.host.take_vectors(0), 1u);
-        rig.driver.write(Ernic::kIntStatus, 1u << bit);
-        for (uint32_t bank = 0x190; bank < 0x1d0; bank += 4)
-            rig.driver.write(bank, 0xffffffff);
-        EXPECT_EQ(rig.host.lowered, lowered + 1);
-        EXPECT_EQ(rig.driver.read(Ernic::kIntStatus) >> bit & 1, 0u);
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(Table, ErnicSources, ::testing::Combine(::testing::ValuesIn(kSources), ::testing::Bool()),
-                         [](const auto &info) {
-                             return std::string(std::get<0>(info.param).name) +
-                                    (std::get<1>(info.param) ? "Ernic" : "Etrnic");
-                         });
 
 // Bit q of bank n is QP 32 n + q.
 TEST(ErnicFields, ABitOfABankForEachQp)
