@@ -230,7 +230,7 @@ def test_long_log():
 NETWORK = """
 for device in /sys/class/infiniband/*; do echo ${device##*/} first; done
 for space in $(ip netns list | cut -d" " -f1 | sort); do
-    ip netns exec $space rdma dev | sed -n "s/^[0-9]*: \\(hghca[0-9]\\):.*/\\1 $space/p"
+    ip netns exec $space rdma dev | sed -n "s/^[0-9]*: \\([a-z]*[0-9]\\):.*/\\1 $space/p"
     ip -n $space -4 -o address show scope global | sed "s/.* inet \\([^ ]*\\) .*/$space \\1/"
 done
 ip -4 -o address show scope global | sed "s/.* inet \\([^ ]*\\) .*/first \\1/"
