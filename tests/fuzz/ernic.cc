@@ -122,7 +122,11 @@ private:
     static ernic::Config config_of(Record &first)
     {
         const uint8_t how = first.u8();
-        return {how & 1 ? ernic::Personality::Etrnic : ernic::Personality::Ernic, kQps, how >> 1 & 3u, 32};
+        return {.personality = how & 1 ? ernic::Personality::Etrnic : ernic::Personality::Ernic,
+                .qps = kQps,
+                .extensions = how >> 1 & 3u,
+                .ethernet = bool(how >> 3 & 1),
+                .slice_work = 32};
     }
     uint32_t globals() const { return device_.registers.is_ernic() ? 0x20000 : 0; }
     void set(uint32_t offset, uint32_t value) { device_.write(globals() + offset, value, 4); }
