@@ -24,7 +24,7 @@
 #define OWNED_AT	((uint8_t *)0x600000000000)	/* the intruder has no memory there */
 #define OWNED_BYTES	65536
 #define OWNED		0x5c
-#define KEYS		64	/* L_Keys that are tried on each side of the owner's */
+#define KEYS		16	/* L_Keys that are tried on each side of the owner's */
 #define TAGS		256	/* low bytes of an R_Key */
 #define PAGES_TRIED	512	/* more than the registers have */
 
@@ -256,6 +256,7 @@ static void no_mapping(void)
 /* The region is invalid when the completion is there, and no other region is. */
 static void invalidated(void)
 {
+	static uint8_t memory[4096] __attribute__((aligned(4096)));
 	struct tb_pair p;
 	struct ibv_mr *mr;
 	struct ibv_sge sge, place;
@@ -264,13 +265,13 @@ static void invalidated(void)
 	struct ibv_wc wc;
 
 	connect_pair(&p, &peer, &side);
-	mr = ibv_reg_mr(side.pd, p.b.buf, 4096, TB_ACCESS_ALL);
+	mr = ibv_reg_mr(side.pd, memory, sizeof(memory), TB_ACCESS_ALL);
 	place = (struct ibv_sge) { (uintptr_t)p.b.buf + 8192, BYTES, p.b.mr->lkey };
 	if (!mr || ibv_post_recv(p.b.qp, &recv, &bad))
 		tb_die("a region and a receive");
 	sge = (struct ibv_sge) { (uintptr_t)p.a.buf, BYTES, p.a.mr->lkey };
 	memset(p.a.buf, 0x21, BYTES);
-	completes(&p.a, wr_of(IBV_WR_RDMA_WRITE, &sge, p.b.buf, mr->rkey), IBV_WC_SUCCESS, "a WRITE before");
+	completes(&p.a, wr_of(IBV_WR_RDMA_WRITE, &sge, memory, mr->rkey), IBV_WC_SUCCESS, "a WRITE before");
 	wr = wr_of(IBV_WR_SEND_WITH_INV, &sge, NULL, 0);
 	wr.invalidate_rkey = mr->rkey;
 	completes(&p.a, wr, IBV_WC_SUCCESS, "SEND with invalidate");
@@ -280,8 +281,8 @@ static void invalidated(void)
 			wc.wc_flags, wc.invalidated_rkey, mr->rkey);
 	completes(&p.a, wr_of(IBV_WR_RDMA_WRITE, &sge, p.b.buf, p.b.mr->rkey), IBV_WC_SUCCESS, "the other region");
 	memset(p.a.buf, 0x33, BYTES);
-	completes(&p.a, wr_of(IBV_WR_RDMA_WRITE, &sge, p.b.buf, mr->rkey), IBV_WC_REM_ACCESS_ERR, "a WRITE behind");
-	if (p.b.buf[0] != 0x21)
+	completes(&p.a, wr_of(IBV_WR_RDMA_WRITE, &sge, memory, mr->rkey), IBV_WC_REM_ACCESS_ERR, "a WRITE behind");
+	if (memory[0] != 0x21)
 		tb_fail("a region that is invalid was written to");
 	tb_pair_destroy(&p);
 	if (ibv_dereg_mr(mr))
@@ -361,25 +362,25 @@ static void regions(void)
 static void region_entries(void)
 {
 	enum { ENTRIES = 256 };
-	static uint8_t memory[4096] __attribute__((aligned(4096)));
+	static uint8_t memory[ENTRIES + 1][4096] __attribute__((aligned(4096)));
 	struct ibv_mr *mrs[ENTRIES + 1] = {}, *local;
 	int n;
 
 	for (n = 0; n <= ENTRIES; n++) {
 		errno = 0;
-		mrs[n] = ibv_reg_mr(side.pd, memory, sizeof(memory), TB_ACCESS_ALL);
+		mrs[n] = ibv_reg_mr(side.pd, memory[n], sizeof(memory[n]), TB_ACCESS_ALL);
 		if (!mrs[n])
 			break;
 	}
-	/* The kernel's users have none. */
+	/* The kernel's users have none: all are the process's. */
 	if (n != ENTRIES || errno != ENOMEM)
 		tb_fail("%d regions of peers, and then \"%s\"", n, strerror(errno));
-	local = ibv_reg_mr(side.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	local = ibv_reg_mr(side.pd, memory[ENTRIES], sizeof(memory[ENTRIES]), IBV_ACCESS_LOCAL_WRITE);
 	if (!local || ibv_dereg_mr(local))
 		tb_fail("a region without remote access needs an entry");
 	if (n && ibv_dereg_mr(mrs[--n]))
 		tb_die("ibv_dereg_mr");
-	mrs[n] = ibv_reg_mr(side.pd, memory, sizeof(memory), TB_ACCESS_ALL);
+	mrs[n] = ibv_reg_mr(side.pd, memory[n], sizeof(memory[n]), TB_ACCESS_ALL);
 	if (!mrs[n++])
 		tb_fail("no region in the place of one that has gone");
 	while (n--)
