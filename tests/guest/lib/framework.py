@@ -36,6 +36,8 @@ RSNIC_PAIRED = "rsnic paired"  # as PAIRED, with HCAs of the RSNIC document
 RSNIC_FULL = "rsnic full"  # as LINK; the first HCA is one of the RSNIC document
 ERNIC = "ernic"        # as LINK; the second device is an ERNIC, with a virtio adapter
 ETRNIC = "etrnic"      # as ERNIC, with an ETRNIC
+ERNIC_VMS = "ernic vms"  # as VMS, with an ERNIC in the second
+ERNIC_RXE = "ernic rxe"  # two guests: rxe in one, an ERNIC in the other
 RSNIC_BESIDE = "rsnic beside"  # as BESIDE, with an HCA of the RSNIC document
 PEERS = "peers"        # one guest: two devices of each kind and rxe; a relay connects the halves of the link
 IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
@@ -74,7 +76,7 @@ class Test:
     """One line of output.
 
     machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
-              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, PEERS, IMPAIRMENT or FAULTS.
+              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, ERNIC_VMS, ERNIC_RXE, PEERS, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.
@@ -180,7 +182,7 @@ class Agent:
 class Testbed:
     """Booted guests and the two sides tests run between.
 
-    client: the first HCA; server: the second, in its own namespace or guest, or rxe.
+    client: the first HCA, or rxe; server: the second, in its own namespace or guest, or rxe.
     """
 
     def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None):

@@ -10,8 +10,9 @@ import contextlib
 
 from hghca_lib import accel, guest, machine, pair
 
-from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ETRNIC, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK,
-                       MIXED, PAIRED, PAUSES, PEERS, RSNIC, RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
+from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, FAULTS, FOUR,
+                       IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES, PEERS, RSNIC, RSNIC_BESIDE, RSNIC_FULL,
+                       RSNIC_PAIRED, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 from relay import Relay
 
@@ -43,6 +44,9 @@ CONFIGS = {
     ERNIC: {"devices": ["hghca", "ernic"]},
     ETRNIC: {"devices": ["hghca", "etrnic"]},
     PEERS: {"devices": [*machine.DEVICES] * 2, "divided": len(machine.DEVICES), "virtio": 1},
+    ERNIC_VMS: {"guests": 2, "devices": (["hghca"], ["ernic"])},
+    # The HCA captures the frames.
+    ERNIC_RXE: {"guests": 2, "devices": (["hghca"], ["ernic"]), "virtio": (1, 0)},
     IMPAIRMENT: {"hcas": 2,
                  "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
@@ -75,6 +79,11 @@ ip -n {space} address add 10.10.0.1/24 dev $interface
 """
 
 
+def prepare_rxe(guest, address):
+    prepare(guest, RXE_ON_VIRTIO.format(address=address), "rxe")
+    return Side("rxe0", address, guest, yields=True)
+
+
 def prepare(guest, script, what):
     result = guest.run(script)
     if result.status:
@@ -103,26 +112,28 @@ class Hghca:
             return of_each_kind(testbed.guest)
         first = Side("hghca0", "10.10.0.1", testbed.guests[0])
         if testbed.machine in (INTEROP, BASE_RXE, BESIDE, RSNIC_BESIDE):
-            prepare(testbed.guests[-1], RXE_ON_VIRTIO.format(address="10.10.0.2"), "rxe")
+            second = prepare_rxe(testbed.guests[-1], "10.10.0.2")
             if testbed.machine in (BESIDE, RSNIC_BESIDE):
                 prepare(testbed.guests[0], HCA_AWAY.format(space="b"), "the HCA's namespace")
                 first.netns, first.yields = "b", True
-            return first, Side("rxe0", "10.10.0.2", testbed.guests[-1], yields=True)
+            return first, second
+        if testbed.machine == ERNIC_RXE:
+            prepare(testbed.guest, HCA_AWAY.format(space="b"), "the HCA's namespace")
+            first = prepare_rxe(testbed.guest, "10.10.0.3")
+        ernic = testbed.machine in (ERNIC, ETRNIC, ERNIC_VMS, ERNIC_RXE)
         if len(testbed.guests) == 2:
-            return first, Side("hghca0", "10.10.0.2", testbed.guests[1])
-        second = "ernic0" if testbed.machine in (ERNIC, ETRNIC) else "hghca1"
-        return first, Side(second, "10.10.0.2", testbed.guests[0], netns="b")
+            return first, Side("ernic0" if ernic else "hghca0", "10.10.0.2", testbed.guests[1])
+        return first, Side("ernic0" if ernic else "hghca1", "10.10.0.2", testbed.guests[0], netns="b")
 
 
 def of_each_kind(guest_):
     """The sides of the machine PEERS: each kind on the first half of the link, each on the second one, rxe there too."""
     kinds = CONFIGS[PEERS]["devices"]
-    address = f"10.10.0.{len(kinds) + 1}"
     prepare(guest_, HCA_AWAY.format(space="a"), "the first HCA's namespace")
-    prepare(guest_, RXE_ON_VIRTIO.format(address=address), "rxe")
+    rxe = prepare_rxe(guest_, f"10.10.0.{len(kinds) + 1}")
     sides = [Side(name, f"10.10.0.{number}", guest_, netns=pair.SPACES[number - 1])
              for number, name in enumerate(machine.device_names(kinds), 1)]
-    return [*sides, Side("rxe0", address, guest_)]
+    return [*sides, rxe]
 
 
 RXE_ON_VETH = """

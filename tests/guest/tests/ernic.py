@@ -3,20 +3,28 @@
 
 A virtio network adapter with the same MAC address is the Ethernet half of the port of an ERNIC. A message of a SEND fits
 into a slot of its receive queue, which has 4096 bytes.
+
+The kernel's users of storage register memory by work requests, which an ERNIC does not support: it is a target.
 """
 
 import contextlib
 import shlex
 
 import framework
+import iser
+import lio
+import nfs
 
 from badinput import OVERRUN
 from data import huge_pages, over_link, run_program
-from framework import ALL, ERNIC, ETRNIC, GATE, expect
+from framework import ALL, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, GATE, expect
 from interop import turned
+from kernel_users import NVME, connected, reconnect, target
 from perftest import perftest
 from pingpong import pingpong
 from rdmacm import rping
+from storage import FIO, MIXED, files_on, fio, write_and_compare
+from users import check_fast, fast
 
 OURS = {"machine": ERNIC, "subjects": ("hghca",), "kernels": ("stock", "debug")}
 SLOT_BYTES = 4096
@@ -191,3 +199,104 @@ def etrnic(testbed):
     pingpongs(testbed)
     with turned(testbed):
         pingpongs(testbed)
+
+
+# ----------------------------------------------------------------------
+# Targets of storage
+
+# An NVMe command has 64 bytes, which the data that comes with it follows.
+WITH_COMMAND = 2048
+# All sizes of data that come with the command, and longer data, which the target reads.
+SHORT = "--rw=randwrite --bsrange={sector}-16k --iodepth=32 --io_size=8M"
+
+
+@contextlib.contextmanager
+def loaded(testbed, side, parameters):
+    """The ERNIC's driver with other parameters."""
+    def load(parameters):
+        testbed.run(f"rmmod ernic && insmod /opt/hghca/ernic.ko {parameters}", side)
+        testbed.configure(side)
+
+    load(parameters)
+    try:
+        yield
+    finally:
+        load("")
+
+
+@contextlib.contextmanager
+def nvme(testbed, inline=WITH_COMMAND):
+    """The disk of a target on the ERNIC, at the HCA."""
+    host, server = testbed.sides
+    with target(testbed, server, inline), connected(testbed, host, server.address, "-i 2 -Q 64") as disk:
+        before = fast(testbed, host)
+        yield disk
+        check_fast(testbed, host, before, 32)
+
+
+def verify(testbed, *jobs, inline=WITH_COMMAND):
+    with nvme(testbed, inline) as disk:
+        for job in jobs:
+            fio(testbed, testbed.client, disk, job)
+
+
+TARGET = {**NVME, "machine": ERNIC_VMS}
+
+
+@test("a target, NVMe over Fabrics, fio", **TARGET)
+def mixed(testbed):
+    verify(testbed, FIO[MIXED])
+
+
+@test("a target, NVMe over Fabrics, fio, data with the command", tier=ALL, **TARGET)
+def short(testbed):
+    verify(testbed, SHORT)
+
+
+@test("a target, NVMe over Fabrics, ten connections", tier=ALL, **TARGET)
+def connections_again(testbed):
+    reconnect(testbed, *testbed.sides, WITH_COMMAND)
+
+
+@test("a target, NVMe over Fabrics, data written, read and compared", tier=ALL, **TARGET)
+def compared(testbed):
+    with nvme(testbed) as disk:
+        write_and_compare(testbed, testbed.client, testbed.server, disk)
+
+
+@test("a target, NVMe over Fabrics, files", tier=ALL, **{**TARGET, "kernels": ("stock",)})
+def files(testbed):
+    with nvme(testbed) as disk:
+        files_on(testbed, testbed.client, disk)
+
+
+@test("a target, NVMe over Fabrics, 16 KiB with the command", tier=ALL, **TARGET)
+def long_slots(testbed):
+    """Slots for as much as nvmet takes with a command where nobody tells it otherwise."""
+    with loaded(testbed, testbed.server, f"slot_bytes={(16 << 10) + 256}"):
+        verify(testbed, SHORT, FIO[MIXED], inline=16 << 10)
+
+
+@test("a target, iSER", machine=ERNIC_VMS, tier=ALL, **lio.SCSI)
+def scsi(testbed):
+    """The initiator sends up to 8192 bytes of data with a command, behind headers of 76.
+
+    The target invalidates no key of the host, which does so before it uses the key again.
+    """
+    host, server = testbed.sides
+    with loaded(testbed, server, f"slot_bytes={(8 << 10) + 256}"), iser.PROTOCOL.disk(testbed, host, server) as disk:
+        registered, _ = fast(testbed, host)
+        fio(testbed, host, disk, FIO[MIXED])
+        files_on(testbed, host, disk)
+        expect(fast(testbed, host)[0] - registered >= 32, "the transfers are not registered")
+
+
+@test("a target, NFS over RDMA", machine=ERNIC_VMS, tier=ALL, **nfs.OURS)
+def network_files(testbed):
+    nfs.copy_and_compare(testbed, *testbed.sides, "NFSv4.2")
+
+
+@test("a target with rxe as the host, NVMe over Fabrics, fio", tier=ALL,
+      **{**NVME, "machine": ERNIC_RXE, "kernels": ("stock",)})
+def rxe_host(testbed):
+    verify(testbed, SHORT, FIO[MIXED])

@@ -90,4 +90,5 @@ def connected(testbed, host, server):
             expect("successful" in out.stdout and not out.status, f"the logout failed: {out.output}")
 
 
-lio.enter(lio.Protocol("iSER", target, connected))
+PROTOCOL = lio.Protocol("iSER", target, connected)
+lio.enter(PROTOCOL)
