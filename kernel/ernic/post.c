@@ -8,9 +8,14 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "ernic.h"
+
+static bool plain_send;
+module_param(plain_send, bool, 0444);
+MODULE_PARM_DESC(plain_send, "On an ETRNIC, a SEND with Invalidate of the kernel is a SEND (default N)");
 
 /* What a send is for verbs and for the hardware. */
 struct ernic_operation {
@@ -35,6 +40,12 @@ static const struct ernic_operation *ernic_find_operation(const struct ernic_qp 
 {
 	u32 i;
 
+	/*
+	 * The NVMe target sends its response so, because the host asks for it.  A host
+	 * invalidates what the response has not invalidated.
+	 */
+	if (verb == IB_WR_SEND_WITH_INV && plain_send && !qp->edev->is_ernic && !qp->user)
+		verb = IB_WR_SEND;
 	for (i = 0; i < ARRAY_SIZE(ernic_operations); i++) {
 		if (ernic_operations[i].verb != verb)
 			continue;
@@ -212,7 +223,7 @@ static void ernic_describe_peer(const struct ib_send_wr *wr,
 		wqe->roffset[1] = cpu_to_le32(upper_32_bits(address));
 		wqe->rtag = cpu_to_le32(rdma_wr(wr)->rkey);
 	}
-	if (wr->opcode == IB_WR_SEND_WITH_INV)
+	if (operation->opcode == ERNIC_OPCODE_SEND_INV)
 		wqe->rtag = cpu_to_le32(wr->ex.invalidate_rkey);
 	else if (wr->opcode == IB_WR_SEND_WITH_IMM || wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM)
 		wqe->imm = wr->ex.imm_data;

@@ -37,6 +37,7 @@ RSNIC_FULL = "rsnic full"  # as LINK; the first HCA is one of the RSNIC document
 ERNIC = "ernic"        # as LINK; the second device is an ERNIC, with a virtio adapter
 ETRNIC = "etrnic"      # as ERNIC, with an ETRNIC
 ERNIC_VMS = "ernic vms"  # as VMS, with an ERNIC in the second
+ETRNIC_VMS = "etrnic vms"  # the same with an ETRNIC
 ERNIC_RXE = "ernic rxe"  # two guests: rxe in one, an ERNIC in the other
 RSNIC_BESIDE = "rsnic beside"  # as BESIDE, with an HCA of the RSNIC document
 PEERS = "peers"        # one guest: two devices of each kind and rxe; a relay connects the halves of the link
@@ -76,7 +77,8 @@ class Test:
     """One line of output.
 
     machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
-              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, ERNIC_VMS, ERNIC_RXE, PEERS, IMPAIRMENT or FAULTS.
+              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, ERNIC_VMS, ETRNIC_VMS, ERNIC_RXE, PEERS,
+              IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.

@@ -10,7 +10,7 @@ import contextlib
 
 from hghca_lib import accel, guest, machine, pair
 
-from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, FAULTS, FOUR,
+from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, ETRNIC_VMS, FAULTS, FOUR,
                        IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES, PEERS, RSNIC, RSNIC_BESIDE, RSNIC_FULL,
                        RSNIC_PAIRED, VMS, Failure, Side)
 from recorder import SMALL_BYTES
@@ -45,6 +45,7 @@ CONFIGS = {
     ETRNIC: {"devices": ["hghca", "etrnic"]},
     PEERS: {"devices": [*machine.DEVICES] * 2, "divided": len(machine.DEVICES), "virtio": 1},
     ERNIC_VMS: {"guests": 2, "devices": (["hghca"], ["ernic"])},
+    ETRNIC_VMS: {"guests": 2, "devices": (["hghca"], ["etrnic"])},
     # The HCA captures the frames.
     ERNIC_RXE: {"guests": 2, "devices": (["hghca"], ["ernic"]), "virtio": (1, 0)},
     IMPAIRMENT: {"hcas": 2,
@@ -120,7 +121,7 @@ class Hghca:
         if testbed.machine == ERNIC_RXE:
             prepare(testbed.guest, HCA_AWAY.format(space="b"), "the HCA's namespace")
             first = prepare_rxe(testbed.guest, "10.10.0.3")
-        ernic = testbed.machine in (ERNIC, ETRNIC, ERNIC_VMS, ERNIC_RXE)
+        ernic = testbed.machine in (ERNIC, ETRNIC, ERNIC_VMS, ETRNIC_VMS, ERNIC_RXE)
         if len(testbed.guests) == 2:
             return first, Side("ernic0" if ernic else "hghca0", "10.10.0.2", testbed.guests[1])
         return first, Side("ernic0" if ernic else "hghca1", "10.10.0.2", testbed.guests[0], netns="b")

@@ -17,7 +17,7 @@ import nfs
 
 from badinput import OVERRUN
 from data import huge_pages, over_link, run_program
-from framework import ALL, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, GATE, expect
+from framework import ALL, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, ETRNIC_VMS, GATE, expect
 from interop import turned
 from kernel_users import NVME, connected, reconnect, target
 from perftest import perftest
@@ -300,3 +300,10 @@ def network_files(testbed):
       **{**NVME, "machine": ERNIC_RXE, "kernels": ("stock",)})
 def rxe_host(testbed):
     verify(testbed, SHORT, FIO[MIXED])
+
+
+@test("a target with an ETRNIC, NVMe over Fabrics, fio", tier=ALL, **{**NVME, "machine": ETRNIC_VMS})
+def etrnic_target(testbed):
+    """Without SEND with Invalidate: the host invalidates its keys."""
+    with loaded(testbed, testbed.server, "plain_send=1"):
+        verify(testbed, SHORT, FIO[MIXED])
