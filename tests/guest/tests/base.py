@@ -14,6 +14,7 @@ from hghca_lib.tiers import ALL
 from data import over_link, run_program, to_itself
 from framework import BASE, BASE_RXE, LINK, MIXED, PAIRED, RSNIC_PAIRED, expect
 from interop import turned
+from kernel_users import WITHOUT_HOST, no_host
 from perftest import perftest
 from pingpong import pingpong
 from rdmacm import rping, ucmatose, udaddy
@@ -170,6 +171,11 @@ def failed_port(testbed):
     testbed.run(f"echo {side.pci} > /sys/bus/pci/drivers/hghca/unbind; echo {side.pci} > /sys/bus/pci/drivers/hghca/bind")
     testbed.configure(side)
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 4096", 100003, 20)
+
+
+@test("no NVMe host", tier=ALL, **WITHOUT_HOST)
+def never_host(testbed):
+    no_host(testbed, testbed.client, testbed.server.address)
 
 
 # The gate has each of the two and rxe in two machines; the suite qtest has them on one link.

@@ -19,7 +19,7 @@ from badinput import OVERRUN
 from data import huge_pages, over_link, run_program
 from framework import ALL, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, ETRNIC_VMS, GATE, expect
 from interop import turned
-from kernel_users import NVME, connected, reconnect, target
+from kernel_users import NVME, WITHOUT_HOST, connected, no_host, reconnect, target
 from perftest import perftest
 from pingpong import pingpong
 from rdmacm import rping
@@ -300,6 +300,11 @@ def network_files(testbed):
       **{**NVME, "machine": ERNIC_RXE, "kernels": ("stock",)})
 def rxe_host(testbed):
     verify(testbed, SHORT, FIO[MIXED])
+
+
+@test("no NVMe host", tier=ALL, **{**WITHOUT_HOST, "machine": ERNIC_VMS})
+def never_host(testbed):
+    no_host(testbed, testbed.server, testbed.client.address)
 
 
 @test("a target with an ETRNIC, NVMe over Fabrics, fio", tier=ALL, **{**NVME, "machine": ETRNIC_VMS})

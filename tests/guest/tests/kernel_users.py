@@ -7,6 +7,7 @@ the second guest, or the HCA's own: then everything goes from the HCA to itself.
 
 import contextlib
 import json
+import re
 
 from hghca_lib.tiers import ALL
 
@@ -178,6 +179,23 @@ NVME = {**OURS, "kernels": ("stock", "debug"),
         "expected_log": (r"^nvme nvme\d+: Please enable CONFIG_NVME_MULTIPATH ",
                          r"^nvme nvme\d+: long keepalive RTT \(4294\d{6} ms\)$",
                          r"^nvme nvme\d+: failed nvme_keep_alive_end_io error=4$")}
+# What it says of a device that cannot register memory by work requests, and when it is unloaded.
+NO_HOST = r"Memory registrations not supported"
+WITHOUT_HOST = {**NVME, "expected_log": (NO_HOST, r" no client data found!$")}
+
+
+def no_host(testbed, side, address):
+    """A device that cannot register memory by work requests is no host: this is found before it connects."""
+    if testbed.kernel == "stock":
+        testbed.run("modprobe nvme-rdma", side)
+    try:
+        said = testbed.try_run(f"nvme connect -t rdma -a {address} -s {PORT} -n {NQN} {HOST}", side)
+        expect(said.status, f"the device is a host: {said.output}")
+    finally:
+        if testbed.kernel == "stock":
+            side.guest.run("modprobe -r nvme-rdma nvme-fabrics", timeout=30)
+    log = [record.text for record in side.guest.kmsg()[testbed.log_seen[testbed.guests.index(side.guest)]:]]
+    expect(any(re.search(NO_HOST, text) for text in log), f"the kernel says: {log}")
 
 
 def to_itself(name, run, **options):

@@ -19,6 +19,7 @@ from framework import BASE_RXE, LINK, MIXED, RSNIC, SETTLE_S, Side, expect
 from hardware import FAILED, bring_back, expect_no_qp
 from impairment import HCA, impairment
 from interop import turned
+from kernel_users import WITHOUT_HOST, no_host
 from observability import TRACING, traced
 from perftest import perftest
 from pingpong import check, command, pingpong
@@ -49,6 +50,11 @@ def connections(testbed):
     with turned(testbed), ipv6_addresses(testbed) as address:
         rping(testbed, "-S 4097", 50, address=address)
         ucmatose(testbed, address)
+
+
+@test("no NVMe host", tier=ALL, **WITHOUT_HOST)
+def never_host(testbed):
+    no_host(testbed, testbed.client, testbed.server.address)
 
 
 @test("perftest: bandwidths and latencies", limit_s=150, tier=ALL)
