@@ -6,9 +6,8 @@
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/pci.h>
-#include <linux/platform_device.h>
-#include <linux/property.h>
 #include <linux/unaligned.h>
+#include "../carrier.h"
 #include "ernic.h"
 
 /* The device serial number is the EUI-64 of the MAC address. */
@@ -24,35 +23,20 @@ static int ernic_pci_mac(struct pci_dev *pdev, u8 *mac)
 	return is_valid_ether_addr(mac) ? 0 : -ENODEV;
 }
 
-static struct platform_device *ernic_pci_make(struct pci_dev *pdev, const u8 *mac)
-{
-	const struct property_entry properties[] = {
-		PROPERTY_ENTRY_BOOL("linux,sysdev_is_parent"),
-		PROPERTY_ENTRY_U8_ARRAY_LEN("local-mac-address", mac, ETH_ALEN),
-		{ }
-	};
-	struct resource resources[] = {
-		DEFINE_RES_MEM(pci_resource_start(pdev, ERNIC_BAR),
-			       pci_resource_len(pdev, ERNIC_BAR)),
-		DEFINE_RES_IRQ(pci_irq_vector(pdev, 0)),
-	};
-	struct platform_device_info info = {
-		.parent = &pdev->dev,
-		.name = ERNIC_DRV_NAME,
-		.id = PLATFORM_DEVID_AUTO,
-		.res = resources,
-		.num_res = ARRAY_SIZE(resources),
-		.properties = properties,
-	};
-
-	resources[0].parent = &pdev->resource[ERNIC_BAR];
-	return platform_device_register_full(&info);
-}
+static const struct carrier ernic_carrier = {
+	.name = ERNIC_DRV_NAME,
+	.bar = ERNIC_BAR,
+	.irq_types = PCI_IRQ_MSI | PCI_IRQ_INTX,
+};
 
 static int ernic_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct platform_device *child;
 	u8 mac[ETH_ALEN];
+	const struct property_entry properties[] = {
+		CARRIER_PROPERTY,
+		PROPERTY_ENTRY_U8_ARRAY_LEN("local-mac-address", mac, ETH_ALEN),
+		{ }
+	};
 	int err;
 
 	err = pcim_enable_device(pdev);
@@ -67,30 +51,7 @@ static int ernic_pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = pci_reset_function_locked(pdev);
 	if (err)
 		pci_dbg(pdev, "not reset: %d\n", err);
-	pci_set_master(pdev);
-	err = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSI | PCI_IRQ_INTX);
-	if (err < 0)
-		goto err_master;
-	child = ernic_pci_make(pdev, mac);
-	if (IS_ERR(child)) {
-		err = PTR_ERR(child);
-		goto err_vectors;
-	}
-	pci_set_drvdata(pdev, child);
-	return 0;
-
-err_vectors:
-	pci_free_irq_vectors(pdev);
-err_master:
-	pci_clear_master(pdev);
-	return err;
-}
-
-static void ernic_pci_remove(struct pci_dev *pdev)
-{
-	platform_device_unregister(pci_get_drvdata(pdev));
-	pci_free_irq_vectors(pdev);
-	pci_clear_master(pdev);
+	return carrier_probe(pdev, &ernic_carrier, properties);
 }
 
 static const struct pci_device_id ernic_pci_ids[] = {
@@ -103,7 +64,7 @@ static struct pci_driver ernic_pci_driver = {
 	.name = ERNIC_DRV_NAME,
 	.id_table = ernic_pci_ids,
 	.probe = ernic_pci_probe,
-	.remove = ernic_pci_remove,
+	.remove = carrier_remove,
 };
 
 int ernic_pci_register(void)
