@@ -25,11 +25,11 @@ static void ernic_give_record(struct ernic_dev *edev, const struct ernic_record 
 static bool ernic_take_record(struct ernic_dev *edev)
 {
 	const struct ernic_record *ring = edev->records.cpu;
-	const struct ernic_record *record = &ring[edev->next_record];
+	const struct ernic_record *next = &ring[edev->next_record];
 
-	if (FIELD_GET(ERNIC_RECORD_PHASE, READ_ONCE(record->flags)) != edev->record_phase)
+	if (FIELD_GET(ERNIC_RECORD_PHASE, READ_ONCE(next->flags)) != edev->record_phase)
 		return false;
-	ernic_give_record(edev, record);
+	ernic_give_record(edev, next);
 	edev->next_record = (edev->next_record + 1) % ERNIC_RECORDS_MAX;
 	edev->record_phase ^= !edev->next_record;
 	return true;
