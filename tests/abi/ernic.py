@@ -28,6 +28,7 @@ BUS = "the device does DMA in memory of the host"
 ALL_KINDS = f"{FIELDS}: EveryOperationOfAnErnic"
 GUEST = "ernic.py: serves, ernic.py: asks"
 FIGURES = "ernic.py: figures"
+ISOLATION, DATA = "ernic.py: isolation", "ernic.py: data_to_ernic, ernic.py: data_from_ernic"
 RETRY = "ernic_device_test.cc: RetriesRunOut"
 AGAIN = "ernic_test.cc: WholeMessageGoesAgain"
 MIXED = "ernic_test.cc: EveryKindWithEveryKindOnAPoorSwitch"
@@ -192,7 +193,7 @@ SPECIFICATION = (
     ("work requests", "receives are posted again by the hardware", IMPLEMENTED, f"{ROUND}, {NOT_READY}"),
     ("work requests", "a WQE has 64 bytes; table 2-1 is lost", IMPLEMENTED, f"as in 000; {TO_HCA}"),
     ("work requests", "a WQE names local memory by bus address, without a key", EXTENDED,
-     "the kernel writes WQEs and checks keys, and no process has a queue"),
+     f"the kernel writes WQEs and checks keys, and no process has a queue; {ISOLATION}"),
     ("work completions", "for each WQE of the send queue", IMPLEMENTED, f"CQHEAD moves in any case; {NO_CQES}"),
     ("work completions", "a doorbell at RQWPTRDBADDi for each receive buffer", IMPLEMENTED, DOORBELLS),
     ("work completions", "a CQE has 4 bytes; table 2-2 is lost", IMPLEMENTED, f"as in 000; {TO_HCA}"),
@@ -305,13 +306,18 @@ OURS = (
     ("software", "the CM, by QP 1", EXTENDED, "ernic.py: connections"),
     ("software", "pingpong and perftest with an HCA, each side first", EXTENDED, f"{GUEST}, {FIGURES}"),
     ("software", "CQs of other shapes, receive completions, signaled and solicited, fences, scatter lists, 64-bit wr_id",
-     EXTENDED, "the driver's"),
-    ("software", "a region has one entry, with PAGES a list", EXTENDED, FIGURES),
+     EXTENDED, "the driver's; kunit/ernicpost.c: post_shared_cq, kunit/ernicpost.c: post_signaled, "
+     f"kunit/ernicpost.c: post_notifies, kunit/ernicpost.c: post_held_back, kunit/ernicpost.c: post_parts; {DATA}"),
+    ("software", "a region has one entry, with PAGES a list", EXTENDED, f"kunit/ernicmr.c: region_entry; {FIGURES}"),
     ("software", "an R_Key that a peer invalidates", EXTENDED,
-     "the driver invalidates before it gives the completion; a peer may use the key until then"),
+     "the driver invalidates before it gives the completion; a peer may use the key until then; "
+     "programs/ernic.c: invalidated"),
     ("software", "a process does not map a queue or a register", EXTENDED,
-     "libernic posts through the kernel, which checks keys"),
-    ("software", "NVMe over Fabrics", EXTENDED, "without Fast Register a host of Linux has no use of it"),
+     f"libernic posts through the kernel, which checks keys; {ISOLATION}"),
+    ("software", "a work request with a bad key, range or right", EXTENDED,
+     "it completes in its turn with a protection error; ernic.py: bad_verbs_to_ernic, ernic.py: bad_verbs_from_ernic"),
+    ("software", "NVMe over Fabrics", EXTENDED,
+     "a target; without Fast Register a host of Linux has no use of it; ernic.py: mixed, ernic.py: never_host"),
     ("whole", "any register, WQE and packet", EXTENDED,
      "each loop has a bound, and the device lives; ernic_device_test.cc: HostileInputInEachState, fuzz/ernic.cc: LLVMFuzzerTestOneInput, "
      "ernic_cases.py: test_any_register"),

@@ -249,7 +249,7 @@ DATA_STRUCTURES = (
     ("table 2-1", "[31:16], [159:136], [511:384] RESERVED", IMPLEMENTED, f"not looked at; {FIELDS}: ReservedBytesOfAWqe"),
     ("table 2-1", "[95:32] LADDR, for READ and WRITE", IMPLEMENTED, f"a bus address, for SEND too; {OWN_REQUESTS}"),
     ("table 2-1", "LADDR has no key: who may write a send queue reaches all memory", EXTENDED,
-     "the kernel alone writes queues, and checks keys"),
+     "the kernel alone writes queues, and checks keys; ernic.py: isolation"),
     ("table 2-1", "[127:96] LENGTH", IMPLEMENTED, OWN_REQUESTS),
     ("table 2-1", "a length that no message has: not told", EXTENDED,
      "an illegal WQE; ernic_test.cc: LengthThatNoMessageHasIsIllegal"),
@@ -513,8 +513,9 @@ DECIDED = (
     ("whole", "any register and any packet of others", EXTENDED,
      "each loop has a bound, and the device lives; ernic_device_test.cc: HostileInputInEachState, fuzz/ernic.cc: LLVMFuzzerTestOneInput, "
      "ernic_cases.py: test_any_register"),
-    ("software", "a driver for the ETRNIC: NVMe over Fabrics of Linux", DEPARTS,
-     "no target: a SEND with invalidate, which Linux asks for, is not in the document"),
+    ("software", "a driver for the ETRNIC: NVMe over Fabrics of Linux", EXTENDED,
+     "a target, with the driver's parameter plain_send: it has no SEND with invalidate, which Linux asks for; "
+     "ernic.py: etrnic_target"),
 )
 
 ROWS = tuple(row if isinstance(row, Row) else Row(*row) for row in (
@@ -529,5 +530,4 @@ POINTS = points_of(ROWS, {
     ("table 2-4", "11y2y1y0, y1: of a LAST or ONLY"): RESPONSES,
     ("table 2-5", "nine lines"): "interrupts",
     ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA"): SGL_BUFFERS,
-    ("software", "a driver for the ETRNIC: NVMe over Fabrics of Linux"): "NVMe over Fabrics",
 })
