@@ -41,15 +41,16 @@ void ernic_complete_send(struct ernic_qp *qp, struct ernic_swqe *swqe, enum ib_w
 }
 
 /*
- * The next send for the hardware fails in the driver, when those before it are complete.
- * Under the lock of the send queue.
+ * A send that the hardware does not get fails in the driver, when those before it are
+ * complete.  Under the lock of the send queue.
  */
-static void ernic_fail_send(struct ernic_qp *qp)
+static void ernic_fail_next_send(struct ernic_qp *qp)
 {
 	struct ernic_sq *sq = &qp->sq;
 	struct ernic_swqe *swqe = &sq->swqes[sq->rung & (sq->depth - 1)];
 
-	if (sq->rung != sq->completed)
+	if (sq->failed || sq->rung == sq->posted || sq->rung != sq->completed ||
+	    swqe->status == IB_WC_SUCCESS)
 		return;
 	sq->failed = true;
 	sq->rung++;
@@ -75,16 +76,15 @@ void ernic_ring_sends(struct ernic_qp *qp)
 
 		if ((swqe->fence && sq->reads) || (reads && sq->reads >= qp->attr.max_rd_atomic))
 			break;
-		if (swqe->status != IB_WC_SUCCESS) {
-			ernic_fail_send(qp);
+		if (swqe->status != IB_WC_SUCCESS)
 			break;
-		}
 		sq->reads += reads;
 		sq->rung++;
 	}
 	/* writel() orders the WQEs before the doorbell. */
 	if (sq->rung != rung)
 		ernic_qp_write(qp, ERNIC_SQPI, ((sq->rung - 1) & (sq->depth - 1)) + 1);
+	ernic_fail_next_send(qp);
 }
 
 /* Give the hardware a slot.  Under the lock of the receive queue. */

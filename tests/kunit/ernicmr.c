@@ -134,7 +134,8 @@ static const struct region_bad {
 	{ "local region", true, 8, IB_ACCESS_LOCAL_WRITE, 0 },
 	{ "local region of an ETRNIC", false, 8, IB_ACCESS_LOCAL_WRITE, 0 },
 	{ "remote access to an ETRNIC", false, 8, IB_ACCESS_REMOTE_READ, -EOPNOTSUPP },
-	{ "atomic operations", true, 8, IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_LOCAL_WRITE, -EOPNOTSUPP },
+	{ "atomic operations, which no peer can do", true, 8,
+	  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_LOCAL_WRITE, 0 },
 	{ "windows", true, 8, IB_ACCESS_MW_BIND, -EOPNOTSUPP },
 	{ "no bytes", true, 0, IB_ACCESS_LOCAL_WRITE, -EINVAL },
 	{ "2^31 + 1 bytes", true, 0x80000001, IB_ACCESS_LOCAL_WRITE, -EINVAL },
@@ -215,17 +216,18 @@ static const struct region_part {
 	bool other_pd;
 	bool bad_key;
 	int err;
+	bool fails;
 } region_parts[] = {
-	{ "all of it", 0, IB_WR_RDMA_WRITE, 0, 0x3000, .err = 0 },
-	{ "its last byte", 0, IB_WR_RDMA_WRITE, 0x2fff, 1, .err = 0 },
-	{ "a byte too many", 0, IB_WR_RDMA_WRITE, 0, 0x3001, .err = -EINVAL },
-	{ "a byte before it", 0, IB_WR_RDMA_WRITE, -1, 1, .err = -EINVAL },
-	{ "behind it", 0, IB_WR_RDMA_WRITE, 0x3000, 1, .err = -EINVAL },
+	{ "all of it", 0, IB_WR_RDMA_WRITE, 0, 0x3000 },
+	{ "its last byte", 0, IB_WR_RDMA_WRITE, 0x2fff, 1 },
+	{ "a byte too many", 0, IB_WR_RDMA_WRITE, 0, 0x3001, .fails = true },
+	{ "a byte before it", 0, IB_WR_RDMA_WRITE, -1, 1, .fails = true },
+	{ "behind it", 0, IB_WR_RDMA_WRITE, 0x3000, 1, .fails = true },
 	{ "a length that wraps", 0, IB_WR_RDMA_WRITE, 1, 0xffffffff, .err = -EINVAL },
-	{ "of another PD", 0, IB_WR_RDMA_WRITE, 0, 8, .other_pd = true, .err = -EINVAL },
-	{ "another L_Key", 0, IB_WR_RDMA_WRITE, 0, 8, .bad_key = true, .err = -EINVAL },
-	{ "a READ into it", IB_ACCESS_LOCAL_WRITE, IB_WR_RDMA_READ, 0, 8, .err = 0 },
-	{ "a READ into what may not be written", 0, IB_WR_RDMA_READ, 0, 8, .err = -EINVAL },
+	{ "of another PD", 0, IB_WR_RDMA_WRITE, 0, 8, .other_pd = true, .fails = true },
+	{ "another L_Key", 0, IB_WR_RDMA_WRITE, 0, 8, .bad_key = true, .fails = true },
+	{ "a READ into it", IB_ACCESS_LOCAL_WRITE, IB_WR_RDMA_READ, 0, 8 },
+	{ "a READ into what may not be written", 0, IB_WR_RDMA_READ, 0, 8, .fails = true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(region_part, region_parts, name);
@@ -241,15 +243,22 @@ static void region_posted(struct kunit *test)
 	struct ib_rdma_wr wr = {
 		.wr = { .opcode = param->verb, .sg_list = &sge, .num_sge = 1 },
 	};
+	struct ib_cq *cq = ernic_fake_cq(test, region->fake, 10);
 	const struct ib_send_wr *bad;
+	struct ib_wc wc = {};
 	struct ernic_qp *qp;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	qp = ernic_fake_qp(test, pd, ernic_fake_cq(test, region->fake, 10), &attr);
+	qp = ernic_fake_qp(test, pd, cq, &attr);
 	ernic_fake_connect(test, region->fake, qp);
 	sge.lkey = mr->lkey + param->bad_key;
 	KUNIT_EXPECT_EQ(test, param->err, ernic_post_send(&qp->ibqp, &wr.wr, &bad));
-	KUNIT_EXPECT_EQ(test, !param->err, ernic_fake_qp_get(region->fake, 2, FAKE_SQPI));
+	/* A request that fails in the driver completes, and the hardware does not get it. */
+	KUNIT_EXPECT_EQ(test, !param->err && !param->fails,
+			ernic_fake_qp_get(region->fake, 2, FAKE_SQPI));
+	KUNIT_EXPECT_EQ(test, param->fails, ernic_poll_cq(cq, 1, &wc));
+	if (param->fails)
+		KUNIT_EXPECT_EQ(test, (int)IB_WC_LOC_PROT_ERR, (int)wc.status);
 	/* The region lives as long as the send does. */
 	ernic_dereg_mr(mr, NULL);
 	ernic_fake_destroy_qp(test, qp);
