@@ -286,7 +286,8 @@ RX_PATH = (
      f"4 bytes, little-endian, then headers from the Ethernet header on; {SYNDROME}"),
     *(("table 2-3", f"{bit}, precedence {precedence}: {text}; {impact}", status, why)
       for bit, precedence, _, text, impact, status, why in SYNDROMES),
-    ("table 2-3", "18: the same of a response; dropped", DEPARTS, "the QP is FATAL, as with each READ response that is wrong"),
+    ("table 2-3", "18: the same of a response; dropped", IMPLEMENTED,
+     "ernic_device_test.cc: PaddingInFrontOfTheLastResponse"),
     ("table 2-3", "31, precedence 1: FCS", NOT_MEANINGFUL, "frames have no FCS in the emulation"),
     ("table 2-3", "1, 7, 11, 24-26, 29: reserved", IMPLEMENTED, f"0; {SYNDROME}"),
     ("table 2-3", "what precedence means, and one bit or all: not given", EXTENDED,
@@ -300,7 +301,7 @@ RX_PATH = (
     ("table 2-4", "00101, 00111 to 01001, 01011: reserved", NOT_MEANINGFUL, "no cause has them"),
     ("table 2-4", "01110 to 11000: a text that repeats the range", NOT_MEANINGFUL, "reserved: no cause has them"),
     *(("table 2-4", f"11y2y1y0, {text}", status, why) for code, _, text, status, why in READ_FATALS),
-    ("table 2-4", "11y2y1y0, y1: of a LAST or ONLY", DEPARTS, "the code is that of y2"),
+    ("table 2-4", "11y2y1y0, y1: of a LAST or ONLY", IMPLEMENTED, BAD_RESPONSES),
     ("table 2-4", "11y2y1y0: several of y2, y1, y0 at a time", NOT_MEANINGFUL, "the device reports the first that it finds"),
     ("table 2-4", "local error or remote error", NOT_MEANINGFUL, "the code tells it"),
     ("table 2-4", "memory that a WQE or a queue names is not there: no code", EXTENDED,
@@ -522,12 +523,9 @@ ROWS = tuple(row if isinstance(row, Row) else Row(*row) for row in (
     *FRONT, *OVERVIEW, *DATA_STRUCTURES, *RX_PATH, *TX_PATH, *PORTS, *REGISTER_SPACE, *register_rows(), *DESIGN, *REST,
     *DECIDED))
 
-RESPONSES = "READ responses that are wrong"
 # The point of the page's list of departures that explains each row that departs.
 POINTS = points_of(ROWS, {
     ("unsupported", "OFED stack APIs"): "RDMA device of an ETRNIC",
-    ("table 2-3", "18: the same of a response; dropped"): RESPONSES,
-    ("table 2-4", "11y2y1y0, y1: of a LAST or ONLY"): RESPONSES,
     ("table 2-5", "nine lines"): "interrupts",
     ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA"): SGL_BUFFERS,
 })

@@ -519,6 +519,22 @@ TEST(ErnicPackets, PaddingInFrontOfTheLast)
     EXPECT_EQ(rig.driver.rq_written(kQpn), 0);
 }
 
+// 000, table 2-3, bit 18: that of a response is dropped, and the READ goes on.
+TEST(ErnicPackets, PaddingInFrontOfTheLastResponse)
+{
+    Rig rig;
+    rig.post(Ernic::kRead, rig.buffer, 2048, 0x1000, 0x1234);
+    rig.open_error_buffer();
+    rig.receive(Rig::packet(0x0d, 0x100, bytes(1023), {0x1f, 0, 0, 0}));
+    EXPECT_EQ(rig.syndrome(), 1u << 18);
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 0);
+    rig.receive(Rig::packet(0x0d, 0x100, bytes(1024), {0x1f, 0, 0, 0}));
+    rig.receive(Rig::packet(0x0f, 0x101, bytes(1024), {0x1f, 0, 0, 0}));
+    EXPECT_FALSE(rig.driver.is_fatal(kQpn));
+    EXPECT_EQ(rig.driver.cqhead(kQpn), 1);
+}
+
 TEST(ErnicPackets, FullReceiveQueue)
 {
     Rig rig;
@@ -577,6 +593,19 @@ const FatalResponse kFatalResponses[] = {
      [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(64), {0x62, 0, 0, 0})); }},
     {"ShortReadResponse", 0x1a, Ernic::kRead, 2048,
      [](Rig &r) { r.receive(Rig::packet(0x0d, 0x100, bytes(512), {0x1f, 0, 0, 0})); }},
+    {"ShortOnlyReadResponse", 0x1a, Ernic::kRead, 64,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(32), {0x1f, 0, 0, 0})); }},
+    {"LongOnlyReadResponse", 0x1a, Ernic::kRead, 64,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(96), {0x1f, 0, 0, 0})); }},
+    {"ShortLastReadResponse", 0x1a, Ernic::kRead, 1536,
+     [](Rig &r) {
+         r.receive(Rig::packet(0x0d, 0x100, bytes(1024), {0x1f, 0, 0, 0}));
+         r.receive(Rig::packet(0x0f, 0x101, bytes(256), {0x1f, 0, 0, 0}));
+     }},
+    {"OnlyReadResponseOfSeveral", 0x1c, Ernic::kRead, 2048,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(1024), {0x1f, 0, 0, 0})); }},
+    {"FirstReadResponseOfOne", 0x1c, Ernic::kRead, 1024,
+     [](Rig &r) { r.receive(Rig::packet(0x0d, 0x100, bytes(1024), {0x1f, 0, 0, 0})); }},
     {"MiddleOfAReadResponse", 0x1c, Ernic::kRead, 4096,
      [](Rig &r) { r.receive(Rig::packet(0x0e, 0x100, bytes(1024))); }},
     {"RnrRetries", 0x0d, Ernic::kSend, 64,

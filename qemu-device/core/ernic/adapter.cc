@@ -666,7 +666,7 @@ void Adapter::become_fatal(QueuePair &pair, ernic_fatal code)
     interrupts.raise(ERNIC_INT_FATAL);
 }
 
-ernic_fatal Adapter::fatal_of(const QueuePair &pair, Status status, uint8_t opcode) const
+ernic_fatal Adapter::fatal_of(const QueuePair &pair, Status status, const ernic_wqe &wqe) const
 {
     switch (status) {
     case Status::RetryExceeded:
@@ -682,12 +682,16 @@ ernic_fatal Adapter::fatal_of(const QueuePair &pair, Status status, uint8_t opco
     default:
         return ERNIC_FATAL_MEMORY;
     }
-    if (opcode != ERNIC_OPCODE_READ || !incoming_)
+    if (wqe.opcode != ERNIC_OPCODE_READ || !incoming_)
         return ERNIC_FATAL_ACK_OPCODE;
     if (incoming_->flags() & kAeth && incoming_->syndrome & HGHCA_AETH_TYPE_MASK)
         return ERNIC_FATAL_READ_SYNDROME;
-    const bool whole = payload_bytes(*incoming_) == pair.qp.a.mtu;
-    return incoming_->flags() & kLast || whole ? ERNIC_FATAL_READ_OPCODE : ERNIC_FATAL_READ_LENGTH;
+    // The opcode is correct if the packet begins and ends the response where the READ does.
+    const uint64_t place = pair.qp.req.before(psn_of(incoming_->psn));
+    const uint64_t packets = std::max<uint64_t>(1, (uint64_t(le32(wqe.length)) + pair.qp.a.mtu - 1) / pair.qp.a.mtu);
+    const bool is_last = place + 1 == packets;
+    const bool fits = is_last == bool(incoming_->flags() & kLast) && (place || incoming_->flags() & kFirst);
+    return fits ? ERNIC_FATAL_READ_LENGTH : ERNIC_FATAL_READ_OPCODE;
 }
 
 // ---- what is received

@@ -86,7 +86,7 @@ public:
     void discard_wqe(const QueuePair &pair, uint8_t opcode);
     void become_fatal(QueuePair &pair, ernic_fatal code);
     // Why a QP is fatal whose send WQE of this opcode fails so.
-    ernic_fatal fatal_of(const QueuePair &pair, Status status, uint8_t opcode) const;
+    ernic_fatal fatal_of(const QueuePair &pair, Status status, const ernic_wqe &wqe) const;
     FrameSent send_frame(std::span<const iovec> parts) override { return headers.send(parts); }
 
     Host &host;

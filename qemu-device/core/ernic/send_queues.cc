@@ -162,7 +162,9 @@ Completed SendQueues::fail(const Qp &qp, uint16_t index, Status status)
         return Completed::Yes;
     ernic_wqe wqe{};
     const bool readable = index == pair.sq.index && pair.posted() && read(pair, index, wqe);
-    device_.become_fatal(pair, device_.fatal_of(pair, status, readable ? wqe.opcode : uint8_t(ERNIC_OPCODE_SEND)));
+    if (!readable)
+        wqe.opcode = ERNIC_OPCODE_SEND;
+    device_.become_fatal(pair, device_.fatal_of(pair, status, wqe));
     if (readable)
         complete_next(pair, wqe, true);
     return Completed::Yes;

@@ -55,7 +55,7 @@ public:
     uint32_t first_wrong() const
     {
         for (auto check : {&Checks::icrc, &Checks::mac, &Checks::version_and_source, &Checks::checksum, &Checks::header,
-                           &Checks::ip, &Checks::udp, &Checks::bth, &Checks::enabled})
+                           &Checks::ip, &Checks::udp, &Checks::bth, &Checks::enabled, &Checks::response})
             if (const uint32_t bits = (this->*check)())
                 return bits;
         return 0;
@@ -147,6 +147,11 @@ private:
                bit(ERNIC_SYNDROME_QP, !is_known()) | bit(ERNIC_SYNDROME_OPCODE, !supported && !refused_by_nak);
     }
     uint32_t enabled() const { return bit(ERNIC_SYNDROME_QP_DISABLED, !qps_.is_enabled(p_.qpn)); }
+    // The transport checks requests. A response with padding in front of the last one is dropped, and the QP lives.
+    uint32_t response() const
+    {
+        return bit(ERNIC_SYNDROME_PAD, p_.flags() & kResponse && !(p_.flags() & kLast) && p_.bth_flags & HGHCA_BTH_PAD_MASK);
+    }
 
     const Incoming &p_;
     const RegisterFile &r_;
