@@ -1231,7 +1231,8 @@ TEST(ErnicMads, WholeFramesWithoutTheIcrcBothWays)
     EXPECT_EQ(rig.host.at(rq)[mad.size() - 4], 0);
     EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsIn), 1u << 16);
     EXPECT_EQ(rig.driver.read(Ernic::kIntStatus), 1u << 1 | 1u << 6);
-    // Back it goes, and the device adds the ICRC.
+    // Back it goes, and the device adds the ICRC, which does not cover MAC addresses.
+    std::swap_ranges(mad.begin(), mad.begin() + 6, mad.begin() + 6);
     std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
     ErnicWqe wqe{};
     wqe.opcode = Ernic::kSend;
@@ -1252,6 +1253,43 @@ TEST(ErnicMads, WholeFramesWithoutTheIcrcBothWays)
     EXPECT_EQ(rig.driver.device.stats.mads_dropped, 1u);
 }
 
+// The CM connects a device to itself.
+TEST(ErnicMads, ToItself)
+{
+    Rig rig;
+    const uint64_t sq = rig.host.alloc(kDepth * 64), rq = rig.host.alloc(kDepth * 512), doorbell = rig.host.alloc(4);
+    QpAttributes a{};
+    a.mtu = 1024;
+    rig.driver.configure(1, a, {sq, 0, rq, kDepth, kDepth, 512, 0x1c}, 0, 0);
+    rig.driver.write_qp(1, Ernic::kRqDoorbell, uint32_t(doorbell));
+    rig.driver.write_qp(1, Ernic::kCqDoorbell, uint32_t(rig.host.alloc(4)));
+    rig.driver.enable(1);
+    Frame mad = Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1});
+    put(mad, 49, 1);
+    std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
+    for (unsigned n = 0; n < kDepth - 1; n++) {
+        ErnicWqe wqe{};
+        wqe.opcode = Ernic::kSend;
+        wqe.laddr = rig.buffer;
+        wqe.length = uint32_t(mad.size() - 4);
+        std::memcpy(rig.host.at(sq + n * 64), &wqe, sizeof(wqe));
+    }
+    rig.driver.write_sqpi(1, 1);
+    EXPECT_TRUE(rig.host.frames.empty());
+    EXPECT_EQ(*rig.host.as<uint32_t>(doorbell), 1u);
+    EXPECT_EQ(std::memcmp(rig.host.at(rq), mad.data(), mad.size() - 4), 0);
+    EXPECT_EQ(rig.driver.cqhead(1), 1);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsIn), 1u << 16);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), 1u << 16);
+    // One to another IP address is invalid, wherever it comes from.
+    put(mad, 33, 9);
+    std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
+    rig.driver.write_sqpi(1, 2);
+    EXPECT_TRUE(rig.host.frames.empty());
+    EXPECT_EQ(*rig.host.as<uint32_t>(doorbell), 1u);
+    EXPECT_EQ(rig.driver.cqhead(1), 2);
+}
+
 // As all that a guest can make long.
 TEST(ErnicMads, TheyEndWithTheSlice)
 {
@@ -1265,6 +1303,7 @@ TEST(ErnicMads, TheyEndWithTheSlice)
     rig.driver.enable(1);
     Frame mad = Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1});
     put(mad, 49, 1);
+    std::swap_ranges(mad.begin(), mad.begin() + 6, mad.begin() + 6);
     std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
     for (unsigned n = 0; n < 5; n++) {
         ErnicWqe wqe{};
@@ -1566,6 +1605,7 @@ TEST(ErnicFlowControl, MadsArePaused)
     rig.driver.enable(1);
     rig.driver.write(kPauseConf, kPauseBoth);
     Frame mad = Rig::packet(0x64, 7, bytes(256), {0x80, 1, 0, 0, 0, 0, 0, 1});
+    std::swap_ranges(mad.begin(), mad.begin() + 6, mad.begin() + 6);
     std::memcpy(rig.host.at(rig.buffer), mad.data(), mad.size() - 4);
     ErnicWqe wqe{};
     wqe.opcode = Ernic::kSend;

@@ -733,6 +733,18 @@ void Adapter::receive(std::span<const iovec> parts)
     });
 }
 
+FrameSent Adapter::send_mad(std::span<const iovec> parts)
+{
+    const FrameView frame = view_of(parts);
+    std::array<uint8_t, 6> destination{};
+    frame.copy(0, destination.data(), destination.size());
+    if (destination != port_.mac)
+        return send_frame(parts);
+    receive_packet(frame);
+    incoming_ = nullptr;
+    return FrameSent::Yes;
+}
+
 void Adapter::accept(const FrameView &frame)
 {
     if (config.ethernet && is_for_ethernet(frame))

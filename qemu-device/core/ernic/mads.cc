@@ -77,7 +77,7 @@ bool Mads::send_next(QueuePair &pair)
         device_.discard_wqe(pair, wqe.opcode);
     } else {
         const iovec part{frame_.data(), total};
-        if (device_.send_frame({&part, 1}) == FrameSent::LinkFull)
+        if (device_.send_mad({&part, 1}) == FrameSent::LinkFull)
             return false;
         device_.counts.sent_mad(ERNIC_QP1);
     }

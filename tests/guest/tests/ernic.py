@@ -23,6 +23,7 @@ from kernel_users import NVME, WITHOUT_HOST, connected, no_host, reconnect, targ
 from perftest import perftest
 from pingpong import pingpong
 from rdmacm import rping
+from rsnic import ends
 from storage import FIO, MIXED, files_on, fio, write_and_compare
 from users import check_fast, fast
 
@@ -145,6 +146,8 @@ def connections(testbed):
     rping(testbed, "-S 4000", 100)
     with turned(testbed):
         rping(testbed, "-S 4000", 100)
+    with ends(testbed, testbed.server, testbed.server):
+        rping(testbed, "-S 4000", 20)
 
 
 def endless(testbed, program, server, client):
