@@ -39,7 +39,7 @@ struct ErnicState {
 
     /* Properties */
     NICConf nic_conf;
-    NICConf ethernet_conf;          /* the side of the Ethernet adapter; without a peer: there is none */
+    NICConf ethernet_conf;          /* the side of the Ethernet adapter, if it has a peer */
     char *personality;              /* NULL: ernic */
     uint32_t qps;                   /* 0: as many as the personality has */
     uint32_t extensions;

@@ -426,7 +426,7 @@ def rows_of(where, register, offset, source, status=IMPLEMENTED):
 
 
 def unused(register):
-    """The bits that no field has, as the documents write ranges; "" if there are none."""
+    """The bits that no field has, as the documents write ranges; "" without such bits."""
     free = ~bits_of(register) & 0xffffffff
     found, bit = [], 31
     while bit >= 0:

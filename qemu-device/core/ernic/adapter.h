@@ -176,7 +176,7 @@ private:
     Features features_{};
     CongestionControl congestion_{};
     ReceiveBuffers buffers_{};
-    std::vector<QueuePair> pairs_;         // by QPN; QP 0 is none
+    std::vector<QueuePair> pairs_;         // by QPN; there is no QP 0
     const Incoming *incoming_ = nullptr;   // the packet that is being received
     bool failed_ = false;                  // an invariant does not hold: silent until the next reset
 };

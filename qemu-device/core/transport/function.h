@@ -222,7 +222,7 @@ struct Function {
     uint64_t pace_grain_ns;    // a QP that its rate holds back waits so long at least
     Rewind rewind;
     PacketObserver *observer = nullptr;   // there need not be one
-    FrameReceiver *receiver = nullptr;    // the transport, if there is none
+    FrameReceiver *receiver = nullptr;    // nullptr: the transport
     bool keeps_writes_alone = false;      // the retransmission buffer holds no SEND
     uint32_t timeout_unit_ns = 4096;      // of QpAttributes::ack_timeout (IBA vol 1, 9.7.6.1.3)
 };
