@@ -920,7 +920,7 @@ uint64_t next_frame_ns(Rig &rig)
     return rig.host.frames.empty() ? 0 : rig.host.clock_ns - start;
 }
 
-// Seed 000, 535: base count width, clock, and the unit that comes of them; w = CLOG2(4.096 N) is what it wants.
+// Seed 000, 535: base count width, clock, and the resulting unit; the document asks for w = CLOG2(4.096 N).
 struct BaseCount {
     uint32_t width, clock_mhz, unit_ns;
 };

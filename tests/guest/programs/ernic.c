@@ -455,7 +455,7 @@ static void longer_than_slot(void)
 	tb_pair_destroy(&p);
 }
 
-/* Of what there is not, the device says that there is none. */
+/* What the device lacks, its attributes report as absent. */
 static void limits(void)
 {
 	struct ibv_device_attr dev;
