@@ -78,10 +78,20 @@ static int loopback_kunit_open(struct loopback_fake *fake)
 	return fake->chan ? 0 : -ENODEV;
 }
 
+/*
+ * The driver resets the controller when it gives up the channel, and that sets the tail
+ * to 0.  These registers do not do so: the driver's timer must not read them any more.
+ */
+static void loopback_kunit_release(struct loopback_fake *fake)
+{
+	hrtimer_cancel(&fake->channel->timer);
+	dma_release_channel(fake->chan);
+}
+
 static void loopback_kunit_close(struct loopback_fake *fake)
 {
 	if (fake->chan)
-		dma_release_channel(fake->chan);
+		loopback_kunit_release(fake);
 	if (fake->channel)
 		loopback_channel_close(fake->channel);
 	fake->chan = NULL;
