@@ -418,9 +418,13 @@ enum ernic_fatal {
 #undef ERNIC_FATAL_ENUM
 };
 
+/* Of a READ response, several can be wrong at a time: 11y2y1y0, a bit of each. */
+#define ERNIC_FATAL_READ		0x18
+#define ERNIC_FATAL_READ_BITS		(0x7fULL << (ERNIC_FATAL_READ + 1))
+
 /* A bit of each code. */
 #define ERNIC_FATAL_BIT(name, value, text) | 1ULL << (value)
-#define ERNIC_FATAL_BITS		(0 ERNIC_FATALS(ERNIC_FATAL_BIT))
+#define ERNIC_FATAL_BITS		(ERNIC_FATAL_READ_BITS ERNIC_FATALS(ERNIC_FATAL_BIT))
 
 /* Bits of the syndrome of an invalid packet: name, bit, precedence, what is wrong. */
 #define ERNIC_SYNDROMES(X) \

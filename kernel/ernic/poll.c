@@ -14,9 +14,6 @@ static const struct {
 	{ ERNIC_FATAL_RETRIES, IB_WC_RETRY_EXC_ERR },
 	{ ERNIC_FATAL_RNR_RETRIES, IB_WC_RNR_RETRY_EXC_ERR },
 	{ ERNIC_FATAL_ACK_OPCODE, IB_WC_BAD_RESP_ERR },
-	{ ERNIC_FATAL_READ_SYNDROME, IB_WC_BAD_RESP_ERR },
-	{ ERNIC_FATAL_READ_LENGTH, IB_WC_BAD_RESP_ERR },
-	{ ERNIC_FATAL_READ_OPCODE, IB_WC_BAD_RESP_ERR },
 	{ ERNIC_FATAL_MEMORY, IB_WC_LOC_PROT_ERR },
 };
 
@@ -44,6 +41,8 @@ static enum ib_wc_status ernic_send_status(struct ernic_qp *qp)
 	if (fatal == ERNIC_FATAL_NAK)
 		return ernic_nak_status(FIELD_GET(ERNIC_STATQP_SYNDROME,
 						  ernic_qp_read(qp, ERNIC_STATQP)));
+	if ((fatal & ERNIC_FATAL_READ) == ERNIC_FATAL_READ)
+		return IB_WC_BAD_RESP_ERR;
 	for (i = 0; i < ARRAY_SIZE(ernic_statuses); i++)
 		if (ernic_statuses[i].fatal == fatal)
 			return ernic_statuses[i].status;

@@ -302,7 +302,7 @@ RX_PATH = (
     ("table 2-4", "01110 to 11000: a text that repeats the range", NOT_MEANINGFUL, "reserved: no cause has them"),
     *(("table 2-4", f"11y2y1y0, {text}", status, why) for code, _, text, status, why in READ_FATALS),
     ("table 2-4", "11y2y1y0, y1: of a LAST or ONLY", IMPLEMENTED, BAD_RESPONSES),
-    ("table 2-4", "11y2y1y0: several of y2, y1, y0 at a time", NOT_MEANINGFUL, "the device reports the first that it finds"),
+    ("table 2-4", "11y2y1y0: several of y2, y1, y0 at a time", IMPLEMENTED, BAD_RESPONSES),
     ("table 2-4", "local error or remote error", NOT_MEANINGFUL, "the code tells it"),
     ("table 2-4", "memory that a WQE or a queue names is not there: no code", EXTENDED,
      "21h; ernic_device_test.cc: NothingIsThere, ernic_cases.py: test_invalid_addresses"),

@@ -391,6 +391,7 @@ static const struct hostile_fatal {
 } hostile_fatals[] = {
 	{ "code 0", 0, 0, true },
 	{ "code 05h", 0, 0x05, true },
+	{ "code 18h", 0, 0x18, true },
 	{ "code 22h", 0, 0x22, true },
 	{ "code 40h", 0, 0x40, true },
 	{ "code ffffh", 0, 0xffff, true },

@@ -500,6 +500,7 @@ static const struct post_fatal {
 	{ "READ_SYNDROME", 0x19, 0, IB_WC_BAD_RESP_ERR },
 	{ "READ_LENGTH", 0x1a, 0, IB_WC_BAD_RESP_ERR },
 	{ "READ_OPCODE", 0x1c, 0, IB_WC_BAD_RESP_ERR },
+	{ "all of a READ response", 0x1f, 0, IB_WC_BAD_RESP_ERR },
 	{ "MEMORY", 0x21, 0, IB_WC_LOC_PROT_ERR },
 	{ "an illegal WQE", 0, 0, IB_WC_LOC_QP_OP_ERR },
 };

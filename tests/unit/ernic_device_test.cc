@@ -608,6 +608,18 @@ const FatalResponse kFatalResponses[] = {
      [](Rig &r) { r.receive(Rig::packet(0x0d, 0x100, bytes(1024), {0x1f, 0, 0, 0})); }},
     {"MiddleOfAReadResponse", 0x1c, Ernic::kRead, 4096,
      [](Rig &r) { r.receive(Rig::packet(0x0e, 0x100, bytes(1024))); }},
+    // 11y2y1y0, several bits.
+    {"SyndromeAndLengthOfAReadResponse", 0x1b, Ernic::kRead, 64,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(32), {0x62, 0, 0, 0})); }},
+    {"OpcodeAndSyndromeOfAReadResponse", 0x1d, Ernic::kRead, 2048,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(1024), {0x62, 0, 0, 0})); }},
+    {"OpcodeAndLengthOfAReadResponse", 0x1e, Ernic::kRead, 2048,
+     [](Rig &r) { r.receive(Rig::packet(0x10, 0x100, bytes(512), {0x1f, 0, 0, 0})); }},
+    {"AllOfAReadResponse", 0x1f, Ernic::kRead, 1536,
+     [](Rig &r) {
+         r.receive(Rig::packet(0x0d, 0x100, bytes(1024), {0x1f, 0, 0, 0}));
+         r.receive(Rig::packet(0x0d, 0x101, bytes(1024), {0x62, 0, 0, 0}));
+     }},
     {"RnrRetries", 0x0d, Ernic::kSend, 64,
      [](Rig &r) {
          for (unsigned n = 0; n < 3; n++) {

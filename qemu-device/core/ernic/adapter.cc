@@ -684,14 +684,25 @@ ernic_fatal Adapter::fatal_of(const QueuePair &pair, Status status, const ernic_
     }
     if (wqe.opcode != ERNIC_OPCODE_READ || !incoming_)
         return ERNIC_FATAL_ACK_OPCODE;
-    if (incoming_->flags() & kAeth && incoming_->syndrome & HGHCA_AETH_TYPE_MASK)
-        return ERNIC_FATAL_READ_SYNDROME;
-    // The opcode is correct if the packet begins and ends the response where the READ does.
+    return fatal_of_response(pair, le32(wqe.length));
+}
+
+// 11y2y1y0: all that is wrong with a READ response.
+ernic_fatal Adapter::fatal_of_response(const QueuePair &pair, uint64_t read_bytes) const
+{
+    const uint64_t mtu = pair.qp.a.mtu;
     const uint64_t place = pair.qp.req.before(psn_of(incoming_->psn));
-    const uint64_t packets = std::max<uint64_t>(1, (uint64_t(le32(wqe.length)) + pair.qp.a.mtu - 1) / pair.qp.a.mtu);
+    const uint64_t packets = std::max<uint64_t>(1, (read_bytes + mtu - 1) / mtu);
     const bool is_last = place + 1 == packets;
-    const bool fits = is_last == bool(incoming_->flags() & kLast) && (place || incoming_->flags() & kFirst);
-    return fits ? ERNIC_FATAL_READ_LENGTH : ERNIC_FATAL_READ_OPCODE;
+    uint32_t code = 0;
+    if (incoming_->flags() & kAeth && incoming_->syndrome & HGHCA_AETH_TYPE_MASK)
+        code |= ERNIC_FATAL_READ_SYNDROME;
+    // The opcode is correct if the packet begins and ends the response where the READ does.
+    if (is_last != bool(incoming_->flags() & kLast) || !place != bool(incoming_->flags() & kFirst))
+        code |= ERNIC_FATAL_READ_OPCODE;
+    if (payload_bytes(*incoming_) != (is_last ? read_bytes - place * mtu : mtu))
+        code |= ERNIC_FATAL_READ_LENGTH;
+    return code ? ernic_fatal(code) : ERNIC_FATAL_READ_LENGTH;
 }
 
 // ---- what is received
