@@ -741,6 +741,9 @@ void Adapter::receive(std::span<const iovec> parts)
         transport->now_ns = host.now_ns();
         if (!transport->flow_control.takes(frame))
             accept(frame);
+        // A pause does not wait for a turn: until then, a sender could fill the buffer.
+        if (transport->flow_control.due())
+            transport->flow_control.send();
     });
 }
 
