@@ -396,6 +396,15 @@ HGHCA_ASSERT_OFFSET(ernic_record, length, 0x08);
 #define ERNIC_RECORD_SOLICITED		HGHCA_MASK(0, 0)
 #define ERNIC_RECORD_PHASE		HGHCA_MASK(7, 7)	/* 1 in the first round, then 0 */
 
+/* An invalidate/immediate data entry of the ERNIC, 8 bytes; without RECORDS. */
+struct ernic_immdt_entry {
+	__be32	imm;			/* 00h: immediate data, or the R_Key to invalidate */
+	__u8	type;			/* 04h: opcode of the BTH of the message's last packet */
+	__u8	qp;			/* 05h */
+	__le16	slot;			/* 06h: STATRQPIDB behind it */
+};
+HGHCA_ASSERT_SIZE(ernic_immdt_entry, 8);
+
 /* Why a QP is fatal: name, code. */
 #define ERNIC_FATALS(X) \
 	X(SEQUENCE,        0x01, "the opcode of a request does not follow the one before") \

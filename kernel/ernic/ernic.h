@@ -293,7 +293,8 @@ struct ernic_sq {
  * @door: the doorbell
  * @rwqes: receives that are posted
  * @sges: what @rwqes point to
- * @records: records of messages, by slot; under &ernic_dev.table_lock
+ * @records: records of messages, by slot; under &ernic_dev.table_lock.  Without RECORDS,
+ *	opcode and immediate data, and opcode 0 of a plain SEND
  * @recorded: the slot of the next record; the same
  * @failed: one has completed with an error: what is behind it is flushed
  * @dead: flushed: what is posted is flushed at once
@@ -394,7 +395,7 @@ struct ernic_ah {
  * @table_lock: protects @qps, @next_record, @record_phase and @records_taken, and
  *	the records of receive queues
  * @qps: by QPN
- * @records: the ring of records
+ * @records: the ring of records, or of invalidate/immediate data entries
  * @next_record: the next one
  * @record_phase: its ERNIC_RECORD_PHASE
  * @records_taken: places of @records that receive queues may fill
@@ -476,6 +477,20 @@ static inline bool ernic_is_gsi(const struct ernic_qp *qp)
 	return qp->qpn == ERNIC_QP1;
 }
 
+/* The device tells of immediate data and R_Keys by entries of their own. */
+static inline bool ernic_has_immdts(const struct ernic_dev *edev)
+{
+	return edev->is_ernic && !(edev->extensions & ERNIC_EXT_RECORDS);
+}
+
+/* Of &ernic_dev.records; 0: the device tells nothing of a message but its slot. */
+static inline size_t ernic_record_bytes(const struct ernic_dev *edev)
+{
+	if (edev->extensions & ERNIC_EXT_RECORDS)
+		return sizeof(struct ernic_record);
+	return ernic_has_immdts(edev) ? sizeof(struct ernic_immdt_entry) : 0;
+}
+
 /* pci.c */
 #if IS_ENABLED(CONFIG_PCI)
 int ernic_pci_register(void);
@@ -531,6 +546,7 @@ void ernic_qp_put(struct ernic_qp *qp);
 
 /* records.c */
 u32 ernic_take_records(struct ernic_dev *edev, struct ernic_qp *qp, u32 behind);
+void ernic_take_immdts(struct ernic_dev *edev);
 void ernic_drop_records(struct ernic_dev *edev);
 
 /* errors.c */

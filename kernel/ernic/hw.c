@@ -147,9 +147,9 @@ int ernic_hw_start(struct ernic_dev *edev)
 	ernic_write(edev, ERNIC_IPKTERRQSZ, ERNIC_ERRORS_MAX);
 	edev->next_error = ernic_read(edev, ERNIC_IPKTERRQWPTR) % ERNIC_ERRORS_MAX;
 
-	if (edev->extensions & ERNIC_EXT_RECORDS) {
+	if (ernic_record_bytes(edev)) {
 		err = ernic_mem_alloc(edev, &edev->records,
-				      ERNIC_RECORDS_MAX * sizeof(struct ernic_record));
+				      ERNIC_RECORDS_MAX * ernic_record_bytes(edev));
 		if (err)
 			goto err_free_errors;
 		/* The write of the address resets the index of the ring. */
@@ -177,7 +177,7 @@ void ernic_hw_stop(struct ernic_dev *edev)
 	ernic_write(edev, ERNIC_INTEN, 0);
 	ernic_write(edev, ERNIC_XRNICCONF, 0);
 	ernic_read(edev, ERNIC_XRNICCONF);
-	if (edev->extensions & ERNIC_EXT_RECORDS)
+	if (ernic_record_bytes(edev))
 		ernic_write(edev, ERNIC_RECORDSZ, 0);
 	ernic_write(edev, ERNIC_IPKTERRQSZ, 0);
 	ernic_mem_free(edev, &edev->records);

@@ -127,10 +127,9 @@ static bool ernic_scatter(struct ernic_rq *rq, void *message, u32 bytes)
 }
 
 /* The opcode of the last packet: a SEND, or a WRITE with immediate data. */
-static void ernic_read_record(struct ernic_qp *qp, const struct ernic_record *record,
+static void ernic_read_opcode(struct ernic_qp *qp, const struct ernic_record *record,
 			      struct ib_wc *wc)
 {
-	wc->byte_len = le32_to_cpu(record->length);
 	switch (record->opcode) {
 	case IB_OPCODE_RC_SEND_LAST:
 	case IB_OPCODE_RC_SEND_ONLY:
@@ -161,27 +160,48 @@ static void ernic_read_record(struct ernic_qp *qp, const struct ernic_record *re
 	}
 }
 
+static void ernic_read_record(struct ernic_qp *qp, const struct ernic_record *record,
+			      struct ib_wc *wc, bool *solicited)
+{
+	wc->byte_len = le32_to_cpu(record->length);
+	*solicited = FIELD_GET(ERNIC_RECORD_SOLICITED, record->flags);
+	ernic_read_opcode(qp, record, wc);
+}
+
 /*
- * Without records, nobody knows how long a message is, or whether it is a SEND: all of
- * the slot is copied that there is a place for.
+ * Without records, nobody knows how long a message is: all of the slot is copied that
+ * there is a place for.  Nor does anybody know whether it is solicited: each one is.
  */
+static void ernic_read_immdt(struct ernic_qp *qp, struct ernic_record *entry, struct ib_wc *wc,
+			     bool *solicited)
+{
+	const struct ernic_rwqe *rwqe = &qp->rq.rwqes[qp->rq.oldest_wqe];
+	u64 capacity = 0;
+	int i;
+
+	for (i = 0; i < rwqe->num_sge; i++)
+		capacity += rwqe->sge[i].length;
+	wc->byte_len = min_t(u64, capacity, qp->rq.slot);
+	*solicited = true;
+	if (!entry->opcode)
+		return;
+	ernic_read_opcode(qp, entry, wc);
+	/* The next message in this slot may have no entry. */
+	entry->opcode = 0;
+	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+		wc->byte_len = 0;
+}
+
 static void ernic_take_message(struct ernic_qp *qp, struct ib_wc *wc, u32 slot, bool *solicited)
 {
 	struct ernic_rq *rq = &qp->rq;
 	struct ernic_rwqe *rwqe = &rq->rwqes[rq->oldest_wqe];
-	const struct ernic_record *taken = &rq->records[slot];
 	void *message = rq->slots.cpu + (size_t)slot * rq->slot;
-	u64 capacity = 0;
-	int i;
 
-	if (qp->edev->extensions & ERNIC_EXT_RECORDS) {
-		ernic_read_record(qp, taken, wc);
-		*solicited = FIELD_GET(ERNIC_RECORD_SOLICITED, taken->flags);
-	} else {
-		for (i = 0; i < rwqe->num_sge; i++)
-			capacity += rwqe->sge[i].length;
-		wc->byte_len = min_t(u64, capacity, rq->slot);
-	}
+	if (qp->edev->extensions & ERNIC_EXT_RECORDS)
+		ernic_read_record(qp, &rq->records[slot], wc, solicited);
+	else
+		ernic_read_immdt(qp, &rq->records[slot], wc, solicited);
 	if (wc->opcode != IB_WC_RECV || wc->status != IB_WC_SUCCESS)
 		return;
 	if (rwqe->status != IB_WC_SUCCESS)
@@ -230,6 +250,8 @@ static void ernic_take_receives(struct ernic_qp *qp)
 	dma_rmb();
 	if (qp->edev->extensions & ERNIC_EXT_RECORDS && !ernic_is_gsi(qp))
 		done = min(done, ernic_take_records(qp->edev, qp, behind));
+	else
+		ernic_take_immdts(qp->edev);
 	while (done-- && !rq->failed) {
 		struct ib_wc wc = { .opcode = IB_WC_RECV };
 		u32 slot = rq->next_slot;

@@ -40,6 +40,7 @@ void ernic_qp_reset_queues(struct ernic_qp *qp)
 	rq->oldest_wqe = 0;
 	rq->next_slot = written % rq->depth;
 	rq->recorded = rq->next_slot;
+	memset(rq->records, 0, rq->depth * sizeof(*rq->records));
 	rq->given = rq->next_slot + 1;
 	rq->failed = false;
 	rq->dead = false;

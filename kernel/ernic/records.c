@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* ERNIC and ETRNIC: records of messages. */
+/*
+ * ERNIC and ETRNIC: records of messages.  Without the extension RECORDS, an ERNIC writes
+ * invalidate/immediate data entries to the same ring, of those messages alone that have
+ * immediate data or an R_Key.
+ */
 #include "ernic.h"
 
 /* Give the record to its QP, if there is that still. */
@@ -33,6 +37,58 @@ static bool ernic_take_record(struct ernic_dev *edev)
 	edev->next_record = (edev->next_record + 1) % ERNIC_RECORDS_MAX;
 	edev->record_phase ^= !edev->next_record;
 	return true;
+}
+
+/* The message in the slot is no plain SEND.  Under &ernic_dev.table_lock. */
+static void ernic_give_immdt_entry(struct ernic_dev *edev, const struct ernic_immdt_entry *entry)
+{
+	u8 qpn = READ_ONCE(entry->qp);
+	u32 slot = le16_to_cpu(READ_ONCE(entry->slot)) - 1;
+	struct ernic_qp *qp = edev->qps[qpn];
+
+	if (!qp || ernic_is_gsi(qp))
+		return;
+	if (slot >= qp->rq.depth) {
+		ibdev_err_ratelimited(&edev->ibdev, "QP %u: an entry of slot %u of %u\n", qpn, slot,
+				      qp->rq.depth);
+		return;
+	}
+	qp->rq.records[slot].opcode = READ_ONCE(entry->type);
+	qp->rq.records[slot].imm = READ_ONCE(entry->imm);
+}
+
+/* Take all that the device has written.  Under &ernic_dev.table_lock. */
+static void ernic_take_immdt_entries(struct ernic_dev *edev)
+{
+	const struct ernic_immdt_entry *ring = edev->records.cpu;
+	u32 end = ernic_read(edev, ERNIC_RECORDWPTR);
+
+	if (end >= ERNIC_RECORDS_MAX) {
+		ibdev_err_ratelimited(&edev->ibdev, "entry %u of %u\n", end, ERNIC_RECORDS_MAX);
+		return;
+	}
+	while (edev->next_record != end) {
+		ernic_give_immdt_entry(edev, &ring[edev->next_record]);
+		edev->next_record = (edev->next_record + 1) % ERNIC_RECORDS_MAX;
+	}
+}
+
+/**
+ * ernic_take_immdts - give invalidate/immediate data entries to their QPs
+ * @edev: the device
+ *
+ * The device writes an entry before the doorbell: a caller that has read a doorbell has
+ * the entries of its messages behind it.
+ */
+void ernic_take_immdts(struct ernic_dev *edev)
+{
+	unsigned long flags;
+
+	if (!ernic_has_immdts(edev))
+		return;
+	spin_lock_irqsave(&edev->table_lock, flags);
+	ernic_take_immdt_entries(edev);
+	spin_unlock_irqrestore(&edev->table_lock, flags);
 }
 
 /**
@@ -70,6 +126,7 @@ void ernic_drop_records(struct ernic_dev *edev)
 	unsigned long flags;
 	u32 end;
 
+	ernic_take_immdts(edev);
 	if (!(edev->extensions & ERNIC_EXT_RECORDS))
 		return;
 	spin_lock_irqsave(&edev->table_lock, flags);

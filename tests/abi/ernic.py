@@ -25,6 +25,7 @@ LOST = "the translation has lost its content"
 LOST_FIGURE = "the translation has lost the figure"
 BUS = "the device does DMA in memory of the host"
 
+ENTRIES = "ernic_device_test.cc: EntriesOfImmediateDataWithoutThem"
 ALL_KINDS = f"{FIELDS}: EveryOperationOfAnErnic"
 GUEST = "ernic.py: serves, ernic.py: asks"
 FIGURES = "ernic.py: figures"
@@ -43,6 +44,7 @@ OPCODES = ((0x01, "WRITE_IMM", ALL_KINDS), (0x03, "SEND_IMM", ALL_KINDS), (0x0c,
 WQE = "struct ernic_wqe"
 RECORD = "struct ernic_record"
 ENTRY = "struct ernic_packet_error"
+IMMDT = "struct ernic_immdt_entry"
 
 DOCUMENT = "the public map of the ERNIC and its extensions"
 TABLES = (
@@ -68,6 +70,13 @@ TABLES = (
         Field("[415:384] immediate data", 0x30, "31:0", "imm", order="big-endian",
               reading="in the order of the wire"),
     ), struct=WQE),
+    Table("ERNIC immediate entry", "public", (
+        Value("size, 8 bytes", 8, f"sizeof({IMMDT})"),
+        Field("31:0 data", 0, "31:0", "imm", order="big-endian", reading="in the order of the wire"),
+        Field("39:32 type", 4, "7:0", "type"),
+        Field("47:40 QP", 4, "15:8", "qp"),
+        Field("63:48 RQ producer index", 4, "31:16", "slot"),
+    ), struct=IMMDT),
     Table("ERNIC error status", "public", (
         Value("size, 8 bytes", 8, f"sizeof({ENTRY})"),
         Field("15:0 FATAL code", 0, "15:0", "code"),
@@ -156,12 +165,12 @@ MODULES = (
     ("RX PKT Handler", "validates packets, and pushes them to their memory", IMPLEMENTED, f"{SYNDROME}, {FROM_HCA}"),
     ("RX PKT Handler", "READ responses go to the application directly", IMPLEMENTED, TO_HCA),
     ("RX PKT Handler", "forwards incoming READs to the TX path", IMPLEMENTED, FROM_HCA),
-    ("table 1-1", "IETH and IMMDT: a stream with entries of 64 bits; the table is lost", DEPARTS,
-     "without RECORDS software does not see them; with it they are in the record"),
+    ("table 1-1", "IETH and IMMDT: a stream with entries of 64 bits; the table is lost", IMPLEMENTED,
+     f"the public entry, in a ring in memory; with RECORDS they are in the record; {ENTRIES}"),
     ("RX PKT Handler", "logic outside handles invalidate and immediate data", IMPLEMENTED,
-     f"the driver does, by the records of RECORDS; {ALL_KINDS}"),
-    ("RX PKT Handler", "such as a DMA that writes entries to memory and informs software", EXTENDED,
-     f"the ring of RECORDS; {RECORDS}"),
+     f"the driver does; {ALL_KINDS}, kunit/ernicpost.c: post_entries"),
+    ("RX PKT Handler", "such as a DMA that writes entries to memory and informs software", IMPLEMENTED,
+     f"to the ring of RECORDBA; {ENTRIES}"),
     ("RX PKT Handler", "pause requests for RDMA traffic: on at XON, off at XOFF", IMPLEMENTED,
      f"XON and XOFF are free lines; {THRESHOLDS}"),
     ("Response Handler", "queues of what is not acknowledged", IMPLEMENTED, "ernic_device_test.cc: TheSeventeenthWaits"),
@@ -272,8 +281,10 @@ PUBLIC = (
     ("public: WQE", "RTAG of SEND_INV: the R_Key to invalidate", IMPLEMENTED, ALL_KINDS),
     ("public: WQE", "SDATA of SEND_IMM and SEND_INV of 16 bytes or less", IMPLEMENTED, ALL_KINDS),
     ("public: CQE", "opcodes 01h, 03h, 0Ch", IMPLEMENTED, ALL_KINDS),
-    ("public: immediate entry", "31:0 data, 39:32 type, 47:40 QP, 63:48 RQ producer index", DEPARTS,
-     "the model has no stream; with RECORDS, a record of 16 bytes in memory"),
+    ("public: immediate entry", "31:0 data, 39:32 type, 47:40 QP, 63:48 RQ producer index", IMPLEMENTED,
+     f"the data in the order of the wire; {ENTRIES}"),
+    ("public: immediate entry", "values of the type: not given", EXTENDED,
+     f"opcode of the BTH of the message's last packet; {ENTRIES}"),
     ("public: error status entry", "15:0 FATAL code", IMPLEMENTED, ERROR_QUEUES),
     ("public: error status entry", "31:16 QP", IMPLEMENTED, ERROR_QUEUES),
     ("public: error status entry", "63:32 reserved", IMPLEMENTED, f"0; {ERROR_QUEUES}"),
@@ -289,7 +300,11 @@ OURS = (
     ("ours: extensions", "RECORDS, bit 0: a record of 16 bytes for each message", EXTENDED, RECORDS),
     ("ours: extensions", "PAGES, bit 1: an entry names a list of pages", EXTENDED, PAGES),
     ("ours: extensions", "an extension that is absent cannot be enabled", EXTENDED,
-     "ernic_device_test.cc: NoneIsWrittenWithoutThem"),
+     ENTRIES),
+    ("ours: extensions", "RECORDBA, RECORDSZ and RECORDWPTR without RECORDS: the ring of immediate entries", EXTENDED,
+     f"RECORDSZ counts entries of 8 bytes; {ENTRIES}, ernic_device_test.cc: NoEntriesWithoutARing"),
+    ("ours: extensions", "the ring of an ETRNIC without RECORDS: nothing is written", EXTENDED,
+     "ernic_device_test.cc: AnEtrnicHasNoEntries"),
     ("ours: record", "QP, STATRQPIDB, opcode, flags, length, immediate data or R_Key", EXTENDED, RECORDS),
     ("ours: record", "flags: 0 solicited", EXTENDED, f"{FIELDS}: ASolicitedMessage"),
     ("ours: record", "flags: 7 the round of the ring", EXTENDED, RECORDS),
@@ -350,11 +365,8 @@ ROWS = tuple(row if isinstance(row, Row) else Row(*row) for row in (
     *public_rows("ours"), *OURS))
 
 REAL_CORE = "limits of the real core"
-STREAM = "immediate data, invalidated keys"
 # The point of the page's list of departures that explains each row that departs.
 POINTS = points_of(ROWS, {
-    ("table 1-1", "IETH and IMMDT: a stream with entries of 64 bits; the table is lost"): STREAM,
-    ("public: immediate entry", "31:0 data, 39:32 type, 47:40 QP, 63:48 RQ producer index"): STREAM,
     ("public: map", "INTEN and INTSTS 8, 201D0h-201ECh: congestion notification is scheduled"): CONGESTION,
     ("public: map", "nine interrupts"): "interrupts",
     **{(where, item): REAL_CORE for where, item, status, _ in LIMITS if status == DEPARTS},

@@ -468,6 +468,27 @@ void ernic_fake_write_record(struct ernic_fake *fake, u32 qpn, u32 index,
 	ernic_fake_set(fake, FAKE_RECORDWPTR, fake->record);
 }
 
+/* IBA 9.2.1: SEND and WRITE with immediate data, SEND with invalidate; the last packet, and the only one. */
+static bool ernic_fake_has_imm(u8 opcode)
+{
+	return opcode == 0x03 || opcode == 0x05 || opcode == 0x09 || opcode == 0x0b ||
+	       opcode == 0x16 || opcode == 0x17;
+}
+
+/* 31:0 data, 39:32 type, 47:40 QP, 63:48 RQ producer index. */
+void ernic_fake_write_immdt(struct ernic_fake *fake, u32 qpn, u32 index,
+			    const struct ernic_fake_message *message)
+{
+	u32 place = ernic_fake_get(fake, FAKE_RECORDWPTR);
+	u8 *entry = ernic_fake_global_memory(fake, FAKE_RECORDBA, FAKE_RECORDBAMSB) + 8 * place;
+
+	memcpy(entry, &message->imm, 4);
+	entry[4] = message->opcode;
+	entry[5] = qpn;
+	put_unaligned_le16(index, entry + 6);
+	ernic_fake_set(fake, FAKE_RECORDWPTR, (place + 1) % ernic_fake_get(fake, FAKE_RECORDSZ));
+}
+
 void ernic_fake_receive(struct ernic_fake *fake, u32 qpn, const struct ernic_fake_message *message)
 {
 	u32 depth = ernic_fake_qp_get(fake, qpn, FAKE_QDEPTH) >> 16;
@@ -480,6 +501,8 @@ void ernic_fake_receive(struct ernic_fake *fake, u32 qpn, const struct ernic_fak
 		memcpy(ernic_fake_slot(fake, qpn, index - 1), message->data, message->bytes);
 	if (ernic_fake_get(fake, FAKE_EXTENSIONS) & 1 && qpn != 1)
 		ernic_fake_write_record(fake, qpn, index, message);
+	else if (ernic_fake_has_imm(message->opcode))
+		ernic_fake_write_immdt(fake, qpn, index, message);
 	ernic_fake_qp_set(fake, qpn, FAKE_STATRQPIDB, index);
 	WRITE_ONCE(*ernic_fake_rq_door(fake, qpn), cpu_to_le32(index));
 	ernic_fake_set_bit(fake, FAKE_RQINTSTS1, qpn);

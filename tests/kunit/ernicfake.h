@@ -161,6 +161,9 @@ void ernic_fake_receive(struct ernic_fake *fake, u32 qpn, const struct ernic_fak
 /* The record alone. */
 void ernic_fake_write_record(struct ernic_fake *fake, u32 qpn, u32 index,
 			     const struct ernic_fake_message *message);
+/* The same, without RECORDS: an invalidate/immediate data entry. */
+void ernic_fake_write_immdt(struct ernic_fake *fake, u32 qpn, u32 index,
+			    const struct ernic_fake_message *message);
 /* The QP is fatal. */
 void ernic_fake_fatal(struct ernic_fake *fake, u32 qpn, u16 code);
 /* Interrupts while there is a cause; when it returns false, there is still one. */

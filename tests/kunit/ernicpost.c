@@ -672,6 +672,115 @@ static void post_no_records(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, "abc", post->buffer, 3);
 }
 
+/* Without records, the device tells of immediate data in entries of their own. */
+static const struct post_immdt {
+	u8 opcode;
+	enum ib_wc_opcode completion;
+	int flags;
+	u32 bytes;
+} post_immdts[] = {
+	{ 0x04, IB_WC_RECV, 0, 100 },
+	{ 0x05, IB_WC_RECV, IB_WC_WITH_IMM, 100 },
+	{ 0x02, IB_WC_RECV, 0, 100 },
+	{ 0x0b, IB_WC_RECV_RDMA_WITH_IMM, IB_WC_WITH_IMM, 0 },
+	{ 0x09, IB_WC_RECV_RDMA_WITH_IMM, IB_WC_WITH_IMM, 0 },
+	{ 0x03, IB_WC_RECV, IB_WC_WITH_IMM, 100 },
+	{ 0x04, IB_WC_RECV, 0, 100 },
+};
+
+static void post_entries(struct kunit *test)
+{
+	struct post *post = post_open(test, true, 0, 20);
+	u32 i;
+
+	/* Several rounds of the slots: what one message had, the next one in its slot has not. */
+	for (i = 0; i < 70; i++) {
+		const struct post_immdt *row = &post_immdts[i % ARRAY_SIZE(post_immdts)];
+		struct ernic_fake_message message = {
+			.data = row->bytes ? "abc" : NULL,
+			.bytes = 3,
+			.opcode = row->opcode,
+			.imm = cpu_to_be32(0x0a0b0c00 + i),
+		};
+		struct ib_wc wc = {};
+
+		KUNIT_ASSERT_EQ(test, 0, post_receive(post, 100, i));
+		ernic_fake_receive(post->fake, post->qpn, &message);
+		KUNIT_ASSERT_EQ(test, 1, ernic_poll_cq(post->cq, 1, &wc));
+		KUNIT_EXPECT_EQ(test, (int)IB_WC_SUCCESS, (int)wc.status);
+		KUNIT_EXPECT_EQ(test, (int)row->completion, (int)wc.opcode);
+		KUNIT_EXPECT_EQ(test, row->flags, wc.wc_flags);
+		KUNIT_EXPECT_EQ(test, row->bytes, wc.byte_len);
+		if (row->flags)
+			KUNIT_EXPECT_EQ(test, 0x0a0b0c00 + i, be32_to_cpu(wc.ex.imm_data));
+	}
+}
+
+/* Messages that are not polled before the QP is reset leave nothing to those after it. */
+static void post_entries_end(struct kunit *test)
+{
+	struct post *post = post_open(test, true, 0, 20);
+	struct ernic_fake_message with = { .data = "abc", .bytes = 3, .opcode = 0x05, .imm = 1 };
+	struct ernic_fake_message without = { .data = "abc", .bytes = 3, .opcode = 0x04 };
+	struct ib_wc wc = {};
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, 0, post_receive(post, 100, i));
+		ernic_fake_write_immdt(post->fake, post->qpn, i + 1, &with);
+	}
+	KUNIT_ASSERT_EQ(test, 0, ernic_fake_modify(post->fake, post->qp, IB_QPS_RESET));
+	ernic_fake_connect(test, post->fake, post->qp);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, 0, post_receive(post, 100, i));
+		ernic_fake_receive(post->fake, post->qpn, &without);
+		KUNIT_ASSERT_EQ(test, 1, ernic_poll_cq(post->cq, 1, &wc));
+		KUNIT_EXPECT_EQ(test, 0, wc.wc_flags);
+	}
+}
+
+static const struct post_bad_entry {
+	const char *name;
+	u32 qpn;		/* 0: that of the test */
+	u32 index;
+	u8 type;
+	u32 pointer;		/* 0: as it is */
+	enum ib_wc_status status;
+} post_bad_entries[] = {
+	{ "QP 1", 1, 1, 0x05 },
+	{ "a QP that does not exist", 200, 1, 0x05 },
+	{ "index 0", 0, 0, 0x05 },
+	{ "an index above the depth", 0, 200, 0x05 },
+	{ "index ffffh", 0, 0xffff, 0x05 },
+	{ "a pointer behind the ring", 0, 1, 0x05, 32768 },
+	{ "a pointer of ones", 0, 1, 0x05, 0xffff },
+	{ "type ffh", 0, 1, 0xff, 0, IB_WC_LOC_QP_OP_ERR },
+	{ "an R_Key that does not exist", 0, 1, 0x17, 0, IB_WC_LOC_ACCESS_ERR },
+};
+
+KUNIT_ARRAY_PARAM_DESC(post_bad_entry, post_bad_entries, name);
+
+/* The message completes as a plain SEND, or fails. */
+static void post_entries_bad(struct kunit *test)
+{
+	const struct post_bad_entry *param = test->param_value;
+	struct post *post = post_open(test, true, 0, 20);
+	struct ernic_fake_message entry = { .opcode = param->type, .imm = (__force __be32)~0 };
+	struct ernic_fake_message message = { .data = "abc", .bytes = 3, .opcode = 0x04 };
+	struct ib_wc wc = {};
+
+	KUNIT_ASSERT_EQ(test, 0, post_receive(post, 100, 1));
+	ernic_fake_write_immdt(post->fake, param->qpn ? param->qpn : post->qpn, param->index, &entry);
+	if (param->pointer)
+		ernic_fake_set(post->fake, FAKE_RECORDWPTR, param->pointer);
+	ernic_fake_receive(post->fake, post->qpn, &message);
+	KUNIT_ASSERT_EQ(test, 1, ernic_poll_cq(post->cq, 1, &wc));
+	KUNIT_EXPECT_EQ(test, (int)param->status, (int)wc.status);
+	KUNIT_EXPECT_EQ(test, (int)IB_WC_RECV, (int)wc.opcode);
+	if (param->status == IB_WC_SUCCESS)
+		KUNIT_EXPECT_EQ(test, 0, wc.wc_flags);
+}
+
 /* A receive that is too small fails, and the QP with it. */
 static void post_too_long(struct kunit *test)
 {
@@ -768,6 +877,9 @@ static struct kunit_case post_cases[] = {
 	KUNIT_CASE_PARAM(post_received, post_message_gen_params),
 	KUNIT_CASE(post_receive_wraps),
 	KUNIT_CASE(post_no_records),
+	KUNIT_CASE(post_entries),
+	KUNIT_CASE(post_entries_end),
+	KUNIT_CASE_PARAM(post_entries_bad, post_bad_entry_gen_params),
 	KUNIT_CASE(post_too_long),
 	KUNIT_CASE(post_mad),
 	{}

@@ -1717,16 +1717,56 @@ TEST(ErnicExtensions, RecordsTellTheLength)
     EXPECT_EQ(rig.driver.read(0x1f0), 1u);
 }
 
-TEST(ErnicExtensions, NoneIsWrittenWithoutThem)
+// The public entry: 31:0 data, 39:32 type, 47:40 QP, 63:48 RQ producer index. A SEND without either has none.
+TEST(ErnicExtensions, EntriesOfImmediateDataWithoutThem)
 {
     Rig rig;
-    const uint64_t ring = rig.host.alloc(3 * 16);
+    const uint64_t ring = rig.host.alloc(2 * 8);
     rig.driver.write(0x1e4, uint32_t(ring));
-    rig.driver.write(0x1ec, 3);
+    rig.driver.write(0x1ec, 2);
     rig.driver.write(0x1e0, 0xffff);
-    rig.receive(Rig::send());
+    rig.receive(Rig::packet(0x04, kFirstPsn, bytes(5)));
+    EXPECT_EQ(rig.driver.read(0x1f0), 0u);
+    EXPECT_EQ(rig.host.at(ring)[5], 0);
+    rig.receive(Rig::packet(0x05, kFirstPsn + 1, bytes(6), {1, 2, 3, 4}));
+    EXPECT_EQ(rig.driver.read(0x1f0), 1u);
+    rig.receive(Rig::packet(0x17, kFirstPsn + 2, bytes(7), {0, 0, 0x30, 0x5a}));
+    const uint8_t second[8] = {1, 2, 3, 4, 0x05, kQpn, 2, 0};
+    const uint8_t third[8] = {0, 0, 0x30, 0x5a, 0x17, kQpn, 3, 0};
+    EXPECT_EQ(std::memcmp(rig.host.at(ring), second, 8), 0);
+    EXPECT_EQ(std::memcmp(rig.host.at(ring + 8), third, 8), 0);
+    // The ring goes round.
+    EXPECT_EQ(rig.driver.read(0x1f0), 0u);
+    rig.receive(Rig::packet(0x05, kFirstPsn + 3, bytes(8), {5, 6, 7, 8}));
+    const uint8_t fourth[8] = {5, 6, 7, 8, 0x05, kQpn, 4, 0};
+    EXPECT_EQ(std::memcmp(rig.host.at(ring), fourth, 8), 0);
+    EXPECT_EQ(rig.driver.read(0x1f0), 1u);
+    EXPECT_EQ(rig.driver.device.stats.records, 3u);
+}
+
+TEST(ErnicExtensions, NoEntriesWithoutARing)
+{
+    Rig rig;
+    const uint64_t ring = rig.host.alloc(2 * 8);
+    rig.driver.write(0x1e4, uint32_t(ring));
+    rig.receive(Rig::packet(0x05, kFirstPsn, bytes(6), {1, 2, 3, 4}));
     EXPECT_EQ(rig.driver.read(0x1f0), 0u);
     EXPECT_EQ(rig.host.at(ring)[0], 0);
+    EXPECT_EQ(rig.driver.device.stats.records, 0u);
+}
+
+TEST(ErnicExtensions, AnEtrnicHasNoEntries)
+{
+    ernic::Config config;
+    config.personality = ernic::Personality::Etrnic;
+    config.qps = ERNIC_QPS_ETRNIC;
+    Rig rig(config);
+    const uint64_t ring = rig.host.alloc(2 * 8);
+    rig.driver.write(0x1e4, uint32_t(ring));
+    rig.driver.write(0x1ec, 2);
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.read(0x1f0), 0u);
+    EXPECT_EQ(rig.driver.device.stats.records, 0u);
 }
 
 TEST(ErnicExtensions, AnEntryNamesPages)

@@ -3,6 +3,7 @@
 
 #include "byte_order.h"
 #include "ernic/adapter.h"
+#include "wire/packet.h"
 
 namespace hghca::ernic {
 
@@ -44,12 +45,22 @@ WqeFault ReceiveQueues::read(const Qp &qp, RecvWqe &out)
     return WqeFault::None;
 }
 
-void ReceiveQueues::write_record(const QueuePair &pair, const Received &message)
+template <typename Entry>
+void ReceiveQueues::append(const Entry &entry)
 {
     const uint32_t entries = device_.registers.global(ERNIC_RECORDSZ);
-    if (!device_.registers.has(ERNIC_EXT_RECORDS) || !entries)
+    if (!entries)
         return;
     uint32_t &pointer = device_.registers.global(ERNIC_RECORDWPTR);
+    const uint64_t base = device_.registers.global_address(ERNIC_RECORDBA, ERNIC_RECORDBAMSB);
+    device_.stats.dma_errors += !device_.host.write(base + uint64_t(pointer) * sizeof(entry), &entry, sizeof(entry));
+    device_.stats.records++;
+    pointer = (pointer + 1) % entries;
+    phase_ ^= !pointer;
+}
+
+void ReceiveQueues::write_record(const QueuePair &pair, const Received &message)
+{
     ernic_record record{};
     record.qp = le16(uint16_t(number(pair.qp.a.qpn)));
     record.slot = le16(index_behind(pair.rq.slot));
@@ -57,17 +68,26 @@ void ReceiveQueues::write_record(const QueuePair &pair, const Received &message)
     record.flags = uint8_t(field_put(ERNIC_RECORD_SOLICITED, message.solicited) | field_put(ERNIC_RECORD_PHASE, phase_));
     record.length = le32(message.byte_count);
     record.imm = message.imm;
-    const uint64_t base = device_.registers.global_address(ERNIC_RECORDBA, ERNIC_RECORDBAMSB);
-    device_.stats.dma_errors += !device_.host.write(base + uint64_t(pointer) * sizeof(record), &record, sizeof(record));
-    device_.stats.records++;
-    pointer = (pointer + 1) % entries;
-    phase_ ^= !pointer;
+    append(record);
+}
+
+void ReceiveQueues::write_immdt_entry(const QueuePair &pair, const Received &message)
+{
+    ernic_immdt_entry entry{};
+    entry.imm = message.imm;
+    entry.type = message.bth_opcode;
+    entry.qp = uint8_t(number(pair.qp.a.qpn));
+    entry.slot = le16(index_behind(pair.rq.slot));
+    append(entry);
 }
 
 Completed ReceiveQueues::complete(Qp &qp, const Received &message)
 {
     QueuePair &pair = device_.pair(qp);
-    write_record(pair, message);
+    if (device_.registers.has(ERNIC_EXT_RECORDS))
+        write_record(pair, message);
+    else if (device_.registers.is_ernic() && kOpcodes[message.bth_opcode] & (kImmDt | kIeth))
+        write_immdt_entry(pair, message);
     complete_next(pair);
     qp.resp.rq_index = pair.rq.index;
     return Completed::Yes;

@@ -31,8 +31,12 @@ public:
     void complete_next(QueuePair &pair);
 
 private:
-    // With the extension RECORDS.
+    // With the extension RECORDS, of each message; without it, of those with immediate data or an R_Key.
     void write_record(const QueuePair &pair, const Received &message);
+    void write_immdt_entry(const QueuePair &pair, const Received &message);
+    // To the ring that both are in.
+    template <typename Entry>
+    void append(const Entry &entry);
 
     Adapter &device_;
     bool phase_ = true;   // of the ring of records

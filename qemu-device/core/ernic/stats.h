@@ -15,7 +15,7 @@ namespace hghca::ernic {
     X(illegal_wqes, "WQEs that are discarded")                                                  \
     X(fatal, "QPs that became fatal")                                                           \
     X(mads_dropped, "MADs that found no slot, or none that is long enough")                     \
-    X(records, "records written")                                                               \
+    X(records, "records and entries written")                                                               \
     X(frames_ignored, "frames that are not of RoCE v2, where no Ethernet adapter is behind the device") \
     X(frames_passed, "frames from the link that the Ethernet adapter has")                      \
     X(frames_overrun, "frames from the link for the Ethernet adapter, which took no more")      \
