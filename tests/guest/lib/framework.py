@@ -35,6 +35,8 @@ RSNIC = "rsnic"        # as LINK, with HCAs of the RSNIC document: the second is
 RSNIC_PAIRED = "rsnic paired"  # as PAIRED, with HCAs of the RSNIC document
 RSNIC_FULL = "rsnic full"  # as LINK; the first HCA is one of the RSNIC document
 ERNIC = "ernic"        # as LINK; the second device is an ERNIC, with a virtio adapter
+ERNIC_BASE = "ernic base"  # as ERNIC, with one that has no extension, behind an IOMMU
+ERNIC_PAUSES = "ernic pauses"  # as ERNIC; both devices receive RoCE packets at 500 Mbit/s, and registers can be mapped
 ETRNIC = "etrnic"      # as ERNIC, with an ETRNIC
 ERNIC_VMS = "ernic vms"  # as VMS, with an ERNIC in the second
 ETRNIC_VMS = "etrnic vms"  # the same with an ETRNIC
@@ -77,8 +79,8 @@ class Test:
     """One line of output.
 
     machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
-              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ETRNIC, ERNIC_VMS, ETRNIC_VMS, ERNIC_RXE, PEERS,
-              IMPAIRMENT or FAULTS.
+              RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ETRNIC, ERNIC_VMS, ETRNIC_VMS,
+              ERNIC_RXE, PEERS, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.

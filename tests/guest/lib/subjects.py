@@ -10,9 +10,9 @@ import contextlib
 
 from hghca_lib import accel, guest, machine, pair
 
-from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, ETRNIC_VMS, FAULTS, FOUR,
-                       IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES, PEERS, RSNIC, RSNIC_BESIDE, RSNIC_FULL,
-                       RSNIC_PAIRED, VMS, Failure, Side)
+from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ERNIC_RXE, ERNIC_VMS, ETRNIC,
+                       ETRNIC_VMS, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES, PEERS, RSNIC,
+                       RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 from relay import Relay
 
@@ -42,6 +42,11 @@ CONFIGS = {
     RSNIC_FULL: {"devices": ["rsnic", "hghca"]},
     RSNIC_BESIDE: {"devices": ["rsnic"], "virtio": 1},
     ERNIC: {"devices": ["hghca", "ernic"]},
+    ERNIC_BASE: {"devices": ["hghca", "ernic"], "iommu": True, "qemu_args": ("-global", "ernic.extensions=0")},
+    # As with PAUSES, one turn of a sender fits into what is left of the buffer.
+    ERNIC_PAUSES: {"devices": ["hghca", "ernic"], "arguments": "iomem=relaxed",
+                   "hca_options": "roce-drain=500,roce-buffer=1M,slice=16",
+                   "qemu_args": ("-global", "ernic.roce-drain=500")},
     ETRNIC: {"devices": ["hghca", "etrnic"]},
     PEERS: {"devices": [*machine.DEVICES] * 2, "divided": len(machine.DEVICES), "virtio": 1},
     ERNIC_VMS: {"guests": 2, "devices": (["hghca"], ["ernic"])},
@@ -121,7 +126,7 @@ class Hghca:
         if testbed.machine == ERNIC_RXE:
             prepare(testbed.guest, HCA_AWAY.format(space="b"), "the HCA's namespace")
             first = prepare_rxe(testbed.guest, "10.10.0.3")
-        ernic = testbed.machine in (ERNIC, ETRNIC, ERNIC_VMS, ETRNIC_VMS, ERNIC_RXE)
+        ernic = testbed.machine in (ERNIC, ERNIC_BASE, ERNIC_PAUSES, ETRNIC, ERNIC_VMS, ETRNIC_VMS, ERNIC_RXE)
         if len(testbed.guests) == 2:
             return first, Side("ernic0" if ernic else "hghca0", "10.10.0.2", testbed.guests[1])
         return first, Side("ernic0" if ernic else "hghca1", "10.10.0.2", testbed.guests[0], netns="b")

@@ -290,6 +290,51 @@ static void invalidated(void)
 }
 
 /* ------------------------------------------------------------------ */
+/* The peer's immediate data                                            */
+
+/* A receive that the peer's request completes: with its immediate data, or without any. */
+static void received(struct tb_pair *p, enum ibv_wr_opcode opcode, uint32_t imm)
+{
+	bool has_imm = opcode != IBV_WR_SEND, is_write = opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	struct ibv_sge sge = { (uintptr_t)p->a.buf, BYTES, p->a.mr->lkey };
+	struct ibv_sge place = { (uintptr_t)p->b.buf + 8192, BYTES, p->b.mr->lkey };
+	struct ibv_recv_wr recv = { .wr_id = 9, .sg_list = &place, .num_sge = 1 }, *bad;
+	struct ibv_send_wr wr = wr_of(opcode, &sge, p->b.buf, p->b.mr->rkey);
+	const uint8_t *at = p->b.buf + (is_write ? 0 : 8192);
+	struct ibv_wc wc;
+
+	wr.imm_data = htobe32(imm);
+	memset(p->a.buf, imm, BYTES);
+	if (ibv_post_recv(p->b.qp, &recv, &bad))
+		tb_die("ibv_post_recv");
+	completes(&p->a, wr, IBV_WC_SUCCESS, "the request");
+	if (!tb_poll(p->b.rcq, &wc, "its receive"))
+		return;
+	if (wc.status != IBV_WC_SUCCESS || wc.opcode != (is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV) ||
+	    wc.wc_flags != (has_imm ? IBV_WC_WITH_IMM : 0) || (has_imm && be32toh(wc.imm_data) != imm))
+		tb_fail("request %d: status \"%s\", opcode %d, flags 0x%x, immediate data 0x%x of 0x%x", opcode,
+			ibv_wc_status_str(wc.status), wc.opcode, wc.wc_flags, be32toh(wc.imm_data), imm);
+	if (memcmp(at, p->a.buf, BYTES))
+		tb_fail("request %d: wrong data", opcode);
+}
+
+/* More than there are receive slots. */
+static void immediate(void)
+{
+	struct tb_pair p;
+	uint32_t i;
+
+	connect_pair(&p, &peer, &side);
+	for (i = 0; i < 100; i++) {
+		received(&p, IBV_WR_SEND, i);
+		received(&p, IBV_WR_SEND_WITH_IMM, 0x80000000 | i);
+		received(&p, IBV_WR_RDMA_WRITE_WITH_IMM, 0x01020300 | i);
+		received(&p, IBV_WR_RDMA_WRITE_WITH_IMM, ~i);
+	}
+	tb_pair_destroy(&p);
+}
+
+/* ------------------------------------------------------------------ */
 /* What the hardware lacks                                              */
 
 static void is(int error, int expected, const char *what)
@@ -477,6 +522,7 @@ static const struct tb_case cases[] = {
 	{ "isolation: inline data of memory that is not the process's", inline_of_others },
 	{ "isolation: nothing of the device can be mapped", no_mapping },
 	{ "invalidated by the peer", invalidated },
+	{ "the peer's immediate data", immediate },
 	{ "lacking: limits", limits },
 	{ "lacking: objects", objects },
 	{ "lacking: regions", regions },

@@ -16,8 +16,9 @@ import lio
 import nfs
 
 from badinput import OVERRUN
+from congestion import ROCE_PRIORITY
 from data import huge_pages, over_link, run_program
-from framework import ALL, ERNIC, ERNIC_RXE, ERNIC_VMS, ETRNIC, ETRNIC_VMS, GATE, expect
+from framework import ALL, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ERNIC_RXE, ERNIC_VMS, ETRNIC, ETRNIC_VMS, GATE, expect
 from interop import turned
 from kernel_users import NVME, WITHOUT_HOST, connected, no_host, reconnect, target
 from perftest import perftest
@@ -60,24 +61,76 @@ def serves(testbed):
 
 
 def refused(testbed, side):
-    """(UDP datagrams to ports where nobody listens, ICMP messages about these) in the namespace of a side."""
+    """(UDP datagrams to ports where nobody listens, ICMP messages about these) in the namespace of a side, over IPv4."""
     lines = [line.split() for line in testbed.run("cat /proc/net/snmp", side).splitlines()]
     counts = {line[0]: dict(zip(line[1:], after[1:])) for line, after in zip(lines[::2], lines[1::2])}
     return int(counts["Udp:"]["NoPorts"]), int(counts["Icmp:"]["OutDestUnreachs"])
 
 
+def refused_ipv6(testbed, side):
+    """The same over IPv6."""
+    counts = dict(line.split() for line in testbed.run("cat /proc/net/snmp6", side).splitlines())
+    return int(counts["Udp6NoPorts"]), int(counts["Icmp6OutDestUnreachs"])
+
+
+def link_local(testbed, side):
+    line = testbed.run(f"ip -6 -brief address show dev {side.netdev} scope link", side)
+    return line.split()[2].split("/")[0]
+
+
+def not_refused(testbed, gid, counts, address):
+    sides = (testbed.client, testbed.server)
+    before = [counts(testbed, side) for side in sides]
+    pingpong(testbed, "ibv_rc_pingpong", gid, "-m 1024", SLOT_BYTES, 50)
+    after = [counts(testbed, side) for side in sides]
+    expect(after == before, f"{gid}: (NoPorts, OutDestUnreachs) of both sides: {before} before, {after} after")
+    # The port below is another one: the kernel has its datagram.
+    testbed.run(f"bash -c 'echo x > /dev/udp/{address}/4790'", testbed.client)
+    ports, messages = before[1]
+    testbed.wait_until(lambda: counts(testbed, testbed.server) == (ports + 1, messages + 1),
+                       f"{gid}: a datagram to another port is refused")
+
+
 @test("no packet of RoCE v2 gets to the network adapter behind an ERNIC")
 def steering(testbed):
-    sides = (testbed.client, testbed.server)
-    before = [refused(testbed, side) for side in sides]
-    pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", SLOT_BYTES, 50)
-    after = [refused(testbed, side) for side in sides]
-    expect(after == before, f"(NoPorts, OutDestUnreachs) of both sides: {before} before, {after} after")
-    # The port below is another one: the kernel has its datagram.
-    testbed.run(f"bash -c 'echo x > /dev/udp/{testbed.server.address}/4790'", testbed.client)
-    ports, messages = before[1]
-    testbed.wait_until(lambda: refused(testbed, testbed.server) == (ports + 1, messages + 1),
-                       "a datagram to another port is refused")
+    not_refused(testbed, "ipv4", refused, testbed.server.address)
+    not_refused(testbed, "link-local", refused_ipv6,
+                f"{link_local(testbed, testbed.server)}%{testbed.client.netdev}")
+
+
+def paused(testbed, counts):
+    """What the ERNIC has counted while WRITEs of 64 KiB go to the server."""
+    before = counts()
+    perftest(testbed, "ib_write_bw", "-m 4096", 200)
+    return {name: count - before[name] for name, count in counts().items()}
+
+
+@test("pause frames, in either direction", machine=ERNIC_PAUSES, tier=ALL, limit_s=120)
+def pauses(testbed):
+    """Each end takes packets more slowly than the other sends them. Without pause frames, some are lost and sent again."""
+    hca, ernic = testbed.sides
+    names = ("rx_buffer_overflow", "tx_pause", "rx_pause")
+
+    def of_hca():
+        return {name: testbed.counter(hca, name) for name in names}
+
+    def of_ernic():
+        stats = testbed.guest.qmp("qom-get", path="/machine/peripheral/hca2", property="stats")
+        return {name: stats[name] for name in names}
+
+    lossy = paused(testbed, of_ernic)
+    expect(lossy["rx_buffer_overflow"] > 0 and lossy["tx_pause"] == 0, f"without pause frames: {lossy}")
+    testbed.run(f"python3 /share/ernicpause.py {ernic.pci} {ROCE_PRIORITY}", ernic)
+    testbed.run(f"dcb pfc set dev {hca.netdev} prio-pfc {ROCE_PRIORITY}:on", hca)
+    obeyed = of_hca()["rx_pause"]
+    calm = paused(testbed, of_ernic)
+    expect(calm["rx_buffer_overflow"] == 0 and calm["tx_pause"] > 0, f"with pause frames: {calm}")
+    expect(of_hca()["rx_pause"] > obeyed, "the HCA has obeyed no pause frame")
+    obeyed = of_ernic()["rx_pause"]
+    with ernic_asks(testbed):
+        calm = paused(testbed, of_hca)
+    expect(calm["rx_buffer_overflow"] == 0 and calm["tx_pause"] > 0, f"the ERNIC sends: {calm}")
+    expect(of_ernic()["rx_pause"] > obeyed, "the ERNIC has obeyed no pause frame")
 
 
 @test("pingpong with data, the ERNIC begins")
@@ -194,6 +247,16 @@ def module_goes(testbed):
 @test("driver unbound under traffic, and bound", limit_s=120, tier=ALL)
 def driver_goes(testbed):
     goes_and_comes(testbed, "echo {pci} > /sys/bus/pci/drivers/ernic/unbind", "echo {pci} > /sys/bus/pci/drivers/ernic/bind")
+
+
+# Without PAGES, a region is one range on the bus, which the IOMMU makes of any pages. Without RECORDS, nobody knows the length
+# of a message, so programs that compare it do not run on it.
+@test("an ERNIC without extensions", machine=ERNIC_BASE, tier=ALL)
+def without_extensions(testbed):
+    pingpongs(testbed)
+    with ernic_asks(testbed):
+        pingpongs(testbed)
+        run_program(testbed, "ernic", over_link(testbed), "-- 'isolation' 'invalidated' 'immediate'")
 
 
 # It takes SENDs alone of its peer, so programs that let the peer WRITE or READ do not run on it.
