@@ -8,14 +8,15 @@ one a read, in turn.
 
 import struct
 
-# Two HCAs on one link with a base HCA, one of the RSNIC document and an ERNIC, and a loopback controller. The first HCA's registers
-# are region 0, its doorbells region 1.
+# Two HCAs on one link with a base HCA, one of the RSNIC document and an ERNIC, which has an HCA behind it, and a loopback
+# controller. The first HCA's registers are region 0, its doorbells region 1.
 ARGS = ("-M q35 -nodefaults -L /usr/share/seabios -L /usr/share/qemu "
         "-netdev hubport,hubid=0,id=n0 -device hghca,netdev=n0,cache-entries=2 "
         "-netdev hubport,hubid=0,id=n1 -device hghca,netdev=n1 -device rdma-loopback "
         "-netdev hubport,hubid=0,id=n2 -device hghca,netdev=n2,profile=base "
         "-netdev hubport,hubid=0,id=n3 -device hghca,netdev=n3,profile=rsnic "
-        "-netdev hubport,hubid=0,id=n4 -device ernic,netdev=n4")
+        "-netdev hubport,hubid=1,id=n5 -device hghca,netdev=n5 -netdev hubport,hubid=1,id=e4 "
+        "-netdev hubport,hubid=0,id=n4 -device ernic,netdev=n4,ethernet=e4")
 ENV = {"QEMU_FUZZ_ARGS": ARGS, "QEMU_FUZZ_OBJECTS": "hghca* rdma-loopback* ernic*", "QEMU_AVOID_DOUBLE_FETCH": "1"}
 OPTIONS = ["--fuzz-target=generic-fuzz", "-rss_limit_mb=3000", "-max_len=8192"]
 # What QEMU itself has not freed when it ends is not looked for.

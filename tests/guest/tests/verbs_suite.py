@@ -28,8 +28,8 @@ BY_GID = ["addr", "atomic", "cq", "cq_events", "cqex", "mr", "srq", "parent_doma
 # Their frames are their own, with UDP checksums that are no matter to them.
 MAKES_FRAMES = ["flow", "rss_traffic"]
 # Those of which an ERNIC passes a test. It has no extended QPs and CQs, SRQs, UD, XRC, atomics and paging on demand, which
-# the other ones need; programs/ernic.c has the errno of each. Whether a test of `qp` needs an extended QP is at random.
-OF_ERNIC = ["cq", "cq_events", "cqex", "device", "fork", "mr", "pd", "rdmacm", "relaxed_ordering"]
+# the other ones need; programs/ernic.c has the errno of each.
+OF_ERNIC = ["cq", "cq_events", "cqex", "device", "fork", "mr", "pd", "qp", "rdmacm", "relaxed_ordering"]
 HUGE_PAGES = 8           # of 2 MiB, for test_huge_page_traffic
 LIMIT_S = 240
 # A test may have a docstring, which is told too, and lines of its own, or of Python's garbage collector, may stand before
