@@ -313,6 +313,8 @@ enum ernic_interrupt {
 #define ERNIC_NAK_QP			HGHCA_MASK(7, 0)
 #define ERNIC_NAK_COUNT			HGHCA_MASK(31, 16)
 #define ERNIC_WQEPROCSTS_OPCODE		HGHCA_MASK(11, 3)
+#define ERNIC_WQEPROCSTS_SGL_TAIL	HGHCA_MASK(23, 16)
+#define ERNIC_WQEPROCSTS_SGL_HEAD	HGHCA_MASK(31, 24)
 #define ERNIC_QPMSTS_EMPTY		HGHCA_MASK(1, 1)
 #define ERNIC_QPMSTS_WQES		HGHCA_MASK(31, 16)
 
@@ -371,6 +373,18 @@ HGHCA_ASSERT_OFFSET(ernic_wqe, imm, 0x30);
 #define ERNIC_CQE_OPCODE		HGHCA_MASK(23, 16)
 #define ERNIC_CQE_ERROR			HGHCA_MASK(31, 24)	/* 1: the WQE has failed */
 #define ERNIC_CQE_BYTES			4
+
+/*
+ * An entry of a scatter gather list of the ETRNIC, 8 bytes.  A list has two: the headers
+ * of a packet, and what is behind them, which has no address.
+ */
+struct ernic_sgl_entry {
+	__le32	address;		/* 00h */
+	__le32	bytes;			/* 04h */
+};
+HGHCA_ASSERT_SIZE(ernic_sgl_entry, 8);
+
+#define ERNIC_SGL_BYTES			16
 
 /* An entry of a packet error queue, 8 bytes. */
 struct ernic_packet_error {

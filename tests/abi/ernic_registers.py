@@ -53,6 +53,7 @@ SOURCES = "ernic_device_test.cc: IsLatchedGatedAndCleared"
 
 HEADERS_KEPT = "ernic_device_test.cc: HeadersGoThroughTheirBuffers"
 
+LISTS = "ernic_device_test.cc: ListsNameTheHeaders"
 STORED = "stored, without effect"
 NO_PART = "0: the device has no such part"
 ALL = "31:0"
@@ -164,9 +165,11 @@ GLOBALS = (
         yes("15:0", "number of TX header buffers", HEADERS_KEPT, "ERNIC_BUFFERS"),
         yes("31:16", "size of each", f"{HEADERS_KEPT}, ernic_device_test.cc: HeaderBuffersThatAreShortAreNotUsed",
             "ERNIC_BUFFER_BYTES")), who="ETRNIC"),
-    Register("TXSGLBUFBA", 0x040, "RW", (departs(ALL, "base of the TX SGL buffers", STORED),), who="ETRNIC"),
+    Register("TXSGLBUFBA", 0x040, "RW", (yes(ALL, "base of the TX SGL buffers", LISTS),), who="ETRNIC"),
     Register("TXSGLBUFSZ", 0x048, "RW", (
-        departs("15:0", "number of TX SGL buffers", STORED), departs("31:16", "size of each", STORED)), who="ETRNIC"),
+        yes("15:0", "number of TX SGL buffers", LISTS, "ERNIC_BUFFERS"),
+        yes("31:16", "size of each", f"{LISTS}, ernic_device_test.cc: ListsThatAreShortAreNotUsed",
+            "ERNIC_BUFFER_BYTES")), who="ETRNIC"),
     Register("ERRBUFBA", 0x060, "RW", (yes(ALL, "base of the error buffer", SYNDROME),)),
     high("ERRBUFBAMSB", 0x064, "ERRBUFBA", HIGH_WORDS),
     Register("ERRBUFSZ", 0x068, "RW", (
@@ -218,8 +221,9 @@ GLOBALS = (
     Register("WQEPROCSTS", 0x124, "RO", (
         no("2:0", "state of the WQE processor", NO_PART),
         yes("11:3", "last illegal opcode, 9 bits for one of 8", ILLEGAL, "ERNIC_WQEPROCSTS_OPCODE"),
-        no("15:13", "buffer manager", NO_PART), no("23:16", "tail of the SGL buffers", NO_PART),
-        no("31:24", "head of the SGL buffers", NO_PART))),
+        no("15:13", "buffer manager", NO_PART),
+        yes("23:16", "tail of the SGL buffers", f"the oldest list in use; {LISTS}", "ERNIC_WQEPROCSTS_SGL_TAIL"),
+        yes("31:24", "head of the SGL buffers", f"the list that is next; {LISTS}", "ERNIC_WQEPROCSTS_SGL_HEAD"))),
     Register("QPMSTS", 0x12c, "RO", (
         no("0", "WQE cache full", "0: a WQE is read where it is"),
         no("1", "WQE cache empty", f"always 1: a WQE is read where it is; {RESET}", "ERNIC_QPMSTS_EMPTY"),
@@ -441,10 +445,8 @@ def unused(register):
 
 
 # Points of the list of departures (docs/reference/ernic.rst), by the names of registers.
-SGL_BUFFERS, CONGESTION, RESPONSE_ERRORS = (
-    "SGL buffers", "congestion notification", "response error buffers")
+CONGESTION, RESPONSE_ERRORS = "congestion notification", "response error buffers"
 POINTS = {
-    **dict.fromkeys(("TXSGLBUFBA", "TXSGLBUFSZ"), SGL_BUFFERS),
     **dict.fromkeys(("INCNPPKTCNT", "OUTCNPPKTCNT"), CONGESTION),
     **dict.fromkeys(("RESPERRPKTBA", "RESPERRPKTBAMSB", "RESPERRSZ"), RESPONSE_ERRORS),
 }

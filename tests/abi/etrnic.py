@@ -6,8 +6,8 @@ registers stand in ernic_registers.py. `tools/hghca pages` writes docs/reference
 """
 
 from ernic_registers import (ACCESS, ACK_MODES, A_SEND, BANKS, BASE_COUNT, DATA_BUFFERS, ERROR_QUEUES, FATAL, FIELDS,
-                             FROM_HCA, GATES, GLOBALS, HEADERS_KEPT, ILLEGAL, IPV6, MADS, MAP, NOT_READY, NO_CQES, QPS,
-                             RESET, SENDS, SGL_BUFFERS, SOURCES, STATUS, SYNDROME, TO_HCA, points_of, rows_of, unused)
+                             FROM_HCA, GATES, GLOBALS, HEADERS_KEPT, ILLEGAL, IPV6, LISTS, MADS, MAP, NOT_READY, NO_CQES, QPS,
+                             RESET, SENDS, SOURCES, STATUS, SYNDROME, TO_HCA, points_of, rows_of, unused)
 from literals import Field, Table, Value
 from rows import DEPARTS, EXTENDED, IMPLEMENTED, NOT_MEANINGFUL, Row
 
@@ -156,6 +156,8 @@ TABLES = (
     Table("ETRNIC tables 3-1, 3-2", "memory", (
         Value("registers, 64 KB", 64 << 10, "ERNIC_APERTURE_ETRNIC"),
         Value("bytes of a header buffer", 128, "ERNIC_HEADER_BUFFER_BYTES"),
+        Value("bytes of an SGL", 16, "ERNIC_SGL_BYTES"),
+        Value("bytes of an entry of an SGL", 8, "sizeof(struct ernic_sgl_entry)"),
         Value("outstanding transactions", 16, "ERNIC_OUTSTANDING"),
         Value("size of a write retry buffer, 4K", 4096, "ERNIC_DATA_BUFFER_BYTES"),
     )),
@@ -407,7 +409,11 @@ REGISTER_SPACE = (
     ("table 2-7", "TX header buffers: all headers go there, and come from there", IMPLEMENTED, HEADERS_KEPT),
     ("table 2-7", "header buffers that are too short, or not in memory: not told", EXTENDED,
      "less than 128 bytes: not used; not in memory: the packet is lost; ernic_device_test.cc: HeaderBuffersThatAreNotThere"),
-    ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA", DEPARTS, "no document has their format"),
+    ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA", IMPLEMENTED, f"with header buffers; {LISTS}"),
+    ("table 2-7", "format of an SGL: not told", EXTENDED,
+     f"address and bytes of the headers, and of what is behind them, which has no address; {LISTS}"),
+    ("table 2-7", "SGL buffers that are too short, or not in memory: not told", EXTENDED,
+     "less than 16 bytes: not used; not in memory: the packet is lost; ernic_device_test.cc: ListsInBadPlaces"),
     ("table 2-7", "ERRBUFBA: without XRNICCONF[5] only packets that make a QP FATAL", IMPLEMENTED, ERROR_BUFFER),
     ("table 2-7", "ERRBUFWPTR: the number of error packets", EXTENDED,
      "modulo the number of buffers; ernic_device_test.cc: ErrorBuffersGoRound"),
@@ -527,5 +533,4 @@ ROWS = tuple(row if isinstance(row, Row) else Row(*row) for row in (
 POINTS = points_of(ROWS, {
     ("unsupported", "OFED stack APIs"): "RDMA device of an ETRNIC",
     ("table 2-5", "nine lines"): "interrupts",
-    ("table 2-7", "TX SGL buffers: scatter gather lists for the DMA"): SGL_BUFFERS,
 })

@@ -1155,6 +1155,75 @@ TEST(ErnicSends, HeaderBuffersThatAreNotThere)
     EXPECT_EQ(rig.host.frames.size(), 1u);
 }
 
+// Seed 000, 548: SGLs for the internal DMA. The format is ours: address and bytes of the headers, then of the rest.
+TEST(ErnicSends, ListsNameTheHeaders)
+{
+    Rig rig(etrnic());
+    const uint64_t buffers = rig.host.alloc(3 * 128), lists = rig.host.alloc(2 * 16);
+    rig.driver.write(0x30, uint32_t(buffers));
+    rig.driver.write(0x38, 3 | 128 << 16);
+    rig.driver.write(0x40, uint32_t(lists));
+    rig.driver.write(0x48, 2 | 16 << 16);
+    const std::array<uint32_t, 3> header_bytes = {54, 70, 70}, rest = {64 + 4, 64 + 4, 4};   // with the ICRC
+    const std::array<uint8_t, 3> opcodes = {Ernic::kSend, Ernic::kWrite, Ernic::kRead};
+    for (uint32_t n = 0; n < 3; n++) {
+        rig.post(opcodes[n], rig.buffer, 64, 0x1000, 0x1234);
+        ASSERT_EQ(rig.host.frames.size(), n + 1);
+        const uint32_t *list = rig.host.as<uint32_t>(lists + n % 2 * 16);
+        EXPECT_EQ(list[0], uint32_t(buffers) + n * 128) << n;
+        EXPECT_EQ(list[1], header_bytes[n]) << n;
+        EXPECT_EQ(list[2], 0u) << n;
+        EXPECT_EQ(list[3], rest[n]) << n;
+        EXPECT_EQ(std::memcmp(rig.host.at(list[0]), rig.host.frames[n].data(), header_bytes[n]), 0) << n;
+        // Tail and head are behind it.
+        EXPECT_EQ(rig.driver.read(0x124) >> 16, ((n + 1) % 2) * 0x0101u) << n;
+    }
+    // A link that is full keeps the list: the head is behind it, the tail is not.
+    rig.host.link_full = true;
+    rig.receive(Rig::send());
+    EXPECT_EQ(rig.driver.read(0x124) >> 16, 0x0001u);
+    rig.host.link_full = false;
+    rig.driver.device.link_ready();
+    EXPECT_EQ(rig.driver.read(0x124) >> 16, 0x0000u);
+}
+
+TEST(ErnicSends, ListsThatAreShortAreNotUsed)
+{
+    for (const uint32_t size : {15u << 16 | 2, 16u << 16}) {
+        Rig rig(etrnic());
+        const uint64_t buffers = rig.host.alloc(3 * 128), lists = rig.host.alloc(2 * 16);
+        rig.driver.write(0x30, uint32_t(buffers));
+        rig.driver.write(0x38, 3 | 128 << 16);
+        rig.driver.write(0x40, uint32_t(lists));
+        rig.driver.write(0x48, size);
+        rig.post(Ernic::kSend, rig.buffer, 64);
+        EXPECT_EQ(rig.host.frames.size(), 1u);
+        EXPECT_EQ(*rig.host.as<uint32_t>(lists), 0u);
+        EXPECT_EQ(rig.driver.read(0x124) >> 16, 0u);
+    }
+}
+
+// A list that is not there, and one in the place of the headers that it names: the frame has what memory has.
+TEST(ErnicSends, ListsInBadPlaces)
+{
+    Rig rig(etrnic());
+    const uint64_t buffers = rig.host.alloc(3 * 128);
+    rig.driver.write(0x30, uint32_t(buffers));
+    rig.driver.write(0x38, 3 | 128 << 16);
+    rig.driver.write(0x40, 0x1000);
+    rig.driver.write(0x48, 2 | 16 << 16);
+    rig.post(Ernic::kSend, rig.buffer, 64);
+    EXPECT_TRUE(rig.host.frames.empty());
+    EXPECT_EQ(rig.driver.device.stats.dma_errors, 1u);
+    rig.driver.write(0x40, uint32_t(buffers));
+    rig.host.clock_ns = rig.host.deadline_ns;
+    rig.driver.expire();
+    while (rig.driver.has_work())
+        rig.driver.run();
+    ASSERT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(std::memcmp(rig.host.frames[0].data(), rig.host.at(buffers), 54), 0);
+}
+
 // With QPCONF bit 4 doorbells go to memory. Without it they go by pins, which the model lacks.
 TEST(ErnicSends, Doorbells)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The header buffers of the ETRNIC: the headers of a packet go to memory, and from there to the link (000:546).
+// The header and SGL buffers of the ETRNIC: the headers of a packet go to memory, and from there to the link (000:546),
+// by a list that names them (000:548).
 #pragma once
 
 #include <sys/uio.h>
@@ -15,20 +16,32 @@ namespace hghca::ernic {
 
 class HeaderBuffers {
 public:
-    HeaderBuffers(const RegisterFile &registers, Stats &stats, Host &host)
+    HeaderBuffers(RegisterFile &registers, Stats &stats, Host &host)
         : registers_(registers), stats_(stats), host_(host)
     {
     }
 
-    void reset() { next_ = 0; }
+    void reset() { next_ = next_list_ = 0; }
     // As Host::send_frame(). A packet whose buffer is not there is lost.
     FrameSent send(std::span<const iovec> parts);
 
 private:
-    const RegisterFile &registers_;
+    // Of memory on the bus.
+    struct Range {
+        uint32_t address, bytes;
+    };
+
+    // Lists that are long enough.
+    uint32_t lists() const;
+    bool through_list(Range &headers, uint32_t rest_bytes);
+    void finish_list();
+    void show_lists(uint32_t tail, uint32_t head);
+
+    RegisterFile &registers_;
     Stats &stats_;
     Host &host_;
-    uint32_t next_ = 0;   // buffer
+    uint32_t next_ = 0;        // buffer
+    uint32_t next_list_ = 0;
 };
 
 }  // namespace hghca::ernic
