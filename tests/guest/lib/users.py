@@ -42,7 +42,18 @@ def fast(testbed, host):
 
     An empty value if the host's device does not count them.
     """
-    return host.counters and [testbed.counter(host, name) for name in REGISTRATIONS]
+    if not host.counters:
+        return []
+
+    def numbers():
+        return [testbed.counter(host, name) for name in REGISTRATIONS]
+
+    def at_rest():
+        """The kernel reads a new disk, and the counters are read one after the other: both must be of the same time."""
+        found = numbers()
+        return found if found == numbers() else None
+
+    return testbed.wait_until(at_rest, "two equal readings of the counters of registrations")
 
 
 def check_fast(testbed, host, before, least):
@@ -55,7 +66,7 @@ def check_fast(testbed, host, before, least):
         numbers[:] = grown(testbed, host, REGISTRATIONS, before)
         return numbers[1] >= numbers[0]
 
-    # udev reads a disk that has been written, so a command may be under way.
+    # A response may be under way.
     try:
         testbed.wait_until(settled, "the invalidation of each key", timeout=SETTLE_S)
     finally:
