@@ -169,8 +169,8 @@ static void ernic_read_record(struct ernic_qp *qp, const struct ernic_record *re
 }
 
 /*
- * Without records, nobody knows how long a message is: all of the slot is copied that
- * there is a place for.  Nor does anybody know whether it is solicited: each one is.
+ * Without records, the length of a message is not known: as much of the slot is copied
+ * as the receive can hold.  Whether it is solicited is not known either: each one is.
  */
 static void ernic_read_immdt(struct ernic_qp *qp, struct ernic_record *entry, struct ib_wc *wc,
 			     bool *solicited)

@@ -25,12 +25,12 @@ FrameSent HeaderBuffers::send(std::span<const iovec> parts)
     Range range{uint32_t(registers_.global(ERNIC_TXBUFBA) + next_ % buffers * buffer_bytes), uint32_t(bytes)};
     std::array<uint8_t, ERNIC_HEADER_BUFFER_BYTES> header;
     if (bytes > header.size() || !host_.write(range.address, packet.head.data(), bytes) ||
-        !through_list(range, uint32_t(rest.size())) || range.bytes > header.size() ||
-        !host_.read(range.address, header.data(), range.bytes)) {
+        !through_list(range, uint32_t(rest.size())) || range.bytes != bytes ||
+        !host_.read(range.address, header.data(), bytes)) {
         stats_.dma_errors++;
         return FrameSent::Yes;
     }
-    const std::array<iovec, 2> frame = {iovec{header.data(), range.bytes}, iovec{rest.data(), rest.size()}};
+    const std::array<iovec, 2> frame = {iovec{header.data(), bytes}, iovec{rest.data(), rest.size()}};
     const FrameSent sent = host_.send_frame(frame);
     if (sent == FrameSent::Yes) {
         next_ = (next_ + 1) % buffers;
@@ -45,7 +45,8 @@ uint32_t HeaderBuffers::lists() const
     return field_get(ERNIC_BUFFER_BYTES, size) < ERNIC_SGL_BYTES ? 0 : field_get(ERNIC_BUFFERS, size);
 }
 
-// Writes a list of the headers and of the rest of the packet, and takes the headers' place from it.
+// Writes a list of the headers and of the rest of the packet, and takes the headers' place from it. Memory that keeps
+// nothing could say another length: the caller checks it.
 bool HeaderBuffers::through_list(Range &headers, uint32_t rest_bytes)
 {
     const uint32_t count = lists();

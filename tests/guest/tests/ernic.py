@@ -249,8 +249,8 @@ def driver_goes(testbed):
     goes_and_comes(testbed, "echo {pci} > /sys/bus/pci/drivers/ernic/unbind", "echo {pci} > /sys/bus/pci/drivers/ernic/bind")
 
 
-# Without PAGES, a region is one range on the bus, which the IOMMU makes of any pages. Without RECORDS, nobody knows the length
-# of a message, so programs that compare it do not run on it.
+# Without PAGES, the pages of a region must be contiguous on the bus, which the IOMMU makes them. Without RECORDS, the length of
+# a message is not known, so programs that compare it do not run on it.
 @test("an ERNIC without extensions", machine=ERNIC_BASE, tier=ALL)
 def without_extensions(testbed):
     pingpongs(testbed)
