@@ -66,11 +66,17 @@ def unprivileged(testbed):
     framework.succeeded(pair, serving.wait(testbed.left(20)))
 
 
+def set_namespaces(testbed, mode):
+    """Shared or exclusive. The kernel refuses as long as another network namespace is there, and deletes one later."""
+    testbed.wait_until(lambda: testbed.try_run(f"rdma system set netns {mode}").status == 0,
+                       f"RDMA namespaces are not {mode}")
+
+
 @test("a namespace that shares the device", machine=VMS)
 def shared_namespace(testbed):
     """With RDMA namespaces shared every process sees the device, but binds to addresses of its own namespace alone."""
     side = testbed.client
-    testbed.run("rdma system set netns shared")
+    set_namespaces(testbed, "shared")
     try:
         testbed.run("ip netns add other && ip -n other link set lo up")
         expect(side.device in testbed.run("ip netns exec other ibv_devices"), "the device is not shared")
@@ -80,7 +86,8 @@ def shared_namespace(testbed):
         said = testbed.try_run(f"ip netns exec other timeout 5 rping -s -a {side.address} -C 1")
         expect(said.status not in (0, 124), f"another namespace's GID was used: {said.output}")
     finally:
-        testbed.run("ip netns delete other; rdma system set netns exclusive")
+        testbed.run("ip netns delete other")
+        set_namespaces(testbed, "exclusive")
     if "exclusive" not in testbed.run("rdma system show netns"):
         raise Failure("RDMA namespaces stay shared")
     pingpong(testbed, "ibv_rc_pingpong", "ipv4", "-m 1024", 10000, 20)
