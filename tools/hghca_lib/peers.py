@@ -27,12 +27,10 @@ class Kind:
     asks:   operations that they request.
     serves: operations of their peers that they execute.
     bytes:  a SEND that they receive; this many at least.
-    whole_messages: after a lost packet they send messages of several packets again; tests/guest/README.md.
     """
     asks: tuple = ALL
     serves: tuple = ALL
     bytes: int = LONG_BYTES
-    whole_messages: bool = True
 
 
 KINDS = {
@@ -41,7 +39,7 @@ KINDS = {
     "rsnic": Kind(),
     "ernic": Kind(bytes=SLOT_BYTES),
     "etrnic": Kind(serves=(SEND,), bytes=SLOT_BYTES),
-    RXE: Kind(whole_messages=False),
+    RXE: Kind(),
 }
 PAIRS = list(itertools.combinations_with_replacement(KINDS, 2))
 DIRECTIONS = list(itertools.product(KINDS, repeat=2))

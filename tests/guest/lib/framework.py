@@ -42,6 +42,7 @@ ERNIC_VMS = "ernic vms"  # as VMS, with an ERNIC in the second
 ETRNIC_VMS = "etrnic vms"  # the same with an ETRNIC
 ERNIC_RXE = "ernic rxe"  # two guests: rxe in one, an ERNIC in the other
 RSNIC_BESIDE = "rsnic beside"  # as BESIDE, with an HCA of the RSNIC document
+RXES = "rxes"          # two guests with rxe in each
 PEERS = "peers"        # one guest: two devices of each kind and rxe; a relay connects the halves of the link
 IMPAIRMENT = "impairment"  # as LINK, with an impaired link from the start
 LEAK_AGE_S = 6         # kmemleak ignores objects younger than 5 s
@@ -80,7 +81,7 @@ class Test:
 
     machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
               RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ETRNIC, ERNIC_VMS, ETRNIC_VMS,
-              ERNIC_RXE, PEERS, IMPAIRMENT or FAULTS.
+              ERNIC_RXE, RXES, PEERS, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to.

@@ -12,7 +12,7 @@ from hghca_lib import accel, guest, machine, pair
 
 from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ERNIC_RXE, ERNIC_VMS, ETRNIC,
                        ETRNIC_VMS, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES, PEERS, RSNIC,
-                       RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, VMS, Failure, Side)
+                       RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, RXES, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 from relay import Relay
 
@@ -51,8 +51,9 @@ CONFIGS = {
     PEERS: {"devices": [*machine.DEVICES] * 2, "divided": len(machine.DEVICES), "virtio": 1},
     ERNIC_VMS: {"guests": 2, "devices": (["hghca"], ["ernic"])},
     ETRNIC_VMS: {"guests": 2, "devices": (["hghca"], ["etrnic"])},
-    # The HCA captures the frames.
+    # In these two the HCA captures the frames.
     ERNIC_RXE: {"guests": 2, "devices": (["hghca"], ["ernic"]), "virtio": (1, 0)},
+    RXES: {"guests": 2, "hcas": (1, 0), "virtio": (1, 1)},
     IMPAIRMENT: {"hcas": 2,
                  "hca_options": "fault-seed=7,faults=drop rate=1% count=30 frames=roce; delay rate=1% us=200"},
 }
@@ -116,6 +117,9 @@ class Hghca:
     def sides(self, testbed):
         if testbed.machine == PEERS:
             return of_each_kind(testbed.guest)
+        if testbed.machine == RXES:
+            prepare(testbed.guest, HCA_AWAY.format(space="b"), "the HCA's namespace")
+            return tuple(prepare_rxe(each, f"10.10.0.{number}") for number, each in enumerate(testbed.guests, 1))
         first = Side("hghca0", "10.10.0.1", testbed.guests[0])
         if testbed.machine in (INTEROP, BASE_RXE, BESIDE, RSNIC_BESIDE):
             second = prepare_rxe(testbed.guests[-1], "10.10.0.2")
