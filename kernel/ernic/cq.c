@@ -67,7 +67,7 @@ int ernic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return 0;
 }
 
-int ernic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+int ernic_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 {
 	struct ernic_cq *cq = to_ecq(ibcq);
 	struct ernic_cqe *ring, *unused;
@@ -75,7 +75,7 @@ int ernic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	u32 mask, i;
 	int err = 0;
 
-	if (cqe <= 0 || cqe > ERNIC_MAX_CQE)
+	if (!cqe || cqe > ERNIC_MAX_CQE)
 		return -EINVAL;
 	ring = ernic_cq_alloc_ring(cqe);
 	if (!ring)

@@ -555,7 +555,7 @@ void ernic_take_errors(struct ernic_dev *edev);
 /* mr.c */
 struct ib_mr *ernic_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *ernic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-				int access, struct ib_udata *udata);
+				int access, struct ib_dmah *dmah, struct ib_udata *udata);
 int ernic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 bool ernic_sges_hold(struct ernic_qp *qp, struct ernic_sge *to, const struct ib_sge *from,
 		     int num_sge, bool writable);
@@ -568,7 +568,7 @@ bool ernic_mr_invalidate(struct ernic_qp *qp, u32 rkey);
 /* cq.c */
 int ernic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
-int ernic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int ernic_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata);
 int ernic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int ernic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void ernic_cq_add(struct ernic_cq *cq, const struct ib_wc *wc, bool solicited);

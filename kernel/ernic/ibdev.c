@@ -18,12 +18,18 @@ static u32 ernic_slot_bytes(void)
 	return clamp(round_up(slot_bytes, 256), 256U, 1U << 20);
 }
 
+/* The state of the port is that of ernic_bind_link(), which reports it. */
+static void ernic_report_port_event(struct ib_device *ibdev, struct net_device *netdev,
+				    unsigned long event)
+{
+}
+
 static int ernic_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			      struct ib_udata *udata)
 {
 	struct ernic_dev *edev = to_edev(ibdev);
 
-	if (udata->inlen || udata->outlen)
+	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 	memset(attr, 0, sizeof(*attr));
 	attr->sys_image_guid = ibdev->node_guid;
@@ -178,8 +184,9 @@ static const struct ib_device_ops ernic_dev_ops = {
 	.query_port = ernic_query_port,
 	.query_qp = ernic_query_qp,
 	.reg_user_mr = ernic_reg_user_mr,
+	.report_port_event = ernic_report_port_event,
 	.req_notify_cq = ernic_req_notify_cq,
-	.resize_cq = ernic_resize_cq,
+	.resize_user_cq = ernic_resize_user_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, ernic_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, ernic_cq, ibcq),
@@ -220,7 +227,7 @@ struct ernic_dev *ernic_dev_create(struct ernic_func *func)
 	/* ib_device_set_netdev() needs it before the registration. */
 	edev->ibdev.phys_port_cnt = ERNIC_PORT;
 
-	edev->wq = alloc_workqueue("ernic", WQ_MEM_RECLAIM, 0);
+	edev->wq = alloc_workqueue("ernic", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
 	if (!edev->wq) {
 		err = -ENOMEM;
 		goto err_dealloc;

@@ -70,7 +70,7 @@ static struct platform_driver ernic_driver = {
 	},
 	.id_table = ernic_ids,
 	.probe = ernic_probe,
-	.remove_new = ernic_remove,
+	.remove = ernic_remove,
 };
 
 static int __init ernic_init(void)

@@ -287,12 +287,14 @@ err_unmap:
 }
 
 struct ib_mr *ernic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-				int access, struct ib_udata *udata)
+				int access, struct ib_dmah *dmah, struct ib_udata *udata)
 {
 	struct ernic_dev *edev = to_edev(ibpd->device);
 	struct ernic_mr *mr;
 	int err;
 
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
 	access &= ~IB_ACCESS_OPTIONAL;
 	if (access & ~ERNIC_ACCESS_SUPPORTED || (access & ERNIC_ACCESS_REMOTE && !edev->is_ernic))
 		return ERR_PTR(-EOPNOTSUPP);
@@ -305,7 +307,7 @@ struct ib_mr *ernic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 	mr->ibmr.iova = virt_addr;
 	mr->ibmr.length = length;
 	mr->ibmr.page_size = ERNIC_PAGE;
-	mr->umem = ib_umem_get(ibpd->device, start, length, access);
+	mr->umem = ib_umem_get_va(ibpd->device, start, length, access);
 	if (IS_ERR(mr->umem)) {
 		err = PTR_ERR(mr->umem);
 		goto err_free;

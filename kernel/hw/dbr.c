@@ -94,7 +94,7 @@ static struct hghca_user_page *hghca_user_page_pin(struct hghca_dev *hdev,
 		return ERR_PTR(-ENOMEM);
 
 	/* Pin for writing, so that a later copy on write does not move the page. */
-	page->umem = ib_umem_get(&hdev->ibdev, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
+	page->umem = ib_umem_get_va(&hdev->ibdev, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(page->umem)) {
 		err = PTR_ERR(page->umem);
 		kfree(page);

@@ -504,8 +504,7 @@ int loopback_channel_open(struct loopback_channel *c)
 	INIT_LIST_HEAD(&c->posted);
 	INIT_LIST_HEAD(&c->done);
 	tasklet_setup(&c->tasklet, loopback_tasklet);
-	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	c->timer.function = loopback_timer_fired;
+	hrtimer_setup(&c->timer, loopback_timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	c->chan.cookie = DMA_MIN_COOKIE;
 	c->chan.completed_cookie = DMA_MIN_COOKIE;
 	err = loopback_take_over(c);

@@ -110,7 +110,7 @@ static struct platform_driver loopback_driver = {
 	},
 	.id_table = loopback_ids,
 	.probe = loopback_probe,
-	.remove_new = loopback_remove,
+	.remove = loopback_remove,
 	.shutdown = loopback_shutdown,
 };
 

@@ -88,7 +88,7 @@ static void hghca_net_link_work(struct work_struct *work)
 static void hghca_port_change_event(struct hghca_dev *hdev, u32 number,
 				    const struct hghca_eqe *eqe)
 {
-	queue_work(system_wq, &hdev->link_work);
+	schedule_work(&hdev->link_work);
 }
 
 /**

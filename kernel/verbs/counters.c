@@ -8,6 +8,7 @@
  * returns for the port only the counts of QPs without a set.  The counters of the
  * device include all QPs.
  */
+#include <rdma/ib_verbs.h>
 #include <rdma/rdma_counter.h>
 
 #include "verbs/verbs.h"
@@ -122,11 +123,12 @@ static int hghca_qp_use_counter_set(struct hghca_qp *hqp, u32 set)
  * hghca_counter_bind_qp - bind a QP to a counter
  * @counter: the counter; its set is allocated with the first QP
  * @ibqp: the QP
+ * @port: its port, the only one
  *
  * Return: 0, -ENOSPC if all sets are in use, -EOPNOTSUPP for a QP with a table of
  * receive work queues, which is no QP of the device, or an error of the command.
  */
-int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
+int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port)
 {
 	struct hghca_dev *hdev = to_hdev(ibqp->device);
 	bool first = !counter->id;
@@ -158,10 +160,11 @@ err_free_set:
 /**
  * hghca_counter_unbind_qp - unbind a QP from its counter
  * @ibqp: the QP
+ * @port: its port, the only one
  *
  * Return: 0, or an error of the command.
  */
-int hghca_counter_unbind_qp(struct ib_qp *ibqp)
+int hghca_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
 {
 	int err = hghca_qp_use_counter_set(to_hqp(ibqp), 0);
 

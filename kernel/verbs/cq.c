@@ -87,7 +87,7 @@ static int hghca_cq_map_user(struct hghca_dev *hdev, const struct hghca_cq *hcq,
 		return -EINVAL;
 	}
 
-	*umem = ib_umem_get(&hdev->ibdev, addr, bytes, IB_ACCESS_LOCAL_WRITE);
+	*umem = ib_umem_get_va(&hdev->ibdev, addr, bytes, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(*umem)) {
 		ret = PTR_ERR(*umem);
 		*umem = NULL;
@@ -213,38 +213,18 @@ static void hghca_cq_release(struct hghca_dev *hdev, struct hghca_cq *hcq)
 	mutex_destroy(&hcq->resize_lock);
 }
 
-/**
- * hghca_create_cq - create a CQ
- * @ibcq: the CQ
- * @attr: its size and vector
- * @attrs: of a user; NULL for a kernel CQ
- *
- * Return: 0, -EINVAL for an invalid size or vector, -EOPNOTSUPP
- * for flags, or an error of an allocation or a command.
- */
-int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    struct uverbs_attr_bundle *attrs)
+/* Without its buffer. */
+static int hghca_cq_init(struct hghca_dev *hdev, struct hghca_cq *hcq,
+			 const struct ib_cq_init_attr *attr)
 {
-	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
-	struct hghca_dev *hdev = to_hdev(ibcq->device);
-	struct hghca_cq *hcq = to_hcq(ibcq);
-	struct hghca_create_cq_resp resp = {};
-	int ret;
-
-	hcq->log_cqe = ilog2(sizeof(struct hghca_cqe));
-	if (attr->flags) {
-		if (attr->flags != IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION || !udata ||
-		    !(hdev->limits.caps & HGHCA_CAP_CLOCK))
-			return -EOPNOTSUPP;
-		hcq->log_cqe = ilog2(sizeof(struct hghca_timed_cqe));
-	}
 	if (!attr->cqe || attr->cqe > hdev->limits.max_cqe ||
 	    attr->comp_vector >= hdev->num_comp_eqs) {
-		ibdev_dbg(ibcq->device, "CQ of %u CQEs, vector %u is not possible\n",
+		ibdev_dbg(&hdev->ibdev, "CQ of %u CQEs, vector %u is not possible\n",
 			  attr->cqe, attr->comp_vector);
 		return -EINVAL;
 	}
 
+	hcq->log_cqe = ilog2(sizeof(struct hghca_cqe));
 	mutex_init(&hcq->resize_lock);
 	spin_lock_init(&hcq->lock);
 	INIT_WORK(&hcq->event_work, hghca_cq_event_work);
@@ -252,36 +232,98 @@ int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	hcq->log_size = hghca_cq_log_size(attr->cqe);
 	hcq->hw.comp = hghca_cq_completion;
 	hcq->hw.event = hghca_cq_event;
+	return 0;
+}
 
-	ret = udata ? hghca_cq_init_user(hdev, hcq, udata) :
-		      hghca_cq_init_kernel(hdev, hcq);
-	if (ret)
-		return ret;
+/* With its buffer, which it loses if this fails. */
+static int hghca_cq_start(struct hghca_dev *hdev, struct hghca_cq *hcq, u32 comp_vector)
+{
+	int ret;
 
 	ret = hghca_hwcq_add(hdev, &hcq->hw);
 	if (ret)
 		goto err_release;
 
-	ret = hghca_cq_to_hw(hdev, hcq, attr->comp_vector);
+	ret = hghca_cq_to_hw(hdev, hcq, comp_vector);
 	if (ret)
 		goto err_del_number;
 
-	ibcq->cqe = BIT(hcq->log_size) - 1;
-	if (udata) {
-		resp.cqn = hcq->hw.cqn;
-		ret = hghca_copy_to_udata(udata, &resp, sizeof(resp));
-		if (ret)
-			goto err_to_sw;
-	}
+	hcq->ibcq.cqe = BIT(hcq->log_size) - 1;
 	return 0;
 
-err_to_sw:
-	hghca_cq_to_sw(hdev, hcq);
-	goto err_release;
 err_del_number:
 	hghca_hwcq_del(hdev, &hcq->hw);
 err_release:
 	hghca_cq_release(hdev, hcq);
+	return ret;
+}
+
+/**
+ * hghca_create_cq - create a CQ of the kernel
+ * @ibcq: the CQ
+ * @attr: its size and vector
+ * @attrs: NULL
+ *
+ * Return: 0, -EINVAL for an invalid size or vector, -EOPNOTSUPP
+ * for flags, or an error of an allocation or a command.
+ */
+int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs)
+{
+	struct hghca_dev *hdev = to_hdev(ibcq->device);
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	int ret;
+
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	ret = hghca_cq_init(hdev, hcq, attr);
+	if (ret)
+		return ret;
+
+	ret = hghca_cq_init_kernel(hdev, hcq);
+	return ret ?: hghca_cq_start(hdev, hcq, attr->comp_vector);
+}
+
+/**
+ * hghca_create_user_cq - create a CQ of a process
+ * @ibcq: the CQ
+ * @attr: its size, vector and flags
+ * @attrs: with the address of its buffer
+ *
+ * Return: 0, -EINVAL for an invalid size, vector or address, -EOPNOTSUPP for
+ * flags that the device lacks, or an error of an allocation or a command.
+ */
+int hghca_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			 struct uverbs_attr_bundle *attrs)
+{
+	struct hghca_dev *hdev = to_hdev(ibcq->device);
+	struct hghca_create_cq_resp resp = {};
+	struct hghca_cq *hcq = to_hcq(ibcq);
+	int ret;
+
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION ||
+	    (attr->flags && !(hdev->limits.caps & HGHCA_CAP_CLOCK)))
+		return -EOPNOTSUPP;
+	ret = hghca_cq_init(hdev, hcq, attr);
+	if (ret)
+		return ret;
+
+	if (attr->flags)
+		hcq->log_cqe = ilog2(sizeof(struct hghca_timed_cqe));
+	ret = hghca_cq_init_user(hdev, hcq, &attrs->driver_udata);
+	if (ret)
+		return ret;
+
+	ret = hghca_cq_start(hdev, hcq, attr->comp_vector);
+	if (ret)
+		return ret;
+
+	resp.cqn = hcq->hw.cqn;
+	ret = hghca_copy_to_udata(&attrs->driver_udata, &resp, sizeof(resp));
+	if (ret) {
+		hghca_cq_to_sw(hdev, hcq);
+		hghca_cq_release(hdev, hcq);
+	}
 	return ret;
 }
 
@@ -460,7 +502,7 @@ void hghca_cq_unreserve(struct hghca_cq *hcq, u32 cqes)
 }
 
 /**
- * hghca_resize_cq - resize a CQ
+ * hghca_resize_user_cq - resize a CQ
  * @ibcq: the CQ
  * @cqe: minimum number of CQEs
  * @udata: of a user, otherwise NULL
@@ -468,15 +510,15 @@ void hghca_cq_unreserve(struct hghca_cq *hcq, u32 cqes)
  * Return: 0, -EINVAL for a size that is invalid or too small for the unpolled
  * completions, or an error of an allocation or a command.
  */
-int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+int hghca_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 {
 	struct hghca_dev *hdev = to_hdev(ibcq->device);
 	struct hghca_cq *hcq = to_hcq(ibcq);
 	u32 log_size;
 	int ret;
 
-	if (cqe < 1 || cqe > hdev->limits.max_cqe) {
-		ibdev_dbg(ibcq->device, "CQ of %d CQEs is not possible\n", cqe);
+	if (!cqe || cqe > hdev->limits.max_cqe) {
+		ibdev_dbg(ibcq->device, "CQ of %u CQEs is not possible\n", cqe);
 		return -EINVAL;
 	}
 

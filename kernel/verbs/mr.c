@@ -24,7 +24,7 @@ static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 l
 	if (!length)
 		return NULL;
 
-	umem = ib_umem_get(&hdev->ibdev, start, length, ib_access);
+	umem = ib_umem_get_va(&hdev->ibdev, start, length, ib_access);
 	if (IS_ERR(umem))
 		ibdev_dbg(&hdev->ibdev, "region: %llu bytes cannot be pinned: %ld\n", length,
 			  PTR_ERR(umem));
@@ -131,17 +131,20 @@ err_release_umem:
  * @length: bytes, may be 0
  * @virt_addr: I/O virtual address, unless the region is zero-based
  * @ib_access: its access rights
+ * @dmah: NULL: the device has no DMA handles
  * @udata: must be empty; NULL for ib_reg_user_mr()
  *
  * Return: the region, or an ERR_PTR().
  */
 struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-				int ib_access, struct ib_udata *udata)
+				int ib_access, struct ib_dmah *dmah, struct ib_udata *udata)
 {
 	struct hghca_dev *hdev = to_hdev(ibpd->device);
 	struct ib_umem *umem;
 	int err;
 
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
 	err = hghca_usermr_check_input(hdev, udata);
 	if (err)
 		return ERR_PTR(err);
@@ -167,16 +170,20 @@ struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
  * @virt_addr: I/O virtual address
  * @fd: the dma-buf
  * @ib_access: its access rights
+ * @dmah: NULL: the device has no DMA handles
  * @attrs: not used
  *
  * Return: the region, or an ERR_PTR().
  */
 struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
-				       int fd, int ib_access, struct uverbs_attr_bundle *attrs)
+				       int fd, int ib_access, struct ib_dmah *dmah,
+				       struct uverbs_attr_bundle *attrs)
 {
 	struct hghca_dev *hdev = to_hdev(ibpd->device);
 	struct ib_umem_dmabuf *dmabuf;
 
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
 	ib_access = hghca_mr_check_access(hdev, ib_access);
 	if (ib_access < 0)
 		return ERR_PTR(ib_access);

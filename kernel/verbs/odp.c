@@ -40,7 +40,7 @@ struct hghca_odp_part {
  * struct hghca_prefetch - an advice of ib_advise_mr()
  * @work: executes it if the caller does not wait
  * @hdev: the device
- * @access: ODP_READ_ALLOWED_BIT and ODP_WRITE_ALLOWED_BIT
+ * @access: HMM_PFN_WRITE, or 0
  * @fault: also fault in pages that are not in memory
  * @num_parts: number of parts
  * @parts: the parts, each with a reference to its region
@@ -94,26 +94,6 @@ static void hghca_odp_hide(struct hghca_dev *hdev, struct hghca_mr *mr)
 	wait_for_completion(&mr->odp->released);
 }
 
-/*
- * When a writable page is mapped again for reading, the umem records it as read-only and
- * would release it without marking it dirty.  This keeps it writable: the access rights of
- * the process to a page do not change before the notifier has run.
- */
-static void hghca_odp_keep_writable(struct hghca_odp_chunk *chunk, u32 first, u32 pages)
-{
-	struct ib_umem_odp *umem_odp = chunk->umem;
-	u32 i;
-
-	lockdep_assert_held(&umem_odp->umem_mutex);
-
-	for (i = first; i < first + pages; i++) {
-		if (umem_odp->dma_list[i] & ODP_WRITE_ALLOWED_BIT)
-			__set_bit(i, chunk->writable);
-		else if (test_bit(i, chunk->writable))
-			umem_odp->dma_list[i] |= ODP_WRITE_ALLOWED_BIT;
-	}
-}
-
 /* ------------------------------------------------------------------ */
 /* Invalidation of pages                                                */
 
@@ -145,10 +125,7 @@ static bool hghca_odp_invalidate(struct mmu_interval_notifier *notifier,
 	/* The pages may be reused after return: a device that keeps them is given up. */
 	if (hghca_mtts_clear(hdev, &chunk->mtts, first, pages))
 		hghca_dev_fail(hdev, "failed to unmap pages");
-	/* This includes pages that could not be mapped again. */
-	hghca_odp_keep_writable(chunk, first, pages);
 	ib_umem_odp_unmap_dma_pages(umem_odp, start, end);
-	bitmap_clear(chunk->writable, first, pages);
 	atomic64_inc(&chunk->odp->invalidations);
 	if (chunk->odp->tree && !umem_odp->npages)
 		hghca_odp_tree_emptied(chunk->odp->tree, chunk);
@@ -164,19 +141,22 @@ static const struct mmu_interval_notifier_ops hghca_odp_ops = {
 /* ------------------------------------------------------------------ */
 /* Mapping of pages                                                     */
 
-/**
- * hghca_odp_entry - the MTT of a page
- * @dma: its DMA address, with ODP_READ_ALLOWED_BIT and ODP_WRITE_ALLOWED_BIT; 0
- *	for an absent page
- *
- * Return: the MTT.
- */
-u64 hghca_odp_entry(dma_addr_t dma)
+/* Map page @i of memory that is locked, if it is present: its MTT, or -EFAULT. */
+static int hghca_odp_entry(struct ib_umem_odp *umem_odp, u32 i, __be64 *entry)
 {
-	if (!(dma & ODP_READ_ALLOWED_BIT))
-		return HGHCA_MTT_ABSENT;
-	return (dma & HGHCA_MTT_ADDR_MASK) |
-	       (dma & ODP_WRITE_ALLOWED_BIT ? 0 : HGHCA_MTT_READ_ONLY);
+	u64 mtt = HGHCA_MTT_ABSENT;
+	bool writable;
+	dma_addr_t dma;
+	int ret;
+
+	ret = hghca_odp_page_map(umem_odp, i, &dma, &writable);
+	if (ret < 0)
+		return ret;
+	if (ret)
+		mtt = (dma & HGHCA_MTT_ADDR_MASK) |
+		      (writable && umem_odp->umem.writable ? 0 : HGHCA_MTT_READ_ONLY);
+	*entry = cpu_to_be64(mtt);
+	return 0;
 }
 
 /* Get the chunk of an address of a region; or an ERR_PTR().  The caller puts it. */
@@ -208,19 +188,18 @@ static int hghca_odp_map(struct hghca_dev *hdev, struct hghca_odp_chunk *chunk,
 	struct ib_umem_odp *umem_odp = chunk->umem;
 	u32 first, i;
 	int pages;
-	int err;
+	int err = 0;
 
 	pages = ib_umem_odp_map_dma_and_lock(umem_odp, address, length, access, fault);
 	if (pages < 0)
 		return pages;
 
 	first = (address - ib_umem_start(umem_odp)) >> umem_odp->page_shift;
-	hghca_odp_keep_writable(chunk, first, pages);
-	for (i = 0; i < pages; i++)
-		mtts->entry[HGHCA_MTT_SLOT(i)] =
-			cpu_to_be64(hghca_odp_entry(umem_odp->dma_list[first + i]));
+	for (i = 0; i < pages && !err; i++)
+		err = hghca_odp_entry(umem_odp, first + i, &mtts->entry[HGHCA_MTT_SLOT(i)]);
 	mtts->start_index = cpu_to_be64(chunk->mtts.first + first);
-	err = hghca_cmd_write_mtt(hdev, mailbox, pages);
+	if (!err)
+		err = hghca_cmd_write_mtt(hdev, mailbox, pages);
 	mutex_unlock(&umem_odp->umem_mutex);
 	return err ?: pages;
 }
@@ -252,7 +231,7 @@ static int hghca_odp_map_page(struct hghca_dev *hdev, struct hghca_mr *mr,
 			      const struct hghca_page *page)
 {
 	u64 offset = page->addr - mr->attr.start;
-	u64 access = ODP_READ_ALLOWED_BIT;
+	u64 access = 0;
 	struct hghca_odp_chunk *chunk;
 	u64 address, length;
 	int ret;
@@ -262,7 +241,7 @@ static int hghca_odp_map_page(struct hghca_dev *hdev, struct hghca_mr *mr,
 	if (page->what & HGHCA_PAGE_FAULT_WRITE) {
 		if (!mr->umem->writable)
 			return -EACCES;
-		access |= ODP_WRITE_ALLOWED_BIT;
+		access = HMM_PFN_WRITE;
 	}
 
 	address = mr->umem->address + offset;
@@ -437,7 +416,7 @@ static int hghca_prefetch_add(struct hghca_prefetch *prefetch, struct hghca_odp_
 	part->length = sge->length;
 	if (mr->attr.pdn != pdn)
 		return -EPERM;
-	if (prefetch->access & ODP_WRITE_ALLOWED_BIT && !mr->umem->writable)
+	if (prefetch->access & HMM_PFN_WRITE && !mr->umem->writable)
 		return -EPERM;
 	if (part->offset > mr->attr.length || part->length > mr->attr.length - part->offset)
 		return -EFAULT;
@@ -479,9 +458,8 @@ int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, 
 	prefetch->hdev = hdev;
 	prefetch->num_parts = num_sge;
 	prefetch->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
-	prefetch->access = ODP_READ_ALLOWED_BIT;
 	if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE)
-		prefetch->access |= ODP_WRITE_ALLOWED_BIT;
+		prefetch->access = HMM_PFN_WRITE;
 	INIT_WORK(&prefetch->work, hghca_prefetch_work);
 	for (i = 0; i < num_sge && !ret; i++)
 		ret = hghca_prefetch_add(prefetch, &prefetch->parts[i], to_hpd(ibpd)->pdn,
@@ -557,7 +535,6 @@ static struct hghca_mr *hghca_odp_alloc_mr(void)
 
 static void hghca_odp_free_mr(struct hghca_mr *mr)
 {
-	kvfree(mr->odp->whole.writable);
 	kfree(mr->odp);
 	kfree(mr);
 }
@@ -647,6 +624,7 @@ struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 		return ERR_PTR(-EINVAL);
 	if (!start && length == U64_MAX)
 		return hghca_odp_reg_all(ibpd, virt_addr, ib_access);
+	ib_access = hghca_odp_umem_access(ib_access);
 	if (!(ib_access & IB_ACCESS_HUGETLB) && length >> PAGE_SHIFT > hdev->limits.num_mtts)
 		return ERR_PTR(-ENOMEM);
 
@@ -665,12 +643,6 @@ struct ib_mr *hghca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 	if (err)
 		goto err_release_umem;
 	if (ib_umem_odp_num_pages(umem_odp) > hdev->limits.num_mtts) {
-		err = -ENOMEM;
-		goto err_release_umem;
-	}
-
-	mr->odp->whole.writable = hghca_odp_bits(ib_umem_odp_num_pages(umem_odp));
-	if (!mr->odp->whole.writable) {
 		err = -ENOMEM;
 		goto err_release_umem;
 	}

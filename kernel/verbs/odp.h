@@ -3,8 +3,7 @@
 #ifndef HGHCA_ODP_H
 #define HGHCA_ODP_H
 
-#include <rdma/ib_umem_odp.h>
-
+#include "verbs/odppage.h"
 #include "verbs/verbs.h"
 
 struct hghca_odp;
@@ -16,8 +15,6 @@ struct hghca_odp_tree;
  * @odp: that of the region
  * @umem: the memory; its private is the chunk
  * @mtts: one for each page
- * @writable: a bit for each page, set while the device may write to it; under the mutex
- *	of the umem
  * @table: the table that refers to it, in a tree; otherwise NULL
  * @users: number of threads that map pages now, in a tree; under the lock of the tree
  */
@@ -25,7 +22,6 @@ struct hghca_odp_chunk {
 	struct hghca_odp *odp;
 	struct ib_umem_odp *umem;
 	struct hghca_mtts mtts;
-	unsigned long *writable;
 	struct hghca_odp_table *table;
 	u32 users;
 };
@@ -53,13 +49,6 @@ struct hghca_odp {
 	struct hghca_odp_chunk whole;
 	struct hghca_odp_tree *tree;
 };
-
-/* odp.c.  bits: a bit for each page; free it with kvfree(); or NULL. */
-/* A bit for each page of a chunk, all 0; or NULL without memory. */
-static inline unsigned long *hghca_odp_bits(size_t pages)
-{
-	return kvcalloc(BITS_TO_LONGS(pages), sizeof(unsigned long), GFP_KERNEL);
-}
 
 /*
  * odptree.c.  May sleep, except emptied.  get: the chunk of an address, created if necessary,

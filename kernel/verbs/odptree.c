@@ -179,11 +179,10 @@ static void hghca_odp_chunk_free(struct hghca_odp_tree *tree, struct hghca_odp_c
 {
 	ib_umem_odp_release(chunk->umem);
 	hghca_mtts_free(tree->hdev, &chunk->mtts);
-	kvfree(chunk->writable);
 	kfree(chunk);
 }
 
-/* Allocate a chunk with bits, MTTs and umem. */
+/* Allocate a chunk with MTTs and umem. */
 static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree,
 						     unsigned long index)
 {
@@ -194,15 +193,9 @@ static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree
 		return ERR_PTR(-ENOMEM);
 
 	chunk->odp = tree->mr->odp;
-	chunk->writable = hghca_odp_bits(HGHCA_MTT_TABLE_ENTRIES);
-	if (!chunk->writable) {
-		err = -ENOMEM;
-		goto err_free_chunk;
-	}
-
 	err = hghca_odp_run_alloc(tree->hdev, &chunk->mtts);
 	if (err)
-		goto err_free_bits;
+		goto err_free_chunk;
 
 	chunk->umem = ib_umem_odp_alloc_child(tree->umem, index << HGHCA_ODP_CHUNK_SHIFT,
 					      BIT_ULL(HGHCA_ODP_CHUNK_SHIFT), tree->ops);
@@ -216,8 +209,6 @@ static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree
 
 err_free_mtts:
 	hghca_mtts_free(tree->hdev, &chunk->mtts);
-err_free_bits:
-	kvfree(chunk->writable);
 err_free_chunk:
 	kfree(chunk);
 	return ERR_PTR(err);

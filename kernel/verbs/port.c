@@ -126,6 +126,19 @@ enum rdma_link_layer hghca_get_link_layer(struct ib_device *ibdev, u32 port)
 }
 
 /**
+ * hghca_report_port_event - ib_core saw an event of the net device's link
+ * @ibdev: the device
+ * @netdev: its net device
+ * @event: NETDEV_*
+ *
+ * The device reports the changes of its port itself: see hghca_port_dispatch().
+ */
+void hghca_report_port_event(struct ib_device *ibdev, struct net_device *netdev,
+			     unsigned long event)
+{
+}
+
+/**
  * hghca_port_dispatch - raise IB_EVENT_PORT_ACTIVE or IB_EVENT_PORT_ERR
  * @hdev: the device
  * @active: the port came up

@@ -153,7 +153,7 @@ static int hghca_qp_map_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 p
 
 	if (!(sq_bytes + rq_bytes))
 		return 0;
-	hqp->umem = ib_umem_get(&hdev->ibdev, buf_addr, sq_bytes + rq_bytes, 0);
+	hqp->umem = ib_umem_get_va(&hdev->ibdev, buf_addr, sq_bytes + rq_bytes, 0);
 	if (IS_ERR(hqp->umem)) {
 		ret = PTR_ERR(hqp->umem);
 		hqp->umem = NULL;

@@ -270,7 +270,7 @@ static int hghca_rwq_map_user(struct hghca_dev *hdev, struct hghca_rwq *hrwq,
 	size_t bytes = ALIGN(hghca_wq_bytes(&hrwq->rq), HGHCA_ICM_PAGE_SIZE);
 	int ret;
 
-	hrwq->umem = ib_umem_get(&hdev->ibdev, cmd->buf_addr, bytes, 0);
+	hrwq->umem = ib_umem_get_va(&hdev->ibdev, cmd->buf_addr, bytes, 0);
 	if (IS_ERR(hrwq->umem))
 		return PTR_ERR(hrwq->umem);
 

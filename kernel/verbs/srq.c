@@ -131,7 +131,7 @@ static int hghca_srq_map_user(struct hghca_dev *hdev, const struct hghca_srq *hs
 	if (!PAGE_ALIGNED(addr))
 		return -EINVAL;
 
-	*umem = ib_umem_get(&hdev->ibdev, addr, bytes, 0);
+	*umem = ib_umem_get_va(&hdev->ibdev, addr, bytes, 0);
 	if (IS_ERR(*umem)) {
 		ret = PTR_ERR(*umem);
 		*umem = NULL;

@@ -223,7 +223,7 @@ int hghca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
  * hghca_query_device - query limits and capabilities
  * @ibdev: the device
  * @attr: output
- * @udata: must be empty
+ * @udata: must be empty; NULL for the kernel
  *
  * Return: 0 or -EINVAL.
  */
@@ -233,7 +233,7 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	struct hghca_dev *hdev = to_hdev(ibdev);
 	const struct hghca_limits *limits = &hdev->limits;
 
-	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
+	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
 		ibdev_dbg(ibdev, "query_device: input that is not zero\n");
 		return -EINVAL;
 	}
@@ -319,22 +319,6 @@ void hghca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 	u32 version = to_hdev(ibdev)->fw_version;
 
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", version >> 16, version & 0xffff);
-}
-
-/**
- * hghca_get_vector_affinity - get the CPUs that handle the completions of a vector
- * @ibdev: the device
- * @vector: the completion vector
- *
- * Return: the CPUs, or NULL.
- */
-const struct cpumask *hghca_get_vector_affinity(struct ib_device *ibdev, int vector)
-{
-	struct hghca_dev *hdev = to_hdev(ibdev);
-
-	if (vector < 0 || vector >= hdev->num_comp_eqs)
-		return NULL;
-	return &hdev->comp_eqs[vector].affinity;
 }
 
 static ssize_t hw_rev_show(struct device *device, struct device_attribute *attr, char *buf)

@@ -449,7 +449,6 @@ int hghca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata);
 void hghca_get_dev_fw_str(struct ib_device *ibdev, char *str);
-const struct cpumask *hghca_get_vector_affinity(struct ib_device *ibdev, int vector);
 extern const struct attribute_group hghca_attr_group;
 
 int hghca_copy_from_udata(struct hghca_dev *hdev, void *cmd, size_t size, struct ib_udata *udata);
@@ -477,9 +476,10 @@ int hghca_mr_check_access(struct hghca_dev *hdev, int ib_access);
 struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access);
 int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-				int ib_access, struct ib_udata *udata);
+				int ib_access, struct ib_dmah *dmah, struct ib_udata *udata);
 struct ib_mr *hghca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
-				       int fd, int ib_access, struct uverbs_attr_bundle *attrs);
+				       int fd, int ib_access, struct ib_dmah *dmah,
+				       struct uverbs_attr_bundle *attrs);
 struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				  u64 virt_addr, int ib_access, struct ib_pd *ibpd,
 				  struct ib_udata *udata);
@@ -499,7 +499,6 @@ void hghca_odp_dereg_mr(struct hghca_mr *mr);
 int hghca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		    struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
 int hghca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
-u64 hghca_odp_entry(dma_addr_t dma);
 #else
 static inline int hghca_odp_init(struct hghca_dev *hdev)
 {
@@ -555,6 +554,8 @@ int hghca_dealloc_mw(struct ib_mw *ibmw);
 
 /* port.c */
 void hghca_port_dispatch(struct hghca_dev *hdev, bool active);
+void hghca_report_port_event(struct ib_device *ibdev, struct net_device *netdev,
+			     unsigned long event);
 int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
 int hghca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 int hghca_get_port_immutable(struct ib_device *ibdev, u32 port,
@@ -566,8 +567,8 @@ struct rdma_hw_stats *hghca_alloc_hw_device_stats(struct ib_device *ibdev);
 struct rdma_hw_stats *hghca_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int hghca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
 
-int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
-int hghca_counter_unbind_qp(struct ib_qp *ibqp);
+int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port);
+int hghca_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
 int hghca_counter_dealloc(struct rdma_counter *counter);
 struct rdma_hw_stats *hghca_counter_alloc_stats(struct rdma_counter *counter);
 int hghca_counter_update_stats(struct rdma_counter *counter);
@@ -590,10 +591,12 @@ int hghca_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct
 /* cq.c */
 int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
+int hghca_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			 struct uverbs_attr_bundle *attrs);
 int hghca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int hghca_pre_destroy_cq(struct ib_cq *ibcq);
 void hghca_post_destroy_cq(struct ib_cq *ibcq);
-int hghca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int hghca_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata);
 int hghca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int hghca_cq_reserve(struct hghca_cq *hcq, u32 cqes);
 void hghca_cq_unreserve(struct hghca_cq *hcq, u32 cqes);

@@ -213,7 +213,7 @@ static void base_cq_room(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, hqp);
 	KUNIT_EXPECT_EQ(test, 7, this->hcq->log_size);
 	KUNIT_EXPECT_EQ(test, BASE_CQES, this->hcq->ibcq.cqe);
-	KUNIT_EXPECT_EQ(test, 0, hghca_resize_cq(&this->hcq->ibcq, 100, NULL));
+	KUNIT_EXPECT_EQ(test, 0, hghca_resize_user_cq(&this->hcq->ibcq, 100, NULL));
 	KUNIT_EXPECT_EQ(test, 8, this->hcq->log_size);
 	KUNIT_EXPECT_EQ(test, 255 - 68, this->hcq->ibcq.cqe);
 	fake_del_qp(hqp);

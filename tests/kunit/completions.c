@@ -846,7 +846,7 @@ static void completions_resize(struct kunit *test)
 		completions_put(this, &cqe);
 	}
 	mark = fake_mark(this->fake);
-	KUNIT_ASSERT_EQ(test, 0, hghca_resize_cq(&this->hcq->ibcq, param->cqe, NULL));
+	KUNIT_ASSERT_EQ(test, 0, hghca_resize_user_cq(&this->hcq->ibcq, param->cqe, NULL));
 	for (; mark != fake_mark(this->fake); mark++)
 		if (fake_nth(this->fake, mark)->op == 0x2c)
 			cmd = fake_nth(this->fake, mark);
@@ -877,15 +877,15 @@ static void completions_resize_refused(struct kunit *test)
 
 	this->fake->answer = completions_no_resize;
 	/* BAD_SIZE: too many outstanding for the smaller buffer; out of memory for a larger. */
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_resize_cq(&this->hcq->ibcq, 3, NULL));
-	KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_resize_cq(&this->hcq->ibcq, 100, NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_resize_user_cq(&this->hcq->ibcq, 3, NULL));
+	KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_resize_user_cq(&this->hcq->ibcq, 100, NULL));
 	KUNIT_EXPECT_EQ(test, key, this->hcq->queue.mr.key);
 	KUNIT_EXPECT_EQ(test, 3, this->hcq->log_size);
 	KUNIT_EXPECT_NULL(test, this->hcq->resize);
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_resize_cq(&this->hcq->ibcq, 0, NULL));
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_resize_cq(&this->hcq->ibcq, 1 << 22, NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_resize_user_cq(&this->hcq->ibcq, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_resize_user_cq(&this->hcq->ibcq, 1 << 22, NULL));
 	/* The size there is already takes no command. */
-	KUNIT_EXPECT_EQ(test, 0, hghca_resize_cq(&this->hcq->ibcq, 7, NULL));
+	KUNIT_EXPECT_EQ(test, 0, hghca_resize_user_cq(&this->hcq->ibcq, 7, NULL));
 }
 
 /* ------------------------------------------------------------------ */
@@ -981,7 +981,7 @@ static void completions_context_user(struct kunit *test)
 	bundle->driver_udata.outlen = sizeof(struct hghca_create_cq_resp);
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user((void __user *)memory, &in, sizeof(in)));
 	hcq->ibcq.device = &this->fake->hdev->ibdev;
-	KUNIT_ASSERT_EQ(test, 0, hghca_create_cq(&hcq->ibcq, &attr, bundle));
+	KUNIT_ASSERT_EQ(test, 0, hghca_create_user_cq(&hcq->ibcq, &attr, bundle));
 
 	cmd = fake_nth(this->fake, fake_mark(this->fake) - 1);
 	KUNIT_ASSERT_EQ(test, 0x16, cmd->op);

@@ -44,7 +44,7 @@ static struct region *region_open(struct kunit *test, bool is_ernic, u32 extensi
 static struct ib_mr *region_register(struct region *region, u64 length, int access)
 {
 	return ernic_reg_user_mr(region->pd, region->memory + REGION_OFFSET, length, REGION_IOVA,
-				 access, NULL);
+				 access, NULL, NULL);
 }
 
 static void region_deregister(struct region *region, struct ib_mr *mr)
@@ -192,7 +192,7 @@ static void region_entries(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, mrs);
 	for (i = 0; i < 257; i++) {
 		mrs[i] = ernic_reg_user_mr(region->pd, region->memory + i * 0x1000, 8, REGION_IOVA,
-					   IB_ACCESS_REMOTE_READ | IB_ACCESS_LOCAL_WRITE, NULL);
+					   IB_ACCESS_REMOTE_READ | IB_ACCESS_LOCAL_WRITE, NULL, NULL);
 		if (IS_ERR(mrs[i]))
 			break;
 		KUNIT_EXPECT_EQ(test, i, mrs[i]->rkey >> 8);

@@ -184,7 +184,7 @@ static void failing_user_mr(struct kunit *test)
 	unsigned long addr = fake_user_memory(test, SZ_4K, PROT_READ | PROT_WRITE);
 	struct ib_mr *ibmr;
 
-	ibmr = hghca_reg_user_mr(&pd->ibpd, addr, SZ_4K, addr, IB_ACCESS_LOCAL_WRITE, NULL);
+	ibmr = hghca_reg_user_mr(&pd->ibpd, addr, SZ_4K, addr, IB_ACCESS_LOCAL_WRITE, NULL, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	ibmr->device = pd->ibpd.device;
 	ibmr->pd = &pd->ibpd;
@@ -323,7 +323,7 @@ static int failing_make_cq(struct failing_user *user)
 	user->cq.ibcq.device = user->pd->ibpd.device;
 	if (!failing_udata(user, &cmd, sizeof(cmd)))
 		return -EFAULT;
-	return hghca_create_cq(&user->cq.ibcq, &attr, user->bundle);
+	return hghca_create_user_cq(&user->cq.ibcq, &attr, user->bundle);
 }
 
 static int failing_destroy_cq(struct failing_user *user)
@@ -338,7 +338,7 @@ static int failing_resize_cq(struct failing_user *user)
 	};
 	struct ib_udata *udata = failing_udata(user, &cmd, sizeof(cmd));
 
-	return udata ? hghca_resize_cq(&user->cq.ibcq, 511, udata) : -EFAULT;
+	return udata ? hghca_resize_user_cq(&user->cq.ibcq, 511, udata) : -EFAULT;
 }
 
 /* 64 WQEs of 128 bytes: two pages. */

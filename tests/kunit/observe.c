@@ -123,7 +123,7 @@ static void observe_bind(struct kunit *test)
 	u32 mark = fake_mark(this->fake);
 	struct fake_command *cmd;
 
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 	cmd = observe_command(test, mark);
 	KUNIT_EXPECT_EQ(test, 0xe04, cmd->op);
 	KUNIT_EXPECT_EQ(test, 1, cmd->op_modifier);
@@ -138,7 +138,7 @@ static void observe_bind(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, be32_at(cmd->mailbox, 0xb8));
 
 	mark = fake_mark(this->fake);
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_unbind_qp(ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_unbind_qp(ibqp, 1));
 	cmd = observe_command(test, mark);
 	KUNIT_EXPECT_EQ(test, 0xe03, cmd->op);
 	KUNIT_EXPECT_EQ(test, this->hqp->hw.qpn, cmd->in_modifier);
@@ -147,12 +147,12 @@ static void observe_bind(struct kunit *test)
 
 	/* The counter has its set: it is not cleared again. */
 	mark = fake_mark(this->fake);
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 	cmd = observe_command(test, mark);
 	KUNIT_EXPECT_EQ(test, 0xe03, cmd->op);
 	KUNIT_EXPECT_EQ(test, 1, cmd->in_param);
 
-	KUNIT_EXPECT_EQ(test, 0, hghca_counter_unbind_qp(ibqp));
+	KUNIT_EXPECT_EQ(test, 0, hghca_counter_unbind_qp(ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 0, hghca_counter_dealloc(&this->counter));
 	/* Nothing is left of it when the QP begins again. */
 	mutex_lock(&this->hqp->lock);
@@ -174,17 +174,17 @@ static void observe_exhausted(struct kunit *test)
 	this->fake->hdev->limits.num_counter_sets = 3;
 	for (i = 0; i < 3; i++)
 		more[i].device = this->counter.device;
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&more[0], &this->hqp->ibqp));
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&more[1], &this->other->ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&more[0], &this->hqp->ibqp, 1));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&more[1], &this->other->ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 1, more[0].id);
 	KUNIT_EXPECT_EQ(test, 2, more[1].id);
-	KUNIT_EXPECT_EQ(test, -ENOSPC, hghca_counter_bind_qp(&more[2], &this->other->ibqp));
+	KUNIT_EXPECT_EQ(test, -ENOSPC, hghca_counter_bind_qp(&more[2], &this->other->ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 0, more[2].id);
 	KUNIT_EXPECT_PTR_EQ(test, &more[1], this->other->ibqp.counter);
 
-	KUNIT_EXPECT_EQ(test, 0, hghca_counter_unbind_qp(&this->hqp->ibqp));
+	KUNIT_EXPECT_EQ(test, 0, hghca_counter_unbind_qp(&this->hqp->ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 0, hghca_counter_dealloc(&more[0]));
-	KUNIT_EXPECT_EQ(test, 0, hghca_counter_bind_qp(&more[2], &this->hqp->ibqp));
+	KUNIT_EXPECT_EQ(test, 0, hghca_counter_bind_qp(&more[2], &this->hqp->ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 1, more[2].id);
 	hghca_counter_dealloc(&more[1]);
 	hghca_counter_dealloc(&more[2]);
@@ -197,27 +197,27 @@ static void observe_refused(struct kunit *test)
 
 	this->status = 0x03;
 	this->refused = 0xe04;
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 0, this->counter.id);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->counter_ida));
 
 	this->refused = 0xe03;
 	KUNIT_ASSERT_EQ(test, 0, observe_to_init(this->hqp));
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 0, this->counter.id);
 	KUNIT_EXPECT_NULL(test, ibqp->counter);
 	KUNIT_EXPECT_EQ(test, 0, this->hqp->qpc.counter_set);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->counter_ida));
 
 	/* A counter that another QP has keeps its set. */
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, &this->other->ibqp));
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, &this->other->ibqp, 1));
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 	KUNIT_EXPECT_EQ(test, 1, this->counter.id);
 	this->refused = 0;
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 
 	this->refused = 0xe03;
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_unbind_qp(ibqp));
+	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_counter_unbind_qp(ibqp, 1));
 	KUNIT_EXPECT_PTR_EQ(test, &this->counter, ibqp->counter);
 	KUNIT_EXPECT_EQ(test, 1, be32_to_cpu(this->hqp->qpc.counter_set));
 	hghca_counter_dealloc(&this->counter);
@@ -230,12 +230,12 @@ static void observe_given_up(struct kunit *test)
 	struct ib_qp *ibqp = &this->hqp->ibqp;
 
 	KUNIT_ASSERT_EQ(test, 0, observe_to_init(this->hqp));
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 	hghca_dev_fail(this->fake->hdev, "a test");
 	KUNIT_EXPECT_EQ(test, -EIO, hghca_counter_update_stats(&this->counter));
-	KUNIT_EXPECT_EQ(test, 0, hghca_counter_unbind_qp(ibqp));
+	KUNIT_EXPECT_EQ(test, 0, hghca_counter_unbind_qp(ibqp, 1));
 	KUNIT_EXPECT_NULL(test, ibqp->counter);
-	KUNIT_EXPECT_EQ(test, -EIO, hghca_counter_bind_qp(&this->counter, ibqp));
+	KUNIT_EXPECT_EQ(test, -EIO, hghca_counter_bind_qp(&this->counter, ibqp, 1));
 	hghca_counter_dealloc(&this->counter);
 }
 
@@ -245,7 +245,7 @@ static void observe_values(struct kunit *test)
 	struct observe *this = test->priv;
 	int i, place, shown = 0;
 
-	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, &this->hqp->ibqp));
+	KUNIT_ASSERT_EQ(test, 0, hghca_counter_bind_qp(&this->counter, &this->hqp->ibqp, 1));
 	this->counter.stats = hghca_counter_alloc_stats(&this->counter);
 	KUNIT_ASSERT_NOT_NULL(test, this->counter.stats);
 	for (i = 0; i < OBSERVE_SET; i++)

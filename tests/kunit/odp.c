@@ -133,7 +133,7 @@ static struct ib_mr *odp_try(struct odp *this, u64 start, u64 length, u64 virt_a
 {
 	struct ib_udata udata = {};
 
-	return hghca_reg_user_mr(&this->pd->ibpd, start, length, virt_addr, access, &udata);
+	return hghca_reg_user_mr(&this->pd->ibpd, start, length, virt_addr, access, NULL, &udata);
 }
 
 /* Pages of numbers. */
@@ -228,15 +228,6 @@ static void odp_expect_gone(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* What a device must have                                              */
 
-static void odp_entry(struct kunit *test)
-{
-	KUNIT_EXPECT_EQ(test, ODP_ABSENT, hghca_odp_entry(0));
-	KUNIT_EXPECT_EQ(test, 0x7654321000ULL | ODP_READ_ONLY, hghca_odp_entry(0x7654321001));
-	KUNIT_EXPECT_EQ(test, 0x7654321000ULL, hghca_odp_entry(0x7654321003));
-	/* None is only written to. */
-	KUNIT_EXPECT_EQ(test, ODP_ABSENT, hghca_odp_entry(0x7654321002));
-}
-
 static void odp_profile(struct kunit *test)
 {
 	struct fake *fake = fake_test_create(test);
@@ -313,19 +304,19 @@ static void odp_pages(struct kunit *test)
 					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, PAGE_SIZE + 8,
 					    PAGE_SIZE));
 	odp_expect_page(test, 0, ODP_ABSENT);
-	odp_expect_page(test, 1, ODP_READ_ONLY);
-	odp_expect_page(test, 2, ODP_READ_ONLY);
+	odp_expect_page(test, 1, 0);
+	odp_expect_page(test, 2, 0);
 	odp_expect_page(test, 3, ODP_ABSENT);
 	KUNIT_EXPECT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE,
 					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, 2 * PAGE_SIZE,
 					    2 * PAGE_SIZE));
-	odp_expect_page(test, 1, ODP_READ_ONLY);
+	odp_expect_page(test, 1, 0);
 	odp_expect_page(test, 2, 0);
 	odp_expect_page(test, 3, 0);
 
 	/* Before it returns the device has let go of what is unmapped, and of that alone. */
 	KUNIT_EXPECT_EQ(test, 0, vm_munmap(this->memory + 2 * PAGE_SIZE, PAGE_SIZE));
-	odp_expect_page(test, 1, ODP_READ_ONLY);
+	odp_expect_page(test, 1, 0);
 	odp_expect_page(test, 2, ODP_ABSENT);
 	odp_expect_page(test, 3, 0);
 	KUNIT_EXPECT_EQ(test, -EFAULT,
@@ -392,11 +383,13 @@ static const struct odp_fault {
 	u8 pages;		/* bit n: page n is there then */
 	u8 read_only;		/* ... to be read alone */
 } odp_faults[] = {
-	{ "a read", ODP_ALL_RIGHTS, 8, 8, 0x1234, 0, false, 0x12340000, 0x1, 0x1 },
+	{ "a read", ODP_ALL_RIGHTS, 8, 8, 0x1234, 0, false, 0x12340000, 0x1, 0 },
+	{ "a read where nothing is written", IB_ACCESS_ON_DEMAND, 8, 8, 0x1234, 0, false,
+	  0x12340000, 0x1, 0x1 },
 	{ "a write", ODP_ALL_RIGHTS, 8, 8, 0xffff, 1, false, 0xffff0000, 0x1, 0 },
 	{ "the receive side", ODP_ALL_RIGHTS, 8, 8, 1, 3, false, 0x10002, 0x1, 0 },
-	{ "over two pages", ODP_ALL_RIGHTS, PAGE_SIZE - 1, 2, 1, 0, false, 0x10000, 0x3, 0x3 },
-	{ "no bytes", ODP_ALL_RIGHTS, PAGE_SIZE, 0, 1, 0, false, 0x10000, 0x2, 0x2 },
+	{ "over two pages", ODP_ALL_RIGHTS, PAGE_SIZE - 1, 2, 1, 0, false, 0x10000, 0x3, 0 },
+	{ "no bytes", ODP_ALL_RIGHTS, PAGE_SIZE, 0, 1, 0, false, 0x10000, 0x2, 0 },
 	{ "more than there is", ODP_ALL_RIGHTS, 2 * PAGE_SIZE, U32_MAX, 1, 1, false, 0x10000, 0xc,
 	  0 },
 	{ "the last byte", ODP_ALL_RIGHTS, ODP_BYTES - 1, 1, 1, 1, false, 0x10000, 0x8, 0 },
@@ -504,35 +497,33 @@ static void odp_zero_based(struct kunit *test)
 	odp_expect_gone(test);
 }
 
-/* What the device may write to stays so when it is brought again, to be read. */
-static void odp_stays_writable(struct kunit *test)
+/* The device may write to what the process may write to, whatever is asked for. */
+static void odp_process_rights(struct kunit *test)
 {
 	struct odp *this = test->priv;
 	struct hghca_qp *hqp = odp_qp(test);
-	struct ib_umem_odp *umem_odp;
 	unsigned long second;
 
 	odp_register(test, ODP_ALL_RIGHTS);
 	second = this->memory + PAGE_SIZE;
-	umem_odp = to_ib_umem_odp(to_hmr(this->ibmr)->umem);
 	odp_event(this, hqp->hw.qpn, 0x10001, this->ibmr->lkey, second, 1);
 	odp_event(this, hqp->hw.qpn, 0x20000, this->ibmr->lkey, this->memory, ODP_BYTES);
 	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
-	odp_expect_page(test, 0, ODP_READ_ONLY);
+	odp_expect_page(test, 0, 0);
 	odp_expect_page(test, 1, 0);
-	odp_expect_page(test, 2, ODP_READ_ONLY);
-	KUNIT_EXPECT_FALSE(test, umem_odp->dma_list[0] & ODP_WRITE_ALLOWED_BIT);
-	KUNIT_EXPECT_TRUE(test, umem_odp->dma_list[1] & ODP_WRITE_ALLOWED_BIT);
+	odp_expect_page(test, 2, 0);
 
 	/* Another page in its place is another matter. */
 	KUNIT_ASSERT_EQ(test, 0, vm_munmap(second, PAGE_SIZE));
 	odp_expect_page(test, 1, ODP_ABSENT);
 	KUNIT_ASSERT_EQ(test, second, kunit_vm_mmap(test, NULL, second, PAGE_SIZE,
-						    PROT_READ | PROT_WRITE,
-						    MAP_ANONYMOUS | MAP_PRIVATE | MAP_FIXED, 0));
-	KUNIT_ASSERT_EQ(test, 0, put_user((u64)1, (u64 __user *)second));
+						    PROT_READ, MAP_ANONYMOUS | MAP_PRIVATE | MAP_FIXED,
+						    0));
 	odp_event(this, hqp->hw.qpn, 0x30000, this->ibmr->lkey, this->memory, ODP_BYTES);
-	odp_expect_page(test, 1, ODP_READ_ONLY);
+	KUNIT_EXPECT_EQ(test, ODP_READ_ONLY, odp_mtt(this, 1) & 0xfff);
+	odp_event(this, hqp->hw.qpn, 0x40001, this->ibmr->lkey, second, 1);
+	KUNIT_EXPECT_EQ(test, 0x40001, this->resumed_what);
+	KUNIT_EXPECT_EQ(test, ODP_READ_ONLY, odp_mtt(this, 1) & 0xfff);
 	odp_expect_gone(test);
 }
 
@@ -549,7 +540,7 @@ static void odp_not_written(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x10001, this->resumed_what);
 	odp_event(this, hqp->hw.qpn, 0x20000, this->ibmr->lkey, this->memory, 1);
 	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
-	odp_expect_page(test, 0, ODP_READ_ONLY);
+	odp_expect_page(test, 0, 0);
 	odp_expect_gone(test);
 }
 
@@ -658,7 +649,7 @@ static void odp_expect_kept(struct kunit *test, size_t without)
 
 	KUNIT_ASSERT_EQ(test, 0, odp_advise(this, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
 					    IB_UVERBS_ADVISE_MR_FLAG_FLUSH, 0, 1));
-	odp_expect_page(test, 0, ODP_READ_ONLY);
+	odp_expect_page(test, 0, 0);
 	with = odp_free_mtts(this);
 	this->fake->on_dma_end = odp_on_dma_end;
 	this->fail_op = 0x00f;
@@ -703,7 +694,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE_PARAM(odp_served, odp_fault_gen_params),
 	KUNIT_CASE(odp_served_in_part),
 	KUNIT_CASE(odp_zero_based),
-	KUNIT_CASE(odp_stays_writable),
+	KUNIT_CASE(odp_process_rights),
 	KUNIT_CASE(odp_not_written),
 	KUNIT_CASE(odp_stray),
 	KUNIT_CASE_PARAM(odp_refused, odp_bad_gen_params),
@@ -789,7 +780,7 @@ static void odp_tree_served(struct kunit *test)
 	odp_ask(this, hqp, 1, this->memory + PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0x10000, this->resumed_what);
 	odp_expect_page(test, 0, ODP_ABSENT);
-	odp_expect_page(test, 1, ODP_READ_ONLY);
+	odp_expect_page(test, 1, 0);
 
 	later = kunit_vm_mmap(test, NULL, 1UL << 30, PAGE_SIZE, PROT_READ | PROT_WRITE,
 			      MAP_ANONYMOUS | MAP_PRIVATE | MAP_FIXED, 0);
@@ -797,7 +788,7 @@ static void odp_tree_served(struct kunit *test)
 	odp_ask(this, hqp, 2, later);
 	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
 	KUNIT_EXPECT_EQ(test, ODP_READ_ONLY, odp_tree_mtt(this, later >> PAGE_SHIFT) & 0xfff);
-	odp_expect_page(test, 1, ODP_READ_ONLY);
+	odp_expect_page(test, 1, 0);
 	odp_expect_gone(test);
 }
 
@@ -855,7 +846,7 @@ static void odp_tree_fails(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, before, odp_free_mtts(this), "%u", i);
 		odp_ask(this, hqp, 2, this->memory);
 		KUNIT_EXPECT_EQ_MSG(test, 0x20000, this->resumed_what, "%u", i);
-		odp_expect_page(test, 0, ODP_READ_ONLY);
+		odp_expect_page(test, 0, 0);
 		odp_expect_gone(test);
 	}
 }
@@ -880,7 +871,7 @@ static void odp_tree_not_trimmed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before - 3 * ODP_TABLE, odp_free_mtts(this));
 	odp_ask(this, hqp, 2, this->memory + PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
-	odp_expect_page(test, 1, ODP_READ_ONLY);
+	odp_expect_page(test, 1, 0);
 	KUNIT_EXPECT_EQ(test, before - 3 * ODP_TABLE, odp_free_mtts(this));
 	odp_expect_gone(test);
 	KUNIT_EXPECT_EQ(test, before, odp_free_mtts(this));
@@ -908,7 +899,7 @@ static void odp_tree_no_mtts(struct kunit *test)
 	gen_pool_free(pool, taken, rest);
 	odp_ask(this, hqp, 2, this->memory);
 	KUNIT_EXPECT_EQ(test, 0x20000, this->resumed_what);
-	odp_expect_page(test, 0, ODP_READ_ONLY);
+	odp_expect_page(test, 0, 0);
 	odp_expect_gone(test);
 }
 
@@ -1022,7 +1013,6 @@ static struct kunit_suite odp_tree_suite = {
 };
 
 static struct kunit_case odp_limit_cases[] = {
-	KUNIT_CASE(odp_entry),
 	KUNIT_CASE(odp_profile),
 	KUNIT_CASE(odp_bounced),
 	{}

@@ -142,7 +142,7 @@ static void rereg_register(struct kunit *test, int access)
 	this->memory = rereg_memory(test, 0);
 	this->other = rereg_memory(test, REREG_OTHER);
 	this->ibmr = hghca_reg_user_mr(&this->pd->ibpd, this->memory, REREG_BYTES, this->memory,
-				       access, &this->udata);
+				       access, NULL, &this->udata);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(this->ibmr));
 	this->ibmr->device = this->pd->ibpd.device;
 	this->key = this->ibmr->lkey;
@@ -675,7 +675,7 @@ static void rereg_register_buffer(struct kunit *test, struct rereg_buffer *buffe
 	rereg_buffer_create(test, buffer);
 	KUNIT_ASSERT_EQ(test, 0, buffer->attached);
 	this->ibmr = hghca_reg_user_mr_dmabuf(&this->pd->ibpd, PAGE_SIZE, 2 * PAGE_SIZE,
-					      REREG_ADDRESS, buffer->fd, access, NULL);
+					      REREG_ADDRESS, buffer->fd, access, NULL, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(this->ibmr));
 	this->ibmr->device = this->pd->ibpd.device;
 	this->key = this->ibmr->lkey;
@@ -752,7 +752,7 @@ static void rereg_bad_dmabuf(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(param->err),
 			    hghca_reg_user_mr_dmabuf(&this->pd->ibpd, param->offset, param->length,
 						     REREG_ADDRESS, param->no_fd ? -1 : buffer.fd,
-						     param->access, NULL));
+						     param->access, NULL, NULL));
 	KUNIT_EXPECT_FALSE(test, this->owned);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
 	rereg_buffer_expect_gone(test, &buffer);
@@ -765,7 +765,7 @@ static void rereg_for_kernel(struct kunit *test)
 
 	this->memory = rereg_memory(test, 0);
 	this->ibmr = hghca_reg_user_mr(&this->pd->ibpd, this->memory, REREG_BYTES, this->memory,
-				       IB_ACCESS_LOCAL_WRITE, NULL);
+				       IB_ACCESS_LOCAL_WRITE, NULL, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(this->ibmr));
 	this->ibmr->device = this->pd->ibpd.device;
 	this->key = this->ibmr->lkey;

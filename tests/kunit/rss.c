@@ -828,7 +828,7 @@ static void rss_qp_verbs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPT_RAW_PACKET, init.qp_type);
 	KUNIT_EXPECT_EQ(test, IB_SIGNAL_REQ_WR, init.sq_sig_type);
 	KUNIT_EXPECT_PTR_EQ(test, &this->table->ibtable, init.rwq_ind_tbl);
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, hghca_counter_bind_qp(counter, &hqp->ibqp));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, hghca_counter_bind_qp(counter, &hqp->ibqp, 1));
 	KUNIT_EXPECT_EQ(test, -EAGAIN, hghca_fill_res_qp_entry_raw(NULL, &hqp->ibqp));
 	KUNIT_EXPECT_EQ(test, mark, fake_mark(this->fake));
 

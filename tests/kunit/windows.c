@@ -189,7 +189,7 @@ static void windows_region(struct kunit *test)
 	struct fake_command *cmd;
 	struct ib_mr *ibmr;
 
-	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, 0x2000, start, param->access, &udata);
+	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, 0x2000, start, param->access, NULL, &udata);
 	if (param->err) {
 		KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(param->err), ibmr);
 		KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
@@ -217,7 +217,7 @@ static void windows_zero_based(struct kunit *test)
 
 	this->fake->hdev->limits.caps |= 0x400000;	/* FIRST_BYTE */
 	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, 0x2000, start,
-				 IB_ZERO_BASED | IB_ACCESS_MW_BIND, &udata);
+				 IB_ZERO_BASED | IB_ACCESS_MW_BIND, NULL, &udata);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	ibmr->device = this->pd->ibpd.device;
 	cmd = fake_nth(this->fake, fake_mark(this->fake) - 1);
@@ -263,7 +263,7 @@ static void windows_no_bytes(struct kunit *test)
 	struct fake_command *cmd;
 	struct ib_mr *ibmr;
 
-	ibmr = hghca_reg_user_mr(&this->pd->ibpd, param->start, 0, param->start, param->access,
+	ibmr = hghca_reg_user_mr(&this->pd->ibpd, param->start, 0, param->start, param->access, NULL,
 				 &udata);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	ibmr->device = this->pd->ibpd.device;
@@ -282,7 +282,7 @@ static void windows_no_bytes(struct kunit *test)
 	this->status = 0x08;
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-ENOMEM),
 			    hghca_reg_user_mr(&this->pd->ibpd, param->start, 0, param->start,
-					      param->access, &udata));
+					      param->access, NULL, &udata));
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
 }
 
@@ -298,7 +298,7 @@ static void windows_region_without(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
 	pd = fake_pd(test, fake);
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EOPNOTSUPP),
-			    hghca_reg_user_mr(&pd->ibpd, 0, 1, 0, IB_ACCESS_MW_BIND, &udata));
+			    hghca_reg_user_mr(&pd->ibpd, 0, 1, 0, IB_ACCESS_MW_BIND, NULL, &udata));
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&fake->hdev->mpt_ida));
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
 }
@@ -333,7 +333,7 @@ static void windows_bound(struct kunit *test)
 	ibmw->type = IB_MW_TYPE_1;
 	KUNIT_ASSERT_EQ(test, 0, hghca_alloc_mw(ibmw, &udata));
 
-	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, PAGE_SIZE, start, IB_ACCESS_MW_BIND,
+	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, PAGE_SIZE, start, IB_ACCESS_MW_BIND, NULL,
 				 &udata);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	ibmr->device = this->pd->ibpd.device;

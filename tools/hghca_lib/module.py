@@ -17,7 +17,7 @@ DEBUG_INFO = "KCFLAGS=-g"
 # The stock kernel's headers and the build root's compiler are known to warn of nothing.
 WARNINGS = "W=1"
 # Steps of a build that say nothing.
-BUILD_STEP = re.compile(r"^\s+(CC|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
+BUILD_STEP = re.compile(r"^\s+(CC|PROBE|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
                         r"^warning: the compiler differs|^\s+(The kernel was built by|You are using):")
 CURE = "the error is in kernel/, include/, tests/kunit/ or Kbuild of this checkout; correct it there"
 
