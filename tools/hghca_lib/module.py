@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from . import cache, gcov, repo
+from . import cache, gcov, lines, repo
 from .errors import ToolError
 
 STEP = "kernel module"
@@ -16,6 +16,8 @@ TREE_FILES = ["include/config/kernel.release", "include/generated/autoconf.h", "
 DEBUG_INFO = "KCFLAGS=-g"
 # The stock kernel's headers and the build root's compiler are known to warn of nothing.
 WARNINGS = "W=1"
+# The headers of an older Debian name its compiler, which the build root lacks.
+COMPILER = "CC=gcc"
 # Steps of a build that say nothing.
 BUILD_STEP = re.compile(r"^\s+(CC|PROBE|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
                         r"^warning: the compiler differs|^\s+(The kernel was built by|You are using):")
@@ -28,8 +30,10 @@ def source_paths():
 
 def kernel_key(buildroot, tree):
     """The key of a kernel: that of the stock kernel is the same for each copy of its tree."""
-    tree = tree or buildroot.path / f"usr/src/linux-headers-{buildroot.kernel_version()}"
-    return cache.key(buildroot.key, *[tree / file for file in TREE_FILES])
+    folder = tree or buildroot.path / f"usr/src/linux-headers-{buildroot.kernel_version()}"
+    if isinstance(tree, lines.Headers):
+        folder = tree.path()
+    return cache.key(buildroot.key, *[folder / file for file in TREE_FILES])
 
 
 def module_key(buildroot, tree=None):
@@ -38,7 +42,17 @@ def module_key(buildroot, tree=None):
 
 def arguments(tree=None):
     """Arguments of make that say how the drivers are compiled."""
-    return [DEBUG_INFO, *([] if tree else [WARNINGS]), *gcov.make_arguments()]
+    compiler = [COMPILER] if isinstance(tree, lines.Headers) else []
+    return [DEBUG_INFO, *([] if tree else [WARNINGS]), *compiler, *gcov.make_arguments()]
+
+
+def place(buildroot, tree=None):
+    """The folder in which make runs, as a build sees it, and what the build must see for that (name -> host folder)."""
+    if isinstance(tree, lines.Headers):
+        return tree.tree(), {"kernel": tree.folder}
+    if tree:
+        return "/mnt/kernel", {"kernel": tree}
+    return f"/usr/lib/modules/{buildroot.kernel_version()}/build", {}
 
 
 def work_folder(buildroot, tree=None):
@@ -59,7 +73,10 @@ def is_made(buildroot, tree=None):
 
 
 def make(buildroot, tree=None):
-    """The path of hghca.ko for the stock kernel, or for the kernel built in the folder `tree`; the others lie beside it."""
+    """The path of hghca.ko for the stock kernel; the others lie beside it.
+
+    tree: the folder in which another kernel was built, or its lines.Headers.
+    """
     return _make(module_key(buildroot, tree), buildroot, tree, [], STEP)
 
 
@@ -82,11 +99,8 @@ def _make(key, buildroot, tree, variant, step, stripped=False):
         cache.sync_tree(repo.ROOT, [*source_paths(), repo.path(SUITES)], work)
         for other in work.glob("*.ko"):
             other.unlink()
-        binds = {"module": work}
-        headers = f"/usr/lib/modules/{buildroot.kernel_version()}/build"
-        if tree:
-            binds["kernel"] = tree
-            headers = "/mnt/kernel"
+        headers, binds = place(buildroot, tree)
+        binds["module"] = work
         try:
             buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", *arguments(tree), *variant, "modules"], log,
                           step, CURE, binds)

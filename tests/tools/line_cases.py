@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels of other lines than the build root's: which packages are fetched, from a mirror of small ones made here."""
+
+import contextlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from tool import holds, same
+
+from hghca_lib import buildroot, cache, kernel, lines, module
+from hghca_lib.errors import ToolError
+
+FIRST, SECOND = "7.3.9+deb13-amd64", "7.3.10+deb13-amd64"
+# NAME FILES DEPENDS: a package.
+PACK = """
+set -e
+mkdir -p /tmp/new/DEBIAN
+for file in $2; do
+    mkdir -p "/tmp/new/$(dirname "$file")"
+    echo "/usr/src/$1" > "/tmp/new/$file"
+done
+printf 'Package: %s\\nVersion: 1\\nArchitecture: amd64\\nMaintainer: none\\nDescription: none\\nDepends: %s\\n' "$1" "$3" \
+    > /tmp/new/DEBIAN/control
+dpkg-deb -Znone -b /tmp/new /mnt/mirror
+cd /mnt/mirror
+dpkg-scanpackages . > Packages
+"""
+
+
+class Root(buildroot.BuildRoot):
+    """The build root, with a folder as the mirror of all suites."""
+
+    def __init__(self, root, mirror):
+        super().__init__(root.path, root.key)
+        self.mirror = mirror
+        self.have()
+
+    def command(self, argv, binds=None, cwd="/", env=None):
+        return super().command(argv, {**(binds or {}), "mirror": self.mirror}, cwd, env)
+
+    def have(self, *versions, image=True):
+        """Make these versions the ones that the mirror has."""
+        for file in self.mirror.iterdir():
+            file.unlink()
+        (self.mirror / "Packages").touch()
+        for version in versions:
+            for package in [*headers(version), *(images(version) if image else [])]:
+                done = self.output(["sh", "-c", PACK, "sh", *package])
+                same(done.returncode, 0, done.stderr)
+
+
+def headers(version):
+    name = f"linux-headers-{version}"
+    return [(name, f"usr/src/{name}/Makefile", f"{name}-common, linux-kbuild-{version}, gcc"),
+            (f"{name}-common", f"usr/src/{name}-common/Makefile", "make"),
+            (f"linux-kbuild-{version}", f"usr/lib/linux-kbuild-{version}/fixdep", "libc6")]
+
+
+def images(version):
+    """The first in the form of newer Debians, the other as in older ones."""
+    if version == SECOND:
+        return [(f"linux-image-{version}", f"boot/vmlinuz-{version} lib/modules/{version}/kernel/fs/ext4.ko",
+                 "kmod, initramfs-tools | dracut")]
+    return [(f"linux-image-{version}", f"usr/share/doc/{version}", f"linux-binary-{version}, linux-modules-{version}"),
+            (f"linux-binary-{version}", f"usr/lib/modules/{version}/vmlinuz", "kmod"),
+            (f"linux-modules-{version}", f"usr/lib/modules/{version}/kernel/fs/ext4.ko", "kmod")]
+
+
+@contextlib.contextmanager
+def small_mirror():
+    """A Root with an empty mirror, and an empty cache; the build root itself is that of the real cache."""
+    real = buildroot.make()
+    with (tempfile.TemporaryDirectory() as cached, tempfile.TemporaryDirectory() as mirror,
+          mock.patch.dict(os.environ, HGHCA_CACHE=cached),
+          mock.patch.object(lines, "sources", lambda root, suite: "deb [trusted=yes] file:/mnt/mirror ./\n")):
+        root = Root(real, Path(mirror))
+        with mock.patch.object(buildroot, "make", lambda: root):
+            yield root
+
+
+def refused(call, *arguments):
+    """The message of a call that must fail."""
+    try:
+        call(*arguments)
+    except ToolError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def unpacked(root, found):
+    """What make_of_line does with the packages of an image, in place of a kernel that boots: the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines.fetch_image(root, found, Path(folder), cache.log_path("test-line"), "test")
+        boot, modules = Path(folder) / "boot", Path(folder) / "lib/modules"
+        return sorted(path.name for path in [*boot.iterdir(), *modules.rglob("*.ko")])
+
+
+def unpacked_names(version):
+    return ["ext4.ko", f"vmlinuz-{version}"]
+
+
+def test_absent_line():
+    """A mirror without the line is an error that names the suite and the ways out, and leaves nothing"""
+    with small_mirror():
+        holds(refused(lines.make, "6.1"), "suite bookworm of the mirror has no kernel of the line 6.1", "cure:",
+              "HGHCA_MIRROR", "bzImage")
+        same(list((cache.root() / lines.KIND).iterdir()), [], "entries left in the cache")
+
+
+def test_unreachable_mirror():
+    """A mirror that does not answer is an error of the network, not a mirror without the line"""
+    unreachable = "deb [trusted=yes] http://127.0.0.1:9 ./\n"
+    options = ['Acquire::Retries::Delay "false"', 'Acquire::http::Proxy "DIRECT"']
+    with (small_mirror(), mock.patch.object(lines, "sources", lambda root, suite: unreachable),
+          mock.patch.object(buildroot, "apt_options", lambda: options)):
+        holds(refused(lines.make, "6.1"), "headers of Linux 6.1: sh failed", "log:", "cure: check the network")
+
+
+def test_mirror():
+    """Lines come from the build root's mirror, or from the one that HGHCA_MIRROR names"""
+    root = mock.Mock()
+    with tempfile.TemporaryDirectory() as folder:
+        root.path = Path(folder)
+        (root.path / "etc/apt").mkdir(parents=True)
+        (root.path / "etc/apt/sources.list").write_text("deb http://a/debian trixie main\n"
+                                                        "deb http://a/debian trixie-updates main\n")
+        with mock.patch.dict(os.environ):
+            os.environ.pop("HGHCA_MIRROR", None)
+            same(lines.sources(root, "bookworm"), "deb http://a/debian bookworm main\n")
+            os.environ["HGHCA_MIRROR"] = "http://b/debian"
+            same(lines.sources(root, "bookworm"), "deb http://b/debian bookworm main\n")
+
+
+def test_fetched_packages():
+    """The newest version of the line is taken: headers alone for a build, the image of the same version to boot it"""
+    with small_mirror() as root:
+        root.have("7.30.1+deb13-amd64", FIRST)
+        found = lines.make("7.3")
+        same(found.version, FIRST)
+        same(sorted(path.name for path in found.folder.iterdir()), ["usr", "version"], "files of the entry")
+        same((found.path() / "Makefile").read_text(), f"{lines.PLACE}/usr/src/linux-headers-{FIRST}\n", "Makefile")
+        same(module.place(root, found), (f"{lines.PLACE}/usr/src/linux-headers-{FIRST}", {"kernel": found.folder}),
+             "place")
+        root.have(FIRST, SECOND)
+        same(lines.make("7.3"), found, "headers")
+        same(unpacked(root, found), unpacked_names(FIRST), "files")
+
+
+def test_successor():
+    """If the mirror no longer has the version of the headers, its successor is taken for both, with a word"""
+    with small_mirror() as root, mock.patch.object(kernel, "of_headers", unpacked):
+        root.have(FIRST)
+        old = lines.make("7.3")
+        root.have(SECOND)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            files, found = kernel.make_of_line(root, "7.3")
+        same((files, found.version, lines.make("7.3")), (unpacked_names(SECOND), SECOND, found), "successor")
+        same(said.getvalue(),
+             f"hghca: the suite trixie-backports of the mirror has no Linux {FIRST}; {SECOND} takes its place\n")
+        same(len([path for path in old.folder.parent.iterdir() if FIRST in path.name]), 1, "old headers that stay")
+        root.have(FIRST, image=False)
+        lines.renew(found)
+        holds(refused(kernel.make_of_line, root, "7.3"), f"has no Linux {FIRST}", "cure:", "HGHCA_MIRROR")

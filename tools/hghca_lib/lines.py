@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Packages of Debian's kernels of other lines than the build root's: headers, to build the drivers, and kernels to boot.
+
+A line is a stable series of Linux, such as 6.1. With each update of a line Debian's packages get another name, so a line
+is asked for, and the newest packages that the mirror has are taken. The headers decide which: they are fetched first,
+and the kernel to boot is the one that they are of.
+"""
+
+import dataclasses
+import os
+import re
+from pathlib import Path
+
+from . import buildroot, cache
+from .errors import ToolError
+
+# The line of the build root's kernel.
+STOCK = "6.12"
+# The suite of Debian that has one of the other lines.
+SUITES = {"6.1": "bookworm", "7.3": "trixie-backports"}
+KIND = "kernel-headers"
+CURE = (f"set HGHCA_MIRROR to a mirror that has it, or use another kernel: --kernel {STOCK}, "
+        "or the path of a bzImage")
+# Where a build sees the folder of a line; the packages name each other's files below it.
+PLACE = "/mnt/kernel"
+APT = """
+Dir::Etc::SourceList "/mnt/apt/sources.list";
+Dir::Etc::SourceParts "/tmp/parts";
+Dir::State::Lists "/tmp/lists";
+Dir::Cache "/tmp/cache";
+Acquire::Languages "none";
+APT::Sandbox::User "root";
+"""
+UPDATE = """
+set -e
+mkdir -p /tmp/lists/partial /tmp/cache/archives/partial /tmp/parts
+export APT_CONFIG=/mnt/apt/apt.conf
+apt-get update --error-on=any
+"""
+# fetch PACKAGE PREFIX...: unpack a package, and those of the prefixes that it depends on, in the current folder.
+FETCH = r"""
+fetch() {
+    package=$1
+    shift
+    needed=$(apt-cache depends --important "$package" | sed -n 's/^ *Depends: //p')
+    prefixes=$(printf '^%s-\n' "$@")
+    apt-get download "$package" $(echo "$needed" | grep "$prefixes")
+    for file in *.deb; do
+        dpkg -x "$file" .
+        rm "$file"
+    done
+}
+"""
+# Both scripts leave the file `version` out if the mirror does not have the package.
+HEADERS = UPDATE + FETCH + r"""
+line=$(echo "$1" | sed 's/\./\\./') place=$2
+headers=$(apt-cache search --names-only "^linux-headers-$line\.[0-9.+-]*(deb[0-9]*-)?amd64\$" |
+          sed 's/ .*//' | sort -V | tail -n 1)
+[ -n "$headers" ] || exit 0
+cd /mnt/out
+fetch "$headers" linux-headers linux-kbuild
+sed -i "s,/usr/src/,$place/usr/src/," "usr/src/$headers/Makefile"
+echo "${headers#linux-headers-}" > version
+"""
+# Older packages have the kernel in boot and the modules in lib, newer ones have both in usr/lib/modules.
+IMAGE = UPDATE + FETCH + """
+version=$1
+apt-cache show "linux-image-$version" > /tmp/package || exit 0
+cd /mnt/out
+fetch "linux-image-$version" linux-binary linux-modules linux-base
+[ -d lib ] || ln -s usr/lib lib
+[ -d boot ] || mkdir boot
+[ -e "boot/vmlinuz-$version" ] || mv "lib/modules/$version/vmlinuz" "boot/vmlinuz-$version"
+echo "$version" > version
+"""
+
+
+def names():
+    """All lines, the oldest first."""
+    return sorted([STOCK, *SUITES], key=lambda line: [int(number) for number in line.split(".")])
+
+
+@dataclasses.dataclass(frozen=True)
+class Headers:
+    """Those of one kernel: the folder that a build sees as PLACE, and the kernel's version."""
+    line: str
+    folder: Path
+    version: str
+
+    def tree(self):
+        """The folder in which make runs, as a build sees it."""
+        return f"{PLACE}/usr/src/linux-headers-{self.version}"
+
+    def path(self):
+        """The same folder of the host."""
+        return self.folder / f"usr/src/linux-headers-{self.version}"
+
+
+class Superseded(ToolError):
+    """The mirror does not have the version of the headers that are here."""
+
+
+def headers_key(root, line):
+    return cache.key(root.key, HEADERS, APT, line, SUITES[line])
+
+
+def is_made(root, line):
+    return cache.entry(KIND, headers_key(root, line)).is_dir()
+
+
+def make(line):
+    """The headers of a line, fetched first if they are missing."""
+    root = buildroot.make()
+    step = f"headers of Linux {line}"
+
+    def build(folder):
+        log = cache.log_path(f"{KIND}-{line}")
+        log.unlink(missing_ok=True)
+        _run(root, HEADERS, [line, PLACE], SUITES[line], folder, log, step)
+        if not (folder / "version").is_file():
+            raise ToolError(f"the suite {SUITES[line]} of the mirror has no kernel of the line {line}", CURE, log)
+
+    folder = cache.make(KIND, headers_key(root, line), build, 256 * cache.MIB, step)
+    return Headers(line, folder, (folder / "version").read_text().strip())
+
+
+def renew(headers):
+    """The line's headers that the mirror has now. The old ones stay beside them, for builds that are under way."""
+    with cache.lock(f"{KIND}-renewal"):
+        if make(headers.line) == headers:
+            aside = headers.folder.with_name(f"{headers.folder.name}-{headers.version}")
+            cache.remove(aside)
+            headers.folder.rename(aside)
+        return make(headers.line)
+
+
+def fetch_image(root, headers, folder, log, step):
+    """Unpack the kernel of these headers and its modules in an empty folder: boot/ and lib/modules/."""
+    _run(root, IMAGE, [headers.version], SUITES[headers.line], folder, log, step)
+    if not (folder / "version").is_file():
+        raise Superseded(f"the suite {SUITES[headers.line]} of the mirror has no Linux {headers.version}", CURE, log)
+
+
+def sources(root, suite):
+    """The lines of a sources.list for a suite, from the mirror of the build root, or from the one that is set."""
+    mirror = os.environ.get("HGHCA_MIRROR", "")
+    if re.match(r"\w+:", mirror):
+        return f"deb {mirror} {suite} main\n"
+    own = (root.path / "etc/apt/sources.list").read_text()
+    found = re.findall(rf"^deb (.*) {buildroot.SUITE} main", own, re.MULTILINE)
+    return "".join(f"deb {mirror} {suite} main\n" for mirror in found)
+
+
+def _run(root, script, arguments, suite, folder, log, step):
+    """Run a script that fetches packages of a suite into the folder."""
+    settings = folder / "apt"
+    settings.mkdir()
+    (settings / "apt.conf").write_text("".join(f"{option};\n" for option in buildroot.apt_options()) + APT)
+    (settings / "sources.list").write_text(sources(root, suite))
+    root.run(["sh", "-c", script, "sh", *arguments], log, step, buildroot.NETWORK_CURE,
+             {"out": folder, "apt": settings})
+    cache.remove(settings)
