@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from tool import holds, same
+from tool import fails, hghca, holds, same
 
-from hghca_lib import buildroot, cache, kernel, lines, module
+from hghca_lib import buildroot, cache, cli, kernel, lines, module
 from hghca_lib.errors import ToolError
 
 FIRST, SECOND = "7.3.9+deb13-amd64", "7.3.10+deb13-amd64"
@@ -100,6 +100,21 @@ def unpacked(root, found):
 
 def unpacked_names(version):
     return ["ext4.ko", f"vmlinuz-{version}"]
+
+
+def test_unknown_line():
+    """--kernel with a line that Debian does not have here is refused with the lines there are, and that a file will do"""
+    fails(hghca("exec", "--kernel", "6.5", "--", "true"), 2, "no kernel of the line 6.5", "6.1, 6.12, 7.3", "bzImage")
+    fails(hghca("exec", "--kernel", "7.3", "--modules", "/", "--", "true"), 2, "7.3 kernel needs no modules", "cure:")
+    fails(hghca("setup", "--kernel", "6.5"), 2, "6.5", "6.1", "7.3")
+
+
+def test_stock_line():
+    """--kernel 6.12 is the stock kernel, which is of that line"""
+    for command in ("exec", "setup"):
+        same(cli.chosen_kernel(cli.parser().parse_args([command, "--kernel", "6.12"])), None, "kernel")
+    version = buildroot.make().kernel_version()
+    assert version.startswith(f"{lines.STOCK}."), version
 
 
 def test_absent_line():

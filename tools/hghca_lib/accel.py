@@ -20,7 +20,7 @@ def choose(setup):
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     boot_id = Path("/proc/sys/kernel/random/boot_id")
-    answer = cache.root() / "accel" / cache.key(boot_id, setup.kernel.version)
+    answer = cache.root() / "accel" / cache.key(boot_id, setup.buildroot.kernel_version())
     with cache.lock("accel"):
         if not answer.exists():
             answer.parent.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, generated, machine, repo, run, setup, suites, tiers
+from . import coverage, debug_kernel, demo, generated, lines, machine, repo, run, setup, suites, tiers
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -103,7 +103,8 @@ def parser():
         return command
 
     prepare = add("setup", do_setup, "build everything that is missing: QEMU, driver, provider, guest")
-    prepare.add_argument("--kernel", choices=sorted(debug_kernel.FRAGMENTS), help="also this kernel, and its driver")
+    prepare.add_argument("--kernel", choices=[*sorted(debug_kernel.FRAGMENTS), *lines.names()],
+                         help="also this kernel, and its driver")
     add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
     execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
                   formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -139,9 +140,10 @@ def add_guest_options(command):
                               "has nothing beyond the JingZhao document, and a network adapter beside it; rsnic is the device of the "
                               "RSNIC document; ernic and etrnic have a network adapter beside them; loopback is no "
                               "HCA")
-    command.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|BZIMAGE",
+    command.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|LINE|BZIMAGE",
                          help="the guest's kernel: Debian's, one with the kernel's own checkers (built when first "
-                              "asked for), or <tree>/arch/x86/boot/bzImage")
+                              f"asked for), Debian's of a line ({', '.join(lines.names())}; fetched when first asked "
+                              "for), or <tree>/arch/x86/boot/bzImage")
     command.add_argument("--modules", metavar="DIR", help="modules of the BZIMAGE: its folder lib/modules/<release>")
     command.add_argument("--memory", type=memory, default="2G", metavar="M", help="of each guest (default 2G)")
     command.add_argument("--share", metavar="DIR", help="folder to appear as /share, read-write")
@@ -184,9 +186,14 @@ def guest_config(options):
         raise UsageError("--device and --hcas both say how many HCAs there are", "give one of them")
     return machine.Config(guests=options.vms, hcas=options.hcas, devices=options.device, memory=options.memory, share=options.share,
                           serial=options.dmesg, qemu_args=tuple(options.qemu_arg),
-                          kernel=None if options.kernel == "stock" else options.kernel, modules=options.modules)
+                          kernel=chosen_kernel(options), modules=options.modules)
+
+
+def chosen_kernel(options):
+    """The kernel of the options as setup.make takes it: None for the stock kernel."""
+    return None if options.kernel in ("stock", lines.STOCK) else options.kernel
 
 
 def do_setup(options):
-    setup.make(verbose=True, kernel=options.kernel)
+    setup.make(verbose=True, kernel=chosen_kernel(options))
     return 0

@@ -50,7 +50,7 @@ class Config:
     paired:    each HCA has a virtio network adapter beside it, on the same link and with the same MAC address, which can
                be the Ethernet half of its port. An HCA that is no Ethernet adapter has one in any case.
     kernel:    the same value as for setup.make: None for the stock kernel.
-    modules:   disk image with the kernel's modules, or None.
+    modules:   disk image with the modules of a bzImage, or None.
     memory:    in QEMU's syntax.
     share:     host folder seen as /share, or None.
     serial:    file for the serial console, which is the kernel log; None for a temporary one.
@@ -190,6 +190,7 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
     setup: what setup.make returned. port, qmp: this machine's ends of two
     socket pairs, inherited by QEMU. serial: file of the serial console.
     """
+    config = dataclasses.replace(config, modules=config.modules or setup.kernel.modules)
     # An IOMMU must precede the devices behind it.
     iommu = ["-device", "intel-iommu,intremap=off"] if config.iommu else []
     line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], *iommu, "-m", config.memory,

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -13,10 +14,12 @@ import time
 import tty
 from pathlib import Path
 
-from . import accel, cache, cli, debug_kernel, guest, host, setup
+from . import accel, cache, cli, debug_kernel, guest, kernel, lines, setup
 from .errors import ToolError, UsageError
 
 STATUS_TOOL_FAILED = 125
+# The name of a line of Linux, or of one of its versions.
+LINE = re.compile(r"\d+\.\d+(\.\d+)?")
 
 
 @contextlib.contextmanager
@@ -38,25 +41,14 @@ def modules_disk(folder):
     with tempfile.TemporaryDirectory(prefix="hghca-modules-", dir=cache.root()) as name:
         copy = Path(name) / "modules"
         shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns("build", "source"))
-        size_kib = 16384 + 2 * sum(path.stat().st_size for path in copy.rglob("*") if path.is_file()) // 1024
         disk = Path(name) / "modules.ext4"
-        host.run_logged(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(copy), str(disk),
-                         f"{size_kib}k"], cache.log_path("modules"), "disk of the modules", "see the log")
+        kernel.make_disk(copy, disk, cache.log_path("modules"), "disk of the modules")
         yield str(disk)
 
 
 def check(config):
     """Check the configuration before anything is built or booted."""
-    if config.kernel and config.kernel not in debug_kernel.FRAGMENTS and not Path(config.kernel).is_file():
-        raise UsageError(f"there is no kernel image {config.kernel}",
-                         f"give --kernel stock, {', '.join(debug_kernel.FRAGMENTS)}, or the path of a bzImage")
-    if config.modules and not config.kernel:
-        raise UsageError("--modules without --kernel", "give the kernel that the modules are of")
-    if config.modules and config.kernel in debug_kernel.FRAGMENTS:
-        raise UsageError(f"the {config.kernel} kernel needs no modules", "leave --modules out")
-    if config.modules and not (Path(config.modules) / "modules.dep").is_file():
-        raise UsageError(f"{config.modules} is no folder of kernel modules: it has no modules.dep",
-                         "give the folder lib/modules/<release> that `make modules_install` makes")
+    check_kernel(config)
     if config.share:
         if not Path(config.share).is_dir():
             raise UsageError(f"there is no folder {config.share} to share", "make it first")
@@ -68,6 +60,23 @@ def check(config):
         except OSError as error:
             raise UsageError(f"cannot write the kernel log {config.serial}: {error.strerror}",
                              "give --dmesg a file in a folder that can be written") from error
+
+
+def check_kernel(config):
+    """Check that there is such a kernel, and modules only for one that has them from the user."""
+    named = [*debug_kernel.FRAGMENTS, *lines.SUITES]
+    if config.kernel and config.kernel not in named and not Path(config.kernel).is_file():
+        what = "kernel of the line" if LINE.fullmatch(config.kernel) else "kernel image"
+        raise UsageError(f"there is no {what} {config.kernel}",
+                         f"give --kernel stock, {', '.join(debug_kernel.FRAGMENTS)}, one of Debian's lines "
+                         f"({', '.join(lines.names())}), or the path of a bzImage")
+    if config.modules and not config.kernel:
+        raise UsageError("--modules without --kernel", "give the kernel that the modules are of")
+    if config.modules and config.kernel in named:
+        raise UsageError(f"the {config.kernel} kernel needs no modules", "leave --modules out")
+    if config.modules and not (Path(config.modules) / "modules.dep").is_file():
+        raise UsageError(f"{config.modules} is no folder of kernel modules: it has no modules.dep",
+                         "give the folder lib/modules/<release> that `make modules_install` makes")
 
 
 class Output:

@@ -7,7 +7,7 @@ from concurrent import futures
 from pathlib import Path
 
 from . import buildroot as buildroot_module
-from . import debug_kernel, host, image, module, payload, provider, qemu
+from . import debug_kernel, host, image, lines, module, payload, provider, qemu
 from . import kernel as kernel_module
 from .progress import Progress
 
@@ -26,14 +26,14 @@ def make(verbose=False, kernel=None, modules=None):
     """Build what is missing; a Setup.
 
     verbose: also print a line for the steps whose results exist already.
-    kernel:  None for the stock kernel, the name of one of debug_kernel.FRAGMENTS, or the path of a bzImage;
-             the driver is built for it.
+    kernel:  None for the stock kernel, the name of one of debug_kernel.FRAGMENTS, one of lines.SUITES, or the path of a
+             bzImage; the driver is built for it.
     modules: folder of the modules of a bzImage, or None.
     """
     host.require_root()
     host.require_platform()
     named = kernel in debug_kernel.FRAGMENTS
-    progress = Progress(7 + named, verbose)
+    progress = Progress(7 + (named or kernel in lines.SUITES), verbose)
     with progress.step("host packages", cached=not host.missing()):
         host.install()
     # One CPU unpacks packages, so the build root and the image are made at the same time, and QEMU, of which one CPU
@@ -50,6 +50,9 @@ def make(verbose=False, kernel=None, modules=None):
         with progress.step(f"{kernel} kernel (the first time: some 10 minutes)", debug_kernel.is_made(root, kernel)):
             built = debug_kernel.make(root, kernel)
             chosen, tree = dataclasses.replace(chosen, image=built.image), built.tree
+    elif kernel in lines.SUITES:
+        with progress.step(f"Linux {kernel} (Debian's packages)", kernel_module.is_line_made(root, kernel)):
+            chosen, tree = kernel_module.make_of_line(root, kernel)
     elif kernel:
         chosen, tree = dataclasses.replace(chosen, image=Path(kernel)), module.kernel_tree(kernel, modules)
     with progress.step("kernel module", module.is_made(root, tree)):
