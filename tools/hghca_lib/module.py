@@ -14,10 +14,12 @@ SUITES = "tests/kunit"
 TREE_FILES = ["include/config/kernel.release", "include/generated/autoconf.h", "Module.symvers"]
 # For gdb, even if the kernel itself has no debug information.
 DEBUG_INFO = "KCFLAGS=-g"
-# The stock kernel's headers and the build root's compiler are known to warn of nothing.
+# Debian's headers and the build root's compiler are known to warn of nothing.
 WARNINGS = "W=1"
 # The headers of an older Debian name its compiler, which the build root lacks.
 COMPILER = "CC=gcc"
+# The file beside the drivers with what the build said besides its steps.
+SAID = "said"
 # Steps of a build that say nothing.
 BUILD_STEP = re.compile(r"^\s+(CC|PROBE|CHECK|LD|MODPOST|BTF|AR) |^make|^Skipping BTF generation|"
                         r"^warning: the compiler differs|^\s+(The kernel was built by|You are using):")
@@ -37,13 +39,13 @@ def kernel_key(buildroot, tree):
 
 
 def module_key(buildroot, tree=None):
-    return cache.key(kernel_key(buildroot, tree), cache.tree_key(repo.ROOT, *source_paths()), *arguments(tree))
+    return cache.key(kernel_key(buildroot, tree), cache.tree_key(repo.ROOT, *source_paths()), *arguments(tree), SAID)
 
 
 def arguments(tree=None):
     """Arguments of make that say how the drivers are compiled."""
     compiler = [COMPILER] if isinstance(tree, lines.Headers) else []
-    return [DEBUG_INFO, *([] if tree else [WARNINGS]), *compiler, *gcov.make_arguments()]
+    return [DEBUG_INFO, *([WARNINGS] if not tree or compiler else []), *compiler, *gcov.make_arguments()]
 
 
 def place(buildroot, tree=None):
@@ -105,9 +107,10 @@ def _make(key, buildroot, tree, variant, step, stripped=False):
             buildroot.run(["make", "-j2", "-C", headers, "M=/mnt/module", *arguments(tree), *variant, "modules"], log,
                           step, CURE, binds)
         finally:
-            # The suite static reads the warnings of the stock kernel's build alone.
-            if not tree:
+            # The suites static and lines read what the builds for Debian's kernels say.
+            if WARNINGS in arguments(tree):
                 forget_warned(work, log)
+        (made / SAID).write_text("".join(f"{line}\n" for line in warnings(log)))
         if stripped:
             buildroot.run(["sh", "-c", "strip --strip-debug /mnt/module/*.ko"], log, step, CURE, binds)
         for driver in sorted(work.glob("*.ko")):
@@ -117,10 +120,15 @@ def _make(key, buildroot, tree, variant, step, stripped=False):
     return cache.make("module", key, build, 128 * cache.MIB, step) / "hghca.ko"
 
 
+def warnings(log):
+    """The lines of a build's log that are no usual steps."""
+    said = log.read_text(errors="replace").splitlines()
+    return [line for line in said if line and not line.startswith("$ ") and not BUILD_STEP.match(line)]
+
+
 def forget_warned(work, log):
     """Remove the objects if the compiler has warned, so that the next build warns again."""
-    said = log.read_text(errors="replace").splitlines()
-    if any(line and not BUILD_STEP.match(line) for line in said if not line.startswith("$ ")):
+    if warnings(log):
         for built in work.rglob("*.o"):
             built.unlink()
 

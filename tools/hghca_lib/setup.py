@@ -14,9 +14,13 @@ from .progress import Progress
 
 @dataclasses.dataclass
 class Setup:
-    """Everything that is needed to boot a guest."""
+    """Everything that is needed to boot a guest.
+
+    module: the path of hghca.ko, beside which the other drivers lie.
+    """
     buildroot: object
     kernel: object
+    module: Path
     image: Path
     qemu: object
     payload: Path
@@ -63,7 +67,7 @@ def make(verbose=False, kernel=None, modules=None):
         emulator = emulator.result()
     with progress.step("payload disk", payload.is_made(driver, plugin)):
         extra = payload.make(driver, plugin)
-    return Setup(root, chosen, disk, emulator, extra)
+    return Setup(root, chosen, driver, disk, emulator, extra)
 
 
 def in_background(work, *arguments):

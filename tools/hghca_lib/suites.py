@@ -36,7 +36,7 @@ SOURCES = ("static",)
 # These run beside the others from the start. They take longer than those of FIRST.
 EARLY = ("sim", "unit")
 # These follow them there, or the other suites: whichever end first. Short ones come last, so that both end together.
-LATE = ("debug", "kunit", "tools", "fuzz", "abi")
+LATE = ("debug", "lines", "kunit", "tools", "fuzz", "abi")
 # The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
 FIRST = ("interop", "peers")
 LOW_PRIORITY = host.at_priority(19)

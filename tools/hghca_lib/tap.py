@@ -33,18 +33,22 @@ def read(text):
 
 
 class Report:
-    """Counts and prints results; finish() prints the plan and ends the process."""
+    """Counts and prints results; finish() prints the plan and ends the process.
+
+    prefix: of the names of results, from now on.
+    """
 
     def __init__(self, stream=None):
         self.stream = stream or sys.stdout
         self.count = 0
         self.failed = 0
+        self.prefix = ""
 
     def result(self, passed, name, details=""):
         """One result; `details` are printed if it failed."""
         self.count += 1
         self.failed += not passed
-        self._print(f"{'ok' if passed else 'not ok'} {self.count} - {name}")
+        self._print(f"{'ok' if passed else 'not ok'} {self.count} - {self.prefix}{name}")
         if not passed and details:
             self.note(details)
 

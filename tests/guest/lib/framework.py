@@ -14,6 +14,7 @@ import json
 import re
 import time
 
+from hghca_lib import lines
 from hghca_lib.guest import GuestDied, GuestError
 from hghca_lib.tiers import ALL, GATE, QUICK
 from recorder import EVERY
@@ -93,6 +94,7 @@ class Test:
     suite:    the folder below tests/ that runs it.
     tier:     of hghca_lib.tiers, the first that runs it under the stock kernel.
     debug_tier: the first that runs it under the debug kernel.
+    lines:    the gate runs it under Debian's kernels of other lines too, where the tier ALL runs all of the stock kernel.
     ends_lockdep: a report of lockdep is a part of it, after which lockdep is off until the next boot. It runs after the
                   tests of its machine without this.
     without_lockdep: it can run in a guest whose lockdep is off, so it runs after those too.
@@ -110,6 +112,7 @@ class Test:
     suite: str = "guest"
     tier: str = GATE
     debug_tier: str = ALL
+    lines: bool = False
     ends_lockdep: bool = False
     without_lockdep: bool = False
 
@@ -119,7 +122,17 @@ class Test:
         return 2 if self.without_lockdep else int(self.ends_lockdep)
 
     def tier_under(self, kernel):
+        if kernel in lines.SUITES:
+            return GATE if self.lines else ALL
         return self.tier if kernel == "stock" else self.debug_tier
+
+    def applies_to(self, kernel):
+        return kind_of_kernel(kernel) in self.kernels
+
+
+def kind_of_kernel(kernel):
+    """A kernel of another line is a stock kernel too."""
+    return "stock" if kernel in lines.SUITES else kernel
 
 
 def test(name, run=None, **options):
@@ -193,9 +206,9 @@ class Testbed:
     def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None):
         """journal: the recorder.Journal of the frames on the link; None: they are not checked."""
         self.machine = machine
-        self.kernel = kernel
+        self.kernel = kind_of_kernel(kernel)
         self.journal = journal
-        self.slowness = SLOWNESS[kernel]
+        self.slowness = SLOWNESS[self.kernel]
         self.guests = guests
         self.guest = guests[0]
         self.subject = subject

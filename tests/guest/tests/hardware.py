@@ -88,7 +88,7 @@ def reload_driver(testbed):
         testbed.configure(side)
 
 
-@test("hardware: driver unloaded and loaded five times", limit_s=120, tier=ALL, **OURS,
+@test("hardware: driver unloaded and loaded five times", limit_s=120, tier=ALL, lines=True, **OURS,
       expected_log=(r"hghca: (loading out-of-tree|module verification)",))
 def reload(testbed):
     for _ in range(5):

@@ -223,7 +223,7 @@ two_machines("ten connections", reconnect, tier=ALL)
 # The debug kernels have the target built in, and so without the parameter.
 two_machines("shared receive queues", shared_receives, kernels=("stock",), tier=ALL)
 # The copied file system has blocks that are smaller than those of the debug kernels' disk.
-two_machines("files", files, kernels=("stock",), tier=ALL)
+two_machines("files", files, kernels=("stock",), tier=ALL, lines=True)
 to_itself("fio", lambda testbed, host, server: verify(testbed, host, server, next(iter(FIO.values()))), tier=ALL)
 
 

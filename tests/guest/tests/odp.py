@@ -12,7 +12,7 @@ OURS = {"subjects": ("hghca",), "limit_s": 150, "aliases": True}
 
 
 # Over the link it does the same, and more.
-@test("paging on demand: all, an HCA to itself", tier=ALL, **OURS)
+@test("paging on demand: all, an HCA to itself", tier=ALL, lines=True, **OURS)
 def by_itself(testbed):
     run_program(testbed, "odp", f"plain {to_itself(testbed)}")
 

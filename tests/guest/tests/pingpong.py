@@ -64,11 +64,13 @@ UNDER_DEBUG = ("uc 1000003 bytes, IPv6, events", "ud 2048 bytes, IPv6")
 # The suite perftest has each path MTU.
 BEYOND_THE_GATE = ("rc MTU 512", "rc MTU 1024", "rc MTU 2048", "rc 1000003 bytes, IPv6", "uc 1000003 bytes",
                    "ud 2048 bytes, IPv6", "ud 4096 bytes")
+UNDER_EACH_LINE = ("rc 1000003 bytes, events", "uc 1 byte", "ud 2048 bytes, events")
 IN_MINUTES = ("rc 1000003 bytes", "uc 1 byte", "ud 2048 bytes, events")
 
 for case_name, *case in CASES:
     test(f"pingpong: {case_name}", lambda testbed, case=case: pingpong(testbed, *case),
-         tier=QUICK if case_name in IN_MINUTES else gate_if(case_name not in BEYOND_THE_GATE), debug_tier=gate_if(case_name in UNDER_DEBUG))
+         tier=QUICK if case_name in IN_MINUTES else gate_if(case_name not in BEYOND_THE_GATE),
+         debug_tier=gate_if(case_name in UNDER_DEBUG), lines=case_name in UNDER_EACH_LINE)
 
 
 @test("pingpong: rc, an HCA to itself")

@@ -42,7 +42,8 @@ def rping(testbed, options, count, server_options="", address=None):
 # 23 bytes are the least that rping takes.
 for size in (23, 64, 4095, 4097, 65535):
     test(f"rdmacm: rping -V, {size} bytes", lambda testbed, size=size: rping(testbed, f"-S {size}", 200),
-         tier=QUICK if size == 4097 else gate_if(size in (23, 65535)), debug_tier=gate_if(size == 4097))
+         tier=QUICK if size == 4097 else gate_if(size in (23, 65535)), debug_tier=gate_if(size == 4097),
+         lines=size == 65535)
 
 
 @test("rdmacm: rping -V, 2000 pings", tier=ALL)

@@ -32,7 +32,7 @@ for case_name, *case in [("defaults", "", 4096, 1000), ("events", "-e", 4096, 50
                          ("IPv6", "", 4096, 1000, 1, "link-local"), ("four clients", "", 4096, 200, 4),
                          ("four clients, events", "-e", 4096, 200, 4)]:
     test(f"xrc: ibv_xsrq_pingpong, {case_name}", lambda testbed, case=case: xsrq_pingpong(testbed, *case),
-         tier=quick_if(case_name == "defaults"), **OURS)
+         tier=quick_if(case_name == "defaults"), lines=case_name == "defaults", **OURS)
 
 for way in ("plain", "extended"):
     test(f"xrc: all, an HCA to itself, {way}",
