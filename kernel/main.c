@@ -18,6 +18,8 @@ static const struct ib_device_ops hghca_dev_ops = {
 	.uverbs_abi_ver = HGHCA_UVERBS_ABI_VERSION,
 	.device_group = &hghca_attr_group,
 
+	.uverbs_robust_udata = true,
+
 	.add_gid = hghca_add_gid,
 	.alloc_pd = hghca_alloc_pd,
 	.alloc_ucontext = hghca_alloc_ucontext,

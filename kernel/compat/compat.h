@@ -21,6 +21,7 @@
 #include "page_pool_napi.h"
 #include "pci_irq_intx.h"
 #include "platform_remove_void.h"
+#include "robust_udata.h"
 #include "roce_del_all_netdev_gids.h"
 #include "vm_flags_clear.h"
 #include "wq_percpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.6: the compiler is told which member counts the entries of an array. */
+/* After 6.1: the compiler is told which member counts the entries of an array. */
 #include <linux/compiler.h>
 
 #ifndef __counted_by

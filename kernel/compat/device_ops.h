@@ -4,13 +4,14 @@
  * arguments; where ib_core has others, its device gets a function that calls the driver's.
  * All devices of a driver have the same function for such an operation.
  *
- * 6.3:  a kernel CQ is destroyed in two steps; without them by destroy_cq alone.
- * 6.5:  entries of SRQs in rdma netlink; without them the operations are not called.
- * 6.11: create_cq gets all attributes of the method.
- * 6.14: a driver may report the changes of a port itself; before, every driver does.
- * 6.17: a DMA handle for a region.
- * 6.18: the port of a counter's QP.
- * 7.1:  operations of their own for the CQs of processes.
+ * After 6.1: a kernel CQ is destroyed in two steps; without them by destroy_cq alone.
+ * After 6.1: entries of SRQs in rdma netlink; without them the operations are not called.
+ * After 6.1: create_cq gets all attributes of the method.
+ * After 6.12: a driver may report the changes of a port itself; before, every driver does.
+ * After 6.12: a DMA handle for a region.
+ * After 6.12: the port of a counter's QP.
+ * After 6.12: whether the driver checks all that processes give; ib_core tells them.
+ * After 6.12: operations of their own for the CQs of processes.
  */
 #if !defined(COMPAT_HAS_DMAH) || !defined(COMPAT_HAS_COUNTER_PORT) || !defined(COMPAT_HAS_USER_CQ)
 #include <rdma/ib_verbs.h>
@@ -41,6 +42,9 @@ struct compat_ops {
 #ifndef COMPAT_HAS_FILL_RES_SRQ
 	int (*fill_res_srq_entry)(struct sk_buff *msg, struct ib_srq *srq);
 	int (*fill_res_srq_entry_raw)(struct sk_buff *msg, struct ib_srq *srq);
+#endif
+#ifndef COMPAT_HAS_ROBUST_UDATA
+	unsigned int uverbs_robust_udata:1;
 #endif
 #ifndef COMPAT_HAS_REPORT_PORT_EVENT
 	void (*report_port_event)(struct ib_device *device, struct net_device *netdev,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.8: a string without a format. */
+/* After 6.1: a string without a format. */
 #ifndef COMPAT_HAS_ETHTOOL_PUTS
 #include <linux/ethtool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.13: a timer and its function are set up by one call. */
+/* After 6.12: a timer and its function are set up by one call. */
 #ifndef COMPAT_HAS_HRTIMER_SETUP
 #include <linux/hrtimer.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.12: exported to drivers. */
+/* After 6.1: exported to drivers. */
 #ifndef COMPAT_HAS_IB_DEVICE_GET_NETDEV
 #include <rdma/ib_verbs.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.2: FLUSH and atomic WRITE.  Before, ib_core refuses the rights, and no device has them. */
+/* After 6.1: FLUSH and atomic WRITE.  Before, ib_core refuses the rights; no device has them. */
 #ifndef COMPAT_HAS_IB_FLUSH
 #define IB_ACCESS_FLUSH_GLOBAL		BIT(8)
 #define IB_ACCESS_FLUSH_PERSISTENT	BIT(9)

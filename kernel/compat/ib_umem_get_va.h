@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 7.1: ib_umem_get() got another name beside its likes for buffers given by attribute. */
+/* After 6.12: ib_umem_get() got another name beside its likes for buffers given by attribute. */
 #ifndef COMPAT_HAS_IB_UMEM_GET_VA
 #include <rdma/ib_umem.h>
 

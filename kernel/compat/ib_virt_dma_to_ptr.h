@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.4: the address of memory of a device without DMA is that of the memory. */
+/* After 6.1: the address of memory of a device without DMA is that of the memory. */
 #ifndef COMPAT_HAS_IB_VIRT_DMA_TO_PTR
 #include <rdma/ib_verbs.h>
 

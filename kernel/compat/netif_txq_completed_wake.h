@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.4: completions are reported and the queue is woken by one call. */
+/* After 6.1: completions are reported and the queue is woken by one call. */
 #include <net/netdev_queues.h>
 
 #ifndef netif_txq_completed_wake

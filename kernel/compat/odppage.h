@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * 6.16: the driver maps the pages of on-demand memory for DMA.  Before, ib_core has mapped
+ * After 6.12: the driver maps the pages of on-demand memory for DMA.  Before, ib_core has mapped
  * them already, and its list of addresses has the access rights in their low bits: those
  * that were asked for last, while the device has the rights of the process.  What takes
  * the place of verbs/odppage.h is defined here.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * 6.4: a page pool knows its NAPI instance, and since 6.8 its net device.  Without them it
+ * After 6.1: a page pool knows its NAPI instance, and its net device.  Without them it
  * recycles fewer pages itself.
  */
 #ifndef COMPAT_HAS_PAGE_POOL_NAPI

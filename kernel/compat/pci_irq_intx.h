@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.9: PCI_IRQ_LEGACY got another name. */
+/* After 6.1: PCI_IRQ_LEGACY got another name. */
 #include <linux/pci.h>
 
 #ifndef PCI_IRQ_INTX

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * 6.11: the method remove of a platform driver returns nothing.  Before, the driver core
+ * After 6.1: the method remove of a platform driver returns nothing.  Before, the driver core
  * is given a driver of its own, whose remove calls the other one.
  */
 #ifndef COMPAT_HAS_PLATFORM_REMOVE_VOID

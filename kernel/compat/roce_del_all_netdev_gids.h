@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * 6.12: a driver removes the GIDs of a net device that it no longer has.  Without this they
+ * After 6.1: a driver removes the GIDs of a net device that it no longer has.  Without this they
  * remain until the net device is gone.
  */
 #ifndef COMPAT_HAS_ROCE_DEL_ALL_NETDEV_GIDS

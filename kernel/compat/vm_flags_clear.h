@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 6.3: an area's flags are changed by functions. */
+/* After 6.1: an area's flags are changed by functions. */
 #ifndef COMPAT_HAS_VM_FLAGS_CLEAR
 #include <linux/mm.h>
 

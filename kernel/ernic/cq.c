@@ -6,7 +6,6 @@
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
-#include <rdma/uverbs_ioctl.h>
 #include "ernic.h"
 
 /* Raise the event of a completion that was lost, if it is due: IBA 11.6.3.2. */
@@ -48,7 +47,11 @@ int ernic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs)
 {
 	struct ernic_cq *cq = to_ecq(ibcq);
+	int err;
 
+	err = ib_no_udata_io(attrs ? &attrs->driver_udata : NULL);
+	if (err)
+		return err;
 	if (attr->flags)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > ERNIC_MAX_CQE)
@@ -73,8 +76,11 @@ int ernic_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *
 	struct ernic_cqe *ring, *unused;
 	unsigned long flags;
 	u32 mask, i;
-	int err = 0;
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	if (!cqe || cqe > ERNIC_MAX_CQE)
 		return -EINVAL;
 	ring = ernic_cq_alloc_ring(cqe);
@@ -102,7 +108,11 @@ int ernic_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *
 int ernic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct ernic_cq *cq = to_ecq(ibcq);
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	cancel_work_sync(&cq->event_work);
 	kvfree(cq->ring);
 	return 0;

@@ -31,6 +31,7 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 #include <uapi/rdma/ernic-abi.h>
 #include "ernic_hw.h"
 

@@ -37,7 +37,11 @@ int ernic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 	const struct ib_global_route *grh = rdma_ah_read_grh(init->ah_attr);
 	struct ernic_ah *ah = to_eah(ibah);
 	u16 vlan = 0xffff;
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	if (!(rdma_ah_get_ah_flags(init->ah_attr) & IB_AH_GRH) || !grh->sgid_attr)
 		return -EINVAL;
 	if (rdma_read_gid_l2_fields(grh->sgid_attr, &vlan, ah->smac) || vlan != 0xffff)

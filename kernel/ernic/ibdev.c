@@ -28,9 +28,11 @@ static int ernic_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 			      struct ib_udata *udata)
 {
 	struct ernic_dev *edev = to_edev(ibdev);
+	int err;
 
-	if (udata && (udata->inlen || udata->outlen))
-		return -EINVAL;
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	memset(attr, 0, sizeof(*attr));
 	attr->sys_image_guid = ibdev->node_guid;
 	attr->vendor_id = ERNIC_PCI_VENDOR_ID;
@@ -118,7 +120,7 @@ static enum rdma_link_layer ernic_get_link_layer(struct ib_device *ibdev, u32 po
 
 static int ernic_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 {
-	return 0;
+	return ib_no_udata_io(udata);
 }
 
 static void ernic_dealloc_ucontext(struct ib_ucontext *ibuctx)
@@ -138,8 +140,12 @@ static void ernic_disassociate_ucontext(struct ib_ucontext *ibuctx)
 static int ernic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct ernic_dev *edev = to_edev(ibpd->device);
-	int pdn = ida_alloc_range(&edev->pdn_ida, 1, 2 * edev->num_qps, GFP_KERNEL);
+	int err, pdn;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	pdn = ida_alloc_range(&edev->pdn_ida, 1, 2 * edev->num_qps, GFP_KERNEL);
 	if (pdn < 0)
 		return pdn == -ENOSPC ? -ENOMEM : pdn;
 	to_epd(ibpd)->pdn = pdn;
@@ -148,6 +154,10 @@ static int ernic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 static int ernic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	int err = ib_no_udata_io(udata);
+
+	if (err)
+		return err;
 	ida_free(&to_edev(ibpd->device)->pdn_ida, to_epd(ibpd)->pdn);
 	return 0;
 }
@@ -156,6 +166,7 @@ static const struct ib_device_ops ernic_dev_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_abi_ver = ERNIC_UVERBS_ABI_VERSION,
+	.uverbs_robust_udata = true,
 
 	.add_gid = ernic_add_gid,
 	.alloc_pd = ernic_alloc_pd,

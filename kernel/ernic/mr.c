@@ -295,6 +295,9 @@ struct ib_mr *ernic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 
 	if (dmah)
 		return ERR_PTR(-EOPNOTSUPP);
+	err = ib_no_udata_io(udata);
+	if (err)
+		return ERR_PTR(err);
 	access &= ~IB_ACCESS_OPTIONAL;
 	if (access & ~ERNIC_ACCESS_SUPPORTED || (access & ERNIC_ACCESS_REMOTE && !edev->is_ernic))
 		return ERR_PTR(-EOPNOTSUPP);
@@ -342,7 +345,11 @@ int ernic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct ernic_mr *mr = to_emr(ibmr);
 	struct ernic_dev *edev = mr->edev;
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	xa_erase_irq(&edev->lkeys, ibmr->lkey);
 	ernic_entry_destroy(mr);
 	ernic_mr_put(mr);

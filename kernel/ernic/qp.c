@@ -172,6 +172,9 @@ int ernic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	struct ernic_qp *qp = to_eqp(ibqp);
 	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	err = ernic_check_init(edev, init, udata);
 	if (err)
 		return err;
@@ -211,7 +214,11 @@ int ernic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct ernic_qp *qp = to_eqp(ibqp);
 	struct ernic_dev *edev = qp->edev;
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	mutex_lock(&qp->mutex);
 	ernic_qp_stop(qp);
 	mutex_unlock(&qp->mutex);

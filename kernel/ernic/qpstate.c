@@ -261,6 +261,9 @@ int ernic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	enum ib_qp_state from, to;
 	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->mutex);

@@ -47,6 +47,9 @@ int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 	struct hghca_ah *hah = to_hah(ibah);
 	int ret;
 
+	ret = ib_is_udata_in_empty(udata);
+	if (ret)
+		return ret;
 	if (!dmac || !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH)) {
 		ibdev_dbg(ibah->device, "address handle without a GRH\n");
 		return -EINVAL;
@@ -66,7 +69,7 @@ int hghca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 	if (!udata)
 		return 0;
 	ether_addr_copy(resp.dmac, dmac);
-	return hghca_copy_to_udata(udata, &resp, sizeof(resp));
+	return ib_respond_udata(udata, resp);
 }
 
 /**

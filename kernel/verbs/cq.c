@@ -129,7 +129,7 @@ static int hghca_cq_init_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	int ret;
 
 	hcq->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
-	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	ret = ib_copy_validate_udata_in(udata, cmd, dbr_addr);
 	if (ret)
 		return ret;
 
@@ -319,7 +319,7 @@ int hghca_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return ret;
 
 	resp.cqn = hcq->hw.cqn;
-	ret = hghca_copy_to_udata(&attrs->driver_udata, &resp, sizeof(resp));
+	ret = ib_respond_udata(&attrs->driver_udata, resp);
 	if (ret) {
 		hghca_cq_to_sw(hdev, hcq);
 		hghca_cq_release(hdev, hcq);
@@ -366,6 +366,10 @@ void hghca_post_destroy_cq(struct ib_cq *ibcq)
  */
 int hghca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
+	int err = ib_no_udata_io(udata);
+
+	if (err)
+		return err;
 	hghca_pre_destroy_cq(ibcq);
 	hghca_post_destroy_cq(ibcq);
 	return 0;
@@ -395,7 +399,9 @@ static int hghca_cq_resize_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	struct ib_umem *umem;
 	int ret;
 
-	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	ret = ib_copy_validate_udata_in(udata, cmd, buf_addr);
+	if (!ret)
+		ret = ib_respond_empty_udata(udata);
 	if (ret)
 		return ret;
 

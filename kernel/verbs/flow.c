@@ -239,8 +239,9 @@ struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 
 	if (ibqp->qp_type != IB_QPT_RAW_PACKET)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return ERR_PTR(-EINVAL);
+	ret = ib_no_udata_io(udata);
+	if (ret)
+		return ERR_PTR(ret);
 	ret = hghca_flow_from_ib(&flow, attr);
 	if (ret) {
 		ibdev_dbg(&hdev->ibdev, "flow of type %u with %u specs is not possible: %d\n",

@@ -6,15 +6,6 @@
 
 #include "verbs/verbs.h"
 
-/* ib_reg_user_mr() registers for the kernel, without udata. */
-static int hghca_usermr_check_input(struct hghca_dev *hdev, struct ib_udata *udata)
-{
-	if (!udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen))
-		return 0;
-	ibdev_dbg(&hdev->ibdev, "region: input that is not zero\n");
-	return -EINVAL;
-}
-
 /* Returns NULL for 0 bytes: there is nothing to pin. */
 static struct ib_umem *hghca_usermr_pin(struct hghca_dev *hdev, u64 start, u64 length,
 					int ib_access)
@@ -145,7 +136,7 @@ struct ib_mr *hghca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 
 	if (dmah)
 		return ERR_PTR(-EOPNOTSUPP);
-	err = hghca_usermr_check_input(hdev, udata);
+	err = ib_no_udata_io(udata);
 	if (err)
 		return ERR_PTR(err);
 
@@ -254,7 +245,7 @@ struct ib_mr *hghca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 	bool new_pages;
 	int err;
 
-	err = hghca_usermr_check_input(hdev, udata);
+	err = ib_no_udata_io(udata);
 	if (err)
 		return ERR_PTR(err);
 
@@ -342,6 +333,9 @@ int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct hghca_mr *mr = to_hmr(ibmr);
 	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	if (mr->odp) {
 		hghca_odp_dereg_mr(mr);
 		return 0;

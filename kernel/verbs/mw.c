@@ -27,11 +27,9 @@ int hghca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	};
 	int err;
 
-	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
-		ibdev_dbg(&hdev->ibdev, "alloc_mw: input that is not zero\n");
-		return -EINVAL;
-	}
-
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	err = hghca_hwmr_create(hdev, &mw->hw, &attr, 0);
 	if (err)
 		return err;

@@ -188,7 +188,7 @@ static int hghca_qp_init_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 
 	int ret;
 
 	hqp->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
-	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	ret = ib_copy_validate_udata_in(udata, cmd, flags);
 	if (ret)
 		return ret;
 	ret = hghca_qp_check_user(hdev, hqp, &cmd, cap);
@@ -440,7 +440,7 @@ int hghca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	init->cap = hqp->cap;
 	if (udata) {
 		resp.qpn = hqp->hw.qpn;
-		ret = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+		ret = ib_respond_udata(udata, resp);
 		if (ret)
 			goto err_del_number;
 	}
@@ -464,7 +464,11 @@ int hghca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct hghca_dev *hdev = to_hdev(ibqp->device);
 	struct hghca_qp *hqp = to_hqp(ibqp);
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	if (ibqp->rwq_ind_tbl) {
 		hghca_destroy_rss_qp(ibqp);
 		return 0;

@@ -542,6 +542,9 @@ int hghca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 	struct hghca_qp *hqp = to_hqp(ibqp);
 	int ret;
 
+	ret = ib_no_udata_io(udata);
+	if (ret)
+		return ret;
 	if (attr_mask & ~IB_QP_ATTR_STANDARD_BITS ||
 	    attr_mask & (IB_QP_ALT_PATH | IB_QP_CAP) || ibqp->rwq_ind_tbl)
 		return -EOPNOTSUPP;

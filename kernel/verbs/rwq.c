@@ -187,8 +187,11 @@ int hghca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 attr_mask,
 		    struct ib_udata *udata)
 {
 	struct hghca_rwq *hrwq = to_hrwq(ibwq);
-	int ret = 0;
+	int ret;
 
+	ret = ib_no_udata_io(udata);
+	if (ret)
+		return ret;
 	if (attr_mask & ~(IB_WQ_STATE | IB_WQ_CUR_STATE))
 		return -EOPNOTSUPP;
 
@@ -318,7 +321,9 @@ struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 	ret = hghca_rwq_check_init(hdev, init);
 	if (ret)
 		return ERR_PTR(ret);
-	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	ret = ib_copy_validate_udata_in(udata, cmd, reserved);
+	if (!ret)
+		ret = ib_respond_empty_udata(udata);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -369,7 +374,11 @@ int hghca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 {
 	struct hghca_dev *hdev = to_hdev(ibwq->device);
 	struct hghca_rwq *hrwq = to_hrwq(ibwq);
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	mutex_lock(&hrwq->lock);
 	hghca_rwq_reset(hrwq);
 	mutex_unlock(&hrwq->lock);
@@ -398,6 +407,9 @@ int hghca_create_rwq_ind_table(struct ib_rwq_ind_table *ibtable,
 	struct hghca_dev *hdev = to_hdev(ibtable->device);
 	int ret;
 
+	ret = ib_no_udata_io(udata);
+	if (ret)
+		return ret;
 	if (init->log_ind_tbl_size > hdev->limits.log_max_rss_size) {
 		ibdev_dbg(&hdev->ibdev, "table of 1 << %u entries is not possible\n",
 			  init->log_ind_tbl_size);
@@ -528,7 +540,7 @@ int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	ret = hghca_rss_check_init(hdev, init, !!udata);
 	if (ret)
 		return ret;
-	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	ret = ib_copy_validate_udata_in(udata, cmd, rx_hash_key);
 	if (ret)
 		return ret;
 	ret = hghca_rss_check_user(hdev, &cmd, init->rwq_ind_tbl->log_ind_tbl_size);
@@ -548,7 +560,7 @@ int hghca_create_rss_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 
 	ibqp->qp_num = hqp->hw.qpn;
 	resp.qpn = hqp->hw.qpn;
-	ret = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+	ret = ib_respond_udata(udata, resp);
 	if (ret)
 		goto err_del_group;
 	return 0;

@@ -154,7 +154,7 @@ static int hghca_srq_init_user(struct hghca_dev *hdev, struct hghca_srq *hsrq,
 	int ret;
 
 	hsrq->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
-	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	ret = ib_copy_validate_udata_in(udata, cmd, reserved);
 	if (ret)
 		return ret;
 	ret = hghca_srq_check_user(hdev, &cmd, attr);
@@ -311,7 +311,7 @@ int hghca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 
 	if (udata) {
 		resp.srqn = hsrq->hw.srqn;
-		ret = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+		ret = ib_respond_udata(udata, resp);
 		if (ret)
 			goto err_to_sw;
 	}
@@ -342,7 +342,11 @@ int hghca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct hghca_dev *hdev = to_hdev(ibsrq->device);
 	struct hghca_srq *hsrq = to_hsrq(ibsrq);
+	int err;
 
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	hghca_srq_to_sw(hdev, hsrq);
 	hghca_srq_release(hdev, hsrq);
 	return 0;
@@ -358,7 +362,7 @@ static int hghca_srq_resize(struct hghca_dev *hdev, struct hghca_srq *hsrq, u32 
 	struct ib_umem *umem;
 	int ret;
 
-	ret = hghca_copy_from_udata(hdev, &cmd, sizeof(cmd), udata);
+	ret = ib_copy_validate_udata_in(udata, cmd, reserved);
 	if (ret)
 		return ret;
 	if (cmd.reserved || !hghca_srq_count_is_valid(hdev, cmd.wqe_cnt, max_wr) ||
@@ -433,6 +437,10 @@ int hghca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return -EINVAL;
 	if (attr_mask & IB_SRQ_MAX_WR && !udata)
 		return -EOPNOTSUPP;
+	/* hghca_srq_resize() takes the input. */
+	ret = attr_mask & IB_SRQ_MAX_WR ? ib_respond_empty_udata(udata) : ib_no_udata_io(udata);
+	if (ret)
+		return ret;
 
 	mutex_lock(&hsrq->modify_lock);
 	ret = hghca_modify_srq_locked(hsrq, attr, attr_mask, udata);

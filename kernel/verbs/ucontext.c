@@ -9,44 +9,6 @@
 #define HGHCA_UCONTEXT_RESP_MIN \
 	offsetofend(struct hghca_alloc_ucontext_resp, max_desc_sz_rq)
 
-/**
- * hghca_copy_from_udata - copy the input of a verb from its user
- * @hdev: the device
- * @cmd: output
- * @size: bytes the driver needs
- * @udata: the input
- *
- * Checks the length, and that trailing bytes are 0.  The caller checks reserved fields.
- *
- * Return: 0, -EINVAL or -EFAULT.
- */
-int hghca_copy_from_udata(struct hghca_dev *hdev, void *cmd, size_t size, struct ib_udata *udata)
-{
-	if (udata->inlen < size) {
-		ibdev_dbg(&hdev->ibdev, "input of %zu bytes, %zu needed\n", udata->inlen, size);
-		return -EINVAL;
-	}
-	if (udata->inlen > size && !ib_is_udata_cleared(udata, size, udata->inlen - size)) {
-		ibdev_dbg(&hdev->ibdev, "input beyond %zu bytes is not zero\n", size);
-		return -EINVAL;
-	}
-
-	return ib_copy_from_udata(cmd, udata, size);
-}
-
-/**
- * hghca_copy_to_udata - copy the output of a verb to its user
- * @udata: the buffer of the user, which may be smaller than the output
- * @resp: the output
- * @size: bytes of the output
- *
- * Return: 0 or -EFAULT.
- */
-int hghca_copy_to_udata(struct ib_udata *udata, const void *resp, size_t size)
-{
-	return ib_copy_to_udata(udata, (void *)resp, min(size, udata->outlen));
-}
-
 static void hghca_describe_ucontext(struct hghca_ucontext *uctx,
 				    struct hghca_alloc_ucontext_resp *resp)
 {
@@ -102,10 +64,9 @@ int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 			  udata->outlen, HGHCA_UCONTEXT_RESP_MIN);
 		return -EINVAL;
 	}
-	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
-		ibdev_dbg(&hdev->ibdev, "alloc_ucontext: input that is not zero\n");
-		return -EINVAL;
-	}
+	err = ib_is_udata_in_empty(udata);
+	if (err)
+		return err;
 
 	hghca_user_pages_init(&uctx->dbr_pages);
 
@@ -114,7 +75,7 @@ int hghca_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 		return err;
 
 	hghca_describe_ucontext(uctx, &resp);
-	err = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+	err = ib_respond_udata(udata, resp);
 	if (err)
 		goto err_destroy_uar;
 	return 0;
@@ -190,17 +151,16 @@ int hghca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct hghca_pd *pd = to_hpd(ibpd);
 	int err;
 
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
-		ibdev_dbg(&hdev->ibdev, "alloc_pd: input that is not zero\n");
-		return -EINVAL;
-	}
+	err = ib_is_udata_in_empty(udata);
+	if (err)
+		return err;
 
 	err = hghca_pdn_alloc(hdev, &pd->pdn);
 	if (err || !udata)
 		return err;
 
 	resp.pdn = pd->pdn;
-	err = hghca_copy_to_udata(udata, &resp, sizeof(resp));
+	err = ib_respond_udata(udata, resp);
 	if (err)
 		hghca_pdn_free(hdev, pd->pdn);
 	return err;
@@ -215,6 +175,10 @@ int hghca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
  */
 int hghca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	int err = ib_no_udata_io(udata);
+
+	if (err)
+		return err;
 	hghca_pdn_free(to_hdev(ibpd->device), to_hpd(ibpd)->pdn);
 	return 0;
 }
@@ -232,12 +196,11 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 {
 	struct hghca_dev *hdev = to_hdev(ibdev);
 	const struct hghca_limits *limits = &hdev->limits;
+	int err;
 
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
-		ibdev_dbg(ibdev, "query_device: input that is not zero\n");
-		return -EINVAL;
-	}
-
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
 	memset(attr, 0, sizeof(*attr));
 	attr->fw_ver = hdev->fw_version;
 	attr->sys_image_guid = hdev->node_guid;

@@ -451,9 +451,6 @@ int hghca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 void hghca_get_dev_fw_str(struct ib_device *ibdev, char *str);
 extern const struct attribute_group hghca_attr_group;
 
-int hghca_copy_from_udata(struct hghca_dev *hdev, void *cmd, size_t size, struct ib_udata *udata);
-int hghca_copy_to_udata(struct ib_udata *udata, const void *resp, size_t size);
-
 /* gid.c */
 int hghca_add_gid(const struct ib_gid_attr *attr, void **context);
 int hghca_del_gid(const struct ib_gid_attr *attr, void **context);

@@ -19,10 +19,9 @@ int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 	struct hghca_dev *hdev = to_hdev(ibxrcd->device);
 	int id;
 
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen)) {
-		ibdev_dbg(&hdev->ibdev, "alloc_xrcd: input that is not zero\n");
-		return -EINVAL;
-	}
+	id = ib_no_udata_io(udata);
+	if (id)
+		return id;
 	id = ida_alloc_range(&hdev->xrcd_ida, 1, hdev->limits.max_xrcdn, GFP_KERNEL);
 	if (id < 0)
 		return id;
@@ -39,6 +38,10 @@ int hghca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
  */
 int hghca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
+	int err = ib_no_udata_io(udata);
+
+	if (err)
+		return err;
 	ida_free(&to_hdev(ibxrcd->device)->xrcd_ida, to_hxrcd(ibxrcd)->xrcdn);
 	return 0;
 }

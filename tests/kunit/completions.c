@@ -992,7 +992,7 @@ static void completions_context_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 64 | 1, be64_at(cmd->mailbox, 0x30) & 0xfff);
 	KUNIT_EXPECT_EQ(test, 0, get_user(cqn, (u32 __user *)(memory + 64)));
 	KUNIT_EXPECT_EQ(test, cqn, be32_at(cmd->mailbox, 0x2c));
-	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_cq(&hcq->ibcq, &bundle->driver_udata));
+	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_cq(&hcq->ibcq, fake_no_udata(bundle)));
 	KUNIT_EXPECT_TRUE(test, list_empty(&uctx->dbr_pages.list));
 }
 

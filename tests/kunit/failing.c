@@ -328,7 +328,7 @@ static int failing_make_cq(struct failing_user *user)
 
 static int failing_destroy_cq(struct failing_user *user)
 {
-	return hghca_destroy_cq(&user->cq.ibcq, &user->bundle->driver_udata);
+	return hghca_destroy_cq(&user->cq.ibcq, fake_no_udata(user->bundle));
 }
 
 static int failing_resize_cq(struct failing_user *user)
@@ -363,7 +363,7 @@ static int failing_make_srq(struct failing_user *user)
 
 static int failing_destroy_srq(struct failing_user *user)
 {
-	return hghca_destroy_srq(&user->srq.ibsrq, &user->bundle->driver_udata);
+	return hghca_destroy_srq(&user->srq.ibsrq, fake_no_udata(user->bundle));
 }
 
 static int failing_resize_srq(struct failing_user *user)
@@ -409,7 +409,7 @@ static int failing_make_qp(struct failing_user *user)
 
 static int failing_destroy_qp(struct failing_user *user)
 {
-	return hghca_destroy_qp(&user->qp.ibqp, &user->bundle->driver_udata);
+	return hghca_destroy_qp(&user->qp.ibqp, fake_no_udata(user->bundle));
 }
 
 /* 64 WQEs of 128 bytes: two pages. */
@@ -437,7 +437,7 @@ static int failing_make_wq(struct failing_user *user)
 
 static int failing_destroy_wq(struct failing_user *user)
 {
-	return hghca_destroy_wq(user->wq, &user->bundle->driver_udata);
+	return hghca_destroy_wq(user->wq, fake_no_udata(user->bundle));
 }
 
 static const struct failing_object {

@@ -229,6 +229,14 @@ struct hghca_srq *fake_srq(struct kunit *test, struct hghca_pd *pd, u32 max_wr, 
 struct hghca_qp *fake_qp(struct kunit *test, struct hghca_pd *pd, struct hghca_cq *send_cq,
 			 struct hghca_cq *recv_cq, const struct fake_qp_attr *attr);
 
+/* Neither input nor output of a verb. */
+static inline struct ib_udata *fake_no_udata(struct uverbs_attr_bundle *bundle)
+{
+	bundle->driver_udata.inlen = 0;
+	bundle->driver_udata.outlen = 0;
+	return &bundle->driver_udata;
+}
+
 /*
  * Memory of a user, in an address space that goes with the test: @size bytes of
  * zeros with PROT_*.

@@ -741,7 +741,7 @@ static void fastreg_user_not_trusted(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, hghca_create_qp(&hqp->ibqp, &init, &bundle->driver_udata));
 	KUNIT_EXPECT_PTR_EQ(test, uctx, hqp->uctx);
 	KUNIT_EXPECT_EQ(test, 0, fastreg_trust(test, hqp));
-	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_qp(&hqp->ibqp, &bundle->driver_udata));
+	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_qp(&hqp->ibqp, fake_no_udata(bundle)));
 }
 
 static struct kunit_case fastreg_cases[] = {

@@ -465,7 +465,7 @@ static void rereg_input(struct kunit *test)
 	/* A page of zeros but for its number, which is 1. */
 	this->udata.inbuf = (void __user *)this->memory + PAGE_SIZE;
 	this->udata.inlen = 8;
-	KUNIT_EXPECT_EQ(test, -EINVAL, rereg_change_params(this, IB_MR_REREG_PD));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, rereg_change_params(this, IB_MR_REREG_PD));
 	rereg_expect_as_before(test);
 	this->udata.inlen = 0;
 	rereg_expect_gone(test);

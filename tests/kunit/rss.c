@@ -516,7 +516,7 @@ static int rss_new_table(struct rss *this, struct hghca_rwq_table *table, u32 lo
 	table->ibtable.device = &this->fake->hdev->ibdev;
 	table->ibtable.log_ind_tbl_size = log_size;
 	table->ibtable.ind_tbl = this->wqs;
-	return hghca_create_rwq_ind_table(&table->ibtable, &init, &this->bundle->driver_udata);
+	return hghca_create_rwq_ind_table(&table->ibtable, &init, fake_no_udata(this->bundle));
 }
 
 static void rss_tables(struct kunit *test)

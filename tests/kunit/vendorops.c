@@ -501,7 +501,7 @@ static void vendorops_user_qp(struct kunit *test)
 		return;
 	if (param->type == IB_QPT_RC)
 		KUNIT_EXPECT_EQ(test, param->trust, vendorops_trust(test, hqp));
-	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_qp(&hqp->ibqp, &bundle->driver_udata));
+	KUNIT_EXPECT_EQ(test, 0, hghca_destroy_qp(&hqp->ibqp, fake_no_udata(bundle)));
 }
 
 /* It may pass DMA addresses, and has no such operations. */

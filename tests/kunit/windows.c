@@ -145,7 +145,7 @@ static void windows_input(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(ibmw));
 	KUNIT_ASSERT_EQ(test, 0, put_user((u8)1, (u8 __user *)memory + 15));
 	mark = fake_mark(this->fake);
-	KUNIT_EXPECT_EQ(test, -EINVAL, hghca_alloc_mw(ibmw, &udata));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, hghca_alloc_mw(ibmw, &udata));
 	KUNIT_EXPECT_EQ(test, mark, fake_mark(this->fake));
 }
 

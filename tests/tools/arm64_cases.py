@@ -30,14 +30,18 @@ rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
 """
 ROOT = buildroot.Recipe("arm64-root", "root with the kernel of arm64",
                         tuple("gcc-14-aarch64-linux-gnu make perl pahole cpio".split()), 2 * cache.GIB, FETCH)
-DMATEST = f"tar -xOf {debug_kernel.SOURCE} --wildcards '*/drivers/dma/dmatest.c' > dmatest.c"
+DMATEST = f"tar -xOf {debug_kernel.SOURCE} --wildcards '*/drivers/dma/dmatest.c' > dmatest/dmatest.c"
 BUILD = f"""
-echo 'obj-m += dmatest.o' >> Kbuild
-make -C {ARM64}/usr/src/linux-headers-*-arm64 M=$PWD ARCH=arm64 CC=aarch64-linux-gnu-gcc-14 \\
-    CROSS_COMPILE=aarch64-linux-gnu- W=1 rdma-loopback.ko dmatest.ko
+build() {{
+    make -C {ARM64}/usr/src/linux-headers-*-arm64 M=$1 ARCH=arm64 CC=aarch64-linux-gnu-gcc-14 \\
+        CROSS_COMPILE=aarch64-linux-gnu- W=1 $2
+}}
+echo 'obj-m := dmatest.o' > dmatest/Kbuild
+build $PWD rdma-loopback.ko
+build $PWD/dmatest dmatest.ko
 mkdir -p initrd/bin initrd/dev initrd/proc initrd/sys
 cp {ARM64}/usr/bin/busybox initrd/bin/
-cp rdma-loopback.ko dmatest.ko initrd/
+cp rdma-loopback.ko dmatest/dmatest.ko initrd/
 cd initrd
 find . | cpio --quiet -o -H newc > ../initrd.cpio
 cp {ARM64}/boot/vmlinuz-* ../vmlinuz
@@ -78,6 +82,7 @@ def test_loopback_on_arm64():
         folder = Path(folder)
         cache.sync_tree(repo.ROOT, module.source_paths(), folder)
         (folder / "initrd").mkdir()
+        (folder / "dmatest").mkdir()
         (folder / "initrd/init").write_text(INIT)
         (folder / "initrd/init").chmod(0o755)
         root.run(["sh", "-ec", DMATEST], log, "dmatest.c", "see the log", {"work": folder}, "/mnt/work")
