@@ -153,10 +153,15 @@ def sources(root, suite):
 
 def _run(root, script, arguments, suite, folder, log, step):
     """Run a script that fetches packages of a suite into the folder."""
+    run_apt(root, script, arguments, sources(root, suite), folder, log, step)
+
+
+def run_apt(root, script, arguments, listed, folder, log, step):
+    """Run a script that fetches what the lines `listed` of a sources.list have into the folder."""
     settings = folder / "apt"
     settings.mkdir()
     (settings / "apt.conf").write_text("".join(f"{option};\n" for option in buildroot.apt_options()) + APT)
-    (settings / "sources.list").write_text(sources(root, suite))
+    (settings / "sources.list").write_text(listed)
     root.run(["sh", "-c", script, "sh", *arguments], log, step, buildroot.NETWORK_CURE,
              {"out": folder, "apt": settings})
     cache.remove(settings)
