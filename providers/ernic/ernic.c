@@ -228,7 +228,7 @@ static struct verbs_context *ernic_alloc_context(struct ibv_device *device, int 
 	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx, RDMA_DRIVER_UNKNOWN);
 	if (!ctx)
 		return NULL;
-	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), NULL, &resp, sizeof(resp));
 	if (err) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);

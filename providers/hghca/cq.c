@@ -83,7 +83,7 @@ static struct hghca_cq *hghca_cq_create(struct ibv_context *context,
 	cmd.drv_payload.buf_addr = (uintptr_t)cq->buf.addr;
 	cmd.drv_payload.dbr_addr = (uintptr_t)cq->dbr;
 	attr.cqe = cnt - 1;
-	err = ibv_cmd_create_cq_ex(context, &attr, &cq->vcq,
+	err = ibv_cmd_create_cq_ex(context, &attr, NULL, &cq->vcq,
 				   &cmd.ibv_cmd, sizeof(cmd),
 				   &resp.ibv_resp, sizeof(resp), 0);
 	if (err)

@@ -146,7 +146,7 @@ static struct verbs_context *hghca_alloc_context(struct ibv_device *device,
 	if (!ctx)
 		return NULL;
 
-	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), NULL,
 				  &resp.ibv_resp, sizeof(resp));
 	if (!err)
 		err = hghca_start_context(ctx, &resp.drv_payload);

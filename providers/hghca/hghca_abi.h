@@ -1,29 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * JingZhao HCA: the kernel driver's part of each command and response.
- *
- * It is always accessed through drv_payload, so the copy of its fields for which
- * rdma-core generates a header is not needed.
- */
+/* JingZhao HCA: the kernel driver's part of each command and response. */
 #ifndef HGHCA_PROVIDER_ABI_H
 #define HGHCA_PROVIDER_ABI_H
 
 #include <infiniband/kern-abi.h>
 #include <rdma/hghca-abi.h>
-
-#define _STRUCT_hghca_alloc_ucontext_resp	struct {}
-#define _STRUCT_hghca_alloc_pd_resp		struct {}
-#define _STRUCT_hghca_create_cq			struct {}
-#define _STRUCT_hghca_create_cq_resp		struct {}
-#define _STRUCT_hghca_resize_cq_cmd		struct {}
-#define _STRUCT_hghca_create_qp			struct {}
-#define _STRUCT_hghca_create_qp_resp		struct {}
-#define _STRUCT_hghca_create_rss_qp		struct {}
-#define _STRUCT_hghca_create_wq			struct {}
-#define _STRUCT_hghca_create_srq		struct {}
-#define _STRUCT_hghca_create_srq_resp		struct {}
-#define _STRUCT_hghca_modify_srq		struct {}
-#define _STRUCT_hghca_create_ah_resp		struct {}
+#include <kernel-abi/hghca-abi.h>
 
 DECLARE_DRV_CMD(hghca_ucmd_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, hghca_alloc_ucontext_resp);

@@ -76,7 +76,7 @@ struct ibv_qp *hghca_create_rss_qp(struct ibv_context *context,
 	/* The kernel does not need the flag. */
 	kattr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	err = ibv_cmd_create_qp_ex2(context, &qp->vqp, &kattr, &cmd.ibv_cmd, sizeof(cmd),
-				    &resp.ibv_resp, sizeof(resp));
+				    &resp.ibv_resp, sizeof(resp), NULL);
 	if (err) {
 		free(qp);
 		errno = err;

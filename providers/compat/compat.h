@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What an older rdma-core lacks, under the names of the newest one.
+ *
+ * The providers are written for the newest rdma-core alone.  The compiler reads this file
+ * before each of theirs.  A call that has got an argument becomes a macro, which drops the
+ * argument: the providers pass NULL.
+ */
+#ifndef PROVIDERS_COMPAT_H
+#define PROVIDERS_COMPAT_H
+
+#include <infiniband/driver.h>
+
+/* File descriptors that the context needs. */
+#ifndef COMPAT_HAS_GET_CONTEXT_FDS
+#define ibv_cmd_get_context(context, cmd, cmd_size, fds, resp, resp_size) \
+	ibv_cmd_get_context(context, cmd, cmd_size, resp, resp_size)
+#endif
+
+/* The buffer of a CQ, for a kernel that takes it as an attribute. */
+#ifndef COMPAT_HAS_CREATE_CQ_PROV
+#define ibv_cmd_create_cq_ex(context, attr, prov, cq, cmd, cmd_size, resp, resp_size, flags) \
+	ibv_cmd_create_cq_ex(context, attr, cq, cmd, cmd_size, resp, resp_size, flags)
+#endif
+
+/* Attributes of the driver. */
+#ifndef COMPAT_HAS_CREATE_QP_DRIVER
+#define ibv_cmd_create_qp_ex2(context, qp, attr, cmd, cmd_size, resp, resp_size, driver) \
+	ibv_cmd_create_qp_ex2(context, qp, attr, cmd, cmd_size, resp, resp_size)
+#endif
+
+#endif /* PROVIDERS_COMPAT_H */
