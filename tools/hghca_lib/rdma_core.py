@@ -36,6 +36,8 @@ HEADERS = "include/uapi/rdma"
 NEIGHBOUR = "erdma"
 LIST_OF_FOLDERS = ("CMakeLists.txt", f"add_subdirectory({FOLDER}/%s)\n")
 LIST_OF_HEADERS = ("kernel-headers/CMakeLists.txt", "  rdma/%s-abi.h\n")
+# Of what a program may be linked with if it is linked statically.
+LIST_OF_STATIC = ("libibverbs/verbs.h", "extern const struct verbs_device_ops verbs_provider_%s;\n")
 PRIVATE_ABI = re.compile(r'^set\(IBVERBS_PABI_VERSION "(\d+)"\)$', re.MULTILINE)
 
 
@@ -68,8 +70,8 @@ def archive(root, version):
 
 
 def tree_key(root, version):
-    return cache.key(archive_key(root, version), UNPACK, NEIGHBOUR, HEADERS, *LIST_OF_FOLDERS, *LIST_OF_HEADERS, MANUAL,
-                     *folders(version))
+    return cache.key(archive_key(root, version), UNPACK, NEIGHBOUR, HEADERS, *LIST_OF_FOLDERS, *LIST_OF_HEADERS,
+                     *LIST_OF_STATIC, MANUAL, *folders(version))
 
 
 def make_tree(root, version, folder, log, step, cure):
@@ -79,6 +81,7 @@ def make_tree(root, version, folder, log, step, cure):
     core = folder / "rdma-core"
     _insert(core, LIST_OF_FOLDERS, [COMPAT] if COMPAT in folders(version) else [*PROVIDERS, MANUAL])
     _insert(core, LIST_OF_HEADERS, PROVIDERS)
+    _insert(core, LIST_OF_STATIC, PROVIDERS)
     for name in PROVIDERS:
         header = f"{name}-abi.h"
         (core / "kernel-headers/rdma" / header).symlink_to(Path("../../..", HEADERS, header))
