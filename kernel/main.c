@@ -56,6 +56,7 @@ static const struct ib_device_ops hghca_dev_ops = {
 	.query_device = hghca_query_device,
 	.query_pkey = hghca_query_pkey,
 	.query_port = hghca_query_port,
+	.query_port_speed = hghca_query_port_speed,
 	.query_qp = hghca_query_qp,
 	.query_ucontext = hghca_query_ucontext,
 	.reg_user_mr = hghca_reg_user_mr,

@@ -11,6 +11,7 @@
  * After 6.12: a DMA handle for a region.
  * After 6.12: the port of a counter's QP.
  * After 6.12: whether the driver checks all that processes give; ib_core tells them.
+ * After 6.12: the speed of a port; without it the operation is not called.
  * After 6.12: operations of their own for the CQs of processes.
  */
 #if !defined(COMPAT_HAS_DMAH) || !defined(COMPAT_HAS_COUNTER_PORT) || !defined(COMPAT_HAS_USER_CQ)
@@ -49,6 +50,9 @@ struct compat_ops {
 #ifndef COMPAT_HAS_REPORT_PORT_EVENT
 	void (*report_port_event)(struct ib_device *device, struct net_device *netdev,
 				  unsigned long event);
+#endif
+#ifndef COMPAT_HAS_QUERY_PORT_SPEED
+	int (*query_port_speed)(struct ib_device *device, u32 port, u64 *speed);
 #endif
 #ifndef COMPAT_HAS_USER_CQ
 	int (*compat_create_cq)(struct ib_cq *cq, const struct ib_cq_init_attr *attr,

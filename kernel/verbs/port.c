@@ -7,6 +7,7 @@
 #include "verbs/verbs.h"
 
 #define HGHCA_PKEY		0xffff
+#define HGHCA_MBPS_PER_SPEED	100	/* of the verb that queries the speed alone */
 
 /* For an Ethernet link, the highest InfiniBand width and speed that are not faster. */
 static const struct {
@@ -75,6 +76,24 @@ int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *att
 		hghca_port_speed(hdev, attr);
 	else if (ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width))
 		hghca_port_speed(hdev, attr);
+	return 0;
+}
+
+/**
+ * hghca_query_port_speed - query the speed of the port
+ * @ibdev: the device
+ * @port: port number, which the core has checked
+ * @speed: output, in units of 100 Mbit/s
+ *
+ * Return: 0, or -EOPNOTSUPP if the HCA does not report it.
+ */
+int hghca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	struct hghca_dev *hdev = to_hdev(ibdev);
+
+	if (!(hdev->limits.caps & HGHCA_CAP_PORT))
+		return -EOPNOTSUPP;
+	*speed = READ_ONCE(hdev->port_mbps) / HGHCA_MBPS_PER_SPEED;
 	return 0;
 }
 

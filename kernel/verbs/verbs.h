@@ -554,6 +554,7 @@ void hghca_port_dispatch(struct hghca_dev *hdev, bool active);
 void hghca_report_port_event(struct ib_device *ibdev, struct net_device *netdev,
 			     unsigned long event);
 int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
+int hghca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed);
 int hghca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 int hghca_get_port_immutable(struct ib_device *ibdev, u32 port,
 			     struct ib_port_immutable *immutable);

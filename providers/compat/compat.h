@@ -9,6 +9,8 @@
 #ifndef PROVIDERS_COMPAT_H
 #define PROVIDERS_COMPAT_H
 
+#include <errno.h>
+
 #include <infiniband/driver.h>
 
 /* File descriptors that the context needs. */
@@ -27,6 +29,29 @@
 #ifndef COMPAT_HAS_CREATE_QP_DRIVER
 #define ibv_cmd_create_qp_ex2(context, qp, attr, cmd, cmd_size, resp, resp_size, driver) \
 	ibv_cmd_create_qp_ex2(context, qp, attr, cmd, cmd_size, resp, resp_size)
+#endif
+
+/* The speed of a port: an operation that an older libibverbs does not call. */
+#ifndef COMPAT_HAS_QUERY_PORT_SPEED
+struct compat_context_ops {
+	/* The compiler takes its members for members of this, by -fms-extensions. */
+	struct verbs_context_ops;
+	int (*query_port_speed)(struct ibv_context *context, uint32_t port, uint64_t *speed);
+};
+
+static inline void compat_set_ops(struct verbs_context *vctx, const struct compat_context_ops *ops)
+{
+	verbs_set_ops(vctx, (const struct verbs_context_ops *)ops);
+}
+
+static inline int ibv_cmd_query_port_speed(struct ibv_context *context, uint32_t port,
+					   uint64_t *speed)
+{
+	return EOPNOTSUPP;
+}
+
+#define verbs_context_ops	compat_context_ops
+#define verbs_set_ops		compat_set_ops
 #endif
 
 #endif /* PROVIDERS_COMPAT_H */

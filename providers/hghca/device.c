@@ -88,3 +88,9 @@ int hghca_query_port(struct ibv_context *context, uint8_t port,
 
 	return hghca_errno(ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd)));
 }
+
+/* In units of 100 Mbit/s. */
+int hghca_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
+{
+	return hghca_errno(ibv_cmd_query_port_speed(context, port, speed));
+}

@@ -64,6 +64,7 @@ static const struct verbs_context_ops hghca_context_ops = {
 	.post_srq_recv = hghca_post_srq_recv,
 	.query_device_ex = hghca_query_device_ex,
 	.query_port = hghca_query_port,
+	.query_port_speed = hghca_query_port_speed,
 	.query_qp = hghca_query_qp,
 	.query_rt_values = hghca_query_rt_values,
 	.query_srq = hghca_query_srq,

@@ -516,6 +516,7 @@ int hghca_query_rt_values(struct ibv_context *context,
 			  struct ibv_values_ex *values);
 int hghca_query_port(struct ibv_context *context, uint8_t port,
 		     struct ibv_port_attr *attr);
+int hghca_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed);
 
 /* pd.c */
 struct ibv_pd *hghca_alloc_pd(struct ibv_context *context);

@@ -9,6 +9,8 @@
 
 #include "fake.h"
 
+#define ADDRESSES_PORT_CAP	BIT(4)
+
 static void addresses_setup(struct net_device *netdev)
 {
 	ether_setup(netdev);
@@ -294,6 +296,7 @@ static void addresses_query_port(struct kunit *test)
 	struct fake *fake = test->priv;
 	struct hghca_dev *hdev = fake->hdev;
 	struct ib_port_attr attr = {};
+	u64 speed = 0;
 	u16 pkey = 0;
 
 	hdev->netdev = addresses_netdev(test, addresses_gids[0].mac, 0);
@@ -305,6 +308,10 @@ static void addresses_query_port(struct kunit *test)
 		set_bit(__LINK_STATE_NOCARRIER, &hdev->netdev->state);
 	hdev->failed = param->failed;
 	KUNIT_EXPECT_EQ(test, 0, hghca_query_port(&hdev->ibdev, 1, &attr));
+	KUNIT_EXPECT_EQ(test, 0, hghca_query_port_speed(&hdev->ibdev, 1, &speed));
+	hdev->limits.caps &= ~ADDRESSES_PORT_CAP;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, hghca_query_port_speed(&hdev->ibdev, 1, &speed));
+	hdev->limits.caps |= ADDRESSES_PORT_CAP;
 	hdev->failed = false;
 	hdev->netdev = NULL;
 	KUNIT_EXPECT_EQ(test, param->state, attr.state);
@@ -313,6 +320,7 @@ static void addresses_query_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 128 << param->active_mtu, attr.phys_mtu);
 	KUNIT_EXPECT_EQ(test, param->width, attr.active_width);
 	KUNIT_EXPECT_EQ(test, param->speed, attr.active_speed);
+	KUNIT_EXPECT_EQ(test, param->mbps / 100, speed);
 	KUNIT_EXPECT_EQ(test, 128, attr.gid_tbl_len);
 	KUNIT_EXPECT_EQ(test, 0x80000000, attr.max_msg_sz);
 	KUNIT_EXPECT_EQ(test, 1, attr.pkey_tbl_len);
