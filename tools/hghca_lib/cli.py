@@ -105,7 +105,9 @@ def parser():
     prepare = add("setup", do_setup, "build everything that is missing: QEMU, driver, provider, guest")
     prepare.add_argument("--kernel", choices=[*sorted(debug_kernel.FRAGMENTS), *lines.names()],
                          help="also this kernel, and its driver")
-    add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
+    shown = add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
+    shown.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|LINE|BZIMAGE",
+                       help="the guest's kernel, as for exec")
     execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
                   formatter_class=argparse.RawDescriptionHelpFormatter,
                   usage="hghca exec [options] [--on N] -- CMD... [--on N -- CMD...]...")

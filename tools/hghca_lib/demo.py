@@ -3,7 +3,7 @@
 
 import time
 
-from . import machine, pair, run
+from . import cli, machine, pair, run
 
 PERFTESTS = [
     ("ib_write_bw", "-s 65536 -n 2000", "bandwidth"),
@@ -12,14 +12,15 @@ PERFTESTS = [
 ]
 
 
-def main(_):
+def main(options):
     start = time.monotonic()
-    with run.booted(machine.Config()) as guests:
+    kernel = cli.chosen_kernel(options)
+    with run.booted(machine.Config(kernel=kernel)) as guests:
         machine_ready_s = time.monotonic() - start
         print(f"One guest with two HCAs on one Ethernet link, ready after {machine_ready_s:.0f} s.")
         rows = tests(guests[0])
     print_table(("test", "result", "verdict"), rows)
-    with run.booted(machine.Config(devices=["hghca", *machine.KINDS])) as guests:
+    with run.booted(machine.Config(devices=["hghca", *machine.KINDS], kernel=kernel)) as guests:
         print("\nOne guest with a device of each kind on the link.")
         devices = kinds(guests[0])
     print_table(("device", "result", "verdict"), devices)

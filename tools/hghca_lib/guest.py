@@ -52,6 +52,15 @@ USUAL_WARNINGS = (
     "rdma_loopback: module verification failed: signature and/or required key missing - tainting kernel",
     "hrtimer: interrupt took",
 )
+# ib_core of Linux 6.1 says the first of an adapter that has no speed, such as a virtual one, when it is asked for that of
+# the port; the PCI core of Linux 7.3 says the others of each function that a driver resets.
+USUAL_PATTERN = re.compile(r"\w+ speed is unknown, defaulting to \d+$|\w+ [\da-f:.]+: reset(ting| done)$")
+
+
+def is_usual(text):
+    """Whether a warning of the kernel says nothing of the drivers."""
+    return text.startswith(USUAL_WARNINGS) or bool(USUAL_PATTERN.match(text))
+
 
 # caller: the thread or, in an interrupt, the CPU of the message, if the kernel logs it (CONFIG_PRINTK_CALLER).
 Record = collections.namedtuple("Record", "level usec text caller", defaults=("",))
@@ -218,7 +227,7 @@ class Guest:
         records = self.kmsg()
         begin = next((number for number, record in enumerate(records) if record.text == INIT_BEGINS), 0)
         return [record for record in records[begin:]
-                if record.level <= WARNING and not record.text.startswith(USUAL_WARNINGS)]
+                if record.level <= WARNING and not is_usual(record.text)]
 
     # QEMU.
 
