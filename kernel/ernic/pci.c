@@ -7,7 +7,7 @@
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/unaligned.h>
-#include "../carrier.h"
+#include "carrier.h"
 #include "ernic.h"
 
 /* The device serial number is the EUI-64 of the MAC address. */

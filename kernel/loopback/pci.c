@@ -5,7 +5,7 @@
  */
 #include <linux/module.h>
 #include <linux/pci.h>
-#include "../carrier.h"
+#include "carrier.h"
 #include "loopback.h"
 
 static const struct carrier loopback_carrier = {
