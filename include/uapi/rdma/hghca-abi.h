@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /* JingZhao HCA: the ABI between the verbs provider and the kernel driver. */
 #ifndef HGHCA_ABI_USER_H
 #define HGHCA_ABI_USER_H
