@@ -28,6 +28,21 @@ dpkg-deb -Znone -b /tmp/new /mnt/mirror
 cd /mnt/mirror
 dpkg-scanpackages . > Packages
 """
+# FILE...: a package of sources that has these files.
+PACK_SOURCES = """
+set -e
+mkdir -p /tmp/new/DEBIAN /tmp/new/usr/src
+for file in "$@"; do
+    mkdir -p "/tmp/linux-source-7.3/$(dirname "$file")"
+    touch "/tmp/linux-source-7.3/$file"
+done
+tar -cJf /tmp/new/usr/src/linux-source-7.3.tar.xz -C /tmp linux-source-7.3
+printf 'Package: linux-source-7.3\\nVersion: 7.3.9-1\\nArchitecture: all\\nMaintainer: none\\nDescription: none\\n' \
+    > /tmp/new/DEBIAN/control
+dpkg-deb -Znone -b /tmp/new /mnt/mirror
+cd /mnt/mirror
+dpkg-scanpackages . > Packages
+"""
 
 
 class Root(buildroot.BuildRoot):
@@ -180,3 +195,18 @@ def test_successor():
         root.have(FIRST, image=False)
         lines.renew(found)
         holds(refused(kernel.make_of_line, root, "7.3"), f"has no Linux {FIRST}", "cure:", "HGHCA_MIRROR")
+
+
+def test_sources():
+    """The sources of a line are fetched without what the builds in a kernel's tree do not read, and kept"""
+    kept = ["Makefile", "arch/arm/Kconfig", "arch/x86/a.c", "drivers/dma/a.c", "drivers/infiniband/a.c", "drivers/net/Kconfig",
+            "include/sound/a.h"]
+    unread = ["arch/arm/a.S", "arch/arm64/boot/dts/a.dts", "drivers/net/ethernet/a.c", "sound/core/a.c", "tools/testing/a.c"]
+    with small_mirror() as root:
+        holds(refused(lines.source, "7.3"), "the suite trixie-backports of the mirror has no sources of the line 7.3", "cure:")
+        same(root.output(["sh", "-c", PACK_SOURCES, "sh", *kept, *unread]).returncode, 0, "status")
+        found = lines.source("7.3")
+        same(sorted(str(path.relative_to(found)) for path in found.rglob("*") if path.is_file()), kept, "files")
+        same((found.parent / "version").read_text(), "7.3.9-1\n", "version")
+        root.have()
+        same(lines.source("7.3"), found, "sources")

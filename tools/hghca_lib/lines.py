@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packages of Debian's kernels of other lines than the build root's: headers, to build the drivers, and kernels to boot.
+"""Packages of Debian's kernels of other lines than the build root's: headers, to build the drivers, kernels to boot, sources.
 
 A line is a stable series of Linux, such as 6.1. With each update of a line Debian's packages get another name, so a line
 is asked for, and the newest packages that the mirror has are taken. The headers decide which: they are fetched first,
-and the kernel to boot is the one that they are of.
+and the kernel to boot is the one that they are of. The package of the sources has the line in its name.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ STOCK = "6.12"
 # The suite of Debian that has one of the other lines.
 SUITES = {"6.1": "bookworm", "7.3": "trixie-backports"}
 KIND = "kernel-headers"
+SOURCE_KIND = "kernel-source"
 CURE = (f"set HGHCA_MIRROR to a mirror that has it, or use another kernel: --kernel {STOCK}, "
         "or the path of a bzImage")
 # Where a build sees the folder of a line; the packages name each other's files below it.
@@ -73,6 +74,25 @@ fetch "linux-image-$version" linux-binary linux-modules linux-base
 [ -e "boot/vmlinuz-$version" ] || mv "lib/modules/$version/vmlinuz" "boot/vmlinuz-$version"
 echo "$version" > version
 """
+# What the builds of RDMA and of DMA engines do not read: of other folders of drivers, the Kconfig and Makefile suffice.
+UNREAD = """
+    arch/[!ax]*/*.[chS] arch/arm/*.[chS] arch/*/boot/dts/*
+    Documentation/devicetree/bindings/*/* Documentation/translations/*
+    drivers/[!di]*/*.[ch] sound/*.[ch] fs/*.c tools/perf/* tools/testing/*
+""".split()
+SOURCE = UPDATE + r"""
+package=linux-source-$1
+shift
+cd /mnt/out
+apt-cache show "$package" > /tmp/package || exit 0
+apt-get download "$package"
+dpkg --fsys-tarfile *.deb | tar -xO "./usr/src/$package.tar.xz" > /tmp/tree.tar.xz
+rm *.deb
+printf "$package/%s\n" "$@" > /tmp/unread
+mkdir tree
+tar -xJf /tmp/tree.tar.xz -C tree --strip-components=1 --anchored --exclude-from=/tmp/unread
+sed -n 's/^Version: //p' /tmp/package > version
+"""
 
 
 def names():
@@ -116,7 +136,7 @@ def make(line):
     def build(folder):
         log = cache.log_path(f"{KIND}-{line}")
         log.unlink(missing_ok=True)
-        _run(root, HEADERS, [line, PLACE], SUITES[line], folder, log, step)
+        fetch(root, HEADERS, [line, PLACE], SUITES[line], folder, log, step)
         if not (folder / "version").is_file():
             raise ToolError(f"the suite {SUITES[line]} of the mirror has no kernel of the line {line}", CURE, log)
 
@@ -136,9 +156,25 @@ def renew(headers):
 
 def fetch_image(root, headers, folder, log, step):
     """Unpack the kernel of these headers and its modules in an empty folder: boot/ and lib/modules/."""
-    _run(root, IMAGE, [headers.version], SUITES[headers.line], folder, log, step)
+    fetch(root, IMAGE, [headers.version], SUITES[headers.line], folder, log, step)
     if not (folder / "version").is_file():
         raise Superseded(f"the suite {SUITES[headers.line]} of the mirror has no Linux {headers.version}", CURE, log)
+
+
+def source(line):
+    """The folder with the kernel's sources of a line, fetched first if they are missing; nobody writes to it."""
+    root = buildroot.make()
+    step = f"sources of Linux {line}"
+
+    def build(folder):
+        log = cache.log_path(f"{SOURCE_KIND}-{line}")
+        log.unlink(missing_ok=True)
+        fetch(root, SOURCE, [line, *UNREAD], SUITES[line], folder, log, step)
+        if not (folder / "version").is_file():
+            raise ToolError(f"the suite {SUITES[line]} of the mirror has no sources of the line {line}", CURE, log)
+
+    key = cache.key(root.key, SOURCE, APT, *UNREAD, line, SUITES[line])
+    return cache.make(SOURCE_KIND, key, build, cache.GIB, step) / "tree"
 
 
 def sources(root, suite):
@@ -151,7 +187,7 @@ def sources(root, suite):
     return "".join(f"deb {mirror} {suite} main\n" for mirror in found)
 
 
-def _run(root, script, arguments, suite, folder, log, step):
+def fetch(root, script, arguments, suite, folder, log, step):
     """Run a script that fetches packages of a suite into the folder."""
     run_apt(root, script, arguments, sources(root, suite), folder, log, step)
 
