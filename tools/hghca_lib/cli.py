@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, generated, lines, machine, repo, run, setup, suites, tiers
+from . import coverage, debug_kernel, demo, export, generated, lines, machine, repo, run, setup, suites, tiers
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -28,6 +28,11 @@ Several guests, guest N at 10.10.0.N; commands run at the same time, the output 
 number of their guest, the first status that is not 0 is the exit status:
   tools/hghca exec --vms 2 --on 2 -- ip address
   tools/hghca exec --vms 2 --on 1 -- ping -c 3 10.10.0.2 --on 2 -- sleep 5
+"""
+EXPORT_EPILOG = """\
+The tree is only read. Its kernel must be the one that the drivers are written for, or a newer one:
+  tools/hghca export linux ~/linux --output /tmp/series
+  git -C ~/linux am --empty=drop /tmp/series/*.patch
 """
 
 
@@ -126,6 +131,8 @@ def parser():
         tier.add_argument(f"--{name}", dest="tier", action="store_const", const=name, help=text)
     test.add_argument("--junit", metavar="FILE", help="also write the results to this file, as JUnit XML")
     add("pages", generated.main, "write the documents that are made from the tables of include/")
+    export.add_options(add("export", export.main, "write the drivers as a series of patches for a kernel's tree",
+                           epilog=EXPORT_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))
     coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench
