@@ -16,6 +16,7 @@
 #include "ib_flush.h"
 #include "ib_umem_get_va.h"
 #include "ib_virt_dma_to_ptr.h"
+#include "kzalloc_obj.h"
 #include "netif_txq_completed_wake.h"
 #include "odppage.h"
 #include "page_pool_napi.h"

@@ -199,7 +199,7 @@ bool ernic_mr_invalidate(struct ernic_qp *qp, u32 rkey)
 
 static struct ernic_mr *ernic_mr_alloc(struct ib_pd *ibpd, int access)
 {
-	struct ernic_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	struct ernic_mr *mr = kzalloc_obj(*mr);
 
 	if (!mr)
 		return NULL;

@@ -101,7 +101,7 @@ struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev)
 {
 	struct hghca_mailbox *mailbox;
 
-	mailbox = kzalloc(sizeof(*mailbox), GFP_KERNEL);
+	mailbox = kzalloc_obj(*mailbox);
 	if (!mailbox)
 		return ERR_PTR(-ENOMEM);
 

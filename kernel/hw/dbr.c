@@ -89,7 +89,7 @@ static struct hghca_user_page *hghca_user_page_pin(struct hghca_dev *hdev,
 	struct hghca_user_page *page;
 	int err;
 
-	page = kzalloc(sizeof(*page), GFP_KERNEL);
+	page = kzalloc_obj(*page);
 	if (!page)
 		return ERR_PTR(-ENOMEM);
 

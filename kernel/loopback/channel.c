@@ -341,7 +341,7 @@ loopback_prep_memcpy(struct dma_chan *chan, dma_addr_t destination, dma_addr_t s
 
 	if (!len)
 		return NULL;
-	desc = kzalloc(sizeof(*desc), GFP_NOWAIT);
+	desc = kzalloc_obj(*desc, GFP_NOWAIT);
 	if (!desc)
 		return NULL;
 	dma_async_tx_descriptor_init(&desc->tx, chan);

@@ -48,7 +48,7 @@ static int loopback_probe(struct platform_device *pdev)
 	int err;
 
 	/* Clients may hold the channel longer than the device is bound. */
-	c = kzalloc(sizeof(*c), GFP_KERNEL);
+	c = kzalloc_obj(*c);
 	if (!c)
 		return -ENOMEM;
 	c->dev = dev;

@@ -95,7 +95,7 @@ static struct hghca_mmap_entry *hghca_dm_entry_create(struct hghca_dev *hdev,
 	unsigned long place;
 	int err;
 
-	mmap = kzalloc(sizeof(*mmap), GFP_KERNEL);
+	mmap = kzalloc_obj(*mmap);
 	if (!mmap)
 		return ERR_PTR(-ENOMEM);
 
@@ -160,7 +160,7 @@ struct ib_dm *hghca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuctx
 	if (attr->length > hdev->limits.device_memory)
 		return ERR_PTR(-ENOMEM);
 
-	dm = kzalloc(sizeof(*dm), GFP_KERNEL);
+	dm = kzalloc_obj(*dm);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
 	dm->mmap = hghca_dm_entry_create(hdev, ibuctx, PAGE_ALIGN(attr->length),
@@ -236,7 +236,7 @@ struct ib_mr *hghca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 	hw.access = hghca_access_from_ib(access);
 	hw.device_offset = hghca_dm_place(hdev, mmap) - HGHCA_DEVICE_MEMORY_OFFSET + attr->offset;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	err = hghca_hwmr_create(hdev, &mr->hw, &hw, 0);

@@ -62,7 +62,7 @@ struct ib_mr *hghca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_n
 		return ERR_PTR(-EINVAL);
 	}
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 

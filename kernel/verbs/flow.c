@@ -251,7 +251,7 @@ struct ib_flow *hghca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 	flow.qpn = cpu_to_be32(ibqp->rwq_ind_tbl ? HGHCA_FLOW_RSS | to_hqp(ibqp)->rss_group :
 						   to_hqp(ibqp)->hw.qpn);
 
-	hflow = kzalloc(sizeof(*hflow), GFP_KERNEL);
+	hflow = kzalloc_obj(*hflow);
 	if (!hflow)
 		return ERR_PTR(-ENOMEM);
 	ret = ida_alloc_max(&hdev->flow_ida, hdev->limits.num_flows - 1, GFP_KERNEL);

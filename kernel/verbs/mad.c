@@ -7,6 +7,7 @@
  * not supported: the counters count since the reset of the device.  The agents of ib_core
  * handle MADs of other classes.
  */
+#include <linux/slab.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
@@ -97,7 +98,7 @@ static int hghca_pma_counters(struct hghca_dev *hdev, const struct ib_pma_mad *i
 		return 0;
 	}
 
-	counters = kcalloc(HGHCA_COUNTER_NUM, sizeof(*counters), GFP_KERNEL);
+	counters = kzalloc_objs(*counters, HGHCA_COUNTER_NUM);
 	if (!counters)
 		return -ENOMEM;
 	err = hghca_cmd_query_stats(hdev, HGHCA_STATS_ALL, counters, HGHCA_COUNTER_NUM);

@@ -209,7 +209,7 @@ static int hghca_mcast_create(struct hghca_dev *hdev, const union ib_gid *gid, u
 	struct hghca_mcast_group *group, *head;
 	int err;
 
-	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	group = kzalloc_obj(*group);
 	if (!group)
 		return -ENOMEM;
 	memcpy(group->entry.gid, gid->raw, sizeof(group->entry.gid));

@@ -33,7 +33,7 @@ int hghca_uar_create(struct hghca_ucontext *uctx)
 	struct hghca_uar_entry *entry;
 	int err;
 
-	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	entry = kzalloc_obj(*entry);
 	if (!entry)
 		return -ENOMEM;
 

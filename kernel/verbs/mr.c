@@ -90,7 +90,7 @@ static struct ib_mr *hghca_usermr_create(struct ib_pd *ibpd, struct ib_umem *ume
 	struct hghca_mr *mr;
 	int err;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc_obj(*mr);
 	if (!mr) {
 		err = -ENOMEM;
 		goto err_release_umem;
@@ -300,7 +300,7 @@ struct ib_mr *hghca_get_dma_mr(struct ib_pd *ibpd, int ib_access)
 	struct hghca_mr *mr;
 	int err;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 

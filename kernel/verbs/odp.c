@@ -522,11 +522,11 @@ static int hghca_odp_describe_mr(struct hghca_dev *hdev, struct hghca_hwmr_attr 
 
 static struct hghca_mr *hghca_odp_alloc_mr(void)
 {
-	struct hghca_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	struct hghca_mr *mr = kzalloc_obj(*mr);
 
 	if (!mr)
 		return NULL;
-	mr->odp = kzalloc(sizeof(*mr->odp), GFP_KERNEL);
+	mr->odp = kzalloc_obj(*mr->odp);
 	if (mr->odp)
 		return mr;
 	kfree(mr);

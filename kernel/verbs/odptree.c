@@ -125,7 +125,7 @@ static void hghca_odp_table_free(struct hghca_odp_tree *tree, struct hghca_odp_t
 static struct hghca_odp_table *hghca_odp_table_create(struct hghca_odp_tree *tree,
 						      unsigned long index)
 {
-	struct hghca_odp_table *table = kzalloc(sizeof(*table), GFP_KERNEL);
+	struct hghca_odp_table *table = kzalloc_obj(*table);
 	int err;
 
 	if (!table)
@@ -186,7 +186,7 @@ static void hghca_odp_chunk_free(struct hghca_odp_tree *tree, struct hghca_odp_c
 static struct hghca_odp_chunk *hghca_odp_chunk_alloc(struct hghca_odp_tree *tree,
 						     unsigned long index)
 {
-	struct hghca_odp_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
+	struct hghca_odp_chunk *chunk = kzalloc_obj(*chunk);
 	int err;
 
 	if (!chunk)
@@ -377,7 +377,7 @@ int hghca_odp_tree_create(struct hghca_dev *hdev, struct hghca_mr *mr, int ib_ac
 
 	if (!current->mm)
 		return -EINVAL;
-	tree = kzalloc(sizeof(*tree), GFP_KERNEL);
+	tree = kzalloc_obj(*tree);
 	if (!tree)
 		return -ENOMEM;
 

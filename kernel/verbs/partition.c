@@ -73,7 +73,7 @@ static int hghca_partition_start(struct hghca_dev *hdev, const struct hghca_user
 	unsigned int i;
 	int err;
 
-	partition = kzalloc(sizeof(*partition), GFP_KERNEL);
+	partition = kzalloc_obj(*partition);
 	if (!partition)
 		return -ENOMEM;
 
@@ -127,7 +127,7 @@ struct hghca_user_partition *hghca_create_partition(struct ib_pd *ibpd,
 		return ERR_PTR(-EINVAL);
 	}
 
-	upart = kzalloc(sizeof(*upart), GFP_KERNEL);
+	upart = kzalloc_obj(*upart);
 	if (!upart)
 		return ERR_PTR(-ENOMEM);
 	upart->ibpd = ibpd;
@@ -185,7 +185,7 @@ int hghca_query_partition(const struct hghca_user_partition *upart, u32 *filled)
 	unsigned int i;
 	int err;
 
-	partition = kmalloc(sizeof(*partition), GFP_KERNEL);
+	partition = kmalloc_obj(*partition);
 	if (!partition)
 		return -ENOMEM;
 

@@ -327,7 +327,7 @@ struct ib_wq *hghca_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *init,
 	if (ret)
 		return ERR_PTR(ret);
 
-	hrwq = kzalloc(sizeof(*hrwq), GFP_KERNEL);
+	hrwq = kzalloc_obj(*hrwq);
 	if (!hrwq)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&hrwq->lock);
@@ -479,7 +479,7 @@ static int hghca_rss_add(struct hghca_dev *hdev, struct hghca_qp *hqp,
 	unsigned int i;
 	int ret;
 
-	rss = kzalloc(sizeof(*rss), GFP_KERNEL);
+	rss = kzalloc_obj(*rss);
 	if (!rss)
 		return -ENOMEM;
 	rss->fields = cpu_to_be32(cmd->rx_hash_fields_mask);
