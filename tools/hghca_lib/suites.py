@@ -32,7 +32,7 @@ from .errors import ToolError, UsageError
 # These only compute: beside others they use the CPU time that these leave.
 COMPUTE = ("abi", "fuzz", "sim", "unit")
 # These read sources with all CPUs: they run beside the compilers, before guests boot.
-SOURCES = ("static",)
+SOURCES = ("static", "upstream")
 # These run beside the others from the start. They take longer than those of FIRST.
 EARLY = ("sim", "unit")
 # These follow them there, or the other suites: whichever end first. Short ones come last, so that both end together.
