@@ -15,7 +15,7 @@ import re
 import time
 
 from hghca_lib import lines
-from hghca_lib.guest import GuestDied, GuestError
+from hghca_lib.guest import USUAL_PATTERN, GuestDied, GuestError
 from hghca_lib.tiers import ALL, GATE, QUICK
 from recorder import EVERY
 
@@ -557,7 +557,7 @@ WARNING = re.compile(r"WARNING:|BUG:|\bOops\b|Call Trace|cut here|general protec
 
 def is_warning(record):
     """Whether a kernel log record indicates an error."""
-    if PLATFORM.search(record.text) or RATE_LIMITED.search(record.text):
+    if PLATFORM.search(record.text) or RATE_LIMITED.search(record.text) or USUAL_PATTERN.match(record.text):
         return False
     return record.level <= 4 or WARNING.search(record.text) is not None
 
