@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* 7.0: these allocate by the type of an object, and GFP_KERNEL may be left out. */
+/* After 6.12: these allocate by the type of an object, and GFP_KERNEL may be left out. */
 #include <linux/slab.h>
 
 #ifndef kzalloc_obj
