@@ -69,7 +69,9 @@ def write_and_compare(testbed, host, server, disk, blocks=BLOCKS):
 def fio(testbed, host, disk, options):
     """fio writes, reads and compares its data; its own report."""
     size = disk_of(testbed)
-    run_fio(testbed, host, f"--filename={disk} --size={size.tested_mib}M {options.format(sector=size.sector)}")
+    # Without a disk of this name, fio would write and read a file of its own.
+    run_fio(testbed, host, f"--filename={disk} --allow_file_create=0 --size={size.tested_mib}M "
+                           f"{options.format(sector=size.sector)}")
 
 
 def run_fio(testbed, host, options):

@@ -48,13 +48,15 @@ rmdir subsystems/{nqn}/namespaces/1 subsystems/{nqn}
 cd /
 umount /sys/kernel/config
 """
-# The disk of our subsystem's controller, whatever its number, once it is there.
+# The disk of our subsystem's controller, whatever its number, once it can be read. A pattern without a match stays one
+# through the test of the device, and is not expanded there: /dev has another match for it than /sys.
 DISK = """
 for i in $(seq 100); do
     for controller in /sys/class/nvme/nvme*; do
         [ "$(cat $controller/subsysnqn 2>/dev/null)" = {nqn} ] || continue
         for disk in /sys/class/nvme-subsystem/nvme-subsys*/nvme*n1 $controller/nvme*n1; do
-            [ -b /dev/$(basename $disk) ] && echo /dev/$(basename $disk) && exit
+            disk=/dev/${{disk##*/}}
+            [ -b "$disk" ] && dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct status=none && echo "$disk" && exit
         done
     done
     sleep 0.05
