@@ -44,6 +44,17 @@ def stock_image(made):
     return made.kernel.image.read_bytes()
 
 
+def test_modules_of_another_kernel():
+    """--modules: those of another kernel are refused, and both releases are named"""
+    with stock_tree(lambda made: b"") as image:
+        release = setup.make().kernel.version
+        other = image.parents[3].with_name("6.0.0")
+        other.mkdir()
+        (other / "modules.dep").write_text("")
+        fails(hghca("exec", "--kernel", image, "--modules", other, "--", "true"), 125, "modules of another kernel",
+              "6.0.0", release)
+
+
 @tier(ALL)   # the suites debug and kunit boot it, and the group `checkers` tries each checker
 def test_debug_kernel():
     """--kernel debug boots with the checkers and the driver built for it"""

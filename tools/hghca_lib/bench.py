@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import accel, cache, guest, machine, pair, plot, repo, setup
+from . import accel, buildroot, cache, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
 from .figures import FIGURES, RXE_ADDRESS, RunFailed
 
@@ -68,22 +68,26 @@ def main(options):
     if options.figures == ["peers"]:
         from . import bench_peers
         return bench_peers.main(options)
-    wanted = chosen(options.figures)
-    made = setup.make()
+    report = measure(chosen(options.figures), options.rounds)
+    results = report["results"]
+    print_tables(results)
+    if options.json:
+        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+    if options.png:
+        plot.draw(buildroot.make(), results, options.png)
+    return 0
+
+
+def measure(wanted, rounds, kernel=None):
+    """Measure what chosen() has found; the report, as --json has it. kernel: as setup.make() takes it."""
+    made = setup.make(kernel=kernel)
     programs = make_programs(made.buildroot)
     config = machine.Config(share=str(programs), accel=accel.choose(made))
     with guest.boot(made, config) as guests:
         bench = Bench(guests[0], programs / "memcpy")
         environment = describe(made, config, guests[0])
-        bench.run(wanted, options.rounds)
-    results = bench.results()
-    print_tables(results)
-    report = {"results": results, "environment": environment, "rounds": options.rounds, "failed_runs": bench.failures}
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
-    if options.png:
-        plot.draw(made.buildroot, results, options.png)
-    return 0
+        bench.run(wanted, rounds)
+    return {"results": bench.results(), "environment": environment, "rounds": rounds, "failed_runs": bench.failures}
 
 
 BUILD = """

@@ -8,6 +8,7 @@ import signal
 import sys
 
 from . import coverage, debug_kernel, demo, export, generated, lines, machine, repo, run, setup, suites, tiers
+from .ci import command as ci
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
@@ -33,6 +34,18 @@ EXPORT_EPILOG = """\
 The tree is only read. Its kernel must be the one that the drivers are written for, or a newer one:
   tools/hghca export linux ~/linux --output /tmp/series
   git -C ~/linux am --empty=drop /tmp/series/*.patch
+"""
+CI_EPILOG = """\
+The tree is only read; the build is kept in the cache, so that the next run compiles what has changed.
+  tools/hghca ci ~/linux
+  tools/hghca ci ~/linux --plan ulps --debug --baseline yesterday/results.json
+
+In a tree of git, the first commit that breaks a test:
+  git bisect start BAD GOOD
+  git bisect run CHECKOUT/tools/hghca ci .
+
+Exit status: 0 all is well, 1 a test fails (with --baseline: a test that did not fail there), 125 the tree cannot be
+tested, 2 wrong arguments.
 """
 
 
@@ -133,6 +146,8 @@ def parser():
     add("pages", generated.main, "write the documents that are made from the tables of include/")
     export.add_options(add("export", export.main, "write the drivers as a series of patches for a kernel's tree",
                            epilog=EXPORT_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))
+    ci.add_options(add("ci", ci.main, "build a kernel's tree, boot it on RDMA devices, run a plan of tests",
+                       epilog=CI_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))
     coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench

@@ -75,6 +75,14 @@ class GuestError(ToolError):
     """A guest did not boot, or refused a request."""
 
 
+class GuestHung(GuestError):
+    """A guest did not boot in time; addresses: where its CPUs are, as far as QEMU tells."""
+
+    def __init__(self, what, addresses, **more):
+        super().__init__(what, **more)
+        self.addresses = addresses
+
+
 class GuestDied(GuestError):
     """The guest is gone: kernel panic, reset, or QEMU ended."""
 
@@ -280,11 +288,19 @@ class Guest:
                 break
             before, said = said, self.serial.stat().st_size if self.serial.exists() else 0
             if said == before or period == BOOT_PERIODS:
-                raise GuestError(f"guest {self.number} did not boot within {period * timeout} s; "
-                                 f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
+                raise GuestHung(f"guest {self.number} did not boot within {period * timeout} s; "
+                                f"the end of its kernel log:\n{self.log_tail()}", self.addresses(),
+                                log=self._kept_serial())
         if self.failed:
             raise GuestError(f"guest {self.number} booted, but: {'; '.join(self.failed.splitlines())}; "
                              f"the end of its kernel log:\n{self.log_tail()}", log=self._kept_serial())
+
+    def addresses(self):
+        """The instruction pointer of each CPU."""
+        with contextlib.suppress(GuestError):
+            said = self.qmp("human-monitor-command", **{"command-line": "info registers -a"})
+            return [int(found, 16) for found in re.findall(r"RIP=([0-9a-f]+)", said)]
+        return []
 
     def log_tail(self, lines=25):
         """The last lines of the serial console, indented."""

@@ -115,6 +115,10 @@ class Headers:
         """The same folder of the host."""
         return self.folder / f"usr/src/linux-headers-{self.version}"
 
+    def binds(self):
+        """What a build must see for that: name -> host folder."""
+        return {"kernel": self.folder}
+
 
 class Superseded(ToolError):
     """The mirror does not have the version of the headers that are here."""

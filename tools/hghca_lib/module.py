@@ -33,7 +33,7 @@ def source_paths():
 def kernel_key(buildroot, tree):
     """The key of a kernel: that of the stock kernel is the same for each copy of its tree."""
     folder = tree or buildroot.path / f"usr/src/linux-headers-{buildroot.kernel_version()}"
-    if isinstance(tree, lines.Headers):
+    if has_place(tree):
         folder = tree.path()
     return cache.key(buildroot.key, *[folder / file for file in TREE_FILES])
 
@@ -48,10 +48,15 @@ def arguments(tree=None):
     return [DEBUG_INFO, *([WARNINGS] if not tree or compiler else []), *compiler, *gcov.make_arguments()]
 
 
+def has_place(tree):
+    """Whether it says itself where a build sees it: lines.Headers, ci.tree.Tree."""
+    return hasattr(tree, "binds")
+
+
 def place(buildroot, tree=None):
     """The folder in which make runs, as a build sees it, and what the build must see for that (name -> host folder)."""
-    if isinstance(tree, lines.Headers):
-        return tree.tree(), {"kernel": tree.folder}
+    if has_place(tree):
+        return tree.tree(), tree.binds()
     if tree:
         return "/mnt/kernel", {"kernel": tree}
     return f"/usr/lib/modules/{buildroot.kernel_version()}/build", {}
@@ -77,7 +82,7 @@ def is_made(buildroot, tree=None):
 def make(buildroot, tree=None):
     """The path of hghca.ko for the stock kernel; the others lie beside it.
 
-    tree: the folder in which another kernel was built, or its lines.Headers.
+    tree: the folder in which another kernel was built, its lines.Headers, or a ci.tree.Tree.
     """
     return _make(module_key(buildroot, tree), buildroot, tree, [], STEP)
 
@@ -133,6 +138,15 @@ def forget_warned(work, log):
             built.unlink()
 
 
+def check_release(bzimage, image, modules):
+    """The modules are of this image, as far as the tree around the image tells its release."""
+    told = image.parents[3] / TREE_FILES[0] if len(image.parents) > 3 else image
+    release = told.read_text().strip() if modules and told.is_file() and told != image else None
+    if release and Path(modules).resolve().name != release:
+        raise ToolError(f"{modules} has the modules of another kernel: {bzimage} is {release}",
+                        f"give the folder lib/modules/{release} as --modules")
+
+
 def kernel_tree(bzimage, modules=None):
     """The build tree of a kernel: the one that contains its bzImage, or the one that its folder of modules links to."""
     image = Path(bzimage).resolve()
@@ -141,6 +155,7 @@ def kernel_tree(bzimage, modules=None):
         candidates.insert(0, (Path(modules) / "build").resolve())
     for tree in candidates:
         if all((tree / file).is_file() for file in TREE_FILES):
+            check_release(bzimage, image, modules)
             return tree
     raise ToolError(f"{bzimage} does not lie in the tree it was built in, so no driver can be built for it",
                     "give the path <tree>/arch/x86/boot/bzImage of a tree in which `make bzImage modules` has run, "

@@ -9,6 +9,7 @@ from pathlib import Path
 from . import buildroot as buildroot_module
 from . import debug_kernel, host, image, lines, module, payload, provider, qemu
 from . import kernel as kernel_module
+from .ci import tree as ci_tree
 from .progress import Progress
 
 
@@ -58,9 +59,11 @@ def make(verbose=False, kernel=None, modules=None):
         with progress.step(f"Linux {kernel} (Debian's packages)", kernel_module.is_line_made(root, kernel)):
             chosen, tree = kernel_module.make_of_line(root, kernel)
     elif kernel:
-        chosen, tree = dataclasses.replace(chosen, image=Path(kernel)), module.kernel_tree(kernel, modules)
-    with progress.step("kernel module", module.is_made(root, tree)):
-        driver = module.make(root, tree)
+        built = ci_tree.of_image(kernel)
+        chosen = dataclasses.replace(chosen, image=Path(kernel), modules=built.disk if built else None)
+        tree = built or module.kernel_tree(kernel, modules)
+    with progress.step("kernel module", ci_tree.is_driver_made(root, tree)):
+        driver = ci_tree.driver(root, tree)
     with progress.step("verbs provider", provider.is_made(root)):
         plugin = provider.make(root)
     with progress.step("QEMU with the device", qemu.is_made(root)):

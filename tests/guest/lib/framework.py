@@ -22,6 +22,7 @@ from recorder import EVERY
 LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
 FOUR = "four"          # one guest, four HCAs on one link
 VMS = "vms"            # two guests with one HCA each
+DUAL = "dual"          # two guests with two HCAs each, all in the first namespaces, as two links: 10.10.0.N and 10.11.0.N
 INTEROP = "interop"    # two guests: an HCA in one, rxe in the other
 BESIDE = "beside"      # one guest: rxe here and hghca0 in the namespace b, one link
 IOMMU = "iommu"        # as LINK, behind an IOMMU, with three RDMA loopback controllers
@@ -56,6 +57,9 @@ LOG_LINES = 60         # of each guest's kernel log, at the end of a test that f
 # kernel, none took more than 6.2 times as long under the debug kernel, all on the same two emulated CPUs.
 SLOWNESS = {"stock": 1, "debug": 6, "kcsan": 10}
 
+# As the name of a kernel: one of a tree, which has modules as the stock kernel does, and may have checkers too.
+TREE = "tree"
+
 # Taints that come with a line in the kernel log: that of a bad page, set by KASAN, and that of a warning.
 TAINTS_EXPECTED = 1 << 5 | 1 << 9
 
@@ -80,12 +84,12 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
+    machine:  LINK, FOUR, VMS, DUAL, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
               RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ETRNIC, ERNIC_VMS, ETRNIC_VMS,
               ERNIC_RXE, RXES, PEERS, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
-    kernels:  the kernels that it applies to.
+    kernels:  the kernels that it applies to; (TREE,): needs a module that Debian does not build.
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory repeatedly. The debugging of DMA reports this as errors, more than its limit.
     checked:  which frames on the link are checked: EVERY one, those SENT or RECEIVED by the first HCA, or NONE. Frames
@@ -94,7 +98,8 @@ class Test:
     suite:    the folder below tests/ that runs it.
     tier:     of hghca_lib.tiers, the first that runs it under the stock kernel.
     debug_tier: the first that runs it under the debug kernel.
-    lines:    the gate runs it under Debian's kernels of other lines too, where the tier ALL runs all of the stock kernel.
+    lines:    the gate runs it under Debian's kernels of other lines too, where the tier ALL runs all of the stock kernel;
+              and so does the plan `smoke` of `tools/hghca ci` under that of a tree.
     ends_lockdep: a report of lockdep is a part of it, after which lockdep is off until the next boot. It runs after the
                   tests of its machine without this.
     without_lockdep: it can run in a guest whose lockdep is off, so it runs after those too.
@@ -122,17 +127,17 @@ class Test:
         return 2 if self.without_lockdep else int(self.ends_lockdep)
 
     def tier_under(self, kernel):
-        if kernel in lines.SUITES:
+        if kernel in (*lines.SUITES, TREE):
             return GATE if self.lines else ALL
         return self.tier if kernel == "stock" else self.debug_tier
 
     def applies_to(self, kernel):
-        return kind_of_kernel(kernel) in self.kernels
+        return kernel in self.kernels or kind_of_kernel(kernel) in self.kernels
 
 
 def kind_of_kernel(kernel):
-    """A kernel of another line is a stock kernel too."""
-    return "stock" if kernel in lines.SUITES else kernel
+    """A kernel of another line is a stock kernel too, and so is one of a tree."""
+    return "stock" if kernel in (*lines.SUITES, TREE) else kernel
 
 
 def test(name, run=None, **options):
@@ -149,12 +154,14 @@ class Side:
 
     yields: programs here run only on an otherwise idle processor. A device that works in threads of the kernel needs
     this: a program that polls would delay it for longer than the timeout of its peer.
+    iwarp: it has no GIDs of RoCE.
     """
     device: str
     address: str
     guest: object
     netns: str | None = None
     yields: bool = False
+    iwarp: bool = False
     netdev: str = ""
     pci: str = ""
     gids: dict = dataclasses.field(default_factory=dict)
@@ -203,12 +210,15 @@ class Testbed:
     client: the first HCA, or rxe; server: the second, in its own namespace or guest, or rxe.
     """
 
-    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None):
-        """journal: the recorder.Journal of the frames on the link; None: they are not checked."""
+    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None, checkers=False):
+        """journal: the recorder.Journal of the frames on the link; None: they are not checked.
+
+        checkers: the kernel of a tree has those of the debug kernel.
+        """
         self.machine = machine
         self.kernel = kind_of_kernel(kernel)
         self.journal = journal
-        self.slowness = SLOWNESS[self.kernel]
+        self.slowness = SLOWNESS["debug" if checkers else self.kernel]
         self.guests = guests
         self.guest = guests[0]
         self.subject = subject
@@ -334,6 +344,8 @@ class Testbed:
         The kernel lists the GID of a link-local address even before the address is there, which waits for the link. It
         routes nothing from the address during duplicate detection, which takes a second or two.
         """
+        if side.iwarp:
+            return
         self.wait_until(lambda: self.look_up(side) or {"ipv4", "link-local"} <= set(side.gids),
                         f"GIDs of {side.device}")
         # The guest looks by itself. The flags of an address stand before its interface; 0x40 of them is tentative.

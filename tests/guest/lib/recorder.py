@@ -147,6 +147,13 @@ class Journal:
             self.waiting.append(self.file)
         self.file = None
 
+    def keep(self, target):
+        """Copy the frames of the last test to a file, unless it captured itself; they are still checked."""
+        if self.file:
+            self.turn(self.next_file(f"after {self.file.stem[4:]}"), EVERY)
+        if self.waiting:
+            shutil.copy(self.waiting[-1], target)
+
     def tell_cut(self, size):
         self.cut.append(f"of {self.file.stem} the first {size >> 20} MiB alone")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The subjects of the tests: the HCA, or the kernel's rxe to check the tests themselves.
+"""The subjects of the tests: the HCA, or the kernel's rxe or siw to check the tests themselves.
 
-rxe runs alone only on request, by its name. It shows whether a test passes on a
+rxe and siw run alone only on request, by their names. They show whether a test passes on a
 known implementation; a failure there is not a failure of the HCA. The machines
 INTEROP, BESIDE and their like have rxe as the HCA's peer.
 """
@@ -10,7 +10,7 @@ import contextlib
 
 from hghca_lib import accel, guest, machine, pair
 
-from framework import (BASE, BASE_RXE, BESIDE, CACHE, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ERNIC_RXE, ERNIC_VMS, ETRNIC,
+from framework import (BASE, BASE_RXE, BESIDE, CACHE, DUAL, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ERNIC_RXE, ERNIC_VMS, ETRNIC,
                        ETRNIC_VMS, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES, PEERS, RSNIC,
                        RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, RXES, VMS, Failure, Side)
 from recorder import SMALL_BYTES
@@ -21,6 +21,7 @@ CONFIGS = {
     LINK: {"hcas": 2, "arguments": "iomem=relaxed", "qemu_args": ("-device", "rdma-loopback,id=loop1")},
     FOUR: {"hcas": 4},
     VMS: {"guests": 2},
+    DUAL: {"guests": 2, "hcas": 2},
     INTEROP: {"guests": 2, "hcas": (1, 0), "virtio": (0, 1)},
     BESIDE: {"hcas": 1, "virtio": 1},
     # Loopback controllers: one with all extensions, one without interrupts, one without any.
@@ -73,6 +74,19 @@ ip link set $interface mtu 4200 up
 ip address add {address}/24 dev $interface
 rdma link add rxe0 type rxe netdev $interface
 """
+# Both HCAs are on one link: each answers for its own address alone.
+SECOND_HERE = """
+set -e
+echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
+echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce
+interface=$(ip netns exec b ls /sys/class/infiniband/hghca1/device/net)
+ip netns attach first 1
+ip netns exec b rdma dev set hghca1 netns first
+ip -n b link set $interface netns first
+ip link set $interface mtu 4200 up
+ip address add 10.11.0.{number}/24 dev $interface
+ip netns del b
+"""
 HCA_AWAY = """
 set -e
 interface=$(ls /sys/class/infiniband/hghca0/device/net)
@@ -105,8 +119,9 @@ class Hghca:
     relay = None
 
     @contextlib.contextmanager
-    def boot(self, setup, kind, share, journal=None):
-        config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind])
+    def boot(self, setup, kind, share, journal=None, **more):
+        """more: of machine.Config."""
+        config = machine.Config(share=str(share), accel=accel.choose(setup), **CONFIGS[kind], **more)
         config.first_options = journal.options() if journal else ""
         config.hca_options = ",".join(filter(None, [f"pcap-size={SMALL_BYTES}", config.hca_options]))
         with Relay() if config.divided else contextlib.nullcontext() as self.relay:
@@ -120,6 +135,11 @@ class Hghca:
         if testbed.machine == RXES:
             prepare(testbed.guest, HCA_AWAY.format(space="b"), "the HCA's namespace")
             return tuple(prepare_rxe(each, f"10.10.0.{number}") for number, each in enumerate(testbed.guests, 1))
+        if testbed.machine == DUAL:
+            for number, each in enumerate(testbed.guests, 1):
+                prepare(each, SECOND_HERE.format(number=number), "the second HCA")
+            return [Side(f"hghca{hca}", f"10.1{hca}.0.{number}", each)
+                    for hca in (0, 1) for number, each in enumerate(testbed.guests, 1)]
         first = Side("hghca0", "10.10.0.1", testbed.guests[0])
         if testbed.machine in (INTEROP, BASE_RXE, BESIDE, RSNIC_BESIDE):
             second = prepare_rxe(testbed.guests[-1], "10.10.0.2")
@@ -146,29 +166,34 @@ def of_each_kind(guest_):
     return [*sides, rxe]
 
 
-RXE_ON_VETH = """
+ON_VETH = """
 set -e
-modprobe rdma_rxe
+modprobe {module}
 ip link add veth0 type veth peer name veth1
 ip link set veth0 mtu 4200 up
 ip link set veth1 mtu 4200 up
 ip address add 10.10.0.1/24 dev veth0
-rdma link add rxe0 type rxe netdev veth0
+rdma link add {device} type {kind} netdev veth0
 """
 
 
-class Rxe:
-    """rxe as both ends: it does not support network namespaces in this kernel."""
-    name = "rxe"
+class Software:
+    """A software device of the kernel as both ends: it does not support network namespaces in this kernel."""
     machines = (LINK,)
 
-    def boot(self, setup, kind, share, journal=None):
-        return guest.boot(setup, machine.Config(hcas=0, share=str(share), accel=accel.choose(setup)))
+    def __init__(self, name, module):
+        self.name = name
+        self.module = module
+
+    def boot(self, setup, kind, share, journal=None, **more):
+        return guest.boot(setup, machine.Config(hcas=0, share=str(share), accel=accel.choose(setup), **more))
 
     def sides(self, testbed):
-        prepare(testbed.guest, RXE_ON_VETH, "rxe")
-        side = Side("rxe0", "10.10.0.1", testbed.guest)
+        device = f"{self.name}0"
+        prepare(testbed.guest, ON_VETH.format(module=self.module, device=device, kind=self.name), self.name)
+        side = Side(device, "10.10.0.1", testbed.guest, iwarp=self.name == SIW)
         return side, side
 
 
-SUBJECTS = {subject.name: subject for subject in (Hghca(), Rxe())}
+SIW = "siw"
+SUBJECTS = {subject.name: subject for subject in (Hghca(), Software("rxe", "rdma_rxe"), Software(SIW, "siw"))}

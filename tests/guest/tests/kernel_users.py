@@ -11,9 +11,9 @@ import re
 
 from hghca_lib.tiers import ALL
 
-from framework import VMS, expect, gate_if, tail, test
-from storage import BLOCKS, FILE, FIO, LOAD_RAM, MIXED, checksum, disk_of, files_on, fio, write_and_compare, write_random
-from users import check_fast, fast
+from framework import DUAL, VMS, expect, gate_if, tail, test
+from storage import BLOCKS, FILE, FIO, LOAD_RAM, MIB, MIXED, checksum, disk_of, files_on, fio, write_and_compare, write_random
+from users import carried, check_fast, fast
 
 NQN = "nqn.2014-08.org.nvmexpress:hghca"
 HOST = "--hostnqn nqn.2014-08.org.nvmexpress:hghca-host --hostid 3a0f2f0e-7a3c-4f6e-9f6b-4f1a6c1f7b10"
@@ -202,7 +202,7 @@ def no_host(testbed, side, address):
 
 def to_itself(name, run, **options):
     test(f"kernel users: NVMe over Fabrics, an HCA to itself, {name}",
-         lambda testbed: run(testbed, testbed.client, testbed.client), **NVME, **options)
+         lambda testbed: run(testbed, testbed.client, testbed.client), **{**NVME, **options})
 
 
 def two_machines(name, run, **options):
@@ -211,7 +211,7 @@ def two_machines(name, run, **options):
 
 
 # Between two machines it is the same; iSER and SRP have it within one.
-to_itself("data written, read and compared", copy_and_compare, tier=ALL)
+to_itself("data written, read and compared", copy_and_compare, tier=ALL, subjects=("hghca", "rxe", "siw"))
 # With rxe as the other machine, the suite interop has it.
 two_machines("data written, read and compared", copy_and_compare, tier=ALL)
 two_machines("data written, read and compared, the other way",
@@ -226,7 +226,8 @@ two_machines("ten connections", reconnect, tier=ALL)
 two_machines("shared receive queues", shared_receives, kernels=("stock",), tier=ALL)
 # The copied file system has blocks that are smaller than those of the debug kernels' disk.
 two_machines("files", files, kernels=("stock",), tier=ALL, lines=True)
-to_itself("fio", lambda testbed, host, server: verify(testbed, host, server, next(iter(FIO.values()))), tier=ALL)
+to_itself("fio", lambda testbed, host, server: verify(testbed, host, server, next(iter(FIO.values()))), tier=ALL,
+          subjects=("hghca", "rxe", "siw"))
 
 
 @test("kernel users: RDS, two machines, messages and RDMA", machine=VMS, expected_log=(r"^RDS/",), kernels=("stock",),
@@ -253,3 +254,75 @@ def rds(testbed):
     finally:
         for side in testbed.sides:
             side.guest.run("modprobe -r rds_rdma rds", timeout=60)
+
+
+# The loss of a path is found by the end of its retries or of the keep-alive; the host then tries again each second.
+PATH = "-i 1 -k 2 -c 1"
+# Of a path that is lost, and of one that comes back, both ends tell at this level.
+LOST = (r"^nvme nvme\d+: ", r"^nvmet: ", r"^nvmet_rdma: ", r"^block nvme\d+n\d+: no usable path - requeuing I/O$",
+        r"^I/O error, dev nvme\d+c\d+n\d+, ")
+SECOND_PORT = """
+set -e
+cd /sys/kernel/config/nvmet
+mkdir ports/2
+echo rdma > ports/2/addr_trtype
+echo ipv4 > ports/2/addr_adrfam
+echo {address} > ports/2/addr_traddr
+echo {port} > ports/2/addr_trsvcid
+ln -s /sys/kernel/config/nvmet/subsystems/{nqn} ports/2/subsystems/{nqn}
+"""
+NO_SECOND_PORT = """
+cd /sys/kernel/config/nvmet
+rm -f ports/2/subsystems/{nqn}
+rmdir ports/2
+"""
+STATES = "cat /sys/class/nvme/nvme*/state"
+LIVE = ["live", "live"]
+
+
+@contextlib.contextmanager
+def second_path(testbed, host, server):
+    """Another way to the disk that is connected already: to another address of the target."""
+    testbed.run(SECOND_PORT.format(nqn=NQN, address=server.address, port=PORT), server)
+    try:
+        testbed.run(f"nvme connect -t rdma -a {server.address} -s {PORT} -n {NQN} {HOST} {PATH}", host)
+        try:
+            yield
+        finally:
+            path = f"$(dirname $(grep -l 'traddr={server.address},' /sys/class/nvme/nvme*/address))"
+            host.guest.run(f"nvme disconnect -d $(basename {path})", timeout=60)
+    finally:
+        server.guest.run(NO_SECOND_PORT.format(nqn=NQN))
+
+
+@test("kernel users: NVMe over Fabrics, two machines with two HCAs each, multipath", machine=DUAL, tier=ALL,
+      **{**NVME, "kernels": ("stock",), "limit_s": 240, "expected_log": (*NVME["expected_log"], *LOST)})
+def multipath(testbed):
+    """A disk by two ways; while one of them has no link, the other carries on, and then both do again."""
+    host, server, host2, server2 = testbed.sides
+
+    def states():
+        return sorted(testbed.ask(host, STATES).split())
+
+    def written(options=FIO["4 KiB, 64 under way"]):
+        fio(testbed, host, disk, options)
+
+    def both():
+        testbed.wait_until(lambda: states() == LIVE, "two ways to the disk", timeout=60)
+        with carried(testbed, host, 4 * MIB, 4 * MIB), carried(testbed, host2, 4 * MIB, 4 * MIB):
+            written()
+
+    with target(testbed, server), connected(testbed, host, server.address, PATH) as disk, \
+            second_path(testbed, host2, server2):
+        testbed.run("echo round-robin | tee /sys/class/nvme-subsystem/nvme-subsys*/iopolicy", host)
+        both()
+        host2.guest.qmp("set_link", name="hca2", up=False)
+        try:
+            # What was under way on the lost way goes the other way.
+            written()
+            testbed.wait_until(lambda: states() != LIVE, "the loss of a way", timeout=60)
+            with carried(testbed, host, 15 * MIB, 15 * MIB):
+                written()
+        finally:
+            host2.guest.qmp("set_link", name="hca2", up=True)
+        both()

@@ -46,7 +46,7 @@ for size in (23, 64, 4095, 4097, 65535):
          lines=size == 65535)
 
 
-@test("rdmacm: rping -V, 2000 pings", tier=ALL)
+@test("rdmacm: rping -V, 2000 pings", tier=ALL, subjects=("hghca", "rxe", "siw"))
 def rping_many(testbed):
     rping(testbed, "-S 1000", 2000)
 
