@@ -43,7 +43,7 @@ def rping(testbed, options, count, server_options="", address=None):
 for size in (23, 64, 4095, 4097, 65535):
     test(f"rdmacm: rping -V, {size} bytes", lambda testbed, size=size: rping(testbed, f"-S {size}", 200),
          tier=QUICK if size == 4097 else gate_if(size in (23, 65535)), debug_tier=gate_if(size == 4097),
-         lines=size == 65535)
+         lines=size == 65535, subjects=("hghca", "rxe", "siw"))
 
 
 @test("rdmacm: rping -V, 2000 pings", tier=ALL, subjects=("hghca", "rxe", "siw"))

@@ -136,8 +136,7 @@ def run_tests(options, built, chosen, run, folder):
         for old in own.iterdir():
             old.unlink()
         reader = results.Reader()
-        argv = [repo.path("tests/guest/run"), "--tree", built.image, "--output", own, "--subject", options.subject,
-                *chosen.arguments()]
+        argv = [repo.path("tests/guest/run"), "--tree", built.image, "--output", own, *chosen.arguments(options.subject)]
         status = follow(argv, reader, folder / "run.log")
         run.results += reader.results
         if not reader.results or status and all(result.passed for result in reader.results):

@@ -24,10 +24,12 @@ class Plan:
     again: bool = False
     bench: tuple = ()
 
-    def arguments(self):
+    def arguments(self, subject):
         """Those of tests/guest/run."""
         chosen = ["--tier", "all", *self.parts] if self.parts else ["--tier", "gate"]
-        return [*chosen, *(word for part in self.without for word in ("--without", part))]
+        # A software device is both ends.
+        without = self.without if subject == HGHCA else ()
+        return ["--subject", subject, *chosen, *(word for part in without for word in ("--without", part))]
 
 
 SAME_AGAIN = ("the other way", "an HCA to itself")
