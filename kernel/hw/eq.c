@@ -251,14 +251,15 @@ static int hghca_comp_eq_create(struct hghca_dev *hdev, unsigned int i)
 {
 	struct hghca_eq *eq = &hdev->comp_eqs[i];
 	u32 vector = i + 1;
+	unsigned int cpu;
 	int err;
 
 	err = hghca_eq_create(hdev, eq, HGHCA_EQ_COMP + i, vector, HGHCA_EQ_LOG_SIZE, "comp");
 	if (err)
 		return err;
 
-	cpumask_set_cpu(cpumask_local_spread(i, dev_to_node(hdev->bus.dev)), &eq->affinity);
-	irq_set_affinity_and_hint(hdev->bus.irqs[vector], &eq->affinity);
+	cpu = cpumask_local_spread(i, dev_to_node(hdev->bus.dev));
+	irq_set_affinity_and_hint(hdev->bus.irqs[vector], cpumask_of(cpu));
 	return 0;
 }
 

@@ -575,7 +575,6 @@ struct hghca_eq {
 	u32 cons_index;
 	bool live;			/* the device writes to it */
 	struct hghca_queue queue;
-	cpumask_t affinity;
 	char name[HGHCA_EQ_NAME_LEN];
 };
 
