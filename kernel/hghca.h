@@ -7,6 +7,7 @@
  *
  *	pci.c		the bus: BARs, DMA mask, vectors; the only file that knows PCI
  *	main.c		start and stop of a device, its ib_device
+ *	devlink.c	versions and settings of the device for devlink
  *	verbs/verbs.h, net/netdev.h	what ib_core calls; the Ethernet device of the
  *			port.  Neither calls the other.
  *	hw/hw.h		registers, commands, ICM, event queues, keys, queues
@@ -35,6 +36,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+#include <net/devlink.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
@@ -162,6 +164,7 @@ struct hghca_bus {
  * @board_id: from QUERY_ADAPTER
  * @node_guid: from QUERY_ADAPTER; of a device of revision 0 from NodeInfo
  * @registered: ib_register_device() has succeeded
+ * @devlink: see devlink.c
  */
 struct hghca_dev {
 	struct ib_device ibdev;
@@ -218,6 +221,7 @@ struct hghca_dev {
 	u64 board_id;
 	__be64 node_guid;
 	bool registered;
+	struct devlink *devlink;
 };
 
 /* The device was given up: it does not respond, and memory that it used may be freed. */
@@ -305,6 +309,26 @@ static inline void hghca_ring_cq(struct hghca_dev *hdev, u32 cqn, u32 cons_index
 		   FIELD_PREP(HGHCA_CQ_ARM_CMD_MASK, cmd) |
 		   FIELD_PREP(HGHCA_CQ_ARM_CQN_MASK, cqn));
 }
+
+/* devlink.c */
+#define HGHCA_DEVLINK_PARAMS	14	/* all of congestion control */
+
+/**
+ * struct hghca_devlink_param - a setting of congestion control
+ * @param: for devlink
+ * @offset: of its field in &struct hghca_congestion: one byte, or a big-endian word
+ * @bit: the only bit of the word, if the parameter is a Boolean
+ */
+struct hghca_devlink_param {
+	struct devlink_param param;
+	size_t offset;
+	u32 bit;
+};
+
+extern const struct hghca_devlink_param hghca_devlink_params[HGHCA_DEVLINK_PARAMS];
+
+int hghca_devlink_register(struct hghca_dev *hdev);
+void hghca_devlink_unregister(struct hghca_dev *hdev);
 
 /* main.c */
 struct hghca_dev *hghca_dev_alloc(void);

@@ -362,7 +362,7 @@ static void hghca_ib_unregister(struct hghca_dev *hdev)
 }
 
 /**
- * hghca_dev_start - start the device, and register its net device and RDMA device
+ * hghca_dev_start - start the device, and register its net, RDMA and devlink device
  * @hdev: the device; &struct hghca_bus is filled in
  *
  * Return: 0 or a negative errno.
@@ -414,8 +414,14 @@ int hghca_dev_start(struct hghca_dev *hdev)
 	err = hghca_ib_register(hdev);
 	if (err)
 		goto err_unregister_netdev;
+
+	err = hghca_devlink_register(hdev);
+	if (err)
+		goto err_unregister_ib;
 	return 0;
 
+err_unregister_ib:
+	hghca_ib_unregister(hdev);
 err_unregister_netdev:
 	hghca_netdev_unregister(hdev);
 err_cleanup_eqs:
@@ -447,6 +453,7 @@ err_unmap_uar:
  */
 void hghca_dev_stop(struct hghca_dev *hdev)
 {
+	hghca_devlink_unregister(hdev);
 	hghca_ib_unregister(hdev);
 	hghca_netdev_unregister(hdev);
 	hghca_eqs_cleanup(hdev);

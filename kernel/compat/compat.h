@@ -10,6 +10,8 @@
 #define COMPAT_H
 
 #include "counted_by.h"
+#include "devlink_driver_name.h"
+#include "devlink_param.h"
 #include "ethtool_puts.h"
 #include "hrtimer_setup.h"
 #include "ib_device_get_netdev.h"

@@ -300,134 +300,13 @@ static ssize_t board_id_show(struct device *device, struct device_attribute *att
 }
 static DEVICE_ATTR_RO(board_id);
 
-/* A parameter of congestion control: one file for a field of struct hghca_congestion. */
-struct hghca_congestion_attr {
-	struct device_attribute attr;
-	size_t offset;
-	size_t size;			/* 1 or 4 */
-	u32 flag;			/* only this bit of a 32-bit field; 0: all bits */
-};
-
-/* One command sets all values, and a file changes one of them. */
-static DEFINE_MUTEX(hghca_congestion_lock);
-
-static ssize_t hghca_congestion_show(struct device *device, struct device_attribute *attr,
-				     char *buf)
-{
-	struct hghca_dev *hdev = rdma_device_to_drv_device(device, struct hghca_dev, ibdev);
-	const struct hghca_congestion_attr *ca =
-		container_of(attr, struct hghca_congestion_attr, attr);
-	struct hghca_congestion congestion;
-	const void *field = (u8 *)&congestion + ca->offset;
-	u32 value;
-	int err;
-
-	err = hghca_cmd_query_congestion(hdev, &congestion);
-	if (err)
-		return err;
-	value = ca->size == 1 ? *(const u8 *)field : be32_to_cpup(field);
-	return sysfs_emit(buf, "%u\n", ca->flag ? !!(value & ca->flag) : value);
-}
-
-static ssize_t hghca_congestion_store(struct device *device, struct device_attribute *attr,
-				      const char *buf, size_t count)
-{
-	struct hghca_dev *hdev = rdma_device_to_drv_device(device, struct hghca_dev, ibdev);
-	const struct hghca_congestion_attr *ca =
-		container_of(attr, struct hghca_congestion_attr, attr);
-	struct hghca_congestion congestion;
-	void *field = (u8 *)&congestion + ca->offset;
-	u32 value;
-	int err;
-
-	err = kstrtou32(buf, 0, &value);
-	if (err)
-		return err;
-	if ((ca->size == 1 && value > U8_MAX) || (ca->flag && value > 1))
-		return -EINVAL;
-
-	mutex_lock(&hghca_congestion_lock);
-	err = hghca_cmd_query_congestion(hdev, &congestion);
-	if (!err) {
-		if (ca->flag)
-			value = (be32_to_cpup(field) & ~ca->flag) | (value ? ca->flag : 0);
-		if (ca->size == 1)
-			*(u8 *)field = value;
-		else
-			*(__be32 *)field = cpu_to_be32(value);
-		err = hghca_cmd_set_congestion(hdev, &congestion);
-	}
-	mutex_unlock(&hghca_congestion_lock);
-	return err ?: count;
-}
-
-#define HGHCA_CONGESTION_ATTR(_name, _field, _flag) {					\
-		.attr = __ATTR(congestion_##_name, 0644, hghca_congestion_show,		\
-			       hghca_congestion_store),					\
-		.offset = offsetof(struct hghca_congestion, _field),			\
-		.size = sizeof_field(struct hghca_congestion, _field),			\
-		.flag = _flag,								\
-	}
-
-static struct hghca_congestion_attr hghca_congestion_react =
-	HGHCA_CONGESTION_ATTR(react, flags, HGHCA_CONGESTION_REACT);
-static struct hghca_congestion_attr hghca_congestion_notify =
-	HGHCA_CONGESTION_ATTR(notify, flags, HGHCA_CONGESTION_NOTIFY);
-static struct hghca_congestion_attr hghca_congestion_cnp_interval =
-	HGHCA_CONGESTION_ATTR(cnp_interval, cnp_interval, 0);
-static struct hghca_congestion_attr hghca_congestion_cnp_dscp =
-	HGHCA_CONGESTION_ATTR(cnp_dscp, cnp_dscp, 0);
-static struct hghca_congestion_attr hghca_congestion_cnp_priority =
-	HGHCA_CONGESTION_ATTR(cnp_priority, cnp_priority, 0);
-static struct hghca_congestion_attr hghca_congestion_threshold =
-	HGHCA_CONGESTION_ATTR(threshold, threshold, 0);
-static struct hghca_congestion_attr hghca_congestion_gain =
-	HGHCA_CONGESTION_ATTR(gain, gain, 0);
-static struct hghca_congestion_attr hghca_congestion_alpha_period =
-	HGHCA_CONGESTION_ATTR(alpha_period, alpha_period, 0);
-static struct hghca_congestion_attr hghca_congestion_decrease_period =
-	HGHCA_CONGESTION_ATTR(decrease_period, decrease_period, 0);
-static struct hghca_congestion_attr hghca_congestion_increase_period =
-	HGHCA_CONGESTION_ATTR(increase_period, increase_period, 0);
-static struct hghca_congestion_attr hghca_congestion_increase_bytes =
-	HGHCA_CONGESTION_ATTR(increase_bytes, increase_bytes, 0);
-static struct hghca_congestion_attr hghca_congestion_additive =
-	HGHCA_CONGESTION_ATTR(additive, additive, 0);
-static struct hghca_congestion_attr hghca_congestion_hyper =
-	HGHCA_CONGESTION_ATTR(hyper, hyper, 0);
-static struct hghca_congestion_attr hghca_congestion_min_rate =
-	HGHCA_CONGESTION_ATTR(min_rate, min_rate, 0);
-
+/* What ibv_devinfo and ibstat read; devlink has it too.  Nothing else belongs here. */
 static struct attribute *hghca_attrs[] = {
 	&dev_attr_hw_rev.attr,
 	&dev_attr_board_id.attr,
-	&hghca_congestion_react.attr.attr,
-	&hghca_congestion_notify.attr.attr,
-	&hghca_congestion_cnp_interval.attr.attr,
-	&hghca_congestion_cnp_dscp.attr.attr,
-	&hghca_congestion_cnp_priority.attr.attr,
-	&hghca_congestion_threshold.attr.attr,
-	&hghca_congestion_gain.attr.attr,
-	&hghca_congestion_alpha_period.attr.attr,
-	&hghca_congestion_decrease_period.attr.attr,
-	&hghca_congestion_increase_period.attr.attr,
-	&hghca_congestion_increase_bytes.attr.attr,
-	&hghca_congestion_additive.attr.attr,
-	&hghca_congestion_hyper.attr.attr,
-	&hghca_congestion_min_rate.attr.attr,
 	NULL
 };
 
-static umode_t hghca_attr_visible(struct kobject *kobj, struct attribute *attr, int index)
-{
-	struct device *device = kobj_to_dev(kobj);
-	struct hghca_dev *hdev = rdma_device_to_drv_device(device, struct hghca_dev, ibdev);
-	bool congestion = attr != &dev_attr_hw_rev.attr && attr != &dev_attr_board_id.attr;
-
-	return congestion && !(hdev->limits.caps & HGHCA_CAP_CONGESTION) ? 0 : attr->mode;
-}
-
 const struct attribute_group hghca_attr_group = {
 	.attrs = hghca_attrs,
-	.is_visible = hghca_attr_visible,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * KUnit tests of the settings of congestion control (interface document, 4.26):
- * a file in sysfs for each, what the device is asked and told, byte by byte.
+ * a devlink parameter for each, and the commands for them, byte by byte.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -21,12 +21,12 @@ struct congestion {
 };
 
 /* The document's table; the places are those of struct hghca_congestion. */
-static const struct congestion_file {
+static const struct congestion_param {
 	const char *name;
 	u8 offset;
 	u8 size;
 	u32 bit;	/* of flags; 0: the value is all of the field */
-} congestion_files[] = {
+} congestion_params[] = {
 	{ "congestion_react", 0x00, 4, BIT(0) },
 	{ "congestion_notify", 0x00, 4, BIT(1) },
 	{ "congestion_cnp_interval", 0x04, 4 },
@@ -43,12 +43,12 @@ static const struct congestion_file {
 	{ "congestion_min_rate", 0x28, 4 },
 };
 
-static void congestion_file_name(const struct congestion_file *file, char *desc)
+static void congestion_param_name(const struct congestion_param *param, char *desc)
 {
-	strscpy(desc, file->name, KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, param->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(congestion_file, congestion_files, congestion_file_name);
+KUNIT_ARRAY_PARAM(congestion_param, congestion_params, congestion_param_name);
 
 static enum fake_end congestion_answer(struct fake *fake, const struct fake_command *cmd,
 				       struct fake_answer *answer)
@@ -69,6 +69,11 @@ static void congestion_set_up(struct fake *fake)
 	fake->limits.caps |= cpu_to_be32(CONGESTION_CAP);
 }
 
+static void congestion_unregister(void *hdev)
+{
+	hghca_devlink_unregister(hdev);
+}
+
 static int congestion_init(struct kunit *test)
 {
 	struct congestion *this = kunit_kzalloc(test, sizeof(*this), GFP_KERNEL);
@@ -87,58 +92,90 @@ static int congestion_init(struct kunit *test)
 	this->fake->priv = this;
 	this->fake->answer = congestion_answer;
 	test->priv = this;
-	return 0;
+	err = hghca_devlink_register(this->fake->hdev);
+	if (err)
+		return err;
+	return kunit_add_action_or_reset(test, congestion_unregister, this->fake->hdev);
 }
 
-static struct device_attribute *congestion_attr(const char *name)
+static const struct devlink_param *congestion_find(const char *name)
 {
-	struct attribute **attr;
+	u32 i;
 
-	for (attr = hghca_attr_group.attrs; *attr; attr++)
-		if (!strcmp((*attr)->name, name))
-			return container_of(*attr, struct device_attribute, attr);
+	for (i = 0; i < HGHCA_DEVLINK_PARAMS; i++)
+		if (!strcmp(hghca_devlink_params[i].param.name, name))
+			return &hghca_devlink_params[i].param;
 	return NULL;
 }
 
-static ssize_t congestion_show(struct congestion *this, const char *name, char *buf)
+/* As devlink calls it, with its lock. */
+static int congestion_call(struct congestion *this, const char *name, bool set,
+			   struct devlink_param_gset_ctx *ctx)
 {
-	struct device_attribute *attr = congestion_attr(name);
+	const struct devlink_param *param = congestion_find(name);
+	struct devlink *devlink = this->fake->hdev->devlink;
+	struct netlink_ext_ack extack = {};
+	int err;
 
-	return attr ? attr->show(&this->fake->hdev->ibdev.dev, attr, buf) : -ENOENT;
-}
-
-static ssize_t congestion_store(struct congestion *this, const char *name, const char *text)
-{
-	struct device_attribute *attr = congestion_attr(name);
-
-	if (!attr)
+	if (!param || !devlink)
 		return -ENOENT;
-	return attr->store(&this->fake->hdev->ibdev.dev, attr, text, strlen(text));
+	ctx->cmode = DEVLINK_PARAM_CMODE_RUNTIME;
+	devl_lock(devlink);
+	err = (set ? param->set : param->get)(devlink, param->id, ctx, &extack);
+	devl_unlock(devlink);
+	/* A reason for each failure, and for nothing else. */
+	return !err == !extack._msg ? err : -EPROTO;
 }
 
-/* What the device holds for a file. */
-static u32 congestion_value(const struct congestion *this, const struct congestion_file *file)
+static u32 congestion_largest(const struct congestion_param *param)
 {
-	u32 value = file->size == 1 ? this->settings[file->offset] :
-				      be32_at(this->settings, file->offset);
-
-	return file->bit ? !!(value & file->bit) : value;
+	return param->bit ? 1 : param->size == 1 ? U8_MAX : U32_MAX;
 }
 
-static void congestion_test_show(struct kunit *test)
+/* The value is in the member of the parameter's type, and the others are left alone. */
+static void congestion_fill(const struct congestion_param *param, u32 value,
+			    struct devlink_param_gset_ctx *ctx)
 {
-	const struct congestion_file *param = test->param_value;
+	memset(ctx, 0x5a, sizeof(*ctx));
+	if (param->bit)
+		ctx->val.vbool = value;
+	else if (param->size == 1)
+		ctx->val.vu8 = value;
+	else
+		ctx->val.vu32 = value;
+}
+
+static int congestion_set(struct congestion *this, const struct congestion_param *param, u32 value)
+{
+	struct devlink_param_gset_ctx ctx;
+
+	congestion_fill(param, value, &ctx);
+	return congestion_call(this, param->name, true, &ctx);
+}
+
+/* What the device holds for a parameter. */
+static u32 congestion_value(const struct congestion *this, const struct congestion_param *param)
+{
+	u32 value = param->size == 1 ? this->settings[param->offset] :
+				       be32_at(this->settings, param->offset);
+
+	return param->bit ? !!(value & param->bit) : value;
+}
+
+static void congestion_test_get(struct kunit *test)
+{
+	const struct congestion_param *param = test->param_value;
+	struct devlink_param_gset_ctx expected, found;
 	struct congestion *this = test->priv;
 	u32 mark = fake_mark(this->fake);
-	char *buf = (char *)get_zeroed_page(GFP_KERNEL);
-	char expected[16];
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, buf);
 	for (i = 0; i < 2; i++) {
-		snprintf(expected, sizeof(expected), "%u\n", congestion_value(this, param));
-		KUNIT_EXPECT_EQ(test, strlen(expected), congestion_show(this, param->name, buf));
-		KUNIT_EXPECT_STREQ(test, expected, buf);
+		congestion_fill(param, congestion_value(this, param), &expected);
+		expected.cmode = DEVLINK_PARAM_CMODE_RUNTIME;
+		memset(&found, 0x5a, sizeof(found));
+		KUNIT_EXPECT_EQ(test, 0, congestion_call(this, param->name, false, &found));
+		KUNIT_EXPECT_MEMEQ(test, &expected.val, &found.val, sizeof(found.val));
 		KUNIT_EXPECT_EQ(test, mark + i + 1, fake_mark(this->fake));
 		KUNIT_EXPECT_EQ(test, CONGESTION_QUERY, fake_nth(this->fake, mark + i)->op);
 		KUNIT_EXPECT_EQ(test, 1, fake_nth(this->fake, mark + i)->in_modifier);
@@ -147,41 +184,31 @@ static void congestion_test_show(struct kunit *test)
 			this->settings[at] = ~this->settings[at];
 	}
 	this->refused = CONGESTION_QUERY;
-	KUNIT_EXPECT_EQ(test, -EINVAL, congestion_show(this, param->name, buf));
-	free_page((unsigned long)buf);
+	KUNIT_EXPECT_EQ(test, -EINVAL, congestion_call(this, param->name, false, &found));
 }
 
 /* All settings go back as they came, but for the one. */
-static void congestion_test_store(struct kunit *test)
+static void congestion_test_set(struct kunit *test)
 {
-	const struct congestion_file *param = test->param_value;
+	const struct congestion_param *param = test->param_value;
 	struct congestion *this = test->priv;
-	static const struct {
-		const char *text;
-		u32 value;
-	} rows[] = {
-		{ "0\n", 0 }, { "1", 1 }, { "0xfe\n", 0xfe }, { "255", 255 },
-		{ "305419896\n", 0x12345678 }, { "4294967295", U32_MAX },
-	};
+	static const u32 values[] = { 0, 1, 0xfe, 0xff, 0x12345678, U32_MAX };
 	u8 expected[CONGESTION_BYTES];
-	u32 largest = param->bit ? 1 : param->size == 1 ? U8_MAX : U32_MAX;
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(rows) && rows[i].value <= largest; i++) {
+	for (i = 0; i < ARRAY_SIZE(values) && values[i] <= congestion_largest(param); i++) {
 		u32 mark = fake_mark(this->fake);
 		struct fake_command *set;
 
 		memcpy(expected, this->settings, sizeof(expected));
 		if (param->size == 1)
-			expected[param->offset] = rows[i].value;
+			expected[param->offset] = values[i];
 		else if (!param->bit)
-			*(__be32 *)&expected[param->offset] = cpu_to_be32(rows[i].value);
+			*(__be32 *)&expected[param->offset] = cpu_to_be32(values[i]);
 		else
-			expected[3] = (expected[3] & ~param->bit) |
-				      (rows[i].value ? param->bit : 0);
+			expected[3] = (expected[3] & ~param->bit) | (values[i] ? param->bit : 0);
 
-		KUNIT_EXPECT_EQ(test, strlen(rows[i].text),
-				congestion_store(this, param->name, rows[i].text));
+		KUNIT_EXPECT_EQ(test, 0, congestion_set(this, param, values[i]));
 		KUNIT_ASSERT_EQ(test, mark + 2, fake_mark(this->fake));
 		KUNIT_EXPECT_EQ(test, CONGESTION_QUERY, fake_nth(this->fake, mark)->op);
 		set = fake_nth(this->fake, mark + 1);
@@ -194,94 +221,106 @@ static void congestion_test_store(struct kunit *test)
 	}
 }
 
-/* What is no number, or none of the field's size, does not reach the device. */
-static void congestion_test_text(struct kunit *test)
+/* The type allows no value that the field does not have; all can be changed at any time. */
+static void congestion_test_type(struct kunit *test)
 {
-	const struct congestion_file *param = test->param_value;
-	static const char * const texts[] = { "", "\n", "-1", "yes", "1 2", "0x", "1.5" };
-	struct congestion *this = test->priv;
-	u32 mark = fake_mark(this->fake);
-	u32 i;
+	const struct congestion_param *param = test->param_value;
+	const struct devlink_param *found = congestion_find(param->name);
 
-	for (i = 0; i < ARRAY_SIZE(texts); i++)
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, congestion_store(this, param->name, texts[i]),
-				    "'%s'", texts[i]);
-	KUNIT_EXPECT_EQ(test, -ERANGE, congestion_store(this, param->name, "4294967296"));
-	if (param->size == 1)
-		KUNIT_EXPECT_EQ(test, -EINVAL, congestion_store(this, param->name, "256"));
-	if (param->bit)
-		KUNIT_EXPECT_EQ(test, -EINVAL, congestion_store(this, param->name, "2"));
-	KUNIT_EXPECT_EQ(test, mark, fake_mark(this->fake));
+	KUNIT_ASSERT_NOT_NULL(test, found);
+	KUNIT_EXPECT_EQ(test, param->bit ? DEVLINK_PARAM_TYPE_BOOL :
+			      param->size == 1 ? DEVLINK_PARAM_TYPE_U8 : DEVLINK_PARAM_TYPE_U32,
+			found->type);
+	KUNIT_EXPECT_EQ(test, BIT(DEVLINK_PARAM_CMODE_RUNTIME), found->supported_cmodes);
+	KUNIT_EXPECT_FALSE(test, found->generic);
+	KUNIT_EXPECT_GT(test, found->id, DEVLINK_PARAM_GENERIC_ID_MAX);
 }
 
 /* The ranges are the device's: its refusal is passed on. */
 static void congestion_refused(struct kunit *test)
 {
+	const struct congestion_param *threshold = &congestion_params[5];
 	struct congestion *this = test->priv;
 	u32 mark = fake_mark(this->fake);
 
 	this->refused = CONGESTION_SET;
-	KUNIT_EXPECT_EQ(test, -EINVAL, congestion_store(this, "congestion_threshold", "32"));
+	KUNIT_EXPECT_EQ(test, -EINVAL, congestion_set(this, threshold, 32));
 	KUNIT_EXPECT_EQ(test, mark + 2, fake_mark(this->fake));
 
 	this->refused = CONGESTION_QUERY;
-	KUNIT_EXPECT_EQ(test, -EINVAL, congestion_store(this, "congestion_threshold", "5"));
+	KUNIT_EXPECT_EQ(test, -EINVAL, congestion_set(this, threshold, 5));
 	/* What is not known is not set. */
 	KUNIT_EXPECT_EQ(test, mark + 3, fake_mark(this->fake));
 
 	this->refused = 0;
-	KUNIT_EXPECT_EQ(test, 1, congestion_store(this, "congestion_threshold", "5"));
+	KUNIT_EXPECT_EQ(test, 0, congestion_set(this, threshold, 5));
 }
 
-/* The files are those of the document, for everybody to read and for root to write. */
-static void congestion_visible(struct kunit *test)
+/* A device that was given up has no settings. */
+static void congestion_given_up(struct kunit *test)
 {
 	struct congestion *this = test->priv;
-	struct kobject *kobj = &this->fake->hdev->ibdev.dev.kobj;
-	struct attribute **attr;
-	u32 i, files = 0;
+	struct devlink_param_gset_ctx ctx;
+	u32 mark = fake_mark(this->fake);
 
-	for (i = 0; i < ARRAY_SIZE(congestion_files); i++)
-		KUNIT_EXPECT_NOT_NULL(test, congestion_attr(congestion_files[i].name));
-	for (attr = hghca_attr_group.attrs; *attr; attr++) {
-		bool ours = strstarts((*attr)->name, "congestion_");
+	hghca_dev_fail(this->fake->hdev, "a test");
+	KUNIT_EXPECT_EQ(test, -EIO, congestion_call(this, "congestion_gain", false, &ctx));
+	KUNIT_EXPECT_EQ(test, -EIO, congestion_set(this, &congestion_params[6], 1));
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(this->fake));
+}
 
-		files += ours;
-		this->fake->hdev->limits.caps |= CONGESTION_CAP;
-		KUNIT_EXPECT_EQ(test, ours ? 0644 : 0444,
-				hghca_attr_group.is_visible(kobj, *attr, 0));
-		this->fake->hdev->limits.caps &= ~CONGESTION_CAP;
-		KUNIT_EXPECT_EQ(test, ours ? 0 : 0444,
-				hghca_attr_group.is_visible(kobj, *attr, 0));
+/* The parameters are those of the document, and no others. */
+static void congestion_complete(struct kunit *test)
+{
+	u32 i, k;
+
+	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(congestion_params), HGHCA_DEVLINK_PARAMS);
+	for (i = 0; i < ARRAY_SIZE(congestion_params); i++)
+		KUNIT_EXPECT_NOT_NULL(test, congestion_find(congestion_params[i].name));
+	for (i = 0; i < HGHCA_DEVLINK_PARAMS; i++)
+		for (k = 0; k < i; k++)
+			KUNIT_EXPECT_NE(test, hghca_devlink_params[i].param.id,
+					hghca_devlink_params[k].param.id);
+}
+
+/* Without congestion control there is an instance without parameters, again and again. */
+static void congestion_none(struct kunit *test)
+{
+	struct congestion *this = test->priv;
+	struct hghca_dev *hdev = this->fake->hdev;
+	u32 mark = fake_mark(this->fake);
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		hghca_devlink_unregister(hdev);
+		KUNIT_EXPECT_NULL(test, hdev->devlink);
+		hdev->limits.caps ^= CONGESTION_CAP;
+		KUNIT_ASSERT_EQ(test, 0, hghca_devlink_register(hdev));
+		KUNIT_EXPECT_NOT_NULL(test, hdev->devlink);
 	}
-	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(congestion_files), files);
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(this->fake));
 }
 
 struct congestion_writer {
 	struct congestion *this;
-	const char *name;
+	const struct congestion_param *param;
 	int failed;
-	u32 last;
 	struct completion done;
 };
 
 static int congestion_write(void *data)
 {
 	struct congestion_writer *writer = data;
-	char text[16];
 	u32 i;
 
-	for (i = 1; i <= CONGESTION_ROUNDS; i++) {
-		snprintf(text, sizeof(text), "%u", i);
-		if (congestion_store(writer->this, writer->name, text) != strlen(text))
+	for (i = 1; i <= CONGESTION_ROUNDS; i++)
+		if (congestion_set(writer->this, writer->param, i))
 			writer->failed++;
-		writer->last = i;
-	}
 	complete(&writer->done);
 	return 0;
 }
 
-/* One who writes a file does not undo what another writes to another. */
+/* One who sets a parameter does not undo what another sets: devlink's lock is enough. */
 static void congestion_together(struct kunit *test)
 {
 	struct congestion *this = test->priv;
@@ -293,7 +332,7 @@ static void congestion_together(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, writers);
 	for (i = 0; i < 4; i++) {
 		writers[i].this = this;
-		writers[i].name = congestion_files[6 + i].name;
+		writers[i].param = &congestion_params[6 + i];
 		init_completion(&writers[i].done);
 		thread = kthread_run(congestion_write, &writers[i], "hghca-kunit-%u", i);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
@@ -303,7 +342,7 @@ static void congestion_together(struct kunit *test)
 	for (i = 0; i < 4; i++) {
 		KUNIT_EXPECT_EQ(test, 0, writers[i].failed);
 		KUNIT_EXPECT_EQ(test, CONGESTION_ROUNDS,
-				congestion_value(this, &congestion_files[6 + i]));
+				congestion_value(this, writers[i].param));
 	}
 	/* Each asked and set with nobody between. */
 	KUNIT_EXPECT_EQ(test, mark + 8 * CONGESTION_ROUNDS, fake_mark(this->fake));
@@ -313,11 +352,13 @@ static void congestion_together(struct kunit *test)
 }
 
 static struct kunit_case congestion_cases[] = {
-	KUNIT_CASE_PARAM(congestion_test_show, congestion_file_gen_params),
-	KUNIT_CASE_PARAM(congestion_test_store, congestion_file_gen_params),
-	KUNIT_CASE_PARAM(congestion_test_text, congestion_file_gen_params),
+	KUNIT_CASE_PARAM(congestion_test_get, congestion_param_gen_params),
+	KUNIT_CASE_PARAM(congestion_test_set, congestion_param_gen_params),
+	KUNIT_CASE_PARAM(congestion_test_type, congestion_param_gen_params),
 	KUNIT_CASE(congestion_refused),
-	KUNIT_CASE(congestion_visible),
+	KUNIT_CASE(congestion_given_up),
+	KUNIT_CASE(congestion_complete),
+	KUNIT_CASE(congestion_none),
 	KUNIT_CASE(congestion_together),
 	{}
 };

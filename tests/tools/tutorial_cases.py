@@ -46,9 +46,9 @@ def properties():
 
 
 def parameters():
-    """The files of the driver that control congestion."""
-    source = repo.path("kernel/verbs/ucontext.c").read_text()
-    return {f"congestion_{name}" for name in re.findall(r"HGHCA_CONGESTION_ATTR\((\w+)", source)}
+    """The driver's parameters of congestion control."""
+    source = repo.path("kernel/devlink.c").read_text()
+    return set(re.findall(r'"(congestion_\w+)"', source))
 
 
 def steps(text):

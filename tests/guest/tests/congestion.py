@@ -6,6 +6,7 @@ which take packets no faster than their property says.
 """
 
 import contextlib
+import dataclasses
 import json
 
 from hghca_lib.tiers import ALL
@@ -19,24 +20,38 @@ NEEDS = {"subjects": ("hghca",)}
 DEFAULTS = {"react": 0, "notify": 0, "cnp_interval": 50, "cnp_dscp": 48, "cnp_priority": 6, "threshold": 5, "gain": 256,
             "alpha_period": 55, "decrease_period": 50, "increase_period": 55, "increase_bytes": 10000000, "additive": 40,
             "hyper": 400, "min_rate": 10}
-REFUSED = {"react": ("2", "-1", "yes", ""), "cnp_interval": ("0", "1000001"), "cnp_dscp": ("64", "256"),
+REFUSED = {"react": ("2", "yes", ""), "cnp_interval": ("0", "1000001"), "cnp_dscp": ("64", "256"),
            "cnp_priority": ("8",), "threshold": ("0", "32"), "gain": ("0", "65537"), "increase_bytes": ("16383",),
            "additive": ("0", "401"), "hyper": ("39",), "min_rate": ("0", "100001", "4294967296")}
+
+# The device refuses a value, or devlink(8) one that its type cannot have.
+SAID = ("kernel answers: Invalid argument", "is not a number or not within range")
 
 # Of RoCE packets in PFC; 4.27.
 ROCE_PRIORITY = 3
 
 
-def file(side, name):
-    return f"/sys/class/infiniband/{side.device}/congestion_{name}"
+def in_init(side):
+    """The side as the guest's first namespace has it, where the device's devlink instance stays."""
+    return dataclasses.replace(side, netns=None)
 
 
-def write(testbed, side, name, value):
-    testbed.run(f"echo {value} > {file(side, name)}", side)
+def parameter(side, verb, name):
+    return f"devlink -j dev param {verb} pci/{side.pci} name congestion_{name}"
+
+
+def writing(side, name, value):
+    return f"{parameter(side, 'set', name)} value '{value}' cmode runtime"
+
+
+def write(testbed, side, **values):
+    testbed.run(" && ".join(writing(side, name, value) for name, value in values.items()), in_init(side))
 
 
 def read(testbed, side, name):
-    return int(testbed.run(f"cat {file(side, name)}", side))
+    shown = json.loads(testbed.run(parameter(side, "show", name), in_init(side)))["param"][f"pci/{side.pci}"]
+    expect(len(shown) == 1 and [value["cmode"] for value in shown[0]["values"]] == ["runtime"], f"{name}: {shown}")
+    return int(shown[0]["values"][0]["value"])
 
 
 @contextlib.contextmanager
@@ -44,15 +59,13 @@ def controlled(testbed, **parameters):
     """Both ends control congestion as long as the block, and the client's sender by these parameters."""
     try:
         for side in testbed.sides:
-            write(testbed, side, "notify", 1)
-            write(testbed, side, "react", 1)
-        for name, value in parameters.items():
-            write(testbed, testbed.client, name, value)
+            write(testbed, side, notify=1, react=1)
+        if parameters:
+            write(testbed, testbed.client, **parameters)
         yield
     finally:
         for side in testbed.sides:
-            for name, value in DEFAULTS.items():
-                write(testbed, side, name, value)
+            write(testbed, side, **DEFAULTS)
 
 
 def bandwidth(testbed, count=200):
@@ -84,12 +97,12 @@ def turned_off(testbed):
     with impairment(testbed, "mark,rate=50%") as done:
         bandwidth(testbed, 20)
     expect("marked" not in done, f"a packet said that it heeds marks: {done}")
-    write(testbed, testbed.client, "react", 1)
+    write(testbed, testbed.client, react=1)
     try:
         with impairment(testbed, "mark,rate=50%,dir=tx") as done:
             bandwidth(testbed, 20)
     finally:
-        write(testbed, testbed.client, "react", 0)
+        write(testbed, testbed.client, react=0)
     expect(done.get("marked", 0) > 0, "nothing was marked")
     expect(all(testbed.counter(side, "np_cnp_sent") == before[side.device] for side in testbed.sides),
            "a notification was sent")
@@ -100,14 +113,37 @@ def refused(testbed):
     for name, value in DEFAULTS.items():
         found = read(testbed, testbed.client, name)
         expect(found == value, f"{name} is {found}, not {value}")
+    root = in_init(testbed.client)
     for name, values in REFUSED.items():
         for value in values:
-            done = testbed.try_run(f"echo '{value}' | tee {file(testbed.client, name)}")
-            expect(done.status and ("Invalid argument" in done.stderr or "out of range" in done.stderr),
-                   f"{name} = '{value}': {done.output}")
+            done = testbed.try_run(writing(root, name, value), root)
+            expect(done.status and any(text in done.stderr for text in SAID), f"{name} = '{value}': {done.output}")
         expect(read(testbed, testbed.client, name) == DEFAULTS[name], f"{name} has changed")
-    done = testbed.try_run(f"setpriv --reuid=65534 --clear-groups sh -c 'echo 1 > {file(testbed.client, 'react')}'")
-    expect(done.status and "denied" in done.output, f"anybody may: {done.output}")
+    done = testbed.try_run(f"setpriv --reuid=65534 --clear-groups {writing(root, 'react', 1)}", root)
+    expect(done.status and "not permitted" in done.output, f"anybody may: {done.output}")
+    expect(read(testbed, testbed.client, "react") == 0, "anybody may")
+
+
+@test("congestion: shown and set while the driver comes and goes", limit_s=120, lines=True, **NEEDS)
+def comes_and_goes(testbed):
+    """Each call has an effect or fails; a device that was started again has the settings of a reset."""
+    side, root = testbed.client, in_init(testbed.client)
+    both = f"{parameter(side, 'show', 'gain')} >&2; {writing(side, 'gain', 300)} && {writing(side, 'gain', 301)}"
+    busy = [testbed.start(f"while :; do {both}; echo $?; done", root) for _ in range(2)]
+    folder = "/sys/bus/pci/drivers/hghca"
+    for _ in range(5):
+        seen = [run.text(1).count("\n") for run in busy]
+        testbed.wait_until(lambda seen=seen: all(run.text(1).count("\n") > count + 2 for run, count in zip(busy, seen)),
+                           "calls")
+        testbed.run(f"echo {side.pci} > {folder}/unbind && echo {side.pci} > {folder}/bind", root)
+    for run in busy:
+        run.kill()
+        run.wait(10)
+    ends = set("".join(run.text(1) for run in busy).split())
+    expect("0" in ends, f"nothing was set: {ends}")
+    testbed.run(f"echo {side.pci} > {folder}/unbind && echo {side.pci} > {folder}/bind", root)
+    testbed.configure(side)
+    expect(read(testbed, side, "gain") == DEFAULTS["gain"], "the setting has outlived the driver")
 
 
 def overrun(testbed):

@@ -2,6 +2,7 @@
 """What can be seen from outside: objects, counters, frames, trace events, each compared with what a program has or does."""
 
 import contextlib
+import dataclasses
 import json
 import re
 import struct
@@ -16,6 +17,7 @@ from recorder import SENT
 OURS = {"subjects": ("hghca",)}
 # One whom the rdma tool must refuse what only an administrator may.
 NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all"
+BOARD = "4847484341000001"
 TRACING = "/sys/kernel/tracing"
 # Ethernet, IPv4, UDP, BTH, ICRC; and with an AETH.
 SEND_BYTES = 14 + 20 + 8 + 12 + 4
@@ -706,3 +708,19 @@ def trace_link(testbed):
            f"{found}")
     testbed.wait_until(lambda: "state ACTIVE" in testbed.run(f"rdma link show {side.device}/1"), "the port up")
     testbed.await_gids(side)
+
+
+@seen_test("versions, as devlink and standard tools show them", tier=QUICK, lines=True)
+def versions(testbed):
+    """The number of the board is that of the interface document, 16.2; the rest is compared with what others know."""
+    for side in testbed.sides:
+        root = dataclasses.replace(side, netns=None)
+        said = json.loads(testbed.run(f"devlink -j dev info pci/{side.pci}", root))["info"][f"pci/{side.pci}"]
+        revision = testbed.run(f"cat /sys/bus/pci/devices/{side.pci}/revision", root).strip()
+        (link,) = rdma(testbed, f"dev show {side.device}", side)
+        expect(said == {"driver": "hghca",
+                        "versions": {"fixed": {"board.id": BOARD, "asic.rev": f"{int(revision, 0):x}"},
+                                     "running": {"fw": link["fw"]}}}, f"{said}; revision {revision}, {link}")
+        shown = testbed.run(f"ibv_devinfo -d {side.device}", side)
+        for name, value in (("board_id", BOARD), ("hw_ver", f"0x{int(revision, 0):X}"), ("fw_ver", link["fw"])):
+            expect(re.search(rf"^\s*{name}:\s+{value}$", shown, re.MULTILINE), f"{name} is not {value}: {shown}")
