@@ -9,33 +9,6 @@
 #define HGHCA_PKEY		0xffff
 #define HGHCA_MBPS_PER_SPEED	100	/* of the verb that queries the speed alone */
 
-/* For an Ethernet link, the highest InfiniBand width and speed that are not faster. */
-static const struct {
-	u32 mbps;
-	u8 width;
-	u16 speed;
-} hghca_speeds[] = {
-	{ 400000, IB_WIDTH_4X, IB_SPEED_NDR },
-	{ 200000, IB_WIDTH_4X, IB_SPEED_HDR },
-	{ 100000, IB_WIDTH_4X, IB_SPEED_EDR },
-	{ 50000, IB_WIDTH_2X, IB_SPEED_EDR },
-	{ 40000, IB_WIDTH_4X, IB_SPEED_FDR10 },
-	{ 25000, IB_WIDTH_1X, IB_SPEED_EDR },
-	{ 10000, IB_WIDTH_1X, IB_SPEED_FDR10 },
-	{ 0, IB_WIDTH_1X, IB_SPEED_SDR },
-};
-
-static void hghca_port_speed(struct hghca_dev *hdev, struct ib_port_attr *attr)
-{
-	u32 mbps = READ_ONCE(hdev->port_mbps);
-	unsigned int i = 0;
-
-	while (hghca_speeds[i].mbps > mbps)
-		i++;
-	attr->active_width = hghca_speeds[i].width;
-	attr->active_speed = hghca_speeds[i].speed;
-}
-
 /**
  * hghca_query_port - query state and attributes of the port
  * @ibdev: the device
@@ -72,10 +45,11 @@ int hghca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *att
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
 	dev_put(netdev);
-	if (hdev->limits.caps & HGHCA_CAP_PORT)
-		hghca_port_speed(hdev, attr);
-	else if (ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width))
-		hghca_port_speed(hdev, attr);
+	/* There may be no net device: the lowest values. */
+	if (ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width)) {
+		attr->active_width = IB_WIDTH_1X;
+		attr->active_speed = IB_SPEED_SDR;
+	}
 	return 0;
 }
 

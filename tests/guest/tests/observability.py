@@ -724,3 +724,12 @@ def versions(testbed):
         shown = testbed.run(f"ibv_devinfo -d {side.device}", side)
         for name, value in (("board_id", BOARD), ("hw_ver", f"0x{int(revision, 0):X}"), ("fw_ver", link["fw"])):
             expect(re.search(rf"^\s*{name}:\s+{value}$", shown, re.MULTILINE), f"{name} is not {value}: {shown}")
+
+
+@seen_test("the port's rate is that of its Ethernet device", lines=True)
+def rate(testbed):
+    """100 Gbit/s, with which the device starts, are four lanes of EDR."""
+    for side in testbed.sides:
+        speed = testbed.run(f"cat /sys/class/net/{side.netdev}/speed", side).strip()
+        shown = testbed.run(f"cat /sys/class/infiniband/{side.device}/ports/1/rate", side).strip()
+        expect((speed, shown) == ("100000", "100 Gb/sec (4X EDR)"), f"{side.device}: {shown}, {speed} Mbit/s")
