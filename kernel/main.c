@@ -307,8 +307,10 @@ static int hghca_ib_register(struct hghca_dev *hdev)
 		ib_set_device_ops(ibdev, &hghca_dev_stats_ops);
 	if (hdev->limits.caps & HGHCA_CAP_QP_COUNTERS)
 		ib_set_device_ops(ibdev, &hghca_dev_qp_counter_ops);
-	if (hdev->limits.caps & HGHCA_CAP_MODERATION)
+	if (hdev->limits.caps & HGHCA_CAP_MODERATION) {
 		ib_set_device_ops(ibdev, &hghca_dev_moderation_ops);
+		ibdev->use_cq_dim = true;
+	}
 	if (hdev->limits.caps & HGHCA_CAP_SRQ)
 		ib_set_device_ops(ibdev, &hghca_dev_srq_ops);
 	if (hdev->limits.caps & HGHCA_CAP_XRC)

@@ -733,3 +733,22 @@ def rate(testbed):
         speed = testbed.run(f"cat /sys/class/net/{side.netdev}/speed", side).strip()
         shown = testbed.run(f"cat /sys/class/infiniband/{side.device}/ports/1/rate", side).strip()
         expect((speed, shown) == ("100000", "100 Gb/sec (4X EDR)"), f"{side.device}: {shown}, {speed} Mbit/s")
+
+
+@seen_test("adaptive moderation of the kernel's CQs, set by an administrator", lines=True)
+def adaptive_moderation(testbed):
+    side = testbed.client
+
+    def enabled():
+        (link,) = rdma(testbed, f"-d dev show {side.device}", side)
+        return link["adaptive-moderation"]
+
+    expect(enabled() is True, "it is disabled at the start")
+    try:
+        denied = testbed.try_run(f"{NOBODY} rdma dev set {side.device} adaptive-moderation off", side)
+        expect(denied.status and enabled() is True, f"anybody may: {denied.output}")
+        for state in ("off", "on"):
+            testbed.run(f"rdma dev set {side.device} adaptive-moderation {state}", side)
+            expect(enabled() is (state == "on"), f"after {state}: {enabled()}")
+    finally:
+        testbed.run(f"rdma dev set {side.device} adaptive-moderation on", side)
