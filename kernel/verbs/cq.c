@@ -74,30 +74,20 @@ void hghca_cq_event(struct hghca_hwcq *hwcq, u8 syndrome)
 		ibcq->event_handler(&event, ibcq->cq_context);
 }
 
-/* Pin the buffer of a user, and create its MR. */
+/* Create the MR of the buffer of a user.  On an error @umem is released. */
 static int hghca_cq_map_user(struct hghca_dev *hdev, const struct hghca_cq *hcq,
-			     struct hghca_queue *queue, struct ib_umem **umem, u64 addr,
-			     u32 log_size)
+			     struct hghca_queue *queue, struct ib_umem *umem, u32 log_size)
 {
-	size_t bytes = hghca_cq_bytes(hcq, log_size);
 	int ret;
 
-	if (!PAGE_ALIGNED(addr)) {
-		ibdev_dbg(&hdev->ibdev, "CQ buffer is not page-aligned\n");
-		return -EINVAL;
-	}
-
-	*umem = ib_umem_get_va(&hdev->ibdev, addr, bytes, IB_ACCESS_LOCAL_WRITE);
-	if (IS_ERR(*umem)) {
-		ret = PTR_ERR(*umem);
-		*umem = NULL;
-		return ret;
-	}
-
-	ret = hghca_queue_map_user(hdev, queue, hdev->pdn, *umem, 0, bytes, true);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	ret = hghca_queue_map_user(hdev, queue, hdev->pdn, umem, 0,
+				   hghca_cq_bytes(hcq, log_size), true);
 	if (ret) {
-		ib_umem_release(*umem);
-		*umem = NULL;
+		ibdev_dbg(&hdev->ibdev, "failed to map a CQ buffer at 0x%lx: %d\n",
+			  umem->address, ret);
+		ib_umem_release(umem);
 	}
 	return ret;
 }
@@ -122,10 +112,13 @@ static void hghca_cq_free_buffer(struct hghca_dev *hdev, struct hghca_queue *que
 	ib_umem_release(umem);	/* NULL: a kernel buffer */
 }
 
+/* The buffer is that of an attribute of the method, or without one that of the driver's data. */
 static int hghca_cq_init_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
-			      struct ib_udata *udata)
+			      struct uverbs_attr_bundle *attrs)
 {
+	struct ib_udata *udata = &attrs->driver_udata;
 	struct hghca_create_cq cmd;
+	struct ib_umem *umem;
 	int ret;
 
 	hcq->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
@@ -133,10 +126,12 @@ static int hghca_cq_init_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	if (ret)
 		return ret;
 
-	ret = hghca_cq_map_user(hdev, hcq, &hcq->queue, &hcq->umem, cmd.buf_addr,
-				hcq->log_size);
+	umem = ib_umem_get_cq_buf_or_va(&hdev->ibdev, attrs, cmd.buf_addr,
+					hghca_cq_bytes(hcq, hcq->log_size), IB_ACCESS_LOCAL_WRITE);
+	ret = hghca_cq_map_user(hdev, hcq, &hcq->queue, umem, hcq->log_size);
 	if (ret)
 		return ret;
+	hcq->umem = umem;
 
 	ret = hghca_dbr_map_user(hdev, &hcq->uctx->dbr_pages, &hcq->dbr, cmd.dbr_addr);
 	if (ret)
@@ -288,7 +283,7 @@ int hghca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
  * hghca_create_user_cq - create a CQ of a process
  * @ibcq: the CQ
  * @attr: its size, vector and flags
- * @attrs: with the address of its buffer
+ * @attrs: with its buffer, or the address of that
  *
  * Return: 0, -EINVAL for an invalid size, vector or address, -EOPNOTSUPP for
  * flags that the device lacks, or an error of an allocation or a command.
@@ -310,7 +305,7 @@ int hghca_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	if (attr->flags)
 		hcq->log_cqe = ilog2(sizeof(struct hghca_timed_cqe));
-	ret = hghca_cq_init_user(hdev, hcq, &attrs->driver_udata);
+	ret = hghca_cq_init_user(hdev, hcq, attrs);
 	if (ret)
 		return ret;
 
@@ -405,7 +400,9 @@ static int hghca_cq_resize_user(struct hghca_dev *hdev, struct hghca_cq *hcq,
 	if (ret)
 		return ret;
 
-	ret = hghca_cq_map_user(hdev, hcq, &queue, &umem, cmd.buf_addr, log_size);
+	umem = ib_umem_get_va(&hdev->ibdev, cmd.buf_addr, hghca_cq_bytes(hcq, log_size),
+			      IB_ACCESS_LOCAL_WRITE);
+	ret = hghca_cq_map_user(hdev, hcq, &queue, umem, log_size);
 	if (ret)
 		return ret;
 

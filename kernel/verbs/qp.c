@@ -128,7 +128,6 @@ static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 	int ret;
 
 	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
-	    !PAGE_ALIGNED(cmd->buf_addr) ||
 	    (cmd->rq_wqe_cnt && (hqp->ibqp.srq || hqp->ibqp.qp_type == IB_QPT_XRC_INI)))
 		return -EINVAL;
 
@@ -143,9 +142,12 @@ static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 				  cap->max_recv_wr);
 }
 
-/* Map the buffer of both queues.  Each queue has its own MR. */
+/*
+ * Map the buffer of both queues.  It is that of an attribute of the method, or without one
+ * that of the driver's data.  Each queue has its own MR.
+ */
 static int hghca_qp_map_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
-			     u64 buf_addr)
+			     u64 buf_addr, struct ib_udata *udata)
 {
 	u32 sq_bytes = ALIGN(hghca_wq_bytes(&hqp->sq), HGHCA_ICM_PAGE_SIZE);
 	u32 rq_bytes = ALIGN(hghca_wq_bytes(&hqp->rq), HGHCA_ICM_PAGE_SIZE);
@@ -153,7 +155,9 @@ static int hghca_qp_map_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 p
 
 	if (!(sq_bytes + rq_bytes))
 		return 0;
-	hqp->umem = ib_umem_get_va(&hdev->ibdev, buf_addr, sq_bytes + rq_bytes, 0);
+	hqp->umem = ib_umem_get_attr_or_va(&hdev->ibdev, rdma_udata_to_uverbs_attr_bundle(udata),
+					   UVERBS_ATTR_CREATE_QP_BUF_UMEM, buf_addr,
+					   sq_bytes + rq_bytes, 0);
 	if (IS_ERR(hqp->umem)) {
 		ret = PTR_ERR(hqp->umem);
 		hqp->umem = NULL;
@@ -200,7 +204,7 @@ static int hghca_qp_init_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 
 		return ret;
 	}
 
-	ret = hghca_qp_map_user(hdev, hqp, pdn, cmd.buf_addr);
+	ret = hghca_qp_map_user(hdev, hqp, pdn, cmd.buf_addr, udata);
 	if (ret)
 		return ret;
 	if (hqp->rq.num_wqes) {

@@ -120,37 +120,27 @@ static int hghca_srq_check_user(struct hghca_dev *hdev, const struct hghca_creat
 	return 0;
 }
 
-/* Pin the buffer of a user, and create its MR in the PD of the SRQ. */
+/* Create the MR of the buffer of a user in the PD of the SRQ.  On an error @umem is released. */
 static int hghca_srq_map_user(struct hghca_dev *hdev, const struct hghca_srq *hsrq,
-			      struct hghca_queue *queue, struct ib_umem **umem, u64 addr,
-			      u32 num_wqes)
+			      struct hghca_queue *queue, struct ib_umem *umem, u32 num_wqes)
 {
-	size_t bytes = hghca_srq_bytes(num_wqes, hsrq->log_stride);
 	int ret;
 
-	if (!PAGE_ALIGNED(addr))
-		return -EINVAL;
-
-	*umem = ib_umem_get_va(&hdev->ibdev, addr, bytes, 0);
-	if (IS_ERR(*umem)) {
-		ret = PTR_ERR(*umem);
-		*umem = NULL;
-		return ret;
-	}
-
-	ret = hghca_queue_map_user(hdev, queue, to_hpd(hsrq->ibsrq.pd)->pdn, *umem, 0, bytes,
-				   false);
-	if (ret) {
-		ib_umem_release(*umem);
-		*umem = NULL;
-	}
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	ret = hghca_queue_map_user(hdev, queue, to_hpd(hsrq->ibsrq.pd)->pdn, umem, 0,
+				   hghca_srq_bytes(num_wqes, hsrq->log_stride), false);
+	if (ret)
+		ib_umem_release(umem);
 	return ret;
 }
 
+/* The buffer is that of an attribute of the method, or without one that of the driver's data. */
 static int hghca_srq_init_user(struct hghca_dev *hdev, struct hghca_srq *hsrq,
 			       const struct ib_srq_attr *attr, struct ib_udata *udata)
 {
 	struct hghca_create_srq cmd;
+	struct ib_umem *umem;
 	int ret;
 
 	hsrq->uctx = rdma_udata_to_drv_context(udata, struct hghca_ucontext, ibuctx);
@@ -166,10 +156,13 @@ static int hghca_srq_init_user(struct hghca_dev *hdev, struct hghca_srq *hsrq,
 	hsrq->num_wqes = cmd.wqe_cnt;
 	hsrq->log_stride = cmd.log_stride;
 
-	ret = hghca_srq_map_user(hdev, hsrq, &hsrq->queue, &hsrq->umem, cmd.buf_addr,
-				 hsrq->num_wqes);
+	umem = ib_umem_get_attr_or_va(&hdev->ibdev, rdma_udata_to_uverbs_attr_bundle(udata),
+				      UVERBS_ATTR_CREATE_SRQ_BUF_UMEM, cmd.buf_addr,
+				      hghca_srq_bytes(hsrq->num_wqes, hsrq->log_stride), 0);
+	ret = hghca_srq_map_user(hdev, hsrq, &hsrq->queue, umem, hsrq->num_wqes);
 	if (ret)
 		return ret;
+	hsrq->umem = umem;
 
 	ret = hghca_dbr_map_user(hdev, &hsrq->uctx->dbr_pages, &hsrq->dbr, cmd.dbr_addr);
 	if (ret)
@@ -372,7 +365,9 @@ static int hghca_srq_resize(struct hghca_dev *hdev, struct hghca_srq *hsrq, u32 
 		return -EINVAL;
 	}
 
-	ret = hghca_srq_map_user(hdev, hsrq, &queue, &umem, cmd.buf_addr, cmd.wqe_cnt);
+	umem = ib_umem_get_va(&hdev->ibdev, cmd.buf_addr,
+			      hghca_srq_bytes(cmd.wqe_cnt, hsrq->log_stride), 0);
+	ret = hghca_srq_map_user(hdev, hsrq, &queue, umem, cmd.wqe_cnt);
 	if (ret)
 		return ret;
 

@@ -111,6 +111,9 @@ struct hghca_alloc_pd_resp {
 };
 
 /*
+ * For CQs, QPs and SRQs: buf_addr is not used if the buffer is an attribute of the method,
+ * and the first byte of that buffer is page-aligned.
+ *
  * buf_addr: the CQ buffer, page-aligned.  The number of its CQEs is the smallest
  * power of two above the number requested.
  * dbr_addr: struct hghca_cq_dbr of the CQ, 8-byte aligned.

@@ -11,6 +11,7 @@ PROGRAMS = {
     "badcalls": ["badcalls.c", "testbed.c"],
     "badverbs": ["badverbs.c", "testbed.c"],
     "badwqe": ["badwqe.c", "raw.c", "testbed.c"],
+    "buffers": ["buffers.c", "raw.c", "testbed.c"],
     "datacheck": ["datacheck.c", "testbed.c"],
     "devmem": ["devmem.c", "link.c", "testbed.c"],
     "odp": ["odp.c", "link.c", "testbed.c"],
