@@ -43,6 +43,8 @@ make -s O=/mnt/build tinyconfig
 scripts/kconfig/merge_config.sh -m -O /mnt/build /mnt/build/.config "$@"
 make -s O=/mnt/build olddefconfig
 """
+# The tree's Kconfig may have changed since.
+AGAIN = "make -s O=/mnt/build olddefconfig"
 # The release stays the same from commit to commit: otherwise each would link all modules again.
 MAKE = ["make", "LOCALVERSION=", "O=/mnt/build"]
 INSTALL = """
@@ -152,7 +154,7 @@ def make(path, checkers, progress):
     log = cache.log_path("ci-tree")
     log.unlink(missing_ok=True)
     with cache.lock(folder.name):
-        with progress.step("configuration", is_configured(made)):
+        with progress.step("configuration", False):
             configure(root, made, log)
         with progress.step("kernel", False):
             compile_(root, made, log)
@@ -183,18 +185,15 @@ def is_configured(made):
 
 
 def configure(root, made, log):
-    if is_configured(made):
-        return
+    """Configure the build, or take over what the tree's Kconfig has changed; each option that is missing is named."""
     own = made.build / "in-tree.config"
     own.write_text("".join(f"{line}\n" for line in IN_TREE) if has_ours(made.source) else "")
-    files = [*(f"/mnt/fragments/{path.name}" for path in fragments(made)), "/mnt/build/in-tree.config"]
-    root.run(["sh", "-c", CONFIGURE, "sh", *files], log, "configuration",
-             "see the log; the tree's Kconfig may be wrong", {**made.binds(), "fragments": repo.path("tools/kernel")},
-             SOURCE)
     asked = {}
     for fragment in (*fragments(made), own):
         asked.update(debug_kernel.options(fragment))
-    missing = lacking(asked.values(), debug_kernel.options(made.build / ".config"))
+    missing = apply(root, made, log, AGAIN, asked) if is_configured(made) else asked.values()
+    # An option that the tree has again is not set by itself.
+    missing = apply(root, made, log, CONFIGURE, asked) if missing else []
     needed = {*debug_kernel.options(repo.path(f"tools/kernel/{REQUIRED}")), *CORE_OPTIONS}
     required = [line for line in missing if OPTION.search(line).group() in needed]
     if required:
@@ -203,6 +202,14 @@ def configure(root, made, log):
     if missing:
         print(f"hghca: the tree does not take {', '.join(missing)}: tests that need it will fail", file=sys.stderr)
     (made.folder / "fragments").write_text(wanted(made))
+
+
+def apply(root, made, log, script, asked):
+    """Run a script of configuration; the lines of `asked`, option -> line, that Kconfig did not take."""
+    files = [*(f"/mnt/fragments/{path.name}" for path in fragments(made)), "/mnt/build/in-tree.config"]
+    root.run(["sh", "-c", script, "sh", *files], log, "configuration", "see the log; the tree's Kconfig may be wrong",
+             {**made.binds(), "fragments": repo.path("tools/kernel")}, SOURCE)
+    return lacking(asked.values(), debug_kernel.options(made.build / ".config"))
 
 
 def lacking(asked, got):
