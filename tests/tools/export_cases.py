@@ -11,10 +11,10 @@ from unittest import mock
 
 from tool import fails, hghca, holds, same
 
-from hghca_lib import export, repo
+from hghca_lib import export, repo, series
 from hghca_lib.errors import ToolError
 
-PERSON = export.Person("An Author", "author@example.org")
+PERSON = series.Person("An Author", "author@example.org")
 MAINTAINERS = ("Maintainers List\n----------------\n\n3C59X NETWORK DRIVER\nS:\tOdd Fixes\n\nFBTFT FRAMEBUFFER DRIVERS\n"
                "S:\tOrphan\n\nKCSAN\nS:\tMaintained\n\nTHE REST\nS:\tBuried alive in reporters\n")
 # Each line is there because the drivers belong behind it.
@@ -27,7 +27,7 @@ FILES = {
     "drivers/dma/Makefile": "obj-$(CONFIG_INTEL_LDMA) += lgm/\n\nobj-y += amd/\n",
     "Documentation/infiniband/index.rst": "   core_locking\n   ipoib\n",
     f"{export.BINDINGS}/vendor-prefixes.yaml": '  "^hechuang,.*":\n    description: Shenzhen Hechuang\n',
-    export.IDS: "enum rdma_driver_id {\n\tRDMA_DRIVER_UNKNOWN,\n};\n",
+    export.IDS: "enum rdma_driver_id {\n\tRDMA_DRIVER_UNKNOWN,\n\tRDMA_DRIVER_IONIC = 21,\n};\n",
 }
 
 
@@ -53,7 +53,7 @@ def git(tree, *arguments):
 
 def refused(tree):
     try:
-        export.write(tree, tree.parent / "series", PERSON)
+        series.write(export.LINUX, tree, tree.parent / "series", PERSON)
     except ToolError as error:
         return str(error)
     raise AssertionError("no error")
@@ -64,16 +64,16 @@ def test_series():
     with small_tree() as tree:
         for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=base"]):
             git(tree, *arguments)
-        patches = export.write(tree, tree.parent / "series", PERSON, signoff=True)
+        patches = series.write(export.LINUX, tree, tree.parent / "series", PERSON, signoff=True)
         same(len(patches), 1 + len(export.TOPICS), "patches")
         holds(patches[0].read_text(), "[PATCH 00/", export.COVER.splitlines()[0], "From: An Author <author@example.org>")
         git(tree, "am", "--quiet", "--empty=drop", *map(str, patches))
         same(git(tree, "log", "--reverse", "--format=%s").splitlines(), ["base", *(topic.subject for topic in export.TOPICS)])
         holds(git(tree, "log", "-1", "--format=%b"), "Signed-off-by: An Author <author@example.org>")
         for topic in export.TOPICS:
-            for source, target in export.placed(topic).items():
-                same((tree / target).read_text(), export.text_of(source), target)
-        holds((tree / export.IDS).read_text(), "RDMA_DRIVER_UNKNOWN,\n\tRDMA_DRIVER_HGHCA,\n\tRDMA_DRIVER_ERNIC,\n};")
+            for source, target in export.LINUX.placed(topic).items():
+                same((tree / target).read_text(), export.LINUX.text_of(source), target)
+        holds((tree / export.IDS).read_text(), "RDMA_DRIVER_IONIC = 21,\n\tRDMA_DRIVER_HGHCA,\n\tRDMA_DRIVER_ERNIC,\n};")
         holds((tree / export.HGHCA / "main.c").read_text(), "RDMA_DRIVER_HGHCA")
         holds((tree / export.HGHCA / "Makefile").read_text(), "obj-$(CONFIG_INFINIBAND_HGHCA) += hghca.o",
               "\thw/cmd.o", "hghca-$(CONFIG_DCB) += \\\n\tnet/dcb.o\n")
@@ -84,7 +84,7 @@ def test_series():
 
 def test_places():
     """Each source has a place, no folder of the tree names the checkout's, and each pattern fits a file"""
-    texts = {source: export.text_of(source) for source in export.sources()}
+    texts = {source: export.LINUX.text_of(source) for source in export.LINUX.sources()}
     assert len(texts) > 80, len(texts)
     same([source for source, text in texts.items() if "docs/" in text or "RDMA_DRIVER_UNKNOWN" in text], [], "left names")
     files = [str(path.relative_to(repo.ROOT)) for name in ("kernel", "include") for path in repo.path(name).rglob("*")]
@@ -92,6 +92,25 @@ def test_places():
     same([pattern for pattern in patterns if not fnmatch.filter(files, pattern)], [], "patterns without files")
     same([old for pattern, old, _ in export.REPLACED
           if not any(old in repo.path(source).read_text() for source in fnmatch.filter(texts, pattern))], [], "texts to replace")
+
+
+def test_driver_ids():
+    """A driver's id has its number in any tree: written if drivers are missing before it, refused if another has it"""
+    head = "enum rdma_driver_id {\n\tRDMA_DRIVER_UNKNOWN,\n\tRDMA_DRIVER_I40IW,\n\tRDMA_DRIVER_IRDMA = RDMA_DRIVER_I40IW,\n"
+    same(series.numbers_of(head + "\tRDMA_DRIVER_EFA,\n\tRDMA_DRIVER_SIW = 0x10,\n};\n"),
+         {"RDMA_DRIVER_UNKNOWN": 0, "RDMA_DRIVER_I40IW": 1, "RDMA_DRIVER_IRDMA": 1, "RDMA_DRIVER_EFA": 2,
+          "RDMA_DRIVER_SIW": 16}, "numbers of a header")
+    for last, wanted in (("", "\tRDMA_DRIVER_HGHCA = 22,\n\tRDMA_DRIVER_ERNIC,\n"),
+                         ("\tRDMA_DRIVER_IONIC = 21,\n", "\tRDMA_DRIVER_HGHCA,\n\tRDMA_DRIVER_ERNIC,\n")):
+        text = f"{head}{last}}};\n"
+        for name in ("RDMA_DRIVER_HGHCA", "RDMA_DRIVER_ERNIC"):
+            text = export.LINUX.numbered(name, text)
+        same(text, f"{head}{last}{wanted}}};\n")
+        numbers = series.numbers_of(text)
+        same((numbers["RDMA_DRIVER_HGHCA"], numbers["RDMA_DRIVER_ERNIC"]), (22, 23), "numbers")
+    with small_tree(**{export.IDS.replace("/", "_").replace(".", "_"):
+                       f"{head}\tRDMA_DRIVER_OTHER = 22,\n}};\n"}) as tree:
+        holds(refused(tree), "has the number 22 for another driver, not for RDMA_DRIVER_HGHCA", "cure:")
 
 
 def test_refused_trees():
@@ -106,7 +125,7 @@ def test_refused_trees():
     with small_tree(drivers_dma_Kconfig="endif\n") as tree:
         holds(refused(tree), "drivers/dma/Kconfig of the tree has no line for", "cure:")
     with small_tree(Makefile="VERSION = 8\nPATCHLEVEL = 0\n") as tree:
-        export.check_tree(tree)
+        export.LINUX.check(tree)
 
 
 def test_command():
@@ -115,12 +134,12 @@ def test_command():
     fails(hghca("export", "windows", "/"), 2, "windows", "linux")
     fails(hghca("export", "linux", "/etc", env=identity), 2, "/etc is not a kernel's tree", "cure:")
     with small_tree() as tree:
-        series = tree.parent / "series"
-        ended = hghca("export", "linux", tree, "--output", series, env=identity)
+        folder = tree.parent / "series"
+        ended = hghca("export", "linux", tree, "--output", folder, env=identity)
         same((ended.status, ended.stderr), (0, ""))
-        same(ended.stdout.splitlines()[:-1], sorted(map(str, series.iterdir())), "what is said")
-        holds(ended.stdout, f"git -C {tree} am --empty=drop {series}/*.patch\n")
-        fails(hghca("export", "linux", tree, "--output", series, env=identity), 2, "not an empty folder", "--output")
+        same(ended.stdout.splitlines()[:-1], sorted(map(str, folder.iterdir())), "what is said")
+        holds(ended.stdout, f"git -C {tree} am --empty=drop {folder}/*.patch\n")
+        fails(hghca("export", "linux", tree, "--output", folder, env=identity), 2, "not an empty folder", "--output")
 
 
 def test_unknown_author():
@@ -128,7 +147,7 @@ def test_unknown_author():
     failed = subprocess.CompletedProcess([], 128, "", "Please tell me who you are.")
     with mock.patch.object(subprocess, "run", lambda *_, **__: failed), mock.patch.dict(os.environ):
         try:
-            export.author()
+            series.author()
         except ToolError as error:
             holds(str(error), "git config --global user.name", "user.email")
         else:

@@ -7,16 +7,12 @@ the lists of Kbuild, and the lines in files that the tree has. tools/linux has t
 
 import bisect
 import dataclasses
-import fnmatch
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
-from . import lines, repo
-from .errors import ToolError, UsageError
+from . import lines, repo, series
+from .errors import UsageError
+from .series import Insert
 
 OUTPUT = "hghca-patches"
 TEXTS = "tools/linux"
@@ -37,14 +33,6 @@ LEFT_OUT = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Insert:
-    """Text that stands behind the first match of a pattern in a file of the tree."""
-    file: str
-    behind: str
-    text: str
-
-
-@dataclasses.dataclass(frozen=True)
 class Driver:
     """A module: its folder, its option, the folders of its headers."""
     name: str
@@ -62,19 +50,12 @@ class Entry:
 
 
 @dataclasses.dataclass(frozen=True)
-class Topic:
+class Topic(series.Topic):
     """One patch.
 
-    sources: pattern of the checkout -> folder of the tree. The longest pattern that fits a file has it.
-    texts:   files of tools/linux.
-    driver:  whose Makefile it adds.
-    entry:   in MAINTAINERS.
+    driver: whose Makefile it adds.
+    entry:  in MAINTAINERS.
     """
-    subject: str
-    body: str
-    sources: dict = dataclasses.field(default_factory=dict)
-    texts: tuple = ()
-    inserts: tuple = ()
     driver: Driver = None
     entry: Entry = None
 
@@ -90,9 +71,8 @@ RDMA_LIST, DMA_LIST = "linux-rdma@vger.kernel.org", "dmaengine@vger.kernel.org"
 REPLACED = (
     ("kernel/main.c", "RDMA_DRIVER_UNKNOWN", "RDMA_DRIVER_HGHCA"),
     ("kernel/ernic/ibdev.c", "RDMA_DRIVER_UNKNOWN", "RDMA_DRIVER_ERNIC"),
-    ("include/*", "docs/reference/hardware-interface.rst", "interface document"),
+    *series.DOCUMENTS,
     ("include/*", "docs/reference/ernic.rst", "interface of the ERNIC"),
-    ("include/*", "docs/reference/rsnic.rst", "interface of RSNIC"),
     ("include/*", "; docs/reference/loopback.rst", ""),
     ("kernel/loopback/*", "docs/reference/loopback.rst describes the device.", "The device copies memory."),
 )
@@ -116,7 +96,7 @@ TOPICS = (
           "The provider and the driver exchange these structures. The device has a\n"
           "driver id, which user space uses to choose the provider.",
           {"include/uapi/rdma/hghca-abi.h": ABI},
-          inserts=(Insert(IDS, r"enum rdma_driver_id \{[^}]*", "\tRDMA_DRIVER_HGHCA,\n"),),
+          ids=("RDMA_DRIVER_HGHCA",),
           entry=Entry("JINGZHAO HCA DRIVER", RDMA_LIST,
                       ("Documentation/infiniband/hghca.rst", f"{HGHCA}/", f"{ABI}/hghca-abi.h"))),
     Topic("RDMA/hghca: Add the hardware interface",
@@ -148,7 +128,7 @@ TOPICS = (
           {"kernel/*.c": HGHCA}, (f"{HGHCA}/Kconfig",),
           (Insert("drivers/infiniband/Kconfig", r'source "drivers/infiniband/hw/hfi1/Kconfig"\n', f'source "{HGHCA}/Kconfig"\n'),
            Insert("drivers/infiniband/hw/Makefile", r"\Z", "obj-$(CONFIG_INFINIBAND_HGHCA)\t\t+= hghca/\n")),
-          HGHCA_DRIVER),
+          driver=HGHCA_DRIVER),
     Topic("Documentation: infiniband: Describe the JingZhao HCA",
           "The page describes the device, the layers of its driver, and what an\n"
           "administrator can observe.",
@@ -166,10 +146,9 @@ TOPICS = (
           "function that carries the registers, the driver makes one.",
           {"kernel/ernic/*": ERNIC, "include/ernic_hw.h": ERNIC, "kernel/carrier.h": HGHCA,
            "include/uapi/rdma/ernic-abi.h": ABI}, (f"{ERNIC}/Kconfig",),
-          (Insert(IDS, r"enum rdma_driver_id \{[^}]*", "\tRDMA_DRIVER_ERNIC,\n"),
-           Insert("drivers/infiniband/Kconfig", r'source "drivers/infiniband/hw/erdma/Kconfig"\n', f'source "{ERNIC}/Kconfig"\n'),
+          (Insert("drivers/infiniband/Kconfig", r'source "drivers/infiniband/hw/erdma/Kconfig"\n', f'source "{ERNIC}/Kconfig"\n'),
            Insert("drivers/infiniband/hw/Makefile", r"\Z", "obj-$(CONFIG_INFINIBAND_ERNIC)\t\t+= ernic/\n")),
-          ERNIC_DRIVER,
+          ("RDMA_DRIVER_ERNIC",), ERNIC_DRIVER,
           Entry("ERNIC RDMA DRIVER", RDMA_LIST,
                 (f"{BINDINGS}/infiniband/xlnx,ernic.yaml", f"{ERNIC}/", f"{ABI}/ernic-abi.h"))),
     Topic("dt-bindings: dma: Add the RDMA loopback controller",
@@ -182,20 +161,13 @@ TOPICS = (
           {"kernel/loopback/*": LOOPBACK, "include/loopback_hw.h": LOOPBACK}, (f"{LOOPBACK}/Kconfig",),
           (Insert("drivers/dma/Kconfig", r'source "drivers/dma/qcom/Kconfig"\n\n', f'source "{LOOPBACK}/Kconfig"\n\n'),
            Insert("drivers/dma/Makefile", r"(?:obj-\$\(.*\n)(?=\nobj-y)", "obj-$(CONFIG_RDMA_LOOPBACK_DMA) += rdma-loopback/\n")),
-          LOOPBACK_DRIVER,
-          Entry("RDMA LOOPBACK CONTROLLER DRIVER", DMA_LIST,
+          driver=LOOPBACK_DRIVER,
+          entry=Entry("RDMA LOOPBACK CONTROLLER DRIVER", DMA_LIST,
                 (f"{BINDINGS}/dma/hghca,rdma-loopback.yaml", f"{LOOPBACK}/"))),
 )
 # A list of objects in Kbuild: `hghca-y := kernel/main.o`.
 OBJECTS = re.compile(r"^(?P<module>[\w-]+)-(?P<condition>y|\$\(CONFIG_\w+\)) [:+]=[ \t]*"
                      r"(?P<objects>(?:[\w/-]+\.o[ \t]*)+)$", re.MULTILINE)
-
-
-@dataclasses.dataclass(frozen=True)
-class Person:
-    """Who exports: the author of the patches, and whom MAINTAINERS names."""
-    name: str
-    email: str
 
 
 def add_options(command):
@@ -207,142 +179,43 @@ def add_options(command):
 
 def main(options):
     """Write the series; the exit status."""
-    patches = write(Path(options.tree), Path(options.output), author(), options.signoff)
+    patches = series.write(LINUX, Path(options.tree), Path(options.output), series.author(), options.signoff)
     for patch in patches:
         print(patch)
     print(f"to apply them: git -C {options.tree} am --empty=drop {Path(options.output).absolute()}/*.patch")
     return 0
 
 
-def write(tree, output, person, signoff=False):
-    """Write the patches for a tree in a folder; their paths. The first is the cover letter."""
-    check_tree(tree)
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UsageError(f"{output} exists and is not an empty folder", "remove it, or name another with --output")
-    with tempfile.TemporaryDirectory() as scratch:
-        git = Git(Path(scratch), person)
-        for file in sorted({"MAINTAINERS", *(insert.file for topic in TOPICS for insert in topic.inserts)}):
-            git.write(file, (tree / file).read_text())
-        git.commit("base")
-        for topic in TOPICS:
-            for file, text in changes(topic, git.folder, person).items():
-                git.write(file, text)
-            git.commit(f"{topic.subject}\n\n{topic.body}\n")
-        git.run("config", "branch.series.description", COVER)
-        git.run("format-patch", "--quiet", "--cover-letter", "--cover-from-description=subject", "--no-renames",
-                f"--output-directory={output.absolute()}", *(["--signoff"] if signoff else []), f"-{len(TOPICS)}")
-    return sorted(output.glob("*.patch"))
+class Linux(series.Project):
+    """The drivers in a kernel's tree."""
+
+    def check(self, tree):
+        missing = [file for file in TREE_FILES if not (tree / file).is_file()]
+        if missing:
+            raise UsageError(f"{tree} is not a kernel's tree: it lacks {missing[0]}", "name the folder with the sources of Linux")
+        makefile = (tree / "Makefile").read_text()
+        version = [re.search(rf"^{name} = (\d+)", makefile, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
+        newest = lines.names()[-1]
+        if not all(version) or [int(number[1]) for number in version] < [int(number) for number in newest.split(".")]:
+            raise UsageError(f"{tree} is older than Linux {newest}, which the drivers are written for",
+                             f"use a tree of Linux {newest} or later, or build the drivers out of the tree")
+        present = [driver.folder for driver in DRIVERS if (tree / driver.folder).exists()]
+        if present:
+            raise UsageError(f"{tree} has {present[0]} already", "check out a branch without the drivers")
+
+    def files(self):
+        return sorted({"MAINTAINERS", *super().files()})
+
+    def changes(self, topic, tree, person):
+        found = super().changes(topic, tree, person)
+        if topic.driver:
+            found[f"{topic.driver.folder}/Makefile"] = makefile(topic.driver)
+        if topic.entry:
+            found["MAINTAINERS"] = maintained(topic.entry, person, (tree / "MAINTAINERS").read_text())
+        return found
 
 
-def check_tree(tree):
-    """Raise an error unless the tree can take the drivers."""
-    missing = [file for file in TREE_FILES if not (tree / file).is_file()]
-    if missing:
-        raise UsageError(f"{tree} is not a kernel's tree: it lacks {missing[0]}", "name the folder with the sources of Linux")
-    makefile = (tree / "Makefile").read_text()
-    version = [re.search(rf"^{name} = (\d+)", makefile, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
-    newest = lines.names()[-1]
-    if not all(version) or [int(number[1]) for number in version] < [int(number) for number in newest.split(".")]:
-        raise UsageError(f"{tree} is older than Linux {newest}, which the drivers are written for",
-                         f"use a tree of Linux {newest} or later, or build the drivers out of the tree")
-    present = [driver.folder for driver in DRIVERS if (tree / driver.folder).exists()]
-    if present:
-        raise UsageError(f"{tree} has {present[0]} already", "check out a branch without the drivers")
-
-
-def author():
-    """The Person that git takes for the author of a commit in the checkout."""
-    if not shutil.which("git"):
-        raise ToolError("git is not installed", "install the package git")
-    done = subprocess.run(["git", "-C", repo.ROOT, "var", "GIT_AUTHOR_IDENT"], capture_output=True, text=True)
-    found = re.match(r"(.+) <(.+)> ", done.stdout)
-    if done.returncode or not found:
-        raise ToolError("git does not know who the author is",
-                        "run `git config --global user.name NAME` and `git config --global user.email ADDRESS`")
-    return Person(*found.groups())
-
-
-class Git:
-    """A repository in a folder, with one branch, `series`; git's settings of the user do not count there."""
-
-    def __init__(self, folder, person):
-        self.folder = folder
-        who = {f"GIT_{role}_{kind}": value for role in ("AUTHOR", "COMMITTER")
-               for kind, value in (("NAME", person.name), ("EMAIL", person.email))}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        self.env = {**kept, **who, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-        self.run("init", "--quiet", "--initial-branch=series")
-
-    def run(self, *arguments, stdin=None):
-        done = subprocess.run(["git", "-C", self.folder, *arguments], env=self.env, input=stdin, capture_output=True, text=True)
-        if done.returncode:
-            raise ToolError(f"git {arguments[0]} failed: {done.stderr.strip()}")
-
-    def write(self, file, text):
-        path = self.folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def commit(self, message):
-        self.run("add", "--all", "--force")
-        self.run("commit", "--quiet", "--file=-", stdin=message)
-
-
-def changes(topic, tree, person):
-    """What a patch adds or changes: path in the tree -> its text; `tree` has the files that the patches before it left."""
-    found = {target: text_of(source) for source, target in placed(topic).items()}
-    for name in topic.texts:
-        found[name] = of(person, repo.path(f"{TEXTS}/{name}").read_text())
-    if topic.driver:
-        found[f"{topic.driver.folder}/Makefile"] = makefile(topic.driver)
-    for insert in topic.inserts:
-        found[insert.file] = inserted(insert, (tree / insert.file).read_text())
-    if topic.entry:
-        found["MAINTAINERS"] = maintained(topic.entry, person, (tree / "MAINTAINERS").read_text())
-    return found
-
-
-def placed(topic):
-    """The sources of a topic: path in the checkout -> path in the tree."""
-    return {source: f"{folder}/{Path(source).name}" for source in sources()
-            for folder, owner in [place_of(source)] if owner is topic}
-
-
-def sources():
-    """The drivers' files that are exported, as paths of the checkout."""
-    found = [str(path.relative_to(repo.ROOT)) for name in ("kernel", "include") for path in repo.path(name).rglob("*")
-             if path.is_file()]
-    return sorted(source for source in found if not any(fnmatch.fnmatch(source, pattern) for pattern in LEFT_OUT))
-
-
-def place_of(source):
-    """(folder of the tree, topic) of a source."""
-    fitting = [(len(pattern), folder, topic) for topic in TOPICS for pattern, folder in topic.sources.items()
-               if fnmatch.fnmatch(source, pattern)]
-    if not fitting:
-        raise ToolError(f"{source} has no place in a kernel's tree", "add it to a topic, or to LEFT_OUT, in tools/hghca_lib/export.py")
-    return max(fitting, key=lambda each: each[0])[1:]
-
-
-def text_of(source):
-    text = repo.path(source).read_text()
-    for pattern, old, new in REPLACED:
-        if fnmatch.fnmatch(source, pattern):
-            text = text.replace(old, new)
-    return text
-
-
-def of(person, text):
-    return text.replace("@NAME@", person.name).replace("@EMAIL@", person.email)
-
-
-def inserted(insert, text):
-    found = re.search(insert.behind, text)
-    if not found:
-        raise ToolError(f"{insert.file} of the tree has no line for {insert.behind!r}, behind which the drivers belong",
-                        "use a tree of the kernel that the drivers are written for, or change the line in "
-                        "tools/hghca_lib/export.py")
-    return text[:found.end()] + insert.text + text[found.end():]
+LINUX = Linux("tools/hghca_lib/export.py", COVER, TOPICS, TEXTS, ("kernel", "include"), LEFT_OUT, REPLACED, IDS)
 
 
 def maintained(entry, person, text):
@@ -370,7 +243,7 @@ def makefile(driver):
 def objects_of(driver):
     """[(condition, objects)] of a driver, as paths in its folder; without those of tests."""
     text = repo.path("Kbuild").read_text().replace("\\\n", " ")
-    places = {source: f"{place_of(source)[0]}/{Path(source).name}" for source in sources()}
+    places = {source: f"{LINUX.place_of(source)[0]}/{Path(source).name}" for source in LINUX.sources()}
     found = []
     for listed in OBJECTS.finditer(text):
         targets = [places.get(name.removesuffix(".o") + ".c", "") for name in listed["objects"].split()]

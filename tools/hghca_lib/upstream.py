@@ -7,11 +7,11 @@ import re
 import shutil
 import subprocess
 
-from . import buildroot, cache, debug_kernel, export, lines, repo
+from . import buildroot, cache, debug_kernel, export, lines, repo, series
 
 LINE = lines.names()[-1]
 FRAGMENT = "tools/kernel/upstream.config"
-PERSON = export.Person("JingZhao HCA for Linux", "hghca@example.org")
+PERSON = series.Person("JingZhao HCA for Linux", "hghca@example.org")
 FOLDERS = [driver.folder for driver in export.DRIVERS]
 # A compiler for arm64, and what a kernel's tree needs to build its own tools.
 CROSS = buildroot.Recipe("cross-root", "root with a compiler for arm64",
@@ -81,21 +81,21 @@ def tree():
     """The folder with the sources of Linux and the series, applied patch by patch."""
     source = lines.source(LINE)
     exported = cache.tree_key(repo.ROOT, *(repo.path(name) for name in (
-        "Kbuild", *export.sources(), export.TEXTS, "tools/hghca_lib/export.py")))
+        "Kbuild", *export.LINUX.sources(), export.TEXTS, "tools/hghca_lib/export.py",
+        "tools/hghca_lib/series.py")))
 
     def build(folder):
-        series = folder / "series"
-        export.write(source, series, PERSON, signoff=True)
+        series.write(export.LINUX, source, folder / "series", PERSON, signoff=True)
         # Unchanged files are links to those of the source: patch puts a new file in the place of one that it changes.
         shutil.copytree(source, folder / "tree", symlinks=True, copy_function=os.link)
         buildroot.make().run(["sh", "-c", APPLY], cache.log_path("upstream"), "series in the kernel's tree",
-                             "change what tools/hghca_lib/export.py inserts", {"series": series, "tree": folder / "tree"})
+                             "change what tools/hghca_lib/export.py inserts", {"series": folder / "series", "tree": folder / "tree"})
 
     return cache.make("upstream-tree", cache.key(source.parent.name, exported, APPLY), build, 64 * cache.MIB,
                       "kernel's tree with the drivers") / "tree"
 
 
-def series():
+def patches():
     """The patches that the tree has, without the cover letter."""
     return sorted((tree().parent / "series").glob("*.patch"))[1:]
 
