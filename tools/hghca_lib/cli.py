@@ -31,9 +31,12 @@ number of their guest, the first status that is not 0 is the exit status:
   tools/hghca exec --vms 2 --on 1 -- ping -c 3 10.10.0.2 --on 2 -- sleep 5
 """
 EXPORT_EPILOG = """\
-The tree is only read. Its kernel must be the one that the drivers are written for, or a newer one:
+The tree is only read. It must be of the version that the drivers or the providers are written for, or of a newer one:
   tools/hghca export linux ~/linux --output /tmp/series
   git -C ~/linux am --empty=drop /tmp/series/*.patch
+
+  tools/hghca export rdma-core ~/rdma-core --output /tmp/providers
+  git -C ~/rdma-core am --empty=drop /tmp/providers/*.patch
 """
 CI_EPILOG = """\
 The tree is only read; the build is kept in the cache, so that the next run compiles what has changed.
@@ -144,7 +147,7 @@ def parser():
         tier.add_argument(f"--{name}", dest="tier", action="store_const", const=name, help=text)
     test.add_argument("--junit", metavar="FILE", help="also write the results to this file, as JUnit XML")
     add("pages", generated.main, "write the documents that are made from the tables of include/")
-    export.add_options(add("export", export.main, "write the drivers as a series of patches for a kernel's tree",
+    export.add_options(add("export", export.main, "write a series of patches: drivers for Linux, or providers for rdma-core",
                            epilog=EXPORT_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))
     ci.add_options(add("ci", ci.main, "build a kernel's tree, boot it on RDMA devices, run a plan of tests",
                        epilog=CI_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))

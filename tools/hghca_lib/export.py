@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca export linux DIR`: the drivers as a series of patches for a kernel's tree.
+"""`tools/hghca export`: the drivers as a series of patches for a kernel's tree, or the providers as one for rdma-core's.
 
+What follows is about the drivers; export_rdma_core.py is about the providers.
 The sources are those of the checkout, in other folders. What a tree needs beside them is written here: the Makefiles, from
 the lists of Kbuild, and the lines in files that the tree has. tools/linux has the other files, at their paths in the tree.
 """
@@ -10,7 +11,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from . import lines, repo, series
+from . import export_rdma_core, lines, repo, series
 from .errors import UsageError
 from .series import Insert
 
@@ -171,15 +172,15 @@ OBJECTS = re.compile(r"^(?P<module>[\w-]+)-(?P<condition>y|\$\(CONFIG_\w+\)) [:+
 
 
 def add_options(command):
-    command.add_argument("system", choices=["linux"], help="what the drivers are exported to")
-    command.add_argument("tree", metavar="DIR", help="a kernel's tree, which is only read")
+    command.add_argument("project", choices=[*PROJECTS], help="linux takes the drivers, rdma-core the providers")
+    command.add_argument("tree", metavar="DIR", help="the project's tree, which is only read")
     command.add_argument("--output", metavar="FOLDER", default=OUTPUT, help=f"where the patches go (default {OUTPUT})")
     command.add_argument("--signoff", action="store_true", help="add a Signed-off-by line of git's user")
 
 
 def main(options):
     """Write the series; the exit status."""
-    patches = series.write(LINUX, Path(options.tree), Path(options.output), series.author(), options.signoff)
+    patches = series.write(PROJECTS[options.project], Path(options.tree), Path(options.output), series.author(), options.signoff)
     for patch in patches:
         print(patch)
     print(f"to apply them: git -C {options.tree} am --empty=drop {Path(options.output).absolute()}/*.patch")
@@ -215,7 +216,8 @@ class Linux(series.Project):
         return found
 
 
-LINUX = Linux("tools/hghca_lib/export.py", COVER, TOPICS, TEXTS, ("kernel", "include"), LEFT_OUT, REPLACED, IDS)
+LINUX = Linux("tools/hghca_lib/export.py", COVER, TOPICS, ("kernel", "include"), LEFT_OUT, REPLACED, IDS, TEXTS)
+PROJECTS = {"linux": LINUX, "rdma-core": export_rdma_core.RDMA_CORE}
 
 
 def maintained(entry, person, text):

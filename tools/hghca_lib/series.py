@@ -65,19 +65,19 @@ class Project:
     """What is exported to a tree.
 
     module:   the file with these tables, which an error names.
-    texts:    folder of the checkout with text that only the tree has.
     roots:    folders of the checkout, all files of which are exported, but for the patterns of left_out.
     replaced: text of the checkout that the tree has otherwise: (pattern of files, text, text in the tree).
     header:   of the tree, with enum rdma_driver_id.
+    texts:    folder of the checkout with files that only the tree has.
     """
     module: str
     cover: str
     topics: tuple
-    texts: str
     roots: tuple
     left_out: dict
     replaced: tuple
     header: str
+    texts: str = ""
 
     def check(self, tree):
         """Raise an error unless the tree can take the patches."""
@@ -167,6 +167,7 @@ def write(project, tree, output, person, signoff=False):
         git = Git(Path(scratch), person)
         for file in project.files():
             git.write(file, (tree / file).read_text())
+            shutil.copymode(tree / file, git.folder / file)
         git.commit("base")
         for topic in project.topics:
             for file, text in project.changes(topic, git.folder, person).items():
