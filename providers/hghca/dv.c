@@ -172,7 +172,7 @@ int hghcadv_destroy_partition(struct hghcadv_partition *dv)
 
 	fill_attr_in_obj(cmdb, HGHCA_ATTR_PARTITION_DESTROY_HANDLE, partition->handle);
 	err = execute_ioctl(dv->context, cmdb);
-	/* As for all objects, EIO of a device that is gone is success if the program asks for that. */
+	/* As for all objects, EIO of a device that is gone is success if the program asks. */
 	verbs_is_destroy_err(&err);
 	if (err)
 		return hghca_errno(err);

@@ -70,7 +70,7 @@ struct hghca_table {
 struct hghca_context {
 	struct verbs_context vctx;
 	void *uar;
-	uint32_t uar_index;		/* of the UAR page, which no other context of the kernel has */
+	uint32_t uar_index;		/* of the UAR page, which no other context has */
 	size_t page_size;
 	uint32_t max_qp_wr;
 	uint32_t max_cqe;
@@ -84,7 +84,7 @@ struct hghca_context {
 	bool has_dbr;			/* doorbell records of receive queues */
 	bool has_cq_arm;		/* doorbells that arm CQs */
 	bool has_cq_update;		/* sends without a CQE */
-	bool has_mem_mgt;		/* windows, invalidation, keys whose tag is in the low bits */
+	bool has_mem_mgt;		/* windows, invalidation, tags in the keys' low bits */
 	bool has_xrc;
 	bool has_clock;			/* timestamps of completions */
 	bool has_placement;		/* FLUSH, ATOMIC WRITE */
@@ -146,7 +146,7 @@ struct hghca_buf {
 
 /* An array of CQEs. */
 struct hghca_cqes {
-	uint8_t *first;			/* after its timestamp if it has one; NULL without an array */
+	uint8_t *first;			/* after its timestamp, if any; NULL without an array */
 	uint32_t mask;			/* number of CQEs - 1 */
 };
 
@@ -186,7 +186,7 @@ struct hghca_wq {
 	struct hghca_lock lock;		/* protects fields that a post changes */
 	void *slots;
 	uint64_t *wr_ids;
-	bool *silent;			/* unsignaled WQEs of a device without CQ_UPDATE; otherwise NULL */
+	bool *silent;			/* unsignaled WQEs of a device without CQ_UPDATE, or NULL */
 	struct hghca_cq *cq;
 	uint32_t cnt;			/* WQEs, a power of two, or 0 */
 	/*
@@ -222,7 +222,7 @@ struct hghca_srq {
 	struct verbs_srq vsrq;
 	struct hghca_lock lock;		/* of the variable fields below; taken after a CQ's lock */
 	void *wqes;
-	void *next_wqes;		/* while the queue grows: the new array, with the same WQEs */
+	void *next_wqes;		/* while the queue grows: new array with the same WQEs */
 	struct hghca_srq_slot *slots;
 	uint32_t cnt;			/* slots, a power of two */
 	uint32_t first_free;
@@ -259,7 +259,7 @@ struct hghca_wr_bind {
 /* The unfinished batch between ibv_wr_start and ibv_wr_complete. */
 struct hghca_wr_builder {
 	struct hghca_sq_batch batch;
-	struct hghca_wr_bind *binds;	/* one for each WQE of the queue; NULL if the QP cannot bind */
+	struct hghca_wr_bind *binds;	/* one for each WQE; NULL if the QP cannot bind */
 	uint32_t num_binds;		/* of this batch */
 	void *wqe;			/* the WQE that setters write to, or NULL */
 	uint32_t header_units;		/* where its data list starts */

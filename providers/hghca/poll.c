@@ -6,7 +6,7 @@
 
 #include "cqe.h"
 
-#define HGHCA_SL_UDP	8	/* bit of a datagram over UDP; the bits below it are HGHCA_CQE_IPV* */
+#define HGHCA_SL_UDP	8	/* bit of a datagram over UDP; those below are HGHCA_CQE_IPV* */
 
 /* Low five bits of the BTH opcode that ends a message to a receive WQE. */
 enum {

@@ -78,7 +78,7 @@ static inline const struct hghca_send_op *hghca_send_op(const struct hghca_qp *q
 	return op;
 }
 
-/* Write the units between the next unit and the data list.  Returns the unit where the list starts. */
+/* Write the units between the next unit and the data list.  Returns the unit of the list. */
 static inline uint32_t hghca_encode_header(const struct hghca_qp *qp, void *wqe,
 					   const struct hghca_send_op *op,
 					   const struct ibv_send_wr *wr)
@@ -223,7 +223,7 @@ static inline int hghca_encode_send(struct hghca_qp *qp, struct hghca_sq_batch *
 	return 0;
 }
 
-/* Post one bind of a window of either type, which the caller has checked.  Returns 0 or an errno. */
+/* Post one bind of a window of either type; the caller has checked it.  Returns 0 or an errno. */
 int hghca_post_bind(struct hghca_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct hghca_sq_batch batch = {};
@@ -312,7 +312,7 @@ void hghca_qp_start_flush(struct hghca_qp *qp)
 /* ------------------------------------------------------------------ */
 /* ibv_post_recv                                                        */
 
-/* Write one receive WQE; with a doorbell record its next unit stays zero.  Returns 0 or an errno. */
+/* Write one receive WQE; with a doorbell record its next unit stays 0.  Returns 0 or an errno. */
 static inline int hghca_encode_recv(struct hghca_wq *rq, uint32_t index,
 				    const struct ibv_recv_wr *wr)
 {

@@ -18,7 +18,7 @@
 
 struct hghca_rwq {
 	struct ibv_wq ibwq;
-	struct hghca_qp qp;		/* its number, its receive queue, and the state of flushing */
+	struct hghca_qp qp;		/* its number, receive queue and state of flushing */
 };
 
 static inline struct hghca_rwq *to_hrwq(struct ibv_wq *ibwq)
@@ -199,7 +199,7 @@ struct ibv_rwq_ind_table *hghca_create_rwq_ind_table(struct ibv_context *context
 
 	if (!to_hctx(context)->has_rss || attr->comp_mask)
 		err = EOPNOTSUPP;
-	/* The command is on the stack, so its size is limited; the kernel checks the device's limit. */
+	/* The command is on the stack, so its size is limited; the kernel checks the device's. */
 	else if (attr->log_ind_tbl_size > HGHCA_RSS_LOG_MAX_SIZE)
 		err = EINVAL;
 	if (err) {

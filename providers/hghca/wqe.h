@@ -74,7 +74,7 @@ static inline bool hghca_send_flags_valid(const struct hghca_qp *qp, unsigned in
 	return !qp->is_raw || !(send_flags & IBV_SEND_IP_CSUM);
 }
 
-/* Sends are valid from RTS on: before it the device ignores the doorbell.  A handle has no queue. */
+/* Sends are valid from RTS on: before it the device ignores doorbells.  A handle has no queue. */
 static inline bool hghca_qp_can_send(const struct hghca_qp *qp)
 {
 	return qp->vqp.qp.state > IBV_QPS_RTR && !qp->is_handle;
@@ -108,7 +108,7 @@ static inline uint8_t hghca_ud_opcode(const struct hghca_qp *qp, struct ibv_ah *
 	return same_pd ? opcode : HGHCA_OPCODE_RDMA_READ;
 }
 
-/* Write the next unit of WQE `index`, without a link.  `srqn`: the remote SRQ of XRC, otherwise 0. */
+/* Write the next unit of WQE `index`, without a link.  `srqn`: the remote SRQ of XRC, or 0. */
 static inline void *hghca_wqe_start(struct hghca_qp *qp, uint32_t index,
 				    uint64_t wr_id, unsigned int send_flags,
 				    __be32 imm_data, uint32_t srqn)
