@@ -18,8 +18,6 @@ from hghca_lib import buildroot, cache, export, rdma_core, repo, series
 from hghca_lib.errors import ToolError
 from hghca_lib.export_rdma_core import RDMA_CORE
 
-UNPACK = "tar -xzf {}/rdma-core_*.orig.tar.gz -C /mnt/tree --strip-components=1"
-
 
 def make_newest(tree):
     """What version 56.1 lacks of the newest."""
@@ -34,12 +32,8 @@ def make_newest(tree):
 @contextlib.contextmanager
 def unpacked():
     """The tree of the build root's version, as a repository of git."""
-    root = buildroot.make()
-    place, binds = rdma_core.archive(root, rdma_core.STOCK)
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "rdma-core"
-        tree.mkdir()
-        root.run(["sh", "-c", UNPACK.format(place)], cache.log_path("test-export"), "test", "", {"tree": tree, **binds})
+        tree = rdma_core.unpack(buildroot.make(), rdma_core.STOCK, Path(folder), cache.log_path("test-export"), "test", "")
         for arguments in (["init", "--quiet"], ["add", "--all", "--force"], ["commit", "--quiet", "--message=base"]):
             git(tree, *arguments)
         yield tree

@@ -35,6 +35,8 @@ REPLACED = (
      "Section 9 of *docs/reference/rsnic.rst*, which comes with the driver, describes the packets.\n\n", ""),
 )
 IN_KERNEL = re.compile(r"#ifdef __KERNEL__\n(?:.*\n)*?#else\n(?P<user>(?:.*\n)*?)#endif\n")
+# rdma-core writes the licence of a source as the kernel does.
+LICENCE = re.compile(r"\A/\* (SPDX-License-Identifier: .*) \*/\n")
 INCLUDED = re.compile(r"#include <hghca/(?P<name>\w+)\.h>\n")
 RELEASE = re.compile(r'^set\(PACKAGE_VERSION "(?P<release>\d+)', re.MULTILINE)
 # A version of libhghca.map, and its functions.
@@ -198,6 +200,8 @@ class RdmaCore(series.Project):
     def text_of(self, source):
         text = IN_KERNEL.sub(lambda match: match["user"], super().text_of(source))
         text = text.replace('#include "ernic_hw.h"\n', defines(ERNIC_HEADER, ERNIC_DEFINES))
+        if source.endswith(".c"):
+            text = LICENCE.sub(r"// \1\n", text)
         return INCLUDED.sub(lambda match: included(source, match["name"]), text)
 
 

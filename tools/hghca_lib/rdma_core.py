@@ -74,11 +74,16 @@ def tree_key(root, version):
                      *LIST_OF_STATIC, MANUAL, *folders(version))
 
 
-def make_tree(root, version, folder, log, step, cure):
-    """Unpack rdma-core in the folder, and add the providers to its lists; sync_tree() adds the sources."""
+def unpack(root, version, folder, log, step, cure):
+    """Unpack rdma-core below a folder; where it is."""
     place, binds = archive(root, version)
     root.run(["sh", "-c", UNPACK.format(place)], log, step, cure, {"tree": folder, **binds}, "/mnt/tree")
-    core = folder / "rdma-core"
+    return folder / "rdma-core"
+
+
+def make_tree(root, version, folder, log, step, cure):
+    """Unpack rdma-core in the folder, and add the providers to its lists; sync_tree() adds the sources."""
+    core = unpack(root, version, folder, log, step, cure)
     _insert(core, LIST_OF_FOLDERS, [COMPAT] if COMPAT in folders(version) else [*PROVIDERS, MANUAL])
     _insert(core, LIST_OF_HEADERS, PROVIDERS)
     _insert(core, LIST_OF_STATIC, PROVIDERS)

@@ -89,7 +89,8 @@ def tree():
         # Unchanged files are links to those of the source: patch puts a new file in the place of one that it changes.
         shutil.copytree(source, folder / "tree", symlinks=True, copy_function=os.link)
         buildroot.make().run(["sh", "-c", APPLY], cache.log_path("upstream"), "series in the kernel's tree",
-                             "change what tools/hghca_lib/export.py inserts", {"series": folder / "series", "tree": folder / "tree"})
+                             "change what tools/hghca_lib/export.py inserts",
+                             {"series": folder / "series", "tree": folder / "tree"})
 
     return cache.make("upstream-tree", cache.key(source.parent.name, exported, APPLY), build, 64 * cache.MIB,
                       "kernel's tree with the drivers") / "tree"
