@@ -39,9 +39,9 @@ def interface_key():
     return cache.key(LIBRARY, HEADERS, folder / "hghcadv.h", folder / "libhghca.map")
 
 
-def provider_key(buildroot, version):
+def provider_key(buildroot, version, ids=None):
     return cache.key(tree_key(buildroot, version), LIBRARY, HEADERS, OBJECTS,
-                     cache.tree_key(repo.ROOT, *source_paths()))
+                     cache.tree_key(repo.ROOT, *source_paths()), *([str(ids)] if ids else []))
 
 
 def tree_key(buildroot, version):
@@ -49,12 +49,15 @@ def tree_key(buildroot, version):
     return cache.key(buildroot.key, rdma_core.tree_key(buildroot, version), CONFIGURE, TARGET, ERNIC_TARGET)
 
 
-def is_made(buildroot, version=rdma_core.STOCK):
-    return cache.entry("provider", provider_key(buildroot, version)).is_dir()
+def is_made(buildroot, version=rdma_core.STOCK, ids=None):
+    return cache.entry("provider", provider_key(buildroot, version, ids)).is_dir()
 
 
-def make(buildroot, version=rdma_core.STOCK):
-    """The folder with both providers, their .driver files, headers and objects, built first if it is missing."""
+def make(buildroot, version=rdma_core.STOCK, ids=None):
+    """The folder with both providers, their .driver files, headers and objects, built first if it is missing.
+
+    ids: as for rdma_core.sync_tree().
+    """
     log = cache.log_path("provider")
     step = STEP if version == rdma_core.STOCK else f"{STEP} for rdma-core {version}"
 
@@ -64,7 +67,7 @@ def make(buildroot, version=rdma_core.STOCK):
     def build(folder):
         log.unlink(missing_ok=True)
         tree = cache.make("provider-tree", tree_key(buildroot, version), build_tree, cache.GIB, step)
-        rdma_core.sync_tree(version, tree)
+        rdma_core.sync_tree(version, tree, ids)
         ernic = ERNIC_TARGET.format(rdma_core.private_abi(tree))
         buildroot.run(["sh", "-c", f"{CONFIGURE} && ninja -C build {TARGET} {ernic}"], log, step, CURE,
                       {"tree": tree}, "/mnt/tree")
@@ -78,4 +81,4 @@ def make(buildroot, version=rdma_core.STOCK):
         for file in sources():
             shutil.copy(tree / BUILT / f"CMakeFiles/{TARGET}.dir" / f"{file}.o", folder / OBJECTS)
 
-    return cache.make("provider", provider_key(buildroot, version), build, cache.GIB, step)
+    return cache.make("provider", provider_key(buildroot, version, ids), build, cache.GIB, step)

@@ -38,6 +38,7 @@ LIST_OF_FOLDERS = ("CMakeLists.txt", f"add_subdirectory({FOLDER}/%s)\n")
 LIST_OF_HEADERS = ("kernel-headers/CMakeLists.txt", "  rdma/%s-abi.h\n")
 # Of what a program may be linked with if it is linked statically.
 LIST_OF_STATIC = ("libibverbs/verbs.h", "extern const struct verbs_device_ops verbs_provider_%s;\n")
+UNKNOWN = "RDMA_DRIVER_UNKNOWN"
 PRIVATE_ABI = re.compile(r'^set\(IBVERBS_PABI_VERSION "(\d+)"\)$', re.MULTILINE)
 
 
@@ -101,11 +102,17 @@ def _insert(core, place, names):
     file.write_text(text.replace(anchor, anchor + "".join(line % name for name in names)))
 
 
-def sync_tree(version, folder):
-    """Make the sources of the providers in a folder of make_tree() those of this checkout."""
+def sync_tree(version, folder, ids=None):
+    """Make the sources of the providers in a folder of make_tree() those of this checkout.
+
+    ids: the number of each provider's driver, if the kernel's tree has them; without, they have none of their own.
+    """
     for name in folders(version):
         source = repo.path(f"{FOLDER}/{name}")
         cache.sync_tree(source, [source], folder / "rdma-core" / FOLDER / name)
+    for name, number in (ids or {}).items():
+        file = folder / "rdma-core" / FOLDER / name / f"{name}.c"
+        file.write_text(file.read_text().replace(UNKNOWN, f"(enum rdma_driver_id){number}"))
     cache.sync_tree(repo.ROOT / "include", [repo.ROOT / "include"], folder / "include")
 
 

@@ -64,8 +64,9 @@ def make(verbose=False, kernel=None, modules=None):
         tree = built or module.kernel_tree(kernel, modules)
     with progress.step("kernel module", ci_tree.is_driver_made(root, tree)):
         driver = ci_tree.driver(root, tree)
-    with progress.step("verbs provider", provider.is_made(root)):
-        plugin = provider.make(root)
+    ids = ci_tree.provider_ids(tree)
+    with progress.step("verbs provider", provider.is_made(root, ids=ids)):
+        plugin = provider.make(root, ids=ids)
     with progress.step("QEMU with the device", qemu.is_made(root)):
         emulator = emulator.result()
     with progress.step("payload disk", payload.is_made(driver, plugin)):

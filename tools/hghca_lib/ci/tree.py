@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .. import buildroot, cache, debug_kernel, kernel, module, repo
+from .. import buildroot, cache, debug_kernel, kernel, module, rdma_core, repo, series
 from ..errors import ToolError
 
 KIND = "ci-tree"
@@ -260,6 +260,11 @@ def is_driver_made(root, tree):
 def is_own(tree):
     """Whether it is a Tree that has the drivers itself."""
     return isinstance(tree, Tree) and has_ours(tree.source)
+
+
+def provider_ids(tree):
+    """The numbers of the drivers' ids that the providers must have; None for those of a driver outside of the tree."""
+    return {name: series.DRIVER_IDS[f"RDMA_DRIVER_{name.upper()}"] for name in rdma_core.PROVIDERS} if is_own(tree) else None
 
 
 def driver(root, tree=None):
