@@ -198,7 +198,7 @@ def test_successor():
 
 
 def test_sources():
-    """The sources of a line are fetched without what the builds in a kernel's tree do not read, and kept"""
+    """The sources of a line are fetched, as a whole and without what the builds in a kernel's tree do not read, and kept"""
     kept = ["Makefile", "arch/arm/Kconfig", "arch/x86/a.c", "drivers/dma/a.c", "drivers/infiniband/a.c", "drivers/net/Kconfig",
             "include/sound/a.h"]
     unread = ["arch/arm/a.S", "arch/arm64/boot/dts/a.dts", "drivers/net/ethernet/a.c", "sound/core/a.c", "tools/testing/a.c"]
@@ -208,5 +208,8 @@ def test_sources():
         found = lines.source("7.3")
         same(sorted(str(path.relative_to(found)) for path in found.rglob("*") if path.is_file()), kept, "files")
         same((found.parent / "version").read_text(), "7.3.9-1\n", "version")
+        listed = root.output(["tar", "-tf", f"/mnt/source/{lines.ARCHIVE}"], {"source": lines.archive("7.3").parent}).stdout
+        same(sorted(name.partition("/")[2] for name in listed.split() if not name.endswith("/")), sorted(kept + unread),
+             "files of the archive")
         root.have()
         same(lines.source("7.3"), found, "sources")

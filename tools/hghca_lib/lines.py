@@ -20,6 +20,8 @@ STOCK = "6.12"
 SUITES = {"6.1": "bookworm", "7.3": "trixie-backports"}
 KIND = "kernel-headers"
 SOURCE_KIND = "kernel-source"
+# The package's archive with all sources, which lies beside the folder of those that are read.
+ARCHIVE = "tree.tar.xz"
 CURE = (f"set HGHCA_MIRROR to a mirror that has it, or use another kernel: --kernel {STOCK}, "
         "or the path of a bzImage")
 # Where a build sees the folder of a line; the packages name each other's files below it.
@@ -81,16 +83,16 @@ UNREAD = """
     drivers/[!di]*/*.[ch] sound/*.[ch] fs/*.c tools/perf/* tools/testing/*
 """.split()
 SOURCE = UPDATE + r"""
-package=linux-source-$1
-shift
+package=linux-source-$1 archive=$2
+shift 2
 cd /mnt/out
 apt-cache show "$package" > /tmp/package || exit 0
 apt-get download "$package"
-dpkg --fsys-tarfile *.deb | tar -xO "./usr/src/$package.tar.xz" > /tmp/tree.tar.xz
+dpkg --fsys-tarfile *.deb | tar -xO "./usr/src/$package.tar.xz" > "$archive"
 rm *.deb
 printf "$package/%s\n" "$@" > /tmp/unread
 mkdir tree
-tar -xJf /tmp/tree.tar.xz -C tree --strip-components=1 --anchored --exclude-from=/tmp/unread
+tar -xJf "$archive" -C tree --strip-components=1 --anchored --exclude-from=/tmp/unread
 sed -n 's/^Version: //p' /tmp/package > version
 """
 
@@ -165,20 +167,31 @@ def fetch_image(root, headers, folder, log, step):
         raise Superseded(f"the suite {SUITES[headers.line]} of the mirror has no Linux {headers.version}", CURE, log)
 
 
+def source_key(root, line):
+    return cache.key(root.key, SOURCE, APT, ARCHIVE, *UNREAD, line, SUITES[line])
+
+
 def source(line):
-    """The folder with the kernel's sources of a line, fetched first if they are missing; nobody writes to it."""
+    """The folder with the kernel's sources of a line, fetched first if they are missing; nobody writes to it.
+
+    It has what the builds of RDMA and of DMA engines read. The ARCHIVE beside it has all sources, to build a kernel.
+    """
     root = buildroot.make()
     step = f"sources of Linux {line}"
 
     def build(folder):
         log = cache.log_path(f"{SOURCE_KIND}-{line}")
         log.unlink(missing_ok=True)
-        fetch(root, SOURCE, [line, *UNREAD], SUITES[line], folder, log, step)
+        fetch(root, SOURCE, [line, ARCHIVE, *UNREAD], SUITES[line], folder, log, step)
         if not (folder / "version").is_file():
             raise ToolError(f"the suite {SUITES[line]} of the mirror has no sources of the line {line}", CURE, log)
 
-    key = cache.key(root.key, SOURCE, APT, *UNREAD, line, SUITES[line])
-    return cache.make(SOURCE_KIND, key, build, cache.GIB, step) / "tree"
+    return cache.make(SOURCE_KIND, source_key(root, line), build, cache.GIB, step) / "tree"
+
+
+def archive(line):
+    """The archive of a line's sources, fetched first if it is missing."""
+    return source(line).parent / ARCHIVE
 
 
 def sources(root, suite):
