@@ -6,6 +6,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from unittest import mock
 
 from tool import fails, hghca, holds, same
 
@@ -96,6 +97,14 @@ def test_loopback_alone():
     config, devices = qemu_devices("--device", "loopback", "--device", "loopback")
     same((devices, machine.network_arguments(config, 1, [])), ([("rdma-loopback", set())] * 2, []), "devices and link")
     holds(machine.kernel_arguments(config, 1), "hghca.hcas=0 ", " hghca.loopback=1")
+
+
+def test_arguments_of_kernel():
+    """A kernel that needs words on its command line has them, before those of the configuration"""
+    setup = mock.Mock(kernel=mock.Mock(arguments="slab_debug=F"))
+    setup.qemu.argv.return_value = ["qemu"]
+    line = machine.arguments(machine.Config(hcas=0, arguments="quiet"), 1, setup, [], mock.Mock(), mock.Mock(), "serial")
+    holds(line[line.index("-append") + 1], " slab_debug=F quiet")
 
 
 def test_devices_of_guests():

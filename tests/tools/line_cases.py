@@ -10,7 +10,7 @@ from unittest import mock
 
 from tool import fails, hghca, holds, same
 
-from hghca_lib import buildroot, cache, cli, kernel, lines, module
+from hghca_lib import buildroot, cache, cli, debug_kernel, kernel, lines, module, repo
 from hghca_lib.errors import ToolError
 
 FIRST, SECOND = "7.3.9+deb13-amd64", "7.3.10+deb13-amd64"
@@ -122,6 +122,8 @@ def test_unknown_line():
     fails(hghca("exec", "--kernel", "6.5", "--", "true"), 2, "no kernel of the line 6.5", "6.1, 6.12, 7.3", "bzImage")
     fails(hghca("exec", "--kernel", "7.3", "--modules", "/", "--", "true"), 2, "7.3 kernel needs no modules", "cure:")
     fails(hghca("setup", "--kernel", "6.5"), 2, "6.5", "6.1", "7.3")
+    fails(hghca("demo", "--kernel", "debug-6.1"), 2, "no kernel image debug-6.1", "debug, kcsan, debug-7.3, kcsan-7.3", "cure:")
+    fails(hghca("exec", "--kernel", "kcsan-7.3", "--modules", "/", "--", "true"), 2, "kcsan-7.3 kernel needs no modules")
 
 
 def test_stock_line():
@@ -213,3 +215,23 @@ def test_sources():
              "files of the archive")
         root.have()
         same(lines.source("7.3"), found, "sources")
+
+
+def test_kernel_with_checkers():
+    """A kernel with checkers of another line is built from all sources of that line, with the fragment of what differs there"""
+    # A build that keeps the names of the sources and the fragments as the configuration.
+    configure = 'tar -tJf "$1" | sed -n "s,.*/,source ,p" > .config; shift; cat "$@" >> .config'
+    with (small_mirror() as root, mock.patch.object(debug_kernel, "CONFIGURE", configure),
+          mock.patch.object(debug_kernel, "BUILD", "true"), mock.patch.object(debug_kernel, "PRUNE", "true")):
+        same(root.output(["sh", "-c", PACK_SOURCES, "sh", "read.c", "drivers/net/unread.c"]).returncode, 0, "status")
+        made = debug_kernel.make(root, "kcsan-7.3")
+        said = (made.tree / ".config").read_text()
+        holds(said, "source read.c\n", "source unread.c\n",
+              *(repo.path(f"tools/kernel/{name}.config").read_text() for name in ("debug", "debug-7.3", "kcsan")))
+        root.have()
+        same(debug_kernel.make(root, "kcsan-7.3"), made, "kernel")
+        keys = {name: debug_kernel.tree_key(root, name) for name in debug_kernel.RECIPES}
+        same(len(set(keys.values())), len(keys), "number of keys")
+        with mock.patch.object(lines, "SOURCE", "another"):
+            same([name for name, key in keys.items() if debug_kernel.tree_key(root, name) != key], ["debug-7.3", "kcsan-7.3"],
+                 "kernels that depend on the sources of another line")

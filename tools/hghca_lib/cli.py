@@ -12,6 +12,8 @@ from .ci import command as ci
 from .errors import ToolError, UsageError
 
 STATUS_FAILED, STATUS_USAGE, STATUS_INTERRUPTED = 1, 2, 130
+# What --kernel takes.
+KERNELS = "|".join(["stock", *debug_kernel.RECIPES, "LINE", "BZIMAGE"])
 EXEC_EPILOG = """\
 CMD runs as root in the first guest; its output is passed through and its status is the exit
 status. A single argument is given to the shell of the guest. Other statuses: 124 the time limit
@@ -124,10 +126,10 @@ def parser():
         return command
 
     prepare = add("setup", do_setup, "build everything that is missing: QEMU, driver, provider, guest")
-    prepare.add_argument("--kernel", choices=[*sorted(debug_kernel.FRAGMENTS), *lines.names()],
+    prepare.add_argument("--kernel", choices=[*debug_kernel.RECIPES, *lines.names()],
                          help="also this kernel, and its driver")
     shown = add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
-    shown.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|LINE|BZIMAGE",
+    shown.add_argument("--kernel", default="stock", metavar=KERNELS,
                        help="the guest's kernel, as for exec")
     execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
                   formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -167,10 +169,10 @@ def add_guest_options(command):
                               "has nothing beyond the JingZhao document, and a network adapter beside it; rsnic is the device of the "
                               "RSNIC document; ernic and etrnic have a network adapter beside them; loopback is no "
                               "HCA")
-    command.add_argument("--kernel", default="stock", metavar="stock|debug|kcsan|LINE|BZIMAGE",
+    command.add_argument("--kernel", default="stock", metavar=KERNELS,
                          help="the guest's kernel: Debian's, one with the kernel's own checkers (built when first "
-                              f"asked for), Debian's of a line ({', '.join(lines.names())}; fetched when first asked "
-                              "for), or <tree>/arch/x86/boot/bzImage")
+                              f"asked for; of Linux {lines.STOCK} if its name has no line), Debian's of a line "
+                              f"({', '.join(lines.names())}; fetched when first asked for), or <tree>/arch/x86/boot/bzImage")
     command.add_argument("--modules", metavar="DIR", help="modules of the BZIMAGE: its folder lib/modules/<release>")
     command.add_argument("--memory", type=memory, default="2G", metavar="M", help="of each guest (default 2G)")
     command.add_argument("--share", metavar="DIR", help="folder to appear as /share, read-write")

@@ -57,11 +57,13 @@ class Kernel:
 
     version: of the kernel whose initrd this is: a kernel with checkers, or of the user's, has that of the stock kernel.
     modules: a disk image with the modules, if the guest's disk does not have them.
+    arguments: words of its command line that it needs besides the usual ones.
     """
     image: Path
     initrd: Path
     version: str
     modules: Path | None = None
+    arguments: str = ""
 
 
 def kernel_key(buildroot):

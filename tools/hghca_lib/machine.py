@@ -193,7 +193,8 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
     setup: what setup.make returned. port, qmp: this machine's ends of two
     socket pairs, inherited by QEMU. serial: file of the serial console.
     """
-    config = dataclasses.replace(config, modules=config.modules or setup.kernel.modules)
+    config = dataclasses.replace(config, modules=config.modules or setup.kernel.modules,
+                                 arguments=f"{setup.kernel.arguments} {config.arguments}".strip())
     # An IOMMU must precede the devices behind it.
     iommu = ["-device", "intel-iommu,intremap=off"] if config.iommu else []
     line = [*setup.qemu.argv(), *BASE, *ACCELERATORS[config.accel], *iommu, "-m", config.memory,

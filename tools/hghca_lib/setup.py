@@ -31,13 +31,13 @@ def make(verbose=False, kernel=None, modules=None):
     """Build what is missing; a Setup.
 
     verbose: also print a line for the steps whose results exist already.
-    kernel:  None for the stock kernel, the name of one of debug_kernel.FRAGMENTS, one of lines.SUITES, or the path of a
+    kernel:  None for the stock kernel, the name of one of debug_kernel.RECIPES, one of lines.SUITES, or the path of a
              bzImage; the driver is built for it.
     modules: folder of the modules of a bzImage, or None.
     """
     host.require_root()
     host.require_platform()
-    named = kernel in debug_kernel.FRAGMENTS
+    named = kernel in debug_kernel.RECIPES
     progress = Progress(7 + (named or kernel in lines.SUITES), verbose)
     with progress.step("host packages", cached=not host.missing()):
         host.install()
@@ -54,7 +54,8 @@ def make(verbose=False, kernel=None, modules=None):
     if named:
         with progress.step(f"{kernel} kernel (the first time: some 10 minutes)", debug_kernel.is_made(root, kernel)):
             built = debug_kernel.make(root, kernel)
-            chosen, tree = dataclasses.replace(chosen, image=built.image), built.tree
+            chosen = dataclasses.replace(chosen, image=built.image, arguments=debug_kernel.RECIPES[kernel].arguments)
+            tree = built.tree
     elif kernel in lines.SUITES:
         with progress.step(f"Linux {kernel} (Debian's packages)", kernel_module.is_line_made(root, kernel)):
             chosen, tree = kernel_module.make_of_line(root, kernel)

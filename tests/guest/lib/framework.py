@@ -14,7 +14,7 @@ import json
 import re
 import time
 
-from hghca_lib import lines
+from hghca_lib import debug_kernel, lines
 from hghca_lib.guest import USUAL_PATTERN, GuestDied, GuestError
 from hghca_lib.tiers import ALL, GATE, QUICK
 from recorder import EVERY
@@ -136,8 +136,8 @@ class Test:
 
 
 def kind_of_kernel(kernel):
-    """A kernel of another line is a stock kernel too, and so is one of a tree."""
-    return "stock" if kernel in (*lines.SUITES, TREE) else kernel
+    """A kernel of another line is a stock kernel too, and so is one of a tree; one with checkers has a kind of its own."""
+    return debug_kernel.RECIPES[kernel].kind if kernel in debug_kernel.RECIPES else "stock"
 
 
 def test(name, run=None, **options):
@@ -216,6 +216,7 @@ class Testbed:
         checkers: the kernel of a tree has those of the debug kernel.
         """
         self.machine = machine
+        self.kernel_name = kernel
         self.kernel = kind_of_kernel(kernel)
         self.journal = journal
         self.slowness = SLOWNESS["debug" if checkers else self.kernel]
@@ -580,6 +581,11 @@ def complaints(records, expected=()):
             if is_warning(record) and not any(re.search(pattern, record.text) for pattern in expected)]
 
 
+def warned(file, functions):
+    """The line of a warning, as Linux 6.12 prints it and as 7.3 does, which names the file first."""
+    return re.compile(rf"WARNING: (.* at )?{re.escape(file)}:\d+ (at )?({functions})\+")
+
+
 # The begin and the end of a splat of the kernel: of a warning, and of a report of lockdep.
 SPLATS = [("cut here ]---", "---[ end trace "), ("=====================", " </TASK>")]
 # Reports of the kernel's checkers on the kernel's own RDMA core, by the text of the splat.
@@ -607,10 +613,9 @@ KNOWN = [
      "at: rdma_umap_open+"),
     (re.compile(r"possible circular locking dependency detected(.|\n)* nvmet_execute_io_connect\+"),
      "nvmet_rdma_disable_port+"),
-    (re.compile(r"WARNING: .* at fs/proc/generic\.c:\d+ remove_proc_entry\+"), "unregister_irq_proc+"),
-    (re.compile(r"WARNING: .* at lib/dynamic_debug\.c:\d+ ddebug_module_notify\+"), "Failed to allocate memory"),
-    (re.compile(r"WARNING: .* at kernel/trace/trace_events\.c:\d+ (event_define_fields|event_file_put)\+"),
-     "trace_module_notify+"),
+    (warned("fs/proc/generic.c", "remove_proc_entry"), "unregister_irq_proc+"),
+    (warned("lib/dynamic_debug.c", "ddebug_module_notify"), "Failed to allocate memory"),
+    (warned("kernel/trace/trace_events.c", "event_define_fields|event_file_put"), "trace_module_notify+"),
 ]
 AFTER_KNOWN = re.compile(r"DMA-API: Mapped at:| \S+\+0x")
 

@@ -18,7 +18,7 @@ FILE = "/sys/kernel/debug/hghca-provoke"
 LEAKS = 100  # PROVOKE_LEAKS
 # Checkers that have their say at once: (the fault, the checker's words).
 PROVOKED = [
-    ("warning", r"WARNING: CPU: \d+ PID: \d+ at .*hghca_provoke"),
+    ("warning", r"WARNING: (CPU: \d+ PID: \d+ at )?.*hghca_provoke"),
     ("past-end", r"BUG: KASAN: slab-out-of-bounds in "),
     ("after-free", r"BUG: KASAN: slab-use-after-free in "),
     ("past-vmalloc", r"BUG: KASAN: vmalloc-out-of-bounds in "),
@@ -59,7 +59,7 @@ def provoke(testbed, fault):
     """Commit a fault."""
     if testbed.try_run(f"test -e {FILE}").status:
         sent = testbed.guest.run("cat > /run/hghca_provoke.ko && insmod /run/hghca_provoke.ko",
-                                 input=module(testbed.kernel).read_bytes())
+                                 input=module(testbed.kernel_name).read_bytes())
         expect(sent.status == 0, f"the module of faults cannot be loaded: {sent.output}")
     testbed.run(f"echo {fault} > {FILE}")
 

@@ -34,7 +34,7 @@ def load(testbed):
     if testbed.kernel == "stock":
         testbed.run("cp /usr/lib/modules/$(uname -r)/extra/dmatest.ko /run/")
     elif testbed.try_run("test -e /run/dmatest.ko").status:
-        module = debug_kernel.make(buildroot.make(), testbed.kernel).tree / "dmatest.ko"
+        module = debug_kernel.make(buildroot.make(), testbed.kernel_name).tree / "dmatest.ko"
         sent = testbed.guest.run("cat > /run/dmatest.ko", input=module.read_bytes())
         expect(sent.status == 0, f"dmatest.ko cannot be copied: {sent.output}")
 
