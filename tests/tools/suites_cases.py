@@ -125,6 +125,12 @@ def test_beside():
     same("not ok beside_compute: c\n" in said.getvalue(), True, said.getvalue())
 
 
+def test_only_with_all():
+    """The gate leaves out the second debug kernel, for which it has no minutes, and no other suite"""
+    same(suites.of_tier("all"), suites.available(), "all suites")
+    same([name for name in suites.available() if name not in suites.of_tier("gate")], ["debug-7.3"], "suites left out")
+
+
 def test_taken_over():
     """A suite that would follow those beside the others runs with the others, at their priority, when these end first"""
     with made(beside_compute=WAIT.format("booted"), beside_boot="nice > priority; touch booted; echo ok; echo 1..1",
