@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from tool import fails, hghca, holds, same
 
-from hghca_lib import junit, repo
+from hghca_lib import debug_kernel, junit, repo
 from hghca_lib.ci import blktests, command, page, plan, results, tree
 
 WHAT = {"plan": "smoke", "subject": "hghca", "checkers": False}
@@ -168,6 +168,15 @@ def test_names_missing_options():
                         {"CONFIG_VIRTIO_BLK": "CONFIG_VIRTIO_BLK=m"})
     same(text, ["CONFIG_INFINIBAND=m", "CONFIG_VIRTIO_BLK=y", "CONFIG_SMC=m"])
     same(tree.lacking(["# CONFIG_KASAN is not set"], {}), [])
+    same(tree.needed(text), text[:2], "what no guest can do without")
+
+
+def test_fragments_have_what_is_needed():
+    """ci: the fragments of a tree's configuration set each option that a guest needs"""
+    asked = {}
+    for name in (*tree.FRAGMENTS, tree.PLAIN):
+        asked.update(debug_kernel.options(repo.path(f"tools/kernel/{name}")))
+    same([name for name in tree.REQUIRED if not re.search("=[ym]$", asked.get(f"CONFIG_{name}", ""))], [])
 
 
 def test_refuses_plans_and_baselines():
