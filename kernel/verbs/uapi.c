@@ -4,20 +4,17 @@
 
 #include "verbs/verbs.h"
 
-/* DM_ALLOC: how the user maps the device memory that it has allocated. */
-static const struct uverbs_attr_def *const hghca_dm_alloc_attrs[] = {
-	UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_DM_ALLOC_RESP, UVERBS_ATTR_TYPE(struct hghca_dm_resp),
-			    UA_MANDATORY),
-};
+#define UVERBS_MODULE_NAME hghca
+#include <rdma/uverbs_named_ioctl.h>
 
-static const struct uverbs_method_def hghca_dm_alloc = {
-	.id = UVERBS_METHOD_DM_ALLOC,
-	.num_attrs = ARRAY_SIZE(hghca_dm_alloc_attrs),
-	.attrs = &hghca_dm_alloc_attrs,
-};
+/* How the user maps the device memory that it has allocated. */
+ADD_UVERBS_ATTRIBUTES_SIMPLE(hghca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
+			     UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_DM_ALLOC_RESP,
+						 UVERBS_ATTR_TYPE(struct hghca_dm_resp),
+						 UA_MANDATORY));
 
 /* Returns the same data again, to another process that has the handle. */
-static int hghca_dm_query_handler(struct uverbs_attr_bundle *attrs)
+static int UVERBS_HANDLER(HGHCA_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_dm *ibdm = uverbs_attr_get_obj(attrs, HGHCA_ATTR_DM_QUERY_HANDLE);
 	struct hghca_dm_resp resp;
@@ -29,37 +26,21 @@ static int hghca_dm_query_handler(struct uverbs_attr_bundle *attrs)
 					     sizeof(resp));
 }
 
-static const struct uverbs_attr_def *const hghca_dm_query_attrs[] = {
-	UVERBS_ATTR_IDR(HGHCA_ATTR_DM_QUERY_HANDLE, UVERBS_OBJECT_DM, UVERBS_ACCESS_READ,
-			UA_MANDATORY),
-	UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_DM_QUERY_RESP,
-			    UVERBS_ATTR_STRUCT(struct hghca_dm_resp, length), UA_MANDATORY),
-};
+DECLARE_UVERBS_NAMED_METHOD(HGHCA_METHOD_DM_QUERY,
+			    UVERBS_ATTR_IDR(HGHCA_ATTR_DM_QUERY_HANDLE, UVERBS_OBJECT_DM,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_DM_QUERY_RESP,
+						UVERBS_ATTR_STRUCT(struct hghca_dm_resp, length),
+						UA_MANDATORY));
 
-static const struct uverbs_method_def hghca_dm_query = {
-	.id = HGHCA_METHOD_DM_QUERY,
-	.handler = hghca_dm_query_handler,
-	.num_attrs = ARRAY_SIZE(hghca_dm_query_attrs),
-	.attrs = &hghca_dm_query_attrs,
-};
-
-static const struct uverbs_method_def *const hghca_dm_methods[] = {
-	&hghca_dm_alloc,
-	&hghca_dm_query,
-};
-
-static const struct uverbs_object_def hghca_dm_object = {
-	.id = UVERBS_OBJECT_DM,
-	.num_methods = ARRAY_SIZE(hghca_dm_methods),
-	.methods = &hghca_dm_methods,
-};
+ADD_UVERBS_METHODS(hghca_dm_methods, UVERBS_OBJECT_DM, &UVERBS_METHOD(HGHCA_METHOD_DM_QUERY));
 
 static bool hghca_partition_is_supported(struct ib_device *ibdev)
 {
 	return to_hdev(ibdev)->limits.caps & HGHCA_CAP_VENDOR_OPS;
 }
 
-static int hghca_partition_create_handler(struct uverbs_attr_bundle *attrs)
+static int UVERBS_HANDLER(HGHCA_METHOD_PARTITION_CREATE)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_uobject *uobj = uverbs_attr_get_uobject(attrs,
 							  HGHCA_ATTR_PARTITION_CREATE_HANDLE);
@@ -95,26 +76,24 @@ static int hghca_partition_create_handler(struct uverbs_attr_bundle *attrs)
 			      sizeof(upart->key));
 }
 
-static const struct uverbs_attr_def *const hghca_partition_create_attrs[] = {
-	UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_CREATE_HANDLE, HGHCA_OBJECT_PARTITION,
-			UVERBS_ACCESS_NEW, UA_MANDATORY),
-	UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_CREATE_PD_HANDLE, UVERBS_OBJECT_PD,
-			UVERBS_ACCESS_READ, UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(HGHCA_ATTR_PARTITION_CREATE_DESC,
-			   UVERBS_ATTR_TYPE(struct hghca_partition_desc), UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(HGHCA_ATTR_PARTITION_CREATE_RANGES,
-			   UVERBS_ATTR_MIN_SIZE(sizeof(struct hghca_partition_range)),
-			   UA_MANDATORY, UA_ALLOC_AND_COPY),
-	UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_PARTITION_CREATE_RESP_KEY, UVERBS_ATTR_TYPE(u32),
-			    UA_MANDATORY),
-};
+/* One range or more; hghca_create_partition() compares their number with @desc. */
+#define HGHCA_PARTITION_RANGES	UVERBS_ATTR_MIN_SIZE(sizeof(struct hghca_partition_range))
 
-static const struct uverbs_method_def hghca_partition_create = {
-	.id = HGHCA_METHOD_PARTITION_CREATE,
-	.handler = hghca_partition_create_handler,
-	.num_attrs = ARRAY_SIZE(hghca_partition_create_attrs),
-	.attrs = &hghca_partition_create_attrs,
-};
+DECLARE_UVERBS_NAMED_METHOD(HGHCA_METHOD_PARTITION_CREATE,
+			    UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_CREATE_HANDLE,
+					    HGHCA_OBJECT_PARTITION, UVERBS_ACCESS_NEW,
+					    UA_MANDATORY),
+			    UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_CREATE_PD_HANDLE,
+					    UVERBS_OBJECT_PD, UVERBS_ACCESS_READ,
+					    UA_MANDATORY),
+			    UVERBS_ATTR_PTR_IN(HGHCA_ATTR_PARTITION_CREATE_DESC,
+					       UVERBS_ATTR_TYPE(struct hghca_partition_desc),
+					       UA_MANDATORY),
+			    UVERBS_ATTR_PTR_IN(HGHCA_ATTR_PARTITION_CREATE_RANGES,
+					       HGHCA_PARTITION_RANGES, UA_MANDATORY,
+					       UA_ALLOC_AND_COPY),
+			    UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_PARTITION_CREATE_RESP_KEY,
+						UVERBS_ATTR_TYPE(u32), UA_MANDATORY));
 
 /* DESTROY, and the end of the context: the core calls this for each partition. */
 static int hghca_partition_destroy_object(struct ib_uobject *uobj, enum rdma_remove_reason why,
@@ -124,20 +103,13 @@ static int hghca_partition_destroy_object(struct ib_uobject *uobj, enum rdma_rem
 	return 0;
 }
 
-static const struct uverbs_attr_def *const hghca_partition_destroy_attrs[] = {
-	UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_DESTROY_HANDLE, HGHCA_OBJECT_PARTITION,
-			UVERBS_ACCESS_DESTROY, UA_MANDATORY),
-};
-
-static const struct uverbs_method_def hghca_partition_destroy = {
-	.id = HGHCA_METHOD_PARTITION_DESTROY,
-	.handler = uverbs_destroy_def_handler,
-	.num_attrs = ARRAY_SIZE(hghca_partition_destroy_attrs),
-	.attrs = &hghca_partition_destroy_attrs,
-};
+DECLARE_UVERBS_NAMED_METHOD_DESTROY(HGHCA_METHOD_PARTITION_DESTROY,
+				    UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_DESTROY_HANDLE,
+						    HGHCA_OBJECT_PARTITION,
+						    UVERBS_ACCESS_DESTROY, UA_MANDATORY));
 
 /* The user may have room for more regions than the partition has. */
-static int hghca_partition_query_handler(struct uverbs_attr_bundle *attrs)
+static int UVERBS_HANDLER(HGHCA_METHOD_PARTITION_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	const struct hghca_user_partition *upart =
 		uverbs_attr_get_obj(attrs, HGHCA_ATTR_PARTITION_QUERY_HANDLE);
@@ -166,63 +138,36 @@ static int hghca_partition_query_handler(struct uverbs_attr_bundle *attrs)
 	return uverbs_copy_to(attrs, HGHCA_ATTR_PARTITION_QUERY_RESP_FILLED, filled, size);
 }
 
-static const struct uverbs_attr_def *const hghca_partition_query_attrs[] = {
-	UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_QUERY_HANDLE, HGHCA_OBJECT_PARTITION,
-			UVERBS_ACCESS_READ, UA_MANDATORY),
-	UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_PARTITION_QUERY_RESP_FILLED,
-			    UVERBS_ATTR_MIN_SIZE(sizeof(u32)), UA_MANDATORY),
-};
+DECLARE_UVERBS_NAMED_METHOD(HGHCA_METHOD_PARTITION_QUERY,
+			    UVERBS_ATTR_IDR(HGHCA_ATTR_PARTITION_QUERY_HANDLE,
+					    HGHCA_OBJECT_PARTITION, UVERBS_ACCESS_READ,
+					    UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_PARTITION_QUERY_RESP_FILLED,
+						UVERBS_ATTR_MIN_SIZE(sizeof(u32)),
+						UA_MANDATORY));
 
-static const struct uverbs_method_def hghca_partition_query = {
-	.id = HGHCA_METHOD_PARTITION_QUERY,
-	.handler = hghca_partition_query_handler,
-	.num_attrs = ARRAY_SIZE(hghca_partition_query_attrs),
-	.attrs = &hghca_partition_query_attrs,
-};
+DECLARE_UVERBS_NAMED_OBJECT(HGHCA_OBJECT_PARTITION,
+			    UVERBS_TYPE_ALLOC_IDR(hghca_partition_destroy_object),
+			    &UVERBS_METHOD(HGHCA_METHOD_PARTITION_CREATE),
+			    &UVERBS_METHOD(HGHCA_METHOD_PARTITION_DESTROY),
+			    &UVERBS_METHOD(HGHCA_METHOD_PARTITION_QUERY));
 
-static const struct uverbs_method_def *const hghca_partition_methods[] = {
-	&hghca_partition_create,
-	&hghca_partition_destroy,
-	&hghca_partition_query,
-};
+#define HGHCA_CONTEXT_RESP	UVERBS_ATTR_STRUCT(struct hghca_alloc_ucontext_resp, max_srq_sge)
 
-static const struct uverbs_object_def hghca_partition_object = {
-	.id = HGHCA_OBJECT_PARTITION,
-	.type_attrs = &UVERBS_TYPE_ALLOC_IDR(hghca_partition_destroy_object),
-	.num_methods = ARRAY_SIZE(hghca_partition_methods),
-	.methods = &hghca_partition_methods,
-};
-
-/* QUERY_CONTEXT: the response of the creation, for another process that has the file. */
-static const struct uverbs_attr_def *const hghca_query_context_attrs[] = {
-	UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_QUERY_CONTEXT_RESP,
-			    UVERBS_ATTR_STRUCT(struct hghca_alloc_ucontext_resp, max_srq_sge),
-			    UA_MANDATORY),
-};
-
-static const struct uverbs_method_def hghca_query_context = {
-	.id = UVERBS_METHOD_QUERY_CONTEXT,
-	.num_attrs = ARRAY_SIZE(hghca_query_context_attrs),
-	.attrs = &hghca_query_context_attrs,
-};
-
-static const struct uverbs_method_def *const hghca_device_methods[] = {
-	&hghca_query_context,
-};
-
-static const struct uverbs_object_def hghca_device_object = {
-	.id = UVERBS_OBJECT_DEVICE,
-	.num_methods = ARRAY_SIZE(hghca_device_methods),
-	.methods = &hghca_device_methods,
-};
+/* The response of the creation of a context, for another process that has the file. */
+ADD_UVERBS_ATTRIBUTES_SIMPLE(hghca_query_context, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_QUERY_CONTEXT_RESP,
+						 HGHCA_CONTEXT_RESP, UA_MANDATORY));
 
 const struct uapi_definition hghca_uapi_defs[] = {
-	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &hghca_dm_object),
-	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &hghca_device_object),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &hghca_dm_alloc),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &hghca_dm_methods),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &hghca_query_context),
 	/* A kernel without user access has no class of objects, and does not read this. */
 	UAPI_DEF_CHAIN_OBJ_TREE(HGHCA_OBJECT_PARTITION,
 				PTR_IF(IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS),
-				       &hghca_partition_object),
+				       &UVERBS_OBJECT(HGHCA_OBJECT_PARTITION)),
 				UAPI_DEF_IS_OBJ_SUPPORTED(hghca_partition_is_supported)),
 	{},
 };
