@@ -7,6 +7,11 @@
 #define UVERBS_MODULE_NAME hghca
 #include <rdma/uverbs_named_ioctl.h>
 
+static bool hghca_partition_is_supported(struct ib_device *ibdev)
+{
+	return to_hdev(ibdev)->limits.caps & HGHCA_CAP_VENDOR_OPS;
+}
+
 /* How the user maps the device memory that it has allocated. */
 ADD_UVERBS_ATTRIBUTES_SIMPLE(hghca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
 			     UVERBS_ATTR_PTR_OUT(HGHCA_ATTR_DM_ALLOC_RESP,
@@ -34,11 +39,6 @@ DECLARE_UVERBS_NAMED_METHOD(HGHCA_METHOD_DM_QUERY,
 						UA_MANDATORY));
 
 ADD_UVERBS_METHODS(hghca_dm_methods, UVERBS_OBJECT_DM, &UVERBS_METHOD(HGHCA_METHOD_DM_QUERY));
-
-static bool hghca_partition_is_supported(struct ib_device *ibdev)
-{
-	return to_hdev(ibdev)->limits.caps & HGHCA_CAP_VENDOR_OPS;
-}
 
 static int UVERBS_HANDLER(HGHCA_METHOD_PARTITION_CREATE)(struct uverbs_attr_bundle *attrs)
 {
