@@ -647,6 +647,7 @@ static void cq_resized(void)
 
 #define CHANGING_ROUNDS	1000
 #define CHANGING_WORDS	128
+#define CHANGING_LIMIT_MS	(10000 * tb_slowness())
 
 static atomic_bool changed_enough;
 
@@ -676,9 +677,13 @@ static uint64_t newer(const uint64_t *words, uint64_t before, const char *what)
 	return words[0] ? words[0] - 1 : 0;
 }
 
-/* As with all DMA, the bytes may be of different times; the packets are valid. */
+/*
+ * As with all DMA, the bytes may be of different times; the packets are valid. The rounds may be over before both threads
+ * have had a CPU: then there are more.
+ */
 static void changing(void)
 {
+	int64_t end = tb_now_ms() + CHANGING_LIMIT_MS;
 	struct op write = { IBV_WR_RDMA_WRITE, 0, 0, CHANGING_WORDS * 8 }, read = write;
 	uint64_t *sent, written = 0, got = 0;
 	pthread_t threads[2];
@@ -692,7 +697,7 @@ static void changing(void)
 	if (pthread_create(&threads[0], NULL, count_on_and_on, src) ||
 	    pthread_create(&threads[1], NULL, count_on_and_on, sent))
 		tb_die("pthread_create");
-	for (round = 0; round < CHANGING_ROUNDS && !tb_failed(); round++) {
+	for (round = 0; !tb_failed() && (round < CHANGING_ROUNDS || ((!written || !got) && tb_now_ms() < end)); round++) {
 		if (post(write))
 			written = newer((uint64_t *)dst, written, "WRITE");
 		if (post(read))
