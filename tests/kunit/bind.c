@@ -193,14 +193,7 @@ static void bind_turn(struct kunit *test, struct net_device *netdev, bool up)
 
 static void bind_rename(struct kunit *test, struct net_device *netdev, const u8 *mac)
 {
-	struct sockaddr address = { .sa_family = netdev->type };
-	int err;
-
-	ether_addr_copy(address.sa_data, mac);
-	rtnl_lock();
-	err = dev_set_mac_address(netdev, &address, NULL);
-	rtnl_unlock();
-	KUNIT_ASSERT_EQ(test, 0, err);
+	KUNIT_ASSERT_EQ(test, 0, kernels_set_mac(netdev, mac));
 }
 
 static void bind_expect(struct kunit *test, const struct net_device *netdev, int ups, int downs)

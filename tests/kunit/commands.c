@@ -1333,7 +1333,7 @@ static bool commands_hcr_is_wanted(struct fake *fake)
 {
 	unsigned long end = jiffies + 10 * HZ;
 
-	while (list_empty_careful(&fake->hdev->cmd.hcr_lock.wait_list)) {
+	while (!kernels_mutex_is_wanted(&fake->hdev->cmd.hcr_lock)) {
 		if (time_after(jiffies, end))
 			return false;
 		msleep(20);

@@ -17,6 +17,7 @@
 #include <linux/platform_device.h>
 
 #include "../../kernel/ernic/ernic.h"
+#include "kernels.h"
 
 #define FAKE_REGISTERS		0x40000
 #define FAKE_WRITES		512

@@ -5,7 +5,7 @@
  * completes once, and the log says what was wrong.
  */
 #include <linux/kthread.h>
-#include <linux/random.h>
+#include <linux/prandom.h>
 #include <linux/slab.h>
 #include <linux/unaligned.h>
 

@@ -400,12 +400,7 @@ static void probe_expect(struct kunit *test, struct ernic_func *func, bool is_th
 
 static void probe_set_mac(struct kunit *test, struct net_device *netdev, const u8 *mac)
 {
-	struct sockaddr address = { .sa_family = netdev->type };
-
-	ether_addr_copy(address.sa_data, mac);
-	rtnl_lock();
-	KUNIT_EXPECT_EQ(test, 0, dev_set_mac_address(netdev, &address, NULL));
-	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, 0, kernels_set_mac(netdev, mac));
 }
 
 static void probe_adapters(struct kunit *test)

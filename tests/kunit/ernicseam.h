@@ -71,16 +71,22 @@ void ernic_fake_module_exit(void);
 #undef kvcalloc
 #define kvcalloc(number, bytes, gfp) \
 	(ernic_fake_refuses() ? NULL : kvmalloc_array_noprof(number, bytes, (gfp) | __GFP_ZERO))
-#define _ib_alloc_device(bytes) (ernic_fake_refuses() ? NULL : (_ib_alloc_device)(bytes))
+#define _ib_alloc_device(...) (ernic_fake_refuses() ? NULL : (_ib_alloc_device)(__VA_ARGS__))
+/* A function in Linux 6.12, a macro around one in 7.3. */
+#ifdef alloc_workqueue
+#undef alloc_workqueue
+#define alloc_workqueue(...) (ernic_fake_refuses() ? NULL : alloc_workqueue_noprof(__VA_ARGS__))
+#else
 #define alloc_workqueue(...) (ernic_fake_refuses() ? NULL : (alloc_workqueue)(__VA_ARGS__))
+#endif
 #define request_threaded_irq(...) \
 	(ernic_fake_refuses() ? -ENOMEM : (request_threaded_irq)(__VA_ARGS__))
 #define register_netdevice_notifier(nb) \
 	(ernic_fake_refuses() ? -ENOMEM : (register_netdevice_notifier)(nb))
 #define ib_register_device(...) \
 	(ernic_fake_refuses() ? -ENOMEM : (ib_register_device)(__VA_ARGS__))
-#define ib_umem_get(...) \
-	(ernic_fake_refuses() ? ERR_PTR(-ENOMEM) : (ib_umem_get)(__VA_ARGS__))
+#define ib_umem_get_va(...) \
+	(ernic_fake_refuses() ? ERR_PTR(-ENOMEM) : (ib_umem_get_va)(__VA_ARGS__))
 #define ida_alloc_range(...) (ernic_fake_refuses() ? -ENOMEM : (ida_alloc_range)(__VA_ARGS__))
 #define ida_alloc_max(ida, max, gfp) ida_alloc_range(ida, 0, max, gfp)
 #define xa_alloc_cyclic_irq(...) \

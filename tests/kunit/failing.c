@@ -151,7 +151,7 @@ static void failing_user_queue(struct kunit *test)
 	struct hghca_queue queue;
 	struct ib_umem *umem;
 
-	umem = ib_umem_get(&hdev->ibdev, addr, SZ_16K, IB_ACCESS_LOCAL_WRITE);
+	umem = ib_umem_get_va(&hdev->ibdev, addr, SZ_16K, IB_ACCESS_LOCAL_WRITE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(umem));
 	KUNIT_EXPECT_EQ(test, 0, hghca_queue_map_user(hdev, &queue, 9, umem, 0, SZ_16K, true));
 	failing_keep_mpts(this, test->param_value);

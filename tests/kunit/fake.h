@@ -20,6 +20,7 @@
 #include <linux/platform_device.h>
 
 #include "../../kernel/verbs/verbs.h"
+#include "kernels.h"
 
 #define FAKE_LOG	64	/* commands kept */
 #define FAKE_IRQS	3

@@ -123,8 +123,6 @@ static int odp_init(struct kunit *test)
 	this->other_pd = fake_pd(test, this->fake);
 	this->fake->priv = this;
 	this->fake->answer = odp_answer;
-	/* A device with the kernel's own addresses. */
-	this->fake->hdev->ibdev.dma_device = NULL;
 	test->priv = this;
 	return 0;
 }
@@ -200,7 +198,7 @@ static void odp_expect_page(struct kunit *test, u32 page, u64 flags)
 
 	KUNIT_EXPECT_EQ_MSG(test, flags, mtt & 0xfff, "page %u", page);
 	if (!(mtt & ODP_ABSENT))
-		KUNIT_EXPECT_EQ(test, (u64)page, *(u64 *)(uintptr_t)(mtt & ~0xfffULL));
+		KUNIT_EXPECT_EQ(test, (u64)page, *(u64 *)fake_memory(mtt & ~0xfffULL));
 }
 
 static void odp_expect_nothing_held(struct kunit *test)

@@ -803,4 +803,5 @@ static struct kunit_suite rereg_suite = {
 
 kunit_test_suite(rereg_suite);
 
-MODULE_IMPORT_NS(DMA_BUF);
+/* MODULE_IMPORT_NS() takes a word in 6.12, and a string in 7.3. */
+MODULE_INFO(import_ns, "DMA_BUF");

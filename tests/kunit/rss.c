@@ -10,6 +10,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/unaligned.h>
+#include <rdma/ib_verbs.h>
 #include <rdma/rdma_counter.h>
 
 #include "fake.h"

@@ -398,7 +398,7 @@ static enum transition_verdict transition_verdict(const struct transition_param 
 	return param->transition->optional & verbs ? WITH_OPTIONAL : WITH_FORBIDDEN;
 }
 
-static const void *transition_gen_params(const void *prev, char *desc)
+static const void *transition_next(const void *prev, char *desc)
 {
 	const struct transition *transition = prev ? (const struct transition *)prev + 1 :
 					      transitions;
@@ -411,6 +411,8 @@ static const void *transition_gen_params(const void *prev, char *desc)
 		 transition_state_names[transition->to]);
 	return transition;
 }
+
+KERNELS_PARAMS(transition)
 
 static void transition_expect_field(struct kunit *test, const u8 *context,
 				    const struct transition_attr *field, u32 value)
@@ -522,15 +524,17 @@ static void transition_with_attribute(struct kunit *test)
 }
 
 /* All optional attributes at a time. */
-static const void *transition_all_gen_params(const void *prev, char *desc)
+static const void *transition_all_next(const void *prev, char *desc)
 {
 	const struct transition *transition = prev;
 
 	do
-		transition = transition_gen_params(transition, desc);
+		transition = transition_next(transition, desc);
 	while (transition && !transition->optional);
 	return transition;
 }
+
+KERNELS_PARAMS(transition_all)
 
 static void transition_with_all(struct kunit *test)
 {
@@ -570,7 +574,7 @@ static bool transition_exists(const struct transition_pair *pair)
 	return false;
 }
 
-static const void *transition_none_gen_params(const void *prev, char *desc)
+static const void *transition_none_next(const void *prev, char *desc)
 {
 	static struct transition_pair pair;
 	static u32 number;
@@ -589,6 +593,8 @@ static const void *transition_none_gen_params(const void *prev, char *desc)
 		 transition_state_names[pair.from], transition_state_names[pair.to]);
 	return &pair;
 }
+
+KERNELS_PARAMS(transition_none)
 
 static void transition_that_is_none(struct kunit *test)
 {
