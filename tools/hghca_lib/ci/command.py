@@ -13,13 +13,15 @@ from pathlib import Path
 
 from .. import accel, cache, guest, junit, machine, pair, progress, repo, setup
 from ..errors import ToolError, UsageError
-from . import blktests, page, plan, results, tree
+from . import blktests, commits, page, plan, results, tree
+from .results import STATUS_FAILED, STATUS_UNTESTABLE
 
-# As `git bisect run` takes it: this commit cannot be tested.
-STATUS_FAILED, STATUS_UNTESTABLE = 1, 125
 RANGE = re.compile(r"\S+\.\.\S*$")
 LIMIT_S = 4 * 3600
 REPORTS = "results.json, results.ktap, results.xml, index.html"
+BOOT_S = 60
+# The factor of a kernel with checkers.
+SLOWNESS = 6
 
 
 def add_options(command):
@@ -47,11 +49,14 @@ def main(options):
     if options.blktests:
         blktests.check(options.blktests)
     baseline = results.read(options.baseline, what) if options.baseline else None
+
+    def test(path, baseline, output):
+        return test_tree(options, path, chosen, what, baseline, output)
+
     if not Path(options.tree).is_dir() and RANGE.match(options.tree):
-        from . import commits
-        return commits.main(options, chosen, what, baseline)
+        return commits.main(options.tree, options.output, baseline, test)
     try:
-        _, status = test_tree(options, options.tree, chosen, what, baseline)
+        _, status = test(options.tree, baseline, options.output)
     except UsageError:
         raise
     except ToolError as error:
@@ -60,9 +65,9 @@ def main(options):
     return status
 
 
-def output_folder(options, beside, chosen):
+def output_folder(output, beside, chosen):
     """The folder of the reports, made if it is missing; reports of an earlier run there are replaced."""
-    folder = Path(options.output or beside / f"reports-{chosen.name}").absolute()
+    folder = Path(output or beside / f"reports-{chosen.name}").absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -70,12 +75,12 @@ def output_folder(options, beside, chosen):
     return folder
 
 
-def test_tree(options, path, chosen, what, baseline):
+def test_tree(options, path, chosen, what, baseline, output):
     """Build and test a tree, write the reports; (the results.Run, the exit status)."""
     start = time.monotonic()
     steps = progress.Progress(3)
     built = tree.make(path, options.debug, steps)
-    folder = output_folder(options, built.folder, chosen)
+    folder = output_folder(output, built.folder, chosen)
     made = setup.make(kernel=str(built.image))
     ready_s = time.monotonic() - start
     about = {"tree": str(path), "commit": tree.commit(built.source), "release": built.release,
@@ -94,11 +99,6 @@ def test_tree(options, path, chosen, what, baseline):
         run.splats += results.splats(logs / "kernel-blktests.log")
     about["took"] = f"{time.monotonic() - start:.0f} s"
     return run, report(run, baseline, folder)
-
-
-BOOT_S = 60
-# The factor of a kernel with checkers.
-SLOWNESS = 6
 
 
 def boots(made, built, about):

@@ -1,44 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A plan under each commit of a range: each is compared with the one before it."""
 
-import copy
 import subprocess
 import sys
 from pathlib import Path
 
 from .. import cache
 from ..errors import ToolError, UsageError
-from . import command, results, tree
+from . import results, tree
 
 KIND = "ci-clone"
 MOST = 100
 
 
-def main(options, chosen, what, baseline):
-    """Test the commits, the oldest first; the exit status: the first one's that is not 0."""
+def main(span, output, baseline, test):
+    """Test the commits of a range, the oldest first; the exit status: the first one's that is not 0.
+
+    output: the folder that gets one for each commit, or None: beside the clone. test(path, baseline, output): (results.Run,
+    exit status).
+    """
     repository = git(Path.cwd(), "rev-parse", "--path-format=absolute", "--git-common-dir",
-                     cure=f"run this in a tree of git, or give the folder of a tree: {options.tree} is no folder")
-    hashes = git(Path.cwd(), "rev-list", "--reverse", options.tree, "--", cure="give a range such as v6.12..HEAD").split()
+                     cure=f"run this in a tree of git, or give the folder of a tree: {span} is no folder")
+    hashes = git(Path.cwd(), "rev-list", "--reverse", span, "--", cure="give a range such as v6.12..HEAD").split()
     if not 1 <= len(hashes) <= MOST:
-        raise UsageError(f"{options.tree} has {len(hashes)} commits", f"give a range with 1 to {MOST} commits")
+        raise UsageError(f"{span} has {len(hashes)} commits", f"give a range with 1 to {MOST} commits")
     clone = clone_of(repository)
+    folder = Path(output or clone.with_name(f"{clone.name}-reports"))
     rows, worst = [], 0
     for number, commit in enumerate(hashes, 1):
         git(clone, "checkout", "--quiet", "--force", "--detach", commit)
         title = tree.commit(clone)
         print(f"== {number}/{len(hashes)}: {title}", flush=True)
-        own = copy.copy(options)
-        own.output = str(Path(options.output) / f"{number:03}-{commit[:12]}") if options.output else None
-        run, status, word = None, 0, ""
+        run = None
         try:
-            run, status = command.test_tree(own, clone, chosen, what, baseline)
+            run, status = test(clone, baseline, folder / f"{number:03}-{commit[:12]}")
             change = results.compare(run, baseline)
             word = ", ".join(f"{len(names)} {kind}" for kind, names in vars(change).items() if names) or "as before"
         except UsageError:
             raise
         except ToolError as error:
             print(f"hghca: {error}", file=sys.stderr)
-            status, word = command.STATUS_UNTESTABLE, "cannot be tested"
+            status, word = results.STATUS_UNTESTABLE, "cannot be tested"
         rows.append((title, word))
         worst = worst or status
         baseline = run or baseline

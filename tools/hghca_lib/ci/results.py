@@ -9,6 +9,8 @@ from pathlib import Path
 from ..errors import ToolError, UsageError
 
 VERSION = 1
+# As `git bisect run` takes it, the second says that a commit cannot be tested.
+STATUS_FAILED, STATUS_UNTESTABLE = 1, 125
 RESULT = re.compile(r"^(ok|not ok) \d+ - (.*)$")
 SECONDS = re.compile(r"^[\d.]+ s$")
 # The time and the thread before the text of a line of the console.
