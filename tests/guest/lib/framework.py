@@ -658,10 +658,12 @@ def is_known(splat):
     return any(words.search(text) and place in text for words, place in KNOWN)
 
 
-# Leaks of the core of 6.12 after a failed allocation. UVERBS_METHOD_GET_CONTEXT loses a reference to the task, and with
-# it the task, its signals and its credentials. uverbs_destroy_api() frees the entries of its radix tree, but not the
-# nodes of an empty tree; uapi_merge_def() may be their allocator.
-LEAKED_BY_CORE = re.compile(r" (copy_process|prepare_creds)[+.]| radix_tree_insert\+.*\n +uapi_(add_elm|merge_def)[+.]")
+# Leaks of the core of 6.12 and 7.3 after a failed allocation. UVERBS_METHOD_GET_CONTEXT loses a reference to the task (it
+# frees the context without rdma_restrack_put()), and with it the task, its signals, its credentials and its exec_state.
+# uverbs_destroy_api() frees the entries of its radix tree, but not the nodes of an empty tree; uapi_merge_def() may be
+# their allocator.
+LEAKED_BY_CORE = re.compile(r" (copy_process|prepare_creds|alloc_task_exec_state)[+.]|"
+                            r" radix_tree_insert\+.*\n +uapi_(add_elm|merge_def)[+.]")
 
 
 def leaks_of_ours(leaks):
