@@ -180,7 +180,7 @@ def test_fragments_have_what_is_needed():
 
 
 def test_refuses_plans_and_baselines():
-    """ci: an unknown plan, and a baseline that is none or of another plan, are refused."""
+    """ci: an unknown plan, a file without results as the baseline, and a baseline of another plan are refused."""
     with small_tree() as place:
         fails(hghca("ci", place, "--plan", "smokes"), 2, "there is no plan smokes", *plan.PLANS)
         fails(hghca("ci", place, "--baseline", place / "none.json"), 2, "cannot read the baseline")

@@ -21,7 +21,7 @@ EXCEPTED = (
     ("CONSTANT_COMPARISON", "providers/hghca/(rss.c|wqe.h)"),
     # Device memory, and pages that have to be written to, whatever a compiler knows of their contents.
     ("VOLATILE", "providers/hghca/(buf|dm).c"),
-    # What a typedef makes of _Atomic(void *) is for an array.
+    # hghca_table_slot is an _Atomic(void *), of which there are arrays.
     ("NEW_TYPEDEFS", "providers/hghca/hghca.h"),
 )
 OURS = re.compile(r"hghca|ernic")

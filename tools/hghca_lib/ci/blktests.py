@@ -27,7 +27,7 @@ ELAPSED = re.compile(r"^\s+runtime\s.*?([\d.]+)s\s*$")
 
 
 def check(path):
-    """The checkout's path; ToolError if it is none."""
+    """The path of the checkout; ToolError for another folder."""
     folder = Path(path).resolve()
     lacks = [name for name in NEEDED if not (folder / name).is_file()]
     if lacks:

@@ -141,7 +141,7 @@ def write(run, path):
 
 
 def read(path, what=None):
-    """The Run of a file; ToolError if it is none, or not of the same plan, subject and kind of kernel."""
+    """The Run in a file; ToolError for a file without one, or with one that is not of the same plan, subject and kind of kernel."""
     try:
         data = json.loads(Path(path).read_text())
         if data.pop("version") != VERSION:

@@ -125,7 +125,7 @@ def of_image(image):
 
 
 def find(path):
-    """The absolute path of a kernel's tree; ToolError if it is none, or cannot be built outside of itself."""
+    """The absolute path of a kernel's tree; ToolError for a folder without one, or for one that cannot be built outside of itself."""
     source = Path(path).resolve()
     if not source.is_dir():
         raise ToolError(f"there is no folder {path}", "give the folder of a Linux tree, or a range of its commits")
