@@ -109,6 +109,16 @@ static struct hghca_dev *hghca_devlink_dev(struct devlink *devlink)
 	return priv->hdev;
 }
 
+static int hghca_param_query(struct hghca_dev *hdev, struct hghca_congestion *congestion,
+			     struct netlink_ext_ack *extack)
+{
+	int err = hghca_cmd_query_congestion(hdev, congestion);
+
+	if (err)
+		NL_SET_ERR_MSG_MOD(extack, "failed to query the settings of congestion control");
+	return err;
+}
+
 static int hghca_param_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
 			   struct netlink_ext_ack *extack)
 {
@@ -116,11 +126,9 @@ static int hghca_param_get(struct devlink *devlink, u32 id, struct devlink_param
 	struct hghca_congestion congestion;
 	int err;
 
-	err = hghca_cmd_query_congestion(hdev, &congestion);
-	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "failed to query the settings of congestion control");
+	err = hghca_param_query(hdev, &congestion, extack);
+	if (err)
 		return err;
-	}
 	hghca_param_read(&hghca_devlink_params[id - HGHCA_DEVLINK_REACT], &congestion, &ctx->val);
 	return 0;
 }
@@ -133,11 +141,9 @@ static int hghca_param_set(struct devlink *devlink, u32 id, struct devlink_param
 	struct hghca_congestion congestion;
 	int err;
 
-	err = hghca_cmd_query_congestion(hdev, &congestion);
-	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "failed to query the settings of congestion control");
+	err = hghca_param_query(hdev, &congestion, extack);
+	if (err)
 		return err;
-	}
 	hghca_param_write(&hghca_devlink_params[id - HGHCA_DEVLINK_REACT], &congestion, &ctx->val);
 	err = hghca_cmd_set_congestion(hdev, &congestion);
 	if (err)
