@@ -142,6 +142,21 @@ def test_absent_line():
         same(list((cache.root() / lines.KIND).iterdir()), [], "entries left in the cache")
 
 
+def test_newest():
+    """--kernel newest is the highest version that the mirror has, of whatever line; what cannot be had is told with apt's reason"""
+    with small_mirror() as root:
+        root.have(SECOND, "7.10-amd64", image=False)
+        same(lines.make(lines.NEWEST).version, "7.10-amd64")
+    with small_mirror() as root:
+        root.have(FIRST, image=False)
+        for file in root.mirror.glob("*.deb"):
+            file.unlink()
+        holds(refused(lines.make, lines.NEWEST), "the newest kernel is not to be had: ", f"linux-headers-{FIRST}", "log:",
+              "cure:", "bzImage")
+        same(list((cache.root() / lines.KIND).iterdir()), [], "entries left in the cache")
+    same(lines.names(), ["6.1", "6.12", "7.3"], "lines, of which the newest is not one")
+
+
 def test_unreachable_mirror():
     """A mirror that does not answer is an error of the network, not a mirror without the line"""
     unreachable = "deb [trusted=yes] http://127.0.0.1:9 ./\n"

@@ -126,7 +126,7 @@ def parser():
         return command
 
     prepare = add("setup", do_setup, "build everything that is missing: QEMU, driver, provider, guest")
-    prepare.add_argument("--kernel", choices=[*debug_kernel.RECIPES, *lines.names()],
+    prepare.add_argument("--kernel", choices=[*debug_kernel.RECIPES, *lines.names(), lines.NEWEST],
                          help="also this kernel, and its driver")
     shown = add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
     shown.add_argument("--kernel", default="stock", metavar=KERNELS,
@@ -172,7 +172,7 @@ def add_guest_options(command):
     command.add_argument("--kernel", default="stock", metavar=KERNELS,
                          help="the guest's kernel: Debian's, one with the kernel's own checkers (built when first "
                               f"asked for; of Linux {lines.STOCK} if its name has no line), Debian's of a line "
-                              f"({', '.join(lines.names())}; fetched when first asked for), or <tree>/arch/x86/boot/bzImage")
+                              f"({', '.join(lines.names())}; fetched when first asked for), the {lines.NEWEST} that Debian has, or <tree>/arch/x86/boot/bzImage")
     command.add_argument("--modules", metavar="DIR", help="modules of the BZIMAGE: its folder lib/modules/<release>")
     command.add_argument("--memory", type=memory, default="2G", metavar="M", help="of each guest (default 2G)")
     command.add_argument("--share", metavar="DIR", help="folder to appear as /share, read-write")

@@ -2,8 +2,8 @@
 """Packages of Debian's kernels of other lines than the build root's: headers, to build the drivers, kernels to boot, sources.
 
 A line is a stable series of Linux, such as 6.1. With each update of a line Debian's packages get another name, so a line
-is asked for, and the newest packages that the mirror has are taken. The headers decide which: they are fetched first,
-and the kernel to boot is the one that they are of. The package of the sources has the line in its name.
+is asked for, and the newest packages that the mirror has are taken. NEWEST asks for those of the highest version. The
+headers decide which: they are fetched first, and the kernel to boot is the one that they are of. The package of the sources has the line in its name.
 """
 
 import dataclasses
@@ -18,6 +18,9 @@ from .errors import ToolError
 STOCK = "6.12"
 # The suite of Debian that has one of the other lines.
 SUITES = {"6.1": "bookworm", "7.3": "trixie-backports"}
+# Not a line: the highest version that one of these suites has. It moves on by itself.
+NEWEST = "newest"
+SUITES_OF_NEWEST = ("trixie-backports", "unstable", "experimental")
 KIND = "kernel-headers"
 SOURCE_KIND = "kernel-source"
 # The package's archive with all sources, which lies beside the folder of those that are read.
@@ -33,6 +36,10 @@ Dir::State::Lists "/tmp/lists";
 Dir::Cache "/tmp/cache";
 Acquire::Languages "none";
 APT::Sandbox::User "root";
+"""
+# The index of a suite that nobody releases may be older than its own date allows.
+UNDATED = """
+echo 'Acquire::Check-Valid-Until "false";' >> /mnt/apt/apt.conf
 """
 UPDATE = """
 set -e
@@ -56,8 +63,8 @@ fetch() {
 """
 # Both scripts leave the file `version` out if the mirror does not have the package.
 HEADERS = UPDATE + FETCH + r"""
-line=$(echo "$1" | sed 's/\./\\./') place=$2
-headers=$(apt-cache search --names-only "^linux-headers-$line\.[0-9.+-]*(deb[0-9]*-)?amd64\$" |
+start=$1 place=$2
+headers=$(apt-cache search --names-only "^linux-headers-$start[0-9.+-]*(deb[0-9]*-)?amd64\$" |
           sed 's/ .*//' | sort -V | tail -n 1)
 [ -n "$headers" ] || exit 0
 cd /mnt/out
@@ -102,6 +109,26 @@ def names():
     return sorted([STOCK, *SUITES], key=lambda line: [int(number) for number in line.split(".")])
 
 
+def choices():
+    """What make() takes."""
+    return [*SUITES, NEWEST]
+
+
+def suites_of(line):
+    return SUITES_OF_NEWEST if line == NEWEST else (SUITES[line],)
+
+
+def place_of(line):
+    """The words for it in a message."""
+    suites = suites_of(line)
+    return f"the suite{'s' if len(suites) > 1 else ''} {', '.join(suites)} of the mirror"
+
+
+def start_of(line):
+    """How its versions start, as a regular expression."""
+    return "[0-9]" if line == NEWEST else re.escape(f"{line}.")
+
+
 @dataclasses.dataclass(frozen=True)
 class Headers:
     """Those of one kernel: the folder that a build sees as PLACE, and the kernel's version."""
@@ -127,7 +154,7 @@ class Superseded(ToolError):
 
 
 def headers_key(root, line):
-    return cache.key(root.key, HEADERS, APT, line, SUITES[line])
+    return cache.key(root.key, HEADERS, APT, line, *suites_of(line))
 
 
 def is_made(root, line):
@@ -142,9 +169,9 @@ def make(line):
     def build(folder):
         log = cache.log_path(f"{KIND}-{line}")
         log.unlink(missing_ok=True)
-        fetch(root, HEADERS, [line, PLACE], SUITES[line], folder, log, step)
+        fetch(root, HEADERS, [start_of(line), PLACE], line, folder, log, step)
         if not (folder / "version").is_file():
-            raise ToolError(f"the suite {SUITES[line]} of the mirror has no kernel of the line {line}", CURE, log)
+            raise ToolError(f"{place_of(line)} has no kernel of the line {line}", CURE, log)
 
     folder = cache.make(KIND, headers_key(root, line), build, 256 * cache.MIB, step)
     return Headers(line, folder, (folder / "version").read_text().strip())
@@ -162,9 +189,9 @@ def renew(headers):
 
 def fetch_image(root, headers, folder, log, step):
     """Unpack the kernel of these headers and its modules in an empty folder: boot/ and lib/modules/."""
-    fetch(root, IMAGE, [headers.version], SUITES[headers.line], folder, log, step)
+    fetch(root, IMAGE, [headers.version], headers.line, folder, log, step)
     if not (folder / "version").is_file():
-        raise Superseded(f"the suite {SUITES[headers.line]} of the mirror has no Linux {headers.version}", CURE, log)
+        raise Superseded(f"{place_of(headers.line)} has no Linux {headers.version}", CURE, log)
 
 
 def source_key(root, line):
@@ -182,9 +209,9 @@ def source(line):
     def build(folder):
         log = cache.log_path(f"{SOURCE_KIND}-{line}")
         log.unlink(missing_ok=True)
-        fetch(root, SOURCE, [line, ARCHIVE, *UNREAD], SUITES[line], folder, log, step)
+        fetch(root, SOURCE, [line, ARCHIVE, *UNREAD], line, folder, log, step)
         if not (folder / "version").is_file():
-            raise ToolError(f"the suite {SUITES[line]} of the mirror has no sources of the line {line}", CURE, log)
+            raise ToolError(f"{place_of(line)} has no sources of the line {line}", CURE, log)
 
     return cache.make(SOURCE_KIND, source_key(root, line), build, cache.GIB, step) / "tree"
 
@@ -204,9 +231,22 @@ def sources(root, suite):
     return "".join(f"deb {mirror} {suite} main\n" for mirror in found)
 
 
-def fetch(root, script, arguments, suite, folder, log, step):
-    """Run a script that fetches packages of a suite into the folder."""
-    run_apt(root, script, arguments, sources(root, suite), folder, log, step)
+def fetch(root, script, arguments, line, folder, log, step):
+    """Run a script that fetches packages of a line's suites into the folder; what apt refuses is told for NEWEST."""
+    listed = "".join(sources(root, suite) for suite in suites_of(line))
+    try:
+        run_apt(root, UNDATED * (line == NEWEST) + script, arguments, listed, folder, log, step)
+    except ToolError as error:
+        if line != NEWEST:
+            raise
+        raise ToolError(f"the newest kernel is not to be had: {refusal(log) or error.what}", CURE, log) from error
+
+
+def refusal(log):
+    """The first error that apt has written to a log, with the address of a file that is gone; "" without one."""
+    said = log.read_text(errors="replace") if log.exists() else ""
+    found = re.search(r"^E: (.*)", said, re.MULTILINE)
+    return found.group(1) if found else ""
 
 
 def run_apt(root, script, arguments, listed, folder, log, step):

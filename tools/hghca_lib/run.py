@@ -64,12 +64,12 @@ def check(config):
 
 def check_kernel(config):
     """Check that there is such a kernel, and modules only for one that has them from the user."""
-    named = [*debug_kernel.RECIPES, *lines.SUITES]
+    named = [*debug_kernel.RECIPES, *lines.choices()]
     if config.kernel and config.kernel not in named and not Path(config.kernel).is_file():
         what = "kernel of the line" if LINE.fullmatch(config.kernel) else "kernel image"
         raise UsageError(f"there is no {what} {config.kernel}",
                          f"give --kernel stock, {', '.join(debug_kernel.RECIPES)}, one of Debian's lines "
-                         f"({', '.join(lines.names())}), or the path of a bzImage")
+                         f"({', '.join(lines.names())}), {lines.NEWEST}, or the path of a bzImage")
     if config.modules and not config.kernel:
         raise UsageError("--modules without --kernel", "give the kernel that the modules are of")
     if config.modules and config.kernel in named:

@@ -31,14 +31,14 @@ def make(verbose=False, kernel=None, modules=None):
     """Build what is missing; a Setup.
 
     verbose: also print a line for the steps whose results exist already.
-    kernel:  None for the stock kernel, the name of one of debug_kernel.RECIPES, one of lines.SUITES, or the path of a
+    kernel:  None for the stock kernel, the name of one of debug_kernel.RECIPES, one of lines.choices(), or the path of a
              bzImage; the driver is built for it.
     modules: folder of the modules of a bzImage, or None.
     """
     host.require_root()
     host.require_platform()
     named = kernel in debug_kernel.RECIPES
-    progress = Progress(7 + (named or kernel in lines.SUITES), verbose)
+    progress = Progress(7 + (named or kernel in lines.choices()), verbose)
     with progress.step("host packages", cached=not host.missing()):
         host.install()
     # One CPU unpacks packages, so the build root and the image are made at the same time, and QEMU, of which one CPU
@@ -56,7 +56,7 @@ def make(verbose=False, kernel=None, modules=None):
             built = debug_kernel.make(root, kernel)
             chosen = dataclasses.replace(chosen, image=built.image, arguments=debug_kernel.RECIPES[kernel].arguments)
             tree = built.tree
-    elif kernel in lines.SUITES:
+    elif kernel in lines.choices():
         with progress.step(f"Linux {kernel} (Debian's packages)", kernel_module.is_line_made(root, kernel)):
             chosen, tree = kernel_module.make_of_line(root, kernel)
     elif kernel:

@@ -127,7 +127,7 @@ class Test:
         return 2 if self.without_lockdep else int(self.ends_lockdep)
 
     def tier_under(self, kernel):
-        if kernel in (*lines.SUITES, TREE):
+        if kernel in (*lines.choices(), TREE):
             return GATE if self.lines else ALL
         return self.tier if kernel == "stock" else self.debug_tier
 
