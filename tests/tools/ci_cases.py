@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from tool import fails, hghca, holds, same
 
 from hghca_lib import debug_kernel, junit, repo
-from hghca_lib.ci import blktests, command, page, plan, results, tree
+from hghca_lib.ci import blktests, command, kselftests, page, plan, results, tree
 
 WHAT = {"plan": "smoke", "subject": "hghca", "checkers": False}
 OUTPUT = """\
@@ -259,3 +259,36 @@ def test_refuses_what_is_not_blktests():
     """ci: --blktests with another folder is refused before anything is built"""
     with small_tree() as place:
         fails(hghca("ci", place, "--blktests", place), 1, "no checkout of blktests", "common/rc")
+
+
+# As kselftest prints them.
+KSELFTESTS = """\
+# timeout set to 45
+# selftests: rdma: rxe_one.sh
+ok 1 selftests: rdma: rxe_one.sh
+# timeout set to 45
+# selftests: rdma: rxe_two.sh
+# Error: UDP port 4791 is NOT listening
+not ok 2 selftests: rdma: rxe_two.sh # exit=1
+# timeout set to 45
+# selftests: rdma: rxe_three.sh
+# SKIP: Kernel module 'tun' not found.
+ok 3 selftests: rdma: rxe_three.sh # SKIP
+"""
+
+
+def test_reads_kselftests():
+    """ci: kselftests: verdicts, what is told of a failure, why a test does not run, and one that has no verdict"""
+    found = kselftests.read(KSELFTESTS, 3)
+    same([(one.name, one.passed) for one in found],
+         [("kselftests: rdma: rxe_one.sh", True), ("kselftests: rdma: rxe_two.sh", False), ("kselftests: tests have run", True)])
+    holds("\n".join(found[1].notes), "UDP port 4791 is NOT listening", "exit=1")
+    same(found[2].notes, ["rdma: rxe_three.sh: not run, SKIP: Kernel module 'tun' not found."])
+    assert not kselftests.read(KSELFTESTS, 4)[-1].passed, "a test without a verdict is no failure"
+    assert not kselftests.read("nothing", 0)[-1].passed, "no test has run, and that is no failure"
+
+
+def test_refuses_a_tree_without_kselftests():
+    """ci: --kselftests with a tree that has none for RDMA is refused before anything is built"""
+    with small_tree() as place:
+        fails(hghca("ci", place, "--kselftests"), 125, "no kselftests of RDMA", "cure:")

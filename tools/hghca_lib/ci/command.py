@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import accel, cache, guest, junit, machine, pair, progress, repo, setup
 from ..errors import ToolError, UsageError
-from . import blktests, commits, page, plan, results, tree
+from . import blktests, commits, kselftests, page, plan, results, tree
 from .results import STATUS_FAILED, STATUS_UNTESTABLE
 
 RANGE = re.compile(r"\S+\.\.\S*$")
@@ -38,6 +38,8 @@ def add_options(command):
     command.add_argument("--repeat", type=int, default=1, metavar="N", help="run the plan N times, and name what is flaky")
     command.add_argument("--blktests", metavar="DIR",
                          help="a checkout of blktests: its tests of nvme, rnbd and srp run too, over RDMA")
+    command.add_argument("--kselftests", action="store_true",
+                         help="the tree's own kselftests of RDMA run too; they make software devices of their own")
     command.add_argument("--minutes", type=float, default=60, metavar="M", help="how long the plan soak goes on (default 60)")
 
 
@@ -78,6 +80,8 @@ def output_folder(output, beside, chosen):
 def test_tree(options, path, chosen, what, baseline, output):
     """Build and test a tree, write the reports; (the results.Run, the exit status)."""
     start = time.monotonic()
+    if options.kselftests:
+        kselftests.check(path)
     steps = progress.Progress(3)
     built = tree.make(path, options.debug, steps)
     folder = output_folder(output, built.folder, chosen)
@@ -86,38 +90,60 @@ def test_tree(options, path, chosen, what, baseline, output):
     about = {"tree": str(path), "commit": tree.commit(built.source), "release": built.release,
              "date": datetime.now().astimezone().isoformat(timespec="seconds"), "built in": f"{ready_s:.0f} s"}
     run = results.Run(what, about)
-    run.results.append(boots(made, built, about))
+    run.results.append(boots(made, built, run, log_folder(folder, "boot")))
     if run.results[0].passed and chosen.bench:
         run.figures = measure(built, chosen)
         run.results.append(results.Result("figures measured", bool(run.figures)))
     elif run.results[0].passed:
         run_tests(options, built, chosen, run, folder)
     if run.results[0].passed and options.blktests:
-        logs = folder / "logs/blktests"
-        logs.mkdir(parents=True, exist_ok=True)
+        logs = log_folder(folder, "blktests")
         run.results += blktests.run(made, built, blktests.check(options.blktests), options.subject, logs)
         run.splats += results.splats(logs / "kernel-blktests.log")
+    if run.results[0].passed and options.kselftests:
+        logs = log_folder(folder, "kselftests")
+        run.results += kselftests.run(made, built, logs)
+        run.splats += results.splats(logs / "kernel-kselftests.log")
     about["took"] = f"{time.monotonic() - start:.0f} s"
     return run, report(run, baseline, folder)
 
 
-def boots(made, built, about):
-    """The Result of a boot with two HCAs and a pingpong between them; how long it took is put into `about`."""
+def boots(made, built, run, folder):
+    """The Result of a boot with two HCAs and a pingpong between them; how long it took, and splats, go into the Run."""
     start = time.monotonic()
+    log = folder / "kernel-boot.log"
     name = "boot, first pingpong"
     try:
-        config = machine.Config(accel=accel.choose(made))
+        config = machine.Config(accel=accel.choose(made), serial=str(log))
         with guest.boot(made, config, BOOT_S * (SLOWNESS if built.checkers else 1)) as guests:
-            about["boot"] = f"{guests[0].boot_s:.1f} s"
+            run.about["boot"] = f"{guests[0].boot_s:.1f} s"
             rate, *_, (_, done) = pair.pingpong(guests[0], count=1)
             seconds = time.monotonic() - start
-            about["first pingpong"] = f"{seconds:.1f} s"
+            run.about["first pingpong"] = f"{seconds:.1f} s"
             return results.Result(name, bool(rate), seconds, [] if rate else done.output.splitlines())
     except guest.GuestHung as error:
         where = ", ".join(tree.symbol(built, address) for address in error.addresses)
-        return results.Result(name, False, time.monotonic() - start, [f"the CPUs are at {where}", *str(error).splitlines()])
+        return failed_boot(name, start, [f"the CPUs are at {where}", *str(error).splitlines()])
     except guest.GuestError as error:
-        return results.Result(name, False, time.monotonic() - start, str(error).splitlines())
+        return failed_boot(name, start, str(error).splitlines())
+    finally:
+        if log.exists():
+            run.splats += results.splats(log)
+
+
+def failed_boot(name, start, notes):
+    """The Result of a boot that failed, which ends the run: why is said at once too."""
+    print("\n".join(notes), file=sys.stderr)
+    return results.Result(name, False, time.monotonic() - start, notes)
+
+
+def log_folder(folder, name):
+    """The folder of one kind of guest's logs, made and empty."""
+    own = folder / "logs" / name
+    own.mkdir(parents=True, exist_ok=True)
+    for old in own.iterdir():
+        old.unlink()
+    return own
 
 
 def measure(built, chosen):
@@ -131,10 +157,7 @@ def run_tests(options, built, chosen, run, folder):
     times = 0
     while times < options.repeat or chosen.again and time.monotonic() < end:
         times += 1
-        own = folder / "logs" / f"{times}"
-        own.mkdir(parents=True, exist_ok=True)
-        for old in own.iterdir():
-            old.unlink()
+        own = log_folder(folder, f"{times}")
         reader = results.Reader()
         argv = [repo.path("tests/guest/run"), "--tree", built.image, "--output", own, *chosen.arguments(options.subject)]
         status = follow(argv, reader, folder / "run.log")
