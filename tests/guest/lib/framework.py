@@ -53,9 +53,6 @@ SETTLE_S = 3           # time for the kernel to free the resources of a killed p
 COMMAND_S = 60
 LOCKDEP_OFF = "lockdep is off"   # as agents/witness.py says it
 LOG_LINES = 60         # of each guest's kernel log, at the end of a test that failed
-# The factor of all time limits under a kernel with checkers. Of the tests that take more than 2 s under the stock
-# kernel, none took more than 6.2 times as long under the debug kernel, all on the same two emulated CPUs.
-SLOWNESS = {"stock": 1, "debug": 6, "kcsan": 10}
 
 # As the name of a kernel: one of a tree, which has modules as the stock kernel does, and may have checkers too.
 TREE = "tree"
@@ -219,7 +216,7 @@ class Testbed:
         self.kernel_name = kernel
         self.kernel = kind_of_kernel(kernel)
         self.journal = journal
-        self.slowness = SLOWNESS["debug" if checkers else self.kernel]
+        self.slowness = debug_kernel.SLOWNESS["debug" if checkers else self.kernel]
         self.guests = guests
         self.guest = guests[0]
         self.subject = subject

@@ -11,7 +11,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from .. import accel, cache, guest, junit, machine, pair, progress, repo, setup
+from .. import accel, cache, debug_kernel, guest, junit, machine, pair, progress, repo, setup
 from ..errors import ToolError, UsageError
 from . import blktests, commits, kselftests, page, plan, results, tree
 from .results import STATUS_FAILED, STATUS_UNTESTABLE
@@ -20,8 +20,6 @@ RANGE = re.compile(r"\S+\.\.\S*$")
 LIMIT_S = 4 * 3600
 REPORTS = "results.json, results.ktap, results.xml, index.html"
 BOOT_S = 60
-# The factor of a kernel with checkers.
-SLOWNESS = 6
 
 
 def add_options(command):
@@ -115,7 +113,7 @@ def boots(made, built, run, folder):
     name = "boot, first pingpong"
     try:
         config = machine.Config(accel=accel.choose(made), serial=str(log))
-        with guest.boot(made, config, BOOT_S * (SLOWNESS if built.checkers else 1)) as guests:
+        with guest.boot(made, config, BOOT_S * debug_kernel.SLOWNESS["debug" if built.checkers else "stock"]) as guests:
             run.about["boot"] = f"{guests[0].boot_s:.1f} s"
             rate, *_, (_, done) = pair.pingpong(guests[0], count=1)
             seconds = time.monotonic() - start

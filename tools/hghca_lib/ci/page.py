@@ -4,6 +4,8 @@
 import html
 import math
 
+from .. import plot
+
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
 table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: .2em .8em .2em 0; vertical-align: top; }
@@ -15,7 +17,6 @@ tr { border-bottom: 1px solid #eee; } pre { background: #f6f6f6; padding: .6em; 
 """
 CHANGES = (("new", "new failures"), ("still", "failures as before"), ("fixed", "fixed"), ("flaky", "passed and failed"),
            ("gone", "not run any more"))
-COLOURS = {"hghca": "#0060ad", "hghca-self": "#56b4e9", "rxe": "#d55e00", "memcpy": "#777777"}
 BAR_PX, ROW_PX, LABEL_PX = 420, 20, 230
 LOG_LINES = 2000
 
@@ -96,7 +97,7 @@ def figures(rows, baseline):
             said = f"{row['value']:.4g} {unit}" + (f" ({row['value'] / old['value']:.0%} of the baseline)" if old else "")
             bars.append(f"<text x='0' y='{y + 14}'>{escape(row['test'])} {row['bytes']} {escape(row['subject'])}</text>"
                         f"<rect x='{LABEL_PX}' y='{y + 3}' width='{width:.0f}' height='{ROW_PX - 6}' "
-                        f"fill='{COLOURS.get(row['subject'], '#888')}'/>"
+                        f"fill='{plot.COLOURS.get(row['subject'], '#888')}'/>"
                         f"<text x='{LABEL_PX + width + 6:.0f}' y='{y + 14}'>{escape(said)}</text>")
         pictures.append(f"<svg width='900' height='{len(own) * ROW_PX + 4}'>{''.join(bars)}</svg>")
     return f"<h2>Figures</h2><p>Medians, logarithmic.</p>{'<br>'.join(pictures)}"
