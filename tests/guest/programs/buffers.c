@@ -102,7 +102,7 @@ static int invoke(struct call *call, unsigned int object, unsigned int method)
 	call->hdr.object_id = object;
 	call->hdr.method_id = method;
 	call->hdr.length = sizeof(call->hdr) + call->hdr.num_attrs * sizeof(call->attrs[0]);
-	return ioctl(ctx.fd, RDMA_VERBS_IOCTL, call) ? errno : 0;
+	return raw_method(ctx.fd, &call->hdr);
 }
 
 static int create_cq(struct raw_cq *cq, const struct buffer_desc *desc)

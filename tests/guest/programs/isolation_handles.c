@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -532,7 +531,7 @@ static int invoke(int fd, uint16_t object, uint16_t method, uint16_t id, uint32_
 			.data = (uintptr_t)&answers[i],
 		};
 	call.hdr.length = sizeof(call.hdr) + call.hdr.num_attrs * sizeof(call.attrs[0]);
-	return ioctl(fd, RDMA_VERBS_IOCTL, &call) ? errno : 0;
+	return raw_method(fd, &call.hdr);
 }
 
 static int pd_destroy(struct own_set *own, const uint32_t *h)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #define START_PSN	0xfffffe
 #define CQ_BYTES	(64 * 1024)
 #define CQ_ENTRIES	128
+#define DRIVER_IDS	64		/* more than Linux has */
 
 int raw_command(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, size_t resp_size)
 {
@@ -67,6 +69,27 @@ int raw_ex_command(int fd, uint32_t command, const void *cmd, size_t core_size, 
 
 	memcpy(message.body, cmd, core_size + driver_size);
 	return write(fd, &message, bytes) == bytes ? 0 : errno;
+}
+
+/* The kernel compares the driver's id before it looks for the method, so one that there is not tells the right id. */
+static uint32_t find_driver_id(int fd)
+{
+	struct ib_uverbs_ioctl_hdr hdr = { .length = sizeof(hdr), .object_id = UINT16_MAX, .method_id = UINT16_MAX };
+
+	for (; hdr.driver_id < DRIVER_IDS; hdr.driver_id++)
+		if (ioctl(fd, RDMA_VERBS_IOCTL, &hdr) && errno != EINVAL)
+			return hdr.driver_id;
+	tb_die("the kernel takes no id of a driver below %u", DRIVER_IDS);
+}
+
+int raw_method(int fd, struct ib_uverbs_ioctl_hdr *hdr)
+{
+	static uint32_t driver_id = DRIVER_IDS;
+
+	if (driver_id == DRIVER_IDS)
+		driver_id = find_driver_id(fd);
+	hdr->driver_id = driver_id;
+	return ioctl(fd, RDMA_VERBS_IOCTL, hdr) ? errno : 0;
 }
 
 void *raw_pages(size_t bytes)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <hghca_hw.h>
 #include <uapi/rdma/hghca-abi.h>
 
@@ -78,6 +79,12 @@ void raw_must(int fd, uint32_t command, void *cmd, size_t cmd_size, void *resp, 
  */
 int raw_ex_command(int fd, uint32_t command, const void *cmd, size_t core_size, size_t driver_size, void *resp,
 		   size_t resp_core_size, size_t resp_driver_size);
+
+/*
+ * A method of the kernel's uverbs interface. The caller has set all of its header but the driver's id, which differs
+ * between drivers of a kernel's tree and others. Returns 0 or an errno.
+ */
+int raw_method(int fd, struct ib_uverbs_ioctl_hdr *hdr);
 
 void *raw_pages(size_t bytes);
 /* Returns the present value of a counter of the device, from its folder in sysfs. */

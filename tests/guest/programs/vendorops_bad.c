@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include "raw.h"
@@ -216,7 +215,7 @@ static int call(struct ibv_context *ctx, struct method *method, uint16_t id, uin
 		.method_id = id,
 		.num_attrs = count,
 	};
-	return ioctl(ctx->cmd_fd, RDMA_VERBS_IOCTL, method) ? errno : 0;
+	return raw_method(ctx->cmd_fd, &method->hdr);
 }
 
 static struct ib_uverbs_attr attribute(uint16_t id, uint64_t data, uint16_t length)
