@@ -20,6 +20,7 @@
 #include "ib_virt_dma_to_ptr.h"
 #include "kzalloc_obj.h"
 #include "netif_txq_completed_wake.h"
+#include "odp_placement.h"
 #include "odppage.h"
 #include "page_pool_napi.h"
 #include "pci_irq_intx.h"

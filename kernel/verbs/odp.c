@@ -701,12 +701,14 @@ void hghca_odp_dereg_mr(struct hghca_mr *mr)
  */
 void hghca_odp_describe(const struct hghca_dev *hdev, struct ib_device_attr *attr)
 {
-	const u32 reliable = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
-			     IB_ODP_SUPPORT_ATOMIC;
+	u32 reliable = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
+		       IB_ODP_SUPPORT_ATOMIC;
 	u32 srq_recv = hdev->limits.caps & HGHCA_CAP_SRQ ? IB_ODP_SUPPORT_SRQ_RECV : 0;
 
 	if (!(hdev->limits.caps & HGHCA_CAP_ODP))
 		return;
+	if (hdev->limits.caps & HGHCA_CAP_PLACEMENT)
+		reliable |= IB_ODP_SUPPORT_FLUSH | IB_ODP_SUPPORT_ATOMIC_WRITE;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IB_ODP_SUPPORT_RECV | srq_recv;

@@ -269,6 +269,14 @@ static void odp_described(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.uc_odp_caps);
 	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.ud_odp_caps);
 	KUNIT_EXPECT_TRUE(test, attr.kernel_cap_flags & IBK_ON_DEMAND_PAGING);
+
+	/* FLUSH and atomic WRITE: bits 6 and 7. */
+	this->fake->hdev->limits.caps |= HGHCA_CAP_PLACEMENT;
+	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&this->fake->hdev->ibdev, &attr, &udata));
+	KUNIT_EXPECT_EQ(test, 0xff, attr.odp_caps.per_transport_caps.rc_odp_caps);
+	KUNIT_EXPECT_EQ(test, 0xfd, attr.odp_caps.per_transport_caps.xrc_odp_caps);
+	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.uc_odp_caps);
+	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.ud_odp_caps);
 }
 
 /* ------------------------------------------------------------------ */

@@ -22,6 +22,11 @@
 #define ROUNDS		60
 #define ON_DEMAND	(TB_ACCESS_ALL | IBV_ACCESS_ON_DEMAND)
 
+/* Bits that the headers of rdma-core 56.1 do not name. */
+#define DEVICE_ATOMIC_WRITE		(1ull << 40)
+#define ODP_SUPPORT_FLUSH		(1u << 6)
+#define ODP_SUPPORT_ATOMIC_WRITE	(1u << 7)
+
 /* An address without mappings: in the lower half of the address space, above the program. */
 #define FAR(gib)	((uint8_t *)((uintptr_t)(gib) << 30))
 
@@ -145,14 +150,17 @@ static void compare(const uint8_t *to, const uint8_t *from, size_t at, size_t le
 static void abilities(void)
 {
 	struct ibv_device_attr_ex attr;
+	uint32_t placement;
 
 	if (ibv_query_device_ex(link_asker.ctx, NULL, &attr))
 		tb_die("ibv_query_device_ex");
+	/* Of a kernel that has these operations. */
+	placement = attr.device_cap_flags_ex & DEVICE_ATOMIC_WRITE ? ODP_SUPPORT_FLUSH | ODP_SUPPORT_ATOMIC_WRITE : 0;
 	if (attr.odp_caps.general_caps != (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT))
 		tb_fail("general abilities 0x%llx", (unsigned long long)attr.odp_caps.general_caps);
 	if (attr.odp_caps.per_transport_caps.rc_odp_caps !=
 	    (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-	     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV))
+	     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV | placement))
 		tb_fail("abilities of RC 0x%x", attr.odp_caps.per_transport_caps.rc_odp_caps);
 	if (attr.odp_caps.per_transport_caps.uc_odp_caps != IBV_ODP_SUPPORT_SEND ||
 	    attr.odp_caps.per_transport_caps.ud_odp_caps != IBV_ODP_SUPPORT_SEND)
