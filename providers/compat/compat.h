@@ -31,6 +31,11 @@
 	ibv_cmd_create_qp_ex2(context, qp, attr, cmd, cmd_size, resp, resp_size)
 #endif
 
+/* Buffers that a confidential guest may share with its host: no program can permit them. */
+#ifndef COMPAT_HAS_CC_UNPROTECTED
+#define IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC	0
+#endif
+
 /* The speed of a port: an operation that an older libibverbs does not call. */
 #ifndef COMPAT_HAS_QUERY_PORT_SPEED
 struct compat_context_ops {

@@ -103,9 +103,11 @@ struct ibv_pd *hghca_alloc_parent_domain(struct ibv_context *context,
 
 	if (ibv_check_alloc_parent_domain(attr))
 		return NULL;
+	/* The last one is a permission that is not used: buffers are plain memory in any guest. */
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
