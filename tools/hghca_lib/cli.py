@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, export, generated, lines, machine, repo, run, setup, suites, tiers
+from . import coverage, debug_kernel, demo, export, generated, lines, machine, repo, run, setup, suites, tiers, userland
 from .ci import command as ci
 from .errors import ToolError, UsageError
 
@@ -128,9 +128,11 @@ def parser():
     prepare = add("setup", do_setup, "build everything that is missing: QEMU, driver, provider, guest")
     prepare.add_argument("--kernel", choices=[*debug_kernel.RECIPES, *lines.names(), lines.NEWEST],
                          help="also this kernel, and its driver")
+    add_userland(prepare)
     shown = add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
     shown.add_argument("--kernel", default="stock", metavar=KERNELS,
                        help="the guest's kernel, as for exec")
+    add_userland(shown)
     execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
                   formatter_class=argparse.RawDescriptionHelpFormatter,
                   usage="hghca exec [options] [--on N] -- CMD... [--on N -- CMD...]...")
@@ -172,13 +174,21 @@ def add_guest_options(command):
     command.add_argument("--kernel", default="stock", metavar=KERNELS,
                          help="the guest's kernel: Debian's, one with the kernel's own checkers (built when first "
                               f"asked for; of Linux {lines.STOCK} if its name has no line), Debian's of a line "
-                              f"({', '.join(lines.names())}; fetched when first asked for), the {lines.NEWEST} that Debian has, or <tree>/arch/x86/boot/bzImage")
+                              f"({', '.join(lines.names())}; fetched when first asked for), the {lines.NEWEST} "
+                              "that Debian has, or <tree>/arch/x86/boot/bzImage")
+    add_userland(command)
     command.add_argument("--modules", metavar="DIR", help="modules of the BZIMAGE: its folder lib/modules/<release>")
     command.add_argument("--memory", type=memory, default="2G", metavar="M", help="of each guest (default 2G)")
     command.add_argument("--share", metavar="DIR", help="folder to appear as /share, read-write")
     command.add_argument("--dmesg", metavar="FILE", help="where the kernel log goes (guest N > 1: FILE.N)")
     command.add_argument("--qemu-arg", action="append", default=[], metavar="ARG",
                          help="one more argument for QEMU; may be repeated; write --qemu-arg=-device")
+
+
+def add_userland(command):
+    command.add_argument("--userland", choices=userland.NAMES, default=userland.STOCK,
+                         help=f"the guest's rdma-core: Debian's, or {userland.NEWEST} with its programs and pyverbs (built when "
+                              "first asked for)")
 
 
 def count(text):
@@ -215,7 +225,7 @@ def guest_config(options):
         raise UsageError("--device and --hcas both say how many HCAs there are", "give one of them")
     return machine.Config(guests=options.vms, hcas=options.hcas, devices=options.device, memory=options.memory, share=options.share,
                           serial=options.dmesg, qemu_args=tuple(options.qemu_arg),
-                          kernel=chosen_kernel(options), modules=options.modules)
+                          kernel=chosen_kernel(options), userland=options.userland, modules=options.modules)
 
 
 def chosen_kernel(options):
@@ -224,5 +234,5 @@ def chosen_kernel(options):
 
 
 def do_setup(options):
-    setup.make(verbose=True, kernel=chosen_kernel(options))
+    setup.make(verbose=True, kernel=chosen_kernel(options), userland=options.userland)
     return 0

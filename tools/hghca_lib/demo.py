@@ -14,13 +14,13 @@ PERFTESTS = [
 
 def main(options):
     start = time.monotonic()
-    kernel = cli.chosen_kernel(options)
-    with run.booted(machine.Config(kernel=kernel)) as guests:
+    chosen = {"kernel": cli.chosen_kernel(options), "userland": options.userland}
+    with run.booted(machine.Config(**chosen)) as guests:
         machine_ready_s = time.monotonic() - start
         print(f"One guest with two HCAs on one Ethernet link, ready after {machine_ready_s:.0f} s.")
         rows = tests(guests[0])
     print_table(("test", "result", "verdict"), rows)
-    with run.booted(machine.Config(devices=["hghca", *machine.KINDS], kernel=kernel)) as guests:
+    with run.booted(machine.Config(devices=["hghca", *machine.KINDS], **chosen)) as guests:
         print("\nOne guest with a device of each kind on the link.")
         devices = kinds(guests[0])
     print_table(("device", "result", "verdict"), devices)

@@ -4,6 +4,8 @@
 import dataclasses
 import socket
 
+from . import userland
+
 BASE = """
     -nodefaults -no-user-config -display none -nographic -no-reboot -machine q35 -smp 2
     -device virtio-rng-pci
@@ -53,6 +55,7 @@ class Config:
     paired:    each HCA has a virtio network adapter beside it, on the same link and with the same MAC address, which can
                be the Ethernet half of its port. An HCA that is no Ethernet adapter has one in any case.
     kernel:    the same value as for setup.make: None for the stock kernel.
+    userland:  as for setup.make.
     modules:   disk image with the modules of a bzImage, or None.
     memory:    in QEMU's syntax.
     share:     host folder seen as /share, or None.
@@ -71,6 +74,7 @@ class Config:
     divided: int = 0
     paired: bool = False
     kernel: str | None = None
+    userland: str = userland.STOCK
     modules: str | None = None
     memory: str = "2G"
     share: str | None = None

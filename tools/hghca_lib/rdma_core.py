@@ -39,6 +39,12 @@ LIST_OF_HEADERS = ("kernel-headers/CMakeLists.txt", "  rdma/%s-abi.h\n")
 # Of what a program may be linked with if it is linked statically.
 LIST_OF_STATIC = ("libibverbs/verbs.h", "extern const struct verbs_device_ops verbs_provider_%s;\n")
 UNKNOWN = "RDMA_DRIVER_UNKNOWN"
+# What debian/control names, and what reads the results: to build all of it, not the providers alone.
+PACKAGES = buildroot.Recipe("rdma-core-root", "root with what the packages of rdma-core need", tuple("""
+    build-essential clang cmake cython3 debhelper dh-python libnl-3-dev libnl-route-3-dev libpython3-dev libsystemd-dev
+    libudev-dev lintian ninja-build pandoc patch pkgconf python3-dev python3-docutils python3-pkg-resources rpm sparse
+    valgrind
+""".split()), 2 * cache.GIB)
 PRIVATE_ABI = re.compile(r'^set\(IBVERBS_PABI_VERSION "(\d+)"\)$', re.MULTILINE)
 
 

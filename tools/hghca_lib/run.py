@@ -26,7 +26,7 @@ LINE = re.compile(r"\d+\.\d+(\.\d+)?")
 def booted(config):
     """Set up, check the configuration, boot; yields the guests."""
     check(config)
-    made = setup.make(kernel=config.kernel, modules=config.modules)
+    made = setup.make(kernel=config.kernel, modules=config.modules, userland=config.userland)
     config.accel = accel.choose(made)
     with modules_disk(config.modules) as config.modules, guest.boot(made, config) as guests:
         yield guests

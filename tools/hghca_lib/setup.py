@@ -8,6 +8,7 @@ from pathlib import Path
 
 from . import buildroot as buildroot_module
 from . import debug_kernel, host, image, lines, module, payload, provider, qemu
+from . import userland as userland_module
 from . import kernel as kernel_module
 from .ci import tree as ci_tree
 from .progress import Progress
@@ -27,18 +28,20 @@ class Setup:
     payload: Path
 
 
-def make(verbose=False, kernel=None, modules=None):
+def make(verbose=False, kernel=None, modules=None, userland=userland_module.STOCK):
     """Build what is missing; a Setup.
 
     verbose: also print a line for the steps whose results exist already.
     kernel:  None for the stock kernel, the name of one of debug_kernel.RECIPES, one of lines.choices(), or the path of a
              bzImage; the driver is built for it.
     modules: folder of the modules of a bzImage, or None.
+    userland: one of userland.NAMES.
     """
     host.require_root()
     host.require_platform()
     named = kernel in debug_kernel.RECIPES
-    progress = Progress(7 + (named or kernel in lines.choices()), verbose)
+    other = userland != userland_module.STOCK
+    progress = Progress(7 + (named or kernel in lines.choices()) + other, verbose)
     with progress.step("host packages", cached=not host.missing()):
         host.install()
     # One CPU unpacks packages, so the build root and the image are made at the same time, and QEMU, of which one CPU
@@ -65,13 +68,16 @@ def make(verbose=False, kernel=None, modules=None):
         tree = built or module.kernel_tree(kernel, modules)
     with progress.step("kernel module", ci_tree.is_driver_made(root, tree)):
         driver = ci_tree.driver(root, tree)
-    ids = ci_tree.provider_ids(tree)
-    with progress.step("verbs provider", provider.is_made(root, ids=ids)):
-        plugin = provider.make(root, ids=ids)
+    ids, files = ci_tree.provider_ids(tree), None
+    if other:
+        with progress.step(f"rdma-core {userland} (the first time: some minutes)", userland_module.is_made(root, userland)):
+            files = userland_module.make(root, userland)
+    with progress.step("verbs provider", provider.is_made(root, userland, ids)):
+        plugin = provider.make(root, userland, ids)
     with progress.step("QEMU with the device", qemu.is_made(root)):
         emulator = emulator.result()
-    with progress.step("payload disk", payload.is_made(driver, plugin)):
-        extra = payload.make(driver, plugin)
+    with progress.step("payload disk", payload.is_made(driver, plugin, files)):
+        extra = payload.make(driver, plugin, files)
     return Setup(root, chosen, driver, disk, emulator, extra)
 
 

@@ -11,12 +11,6 @@ from . import buildroot, cache, rdma_core, repo, series, upstream
 from .export_rdma_core import RDMA_CORE
 
 VERSION = rdma_core.NEWEST
-# What debian/control names, and what reads the results.
-PACKAGES = buildroot.Recipe("rdma-core-root", "root with what the packages of rdma-core need", tuple("""
-    build-essential clang cmake cython3 debhelper dh-python libnl-3-dev libnl-route-3-dev libpython3-dev libsystemd-dev
-    libudev-dev lintian ninja-build pandoc patch pkgconf python3-dev python3-docutils python3-pkg-resources rpm sparse
-    valgrind
-""".split()), 2 * cache.GIB)
 CMAKE = "cmake -G Ninja -S /mnt/tree -B /mnt/build -DIOCTL_MODE=both -DNO_PYVERBS=1 -DNO_MAN_PAGES=1"
 # gcc 14 warns of libibumad. Each provider there is has its library built statically too.
 GCC = f"{CMAKE} -DENABLE_STATIC=1 -DENABLE_WERROR=1 -DCMAKE_C_FLAGS=-Wno-error=stringop-truncation && ninja -C /mnt/build"
@@ -79,7 +73,8 @@ def copied():
 def run(script, core, build):
     """Run a script in the root of the packages, with the providers' targets; a CompletedProcess, whose output is in the log."""
     providers = ["hghca", f"ernic-rdmav{rdma_core.private_abi(tree().parent)}"]
-    done = buildroot.make(PACKAGES).output(["sh", "-c", script, "sh", *providers], {"tree": core, "build": build}, "/mnt/tree")
+    done = buildroot.make(rdma_core.PACKAGES).output(["sh", "-c", script, "sh", *providers],
+                                                     {"tree": core, "build": build}, "/mnt/tree")
     with open(cache.log_path("upstream"), "a", encoding="utf-8") as file:
         file.write(done.stdout + done.stderr)
     return done

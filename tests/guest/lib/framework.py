@@ -14,7 +14,7 @@ import json
 import re
 import time
 
-from hghca_lib import debug_kernel, lines
+from hghca_lib import debug_kernel, lines, userland
 from hghca_lib.guest import USUAL_PATTERN, GuestDied, GuestError
 from hghca_lib.tiers import ALL, GATE, QUICK
 from recorder import EVERY
@@ -87,6 +87,7 @@ class Test:
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to; (TREE,): needs a module that Debian does not build.
+    userlands: those of hghca_lib.userland.NAMES that it applies to.
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory repeatedly. The debugging of DMA reports this as errors, more than its limit.
     checked:  which frames on the link are checked: EVERY one, those SENT or RECEIVED by the first HCA, or NONE. Frames
@@ -107,6 +108,7 @@ class Test:
     limit_s: float = 60
     subjects: tuple = ("hghca", "rxe")
     kernels: tuple = ("stock", "debug", "kcsan")
+    userlands: tuple = userland.NAMES
     expected_log: tuple = ()
     aliases: bool = False
     checked: tuple = EVERY
@@ -135,6 +137,13 @@ class Test:
 def kind_of_kernel(kernel):
     """A kernel of another line is a stock kernel too, and so is one of a tree; one with checkers has a kind of its own."""
     return debug_kernel.RECIPES[kernel].kind if kernel in debug_kernel.RECIPES else "stock"
+
+
+def line_of(kernel):
+    """The line of Linux that a kernel of this name is of; None for one of a tree."""
+    if kernel in debug_kernel.RECIPES:
+        return debug_kernel.RECIPES[kernel].line
+    return {"stock": lines.STOCK, TREE: None}.get(kernel, kernel)
 
 
 def test(name, run=None, **options):
@@ -207,7 +216,8 @@ class Testbed:
     client: the first HCA, or rxe; server: the second, in its own namespace or guest, or rxe.
     """
 
-    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None, checkers=False):
+    def __init__(self, guests, subject, programs, machine=LINK, kernel="stock", journal=None, checkers=False,
+                 userland_name=userland.STOCK):
         """journal: the recorder.Journal of the frames on the link; None: they are not checked.
 
         checkers: the kernel of a tree has those of the debug kernel.
@@ -215,6 +225,7 @@ class Testbed:
         self.machine = machine
         self.kernel_name = kernel
         self.kernel = kind_of_kernel(kernel)
+        self.userland = userland_name
         self.journal = journal
         self.slowness = debug_kernel.SLOWNESS["debug" if checkers else self.kernel]
         self.guests = guests
