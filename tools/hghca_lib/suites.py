@@ -36,9 +36,9 @@ SOURCES = ("static", "upstream")
 # These run beside the others from the start. They take longer than those of FIRST.
 EARLY = ("sim", "unit")
 # These follow them there, or the other suites: whichever end first. Short ones come last, so that both end together.
-LATE = ("debug", "debug-7.3", "lines", "kunit", "tools", "fuzz", "abi")
+LATE = ("debug", "debug-7.3", "lines", "userland", "kunit", "tools", "fuzz", "abi")
 # The gate has no minutes for these.
-ONLY_ALL = ("debug-7.3",)
+ONLY_ALL = ("debug-7.3", "userland")
 # The time limits of rxe are its own, so it runs while those beside it have the lowest priority.
 FIRST = ("interop", "peers")
 LOW_PRIORITY = host.at_priority(19)
