@@ -12,8 +12,6 @@
 #include "hw/pci/msi.h"
 #include "hw/pci/pci_device.h"
 #include "hw/pci/pcie.h"
-#include "hw/qdev-properties.h"
-#include "hw/resettable.h"
 #include "migration/vmstate.h"
 #include "net/net.h"
 #include "qapi/error.h"
@@ -24,6 +22,7 @@
 #include "qemu/timer.h"
 #include "ernic_core.h"
 #include "ernic_hw.h"
+#include "hghca_compat.h"
 #include "trace.h"
 
 #define TYPE_ERNIC "ernic"
@@ -588,7 +587,7 @@ static const VMStateDescription ernic_vmstate = {
     .unmigratable = 1,
 };
 
-static void ernic_class_init(ObjectClass *class, void *data)
+static void ernic_class_init(ObjectClass *class, const void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(class);
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(class);
@@ -630,7 +629,7 @@ static const TypeInfo ernic_info = {
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(ErnicState),
     .instance_finalize = ernic_finalize,
-    .class_init = ernic_class_init,
+    .class_init = HGHCA_CLASS_INIT(ernic_class_init),
     .interfaces = (InterfaceInfo[]) {
         { INTERFACE_PCIE_DEVICE },
         { }

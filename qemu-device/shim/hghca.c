@@ -13,8 +13,6 @@
 #include "qemu/osdep.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pcie.h"
-#include "hw/qdev-properties.h"
-#include "hw/resettable.h"
 #include "migration/vmstate.h"
 #include "net/eth.h"
 #include "qapi/error.h"
@@ -635,7 +633,7 @@ static const VMStateDescription hghca_vmstate = {
     .unmigratable = 1,
 };
 
-static void hghca_class_init(ObjectClass *class, void *data)
+static void hghca_class_init(ObjectClass *class, const void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(class);
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(class);
@@ -707,7 +705,7 @@ static const TypeInfo hghca_info = {
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(HghcaState),
     .instance_finalize = hghca_finalize,
-    .class_init = hghca_class_init,
+    .class_init = HGHCA_CLASS_INIT(hghca_class_init),
     .interfaces = (InterfaceInfo[]) {
         { INTERFACE_PCIE_DEVICE },
         { }

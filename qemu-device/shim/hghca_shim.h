@@ -8,10 +8,10 @@
 #ifndef HW_HGHCA_SHIM_H
 #define HW_HGHCA_SHIM_H
 
-#include "exec/memory.h"
 #include "hw/pci/pci_device.h"
 #include "net/net.h"
 #include "qemu/timer.h"
+#include "hghca_compat.h"
 #include "hghca_core.h"
 
 #define TYPE_HGHCA "hghca"

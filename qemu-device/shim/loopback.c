@@ -11,13 +11,12 @@
 #include "qemu/osdep.h"
 #include "hw/pci/pci_device.h"
 #include "hw/pci/pcie.h"
-#include "hw/qdev-properties.h"
-#include "hw/resettable.h"
 #include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/module.h"
 #include "qemu/timer.h"
+#include "hghca_compat.h"
 #include "loopback_core.h"
 #include "loopback_hw.h"
 #include "trace.h"
@@ -286,7 +285,7 @@ static const VMStateDescription loopback_vmstate = {
     .unmigratable = 1,
 };
 
-static void loopback_class_init(ObjectClass *class, void *data)
+static void loopback_class_init(ObjectClass *class, const void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(class);
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(class);
@@ -322,7 +321,7 @@ static const TypeInfo loopback_info = {
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(LoopbackState),
     .instance_finalize = loopback_finalize,
-    .class_init = loopback_class_init,
+    .class_init = HGHCA_CLASS_INIT(loopback_class_init),
     .interfaces = (InterfaceInfo[]) {
         { INTERFACE_PCIE_DEVICE },
         { }
