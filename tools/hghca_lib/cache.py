@@ -23,7 +23,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 # How many entries of a kind are kept, the last used ones: only a few of the large kinds.
 KEEP = {"buildroot": 2, "frame-checkers": 2, "debug-kernel": 6, "kernel-line": 4, "kernel-source": 2,
-        "upstream-tree": 2, "image": 2, "qemu-tree": 2, "provider-tree": 4}
+        "upstream-tree": 2, "image": 2, "qemu-tree": 3, "qemu-source": 2, "provider-tree": 4}
 KEEP_OTHERS = 8
 
 

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, export, generated, lines, machine, repo, run, setup, suites, tiers, userland
+from . import coverage, debug_kernel, demo, export, generated, lines, machine, qemu, repo, run, setup, suites, tiers, userland
 from .ci import command as ci
 from .errors import ToolError, UsageError
 
@@ -78,6 +78,7 @@ def dispatch(argv):
     if groups and parsed.command != "exec":
         raise UsageError(f"{parsed.command} takes no command after --", "use `tools/hghca exec -- CMD...`")
     parsed.groups = groups
+    qemu.choose(getattr(parsed, "qemu", None))
     return parsed.do(parsed)
 
 
@@ -129,10 +130,12 @@ def parser():
     prepare.add_argument("--kernel", choices=[*debug_kernel.RECIPES, *lines.names(), lines.NEWEST],
                          help="also this kernel, and its driver")
     add_userland(prepare)
+    add_qemu_option(prepare)
     shown = add("demo", demo.main, "boot a guest with two HCAs and show RDMA between them")
     shown.add_argument("--kernel", default="stock", metavar=KERNELS,
                        help="the guest's kernel, as for exec")
     add_userland(shown)
+    add_qemu_option(shown)
     execute = add("exec", run.execute, "boot a guest and run a command in it", epilog=EXEC_EPILOG,
                   formatter_class=argparse.RawDescriptionHelpFormatter,
                   usage="hghca exec [options] [--on N] -- CMD... [--on N -- CMD...]...")
@@ -149,12 +152,15 @@ def parser():
                        (tiers.GATE, "the tests that a change must pass (default without SUITE)"),
                        (tiers.ALL, "every test: hours (default with SUITE)")):
         tier.add_argument(f"--{name}", dest="tier", action="store_const", const=name, help=text)
+    add_qemu_option(test)
     test.add_argument("--junit", metavar="FILE", help="also write the results to this file, as JUnit XML")
     add("pages", generated.main, "write the documents that are made from the tables of include/")
     export.add_options(add("export", export.main, "write a series of patches: drivers for Linux, or providers for rdma-core",
                            epilog=EXPORT_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))
-    ci.add_options(add("ci", ci.main, "build a kernel's tree, boot it on RDMA devices, run a plan of tests",
-                       epilog=CI_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))
+    tested = add("ci", ci.main, "build a kernel's tree, boot it on RDMA devices, run a plan of tests",
+                 epilog=CI_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ci.add_options(tested)
+    add_qemu_option(tested)
     coverage.add_options(add("coverage", coverage.main, "report which lines of core and driver the tests reach"))
     if importlib.util.find_spec("hghca_lib.bench"):
         from . import bench
@@ -178,6 +184,7 @@ def add_guest_options(command):
                               "that Debian has, or <tree>/arch/x86/boot/bzImage")
     add_userland(command)
     command.add_argument("--modules", metavar="DIR", help="modules of the BZIMAGE: its folder lib/modules/<release>")
+    add_qemu_option(command)
     command.add_argument("--memory", type=memory, default="2G", metavar="M", help="of each guest (default 2G)")
     command.add_argument("--share", metavar="DIR", help="folder to appear as /share, read-write")
     command.add_argument("--dmesg", metavar="FILE", help="where the kernel log goes (guest N > 1: FILE.N)")
@@ -189,6 +196,12 @@ def add_userland(command):
     command.add_argument("--userland", choices=userland.NAMES, default=userland.STOCK,
                          help=f"the guest's rdma-core: Debian's, or {userland.NEWEST} with its programs and pyverbs (built when "
                               "first asked for)")
+
+
+def add_qemu_option(command):
+    command.add_argument("--qemu", metavar=qemu.CHOICES,
+                         help=f"build the device in this version of QEMU (default {qemu.STOCK}; {', '.join(qemu.SUITES)}: "
+                              "fetched when first asked for), or in that of a source package or archive")
 
 
 def count(text):

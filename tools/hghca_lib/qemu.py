@@ -4,13 +4,46 @@
 One source and build tree is kept for a QEMU version and its options. The
 project's files are synced into it, and ninja rebuilds what they affect. Each
 finished binary is a separate entry, keyed by the content of its sources.
+
+The source of one version is in the build root. Another one is fetched when it
+is first asked for, or it is a file of the user's. The suites find the choice in
+the environment.
 """
 
 import dataclasses
+import os
+import re
 import shutil
+from pathlib import Path
 
-from . import cache, repo
+from . import buildroot as buildroot_module
+from . import cache, lines, repo
+from .errors import ToolError, UsageError
 
+STOCK, NEWEST = "10.0", "11.1"
+# The suite of Debian that has one of the other versions.
+SUITES = {NEWEST: "trixie-backports"}
+VARIABLE = "HGHCA_QEMU"
+# What --qemu takes.
+CHOICES = "|".join([STOCK, *SUITES, "FILE"])
+FILES = (".dsc", ".tar", ".tar.bz2", ".tar.gz", ".tar.xz")
+# The newest package of the version, or no file at all. The index of a suite can name files that the mirror lacks.
+FETCH = lines.UPDATE + r"""
+version=$(apt-cache showsrc --only-source qemu | sed -n "s/^Version: \(\([0-9]*:\)\?$1[.+~-].*\)/\1/p" | sort -V | tail -n 1)
+[ -n "$version" ] || exit 0
+cd /mnt/out
+echo "$version" > version
+apt-get source --download-only "qemu=$version" || rm -f *.dsc
+"""
+UNPACK = """
+[ -e "$1" ] || set -- $1
+case $1 in
+*.dsc) dpkg-source -x "$1" qemu ;;
+*) mkdir qemu && tar -xf "$1" -C qemu --strip-components=1 ;;
+esac
+"""
+MIRROR_CURE = ("set HGHCA_MIRROR to a mirror that has its source package, or give the source as a file: "
+               f"--qemu FILE ({', '.join(FILES)})")
 SIZE_BYTES = 3 * cache.GIB
 COMMON = """
     --target-list=x86_64-softmmu --without-default-features --disable-docs --disable-install-blobs
@@ -26,6 +59,7 @@ class Variant:
     core: tuple
     target: str
     devices: tuple = ()   # the lines of a file that lists the devices, in place of QEMU's own file
+    newer: tuple = ()   # further lines for other versions than STOCK: devices that those do not link without
     only_ours: bool = False   # of the C sources, only those of the device are built with sanitizers
     corrections: tuple = ()   # of CORRECTIONS, the files that are corrected
 
@@ -40,7 +74,8 @@ EMULATOR = Variant("qemu", tuple("""
     Q35 VTD AMD_IOMMU HPET ISA_DEBUG PVPANIC_ISA PCIE_PORT PCI_BRIDGE XIO3130 IOH3420
     VIRTIO_PCI VIRTIO_BLK VIRTIO_SERIAL VIRTIO_NET VIRTIO_9P VIRTIO_RNG VIRTIO_BALLOON VIRTIO_IOMMU VIRTIO_MEM
     E1000E_PCI_EXPRESS IGB_PCI_EXPRESS NVME_PCI EDU VFIO_PCI HGHCA RDMA_LOOPBACK ERNIC
-    """.split()), corrections=("system/physmem.c",))
+    """.split()), newer=tuple(f"CONFIG_{name}=y" for name in "PXB CXL CXL_MEM_DEVICE SPDM_SOCKET".split()),
+    corrections=("system/physmem.c",))
 # QEMU's generic fuzzer. It runs no guest code, so there is no TCG, and few devices besides the HCA. Sanitizers in
 # all of QEMU would take two and a half times as long to compile.
 FUZZER = Variant("qemu-fuzz", tuple("""
@@ -65,11 +100,12 @@ HOOKS = {
     "hw/Kconfig": ("source hyperv/Kconfig", "source hghca/Kconfig"),
     "meson.build": ("    'hw/9pfs',", "    'hw/hghca',"),
 }
-# A defect of QEMU 10.0's core, corrected in the emulator: file -> [(line to find, lines in its place)]. A TLB entry for
-# MMIO holds the number of a section of the memory map. QEMU looks the number up in the newest map, but an emulated CPU
-# flushes its TLB only some time after another CPU has changed the map, as the enabling of a PCI function does. Until
-# then its accesses go to other devices: a write to its local APIC is lost and with it its timer, or an assertion ends
-# QEMU. Corrected, each CPU keeps the map of its TLB until it has flushed the TLB.
+# A defect of the core of QEMU 10.0 to 10.2, corrected in the emulator: file -> [(line to find, lines in its place)]. A TLB
+# entry for MMIO holds the number of a section of the memory map. QEMU looks the number up in the newest map, but an
+# emulated CPU flushes its TLB only some time after another CPU has changed the map, as the enabling of a PCI function
+# does. Until then its accesses go to other devices: a write to its local APIC is lost and with it its timer, or an
+# assertion ends QEMU. Corrected, each CPU keeps the map of its TLB until it has flushed the TLB. In a newer QEMU, a TLB
+# entry holds the section itself, and there is nothing to correct.
 CORRECTIONS = {
     "system/physmem.c": [
         ("    MemoryListener tcg_as_listener;",
@@ -109,10 +145,62 @@ class Qemu:
         return argv
 
 
+def choose(name):
+    """Make a version of SUITES, STOCK, or the file of a source what this process and its children build; None: no change."""
+    if name:
+        os.environ[VARIABLE] = name if name in (STOCK, *SUITES) else str(Path(name).absolute())
+        chosen()
+
+
+def chosen():
+    """The version, or the path of the file; UsageError if there is no such one."""
+    name = os.environ.get(VARIABLE) or STOCK
+    if name not in (STOCK, *SUITES) and not (name.endswith(FILES) and Path(name).is_file()):
+        raise UsageError(f"there is no QEMU {name}", f"give --qemu {', '.join([STOCK, *SUITES])}, or the file of its source "
+                                                     f"({', '.join(FILES)})")
+    return name
+
+
+def source_key(buildroot, name):
+    if name == STOCK:
+        return buildroot.key
+    if name in SUITES:
+        return cache.key(buildroot.key, FETCH, lines.APT, name, SUITES[name])
+    return cache.key(buildroot.key, UNPACK, Path(name))
+
+
+def source(buildroot, name):
+    """The file of the source as a build sees it, fetched first if it is missing, and the binds for that."""
+    if name == STOCK:
+        return f"{buildroot_module.SOURCES}/qemu_*.dsc", {}
+    if name not in SUITES:
+        return f"/mnt/source/{Path(name).name}", {"source": Path(name).parent}
+    step = f"source of QEMU {name}"
+
+    def build(folder):
+        log = cache.log_path(f"qemu-source-{name}")
+        log.unlink(missing_ok=True)
+        listed = re.sub("^deb ", "deb-src ", lines.sources(buildroot, SUITES[name]), flags=re.MULTILINE)
+        lines.run_apt(buildroot, FETCH, [name], listed, folder, log, step)
+        version = folder / "version"
+        if not version.is_file():
+            raise ToolError(f"the suite {SUITES[name]} of the mirror has no QEMU {name}", MIRROR_CURE, log)
+        if not list(folder.glob("*.dsc")):
+            raise ToolError(f"the mirror lacks files of QEMU {version.read_text().strip()}, which its suite {SUITES[name]} "
+                            "names", MIRROR_CURE, log)
+
+    return "/mnt/source/qemu_*.dsc", {"source": cache.make("qemu-source", source_key(buildroot, name), build,
+                                                           128 * cache.MIB, step)}
+
+
 def tree_key(buildroot, variant):
     corrections = [str(CORRECTIONS[name]) for name in variant.corrections]
-    return cache.key(buildroot.key, *COMMON, *variant.configure, *variant.core, *variant.devices, str(HOOKS),
-                     *corrections)
+    return cache.key(source_key(buildroot, chosen()), *COMMON, *variant.configure, *variant.core, *_devices(variant),
+                     str(HOOKS), *corrections)
+
+
+def _devices(variant):
+    return variant.devices if chosen() == STOCK else (*variant.devices, *variant.newer)
 
 
 def source_paths():
@@ -150,23 +238,33 @@ def _make_tree(buildroot, variant):
     def build(folder):
         log = cache.log_path("qemu-source")
         log.unlink(missing_ok=True)
-        buildroot.run(["sh", "-c", "dpkg-source -x /usr/src/hghca/qemu_*.dsc qemu"], log,
-                      "QEMU source", TREE_CURE, {"tree": folder}, "/mnt/tree")
+        place, binds = source(buildroot, chosen())
+        buildroot.run(["sh", "-c", UNPACK, "sh", place], log, "QEMU source", TREE_CURE, {"tree": folder, **binds},
+                      "/mnt/tree")
         for name, (anchor, line) in HOOKS.items():
-            file = folder / "qemu" / name
-            text = file.read_text()
-            file.write_text(text.replace(f"{anchor}\n", f"{anchor}\n{line}\n", 1))
+            _hook(folder / "qemu", name, anchor, line)
         for name in variant.corrections:
             _correct(folder / "qemu" / name, CORRECTIONS[name])
         if variant.devices:
             architecture = variant.target.rpartition("-")[2]
-            (folder / "qemu" / DEVICES.format(architecture)).write_text("".join(f"{line}\n" for line in variant.devices))
+            text = "".join(f"{line}\n" for line in _devices(variant))
+            (folder / "qemu" / DEVICES.format(architecture)).write_text(text)
         if variant.only_ours:
             (folder / "without-sanitizers").write_text(_all_but_ours(folder / "qemu"))
         for name in ["build", "core-source", "core-build"]:
             (folder / name).mkdir()
 
     return cache.make("qemu-tree", tree_key(buildroot, variant), build, SIZE_BYTES, "QEMU source")
+
+
+def _hook(tree, name, anchor, line):
+    """Put the line after the anchor in a file of QEMU's build."""
+    file = tree / name
+    text = file.read_text() if file.is_file() else ""
+    if f"{anchor}\n" not in text:
+        raise ToolError(f"QEMU's {name} has no line `{anchor.strip()}`", "this version of QEMU, or another program, is not "
+                        "known to the tool: correct HOOKS in tools/hghca_lib/qemu.py")
+    file.write_text(text.replace(f"{anchor}\n", f"{anchor}\n{line}\n", 1))
 
 
 def _correct(file, pairs):
