@@ -241,14 +241,16 @@ def first_error(lines):
 
 
 def is_installed(made):
-    """Whether no module is newer than those installed."""
-    order = made.build / "modules.order"
+    """Whether no module is newer than those installed, and what is a module, or built in, has not changed."""
+    order, builtin = made.build / "modules.order", "modules.builtin"
     if not order.is_file() or not (made.build / "include/config/kernel.release").is_file():
         return False
     if not made.disk.is_file() or not made.modules.is_dir():
         return False
-    newest = max(((made.build / line).with_suffix(".ko").stat().st_mtime for line in order.read_text().split()), default=0)
-    return newest < made.disk.stat().st_mtime
+    if (made.build / builtin).read_bytes() != (made.modules / builtin).read_bytes():
+        return False
+    files = [order, *((made.build / line).with_suffix(".ko") for line in order.read_text().split())]
+    return max(file.stat().st_mtime for file in files) < made.disk.stat().st_mtime
 
 
 def install(root, made, log):
