@@ -15,6 +15,7 @@
 #include "fake.h"
 
 #define ODP_CAP		0x20000
+#define ODP_PLACEMENT	0x10000
 #define ODP_MTTS	65536	/* of the table, kept as they were written */
 #define ODP_PAGES	4	/* of the region */
 #define ODP_BYTES	(ODP_PAGES * PAGE_SIZE)
@@ -264,17 +265,18 @@ static void odp_described(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&this->fake->hdev->ibdev, &attr, &udata));
 	KUNIT_EXPECT_EQ(test, IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
 			attr.odp_caps.general_caps);
-	KUNIT_EXPECT_EQ(test, 0x3f, attr.odp_caps.per_transport_caps.rc_odp_caps);
-	KUNIT_EXPECT_EQ(test, 0x3d, attr.odp_caps.per_transport_caps.xrc_odp_caps);
+	KUNIT_EXPECT_EQ(test, 0xff, attr.odp_caps.per_transport_caps.rc_odp_caps);
+	KUNIT_EXPECT_EQ(test, 0xfd, attr.odp_caps.per_transport_caps.xrc_odp_caps);
 	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.uc_odp_caps);
 	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.ud_odp_caps);
 	KUNIT_EXPECT_TRUE(test, attr.kernel_cap_flags & IBK_ON_DEMAND_PAGING);
 
-	/* FLUSH and atomic WRITE: bits 6 and 7. */
-	this->fake->hdev->limits.caps |= HGHCA_CAP_PLACEMENT;
+	/* Without FLUSH and atomic WRITE: bits 6 and 7. */
+	this->fake->hdev->limits.caps &= ~ODP_PLACEMENT;
 	KUNIT_ASSERT_EQ(test, 0, hghca_query_device(&this->fake->hdev->ibdev, &attr, &udata));
-	KUNIT_EXPECT_EQ(test, 0xff, attr.odp_caps.per_transport_caps.rc_odp_caps);
-	KUNIT_EXPECT_EQ(test, 0xfd, attr.odp_caps.per_transport_caps.xrc_odp_caps);
+	this->fake->hdev->limits.caps |= ODP_PLACEMENT;
+	KUNIT_EXPECT_EQ(test, 0x3f, attr.odp_caps.per_transport_caps.rc_odp_caps);
+	KUNIT_EXPECT_EQ(test, 0x3d, attr.odp_caps.per_transport_caps.xrc_odp_caps);
 	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.uc_odp_caps);
 	KUNIT_EXPECT_EQ(test, 0x01, attr.odp_caps.per_transport_caps.ud_odp_caps);
 }
