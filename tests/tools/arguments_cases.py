@@ -92,6 +92,17 @@ def test_behind_an_ernic():
                          "hubport,hubid=5,id=e4", "hubport,hubid=5,id=h7"], "ports")
 
 
+def test_link_without_partner():
+    """One HCA has a second port on its hub, which takes its frames; two need none, nor two machines that are connected directly"""
+    for arguments, ports in ((["--hcas", "1"], ["hubport,hubid=1,id=h1", "hubport,hubid=1,id=u1"]),
+                             (["--hcas", "2"], ["hubport,hubid=1,id=h1", "hubport,hubid=1,id=h2"])):
+        config, _ = qemu_devices(*arguments)
+        same([word for word in machine.network_arguments(config, 1, []) if word.startswith("hubport")], ports, "ports")
+    config, _ = qemu_devices("--vms", "2")
+    for number, sockets in enumerate(machine.link_guests(2), 1):
+        same([word for word in machine.network_arguments(config, number, sockets) if word.startswith("hubport")], [], "ports")
+
+
 def test_loopback_alone():
     """--device loopback: no HCA and no link"""
     config, devices = qemu_devices("--device", "loopback", "--device", "loopback")

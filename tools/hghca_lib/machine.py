@@ -160,11 +160,17 @@ def network_arguments(config, number, sockets):
     on_link = [index for index in range(1, len(kinds) + 1) if index not in behind.values()]
     if len(on_link) == 1 and len(sockets) == 1:
         return [*ports, "-netdev", _stream(f"h{on_link[0]}", sockets[0]), *arguments]
-    for index in on_link:
-        hub = HALVES[bool(config.divided) and addresses[index - 1] > config.divided]
+    hubs = [HALVES[bool(config.divided) and addresses[index - 1] > config.divided] for index in on_link]
+    for index, hub in zip(on_link, hubs):
         ports += ["-netdev", f"hubport,hubid={hub},id=h{index}"]
     for index, link in enumerate(sockets, 1):
         ports += ["-netdev", _stream(f"s{index}", link), "-netdev", f"hubport,hubid=1,id=p{index},netdev=s{index}"]
+    # A hub with one port takes no frame: the adapter would wait with the first one, and with all behind it, for ever. A
+    # further port, to which nothing is connected, drops them, as a link without a partner does.
+    ends = hubs + [HALVES[False]] * len(sockets)
+    for hub in HALVES:
+        if ends.count(hub) == 1:
+            ports += ["-netdev", f"hubport,hubid={hub},id=u{hub}"]
     return ports + arguments
 
 
