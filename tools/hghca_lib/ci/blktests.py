@@ -17,6 +17,8 @@ GROUPS = ("nvme", "rnbd", "srp")
 NEEDED = ("check", "common/rc", *(f"tests/{group}/rc" for group in GROUPS))
 LIMIT_S = 3600
 RUN = """
+modprobe -q configfs
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 cd /share
 export USE_RXE=1 NVMET_TRTYPES=rdma NVME_IMG_SIZE=128M NVME_NUM_ITER=10 TIMEOUT=10
 ./check {groups}
