@@ -242,6 +242,11 @@ def fetch(root, script, arguments, line, folder, log, step):
         raise ToolError(f"the newest kernel is not to be had: {refusal(log) or error.what}", CURE, log) from error
 
 
+def fetch_source(root, script, version, suite, folder, log, step):
+    """Run a script that fetches a source package of a suite in this version into the folder."""
+    run_apt(root, script, [version], re.sub("^deb ", "deb-src ", sources(root, suite), flags=re.MULTILINE), folder, log, step)
+
+
 def refusal(log):
     """The first error that apt has written to a log, with the address of a file that is gone; "" without one."""
     said = log.read_text(errors="replace") if log.exists() else ""

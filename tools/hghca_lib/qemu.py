@@ -12,7 +12,6 @@ the environment.
 
 import dataclasses
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -180,8 +179,7 @@ def source(buildroot, name):
     def build(folder):
         log = cache.log_path(f"qemu-source-{name}")
         log.unlink(missing_ok=True)
-        listed = re.sub("^deb ", "deb-src ", lines.sources(buildroot, SUITES[name]), flags=re.MULTILINE)
-        lines.run_apt(buildroot, FETCH, [name], listed, folder, log, step)
+        lines.fetch_source(buildroot, FETCH, name, SUITES[name], folder, log, step)
         version = folder / "version"
         if not version.is_file():
             raise ToolError(f"the suite {SUITES[name]} of the mirror has no QEMU {name}", MIRROR_CURE, log)

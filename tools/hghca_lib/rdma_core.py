@@ -18,9 +18,7 @@ KIND = "rdma-core"
 CURE = "set HGHCA_MIRROR to a mirror that has its source package"
 # The index of the suite may be of last month, and a mirror may lack all files of the package but its archive. Nothing
 # is fetched if it has another version.
-FETCH = r"""
-echo 'Acquire::Check-Valid-Until "false";' >> /mnt/apt/apt.conf
-""" + lines.UPDATE + r"""
+FETCH = lines.UNDATED + lines.UPDATE + r"""
 version=$(apt-cache showsrc --only-source rdma-core | sed -n "s/^Version: \($1[.-].*\)/\1/p" | sort -V | tail -n 1)
 [ -n "$version" ] || exit 0
 cd /mnt/out
@@ -68,8 +66,7 @@ def archive(root, version):
     def build(folder):
         log = cache.log_path(f"{KIND}-{version}")
         log.unlink(missing_ok=True)
-        listed = re.sub("^deb ", "deb-src ", lines.sources(root, SUITES[version]), flags=re.MULTILINE)
-        lines.run_apt(root, FETCH, [version], listed, folder, log, step)
+        lines.fetch_source(root, FETCH, version, SUITES[version], folder, log, step)
         if not list(folder.glob("*.orig.tar.gz")):
             raise ToolError(f"the suite {SUITES[version]} of the mirror has no rdma-core {version}", CURE, log)
 
