@@ -242,12 +242,14 @@ def first_error(lines):
 
 def is_installed(made):
     """Whether no module is newer than those installed, and what is a module, or built in, has not changed."""
-    order, builtin = made.build / "modules.order", "modules.builtin"
+    order = made.build / "modules.order"
     if not order.is_file() or not (made.build / "include/config/kernel.release").is_file():
         return False
     if not made.disk.is_file() or not made.modules.is_dir():
         return False
-    if (made.build / builtin).read_bytes() != (made.modules / builtin).read_bytes():
+    # An installation that was interrupted lacks the second.
+    built, installed = (folder / "modules.builtin" for folder in (made.build, made.modules))
+    if not installed.is_file() or installed.read_bytes() != built.read_bytes():
         return False
     files = [order, *((made.build / line).with_suffix(".ko") for line in order.read_text().split())]
     return max(file.stat().st_mtime for file in files) < made.disk.stat().st_mtime
