@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from tool import fails, hghca, holds, same
 
-from hghca_lib import debug_kernel, junit, repo
+from hghca_lib import debug_kernel, guest, junit, repo
 from hghca_lib.ci import blktests, command, kselftests, page, plan, results, tree
 
 WHAT = {"plan": "smoke", "subject": "hghca", "checkers": False}
@@ -286,6 +286,21 @@ def test_reads_kselftests():
     same(found[2].notes, ["rdma: rxe_three.sh: not run, SKIP: Kernel module 'tun' not found."])
     assert not kselftests.read(KSELFTESTS, 4)[-1].passed, "a test without a verdict is no failure"
     assert not kselftests.read("nothing", 0)[-1].passed, "no test has run, and that is no failure"
+
+
+def test_keeps_results_if_a_guest_dies():
+    """ci: a kernel that dies in blktests or kselftests is a failure beside the results so far, with its splats"""
+    def dies(logs):
+        (logs / "kernel-blktests.log").write_text(WARNED)
+        raise guest.GuestDied("guest 1 ended")
+
+    run = run_of(("pingpong: rc", True))
+    with folder() as place:
+        (place / "blktests").mkdir()
+        command.run_others(run, place / "blktests", dies)
+    same([(one.name, one.passed, one.notes) for one in run.results[1:]],
+         [("blktests: the guest lives until the end", False, ["guest 1 ended"])])
+    same([one.function for one in run.splats], ["ib_query_port", "rdma_resolve_addr"])
 
 
 def test_refuses_a_tree_without_kselftests():

@@ -95,13 +95,10 @@ def test_tree(options, path, chosen, what, baseline, output):
     elif run.results[0].passed:
         run_tests(options, built, chosen, run, folder)
     if run.results[0].passed and options.blktests:
-        logs = log_folder(folder, "blktests")
-        run.results += blktests.run(made, built, blktests.check(options.blktests), options.subject, logs)
-        run.splats += results.splats(logs / "kernel-blktests.log")
+        run_others(run, log_folder(folder, "blktests"),
+                   lambda logs: blktests.run(made, built, blktests.check(options.blktests), options.subject, logs))
     if run.results[0].passed and options.kselftests:
-        logs = log_folder(folder, "kselftests")
-        run.results += kselftests.run(made, built, logs)
-        run.splats += results.splats(logs / "kernel-kselftests.log")
+        run_others(run, log_folder(folder, "kselftests"), lambda logs: kselftests.run(made, built, logs))
     about["took"] = f"{time.monotonic() - start:.0f} s"
     return run, report(run, baseline, folder)
 
@@ -165,6 +162,19 @@ def run_tests(options, built, chosen, run, folder):
                                               notes=(folder / "run.log").read_text(errors="replace").splitlines()[-20:]))
         for log in sorted(own.glob("*.log*")):
             run.splats += results.splats(log)
+
+
+def run_others(run, logs, tests):
+    """Run tests of other projects in a guest of their own; results and splats go into the Run.
+
+    A kernel that dies is what they look for: it is a failure beside the results so far. logs: the folder that tests() gets.
+    """
+    try:
+        run.results += tests(logs)
+    except guest.GuestError as error:
+        run.results.append(results.Result(f"{logs.name}: the guest lives until the end", False, notes=str(error).splitlines()))
+    for log in sorted(logs.glob("kernel-*.log")):
+        run.splats += results.splats(log)
 
 
 def follow(argv, reader, log):
