@@ -72,7 +72,7 @@ EMULATOR = Variant("qemu", tuple("""
     """.split()), OPTIMIZED, "qemu-system-x86_64", tuple(f"CONFIG_{name}=y" for name in """
     Q35 VTD AMD_IOMMU HPET ISA_DEBUG PVPANIC_ISA PCIE_PORT PCI_BRIDGE XIO3130 IOH3420
     VIRTIO_PCI VIRTIO_BLK VIRTIO_SERIAL VIRTIO_NET VIRTIO_9P VIRTIO_RNG VIRTIO_BALLOON VIRTIO_IOMMU VIRTIO_MEM
-    E1000E_PCI_EXPRESS IGB_PCI_EXPRESS NVME_PCI EDU VFIO_PCI HGHCA RDMA_LOOPBACK ERNIC
+    VIRTIO_SCSI WDT_IB6300ESB E1000E_PCI_EXPRESS IGB_PCI_EXPRESS NVME_PCI EDU VFIO_PCI HGHCA RDMA_LOOPBACK ERNIC
     """.split()), newer=tuple(f"CONFIG_{name}=y" for name in "PXB CXL CXL_MEM_DEVICE SPDM_SOCKET".split()),
     corrections=("system/physmem.c",))
 # QEMU's generic fuzzer. It runs no guest code, so there is no TCG, and few devices besides the HCA. Sanitizers in
