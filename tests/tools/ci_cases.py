@@ -247,12 +247,18 @@ def test_reads_blktests():
     """ci: blktests: verdicts, times, what is told of a failure, and why a test does not run"""
     with folder() as place:
         (place / "nodev").mkdir()
-        found = blktests.read(BLKTESTS, place)
+        found = blktests.read("nvme", BLKTESTS, place)
     same([(one.name.split(" (")[0], one.passed, one.seconds) for one in found],
-         [("blktests: nvme/003", True, 11.5), ("blktests: nvme/004", False, 1.5), ("blktests: tests have run", True, 0)])
+         [("blktests: nvme/003", True, 11.5), ("blktests: nvme/004", False, 1.5), ("blktests: nvme: tests have run", True, 0)])
     holds("\n".join(found[1].notes), "004.out.bad")
     same(found[2].notes, ["rnbd/001: not run, driver rnbd_server is not available"])
-    assert not blktests.read("nothing", Path("absent"))[-1].passed, "no test has run, and that is no failure"
+    assert not blktests.read("nvme", "nothing", Path("absent"))[-1].passed, "no test has run, and that is no failure"
+
+
+def test_chooses_groups_of_blktests():
+    """ci: blktests: a group that adds rxe itself does not run on siw"""
+    same([blktests.groups(subject) for subject in ("hghca", "rxe", "siw")],
+         [["nvme", "rnbd", "srp"], ["nvme", "rnbd", "srp"], ["nvme", "srp"]])
 
 
 def test_refuses_what_is_not_blktests():

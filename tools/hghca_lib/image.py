@@ -21,6 +21,7 @@ PACKAGES = """
     iproute2 iputils-ping iputils-arping ethtool pciutils kmod procps psmisc util-linux mount
     udhcpc udhcpd openssh-server openssh-client netcat-openbsd iperf3 tcpdump strace gdb
     fio nvme-cli open-iscsi nfs-common nfs-kernel-server ksmbd-tools bash less nano
+    gawk bsdextrautils lsof udev dmsetup e2fsprogs multipath-tools sg3-utils xfsprogs
     ucx-utils libfabric-bin openmpi-bin python3-mpi4py
 """.split()
 # Not unpacked. UCX is built for AMD's GPUs; only its plugins load their libraries, 230 MB with a compiler.

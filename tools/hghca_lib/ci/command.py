@@ -95,8 +95,7 @@ def test_tree(options, path, chosen, what, baseline, output):
     elif run.results[0].passed:
         run_tests(options, built, chosen, run, folder)
     if run.results[0].passed and options.blktests:
-        run_others(run, log_folder(folder, "blktests"),
-                   lambda logs: blktests.run(made, built, blktests.check(options.blktests), options.subject, logs))
+        run_blktests(options, made, built, run, folder)
     if run.results[0].passed and options.kselftests:
         run_others(run, log_folder(folder, "kselftests"), lambda logs: kselftests.run(made, built, logs))
     about["took"] = f"{time.monotonic() - start:.0f} s"
@@ -162,6 +161,16 @@ def run_tests(options, built, chosen, run, folder):
                                               notes=(folder / "run.log").read_text(errors="replace").splitlines()[-20:]))
         for log in sorted(own.glob("*.log*")):
             run.splats += results.splats(log)
+
+
+def run_blktests(options, made, built, run, folder):
+    """Run blktests; a guest for each group of its tests, so that one that kills the kernel costs no other group."""
+    path = blktests.check(options.blktests)
+    chosen = blktests.groups(options.subject)
+    for number, group in enumerate(chosen, 1):
+        print(f"[{number}/{len(chosen)}] blktests: {group} ...", file=sys.stderr)
+        run_others(run, log_folder(folder, f"blktests-{group}"),
+                   lambda logs, group=group: blktests.run(made, built, path, group, options.subject, logs))
 
 
 def run_others(run, logs, tests):
