@@ -3,16 +3,19 @@
 
 import contextlib
 import io
+import os
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from unittest import mock
 from xml.etree import ElementTree
 
 from tool import fails, hghca, holds, same
 
-from hghca_lib import debug_kernel, guest, junit, repo
-from hghca_lib.ci import blktests, command, kselftests, page, plan, results, tree
+from hghca_lib import buildroot, debug_kernel, guest, junit, repo
+from hghca_lib.ci import blktests, ccache, command, kselftests, page, plan, results, tree
 
 WHAT = {"plan": "smoke", "subject": "hghca", "checkers": False}
 OUTPUT = """\
@@ -253,6 +256,35 @@ def test_reads_blktests():
     holds("\n".join(found[1].notes), "004.out.bad")
     same(found[2].notes, ["rnbd/001: not run, driver rnbd_server is not available"])
     assert not blktests.read("nvme", "nothing", Path("absent"))[-1].passed, "no test has run, and that is no failure"
+
+
+def compiler(program):
+    """(what stands for the compiler in a build with this program as the host's ccache, what `gcc --version` prints there)."""
+    root = buildroot.make()
+    with folder() as place, mock.patch.dict(os.environ, PATH=f"{place}:{os.environ['PATH']}"):
+        (place / "ccache").symlink_to(program)
+        with mock.patch.object(ccache, "said_store", lambda program: str(place)):
+            binds, env = ccache.settings(root, place / "programs")
+        return binds and (place / "programs/gcc").read_text(), root.output(["gcc", "--version"], binds, env=env).stdout
+
+
+def test_compiles_with_a_ccache_of_the_host():
+    """ci: a ccache of the host stands before the compiler; one that does not run in the build root does not"""
+    # As ccache does, env starts the program that its arguments name.
+    script, said = compiler(shutil.which("env"))
+    holds(script, "/env /usr/bin/gcc")
+    holds(said, "gcc (Debian")
+    script, said = compiler(repo.path("tools/hghca"))
+    same(script, {})
+    holds(said, "gcc (Debian")
+
+
+def test_does_without_a_ccache():
+    """ci: without a ccache, or with one that does not tell where its results are, there is no stand-in for the compiler"""
+    with folder() as place, mock.patch.dict(os.environ, PATH=str(place)):
+        same(ccache.settings(None, place / "programs"), ({}, {}))
+    same(ccache.said_store("/bin/true"), None)
+    same(ccache.said_store("/bin/false"), None)
 
 
 def test_chooses_groups_of_blktests():

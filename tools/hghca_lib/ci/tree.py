@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .. import buildroot, cache, debug_kernel, kernel, module, rdma_core, repo, series
 from ..errors import ToolError
+from . import ccache
 
 KIND = "ci-tree"
 SIZE_BYTES = 4 * cache.GIB
@@ -228,8 +229,9 @@ def lacking(asked, got):
 def compile_(root, made, log):
     before = log.stat().st_size if log.exists() else 0
     jobs = f"-j{os.cpu_count()}"
+    binds, env = ccache.settings(root, made.folder / "ccache")
     try:
-        root.run([*MAKE, jobs, "bzImage", "modules"], log, "kernel", None, made.binds(), SOURCE)
+        root.run([*MAKE, jobs, "bzImage", "modules"], log, "kernel", None, {**made.binds(), **binds}, SOURCE, env)
     except ToolError:
         said = log.read_bytes()[before:].decode(errors="replace").splitlines()
         raise ToolError(f"the tree {made.source} does not build: {first_error(said)}", "correct the tree", log) from None
