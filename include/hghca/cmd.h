@@ -154,7 +154,8 @@ enum hghca_cmd_status {
 	X(CONGESTION,    20, "congestion control") \
 	X(FLOW_CONTROL,  21, "pause frames") \
 	X(FIRST_BYTE,    22, "zero-based regions that start at any byte") \
-	X(VENDOR_OPS,    23, "partitions; PART, READ_POINTER, READ_CONSISTENT")
+	X(VENDOR_OPS,    23, "partitions; PART, READ_POINTER, READ_CONSISTENT") \
+	X(SYNC_COMMANDS, 24, "a command ends in the write of go")
 
 enum hghca_cap {
 #define HGHCA_CAP_ENUM(name, bit, text) HGHCA_CAP_##name = 1 << (bit),

@@ -17,6 +17,9 @@
  * without the driver has lost the command and its EQ.  In polling mode, the caller
  * reads the token when go is 0: a reset clears both.
  *
+ * A device with SYNC_COMMANDS ends a command in the write of go.  Each access of a
+ * register leaves a virtual machine, so that only those are accessed that matter.
+ *
  * A lost slot and its mailboxes are not reused, because the device may still write
  * to the mailboxes.  A device that loses a command is given up and reset.
  */
@@ -34,6 +37,8 @@
 #define HGHCA_HCR_SLEEP_US	20
 
 #define HGHCA_CMD_SLOT_MASK	(HGHCA_CMD_SLOTS - 1)
+
+#define HGHCA_HCR_WORD(name)	BIT(HGHCA_HCR_##name / 4)
 
 static void hghca_hcr_write(struct hghca_dev *hdev, u32 offset, u32 value)
 {
@@ -258,15 +263,35 @@ static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 	return err;
 }
 
+/* The words of the HCR that a device with SYNC_COMMANDS reads for a command, as bits. */
+static u32 hghca_hcr_used(u16 op)
+{
+	switch (op) {
+#define HGHCA_CMD_USES(name, function, op, in, out, ...)						\
+	case op:										\
+		return HGHCA_HCR_WORD(IN_MODIFIER) | HGHCA_HCR_WORD(STATUS) |			\
+		       (HGHCA_CMD_PARAM_##in == HGHCA_CMD_PARAM_NONE ? 0 :				\
+			HGHCA_HCR_WORD(IN_PARAM_H) | HGHCA_HCR_WORD(IN_PARAM_L)) |		\
+		       (HGHCA_CMD_PARAM_##out == HGHCA_CMD_PARAM_NONE ? 0 :			\
+			HGHCA_HCR_WORD(OUT_PARAM_H) | HGHCA_HCR_WORD(OUT_PARAM_L));
+	HGHCA_COMMANDS(HGHCA_CMD_USES)
+#undef HGHCA_CMD_USES
+	default:
+		return U32_MAX;
+	}
+}
+
 static void hghca_hcr_write_command(struct hghca_dev *hdev, const struct hghca_cmd *cmd,
 				    u16 token, bool event)
 {
+	u32 used = hdev->cmd.sync ? hghca_hcr_used(cmd->op) : U32_MAX;
 	u32 words[HGHCA_HCR_SIZE / 4];
 	u32 i;
 
 	hghca_hcr_words(cmd, token, event, words);
 	for (i = 0; i < ARRAY_SIZE(words); i++)
-		hghca_hcr_write(hdev, 4 * i, words[i]);
+		if (used & BIT(i))
+			hghca_hcr_write(hdev, 4 * i, words[i]);
 }
 
 /*
@@ -280,11 +305,14 @@ static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 tok
 	u32 ctrl;
 	int err;
 
-	err = hghca_hcr_wait(hdev, &ctrl);
-	if (err)
-		return err;
+	if (!hdev->cmd.sync) {
+		err = hghca_hcr_wait(hdev, &ctrl);
+		if (err)
+			return err;
+	}
 
 	cmd->token = token;
+	err = 0;
 	spin_lock_irqsave(&hdev->fail_lock, flags);
 	if (hdev->failed) {
 		err = -EIO;
@@ -321,6 +349,36 @@ static int hghca_hcr_look(struct hghca_dev *hdev)
 	return err;
 }
 
+static u64 hghca_hcr_read_out_param(struct hghca_dev *hdev)
+{
+	return (u64)hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_H) << 32 |
+	       hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_L);
+}
+
+/*
+ * The end of a command of a device with SYNC_COMMANDS.  A reset clears the word at 18h, op
+ * with it, and no command has op 0.  A device that was reset before the command is not
+ * initialized.
+ */
+static int hghca_hcr_poll_sync(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
+{
+	u32 ctrl;
+	int err;
+
+	err = hghca_hcr_wait(hdev, &ctrl);
+	if (err)
+		return err;
+	if (FIELD_GET(HGHCA_HCR_OP_MASK, ctrl) != cmd->op)
+		return -ENXIO;
+
+	*status = FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl);
+	if (*status == HGHCA_CMD_STAT_BAD_SYS_STATE)
+		return -ENXIO;
+	if (!cmd->out && hghca_hcr_used(cmd->op) & HGHCA_HCR_WORD(OUT_PARAM_L))
+		cmd->out_param = hghca_hcr_read_out_param(hdev);
+	return 0;
+}
+
 /*
  * Wait for the end of a polled command.  A reset clears the HCR, which then reads as
  * success.  The token is read last: if it is present, the values read before are valid.
@@ -330,13 +388,15 @@ static int hghca_hcr_poll(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *sta
 	u32 ctrl, token;
 	int err;
 
+	if (hdev->cmd.sync)
+		return hghca_hcr_poll_sync(hdev, cmd, status);
+
 	err = hghca_hcr_wait(hdev, &ctrl);
 	if (err)
 		return err;
 
 	*status = FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl);
-	cmd->out_param = (u64)hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_H) << 32 |
-			 hghca_hcr_read(hdev, HGHCA_HCR_OUT_PARAM_L);
+	cmd->out_param = hghca_hcr_read_out_param(hdev);
 	token = hghca_hcr_read(hdev, HGHCA_HCR_TOKEN);
 	if (token == U32_MAX)
 		return -ENODEV;
@@ -672,7 +732,18 @@ void hghca_cmd_use_events(struct hghca_dev *hdev, void (*poll_events)(struct hgh
  */
 void hghca_cmd_use_polling(struct hghca_dev *hdev)
 {
+	hdev->cmd.sync = false;
 	WRITE_ONCE(hdev->cmd.use_events, false);
+}
+
+/**
+ * hghca_cmd_use_sync - switch to commands that end in the write of go
+ * @hdev: the device, with SYNC_COMMANDS; only the caller executes commands now
+ */
+void hghca_cmd_use_sync(struct hghca_dev *hdev)
+{
+	hghca_cmd_use_polling(hdev);
+	hdev->cmd.sync = true;
 }
 
 /*

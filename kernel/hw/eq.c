@@ -319,6 +319,8 @@ static int hghca_cmd_eq_create(struct hghca_dev *hdev)
 	err = hghca_cmd_nop(hdev);
 	if (err)
 		goto err_use_polling;
+	if (hdev->limits.caps & HGHCA_CAP_SYNC_COMMANDS)
+		hghca_cmd_use_sync(hdev);
 	return 0;
 
 err_use_polling:

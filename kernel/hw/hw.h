@@ -238,6 +238,7 @@ struct hghca_cmd_if {
 	u16 next_gen;
 	u16 last_token;			/* of the command in the HCR; under hcr_lock */
 	bool use_events;
+	bool sync;			/* see hghca_cmd_use_sync() */
 	void (*poll_events)(struct hghca_dev *hdev);	/* see hghca_cmd_use_events() */
 	unsigned int timeout_ms;	/* for the end of a command */
 	unsigned int look_ms;		/* interval at which a waiting caller reads the HCR */
@@ -601,6 +602,7 @@ void hghca_cmd_cleanup(struct hghca_dev *hdev);
 void hghca_cmd_use_events(struct hghca_dev *hdev,
 			  void (*poll_events)(struct hghca_dev *hdev));
 void hghca_cmd_use_polling(struct hghca_dev *hdev);
+void hghca_cmd_use_sync(struct hghca_dev *hdev);
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
 int hghca_cmd_exec_chain(struct hghca_dev *hdev, struct hghca_cmd *cmds, unsigned int count);
 bool hghca_cmd_is_gone(struct hghca_dev *hdev);

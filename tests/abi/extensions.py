@@ -99,7 +99,8 @@ COMMANDS = (
         Value("FLOW_CONTROL", 1 << 21, "HGHCA_CAP_FLOW_CONTROL"),
         Value("FIRST_BYTE", 1 << 22, "HGHCA_CAP_FIRST_BYTE"),
         Value("VENDOR_OPS", 1 << 23, "HGHCA_CAP_VENDOR_OPS"),
-        Value("all of them", mask("23:0"), "HGHCA_CAP_ALL"),
+        Value("SYNC_COMMANDS", 1 << 24, "HGHCA_CAP_SYNC_COMMANDS"),
+        Value("all of them", mask("24:0"), "HGHCA_CAP_ALL"),
     )),
     Table("section 15, INIT_HCA 40h", "of RSNIC", order=BIG, struct="struct hghca_init_hca", rows=(
         Field("packet_base[63:32]", 0x40, "31:0", "packet_base[63:32]"),

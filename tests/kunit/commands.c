@@ -12,13 +12,15 @@
 #define COMMANDS_TOKENS		500
 #define COMMANDS_MANY		24
 
-/* Every command by event, and every one polled, where the two shall not differ. */
+/* Every command by event, and every one polled, where these shall not differ. */
 static const struct commands_mode {
 	const char *name;
 	bool by_event;
+	bool sync;
 } commands_modes[] = {
-	{ "polled", false },
-	{ "by event", true },
+	{ "polled", false, false },
+	{ "by event", true, false },
+	{ "SYNC_COMMANDS", false, true },
 };
 
 static void commands_mode_name(const struct commands_mode *mode, char *desc)
@@ -33,7 +35,10 @@ static struct fake *commands_in_mode(struct kunit *test)
 	const struct commands_mode *mode = test->param_value;
 	struct fake *fake = test->priv;
 
-	if (mode->by_event)
+	/* Document 4.2: bit 24. */
+	if (mode->sync)
+		fake->hdev->limits.caps |= BIT(24);
+	if (mode->by_event || mode->sync)
 		KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
 	return fake;
 }
@@ -181,6 +186,53 @@ static void commands_registers(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0xffff0000, seen->words[5]);
 	/* 18h: go 23, E 22, op_modifier 19:12, op 11:0 */
 	KUNIT_EXPECT_EQ(test, mode->by_event ? 0x00cc35a5 : 0x008c35a5, seen->words[6]);
+}
+
+/* Document 3.1 and 4, with SYNC_COMMANDS: the words that a command uses, as bits. */
+static const struct commands_used {
+	u16 op;
+	u32 words;
+	bool in, out;	/* mailboxes */
+} commands_used[] = {
+	{ 0x031, 0x44 },		/* NOP */
+	{ 0x00f, 0x44 },		/* HW2SW_MPT */
+	{ 0x012, 0x47 },		/* MAP_EQ: in is immediate */
+	{ 0x00d, 0x47, true },		/* SW2HW_MPT */
+	{ 0x022, 0x5c, false, true },	/* QUERY_QP */
+	{ 0x027, 0x5f, true },		/* MGID_HASH: out is immediate */
+};
+
+static void commands_used_words(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_mailbox *mailbox;
+	u32 i, word;
+
+	fake->hdev->limits.caps |= BIT(24);
+	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	mailbox = hghca_mailbox_alloc(fake->hdev);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mailbox));
+	for (i = 0; i < ARRAY_SIZE(commands_used); i++) {
+		struct hghca_cmd cmd = {
+			.op = commands_used[i].op,
+			.in_modifier = 1,
+			.in = commands_used[i].in ? mailbox : NULL,
+			.out = commands_used[i].out ? mailbox : NULL,
+		};
+		struct fake_command *seen;
+		u32 mark = fake_mark(fake);
+
+		for (word = 0; word < 6; word++)
+			writel(0x5a5a5a5a, (void __iomem *)fake->regs + 0x80000 + 4 * word);
+		KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
+		seen = fake_nth(fake, mark);
+		KUNIT_ASSERT_NOT_NULL(test, seen);
+		for (word = 0; word < 6; word++)
+			KUNIT_EXPECT_EQ(test, !(commands_used[i].words & BIT(word)),
+					seen->words[word] == 0x5a5a5a5a);
+		KUNIT_EXPECT_EQ(test, 0x00800000 | commands_used[i].op, seen->words[6]);
+	}
+	hghca_mailbox_free(fake->hdev, mailbox);
 }
 
 static void commands_pattern(u8 *buf, u8 seed)
@@ -976,16 +1028,24 @@ static void commands_event_stuck(struct kunit *test)
 	commands_expect_given_up(test, fake);
 }
 
+/* With SYNC_COMMANDS nothing is read before the command: that was posted, for all it knows. */
 static void commands_gone_before(struct kunit *test)
 {
+	const struct commands_mode *mode = test->param_value;
 	struct fake *fake = commands_in_mode(test);
 	struct hghca_mailbox *mailbox;
 
 	memset(fake->regs + 0x80000, 0xff, 0x1c);
+	/* Of the fake's registers, those that are written are there again. */
+	fake->answer = commands_gone;
 	mailbox = commands_lose_one(test, fake, -ENODEV);
 	commands_expect_given_up(test, fake);
-	KUNIT_EXPECT_FALSE(test, mailbox->lost);
-	hghca_mailbox_free(fake->hdev, mailbox);
+	if (mode->sync) {
+		commands_expect_mailbox_kept(test, fake, mailbox);
+	} else {
+		KUNIT_EXPECT_FALSE(test, mailbox->lost);
+		hghca_mailbox_free(fake->hdev, mailbox);
+	}
 }
 
 static void commands_gone_meanwhile(struct kunit *test)
@@ -1033,6 +1093,19 @@ static void commands_device_was_reset(struct kunit *test)
 	struct fake *fake = test->priv;
 
 	fake->answer = commands_reset_before;
+	commands_expect_lost_state(test, fake);
+}
+
+/* With SYNC_COMMANDS the status tells it: BAD_SYS_STATE. */
+static void commands_device_was_reset_sync(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	u8 status = 0x04;
+
+	fake->hdev->limits.caps |= BIT(24);
+	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	fake->priv = &status;
+	fake->answer = commands_answer_status;
 	commands_expect_lost_state(test, fake);
 }
 
@@ -1433,6 +1506,7 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE_PARAM(commands_status_polled, commands_status_gen_params),
 	KUNIT_CASE_PARAM(commands_status_by_event, commands_status_gen_params),
 	KUNIT_CASE_PARAM(commands_registers, commands_mode_gen_params),
+	KUNIT_CASE(commands_used_words),
 	KUNIT_CASE_PARAM(commands_mailbox_in, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_mailbox_out, commands_mode_gen_params),
 	KUNIT_CASE(commands_mailbox_is_zeroed),
@@ -1447,6 +1521,7 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE_PARAM(commands_gone_before, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_gone_meanwhile, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_device_is_reset, commands_mode_gen_params),
+	KUNIT_CASE(commands_device_was_reset_sync),
 	KUNIT_CASE_PARAM(commands_given_up_waiting, commands_mode_gen_params),
 	KUNIT_CASE(commands_given_up_polled),
 	{}

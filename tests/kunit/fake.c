@@ -191,7 +191,8 @@ static void fake_end_in_hcr(struct fake *fake, const struct fake_command *cmd,
 	}
 	writel(answer->out_param >> 32, hcr + 0x0c);
 	writel(answer->out_param, hcr + 0x10);
-	writel((u32)answer->status << 24, hcr + 0x18);
+	/* Document 3.1: op and op_modifier stay. */
+	writel((u32)answer->status << 24 | (cmd->words[6] & 0xfffff), hcr + 0x18);
 }
 
 /* The page of RSNIC, 3: the status is 31:24 of word 18h, and the rest of it stays. */

@@ -34,9 +34,10 @@ constexpr uint32_t kFirmware = kFirmwareMajor << 16 | kFirmwareMinor;
 constexpr uint32_t kMinMtu = 68;
 constexpr unsigned kLogMaxPackets = 16;            // of the retransmission buffer
 static_assert(1u << kLogMaxPackets <= PacketStore::kMaxPlaces);
-// What the RSNIC document has not: it names RC, QP 1, and Ethernet frames for the host.
+// What the RSNIC document has not: it names RC, QP 1, and Ethernet frames for the host, and its commands end by event.
 constexpr uint32_t kRsnicLacks = HGHCA_CAP_SRQ | HGHCA_CAP_UC | HGHCA_CAP_MEM_MGT | HGHCA_CAP_XRC | HGHCA_CAP_MULTICAST |
-                                 HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP | HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS;
+                                 HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP | HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS |
+                                 HGHCA_CAP_SYNC_COMMANDS;
 // What RSNIC alone has.
 constexpr uint32_t kRsnicAlone = HGHCA_CAP_VENDOR_OPS;
 

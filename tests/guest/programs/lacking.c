@@ -10,7 +10,9 @@
  * EXTENSIONS: those that the driver uses, a mask of the bits of the interface document, 4.2.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <infiniband/hghcadv.h>
@@ -32,7 +34,7 @@
 enum {
 	GID_TABLE, DBR, CQ_ARM, CQ_UPDATE, PORT, QP_LIMITS, STATS, SRQ, UC, MEM_MGT, XRC, MULTICAST,
 	QP_COUNTERS, RAW_PACKET, CLOCK, MODERATION, PLACEMENT, ODP, DEVICE_MEMORY, RSS, CONGESTION,
-	FLOW_CONTROL, FIRST_BYTE, VENDOR_OPS,
+	FLOW_CONTROL, FIRST_BYTE, VENDOR_OPS, SYNC_COMMANDS,
 };
 
 static const char *name;
@@ -539,6 +541,56 @@ static void vendor_ops(void)
 	reported(VENDOR_OPS, found.max_partitions, "partitions");
 }
 
+/* Of the EQ of commands, on all CPUs; none without such an EQ. */
+static unsigned long command_interrupts(void)
+{
+	char link[PATH_MAX], path[PATH_MAX], eq[64], line[512];
+	unsigned long sum = 0;
+	FILE *file;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
+	n = readlink(path, link, sizeof(link) - 1);
+	if (n < 0)
+		tb_die("%s", path);
+	link[n] = 0;
+	snprintf(eq, sizeof(eq), "hghca-cmd0@%.40s", basename(link));
+
+	file = fopen("/proc/interrupts", "r");
+	if (!file)
+		tb_die("/proc/interrupts");
+	while (fgets(line, sizeof(line), file)) {
+		char *at = strchr(line, ':'), *end;
+
+		if (!at || !strstr(line, eq))
+			continue;
+		for (at++; ; at = end) {
+			unsigned long count = strtoul(at, &end, 10);
+
+			if (end == at || !isspace(*end))
+				break;
+			sum += count;
+		}
+	}
+	fclose(file);
+	return sum;
+}
+
+/* Twice as many commands as regions, one after the other. */
+static void sync_commands(void)
+{
+	const unsigned int regions = 20;
+	unsigned long before = command_interrupts();
+	bool by_event = has(CQ_ARM) && !has(SYNC_COMMANDS);
+	unsigned long after;
+
+	for (unsigned int i = 0; i < regions; i++)
+		same(try_mr(memory, IBV_ACCESS_LOCAL_WRITE), 0, "a region");
+	after = command_interrupts();
+	if ((after - before >= regions) != by_event)
+		tb_fail("%lu interrupts of commands", after - before);
+}
+
 static const struct tb_case cases[] = {
 	{ "the driver uses what the device advertises", driver },
 	{ "GID_TABLE", gid_table },
@@ -565,6 +617,7 @@ static const struct tb_case cases[] = {
 	{ "FLOW_CONTROL", flow_control },
 	{ "FIRST_BYTE", first_byte },
 	{ "VENDOR_OPS", vendor_ops },
+	{ "SYNC_COMMANDS", sync_commands },
 };
 
 int main(int argc, char **argv)

@@ -23,11 +23,12 @@ OURS = {"subjects": ("hghca",)}
 # By their bits; interface document, 4.2.
 CAPABILITIES = ("GID_TABLE", "DBR", "CQ_ARM", "CQ_UPDATE", "PORT", "QP_LIMITS", "STATS", "SRQ", "UC", "MEM_MGT", "XRC",
                 "MULTICAST", "QP_COUNTERS", "RAW_PACKET", "CLOCK", "MODERATION", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS",
-                "CONGESTION", "FLOW_CONTROL", "FIRST_BYTE", "VENDOR_OPS")
+                "CONGESTION", "FLOW_CONTROL", "FIRST_BYTE", "VENDOR_OPS", "SYNC_COMMANDS")
 EVERY_CAPABILITY = (1 << 32) - 1
 OF_FULL = set(CAPABILITIES) - {"VENDOR_OPS"}
 # docs/reference/rsnic.rst, 6.
-OF_RSNIC = set(CAPABILITIES) - {"SRQ", "UC", "MEM_MGT", "XRC", "MULTICAST", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS"}
+OF_RSNIC = set(CAPABILITIES) - {"SRQ", "UC", "MEM_MGT", "XRC", "MULTICAST", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS",
+                               "SYNC_COMMANDS"}
 # What else users lose; docs/reference/capabilities.md.
 NEEDS = {"PORT": {"DBR", "CQ_ARM", "CQ_UPDATE"}, "RAW_PACKET": {"PORT"}, "RSS": {"RAW_PACKET"}, "XRC": {"SRQ"},
          "MODERATION": {"CQ_ARM"}, "QP_COUNTERS": {"STATS"}}
