@@ -23,7 +23,7 @@
 	X(INIT_HCA,           init_hca,           0x007, MBOX, NONE, ANY,  0,   0x1, BASE) \
 	X(CLOSE_HCA,          close_hca,          0x008, NONE, NONE, INIT, 0,   0x1, BASE) \
 	X(SET_PORT,           set_port,           0x00c, MBOX, NONE, INIT, 1,   0x1, PORT) \
-	X(SW2HW_MPT,          sw2hw_mpt,          0x00d, MBOX, NONE, INIT, ANY, 0x1, BASE) \
+	X(SW2HW_MPT,          sw2hw_mpt,          0x00d, MBOX, NONE, INIT, ANY, 0x3, BASE) \
 	X(QUERY_MPT,          query_mpt,          0x00e, NONE, MBOX, INIT, ANY, 0x1, QP_COUNTERS) \
 	X(HW2SW_MPT,          hw2sw_mpt,          0x00f, NONE, NONE, INIT, ANY, 0x1, BASE) \
 	X(WRITE_MTT,          write_mtt,          0x011, MBOX, NONE, INIT, ANY, 0x1, BASE) \
@@ -155,7 +155,8 @@ enum hghca_cmd_status {
 	X(FLOW_CONTROL,  21, "pause frames") \
 	X(FIRST_BYTE,    22, "zero-based regions that start at any byte") \
 	X(VENDOR_OPS,    23, "partitions; PART, READ_POINTER, READ_CONSISTENT") \
-	X(SYNC_COMMANDS, 24, "a command ends in the write of go")
+	X(SYNC_COMMANDS, 24, "a command ends in the write of go") \
+	X(INLINE_MTTS,   25, "SW2HW_MPT with the MTTs of the region")
 
 enum hghca_cap {
 #define HGHCA_CAP_ENUM(name, bit, text) HGHCA_CAP_##name = 1 << (bit),
@@ -169,6 +170,10 @@ enum hghca_cap {
 /* BASE and NONE of the column `capability` of HGHCA_COMMANDS: no bit. */
 #define HGHCA_CAP_BASE			0
 #define HGHCA_CAP_NONE			0
+
+/* op_modifier of SW2HW_MPT. */
+#define HGHCA_MPT_ALONE			0
+#define HGHCA_MPT_WITH_MTTS		1	/* extension: INLINE_MTTS */
 
 /* op_modifier of MAP_ICM and UNMAP_ICM. */
 #define HGHCA_ICM_CONTEXT		1

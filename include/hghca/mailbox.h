@@ -3,6 +3,7 @@
 #ifndef HGHCA_INTERFACE_MAILBOX_H
 #define HGHCA_INTERFACE_MAILBOX_H
 
+#include <hghca/context.h>
 #include <hghca/regs.h>
 
 /* QUERY_DEV_LIM output, table 3-2-3 of the seed document. Fields named log_* are log2 values. */
@@ -165,6 +166,16 @@ HGHCA_ASSERT_SIZE(hghca_mtt_mailbox, HGHCA_MAILBOX_SIZE);
 HGHCA_ASSERT_OFFSET(hghca_mtt_mailbox, entry, 0x20);
 
 #define HGHCA_MTT_PER_MAILBOX		508
+
+/* SW2HW_MPT input with INLINE_MTTS.  The entries are in ascending order. */
+struct hghca_mpt_mtts {
+	struct hghca_mpt mpt;		/* 00h */
+	__be64	entry[504];		/* 40h */
+};
+HGHCA_ASSERT_SIZE(hghca_mpt_mtts, HGHCA_MAILBOX_SIZE);
+HGHCA_ASSERT_OFFSET(hghca_mpt_mtts, entry, 0x40);
+
+#define HGHCA_MPT_MTTS_MAX		504
 #define HGHCA_MTT_ADDR_MASK		(~0xfffULL)
 #define HGHCA_MTT_ABSENT		(1ULL << 0)	/* extension ODP: the page is absent */
 #define HGHCA_MTT_READ_ONLY		(1ULL << 1)	/* extension ODP: the page is read only */

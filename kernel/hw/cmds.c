@@ -220,6 +220,26 @@ int hghca_cmd_sw2hw_mpt(struct hghca_dev *hdev, u32 index, const struct hghca_mp
 }
 
 /**
+ * hghca_cmd_sw2hw_mpt_mtts - SW2HW_MPT with the MTTs of the region
+ * @hdev: the device, with INLINE_MTTS
+ * @index: MPT index
+ * @mailbox: a struct hghca_mpt_mtts
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_sw2hw_mpt_mtts(struct hghca_dev *hdev, u32 index, struct hghca_mailbox *mailbox)
+{
+	struct hghca_cmd cmd = {
+		.op = HGHCA_CMD_SW2HW_MPT,
+		.op_modifier = HGHCA_MPT_WITH_MTTS,
+		.in_modifier = index,
+		.in = mailbox,
+	};
+
+	return hghca_cmd_exec(hdev, &cmd);
+}
+
+/**
  * hghca_cmd_hw2sw_mpt - HW2SW_MPT
  * @hdev: the device
  * @index: MPT index

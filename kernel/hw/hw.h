@@ -636,6 +636,7 @@ int hghca_cmd_map_icm(struct hghca_dev *hdev, u8 space, struct hghca_mailbox *ma
 		      u32 num_chunks);
 int hghca_cmd_unmap_icm(struct hghca_dev *hdev, u8 space, u64 virt, u32 num_pages);
 int hghca_cmd_sw2hw_mpt(struct hghca_dev *hdev, u32 index, const struct hghca_mpt *mpt);
+int hghca_cmd_sw2hw_mpt_mtts(struct hghca_dev *hdev, u32 index, struct hghca_mailbox *mailbox);
 int hghca_cmd_hw2sw_mpt(struct hghca_dev *hdev, u32 index);
 int hghca_cmd_query_mpt(struct hghca_dev *hdev, u32 index, struct hghca_mpt *mpt);
 int hghca_cmd_write_mtt(struct hghca_dev *hdev, struct hghca_mailbox *mailbox, u32 num_mtts);

@@ -37,13 +37,14 @@ static const u32 hghca_mpt_flags[] = {
 	[HGHCA_HWMR_WINDOW_2B] = HGHCA_MPT_FLAG_FREE | HGHCA_MPT_FLAG_WINDOW_QP,
 };
 
-/* Writes consecutive MTTs, a mailbox at a time. */
+/* Writes consecutive MTTs, a mailbox at a time; or, inline, into the mailbox of the MPT. */
 struct hghca_mtt_writer {
 	struct hghca_dev *hdev;
 	struct hghca_mailbox *mailbox;
 	u32 next;		/* index of the next MTT to write */
 	u32 end;		/* index after the last MTT of the region */
 	u32 pending;		/* MTTs in the mailbox */
+	bool is_inline;		/* all MTTs fit, and SW2HW_MPT writes them */
 };
 
 /**
@@ -205,9 +206,10 @@ void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts)
 }
 
 static int hghca_mtt_writer_init(struct hghca_mtt_writer *writer, struct hghca_dev *hdev,
-				 const struct hghca_hwmr *mr)
+				 const struct hghca_hwmr *mr, bool is_inline)
 {
 	writer->hdev = hdev;
+	writer->is_inline = is_inline;
 	writer->next = mr->mtts.first;
 	writer->end = mr->mtts.first + mr->mtts.count;
 	writer->pending = 0;
@@ -220,7 +222,7 @@ static int hghca_mtt_writer_flush(struct hghca_mtt_writer *writer)
 	struct hghca_mtt_mailbox *mtts = writer->mailbox->buf;
 	int err;
 
-	if (!writer->pending)
+	if (!writer->pending || writer->is_inline)
 		return 0;
 
 	mtts->start_index = cpu_to_be64(writer->next);
@@ -238,8 +240,18 @@ static bool hghca_mtt_writer_full(const struct hghca_mtt_writer *writer)
 static int hghca_mtt_writer_push(struct hghca_mtt_writer *writer, dma_addr_t dma)
 {
 	struct hghca_mtt_mailbox *mtts = writer->mailbox->buf;
+	__be64 entry = cpu_to_be64(dma & HGHCA_MTT_ADDR_MASK);
 
-	mtts->entry[HGHCA_MTT_SLOT(writer->pending++)] = cpu_to_be64(dma & HGHCA_MTT_ADDR_MASK);
+	/* More pages than MTTs. */
+	if (hghca_mtt_writer_full(writer))
+		return -EINVAL;
+	if (writer->is_inline) {
+		struct hghca_mpt_mtts *region = writer->mailbox->buf;
+
+		region->entry[writer->pending++] = entry;
+		return 0;
+	}
+	mtts->entry[HGHCA_MTT_SLOT(writer->pending++)] = entry;
 	if (writer->pending < HGHCA_MTT_PER_MAILBOX)
 		return 0;
 	return hghca_mtt_writer_flush(writer);
@@ -258,30 +270,50 @@ static void hghca_mtt_writer_cleanup(struct hghca_mtt_writer *writer)
 	hghca_mailbox_free(writer->hdev, writer->mailbox);
 }
 
-static int hghca_mtts_write_umem(struct hghca_dev *hdev, const struct hghca_hwmr *mr,
-				 struct ib_umem *umem, u8 page_shift, u64 skip)
+static int hghca_mtts_push_umem(struct hghca_mtt_writer *writer, struct ib_umem *umem,
+				u8 page_shift, u64 skip)
 {
-	struct hghca_mtt_writer writer;
 	struct ib_block_iter biter;
 	int err;
-
-	err = hghca_mtt_writer_init(&writer, hdev, mr);
-	if (err)
-		return err;
 
 	rdma_umem_for_each_dma_block(umem, &biter, BIT_ULL(page_shift)) {
 		if (skip) {
 			skip--;
 			continue;
 		}
-		if (hghca_mtt_writer_full(&writer))
+		if (hghca_mtt_writer_full(writer))
 			break;
-		err = hghca_mtt_writer_push(&writer, rdma_block_iter_dma_address(&biter));
+		err = hghca_mtt_writer_push(writer, rdma_block_iter_dma_address(&biter));
 		if (err)
-			goto out_cleanup;
+			return err;
 	}
-	err = hghca_mtt_writer_finish(&writer);
-out_cleanup:
+	return hghca_mtt_writer_finish(writer);
+}
+
+static int hghca_mtts_push_chunks(struct hghca_mtt_writer *writer,
+				  const struct hghca_queue_chunk *chunks, u32 num_chunks)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < num_chunks; i++) {
+		err = hghca_mtt_writer_push(writer, chunks[i].dma);
+		if (err)
+			return err;
+	}
+	return hghca_mtt_writer_finish(writer);
+}
+
+static int hghca_mtts_write_umem(struct hghca_dev *hdev, const struct hghca_hwmr *mr,
+				 struct ib_umem *umem, u8 page_shift, u64 skip)
+{
+	struct hghca_mtt_writer writer;
+	int err;
+
+	err = hghca_mtt_writer_init(&writer, hdev, mr, false);
+	if (err)
+		return err;
+	err = hghca_mtts_push_umem(&writer, umem, page_shift, skip);
 	hghca_mtt_writer_cleanup(&writer);
 	return err;
 }
@@ -290,20 +322,12 @@ static int hghca_mtts_write_chunks(struct hghca_dev *hdev, const struct hghca_hw
 				   const struct hghca_queue_chunk *chunks, u32 num_chunks)
 {
 	struct hghca_mtt_writer writer;
-	u32 i;
 	int err;
 
-	err = hghca_mtt_writer_init(&writer, hdev, mr);
+	err = hghca_mtt_writer_init(&writer, hdev, mr, false);
 	if (err)
 		return err;
-
-	for (i = 0; i < num_chunks; i++) {
-		err = hghca_mtt_writer_push(&writer, chunks[i].dma);
-		if (err)
-			goto out_cleanup;
-	}
-	err = hghca_mtt_writer_finish(&writer);
-out_cleanup:
+	err = hghca_mtts_push_chunks(&writer, chunks, num_chunks);
 	hghca_mtt_writer_cleanup(&writer);
 	return err;
 }
@@ -333,6 +357,22 @@ int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 
 	return 0;
 }
 
+static void hghca_hwmr_to_mpt(const struct hghca_hwmr *mr, const struct hghca_hwmr_attr *attr,
+			      struct hghca_mpt *mpt)
+{
+	mpt->flags = cpu_to_be32(hghca_mpt_flags[attr->kind] | attr->access);
+	mpt->page_size = cpu_to_be32(attr->page_shift - 12);
+	mpt->key = cpu_to_be32(mr->key);
+	mpt->pd = cpu_to_be32(attr->pdn);
+	mpt->start = cpu_to_be64(attr->start);
+	mpt->length = cpu_to_be64(attr->length);
+	mpt->lkey = cpu_to_be32(mr->key);
+	mpt->mtt_seg_l = cpu_to_be32(attr->kind == HGHCA_HWMR_DEVICE ? attr->device_offset :
+								       mr->mtts.first);
+	mpt->mtt_sz = cpu_to_be32(mr->mtts.count);
+	mpt->first_byte = cpu_to_be32(attr->first_byte);
+}
+
 /* Hand the region over to the device.  Its key and MTTs exist. */
 static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			     const struct hghca_hwmr_attr *attr)
@@ -340,17 +380,7 @@ static int hghca_hwmr_enable(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	struct hghca_mpt mpt = {};
 	int err;
 
-	mpt.flags = cpu_to_be32(hghca_mpt_flags[attr->kind] | attr->access);
-	mpt.page_size = cpu_to_be32(attr->page_shift - 12);
-	mpt.key = cpu_to_be32(mr->key);
-	mpt.pd = cpu_to_be32(attr->pdn);
-	mpt.start = cpu_to_be64(attr->start);
-	mpt.length = cpu_to_be64(attr->length);
-	mpt.lkey = cpu_to_be32(mr->key);
-	mpt.mtt_seg_l = cpu_to_be32(attr->kind == HGHCA_HWMR_DEVICE ? attr->device_offset :
-								      mr->mtts.first);
-	mpt.mtt_sz = cpu_to_be32(mr->mtts.count);
-	mpt.first_byte = cpu_to_be32(attr->first_byte);
+	hghca_hwmr_to_mpt(mr, attr, &mpt);
 	err = hghca_cmd_sw2hw_mpt(hdev, hghca_key_index(hdev, mr->key), &mpt);
 	mr->enabled = !err;
 	return err;
@@ -437,6 +467,57 @@ static int hghca_hwmr_write_mtts(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 	return 0;
 }
 
+static bool hghca_hwmr_fits_inline(const struct hghca_dev *hdev, const struct hghca_hwmr *mr,
+				   const struct hghca_hwmr_source *source)
+{
+	return hdev->limits.caps & HGHCA_CAP_INLINE_MTTS && (source->umem || source->chunks) &&
+	       mr->mtts.count <= HGHCA_MPT_MTTS_MAX;
+}
+
+/* Write the MTTs and hand the region over by one command. */
+static int hghca_hwmr_enable_inline(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+				    const struct hghca_hwmr_attr *attr,
+				    const struct hghca_hwmr_source *source)
+{
+	struct hghca_mtt_writer writer;
+	struct hghca_mpt_mtts *region;
+	int err;
+
+	err = hghca_mtt_writer_init(&writer, hdev, mr, true);
+	if (err)
+		return err;
+
+	if (source->umem)
+		err = hghca_mtts_push_umem(&writer, source->umem, attr->page_shift,
+					   source->first_page);
+	else
+		err = hghca_mtts_push_chunks(&writer, source->chunks, mr->mtts.count);
+	if (err)
+		goto out_cleanup;
+
+	region = writer.mailbox->buf;
+	hghca_hwmr_to_mpt(mr, attr, &region->mpt);
+	err = hghca_cmd_sw2hw_mpt_mtts(hdev, hghca_key_index(hdev, mr->key), writer.mailbox);
+	mr->enabled = !err;
+out_cleanup:
+	hghca_mtt_writer_cleanup(&writer);
+	return err;
+}
+
+static int hghca_hwmr_hand_over(struct hghca_dev *hdev, struct hghca_hwmr *mr,
+				const struct hghca_hwmr_attr *attr,
+				const struct hghca_hwmr_source *source)
+{
+	int err;
+
+	if (hghca_hwmr_fits_inline(hdev, mr, source))
+		return hghca_hwmr_enable_inline(hdev, mr, attr, source);
+	err = hghca_hwmr_write_mtts(hdev, mr, attr, source);
+	if (err)
+		return err;
+	return hghca_hwmr_enable(hdev, mr, attr);
+}
+
 static int hghca_hwmr_create_from(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 				  const struct hghca_hwmr_attr *attr, u64 num_mtts,
 				  const struct hghca_hwmr_source *source)
@@ -454,11 +535,7 @@ static int hghca_hwmr_create_from(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 			goto err_release;
 	}
 
-	err = hghca_hwmr_write_mtts(hdev, mr, attr, source);
-	if (err)
-		goto err_free_mtts;
-
-	err = hghca_hwmr_enable(hdev, mr, attr);
+	err = hghca_hwmr_hand_over(hdev, mr, attr, source);
 	if (err)
 		goto err_free_mtts;
 	return 0;

@@ -100,7 +100,8 @@ COMMANDS = (
         Value("FIRST_BYTE", 1 << 22, "HGHCA_CAP_FIRST_BYTE"),
         Value("VENDOR_OPS", 1 << 23, "HGHCA_CAP_VENDOR_OPS"),
         Value("SYNC_COMMANDS", 1 << 24, "HGHCA_CAP_SYNC_COMMANDS"),
-        Value("all of them", mask("24:0"), "HGHCA_CAP_ALL"),
+        Value("INLINE_MTTS", 1 << 25, "HGHCA_CAP_INLINE_MTTS"),
+        Value("all of them", mask("25:0"), "HGHCA_CAP_ALL"),
     )),
     Table("section 15, INIT_HCA 40h", "of RSNIC", order=BIG, struct="struct hghca_init_hca", rows=(
         Field("packet_base[63:32]", 0x40, "31:0", "packet_base[63:32]"),
@@ -115,6 +116,9 @@ COMMANDS = (
         Value("index of a key with MEM_MGT", mask("31:8"), "HGHCA_KEY_INDEX_MASK"),
         Value("tag of a key with MEM_MGT", mask("7:0"), "HGHCA_KEY_TAG_MASK"),
         Field("first_byte", 0x38, "31:0", "first_byte"),
+        Value("op_modifier of SW2HW_MPT: the MPT alone", 0, "HGHCA_MPT_ALONE"),
+        Value("op_modifier of SW2HW_MPT: MTTs too", 1, "HGHCA_MPT_WITH_MTTS"),
+        Value("MTTs of such a mailbox", 504, "HGHCA_MPT_MTTS_MAX"),
     )),
     Table("section 4.6", "MTT", (
         Value("entries of a mailbox", 508, "HGHCA_MTT_PER_MAILBOX"),

@@ -27,6 +27,21 @@ struct regions {
 	u64 entries[REGIONS_MTTS];
 };
 
+/* Document 4.5, op_modifier 1: mtt_sz entries from 40h on, of which the first is mtt_seg's. */
+static u8 regions_answer_inline(struct regions *this, const struct fake_command *cmd)
+{
+	u32 count = be32_at(cmd->mailbox, 0x34);
+	u32 i;
+
+	if (!count || count > 504 || this->writes)
+		return 0x03;
+	this->first = be32_at(cmd->mailbox, 0x30);
+	this->count = count;
+	for (i = 0; i < count; i++)
+		this->entries[i] = be64_at(cmd->mailbox, 0x40 + 8 * i);
+	return 0;
+}
+
 static enum fake_end regions_answer(struct fake *fake, const struct fake_command *cmd,
 				    struct fake_answer *answer)
 {
@@ -37,6 +52,8 @@ static enum fake_end regions_answer(struct fake *fake, const struct fake_command
 		memcpy(this->mpt, cmd->mailbox, sizeof(this->mpt));
 		this->mpt_index = cmd->in_modifier;
 		this->mpts++;
+		if (cmd->op_modifier)
+			answer->status = regions_answer_inline(this, cmd);
 	}
 	if (cmd->op != 0x011)
 		return FAKE_ANSWERED;
@@ -724,6 +741,89 @@ static void regions_too_large(struct kunit *test)
 	regions_expect_nothing_held(test, this->fake->hdev);
 }
 
+/* ------------------------------------------------------------------ */
+/* SW2HW_MPT with MTTs                                                  */
+
+/* Document 4.2: bit 25. */
+static int regions_inline_init(struct kunit *test)
+{
+	struct regions *this;
+	int err = regions_init(test);
+
+	if (err)
+		return err;
+	this = test->priv;
+	this->fake->hdev->limits.caps |= BIT(25);
+	return 0;
+}
+
+/* Up to 504 MTTs in one command. */
+static void regions_inline_commands(struct kunit *test)
+{
+	static const struct {
+		u64 pages;
+		u32 writes;
+	} cases[] = { { 1, 0 }, { 504, 0 }, { 505, 1 }, { 509, 2 } };
+	struct regions_memory *memory = kunit_kzalloc(test, sizeof(*memory), GFP_KERNEL);
+	struct regions *this = test->priv;
+	struct hghca_hwmr mr;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, memory);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct hghca_hwmr_attr attr = { .pdn = 1, .page_shift = 12 };
+
+		regions_memory(memory, 0x700000000, cases[i].pages * 4096, 0, 1, 0, 0);
+		attr.length = memory->umem.length;
+		this->mpts = 0;
+		this->writes = 0;
+		this->count = 0;
+		KUNIT_EXPECT_EQ(test, 0, hghca_hwmr_create_umem(this->fake->hdev, &mr, &attr,
+								&memory->umem, 0));
+		KUNIT_EXPECT_EQ(test, 1, this->mpts);
+		KUNIT_EXPECT_EQ(test, cases[i].writes, this->writes);
+		KUNIT_EXPECT_EQ(test, cases[i].pages, this->count);
+		KUNIT_EXPECT_EQ(test, 0, hghca_hwmr_destroy(this->fake->hdev, &mr));
+	}
+	regions_expect_nothing_held(test, this->fake->hdev);
+}
+
+static void regions_inline_fails(struct kunit *test)
+{
+	static const struct regions_failure failure = { .op = 0x00d, .status = 0x22 };
+	struct regions_fault fault = { .failure = &failure };
+	struct regions *this = test->priv;
+	struct hghca_queue queue;
+
+	this->fake->priv = &fault;
+	this->fake->answer = regions_fail;
+	KUNIT_EXPECT_EQ(test, -EAGAIN,
+			hghca_queue_alloc(this->fake->hdev, &queue, 1, SZ_64K, true));
+	KUNIT_EXPECT_EQ(test, 1, fault.seen);
+	regions_expect_nothing_held(test, this->fake->hdev);
+}
+
+static struct kunit_case regions_inline_cases[] = {
+	KUNIT_CASE_PARAM(regions_page_size, regions_page_size_gen_params),
+	KUNIT_CASE(regions_part_of_memory),
+	KUNIT_CASE_PARAM(regions_bad_queue, regions_bad_queue_gen_params),
+	KUNIT_CASE_PARAM(regions_kernel_queue, regions_queue_gen_params),
+	KUNIT_CASE_PARAM(regions_create_fails, regions_failure_gen_params),
+	KUNIT_CASE(regions_memory_too_short),
+	KUNIT_CASE(regions_too_large),
+	KUNIT_CASE(regions_inline_commands),
+	KUNIT_CASE(regions_inline_fails),
+	{}
+};
+
+static struct kunit_suite regions_inline_suite = {
+	.name = "hghca_regions_inline",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
+	.init = regions_inline_init,
+	.test_cases = regions_inline_cases,
+};
+
 static struct kunit_case regions_cases[] = {
 	KUNIT_CASE_PARAM(regions_page_size, regions_page_size_gen_params),
 	KUNIT_CASE(regions_part_of_memory),
@@ -751,4 +851,4 @@ static struct kunit_suite regions_suite = {
 	.test_cases = regions_cases,
 };
 
-kunit_test_suite(regions_suite);
+kunit_test_suites(&regions_suite, &regions_inline_suite);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // MPTs and MTTs: commands and translation (interface document, 4.5, 4.6).
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -156,6 +157,98 @@ TEST_F(MemoryTest, WriteMttLimits)
     EXPECT_EQ(dma_of(5, 0), 0u);
     EXPECT_EQ(driver.write_mtt(mapped - 2, dma.data(), 2), 0);
     EXPECT_EQ(dma_of(5, 0), FakeHost::kBase);
+}
+
+// ---- SW2HW_MPT with MTTs
+
+class InlineMttsTest : public MemoryTest {
+protected:
+    static constexpr uint32_t kFirst = 20;
+
+    // Of pages from `first` on; all beyond them is something else.
+    static hghca_mpt_mtts region(const hghca_mpt &mpt, uint32_t count, uint64_t first = FakeHost::kBase)
+    {
+        hghca_mpt_mtts mailbox;
+        std::memset(&mailbox, 0x5a, sizeof(mailbox));
+        mailbox.mpt = mpt;
+        mailbox.mpt.mtt_sz = be32(count);
+        for (uint32_t i = 0; i < std::min(count, 504u); i++)
+            mailbox.entry[i] = be64(first + i * 4096ull);
+        return mailbox;
+    }
+    hghca_mpt mpt(uint32_t pages) { return driver.mpt_mailbox(5, 0, pages * 4096ull, kFirst); }
+    uint8_t sw2hw(const hghca_mpt_mtts &mailbox, uint32_t index)
+    {
+        return driver.post(HGHCA_CMD_SW2HW_MPT, mailbox, index, 1);
+    }
+};
+
+TEST_F(InlineMttsTest, BothAreWritten)
+{
+    for (uint32_t n : {1u, 2u, 503u, 504u}) {
+        const uint64_t other = FakeHost::kBase + 0x5000;
+        ASSERT_EQ(driver.write_mtt(kFirst + n, &other, 1), 0);
+        ASSERT_EQ(sw2hw(region(mpt(n + 1), n), 5), 0) << n;
+        for (uint32_t i = 0; i < n; i++)
+            ASSERT_EQ(dma_of(5, i * 4096ull + 9), FakeHost::kBase + i * 4096ull + 9) << n << " " << i;
+        EXPECT_EQ(dma_of(5, n * 4096ull), other) << "only " << n << " are written";
+        ASSERT_EQ(hw2sw(5), 0);
+    }
+}
+
+TEST_F(InlineMttsTest, WhatIsRefused)
+{
+    struct {
+        const char *what;
+        uint32_t count;
+        void (*change)(hghca_mpt &);
+        uint8_t status;
+    } cases[] = {
+        {"no MTTs", 0, [](hghca_mpt &) {}, HGHCA_CMD_STAT_BAD_PARAM},
+        {"505 of them", 505, [](hghca_mpt &) {}, HGHCA_CMD_STAT_BAD_PARAM},
+        {"2^32 - 1", ~0u, [](hghca_mpt &) {}, HGHCA_CMD_STAT_BAD_PARAM},
+        {"PHYSICAL", 1, [](hghca_mpt &m) { m.flags |= be32(HGHCA_MPT_FLAG_PHYSICAL); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"DEVICE", 1, [](hghca_mpt &m) { m.flags |= be32(HGHCA_MPT_FLAG_DEVICE); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"FAST_REG", 1, [](hghca_mpt &m) { m.flags |= be32(HGHCA_MPT_FLAG_FAST_REG); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"TREE", 1, [](hghca_mpt &m) { m.flags |= be32(HGHCA_MPT_FLAG_TREE); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"a window", 1, [](hghca_mpt &m) { m.flags &= ~be32(HGHCA_MPT_FLAG_REGION); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"a key of another index", 1, [](hghca_mpt &m) { m.key = be32(6); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"a region that wraps", 1, [](hghca_mpt &m) { m.start = be64(~0ull - 100); }, HGHCA_CMD_STAT_BAD_SEG_PARAM},
+    };
+    const uint64_t before = FakeHost::kBase + 0x7000;
+    ASSERT_EQ(driver.write_mtt(kFirst, &before, 1), 0);
+    for (auto &c : cases) {
+        hghca_mpt_mtts mailbox = region(mpt(1), c.count);
+        c.change(mailbox.mpt);
+        EXPECT_EQ(sw2hw(mailbox, 5), c.status) << c.what;
+        EXPECT_EQ(memory().find(Key(5)), nullptr) << c.what;
+    }
+    EXPECT_EQ(driver.post(HGHCA_CMD_SW2HW_MPT, region(mpt(1), 1), 5, 2), HGHCA_CMD_STAT_BAD_PARAM);
+    ASSERT_EQ(MemoryTest::sw2hw(mpt(1), 5), 0);
+    EXPECT_EQ(dma_of(5, 0), before);
+}
+
+TEST_F(InlineMttsTest, NothingIsWrittenIfEitherFails)
+{
+    const uint64_t before[2] = {FakeHost::kBase + 0x7000, FakeHost::kBase + 0x9000};
+    const uint64_t mapped = driver.layout.mtt_bytes / 8;
+    ASSERT_EQ(driver.write_mtt(kFirst, before, 2), 0);
+    ASSERT_EQ(MemoryTest::sw2hw(mpt(2), 5), 0);
+    EXPECT_EQ(sw2hw(region(mpt(2), 2), 5), HGHCA_CMD_STAT_BAD_RES_STATE);
+    EXPECT_EQ(dma_of(5, 0), before[0]);
+    EXPECT_EQ(dma_of(5, 4096), before[1]);
+    // The last of the MTTs has no memory.
+    ASSERT_EQ(driver.write_mtt(mapped - 1, before, 1), 0);
+    EXPECT_EQ(sw2hw(region(driver.mpt_mailbox(6, 0, 8192, mapped - 1), 2), 6), HGHCA_CMD_STAT_LAM_NOT_PRE);
+    ASSERT_EQ(MemoryTest::sw2hw(driver.mpt_mailbox(6, 0, 4096, mapped - 1), 6), 0);
+    EXPECT_EQ(dma_of(6, 0), before[0]);
+}
+
+TEST_F(InlineMttsTest, WithoutTheCapability)
+{
+    driver.init(kSeedKeys & ~HGHCA_CAP_INLINE_MTTS);
+    EXPECT_EQ(sw2hw(region(mpt(1), 1), 5), HGHCA_CMD_STAT_BAD_PARAM);
+    EXPECT_EQ(memory().find(Key(5)), nullptr);
 }
 
 TEST_F(MemoryTest, TheMptsEndTheMtts)

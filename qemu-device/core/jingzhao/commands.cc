@@ -332,7 +332,19 @@ uint8_t CommandInterface::unmap_icm(const Command &command)
 
 uint8_t CommandInterface::sw2hw_mpt(const Command &command)
 {
-    return device_.memory->sw2hw_mpt(command.in_modifier, in<hghca_mpt>());
+    if (command.op_modifier == HGHCA_MPT_ALONE)
+        return device_.memory->sw2hw_mpt(command.in_modifier, in<hghca_mpt>());
+    constexpr uint32_t kWithoutMtts =
+        HGHCA_MPT_FLAG_PHYSICAL | HGHCA_MPT_FLAG_DEVICE | HGHCA_MPT_FLAG_FAST_REG | HGHCA_MPT_FLAG_TREE;
+    const auto mailbox = in<hghca_mpt_mtts>();
+    const uint32_t flags = be32(mailbox.mpt.flags), count = be32(mailbox.mpt.mtt_sz);
+    if (!(device_.caps & HGHCA_CAP_INLINE_MTTS) || !(flags & HGHCA_MPT_FLAG_REGION) || flags & kWithoutMtts || !count ||
+        count > HGHCA_MPT_MTTS_MAX)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    std::array<uint64_t, HGHCA_MPT_MTTS_MAX> entries;
+    for (uint32_t i = 0; i < count; i++)
+        entries[i] = be64(mailbox.entry[i]);
+    return device_.memory->sw2hw_mpt(command.in_modifier, mailbox.mpt, {entries.data(), count});
 }
 
 uint8_t CommandInterface::hw2sw_mpt(const Command &command) { return device_.memory->hw2sw_mpt(command.in_modifier); }

@@ -137,7 +137,7 @@ uint8_t MemoryTable::find_for_command(uint32_t index, Mpt *&out)
     return cache_.find_for_command(index, [this](const Mpt &m, uint32_t i) { return valid(m, i); }, out);
 }
 
-uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
+uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in, std::span<const uint64_t> mtts)
 {
     Mpt *old;
     if (uint8_t status = find_for_command(index, old))
@@ -174,6 +174,9 @@ uint8_t MemoryTable::sw2hw_mpt(uint32_t index, const hghca_mpt &in)
         return HGHCA_CMD_STAT_BAD_SEG_PARAM;
     if (old)
         return HGHCA_CMD_STAT_BAD_RES_STATE;
+    if (!mtts.empty())
+        if (uint8_t status = write_mtt(mpt.mtt_first, mtts.data(), uint32_t(mtts.size())))
+            return status;
     cache_.insert(index, mpt);
     forget();
     return HGHCA_CMD_STAT_OK;

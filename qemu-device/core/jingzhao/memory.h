@@ -114,7 +114,9 @@ public:
     uint64_t generation() const { return generation_; }
 
     // Commands: each returns an HGHCA_CMD_STAT_*.
-    uint8_t sw2hw_mpt(uint32_t index, const hghca_mpt &mpt);
+    uint8_t sw2hw_mpt(uint32_t index, const hghca_mpt &mpt) { return sw2hw_mpt(index, mpt, {}); }
+    // Writes the MTTs too, from the region's first on: both, or nothing.
+    uint8_t sw2hw_mpt(uint32_t index, const hghca_mpt &mpt, std::span<const uint64_t> mtts);
     uint8_t hw2sw_mpt(uint32_t index);
     uint8_t query_mpt(uint32_t index, hghca_mpt &out);
     // `entries`: DMA addresses, with HGHCA_MTT_* in their low bits where ODP is on.

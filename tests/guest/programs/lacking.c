@@ -10,9 +10,7 @@
  * EXTENSIONS: those that the driver uses, a mask of the bits of the interface document, 4.2.
  */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <infiniband/hghcadv.h>
@@ -22,7 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "raw.h"
 #include "testbed.h"
@@ -34,7 +34,7 @@
 enum {
 	GID_TABLE, DBR, CQ_ARM, CQ_UPDATE, PORT, QP_LIMITS, STATS, SRQ, UC, MEM_MGT, XRC, MULTICAST,
 	QP_COUNTERS, RAW_PACKET, CLOCK, MODERATION, PLACEMENT, ODP, DEVICE_MEMORY, RSS, CONGESTION,
-	FLOW_CONTROL, FIRST_BYTE, VENDOR_OPS, SYNC_COMMANDS,
+	FLOW_CONTROL, FIRST_BYTE, VENDOR_OPS, SYNC_COMMANDS, INLINE_MTTS,
 };
 
 static const char *name;
@@ -541,54 +541,53 @@ static void vendor_ops(void)
 	reported(VENDOR_OPS, found.max_partitions, "partitions");
 }
 
-/* Of the EQ of commands, on all CPUs; none without such an EQ. */
-static unsigned long command_interrupts(void)
+#define TRACING		"/sys/kernel/tracing"
+#define INSTANCE	TRACING "/instances/lacking"
+#define EVENT		INSTANCE "/events/hghca/hghca_cmd_post/"
+
+static void put(const char *path, const char *text)
 {
-	char link[PATH_MAX], path[PATH_MAX], eq[64], line[512];
-	unsigned long sum = 0;
-	FILE *file;
-	ssize_t n;
+	FILE *file = fopen(path, "w");
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
-	n = readlink(path, link, sizeof(link) - 1);
-	if (n < 0)
+	if (!file || fputs(text, file) < 0 || fclose(file))
 		tb_die("%s", path);
-	link[n] = 0;
-	snprintf(eq, sizeof(eq), "hghca-cmd0@%.40s", basename(link));
-
-	file = fopen("/proc/interrupts", "r");
-	if (!file)
-		tb_die("/proc/interrupts");
-	while (fgets(line, sizeof(line), file)) {
-		char *at = strchr(line, ':'), *end;
-
-		if (!at || !strstr(line, eq))
-			continue;
-		for (at++; ; at = end) {
-			unsigned long count = strtoul(at, &end, 10);
-
-			if (end == at || !isspace(*end))
-				break;
-			sum += count;
-		}
-	}
-	fclose(file);
-	return sum;
 }
 
-/* Twice as many commands as regions, one after the other. */
+/* How many commands of those that register a region and take it back are traced with this text. */
+static unsigned int traced(const char *text)
+{
+	unsigned int count = 0;
+	char line[512];
+	FILE *file;
+
+	if (mount("none", TRACING, "tracefs", 0, NULL) && errno != EBUSY)
+		tb_die(TRACING);
+	if (mkdir(INSTANCE, 0700))
+		tb_die(INSTANCE);
+	put(EVENT "enable", "1");
+	same(try_mr(memory, IBV_ACCESS_LOCAL_WRITE), 0, "a region");
+	put(EVENT "enable", "0");
+	file = fopen(INSTANCE "/trace", "r");
+	if (!file)
+		tb_die(INSTANCE "/trace");
+	while (fgets(line, sizeof(line), file))
+		count += *line != '#' && strstr(line, text);
+	fclose(file);
+	if (rmdir(INSTANCE))
+		tb_die(INSTANCE);
+	return count;
+}
+
 static void sync_commands(void)
 {
-	const unsigned int regions = 20;
-	unsigned long before = command_interrupts();
-	bool by_event = has(CQ_ARM) && !has(SYNC_COMMANDS);
-	unsigned long after;
+	if (!traced("command=HW2SW_MPT"))
+		tb_fail("the command is not traced");
+	same(traced(has(SYNC_COMMANDS) ? " event" : " poll"), 0, "commands traced");
+}
 
-	for (unsigned int i = 0; i < regions; i++)
-		same(try_mr(memory, IBV_ACCESS_LOCAL_WRITE), 0, "a region");
-	after = command_interrupts();
-	if ((after - before >= regions) != by_event)
-		tb_fail("%lu interrupts of commands", after - before);
+static void inline_mtts(void)
+{
+	same(traced("command=WRITE_MTT"), !has(INLINE_MTTS), "WRITE_MTTs of a region");
 }
 
 static const struct tb_case cases[] = {
@@ -618,6 +617,7 @@ static const struct tb_case cases[] = {
 	{ "FIRST_BYTE", first_byte },
 	{ "VENDOR_OPS", vendor_ops },
 	{ "SYNC_COMMANDS", sync_commands },
+	{ "INLINE_MTTS", inline_mtts },
 };
 
 int main(int argc, char **argv)
