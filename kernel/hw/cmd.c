@@ -40,6 +40,27 @@
 
 #define HGHCA_HCR_WORD(name)	BIT(HGHCA_HCR_##name / 4)
 
+static const struct hghca_cmd_row {
+	u16 op;
+	u8 in, out;	/* enum hghca_cmd_param */
+	const char *name;
+} hghca_cmd_rows[] = {
+#define HGHCA_CMD_ROW(name, function, op, in, out, ...) \
+	{ op, HGHCA_CMD_PARAM_##in, HGHCA_CMD_PARAM_##out, #name },
+	HGHCA_COMMANDS(HGHCA_CMD_ROW)
+#undef HGHCA_CMD_ROW
+};
+
+static const struct hghca_cmd_row *hghca_cmd_find(u16 op)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(hghca_cmd_rows); i++)
+		if (hghca_cmd_rows[i].op == op)
+			return &hghca_cmd_rows[i];
+	return NULL;
+}
+
 static void hghca_hcr_write(struct hghca_dev *hdev, u32 offset, u32 value)
 {
 	writel(value, hdev->bus.regs + HGHCA_HCR_BASE + offset);
@@ -263,34 +284,30 @@ static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 	return err;
 }
 
-/* The words of the HCR that a device with SYNC_COMMANDS reads for a command, as bits. */
-static u32 hghca_hcr_used(u16 op)
+/* The words of the HCR that the device reads for a command, as bits. */
+static u32 hghca_hcr_used(const struct hghca_dev *hdev, u16 op)
 {
-	switch (op) {
-#define HGHCA_CMD_USES(name, function, op, in, out, ...)						\
-	case op:										\
-		return HGHCA_HCR_WORD(IN_MODIFIER) | HGHCA_HCR_WORD(STATUS) |			\
-		       (HGHCA_CMD_PARAM_##in == HGHCA_CMD_PARAM_NONE ? 0 :				\
-			HGHCA_HCR_WORD(IN_PARAM_H) | HGHCA_HCR_WORD(IN_PARAM_L)) |		\
-		       (HGHCA_CMD_PARAM_##out == HGHCA_CMD_PARAM_NONE ? 0 :			\
-			HGHCA_HCR_WORD(OUT_PARAM_H) | HGHCA_HCR_WORD(OUT_PARAM_L));
-	HGHCA_COMMANDS(HGHCA_CMD_USES)
-#undef HGHCA_CMD_USES
-	default:
+	const struct hghca_cmd_row *row = hghca_cmd_find(op);
+	u32 used = HGHCA_HCR_WORD(IN_MODIFIER) | HGHCA_HCR_WORD(STATUS);
+
+	if (!hdev->cmd.sync || !row)
 		return U32_MAX;
-	}
+	if (row->in != HGHCA_CMD_PARAM_NONE)
+		used |= HGHCA_HCR_WORD(IN_PARAM_H) | HGHCA_HCR_WORD(IN_PARAM_L);
+	if (row->out != HGHCA_CMD_PARAM_NONE)
+		used |= HGHCA_HCR_WORD(OUT_PARAM_H) | HGHCA_HCR_WORD(OUT_PARAM_L);
+	return used;
 }
 
 static void hghca_hcr_write_command(struct hghca_dev *hdev, const struct hghca_cmd *cmd,
 				    u16 token, bool event)
 {
-	u32 used = hdev->cmd.sync ? hghca_hcr_used(cmd->op) : U32_MAX;
 	u32 words[HGHCA_HCR_SIZE / 4];
 	u32 i;
 
 	hghca_hcr_words(cmd, token, event, words);
 	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (used & BIT(i))
+		if (cmd->used & BIT(i))
 			hghca_hcr_write(hdev, 4 * i, words[i]);
 }
 
@@ -303,16 +320,15 @@ static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 tok
 {
 	unsigned long flags;
 	u32 ctrl;
-	int err;
+	int err = 0;
 
-	if (!hdev->cmd.sync) {
+	if (!hdev->cmd.sync)
 		err = hghca_hcr_wait(hdev, &ctrl);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 
 	cmd->token = token;
-	err = 0;
+	cmd->used = hghca_hcr_used(hdev, cmd->op);
 	spin_lock_irqsave(&hdev->fail_lock, flags);
 	if (hdev->failed) {
 		err = -EIO;
@@ -374,7 +390,7 @@ static int hghca_hcr_poll_sync(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8
 	*status = FIELD_GET(HGHCA_HCR_STATUS_MASK, ctrl);
 	if (*status == HGHCA_CMD_STAT_BAD_SYS_STATE)
 		return -ENXIO;
-	if (!cmd->out && hghca_hcr_used(cmd->op) & HGHCA_HCR_WORD(OUT_PARAM_L))
+	if (!cmd->out && cmd->used & HGHCA_HCR_WORD(OUT_PARAM_L))
 		cmd->out_param = hghca_hcr_read_out_param(hdev);
 	return 0;
 }
@@ -558,23 +574,11 @@ static int hghca_cmd_exec_event(struct hghca_dev *hdev, struct hghca_cmd *cmd, u
 	return hghca_cmd_slot_finish(hdev, slot, cmd, status);
 }
 
-static const struct hghca_cmd_name {
-	u16 op;
-	const char *name;
-} hghca_cmd_names[] = {
-#define HGHCA_CMD_NAME(name, function, op, ...) { op, #name },
-	HGHCA_COMMANDS(HGHCA_CMD_NAME)
-#undef HGHCA_CMD_NAME
-};
-
 static const char *hghca_cmd_name(u16 op)
 {
-	u32 i;
+	const struct hghca_cmd_row *row = hghca_cmd_find(op);
 
-	for (i = 0; i < ARRAY_SIZE(hghca_cmd_names); i++)
-		if (hghca_cmd_names[i].op == op)
-			return hghca_cmd_names[i].name;
-	return "unknown";
+	return row ? row->name : "unknown";
 }
 
 static const char *hghca_cmd_status_name(u8 status)

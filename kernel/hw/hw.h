@@ -171,6 +171,7 @@ struct hghca_mailbox {
  * @in_param: immediate input
  * @out_param: immediate output, set by hghca_cmd_exec()
  * @token: identifies the command in its EQE; set by hghca_cmd_exec()
+ * @used: the words of the HCR that the device reads for it, as bits; set by hghca_cmd_exec()
  */
 struct hghca_cmd {
 	u16 op;
@@ -181,6 +182,7 @@ struct hghca_cmd {
 	u64 in_param;
 	u64 out_param;
 	u16 token;
+	u32 used;
 };
 
 /* The words of the HCR for a command: document 3.1. */
