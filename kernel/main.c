@@ -86,10 +86,12 @@ static const struct ib_device_ops hghca_dev_qp_counter_ops = {
 	.counter_alloc_stats = hghca_counter_alloc_stats,
 	.counter_bind_qp = hghca_counter_bind_qp,
 	.counter_dealloc = hghca_counter_dealloc,
+	.counter_init = hghca_counter_init,
 	.counter_unbind_qp = hghca_counter_unbind_qp,
 	.counter_update_stats = hghca_counter_update_stats,
 	.fill_res_cq_entry_raw = hghca_fill_res_cq_entry_raw,
 	.fill_res_mr_entry_raw = hghca_fill_res_mr_entry_raw,
+	INIT_RDMA_OBJ_SIZE(rdma_counter, hghca_rdma_counter, rdma_counter),
 };
 
 /* For a device with moderation of completion events. */

@@ -36,6 +36,10 @@ struct compat_ops {
 	int (*compat_counter_bind_qp)(struct rdma_counter *counter, struct ib_qp *qp, u32 port);
 	int (*compat_counter_unbind_qp)(struct ib_qp *qp, u32 port);
 #endif
+#ifndef COMPAT_HAS_COUNTER_INIT
+	void (*counter_init)(struct rdma_counter *counter);
+	size_t size_rdma_counter;
+#endif
 #ifndef COMPAT_HAS_POST_DESTROY_CQ
 	int (*pre_destroy_cq)(struct ib_cq *cq);
 	void (*post_destroy_cq)(struct ib_cq *cq);

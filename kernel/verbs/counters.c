@@ -120,6 +120,16 @@ static int hghca_qp_use_counter_set(struct hghca_qp *hqp, u32 set)
 }
 
 /**
+ * hghca_counter_init - initialize the driver's part of a counter
+ * @counter: the counter, which ib_core has zeroed
+ *
+ * There is nothing in it, but ib_core calls this for each counter.
+ */
+void hghca_counter_init(struct rdma_counter *counter)
+{
+}
+
+/**
  * hghca_counter_bind_qp - bind a QP to a counter
  * @counter: the counter; its set is allocated with the first QP
  * @ibqp: the QP

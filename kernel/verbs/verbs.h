@@ -22,6 +22,9 @@
 #ifndef HGHCA_VERBS_H
 #define HGHCA_VERBS_H
 
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_counter.h>
+
 #include "hghca.h"
 
 struct hghca_ucontext {
@@ -565,6 +568,12 @@ struct rdma_hw_stats *hghca_alloc_hw_device_stats(struct ib_device *ibdev);
 struct rdma_hw_stats *hghca_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int hghca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
 
+/* A counter of QPs, which ib_core allocates. */
+struct hghca_rdma_counter {
+	struct rdma_counter rdma_counter;
+};
+
+void hghca_counter_init(struct rdma_counter *counter);
 int hghca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port);
 int hghca_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
 int hghca_counter_dealloc(struct rdma_counter *counter);

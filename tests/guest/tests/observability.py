@@ -281,7 +281,7 @@ def expect_port_is_device(testbed):
         expect(device == port, f"{side.device}: device {device}, port {port}")
 
 
-@seen_test("counters of a QP: bound, exact, taken away")
+@seen_test("counters of a QP: bound, exact, taken away", lines=True)
 def bound(testbed):
     device = testbed.client.device
     with connected(testbed, 2) as (program, peer):
