@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from tool import same
 
-from hghca_lib import junit, repo, suites, tap, tiers
+from hghca_lib import junit, lines, repo, suites, tap, tiers
 
 GUEST = repo.path("tests/guest")
 sys.path[:0] = [str(GUEST / folder) for folder in ("lib", "tests")]
@@ -63,6 +63,17 @@ def test_groups_under_debug():
     named = re.search(r"The gate runs some tests of the groups(.*?)\(``debug_tier``", text, re.DOTALL)[1]
     found = {name.partition(":")[0] for name in listed("--kernel", "debug", "--tier", "gate")}
     same(re.findall("``([^`]+)``", named), sorted(found), "groups")
+
+
+def test_barred():
+    """The page on testing has the tests that one of Debian's kernels cannot pass; elsewhere they are run"""
+    text = repo.path("docs/explanation/testing.rst").read_text()
+    table = re.findall(r"^(\d\.\d+) +\*([^*]+), \.\.\.\*", text, re.MULTILINE)
+    stock = listed("--kernel", "stock", "--tier", "all")
+    for line in lines.SUITES:
+        possible = set(listed("--kernel", line, "--tier", "all"))
+        barred = {name.partition(",")[0] for name in stock if name not in possible}
+        same(sorted(barred), sorted(name for of, name in table if of == line), f"tests that {line} cannot pass")
 
 
 def test_variable():

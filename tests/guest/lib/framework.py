@@ -87,6 +87,7 @@ class Test:
     limit_s:  the time limit of the whole test.
     subjects: names of the subjects that it applies to.
     kernels:  the kernels that it applies to; (TREE,): needs a module that Debian does not build.
+    unable:   of each line of Debian's kernels that cannot pass it, by a fault or a choice of that kernel's own: the reason.
     userlands: those of hghca_lib.userland.NAMES that it applies to.
     expected_log: regular expressions of kernel log lines it may cause.
     aliases:  it registers the same memory repeatedly. The debugging of DMA reports this as errors, more than its limit.
@@ -108,6 +109,7 @@ class Test:
     limit_s: float = 60
     subjects: tuple = ("hghca", "rxe")
     kernels: tuple = ("stock", "debug", "kcsan")
+    unable: dict = dataclasses.field(default_factory=dict)
     userlands: tuple = userland.NAMES
     expected_log: tuple = ()
     aliases: bool = False
@@ -131,7 +133,11 @@ class Test:
         return self.tier if kernel == "stock" else self.debug_tier
 
     def applies_to(self, kernel):
-        return kernel in self.kernels or kind_of_kernel(kernel) in self.kernels
+        return (kernel in self.kernels or kind_of_kernel(kernel) in self.kernels) and not self.barred(kernel)
+
+    def barred(self, kernel):
+        """Why one of Debian's kernels cannot pass it, or None."""
+        return None if kernel in debug_kernel.RECIPES else self.unable.get(line_of(kernel))
 
 
 def kind_of_kernel(kernel):

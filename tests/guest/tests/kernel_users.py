@@ -230,8 +230,14 @@ to_itself("fio", lambda testbed, host, server: verify(testbed, host, server, nex
           subjects=("hghca", "rxe", "siw"))
 
 
+# net/rds/ib.c of 7.3.4, line 518: before the module frees the connections, it flushes rds_wq. The work that shuts a
+# connection down is in the queue of the connection, so a connection can be alive when the module goes. With rxe in
+# place of the HCA, the kernel panics.
+UNLOADING = "net/rds/ib.c does not wait for the end of its connections when rds_rdma is unloaded; rxe has it too"
+
+
 @test("kernel users: RDS, two machines, messages and RDMA", machine=VMS, expected_log=(r"^RDS/",), kernels=("stock",),
-      **OURS)
+      unable={"7.3": UNLOADING}, **OURS)
 def rds(testbed):
     """RDS registers the memory that a program lends its peer by a work request, and invalidates its key after use."""
     before = fast(testbed, testbed.client)

@@ -16,6 +16,7 @@ from users import carried, heard, leaving_nothing
 
 # The kernel calls everything that it tells of its devices, networks, link groups and links a warning.
 OURS = {"suite": "users", "subjects": ("hghca",), "kernels": ("stock",), "limit_s": 180,
+        "unable": {"7.3": "Debian's kernel is built without CONFIG_SMC"},
         "expected_log": (r"^smc: (adding|removing) ib device ", r"^smc:    ib device \S+ port \d+ has pnetid ",
                          r"^smc: (net|ib) device \S+ (ibport \d+ )?(applied|erased) user defined pnetid ",
                          r"^smc: removing (net|ib) device \S+ (ibport \d+ )?with user defined pnetid ",
