@@ -123,6 +123,7 @@ struct hghca_bus {
  * @failed: the device was given up and does no more DMA; commands return -EIO
  * @cmd: the command interface
  * @icm: tables
+ * @icm_node: in the list of the shrinker of ICM
  * @cqs: CQs
  * @qps: QPs, and receive work queues
  * @srqs: SRQs
@@ -176,6 +177,7 @@ struct hghca_dev {
 	bool failed;
 	struct hghca_cmd_if cmd;
 	struct hghca_icm_table icm[HGHCA_ICM_KINDS];
+	struct list_head icm_node;
 
 	struct hghca_obj_table cqs;
 	struct hghca_obj_table qps;

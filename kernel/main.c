@@ -285,6 +285,7 @@ err_cleanup_cmd:
  */
 void hghca_hca_close(struct hghca_dev *hdev)
 {
+	hghca_icm_trim(hdev);
 	if (hghca_cmd_close_hca(hdev))
 		hghca_dev_fail(hdev, "failed to close the HCA");
 	/* Memory that the device used is freed from here on. */
@@ -422,6 +423,7 @@ int hghca_dev_start(struct hghca_dev *hdev)
 	err = hghca_devlink_register(hdev);
 	if (err)
 		goto err_unregister_ib;
+	hghca_icm_list(hdev);
 	return 0;
 
 err_unregister_ib:
@@ -457,6 +459,7 @@ err_unmap_uar:
  */
 void hghca_dev_stop(struct hghca_dev *hdev)
 {
+	hghca_icm_unlist(hdev);
 	hghca_devlink_unregister(hdev);
 	hghca_ib_unregister(hdev);
 	hghca_netdev_unregister(hdev);

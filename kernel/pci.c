@@ -164,7 +164,26 @@ static struct pci_driver hghca_pci_driver = {
 	.err_handler = &hghca_pci_err_handler,
 };
 
-module_pci_driver(hghca_pci_driver);
+static int __init hghca_init(void)
+{
+	int err = hghca_icm_shrinker_init();
+
+	if (err)
+		return err;
+
+	err = pci_register_driver(&hghca_pci_driver);
+	if (err)
+		hghca_icm_shrinker_exit();
+	return err;
+}
+module_init(hghca_init);
+
+static void __exit hghca_exit(void)
+{
+	pci_unregister_driver(&hghca_pci_driver);
+	hghca_icm_shrinker_exit();
+}
+module_exit(hghca_exit);
 
 MODULE_DESCRIPTION("JingZhao HCA");
 MODULE_AUTHOR("JingZhao HCA for Linux");

@@ -27,6 +27,7 @@
 #include "platform_remove_void.h"
 #include "robust_udata.h"
 #include "roce_del_all_netdev_gids.h"
+#include "shrinker_alloc.h"
 #include "vm_flags_clear.h"
 #include "wq_percpu.h"
 /* Names of ib_core's operations become macros. */

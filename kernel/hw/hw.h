@@ -276,6 +276,7 @@ struct hghca_icm_block;
  * @entry_sz: bytes per entry
  * @num_entries: entries, a power of two, or 0
  * @blocks: xarray of struct hghca_icm_block, by offset >> HGHCA_ICM_BLOCK_SHIFT
+ * @idle: the block without users that is kept, or NULL
  */
 struct hghca_icm_table {
 	struct mutex lock;		/* see above */
@@ -284,6 +285,7 @@ struct hghca_icm_table {
 	u32 entry_sz;
 	u32 num_entries;
 	struct xarray blocks;
+	struct hghca_icm_block *idle;
 };
 
 /* ------------------------------------------------------------------ */
@@ -691,6 +693,11 @@ int hghca_cmd_nop(struct hghca_dev *hdev);
 /* icm.c.  May sleep.  Each get needs one put with the same arguments. */
 void hghca_icm_init(struct hghca_dev *hdev);
 void hghca_icm_cleanup(struct hghca_dev *hdev);
+int hghca_icm_shrinker_init(void);
+void hghca_icm_shrinker_exit(void);
+void hghca_icm_list(struct hghca_dev *hdev);
+void hghca_icm_unlist(struct hghca_dev *hdev);
+void hghca_icm_trim(struct hghca_dev *hdev);
 int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
 void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
 

@@ -2,10 +2,13 @@
 /*
  * JingZhao HCA: host memory for the contexts and tables of the device.
  *
- * A table consists of blocks of HGHCA_ICM_BLOCK_SIZE.  A block exists while an object
- * has an entry in it.  The first user allocates and maps the block, and the last user
- * unmaps and frees it.
+ * A table consists of blocks of HGHCA_ICM_BLOCK_SIZE.  The first object with an entry in
+ * a block allocates and maps it.  A block without users is idle.  Each table keeps one
+ * idle block, so that an object that is created and destroyed again and again costs
+ * neither commands nor zeroed memory.  The next block to become idle takes its place, and
+ * a shrinker frees the idle blocks of all devices when memory is short.
  */
+#include <linux/shrinker.h>
 #include <linux/slab.h>
 
 #include "hghca.h"
@@ -22,9 +25,15 @@ struct hghca_icm_piece {
 struct hghca_icm_block {
 	u32 users;
 	u32 num_pages;
+	unsigned long index;
 	u32 num_pieces;
 	struct hghca_icm_piece pieces[];
 };
+
+/* Devices whose idle blocks the shrinker frees. */
+static LIST_HEAD(hghca_icm_devs);
+static DEFINE_MUTEX(hghca_icm_devs_lock);
+static struct shrinker *hghca_icm_shrinker;
 
 static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNKS_MAX);
 static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNK_PAGES_MASK);
@@ -112,6 +121,8 @@ static int hghca_icm_block_get(struct hghca_dev *hdev, struct hghca_icm_table *t
 
 	block = xa_load(&table->blocks, index);
 	if (block) {
+		if (block == table->idle)
+			WRITE_ONCE(table->idle, NULL);
 		block->users++;
 		return 0;
 	}
@@ -119,6 +130,7 @@ static int hghca_icm_block_get(struct hghca_dev *hdev, struct hghca_icm_table *t
 	block = hghca_icm_block_alloc(hdev, min_t(u64, HGHCA_ICM_BLOCK_SIZE, table_sz - offset));
 	if (!block)
 		return -ENOMEM;
+	block->index = index;
 
 	err = xa_err(xa_store(&table->blocks, index, block, GFP_KERNEL));
 	if (err)
@@ -137,10 +149,29 @@ err_free_block:
 	return err;
 }
 
+/* Unmap and free the idle block, if there is one. */
+static void hghca_icm_drop_idle(struct hghca_dev *hdev, struct hghca_icm_table *table)
+{
+	struct hghca_icm_block *block = table->idle;
+	u64 virt;
+
+	lockdep_assert_held(&table->lock);
+
+	if (!block)
+		return;
+	WRITE_ONCE(table->idle, NULL);
+
+	/* A block that stays mapped is kept for the next user or for hghca_icm_cleanup(). */
+	virt = table->base + ((u64)block->index << HGHCA_ICM_BLOCK_SHIFT);
+	if (hghca_cmd_unmap_icm(hdev, table->space, virt, block->num_pages))
+		return;
+	xa_erase(&table->blocks, block->index);
+	hghca_icm_block_free(hdev, block);
+}
+
 static void hghca_icm_block_put(struct hghca_dev *hdev, struct hghca_icm_table *table,
 				unsigned long index)
 {
-	u64 virt = table->base + ((u64)index << HGHCA_ICM_BLOCK_SHIFT);
 	struct hghca_icm_block *block;
 
 	lockdep_assert_held(&table->lock);
@@ -151,11 +182,8 @@ static void hghca_icm_block_put(struct hghca_dev *hdev, struct hghca_icm_table *
 	if (--block->users)
 		return;
 
-	/* A block that stays mapped is kept for the next user or for hghca_icm_cleanup(). */
-	if (hghca_cmd_unmap_icm(hdev, table->space, virt, block->num_pages))
-		return;
-	xa_erase(&table->blocks, index);
-	hghca_icm_block_free(hdev, block);
+	hghca_icm_drop_idle(hdev, table);
+	WRITE_ONCE(table->idle, block);
 }
 
 static unsigned long hghca_icm_block_index(const struct hghca_icm_table *table, u32 entry)
@@ -222,6 +250,120 @@ void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, 
 }
 
 /**
+ * hghca_icm_trim - free the idle blocks
+ * @hdev: the device
+ *
+ * Context: may sleep; not in reclaim, because it waits for commands.
+ */
+void hghca_icm_trim(struct hghca_dev *hdev)
+{
+	unsigned int kind;
+
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
+		struct hghca_icm_table *table = &hdev->icm[kind];
+
+		mutex_lock(&table->lock);
+		hghca_icm_drop_idle(hdev, table);
+		mutex_unlock(&table->lock);
+	}
+}
+
+/* ------------------------------------------------------------------ */
+/* The shrinker                                                         */
+
+static void hghca_icm_trim_all(struct work_struct *work)
+{
+	struct hghca_dev *hdev;
+
+	mutex_lock(&hghca_icm_devs_lock);
+	list_for_each_entry(hdev, &hghca_icm_devs, icm_node)
+		hghca_icm_trim(hdev);
+	mutex_unlock(&hghca_icm_devs_lock);
+}
+
+static DECLARE_WORK(hghca_icm_trim_work, hghca_icm_trim_all);
+
+static unsigned long hghca_icm_idle_pages(const struct hghca_dev *hdev)
+{
+	unsigned long pages = 0;
+	unsigned int kind;
+
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
+		if (READ_ONCE(hdev->icm[kind].idle))
+			pages += HGHCA_ICM_BLOCK_SIZE / PAGE_SIZE;
+	return pages;
+}
+
+static unsigned long hghca_icm_count(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct hghca_dev *hdev;
+	unsigned long pages = 0;
+
+	/* The holder may wait for memory. */
+	if (!mutex_trylock(&hghca_icm_devs_lock))
+		return 0;
+	list_for_each_entry(hdev, &hghca_icm_devs, icm_node)
+		pages += hghca_icm_idle_pages(hdev);
+	mutex_unlock(&hghca_icm_devs_lock);
+	return pages;
+}
+
+/* A command may take long, and reclaim does not wait for it. */
+static unsigned long hghca_icm_scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	schedule_work(&hghca_icm_trim_work);
+	return SHRINK_STOP;
+}
+
+/**
+ * hghca_icm_list - let the shrinker free the idle blocks of a device
+ * @hdev: the device, open
+ */
+void hghca_icm_list(struct hghca_dev *hdev)
+{
+	mutex_lock(&hghca_icm_devs_lock);
+	list_add(&hdev->icm_node, &hghca_icm_devs);
+	mutex_unlock(&hghca_icm_devs_lock);
+}
+
+/**
+ * hghca_icm_unlist - undo hghca_icm_list()
+ * @hdev: the device, which still takes commands
+ */
+void hghca_icm_unlist(struct hghca_dev *hdev)
+{
+	mutex_lock(&hghca_icm_devs_lock);
+	list_del(&hdev->icm_node);
+	mutex_unlock(&hghca_icm_devs_lock);
+}
+
+/**
+ * hghca_icm_shrinker_init - register the shrinker, once for all devices
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int hghca_icm_shrinker_init(void)
+{
+	hghca_icm_shrinker = shrinker_alloc(0, HGHCA_DRV_NAME "-icm");
+	if (!hghca_icm_shrinker)
+		return -ENOMEM;
+
+	hghca_icm_shrinker->count_objects = hghca_icm_count;
+	hghca_icm_shrinker->scan_objects = hghca_icm_scan;
+	shrinker_register(hghca_icm_shrinker);
+	return 0;
+}
+
+/**
+ * hghca_icm_shrinker_exit - undo hghca_icm_shrinker_init(); no device is listed
+ */
+void hghca_icm_shrinker_exit(void)
+{
+	shrinker_free(hghca_icm_shrinker);
+	cancel_work_sync(&hghca_icm_trim_work);
+}
+
+/**
  * hghca_icm_init - initialize the tables, without memory
  * @hdev: the device; hghca_profile_init() has set bases and sizes
  */
@@ -232,6 +374,7 @@ void hghca_icm_init(struct hghca_dev *hdev)
 	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
 		mutex_init(&hdev->icm[kind].lock);
 		xa_init(&hdev->icm[kind].blocks);
+		hdev->icm[kind].idle = NULL;
 	}
 }
 

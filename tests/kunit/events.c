@@ -540,6 +540,7 @@ static void events_set_up_refused(struct kunit *test)
 		if (!err)
 			break;
 		KUNIT_EXPECT_EQ(test, -ENOMEM, err);
+		hghca_icm_trim(hdev);
 		for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
 			KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[kind].blocks));
 		KUNIT_EXPECT_FALSE(test, hdev->cmd.use_events);

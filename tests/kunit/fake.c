@@ -870,8 +870,9 @@ static bool fake_renew(struct kunit *test, struct fake *fake)
 	if (fake->opened == FAKE_OPEN_EVENTS && fake->start->opened == FAKE_OPEN) {
 		hghca_eqs_cleanup(hdev);
 		fake->opened = FAKE_OPEN;
-		fake_settle(fake);
 	}
+	hghca_icm_trim(hdev);
+	fake_settle(fake);
 	left = fake_left_behind(fake);
 	if (left)
 		KUNIT_FAIL(test, "%s is left behind", left);

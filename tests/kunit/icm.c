@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * KUnit tests of the memory lent to the device: when blocks come and go, and
- * that MAP_ICM and UNMAP_ICM say so (interface document, 4.4).
+ * that MAP_ICM and UNMAP_ICM say so (interface document, 4.4).  Of each table the
+ * block that was the last to lose its users stays, until hghca_icm_trim().
  *
  * Addresses follow from the limits of 4.1: QPC 2048 bytes x 65,536 at 0, CQC
  * 128 x 131,072, EQC 64 x 64 and SRQC 128 x 65,536 behind it; MPT 64 x 262,144 (the driver uses no
@@ -111,7 +112,7 @@ static void icm_range_name(const struct icm_range *range, char *desc)
 
 KUNIT_ARRAY_PARAM(icm_range, icm_ranges, icm_range_name);
 
-/* The first user maps, in order; the last unmaps, and nothing is left. */
+/* The first user maps, in order; the last unmaps all but the last block, which stays idle. */
 static void icm_get_and_put(struct kunit *test)
 {
 	const struct icm_range *range = test->param_value;
@@ -129,6 +130,8 @@ static void icm_get_and_put(struct kunit *test)
 
 	mark = fake_mark(fake);
 	hghca_icm_put(hdev, range->kind, range->first, range->count);
+	KUNIT_EXPECT_EQ(test, mark + range->blocks - 1, fake_mark(fake));
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + range->blocks, fake_mark(fake));
 	for (i = 0; i < range->blocks; i++)
 		icm_expect_unmap(test, fake, mark + i, range->space,
@@ -155,6 +158,8 @@ static void icm_shared_block(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, icm_users(fake, HGHCA_ICM_QPC));
 
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 9, 1);
+	KUNIT_EXPECT_EQ(test, 0, icm_users(fake, HGHCA_ICM_QPC));
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 2, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark + 1, 1, ICM_QPC_BASE, 64);
 
@@ -162,6 +167,44 @@ static void icm_shared_block(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, 8, 1));
 	icm_expect_map(test, fake, mark + 2, 1, ICM_QPC_BASE, 64);
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 8, 1);
+}
+
+/* Who comes back to an idle block costs no command, and a table has one idle block. */
+static void icm_idle_block(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_dev *hdev = fake->hdev;
+	u32 mark, i;
+
+	KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, 8, 1));
+	KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_CQC, 8, 1));
+	mark = fake_mark(fake);
+	for (i = 0; i < ICM_QPS_A_BLOCK; i++) {
+		hghca_icm_put(hdev, HGHCA_ICM_QPC, i ? i - 1 : 8, 1);
+		KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, i, 1));
+	}
+	KUNIT_EXPECT_EQ(test, mark, fake_mark(fake));
+
+	/* The idle block is not that of another table, and one with a user is not trimmed. */
+	hghca_icm_put(hdev, HGHCA_ICM_CQC, 8, 1);
+	hghca_icm_trim(hdev);
+	KUNIT_EXPECT_EQ(test, mark + 1, fake_mark(fake));
+	icm_expect_unmap(test, fake, mark, 1, ICM_CQC_BASE, 64);
+	KUNIT_EXPECT_EQ(test, 1, icm_users(fake, HGHCA_ICM_QPC));
+
+	/* The next to lose its users takes the place. */
+	KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, 128, 1));
+	hghca_icm_put(hdev, HGHCA_ICM_QPC, 127, 1);
+	KUNIT_EXPECT_EQ(test, mark + 2, fake_mark(fake));
+	hghca_icm_put(hdev, HGHCA_ICM_QPC, 128, 1);
+	KUNIT_EXPECT_EQ(test, mark + 3, fake_mark(fake));
+	icm_expect_unmap(test, fake, mark + 2, 1, ICM_QPC_BASE, 64);
+
+	hghca_icm_trim(hdev);
+	icm_expect_unmap(test, fake, mark + 3, 1, 0x40000, 64);
+	hghca_icm_trim(hdev);
+	KUNIT_EXPECT_EQ(test, mark + 4, fake_mark(fake));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_QPC].blocks));
 }
 
 /* Of two ranges that overlap, what one has alone goes with it. */
@@ -178,10 +221,12 @@ static void icm_overlapping_ranges(struct kunit *test)
 	icm_expect_map(test, fake, mark + 2, 1, 0x80000, 64);
 
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 100, 100);
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 4, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark + 3, 1, 0, 64);
 
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 200, 100);
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 6, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark + 4, 1, 0x40000, 64);
 	icm_expect_unmap(test, fake, mark + 5, 1, 0x80000, 64);
@@ -242,6 +287,7 @@ static void icm_map_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->err,
 			hghca_icm_get(hdev, HGHCA_ICM_QPC, 0, 4 * ICM_QPS_A_BLOCK));
 	fake->answer = NULL;
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 2 * param->nth + 1, fake_mark(fake));
 	for (i = 0; i < param->nth; i++)
 		icm_expect_unmap(test, fake, mark + param->nth + 1 + i, 1,
@@ -269,10 +315,12 @@ static void icm_map_fails_beside_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			hghca_icm_get(hdev, HGHCA_ICM_QPC, 0, 3 * ICM_QPS_A_BLOCK));
 	fake->answer = NULL;
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 3, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark + 2, 1, 0, 64);
 	KUNIT_EXPECT_EQ(test, 1, icm_users(fake, HGHCA_ICM_QPC));
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 200, 1);
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_QPC].blocks));
 }
 
@@ -288,6 +336,7 @@ static void icm_unmap_fails(struct kunit *test)
 	fake->priv = &failure;
 	fake->answer = icm_fail_nth;
 	hghca_icm_put(hdev, HGHCA_ICM_CQC, 5, 1);
+	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_FALSE(test, xa_empty(&hdev->icm[HGHCA_ICM_CQC].blocks));
 	KUNIT_EXPECT_EQ(test, 0, icm_users(fake, HGHCA_ICM_CQC));
 
@@ -295,6 +344,7 @@ static void icm_unmap_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_CQC, 6, 1));
 	KUNIT_EXPECT_EQ(test, mark, fake_mark(fake));
 	hghca_icm_put(hdev, HGHCA_ICM_CQC, 6, 1);
+	hghca_icm_trim(hdev);
 	icm_expect_unmap(test, fake, mark, 1, ICM_CQC_BASE, 64);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_CQC].blocks));
 }
@@ -312,6 +362,7 @@ static void icm_left_over(struct kunit *test)
 static struct kunit_case icm_cases[] = {
 	KUNIT_CASE_PARAM(icm_get_and_put, icm_range_gen_params),
 	KUNIT_CASE(icm_shared_block),
+	KUNIT_CASE(icm_idle_block),
 	KUNIT_CASE(icm_overlapping_ranges),
 	KUNIT_CASE_PARAM(icm_map_fails, icm_map_failure_gen_params),
 	KUNIT_CASE(icm_map_fails_beside_others),

@@ -96,7 +96,6 @@ static void windows_mpt(struct kunit *test)
 
 	mark = fake_mark(this->fake);
 	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(ibmw));
-	/* Its MPT was the last of its block: UNMAP_ICM follows. */
 	KUNIT_EXPECT_EQ(test, 0x00f, fake_nth(this->fake, mark)->op);
 	KUNIT_EXPECT_EQ(test, rkey >> 8, fake_nth(this->fake, mark)->in_modifier);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
@@ -123,6 +122,7 @@ static void windows_refused(struct kunit *test)
 		this->refused = ops[i];
 		KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_alloc_mw(ibmw, &udata));
 		KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+		hghca_icm_trim(hdev);
 		KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_MPT].blocks));
 	}
 	this->refused = 0;

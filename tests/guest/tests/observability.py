@@ -663,6 +663,31 @@ def trace_commands(testbed):
     expect(len(failed) == 1 and failed[0]["op"] == "0xe02", f"the command that was made to fail: {failed}")
 
 
+@seen_test("idle memory of contexts, kept and given back")
+def idle_icm(testbed):
+    """The first SRQ of an HCA maps memory for the contexts of SRQs. The next one finds it, until memory is short."""
+    side = testbed.client
+
+    def count(command):
+        return len(events_of(read(), "cmd_done", command=command, dev=side.pci, status="0x0"))
+
+    testbed.run("echo 2 > /proc/sys/vm/drop_caches")
+    with traced(testbed, ["cmd_done"]) as read:
+        Program(testbed, side).end()
+        mapped = count("MAP_ICM")
+        expect(mapped > 0, "no memory was mapped for the first SRQ")
+        for _ in range(3):
+            Program(testbed, side).end()
+        # The numbers of QPs go on, so that the QPs may have reached another block.
+        expect(count("MAP_ICM") <= mapped + 1, f"memory was mapped again: {count('MAP_ICM')} times, first {mapped}")
+        unmapped = count("UNMAP_ICM")
+        testbed.run("echo 2 > /proc/sys/vm/drop_caches")
+        testbed.wait_until(lambda: count("UNMAP_ICM") > unmapped, "memory given back")
+        mapped = count("MAP_ICM")
+        Program(testbed, side).end()
+        expect(count("MAP_ICM") > mapped, "nothing was mapped after all was given back")
+
+
 @seen_test("trace events of doorbells and completions")
 def trace_doorbells(testbed):
     """The net device and the CM post and poll in the kernel."""
