@@ -156,7 +156,8 @@ enum hghca_cmd_status {
 	X(FIRST_BYTE,    22, "zero-based regions that start at any byte") \
 	X(VENDOR_OPS,    23, "partitions; PART, READ_POINTER, READ_CONSISTENT") \
 	X(SYNC_COMMANDS, 24, "a command ends in the write of go") \
-	X(INLINE_MTTS,   25, "SW2HW_MPT with the MTTs of the region")
+	X(INLINE_MTTS,   25, "SW2HW_MPT with the MTTs of the region") \
+	X(RQ_OFFSET,     26, "a receive queue that starts behind the start of its region")
 
 enum hghca_cap {
 #define HGHCA_CAP_ENUM(name, bit, text) HGHCA_CAP_##name = 1 << (bit),

@@ -169,7 +169,7 @@ struct hghca_qpc {
 	__be32	dip;			/* 4Ch */
 	__be32	rsvd50[3];
 	__be32	pd;			/* 5Ch */
-	__be32	wqe_base;		/* 60h */
+	__be32	wqe_base;		/* 60h, extension: offset of the receive queue in its MR */
 	__be32	wqe_lkey;		/* 64h */
 	__be32	rate;			/* 68h, ext.: QUERY_QP: limit by CNPs, kbit/s; 0: none */
 	__be32	next_send_psn;		/* 6Ch */

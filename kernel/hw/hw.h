@@ -519,6 +519,7 @@ struct hghca_hwsrq {
 struct hghca_qpc_queue {
 	u32 cqn;
 	u32 key;		/* key of its MR */
+	u32 offset;		/* bytes of the MR before the queue; only the receive queue */
 	u32 bytes;
 	u8 log_stride;
 };

@@ -19,6 +19,7 @@ void hghca_qpc_init(struct hghca_qpc *qpc, const struct hghca_qpc_attr *attr)
 		.local_qpn = cpu_to_be32(attr->qpn),
 		.port_pkey = cpu_to_be32(FIELD_PREP(HGHCA_QPC_PORT_MASK, HGHCA_PORT_NUM)),
 		.pd = cpu_to_be32(attr->pdn),
+		.wqe_base = cpu_to_be32(attr->recv.offset),
 		.cqn_snd = cpu_to_be32(attr->send.cqn),
 		.cqn_rcv = cpu_to_be32(attr->recv.cqn),
 		.snd_wqe_base_l = cpu_to_be32(attr->send.key),

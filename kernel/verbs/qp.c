@@ -142,9 +142,38 @@ static int hghca_qp_check_user(struct hghca_dev *hdev, struct hghca_qp *hqp,
 				  cap->max_recv_wr);
 }
 
+/* The MRs of the queues, which lie one behind the other: one for both, or one for each. */
+static int hghca_qp_map_queues(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
+			       u32 sq_bytes, u32 rq_bytes)
+{
+	int ret;
+
+	if (sq_bytes && rq_bytes && hdev->limits.caps & HGHCA_CAP_RQ_OFFSET) {
+		hqp->rq_offset = sq_bytes;
+		return hghca_queue_map_user(hdev, &hqp->sq.queue, pdn, hqp->umem, 0,
+					    sq_bytes + rq_bytes, false);
+	}
+
+	if (sq_bytes) {
+		ret = hghca_queue_map_user(hdev, &hqp->sq.queue, pdn, hqp->umem, 0,
+					   sq_bytes, false);
+		if (ret)
+			return ret;
+	}
+	if (rq_bytes) {
+		ret = hghca_queue_map_user(hdev, &hqp->rq.queue, pdn, hqp->umem, sq_bytes,
+					   rq_bytes, false);
+		if (ret) {
+			hghca_queue_free(hdev, &hqp->sq.queue);
+			return ret;
+		}
+	}
+	return 0;
+}
+
 /*
  * Map the buffer of both queues.  It is that of an attribute of the method, or without one
- * that of the driver's data.  Each queue has its own MR.
+ * that of the driver's data.
  */
 static int hghca_qp_map_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 pdn,
 			     u64 buf_addr, struct ib_udata *udata)
@@ -164,24 +193,9 @@ static int hghca_qp_map_user(struct hghca_dev *hdev, struct hghca_qp *hqp, u32 p
 		return ret;
 	}
 
-	if (sq_bytes) {
-		ret = hghca_queue_map_user(hdev, &hqp->sq.queue, pdn, hqp->umem, 0,
-					   sq_bytes, false);
-		if (ret)
-			goto err_release_umem;
-	}
-	if (rq_bytes) {
-		ret = hghca_queue_map_user(hdev, &hqp->rq.queue, pdn, hqp->umem, sq_bytes,
-					   rq_bytes, false);
-		if (ret)
-			goto err_free_sq;
-	}
-	return 0;
-
-err_free_sq:
-	hghca_queue_free(hdev, &hqp->sq.queue);
-err_release_umem:
-	ib_umem_release(hqp->umem);
+	ret = hghca_qp_map_queues(hdev, hqp, pdn, sq_bytes, rq_bytes);
+	if (ret)
+		ib_umem_release(hqp->umem);
 	return ret;
 }
 
@@ -362,7 +376,8 @@ static void hghca_qp_init_context(struct hghca_dev *hdev, struct hghca_qp *hqp, 
 		},
 		.recv = {
 			.cqn = hghca_cqn_of(hqp->ibqp.recv_cq),
-			.key = hqp->rq.queue.mr.key,
+			.key = hqp->rq_offset ? hqp->sq.queue.mr.key : hqp->rq.queue.mr.key,
+			.offset = hqp->rq_offset,
 			.bytes = hghca_wq_bytes(&hqp->rq),
 			.log_stride = hqp->rq.log_stride,
 		},

@@ -246,6 +246,8 @@ static inline u32 hghca_rq_spare(const struct hghca_dev *hdev)
  * @uctx: the context of the user; NULL for a kernel QP, and for an XRC target, which
  *	may outlive the process that created it
  * @umem: user QP: the buffer of both queues
+ * @rq_offset: user QP: bytes before the receive queue in the MR of @sq, which is then that
+ *	of both queues; or 0
  * @dbr: the doorbell record with the number of WQEs posted to @rq; a device without
  *	HGHCA_CAP_DBR does not read it
  * @lock: protects @state, @qpc and @special
@@ -268,6 +270,7 @@ struct hghca_qp {
 	bool vendor_ops;
 	struct hghca_ucontext *uctx;
 	struct ib_umem *umem;
+	u32 rq_offset;
 	struct hghca_dbr dbr;
 	struct mutex lock;		/* see above */
 	enum ib_qp_state state;

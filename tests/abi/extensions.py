@@ -101,7 +101,8 @@ COMMANDS = (
         Value("VENDOR_OPS", 1 << 23, "HGHCA_CAP_VENDOR_OPS"),
         Value("SYNC_COMMANDS", 1 << 24, "HGHCA_CAP_SYNC_COMMANDS"),
         Value("INLINE_MTTS", 1 << 25, "HGHCA_CAP_INLINE_MTTS"),
-        Value("all of them", mask("25:0"), "HGHCA_CAP_ALL"),
+        Value("RQ_OFFSET", 1 << 26, "HGHCA_CAP_RQ_OFFSET"),
+        Value("all of them", mask("26:0"), "HGHCA_CAP_ALL"),
     )),
     Table("section 15, INIT_HCA 40h", "of RSNIC", order=BIG, struct="struct hghca_init_hca", rows=(
         Field("packet_base[63:32]", 0x40, "31:0", "packet_base[63:32]"),

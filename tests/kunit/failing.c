@@ -440,6 +440,9 @@ static int failing_destroy_wq(struct failing_user *user)
 	return hghca_destroy_wq(user->wq, fake_no_udata(user->bundle));
 }
 
+/* Bit 26 of the capabilities: both queues can be in one region. */
+#define USER_RQ_OFFSET	0x04000000
+
 static const struct failing_object {
 	const char *name;
 	int (*make)(struct failing_user *user);
@@ -447,8 +450,10 @@ static const struct failing_object {
 	int (*destroy)(struct failing_user *user);
 	u64 pages;	/* of its buffer */
 	u64 new_pages;	/* of the one that a change gives it */
+	u32 caps;	/* that the device has besides */
 } failing_objects[] = {
 	{ "QP", failing_make_qp, NULL, failing_destroy_qp, 3 },
+	{ "QP with one region", failing_make_qp, NULL, failing_destroy_qp, 3, 0, USER_RQ_OFFSET },
 	{ "SRQ", failing_make_srq, NULL, failing_destroy_srq, 2 },
 	{ "CQ", failing_make_cq, NULL, failing_destroy_cq, 2 },
 	{ "WQ", failing_make_wq, NULL, failing_destroy_wq, 2 },
@@ -496,6 +501,7 @@ static void failing_user_object(struct kunit *test)
 	struct failing_user *user = to_user(test);
 	struct failing *this = &user->failing;
 
+	this->fake->hdev->limits.caps |= param->caps;
 	KUNIT_ASSERT_EQ(test, 0, param->make(user));
 	KUNIT_ASSERT_EQ(test, param->pages + 1, atomic64_read(&this->mm->pinned_vm));
 	this->refused = 0x00f;	/* HW2SW_MPT */
@@ -514,8 +520,48 @@ static void failing_user_object(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&user->uctx->dbr_pages.list));
 }
 
+static u32 failing_count(const struct failing_user *user, u32 mark, u16 op)
+{
+	const struct fake *fake = user->failing.fake;
+	u32 count = 0;
+
+	for (; mark < fake_mark(fake); mark++)
+		count += fake_nth(fake, mark)->op == op;
+	return count;
+}
+
+/* One region of three pages, and the receive queue at its second; or two regions. */
+static void failing_user_queues(struct kunit *test)
+{
+	struct failing_user *user = to_user(test);
+	struct fake *fake = user->failing.fake;
+	const void *qpc = &user->qp.qpc;
+	u32 mark = fake_mark(fake);
+
+	KUNIT_ASSERT_EQ(test, 0, failing_make_qp(user));
+	KUNIT_EXPECT_EQ(test, 2, failing_count(user, mark, 0x00d));
+	KUNIT_EXPECT_EQ(test, 0, be32_at(qpc, 0x60));
+	KUNIT_EXPECT_NE(test, be32_at(qpc, 0x74), be32_at(qpc, 0x90));
+	KUNIT_EXPECT_EQ(test, 0, failing_destroy_qp(user));
+
+	fake->hdev->limits.caps |= USER_RQ_OFFSET;
+	memset(&user->qp, 0, sizeof(user->qp));
+	mark = fake_mark(fake);
+	KUNIT_ASSERT_EQ(test, 0, failing_make_qp(user));
+	KUNIT_EXPECT_EQ(test, 1, failing_count(user, mark, 0x00d));
+	KUNIT_EXPECT_EQ(test, 4096, be32_at(qpc, 0x60));
+	KUNIT_EXPECT_EQ(test, be32_at(qpc, 0x74), be32_at(qpc, 0x90));
+	KUNIT_EXPECT_EQ(test, 64 * 64, be32_at(qpc, 0x78));
+	KUNIT_EXPECT_EQ(test, 64 * 128, be32_at(qpc, 0x94));
+	mark = fake_mark(fake);
+	KUNIT_EXPECT_EQ(test, 0, failing_destroy_qp(user));
+	KUNIT_EXPECT_EQ(test, 1, failing_count(user, mark, 0x00f));
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&user->failing.mm->pinned_vm));
+}
+
 static struct kunit_case failing_user_cases[] = {
 	KUNIT_CASE_PARAM(failing_user_object, failing_object_gen_params),
+	KUNIT_CASE(failing_user_queues),
 	{}
 };
 

@@ -249,9 +249,9 @@ static void limits_queues(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* Limits that cannot be                                                */
 
-/* The byte of the capabilities with those to come: bits 31:26. */
+/* The byte of the capabilities with those to come: bits 31:27. */
 #define LIMITS_CAPS_TO_COME	0x3c
-static_assert(!(HGHCA_CAP_ALL & 0xfc000000));
+static_assert(!(HGHCA_CAP_ALL & 0xf8000000));
 
 /* A byte of QUERY_DEV_LIM's output that is @value instead. */
 static const struct limits_bad {
@@ -313,7 +313,7 @@ static const struct limits_bad {
 	{ "ICM too small for the tables", 0x33, 0, -EPROTO },
 	{ "revision 2: one to come", 0x3b, 2, 0 },
 	{ "with a capability to come", LIMITS_CAPS_TO_COME, 0x80, 0 },
-	{ "with more of them", LIMITS_CAPS_TO_COME, 0xfc, 0 },
+	{ "with more of them", LIMITS_CAPS_TO_COME, 0xf8, 0 },
 };
 
 static void limits_bad_name(const struct limits_bad *bad, char *desc)

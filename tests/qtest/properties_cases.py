@@ -10,7 +10,7 @@ from hca import (BAD_PARAM, BAR0_BYTES, BELLS_BYTES, CLOSE_HCA, EQ_ARM, HCR, INI
 # Interface document, 4.2; docs/reference/rsnic.rst, 6.
 SRQ, UC, MEM_MGT, XRC, MULTICAST, PLACEMENT, ODP, DEVICE_MEMORY, RSS = (1 << bit for bit in (7, 8, 9, 10, 11, 16, 17, 18, 19))
 VENDOR_OPS, SYNC_COMMANDS = 1 << 23, 1 << 24
-EVERY_CAPABILITY = (1 << 26) - 1
+EVERY_CAPABILITY = (1 << 27) - 1
 OF_PROFILE = {"full": EVERY_CAPABILITY & ~VENDOR_OPS, "base": 0,
               "rsnic": EVERY_CAPABILITY & ~(SRQ | UC | MEM_MGT | XRC | MULTICAST | PLACEMENT | ODP | DEVICE_MEMORY | RSS |
                                             SYNC_COMMANDS)}

@@ -296,8 +296,8 @@ TEST(ContextImage, QueuePair)
     qp.a.qpn = Qpn(0x00abcdef);
     qp.a.service = Service::Ud;
     qp.a.mtu = 4096;
-    qp.a.sq = {Key(0x11223344), 64, 8};
-    qp.a.rq = {Key(0x55667788), 128, 6};
+    qp.a.sq = {Key(0x11223344), 64, 8, 0};
+    qp.a.rq = {Key(0x55667788), 128, 6, 0x0abc};
     qp.a.dbr_addr = 0x0102030405060708;
     qp.a.path.dmac = {1, 2, 3, 4, 5, 6};
     qp.a.path.dip = 0x0a0b0c0d;
@@ -319,7 +319,7 @@ TEST(ContextImage, QueuePair)
                                {0x18, {0xef, 0xcd, 0xab, 0, HGHCA_QP_ST_UD}},
                                {0x24, {0, 0x10, 0, 0}},
                                {0x30, {0x44, 0x33, 0x22, 0x11, 64, 0, 0, 0, 8}},
-                               {0x3c, {0x88, 0x77, 0x66, 0x55, 128, 0, 0, 0, 6}},
+                               {0x3c, {0x88, 0x77, 0x66, 0x55, 128, 0, 0, 0, 6, 0, 0xbc, 0x0a}},
                                {0x50, {8, 7, 6, 5, 4, 3, 2, 1}},
                                {0x84, {1, 2, 3, 4, 5, 6}},
                                {0x94, {0xd, 0xc, 0xb, 0xa}},

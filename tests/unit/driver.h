@@ -68,6 +68,7 @@ public:
         unsigned stride_log;
         uint32_t usr_page;
         uint64_t dbr;
+        uint32_t rq_offset = 0;  // in the region of its receive queue
     };
     struct Srq {
         uint32_t srqn;
@@ -520,6 +521,7 @@ public:
         c.pd = be32(kPd);
         c.cqn_snd = be32(send.cqn);
         c.cqn_rcv = be32(recv.cqn);
+        c.wqe_base = be32(qp.rq_offset);
         c.snd_wqe_base_l = be32(qp.sq.key);
         c.rcv_wqe_base_l = be32(qp.rq.key);
         c.snd_wqe_len = be32(qp.sq_wqes << qp.stride_log);
@@ -540,6 +542,13 @@ public:
         qp.stride_log = stride_log;
         qp.usr_page = kUarPage;
         qp.dbr = host.alloc(64, 64);
+        if (one_region && sq_wqes && rq_wqes) {
+            qp.rq_offset = ((sq_wqes << stride_log) + 4095) & ~4095u;
+            qp.sq = create_mr(0, qp.rq_offset + (uint64_t(rq_wqes) << stride_log), queue_access, pd);
+            qp.rq = qp.sq;
+            qp.rq.dma += qp.rq_offset;
+            return qp;
+        }
         if (sq_wqes)
             qp.sq = create_mr(0, uint64_t(sq_wqes) << stride_log, queue_access, pd);
         if (rq_wqes)
@@ -665,6 +674,7 @@ public:
     Layout layout;
     uint32_t first_qpn = 8;   // that a reset begins with again
     uint32_t queue_access = kRw;   // of the regions of new QPs' queues
+    bool one_region = false;       // of both queues of a new QP
     uint64_t queue = 0;       // RSNIC's command queue from the next reset on, a page; 0: commands go by the HCR
     Eq async{};
     uint64_t qpc_dma = 0, cqc_dma = 0, eqc_dma = 0, srqc_dma = 0, mcg_dma = 0, mpt_dma = 0, mtt_dma = 0;  // where init() put ICM

@@ -375,6 +375,12 @@ TEST_F(QpTest, WhatRst2InitChecks)
         {"doorbell record not aligned", [](hghca_qpc &c) { c.dbr_addr = be64(0x40000004 | 1); },
          HGHCA_CMD_STAT_BAD_PARAM},
         {"doorbell record not valid", [](hghca_qpc &c) { c.dbr_addr = be64(0x40000004); }, 0},
+        {"receive queue at the second page", [](hghca_qpc &c) { c.wqe_base = be32(4096); }, 0},
+        {"receive queue at the last page", [](hghca_qpc &c) { c.wqe_base = be32(0xffff000); }, 0},
+        {"receive queue beyond", [](hghca_qpc &c) { c.wqe_base = be32(0x10000000); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"receive queue far beyond", [](hghca_qpc &c) { c.wqe_base = be32(0xfffff000); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"receive queue in a page", [](hghca_qpc &c) { c.wqe_base = be32(2048); }, HGHCA_CMD_STAT_BAD_PARAM},
+        {"an offset of no receive queue", [](hghca_qpc &c) { c.rcv_wqe_len = 0; c.wqe_base = be32(~0u); }, 0},
     };
     for (auto &c : cases) {
         hghca_qpc context = driver.init_qpc(qp, HGHCA_QP_ST_UD, cq, cq);
@@ -384,6 +390,22 @@ TEST_F(QpTest, WhatRst2InitChecks)
         ASSERT_EQ(driver.to_reset(qp.qpn), 0);
         EXPECT_EQ(device.qps->find(Qpn(qp.qpn)), nullptr);
     }
+}
+
+TEST_F(QpTest, AnOffsetOfTheReceiveQueueNeedsItsCapability)
+{
+    hghca_qpc context = driver.init_qpc(qp, HGHCA_QP_ST_RC, cq, cq);
+    context.wqe_base = be32(0x7000);
+    ASSERT_EQ(transition(0x19, context), 0);
+    EXPECT_EQ(be32(query().wqe_base), 0x7000u);
+
+    driver.start(kFullCaps & ~HGHCA_CAP_RQ_OFFSET);
+    cq = driver.create_cq(4);
+    qp = driver.new_qp();
+    context = driver.init_qpc(qp, HGHCA_QP_ST_RC, cq, cq);
+    context.wqe_base = be32(0x7001);
+    ASSERT_EQ(transition(0x19, context), 0);
+    EXPECT_EQ(be32(query().wqe_base), 0u);
 }
 
 TEST_F(QpTest, RawNeedsThePortCapability)

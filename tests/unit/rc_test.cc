@@ -48,6 +48,31 @@ TEST_F(Rc, SendArrives)
     EXPECT_EQ(net.b.events(HGHCA_EVENT_COMM_EST), 0u);
 }
 
+// Both queues in one region: neither takes the other's WQEs, also where they begin again.
+TEST_F(Rc, QueuesInOneRegion)
+{
+    net.a.driver.one_region = net.b.driver.one_region = true;
+    Pair p(net.a, net.b, Endpoint::Options{});
+    ASSERT_EQ(p.b.qp.rq_offset, 64u << p.b.qp.stride_log);
+    for (uint32_t i = 0; i < 150; i++) {
+        SCOPED_TRACE(i);
+        for (auto [from, to] : {std::pair{&p.a, &p.b}, std::pair{&p.b, &p.a}}) {
+            from->fill(0, 100, i);
+            to->post_recv(to->sge(4096, 200));
+            from->post(send(from->sge(0, 100)));
+            net.pump();
+            for (const auto &[side, is_send] : {std::pair{from, true}, std::pair{to, false}}) {
+                auto all = side->poll_all();
+                ASSERT_EQ(all.size(), 1u);
+                EXPECT_FALSE(all[0].error);
+                EXPECT_EQ(all[0].is_send, is_send);
+            }
+            EXPECT_TRUE(to->holds(4096, 100, i));
+        }
+    }
+    EXPECT_EQ(net.a.counters().retransmitted, 0u);
+}
+
 // Every opcode with sizes on both sides of the MTU, under each MTU.
 struct SizeCase {
     uint8_t opcode;

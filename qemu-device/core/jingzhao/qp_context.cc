@@ -38,7 +38,7 @@ uint16_t mac_low(const std::array<uint8_t, 6> &m) { return uint16_t(m[4] << 8 | 
 
 uint8_t decode_queue(Key lkey, uint32_t bytes, uint8_t stride_log, WorkQueue &q)
 {
-    q = {lkey, 0, stride_log};
+    q = {lkey, 0, stride_log, 0};
     if (!bytes)
         return HGHCA_CMD_STAT_OK;
     if (stride_log < HGHCA_WQE_MIN_STRIDE_LOG || stride_log > HGHCA_WQE_MAX_STRIDE_LOG)
@@ -46,6 +46,15 @@ uint8_t decode_queue(Key lkey, uint32_t bytes, uint8_t stride_log, WorkQueue &q)
     q.length = bytes >> stride_log;
     if (q.length << stride_log != bytes || !std::has_single_bit(q.length) || q.length > kMaxWqes)
         return HGHCA_CMD_STAT_BAD_SIZE;
+    return HGHCA_CMD_STAT_OK;
+}
+
+// Word 60h. The document's queues are at the start of their regions.
+uint8_t decode_queue_offset(uint32_t offset, WorkQueue &q)
+{
+    if (offset % kWorkQueuePage || offset / kWorkQueuePage > UINT16_MAX)
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    q.first_page = uint16_t(offset / kWorkQueuePage);
     return HGHCA_CMD_STAT_OK;
 }
 
@@ -158,7 +167,11 @@ uint8_t decode_new_qp(const hghca_qpc &in, Qpn qpn, const QpLimits &limits, QpAt
     a.retry_count = 7;
     if (uint8_t status = decode_queue(Key(be32(in.snd_wqe_base_l)), be32(in.snd_wqe_len), in.sq_entry_sz_log, a.sq))
         return status;
-    return decode_queue(Key(be32(in.rcv_wqe_base_l)), be32(in.rcv_wqe_len), in.rq_entry_sz_log, a.rq);
+    if (uint8_t status = decode_queue(Key(be32(in.rcv_wqe_base_l)), be32(in.rcv_wqe_len), in.rq_entry_sz_log, a.rq))
+        return status;
+    if (!(limits.caps & HGHCA_CAP_RQ_OFFSET) || !a.rq.length)
+        return HGHCA_CMD_STAT_OK;
+    return decode_queue_offset(be32(in.wqe_base), a.rq);
 }
 
 uint8_t decode_attributes(const hghca_qpc &in, uint32_t mask, const QpLimits &limits, QpAttributes &a)
@@ -247,6 +260,7 @@ void encode_context(const Qp &qp, hghca_qpc &out)
     out.sip = be32(a.path.sip);
     out.dip = be32(a.path.dip);
     out.pd = be32(a.pd);
+    out.wqe_base = be32(a.rq.first_page * kWorkQueuePage);
     out.next_send_psn = be32(number(qp.req.next_psn));
     out.cqn_snd = be32(number(a.cqn_send));
     out.snd_wqe_base_l = be32(number(a.sq.lkey));

@@ -31,7 +31,8 @@ struct Layout<WorkQueue> {
     static constexpr auto kFields =
         fields(field("lkey", &WorkQueue::lkey, 0x00, FieldAccess::ReadOnly),
                field("length", &WorkQueue::length, 0x04, FieldAccess::ReadOnly, up_to(kMaxWqes)),
-               field("stride_log", &WorkQueue::stride_log, 0x08, FieldAccess::ReadOnly));
+               field("stride_log", &WorkQueue::stride_log, 0x08, FieldAccess::ReadOnly),
+               field("first_page", &WorkQueue::first_page, 0x0a, FieldAccess::ReadOnly));
 };
 
 template <>

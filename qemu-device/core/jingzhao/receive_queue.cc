@@ -54,7 +54,7 @@ bool ReceiveQueue::place(const Qp &qp, ReceiveSlot &out)
     }
     if (!a.rq.length)
         return false;
-    out = {a.rq.lkey, a.pd, wqe_offset(a.rq, qp.resp.rq_index), 1u << a.rq.stride_log};
+    out = {a.rq.lkey, a.pd, wqe_address(a.rq, qp.resp.rq_index), 1u << a.rq.stride_log};
     return true;
 }
 

@@ -175,7 +175,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
     SegmentArray<1> at_host;
     uint64_t link;
     uint8_t *bytes = out.bytes.data();
-    if (!memory_.translate(a.sq.lkey, a.pd, wqe_offset(a.sq, ref.index), end, Access::LocalRead, at_host) ||
+    if (!memory_.translate(a.sq.lkey, a.pd, wqe_address(a.sq, ref.index), end, Access::LocalRead, at_host) ||
         !load_link(at_host[0], link) || !load_behind_link(at_host[0], bytes, end))
         return WqeFault::Unreadable;
 
@@ -270,7 +270,7 @@ bool WqeReader::read_link(const QpAttributes &a, uint16_t index, WqeRef &followi
     uint64_t link;
     following = {};
     following.index = uint16_t(index + 1);
-    return memory_.translate(a.sq.lkey, a.pd, wqe_offset(a.sq, index), sizeof(link), Access::LocalRead, at) &&
+    return memory_.translate(a.sq.lkey, a.pd, wqe_address(a.sq, index), sizeof(link), Access::LocalRead, at) &&
            load_link(at[0], link) && decode_link(a, index, link, following);
 }
 
@@ -321,7 +321,7 @@ Posted WqeReader::receive_posted(const QpAttributes &a, uint16_t index)
         return posted ? Posted::Yes : Posted::No;
     }
     uint64_t start[2];
-    if (!memory_.read(a.rq.lkey, a.pd, wqe_offset(a.rq, index), start, sizeof(start)))
+    if (!memory_.read(a.rq.lkey, a.pd, wqe_address(a.rq, index), start, sizeof(start)))
         return Posted::Unreadable;
     return start[0] | start[1] ? Posted::Yes : Posted::No;
 }

@@ -28,6 +28,12 @@ constexpr uint32_t wqe_offset(const WorkQueue &queue, uint16_t index)
     return (index & (queue.length - 1)) << queue.stride_log;
 }
 
+// The same in the region of its queue.
+constexpr uint32_t wqe_address(const WorkQueue &queue, uint16_t index)
+{
+    return queue.first_page * kWorkQueuePage + wqe_offset(queue, index);
+}
+
 // A doorbell record, now: its low 16 bits. False: it cannot be read.
 bool read_record(Host &host, uint64_t dma, uint16_t &head);
 

@@ -14,6 +14,7 @@ namespace hghca {
 
 constexpr uint32_t kMaxXrcd = 0xffffff;
 constexpr uint32_t kMaxWqes = 1u << 14;
+constexpr uint32_t kWorkQueuePage = 4096;
 constexpr uint32_t kMaxRdAtomic = 16;
 constexpr uint32_t kMaxReplies = kMaxRdAtomic + 1;   // and an ACK or a NAK
 constexpr uint64_t kMaxMessage = 1ull << 31;         // bytes
@@ -23,6 +24,7 @@ struct WorkQueue {
     Key lkey;
     uint32_t length;      // WQEs, a power of two, or 0
     uint8_t stride_log;
+    uint16_t first_page;  // where in its region it starts, in pages of kWorkQueuePage
 };
 
 enum class Special : uint8_t { None, Gsi, RawEthernet };

@@ -34,7 +34,7 @@
 enum {
 	GID_TABLE, DBR, CQ_ARM, CQ_UPDATE, PORT, QP_LIMITS, STATS, SRQ, UC, MEM_MGT, XRC, MULTICAST,
 	QP_COUNTERS, RAW_PACKET, CLOCK, MODERATION, PLACEMENT, ODP, DEVICE_MEMORY, RSS, CONGESTION,
-	FLOW_CONTROL, FIRST_BYTE, VENDOR_OPS, SYNC_COMMANDS, INLINE_MTTS,
+	FLOW_CONTROL, FIRST_BYTE, VENDOR_OPS, SYNC_COMMANDS, INLINE_MTTS, RQ_OFFSET,
 };
 
 static const char *name;
@@ -553,8 +553,8 @@ static void put(const char *path, const char *text)
 		tb_die("%s", path);
 }
 
-/* How many commands of those that register a region and take it back are traced with this text. */
-static unsigned int traced(const char *text)
+/* How many commands of those that make and unmake something are traced with this text. */
+static unsigned int traced_of(void (*make)(void), const char *text)
 {
 	unsigned int count = 0;
 	char line[512];
@@ -565,7 +565,7 @@ static unsigned int traced(const char *text)
 	if (mkdir(INSTANCE, 0700))
 		tb_die(INSTANCE);
 	put(EVENT "enable", "1");
-	same(try_mr(memory, IBV_ACCESS_LOCAL_WRITE), 0, "a region");
+	make();
 	put(EVENT "enable", "0");
 	file = fopen(INSTANCE "/trace", "r");
 	if (!file)
@@ -578,6 +578,16 @@ static unsigned int traced(const char *text)
 	return count;
 }
 
+static void a_region(void)
+{
+	same(try_mr(memory, IBV_ACCESS_LOCAL_WRITE), 0, "a region");
+}
+
+static unsigned int traced(const char *text)
+{
+	return traced_of(a_region, text);
+}
+
 static void sync_commands(void)
 {
 	if (!traced("command=HW2SW_MPT"))
@@ -588,6 +598,16 @@ static void sync_commands(void)
 static void inline_mtts(void)
 {
 	same(traced("command=WRITE_MTT"), !has(INLINE_MTTS), "WRITE_MTTs of a region");
+}
+
+static void a_qp(void)
+{
+	same(try_qp(IBV_QPT_RC, 0), 0, "a QP");
+}
+
+static void rq_offset(void)
+{
+	same(traced_of(a_qp, "command=SW2HW_MPT"), has(RQ_OFFSET) ? 1 : 2, "regions of a QP");
 }
 
 static const struct tb_case cases[] = {
@@ -618,6 +638,7 @@ static const struct tb_case cases[] = {
 	{ "VENDOR_OPS", vendor_ops },
 	{ "SYNC_COMMANDS", sync_commands },
 	{ "INLINE_MTTS", inline_mtts },
+	{ "RQ_OFFSET", rq_offset },
 };
 
 int main(int argc, char **argv)

@@ -24,7 +24,7 @@ OURS = {"subjects": ("hghca",)}
 CAPABILITIES = ("GID_TABLE", "DBR", "CQ_ARM", "CQ_UPDATE", "PORT", "QP_LIMITS", "STATS", "SRQ", "UC", "MEM_MGT", "XRC",
                 "MULTICAST", "QP_COUNTERS", "RAW_PACKET", "CLOCK", "MODERATION", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS",
                 "CONGESTION", "FLOW_CONTROL", "FIRST_BYTE", "VENDOR_OPS", "SYNC_COMMANDS",
-                "INLINE_MTTS")
+                "INLINE_MTTS", "RQ_OFFSET")
 EVERY_CAPABILITY = (1 << 32) - 1
 OF_FULL = set(CAPABILITIES) - {"VENDOR_OPS"}
 # docs/reference/rsnic.rst, 6.
