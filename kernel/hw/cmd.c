@@ -118,12 +118,14 @@ static int hghca_cmd_status_to_errno(u8 status)
 }
 
 /**
- * hghca_mailbox_alloc - allocate a zeroed mailbox
+ * hghca_mailbox_alloc - allocate a mailbox
  * @hdev: the device
+ * @zeroed: bytes at its start that are zeroed; the others have what the driver has given to
+ *	the device before
  *
  * Return: the mailbox, or an ERR_PTR().
  */
-struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev)
+struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev, size_t zeroed)
 {
 	struct hghca_mailbox *mailbox;
 
@@ -131,11 +133,12 @@ struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev)
 	if (!mailbox)
 		return ERR_PTR(-ENOMEM);
 
-	mailbox->buf = dma_pool_zalloc(hdev->cmd.pool, GFP_KERNEL, &mailbox->dma);
+	mailbox->buf = dma_pool_alloc(hdev->cmd.pool, GFP_KERNEL, &mailbox->dma);
 	if (!mailbox->buf) {
 		kfree(mailbox);
 		return ERR_PTR(-ENOMEM);
 	}
+	memset(mailbox->buf, 0, zeroed);
 	return mailbox;
 }
 

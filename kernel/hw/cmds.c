@@ -17,7 +17,7 @@ static int hghca_cmd_in(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8 op_m
 	};
 	int err;
 
-	cmd.in = hghca_mailbox_alloc(hdev);
+	cmd.in = hghca_mailbox_alloc(hdev, 0);
 	if (IS_ERR(cmd.in))
 		return PTR_ERR(cmd.in);
 
@@ -43,7 +43,7 @@ static int hghca_cmd_out_u64(struct hghca_dev *hdev, u16 op, u32 in_modifier, u8
 	if (WARN_ON_ONCE(count > HGHCA_MAILBOX_SIZE / sizeof(*answer)))
 		return -EINVAL;
 
-	cmd.out = hghca_mailbox_alloc(hdev);
+	cmd.out = hghca_mailbox_alloc(hdev, count * sizeof(*answer));
 	if (IS_ERR(cmd.out))
 		return PTR_ERR(cmd.out);
 
@@ -66,7 +66,7 @@ static int hghca_cmd_out(struct hghca_dev *hdev, u16 op, u32 in_modifier, void *
 	};
 	int err;
 
-	cmd.out = hghca_mailbox_alloc(hdev);
+	cmd.out = hghca_mailbox_alloc(hdev, size);
 	if (IS_ERR(cmd.out))
 		return PTR_ERR(cmd.out);
 
@@ -419,7 +419,7 @@ int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resi
 	};
 	int err;
 
-	cmd.in = hghca_mailbox_alloc(hdev);
+	cmd.in = hghca_mailbox_alloc(hdev, 0);
 	if (IS_ERR(cmd.in))
 		return PTR_ERR(cmd.in);
 
@@ -470,7 +470,7 @@ int hghca_cmd_start_qp(struct hghca_dev *hdev, u32 qpn, const struct hghca_qpc *
 		cmds[i].op = ops[i];
 		cmds[i].in_modifier = qpn;
 		cmds[i].op_modifier = HGHCA_QP_OPMOD_INBOX;
-		cmds[i].in = hghca_mailbox_alloc(hdev);
+		cmds[i].in = hghca_mailbox_alloc(hdev, 0);
 		if (IS_ERR(cmds[i].in)) {
 			err = PTR_ERR(cmds[i].in);
 			goto out_free;
@@ -528,10 +528,10 @@ int hghca_cmd_mad_ifc(struct hghca_dev *hdev, u32 port, void *mad)
 	};
 	int err;
 
-	cmd.in = hghca_mailbox_alloc(hdev);
+	cmd.in = hghca_mailbox_alloc(hdev, 0);
 	if (IS_ERR(cmd.in))
 		return PTR_ERR(cmd.in);
-	cmd.out = hghca_mailbox_alloc(hdev);
+	cmd.out = hghca_mailbox_alloc(hdev, IB_MGMT_MAD_SIZE);
 	if (IS_ERR(cmd.out)) {
 		err = PTR_ERR(cmd.out);
 		goto out_free_in;
@@ -647,7 +647,7 @@ int hghca_cmd_mgid_hash(struct hghca_dev *hdev, const struct hghca_mgid *mgid, u
 	};
 	int err;
 
-	cmd.in = hghca_mailbox_alloc(hdev);
+	cmd.in = hghca_mailbox_alloc(hdev, 0);
 	if (IS_ERR(cmd.in))
 		return PTR_ERR(cmd.in);
 

@@ -614,7 +614,7 @@ bool hghca_cmd_is_gone(struct hghca_dev *hdev);
 void hghca_dev_reset(struct hghca_dev *hdev);
 void hghca_dev_fail(struct hghca_dev *hdev, const char *why);
 void hghca_dev_shutdown(struct hghca_dev *hdev);
-struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev);
+struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev, size_t zeroed);
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox);
 
 /* rsnic.c */

@@ -91,7 +91,7 @@ static int hghca_icm_block_map(struct hghca_dev *hdev, const struct hghca_icm_ta
 	u32 i;
 	int err;
 
-	mailbox = hghca_mailbox_alloc(hdev);
+	mailbox = hghca_mailbox_alloc(hdev, ALIGN(block->num_pieces, 2) * sizeof(*chunks));
 	if (IS_ERR(mailbox))
 		return PTR_ERR(mailbox);
 

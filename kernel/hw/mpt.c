@@ -213,7 +213,9 @@ static int hghca_mtt_writer_init(struct hghca_mtt_writer *writer, struct hghca_d
 	writer->next = mr->mtts.first;
 	writer->end = mr->mtts.first + mr->mtts.count;
 	writer->pending = 0;
-	writer->mailbox = hghca_mailbox_alloc(hdev);
+	writer->mailbox = hghca_mailbox_alloc(hdev, is_inline ?
+					      offsetof(struct hghca_mpt_mtts, entry) :
+					      offsetof(struct hghca_mtt_mailbox, entry));
 	return PTR_ERR_OR_ZERO(writer->mailbox);
 }
 

@@ -362,7 +362,7 @@ int hghca_mcast_init(struct hghca_dev *hdev)
 	struct hghca_mcast *mcast = &hdev->mcast;
 
 	/* Allocated now, so that detaching cannot fail without memory. */
-	mcast->mailbox = hghca_mailbox_alloc(hdev);
+	mcast->mailbox = hghca_mailbox_alloc(hdev, HGHCA_MAILBOX_SIZE);
 	if (IS_ERR(mcast->mailbox))
 		return PTR_ERR(mcast->mailbox);
 	mutex_init(&mcast->lock);

@@ -214,7 +214,7 @@ static int hghca_odp_map_needed(struct hghca_dev *hdev, struct hghca_odp_chunk *
 	struct hghca_mailbox *mailbox;
 	int ret;
 
-	mailbox = hghca_mailbox_alloc(hdev);
+	mailbox = hghca_mailbox_alloc(hdev, HGHCA_MAILBOX_SIZE);
 	if (IS_ERR(mailbox))
 		return PTR_ERR(mailbox);
 
@@ -374,7 +374,7 @@ static int hghca_prefetch_run(struct hghca_prefetch *prefetch)
 	int ret = 0;
 	u32 i;
 
-	mailbox = hghca_mailbox_alloc(prefetch->hdev);
+	mailbox = hghca_mailbox_alloc(prefetch->hdev, HGHCA_MAILBOX_SIZE);
 	if (IS_ERR(mailbox))
 		return PTR_ERR(mailbox);
 	for (i = 0; i < prefetch->num_parts && !ret; i++)

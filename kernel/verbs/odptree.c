@@ -97,7 +97,7 @@ static int hghca_odp_link(struct hghca_dev *hdev, const struct hghca_mtts *from,
 	struct hghca_mailbox *mailbox;
 	int err;
 
-	mailbox = hghca_mailbox_alloc(hdev);
+	mailbox = hghca_mailbox_alloc(hdev, HGHCA_MAILBOX_SIZE);
 	if (IS_ERR(mailbox))
 		return PTR_ERR(mailbox);
 

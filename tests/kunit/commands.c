@@ -210,7 +210,7 @@ static void commands_used_words(struct kunit *test)
 
 	fake->hdev->limits.caps |= BIT(24);
 	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
-	mailbox = hghca_mailbox_alloc(fake->hdev);
+	mailbox = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mailbox));
 	for (i = 0; i < ARRAY_SIZE(commands_used); i++) {
 		struct hghca_cmd cmd = {
@@ -261,7 +261,7 @@ static void commands_mailbox_in(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, pattern);
 	commands_pattern(pattern, 0xa5);
-	cmd.in = hghca_mailbox_alloc(fake->hdev);
+	cmd.in = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(cmd.in));
 	KUNIT_EXPECT_NULL(test, memchr_inv(cmd.in->buf, 0, HGHCA_MAILBOX_SIZE));
 	KUNIT_EXPECT_EQ(test, 0, cmd.in->dma & 0xfff);
@@ -287,7 +287,7 @@ static void commands_mailbox_out(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, pattern);
 	commands_pattern(pattern, 0x5a);
 	fake->answer = commands_answer_mailbox;
-	cmd.out = hghca_mailbox_alloc(fake->hdev);
+	cmd.out = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(cmd.out));
 	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
 
@@ -306,7 +306,7 @@ static void commands_mailbox_is_zeroed(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		mailbox = hghca_mailbox_alloc(fake->hdev);
+		mailbox = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(mailbox));
 		KUNIT_EXPECT_NULL(test, memchr_inv(mailbox->buf, 0, HGHCA_MAILBOX_SIZE));
 		memset(mailbox->buf, 0xff, HGHCA_MAILBOX_SIZE);
@@ -346,7 +346,7 @@ static int typed_unmap_icm(struct hghca_dev *hdev)
 
 static int typed_map_icm(struct hghca_dev *hdev)
 {
-	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev);
+	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev, HGHCA_MAILBOX_SIZE);
 	int err;
 
 	if (IS_ERR(mailbox))
@@ -359,7 +359,7 @@ static int typed_map_icm(struct hghca_dev *hdev)
 
 static int typed_write_mtt(struct hghca_dev *hdev)
 {
-	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev);
+	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev, HGHCA_MAILBOX_SIZE);
 	int err;
 
 	if (IS_ERR(mailbox))
@@ -507,7 +507,7 @@ static int typed_sw2hw_srq(struct hghca_dev *hdev)
 
 static int typed_mgm(struct hghca_dev *hdev, bool take)
 {
-	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev);
+	struct hghca_mailbox *mailbox = hghca_mailbox_alloc(hdev, HGHCA_MAILBOX_SIZE);
 	int err;
 
 	if (IS_ERR(mailbox))
@@ -828,15 +828,32 @@ static enum fake_end commands_answer_typed(struct fake *fake, const struct fake_
 	return FAKE_ANSWERED;
 }
 
+/* The mailboxes of the next commands have one value in each byte, unless the pool has its own. */
+static void commands_fill_mailboxes(struct kunit *test, struct hghca_dev *hdev)
+{
+	struct hghca_mailbox *mailboxes[2];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(mailboxes); i++) {
+		mailboxes[i] = hghca_mailbox_alloc(hdev, 0);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mailboxes[i]));
+		memset(mailboxes[i]->buf, 0xa5, HGHCA_MAILBOX_SIZE);
+	}
+	for (i = 0; i < ARRAY_SIZE(mailboxes); i++)
+		hghca_mailbox_free(hdev, mailboxes[i]);
+}
+
 static void commands_typed(struct kunit *test)
 {
 	const struct typed_command *param = test->param_value;
 	struct fake *fake = test->priv;
 	struct fake_command *seen;
 	u32 mark = fake_mark(fake);
+	const u8 *rest;
 	bool out;
 	u32 i;
 
+	commands_fill_mailboxes(test, fake->hdev);
 	fake->priv = &out;
 	fake->answer = commands_answer_typed;
 	KUNIT_ASSERT_EQ(test, 0, param->run(fake->hdev));
@@ -850,7 +867,9 @@ static void commands_typed(struct kunit *test)
 	if (param->in_bytes) {
 		for (i = 0; i < param->in_bytes; i++)
 			KUNIT_EXPECT_EQ(test, 0x77, seen->mailbox[i]);
-		KUNIT_EXPECT_NULL(test, memchr_inv(seen->mailbox + param->in_bytes, 0,
+		/* Nothing was written behind that. */
+		rest = seen->mailbox + param->in_bytes;
+		KUNIT_EXPECT_NULL(test, memchr_inv(rest, *rest,
 						   HGHCA_MAILBOX_SIZE - param->in_bytes));
 	} else {
 		KUNIT_EXPECT_EQ(test, param->in_param, seen->in_param);
@@ -973,7 +992,7 @@ static struct hghca_mailbox *commands_lose_one(struct kunit *test, struct fake *
 {
 	struct hghca_cmd cmd = { .op = HGHCA_CMD_QUERY_QP };
 
-	cmd.out = hghca_mailbox_alloc(fake->hdev);
+	cmd.out = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(cmd.out));
 	KUNIT_EXPECT_EQ(test, err, hghca_cmd_exec(fake->hdev, &cmd));
 	return cmd.out;

@@ -253,7 +253,7 @@ static void rsnic_lost(struct kunit *test)
 	if (param->by_event)
 		KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
 	rsnic_hurry(fake);
-	cmd.out = hghca_mailbox_alloc(fake->hdev);
+	cmd.out = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(cmd.out));
 	fake->answer = param->answer;
 	KUNIT_EXPECT_EQ(test, param->err, hghca_cmd_exec(fake->hdev, &cmd));
@@ -814,7 +814,7 @@ static void rsnic_chain_lost(struct kunit *test)
 	rsnic_hurry(fake);
 	for (i = 0; i < RSNIC_CHAIN; i++) {
 		cmds[i].op = HGHCA_CMD_QUERY_QP;
-		cmds[i].out = hghca_mailbox_alloc(fake->hdev);
+		cmds[i].out = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(cmds[i].out));
 	}
 	fake->answer = rsnic_silent;
