@@ -98,7 +98,7 @@ err_lock:
 	hghca_lock_destroy(&cq->lock);
 	hghca_dbr_free(ctx, cq->dbr);
 err_buf:
-	hghca_buf_free(&cq->buf);
+	hghca_buf_free(ctx, &cq->buf);
 err_cq:
 	free(cq);
 err_errno:
@@ -161,6 +161,7 @@ struct ibv_cq_ex *hghca_create_cq_ex(struct ibv_context *context,
 static int hghca_cq_resize(struct hghca_cq *cq, uint32_t cnt)
 {
 	struct ibv_cq *ibcq = &cq->vcq.cq;
+	struct hghca_context *ctx = to_hctx(ibcq->context);
 	struct ib_uverbs_resize_cq_resp resp = {};
 	struct hghca_ucmd_resize_cq cmd = {};
 	struct hghca_buf buf, old = cq->buf;
@@ -169,7 +170,7 @@ static int hghca_cq_resize(struct hghca_cq *cq, uint32_t cnt)
 
 	if (cnt == cq->cqes.mask + 1)
 		return 0;
-	err = hghca_cqes_alloc(to_hctx(ibcq->context), cq, &buf, &cqes, cnt);
+	err = hghca_cqes_alloc(ctx, cq, &buf, &cqes, cnt);
 	if (err)
 		return err;
 
@@ -183,13 +184,13 @@ static int hghca_cq_resize(struct hghca_cq *cq, uint32_t cnt)
 		goto err_withdraw;
 	hghca_cq_switch_cqes(cq);
 	cq->buf = buf;
-	hghca_buf_free(&old);
+	hghca_buf_free(ctx, &old);
 	return 0;
 
 err_withdraw:
 	hghca_cq_withdraw_cqes(cq);
 err_buf:
-	hghca_buf_free(&buf);
+	hghca_buf_free(ctx, &buf);
 	return err;
 }
 
@@ -261,7 +262,7 @@ int hghca_destroy_cq(struct ibv_cq *ibcq)
 	pthread_mutex_destroy(&cq->resizing);
 	hghca_lock_destroy(&cq->lock);
 	hghca_dbr_free(ctx, cq->dbr);
-	hghca_buf_free(&cq->buf);
+	hghca_buf_free(ctx, &cq->buf);
 	if (cq->parent)
 		atomic_fetch_sub(&cq->parent->users, 1);
 	free(cq);

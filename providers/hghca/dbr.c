@@ -83,7 +83,7 @@ void hghca_dbr_free(struct hghca_context *ctx, void *record)
 		page->free |= 1ULL << index;
 		if (page->free == UINT64_MAX) {
 			list_del(&page->entry);
-			hghca_buf_free(&page->buf);
+			hghca_buf_free(ctx, &page->buf);
 			free(page);
 		}
 		break;

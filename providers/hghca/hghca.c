@@ -121,6 +121,7 @@ static int hghca_start_context(struct hghca_context *ctx,
 	pthread_cond_init(&ctx->table_cleared, NULL);
 	pthread_mutex_init(&ctx->dbr_lock, NULL);
 	list_head_init(&ctx->dbr_pages);
+	hghca_idle_init(&ctx->idle);
 	verbs_set_ops(&ctx->vctx, &hghca_context_ops);
 	return 0;
 }
@@ -181,6 +182,7 @@ static void hghca_free_context(struct ibv_context *context)
 	munmap(ctx->uar, HGHCA_UAR_PAGE_SIZE);
 	hghca_table_free(&ctx->xrc_srqs);
 	hghca_table_free(&ctx->qps);
+	hghca_idle_free(&ctx->idle);
 	pthread_mutex_destroy(&ctx->dbr_lock);
 	pthread_cond_destroy(&ctx->table_cleared);
 	pthread_mutex_destroy(&ctx->table_lock);

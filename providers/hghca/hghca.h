@@ -67,6 +67,27 @@ struct hghca_table {
 	_Atomic(hghca_table_slot *) leaves[HGHCA_TABLE_ROOT_SIZE];
 };
 
+struct hghca_pd;
+
+/* Pages that the device reads and writes. */
+struct hghca_buf {
+	void *addr;
+	size_t size;
+	struct hghca_pd *parent;	/* the parent domain that allocated them, or NULL */
+	enum hghca_res_type res_type;
+};
+
+/* Buffers without an object, the one that has been idle for longest first. */
+#define HGHCA_IDLE_BUFS		16
+#define HGHCA_IDLE_BYTES	(1 << 20)	/* of all of them */
+
+struct hghca_idle {
+	pthread_mutex_t lock;		/* protects all of it */
+	struct hghca_buf bufs[HGHCA_IDLE_BUFS];
+	unsigned int count;
+	size_t bytes;
+};
+
 struct hghca_context {
 	struct verbs_context vctx;
 	void *uar;
@@ -107,6 +128,7 @@ struct hghca_context {
 
 	pthread_mutex_t dbr_lock;	/* protects dbr_pages */
 	struct list_head dbr_pages;
+	struct hghca_idle idle;
 };
 
 /* Device memory, mapped. */
@@ -134,14 +156,6 @@ struct hghca_pd {
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
 		     uint64_t resource_type);
 	void *pd_context;
-};
-
-/* Pages that the device reads and writes. */
-struct hghca_buf {
-	void *addr;
-	size_t size;
-	struct hghca_pd *parent;	/* the parent domain that allocated them, or NULL */
-	enum hghca_res_type res_type;
 };
 
 /* An array of CQEs. */
@@ -482,7 +496,9 @@ static inline bool hghca_wq_full(struct hghca_wq *wq, uint32_t index)
 int hghca_buf_alloc(struct hghca_context *ctx, struct hghca_buf *buf,
 		    size_t size, struct hghca_pd *parent,
 		    enum hghca_res_type res_type);
-void hghca_buf_free(struct hghca_buf *buf);
+void hghca_buf_free(struct hghca_context *ctx, struct hghca_buf *buf);
+void hghca_idle_init(struct hghca_idle *idle);
+void hghca_idle_free(struct hghca_idle *idle);
 void hghca_prefault(const struct hghca_context *ctx, void *zeroes, size_t size);
 
 /* dbr.c */

@@ -257,7 +257,7 @@ err_sq:
 err_dbr:
 	hghca_dbr_free(ctx, qp->dbr);
 err_buf:
-	hghca_buf_free(&qp->buf);
+	hghca_buf_free(ctx, &qp->buf);
 	return err;
 }
 
@@ -268,7 +268,7 @@ void hghca_qp_free(struct hghca_context *ctx, struct hghca_qp *qp)
 	hghca_sq_fini_silent(&qp->sq);
 	hghca_wq_fini(&qp->sq);
 	hghca_dbr_free(ctx, qp->dbr);
-	hghca_buf_free(&qp->buf);
+	hghca_buf_free(ctx, &qp->buf);
 }
 
 /* ------------------------------------------------------------------ */

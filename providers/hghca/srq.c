@@ -190,7 +190,7 @@ static int hghca_srq_alloc(struct hghca_context *ctx, struct hghca_srq *srq)
 err_dbr:
 	hghca_dbr_free(ctx, srq->dbr);
 err_buf:
-	hghca_buf_free(&srq->buf);
+	hghca_buf_free(ctx, &srq->buf);
 	return err;
 }
 
@@ -200,7 +200,7 @@ static void hghca_srq_free(struct hghca_context *ctx, struct hghca_srq *srq)
 	hghca_lock_destroy(&srq->lock);
 	free(srq->slots);
 	hghca_dbr_free(ctx, srq->dbr);
-	hghca_buf_free(&srq->buf);
+	hghca_buf_free(ctx, &srq->buf);
 }
 
 /* The attributes that are granted. */
@@ -511,14 +511,14 @@ static int hghca_srq_grow(struct hghca_srq *srq, struct ibv_srq_attr *attr,
 	hghca_srq_switch_wqes(srq, slots, cnt);
 	srq->buf = buf;
 	free(old_slots);
-	hghca_buf_free(&old_buf);
+	hghca_buf_free(ctx, &old_buf);
 	return 0;
 
 err_withdraw:
 	hghca_srq_withdraw_wqes(srq);
 	free(slots);
 err_buf:
-	hghca_buf_free(&buf);
+	hghca_buf_free(ctx, &buf);
 	return err;
 }
 

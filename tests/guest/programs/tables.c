@@ -18,7 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 #include "testbed.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -499,11 +501,88 @@ static void come_and_gone(void)
 		tb_die("ibv_destroy_cq");
 }
 
+/* ------------------------------------------------------------------ */
+/* Buffers of QPs that are gone                                         */
+
+#define AT_ONCE		4
+#define AGAIN		100
+#define LONGEST		4096	/* work requests */
+#define KEPT_MAX	(3 << 20)
+
+static void qps_of(struct ibv_cq *cq, uint32_t wrs)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .cap = { wrs, wrs, 1, 1, 0 }, .qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qps[AT_ONCE];
+	unsigned int i;
+
+	for (i = 0; i < AT_ONCE; i++) {
+		qps[i] = ibv_create_qp(side.pd, &init);
+		if (!qps[i])
+			tb_die("ibv_create_qp");
+	}
+	for (i = 0; i < AT_ONCE; i++)
+		if (ibv_destroy_qp(qps[i]))
+			tb_die("ibv_destroy_qp");
+}
+
+static long page_faults(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_SELF, &usage))
+		tb_die("getrusage");
+	return usage.ru_minflt;
+}
+
+static size_t mapped_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	size_t pages;
+
+	if (!file || fscanf(file, "%zu", &pages) != 1)
+		tb_die("/proc/self/statm");
+	fclose(file);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* The next QPs of the same size fault no pages in, and what is kept for them has a bound. */
+static void buffers_stay(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
+	size_t before, after;
+	uint32_t wrs;
+	long faults;
+	int i;
+
+	if (!cq)
+		tb_die("ibv_create_cq");
+	before = mapped_bytes();
+	for (wrs = 1; wrs <= LONGEST; wrs *= 2)
+		qps_of(cq, wrs);
+	after = mapped_bytes();
+	if (after > before + KEPT_MAX)
+		tb_fail("%zu bytes more are mapped than before", after - before);
+
+	qps_of(cq, 64);
+	faults = page_faults();
+	for (i = 0; i < AGAIN; i++)
+		qps_of(cq, 64);
+	faults = page_faults() - faults;
+	printf("# %ld page faults, %zd bytes more\n", faults, (ssize_t)(after - before));
+	if (faults > AGAIN)
+		tb_fail("%ld page faults for %d QPs", faults, AGAIN * AT_ONCE);
+	if (ibv_destroy_cq(cq))
+		tb_die("ibv_destroy_cq");
+}
+
 static const struct tb_case cases[] = {
 	{ "a number that comes again at once", same_number },
 	{ "a number that comes again at once, many times", same_number_at_once },
 	{ "QPs created while a CQ is polled", created_while_polling },
 	{ "QPs that come and go on one CQ", come_and_gone },
+	{ "buffers of QPs that are gone", buffers_stay },
 };
 
 int main(int argc, char **argv)
