@@ -55,7 +55,7 @@ size_t Mads::finish(size_t bytes)
     if (!take_apart({&part, 1}, packet) || packet.layout.transport_offset + sizeof(hghca_bth) > bytes)
         return 0;
     const uint8_t *bth = frame_.data() + packet.layout.transport_offset;
-    uint32_t crc = icrc_of_headers(device_.link, frame_.data(), packet.layout, bth, sizeof(hghca_bth));
+    uint32_t crc = icrc_of_headers(device_.link, frame_.data(), packet.layout, sizeof(hghca_bth));
     crc = le32(~crc32_update(crc, bth + sizeof(hghca_bth), bytes - packet.layout.transport_offset - sizeof(hghca_bth)));
     std::memcpy(frame_.data() + bytes, &crc, sizeof(crc));
     return bytes + sizeof(crc);

@@ -78,8 +78,7 @@ private:
         if (bad_ip_length() || (!p_.layout.ipv6 && p_.ip_bytes != sizeof(hghca_ipv4_header)))
             return 0;
         const size_t headers = sizeof(hghca_bth);
-        uint32_t crc = icrc_of_headers(link_, p_.head.data(), p_.layout, p_.head.data() + p_.layout.transport_offset,
-                                       headers);
+        uint32_t crc = icrc_of_headers(link_, p_.head.data(), p_.layout, headers);
         const size_t from = p_.layout.transport_offset + headers;
         const size_t bytes = ip_end() - from - HGHCA_ICRC_SIZE;
         p_.frame.for_each(from, bytes, [&crc](const uint8_t *at, size_t n) { crc = crc32_update(crc, at, n); });

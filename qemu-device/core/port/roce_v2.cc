@@ -7,6 +7,7 @@
 
 #include "byte_order.h"
 #include "hghca_wire.h"
+#include "wire/packet.h"
 #include "wire/wire_object.h"
 
 namespace hghca {
@@ -31,15 +32,52 @@ std::array<uint8_t, 16> mapped(uint32_t ipv4)
     return mapped(bytes);
 }
 
-// RFC 1071 over an IPv4 header without options; 0 when its checksum is right.
-uint16_t ipv4_checksum(const uint8_t *header)
+// RFC 1071: the sum of 16-bit words, in the byte order of the wire, which comes out in that of the host.
+template <class T>
+uint32_t sum_of_words(const T &bytes)
 {
-    uint32_t sum = 0;
-    for (size_t i = 0; i < sizeof(hghca_ipv4_header); i += 2)
-        sum += uint32_t(header[i] << 8 | header[i + 1]);
+    static_assert(sizeof(T) % 4 == 0);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof(T); i += 4) {
+        uint32_t word;
+        std::memcpy(&word, reinterpret_cast<const uint8_t *>(&bytes) + i, sizeof(word));
+        sum += word;
+    }
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return be16(uint16_t(sum + (sum >> 16)));
+}
+
+uint16_t checksum_of(uint32_t sum)
+{
     sum = (sum & 0xffff) + (sum >> 16);
     return uint16_t(~(sum + (sum >> 16)));
 }
+
+// Annex A17.3.3: the ICRC takes these fields for ones, and of the BTH (IBA vol 1, 9.2) the byte before the QPN.
+template <bool ipv6>
+constexpr auto make_variant_bits()
+{
+    constexpr size_t ip_bytes = ipv6 ? sizeof(hghca_ipv6_header) : sizeof(hghca_ipv4_header);
+    constexpr size_t udp = ip_bytes, bth = udp + sizeof(hghca_udp_header);
+    std::array<uint8_t, bth + kMaxTransportHeader> ones{};
+    if (ipv6) {
+        // Traffic class and flow label: all but the version.
+        ones[0] = 0x0f;
+        ones[1] = ones[2] = ones[3] = 0xff;
+        ones[offsetof(hghca_ipv6_header, hop_limit)] = 0xff;
+    } else {
+        ones[offsetof(hghca_ipv4_header, tos)] = 0xff;
+        ones[offsetof(hghca_ipv4_header, ttl)] = 0xff;
+        ones[offsetof(hghca_ipv4_header, checksum)] = ones[offsetof(hghca_ipv4_header, checksum) + 1] = 0xff;
+    }
+    ones[udp + offsetof(hghca_udp_header, checksum)] = ones[udp + offsetof(hghca_udp_header, checksum) + 1] = 0xff;
+    ones[bth + offsetof(hghca_bth, qpn)] = 0xff;
+    return ones;
+}
+constexpr auto kVariantV4 = make_variant_bits<false>();
+constexpr auto kVariantV6 = make_variant_bits<true>();
 
 // Spreads flows over what hashes the UDP source port: by the flow label, all 20 bits of which count, where the path has
 // one, otherwise by what tells the flow apart.
@@ -130,6 +168,7 @@ bool RoceV2::route(const Path &path, uint32_t flow, Route &out) const
         ip.protocol = HGHCA_IP_UDP;
         std::copy(sgid.begin() + 12, sgid.end(), ip.src);
         std::copy(dgid.begin() + 12, dgid.end(), ip.dst);
+        out.invariant_sum = sum_of_words(ip);
         at = append(at, ip);
     }
     // UDP checksum 0: none. The ICRC covers more than it would.
@@ -152,30 +191,15 @@ void RoceV2::finish(Route &route, uint32_t transport_bytes) const
     } else {
         const uint16_t length = be16(uint16_t(sizeof(hghca_ipv4_header) + udp_bytes));
         std::memcpy(ip + offsetof(hghca_ipv4_header, length), &length, 2);
-        std::memset(ip + offsetof(hghca_ipv4_header, checksum), 0, 2);
-        const uint16_t checksum = be16(ipv4_checksum(ip));
+        const uint16_t checksum = be16(checksum_of(route.invariant_sum + be16(length)));
         std::memcpy(ip + offsetof(hghca_ipv4_header, checksum), &checksum, 2);
     }
     route.layout.frame_bytes = route.layout.transport_offset + transport_bytes;
 }
 
-// Annex A17.3.3: the ICRC takes these fields for ones.
-size_t RoceV2::invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const
+const uint8_t *RoceV2::variant_bits(const NetworkLayout &layout) const
 {
-    const size_t bytes = size_t(layout.transport_offset) - layout.network_offset;
-    std::memcpy(out, header + layout.network_offset, bytes);
-    if (layout.ipv6) {
-        // Traffic class and flow label: all but the version.
-        out[0] |= 0x0f;
-        std::memset(out + 1, 0xff, 3);
-        out[offsetof(hghca_ipv6_header, hop_limit)] = 0xff;
-    } else {
-        out[offsetof(hghca_ipv4_header, tos)] = 0xff;
-        out[offsetof(hghca_ipv4_header, ttl)] = 0xff;
-        std::memset(out + offsetof(hghca_ipv4_header, checksum), 0xff, 2);
-    }
-    std::memset(out + bytes - sizeof(hghca_udp_header) + offsetof(hghca_udp_header, checksum), 0xff, 2);
-    return bytes;
+    return layout.ipv6 ? kVariantV6.data() : kVariantV4.data();
 }
 
 int RoceV2::find_gid(const std::array<uint8_t, 16> &gid, int vlan)
@@ -241,6 +265,7 @@ Verdict RoceV2::classify(std::span<const uint8_t> head, size_t frame_bytes, Arri
     layout.ipv6 = type == HGHCA_ETH_TYPE_IPV6;
     size_t ip_bytes;
     size_t ip_length;
+    uint32_t ipv4_sum = 0;
     if (layout.ipv6) {
         ip_bytes = sizeof(hghca_ipv6_header);
         if (head.size() < at + ip_bytes + sizeof(hghca_udp_header))
@@ -258,6 +283,7 @@ Verdict RoceV2::classify(std::span<const uint8_t> head, size_t frame_bytes, Arri
             return Verdict::Other;
         hghca_ipv4_header ip;
         std::memcpy(&ip, head.data() + at, sizeof(ip));
+        ipv4_sum = sum_of_words(ip);
         ip_bytes = size_t(ip.version_ihl & 0xf) * 4;
         if (ip.protocol != HGHCA_IP_UDP || be16(ip.fragment) & HGHCA_IPV4_FRAGMENT_MASK ||
             ip_bytes < sizeof(hghca_ipv4_header) || head.size() < at + ip_bytes + sizeof(hghca_udp_header))
@@ -295,7 +321,7 @@ Verdict RoceV2::classify(std::span<const uint8_t> head, size_t frame_bytes, Arri
         why = Drop::IpVersion;
     else if (!layout.ipv6 && head[at] != HGHCA_IPV4_VERSION_IHL)
         why = Drop::IpHeaderLength;
-    else if (!layout.ipv6 && ipv4_checksum(head.data() + at))
+    else if (!layout.ipv6 && checksum_of(ipv4_sum))
         why = Drop::IpChecksum;
     else if (at + ip_length > frame_bytes || ip_length < ip_bytes + sizeof(udp))
         why = Drop::IpLength;

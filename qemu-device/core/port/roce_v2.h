@@ -23,7 +23,7 @@ public:
 
     bool route(const Path &path, uint32_t flow, Route &out) const override;
     void finish(Route &route, uint32_t transport_bytes) const override;
-    size_t invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const override;
+    const uint8_t *variant_bits(const NetworkLayout &layout) const override;
     Verdict classify(std::span<const uint8_t> head, size_t frame_bytes, Arrival &out, Drop &why) override;
     Drop check_peer(const Arrival &arrival, const Path &path) const override;
     void global_header(const uint8_t *head, const Arrival &arrival, std::array<uint8_t, kGrhBytes> &out) const override;

@@ -195,6 +195,7 @@ private:
     }
     FrameSent send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
+    static void copy_link_header(uint8_t *to, const Route &route);
     Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
                       uint32_t payload_bytes);
     // The payload as parts of a frame, by way of bounce_ where it cannot be mapped.

@@ -29,6 +29,7 @@ struct NetworkLayout {
 struct Route {
     std::array<uint8_t, kMaxLinkHeader> header;
     NetworkLayout layout;
+    uint32_t invariant_sum;  // of the network header's checksum: the words that no packet changes
     bool to_self;   // the destination is this port
     bool to_group;  // it is a multicast group
 };
@@ -68,9 +69,8 @@ public:
     virtual bool route(const Path &path, uint32_t flow, Route &out) const = 0;
     // Fits the headers to a packet of `transport_bytes`, BTH to ICRC.
     virtual void finish(Route &route, uint32_t transport_bytes) const = 0;
-    // Writes the network headers with all that may change on the way set to ones;
-    // returns the bytes.
-    virtual size_t invariant_header(const uint8_t *header, const NetworkLayout &layout, uint8_t *out) const = 0;
+    // Ones where bits may change on the way, from the network header to the end of the longest transport header.
+    virtual const uint8_t *variant_bits(const NetworkLayout &layout) const = 0;
 
     // Engine: a packet for the RDMA engine, described in `out`. Drop: it was
     // meant for it, but is wrong as `why` says. `head` holds the first

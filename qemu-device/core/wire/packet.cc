@@ -62,6 +62,8 @@ constexpr std::array<uint32_t, 256> make_opcodes() noexcept
     return t;
 }
 
+using Chunk = uint8_t __attribute__((vector_size(16)));
+
 template <class T>
 const uint8_t *take(const uint8_t *at, T &header)
 {
@@ -195,15 +197,30 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
 }
 
 uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
-                         const uint8_t *transport, size_t transport_bytes)
+                         size_t transport_bytes)
 {
-    uint8_t masked[8 + kMaxLinkHeader + kMaxTransportHeader];
-    // RoCE v2 (annex A17.3.3): eight bytes of ones in the place of the LRH.
-    std::memset(masked, 0xff, 8);
-    size_t n = 8 + link.invariant_header(link_header, layout, masked + 8);
-    std::memcpy(masked + n, transport, transport_bytes);
-    masked[n + offsetof(hghca_bth, qpn)] = 0xff;
-    return crc32_update(kCrcStart, masked, n + transport_bytes);
+    // RoCE v2 (annex A17.3.3): eight bytes of ones in the place of the LRH. The register behind them.
+    constexpr uint32_t kBehindOnes = 0xdebb20e3;
+    const uint8_t *from = link_header + layout.network_offset, *ones = link.variant_bits(layout);
+    const size_t bytes = size_t(layout.transport_offset) - layout.network_offset + transport_bytes;
+    // Headers are whole words. Stored as it is loaded afterwards: a load from several stores waits for all of them.
+    alignas(16) uint8_t masked[kMaxHeader];
+    size_t at = 0;
+    auto mask = [&](auto word) {
+        decltype(word) more;
+        std::memcpy(&word, from + at, sizeof(word));
+        std::memcpy(&more, ones + at, sizeof(more));
+        word |= more;
+        std::memcpy(masked + at, &word, sizeof(word));
+        at += sizeof(word);
+    };
+    while (at + 16 <= bytes)
+        mask(Chunk{});
+    if (bytes & 8)
+        mask(uint64_t{});
+    while (at < bytes)
+        mask(uint32_t{});
+    return crc32_update(kBehindOnes, masked, bytes);
 }
 
 Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const Link &link, Packet &packet)
@@ -233,7 +250,7 @@ Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const L
 
     // All of the packet is believed or none of it: the ICRC comes first, then
     // anything that has an effect.
-    uint32_t crc = icrc_of_headers(link, packet.head.data(), layout, bth, header_bytes);
+    uint32_t crc = icrc_of_headers(link, packet.head.data(), layout, header_bytes);
     packet.payload.for_each(0, padded_bytes, [&crc](const uint8_t *p, size_t n) { crc = crc32_update(crc, p, n); });
     uint32_t sent = 0;
     packet.payload.copy(padded_bytes, &sent, sizeof(sent));
