@@ -133,7 +133,8 @@ EXCEPTIONS = {
     ("tables 3-2-40, 3-2-41", "static_rate"): (IMPLEMENTED, "static_rate_test.cc: RequestsOfEachService"),
     **{("tables 3-2-40, 3-2-41", f"rgid[{bits}]"): (EXTENDED, "with GID_TABLE")
        for bits in ("127:96", "95:64", "63:32", "31:0")},
-    ("tables 3-2-40, 3-2-41", "wqe_base"): (NOT_MEANINGFUL, RESERVED + ": a queue is at offset 0 of its MR"),
+    ("tables 3-2-40, 3-2-41", "wqe_base"): (EXTENDED, "with RQ_OFFSET; otherwise reserved, as the document says: a queue is at "
+                                            "offset 0 of its MR"),
     ("tables 3-2-40, 3-2-41", "wqe_lkey"): (NOT_MEANINGFUL, RESERVED + ": each queue has a key"),
     ("tables 3-2-40, 3-2-41", "last_acked_psn"): (IMPLEMENTED, "output; base_cases.py: test_query_qp"),
     ("tables 3-2-40, 3-2-41", "ssn"): (IMPLEMENTED, "output; base_cases.py: test_query_qp"),

@@ -97,7 +97,7 @@ static void addresses_add_gid(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, param->mac, cmd->mailbox + 0x10, 6);
 	KUNIT_EXPECT_EQ(test, 0, cmd->mailbox[0x16] | cmd->mailbox[0x17]);
 	KUNIT_EXPECT_EQ(test, param->vlan_word, be32_at(cmd->mailbox, 0x18));
-	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x1c, 0, HGHCA_MAILBOX_SIZE - 0x1c));
+	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x1c, 0, 0x20 - 0x1c));
 
 	mark = fake_mark(fake);
 	KUNIT_ASSERT_EQ(test, 0, hghca_del_gid(&attr, NULL));

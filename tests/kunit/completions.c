@@ -932,7 +932,7 @@ static void completions_context(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x1c, 0, 0x10));
 	KUNIT_EXPECT_EQ(test, hcq->hw.cqn, be32_at(cmd->mailbox, 0x2c));
 	KUNIT_EXPECT_EQ(test, hcq->dbr.dma | 1, be64_at(cmd->mailbox, 0x30));
-	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x38, 0, HGHCA_MAILBOX_SIZE - 0x38));
+	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x38, 0, 0x40 - 0x38));
 	KUNIT_EXPECT_EQ(test, BIT(param->log_size) - 1, hcq->ibcq.cqe);
 	/* Every CQE is the device's to start with. */
 	for (i = 0; i < BIT(param->log_size); i++)

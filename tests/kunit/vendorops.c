@@ -191,7 +191,7 @@ static void vendorops_mailbox(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, be32_at(region, 0x10));
 		KUNIT_EXPECT_EQ(test, 0, be32_at(region, 0x14));
 	}
-	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x80, 0, HGHCA_MAILBOX_SIZE - 0x80));
+	KUNIT_EXPECT_NULL(test, memchr_inv(cmd->mailbox + 0x80, 0, 0xc20 - 0x80));
 
 	/* Its PD stays. */
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&this->pd->ibpd.usecnt));
@@ -235,7 +235,7 @@ static void vendorops_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->word_8, be32_at(mailbox, 0x08));
 	KUNIT_EXPECT_EQ(test, param->word_c, be32_at(mailbox, 0x0c));
 	KUNIT_EXPECT_EQ(test, 0xabcd0000 + param->num - 1, be32_at(mailbox, last + 0x08));
-	KUNIT_EXPECT_NULL(test, memchr_inv(mailbox + end, 0, HGHCA_MAILBOX_SIZE - end));
+	KUNIT_EXPECT_NULL(test, memchr_inv(mailbox + end, 0, 0xc20 - end));
 	hghca_destroy_partition(upart);
 }
 
