@@ -1325,6 +1325,17 @@ TEST(ErnicMads, WholeFramesWithoutTheIcrcBothWays)
     EXPECT_EQ(rig.host.frames[0], mad);
     EXPECT_EQ(rig.driver.cqhead(1), 1);
     EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), 1u << 16);
+    // One with as many options as an IP header can have is not sent: 60 bytes of it.
+    Frame optional(mad.begin(), mad.end() - 4);
+    optional.insert(optional.begin() + 34, 40, 1);
+    put(optional, 14, 0x4f);
+    std::memcpy(rig.host.at(rig.buffer), optional.data(), optional.size());
+    wqe.length = uint32_t(optional.size());
+    std::memcpy(rig.host.at(sq + 64), &wqe, sizeof(wqe));
+    rig.driver.write_sqpi(1, 2);
+    EXPECT_EQ(rig.host.frames.size(), 1u);
+    EXPECT_EQ(rig.driver.cqhead(1), 2);
+    EXPECT_EQ(rig.driver.read(Ernic::kAcksAndMadsOut), 1u << 16);
     // A slot is too short.
     Frame longer = Rig::packet(0x64, 7, bytes(512), {0x80, 1, 0, 0, 0, 0, 0, 1});
     put(longer, 49, 1);

@@ -54,6 +54,9 @@ size_t Mads::finish(size_t bytes)
     Incoming packet;
     if (!take_apart({&part, 1}, packet) || packet.layout.transport_offset + sizeof(hghca_bth) > bytes)
         return 0;
+    // An IPv4 header with options is no header of RoCE v2, and is refused where it is received too.
+    if (!packet.layout.ipv6 && packet.ip_bytes != sizeof(hghca_ipv4_header))
+        return 0;
     const uint8_t *bth = frame_.data() + packet.layout.transport_offset;
     uint32_t crc = icrc_of_headers(device_.link, frame_.data(), packet.layout, sizeof(hghca_bth));
     crc = le32(~crc32_update(crc, bth + sizeof(hghca_bth), bytes - packet.layout.transport_offset - sizeof(hghca_bth)));

@@ -166,7 +166,8 @@ struct Packet {
 Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const Link &link, Packet &packet);
 
 // The register of the ICRC when all headers have passed: network headers as
-// Link::variant_bits says, with `transport_bytes` from the BTH on, which are behind the link header.
+// Link::variant_bits says, with `transport_bytes` from the BTH on, which are behind the link header. An IPv4 header has
+// no options.
 uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
                          size_t transport_bytes);
 
