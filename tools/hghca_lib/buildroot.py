@@ -25,7 +25,7 @@ PACKAGES = """
     seabios qemu-system-data ipxe-qemu
     libnl-3-dev libnl-route-3-dev libudev-dev libibverbs-dev librdmacm-dev
     linux-image-amd64 linux-headers-amd64 linux-source-6.12 libelf-dev libssl-dev
-    libgtest-dev libgmock-dev sparse pahole clang libclang-rt-19-dev clang-format
+    libgtest-dev libgmock-dev libbenchmark-dev sparse pahole clang libclang-rt-19-dev clang-format
     coccinelle libpython3.13 clang-tidy cppcheck gcovr
     gnuplot-nox fonts-dejavu-core
 """.split()
