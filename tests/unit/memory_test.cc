@@ -282,6 +282,41 @@ TEST_F(MemoryTest, MttsOfALiveRegionMayBeRewritten)
     EXPECT_EQ(dma_of(mr.key, 8), other + 8);
 }
 
+// Pages are kept as they were translated; each page is found where its own region has it, also when more pages are in use
+// than are kept, and when a key comes again.
+TEST_F(MemoryTest, ManyPagesOfManyRegions)
+{
+    std::vector<TestDriver::Mr> regions;
+    for (int i = 0; i < 40; i++)
+        regions.push_back(driver.create_mr(uint64_t(i % 3) << 32, 60 * 4096));
+    for (int round = 0; round < 3; round++)
+        for (const auto &mr : regions)
+            for (uint64_t page = 0; page < 60; page++) {
+                const Access access = (page + uint64_t(round)) % 2 ? Access::LocalWrite : Access::LocalRead;
+                ASSERT_EQ(dma_of(mr.key, mr.va + page * 4096 + 9, access), mr.dma + page * 4096 + 9) << page;
+            }
+    const auto &mr = regions[7];
+    ASSERT_EQ(hw2sw(mr.key % 1024), 0);
+    EXPECT_EQ(dma_of(mr.key, mr.va), 0u);
+    ASSERT_EQ(sw2hw(driver.mpt_mailbox(mr.key, mr.va, 60 * 4096, regions[8].first_mtt), mr.key % 1024), 0);
+    for (uint64_t page = 0; page < 60; page++)
+        ASSERT_EQ(dma_of(mr.key, mr.va + page * 4096), regions[8].dma + page * 4096) << page;
+}
+
+// A page that was read may not be written for that: the host may map it for reading alone.
+TEST_F(MemoryTest, APageIsMappedForEachUse)
+{
+    const auto mr = driver.create_mr(0, 4096);
+    host.read_only = {{mr.dma, 4096}};
+    SegmentArray<1> s;
+    for (int round = 0; round < 2; round++) {
+        s.clear();
+        ASSERT_TRUE(memory().translate(Key(mr.key), kPd, 8, 8, Access::LocalWrite, s));
+        EXPECT_EQ(s[0].pointer, nullptr);
+        EXPECT_EQ(s[0].dma, mr.dma + 8);
+    }
+}
+
 TEST_F(MemoryTest, AnMttThatWasNeverWrittenIsAbsent)
 {
     uint64_t dma = FakeHost::kBase;

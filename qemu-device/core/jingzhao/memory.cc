@@ -48,7 +48,7 @@ uint64_t pages_of(uint64_t start, uint64_t length, uint32_t page_shift)
 
 MemoryTable::MemoryTable(Host &host, Icm &icm, Counters &counters, Work &work, const DeviceMemory &on_device)
     : host_(host), icm_(icm), on_device_(on_device), cache_(icm, counters, work), counters_(counters), work_(work),
-      host_pages_(kHostPages)
+      host_pages_(kHostPages), translations_(kTranslations)
 {
 }
 
@@ -390,25 +390,33 @@ Found MemoryTable::mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index)
     return Found::Yes;
 }
 
-// The DMA address of `va`.
-Found MemoryTable::page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma)
+// Where `va` is among the bytes of the region's first page and those that follow; of device memory and of physical
+// addresses, among all of them. 4 KB there are 4 KB of DMA addresses.
+uint64_t MemoryTable::place_of(const Mpt &mpt, uint64_t va)
+{
+    if (mpt.is_on_device())
+        return mpt.offset + (va - mpt.first());
+    if (mpt.flags & HGHCA_MPT_FLAG_PHYSICAL)
+        return va;
+    return (va - mpt.first()) + (mpt.start & ((1ull << mpt.page_shift) - 1));
+}
+
+Found MemoryTable::page_of(const Mpt &mpt, uint64_t place, bool write, uint64_t &dma)
 {
     if (mpt.is_on_device()) {
-        dma = kDeviceMemoryBase + mpt.offset + (va - mpt.first());
+        dma = kDeviceMemoryBase + place;
         return Found::Yes;
     }
     if (mpt.flags & HGHCA_MPT_FLAG_PHYSICAL) {
-        dma = va;
+        dma = place;
         return Found::Yes;
     }
-    uint64_t mask = (1ull << mpt.page_shift) - 1;
-    uint64_t offset = (va - mpt.first()) + (mpt.start & mask);
     uint64_t index, entry;
-    if (const Found found = mtt_of(mpt, offset >> mpt.page_shift, index); found != Found::Yes)
+    if (const Found found = mtt_of(mpt, place >> mpt.page_shift, index); found != Found::Yes)
         return found;
     if (const Found found = load_mtt(index, entry); found != Found::Yes)
         return found;
-    dma = (entry & HGHCA_MTT_ADDR_MASK) + (offset & mask);
+    dma = (entry & HGHCA_MTT_ADDR_MASK) + (place & ((1ull << mpt.page_shift) - 1));
     const uint64_t needed = kMttPresent | (write && mpt.is_on_demand() ? kMttWritable : 0);
     if ((entry & needed) == needed)
         return Found::Yes;
@@ -424,15 +432,29 @@ uint8_t *MemoryTable::host_page(uint64_t dma, bool write)
     return page.pointer;
 }
 
-Found MemoryTable::run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out)
+Found MemoryTable::translate_page(const Mpt &mpt, uint64_t place, bool write, Translation &out)
 {
     uint64_t dma;
-    const Found found = page_of(mpt, va, write, dma);
+    const Found found = page_of(mpt, place & ~(kPage - 1), write, dma);
     if (found != Found::Yes)
         return found;
-    uint64_t offset = dma % kPage;
-    uint8_t *page = mpt.is_on_device() ? on_device_.pointer + (dma - kDeviceMemoryBase - offset) : host_page(dma, write);
-    out = {page ? page + offset : nullptr, dma, uint32_t(std::min(length, kPage - offset))};
+    uint8_t *page = mpt.is_on_device() ? on_device_.pointer + (dma - kDeviceMemoryBase) : host_page(dma, write);
+    out = {generation_, place / kPage, mpt.key, write, page, dma};
+    return Found::Yes;
+}
+
+Found MemoryTable::run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out)
+{
+    const uint64_t place = place_of(mpt, va), number_of_page = place / kPage, offset = place % kPage;
+    // Spreads the pages of a region, and the regions.
+    const uint64_t hash = number_of_page ^ number(mpt.key) * uint64_t(61) ^ write;
+    Translation &page = translations_[hash % kTranslations];
+    if (page.generation == generation_ && page.number == number_of_page && page.key == mpt.key && page.write == write)
+        work_.add();
+    else if (const Found found = translate_page(mpt, place, write, page); found != Found::Yes)
+        return found;
+    out = {page.pointer ? page.pointer + offset : nullptr, page.dma + offset,
+           uint32_t(std::min(length, kPage - offset))};
     return Found::Yes;
 }
 

@@ -205,6 +205,16 @@ private:
         uint8_t *pointer = nullptr;
     };
     static constexpr size_t kHostPages = 4096;  // 16 MB of guest memory
+    // A page of 4 KB behind a key, as last translated. Alone in its line of the host's cache.
+    struct alignas(64) Translation {
+        uint64_t generation = 0;   // of the table; 0: none
+        uint64_t number = 0;       // of the page in what place_of() counts in
+        Key key{};
+        bool write = false;        // it may be written
+        uint8_t *pointer = nullptr;
+        uint64_t dma = 0;
+    };
+    static constexpr size_t kTranslations = 1024;
 
     Lookup<const Mpt> look_up(Key key);
     // With Yes `out` is the region, and `va` is in it where the key is that of a window.
@@ -224,7 +234,11 @@ private:
     bool copy_pages(const Mpt &mpt, const Registration &r);
     // A run from va on that ends with `length` or the 4 KB page.
     Found run(const Mpt &mpt, uint64_t va, uint64_t length, bool write, Segment &out);
-    Found page_of(const Mpt &mpt, uint64_t va, bool write, uint64_t &dma);
+    static uint64_t place_of(const Mpt &mpt, uint64_t va);
+    // The same where translations_ has no page of it. `place` is that of `va`.
+    Found translate_page(const Mpt &mpt, uint64_t place, bool write, Translation &out);
+    // The DMA address of `place`.
+    Found page_of(const Mpt &mpt, uint64_t place, bool write, uint64_t &dma);
     // The index of the MTT of page `number` of a region.
     Found mtt_of(const Mpt &mpt, uint64_t number, uint64_t &index);
     // Yes, No or Unreadable.
@@ -255,6 +269,7 @@ private:
     Counters &counters_;
     Work &work_;
     std::vector<HostPage> host_pages_;
+    std::vector<Translation> translations_;
 };
 
 }  // namespace hghca
