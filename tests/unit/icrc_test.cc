@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "wire/icrc.h"
@@ -47,6 +48,24 @@ TEST(Icrc, BothWaysAgreeWithTheDefinition)
                 EXPECT_EQ(crc32_by_folding(kCrcStart ^ uint32_t(n), &bytes[at], n), expected) << n;
             }
         }
+}
+
+// With a place in front and one behind that a copy must not change.
+TEST(Icrc, ACopyHasAllBytesAndTheirCrc)
+{
+    const std::vector<uint8_t> bytes = noise(9300);
+    for (size_t n = 0; n <= 1100; n++)
+        for (const size_t at : {0u, 7u, 64u}) {
+            std::vector<uint8_t> to(n + 2, 0xee);
+            const uint32_t crc = crc32_copy(kCrcStart ^ uint32_t(n), &to[1], &bytes[at], n);
+            ASSERT_EQ(crc, by_bits(kCrcStart ^ uint32_t(n), &bytes[at], n)) << n;
+            ASSERT_TRUE(std::equal(bytes.begin() + ptrdiff_t(at), bytes.begin() + ptrdiff_t(at + n), to.begin() + 1)) << n;
+            ASSERT_EQ(to.front(), 0xee);
+            ASSERT_EQ(to.back(), 0xee);
+        }
+    std::vector<uint8_t> to(4096);
+    EXPECT_EQ(crc32_copy(kCrcStart, to.data(), bytes.data(), 4096), by_bits(kCrcStart, bytes.data(), 4096));
+    EXPECT_TRUE(std::equal(to.begin(), to.end(), bytes.begin()));
 }
 
 TEST(Icrc, AnySplitGivesTheSame)

@@ -38,19 +38,39 @@ void Transport::clear()
 
 // ---- out
 
-bool Transport::gather(const PacketSegments &from, uint8_t *to, size_t room) const
+template <class Copy>
+bool Transport::gather_by(const PacketSegments &from, uint8_t *to, size_t room, Copy copy)
 {
     for (const Segment &s : from) {
-        if (s.length > room)
-            return false;
-        if (s.pointer)
-            std::memcpy(to, s.pointer, s.length);
-        else if (!host.read(s.dma, to, s.length))
+        if (s.length > room || !copy(s, to))
             return false;
         to += s.length;
         room -= s.length;
     }
     return true;
+}
+
+bool Transport::gather(const PacketSegments &from, uint8_t *to, size_t room) const
+{
+    return gather_by(from, to, room, [this](const Segment &s, uint8_t *at) {
+        if (!s.pointer)
+            return host.read(s.dma, at, s.length);
+        std::memcpy(at, s.pointer, s.length);
+        return true;
+    });
+}
+
+bool Transport::gather(const PacketSegments &from, uint8_t *to, size_t room, uint32_t &crc) const
+{
+    return gather_by(from, to, room, [this, &crc](const Segment &s, uint8_t *at) {
+        if (s.pointer) {
+            crc = crc32_copy(crc, at, s.pointer, s.length);
+            return true;
+        }
+        const bool read = host.read(s.dma, at, s.length);
+        crc = crc32_update(crc, at, read ? s.length : 0);
+        return read;
+    });
 }
 
 bool Transport::add_payload(const PacketSegments &payload, iovec *parts, int &count)
@@ -114,11 +134,8 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
     h.pad = uint8_t(-payload_bytes & 3);
     if (route && route->to_self)
         return send_to_self(qp, *route, h, payload, payload_bytes);
-    // Read once: the ICRC is that of the bytes that are sent, whatever a program writes there meanwhile.
-    if (!gather(payload, outgoing_.payload(), kMaxPayload))
-        return Sent::Unreadable;
     if (!route)
-        return Sent::Yes;
+        return gather(payload, outgoing_.payload(), kMaxPayload) ? Sent::Yes : Sent::Unreadable;
     // Link header, transport header, payload, pad and ICRC, one behind the other.
     uint8_t *transport = outgoing_.payload() - sizeof(hghca_bth) - extension_bytes(kOpcodes[h.opcode]);
     uint8_t *header = transport - route->layout.transport_offset;
@@ -126,15 +143,16 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
     link.finish(*route, uint32_t(transport_bytes + payload_bytes + h.pad + HGHCA_ICRC_SIZE));
     copy_link_header(header, *route);
     const iovec frame{header, route->layout.frame_bytes};
-    if (port.link_up) {  // otherwise it is lost on the way
-        uint8_t *end = outgoing_.payload() + payload_bytes;
-        std::memset(end, 0, h.pad);
-        uint32_t crc = icrc_of_headers(link, header, route->layout, transport_bytes);
-        crc = le32(~crc32_update(crc, outgoing_.payload(), payload_bytes + h.pad));
-        std::memcpy(end + h.pad, &crc, sizeof(crc));
-        if (outlet.send_frame({&frame, 1}) == FrameSent::LinkFull)
-            return Sent::Blocked;
-    }
+    uint32_t crc = icrc_of_headers(link, header, route->layout, transport_bytes);
+    if (!gather(payload, outgoing_.payload(), kMaxPayload, crc))
+        return Sent::Unreadable;
+    uint8_t *end = outgoing_.payload() + payload_bytes;
+    std::memset(end, 0, h.pad);
+    crc = le32(~crc32_update(crc, end, h.pad));
+    std::memcpy(end + h.pad, &crc, sizeof(crc));
+    // With the link down it is lost on the way.
+    if (port.link_up && outlet.send_frame({&frame, 1}) == FrameSent::LinkFull)
+        return Sent::Blocked;
     count_sent(qp, *route, h);
     if (route->to_group && h.qpn == kMulticastQpn && kOpcodes[h.opcode] & kDeth && features.multicast) {
         counters.multicast_sent++;

@@ -106,6 +106,9 @@ public:
 
     // A copy of all segments, one behind the other. False: there are more than `room` bytes, or DMA failed.
     bool gather(const PacketSegments &from, uint8_t *to, size_t room) const;
+    // The same, and the copy goes into `crc`. Each byte is read once: what is sent has the ICRC that is sent with it,
+    // whatever a program writes there meanwhile.
+    bool gather(const PacketSegments &from, uint8_t *to, size_t room, uint32_t &crc) const;
 
     // Counts for the QP: in total, and in its set.
     void count(const Qp &qp, const QpCounter &which, uint64_t n = 1)
@@ -195,6 +198,9 @@ private:
     }
     FrameSent send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
+    // Calls copy(segment, to) for each; false as soon as that is false.
+    template <class Copy>
+    static bool gather_by(const PacketSegments &from, uint8_t *to, size_t room, Copy copy);
     static void copy_link_header(uint8_t *to, const Route &route);
     Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
                       uint32_t payload_bytes);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "wire/icrc.h"
 
+#include <cstring>
+
 #include "wire/crc_tables.h"
 
 #if defined(__x86_64__)
@@ -187,29 +189,45 @@ HGHCA_TARGET_512 inline __m512i fold_constants_512()
     return _mm512_set4_epi64(high, low, high, low);
 }
 
-// The same with four lanes of 64 bytes; from 256 bytes on.
-HGHCA_TARGET_512 uint32_t fold_512(uint32_t crc, const uint8_t *p, size_t length)
+// The next 64 bytes; with `copies` they go to `to`.
+template <bool copies>
+HGHCA_TARGET_512 inline __m512i take_512(const uint8_t *from, uint8_t *to)
 {
-    __m512i a = _mm512_xor_si512(load_512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128(int(crc))));
-    __m512i b = load_512(p + 64), c = load_512(p + 128), d = load_512(p + 192);
-    p += 256;
-    length -= 256;
+    const __m512i bytes = load_512(from);
+    if constexpr (copies)
+        _mm512_storeu_si512(to, bytes);
+    return bytes;
+}
+
+// The same with four lanes of 64 bytes; from 256 bytes on. With `copies` they go to `to`, each read once.
+template <bool copies>
+HGHCA_TARGET_512 uint32_t fold_512(uint32_t crc, const uint8_t *p, size_t length, uint8_t *to)
+{
+    __m512i a = _mm512_xor_si512(take_512<copies>(p, to), _mm512_zextsi128_si512(_mm_cvtsi32_si128(int(crc))));
+    __m512i b = take_512<copies>(p + 64, to + 64), c = take_512<copies>(p + 128, to + 128),
+            d = take_512<copies>(p + 192, to + 192);
     const __m512i by_2048 = fold_constants_512<2048>();
-    for (; length >= 256; p += 256, length -= 256) {
-        a = fold(a, by_2048, load_512(p));
-        b = fold(b, by_2048, load_512(p + 64));
-        c = fold(c, by_2048, load_512(p + 128));
-        d = fold(d, by_2048, load_512(p + 192));
+    size_t at = 256;
+    for (; at + 256 <= length; at += 256) {
+        a = fold(a, by_2048, take_512<copies>(p + at, to + at));
+        b = fold(b, by_2048, take_512<copies>(p + at + 64, to + at + 64));
+        c = fold(c, by_2048, take_512<copies>(p + at + 128, to + at + 128));
+        d = fold(d, by_2048, take_512<copies>(p + at + 192, to + at + 192));
     }
     const __m512i by_512 = fold_constants_512<512>();
     a = fold(a, by_512, b);
     a = fold(a, by_512, c);
     a = fold(a, by_512, d);
-    for (; length >= 64; p += 64, length -= 64)
-        a = fold(a, by_512, load_512(p));
-    uint8_t rest[64];
-    _mm512_storeu_si512(rest, a);
-    return crc32_by_tables(fold_128(0, rest, 64), p, length);
+    for (; at + 64 <= length; at += 64)
+        a = fold(a, by_512, take_512<copies>(p + at, to + at));
+    const __m128i by_128 = fold_constants<128>();
+    __m128i rest = fold(_mm512_castsi512_si128(a), by_128, _mm512_extracti32x4_epi32(a, 1));
+    rest = fold(rest, by_128, _mm512_extracti32x4_epi32(a, 2));
+    rest = fold(rest, by_128, _mm512_extracti32x4_epi32(a, 3));
+    const uint8_t *tail = p + at;
+    if constexpr (copies)
+        tail = static_cast<uint8_t *>(std::memcpy(to + at, tail, length - at));
+    return crc32_by_tables(remainder(rest), tail, length - at);
 }
 
 struct Cpu {
@@ -238,7 +256,7 @@ uint32_t crc32_by_folding(uint32_t crc, const void *data, size_t length)
     if (length < 64)
         return fold_short(crc, p, length);
     if (length >= 512 && cpu().by_512)
-        return fold_512(crc, p, length);
+        return fold_512<false>(crc, p, length, const_cast<uint8_t *>(p));
     return length >= 192 && cpu().by_256 ? fold_256(crc, p, length) : fold_128(crc, p, length);
 }
 
@@ -255,6 +273,16 @@ uint32_t crc32_by_folding(uint32_t crc, const void *data, size_t length)
 }
 
 #endif
+
+uint32_t crc32_copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t length)
+{
+#if defined(__x86_64__)
+    if (length >= 512 && cpu().by_512)
+        return fold_512<true>(crc, from, length, to);
+#endif
+    std::memcpy(to, from, length);
+    return crc32_update(crc, to, length);
+}
 
 uint32_t crc32_update(uint32_t crc, const void *data, size_t length)
 {

@@ -13,6 +13,9 @@ namespace hghca {
 constexpr uint32_t kCrcStart = 0xffffffff;
 uint32_t crc32_update(uint32_t crc, const void *data, size_t length);
 
+// Copies `length` bytes to `to` and takes them in, reading each once.
+uint32_t crc32_copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t length);
+
 // The two ways it is computed, for tests: by tables everywhere, and by
 // carry-less multiplication where crc32_has_folding().
 uint32_t crc32_by_tables(uint32_t crc, const void *data, size_t length);
