@@ -103,7 +103,9 @@ void Device::close()
         segment->close();
     // What the capabilities that were on have set up goes with them.
     Port fresh;
-    fresh.permanent_mac = fresh.mac = port.permanent_mac;
+    fresh.permanent_mac = port.permanent_mac;
+    fresh.addresses = port.addresses;
+    fresh.addresses.reset(port.permanent_mac);
     fresh.link_up = port.link_up;
     fresh.flow_control = FlowControlSettings::defaults(config.receive_buffers);
     port = fresh;

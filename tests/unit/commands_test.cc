@@ -563,7 +563,7 @@ TEST_F(PortCommands, SetAndClearGid)
     ASSERT_EQ(driver.set_gid(127, v6, kMac, 4095), 0);
     EXPECT_EQ(driver.set_gid(128, v6, kMac), HGHCA_CMD_STAT_BAD_INDEX);
     EXPECT_EQ(driver.set_gid(~0u, v6, kMac), HGHCA_CMD_STAT_BAD_INDEX);
-    const GidEntry &a = device.port.gids[0], &b = device.port.gids[127];
+    const GidEntry &a = device.port.addresses.gids()[0], &b = device.port.addresses.gids()[127];
     EXPECT_TRUE(a.valid && a.is_ipv4() && !a.tagged);
     EXPECT_EQ(a.ipv4(), 0x0a0a0001u);
     EXPECT_EQ(a.mac, (std::array<uint8_t, 6>{0x02, 1, 2, 3, 4, 5}));
@@ -571,10 +571,10 @@ TEST_F(PortCommands, SetAndClearGid)
     EXPECT_EQ(b.vlan, 4095);
     // Clearing takes no mailbox.
     EXPECT_EQ(driver.command(HGHCA_CMD_SET_GID, 1, 0, HGHCA_GID_CLEAR).status, 0);
-    EXPECT_FALSE(device.port.gids[0].valid);
-    EXPECT_TRUE(device.port.gids[127].valid);
+    EXPECT_FALSE(device.port.addresses.gids()[0].valid);
+    EXPECT_TRUE(device.port.addresses.gids()[127].valid);
     driver.reset();
-    EXPECT_FALSE(device.port.gids[127].valid);
+    EXPECT_FALSE(device.port.addresses.gids()[127].valid);
 }
 
 TEST_F(PortCommands, SetAndQueryPort)

@@ -279,6 +279,59 @@ TEST_F(Arrivals, PaddingOfTheLinkIsIgnored)
     EXPECT_TRUE(written());
 }
 
+// A header that was found good once is known when it comes again. It is good only as long as its addresses are the port's,
+// and in a frame that is long enough.
+TEST_F(Arrivals, AKnownHeaderIsLookedAtAgainWhenAddressesChange)
+{
+    deliver(good);
+    ASSERT_TRUE(written());
+    ASSERT_EQ(c().rx_packets, 1u);
+    deliver(Frame(good.begin(), good.end() - 1));
+    EXPECT_EQ(c().rx_packets, 1u);
+    EXPECT_EQ(last_reason(), HGHCA_DROP_IP_LENGTH);
+    const uint64_t dropped = net.b.device.errors.total();
+
+    const Gid gid = Node::gid_of(2, 0);
+    TestDriver &driver = net.b.driver;
+    ASSERT_EQ(driver.command(HGHCA_CMD_SET_GID, 0, 0, HGHCA_GID_CLEAR).status, 0);
+    deliver(good);
+    EXPECT_EQ(c().rx_packets, 1u);
+    EXPECT_EQ(net.b.device.errors.total(), dropped);   // not for the engine
+    ASSERT_EQ(driver.set_gid(0, gid.data(), Node::mac_of(2).data()), 0);
+    deliver(good);
+    EXPECT_EQ(c().rx_packets, 2u);
+
+    // The MAC it came to is not ours any more: neither the port's nor that of a GID.
+    const Mac other = Node::mac_of(9);
+    for (unsigned i = 0; i < 3; i++)
+        ASSERT_EQ(driver.set_gid(i, Node::gid_of(2, i).data(), other.data(), i == 2 ? 5 : -1), 0);
+    ASSERT_EQ(driver.set_port(other.data(), 1500), 0);
+    deliver(good);
+    EXPECT_EQ(c().rx_packets, 2u);
+    ASSERT_EQ(driver.set_port(Node::mac_of(2).data(), 1500), 0);
+    deliver(good);
+    EXPECT_EQ(c().rx_packets, 3u);
+}
+
+// One that differs from a known one in any bit but those of the BTH and the payload is looked at, and dropped.
+TEST_F(Arrivals, AHeaderLikeAKnownOneIsNotKnown)
+{
+    deliver(good);
+    ASSERT_EQ(c().rx_packets, 1u);
+    for (size_t at = 0; at < 42; at++) {
+        if (at >= 6 && at < 12)
+            continue;   // the sender's MAC does not count
+        if (at == 40 || at == 41)
+            continue;   // nor does a UDP checksum
+        Frame f = good;
+        f[at] ^= 0x10;
+        deliver(f);
+        EXPECT_EQ(c().rx_packets, 1u) << at;
+    }
+    deliver(good);
+    EXPECT_EQ(c().rx_packets, 2u);
+}
+
 TEST_F(Arrivals, ChangesThatRoutersMakeAreAllowed)
 {
     Frame f = good;

@@ -119,7 +119,7 @@ Adapter::Adapter(Host &host, const Config &config)
 {
     features_.memory_management = features_.immediates = config.personality == Personality::Ernic;
     features_.atomics = features_.empty_sends = features_.pkeys = false;
-    port_.has_gids = true;
+    port_.addresses.use_gids(true);
     port_.hop_limit = 0;   // a QP has its own
     for (unsigned c = 0; c < kTrafficClasses; c++)
         buffers_[c] = {config.drain_mbps[c], ERNIC_BUFFER_LINES * ERNIC_BUFFER_LINE_BYTES};
@@ -401,11 +401,12 @@ void Adapter::write_global(const RegisterPlace &place, uint32_t value)
 void Adapter::configure_port()
 {
     port_.source_port = int(field_get(ERNIC_CONF_UDP_PORT, registers.global(ERNIC_XRNICCONF)));
-    port_.mac = port_.permanent_mac =
-        mac_of(registers.global(ERNIC_MACXADDMSB), registers.global(ERNIC_MACXADDLSB));
-    port_.gids[kIpv4Gid] = {true, false, 0, ipv4_of(registers.global(ERNIC_IPV4XADD)), port_.mac};
-    port_.gids[kIpv6Gid] = {
-        true, false, 0, ipv6_of([this](uint32_t i) { return registers.global(ERNIC_IPV6XADD1 + 4 * i); }), port_.mac};
+    const auto mac = mac_of(registers.global(ERNIC_MACXADDMSB), registers.global(ERNIC_MACXADDLSB));
+    port_.permanent_mac = mac;
+    port_.addresses.set_mac(mac);
+    port_.addresses.set_gid(kIpv4Gid, {true, false, 0, ipv4_of(registers.global(ERNIC_IPV4XADD)), mac});
+    port_.addresses.set_gid(
+        kIpv6Gid, {true, false, 0, ipv6_of([this](uint32_t i) { return registers.global(ERNIC_IPV6XADD1 + 4 * i); }), mac});
 }
 
 // The unit of time-outs is 2^width clocks. The document means 4.096 us by that, which it has with width 0 too.
@@ -712,7 +713,7 @@ bool Adapter::is_for_ethernet(const FrameView &frame) const
     std::array<uint8_t, kMaxHeader> head;
     const size_t bytes = std::min(frame.length, head.size());
     frame.copy(0, head.data(), bytes);
-    return !is_for_rdma({head.data(), bytes}, port_.mac);
+    return !is_for_rdma({head.data(), bytes}, port_.addresses.mac());
 }
 
 void Adapter::pass(const FrameView &frame)
@@ -752,7 +753,7 @@ FrameSent Adapter::send_mad(std::span<const iovec> parts)
     const FrameView frame = view_of(parts);
     std::array<uint8_t, 6> destination{};
     frame.copy(0, destination.data(), destination.size());
-    if (destination != port_.mac)
+    if (destination != port_.addresses.mac())
         return send_frame(parts);
     receive_packet(frame);
     incoming_ = nullptr;

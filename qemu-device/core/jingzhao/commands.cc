@@ -258,7 +258,7 @@ uint8_t CommandInterface::init_hca(const Command &)
     device_.caps = caps;
     device_.features = features_of(caps);
     device_.features.atomics = device_.config.profile != Profile::Rsnic;
-    device_.port.has_gids = caps & HGHCA_CAP_GID_TABLE;
+    device_.port.addresses.use_gids(caps & HGHCA_CAP_GID_TABLE);
     device_.port.multicast = caps & HGHCA_CAP_MULTICAST;
     device_.transport->store.configure(be64(init.packet_base) & ~HGHCA_INIT_HCA_LOG_MASK, packets, 1u << qpc.log);
     device_.qps->configure(qpc.from, qpc.log);
@@ -551,11 +551,12 @@ uint8_t CommandInterface::set_gid(const Command &command)
 {
     if (command.in_modifier >= Port::kGids)
         return HGHCA_CMD_STAT_BAD_INDEX;
-    GidEntry &entry = device_.port.gids[command.in_modifier];
+    Addresses &addresses = device_.port.addresses;
     if (command.op_modifier == HGHCA_GID_CLEAR) {
-        entry = {};
+        addresses.set_gid(command.in_modifier, {});
         return HGHCA_CMD_STAT_OK;
     }
+    GidEntry entry{};
     auto mailbox = in<hghca_gid_entry>();
     uint32_t vlan = be32(mailbox.vlan);
     entry.valid = true;
@@ -563,6 +564,7 @@ uint8_t CommandInterface::set_gid(const Command &command)
     entry.vlan = entry.tagged ? uint16_t(field_get(HGHCA_GID_VLAN_ID_MASK, vlan)) : 0;
     std::copy(std::begin(mailbox.gid), std::end(mailbox.gid), entry.gid.begin());
     entry.mac = mac_of(be32(mailbox.mac_h), be16(mailbox.mac_l));
+    addresses.set_gid(command.in_modifier, entry);
     return HGHCA_CMD_STAT_OK;
 }
 
@@ -575,7 +577,7 @@ uint8_t CommandInterface::set_port(const Command &)
     constexpr uint8_t kMulticast = 1;
     if (mtu < kMinMtu || mtu > port.max_mtu || mac[0] & kMulticast)
         return HGHCA_CMD_STAT_BAD_PARAM;
-    port.mac = mac;
+    port.addresses.set_mac(mac);
     port.mtu = mtu;
     port.promisc = flags & HGHCA_PORT_PROMISC;
     port.allmulti = flags & HGHCA_PORT_ALLMULTI;
@@ -585,7 +587,7 @@ uint8_t CommandInterface::set_port(const Command &)
 uint8_t CommandInterface::query_port(const Command &)
 {
     const Port &port = device_.port;
-    const auto &m = port.mac;
+    const auto &m = port.addresses.mac();
     hghca_port answer{};
     answer.flags = be32((port.link_up ? HGHCA_PORT_LINK_UP : 0) | (port.promisc ? HGHCA_PORT_PROMISC : 0) |
                         (port.allmulti ? HGHCA_PORT_ALLMULTI : 0));

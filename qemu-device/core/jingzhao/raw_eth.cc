@@ -24,7 +24,7 @@ bool RawEthernet::wanted(const uint8_t *dmac) const
 {
     const Port &port = device_.port;
     constexpr uint8_t kBroadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-    return port.promisc || !std::memcmp(dmac, port.mac.data(), 6) || !std::memcmp(dmac, kBroadcast, 6) ||
+    return port.promisc || !std::memcmp(dmac, port.addresses.mac().data(), 6) || !std::memcmp(dmac, kBroadcast, 6) ||
            (port.allmulti && dmac[0] & 1);
 }
 

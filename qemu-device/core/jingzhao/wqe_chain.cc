@@ -97,7 +97,7 @@ Following WqeChain::follow(const Qp &qp, uint16_t index, const SendWqe &wqe, Wqe
 WqeFault WqeChain::read(const Qp &qp, const WqeRef &ref, uint32_t frame_limit, SendWqe &out)
 {
     const WqeReader::Rules rules{
-        .frame_limit = frame_limit, .unsignaled = device_.features.unsignaled, .gids = device_.port.has_gids};
+        .frame_limit = frame_limit, .unsignaled = device_.features.unsignaled, .gids = device_.port.addresses.has_gids()};
     return reader_.read_send(qp.a, ref, rules, out);
 }
 

@@ -296,7 +296,7 @@ void FlowControl::watch(TrafficClass class_number)
 bool FlowControl::send()
 {
     const FlowControlSettings &settings = port_.flow_control;
-    const uint8_t *smac = port_.mac.data();
+    const uint8_t *smac = port_.addresses.mac().data();
     auto pause_frame = addressed<hghca_pause_frame>(smac, HGHCA_MAC_CONTROL_PAUSE);
     auto pfc = addressed<hghca_pfc_frame>(smac, HGHCA_MAC_CONTROL_PFC);
     for (unsigned i = 0; i < kTrafficClasses; i++) {

@@ -30,6 +30,15 @@ public:
     bool own_address(const uint8_t *mac) const override;
 
 private:
+    // A header that was found good, and what it says: most packets have the same as one before.
+    struct Known {
+        uint64_t generation = 0;   // of the addresses; 0: none
+        std::array<uint8_t, kMaxLinkHeader> header;
+        Arrival arrival;
+    };
+
+    Known &place_of(const uint8_t *head);
+    Verdict classify_unknown(std::span<const uint8_t> head, size_t frame_bytes, Arrival &out, Drop &why);
     // Index of the GID that is `gid` in VLAN `vlan` (-1: untagged), or -1.
     int find_gid(const std::array<uint8_t, 16> &gid, int vlan);
     // Has the port a GID in VLAN `vlan` (-1: untagged)?
@@ -39,6 +48,7 @@ private:
 
     const Port &port_;
     MulticastStore &groups_;
+    std::array<Known, 16> known_;
     unsigned last_gid_ = 0;   // the one that matched last, most often the next one too
     unsigned last_vlan_ = 0;  // the same for in_vlan()
 };

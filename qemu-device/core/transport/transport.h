@@ -201,6 +201,7 @@ private:
     // Calls copy(segment, to) for each; false as soon as that is false.
     template <class Copy>
     static bool gather_by(const PacketSegments &from, uint8_t *to, size_t room, Copy copy);
+    static size_t copy_head(const FrameView &frame, std::array<uint8_t, kMaxHeader> &head);
     static void copy_link_header(uint8_t *to, const Route &route);
     Sent send_to_self(const Qp &qp, Route &route, const TransportHeader &h, const PacketSegments &payload,
                       uint32_t payload_bytes);

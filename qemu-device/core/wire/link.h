@@ -30,6 +30,8 @@ struct Route {
     std::array<uint8_t, kMaxLinkHeader> header;
     NetworkLayout layout;
     uint32_t invariant_sum;  // of the network header's checksum: the words that no packet changes
+    uint32_t finished_bytes;   // of the packet that the header was made for last; 0: none
+    uint32_t icrc;             // icrc_of_link_header() of that
     bool to_self;   // the destination is this port
     bool to_group;  // it is a multicast group
 };
@@ -57,6 +59,7 @@ struct Arrival {
     int vlan;                             // VLAN id; -1: none
     int gid_index;                        // of dgid; -1: no GID table, or a multicast group
     const GroupMembers *members;          // of the group dgid; nullptr: dgid is not a group
+    uint32_t icrc;                        // icrc_of_link_header()
 };
 
 enum class Verdict { Engine, Other, Drop };

@@ -196,20 +196,20 @@ void get_transport_header(const uint8_t *at, TransportHeader &h)
     }
 }
 
-uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
-                         size_t transport_bytes)
+namespace {
+
+constexpr size_t kJoint = 16 - sizeof(hghca_bth);   // of the link header, before the BTH
+
+// The register `crc` behind bytes [from, from + bytes) of the network header and what follows. Headers are whole words.
+uint32_t icrc_of_part(uint32_t crc, const uint8_t *ones, const uint8_t *network, size_t from, size_t bytes)
 {
-    // RoCE v2 (annex A17.3.3): eight bytes of ones in the place of the LRH. The register behind them.
-    constexpr uint32_t kBehindOnes = 0xdebb20e3;
-    const uint8_t *from = link_header + layout.network_offset, *ones = link.variant_bits(layout);
-    const size_t bytes = size_t(layout.transport_offset) - layout.network_offset + transport_bytes;
-    // Headers are whole words. Stored as it is loaded afterwards: a load from several stores waits for all of them.
+    // Stored as it is loaded afterwards: a load from several stores waits for all of them.
     alignas(16) uint8_t masked[kMaxHeader];
     size_t at = 0;
     auto mask = [&](auto word) {
         decltype(word) more;
-        std::memcpy(&word, from + at, sizeof(word));
-        std::memcpy(&more, ones + at, sizeof(more));
+        std::memcpy(&word, network + from + at, sizeof(word));
+        std::memcpy(&more, ones + from + at, sizeof(more));
         word |= more;
         std::memcpy(masked + at, &word, sizeof(word));
         at += sizeof(word);
@@ -220,7 +220,24 @@ uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const Net
         mask(uint64_t{});
     while (at < bytes)
         mask(uint32_t{});
-    return crc32_update(kBehindOnes, masked, bytes);
+    return crc32_update(crc, masked, bytes);
+}
+
+}  // namespace
+
+uint32_t icrc_of_link_header(const uint8_t *variant_bits, const uint8_t *link_header, const NetworkLayout &layout)
+{
+    // RoCE v2 (annex A17.3.3): eight bytes of ones in the place of the LRH. The register behind them.
+    constexpr uint32_t kBehindOnes = 0xdebb20e3;
+    return icrc_of_part(kBehindOnes, variant_bits, link_header + layout.network_offset, 0,
+                        size_t(layout.transport_offset) - layout.network_offset - kJoint);
+}
+
+uint32_t icrc_of_headers(uint32_t icrc, const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
+                         size_t transport_bytes)
+{
+    return icrc_of_part(icrc, link.variant_bits(layout), link_header + layout.network_offset,
+                        size_t(layout.transport_offset) - layout.network_offset - kJoint, kJoint + transport_bytes);
 }
 
 Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const Link &link, Packet &packet)
@@ -250,7 +267,7 @@ Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const L
 
     // All of the packet is believed or none of it: the ICRC comes first, then
     // anything that has an effect.
-    uint32_t crc = icrc_of_headers(link, packet.head.data(), layout, header_bytes);
+    uint32_t crc = icrc_of_headers(packet.arrival.icrc, link, packet.head.data(), layout, header_bytes);
     packet.payload.for_each(0, padded_bytes, [&crc](const uint8_t *p, size_t n) { crc = crc32_update(crc, p, n); });
     uint32_t sent = 0;
     packet.payload.copy(padded_bytes, &sent, sizeof(sent));

@@ -165,10 +165,18 @@ struct Packet {
 // `trusted`, the ICRC. Without `vendor_ops`, no packet is kVendor.
 Drop parse_packet(const FrameView &frame, bool trusted, bool vendor_ops, const Link &link, Packet &packet);
 
-// The register of the ICRC when all headers have passed: network headers as
-// Link::variant_bits says, with `transport_bytes` from the BTH on, which are behind the link header. An IPv4 header has
-// no options.
-uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
+// The register of the ICRC when all of the link header has passed but its last four bytes: network headers as
+// `variant_bits`, those of Link::variant_bits(), say. An IPv4 header has no options. What is left begins with 16 bytes,
+// the last four and a BTH, which the CRC takes in one step. It is the same for all packets of a flow with one length.
+uint32_t icrc_of_link_header(const uint8_t *variant_bits, const uint8_t *link_header, const NetworkLayout &layout);
+// The register when all headers have passed, with `transport_bytes` from the BTH on, which are behind the link header.
+uint32_t icrc_of_headers(uint32_t icrc, const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
                          size_t transport_bytes);
+inline uint32_t icrc_of_headers(const Link &link, const uint8_t *link_header, const NetworkLayout &layout,
+                                size_t transport_bytes)
+{
+    const uint32_t icrc = icrc_of_link_header(link.variant_bits(layout), link_header, layout);
+    return icrc_of_headers(icrc, link, link_header, layout, transport_bytes);
+}
 
 }  // namespace hghca
