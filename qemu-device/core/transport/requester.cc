@@ -209,8 +209,8 @@ bool Requester::may_send(const Qp &qp, bool begins) const
     if (wqe_.is_answered() && r.reads_outstanding >= qp.a.max_rd_atomic)
         return false;
     const uint32_t outstanding = r.repeats() ? 0 : psn_distance(r.next_psn, r.unacked_psn);
-    const Psn end_psn = psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu));
-    const uint32_t needed = wqe_.is_read() ? psn_distance(end_psn, r.next_psn) : 1;
+    const uint32_t needed =
+        wqe_.is_read() ? psn_distance(psn_add(r.next_wqe_psn, wqe_.psn_span(qp.a.mtu)), r.next_psn) : 1;
     return !outstanding || outstanding + needed <= kWindowPsns;
 }
 
