@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca bench`: the HCA, rxe and memcpy side by side, in one run in one guest.
+"""`tools/hghca bench`: the HCA, rxe and the limits of this machine side by side, in one run in one guest.
 
 figures.py lists the figures and their subjects. Every figure is the median over several rounds. In each round the
 subjects take turns, in a different order each time.
@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import accel, buildroot, cache, guest, machine, pair, plot, repo, setup
+from . import accel, bench_core, buildroot, cache, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
 from .figures import FIGURES, RXE_ADDRESS, RunFailed
 
@@ -36,7 +36,8 @@ GOALS = [("bandwidth at 64 KiB, hghca over rxe", "ib_write_bw", 65536, lambda ra
 def add_options(parser):
     parser.add_argument("figures", nargs="*", metavar="FIGURE",
                         help=f"measure only these, FIGURE:BYTES at one size only (default: all); "
-                             f"{', '.join(figure.name for figure in FIGURES)}; or `peers`: each kind of device beside rxe")
+                             f"{', '.join(figure.name for figure in FIGURES)}; or `peers`: each kind of device beside rxe; or "
+                             f"`core`: the device core alone")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     parser.add_argument("--png", metavar="FILE", help="draw them there")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N",
@@ -68,6 +69,9 @@ def main(options):
     if options.figures == ["peers"]:
         from . import bench_peers
         return bench_peers.main(options)
+    if options.figures == ["core"]:
+        from . import bench_core
+        return bench_core.main(options)
     report = measure(chosen(options.figures), options.rounds)
     results = report["results"]
     print_tables(results)
@@ -81,10 +85,10 @@ def main(options):
 def measure(wanted, rounds, kernel=None):
     """Measure what chosen() has found; the report, as --json has it. kernel: as setup.make() takes it."""
     made = setup.make(kernel=kernel)
-    programs = make_programs(made.buildroot)
+    programs, core = make_programs(made.buildroot), bench_core.Program()
     config = machine.Config(share=str(programs), accel=accel.choose(made))
     with guest.boot(made, config) as guests:
-        bench = Bench(guests[0], programs / "memcpy")
+        bench = Bench(guests[0], programs / "memcpy", core)
         environment = describe(made, config, guests[0])
         bench.run(wanted, rounds)
     return {"results": bench.results(), "environment": environment, "rounds": rounds, "failed_runs": bench.failures}
@@ -148,9 +152,10 @@ class Bench:
     exported: whether the guest's disk is there for NVMe hosts.
     """
 
-    def __init__(self, machine_, copier):
+    def __init__(self, machine_, copier, core):
         self.guest = machine_
         self.copier = copier
+        self.core = core
         self.samples = {}
         self.failures = []
         self.exported = False
@@ -178,6 +183,7 @@ class Bench:
                         self.take(figure, size, subject, self.measure(figure, size, subject))
                 print(f"round {number + 1}/{rounds}: {figure.name} ... {time.monotonic() - start:.0f} s", flush=True)
             self.copy_memory([(figure, sizes) for figure, sizes in wanted if "memcpy" in figure.subjects])
+            self.copy_with_crc([(figure, sizes) for figure, sizes in wanted if "copy-crc" in figure.subjects])
 
     def in_guest(self, figure):
         return [subject for subject in figure.subjects if subject in self.ends]
@@ -216,6 +222,16 @@ class Bench:
                 if int(size) in own_sizes:
                     self.take(figure, int(size), "memcpy", float(span if figure.unit == "us" else rate))
 
+    def copy_with_crc(self, wanted):
+        """The host's copies with an ICRC, beside the bandwidths."""
+        sizes = sorted({size for _, sizes in wanted for size in sizes})
+        if not sizes:
+            return
+        rows = self.core.run(f"^copy_crc/({'|'.join(map(str, sizes))})$", shortest_s=0.05)
+        for figure, own_sizes in wanted:
+            for size in own_sizes:
+                self.take(figure, size, "copy-crc", rows[f"copy_crc/{size}"][0]["bytes_per_second"] / (1 << 20))
+
     def results(self):
         """The list for the JSON file, in the order of figures, sizes and subjects."""
         return [{"test": figure.name, "bytes": size, "subject": subject, "value": statistics.median(values),
@@ -240,7 +256,7 @@ def print_tables(results):
     for test in dict.fromkeys(row["test"] for row in results):
         rows = [row for row in results if row["test"] == test]
         subjects = list(dict.fromkeys(row["subject"] for row in rows))
-        ours, others = subjects[0], [subject for subject in ("rxe", "memcpy") if subject in subjects]
+        ours, others = subjects[0], [subject for subject in ("rxe", "memcpy", "copy-crc") if subject in subjects]
         print(f"\n{test}, {rows[0]['unit']}: median (least to most)")
         print(f"{'bytes':>9}" + "".join(f"{subject:>30}" for subject in subjects) +
               "".join(f"{f'{ours}/{other}':>16}" for other in others))

@@ -42,7 +42,7 @@ class Bench(bench.Bench):
     """Measures with a guest in which the first HCA is the peer of one device of each kind."""
 
     def __init__(self, machine_):
-        super().__init__(machine_, None)
+        super().__init__(machine_, None, None)
         kinds = ["hghca", *machine.DEVICES]
         peer = self.ends["hghca"][1]
         for number, (kind, device) in enumerate(zip(kinds, machine.device_names(kinds)), 1):

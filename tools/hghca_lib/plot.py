@@ -8,10 +8,10 @@ from pathlib import Path
 
 from .errors import ToolError
 
-COLOURS = {"hghca": "#0060ad", "hghca-self": "#56b4e9", "rxe": "#d55e00", "memcpy": "#777777"}
-POINTS = {"hghca": 7, "hghca-self": 6, "rxe": 5, "memcpy": 0}
+COLOURS = {"hghca": "#0060ad", "hghca-self": "#56b4e9", "rxe": "#d55e00", "memcpy": "#777777", "copy-crc": "#222222"}
+POINTS = {"hghca": 7, "hghca-self": 6, "rxe": 5, "memcpy": 0, "copy-crc": 1}
 PANEL_WIDTH, PANEL_HEIGHT = 750, 500
-TITLE = "JingZhao HCA, rxe and memcpy: medians, bars from least to most"
+TITLE = "JingZhao HCA, rxe and copies of memory: medians, bars from least to most"
 HEAD = """
 set terminal pngcairo size {width},{height} font "DejaVu Sans,11" noenhanced
 set output "/mnt/work/bench.png"
@@ -111,7 +111,7 @@ def boxes(folder, title, rows):
     units = list(dict.fromkeys(row["unit"] for row in rows))
     at = {(row["test"], row["bytes"], row["subject"]): row for row in rows}
     drawn = []
-    for index, subject in enumerate(subject for subject in COLOURS if subject != "memcpy"):
+    for index, subject in enumerate(subject for subject in COLOURS if subject not in ("memcpy", "copy-crc")):
         own = [(number, at[*place, subject]) for number, place in enumerate(places) if (*place, subject) in at]
         if own:
             data = write(folder, f"{title.split(',')[0]}-{subject}.dat",

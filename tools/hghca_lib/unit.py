@@ -44,6 +44,8 @@ REPLAY = dataclasses.replace(ADDRESS, target="hghca-replay")
 THREAD = Build("hghca-threads", "Plain", "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan")
 # A packet passes many small functions of many files.
 SIMULATION = Build("hghca-sim", "Release", "-flto=auto")
+# The same core as that of the simulation, and as fast as that of QEMU.
+BENCHMARK = dataclasses.replace(SIMULATION, target="hghca-bench")
 # Comparisons are not traced: the fuzzers' scripts have the relevant values, and tracing takes a quarter of the time.
 FUZZ = Build("hghca-fuzz", "Plain",
              "-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-coverage=trace-cmp "
