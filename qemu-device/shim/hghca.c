@@ -63,11 +63,6 @@ static void hghca_lower_interrupt(void *opaque)
     }
 }
 
-static uint64_t hghca_now_ns(void *opaque)
-{
-    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-}
-
 static void hghca_set_timer(void *opaque, uint64_t deadline_ns)
 {
     HghcaState *s = opaque;
@@ -136,7 +131,7 @@ static const struct hghca_host_ops hghca_host_ops = {
     .lower_interrupt = hghca_lower_interrupt,
     .send_frame = hghca_net_send,
     .set_timer = hghca_set_timer,
-    .now_ns = hghca_now_ns,
+    .now_ns = hghca_entry_time_ns,
     .random = hghca_random,
     .schedule = hghca_poke,
     .tracing = hghca_tracing,

@@ -50,6 +50,7 @@
 static struct {
     unsigned depth;         /* nested entries, of all HCAs */
     int64_t begin_ns;       /* start of the current turns, by get_clock() */
+    int64_t now_ns;         /* virtual time of the current outermost entry or turn; 0: not read yet */
     QTAILQ_HEAD(, HghcaState) due;
     unsigned users;         /* open HCAs; bh and rest exist while this is not 0 */
     QEMUBH *bh;             /* runs a round of turns */
@@ -177,6 +178,7 @@ static void hghca_signal(HghcaState *s)
 
 static void hghca_take_turn(HghcaState *s)
 {
+    hghca_all.now_ns = 0;
     hghca_clear_due(s);
     if (hghca_has_work(s)) {
         s->busy = true;
@@ -225,8 +227,26 @@ bool hghca_enter(HghcaState *s)
         return false;
     }
     s->busy = true;
-    hghca_all.depth++;
+    if (!hghca_all.depth++) {
+        hghca_all.now_ns = 0;
+    }
     return true;
+}
+
+/*
+ * The virtual time. It stands still during an outermost entry and during a turn: to
+ * read the clock takes a tenth of the time of a packet, and all packets of a turn are
+ * sent and received in it.
+ */
+uint64_t hghca_entry_time_ns(void *opaque)
+{
+    if (!hghca_all.depth) {
+        return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    }
+    if (!hghca_all.now_ns) {
+        hghca_all.now_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    }
+    return hghca_all.now_ns;
 }
 
 /* Ends an entry. The device may be gone when this returns. */

@@ -91,6 +91,7 @@ bool hghca_enter(HghcaState *s) G_GNUC_WARN_UNUSED_RESULT;
 void hghca_leave(HghcaState *s);
 void hghca_leave_quietly(HghcaState *s);
 void hghca_poke(void *opaque);
+uint64_t hghca_entry_time_ns(void *opaque);
 void hghca_reset(HghcaState *s);
 void hghca_link_changed(HghcaState *s);
 void hghca_entry_open(HghcaState *s);
