@@ -50,7 +50,8 @@
 static struct {
     unsigned depth;         /* nested entries, of all HCAs */
     int64_t begin_ns;       /* start of the current turns, by get_clock() */
-    int64_t now_ns;         /* virtual time of the current outermost entry or turn; 0: not read yet */
+    uint64_t number;        /* of the current outermost entry or turn */
+    int64_t now_ns;         /* its virtual time; 0: not read yet */
     QTAILQ_HEAD(, HghcaState) due;
     unsigned users;         /* open HCAs; bh and rest exist while this is not 0 */
     QEMUBH *bh;             /* runs a round of turns */
@@ -144,6 +145,12 @@ static void hghca_settle(HghcaState *s)
     }
 }
 
+static void hghca_renumber(void)
+{
+    hghca_all.number++;
+    hghca_all.now_ns = 0;
+}
+
 /*
  * The guest can direct a message at any register. At a doorbell of this device, or of
  * one whose messages are directed at this device, the same message can become due again.
@@ -167,6 +174,7 @@ static void hghca_signal(HghcaState *s)
         } else {
             msix_notify(PCI_DEVICE(s), vector);
         }
+        hghca_renumber();    /* whatever it has written to may have changed the link */
         if (hghca_time_is_over()) {
             break;
         }
@@ -178,7 +186,7 @@ static void hghca_signal(HghcaState *s)
 
 static void hghca_take_turn(HghcaState *s)
 {
-    hghca_all.now_ns = 0;
+    hghca_renumber();
     hghca_clear_due(s);
     if (hghca_has_work(s)) {
         s->busy = true;
@@ -228,9 +236,18 @@ bool hghca_enter(HghcaState *s)
     }
     s->busy = true;
     if (!hghca_all.depth++) {
-        hghca_all.now_ns = 0;
+        hghca_renumber();
     }
     return true;
+}
+
+/*
+ * Another number in each outermost entry, in each turn, and after each MSI-X message.
+ * While it is the same, no netdev, filter or device comes or goes.
+ */
+uint64_t hghca_entry_number(void)
+{
+    return hghca_all.number;
 }
 
 /*

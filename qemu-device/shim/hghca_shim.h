@@ -31,6 +31,13 @@ typedef struct HghcaDma {
     bool stale;         /* changed during an entry: only the copy path is valid */
 } HghcaDma;
 
+/* Where the frames of the current entry or turn go directly. */
+typedef struct HghcaWire {
+    uint64_t entry;             /* hghca_entry_number() */
+    unsigned frames;            /* sent in it; counted up to 2 */
+    struct HghcaState *end;     /* NULL: they go through the net layer */
+} HghcaWire;
+
 struct HghcaState {
     PCIDevice parent_obj;
 
@@ -67,6 +74,7 @@ struct HghcaState {
     NICState *nic;
     bool tx_pending;                /* the net layer has queued a frame from this device */
     bool rx_waiting;                /* the net layer may have queued frames for this device */
+    HghcaWire wire;
     struct hghca_capture *capture;
 
     QEMUTimer *timer;
@@ -92,6 +100,7 @@ void hghca_leave(HghcaState *s);
 void hghca_leave_quietly(HghcaState *s);
 void hghca_poke(void *opaque);
 uint64_t hghca_entry_time_ns(void *opaque);
+uint64_t hghca_entry_number(void);
 void hghca_reset(HghcaState *s);
 void hghca_link_changed(HghcaState *s);
 void hghca_entry_open(HghcaState *s);

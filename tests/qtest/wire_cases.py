@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Frames between two HCAs that are alone on a hub: directly, but never past what is attached to the way."""
+
+import struct
+import tempfile
+from pathlib import Path
+
+import jingzhao as jz
+from base_cases import adapters, done, next_completion, pair, pattern, same
+
+LENGTH = 5000       # five packets of 1024 bytes and less
+PACKETS = 5
+PCAP_HEADER, RECORD_HEADER = 24, 16
+
+
+def write(m, a, b, x, seed):
+    """One WRITE, whose every byte arrives; how many of its packets went directly."""
+    before = m.traced("hghca_frame_direct hca1")
+    m.write(a.data.memory, pattern(LENGTH, seed))
+    x.post(jz.OP_WRITE, jz.remote(b.data), jz.data(a.data, 0, LENGTH))
+    done(x, jz.OP_WRITE, LENGTH, "WRITE")
+    same(m.read(b.data.memory, LENGTH), pattern(LENGTH, seed), "what a WRITE wrote")
+    return m.traced("hghca_frame_direct hca1") - before
+
+
+def frames(path):
+    """The lengths of the frames in a file of filter-dump."""
+    content, at, found = path.read_bytes(), PCAP_HEADER, []
+    while at < len(content):
+        length, = struct.unpack_from("<I", content, at + 8)
+        found.append(length)
+        at += RECORD_HEADER + length
+    return found
+
+
+def connected():
+    return adapters("full", "full")
+
+
+def trace(m):
+    m.qmp("trace-event-set-state", name="hghca_frame_direct", enable=True)
+
+
+def test_wire_direct():
+    """Between two HCAs, the first frame of a turn goes through QEMU's net layer and the others directly"""
+    with connected() as (m, a, b):
+        trace(m)
+        x, _ = pair(a, b, jz.RC)
+        same([write(m, a, b, x, seed) for seed in (1, 2)], [PACKETS - 1] * 2, "packets that went directly")
+
+
+def test_wire_filter():
+    """A filter on either side of either port sees each frame, from when it is attached until it is detached"""
+    for place in ("n1", "n2"):
+        with connected() as (m, a, b), tempfile.TemporaryDirectory() as folder:
+            trace(m)
+            x, _ = pair(a, b, jz.RC)
+            same(write(m, a, b, x, 1), PACKETS - 1, "packets that went directly before")
+            dump = Path(folder) / "dump"
+            m.qmp("object-add", **{"qom-type": "filter-dump", "id": "dump", "netdev": place, "file": str(dump)})
+            same(write(m, a, b, x, 2), 0, "packets that went directly past the filter")
+            m.qmp("object-del", id="dump")
+            same(write(m, a, b, x, 3), PACKETS - 1, "packets that went directly after")
+            # Ethernet, IPv4, UDP, BTH, ICRC; RETH with the first; AETH with the acknowledgement.
+            headers = 14 + 20 + 8 + 12 + 4
+            same(frames(dump), [headers + 16 + 1024, *[headers + 1024] * 3, headers + LENGTH - 4 * 1024, headers + 4],
+                 f"frames at {place}")
+
+
+def test_wire_link_down():
+    """Frames do not go past a port of the hub whose link is down"""
+    with connected() as (m, a, b):
+        trace(m)
+        x, _ = pair(a, b, jz.RC)
+        same(write(m, a, b, x, 1), PACKETS - 1, "packets that went directly before")
+        for name in ("n1", "n2"):
+            m.write(b.data.memory, bytes(LENGTH))
+            m.qmp("set_link", name=name, up=False)
+            before = m.traced("hghca_frame_direct hca1")
+            m.write(a.data.memory, pattern(LENGTH, 5))
+            x.post(jz.OP_WRITE, jz.remote(b.data), jz.data(a.data, 0, LENGTH))
+            same(m.traced("hghca_frame_direct hca1") - before, 0, "packets that went directly")
+            same((x.completion(), m.read(b.data.memory, LENGTH)), (None, bytes(LENGTH)), "what arrived")
+            m.qmp("set_link", name=name, up=True)
+            m.advance(2_000_000_000)
+            same(next_completion(x, "the WRITE, sent again").syndrome, 0, "its syndrome")
+            x.send.complete()
+            same(m.read(b.data.memory, LENGTH), pattern(LENGTH, 5), "what arrived then")
+
+
+def test_wire_third():
+    """With a third port on the hub, each frame goes through QEMU's net layer"""
+    with adapters("full", "full") as (m, a, b):
+        trace(m)
+        x, _ = pair(a, b, jz.RC)
+        same(write(m, a, b, x, 1), PACKETS - 1, "packets that went directly before")
+        m.qmp("netdev_add", type="hubport", hubid=0, id="n3")
+        same(write(m, a, b, x, 2), 0, "packets that went directly")
+        m.qmp("netdev_del", id="n3")
+        same(write(m, a, b, x, 3), PACKETS - 1, "packets that went directly after")
