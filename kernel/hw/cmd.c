@@ -39,6 +39,9 @@
 #define HGHCA_CMD_SLOT_MASK	(HGHCA_CMD_SLOTS - 1)
 
 #define HGHCA_HCR_WORD(name)	BIT(HGHCA_HCR_##name / 4)
+/* The device does not change these, and writing them does nothing by itself. */
+#define HGHCA_HCR_KEPT	\
+	(HGHCA_HCR_WORD(IN_PARAM_H) | HGHCA_HCR_WORD(IN_PARAM_L) | HGHCA_HCR_WORD(IN_MODIFIER))
 
 static const struct hghca_cmd_row {
 	u16 op;
@@ -302,16 +305,27 @@ static u32 hghca_hcr_used(const struct hghca_dev *hdev, u16 op)
 	return used;
 }
 
+/* The word needs no write: the object or the mailbox is that of the command before. */
+static bool hghca_hcr_has(const struct hghca_cmd_if *ci, u32 i, u32 word)
+{
+	return ci->sync && ci->kept & BIT(i) && ci->hcr[i] == word;
+}
+
 static void hghca_hcr_write_command(struct hghca_dev *hdev, const struct hghca_cmd *cmd,
 				    u16 token, bool event)
 {
+	struct hghca_cmd_if *ci = &hdev->cmd;
 	u32 words[HGHCA_HCR_SIZE / 4];
 	u32 i;
 
 	hghca_hcr_words(cmd, token, event, words);
-	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (cmd->used & BIT(i))
-			hghca_hcr_write(hdev, 4 * i, words[i]);
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		if (!(cmd->used & BIT(i)) || hghca_hcr_has(ci, i, words[i]))
+			continue;
+		hghca_hcr_write(hdev, 4 * i, words[i]);
+		ci->kept |= HGHCA_HCR_KEPT & BIT(i);
+		ci->hcr[i] = words[i];
+	}
 }
 
 /*
@@ -750,6 +764,8 @@ void hghca_cmd_use_polling(struct hghca_dev *hdev)
 void hghca_cmd_use_sync(struct hghca_dev *hdev)
 {
 	hghca_cmd_use_polling(hdev);
+	/* What was written before a reset of the device is gone. */
+	hdev->cmd.kept = 0;
 	hdev->cmd.sync = true;
 }
 

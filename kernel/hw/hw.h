@@ -241,6 +241,8 @@ struct hghca_cmd_if {
 	u16 last_token;			/* of the command in the HCR; under hcr_lock */
 	bool use_events;
 	bool sync;			/* see hghca_cmd_use_sync() */
+	u32 kept;			/* words of the HCR in hcr[], as bits; under hcr_lock */
+	u32 hcr[HGHCA_HCR_SIZE / 4];	/* what the device keeps there */
 	void (*poll_events)(struct hghca_dev *hdev);	/* see hghca_cmd_use_events() */
 	unsigned int timeout_ms;	/* for the end of a command */
 	unsigned int look_ms;		/* interval at which a waiting caller reads the HCR */

@@ -202,11 +202,30 @@ static const struct commands_used {
 	{ 0x027, 0x5f, true },		/* MGID_HASH: out is immediate */
 };
 
+/* Executes the command; the words of the HCR that were written for it, as bits. */
+static u32 commands_written(struct kunit *test, struct hghca_cmd *cmd)
+{
+	struct fake *fake = test->priv;
+	u32 mark = fake_mark(fake), written = 0, word;
+	struct fake_command *seen;
+
+	for (word = 0; word < 6; word++)
+		writel(0x5a5a5a5a, (void __iomem *)fake->regs + 0x80000 + 4 * word);
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, cmd));
+	seen = fake_nth(fake, mark);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	for (word = 0; word < 6; word++)
+		if (seen->words[word] != 0x5a5a5a5a)
+			written |= BIT(word);
+	KUNIT_EXPECT_EQ(test, 0x00800000 | cmd->op, seen->words[6]);
+	return written | BIT(6);
+}
+
 static void commands_used_words(struct kunit *test)
 {
 	struct fake *fake = test->priv;
 	struct hghca_mailbox *mailbox;
-	u32 i, word;
+	u32 i;
 
 	fake->hdev->limits.caps |= BIT(24);
 	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
@@ -219,18 +238,56 @@ static void commands_used_words(struct kunit *test)
 			.in = commands_used[i].in ? mailbox : NULL,
 			.out = commands_used[i].out ? mailbox : NULL,
 		};
-		struct fake_command *seen;
-		u32 mark = fake_mark(fake);
 
-		for (word = 0; word < 6; word++)
-			writel(0x5a5a5a5a, (void __iomem *)fake->regs + 0x80000 + 4 * word);
-		KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
-		seen = fake_nth(fake, mark);
-		KUNIT_ASSERT_NOT_NULL(test, seen);
-		for (word = 0; word < 6; word++)
-			KUNIT_EXPECT_EQ(test, !(commands_used[i].words & BIT(word)),
-					seen->words[word] == 0x5a5a5a5a);
-		KUNIT_EXPECT_EQ(test, 0x00800000 | commands_used[i].op, seen->words[6]);
+		/* As for the first command. */
+		hghca_cmd_use_sync(fake->hdev);
+		KUNIT_EXPECT_EQ_MSG(test, commands_used[i].words, commands_written(test, &cmd),
+				    "op %#x", cmd.op);
+	}
+	hghca_mailbox_free(fake->hdev, mailbox);
+}
+
+/* Of those, what the device has already is not written; out_param it changes itself. */
+static const struct {
+	u16 op;
+	u32 in_modifier;
+	u64 in_param;
+	bool out;
+	u32 words;
+} commands_kept[] = {
+	{ 0x031, 1, 0, false, 0x44 },
+	{ 0x031, 1, 0, false, 0x40 },
+	{ 0x00f, 2, 0, false, 0x44 },
+	{ 0x012, 2, 0x0123456789abcdef, false, 0x43 },
+	{ 0x012, 2, 0x0123456789abcdef, false, 0x40 },
+	{ 0x012, 2, 0x0123456789abcdee, false, 0x42 },
+	{ 0x012, 3, 0xff23456789abcdee, false, 0x45 },
+	{ 0x022, 3, 0, true, 0x58 },
+	{ 0x022, 3, 0, true, 0x58 },
+	{ 0x012, 3, 0xff23456789abcdee, false, 0x40 },
+};
+
+static void commands_kept_words(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_mailbox *mailbox;
+	u32 i;
+
+	fake->hdev->limits.caps |= BIT(24);
+	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	hghca_cmd_use_sync(fake->hdev);
+	mailbox = hghca_mailbox_alloc(fake->hdev, HGHCA_MAILBOX_SIZE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mailbox));
+	for (i = 0; i < ARRAY_SIZE(commands_kept); i++) {
+		struct hghca_cmd cmd = {
+			.op = commands_kept[i].op,
+			.in_modifier = commands_kept[i].in_modifier,
+			.in_param = commands_kept[i].in_param,
+			.out = commands_kept[i].out ? mailbox : NULL,
+		};
+
+		KUNIT_EXPECT_EQ_MSG(test, commands_kept[i].words, commands_written(test, &cmd),
+				    "step %u", i);
 	}
 	hghca_mailbox_free(fake->hdev, mailbox);
 }
@@ -1524,6 +1581,7 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE_PARAM(commands_status_by_event, commands_status_gen_params),
 	KUNIT_CASE_PARAM(commands_registers, commands_mode_gen_params),
 	KUNIT_CASE(commands_used_words),
+	KUNIT_CASE(commands_kept_words),
 	KUNIT_CASE_PARAM(commands_mailbox_in, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_mailbox_out, commands_mode_gen_params),
 	KUNIT_CASE(commands_mailbox_is_zeroed),
