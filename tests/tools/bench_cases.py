@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca bench core`: the program runs, and its table says what share of the limit a figure is."""
+"""`tools/hghca bench core`: the program runs, and its table says what share of the limit a figure is. `bench --compare`."""
 
 import contextlib
 import io
+import json
+import tempfile
+from pathlib import Path
 
-from tool import same
+from tool import fails, hghca, holds, same
 
-from hghca_lib import bench_core
+from hghca_lib import bench_compare, bench_core
 
 
 def test_core_benchmark():
@@ -32,3 +35,46 @@ def test_core_table():
                  "copy_crc/4096": ["6000", "(6000", "to", "6000)", "24.58"],
                  "copy_crc/64": ["1000", "(1000", "to", "1000)", "4.10"],
                  "write_in_turn/100/0": ["1000", "(1000", "to", "1000)", "4.10"]}, "rows")
+
+
+def figure(least, most, unit="MiB/s", test="ib_write_bw", size=64, subject="hghca"):
+    return {"test": test, "bytes": size, "subject": subject, "value": (least + most) / 2, "unit": unit, "min": least,
+            "max": most, "runs": 3}
+
+
+def test_compare_verdict():
+    """A run is better or worse only where no round of one is within those of the other; less is better of times"""
+    cases = [((10, 20), (21, 30), "MiB/s", "better"), ((21, 30), (10, 20), "MiB/s", "worse"),
+             ((10, 20), (20, 30), "MiB/s", "-"), ((10, 30), (15, 20), "MiB/s", "-"), ((15, 20), (10, 30), "MiB/s", "-"),
+             ((10, 20), (21, 30), "us", "worse"), ((21, 30), (10, 20), "us", "better"), ((10, 20), (20, 30), "us", "-"),
+             ((10, 20), (21, 30), "a second", "better")]
+    same([bench_compare.verdict(figure(*old, unit), figure(*new, unit)) for old, new, unit, _ in cases],
+         [wanted for *_, wanted in cases], "verdicts")
+
+
+def test_compare_rows():
+    """Compared is what both runs have, each with its own size, subject and unit"""
+    old = [figure(1, 2, size=64), figure(3, 4, size=4096), figure(5, 6, subject="rxe"), figure(7, 8, test="ib_read_bw")]
+    new = [figure(10, 20, size=4096), figure(30, 40, subject="rxe"), figure(50, 60, "us", "ib_read_bw"),
+           figure(70, 80, size=65536)]
+    same([(before["min"], after["min"]) for before, after in bench_compare.rows(old, new)], [(3, 10), (5, 30)], "rows")
+
+
+def test_compare_files():
+    """Two files are compared without measuring; one that is none of a bench, or has nothing in common, is refused"""
+    with tempfile.TemporaryDirectory() as folder:
+        files = {name: Path(folder) / name for name in ("old", "new", "other", "wrong", "empty")}
+        files["old"].write_text(json.dumps({"results": [figure(100, 200)]}))
+        files["new"].write_text(json.dumps({"results": [figure(300, 600)]}))
+        files["other"].write_text(json.dumps({"results": [figure(1, 2, test="ib_read_bw")]}))
+        files["wrong"].write_text(json.dumps({"results": [{**figure(1, 2), "min": "1"}]}))
+        files["empty"].write_text("")
+        ended = hghca("bench", "--from", files["new"], "--compare", files["old"])
+        same(ended.status, 0, "status")
+        row = next(line for line in ended.stdout.splitlines() if line.endswith("better"))
+        holds(row, "150 (100 to 200)", "450 (300 to 600)", " 3 better")
+        fails(hghca("bench", "--from", files["other"], "--compare", files["old"]), 2, "no figure in common")
+        for name in ("wrong", "empty"):
+            fails(hghca("bench", "--from", files["new"], "--compare", files[name]), 2, "has no figures of a bench")
+        fails(hghca("bench", "--from", files["new"], "ib_write_bw"), 2, "--from has its figures in the file")
+        fails(hghca("bench", "core", "--compare", files["old"]), 2, "compares no runs")

@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import accel, bench_core, buildroot, cache, guest, machine, pair, plot, repo, setup
+from . import accel, bench_compare, bench_core, buildroot, cache, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
 from .figures import FIGURES, RXE_ADDRESS, RunFailed
 
@@ -40,6 +40,9 @@ def add_options(parser):
                              f"`core`: the device core alone")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     parser.add_argument("--png", metavar="FILE", help="draw them there")
+    parser.add_argument("--compare", metavar="FILE", help="compare with the figures of an earlier run's --json")
+    parser.add_argument("--from", dest="earlier", metavar="FILE",
+                        help="do not measure: the figures of an earlier run's --json")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N",
                         help=f"runs of everything, at least 3 (default {ROUNDS})")
 
@@ -66,15 +69,25 @@ def main(options):
     for name in (options.json, options.png):
         if name and not Path(name).absolute().parent.is_dir():
             raise UsageError(f"there is no folder for {name}", "make it first")
+    if options.figures in (["peers"], ["core"]) and (options.compare or options.earlier):
+        raise UsageError(f"bench {options.figures[0]} compares no runs", "leave out --compare and --from")
     if options.figures == ["peers"]:
         from . import bench_peers
         return bench_peers.main(options)
     if options.figures == ["core"]:
         from . import bench_core
         return bench_core.main(options)
-    report = measure(chosen(options.figures), options.rounds)
+    old = bench_compare.read(options.compare) if options.compare else None
+    if options.earlier:
+        if options.figures:
+            raise UsageError("--from has its figures in the file", "leave out the names of figures")
+        report = bench_compare.read(options.earlier)
+    else:
+        report = measure(chosen(options.figures), options.rounds)
     results = report["results"]
     print_tables(results)
+    if old:
+        bench_compare.print_table(old["results"], results)
     if options.json:
         Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
     if options.png:
