@@ -15,6 +15,7 @@
 #include "device.h"
 #include "hghca_core.h"
 #include "jingzhao/commands.h"
+#include "jingzhao/qp_table.h"
 #include "jingzhao/translate.h"
 #include "ops_host.h"
 #include "port/capture.h"
@@ -53,6 +54,44 @@ hghca::Config make_config(const hghca_config &in)
     config.receive_buffers = {make_buffer(in.roce_buffer), make_buffer(in.other_buffer)};
     config.device_memory = {in.device_memory, in.device_memory_bytes};
     return config;
+}
+
+const char *name_of(hghca::Service service)
+{
+    switch (service) {
+    case hghca::Service::Rc:
+        return "RC";
+    case hghca::Service::Uc:
+        return "UC";
+    case hghca::Service::Ud:
+        return "UD";
+    case hghca::Service::Xrc:
+        return "XRC";
+    case hghca::Service::Raw:
+        return "RAW";
+    }
+    return "?";
+}
+
+const char *name_of(hghca::QpState state)
+{
+    switch (state) {
+    case hghca::QpState::Reset:
+        return "RESET";
+    case hghca::QpState::Init:
+        return "INIT";
+    case hghca::QpState::Rtr:
+        return "RTR";
+    case hghca::QpState::Rts:
+        return "RTS";
+    case hghca::QpState::Sqe:
+        return "SQE";
+    case hghca::QpState::Sqd:
+        return "SQD";
+    case hghca::QpState::Error:
+        return "ERR";
+    }
+    return "?";
 }
 
 }  // namespace
@@ -272,6 +311,23 @@ uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i)
 uint64_t hghca_core_first_error(const struct hghca_core *core) { return core->device.errors.first(); }
 
 uint64_t hghca_core_next_error(const struct hghca_core *core) { return core->device.errors.total(); }
+
+size_t hghca_core_recent_qps(const struct hghca_core *core, struct hghca_core_qp *out, size_t room)
+{
+    size_t n = 0;
+    core->device.qps->for_each_recent(room, [&](const hghca::Qp &qp) {
+        const hghca::RequesterState &r = qp.req;
+        const bool connected = hghca::is_connected(qp.a.service);
+        out[n++] = {number(qp.a.qpn),
+                    connected ? number(qp.a.remote_qpn) : 0,
+                    name_of(qp.a.service),
+                    name_of(qp.state),
+                    number(r.next_psn),
+                    number(qp.resp.expected_psn),
+                    hghca::is_reliable(qp.a.service) ? hghca::psn_distance(r.highest_psn, r.unacked_psn) : 0};
+    });
+    return n;
+}
 
 bool hghca_core_get_error(const struct hghca_core *core, uint64_t n, struct hghca_core_error *out)
 {

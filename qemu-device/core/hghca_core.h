@@ -142,6 +142,19 @@ unsigned hghca_core_counters(void);
 const char *hghca_core_counter_name(unsigned i);
 uint64_t hghca_core_counter(const struct hghca_core *core, unsigned i);
 
+/* A QP, for people who look at the device. PSNs count packets, of 24 bits. */
+struct hghca_core_qp {
+	uint32_t qpn;
+	uint32_t peer;			/* of a connected QP */
+	const char *service;
+	const char *state;
+	uint32_t sent;			/* PSN of the next request that is sent */
+	uint32_t received;		/* PSN of the request that is expected */
+	uint32_t outstanding;		/* requests of a reliable QP that are not acknowledged */
+};
+/* The QPs that were used last, the last first, `room` at most; how many. */
+size_t hghca_core_recent_qps(const struct hghca_core *core, struct hghca_core_qp *out, size_t room);
+
 /* The packets dropped or refused last; in its numbers, which count from 0 at reset. */
 struct hghca_core_error {
 	uint64_t time_ns;

@@ -28,6 +28,7 @@
 #define HGHCA_BAR_MSIX_SIZE     (8 * KiB)
 #define HGHCA_MSIX_TABLE        0
 #define HGHCA_MSIX_PBA          (4 * KiB)
+#define HGHCA_QPS_SHOWN         64
 #define HGHCA_SLICE_DEFAULT     128
 #define HGHCA_SLICE_MAX         65536
 #define HGHCA_MEMORY_DEFAULT    (1 * MiB)
@@ -508,6 +509,57 @@ static void hghca_get_errors(Object *object, Visitor *v, const char *name, void 
     visit_end_list(v, NULL);
 }
 
+static bool hghca_visit_qp(Visitor *v, const struct hghca_core_qp *qp, Error **errp)
+{
+    uint64_t qpn = qp->qpn, peer = qp->peer, sent = qp->sent, received = qp->received;
+    uint64_t outstanding = qp->outstanding;
+    char *service = (char *)qp->service, *state = (char *)qp->state;
+    bool ok;
+
+    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
+        return false;
+    }
+    ok = visit_type_uint64(v, "qpn", &qpn, errp) &&
+         visit_type_str(v, "service", &service, errp) &&
+         visit_type_str(v, "state", &state, errp) &&
+         visit_type_uint64(v, "peer", &peer, errp) &&
+         visit_type_uint64(v, "sent", &sent, errp) &&
+         visit_type_uint64(v, "received", &received, errp) &&
+         visit_type_uint64(v, "outstanding", &outstanding, errp) &&
+         visit_check_struct(v, errp);
+    visit_end_struct(v, NULL);
+    return ok;
+}
+
+/* Returns the QPs that the core used last, the last first. */
+static void hghca_get_qps(Object *object, Visitor *v, const char *name, void *opaque,
+                          Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+    struct hghca_core_qp qps[HGHCA_QPS_SHOWN];
+    size_t count = s->core ? hghca_core_recent_qps(s->core, qps, HGHCA_QPS_SHOWN) : 0;
+    bool ok = true;
+
+    if (!visit_start_list(v, name, NULL, 0, errp)) {
+        return;
+    }
+    for (size_t i = 0; ok && i < count; i++) {
+        ok = hghca_visit_qp(v, &qps[i], errp);
+    }
+    if (ok) {
+        visit_check_list(v, errp);
+    }
+    visit_end_list(v, NULL);
+}
+
+static void hghca_get_interrupts(Object *object, Visitor *v, const char *name, void *opaque,
+                                 Error **errp)
+{
+    HghcaState *s = HGHCA(object);
+
+    visit_type_uint64(v, name, &s->interrupts, errp);
+}
+
 static void hghca_get_fail_command(Object *object, Visitor *v, const char *name, void *opaque,
                                    Error **errp)
 {
@@ -678,6 +730,12 @@ static void hghca_class_init(ObjectClass *class, const void *data)
                               NULL, NULL);
     object_class_property_set_description(class, "errors",
         "Headers of the last packets dropped, with the reasons");
+    object_class_property_add(class, "qps", "HghcaQps", hghca_get_qps, NULL, NULL, NULL);
+    object_class_property_set_description(class, "qps",
+        "The QPs that were used last, with their PSNs");
+    object_class_property_add(class, "interrupts", "uint64", hghca_get_interrupts, NULL, NULL, NULL);
+    object_class_property_set_description(class, "interrupts",
+        "Number of MSI-X messages, or INTA assertions, since the device was created");
     object_class_property_add(class, "fail-command", "uint64", hghca_get_fail_command,
                               hghca_set_fail_command, NULL, NULL);
     object_class_property_set_description(class, "fail-command",

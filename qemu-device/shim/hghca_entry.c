@@ -168,6 +168,7 @@ static void hghca_signal(HghcaState *s)
 
         turn &= ~BIT_ULL(vector);
         s->vectors_due &= ~BIT_ULL(vector);
+        s->interrupts++;
         trace_hghca_signal(s->name, vector);
         if (s->intx && !msix_enabled(PCI_DEVICE(s))) {
             pci_set_irq(PCI_DEVICE(s), 1);

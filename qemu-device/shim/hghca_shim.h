@@ -87,6 +87,7 @@ struct HghcaState {
     bool link_change_due;
     bool link_ready_due;
     uint64_t vectors_due;           /* bit n: send MSI-X message n */
+    uint64_t interrupts;            /* sent since the device was created */
     bool intx;                      /* while MSI-X is off, a message asserts INTA */
     VMChangeStateEntry *vm_state;
     QTAILQ_ENTRY(HghcaState) next_due;

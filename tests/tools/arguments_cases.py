@@ -114,7 +114,7 @@ def test_arguments_of_kernel():
     """A kernel that needs words on its command line has them, before those of the configuration"""
     setup = mock.Mock(kernel=mock.Mock(arguments="slab_debug=F"))
     setup.qemu.argv.return_value = ["qemu"]
-    line = machine.arguments(machine.Config(hcas=0, arguments="quiet"), 1, setup, [], mock.Mock(), mock.Mock(), "serial")
+    line = machine.arguments(machine.Config(hcas=0, arguments="quiet"), 1, setup, [], mock.Mock(), mock.Mock(), "serial", "monitor")
     holds(line[line.index("-append") + 1], " slab_debug=F quiet")
 
 

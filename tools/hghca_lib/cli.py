@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from . import coverage, debug_kernel, demo, export, generated, lines, machine, qemu, repo, run, setup, suites, tiers, userland
+from . import coverage, debug_kernel, demo, export, generated, lines, machine, qemu, repo, run, setup, suites, tiers, top as top_, userland
 from .ci import command as ci
 from .errors import ToolError, UsageError
 
@@ -31,6 +31,10 @@ Several guests, guest N at 10.10.0.N; commands run at the same time, the output 
 number of their guest, the first status that is not 0 is the exit status:
   tools/hghca exec --vms 2 --on 2 -- ip address
   tools/hghca exec --vms 2 --on 1 -- ping -c 3 10.10.0.2 --on 2 -- sleep 5
+"""
+TOP_EPILOG = """\
+Without a SOCKET, the guest that `tools/hghca shell`, `exec`, `demo` or `test` runs. Any other QEMU listens with:
+  qemu-system-x86_64 -qmp unix:SOCKET,server=on,wait=off ...
 """
 EXPORT_EPILOG = """\
 The tree is only read. It must be of the version that the drivers or the providers are written for, or of a newer one:
@@ -145,6 +149,8 @@ def parser():
     shell = add("shell", run.shell, "boot a guest and open a shell in it")
     add_guest_options(shell)
     shell.add_argument("--on", type=int, default=1, metavar="N", help="the guest to open it in (default 1)")
+    top_.add_options(add("top", top_.main, "show what the devices of a running guest do, again and again",
+                         epilog=TOP_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter))
     test = add("test", suites.main, "run the tests of the gate, or all tests of the named suites")
     test.add_argument("suites", nargs="*", metavar="SUITE", help="folders below tests/ (default: all of the tier)")
     tier = test.add_mutually_exclusive_group()

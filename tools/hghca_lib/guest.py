@@ -41,6 +41,9 @@ from .errors import ToolError
 BOOT_TIMEOUT_S = 180
 BOOT_PERIODS = 4
 TIMED_OUT = 124
+# The folder of guests that run, and in it the QMP socket of each.
+FOLDER = "hghca-"
+MONITOR = "monitor{}"
 PR_SET_PDEATHSIG = 1
 WARNING = 4
 # The guest's init writes this before it loads a module: earlier messages concern the emulated machine.
@@ -400,7 +403,7 @@ def boot(setup, config=None, timeout=BOOT_TIMEOUT_S, check=True):
     setup: what setup.make returned. check: fail if the driver did not start.
     """
     config = config or machine.Config()
-    folder = Path(tempfile.mkdtemp(prefix="hghca-"))
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER))
     guests = []
     try:
         _start_all(setup, config, folder, guests, timeout, check)
@@ -438,7 +441,8 @@ def _boot_one(setup, config, number, sockets, folder):
     port, port_far = socket.socketpair()
     qmp, qmp_far = socket.socketpair()
     inherited = [*sockets, port_far, qmp_far]
-    argv = machine.arguments(config, number, setup, sockets, port_far, qmp_far, serial)
+    argv = machine.arguments(config, number, setup, sockets, port_far, qmp_far, serial,
+                             folder / MONITOR.format(number))
     try:
         return Guest(number, argv, inherited, port, qmp, serial, temporary_serial=not config.serial)
     finally:

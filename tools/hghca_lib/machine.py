@@ -197,11 +197,12 @@ def kernel_arguments(config, number):
     return f"{text} {config.arguments}".rstrip()
 
 
-def arguments(config, number, setup, sockets, port, qmp, serial):
+def arguments(config, number, setup, sockets, port, qmp, serial, monitor):
     """The whole command line of guest `number`.
 
     setup: what setup.make returned. port, qmp: this machine's ends of two
-    socket pairs, inherited by QEMU. serial: file of the serial console.
+    socket pairs, inherited by QEMU. serial: file of the serial console. monitor:
+    socket where QEMU listens for a QMP client.
     """
     config = dataclasses.replace(config, modules=config.modules or setup.kernel.modules,
                                  arguments=f"{setup.kernel.arguments} {config.arguments}".strip())
@@ -218,6 +219,8 @@ def arguments(config, number, setup, sockets, port, qmp, serial):
             "-chardev", f"socket,id=commands,fd={port.fileno()}",
             "-device", "virtserialport,chardev=commands,name=org.hghca.commands",
             "-chardev", f"socket,id=qmp,fd={qmp.fileno()}", "-mon", "chardev=qmp,mode=control",
+            "-chardev", f"socket,id=monitor,path={escape(monitor)},server=on,wait=off",
+            "-mon", "chardev=monitor,mode=control",
             "-chardev", f"file,id=console,path={escape(serial)}", "-serial", "chardev:console"]
     if config.modules:
         line += ["-drive", f"file={escape(config.modules)},format=raw,if=none,id=modules,readonly=on",

@@ -146,6 +146,16 @@ public:
     // The context will be changed, or was.
     void mark_dirty(Cached &context) { static_cast<Entry &>(context).dirty = true; }
 
+    // Calls use(context) for those in the cache that were used last, the last first, `most` at most.
+    template <class Use>
+    void for_each_recent(size_t most, Use &&use) const
+    {
+        size_t n = 0;
+        for (const Entry *entry = newest_; entry && n < most; entry = entry->older, n++)
+            if (!entry->erased)
+                use(static_cast<const Cached &>(*entry));
+    }
+
     // Makes the entry absent, in the cache and in ICM.
     void erase(uint32_t index)
     {

@@ -37,6 +37,12 @@ public:
     uint8_t set_counter(Qpn qpn, uint64_t set);
     // `what`: HGHCA_RESUME_*.
     uint8_t resume(Qpn qpn, uint32_t what);
+    // As ContextCache::for_each_recent().
+    template <class Use>
+    void for_each_recent(size_t most, Use &&use) const
+    {
+        cache_.for_each_recent(most, use);
+    }
     void trim(size_t capacity);
     bool write_back(uint64_t from, uint64_t length);
     void forget(uint64_t from, uint64_t length);
