@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tool import fails, hghca, holds, same
 
-from hghca_lib import bench_compare, bench_core
+from hghca_lib import bench_compare, bench_core, figures, goals
 
 
 def test_core_benchmark():
@@ -78,3 +78,32 @@ def test_compare_files():
             fails(hghca("bench", "--from", files["new"], "--compare", files[name]), 2, "has no figures of a bench")
         fails(hghca("bench", "--from", files["new"], "ib_write_bw"), 2, "--from has its figures in the file")
         fails(hghca("bench", "core", "--compare", files["old"]), 2, "compares no runs")
+
+
+def test_goals():
+    """A goal is reached or missed by its own measure: a number or a share of the limit, a time, a multiple of rxe's"""
+    gib = 1e9 / (1 << 20)
+    cases = [(goals.Goal("bw", 4096, gigabytes=8, share=0.4), 8 * gib, 100 * gib, (8, 8, "GB/s", True)),
+             (goals.Goal("bw", 4096, gigabytes=8, share=0.4), 7 * gib, 100 * gib, (7, 8, "GB/s", False)),
+             (goals.Goal("bw", 4096, gigabytes=8, share=0.4), 4 * gib, 10 * gib, (4, 4, "GB/s", True)),
+             (goals.Goal("bw", 4096, of_rxe=2), 30, 10, (3, 2, "of rxe", True)),
+             (goals.Goal("bw", 4096, of_rxe=2), 19, 10, (1.9, 2, "of rxe", False)),
+             (goals.Goal("bw", 4096, microseconds=3), 3, None, (3, 3, "us", True)),
+             (goals.Goal("bw", 4096, microseconds=3), 3.1, None, (3.1, 3, "us", False)),
+             (goals.Goal("bw", 4096, of_rxe=2), 30, None, None), (goals.Goal("bw", 64, of_rxe=2), 30, 10, None)]
+    for goal, ours, beside, wanted in cases:
+        value = {("bw", 4096, "hghca"): {"value": ours}}
+        if beside:
+            value["bw", 4096, "rxe" if goal.of_rxe else "copy-crc"] = {"value": beside}
+        found = goal.judge(value)
+        same(found and (round(found[0], 6), round(found[1], 6), *found[2:]), wanted, f"{goal} with {ours} beside {beside}")
+
+
+def test_goals_are_measured():
+    """Each goal is of a figure that is measured at that size, beside what it is compared with"""
+    measured = {(figure.name, size): figure.subjects for figure in figures.FIGURES for size in figure.sizes}
+    lacking = [goal for goal in goals.GOALS if (goal.test, goal.bytes) not in measured or
+               (goal.of_rxe and "rxe" not in measured[goal.test, goal.bytes]) or
+               (goal.share and "copy-crc" not in measured[goal.test, goal.bytes])]
+    same(lacking, [], "goals without a figure")
+    same(len(set((goal.test, goal.bytes) for goal in goals.GOALS)), len(goals.GOALS), "goals")

@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import accel, bench_compare, bench_core, buildroot, cache, guest, machine, pair, plot, repo, setup
+from . import accel, bench_compare, bench_core, buildroot, cache, goals, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
 from .figures import FIGURES, RXE_ADDRESS, RunFailed
 
@@ -28,9 +28,6 @@ ip link set rxe-net mtu 4200 up
 ip address add {RXE_ADDRESS}/24 dev rxe-net
 rdma link add rxe0 type rxe netdev rxe-net
 """
-# The goals: (goal, test, bytes, condition on hghca's figure divided by rxe's).
-GOALS = [("bandwidth at 64 KiB, hghca over rxe", "ib_write_bw", 65536, lambda ratio: ratio >= 20, "at least 20"),
-         ("write latency at 8 B, hghca over rxe", "ib_write_lat", 8, lambda ratio: ratio <= 0.5, "at most 0.5")]
 
 
 def add_options(parser):
@@ -264,7 +261,7 @@ def place(figure, size, subject):
 
 
 def print_tables(results):
-    """One table for each figure, with a row for each size, a column for each subject, and the ratios of the goals."""
+    """One table for each figure, with a row for each size, a column for each subject, and the ratios to the others. Then the goals."""
     value = {(row["test"], row["bytes"], row["subject"]): row for row in results}
     for test in dict.fromkeys(row["test"] for row in results):
         rows = [row for row in results if row["test"] == test]
@@ -276,11 +273,7 @@ def print_tables(results):
         for size in dict.fromkeys(row["bytes"] for row in rows):
             print(f"{size or '-':>9}" + "".join(f"{cell(value[test, size, subject]):>30}" for subject in subjects) +
                   "".join(f"{ratio(value, test, size, ours, other):>16.3g}" for other in others))
-    print()
-    for what, test, size, reached, wanted in GOALS:
-        if (test, size, "hghca") in value:
-            found = ratio(value, test, size, "hghca", "rxe")
-            print(f"{what}: {found:.3g} (goal: {wanted}) {'reached' if reached(found) else 'MISSED'}")
+    print("\n" + "\n".join(goals.lines(results)))
 
 
 def ratio(value, test, size, ours, other):
