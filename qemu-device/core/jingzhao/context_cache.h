@@ -90,6 +90,7 @@ public:
     Lookup<Cached> find(uint32_t index, Valid &&valid)
     {
         if (Entry *entry = look_up(index)) {
+            fetch(*entry);
             if (entry->erased)
                 return {};
             counters_.context_hits++;
@@ -202,12 +203,15 @@ public:
 
 private:
     using Image = std::array<uint8_t, kStoredBytes>;
-    struct Entry : Cached {
+    struct Entry;
+    struct Links {
         uint32_t index;
         bool dirty;
         bool erased;   // absent, but ICM does not say so yet
         Entry *newer, *older;
     };
+    // The links come first, beside what is used of each context.
+    struct Entry : Links, Cached {};
 
     // Is there such an entry, and is ICM mapped there?
     uint8_t check(uint32_t index) const
@@ -246,7 +250,7 @@ private:
 
     Entry &add(uint32_t index, const Cached &context)
     {
-        Entry &entry = entries_.take(Entry{{context}, index, false, false, nullptr, nullptr});
+        Entry &entry = entries_.take(Entry{{index, false, false, nullptr, nullptr}, {context}});
         places_[index] = &entry;
         cached_++;
         link(entry);
@@ -290,6 +294,15 @@ private:
     {
         (entry.newer ? entry.newer->older : newest_) = entry.older;
         (entry.older ? entry.older->newer : oldest_) = entry.newer;
+    }
+    // Where many contexts are in use, the host's cache has none of the lines: they come together.
+    void fetch(const Entry &entry) const
+    {
+        constexpr size_t kLine = 64, kHotBytes = std::min<size_t>(sizeof(Entry), 512);
+        if (&entry == newest_)
+            return;
+        for (size_t at = kLine; at < kHotBytes; at += kLine)
+            __builtin_prefetch(reinterpret_cast<const uint8_t *>(&entry) + at);
     }
     void touch(Entry &entry)
     {
