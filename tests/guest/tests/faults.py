@@ -22,6 +22,8 @@ HCA = "/machine/peripheral/hca1"
 # Each command and each allocation fails in turn; where not all tests run, each STRIDE-th command, and few allocations.
 WHOLE = tiers.current() == tiers.ALL
 STRIDE = 1 if WHOLE else 5
+# MAP_ICM and UNMAP_ICM: numbers of QPs go on from one action to the next, and one of them may be the first of its block.
+OF_A_BLOCK = 2
 
 
 def device(testbed, name):
@@ -57,7 +59,9 @@ def each_command(testbed, action, undo=lambda: None):
         for nth in range(1, count + 1, STRIDE):
             fail_command(testbed, nth)
             failed = action()
-            expect(device(testbed, "fail-command") == 0, f"command {nth} of {count} did not come")
+            left = device(testbed, "fail-command")
+            expect(not left or (not failed and nth > count - OF_A_BLOCK), f"command {nth} of {count} did not come")
+            fail_command(testbed, 0)
             told += failed
             if not failed:
                 undo()
