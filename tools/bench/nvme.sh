@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # NVMe over Fabrics with both ends in one guest: a disk in memory, exported at each of the addresses.
 #
+# An ADDRESS is one of IPv4, or `loop`: then the target is reached without a network.
+#
 # nvme.sh export ADDRESS...
 # nvme.sh measure ADDRESS BLOCK     connects, reads at random with 64 commands under way, prints fio's JSON
 set -e
@@ -13,7 +15,7 @@ CONFIG=/sys/kernel/config/nvmet
 
 export_disk()
 {
-	modprobe -a configfs nvmet nvmet-rdma nvme-rdma
+	modprobe -a configfs nvmet nvmet-rdma nvme-rdma nvme-loop
 	modprobe brd rd_nr=1 rd_size=$((MIB * 1024))
 	dd if=/dev/urandom of=/dev/ram0 bs=1M count=$MIB oflag=direct status=none
 	mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
@@ -26,10 +28,14 @@ export_disk()
 		number=$((number + 1))
 		port=$CONFIG/ports/$number
 		mkdir $port
-		echo rdma > $port/addr_trtype
-		echo ipv4 > $port/addr_adrfam
-		echo $address > $port/addr_traddr
-		echo 4420 > $port/addr_trsvcid
+		if [ $address = loop ]; then
+			echo loop > $port/addr_trtype
+		else
+			echo rdma > $port/addr_trtype
+			echo ipv4 > $port/addr_adrfam
+			echo $address > $port/addr_traddr
+			echo 4420 > $port/addr_trsvcid
+		fi
 		ln -s $CONFIG/subsystems/$NQN $port/subsystems/$NQN
 	done
 }
@@ -51,7 +57,12 @@ disk()
 
 measure()
 {
-	nvme connect -t rdma -a $1 -s 4420 -n $NQN $HOST -i 2 -Q 64 > /dev/null
+	if [ $1 = loop ]; then
+		place="-t loop"
+	else
+		place="-t rdma -a $1 -s 4420"
+	fi
+	nvme connect $place -n $NQN $HOST -i 2 -Q 64 > /dev/null
 	trap "nvme disconnect -n $NQN > /dev/null" EXIT
 	fio --name=bench --filename=$(disk) --ioengine=libaio --direct=1 --rw=randread --bs=$2 --iodepth=64 \
 	    --time_based --runtime=$SECONDS_EACH --output-format=json

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import accel, bench_compare, bench_core, buildroot, cache, goals, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
-from .figures import FIGURES, RXE_ADDRESS, RunFailed
+from .figures import FIGURES, LOOP, RXE_ADDRESS, RunFailed
 
 ROUNDS = 3
 TRIES = 3
@@ -158,7 +158,8 @@ def describe(made, config, machine_):
 class Bench:
     """Runs and collects: samples[(figure, bytes, subject)] is a list of values.
 
-    ends: of each subject of the guest, (device, GID index, namespace, address) of the server and of the client.
+    ends: of each subject of the guest, (device, GID index, namespace, address) of the server and of the client. That of
+    `loop`, which has no device, is an address of nvme.sh.
     exported: whether the guest's disk is there for NVMe hosts.
     """
 
@@ -176,7 +177,8 @@ class Bench:
         client = ("hghca0", pair.client_gid(self.guest), None, pair.CLIENT_ADDRESS)
         server = ("hghca1", pair.server_gid(self.guest), pair.SERVER_SPACE, pair.SERVER_ADDRESS)
         rxe = ("rxe0", pair.gid_index(self.guest, "rxe0", address=RXE_ADDRESS), None, RXE_ADDRESS)
-        self.ends = {"hghca": (server, client), "hghca-self": (client, client), "rxe": (rxe, rxe)}
+        loop = (None, None, None, LOOP)
+        self.ends = {"hghca": (server, client), "hghca-self": (client, client), "rxe": (rxe, rxe), LOOP: (loop, loop)}
 
     def run(self, wanted, rounds):
         """All rounds of chosen(), one progress line for each figure; the first runs are an unmeasured warm-up."""
@@ -266,7 +268,7 @@ def print_tables(results):
     for test in dict.fromkeys(row["test"] for row in results):
         rows = [row for row in results if row["test"] == test]
         subjects = list(dict.fromkeys(row["subject"] for row in rows))
-        ours, others = subjects[0], [subject for subject in ("rxe", "memcpy", "copy-crc") if subject in subjects]
+        ours, others = subjects[0], [subject for subject in ("rxe", LOOP, "memcpy", "copy-crc") if subject in subjects]
         print(f"\n{test}, {rows[0]['unit']}: median (least to most)")
         print(f"{'bytes':>9}" + "".join(f"{subject:>30}" for subject in subjects) +
               "".join(f"{f'{ours}/{other}':>16}" for other in others))

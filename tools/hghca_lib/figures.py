@@ -6,6 +6,7 @@ Subjects:
   hghca-self  the first HCA to itself
   rxe         the kernel's software RDMA on an interface with the same MTU, to itself: it does not support network
               namespaces in this kernel. It bypasses the interface this way, so this is its fastest path
+  loop        NVMe over Fabrics without a network: the host's commands are handed to the target of the same kernel
   memcpy      this machine's memcpy at the same size, outside the guest
   copy-crc    a copy on this machine in packets of 4096 bytes, with their ICRCs, and a second one to the end; outside
               the guest. It is the limit of what copies messages and makes ICRCs, on one CPU
@@ -19,6 +20,7 @@ from . import pair
 
 KIB, MIB = 1 << 10, 1 << 20
 RXE_ADDRESS = "10.99.0.1"
+LOOP = "loop"
 RUN_TIMEOUT_S = 60
 LATENCY_COUNT = 1000
 # The amount of data of a bandwidth run: enough for a measurement, within the time limit.
@@ -134,7 +136,7 @@ def connections(bench, _, size, subject):
 def nvme(bench, size, subject):
     """fio's report on random reads of a disk that NVMe over Fabrics exports to the same machine."""
     if not bench.exported:
-        addresses = [bench.ends[name][0][3] for name in ("hghca-self", "rxe")]
+        addresses = [bench.ends[name][0][3] for name in TO_ITSELF]
         said = bench.guest.run(f"/share/nvme.sh export {' '.join(addresses)}", timeout=RUN_TIMEOUT_S)
         if said.status:
             raise RunFailed(f"the disk cannot be exported: {said.output.strip()[-300:]}")
@@ -157,7 +159,7 @@ SIZES = tuple(64 << shift for shift in range(0, 17, 2))
 BESIDE_MEMORY = ("hghca", "hghca-self", "rxe", "memcpy")
 BESIDE_COPIES = (*BESIDE_MEMORY, "copy-crc")
 # The NVMe host and target use the first network namespace only.
-TO_ITSELF = ("hghca-self", "rxe")
+TO_ITSELF = ("hghca-self", "rxe", LOOP)
 ALONE = ("hghca", "rxe")
 FIGURES = [
     *(Figure(name, "MiB/s", bandwidth, SIZES, BESIDE_COPIES) for name in ("ib_write_bw", "ib_read_bw", "ib_send_bw")),
