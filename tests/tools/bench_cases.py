@@ -31,10 +31,10 @@ def test_core_table():
     with contextlib.redirect_stdout(said):
         bench_core.print_table(results)
     lines = {line.split()[0]: line.split()[1:] for line in said.getvalue().splitlines()[2:]}
-    same(lines, {"write/4096": ["3000", "(2000", "to", "4000)", "12.29", "50%"],
-                 "copy_crc/4096": ["6000", "(6000", "to", "6000)", "24.58"],
-                 "copy_crc/64": ["1000", "(1000", "to", "1000)", "4.10"],
-                 "write_in_turn/100/0": ["1000", "(1000", "to", "1000)", "4.10"]}, "rows")
+    same(lines, {"write/4096": ["3,000", "(2,000", "to", "4,000)", "12.29", "50%"],
+                 "copy_crc/4096": ["6,000", "(6,000", "to", "6,000)", "24.58"],
+                 "copy_crc/64": ["1,000", "(1,000", "to", "1,000)", "4.10"],
+                 "write_in_turn/100/0": ["1,000", "(1,000", "to", "1,000)", "4.10"]}, "rows")
 
 
 def figure(least, most, unit="MiB/s", test="ib_write_bw", size=64, subject="hghca"):

@@ -37,7 +37,9 @@ class Program:
         if done.returncode or not done.stdout.startswith("{"):
             raise ToolError(f"the benchmark of the core has failed: {(done.stdout + done.stderr)[-500:].strip()}")
         rows = {}
-        for row in json.loads(done.stdout)["benchmarks"]:
+        # The rounds of all figures are mixed; here they are in the order of the source.
+        for row in sorted(json.loads(done.stdout)["benchmarks"],
+                          key=lambda row: (row["family_index"], row["per_family_instance_index"])):
             if row.get("error_occurred"):
                 raise ToolError(f"{row['name']}: {row['error_message']}")
             if row["run_type"] == "iteration":
@@ -49,7 +51,7 @@ def main(options):
     if options.png:
         raise UsageError("bench core draws nothing", "leave out --png")
     program = Program()
-    print(f"{options.rounds} rounds of all figures, two minutes each", flush=True)
+    print(f"{options.rounds} rounds of all figures, some ten seconds each", flush=True)
     results = [result(name, rows) for name, rows in program.run(rounds=options.rounds).items()]
     print_table(results)
     if options.json:
@@ -74,5 +76,5 @@ def print_table(results):
     for row in results:
         figure, _, size = row["test"].partition("/")
         share = f"{row['bytes_per_second'] / limits[size]:.0%}" if figure != "copy_crc" and size in limits else ""
-        median, least, most = (f"{value / 1000:.4g}" for value in (row["value"], row["min"], row["max"]))
+        median, least, most = (f"{value / 1000:,.0f}" for value in (row["value"], row["min"], row["max"]))
         print(f"{row['test']:<24}{f'{median} ({least} to {most})':>44}{row['bytes_per_second'] / 1e9:>8.2f}{share:>13}")
