@@ -244,11 +244,12 @@ bool hghca_enter(HghcaState *s)
 
 /*
  * Another number in each outermost entry, in each turn, and after each MSI-X message.
- * While it is the same, no netdev, filter or device comes or goes.
+ * While it is the same, no netdev, filter or device comes or goes. 0 outside of entries:
+ * a change of the link calls the core there, and it may send a pause frame.
  */
 uint64_t hghca_entry_number(void)
 {
-    return hghca_all.number;
+    return hghca_all.depth ? hghca_all.number : 0;
 }
 
 /*

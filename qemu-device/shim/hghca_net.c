@@ -128,9 +128,13 @@ static HghcaState *hghca_wire_find(HghcaState *s)
 static HghcaState *hghca_wire_end(HghcaState *s)
 {
     HghcaWire *wire = &s->wire;
+    uint64_t entry = hghca_entry_number();
 
-    if (wire->entry != hghca_entry_number()) {
-        wire->entry = hghca_entry_number();
+    if (!entry) {
+        return NULL;
+    }
+    if (wire->entry != entry) {
+        wire->entry = entry;
         wire->frames = 0;
         wire->end = NULL;
     }
