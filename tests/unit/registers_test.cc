@@ -49,6 +49,22 @@ TEST_P(Registers, HcrReadsBackWhatIsWritten)
     }
 }
 
+// Section 3.1: software that leaves out words 00h to 08h of a command uses those of the one before.
+TEST_P(Registers, ACommandLeavesItsInParamAndModifier)
+{
+    constexpr uint32_t kWords[] = {0x01234567, 0x89abcdef, 0x1f};
+    for (unsigned i = 0; i < 3; i++)
+        device.hcr_write(0x80000 + 4 * i, kWords[i], 4);
+    for (const uint32_t op : {0x31u, 0x0du, 0x31u}) {   // NOP, and an SW2HW_MPT that is refused
+        device.hcr_write(0x80018, 1u << 23 | op, 4);
+        for (unsigned i = 0; i < 3; i++)
+            EXPECT_EQ(device.hcr_read(0x80000 + 4 * i, 4), kWords[i]) << op;
+    }
+    driver.reset();
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT_EQ(device.hcr_read(0x80000 + 4 * i, 4), 0u);
+}
+
 TEST_P(Registers, EachHcrRegisterIsItsOwn)
 {
     for (const HcrRegister &r : kHcr)
