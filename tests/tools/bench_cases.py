@@ -61,7 +61,7 @@ def test_compare_rows():
 
 
 def test_compare_files():
-    """Two files are compared without measuring; one that is none of a bench, or has nothing in common, is refused"""
+    """Two files are compared without measuring; an invalid file, or one without a common figure, is refused"""
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Path(folder) / name for name in ("old", "new", "other", "wrong", "empty")}
         files["old"].write_text(json.dumps({"results": [figure(100, 200)]}))

@@ -71,7 +71,7 @@ def emulator(answers):
 
 
 def devices(command, arguments, sent=[0]):
-    """Of a QEMU with an HCA, whose PSN goes on, and a device that is none."""
+    """Of a QEMU with an HCA, whose PSN increases, and a device without counters."""
     refused = {"error": {"class": "GenericError", "desc": "no"}}
     if command == "qmp_capabilities":
         return {"return": {}}
