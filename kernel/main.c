@@ -264,15 +264,19 @@ int hghca_hca_open(struct hghca_dev *hdev)
 		goto err_cleanup_cmd;
 
 	hghca_profile_layout(hdev, &init);
+	err = hghca_icm_init(hdev);
+	if (err)
+		goto err_cleanup_cmd;
 	hghca_cmdq_place_packets(hdev, &init);
 	err = hghca_cmd_init_hca(hdev, &init);
 	if (err)
-		goto err_cleanup_cmd;
+		goto err_cleanup_icm;
 
-	hghca_icm_init(hdev);
 	hghca_res_init(hdev);
 	return 0;
 
+err_cleanup_icm:
+	hghca_icm_cleanup(hdev);
 err_cleanup_cmd:
 	hdev->bus.enable_dma(hdev->bus.dev, false);
 	hghca_cmd_cleanup(hdev);

@@ -271,13 +271,24 @@ enum hghca_icm_kind {
 struct hghca_icm_block;
 
 /**
+ * struct hghca_icm_slot - the place of a block
+ * @users: entries in use; from and to 0 under the lock of the table
+ * @block: NULL: not mapped; changes under the lock, and only without users
+ */
+struct hghca_icm_slot {
+	refcount_t users;
+	struct hghca_icm_block *block;
+};
+
+/**
  * struct hghca_icm_table - one table in ICM
- * @lock: protects the blocks and their counts of users
+ * @lock: protects the blocks, idle, and the first and last users
  * @space: HGHCA_ICM_CONTEXT or HGHCA_ICM_TPT
  * @base: ICM address
  * @entry_sz: bytes per entry
  * @num_entries: entries, a power of two, or 0
- * @blocks: xarray of struct hghca_icm_block, by offset >> HGHCA_ICM_BLOCK_SHIFT
+ * @slots: by offset >> HGHCA_ICM_BLOCK_SHIFT
+ * @num_slots: number of slots
  * @idle: the block without users that is kept, or NULL
  */
 struct hghca_icm_table {
@@ -286,7 +297,8 @@ struct hghca_icm_table {
 	u64 base;
 	u32 entry_sz;
 	u32 num_entries;
-	struct xarray blocks;
+	struct hghca_icm_slot *slots;
+	u32 num_slots;
 	struct hghca_icm_block *idle;
 };
 
@@ -694,7 +706,7 @@ int hghca_cmd_query_counter_set(struct hghca_dev *hdev, u32 set, u64 *values, bo
 int hghca_cmd_nop(struct hghca_dev *hdev);
 
 /* icm.c.  May sleep.  Each get needs one put with the same arguments. */
-void hghca_icm_init(struct hghca_dev *hdev);
+int hghca_icm_init(struct hghca_dev *hdev);
 void hghca_icm_cleanup(struct hghca_dev *hdev);
 int hghca_icm_shrinker_init(void);
 void hghca_icm_shrinker_exit(void);

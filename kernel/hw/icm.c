@@ -7,6 +7,9 @@
  * idle block, so that an object that is created and destroyed again and again costs
  * neither commands nor zeroed memory.  The next block to become idle takes its place, and
  * a shrinker frees the idle blocks of all devices when memory is short.
+ *
+ * Each block has a slot, which counts its users.  A slot is there as long as the table, so
+ * that a further user of a block needs no lock.
  */
 #include <linux/shrinker.h>
 #include <linux/slab.h>
@@ -23,7 +26,6 @@ struct hghca_icm_piece {
 };
 
 struct hghca_icm_block {
-	u32 users;
 	u32 num_pages;
 	unsigned long index;
 	u32 num_pieces;
@@ -37,6 +39,11 @@ static struct shrinker *hghca_icm_shrinker;
 
 static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNKS_MAX);
 static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNK_PAGES_MASK);
+
+static u64 hghca_icm_table_size(const struct hghca_icm_table *table)
+{
+	return round_up((u64)table->num_entries * table->entry_sz, HGHCA_ICM_PAGE_SIZE);
+}
 
 static void hghca_icm_block_free(struct hghca_dev *hdev, struct hghca_icm_block *block)
 {
@@ -109,44 +116,57 @@ static int hghca_icm_block_map(struct hghca_dev *hdev, const struct hghca_icm_ta
 	return err;
 }
 
-static int hghca_icm_block_get(struct hghca_dev *hdev, struct hghca_icm_table *table,
+/* Allocate and map the block of a slot that has none. */
+static int hghca_icm_slot_fill(struct hghca_dev *hdev, struct hghca_icm_table *table,
 			       unsigned long index)
 {
-	u64 table_sz = round_up((u64)table->num_entries * table->entry_sz, HGHCA_ICM_PAGE_SIZE);
 	u64 offset = (u64)index << HGHCA_ICM_BLOCK_SHIFT;
 	struct hghca_icm_block *block;
 	int err;
 
-	lockdep_assert_held(&table->lock);
-
-	block = xa_load(&table->blocks, index);
-	if (block) {
-		if (block == table->idle)
-			WRITE_ONCE(table->idle, NULL);
-		block->users++;
-		return 0;
-	}
-
-	block = hghca_icm_block_alloc(hdev, min_t(u64, HGHCA_ICM_BLOCK_SIZE, table_sz - offset));
+	block = hghca_icm_block_alloc(hdev, min_t(u64, HGHCA_ICM_BLOCK_SIZE,
+						  hghca_icm_table_size(table) - offset));
 	if (!block)
 		return -ENOMEM;
 	block->index = index;
 
-	err = xa_err(xa_store(&table->blocks, index, block, GFP_KERNEL));
-	if (err)
-		goto err_free_block;
-
 	err = hghca_icm_block_map(hdev, table, block, table->base + offset);
-	if (err)
-		goto err_erase_block;
-	block->users = 1;
+	if (err) {
+		hghca_icm_block_free(hdev, block);
+		return err;
+	}
+	table->slots[index].block = block;
 	return 0;
+}
 
-err_erase_block:
-	xa_erase(&table->blocks, index);
-err_free_block:
-	hghca_icm_block_free(hdev, block);
+static int hghca_icm_slot_get_first(struct hghca_dev *hdev, struct hghca_icm_table *table,
+				    unsigned long index)
+{
+	struct hghca_icm_slot *slot = &table->slots[index];
+	int err = 0;
+
+	mutex_lock(&table->lock);
+	/* Another caller may have been the first. */
+	if (refcount_inc_not_zero(&slot->users))
+		goto out_unlock;
+	if (!slot->block)
+		err = hghca_icm_slot_fill(hdev, table, index);
+	else if (slot->block == table->idle)
+		WRITE_ONCE(table->idle, NULL);
+	/* A user without the lock sees this after the device has the block: MAP_ICM has ended. */
+	if (!err)
+		refcount_set(&slot->users, 1);
+out_unlock:
+	mutex_unlock(&table->lock);
 	return err;
+}
+
+static int hghca_icm_slot_get(struct hghca_dev *hdev, struct hghca_icm_table *table,
+			      unsigned long index)
+{
+	if (refcount_inc_not_zero(&table->slots[index].users))
+		return 0;
+	return hghca_icm_slot_get_first(hdev, table, index);
 }
 
 /* Unmap and free the idle block, if there is one. */
@@ -165,25 +185,20 @@ static void hghca_icm_drop_idle(struct hghca_dev *hdev, struct hghca_icm_table *
 	virt = table->base + ((u64)block->index << HGHCA_ICM_BLOCK_SHIFT);
 	if (hghca_cmd_unmap_icm(hdev, table->space, virt, block->num_pages))
 		return;
-	xa_erase(&table->blocks, block->index);
+	table->slots[block->index].block = NULL;
 	hghca_icm_block_free(hdev, block);
 }
 
-static void hghca_icm_block_put(struct hghca_dev *hdev, struct hghca_icm_table *table,
-				unsigned long index)
+static void hghca_icm_slot_put(struct hghca_dev *hdev, struct hghca_icm_table *table,
+			       unsigned long index)
 {
-	struct hghca_icm_block *block;
+	struct hghca_icm_slot *slot = &table->slots[index];
 
-	lockdep_assert_held(&table->lock);
-
-	block = xa_load(&table->blocks, index);
-	if (WARN_ON_ONCE(!block || !block->users))
+	if (!refcount_dec_and_mutex_lock(&slot->users, &table->lock))
 		return;
-	if (--block->users)
-		return;
-
 	hghca_icm_drop_idle(hdev, table);
-	WRITE_ONCE(table->idle, block);
+	WRITE_ONCE(table->idle, slot->block);
+	mutex_unlock(&table->lock);
 }
 
 static unsigned long hghca_icm_block_index(const struct hghca_icm_table *table, u32 entry)
@@ -204,7 +219,7 @@ int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u
 {
 	struct hghca_icm_table *table = &hdev->icm[kind];
 	unsigned long start, index, last;
-	int err = 0;
+	int err;
 
 	if (WARN_ON_ONCE(!count || first >= table->num_entries ||
 			 count > table->num_entries - first))
@@ -213,19 +228,16 @@ int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u
 	start = hghca_icm_block_index(table, first);
 	last = hghca_icm_block_index(table, first + count - 1);
 
-	mutex_lock(&table->lock);
 	for (index = start; index <= last; index++) {
-		err = hghca_icm_block_get(hdev, table, index);
+		err = hghca_icm_slot_get(hdev, table, index);
 		if (err)
-			goto err_put_blocks;
+			goto err_put_slots;
 	}
-	mutex_unlock(&table->lock);
 	return 0;
 
-err_put_blocks:
+err_put_slots:
 	while (index-- > start)
-		hghca_icm_block_put(hdev, table, index);
-	mutex_unlock(&table->lock);
+		hghca_icm_slot_put(hdev, table, index);
 	return err;
 }
 
@@ -243,10 +255,8 @@ void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, 
 
 	last = hghca_icm_block_index(table, first + count - 1);
 
-	mutex_lock(&table->lock);
 	for (index = hghca_icm_block_index(table, first); index <= last; index++)
-		hghca_icm_block_put(hdev, table, index);
-	mutex_unlock(&table->lock);
+		hghca_icm_slot_put(hdev, table, index);
 }
 
 /**
@@ -363,19 +373,48 @@ void hghca_icm_shrinker_exit(void)
 	cancel_work_sync(&hghca_icm_trim_work);
 }
 
+static void hghca_icm_table_cleanup(struct hghca_dev *hdev, struct hghca_icm_table *table)
+{
+	u32 i;
+
+	for (i = 0; i < table->num_slots; i++)
+		if (table->slots[i].block)
+			hghca_icm_block_free(hdev, table->slots[i].block);
+	kvfree(table->slots);
+	table->slots = NULL;
+	table->num_slots = 0;
+	mutex_destroy(&table->lock);
+}
+
 /**
- * hghca_icm_init - initialize the tables, without memory
+ * hghca_icm_init - initialize the tables, without memory for the device
  * @hdev: the device; hghca_profile_init() has set bases and sizes
+ *
+ * Return: 0, or -ENOMEM.
  */
-void hghca_icm_init(struct hghca_dev *hdev)
+int hghca_icm_init(struct hghca_dev *hdev)
 {
 	unsigned int kind;
 
 	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
-		mutex_init(&hdev->icm[kind].lock);
-		xa_init(&hdev->icm[kind].blocks);
-		hdev->icm[kind].idle = NULL;
+		struct hghca_icm_table *table = &hdev->icm[kind];
+		u32 num_slots = DIV_ROUND_UP_ULL(hghca_icm_table_size(table),
+						 HGHCA_ICM_BLOCK_SIZE);
+
+		/* All zeros: no users, no block. */
+		table->slots = kvcalloc(num_slots, sizeof(*table->slots), GFP_KERNEL);
+		if (!table->slots && num_slots)
+			goto err_cleanup;
+		table->num_slots = num_slots;
+		table->idle = NULL;
+		mutex_init(&table->lock);
 	}
+	return 0;
+
+err_cleanup:
+	while (kind--)
+		hghca_icm_table_cleanup(hdev, &hdev->icm[kind]);
+	return -ENOMEM;
 }
 
 /**
@@ -384,16 +423,8 @@ void hghca_icm_init(struct hghca_dev *hdev)
  */
 void hghca_icm_cleanup(struct hghca_dev *hdev)
 {
-	struct hghca_icm_block *block;
-	unsigned long index;
 	unsigned int kind;
 
-	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
-		struct hghca_icm_table *table = &hdev->icm[kind];
-
-		xa_for_each(&table->blocks, index, block)
-			hghca_icm_block_free(hdev, block);
-		xa_destroy(&table->blocks);
-		mutex_destroy(&table->lock);
-	}
+	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
+		hghca_icm_table_cleanup(hdev, &hdev->icm[kind]);
 }

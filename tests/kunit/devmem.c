@@ -185,7 +185,7 @@ static void devmem_refused(struct kunit *test)
 				PTR_ERR_OR_ZERO(devmem_reg(this, 0, 8, IB_ZERO_BASED)));
 		KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
 		hghca_icm_trim(hdev);
-		KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_MPT].blocks));
+		KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_MPT));
 	}
 }
 

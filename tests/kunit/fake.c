@@ -515,7 +515,9 @@ static int fake_open_tables(struct fake *fake)
 	err = hghca_profile_init(hdev);
 	if (err)
 		return err;
-	hghca_icm_init(hdev);
+	err = hghca_icm_init(hdev);
+	if (err)
+		return err;
 	hghca_res_init(hdev);
 	fake->opened = 2;
 
@@ -684,19 +686,37 @@ static u32 fake_count_numbers(struct ida *ida)
 	return count;
 }
 
+/* Blocks of a table in ICM that are mapped. */
+u32 fake_icm_blocks(struct hghca_dev *hdev, enum hghca_icm_kind kind)
+{
+	struct hghca_icm_table *table = &hdev->icm[kind];
+	u32 i, blocks = 0;
+
+	for (i = 0; i < table->num_slots; i++)
+		blocks += !!table->slots[i].block;
+	return blocks;
+}
+
+/* The users of the blocks of a table. */
+u32 fake_icm_users(struct hghca_dev *hdev, enum hghca_icm_kind kind)
+{
+	struct hghca_icm_table *table = &hdev->icm[kind];
+	u32 i, users = 0;
+
+	for (i = 0; i < table->num_slots; i++)
+		users += refcount_read(&table->slots[i].users);
+	return users;
+}
+
 static void fake_count_icm(struct hghca_dev *hdev, u32 *blocks, u32 *users)
 {
-	unsigned long index;
-	u32 *first;	/* in a block: its users */
 	int kind;
 
 	*blocks = 0;
 	*users = 0;
 	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++) {
-		xa_for_each(&hdev->icm[kind].blocks, index, first) {
-			*blocks += 1;
-			*users += *first;
-		}
+		*blocks += fake_icm_blocks(hdev, kind);
+		*users += fake_icm_users(hdev, kind);
 	}
 }
 

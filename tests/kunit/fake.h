@@ -172,6 +172,9 @@ void fake_use_up(struct fake *fake);
 u32 fake_mark(struct fake *fake);
 struct fake_command *fake_nth(struct fake *fake, u32 number);
 
+u32 fake_icm_blocks(struct hghca_dev *hdev, enum hghca_icm_kind kind);
+u32 fake_icm_users(struct hghca_dev *hdev, enum hghca_icm_kind kind);
+
 /* Wait until so many commands have come; false when they do not. */
 bool fake_wait(struct fake *fake, u32 number);
 

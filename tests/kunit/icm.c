@@ -19,17 +19,6 @@
 
 #define ICM_QPS_A_BLOCK	128
 
-static u32 icm_users(struct fake *fake, enum hghca_icm_kind kind)
-{
-	/* A block's count of users is its first member. */
-	u32 *block, users = 0;
-	unsigned long index;
-
-	xa_for_each(&fake->hdev->icm[kind].blocks, index, block)
-		users += *block;
-	return users;
-}
-
 /* The pages a MAP_ICM hands over from address @virt on, and that they are zeroed. */
 static u32 icm_mapped_pages(struct kunit *test, const struct fake_command *map, u64 virt)
 {
@@ -126,7 +115,7 @@ static void icm_get_and_put(struct kunit *test)
 	for (i = 0; i < range->blocks; i++)
 		icm_expect_map(test, fake, mark + i, range->space, range->virt + i * 0x40000ULL,
 			       range->pages);
-	KUNIT_EXPECT_EQ(test, range->blocks, icm_users(fake, range->kind));
+	KUNIT_EXPECT_EQ(test, range->blocks, fake_icm_users(hdev, range->kind));
 
 	mark = fake_mark(fake);
 	hghca_icm_put(hdev, range->kind, range->first, range->count);
@@ -136,7 +125,7 @@ static void icm_get_and_put(struct kunit *test)
 	for (i = 0; i < range->blocks; i++)
 		icm_expect_unmap(test, fake, mark + i, range->space,
 				 range->virt + i * 0x40000ULL, range->pages);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[range->kind].blocks));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, range->kind));
 }
 
 /* A block lives from its first user to its last, whichever that is. */
@@ -150,15 +139,15 @@ static void icm_shared_block(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, 9, 1));
 	KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, 9, 1));
 	KUNIT_EXPECT_EQ(test, mark + 1, fake_mark(fake));
-	KUNIT_EXPECT_EQ(test, 3, icm_users(fake, HGHCA_ICM_QPC));
+	KUNIT_EXPECT_EQ(test, 3, fake_icm_users(hdev, HGHCA_ICM_QPC));
 
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 8, 1);
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 9, 1);
 	KUNIT_EXPECT_EQ(test, mark + 1, fake_mark(fake));
-	KUNIT_EXPECT_EQ(test, 1, icm_users(fake, HGHCA_ICM_QPC));
+	KUNIT_EXPECT_EQ(test, 1, fake_icm_users(hdev, HGHCA_ICM_QPC));
 
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 9, 1);
-	KUNIT_EXPECT_EQ(test, 0, icm_users(fake, HGHCA_ICM_QPC));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_users(hdev, HGHCA_ICM_QPC));
 	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 2, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark + 1, 1, ICM_QPC_BASE, 64);
@@ -190,7 +179,7 @@ static void icm_idle_block(struct kunit *test)
 	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 1, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark, 1, ICM_CQC_BASE, 64);
-	KUNIT_EXPECT_EQ(test, 1, icm_users(fake, HGHCA_ICM_QPC));
+	KUNIT_EXPECT_EQ(test, 1, fake_icm_users(hdev, HGHCA_ICM_QPC));
 
 	/* The next to lose its users takes the place. */
 	KUNIT_ASSERT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, 128, 1));
@@ -204,7 +193,7 @@ static void icm_idle_block(struct kunit *test)
 	icm_expect_unmap(test, fake, mark + 3, 1, 0x40000, 64);
 	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 4, fake_mark(fake));
-	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_QPC].blocks));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_QPC));
 }
 
 /* Of two ranges that overlap, what one has alone goes with it. */
@@ -230,7 +219,7 @@ static void icm_overlapping_ranges(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mark + 6, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark + 4, 1, 0x40000, 64);
 	icm_expect_unmap(test, fake, mark + 5, 1, 0x80000, 64);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_QPC].blocks));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_QPC));
 }
 
 /* ------------------------------------------------------------------ */
@@ -292,7 +281,7 @@ static void icm_map_fails(struct kunit *test)
 	for (i = 0; i < param->nth; i++)
 		icm_expect_unmap(test, fake, mark + param->nth + 1 + i, 1,
 				 (param->nth - 1 - i) * 0x40000ULL, 64);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_QPC].blocks));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_QPC));
 
 	/* The next try succeeds. */
 	KUNIT_EXPECT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_QPC, 0, 4 * ICM_QPS_A_BLOCK));
@@ -318,10 +307,10 @@ static void icm_map_fails_beside_others(struct kunit *test)
 	hghca_icm_trim(hdev);
 	KUNIT_EXPECT_EQ(test, mark + 3, fake_mark(fake));
 	icm_expect_unmap(test, fake, mark + 2, 1, 0, 64);
-	KUNIT_EXPECT_EQ(test, 1, icm_users(fake, HGHCA_ICM_QPC));
+	KUNIT_EXPECT_EQ(test, 1, fake_icm_users(hdev, HGHCA_ICM_QPC));
 	hghca_icm_put(hdev, HGHCA_ICM_QPC, 200, 1);
 	hghca_icm_trim(hdev);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_QPC].blocks));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_QPC));
 }
 
 /* A block that the device keeps is not freed, and not mapped a second time. */
@@ -337,8 +326,8 @@ static void icm_unmap_fails(struct kunit *test)
 	fake->answer = icm_fail_nth;
 	hghca_icm_put(hdev, HGHCA_ICM_CQC, 5, 1);
 	hghca_icm_trim(hdev);
-	KUNIT_EXPECT_FALSE(test, xa_empty(&hdev->icm[HGHCA_ICM_CQC].blocks));
-	KUNIT_EXPECT_EQ(test, 0, icm_users(fake, HGHCA_ICM_CQC));
+	KUNIT_EXPECT_NE(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_CQC));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_users(hdev, HGHCA_ICM_CQC));
 
 	mark = fake_mark(fake);
 	KUNIT_EXPECT_EQ(test, 0, hghca_icm_get(hdev, HGHCA_ICM_CQC, 6, 1));
@@ -346,7 +335,7 @@ static void icm_unmap_fails(struct kunit *test)
 	hghca_icm_put(hdev, HGHCA_ICM_CQC, 6, 1);
 	hghca_icm_trim(hdev);
 	icm_expect_unmap(test, fake, mark, 1, ICM_CQC_BASE, 64);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_CQC].blocks));
+	KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_CQC));
 }
 
 /* What is still there at the end is freed with the tables: kmemleak looks after it. */
@@ -355,7 +344,7 @@ static void icm_left_over(struct kunit *test)
 	struct fake *fake = test->priv;
 
 	KUNIT_EXPECT_EQ(test, 0, hghca_icm_get(fake->hdev, HGHCA_ICM_MTT, 8, 3 * 32768));
-	KUNIT_EXPECT_EQ(test, 4, icm_users(fake, HGHCA_ICM_MTT));
+	KUNIT_EXPECT_EQ(test, 4, fake_icm_users(fake->hdev, HGHCA_ICM_MTT));
 	fake_use_up(fake);
 }
 

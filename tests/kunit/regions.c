@@ -602,7 +602,7 @@ static void regions_expect_nothing_held(struct kunit *test, struct hghca_dev *hd
 	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), gen_pool_avail(hdev->mtt_pool));
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
 	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
-		KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[kind].blocks));
+		KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, kind));
 }
 
 static void regions_create_fails(struct kunit *test)

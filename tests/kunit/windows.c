@@ -123,7 +123,7 @@ static void windows_refused(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_alloc_mw(ibmw, &udata));
 		KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
 		hghca_icm_trim(hdev);
-		KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->icm[HGHCA_ICM_MPT].blocks));
+		KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_MPT));
 	}
 	this->refused = 0;
 	KUNIT_ASSERT_EQ(test, 0, hghca_alloc_mw(ibmw, &udata));
