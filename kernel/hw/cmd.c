@@ -54,13 +54,21 @@ static const struct hghca_cmd_row {
 #undef HGHCA_CMD_ROW
 };
 
+/* Each command looks its row up.  The rows are in the order of op. */
 static const struct hghca_cmd_row *hghca_cmd_find(u16 op)
 {
-	u32 i;
+	u32 first = 0, end = ARRAY_SIZE(hghca_cmd_rows);
 
-	for (i = 0; i < ARRAY_SIZE(hghca_cmd_rows); i++)
-		if (hghca_cmd_rows[i].op == op)
-			return &hghca_cmd_rows[i];
+	while (first < end) {
+		u32 middle = (first + end) / 2;
+
+		if (hghca_cmd_rows[middle].op == op)
+			return &hghca_cmd_rows[middle];
+		if (hghca_cmd_rows[middle].op < op)
+			first = middle + 1;
+		else
+			end = middle;
+	}
 	return NULL;
 }
 
@@ -120,6 +128,22 @@ static int hghca_cmd_status_to_errno(u8 status)
 	}
 }
 
+static struct hghca_mailbox *hghca_mailbox_new(struct hghca_dev *hdev)
+{
+	struct hghca_mailbox *mailbox;
+
+	mailbox = kzalloc_obj(*mailbox);
+	if (!mailbox)
+		return NULL;
+
+	mailbox->buf = dma_pool_alloc(hdev->cmd.pool, GFP_KERNEL, &mailbox->dma);
+	if (!mailbox->buf) {
+		kfree(mailbox);
+		return NULL;
+	}
+	return mailbox;
+}
+
 /**
  * hghca_mailbox_alloc - allocate a mailbox
  * @hdev: the device
@@ -130,17 +154,12 @@ static int hghca_cmd_status_to_errno(u8 status)
  */
 struct hghca_mailbox *hghca_mailbox_alloc(struct hghca_dev *hdev, size_t zeroed)
 {
-	struct hghca_mailbox *mailbox;
+	struct hghca_mailbox *mailbox = xchg(&hdev->cmd.spare, NULL);
 
-	mailbox = kzalloc_obj(*mailbox);
+	if (!mailbox)
+		mailbox = hghca_mailbox_new(hdev);
 	if (!mailbox)
 		return ERR_PTR(-ENOMEM);
-
-	mailbox->buf = dma_pool_alloc(hdev->cmd.pool, GFP_KERNEL, &mailbox->dma);
-	if (!mailbox->buf) {
-		kfree(mailbox);
-		return ERR_PTR(-ENOMEM);
-	}
 	memset(mailbox->buf, 0, zeroed);
 	return mailbox;
 }
@@ -156,7 +175,8 @@ static void hghca_mailbox_release(struct hghca_dev *hdev, struct hghca_mailbox *
  * @hdev: the device
  * @mailbox: the mailbox
  *
- * A mailbox that a lost command may still use is kept until hghca_cmd_cleanup().
+ * One mailbox is kept for the next command: most commands have one, one after the other.  A
+ * mailbox that a lost command may still use is kept until hghca_cmd_cleanup().
  */
 void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox)
 {
@@ -168,7 +188,8 @@ void hghca_mailbox_free(struct hghca_dev *hdev, struct hghca_mailbox *mailbox)
 		spin_unlock_irq(&ci->slot_lock);
 		return;
 	}
-	hghca_mailbox_release(hdev, mailbox);
+	if (cmpxchg(&ci->spare, NULL, mailbox))
+		hghca_mailbox_release(hdev, mailbox);
 }
 
 /* End all outstanding commands of a device that was given up.  Any context. */
@@ -275,14 +296,18 @@ static void hghca_cmd_lose_mailboxes(struct hghca_cmd *cmd)
  */
 static int hghca_hcr_wait(struct hghca_dev *hdev, u32 *ctrl)
 {
-	int err;
+	int err = 0;
 
 	lockdep_assert_held(&hdev->cmd.hcr_lock);
 
-	err = readl_poll_timeout(hdev->bus.regs + HGHCA_HCR_BASE + HGHCA_HCR_STATUS, *ctrl,
-				 !(*ctrl & HGHCA_HCR_GO) || *ctrl == U32_MAX ||
-				 hghca_dev_has_failed(hdev),
-				 HGHCA_HCR_SLEEP_US, hdev->cmd.hcr_timeout_us);
+	/* Mostly it is 0 at once, and the time need not be read. */
+	*ctrl = hghca_hcr_read(hdev, HGHCA_HCR_STATUS);
+	if (*ctrl & HGHCA_HCR_GO)
+		err = readl_poll_timeout(hdev->bus.regs + HGHCA_HCR_BASE + HGHCA_HCR_STATUS,
+					 *ctrl,
+					 !(*ctrl & HGHCA_HCR_GO) || *ctrl == U32_MAX ||
+					 hghca_dev_has_failed(hdev),
+					 HGHCA_HCR_SLEEP_US, hdev->cmd.hcr_timeout_us);
 	if (hghca_dev_has_failed(hdev))
 		return -EIO;
 	if (*ctrl == U32_MAX)
@@ -849,5 +874,8 @@ void hghca_cmd_cleanup(struct hghca_dev *hdev)
 	hghca_cmdq_close(hdev);
 	list_for_each_entry_safe(mailbox, next, &hdev->cmd.lost, node)
 		hghca_mailbox_release(hdev, mailbox);
+	if (hdev->cmd.spare)
+		hghca_mailbox_release(hdev, hdev->cmd.spare);
+	hdev->cmd.spare = NULL;
 	dma_pool_destroy(hdev->cmd.pool);
 }

@@ -248,6 +248,7 @@ struct hghca_cmd_if {
 	unsigned int look_ms;		/* interval at which a waiting caller reads the HCR */
 	unsigned int hcr_timeout_us;	/* for go to become 0 */
 	struct dma_pool *pool;
+	struct hghca_mailbox *spare;	/* for the next command, or NULL; taken by xchg() */
 	struct list_head lost;		/* mailboxes kept until the device is reset */
 };
 

@@ -371,6 +371,40 @@ static void commands_mailbox_is_zeroed(struct kunit *test)
 	}
 }
 
+/* The driver finds a command by a binary search. */
+static void commands_are_in_order(struct kunit *test)
+{
+	static const u16 ops[] = {
+#define COMMANDS_OP(name, function, op, ...) op,
+		HGHCA_COMMANDS(COMMANDS_OP)
+#undef COMMANDS_OP
+	};
+	u32 i;
+
+	for (i = 1; i < ARRAY_SIZE(ops); i++)
+		KUNIT_EXPECT_LT(test, ops[i - 1], ops[i]);
+}
+
+/* One mailbox is kept, so that commands one after the other allocate nothing. */
+static void commands_mailbox_is_kept(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct hghca_mailbox *first, *second, *third;
+
+	first = hghca_mailbox_alloc(fake->hdev, 0);
+	second = hghca_mailbox_alloc(fake->hdev, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(first) || IS_ERR(second));
+	KUNIT_EXPECT_PTR_NE(test, first, second);
+	KUNIT_EXPECT_PTR_NE(test, first->buf, second->buf);
+	hghca_mailbox_free(fake->hdev, second);
+	hghca_mailbox_free(fake->hdev, first);
+
+	third = hghca_mailbox_alloc(fake->hdev, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(third));
+	KUNIT_EXPECT_PTR_EQ(test, second, third);
+	hghca_mailbox_free(fake->hdev, third);
+}
+
 /* ------------------------------------------------------------------ */
 /* The typed commands, against the table of document 4                  */
 
@@ -1585,6 +1619,8 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE_PARAM(commands_mailbox_in, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_mailbox_out, commands_mode_gen_params),
 	KUNIT_CASE(commands_mailbox_is_zeroed),
+	KUNIT_CASE(commands_are_in_order),
+	KUNIT_CASE(commands_mailbox_is_kept),
 	KUNIT_CASE_PARAM(commands_typed, typed_gen_params),
 	KUNIT_CASE_PARAM(commands_typed_refused, typed_gen_params),
 	KUNIT_CASE_PARAM(commands_typed_given_up, typed_gen_params),
