@@ -189,9 +189,9 @@ void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t val
     core->device.uar_write(offset, value, size);
 }
 
-void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count)
+void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count, bool trusted)
 {
-    core->device.receive({parts, size_t(count)});
+    core->device.receive({parts, size_t(count)}, trusted ? hghca::Icrc::Device : hghca::Icrc::Unknown);
 }
 
 bool hghca_core_run(struct hghca_core *core)

@@ -258,26 +258,27 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
 
 // ---- the link, time
 
-void Device::receive(std::span<const iovec> parts)
+void Device::receive(std::span<const iovec> parts, Icrc icrc)
 try {
     if (failed_)
         return;
     begin_slice();
     if (impairment.active())
         impairment.receive(parts);
-    else
-        to_device(parts);
+    else if (initialized)
+        transport->receive(parts, icrc);
     finish_entry();
 } catch (const std::exception &e) {
     fail(e.what());
 }
 
-FrameSent Device::to_link(std::span<const iovec> parts) { return host.send_frame(parts); }
+// What has been through the impairment may be changed: its ICRC is for the receiver to verify, here as at the other end.
+FrameSent Device::to_link(std::span<const iovec> parts) { return host.send_frame(parts, Icrc::Unknown); }
 
 void Device::to_device(std::span<const iovec> parts)
 {
     if (initialized)
-        transport->receive(parts);
+        transport->receive(parts, Icrc::Unknown);
 }
 
 void Device::send()

@@ -105,8 +105,8 @@ public:
     void uar_write(uint64_t offset, uint64_t value, unsigned size);
 
     // A frame from the link, without FCS. Never sends: replies go out in run().
-    // `parts` are only valid during the call.
-    void receive(std::span<const iovec> parts);
+    // `parts` are only valid during the call. Icrc::Device: the ICRC is not verified, unless the link is impaired here.
+    void receive(std::span<const iovec> parts, Icrc icrc = Icrc::Unknown);
     // One slice of what is due: replies, sends, what an entry before has left. True: there is more.
     bool run();
     bool has_work() const;
@@ -120,9 +120,9 @@ public:
     const Counters &counters() const { return counters_; }
 
     // A frame for the link, through its impairment; as Host::send_frame().
-    FrameSent send_frame(std::span<const iovec> parts) override
+    FrameSent send_frame(std::span<const iovec> parts, Icrc icrc) override
     {
-        return impairment.active() ? impairment.send(parts) : host.send_frame(parts);
+        return impairment.active() ? impairment.send(parts) : host.send_frame(parts, icrc);
     }
 
     // Drops all contexts, the table layout and the ICM mapping (CLOSE_HCA).

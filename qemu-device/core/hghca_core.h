@@ -32,7 +32,8 @@ struct hghca_host_ops {
 	bool (*update)(void *opaque, uint64_t dma, void (*change)(uint64_t *word, void *context), void *context);
 	void (*raise_vector)(void *opaque, unsigned vector);
 	void (*lower_interrupt)(void *opaque);
-	bool (*send_frame)(void *opaque, const struct iovec *parts, int count);
+	/* `device_icrc`: the core has made the ICRC; false: it is software's, or there is none. */
+	bool (*send_frame)(void *opaque, const struct iovec *parts, int count, bool device_icrc);
 	void (*set_timer)(void *opaque, uint64_t deadline_ns);
 	uint64_t (*now_ns)(void *opaque);
 	uint64_t (*random)(void *opaque);
@@ -77,7 +78,11 @@ uint64_t hghca_core_hcr_read(struct hghca_core *core, uint64_t offset, unsigned 
 bool hghca_core_hcr_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
 uint64_t hghca_core_uar_read(struct hghca_core *core, uint64_t offset, unsigned size);
 void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t value, unsigned size);
-void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count);
+/*
+ * `trusted`: another core of this process has made the ICRC, and sends the frame within this call: the ICRC is not
+ * verified, unless there are rules of link impairment on this side.
+ */
+void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count, bool trusted);
 bool hghca_core_run(struct hghca_core *core);
 bool hghca_core_has_work(const struct hghca_core *core);
 void hghca_core_timer(struct hghca_core *core);

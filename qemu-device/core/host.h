@@ -15,6 +15,12 @@ enum class [[nodiscard]] FrameSent : uint8_t {
     LinkFull,   // not sent: the link takes nothing now
 };
 
+// Who has made the ICRC of a frame.
+enum class Icrc : uint8_t {
+    Unknown,   // software, another machine, or nobody: it is to be verified
+    Device,    // a device core, over the frame exactly as it is here
+};
+
 // Everything the core needs from outside. The core is deterministic: given the
 // same calls and the same answers from its Host it does the same.
 //
@@ -51,8 +57,8 @@ public:
     virtual void lower_interrupt() = 0;
 
     // Sends an Ethernet frame without FCS. With LinkFull the Host calls Device::link_ready() when the link takes frames
-    // again.
-    virtual FrameSent send_frame(std::span<const iovec> parts) = 0;
+    // again. `icrc` holds for this call: whoever keeps or changes the frame drops it.
+    virtual FrameSent send_frame(std::span<const iovec> parts, Icrc icrc) = 0;
 
     // A frame from the link that is for the Ethernet adapter behind the device. False: that takes no more now, and the
     // frame is lost. Only a device that shares its port with such an adapter calls it.

@@ -27,10 +27,10 @@ public:
     }
     void raise_vector(unsigned vector) override { ops_.raise_vector(opaque_, vector); }
     void lower_interrupt() override { ops_.lower_interrupt(opaque_); }
-    FrameSent send_frame(std::span<const iovec> parts) override
+    FrameSent send_frame(std::span<const iovec> parts, Icrc icrc) override
     {
-        return ops_.send_frame(opaque_, parts.data(), int(parts.size())) ? FrameSent::Yes
-                                                                             : FrameSent::LinkFull;
+        const bool sent = ops_.send_frame(opaque_, parts.data(), int(parts.size()), icrc == Icrc::Device);
+        return sent ? FrameSent::Yes : FrameSent::LinkFull;
     }
     void set_timer(uint64_t deadline_ns) override { ops_.set_timer(opaque_, deadline_ns); }
     uint64_t now_ns() override { return ops_.now_ns(opaque_); }

@@ -302,7 +302,7 @@ static void ernic_net_sent(NetClientState *nc, ssize_t size)
     ernic_leave(s);
 }
 
-static bool ernic_send_frame(void *opaque, const struct iovec *parts, int count)
+static bool ernic_send_frame(void *opaque, const struct iovec *parts, int count, bool device_icrc)
 {
     ErnicState *s = opaque;
 

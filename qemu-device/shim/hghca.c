@@ -5,7 +5,7 @@
  *   -device hghca[,netdev=ID][,mac=MAC][,profile=full|base|rsnic][,cache-entries=N][,slice=N][,bql-hook=BOOL][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
  *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
- *                [,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
+ *                [,verify=all|remote][,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
  *
  * docs/reference/hardware-interface.rst of the project describes the device.
  */
@@ -648,6 +648,22 @@ static void hghca_set_fail(Object *object, const char *value, Error **errp)
     }
 }
 
+static char *hghca_get_verify(Object *object, Error **errp)
+{
+    return g_strdup(HGHCA(object)->verify_remote ? "remote" : "all");
+}
+
+static void hghca_set_verify(Object *object, const char *value, Error **errp)
+{
+    bool remote = !strcmp(value, "remote");
+
+    if (!remote && strcmp(value, "all")) {
+        error_setg(errp, "property 'verify' must be 'all' or 'remote', not '%s'", value);
+        return;
+    }
+    HGHCA(object)->verify_remote = remote;
+}
+
 static void hghca_get_commands(Object *object, Visitor *v, const char *name, void *opaque,
                                Error **errp)
 {
@@ -719,6 +735,9 @@ static void hghca_class_init(ObjectClass *class, const void *data)
         "Limit of the bytes of each captured frame; 0: no limit");
     object_class_property_set_description(class, "pcap-size",
         "Limit of the bytes of the capture file, which ends the capture; 0: no limit");
+    object_class_property_add_str(class, "verify", hghca_get_verify, hghca_set_verify);
+    object_class_property_set_description(class, "verify",
+        "Packets whose ICRC the device verifies: 'all', or 'remote': not those directly from another HCA of this process");
     object_class_property_add_str(class, "pcap", hghca_capture_get, hghca_capture_set);
     object_class_property_set_description(class, "pcap",
         "File for every frame that the port sends or receives, as pcapng; empty: no capture");

@@ -20,13 +20,11 @@ static bool hghca_net_can_receive(NetClientState *nc)
     return !s->busy;
 }
 
-static ssize_t hghca_net_receive_iov(NetClientState *nc, const struct iovec *parts,
-                                     int count)
+static ssize_t hghca_net_take(HghcaState *s, const struct iovec *parts, int count, bool trusted)
 {
-    HghcaState *s = qemu_get_nic_opaque(nc);
     ssize_t size = iov_size(parts, count);
 
-    if (!hghca_net_can_receive(nc)) {
+    if (!hghca_net_can_receive(qemu_get_queue(s->nic))) {
         return 0;
     }
     if (!hghca_enter(s)) {
@@ -40,10 +38,16 @@ static ssize_t hghca_net_receive_iov(NetClientState *nc, const struct iovec *par
     if (s->capture) {
         hghca_capture_add(s, false, parts, count);
     }
-    hghca_core_receive(s->core, parts, count);
+    hghca_core_receive(s->core, parts, count, trusted);
     /* The sender may be a netdev that cannot receive a frame within its call. */
     hghca_leave_quietly(s);
     return size;
+}
+
+static ssize_t hghca_net_receive_iov(NetClientState *nc, const struct iovec *parts,
+                                     int count)
+{
+    return hghca_net_take(qemu_get_nic_opaque(nc), parts, count, false);
 }
 
 static ssize_t hghca_net_receive(NetClientState *nc, const uint8_t *frame, size_t size)
@@ -145,9 +149,27 @@ static HghcaState *hghca_wire_end(HghcaState *s)
     return wire->end && !wire->end->rx_waiting ? wire->end : NULL;
 }
 
-bool hghca_net_send(void *opaque, const struct iovec *parts, int count)
+/*
+ * Hands the frame to the core of the other HCA within this call: nothing has it in between.
+ * With verify=remote that does not verify an ICRC that this core has made. False: the frame
+ * goes through the net layer.
+ */
+static bool hghca_net_send_direct(HghcaState *s, const struct iovec *parts, int count,
+                                  bool device_icrc)
 {
-    HghcaState *s = opaque, *end;
+    HghcaState *end = hghca_wire_end(s);
+    bool trusted = end && end->verify_remote && device_icrc;
+    ssize_t size = end ? hghca_net_take(end, parts, count, trusted) : 0;
+
+    if (size) {
+        trace_hghca_frame_direct(s->name, size, trusted ? "trusted" : "verified");
+    }
+    return size;
+}
+
+bool hghca_net_send(void *opaque, const struct iovec *parts, int count, bool device_icrc)
+{
+    HghcaState *s = opaque;
     size_t size;
 
     if (s->tx_pending) {
@@ -161,9 +183,7 @@ bool hghca_net_send(void *opaque, const struct iovec *parts, int count)
     if (s->capture) {
         hghca_capture_add(s, true, parts, count);
     }
-    end = hghca_wire_end(s);
-    if (end && hghca_net_receive_iov(qemu_get_queue(end->nic), parts, count)) {
-        trace_hghca_frame_direct(s->name, size);
+    if (hghca_net_send_direct(s, parts, count, device_icrc)) {
         return true;
     }
     if (!qemu_sendv_packet_async(qemu_get_queue(s->nic), parts, count, hghca_net_sent)) {

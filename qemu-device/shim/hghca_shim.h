@@ -61,6 +61,7 @@ struct HghcaState {
     char *capture_file;             /* NULL: no frames are captured */
     char *faults;
     uint64_t fault_seed;
+    bool verify_remote;             /* only, as hghca_net_send_direct() has it */
 
     MemoryRegion hcr;
     MemoryRegion uar;
@@ -139,6 +140,6 @@ bool hghca_faults_open(HghcaState *s, Error **errp);
 void hghca_net_open(HghcaState *s);
 void hghca_net_close(HghcaState *s);
 bool hghca_net_link_up(HghcaState *s);
-bool hghca_net_send(void *opaque, const struct iovec *parts, int count);
+bool hghca_net_send(void *opaque, const struct iovec *parts, int count, bool device_icrc);
 
 #endif

@@ -38,6 +38,22 @@ def test_slice_refused():
             raise AssertionError(f"slice={value}: {said}")
 
 
+def test_verify_refused():
+    """A value of `verify` that does not exist is refused with those that do, also while the HCA works"""
+    wanted = "property 'verify' must be 'all' or 'remote', not 'none'"
+    said = refusal("verify=none")
+    if wanted not in said:
+        raise AssertionError(said)
+    with machine.started(*device("id=hca,verify=remote")) as m:
+        try:
+            m.qmp("qom-set", path="/machine/peripheral/hca", property="verify", value="none")
+            said = "nothing"
+        except AssertionError as error:
+            said = str(error)
+        if wanted not in said or m.qmp("qom-get", path="/machine/peripheral/hca", property="verify") != "remote":
+            raise AssertionError(said)
+
+
 def test_taken():
     """With the least and the largest slice, and without the hook of QEMU's lock, the HCA works"""
     for properties in ("slice=1", "slice=65536", "bql-hook=off", "bql-hook=on"):

@@ -88,6 +88,46 @@ def test_wire_link_down():
             same(m.read(b.data.memory, LENGTH), pattern(LENGTH, 5), "what arrived then")
 
 
+def set_verify(m, value):
+    for number in (1, 2):
+        m.qmp("qom-set", path=f"/machine/peripheral/hca{number}", property="verify", value=value)
+
+
+def test_wire_verify():
+    """verify=remote: the ICRCs of packets that go directly are not verified; of all others, and with `all`, they are"""
+    with adapters("full,verify=remote", "full,verify=remote") as (m, a, b):
+        trace(m)
+        x, _ = pair(a, b, jz.RC)
+
+        def trusted():
+            return sum("hghca_frame_direct hca1" in line and "ICRC trusted" in line for line in m.trace())
+
+        found = []
+        for value in ("remote", "all", "remote"):
+            set_verify(m, value)
+            before = trusted()
+            found.append((write(m, a, b, x, len(found)), trusted() - before))
+        same(found, [(PACKETS - 1, PACKETS - 1), (PACKETS - 1, 0), (PACKETS - 1, PACKETS - 1)],
+             "packets that went directly, and those not verified")
+
+
+def test_wire_verify_impaired():
+    """verify=remote: what the link of the sender or of the receiver has corrupted is dropped, and sent again"""
+    for number in (1, 2):
+        with adapters("full,verify=remote", "full,verify=remote") as (m, a, b):
+            x, _ = pair(a, b, jz.RC)
+            m.qmp("qom-set", path=f"/machine/peripheral/hca{number}", property="faults",
+                  value=f"corrupt,dir={'tx' if number == 1 else 'rx'},every=2,count=2")
+            m.write(a.data.memory, pattern(LENGTH, 9))
+            x.post(jz.OP_WRITE, jz.remote(b.data), jz.data(a.data, 0, LENGTH))
+            for _ in range(3):
+                m.advance(2_000_000_000)
+            same(next_completion(x, "the WRITE, sent again").syndrome, 0, "its syndrome")
+            same(m.read(b.data.memory, LENGTH), pattern(LENGTH, 9), "what a WRITE wrote")
+            stats = m.qmp("qom-get", path="/machine/peripheral/hca2", property="stats")
+            same(stats["rx_bad_icrc"], 2, f"packets that hca2 dropped, with a rule of hca{number}")
+
+
 def test_wire_third():
     """With a third port on the hub, each frame goes through QEMU's net layer"""
     with adapters("full", "full") as (m, a, b):

@@ -57,7 +57,7 @@ public:
     static uint32_t ipv4_of(uint32_t n) { return 0x0a0a0000 | ((n + 1) & 0xffff); }   // of index 0
 
     // ---- Host
-    FrameSent send_frame(std::span<const iovec> parts) override;
+    FrameSent send_frame(std::span<const iovec> parts, Icrc icrc) override;
     void set_timer(uint64_t deadline) override;
     uint64_t now_ns() override { return world_.now_ns; }
     void schedule() override;

@@ -26,8 +26,9 @@ const hghca_host_ops kOps = {
     },
     [](void *o, unsigned vector) { host_of(o).raise_vector(vector); },
     [](void *o) { host_of(o).lower_interrupt(); },
-    [](void *o, const iovec *parts, int count) {
-        return host_of(o).send_frame({parts, size_t(count)}) == FrameSent::Yes;
+    [](void *o, const iovec *parts, int count, bool device_icrc) {
+        return host_of(o).send_frame({parts, size_t(count)}, device_icrc ? Icrc::Device : Icrc::Unknown) ==
+               FrameSent::Yes;
     },
     [](void *o, uint64_t deadline) { host_of(o).set_timer(deadline); },
     [](void *o) { return host_of(o).now_ns(); },
@@ -100,7 +101,7 @@ TEST_F(CApi, FaultsOnTheLink)
     const iovec part{frame, sizeof(frame)};
     ASSERT_TRUE(hghca_core_set_faults(core, "drop,every=2;delay,us=10", error, sizeof(error)));
     for (unsigned i = 0; i < 3; i++)
-        hghca_core_receive(core, &part, 1);
+        hghca_core_receive(core, &part, 1, false);
     EXPECT_EQ(count("dropped"), 1u);
     EXPECT_EQ(count("delayed"), 2u);
     EXPECT_EQ(hghca_core_held_frames(core), 2u);
@@ -109,9 +110,9 @@ TEST_F(CApi, FaultsOnTheLink)
     hghca_core_timer(core);
     EXPECT_EQ(hghca_core_held_frames(core), 0u);
     hghca_core_set_fault_seed(core, 5);   // begins again: the third is no second
-    hghca_core_receive(core, &part, 1);
+    hghca_core_receive(core, &part, 1, false);
     EXPECT_EQ(count("dropped"), 1u);
-    hghca_core_receive(core, &part, 1);
+    hghca_core_receive(core, &part, 1, false);
     EXPECT_EQ(count("dropped"), 2u);
     hghca_core_reset(core);
     EXPECT_EQ(count("purged"), 1u);
@@ -222,7 +223,7 @@ TEST_F(CApi, EveryEntryIsSafeWhenNothingIsSetUp)
     uint8_t bytes[64] = {};
     iovec part{bytes, sizeof(bytes)};
     hghca_core_uar_write(core, 0, ~0ull, 8);
-    hghca_core_receive(core, &part, 1);
+    hghca_core_receive(core, &part, 1, false);
     EXPECT_FALSE(hghca_core_run(core));
     EXPECT_FALSE(hghca_core_has_work(core));
     hghca_core_timer(core);
@@ -273,7 +274,7 @@ TEST_F(CApi, TheErrorBuffer)
     iovec part{frame, sizeof(frame)};
     for (unsigned i = 1; i <= 100; i++) {
         host.clock_ns = i;
-        hghca_core_receive(core, &part, 1);
+        hghca_core_receive(core, &part, 1, false);
     }
     EXPECT_EQ(hghca_core_next_error(core), 100u);
     EXPECT_EQ(hghca_core_first_error(core), 36u);

@@ -97,6 +97,7 @@ public:
     std::vector<Range> holes;             // nothing there at all
     std::vector<Range> read_only;         // takes no writes; read by copy
     bool link_full = false;               // send_frame() refuses
+    Icrc last_icrc = Icrc::Unknown;       // of the frame that was sent last
     bool adapter_full = false;            // pass_frame() refuses
     std::function<void()> meanwhile;      // what a program does while a frame is about to leave
     std::function<void(uint64_t dma, uint64_t len)> after_read;   // ... when memory has just been read by copy
@@ -182,11 +183,12 @@ public:
         vectors.push_back(vector);
     }
     void lower_interrupt() override { lowered++; }
-    FrameSent send_frame(std::span<const iovec> parts) override
+    FrameSent send_frame(std::span<const iovec> parts, Icrc icrc) override
     {
         const Outside outside;
         if (link_full)
             return FrameSent::LinkFull;
+        last_icrc = icrc;
         check_apart(parts);
         if (meanwhile)
             meanwhile();

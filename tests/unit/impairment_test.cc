@@ -1046,7 +1046,7 @@ TEST_F(ImpairmentOnDevices, ADeviceGoesWithFramesHeldBack)
         Frame f = numbered(1);
         const iovec part{f.data(), f.size()};
         device.receive({&part, 1});
-        EXPECT_EQ(device.send_frame({&part, 1}), FrameSent::Yes);
+        EXPECT_EQ(device.send_frame({&part, 1}, Icrc::Unknown), FrameSent::Yes);
         EXPECT_EQ(device.impairment.held_frames(), 2u);
     }
     EXPECT_TRUE(host.frames.empty());

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import accel, bench_compare, bench_core, buildroot, cache, goals, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
-from .figures import FIGURES, LOOP, RXE_ADDRESS, RunFailed
+from .figures import FIGURES, LOOP, RXE_ADDRESS, UNVERIFIED, RunFailed
 
 ROUNDS = 3
 TRIES = 3
@@ -42,6 +42,8 @@ def add_options(parser):
                         help="do not measure: the figures of an earlier run's --json")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N",
                         help=f"runs of everything, at least 3 (default {ROUNDS})")
+    parser.add_argument("--unverified", action="store_true",
+                        help="also measure bandwidths and latencies with verify=remote: the peer verifies no ICRC")
 
 
 def chosen(names):
@@ -80,7 +82,7 @@ def main(options):
             raise UsageError("--from has its figures in the file", "leave out the names of figures")
         report = bench_compare.read(options.earlier)
     else:
-        report = measure(chosen(options.figures), options.rounds)
+        report = measure(chosen(options.figures), options.rounds, unverified=options.unverified)
     results = report["results"]
     print_tables(results)
     if old:
@@ -92,13 +94,18 @@ def main(options):
     return 0
 
 
-def measure(wanted, rounds, kernel=None):
-    """Measure what chosen() has found; the report, as --json has it. kernel: as setup.make() takes it."""
+def measure(wanted, rounds, kernel=None, unverified=False):
+    """Measure what chosen() has found; the report, as --json has it.
+
+    kernel: as setup.make() takes it. unverified: with the subject UNVERIFIED.
+    """
     made = setup.make(kernel=kernel)
     programs, core = make_programs(made.buildroot), bench_core.Program()
     config = machine.Config(share=str(programs), accel=accel.choose(made))
     with guest.boot(made, config) as guests:
         bench = Bench(guests[0], programs / "memcpy", core)
+        if unverified:
+            bench.ends[UNVERIFIED] = bench.ends["hghca"]
         environment = describe(made, config, guests[0])
         bench.run(wanted, rounds)
     return {"results": bench.results(), "environment": environment, "rounds": rounds, "failed_runs": bench.failures}
@@ -205,6 +212,7 @@ class Bench:
 
     def measure(self, figure, size, subject):
         """One value; a failed run is repeated, and every failed run is reported and kept."""
+        self.verify("remote" if subject == UNVERIFIED else "all")
         for _ in range(TRIES):
             try:
                 return figure.take(self, figure, size, subject)
@@ -212,6 +220,12 @@ class Bench:
                 self.failures.append({"test": figure.name, "bytes": size, "subject": subject, "why": str(error)})
                 print(f"failed run: {figure.name}, {size} bytes, {subject}: {error}", flush=True)
         raise ToolError(f"{figure.name} with {size} bytes on {subject} failed {TRIES} times")
+
+    def verify(self, value):
+        """Set the property of both HCAs, if any subject needs it."""
+        if UNVERIFIED in self.ends:
+            for number in (1, 2):
+                self.guest.qmp("qom-set", path=f"/machine/peripheral/hca{number}", property="verify", value=value)
 
     def next_port(self):
         """An unused TCP port."""

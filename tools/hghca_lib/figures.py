@@ -3,6 +3,8 @@
 
 Subjects:
   hghca       from the first HCA of the guest to the second, over the link; figures of one device, on the first
+  hghca-unverified
+              as hghca, with verify=remote: the peer does not verify ICRCs. With `bench --unverified` only
   hghca-self  the first HCA to itself
   rxe         the kernel's software RDMA on an interface with the same MTU, to itself: it does not support network
               namespaces in this kernel. It bypasses the interface this way, so this is its fastest path
@@ -21,12 +23,13 @@ from . import pair
 KIB, MIB = 1 << 10, 1 << 20
 RXE_ADDRESS = "10.99.0.1"
 LOOP = "loop"
+UNVERIFIED = "hghca-unverified"
 RUN_TIMEOUT_S = 60
 LATENCY_COUNT = 1000
 # The amount of data of a bandwidth run: enough for a measurement, within the time limit.
-RUN_BYTES = {"hghca": 256 * MIB, "hghca-self": 256 * MIB, "rxe": 8 * MIB}
-COUNT_LEAST = {"hghca": 50, "hghca-self": 50, "rxe": 5}
-COUNT_MOST = {"hghca": 10000, "hghca-self": 10000, "rxe": 2000}
+RUN_BYTES = {"hghca": 256 * MIB, UNVERIFIED: 256 * MIB, "hghca-self": 256 * MIB, "rxe": 8 * MIB}
+COUNT_LEAST = {"hghca": 50, UNVERIFIED: 50, "hghca-self": 50, "rxe": 5}
+COUNT_MOST = {"hghca": 10000, UNVERIFIED: 10000, "hghca-self": 10000, "rxe": 2000}
 SRQ_QPS = 4
 SRQ_COUNT = {"hghca": 5000, "hghca-self": 5000, "rxe": 500}
 CONNECTIONS = 100
@@ -156,7 +159,7 @@ def nvme_bandwidth(bench, _, size, subject):
 
 
 SIZES = tuple(64 << shift for shift in range(0, 17, 2))
-BESIDE_MEMORY = ("hghca", "hghca-self", "rxe", "memcpy")
+BESIDE_MEMORY = ("hghca", UNVERIFIED, "hghca-self", "rxe", "memcpy")
 BESIDE_COPIES = (*BESIDE_MEMORY, "copy-crc")
 # The NVMe host and target use the first network namespace only.
 TO_ITSELF = ("hghca-self", "rxe", LOOP)

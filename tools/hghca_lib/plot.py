@@ -8,8 +8,8 @@ from pathlib import Path
 
 from .errors import ToolError
 
-COLOURS = {"hghca": "#0060ad", "hghca-self": "#56b4e9", "rxe": "#d55e00", "loop": "#009e73", "memcpy": "#777777", "copy-crc": "#222222"}
-POINTS = {"hghca": 7, "hghca-self": 6, "rxe": 5, "loop": 4, "memcpy": 0, "copy-crc": 1}
+COLOURS = {"hghca": "#0060ad", "hghca-unverified": "#cc79a7", "hghca-self": "#56b4e9", "rxe": "#d55e00", "loop": "#009e73", "memcpy": "#777777", "copy-crc": "#222222"}
+POINTS = {"hghca": 7, "hghca-unverified": 9, "hghca-self": 6, "rxe": 5, "loop": 4, "memcpy": 0, "copy-crc": 1}
 PANEL_WIDTH, PANEL_HEIGHT = 750, 500
 TITLE = "JingZhao HCA, rxe and copies of memory: medians, bars from least to most"
 HEAD = """

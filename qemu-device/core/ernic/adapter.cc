@@ -727,7 +727,7 @@ FrameSent Adapter::forward(std::span<const iovec> parts)
 {
     if (transport->flow_control.paused(kOther))
         return FrameSent::LinkFull;
-    const FrameSent sent = host.send_frame(parts);
+    const FrameSent sent = host.send_frame(parts, Icrc::Unknown);
     stats.frames_forwarded += sent == FrameSent::Yes;
     return sent;
 }
@@ -754,7 +754,7 @@ FrameSent Adapter::send_mad(std::span<const iovec> parts)
     std::array<uint8_t, 6> destination{};
     frame.copy(0, destination.data(), destination.size());
     if (destination != port_.addresses.mac())
-        return send_frame(parts);
+        return headers.send(parts);
     receive_packet(frame);
     incoming_ = nullptr;
     return FrameSent::Yes;

@@ -17,7 +17,7 @@ FrameSent HeaderBuffers::send(std::span<const iovec> parts)
     const uint32_t buffers = field_get(ERNIC_BUFFERS, size), buffer_bytes = field_get(ERNIC_BUFFER_BYTES, size);
     Incoming packet;
     if (!buffers || buffer_bytes < ERNIC_HEADER_BUFFER_BYTES || !take_apart(parts, packet))
-        return host_.send_frame(parts);
+        return host_.send_frame(parts, Icrc::Unknown);
     const size_t headers = packet.layout.transport_offset + sizeof(hghca_bth) + extension_bytes(packet.flags());
     const size_t bytes = std::min(headers, packet.head_bytes);
     // What the transport and the MADs send is in one part.
@@ -31,7 +31,7 @@ FrameSent HeaderBuffers::send(std::span<const iovec> parts)
         return FrameSent::Yes;
     }
     const std::array<iovec, 2> frame = {iovec{header.data(), bytes}, iovec{rest.data(), rest.size()}};
-    const FrameSent sent = host_.send_frame(frame);
+    const FrameSent sent = host_.send_frame(frame, Icrc::Unknown);
     if (sent == FrameSent::Yes) {
         next_ = (next_ + 1) % buffers;
         finish_list();

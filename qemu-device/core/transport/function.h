@@ -165,7 +165,7 @@ protected:
 class Outlet {
 public:
     // As Host::send_frame().
-    virtual FrameSent send_frame(std::span<const iovec> parts) = 0;
+    virtual FrameSent send_frame(std::span<const iovec> parts, Icrc icrc) = 0;
 
 protected:
     ~Outlet() = default;

@@ -151,7 +151,7 @@ Sent Transport::send_packet(const Qp &qp, Route *route, TransportHeader &h, cons
     crc = le32(~crc32_update(crc, end, h.pad));
     std::memcpy(end + h.pad, &crc, sizeof(crc));
     // With the link down it is lost on the way.
-    if (port.link_up && outlet.send_frame({&frame, 1}) == FrameSent::LinkFull)
+    if (port.link_up && outlet.send_frame({&frame, 1}, Icrc::Device) == FrameSent::LinkFull)
         return Sent::Blocked;
     count_sent(qp, *route, h);
     if (route->to_group && h.qpn == kMulticastQpn && kOpcodes[h.opcode] & kDeth && features.multicast) {
@@ -194,7 +194,8 @@ Sent Transport::send_frame(const Qp &qp, const PacketSegments &frame, uint32_t f
         receive_frame(view, false);
         return Sent::Yes;
     }
-    if (port.link_up && outlet.send_frame({&part, 1}) == FrameSent::LinkFull)
+    // Software may have put anything where an ICRC is.
+    if (port.link_up && outlet.send_frame({&part, 1}, Icrc::Unknown) == FrameSent::LinkFull)
         return Sent::Blocked;
     if (staged_[0] & 1)
         raw_frames.receive_own(view, {staged_.data(), std::min<size_t>(frame_bytes, kMaxHeader)}, qp.a.qpn);
@@ -254,14 +255,14 @@ bool Transport::scatter_apart(const FrameView &view, size_t from, const PacketSe
     return good;
 }
 
-void Transport::receive(std::span<const iovec> parts)
+void Transport::receive(std::span<const iovec> parts, Icrc icrc)
 {
     FrameView frame{parts, 0, 0};
     for (const iovec &part : parts)
         frame.length += part.iov_len;
     now_ns = host.now_ns();
     if (!flow_control.takes(frame))
-        receive_frame(frame, false);
+        receive_frame(frame, icrc == Icrc::Device);
 }
 
 // The first bytes of the frame, zeros behind its end; how many there are.

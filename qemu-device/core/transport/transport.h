@@ -75,8 +75,8 @@ public:
     // The settings of flow control are new, or the link has gone down or up.
     void restart_flow_control();
 
-    // A frame from the link. Never sends.
-    void receive(std::span<const iovec> parts);
+    // A frame from the link. Never sends. A frame that waits in a receive buffer is verified in any case.
+    void receive(std::span<const iovec> parts, Icrc icrc);
     // A frame for a raw QP that takes frames in its state. False: it makes no completion of a frame received.
     bool deliver_raw(Qp &qp, const FrameView &frame) { return raw_qps.deliver(qp, frame); }
     // Goes on with flushes of queues, whatever the link does, until the slice is over.
@@ -196,7 +196,7 @@ private:
         else
             receive_frame(frame, false);
     }
-    FrameSent send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}); }
+    FrameSent send_control(const iovec &frame) override { return outlet.send_frame({&frame, 1}, Icrc::Unknown); }
     static TrafficClass class_of(const Qp &qp) { return qp.a.service == Service::Raw ? kOther : kRoce; }
     // Calls copy(segment, to) for each; false as soon as that is false.
     template <class Copy>
