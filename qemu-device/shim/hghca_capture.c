@@ -16,6 +16,22 @@ static uint64_t hghca_capture_epoch_ns(void)
     return g_get_real_time() * SCALE_US - qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
+/* Does not wait for the reader of a FIFO. */
+static int hghca_capture_open_file(const char *file, Error **errp)
+{
+    Error *error = NULL;
+    struct stat status;
+    int fd = qemu_create(file, O_WRONLY | O_NONBLOCK, 0644, &error);
+
+    if (fd < 0 && errno == ENXIO && !stat(file, &status) && S_ISFIFO(status.st_mode)) {
+        error_free(error);
+        error_setg(errp, "property 'pcap': the FIFO '%s' has no reader; start the reader first", file);
+    } else {
+        error_propagate(errp, error);
+    }
+    return fd;
+}
+
 static struct hghca_capture *hghca_capture_begin_file(HghcaState *s, const char *file,
                                                       Error **errp)
 {
@@ -27,7 +43,7 @@ static struct hghca_capture *hghca_capture_begin_file(HghcaState *s, const char 
     };
     struct hghca_capture *capture;
     int error;
-    int fd = qemu_create(file, O_WRONLY | O_NONBLOCK, 0644, errp);
+    int fd = hghca_capture_open_file(file, errp);
 
     if (fd < 0) {
         return NULL;
@@ -48,6 +64,11 @@ void hghca_capture_close(HghcaState *s)
         hghca_capture_end(s->capture);
         s->capture = NULL;
     }
+    if (s->capture_dropped) {
+        warn_report("%s: the capture of frames in '%s' lacks %" PRIu64 " frames", s->name,
+                    s->capture_file, s->capture_dropped);
+        s->capture_dropped = 0;
+    }
     g_free(s->capture_file);
     s->capture_file = NULL;
 }
@@ -66,9 +87,14 @@ void hghca_capture_add(HghcaState *s, bool sent, const struct iovec *parts, int 
     uint64_t now_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     int error = hghca_capture_frame(s->capture, sent, now_ns, parts, count);
 
-    if (error) {
+    if (error == EAGAIN) {
+        if (!s->capture_dropped++) {
+            warn_report("%s: the FIFO '%s' is not read fast enough: its capture lacks frames",
+                        s->name, s->capture_file);
+        }
+    } else if (error) {
         warn_report("%s: the capture of frames in '%s' ends: %s", s->name, s->capture_file,
-                    strerror(error));
+                    error == EPIPE ? "its reader is gone" : strerror(error));
         hghca_capture_close(s);
     }
 }

@@ -77,6 +77,7 @@ struct HghcaState {
     bool rx_waiting;                /* the net layer may have queued frames for this device */
     HghcaWire wire;
     struct hghca_capture *capture;
+    uint64_t capture_dropped;       /* frames for which the FIFO had no place */
 
     QEMUTimer *timer;
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Frames between two HCAs that are alone on a hub: directly, but never past what is attached to the way."""
 
+import contextlib
+import os
 import struct
 import tempfile
 from pathlib import Path
 
 import jingzhao as jz
-from base_cases import adapters, done, next_completion, pair, pattern, same
+from base_cases import adapters, captured, done, next_completion, pair, pattern, same, set_property
 
 LENGTH = 5000       # five packets of 1024 bytes and less
 PACKETS = 5
@@ -126,6 +128,70 @@ def test_wire_verify_impaired():
             same(m.read(b.data.memory, LENGTH), pattern(LENGTH, 9), "what a WRITE wrote")
             stats = m.qmp("qom-get", path="/machine/peripheral/hca2", property="stats")
             same(stats["rx_bad_icrc"], 2, f"packets that hca2 dropped, with a rule of hca{number}")
+
+
+@contextlib.contextmanager
+def fifo():
+    """The path of a FIFO."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "frames"
+        os.mkfifo(path)
+        yield path
+
+
+def read_all(reader):
+    """What is in the FIFO now."""
+    found = b""
+    with contextlib.suppress(BlockingIOError):
+        while part := os.read(reader, 1 << 20):
+            found += part
+    return found
+
+
+def test_wire_fifo():
+    """Capture in a FIFO: whole blocks, some lost and none torn, if its reader is slow; the end, if the reader is gone"""
+    with connected() as (m, a, b), fifo() as path, tempfile.NamedTemporaryFile() as copy:
+        x, _ = pair(a, b, jz.RC)
+        trace(m)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        set_property(m, "pcap", str(path))
+        write(m, a, b, x, 1)
+        copy.write(read_all(reader))
+        copy.flush()
+        same(len(captured(copy.name)), PACKETS + 1, "frames of a WRITE that were read")
+        # A FIFO holds 1 MiB at most.
+        count = (1 << 20) // LENGTH + 1
+        for seed in range(count):
+            write(m, a, b, x, seed)
+        same(m.qmp("qom-get", path="/machine/peripheral/hca1", property="pcap"), str(path), "the capture of who is not read")
+        copy.write(read_all(reader))
+        copy.flush()
+        found = len(captured(copy.name))
+        same(PACKETS + 1 < found < (count + 1) * (PACKETS + 1), True, f"{found} frames are some of those sent")
+        write(m, a, b, x, 2)
+        copy.write(read_all(reader))
+        copy.flush()
+        same(len(captured(copy.name)), found + PACKETS + 1, "frames after the reader has caught up")
+        os.close(reader)
+        write(m, a, b, x, 3)
+        same(m.qmp("qom-get", path="/machine/peripheral/hca1", property="pcap"), "", "the capture without a reader")
+        said = os.read(m.process.stderr.fileno(), 1 << 16).decode()
+        lacking = (count + 1) * (PACKETS + 1) - found
+        wanted = ["is not read fast enough: its capture lacks frames", "ends: its reader is gone",
+                  f"lacks {lacking} frames"]
+        same([text for text in wanted if said.count(text) != 1], [], f"what QEMU does not say once: {said}")
+
+
+def test_wire_fifo_without_reader():
+    """Capture in a FIFO that nothing reads is refused with what to do, and QEMU does not wait"""
+    with connected() as (m, _, _), fifo() as path:
+        try:
+            set_property(m, "pcap", str(path))
+            said = "nothing"
+        except AssertionError as error:
+            said = str(error)
+        if f"property 'pcap': the FIFO '{path}' has no reader; start the reader first" not in said:
+            raise AssertionError(said)
 
 
 def test_wire_third():

@@ -334,5 +334,132 @@ TEST_F(CaptureFiles, EndWithTheirSize)
     hghca_capture_end(capture);
 }
 
+// A FIFO, whose reader is the test. It holds 1 MiB at most.
+class CaptureFifos : public ::testing::Test {
+protected:
+    CaptureFifos()
+    {
+        EXPECT_NE(mkdtemp(folder.data()), nullptr);
+        path = folder + "/fifo";
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        reader = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        signal(SIGPIPE, SIG_IGN);
+        capture = begin(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), error);
+        take(Capture::kMaxSnapBytes);
+        begun = taken.size();
+        taken.clear();
+    }
+    ~CaptureFifos() override
+    {
+        hghca_capture_end(capture);
+        close(reader);
+        signal(SIGPIPE, SIG_DFL);
+        unlink(path.c_str());
+        rmdir(folder.c_str());
+    }
+    // The number of bytes taken: `most`, or all that there are.
+    size_t take(size_t most)
+    {
+        size_t n = 0;
+        while (n < most) {
+            uint8_t bytes[4096];
+            const ssize_t got = read(reader, bytes, std::min(sizeof(bytes), most - n));
+            if (got <= 0)
+                break;
+            taken.insert(taken.end(), bytes, bytes + got);
+            n += size_t(got);
+        }
+        return n;
+    }
+    int send(Bytes &frame, uint64_t time_ns)
+    {
+        const iovec whole = part(frame);
+        return hghca_capture_frame(capture, true, time_ns, &whole, 1);
+    }
+
+    std::string folder = "/tmp/hghca-fifo-XXXXXX";
+    std::string path;
+    int reader = -1, error = 0;
+    hghca_capture *capture = nullptr;
+    Bytes taken;
+    size_t begun = 0;
+};
+
+TEST_F(CaptureFifos, HaveEachBlockAtOnce)
+{
+    ASSERT_NE(capture, nullptr);
+    EXPECT_EQ(begun, 32u + 44 + 4);   // of the section and of the interface, whose name is "x"
+    Bytes frame = numbered(60);
+    ASSERT_EQ(send(frame, 5), 0);
+    take(1 << 20);
+    EXPECT_EQ(taken, packet_block(frame, 60, 5, 2));
+}
+
+// Whatever the reader leaves, it has whole blocks one behind the other: those of the frames that were taken.
+TEST_F(CaptureFifos, LoseWholeBlocksToASlowReader)
+{
+    ASSERT_NE(capture, nullptr);
+    Bytes expected;
+    unsigned lost = 0, kept = 0;
+    for (unsigned i = 0; i < 2000; i++) {
+        // Up to PIPE_BUF, 4096 bytes, a write is all or nothing (pipe(7)); above it, it may be neither.
+        Bytes frame = numbered(i % 3 ? 9000 + i % 50 : 60);
+        const int sent = send(frame, i);
+        ASSERT_TRUE(!sent || sent == EAGAIN) << strerror(sent);
+        (sent ? lost : kept)++;
+        if (!sent) {
+            const Bytes block = packet_block(frame, uint32_t(frame.size()), i, 2);
+            expected.insert(expected.end(), block.begin(), block.end());
+        }
+        if (i > 500)
+            take(4500);
+    }
+    EXPECT_GT(lost, 100u);
+    EXPECT_GT(kept, 500u);
+    // What is left of the last block goes with the next one.
+    take(4 << 20);
+    Bytes last = numbered(60);
+    ASSERT_EQ(send(last, 1), 0);
+    const Bytes block = packet_block(last, 60, 1, 2);
+    expected.insert(expected.end(), block.begin(), block.end());
+    take(4 << 20);
+    EXPECT_EQ(taken, expected);
+}
+
+TEST_F(CaptureFifos, EndWithTheirLastBlock)
+{
+    ASSERT_NE(capture, nullptr);
+    Bytes frame = numbered(9000);
+    unsigned kept = 0;
+    while (kept < 1000 && !send(frame, 1))
+        kept++;
+    take(4 << 20);
+    hghca_capture_end(capture);
+    take(4 << 20);
+    EXPECT_EQ(taken.size(), kept * packet_block(frame, 9000, 1, 2).size());
+    EXPECT_LT(kept, 1000u);
+    capture = begin(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), error);
+}
+
+TEST_F(CaptureFifos, EndWithTheirReader)
+{
+    ASSERT_NE(capture, nullptr);
+    close(reader);
+    Bytes frame = numbered(60);
+    EXPECT_EQ(send(frame, 1), EPIPE);
+    reader = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+// As of a file: the bytes of all blocks that were taken.
+TEST_F(CaptureFifos, EndWithTheirSize)
+{
+    hghca_capture_end(capture);
+    capture = begin(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), error, begun + 104);
+    ASSERT_NE(capture, nullptr);
+    Bytes frame = numbered(60);
+    EXPECT_EQ(send(frame, 1), 0);
+    EXPECT_EQ(send(frame, 2), EFBIG);
+}
+
 }  // namespace
 }  // namespace hghca::test::capture_test

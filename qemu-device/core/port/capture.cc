@@ -37,6 +37,8 @@ constexpr uint32_t kEnhancedPacket = 6;
 constexpr uint16_t kPacketFlags = 2;
 
 constexpr size_t kMaxName = 255;
+// The most that a user without privileges may ask for (pipe(7)).
+constexpr int kFifoBytes = 1 << 20;
 
 constexpr size_t padded(size_t n) { return (n + 3) & ~size_t(3); }
 
@@ -123,17 +125,51 @@ void for_each_part(const iovec *parts, int count, size_t limit, Take &&take)
     }
 }
 
+ssize_t write_parts(int fd, const iovec *parts, int count)
+{
+    ssize_t done;
+    do {
+        done = writev(fd, parts, count);
+    } while (done < 0 && errno == EINTR);
+    return done;
+}
+
 }  // namespace
 
 // ---- the file
 
-CaptureFile::~CaptureFile() { close(fd_); }
+CaptureFile::~CaptureFile()
+{
+    // If the reader has left no place for it, its last block lacks the end.
+    write_rest();
+    close(fd_);
+}
 
 int CaptureFile::claim()
 {
     struct stat status;
     if (flock(fd_, LOCK_EX | LOCK_NB) || fstat(fd_, &status) || (S_ISREG(status.st_mode) && ftruncate(fd_, 0)))
         return errno;
+    is_fifo_ = S_ISFIFO(status.st_mode);
+    if (is_fifo_)
+        fcntl(fd_, F_SETPIPE_SZ, kFifoBytes);   // a smaller one loses more, that is all
+    return 0;
+}
+
+// 0: there is none any more.
+int CaptureFile::write_rest()
+{
+    if (rest_.empty())
+        return 0;
+    const iovec part{&rest_[rest_at_], rest_.size() - rest_at_};
+    const ssize_t done = write_parts(fd_, &part, 1);
+    if (done < 0)
+        return errno;
+    rest_at_ += size_t(done);
+    if (rest_at_ < rest_.size())
+        return EAGAIN;
+    rest_.clear();
+    rest_at_ = 0;
     return 0;
 }
 
@@ -142,11 +178,15 @@ int CaptureFile::write(const iovec *parts, int count)
     const size_t length = length_of(parts, count);
     if (length > max_bytes_ - length_bytes_)
         return EFBIG;
-    ssize_t done;
-    do {
-        done = writev(fd_, parts, count);
-    } while (done < 0 && errno == EINTR);
-    if (done == ssize_t(length)) {
+    if (const int error = write_rest())
+        return error;
+    const ssize_t done = write_parts(fd_, parts, count);
+    if (done > 0 && is_fifo_ && size_t(done) < length) {
+        for_each_part(parts, count, length,
+                      [this](const uint8_t *bytes, size_t n) { rest_.insert(rest_.end(), bytes, bytes + n); });
+        rest_at_ = size_t(done);
+    }
+    if (done == ssize_t(length) || !rest_.empty()) {
         length_bytes_ += length;
         return 0;
     }

@@ -19,7 +19,11 @@ public:
     virtual int write(const iovec *parts, int count) = 0;
 };
 
-// A file that other programs may read at any time: nothing is kept back, and each block is one write.
+// A file that other programs may read at any time: nothing is kept back, and each block is one write. The caller ignores
+// SIGPIPE.
+//
+// A FIFO is open with O_NONBLOCK, as nobody waits for its reader: a block that finds no place is lost. One that finds place
+// for its beginning, which happens to no block up to PIPE_BUF bytes, is taken: its rest goes before the next block.
 class CaptureFile final : public CaptureSink {
 public:
     // Takes over a descriptor that is open for writing, at the beginning. max_bytes: the file gets no longer; 0: any
@@ -31,13 +35,18 @@ public:
 
     // Empties the file, and keeps other captures from it. 0, or an errno; EWOULDBLOCK: it is another capture's.
     int claim();
-    // EFBIG: the file would get too long.
+    // EFBIG: the file would get too long. EAGAIN: the reader of the FIFO is too slow. EPIPE: it is gone.
     int write(const iovec *parts, int count) override;
 
 private:
+    int write_rest();
+
     const int fd_;
     const uint64_t max_bytes_;
     uint64_t length_bytes_ = 0;  // of whole blocks
+    bool is_fifo_ = false;
+    std::vector<uint8_t> rest_;  // of the last block, from rest_at_ on, for which the FIFO had no place
+    size_t rest_at_ = 0;
 };
 
 // What was sent and received at one port. No method blocks longer than its sink.
