@@ -63,7 +63,8 @@ Turn Datagrams::run(Qp &qp, int32_t &credit)
             return Turn::Idle;
         }
         // The copies for QPs of this HCA are work as well.
-        credit -= int32_t((bytes + kMaxHeader) * (1 + transport_.counters.multicast_copies - copies));
+        credit -= Transport::cost_of(reachable ? &route : nullptr, bytes) *
+                  int32_t(1 + transport_.counters.multicast_copies - copies);
         if (qp.state != state)
             return Turn::Idle;   // received by itself, and that went wrong
         r.next_psn = psn_add(r.next_psn, 1);

@@ -395,7 +395,7 @@ Turn Requester::send(Qp &qp, int32_t &credit)
         transport_.send_queue.raise_fault(qp);
         return Turn::Idle;
     }
-    credit -= int32_t(payload_bytes + kMaxHeader);
+    credit -= Transport::cost_of(route, payload_bytes);
     if (again)
         transport_.count(qp, qp_counter::retransmitted);
     return Turn::More;

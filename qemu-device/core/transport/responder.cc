@@ -938,7 +938,7 @@ Turn Responder::send_read(Qp &qp, int32_t &credit)
         nak_in_place(qp, h.psn, h.msn, kAccess);
         return Turn::More;
     }
-    credit -= int32_t(bytes + kMaxHeader);
+    credit -= Transport::cost_of(transport_.route_of(qp), bytes);
     return Turn::More;
 }
 
@@ -1060,7 +1060,7 @@ Turn Responder::send_only(Qp &qp, const PacketSegments &payload, uint32_t bytes,
         return Turn::Blocked;
     }
     transport_.pacer.sent(qp, qp.a.path, route);
-    credit -= int32_t(bytes + kMaxHeader);
+    credit -= Transport::cost_of(route, bytes);
     return Turn::More;
 }
 

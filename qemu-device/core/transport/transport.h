@@ -153,6 +153,11 @@ public:
     // What tells flows apart: those from a QP to QP number `peer`, and those of a connected QP.
     static uint32_t flow_of(const Qp &qp, Qpn peer) { return number(qp.a.qpn) ^ number(peer) << 8; }
     static uint32_t flow_of(const Qp &qp) { return flow_of(qp, qp.a.remote_qpn); }
+    // What a packet costs of its QP's turn: the bytes of its frame; one that leads nowhere, as many as it could have.
+    static int32_t cost_of(const Route *route, uint32_t payload_bytes)
+    {
+        return int32_t(route ? route->layout.frame_bytes : payload_bytes + kMaxHeader);
+    }
     // May a QP's turn go on that has so much credit left?
     bool goes_on(int32_t credit) const { return credit > 0 && !work.over(); }
     // Will be asked for packets when its turn comes.

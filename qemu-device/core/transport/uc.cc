@@ -91,7 +91,7 @@ Turn UnreliableConnections::send(Qp &qp, int32_t &credit)
         queue.fail(qp, Status::LocalProtection);
         return Turn::Idle;
     }
-    credit -= int32_t(bytes + kMaxHeader);
+    credit -= Transport::cost_of(route, bytes);
     if (qp.state != state)
         return Turn::Idle;   // received by itself, and that went wrong
     r.next_psn = psn_add(r.next_psn, 1);
