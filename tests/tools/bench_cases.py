@@ -47,7 +47,8 @@ def test_compare_verdict():
     cases = [((10, 20), (21, 30), "MiB/s", "better"), ((21, 30), (10, 20), "MiB/s", "worse"),
              ((10, 20), (20, 30), "MiB/s", "-"), ((10, 30), (15, 20), "MiB/s", "-"), ((15, 20), (10, 30), "MiB/s", "-"),
              ((10, 20), (21, 30), "us", "worse"), ((21, 30), (10, 20), "us", "better"), ((10, 20), (20, 30), "us", "-"),
-             ((10, 20), (21, 30), "a second", "better")]
+             ((10, 20), (21, 30), "a second", "better"), ((10, 20), (21, 30), "%", "worse"),
+             ((10, 20), (21, 30), "times", "worse")]
     same([bench_compare.verdict(figure(*old, unit), figure(*new, unit)) for old, new, unit, _ in cases],
          [wanted for *_, wanted in cases], "verdicts")
 
@@ -90,6 +91,8 @@ def test_goals():
              (goals.Goal("bw", 4096, of_rxe=2), 19, 10, (1.9, 2, "of rxe", False)),
              (goals.Goal("bw", 4096, microseconds=3), 3, None, (3, 3, "us", True)),
              (goals.Goal("bw", 4096, microseconds=3), 3.1, None, (3.1, 3, "us", False)),
+             (goals.Goal("bw", 4096, percent=5), 5, None, (5, 5, "%", True)),
+             (goals.Goal("bw", 4096, times=10), 11, None, (11, 10, "times", False)),
              (goals.Goal("bw", 4096, of_rxe=2), 30, None, None), (goals.Goal("bw", 64, of_rxe=2), 30, 10, None)]
     for goal, ours, beside, wanted in cases:
         value = {("bw", 4096, "hghca"): {"value": ours}}

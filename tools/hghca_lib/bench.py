@@ -115,6 +115,7 @@ BUILD = """
 set -e
 gcc -O2 -Wall -Wextra -Werror -static -o /mnt/out/memcpy memcpy.c
 gcc -O2 -Wall -Wextra -Werror -o /mnt/out/objects objects.c -libverbs
+gcc -O2 -Wall -Wextra -Werror -pthread -o /mnt/out/contend contend.c -libverbs
 cp nvme.sh /mnt/out
 """
 

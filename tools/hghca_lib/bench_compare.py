@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from .errors import UsageError
+from .figures import LESS_IS_BETTER
 
 UNCLEAR = "-"
 KEYS = {"test": str, "bytes": int, "subject": str, "value": (int, float), "unit": str, "min": (int, float),
@@ -28,7 +29,7 @@ def verdict(old, new):
     """What the newer rounds are: all of them better than all older ones, all worse, or neither."""
     if new["min"] <= old["max"] and old["min"] <= new["max"]:
         return UNCLEAR
-    return "better" if (new["min"] > old["max"]) != (new["unit"] == "us") else "worse"
+    return "better" if (new["min"] > old["max"]) != (new["unit"] in LESS_IS_BETTER) else "worse"
 
 
 def rows(old, new):

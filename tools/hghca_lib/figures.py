@@ -33,6 +33,7 @@ COUNT_MOST = {"hghca": 10000, UNVERIFIED: 10000, "hghca-self": 10000, "rxe": 200
 SRQ_QPS = 4
 SRQ_COUNT = {"hghca": 5000, "hghca-self": 5000, "rxe": 500}
 CONNECTIONS = 100
+LESS_IS_BETTER = ("us", "%", "times")
 CLIENT_QPN = 8000000  # far from the server's, which start at 1000
 
 
@@ -45,7 +46,7 @@ class Figure:
     """One figure.
 
     name:     as in tables, files and on the command line.
-    unit:     of the figure; in all but us more is better.
+    unit:     of the figure; more is better, but of those in LESS_IS_BETTER.
     take:     called with a Bench, the figure, a size and a subject; the figure, or RunFailed.
     sizes:    bytes, one row each; (0,) where size has no meaning.
     subjects: in the order of the columns.
@@ -114,6 +115,24 @@ def queue_pairs(bench, _, size, subject):
     return objects(bench, "qp", subject)
 
 
+def contend(bench, what, subject):
+    """The numbers that contend.c prints."""
+    (peer, peer_gid, space, _), (device, gid, own_space, _) = bench.ends[subject]
+    result = bench.guest.run(f"/share/contend {what} {device} {gid} {peer} {peer_gid} {space or ''}", netns=own_space,
+                             timeout=RUN_TIMEOUT_S)
+    if result.status:
+        raise RunFailed(f"status {result.status}: {last_words(result)}")
+    return [float(word) for word in result.stdout.split()]
+
+
+def fairness(bench, _, size, subject):
+    return contend(bench, "fairness", subject)[0]
+
+
+def latency_under_load(bench, _, size, subject):
+    return contend(bench, "latency", subject)[0]
+
+
 def connections(bench, _, size, subject):
     """Connections a second from the first step of the first to the last of the last, as cmtime's client has it.
 
@@ -169,6 +188,8 @@ FIGURES = [
     *(Figure(name, "us", latency, (8, 4096), BESIDE_MEMORY) for name in ("ib_write_lat", "ib_read_lat", "ib_send_lat")),
     Figure("registrations", "a second", registrations, tuple(4 * KIB << shift for shift in range(0, 15, 2)), ALONE),
     Figure("queue-pairs", "a second", queue_pairs, subjects=ALONE),
+    Figure("fairness", "%", fairness, subjects=ALONE),
+    Figure("latency-under-load", "times", latency_under_load, (8,), ALONE),
     Figure("connections", "a second", connections),
     Figure("srq-messages", "a second", srq_rate, (64,)),
     Figure("nvme-iops", "a second", nvme_iops, (4 * KIB,), TO_ITSELF),

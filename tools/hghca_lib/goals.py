@@ -19,6 +19,7 @@ class Goal:
     gigabytes, share: a bandwidth of so many GB/s, or that share of the limit, whichever is less.
     microseconds:     a latency, at most.
     of_rxe:           so many times rxe's.
+    percent, times:   a deviation or a ratio, at most.
     """
     test: str
     bytes: int
@@ -26,16 +27,20 @@ class Goal:
     share: float = 0
     microseconds: float = 0
     of_rxe: float = 0
+    percent: float = 0
+    times: float = 0
 
     def judge(self, value):
         """(found, wanted, unit, reached), or None if the run lacks a figure. value: (test, bytes, subject) -> row."""
         ours = next((value[self.test, self.bytes, subject]["value"] for subject in ("hghca", "hghca-self")
                      if (self.test, self.bytes, subject) in value), None)
         beside = value.get((self.test, self.bytes, RXE if self.of_rxe else LIMIT))
-        if ours is None or (beside is None and not self.microseconds):
+        most, unit = next(((most, unit) for most, unit in ((self.microseconds, "us"), (self.percent, "%"),
+                                                           (self.times, "times")) if most), (0, ""))
+        if ours is None or (beside is None and not most):
             return None
-        if self.microseconds:
-            return ours, self.microseconds, "us", ours <= self.microseconds
+        if most:
+            return ours, most, unit, ours <= most
         if self.of_rxe:
             found = ours / beside["value"]
             return found, self.of_rxe, "of rxe", found >= self.of_rxe
@@ -49,6 +54,8 @@ GOALS = [
     Goal("ib_write_lat", 8, microseconds=3),
     *(Goal("registrations", 4 * KIB << shift, of_rxe=1) for shift in range(0, 15, 2)),
     Goal("queue-pairs", 0, of_rxe=1),
+    Goal("fairness", 0, percent=5),
+    Goal("latency-under-load", 8, times=10),
     Goal("connections", 0, of_rxe=1),
     Goal("nvme-iops", 4 * KIB, of_rxe=3),
     Goal("nvme-bandwidth", 256 * KIB, of_rxe=10),
