@@ -35,8 +35,8 @@ class Recipe:
 # objects are checked has no such arrays.
 NO_SHEAVES = "slab_debug=F"
 # A driver that is unbound and bound again leaves thousands of backtraces in the stack depot, which never forgets one. Linux
-# 7.3 stores more of them, and warns when its 128 MiB are full; this is twice as much.
-DEPOT = "stack_depot_max_pools=16384"
+# 7.3 stores more of them, and warns when its 128 MiB are full; this is four times as much.
+DEPOT = "stack_depot_max_pools=32768"
 RECIPES = {
     "debug": Recipe("debug", ("debug.config",)),
     "kcsan": Recipe("kcsan", ("debug.config", "kcsan.config")),
