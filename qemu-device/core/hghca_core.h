@@ -129,6 +129,31 @@ int hghca_capture_frame(struct hghca_capture *capture, bool sent, uint64_t now_n
 void hghca_capture_end(struct hghca_capture *capture);
 
 /*
+ * Frames between two processes, in memory that both have mapped (shared_ring.h). `memory` has
+ * hghca_rings_memory_bytes(ring_bytes) bytes, zeros at first; one of the two sides is the first.
+ */
+struct hghca_rings;
+
+enum hghca_rings_result {
+	HGHCA_RINGS_DONE,
+	HGHCA_RINGS_NONE,		/* no frame, or no room for one: the peer kicks when there is */
+	HGHCA_RINGS_BROKEN,		/* the peer has written what cannot be; it is not used any more */
+};
+
+/* 0: a ring cannot have so many bytes. */
+uint64_t hghca_rings_memory_bytes(uint64_t ring_bytes);
+/* NULL: out of memory. */
+struct hghca_rings *hghca_rings_new(void *memory, uint64_t ring_bytes, bool first);
+void hghca_rings_free(struct hghca_rings *rings);
+enum hghca_rings_result hghca_rings_send(struct hghca_rings *rings, const struct iovec *parts, int count);
+/* `frame` is a copy, good until the next call. */
+enum hghca_rings_result hghca_rings_receive(struct hghca_rings *rings, struct iovec *frame);
+/* Is there a frame to receive, or is hghca_rings_end_burst() to be called? */
+bool hghca_rings_pending(const struct hghca_rings *rings);
+/* After frames were sent or received: must the peer be kicked? */
+bool hghca_rings_end_burst(struct hghca_rings *rings);
+
+/*
  * Link impairment (impairment.h): rules as fault_rule.h has them, their seed.
  * False: the rules are wrong, as `error` says in at most `error_bytes`, or there
  * is no memory; then all is as it was. `core` NULL: only looks at the rules.
