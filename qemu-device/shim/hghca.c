@@ -5,7 +5,7 @@
  *   -device hghca[,netdev=ID][,mac=MAC][,profile=full|base|rsnic][,cache-entries=N][,slice=N][,bql-hook=BOOL][,node-guid=N]
  *                [,device-memory=SIZE][,fail-command=N][,faults=RULES][,fault-seed=N]
  *                [,roce-drain=MBPS][,roce-buffer=SIZE][,other-drain=MBPS][,other-buffer=SIZE]
- *                [,verify=all|remote][,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE]
+ *                [,verify=all|remote][,pcap=FILE][,pcap-snaplen=N][,pcap-size=SIZE][,link=shm:PATH]
  *
  * docs/reference/hardware-interface.rst of the project describes the device.
  */
@@ -328,6 +328,9 @@ static bool hghca_check_properties(HghcaState *s, Error **errp)
         !hghca_check_buffer(s->other_buffer_bytes, "other-buffer", errp)) {
         return false;
     }
+    if (!hghca_link_check(s, errp)) {
+        return false;
+    }
     if (is_multicast_ether_addr(s->nic_conf.macaddr.a)) {
         error_setg(errp, "property 'mac' must be a unicast address");
         return false;
@@ -395,7 +398,9 @@ static void hghca_realize(PCIDevice *pci, Error **errp)
     }
     qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, hghca_timer_fired, s);
-    if (!hghca_new_core(s, errp)) {
+    if (!hghca_new_core(s, errp) || !hghca_link_open(s, errp)) {
+        hghca_core_free(s->core);
+        s->core = NULL;
         timer_free(s->timer);
         msix_uninit(pci, &s->msix, &s->msix);
         return;
@@ -416,6 +421,7 @@ static void hghca_exit(PCIDevice *pci)
     hghca_entry_close(s);
     hghca_dma_close(s);
     hghca_net_close(s);
+    hghca_link_close(s);
     hghca_capture_close(s);
     timer_free(s->timer);
     s->timer = NULL;
@@ -686,6 +692,7 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_SIZE("roce-buffer", HghcaState, roce_buffer_bytes, HGHCA_BUFFER_DEFAULT),
     DEFINE_PROP_UINT32("other-drain", HghcaState, other_drain_mbps, 0),
     DEFINE_PROP_SIZE("other-buffer", HghcaState, other_buffer_bytes, HGHCA_BUFFER_DEFAULT),
+    DEFINE_PROP_STRING("link", HghcaState, link_name),
     DEFINE_PROP_UINT32("pcap-snaplen", HghcaState, capture_snap_bytes, 0),
     DEFINE_PROP_SIZE("pcap-size", HghcaState, capture_max_bytes, 0),
 };
@@ -731,6 +738,8 @@ static void hghca_class_init(ObjectClass *class, const void *data)
         "Node GUID; 0: derived from the MAC");
     object_class_property_set_description(class, "device-memory",
         "Bytes of device memory that programs can allocate");
+    object_class_property_set_description(class, "link",
+        "shm:PATH: shared memory with an HCA of another process, by a UNIX socket at PATH; empty: the netdev");
     object_class_property_set_description(class, "pcap-snaplen",
         "Limit of the bytes of each captured frame; 0: no limit");
     object_class_property_set_description(class, "pcap-size",

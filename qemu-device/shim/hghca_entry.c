@@ -116,7 +116,7 @@ static void hghca_update_link(HghcaState *s)
 
 static bool hghca_has_work(HghcaState *s)
 {
-    return s->link_ready_due || hghca_core_has_work(s->core);
+    return s->link_ready_due || (s->link && hghca_link_has_work(s->link)) || hghca_core_has_work(s->core);
 }
 
 /* Ends an entry into the core and does the work that had to wait for the end. */
@@ -132,6 +132,9 @@ static void hghca_settle(HghcaState *s)
     }
     if (s->reset_due) {
         hghca_reset_core(s);
+    }
+    if (s->link) {
+        hghca_link_settle(s->link);
     }
     if (s->link_change_due) {
         hghca_update_link(s);
@@ -191,6 +194,9 @@ static void hghca_take_turn(HghcaState *s)
     hghca_clear_due(s);
     if (hghca_has_work(s)) {
         s->busy = true;
+        if (s->link) {
+            hghca_link_receive(s->link);
+        }
         if (s->link_ready_due) {
             s->link_ready_due = false;
             hghca_core_link_ready(s->core);

@@ -20,6 +20,16 @@ static bool hghca_net_can_receive(NetClientState *nc)
     return !s->busy;
 }
 
+/* A frame from the link. The core is busy. */
+void hghca_net_receive_frame(HghcaState *s, const struct iovec *parts, int count, bool trusted)
+{
+    trace_hghca_frame_receive(s->name, iov_size(parts, count));
+    if (s->capture) {
+        hghca_capture_add(s, false, parts, count);
+    }
+    hghca_core_receive(s->core, parts, count, trusted);
+}
+
 static ssize_t hghca_net_take(HghcaState *s, const struct iovec *parts, int count, bool trusted)
 {
     ssize_t size = iov_size(parts, count);
@@ -34,11 +44,7 @@ static ssize_t hghca_net_take(HghcaState *s, const struct iovec *parts, int coun
          */
         return size;
     }
-    trace_hghca_frame_receive(s->name, size);
-    if (s->capture) {
-        hghca_capture_add(s, false, parts, count);
-    }
-    hghca_core_receive(s->core, parts, count, trusted);
+    hghca_net_receive_frame(s, parts, count, trusted);
     /* The sender may be a netdev that cannot receive a frame within its call. */
     hghca_leave_quietly(s);
     return size;
@@ -61,7 +67,7 @@ bool hghca_net_link_up(HghcaState *s)
 {
     NetClientState *nc = qemu_get_queue(s->nic);
 
-    return nc->peer && !nc->link_down;
+    return !nc->link_down && (s->link ? hghca_link_is_up(s->link) : !!nc->peer);
 }
 
 static void hghca_net_link_changed(NetClientState *nc)
@@ -179,9 +185,18 @@ bool hghca_net_send(void *opaque, const struct iovec *parts, int count, bool dev
     if (!size || s->closing) {
         return true;
     }
+    if (s->link) {
+        s->tx_pending = !hghca_link_send(s->link, parts, count);
+        if (s->tx_pending) {
+            return false;
+        }
+    }
     trace_hghca_frame_send(s->name, size);
     if (s->capture) {
         hghca_capture_add(s, true, parts, count);
+    }
+    if (s->link) {
+        return true;
     }
     if (hghca_net_send_direct(s, parts, count, device_icrc)) {
         return true;

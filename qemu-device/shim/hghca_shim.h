@@ -20,6 +20,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(HghcaState, HGHCA)
 #define HGHCA_VECTORS 64
 
 typedef struct HghcaRam HghcaRam;
+typedef struct HghcaLink HghcaLink;
 
 /* The RAM that the device can access, as a table sorted by DMA address. */
 typedef struct HghcaDma {
@@ -59,6 +60,7 @@ struct HghcaState {
     uint32_t capture_snap_bytes;
     uint64_t capture_max_bytes;
     char *capture_file;             /* NULL: no frames are captured */
+    char *link_name;                /* NULL: the netdev */
     char *faults;
     uint64_t fault_seed;
     bool verify_remote;             /* only, as hghca_net_send_direct() has it */
@@ -76,6 +78,7 @@ struct HghcaState {
     bool tx_pending;                /* the net layer has queued a frame from this device */
     bool rx_waiting;                /* the net layer may have queued frames for this device */
     HghcaWire wire;
+    HghcaLink *link;                /* NULL: the netdev */
     struct hghca_capture *capture;
     uint64_t capture_dropped;       /* frames for which the FIFO had no place */
 
@@ -137,10 +140,21 @@ void hghca_capture_set(Object *object, const char *file, Error **errp);
 void hghca_faults_class_init(ObjectClass *class);
 bool hghca_faults_open(HghcaState *s, Error **errp);
 
+/* hghca_link.c */
+bool hghca_link_check(HghcaState *s, Error **errp);
+bool hghca_link_open(HghcaState *s, Error **errp);
+void hghca_link_close(HghcaState *s);
+bool hghca_link_is_up(const HghcaLink *l);
+bool hghca_link_has_work(const HghcaLink *l);
+bool hghca_link_send(HghcaLink *l, const struct iovec *parts, int count);
+void hghca_link_receive(HghcaLink *l);
+void hghca_link_settle(HghcaLink *l);
+
 /* hghca_net.c */
 void hghca_net_open(HghcaState *s);
 void hghca_net_close(HghcaState *s);
 bool hghca_net_link_up(HghcaState *s);
+void hghca_net_receive_frame(HghcaState *s, const struct iovec *parts, int count, bool trusted);
 bool hghca_net_send(void *opaque, const struct iovec *parts, int count, bool device_icrc);
 
 #endif
