@@ -103,6 +103,16 @@ def test_link_without_partner():
         same([word for word in machine.network_arguments(config, number, sockets) if word.startswith("hubport")], [], "ports")
 
 
+def test_shared_link():
+    """--link shm: an HCA in each of two guests, both with the same path and without a netdev; all else is refused"""
+    config = cli.guest_config(cli.parser().parse_args(["exec", "--vms", "2", "--link", "shm", "--device", "rsnic"]))
+    for number in (1, 2):
+        same(machine.network_arguments(config, number, [], "/a,b/link"),
+             ["-device", f"hghca,id=hca1,link=shm:/a,,b/link,mac=52:54:00:12:{0x33 + number:02x}:01,profile=rsnic"], "arguments")
+    for options in ([], ["--vms", 3], ["--vms", 2, "--hcas", 2], ["--vms", 2, "--device", "ernic"], ["--vms", 2, "--hcas", 0]):
+        fails(hghca("exec", *options, "--link", "shm", "--", "true"), 2, "--link shm", "--vms 2")
+
+
 def test_loopback_alone():
     """--device loopback: no HCA and no link"""
     config, devices = qemu_devices("--device", "loopback", "--device", "loopback")

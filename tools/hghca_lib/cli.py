@@ -176,6 +176,9 @@ def parser():
 
 def add_guest_options(command):
     command.add_argument("--vms", type=count, default=1, metavar="N", help="guests on one link (default 1)")
+    command.add_argument("--link", choices=machine.LINKS, default=machine.SOCKET,
+                         help="what connects the guests: a socket of the host (default), or memory that two guests with one HCA "
+                              "each share")
     command.add_argument("--hcas", type=count_or_none, metavar="N",
                          help="HCAs in each guest (default 2 in a single guest, else 1)")
     command.add_argument("--device", action="append", choices=machine.KINDS, metavar="KIND", default=[],
@@ -242,9 +245,14 @@ def guest_config(options):
     """The machine.Config of the guest options."""
     if options.device and options.hcas is not None:
         raise UsageError("--device and --hcas both say how many HCAs there are", "give one of them")
-    return machine.Config(guests=options.vms, hcas=options.hcas, devices=options.device, memory=options.memory, share=options.share,
-                          serial=options.dmesg, qemu_args=tuple(options.qemu_arg),
-                          kernel=chosen_kernel(options), userland=options.userland, modules=options.modules)
+    config = machine.Config(guests=options.vms, hcas=options.hcas, devices=options.device, link=options.link,
+                            memory=options.memory, share=options.share, serial=options.dmesg,
+                            qemu_args=tuple(options.qemu_arg), kernel=chosen_kernel(options), userland=options.userland,
+                            modules=options.modules)
+    if config.link == machine.SHARED and not config.can_share():
+        raise UsageError("--link shm connects two guests with one HCA each, of the kind "
+                         f"{' or '.join(machine.SHARING)}", "give --vms 2, and one --device or none")
+    return config
 
 
 def chosen_kernel(options):

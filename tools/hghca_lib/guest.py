@@ -44,6 +44,8 @@ TIMED_OUT = 124
 # The folder of guests that run, and in it the QMP socket of each.
 FOLDER = "hghca-"
 MONITOR = "monitor{}"
+# Where the processes of guests meet whose HCAs share memory.
+MEMORY = "link"
 PR_SET_PDEATHSIG = 1
 WARNING = 4
 # The guest's init writes this before it loads a module: earlier messages concern the emulated machine.
@@ -442,7 +444,7 @@ def _boot_one(setup, config, number, sockets, folder):
     qmp, qmp_far = socket.socketpair()
     inherited = [*sockets, port_far, qmp_far]
     argv = machine.arguments(config, number, setup, sockets, port_far, qmp_far, serial,
-                             folder / MONITOR.format(number))
+                             folder / MONITOR.format(number), folder / MEMORY)
     try:
         return Guest(number, argv, inherited, port, qmp, serial, temporary_serial=not config.serial)
     finally:

@@ -34,11 +34,16 @@ DEVICES = {"hghca": "", "hghca-base": "profile=base", "rsnic": "profile=rsnic", 
            "etrnic": "personality=etrnic"}
 # The kinds that are QEMU's device `ernic`, which is not the HCA of the other ones and lacks their properties.
 ERNICS = ("ernic", "etrnic")
+# Two HCAs of these kinds can share memory as their link.
+SHARING = ("hghca", "rsnic")
 # An HCA of these kinds is no Ethernet adapter.
 WITHOUT_ETHERNET = ("hghca-base", *ERNICS)
 # A device of this kind is no HCA, and has no link.
 LOOPBACK = "loopback"
 KINDS = (*DEVICES, LOOPBACK)
+# What connects the guests: a socket between netdevs, or memory that two HCAs share.
+SOCKET, SHARED = "socket", "shm"
+LINKS = (SOCKET, SHARED)
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 
 
@@ -52,6 +57,7 @@ class Config:
     virtio:    virtio network adapters of each on the link beside its HCAs, in the same form as hcas.
     divided:   the HCAs behind this number, and the virtio network adapters, are on a second hub; 0: there is one hub. What
                connects the two is among qemu_args.
+    link:      what connects the guests (LINKS). SHARED is for two guests with one HCA each, and nothing else on the link.
     paired:    each HCA has a virtio network adapter beside it, on the same link and with the same MAC address, which can
                be the Ethernet half of its port. An HCA that is no Ethernet adapter has one in any case.
     kernel:    the same value as for setup.make: None for the stock kernel.
@@ -72,6 +78,7 @@ class Config:
     devices: list | tuple = ()
     virtio: int | tuple = 0
     divided: int = 0
+    link: str = SOCKET
     paired: bool = False
     kernel: str | None = None
     userland: str = userland.STOCK
@@ -106,6 +113,11 @@ class Config:
         return [index for index, kind in enumerate(self.hca_kinds(number), 1)
                 if self.paired or kind in WITHOUT_ETHERNET]
 
+    def can_share(self):
+        """Can the link be SHARED?"""
+        return (self.guests == 2 and not self.virtio and not self.divided and not self.paired and
+                all(len(self.hca_kinds(number)) == 1 and self.hca_kinds(number)[0] in SHARING for number in (1, 2)))
+
     def virtio_count(self, number):
         return of_guest(self.virtio, number)
 
@@ -113,6 +125,18 @@ class Config:
 def of_guest(setting, number):
     """The value of a setting for guest `number`; the setting is one value for all, or one for each."""
     return setting[number - 1] if isinstance(setting, tuple) else setting
+
+
+def shared_arguments(config, number, memory):
+    """The HCA of guest `number` (from 1), whose link is SHARED; the processes meet at the path `memory`."""
+    kind, = config.hca_kinds(number)
+    options = [f"mac={mac(number, 1)}", DEVICES[kind], config.hca_options, config.first_options if number == 1 else ""]
+    return ["-device", ",".join(filter(None, ["hghca,id=hca1", f"link=shm:{escape(memory)}", *options]))]
+
+
+def mac(number, address):
+    """The MAC address of an adapter of guest `number`."""
+    return f"52:54:00:12:{0x33 + number:02x}:{address:02x}"
 
 
 def link_guests(count):
@@ -129,12 +153,14 @@ def link_guests(count):
     return sockets
 
 
-def network_arguments(config, number, sockets):
+def network_arguments(config, number, sockets, memory=None):
     """The adapters of guest `number` (from 1), HCAs first, and the backends of their ports.
 
     The adapter beside an ERNIC is not on the link, but behind that. What is on the link is connected by a hub, but for one
     adapter and one socket, which are connected directly.
     """
+    if config.link == SHARED:
+        return shared_arguments(config, number, memory)
     hcas = config.hca_kinds(number)
     paired = config.paired_hcas(number)
     kinds = hcas + ["virtio-net-pci"] * (config.virtio_count(number) + len(paired))
@@ -144,7 +170,7 @@ def network_arguments(config, number, sockets):
     behind = {hca: len(kinds) - len(paired) + at for at, hca in enumerate(paired, 1) if hcas[hca - 1] in ERNICS}
     arguments = []
     for index, (kind, address) in enumerate(zip(kinds, addresses), 1):
-        options = [f"mac=52:54:00:12:{0x33 + number:02x}:{address:02x}"]
+        options = [f"mac={mac(number, address)}"]
         if kind in DEVICES:
             options += [DEVICES[kind], "" if kind in ERNICS else config.hca_options]
             # If a property is given twice, QEMU uses the last value.
@@ -197,12 +223,12 @@ def kernel_arguments(config, number):
     return f"{text} {config.arguments}".rstrip()
 
 
-def arguments(config, number, setup, sockets, port, qmp, serial, monitor):
+def arguments(config, number, setup, sockets, port, qmp, serial, monitor, memory=None):
     """The whole command line of guest `number`.
 
     setup: what setup.make returned. port, qmp: this machine's ends of two
     socket pairs, inherited by QEMU. serial: file of the serial console. monitor:
-    socket where QEMU listens for a QMP client.
+    socket where QEMU listens for a QMP client. memory: where the processes meet if the link is SHARED.
     """
     config = dataclasses.replace(config, modules=config.modules or setup.kernel.modules,
                                  arguments=f"{setup.kernel.arguments} {config.arguments}".strip())
@@ -229,7 +255,7 @@ def arguments(config, number, setup, sockets, port, qmp, serial, monitor):
         line += ["-virtfs", f"local,path={escape(config.share)},mount_tag=share,security_model=none,multidevs=remap"]
     loopbacks = [word for index in range(1, config.loopback_count(number) + 1)
                  for word in ("-device", f"rdma-loopback,id=loop{index}")]
-    return [*line, *network_arguments(config, number, sockets), *loopbacks, *config.qemu_args]
+    return [*line, *network_arguments(config, number, sockets, memory), *loopbacks, *config.qemu_args]
 
 
 def escape(path):

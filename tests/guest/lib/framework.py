@@ -22,6 +22,7 @@ from recorder import EVERY
 LINK = "link"          # one guest, hghca0 here and hghca1 in the namespace b, one link
 FOUR = "four"          # one guest, four HCAs on one link
 VMS = "vms"            # two guests with one HCA each
+SHARED = "shared"      # as VMS; the two HCAs share memory
 DUAL = "dual"          # two guests with two HCAs each, all in the first namespaces, as two links: 10.10.0.N and 10.11.0.N
 INTEROP = "interop"    # two guests: an HCA in one, rxe in the other
 BESIDE = "beside"      # one guest: rxe here and hghca0 in the namespace b, one link
@@ -81,7 +82,7 @@ class Failure(Exception):
 class Test:
     """One line of output.
 
-    machine:  LINK, FOUR, VMS, DUAL, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
+    machine:  LINK, FOUR, VMS, SHARED, DUAL, INTEROP, BESIDE, IOMMU, CACHE, PAUSES, BASE, PAIRED, MIXED, BASE_RXE, RSNIC,
               RSNIC_PAIRED, RSNIC_FULL, RSNIC_BESIDE, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ETRNIC, ERNIC_VMS, ETRNIC_VMS,
               ERNIC_RXE, RXES, PEERS, IMPAIRMENT or FAULTS.
     limit_s:  the time limit of the whole test.

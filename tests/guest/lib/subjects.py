@@ -12,7 +12,7 @@ from hghca_lib import accel, guest, machine, pair
 
 from framework import (BASE, BASE_RXE, BESIDE, CACHE, DUAL, ERNIC, ERNIC_BASE, ERNIC_PAUSES, ERNIC_RXE, ERNIC_VMS, ETRNIC,
                        ETRNIC_VMS, FAULTS, FOUR, IMPAIRMENT, INTEROP, IOMMU, LINK, MIXED, PAIRED, PAUSES, PEERS, RSNIC,
-                       RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, RXES, VMS, Failure, Side)
+                       RSNIC_BESIDE, RSNIC_FULL, RSNIC_PAIRED, RXES, SHARED, VMS, Failure, Side)
 from recorder import SMALL_BYTES
 from relay import Relay
 
@@ -21,6 +21,7 @@ CONFIGS = {
     LINK: {"hcas": 2, "arguments": "iomem=relaxed", "qemu_args": ("-device", "rdma-loopback,id=loop1")},
     FOUR: {"hcas": 4},
     VMS: {"guests": 2},
+    SHARED: {"guests": 2, "link": "shm"},
     DUAL: {"guests": 2, "hcas": 2},
     INTEROP: {"guests": 2, "hcas": (1, 0), "virtio": (0, 1)},
     BESIDE: {"hcas": 1, "virtio": 1},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two machines, one HCA each, a socket of the host between them."""
+"""Two machines, one HCA each, a socket of the host or shared memory between them."""
 
 from hghca_lib.tiers import ALL
 
@@ -55,3 +55,24 @@ def latency(testbed):
     rows = perftest(testbed, "ib_write_lat", "-s 8", 500)
     expect(len(rows) == 1, f"rows: {rows}")
     testbed.note(f"ib_write_lat: {rows[0][4]} us at 8 bytes")
+
+
+def shared(name, **options):
+    return framework.test(f"two machines, shared memory: {name}", machine=framework.SHARED, subjects=("hghca",), **options)
+
+
+shared("ping, jumbo frames")(ping)
+shared("ibv_rc_pingpong")(rc_pingpong)
+shared("ibv_ud_pingpong")(ud_pingpong)
+shared("rping -V")(rping_v)
+
+
+@shared("ib_write_bw, ib_read_bw, ib_send_bw, 1 MiB")
+def shared_bandwidth(testbed):
+    for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
+        rows = perftest(testbed, program, "-s 1048576", 20)
+        expect(len(rows) == 1, f"{program}: {rows}")
+        testbed.note(f"{program}: {rows[0][3]} MiB/s at 1 MiB")
+
+
+shared("ib_write_lat", tier=ALL)(latency)
