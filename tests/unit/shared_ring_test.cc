@@ -138,6 +138,23 @@ TEST(SharedRing, AKickForEachBurstThatFindsTheConsumerWaiting)
     }
 }
 
+TEST(SharedRing, NoKickForFramesThatAreTaken)
+{
+    Rig rig;
+    EXPECT_EQ(rig.b->in.read(), RingResult::None);
+    for (uint32_t round = 0; round < 5; round++) {
+        ASSERT_EQ(write(rig.a->out, numbered(100, 1)), RingResult::Done);
+        ASSERT_EQ(rig.b->in.read(), RingResult::Done);
+        ASSERT_EQ(rig.b->in.read(), RingResult::None);
+        EXPECT_FALSE(rig.a->out.end_burst());
+        // The consumer still waits, and this frame is the first that it has to be kicked for.
+        ASSERT_EQ(write(rig.a->out, numbered(100, 2)), RingResult::Done);
+        EXPECT_TRUE(rig.a->out.end_burst());
+        ASSERT_EQ(rig.b->in.read(), RingResult::Done);
+        ASSERT_EQ(rig.b->in.read(), RingResult::None);
+    }
+}
+
 // ---- two threads
 
 // What a process sleeps on.

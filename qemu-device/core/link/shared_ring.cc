@@ -93,7 +93,8 @@ bool RingProducer::end_burst()
     // As in find_room(): either the consumer sees this position after it has stored its wish, or the wish is seen here.
     Word(ring_.produced).store(produced_, std::memory_order_seq_cst);
     const uint64_t kick_at = Word(ring_.kick_at_data).load(std::memory_order_seq_cst);
-    if (!kick_at || kick_at == kicked_at_)
+    // A consumer that has taken all frames already would not find any, and not wish again.
+    if (!kick_at || kick_at == kicked_at_ || kick_at > produced_)
         return false;
     kicked_at_ = kick_at;
     return true;

@@ -21,7 +21,7 @@ namespace hghca {
 struct SharedRing {
     alignas(64) uint64_t produced;      // by the producer: the end of the last record
     alignas(64) uint64_t consumed;      // by the consumer: the end of the last record that it has taken
-    alignas(64) uint64_t kick_at_data;  // by the consumer: wants a kick when `produced` is beyond it; 0: wants none
+    alignas(64) uint64_t kick_at_data;  // by the consumer: wants a kick when `produced` reaches it; 0: wants none
     alignas(64) uint64_t kick_at_room;  // by the producer: wants a kick when `consumed` reaches it; 0: wants none
 };
 static_assert(sizeof(SharedRing) == 256);
