@@ -111,7 +111,7 @@ uint32_t hghca_core_capabilities(const struct hghca_core *core);
 /*
  * A capture of frames (capture.h) in the file of descriptor `fd`, which it takes over in any case. NULL: none, and
  * the errno; EWOULDBLOCK: another capture has the file. hghca_capture_frame() returns 0 or an errno, and then the
- * frame is not in the file. EAGAIN: the file is a FIFO that is not read fast enough; the capture goes on. EPIPE: its
+ * frame is not in the file. EAGAIN: the file is a FIFO that is not read fast enough; the capture continues. EPIPE: its
  * reader is gone, if the caller ignores SIGPIPE.
  */
 struct hghca_capture;

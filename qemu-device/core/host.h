@@ -17,7 +17,7 @@ enum class [[nodiscard]] FrameSent : uint8_t {
 
 // Who has made the ICRC of a frame.
 enum class Icrc : uint8_t {
-    Unknown,   // software, another machine, or nobody: it is to be verified
+    Unknown,   // software or another machine has, or it is absent: the receiver verifies
     Device,    // a device core, over the frame exactly as it is here
 };
 

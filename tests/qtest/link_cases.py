@@ -204,7 +204,7 @@ def test_link_third():
 
 
 def test_link_stopped():
-    """link: frames for a machine that is stopped wait until it goes on"""
+    """link: frames for a machine that is stopped wait until it continues"""
     with connected() as (_, n, a, b):
         x, _ = pair(a, b, jz.RC)
         n.qmp("stop")
@@ -402,7 +402,7 @@ def test_link_not_ready():
 
 
 def test_link_no_room():
-    """link: while a peer takes no frame, the HCA stops sending and takes commands; it goes on when there is room"""
+    """link: while a peer takes no frame, the HCA stops sending and takes commands; it continues when there is room"""
     with folder() as path, process(path, 1) as m:
         a = adapter(m, 1)
         with connecting(path) as peer:

@@ -63,7 +63,7 @@ TEST_F(Verify, TheDeviceVouchesForWhatItsTransportHasMade)
 }
 
 // A frame of the raw packet QP is software's, even if it is the copy of a packet.
-TEST_F(Verify, NobodyVouchesForAFrameOfARawQp)
+TEST_F(Verify, AFrameOfARawQpIsVerified)
 {
     Endpoint raw(net.a, of_service(HGHCA_QP_ST_RAW));
     net.keep_log = true;
@@ -77,7 +77,7 @@ TEST_F(Verify, NobodyVouchesForAFrameOfARawQp)
     EXPECT_EQ(all.front(), Icrc::Unknown);
 }
 
-TEST_F(Verify, NobodyVouchesForAFrameThatWentThroughRules)
+TEST_F(Verify, AFrameThatWentThroughRulesIsVerified)
 {
     // A rule that selects no frame, and one that changes each.
     for (const char *rules : {"drop,opcode=fetch_add", "delay,us=5"}) {

@@ -88,7 +88,7 @@ public:
     // Why a QP is fatal whose send WQE of this opcode fails so.
     ernic_fatal fatal_of(const QueuePair &pair, Status status, const ernic_wqe &wqe) const;
     ernic_fatal fatal_of_response(const QueuePair &pair, uint64_t read_bytes) const;
-    // The headers go through the memory of the guest, which may change them: nobody vouches for the ICRC.
+    // The headers go through the memory of the guest, which may change them: the receiver verifies the ICRC.
     FrameSent send_frame(std::span<const iovec> parts, Icrc) override { return headers.send(parts); }
     // A frame of QP 1. One to the device's own MAC address does not get to the link, as no other packet does that a QP sends
     // to a QP of its device.

@@ -152,11 +152,11 @@ int CaptureFile::claim()
         return errno;
     is_fifo_ = S_ISFIFO(status.st_mode);
     if (is_fifo_)
-        fcntl(fd_, F_SETPIPE_SZ, kFifoBytes);   // a smaller one loses more, that is all
+        fcntl(fd_, F_SETPIPE_SZ, kFifoBytes);   // a smaller one loses more frames
     return 0;
 }
 
-// 0: there is none any more.
+// 0: nothing of the last block is left to write.
 int CaptureFile::write_rest()
 {
     if (rest_.empty())

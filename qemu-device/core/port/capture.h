@@ -22,7 +22,7 @@ public:
 // A file that other programs may read at any time: nothing is kept back, and each block is one write. The caller ignores
 // SIGPIPE.
 //
-// A FIFO is open with O_NONBLOCK, as nobody waits for its reader: a block that finds no place is lost. One that finds place
+// A FIFO is open with O_NONBLOCK, so no write waits for its reader: a block that finds no place is lost. One that finds place
 // for its beginning, which happens to no block up to PIPE_BUF bytes, is taken: its rest goes before the next block.
 class CaptureFile final : public CaptureSink {
 public:
