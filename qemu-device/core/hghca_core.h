@@ -32,7 +32,7 @@ struct hghca_host_ops {
 	bool (*update)(void *opaque, uint64_t dma, void (*change)(uint64_t *word, void *context), void *context);
 	void (*raise_vector)(void *opaque, unsigned vector);
 	void (*lower_interrupt)(void *opaque);
-	/* `device_icrc`: the core has made the ICRC; false: it is software's, or there is none. */
+	/* `device_icrc`: the core has made the ICRC; false: software has made it, or the frame has no ICRC. */
 	bool (*send_frame)(void *opaque, const struct iovec *parts, int count, bool device_icrc);
 	void (*set_timer)(void *opaque, uint64_t deadline_ns);
 	uint64_t (*now_ns)(void *opaque);

@@ -82,7 +82,7 @@ class RingConsumer {
 public:
     RingConsumer(SharedRing &ring, const uint8_t *data, size_t bytes) : ring_(ring), data_(data), bytes_(bytes) {}
 
-    // Copies the next frame. None: there is none, and the producer kicks when there is one.
+    // Copies the next frame. None: the ring is empty, and the producer kicks at the next frame.
     RingResult read();
     // The frame that read() has copied, until the next call.
     std::span<uint8_t> frame() { return {frame_.data(), frame_bytes_}; }
