@@ -54,6 +54,16 @@ typedef struct HghcaLinkHello {
 } HghcaLinkHello;
 QEMU_BUILD_BUG_ON(sizeof(HghcaLinkHello) != 24);
 
+/* A hello with one descriptor, as sendmsg() and recvmsg() take it. */
+typedef struct HghcaLinkMessage {
+    struct iovec part;
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr header;
+} HghcaLinkMessage;
+
 struct HghcaLink {
     HghcaState *s;
     const char *path;       /* in the property */
@@ -237,6 +247,19 @@ static int hghca_link_new_memory(HghcaLink *l)
     return fd;
 }
 
+/* CMSG_SPACE() may hold two descriptors. With CMSG_LEN(), the kernel passes one and closes the others. */
+static struct msghdr *hghca_link_message(HghcaLinkMessage *m, HghcaLinkHello *hello)
+{
+    memset(m, 0, sizeof(*m));
+    m->part.iov_base = hello;
+    m->part.iov_len = sizeof(*hello);
+    m->header.msg_iov = &m->part;
+    m->header.msg_iovlen = 1;
+    m->header.msg_control = &m->control;
+    m->header.msg_controllen = CMSG_LEN(sizeof(int));
+    return &m->header;
+}
+
 static bool hghca_link_send_hello(int peer, int memory)
 {
     HghcaLinkHello hello = {
@@ -244,24 +267,15 @@ static bool hghca_link_send_hello(int peer, int memory)
         .version = HGHCA_LINK_VERSION,
         .ring_bytes = HGHCA_LINK_RING_BYTES,
     };
-    struct iovec part = { .iov_base = &hello, .iov_len = sizeof(hello) };
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {};
-    struct msghdr message = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
-    };
-    struct cmsghdr *descriptor = CMSG_FIRSTHDR(&message);
+    HghcaLinkMessage m;
+    struct msghdr *message = hghca_link_message(&m, &hello);
+    struct cmsghdr *descriptor = CMSG_FIRSTHDR(message);
 
     descriptor->cmsg_level = SOL_SOCKET;
     descriptor->cmsg_type = SCM_RIGHTS;
     descriptor->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(descriptor), &memory, sizeof(int));
-    return sendmsg(peer, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(hello);
+    return sendmsg(peer, message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(hello);
 }
 
 /* Makes new memory for a new peer, so that nothing of an earlier one is left in it. */
@@ -299,27 +313,22 @@ static void hghca_link_accept(void *opaque)
 /* ------------------------------------------------------------------ */
 /* The connector                                                       */
 
-/* Receives the hello, and a descriptor, which is -1 if there is none or more than one. */
+/* Receives the hello and its descriptor; -1: not exactly one descriptor came with it. */
 static ssize_t hghca_link_receive_hello(int peer, HghcaLinkHello *hello, int *memory)
 {
-    struct iovec part = { .iov_base = hello, .iov_len = sizeof(*hello) };
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {};
-    struct msghdr message = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
-    };
-    ssize_t got = recvmsg(peer, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *descriptor = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    HghcaLinkMessage m;
+    struct msghdr *message = hghca_link_message(&m, hello);
+    ssize_t got = recvmsg(peer, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *descriptor = got > 0 ? CMSG_FIRSTHDR(message) : NULL;
 
     *memory = -1;
     if (descriptor && descriptor->cmsg_level == SOL_SOCKET && descriptor->cmsg_type == SCM_RIGHTS &&
         descriptor->cmsg_len == CMSG_LEN(sizeof(int))) {
         memcpy(memory, CMSG_DATA(descriptor), sizeof(int));
+    }
+    if (*memory >= 0 && message->msg_flags & MSG_CTRUNC) {
+        close(*memory);
+        *memory = -1;
     }
     return got;
 }

@@ -335,6 +335,13 @@ def test_link_false_hellos():
             # It tries again, later each time: a peer it has once accepted makes that short again.
             good(s, m)
         same(up(m), False, "the link")
+        same(memories(m), 0, "descriptors of memory that are left")
+
+
+def memories(m):
+    """How many descriptors of a peer's memory the process has."""
+    links = (os.readlink(fd) for fd in Path(f"/proc/{m.process.pid}/fd").iterdir())
+    return sum("memfd:test" in link for link in links)
 
 
 def good(s, m):
