@@ -28,6 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device.h"
+
 #define QPS		64
 #define SIZES		11		/* 64 B << 0 to 64 B << 10 */
 #define BACKLOG		(9 << 18)	/* bytes posted of each QP, if its queue holds as many */
@@ -68,20 +70,6 @@ struct sender {
 
 static struct side near, far;
 
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 /* Enters a network namespace, whose devices sysfs then shows. */
 static void set_netns(int fd)
 {
@@ -112,20 +100,6 @@ static void come_home(int home)
 		return;
 	set_netns(home);
 	close(home);
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	int i, count = 0;
-	struct ibv_device **list = ibv_get_device_list(&count);
-	struct ibv_context *ctx = NULL;
-
-	for (i = 0; i < count && !ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (!ctx)
-		die(name);
-	return ctx;
 }
 
 static void open_side(struct side *s, const char *name, const char *gid_index, const char *netns)

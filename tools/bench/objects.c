@@ -15,36 +15,10 @@
 #include <time.h>
 #include <infiniband/verbs.h>
 
+#include "device.h"
+
 #define SPAN_NS	300000000
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	int i, count = 0;
-	struct ibv_device **list = ibv_get_device_list(&count);
-	struct ibv_context *ctx = NULL;
-
-	for (i = 0; i < count && !ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (!ctx)
-		die(name);
-	return ctx;
-}
 
 /* Ordinary pages, all there before the first of them is registered. */
 static void *pages(size_t bytes)
