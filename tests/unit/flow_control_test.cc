@@ -556,6 +556,23 @@ TEST_F(ReceiveBufferTest, TellsAgainInTime)
     EXPECT_EQ(net.b.counters().tx_pause, stops + 2);
 }
 
+// A host that is busy calls timer() late, and the peer goes on: its next frame is told to wait at once.
+TEST_F(ReceiveBufferTest, TellsAgainWhenAFrameComesBeforeALateTimer)
+{
+    turn_on(HGHCA_FLOW_PAUSE_TX);
+    flood(20);
+    EXPECT_EQ(control_frames().size(), 1u);
+    const uint64_t repeat = quanta_ns(0x1234) / 2;
+    net.b.host.clock_ns += repeat - 1;
+    flood(1);
+    EXPECT_TRUE(control_frames().empty()) << "the pause lasts";
+    net.b.host.clock_ns += 1;
+    flood(1);
+    EXPECT_EQ(control_frames(), std::vector<Frame>{from_b({0x0001, 0x1234})});
+    flood(1);
+    EXPECT_TRUE(control_frames().empty()) << "sent already";
+}
+
 TEST_F(ReceiveBufferTest, EachBufferHasItsPriority)
 {
     turn_on(HGHCA_FLOW_PFC_TX);

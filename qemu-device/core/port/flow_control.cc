@@ -140,14 +140,12 @@ void FlowControl::restart()
 
 void FlowControl::expire()
 {
-    const uint64_t now = now_ns_;
     for (unsigned i = 0; i < kTrafficClasses; i++) {
         Class &c = classes_[i];
-        if (c.paused && c.paused_until_ns <= now)
+        if (c.paused && c.paused_until_ns <= now_ns_)
             resume(TrafficClass(i));
         drain(TrafficClass(i));
-        if (c.stopped && c.repeat_ns <= now)
-            c.notified = false;
+        repeat(c);
     }
     settle();
 }
@@ -252,6 +250,8 @@ bool FlowControl::buffer(TrafficClass class_number, const FrameView &frame)
     if (!buffer.drain_mbps)
         return false;
     drain(class_number);
+    // A timer that is late lets the pause run out, and the peer would fill the buffer before it fires.
+    repeat(c);
     if (waiting_[class_number].empty() && c.busy_until_ns <= now_ns_) {
         c.busy_until_ns = now_ns_ + drain_ns(buffer, frame.length);
         return false;
@@ -278,6 +278,12 @@ void FlowControl::drain(TrafficClass class_number)
         ends_.receive_late(frame.view());
         watch(class_number);
     }
+}
+
+void FlowControl::repeat(Class &c) const
+{
+    if (c.stopped && c.repeat_ns <= now_ns_)
+        c.notified = false;
 }
 
 void FlowControl::watch(TrafficClass class_number)

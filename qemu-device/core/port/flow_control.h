@@ -108,6 +108,7 @@ private:
     void resume(TrafficClass c);
     bool buffer(TrafficClass c, const FrameView &frame);
     void drain(TrafficClass c);
+    void repeat(Class &c) const;
     void watch(TrafficClass c);
     uint64_t quanta_ns(uint16_t quanta) const;
     void settle();
