@@ -75,6 +75,7 @@ TRACE_EVENT(hghca_cmd_done,
 		__field(int, err)
 		__field(u8, op_modifier)
 		__field(u8, status)
+		__field(bool, recorded)
 	),
 	TP_fast_assign(
 		strscpy(__entry->dev, hdev->bus.name, HGHCA_TRACE_NAME_LEN);
@@ -85,11 +86,13 @@ TRACE_EVENT(hghca_cmd_done,
 		__entry->err = err;
 		__entry->op_modifier = cmd->op_modifier;
 		__entry->status = status;
+		__entry->recorded = cmd->recorded;
 	),
-	TP_printk("%s command=%s op=0x%x op_modifier=%u in_modifier=0x%x token=0x%x status=0x%x err=%d latency_ns=%llu",
+	TP_printk("%s command=%s op=0x%x op_modifier=%u in_modifier=0x%x token=0x%x status=0x%x err=%d latency_ns=%llu recorded=%d",
 		  __entry->dev, hghca_trace_cmd(__entry->op), __entry->op,
 		  __entry->op_modifier, __entry->in_modifier,
-		  __entry->token, __entry->status, __entry->err, __entry->latency_ns)
+		  __entry->token, __entry->status, __entry->err, __entry->latency_ns,
+		  __entry->recorded)
 );
 
 /* @doorbell: both words */

@@ -80,6 +80,8 @@
 	X(SW2HW_PART,         sw2hw_part,         0xe12, MBOX, NONE, INIT, ANY, 0x1, VENDOR_OPS) \
 	X(HW2SW_PART,         hw2sw_part,         0xe13, NONE, NONE, INIT, ANY, 0x1, VENDOR_OPS) \
 	X(QUERY_PART,         query_part,         0xe14, NONE, MBOX, INIT, ANY, 0x1, VENDOR_OPS) \
+	X(SET_STATUS_RECORD,  set_status_record,  0xe15, IMM,  NONE, INIT, 0, \
+	  0x3, STATUS_RECORD) \
 	X(UNMAP_ICM,          unmap_icm,          0xff9, IMM,  NONE, ANY,  ANY, 0x6, BASE) \
 	X(MAP_ICM,            map_icm,            0xffa, MBOX, NONE, ANY,  ANY, 0x6, BASE)
 
@@ -157,7 +159,8 @@ enum hghca_cmd_status {
 	X(VENDOR_OPS,    23, "partitions; PART, READ_POINTER, READ_CONSISTENT") \
 	X(SYNC_COMMANDS, 24, "a command ends in the write of go") \
 	X(INLINE_MTTS,   25, "SW2HW_MPT with the MTTs of the region") \
-	X(RQ_OFFSET,     26, "a receive queue that starts behind the start of its region")
+	X(RQ_OFFSET,     26, "a receive queue that starts behind the start of its region") \
+	X(STATUS_RECORD, 27, "a copy of HCR word 18h in memory; needs SYNC_COMMANDS")
 
 enum hghca_cap {
 #define HGHCA_CAP_ENUM(name, bit, text) HGHCA_CAP_##name = 1 << (bit),
@@ -200,6 +203,10 @@ enum hghca_cap {
 /* op_modifier of QUERY_COUNTER_SET. */
 #define HGHCA_COUNTER_SET_READ		0
 #define HGHCA_COUNTER_SET_CLEAR		1	/* read, then clear */
+
+/* op_modifier of SET_STATUS_RECORD. */
+#define HGHCA_STATUS_RECORD_CLEAR	0
+#define HGHCA_STATUS_RECORD_SET		1
 
 #define HGHCA_NOP_IN_MODIFIER		0x1f
 

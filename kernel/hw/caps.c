@@ -426,6 +426,8 @@ static void hghca_profile_depend(struct hghca_limits *limits)
 		{ HGHCA_CAP_MODERATION, HGHCA_CAP_CQ_ARM },
 		/* Counter sets need the counters of the port. */
 		{ HGHCA_CAP_QP_COUNTERS, HGHCA_CAP_STATS },
+		/* The record is looked at when the write of go has ended. */
+		{ HGHCA_CAP_STATUS_RECORD, HGHCA_CAP_SYNC_COMMANDS },
 	};
 	unsigned int i;
 

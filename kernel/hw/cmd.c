@@ -18,7 +18,8 @@
  * reads the token when go is 0: a reset clears both.
  *
  * A device with SYNC_COMMANDS ends a command in the write of go.  Each access of a
- * register leaves a virtual machine, so that only those are accessed that matter.
+ * register leaves a virtual machine, so that only those are accessed that matter.  With
+ * STATUS_RECORD, it writes the status to memory before that, and no register is read.
  *
  * A lost slot and its mailboxes are not reused, because the device may still write
  * to the mailboxes.  A device that loses a command is given up and reset.
@@ -371,6 +372,9 @@ static int hghca_hcr_post(struct hghca_dev *hdev, struct hghca_cmd *cmd, u16 tok
 
 	cmd->token = token;
 	cmd->used = hghca_hcr_used(hdev, cmd->op);
+	/* No command has op 0.  writel() makes the device see it before the command. */
+	if (hdev->cmd.use_record)
+		WRITE_ONCE(*hdev->cmd.status, 0);
 	spin_lock_irqsave(&hdev->fail_lock, flags);
 	if (hdev->failed) {
 		err = -EIO;
@@ -414,16 +418,39 @@ static u64 hghca_hcr_read_out_param(struct hghca_dev *hdev)
 }
 
 /*
+ * The word at 18h as the device has written it to memory.  0: it has not; that is for the
+ * register to tell, which also shows a device that is gone or was reset.
+ */
+static u32 hghca_hcr_recorded(struct hghca_dev *hdev, const struct hghca_cmd *cmd)
+{
+	u32 ctrl;
+
+	if (!hdev->cmd.use_record)
+		return 0;
+	ctrl = be32_to_cpu(READ_ONCE(*hdev->cmd.status));
+	if (ctrl & HGHCA_HCR_GO || FIELD_GET(HGHCA_HCR_OP_MASK, ctrl) != cmd->op)
+		return 0;
+	/* The record before what the command has written to memory. */
+	dma_rmb();
+	return ctrl;
+}
+
+/*
  * The end of a command of a device with SYNC_COMMANDS.  A reset clears the word at 18h, op
  * with it, and no command has op 0.  A device that was reset before the command is not
  * initialized.
  */
 static int hghca_hcr_poll_sync(struct hghca_dev *hdev, struct hghca_cmd *cmd, u8 *status)
 {
+	int err = 0;
 	u32 ctrl;
-	int err;
 
-	err = hghca_hcr_wait(hdev, &ctrl);
+	ctrl = hghca_hcr_recorded(hdev, cmd);
+	cmd->recorded = ctrl;
+	if (!ctrl)
+		err = hghca_hcr_wait(hdev, &ctrl);
+	else if (hghca_dev_has_failed(hdev))
+		err = -EIO;
 	if (err)
 		return err;
 	if (FIELD_GET(HGHCA_HCR_OP_MASK, ctrl) != cmd->op)
@@ -692,6 +719,7 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	might_sleep();
 
 	cmd->out_param = 0;
+	cmd->recorded = false;
 	if (hghca_dev_has_failed(hdev))
 		return -EIO;
 
@@ -779,6 +807,7 @@ void hghca_cmd_use_events(struct hghca_dev *hdev, void (*poll_events)(struct hgh
 void hghca_cmd_use_polling(struct hghca_dev *hdev)
 {
 	hdev->cmd.sync = false;
+	hdev->cmd.use_record = false;
 	WRITE_ONCE(hdev->cmd.use_events, false);
 }
 
@@ -792,6 +821,33 @@ void hghca_cmd_use_sync(struct hghca_dev *hdev)
 	/* What was written before a reset of the device is gone. */
 	hdev->cmd.kept = 0;
 	hdev->cmd.sync = true;
+}
+
+/**
+ * hghca_cmd_alloc_record - allocate the status record
+ * @hdev: the device; hghca_cmd_cleanup() frees the record
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int hghca_cmd_alloc_record(struct hghca_dev *hdev)
+{
+	struct hghca_cmd_if *ci = &hdev->cmd;
+
+	if (!ci->status)
+		ci->status = dma_pool_alloc(ci->pool, GFP_KERNEL, &ci->status_dma);
+	return ci->status ? 0 : -ENOMEM;
+}
+
+/**
+ * hghca_cmd_use_record - read the status of commands from the status record
+ * @hdev: the device, after hghca_cmd_use_sync() and SET_STATUS_RECORD; only the caller executes
+ *	commands now
+ *
+ * hghca_cmd_use_polling() ends it.  The device writes the record until CLOSE_HCA or a reset.
+ */
+void hghca_cmd_use_record(struct hghca_dev *hdev)
+{
+	hdev->cmd.use_record = true;
 }
 
 /*
@@ -877,5 +933,9 @@ void hghca_cmd_cleanup(struct hghca_dev *hdev)
 	if (hdev->cmd.spare)
 		hghca_mailbox_release(hdev, hdev->cmd.spare);
 	hdev->cmd.spare = NULL;
+	if (hdev->cmd.status)
+		dma_pool_free(hdev->cmd.pool, hdev->cmd.status, hdev->cmd.status_dma);
+	hdev->cmd.status = NULL;
+	hdev->cmd.use_record = false;
 	dma_pool_destroy(hdev->cmd.pool);
 }

@@ -884,6 +884,19 @@ int hghca_cmd_moderate_cq(struct hghca_dev *hdev, u32 cqn, u16 count, u16 period
 }
 
 /**
+ * hghca_cmd_set_status_record - SET_STATUS_RECORD
+ * @hdev: the device
+ * @record: DMA address of 4 bytes, to which the device writes from now on
+ *
+ * Return: 0 or a negative errno.
+ */
+int hghca_cmd_set_status_record(struct hghca_dev *hdev, dma_addr_t record)
+{
+	return hghca_cmd_plain(hdev, HGHCA_CMD_SET_STATUS_RECORD, 0, HGHCA_STATUS_RECORD_SET,
+			       record);
+}
+
+/**
  * hghca_cmd_query_counter_set - QUERY_COUNTER_SET
  * @hdev: the device
  * @set: the counter set

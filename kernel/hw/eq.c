@@ -301,6 +301,20 @@ static int hghca_comp_eqs_create(struct hghca_dev *hdev)
 	return 0;
 }
 
+/* Without a record, the driver reads the status of each command from the HCR. */
+static void hghca_cmd_set_record(struct hghca_dev *hdev)
+{
+	int err;
+
+	err = hghca_cmd_alloc_record(hdev);
+	if (!err)
+		err = hghca_cmd_set_status_record(hdev, hdev->cmd.status_dma);
+	if (err)
+		dev_warn(hdev->bus.dev, "failed to set the status record: %d\n", err);
+	else
+		hghca_cmd_use_record(hdev);
+}
+
 static int hghca_cmd_eq_create(struct hghca_dev *hdev)
 {
 	struct hghca_eq *eq = &hdev->cmd_eq;
@@ -321,6 +335,8 @@ static int hghca_cmd_eq_create(struct hghca_dev *hdev)
 		goto err_use_polling;
 	if (hdev->limits.caps & HGHCA_CAP_SYNC_COMMANDS)
 		hghca_cmd_use_sync(hdev);
+	if (hdev->limits.caps & HGHCA_CAP_STATUS_RECORD)
+		hghca_cmd_set_record(hdev);
 	return 0;
 
 err_use_polling:

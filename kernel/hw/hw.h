@@ -172,6 +172,7 @@ struct hghca_mailbox {
  * @out_param: immediate output, set by hghca_cmd_exec()
  * @token: identifies the command in its EQE; set by hghca_cmd_exec()
  * @used: the words of the HCR that the device reads for it, as bits; set by hghca_cmd_exec()
+ * @recorded: its status was in the status record; set by hghca_cmd_exec()
  */
 struct hghca_cmd {
 	u16 op;
@@ -183,6 +184,7 @@ struct hghca_cmd {
 	u64 out_param;
 	u16 token;
 	u32 used;
+	bool recorded;
 };
 
 /* The words of the HCR for a command: document 3.1. */
@@ -241,6 +243,9 @@ struct hghca_cmd_if {
 	u16 last_token;			/* of the command in the HCR; under hcr_lock */
 	bool use_events;
 	bool sync;			/* see hghca_cmd_use_sync() */
+	bool use_record;		/* see hghca_cmd_use_record() */
+	__be32 *status;			/* the status record, or NULL; under hcr_lock */
+	dma_addr_t status_dma;
 	u32 kept;			/* words of the HCR in hcr[], as bits; under hcr_lock */
 	u32 hcr[HGHCA_HCR_SIZE / 4];	/* what the device keeps there */
 	void (*poll_events)(struct hghca_dev *hdev);	/* see hghca_cmd_use_events() */
@@ -623,6 +628,8 @@ void hghca_cmd_use_events(struct hghca_dev *hdev,
 			  void (*poll_events)(struct hghca_dev *hdev));
 void hghca_cmd_use_polling(struct hghca_dev *hdev);
 void hghca_cmd_use_sync(struct hghca_dev *hdev);
+int hghca_cmd_alloc_record(struct hghca_dev *hdev);
+void hghca_cmd_use_record(struct hghca_dev *hdev);
 int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd);
 int hghca_cmd_exec_chain(struct hghca_dev *hdev, struct hghca_cmd *cmds, unsigned int count);
 bool hghca_cmd_is_gone(struct hghca_dev *hdev);
@@ -670,6 +677,7 @@ int hghca_cmd_sw2hw_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_cqc *
 int hghca_cmd_hw2sw_cq(struct hghca_dev *hdev, u32 cqn);
 int hghca_cmd_query_cq(struct hghca_dev *hdev, u32 cqn, struct hghca_cqc *cqc);
 int hghca_cmd_resize_cq(struct hghca_dev *hdev, u32 cqn, const struct hghca_resize_cq *resize);
+int hghca_cmd_set_status_record(struct hghca_dev *hdev, dma_addr_t record);
 int hghca_cmd_moderate_cq(struct hghca_dev *hdev, u32 cqn, u16 count, u16 period);
 int hghca_cmd_start_qp(struct hghca_dev *hdev, u32 qpn, const struct hghca_qpc *init,
 		       const struct hghca_qpc *rest);

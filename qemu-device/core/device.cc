@@ -82,6 +82,7 @@ Function Device::function()
 
 void Device::close()
 {
+    commands->forget_record();
     // The transport first: it may look at what it forgets.
     transport->clear();
     qps->clear();
@@ -139,6 +140,7 @@ void Device::fail(const char *reason, hghca_health syndrome) noexcept
         segment->stop(syndrome);
     failed_ = true;   // first: what goes wrong from here on does not come back here
     counters_.catastrophic_errors++;
+    commands->forget_record();
     try {
         if (host.tracing())
             host.trace(Host::Trace::Error, reason);

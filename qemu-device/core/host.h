@@ -32,7 +32,7 @@ enum class Icrc : uint8_t {
 //
 // Guest memory is under no lock. What software and the device use at the same
 // time there is read and written in one access, and in order: the owner of a CQE
-// or EQE, doorbell records, the link from a WQE to the next one.
+// or EQE, doorbell records, the status record, the link from a WQE to the next one.
 class Host {
 public:
     virtual ~Host() = default;

@@ -69,6 +69,9 @@ COMMANDS = (
         Value("SW2HW_PART", 0xe12, "HGHCA_CMD_SW2HW_PART"),
         Value("HW2SW_PART", 0xe13, "HGHCA_CMD_HW2SW_PART"),
         Value("QUERY_PART", 0xe14, "HGHCA_CMD_QUERY_PART"),
+        Value("SET_STATUS_RECORD", 0xe15, "HGHCA_CMD_SET_STATUS_RECORD"),
+        Value("SET_STATUS_RECORD, op_modifier: no record", 0, "HGHCA_STATUS_RECORD_CLEAR"),
+        Value("SET_STATUS_RECORD, op_modifier: the record", 1, "HGHCA_STATUS_RECORD_SET"),
     )),
     Table("section 4.1", "QUERY_DEV_LIM output", order=BIG, struct="struct hghca_dev_lim", rows=(
         Field("interface revision", 0x38, "31:0", "revision"),
@@ -102,7 +105,8 @@ COMMANDS = (
         Value("SYNC_COMMANDS", 1 << 24, "HGHCA_CAP_SYNC_COMMANDS"),
         Value("INLINE_MTTS", 1 << 25, "HGHCA_CAP_INLINE_MTTS"),
         Value("RQ_OFFSET", 1 << 26, "HGHCA_CAP_RQ_OFFSET"),
-        Value("all of them", mask("26:0"), "HGHCA_CAP_ALL"),
+        Value("STATUS_RECORD", 1 << 27, "HGHCA_CAP_STATUS_RECORD"),
+        Value("all of them", mask("27:0"), "HGHCA_CAP_ALL"),
     )),
     Table("section 15, INIT_HCA 40h", "of RSNIC", order=BIG, struct="struct hghca_init_hca", rows=(
         Field("packet_base[63:32]", 0x40, "31:0", "packet_base[63:32]"),

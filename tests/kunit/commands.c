@@ -17,10 +17,12 @@ static const struct commands_mode {
 	const char *name;
 	bool by_event;
 	bool sync;
+	bool record;
 } commands_modes[] = {
 	{ "polled", false, false },
 	{ "by event", true, false },
 	{ "SYNC_COMMANDS", false, true },
+	{ "STATUS_RECORD", false, true, true },
 };
 
 static void commands_mode_name(const struct commands_mode *mode, char *desc)
@@ -35,9 +37,11 @@ static struct fake *commands_in_mode(struct kunit *test)
 	const struct commands_mode *mode = test->param_value;
 	struct fake *fake = test->priv;
 
-	/* Document 4.2: bit 24. */
+	/* Document 4.2: bits 24 and 27. */
 	if (mode->sync)
 		fake->hdev->limits.caps |= BIT(24);
+	if (mode->record)
+		fake->hdev->limits.caps |= BIT(27);
 	if (mode->by_event || mode->sync)
 		KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
 	return fake;
@@ -702,6 +706,11 @@ static int typed_hw2sw_part(struct hghca_dev *hdev)
 	return hghca_cmd_hw2sw_part(hdev, 0x2d);
 }
 
+static int typed_set_status_record(struct hghca_dev *hdev)
+{
+	return hghca_cmd_set_status_record(hdev, 0x123456784);
+}
+
 static int typed_query_part(struct hghca_dev *hdev)
 {
 	struct hghca_partition *partition = kmalloc(sizeof(*partition), GFP_KERNEL);
@@ -885,6 +894,7 @@ static const struct typed_command {
 	{ "SW2HW_PART", typed_sw2hw_part, 0xe12, 0, 0x2d, .in_bytes = 0xc20 },
 	{ "HW2SW_PART", typed_hw2sw_part, 0xe13, 0, 0x2d, .takes = true },
 	{ "QUERY_PART", typed_query_part, 0xe14, 0, 0x2d, .out = true },
+	{ "SET_STATUS_RECORD", typed_set_status_record, 0xe15, 1, 0, .in_param = 0x123456784 },
 	{ "SET_CONGESTION", typed_set_congestion, 0xe0c, 0, 1, .in_bytes = 0x40 },
 	{ "QUERY_CONGESTION", typed_query_congestion, 0xe0d, 0, 1, .out = true },
 	{ "SET_FLOW_CONTROL", typed_set_flow_control, 0xe0e, 0, 1, .in_bytes = 0x40 },
@@ -1223,6 +1233,190 @@ static void commands_device_is_reset(struct kunit *test)
 
 	fake->answer = commands_reset_meanwhile;
 	commands_expect_lost_state(test, fake);
+}
+
+/* ------------------------------------------------------------------ */
+/* The status record: document 3.1                                      */
+
+/* The device's side: what it writes before the write of go ends. */
+struct commands_record {
+	struct fake *fake;
+	u32 word;	/* 0: nothing */
+	bool fail;	/* the device is given up meanwhile */
+	__be32 before;	/* what the record had, of the last command */
+	u32 posts;
+};
+
+static void commands_on_post(void *data, const struct hghca_dev *hdev,
+			     const struct hghca_cmd *cmd, bool by_event)
+{
+	struct commands_record *record = data;
+
+	if (hdev != record->fake->hdev)
+		return;
+	record->posts++;
+	record->before = READ_ONCE(*hdev->cmd.status);
+	if (record->word)
+		WRITE_ONCE(*hdev->cmd.status, cpu_to_be32(record->word));
+	/* As hghca_dev_fail() does; its lock is held here. */
+	if (record->fail)
+		smp_store_release(&record->fake->hdev->failed, true);
+}
+
+static void commands_open_record(struct kunit *test, struct commands_record *record)
+{
+	struct fake *fake = test->priv;
+
+	fake->hdev->limits.caps |= BIT(24) | BIT(27);
+	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	record->fake = fake;
+	KUNIT_ASSERT_EQ(test, 0, register_trace_hghca_cmd_post(commands_on_post, record));
+}
+
+/* The fake device ends the command later than a real one. */
+static void commands_close_record(struct kunit *test, struct commands_record *record)
+{
+	struct fake *fake = test->priv;
+	int i;
+
+	unregister_trace_hghca_cmd_post(commands_on_post, record);
+	tracepoint_synchronize_unregister();
+	for (i = 0; i < 1000 && readl((void __iomem *)fake->regs + 0x80018) & BIT(23); i++)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_LT(test, i, 1000);
+}
+
+static const struct commands_recorded {
+	const char *name;
+	u32 word;
+	bool used;
+	int err;
+} commands_recordeds[] = {
+	{ "OK", 0x00000031, true, 0 },
+	{ "BAD_PARAM", 0x03000031, true, -EINVAL },
+	{ "BAD_PARAM, all other bits", 0x037ff031, true, -EINVAL },
+	{ "an undefined status", 0x07000031, true, -EIO },
+	{ "nothing", 0, false, -EBUSY },
+	{ "another command", 0x03000032, false, -EBUSY },
+	{ "go", 0x03800031, false, -EBUSY },
+	{ "all ones", 0xffffffff, false, -EBUSY },
+};
+
+static void commands_recorded_name(const struct commands_recorded *recorded, char *desc)
+{
+	strscpy(desc, recorded->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(commands_recorded, commands_recordeds, commands_recorded_name);
+
+/* The status in the HCR is another one. */
+static void commands_test_recorded(struct kunit *test)
+{
+	const struct commands_recorded *param = test->param_value;
+	struct hghca_cmd cmd = { .op = HGHCA_CMD_NOP, .in_modifier = 0x1f };
+	struct commands_record record = { .word = param->word };
+	struct fake *fake = test->priv;
+	u8 status = 0x06;
+	u32 mark;
+
+	commands_open_record(test, &record);
+	mark = fake_mark(fake);
+	fake->priv = &status;
+	fake->answer = commands_answer_status;
+	*fake->hdev->cmd.status = cpu_to_be32(0x00000031);
+	KUNIT_EXPECT_EQ(test, param->err, hghca_cmd_exec(fake->hdev, &cmd));
+	KUNIT_EXPECT_EQ(test, param->used, cmd.recorded);
+	KUNIT_EXPECT_EQ(test, 1, record.posts);
+	/* What an earlier command has left is gone before the command. */
+	KUNIT_EXPECT_EQ(test, 0, be32_to_cpu(record.before));
+	KUNIT_EXPECT_TRUE(test, fake_wait(fake, mark + 1));
+	commands_close_record(test, &record);
+	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(fake->hdev));
+}
+
+/* A device that was reset before the command. */
+static void commands_recorded_bad_sys_state(struct kunit *test)
+{
+	struct commands_record record = { .word = 0x04000022 };
+	struct fake *fake = test->priv;
+	struct hghca_mailbox *mailbox;
+
+	commands_open_record(test, &record);
+	mailbox = commands_lose_one(test, fake, -ENXIO);
+	commands_close_record(test, &record);
+	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(fake->hdev));
+	commands_expect_mailbox_kept(test, fake, mailbox);
+}
+
+/* The record has success; the memory that the command has written is not the device's any more. */
+static void commands_recorded_given_up(struct kunit *test)
+{
+	struct commands_record record = { .word = 0x00000022, .fail = true };
+	struct fake *fake = test->priv;
+	struct hghca_mailbox *mailbox;
+
+	commands_open_record(test, &record);
+	mailbox = commands_lose_one(test, fake, -EIO);
+	commands_close_record(test, &record);
+	commands_expect_mailbox_kept(test, fake, mailbox);
+}
+
+/* The last command of those that start the device; again when the driver is started again. */
+static void commands_record_is_set(struct kunit *test)
+{
+	struct fake *fake = test->priv;
+	struct fake_command *seen;
+	u32 i, mark;
+
+	fake->hdev->limits.caps |= BIT(24);
+	for (i = 0; i < 3; i++) {
+		struct hghca_cmd cmd = { .op = HGHCA_CMD_NOP, .in_modifier = 0x1f };
+		const u32 caps = fake->hdev->limits.caps;
+		u32 sets = 0;
+
+		mark = fake_mark(fake);
+		KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+		for (; mark < fake_mark(fake); mark++) {
+			seen = fake_nth(fake, mark);
+			KUNIT_ASSERT_NOT_NULL(test, seen);
+			if (seen->op != 0xe15)
+				continue;
+			sets++;
+			KUNIT_EXPECT_EQ(test, 0x008, seen->words[6] >> 20);
+			KUNIT_EXPECT_EQ(test, 1, seen->op_modifier);
+			KUNIT_EXPECT_EQ(test, 0, seen->in_modifier);
+			KUNIT_EXPECT_EQ(test, 0, seen->in_param & 3);
+			KUNIT_EXPECT_PTR_EQ(test, (void *)fake->hdev->cmd.status,
+					    fake_memory(seen->in_param));
+		}
+		/* Document 4.2: bit 27. */
+		KUNIT_EXPECT_EQ(test, !!(caps & BIT(27)), sets);
+		KUNIT_EXPECT_EQ(test, !!(caps & BIT(27)), fake->hdev->cmd.use_record);
+
+		hghca_eqs_cleanup(fake->hdev);
+		fake->opened--;
+		KUNIT_EXPECT_FALSE(test, fake->hdev->cmd.use_record);
+		KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
+		fake->hdev->limits.caps |= BIT(27);
+	}
+}
+
+/* The driver works without it. */
+static void commands_record_refused(struct kunit *test)
+{
+	struct commands_refusal refusal = { .op = 0xe15, .status = 0x03 };
+	struct hghca_cmd cmd = { .op = HGHCA_CMD_NOP, .in_modifier = 0x1f };
+	struct fake *fake = test->priv;
+
+	fake->hdev->limits.caps |= BIT(24) | BIT(27);
+	fake->priv = &refusal;
+	fake->answer = commands_refuse_one;
+	KUNIT_ASSERT_EQ(test, 0, fake_events(fake));
+	KUNIT_EXPECT_FALSE(test, fake->hdev->cmd.use_record);
+	*fake->hdev->cmd.status = cpu_to_be32(0x03000031);
+	KUNIT_EXPECT_EQ(test, 0, hghca_cmd_exec(fake->hdev, &cmd));
+	KUNIT_EXPECT_EQ(test, 0x03000031, be32_to_cpu(*fake->hdev->cmd.status));
+	KUNIT_EXPECT_FALSE(test, cmd.recorded);
 }
 
 /* ------------------------------------------------------------------ */
@@ -1633,6 +1827,11 @@ static struct kunit_case commands_cases[] = {
 	KUNIT_CASE_PARAM(commands_gone_meanwhile, commands_mode_gen_params),
 	KUNIT_CASE_PARAM(commands_device_is_reset, commands_mode_gen_params),
 	KUNIT_CASE(commands_device_was_reset_sync),
+	KUNIT_CASE_PARAM(commands_test_recorded, commands_recorded_gen_params),
+	KUNIT_CASE(commands_recorded_bad_sys_state),
+	KUNIT_CASE(commands_recorded_given_up),
+	KUNIT_CASE(commands_record_is_set),
+	KUNIT_CASE(commands_record_refused),
 	KUNIT_CASE_PARAM(commands_given_up_waiting, commands_mode_gen_params),
 	KUNIT_CASE(commands_given_up_polled),
 	{}

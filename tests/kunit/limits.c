@@ -249,9 +249,9 @@ static void limits_queues(struct kunit *test)
 /* ------------------------------------------------------------------ */
 /* Limits that cannot be                                                */
 
-/* The byte of the capabilities with those to come: bits 31:27. */
+/* The byte of the capabilities with those to come: bits 31:28. */
 #define LIMITS_CAPS_TO_COME	0x3c
-static_assert(!(HGHCA_CAP_ALL & 0xf8000000));
+static_assert(!(HGHCA_CAP_ALL & 0xf0000000));
 
 /* A byte of QUERY_DEV_LIM's output that is @value instead. */
 static const struct limits_bad {
@@ -313,7 +313,7 @@ static const struct limits_bad {
 	{ "ICM too small for the tables", 0x33, 0, -EPROTO },
 	{ "revision 2: one to come", 0x3b, 2, 0 },
 	{ "with a capability to come", LIMITS_CAPS_TO_COME, 0x80, 0 },
-	{ "with more of them", LIMITS_CAPS_TO_COME, 0xf8, 0 },
+	{ "with more of them", LIMITS_CAPS_TO_COME, 0xf0, 0 },
 };
 
 static void limits_bad_name(const struct limits_bad *bad, char *desc)
@@ -356,6 +356,8 @@ static const struct limits_lacking {
 	{ "no PORT", 1, 0x1ffef, 0x1dfef, 16384, 16 },
 	{ "no QP_LIMITS", 1, 0x1dfdf, 0x1dfdf, 16384, 1 },
 	{ "no UC", 1, 0x1deff, 0x1deff, 16384, 16 },
+	{ "STATUS_RECORD", 1, 0x901dfff, 0x901dfff, 16384, 16 },
+	{ "STATUS_RECORD, no SYNC_COMMANDS", 1, 0x801dfff, 0x1dfff, 16384, 16 },
 };
 
 static void limits_lacking_name(const struct limits_lacking *lacking, char *desc)

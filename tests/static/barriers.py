@@ -32,9 +32,10 @@ OWNER_READ = re.compile(r"\bREAD_ONCE\((?P<read>[\w>.-]+)->owner\)|"
 OWNER_PLAIN = re.compile(r"->owner\b(?!\s*=[^=])")
 OWNER_WRITE = re.compile(r"\b\w+->owner = |\b(?:(?:READ|WRITE)_ONCE|hghca_return_entry)\([^()]*->owner\b|"
                          r"\bread_poll_timeout\(READ_ONCE, .*->owner\b")
-# An index in memory that the device writes behind the entries, and the entries up to it.
-DOORBELL_READ = re.compile(r"\bREAD_ONCE\(\*(?:\(__le32 \*\))?[\w>.-]+(?:doorbell|door\.cpu)\)")
-BEHIND_DOORBELL = re.compile(r"^while \(done--")
+# An index in memory that the device writes behind the entries, and the entries up to it. Also the status of a command,
+# which the device writes behind the command's output.
+DOORBELL_READ = re.compile(r"\bREAD_ONCE\(\*(?:\(__le32 \*\))?[\w>.-]+(?:doorbell|door\.cpu|cmd\.status)\)")
+BEHIND_DOORBELL = re.compile(r"^while \(done--|^return ctrl$")
 OTHER_BARRIERS = re.compile(r"\b(?:smp_)?(?:mb|rmb|wmb)\(\)|\bsmp_mb__\w+\(")
 OF_CPUS_ALONE = re.compile(r"\bsmp_\w+\([^;]*\b(?:owner|record)\b")
 # Indices of which one end of a queue is written by one thread and read by another.

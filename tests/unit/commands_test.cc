@@ -4,12 +4,14 @@
 #include <array>
 #include <bit>
 #include <iterator>
+#include <new>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "fixture.h"
+#include "jingzhao/commands.h"
 
 namespace hghca::test::commands_test {
 namespace {
@@ -238,6 +240,236 @@ TEST_F(MadIfc, WhatIsNotThereIsRefused)
     EXPECT_EQ(status(get(0x11)), HGHCA_CMD_STAT_BAD_SYS_STATE);
 }
 
+// ---- the status record (3.1); opcode, modifiers and words are literals from the document
+
+class StatusRecord : public Commands {
+protected:
+    static constexpr uint32_t kSet = 0xe15, kNop = 0x031;
+    static constexpr uint32_t kSetDone = 0x00001e15;   // status 0, op_modifier 1
+    static constexpr uint32_t kRest = 0x5a5a5a5a;      // what the device shall not write
+
+    StatusRecord()
+    {
+        driver.start();
+        place = host.alloc(4096) + 8;
+    }
+    uint32_t word(uint64_t at) { return be32(*host.as<uint32_t>(at)); }
+    void clear(uint32_t value = 0) { *host.as<uint32_t>(place) = be32(value); }
+    uint8_t set(uint64_t at, bool event = false) { return driver.command(kSet, at, 0, 1, 0, event).status; }
+    uint8_t nop(uint32_t modifier = 0x1f, bool event = false)
+    {
+        return driver.command(kNop, 0, modifier, 0, 0, event, 7).status;
+    }
+    // Whether the record has what a read of 18h gives, after a command.
+    void expect_recorded(uint8_t status, uint32_t op, uint32_t op_modifier = 0)
+    {
+        EXPECT_EQ(word(place), uint32_t(status) << 24 | op_modifier << 12 | op);
+        EXPECT_EQ(word(place), driver.hcr(0x18));
+    }
+    void expect_none()
+    {
+        clear(kRest);
+        (void)nop();
+        EXPECT_EQ(word(place), kRest);
+    }
+
+    uint64_t place;
+};
+
+TEST_F(StatusRecord, EachPolledCommandWritesIt)
+{
+    for (const bool copy_only : {false, true}) {
+        host.copy_only = copy_only;
+        *host.as<uint32_t>(place - 4) = *host.as<uint32_t>(place + 4) = kRest;
+        EXPECT_EQ(set(place), 0);
+        expect_recorded(0, kSet, 1);
+        clear();
+        EXPECT_EQ(nop(), 0);
+        expect_recorded(0, kNop);
+        clear();
+        EXPECT_EQ(nop(0x1e), 0x03);
+        expect_recorded(0x03, kNop);
+        clear();
+        EXPECT_EQ(driver.command(0xabc, 0, 0, 0x5a).status, 0x02);
+        expect_recorded(0x02, 0xabc, 0x5a);
+        EXPECT_EQ(word(place - 4), kRest);
+        EXPECT_EQ(word(place + 4), kRest);
+    }
+}
+
+// An injected fault is a status too.
+TEST_F(StatusRecord, AFault)
+{
+    ASSERT_EQ(set(place), 0);
+    clear();
+    device.commands->fail(1);
+    EXPECT_EQ(nop(), 0x01);
+    expect_recorded(0x01, kNop);
+}
+
+TEST_F(StatusRecord, ItIsTheLastStoreAndOne)
+{
+    ASSERT_EQ(set(place), 0);
+    for (const bool copy_only : {false, true}) {
+        host.copy_only = copy_only;
+        host.record_dirty = true;
+        host.dirtied.clear();
+        hghca_adapter adapter;
+        ASSERT_EQ(driver.query(HGHCA_CMD_QUERY_ADAPTER, adapter), 0);
+        ASSERT_EQ(host.dirtied.size(), 2u);
+        EXPECT_EQ(host.dirtied[0].dma, driver.out_mailbox());
+        EXPECT_EQ(host.dirtied[1].dma, place);
+        EXPECT_EQ(host.dirtied[1].length, 4u);
+        host.record_dirty = false;
+    }
+}
+
+TEST_F(StatusRecord, Parameters)
+{
+    ASSERT_EQ(set(place), 0);
+    for (const uint64_t bad : {place + 1, place + 2, place + 3, uint64_t(kNowhere), host.end(), uint64_t(0), ~uint64_t(0),
+                               ~uint64_t(3)}) {
+        clear();
+        EXPECT_EQ(set(bad), 0x03) << std::hex << bad;
+        expect_recorded(0x03, kSet, 1);
+    }
+    clear();
+    EXPECT_EQ(driver.command(kSet, 1).status, 0x03) << "op_modifier 0 with an address";
+    expect_recorded(0x03, kSet);
+    EXPECT_EQ(driver.command(kSet, place, 1, 1).status, 0x03) << "in_modifier 1";
+    EXPECT_EQ(driver.command(kSet, place, 0, 2).status, 0x03);
+    expect_recorded(0x03, kSet, 2);
+    // The last word of memory.
+    EXPECT_EQ(set(host.end() - 4), 0);
+    EXPECT_EQ(word(host.end() - 4), kSetDone);
+}
+
+TEST_F(StatusRecord, MemoryThatCannotBeWritten)
+{
+    host.read_only.push_back({place, 4});
+    EXPECT_EQ(set(place), 0x03);
+    host.read_only.clear();
+    expect_none();
+    host.bus_master = false;
+    EXPECT_EQ(set(place), 0x03);
+    host.bus_master = true;
+    expect_none();
+}
+
+TEST_F(StatusRecord, AnotherPlace)
+{
+    const uint64_t other = host.alloc(4);
+    ASSERT_EQ(set(place), 0);
+    clear(kRest);
+    ASSERT_EQ(set(other), 0);
+    EXPECT_EQ(word(other), kSetDone);
+    EXPECT_EQ(word(place), kRest);
+}
+
+TEST_F(StatusRecord, OpModifier0)
+{
+    ASSERT_EQ(set(place), 0);
+    clear(kRest);
+    EXPECT_EQ(driver.command(kSet).status, 0);
+    EXPECT_EQ(word(place), kRest);
+    expect_none();
+    EXPECT_EQ(driver.command(kSet).status, 0) << "without a record";
+}
+
+TEST_F(StatusRecord, AfterAReset)
+{
+    ASSERT_EQ(set(place), 0);
+    clear(kRest);
+    driver.reset();
+    EXPECT_EQ(word(place), kRest);
+    expect_none();
+    EXPECT_EQ(set(place), 0x04);
+    driver.start();
+    expect_none();
+}
+
+TEST_F(StatusRecord, CloseHca)
+{
+    ASSERT_EQ(set(place), 0);
+    clear(kRest);
+    EXPECT_EQ(driver.command(HGHCA_CMD_CLOSE_HCA).status, 0);
+    EXPECT_EQ(word(place), kRest);
+    ASSERT_EQ(driver.init_hca(), 0);
+    expect_none();
+}
+
+TEST_F(StatusRecord, ADeviceThatHasFailed)
+{
+    ASSERT_EQ(set(place), 0);
+    device.fail("a test");
+    expect_none();
+    EXPECT_EQ(driver.hcr(0x18), ~0u);
+}
+
+// The device fails as it reads the mailbox.
+TEST_F(StatusRecord, ACommandThatFailsTheDevice)
+{
+    ASSERT_EQ(set(place), 0);
+    clear(kRest);
+    host.after_read = [](uint64_t, uint64_t) { throw std::bad_alloc(); };
+    (void)driver.post(HGHCA_CMD_SET_GID, hghca_gid_entry{});
+    host.after_read = nullptr;
+    EXPECT_TRUE(device.failed());
+    EXPECT_EQ(word(place), kRest);
+}
+
+TEST_F(StatusRecord, ACommandByEvent)
+{
+    TestDriver::Eq eq = driver.create_eq(4, 1);
+    ASSERT_EQ(driver.map_eq(eq.eqn, 1ull << HGHCA_EVENT_CMD), 0);
+    ASSERT_EQ(set(place), 0);
+    clear(kRest);
+    (void)nop(0x1f, true);
+    EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_CMD), 1u);
+    EXPECT_EQ(word(place), kRest);
+    // SET_STATUS_RECORD by event shows that it has written the memory, and ends by event.
+    const uint64_t other = host.alloc(4);
+    *host.as<uint32_t>(other) = kRest;
+    (void)set(other, true);
+    EXPECT_EQ(take_events(driver, eq, HGHCA_EVENT_CMD), 1u);
+    EXPECT_EQ(word(other), 0u);
+    ASSERT_EQ(set(place), 0);
+    // Without an EQ, the end is in the HCR; bit 22 is E.
+    ASSERT_EQ(driver.map_eq(eq.eqn, 1ull << HGHCA_EVENT_CMD, true), 0);
+    clear();
+    EXPECT_EQ(nop(0x1f, true), 0x04);
+    EXPECT_EQ(word(place), 0x04400031u);
+    EXPECT_EQ(word(place), driver.hcr(0x18));
+}
+
+// Software reads the HCR then.
+TEST_F(StatusRecord, MemoryThatIsGoneLater)
+{
+    ASSERT_EQ(set(place), 0);
+    clear(kRest);
+    host.holes.push_back({place, 4});
+    device.dma_changed();
+    EXPECT_EQ(nop(), 0);
+    EXPECT_EQ(nop(0x1e), 0x03);
+    EXPECT_FALSE(device.failed());
+    host.holes.clear();
+    device.dma_changed();
+    EXPECT_EQ(word(place), kRest);
+    EXPECT_EQ(nop(), 0);
+    expect_recorded(0, kNop);
+}
+
+TEST_F(StatusRecord, WithoutTheCapability)
+{
+    constexpr uint32_t kStatusRecord = 1u << 27, kSyncCommands = 1u << 24;
+    driver.init(kFullCaps & ~kStatusRecord);
+    EXPECT_EQ(set(place), 0x02);
+    expect_none();
+    driver.reset();
+    EXPECT_EQ(driver.init_hca(kFullCaps & ~kSyncCommands), 0x03) << "it needs SYNC_COMMANDS";
+    EXPECT_EQ(driver.init_hca(kFullCaps & ~kSyncCommands & ~kStatusRecord), 0);
+}
+
 // ---- QUERY_DEV_LIM, QUERY_ADAPTER
 
 TEST_F(Commands, DeviceLimits)
@@ -283,7 +515,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(be16(lim.num_vectors), 64);
     EXPECT_EQ(be64(lim.max_icm_sz), 1ull << 32);
     EXPECT_EQ(be32(lim.revision), 1u);
-    EXPECT_EQ(be32(lim.caps), 0x77fffffu);
+    EXPECT_EQ(be32(lim.caps), 0xf7fffffu);
     EXPECT_EQ(lim.log_max_srqs, 16);
     EXPECT_EQ(lim.log_max_srq_sz, 14);
     EXPECT_EQ(lim.max_sg_srq, 32);

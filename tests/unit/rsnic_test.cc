@@ -503,7 +503,7 @@ TEST_F(Rsnic, WhatItLacks)
     const uint32_t offered = driver.offered();
     for (uint32_t cap : {HGHCA_CAP_SRQ, HGHCA_CAP_UC, HGHCA_CAP_MEM_MGT, HGHCA_CAP_XRC, HGHCA_CAP_MULTICAST,
                          HGHCA_CAP_PLACEMENT, HGHCA_CAP_ODP, HGHCA_CAP_DEVICE_MEMORY, HGHCA_CAP_RSS,
-                         HGHCA_CAP_SYNC_COMMANDS}) {
+                         HGHCA_CAP_SYNC_COMMANDS, HGHCA_CAP_STATUS_RECORD}) {
         EXPECT_FALSE(offered & cap) << std::hex << cap;
         EXPECT_EQ(driver.init_hca(cap), 0x03) << std::hex << cap;
     }
@@ -554,7 +554,8 @@ protected:
         }
         static constexpr uint32_t kLacks = HGHCA_CAP_SRQ | HGHCA_CAP_UC | HGHCA_CAP_MEM_MGT | HGHCA_CAP_XRC |
                                            HGHCA_CAP_MULTICAST | HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP |
-                                           HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS | HGHCA_CAP_SYNC_COMMANDS;
+                                           HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS | HGHCA_CAP_SYNC_COMMANDS |
+                                           HGHCA_CAP_STATUS_RECORD;
         std::unique_ptr<Node> node;
     };
     // Frames of one to the other until nothing moves.

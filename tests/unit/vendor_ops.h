@@ -19,7 +19,7 @@ constexpr uint32_t kVendorOps = 1u << 23;
 constexpr uint32_t kRsnicCaps =
     HGHCA_CAP_ALL & ~(HGHCA_CAP_SRQ | HGHCA_CAP_UC | HGHCA_CAP_MEM_MGT | HGHCA_CAP_XRC | HGHCA_CAP_MULTICAST |
                       HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP | HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS |
-                      HGHCA_CAP_SYNC_COMMANDS);
+                      HGHCA_CAP_SYNC_COMMANDS | HGHCA_CAP_STATUS_RECORD);
 
 constexpr uint32_t kSw2hwPart = 0xe12, kHw2swPart = 0xe13, kQueryPart = 0xe14;
 constexpr uint8_t kPart = 0x0d, kReadPointer = 0x15, kReadConsistent = 0x16;

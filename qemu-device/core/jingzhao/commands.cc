@@ -37,7 +37,7 @@ static_assert(1u << kLogMaxPackets <= PacketStore::kMaxPlaces);
 // What the RSNIC document has not: it names RC, QP 1, and Ethernet frames for the host, and its commands end by event.
 constexpr uint32_t kRsnicLacks = HGHCA_CAP_SRQ | HGHCA_CAP_UC | HGHCA_CAP_MEM_MGT | HGHCA_CAP_XRC | HGHCA_CAP_MULTICAST |
                                  HGHCA_CAP_PLACEMENT | HGHCA_CAP_ODP | HGHCA_CAP_DEVICE_MEMORY | HGHCA_CAP_RSS |
-                                 HGHCA_CAP_SYNC_COMMANDS;
+                                 HGHCA_CAP_SYNC_COMMANDS | HGHCA_CAP_STATUS_RECORD;
 // What RSNIC alone has.
 constexpr uint32_t kRsnicAlone = HGHCA_CAP_VENDOR_OPS;
 
@@ -236,6 +236,7 @@ uint8_t CommandInterface::init_hca(const Command &)
         !region_of(be64(init.eqc_base), kLogMaxEqs, 64, eqc) ||
         (caps & HGHCA_CAP_SRQ && !region_of(be64(init.srqc_base), kLogMaxSrqs, kSrqcEntrySize, srqc)) ||
         (caps & HGHCA_CAP_XRC && !(caps & HGHCA_CAP_SRQ)) ||
+        (caps & HGHCA_CAP_STATUS_RECORD && !(caps & HGHCA_CAP_SYNC_COMMANDS)) ||
         (caps & HGHCA_CAP_MULTICAST &&
          (!region_of(be64(init.mcg_base), kLogMaxMcgs, kMcgEntrySize, mcg) || !mcg.log)) ||
         !region_of(be64(init.mpt_base), kLogMaxMpts, 64, mpt) || mtt_base & HGHCA_INIT_HCA_LOG_MASK ||
@@ -644,6 +645,23 @@ uint8_t CommandInterface::hw2sw_part(const Command &command)
 uint8_t CommandInterface::query_part(const Command &command)
 {
     return query_context<hghca_partition>(*device_.partitions, command.in_modifier);
+}
+
+// ---- the status record (3.1)
+
+uint8_t CommandInterface::set_status_record(const Command &command)
+{
+    if (command.op_modifier == HGHCA_STATUS_RECORD_CLEAR) {
+        if (command.in_param)
+            return HGHCA_CMD_STAT_BAD_PARAM;
+        forget_record();
+        return HGHCA_CMD_STAT_OK;
+    }
+    // 0, as before each command: it shows that the memory can be written.
+    if (command.in_param % sizeof(uint32_t) || !write_record(command.in_param, 0))
+        return HGHCA_CMD_STAT_BAD_PARAM;
+    record_ = command.in_param;
+    return HGHCA_CMD_STAT_OK;
 }
 
 // ---- statistics

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "hghca_hw.h"
@@ -38,6 +39,9 @@ public:
     Result perform(const Command &command);
     // Posts the EQE of a command that was to end by one. False: none was posted.
     bool report(const Command &command, const Result &result);
+    // Writes the word at 18h of the HCR to the status record, if software has set one. The last that a command writes.
+    void record(uint32_t word);
+    void forget_record() { record_.reset(); }
 
     // A fault for the tests of drivers: the `nth` command from now on does
     // nothing and ends with INTERNAL_ERR, once. 0: none. Outlives a reset.
@@ -59,6 +63,7 @@ private:
     bool fault_is_due();
     uint8_t execute(const Command &command);
     void trace(const Command &command, uint8_t status) const;
+    bool write_record(uint64_t dma, uint32_t word);
 
     // The input mailbox as T; the output mailbox as T, the rest of it zeros.
     template <class T>
@@ -147,10 +152,12 @@ private:
     uint8_t sw2hw_part(const Command &);
     uint8_t hw2sw_part(const Command &);
     uint8_t query_part(const Command &);
+    uint8_t set_status_record(const Command &);
 
     Device &device_;
     Mailbox in_{}, out_{};
     uint64_t immediate_ = 0;
+    std::optional<uint64_t> record_;   // DMA address of the status record
     uint64_t until_fault_ = 0;
     uint32_t allowed_ = ~0u;
     uint64_t executed_ = 0;

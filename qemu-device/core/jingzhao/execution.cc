@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <atomic>
 #include <cstdio>
 
 #include "byte_order.h"
@@ -60,6 +61,26 @@ bool CommandInterface::report(const Command &command, const Result &result)
     eqe.event.cmd.out_param_l = be32(uint32_t(result.out_param));
     device_.eqs->post_async(eqe);
     return true;
+}
+
+void CommandInterface::record(uint32_t word)
+{
+    // Without its memory, software reads the HCR.
+    if (record_)
+        (void)write_record(*record_, word);
+}
+
+bool CommandInterface::write_record(uint64_t dma, uint32_t word)
+{
+    const uint32_t value = be32(word);
+    if (uint8_t *place = device_.host.map(dma, sizeof(value), true)) {
+        // Software polls it from another thread: what the command has written must be there before it.
+        __atomic_store_n(reinterpret_cast<uint32_t *>(place), value, __ATOMIC_RELEASE);
+        device_.host.dirty(dma, sizeof(value));
+        return true;
+    }
+    std::atomic_thread_fence(std::memory_order_release);
+    return device_.host.write(dma, &value, sizeof(value));
 }
 
 uint8_t CommandInterface::execute(const Command &command)

@@ -35,8 +35,10 @@ void Hcr::run(uint32_t word)
         reported = commands_.report(command, result);
     }
     uint32_t &reg = regs_[HGHCA_HCR_STATUS / 4];
-    if (!reported)
+    if (!reported) {
         reg = (reg & ~HGHCA_HCR_STATUS_MASK) | field_put(HGHCA_HCR_STATUS_MASK, status);
+        commands_.record(reg);
+    }
 }
 
 }  // namespace hghca

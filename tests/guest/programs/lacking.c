@@ -35,6 +35,7 @@ enum {
 	GID_TABLE, DBR, CQ_ARM, CQ_UPDATE, PORT, QP_LIMITS, STATS, SRQ, UC, MEM_MGT, XRC, MULTICAST,
 	QP_COUNTERS, RAW_PACKET, CLOCK, MODERATION, PLACEMENT, ODP, DEVICE_MEMORY, RSS, CONGESTION,
 	FLOW_CONTROL, FIRST_BYTE, VENDOR_OPS, SYNC_COMMANDS, INLINE_MTTS, RQ_OFFSET,
+	STATUS_RECORD,
 };
 
 static const char *name;
@@ -542,8 +543,11 @@ static void vendor_ops(void)
 }
 
 #define TRACING		"/sys/kernel/tracing"
+#define RECORD_CMD	TRACING "/options/record-cmd"
 #define INSTANCE	TRACING "/instances/lacking"
-#define EVENT		INSTANCE "/events/hghca/hghca_cmd_post/"
+#define ENABLE(event)	INSTANCE "/events/hghca/hghca_cmd_" event "/enable"
+#define POSTED		ENABLE("post")
+#define DONE		ENABLE("done")
 
 static void put(const char *path, const char *text)
 {
@@ -554,7 +558,7 @@ static void put(const char *path, const char *text)
 }
 
 /* How many commands of those that make and unmake something are traced with this text. */
-static unsigned int traced_of(void (*make)(void), const char *text)
+static unsigned int traced_of(void (*make)(void), const char *enable, const char *text)
 {
 	unsigned int count = 0;
 	char line[512];
@@ -562,11 +566,14 @@ static unsigned int traced_of(void (*make)(void), const char *text)
 
 	if (mount("none", TRACING, "tracefs", 0, NULL) && errno != EBUSY)
 		tb_die(TRACING);
+	/* Otherwise the event traces the scheduler's switches too, and the kernel's code is changed while it runs. */
+	put(RECORD_CMD, "0");
 	if (mkdir(INSTANCE, 0700))
 		tb_die(INSTANCE);
-	put(EVENT "enable", "1");
+	put(RECORD_CMD, "1");
+	put(enable, "1");
 	make();
-	put(EVENT "enable", "0");
+	put(enable, "0");
 	file = fopen(INSTANCE "/trace", "r");
 	if (!file)
 		tb_die(INSTANCE "/trace");
@@ -585,7 +592,7 @@ static void a_region(void)
 
 static unsigned int traced(const char *text)
 {
-	return traced_of(a_region, text);
+	return traced_of(a_region, POSTED, text);
 }
 
 static void sync_commands(void)
@@ -607,7 +614,14 @@ static void a_qp(void)
 
 static void rq_offset(void)
 {
-	same(traced_of(a_qp, "command=SW2HW_MPT"), has(RQ_OFFSET) ? 1 : 2, "regions of a QP");
+	same(traced_of(a_qp, POSTED, "command=SW2HW_MPT"), has(RQ_OFFSET) ? 1 : 2, "regions of a QP");
+}
+
+static void status_record(void)
+{
+	if (!traced_of(a_region, DONE, "command=HW2SW_MPT"))
+		tb_fail("the end of the command is not traced");
+	same(traced_of(a_region, DONE, has(STATUS_RECORD) ? "recorded=0" : "recorded=1"), 0, "commands traced");
 }
 
 static const struct tb_case cases[] = {
@@ -639,6 +653,7 @@ static const struct tb_case cases[] = {
 	{ "SYNC_COMMANDS", sync_commands },
 	{ "INLINE_MTTS", inline_mtts },
 	{ "RQ_OFFSET", rq_offset },
+	{ "STATUS_RECORD", status_record },
 };
 
 int main(int argc, char **argv)

@@ -24,15 +24,15 @@ OURS = {"subjects": ("hghca",)}
 CAPABILITIES = ("GID_TABLE", "DBR", "CQ_ARM", "CQ_UPDATE", "PORT", "QP_LIMITS", "STATS", "SRQ", "UC", "MEM_MGT", "XRC",
                 "MULTICAST", "QP_COUNTERS", "RAW_PACKET", "CLOCK", "MODERATION", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS",
                 "CONGESTION", "FLOW_CONTROL", "FIRST_BYTE", "VENDOR_OPS", "SYNC_COMMANDS",
-                "INLINE_MTTS", "RQ_OFFSET")
+                "INLINE_MTTS", "RQ_OFFSET", "STATUS_RECORD")
 EVERY_CAPABILITY = (1 << 32) - 1
 OF_FULL = set(CAPABILITIES) - {"VENDOR_OPS"}
 # docs/reference/rsnic.rst, 6.
 OF_RSNIC = set(CAPABILITIES) - {"SRQ", "UC", "MEM_MGT", "XRC", "MULTICAST", "PLACEMENT", "ODP", "DEVICE_MEMORY", "RSS",
-                               "SYNC_COMMANDS"}
+                               "SYNC_COMMANDS", "STATUS_RECORD"}
 # What else users lose; docs/reference/capabilities.md.
 NEEDS = {"PORT": {"DBR", "CQ_ARM", "CQ_UPDATE"}, "RAW_PACKET": {"PORT"}, "RSS": {"RAW_PACKET"}, "XRC": {"SRQ"},
-         "MODERATION": {"CQ_ARM"}, "QP_COUNTERS": {"STATS"}}
+         "MODERATION": {"CQ_ARM"}, "QP_COUNTERS": {"STATS"}, "STATUS_RECORD": {"SYNC_COMMANDS"}}
 
 
 def test(name, **options):
