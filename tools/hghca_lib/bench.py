@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import accel, bench_compare, bench_core, buildroot, cache, goals, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
-from .figures import FIGURES, LOOP, RXE_ADDRESS, UNVERIFIED, RunFailed
+from .figures import FIGURES, LOOP, RXE_ADDRESS, UNVERIFIED, End, RunFailed
 
 ROUNDS = 3
 TRIES = 3
@@ -166,8 +166,7 @@ def describe(made, config, machine_):
 class Bench:
     """Runs and collects: samples[(figure, bytes, subject)] is a list of values.
 
-    ends: of each subject of the guest, (device, GID index, namespace, address) of the server and of the client. That of
-    `loop`, which has no device, is an address of nvme.sh.
+    ends: of each subject, the Ends of the server and of the client.
     exported: whether the guest's disk is there for NVMe hosts.
     """
 
@@ -182,10 +181,10 @@ class Bench:
         result = self.guest.run(RXE_SETUP)
         if result.status:
             raise ToolError(f"rxe cannot be set up in the guest: {result.output.strip()}")
-        client = ("hghca0", pair.client_gid(self.guest), None, pair.CLIENT_ADDRESS)
-        server = ("hghca1", pair.server_gid(self.guest), pair.SERVER_SPACE, pair.SERVER_ADDRESS)
-        rxe = ("rxe0", pair.gid_index(self.guest, "rxe0", address=RXE_ADDRESS), None, RXE_ADDRESS)
-        loop = (None, None, None, LOOP)
+        client = find_end(self.guest, pair.CLIENT_DEVICE, pair.CLIENT_ADDRESS)
+        server = find_end(self.guest, pair.SERVER_DEVICE, pair.SERVER_ADDRESS, pair.SERVER_SPACE)
+        rxe = find_end(self.guest, "rxe0", RXE_ADDRESS)
+        loop = End(self.guest, None, None, None, LOOP)
         self.ends = {"hghca": (server, client), "hghca-self": (client, client), "rxe": (rxe, rxe), LOOP: (loop, loop)}
 
     def run(self, wanted, rounds):
@@ -233,10 +232,6 @@ class Bench:
         self.port += 1
         return self.port
 
-    def listening(self, port, space):
-        """Wait until a TCP socket listens on the port."""
-        self.guest.run(["sh", "-c", LISTENING, "sh", str(port)], netns=space, timeout=10)
-
     def copy_memory(self, wanted):
         """The host's memcpy at all sizes; it has no verbs, so it is listed beside each of them."""
         sizes = sorted({size for _, sizes in wanted for size in sizes})
@@ -266,11 +261,8 @@ class Bench:
                 for (figure, size, subject), values in sorted(self.samples.items(), key=lambda item: place(*item[0]))]
 
 
-# Wait until a socket listens on the port; the caller limits the time.
-LISTENING = """
-hex=$(printf ':%04X .*:0000 0A' $1)
-until grep -q "$hex" /proc/net/tcp /proc/net/tcp6; do sleep 0.01; done
-"""
+def find_end(machine_, device, address, space=None):
+    return End(machine_, device, pair.gid_index(machine_, device, space, address), space, address)
 
 
 def place(figure, size, subject):

@@ -48,7 +48,7 @@ class Bench(bench.Bench):
         for number, (kind, device) in enumerate(zip(kinds, machine.device_names(kinds)), 1):
             if number > 1:
                 space, address = pair.SPACES[number - 1], f"10.10.0.{number}"
-                self.ends[kind] = (peer, (device, pair.gid_index(self.guest, device, space, address), space, address))
+                self.ends[kind] = (peer, bench.find_end(self.guest, device, address, space))
 
 
 def main(options):

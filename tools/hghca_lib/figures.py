@@ -26,19 +26,51 @@ LOOP = "loop"
 UNVERIFIED = "hghca-unverified"
 RUN_TIMEOUT_S = 60
 LATENCY_COUNT = 1000
-# The amount of data of a bandwidth run: enough for a measurement, within the time limit.
-RUN_BYTES = {"hghca": 256 * MIB, UNVERIFIED: 256 * MIB, "hghca-self": 256 * MIB, "rxe": 8 * MIB}
-COUNT_LEAST = {"hghca": 50, UNVERIFIED: 50, "hghca-self": 50, "rxe": 5}
-COUNT_MOST = {"hghca": 10000, UNVERIFIED: 10000, "hghca-self": 10000, "rxe": 2000}
+# The bytes of a bandwidth run, and the least and the greatest number of messages: enough for a measurement, within the time
+# limit.
+RUN = (256 * MIB, 50, 10000)
+RXE_RUN = (8 * MIB, 5, 2000)
 SRQ_QPS = 4
 SRQ_COUNT = {"hghca": 5000, "hghca-self": 5000, "rxe": 500}
 CONNECTIONS = 100
 LESS_IS_BETTER = ("us", "%", "times")
 CLIENT_QPN = 8000000  # far from the server's, which start at 1000
+# Wait until a socket listens on the port; the caller limits the time.
+LISTENING = """
+hex=$(printf ':%04X .*:0000 0A' $1)
+until grep -q "$hex" /proc/net/tcp /proc/net/tcp6; do sleep 0.01; done
+"""
 
 
 class RunFailed(Exception):
     """One run gave no figure."""
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """One end of a subject.
+
+    guest:   in which its programs run.
+    device:  its name; None for `loop`.
+    gid:     the index of the device's GID for the address.
+    space:   the network namespace; None: the first one.
+    address: in IPv4; that of nvme.sh for `loop`.
+    """
+    guest: object
+    device: str | None
+    gid: int | None
+    space: str | None
+    address: str
+
+    def start(self, command):
+        return self.guest.start(command, netns=self.space)
+
+    def run(self, command, timeout=RUN_TIMEOUT_S):
+        return self.guest.run(command, netns=self.space, timeout=timeout)
+
+    def listening(self, port):
+        """Wait until a TCP socket listens on the port."""
+        self.run(["sh", "-c", LISTENING, "sh", str(port)], timeout=10)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,28 +95,41 @@ def last_words(result):
     return " ".join(lines[-2:])[-200:] if lines else "no output"
 
 
+def run_both(ends, port, serving, asking):
+    """Start the server's command, and run the client's when the server listens on the port; the client's Result.
+
+    Each has its own CPU of its guest.
+    """
+    server, client = ends
+    started = server.start(f"exec taskset 2 {serving}")
+    server.listening(port)
+    done = client.run(f"exec taskset 1 {asking}")
+    if done.status:
+        started.kill()
+    said = started.wait(10)
+    if done.status or said.status:
+        raise RunFailed(f"status {done.status} and {said.status}: {last_words(done)} / {last_words(said)}")
+    return done
+
+
 def perftest(bench, program, options, subject):
-    """Run both ends, each on its own CPU; the only row of the client."""
-    (device, gid, space, address), (own_device, own_gid, own_space, _) = bench.ends[subject]
+    """The only row that the client of a perftest program prints."""
+    server, client = ends = bench.ends[subject]
     port = bench.next_port()
     options = f"-F -p {port} {options}"
-    server = bench.guest.start(f"exec taskset 2 {program} -d {device} -x {gid} {options}", netns=space)
-    bench.listening(port, space)
-    client = bench.guest.run(f"exec taskset 1 {program} -d {own_device} -x {own_gid} {options} {address}",
-                             netns=own_space, timeout=RUN_TIMEOUT_S)
-    if client.status:
-        server.kill()
-    said = server.wait(10)
-    rows = pair.perftest_rows(client.stdout)
-    if client.status or said.status or len(rows) != 1:
-        raise RunFailed(f"status {client.status} and {said.status}: {last_words(client)} / {last_words(said)}")
+    done = run_both(ends, port, f"{program} -d {server.device} -x {server.gid} {options}",
+                    f"{program} -d {client.device} -x {client.gid} {options} {server.address}")
+    rows = pair.perftest_rows(done.stdout)
+    if len(rows) != 1:
+        raise RunFailed(f"no row: {last_words(done)}")
     if not rows[0][3]:
-        raise RunFailed(f"perftest had no clock: {client.stderr.strip()[-200:]}")
+        raise RunFailed(f"perftest had no clock: {done.stderr.strip()[-200:]}")
     return rows[0]
 
 
 def bandwidth(bench, figure, size, subject):
-    count = max(COUNT_LEAST[subject], min(COUNT_MOST[subject], RUN_BYTES[subject] // size))
+    whole, least, most = RXE_RUN if subject == "rxe" else RUN
+    count = max(least, min(most, whole // size))
     return perftest(bench, figure.name, f"-s {size} -n {count}", subject)[3]
 
 
@@ -100,8 +145,8 @@ def srq_rate(bench, _, size, subject):
 
 
 def objects(bench, what, subject):
-    _, (device, _, space, _) = bench.ends[subject]
-    result = bench.guest.run(f"taskset 1 /share/objects {device} {what}", netns=space, timeout=RUN_TIMEOUT_S)
+    _, client = bench.ends[subject]
+    result = client.run(f"taskset 1 /share/objects {client.device} {what}")
     if result.status:
         raise RunFailed(f"status {result.status}: {last_words(result)}")
     return float(result.stdout)
@@ -117,9 +162,9 @@ def queue_pairs(bench, _, size, subject):
 
 def contend(bench, what, subject):
     """The numbers that contend.c prints."""
-    (peer, peer_gid, space, _), (device, gid, own_space, _) = bench.ends[subject]
-    result = bench.guest.run(f"/share/contend {what} {device} {gid} {peer} {peer_gid} {space or ''}", netns=own_space,
-                             timeout=RUN_TIMEOUT_S)
+    server, client = bench.ends[subject]
+    result = client.run(f"/share/contend {what} {client.device} {client.gid} {server.device} {server.gid} "
+                        f"{server.space or ''}")
     if result.status:
         raise RunFailed(f"status {result.status}: {last_words(result)}")
     return [float(word) for word in result.stdout.split()]
@@ -139,31 +184,28 @@ def connections(bench, _, size, subject):
     cmtime then connects without QPs, with numbers that each end chooses. On one device these must differ, or the CM
     takes the second of a pair for a stale connection.
     """
-    (_, _, space, address), (_, _, own_space, _) = bench.ends[subject]
+    server, _ = ends = bench.ends[subject]
     port = bench.next_port()
-    server = bench.guest.start(f"exec taskset 2 cmtime -b {address} -p {port} -c {CONNECTIONS}", netns=space)
-    bench.listening(port, space)
-    client = bench.guest.run(f"exec taskset 1 cmtime -s {address} -p {port} -c {CONNECTIONS} -q {CLIENT_QPN}",
-                             netns=own_space, timeout=RUN_TIMEOUT_S)
-    if client.status:
-        server.kill()
-    said = server.wait(10)
+    options = f"-p {port} -c {CONNECTIONS}"
+    done = run_both(ends, port, f"cmtime -b {server.address} {options}",
+                    f"cmtime -s {server.address} {options} -q {CLIENT_QPN}")
     # The first table is the one with QPs.
-    row = re.search(r"^qp_conn(?:.*\n)+?full connect +\d+ +(\d+) ", client.stdout, re.MULTILINE)
-    if client.status or said.status or not row:
-        raise RunFailed(f"status {client.status} and {said.status}: {last_words(client)} / {last_words(said)}")
+    row = re.search(r"^qp_conn(?:.*\n)+?full connect +\d+ +(\d+) ", done.stdout, re.MULTILINE)
+    if not row:
+        raise RunFailed(f"no table: {last_words(done)}")
     return CONNECTIONS * 1e6 / int(row.group(1))
 
 
 def nvme(bench, size, subject):
     """fio's report on random reads of a disk that NVMe over Fabrics exports to the same machine."""
+    target, host = bench.ends[subject]
     if not bench.exported:
-        addresses = [bench.ends[name][0][3] for name in TO_ITSELF]
-        said = bench.guest.run(f"/share/nvme.sh export {' '.join(addresses)}", timeout=RUN_TIMEOUT_S)
+        addresses = [bench.ends[name][0].address for name in TO_ITSELF]
+        said = target.run(f"/share/nvme.sh export {' '.join(addresses)}")
         if said.status:
             raise RunFailed(f"the disk cannot be exported: {said.output.strip()[-300:]}")
         bench.exported = True
-    said = bench.guest.run(f"/share/nvme.sh measure {bench.ends[subject][0][3]} {size}", timeout=RUN_TIMEOUT_S)
+    said = host.run(f"/share/nvme.sh measure {target.address} {size}")
     if said.status:
         raise RunFailed(f"status {said.status}: {last_words(said)}")
     return json.loads(said.stdout[said.stdout.index("{"):])["jobs"][0]["read"]
