@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tools/hghca bench`: the HCA, rxe and the limits of this machine side by side, in one run in one guest.
+"""`tools/hghca bench`: the HCA, rxe and the limits of this machine side by side, in one run.
 
-figures.py lists the figures and their subjects. Every figure is the median over several rounds. In each round the
-subjects take turns, in a different order each time.
+All subjects share one guest, except hghca-vms, which has two more. These are idle while others are measured. figures.py
+lists the figures and their subjects. Every figure is the median over several rounds. In each round the subjects take
+turns, in a different order each time.
 """
 
+import contextlib
+import dataclasses
 import json
 import os
 import platform
@@ -16,7 +19,7 @@ from pathlib import Path
 
 from . import accel, bench_compare, bench_core, buildroot, cache, goals, guest, machine, pair, plot, repo, setup
 from .errors import ToolError, UsageError
-from .figures import FIGURES, LOOP, RXE_ADDRESS, UNVERIFIED, End, RunFailed
+from .figures import FIGURES, LOOP, RXE_ADDRESS, UNVERIFIED, VMS, End, RunFailed
 
 ROUNDS = 3
 TRIES = 3
@@ -43,7 +46,8 @@ def add_options(parser):
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N",
                         help=f"runs of everything, at least 3 (default {ROUNDS})")
     parser.add_argument("--unverified", action="store_true",
-                        help="also measure bandwidths and latencies with verify=remote: the peer verifies no ICRC")
+                        help="also measure bandwidths and latencies with verify=remote: the peer verifies no ICRC; "
+                             f"without {VMS}")
 
 
 def chosen(names):
@@ -82,7 +86,7 @@ def main(options):
             raise UsageError("--from has its figures in the file", "leave out the names of figures")
         report = bench_compare.read(options.earlier)
     else:
-        report = measure(chosen(options.figures), options.rounds, unverified=options.unverified)
+        report = measure(chosen(options.figures), options.rounds, extra=UNVERIFIED if options.unverified else VMS)
     results = report["results"]
     print_tables(results)
     if old:
@@ -94,21 +98,28 @@ def main(options):
     return 0
 
 
-def measure(wanted, rounds, kernel=None, unverified=False):
+def measure(wanted, rounds, kernel=None, extra=None):
     """Measure what chosen() has found; the report, as --json has it.
 
-    kernel: as setup.make() takes it. unverified: with the subject UNVERIFIED.
+    kernel: as setup.make() takes it. extra: a further subject, UNVERIFIED or VMS.
     """
     made = setup.make(kernel=kernel)
     programs, core = make_programs(made.buildroot), bench_core.Program()
     config = machine.Config(share=str(programs), accel=accel.choose(made))
-    with guest.boot(made, config) as guests:
-        bench = Bench(guests[0], programs / "memcpy", core)
-        if unverified:
+    with guest.boot(made, config) as guests, boot_vms(made, config, wanted, extra) as vms:
+        bench = Bench(guests[0], programs / "memcpy", core, vms)
+        if extra == UNVERIFIED:
             bench.ends[UNVERIFIED] = bench.ends["hghca"]
         environment = describe(made, config, guests[0])
         bench.run(wanted, rounds)
     return {"results": bench.results(), "environment": environment, "rounds": rounds, "failed_runs": bench.failures}
+
+
+def boot_vms(made, config, wanted, extra):
+    """Boot the two guests of VMS, if that is the extra subject and one of the figures has it; yields the list of them."""
+    if extra != VMS or not any(VMS in figure.subjects for figure, _ in wanted):
+        return contextlib.nullcontext([])
+    return guest.boot(made, dataclasses.replace(config, guests=2, link=machine.SHARED, share=None))
 
 
 BUILD = """
@@ -166,11 +177,12 @@ def describe(made, config, machine_):
 class Bench:
     """Runs and collects: samples[(figure, bytes, subject)] is a list of values.
 
+    vms:  the two guests of the subject VMS, or none.
     ends: of each subject, the Ends of the server and of the client.
     exported: whether the guest's disk is there for NVMe hosts.
     """
 
-    def __init__(self, machine_, copier, core):
+    def __init__(self, machine_, copier, core, vms=()):
         self.guest = machine_
         self.copier = copier
         self.core = core
@@ -186,6 +198,8 @@ class Bench:
         rxe = find_end(self.guest, "rxe0", RXE_ADDRESS)
         loop = End(self.guest, None, None, None, LOOP)
         self.ends = {"hghca": (server, client), "hghca-self": (client, client), "rxe": (rxe, rxe), LOOP: (loop, loop)}
+        if vms:
+            self.ends[VMS] = (find_end(vms[1], "hghca0", pair.SERVER_ADDRESS), find_end(vms[0], "hghca0", pair.CLIENT_ADDRESS))
 
     def run(self, wanted, rounds):
         """All rounds of chosen(), one progress line for each figure; the first runs are an unmeasured warm-up."""

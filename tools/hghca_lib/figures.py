@@ -6,6 +6,7 @@ Subjects:
   hghca-unverified
               as hghca, with verify=remote: the peer does not verify ICRCs. With `bench --unverified` only
   hghca-self  the first HCA to itself
+  hghca-vms   between two other guests, two QEMU processes with one HCA each, whose link is shared memory
   rxe         the kernel's software RDMA on an interface with the same MTU, to itself: it does not support network
               namespaces in this kernel. It bypasses the interface this way, so this is its fastest path
   loop        NVMe over Fabrics without a network: the host's commands are handed to the target of the same kernel
@@ -24,6 +25,7 @@ KIB, MIB = 1 << 10, 1 << 20
 RXE_ADDRESS = "10.99.0.1"
 LOOP = "loop"
 UNVERIFIED = "hghca-unverified"
+VMS = "hghca-vms"
 RUN_TIMEOUT_S = 60
 LATENCY_COUNT = 1000
 # The bytes of a bandwidth run, and the least and the greatest number of messages: enough for a measurement, within the time
@@ -138,6 +140,19 @@ def latency(bench, figure, size, subject):
     return perftest(bench, figure.name, f"-s {size} -n {LATENCY_COUNT}", subject)[4]
 
 
+def event_latency(bench, _, size, subject):
+    """Half of a turn between two ends that sleep until a completion raises an event."""
+    server, client = ends = bench.ends[subject]
+    port = bench.next_port()
+    options = f"-e -s {size} -n {LATENCY_COUNT} -p {port}"
+    done = run_both(ends, port, f"ibv_rc_pingpong -d {server.device} -g {server.gid} {options}",
+                    f"ibv_rc_pingpong -d {client.device} -g {client.gid} {options} {server.address}")
+    turn = re.search(rf"^{LATENCY_COUNT} iters in .* = ([\d.]+) usec/iter", done.stdout, re.MULTILINE)
+    if not turn:
+        raise RunFailed(f"no time: {last_words(done)}")
+    return float(turn.group(1)) / 2
+
+
 def srq_rate(bench, _, size, subject):
     """Messages a second to QPs that share a receive queue."""
     options = f"--use-srq -q {SRQ_QPS} -s {size} -n {SRQ_COUNT[subject]} --noPeak"
@@ -220,7 +235,7 @@ def nvme_bandwidth(bench, _, size, subject):
 
 
 SIZES = tuple(64 << shift for shift in range(0, 17, 2))
-BESIDE_MEMORY = ("hghca", UNVERIFIED, "hghca-self", "rxe", "memcpy")
+BESIDE_MEMORY = ("hghca", UNVERIFIED, "hghca-self", VMS, "rxe", "memcpy")
 BESIDE_COPIES = (*BESIDE_MEMORY, "copy-crc")
 # The NVMe host and target use the first network namespace only.
 TO_ITSELF = ("hghca-self", "rxe", LOOP)
@@ -228,6 +243,7 @@ ALONE = ("hghca", "rxe")
 FIGURES = [
     *(Figure(name, "MiB/s", bandwidth, SIZES, BESIDE_COPIES) for name in ("ib_write_bw", "ib_read_bw", "ib_send_bw")),
     *(Figure(name, "us", latency, (8, 4096), BESIDE_MEMORY) for name in ("ib_write_lat", "ib_read_lat", "ib_send_lat")),
+    Figure("event-latency", "us", event_latency, (8,), ("hghca", VMS, "rxe")),
     Figure("registrations", "a second", registrations, tuple(4 * KIB << shift for shift in range(0, 15, 2)), ALONE),
     Figure("queue-pairs", "a second", queue_pairs, subjects=ALONE),
     Figure("fairness", "%", fairness, subjects=ALONE),

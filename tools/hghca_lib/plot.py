@@ -8,9 +8,12 @@ from pathlib import Path
 
 from .errors import ToolError
 
-COLOURS = {"hghca": "#0060ad", "hghca-unverified": "#cc79a7", "hghca-self": "#56b4e9", "rxe": "#d55e00", "loop": "#009e73", "memcpy": "#777777", "copy-crc": "#222222"}
-POINTS = {"hghca": 7, "hghca-unverified": 9, "hghca-self": 6, "rxe": 5, "loop": 4, "memcpy": 0, "copy-crc": 1}
+COLOURS = {"hghca": "#0060ad", "hghca-unverified": "#cc79a7", "hghca-self": "#56b4e9", "hghca-vms": "#e69f00",
+           "rxe": "#d55e00", "loop": "#009e73", "memcpy": "#777777", "copy-crc": "#222222"}
+POINTS = {"hghca": 7, "hghca-unverified": 9, "hghca-self": 6, "hghca-vms": 13, "rxe": 5, "loop": 4, "memcpy": 0, "copy-crc": 1}
 PANEL_WIDTH, PANEL_HEIGHT = 750, 500
+COPIES = ("memcpy", "copy-crc")
+BOX_DISTANCE = 0.22
 TITLE = "JingZhao HCA, rxe and copies of memory: medians, bars from least to most"
 HEAD = """
 set terminal pngcairo size {width},{height} font "DejaVu Sans,11" noenhanced
@@ -73,7 +76,7 @@ def panels(folder, results):
     curves = [test for test in tests if len({row["bytes"] for row in by_test[test]}) > 2]
     rest = [row for row in results if row["test"] not in curves]
     drawn = [lines(folder, test, by_test[test]) for test in curves]
-    for title, chosen in (("latency, typical", [row for row in rest if row["unit"] == "us"]),
+    for title, chosen in (("latency", [row for row in rest if row["unit"] == "us"]),
                           ("rates", [row for row in rest if row["unit"] != "us"])):
         if chosen:
             drawn.append(boxes(folder, title, chosen))
@@ -106,17 +109,24 @@ def lines(folder, test, rows):
                         tics=", ".join(f'"{size_name(size)}" {size}' for size in sizes), curves=", ".join(curves))
 
 
+def beside(present, subject):
+    """How far the box of the subject is from the middle of those at the same place."""
+    return (present.index(subject) - (len(present) - 1) / 2) * BOX_DISTANCE
+
+
 def boxes(folder, title, rows):
     places = list(dict.fromkeys((row["test"], row["bytes"]) for row in rows))
     units = list(dict.fromkeys(row["unit"] for row in rows))
     at = {(row["test"], row["bytes"], row["subject"]): row for row in rows}
+    present = {place: [subject for subject in COLOURS if subject not in COPIES and (*place, subject) in at]
+               for place in places}
     drawn = []
-    for index, subject in enumerate(subject for subject in COLOURS if subject not in ("memcpy", "copy-crc")):
-        own = [(number, at[*place, subject]) for number, place in enumerate(places) if (*place, subject) in at]
+    for subject in COLOURS:
+        own = [(number + beside(present[place], subject), at[*place, subject])
+               for number, place in enumerate(places) if subject in present[place]]
         if own:
-            data = write(folder, f"{title.split(',')[0]}-{subject}.dat",
-                         [f"{number + (index - 1) * 0.22} {row['value']} {row['min']} {row['max']}"
-                          for number, row in own])
+            data = write(folder, f"{title}-{subject}.dat",
+                         [f"{x} {row['value']} {row['min']} {row['max']}" for x, row in own])
             drawn.append(f'{data} using 1:2 with boxes title "{subject}" lc rgb "{COLOURS[subject]}", '
                          f'{data} using 1:2:3:4 with yerrorbars notitle pt 0 lc rgb "#333333"')
     tics = ", ".join(f'"{test}\\n{size_name(size) if size else ""}" {number}'
