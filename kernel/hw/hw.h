@@ -748,14 +748,20 @@ void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type);
 int hghca_eqs_init(struct hghca_dev *hdev);
 void hghca_eqs_cleanup(struct hghca_dev *hdev);
 
+/* key.c.  May sleep, except index.  mtts: runs of MTTs with their ICM. */
+int hghca_mr_init(struct hghca_dev *hdev);
+void hghca_mr_cleanup(struct hghca_dev *hdev);
+u32 hghca_key_index(const struct hghca_dev *hdev, u32 key);
+int hghca_key_alloc(struct hghca_dev *hdev, u32 *key);
+void hghca_key_free(struct hghca_dev *hdev, u32 key);
+int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count);
+void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts);
+
 /*
  * mpt.c.  May sleep.  A region over user memory starts @offset bytes (a multiple
  * of the page size) into @umem.  disable: the device drops it, and its MTTs stay.
- * mtts: runs of MTTs with their ICM; clear does not allocate memory.
+ * mtts: clear does not allocate memory.
  */
-u32 hghca_key_index(const struct hghca_dev *hdev, u32 key);
-int hghca_mr_init(struct hghca_dev *hdev);
-void hghca_mr_cleanup(struct hghca_dev *hdev);
 int hghca_hwmr_create(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 		      const struct hghca_hwmr_attr *attr, u32 num_mtts);
 int hghca_hwmr_create_physical(struct hghca_dev *hdev, struct hghca_hwmr *mr, u32 pdn, u32 access);
@@ -771,8 +777,6 @@ int hghca_hwmr_query(struct hghca_dev *hdev, const struct hghca_hwmr *mr, struct
 int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr);
 void hghca_hwmr_take(struct hghca_dev *hdev, struct hghca_hwmr *mr);
-int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count);
-void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts);
 int hghca_mtts_clear(struct hghca_dev *hdev, const struct hghca_mtts *mtts, u32 from, u32 count);
 
 /*
