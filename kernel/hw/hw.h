@@ -717,10 +717,6 @@ int hghca_cmd_nop(struct hghca_dev *hdev);
 /* icm.c.  May sleep.  Each get needs one put with the same arguments. */
 int hghca_icm_init(struct hghca_dev *hdev);
 void hghca_icm_cleanup(struct hghca_dev *hdev);
-int hghca_icm_shrinker_init(void);
-void hghca_icm_shrinker_exit(void);
-void hghca_icm_list(struct hghca_dev *hdev);
-void hghca_icm_unlist(struct hghca_dev *hdev);
 void hghca_icm_trim(struct hghca_dev *hdev);
 int hghca_icm_get(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
 void hghca_icm_put(struct hghca_dev *hdev, enum hghca_icm_kind kind, u32 first, u32 count);
@@ -747,6 +743,12 @@ void hghca_srq_dispatch_event(struct hghca_dev *hdev, u32 srqn, u8 type);
 /* eq.c */
 int hghca_eqs_init(struct hghca_dev *hdev);
 void hghca_eqs_cleanup(struct hghca_dev *hdev);
+
+/* shrinker.c */
+int hghca_icm_shrinker_init(void);
+void hghca_icm_shrinker_exit(void);
+void hghca_icm_list(struct hghca_dev *hdev);
+void hghca_icm_unlist(struct hghca_dev *hdev);
 
 /* key.c.  May sleep, except index.  mtts: runs of MTTs with their ICM. */
 int hghca_mr_init(struct hghca_dev *hdev);

@@ -11,7 +11,6 @@
  * Each block has a slot, which counts its users.  A slot is there as long as the table, so
  * that a further user of a block needs no lock.
  */
-#include <linux/shrinker.h>
 #include <linux/slab.h>
 
 #include "hghca.h"
@@ -31,11 +30,6 @@ struct hghca_icm_block {
 	u32 num_pieces;
 	struct hghca_icm_piece pieces[];
 };
-
-/* Devices whose idle blocks the shrinker frees. */
-static LIST_HEAD(hghca_icm_devs);
-static DEFINE_MUTEX(hghca_icm_devs_lock);
-static struct shrinker *hghca_icm_shrinker;
 
 static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNKS_MAX);
 static_assert(HGHCA_ICM_PIECES_MAX <= HGHCA_ICM_CHUNK_PAGES_MASK);
@@ -276,101 +270,6 @@ void hghca_icm_trim(struct hghca_dev *hdev)
 		hghca_icm_drop_idle(hdev, table);
 		mutex_unlock(&table->lock);
 	}
-}
-
-/* ------------------------------------------------------------------ */
-/* The shrinker                                                         */
-
-static void hghca_icm_trim_all(struct work_struct *work)
-{
-	struct hghca_dev *hdev;
-
-	mutex_lock(&hghca_icm_devs_lock);
-	list_for_each_entry(hdev, &hghca_icm_devs, icm_node)
-		hghca_icm_trim(hdev);
-	mutex_unlock(&hghca_icm_devs_lock);
-}
-
-static DECLARE_WORK(hghca_icm_trim_work, hghca_icm_trim_all);
-
-static unsigned long hghca_icm_idle_pages(const struct hghca_dev *hdev)
-{
-	unsigned long pages = 0;
-	unsigned int kind;
-
-	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
-		if (READ_ONCE(hdev->icm[kind].idle))
-			pages += HGHCA_ICM_BLOCK_SIZE / PAGE_SIZE;
-	return pages;
-}
-
-static unsigned long hghca_icm_count(struct shrinker *shrinker, struct shrink_control *sc)
-{
-	struct hghca_dev *hdev;
-	unsigned long pages = 0;
-
-	/* The holder may wait for memory. */
-	if (!mutex_trylock(&hghca_icm_devs_lock))
-		return 0;
-	list_for_each_entry(hdev, &hghca_icm_devs, icm_node)
-		pages += hghca_icm_idle_pages(hdev);
-	mutex_unlock(&hghca_icm_devs_lock);
-	return pages;
-}
-
-/* A command may take long, and reclaim does not wait for it. */
-static unsigned long hghca_icm_scan(struct shrinker *shrinker, struct shrink_control *sc)
-{
-	schedule_work(&hghca_icm_trim_work);
-	return SHRINK_STOP;
-}
-
-/**
- * hghca_icm_list - let the shrinker free the idle blocks of a device
- * @hdev: the device, open
- */
-void hghca_icm_list(struct hghca_dev *hdev)
-{
-	mutex_lock(&hghca_icm_devs_lock);
-	list_add(&hdev->icm_node, &hghca_icm_devs);
-	mutex_unlock(&hghca_icm_devs_lock);
-}
-
-/**
- * hghca_icm_unlist - undo hghca_icm_list()
- * @hdev: the device, which still takes commands
- */
-void hghca_icm_unlist(struct hghca_dev *hdev)
-{
-	mutex_lock(&hghca_icm_devs_lock);
-	list_del(&hdev->icm_node);
-	mutex_unlock(&hghca_icm_devs_lock);
-}
-
-/**
- * hghca_icm_shrinker_init - register the shrinker, once for all devices
- *
- * Return: 0, or -ENOMEM.
- */
-int hghca_icm_shrinker_init(void)
-{
-	hghca_icm_shrinker = shrinker_alloc(0, HGHCA_DRV_NAME "-icm");
-	if (!hghca_icm_shrinker)
-		return -ENOMEM;
-
-	hghca_icm_shrinker->count_objects = hghca_icm_count;
-	hghca_icm_shrinker->scan_objects = hghca_icm_scan;
-	shrinker_register(hghca_icm_shrinker);
-	return 0;
-}
-
-/**
- * hghca_icm_shrinker_exit - undo hghca_icm_shrinker_init(); no device is listed
- */
-void hghca_icm_shrinker_exit(void)
-{
-	shrinker_free(hghca_icm_shrinker);
-	cancel_work_sync(&hghca_icm_trim_work);
 }
 
 static void hghca_icm_table_cleanup(struct hghca_dev *hdev, struct hghca_icm_table *table)
