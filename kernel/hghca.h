@@ -139,6 +139,7 @@ struct hghca_bus {
  * @partition_ida: indices of partitions
  * @partition_tags: last tag used, by index of the partition; the owner of the index writes it
  * @mpt_tags: last tag used, by MPT index; the owner of the index writes it
+ * @idle_keys: keys and MTTs of regions that are gone
  * @mtt_pool: MTT indices
  * @odp_mrs: on-demand regions by MPT index, struct hghca_mr
  * @odp_wq: handles their page faults; NULL without HGHCA_CAP_ODP
@@ -194,6 +195,7 @@ struct hghca_dev {
 	struct ida partition_ida;
 	u32 partition_tags[HGHCA_PARTITIONS];
 	u16 *mpt_tags;
+	struct hghca_idle_keys idle_keys;
 	struct gen_pool *mtt_pool;
 	struct xarray odp_mrs;
 	struct workqueue_struct *odp_wq;

@@ -200,6 +200,7 @@ struct hghca_dev *hghca_dev_alloc(void)
 	hdev->ibdev.phys_port_cnt = HGHCA_PORT_NUM;
 	spin_lock_init(&hdev->db_lock);
 	spin_lock_init(&hdev->fail_lock);
+	spin_lock_init(&hdev->idle_keys.lock);
 	ida_init(&hdev->pd_ida);
 	ida_init(&hdev->xrcd_ida);
 	ida_init(&hdev->uar_ida);

@@ -321,6 +321,34 @@ struct hghca_mtts {
 	u32 count;
 };
 
+#define HGHCA_IDLE_KEYS		8
+
+/**
+ * struct hghca_idle_key - what a region that is gone has left
+ * @index: the MPT index, with its ICM
+ * @first_mtt: index of the first MTT
+ * @units: units of MTTs, with their ICM; may be 0
+ */
+struct hghca_idle_key {
+	u32 index;
+	u32 first_mtt;
+	u32 units;
+};
+
+/**
+ * struct hghca_idle_keys - idle keys of a device
+ * @lock: protects the others; no other lock is taken under it
+ * @count: number of idle keys
+ * @turn: the one that was replaced last, when all were in use
+ * @keys: the idle keys
+ */
+struct hghca_idle_keys {
+	spinlock_t lock;		/* see above */
+	u32 count;
+	u32 turn;
+	struct hghca_idle_key keys[HGHCA_IDLE_KEYS];
+};
+
 /**
  * struct hghca_hwmr - a memory region or window in the device
  * @key: lkey and rkey; 0 without a region
@@ -756,6 +784,9 @@ void hghca_mr_cleanup(struct hghca_dev *hdev);
 u32 hghca_key_index(const struct hghca_dev *hdev, u32 key);
 int hghca_key_alloc(struct hghca_dev *hdev, u32 *key);
 void hghca_key_free(struct hghca_dev *hdev, u32 key);
+bool hghca_idle_key_take(struct hghca_dev *hdev, struct hghca_hwmr *mr, u64 num_mtts);
+bool hghca_idle_key_put(struct hghca_dev *hdev, const struct hghca_hwmr *mr);
+bool hghca_idle_keys_trim(struct hghca_dev *hdev);
 int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count);
 void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts);
 

@@ -10,6 +10,10 @@
  * them with REG_MR and BIND_MW, and 0 is allowed.  Therefore the index whose key could
  * become HGHCA_INVALID_LKEY is not used.  Without the capability the tag is above the
  * index.
+ *
+ * An idle key has the index, the MTTs and the ICM of a region that is gone.  The next
+ * region with as many units of MTTs takes them.  A device keeps HGHCA_IDLE_KEYS of them,
+ * until others take their place, numbers run out, or memory is short.
  */
 #include <linux/genalloc.h>
 #include <linux/vmalloc.h>
@@ -19,6 +23,9 @@
 /* MTTs are allocated in units of 8: one cache line. */
 #define HGHCA_MTT_UNIT_SHIFT	3
 #define HGHCA_MTT_UNIT		BIT(HGHCA_MTT_UNIT_SHIFT)
+
+/* A region with more MTTs takes much longer than what an idle key saves. */
+#define HGHCA_IDLE_MTTS_MAX	512
 
 /**
  * hghca_mr_init - initialize memory regions
@@ -59,6 +66,7 @@ err_free_tags:
  */
 void hghca_mr_cleanup(struct hghca_dev *hdev)
 {
+	hghca_idle_keys_trim(hdev);
 	/* A region that the device did not return keeps its MTTs. */
 	if (gen_pool_avail(hdev->mtt_pool) == gen_pool_size(hdev->mtt_pool))
 		gen_pool_destroy(hdev->mtt_pool);
@@ -108,6 +116,22 @@ static u32 hghca_key_make(const struct hghca_dev *hdev, u32 index, u32 tag)
 	return tag * hdev->limits.num_mpts + index;
 }
 
+/* The caller owns the index: no other thread accesses its tag. */
+static u32 hghca_key_next(struct hghca_dev *hdev, u32 index)
+{
+	u16 tag = hdev->mpt_tags[index];
+
+	tag = tag >= hghca_key_last_tag(hdev) ? 1 : tag + 1;
+	hdev->mpt_tags[index] = tag;
+	return hghca_key_make(hdev, index, tag);
+}
+
+static int hghca_key_index_alloc(struct hghca_dev *hdev)
+{
+	return ida_alloc_range(&hdev->mpt_ida, hdev->limits.first_mpt,
+			       hdev->limits.num_mpts - 1, GFP_KERNEL);
+}
+
 /**
  * hghca_key_alloc - allocate a key
  * @hdev: the device
@@ -118,18 +142,14 @@ static u32 hghca_key_make(const struct hghca_dev *hdev, u32 index, u32 tag)
 int hghca_key_alloc(struct hghca_dev *hdev, u32 *key)
 {
 	int index;
-	u16 tag;
 
-	index = ida_alloc_range(&hdev->mpt_ida, hdev->limits.first_mpt,
-				hdev->limits.num_mpts - 1, GFP_KERNEL);
+	index = hghca_key_index_alloc(hdev);
+	if (index == -ENOSPC && hghca_idle_keys_trim(hdev))
+		index = hghca_key_index_alloc(hdev);
 	if (index < 0)
 		return index == -ENOSPC ? -ENOMEM : index;
 
-	/* The caller owns the index: no other thread accesses its tag. */
-	tag = hdev->mpt_tags[index];
-	tag = tag >= hghca_key_last_tag(hdev) ? 1 : tag + 1;
-	hdev->mpt_tags[index] = tag;
-	*key = hghca_key_make(hdev, index, tag);
+	*key = hghca_key_next(hdev, index);
 	return 0;
 }
 
@@ -163,6 +183,8 @@ int hghca_mtts_alloc(struct hghca_dev *hdev, struct hghca_mtts *mtts, u64 count)
 		return -ENOMEM;
 
 	first = gen_pool_alloc(hdev->mtt_pool, count);
+	if (!first && hghca_idle_keys_trim(hdev))
+		first = gen_pool_alloc(hdev->mtt_pool, count);
 	if (!first)
 		return -ENOMEM;
 
@@ -187,4 +209,127 @@ void hghca_mtts_free(struct hghca_dev *hdev, const struct hghca_mtts *mtts)
 		return;
 	hghca_icm_put(hdev, HGHCA_ICM_MTT, mtts->first, mtts->count);
 	gen_pool_free(hdev->mtt_pool, mtts->first, mtts->count);
+}
+
+/* MTTs are allocated in units: the last one may have some that its region did not use. */
+static u32 hghca_idle_units(u64 num_mtts)
+{
+	return DIV_ROUND_UP_ULL(num_mtts, HGHCA_MTT_UNIT);
+}
+
+/**
+ * hghca_idle_key_take - give a new region the key and the MTTs of one that is gone
+ * @hdev: the device
+ * @mr: the region; its key and MTTs are set, the content of the MTTs is undefined
+ * @num_mtts: number of its MTTs, may be 0
+ *
+ * Return: whether there was an idle key with as many units of MTTs.
+ */
+bool hghca_idle_key_take(struct hghca_dev *hdev, struct hghca_hwmr *mr, u64 num_mtts)
+{
+	struct hghca_idle_keys *idle = &hdev->idle_keys;
+	struct hghca_idle_key key = {};
+	bool found = false;
+	u32 units, i;
+
+	if (num_mtts > HGHCA_IDLE_MTTS_MAX || !READ_ONCE(idle->count))
+		return false;
+
+	units = hghca_idle_units(num_mtts);
+	spin_lock(&idle->lock);
+	for (i = idle->count; i-- && !found;) {
+		if (idle->keys[i].units != units)
+			continue;
+		found = true;
+		key = idle->keys[i];
+		WRITE_ONCE(idle->count, idle->count - 1);
+		idle->keys[i] = idle->keys[idle->count];
+	}
+	spin_unlock(&idle->lock);
+	if (!found)
+		return false;
+
+	mr->key = hghca_key_next(hdev, key.index);
+	mr->mtts.first = key.first_mtt;
+	mr->mtts.count = num_mtts;
+	return true;
+}
+
+/* An idle key is gone: its index, its MTTs and their ICM are free. */
+static void hghca_idle_key_free(struct hghca_dev *hdev, const struct hghca_idle_key *key)
+{
+	const struct hghca_mtts mtts = {
+		.first = key->first_mtt,
+		.count = key->units * HGHCA_MTT_UNIT,
+	};
+
+	hghca_mtts_free(hdev, &mtts);
+	hghca_icm_put(hdev, HGHCA_ICM_MPT, key->index, 1);
+	ida_free(&hdev->mpt_ida, key->index);
+}
+
+/**
+ * hghca_idle_key_put - keep the key and the MTTs of a region that is gone
+ * @hdev: the device, which has no region with the key
+ * @mr: what was the region, with the ICM of its MPT and its MTTs
+ *
+ * Context: may sleep.
+ *
+ * Return: whether they are kept; otherwise the caller frees them.
+ */
+bool hghca_idle_key_put(struct hghca_dev *hdev, const struct hghca_hwmr *mr)
+{
+	struct hghca_idle_keys *idle = &hdev->idle_keys;
+	const struct hghca_idle_key key = {
+		.index = hghca_key_index(hdev, mr->key),
+		.first_mtt = mr->mtts.first,
+		.units = hghca_idle_units(mr->mtts.count),
+	};
+	struct hghca_idle_key other;
+	bool full;
+
+	if (mr->mtts.count > HGHCA_IDLE_MTTS_MAX)
+		return false;
+
+	/* As for hghca_key_free(). */
+	hdev->mpt_tags[key.index] = hghca_key_tag(hdev, mr->key);
+	spin_lock(&idle->lock);
+	full = idle->count == HGHCA_IDLE_KEYS;
+	if (full) {
+		idle->turn = (idle->turn + 1) % HGHCA_IDLE_KEYS;
+		other = idle->keys[idle->turn];
+		idle->keys[idle->turn] = key;
+	} else {
+		idle->keys[idle->count] = key;
+		WRITE_ONCE(idle->count, idle->count + 1);
+	}
+	spin_unlock(&idle->lock);
+	if (full)
+		hghca_idle_key_free(hdev, &other);
+	return true;
+}
+
+/**
+ * hghca_idle_keys_trim - free the idle keys
+ * @hdev: the device
+ *
+ * Context: may sleep; not in reclaim, because it waits for commands.
+ *
+ * Return: whether there was one.
+ */
+bool hghca_idle_keys_trim(struct hghca_dev *hdev)
+{
+	struct hghca_idle_keys *idle = &hdev->idle_keys;
+	struct hghca_idle_key keys[HGHCA_IDLE_KEYS];
+	u32 count, i;
+
+	spin_lock(&idle->lock);
+	count = idle->count;
+	memcpy(keys, idle->keys, sizeof(keys));
+	WRITE_ONCE(idle->count, 0);
+	spin_unlock(&idle->lock);
+
+	for (i = 0; i < count; i++)
+		hghca_idle_key_free(hdev, &keys[i]);
+	return count;
 }

@@ -239,28 +239,43 @@ int hghca_hwmr_disable(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	return err;
 }
 
-/* Allocate the key and the memory of the MPT. */
-static int hghca_hwmr_reserve(struct hghca_dev *hdev, struct hghca_hwmr *mr)
+/* Allocate the key and the MTTs, with the ICM of both. */
+static int hghca_hwmr_reserve(struct hghca_dev *hdev, struct hghca_hwmr *mr, u64 num_mtts)
 {
 	int err;
 
 	memset(mr, 0, sizeof(*mr));
+	if (hghca_idle_key_take(hdev, mr, num_mtts))
+		return 0;
+
 	err = hghca_key_alloc(hdev, &mr->key);
 	if (err)
 		return err;
 
 	err = hghca_icm_get(hdev, HGHCA_ICM_MPT, hghca_key_index(hdev, mr->key), 1);
-	if (err) {
-		hghca_key_free(hdev, mr->key);
-		mr->key = 0;
-	}
+	if (err)
+		goto err_free_key;
+
+	err = num_mtts ? hghca_mtts_alloc(hdev, &mr->mtts, num_mtts) : 0;
+	if (err)
+		goto err_put_icm;
+	return 0;
+
+err_put_icm:
+	hghca_icm_put(hdev, HGHCA_ICM_MPT, hghca_key_index(hdev, mr->key), 1);
+err_free_key:
+	hghca_key_free(hdev, mr->key);
+	mr->key = 0;
 	return err;
 }
 
 static void hghca_hwmr_release(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 {
-	hghca_icm_put(hdev, HGHCA_ICM_MPT, hghca_key_index(hdev, mr->key), 1);
-	hghca_key_free(hdev, mr->key);
+	if (!hghca_idle_key_put(hdev, mr)) {
+		hghca_mtts_free(hdev, &mr->mtts);
+		hghca_icm_put(hdev, HGHCA_ICM_MPT, hghca_key_index(hdev, mr->key), 1);
+		hghca_key_free(hdev, mr->key);
+	}
 	memset(mr, 0, sizeof(*mr));
 }
 
@@ -351,26 +366,17 @@ static int hghca_hwmr_create_from(struct hghca_dev *hdev, struct hghca_hwmr *mr,
 {
 	int err;
 
-	err = hghca_hwmr_reserve(hdev, mr);
+	/* Memory needs MTTs.  0 means no bytes, or an overflow of the number. */
+	if (!num_mtts && (source->umem || source->chunks))
+		return -ENOMEM;
+
+	err = hghca_hwmr_reserve(hdev, mr, num_mtts);
 	if (err)
 		return err;
 
-	/* Memory needs MTTs.  0 means no bytes, or an overflow of the number. */
-	if (num_mtts || source->umem || source->chunks) {
-		err = hghca_mtts_alloc(hdev, &mr->mtts, num_mtts);
-		if (err)
-			goto err_release;
-	}
-
 	err = hghca_hwmr_hand_over(hdev, mr, attr, source);
 	if (err)
-		goto err_free_mtts;
-	return 0;
-
-err_free_mtts:
-	hghca_mtts_free(hdev, &mr->mtts);
-err_release:
-	hghca_hwmr_release(hdev, mr);
+		hghca_hwmr_release(hdev, mr);
 	return err;
 }
 
@@ -545,7 +551,6 @@ int hghca_hwmr_destroy(struct hghca_dev *hdev, struct hghca_hwmr *mr)
 	err = hghca_hwmr_disable(hdev, mr);
 	if (err)
 		return err;
-	hghca_mtts_free(hdev, &mr->mtts);
 	hghca_hwmr_release(hdev, mr);
 	return 0;
 }

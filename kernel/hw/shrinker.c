@@ -4,7 +4,7 @@
 
 #include "hghca.h"
 
-/* Devices whose idle blocks the shrinker frees. */
+/* Devices whose idle keys and blocks the shrinker frees. */
 static LIST_HEAD(hghca_icm_devs);
 static DEFINE_MUTEX(hghca_icm_devs_lock);
 static struct shrinker *hghca_icm_shrinker;
@@ -14,22 +14,25 @@ static void hghca_icm_trim_all(struct work_struct *work)
 	struct hghca_dev *hdev;
 
 	mutex_lock(&hghca_icm_devs_lock);
-	list_for_each_entry(hdev, &hghca_icm_devs, icm_node)
+	list_for_each_entry(hdev, &hghca_icm_devs, icm_node) {
+		/* A block may have no other user than an idle key. */
+		hghca_idle_keys_trim(hdev);
 		hghca_icm_trim(hdev);
+	}
 	mutex_unlock(&hghca_icm_devs_lock);
 }
 
 static DECLARE_WORK(hghca_icm_trim_work, hghca_icm_trim_all);
 
+/* An estimate: idle keys may be the only users of a block, or of several. */
 static unsigned long hghca_icm_idle_pages(const struct hghca_dev *hdev)
 {
-	unsigned long pages = 0;
+	unsigned int blocks = !!READ_ONCE(hdev->idle_keys.count);
 	unsigned int kind;
 
 	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
-		if (READ_ONCE(hdev->icm[kind].idle))
-			pages += HGHCA_ICM_BLOCK_SIZE / PAGE_SIZE;
-	return pages;
+		blocks += !!READ_ONCE(hdev->icm[kind].idle);
+	return blocks * (HGHCA_ICM_BLOCK_SIZE / PAGE_SIZE);
 }
 
 static unsigned long hghca_icm_count(struct shrinker *shrinker, struct shrink_control *sc)
@@ -54,7 +57,7 @@ static unsigned long hghca_icm_scan(struct shrinker *shrinker, struct shrink_con
 }
 
 /**
- * hghca_icm_list - let the shrinker free the idle blocks of a device
+ * hghca_icm_list - let the shrinker free the idle keys and blocks of a device
  * @hdev: the device, open
  */
 void hghca_icm_list(struct hghca_dev *hdev)

@@ -115,7 +115,7 @@ static struct ib_mr *devmem_reg(struct devmem *this, u64 offset, u64 length, int
 static void devmem_mpt(struct kunit *test)
 {
 	struct devmem *this = devmem_open(test);
-	size_t mtts = gen_pool_avail(this->fake->hdev->mtt_pool);
+	size_t mtts = fake_free_mtts(this->fake->hdev);
 	struct fake_command *cmd;
 	struct ib_mr *ibmr;
 
@@ -139,9 +139,9 @@ static void devmem_mpt(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2 * PAGE_SIZE + 20, be32_at(cmd->mailbox, 0x30));
 	KUNIT_EXPECT_EQ(test, 0, be32_at(cmd->mailbox, 0x34));
 	/* It has no pages in memory. */
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(this->fake->hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(this->fake->hdev));
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(this->fake->hdev));
 }
 
 static const struct devmem_bad {
@@ -183,8 +183,8 @@ static void devmem_refused(struct kunit *test)
 		this->refused = ops[i];
 		KUNIT_EXPECT_EQ(test, -ENOMEM,
 				PTR_ERR_OR_ZERO(devmem_reg(this, 0, 8, IB_ZERO_BASED)));
-		KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
-		hghca_icm_trim(hdev);
+		KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
+		fake_trim(hdev);
 		KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_MPT));
 	}
 }

@@ -540,7 +540,7 @@ static void events_set_up_refused(struct kunit *test)
 		if (!err)
 			break;
 		KUNIT_EXPECT_EQ(test, -ENOMEM, err);
-		hghca_icm_trim(hdev);
+		fake_trim(hdev);
 		for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
 			KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, kind));
 		KUNIT_EXPECT_FALSE(test, hdev->cmd.use_events);

@@ -129,7 +129,7 @@ static void failing_kernel_queue(struct kunit *test)
 {
 	struct failing *this = test->priv;
 	struct hghca_dev *hdev = this->fake->hdev;
-	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	size_t mtts = fake_free_mtts(hdev);
 	struct hghca_queue queue;
 
 	KUNIT_ASSERT_EQ(test, 0, hghca_queue_alloc(hdev, &queue, 9, SZ_64K, true));
@@ -139,7 +139,7 @@ static void failing_kernel_queue(struct kunit *test)
 	failing_expect_cut_off(test, this);
 	KUNIT_EXPECT_TRUE(test, this->was_there);
 	KUNIT_EXPECT_NULL(test, memchr_inv(&queue, 0, sizeof(queue)));
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(hdev));
 }
 
 /* Memory of a user: its pages are unpinned once the DMA has ended. */
@@ -194,7 +194,7 @@ static void failing_user_mr(struct kunit *test)
 	failing_expect_cut_off(test, this);
 	KUNIT_EXPECT_EQ(test, 1, this->pinned);
 	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&this->mm->pinned_vm));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(this->fake->hdev));
 }
 
 static void failing_window(struct kunit *test)
@@ -212,21 +212,21 @@ static void failing_window(struct kunit *test)
 	failing_keep_mpts(this, test->param_value);
 	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(&mw->ibmw));
 	failing_expect_cut_off(test, this);
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(this->fake->hdev));
 }
 
 static void failing_eq(struct kunit *test)
 {
 	struct failing *this = test->priv;
 	struct hghca_dev *hdev = this->fake->hdev;
-	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	size_t mtts = fake_free_mtts(hdev);
 
 	KUNIT_ASSERT_EQ(test, 0, hghca_eqs_init(hdev));
 	this->refused = 0x014;	/* HW2SW_EQ */
 	this->status = 0x06;
 	hghca_eqs_cleanup(hdev);
 	failing_expect_cut_off(test, this);
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(hdev));
 }
 
 /* LOCAL_CATAS_ERROR, twice: the device is given up once, and those who wait for it end. */

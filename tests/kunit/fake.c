@@ -708,6 +708,27 @@ u32 fake_icm_users(struct hghca_dev *hdev, enum hghca_icm_kind kind)
 	return users;
 }
 
+/* Free the idle keys and blocks. */
+void fake_trim(struct hghca_dev *hdev)
+{
+	hghca_idle_keys_trim(hdev);
+	hghca_icm_trim(hdev);
+}
+
+/* MTTs that no region has. */
+size_t fake_free_mtts(struct hghca_dev *hdev)
+{
+	hghca_idle_keys_trim(hdev);
+	return gen_pool_avail(hdev->mtt_pool);
+}
+
+/* Whether a region or window has a key. */
+bool fake_has_keys(struct hghca_dev *hdev)
+{
+	hghca_idle_keys_trim(hdev);
+	return !ida_is_empty(&hdev->mpt_ida);
+}
+
 static void fake_count_icm(struct hghca_dev *hdev, u32 *blocks, u32 *users)
 {
 	int kind;
@@ -755,7 +776,7 @@ static struct fake_start *fake_note_start(struct fake *fake)
 	start->opened = fake->opened;
 	start->bus = hdev->bus;
 	start->link_work = hdev->link_work.func;
-	start->mtts = gen_pool_avail(hdev->mtt_pool);
+	start->mtts = fake_free_mtts(hdev);
 	start->mpts = fake_count_numbers(&hdev->mpt_ida);
 	start->pds = fake_count_numbers(&hdev->pd_ida);
 	fake_count_icm(hdev, &start->icm_blocks, &start->icm_users);
@@ -819,7 +840,7 @@ static const char *fake_left_behind(struct fake *fake)
 		return "an on-demand region";
 	if (fake_count_numbers(&hdev->mpt_ida) != start->mpts)
 		return "a key";
-	if (gen_pool_avail(hdev->mtt_pool) != start->mtts)
+	if (fake_free_mtts(hdev) != start->mtts)
 		return "MTTs";
 	if (fake_count_numbers(&hdev->pd_ida) != start->pds)
 		return "a PD";
@@ -891,7 +912,7 @@ static bool fake_renew(struct kunit *test, struct fake *fake)
 		hghca_eqs_cleanup(hdev);
 		fake->opened = FAKE_OPEN;
 	}
-	hghca_icm_trim(hdev);
+	fake_trim(hdev);
 	fake_settle(fake);
 	left = fake_left_behind(fake);
 	if (left)

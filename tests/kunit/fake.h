@@ -174,6 +174,9 @@ struct fake_command *fake_nth(struct fake *fake, u32 number);
 
 u32 fake_icm_blocks(struct hghca_dev *hdev, enum hghca_icm_kind kind);
 u32 fake_icm_users(struct hghca_dev *hdev, enum hghca_icm_kind kind);
+void fake_trim(struct hghca_dev *hdev);
+size_t fake_free_mtts(struct hghca_dev *hdev);
+bool fake_has_keys(struct hghca_dev *hdev);
 
 /* Wait until so many commands have come; false when they do not. */
 bool fake_wait(struct fake *fake, u32 number);

@@ -74,7 +74,7 @@ static void fastreg_expect_nothing_held(struct kunit *test, struct hghca_dev *hd
 {
 	struct hghca_hwmr next;
 
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(hdev));
 	/* The index is there to be used again. */
 	KUNIT_ASSERT_EQ(test, 0, hghca_hwmr_create_physical(hdev, &next, 1, 0));
 	KUNIT_EXPECT_EQ(test, key >> 8, next.key >> 8);
@@ -106,7 +106,7 @@ static void fastreg_mpt(struct kunit *test)
 	const struct fastreg_size *param = test->param_value;
 	struct fastreg *this = test->priv;
 	struct hghca_dev *hdev = this->fake->hdev;
-	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	size_t mtts = fake_free_mtts(hdev);
 	u32 mark = fake_mark(this->fake);
 	struct fake_command *cmd;
 	struct ib_mr *ibmr;
@@ -183,7 +183,7 @@ static void fastreg_refused(struct kunit *test)
 {
 	struct fastreg *this = test->priv;
 	struct hghca_dev *hdev = this->fake->hdev;
-	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	size_t mtts = fake_free_mtts(hdev);
 	struct ib_mr *ibmr;
 	u8 status = 0x08;
 
@@ -191,7 +191,7 @@ static void fastreg_refused(struct kunit *test)
 	this->fake->answer = fastreg_refuse;
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-ENOMEM),
 			    hghca_alloc_mr(&this->pd->ibpd, IB_MR_TYPE_MEM_REG, 100));
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(hdev));
 
 	this->fake->answer = NULL;
 	ibmr = fake_new_mr(this->pd, 100);
@@ -202,7 +202,7 @@ static void fastreg_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
 	KUNIT_EXPECT_TRUE(test, hghca_dev_has_failed(hdev));
 	KUNIT_EXPECT_FALSE(test, this->fake->dma);
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(hdev));
 }
 
 /* Its user counts the tag up; whoever has the index next has another one. */

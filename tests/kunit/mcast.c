@@ -187,7 +187,7 @@ static void mcast_expect_empty(struct kunit *test)
 
 	KUNIT_EXPECT_TRUE(test, RB_EMPTY_ROOT(&hdev->mcast.groups));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&hdev->mcast.entries));
-	hghca_icm_trim(hdev);
+	fake_trim(hdev);
 	KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_MCG));
 	for (i = 0; i < this->buckets; i++)
 		KUNIT_EXPECT_NULL(test, memchr_inv(this->entries[i], 0, 256));

@@ -222,7 +222,7 @@ struct objects_held {
 static struct objects_held objects_held(struct hghca_dev *hdev)
 {
 	struct objects_held held = {
-		.mtts = gen_pool_avail(hdev->mtt_pool),
+		.mtts = fake_free_mtts(hdev),
 		.cqs = !xa_empty(&hdev->cqs.objs),
 		.qps = !xa_empty(&hdev->qps.objs),
 		.srqs = !xa_empty(&hdev->srqs.objs),
@@ -240,7 +240,7 @@ static void objects_expect_held(struct kunit *test, struct hghca_dev *hdev,
 	const struct objects_held now = objects_held(hdev);
 
 	/* The next creation begins with the same commands. */
-	hghca_icm_trim(hdev);
+	fake_trim(hdev);
 
 	KUNIT_EXPECT_EQ(test, before->mtts, now.mtts);
 	KUNIT_EXPECT_EQ(test, before->cqs, now.cqs);

@@ -598,9 +598,9 @@ static void regions_expect_nothing_held(struct kunit *test, struct hghca_dev *hd
 {
 	int kind;
 
-	hghca_icm_trim(hdev);
-	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), gen_pool_avail(hdev->mtt_pool));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+	fake_trim(hdev);
+	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), fake_free_mtts(hdev));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
 	for (kind = 0; kind < HGHCA_ICM_KINDS; kind++)
 		KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, kind));
 }

@@ -204,8 +204,8 @@ static void rereg_expect_gone(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(this->ibmr, NULL));
 	KUNIT_EXPECT_FALSE(test, this->owned);
-	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), gen_pool_avail(hdev->mtt_pool));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), fake_free_mtts(hdev));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
 	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
 }
 
@@ -353,7 +353,7 @@ static void rereg_no_bytes(struct kunit *test)
 	rereg_expect_mpt(test, 0x101, this->pd->pdn);
 	rereg_expect_memory(test, this->memory, 0, 0);
 	KUNIT_EXPECT_EQ(test, 0, be64_at(this->mpt, 0x18));
-	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), fake_free_mtts(hdev));
 	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
 
 	KUNIT_ASSERT_EQ(test, 0, rereg_change(this, IB_MR_REREG_ACCESS | IB_MR_REREG_PD, 0, 0, 0,
@@ -505,13 +505,13 @@ static void rereg_fails(struct kunit *test)
 
 	rereg_register(test, IB_ACCESS_LOCAL_WRITE);
 	umem = to_hmr(this->ibmr)->umem;
-	mtts = gen_pool_avail(this->fake->hdev->mtt_pool);
+	mtts = fake_free_mtts(this->fake->hdev);
 	rereg_fail(this, param->op, param->nth, param->count, param->status);
 	KUNIT_EXPECT_EQ(test, param->err, rereg_change_params(this, IB_MR_REREG_SUPPORTED));
 	KUNIT_EXPECT_GE(test, this->seen, param->count);
 	rereg_expect_as_before(test);
 	KUNIT_EXPECT_PTR_EQ(test, umem, to_hmr(this->ibmr)->umem);
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(this->fake->hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(this->fake->hdev));
 	KUNIT_EXPECT_EQ(test, REREG_PAGES, atomic64_read(&current->mm->pinned_vm));
 
 	KUNIT_EXPECT_EQ(test, 0, rereg_change_params(this, IB_MR_REREG_SUPPORTED));
@@ -754,7 +754,7 @@ static void rereg_bad_dmabuf(struct kunit *test)
 						     REREG_ADDRESS, param->no_fd ? -1 : buffer.fd,
 						     param->access, NULL, NULL));
 	KUNIT_EXPECT_FALSE(test, this->owned);
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(this->fake->hdev));
 	rereg_buffer_expect_gone(test, &buffer);
 }
 

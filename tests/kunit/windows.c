@@ -75,7 +75,7 @@ static void windows_mpt(struct kunit *test)
 	const struct windows_type *param = test->param_value;
 	struct windows *this = test->priv;
 	struct hghca_dev *hdev = this->fake->hdev;
-	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	size_t mtts = fake_free_mtts(hdev);
 	struct ib_mw *ibmw = &this->mw->ibmw;
 	struct ib_udata udata = {};
 	struct fake_command *cmd;
@@ -92,13 +92,13 @@ static void windows_mpt(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, this->pd->pdn, be32_at(cmd->mailbox, 0x0c));
 	KUNIT_EXPECT_EQ(test, 0, be32_at(cmd->mailbox, 0x34));
 	/* A window has no pages of its own. */
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(hdev));
 
 	mark = fake_mark(this->fake);
 	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(ibmw));
 	KUNIT_EXPECT_EQ(test, 0x00f, fake_nth(this->fake, mark)->op);
 	KUNIT_EXPECT_EQ(test, rkey >> 8, fake_nth(this->fake, mark)->in_modifier);
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
 
 	/* The next one at the same index has another key. */
 	KUNIT_ASSERT_EQ(test, 0, hghca_alloc_mw(ibmw, &udata));
@@ -121,14 +121,14 @@ static void windows_refused(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		this->refused = ops[i];
 		KUNIT_EXPECT_EQ(test, -ENOMEM, hghca_alloc_mw(ibmw, &udata));
-		KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
-		hghca_icm_trim(hdev);
+		KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
+		fake_trim(hdev);
 		KUNIT_EXPECT_EQ(test, 0, fake_icm_blocks(hdev, HGHCA_ICM_MPT));
 	}
 	this->refused = 0;
 	KUNIT_ASSERT_EQ(test, 0, hghca_alloc_mw(ibmw, &udata));
 	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(ibmw));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
 }
 
 /* No input, so that what comes later can tell itself from it. */
@@ -192,7 +192,7 @@ static void windows_region(struct kunit *test)
 	ibmr = hghca_reg_user_mr(&this->pd->ibpd, start, 0x2000, start, param->access, NULL, &udata);
 	if (param->err) {
 		KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(param->err), ibmr);
-		KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
+		KUNIT_EXPECT_FALSE(test, fake_has_keys(this->fake->hdev));
 		return;
 	}
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
@@ -274,16 +274,16 @@ static void windows_no_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, param->first, be64_at(cmd->mailbox, 0x10));
 	KUNIT_EXPECT_EQ(test, 0, be64_at(cmd->mailbox, 0x18));
 	KUNIT_EXPECT_EQ(test, 0, be32_at(cmd->mailbox, 0x34));
-	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_EQ(test, gen_pool_size(hdev->mtt_pool), fake_free_mtts(hdev));
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
 
 	this->refused = 0x00d;
 	this->status = 0x08;
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-ENOMEM),
 			    hghca_reg_user_mr(&this->pd->ibpd, param->start, 0, param->start,
 					      param->access, NULL, &udata));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
 }
 
 static void windows_region_without(struct kunit *test)
@@ -299,8 +299,8 @@ static void windows_region_without(struct kunit *test)
 	pd = fake_pd(test, fake);
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EOPNOTSUPP),
 			    hghca_reg_user_mr(&pd->ibpd, 0, 1, 0, IB_ACCESS_MW_BIND, NULL, &udata));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&fake->hdev->mpt_ida));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&this->fake->hdev->mpt_ida));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(fake->hdev));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(this->fake->hdev));
 }
 
 static const struct windows_bound {
@@ -323,7 +323,7 @@ static void windows_bound(struct kunit *test)
 	struct windows *this = test->priv;
 	struct hghca_dev *hdev = this->fake->hdev;
 	unsigned long start = fake_user_memory(test, PAGE_SIZE, PROT_READ | PROT_WRITE);
-	size_t mtts = gen_pool_avail(hdev->mtt_pool);
+	size_t mtts = fake_free_mtts(hdev);
 	struct ib_mw *ibmw = &this->mw->ibmw;
 	struct ib_udata udata = {};
 	struct ib_umem *umem;
@@ -346,7 +346,7 @@ static void windows_bound(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBUSY, hghca_dereg_mr(ibmr, NULL));
 	KUNIT_EXPECT_EQ(test, key, to_hmr(ibmr)->hw.key);
 	KUNIT_EXPECT_PTR_EQ(test, umem, to_hmr(ibmr)->umem);
-	KUNIT_EXPECT_GT(test, mtts, gen_pool_avail(hdev->mtt_pool));
+	KUNIT_EXPECT_GT(test, mtts, fake_free_mtts(hdev));
 	KUNIT_EXPECT_FALSE(test, hghca_dev_has_failed(hdev));
 	this->refused = 0;
 	KUNIT_EXPECT_EQ(test, 0, hghca_dealloc_mw(ibmw));
@@ -354,8 +354,8 @@ static void windows_bound(struct kunit *test)
 	this->refused = param->bound_for_ever ? 0x00f : 0;
 	KUNIT_EXPECT_EQ(test, 0, hghca_dereg_mr(ibmr, NULL));
 	KUNIT_EXPECT_EQ(test, param->bound_for_ever, hghca_dev_has_failed(hdev));
-	KUNIT_EXPECT_EQ(test, mtts, gen_pool_avail(hdev->mtt_pool));
-	KUNIT_EXPECT_TRUE(test, ida_is_empty(&hdev->mpt_ida));
+	KUNIT_EXPECT_EQ(test, mtts, fake_free_mtts(hdev));
+	KUNIT_EXPECT_FALSE(test, fake_has_keys(hdev));
 }
 
 static struct kunit_case windows_cases[] = {
