@@ -716,8 +716,6 @@ int hghca_cmd_exec(struct hghca_dev *hdev, struct hghca_cmd *cmd)
 	u64 start;
 	int err;
 
-	might_sleep();
-
 	cmd->out_param = 0;
 	cmd->recorded = false;
 	if (hghca_dev_has_failed(hdev))

@@ -348,7 +348,8 @@ int hghca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	/* A window and the region that it is bound to have the same PD. */
 	if (err == -EBUSY && atomic_read(&to_hpd(ibmr->pd)->windows))
 		return err;
-	hghca_hwmr_take(hdev, &mr->hw);
+	if (err || mr->kernel)
+		hghca_hwmr_take(hdev, &mr->hw);
 	hghca_fast_pages_free(hdev, &mr->pages);
 	ib_umem_release(mr->umem);
 	kfree(mr);
