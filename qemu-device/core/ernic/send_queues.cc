@@ -105,6 +105,7 @@ WqeFault SendQueues::read_wqe(const Qp &qp, uint16_t index, SendWqe &out)
     std::memcpy(out.bytes.data(), &wqe, sizeof(wqe));
     out.operation = legal_operation(wqe, device_.registers.personality(),
                                     device_.config.strict ? ERNIC_STRICT_MESSAGE_BYTES : kMaxMessage);
+    out.token = token_of(wqe);
     out.solicited = false;
     out.completes = true;
     out.imm = out.operation == Operation::SendInvalidate ? be32(le32(wqe.rtag)) : wqe.imm;
@@ -113,26 +114,32 @@ WqeFault SendQueues::read_wqe(const Qp &qp, uint16_t index, SendWqe &out)
     out.rkey = Key(le32(wqe.rtag));
     out.list.count = 0;
     out.list.length = 0;
+    out.length = 0;
     const uint32_t length = le32(wqe.length);
     if (out.operation == Operation::Nop || !length)
         return WqeFault::None;
     const bool is_inline = is_send(out.operation) && length <= sizeof(wqe.sdata);
     out.list.count = 1;
     out.list.length = length;
+    out.length = length;
     out.list.entries[0] = {length, {}, address(wqe.laddr),
                            is_inline ? out.bytes.data() + offsetof(ernic_wqe, sdata) : nullptr};
     return WqeFault::None;
 }
 
-void SendQueues::complete_next(QueuePair &pair, const ernic_wqe &wqe, bool failed)
+uint32_t SendQueues::token_of(const ernic_wqe &wqe)
+{
+    return field_put(ERNIC_CQE_WRID, le16(wqe.wrid)) | field_put(ERNIC_CQE_OPCODE, wqe.opcode);
+}
+
+void SendQueues::complete_next(QueuePair &pair, uint32_t token, bool failed)
 {
     const uint32_t qpn = number(pair.qp.a.qpn);
     const uint32_t conf = device_.registers.qp(qpn, ERNIC_QPCONF);
     const uint16_t slot = pair.sq.slot;
     pair.sq.advance();
     if (conf & ERNIC_QPCONF_CQE) {
-        const uint32_t cqe = le32(field_put(ERNIC_CQE_WRID, le16(wqe.wrid)) | field_put(ERNIC_CQE_OPCODE, wqe.opcode) |
-                                  field_put(ERNIC_CQE_ERROR, failed));
+        const uint32_t cqe = le32(token | field_put(ERNIC_CQE_ERROR, failed));
         const uint64_t base = device_.registers.qp_address(qpn, ERNIC_CQBA, ERNIC_CQBAMSB);
         device_.stats.dma_errors += !device_.host.write(base + uint64_t(slot) * sizeof(cqe), &cqe, sizeof(cqe));
     }
@@ -142,16 +149,14 @@ void SendQueues::complete_next(QueuePair &pair, const ernic_wqe &wqe, bool faile
         device_.interrupts.raise_completion(qpn);
 }
 
-Completed SendQueues::complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t)
+Completed SendQueues::complete(const Qp &qp, uint16_t index, const SentWqe &wqe, uint32_t)
 {
     QueuePair &pair = device_.pair(qp);
     device_.transport->require(index == pair.sq.index, "WQEs complete in order");
-    ernic_wqe own;
-    std::memcpy(&own, wqe.bytes.data(), sizeof(own));
     const bool illegal = wqe.operation == Operation::Nop;
     if (illegal)
-        device_.discard_wqe(pair, own.opcode);
-    complete_next(pair, own, illegal);
+        device_.discard_wqe(pair, uint8_t(field_get(ERNIC_CQE_OPCODE, wqe.token)));
+    complete_next(pair, wqe.token, illegal);
     return Completed::Yes;
 }
 

@@ -87,13 +87,6 @@ Following WqeChain::follow(const Qp &qp, uint16_t index, WqeRef &out)
     return out.valid ? Following::Posted : Following::None;
 }
 
-Following WqeChain::follow(const Qp &qp, uint16_t index, const SendWqe &wqe, WqeRef &out)
-{
-    if (!WqeReader::copied_link(qp.a, index, wqe, out))
-        return Following::Wrong;
-    return out.valid ? Following::Posted : Following::None;
-}
-
 WqeFault WqeChain::read(const Qp &qp, const WqeRef &ref, uint32_t frame_limit, SendWqe &out)
 {
     const WqeReader::Rules rules{
@@ -131,7 +124,7 @@ Allowed WqeChain::change_keys(const Qp &qp, const SendWqe &wqe)
                                                       : memory.invalidate(user, wqe.rkey);
 }
 
-Completed WqeChain::complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count)
+Completed WqeChain::complete(const Qp &qp, uint16_t index, const SentWqe &wqe, uint32_t byte_count)
 {
     hghca_cqe cqe{};
     cqe.my_qpn = le32(number(qp.a.qpn));

@@ -33,11 +33,10 @@ public:
 
     Following peek(Qp &qp, uint16_t index, WqeRef &out) override;
     Following follow(const Qp &qp, uint16_t index, WqeRef &out) override;
-    Following follow(const Qp &qp, uint16_t index, const SendWqe &wqe, WqeRef &out) override;
     WqeFault load(const Qp &qp, SendWqe &out) override;
     WqeFault reload(const Qp &qp, SendWqe &out) override;
     Allowed change_keys(const Qp &qp, const SendWqe &wqe) override;
-    Completed complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count) override;
+    Completed complete(const Qp &qp, uint16_t index, const SentWqe &wqe, uint32_t byte_count) override;
     Completed fail(const Qp &qp, uint16_t index, Status status) override;
 
 private:

@@ -173,10 +173,9 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
         return WqeFault::Operation;
     // A WQE lies in one page, as both begin at a multiple of their size.
     SegmentArray<1> at_host;
-    uint64_t link;
     uint8_t *bytes = out.bytes.data();
     if (!memory_.translate(a.sq.lkey, a.pd, wqe_address(a.sq, ref.index), end, Access::LocalRead, at_host) ||
-        !load_link(at_host[0], link) || !load_behind_link(at_host[0], bytes, end))
+        !load_behind_link(at_host[0], bytes, end))
         return WqeFault::Unreadable;
 
     const auto next = unit_at<hghca_next_unit>(bytes, 0);
@@ -185,9 +184,10 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
     out.completes = !rules.unsignaled || le32(next.flags) & HGHCA_WQE_CQ_UPDATE;
     out.imm = next.imm_data;
     out.srqn = Srqn(field_get(HGHCA_WQE_XRC_SRQN_MASK, le32(next.flags)));
-    std::memcpy(bytes, &link, sizeof(link));
     out.list.count = 0;
     out.list.length = 0;
+    out.length = 0;
+    out.token = 0;
     if (out.is_local())
         return decode_local(bytes, end, out) ? WqeFault::None : WqeFault::Operation;
 
@@ -225,6 +225,7 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
     if (!decode_list(bytes, at, end, out.access() == Access::LocalWrite ? ListKind::Scatter : ListKind::Gather,
                      out.list))
         return WqeFault::Operation;
+    out.length = out.list.length;
     if (out.is_flush() && out.list.length)
         return WqeFault::Operation;
     // IBA vol 1, 9.4.5 and A19: eight bytes, of an atomic in one piece.
@@ -259,11 +260,6 @@ bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint64_t link
     return (word0 & HGHCA_NEXT_NDA_MASK) == wqe_offset(a.sq, following.index);
 }
 
-bool WqeReader::copied_link(const QpAttributes &a, uint16_t index, const SendWqe &wqe, WqeRef &following)
-{
-    return decode_link(a, index, unit_at<uint64_t>(wqe.bytes.data(), 0), following);
-}
-
 bool WqeReader::read_link(const QpAttributes &a, uint16_t index, WqeRef &following)
 {
     SegmentArray<1> at;
@@ -287,8 +283,8 @@ bool WqeReader::load_link(const Segment &wqe, uint64_t &link)
     return true;
 }
 
-// All but the link, of a WQE of `end` bytes, to where it stands in `bytes`. read_send() puts the link before it, in host
-// byte order.
+// All but the link, of a WQE of `end` bytes, to where it stands in `bytes`. Software writes the link also while the WQE is
+// under way.
 bool WqeReader::load_behind_link(const Segment &wqe, uint8_t *bytes, size_t end)
 {
     constexpr size_t kLink = sizeof(uint64_t);

@@ -54,10 +54,8 @@ public:
 
     // Reads and checks the WQE that `ref` names. Keys are not looked at, except that of the queue.
     WqeFault read_send(const QpAttributes &a, const WqeRef &ref, const Rules &rules, SendWqe &out);
-    // The WQE behind WQE `index`, as the copy `wqe` of that says. False: it is wrong.
+    // The WQE behind WQE `index`, as that says now. False: it is wrong, or cannot be read.
     // Otherwise following.valid tells whether there is one.
-    static bool copied_link(const QpAttributes &a, uint16_t index, const SendWqe &wqe, WqeRef &following);
-    // The same from memory, now. False also when it cannot be read.
     bool read_link(const QpAttributes &a, uint16_t index, WqeRef &following);
 
     // Has software posted receive WQE `index`?

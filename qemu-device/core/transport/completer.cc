@@ -45,6 +45,42 @@ bool Completer::under_way(const Qp &qp) const
     return qp.req.oldest.valid && index_before(qp.req.oldest.index, qp.req.started_index);
 }
 
+bool Completer::find_oldest(const Qp &qp)
+{
+    if (const SentWqes::Entry *kept = transport_.sent_wqes.find(qp.a.qpn, qp.req.oldest.index)) {
+        sent_ = kept->wqe;
+        return true;
+    }
+    if (!read_oldest(qp))
+        return false;
+    sent_ = wqe_;
+    return true;
+}
+
+bool Completer::read_oldest(const Qp &qp)
+{
+    const uint64_t name = SentWqes::name_of(qp.a.qpn, qp.req.oldest.index);
+    if (whole_ == name)
+        return true;
+    const bool good = transport_.sends.reload(qp, wqe_) == WqeFault::None;
+    whole_ = good ? name : 0;
+    return good;
+}
+
+bool Completer::has_list(Qp &qp)
+{
+    if (read_oldest(qp) && wqe_.operation == sent_.operation && wqe_.length == sent_.length)
+        return true;
+    rewritten(qp);
+    return false;
+}
+
+void Completer::rewritten(Qp &qp)
+{
+    transport_.count(qp, qp_counter::wqe_bad);
+    transport_.send_queue.fail(qp, Status::LocalOperation);
+}
+
 Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn, bool without_data)
 {
     RequesterState &r = qp.req;
@@ -52,17 +88,15 @@ Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn, bool without_data)
     const bool moved = psn != r.unacked_psn;
     const Psn first = r.unacked_psn;
     for (uint32_t n = 0; n < qp.a.sq.length && under_way(qp); n++) {
-        if (transport_.sends.reload(qp, wqe_) != WqeFault::None) {
-            // It was good when it was sent: the guest has rewritten it.
-            transport_.count(qp, qp_counter::wqe_bad);
-            transport_.send_queue.fail(qp, Status::LocalOperation);
+        if (!find_oldest(qp)) {
+            rewritten(qp);
             return Outcome::Stopped;
         }
         transport_.work.add();
-        const uint32_t span = wqe_.psn_span(qp.a.mtu);
+        const uint32_t span = sent_.psn_span(qp.a.mtu);
         const bool in_this_round = index_before(r.oldest.index, r.next_index);
         uint32_t covered;
-        if (wqe_.is_answered()) {
+        if (sent_.is_answered()) {
             // IBA vol 1, 9.7.5.1.5: only its own response completes it.
             covered = psn_distance(r.unacked_psn, r.oldest_psn);
             if (covered < span) {
@@ -83,8 +117,8 @@ Completer::Outcome Completer::acknowledge(Qp &qp, Psn psn, bool without_data)
             if (covered < span)
                 break;
         }
-        const uint32_t byte_count = without_data && !n ? 0 : uint32_t(wqe_.list.length);
-        if (transport_.send_queue.complete(qp, wqe_, span, byte_count) == SendQueue::Step::Failed)
+        const uint32_t byte_count = without_data && !n ? 0 : uint32_t(sent_.length);
+        if (transport_.send_queue.complete(qp, sent_, span, byte_count) == SendQueue::Step::Failed)
             return Outcome::Stopped;
     }
     // Acknowledged packets are not sent again, even if that was about to happen, unless whole messages are.
@@ -215,21 +249,23 @@ void Completer::receive_read(Qp &qp, const Packet &packet)
         return;
     const uint32_t mtu = qp.a.mtu;
     const uint32_t place = psn_distance(psn, r.oldest_psn);
-    const uint32_t span = wqe_.psn_span(mtu);
+    const uint32_t span = sent_.psn_span(mtu);
     const bool last = place + 1 == span;
     const uint64_t offset = uint64_t(place) * mtu;
     // IBA vol 1, A19: what answers a FLUSH or an ATOMIC WRITE is a READ response of no bytes.
-    const uint64_t answer_bytes = wqe_.brings_data() ? wqe_.list.length : 0;
+    const uint64_t answer_bytes = sent_.brings_data() ? sent_.length : 0;
     // Nothing was found.
-    const bool without_data = wqe_.is_pointer() && !packet.payload.length;
+    const bool without_data = sent_.is_pointer() && !packet.payload.length;
     // The first PSN has the first packet. A later one may have it too, when that is where it was asked for again.
-    if (!wqe_.is_answered() || wqe_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
+    if (!sent_.is_answered() || sent_.is_atomic() || place >= span || last != bool(packet.flags & kLast) ||
         (!place && !(packet.flags & kFirst)) || !is_positive(packet) ||
         (!without_data && packet.payload.length != (last ? answer_bytes - offset : mtu)) || (!last && packet.h.pad)) {
         transport_.drop(packet, Drop::Response);
         transport_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
+    if (!has_list(qp))
+        return;
     PacketSegments to;
     AbsentPage absent;
     const Found found = wqe_.list.resolve(transport_.keys, qp.a.pd, Access::LocalWrite, offset,
@@ -254,11 +290,13 @@ void Completer::receive_atomic(Qp &qp, const Packet &packet)
     const TransportHeader &h = packet.h;
     if (!acknowledge_before(qp, h.psn) || !under_way(qp))
         return;
-    if (!wqe_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
+    if (!sent_.is_atomic() || h.psn != r.oldest_psn || !is_positive(packet) || packet.payload.length) {
         transport_.drop(packet, Drop::Response);
         transport_.send_queue.fail(qp, Status::BadResponse);
         return;
     }
+    if (!has_list(qp))
+        return;
     uint64_t original = le64(h.original);
     const iovec part{&original, sizeof(original)};
     PacketSegments to;

@@ -4,6 +4,7 @@
 
 #include "transport/wqe.h"
 #include "transport/qp.h"
+#include "transport/sent_wqes.h"
 #include "wire/packet.h"
 
 namespace hghca {
@@ -23,11 +24,27 @@ public:
         Stopped,   // the QP is in error now
     };
     // All before `psn` is acknowledged: completes what that covers. After Done,
-    // and when anything is under way still, wqe_ is the oldest WQE. `without_data`: the
+    // and when anything is under way still, sent_ is of the oldest WQE. `without_data`: the
     // oldest WQE completes with 0 bytes, for its READ_POINTER has found nothing.
     Outcome acknowledge(Qp &qp, Psn psn, bool without_data = false);
 
+    // WQE `index` may be another one than before.
+    void forget(Qpn qpn, uint16_t index)
+    {
+        if (whole_ == SentWqes::name_of(qpn, index))
+            whole_ = 0;
+    }
+    void clear() { whole_ = 0; }
+
 private:
+    // Sets sent_ of the oldest WQE. False: it is not what it was when it was sent.
+    bool find_oldest(const Qp &qp);
+    // Sets wqe_, to the oldest WQE. False: it is not what it was when it was sent.
+    bool read_oldest(const Qp &qp);
+    // The same before data goes to its list. False: the QP is in error now.
+    bool has_list(Qp &qp);
+    // The guest has rewritten what is under way.
+    void rewritten(Qp &qp);
     void receive_ack(Qp &qp, const Packet &packet);
     void receive_read(Qp &qp, const Packet &packet);
     void receive_atomic(Qp &qp, const Packet &packet);
@@ -40,7 +57,9 @@ private:
     bool under_way(const Qp &qp) const;
 
     Transport &transport_;
+    SentWqe sent_{};
     SendWqe wqe_{};
+    uint64_t whole_ = 0;   // the name of the WQE that wqe_ is; 0: of none
 };
 
 }  // namespace hghca

@@ -57,16 +57,14 @@ public:
     virtual Following peek(Qp &qp, uint16_t index, WqeRef &out) = 0;
     // The WQE behind `index`, read now. With None and Wrong out.index is its index all the same.
     virtual Following follow(const Qp &qp, uint16_t index, WqeRef &out) = 0;
-    // The same from the copy of WQE `index` that load() or reload() has made.
-    virtual Following follow(const Qp &qp, uint16_t index, const SendWqe &wqe, WqeRef &out) = 0;
     // Reads req.next, of which nothing has been sent in this turn. Keys are not looked at.
     virtual WqeFault load(const Qp &qp, SendWqe &out) = 0;
-    // Reads req.oldest, which was good when it was sent.
+    // Reads req.oldest, which was good when it was sent, once more.
     virtual WqeFault reload(const Qp &qp, SendWqe &out) = 0;
     // Executes `wqe`, which changes keys.
     virtual Allowed change_keys(const Qp &qp, const SendWqe &wqe) = 0;
     // WQE `index` has succeeded, and asks for a completion.
-    virtual Completed complete(const Qp &qp, uint16_t index, const SendWqe &wqe, uint32_t byte_count) = 0;
+    virtual Completed complete(const Qp &qp, uint16_t index, const SentWqe &wqe, uint32_t byte_count) = 0;
     // WQE `index` has failed.
     virtual Completed fail(const Qp &qp, uint16_t index, Status status) = 0;
 

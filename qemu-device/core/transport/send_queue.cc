@@ -90,6 +90,10 @@ SendQueue::Step SendQueue::load(Qp &qp, SendWqe &out)
         return Step::Failed;
     }
     transport_.require(out.list.count <= kMaxListEntries && out.list.length <= kMaxMessage, "a WQE is within its limits");
+    if (is_reliable(qp.a.service)) {
+        transport_.sent_wqes.keep(qp.a.qpn, qp.req.next, out);
+        transport_.completer.forget(qp.a.qpn, qp.req.next_index);
+    }
     // What a response is written to is checked when the response is here, by the Completer.
     if (out.access() == Access::LocalRead && out.list.check(transport_.keys, qp.a.pd, Access::LocalRead) == Allowed::No) {
         set_fault(qp, Status::LocalProtection);
@@ -155,7 +159,19 @@ WqeRef SendQueue::behind(const Qp &qp, uint16_t index)
     return following;
 }
 
-SendQueue::Step SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count)
+bool SendQueue::behind_sent(const Qp &qp, uint16_t index, WqeRef &following)
+{
+    const uint16_t next = uint16_t(index + 1);
+    if (index_before(next, qp.req.started_index))
+        if (const SentWqes::Entry *kept = transport_.sent_wqes.find(qp.a.qpn, next)) {
+            following = kept->ref;
+            return true;
+        }
+    const Following what = transport_.sends.follow(qp, index, following);
+    return what == Following::Posted || (what == Following::None && next == qp.req.started_index);
+}
+
+SendQueue::Step SendQueue::complete(Qp &qp, const SentWqe &wqe, uint32_t psn_span, uint32_t byte_count)
 {
     RequesterState &r = qp.req;
     const uint16_t index = r.oldest.index;
@@ -168,8 +184,7 @@ SendQueue::Step SendQueue::complete(Qp &qp, const SendWqe &wqe, uint32_t psn_spa
         following.index = r.next_index;
         good = !is_reliable(qp.a.service) || end_psn == r.next_wqe_psn;
     } else {
-        const Following what = transport_.sends.follow(qp, index, wqe, following);
-        good = what == Following::Posted || (what == Following::None && following.index == r.started_index);
+        good = behind_sent(qp, index, following);
     }
     const bool overtaken = index == r.next_index;
     r.oldest = following;

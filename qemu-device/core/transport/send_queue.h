@@ -43,7 +43,7 @@ public:
     void go_back(Qp &qp);
 
     // `wqe`, the oldest, is done: the one behind is the oldest then. Failed: the QP went to ERR.
-    Step complete(Qp &qp, const SendWqe &wqe, uint32_t psn_span, uint32_t byte_count);
+    Step complete(Qp &qp, const SentWqe &wqe, uint32_t psn_span, uint32_t byte_count);
     // The oldest WQE fails; the QP goes to ERR, or to SQE when it is a datagram's.
     void fail(Qp &qp, Status status);
     // Status::Flushed for all that is posted, until the slice is over.
@@ -54,6 +54,8 @@ public:
 private:
     // The WQE behind `index`, as far as can be told.
     WqeRef behind(const Qp &qp, uint16_t index);
+    // The same for one that is under way. False: the queue is broken there.
+    bool behind_sent(const Qp &qp, uint16_t index, WqeRef &following);
     Flushed flush(Qp &qp, bool whole);
     Completed post_error(Qp &qp, uint16_t index, Status status);
 

@@ -33,6 +33,8 @@ void Transport::clear()
     timers.clear();
     flow_control.clear();
     store.clear();
+    sent_wqes.clear();
+    completer.clear();
     link_full = false;
 }
 

@@ -30,6 +30,7 @@
 #include "transport/responder.h"
 #include "transport/scheduler.h"
 #include "transport/send_queue.h"
+#include "transport/sent_wqes.h"
 #include "transport/uc.h"
 #include "wire/link.h"
 #include "wire/packet.h"
@@ -185,6 +186,7 @@ public:
     FlowControl flow_control;
     PageFaults page_faults;
     SendQueue send_queue;
+    SentWqes sent_wqes;
     Requester requester;
     Completer completer;
     Responder responder;

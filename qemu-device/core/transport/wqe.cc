@@ -46,13 +46,13 @@ Found DataList::resolve(KeySpace &keys, uint32_t pd, Access access, uint64_t off
     return bytes ? Found::No : Found::Yes;
 }
 
-uint32_t SendWqe::psn_span(uint32_t mtu) const
+uint32_t SentWqe::psn_span(uint32_t mtu) const
 {
     if (is_local())
         return 0;
-    if (is_atomic() || is_pointer() || is_consistent() || !list.length)
+    if (is_atomic() || is_pointer() || is_consistent() || !length)
         return 1;
-    return uint32_t((list.length + mtu - 1) / mtu);
+    return uint32_t((length + mtu - 1) / mtu);
 }
 
 }  // namespace hghca

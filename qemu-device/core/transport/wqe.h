@@ -52,10 +52,42 @@ enum class [[nodiscard]] WqeFault : uint8_t {
     Unreadable = 0xff,   // the queue itself cannot be read
 };
 
-struct SendWqe {
+// What counts of a WQE from its last packet to its completion.
+struct SentWqe {
     Operation operation;
-    bool solicited;
     bool completes;      // makes a CQE when it succeeds
+    uint32_t token;      // the function's own, for the completion
+    uint64_t length;     // bytes of its message
+
+    bool is_read() const { return operation == Operation::Read; }
+    bool is_atomic() const { return operation == Operation::CompareSwap || operation == Operation::FetchAdd; }
+    bool is_atomic_write() const { return operation == Operation::AtomicWrite; }
+    bool is_flush() const { return operation == Operation::Flush; }
+    bool is_part() const { return operation == Operation::Part; }
+    bool is_pointer() const { return operation == Operation::ReadPointer; }
+    bool is_consistent() const { return operation == Operation::ReadConsistent; }
+    // Its response brings data.
+    bool brings_data() const { return is_read() || is_pointer() || is_consistent(); }
+    // One packet, which a response of its own completes, no acknowledgement.
+    bool is_answered() const { return brings_data() || is_atomic() || is_atomic_write() || is_flush(); }
+    // Data that goes to where a key says.
+    bool is_write() const { return operation == Operation::Write || operation == Operation::WriteImm || is_part(); }
+    bool has_imm() const { return operation == Operation::SendImm || operation == Operation::WriteImm; }
+    // Executed here, without a packet.
+    bool is_local() const { return changes_keys() || operation == Operation::Nop; }
+    bool changes_keys() const
+    {
+        return operation == Operation::RegisterRegion || operation == Operation::LocalInvalidate ||
+               operation == Operation::BindWindow;
+    }
+    // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for what is executed here.
+    uint32_t psn_span(uint32_t mtu) const;
+    // The right its list needs.
+    Access access() const { return brings_data() || is_atomic() ? Access::LocalWrite : Access::LocalRead; }
+};
+
+struct SendWqe : SentWqe {
+    bool solicited;
     uint32_t imm;        // wire order; SEND_INV: the key
     Srqn srqn;           // XRC: at the peer
     uint64_t raddr;
@@ -72,35 +104,10 @@ struct SendWqe {
     // The function's copy of the WQE. Inline data stands in it.
     alignas(16) std::array<uint8_t, kMaxWqeBytes> bytes;
 
-    bool is_read() const { return operation == Operation::Read; }
-    bool is_atomic() const { return operation == Operation::CompareSwap || operation == Operation::FetchAdd; }
-    bool is_atomic_write() const { return operation == Operation::AtomicWrite; }
-    bool is_flush() const { return operation == Operation::Flush; }
-    bool is_part() const { return operation == Operation::Part; }
-    bool is_pointer() const { return operation == Operation::ReadPointer; }
-    bool is_consistent() const { return operation == Operation::ReadConsistent; }
-    // Its response brings data.
-    bool brings_data() const { return is_read() || is_pointer() || is_consistent(); }
-    // One packet, which a response of its own completes, no acknowledgement.
-    bool is_answered() const { return brings_data() || is_atomic() || is_atomic_write() || is_flush(); }
-    // Data that goes to where a key says.
-    bool is_write() const { return operation == Operation::Write || operation == Operation::WriteImm || is_part(); }
-    bool has_imm() const { return operation == Operation::SendImm || operation == Operation::WriteImm; }
     // IBA vol 1, 9.2: only what makes a completion at the peer can ask for an event there.
     bool asks_for_event() const { return solicited && !is_answered() && (!is_write() || has_imm()); }
-    // Executed here, without a packet.
-    bool is_local() const { return changes_keys() || operation == Operation::Nop; }
-    bool changes_keys() const
-    {
-        return operation == Operation::RegisterRegion || operation == Operation::LocalInvalidate ||
-               operation == Operation::BindWindow;
-    }
     // The bytes of a turn that it takes when it is executed here: its page list counts.
     int32_t local_cost() const { return 64 + int32_t(operation == Operation::RegisterRegion ? pages * 8 : 0); }
-    // PSNs it takes, and for a READ those of its responses (9.7.3.1); 0 for what is executed here.
-    uint32_t psn_span(uint32_t mtu) const;
-    // The right its list needs.
-    Access access() const { return brings_data() || is_atomic() ? Access::LocalWrite : Access::LocalRead; }
 };
 
 struct RecvWqe {
