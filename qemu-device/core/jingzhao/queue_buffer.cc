@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "jingzhao/queue_buffer.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -9,32 +8,10 @@
 
 namespace hghca {
 
-namespace {
-
-constexpr uint64_t kQueuePage = 4096;
-
-}  // namespace
-
 bool QueueBuffer::locate(MemoryTable &memory, const RingPlace &ring, uint32_t index, Segment &out)
 {
-    const uint64_t at = ring.address(index);
-    if (generation_ != memory.generation() || at < from_ || at >= end_) {
-        // All of the ring in this page at once, as the next slots are not checked again.
-        SegmentArray<1> segments;
-        const uint64_t page = at - at % kQueuePage;
-        const uint64_t from = std::max(ring.start, page);
-        const uint64_t end = page + std::min(kQueuePage, ring.start + ring.bytes() - page);
-        if (!memory.translate(ring.lkey, ring.pd, from, end - from, Access::LocalWrite, segments))
-            return false;
-        generation_ = memory.generation();
-        from_ = from;
-        end_ = end;
-        pointer_ = segments[0].pointer;
-        dma_ = segments[0].dma;
-    }
-    const uint64_t offset = at - from_;
-    out = {pointer_ ? pointer_ + offset : nullptr, dma_ + offset, ring.entry_bytes()};
-    return true;
+    const QueueMemory queue{ring.lkey, ring.pd, ring.start, ring.bytes()};
+    return page_.locate(memory, queue, ring.address(index), ring.entry_bytes(), Access::LocalWrite, out);
 }
 
 QueueBuffer::Result QueueBuffer::probe(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index)

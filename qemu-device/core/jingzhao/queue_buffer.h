@@ -7,7 +7,7 @@
 
 #include "hghca_hw.h"
 #include "jingzhao/context_fields.h"
-#include "jingzhao/memory.h"
+#include "jingzhao/queue_page.h"
 #include "wire/number.h"
 #include "wire/wire_object.h"
 
@@ -73,12 +73,7 @@ private:
     Result write_bytes(Host &host, MemoryTable &memory, const RingPlace &ring, uint32_t index, const void *entry);
     bool locate(MemoryTable &memory, const RingPlace &ring, uint32_t index, Segment &out);
 
-    // The page last used, so that most entries cost no look-up. Good while the
-    // memory table is of the same generation.
-    uint64_t generation_ = 0;
-    uint64_t from_ = 0, end_ = 0;   // addresses of the ring in it
-    uint8_t *pointer_ = nullptr;
-    uint64_t dma_ = 0;
+    QueuePage page_;
 };
 
 }  // namespace hghca

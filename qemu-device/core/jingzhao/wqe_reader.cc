@@ -172,10 +172,9 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
         !service_has(a.service, operation_of(ref.opcode)) || (is_vendor(operation_of(ref.opcode)) && !a.vendor_ops))
         return WqeFault::Operation;
     // A WQE lies in one page, as both begin at a multiple of their size.
-    SegmentArray<1> at_host;
+    Segment at_host;
     uint8_t *bytes = out.bytes.data();
-    if (!memory_.translate(a.sq.lkey, a.pd, wqe_address(a.sq, ref.index), end, Access::LocalRead, at_host) ||
-        !load_behind_link(at_host[0], bytes, end))
+    if (!locate(a, ref.index, uint32_t(end), at_host) || !load_behind_link(at_host, bytes, end))
         return WqeFault::Unreadable;
 
     const auto next = unit_at<hghca_next_unit>(bytes, 0);
@@ -246,6 +245,12 @@ WqeFault WqeReader::read_send(const QpAttributes &a, const WqeRef &ref, const Ru
     return WqeFault::None;
 }
 
+bool WqeReader::locate(const QpAttributes &a, uint16_t index, uint32_t bytes, Segment &out)
+{
+    const QueueMemory queue{a.sq.lkey, a.pd, wqe_address(a.sq, 0), uint64_t(a.sq.length) << a.sq.stride_log};
+    return page_.locate(memory_, queue, wqe_address(a.sq, index), bytes, Access::LocalRead, out);
+}
+
 bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint64_t link, WqeRef &following)
 {
     const auto word0 = uint32_t(link), word1 = uint32_t(link >> 32);
@@ -262,12 +267,11 @@ bool WqeReader::decode_link(const QpAttributes &a, uint16_t index, uint64_t link
 
 bool WqeReader::read_link(const QpAttributes &a, uint16_t index, WqeRef &following)
 {
-    SegmentArray<1> at;
+    Segment at;
     uint64_t link;
     following = {};
     following.index = uint16_t(index + 1);
-    return memory_.translate(a.sq.lkey, a.pd, wqe_address(a.sq, index), sizeof(link), Access::LocalRead, at) &&
-           load_link(at[0], link) && decode_link(a, index, link, following);
+    return locate(a, index, sizeof(link), at) && load_link(at, link) && decode_link(a, index, link, following);
 }
 
 // Software writes nda_nop, then nee_nds, also while the WQE is under way. One

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "jingzhao/memory.h"
+#include "jingzhao/queue_page.h"
 #include "transport/function.h"
 #include "transport/qp.h"
 #include "transport/wqe.h"
@@ -65,12 +65,15 @@ public:
     WqeFault read_receive(const ReceiveSlot &slot, RecvWqe &out);
 
 private:
+    // Where `bytes` of WQE `index` are, from its start on. False: they cannot be read.
+    bool locate(const QpAttributes &a, uint16_t index, uint32_t bytes, Segment &out);
     static bool decode_link(const QpAttributes &a, uint16_t index, uint64_t link, WqeRef &following);
     bool load_link(const Segment &wqe, uint64_t &link);
     bool load_behind_link(const Segment &wqe, uint8_t *bytes, size_t end);
 
     Host &host_;
     MemoryTable &memory_;
+    QueuePage page_;   // of a send queue
 };
 
 }  // namespace hghca
