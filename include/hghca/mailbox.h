@@ -78,7 +78,8 @@ struct hghca_dev_lim {
 	__u8	rsvd65[3];
 	__u8	log_max_rss;		/* 68h, extension RSS: groups */
 	__u8	log_max_rss_size;	/* entries per group */
-	__be16	rsvd6a;
+	__u8	moderation_scale;	/* 6Ah, extension MODERATION; 0 means 1 */
+	__u8	rsvd6b;
 	__be32	rsvd6c[5];
 };
 HGHCA_ASSERT_SIZE(hghca_dev_lim, 0x80);
@@ -98,6 +99,7 @@ HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_flows, 0x5c);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, clock_khz, 0x60);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_device_memory, 0x64);
 HGHCA_ASSERT_OFFSET(hghca_dev_lim, log_max_rss, 0x68);
+HGHCA_ASSERT_OFFSET(hghca_dev_lim, moderation_scale, 0x6a);
 
 /* Valid bits of the log2 fields. The bits above them are undefined. */
 #define HGHCA_DEV_LIM_RESERVED_MASK	0x0f	/* all log_reserved_* */

@@ -535,6 +535,7 @@ int hghca_profile_init(struct hghca_dev *hdev)
 	hghca_profile_srqs(hdev, &lim);
 	hghca_profile_counter_sets(hdev, &lim);
 	hghca_profile_clock(hdev, &lim);
+	hdev->limits.moderation_scale = lim.moderation_scale ?: 1;
 	hghca_profile_device_memory(hdev, &lim);
 	hghca_profile_odp(hdev);
 	hghca_profile_mcgs(hdev, &lim);

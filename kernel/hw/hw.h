@@ -54,6 +54,7 @@ struct hghca_dev;
  * @num_flows: flow rules; 0 without HGHCA_CAP_RAW_PACKET
  * @num_rss: RSS groups; 0 without HGHCA_CAP_RSS
  * @log_max_rss_size: log2 of the entries of a group
+ * @moderation_scale: of periods of moderation that the kernel chooses
  * @clock_khz: frequency of the device clock; 0 without HGHCA_CAP_CLOCK
  * @device_memory: bytes, 0 without HGHCA_CAP_DEVICE_MEMORY
  * @num_pds: protection domains
@@ -105,6 +106,7 @@ struct hghca_limits {
 	u32 num_flows;
 	u32 num_rss;
 	u32 log_max_rss_size;
+	u32 moderation_scale;
 	u32 clock_khz;
 	u32 device_memory;
 	u32 num_pds;

@@ -545,11 +545,16 @@ int hghca_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *
  * @count: number of completions before an event
  * @period: maximum delay of the event after the first completion, in us
  *
- * If either is 0, events are not delayed.
+ * If either is 0, events are not delayed.  The period of a CQ of the kernel is out of a table
+ * of ib_core, and is multiplied by what the device asks for.
  *
  * Return: 0 or a negative errno.
  */
 int hghca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
+	u32 scale = to_hdev(ibcq->device)->limits.moderation_scale;
+
+	if (!ibcq->uobject)
+		period = min_t(u32, period * scale, U16_MAX);
 	return hghca_cmd_moderate_cq(to_hdev(ibcq->device), to_hcq(ibcq)->hw.cqn, count, period);
 }

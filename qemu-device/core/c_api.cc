@@ -48,6 +48,7 @@ hghca::Config make_config(const hghca_config &in)
     config.init_delay_ns = in.init_delay_ns;
     std::copy(std::begin(in.mac), std::end(in.mac), config.mac.begin());
     config.node_guid = in.node_guid;
+    config.moderation_scale = in.moderation_scale;
     config.cache_entries = in.cache_entries;
     if (in.slice_work)
         config.slice_work = in.slice_work;

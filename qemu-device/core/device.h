@@ -58,6 +58,7 @@ struct Config {
     // A QP that its rate holds back waits so long at least: packets go in bursts, not each at the price of a timer.
     uint64_t pace_grain_ns = 20'000;
     ReceiveBuffers receive_buffers{};
+    uint8_t moderation_scale = 1;  // as QUERY_DEV_LIM says it
     uint64_t init_delay_ns = 0;    // Rsnic: so long after a reset the device is initializing
     DeviceMemory device_memory;    // outlives the Device
 };

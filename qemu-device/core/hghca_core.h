@@ -62,6 +62,7 @@ struct hghca_config {
 	uint32_t slice_work;		/* what a call does at most, about, in units of work.h; 0: the default */
 	struct hghca_receive_buffer roce_buffer;
 	struct hghca_receive_buffer other_buffer;
+	uint8_t moderation_scale;	/* as QUERY_DEV_LIM says it */
 	uint64_t init_delay_ns;		/* RSNIC: so long after a reset it is initializing */
 	uint8_t *device_memory;		/* the caller's, for as long as the core lives */
 	uint64_t device_memory_bytes;	/* 0: none; a power of two, 4096 to HGHCA_DEVICE_MEMORY_MAX */

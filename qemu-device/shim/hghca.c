@@ -32,6 +32,7 @@
 #define HGHCA_SLICE_DEFAULT     128
 #define HGHCA_SLICE_MAX         65536
 #define HGHCA_MEMORY_DEFAULT    (1 * MiB)
+#define HGHCA_MODERATION_SCALE_TCG 32
 #define HGHCA_BUFFER_DEFAULT    (512 * KiB)
 #define HGHCA_BUFFER_MIN        (16 * KiB)
 #define HGHCA_BUFFER_MAX        (64 * MiB)
@@ -338,6 +339,18 @@ static bool hghca_check_properties(HghcaState *s, Error **errp)
     return true;
 }
 
+/*
+ * Tables of moderation, as the kernel's, are made for computers. A CPU that TCG emulates takes
+ * some 30 times as long for a completion.
+ */
+static uint8_t hghca_moderation_scale(const HghcaState *s)
+{
+    if (s->moderation_scale) {
+        return s->moderation_scale;
+    }
+    return tcg_enabled() ? HGHCA_MODERATION_SCALE_TCG : 1;
+}
+
 static bool hghca_new_core(HghcaState *s, Error **errp)
 {
     struct hghca_config config = {
@@ -346,6 +359,7 @@ static bool hghca_new_core(HghcaState *s, Error **errp)
         .node_guid = s->node_guid,
         .cache_entries = s->cache_entries,
         .slice_work = s->slice_work,
+        .moderation_scale = hghca_moderation_scale(s),
         .roce_buffer = { s->roce_drain_mbps, s->roce_buffer_bytes },
         .other_buffer = { s->other_drain_mbps, s->other_buffer_bytes },
         .device_memory = s->memory_bytes ? memory_region_get_ram_ptr(&s->memory) : NULL,
@@ -688,6 +702,7 @@ static const Property hghca_properties[] = {
     DEFINE_PROP_UINT32("slice", HghcaState, slice_work, HGHCA_SLICE_DEFAULT),
     DEFINE_PROP_UINT64("node-guid", HghcaState, node_guid, 0),
     DEFINE_PROP_SIZE("device-memory", HghcaState, memory_bytes, HGHCA_MEMORY_DEFAULT),
+    DEFINE_PROP_UINT8("moderation-scale", HghcaState, moderation_scale, 0),
     DEFINE_PROP_UINT32("roce-drain", HghcaState, roce_drain_mbps, 0),
     DEFINE_PROP_SIZE("roce-buffer", HghcaState, roce_buffer_bytes, HGHCA_BUFFER_DEFAULT),
     DEFINE_PROP_UINT32("other-drain", HghcaState, other_drain_mbps, 0),

@@ -25,6 +25,12 @@
 #include "exec/memory.h"
 #endif
 
+#if __has_include("system/tcg.h")
+#include "system/tcg.h"
+#else
+#include "sysemu/tcg.h"
+#endif
+
 #if __has_include("system/memory_cached.h")
 #include "system/memory_cached.h"
 #endif

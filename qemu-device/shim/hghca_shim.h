@@ -51,6 +51,7 @@ struct HghcaState {
     char *profile;                  /* NULL: full */
     uint32_t init_delay_ms;
     uint64_t memory_bytes;
+    uint8_t moderation_scale;   /* 0: by the accelerator */
     uint64_t fail_command;
     uint32_t no_capabilities;       /* mask of those that are not advertised */
     uint32_t roce_drain_mbps;

@@ -526,6 +526,49 @@ static void limits_clock(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, U16_MAX, attr.cq_caps.max_cq_moderation_period);
 }
 
+static const struct limits_moderation {
+	const char *name;
+	u8 scale;	/* 6Ah */
+	bool user;	/* whose CQ it is */
+	u16 period;
+	u16 told;	/* to the device */
+} limits_moderations[] = {
+	{ "kernel's, no scale", 0, false, 16, 16 },
+	{ "kernel's, 1", 1, false, 16, 16 },
+	{ "kernel's, 32", 32, false, 16, 512 },
+	{ "kernel's, 0 us", 32, false, 0, 0 },
+	{ "kernel's, more than fits", 255, false, 1000, 65535 },
+	{ "a program's, 32", 32, true, 16, 16 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(limits_moderation, limits_moderations, name);
+
+static void limits_moderation(struct kunit *test)
+{
+	const struct limits_moderation *param = test->param_value;
+	struct fake *fake = test->priv;
+	struct fake_command *cmd;
+	struct hghca_cq *hcq;
+	u32 mark;
+
+	hcq = kunit_kzalloc(test, sizeof(*hcq), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hcq);
+	fake->limits.moderation_scale = param->scale;
+	KUNIT_ASSERT_EQ(test, 0, fake_open(fake));
+	hcq->ibcq.device = &fake->hdev->ibdev;
+	/* Only whether there is one counts. */
+	hcq->ibcq.uobject = param->user ? (void *)hcq : NULL;
+	hcq->hw.cqn = 5;
+
+	mark = fake_mark(fake);
+	KUNIT_EXPECT_EQ(test, 0, hghca_modify_cq(&hcq->ibcq, 4, param->period));
+	cmd = fake_nth(fake, mark);
+	KUNIT_ASSERT_NOT_NULL(test, cmd);
+	KUNIT_EXPECT_EQ(test, 0xe07, cmd->op);
+	KUNIT_EXPECT_EQ(test, 5, cmd->in_modifier);
+	KUNIT_EXPECT_EQ(test, 4 << 16 | param->told, cmd->in_param);
+}
+
 static enum fake_end limits_refuse_adapter(struct fake *fake, const struct fake_command *cmd,
 					   struct fake_answer *answer)
 {
@@ -564,6 +607,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_counter_sets, limits_sets_gen_params),
 	KUNIT_CASE_PARAM(limits_bad_clock, limits_bad_clock_gen_params),
 	KUNIT_CASE(limits_clock),
+	KUNIT_CASE_PARAM(limits_moderation, limits_moderation_gen_params),
 	KUNIT_CASE(limits_refused),
 	{}
 };

@@ -16,7 +16,7 @@ OF_PROFILE = {"full": EVERY_CAPABILITY & ~VENDOR_OPS, "base": 0,
                                             SYNC_COMMANDS | STATUS_RECORD)}
 # Interface document, 4.2: what INIT_HCA takes only with another.
 DEPENDS = {SRQ: XRC, SYNC_COMMANDS: STATUS_RECORD}
-CAPABILITIES_AT, TABLE_OF_SRQS, TABLE_OF_GROUPS = 0x3c, 3 << 20 | 3, 5 << 20 | 4
+CAPABILITIES_AT, MODERATION_SCALE_AT, TABLE_OF_SRQS, TABLE_OF_GROUPS = 0x3c, 0x6a, 3 << 20 | 3, 5 << 20 | 4
 
 
 def device(properties):
@@ -98,6 +98,21 @@ def test_failed_reads():
 def advertised(hca):
     hca.command(QUERY_DEV_LIM)
     return struct.unpack(">I", hca.m.read(hca.outbox + CAPABILITIES_AT, 4))[0]
+
+
+def test_moderation_scale():
+    """`moderation-scale` is what QUERY_DEV_LIM has; by default 1, as the CPU is not emulated, and more than 255 is refused"""
+    for properties, scale in (("slice=128", 1), ("moderation-scale=1", 1), ("moderation-scale=255", 255)):
+        with machine.started(*device(properties)) as m:
+            hca = Hca(m, 4, 0xe0000000, 0x1000000)
+            hca.enable()
+            hca.command(QUERY_DEV_LIM)
+            found = hca.m.read(hca.outbox + MODERATION_SCALE_AT, 1)[0]
+            if found != scale:
+                raise AssertionError(f"{properties}: {found}, not {scale}")
+    said = refusal("moderation-scale=256")
+    if "expects uint8_t" not in said:
+        raise AssertionError(said)
 
 
 def initialized_with(hca, capabilities):

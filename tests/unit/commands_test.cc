@@ -531,6 +531,7 @@ TEST_F(Commands, DeviceLimits)
     EXPECT_EQ(lim.log_device_memory, 16);
     EXPECT_EQ(lim.log_max_rss, 10);
     EXPECT_EQ(lim.log_max_rss_size, 9);
+    EXPECT_EQ(lim.moderation_scale, 1);
     // The rest of the mailbox is zero.
     for (unsigned i = sizeof(lim); i < HGHCA_MAILBOX_SIZE; i++)
         ASSERT_EQ(host.at(driver.out_mailbox())[i], 0) << i;

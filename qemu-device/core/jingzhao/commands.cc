@@ -157,6 +157,7 @@ void CommandInterface::add_extensions(hghca_dev_lim &lim) const
     lim.qps_per_flow = kQpsPerFlow;
     lim.log_max_rss = kLogMaxRss;
     lim.log_max_rss_size = kLogMaxRssSize;
+    lim.moderation_scale = device_.config.moderation_scale;
 }
 
 // EUI-64 of the MAC address.
