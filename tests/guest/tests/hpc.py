@@ -109,7 +109,7 @@ def io_demo(testbed, server):
             said = testbed.try_run(f"{ucx(testbed.client, 'rc')} io_demo {options} -o read,write -i 100 -w 8 -c 1 "
                                    f"-l 100 -s 1 {server.address}:{port}", timeout=120)
             expect(said.status == 0 and "Client exit with status 'OK'" in said.output,
-                   f"status {said.status}: {tail(said.output, 3000)}\nserver: {tail(serving.output, 3000)}")
+                   f"status {said.status}: {tail(said.output, 30000)}\nserver: {tail(serving.output, 3000)}")
         expect(serving.running(), f"the server ended: {tail(serving.output, 3000)}")
         check_lanes(said.output, testbed.client, "rc")
         counts = re.findall(r"\| (read|write) .*? total:(\d+)", said.output)
@@ -134,7 +134,7 @@ def mpi(testbed, transport, hosts, names, payload):
         logs = "".join(side.guest.run(f"cat {UCX_LOGS}; rm -f {UCX_LOGS}", timeout=20).stdout for side in testbed.sides)
         good = [line for line in said.stdout.splitlines() if line.startswith("ok ")]
         expect(said.status == 0 and len(good) == MPI_CASES and "not ok" not in said.stdout,
-               f"status {said.status}, {len(good)} of {MPI_CASES} cases passed: {tail(said.output, 3000)}\n"
+               f"status {said.status}, {len(good)} of {MPI_CASES} cases passed: {tail(said.output, 30000)}\n"
                f"UCX: {tail(logs, 3000)}")
     expect(f"# ranks on {names}" in said.stdout, f"the ranks ran elsewhere: {said.stdout}")
     check_lanes(logs, testbed.client, transport)
