@@ -3,6 +3,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
+#include <rdma/iter.h>
 
 #include "hghca.h"
 
@@ -96,34 +97,22 @@ static void hghca_mtt_writer_cleanup(struct hghca_mtt_writer *writer)
 	hghca_mailbox_free(writer->hdev, writer->mailbox);
 }
 
-/*
- * Write the blocks of 1 << @page_shift bytes of @umem, without the first @skip.  As
- * rdma_umem_for_each_dma_block(), but without a call of a function for each block.
- */
 static int hghca_mtts_push_umem(struct hghca_mtt_writer *writer, struct ib_umem *umem,
 				u8 page_shift, u64 skip)
 {
-	u64 size = BIT_ULL(page_shift);
-	u64 from = ib_umem_offset(umem);
-	struct scatterlist *sg;
-	u64 block, end;
-	int i, err;
+	struct ib_block_iter biter;
+	int err;
 
-	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
-		block = round_down(sg_dma_address(sg) + from, size);
-		end = sg_dma_address(sg) + sg_dma_len(sg);
-		for (; block < end; block += size) {
-			if (skip) {
-				skip--;
-				continue;
-			}
-			if (hghca_mtt_writer_full(writer))
-				return hghca_mtt_writer_finish(writer);
-			err = hghca_mtt_writer_push(writer, block);
-			if (err)
-				return err;
+	rdma_umem_for_each_dma_block(umem, &biter, BIT_ULL(page_shift)) {
+		if (skip) {
+			skip--;
+			continue;
 		}
-		from = 0;
+		if (hghca_mtt_writer_full(writer))
+			break;
+		err = hghca_mtt_writer_push(writer, rdma_block_iter_dma_address(&biter));
+		if (err)
+			return err;
 	}
 	return hghca_mtt_writer_finish(writer);
 }
