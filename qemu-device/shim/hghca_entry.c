@@ -50,8 +50,8 @@
 static struct {
     unsigned depth;         /* nested entries, of all HCAs */
     int64_t begin_ns;       /* start of the current turns, by get_clock() */
-    uint64_t number;        /* of the current outermost entry or turn */
-    int64_t now_ns;         /* its virtual time; 0: not read yet */
+    uint64_t number;        /* hghca_entry_number() */
+    int64_t now_ns;         /* virtual time of the current outermost entry or turn; 0: not read yet */
     QTAILQ_HEAD(, HghcaState) due;
     unsigned users;         /* open HCAs; bh and rest exist while this is not 0 */
     QEMUBH *bh;             /* runs a round of turns */
@@ -119,6 +119,12 @@ static bool hghca_has_work(HghcaState *s)
     return s->link_ready_due || (s->link && hghca_link_has_work(s->link)) || hghca_core_has_work(s->core);
 }
 
+static void hghca_renumber(void)
+{
+    hghca_all.number++;
+    hghca_all.now_ns = 0;
+}
+
 /* Ends an entry into the core and does the work that had to wait for the end. */
 static void hghca_settle(HghcaState *s)
 {
@@ -142,16 +148,11 @@ static void hghca_settle(HghcaState *s)
     if (s->rx_waiting) {
         s->rx_waiting = false;
         qemu_flush_queued_packets(qemu_get_queue(s->nic));
+        hghca_renumber();    /* frames may also have gone to other devices */
     }
     if (s->vectors_due || hghca_has_work(s)) {
         hghca_set_due(s);
     }
-}
-
-static void hghca_renumber(void)
-{
-    hghca_all.number++;
-    hghca_all.now_ns = 0;
 }
 
 /*
@@ -190,7 +191,7 @@ static void hghca_signal(HghcaState *s)
 
 static void hghca_take_turn(HghcaState *s)
 {
-    hghca_renumber();
+    hghca_all.now_ns = 0;
     hghca_clear_due(s);
     if (hghca_has_work(s)) {
         s->busy = true;
@@ -249,9 +250,10 @@ bool hghca_enter(HghcaState *s)
 }
 
 /*
- * Another number in each outermost entry, in each turn, and after each MSI-X message.
- * While it is the same, no netdev, filter or device comes or goes. 0 outside of entries:
- * a change of the link calls the core there, and it may send a pause frame.
+ * Another number in each outermost entry with its turns, in each round of the main loop,
+ * and after each MSI-X message and each flush of the net layer's queue. While it is the
+ * same, no netdev, filter or device comes or goes. 0 outside of entries: a change of the
+ * link calls the core there, and it may send a pause frame.
  */
 uint64_t hghca_entry_number(void)
 {
@@ -348,6 +350,7 @@ static void hghca_bottom_half(void *opaque)
         return;
     }
     hghca_all.depth++;
+    hghca_renumber();
     hghca_take_turns();
     hghca_all.depth--;
     trace_hghca_round(!QTAILQ_EMPTY(&hghca_all.due));

@@ -132,7 +132,7 @@ static HghcaState *hghca_wire_find(HghcaState *s)
 
 /*
  * Where the frame may go directly. The net layer takes as long for a frame as a third of
- * the core. The first frame of an entry or turn goes through the net layer all the same:
+ * the core. The first frame of an entry or round goes through the net layer all the same:
  * the search takes as long as one.
  */
 static HghcaState *hghca_wire_end(HghcaState *s)

@@ -44,8 +44,16 @@ def trace(m):
 
 
 def test_wire_direct():
-    """Between two HCAs, the first frame of a turn goes through QEMU's net layer and the others directly"""
+    """Between two HCAs, the first frame of an entry goes through QEMU's net layer and the others directly"""
     with connected() as (m, a, b):
+        trace(m)
+        x, _ = pair(a, b, jz.RC)
+        same([write(m, a, b, x, seed) for seed in (1, 2)], [PACKETS - 1] * 2, "packets that went directly")
+
+
+def test_wire_turns():
+    """The same in an entry of many turns: only its first frame goes through QEMU's net layer"""
+    with adapters("full,slice=1", "full") as (m, a, b):
         trace(m)
         x, _ = pair(a, b, jz.RC)
         same([write(m, a, b, x, seed) for seed in (1, 2)], [PACKETS - 1] * 2, "packets that went directly")
