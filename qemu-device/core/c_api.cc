@@ -202,6 +202,8 @@ bool hghca_core_run(struct hghca_core *core)
 
 bool hghca_core_has_work(const struct hghca_core *core) { return core->device.has_work(); }
 
+bool hghca_core_rung_has_work(const struct hghca_core *core) { return core->device.rung_has_work(); }
+
 void hghca_core_timer(struct hghca_core *core)
 {
     core->device.timer();

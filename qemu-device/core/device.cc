@@ -225,6 +225,7 @@ try {
     if (doorbell >= kDoorbells)
         return;
     uint32_t &latch = uar_low_[page * kDoorbells + doorbell];
+    rung_ = kNoQpn;
     if (size == 8 && half == 0)
         ring(page, doorbell, uint32_t(value), uint32_t(value >> 32));
     else if (size == 4 && half == 0)
@@ -240,7 +241,8 @@ void Device::ring(uint32_t page, uint32_t doorbell, uint32_t low, uint32_t high)
     begin_slice();
     switch (doorbell * kDoorbellStride) {
     case HGHCA_UAR_SQ_DB:
-        sends->ring({page, Qpn(field_get(HGHCA_SQ_DB_QPN_MASK, high)), uint16_t(field_get(HGHCA_SQ_DB_HEAD_MASK, low)),
+        rung_ = Qpn(field_get(HGHCA_SQ_DB_QPN_MASK, high));
+        sends->ring({page, rung_, uint16_t(field_get(HGHCA_SQ_DB_HEAD_MASK, low)),
                      uint8_t(field_get(HGHCA_SQ_DB_COUNT_MASK, low)), uint8_t(field_get(HGHCA_SQ_DB_OPCODE_MASK, low)),
                      uint8_t(field_get(HGHCA_SQ_DB_SIZE0_MASK, high)), bool(low & HGHCA_SQ_DB_FENCE)});
         // The first slice is done in the context that rang.
@@ -320,6 +322,13 @@ try {
 bool Device::has_work() const
 {
     return !failed_ && (expiring_ || eqs->has_work() || transport->has_work() || (segment && segment->has_work()));
+}
+
+bool Device::rung_has_work() const
+{
+    // The caller asks after every turn: a context that has gone to ICM is not fetched for it.
+    const Qp *qp = failed_ || !initialized || rung_ == kNoQpn ? nullptr : qps->cached(rung_);
+    return qp && Transport::outstanding(*qp);
 }
 
 void Device::timer()

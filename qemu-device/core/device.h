@@ -54,7 +54,7 @@ struct Config {
     std::array<uint8_t, 6> mac;
     uint64_t node_guid = 0;        // 0: EUI-64 from the MAC
     uint32_t cache_entries = 0;    // contexts of each kind kept on chip; 0: no limit
-    uint32_t slice_work = 128;     // what one entry does before schedule(), in units of work.h
+    uint32_t slice_work = 32;      // what one entry does before schedule(), in units of work.h
     // A QP that its rate holds back waits so long at least: packets go in bursts, not each at the price of a timer.
     uint64_t pace_grain_ns = 20'000;
     ReceiveBuffers receive_buffers{};
@@ -111,6 +111,8 @@ public:
     // One slice of what is due: replies, sends, what an entry before has left. True: there is more.
     bool run();
     bool has_work() const;
+    // Are WQEs outstanding on the send queue that the last doorbell rang? False: its doorbell was another's.
+    bool rung_has_work() const;
     uint64_t work_done() const { return work.done(); }
     void timer();
     void link_ready();
@@ -180,6 +182,7 @@ private:
     uint64_t next_deadline() const;
     std::vector<uint32_t> uar_low_;  // latched low halves, one a doorbell a page
     bool expiring_ = false;     // a slice has ended before all that was due in time was done
+    Qpn rung_ = kNoQpn;         // whose send queue the last write to a UAR page rang
     uint64_t armed_ns_ = UINT64_MAX;  // what Host::set_timer() was told last
     bool failed_ = false;
 };

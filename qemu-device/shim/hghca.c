@@ -29,7 +29,7 @@
 #define HGHCA_MSIX_TABLE        0
 #define HGHCA_MSIX_PBA          (4 * KiB)
 #define HGHCA_QPS_SHOWN         64
-#define HGHCA_SLICE_DEFAULT     128
+#define HGHCA_SLICE_DEFAULT     32
 #define HGHCA_SLICE_MAX         65536
 #define HGHCA_MEMORY_DEFAULT    (1 * MiB)
 #define HGHCA_MODERATION_SCALE_TCG 32
@@ -196,7 +196,7 @@ static void hghca_uar_write(void *opaque, hwaddr offset, uint64_t value, unsigne
                           offset % HGHCA_UAR_PAGE_SIZE, size, value);
     if (hghca_enter(s)) {
         hghca_core_uar_write(s->core, offset, value, size);
-        hghca_leave(s);
+        hghca_leave_doorbell(s);
     }
 }
 

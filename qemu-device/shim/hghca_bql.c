@@ -6,8 +6,9 @@
  * before the doorbell that sent it returns. It rings a doorbell of its own at once
  * and finds the BQL held. If its thread slept in the kernel, it would wake up about
  * 10 us after the BQL is released. docs/explanation/testing.rst has the effect on
- * ib_write_lat. Therefore a thread that finds the BQL held retries for a few
- * microseconds before it sleeps.
+ * ib_write_lat. Therefore a thread that finds the BQL held retries for some tens of
+ * microseconds before it sleeps. Turns that a virtual CPU waits for end sooner than that
+ * (hghca_entry.c).
  *
  * After a round of turns that leaves work, the main loop takes the BQL only after
  * all threads that slept at that time have had it. Any other thread stands back when
@@ -24,7 +25,7 @@
 #include "hghca_fair.h"
 #include "hghca_shim.h"
 
-#define HGHCA_BQL_TRIES 400
+#define HGHCA_BQL_TRIES 6000     /* longer than HGHCA_TURNS_NS and a turn */
 #define HGHCA_BQL_BOUND_NS 1000000
 
 typedef struct HghcaBqlWaiter {
@@ -80,13 +81,19 @@ static void hghca_bql_lock(QemuMutex *mutex, const char *file, int line)
 /* The next time this thread takes the BQL, threads that already wait for it go first. */
 void hghca_bql_give_way(void)
 {
-    hghca_bql_gives_way = qatomic_read(&bql_mutex_lock_func) == hghca_bql_lock;
+    hghca_bql_gives_way = hghca_bql_is_hooked();
 }
 
-/* Returns whether a virtual CPU waits for the BQL. A hint; true if that is not known. */
+/* Without the hook it is not known who waits for the BQL. */
+bool hghca_bql_is_hooked(void)
+{
+    return qatomic_read(&bql_mutex_lock_func) == hghca_bql_lock;
+}
+
+/* Returns whether a virtual CPU waits for the BQL. A hint. */
 bool hghca_bql_is_wanted(void)
 {
-    return qatomic_read(&bql_mutex_lock_func) != hghca_bql_lock || qatomic_read(&hghca_bql_cpus);
+    return qatomic_read(&hghca_bql_cpus);
 }
 
 /*

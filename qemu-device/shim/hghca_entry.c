@@ -15,6 +15,12 @@
  * a doorbell needs no other thread, calls do not nest, and the time of every entry is
  * bounded.
  *
+ * The work may be that of other queues. After a doorbell whose own send queue has no
+ * work left, HGHCA_TURNS_AFTER turns follow at the most: the program that rang it has
+ * its completion and waits for the doorbell alone. There are some such turns, because
+ * most often nothing else is to do, and the QP only has to leave the line of those that
+ * send. To wake the main loop for that would take longer.
+ *
  * Between two rounds the main loop drops the BQL for one or two microseconds. A thread
  * needs longer to wake up. Therefore, after HGHCA_ROUNDS_MAX rounds that left work, the
  * main loop has no round for HGHCA_REST_NS. In that time virtual CPUs can take the BQL,
@@ -35,7 +41,9 @@
 #include "hghca_shim.h"
 #include "trace.h"
 
-#define HGHCA_TURNS_NS 100000
+#define HGHCA_TURNS_NS 30000
+/* If it is not known whether a virtual CPU waits. */
+#define HGHCA_TURNS_UNKNOWN_NS 100000
 /*
  * If virtual CPUs that poll memory occupy all CPUs of the host, the main loop waits long
  * for a CPU. Therefore a virtual CPU that rings a doorbell does more of the work, as long
@@ -44,6 +52,7 @@
 #define HGHCA_TURNS_ALONE_NS 1000000
 /* Turns also end if the clock does not advance. */
 #define HGHCA_TURNS_MAX 256
+#define HGHCA_TURNS_AFTER 2
 #define HGHCA_ROUNDS_MAX 16
 #define HGHCA_REST_NS 50000     /* longer than a thread needs to wake up */
 
@@ -57,12 +66,17 @@ static struct {
     QEMUBH *bh;             /* runs a round of turns */
     QEMUTimer *rest;        /* while it is pending, there is no round */
     unsigned rounds;        /* rounds that left work, since the last rest */
+    HghcaState *rung;       /* the outermost entry is its doorbell */
+    unsigned turns_after;   /* since the work of that doorbell was done */
 } hghca_all = { .due = QTAILQ_HEAD_INITIALIZER(hghca_all.due) };
 
 static bool hghca_time_is_over(void)
 {
     int64_t taken_ns = get_clock() - hghca_all.begin_ns;
 
+    if (!hghca_bql_is_hooked()) {
+        return taken_ns >= HGHCA_TURNS_UNKNOWN_NS;
+    }
     return taken_ns >= HGHCA_TURNS_ALONE_NS ||
            (taken_ns >= HGHCA_TURNS_NS && hghca_bql_is_wanted());
 }
@@ -215,6 +229,19 @@ static void hghca_postpone_turns(void)
     }
 }
 
+/* Asked once, after turn number `turns` of an entry. */
+static bool hghca_doorbell_is_done(unsigned turns)
+{
+    HghcaState *s = hghca_all.rung;
+
+    if (!s || s->closing || s->vectors_due || hghca_core_rung_has_work(s->core) ||
+        hghca_all.turns_after++ < HGHCA_TURNS_AFTER) {
+        return false;
+    }
+    trace_hghca_doorbell_done(s->name, turns);
+    return true;
+}
+
 static void hghca_take_turns(void)
 {
     unsigned turns = 0;
@@ -226,7 +253,7 @@ static void hghca_take_turns(void)
     do {
         hghca_take_turn(QTAILQ_FIRST(&hghca_all.due));
     } while (!QTAILQ_EMPTY(&hghca_all.due) && ++turns < HGHCA_TURNS_MAX &&
-             !hghca_time_is_over());
+             !hghca_time_is_over() && !hghca_doorbell_is_done(turns));
     hghca_postpone_turns();
 }
 
@@ -284,6 +311,21 @@ void hghca_leave(HghcaState *s)
         hghca_take_turns();
     }
     hghca_all.depth--;
+}
+
+/* Ends the entry of a doorbell; as hghca_leave(). */
+void hghca_leave_doorbell(HghcaState *s)
+{
+    bool outermost = hghca_all.depth == 1;
+
+    if (outermost) {
+        hghca_all.rung = s;
+        hghca_all.turns_after = 0;
+    }
+    hghca_leave(s);
+    if (outermost) {
+        hghca_all.rung = NULL;
+    }
 }
 
 /* Ends an entry without turns, for a caller that must not receive a frame within its call. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A thread that finds the lock held retries for a few microseconds, because a wakeup
+ * A thread that finds the lock held retries for some time, because a wakeup
  * by the kernel takes longer than the lock is held. Then the thread sleeps. A free
  * lock goes to the first thread that tries. A thread that repeatedly drops the lock
  * for one microsecond gets it back each time before a sleeper has woken up.

@@ -104,6 +104,7 @@ struct HghcaState {
 #pragma GCC diagnostic error "-Wunused-result"
 bool hghca_enter(HghcaState *s) G_GNUC_WARN_UNUSED_RESULT;
 void hghca_leave(HghcaState *s);
+void hghca_leave_doorbell(HghcaState *s);
 void hghca_leave_quietly(HghcaState *s);
 void hghca_poke(void *opaque);
 uint64_t hghca_entry_time_ns(void *opaque);
@@ -118,6 +119,7 @@ void hghca_end(HghcaState *s);
 /* hghca_bql.c */
 void hghca_bql_open(void);
 void hghca_bql_give_way(void);
+bool hghca_bql_is_hooked(void);
 bool hghca_bql_is_wanted(void);
 
 /* hghca_dma.c */

@@ -9,6 +9,8 @@ import struct
 import tempfile
 import time
 
+import jingzhao as jz
+from base_cases import adapters, done, pair
 from hca import HCR, Machine
 from messages_cases import arm, same
 from machine import SILENCE_S
@@ -18,6 +20,10 @@ RESTS, MOST_RESTS = 40, 2000
 FIRMWARE_BYTES = 64 << 10
 BASE = (1 << 32) - FIRMWARE_BYTES
 COUNTER = 0x700000
+LONG_PAGES, LONG_WRITES = 256, jz.SLOTS - 1
+# A QP has 32 KiB before others have their turn, some 50 units of work: two turns, in between which are the peer's. Then
+# come the turn with the acknowledgement, two that a doorbell adds, and some to spare.
+MOST_TURNS = 12
 
 
 def firmware(register):
@@ -86,6 +92,36 @@ def reads_beside_turns(hook):
                 same(hca.answers(), True, "takes commands")
         finally:
             m.close()
+
+
+def long_region(adapter):
+    """An MR of 1 MiB that has one page of memory again and again."""
+    region = adapter.new_region(0, LONG_PAGES * jz.PAGE, memory=adapter.data.memory)
+    adapter.write_mtt(region.first, [adapter.data.memory] * LONG_PAGES)
+    return region
+
+
+def test_a_doorbell_ends_with_its_work():
+    """A doorbell whose own WRITE is done does few turns more for another QP, whose 15 MiB the main loop sends"""
+    with adapters("full", "full") as (m, a, b):
+        m.qmp("trace-event-set-state", name="hghca_doorbell_done", enable=True)
+        long, _ = pair(a, b, jz.RC)
+        short, _ = pair(a, b, jz.RC)
+        own, other = long_region(a), long_region(b)
+
+        def turns():
+            """Of the doorbells that ended so; the long WRITEs are under way when the short one's doorbell rings."""
+            index, words = short.send.count, (jz.remote(b.data), jz.data(a.data, 0, 8))
+            size = short.write_send(jz.OP_WRITE, *words)
+            long.post_chain(*[(jz.OP_WRITE, (jz.remote(other), jz.data(own, 0, own.length)), {})] * LONG_WRITES)
+            short.ring(index, jz.OP_WRITE, size)
+            done(short, jz.OP_WRITE, 8, "WRITE beside the long ones")
+            for _ in range(LONG_WRITES):
+                wait(long.completion, "a long WRITE does not complete")
+            return [int(line.split()[-1]) for line in m.trace() if "hghca_doorbell_done" in line]
+
+        wait(turns, "no doorbell ended with its work")
+        same(turns()[0] <= MOST_TURNS, True, f"{MOST_TURNS} turns at the most, not {turns()[0]}")
 
 
 def test_a_cpu_has_its_turn():

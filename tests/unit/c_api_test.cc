@@ -226,6 +226,7 @@ TEST_F(CApi, EveryEntryIsSafeWhenNothingIsSetUp)
     hghca_core_receive(core, &part, 1, false);
     EXPECT_FALSE(hghca_core_run(core));
     EXPECT_FALSE(hghca_core_has_work(core));
+    EXPECT_FALSE(hghca_core_rung_has_work(core));
     hghca_core_timer(core);
     hghca_core_link_ready(core);
     hghca_core_set_link(core, false);

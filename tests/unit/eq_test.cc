@@ -246,6 +246,7 @@ TEST_F(EqTest, WrapsAtItsSize)
 {
     auto eq = driver.create_eq(3, 1);
     for (uint32_t i = 1; i <= 100; i++) {
+        device.run();   // another slice
         post(eq.eqn, i);
         hghca_eqe eqe;
         ASSERT_TRUE(driver.poll(eq, eqe));

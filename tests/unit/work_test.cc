@@ -697,5 +697,69 @@ TEST(Slice, ASliceOfOneUnitGetsEverythingDone)
     EXPECT_EQ(p.a.poll_all().size(), 3u);
 }
 
+// ---- the work of the last doorbell
+
+TEST(RungQueue, HasWorkUntilItsWqesAreComplete)
+{
+    Network net;
+    Pair p(net.a, net.b, {});
+    EXPECT_FALSE(net.a.device.rung_has_work());
+    p.a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key));
+    EXPECT_TRUE(net.a.device.rung_has_work());     // no acknowledgement yet
+    net.pump();
+    EXPECT_EQ(p.a.poll_all().size(), 1u);
+    EXPECT_FALSE(net.a.device.rung_has_work());
+}
+
+TEST(RungQueue, IsThatOfTheLastDoorbell)
+{
+    Network net;
+    Pair p(net.a, net.b, {}), q(net.a, net.b, {});
+    net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    p.a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key));
+    q.a.post(Wqe(HGHCA_OPCODE_NOP));
+    EXPECT_FALSE(net.a.device.rung_has_work());
+    p.a.post(Wqe(HGHCA_OPCODE_NOP));
+    EXPECT_TRUE(net.a.device.rung_has_work());
+    // A doorbell of an EQ has no such queue.
+    net.a.driver.eq_doorbell(net.a.driver.async, HGHCA_EQ_ARM_UPDATE);
+    EXPECT_FALSE(net.a.device.rung_has_work());
+}
+
+// The QP has had no turn: its WQE was not looked at.
+TEST(RungQueue, HasWorkWhileItWaitsForItsTurn)
+{
+    Network net;
+    Pair p(net.a, net.b, {}), q(net.a, net.b, {});
+    net.a.host.link_full = true;
+    p.a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key));
+    q.a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(q.b.va(0), q.b.buffer.key));
+    EXPECT_TRUE(net.a.device.rung_has_work());
+    net.a.host.link_full = false;
+    net.a.device.link_ready();
+    net.pump();
+    EXPECT_FALSE(net.a.device.rung_has_work());
+}
+
+TEST(RungQueue, HasNoWorkOnceItsContextIsGoneOrTheDeviceHasFailed)
+{
+    Network net(2);
+    Pair p(net.a, net.b, {}), q(net.a, net.b, {}), r(net.a, net.b, {});
+    net.pump();   // QPs that have just come to RTS have a turn
+    net.filter = [](const Node &, Frame &) { return Fate{0}; };
+    p.a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(p.b.va(0), p.b.buffer.key));
+    EXPECT_TRUE(net.a.device.rung_has_work());
+    hghca_qpc context{};   // those of the others take both places of the cache
+    for (const Endpoint *other : {&q.a, &r.a})
+        net.a.driver.must(net.a.driver.query(HGHCA_CMD_QUERY_QP, context, other->qp.qpn), "QUERY_QP");
+    const uint64_t misses = net.a.counters().context_misses;
+    EXPECT_FALSE(net.a.device.rung_has_work());
+    EXPECT_EQ(net.a.counters().context_misses, misses);
+    q.a.post(Wqe(HGHCA_OPCODE_RDMA_WRITE).raddr(q.b.va(0), q.b.buffer.key));
+    EXPECT_TRUE(net.a.device.rung_has_work());
+    net.a.device.fail("a test", HGHCA_HEALTH_HW_FATAL_ERR);
+    EXPECT_FALSE(net.a.device.rung_has_work());
+}
+
 }  // namespace
 }  // namespace hghca::test::work_test

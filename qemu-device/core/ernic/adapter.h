@@ -40,7 +40,7 @@ struct Config {
     uint32_t clock_mhz = 200;         // of what the base count counts
     bool strict = false;              // the public limits of the real core
     bool ethernet = false;            // an Ethernet adapter is behind the device (port/steering.h)
-    uint64_t slice_work = 128;        // what one entry does before Host::schedule(), in units of work.h
+    uint64_t slice_work = 32;         // what one entry does before Host::schedule(), in units of work.h
 };
 
 // Entry points are called by one thread at a time. The device allocates nothing after its construction, but for the

@@ -85,6 +85,13 @@ public:
     uint64_t count() const { return count_; }
     size_t cached() const { return cached_; }
 
+    // The context if it is in the cache, which does not count as a use of it.
+    const Cached *peek(uint32_t index) const
+    {
+        const Entry *entry = index < count_ ? places_[index] : nullptr;
+        return entry && !entry->erased ? entry : nullptr;
+    }
+
     // The context, from the cache or from ICM. valid(stored, index) checks whether this device wrote it.
     template <class Valid>
     Lookup<Cached> find(uint32_t index, Valid &&valid)

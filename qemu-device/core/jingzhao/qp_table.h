@@ -26,6 +26,8 @@ public:
     void clear();
     // nullptr: number out of range, ICM not mapped or not readable, or state RST.
     Qp *find(Qpn qpn) override;
+    // nullptr: not in the cache.
+    const Qp *cached(Qpn qpn) const { return cache_.peek(number(qpn)); }
     Qpn gsi_qpn() const override;
     uint32_t count() const { return uint32_t(cache_.count()); }
     // Whether a flow rule or an RSS group may name it: it is no QP of another service, nor the net device's.

@@ -42,8 +42,7 @@ void WqeChain::announce(Qp &qp, const SendDoorbell &db)
     if (index_before(db.head, r.next_index) && !r.next.valid && r.fault == Status::Success)
         look_again(qp);
     // An earlier announcement that still waits leads to this one along its chain.
-    const bool waits = r.announced.valid && !index_before(r.announced.index, r.next_index);
-    if (!index_before(db.head, r.next_index) && !(waits && index_before(r.announced.index, db.head)))
+    if (!index_before(db.head, r.next_index) && !(announcement_waits(r) && index_before(r.announced.index, db.head)))
         r.announced = {db.head, db.opcode, db.units, db.fence, true};
 }
 

@@ -255,6 +255,12 @@ constexpr bool index_before(uint16_t a, uint16_t b)
     return int16_t(a - b) < 0;
 }
 
+// Has a doorbell announced a WQE that was not reached yet?
+constexpr bool announcement_waits(const RequesterState &r)
+{
+    return r.announced.valid && !index_before(r.announced.index, r.next_index);
+}
+
 constexpr uint32_t kQpcEntrySize = 2048;
 
 }  // namespace hghca

@@ -675,6 +675,11 @@ bool Transport::has_work() const
     return !flushes.empty() || (!link_full && (!scheduler.empty() || flow_control.due()));
 }
 
+bool Transport::outstanding(const Qp &qp)
+{
+    return qp.req.oldest.valid || announcement_waits(qp.req);
+}
+
 uint64_t Transport::next_deadline() const { return std::min(timers.next(), flow_control.next_deadline()); }
 
 // Software has seen the completion of a receive and is done with the QP. An ACK that has not gone yet goes now: otherwise

@@ -85,6 +85,8 @@ public:
     // Sends what is due, until the slice is over.
     void run();
     bool has_work() const;
+    // Is a WQE of the send queue not complete yet, as far as the transport has been told of it?
+    static bool outstanding(const Qp &qp);
     // The next deadline on Host::now_ns(), or UINT64_MAX; and what is due at it.
     uint64_t next_deadline() const;
     void expire(uint64_t now_ns);
