@@ -21,9 +21,9 @@ FIRMWARE_BYTES = 64 << 10
 BASE = (1 << 32) - FIRMWARE_BYTES
 COUNTER = 0x700000
 LONG_PAGES, LONG_WRITES = 256, jz.SLOTS - 1
-# A QP has 32 KiB before others have their turn, some 50 units of work: two turns, in between which are the peer's. Then
+# A QP has 64 KiB before others have their turn, some 100 units of work: four turns, in between which are the peer's. Then
 # come the turn with the acknowledgement, two that a doorbell adds, and some to spare.
-MOST_TURNS = 12
+MOST_TURNS = 16
 
 
 def firmware(register):

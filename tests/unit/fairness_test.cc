@@ -11,7 +11,7 @@ namespace hghca::test::fairness_test {
 namespace {
 
 constexpr unsigned kQps = 64, kSizes = 11, kTurns = 24;
-constexpr uint64_t kTurnBytes = 32 << 10;   // docs/explanation/architecture.rst
+constexpr uint64_t kTurnBytes = 64 << 10;   // docs/explanation/architecture.rst
 constexpr uint32_t kLongest = 64 << 10;
 // Of a packet on the link: Ethernet, IPv4, UDP, BTH, ICRC.
 constexpr uint64_t kHeaderBytes = 14 + 20 + 8 + 12 + 4;

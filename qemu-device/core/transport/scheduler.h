@@ -17,7 +17,7 @@ namespace hghca {
 // something to send: each step costs the same however many there are.
 class Scheduler {
 public:
-    static constexpr int32_t kQuantumBytes = 32 << 10;
+    static constexpr int32_t kQuantumBytes = 64 << 10;
 
     explicit Scheduler(uint32_t qps) : nodes_(qps) {}
 
