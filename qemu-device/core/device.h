@@ -111,7 +111,7 @@ public:
     // One slice of what is due: replies, sends, what an entry before has left. True: there is more.
     bool run();
     bool has_work() const;
-    // Are WQEs outstanding on the send queue that the last doorbell rang? False: its doorbell was another's.
+    // Are WQEs outstanding on the send queue that the last doorbell rang? No, if that was one of a CQ or EQ.
     bool rung_has_work() const;
     uint64_t work_done() const { return work.done(); }
     void timer();

@@ -86,7 +86,7 @@ void hghca_core_uar_write(struct hghca_core *core, uint64_t offset, uint64_t val
 void hghca_core_receive(struct hghca_core *core, const struct iovec *parts, int count, bool trusted);
 bool hghca_core_run(struct hghca_core *core);
 bool hghca_core_has_work(const struct hghca_core *core);
-/* Whether WQEs are outstanding on the send queue that the last doorbell rang. False: it was a doorbell of a CQ or EQ. */
+/* Whether WQEs are outstanding on the send queue that the last doorbell rang. False for one of a CQ or EQ. */
 bool hghca_core_rung_has_work(const struct hghca_core *core);
 void hghca_core_timer(struct hghca_core *core);
 void hghca_core_link_ready(struct hghca_core *core);
