@@ -15,7 +15,7 @@ using test::Frame;
 
 constexpr uint32_t kMemory = 1 << 20, kSq = 0x1000, kCq = 0x3000, kRq = 0x10000, kErrors = 0x4000, kData = 0x80000;
 constexpr uint32_t kQps = 8, kQpn = 2, kDepth = 8, kStep = 1'000'000;
-// A packet takes as many pages as its MTU at most, and a slice has 128 units.
+// A packet takes as many pages as its MTU at most, and a slice has 32 units.
 constexpr unsigned kMostAccesses = 20'000;
 
 // Memory from address 0 on, and a link that takes each second frame at once.
